@@ -51,7 +51,7 @@ static void fuzz_samples(const uint8_t *data, size_t size)
 
 	n = n > 64 ? 64 : n;
 	memcpy(list, data, n * sizeof(list[0]));
-	int code = nvml_samples_fold(list, n, size ? data[size - 1] % 8 : 0, &seen, &ret);
+	int code = nvml_samples_aggregate(list, n, size ? data[size - 1] % 8 : 0, &seen, &ret);
 
 	REQUIRE(seen >= before);
 	if (code == NVML_SUCCESS)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The client of helpers: starts one, takes its frames, sees whether it answers, waits for it,
- * restarts it, ends it, and words how it ended. All three requests go through here; what is
- * special to a run is in the last section.
+ * The client of helpers: starts one, receives its frames, checks whether it answers, reaps it,
+ * restarts it, ends it, and words how it ended. All three requests use this file; the last section
+ * is only for runs.
  */
 #include <errno.h>
 #include <poll.h>
@@ -27,33 +27,33 @@ enum {
 	RESTARTS = 5,            /* in a row */
 };
 static const uint64_t restart_ns = SECOND;   /* the first delay */
-static const uint64_t sound_ns = 600 * SECOND; /* after so long, restarts are counted anew */
+static const uint64_t sound_ns = 600 * SECOND; /* a helper that ran this long resets the restart count */
 static const uint64_t last_wait_ns = 40 * MS, end_wait_ns = 20 * MS, poll_most_ns = 100 * MS;
 
 struct gpu_helper {
 	struct gpu_request request;
 	struct gpu_shared *shared;
-	pid_t pid;               /* 0: waited for */
-	int fd;                  /* -1: nothing comes any more */
+	pid_t pid;               /* 0: reaped */
+	int fd;                  /* -1: no more frames */
 	unsigned starts;
-	uint64_t started_ns;     /* the one that runs, or ran last */
-	int status;              /* once pid is 0 */
-	bool status_known, stays; /* stays: it was killed, and is neither gone nor exiting */
-	unsigned ends;           /* by themselves, in a row */
-	uint64_t restart_at_ns;  /* 0: it is not to be restarted */
-	uint64_t cpu_before_ns;  /* of those before it */
+	uint64_t started_ns;     /* the current helper, or the last one */
+	int status;              /* valid once pid is 0 */
+	bool status_known, stays; /* stays: killed, but neither gone nor exiting */
+	unsigned ends;           /* unrequested ends, in a row */
+	uint64_t restart_at_ns;  /* 0: no restart planned */
+	uint64_t cpu_before_ns;  /* of earlier helpers */
 	uint32_t last_taken[GPU_SOURCES]; /* versions of last frames */
 	/* GPU_SAMPLE: */
 	struct gpu_watchdog watchdogs[GPU_SOURCES];
 	bool end_noted, restart_noted;
 	uint64_t last_requested_ns; /* 0: not yet */
 
-	_Alignas(16) unsigned char message[GPU_MESSAGE]; /* the last that was taken */
+	_Alignas(16) unsigned char message[GPU_MESSAGE]; /* the last one received */
 };
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-/* What a helper before this one left on the page is nobody's. */
+/* Clears what an earlier helper left on the page. */
 static void clear_page(struct gpu_helper *g)
 {
 	g->cpu_before_ns += atomic_load(&g->shared->cpu_ns);
@@ -141,7 +141,7 @@ struct gpu_helper *gpu_helper_start(const struct gpu_request *request, struct er
 	r = start(g);
 	if (r == 0)
 		return g;
-	(void) err_set(err, r, "no process could be started to read GPUs: %s", strerror(-r));
+	(void) err_set(err, r, "no helper process could be started to read GPUs: %s", strerror(-r));
 	gpu_helper_free(g);
 	return NULL;
 }
@@ -173,7 +173,7 @@ void gpu_helper_reaped(struct gpu_helper *g, int status)
 	g->status_known = true;
 }
 
-/* True once it is gone. */
+/* True: the helper is gone. */
 static bool reap(struct gpu_helper *g)
 {
 	int status = 0;
@@ -181,7 +181,7 @@ static bool reap(struct gpu_helper *g)
 
 	if (pid == g->pid && pid > 0)
 		gpu_helper_reaped(g, status);
-	else if (pid < 0) /* somebody else has waited for it */
+	else if (pid < 0) /* reaped elsewhere */
 		g->pid = 0;
 	return g->pid == 0;
 }
@@ -234,7 +234,7 @@ void gpu_helper_free(struct gpu_helper *g)
 	free(g);
 }
 
-/* ---- what the page says ---------------------------------------------------------------------- */
+/* ---- state on the page ----------------------------------------------------------------------- */
 
 struct gpu_status gpu_helper_status(const struct gpu_helper *g)
 {
@@ -321,7 +321,7 @@ const char *gpu_calls_in_progress(const struct gpu_request *request, const struc
 	return text;
 }
 
-static void word_crash(const struct gpu_helper *g, char text[GPU_ENDED])
+static void format_crash(const struct gpu_helper *g, char text[GPU_ENDED])
 {
 	char in[GPU_CALLS];
 	int n;
@@ -329,9 +329,9 @@ static void word_crash(const struct gpu_helper *g, char text[GPU_ENDED])
 	if (!g->status_known)
 		n = snprintf(text, GPU_ENDED, "the helper ended");
 	else if (WIFSIGNALED(g->status))
-		n = snprintf(text, GPU_ENDED, "the helper was ended by signal %d", WTERMSIG(g->status));
+		n = snprintf(text, GPU_ENDED, "the helper was killed by signal %d", WTERMSIG(g->status));
 	else
-		n = snprintf(text, GPU_ENDED, "the helper ended with exit status %d", WEXITSTATUS(g->status));
+		n = snprintf(text, GPU_ENDED, "the helper exited with status %d", WEXITSTATUS(g->status));
 	(void) snprintf(text + n, GPU_ENDED - (size_t) n, "%s",
 		gpu_calls_in_progress(&g->request, g->shared, in));
 }
@@ -344,7 +344,7 @@ const char *gpu_helper_explain(const struct gpu_helper *g, enum gpu_fate fate, u
 	char call[GPU_CALL], stays[64] = "";
 
 	if (g->stays)
-		(void) snprintf(stays, sizeof(stays), "; the helper (process %d) stays behind", (int) g->pid);
+		(void) snprintf(stays, sizeof(stays), "; the helper (process %d) was killed but has not exited", (int) g->pid);
 	text[0] = '\0';
 	switch (fate) {
 	case GPU_RUNS:
@@ -361,7 +361,7 @@ const char *gpu_helper_explain(const struct gpu_helper *g, enum gpu_fate fate, u
 			g->request.task == GPU_SAMPLE ? "GPUs" : vendor->label, gpu_helper_status(g).why_not);
 		break;
 	case GPU_CRASHED:
-		word_crash(g, text);
+		format_crash(g, text);
 		break;
 	case GPU_FINISHED:
 	case GPU_FATES:
@@ -393,7 +393,7 @@ const struct frame *gpu_helper_frame(struct gpu_helper *g)
 	return NULL;
 }
 
-/* Will what it is asked now not be answered, as far as anybody can tell after silent_ns? */
+/* Will the source fail to answer the current request, as far as is known after silent_ns? */
 static bool is_lost(const struct gpu_helper *g, const struct gpu_slot *slot, uint64_t silent_ns)
 {
 	const uint64_t since_ns = atomic_load(&slot->in_call_ns);
@@ -428,7 +428,7 @@ void gpu_helper_poll(struct gpu_helper *const *list, unsigned n, uint64_t until_
 	(void) poll(fds, n_fds, (int) (((left < poll_most_ns ? left : poll_most_ns) + MS - 1) / MS));
 }
 
-static void send_word(const struct gpu_helper *g)
+static void send_request(const struct gpu_helper *g)
 {
 	if (g->fd >= 0)
 		(void) send(g->fd, "r", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -437,7 +437,7 @@ static void send_word(const struct gpu_helper *g)
 void gpu_helper_request_read(struct gpu_helper *g)
 {
 	atomic_store(&g->shared->facts.n, 0);
-	send_word(g);
+	send_request(g);
 }
 
 /* ---- GPU_SAMPLE ------------------------------------------------------------------------------ */
@@ -466,7 +466,7 @@ bool gpu_helper_has_given_up(const struct gpu_helper *g, const struct source_ops
 	if (g->fd < 0)
 		return g->end_noted && !g->restart_at_ns;
 	for (unsigned i = 0; i < g->request.n_vendors; i++) {
-		/* A helper that can open none ends, and another one may follow. */
+		/* A helper that can open no source ends, and may be restarted. */
 		if (g->request.vendors[i].ops == ops)
 			return gpu_helper_status(g).n_open > 0 &&
 			       atomic_load(&g->shared->slots[i].state) == GPU_FAILED;
@@ -492,7 +492,7 @@ static const char *run_time_now(const struct gpu_helper *g, char text[GPU_RUN_TI
 	return gpu_run_time(g->request.env->start_boot_ns, clock_boot_ns(), text);
 }
 
-/* Since when a source is waited for, in which call or for what reason. */
+/* Since when a source has been waited for, and in why the call or the reason. */
 static uint64_t waited_since(struct gpu_helper *g, unsigned i, char why[GPU_CALL])
 {
 	const struct gpu_slot *slot = &g->shared->slots[i];
@@ -502,7 +502,7 @@ static uint64_t waited_since(struct gpu_helper *g, unsigned i, char why[GPU_CALL
 		(void) gpu_call_name(g->request.vendors[i].ops, &slot->call, why);
 		return call_ns;
 	}
-	(void) snprintf(why, GPU_CALL, "the helper that asks it does not run");
+	(void) snprintf(why, GPU_CALL, "its helper is not running");
 	return gpu_watchdog_overslept(&g->watchdogs[i], atomic_load(&slot->due_ns), clock_boot_ns());
 }
 
@@ -521,7 +521,7 @@ static void watch_running(struct gpu_helper *g, struct framebuf *out)
 	if (g->starts < 2 || g->restart_noted || !status.is_settled || status.n_open == 0)
 		return;
 	g->restart_noted = true;
-	note(g, out, CAUSE_NONE, "gpu: read again since %s, by helper number %u", run_time_now(g, now),
+	note(g, out, CAUSE_NONE, "gpu: reading resumed at %s, by helper number %u", run_time_now(g, now),
 		g->starts);
 }
 
@@ -534,13 +534,13 @@ static void watch_ended(struct gpu_helper *g, struct framebuf *out)
 	g->end_noted = true;
 	if (g->last_requested_ns || fate == GPU_FINISHED)
 		return;
-	then = gpu_helper_plan_restart(g) ? "it is started again" : "nothing is read from then on";
+	then = gpu_helper_plan_restart(g) ? "it is restarted" : "GPUs are no longer read";
 	(void) gpu_helper_explain(g, fate, 0, text);
 	if (fate == GPU_REFUSED)
 		note(g, out, CAUSE_HELPER_ENDED, "gpu: %s; %s", text, then);
 	else
 		note(g, out, CAUSE_HELPER_ENDED, "gpu: %s at %s%s; %s", text, run_time_now(g, now),
-			g->ends > 1 ? ", once more" : "", then);
+			g->ends > 1 ? ", again" : "", then);
 }
 
 void gpu_helper_watch(struct gpu_helper *g, struct framebuf *out)
@@ -555,7 +555,7 @@ void gpu_helper_watch(struct gpu_helper *g, struct framebuf *out)
 	} else if (!g->last_requested_ns && (r = gpu_helper_restart(g)) < 0) {
 		g->end_noted = true;
 		note(g, out, CAUSE_HELPER,
-			"gpu: no process could be started to read GPUs again: %s; nothing is read from then on",
+			"gpu: no helper process could be restarted to read GPUs: %s; GPUs are no longer read",
 			strerror(-r));
 	}
 }
@@ -580,15 +580,15 @@ void gpu_helper_end_run(struct gpu_helper *g, struct framebuf *out)
 	watch_last(g, out);
 	if (!gpu_helper_end(g))
 		note(g, out, CAUSE_HELPER,
-			"gpu: the helper (process %d) stays behind: it was killed and is not gone, since it is stuck in "
-			"a driver, frozen, or a driver lets go slowly",
+			"gpu: the helper (process %d) was killed but has not exited: it is stuck in a driver, frozen, or "
+			"its driver releases it slowly",
 			(int) g->pid);
 }
 
 void gpu_helper_request_last(struct gpu_helper *g)
 {
 	if (!g->last_requested_ns && gpu_helper_status(g).n_open > 0)
-		send_word(g);
+		send_request(g);
 	g->last_requested_ns = clock_boot_ns();
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The helper: a child of hiwater, in a session of its own, that loads what drivers give and reads
- * GPUs. A thread for each source does what was requested; the first thread waits for the client's
- * word or its end. The helper writes nothing but its channel and the shared page, and never
- * returns into what it was forked from.
+ * The helper: a child of hiwater, in a session of its own, that loads drivers' libraries and reads
+ * GPUs. One thread per source serves the request; the first thread waits for requests and for the
+ * client's end. The helper writes only to its channel and the shared page, and never returns into
+ * the code it was forked from.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,14 +31,14 @@ enum {
 };
 static const uint64_t memory_period_ns = 10 * SECOND;
 static const uint64_t sleep_most_ns = SECOND;
-static const uint64_t last_most_ns = 40000000; /* nobody waits longer for the last reading */
-static const uint64_t pair_ns = 101000000; /* between the two readings of a pair: GPM needs 100 ms */
+static const uint64_t last_most_ns = 40000000; /* the client waits no longer for the last read */
+static const uint64_t pair_ns = 101000000; /* between the two samples of a pair: GPM needs 100 ms */
 
 struct helper {
 	const struct gpu_request *request;
 	struct gpu_shared *shared;
 	int channel;
-	int wake_rd, wake_wr;    /* a pipe: a byte requests another read, its end the last reading */
+	int wake_rd, wake_wr;    /* a pipe: a byte requests another read, its end the last one */
 	_Atomic unsigned running, open;
 	uint64_t rss_at_fork;
 	_Atomic uint64_t memory_read_ns;
@@ -50,16 +50,16 @@ struct reader {
 	const struct source_ops *ops;
 	struct gpu_slot *slot;
 	struct source *source;
-	struct source_env env;   /* the request's, with what is this reader's own */
+	struct source_env env;   /* the request's, with fields for this reader */
 	struct read_budget budget;
 	struct framebuf buf;
 	struct gpu_sender sender;
-	uint64_t at_ns, hold_ns; /* of the reading in progress */
-	uint64_t cpu_ns;         /* of its thread, up to the end of the last reading */
-	bool is_any_available;   /* GPU_PROBE: of the metrics */
+	uint64_t at_ns, hold_ns; /* of the read in progress */
+	uint64_t cpu_ns;         /* of its thread, up to the end of the last read */
+	bool is_any_available;   /* GPU_PROBE: any metric */
 };
 
-/* ---- what it costs --------------------------------------------------------------------------- */
+/* ---- own cost -------------------------------------------------------------------------------- */
 
 static void publish_own_cost(struct helper *h)
 {
@@ -79,14 +79,14 @@ static void publish_own_cost(struct helper *h)
 		atomic_store(&shared->rss_bytes, rss - h->rss_at_fork);
 }
 
-/* ---- what every request has in common -------------------------------------------------------- */
+/* ---- common to all requests ------------------------------------------------------------------ */
 
 static uint64_t run_ns(const struct reader *t)
 {
 	return clock_boot_ns() - t->env.start_boot_ns;
 }
 
-/* From here on the driver may hang or crash, until it returns. */
+/* Until leave_driver, the driver may hang or crash. */
 static void enter_driver(struct reader *t)
 {
 	atomic_store(&t->slot->in_call_ns, clock_boot_ns());
@@ -108,14 +108,15 @@ static void send_buf(struct reader *t, uint64_t time_ns, uint64_t hold_ns)
 	gpu_last_frame_drop(&t->slot->last);
 }
 
-/* What is known of one device does not wait for the next, whose driver may hang or crash. */
-static void send_known(void *ctx)
+/* Sends one device's values before the driver is called for the next, in which it may hang or
+ * crash. */
+static void send_partial(void *ctx)
 {
 	send_buf(ctx, run_ns(ctx), 0);
 }
 
-/* Notes of a source that is open are sent once, in the frame that is whole. */
-static void keep_known(void *ctx, const struct framebuf *known)
+/* Notes of an open source are sent only once, with the complete frame. */
+static void store_last_frame(void *ctx, const struct framebuf *known)
 {
 	const struct reader *t = ctx;
 	struct frame frame = framebuf_frame(known, t->ops->frame, t->at_ns, t->hold_ns);
@@ -144,7 +145,7 @@ static int open_source(struct reader *t)
 
 /* ---- GPU_SAMPLE ------------------------------------------------------------------------------ */
 
-/* What was spent since the last reading, on sending it and on waking up, is this one's. */
+/* The cost since the last read, of sending it and of waking up, is charged to this read. */
 static void read_group(struct reader *t, unsigned group)
 {
 	const uint64_t began = clock_boot_ns(), at = run_ns(t);
@@ -162,7 +163,7 @@ static void read_group(struct reader *t, unsigned group)
 	send_buf(t, at, read_budget_hold(&t->budget, group));
 }
 
-/* What the other sources take of a core is not for this one. */
+/* Takes off what the other sources use of a core. */
 static void share_core(struct reader *t)
 {
 	struct helper *h = t->helper;
@@ -176,8 +177,8 @@ static void share_core(struct reader *t)
 	read_budget_share(&t->budget, atomic_load(&h->open), (double) others / PPB);
 }
 
-/* Until the next group is due, or for a second: the interval may have changed. True if the last
- * reading is requested. */
+/* Waits until the next group is due, or for 1 s, since the interval may change. True: the last read
+ * is requested. */
 static bool wait_until(const struct reader *t, uint64_t due_ns)
 {
 	struct pollfd last = { .fd = t->helper->wake_rd, .events = POLLIN };
@@ -238,7 +239,7 @@ enum part {
 	LISTS
 };
 
-/* Is it a group of that part, and wanted? */
+/* Is the group in that part, and wanted? */
 static bool is_wanted(const struct source_group *g, enum part part, const struct gpu_wish *wish)
 {
 	if (part != (g->pairs ? PAIRS : g->lists ? LISTS
@@ -249,8 +250,8 @@ static bool is_wanted(const struct source_group *g, enum part part, const struct
 	return !g->pairs || wish->pairs || g->lists || (g->busy && wish->busy);
 }
 
-/* All in one call, so that one device answers all of it before the next, over which the driver may
- * hang or crash. No groups: births, and nothing else. */
+/* Reads all groups in one call, so that each device is complete before the next, in which the
+ * driver may hang or crash. No groups: births only. */
 static void read_groups(struct reader *t, unsigned groups)
 {
 	t->at_ns = run_ns(t);
@@ -260,7 +261,7 @@ static void read_groups(struct reader *t, unsigned groups)
 	send_buf(t, t->at_ns, 0);
 }
 
-/* Reads the groups of a part that are wanted. True: there was one. */
+/* Reads the wanted groups of a part. True: there was one. */
 static bool read_part(struct reader *t, enum part part)
 {
 	unsigned wanted = 0;
@@ -274,9 +275,9 @@ static bool read_part(struct reader *t, enum part part)
 	return wanted != 0;
 }
 
-/* Figures come first, which a driver that hangs or crashes over the rest leaves as they are. The
- * two readings of a pair enclose the lists, which take as long as the time between them where there
- * are many devices. An empty frame is the end. */
+/* Figures first, so that a hang or crash in later calls does not lose them. The lists are read
+ * between the two samples of a pair, since with many devices they take as long as the pair's
+ * distance. An empty frame marks the end. */
 static void read_all(struct reader *t, bool is_first)
 {
 	read_groups(t, 0);
@@ -328,7 +329,7 @@ static void publish_answer(void *ctx, const struct source_probe *probe)
 	(void) snprintf(a->remedy, sizeof(a->remedy), "%s", probe->remedy);
 }
 
-/* A source of which nothing is available may be one that has nothing here: to open it says why. */
+/* If no metric is available, the source is opened to learn the reason. */
 static void probe(struct reader *t)
 {
 	enter_driver(t);
@@ -340,8 +341,8 @@ static void probe(struct reader *t)
 
 /* ---- a thread -------------------------------------------------------------------------------- */
 
-/* What a source is opened with, beside what the request says. */
-static void equip(struct reader *t)
+/* Prepares the environment that the source is opened with. */
+static void prepare_env(struct reader *t)
 {
 	const struct helper *h = t->helper;
 	struct source_env *env = &t->env;
@@ -352,12 +353,12 @@ static void equip(struct reader *t)
 	env->told_ctx = t;
 	switch (h->request->task) {
 	case GPU_SAMPLE:
-		env->credit = &t->budget.lists; /* the other two take what they take */
-		env->so_far = keep_known;
+		env->credit = &t->budget.lists; /* the other requests have no read budget */
+		env->so_far = store_last_frame;
 		break;
 	case GPU_READ:
-		env->told = send_known;
-		env->so_far = keep_known;
+		env->told = send_partial;
+		env->so_far = store_last_frame;
 		env->is_still = !env->root->live;
 		break;
 	case GPU_PROBE:
@@ -366,14 +367,14 @@ static void equip(struct reader *t)
 	}
 }
 
-/* The last one ends the process: nothing of a driver is closed, that may take long or hang. */
-static void *serve(void *arg)
+/* The last thread ends the process without closing drivers, which may take long or hang. */
+static void *run_source(void *arg)
 {
 	struct reader *t = arg;
 	struct helper *h = t->helper;
 
 	read_budget_init(&t->budget, t->ops, atomic_load(&h->shared->interval_ns));
-	equip(t);
+	prepare_env(t);
 	t->at_ns = run_ns(t);
 	if (h->request->task == GPU_PROBE) {
 		probe(t);
@@ -410,12 +411,12 @@ static void start_thread(struct helper *h, unsigned i)
 	};
 	(void) pthread_attr_init(&attr);
 	(void) pthread_attr_setstacksize(&attr, STACK_BYTES);
-	if (pthread_create(&thread, &attr, serve, t) != 0)
+	if (pthread_create(&thread, &attr, run_source, t) != 0)
 		_exit(1);
 	(void) pthread_attr_destroy(&attr);
 }
 
-/* ---- isolation from the job, and from who started it ----------------------------------------- */
+/* ---- isolation from the job and from the parent ---------------------------------------------- */
 
 static void close_between(int first, int last)
 {
@@ -434,8 +435,8 @@ static int compare(const void *a, const void *b)
 	return *(const int *) a - *(const int *) b;
 }
 
-/* The job's pipes must not see this process; a library that writes to stderr must not hit what it
- * opened itself. */
+/* Closes the job's pipes, so that they can reach their end; and reserves 0 to 2, so that a
+ * library's messages on stderr do not go into one of its own files. */
 static void keep_only(const struct root *root, int channel)
 {
 	int keep[] = { channel, root->proc, root->sys, root->top };
@@ -457,8 +458,8 @@ static void keep_only(const struct root *root, int channel)
 		(void) close(null);
 }
 
-/* No signal that is meant for others reaches it; what it does wrong itself ends it without a core
- * in the job's folder. */
+/* Blocks signals meant for other processes; a fault of its own ends it without a core file in the
+ * job's folder. */
 static void isolate(pid_t client)
 {
 	static const struct rlimit no_core = { 0, 0 };
@@ -482,9 +483,9 @@ static void isolate(pid_t client)
 
 /* ---- the first thread ------------------------------------------------------------------------ */
 
-/* Any byte requests the last reading (GPU_READ: another read); the end of the channel is the
- * client's. */
-static _Noreturn void obey(struct helper *h)
+/* A byte requests the last read (GPU_READ: another read); the end of the channel means that the
+ * client has ended. */
+static _Noreturn void serve_requests(struct helper *h)
 {
 	for (;;) {
 		struct pollfd fd = { .fd = h->channel, .events = POLLIN };
@@ -500,8 +501,8 @@ static _Noreturn void obey(struct helper *h)
 			(void) close(h->wake_wr);
 		h->wake_wr = -1;
 	}
-	/* The last thread closes the channel and ends the process; the client's end is the end of
-	 * all. */
+	/* The last thread closes the channel and ends the process; the client's end ends all
+	 * threads. */
 	if (atomic_load(&h->running) > 0)
 		_exit(0);
 	for (;;)
@@ -526,5 +527,5 @@ _Noreturn void gpu_helper_main(const struct gpu_request *request, struct gpu_sha
 	atomic_store(&shared->any_seen, gpu_is_present(request->env->root));
 	for (unsigned i = 0; i < request->n_vendors; i++)
 		start_thread(&h, i);
-	obey(&h);
+	serve_requests(&h);
 }

@@ -14,49 +14,49 @@ enum {
 	TEXT = 96,
 };
 
-/* What a process uses, on a device or in a sum; where some of it is unknown, at least that. */
+/* Bytes that processes use, on a device or in a sum; a lower bound if some are unknown. */
 struct amount {
 	int64_t bytes;
 	bool unknown;            /* some of it could not be read */
 };
 
-/* A counter over all helpers. After a restart, one that is below its last value was reset, and goes
- * on from that value, as does one that an earlier helper summed up itself; any other was counted on
- * by the driver. */
+/* A counter over all helpers. After a restart, a counter below its last value was reset and
+ * continues from that value, as does one that the earlier helper accumulated itself; any other one
+ * was continued by the driver. */
 struct counter {
-	int64_t last, plus;      /* as reported; what is added */
+	int64_t last, plus;      /* last reported; offset added */
 	unsigned round;
 };
 
 struct gpu_device {
-	uint32_t id;             /* its place and 1 */
+	uint32_t id;             /* its index plus 1 */
 	char uuid[TEXT], pci[TEXT], parent[TEXT];
-	struct maybe gpu_instance; /* of an instance: whose memory it shares */
+	struct maybe gpu_instance; /* of an instance: those with the same value share memory */
 	struct maybe index, memory_bytes;
-	enum frame_source memory_source; /* which reported it last */
+	enum frame_source memory_source; /* the source that last reported it */
 	bool unified;
 	unsigned round;          /* the last one in which a source reported it */
 	bool divided;            /* into MIG instances, which have the lists */
-	bool parted;             /* an instance that is no more */
-	bool was_listed;         /* at all */
-	bool parts_listed;       /* one of its instances, in the frame at hand */
-	struct amount ours, others; /* what the job and others used of it at the last list */
+	bool is_ended;             /* an instance that no longer exists */
+	bool was_listed;         /* at least once */
+	bool parts_listed;       /* an instance of it was listed in this frame */
+	struct amount ours, others; /* used by the job and others at the last list */
 	struct maybe mem;
-	bool listed;             /* in the frame at hand */
-	struct amount visible;   /* at the last list, whoever uses it */
+	bool listed;             /* in this frame */
+	struct amount visible;   /* at the last list, by all visible processes */
 	struct maybe mem_then;   /* mem at the last list, until unattributed is reported */
-	uint8_t giver[METRIC_COUNT]; /* source + 1 that gives it */
+	uint8_t provider[METRIC_COUNT]; /* source + 1 that provides the metric */
 	bool known[METRIC_COUNT];
 	struct counter counters[METRIC_COUNT];
-	unsigned summed[METRIC_COUNT]; /* the round, from 1, whose helper summed it up; 0: none did */
+	unsigned summed[METRIC_COUNT]; /* the round, from 1, whose helper accumulated it; 0: none */
 };
 
 struct gpu_user {
 	uint64_t key;
 	uint32_t id, device, process;
 	int32_t pid;             /* 0: unknown */
-	bool visible;            /* a process of that pid is here */
-	bool detached;           /* by a restart: its key means nothing until a list reattaches it */
+	bool visible;            /* /proc shows a process with that pid */
+	bool detached;           /* by a restart: its key is invalid until a list reattaches it */
 	struct gpu_process_birth birth;
 	struct maybe mem;
 };
@@ -102,12 +102,12 @@ static struct gpu_user *user_of(const struct gpu_ids *ids, enum frame_source sou
 	return map_get(&ids->user_places, key_of(source, id), &place) ? &ids->users[place] : NULL;
 }
 
-/* The first source that had a metric gives it from then on. */
-static bool gives(uint8_t *giver, const struct reading *r, enum frame_source source)
+/* The first source that reports a metric of a device stays its provider. */
+static bool is_provider(uint8_t *provider, const struct reading *r, enum frame_source source)
 {
-	if (giver[r->metric] == 0 && r->known)
-		giver[r->metric] = (uint8_t) (source + 1);
-	return giver[r->metric] == 0 || giver[r->metric] == source + 1;
+	if (provider[r->metric] == 0 && r->known)
+		provider[r->metric] = (uint8_t) (source + 1);
+	return provider[r->metric] == 0 || provider[r->metric] == source + 1;
 }
 
 /* ---- processes that leave a device ----------------------------------------------------------- */
@@ -117,7 +117,7 @@ static void end_user(struct gpu_user *u, struct framebuf *out)
 	framebuf_end(out, &(struct end) { .entity = ENTITY_GPU_PROCESS, .id = u->id, .how = END_SEEN });
 }
 
-/* It has left its device; the last one takes its place. NULL is fine. */
+/* The process has left its device; the last entry moves into its place. NULL is allowed. */
 static void drop_user(struct gpu_ids *ids, struct gpu_user *u, struct framebuf *out)
 {
 	if (!u)
@@ -133,8 +133,8 @@ static void drop_user(struct gpu_ids *ids, struct gpu_user *u, struct framebuf *
 		(void) map_put(&ids->user_places, u->key, (uint32_t) (u - ids->users));
 }
 
-/* Detached processes of source (FRAME_SOURCE_COUNT: of any) on the device (0: on any) have ended;
- * gone: only those on devices that no source knows since the restart. */
+/* Ends the detached processes of source (FRAME_SOURCE_COUNT: any) on the device (0: any); gone:
+ * only those on devices that no source has reported since the restart. */
 static void drop_detached(struct gpu_ids *ids, enum frame_source source, uint32_t device, bool gone,
 	struct framebuf *out)
 {
@@ -160,7 +160,8 @@ static bool has_no_name(const char *uuid, const char *pci)
 	return !*uuid && !*pci;
 }
 
-/* A device that does not answer has its index alone: it is the one that had it before. */
+/* A device that does not answer is known only by its index: it is the one that had that index
+ * before. */
 static bool is_same(const struct gpu_ids *ids, const struct gpu_device *d, const struct gpu_birth *b)
 {
 	const bool was_before = d->round != ids->round && !*d->parent;
@@ -195,8 +196,8 @@ static struct gpu_device *add_device(struct gpu_ids *ids, const struct gpu_birth
 	return d;
 }
 
-/* Its memory was unknown at first, or is another since it was lost. What another source rounds is
- * no change. */
+/* Its total was unknown at first, or changed while it was lost. A rounded value of another source
+ * is no change. */
 static bool has_another_total(const struct gpu_device *d, const struct gpu_birth *b, enum frame_source source)
 {
 	const bool is_known = d->memory_bytes.known, is_same_source = d->memory_source == source;
@@ -225,12 +226,12 @@ static void apply_device_birth(struct gpu_ids *ids, const struct frame *f, const
 		birth.id = (uint32_t) place + 1;
 		framebuf_birth(out, &birth);
 	}
-	d->parted = false;
+	d->is_ended = false;
 	d->round = ids->round;
 	(void) map_put(&ids->device_places, key_of(f->source, b->id), (uint32_t) place);
 }
 
-/* Has a note of an earlier helper said that the counter is a sum? */
+/* Did a note of an earlier helper mark the counter as accumulated? */
 static bool was_summed(const struct gpu_ids *ids, struct gpu_device *d, unsigned metric)
 {
 	const bool is_earlier = d->summed[metric] && d->summed[metric] != ids->round + 1;
@@ -254,8 +255,8 @@ static void continue_counter(const struct gpu_ids *ids, struct gpu_device *d, st
 	c->last = r->value;
 }
 
-/* How many processes are on it; unknown where a list failed: then what they used before is unknown,
- * too, unless the frame has it below. */
+/* Applies the number of processes on the device. Unknown if a list failed: then their memory is
+ * unknown, too, unless the same frame reports it. */
 static void apply_count(struct gpu_ids *ids, struct gpu_device *d, bool known, struct framebuf *out)
 {
 	d->listed = ids->listed = true;
@@ -279,7 +280,7 @@ static void apply_device(struct gpu_ids *ids, const struct frame *f, const struc
 	struct reading mine = *r;
 	struct gpu_device *d = device_of(ids, f->source, r->id);
 
-	if (!d || !gives(d->giver, r, f->source))
+	if (!d || !is_provider(d->provider, r, f->source))
 		return;
 	mine.id = d->id;
 	if (r->known && metrics[r->metric].kind == KIND_COUNTER)
@@ -295,12 +296,12 @@ static void apply_device(struct gpu_ids *ids, const struct frame *f, const struc
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-static bool was_there(const struct gpu_ids *ids, const struct process *p)
+static bool was_alive(const struct gpu_ids *ids, const struct process *p)
 {
 	return p && (!p->ended || p->ended_ns > ids->time_ns);
 }
 
-/* Its birth, the first or a later one: a process may turn out to be the job's. */
+/* Appends a birth, the first or a later one: a process may turn out to be the job's. */
 static void append_birth(struct gpu_ids *ids, struct gpu_user *u, struct framebuf *out)
 {
 	char name[NAME] = "";
@@ -319,7 +320,7 @@ static void append_birth(struct gpu_ids *ids, struct gpu_user *u, struct framebu
 	framebuf_birth(out, &birth);
 }
 
-/* A process from before the restart has another key now. */
+/* A process from before the restart gets its new key. */
 static bool reattach(struct gpu_ids *ids, struct gpu_user *before, const struct gpu_user *now)
 {
 	if (before->process != now->process ||
@@ -330,7 +331,7 @@ static bool reattach(struct gpu_ids *ids, struct gpu_user *before, const struct 
 	return true;
 }
 
-/* The job's process of that pid, also one that ended after the list was read; 0: none. */
+/* The job's process with that pid, also one that ended after the list was read; 0: none. */
 static uint32_t member_of(const struct gpu_ids *ids, const struct processes *members, const struct job *job,
 	int32_t pid)
 {
@@ -339,7 +340,7 @@ static uint32_t member_of(const struct gpu_ids *ids, const struct processes *mem
 	for (size_t i = living || !job ? 0 : job_process_count(job); i-- > 0;) {
 		const struct process *p = job_process(job, i);
 
-		if (p->pid == pid && was_there(ids, p))
+		if (p->pid == pid && was_alive(ids, p))
 			return p->id;
 	}
 	return living;
@@ -352,7 +353,7 @@ static void apply_user_birth(struct gpu_ids *ids, const struct frame *f, const s
 	const struct gpu_device *d = device_of(ids, f->source, b->gpu_process.gpu);
 	struct gpu_user u = { .key = key_of(f->source, b->id), .birth = b->gpu_process, .pid = (int32_t) pid.value };
 
-	/* A list that was sent before its read was over comes again with that. */
+	/* A list sent before its read was complete is repeated by the complete frame. */
 	if (user_of(ids, f->source, b->id) || !d ||
 		vec_room(&ids->users, &ids->cap_users, ids->n_users, sizeof(u), MOST_USERS) < 0)
 		return;
@@ -383,7 +384,7 @@ static void apply_user(struct gpu_ids *ids, const struct frame *f, const struct 
 	if (r->metric == M_GPROC_MEM) {
 		const uint32_t process = !u->pid || !members ? 0 : processes_id(members, u->pid);
 
-		/* The list came before the member was known, or its pid is used again. */
+		/* The list was read before the member was known, or its pid was reused. */
 		if (process && process != u->process) {
 			end_user(u, out);
 			u->process = process;
@@ -395,7 +396,7 @@ static void apply_user(struct gpu_ids *ids, const struct frame *f, const struct 
 	framebuf_reading(out, mine);
 }
 
-/* ---- whose the memory is, by the lists of processes ------------------------------------------ */
+/* ---- attribution of memory, by the lists of processes ---------------------------------------- */
 
 static void amount_add(struct amount *sum, struct maybe mem)
 {
@@ -403,10 +404,10 @@ static void amount_add(struct amount *sum, struct maybe mem)
 	sum->unknown = sum->unknown || !mem.known;
 }
 
-/* The memory of a process that ended is gone, whenever the driver's list says so. */
-static bool uses(const struct gpu_ids *ids, const struct job *job, const struct gpu_user *u)
+/* An ended process has released its memory, even if the driver still lists it. */
+static bool is_using(const struct gpu_ids *ids, const struct job *job, const struct gpu_user *u)
 {
-	return !u->process || was_there(ids, job_process_by_id(job, u->process));
+	return !u->process || was_alive(ids, job_process_by_id(job, u->process));
 }
 
 static void append_amount(struct framebuf *out, enum metric metric, uint32_t id, const struct amount *a)
@@ -419,10 +420,10 @@ static void append_amount(struct framebuf *out, enum metric metric, uint32_t id,
 
 static bool is_part(const struct gpu_device *part, const struct gpu_device *d)
 {
-	return !part->parted && strcmp(part->parent, d->uuid) == 0;
+	return !part->is_ended && strcmp(part->parent, d->uuid) == 0;
 }
 
-/* Then they have the lists, and what is added up of them is the GPU's. */
+/* Instances have the lists, and their sum is the GPU's. */
 static bool has_parts(const struct gpu_ids *ids, const struct gpu_device *d)
 {
 	for (size_t i = 0; d->divided && i < ids->n_devices; i++) {
@@ -440,9 +441,9 @@ static void sum_device(const struct gpu_ids *ids, struct gpu_device *d, const st
 	for (size_t i = 0; i < ids->n_users; i++) {
 		const struct gpu_user *u = &ids->users[i];
 
-		if (u->device != d->id || !uses(ids, job, u))
+		if (u->device != d->id || !is_using(ids, job, u))
 			continue;
-		/* Without a pid it may be the job's or not. */
+		/* Without a pid it may be the job's or another's. */
 		ours.unknown = ours.unknown || !u->pid;
 		others.unknown = others.unknown || !u->pid;
 		if (!u->visible)
@@ -471,7 +472,7 @@ static void add_part(struct amount *sum, const struct amount *part, bool was_lis
 	sum->unknown = sum->unknown || part->unknown || !was_listed;
 }
 
-/* A divided GPU has no list of its own (the driver's takes a privilege): its processes are on its
+/* A divided GPU has no list of its own (the driver's needs a privilege): its processes are on its
  * instances. */
 static void sum_parts(const struct gpu_ids *ids, struct gpu_device *d, struct framebuf *out)
 {
@@ -497,8 +498,8 @@ static bool share_memory(const struct gpu_device *a, const struct gpu_device *b)
 				 strcmp(a->parent, b->parent) == 0);
 }
 
-/* What is attributed of a device's memory: compute instances of one GPU instance share it, and have
- * lists of their own. */
+/* The attributed part of a device's memory: compute instances of one GPU instance share memory, and
+ * have separate lists. */
 static struct amount attributed(const struct gpu_ids *ids, const struct gpu_device *d)
 {
 	struct amount sum = { 0 };
@@ -514,8 +515,8 @@ static struct amount attributed(const struct gpu_ids *ids, const struct gpu_devi
 	return sum;
 }
 
-/* Memory may have come or gone between the reading of the device and the list: of the readings
- * before and after the list, the one that leaves less counts. */
+/* Memory may change between the device's read and the list: of the reads before and after the list,
+ * the smaller one counts. */
 static void append_unattributed(const struct gpu_ids *ids, struct gpu_device *d, struct framebuf *out)
 {
 	const int64_t mem = d->mem.value < d->mem_then.value ? d->mem.value : d->mem_then.value;
@@ -537,14 +538,14 @@ void gpu_ids_total(struct gpu_ids *ids, const struct job *job, struct framebuf *
 	for (size_t i = 0; i < ids->n_devices; i++) {
 		const struct gpu_device *d = &ids->devices[i];
 
-		all.unknown |= d->ours.unknown && !d->divided && !d->parted;
+		all.unknown |= d->ours.unknown && !d->divided && !d->is_ended;
 	}
 	main.unknown = rest.unknown = all.unknown;
 	for (size_t i = 0; i < ids->n_users; i++) {
 		const struct gpu_user *u = &ids->users[i];
 		const struct process *p = u->process ? job_process_by_id(job, u->process) : NULL;
 
-		if (!was_there(ids, p))
+		if (!was_alive(ids, p))
 			continue;
 		amount_add(&all, u->mem);
 		amount_add(p->is_main ? &main : &rest, u->mem);
@@ -556,15 +557,15 @@ void gpu_ids_total(struct gpu_ids *ids, const struct job *job, struct framebuf *
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/* An instance that is no more shares nothing with the one that comes in its place. */
-static void lose_part(const struct gpu_ids *ids, enum frame_source source, uint32_t id)
+/* An instance that ended shares no memory with its successor. */
+static void end_part(const struct gpu_ids *ids, enum frame_source source, uint32_t id)
 {
 	struct gpu_device *d = device_of(ids, source, id);
 
 	if (!d)
 		return;
 	d->gpu_instance = UNKNOWN;
-	d->parted = true;
+	d->is_ended = true;
 }
 
 static void append_event(const struct gpu_ids *ids, const struct frame *f, const struct event *e,
@@ -584,10 +585,10 @@ void gpu_ids_apply(struct gpu_ids *ids, const struct frame *frame, const struct 
 	const struct job *job, struct framebuf *out)
 {
 	ids->time_ns = frame->time_ns;
-	/* First: an instance that comes back in the frame is born in it under another id. */
+	/* Ends first: an instance that returns in this frame is born under another id. */
 	for (size_t i = 0; i < frame->n_ends; i++) {
 		if (frame->ends[i].entity == ENTITY_GPU)
-			lose_part(ids, frame->source, frame->ends[i].id);
+			end_part(ids, frame->source, frame->ends[i].id);
 	}
 	for (size_t i = 0; i < frame->n_births; i++) {
 		if (frame->births[i].entity == ENTITY_GPU)
@@ -633,16 +634,16 @@ void gpu_ids_flush(struct gpu_ids *ids, struct framebuf *out)
 	}
 }
 
-/* ---- helpers that are restarted, sources that are not read any more -------------------------- */
+/* ---- restarted helpers, sources that are no longer read -------------------------------------- */
 
-/* What source (FRAME_SOURCE_COUNT: any) gave of a device is unknown; of one source, what its list
- * added up to, too. */
+/* Sets what source (FRAME_SOURCE_COUNT: any) provided of a device to unknown; for a single source
+ * also the sums over its list. */
 static void forget_device(struct gpu_device *d, enum frame_source source, struct framebuf *out)
 {
 	static const enum metric sums[] = { M_GPU_JOB_MEM, M_GPU_FOREIGN_MEM, M_GPU_UNATTRIBUTED_MEM };
-	const int giver = (int) source + 1;
-	const bool any = source == FRAME_SOURCE_COUNT, mem = any || d->giver[M_GPU_MEM] == giver;
-	const bool lists = any || d->giver[M_GPU_PROCESSES] == giver || (d->divided && mem);
+	const int provider = (int) source + 1;
+	const bool any = source == FRAME_SOURCE_COUNT, mem = any || d->provider[M_GPU_MEM] == provider;
+	const bool lists = any || d->provider[M_GPU_PROCESSES] == provider || (d->divided && mem);
 
 	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]) && lists && !any; i++)
 		framebuf_unknown(out, sums[i], d->id);
@@ -653,12 +654,12 @@ static void forget_device(struct gpu_device *d, enum frame_source source, struct
 	if (mem)
 		d->mem = d->mem_then = UNKNOWN;
 	for (int m = 0; m < METRIC_COUNT; m++) {
-		if (!any && d->giver[m] != giver)
+		if (!any && d->provider[m] != provider)
 			continue;
 		if (d->known[m])
 			framebuf_unknown(out, (enum metric) m, d->id);
 		d->known[m] = false;
-		d->giver[m] = 0;
+		d->provider[m] = 0;
 	}
 }
 
@@ -672,7 +673,7 @@ void gpu_ids_forget(struct gpu_ids *ids, enum frame_source source, struct frameb
 		forget_device(&ids->devices[i], source, out);
 }
 
-/* A process without a pid cannot be found again. */
+/* A process without a pid cannot be recognised later. */
 static void detach(struct gpu_ids *ids, struct gpu_user *u, struct framebuf *out)
 {
 	if (!u->pid) {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who is who on the GPUs, and whose the memory is. Each source numbers devices and processes for
- * itself, from 1, and so does each restarted helper; a run has one number for each. Frames of
- * sources come in with their ids, and go out with the run's:
+ * Identity of devices and processes on GPUs, and attribution of memory. Each source numbers devices
+ * and processes by itself, from 1, and so does each restarted helper; a run has one id for each.
+ * Frames of sources come in with their ids, and go out with the run's:
  *
  *   devices    are matched by UUID, else PCI address, else the driver's index. Where several
- *              sources know one device, the first to give a metric of it goes on giving it.
+ *              sources know one device, the first to report a metric of it stays its provider.
  *   processes  are matched with members of the job by pid. When a helper ended, they are detached:
- *              each is reattached by the next helper's lists, or has ended where these do not have
+ *              each is reattached by the next helper's lists, or has ended if they do not contain
  *              it.
- *   counters   go on from where they were when a helper that counted itself starts at 0 again.
+ *   counters   continue when a restarted helper that accumulates them itself starts at 0 again.
  *   memory     each list of processes adds up to the job's, others', and what no visible process
  *              accounts for.
  *
- * Bytes, and ns since the run's start. Everything that is put out goes to a framebuf, which keeps
- * its own error. A table that cannot grow leaves out what is new. One thread.
+ * Bytes, and ns since the run's start. All output goes to a framebuf, which keeps its own error. A
+ * table that cannot grow ignores new entries. One thread.
  */
 #pragma once
 
@@ -27,15 +27,15 @@ struct gpu_device;
 struct gpu_user;
 
 struct gpu_ids {
-	const struct root *root;     /* set by its owner; the rest is 0 at first */
-	struct gpu_device *devices;  /* id - 1 is the place */
-	struct gpu_user *users;      /* processes that are on a device */
+	const struct root *root;     /* set by its owner; the rest starts as 0 */
+	struct gpu_device *devices;  /* index is id - 1 */
+	struct gpu_user *users;      /* processes on devices */
 	size_t n_devices, cap_devices, n_users, cap_users;
 	uint32_t last_user;
-	unsigned round;              /* how often a helper was restarted */
-	struct map device_places, user_places; /* source << 32 | its id, to places */
-	bool listed;                 /* processes were, since gpu_ids_total */
-	uint64_t time_ns;            /* of the frame at hand */
+	unsigned round;              /* number of helper restarts */
+	struct map device_places, user_places; /* source << 32 | its id, to indices */
+	bool listed;                 /* processes were listed since gpu_ids_total */
+	uint64_t time_ns;            /* of the current frame */
 };
 
 void gpu_ids_done(struct gpu_ids *ids);
@@ -45,19 +45,18 @@ void gpu_ids_done(struct gpu_ids *ids);
 void gpu_ids_apply(struct gpu_ids *ids, const struct frame *frame, const struct processes *members,
 	const struct job *job, struct framebuf *out);
 
-/* No frame follows for now: what waited for the next reading to tell what is unattributed takes the
- * last one. */
+/* No frame follows for now: pending figures of unattributed memory use the last value. */
 void gpu_ids_flush(struct gpu_ids *ids, struct framebuf *out);
 
 /* What the job uses over all devices, if that may have changed. */
 void gpu_ids_total(struct gpu_ids *ids, const struct job *job, struct framebuf *out);
 
-/* The helper was restarted: processes are detached, and what was known of devices is unknown. */
+/* The helper was restarted: detaches processes, and sets devices' values to unknown. */
 void gpu_ids_detach(struct gpu_ids *ids, struct framebuf *out);
 /* No list of source (FRAME_SOURCE_COUNT: of any) will come: the processes that are still detached
  * have ended. */
 void gpu_ids_drop_detached(struct gpu_ids *ids, enum frame_source source, struct framebuf *out);
-/* The source is not read any more: its processes have ended, and what it gave is unknown. */
+/* The source is no longer read: ends its processes, and sets its values to unknown. */
 void gpu_ids_forget(struct gpu_ids *ids, enum frame_source source, struct framebuf *out);
 
 /* The run's id of a device that source calls id; 0: there is none. */

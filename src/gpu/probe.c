@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * GPU_PROBE: which metrics of GPUs can be read here, for doctor. Each source is tried by a helper
- * of its own, all at the same time; one that hangs or crashes is reported as that.
+ * GPU_PROBE: which GPU metrics can be read on this machine, for doctor. Each source is probed by a
+ * helper of its own, all at the same time; a hang or crash is reported as the reason.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,18 +12,18 @@
 
 #define SECOND UINT64_C(1000000000)
 
-/* A driver that nobody uses attaches to its cards first, a second or so for each: one that answers
- * call after call has longer than one that is in a single call. */
+/* An unused driver first attaches to its cards, which takes about a second each: a helper that
+ * answers call after call gets longer than one in a single call. */
 static const uint64_t patience_ns = 30 * SECOND, call_ns = 10 * SECOND;
 
-/* What a source answered; or, where it did not, its helper's fate and why. */
+/* A source's answers; or, if it did not answer, its helper's state and the reason. */
 struct tried {
 	const struct gpu_vendor *vendor;
 	struct gpu_helper *helper;   /* NULL: no process could be started */
 	bool is_over, answered, opened;
-	int code;                    /* why it was not opened, as open returned it */
+	int code;                    /* as its open returned it */
 	const struct gpu_answer *answers;
-	char why[GPU_ENDED];         /* it did not answer */
+	char why[GPU_ENDED];         /* why it did not answer */
 	const char *remedy;
 };
 
@@ -33,25 +33,25 @@ struct probe {
 	struct tried of[GPU_SOURCES];
 };
 
-/* ---- trying ---------------------------------------------------------------------------------- */
+/* ---- probing --------------------------------------------------------------------------------- */
 
-/* What a person can do about it: NVIDIA's, and any other's. */
+/* Remedies for users: for NVIDIA's driver, and for any other. */
 static const char *const remedies[GPU_FATES][2] = {
 	[GPU_FINISHED] = { "", "" },
 	[GPU_CRASHED] = {
-		"look for \"NVRM\" in the kernel's log (dmesg); install the driver anew, library and kernel module of "
-		"one version",
-		"look into the kernel's log (dmesg); install its driver anew, or another version of it",
+		"check the kernel log (dmesg) for \"NVRM\"; reinstall the driver, with library and kernel module of the "
+		"same version",
+		"check the kernel log (dmesg); reinstall its driver, or try another version",
 	},
 	[GPU_STUCK] = {
-		"look for \"NVRM\" and \"Xid\" in the kernel's log (dmesg), which say what became of the GPU; "
-		"nvidia-smi -r resets it, a restart of the machine, too",
-		"look into the kernel's log (dmesg), which says what became of it; a restart of the machine resets it",
+		"check the kernel log (dmesg) for \"NVRM\" and \"Xid\", which give the cause; nvidia-smi -r or a reboot "
+		"resets the GPU",
+		"check the kernel log (dmesg) for the cause; a reboot resets the GPU",
 	},
 	[GPU_RUNS] = {
-		"nvidia-smi -pm 1, as root, keeps the driver attached to GPUs that nobody uses; a run waits for a "
-		"driver that is slow, and reads it more rarely",
-		"ask again when the GPUs are less busy; a run waits for a driver that is slow, and reads it more rarely",
+		"nvidia-smi -pm 1, as root, keeps the driver attached to unused GPUs; during a run, a slow driver is "
+		"waited for and read less often",
+		"retry when the GPUs are less busy; during a run, a slow driver is waited for and read less often",
 	},
 };
 
@@ -68,13 +68,13 @@ static void start(struct probe *p, const struct gpu_vendor *vendor, const struct
 	}
 	t->is_over = true;
 	(void) snprintf(t->why, sizeof(t->why), "%.300s", err.text);
-	t->remedy = "let this user have more processes (ulimit -u, pids.max of the cgroup)";
+	t->remedy = "raise the limit of processes (ulimit -u, pids.max of the cgroup)";
 }
 
-/* Has it answered, ended, or been given up? */
+/* Sets is_over once it has answered, ended, or taken too long. */
 static void check(struct tried *t, uint64_t until_ns)
 {
-	(void) gpu_helper_frame(t->helper); /* none is sent: this sees the end */
+	(void) gpu_helper_frame(t->helper); /* no frames are sent: this detects the end */
 	const enum gpu_fate fate = gpu_helper_fate(t->helper, call_ns);
 
 	if (fate == GPU_RUNS && clock_boot_ns() < until_ns)
@@ -108,11 +108,11 @@ static void try_all(struct probe *p)
 	}
 }
 
-/* ---- what is reported of a metric ------------------------------------------------------------ */
+/* ---- reports per metric ---------------------------------------------------------------------- */
 
-/* The source that adds to a source's devices, where it has been asked for this metric; else the
- * source itself. */
-static unsigned who_fills(const struct probe *p, unsigned source, enum metric metric)
+/* The source that adds to this source's devices, if it was probed for the metric; else the source
+ * itself. */
+static unsigned filling_source(const struct probe *p, unsigned source, enum metric metric)
 {
 	for (unsigned i = 0; i < p->n; i++) {
 		if (p->of[i].vendor->fills == p->of[source].vendor->ops && p->of[i].opened &&
@@ -122,23 +122,22 @@ static unsigned who_fills(const struct probe *p, unsigned source, enum metric me
 	return source;
 }
 
-/* NVIDIA's library answered, and has nothing it can read. */
+/* NVIDIA's library answered, but could not be opened. */
 static bool is_nvml_closed(const struct probe *p)
 {
 	return p->n > 0 && p->of[0].vendor->ops == &source_nvml && p->of[0].answered && !p->of[0].opened;
 }
 
-/* A card of NVIDIA's is here and its driver is not: what is missing beside the GPU of a processor,
- * that driver could tell. */
+/* An NVIDIA card without its driver: metrics that the CPU's own GPU lacks may be available with
+ * that driver. */
 static bool lacks_driver(const struct probe *p, enum metric metric)
 {
 	return is_nvml_closed(p) && p->of[0].answers[metric].given && gpu_is_of_nvidia(p->root);
 }
 
-/* The source that speaks for a metric: one that has it, else one that is stuck or knows why not,
- * else the first: of several that have nothing here, its reasons are those that a remedy is known
- * for. */
-static unsigned most_telling(const struct probe *p, enum metric metric)
+/* The source that answers for a metric: one that has it; else one that is stuck or has a reason;
+ * else the first, whose reasons have known remedies. */
+static unsigned best_source(const struct probe *p, enum metric metric)
 {
 	for (unsigned i = 0; i < p->n; i++) {
 		if (p->of[i].answered && p->of[i].answers[metric].available)
@@ -148,12 +147,12 @@ static unsigned most_telling(const struct probe *p, enum metric metric)
 		return 0;
 	for (unsigned i = 0; i < p->n; i++) {
 		if (!p->of[i].answered || (p->of[i].opened && p->of[i].answers[metric].given))
-			return who_fills(p, i, metric);
+			return filling_source(p, i, metric);
 	}
 	return 0;
 }
 
-/* Something that can be read, or may be. */
+/* Is any source readable, or possibly readable? */
 static bool is_any_here(const struct probe *p)
 {
 	for (unsigned i = 0; i < p->n; i++) {
@@ -165,7 +164,7 @@ static bool is_any_here(const struct probe *p)
 
 static void report_metric(const struct probe *p, enum metric metric, source_prober *report, void *ctx)
 {
-	const struct tried *t = &p->of[most_telling(p, metric)];
+	const struct tried *t = &p->of[best_source(p, metric)];
 	struct source_probe probe = { .metric = metric, .how = "", .why_not = "no GPU driver here provides it", .remedy = "" };
 
 	if (p->n > 0 && !t->answered) {
@@ -194,7 +193,7 @@ static void report_all(const struct probe *p, source_prober *report, void *ctx)
 		if (metrics[m].entity != ENTITY_GPU && metrics[m].entity != ENTITY_GPU_PROCESS)
 			continue;
 		if (m == M_GPU_JOB_MEM || m == M_GPU_FOREIGN_MEM || m == M_GPU_UNATTRIBUTED_MEM)
-			continue; /* made of the lists of processes */
+			continue; /* derived from the lists of processes */
 		if (none)
 			report(ctx, &absent);
 		else
@@ -225,7 +224,7 @@ int gpu_probe(const struct gpu_vendor *vendors, const struct source_env *env, ui
 		return -ENOMEM;
 	p->root = env->root;
 	if (!env->root->live && vendors->ops == &source_nvml)
-		vendors++; /* a library is no captured file */
+		vendors++; /* a library is not part of a captured machine */
 	for (; vendors->ops && p->n < GPU_SOURCES; vendors++)
 		start(p, vendors, env);
 	try_all(p);

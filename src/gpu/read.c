@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * GPU_READ: each source has a helper of its own, so that one that hangs or crashes takes nothing
- * from the others.
+ * GPU_READ: each source has a helper of its own, so that a hang or crash affects no other source.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,11 +15,11 @@
 struct origin {
 	const struct gpu_vendor *vendor;
 	struct gpu_helper *helper;
-	int error;                   /* why it is not read until its helper is restarted; 0: it is */
-	bool is_done;                /* it has reported everything in this read */
-	bool is_noted;               /* that it cannot be read is noted, or need not be */
-	bool is_new;                 /* this is its helper's first read: all that it reported is of now */
-	bool is_to_forget;           /* it failed in a read whose figures stood; they do not in the next */
+	int error;                   /* why it is not read until its helper restarts; 0: it is read */
+	bool is_done;                /* its read is complete */
+	bool is_noted;               /* its failure was noted, or needs no note */
+	bool is_new;                 /* its helper's first read: all its values are new */
+	bool must_forget;           /* it failed in a read whose values were kept; the next read drops them */
 };
 
 struct gpu_reader {
@@ -73,8 +72,8 @@ void gpu_reader_free(struct gpu_reader *r)
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/* Applies what is in the buffer, as a frame of source. */
-static void show(struct gpu_reader *r, struct gpus_now *now, enum frame_source source, uint64_t time_ns,
+/* Applies the buffer as a frame of source. */
+static void apply_buffer(struct gpu_reader *r, struct gpus_now *now, enum frame_source source, uint64_t time_ns,
 	uint64_t hold_ns)
 {
 	const struct frame mine = framebuf_frame(&r->buf, source, time_ns, hold_ns);
@@ -88,7 +87,7 @@ static void apply(struct gpu_reader *r, const struct frame *frame, struct gpus_n
 	gpu_ids_apply(&r->ids, frame, NULL, NULL, &r->buf);
 	if (gpu_frame_is_empty(frame))
 		gpu_ids_flush(&r->ids, &r->buf);
-	show(r, now, frame->source, frame->time_ns, frame->hold_ns);
+	apply_buffer(r, now, frame->source, frame->time_ns, frame->hold_ns);
 }
 
 static void apply_facts(struct gpu_reader *r, const struct origin *o, struct gpus_now *now)
@@ -106,7 +105,7 @@ static void apply_facts(struct gpu_reader *r, const struct origin *o, struct gpu
 	}
 }
 
-static void take(struct gpu_reader *r, struct origin *o, struct gpus_now *now)
+static void receive_frames(struct gpu_reader *r, struct origin *o, struct gpus_now *now)
 {
 	const struct frame *frame;
 
@@ -122,7 +121,7 @@ static bool is_awaited(const struct origin *o)
 	return !o->error && !o->is_done;
 }
 
-/* A source that adds to another's devices is heard after it: the births are the other's. */
+/* A source that adds to another's devices is applied after it, since the births are the other's. */
 static bool must_wait(const struct gpu_reader *r, const struct origin *o)
 {
 	for (unsigned i = 0; i < r->n && o->vendor->fills; i++) {
@@ -132,8 +131,8 @@ static bool must_wait(const struct gpu_reader *r, const struct origin *o)
 	return false;
 }
 
-/* Takes what comes until all are done, or the time is over. */
-static void await(struct gpu_reader *r, uint64_t until_ns, struct gpus_now *now)
+/* Receives frames until all sources are done or the time is over. */
+static void receive(struct gpu_reader *r, uint64_t until_ns, struct gpus_now *now)
 {
 	for (;;) {
 		struct gpu_helper *awaited[GPU_SOURCES];
@@ -144,7 +143,7 @@ static void await(struct gpu_reader *r, uint64_t until_ns, struct gpus_now *now)
 			struct origin *o = &r->origins[i];
 
 			if (is_awaited(o) && (is_over || !must_wait(r, o)))
-				take(r, o, now);
+				receive_frames(r, o, now);
 			if (is_awaited(o) && !must_wait(r, o))
 				awaited[n++] = o->helper;
 		}
@@ -156,19 +155,19 @@ static void await(struct gpu_reader *r, uint64_t until_ns, struct gpus_now *now)
 
 /* ---- a source that failed -------------------------------------------------------------------- */
 
-/* What it reported before is unknown from here on. */
+/* Sets the values that it reported before to unknown. */
 static void forget(struct gpu_reader *r, struct origin *o, struct gpus_now *now)
 {
 	const enum frame_source source = o->vendor->ops->frame;
 
-	o->is_to_forget = false;
+	o->must_forget = false;
 	framebuf_clear(&r->buf);
 	gpu_ids_forget(&r->ids, source, &r->buf);
-	show(r, now, source, 0, 0);
+	apply_buffer(r, now, source, 0, 0);
 }
 
-/* Ends it. What it reported in this read of GPUs that answered is theirs; unless it may be of a
- * read before. Returns error. */
+/* Ends its helper. Values of this read are kept for GPUs that answered; values that may be of an
+ * earlier read are not. Returns error. */
 static int give_up(struct gpu_reader *r, struct origin *o, int error, enum gpu_fate fate,
 	uint64_t patience_ns, struct gpus_now *now, struct err *err)
 {
@@ -178,7 +177,7 @@ static int give_up(struct gpu_reader *r, struct origin *o, int error, enum gpu_f
 	(void) gpu_helper_end(o->helper);
 	gpus_now_look_note(now, gpu_helper_explain(o->helper, fate, patience_ns, text));
 	o->error = error;
-	o->is_to_forget = o->is_new;
+	o->must_forget = o->is_new;
 	if (o->is_new)
 		apply(r, &end, now);
 	else
@@ -191,14 +190,14 @@ static int note_unread(const struct origin *o, struct gpus_now *now, struct err 
 	char text[160];
 
 	(void) snprintf(text, sizeof(text), "%s %s", o->vendor->label,
-		gpu_helper_will_restart(o->helper) ? "will be read again soon" : "is not read any more");
+		gpu_helper_will_restart(o->helper) ? "will be retried soon" : "is no longer read");
 	gpus_now_look_note(now, text);
 	return err_set(err, o->error, "%s", text);
 }
 
-/* How a source did in this read: it answered, it has nothing here, it is stuck, or its helper ended
- * over it. */
-static int judge(struct gpu_reader *r, struct origin *o, uint64_t patience_ns, struct gpus_now *now,
+/* The result of a source in this read: it answered, it has no device, it is stuck, or its helper
+ * ended. */
+static int check_origin(struct gpu_reader *r, struct origin *o, uint64_t patience_ns, struct gpus_now *now,
 	struct err *err)
 {
 	if (o->error)
@@ -225,10 +224,9 @@ static int judge(struct gpu_reader *r, struct origin *o, uint64_t patience_ns, s
 	return error;
 }
 
-/* ---- nothing to read ------------------------------------------------------------------------- */
+/* ---- no GPU ---------------------------------------------------------------------------------- */
 
-/* Why there is no GPU in now. Where no GPU is seen, NVIDIA's library may have a reason: it says what
- * is wrong with a driver. */
+/* Why now has no GPU. If none is visible, NVIDIA's library may know of a fault in its driver. */
 static int explain_none(const struct gpu_reader *r, const struct gpus_now *now, struct err *err)
 {
 	struct gpu_status of_library = { .why_not = "" };
@@ -261,7 +259,7 @@ static void request(struct gpu_reader *r, struct origin *o, struct gpus_now *now
 	int restarted = 0;
 
 	o->is_done = false;
-	if (o->is_to_forget)
+	if (o->must_forget)
 		forget(r, o, now);
 	if (r->is_first)
 		return;
@@ -285,10 +283,10 @@ int gpu_reader_read(struct gpu_reader *r, uint64_t patience_ns, struct gpus_now 
 		request(r, &r->origins[i], now);
 	r->is_first = false;
 	gpus_now_begin_look(now);
-	await(r, until, now);
+	receive(r, until, now);
 	now->wall_ns = clock_wall_ns();
 	for (unsigned i = 0; i < r->n; i++) {
-		const int of_this = judge(r, &r->origins[i], patience_ns, now, code == 0 ? err : NULL);
+		const int of_this = check_origin(r, &r->origins[i], patience_ns, now, code == 0 ? err : NULL);
 
 		code = code == 0 ? of_this : code;
 	}
@@ -297,7 +295,7 @@ int gpu_reader_read(struct gpu_reader *r, uint64_t patience_ns, struct gpus_now 
 		const bool is_noted = now->n_notes > 0;
 
 		code = explain_none(r, now, err);
-		if (!is_noted) /* JSON has the reason beside the empty list */
+		if (!is_noted) /* JSON has the reason next to the empty list */
 			gpus_now_look_note(now, err->text);
 	}
 	return now->error ? err_set(err, now->error, "out of memory") : code;

@@ -4,20 +4,20 @@
 #include <stdio.h>
 
 enum {
-	SHARE = 500,          /* all readings may take one part of so many of a core: 0.2 % */
-	LEAST_SHARE = 16,     /* lists have one part of so many of that in any case */
-	LOCK_SHARE = 50,      /* a list may hold the driver's locks for one part of so many of the time */
-	URGENT_LOCK_SHARE = 10, /* where it is worth a debt, which bounds it */
+	SHARE = 500,          /* all reads may use one part in this many of a core: 0.2 % */
+	LEAST_SHARE = 16,     /* lists get at least one part in this many of that */
+	LOCK_SHARE = 50,      /* lists may hold the driver's locks for one part in this many of the time */
+	URGENT_LOCK_SHARE = 10, /* the same for lists that justify a debt, which limits them too */
 	SMOOTH = 4,
 	LISTS = SOURCE_RANKS, /* the rank of lists of processes */
 	HOLD = 3,             /* periods */
-	NEAR = 8,             /* due within one part of so many of its period is due now */
+	NEAR = 8,             /* due within one part in this many of its period counts as due */
 };
-static const double rank_share[SOURCE_RANKS] = { 0.75, 0.5 }; /* of what those before it leave */
-static const uint64_t least_period_ns = 100000000; /* drivers make new values no more often */
+static const double rank_share[SOURCE_RANKS] = { 0.75, 0.5 }; /* of what lower ranks leave */
+static const uint64_t least_period_ns = 100000000; /* drivers update values no more often */
 static const int64_t lists_most_ns = 100000000;
 static const uint64_t count_ns = 5000000000;
-static const uint64_t list_wall_most_ns = 200000000; /* one slow list delays the next by 10 s at worst */
+static const uint64_t list_wall_most_ns = 200000000; /* one slow list delays the next by 10 s at most */
 
 static bool is_list(const struct read_budget *b, unsigned group)
 {
@@ -57,7 +57,7 @@ void read_budget_set_interval(struct read_budget *b, const struct source_ops *op
 	}
 }
 
-/* What the next lists will take where those that are worth a debt are listed alone. */
+/* The expected time of the next lists if only those that justify a debt are read. */
 static uint64_t urgent_wall_ns(const struct read_budget *b, const struct read_budget_group *g)
 {
 	const struct source_credit *c = &b->lists;
@@ -66,8 +66,8 @@ static uint64_t urgent_wall_ns(const struct read_budget *b, const struct read_bu
 	return ns < list_wall_most_ns ? ns : list_wall_most_ns;
 }
 
-/* How long lists wait for the driver's locks: those that are worth a debt for what they hold them
- * themselves, the others for what all did when they were listed last. */
+/* How long lists wait for the driver's locks: for those that justify a debt, only their own time;
+ * for the others, the time of all at the last list. */
 static uint64_t locks_ns(const struct read_budget *b, const struct read_budget_group *g)
 {
 	if (b->lists.floor_ns < 0)
@@ -75,10 +75,10 @@ static uint64_t locks_ns(const struct read_budget *b, const struct read_budget_g
 	return at_least(LOCK_SHARE * g->wall_ns, b->others_ns > g->last_ns ? b->others_ns - g->last_ns : 0);
 }
 
-/* ---- who gives way --------------------------------------------------------------------------- */
+/* ---- shares of the budget -------------------------------------------------------------------- */
 
-/* What the groups of a rank would take of a core. */
-static double wish_of(const struct read_budget *b, unsigned rank)
+/* The share of a core that the groups of a rank would use at their planned periods. */
+static double demand_of(const struct read_budget *b, unsigned rank)
 {
 	double share = 0;
 
@@ -89,15 +89,15 @@ static double wish_of(const struct read_budget *b, unsigned rank)
 	return share;
 }
 
-/* What is left of a core for lists; *ret_stretch: by what the periods of rank are longer than
- * wished. */
+/* The share of a core left for lists; *ret_stretch: the factor by which periods of rank are
+ * extended. */
 static double share_left(const struct read_budget *b, unsigned rank, double *ret_stretch)
 {
 	double left = b->share;
 
 	*ret_stretch = 1;
 	for (unsigned r = 0; r < SOURCE_RANKS; r++) {
-		const double wish = wish_of(b, r), most = left * rank_share[r];
+		const double wish = demand_of(b, r), most = left * rank_share[r];
 
 		if (r == rank && wish > most)
 			*ret_stretch = wish / most;
@@ -145,7 +145,7 @@ uint64_t read_budget_hold(const struct read_budget *b, unsigned group)
 	return HOLD * (is_list(b, group) ? at_least(period, b->lists.waited_ns) : period) + wall;
 }
 
-/* ---- the clock ------------------------------------------------------------------------------- */
+/* ---- timing ---------------------------------------------------------------------------------- */
 
 static uint64_t due_at(const struct read_budget *b, unsigned group)
 {
@@ -173,7 +173,7 @@ uint64_t read_budget_next(const struct read_budget *b)
 	return next;
 }
 
-/* Lists earn what the others leave. */
+/* Lists earn what the other groups leave. */
 static void earn(struct read_budget *b, uint64_t now_ns)
 {
 	b->lists.share = list_share(b);
@@ -206,8 +206,8 @@ void read_budget_begin(struct read_budget *b, unsigned group, uint64_t now_ns)
 		b->lists.debts_only = b->lists.floor_ns < 0 && now_ns < b->others_ns;
 }
 
-/* The first reading finds its symbols and its memory, it says little of the others; lists are dear
- * at once. */
+/* The first read resolves symbols and allocates, so it does not represent later ones; the cost of
+ * lists counts at once. */
 void read_budget_spend(struct read_budget *b, unsigned group, uint64_t now_ns, uint64_t cpu_ns,
 	uint64_t wall_ns)
 {
@@ -230,8 +230,8 @@ void read_budget_spend(struct read_budget *b, unsigned group, uint64_t now_ns, u
 
 /* ---- the schedule, for doctor ---------------------------------------------------------------- */
 
-/* A budget that knows what was tried: of most groups it believes the second reading. Lists have
- * nothing saved up, so that their period is the one that lasts. */
+/* Fills a budget from probed costs: for most groups the second read counts. Lists start without
+ * savings, so that their period is the sustained one. */
 static void learn(const struct gpu_tried *tried, uint64_t interval_ns, struct read_budget *ret)
 {
 	read_budget_init(ret, tried->ops, interval_ns);
@@ -245,17 +245,17 @@ static void learn(const struct gpu_tried *tried, uint64_t interval_ns, struct re
 	}
 }
 
-/* Of a core, what does not live on the budget of lists. */
-static double total_wish(const struct read_budget *b)
+/* Share of a core of all groups except lists. */
+static double total_demand(const struct read_budget *b)
 {
 	double share = 0;
 
 	for (unsigned r = 0; r < SOURCE_RANKS; r++)
-		share += wish_of(b, r);
+		share += demand_of(b, r);
 	return share;
 }
 
-/* Lists give way to the locks that they hold, and to what all may cost. */
+/* Lists are slowed by the locks that they hold, and by the limit for all reads. */
 static void explain(const struct read_budget *b, unsigned group, struct gpu_schedule *s)
 {
 	struct read_budget saved = *b;
@@ -265,15 +265,15 @@ static void explain(const struct read_budget *b, unsigned group, struct gpu_sche
 		return;
 	if (is_list(b, group) && read_budget_period(&saved, group) >= s->lasting_ns)
 		(void) snprintf(s->why, sizeof(s->why),
-			"a list may hold the driver's locks, and the job, for %.3g %% of the time",
+			"lists of processes may lock the driver, and delay the job, for %.3g %% of the time",
 			100.0 * (double) b->groups[group].wall_ns / (double) s->lasting_ns);
 	else
-		(void) snprintf(s->why, sizeof(s->why), "all readings together may take %g %% of a core%s",
+		(void) snprintf(s->why, sizeof(s->why), "all reads together may use %g %% of a core%s",
 			100 * s->share_most,
-			is_list(b, group) ? ", and lists have what the others leave" : "");
+			is_list(b, group) ? "; lists of processes use the remainder" : "");
 }
 
-/* 0: no slower than the period that lasts. */
+/* 0: not longer than the sustained period. */
 static uint64_t resting_ns(const struct gpu_tried *tried, const struct read_budget *b, unsigned group)
 {
 	const struct source_group *g = &tried->ops->groups[group];
@@ -313,13 +313,13 @@ void gpu_schedule(const struct gpu_tried *tried, unsigned n, uint64_t interval_n
 
 	for (unsigned i = 0; i < n; i++) {
 		learn(&tried[i], interval_ns, &b);
-		all += total_wish(&b);
+		all += total_demand(&b);
 	}
 	for (unsigned i = 0; i < n; i++) {
 		learn(&tried[i], interval_ns, &b);
 		const double share_most = b.share;
 
-		read_budget_share(&b, n, all - total_wish(&b));
+		read_budget_share(&b, n, all - total_demand(&b));
 		report_groups(&tried[i], &b, share_most, report, ctx);
 	}
 }

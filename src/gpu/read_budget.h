@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * How often each group of a source of GPUs is read: at the period it asks for, unless all readings
- * of all sources together would take more than 0.2 % of a core. Then lists of processes are read
- * more rarely first: they are dear, and live on a budget that is saved up from what the others
- * leave. Groups of a high rank follow, which are means or counters and lose only resolution;
- * device memory is last, whose peaks are lost between readings. A list may also hold the driver's
- * locks, and with them the job, for a fiftieth of the time at most.
+ * How often each group of a source is read: at its planned period, unless all reads of all sources
+ * together would use more than 0.2 % of a core. Then lists of processes are read less often first:
+ * they are expensive, and have a budget saved up from what other groups leave. Next are groups of a
+ * high rank, which are means or counters and only lose resolution; last is device memory, whose
+ * peaks between reads are lost. Lists may hold the driver's locks, and so delay the job, for a
+ * fiftieth of the time at most.
  *
- * Costs are CPU time of the thread that reads, between readings too: system calls, sending and
- * waking up included. Times are ns since any fixed instant, passed in. No I/O, no allocation. One
- * thread.
+ * A cost is CPU time of the reading thread, also between reads: system calls, sending and waking up
+ * included. Times are ns since any fixed instant, passed in. No I/O, no allocation. One thread.
  */
 #pragma once
 
@@ -19,70 +18,71 @@
 #include "source/source.h"
 
 enum {
-	GPU_GROUPS = 16, /* of a source */
+	GPU_GROUPS = 16, /* per source */
 	GPU_SCHEDULE_WHY = 160,
 };
 
 struct read_budget_group {
 	unsigned rank;
-	uint64_t period_ns, moving_ns; /* as asked for */
-	uint64_t cpu_ns;               /* of one reading, smoothed */
-	uint64_t wall_ns;              /* likewise; of lists, of the last reading */
-	unsigned n;                    /* readings so far */
+	uint64_t period_ns, moving_ns; /* planned */
+	uint64_t cpu_ns;               /* of one read, smoothed */
+	uint64_t wall_ns;              /* the same; for lists, of the last read */
+	unsigned n;                    /* reads so far */
 	uint64_t last_ns;
 };
 
 struct read_budget {
 	struct read_budget_group groups[GPU_GROUPS];
 	unsigned n_groups;
-	double share;                  /* of a core, that all groups together may take */
-	double spent;                  /* what they do take, over the last seconds */
-	uint64_t spent_ns, since_ns;   /* since then so much */
-	struct source_credit lists;    /* the budget of lists; the source sees it */
-	uint64_t earned_ns;            /* until when it was earned */
-	uint64_t others_ns;            /* until then, no list is read that is not worth a debt */
+	double share;                  /* of a core, limit for all groups together */
+	double spent;                  /* of a core, actual use over the last seconds */
+	uint64_t spent_ns, since_ns;   /* ns used since then */
+	struct source_credit lists;    /* the budget of lists, visible to the source */
+	uint64_t earned_ns;            /* earned until this time */
+	uint64_t others_ns;            /* until then, only lists that justify a debt are read */
 };
 
-/* Nothing is read more often than interval_ns, nor than drivers make new values. */
+/* No group is read more often than interval_ns, nor than drivers update values. */
 void read_budget_init(struct read_budget *b, const struct source_ops *ops, uint64_t interval_ns);
-/* Another interval from now on; what is known of costs stays. */
+/* Changes the interval from now on; learned costs stay. */
 void read_budget_set_interval(struct read_budget *b, const struct source_ops *ops, uint64_t interval_ns);
-/* Sources share what all may cost: each gets what the others leave, at least an equal part. */
+/* Divides the limit between sources: each gets what the others leave, and at least an equal
+ * part. */
 void read_budget_share(struct read_budget *b, unsigned sources, double others_spent);
-/* The period of a group as it is now. */
+/* The current period of a group. */
 uint64_t read_budget_period(const struct read_budget *b, unsigned group);
-/* Is it due at now_ns? When is the first one due? */
+/* Is the group due at now_ns? When is the first group due? */
 bool read_budget_is_due(const struct read_budget *b, unsigned group, uint64_t now_ns);
 uint64_t read_budget_next(const struct read_budget *b);
-/* A reading begins at now_ns; the reading that began then has cost that much. */
+/* A read begins at now_ns; the read that began then has cost this much. */
 void read_budget_begin(struct read_budget *b, unsigned group, uint64_t now_ns);
 void read_budget_spend(struct read_budget *b, unsigned group, uint64_t now_ns, uint64_t cpu_ns,
 	uint64_t wall_ns);
-/* How long a value that was read last stands for its metric. */
+/* How long the last value of a metric stays valid. */
 uint64_t read_budget_hold(const struct read_budget *b, unsigned group);
 
 /* ---- the schedule, for doctor ---------------------------------------------------------------- */
 
-/* A group of calls to a driver that answers here. */
+/* A group of calls to a driver that works on this machine. */
 struct gpu_schedule {
 	const char *source, *group, *holds; /* "NVML", "memory", "device memory in use" */
-	uint64_t planned_ns;     /* the period that is asked for */
+	uint64_t planned_ns;     /* the planned period */
 	uint64_t moving_ns;      /* while device memory moves; 0: the same */
-	uint64_t resting_ns;     /* while nothing moves, lists that cost that; 0: lasting_ns */
-	uint64_t lasting_ns;     /* what it comes to if those costs last: planned_ns or longer */
+	uint64_t resting_ns;     /* for lists of that cost while no memory moves; 0: lasting_ns */
+	uint64_t lasting_ns;     /* the sustained period at that cost: planned_ns or longer */
 	struct source_cost cost; /* n 0: not tried */
-	double share_most;       /* of a core, that the readings of all sources may take */
-	char why[GPU_SCHEDULE_WHY]; /* why it is slower than planned; "" */
+	double share_most;       /* of a core, limit for the reads of all sources */
+	char why[GPU_SCHEDULE_WHY]; /* why lasting_ns is longer than planned_ns; "" */
 };
 typedef void gpu_schedule_reporter(void *ctx, const struct gpu_schedule *schedule);
 
-/* A source that was tried, and what its groups cost, by group. */
+/* A probed source, and the costs of its groups. */
 struct gpu_tried {
 	const char *label;
 	const struct source_ops *ops;
 	const struct source_cost *costs;
 };
 
-/* Reports every group of the sources that were tried, in order. */
+/* Reports every group of the probed sources, in order. */
 void gpu_schedule(const struct gpu_tried *tried, unsigned n, uint64_t interval_ns,
 	gpu_schedule_reporter *report, void *ctx);

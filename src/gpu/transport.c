@@ -9,8 +9,8 @@
 #include "model/wire.h"
 
 enum {
-	/* Of one message, which stays below GPU_MESSAGE: births and events with their texts,
-	 * readings, ends. A list of processes should come in one. */
+	/* Limits per message, which stays below GPU_MESSAGE: births and events with texts,
+	 * readings, ends. A list of processes should fit into one message. */
 	PART_TEXTS = 32,
 	PART_READINGS = 3000,
 };
@@ -27,7 +27,7 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Takes the first entries out of rest: births before the readings of the newborn, ends and events
+/* Removes the first entries from rest: births before the readings of the newborn, ends and events
  * last. */
 static struct frame first_part(struct frame *rest)
 {
@@ -49,7 +49,7 @@ static struct frame first_part(struct frame *rest)
 	return part;
 }
 
-/* Identities have to arrive; readings without one may be lost. */
+/* Births, ends and events must arrive; readings alone may be dropped. */
 static void send_part(struct gpu_sender *s, const struct frame *part)
 {
 	const bool must = part->n_births + part->n_ends + part->n_events > 0 || s->must_arrive;
@@ -125,11 +125,11 @@ void gpu_last_frame_put(struct gpu_last_frame *page, const struct frame *frame)
 {
 	const size_t size = wire_frame_size(frame);
 	const bool fits = size <= sizeof(page->message);
-	/* Odd already where a helper before this one was killed while it wrote. */
+	/* Already odd if an earlier helper was killed while it wrote. */
 	const uint32_t version = atomic_load(&page->version) | 1;
 
 	atomic_store(&page->version, version);
-	/* What is written below is seen after the version, also on machines that reorder stores. */
+	/* Orders the writes below after the version, also on CPUs that reorder stores. */
 	atomic_thread_fence(memory_order_seq_cst);
 	atomic_store(&page->size, fits ? (uint32_t) size : 0);
 	if (fits) {

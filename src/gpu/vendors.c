@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The sources that read GPUs, and whether a machine shows a GPU without calling any driver.
+ * The sources that read GPUs, and whether a machine has a GPU, found without calling a driver.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@ const struct gpu_vendor gpu_vendors[] = {
 	{ &source_nvml, "NVML", NULL, CAUSE_NVML },
 	{ &source_amdgpu, "amdgpu", NULL, CAUSE_AMDGPU },
 	{ &source_drm, "DRM", NULL, CAUSE_DRM },
-	{ &source_dcgm, "DCGM", &source_nvml, CAUSE_NONE }, /* it lists nobody */
+	{ &source_dcgm, "DCGM", &source_nvml, CAUSE_NONE }, /* it lists no processes */
 	{ NULL, NULL, NULL, CAUSE_NONE },
 };
 
@@ -28,13 +28,13 @@ static bool begins(int dir, const char *device, const char *file, const char *wi
 	return smallfile_read(dir, path, text, sizeof(text)) >= 0 && strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Class 03 of PCI: display controllers, with a picture or without. */
+/* PCI class 03: display controllers, with or without an output. */
 static bool is_nvidia_gpu(int dir, const char *device)
 {
 	return begins(dir, device, "class", "0x03") && begins(dir, device, "vendor", "0x10de");
 }
 
-/* Of NVIDIA, AMD or Intel: the video chip of a server's management controller is no GPU. */
+/* Only NVIDIA, AMD and Intel: the video chip of a server's management controller is not a GPU. */
 static bool is_gpu(int dir, const char *device)
 {
 	return is_nvidia_gpu(dir, device) ||
@@ -42,7 +42,7 @@ static bool is_gpu(int dir, const char *device)
 		       (begins(dir, device, "vendor", "0x1002") || begins(dir, device, "vendor", "0x8086")));
 }
 
-/* Is there an entry in the folder for which is_one says so (NULL: any)? */
+/* Does the folder have an entry for which is_one is true (NULL: any entry)? */
 static bool has(int at, const char *folder, bool (*is_one)(int dir, const char *name))
 {
 	int fd = at >= 0 ? openat(at, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;

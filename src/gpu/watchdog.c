@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Words of silences are also known to summary/summary_gpu_told.c, which drops what a later one says
- * better (is_told_better).
+ * summary/summary_gpu_told.c matches these texts, to drop a note that a later one completes
+ * (is_told_better).
  */
 #include "gpu/watchdog.h"
 
@@ -22,9 +22,9 @@ enum {
 	FLAGS_BEHIND_STATE = 6, /* fields of proc(5)'s stat */
 	PF_EXITING = 4,
 };
-static const uint64_t silence_ns = 5 * SECOND;           /* a call that takes longer is one */
+static const uint64_t silence_ns = 5 * SECOND;           /* a longer call is a silence */
 static const uint64_t last_silence_ns = SECOND;      /* at the end of the run */
-static const uint64_t unanswered_ns = SECOND / 10;   /* at the end of the run: worth a note */
+static const uint64_t unanswered_ns = SECOND / 10;   /* at the end of the run: long enough for a note */
 
 const char *gpu_run_time(uint64_t start_ns, uint64_t at_ns, char text[GPU_RUN_TIME])
 {
@@ -78,13 +78,13 @@ void gpu_watchdog_end(struct gpu_watchdog *w, uint64_t now_ns)
 	w->since_ns = 0;
 }
 
-/* One that has not ended: what is the case since then. */
-static void word_silence(const struct gpu_watchdog *w, const char *what, const char *call, uint64_t since_ns,
+/* Words a silence that has not ended. */
+static void format_silence(const struct gpu_watchdog *w, const char *what, const char *call, uint64_t since_ns,
 	char text[GPU_REPORT])
 {
 	char at[GPU_RUN_TIME];
 
-	(void) snprintf(text, GPU_REPORT, "gpu: %s %s since %s%s%s%s; its readings are missing from then on",
+	(void) snprintf(text, GPU_REPORT, "gpu: %s %s since %s%s%s%s; its values are missing from that time on",
 		w->label, what, gpu_run_time(w->start_ns, since_ns, at), *call ? " (" : "", call,
 		*call ? ")" : "");
 }
@@ -97,7 +97,7 @@ bool gpu_watchdog_check(struct gpu_watchdog *w, const char *call, uint64_t call_
 
 	if (w->since_ns && call_ns != w->since_ns) {
 		(void) snprintf(text, GPU_REPORT,
-			"gpu: %s did not answer from %s to %s; its readings of that time are missing",
+			"gpu: %s did not answer from %s to %s; its values for that time are missing",
 			w->label, gpu_run_time(w->start_ns, w->since_ns, from),
 			gpu_run_time(w->start_ns, now_ns, to));
 		gpu_watchdog_end(w, now_ns);
@@ -110,7 +110,7 @@ bool gpu_watchdog_check(struct gpu_watchdog *w, const char *call, uint64_t call_
 	if (w->reported || silent_ns <= 2 * w->longest_ns)
 		return false;
 	w->reported = true;
-	word_silence(w, "has not answered", call, w->since_ns, text);
+	format_silence(w, "has not answered", call, w->since_ns, text);
 	return true;
 }
 
@@ -127,22 +127,22 @@ unsigned gpu_watchdog_finish(struct gpu_watchdog *w, const char *call, uint64_t 
 			       sum_ns = w->sum_ns + (w->since_ns ? now_ns - w->since_ns : 0);
 
 		(void) snprintf(texts[n++], GPU_REPORT,
-			"gpu: %s did not answer %u times between %s and %s, for %" PRIu64 " s in all; "
-			"its readings of those times are missing",
+			"gpu: %s did not answer %u times between %s and %s, for %" PRIu64 " s in total; "
+			"its values for those times are missing",
 			w->label, w->n, gpu_run_time(w->start_ns, w->first_ns, from),
 			gpu_run_time(w->start_ns, last_ns, to), (sum_ns + SECOND / 2) / SECOND);
 	}
 	if (w->since_ns && (w->n > 1 || !w->reported))
-		word_silence(w, "has not answered", call, w->since_ns, texts[n++]);
-	else if (!w->since_ns && call_ns && now_ns > call_ns + unanswered_ns) /* it may be slow and no more */
-		word_silence(w, "was still being asked when the run ended,", call, call_ns, texts[n++]);
+		format_silence(w, "has not answered", call, w->since_ns, texts[n++]);
+	else if (!w->since_ns && call_ns && now_ns > call_ns + unanswered_ns) /* it may just be slow */
+		format_silence(w, "was still being read when the run ended,", call, call_ns, texts[n++]);
 	return n;
 }
 
-/* ---- a process that was killed --------------------------------------------------------------- */
+/* ---- killed processes ------------------------------------------------------------------------ */
 
-/* A thread that has begun to exit and does not wait in a driver for that; one that is gone is as
- * good. */
+/* A thread that has begun to exit and does not wait in a driver; one that is gone counts as
+ * well. */
 static bool is_thread_exiting(int tasks, const char *tid)
 {
 	char path[64], text[512];

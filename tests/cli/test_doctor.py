@@ -173,13 +173,13 @@ def test_a_gpu(tool):
 @pytest.mark.parametrize("ill, call, why, remedy", [
     ("hang", "nvmlDeviceGetMemoryInfo_v2", r"NVML has not answered in 1\d s: it is stuck in {call} of GPU 0", "Xid"),
     ("hang", "nvmlInitWithFlags", r"NVML has not answered in 1\d s: it is stuck in {call}", "Xid"),
-    ("crash", "nvmlDeviceGetPowerUsage", r"the helper was ended by signal (6|11) in a call of NVML \({call} of GPU 0\)", "NVRM")])
+    ("crash", "nvmlDeviceGetPowerUsage", r"the helper was killed by signal (6|11) in a call of NVML \({call} of GPU 0\)", "NVRM")])
 def test_a_driver_that_does_not_answer(tool, ill, call, why, remedy):
     """Which of both it was, in which call, and what to do about it."""
     gpu_env(tool, f"[call {call}]\n{ill} = 1\n")
     found = report(tool)
     assert not of_gpus(available(found))
-    stays = r"(; the helper \(process \d+\) stays behind)?"  # on a busy machine its end takes longer than doctor waits
+    stays = r"(; the helper \(process \d+\) was killed but has not exited)?"  # on a busy machine its end takes longer than doctor waits
     assert re.fullmatch(why.format(call=call) + stays, why_not(found)["gpu.mem"]), why_not(found)["gpu.mem"]
     assert why_not(found)["job.gpu_mem"] == why_not(found)["gpu.mem"]
     assert all(remedy in m["remedy"] for m in found["metrics"] if f"{m['entity']}.{m['metric']}" in ("gpu.mem", "job.gpu_mem"))
@@ -195,8 +195,8 @@ def test_a_driver_that_is_slow_is_waited_for(tool):
 
 
 @pytest.mark.parametrize("code, why, remedy", [
-    (9, "kernel module is not loaded", "modprobe"), (12, "lacks a library", "NVIDIA_DRIVER_CAPABILITIES"),
-    (18, "different versions", "reboot"), (999, "NVML does not start", None)])
+    (9, "kernel module is not loaded", "modprobe"), (12, "a library that NVML needs is missing", "NVIDIA_DRIVER_CAPABILITIES"),
+    (18, "different versions", "reboot"), (999, "NVML cannot be initialised", None)])
 def test_a_driver_that_does_not_start_is_no_missing_gpu(tool, code, why, remedy):
     gpu_env(tool, f"[call nvmlInit*]\nerror = {code}\n")
     found = report(tool)
@@ -210,10 +210,10 @@ def test_a_library_that_is_named_and_cannot_be_loaded(tool):
     gpu_env(tool)
     tool.env["HIWATER_NVML"] = str(tool.folder / "none.so")
     power, = (m for m in report(tool)["metrics"] if (m["entity"], m["metric"]) == ("gpu", "power"))
-    assert power["why_not"] == "HIWATER_NVML names no library that can be loaded" and "unset" in power["remedy"]
+    assert power["why_not"] == "the library that HIWATER_NVML names cannot be loaded" and "unset" in power["remedy"]
 
 
-@pytest.mark.parametrize("code, why", [(4, "no permission"), (13, "this driver does not have it")])
+@pytest.mark.parametrize("code, why", [(4, "no permission"), (13, "this driver does not support it")])
 def test_device_memory_is_missing_for_the_reason_that_the_driver_gives(tool, code, why):
     gpu_env(tool, f"[call nvmlDeviceGetMemoryInfo*]\nerror = {code}\n")
     missing = why_not(report(tool))
@@ -224,18 +224,18 @@ def test_a_figure_that_cannot_be_so_is_told_as_that(tool):
     """It was answered by a GPU that is awake."""
     gpu_env(tool, "temperature = 0\nutil = 255\nfan = unknown\n")
     missing = why_not(report(tool))
-    assert missing["gpu.temp"] == missing["gpu.busy"] == "what the driver says cannot be so"
-    assert missing["gpu.fan"] == "the driver answers without a figure"
+    assert missing["gpu.temp"] == missing["gpu.busy"] == "the driver reports an impossible value"
+    assert missing["gpu.fan"] == "the driver returns no value"
 
 
 def test_a_gpu_that_is_divided(tool):
     gpu_env(tool, "mig_mode = 1\n" + "".join(f"{name} = absent\n" for name in ("util", "util_memory", "util_encoder", "fan")))
     missing = why_not(report(tool))
-    assert {missing[f"gpu.{name}"] for name in ("busy", "mem_busy", "enc_busy")} == {"NVIDIA's driver does not tell it of a GPU that is divided by MIG"}
+    assert {missing[f"gpu.{name}"] for name in ("busy", "mem_busy", "enc_busy")} == {"NVIDIA's driver does not report it for a GPU divided by MIG"}
     assert "MIG" not in missing["gpu.fan"]
 
 
-@pytest.mark.parametrize("code, why", [(4, "no permission"), (3, "this device does not give it")])
+@pytest.mark.parametrize("code, why", [(4, "no permission"), (3, "this device does not support it")])
 def test_of_several_ways_the_reason_that_matters_is_told(tool, code, why):
     """The fields may not be read, and there is no GPM: with the right it could be had."""
     gpu_env(tool, f"[call nvmlDeviceGetFieldValues]\nerror = {code}\n[call nvmlGpm*]\nerror = 3\n")
@@ -248,7 +248,7 @@ def test_a_driver_without_a_gpu_says_so(tool):
     tool.folder.joinpath("gpu.conf").write_text("[driver]\nlevel = 550\n", encoding="utf-8")
     tool.env.update(LD_LIBRARY_PATH=str(BUILD / "tests" / "fake" / "drivers" / "550"),
                     HIWATER_FAKE_NVML=str(tool.folder / "gpu.conf"))
-    assert "knows no GPU" in why_not(report(tool))["gpu.mem"]
+    assert "reports no GPU" in why_not(report(tool))["gpu.mem"]
 
 
 def test_no_gpu_takes_one_line(tool):
@@ -275,17 +275,17 @@ def test_how_often_gpus_are_read(tool):
     lists = found["NVML", "processes"]
     assert lists["period_moving_s"] == 0.25 and lists["period_s"] == 1
     assert lists["cpu_s"] >= 0.05 and lists["period_here_s"] >= 0.05 / 0.002
-    assert lists["why_longer"] == "all readings together may take 0.2 % of a core, and lists have what the others leave"
+    assert lists["why_longer"] == "all reads together may use 0.2 % of a core; lists of processes use the remainder"
     said = " ".join(tool.run("doctor").stdout.split())
     assert "GPU readings together 0.2 % of a core at most" in said and "device memory in use; took " in said
-    assert re.search(r'NVML processes, 1/s \(4/s while .*who is on the GPUs', said)
+    assert re.search(r'NVML processes, 1/s \(4/s while .*the processes on each GPU', said)
 
 
 def test_a_list_that_holds_locks_is_read_less_often(tool):
     gpu_env(tool, "[call nvmlDeviceGetComputeRunningProcesses*]\ndelay = 0.3\n")
     lists = rates(tool)["NVML", "processes"]
     assert lists["wall_s"] >= 0.3 and lists["period_here_s"] == 10
-    assert lists["why_longer"] == "a list may hold the driver's locks, and the job, for 2 % of the time"
+    assert lists["why_longer"] == "lists of processes may lock the driver, and delay the job, for 2 % of the time"
 
 
 def test_lists_at_rest_are_read_as_their_cost_says(tool):

@@ -232,7 +232,7 @@ def test_a_gpu_that_never_answers_is_no_zero(gpu):
     assert summary["combined"] == {"peak_bytes": None, "method": None}
     assert summary["main"]["peak_bytes"] is summary["descendants"]["peak_bytes"] is None
     told, = [n["why"] for n in whole["notes"] if n["why"].startswith("GPU 0: ")]
-    assert told.startswith("GPU 0: lost: ") and "what a job holds there is not known" in told
+    assert told.startswith("GPU 0: lost: ") and "the job's memory on it is unknown" in told
     assert whole["energy"]["gpu_j"] == summary["devices"][1]["energy_j"] > 0
     assert re.search(r"^GPU 0 +job peak not known", said.replace("\u00a0", " "), re.M), said
 
@@ -271,8 +271,8 @@ def test_a_library_that_is_named_and_cannot_be_loaded(gpu):
     gpu.env["HIWATER_NVML"] = str(gpu.folder / "none.so")
     said, _ = run_later(gpu)
     why, = gpu_notes(json.loads((gpu.folder / "run.json").read_text()))
-    assert why.startswith(f"HIWATER_NVML names no library that can be loaded: {gpu.folder}/none.so"), said
-    assert "Notes     gpu: HIWATER_NVML names no library" in said
+    assert why.startswith(f"the library that HIWATER_NVML names cannot be loaded: {gpu.folder}/none.so"), said
+    assert "Notes     gpu: the library that HIWATER_NVML names" in said
 
 
 def test_an_error_of_the_jobs_gpu_is_told(gpu):
@@ -305,7 +305,7 @@ def test_a_gpu_that_was_lost_before_the_run_is_named_without_figures(gpu):
     assert lost["uuid"] and lost["memory"]["job_peak_bytes"] is None
     assert summary["gpu"]["combined"]["peak_bytes"] == ours["memory"]["job_peak_bytes"]
     told, = [n for n in gpu_notes(summary) if "GPU 1: " in n]
-    assert "GPU 1: lost: the GPU has fallen off the bus" in told and "what a job holds there is not known" in told
+    assert "GPU 1: lost: the GPU has fallen off the bus" in told and "the job's memory on it is unknown" in told
 
 
 def test_none_are_asked_unless_wanted(gpu):
@@ -329,7 +329,7 @@ def test_a_driver_of_another_version_is_in_the_summary(gpu):
     scenario = gpu.folder / "gpu.conf"
     scenario.write_text(scenario.read_text() + "[call nvmlInit*]\nerror = 18\n")
     done = gpu.run("run", "-o", "x.hiw", "--", "sleep", "0.5")
-    words = "gpu: NVIDIA's library and kernel module are of different versions"
+    words = "gpu: NVIDIA's library and kernel module have different versions"
     assert words in " ".join(done.stderr.replace("\u00a0", " ").split())
     assert words in " ".join(gpu.run("show", "x.hiw").stdout.replace("\u00a0", " ").split())
 

@@ -53,7 +53,7 @@ def test_what_cannot_be_looked_at_takes_nothing_from_the_rest(gpu, what):
     assert summary["descendants"]["peak_bytes"] == (0 if what == "lost" else None)  # it was seen to be 0 until then
     told, = [n for n in notes if n.startswith(f"{why[:5]}: ") and "energy" not in n]
     assert told.startswith(why), notes
-    assert "what they hold is not among what a job holds" in told or "what a job holds there is not known" in told
+    assert "their memory is missing from the job's" in told or "the job's memory on it is unknown" in told
 
 
 def test_what_a_right_is_missing_for_is_told_once(gpu):
@@ -61,11 +61,11 @@ def test_what_a_right_is_missing_for_is_told_once(gpu):
     add(gpu, "".join(f"[call nvmlDeviceGet{call}*]\nerror = 4\n" for call in ("MemoryInfo", "Utilization", "Power", "*RunningProcesses")))
     said = " ".join(gpu.run("gpus").stdout.split())
     for n in 0, 1:
-        assert said.count(f"GPU {n}: the driver refuses figures, gpu.mem first: no permission (NVML's code 4): root may") == 1
+        assert said.count(f"GPU {n}: the driver refuses some values, gpu.mem first: no permission (NVML code 4); run as root") == 1
         assert said.count(f"GPU {n}: its compute processes cannot be listed: no permission") == 1
     assert gpu.run("run", "--json", "run.json", "--", "sleep", "0.5").returncode == 0
     notes = [n["why"] for n in json.loads((gpu.folder / "run.json").read_text())["notes"]]
-    assert len([n for n in notes if "the driver refuses figures" in n]) == 2
+    assert len([n for n in notes if "the driver refuses some values" in n]) == 2
 
 
 def test_a_driver_that_hangs_over_its_lists_has_no_second_reason(gpu):
@@ -89,7 +89,7 @@ def test_where_no_list_came_that_is_said(gpu, refused):
     assert summary["gpu"]["devices"][0]["memory"]["job_peak_bytes"] is None
     why = [n["why"] for n in summary["notes"] if n["about"] in ("gpu", "gpu.memory") and not n["why"].startswith("null: ")]
     assert "GPU 0: no list of its processes came before the end: what the job held there is not known" in why or \
-        any("answer" in w or "stuck" in w or "still being asked" in w for w in why), why
+        any("answer" in w or "stuck" in w or "still being read" in w for w in why), why
 
 
 def peaks_of(tool):

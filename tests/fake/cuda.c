@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
-/* A fake of CUDA's driver library with one GPU: what tests/gpu/cuda_jobs.c and hiwater gpus --spec call, and nothing else. No
- * kernel is run, no memory is taken: what a process would hold and how busy it would keep the GPU is written into the
- * folder HIWATER_FAKE_CUDA, where a scenario of the fake NVML reads it (`file PATH`):
+/*
+ * A fake of CUDA's driver library with one GPU: only the calls of tests/gpu/cuda_jobs.c and hiwater
+ * gpus --spec. It runs no kernel and allocates no memory: the memory that a process would use, and
+ * how busy it would keep the GPU, are written into the folder HIWATER_FAKE_CUDA, where a scenario
+ * of the fake NVML reads them (`file PATH`):
  *
- *     pid.N, memory.N       of up to four processes: who, and bytes with its context
- *     busy, sm_active, sm_occupancy    per cent, of the kernel that runs
+ *     pid.N, memory.N                  of up to four processes: pid, and bytes with its context
+ *     busy, sm_active, sm_occupancy    percent, of the running kernel
  *
- * Memory comes in units of 2 MiB and runs out at HIWATER_FAKE_CUDA_BYTES (8 GiB). An opened IPC handle is charged to its
- * owner alone. A process must begin in the process that goes on: use after a fork ends it. */
+ * Memory is allocated in units of 2 MiB, up to HIWATER_FAKE_CUDA_BYTES (8 GiB). An opened IPC
+ * handle is charged only to its owner. Use after a fork ends the process.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -34,14 +37,14 @@ enum {
 #define UNIT    (2ULL << 20)
 #define CONTEXT (520ULL << 20)
 
-/* One that lives; its address is where it stands in the table, in units of 1 TiB. */
+/* An allocation; its address is its index in the table, in units of 1 TiB. */
 static struct {
 	pid_t pid;
-	int slot;             /* -1: there is no folder */
+	int slot;             /* -1: no folder */
 	uint64_t sizes[ALLOCATIONS];
 	uint64_t used;
 	bool context;
-	double until;         /* the last kernel runs until then */
+	double until;         /* end of the last kernel */
 } the = { .slot = -1 };
 
 static const int attributes[][2] = {
@@ -61,7 +64,7 @@ static const int attributes[][2] = {
 	{ 106, 32 },
 };
 
-/* ---- what others see --------------------------------------------------------------------------------------------------- */
+/* ---- output for the scenario ----------------------------------------------------------------- */
 
 static bool path_of(const char *name, int slot, char ret[4096])
 {
@@ -76,8 +79,8 @@ static bool path_of(const char *name, int slot, char ret[4096])
 	return true;
 }
 
-/* Whole or not at all: somebody reads it at any time. */
-static void tell(const char *name, int slot, double value)
+/* Replaces the file atomically, since it may be read at any time. */
+static void publish(const char *name, int slot, double value)
 {
 	char path[4096], aside[4200];
 	FILE *file;
@@ -115,7 +118,7 @@ static void take_slot(void)
 		if (fd < 0)
 			continue;
 		the.slot = i;
-		tell("memory", i, 0);
+		publish("memory", i, 0);
 		int n = snprintf(text, sizeof(text), "%d\n", (int) getpid());
 		if (write(fd, text, (size_t) n) != n)
 			fake_die("%s: %s", path, strerror(errno));
@@ -143,7 +146,7 @@ static double seconds(void)
 	return (double) now.tv_sec + (double) now.tv_nsec / 1e9;
 }
 
-/* ---- devices ----------------------------------------------------------------------------------------------------------- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 EXPORT int cuInit(unsigned flags);
 int cuInit(unsigned flags)
@@ -219,7 +222,7 @@ int cuDevicePrimaryCtxRetain(void **ret, int device)
 	if (!the.context)
 		the.used += CONTEXT;
 	the.context = true;
-	tell("memory", the.slot < 0 ? 0 : the.slot, (double) the.used);
+	publish("memory", the.slot < 0 ? 0 : the.slot, (double) the.used);
 	return ready();
 }
 
@@ -229,7 +232,7 @@ int cuCtxSetCurrent(void *context)
 	return context == &the ? ready() : 201;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static uint64_t most(void)
 {
@@ -240,7 +243,7 @@ static uint64_t most(void)
 
 static void tell_used(void)
 {
-	tell("memory", the.slot < 0 ? 0 : the.slot, (double) the.used);
+	publish("memory", the.slot < 0 ? 0 : the.slot, (double) the.used);
 }
 
 EXPORT int cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total);
@@ -342,7 +345,7 @@ int cuIpcCloseMemHandle(uint64_t at)
 	return at == (uint64_t) ALLOCATIONS << 40 ? ready() : INVALID_VALUE;
 }
 
-/* ---- kernels ----------------------------------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 EXPORT int cuModuleLoadData(void **ret, const void *text);
 int cuModuleLoadData(void **ret, const void *text)
@@ -365,7 +368,7 @@ static double percent(double part, double whole)
 	return part >= whole ? 100 : 100 * part / whole;
 }
 
-/* parameters: where to write, and for how many ns it runs. */
+/* parameters: output address, and duration in ns. */
 EXPORT int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
 	unsigned shared, void *stream, void **parameters, void **extra);
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
@@ -377,9 +380,9 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
 	if (!is_one || bx > 1024 || !is_ours(*(uint64_t *) parameters[0]))
 		return INVALID_VALUE;
 	the.until = (the.until > now ? the.until : now) + (double) *(uint64_t *) parameters[1] / 1e9;
-	tell("busy", -1, 100);
-	tell("sm_active", -1, percent(gx, SMS));
-	tell("sm_occupancy", -1, percent(threads < 32 ? 32 : threads, (double) SMS * THREADS_SM));
+	publish("busy", -1, 100);
+	publish("sm_active", -1, percent(gx, SMS));
+	publish("sm_occupancy", -1, percent(threads < 32 ? 32 : threads, (double) SMS * THREADS_SM));
 	return ready();
 }
 
@@ -401,12 +404,12 @@ int cuGetErrorName(int code, const char **ret)
 	return SUCCESS;
 }
 
-/* Who ends leaves nothing running. */
+/* A process that exits leaves no kernel running. */
 __attribute__((destructor)) static void end(void)
 {
 	if (the.pid == getpid() && the.until > 0) {
-		tell("busy", -1, 0);
-		tell("sm_active", -1, 0);
-		tell("sm_occupancy", -1, 0);
+		publish("busy", -1, 0);
+		publish("sm_active", -1, 0);
+		publish("sm_occupancy", -1, 0);
 	}
 }

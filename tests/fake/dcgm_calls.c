@@ -30,20 +30,20 @@ struct watch {
 	double since, every;
 };
 
-/* Of the one connection that there can be; its handles are numbers from 1 on, 0 is none. */
+/* State of the only possible connection; handles are numbers from 1, 0 is none. */
 static struct {
 	pthread_mutex_t lock;
 	struct fake_scenario scenario;
 	bool is_loaded, is_paused;
 	int references;
-	uintptr_t handle, handles; /* open, and how many there were */
+	uintptr_t handle, handles; /* the open one, and the number of handles so far */
 	struct group groups[MOST];
 	size_t n_groups;
 	struct field_group field_groups[MOST];
 	size_t n_field_groups;
 	struct watch watches[MOST];
 	size_t n_watches;
-	double updated; /* by dcgmUpdateAllFields; before time began: never */
+	double updated; /* by dcgmUpdateAllFields; negative: never */
 } the = { .lock = PTHREAD_MUTEX_INITIALIZER, .updated = -1 };
 
 static bool is_gone(void)
@@ -60,7 +60,7 @@ static int enter(const char *call, uintptr_t handle)
 	if (the.references == 0)
 		return DCGM_UNINITIALIZED;
 	if (is_gone())
-		the.handle = 0; /* what it knew is forgotten, the connection with it */
+		the.handle = 0; /* the engine forgets its objects with the connection */
 	if (handle != the.handle || handle == 0)
 		return DCGM_CONNECTION_NOT_VALID;
 	return -fake_call(&the.scenario, call, NULL);
@@ -97,7 +97,7 @@ EXPORT int dcgmShutdown(void)
 	return DCGM_OK;
 }
 
-/* ---- connections --------------------------------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 /* An address with the default port. */
 static bool is_engine(const char *address)
@@ -144,7 +144,7 @@ EXPORT int dcgmDisconnect(uintptr_t handle)
 	return code;
 }
 
-/* An engine of one's own would take the counters from the one that runs: nobody here is to start it. */
+/* An embedded engine would claim the counters of the running one: no caller may start it. */
 EXPORT int dcgmStartEmbedded_v2(void *params)
 {
 	(void) params;
@@ -170,7 +170,7 @@ EXPORT int dcgmProfResume(uintptr_t handle)
 	return pause_set(__func__, handle, false);
 }
 
-/* ---- devices ------------------------------------------------------------------------------------------------------- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 static size_t entities(unsigned entity_group)
 {
@@ -224,7 +224,7 @@ EXPORT int dcgmGetEntityGroupEntities(uintptr_t handle, unsigned entity_group, u
 	return *n > capacity ? DCGM_INSUFFICIENT_SIZE : DCGM_OK;
 }
 
-/* ---- groups -------------------------------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static int group_add(struct group *group, unsigned entity_group, unsigned entity)
 {
@@ -234,7 +234,7 @@ static int group_add(struct group *group, unsigned entity_group, unsigned entity
 	return DCGM_OK;
 }
 
-/* A group by its id, which are from 1 on; NULL if there is none. */
+/* A group by its id, from 1; NULL: none. */
 static struct group *group_find(uintptr_t id)
 {
 	return id >= 1 && id <= the.n_groups ? &the.groups[id - 1] : NULL;
@@ -297,7 +297,7 @@ static bool group_has(uintptr_t id, unsigned entity_group, unsigned entity)
 	return false;
 }
 
-/* ---- groups of fields ---------------------------------------------------------------------------------------------- */
+/* ---- groups of fields ------------------------------------------------------------------------ */
 
 static struct field_group *field_group_find(uintptr_t id)
 {
@@ -346,7 +346,7 @@ static bool field_group_has(uintptr_t id, uint16_t field)
 	return false;
 }
 
-/* ---- watches ------------------------------------------------------------------------------------------------------- */
+/* ---- watches --------------------------------------------------------------------------------- */
 
 static bool is_group(uintptr_t id)
 {
@@ -391,7 +391,7 @@ EXPORT int dcgmUpdateAllFields(uintptr_t handle, int is_to_wait)
 	return code;
 }
 
-/* What somebody else has the engine watch, since long ago. */
+/* Watches of other clients, which began long ago. */
 static struct dcgm_update others_update(uint16_t field)
 {
 	const char *list = fake_bag_text(&the.scenario.driver, "profiled", "");
@@ -410,7 +410,8 @@ static struct dcgm_update others_update(uint16_t field)
 	return (struct dcgm_update) { 0 };
 }
 
-/* The engine updates at each multiple of the interval since the watch began; the caller can ask for one more. */
+/* The engine updates at each multiple of the interval since the watch began; the caller can ask for
+ * one more. */
 static struct dcgm_update update_of(unsigned entity_group, unsigned entity, uint16_t field)
 {
 	for (size_t i = 0; i < the.n_watches; i++) {
@@ -429,7 +430,7 @@ static struct dcgm_update update_of(unsigned entity_group, unsigned entity, uint
 	return others_update(field);
 }
 
-/* ---- latest values ------------------------------------------------------------------------------------------------- */
+/* ---- latest values --------------------------------------------------------------------------- */
 
 static bool is_lost(const struct fake_gpu *gpu)
 {
@@ -489,16 +490,17 @@ EXPORT int dcgmEntitiesGetLatestValues(uintptr_t handle, const struct dcgm_pair 
 	return code;
 }
 
-/* Calls back for each GPU of the group with all fields of the field group, until the callback wants no more. */
+/* Calls back for each GPU of the group with all fields of the field group, until the callback
+ * stops. */
 EXPORT int dcgmGetLatestValues(uintptr_t handle, uintptr_t group, uintptr_t id,
-	int (*tell)(unsigned, struct dcgm_value_v1 *, int, void *), void *user)
+	int (*callback)(unsigned, struct dcgm_value_v1 *, int, void *), void *user)
 {
 	int code = enter(__func__, handle);
 	const struct field_group *fields = field_group_find(id);
 	struct dcgm_value_v1 *values = code == 0 && fields ? calloc(fields->n + 1, sizeof(*values)) : NULL;
 	bool wants_more = true;
 
-	if (!values || !tell || !is_group(group)) {
+	if (!values || !callback || !is_group(group)) {
 		free(values);
 		return code ?: DCGM_BADPARAM;
 	}
@@ -507,7 +509,7 @@ EXPORT int dcgmGetLatestValues(uintptr_t handle, uintptr_t group, uintptr_t id,
 			continue;
 		for (size_t i = 0; i < fields->n; i++)
 			(void) value_get(DCGM_GPU, gpu, fields->ids[i], &values[i]);
-		wants_more = tell(gpu, values, (int) fields->n, user) == 0;
+		wants_more = callback(gpu, values, (int) fields->n, user) == 0;
 	}
 	free(values);
 	return DCGM_OK;

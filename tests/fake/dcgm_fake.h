@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The fake libdcgm inside. It stands for a client library and the host engine behind it, in one process.
+ * Internals of the fake libdcgm, which acts as client library and host engine in one process.
  */
 #pragma once
 
@@ -57,14 +57,15 @@ _Static_assert(sizeof(struct dcgm_value_v1) == 4120, "value v1");
 _Static_assert(sizeof(struct dcgm_value_v2) == 4128, "value v2");
 _Static_assert(sizeof(struct dcgm_connect_params) == 16, "connect params");
 
-/* When a watched field was updated last, and the time before; of a field that is not watched, not at all. */
+/* Times of the last two updates of a watched field; none for a field that is not watched. */
 struct dcgm_update {
 	bool is_watched, is_there;
 	double before, at;
 };
 
-/* ---- dcgm_values.c ---- */
+/* ---- dcgm_values.c --------------------------------------------------------------------------- */
 
-/* The value of a field of a device after an update, as DCGM writes it: blanks for what is not there. */
+/* Fills the value of a field of a device after an update as DCGM writes it, with blanks for missing
+ * ones. */
 void dcgm_value_fill(const struct fake_scenario *s, const struct fake_gpu *gpu, uint16_t field, struct dcgm_update update,
 	bool is_paused, struct dcgm_value_v1 *ret);

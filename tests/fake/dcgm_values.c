@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Blank, and the blank that says NOT_SUPPORTED. */
+/* Blank, and the blank for NOT_SUPPORTED. */
 #define INT64_BLANK  0x7ffffffffffffff0LL
 #define DOUBLE_BLANK 140737488355328.0
 enum {
@@ -14,13 +14,14 @@ enum {
 	CAPABILITY = 63
 };
 
-/* Fields that are another key of the scenario, where it has no "dcgm N". The figure is divided by `per`. */
+/* Fields that use another key of the scenario if it has no "dcgm N". The figure is divided by
+ * `per`. */
 static const struct {
 	uint16_t first, last;
 	char type;
 	const char *key;
 	double per;
-	bool is_mean; /* of the time between two updates, by the profiling module */
+	bool is_mean; /* mean between two updates, of the profiling module */
 } fields[] = {
 	{ 50, 50, 's', "name", 1, false },
 	{ 52, 52, 'i', NULL, 1, false }, /* the index */
@@ -69,7 +70,7 @@ static void number_put(struct dcgm_value_v1 *ret, double x)
 		ret->value.i64 = llround(x);
 }
 
-/* The figure after an update; a code, FAKE_UNKNOWN for a blank one. */
+/* The figure after an update; a code, FAKE_UNKNOWN for a blank. */
 static int figure(const struct fake_scenario *s, const struct fake_gpu *gpu, size_t at, uint16_t field,
 	struct dcgm_update update, double *ret)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the fake drivers share: values as functions of time, the scenario, the clock, and what every call does first.
+ * What the fake drivers share: values as functions of time, the scenario, the clock, and what every
+ * call does first.
  *
- * Each fake is a shared library of its own and holds one scenario, read at the first init and kept until the process
- * ends. Nothing is changed after that but counters, so calls may come from any thread. A scenario that cannot be read
- * or a use that a real driver would answer with corrupted memory ends the process with a message on standard error.
+ * Each fake is a shared library of its own and holds one scenario, read at the first init and kept
+ * until the process ends. Nothing is changed after that but counters, so calls may come from any
+ * thread. A scenario that cannot be read or a use that a real driver would answer with corrupted
+ * memory ends the process with a message on standard error.
  */
 #pragma once
 
@@ -16,7 +18,7 @@
 
 enum {
 	FAKE_UNKNOWN = -1
-}; /* a code: the driver says success and the figure has all bits set */
+}; /* a code: success, with all bits of the figure set */
 
 enum fake_kind {
 	FAKE_STEPS,
@@ -29,14 +31,14 @@ enum fake_kind {
 	FAKE_FILE,
 };
 
-/* What a value is from time t on; code is 0, an error of the driver, or FAKE_UNKNOWN. */
+/* The value from time t on; code is 0, an error of the driver, or FAKE_UNKNOWN. */
 struct fake_point {
 	double t;
 	double v;
 	int code;
 };
 
-/* A value as a function of time in seconds. README.md says how each kind is written. */
+/* A value as a function of time in seconds. README.md describes the syntax of each kind. */
 struct fake_value {
 	enum fake_kind kind;
 	double a, b, c, d;
@@ -45,7 +47,8 @@ struct fake_value {
 	size_t n;
 };
 
-/* A key of a section with what stands behind the equal sign; value is parsed unless the key is a text. */
+/* A key of a section with the text after the equal sign; value is parsed unless the key is a
+ * text. */
 struct fake_key {
 	char *name;
 	char *text;
@@ -65,13 +68,13 @@ struct fake_gpu {
 	struct fake_bag bag;
 };
 
-/* The bag of a process, of an event or of a rule about calls, with what it is about. */
+/* The keys of a process, an event or a call rule, and its subject. */
 struct fake_item {
 	struct fake_gpu *gpu; /* NULL: all */
 	char *call;           /* a rule: the pattern of names */
 	struct fake_bag bag;
-	unsigned long long seen; /* a rule: calls it applied to */
-	unsigned *named;         /* a process: its pid, as its file or variable had it last */
+	unsigned long long seen; /* a rule: number of calls that matched */
+	unsigned *named;         /* a process: the last pid read from its file or variable */
 };
 
 struct fake_list {
@@ -81,7 +84,7 @@ struct fake_list {
 
 struct fake_scenario {
 	const char *path;
-	struct fake_bag driver; /* also what [clock] says */
+	struct fake_bag driver; /* also the keys of [clock] */
 	struct fake_gpu **gpus; /* by index */
 	size_t n_gpus;
 	struct fake_gpu **migs;
@@ -92,61 +95,63 @@ struct fake_scenario {
 /* Ends the process: "fake NVML: text". */
 _Noreturn void fake_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* ---- fake_value.c ---- */
+/* ---- fake_value.c ---------------------------------------------------------------------------- */
 
-/* Parses text; returns NULL, or what is wrong with it. */
+/* Parses text; returns NULL, or an error message. */
 const char *fake_value_parse(const char *text, struct fake_value *ret);
 
-/* What v is at t. *ret is left alone unless the returned code is 0. */
+/* The value of v at t. *ret is set only if the returned code is 0. */
 int fake_value_at(const struct fake_value *v, double t, double *ret);
 
-/* The integral from 0 to t; errors count as nothing. */
+/* The integral from 0 to t; errors count as 0. */
 double fake_value_integral(const struct fake_value *v, double t);
 
-/* "$NAME/rest" with the variable's value; false if there is no such variable. */
+/* Expands "$NAME/rest"; false: no such variable. */
 bool fake_expanded(const char *text, char *ret, size_t size);
 
-/* ---- fake_scenario.c ---- */
+/* ---- fake_scenario.c ------------------------------------------------------------------------- */
 
 /* Reads the file. */
 void fake_scenario_load(struct fake_scenario *s, const char *path);
 
-/* NULL if there is no such key. */
+/* NULL: no such key. */
 const struct fake_key *fake_bag_find(const struct fake_bag *bag, const char *name);
 const char *fake_bag_text(const struct fake_bag *bag, const char *name, const char *otherwise);
 
-/* A number of a section that is no device's, at t; otherwise if it is not there or is an error then. */
+/* A number of a section other than a device, at t; `otherwise` if it is missing or an error. */
 double fake_bag_number(const struct fake_bag *bag, const char *name, double t, double otherwise);
 
-/* ---- fake_clock.c ---- */
+/* ---- fake_clock.c ---------------------------------------------------------------------------- */
 
-/* Starts the clock that HIWATER_FAKE_TIME and the scenario choose. */
+/* Starts the clock that HIWATER_FAKE_TIME and the scenario select. */
 void fake_clock_start(const struct fake_scenario *s);
 
-/* Seconds of the scenario. */
+/* Current time of the scenario, in seconds. */
 double fake_now(void);
 
-/* The same in microseconds since 1970, as the driver's time stamps have it. */
+/* The same in microseconds since 1970, as in the driver's time stamps. */
 unsigned long long fake_stamp(double t);
 
-/* A call was made: a clock of steps may go on. */
+/* Called for every call: a stepped clock may advance. */
 void fake_clock_called(const char *call, const struct fake_gpu *gpu);
 
-/* ---- fake_call.c ---- */
+/* ---- fake_call.c ----------------------------------------------------------------------------- */
 
-/* What happens before a call on a device (NULL: none) is answered: the log, a delay, a hang, an error that a rule
- * demands. Returns the code to answer with, 0 to go on. */
+/* Common to all calls, on a device or none (NULL): log, delay, hang, or an error by a rule. Returns
+ * the code to answer with, 0 to continue. */
 int fake_call(struct fake_scenario *s, const char *call, const struct fake_gpu *gpu);
 
-/* ---- fake_process.c ---- */
+/* ---- fake_process.c -------------------------------------------------------------------------- */
 
-/* True if the process of the item exists at t; its pid. */
+/* Does the item's process exist at t? *pid: its pid. */
 bool fake_process_lives(const struct fake_item *process, double t, unsigned *ret_pid);
 
-/* ---- fake_figure.c ---- */
+/* ---- fake_figure.c --------------------------------------------------------------------------- */
 
-/* A figure of a device at t: a code, FAKE_UNKNOWN among them; *ret is set for 0. No such key is NOT_SUPPORTED (3). */
+/* A figure of a device at t: a code, possibly FAKE_UNKNOWN; *ret is set for 0. A missing key is
+ * NOT_SUPPORTED (3). */
 int fake_figure(const struct fake_scenario *s, const struct fake_gpu *gpu, const char *key, double t, double *ret);
 
-/* Its mean from one time to another: as at their end where that is an error or nan; nan where no time has passed. */
+/* Its mean between two times; an error or nan at the end is returned as such; nan if no time has
+ * passed. */
 int fake_figure_mean(const struct fake_gpu *gpu, const char *key, double from, double until, double *ret);

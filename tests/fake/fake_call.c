@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static pthread_mutex_t the_driver = PTHREAD_MUTEX_INITIALIZER; /* held during delays where the scenario says so */
+static pthread_mutex_t the_driver = PTHREAD_MUTEX_INITIALIZER; /* locked during delays if the scenario has `lock` */
 
-/* One line a call, "TIME NAME DEVICE", appended to the file that HIWATER_FAKE_LOG names. */
+/* Appends a line per call, "TIME NAME DEVICE", to the file that HIWATER_FAKE_LOG names. */
 static void log_write(const char *call, const struct fake_gpu *gpu)
 {
 	const char *path = getenv("HIWATER_FAKE_LOG");
@@ -30,7 +30,7 @@ static void log_write(const char *call, const struct fake_gpu *gpu)
 	close(fd);
 }
 
-/* The rule is about this call and this device, and holds now. */
+/* Does the rule match this call and device now? */
 static bool rule_holds(struct fake_item *rule, const char *call, const struct fake_gpu *gpu)
 {
 	const char *label = fake_bag_text(&rule->bag, "gpu", NULL);
@@ -51,7 +51,7 @@ static double thread_seconds(void)
 	return (double) now.tv_sec + (double) now.tv_nsec / 1e9;
 }
 
-/* Until the call has taken so much processor time, what the fake itself needs for it included. */
+/* Burns until the call has used this much CPU time, the fake's own included. */
 static void burn_until(double end)
 {
 	while (thread_seconds() < end) {

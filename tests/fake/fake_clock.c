@@ -32,7 +32,7 @@ static double seconds(clockid_t clock)
 	return (double) now.tv_sec + (double) now.tv_nsec / 1e9;
 }
 
-/* Whoever writes the file may be half-way: it is empty for a moment. */
+/* The file may be empty for a moment while it is written. */
 static double file_time(void)
 {
 	static const struct timespec moment = { .tv_nsec = 1000000 };

@@ -20,7 +20,7 @@ static bool file_get(const char *path, char *ret, size_t size)
 	return n > 0;
 }
 
-/* The pid that text stands for: a number, $NAME, @FILE; and the value of $NAME may be an @FILE. */
+/* The pid in text: a number, $NAME, @FILE; the value of $NAME may be an @FILE. */
 static unsigned pid_parse(const char *text)
 {
 	char value[4096], digits[32];
@@ -37,7 +37,7 @@ static bool is_there(unsigned pid)
 	return pid > 0 && (kill((pid_t) pid, 0) == 0 || errno == EPERM);
 }
 
-/* A file is not read again while the process lives that it named. */
+/* A file is not read again while the process that it named exists. */
 bool fake_process_lives(const struct fake_item *process, double t, unsigned *ret_pid)
 {
 	const char *text = fake_bag_text(&process->bag, "pid", "0");

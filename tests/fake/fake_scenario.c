@@ -21,14 +21,14 @@ static const struct {
 #undef N
 };
 
-/* Where reading is: what the keys that come next belong to. */
+/* State of the parser: the section that the next keys belong to. */
 struct reading {
 	struct fake_scenario *s;
 	const char *path;
 	unsigned line;
-	const char *section; /* whose keys */
-	struct fake_bag **bags; /* one for each device of the section */
-	struct fake_gpu **gpus; /* whose, or NULL */
+	const char *section; /* its name */
+	struct fake_bag **bags; /* one per device of the section */
+	struct fake_gpu **gpus; /* their devices, or NULL */
 	size_t n;
 };
 
@@ -64,7 +64,7 @@ static void *made(size_t size)
 	return grown(NULL, 1, size);
 }
 
-/* ---- looking up ---------------------------------------------------------------------------------------------------- */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 const struct fake_key *fake_bag_find(const struct fake_bag *bag, const char *name)
 {
@@ -99,7 +99,7 @@ double fake_bag_number(const struct fake_bag *bag, const char *name, double t, d
 	return otherwise;
 }
 
-/* ---- sections ------------------------------------------------------------------------------------------------------ */
+/* ---- sections -------------------------------------------------------------------------------- */
 
 static void section_take(struct reading *r, struct fake_bag *bag, struct fake_gpu *gpu)
 {
@@ -150,7 +150,7 @@ static struct fake_bag *item_add(struct fake_list *list, struct fake_gpu *gpu, c
 	return &item->bag;
 }
 
-/* The kinds of sections, with whose keys they have. */
+/* Kinds of sections, with the section whose keys they use. */
 enum of {
 	OF_DRIVER,
 	OF_GPU,
@@ -171,7 +171,7 @@ static const struct {
 	{ "call", "call", OF_CALL },
 };
 
-/* A section that is about this device: its own bag, or that of a new item. */
+/* A section about this device: its own bag, or that of a new item. */
 static void device_take(struct reading *r, enum of of, struct fake_gpu *gpu)
 {
 	section_take(r, of == OF_GPU ? &gpu->bag : item_add(of == OF_PROCESS ? &r->s->processes : &r->s->events, gpu, NULL), gpu);
@@ -199,7 +199,7 @@ static void devices_take(struct reading *r, enum of of, const char *text)
 		bad(r, "a device is N, N-M or N.M", text);
 }
 
-/* "gpu 0-7": what stands between the brackets. */
+/* "gpu 0-7": the text between the brackets. */
 static void section_begin(struct reading *r, char *header)
 {
 	char *argument = strchr(header, ' ');
@@ -221,9 +221,9 @@ static void section_begin(struct reading *r, char *header)
 		devices_take(r, sections[i].of, argument);
 }
 
-/* ---- keys ---------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
-/* True for a text, false for a number. */
+/* Is the key a text, rather than a number? */
 static bool is_text(const struct reading *r, const char *name)
 {
 	for (size_t i = 0; i < COUNT(known_keys); i++) {
@@ -274,7 +274,7 @@ static void key_set(struct reading *r, size_t i, const char *name, const char *t
 	bag->keys[at] = key;
 }
 
-/* ---- the file ------------------------------------------------------------------------------------------------------ */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 static char *trimmed(char *text)
 {
@@ -290,7 +290,7 @@ static char *trimmed(char *text)
 
 static void file_read(struct reading *r, const char *path, unsigned depth);
 
-/* As if the lines of a file beside this one stood here. */
+/* Includes a file next to this one. */
 static void include(struct reading *r, const char *name, unsigned depth)
 {
 	const char *slash = strrchr(r->path, '/'), *path_here = r->path;

@@ -27,9 +27,9 @@ bool fake_expanded(const char *text, char *ret, size_t size)
 	return value != NULL;
 }
 
-/* ---- text --------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
-/* "1.5Gi": a number with an optional unit, nothing behind it but end. */
+/* "1.5Gi": a number with an optional unit, followed only by end. */
 static bool number_parse(const char *text, char end, const char **ret_next, double *ret)
 {
 	static const struct {
@@ -65,7 +65,7 @@ static bool number_parse(const char *text, char end, const char **ret_next, doub
 	return true;
 }
 
-/* What stands for one value: a number, nan, absent, unknown, error15. */
+/* A single value: a number, nan, absent, unknown, error15. */
 static bool point_parse(const char *word, struct fake_point *ret)
 {
 	const char *end;
@@ -91,7 +91,7 @@ static void point_add(struct fake_value *v, struct fake_point point)
 	v->points[v->n++] = point;
 }
 
-/* "0:10 5:90 7.5:absent": from each time on that value; before the first, the first. */
+/* "0:10 5:90 7.5:absent": each value from its time on; the first also before that. */
 static const char *steps_parse(char *words[], size_t n, struct fake_value *ret)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -197,7 +197,7 @@ const char *fake_value_parse(const char *text, struct fake_value *ret)
 	return wrong;
 }
 
-/* ---- time --------------------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static const struct fake_point *point_at(const struct fake_value *v, double t)
 {
@@ -213,7 +213,7 @@ static const struct fake_point *point_at(const struct fake_value *v, double t)
 	return &v->points[low];
 }
 
-/* The number in the file, or the other one while there is no such file. */
+/* The number in the file, or the default if the file is missing. */
 static double file_value(const struct fake_value *v)
 {
 	char path[4096];
@@ -256,7 +256,7 @@ int fake_value_at(const struct fake_value *v, double t, double *ret)
 	case FAKE_PROCESSES:
 		break;
 	}
-	return 3; /* whoever knows the device answers for these */
+	return 3; /* resolved by the caller, who knows the device */
 }
 
 static double steps_integral(const struct fake_value *v, double t)
@@ -292,7 +292,7 @@ double fake_value_integral(const struct fake_value *v, double t)
 		return v->a * t + (v->b - v->a) * (floor(t / v->c) * v->c * v->d + fmin(fmod(t, v->c), v->c * v->d));
 	case FAKE_RATE:
 		return v->b * t + v->a * t * t / 2;
-	case FAKE_FILE: /* as if it had always been so */
+	case FAKE_FILE: /* as if constant */
 		return file_value(v) * t;
 	case FAKE_INTEGRAL:
 	case FAKE_PROCESSES:

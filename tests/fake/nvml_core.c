@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Init and shutdown, the system's facts, handles. */
+/* Init and shutdown, system-wide facts, handles. */
 #include "nvml_fake.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fake_scenario scenario;
-static int references; /* of Init; guarded by the lock, read without */
+static int references; /* Init calls; guarded by the lock, read without it */
 static pid_t owner;
 
 struct fake_scenario *nvml_scenario(void)
@@ -20,7 +20,7 @@ struct fake_scenario *nvml_scenario(void)
 	return &scenario;
 }
 
-/* ---- before each call ---------------------------------------------------------------------------------------------- */
+/* ---- before each call ------------------------------------------------------------------------ */
 
 static bool is_handle(const struct fake_gpu *gpu)
 {
@@ -35,7 +35,7 @@ static bool is_handle(const struct fake_gpu *gpu)
 	return false;
 }
 
-/* What the state of a device says before anything is asked of it. */
+/* The code of every call on a device by its state. */
 static int device_state(const struct fake_gpu *gpu)
 {
 	const struct fake_gpu *whole = gpu->parent ? gpu->parent : gpu;
@@ -62,9 +62,10 @@ int nvml_enter(const char *call, const struct fake_gpu *gpu)
 	return code == 0 && gpu ? device_state(gpu) : code;
 }
 
-/* ---- init ---------------------------------------------------------------------------------------------------------- */
+/* ---- init ------------------------------------------------------------------------------------ */
 
-/* Every page of it, in small ones: the kernel has something to give back when the process ends. */
+/* Touches every page, in small pages, so that the kernel has memory to release when the process
+ * exits. */
 static void take_memory(size_t bytes)
 {
 	static char *taken;
@@ -164,7 +165,7 @@ EXPORT const char *nvmlErrorString(int code)
 	return code >= 0 && (size_t) code < sizeof(texts) / sizeof(texts[0]) && texts[code] ? texts[code] : "Unknown Error";
 }
 
-/* ---- figures ------------------------------------------------------------------------------------------------------- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 int nvml_figure_at(const struct fake_gpu *gpu, const char *key, double t, double *ret)
 {
@@ -218,7 +219,7 @@ int nvml_text(const char *text, char *ret, unsigned size)
 	return NVML_SUCCESS;
 }
 
-/* ---- the system ---------------------------------------------------------------------------------------------------- */
+/* ---- the system ------------------------------------------------------------------------------ */
 
 EXPORT int nvmlSystemGetDriverVersion(char *ret, unsigned size)
 {
@@ -258,7 +259,7 @@ EXPORT int nvmlSystemGetDriverBranch(struct nvml_versioned *info, unsigned size)
 	return nvml_enter(__func__, NULL) ?: NVML_NOT_SUPPORTED;
 }
 
-/* ---- handles ------------------------------------------------------------------------------------------------------- */
+/* ---- handles --------------------------------------------------------------------------------- */
 
 static int count_get(unsigned *ret)
 {
@@ -278,7 +279,7 @@ EXPORT int nvmlDeviceGetCount_v2(unsigned *ret)
 	return nvml_enter(__func__, NULL) ?: count_get(ret);
 }
 
-/* The device found, if the call may be answered for it. */
+/* Returns the device if the call on it may succeed. */
 static int handle_get(const char *call, struct fake_gpu *gpu, int otherwise, struct fake_gpu **ret)
 {
 	int code = nvml_enter(call, gpu);
@@ -318,7 +319,7 @@ EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, struct fake_gpu **ret)
 	return handle_get(__func__, found, uuid ? NVML_NOT_FOUND : NVML_INVALID_ARGUMENT, ret);
 }
 
-/* Domains are written with four digits or with eight. */
+/* Domains have four or eight digits. */
 static struct fake_gpu *by_pci(const char *wanted)
 {
 	for (size_t i = 0; wanted && i < scenario.n_gpus; i++) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* Who a device is, and its figures. */
+/* Identity and figures of a device. */
 #include "nvml_fake.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- one figure each ------------------------------------------------------------------------------------------------ */
+/* ---- one figure each ------------------------------------------------------------------------- */
 
 #define FIGURE(name, type, key) \
 	EXPORT int nvml##name(struct fake_gpu *gpu, uint##type##_t *ret) \
@@ -50,7 +50,7 @@ FIGURE(DeviceGetAccountingBufferSize, 32, "accounting_size")
 FIGURE(DeviceGetRetiredPagesPendingStatus, 32, "retired_pending")
 FIGURE(DeviceGetSupportedEventTypes, 64, "event_types")
 
-/* ---- one text each -------------------------------------------------------------------------------------------------- */
+/* ---- one text each --------------------------------------------------------------------------- */
 
 #define TEXT(name, key) \
 	EXPORT int nvml##name(struct fake_gpu *gpu, char *ret, unsigned size) \
@@ -105,7 +105,7 @@ static int chosen(const struct fake_gpu *gpu, const char *const keys[], int n, i
 	return index < 0 || index >= n ? NVML_INVALID_ARGUMENT : nvml_u32(gpu, keys[index], ret);
 }
 
-/* Two figures, or the error of the first that has one. */
+/* Two figures, or the first error. */
 static int two(const struct fake_gpu *gpu, const char *key, uint32_t *ret, const char *other, uint32_t *ret_other)
 {
 	int code = nvml_u32(gpu, key, ret);
@@ -118,7 +118,7 @@ EXPORT int nvmlDeviceGetCudaComputeCapability(struct fake_gpu *gpu, uint32_t *ma
 	return nvml_enter(__func__, gpu) ?: two(gpu, "cc_major", major, "cc_minor", minor);
 }
 
-/* ---- PCI ------------------------------------------------------------------------------------------------------------ */
+/* ---- PCI ------------------------------------------------------------------------------------- */
 
 static int pci_get(const struct fake_gpu *gpu, struct nvml_pci_v3 *ret)
 {
@@ -170,9 +170,9 @@ EXPORT int nvmlDeviceGetPcieThroughput(struct fake_gpu *gpu, int counter, uint32
 	return nvml_enter(__func__, gpu) ?: chosen(gpu, keys, 2, counter, ret);
 }
 
-/* ---- memory --------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Total, reserved, used and what is left of them; an unknown one is all ones. */
+/* Total, reserved, used and free memory; an unknown one is all ones. */
 static int memory_get(const struct fake_gpu *gpu, struct nvml_memory_v2 *ret)
 {
 	int code = nvml_u64(gpu, "memory_total", &ret->total) ?: nvml_u64(gpu, "memory_used", &ret->used);
@@ -231,7 +231,7 @@ EXPORT int nvmlDeviceGetBAR1MemoryInfo(struct fake_gpu *gpu, struct nvml_memory 
 	return code;
 }
 
-/* ---- figures with an argument --------------------------------------------------------------------------------------- */
+/* ---- figures with an argument ---------------------------------------------------------------- */
 
 EXPORT int nvmlDeviceGetUtilizationRates(struct fake_gpu *gpu, struct nvml_utilization *ret)
 {
@@ -320,7 +320,7 @@ EXPORT int nvmlDeviceGetAddressingMode(struct fake_gpu *gpu, struct nvml_version
 	return nvml_enter(__func__, gpu) ?: versioned(gpu, "addressing_mode", ret);
 }
 
-/* This one has no version word: its struct is the mode alone. */
+/* This call has no version word: its struct is only the mode. */
 EXPORT int nvmlDeviceGetC2cModeInfoV(struct fake_gpu *gpu, uint32_t *ret)
 {
 	return nvml_enter(__func__, gpu) ?: nvml_u32(gpu, "c2c", ret);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Events: what the scenario says happens at a time, to whoever registered for it before. */
+/* Events of the scenario, for callers that registered before their time. */
 #include "nvml_fake.h"
 
 #include <math.h>
@@ -13,13 +13,13 @@ enum {
 
 struct nvml_event_set {
 	uint32_t magic;
-	double since; /* of registration; events before are not told */
+	double since; /* of registration; earlier events are skipped */
 	struct {
 		const struct fake_gpu *gpu;
 		uint64_t types;
 	} *watches;
 	size_t n_watches;
-	size_t *told; /* for each event of the scenario */
+	size_t *reported; /* for each event of the scenario */
 };
 
 EXPORT int nvmlEventSetCreate(struct nvml_event_set **ret)
@@ -30,8 +30,8 @@ EXPORT int nvmlEventSetCreate(struct nvml_event_set **ret)
 		return code ?: NVML_INVALID_ARGUMENT;
 	*ret = calloc(1, sizeof(**ret));
 	if (*ret)
-		(*ret)->told = calloc(nvml_scenario()->events.n + 1, sizeof(*(*ret)->told));
-	if (!*ret || !(*ret)->told)
+		(*ret)->reported = calloc(nvml_scenario()->events.n + 1, sizeof(*(*ret)->reported));
+	if (!*ret || !(*ret)->reported)
 		fake_die("out of memory");
 	(*ret)->magic = SET_MAGIC;
 	return NVML_SUCCESS;
@@ -52,7 +52,7 @@ EXPORT int nvmlEventSetFree(struct nvml_event_set *set)
 	set_check(__func__, set);
 	set->magic = 0;
 	free(set->watches);
-	free(set->told);
+	free(set->reported);
 	free(set);
 	return NVML_SUCCESS;
 }
@@ -85,7 +85,7 @@ static bool is_watched(const struct nvml_event_set *set, const struct fake_gpu *
 	return false;
 }
 
-/* The next event that has happened and was not told. */
+/* Returns the next event that has happened and was not returned yet. */
 static bool event_take(struct nvml_event_set *set, struct nvml_event_v2 *ret)
 {
 	const struct fake_list *events = &nvml_scenario()->events;
@@ -95,9 +95,9 @@ static bool event_take(struct nvml_event_set *set, struct nvml_event_v2 *ret)
 		const struct fake_item *event = events->items[i];
 		uint64_t type = strtoull(fake_bag_text(&event->bag, "type", "0"), NULL, 0);
 		double at = fake_bag_number(&event->bag, "at", t, 0);
-		if (set->told[i] || at > t || at < set->since || !is_watched(set, event->gpu, type))
+		if (set->reported[i] || at > t || at < set->since || !is_watched(set, event->gpu, type))
 			continue;
-		set->told[i] = 1;
+		set->reported[i] = 1;
 		*ret = (struct nvml_event_v2) { event->gpu, type, (uint64_t) fake_bag_number(&event->bag, "data", t, 999),
 			UINT32_MAX, UINT32_MAX };
 		return true;

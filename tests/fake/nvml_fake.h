@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The fake NVML inside: its structs, by their layout on 64-bit machines, and what its functions share. Names with
- * a suffix have a struct of their own; a plain name is the oldest form of the call.
+ * Internals of the fake NVML: its structs, in their layout on 64-bit machines, and shared
+ * functions. Names with a suffix have a struct of their own; a plain name is the oldest form of the
+ * call.
  */
 #pragma once
 
@@ -39,7 +40,7 @@ struct nvml_pci_v2 {
 	uint32_t subsystem;
 };
 struct nvml_pci_v3 {
-	struct nvml_pci_v2 v2; /* its bus_id is the short form */
+	struct nvml_pci_v2 v2; /* bus_id in the short form */
 	char bus_id[32];
 };
 struct nvml_process_v1 {
@@ -51,7 +52,7 @@ struct nvml_process_v2 {
 	uint64_t memory;
 	uint32_t gi, ci;
 };
-struct nvml_process_detail { /* also what 535.43 calls _v3 */
+struct nvml_process_detail { /* also the _v3 of 535.43 */
 	uint32_t pid, pad;
 	uint64_t memory;
 	uint32_t gi, ci;
@@ -154,34 +155,38 @@ SIZE_IS(nvml_event_v2, 32);
 /* The version word of a struct. */
 #define NVML_VERSION(type, number) ((uint32_t) (sizeof(struct type) | (number) << 24))
 
-/* ---- nvml_level_*: generated, one a library ---- */
+/* ---- nvml_level_*: generated, one a library -------------------------------------------------- */
 
-/* "550": the library's name among the drivers; the number for comparing (535.43 is 535043); the driver's version. */
+/* "550": the library's name among the drivers; the number for comparing (535.43 is 535043); the
+ * driver's version. */
 extern const char nvml_level_name[], nvml_level_version[];
 extern const unsigned nvml_level;
 
-/* ---- nvml_core.c ---- */
+/* ---- nvml_core.c ----------------------------------------------------------------------------- */
 
 struct fake_scenario *nvml_scenario(void);
 
-/* What each function on a device (NULL: none) does first: 0 to go on, else the code to return. A handle that is none
- * ends the process, and so does a driver that was initialised before a fork. */
+/* Called first by each function on a device (NULL: none): 0 to continue, else the code to return.
+ * An invalid handle ends the process, and so does a driver initialised before a fork. */
 int nvml_enter(const char *call, const struct fake_gpu *gpu);
 
-/* A figure of the device now: a code, FAKE_UNKNOWN among them; *ret is set for 0. At t: whatever the time. */
+/* A figure of the device now: a code, possibly FAKE_UNKNOWN; *ret is set for 0. nvml_figure_at: at
+ * time t. */
 int nvml_figure(const struct fake_gpu *gpu, const char *key, double *ret);
 int nvml_figure_at(const struct fake_gpu *gpu, const char *key, double t, double *ret);
 
-/* The same as what a call returns. ret NULL is an invalid argument; an unknown figure has all bits set. */
+/* The same as a call's result. ret NULL is an invalid argument; an unknown figure has all bits
+ * set. */
 int nvml_u32(const struct fake_gpu *gpu, const char *key, uint32_t *ret);
 int nvml_u64(const struct fake_gpu *gpu, const char *key, uint64_t *ret);
 
-/* A text into a buffer of size bytes, or INSUFFICIENT_SIZE. text NULL: NOT_SUPPORTED. */
+/* Copies a text into a buffer of size bytes, or returns INSUFFICIENT_SIZE. text NULL:
+ * NOT_SUPPORTED. */
 int nvml_text(const char *text, char *ret, unsigned size);
 
-/* A figure that has no error, otherwise if it has. */
+/* A figure without an error; else `otherwise`. */
 uint64_t nvml_number(const struct fake_gpu *gpu, const char *key, uint64_t otherwise);
 
-/* ---- nvml_device.c ---- */
+/* ---- nvml_device.c --------------------------------------------------------------------------- */
 
 const char *nvml_uuid(const struct fake_gpu *gpu);

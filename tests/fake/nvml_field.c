@@ -15,7 +15,7 @@ enum value_type {
 	TYPE_S32
 };
 
-/* Fields that are another key of the scenario, unless it has a key "field N"; and what type each is. */
+/* Fields that use another key of the scenario if it has no "field N"; and the type of each. */
 static const struct {
 	uint32_t id;
 	const char *key;
@@ -56,7 +56,8 @@ static size_t known_find(uint32_t id)
 	return i;
 }
 
-/* "field N SCOPE", then "field N", then the key that stands for it. Scope 0 is also that of fields that have none. */
+/* "field N SCOPE", then "field N", then the key that replaces it. Scope 0 also applies to fields
+ * without a scope. */
 static int field_figure(const struct fake_gpu *gpu, const struct nvml_field *field, size_t at, double *ret)
 {
 	char scoped[48], plain[32];
@@ -100,7 +101,7 @@ EXPORT int nvmlDeviceGetFieldValues(struct fake_gpu *gpu, int n, struct nvml_fie
 	return NVML_SUCCESS;
 }
 
-/* ---- samples -------------------------------------------------------------------------------------------------------- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 enum {
 	RING = 120
@@ -144,7 +145,7 @@ EXPORT int nvmlDeviceGetSamples(struct fake_gpu *gpu, int type, unsigned long lo
 	count = samples_fill(gpu, keys[type], last_seen, found);
 	if (count == 0)
 		return NVML_NOT_FOUND;
-	if (count > *n) /* the driver gives as many as fit */
+	if (count > *n) /* the driver returns as many as fit */
 		count = *n;
 	memcpy(rows, found, count * sizeof(*rows));
 	*n = count;

@@ -15,7 +15,7 @@ enum {
 
 struct nvml_gpm_sample {
 	uint32_t magic;
-	const struct fake_gpu *gpu; /* NULL: nothing in it yet */
+	const struct fake_gpu *gpu; /* NULL: empty */
 	double t;
 };
 
@@ -92,7 +92,7 @@ EXPORT int nvmlGpmSampleGet(struct fake_gpu *gpu, struct nvml_gpm_sample *ret)
 	return nvml_enter(__func__, gpu) ?: sample_take(__func__, gpu, ret);
 }
 
-/* The first instance that is in this GPU instance. */
+/* The first instance in this GPU instance. */
 static const struct fake_gpu *by_gi(const struct fake_gpu *parent, unsigned gi)
 {
 	const struct fake_scenario *s = nvml_scenario();

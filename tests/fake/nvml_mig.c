@@ -22,7 +22,7 @@ EXPORT int nvmlDeviceGetMaxMigDeviceCount(struct fake_gpu *gpu, uint32_t *ret)
 	return NVML_SUCCESS;
 }
 
-/* The instance, if it exists now; a hole is NOT_FOUND. */
+/* The instance, if it exists now; a gap is NOT_FOUND. */
 EXPORT int nvmlDeviceGetMigDeviceHandleByIndex(struct fake_gpu *gpu, unsigned index, struct fake_gpu **ret)
 {
 	struct fake_scenario *s = nvml_scenario();

@@ -18,7 +18,7 @@ static int number(const struct fake_item *process, const char *key, double t, do
 	return found ? fake_value_at(&found->value, t, ret) : NVML_NOT_SUPPORTED;
 }
 
-/* Bytes; all ones if that is not known. */
+/* Bytes; all ones if unknown. */
 static uint64_t bytes(const struct fake_item *process, const char *key, double t)
 {
 	double x = 0;
@@ -31,7 +31,7 @@ static uint32_t percent(const struct fake_item *process, const char *key, double
 	return (uint32_t) fake_bag_number(&process->bag, key, t, 0);
 }
 
-/* True if the process belongs to the device; a device with instances has those of all. */
+/* Does the process belong to the device? A divided device has those of all instances. */
 static bool is_on(const struct fake_item *process, const struct fake_gpu *gpu)
 {
 	return process->gpu == gpu || process->gpu->parent == gpu;
@@ -45,13 +45,14 @@ static uint32_t instance(const struct fake_item *process, const char *key, doubl
 	return (uint32_t) fake_bag_number(&process->bag, key, t, otherwise);
 }
 
-/* Copies one row into the caller's array: by memcpy of the C library, so that a checked caller's short array shows. */
+/* Copies one row into the caller's array with the C library's memcpy, so that a sanitizer in the
+ * caller detects a short array. */
 static void row_put(void *rows, unsigned i, const void *row, size_t size)
 {
 	memcpy((char *) rows + i * size, row, size);
 }
 
-/* ---- lists ---------------------------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 /* The processes of one list ("" is any), in full. */
 static unsigned list_fill(const struct fake_gpu *gpu, const char *list, struct nvml_process_detail rows[])
@@ -95,7 +96,7 @@ static int list_get(const char *call, const struct fake_gpu *gpu, const char *li
 	return NVML_SUCCESS;
 }
 
-/* 535.43 to 535.86 wrote the longer struct under the name of _v3. */
+/* 535.43 to 535.86 write the longer struct under the name of _v3. */
 static size_t v3_stride(void)
 {
 	return nvml_level == 535043 ? sizeof(struct nvml_process_detail) : sizeof(struct nvml_process_v2);
@@ -132,7 +133,7 @@ EXPORT int nvmlDeviceGetRunningProcessDetailList(struct fake_gpu *gpu, struct nv
 	return nvml_enter(__func__, gpu) ?: code;
 }
 
-/* ---- utilisation ---------------------------------------------------------------------------------------------------- */
+/* ---- utilisation ----------------------------------------------------------------------------- */
 
 /* When the driver last took a sample before t. */
 static double sampled(const struct fake_gpu *gpu, double t)
@@ -148,8 +149,8 @@ static bool has_util(const struct fake_item *process)
 	       fake_bag_find(&process->bag, "enc") || fake_bag_find(&process->bag, "dec");
 }
 
-/* A row for each process that has figures, all of the last sample; none if that is not newer than last_seen. Returns
- * a code: NOT_SUPPORTED where no process ever has figures. */
+/* A row for each process with figures, all of the last sample; none if it is not newer than
+ * last_seen. Returns a code: NOT_SUPPORTED if no process ever has figures. */
 static int util_fill(const struct fake_gpu *gpu, uint64_t last_seen, struct nvml_process_util rows[], unsigned *ret_n)
 {
 	const struct fake_list *all = &nvml_scenario()->processes;
@@ -186,7 +187,7 @@ EXPORT int nvmlDeviceGetProcessUtilization(struct fake_gpu *gpu, struct nvml_pro
 {
 	enum {
 		ANNOUNCED = 100
-	}; /* whatever is there */
+	}; /* any list */
 	struct nvml_process_util found[MOST_ROWS];
 	int code = nvml_enter(__func__, gpu);
 	unsigned count;
@@ -232,7 +233,7 @@ EXPORT int nvmlDeviceGetProcessesUtilizationInfo(struct fake_gpu *gpu, struct nv
 	return code;
 }
 
-/* ---- accounting ----------------------------------------------------------------------------------------------------- */
+/* ---- accounting ------------------------------------------------------------------------------ */
 
 static int accounting_enter(const char *call, const struct fake_gpu *gpu)
 {
@@ -249,7 +250,7 @@ static bool is_accounted(const struct fake_item *process, const struct fake_gpu 
 	       t >= fake_bag_number(&process->bag, "from", t, 0);
 }
 
-/* The pid, whether or not the process is still there. */
+/* The pid, also after the process has ended. */
 static unsigned pid_of(const struct fake_item *process, double t, bool *ret_is_running)
 {
 	double start = fake_bag_number(&process->bag, "from", t, 0);
@@ -285,7 +286,7 @@ EXPORT int nvmlDeviceGetAccountingStats(struct fake_gpu *gpu, unsigned pid, stru
 			.start_us = fake_stamp(from),
 			.is_running = is_running,
 		};
-		code = 0; /* of one pid used twice, the last to end */
+		code = 0; /* for a reused pid, the last to end */
 	}
 	return code;
 }

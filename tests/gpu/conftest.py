@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of hiwater gpus get."""
+"""Fixtures for the tests of hiwater gpus."""
 from gpus_command import cards  # noqa: F401  (a fixture)

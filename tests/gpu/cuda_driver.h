@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * CUDA's driver library, loaded at run time, with the few calls that the checks on a real GPU need: no toolkit builds them,
- * no GPU either. Every failure ends the program with the call's name and CUDA's name for the error.
+ * CUDA's driver library, loaded at run time, with the few calls that the checks on a real GPU need:
+ * neither a toolkit nor a GPU is needed to build. Every failure ends the program with the names of
+ * the call and of the error.
  */
 #pragma once
 
@@ -19,7 +20,8 @@ struct cuda_ipc {
 	char bytes[CUDA_IPC_BYTES];
 };
 
-/* X(member, parameters, name): what cuda.h declares, with handles as pointers and addresses as numbers. */
+/* X(member, parameters, name): as declared in cuda.h, with handles as pointers and addresses as
+ * numbers. */
 #define CUDA_CALLS(X) \
 	X(init, (unsigned flags), "cuInit") \
 	X(version, (int *), "cuDriverGetVersion") \
@@ -59,5 +61,6 @@ struct cuda {
 void cuda_check(const struct cuda *cuda, int code, const char *what);
 #define CUDA(cuda, member, ...) cuda_check(cuda, (cuda)->member(__VA_ARGS__), #member)
 
-/* Loads the library (HIWATER_CUDA in the environment names another), makes a context on the first device. */
+/* Loads the library (HIWATER_CUDA in the environment names another), and creates a context on the
+ * first device. */
 void cuda_open(struct cuda *ret);

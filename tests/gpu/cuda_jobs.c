@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * Jobs of known use of a GPU:
+ * Jobs with a known use of a GPU:
  *
- *     cuda-jobs info                        what the device is
- *     cuda-jobs ladder BYTES...             takes each of these beside those before, gives them back in reverse
- *     cuda-jobs fill CHUNK                  takes chunks until there are none; ends with 1
+ *     cuda-jobs info                        prints the device's properties
+ *     cuda-jobs ladder BYTES...             allocates each amount in addition to the earlier ones,
+ *                                           then frees them in reverse
+ *     cuda-jobs fill CHUNK                  allocates chunks until none is left; exits with 1
  *     cuda-jobs square BLOCKS THREADS S     squares numbers with that many threads for S seconds
- *     cuda-jobs work LAUNCHES NS            so many kernels of NS nanoseconds on all SMs, one after the other
+ *     cuda-jobs work LAUNCHES NS            that many kernels of NS nanoseconds on all SMs, one
+ *                                           after the other
  *     cuda-jobs long S                      one kernel of S seconds
- *     cuda-jobs copy BYTES TIMES            to the device and back
+ *     cuda-jobs copy BYTES TIMES            copies to the device and back
  *     cuda-jobs share BYTES                 two processes, one of which opens the other's memory
  *
- * Each step is a line of JSON on stdout; ladder, fill, copy and share go on when they read a line.
+ * Each step prints a line of JSON on stdout; ladder, fill, copy and share wait for a line on stdin
+ * before the next step.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -26,12 +29,12 @@
 enum {
 	STEPS_MOST = 64,
 	CHUNKS_MOST = 1 << 16,
-	THREADS = 1024,           /* of a block, where all SMs are to work */
-	LAUNCH_NS = 20000000,     /* of a kernel of square: many of them fill its time */
+	THREADS = 1024,           /* per block, to use all SMs */
+	LAUNCH_NS = 20000000,     /* of one kernel of square: many of them fill its time */
 };
 
-/* Squares until its time is over; the sum of all is written so that nothing of it may be left out. PTX ISA 6.0, which every
- * driver since 9.0 translates for the GPU that is there. */
+/* Squares numbers until its time is over; the sum is written so that no work can be optimised away.
+ * PTX ISA 6.0, which every driver since 9.0 compiles for its GPU. */
 static const char square_ptx[] =
 	".version 6.0\n"
 	".target sm_50\n"
@@ -69,7 +72,7 @@ static const char square_ptx[] =
 	"	ret;\n"
 	"}\n";
 
-/* ---- words with whoever started it ------------------------------------------------------------------------------------ */
+/* ---- messages to the parent ------------------------------------------------------------------ */
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void say(const char *format, ...)
@@ -84,7 +87,7 @@ static void say(const char *format, ...)
 	(void) fflush(stdout);
 }
 
-/* Until it is told to go on; the end of stdin tells so for ever. */
+/* Waits for a line; at the end of stdin it waits no more. */
 static void await(void)
 {
 	int c;
@@ -113,7 +116,7 @@ static uint64_t number(const char *text)
 	return value;
 }
 
-/* ---- memory ----------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void say_held(const struct cuda *cuda, uint64_t held)
 {
@@ -185,7 +188,7 @@ static int copy(const struct cuda *cuda, int n, char **args)
 	return 0;
 }
 
-/* ---- kernels ---------------------------------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 struct kernel {
 	void *function;
@@ -209,7 +212,7 @@ static void launch(const struct cuda *cuda, const struct kernel *k, unsigned blo
 	CUDA(cuda, launch, k->function, blocks, 1, 1, threads, 1, 1, 0, NULL, parameters, NULL);
 }
 
-/* Two kernels wait at any time, so that there is no pause between them. */
+/* Two kernels are queued at any time, so that there is no pause between them. */
 static int square(const struct cuda *cuda, int n, char **args)
 {
 	const unsigned blocks = (unsigned) number(args[0]), threads = (unsigned) number(args[1]);
@@ -265,7 +268,7 @@ static int one_long(const struct cuda *cuda, int n, char **args)
 	return 0;
 }
 
-/* ---- two processes ---------------------------------------------------------------------------------------------------- */
+/* ---- two processes --------------------------------------------------------------------------- */
 
 static void whole(ssize_t n, size_t size)
 {
@@ -275,8 +278,8 @@ static void whole(ssize_t n, size_t size)
 	exit(1);
 }
 
-/* Opens what the parent sends, and holds it until the parent is over. A process that was forked after CUDA began must not
- * use it: this one was forked before. */
+/* Opens the memory that the parent sends, until the parent ends. A process that was forked after
+ * CUDA was initialised must not use it: this one was forked before. */
 static void open_shared(int from, int to)
 {
 	struct cuda cuda;
@@ -326,7 +329,7 @@ static int share(uint64_t bytes)
 	return 0;
 }
 
-/* ---- the table -------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static int info(const struct cuda *cuda, int n, char **args)
 {

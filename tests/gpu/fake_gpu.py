@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs programs on the fake drivers of tests/fake. HIWATER_BUILD is the build folder, build/ without it."""
+"""Runs programs with the fake drivers of tests/fake. HIWATER_BUILD is the build folder (default: build/)."""
 import json
 import os
 import pathlib
@@ -14,7 +14,7 @@ LEVELS = ("450", "470", "535.43", "535.98", "535.104", "550", "580", "615")
 
 
 def value_of(scenario, key):
-    """What a scenario, or the last file that it includes, says of a key; None if it says nothing."""
+    """The value of a key in a scenario, or in the last file that it includes; None: not set."""
     found = None
     for line in pathlib.Path(scenario).read_text().splitlines():
         name, _, value = (part.strip() for part in line.partition("#")[0].partition("="))
@@ -41,7 +41,7 @@ class Fake:
         self.level = level or level_of(self.scenario) or "550"
 
     def environment(self, time=None, pid=None, log=None):
-        """Variables for a program: the fake driver is the one that it finds, with DCGM if there is an engine."""
+        """Environment in which a program finds the fake driver, and the fake DCGM if the scenario has an engine."""
         folders = [DRIVERS / self.level, *([DRIVERS / "dcgm"] if value_of(self.scenario, "engine") else [])]
         env = {"LD_LIBRARY_PATH": ":".join(map(str, folders)), "HIWATER_FAKE_NVML": str(self.scenario)}
         for name, value in (("TIME", time), ("PID", pid), ("LOG", log)):
@@ -59,6 +59,6 @@ class Fake:
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
 
     def python(self, code, **moment):
-        """What code, run with nvidia-ml-py as `nvml` and initialised, leaves in `answer`."""
+        """The value of `answer` after running code with nvidia-ml-py as `nvml`, initialised."""
         text = f"import json, pynvml as nvml\nnvml.nvmlInit()\n{code}\nprint(json.dumps(answer))"
         return json.loads(self.run(sys.executable, "-c", text, **moment))

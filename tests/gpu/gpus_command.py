@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of hiwater gpus share: the command on a fake driver, and a driver with two cards."""
+"""Shared by the tests of hiwater gpus: the command with a fake driver, and a driver with two cards."""
 import json
 import os
 import pathlib
@@ -14,7 +14,7 @@ TREES = ROOT / "tests" / "trees"
 SCHEMA = json.loads((ROOT / "docs" / "gpus.schema.json").read_text())
 MIB = 1 << 20
 NO_GPU, NO_DRIVER, LOST, SILENT = 6, 9, 15, 124
-NO_GPM = "[call nvmlGpm*]\nerror = 3\n"  # which has no figure where time stands still
+NO_GPM = "[call nvmlGpm*]\nerror = 3\n"  # it has no values while time does not advance
 CARDS = """
 [driver]
 version = {level}.1
@@ -38,7 +38,7 @@ lists = compute graphics
 
 @pytest.fixture
 def cards(tmp_path):
-    """Makes the driver of a level with two cards and two processes, one of which nobody sees."""
+    """Makes the driver of a level with two cards and two processes, one of which does not exist."""
     return lambda level="580", more="": Fake(tmp_path, CARDS.format(level=level, cards=SCENARIOS / "cards") + more, level)
 
 

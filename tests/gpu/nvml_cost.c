@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * What each call to NVIDIA's driver costs here:
+ * Measures the cost of each call to NVIDIA's driver on this machine:
  *
- *     nvml-cost [MILLISECONDS]      spent on each call (200)
+ *     nvml-cost [MILLISECONDS]      time spent on each call (200)
  *
- * A line of JSON a call and GPU: how often it was made, its fastest, median and slowest time in ns, and what it answered. A
- * pair of GPM samples is measured as its two parts. HIWATER_NVML names another library.
+ * Prints a line of JSON per call and GPU: the number of calls, the fastest, median and slowest time
+ * in ns, and the return code. The two calls of a pair of GPM samples are measured separately.
+ * HIWATER_NVML names another library.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -21,7 +22,7 @@ enum {
 	ROWS = 1024,
 };
 
-/* What a call is given. */
+/* Parameters of a call. */
 enum shape {
 	ONE,        /* (device, any *) */
 	TWO,        /* (device, unsigned *, unsigned *) */
@@ -68,7 +69,7 @@ struct field {
 	uint64_t value;
 };
 
-/* What the metrics of GPM are asked for with: 24 bytes, then rows of 40. */
+/* Argument of the call for GPM's metrics: 24 bytes, then rows of 40. */
 struct gpm_get {
 	uint32_t version, n;
 	void *before, *after;
@@ -158,7 +159,7 @@ static void measure(unsigned gpu, void *device, const char *name, enum shape sha
 	say(name, gpu, code, n);
 }
 
-/* The two calls of GPM by turns, with the twelve metrics that hiwater asks for. */
+/* The two GPM calls in turn, with the twelve metrics that hiwater reads. */
 static void measure_gpm(unsigned gpu, void *device, uint64_t span_ns)
 {
 	static const uint32_t ids[] = { 1, 2, 3, 5, 10, 11, 12, 13, 20, 21, 60, 61 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Asks the driver for a list of processes into rows that are too short for 535.43: a checked build of this is told. */
+/* Requests a list of processes into rows that are too short for 535.43: a sanitizer build detects
+ * that. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

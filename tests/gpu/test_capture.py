@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tools/capture-gpu: what it captures, replayed and captured again, is the same file."""
+"""tools/capture-gpu: a capture of a replayed capture is the same file."""
 import os
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 from fake_gpu import ROOT, SCENARIOS, Fake, level_of
 
 CAPTURE = ROOT / "tools" / "capture-gpu"
-# Time goes on with each tick of the capture, however slow the machine is.
+# Time advances with each sample of the capture, however slow the machine is.
 CLOCK = "[clock]\nstep = 0.5\non = nvmlDeviceGetBAR1MemoryInfo\n"
 
 
@@ -30,8 +30,8 @@ def test_a_capture_replays(tmp_path, name):
     assert capture(tmp_path, tmp_path / "first.conf", level, tmp_path / "second.conf") == first
 
 
-def test_what_is_captured(tmp_path):
-    """The figures of a scenario, as they were at each tick; who the machine is stays out."""
+def test_captured_values(tmp_path):
+    """The values of a scenario at each sample; the machine's identity is left out."""
     (tmp_path / "known.conf").write_text("""[driver]
 level = 550
 [gpu 0]

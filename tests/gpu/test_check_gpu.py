@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The checks of make check-gpu (tests/gpu/run) and their jobs, on a fake driver of CUDA: what they would say of a real GPU is
-for a real GPU; that they measure, judge and end is tried here."""
+"""The checks of make check-gpu (tests/gpu/run) and their jobs, on a fake CUDA driver: that they measure, compare and end.
+The results for a real GPU need a real GPU."""
 import json
 import os
 import pathlib
@@ -19,7 +19,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def fake(tmp_path):
-    """The environment of a machine with a fake GPU, and a folder with the programs as a bundle has them."""
+    """The environment of a machine with a fake GPU, and a folder with the programs, as in a bundle."""
     (tmp_path / "cuda").mkdir()
     (tmp_path / "bin").mkdir()
     for program in (HIWATER, BUILD / "cuda-jobs", BUILD / "nvml-cost", ROOT / "tools" / "capture-gpu"):
@@ -48,7 +48,7 @@ def test_all_is_right_on_a_gpu_that_is_as_it_should_be(fake, tmp_path):
     assert seen["ladder", "+100 MiB at 116"] == "+100.00 MiB"
     assert seen["ladder", "+3 MiB at 6"] == "+4.00 MiB"  # the driver's unit is 2 MiB
     assert seen["square", "one thread: busy"] == "1" and float(seen["square", "one thread: SM active"]) < 0.02
-    assert seen["ipc", "who opened it"] == "+0 MiB"
+    assert seen["ipc", "the process that opened it"] == "+0 MiB"
     assert seen["machine", "l2_bytes"] == str(50 * MIB)
     assert "nvmlGpmSampleGet on GPU 0" in {r["what"] for r in rows if r["check"] == "calls"}
     results = tmp_path / "results"
@@ -59,7 +59,7 @@ def test_all_is_right_on_a_gpu_that_is_as_it_should_be(fake, tmp_path):
 
 
 def test_a_figure_that_is_off_is_found(fake, tmp_path):
-    """The driver says 500 MiB whatever the job takes."""
+    """The driver reports 500 MiB, whatever the job allocates."""
     text = (SCENARIOS / "cuda.conf").read_text().replace("include = cards", f"include = {SCENARIOS}/cards")
     (tmp_path / "off.conf").write_text(re.sub(r"memory = file \S+", "memory = 500Mi", text))
     done, rows = checks({**fake, "HIWATER_FAKE_NVML": str(tmp_path / "off.conf")}, tmp_path, "ladder", "ipc")
@@ -68,7 +68,7 @@ def test_a_figure_that_is_off_is_found(fake, tmp_path):
     assert {"+100 MiB at 116", "hiwater run: peak of the job", "the owner"} <= wrong
 
 
-def test_a_check_that_breaks_is_told_and_the_others_go_on(fake, tmp_path):
+def test_a_failing_check_is_reported_and_the_others_continue(fake, tmp_path):
     (tmp_path / "bin" / "nvml-cost").unlink()
     done, rows = checks(fake, tmp_path, "calls", "machine")
     assert done.returncode == 1 and [r["verdict"] for r in rows if r["check"] == "calls"] == ["WRONG"]
@@ -96,7 +96,7 @@ def test_limits_come_from_cuda(fake):
                                                                         text=True, check=True).stdout
 
 
-def test_without_a_gpu_it_says_so():
+def test_without_a_gpu_it_reports_that():
     env = {k: v for k, v in os.environ.items() if k != "HIWATER_CUDA"}
     done = subprocess.run([ROOT / "tools" / "check-gpu"], env=env, capture_output=True, text=True, check=False)
     if "libcuda.so.1" in subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=False).stdout:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Programs that others wrote for NVIDIA's driver run on the fake unmodified and show what the scenario says."""
+"""Unmodified third-party programs for NVIDIA's driver run on the fake and show the scenario's values."""
 import json
 import os
 import pathlib
@@ -86,7 +86,7 @@ def test_nvitop(plain, level):
 
 
 def test_450_has_the_first_lists_only(plain):
-    """nvidia-ml-py and gpustat say so as they do on such a driver; nvitop knows the first lists."""
+    """nvidia-ml-py and gpustat report that as with such a driver; nvitop can use the first lists."""
     fake = plain("450")
     done = fake.run_any(BIN / "gpustat", "--json", pid=os.getpid())
     assert "Unversioned function called" in done.stdout + done.stderr
@@ -95,7 +95,7 @@ def test_450_has_the_first_lists_only(plain):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_what_a_level_exports(plain, level):
+def test_exports_of_a_level(plain, level):
     """nvidia-ml-py finds the functions that this driver has, and no others."""
     since = {"nvmlDeviceGetMemoryInfo": 450, "nvmlDeviceGetComputeRunningProcesses_v2": 455,
              "nvmlDeviceGetMemoryInfo_v2": 510, "nvmlGpmMetricsGet": 525, "nvmlDeviceGetCurrentClocksEventReasons": 535,
@@ -135,7 +135,7 @@ answer = [[get(nvml.nvmlDeviceGetName, h), get(nvml.nvmlDeviceGetUUID, h), get(n
         assert temperature < 0 or 20 < temperature < 100
 
 
-def test_what_a_driver_would_corrupt_ends_the_process(plain):
+def test_misuse_that_would_corrupt_memory_ends_the_process(plain):
     fake = plain("550")
     cases = {
         "is no handle": "import ctypes\nnvml.nvmlDeviceGetPowerUsage(ctypes.c_void_p(4096))",

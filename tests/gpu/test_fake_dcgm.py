@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The fake libdcgm: connections, watches, and what the latest value of a field is."""
+"""The fake libdcgm: connections, watches, and the latest value of a field."""
 import json
 import sys
 
@@ -78,8 +78,8 @@ answer.append(latest(handle, 0, [1002, 203]))""")
     assert second == [[0, pytest.approx(0.35)], [0, 40]]
 
 
-def test_the_first_values_can_be_had_at_once(ask):
-    """What is momentary; a mean needs an interval."""
+def test_the_first_values_are_available_at_once(ask):
+    """Current values; a mean needs an interval."""
     assert ask("dcgm", """
 code, handle = connect("127.0.0.1")
 watch(handle, [50, 52, 54, 203, 252, 155, 1002], 1000000)
@@ -90,7 +90,7 @@ answer = latest(handle, 1, [50, 52, 54, 203, 252, 155, 1002])""") == [
 
 
 def test_blanks(ask):
-    """Of fields that a card has not, and while a profiler has the counters."""
+    """For fields that a card lacks, and while a profiler uses the counters."""
     assert ask("dcgm-geforce", """
 code, handle = connect("127.0.0.1")
 watch(handle, [1002, 203, 140], 1000000)

@@ -145,7 +145,7 @@ answer += [code("nvmlGpmQueryDeviceSupport", v, 8) for v in (1, 0x01000008)]""")
     assert [c[0] for c in codes] == [0, 25, 25, 0, 25, 0, 25]
 
 
-def test_utilisation_of_processes_is_told_once(tmp_path):
+def test_utilisation_of_processes_is_reported_once(tmp_path):
     clock = tmp_path / "time"
     clock.write_text("5.0")
     driver = fake(tmp_path, "[gpu 0]\nsample_interval = 1\n[process 0]\npid = 7\nsm = rate 10\nmem = 4\nenc = 1\ndec = 2\n")
@@ -305,7 +305,7 @@ def test_rows_of_the_wrong_length_show_in_a_checked_program(tmp_path):
 
 
 def test_every_function_stands_in_the_table_of_symbols():
-    """One that does not would be there, and no program would find it."""
+    """Otherwise no program would find it."""
     for level in ("615", "dcgm"):
         library = next((DRIVERS / level).glob("lib*.so.*"))
         names = subprocess.run(["nm", library], stdout=subprocess.PIPE, text=True, check=True).stdout

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""hiwater gpus on every fake driver and on captured machines: what others say of the same fake, text, lines and tables."""
+"""hiwater gpus on every fake driver and on captured machines: compared with other programs, text, lines and tables."""
 import csv
 import fcntl
 import io
@@ -22,7 +22,7 @@ from gpus_command import HIWATER, LOST, NO_GPM, MIB, SCHEMA, TREES, as_json, run
 BIN = pathlib.Path(sys.executable).parent
 
 
-# ---- what others say ------------------------------------------------------------------------------------------------
+# ---- compared with other programs -----------------------------------------------------------------------------------
 
 SCENARIOS_AT = [(p.stem, t) for p in sorted(SCENARIOS.glob("*.conf")) if level_of(p)
                 for t in ((1,) if p.stem == "hang" else (1, 7))]
@@ -30,7 +30,7 @@ SCENARIOS_AT = [(p.stem, t) for p in sorted(SCENARIOS.glob("*.conf")) if level_o
 
 @pytest.mark.parametrize("name,at", SCENARIOS_AT)
 def test_every_scenario_is_told_as_nvidia_ml_py_reads_it(tmp_path, name, at):
-    """Number for number, with null where the driver does not answer; hang, no driver and the like have tests of their own."""
+    """All values are equal, null where the driver has none; hangs, missing drivers and the like have tests of their own."""
     fake = Fake(tmp_path, name)
     theirs = fake.python("""
 def get(function, *args):
@@ -56,7 +56,7 @@ for i in range(nvml.nvmlDeviceGetCount()):
     done = run(fake, "--json", status=LOST if name in ("lost", "reset") and len(theirs) < 2 else 0, time=at)
     shown = json.loads(done.stdout)
     jsonschema.validate(shown, SCHEMA)
-    ours = {d["uuid"]: d for d in shown["devices"] if not d["parent"] and (d["uuid"] or d["state"] != "lost")}  # that is told by its number
+    ours = {d["uuid"]: d for d in shown["devices"] if not d["parent"] and (d["uuid"] or d["state"] != "lost")}  # identified by its number
     assert set(ours) == set(theirs)
     for uuid, their in theirs.items():
         our = ours[uuid]
@@ -81,7 +81,7 @@ def scaled(value, by):
 
 
 @pytest.mark.parametrize("level", LEVELS[1:])
-def test_gpustat_says_the_same(cards, level):
+def test_gpustat_reports_the_same(cards, level):
     fake = cards(level)
     theirs = json.loads(fake.run(BIN / "gpustat", "--json", time=15, pid=os.getpid()))["gpus"]
     ours = as_json(fake)["devices"]
@@ -99,8 +99,8 @@ def test_gpustat_says_the_same(cards, level):
                [(p["pid"], p["gpu_memory_usage"], p["username"]) for p in their["processes"]]
 
 
-def test_sm_activity_is_the_mean_of_the_look(tmp_path):
-    """Two samples 100 ms apart; the clock runs, since nothing happens in no time."""
+def test_sm_activity_is_the_mean_over_the_interval(tmp_path):
+    """Two samples 100 ms apart, with a running clock."""
     fake = Fake(tmp_path, "gpm")
     device = as_json(fake, time=f"since:{time.clock_gettime(time.CLOCK_BOOTTIME) - 20}")["devices"][0]
     assert device["utilization_lead"] == "sm_active"
@@ -109,8 +109,8 @@ def test_sm_activity_is_the_mean_of_the_look(tmp_path):
     assert re.search(r"BUSY +SM ACTIVE", text) and re.search(r" 97 % +51 % ", text), text
 
 
-def test_dcgm_adds_to_what_nvml_tells(tmp_path):
-    """Of an A100, from the second look on: the engine makes a mean each second."""
+def test_dcgm_adds_to_nvml(tmp_path):
+    """For an A100, from the second sample on: the engine computes a mean each second."""
     fake = Fake(tmp_path, "dcgm")
     since = time.clock_gettime(time.CLOCK_BOOTTIME) - 4
     env = {**os.environ, **fake.environment(time=f"since:{since}", pid=os.getpid()), "HIWATER_DCGM_ENGINE": "127.0.0.1:5555"}
@@ -132,8 +132,8 @@ def children_of(pid):
     return {child: pathlib.Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] for child in listed}
 
 
-def test_looking_again_leaves_nobody_unwaited_for(cards):
-    """Who asks other vendors' drivers ends when there is nothing of theirs."""
+def test_repeated_samples_leave_no_zombies(cards):
+    """The helpers of other vendors end if they have no GPU."""
     env = {**os.environ, **cards().environment(time=15, pid=os.getpid())}
     with subprocess.Popen([HIWATER, "gpus", "--line", "{gpu}\\n", "-i", "0", "-l", "0.1"], env=env, stdout=subprocess.PIPE, text=True) as looking:
         for _ in range(8):
@@ -155,12 +155,12 @@ def test_instances_stand_below_their_gpu(tmp_path):
     assert len(as_json(fake, "-i", "0", time=20)["devices"]) == 4
 
 
-WITHHELD = "GPU 0: gpu.busy is missing: NVIDIA's driver does not tell it of a GPU that is divided by MIG"
+WITHHELD = "GPU 0: gpu.busy is not available: NVIDIA's driver does not report it for a GPU divided by MIG"
 
 
 @pytest.mark.parametrize("level", ["450", "550"])
 def test_why_a_divided_gpu_does_not_say_how_busy_it_is(tmp_path, level):
-    """Nor do its instances where the driver has no GPM."""
+    """Nor do its instances, if the driver has no GPM."""
     text = "\n".join(line for line in (SCENARIOS / "mig.conf").read_text().splitlines() if level == "550" or not line.startswith("gpm"))
     fake = Fake(tmp_path, text.replace("include = cards", f"include = {SCENARIOS}/cards").replace("level = 550", f"level = {level}") + "\n" + NO_GPM, level)
     shown = as_json(fake)
@@ -170,7 +170,7 @@ def test_why_a_divided_gpu_does_not_say_how_busy_it_is(tmp_path, level):
 
 
 def test_compute_instances_of_one_gpu_instance_have_one_memory(tmp_path):
-    """What a process in one of them holds is nobody's unknown in the other."""
+    """Memory of a process in one instance is not unattributed in the other."""
     mig = (SCENARIOS / "mig.conf").read_text().replace("include = ", f"include = {SCENARIOS}/").replace("4100001", str(os.getpid()))
     devices = {d["number"]: d["memory"] for d in as_json(Fake(tmp_path, mig))["devices"]}
     assert devices["0.2"]["used_bytes"] == devices["0.3"]["used_bytes"] == 3016 * MIB < 3072 * MIB
@@ -192,7 +192,7 @@ def test_text(cards, width):
 
 @pytest.mark.parametrize("options", [(), ("--spec",), ("-L",), ("--line", "{name} {uuid} {driver}"),
                                      ("--query-gpu=name,uuid,serial,driver_version", "--format=csv"), ("--csv",), ("--json",)])
-def test_no_terminal_obeys_what_a_driver_says(cards, options):
+def test_text_of_a_driver_cannot_control_the_terminal(cards, options):
     said = run(cards(more="[driver]\nversion = 580.1\033[31m\n[gpu 0]\nname = \033[2JEvil\a\nuuid = GPU-\033]0;x\aevil\nserial = \033c\n"),
                *options).stdout
     assert "Evil" in said.replace("?[2J", "") and not re.search("[\x00-\x09\x0b-\x1f]", said), said
@@ -214,7 +214,7 @@ def test_cuda_numbers_are_those_of_this_environment(cards):
     def numbers(**env):
         return [d["cuda_visible_index"] for d in as_json(fake, **env)["devices"]]
 
-    assert numbers() == [None] * 3  # unlike cards: the fastest is first, and only CUDA knows which that is
+    assert numbers() == [None] * 3  # unlike cards: the fastest is first, which only CUDA knows
     assert numbers(**pci) == [1, 2, 0]
     assert numbers(**pci, CUDA_VISIBLE_DEVICES="2,GPU-2") == [None, 0, None]  # not mixed
     assert [d["cuda_hidden"] for d in as_json(fake, **pci, CUDA_VISIBLE_DEVICES="2")["devices"]] == [True, False, True]
@@ -253,7 +253,7 @@ def test_the_page_has_every_field(cards):
 
 @pytest.mark.parametrize("terminal", [False, True])
 def test_text_fits_forty_columns(cards, terminal):
-    """The amounts stay; what matters least is left out, the header and names are cut. Also of cards with SM activity, and beside a note."""
+    """Amounts stay; the least important columns are left out, the header and names are cut. Also with SM activity and notes."""
     fake = cards(more="[gpu 0-1]\nname = NVIDIA H100 80GB HBM3 with a name of its own\ngpm 2 = 40\n[gpu 1]\nutil = 255\n")
     if terminal:
         master, slave = pty.openpty()
@@ -277,7 +277,7 @@ def test_one_thing_at_a_time(cards):
     assert "milliseconds" in run(cards(), "-lms", status=2).stderr
 
 
-# ---- other makers' --------------------------------------------------------------------------------------------------
+# ---- other vendors --------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("tree,name,total", [("amd-rdna", "amd", 16368 * MIB), ("i915", "intel", None), ("xe", "intel", None)])
 def test_captured_machines(tree, name, total):
@@ -289,15 +289,15 @@ def test_captured_machines(tree, name, total):
     assert device["vendor"] == name and device["cuda_visible_index"] is None
     if total:
         assert device["memory"]["total_bytes"] == total
-    if name == "intel":  # differences of files that do not move
+    if name == "intel":  # differences between constant files
         assert device["utilization"]["gpu"] is None and device["power_w"]["now"] is None and device["energy_j"] > 0
         assert {p["sm_busy"] for p in device["processes"]} == {None}
     for format in (["--csv"], ["--query-gpu=index,name,memory.total,utilization.gpu"], ["--line", "{gpu} {busy}"], ["-L"], []):
         assert subprocess.run([HIWATER, "gpus", *format, "--root", TREES / tree], capture_output=True, check=False).returncode == 0
 
 
-def test_what_amds_are_made_of():
-    """By KFD's topology of the first card of the tree; its second card says nothing of itself."""
+def test_properties_of_amd_gpus():
+    """By KFD's topology for the first card of the tree; its second card has no topology."""
     done = subprocess.run([HIWATER, "gpus", "--json", "--spec", "--root", TREES / "amd-mi"], capture_output=True, text=True, check=True)
     shown = json.loads(done.stdout)
     jsonschema.validate(shown, SCHEMA)

@@ -36,7 +36,7 @@ def test_a_script_for_nvidia_smi(cards):
 
 @pytest.mark.parametrize("code, word", [(4, "[Insufficient Permissions]"), (999, "[Unknown Error]"), (3, "[N/A]"), (6, "[N/A]")])
 def test_why_a_value_is_missing_has_nvidia_smi_s_words(cards, code, word):
-    """Of figures, of what is asked for by name alone and of totals; the other card has its own."""
+    """For values, for facts requested by name, and for totals; the other card has its own."""
     calls = ("MemoryInfo*", "PowerUsage", "VbiosVersion", "PowerManagementDefaultLimit", "CurrentClocks*Reasons", "UtilizationRates", "Samples")
     fake = cards(more="".join(f"[call nvmlDeviceGet{call}]\ngpu = 1\nerror = {code}\n" for call in calls))
     fields = "memory.total,memory.used,memory.free,memory.reserved,power.draw,vbios_version,power.default_limit,clocks_event_reasons.gpu_idle,utilization.gpu"
@@ -45,8 +45,8 @@ def test_why_a_value_is_missing_has_nvidia_smi_s_words(cards, code, word):
     assert out[1].split(", ") == [word] * len(fields.split(",")) + ["70"]
 
 
-def test_an_instance_is_listed_and_asked_for_as_nvidia_smi_has_it(tmp_path):
-    """By its own name alone, and by the number that the table has for it."""
+def test_an_instance_is_listed_and_selected_as_in_nvidia_smi(tmp_path):
+    """Only by its own name, and by its number in the table."""
     fake = Fake(tmp_path, "mig")
     rows = [row for row in run(fake, "-L").stdout.splitlines() if row.startswith(" ")]
     assert rows and all(re.fullmatch(r"  MIG \d\S*gb +Device  \d: \(UUID: MIG-\S+\)", row) for row in rows), rows
@@ -58,13 +58,13 @@ def test_an_instance_is_listed_and_asked_for_as_nvidia_smi_has_it(tmp_path):
 
 
 def test_memory_that_is_the_hosts_is_not_the_gpus(tmp_path):
-    """Of a GB10 nvidia-smi tells no memory at all."""
+    """For a GB10, nvidia-smi reports no memory at all."""
     row = run(Fake(tmp_path, "gb10"), "--query-gpu=memory.total,memory.used,memory.free", "--format=csv,noheader").stdout
     assert row == "[N/A], [N/A], [N/A]\n"
 
 
 @pytest.mark.parametrize("kind", ["gpu", "compute-apps"])
-def test_every_field_can_be_asked_for(cards, kind):
+def test_every_field_can_be_queried(cards, kind):
     fake = cards()
     names = re.findall(r'"([\w.]+)"', run(fake, f"--help-query-{kind}").stdout)
     assert len(names) > (80 if kind == "gpu" else 8) and len(names) == len(set(names))
@@ -74,7 +74,7 @@ def test_every_field_can_be_asked_for(cards, kind):
 
 
 def test_a_program_name_is_one_field_of_one_row(cards):
-    """Line breaks, escapes and commas in it forge neither rows nor fields, and no terminal sees them."""
+    """Line breaks, escapes and commas in it add neither rows nor fields, and are not sent to the terminal."""
     forged = "evil\n1, 2, 3 MiB\x1b]0;t\x07, x"
     with subprocess.Popen([forged, "-c", "import sys; sys.stdin.read()"], executable=sys.executable, stdin=subprocess.PIPE) as evil:
         rows = run(cards(), "--query-compute-apps=pid,process_name,used_memory", "--format=csv,noheader", pid=evil.pid).stdout
@@ -86,7 +86,7 @@ def test_a_program_name_is_one_field_of_one_row(cards):
 
 
 @pytest.mark.parametrize("table,column", [("--csv", "uuid"), ("--csv=processes", "gpu_uuid")])
-def test_what_a_driver_says_is_one_field_of_a_table(cards, table, column):
+def test_a_text_of_a_driver_is_one_field_of_a_table(cards, table, column):
     rows = list(csv.DictReader(run(cards(more='[gpu 0]\nuuid = GPU-a,"b\n'), table).stdout.splitlines()))
     assert rows[0][column] == 'GPU-a,"b' and None not in rows[0], rows
 
@@ -121,7 +121,7 @@ def test_each_five_seconds_unless_a_number_follows(cards):
     ("-l abc", "-l (--loop)", "seconds", "abc"), ("--loop abc", "-l (--loop)", "seconds", "abc"), ("--loop=-1", "-l (--loop)", "seconds", "-1"),
     ("-l nan", "-l (--loop)", "seconds", "nan"), ("-l 1e9", "-l (--loop)", "seconds", "1e9")])
 def test_an_interval_that_is_none_names_its_option(cards, words, option, unit, wrong):
-    """As it was written, and what to write instead."""
+    """As it was written, and its replacement."""
     told = run(cards(), *words.split(), status=2).stderr
     assert told.startswith(f"hiwater: {option}: '{wrong}' is no interval: give a number of {unit} ") and "such as -" in told, told
 
@@ -146,7 +146,7 @@ def test_which_is_none(cards):
 
 
 def test_again_and_again(cards):
-    """Each look is a new one, and processes come and go."""
+    """Each sample is read anew, and processes start and end."""
     fake = cards(more="[process 1]\npid = 4000002\nmemory = 1Gi\nfrom = 100\n")
     clock = pathlib.Path(fake.scenario).parent / "time"
     clock.write_text("15")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tells whoever waits for a driver what its library is being asked, and that it answers.
+ * Publishes the driver call in progress, so that a process that waits for a helper can name the
+ * call that hangs. Each return of a call also renews the helper's heartbeat (source_env.beat).
  */
 #pragma once
 
@@ -9,7 +10,7 @@
 #include "base/clock.h"
 #include "source/source.h"
 
-/* The calls from here on are about the GPU of that number; unknown: about none. */
+/* The calls that follow concern the GPU of that number; unknown: no particular GPU. */
 static inline void asked_turn_to(const struct source_env *env, struct maybe number)
 {
 	if (env->asked)
@@ -22,7 +23,8 @@ static inline void asked_begin(const struct source_env *env, uint32_t call)
 		atomic_store(&env->asked->call, call);
 }
 
-/* Who takes long over many devices is not stuck. Returns code. */
+/* Marks the end of the call and renews the heartbeat: a source that needs long for many devices is
+ * not stuck. Returns code. */
 static inline int asked_end(const struct source_env *env, int code)
 {
 	asked_begin(env, 0);

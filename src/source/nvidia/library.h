@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A vendor's library, found at run time and never needed to build, to install or to run.
+ * Opens a vendor's library at run time; none is needed to build, install or start hiwater.
  */
 #pragma once
 
@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* Opens the library that the environment variable names; where it names none, the first of n names that is there. NULL: none
- * is; dlerror(3) says why not. */
+/* Opens the library that the environment variable names; if it is unset, the first of n names that
+ * can be loaded. NULL: none can; dlerror(3) has the reason. */
 static inline void *library_open(const char *variable, const char *const *names, size_t n)
 {
 	const char *name = getenv(variable);

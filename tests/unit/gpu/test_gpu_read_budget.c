@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How often GPUs are read: a made-up clock and made-up costs. Groups give way in order, and the whole stays
- * within its part of a core.
+ * Read rates of GPUs, with a fake clock and made-up costs: groups are slowed in order, and the
+ * total stays within its share of a core.
  */
 #include "tree_helper.h"
 
@@ -25,16 +25,16 @@ static const struct source_group groups[GROUPS] = {
 };
 static const struct source_ops ops = { .name = "made up", .groups = groups, .n_groups = GROUPS };
 
-/* A driver in whose time so much was spent. */
+/* A simulated driver, and what it cost. */
 struct played {
 	struct read_budget budget;
-	uint64_t cost_ns[GROUPS]; /* of a reading; of lists, of one device */
-	unsigned devices;         /* that want to be listed at each look */
+	uint64_t cost_ns[GROUPS]; /* of one read; for lists, of one device */
+	unsigned devices;         /* to be listed per read */
 	uint64_t spent_ns;
 	unsigned reads[GROUPS], listed;
 };
 
-/* A list is made while the budget lasts, as sources do. */
+/* Reads lists while the budget lasts, like a source. */
 static uint64_t look(struct played *p)
 {
 	uint64_t cost = 10 * US;
@@ -77,8 +77,8 @@ static struct played begun(uint64_t memory_ns, uint64_t others_ns, uint64_t list
 	return p;
 }
 
-/* What costs little is read as often as it wishes. */
-static void wishes_are_granted(void **state)
+/* Cheap groups are read at their planned period. */
+static void planned_periods_are_kept(void **state)
 {
 	struct played p = begun(10 * US, 20 * US, 100 * US, 1);
 
@@ -90,7 +90,8 @@ static void wishes_are_granted(void **state)
 	assert_in_range(p.listed, 390, 402);
 }
 
-/* Eight cards whose lists cost milliseconds: memory goes on, lists give way, and the whole holds. */
+/* Eight cards whose lists cost milliseconds: lists are slowed, memory is not, and the total limit
+ * holds. */
 static void lists_give_way_first(void **state)
 {
 	struct played p = begun(130 * US, 100 * US, 5 * MS, 8);
@@ -98,7 +99,7 @@ static void lists_give_way_first(void **state)
 	(void) state;
 	p.budget.lists.moving = true;
 	play(&p, SECOND, 11 * SECOND);
-	assert_in_range(p.listed, 16, 25); /* what is saved up at the start: each twice */
+	assert_in_range(p.listed, 16, 25); /* the savings at the start: each twice */
 	play(&p, 11 * SECOND, 111 * SECOND);
 	forget(&p);
 	play(&p, 111 * SECOND, 1111 * SECOND);
@@ -108,7 +109,7 @@ static void lists_give_way_first(void **state)
 	assert_in_range(p.listed, 50, 200);
 }
 
-/* Where all of it is dear, memory is read most often still. */
+/* If every group is expensive, memory is still read most often. */
 static void memory_gives_way_last(void **state)
 {
 	struct played p = begun(1500 * US, 1500 * US, 50 * MS, 8);
@@ -119,11 +120,11 @@ static void memory_gives_way_last(void **state)
 	play(&p, 101 * SECOND, 1101 * SECOND);
 	assert_in_range(p.spent_ns / MS, 1500, 2300);
 	assert_true(p.reads[MEMORY] > 3 * p.reads[OTHERS]);
-	assert_in_range(p.reads[MEMORY], 800, 1100); /* three quarters of it all */
+	assert_in_range(p.reads[MEMORY], 800, 1100); /* three quarters of the limit */
 	assert_true(p.listed > 0);
 }
 
-/* What one source leaves is the other's; where both want all, each has half. */
+/* What one source leaves is available to the other; if both need all, each gets half. */
 static void sources_share(void **state)
 {
 	struct read_budget p;
@@ -139,8 +140,8 @@ static void sources_share(void **state)
 	assert_true(p.share > all * 0.49 && p.share < all * 0.51);
 }
 
-/* A list stands for itself until the device is listed again, however long that is. */
-static void lists_hold_as_long_as_they_must(void **state)
+/* A list stays valid until the device is listed again, however long that takes. */
+static void lists_stay_valid_until_the_next(void **state)
 {
 	struct read_budget p;
 
@@ -153,8 +154,9 @@ static void lists_hold_as_long_as_they_must(void **state)
 	assert_in_range(read_budget_hold(&p, MEMORY), 300 * MS, 310 * MS);
 }
 
-/* Lists that are worth a debt do not wait until it is paid, nor as long for the driver's locks; the debt has a bottom. */
-static void what_is_urgent_is_borrowed_for(void **state)
+/* Lists that justify a debt neither wait until it is paid, nor as long for the driver's locks; the
+ * debt is limited. */
+static void urgent_lists_use_a_debt(void **state)
 {
 	struct read_budget p;
 
@@ -169,8 +171,9 @@ static void what_is_urgent_is_borrowed_for(void **state)
 	assert_in_range(read_budget_period(&p, LISTS), 3 * SECOND, 10 * SECOND);
 }
 
-/* One device whose memory has moved far waits for what its own list takes, not for what those of all took before. */
-static void what_is_urgent_alone_waits_for_itself(void **state)
+/* One device whose memory changed a lot waits only for the cost of its own list, not for that of
+ * all lists before. */
+static void an_urgent_list_waits_for_its_own_cost(void **state)
 {
 	struct read_budget p;
 
@@ -185,10 +188,11 @@ static void what_is_urgent_alone_waits_for_itself(void **state)
 	p.lists.urgent = 4;
 	assert_in_range(read_budget_period(&p, LISTS), 600 * MS, 601 * MS);
 	p.lists.urgent = 1;
-	assert_in_range(read_budget_period(&p, LISTS), 250 * MS, 251 * MS); /* as seldom as wished where memory is moving */
+	assert_in_range(read_budget_period(&p, LISTS), 250 * MS, 251 * MS); /* the planned rate while memory moves */
 }
 
-/* Eight devices whose lists wait 20 ms each and spend next to nothing: one jumps far all the time, the others drift. */
+/* Eight devices whose lists wait 20 ms each and cost little CPU time: one changes a lot all the
+ * time, the others slowly. */
 static uint64_t list_of_eight(struct read_budget *p, uint64_t now)
 {
 	read_budget_begin(p, LISTS, now);
@@ -199,8 +203,9 @@ static uint64_t list_of_eight(struct read_budget *p, uint64_t now)
 	return wall;
 }
 
-/* Lists hold the driver's locks for a tenth of the time for what is worth a debt, and for a fiftieth for the others. */
-static void what_is_urgent_brings_nobody_along(void **state)
+/* Lists use the driver's locks for a tenth of the time if they justify a debt, else for a
+ * fiftieth. */
+static void an_urgent_list_does_not_list_others(void **state)
 {
 	struct read_budget p;
 	uint64_t wall = 0, every = 0;
@@ -220,8 +225,8 @@ static void what_is_urgent_brings_nobody_along(void **state)
 	assert_in_range(every, 12, 13); /* 160 ms, each 8 s */
 }
 
-/* After a look at one alone the others wait for their own. */
-static void what_is_not_urgent_waits_for_all(void **state)
+/* After a read of only one device, the others wait for their own cost. */
+static void other_lists_wait_for_all(void **state)
 {
 	struct read_budget p;
 
@@ -234,7 +239,7 @@ static void what_is_not_urgent_waits_for_all(void **state)
 	assert_int_equal(list_of_eight(&p, 2 * SECOND), 20 * MS);
 	p.lists.floor_ns = 0;
 	p.lists.urgent = 0;
-	assert_int_equal(read_budget_period(&p, LISTS), 7 * SECOND); /* from the last look on */
+	assert_int_equal(read_budget_period(&p, LISTS), 7 * SECOND); /* from the last read on */
 	p.lists.floor_ns = -50 * (int64_t) MS;
 	p.lists.urgent = 4; /* 80 ms */
 	assert_int_equal(read_budget_period(&p, LISTS), 800 * MS);
@@ -275,7 +280,7 @@ static struct schedules schedule_of(uint64_t memory_ns, uint64_t others_ns, uint
 	return planned;
 }
 
-/* The schedule is that of the groups, with what their costs make of it. */
+/* The schedule of the groups, adjusted to their costs. */
 static void the_schedule_is_reported(void **state)
 {
 	struct schedules p = schedule_of(12 * US, 50 * US, 100 * US, 100 * US);
@@ -296,21 +301,22 @@ static void the_schedule_says_what_gives_way_and_why(void **state)
 {
 	struct schedules p = schedule_of(12 * US, 50 * US, 36 * MS, 36 * MS);
 
-	(void) state; /* 0.2 % of a core less 0.022 % leaves 1.78 ms a second */
+	(void) state; /* 0.2 % of a core less 0.022 % leaves 1.78 ms per second */
 	assert_int_equal(p.of[MEMORY].lasting_ns, 100 * MS);
 	assert_in_range(p.of[LISTS].lasting_ns, 20 * SECOND, 20500 * MS);
-	assert_string_equal(p.of[LISTS].why, "all readings together may take 0.2 % of a core, and lists have what the others leave");
+	assert_string_equal(p.of[LISTS].why, "all reads together may use 0.2 % of a core; lists of processes use the remainder");
 	p = schedule_of(12 * US, 50 * US, 10 * US, 40 * MS);
 	assert_int_equal(p.of[LISTS].lasting_ns, 2 * SECOND);
-	assert_string_equal(p.of[LISTS].why, "a list may hold the driver's locks, and the job, for 2 % of the time");
+	assert_string_equal(p.of[LISTS].why, "lists of processes may lock the driver, and delay the job, for 2 % of the time");
 	p = schedule_of(12 * US, 5 * MS, 10 * US, 10 * US);
 	assert_true(p.of[OTHERS].lasting_ns > 5 * SECOND);
-	assert_string_equal(p.of[OTHERS].why, "all readings together may take 0.2 % of a core");
+	assert_string_equal(p.of[OTHERS].why, "all reads together may use 0.2 % of a core");
 	assert_int_equal(p.of[MEMORY].lasting_ns, 100 * MS);
 }
 
-/* Cheap ones as at any time, others as their cost says, and none more often than is kept up anyway. */
-static void the_schedule_has_lists_at_rest(void **state)
+/* Cheap lists as at any time, others as rarely as their cost requires, and none more often than its
+ * sustained period. */
+static void the_schedule_has_resting_lists(void **state)
 {
 	(void) state;
 	assert_int_equal(schedule_of(12 * US, 50 * US, 100 * US, 100 * US).of[LISTS].resting_ns, 0);
@@ -320,7 +326,7 @@ static void the_schedule_has_lists_at_rest(void **state)
 	assert_int_equal(schedule_of(12 * US, 5 * MS, 2 * MS, 2 * MS).of[OTHERS].resting_ns, 0);
 }
 
-/* Another source that takes all there is leaves each its part. */
+/* Another source that uses the whole limit leaves each its part. */
 static void the_schedule_is_of_all_sources(void **state)
 {
 	const struct source_cost dear[GROUPS] = { [MEMORY] = { 10 * MS, 10 * MS, 2 } }, cheap[GROUPS] = { [MEMORY] = { 120 * US, 120 * US, 2 } };
@@ -332,12 +338,12 @@ static void the_schedule_is_of_all_sources(void **state)
 	gpu_schedule(tried, 2, 100 * MS, take_each, &next);
 	assert_ptr_equal(next, reported + 2 * GROUPS);
 	assert_in_range(reported[MEMORY].lasting_ns, 150 * MS, 170 * MS); /* 0.12 % of what is 0.075 % */
-	assert_string_equal(reported[MEMORY].why, "all readings together may take 0.2 % of a core");
+	assert_string_equal(reported[MEMORY].why, "all reads together may use 0.2 % of a core");
 	assert_int_equal(reported[OTHERS].cost.n, 0);
 }
 
-/* A list that hung for half a minute once is not one that takes so long. */
-static void one_slow_list_silences_nothing(void **state)
+/* A list that hung for half a minute once is not expected to take that long again. */
+static void one_slow_list_does_not_stop_reads(void **state)
 {
 	(void) state;
 	struct played p = begun(0, 0, 0, 0);
@@ -348,7 +354,7 @@ static void one_slow_list_silences_nothing(void **state)
 	assert_true(read_budget_period(&p.budget, LISTS) <= SECOND);
 }
 
-/* A longer interval holds from then on, a shorter one too; what was learned of costs stays. */
+/* A longer interval applies from then on, and so does a shorter one; learned costs stay. */
 static void the_interval_may_change(void **state)
 {
 	struct played p = begun(10 * US, 20 * US, 100 * US, 1);
@@ -372,19 +378,19 @@ static void the_interval_may_change(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wishes_are_granted),
+		cmocka_unit_test(planned_periods_are_kept),
 		cmocka_unit_test(lists_give_way_first),
 		cmocka_unit_test(memory_gives_way_last),
 		cmocka_unit_test(sources_share),
-		cmocka_unit_test(lists_hold_as_long_as_they_must),
-		cmocka_unit_test(what_is_urgent_is_borrowed_for),
-		cmocka_unit_test(what_is_urgent_alone_waits_for_itself),
-		cmocka_unit_test(what_is_urgent_brings_nobody_along),
-		cmocka_unit_test(what_is_not_urgent_waits_for_all),
-		cmocka_unit_test(one_slow_list_silences_nothing),
+		cmocka_unit_test(lists_stay_valid_until_the_next),
+		cmocka_unit_test(urgent_lists_use_a_debt),
+		cmocka_unit_test(an_urgent_list_waits_for_its_own_cost),
+		cmocka_unit_test(an_urgent_list_does_not_list_others),
+		cmocka_unit_test(other_lists_wait_for_all),
+		cmocka_unit_test(one_slow_list_does_not_stop_reads),
 		cmocka_unit_test(the_schedule_is_reported),
 		cmocka_unit_test(the_schedule_says_what_gives_way_and_why),
-		cmocka_unit_test(the_schedule_has_lists_at_rest),
+		cmocka_unit_test(the_schedule_has_resting_lists),
 		cmocka_unit_test(the_schedule_is_of_all_sources),
 		cmocka_unit_test(the_interval_may_change),
 	};

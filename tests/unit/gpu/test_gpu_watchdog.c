@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is reported of a driver that does not answer: every check is made up.
+ * Reports about a driver that does not answer, with made-up times.
  */
 #include "tree_helper.h"
 
@@ -17,7 +17,7 @@ struct reports {
 	char text[GPU_REPORT]; /* the last */
 };
 
-/* A call that begins so many seconds into the run and takes so long, and the look after it. */
+/* A call that begins this many seconds into the run and takes this long, and the check after it. */
 static void call(struct reports *t, unsigned at, unsigned takes)
 {
 	char text[GPU_REPORT];
@@ -42,10 +42,10 @@ static void one_is_reported_when_it_begins_and_when_it_is_over(void **state)
 	assert_int_equal(t.n, 0); /* no silence yet */
 	assert_false(gpu_watchdog_check(&t.w, "", START + 10 * SECOND, START + 15 * SECOND, text));
 	assert_true(gpu_watchdog_check(&t.w, "", START + 10 * SECOND, START + 16 * SECOND, text));
-	assert_string_equal(text, "gpu: X has not answered since 0:10; its readings are missing from then on");
+	assert_string_equal(text, "gpu: X has not answered since 0:10; its values are missing from that time on");
 	assert_false(gpu_watchdog_check(&t.w, "", START + 10 * SECOND, START + 70 * SECOND, text));
 	assert_true(gpu_watchdog_check(&t.w, "", START + 74 * SECOND, START + 75 * SECOND, text)); /* the next call */
-	assert_string_equal(text, "gpu: X did not answer from 0:10 to 1:15; its readings of that time are missing");
+	assert_string_equal(text, "gpu: X did not answer from 0:10 to 1:15; its values for that time are missing");
 	assert_int_equal(gpu_watchdog_finish(&t.w, "", 0, START + 80 * SECOND, last), 0);
 }
 
@@ -58,12 +58,12 @@ static void many_are_reported_once(void **state)
 	for (unsigned i = 0; i < 500; i++)
 		call(&t, 10 + i * 10, 7);
 	assert_int_equal(t.n, 2);
-	assert_string_equal(t.text, "gpu: X did not answer from 0:10 to 0:17; its readings of that time are missing");
+	assert_string_equal(t.text, "gpu: X did not answer from 0:10 to 0:17; its values for that time are missing");
 	assert_int_equal(gpu_watchdog_finish(&t.w, "", 0, START + 9000 * SECOND, last), 1);
-	assert_string_equal(last[0], "gpu: X did not answer 500 times between 0:10 and 83:27, for 3500 s in all; its readings of those times are missing");
+	assert_string_equal(last[0], "gpu: X did not answer 500 times between 0:10 and 83:27, for 3500 s in total; its values for those times are missing");
 	call(&t, 6000, 20);
-	assert_int_equal(t.n, 4); /* longer than ever */
-	assert_string_equal(t.text, "gpu: X did not answer from 100:00 to 100:20; its readings of that time are missing");
+	assert_int_equal(t.n, 4); /* longer than all before */
+	assert_string_equal(t.text, "gpu: X did not answer from 100:00 to 100:20; its values for that time are missing");
 }
 
 static void one_that_goes_on_in_the_end_is_reported(void **state)
@@ -75,12 +75,12 @@ static void one_that_goes_on_in_the_end_is_reported(void **state)
 	call(&t, 10, 7);
 	assert_false(gpu_watchdog_check(&t.w, "", START + 30 * SECOND, START + 36 * SECOND, text));
 	assert_int_equal(gpu_watchdog_finish(&t.w, "", START + 30 * SECOND, START + 38 * SECOND, last), 2);
-	assert_string_equal(last[0], "gpu: X did not answer 2 times between 0:10 and 0:38, for 15 s in all; its readings of those times are missing");
-	assert_string_equal(last[1], "gpu: X has not answered since 0:30; its readings are missing from then on");
+	assert_string_equal(last[0], "gpu: X did not answer 2 times between 0:10 and 0:38, for 15 s in total; its values for those times are missing");
+	assert_string_equal(last[1], "gpu: X has not answered since 0:30; its values are missing from that time on");
 }
 
-/* A run may end before anybody could tell whether it would have answered. */
-static void a_call_that_goes_on_in_the_end_is_reported(void **state)
+/* A run may end before a pending call returns. */
+static void a_call_in_progress_at_the_end_is_reported(void **state)
 {
 	char text[GPU_REPORT], last[2][GPU_REPORT];
 	struct gpu_watchdog w = NEW;
@@ -89,9 +89,9 @@ static void a_call_that_goes_on_in_the_end_is_reported(void **state)
 	assert_false(gpu_watchdog_check(&w, "", START + SECOND, START + 3 * SECOND, text));
 	assert_int_equal(gpu_watchdog_finish(&w, "", START + 2 * SECOND, START + 2 * SECOND + SECOND / 10, last), 0);
 	assert_int_equal(gpu_watchdog_finish(&w, "init", START + 2 * SECOND, START + 3 * SECOND, last), 1);
-	assert_string_equal(last[0], "gpu: X was still being asked when the run ended, since 0:02 (init); its readings are missing from then on");
+	assert_string_equal(last[0], "gpu: X was still being read when the run ended, since 0:02 (init); its values are missing from that time on");
 	assert_int_equal(gpu_watchdog_finish(&w, "init of GPU 1", START + SECOND, START + 4 * SECOND, last), 1);
-	assert_string_equal(last[0], "gpu: X has not answered since 0:01 (init of GPU 1); its readings are missing from then on");
+	assert_string_equal(last[0], "gpu: X has not answered since 0:01 (init of GPU 1); its values are missing from that time on");
 }
 
 static void one_that_ended_with_the_helper_counts(void **state)
@@ -104,13 +104,13 @@ static void one_that_ended_with_the_helper_counts(void **state)
 		(void) gpu_watchdog_check(&t.w, "", START + (10 + i * 100) * SECOND, START + (20 + i * 100) * SECOND, text);
 		gpu_watchdog_end(&t.w, START + (30 + i * 100) * SECOND);
 	}
-	gpu_watchdog_end(&t.w, START + 500 * SECOND); /* there is none */
+	gpu_watchdog_end(&t.w, START + 500 * SECOND); /* no silence in progress */
 	assert_int_equal(gpu_watchdog_finish(&t.w, "", 0, START + 900 * SECOND, last), 1);
-	assert_string_equal(last[0], "gpu: X did not answer 2 times between 0:10 and 2:10, for 40 s in all; its readings of those times are missing");
+	assert_string_equal(last[0], "gpu: X did not answer 2 times between 0:10 and 2:10, for 40 s in total; its values for those times are missing");
 }
 
-/* Nobody can tell a helper that sleeps long from one that is frozen but by when it wanted to be awake. */
-static void who_does_not_wake_up_is_waited_for(void **state)
+/* A sleeping helper and a frozen one differ only by the planned wake-up. */
+static void an_overslept_source_is_waited_for(void **state)
 {
 	struct gpu_watchdog w = NEW;
 
@@ -120,10 +120,10 @@ static void who_does_not_wake_up_is_waited_for(void **state)
 	assert_int_equal(gpu_watchdog_overslept(&w, START + SECOND, START + 2 * SECOND), START + 2 * SECOND);
 	assert_int_equal(gpu_watchdog_overslept(&w, START + SECOND, START + 9 * SECOND), START + 2 * SECOND);
 	assert_int_equal(gpu_watchdog_overslept(&w, START + 10 * SECOND, START + 9 * SECOND), 0); /* it was awake */
-	assert_int_equal(gpu_watchdog_overslept(&w, START + 10 * SECOND, START + 900 * SECOND), START + 900 * SECOND); /* the machine slept */
+	assert_int_equal(gpu_watchdog_overslept(&w, START + 10 * SECOND, START + 900 * SECOND), START + 900 * SECOND); /* the machine was suspended */
 }
 
-/* ---- one that was killed and is still there ------------------------------------------------------------------------- */
+/* ---- killed processes that still exist ------------------------------------------------------- */
 
 static bool ends_with(const char *of_main, const char *of_thread)
 {
@@ -161,7 +161,7 @@ static const char *a_call(unsigned call)
 	return call == 7 ? "nvmlInit" : NULL;
 }
 
-/* Each source has a thread: a helper that ended while two of them were in calls may have been ended by either. */
+/* Each source has a thread: if two were in calls when the helper ended, either may be the cause. */
 static void all_that_were_in_calls_are_named(void **state)
 {
 	static const struct source_ops named = { .name = "a", .call_name = a_call }, nameless = { .name = "b" };
@@ -187,9 +187,9 @@ int main(void)
 		cmocka_unit_test(one_is_reported_when_it_begins_and_when_it_is_over),
 		cmocka_unit_test(many_are_reported_once),
 		cmocka_unit_test(one_that_goes_on_in_the_end_is_reported),
-		cmocka_unit_test(a_call_that_goes_on_in_the_end_is_reported),
+		cmocka_unit_test(a_call_in_progress_at_the_end_is_reported),
 		cmocka_unit_test(one_that_ended_with_the_helper_counts),
-		cmocka_unit_test(who_does_not_wake_up_is_waited_for),
+		cmocka_unit_test(an_overslept_source_is_waited_for),
 		cmocka_unit_test(who_is_on_its_way_out_is_not_stuck),
 		cmocka_unit_test(all_that_were_in_calls_are_named),
 	};

@@ -70,12 +70,12 @@ static void name_of(const unsigned char b[16], char ret[64])
 		b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
 
-void cuda_facts(cuda_fact_teller *tell, void *ctx)
+void cuda_facts(cuda_fact_reporter *report, void *ctx)
 {
 	struct cuda cuda;
 	int n = 0, device, value;
 
-	(void) unsetenv("CUDA_VISIBLE_DEVICES"); /* else it knows some of them only */
+	(void) unsetenv("CUDA_VISIBLE_DEVICES"); /* otherwise CUDA reports only some of them */
 	if (!load(&cuda) || cuda.init(0) != 0 || cuda.count(&n) != 0)
 		return;
 	for (int i = 0; i < n; i++) {
@@ -87,7 +87,7 @@ void cuda_facts(cuda_fact_teller *tell, void *ctx)
 		name_of(bytes, uuid);
 		for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
 			if (cuda.attribute(&value, rows[row].attribute, device) == 0 && value >= 0)
-				tell(ctx, uuid, rows[row].fact, value);
+				report(ctx, uuid, rows[row].fact, value);
 		}
 	}
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What CUDA's driver library says of the devices' limits: no context is made, no kernel run. It opens every GPU that it
- * may, which wakes those that sleep, and may block: it belongs where a driver may hang.
+ * Device limits as CUDA's driver library reports them: no context is created, no kernel is run.
+ * cuInit opens every GPU that this user may open, wakes those that sleep, and may block: call it
+ * only in a process that may hang.
  */
 #pragma once
 
@@ -10,12 +11,12 @@
 
 #include "model/gpu_fact.h"
 
-/* Is one of those wanted that it can tell? */
+/* Is any of the facts that CUDA reports wanted? */
 bool cuda_facts_any(const struct gpu_fact_set *wanted);
 
-/* uuid: "GPU-...", as NVML has it. */
-typedef void cuda_fact_teller(void *ctx, const char *uuid, enum gpu_fact fact, int64_t value);
+/* uuid: "GPU-...", as NVML writes it. */
+typedef void cuda_fact_reporter(void *ctx, const char *uuid, enum gpu_fact fact, int64_t value);
 
-/* Tells of all devices; of none where there is no libcuda.so.1 (HIWATER_CUDA in the environment names another) or it does
- * not start. Changes CUDA_VISIBLE_DEVICES of this process. */
-void cuda_facts(cuda_fact_teller *tell, void *ctx);
+/* Reports the facts of all devices; none if libcuda.so.1 (or the library that HIWATER_CUDA names)
+ * is missing or cannot be initialised. Unsets CUDA_VISIBLE_DEVICES in this process. */
+void cuda_facts(cuda_fact_reporter *report, void *ctx);

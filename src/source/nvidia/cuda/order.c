@@ -13,9 +13,9 @@ enum cuda_ordering cuda_ordering_of(const char *value)
 	return value && strcmp(value, "PCI_BUS_ID") == 0 ? CUDA_PCI_BUS_ID : CUDA_FASTEST_FIRST;
 }
 
-/* ---- order ---------------------------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
-/* What CUDA puts in the place of a divided GPU: its first instance; -1 while it has none. */
+/* The first instance of a divided GPU, by which CUDA replaces the GPU; -1: it has none. */
 static ssize_t first_instance(const struct cuda_device *list, size_t n, const char *uuid)
 {
 	ssize_t first = -1;
@@ -27,7 +27,8 @@ static ssize_t first_instance(const struct cuda_device *list, size_t n, const ch
 	return first;
 }
 
-/* Of sysfs, all digits are there: domain, bus, device and function compare as text. A domain may be longer. */
+/* sysfs pads domain, bus, device and function to fixed widths, so they compare as text. A domain
+ * may be longer. */
 static int compare_pci(const char *a, const char *b)
 {
 	size_t x = strlen(a), y = strlen(b);
@@ -73,9 +74,9 @@ ssize_t cuda_order(const struct cuda_device *list, size_t n, enum cuda_ordering 
 	return (ssize_t) kept;
 }
 
-/* ---- selection ------------------------------------------------------------------------------------------------------ */
+/* ---- selection ------------------------------------------------------------------------------- */
 
-/* A word up to the next comma, without blanks around it. */
+/* A word up to the next comma, without surrounding blanks. */
 struct word {
 	const char *text;
 	size_t len;
@@ -108,7 +109,7 @@ static bool begins(const char *uuid, const struct word *w)
 	return w->len <= strlen(uuid) && memcmp(uuid, w->text, w->len) == 0;
 }
 
-/* The one device whose uuid begins with the word; -1 if there is none or more than one. */
+/* The only device whose UUID begins with the word; -1: none, or more than one. */
 static ssize_t by_uuid(const struct cuda_device *list, size_t n, const struct word *w)
 {
 	ssize_t found = -1;
@@ -166,7 +167,7 @@ static ssize_t find(const struct cuda_device *list, size_t n, const size_t *orde
 	return by_number(order, n_order, w);
 }
 
-/* Numbers, UUIDs of GPUs and those of instances are not mixed. */
+/* Numbers, UUIDs of GPUs and UUIDs of instances cannot be mixed. */
 static int kind_of(const struct word *w)
 {
 	return word_begins(w, "GPU-") ? 1 : word_begins(w, "MIG-") ? 2
@@ -182,7 +183,7 @@ static bool has(const size_t *list, size_t n, size_t what)
 	return false;
 }
 
-/* A process sees one MIG instance, whatever else is asked for. */
+/* A process sees only one MIG instance, the first, even if it selects several. */
 static ssize_t with_one_instance(const struct cuda_device *list, size_t n_found, size_t *ret)
 {
 	for (size_t i = 0; i < n_found; i++) {

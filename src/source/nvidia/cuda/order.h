@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which devices a CUDA program sees, and under which numbers: from the devices and the two variables of its environment.
- * Pure functions. CUDA C++ Programming Guide, "CUDA Environment Variables".
+ * The devices that a CUDA program sees, and their numbers, computed from the devices and the two
+ * environment variables CUDA_DEVICE_ORDER and CUDA_VISIBLE_DEVICES. Pure functions. CUDA C++
+ * Programming Guide, "CUDA Environment Variables".
  */
 #pragma once
 
@@ -25,14 +26,16 @@ enum cuda_ordering {
 	CUDA_PCI_BUS_ID,
 };
 
-/* What CUDA_DEVICE_ORDER says; NULL: it is not set. */
+/* Parses CUDA_DEVICE_ORDER; NULL: not set. */
 enum cuda_ordering cuda_ordering_of(const char *value);
 
-/* Fills order with places in list: order[k] is CUDA's device k where nothing is selected. Returns how many there are, or
- * -EAGAIN where only the driver knows: the fastest of unlike devices, or a device whose place is unknown. */
+/* Fills order with indices into list: order[k] is CUDA's device k if nothing is selected. Returns
+ * their number, or -EAGAIN if only the driver knows the order: the fastest of unlike devices, or a
+ * device without a known PCI address. */
 ssize_t cuda_order(const struct cuda_device *list, size_t n, enum cuda_ordering by, size_t *order);
 
-/* The same with CUDA_VISIBLE_DEVICES (NULL: not set), which selects from order. What stands behind an entry that is none
- * is lost, and a device that is named twice leaves none. Returns how many there are, 0 for none. ret has room for n. */
+/* The same with CUDA_VISIBLE_DEVICES (NULL: not set) applied, which selects from order. An invalid
+ * entry ends the list; a device named twice leaves no device at all. Returns the number of devices,
+ * possibly 0. ret must have room for n. */
 ssize_t cuda_visible(const struct cuda_device *list, size_t n, const size_t *order, size_t n_order, const char *value,
 	size_t *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The part of DCGM's binary interface (versions 3 and 4) that hiwater uses, in hiwater's own words: nothing of NVIDIA's is
- * needed to build. Sizes are those of x86-64 and aarch64.
+ * The part of DCGM's binary interface (versions 3 and 4) that hiwater uses, declared here so that
+ * no header of NVIDIA's is needed to build. Sizes are those of x86-64 and aarch64.
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a call returns, and what stands beside a value. More codes exist. */
+/* Return codes of calls, and the status of a value. DCGM has more. */
 enum dcgm_return {
 	DCGM_OK = 0,
 	DCGM_NOT_SUPPORTED = -6,
@@ -37,7 +37,7 @@ enum dcgm_return {
 	DCGM_DRIVER_TIMEOUT = -57,
 };
 
-/* A value that is none begins here; what is added says why. */
+/* Blank values start here; the offset (enum dcgm_blank) gives the reason. */
 #define DCGM_BLANK_I64    INT64_C(0x7ffffffffffffff0)
 #define DCGM_BLANK_DOUBLE 140737488355328.0
 enum dcgm_blank {
@@ -47,16 +47,16 @@ enum dcgm_blank {
 	DCGM_BLANK_NOT_PERMITTED = 3,
 };
 
-/* Fields. Their ids have not changed since version 1; their names have. */
+/* Field ids, unchanged since version 1; NVIDIA renamed some fields. */
 enum dcgm_field {
 	DCGM_NAME = 50,
-	DCGM_INDEX = 52,   /* NVML's */
+	DCGM_INDEX = 52,   /* NVML's index */
 	DCGM_UUID = 54,
 	DCGM_PCI = 57,
 	DCGM_CAPABILITY = 63, /* of CUDA: major << 16 | minor */
 	DCGM_BUSY = 203,   /* per cent */
 	DCGM_MEM_TOTAL = 250, /* MiB */
-	/* Of the profiling module: shares of time, bytes per second. */
+	/* Profiling module: shares of time, and bytes per second. */
 	DCGM_GRACT = 1001,
 	DCGM_SMACT = 1002,
 	DCGM_SMOCC = 1003,
@@ -98,7 +98,7 @@ struct dcgm_value {
 static_assert(sizeof(struct dcgm_value) == 4120, "dcgmFieldValue_v1");
 static_assert(offsetof(struct dcgm_value, value) == 24, "dcgmFieldValue_v1");
 
-/* X(member of struct dcgm, parameters, name). Handles are numbers as wide as a pointer. */
+/* X(member of struct dcgm, parameters, name). Handles are integers as wide as a pointer. */
 #define DCGM_CALLS(X) \
 	X(init, (void), "dcgmInit") \
 	X(connect, (const char *address, const struct dcgm_connect *, uintptr_t *handle), "dcgmConnect_v2") \

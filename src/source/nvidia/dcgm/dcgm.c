@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the SMs of NVIDIA's data-center cards before Hopper did, by a DCGM host engine that runs already: NVML has no such
- * counters of them. The devices are NVML's, told apart by their uuid; a DCGM of later cards would read what NVML's GPM
- * tells by itself, and is left alone. Every call goes to another process and may block.
+ * SM activity of NVIDIA's data-center cards before Hopper, read from a DCGM host engine that
+ * already runs: NVML has no such counters for them. Devices are matched with NVML's by UUID. Later
+ * cards are left out, because NVML's GPM reports the same for them. Every call goes to another
+ * process and may block.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,13 +20,13 @@ enum {
 };
 
 static const struct source_group groups[] = {
-	/* Means over a second each, made by the engine. */
+	/* One-second means, computed by the engine. */
 	{ .name = "profiling", .holds = "SM activity and occupancy, pipes, DRAM", .period_ns = 1000000000, .rank = 1 },
-	/* Is it there (again), does somebody profile now? */
-	{ .name = "engine", .holds = "whether it is there, and who profiles", .period_ns = 10000000000, .rank = 1 },
+	/* Is the engine running (again), and does a client profile now? */
+	{ .name = "engine", .holds = "whether the engine runs, and which clients profile", .period_ns = 10000000000, .rank = 1 },
 };
 
-static const uint64_t first_ns = 5000000000; /* so long after a watch has begun, an empty value is no news */
+static const uint64_t first_ns = 5000000000; /* from the start of a watch; blank values before are normal */
 static const int64_t stopped_us = 60000000;
 static const uint64_t stalled_ns = 10000000000;
 static const double busy_pct = 50;
@@ -50,9 +51,9 @@ enum {
 	ROW_GRACT = 1,
 };
 
-/* ---- what is told --------------------------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
-static void tell_birth(struct source *s, struct dcgm_gpu *g, struct framebuf *out)
+static void append_birth(struct source *s, struct dcgm_gpu *g, struct framebuf *out)
 {
 	const struct birth birth = {
 		.entity = ENTITY_GPU,
@@ -89,7 +90,8 @@ static void note(struct source *s, const struct dcgm_gpu *g, struct framebuf *ou
 	framebuf_event(out, &event);
 }
 
-/* Whoever may have the counters, where one can be seen: " (ncu, process 4711)". */
+/* Names a process that probably uses the counters, if one is visible: " (possibly ncu, process
+ * 4711)". */
 static void name_profiler(const struct source *s, char *ret, size_t size)
 {
 	static const char profilers[] = "(^|/)(ncu|nsys|nv-nsight-cu-cli|nvprof|dcgmproftester[0-9]*)( |$)";
@@ -99,16 +101,16 @@ static void name_profiler(const struct source *s, char *ret, size_t size)
 
 	*ret = '\0';
 	if (find_by_name(s->env->root, profilers, &pid, 1, NULL) > 0 && process_owner(s->env->root, pid, name, &uid) == 0)
-		(void) snprintf(ret, size, " (%s, process %d, may have them)", name, (int) pid);
+		(void) snprintf(ret, size, " (possibly %s, process %d)", name, (int) pid);
 }
 
-static bool is_passing(enum dcgm_why why)
+static bool is_transient(enum dcgm_why why)
 {
 	return why == DCGM_FINE || why == DCGM_NOT_YET;
 }
 
-/* Why there are no figures is said when it begins, and that there are some again. */
-static void note_standing(struct source *s, struct dcgm_gpu *g, struct framebuf *out)
+/* Notes once why values are missing, and once that they are available again. */
+static void note_status(struct source *s, struct dcgm_gpu *g, struct framebuf *out)
 {
 	const struct dcgm_reason *reason = dcgm_reason(g->why);
 	char text[384], who[64] = "";
@@ -117,10 +119,10 @@ static void note_standing(struct source *s, struct dcgm_gpu *g, struct framebuf 
 		return;
 	if (g->why == DCGM_FINE && g->noted == DCGM_FINE)
 		return;
-	if (g->why == DCGM_TAKEN)
+	if (g->why == DCGM_COUNTERS_IN_USE)
 		name_profiler(s, who, sizeof(who));
 	if (g->why == DCGM_FINE)
-		(void) snprintf(text, sizeof(text), "DCGM tells it again");
+		(void) snprintf(text, sizeof(text), "DCGM reports it again");
 	else
 		(void) snprintf(text, sizeof(text), "%s%s%s%s", reason->why, who, *reason->remedy ? ": " : "", reason->remedy);
 	g->noted = g->why;
@@ -131,27 +133,27 @@ static void note_origin(struct source *s, struct framebuf *out)
 {
 	char text[192];
 
-	if (s->said)
+	if (s->origin_noted)
 		return;
-	s->said = true;
-	(void) snprintf(text, sizeof(text), "told by DCGM's host engine at %s, as are the other shares of time of the SMs", s->dcgm.address);
+	s->origin_noted = true;
+	(void) snprintf(text, sizeof(text), "reported by the DCGM host engine at %s, as are the other shares of SM time", s->dcgm.address);
 	note(s, NULL, out, text);
 }
 
-static void tell_unknown(struct dcgm_gpu *g, int row, struct framebuf *out)
+static void append_unknown(struct dcgm_gpu *g, int row, struct framebuf *out)
 {
-	if (g->told[row])
+	if (g->reported[row])
 		framebuf_unknown(out, dcgm_rows[row].metric, g->id);
-	g->told[row] = false;
+	g->reported[row] = false;
 }
 
-static void tell_all_unknown(struct dcgm_gpu *g, struct framebuf *out)
+static void append_all_unknown(struct dcgm_gpu *g, struct framebuf *out)
 {
 	for (int i = 0; i < DCGM_ROWS; i++)
-		tell_unknown(g, i, out);
+		append_unknown(g, i, out);
 }
 
-/* Bytes per second over the time since the value before it, added up. */
+/* Bytes per second times the time since the previous value, accumulated. */
 static struct maybe rate_total(struct dcgm_gpu *g, int row, double rate, int64_t stamp_us)
 {
 	const int64_t span_us = g->stamp_us[row] ? stamp_us - g->stamp_us[row] : 0;
@@ -162,24 +164,25 @@ static struct maybe rate_total(struct dcgm_gpu *g, int row, double rate, int64_t
 	return known((int64_t) g->bytes[row]);
 }
 
-static void tell_value(struct source *s, struct dcgm_gpu *g, int row, double x, int64_t stamp_us, struct framebuf *out)
+static void append_value(struct source *s, struct dcgm_gpu *g, int row, double x, int64_t stamp_us, struct framebuf *out)
 {
 	const struct maybe value = dcgm_rows[row].is_rate ? rate_total(g, row, x, stamp_us) : dcgm_ppm(x);
 
 	g->stamp_us[row] = stamp_us;
 	if (!value.known) {
-		tell_unknown(g, row, out);
+		append_unknown(g, row, out);
 		return;
 	}
 	if (!g->id)
-		tell_birth(s, g, out);
+		append_birth(s, g, out);
 	framebuf_value(out, dcgm_rows[row].metric, g->id, value.value);
-	g->told[row] = true;
+	g->reported[row] = true;
 }
 
-/* ---- what the engine said ------------------------------------------------------------------------------------------- */
+/* ---- values of the engine -------------------------------------------------------------------- */
 
-/* An activity of 0 may be a lie: the module has been seen to hang at it until the engine is restarted. */
+/* Zeros may be wrong: the profiling module has been seen to stall and report 0 until the engine is
+ * restarted. */
 static bool is_stalled(struct source *s, struct dcgm_gpu *g)
 {
 	double active = 1, busy = 0;
@@ -193,14 +196,14 @@ static bool is_stalled(struct source *s, struct dcgm_gpu *g)
 	return suspicious;
 }
 
-/* Of one field; what is new is told. */
-static enum dcgm_why take(struct source *s, struct dcgm_gpu *g, int row, struct framebuf *out)
+/* Appends the value of one field if it is new. */
+static enum dcgm_why append_figure(struct source *s, struct dcgm_gpu *g, int row, struct framebuf *out)
 {
 	const struct dcgm_value *v = &s->values[row];
 	double x = 0;
 	enum dcgm_why why = dcgm_number(v, &x);
 
-	if (why == DCGM_TAKEN && !g->stamp_us[row] && counter_delta(s->watched_ns, s->now_ns) < first_ns)
+	if (why == DCGM_COUNTERS_IN_USE && !g->stamp_us[row] && counter_delta(s->watched_ns, s->now_ns) < first_ns)
 		return DCGM_NOT_YET;
 	if (why == DCGM_FINE && v->stamp_us == g->stamp_us[row]) {
 		if ((int64_t) (clock_wall_ns() / 1000) - v->stamp_us < stopped_us)
@@ -208,23 +211,23 @@ static enum dcgm_why take(struct source *s, struct dcgm_gpu *g, int row, struct 
 		why = DCGM_STOPPED;
 	}
 	if (why == DCGM_FINE)
-		tell_value(s, g, row, x, v->stamp_us, out);
+		append_value(s, g, row, x, v->stamp_us, out);
 	else
-		tell_unknown(g, row, out);
+		append_unknown(g, row, out);
 	return why;
 }
 
-/* While zeros are suspicious they are told to nobody: the truth comes later. */
-static void take_all(struct source *s, struct dcgm_gpu *g, struct framebuf *out)
+/* Zeros of a module that may be stalled are withheld until the activity is certain. */
+static void append_gpu(struct source *s, struct dcgm_gpu *g, struct framebuf *out)
 {
 	if (is_stalled(s, g)) {
-		tell_all_unknown(g, out);
+		append_all_unknown(g, out);
 		if (counter_delta(g->zero_since_ns, s->now_ns) >= stalled_ns)
 			g->why = DCGM_STALLED;
 		return;
 	}
 	for (size_t i = 0; i < s->n_watched; i++) {
-		const enum dcgm_why why = take(s, g, (int) i, out);
+		const enum dcgm_why why = append_figure(s, g, (int) i, out);
 
 		if (i == ROW_SMACT)
 			g->why = why;
@@ -238,9 +241,9 @@ static void lose_engine(struct source *s, struct framebuf *out)
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		struct dcgm_gpu *g = &s->gpus[i];
 
-		tell_all_unknown(g, out);
+		append_all_unknown(g, out);
 		g->why = DCGM_ENGINE_GONE;
-		note_standing(s, g, out);
+		note_status(s, g, out);
 	}
 }
 
@@ -249,7 +252,7 @@ static void read_activity(struct source *s, struct framebuf *out)
 	for (size_t i = 0; i < s->n_gpus && s->dcgm.handle; i++) {
 		struct dcgm_gpu *g = &s->gpus[i];
 
-		if (!g->here || g->why == DCGM_NOBODY_PROFILES || !s->watched_ns)
+		if (!g->is_present || g->why == DCGM_NOBODY_PROFILES || !s->watched_ns)
 			continue;
 		const enum dcgm_why why = dcgm_code_why(dcgm_engine_read(s, g));
 
@@ -258,25 +261,26 @@ static void read_activity(struct source *s, struct framebuf *out)
 			return;
 		}
 		if (why == DCGM_FINE) {
-			take_all(s, g, out);
+			append_gpu(s, g, out);
 		} else {
-			tell_all_unknown(g, out);
+			append_all_unknown(g, out);
 			g->why = why;
 		}
 		if (g->why == DCGM_FINE)
 			note_origin(s, out);
-		note_standing(s, g, out);
+		note_status(s, g, out);
 	}
 }
 
-/* An engine that has just begun takes connections before it knows its GPUs: it is left, and met at a later look. */
-static bool meet_again(struct source *s)
+/* An engine that has just started accepts connections before it knows its GPUs: disconnect, and try
+ * again at a later read. */
+static bool reconnect_gpus(struct source *s)
 {
 	if (dcgm_connect_again(&s->dcgm, NULL) < 0)
 		return false;
-	if (dcgm_engine_meet(s) == DCGM_OK) {
+	if (dcgm_engine_find_gpus(s) == DCGM_OK) {
 		for (size_t i = 0; i < s->n_gpus; i++) {
-			if (s->gpus[i].here)
+			if (s->gpus[i].is_present)
 				return true;
 		}
 	}
@@ -286,17 +290,17 @@ static bool meet_again(struct source *s)
 
 static void check_engine(struct source *s, struct framebuf *out)
 {
-	if (!s->dcgm.handle && !meet_again(s))
+	if (!s->dcgm.handle && !reconnect_gpus(s))
 		return;
 	if (!s->watched_ns)
 		dcgm_engine_watch(s);
 	for (size_t i = 0; i < s->n_gpus; i++) {
-		if (!is_passing(s->gpus[i].why))
-			note_standing(s, &s->gpus[i], out);
+		if (!is_transient(s->gpus[i].why))
+			note_status(s, &s->gpus[i], out);
 	}
 }
 
-/* ---- the source ----------------------------------------------------------------------------------------------------- */
+/* ---- the source ------------------------------------------------------------------------------ */
 
 static void dcgm_close(struct source *s)
 {
@@ -317,7 +321,7 @@ static int dcgm_open(const struct source_env *env, struct source **ret, struct e
 {
 	/* A captured machine has no engine. */
 	if (!env->root->live)
-		return err_set(err, -ENODEV, "DCGM tells of this machine only, not of a captured one");
+		return err_set(err, -ENODEV, "DCGM can read this machine only, not a captured one");
 	struct source *s = calloc(1, sizeof(*s));
 
 	if (!s)
@@ -325,12 +329,12 @@ static int dcgm_open(const struct source_env *env, struct source **ret, struct e
 	s->env = env;
 	s->now_ns = clock_boot_ns();
 	s->may_profile = is_wanted("HIWATER_DCGM_PROFILE");
-	int r = dcgm_load(env, &s->dcgm, err), code = r == 0 ? dcgm_engine_meet(s) : DCGM_OK;
+	int r = dcgm_load(env, &s->dcgm, err), code = r == 0 ? dcgm_engine_find_gpus(s) : DCGM_OK;
 
 	if (r == 0 && code != DCGM_OK)
-		r = err_set(err, -EIO, "the DCGM host engine does not tell its GPUs (DCGM's code %d)", code);
+		r = err_set(err, -EIO, "the DCGM host engine does not list its GPUs (DCGM code %d)", code);
 	else if (r == 0 && s->n_gpus == 0)
-		r = err_set(err, -ENODEV, "the DCGM host engine has no GPU that NVML does not tell as much of");
+		r = err_set(err, -ENODEV, "NVML reports as much as the DCGM host engine for each of its GPUs");
 	if (r < 0) {
 		dcgm_close(s);
 		return r;
@@ -350,18 +354,18 @@ static int dcgm_read(struct source *s, unsigned what, struct framebuf *out)
 	return 0;
 }
 
-/* ---- what can be had ------------------------------------------------------------------------------------------------ */
+/* ---- availability, for doctor ---------------------------------------------------------------- */
 
 static bool any(const struct source *s, int row)
 {
 	for (size_t i = 0; i < s->n_gpus; i++) {
-		if (s->gpus[i].told[row])
+		if (s->gpus[i].reported[row])
 			return true;
 	}
 	return false;
 }
 
-/* Until the first means are there: two seconds at most. */
+/* Waits for the first means, two seconds at most. */
 static void await_first(struct source *s)
 {
 	static const struct timespec moment = { .tv_nsec = 100000000 };
@@ -375,7 +379,7 @@ static void await_first(struct source *s)
 	framebuf_done(&out);
 }
 
-static void dcgm_probe(const struct source_env *env, source_prober *tell, void *ctx)
+static void dcgm_probe(const struct source_env *env, source_prober *report, void *ctx)
 {
 	struct framebuf out = { 0 };
 	struct source *s = NULL;
@@ -387,7 +391,7 @@ static void dcgm_probe(const struct source_env *env, source_prober *tell, void *
 		source_try(&source_dcgm, env, s, &out);
 	}
 	for (int i = 0; i < DCGM_ROWS; i++) {
-		struct source_probe probe = { dcgm_rows[i].metric, false, "DCGM's host engine, means of a second", err.text, "" };
+		struct source_probe probe = { dcgm_rows[i].metric, false, "DCGM host engine, one-second means", err.text, "" };
 
 		probe.available = s && any(s, i);
 		if (s && !probe.available) {
@@ -396,7 +400,7 @@ static void dcgm_probe(const struct source_env *env, source_prober *tell, void *
 			probe.why_not = dcgm_reason(why)->why;
 			probe.remedy = dcgm_reason(why)->remedy;
 		}
-		tell(ctx, &probe);
+		report(ctx, &probe);
 	}
 	framebuf_done(&out);
 	dcgm_close(s);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is asked of a host engine. The counters of the profiling module are one's on the machine: a watch on one of its
- * fields takes them, unless the engine has them already. So hiwater adds its watch to those of others and begins none.
+ * Calls to the host engine. The profiling counters exist once per machine: a watch on one of their
+ * fields claims them, unless the engine uses them already. So hiwater only adds a watch to fields
+ * that other clients watch, and starts profiling only on request (may_profile).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,9 +16,10 @@ enum {
 	WATCH_US = 1000000,
 	KEEP_S = 10,
 	ONCE_US = 1000000000,
-	GPM_SINCE = 9,           /* CUDA's major capability: of Hopper and later NVML tells the same by itself */
+	GPM_SINCE = 9,           /* CUDA's major capability: NVML (GPM) reports the same from Hopper on */
 };
-static const int64_t fresh_us = 120000000; /* who profiles at all has a value of so long ago: exporters take one in 30 s */
+/* A profiled field has a value this recent: exporters sample it every 30 s. */
+static const int64_t fresh_us = 120000000;
 
 static const uint16_t identity[] = { DCGM_UUID, DCGM_NAME, DCGM_PCI, DCGM_CAPABILITY, DCGM_INDEX, DCGM_MEM_TOTAL };
 
@@ -25,16 +27,16 @@ enum {
 	IDENTITY = sizeof(identity) / sizeof(identity[0])
 };
 
-/* ---- groups --------------------------------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
-/* A name that nobody has used in the engine, which keeps names for as long as a connection lasts. */
+/* A name that is unique in the engine, which keeps names until the connection ends. */
 static void name_new(struct source *s, char ret[64])
 {
 	(void) snprintf(ret, 64, "hiwater-%d-%llu-%u", (int) getpid(), (unsigned long long) clock_boot_ns(), s->n_names++);
 }
 
-/* Watches fields of the engine's GPUs with these ids. The engine is shared and keeps what is made there: what comes to nothing
- * is taken back. */
+/* Watches fields of the GPUs with these ids. The engine is shared and keeps every object created in
+ * it, so a failed attempt removes its own. */
 static int watch(struct source *s, const unsigned *ids, int n_ids, const uint16_t *fields, size_t n, long long every_us)
 {
 	const struct dcgm *dcgm = &s->dcgm;
@@ -58,9 +60,10 @@ static int watch(struct source *s, const unsigned *ids, int n_ids, const uint16_
 	return code;
 }
 
-/* ---- who is there --------------------------------------------------------------------------------------------------- */
+/* ---- GPUs ------------------------------------------------------------------------------------ */
 
-/* The one of that uuid, from before a loss too; a new one; NULL: there is no room. */
+/* The GPU with that UUID, also one known before the connection was lost; else a new one; NULL: no
+ * room. */
 static struct dcgm_gpu *gpu_of(struct source *s, const char *uuid)
 {
 	for (size_t i = 0; i < s->n_gpus; i++) {
@@ -77,7 +80,7 @@ static struct maybe number(const struct dcgm_value *v, double scale)
 	return dcgm_number(v, &x) == DCGM_FINE && x >= 0 && x < 0x1p40 ? known((int64_t) (x * scale)) : UNKNOWN;
 }
 
-/* "00000000:3B:00.0" as sysfs has it. */
+/* "00000000:3B:00.0" as sysfs writes it. */
 static void pci_of(const struct dcgm_value *v, char ret[DCGM_TEXT])
 {
 	char text[DCGM_TEXT];
@@ -92,7 +95,7 @@ static void pci_of(const struct dcgm_value *v, char ret[DCGM_TEXT])
 	ret[n] = '\0';
 }
 
-static void meet(struct source *s, unsigned id, const struct dcgm_value *v)
+static void add_gpu(struct source *s, unsigned id, const struct dcgm_value *v)
 {
 	const struct maybe capability = number(&v[3], 1);
 	char uuid[DCGM_TEXT];
@@ -110,12 +113,12 @@ static void meet(struct source *s, unsigned id, const struct dcgm_value *v)
 	g->index = number(&v[4], 1);
 	g->memory_bytes = number(&v[5], 1 << 20);
 	g->engine_id = id;
-	g->here = true;
+	g->is_present = true;
 	g->why = DCGM_NOT_YET;
 	memset(g->stamp_us, 0, sizeof(g->stamp_us));
 }
 
-int dcgm_engine_meet(struct source *s)
+int dcgm_engine_find_gpus(struct source *s)
 {
 	unsigned ids[DCGM_GPUS];
 	int n = 0, code = DCGM_CALL(&s->dcgm, devices, s->dcgm.handle, ids, &n);
@@ -123,7 +126,7 @@ int dcgm_engine_meet(struct source *s)
 	s->watched_ns = 0;
 	s->is_refused = false;
 	for (size_t i = 0; i < s->n_gpus; i++)
-		s->gpus[i].here = false;
+		s->gpus[i].is_present = false;
 	n = n < DCGM_GPUS ? n : DCGM_GPUS;
 	if (code == DCGM_OK && n > 0)
 		code = watch(s, ids, n, identity, IDENTITY, ONCE_US);
@@ -133,12 +136,12 @@ int dcgm_engine_meet(struct source *s)
 		memset(s->values, 0, sizeof(s->values));
 		code = DCGM_CALL(&s->dcgm, latest, s->dcgm.handle, (int) ids[i], identity, IDENTITY, s->values);
 		if (code == DCGM_OK)
-			meet(s, ids[i], s->values);
+			add_gpu(s, ids[i], s->values);
 	}
 	return code;
 }
 
-/* ---- profiling ------------------------------------------------------------------------------------------------------ */
+/* ---- profiling ------------------------------------------------------------------------------- */
 
 int dcgm_engine_read(struct source *s, const struct dcgm_gpu *g)
 {
@@ -148,7 +151,7 @@ int dcgm_engine_read(struct source *s, const struct dcgm_gpu *g)
 	for (int i = 0; i < DCGM_ROWS; i++)
 		fields[i] = (uint16_t) dcgm_rows[i].field;
 	fields[DCGM_ROWS] = DCGM_BUSY;
-	for (int i = 0; i < DCGM_READ; i++) /* what is not touched is no answer */
+	for (int i = 0; i < DCGM_READ; i++) /* detects entries that DCGM does not fill */
 		s->values[i] = (struct dcgm_value) { .status = DCGM_NO_DATA };
 	asked_turn_to(s->env, g->index);
 	code = DCGM_CALL(&s->dcgm, latest, s->dcgm.handle, (int) g->engine_id, fields, DCGM_READ, s->values);
@@ -156,7 +159,7 @@ int dcgm_engine_read(struct source *s, const struct dcgm_gpu *g)
 	return code;
 }
 
-/* Does anybody have the engine profile this GPU? */
+/* Does any client of the engine profile this GPU? */
 static bool is_profiled(struct source *s, struct dcgm_gpu *g)
 {
 	const int64_t now_us = (int64_t) (clock_wall_ns() / 1000);
@@ -172,7 +175,8 @@ static bool is_profiled(struct source *s, struct dcgm_gpu *g)
 	return false;
 }
 
-/* All fields, else those that matter most: what the counters cannot count at once is refused by some versions. */
+/* All fields, else the most important ones: some versions refuse fields that the hardware cannot
+ * count at once. */
 static int watch_fields(struct source *s, const unsigned *ids, int n)
 {
 	static const size_t counts[] = { DCGM_ROWS, DCGM_CORE, 2 };
@@ -200,7 +204,7 @@ void dcgm_engine_watch(struct source *s)
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		struct dcgm_gpu *g = &s->gpus[i];
 
-		if (g->here && (is_profiled(s, g) || (s->may_profile && g->why == DCGM_NOBODY_PROFILES)))
+		if (g->is_present && (is_profiled(s, g) || (s->may_profile && g->why == DCGM_NOBODY_PROFILES)))
 			ids[n++] = g->engine_id;
 	}
 	if (n == 0)
@@ -209,11 +213,12 @@ void dcgm_engine_watch(struct source *s)
 	s->watched_ns = clock_boot_ns();
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		for (int k = 0; k < n; k++) {
-			if (s->gpus[i].here && s->gpus[i].engine_id == ids[k])
+			if (s->gpus[i].is_present && s->gpus[i].engine_id == ids[k])
 				s->gpus[i].why = code == DCGM_OK ? DCGM_NOT_YET : dcgm_code_why(code);
 		}
 	}
 	if (code != DCGM_OK)
 		s->watched_ns = 0;
-	s->is_refused = code != DCGM_OK && dcgm_code_why(code) != DCGM_TAKEN; /* a profiler ends; the others stay so */
+	/* A profiler ends some time; the other reasons are permanent. */
+	s->is_refused = code != DCGM_OK && dcgm_code_why(code) != DCGM_COUNTERS_IN_USE;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of the DCGM source share: dcgm.c is the source, engine.c talks to the host engine.
+ * Shared by the files of the DCGM source: dcgm.c implements the source, engine.c calls the host
+ * engine.
  */
 #pragma once
 
@@ -10,30 +11,30 @@
 
 enum {
 	DCGM_ROWS = 12,          /* fields of the profiling module that are read */
-	DCGM_READ = DCGM_ROWS + 1, /* and how busy the GPU is, to tell a module that is stalled */
+	DCGM_READ = DCGM_ROWS + 1, /* plus the GPU's busy time, to detect a stalled module */
 	DCGM_TEXT = 96,
-	DCGM_CORE = 5,           /* the first ones: what matters most, where not all can be had at once */
+	DCGM_CORE = 5,           /* the first rows: the most important, if not all can be watched */
 };
 
 struct dcgm_row {
 	enum dcgm_field field;
 	enum metric metric;
-	bool is_rate;            /* bytes per second, which become a counter */
+	bool is_rate;            /* bytes per second, made into a counter */
 };
 extern const struct dcgm_row dcgm_rows[DCGM_ROWS];
 
-/* A GPU that DCGM knows and GPM does not serve. */
+/* A GPU that DCGM knows and that has no GPM. */
 struct dcgm_gpu {
-	unsigned engine_id;      /* the engine's number of it */
-	uint32_t id;             /* 0: not born yet */
-	bool here;               /* the engine knows it */
+	unsigned engine_id;      /* the engine's number for it */
+	uint32_t id;             /* 0: no birth appended yet */
+	bool is_present;               /* the engine lists it */
 	char uuid[DCGM_TEXT], name[DCGM_TEXT], pci[DCGM_TEXT];
 	struct maybe index, memory_bytes;
 	enum dcgm_why why, noted;
-	uint64_t zero_since_ns;  /* it says 0 and is busy; 0: no */
-	int64_t stamp_us[DCGM_ROWS]; /* of the newest value that was told; 0: none yet */
-	double bytes[DCGM_ROWS]; /* of rates, over time */
-	bool told[DCGM_ROWS];    /* a value, at last */
+	uint64_t zero_since_ns;  /* since when it reports 0 while busy; 0: it does not */
+	int64_t stamp_us[DCGM_ROWS]; /* of the newest appended value; 0: none yet */
+	double bytes[DCGM_ROWS]; /* of rates, accumulated */
+	bool reported[DCGM_ROWS];    /* the last append was a value, not unknown */
 };
 
 struct source {
@@ -41,24 +42,26 @@ struct source {
 	const struct source_env *env;
 	struct dcgm_gpu gpus[DCGM_GPUS];
 	size_t n_gpus;
-	unsigned n_names;        /* names given to groups in the engine: each must be new there */
+	unsigned n_names;        /* group names used in the engine, which must be unique */
 	uint32_t last_id;
 	uint64_t now_ns;
-	uint64_t watched_ns;     /* since when its fields are watched; 0: they are not */
-	bool is_refused;         /* for good, on this connection */
+	uint64_t watched_ns;     /* since when fields are watched; 0: not watched */
+	bool is_refused;         /* permanently, on this connection */
 	size_t n_watched;        /* of dcgm_rows */
-	bool may_profile;        /* also where nobody does: the user said so */
-	bool said;               /* that DCGM tells the activity */
+	bool may_profile;        /* also if no other client does (HIWATER_DCGM_PROFILE=1) */
+	bool origin_noted;               /* the note that DCGM reports the activity was sent */
 	struct dcgm_value values[DCGM_READ];
 };
 
-/* ---- engine.c -------------------------------------------------------------------------------------------------- */
+/* ---- engine.c -------------------------------------------------------------------------------- */
 
-/* Learns which GPUs there are. Returns DCGM's code. */
-int dcgm_engine_meet(struct source *s);
+/* Finds the engine's GPUs. Returns DCGM's code. */
+int dcgm_engine_find_gpus(struct source *s);
 
-/* Watches the profiling fields, where somebody does already or the user wants it; else says in each GPU why not. */
+/* Watches the profiling fields if a client watches them already or the user allows it; else sets
+ * why in each GPU. */
 void dcgm_engine_watch(struct source *s);
 
-/* The latest values of g, in the order of dcgm_rows, and how busy it is behind them. Returns DCGM's code. */
+/* Reads the latest values of g into s->values, in the order of dcgm_rows, followed by its busy
+ * time. Returns DCGM's code. */
 int dcgm_engine_read(struct source *s, const struct dcgm_gpu *g);

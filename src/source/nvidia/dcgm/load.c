@@ -22,7 +22,8 @@ enum {
 
 static const char *const library_names[] = { "libdcgm.so.4", "libdcgm.so.3", "libdcgm.so" };
 
-/* Where nv-hostengine listens unless it is told otherwise; the socket is asked for by an option without a value. */
+/* The default addresses of nv-hostengine; it listens on the socket only if started with that
+ * option. */
 static const char *const addresses[] = { "/tmp/nv-hostengine", "127.0.0.1" };
 
 static const struct {
@@ -34,7 +35,7 @@ static const struct {
 #undef X
 };
 
-/* ---- is there one? -------------------------------------------------------------------------------------------------- */
+/* ---- detection ------------------------------------------------------------------------------- */
 
 static bool listens_unix(const char *path)
 {
@@ -45,7 +46,7 @@ static bool listens_unix(const char *path)
 	return fd >= 0 && connect(fd, (const struct sockaddr *) &to, sizeof(to)) == 0;
 }
 
-/* A port of this machine answers at once, one way or the other. */
+/* Connects to the port on the loopback interface, which succeeds or fails at once. */
 static bool listens_here(void)
 {
 	autoclose int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -54,7 +55,7 @@ static bool listens_here(void)
 	return fd >= 0 && connect(fd, (const struct sockaddr *) &to, sizeof(to)) == 0;
 }
 
-/* The address of an engine; NULL: none runs. */
+/* The address of an engine; NULL: none is running. */
 static const char *engine_address(void)
 {
 	const char *given = getenv("HIWATER_DCGM_ENGINE");
@@ -68,19 +69,20 @@ static const char *engine_address(void)
 	return NULL;
 }
 
-/* ---- the library ---------------------------------------------------------------------------------------------------- */
+/* ---- the library ----------------------------------------------------------------------------- */
 
 static void find_symbols(struct dcgm *dcgm)
 {
 	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
 		void *found = dlsym(dcgm->library, symbols[i].name);
 
-		/* POSIX lets an object pointer hold a function; ISO C does not let it be cast. */
+		/* POSIX allows a function address in an object pointer; ISO C does not allow the
+		 * cast. */
 		memcpy((char *) dcgm + symbols[i].at, &found, sizeof(found));
 	}
 }
 
-/* ---- the connection ------------------------------------------------------------------------------------------------- */
+/* ---- the connection -------------------------------------------------------------------------- */
 
 int dcgm_connect_again(struct dcgm *dcgm, struct err *err)
 {
@@ -90,7 +92,7 @@ int dcgm_connect_again(struct dcgm *dcgm, struct err *err)
 
 	dcgm->handle = 0;
 	if (!address)
-		return err_set(err, -ENODEV, "no DCGM host engine runs here: nv-hostengine, of NVIDIA's DCGM");
+		return err_set(err, -ENODEV, "no DCGM host engine (nv-hostengine) is running");
 	how.is_unix = address[0] == '/';
 	code = DCGM_CALL(dcgm, connect, address, &how, &dcgm->handle);
 	(void) snprintf(dcgm->address, sizeof(dcgm->address), "%s", address);
@@ -98,10 +100,10 @@ int dcgm_connect_again(struct dcgm *dcgm, struct err *err)
 		return 0;
 	dcgm->handle = 0;
 	if (code == DCGM_VER_MISMATCH)
-		return err_set(err, -ELIBBAD, "libdcgm and the DCGM host engine at %s are of different versions", address);
+		return err_set(err, -ELIBBAD, "libdcgm and the DCGM host engine at %s have different versions", address);
 	if (code == DCGM_CONNECTION_NOT_VALID)
 		return err_set(err, -ENODEV, "no DCGM host engine answers at %s", address);
-	return err_set(err, -EIO, "the DCGM host engine at %s does not take a connection (DCGM's code %d)", address, code);
+	return err_set(err, -EIO, "the DCGM host engine at %s refuses the connection (DCGM code %d)", address, code);
 }
 
 const char *dcgm_call_name(unsigned call)
@@ -122,7 +124,7 @@ int dcgm_load(const struct source_env *env, struct dcgm *ret, struct err *err)
 	find_symbols(&dcgm);
 	r = DCGM_CALL(&dcgm, init);
 	if (r != DCGM_OK)
-		return err_set(err, -EIO, "libdcgm does not start (DCGM's code %d)", r);
+		return err_set(err, -EIO, "libdcgm cannot be initialised (DCGM code %d)", r);
 	r = dcgm_connect_again(&dcgm, err);
 	if (r == 0)
 		*ret = dcgm;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * DCGM's library, loaded at run time, and the way to a host engine that runs already. An engine of one's own is never
- * started: the counters are one's on the machine.
+ * DCGM's library, loaded at run time, and the connection to a host engine that already runs.
+ * hiwater never starts an engine: the profiling counters exist once per machine.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "source/source.h"
 
 enum {
-	DCGM_ADDRESS = 108 /* bytes, as of a socket's path */
+	DCGM_ADDRESS = 108 /* bytes, the length of a socket's path */
 };
 
 enum dcgm_call {
@@ -25,27 +25,28 @@ enum dcgm_call {
 struct dcgm {
 	void *library;
 	const struct source_env *env;
-	uintptr_t handle;        /* of the connection; 0: none */
-	char address[DCGM_ADDRESS]; /* of the engine, once connected */
-#define X(member, parameters, name) int(*member) parameters; /* NULL: the library does not have it */
+	uintptr_t handle;        /* the connection; 0: none */
+	char address[DCGM_ADDRESS]; /* the engine's address, once connected */
+#define X(member, parameters, name) int(*member) parameters; /* NULL: the library lacks it */
 	DCGM_CALLS(X)
 #undef X
 };
 
-/* What a call answers; DCGM_FUNCTION_NOT_FOUND where the library does not have it. */
+/* Calls a function of the library; DCGM_FUNCTION_NOT_FOUND if the library lacks it. */
 #define DCGM_CALL(dcgm, member, ...) \
 	((dcgm)->member ? (asked_begin((dcgm)->env, DCGM_CALL_##member), asked_end((dcgm)->env, (dcgm)->member(__VA_ARGS__))) : DCGM_FUNCTION_NOT_FOUND)
 
-/* Looks for an engine of this machine: at HIWATER_DCGM_ENGINE (an address, or the path of a socket) and nowhere else, or at
- * its usual socket and port; only where one listens the library is loaded (HIWATER_DCGM names another one). Returns 0,
- * -ENODEV (no engine), -ENOENT (no library), -ELIBBAD (versions that do not fit) or -EIO, with text. */
+/* Looks for an engine on this machine: at HIWATER_DCGM_ENGINE (an address, or the path of a socket)
+ * if set, else at its default socket and port. The library (HIWATER_DCGM names another one) is
+ * loaded only if an engine listens. Returns 0, -ENODEV (no engine), -ENOENT (no library), -ELIBBAD
+ * (different versions) or -EIO, with text. */
 int dcgm_load(const struct source_env *env, struct dcgm *ret, struct err *err);
 
-/* What NVIDIA calls it; NULL: there is no such call. */
+/* NVIDIA's name of the call; NULL: no such call. */
 const char *dcgm_call_name(unsigned call);
 
-/* Connects again, after the connection was lost. Returns likewise. */
+/* Reconnects after the connection was lost. Returns the same codes as dcgm_load. */
 int dcgm_connect_again(struct dcgm *dcgm, struct err *err);
 
-/* The library stays loaded: it has threads of its own by now. */
+/* Disconnects. The library stays loaded, since it has started threads. */
 void dcgm_unload(struct dcgm *dcgm);

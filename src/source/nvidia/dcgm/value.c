@@ -8,17 +8,17 @@
 static const struct dcgm_reason reasons[DCGM_WHYS] = {
 	[DCGM_FINE] = { "", "" },
 	[DCGM_NOT_YET] = { "the DCGM host engine has no value yet", "" },
-	[DCGM_TAKEN] = { "profiling is paused in the DCGM host engine, or a profiler has the counters", "dcgmi profile --resume, or wait until the profiler ends" },
-	[DCGM_STALLED] = { "the profiling module of DCGM is stalled: it says 0 while the GPU is busy", "restart the DCGM host engine" },
-	[DCGM_STOPPED] = { "the DCGM host engine makes no new values", "restart the DCGM host engine" },
-	[DCGM_ENGINE_GONE] = { "the DCGM host engine does not answer any more", "start it again (nv-hostengine): it is looked for now and then" },
+	[DCGM_COUNTERS_IN_USE] = { "profiling is paused in the DCGM host engine, or a profiler has the counters", "dcgmi profile --resume, or wait until the profiler ends" },
+	[DCGM_STALLED] = { "the profiling module of DCGM is stalled: it reports 0 while the GPU is busy", "restart the DCGM host engine" },
+	[DCGM_STOPPED] = { "the DCGM host engine produces no new values", "restart the DCGM host engine" },
+	[DCGM_ENGINE_GONE] = { "the DCGM host engine no longer answers", "start it again (nv-hostengine); hiwater keeps trying" },
 	[DCGM_GPU_GONE] = { "the DCGM host engine has lost the GPU", "" },
-	[DCGM_NOBODY_PROFILES] = { "the DCGM host engine keeps no profiling counters, and hiwater takes them from nobody by itself",
-		"HIWATER_DCGM_PROFILE=1 asks for them: a profiler cannot have them meanwhile" },
-	[DCGM_NO_COUNTERS] = { "DCGM has no profiling counters of this GPU", "data-center cards have them" },
-	[DCGM_FORBIDDEN] = { "the DCGM host engine may not profile", "run it as root" },
+	[DCGM_NOBODY_PROFILES] = { "no client of the DCGM host engine uses profiling counters, and hiwater does not claim them by default",
+		"HIWATER_DCGM_PROFILE=1 requests them; a profiler cannot use them meanwhile" },
+	[DCGM_NO_COUNTERS] = { "DCGM has no profiling counters for this GPU", "data-center cards have them" },
+	[DCGM_FORBIDDEN] = { "the DCGM host engine has no permission to profile", "run it as root" },
 	[DCGM_NO_MODULE] = { "the DCGM host engine lacks its profiling module, or cannot load it", "install DCGM's proprietary part (datacenter-gpu-manager-4-proprietary)" },
-	[DCGM_ODD] = { "the DCGM host engine answers with an error that says nothing", "" },
+	[DCGM_ERROR] = { "the DCGM host engine reports an unspecified error", "" },
 };
 
 const struct dcgm_reason *dcgm_reason(enum dcgm_why why)
@@ -50,8 +50,8 @@ static const struct {
 	{ DCGM_LIBRARY_NOT_FOUND, DCGM_NO_MODULE },
 	{ DCGM_MODULE_NOT_LOADED, DCGM_NO_MODULE },
 	{ DCGM_PROFILING_LIBRARY_ERROR, DCGM_NO_MODULE },
-	{ DCGM_IN_USE, DCGM_TAKEN },
-	{ DCGM_PAUSED, DCGM_TAKEN },
+	{ DCGM_IN_USE, DCGM_COUNTERS_IN_USE },
+	{ DCGM_PAUSED, DCGM_COUNTERS_IN_USE },
 };
 
 enum dcgm_why dcgm_code_why(int code)
@@ -60,7 +60,7 @@ enum dcgm_why dcgm_code_why(int code)
 		if (codes[i].code == code)
 			return codes[i].why;
 	}
-	return DCGM_ODD;
+	return DCGM_ERROR;
 }
 
 static enum dcgm_why blank_why(int64_t which)
@@ -71,7 +71,7 @@ static enum dcgm_why blank_why(int64_t which)
 	case DCGM_BLANK_NOT_PERMITTED:
 		return DCGM_FORBIDDEN;
 	default:
-		return DCGM_TAKEN; /* nothing else empties a field that is watched */
+		return DCGM_COUNTERS_IN_USE; /* nothing else blanks a watched field */
 	}
 }
 
@@ -91,7 +91,7 @@ enum dcgm_why dcgm_number(const struct dcgm_value *v, double *ret)
 
 struct maybe dcgm_ppm(double ratio)
 {
-	if (!(ratio >= 0) || ratio > 1.005) /* half a per cent over is rounding */
+	if (!(ratio >= 0) || ratio > 1.005) /* half a percent over is rounding */
 		return UNKNOWN;
 	return known(ratio >= 1 ? 1000000 : (int64_t) llround(ratio * 1e6));
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The part of NVML's binary interface that hiwater uses, in hiwater's own words: nothing of NVIDIA's is needed to build.
- * In the library a name without suffix is the oldest form of a call, with the smallest structs, whatever NVIDIA's header
- * maps it to: every name here is the one that dlsym gets, and stands with the struct that this very name fills.
- * Sizes are those of x86-64 and aarch64; they have not changed within a name, save where said.
+ * The part of NVML's binary interface that hiwater uses, declared here so that no header of
+ * NVIDIA's is needed to build. In the library, a name without suffix is the oldest form of a call,
+ * with the smallest structs, whatever NVIDIA's header maps it to: every name below is the one
+ * passed to dlsym, and is listed with the struct that exactly this name fills. Sizes are those of
+ * x86-64 and aarch64; unless noted, they have not changed within a name.
  */
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a call returns. More codes exist and will come: tables.h says what each means here. */
+/* Return codes. NVML has more, and adds new ones; tables.h classifies them. */
 enum nvml_return {
 	NVML_SUCCESS = 0,
 	NVML_UNINITIALIZED = 1,
@@ -35,15 +36,15 @@ enum nvml_return {
 	NVML_UNKNOWN = 999,
 };
 
-/* "Not available", in every figure of this width. */
+/* "Not available", in every value of this width. */
 #define NVML_NONE_U32 UINT32_MAX
 #define NVML_NONE_U64 UINT64_MAX
 
-/* The first word of a struct that has versions; GPM's have a plain 1. */
+/* The first word of a versioned struct; GPM's structs have a plain 1. */
 #define NVML_VERSION(type, version) ((uint32_t) sizeof(type) | (uint32_t) (version) << 24)
 
 enum {
-	NVML_NAME = 96,    /* bytes of a name or uuid */
+	NVML_NAME = 96,    /* bytes of a name or UUID */
 	NVML_VERSION_LEN = 80,
 	NVML_TEMPERATURE_GPU = 0,
 	NVML_THRESHOLD_SHUTDOWN = 0,
@@ -55,7 +56,7 @@ enum {
 	NVML_SAMPLES_POWER = 0,
 	NVML_SAMPLES_GPU = 1,
 	NVML_SAMPLES_MEMORY = 2,
-	NVML_SAMPLES = 3, /* of these kinds */
+	NVML_SAMPLES = 3, /* number of these kinds */
 	NVML_ECC_CORRECTED = 0,
 	NVML_ECC_UNCORRECTED = 1,
 	NVML_ECC_VOLATILE = 0,
@@ -68,7 +69,7 @@ enum {
 #define NVML_EVENT_UNAVAILABLE 0x4000ULL
 
 struct nvml_memory {
-	uint64_t total, free, used; /* used: since driver 510 with the driver's reservation */
+	uint64_t total, free, used; /* used: since driver 510 including the driver's reserved memory */
 };
 
 struct nvml_memory_v2 {
@@ -155,7 +156,8 @@ struct nvml_gpm_metric {
 	const char *names[3];
 };
 
-/* The driver's array grew from 98 to 477 entries while the version stayed 1: a whole one is given, though few are used. */
+/* The driver's array grew from 98 to 477 entries while the version stayed 1: pass a full one,
+ * although few entries are used. */
 struct nvml_gpm_metrics {
 	uint32_t version, count;
 	void *before, *after;
@@ -168,7 +170,7 @@ struct nvml_event {
 	uint32_t gpu_instance, compute_instance;
 };
 
-/* What begins with a version and holds one number. */
+/* A struct of a version and one number. */
 struct nvml_versioned {
 	uint32_t version;
 	int32_t value;
@@ -191,8 +193,8 @@ static_assert(sizeof(struct nvml_gpm_metrics) == 24 + 477 * 40, "GPM");
 static_assert(sizeof(struct nvml_versioned) == 8, "AddressingMode, MarginTemperature");
 static_assert(sizeof(struct nvml_event) == 32 && sizeof(struct nvml_attributes) == 40, "events, attributes");
 
-/* Every call that is used: X(member, parameters, names...). The first name that the library has is taken; names stand
- * together only where parameters and structs are the same. */
+/* Every call that hiwater uses: X(member, parameters, names...). The first name that the library
+ * has is loaded; names share a line only if their parameters and structs are the same. */
 #define NVML_CALLS(X) \
 	X(init_with_flags, (unsigned flags), "nvmlInitWithFlags") \
 	X(init, (void), "nvmlInit_v2", "nvmlInit") \
@@ -264,7 +266,7 @@ static_assert(sizeof(struct nvml_event) == 32 && sizeof(struct nvml_attributes) 
 	X(mps_v3, (void *, unsigned *n, void *list), "nvmlDeviceGetMPSComputeRunningProcesses_v3") \
 	X(mps_v2, (void *, unsigned *n, void *list), "nvmlDeviceGetMPSComputeRunningProcesses_v2") \
 	X(mps_v1, (void *, unsigned *n, void *list), "nvmlDeviceGetMPSComputeRunningProcesses") \
-	X(process_details, (void *, void *), "nvmlDeviceGetRunningProcessDetailList") /* only: is it there */ \
+	X(process_details, (void *, void *), "nvmlDeviceGetRunningProcessDetailList") /* presence only */ \
 	X(conf_compute, (void *, void *), "nvmlDeviceGetConfComputeMemSizeInfo") /* likewise */ \
 	X(processes_use, (void *, struct nvml_processes_info *), "nvmlDeviceGetProcessesUtilizationInfo") \
 	X(process_use, (void *, struct nvml_process_sample *, unsigned *n, uint64_t seen_us), \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Xids: errors that the driver reports of a GPU. They are collected in an event set, which is looked into without
- * waiting.
+ * Xids: errors that the driver reports for a GPU. The driver collects them in an event set, which
+ * is read without waiting.
  */
 #include <stdio.h>
 
@@ -9,7 +9,7 @@
 #include "source/nvidia/nvml/tables.h"
 
 enum {
-	MOST = 64 /* events a look: a storm must not hold up the rest */
+	MOST = 64 /* events per read: an error storm must not delay other reads */
 };
 
 static void watch(struct source *s, struct nvml_gpu *d)
@@ -28,7 +28,7 @@ static void watch(struct source *s, struct nvml_gpu *d)
 	d->event_code = code;
 }
 
-/* Of those found or found again since the last time; an instance has none of its own. */
+/* Registers devices found, or found again, since the last time; an instance has no events. */
 static void watch_all(struct source *s)
 {
 	for (size_t i = 0; i < s->n_gpus; i++) {
@@ -66,7 +66,7 @@ static struct nvml_gpu *device_of(struct source *s, const void *handle)
 	return NULL;
 }
 
-static void take(struct source *s, const struct nvml_event *e, struct framebuf *out)
+static void apply_event(struct source *s, const struct nvml_event *e, struct framebuf *out)
 {
 	struct nvml_gpu *d = device_of(s, e->device);
 	char text[192];
@@ -78,7 +78,7 @@ static void take(struct source *s, const struct nvml_event *e, struct framebuf *
 		xid_text(e->data, text, sizeof(text));
 		nvml_note(s, d, out, "gpu.xid", CAUSE_NONE, text);
 	} else if (e->type == NVML_EVENT_UNAVAILABLE) {
-		nvml_note(s, d, out, "gpu", CAUSE_NONE, "the driver says that it is unavailable");
+		nvml_note(s, d, out, "gpu", CAUSE_NONE, "the driver reports that it is unavailable");
 	}
 }
 
@@ -92,15 +92,15 @@ void nvml_events_read(struct source *s, struct framebuf *out)
 	for (int i = 0; s->event_set && i < MOST && code == NVML_SUCCESS; i++) {
 		code = NVML_CALL(&s->nvml, event_wait, s->event_set, &event, 0);
 		if (code == NVML_SUCCESS)
-			take(s, &event, out);
+			apply_event(s, &event, out);
 	}
-	/* TIMEOUT is "none": whatever else it says, nobody knows what came. */
+	/* TIMEOUT means "no event". After any other error the count is unknown. */
 	bool known_count = s->event_set && (code == NVML_TIMEOUT || code == NVML_SUCCESS);
 
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		struct nvml_gpu *d = s->gpus[i];
 
 		if (d->id && !d->parent && (d->state == NVML_AWAKE || d->state == NVML_AWAY))
-			nvml_tell_value(d, out, M_GPU_XID, known_count && d->has_events ? known((int64_t) d->xids) : UNKNOWN);
+			nvml_append_value(d, out, M_GPU_XID, known_count && d->has_events ? known((int64_t) d->xids) : UNKNOWN);
 	}
 }

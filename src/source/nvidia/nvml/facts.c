@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Facts of NVIDIA's GPUs: a row a call. What a multiprocessor has comes from the table of compute capabilities, and
- * where CUDA's driver is there, from that (source/nvidia/cuda/facts.c).
+ * Facts of NVIDIA's GPUs, one row per call. Properties of an SM come from the table of compute
+ * capabilities and, if CUDA's driver is installed, from CUDA (source/nvidia/cuda/facts.c).
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "source/nvidia/nvml/tables.h"
 
 enum {
-	MOST = 2, /* facts of a call */
+	MOST = 2, /* facts per call */
 	ONE = 1,
 	MILLI = 1000,
 	MEGA = 1000000,
@@ -21,13 +21,13 @@ enum {
 	FIELD_POWER_INSTANT = 186,
 };
 
-/* What one call said. */
-struct said {
+/* The values that one call returned. */
+struct answer {
 	struct maybe number[MOST];
 	char text[NVML_NAME];
 };
 
-typedef int fact_reader(struct source *s, struct nvml_gpu *d, struct said *said);
+typedef int fact_reader(struct source *s, struct nvml_gpu *d, struct answer *answer);
 
 static struct maybe number(uint32_t value, uint64_t scale)
 {
@@ -39,12 +39,12 @@ static struct maybe wide(uint64_t value)
 	return value > INT64_MAX ? UNKNOWN : known((int64_t) value);
 }
 
-/* ---- readers -------------------------------------------------------------------------------------------------------- */
+/* ---- readers --------------------------------------------------------------------------------- */
 
 #define READ_TEXT(member) \
-	static int read_##member(struct source *s, struct nvml_gpu *d, struct said *said) \
+	static int read_##member(struct source *s, struct nvml_gpu *d, struct answer *answer) \
 	{ \
-		return NVML_CALL(&s->nvml, member, d->handle, said->text, sizeof(said->text)); \
+		return NVML_CALL(&s->nvml, member, d->handle, answer->text, sizeof(answer->text)); \
 	}
 READ_TEXT(serial)
 READ_TEXT(vbios)
@@ -52,12 +52,12 @@ READ_TEXT(part)
 #undef READ_TEXT
 
 #define READ_NUMBER(name, member, scale, ...) \
-	static int read_##name(struct source *s, struct nvml_gpu *d, struct said *said) \
+	static int read_##name(struct source *s, struct nvml_gpu *d, struct answer *answer) \
 	{ \
 		uint32_t value = NVML_NONE_U32; \
 		int code = NVML_CALL(&s->nvml, member, d->handle, ##__VA_ARGS__, &value); \
 \
-		said->number[0] = number(value, scale); \
+		answer->number[0] = number(value, scale); \
 		return code; \
 	}
 READ_NUMBER(minor, minor, ONE)
@@ -86,13 +86,13 @@ READ_NUMBER(slowdown, threshold, MILLI, NVML_THRESHOLD_SLOWDOWN)
 #undef READ_NUMBER
 
 #define READ_PAIR(member, scale) \
-	static int read_##member(struct source *s, struct nvml_gpu *d, struct said *said) \
+	static int read_##member(struct source *s, struct nvml_gpu *d, struct answer *answer) \
 	{ \
 		uint32_t first = NVML_NONE_U32, second = NVML_NONE_U32; \
 		int code = NVML_CALL(&s->nvml, member, d->handle, &first, &second); \
 \
-		said->number[0] = number(first, scale); \
-		said->number[1] = number(second, scale); \
+		answer->number[0] = number(first, scale); \
+		answer->number[1] = number(second, scale); \
 		return code; \
 	}
 READ_PAIR(mig_mode, ONE)
@@ -101,12 +101,12 @@ READ_PAIR(power_range, MILLI)
 #undef READ_PAIR
 
 #define READ_WIDE(name, member, ...) \
-	static int read_##name(struct source *s, struct nvml_gpu *d, struct said *said) \
+	static int read_##name(struct source *s, struct nvml_gpu *d, struct answer *answer) \
 	{ \
 		uint64_t value = NVML_NONE_U64; \
 		int code = NVML_CALL(&s->nvml, member, d->handle, ##__VA_ARGS__, &value); \
 \
-		said->number[0] = wide(value); \
+		answer->number[0] = wide(value); \
 		return code; \
 	}
 READ_WIDE(reasons, reasons)
@@ -115,53 +115,53 @@ READ_WIDE(ecc_corrected, ecc, NVML_ECC_CORRECTED, NVML_ECC_AGGREGATE)
 READ_WIDE(ecc_uncorrected, ecc, NVML_ECC_UNCORRECTED, NVML_ECC_AGGREGATE)
 #undef READ_WIDE
 
-static int read_pci_ids(struct source *s, struct nvml_gpu *d, struct said *said)
+static int read_pci_ids(struct source *s, struct nvml_gpu *d, struct answer *answer)
 {
 	struct nvml_pci pci = { .id = NVML_NONE_U32, .subsystem = NVML_NONE_U32 };
 	int code = NVML_CALL(&s->nvml, pci, d->handle, &pci);
 
-	said->number[0] = number(pci.id, ONE);
-	said->number[1] = number(pci.subsystem, ONE);
+	answer->number[0] = number(pci.id, ONE);
+	answer->number[1] = number(pci.subsystem, ONE);
 	return code;
 }
 
-static int read_accounting(struct source *s, struct nvml_gpu *d, struct said *said)
+static int read_accounting(struct source *s, struct nvml_gpu *d, struct answer *answer)
 {
 	int mode = 0;
 	int code = NVML_CALL(&s->nvml, accounting_mode, d->handle, &mode);
 
-	said->number[0] = known(mode);
+	answer->number[0] = known(mode);
 	return code;
 }
 
-static int read_capability(struct source *s, struct nvml_gpu *d, struct said *said)
+static int read_capability(struct source *s, struct nvml_gpu *d, struct answer *answer)
 {
 	int major = 0, minor = 0;
 	int code = NVML_CALL(&s->nvml, compute_capability, d->handle, &major, &minor);
 
-	said->number[0] = known((int64_t) major * 10 + minor);
+	answer->number[0] = known((int64_t) major * 10 + minor);
 	return code;
 }
 
-static int read_addressing(struct source *s, struct nvml_gpu *d, struct said *said)
+static int read_addressing(struct source *s, struct nvml_gpu *d, struct answer *answer)
 {
 	struct nvml_versioned mode = { .version = NVML_VERSION(mode, 1) };
 	int code = NVML_CALL(&s->nvml, addressing, d->handle, &mode);
 
-	said->number[0] = known(mode.value);
+	answer->number[0] = known(mode.value);
 	return code;
 }
 
-static int read_margin(struct source *s, struct nvml_gpu *d, struct said *said)
+static int read_margin(struct source *s, struct nvml_gpu *d, struct answer *answer)
 {
 	struct nvml_versioned margin = { .version = NVML_VERSION(margin, 1) };
 	int code = NVML_CALL(&s->nvml, margin, d->handle, &margin);
 
-	said->number[0] = known((int64_t) margin.value * MILLI);
+	answer->number[0] = known((int64_t) margin.value * MILLI);
 	return code;
 }
 
-static int read_field(struct source *s, struct nvml_gpu *d, uint32_t id, struct said *said)
+static int read_field(struct source *s, struct nvml_gpu *d, uint32_t id, struct answer *answer)
 {
 	struct nvml_field_value v = { .id = id, .code = NVML_UNKNOWN };
 	int code = NVML_CALL(&s->nvml, fields, d->handle, 1, &v);
@@ -170,47 +170,47 @@ static int read_field(struct source *s, struct nvml_gpu *d, uint32_t id, struct 
 	if (code == NVML_SUCCESS)
 		code = nvml_field_number(&v, &mw, &wraps);
 	if (code == NVML_SUCCESS)
-		said->number[0] = wide(mw * MILLI);
+		answer->number[0] = wide(mw * MILLI);
 	return code;
 }
 
-static int read_power_average(struct source *s, struct nvml_gpu *d, struct said *said)
+static int read_power_average(struct source *s, struct nvml_gpu *d, struct answer *answer)
 {
-	return read_field(s, d, FIELD_POWER_AVERAGE, said);
+	return read_field(s, d, FIELD_POWER_AVERAGE, answer);
 }
 
-static int read_power_instant(struct source *s, struct nvml_gpu *d, struct said *said)
+static int read_power_instant(struct source *s, struct nvml_gpu *d, struct answer *answer)
 {
-	return read_field(s, d, FIELD_POWER_INSTANT, said);
+	return read_field(s, d, FIELD_POWER_INSTANT, answer);
 }
 
-static int read_instance(struct source *s, struct nvml_gpu *d, struct said *said)
+static int read_instance(struct source *s, struct nvml_gpu *d, struct answer *answer)
 {
 	(void) s;
 	if (!d->parent)
 		return NVML_NOT_SUPPORTED;
-	said->number[0] = known(d->gpu_instance);
-	said->number[1] = known(d->compute_instance);
+	answer->number[0] = known(d->gpu_instance);
+	answer->number[1] = known(d->compute_instance);
 	return NVML_SUCCESS;
 }
 
-static int read_library(struct source *s, struct nvml_gpu *d, struct said *said)
+static int read_library(struct source *s, struct nvml_gpu *d, struct answer *answer)
 {
 	(void) d;
-	return NVML_CALL(&s->nvml, library_version, said->text, sizeof(said->text));
+	return NVML_CALL(&s->nvml, library_version, answer->text, sizeof(answer->text));
 }
 
-static int read_cuda(struct source *s, struct nvml_gpu *d, struct said *said)
+static int read_cuda(struct source *s, struct nvml_gpu *d, struct answer *answer)
 {
 	uint32_t version = NVML_NONE_U32;
 	int code = NVML_CALL(&s->nvml, cuda_version, &version);
 
 	(void) d;
-	said->number[0] = number(version, ONE);
+	answer->number[0] = number(version, ONE);
 	return code;
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------ */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 #define NO GPU_FACT_COUNT
 
@@ -264,39 +264,39 @@ static const struct {
 	{ { GF_TEMP_SHUTDOWN, NO }, read_shutdown, false },
 };
 
-/* ---- telling -------------------------------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
-struct teller {
+struct fact_reporter {
 	const struct gpu_fact_set *wanted;
-	source_fact_teller *tell;
+	source_fact_teller *report;
 	void *ctx;
 	uint32_t id;
 };
 
-static void tell_text(const struct teller *t, enum gpu_fact fact, const char *text)
+static void report_text(const struct fact_reporter *t, enum gpu_fact fact, const char *text)
 {
-	struct gpu_fact_told told = { .id = t->id, .fact = (uint16_t) fact, .is_text = true };
+	struct gpu_fact_told reported = { .id = t->id, .fact = (uint16_t) fact, .is_text = true };
 
 	if (!t->wanted->has[fact] || !*text)
 		return;
-	(void) snprintf(told.text, sizeof(told.text), "%s", text);
-	t->tell(t->ctx, &told);
+	(void) snprintf(reported.text, sizeof(reported.text), "%s", text);
+	t->report(t->ctx, &reported);
 }
 
-static void tell_lack(const struct teller *t, bool of_metric, int what, enum gpu_lack lack)
+static void report_lack(const struct fact_reporter *t, bool of_metric, int what, enum gpu_lack lack)
 {
 	if (lack != GPU_LACK_NONE && (of_metric || (what != NO && t->wanted->has[what])))
-		t->tell(t->ctx, &(struct gpu_fact_told) { .id = t->id, .fact = (uint16_t) what, .of_metric = of_metric, .lack = lack });
+		t->report(t->ctx, &(struct gpu_fact_told) { .id = t->id, .fact = (uint16_t) what, .of_metric = of_metric, .lack = lack });
 }
 
-static void tell_number(const struct teller *t, enum gpu_fact fact, struct maybe value)
+static void report_number(const struct fact_reporter *t, enum gpu_fact fact, struct maybe value)
 {
 	if (fact == NO || !t->wanted->has[fact] || !value.known)
 		return;
 	if (value.value > gpu_facts[fact].most)
-		tell_lack(t, false, (int) fact, GPU_LACK_ERROR);
+		report_lack(t, false, (int) fact, GPU_LACK_ERROR);
 	else
-		t->tell(t->ctx, &(struct gpu_fact_told) { .id = t->id, .fact = (uint16_t) fact, .value = value.value });
+		t->report(t->ctx, &(struct gpu_fact_told) { .id = t->id, .fact = (uint16_t) fact, .value = value.value });
 }
 
 static enum gpu_lack lack_of(int code)
@@ -306,40 +306,40 @@ static enum gpu_lack lack_of(int code)
 	return code == NVML_UNKNOWN ? GPU_LACK_ERROR : GPU_LACK_NONE;
 }
 
-/* Of what comes with every look. */
-static void tell_metric_lacks(const struct nvml_gpu *d, const struct teller *t)
+/* Reports errors of metrics that every sample reads. */
+static void report_metric_lacks(const struct nvml_gpu *d, const struct fact_reporter *t)
 {
 	for (size_t i = 0; i < nvml_n_rows; i++) {
 		for (unsigned m = 0; m < nvml_rows[i].n; m++)
-			tell_lack(t, true, nvml_rows[i].metrics[m], lack_of(d->tries[i].code));
+			report_lack(t, true, nvml_rows[i].metrics[m], lack_of(d->tries[i].code));
 	}
 }
 
-static void tell_row(struct source *s, struct nvml_gpu *d, size_t row, const struct teller *t)
+static void report_row(struct source *s, struct nvml_gpu *d, size_t row, const struct fact_reporter *t)
 {
 	const enum gpu_fact first = rows[row].facts[0], second = rows[row].facts[1];
-	struct said said = { .text = "" };
+	struct answer answer = { .text = "" };
 
 	if ((d->parent && !rows[row].of_instance) || (!t->wanted->has[first] && (second == NO || !t->wanted->has[second])))
 		return;
-	const int code = rows[row].read(s, d, &said);
+	const int code = rows[row].read(s, d, &answer);
 
-	tell_lack(t, false, first, lack_of(code));
-	tell_lack(t, false, second, lack_of(code));
+	report_lack(t, false, first, lack_of(code));
+	report_lack(t, false, second, lack_of(code));
 	if (code != NVML_SUCCESS)
 		return;
-	said.text[sizeof(said.text) - 1] = '\0';
+	answer.text[sizeof(answer.text) - 1] = '\0';
 	if (gpu_facts[first].kind == FACT_TEXT)
-		tell_text(t, first, said.text);
+		report_text(t, first, answer.text);
 	else
-		tell_number(t, first, said.number[0]);
-	tell_number(t, second, said.number[1]);
+		report_number(t, first, answer.number[0]);
+	report_number(t, second, answer.number[1]);
 }
 
-/* What follows from the compute capability: all of it is asked for, or nothing. */
-static void tell_sm(struct source *s, struct nvml_gpu *d, const struct teller *t)
+/* Facts derived from the compute capability: all of them are wanted, or none. */
+static void report_sm(struct source *s, struct nvml_gpu *d, const struct fact_reporter *t)
 {
-	struct said capability = { .text = "" }, cores = { .text = "" };
+	struct answer capability = { .text = "" }, cores = { .text = "" };
 
 	if (!t->wanted->has[GF_ARCHITECTURE] || d->parent || read_capability(s, d, &capability) != NVML_SUCCESS)
 		return;
@@ -351,24 +351,25 @@ static void tell_sm(struct source *s, struct nvml_gpu *d, const struct teller *t
 	if (read_cores(s, d, &cores) == NVML_SUCCESS && cores.number[0].known) {
 		const int64_t sms = cores.number[0].value / of->cores;
 
-		tell_number(t, GF_SMS, known(sms));
-		tell_number(t, GF_TENSOR_CORES, known(sms * of->tensor_cores));
+		report_number(t, GF_SMS, known(sms));
+		report_number(t, GF_TENSOR_CORES, known(sms * of->tensor_cores));
 	}
-	tell_text(t, GF_ARCHITECTURE, of->architecture);
-	tell_number(t, GF_SHARED_SM, known((int64_t) of->shared_kib * KIB));
-	tell_number(t, GF_REGISTERS_SM, known(of->registers));
-	tell_number(t, GF_WARP, known(WARP_THREADS));
-	tell_number(t, GF_WARPS_SM, known(of->warps));
-	tell_number(t, GF_THREADS_SM, known((int64_t) of->warps * WARP_THREADS));
-	tell_number(t, GF_BLOCKS_SM, known(of->blocks));
+	report_text(t, GF_ARCHITECTURE, of->architecture);
+	report_number(t, GF_SHARED_SM, known((int64_t) of->shared_kib * KIB));
+	report_number(t, GF_REGISTERS_SM, known(of->registers));
+	report_number(t, GF_WARP, known(WARP_THREADS));
+	report_number(t, GF_WARPS_SM, known(of->warps));
+	report_number(t, GF_THREADS_SM, known((int64_t) of->warps * WARP_THREADS));
+	report_number(t, GF_BLOCKS_SM, known(of->blocks));
 }
 
-/* CUDA numbers devices in its own way: they are known by uuid. Of one that is divided it tells what an instance has. */
-static void tell_cuda(void *ctx, const char *uuid, enum gpu_fact fact, int64_t value)
+/* CUDA numbers devices differently, so they are matched by UUID. For a divided GPU CUDA reports the
+ * limits of an instance, which are left out. */
+static void report_cuda(void *ctx, const char *uuid, enum gpu_fact fact, int64_t value)
 {
 	struct {
 		struct source *s;
-		struct teller *t;
+		struct fact_reporter *t;
 	} const *both = ctx;
 
 	for (size_t i = 0; i < both->s->n_gpus; i++) {
@@ -376,11 +377,11 @@ static void tell_cuda(void *ctx, const char *uuid, enum gpu_fact fact, int64_t v
 
 		both->t->id = d->id;
 		if (d->id && !d->parent && !d->mig && strcmp(d->uuid, uuid) == 0)
-			tell_number(both->t, fact, known(value));
+			report_number(both->t, fact, known(value));
 	}
 }
 
-/* CUDA's driver opens every GPU: where one sleeps, it is not started. */
+/* CUDA's driver opens every GPU, so it is not started while one sleeps. */
 static bool any_asleep(const struct source *s)
 {
 	for (size_t i = 0; i < s->n_gpus; i++) {
@@ -390,12 +391,12 @@ static bool any_asleep(const struct source *s)
 	return false;
 }
 
-void nvml_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx)
+void nvml_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *report, void *ctx)
 {
-	struct teller t = { .wanted = wanted, .tell = tell, .ctx = ctx };
+	struct fact_reporter t = { .wanted = wanted, .report = report, .ctx = ctx };
 	const struct {
 		struct source *s;
-		struct teller *t;
+		struct fact_reporter *t;
 	} both = { s, &t };
 
 	for (size_t i = 0; i < s->n_gpus; i++) {
@@ -404,15 +405,15 @@ void nvml_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact
 		t.id = d->id;
 		nvml_turn_to(s, d);
 		if (d->state == NVML_AWAY && !d->parent)
-			tell_number(&t, GF_LOST, known(d->lost_code));
+			report_number(&t, GF_LOST, known(d->lost_code));
 		if (!d->id || d->state != NVML_AWAKE)
 			continue;
 		for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++)
-			tell_row(s, d, row, &t);
-		tell_sm(s, d, &t);
-		tell_metric_lacks(d, &t);
+			report_row(s, d, row, &t);
+		report_sm(s, d, &t);
+		report_metric_lacks(d, &t);
 	}
 	nvml_turn_to(s, NULL);
 	if (cuda_facts_any(wanted) && !any_asleep(s))
-		cuda_facts(tell_cuda, (void *) (uintptr_t) &both);
+		cuda_facts(report_cuda, (void *) (uintptr_t) &both);
 }

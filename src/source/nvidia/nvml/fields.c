@@ -13,12 +13,12 @@ static const struct {
 	uint32_t id, scope;
 	bool counter;
 } fields[NVML_FIELDS] = {
-	[FIELD_THROTTLE_POWER] = { 74, 0, true }, /* ns since the driver was loaded, as the next four */
+	[FIELD_THROTTLE_POWER] = { 74, 0, true }, /* ns since the driver was loaded, like the next four */
 	[FIELD_THROTTLE_THERMAL] = { 75, 0, true },
 	[FIELD_THROTTLE_SYNC_BOOST] = { 76, 0, true },
 	[FIELD_THROTTLE_BOARD] = { 77, 0, true },
 	[FIELD_THROTTLE_RELIABILITY] = { 79, 0, true },
-	[FIELD_TEMP_MEMORY] = { 82, 0, false }, /* degrees; boards with HBM */
+	[FIELD_TEMP_MEMORY] = { 82, 0, false }, /* degrees Celsius; boards with HBM */
 	[FIELD_PCIE_TX] = { 197, 0, true }, /* bytes, driver 555 */
 	[FIELD_PCIE_RX] = { 198, 0, true },
 	[FIELD_NVLINK_TX_KIB] = { 138, ALL_LINKS, true }, /* up to Hopper */
@@ -74,8 +74,8 @@ int nvml_field_number(const struct nvml_field_value *v, uint64_t *ret, uint64_t 
 	return NVML_SUCCESS;
 }
 
-/* A counter goes on over a wrap of its type, stays where it is over a reset of a wide one, and goes on from there with
- * another driver, which began at 0. */
+/* Keeps a counter monotonic: it continues over a wrap of its type, holds its value over a reset of
+ * a 64-bit one, and continues from there with a reloaded driver, which starts at 0. */
 static void count(struct nvml_fields *f, int i, uint64_t now, uint64_t wraps)
 {
 	uint64_t rise = now - f->raw[i]; /* modulo 2^64 */
@@ -88,14 +88,14 @@ static void count(struct nvml_fields *f, int i, uint64_t now, uint64_t wraps)
 		f->value[i] += rise + wraps;
 }
 
-static void take(struct nvml_fields *f, int i, const struct nvml_field_value *v)
+static void apply_value(struct nvml_fields *f, int i, const struct nvml_field_value *v)
 {
 	uint64_t now = 0, wraps = 0;
 	int code = nvml_field_number(v, &now, &wraps);
 
 	f->code[i] = code;
 	if (code != NVML_SUCCESS) {
-		/* A field's own "invalid argument" is about its id or scope, not about the device. */
+		/* A field's own "invalid argument" concerns its id or scope, not the device. */
 		f->absent[i] = nvml_code(code)->meaning == NVML_ABSENT || nvml_code(code)->meaning == NVML_FORBIDDEN ||
 			       code == NVML_INVALID_ARGUMENT;
 		if (code == NVML_INVALID_ARGUMENT)
@@ -118,7 +118,7 @@ int nvml_fields_read(const struct nvml *nvml, void *handle, struct nvml_fields *
 	for (int i = 0; i < NVML_FIELDS; i++) {
 		if (f->absent[i])
 			continue;
-		/* What the driver does not touch is no answer. */
+		/* Detects fields that the driver does not fill. */
 		values[n] = (struct nvml_field_value) { .id = fields[i].id, .scope = fields[i].scope, .type = UINT32_MAX, .code = NVML_UNKNOWN };
 		which[n++] = i;
 	}
@@ -129,7 +129,7 @@ int nvml_fields_read(const struct nvml *nvml, void *handle, struct nvml_fields *
 	for (int k = 0; k < n; k++) {
 		if (code != NVML_SUCCESS)
 			values[k].code = (uint32_t) code;
-		take(f, which[k], &values[k]);
+		apply_value(f, which[k], &values[k]);
 	}
 	return code;
 }
@@ -143,13 +143,13 @@ void nvml_fields_restart(struct nvml_fields *f)
 	memcpy(f->value, value, sizeof(value));
 }
 
-/* ---- samples that the driver took by itself ------------------------------------------------------------------------ */
+/* ---- samples that the driver collected ------------------------------------------------------- */
 
 enum {
-	ROOM = 256 /* the driver keeps 120 of a kind at most, as far as is known */
+	ROOM = 256 /* the driver is known to keep 120 of a kind at most */
 };
 
-int nvml_samples_fold(const struct nvml_sample *list, size_t n, int type, uint64_t *seen_us, struct nvml_samples *ret)
+int nvml_samples_aggregate(const struct nvml_sample *list, size_t n, int type, uint64_t *seen_us, struct nvml_samples *ret)
 {
 	struct nvml_samples found = { .min = UINT64_MAX };
 	uint64_t newest = *seen_us;
@@ -184,5 +184,5 @@ int nvml_samples_read(const struct nvml *nvml, void *handle, int what, uint64_t 
 
 	if (code != NVML_SUCCESS)
 		return code;
-	return nvml_samples_fold(list, n < ROOM ? n : ROOM, type, seen_us, ret);
+	return nvml_samples_aggregate(list, n < ROOM ? n : ROOM, type, seen_us, ret);
 }

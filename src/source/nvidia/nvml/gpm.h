@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * GPU performance monitoring, Hopper and later: what the SMs did between two samples. The value is the mean over the
- * time between them, so nothing between two looks is lost.
+ * GPU performance monitoring (GPM), Hopper and later: activity of the SMs between two samples. A
+ * value is the mean over the time between them, so no activity between two reads is missed.
  */
 #pragma once
 
@@ -13,29 +13,29 @@ struct nvml_gpu;
 
 #define NVML_GPM_METRICS 12
 
-/* Of one device. */
+/* State of one device. */
 struct nvml_gpm {
 	void *samples[2];      /* filled in turn */
 	uint64_t taken_ns[2];  /* 0: not filled */
 	unsigned next;
-	bool asked, supported;
-	bool noted;            /* that it tells nothing was told */
-	int code;              /* why not */
+	bool is_probed, supported;
+	bool noted;            /* the note that GPM is not available was sent */
+	int code;              /* why it is not supported */
 	int codes[NVML_GPM_METRICS];          /* of each metric */
-	uint64_t total_bytes[NVML_GPM_METRICS]; /* of those that are rates */
+	uint64_t total_bytes[NVML_GPM_METRICS]; /* of rates, accumulated */
 };
 
-/* Takes a sample of each device that has GPM and tells what the last two say. */
+/* Takes a sample of each device that supports GPM, and appends the means between the last two. */
 void nvml_gpm_read(struct source *s, struct framebuf *out);
 
-/* Whether metric of d is told by GPM: asks the device once whether it has it. */
-bool nvml_gpm_gives(struct source *s, struct nvml_gpu *d, enum metric metric);
+/* Does GPM report metric for d? The first call probes the device. */
+bool nvml_gpm_reports(struct source *s, struct nvml_gpu *d, enum metric metric);
 
-/* Whether GPM could tell of it at all. */
-bool nvml_gpm_knows(enum metric metric);
+/* Is metric one that GPM can report? */
+bool nvml_gpm_has_metric(enum metric metric);
 
 /* Frees the samples. */
 void nvml_gpm_drop(struct source *s, struct nvml_gpu *d);
 
-/* A percentage as millionths; unknown for what is none. */
+/* A percentage as millionths; unknown if it is invalid. */
 struct maybe nvml_gpm_ppm(double pct);

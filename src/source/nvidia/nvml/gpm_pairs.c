@@ -10,10 +10,10 @@
 #include "base/clock.h"
 #include "source/nvidia/nvml/internal.h"
 
-/* Samples closer together than this say nothing: the driver's own counters move no faster. */
+/* Closer samples are useless: the driver's own counters are updated no faster. */
 #define SHORTEST_NS 100000000ULL
 
-/* Rates come in MiB/s and become counters of bytes; note that 60 is what NVLink receives. */
+/* Rates are in MiB/s and become counters of bytes. Id 60 is NVLink received, 61 sent. */
 static const struct {
 	uint32_t id;
 	enum metric metric;
@@ -42,32 +42,32 @@ static int find(enum metric metric)
 	return -1;
 }
 
-bool nvml_gpm_knows(enum metric metric)
+bool nvml_gpm_has_metric(enum metric metric)
 {
 	return find(metric) >= 0;
 }
 
 struct maybe nvml_gpm_ppm(double pct)
 {
-	if (!isfinite(pct) || pct < 0 || pct > 100.5) /* half a per cent over is rounding */
+	if (!isfinite(pct) || pct < 0 || pct > 100.5) /* half a percent over is rounding */
 		return UNKNOWN;
 	return known(pct >= 100 ? 1000000 : (int64_t) llround(pct * 10000));
 }
 
-/* ---- samples -------------------------------------------------------------------------------------------------------- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 static void *whole_gpu(const struct nvml_gpu *d)
 {
 	return d->parent ? d->parent->handle : d->handle;
 }
 
-/* Asks once whether there is GPM, and makes the two samples. */
+/* Probes GPM once and allocates the two samples. */
 static void begin(struct source *s, struct nvml_gpu *d)
 {
 	struct nvml_gpm_support support = { .version = 1 };
 	struct nvml_gpm *g = &d->gpm;
 
-	g->asked = true;
+	g->is_probed = true;
 	g->code = NVML_CALL(&s->nvml, gpm_support, whole_gpu(d), &support);
 	if (g->code == NVML_SUCCESS && !support.supported)
 		g->code = NVML_NOT_SUPPORTED;
@@ -85,7 +85,7 @@ void nvml_gpm_drop(struct source *s, struct nvml_gpu *d)
 	d->gpm = (struct nvml_gpm) { .noted = d->gpm.noted };
 }
 
-static int take_sample(struct source *s, struct nvml_gpu *d)
+static int take_gpm_sample(struct source *s, struct nvml_gpu *d)
 {
 	struct nvml_gpm *g = &d->gpm;
 	void *sample = g->samples[g->next];
@@ -97,7 +97,7 @@ static int take_sample(struct source *s, struct nvml_gpu *d)
 	return code;
 }
 
-/* ---- what two samples say ------------------------------------------------------------------------------------------- */
+/* ---- means between two samples --------------------------------------------------------------- */
 
 static bool is_absent(const struct nvml_gpm *g, int i)
 {
@@ -106,16 +106,16 @@ static bool is_absent(const struct nvml_gpm *g, int i)
 	return meaning == NVML_ABSENT || meaning == NVML_FORBIDDEN || g->codes[i] == NVML_INVALID_ARGUMENT;
 }
 
-bool nvml_gpm_gives(struct source *s, struct nvml_gpu *d, enum metric metric)
+bool nvml_gpm_reports(struct source *s, struct nvml_gpu *d, enum metric metric)
 {
 	int i = find(metric);
 
-	if (!d->gpm.asked)
+	if (!d->gpm.is_probed)
 		begin(s, d);
 	return i >= 0 && d->gpm.supported && !is_absent(&d->gpm, i);
 }
 
-/* The fields of NVML may tell of the same counter: one of the two does. */
+/* NVML's fields may report the same counter: only one of the two is used. */
 static bool is_ours(const struct nvml_gpu *d, int i)
 {
 	const struct nvml_row *row = nvml_row_of(list[i].metric);
@@ -123,7 +123,7 @@ static bool is_ours(const struct nvml_gpu *d, int i)
 	return !row || d->tries[row - nvml_rows].code == NVML_ELSEWHERE;
 }
 
-/* MiB/s over the time between the samples, added up. */
+/* MiB/s times the time between the samples, accumulated. */
 static struct maybe rate_total(struct nvml_gpm *g, int i, double mib_s, uint64_t span_ns)
 {
 	double bytes = mib_s * 0x1p20 * (double) span_ns / 1e9;
@@ -134,47 +134,47 @@ static struct maybe rate_total(struct nvml_gpm *g, int i, double mib_s, uint64_t
 	return known((int64_t) g->total_bytes[i]);
 }
 
-/* Why a mean is of less than the run: a profiler may have the counters. Of what was never had only a refusal and an error that
- * says nothing are worth a word. */
+/* Notes why SM activity covers only a part of the run (a profiler may use the counters). If it was
+ * never available, only a refusal or an unspecified error is noted. */
 static void note_missing(struct source *s, struct nvml_gpu *d, int code, struct framebuf *out)
 {
 	const struct nvml_code *meant = nvml_code(code);
-	const bool was_had = d->told[M_GPU_SM_ACTIVE] == TOLD_KNOWN, is_refusal = meant->meaning == NVML_FORBIDDEN;
+	const bool was_had = d->reported[M_GPU_SM_ACTIVE] == REPORTED_KNOWN, is_refusal = meant->meaning == NVML_FORBIDDEN;
 	char text[256];
 
 	if (d->gpm.noted || !(was_had || is_refusal || meant->code == NVML_UNKNOWN))
 		return;
 	d->gpm.noted = true;
-	(void) snprintf(text, sizeof(text), "missing%s: GPM: %s (NVML's code %d)%s%s", was_had || !is_refusal ? " from then on" : "", meant->why,
-		code, is_refusal ? ": " : meant->meaning == NVML_ABSENT ? ""
-									: "; it is asked again",
+	(void) snprintf(text, sizeof(text), "%s available from GPM: %s (NVML code %d)%s%s", was_had ? "no longer" : "not", meant->why,
+		code, is_refusal ? "; " : meant->meaning == NVML_ABSENT ? ""
+									: "; hiwater retries",
 		is_refusal ? meant->remedy : "");
 	nvml_note(s, d, out, "gpu.sm_active", CAUSE_NONE, text);
 }
 
-/* What cannot be so, all of one look in one note, each once. */
-static void note_refused(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+/* Notes the impossible values of one read together, each metric once. */
+static void note_rejected(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 {
 	struct buf names = BUF_INIT(256);
-	char text[288];
+	char text[320];
 
 	for (int i = 0; i < NVML_GPM_METRICS; i++) {
 		const enum metric metric = list[i].metric;
 
-		if (!is_ours(d, i) || !(d->refused[metric] & ~(unsigned) d->refused_noted[metric]))
+		if (!is_ours(d, i) || !(d->rejected[metric] & ~(unsigned) d->rejected_noted[metric]))
 			continue;
-		d->refused_noted[metric] = d->refused[metric];
+		d->rejected_noted[metric] = d->rejected[metric];
 		(void) buf_printf(&names, "%sgpu.%s", names.len ? ", " : "", metrics[metric].name);
 	}
-	(void) snprintf(text, sizeof(text), "what GPM says for %s cannot be so: it is left out", names.data);
+	(void) snprintf(text, sizeof(text), "GPM reports impossible values for %s; they are left out", names.data);
 	if (names.len)
 		nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 	buf_done(&names);
 }
 
-/* Not a number is how GPM says that it has none; behind a value that is as little as what is less than nothing or more than
- * all. */
-static void tell(struct source *s, struct nvml_gpu *d, int i, const struct nvml_gpm_metric *m, uint64_t span_ns,
+/* GPM reports NaN for "no value"; after a valid value, NaN is as impossible as a negative value or
+ * more than 100 %. */
+static void append_metric(struct source *s, struct nvml_gpu *d, int i, const struct nvml_gpm_metric *m, uint64_t span_ns,
 	struct framebuf *out)
 {
 	struct nvml_gpm *g = &d->gpm;
@@ -185,20 +185,20 @@ static void tell(struct source *s, struct nvml_gpu *d, int i, const struct nvml_
 		return;
 	if (m->code == NVML_SUCCESS)
 		value = list[i].is_rate ? rate_total(g, i, m->value, span_ns) : nvml_gpm_ppm(m->value);
-	if (m->code == NVML_SUCCESS && !value.known && (!isnan(m->value) || d->told[list[i].metric] == TOLD_KNOWN))
-		nvml_refuse(d, list[i].metric, NVML_REFUSED_FIGURE);
+	if (m->code == NVML_SUCCESS && !value.known && (!isnan(m->value) || d->reported[list[i].metric] == REPORTED_KNOWN))
+		nvml_reject(d, list[i].metric, NVML_REJECTED_FIGURE);
 	else if (m->code == NVML_SUCCESS && !value.known)
-		nvml_bare(d, list[i].metric);
+		nvml_mark_no_value(d, list[i].metric);
 	else if (m->code != NVML_SUCCESS && list[i].metric == M_GPU_SM_ACTIVE)
 		note_missing(s, d, (int) m->code, out);
-	nvml_tell_value(d, out, list[i].metric, value);
+	nvml_append_value(d, out, list[i].metric, value);
 }
 
-static void tell_all_unknown(struct nvml_gpu *d, struct framebuf *out)
+static void append_all_unknown(struct nvml_gpu *d, struct framebuf *out)
 {
 	for (int i = 0; i < NVML_GPM_METRICS; i++) {
 		if (is_ours(d, i))
-			nvml_tell_value(d, out, list[i].metric, UNKNOWN);
+			nvml_append_value(d, out, list[i].metric, UNKNOWN);
 	}
 }
 
@@ -221,11 +221,11 @@ static int compare(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 	for (uint32_t k = 0; code == NVML_SUCCESS && k < m->count && k < NVML_GPM_METRICS; k++) {
 		for (int i = 0; i < NVML_GPM_METRICS; i++) {
 			if (list[i].id == m->metrics[k].id)
-				tell(s, d, i, &m->metrics[k], g->taken_ns[newest] - g->taken_ns[g->next], out);
+				append_metric(s, d, i, &m->metrics[k], g->taken_ns[newest] - g->taken_ns[g->next], out);
 		}
 	}
-	note_refused(s, d, out);
-	nvml_note_bare(s, d, "GPM", out);
+	note_rejected(s, d, out);
+	nvml_note_no_value(s, d, "GPM", out);
 	return code;
 }
 
@@ -234,17 +234,17 @@ static void read_device(struct source *s, struct nvml_gpu *d, struct framebuf *o
 	struct nvml_gpm *g = &d->gpm;
 
 	nvml_turn_to(s, d);
-	if (!g->asked)
+	if (!g->is_probed)
 		begin(s, d);
 	if (!g->supported) {
 		if (g->code != NVML_SUCCESS)
-			tell_all_unknown(d, out);
+			append_all_unknown(d, out);
 		note_missing(s, d, g->code, out);
 		return;
 	}
 	if (g->taken_ns[g->next ^ 1] && clock_boot_ns() - g->taken_ns[g->next ^ 1] < SHORTEST_NS)
 		return;
-	int code = take_sample(s, d);
+	int code = take_gpm_sample(s, d);
 
 	if (code == NVML_SUCCESS && (!g->taken_ns[0] || !g->taken_ns[1]))
 		return; /* the first of two */
@@ -252,14 +252,14 @@ static void read_device(struct source *s, struct nvml_gpu *d, struct framebuf *o
 		code = compare(s, d, out);
 	if (code == NVML_SUCCESS)
 		return;
-	enum nvml_meaning meaning = nvml_judge(s, d, code, out);
+	enum nvml_meaning meaning = nvml_handle_code(s, d, code, out);
 
 	if (meaning == NVML_LOST)
 		return;
 	note_missing(s, d, code, out);
 	g->code = code;
 	g->supported = meaning != NVML_ABSENT && meaning != NVML_FORBIDDEN;
-	tell_all_unknown(d, out);
+	append_all_unknown(d, out);
 }
 
 void nvml_gpm_read(struct source *s, struct framebuf *out)
@@ -272,6 +272,6 @@ void nvml_gpm_read(struct source *s, struct framebuf *out)
 		if (s->gpus[i]->state != NVML_AWAKE)
 			continue;
 		read_device(s, s->gpus[i], out);
-		nvml_show(s, out);
+		nvml_publish(s, out);
 	}
 }

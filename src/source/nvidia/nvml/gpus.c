@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Finding devices, and what becomes of them: asleep, closed to us, lost and found again. One that cannot be had leaves
- * the others as they are.
+ * Finds devices and tracks their state: asleep, closed to this user, lost, and available again. One
+ * unavailable device leaves the others as they are.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -32,8 +32,8 @@ struct nvml_gpu *nvml_gpu_add(struct source *s)
 	return d;
 }
 
-/* The last one that was added. */
-static void take_back(struct source *s, struct nvml_gpu *d)
+/* Removes the device that was added last. */
+static void remove_last(struct source *s, struct nvml_gpu *d)
 {
 	s->n_gpus--;
 	free(d);
@@ -51,17 +51,18 @@ void nvml_gpus_free(struct source *s)
 	s->n_gpus = s->cap_gpus = 0;
 }
 
-/* What a driver that hangs has left open. */
-static const char who[] = "its driver did not say who it is when it was asked";
-static const char parts[] = "its driver did not say how it is divided when it was asked";
+/* Notes for devices whose driver hangs while they are opened. */
+static const char no_identity[] = "its driver did not answer when asked for its identity";
+static const char no_instances[] = "its driver did not answer when asked for its MIG instances";
 
-/* ---- finding -------------------------------------------------------------------------------------------------------- */
+/* ---- finding devices ------------------------------------------------------------------------- */
 
-/* A GPU that was reset, or whose driver was loaded anew, is back within seconds; to ask one that is lost for good may take
- * seconds itself. One that is lost again soon after it came back is left alone for longer, too. */
+/* A GPU that was reset, or whose driver was reloaded, returns within seconds; querying one that is
+ * lost for good may take seconds itself. So the delay doubles, also for a GPU that is lost again
+ * soon after it returned. */
 static void plan_retry(struct source *s, struct nvml_gpu *d)
 {
-	const uint64_t now_ns = clock_boot_ns(); /* behind the call, however long that took */
+	const uint64_t now_ns = clock_boot_ns(); /* after the call, which may have taken long */
 	const bool goes_on = d->wait_ns && !(d->state == NVML_AWAKE && counter_delta(d->awake_ns, now_ns) >= RETRY_MOST_NS);
 
 	d->wait_ns = goes_on ? 2 * d->wait_ns : s->retry_first_ns;
@@ -70,7 +71,7 @@ static void plan_retry(struct source *s, struct nvml_gpu *d)
 	d->retry_ns = now_ns + d->wait_ns;
 }
 
-/* What became of asking for its handle. */
+/* Sets the state of d by the result of opening its handle. */
 static void settle(struct source *s, struct nvml_gpu *d, int code)
 {
 	if (code == NVML_SUCCESS)
@@ -85,12 +86,12 @@ static void settle(struct source *s, struct nvml_gpu *d, int code)
 		d->awake_ns = clock_boot_ns();
 }
 
-/* Behind the i-th of n, which may not answer, nobody was asked. */
-static const char *who_of(unsigned i, unsigned n, char text[160])
+/* The note while device i of n is opened: the ones after it were not queried yet. */
+static const char *identity_note(unsigned i, unsigned n, char text[160])
 {
 	if (i + 1 == n)
-		return who;
-	(void) snprintf(text, 160, i + 2 < n ? "%s; GPUs %u to %u were not asked" : "%s; GPU %u was not asked", who, i + 1, n - 1);
+		return no_identity;
+	(void) snprintf(text, 160, i + 2 < n ? "%s; GPUs %u to %u were not queried" : "%s; GPU %u was not queried", no_identity, i + 1, n - 1);
 	return text;
 }
 
@@ -104,13 +105,13 @@ static int find_by_index(struct source *s, unsigned n)
 		if (!d)
 			return -ENOMEM;
 		d->index = i;
-		nvml_show_so_far(s, d, who_of(i, n, text));
+		nvml_publish_found(s, d, identity_note(i, n, text));
 		settle(s, d, NVML_CALL(&s->nvml, by_index, i, &d->handle));
 	}
 	return 0;
 }
 
-/* The form that NVML writes itself: a domain of eight digits, capitals. */
+/* NVML's own form: a domain of eight digits, upper case. */
 static void bus_id_of(const char *pci, char ret[32])
 {
 	(void) snprintf(ret, 32, "0000%.27s", pci);
@@ -118,8 +119,8 @@ static void bus_id_of(const char *pci, char ret[32])
 		*p = (char) toupper((unsigned char) *p);
 }
 
-/* Where one is asleep, only those that are awake are asked for, by their place: an index would wake it. What sysfs
- * shows and the driver does not know is another container's. */
+/* If a GPU sleeps, only those awake are opened, by PCI address: opening by index would wake it. A
+ * GPU that sysfs shows and the driver does not know belongs to another container. */
 static int find_by_place(struct source *s, const struct nvml_pci_gpu *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -134,11 +135,11 @@ static int find_by_place(struct source *s, const struct nvml_pci_gpu *list, size
 			d->state = NVML_ASLEEP;
 			continue;
 		}
-		nvml_show_so_far(s, d, who);
+		nvml_publish_found(s, d, no_identity);
 		const int code = NVML_CALL(&s->nvml, by_bus_id, d->bus_id, &d->handle);
 
 		if (code == NVML_NOT_FOUND || code == NVML_INVALID_ARGUMENT)
-			take_back(s, d);
+			remove_last(s, d);
 		else
 			settle(s, d, code);
 	}
@@ -169,41 +170,41 @@ int nvml_gpus_find(struct source *s, struct err *err)
 		int code = NVML_CALL(&s->nvml, count, &n);
 
 		if (code != NVML_SUCCESS)
-			return err_set(err, -EIO, "NVML does not count the GPUs: %s (its code %d)", nvml_code(code)->why, code);
+			return err_set(err, -EIO, "NVML cannot count the GPUs: %s (NVML code %d)", nvml_code(code)->why, code);
 		r = find_by_index(s, n < NVML_MAX_DEVICES ? n : NVML_MAX_DEVICES);
 	}
 	if (r < 0)
 		return err_set(err, r, "NVML: out of memory");
 	if (s->n_gpus == 0)
-		return err_set(err, -ENODEV, "NVIDIA's driver is loaded and knows no GPU: in a container, NVIDIA_VISIBLE_DEVICES says which it gets");
+		return err_set(err, -ENODEV, "NVIDIA's driver is loaded but reports no GPU; in a container, NVIDIA_VISIBLE_DEVICES selects its GPUs");
 	for (size_t i = 0, found = s->n_gpus; i < found; i++) {
 		if (s->gpus[i]->state != NVML_AWAKE)
 			continue;
-		nvml_show_so_far(s, s->gpus[i], parts);
+		nvml_publish_found(s, s->gpus[i], no_instances);
 		nvml_instances_find(s, s->gpus[i], NULL);
 	}
-	nvml_show_so_far(s, NULL, NULL);
+	nvml_publish_found(s, NULL, NULL);
 	return 0;
 }
 
-/* ---- what becomes of them ------------------------------------------------------------------------------------------- */
+/* ---- state changes --------------------------------------------------------------------------- */
 
-/* Nothing is known of d from here on: said once. The driver goes on to collect its errors. */
-static void fall_silent(struct nvml_gpu *d, enum nvml_state state, struct framebuf *out)
+/* Appends unknown once for every known metric of d. Xids stay: the driver still collects them. */
+static void mark_unavailable(struct nvml_gpu *d, enum nvml_state state, struct framebuf *out)
 {
 	for (int m = 0; m < METRIC_COUNT; m++) {
-		if (d->told[m] == TOLD_KNOWN && m != M_GPU_XID)
-			nvml_tell_value(d, out, (enum metric) m, UNKNOWN);
+		if (d->reported[m] == REPORTED_KNOWN && m != M_GPU_XID)
+			nvml_append_value(d, out, (enum metric) m, UNKNOWN);
 	}
 	nvml_processes_end(d, out);
 	d->state = state;
 }
 
-static void fall_silent_all(struct source *s, struct nvml_gpu *d, enum nvml_state state, struct framebuf *out)
+static void mark_all_unavailable(struct source *s, struct nvml_gpu *d, enum nvml_state state, struct framebuf *out)
 {
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		if (s->gpus[i] == d || (s->gpus[i]->parent == d && s->gpus[i]->state == NVML_AWAKE))
-			fall_silent(s->gpus[i], state, out);
+			mark_unavailable(s->gpus[i], state, out);
 	}
 	d->state_noted = false;
 }
@@ -214,9 +215,9 @@ static void note_state(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 	char text[192];
 
 	if (d->state == NVML_ASLEEP)
-		(void) snprintf(text, sizeof(text), "asleep: the kernel has powered it down, and it is not woken");
+		(void) snprintf(text, sizeof(text), "asleep: the kernel has powered it down; hiwater does not wake it");
 	else
-		(void) snprintf(text, sizeof(text), "%s: %s%s%s (NVML's code %d): what a job holds there is not known", d->state == NVML_CLOSED ? "closed" : "lost",
+		(void) snprintf(text, sizeof(text), "%s: %s%s%s (NVML code %d); the job's memory on it is unknown", d->state == NVML_CLOSED ? "closed" : "lost",
 			code->why, *code->remedy ? ": " : "", code->remedy, d->lost_code);
 	nvml_note(s, d, out, "gpu", CAUSE_DEVICE, text);
 	d->state_noted = true;
@@ -226,12 +227,13 @@ void nvml_gpu_lost(struct source *s, struct nvml_gpu *d, int code, struct frameb
 {
 	d->lost_code = code;
 	plan_retry(s, d);
-	fall_silent_all(s, d, NVML_AWAY, out);
+	mark_all_unavailable(s, d, NVML_AWAY, out);
 	note_state(s, d, out);
 }
 
-/* Nothing of what the device was known to lack or to have seen holds for it any more. */
-static void begin_again(struct source *s, struct nvml_gpu *d)
+/* Forgets everything learned about the device: capabilities, and positions in the driver's
+ * buffers. */
+static void reset_state(struct source *s, struct nvml_gpu *d)
 {
 	memset(d->tries, 0, sizeof(d->tries));
 	memset(d->samples_seen_us, 0, sizeof(d->samples_seen_us));
@@ -239,11 +241,11 @@ static void begin_again(struct source *s, struct nvml_gpu *d)
 	nvml_gpm_drop(s, d);
 	nvml_processes_free(d);
 	d->reasons.read_ns = 0;
-	nvml_power_again(s, d);
+	nvml_power_resume(s, d);
 	d->has_events = false;
 }
 
-static void come_back(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+static void reopen(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 {
 	char uuid[NVML_NAME];
 	bool was_known = d->id != 0;
@@ -253,19 +255,19 @@ static void come_back(struct source *s, struct nvml_gpu *d, struct framebuf *out
 	int code = *d->bus_id ? NVML_CALL(&s->nvml, by_bus_id, d->bus_id, &d->handle) : NVML_CALL(&s->nvml, by_index, d->index, &d->handle);
 
 	if (d->id)
-		begin_again(s, d);
-	d->memory_bytes = UNKNOWN; /* another card may be in its place */
+		reset_state(s, d);
+	d->memory_bytes = UNKNOWN; /* another card may have replaced it */
 	settle(s, d, code);
 	if (d->state != NVML_AWAKE)
 		return;
-	if (was_known && strcmp(uuid, d->uuid) != 0) { /* another card in its place, or who it is is known now: born again */
+	if (was_known && strcmp(uuid, d->uuid) != 0) { /* another card, or its identity is new */
 		framebuf_end(out, &(struct end) { .entity = ENTITY_GPU, .id = d->id, .how = END_SEEN });
 		d->id = 0;
 		d->xids = 0;
-		memset(d->told, 0, sizeof(d->told));
+		memset(d->reported, 0, sizeof(d->reported));
 		memset(d->notes, 0, sizeof(d->notes));
-		memset(d->refused, 0, sizeof(d->refused));
-		memset(d->refused_noted, 0, sizeof(d->refused_noted));
+		memset(d->rejected, 0, sizeof(d->rejected));
+		memset(d->rejected_noted, 0, sizeof(d->rejected_noted));
 		d->gpm.noted = false;
 		memset(d->list_noted, 0, sizeof(d->list_noted));
 		d->silence_noted = false;
@@ -291,9 +293,9 @@ void nvml_gpus_retry(struct source *s, struct framebuf *out)
 		if (d->lost_code == NVML_UNINITIALIZED && !initialised) {
 			initialised = true;
 			if (nvml_init_again(&s->nvml) == NVML_SUCCESS)
-				nvml_events_open(s); /* the set went with the driver */
+				nvml_events_open(s); /* the driver dropped the event set */
 		}
-		come_back(s, d, out);
+		reopen(s, d, out);
 	}
 }
 
@@ -301,12 +303,12 @@ static void check_sleep(struct source *s, struct nvml_gpu *d, struct framebuf *o
 {
 	struct nvml_pci_gpu now;
 
-	if (d->parent || !(d->may_sleep || d->state == NVML_ASLEEP) || !nvml_pci_look(s->env->root, d->pci, &now))
+	if (d->parent || !(d->may_sleep || d->state == NVML_ASLEEP) || !nvml_pci_read(s->env->root, d->pci, &now))
 		return;
 	if (now.asleep && d->state == NVML_AWAKE)
-		fall_silent_all(s, d, NVML_ASLEEP, out);
+		mark_all_unavailable(s, d, NVML_ASLEEP, out);
 	else if (!now.asleep && d->state == NVML_ASLEEP)
-		come_back(s, d, out);
+		reopen(s, d, out);
 }
 
 void nvml_gpus_check(struct source *s, struct framebuf *out)
@@ -328,12 +330,10 @@ void nvml_gpus_check(struct source *s, struct framebuf *out)
 	}
 }
 
-/* ---- GPUs that the kernel has powered down ------------------------------------------------------------------------- */
+/* ---- GPUs that the kernel has powered down --------------------------------------------------- */
 
-/*
- * GPUs that the kernel has powered down (laptops): taking a handle wakes them, so sysfs is asked first.
- * Documentation/ABI/testing/sysfs-devices-power.
- */
+/* GPUs that the kernel has powered down (laptops): opening a handle wakes them, so sysfs is read
+ * first. Documentation/ABI/testing/sysfs-devices-power. */
 
 #define PCI_DEVICES "bus/pci/devices"
 
@@ -346,9 +346,10 @@ static bool file_begins(const struct root *root, const char *id, const char *fil
 	return smallfile_read(root->sys, path, text, sizeof(text)) > 0 && parse_word(&p, with);
 }
 
-bool nvml_pci_look(const struct root *root, const char *id, struct nvml_pci_gpu *ret)
+bool nvml_pci_read(const struct root *root, const char *id, struct nvml_pci_gpu *ret)
 {
-	/* A GPU also has a sound device and a USB port: only displays and 3D controllers count. */
+	/* A GPU's sound device and USB port have the same vendor: only display and 3D controllers
+	 * count. */
 	if (!*id || !file_begins(root, id, "vendor", "0x10de") || !file_begins(root, id, "class", "0x03"))
 		return false;
 	(void) snprintf(ret->id, sizeof(ret->id), "%s", id);
@@ -369,7 +370,7 @@ size_t nvml_pci_list(const struct root *root, struct nvml_pci_gpu *ret, size_t n
 	for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
 		struct nvml_pci_gpu gpu;
 
-		if (entry->d_name[0] == '.' || strlen(entry->d_name) >= sizeof(gpu.id) || !nvml_pci_look(root, entry->d_name, &gpu))
+		if (entry->d_name[0] == '.' || strlen(entry->d_name) >= sizeof(gpu.id) || !nvml_pci_read(root, entry->d_name, &gpu))
 			continue;
 		if (found < n)
 			ret[found] = gpu;
@@ -378,12 +379,10 @@ size_t nvml_pci_list(const struct root *root, struct nvml_pci_gpu *ret, size_t n
 	return found;
 }
 
-/* ---- MIG instances ------------------------------------------------------------------------------------------------- */
+/* ---- MIG instances --------------------------------------------------------------------------- */
 
-/*
- * MIG: instances of a divided GPU are devices of their own. They have uuid, memory, processes and GPM; everything else
- * is their GPU's. A handle is valid until the GPU is divided anew.
- */
+/* MIG: instances of a divided GPU are devices of their own. They have a UUID, memory, processes and
+ * GPM; everything else belongs to their GPU. A handle is valid until the GPU is divided anew. */
 
 static struct nvml_gpu *find(struct source *s, const struct nvml_gpu *parent, const char *uuid)
 {
@@ -394,8 +393,8 @@ static struct nvml_gpu *find(struct source *s, const struct nvml_gpu *parent, co
 	return NULL;
 }
 
-/* The instance behind a handle, found or made; NULL without memory or where it does not tell who it is. */
-static struct nvml_gpu *meet(struct source *s, struct nvml_gpu *parent, void *handle, unsigned index)
+/* The instance of a handle, found or added; NULL: out of memory, or its UUID cannot be read. */
+static struct nvml_gpu *find_or_add(struct source *s, struct nvml_gpu *parent, void *handle, unsigned index)
 {
 	char uuid[NVML_NAME] = "";
 
@@ -421,13 +420,13 @@ static struct nvml_gpu *meet(struct source *s, struct nvml_gpu *parent, void *ha
 	return d;
 }
 
-static void end(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+static void end_instance(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 {
-	const struct end gone = { .entity = ENTITY_GPU, .id = d->id, .how = END_SEEN };
+	const struct end end = { .entity = ENTITY_GPU, .id = d->id, .how = END_SEEN };
 
 	if (out) {
 		nvml_processes_end(d, out);
-		framebuf_end(out, &gone);
+		framebuf_end(out, &end);
 	}
 	nvml_gpm_drop(s, d);
 	d->state = NVML_ENDED;
@@ -445,25 +444,25 @@ void nvml_instances_find(struct source *s, struct nvml_gpu *d, struct framebuf *
 	if (!d->mig && !was_divided)
 		return;
 	if (d->mig != was_divided)
-		memset(d->tries, 0, sizeof(d->tries)); /* what it gives is another thing now */
+		memset(d->tries, 0, sizeof(d->tries)); /* the calls have other results now */
 	for (size_t i = 0; i < s->n_gpus; i++)
-		s->gpus[i]->met = false;
+		s->gpus[i]->found = false;
 	if (d->mig && NVML_CALL(&s->nvml, mig_count, d->handle, &most) != NVML_SUCCESS)
 		most = 0;
 	for (unsigned i = 0; i < most && i < NVML_MAX_DEVICES; i++) {
 		void *handle = NULL;
-		/* NOT_FOUND is a hole: others may follow. */
+		/* NOT_FOUND is a gap in the numbering: others may follow. */
 		struct nvml_gpu *instance = NVML_CALL(&s->nvml, mig_by_index, d->handle, i, &handle) == NVML_SUCCESS
-						    ? meet(s, d, handle, i)
+						    ? find_or_add(s, d, handle, i)
 						    : NULL;
 
 		if (instance)
-			instance->met = true;
+			instance->found = true;
 	}
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		struct nvml_gpu *instance = s->gpus[i];
 
-		if (instance->parent == d && instance->state != NVML_ENDED && !instance->met)
-			end(s, instance, out);
+		if (instance->parent == d && instance->state != NVML_ENDED && !instance->found)
+			end_instance(s, instance, out);
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who a device is: what does not change, read once.
+ * Identity of a device: properties that do not change and are read once.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -11,11 +11,11 @@
 #include "source/nvidia/cuda/order.h"
 #include "source/nvidia/nvml/internal.h"
 
-#define BY_PLACE "pci-" /* and the place: who that is where no UUID is told */
+#define BY_PLACE "pci-" /* prefix of a PCI address that replaces a missing UUID */
 
 enum {
 	FIELD_POWER_INSTANT = 186,
-	SCOPE_MODULE = 1, /* processor and GPU */
+	SCOPE_MODULE = 1, /* CPU and GPU */
 };
 
 /* "0000000F:3B:00.0" of NVML is "000f:3b:00.0" of sysfs. */
@@ -42,8 +42,8 @@ static void read_pci(struct source *s, struct nvml_gpu *d)
 	set_pci(d, pci.bus_id);
 }
 
-/* Has another GPU said that this is its UUID? */
-static bool is_taken(const struct source *s, const struct nvml_gpu *d)
+/* Does another GPU have this UUID? */
+static bool is_uuid_taken(const struct source *s, const struct nvml_gpu *d)
 {
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		const struct nvml_gpu *other = s->gpus[i];
@@ -61,8 +61,8 @@ static void read_texts(struct source *s, struct nvml_gpu *d)
 	if (NVML_CALL(&s->nvml, uuid, d->handle, d->uuid, sizeof(d->uuid)) != NVML_SUCCESS)
 		d->uuid[0] = '\0';
 	d->name[sizeof(d->name) - 1] = d->uuid[sizeof(d->uuid) - 1] = '\0';
-	d->is_double = *d->uuid && is_taken(s, d);
-	if (d->uuid[0] == '\0' || d->is_double) /* where it stands tells it from the others at least */
+	d->is_duplicate = *d->uuid && is_uuid_taken(s, d);
+	if (d->uuid[0] == '\0' || d->is_duplicate) /* at least the PCI address is unique */
 		(void) snprintf(d->uuid, sizeof(d->uuid), BY_PLACE "%s", d->pci);
 }
 
@@ -76,7 +76,8 @@ static struct maybe host_memory(const struct source *s)
 	return known((int64_t) bytes);
 }
 
-/* Does the driver list who is on it? An empty list is one, and so is one that has no room here. */
+/* Does the driver list the device's processes? Both an empty list and one that needs more room
+ * count. */
 static bool has_lists(struct source *s, const struct nvml_gpu *d)
 {
 	unsigned n = 0;
@@ -95,7 +96,8 @@ void nvml_set_total(struct nvml_gpu *d, int code, uint64_t total)
 		d->memory_bytes = known((int64_t) total);
 }
 
-/* A device whose memory neither call knows, of a driver that lists its processes, shares the host's (GB10). */
+/* A device whose memory neither call reports, with a driver that lists its processes, shares the
+ * host's memory (GB10). */
 static int read_memory(struct source *s, struct nvml_gpu *d)
 {
 	struct nvml_memory_v2 v2 = { .version = NVML_VERSION(v2, 2), .total = NVML_NONE_U64 };
@@ -114,7 +116,7 @@ static int read_memory(struct source *s, struct nvml_gpu *d)
 	return code;
 }
 
-/* A board that can tell the power of a whole module is a part of one. */
+/* A board that reports the power of a whole module is part of one. */
 static bool is_of_module(struct source *s, const struct nvml_gpu *d)
 {
 	struct nvml_field_value v = { .id = FIELD_POWER_INSTANT, .scope = SCOPE_MODULE, .code = NVML_UNKNOWN };
@@ -131,7 +133,7 @@ static void read_modes(struct source *s, struct nvml_gpu *d)
 	d->mig = NVML_CALL(&s->nvml, mig_mode, d->handle, &mig, &pending) == NVML_SUCCESS && mig == 1;
 	d->processes.accounting = NVML_CALL(&s->nvml, accounting_mode, d->handle, &accounting) == NVML_SUCCESS && accounting == 1;
 	d->is_module = is_of_module(s, d);
-	d->may_sleep = nvml_pci_look(s->env->root, d->pci, &pci) && pci.may_sleep;
+	d->may_sleep = nvml_pci_read(s->env->root, d->pci, &pci) && pci.may_sleep;
 }
 
 int nvml_identify(struct source *s, struct nvml_gpu *d)
@@ -149,9 +151,9 @@ int nvml_identify(struct source *s, struct nvml_gpu *d)
 	return nvml_code(code)->meaning == NVML_LOST ? code : NVML_SUCCESS;
 }
 
-/* ---- births --------------------------------------------------------------------------------------------------------- */
+/* ---- births ---------------------------------------------------------------------------------- */
 
-/* CUDA's number in PCI order, of all that can be opened. */
+/* CUDA's index in PCI order, among all devices that can be opened. */
 static struct maybe cuda_index(const struct source *s, const struct nvml_gpu *d)
 {
 	struct cuda_device list[NVML_MAX_DEVICES];
@@ -184,7 +186,7 @@ static struct maybe cuda_index(const struct source *s, const struct nvml_gpu *d)
 	return UNKNOWN;
 }
 
-static void put_birth(const struct source *s, struct nvml_gpu *d, struct framebuf *out)
+static void write_birth(const struct source *s, struct nvml_gpu *d, struct framebuf *out)
 {
 	const struct birth birth = {
 		.entity = ENTITY_GPU,
@@ -206,33 +208,34 @@ static void put_birth(const struct source *s, struct nvml_gpu *d, struct framebu
 	};
 
 	framebuf_birth(out, &birth);
-	d->memory_told = d->memory_bytes;
+	d->memory_reported = d->memory_bytes;
 }
 
-static void tell_birth(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+static void append_birth(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 {
 	d->id = ++s->last_id;
-	put_birth(s, d, out);
-	if (d->is_double)
-		nvml_note(s, d, out, "gpu", CAUSE_NONE, "it has the UUID of another GPU: it is known by its place");
-	if (d->state != NVML_AWAKE) /* whoever is on it cannot be asked for */
-		nvml_tell_value(d, out, M_GPU_PROCESSES, UNKNOWN);
+	write_birth(s, d, out);
+	if (d->is_duplicate)
+		nvml_note(s, d, out, "gpu", CAUSE_NONE, "it has the UUID of another GPU; its PCI address identifies it");
+	if (d->state != NVML_AWAKE) /* its processes cannot be listed */
+		nvml_append_value(d, out, M_GPU_PROCESSES, UNKNOWN);
 }
 
-/* One that is lost is told of without figures, by what it says of itself, if only its number: the job may be on it. */
+/* A lost device is reported without values, by the identity that is known: the job may be using
+ * it. */
 static bool is_there(const struct nvml_gpu *d)
 {
 	return d->state == NVML_AWAKE || (d->state == NVML_AWAY && !d->parent);
 }
 
-/* One that was lost when it was to tell its memory has told it since, or comes back with another. */
+/* Was the total memory unknown or different when the birth was written? */
 static bool has_another_total(const struct nvml_gpu *d)
 {
-	return d->memory_bytes.known && (!d->memory_told.known || d->memory_told.value != d->memory_bytes.value);
+	return d->memory_bytes.known && (!d->memory_reported.known || d->memory_reported.value != d->memory_bytes.value);
 }
 
-/* A parent stands before its instances in the list. */
-void nvml_tell_births(struct source *s, struct framebuf *out)
+/* A parent precedes its instances in the list. */
+void nvml_append_births(struct source *s, struct framebuf *out)
 {
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		struct nvml_gpu *d = s->gpus[i];
@@ -240,37 +243,37 @@ void nvml_tell_births(struct source *s, struct framebuf *out)
 		if (!is_there(d))
 			continue;
 		if (d->id == 0)
-			tell_birth(s, d, out);
+			append_birth(s, d, out);
 		else if (has_another_total(d))
-			put_birth(s, d, out);
+			write_birth(s, d, out);
 	}
 }
 
-/* By a copy, which has no place in CUDA's order: that is known once all have answered. */
-static void show_one(struct source *s, const struct nvml_gpu *d, const char *asked, struct framebuf *out)
+/* Works on a copy without a CUDA index, which is known only after all devices have answered. */
+static void publish_one(struct source *s, const struct nvml_gpu *d, const char *queried, struct framebuf *out)
 {
 	struct nvml_gpu shown = *d;
 
 	shown.id = ++s->last_id;
-	put_birth(s, &shown, out);
-	if (asked || d->state != NVML_AWAKE)
+	write_birth(s, &shown, out);
+	if (queried || d->state != NVML_AWAKE)
 		framebuf_unknown(out, M_GPU_PROCESSES, shown.id);
-	if (asked)
-		nvml_note(s, &shown, out, "gpu", CAUSE_DEVICE, asked);
+	if (queried)
+		nvml_note(s, &shown, out, "gpu", CAUSE_DEVICE, queried);
 }
 
-void nvml_show_so_far(struct source *s, const struct nvml_gpu *asked, const char *note)
+void nvml_publish_found(struct source *s, const struct nvml_gpu *queried, const char *note)
 {
 	struct framebuf known = { 0 };
 
-	nvml_turn_to(s, asked);
+	nvml_turn_to(s, queried);
 	if (!s->env->so_far)
 		return;
 	for (size_t i = 0; i < s->n_gpus; i++) {
-		if (s->gpus[i] == asked || is_there(s->gpus[i]))
-			show_one(s, s->gpus[i], s->gpus[i] == asked ? note : NULL, &known);
+		if (s->gpus[i] == queried || is_there(s->gpus[i]))
+			publish_one(s, s->gpus[i], s->gpus[i] == queried ? note : NULL, &known);
 	}
 	s->env->so_far(s->env->told_ctx, &known);
 	framebuf_done(&known);
-	s->last_id = 0; /* nobody was born yet */
+	s->last_id = 0; /* no birth was appended yet */
 }

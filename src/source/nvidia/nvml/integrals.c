@@ -6,13 +6,14 @@
 #include "base/clock.h"
 #include "source/nvidia/nvml/internal.h"
 
-/* Between two looks further apart than this nobody knows what was. */
+/* Reads further apart than this are not integrated over. */
 #define LONGEST_NS 10000000000ULL
 
-/* A counter that rose by nothing in that time, while that much was drawn, stands still. Real ones move each 100 ms. */
-#define STANDS_NS      2000000000ULL
-#define STANDS_LAST_NS 300000000ULL /* where no other reading follows */
-#define STANDS_UJ      1000000
+/* A counter that does not advance in STUCK_NS, while STUCK_UJ were drawn, is stuck. Working
+ * counters advance every 100 ms. */
+#define STUCK_NS      2000000000ULL
+#define STUCK_LAST_NS 300000000ULL /* if no other read follows */
+#define STUCK_UJ      1000000
 
 static uint64_t span_of(uint64_t before_ns, uint64_t now_ns)
 {
@@ -21,11 +22,11 @@ static uint64_t span_of(uint64_t before_ns, uint64_t now_ns)
 	return before_ns && span < LONGEST_NS ? span : 0;
 }
 
-/* ---- energy --------------------------------------------------------------------------------------------------------- */
+/* ---- energy ---------------------------------------------------------------------------------- */
 
-/* Cards before Volta and some virtual ones have no counter, on others it ceases or stands still: from where it was, power
- * goes on. Between two readings power is taken to go in a line. */
-void nvml_power_seen(struct source *s, struct nvml_gpu *d, int code, struct maybe uw)
+/* Cards before Volta and some virtual ones have no energy counter, on others it disappears or gets
+ * stuck: from its last value on, power is integrated, linearly between two reads. */
+void nvml_power_update(struct source *s, struct nvml_gpu *d, int code, struct maybe uw)
 {
 	struct nvml_power *p = &d->power;
 
@@ -40,11 +41,13 @@ void nvml_power_seen(struct source *s, struct nvml_gpu *d, int code, struct mayb
 	p->read_ns = s->now_ns;
 }
 
-/* A counter that is below what it was has begun again. One that is not, and yet below what was told, has missed what power
- * said while it was not there: it goes on from that. So does one that comes after power: what it counted before is of no run. */
+/* Relates the counter to the energy reported so far. A counter below its last value was reset. One
+ * that is not, yet is below the reported energy, missed the energy that was integrated while it was
+ * unavailable, so the reported value continues from there. The same holds for a counter that
+ * appears after power was integrated: the energy that it counted before belongs to no run. */
 static void set_ahead(struct nvml_power *p, int64_t uj, int64_t told_uj)
 {
-	if (!p->counter.known && p->told)
+	if (!p->counter.known && p->reported)
 		p->ahead_uj = told_uj - uj;
 	else if (p->counter.known && uj < p->counter.value)
 		p->ahead_uj = 0;
@@ -52,13 +55,13 @@ static void set_ahead(struct nvml_power *p, int64_t uj, int64_t told_uj)
 		p->ahead_uj = told_uj - uj;
 }
 
-bool nvml_energy_seen(const struct source *s, struct nvml_gpu *d, struct reading *r)
+bool nvml_energy_update(const struct source *s, struct nvml_gpu *d, struct reading *r)
 {
 	const bool is_last = s->env->credit && s->env->credit->last;
 	struct nvml_power *p = &d->power;
 	const int64_t uj = r->value;
 
-	if (p->stands)
+	if (p->stuck)
 		return false;
 	set_ahead(p, uj, d->counters[M_GPU_ENERGY].last);
 	if (__builtin_add_overflow(uj, p->ahead_uj, &r->value))
@@ -70,17 +73,17 @@ bool nvml_energy_seen(const struct source *s, struct nvml_gpu *d, struct reading
 		p->energy_uj = r->value;
 		p->left = 0;
 	}
-	p->stands = counter_delta(p->moved_ns, s->now_ns) >= (is_last ? STANDS_LAST_NS : STANDS_NS) && p->energy_uj - r->value >= STANDS_UJ;
-	return !p->stands;
+	p->stuck = counter_delta(p->moved_ns, s->now_ns) >= (is_last ? STUCK_LAST_NS : STUCK_NS) && p->energy_uj - r->value >= STUCK_UJ;
+	return !p->stuck;
 }
 
-void nvml_power_again(const struct source *s, struct nvml_gpu *d)
+void nvml_power_resume(const struct source *s, struct nvml_gpu *d)
 {
 	d->power.uw = UNKNOWN;
 	d->power.moved_ns = s->now_ns;
 }
 
-/* An error that says nothing was told as power's, whose it is. */
+/* An unspecified error was already noted for power, its cause. */
 int nvml_power_integral(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
 	struct nvml_power *p = &d->power;
@@ -88,14 +91,14 @@ int nvml_power_integral(struct source *s, struct nvml_gpu *d, struct reading *r)
 	if (p->code == NVML_SUCCESS ? !(p->uw.known && p->read_ns == s->now_ns) : nvml_code(p->code)->code == NVML_UNKNOWN)
 		return NVML_NO_DATA;
 	nvml_set(r, (uint64_t) p->energy_uj, 1);
-	p->told |= p->code == NVML_SUCCESS;
+	p->reported |= p->code == NVML_SUCCESS;
 	return p->code;
 }
 
 /* The same, for other reasons. */
 int nvml_power_instead(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
-	return d->power.stands ? nvml_power_integral(s, d, r) : NVML_NOT_SUPPORTED;
+	return d->power.stuck ? nvml_power_integral(s, d, r) : NVML_NOT_SUPPORTED;
 }
 
 int nvml_power_onwards(struct source *s, struct nvml_gpu *d, struct reading *r)
@@ -103,12 +106,13 @@ int nvml_power_onwards(struct source *s, struct nvml_gpu *d, struct reading *r)
 	return d->power.counter.known ? nvml_power_integral(s, d, r) : NVML_NOT_SUPPORTED;
 }
 
-/* ---- throttling ----------------------------------------------------------------------------------------------------- */
+/* ---- throttling ------------------------------------------------------------------------------ */
 
-/* The hardware's slowdown has this bit whatever the cause is, heat included, which has one of its own. */
+/* The hardware slowdown bit is set for every cause, including heat, which also has a bit of its
+ * own. */
 #define HW_SLOWDOWN 0x8ULL
 
-/* Idle (0x1), clocks that somebody chose (0x2) and displays (0x100) are no throttling. */
+/* Idle (0x1), clocks set by a user (0x2) and display clocks (0x100) are not throttling. */
 static const uint64_t reason_bits[NVML_REASONS] = {
 	[REASON_POWER] = 0x4,          /* software power cap */
 	[REASON_THERMAL] = 0x20 | 0x40, /* software and hardware thermal slowdown */
@@ -124,14 +128,15 @@ void nvml_reasons_of(uint64_t mask, bool ret[NVML_REASONS])
 		ret[i] = mask & reason_bits[i];
 }
 
-/* Once a look. A reason that holds at both ends held all the time between, at one end half of it. */
-static void look(struct source *s, struct nvml_gpu *d)
+/* Reads the mask once per read. A reason active at both ends counts for the whole interval, at one
+ * end for half of it. */
+static void read_reasons(struct source *s, struct nvml_gpu *d)
 {
 	struct nvml_reasons *reasons = &d->reasons;
 	uint64_t mask = NVML_NONE_U64, span = span_of(reasons->read_ns, s->now_ns);
-	bool held[NVML_REASONS];
+	bool active[NVML_REASONS];
 
-	reasons->look = s->look;
+	reasons->n_reads = s->n_reads;
 	reasons->code = NVML_CALL(&s->nvml, reasons, d->handle, &mask);
 	if (reasons->code == NVML_SUCCESS && mask == NVML_NONE_U64)
 		reasons->code = NVML_NO_DATA;
@@ -139,17 +144,17 @@ static void look(struct source *s, struct nvml_gpu *d)
 		reasons->read_ns = 0;
 		return;
 	}
-	nvml_reasons_of(mask, held);
+	nvml_reasons_of(mask, active);
 	for (int i = 0; i < NVML_REASONS; i++)
-		reasons->total_ns[i] += span * (unsigned) (held[i] + reasons->held[i]) / 2;
-	memcpy(reasons->held, held, sizeof(held));
+		reasons->total_ns[i] += span * (unsigned) (active[i] + reasons->active[i]) / 2;
+	memcpy(reasons->active, active, sizeof(active));
 	reasons->read_ns = s->now_ns;
 }
 
 static int read_reason(struct source *s, struct nvml_gpu *d, enum nvml_reason reason, struct reading *r)
 {
-	if (d->reasons.look != s->look)
-		look(s, d);
+	if (d->reasons.n_reads != s->n_reads)
+		read_reasons(s, d);
 	nvml_set(r, d->reasons.total_ns[reason], 1);
 	return d->reasons.code;
 }
@@ -193,7 +198,7 @@ int nvml_throttle_thermal(struct source *s, struct nvml_gpu *d, struct reading *
 	return read_field(d, FIELD_THROTTLE_THERMAL, r);
 }
 
-/* All three or none: a sum that lacks one would say less than the mask does. */
+/* All three or none: a sum without one of them would be less precise than the mask. */
 int nvml_throttle_other(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
 	static const enum nvml_field fields[] = { FIELD_THROTTLE_SYNC_BOOST, FIELD_THROTTLE_BOARD, FIELD_THROTTLE_RELIABILITY };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is made into a counter by adding up over time: power where there is no energy counter (any more) or none to be
- * believed, and the reasons for which clocks are held back, which the driver tells as a mask of the moment.
+ * Counters made by integrating over time: energy from power if there is no (working) energy
+ * counter, and throttling time from the mask of clock event reasons, which the driver reports only
+ * for the moment.
  */
 #pragma once
 
@@ -19,11 +20,11 @@ enum nvml_reason {
 	NVML_REASONS,
 };
 
-/* Of one device. */
+/* State of one device. */
 struct nvml_reasons {
-	uint64_t look;    /* the source's look at which the mask was read */
+	uint64_t n_reads;    /* the source's read that read the mask */
 	uint64_t read_ns; /* 0: never */
-	bool held[NVML_REASONS];
+	bool active[NVML_REASONS];
 	uint64_t total_ns[NVML_REASONS];
 	int code;
 };
@@ -31,28 +32,29 @@ struct nvml_reasons {
 struct nvml_power {
 	struct maybe uw;
 	uint64_t read_ns;
-	int64_t energy_uj, left; /* so far, and what is less than a microjoule, in units of 2e-9 of one */
-	int code;                /* of the last reading of power */
-	struct maybe counter;    /* the driver's own, as it was when it last moved, */
-	uint64_t moved_ns;       /* then; energy_uj goes on from it */
-	int64_t ahead_uj;        /* of it is what was told: what it missed; or, negative, what it had counted before anybody asked it */
-	bool told;               /* energy_uj was */
-	bool stands;             /* it does not rise, whatever is drawn: not believed from then on */
+	int64_t energy_uj, left; /* so far; the rest below 1 uJ, in units of 2e-9 uJ */
+	int code;                /* of the last read of power */
+	struct maybe counter;    /* the driver's counter when it last advanced */
+	uint64_t moved_ns;       /* at this time; energy_uj continues from it */
+	int64_t ahead_uj;        /* reported minus counter: energy it missed; < 0: counted before the run */
+	bool reported;               /* energy_uj was appended */
+	bool stuck;             /* it does not advance while power is drawn: ignored from then on */
 };
 
-/* What clock event reasons a mask names, one or more of each kind. */
+/* Splits a mask of clock event reasons into kinds; several may be set. */
 void nvml_reasons_of(uint64_t mask, bool ret[NVML_REASONS]);
 
-/* Power was read, or could not be. */
-void nvml_power_seen(struct source *s, struct nvml_gpu *d, int code, struct maybe uw);
+/* Applies a read of power, or its failure. */
+void nvml_power_update(struct source *s, struct nvml_gpu *d, int code, struct maybe uw);
 
-/* The driver's counter was read into *r, behind power: *r becomes what is told. Returns whether it can be so. */
-bool nvml_energy_seen(const struct source *s, struct nvml_gpu *d, struct reading *r);
+/* Applies a read of the driver's counter in *r, after power was read: *r becomes the value to
+ * append. Returns false if the counter is stuck. */
+bool nvml_energy_update(const struct source *s, struct nvml_gpu *d, struct reading *r);
 
-/* The device was away: what it drew meanwhile nobody knows. */
-void nvml_power_again(const struct source *s, struct nvml_gpu *d);
+/* The device was unavailable: its energy in that time is unknown. */
+void nvml_power_resume(const struct source *s, struct nvml_gpu *d);
 
-/* Readers of rows.c. */
+/* Readers for the rows of rows.c. */
 int nvml_power_instead(struct source *s, struct nvml_gpu *d, struct reading *r);
 int nvml_power_onwards(struct source *s, struct nvml_gpu *d, struct reading *r);
 int nvml_power_integral(struct source *s, struct nvml_gpu *d, struct reading *r);

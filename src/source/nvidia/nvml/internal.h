@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of the NVML source share. nvml.c is the source, gpus.c finds devices, rows.c says what is
- * read and read.c how, processes.c, nvml_gpm.c and events.c have ways of their own.
+ * Shared by the files of the NVML source. nvml.c implements the source and the groups, gpus.c finds
+ * devices, rows.c is the table of figures and read.c reads its rows; processes.c, gpm_pairs.c and
+ * events.c read in ways of their own.
  *
- * A device is a GPU or a MIG instance. Every call may fail for one device alone: what it gave is remembered per device,
- * and one that is lost or asleep keeps the others as they are.
+ * A device is a GPU or a MIG instance. Every call may fail for one device alone, so capabilities
+ * are remembered per device, and a lost or sleeping one leaves the others as they are.
  */
 #pragma once
 
@@ -29,100 +30,100 @@ enum nvml_group {
 
 enum {
 	NVML_MAX_WAYS = 4,    /* of reading one figure */
-	NVML_MAX_METRICS = 3, /* that one call gives */
+	NVML_MAX_METRICS = 3, /* read by one call */
 	NVML_MAX_ROWS = 32,
 	NVML_MAX_DEVICES = 512, /* MIG instances of all reconfigurations included */
 };
 
 enum nvml_state {
 	NVML_AWAKE,
-	NVML_ASLEEP, /* the kernel has powered it down: nothing is asked */
-	NVML_CLOSED, /* it exists, we may not open it */
-	NVML_AWAY,   /* lost: asked again rarely */
-	NVML_ENDED,  /* a MIG instance that is no more */
+	NVML_ASLEEP, /* powered down by the kernel: no calls */
+	NVML_CLOSED, /* it exists, but this user may not open it */
+	NVML_AWAY,   /* lost: retried with a growing delay */
+	NVML_ENDED,  /* a MIG instance that no longer exists */
 };
 
-/* What was last told of a metric: unknown is said once. */
-enum nvml_told {
-	TOLD_NEVER,
-	TOLD_KNOWN,
-	TOLD_UNKNOWN,
+/* What was last appended for a metric: unknown is appended only once. */
+enum nvml_reported {
+	REPORTED_NEVER,
+	REPORTED_KNOWN,
+	REPORTED_UNKNOWN,
 };
 
-/* How far one row of nvml_rows has got on one device. */
+/* State of one row of nvml_rows on one device. */
 struct nvml_try {
-	uint8_t way;   /* the one in use */
-	bool absent;   /* no way is left: not asked again */
-	int code;      /* what the last call answered; where none is left, what matters of all answers */
-	int refusal;   /* a way is closed to this user by that code; NVML_SUCCESS: none is */
+	uint8_t way;   /* index of the way in use */
+	bool absent;   /* no way works: not read again */
+	int code;      /* of the last call; if absent, the most informative code of all ways */
+	int refusal;   /* code by which a way is refused to this user; else NVML_SUCCESS */
 };
 
-/* What of a row was told: of one card each once, however often it sleeps or is lost and asked anew. */
+/* Notes already sent about a row: each once per card, however often it sleeps or is lost. */
 struct nvml_notes {
 	bool way;    /* the note of the way in use */
-	bool odd;    /* an error that says nothing */
-	bool ceased; /* that figures which were had are missing */
-	bool divided; /* that they are of no GPU that is divided */
+	bool error;    /* an unspecified error */
+	bool unavailable; /* values became unavailable */
+	bool divided; /* not reported for a divided GPU */
 };
 
-/* What of a metric was given and cannot be so. */
-enum nvml_refused {
-	NVML_REFUSED_FIGURE,  /* it is left out */
-	NVML_REFUSED_SAMPLES, /* of the time since the last look: the value of the moment is told */
-	NVML_REFUSED_ROW,     /* of a process: what else the row says is not believed, either */
-	NVML_REFUSED
+/* Impossible values of a metric, and what replaces them. */
+enum nvml_rejected {
+	NVML_REJECTED_FIGURE,  /* left out */
+	NVML_REJECTED_SAMPLES, /* samples since the last read: the current value is used */
+	NVML_REJECTED_ROW,     /* of a process: the whole row is left out */
+	NVML_REJECTED
 };
 
-/* A counter of the driver, as it was last read, and what it had counted before it began again. */
+/* A driver's counter: the last value read, and the sum of values before its resets. */
 struct nvml_counter {
 	int64_t last, before;
 };
 
 struct nvml_gpu {
-	uint32_t id; /* 0: not born yet */
+	uint32_t id; /* 0: no birth appended yet */
 	enum nvml_state state;
 	void *handle;
-	struct nvml_gpu *parent; /* of a MIG instance; NULL */
+	struct nvml_gpu *parent; /* of a MIG instance; else NULL */
 	unsigned index, gpu_instance, compute_instance;
 	char uuid[NVML_NAME], name[NVML_NAME];
-	char pci[32];  /* "0000:3b:00.0", as sysfs has it; "" unknown */
-	char bus_id[32]; /* as NVML has it */
-	bool mig;      /* it is divided: its instances are asked for what they can tell */
+	char pci[32];  /* "0000:3b:00.0", as in sysfs; "" unknown */
+	char bus_id[32]; /* as NVML writes it */
+	bool mig;      /* divided: its instances are read where they support it */
 	bool unified;  /* its memory is the host's */
-	bool is_double; /* it has the UUID of another, and is known by its place */
+	bool is_duplicate; /* has another GPU's UUID: identified by PCI address */
 	bool is_module;
-	struct maybe memory_bytes, memory_told; /* in all; as its birth had it */
-	bool may_sleep;    /* the kernel powers it down when nobody uses it */
-	bool state_noted;  /* it was told that it is asleep, closed or away */
-	bool refusal_noted; /* that this user may not have all of its figures */
-	bool list_noted[NVML_LISTS]; /* that it failed */
-	bool use_noted;     /* that its samples of processes failed */
-	bool silence_noted; /* that nobody says what who is on it holds */
-	uint64_t retry_ns, wait_ns; /* AWAY: when to ask again, and how long that is from the last answer */
+	struct maybe memory_bytes, memory_reported; /* in total; as its birth reported it */
+	bool may_sleep;    /* the kernel powers it down when unused */
+	bool state_noted;  /* asleep, closed or away */
+	bool refusal_noted; /* some values are refused to this user */
+	bool list_noted[NVML_LISTS]; /* the list failed */
+	bool use_noted;     /* the samples of processes failed */
+	bool silence_noted; /* memory of processes is not reported */
+	uint64_t retry_ns, wait_ns; /* AWAY: next retry, and its delay */
 	uint64_t awake_ns; /* since when it answers */
 	int lost_code;
 
 	struct nvml_try tries[NVML_MAX_ROWS];
 	struct nvml_notes notes[NVML_MAX_ROWS];
-	enum nvml_told told[METRIC_COUNT];
-	uint8_t refused[METRIC_COUNT], refused_noted[METRIC_COUNT]; /* bits of NVML_REFUSED_* */
-	bool bare[METRIC_COUNT], bare_noted[METRIC_COUNT]; /* the first answer had no figure */
+	enum nvml_reported reported[METRIC_COUNT];
+	uint8_t rejected[METRIC_COUNT], rejected_noted[METRIC_COUNT]; /* bits of NVML_REJECTED_* */
+	bool no_value[METRIC_COUNT], no_value_noted[METRIC_COUNT]; /* the first answer had no value */
 	struct nvml_counter counters[METRIC_COUNT];
 	struct nvml_fields fields;
 	struct nvml_reasons reasons;
 	struct nvml_power power;
-	uint64_t samples_seen_us[NVML_SAMPLES]; /* by NVML_SAMPLES_*: the newest that was told, wall clock */
+	uint64_t samples_seen_us[NVML_SAMPLES]; /* newest sample used, by NVML_SAMPLES_*; wall clock */
 	bool samples_absent[NVML_SAMPLES];
 	struct nvml_gpm gpm;
 
-	struct maybe mem;  /* as its group has read it last, at mem_ns; 0: not yet */
+	struct maybe mem;  /* as its group last read it, at mem_ns; 0: not yet */
 	struct maybe mem_free, mem_reserved;
 	uint64_t mem_ns;
 	struct nvml_processes processes;
 	uint64_t xids;
-	bool has_events; /* Xids reach the event set */
+	bool has_events; /* registered for Xids */
 	int event_code;  /* why not */
-	bool met;        /* an instance: it was found at the last look for them */
+	bool found;        /* an instance: found by the scan in progress */
 };
 
 struct source {
@@ -131,22 +132,22 @@ struct source {
 	struct nvml_gpu **gpus;
 	size_t n_gpus, cap_gpus;
 	uint32_t last_id, last_process_id;
-	uint64_t now_ns; /* of this look, CLOCK_BOOTTIME */
-	uint64_t look;
+	uint64_t now_ns; /* of this read, CLOCK_BOOTTIME */
+	uint64_t n_reads;
 	bool is_wsl;
 	bool rescan;     /* MIG instances may have changed */
 	uint64_t checked_ns;
-	uint64_t retry_first_ns; /* how long a GPU that is lost is left alone at first */
-	bool pids_mean_nothing; /* an old driver tells a container the pids of the host */
+	uint64_t retry_first_ns; /* first delay before a lost GPU is retried */
+	bool pids_mean_nothing; /* an old driver in a container reports the host's pids */
 	struct nvml_room room;
-	uint64_t rest_ns;       /* how long a list stands where memory does not move */
+	uint64_t rest_ns;       /* how long a list stays valid while memory does not move */
 	void *event_set;
-	bool events_stale; /* a device came back */
+	bool events_stale; /* a device returned: register again */
 	int event_code;
 	struct nvml_gpm_metrics *gpm_metrics;
 };
 
-/* The calls from here on are about d, or the GPU that it is a part of; NULL: about none. */
+/* The calls that follow concern d, or the GPU that it is a part of; NULL: no particular GPU. */
 static inline void nvml_turn_to(const struct source *s, const struct nvml_gpu *d)
 {
 	const struct nvml_gpu *gpu = d && d->parent ? d->parent : d;
@@ -154,117 +155,126 @@ static inline void nvml_turn_to(const struct source *s, const struct nvml_gpu *d
 	asked_turn_to(s->env, gpu ? known(gpu->index) : UNKNOWN);
 }
 
-/* ---- gpus.c ---------------------------------------------------------------------------------------------------- */
+/* ---- gpus.c ---------------------------------------------------------------------------------- */
 
-/* Finds the devices. Returns 0, -ENODEV or -ENOMEM with text. */
+/* Finds the devices. Returns 0, -EIO, -ENODEV or -ENOMEM with text. */
 int nvml_gpus_find(struct source *s, struct err *err);
-/* Looks after devices that are asleep or divided anew; births, ends and notes go to out. */
+/* Checks for devices that fell asleep, woke or were divided anew; appends births, ends and
+ * notes. */
 void nvml_gpus_check(struct source *s, struct framebuf *out);
-/* Asks those that are lost whose time has come. */
+/* Retries lost devices whose delay is over. */
 void nvml_gpus_retry(struct source *s, struct framebuf *out);
-/* d answered code, which means that it is lost: unknown readings once, a note, then silence. */
+/* d is lost according to code: appends unknown once for its metrics, and a note. */
 void nvml_gpu_lost(struct source *s, struct nvml_gpu *d, int code, struct framebuf *out);
 void nvml_gpus_free(struct source *s);
-/* A device more, all zero; NULL without memory. */
+/* Adds a device, zeroed; NULL: out of memory. */
 struct nvml_gpu *nvml_gpu_add(struct source *s);
 
-/* ---- identity.c ------------------------------------------------------------------------------------------------ */
+/* ---- identity.c ------------------------------------------------------------------------------ */
 
-/* Reads what does not change of a device with a handle: name, uuid, place, memory. Returns NVML's code. */
+/* Reads what does not change of a device with a handle: name, UUID, PCI address, total memory.
+ * Returns NVML's code. */
 int nvml_identify(struct source *s, struct nvml_gpu *d);
-/* What a call for its memory says of how much there is in all. */
+/* Sets the total memory from a call's result. */
 void nvml_set_total(struct nvml_gpu *d, int code, uint64_t total);
-/* Births of all devices that have none yet, parents first; a second one of those whose memory is only known now, or another. */
-void nvml_tell_births(struct source *s, struct framebuf *out);
-/* While devices are found, which nothing was told of yet: shows those that have answered, and that the driver is asked about
- * one of them (NULL: about none), with the note that stands if it does not answer, to whoever may have to do without. */
-void nvml_show_so_far(struct source *s, const struct nvml_gpu *asked, const char *note);
+/* Appends the births of devices that have none yet, parents first; and a second one if the total
+ * memory became known or changed. */
+void nvml_append_births(struct source *s, struct framebuf *out);
+/* While devices are found, before any birth: publishes the devices known so far, with the note that
+ * applies if the driver never returns from the next call, which concerns the device queried (NULL:
+ * no call follows). The client uses that frame if the helper hangs or crashes. */
+void nvml_publish_found(struct source *s, const struct nvml_gpu *queried, const char *note);
 
-/* ---- gpus.c, sleeping GPUs --------------------------------------------------------------------------------------------------- */
+/* ---- gpus.c, sleeping GPUs ------------------------------------------------------------------- */
 
-/* NVIDIA's GPUs as sysfs lists them. Returns how many there are; at most n are stored. */
+/* NVIDIA's GPUs as sysfs lists them. Returns their number; at most n are stored. */
 struct nvml_pci_gpu {
 	char id[16]; /* "0000:3b:00.0" */
 	bool asleep, may_sleep;
 };
 size_t nvml_pci_list(const struct root *root, struct nvml_pci_gpu *ret, size_t n);
-/* The same of one; false if there is none. */
-bool nvml_pci_look(const struct root *root, const char *id, struct nvml_pci_gpu *ret);
+/* The same for one; false: no such GPU. */
+bool nvml_pci_read(const struct root *root, const char *id, struct nvml_pci_gpu *ret);
 
-/* ---- gpus.c, MIG instances ----------------------------------------------------------------------------------------------- */
+/* ---- gpus.c, MIG instances ------------------------------------------------------------------- */
 
-/* Finds the instances of d; those that are gone end. */
+/* Finds the instances of d; those that no longer exist end. */
 void nvml_instances_find(struct source *s, struct nvml_gpu *d, struct framebuf *out);
 
-/* ---- read.c ---------------------------------------------------------------------------------------------------- */
+/* ---- read.c ---------------------------------------------------------------------------------- */
 
-/* Tells of a metric of d: a value always, unknown once. */
-void nvml_tell(struct nvml_gpu *d, struct framebuf *out, const struct reading *reading);
-void nvml_tell_value(struct nvml_gpu *d, struct framebuf *out, enum metric metric, struct maybe value);
+/* Appends a metric of d: a value always, unknown once. */
+void nvml_append(struct nvml_gpu *d, struct framebuf *out, const struct reading *reading);
+void nvml_append_value(struct nvml_gpu *d, struct framebuf *out, enum metric metric, struct maybe value);
 void nvml_note(struct source *s, const struct nvml_gpu *d, struct framebuf *out, const char *about, enum note_cause cause,
 	const char *text);
-/* A figure that d gave cannot be so; and the notes on all that were refused since, of each metric and kind once. */
-void nvml_refuse(struct nvml_gpu *d, enum metric metric, enum nvml_refused kind);
-void nvml_note_refused(struct source *s, struct nvml_gpu *d, const enum metric *refused, size_t n, struct framebuf *out);
-/* d's first answer had no figure; and the note on all of them since, each once: "GPM answers without a figure for ...". */
-void nvml_bare(struct nvml_gpu *d, enum metric metric);
-void nvml_note_bare(struct source *s, struct nvml_gpu *d, const char *who, struct framebuf *out);
-/* What was read does not wait for the next group or device, over which the driver may hang or crash. */
-void nvml_show(struct source *s, const struct framebuf *out);
-/* Reads the groups whose bits are set, as far as they are rows or lists that nobody has to save: all of one device, then all of
- * its instances, before the next one, so that it has what it said. */
+/* Marks a value of d as impossible; nvml_note_rejected notes each metric and kind once. */
+void nvml_reject(struct nvml_gpu *d, enum metric metric, enum nvml_rejected kind);
+void nvml_note_rejected(struct source *s, struct nvml_gpu *d, const enum metric *rejected, size_t n, struct framebuf *out);
+/* Marks that d's first answer had no value; nvml_note_no_value notes them together, each once: "GPM
+ * returns no value for ...". */
+void nvml_mark_no_value(struct nvml_gpu *d, enum metric metric);
+void nvml_note_no_value(struct source *s, struct nvml_gpu *d, const char *who, struct framebuf *out);
+/* Publishes what was read so far, before a call about the next group or device, in which the driver
+ * may hang or crash. */
+void nvml_publish(struct source *s, const struct framebuf *out);
+/* Reads the rows of the groups whose bits are set, and, without a read budget, the lists of
+ * processes: one device and its instances completely before the next, so that its values are
+ * published even if the next one hangs. */
 void nvml_read_devices(struct source *s, unsigned what, struct framebuf *out);
-/* The devices' calls outside of rows: lost and stale ones are dealt with. Returns what the code means. */
-enum nvml_meaning nvml_judge(struct source *s, struct nvml_gpu *d, int code, struct framebuf *out);
+/* For calls outside of rows: handles codes of lost devices and stale handles. Returns the meaning
+ * of the code. */
+enum nvml_meaning nvml_handle_code(struct source *s, struct nvml_gpu *d, int code, struct framebuf *out);
 
-/* ---- events.c -------------------------------------------------------------------------------------------------- */
+/* ---- events.c -------------------------------------------------------------------------------- */
 
-/* Registers for Xids; takes what waits, without waiting. */
+/* Registers for Xids; reads the pending ones, without waiting. */
 void nvml_events_open(struct source *s);
 void nvml_events_read(struct source *s, struct framebuf *out);
 void nvml_events_close(struct source *s);
 
-/* ---- facts.c --------------------------------------------------------------------------------------------------- */
+/* ---- facts.c --------------------------------------------------------------------------------- */
 
-void nvml_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx);
+void nvml_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *report, void *ctx);
 
-/* ---- probe.c --------------------------------------------------------------------------------------------------- */
+/* ---- probe.c --------------------------------------------------------------------------------- */
 
-void nvml_probe(const struct source_env *env, source_prober *tell, void *ctx);
+void nvml_probe(const struct source_env *env, source_prober *report, void *ctx);
 
-/* ---- rows.c ---------------------------------------------------------------------------------------------------- */
+/* ---- rows.c ---------------------------------------------------------------------------------- */
 
-/* Fills the readings of a row, which are unknown before; r[i] is for metrics[i]. Returns NVML's code. */
+/* Fills the readings of a row, which are unknown before; r[i] is for metrics[i]. Returns NVML's
+ * code. */
 typedef int nvml_reader(struct source *s, struct nvml_gpu *d, struct reading *r);
 
-/* Figures that come together. The first way that the device knows is used. */
+/* Figures read together. The first way that the device supports is used. */
 struct nvml_row {
 	enum nvml_group group;
-	bool of_instance; /* a MIG instance can be asked */
+	bool of_instance; /* a MIG instance supports it */
 	enum metric metrics[NVML_MAX_METRICS];
 	unsigned n;
-	int64_t most; /* that any of them may be, in its metric's unit: more is left out; 0: no bound is known */
+	int64_t most; /* upper bound, in the metric's unit; larger values are left out; 0: none */
 	struct {
 		nvml_reader *read;
 		const char *how;
-		const char *note; /* NULL, or what to tell when this way is the one: "about: text" */
+		const char *note; /* NULL, or a note if this way is used: "about: text" */
 	} ways[NVML_MAX_WAYS];
 };
 
 extern const struct nvml_row nvml_rows[];
 extern const size_t nvml_n_rows;
-/* The row that gives metric; NULL. */
+/* The row of metric; NULL: none. */
 const struct nvml_row *nvml_row_of(enum metric metric);
 
-#define NVML_WITHHELD "NVIDIA's driver does not tell it of a GPU that is divided by MIG"
+#define NVML_WITHHELD "NVIDIA's driver does not report it for a GPU divided by MIG"
 
-/* NVML documents it as not supported of a GPU that is divided by MIG. */
+/* Does NVML document the metric as not supported for a GPU divided by MIG? */
 bool nvml_is_withheld(const struct nvml_gpu *d, enum metric metric, int code);
 
-/* A value that was had. */
+/* Sets r to value times scale; it stays unknown on overflow. */
 void nvml_set(struct reading *r, uint64_t value, uint64_t scale);
 
-/* Codes of hiwater's own that a reader may return. */
+/* hiwater's own codes that a reader may return. */
 enum {
-	NVML_ELSEWHERE = -1, /* another group tells of it: silence */
+	NVML_ELSEWHERE = -1, /* another group reports it: append nothing */
 };

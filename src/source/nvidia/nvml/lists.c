@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The three lists of a device, each by the newest call that it knows.
+ * The three lists of a device, each read with the newest call that the driver supports.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,12 +14,13 @@
 enum {
 	VERSIONS = 3,
 	FIRST_ROOM = 64,
-	MOST = 1 << 16, /* processes: a driver that says more says nonsense */
+	MOST = 1 << 16, /* processes: a larger count is an error of the driver */
 	TRIES = 5       /* the list may grow between two calls */
 };
 
-/* A list of graphics or of MPS clients in which nobody was is left alone for so long: each costs as much as the list that
- * matters. Where credit for lists is short (hundredths of what can be saved up), it is left out so many times, too. */
+/* A list of graphics or MPS clients that was empty is skipped for this long: each costs as much as
+ * the compute list. Without credit for lists (hundredths of the maximum) it is also skipped this
+ * often. */
 #define EMPTY_NS 10000000000ULL
 enum {
 	EMPTY_SKIPS = 3,
@@ -28,11 +29,11 @@ enum {
 };
 
 struct list_call {
-	int (*read)(void *device, unsigned *n, void *list); /* NULL: the library has none */
+	int (*read)(void *device, unsigned *n, void *list); /* NULL: the library lacks it */
 	enum nvml_call call;
 };
 
-/* What the driver writes: version 0 is the newest; only the oldest has entries without instances. */
+/* The call of a list: version 0 is the newest; only the oldest has entries without instances. */
 static struct list_call call_of(const struct nvml *nvml, enum nvml_list which, unsigned version)
 {
 #define CALL(member) ((struct list_call) { nvml->member, NVML_CALL_##member })
@@ -46,7 +47,8 @@ static struct list_call call_of(const struct nvml *nvml, enum nvml_list which, u
 	return calls[which][version];
 }
 
-/* Drivers with the long entries: they have _v3 and confidential computing, and no list of details yet. */
+/* Drivers that may write long entries: they have _v3 and confidential computing, but no detail list
+ * yet. */
 static bool maybe_long(const struct nvml *nvml)
 {
 	return nvml->compute_v3 && nvml->conf_compute && !nvml->process_details;
@@ -70,7 +72,7 @@ static int make_room(struct nvml_room *room, size_t n)
 	return 0;
 }
 
-/* One call with as much room as it needs. *ret_n: entries that it wrote. */
+/* One call, with a buffer that grows as needed. *ret_n: entries written. */
 static int call(struct source *s, struct nvml_gpu *d, const struct list_call *list, unsigned *ret_n)
 {
 	struct nvml_room *room = &s->room;
@@ -121,7 +123,7 @@ static void keep(struct source *s, struct nvml_gpu *d, enum nvml_list which, uns
 	d->processes.empty[which] = kept == 0;
 }
 
-/* The older calls are tried where this one is not here. */
+/* Falls back to older calls if the newest is not supported. */
 static void read_list(struct source *s, struct nvml_gpu *d, enum nvml_list which)
 {
 	struct nvml_processes *p = &d->processes;
@@ -145,13 +147,15 @@ static void read_list(struct source *s, struct nvml_gpu *d, enum nvml_list which
 	p->absent[which] = meaning == NVML_ABSENT || meaning == NVML_FORBIDDEN;
 }
 
-/* Old drivers have no list of MPS clients, some devices none of graphics: nobody is missing there. */
+/* Old drivers have no list of MPS clients, some devices none of graphics: no process is missing
+ * there. */
 bool nvml_list_lacks(const struct nvml_processes *p, enum nvml_list which)
 {
 	return p->code[which] != NVML_SUCCESS && (which == NVML_LIST_COMPUTE || nvml_code(p->code[which])->meaning != NVML_ABSENT);
 }
 
-/* Without the compute list nobody knows who is on the device; without another one, who is in the others holds what they say. */
+/* Without the compute list the processes are unknown; without another one, the remaining lists are
+ * still valid. */
 static bool is_fatal(const struct nvml_processes *p, enum nvml_list which)
 {
 	const enum nvml_meaning meaning = nvml_code(p->code[which])->meaning;
@@ -166,12 +170,12 @@ static bool is_due(const struct source *s, struct nvml_processes *p, enum nvml_l
 	if (which == NVML_LIST_COMPUTE || p->code[which] != NVML_SUCCESS)
 		return true;
 	if (p->read_ns[which] == 0)
-		return nvml_may_list(s, ENOUGH);
+		return nvml_has_credit(s, ENOUGH);
 	if (!p->empty[which])
 		return true;
 	if (counter_delta(p->read_ns[which], s->now_ns) < EMPTY_NS)
 		return false;
-	return nvml_may_list(s, PLENTY) || p->skipped[which]++ >= EMPTY_SKIPS;
+	return nvml_has_credit(s, PLENTY) || p->skipped[which]++ >= EMPTY_SKIPS;
 }
 
 int nvml_lists_read(struct source *s, struct nvml_gpu *d)
@@ -191,7 +195,7 @@ int nvml_lists_read(struct source *s, struct nvml_gpu *d)
 	return NVML_SUCCESS;
 }
 
-/* ---- entries as drivers write them --------------------------------------------------------------------------------- */
+/* ---- decoding entries ------------------------------------------------------------------------ */
 
 size_t nvml_list_stride(const uint8_t *bytes, size_t size, size_t n, bool maybe_long)
 {
@@ -241,7 +245,7 @@ static int by_pid(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* What holds nothing is in no list: some drivers write 0 where they do not know. */
+/* A process without memory is not listed: some drivers write 0 for "unknown". */
 static bool is_known(uint64_t bytes)
 {
 	return bytes != NVML_NONE_U64 && bytes != 0;

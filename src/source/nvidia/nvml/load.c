@@ -10,8 +10,8 @@
 #include "source/nvidia/library.h"
 #include "source/nvidia/nvml/tables.h"
 
-/* The name without a number may be CUDA's stub for linking, whose init fails: the numbered one comes first. Then WSL,
- * folders that no loader cache knows, NixOS, GKE. */
+/* The name without a number may be CUDA's linker stub, whose init fails, so the numbered name comes
+ * first. Then WSL, folders outside the loader's cache, NixOS, GKE. */
 static const char *const library_names[] = {
 	"libnvidia-ml.so.1",
 	"libnvidia-ml.so",
@@ -43,7 +43,8 @@ static void find_symbols(struct nvml *nvml)
 
 		for (int n = 0; !found && n < MAX_NAMES && symbols[i].names[n]; n++)
 			found = dlsym(nvml->library, symbols[i].names[n]);
-		/* POSIX lets an object pointer hold a function; ISO C does not let it be cast. */
+		/* POSIX allows a function address in an object pointer; ISO C does not allow the
+		 * cast. */
 		memcpy((char *) nvml + symbols[i].at, &found, sizeof(found));
 	}
 }
@@ -53,7 +54,7 @@ int nvml_init_again(struct nvml *nvml)
 	return nvml->init_with_flags ? NVML_CALL(nvml, init_with_flags, 0) : NVML_CALL(nvml, init);
 }
 
-/* ---- what to say where it fails ------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static bool has_driver(const struct root *root)
 {
@@ -67,24 +68,24 @@ static int no_library(const struct root *root, struct err *err)
 	const char *name = getenv("HIWATER_NVML"), *why = dlerror();
 
 	if (name && *name)
-		return err_set(err, -EINVAL, "HIWATER_NVML names no library that can be loaded: %s", why ? why : name);
+		return err_set(err, -EINVAL, "the library that HIWATER_NVML names cannot be loaded: %s", why ? why : name);
 	if (has_driver(root))
 		return err_set(err, -ENOENT, "NVIDIA's driver is loaded, but libnvidia-ml.so.1 was not found: in a container, "
 					     "NVIDIA_DRIVER_CAPABILITIES must contain utility");
 	return err_set(err, -ENOENT, "no NVIDIA driver: libnvidia-ml.so.1 was not found");
 }
 
-/* -ENOENT is for a library that is not here: who has one, or names one, wants to know what is wrong with it. */
+/* -ENOENT is only for a missing library: if one is installed or named, its fault is reported. */
 static const struct {
 	int code, error;
 	const char *text;
 } init_texts[] = {
-	{ NVML_DRIVER_NOT_LOADED, -ENXIO, "libnvidia-ml is here, but NVIDIA's kernel module is not loaded: modprobe nvidia, or no NVIDIA GPU" },
-	{ NVML_LIB_RM_VERSION_MISMATCH, -ELIBBAD, "NVIDIA's library and kernel module are of different versions: the driver was upgraded; reboot or reload the module" },
-	{ NVML_LIBRARY_NOT_FOUND, -ELIBACC, "NVML lacks a library that it needs: a container without the driver's companion libraries" },
-	{ NVML_NOT_FOUND, -ELIBACC, "NVML lacks a library that it needs: a container without the driver's companion libraries" },
-	{ NVML_NO_PERMISSION, -EPERM, "no permission to talk to NVIDIA's driver: who may open the device nodes nvidiactl and nvidia0 can" },
-	{ NVML_FUNCTION_NOT_FOUND, -ENOEXEC, "this libnvidia-ml has no nvmlInit: it is no NVML" },
+	{ NVML_DRIVER_NOT_LOADED, -ENXIO, "libnvidia-ml is installed, but NVIDIA's kernel module is not loaded: run modprobe nvidia if the machine has an NVIDIA GPU" },
+	{ NVML_LIB_RM_VERSION_MISMATCH, -ELIBBAD, "NVIDIA's library and kernel module have different versions: the driver was upgraded; reboot or reload the module" },
+	{ NVML_LIBRARY_NOT_FOUND, -ELIBACC, "a library that NVML needs is missing: a container without the driver's companion libraries" },
+	{ NVML_NOT_FOUND, -ELIBACC, "a library that NVML needs is missing: a container without the driver's companion libraries" },
+	{ NVML_NO_PERMISSION, -EPERM, "no permission to use NVIDIA's driver: open access to the device nodes nvidiactl and nvidia0 is needed" },
+	{ NVML_FUNCTION_NOT_FOUND, -ENOEXEC, "this libnvidia-ml has no nvmlInit: it is not NVML" },
 };
 
 static int init_failed(int code, struct err *err)
@@ -93,7 +94,7 @@ static int init_failed(int code, struct err *err)
 		if (init_texts[i].code == code)
 			return err_set(err, init_texts[i].error, "%s", init_texts[i].text);
 	}
-	return err_set(err, -EIO, "NVML does not start: %s (its code %d)", nvml_code(code)->why, code);
+	return err_set(err, -EIO, "NVML cannot be initialised: %s (NVML code %d)", nvml_code(code)->why, code);
 }
 
 const char *nvml_call_name(unsigned call)
@@ -114,7 +115,7 @@ int nvml_load(const struct source_env *env, struct nvml *ret, struct err *err)
 	int code = nvml_init_again(&nvml);
 
 	if (code != NVML_SUCCESS)
-		return init_failed(code, err); /* and it is never closed: who knows what it has begun */
+		return init_failed(code, err); /* the library stays loaded: it may have started threads */
 	if (NVML_CALL(&nvml, driver_version, nvml.driver, sizeof(nvml.driver)) != NVML_SUCCESS)
 		nvml.driver[0] = '\0';
 	nvml.driver[sizeof(nvml.driver) - 1] = '\0';

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * NVIDIA's GPUs, by NVML. Every call may block in the driver, so this source lives in a process that nobody waits for.
+ * NVIDIA's GPUs, by NVML. Every call may block in the driver, so this source runs in a helper
+ * process.
  *
- * Periods. What the driver's shared page answers (utilisation, clocks, power, reasons, temperature, memory) it refreshes
- * each 100 ms on data-center cards and each 500 ms on others: reading faster repeats values. Everything else takes the
- * driver's global lock, which the measured program waits for too.
+ * Periods: the driver refreshes the values on its shared page (utilisation, clocks, power, clock
+ * event reasons, temperature, memory) every 100 ms on data-center cards and every 500 ms on others,
+ * so faster reads return the same values. All other calls take the driver's global lock, which the
+ * measured program waits for as well.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,26 +19,29 @@
 #include "source/nvidia/nvml/internal.h"
 
 static const struct source_group groups[NVML_GROUPS] = {
-	/* What a job needs is its peak: as often as the driver's page moves; 12 us a device. */
+	/* Peak memory matters most: read as often as the driver's page changes; 12 us a device. */
 	[NVML_GROUP_MEMORY] = { .name = "memory", .holds = "device memory in use", .period_ns = 100000000 },
-	/* Utilisation is a mean of up to 1 s by itself, the driver's own samples tell what came between, energy is a
-	 * counter: twice a second loses nothing. */
+	/* Utilisation is itself a mean of up to 1 s, the driver's samples cover the time between
+	 * reads, and energy is a counter: two reads a second lose nothing. */
 	[NVML_GROUP_ACTIVITY] = { .name = "activity", .holds = "busy, power, energy", .period_ns = 500000000, .rank = 1 },
-	/* Temperature, clocks and counters: nothing of it moves faster than anybody looks. */
+	/* Temperature, clocks and counters: slow enough for one read a second. */
 	[NVML_GROUP_STATE] = { .name = "state", .holds = "free memory, temperatures, clocks, throttling, PCIe, NVLink, encoders", .period_ns = 1000000000, .rank = 1 },
-	/* Milliseconds a device, under locks that the measured program waits for: no faster, but while device memory is
-	 * moving, and then the lists of those devices alone; slower where they are dear and nothing moves (turns.c). */
-	[NVML_GROUP_PROCESSES] = { .name = "processes", .holds = "who is on the GPUs, and with how much", .period_ns = 1000000000, .moving_ns = 250000000, .rest_ns = 5000000000, .lists = true, .marks = true },
-	/* The mean between two samples: a longer period loses no time, only the shape within a second. */
+	/* Takes milliseconds a device, under locks that the measured program waits for: read faster
+	 * only while device memory moves, and only the lists of those devices; slower where lists
+	 * are expensive and nothing moves (turns.c). */
+	[NVML_GROUP_PROCESSES] = { .name = "processes", .holds = "the processes on each GPU, and their memory", .period_ns = 1000000000, .moving_ns = 250000000, .rest_ns = 5000000000, .lists = true, .marks = true },
+	/* The mean between two samples: a longer period loses no time, only detail within a
+	 * second. */
 	[NVML_GROUP_GPM] = { .name = "gpm", .holds = "SM activity and occupancy, pipes, DRAM", .period_ns = 1000000000, .rank = 1, .pairs = true },
-	/* The fan takes 137 us; ECC and limits seldom move; MIG instances, sleeping and lost devices. */
+	/* Reading the fan takes 137 us; ECC, limits, MIG instances, sleeping and lost devices
+	 * seldom change. */
 	[NVML_GROUP_RARE] = { .name = "rare", .holds = "power limit, fan, ECC, MIG instances, lost GPUs", .period_ns = 5000000000, .rank = 1 },
-	/* Collected by the driver meanwhile. */
+	/* The driver collects them between reads. */
 	[NVML_GROUP_EVENTS] = { .name = "events", .holds = "Xid errors", .period_ns = 1000000000, .rank = 1, .gathers = true },
 };
 
-#define RESCAN_NS 1000000000ULL  /* looking for MIG instances again, where a handle is no more */
-#define RETRY_NS  1000000000ULL /* the first time; then each time after twice as long */
+#define RESCAN_NS 1000000000ULL  /* between scans for MIG instances after a handle became invalid */
+#define RETRY_NS  1000000000ULL /* the first delay; it doubles each time */
 
 static bool is_wsl(const struct root *root)
 {
@@ -46,7 +51,7 @@ static bool is_wsl(const struct root *root)
 	       (strstr(text, "microsoft") || strstr(text, "Microsoft"));
 }
 
-/* Since 535.113.01 the driver tells each caller the pids of its own namespace. */
+/* Since 535.113.01 the driver reports pids in the caller's pid namespace. */
 static bool translates_pids(const char *driver)
 {
 	uint64_t major = 0, minor = 0;
@@ -71,9 +76,10 @@ static void nvml_close(struct source *s)
 
 static int nvml_open(const struct source_env *env, struct source **ret, struct err *err)
 {
-	/* A captured machine has no driver; one that is named stands for it. */
+	/* A captured machine has no driver, unless HIWATER_NVML names a library that stands in for
+	 * it (tests). */
 	if (!env->root->live && !getenv("HIWATER_NVML"))
-		return err_set(err, -ENODEV, "NVML tells of this machine only, not of a captured one");
+		return err_set(err, -ENODEV, "NVML can read this machine only, not a captured one");
 	struct source *s = calloc(1, sizeof(*s));
 
 	if (!s)
@@ -100,13 +106,13 @@ static int nvml_open(const struct source_env *env, struct source **ret, struct e
 static int nvml_read(struct source *s, unsigned what, struct framebuf *out)
 {
 	s->now_ns = clock_boot_ns();
-	s->look++;
+	s->n_reads++;
 	if (what & 1u << NVML_GROUP_RARE || (s->rescan && counter_delta(s->checked_ns, s->now_ns) > RESCAN_NS)) {
 		s->checked_ns = s->now_ns;
 		nvml_gpus_check(s, out);
 	}
 	nvml_gpus_retry(s, out);
-	nvml_tell_births(s, out);
+	nvml_append_births(s, out);
 	if (what & ~(1u << NVML_GROUP_GPM | 1u << NVML_GROUP_EVENTS))
 		nvml_read_devices(s, what, out);
 	if (what & 1u << NVML_GROUP_PROCESSES)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What can be had here of each metric, by having it: of any device.
+ * Availability of each metric, found by reading it: a metric is available if any device reports it.
  */
 #include <errno.h>
 #include <time.h>
@@ -9,21 +9,21 @@
 
 #define GPM_PAIR_NS 110000000 /* between two samples of GPM */
 
-/* ---- where nothing can be had --------------------------------------------------------------------------------------- */
+/* ---- NVML cannot be opened ------------------------------------------------------------------- */
 
 static const struct {
 	int error;
 	const char *why, *remedy;
 } open_texts[] = {
 	{ -ENOENT, "libnvidia-ml.so.1 was not found", "install NVIDIA's driver; in a container, NVIDIA_DRIVER_CAPABILITIES must contain utility" },
-	{ -EINVAL, "HIWATER_NVML names no library that can be loaded", "unset HIWATER_NVML, or let it name NVIDIA's libnvidia-ml.so.1" },
-	{ -ELIBACC, "NVML lacks a library that it needs", "in a container, NVIDIA_DRIVER_CAPABILITIES must contain utility; else install all of NVIDIA's driver" },
-	{ -ENOEXEC, "this libnvidia-ml has no nvmlInit: it is no NVML", "install NVIDIA's driver" },
-	{ -ENXIO, "libnvidia-ml is here, but NVIDIA's kernel module is not loaded", "modprobe nvidia" },
-	{ -ENODEV, "NVIDIA's driver is loaded and knows no GPU", "in a container, NVIDIA_VISIBLE_DEVICES must name a GPU" },
-	{ -ELIBBAD, "NVIDIA's library and kernel module are of different versions", "reboot, or reload the kernel module" },
-	{ -EPERM, "no permission to talk to NVIDIA's driver", "the device nodes nvidiactl and nvidia0 must be yours to open" },
-	{ 0, "NVML does not start", "" },
+	{ -EINVAL, "the library that HIWATER_NVML names cannot be loaded", "unset HIWATER_NVML, or set it to the path of NVIDIA's libnvidia-ml.so.1" },
+	{ -ELIBACC, "a library that NVML needs is missing", "in a container, NVIDIA_DRIVER_CAPABILITIES must contain utility; otherwise install all of NVIDIA's driver" },
+	{ -ENOEXEC, "this libnvidia-ml has no nvmlInit: it is not NVML", "install NVIDIA's driver" },
+	{ -ENXIO, "libnvidia-ml is installed, but NVIDIA's kernel module is not loaded", "modprobe nvidia" },
+	{ -ENODEV, "NVIDIA's driver is loaded but reports no GPU", "in a container, NVIDIA_VISIBLE_DEVICES must name a GPU" },
+	{ -ELIBBAD, "NVIDIA's library and kernel module have different versions", "reboot, or reload the kernel module" },
+	{ -EPERM, "no permission to use NVIDIA's driver", "get access to the device nodes nvidiactl and nvidia0" },
+	{ 0, "NVML cannot be initialised", "" },
 };
 
 static void explain_open(int error, struct source_probe *ret)
@@ -36,15 +36,16 @@ static void explain_open(int error, struct source_probe *ret)
 	ret->remedy = open_texts[i].remedy;
 }
 
-/* ---- one metric of one device --------------------------------------------------------------------------------------- */
+/* ---- one metric of one device ---------------------------------------------------------------- */
 
-/* Codes of hiwater's own, for what is known without an answer: none of those that readers have (NVML_NONSENSE, NVML_ELSEWHERE). */
+/* hiwater's own codes for reasons known without a call; they must differ from those of readers
+ * (NVML_NONSENSE, NVML_ELSEWHERE). */
 enum {
 	ASLEEP = -100,
 	IN_WSL = -101,
 	DIVIDED = -102,
 	ACCOUNTING_OFF = -103,
-	UNTOLD = -104,
+	NO_VALUE = -104,
 	WITHHELD = -105,
 };
 
@@ -52,11 +53,11 @@ static const struct {
 	int code;
 	const char *why, *remedy;
 } own_texts[] = {
-	{ ASLEEP, "the GPU is asleep", "it is looked at when something wakes it" },
-	{ IN_WSL, "WSL's driver does not tell of processes", "" },
-	{ DIVIDED, "the GPU is divided by MIG: its instances are asked", "" },
+	{ ASLEEP, "the GPU is asleep", "hiwater reads it once another program wakes it" },
+	{ IN_WSL, "WSL's driver does not report processes", "" },
+	{ DIVIDED, "the GPU is divided by MIG: its instances are read instead", "" },
 	{ ACCOUNTING_OFF, "the driver's accounting is off", "sudo nvidia-smi --accounting-mode=1, before the job" },
-	{ UNTOLD, "the driver answers without a figure", "" },
+	{ NO_VALUE, "the driver returns no value", "" },
 	{ WITHHELD, NVML_WITHHELD, "" },
 };
 
@@ -70,12 +71,12 @@ static void explain(enum metric metric, int code, struct source_probe *ret)
 			ret->remedy = own_texts[i].remedy;
 		}
 	}
-	if (nvml_code(code)->meaning == NVML_ABSENT && nvml_gpm_knows(metric) && !nvml_row_of(metric))
-		ret->remedy = "Hopper and newer have it; of older data-center cards a DCGM host engine tells it (nv-hostengine)";
+	if (nvml_code(code)->meaning == NVML_ABSENT && nvml_gpm_has_metric(metric) && !nvml_row_of(metric))
+		ret->remedy = "Hopper and newer support it; on older data-center cards, run a DCGM host engine (nv-hostengine)";
 }
 
-/* How a metric stands on d: NVML_SUCCESS if it can be had, else why not. */
-typedef int standing(const struct source *s, const struct nvml_gpu *d, enum metric metric);
+/* Availability of a metric on d: NVML_SUCCESS, else the code of the reason. */
+typedef int availability(const struct source *s, const struct nvml_gpu *d, enum metric metric);
 
 static int of_row(const struct source *s, const struct nvml_gpu *d, enum metric metric)
 {
@@ -83,13 +84,13 @@ static int of_row(const struct source *s, const struct nvml_gpu *d, enum metric 
 	int code = row ? d->tries[row - nvml_rows].code : d->gpm.code;
 
 	(void) s;
-	if (d->told[metric] == TOLD_KNOWN)
+	if (d->reported[metric] == REPORTED_KNOWN)
 		return NVML_SUCCESS;
 	if (nvml_is_withheld(d, metric, code))
 		return WITHHELD;
-	if (d->refused[metric] & 1u << NVML_REFUSED_FIGURE)
+	if (d->rejected[metric] & 1u << NVML_REJECTED_FIGURE)
 		return NVML_NONSENSE;
-	return code == NVML_SUCCESS || code == NVML_ELSEWHERE ? UNTOLD : code;
+	return code == NVML_SUCCESS || code == NVML_ELSEWHERE ? NO_VALUE : code;
 }
 
 static int of_lists(const struct source *s, const struct nvml_gpu *d, enum metric metric)
@@ -123,7 +124,7 @@ static int of_events(const struct source *s, const struct nvml_gpu *d, enum metr
 
 static const struct probed {
 	enum metric metric;
-	standing *stands;
+	availability *check;
 	const char *how;
 } others[] = {
 	{ M_GPU_GRAPHICS_ACTIVE, of_row, "GPM, between two samples" },
@@ -144,44 +145,44 @@ static const struct probed {
 	{ M_GPROC_DEC_BUSY, of_use, "the driver's samples of processes" },
 };
 
-/* ---- all of them ---------------------------------------------------------------------------------------------------- */
+/* ---- all metrics ----------------------------------------------------------------------------- */
 
 struct prober {
-	const struct source *s; /* NULL: it could not be opened */
+	const struct source *s; /* NULL: NVML could not be opened */
 	int error;
-	source_prober *tell;
+	source_prober *report;
 	void *ctx;
 };
 
-/* The way in use on the first device that has it; else the best one. */
+/* The way in use on the first device that reports the row; else the preferred one. */
 static const char *row_how(const struct source *s, const struct nvml_row *row)
 {
 	for (size_t i = 0; s && i < s->n_gpus; i++) {
-		if (s->gpus[i]->told[row->metrics[0]] == TOLD_KNOWN)
+		if (s->gpus[i]->reported[row->metrics[0]] == REPORTED_KNOWN)
 			return row->ways[s->gpus[i]->tries[row - nvml_rows].way].how;
 	}
 	return row->ways[0].how;
 }
 
-static void probe(const struct prober *p, enum metric metric, standing *stands, const char *how)
+static void probe(const struct prober *p, enum metric metric, availability *check, const char *how)
 {
 	struct source_probe probe = { .metric = metric, .how = how, .why_not = "", .remedy = "" };
-	int code = UNTOLD;
+	int code = NO_VALUE;
 
 	for (size_t i = 0; p->s && !probe.available && i < p->s->n_gpus; i++) {
 		const struct nvml_gpu *d = p->s->gpus[i];
-		int now = d->state == NVML_AWAKE ? stands(p->s, d, metric) : d->state == NVML_ASLEEP ? ASLEEP
-												     : d->lost_code;
+		int now = d->state == NVML_AWAKE ? check(p->s, d, metric) : d->state == NVML_ASLEEP ? ASLEEP
+												    : d->lost_code;
 
 		probe.available = now == NVML_SUCCESS;
-		if (code == UNTOLD)
+		if (code == NO_VALUE)
 			code = now;
 	}
 	if (!p->s)
 		explain_open(p->error, &probe);
 	else if (!probe.available)
 		explain(metric, code, &probe);
-	p->tell(p->ctx, &probe);
+	p->report(p->ctx, &probe);
 }
 
 static void probe_all(const struct prober *p)
@@ -191,7 +192,7 @@ static void probe_all(const struct prober *p)
 			probe(p, nvml_rows[i].metrics[m], of_row, row_how(p->s, &nvml_rows[i]));
 	}
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		probe(p, others[i].metric, others[i].stands, others[i].how);
+		probe(p, others[i].metric, others[i].check, others[i].how);
 }
 
 static bool any_gpm(const struct source *s)
@@ -203,10 +204,10 @@ static bool any_gpm(const struct source *s)
 	return false;
 }
 
-void nvml_probe(const struct source_env *env, source_prober *tell, void *ctx)
+void nvml_probe(const struct source_env *env, source_prober *report, void *ctx)
 {
 	const struct timespec pair = { .tv_nsec = GPM_PAIR_NS };
-	struct prober p = { .tell = tell, .ctx = ctx };
+	struct prober p = { .report = report, .ctx = ctx };
 	struct framebuf out = { 0 };
 	struct source *s = NULL;
 

@@ -12,21 +12,21 @@
 #include "source/process/procfs_stat.h"
 #include "source/process/procfs_status.h"
 
-/* Device memory as another group has read it is good for so long. */
+/* Device memory that another group read is reused for this long. */
 #define FRESH_NS 150000000ULL
 
-/* By so much the wall clock may have been set since a process began. */
+/* Tolerated change of the wall clock since a process started. */
 #define SLACK_US 2000000ULL
 
-/* ---- one process ---------------------------------------------------------------------------------------------------- */
+/* ---- one process ----------------------------------------------------------------------------- */
 
-/* No process has more of a device than there is. */
-static bool is_absurd(const struct nvml_gpu *d, uint64_t bytes)
+/* A process cannot use more memory than the device has. */
+static bool is_implausible(const struct nvml_gpu *d, uint64_t bytes)
 {
 	return d->memory_bytes.known && bytes != NVML_NONE_U64 && bytes > (uint64_t) d->memory_bytes.value;
 }
 
-/* Whose it is, where it can be seen. */
+/* Sets pid, owner and name, as far as /proc shows them. */
 static void describe(const struct source *s, uint32_t pid, char *ret_name, size_t size, struct gpu_process_birth *ret)
 {
 	struct procfs_status status;
@@ -43,7 +43,7 @@ static void describe(const struct source *s, uint32_t pid, char *ret_name, size_
 	(void) snprintf(ret_name, size, "%s", status.name);
 }
 
-/* When it was started, by the wall clock, to a clock tick; 0: that cannot be seen. */
+/* Start time by the wall clock in us, precise to a clock tick; 0: unknown. */
 static uint64_t start_of(const struct source *s, uint32_t pid)
 {
 	const uint64_t tick_us = 1000000 / (uint64_t) sysconf(_SC_CLK_TCK);
@@ -56,7 +56,7 @@ static uint64_t start_of(const struct source *s, uint32_t pid)
 	return (clock_wall_ns() - clock_boot_ns()) / 1000 + stat.start_ticks * tick_us;
 }
 
-static void tell_birth(struct source *s, const struct nvml_gpu *d, const struct nvml_process *p, struct framebuf *out)
+static void append_birth(struct source *s, const struct nvml_gpu *d, const struct nvml_process *p, struct framebuf *out)
 {
 	char name[64];
 	struct birth birth = {
@@ -69,7 +69,8 @@ static void tell_birth(struct source *s, const struct nvml_gpu *d, const struct 
 	framebuf_birth(out, &birth);
 }
 
-/* The driver keeps who has ended: one that did so and began before this process did had its pid. */
+/* The driver keeps accounting data of ended processes: data of one that ended and began before this
+ * process belongs to an earlier process with the same pid. */
 static bool is_of_earlier(const struct nvml_process *p, const struct nvml_accounting *a)
 {
 	if (p->accounted_us)
@@ -77,28 +78,28 @@ static bool is_of_earlier(const struct nvml_process *p, const struct nvml_accoun
 	return !a->is_running && a->start_us + SLACK_US < p->started_us;
 }
 
-/* The driver's own mark, where accounting is on: exact, also for what came between two looks. A pid that was used again
- * would answer for another process. */
-static void tell_peak(struct source *s, struct nvml_gpu *d, struct nvml_process *p, struct framebuf *out)
+/* The driver's high-water mark, if accounting is on: exact, also between two lists. Data of an
+ * earlier process with the same pid is ignored. */
+static void append_peak(struct source *s, struct nvml_gpu *d, struct nvml_process *p, struct framebuf *out)
 {
 	struct nvml_accounting a = { .max_bytes = NVML_NONE_U64 };
 
 	if (!d->processes.accounting || NVML_CALL(&s->nvml, accounting, d->handle, p->pid, &a) != NVML_SUCCESS)
 		return;
-	if (a.max_bytes > INT64_MAX || a.max_bytes == 0 || is_of_earlier(p, &a) || is_absurd(d, a.max_bytes))
+	if (a.max_bytes > INT64_MAX || a.max_bytes == 0 || is_of_earlier(p, &a) || is_implausible(d, a.max_bytes))
 		return;
 	p->accounted_us = a.start_us;
 	framebuf_value(out, M_GPROC_MEM_PEAK, p->id, (int64_t) a.max_bytes);
 }
 
-static void tell_end(const struct nvml_process *p, struct framebuf *out)
+static void append_end(const struct nvml_process *p, struct framebuf *out)
 {
 	const struct end end = { .entity = ENTITY_GPU_PROCESS, .id = p->id, .how = END_SEEN };
 
 	framebuf_end(out, &end);
 }
 
-static void tell_memory(const struct nvml_process *p, struct framebuf *out)
+static void append_memory(const struct nvml_process *p, struct framebuf *out)
 {
 	if (p->bytes.known)
 		framebuf_value(out, M_GPROC_MEM, p->id, p->bytes.value);
@@ -106,12 +107,12 @@ static void tell_memory(const struct nvml_process *p, struct framebuf *out)
 		framebuf_unknown(out, M_GPROC_MEM, p->id);
 }
 
-/* ---- the processes of one device ------------------------------------------------------------------------------------ */
+/* ---- the processes of one device ------------------------------------------------------------- */
 
 static void set(const struct nvml_gpu *d, struct nvml_process *p, const struct nvml_listed *l)
 {
-	p->absurd = is_absurd(d, l->bytes);
-	p->bytes = p->absurd ? UNKNOWN : known_unsigned(l->bytes);
+	p->implausible = is_implausible(d, l->bytes);
+	p->bytes = p->implausible ? UNKNOWN : known_unsigned(l->bytes);
 	p->compute |= l->compute;
 	p->graphics |= l->graphics;
 }
@@ -134,14 +135,14 @@ static int make_room(struct nvml_processes *p, size_t n)
 	return 0;
 }
 
-static void gone(struct source *s, struct nvml_gpu *d, struct nvml_process *p, struct framebuf *out)
+static void end_process(struct source *s, struct nvml_gpu *d, struct nvml_process *p, struct framebuf *out)
 {
-	tell_peak(s, d, p, out);
-	tell_end(p, out);
+	append_peak(s, d, p, out);
+	append_end(p, out);
 }
 
-/* Both lists are in the order of pids: who is in the old one alone has ended, who is in the new one alone is born.
- * Returns 0, or -1 without memory and all as it was. */
+/* Merges two lists sorted by pid: processes only in the old one have ended, those only in the new
+ * one are born. Returns 0, or -1 if out of memory, with nothing changed. */
 static int replace(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 {
 	struct nvml_processes *now = &d->processes;
@@ -154,7 +155,7 @@ static int replace(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 		struct nvml_process *p = &now->next[i];
 
 		while (old < now->n && now->list[old].pid < l->pid)
-			gone(s, d, &now->list[old++], out);
+			end_process(s, d, &now->list[old++], out);
 		if (old < now->n && now->list[old].pid == l->pid) {
 			*p = now->list[old++];
 			set(d, p, l);
@@ -163,10 +164,10 @@ static int replace(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 		*p = (struct nvml_process) { .pid = l->pid, .id = ++s->last_process_id };
 		p->started_us = now->accounting ? start_of(s, l->pid) : 0;
 		set(d, p, l);
-		tell_birth(s, d, p, out);
+		append_birth(s, d, p, out);
 	}
 	while (old < now->n)
-		gone(s, d, &now->list[old++], out);
+		end_process(s, d, &now->list[old++], out);
 	struct nvml_process *spare = now->list;
 
 	now->list = now->next;
@@ -193,7 +194,7 @@ struct nvml_process *nvml_process_find(const struct nvml_processes *p, uint32_t 
 void nvml_processes_end(struct nvml_gpu *d, struct framebuf *out)
 {
 	for (size_t i = 0; i < d->processes.n; i++)
-		tell_end(&d->processes.list[i], out);
+		append_end(&d->processes.list[i], out);
 	d->processes.n = 0;
 }
 
@@ -204,9 +205,10 @@ void nvml_processes_free(struct nvml_gpu *d)
 	d->processes = (struct nvml_processes) { 0 };
 }
 
-/* ---- the lists of one device ---------------------------------------------------------------------------------------- */
+/* ---- the lists of one device ----------------------------------------------------------------- */
 
-/* Device memory in use, by the way that works; unknown also where the host's memory is the device's. */
+/* Device memory in use, by the way that works; unknown also if the device uses the host's
+ * memory. */
 static struct maybe memory_used(struct source *s, struct nvml_gpu *d)
 {
 	const struct nvml_row *row = nvml_row_of(M_GPU_MEM);
@@ -218,29 +220,30 @@ static struct maybe memory_used(struct source *s, struct nvml_gpu *d)
 	return known(r[0].value);
 }
 
-/* Device memory before and after the lists: what was held all the while is the smaller one, and no more than that can
- * be anybody's. */
-static void tell_used(struct nvml_gpu *d, struct maybe before, struct maybe after, struct framebuf *out)
+/* Device memory before and after the lists were read: the smaller value was in use throughout and
+ * bounds the sum over the processes. */
+static void append_used(struct nvml_gpu *d, struct maybe before, struct maybe after, struct framebuf *out)
 {
 	struct reading r = reading_of(M_GPU_MEM, d->id, maybe_min(before, after).value);
 
 	if (!before.known || !after.known)
 		return;
 	r.max = maybe_max(before, after).value;
-	nvml_tell(d, out, &r);
+	nvml_append(d, out, &r);
 }
 
-/* Where the driver tells no device memory, what its processes hold stands for it. */
-static void tell_sum(struct nvml_gpu *d, struct framebuf *out)
+/* Appends the sum over the processes for a device without a memory figure. */
+static void append_sum(struct nvml_gpu *d, struct framebuf *out)
 {
 	struct maybe sum = known(0);
 
 	for (size_t i = 0; i < d->processes.n; i++)
 		sum = maybe_sum(sum, d->processes.list[i].bytes);
-	nvml_tell_value(d, out, M_GPU_MEM, sum);
+	nvml_append_value(d, out, M_GPU_MEM, sum);
 }
 
-/* The names of the lists that failed as list first did, "compute, graphics"; which are then noted. */
+/* Names the lists that failed with the same code as list first, "compute, graphics", and marks them
+ * as noted. */
 static void name_lists(struct nvml_gpu *d, int first, char *names, size_t room)
 {
 	static const char *const of[NVML_LISTS] = { "compute", "graphics", "MPS" };
@@ -255,7 +258,7 @@ static void name_lists(struct nvml_gpu *d, int first, char *names, size_t room)
 	}
 }
 
-/* Why somebody is missing, once a list, and once for those that fail alike. */
+/* Notes why processes are missing: once per list, lists that failed alike together. */
 static void note_lists(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 {
 	const struct nvml_processes *p = &d->processes;
@@ -267,13 +270,13 @@ static void note_lists(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 		if (d->list_noted[which] || !nvml_list_lacks(p, (enum nvml_list) which))
 			continue;
 		name_lists(d, which, names, sizeof(names));
-		(void) snprintf(text, sizeof(text), "its %s processes cannot be listed: %s (NVML's code %d): what they hold is not among what a job holds",
+		(void) snprintf(text, sizeof(text), "its %s processes cannot be listed: %s (NVML code %d); their memory is missing from the job's",
 			names, code->why, p->code[which]);
 		nvml_note(s, d, out, "gpu.memory", CAUSE_DEVICE, text);
 	}
 }
 
-/* Why nobody says what somebody there holds, once. */
+/* Notes once why the memory of some processes is unknown. */
 static void note_silence(struct source *s, struct nvml_gpu *d, const char *text, struct framebuf *out)
 {
 	if (d->silence_noted)
@@ -282,47 +285,48 @@ static void note_silence(struct source *s, struct nvml_gpu *d, const char *text,
 	nvml_note(s, d, out, "gpu.memory", CAUSE_DEVICE, text);
 }
 
-/* How many there are. Where a list failed that is said each time: then what those of the other lists hold is all that is known. */
-static void tell_count(struct nvml_gpu *d, struct framebuf *out)
+/* Appends the number of processes; unknown, each time, if a list failed: then only the processes of
+ * the other lists are known. */
+static void append_count(struct nvml_gpu *d, struct framebuf *out)
 {
 	const struct nvml_processes *p = &d->processes;
 	const bool lacks = nvml_list_lacks(p, NVML_LIST_GRAPHICS) || nvml_list_lacks(p, NVML_LIST_MPS);
 
 	if (lacks)
-		d->told[M_GPU_PROCESSES] = TOLD_NEVER;
-	nvml_tell_value(d, out, M_GPU_PROCESSES, lacks ? UNKNOWN : known((int64_t) p->n));
+		d->reported[M_GPU_PROCESSES] = REPORTED_NEVER;
+	nvml_append_value(d, out, M_GPU_PROCESSES, lacks ? UNKNOWN : known((int64_t) p->n));
 }
 
-static void tell_peaks(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+static void append_peaks(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 {
 	struct nvml_processes *p = &d->processes;
 
 	for (size_t i = 0; p->accounting && i < p->n; i++)
-		tell_peak(s, d, &p->list[i], out);
+		append_peak(s, d, &p->list[i], out);
 }
 
-static void tell_all(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+static void append_all(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 {
 	struct nvml_processes *p = &d->processes;
 
-	tell_count(d, out);
+	append_count(d, out);
 	note_lists(s, d, out);
 	for (size_t i = 0; i < p->n; i++) {
-		tell_memory(&p->list[i], out);
-		if (p->list[i].absurd)
-			note_silence(s, d, "the driver says of some of its processes that they hold more than there is: it is left out", out);
+		append_memory(&p->list[i], out);
+		if (p->list[i].implausible)
+			note_silence(s, d, "the driver reports more memory for some of its processes than the GPU has; these values are left out", out);
 		else if (!p->list[i].bytes.known)
-			note_silence(s, d, "the driver does not tell how much some of its processes hold: that is in nobody's figure", out);
+			note_silence(s, d, "the driver does not report how much memory some of its processes use; it is counted for no process", out);
 	}
 	if (d->unified)
-		tell_sum(d, out);
+		append_sum(d, out);
 	if (p->listed_ns == s->now_ns)
-		tell_peaks(s, d, out);
-	p->waited_ns = p->told_ns ? counter_delta(p->told_ns, s->now_ns) : 0;
-	p->told_ns = s->now_ns;
+		append_peaks(s, d, out);
+	p->waited_ns = p->reported_ns ? counter_delta(p->reported_ns, s->now_ns) : 0;
+	p->reported_ns = s->now_ns;
 }
 
-/* Reads the lists, between two looks at the device's memory. */
+/* Reads the lists, with a read of the device's memory before and after. */
 static void list(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 {
 	struct nvml_processes *p = &d->processes;
@@ -339,18 +343,19 @@ static void list(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 		return;
 	if (before.known && before.value > p->most_used)
 		p->most_used = before.value;
-	tell_used(d, before, memory_used(s, d), out);
+	append_used(d, before, memory_used(s, d), out);
 }
 
-/* Memory as its own group has just read it, where calls are to be saved; else it is asked for. */
-static void look(struct source *s, struct nvml_gpu *d)
+/* Updates the memory in use: from the memory group's last read if calls are to be saved, else by a
+ * call. */
+static void update_memory(struct source *s, struct nvml_gpu *d)
 {
 	struct nvml_processes *p = &d->processes;
 	const bool fresh = s->env->credit && d->mem_ns && counter_delta(d->mem_ns, s->now_ns) < FRESH_NS;
 
 	nvml_turn_to(s, d);
 	if (p->listed_ns != 0)
-		nvml_see_memory(s, p, fresh ? d->mem : memory_used(s, d));
+		nvml_memory_update(s, p, fresh ? d->mem : memory_used(s, d));
 }
 
 static void list_timed(struct source *s, struct nvml_gpu *d, struct framebuf *out)
@@ -363,34 +368,34 @@ static void list_timed(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 	d->processes.list_wall_ns = clock_boot_ns() - wall_ns;
 }
 
-/* ---- a look --------------------------------------------------------------------------------------------------------- */
+/* ---- a read ---------------------------------------------------------------------------------- */
 
 static bool use_is_due(const struct source *s, const struct nvml_processes *p)
 {
-	return p->listed_ns == s->now_ns || nvml_may_list(s, NVML_CREDIT_SPARE);
+	return p->listed_ns == s->now_ns || nvml_has_credit(s, NVML_CREDIT_SPARE);
 }
 
-/* Who is on it is known where it was just listed, and where memory has not moved since. */
-static void tell_device(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+/* The processes are known if they were just listed, and while memory has not moved since. */
+static void append_device(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 {
 	struct nvml_processes *p = &d->processes;
 	const bool is_now = p->listed_ns == s->now_ns;
 
 	nvml_turn_to(s, d);
 	if (p->list_code == NVML_SUCCESS) {
-		/* The marks of who has just ended are to be had without a list, which he would not be in. */
+		/* Accounting still has a process that has just ended, although a list would not. */
 		if (!is_now && s->env->credit && s->env->credit->last)
-			tell_peaks(s, d, out);
-		if (!is_now && nvml_has_moved(p))
+			append_peaks(s, d, out);
+		if (!is_now && nvml_memory_has_moved(p))
 			return;
-		tell_all(s, d, out);
+		append_all(s, d, out);
 		if (use_is_due(s, p))
 			nvml_use_read(s, d, out);
-	} else if (nvml_judge(s, d, p->list_code, out) != NVML_LOST) {
+	} else if (nvml_handle_code(s, d, p->list_code, out) != NVML_LOST) {
 		note_lists(s, d, out);
-		nvml_tell_value(d, out, M_GPU_PROCESSES, UNKNOWN);
+		nvml_append_value(d, out, M_GPU_PROCESSES, UNKNOWN);
 		if (d->unified)
-			nvml_tell_value(d, out, M_GPU_MEM, UNKNOWN);
+			nvml_append_value(d, out, M_GPU_MEM, UNKNOWN);
 	}
 }
 
@@ -402,34 +407,34 @@ static void list_by_turns(struct source *s, struct framebuf *out)
 	if (!s->env->credit)
 		return;
 	for (size_t i = 0; i < s->n_gpus; i++) {
-		if (nvml_may_be_listed(s, s->gpus[i]))
-			look(s, s->gpus[i]);
+		if (nvml_can_list(s, s->gpus[i]))
+			update_memory(s, s->gpus[i]);
 	}
 	s->rest_ns = nvml_rest_ns(s);
 	while ((d = nvml_next_to_list(s))) {
 		list_timed(s, d, out);
 		n++;
 		s->env->credit->ns -= (int64_t) d->processes.list_cpu_ns;
-		tell_device(s, d, out);
-		nvml_show(s, out);
+		append_device(s, d, out);
+		nvml_publish(s, out);
 	}
 	s->env->credit->lists = n;
 }
 
 void nvml_processes_list(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 {
-	if (!nvml_may_be_listed(s, d))
+	if (!nvml_can_list(s, d))
 		return;
-	look(s, d);
+	update_memory(s, d);
 	s->rest_ns = nvml_rest_ns(s);
-	if (!nvml_is_to_be_listed(s, d))
+	if (!nvml_list_is_due(s, d))
 		return;
 	list_timed(s, d, out);
-	tell_device(s, d, out);
+	append_device(s, d, out);
 }
 
-/* A divided GPU's instances tell of its processes. In WSL lists are empty or partial, without memory, and calls about
- * processes have crashed inside the library. */
+/* A divided GPU's processes are on its instances. In WSL, lists are empty or partial and without
+ * memory, and calls about processes have crashed inside the library. */
 void nvml_processes_read(struct source *s, struct framebuf *out)
 {
 	const int64_t credit_ns = s->env->credit ? s->env->credit->ns : 0;
@@ -442,16 +447,16 @@ void nvml_processes_read(struct source *s, struct framebuf *out)
 		if (d->state != NVML_AWAKE)
 			continue;
 		if (s->is_wsl)
-			note_silence(s, d, "WSL's driver does not tell of processes: what a job holds there is not known", out);
+			note_silence(s, d, "WSL's driver does not report processes; the job's memory on this GPU is unknown", out);
 		if (s->is_wsl || d->mig)
-			nvml_tell_value(d, out, M_GPU_PROCESSES, UNKNOWN);
+			nvml_append_value(d, out, M_GPU_PROCESSES, UNKNOWN);
 		else if (d->processes.listed_ns != s->now_ns)
-			tell_device(s, d, out);
+			append_device(s, d, out);
 		if (d->processes.waited_ns > waited_ns)
 			waited_ns = d->processes.waited_ns;
 	}
 	if (!s->env->credit)
 		return;
 	s->env->credit->waited_ns = waited_ns;
-	s->env->credit->ns = credit_ns; /* the reader takes off what the whole look has cost */
+	s->env->credit->ns = credit_ns; /* the helper subtracts the cost of the whole read */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How a row is read: the first way that works is kept, what a device does not give is asked for once, and what it does
- * not tell is said to be unknown once. Codes and what they mean: code.c.
+ * Reads a row: the first way that works is kept, a figure that a device does not support is not
+ * read again, and unknown is appended once. The meaning of codes is in tables.c.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +10,9 @@
 #include "base/clock.h"
 #include "source/nvidia/nvml/internal.h"
 
-/* A counter that begins again (a GPU that was reset, a driver that was reloaded) goes on from where it was. */
-static struct reading gone_on(struct nvml_gpu *d, struct reading r)
+/* A counter that restarts (the GPU was reset, the driver reloaded) continues from its last
+ * value. */
+static struct reading continued(struct nvml_gpu *d, struct reading r)
 {
 	struct nvml_counter *c = &d->counters[r.metric];
 
@@ -21,23 +22,23 @@ static struct reading gone_on(struct nvml_gpu *d, struct reading r)
 	return reading_of((enum metric) r.metric, r.id, c->before + r.value);
 }
 
-void nvml_tell(struct nvml_gpu *d, struct framebuf *out, const struct reading *reading)
+void nvml_append(struct nvml_gpu *d, struct framebuf *out, const struct reading *reading)
 {
-	enum nvml_told *told = &d->told[reading->metric];
+	enum nvml_reported *reported = &d->reported[reading->metric];
 
 	if (reading->known)
-		framebuf_reading(out, metrics[reading->metric].kind == KIND_COUNTER ? gone_on(d, *reading) : *reading);
-	else if (*told != TOLD_UNKNOWN)
+		framebuf_reading(out, metrics[reading->metric].kind == KIND_COUNTER ? continued(d, *reading) : *reading);
+	else if (*reported != REPORTED_UNKNOWN)
 		framebuf_unknown(out, (enum metric) reading->metric, d->id);
-	*told = reading->known ? TOLD_KNOWN : TOLD_UNKNOWN;
+	*reported = reading->known ? REPORTED_KNOWN : REPORTED_UNKNOWN;
 }
 
-void nvml_tell_value(struct nvml_gpu *d, struct framebuf *out, enum metric metric, struct maybe value)
+void nvml_append_value(struct nvml_gpu *d, struct framebuf *out, enum metric metric, struct maybe value)
 {
 	struct reading r = reading_of(metric, d->id, value.value);
 
 	r.known = value.known;
-	nvml_tell(d, out, &r);
+	nvml_append(d, out, &r);
 }
 
 void nvml_set(struct reading *r, uint64_t value, uint64_t scale)
@@ -55,7 +56,7 @@ void nvml_note(struct source *s, const struct nvml_gpu *d, struct framebuf *out,
 	const struct event event = {
 		.time_ns = counter_delta(s->env->start_boot_ns, s->now_ns),
 		.kind = EVENT_NOTE,
-		.entity = d->id ? ENTITY_GPU : ENTITY_JOB, /* one that could not be opened has no birth */
+		.entity = d->id ? ENTITY_GPU : ENTITY_JOB, /* a GPU that could not be opened has no birth */
 		.id = d->id,
 		.text = words,
 		.cause = cause,
@@ -67,9 +68,9 @@ void nvml_note(struct source *s, const struct nvml_gpu *d, struct framebuf *out,
 	framebuf_event(out, &event);
 }
 
-/* ---- what a code asks for ------------------------------------------------------------------------------------------- */
+/* ---- codes ----------------------------------------------------------------------------------- */
 
-enum nvml_meaning nvml_judge(struct source *s, struct nvml_gpu *d, int code, struct framebuf *out)
+enum nvml_meaning nvml_handle_code(struct source *s, struct nvml_gpu *d, int code, struct framebuf *out)
 {
 	enum nvml_meaning meaning = nvml_code(code)->meaning;
 
@@ -91,106 +92,107 @@ static struct nvml_notes *notes_of(struct nvml_gpu *d, const struct nvml_row *ro
 	return &d->notes[row - nvml_rows];
 }
 
-static bool is_not_here(enum nvml_meaning meaning)
+static bool is_unsupported(enum nvml_meaning meaning)
 {
 	return meaning == NVML_ABSENT || meaning == NVML_FORBIDDEN;
 }
 
-/* An error that says nothing is told once: it may be the first sign of something. */
-static void note_odd(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, struct framebuf *out)
+/* An unspecified error is noted once: it may be the first sign of a fault. */
+static void note_error(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, struct framebuf *out)
 {
 	char text[128];
 
-	if (nvml_code(t->code)->code != NVML_UNKNOWN || notes_of(d, row)->odd)
+	if (nvml_code(t->code)->code != NVML_UNKNOWN || notes_of(d, row)->error)
 		return;
-	notes_of(d, row)->odd = true;
-	(void) snprintf(text, sizeof(text), "the driver answers with error %d for gpu.%s", t->code, metrics[row->metrics[0]].name);
+	notes_of(d, row)->error = true;
+	(void) snprintf(text, sizeof(text), "the driver returns error %d for gpu.%s", t->code, metrics[row->metrics[0]].name);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 
-void nvml_refuse(struct nvml_gpu *d, enum metric metric, enum nvml_refused kind)
+void nvml_reject(struct nvml_gpu *d, enum metric metric, enum nvml_rejected kind)
 {
-	d->refused[metric] |= (uint8_t) (1u << kind);
+	d->rejected[metric] |= (uint8_t) (1u << kind);
 }
 
-static void note_refused(struct source *s, struct nvml_gpu *d, enum metric metric, enum nvml_refused kind, struct framebuf *out)
+static void note_rejected(struct source *s, struct nvml_gpu *d, enum metric metric, enum nvml_rejected kind, struct framebuf *out)
 {
 	static const struct {
 		const char *of, *instead;
-	} words[NVML_REFUSED] = {
-		[NVML_REFUSED_FIGURE] = { "what the driver says for gpu.", "it is left out" },
-		[NVML_REFUSED_SAMPLES] = { "what the driver has sampled of gpu.", "the value of the moment stands for it" },
-		[NVML_REFUSED_ROW] = { "what the driver says for a process's ", "such samples of processes are left out" },
+	} words[NVML_REJECTED] = {
+		[NVML_REJECTED_FIGURE] = { "the driver reports impossible values for gpu.", "they are left out" },
+		[NVML_REJECTED_SAMPLES] = { "the driver's samples have impossible values of gpu.", "the current value is used instead" },
+		[NVML_REJECTED_ROW] = { "the driver reports impossible values for a process's ", "such samples of processes are left out" },
 	};
 	char text[160];
 
-	(void) snprintf(text, sizeof(text), "%s%s cannot be so: %s", words[kind].of, metrics[metric].name, words[kind].instead);
+	(void) snprintf(text, sizeof(text), "%s%s; %s", words[kind].of, metrics[metric].name, words[kind].instead);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 
-void nvml_note_refused(struct source *s, struct nvml_gpu *d, const enum metric *refused, size_t n, struct framebuf *out)
+void nvml_note_rejected(struct source *s, struct nvml_gpu *d, const enum metric *rejected, size_t n, struct framebuf *out)
 {
 	for (size_t i = 0; i < n; i++) {
-		const unsigned unsaid = d->refused[refused[i]] & ~(unsigned) d->refused_noted[refused[i]];
+		const unsigned unnoted = d->rejected[rejected[i]] & ~(unsigned) d->rejected_noted[rejected[i]];
 
-		for (int kind = 0; unsaid && kind < NVML_REFUSED; kind++) {
-			if (unsaid & 1u << kind)
-				note_refused(s, d, refused[i], (enum nvml_refused) kind, out);
+		for (int kind = 0; unnoted && kind < NVML_REJECTED; kind++) {
+			if (unnoted & 1u << kind)
+				note_rejected(s, d, rejected[i], (enum nvml_rejected) kind, out);
 		}
-		d->refused_noted[refused[i]] |= (uint8_t) unsaid;
+		d->rejected_noted[rejected[i]] |= (uint8_t) unnoted;
 	}
 }
 
-void nvml_bare(struct nvml_gpu *d, enum metric metric)
+void nvml_mark_no_value(struct nvml_gpu *d, enum metric metric)
 {
-	d->bare[metric] |= d->told[metric] == TOLD_NEVER;
+	d->no_value[metric] |= d->reported[metric] == REPORTED_NEVER;
 }
 
-void nvml_note_bare(struct source *s, struct nvml_gpu *d, const char *who, struct framebuf *out)
+void nvml_note_no_value(struct source *s, struct nvml_gpu *d, const char *who, struct framebuf *out)
 {
 	struct buf names = BUF_INIT(512);
 	char text[576];
 
 	for (int m = 0; m < METRIC_COUNT; m++) {
-		if (!d->bare[m] || d->bare_noted[m])
+		if (!d->no_value[m] || d->no_value_noted[m])
 			continue;
-		d->bare_noted[m] = true;
+		d->no_value_noted[m] = true;
 		(void) buf_printf(&names, "%sgpu.%s", names.len ? ", " : "", metrics[m].name);
 	}
-	(void) snprintf(text, sizeof(text), "%s answers without a figure for %s", who, names.data);
+	(void) snprintf(text, sizeof(text), "%s returns no value for %s", who, names.data);
 	if (names.len)
 		nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 	buf_done(&names);
 }
 
-/* Its value cannot be so, which is told as such. */
-static bool is_refused(const struct nvml_gpu *d, enum metric metric)
+/* Is its value impossible (noted as such)? */
+static bool is_rejected(const struct nvml_gpu *d, enum metric metric)
 {
-	return d->refused[metric] & 1u << NVML_REFUSED_FIGURE;
+	return d->rejected[metric] & 1u << NVML_REJECTED_FIGURE;
 }
 
-/* What a mean is of ends where the driver says no more: told once. It may say so by a value, all ones. */
-static void note_ceased(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, enum nvml_meaning meaning,
+/* Notes once why values end: means cover only the time before. The driver may report that by a
+ * value, all ones. */
+static void note_unavailable(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, enum nvml_meaning meaning,
 	struct framebuf *out)
 {
 	const struct nvml_code *code = nvml_code(t->code);
-	const bool was_had = d->told[row->metrics[0]] == TOLD_KNOWN;
+	const bool was_had = d->reported[row->metrics[0]] == REPORTED_KNOWN;
 	char why[96], text[160];
 
 	if (t->code == NVML_NONSENSE)
-		nvml_refuse(d, row->metrics[0], NVML_REFUSED_FIGURE);
-	if (notes_of(d, row)->ceased || !was_had || is_refused(d, row->metrics[0]) || !(meaning == NVML_FINE || is_not_here(meaning)))
+		nvml_reject(d, row->metrics[0], NVML_REJECTED_FIGURE);
+	if (notes_of(d, row)->unavailable || !was_had || is_rejected(d, row->metrics[0]) || !(meaning == NVML_FINE || is_unsupported(meaning)))
 		return;
-	notes_of(d, row)->ceased = true;
+	notes_of(d, row)->unavailable = true;
 	if (meaning == NVML_FINE)
-		(void) snprintf(why, sizeof(why), "the driver says that it is not available any more");
+		(void) snprintf(why, sizeof(why), "the driver reports that it is no longer available");
 	else
-		(void) snprintf(why, sizeof(why), "%s (NVML's code %d)", code->why, t->code);
-	(void) snprintf(text, sizeof(text), "gpu.%s is missing from then on: %s", metrics[row->metrics[0]].name, why);
+		(void) snprintf(why, sizeof(why), "%s (NVML code %d)", code->why, t->code);
+	(void) snprintf(text, sizeof(text), "gpu.%s became unavailable: %s", metrics[row->metrics[0]].name, why);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 
-/* Its instances may tell other figures of how busy they are, or none. */
+/* The instances may report other busy figures, or none. */
 static void note_divided(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct framebuf *out)
 {
 	char text[128];
@@ -198,11 +200,11 @@ static void note_divided(struct source *s, struct nvml_gpu *d, const struct nvml
 	if (notes_of(d, row)->divided || row->metrics[0] != M_GPU_BUSY)
 		return;
 	notes_of(d, row)->divided = true;
-	(void) snprintf(text, sizeof(text), "gpu.%s is missing: " NVML_WITHHELD, metrics[M_GPU_BUSY].name);
+	(void) snprintf(text, sizeof(text), "gpu.%s is not available: " NVML_WITHHELD, metrics[M_GPU_BUSY].name);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 
-/* One right is missing for all that takes it: the first figure of a device that is refused is told. */
+/* One permission applies to many figures: only the first refused one of a device is noted. */
 static void note_refusal(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, struct framebuf *out)
 {
 	const struct nvml_code *code = nvml_code(t->code);
@@ -211,7 +213,7 @@ static void note_refusal(struct source *s, struct nvml_gpu *d, const struct nvml
 	if (code->meaning != NVML_FORBIDDEN || d->refusal_noted)
 		return;
 	d->refusal_noted = true;
-	(void) snprintf(text, sizeof(text), "the driver refuses figures, gpu.%s first: %s (NVML's code %d): %s", metrics[row->metrics[0]].name,
+	(void) snprintf(text, sizeof(text), "the driver refuses some values, gpu.%s first: %s (NVML code %d); %s", metrics[row->metrics[0]].name,
 		code->why, t->code, code->remedy);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
@@ -228,42 +230,43 @@ static void note_way(struct source *s, struct nvml_gpu *d, const struct nvml_row
 	nvml_note(s, d, out, about, CAUSE_NONE, colon + 2);
 }
 
-/* ---- one row of one device ------------------------------------------------------------------------------------------ */
+/* ---- one row of one device ------------------------------------------------------------------- */
 
-/* All ones is how a driver says that it has none; of a field, which has a type, that is no data. Means by time and what came with
- * memory have none at first. */
-static bool is_bare(const struct nvml_row *row, const struct nvml_try *t)
+/* All ones means "no value"; for a typed field it is NO_DATA. Means over time, and figures cached
+ * from the memory call, have none at first. */
+static bool has_no_value(const struct nvml_row *row, const struct nvml_try *t)
 {
 	const enum metric metric = row->metrics[0];
 
 	return t->code == NVML_SUCCESS || (t->code == NVML_NO_DATA && metrics[metric].kind != KIND_COUNTER && metric != M_GPU_MEM_FREE);
 }
 
-static void see_bare(struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, const struct reading *r)
+static void mark_missing_values(struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, const struct reading *r)
 {
-	for (unsigned i = 0; is_bare(row, t) && !r[0].known && i < row->n; i++) {
-		if (!r[i].known && !is_refused(d, row->metrics[i]))
-			nvml_bare(d, row->metrics[i]);
+	for (unsigned i = 0; has_no_value(row, t) && !r[0].known && i < row->n; i++) {
+		if (!r[i].known && !is_rejected(d, row->metrics[i]))
+			nvml_mark_no_value(d, row->metrics[i]);
 	}
 }
 
-/* Asks the way in use, and the next ones where it is not here. Returns what the last answer means. */
-static enum nvml_meaning ask(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct nvml_try *t,
+/* Tries the way in use, and the next ones if it is not supported. Returns the meaning of the last
+ * code. */
+static enum nvml_meaning try_ways(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct nvml_try *t,
 	struct reading *r, struct framebuf *out)
 {
 	for (;;) {
 		for (unsigned i = 0; i < row->n; i++)
 			r[i] = (struct reading) { .id = d->id, .metric = (uint16_t) row->metrics[i], .n = 1 };
 		t->code = row->ways[t->way].read(s, d, r);
-		enum nvml_meaning meaning = t->code == NVML_ELSEWHERE ? NVML_NOT_NOW : nvml_judge(s, d, t->code, out);
+		enum nvml_meaning meaning = t->code == NVML_ELSEWHERE ? NVML_NOT_NOW : nvml_handle_code(s, d, t->code, out);
 
-		if (!is_not_here(meaning))
+		if (!is_unsupported(meaning))
 			return meaning;
 		if (meaning == NVML_FORBIDDEN)
 			t->refusal = t->code;
 		if (t->way + 1 == NVML_MAX_WAYS || !row->ways[t->way + 1].read) {
 			t->absent = true;
-			t->code = t->refusal ? t->refusal : t->code; /* it can be had, but by others */
+			t->code = t->refusal ? t->refusal : t->code; /* available, but not to this user */
 			return t->refusal ? NVML_FORBIDDEN : meaning;
 		}
 		t->way++;
@@ -277,26 +280,26 @@ static void read_row(struct source *s, struct nvml_gpu *d, const struct nvml_row
 
 	if (t->absent || (d->parent && !row->of_instance))
 		return;
-	enum nvml_meaning meaning = ask(s, d, row, t, r, out);
+	enum nvml_meaning meaning = try_ways(s, d, row, t, r, out);
 
 	if (meaning == NVML_LOST)
 		return;
 	if (meaning == NVML_FINE || t->code == NVML_ELSEWHERE)
 		note_way(s, d, row, t, out);
 	else
-		note_odd(s, d, row, t, out);
+		note_error(s, d, row, t, out);
 	note_refusal(s, d, row, t, out);
 	if (t->code == NVML_ELSEWHERE)
 		return;
 	if (nvml_is_withheld(d, row->metrics[0], t->code))
 		note_divided(s, d, row, out);
 	else if (meaning != NVML_FINE || !r[0].known)
-		note_ceased(s, d, row, t, meaning, out);
-	nvml_note_refused(s, d, row->metrics, row->n, out);
-	see_bare(d, row, t, r);
+		note_unavailable(s, d, row, t, meaning, out);
+	nvml_note_rejected(s, d, row->metrics, row->n, out);
+	mark_missing_values(d, row, t, r);
 	for (unsigned i = 0; i < row->n; i++) {
 		r[i].known &= meaning == NVML_FINE;
-		nvml_tell(d, out, &r[i]);
+		nvml_append(d, out, &r[i]);
 	}
 	if (row->metrics[0] == M_GPU_MEM) {
 		d->mem = r[0].known ? known(r[0].value) : UNKNOWN;
@@ -304,7 +307,7 @@ static void read_row(struct source *s, struct nvml_gpu *d, const struct nvml_row
 	}
 }
 
-void nvml_show(struct source *s, const struct framebuf *out)
+void nvml_publish(struct source *s, const struct framebuf *out)
 {
 	if (s->env->told)
 		s->env->told(s->env->told_ctx);
@@ -315,7 +318,7 @@ void nvml_show(struct source *s, const struct framebuf *out)
 static void read_group(struct source *s, struct nvml_gpu *d, enum nvml_group group, struct framebuf *out)
 {
 	if (d->state == NVML_AWAKE && !d->parent && group == NVML_GROUP_STATE)
-		(void) nvml_judge(s, d, nvml_fields_read(&s->nvml, d->handle, &d->fields), out);
+		(void) nvml_handle_code(s, d, nvml_fields_read(&s->nvml, d->handle, &d->fields), out);
 	for (size_t i = 0; i < nvml_n_rows && d->state == NVML_AWAKE; i++) {
 		if (nvml_rows[i].group == group)
 			read_row(s, d, &nvml_rows[i], out);
@@ -324,7 +327,7 @@ static void read_group(struct source *s, struct nvml_gpu *d, enum nvml_group gro
 
 static const enum nvml_group by_rows[] = { NVML_GROUP_MEMORY, NVML_GROUP_ACTIVITY, NVML_GROUP_STATE, NVML_GROUP_RARE };
 
-/* Who spends credit has lists by turns (nvml_processes_read). */
+/* With a read budget, lists are read in turn instead (nvml_processes_read). */
 static void read_device(struct source *s, struct nvml_gpu *d, unsigned what, struct framebuf *out)
 {
 	nvml_turn_to(s, d);
@@ -332,13 +335,13 @@ static void read_device(struct source *s, struct nvml_gpu *d, unsigned what, str
 		if (!(what & 1u << by_rows[i]))
 			continue;
 		read_group(s, d, by_rows[i], out);
-		nvml_show(s, out);
+		nvml_publish(s, out);
 	}
-	nvml_note_bare(s, d, "the driver", out);
+	nvml_note_no_value(s, d, "the driver", out);
 	if (s->env->credit || !(what & 1u << NVML_GROUP_PROCESSES))
 		return;
 	nvml_processes_list(s, d, out);
-	nvml_show(s, out);
+	nvml_publish(s, out);
 }
 
 void nvml_read_devices(struct source *s, unsigned what, struct framebuf *out)

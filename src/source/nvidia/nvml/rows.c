@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is read of a device: a row a call, its metrics, and the ways to have them, best first. Units of NVML: bytes, mW,
- * mJ, MHz, degrees, per cent. nvmlDeviceGetPcieThroughput is never used: it takes 20 ms.
+ * The figures read per device: one row per call, with its metrics and the ways to read them, best
+ * first. NVML's units: bytes, mW, mJ, MHz, degrees Celsius, percent. nvmlDeviceGetPcieThroughput is
+ * never used: it takes 20 ms.
  */
 #include <string.h>
 
@@ -10,19 +11,19 @@
 #include "source/nvidia/nvml/internal.h"
 
 enum {
-	PCT = 10000, /* of millionths */
+	PCT = 10000, /* millionths per percent */
 	MILLI = 1000,
 	MEGA = 1000000,
 	KIB = 1024,
 };
 
-/* The most that a figure may be, in the unit of its metric: far above what is built, and far below garbage. */
+/* Upper bounds, in the unit of the metric: far above existing hardware, far below garbage. */
 #define ANYTHING       0
 #define ALL_TIME       (100 * PCT)
-#define FAN_MOST       (200 * PCT) /* of the intended fastest: over 100 is meant */
+#define FAN_MOST       (200 * PCT) /* of the intended maximum speed: over 100 % is valid */
 #define HIGHEST_PSTATE (NVML_PSTATES - 1)
 
-/* May a device have that much of it? */
+/* Is the value within the row's bound? */
 static bool is_possible(uint32_t metric, uint64_t value, uint64_t scale)
 {
 	const int64_t most = nvml_row_of((enum metric) metric)->most;
@@ -30,7 +31,7 @@ static bool is_possible(uint32_t metric, uint64_t value, uint64_t scale)
 	return most == ANYTHING || value <= (uint64_t) most / scale;
 }
 
-/* More than its row allows is garbage, seen in the field; all ones is how a driver says that it has none. */
+/* A value beyond the row's bound is garbage, as seen in the field; all ones means "no value". */
 static void set_figure(struct nvml_gpu *d, struct reading *r, int code, uint32_t value, uint64_t scale)
 {
 	if (code != NVML_SUCCESS || value == NVML_NONE_U32)
@@ -38,7 +39,7 @@ static void set_figure(struct nvml_gpu *d, struct reading *r, int code, uint32_t
 	if (is_possible(r->metric, value, scale))
 		nvml_set(r, value, scale);
 	else
-		nvml_refuse(d, (enum metric) r->metric, NVML_REFUSED_FIGURE);
+		nvml_reject(d, (enum metric) r->metric, NVML_REJECTED_FIGURE);
 }
 
 static void set_bytes(struct reading *r, uint64_t value)
@@ -47,14 +48,15 @@ static void set_bytes(struct reading *r, uint64_t value)
 		nvml_set(r, value, 1);
 }
 
-/* ---- memory --------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
-/* No more can be in use than there is, where the same answer says how much that is. It may be the first to say so. */
+/* More memory used than the same answer's total is impossible. The answer may be the first with a
+ * total. */
 static int set_used(struct nvml_gpu *d, struct reading *r, uint64_t used, uint64_t total, int code)
 {
-	const bool told = code == NVML_SUCCESS && used != NVML_NONE_U64 && total && total != NVML_NONE_U64;
+	const bool has_both = code == NVML_SUCCESS && used != NVML_NONE_U64 && total && total != NVML_NONE_U64;
 
-	if (told && used > total)
+	if (has_both && used > total)
 		return NVML_NONSENSE;
 	if (!d->memory_bytes.known)
 		nvml_set_total(d, code, total);
@@ -82,13 +84,13 @@ static int read_memory(struct source *s, struct nvml_gpu *d, struct reading *r)
 	return set_used(d, r, m.used, m.total, code);
 }
 
-/* As drivers told it that know no other: nothing of it is reserved. */
+/* Drivers without memory_v2 do not count reserved memory as used. */
 static int read_memory_early(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
 	return s->nvml.memory_v2 ? NVML_FUNCTION_NOT_FOUND : read_memory(s, d, r);
 }
 
-/* processes.c tells of it; of any other device it is missing for the reason that the calls gave. */
+/* processes.c appends the sum; for any other device the reason is that of the failed calls. */
 static int read_memory_unified(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
 	(void) s;
@@ -96,8 +98,8 @@ static int read_memory_unified(struct source *s, struct nvml_gpu *d, struct read
 	return d->unified ? NVML_ELSEWHERE : d->tries[nvml_row_of(M_GPU_MEM) - nvml_rows].code;
 }
 
-/* What came with memory, and need not be told as often. */
-static int take_memory_rest(struct source *s, struct nvml_gpu *d, struct reading *r)
+/* Figures that came with the memory call and are appended less often. */
+static int read_memory_cached(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
 	const struct nvml_try *t = &d->tries[nvml_row_of(M_GPU_MEM) - nvml_rows];
 
@@ -111,10 +113,10 @@ static int take_memory_rest(struct source *s, struct nvml_gpu *d, struct reading
 	return t->code == NVML_SUCCESS ? NVML_SUCCESS : NVML_NO_DATA;
 }
 
-/* ---- activity ------------------------------------------------------------------------------------------------------- */
+/* ---- activity -------------------------------------------------------------------------------- */
 
-/* The driver keeps what it sampled between two looks: mean and extremes of that are told. Without newer samples, the
- * value of the moment. */
+/* The driver keeps its samples between two reads: appends their mean and extremes; without newer
+ * samples, the current value. */
 static void set_samples(struct source *s, struct nvml_gpu *d, int what, uint64_t scale, struct reading *r)
 {
 	struct nvml_samples now;
@@ -126,7 +128,7 @@ static void set_samples(struct source *s, struct nvml_gpu *d, int what, uint64_t
 	if (code != NVML_SUCCESS)
 		return;
 	if (!is_possible(r->metric, now.max, scale)) {
-		nvml_refuse(d, (enum metric) r->metric, NVML_REFUSED_SAMPLES);
+		nvml_reject(d, (enum metric) r->metric, NVML_REJECTED_SAMPLES);
 		return;
 	}
 	r->value = (int64_t) (now.sum * scale / now.n);
@@ -156,7 +158,7 @@ static int read_power(struct source *s, struct nvml_gpu *d, struct reading *r)
 	set_figure(d, r, code, mw, MILLI);
 	if (code == NVML_SUCCESS)
 		set_samples(s, d, NVML_SAMPLES_POWER, MILLI, r);
-	nvml_power_seen(s, d, code, code == NVML_SUCCESS && r->known ? known(r->value) : UNKNOWN);
+	nvml_power_update(s, d, code, code == NVML_SUCCESS && r->known ? known(r->value) : UNKNOWN);
 	return code;
 }
 
@@ -167,12 +169,12 @@ static int read_energy(struct source *s, struct nvml_gpu *d, struct reading *r)
 
 	if (mj != NVML_NONE_U64)
 		nvml_set(r, mj, MILLI);
-	return code == NVML_SUCCESS && r->known && !nvml_energy_seen(s, d, r) ? NVML_NOT_SUPPORTED : code;
+	return code == NVML_SUCCESS && r->known && !nvml_energy_update(s, d, r) ? NVML_NOT_SUPPORTED : code;
 }
 
-/* ---- state ---------------------------------------------------------------------------------------------------------- */
+/* ---- state ----------------------------------------------------------------------------------- */
 
-/* All ones is how a driver says that it has none. */
+/* All ones means "no value". */
 static int set_celsius(struct reading *r, uint64_t celsius, int code)
 {
 	if (code != NVML_SUCCESS || celsius == NVML_NONE_U32 || celsius == NVML_NONE_U64)
@@ -233,7 +235,7 @@ static int read_pstate(struct source *s, struct nvml_gpu *d, struct reading *r)
 	return code;
 }
 
-/* ---- engines -------------------------------------------------------------------------------------------------------- */
+/* ---- engines --------------------------------------------------------------------------------- */
 
 #define READ_ENGINE(member) \
 	static int read_##member(struct source *s, struct nvml_gpu *d, struct reading *r) \
@@ -250,7 +252,7 @@ READ_ENGINE(jpeg)
 READ_ENGINE(optical_flow)
 #undef READ_ENGINE
 
-/* ---- traffic -------------------------------------------------------------------------------------------------------- */
+/* ---- traffic --------------------------------------------------------------------------------- */
 
 static int read_counter(const struct nvml_gpu *d, enum nvml_field field, uint64_t scale, struct reading *r)
 {
@@ -258,13 +260,13 @@ static int read_counter(const struct nvml_gpu *d, enum nvml_field field, uint64_
 	return d->fields.code[field];
 }
 
-/* Where there is GPM, its rates over time are taken: these counters wrap, and nobody says at which width. */
+/* GPM's rates over time are preferred: these counters wrap at an undocumented width. */
 static int read_pcie(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
 	int code;
 
 	(void) s;
-	if (nvml_gpm_gives(s, d, M_GPU_PCIE_TX))
+	if (nvml_gpm_reports(s, d, M_GPU_PCIE_TX))
 		return NVML_ELSEWHERE;
 	code = read_counter(d, FIELD_PCIE_RX, 1, &r[0]);
 	return code == NVML_SUCCESS ? read_counter(d, FIELD_PCIE_TX, 1, &r[1]) : code;
@@ -290,10 +292,10 @@ static int read_nvlink_gpm(struct source *s, struct nvml_gpu *d, struct reading 
 {
 	(void) s;
 	(void) r;
-	return nvml_gpm_gives(s, d, M_GPU_NVLINK_TX) ? NVML_ELSEWHERE : NVML_NOT_SUPPORTED;
+	return nvml_gpm_reports(s, d, M_GPU_NVLINK_TX) ? NVML_ELSEWHERE : NVML_NOT_SUPPORTED;
 }
 
-/* ---- what seldom changes -------------------------------------------------------------------------------------------- */
+/* ---- slowly changing figures ----------------------------------------------------------------- */
 
 static int read_power_limit(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
@@ -333,7 +335,7 @@ static int read_ecc_uncorrected(struct source *s, struct nvml_gpu *d, struct rea
 	return read_ecc(s, d, NVML_ECC_UNCORRECTED, r);
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------ */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 #define ROW_OF(group, of_instance, ...) NVML_GROUP_##group, of_instance, { __VA_ARGS__ }, sizeof((int[]) { __VA_ARGS__ }) / sizeof(int)
 #define GPU(group, ...)                 ROW_OF(group, false, __VA_ARGS__)
@@ -343,22 +345,22 @@ const struct nvml_row nvml_rows[] = {
 	{ ANY(MEMORY, M_GPU_MEM), ANYTHING,
 		{ { read_memory_v2, "nvmlDeviceGetMemoryInfo_v2", NULL },
 			{ read_memory_early, "nvmlDeviceGetMemoryInfo", NULL },
-			{ read_memory, "nvmlDeviceGetMemoryInfo, with what the driver keeps to itself",
-				"gpu.memory: what is told as in use contains what the driver keeps to itself: it does not tell that apart" },
-			{ read_memory_unified, "the host's memory: what the visible processes hold, added up",
-				"gpu.memory: its memory is the host's and the driver tells no device figure; the sum over the visible processes stands in" } } },
+			{ read_memory, "nvmlDeviceGetMemoryInfo, including the driver's reserved memory",
+				"gpu.memory: memory in use includes the driver's reserved memory, which this driver does not report separately" },
+			{ read_memory_unified, "the host's memory: the sum over the visible processes",
+				"gpu.memory: its memory is the host's and the driver reports no device total; the sum over the visible processes is used instead" } } },
 	{ ANY(STATE, M_GPU_MEM_FREE, M_GPU_MEM_RESERVED), ANYTHING,
-		{ { take_memory_rest, "nvmlDeviceGetMemoryInfo_v2; before driver 510 nothing is told as reserved", NULL } } },
+		{ { read_memory_cached, "nvmlDeviceGetMemoryInfo_v2; drivers before 510 report no reserved memory", NULL } } },
 	{ GPU(ACTIVITY, M_GPU_BUSY, M_GPU_MEM_BUSY), ALL_TIME, { { read_utilization, "nvmlDeviceGetUtilizationRates, nvmlDeviceGetSamples", NULL } } },
 	{ GPU(ACTIVITY, M_GPU_POWER), GPU_POWER_MOST, { { read_power, "nvmlDeviceGetPowerUsage, nvmlDeviceGetSamples", NULL } } },
 	{ GPU(ACTIVITY, M_GPU_ENERGY), ANYTHING,
 		{ { read_energy, "nvmlDeviceGetTotalEnergyConsumption", NULL },
-			{ nvml_power_instead, "power integrated over time: the counter stands still",
-				"gpu.energy: its energy counter stands still while power is drawn: power is integrated over time" },
-			{ nvml_power_onwards, "power integrated over time: the counter ended",
-				"gpu.energy: its energy counter ended: from there power is integrated over time" },
+			{ nvml_power_instead, "power integrated over time: the energy counter does not advance",
+				"gpu.energy: its energy counter does not advance while power is drawn; power is integrated over time instead" },
+			{ nvml_power_onwards, "power integrated over time: the energy counter became unavailable",
+				"gpu.energy: its energy counter became unavailable; power is integrated over time instead" },
 			{ nvml_power_integral, "power integrated over time",
-				"gpu.energy: no energy counter: power is integrated over time" } } },
+				"gpu.energy: no energy counter; power is integrated over time instead" } } },
 	{ GPU(STATE, M_GPU_TEMP), GPU_TEMP_MOST,
 		{ { read_temperature_v, "nvmlDeviceGetTemperatureV", NULL }, { read_temperature, "nvmlDeviceGetTemperature", NULL } } },
 	{ GPU(STATE, M_GPU_TEMP_MEM), GPU_TEMP_MOST, { { read_temperature_memory, "NVML field 82", NULL } } },
@@ -388,7 +390,7 @@ const struct nvml_row nvml_rows[] = {
 };
 
 const size_t nvml_n_rows = sizeof(nvml_rows) / sizeof(nvml_rows[0]);
-static_assert(sizeof(nvml_rows) / sizeof(nvml_rows[0]) <= NVML_MAX_ROWS, "struct nvml_gpu holds a try a row");
+static_assert(sizeof(nvml_rows) / sizeof(nvml_rows[0]) <= NVML_MAX_ROWS, "struct nvml_gpu has one try per row");
 
 const struct nvml_row *nvml_row_of(enum metric metric)
 {

@@ -7,27 +7,27 @@
 
 static const struct nvml_code codes[] = {
 	{ NVML_SUCCESS, NVML_FINE, "", "" },
-	{ NVML_NOT_SUPPORTED, NVML_ABSENT, "this device does not give it", "" },
-	{ NVML_FUNCTION_NOT_FOUND, NVML_ABSENT, "this driver does not have it", "a newer driver may" },
-	{ NVML_DEPRECATED, NVML_ABSENT, "this driver does not have it any more", "" },
-	{ NVML_ARGUMENT_VERSION_MISMATCH, NVML_ABSENT, "this driver knows another version of it", "" },
-	{ NVML_NO_PERMISSION, NVML_FORBIDDEN, "no permission", "root may; with MIG, whoever may read the device's mig/monitor capability" },
+	{ NVML_NOT_SUPPORTED, NVML_ABSENT, "this device does not support it", "" },
+	{ NVML_FUNCTION_NOT_FOUND, NVML_ABSENT, "this driver does not support it", "a newer driver may" },
+	{ NVML_DEPRECATED, NVML_ABSENT, "this driver no longer supports it", "" },
+	{ NVML_ARGUMENT_VERSION_MISMATCH, NVML_ABSENT, "this driver has another version of the call", "" },
+	{ NVML_NO_PERMISSION, NVML_FORBIDDEN, "no permission", "run as root; with MIG, access to the device's mig/monitor capability suffices" },
 	{ NVML_INSUFFICIENT_SIZE, NVML_GROW, "the list is too long", "" },
-	{ NVML_GPU_IS_LOST, NVML_LOST, "the GPU has fallen off the bus", "reboot; the kernel's log says why" },
+	{ NVML_GPU_IS_LOST, NVML_LOST, "the GPU has fallen off the bus", "reboot; the kernel log (dmesg) has the cause" },
 	{ NVML_RESET_REQUIRED, NVML_LOST, "the GPU needs a reset", "nvidia-smi --gpu-reset, or reboot" },
-	{ NVML_GPU_NOT_FOUND, NVML_LOST, "the GPU is not there any more", "" },
+	{ NVML_GPU_NOT_FOUND, NVML_LOST, "the driver no longer finds the GPU", "" },
 	{ NVML_UNINITIALIZED, NVML_STALE, "the driver was unloaded", "" },
-	{ NVML_INVALID_ARGUMENT, NVML_STALE, "the driver does not know the device any more", "" },
-	{ NVML_NOT_FOUND, NVML_NOT_NOW, "no data at this moment", "" },
-	{ NVML_NO_DATA, NVML_NOT_NOW, "no data at this moment", "" },
-	{ NVML_NOT_READY, NVML_NOT_NOW, "no data at this moment", "" },
-	{ NVML_NONSENSE, NVML_NOT_NOW, "what the driver says cannot be so", "" },
+	{ NVML_INVALID_ARGUMENT, NVML_STALE, "the driver no longer knows the device", "" },
+	{ NVML_NOT_FOUND, NVML_NOT_NOW, "no data at the moment", "" },
+	{ NVML_NO_DATA, NVML_NOT_NOW, "no data at the moment", "" },
+	{ NVML_NOT_READY, NVML_NOT_NOW, "no data at the moment", "" },
+	{ NVML_NONSENSE, NVML_NOT_NOW, "the driver reports an impossible value", "" },
 	{ NVML_TIMEOUT, NVML_NOT_NOW, "the driver did not answer in time", "" },
 };
 
 const struct nvml_code *nvml_code(int code)
 {
-	static const struct nvml_code other = { NVML_UNKNOWN, NVML_NOT_NOW, "the driver answers with an error that says nothing", "" };
+	static const struct nvml_code other = { NVML_UNKNOWN, NVML_NOT_NOW, "the driver reports an unspecified error", "" };
 
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
 		if (codes[i].code == code)
@@ -36,27 +36,27 @@ const struct nvml_code *nvml_code(int code)
 	return &other;
 }
 
-/* ---- Xids ---------------------------------------------------------------------------------------------------------- */
+/* ---- Xids ------------------------------------------------------------------------------------ */
 
-/* Those that matter to whoever runs a job, and whose fault they mostly are. */
+/* Xids that matter to the user of a job, with their usual cause. */
 static const struct {
 	uint64_t xid;
 	const char *text;
 } xids[] = {
-	{ 13, "an exception in the engines, mostly the program's own fault" },
-	{ 31, "a page fault on the GPU, mostly the program's own fault" },
-	{ 43, "a program's work was stopped after a fault of its own" },
+	{ 13, "an exception in a GPU engine, mostly caused by the program" },
+	{ 31, "a page fault on the GPU, mostly caused by the program" },
+	{ 43, "a program's GPU work was stopped after an error of its own" },
 	{ 45, "a program's channel was torn down, mostly because it was killed" },
-	{ 48, "a memory error that could not be corrected" },
+	{ 48, "an uncorrectable memory error" },
 	{ 63, "a memory row was retired or remapped" },
 	{ 64, "a memory row could not be retired or remapped" },
 	{ 74, "an error on NVLink" },
 	{ 79, "the GPU has fallen off the bus" },
-	{ 92, "many memory errors that were corrected" },
-	{ 94, "a memory error that hit one program alone" },
-	{ 95, "a memory error that was not contained: reset the GPU" },
-	{ 119, "the GPU's own processor does not answer" },
-	{ 120, "an error in the GPU's own processor" },
+	{ 92, "many corrected memory errors" },
+	{ 94, "a memory error contained to one program" },
+	{ 95, "an uncontained memory error: reset the GPU" },
+	{ 119, "the GPU's system processor (GSP) does not answer" },
+	{ 120, "an error in the GPU's system processor (GSP)" },
 };
 
 void xid_text(uint64_t xid, char *ret, size_t size)
@@ -70,12 +70,12 @@ void xid_text(uint64_t xid, char *ret, size_t size)
 	(void) snprintf(ret, size, "Xid %" PRIu64, xid);
 }
 
-/* ---- multiprocessors, by compute capability ------------------------------------------------------------------------ */
+/* ---- multiprocessors, by compute capability -------------------------------------------------- */
 
-#define REGISTERS 65536 /* of all that are here */
+#define REGISTERS 65536 /* for all entries below */
 
-/* CUDA C++ Programming Guide, "Compute Capabilities": the table of technical specifications, and for cores the sections
- * "Architecture" of each. */
+/* CUDA C++ Programming Guide, "Compute Capabilities": the table of technical specifications; cores
+ * from the "Architecture" section of each. */
 static const struct nvml_spec specs[] = {
 	/* cores, tensor cores, KiB of shared memory, warps, blocks, registers */
 	{ 5, 0, "Maxwell", 128, 0, 64, 64, 32, REGISTERS },

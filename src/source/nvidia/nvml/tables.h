@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tables of what NVIDIA's numbers mean: NVML's return codes, Xids, and what a multiprocessor of a compute capability has.
+ * Meaning of NVIDIA's numbers: NVML's return codes, Xids, and the properties of an SM by compute
+ * capability.
  */
 #pragma once
 
@@ -9,17 +10,17 @@
 
 #include "source/nvidia/nvml/abi.h"
 
-/* A code of hiwater's own: the call was answered, and what it says cannot be so. */
+/* hiwater's own code: the call succeeded, and its value is impossible. */
 #define NVML_NONSENSE (-2)
 
 enum nvml_meaning {
 	NVML_FINE,
-	NVML_ABSENT,    /* not here: the next way, else not asked again in this run (of this device) */
-	NVML_FORBIDDEN, /* likewise, for lack of permission */
-	NVML_NOT_NOW,   /* no data at this moment: asked again */
+	NVML_ABSENT,    /* not supported: try the next way, else never again on this device */
+	NVML_FORBIDDEN, /* the same, for lack of permission */
+	NVML_NOT_NOW,   /* no data at the moment: read again */
 	NVML_GROW,      /* the buffer is too small */
-	NVML_LOST,      /* the GPU is gone or needs a reset: asked again rarely */
-	NVML_STALE,     /* the handle is no more: a MIG reconfiguration, a driver that was reloaded */
+	NVML_LOST,      /* the GPU is gone or needs a reset: retried rarely */
+	NVML_STALE,     /* the handle is invalid: MIG was reconfigured, or the driver reloaded */
 };
 
 struct nvml_code {
@@ -29,27 +30,27 @@ struct nvml_code {
 	const char *remedy; /* "" if there is none */
 };
 
-/* Never NULL: a code that is not in the table means "no data now", as codes are added over time. Static. */
+/* Never NULL: an unlisted code means "no data now", as NVML adds codes over time. Static. */
 const struct nvml_code *nvml_code(int code);
 
-/* ---- Xids in words: docs.nvidia.com/deploy/xid-errors -------------------------------------------------------------- */
+/* ---- Xids in words: docs.nvidia.com/deploy/xid-errors ---------------------------------------- */
 
-/* "Xid 79: the GPU has fallen off the bus"; the number alone for one that is not known. */
+/* "Xid 79: the GPU has fallen off the bus"; only the number for an unlisted one. */
 void xid_text(uint64_t xid, char *ret, size_t size);
 
-/* ---- multiprocessors (SM), by compute capability ------------------------------------------------------------------- */
+/* ---- multiprocessors (SM), by compute capability --------------------------------------------- */
 
 /* Of a compute capability. */
 struct nvml_spec {
 	int major, minor;
 	const char *architecture;
-	unsigned cores;        /* FP32, of an SM */
-	unsigned tensor_cores; /* of an SM; 0: none */
-	unsigned shared_kib;   /* of an SM */
-	unsigned warps;        /* resident on an SM at most, of 32 threads */
+	unsigned cores;        /* FP32, per SM */
+	unsigned tensor_cores; /* per SM; 0: none */
+	unsigned shared_kib;   /* per SM */
+	unsigned warps;        /* resident per SM at most, of 32 threads */
 	unsigned blocks;       /* likewise */
-	unsigned registers;    /* of an SM, of 32 bits */
+	unsigned registers;    /* per SM, of 32 bits */
 };
 
-/* NULL for one that is not in the table: newer than this version. */
+/* NULL: not in the table, so newer than this version. */
 const struct nvml_spec *nvml_spec_of(int major, int minor);

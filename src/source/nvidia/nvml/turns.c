@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whose processes are listed next, by how memory has moved since the last list, and whose list does not stand any more.
+ * Which device's processes are listed next, by the movement of its memory since the last list, and
+ * when a list is out of date.
  */
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "source/nvidia/nvml/internal.h"
 
-/* Memory that stands still for so long has come to where it was going. */
+/* Memory that does not change for this long has settled. */
 #define SETTLED_NS 1000000000ULL
-/* A list stands for so long after memory has moved: the next one comes sooner, but where there is no credit. */
+/* A list stays valid for this long after memory moved: normally the next one is read sooner, but
+ * not without credit. */
 #define STALE_NS 1000000000ULL
-/* A move of that, and of one part in FAR, is worth a debt. */
+/* A move of at least this, and of one part in FAR, justifies a debt. */
 #define FAR_BYTES (INT64_C(1) << 30)
 
 enum {
-	RISEN = 50,   /* a new high is one by more than one part in so many */
-	MOVING = 128, /* memory is moving: by more than one part in so many; less is noise */
+	RISEN = 50,   /* a new high is higher by more than one part in this many */
+	MOVING = 128, /* memory that differs by more than one part in this many is moving; less is noise */
 	FAR = 16,
-	EARLY = 8,    /* a look may come earlier than its time by one part in so many of it */
+	EARLY = 8,    /* a list may be read early by one part in this many of the rest time */
 };
 
-bool nvml_has_moved(const struct nvml_processes *p)
+bool nvml_memory_has_moved(const struct nvml_processes *p)
 {
 	return !p->used.known || !p->listed_used.known || p->used.value != p->listed_used.value;
 }
 
-/* By how much, since the lists were read. */
+/* The change in bytes since the lists were read. */
 static int64_t moved_by(const struct nvml_processes *p)
 {
 	return p->used.known && p->listed_used.known ? llabs(p->used.value - p->listed_used.value) : 0;
@@ -37,19 +39,19 @@ static bool has_moved_by_part(const struct nvml_processes *p, int part)
 	return moved_by(p) > p->listed_used.value / part;
 }
 
-/* ---- whose turn it is ----------------------------------------------------------------------------------------------- */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
-bool nvml_may_list(const struct source *s, int hundredths)
+bool nvml_has_credit(const struct source *s, int hundredths)
 {
 	const struct source_credit *c = s->env->credit;
 
 	return !c || (c->ns > c->most_ns / 100 * hundredths && (hundredths < 0 || !c->debts_only));
 }
 
-/* How urgent it is to list a device's processes, and what must be saved up for that. */
+/* How urgent it is to list a device's processes; hundredths[] has the credit needed for each. */
 enum urgency {
 	NOT_DUE,
-	FORGOTTEN, /* nothing says that there is anything new */
+	RESTING, /* no sign of a change, but the list is old */
 	MOVED,
 	SETTLED,
 	MOVED_FAR,
@@ -59,7 +61,7 @@ enum urgency {
 };
 
 static const int hundredths[] = {
-	[FORGOTTEN] = NVML_CREDIT_SPARE,
+	[RESTING] = NVML_CREDIT_SPARE,
 	[MOVED] = NVML_CREDIT_SPARE,
 	[SETTLED] = 25,
 	[MOVED_FAR] = -25,
@@ -68,15 +70,16 @@ static const int hundredths[] = {
 	[NEVER_LISTED] = -100,
 };
 
-/* Memory that did not move says that nobody came, went or took more. The lists are read even so, as often as they are wished where
- * they cost little, and in any case after a while. Whoever waits in the driver spends nothing, but holds its locks. */
+/* Memory that did not change means that no process came, ended or allocated. The lists are read
+ * even so: at the planned period if they are cheap, and after rest_ns at most. Waiting in the
+ * driver costs no credit, but holds its locks. */
 uint64_t nvml_rest_ns(const struct source *s)
 {
 	const struct source_credit *c = s->env->credit;
 	struct source_cost all = { 0 };
 
 	for (size_t i = 0; i < s->n_gpus; i++) {
-		if (!nvml_may_be_listed(s, s->gpus[i]))
+		if (!nvml_can_list(s, s->gpus[i]))
 			continue;
 		all.cpu_ns += s->gpus[i]->processes.list_cpu_ns;
 		all.wall_ns += s->gpus[i]->processes.list_wall_ns;
@@ -98,30 +101,31 @@ static enum urgency urgency_of(const struct source *s, const struct nvml_process
 		return far ? FAR_AT_NEW_HIGH : AT_NEW_HIGH;
 	if (far)
 		return MOVED_FAR;
-	if (nvml_has_moved(p))
+	if (nvml_memory_has_moved(p))
 		return p->used.known && counter_delta(p->moved_ns, s->now_ns) >= SETTLED_NS ? SETTLED : MOVED;
-	return counter_delta(p->listed_ns, s->now_ns) >= s->rest_ns - s->rest_ns / EARLY ? FORGOTTEN : NOT_DUE;
+	return counter_delta(p->listed_ns, s->now_ns) >= s->rest_ns - s->rest_ns / EARLY ? RESTING : NOT_DUE;
 }
 
-bool nvml_may_be_listed(const struct source *s, const struct nvml_gpu *d)
+bool nvml_can_list(const struct source *s, const struct nvml_gpu *d)
 {
 	return d->state == NVML_AWAKE && !s->is_wsl && !d->mig;
 }
 
-/* NOT_DUE also where credit is too short for it. */
+/* NOT_DUE also if there is not enough credit. */
 static enum urgency due(const struct source *s, const struct nvml_gpu *d)
 {
-	const enum urgency now = nvml_may_be_listed(s, d) ? urgency_of(s, &d->processes) : NOT_DUE;
+	const enum urgency now = nvml_can_list(s, d) ? urgency_of(s, &d->processes) : NOT_DUE;
 
-	return now != NOT_DUE && nvml_may_list(s, hundredths[now]) ? now : NOT_DUE;
+	return now != NOT_DUE && nvml_has_credit(s, hundredths[now]) ? now : NOT_DUE;
 }
 
-bool nvml_is_to_be_listed(const struct source *s, const struct nvml_gpu *d)
+bool nvml_list_is_due(const struct source *s, const struct nvml_gpu *d)
 {
 	return due(s, d) != NOT_DUE;
 }
 
-/* Of those that are as urgent, whose memory has moved most, where that is why; else who has waited longest. */
+/* Orders devices of equal urgency: by the size of the move if that made them urgent; else by the
+ * age of the list. */
 static bool is_before(const struct nvml_processes *a, const struct nvml_processes *b, enum urgency urgency)
 {
 	if (urgency == MOVED_FAR || urgency == FAR_AT_NEW_HIGH)
@@ -129,7 +133,7 @@ static bool is_before(const struct nvml_processes *a, const struct nvml_processe
 	return a->listed_ns < b->listed_ns;
 }
 
-/* The device whose turn it is. NULL: what is left can wait. */
+/* The device whose turn it is. NULL: the remaining ones can wait. */
 struct nvml_gpu *nvml_next_to_list(const struct source *s)
 {
 	struct nvml_gpu *best = NULL;
@@ -149,16 +153,16 @@ struct nvml_gpu *nvml_next_to_list(const struct source *s)
 	return best;
 }
 
-void nvml_see_memory(const struct source *s, struct nvml_processes *p, struct maybe used)
+void nvml_memory_update(const struct source *s, struct nvml_processes *p, struct maybe used)
 {
 	if (used.known != p->used.known || used.value != p->used.value)
 		p->moved_ns = s->now_ns;
 	p->used = used;
 }
 
-/* ---- as memory is read ------------------------------------------------------------------------------------------------ */
+/* ---- after memory was read ------------------------------------------------------------------- */
 
-/* Who holds how much is not known any more. */
+/* The processes' memory is unknown from now on. */
 static void forget_list(struct nvml_gpu *d, struct framebuf *out)
 {
 	struct nvml_processes *p = &d->processes;
@@ -166,8 +170,8 @@ static void forget_list(struct nvml_gpu *d, struct framebuf *out)
 	if (p->forgotten)
 		return;
 	p->forgotten = true;
-	d->told[M_GPU_PROCESSES] = TOLD_NEVER; /* also where a list failed and it was unknown before */
-	nvml_tell_value(d, out, M_GPU_PROCESSES, UNKNOWN);
+	d->reported[M_GPU_PROCESSES] = REPORTED_NEVER; /* also if a list failed and it was unknown before */
+	nvml_append_value(d, out, M_GPU_PROCESSES, UNKNOWN);
 }
 
 static void watch(struct source *s, struct nvml_gpu *d, struct framebuf *out)
@@ -176,7 +180,7 @@ static void watch(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 	struct nvml_processes *p = &d->processes;
 
 	if (d->mem_ns == s->now_ns)
-		nvml_see_memory(s, p, d->mem);
+		nvml_memory_update(s, p, d->mem);
 	const int64_t floor_ns = credit->most_ns / 100 * hundredths[urgency_of(s, p)];
 	const bool moved = has_moved_by_part(p, MOVING);
 
@@ -198,7 +202,7 @@ void nvml_processes_watch(struct source *s, struct framebuf *out)
 	s->env->credit->floor_ns = 0;
 	s->env->credit->urgent = 0;
 	for (size_t i = 0; i < s->n_gpus; i++) {
-		if (nvml_may_be_listed(s, s->gpus[i]) && s->gpus[i]->processes.listed_ns)
+		if (nvml_can_list(s, s->gpus[i]) && s->gpus[i]->processes.listed_ns)
 			watch(s, s->gpus[i], out);
 	}
 }

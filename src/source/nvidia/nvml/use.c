@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which processes had the engines. The driver keeps a ring of samples, each of which gives an engine's whole interval to
- * one process: this is sampling, and its sum is not the device's utilisation. A process without a row had no sample: that
- * is no zero that anybody read, so nothing is told of it.
+ * Processes' use of the engines. The driver keeps a ring of samples, each of which assigns an
+ * engine's whole interval to one process: the sum over processes is not the device's utilisation. A
+ * process without a row had no sample, which is not a measured zero, so nothing is appended for it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +14,10 @@
 enum {
 	ROOM = 256, /* rows; the driver announces 100 */
 	ENGINES = 4,
-	/* At the first look samples of this much time before it count; older ones may be those of processes that are long
-	 * gone. */
+	/* On the first read, samples of this much time count; older ones may belong to processes
+	 * that ended long ago. */
 	FIRST_US = 1000000,
-	AHEAD_US = 600000000, /* no stamp is further ahead of our clock */
+	AHEAD_US = 600000000, /* maximum distance of a stamp ahead of our clock */
 	PCT = 10000,
 };
 
@@ -35,7 +35,7 @@ struct use_list {
 	unsigned n;
 };
 
-/* ---- the two calls -------------------------------------------------------------------------------------------------- */
+/* ---- the two calls --------------------------------------------------------------------------- */
 
 static int read_info(struct source *s, struct nvml_gpu *d, uint64_t seen_us, struct use_list *ret)
 {
@@ -85,10 +85,10 @@ static int read_use(struct source *s, struct nvml_gpu *d, struct use_list *ret)
 	}
 }
 
-/* ---- what they say -------------------------------------------------------------------------------------------------- */
+/* ---- evaluation ------------------------------------------------------------------------------ */
 
-/* The first engine of which it says what cannot be so; ENGINES: there is none. */
-static int garbage_of(const struct use *u)
+/* The first engine with an impossible value; ENGINES: none. */
+static int implausible_engine(const struct use *u)
 {
 	int e = 0;
 
@@ -97,14 +97,14 @@ static int garbage_of(const struct use *u)
 	return e;
 }
 
-/* A stamp of a time to come is none: with it as the newest nothing would be newer. */
-static bool is_sound(const struct use *u, uint64_t after_us, uint64_t until_us)
+/* A stamp in the future is invalid: once used as the newest, no later sample would be newer. */
+static bool is_plausible(const struct use *u, uint64_t after_us, uint64_t until_us)
 {
-	return garbage_of(u) == ENGINES && u->pid != 0 && u->time_us > after_us && u->time_us <= until_us;
+	return implausible_engine(u) == ENGINES && u->pid != 0 && u->time_us > after_us && u->time_us <= until_us;
 }
 
-/* Rows of one process together: their mean and extremes. */
-static void tell_process(const struct use *rows, size_t n, const struct nvml_process *p, struct framebuf *out)
+/* Mean and extremes over the rows of one process. */
+static void append_process(const struct use *rows, size_t n, const struct nvml_process *p, struct framebuf *out)
 {
 	for (int e = 0; e < ENGINES; e++) {
 		struct reading r = reading_of(engine_metrics[e], p->id, 0);
@@ -123,14 +123,14 @@ static void tell_process(const struct use *rows, size_t n, const struct nvml_pro
 	}
 }
 
-/* Rows of pid 0 are none. */
-static void refuse_garbage(struct nvml_gpu *d, const struct use_list *list)
+/* Rows with pid 0 are unused. */
+static void reject_implausible(struct nvml_gpu *d, const struct use_list *list)
 {
 	for (unsigned i = 0; i < list->n; i++) {
-		const int e = list->rows[i].pid ? garbage_of(&list->rows[i]) : ENGINES;
+		const int e = list->rows[i].pid ? implausible_engine(&list->rows[i]) : ENGINES;
 
 		if (e < ENGINES)
-			nvml_refuse(d, engine_metrics[e], NVML_REFUSED_ROW);
+			nvml_reject(d, engine_metrics[e], NVML_REJECTED_ROW);
 	}
 }
 
@@ -146,13 +146,13 @@ static uint64_t first_after(const struct use_list *list, uint64_t wall_us)
 	uint64_t newest = 0;
 
 	for (unsigned i = 0; i < list->n; i++) {
-		if (is_sound(&list->rows[i], newest, wall_us + AHEAD_US))
+		if (is_plausible(&list->rows[i], newest, wall_us + AHEAD_US))
 			newest = list->rows[i].time_us;
 	}
 	return newest + FIRST_US > wall_us ? newest - FIRST_US : newest;
 }
 
-static void tell_use(struct nvml_gpu *d, struct use_list *list, struct framebuf *out)
+static void append_use(struct nvml_gpu *d, struct use_list *list, struct framebuf *out)
 {
 	struct nvml_processes *p = &d->processes;
 	const uint64_t wall_us = clock_wall_ns() / 1000;
@@ -160,7 +160,7 @@ static void tell_use(struct nvml_gpu *d, struct use_list *list, struct framebuf 
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < list->n; i++) {
-		if (is_sound(&list->rows[i], after_us, wall_us + AHEAD_US))
+		if (is_plausible(&list->rows[i], after_us, wall_us + AHEAD_US))
 			list->rows[n++] = list->rows[i];
 	}
 	for (unsigned i = 0; i < n; i++) {
@@ -174,11 +174,11 @@ static void tell_use(struct nvml_gpu *d, struct use_list *list, struct framebuf 
 		for (to = from + 1; to < n && list->rows[to].pid == list->rows[from].pid;)
 			to++;
 		if (process)
-			tell_process(&list->rows[from], to - from, process, out);
+			append_process(&list->rows[from], to - from, process, out);
 	}
 }
 
-/* Of a device that has no such samples doctor says it; here an error does, once. */
+/* For a device without such samples, doctor gives the reason; here an error is noted once. */
 static void note_error(struct source *s, struct nvml_gpu *d, enum nvml_meaning meaning, struct framebuf *out)
 {
 	const struct nvml_code *code = nvml_code(d->processes.use_code);
@@ -187,7 +187,7 @@ static void note_error(struct source *s, struct nvml_gpu *d, enum nvml_meaning m
 	if (d->use_noted || !(meaning == NVML_FORBIDDEN || meaning == NVML_GROW || code->code == NVML_UNKNOWN))
 		return;
 	d->use_noted = true;
-	(void) snprintf(text, sizeof(text), "the driver does not say which processes had the SMs and other engines: %s (NVML's code %d)", code->why,
+	(void) snprintf(text, sizeof(text), "the driver does not report which processes used the SMs and other engines: %s (NVML code %d)", code->why,
 		d->processes.use_code);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
@@ -202,13 +202,13 @@ void nvml_use_read(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 	if (p->use_seen_us > clock_wall_ns() / 1000 + AHEAD_US)
 		p->use_seen_us = 0; /* the clock was set back */
 	p->use_code = read_use(s, d, &list);
-	enum nvml_meaning meaning = nvml_judge(s, d, p->use_code, out);
+	enum nvml_meaning meaning = nvml_handle_code(s, d, p->use_code, out);
 
 	p->use_absent = meaning == NVML_ABSENT || meaning == NVML_FORBIDDEN;
 	note_error(s, d, meaning, out);
 	if (meaning != NVML_FINE)
 		return;
-	refuse_garbage(d, &list);
-	nvml_note_refused(s, d, engine_metrics, ENGINES, out);
-	tell_use(d, &list, out);
+	reject_implausible(d, &list);
+	nvml_note_rejected(s, d, engine_metrics, ENGINES, out);
+	append_use(d, &list, out);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The DCGM source on a fake library with a host engine in it. The fake holds one scenario until its process ends, so each
- * test runs in a child.
+ * The DCGM source on a fake library that includes a host engine. The fake keeps one scenario until
+ * its process ends, so each test runs in a child process.
  */
 #include "nvml_rig.h"
 
@@ -36,7 +36,7 @@ static void dcgm_open(struct nvml_rig *rig, const char *scenario)
 		fail_msg("%s", rig->err.text);
 }
 
-/* A scenario of the test's own, on top of one of the files. */
+/* A scenario of the test itself, based on one of the files. */
 static void dcgm_scenario(struct nvml_rig *rig, const char *of, const char *text)
 {
 	char words[2048], path[256];
@@ -65,9 +65,9 @@ static void dcgm_done(struct nvml_rig *rig)
 	temp_tree_done(&rig->tree);
 }
 
-/* ---- figures -------------------------------------------------------------------------------------------------------- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
-/* Means of whole seconds, of devices that are told by their uuid; rates become counters. */
+/* Means of whole seconds, of devices identified by UUID; rates become counters. */
 CHILD_TEST(activity_by_an_engine_that_profiles)
 {
 	(void) state;
@@ -91,11 +91,11 @@ CHILD_TEST(activity_by_an_engine_that_profiles)
 	check_value(&rig.out, M_GPU_TENSOR_ACTIVE, 1, PPM(0.34));
 	check_value(&rig.out, M_GPU_DRAM_ACTIVE, 1, PPM(0.39));
 	check_value(&rig.out, M_GPU_FP32_ACTIVE, 1, PPM(0.07));
-	check_value(&rig.out, M_GPU_FP64_ACTIVE, 1, 0); /* read, and nothing */
+	check_value(&rig.out, M_GPU_FP64_ACTIVE, 1, 0); /* a measured zero */
 	check_value(&rig.out, M_GPU_SM_ACTIVE, 2, PPM(0.4));
-	assert_true(has_note(&rig.out, "gpu.sm_active", "DCGM's host engine at 127.0.0.1"));
+	assert_true(has_note(&rig.out, "gpu.sm_active", "reported by the DCGM host engine at 127.0.0.1"));
 	dcgm_read(&rig, 2.6, PROFILING);
-	assert_int_equal(rig.out.n_readings, 0); /* nothing new: nobody repeats it */
+	assert_int_equal(rig.out.n_readings, 0); /* no new value: nothing is repeated */
 	dcgm_read(&rig, 4.5, PROFILING);
 	check_value(&rig.out, M_GPU_PCIE_TX, 1, 620000000); /* 310 MB/s, two seconds since the value before */
 	check_value(&rig.out, M_GPU_PCIE_RX, 1, 1880000000);
@@ -103,7 +103,7 @@ CHILD_TEST(activity_by_an_engine_that_profiles)
 	dcgm_done(&rig);
 }
 
-/* A profiler takes the counters for a while: a gap with the reason, then it goes on. */
+/* A profiler uses the counters for a while: a gap with the reason, then values again. */
 CHILD_TEST(counters_that_a_profiler_takes)
 {
 	(void) state;
@@ -115,18 +115,18 @@ CHILD_TEST(counters_that_a_profiler_takes)
 	dcgm_read(&rig, 22.5, PROFILING);
 	check_absent(&rig.out, M_GPU_SM_ACTIVE, 2);
 	assert_non_null(find_reading(&rig.out, M_GPU_SM_ACTIVE, 2));
-	assert_non_null(find_reading(&rig.out, M_GPU_SM_ACTIVE, 1)); /* the other one's go on */
+	assert_non_null(find_reading(&rig.out, M_GPU_SM_ACTIVE, 1)); /* the other GPU's continue */
 	assert_true(has_note(&rig.out, "gpu.sm_active", "GPU 1: profiling is paused"));
 	dcgm_read(&rig, 23.5, PROFILING);
-	assert_null(find_reading(&rig.out, M_GPU_SM_ACTIVE, 2)); /* said once */
+	assert_null(find_reading(&rig.out, M_GPU_SM_ACTIVE, 2)); /* noted once */
 	assert_int_equal(rig.out.n_events, 0);
 	dcgm_read(&rig, 33.5, PROFILING);
 	check_value(&rig.out, M_GPU_SM_ACTIVE, 2, PPM(0.4));
-	assert_true(has_note(&rig.out, "gpu.sm_active", "GPU 1: DCGM tells it again"));
+	assert_true(has_note(&rig.out, "gpu.sm_active", "GPU 1: DCGM reports it again"));
 	dcgm_done(&rig);
 }
 
-/* ---- the counters are one's ----------------------------------------------------------------------------------------- */
+/* ---- shared counters ------------------------------------------------------------------------- */
 
 CHILD_TEST(nothing_is_taken_that_nobody_has)
 {
@@ -140,13 +140,13 @@ CHILD_TEST(nothing_is_taken_that_nobody_has)
 	dcgm_read(&rig, 3, PROFILING | ENGINE);
 	assert_int_equal(rig_calls(&rig, "dcgmWatchFields", "-"), 1);
 	assert_int_equal(rig.out.n_readings, 0);
-	assert_true(has_note(&rig.out, "gpu.sm_active", "keeps no profiling counters"));
+	assert_true(has_note(&rig.out, "gpu.sm_active", "uses profiling counters"));
 	assert_int_equal(rig_calls(&rig, "Embedded", "-"), 0);
 	assert_int_equal(rig_calls(&rig, "Pause", "-"), 0);
 	dcgm_done(&rig);
 }
 
-CHILD_TEST(whoever_asks_for_it_gets_it)
+CHILD_TEST(profiling_on_request)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -158,9 +158,9 @@ CHILD_TEST(whoever_asks_for_it_gets_it)
 	dcgm_done(&rig);
 }
 
-/* ---- what goes wrong ------------------------------------------------------------------------------------------------ */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
-/* Zeros of a module that is stuck are none. */
+/* Zeros of a stuck module are not values. */
 CHILD_TEST(a_module_that_is_stalled)
 {
 	(void) state;
@@ -174,7 +174,7 @@ CHILD_TEST(a_module_that_is_stalled)
 			assert_false(rig.out.readings[i].known);
 		(void) nanosleep(&moment, NULL);
 	}
-	rig.s->gpus[0].zero_since_ns = 1; /* for so long that nobody believes it */
+	rig.s->gpus[0].zero_since_ns = 1; /* long enough to count as stalled */
 	dcgm_read(&rig, 15.5, PROFILING);
 	assert_true(has_note(&rig.out, "gpu.sm_active", "GPU 0: the profiling module of DCGM is stalled"));
 	dcgm_done(&rig);
@@ -191,18 +191,18 @@ CHILD_TEST(an_engine_that_ends_and_is_back)
 	dcgm_read(&rig, 6, PROFILING);
 	check_absent(&rig.out, M_GPU_SM_ACTIVE, 1);
 	assert_non_null(find_reading(&rig.out, M_GPU_SM_ACTIVE, 1));
-	assert_true(has_note(&rig.out, "gpu.sm_active", "does not answer any more"));
+	assert_true(has_note(&rig.out, "gpu.sm_active", "no longer answers"));
 	dcgm_read(&rig, 10, PROFILING | ENGINE);
 	assert_int_equal(rig.out.n_readings + rig.out.n_events, 0);
 	dcgm_read(&rig, 21, PROFILING | ENGINE);
 	dcgm_read(&rig, 24.5, PROFILING);
 	check_value(&rig.out, M_GPU_SM_ACTIVE, 1, PPM(0.58));
 	assert_int_equal(rig.out.n_births, 0); /* the same device */
-	assert_true(has_note(&rig.out, "gpu.sm_active", "GPU 0: DCGM tells it again"));
+	assert_true(has_note(&rig.out, "gpu.sm_active", "GPU 0: DCGM reports it again"));
 	dcgm_done(&rig);
 }
 
-/* It takes connections before it knows its GPUs. */
+/* The engine accepts connections before it knows its GPUs. */
 CHILD_TEST(an_engine_that_is_back_slowly)
 {
 	(void) state;
@@ -219,7 +219,7 @@ CHILD_TEST(an_engine_that_is_back_slowly)
 	dcgm_done(&rig);
 }
 
-/* The engine is everybody's: nothing is left there of what came to nothing. */
+/* The engine is shared: a failed attempt leaves no objects in it. */
 CHILD_TEST(a_refusal_leaves_nothing)
 {
 	(void) state;
@@ -233,13 +233,14 @@ CHILD_TEST(a_refusal_leaves_nothing)
 	rig_log(&rig);
 	for (int t = 0; t < 10; t++)
 		dcgm_read(&rig, 10 * t + 2.5, PROFILING | ENGINE);
-	assert_int_equal(rig_calls(&rig, " dcgmGroupCreate", "-"), which ? 10 : 0); /* a profiler ends, a module that lacks stays so */
+	assert_int_equal(rig_calls(&rig, " dcgmGroupCreate", "-"), which ? 10 : 0); /* a profiler ends; a missing module is permanent */
 	assert_int_equal(rig_calls(&rig, " dcgmGroupDestroy", "-"), which ? 10 : 0);
 	assert_int_equal(rig_calls(&rig, " dcgmFieldGroupDestroy", "-"), which ? 10 : 0);
 	dcgm_done(&rig);
 }
 
-/* A watch that is refused says why; a smaller one is tried where the counters cannot count all at once. */
+/* A refused watch gives the reason; a smaller one is tried if the hardware cannot count all fields
+ * at once. */
 CHILD_TEST(a_watch_that_is_refused)
 {
 	(void) state;
@@ -247,7 +248,7 @@ CHILD_TEST(a_watch_that_is_refused)
 	const struct {
 		int code;
 		const char *why;
-	} refusals[] = { { 33, "lacks its profiling module" }, { 34, "a profiler has the counters" }, { 29, "may not profile" }, { 36, "no profiling counters" } };
+	} refusals[] = { { 33, "lacks its profiling module" }, { 34, "a profiler has the counters" }, { 29, "no permission to profile" }, { 36, "no profiling counters" } };
 	const int which = (int) (intptr_t) *state;
 	char text[128];
 
@@ -271,7 +272,7 @@ CHILD_TEST(hopper_and_later_are_left_to_nvml)
 	(void) snprintf(path, sizeof(path), "%s/scenario", rig.tree.path);
 	assert_int_equal(setenv("HIWATER_FAKE_NVML", path, 1), 0);
 	assert_int_equal(dcgm_try(&rig), -ENODEV);
-	assert_non_null(strstr(rig.err.text, "no GPU that NVML does not tell"));
+	assert_non_null(strstr(rig.err.text, "NVML reports as much"));
 	root_done(&rig.root);
 	temp_tree_done(&rig.tree);
 }
@@ -281,7 +282,7 @@ CHILD_TEST(no_engine_no_library)
 	(void) state;
 	struct nvml_rig rig;
 
-	dcgm_env(&rig, "driver-580.conf"); /* one that listens nowhere */
+	dcgm_env(&rig, "driver-580.conf"); /* nothing listens there */
 	assert_int_equal(dcgm_try(&rig), -ENODEV);
 	assert_non_null(strstr(rig.err.text, "no DCGM host engine answers at 127.0.0.1"));
 	root_done(&rig.root);
@@ -292,22 +293,22 @@ CHILD_TEST(no_engine_no_library)
 	temp_tree_done(&rig.tree);
 }
 
-/* ---- what can be had ------------------------------------------------------------------------------------------------ */
+/* ---- availability ---------------------------------------------------------------------------- */
 
-struct told {
+struct reported {
 	struct source_probe of[METRIC_COUNT];
 	char why[METRIC_COUNT][256];
 };
 
 static void take_told(void *ctx, const struct source_probe *probe)
 {
-	struct told *p = ctx;
+	struct reported *p = ctx;
 
 	p->of[probe->metric] = *probe;
 	(void) snprintf(p->why[probe->metric], sizeof(p->why[0]), "%s", probe->why_not);
 }
 
-static void probe(struct nvml_rig *rig, const char *scenario, struct told *ret)
+static void probe(struct nvml_rig *rig, const char *scenario, struct reported *ret)
 {
 	dcgm_env(rig, scenario);
 	assert_int_equal(unsetenv("HIWATER_FAKE_TIME"), 0); /* its time goes on */
@@ -320,30 +321,30 @@ static void probe(struct nvml_rig *rig, const char *scenario, struct told *ret)
 	temp_tree_done(&rig->tree);
 }
 
-CHILD_TEST(what_can_be_had)
+CHILD_TEST(availability)
 {
 	(void) state;
 	struct nvml_rig rig;
-	struct told probes;
+	struct reported probes;
 
 	probe(&rig, "dcgm.conf", &probes);
 	assert_true(probes.of[M_GPU_SM_ACTIVE].available);
 	assert_true(probes.of[M_GPU_DRAM_ACTIVE].available);
 }
 
-CHILD_TEST(why_it_cannot_be_had)
+CHILD_TEST(reasons_for_unavailability)
 {
 	(void) state;
 	struct nvml_rig rig;
-	struct told probes;
+	struct reported probes;
 
 	probe(&rig, "dcgm-unwatched.conf", &probes);
 	assert_false(probes.of[M_GPU_SM_ACTIVE].available);
-	assert_non_null(strstr(probes.why[M_GPU_SM_ACTIVE], "keeps no profiling counters"));
+	assert_non_null(strstr(probes.why[M_GPU_SM_ACTIVE], "uses profiling counters"));
 	assert_non_null(strstr(probes.of[M_GPU_SM_ACTIVE].remedy, "HIWATER_DCGM_PROFILE=1"));
 }
 
-/* ---- values --------------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static void a_value_may_be_none(void **state)
 {
@@ -359,14 +360,14 @@ static void a_value_may_be_none(void **state)
 	v.value.d = DCGM_BLANK_DOUBLE + DCGM_BLANK_NOT_PERMITTED;
 	assert_int_equal(dcgm_number(&v, &x), DCGM_FORBIDDEN);
 	v.value.d = 1e300;
-	assert_int_equal(dcgm_number(&v, &x), DCGM_TAKEN);
+	assert_int_equal(dcgm_number(&v, &x), DCGM_COUNTERS_IN_USE);
 	v.status = DCGM_NOT_WATCHED;
 	assert_int_equal(dcgm_number(&v, &x), DCGM_NOBODY_PROFILES);
 	v = (struct dcgm_value) { .type = 'i', .value.i64 = DCGM_BLANK_I64 };
-	assert_int_equal(dcgm_number(&v, &x), DCGM_TAKEN);
+	assert_int_equal(dcgm_number(&v, &x), DCGM_COUNTERS_IN_USE);
 	v = (struct dcgm_value) { .type = 's', .value.text = "<<<NULL>>>" };
 	assert_int_equal(dcgm_number(&v, &x), DCGM_NOT_YET);
-	assert_true(x == 0.25); /* left alone */
+	assert_true(x == 0.25); /* unchanged */
 	dcgm_text(&v, text, sizeof(text));
 	assert_string_equal(text, "");
 	assert_false(dcgm_ppm(1.2).known);
@@ -380,7 +381,7 @@ int main(void)
 		cmocka_unit_test(activity_by_an_engine_that_profiles),
 		cmocka_unit_test(counters_that_a_profiler_takes),
 		cmocka_unit_test(nothing_is_taken_that_nobody_has),
-		cmocka_unit_test(whoever_asks_for_it_gets_it),
+		cmocka_unit_test(profiling_on_request),
 		cmocka_unit_test(a_module_that_is_stalled),
 		cmocka_unit_test(an_engine_that_ends_and_is_back),
 		cmocka_unit_test(an_engine_that_is_back_slowly),
@@ -392,8 +393,8 @@ int main(void)
 		{ "no counters", a_watch_that_is_refused, NULL, NULL, (void *) 3 },
 		cmocka_unit_test(hopper_and_later_are_left_to_nvml),
 		cmocka_unit_test(no_engine_no_library),
-		cmocka_unit_test(what_can_be_had),
-		cmocka_unit_test(why_it_cannot_be_had),
+		cmocka_unit_test(availability),
+		cmocka_unit_test(reasons_for_unavailability),
 		cmocka_unit_test(a_value_may_be_none),
 	};
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * The NVML source on each kind of driver and machine that the fake has: right figures, or none; never a zero that was not
- * read. What is expected stands in the scenarios (tests/fake/scenarios).
+ * The NVML source on each kind of driver and machine that the fake supports: correct figures or
+ * none, never a zero that was not read. Expected values are those of the scenarios
+ * (tests/fake/scenarios).
  */
 #include "nvml_rig.h"
 
-/* ---- drivers -------------------------------------------------------------------------------------------------------- */
+/* ---- drivers --------------------------------------------------------------------------------- */
 
-/* Two cards, the first at work; at 7 s this process has 7 GiB of it and another one 631 MiB. */
+/* Two cards, the first one busy; at 7 s this process uses 7 GiB of it and another one 631 MiB. */
 struct driver {
 	const char *level, *scenario, *name;
-	int64_t total, base, reserved; /* base: what nobody has; reserved: -1 unknown, and then part of what is used */
+	int64_t total, base, reserved; /* base: used by no process; reserved: -1 unknown, then part of used */
 	int64_t hidden;
 	bool by_field; /* throttling by the driver's counters */
 	bool temp_mem;
@@ -93,35 +94,35 @@ CHILD_TEST(every_driver)
 	rig_done(&rig);
 }
 
-/* ---- what a card is made of ------------------------------------------------------------------------------------------ */
+/* ---- hardware facts -------------------------------------------------------------------------- */
 
-/* What was told of each fact and device. */
-struct told {
-	bool had[3][GPU_FACT_COUNT];
+/* The reported facts by device. */
+struct reported {
+	bool has[3][GPU_FACT_COUNT];
 	struct gpu_fact_told facts[3][GPU_FACT_COUNT];
 };
 
 static void take_fact(void *ctx, const struct gpu_fact_told *fact)
 {
-	struct told *told = ctx;
+	struct reported *reported = ctx;
 
 	assert_in_range(fact->id, 1, 2);
-	told->had[fact->id][fact->fact] = true;
-	told->facts[fact->id][fact->fact] = *fact;
+	reported->has[fact->id][fact->fact] = true;
+	reported->facts[fact->id][fact->fact] = *fact;
 }
 
-static void ask_facts(struct nvml_rig *rig, struct told *told)
+static void ask_facts(struct nvml_rig *rig, struct reported *reported)
 {
 	struct gpu_fact_set all;
 
 	memset(&all, 1, sizeof(all));
-	memset(told, 0, sizeof(*told));
+	memset(reported, 0, sizeof(*reported));
 	rig_open(rig);
 	rig_read(rig, MEMORY);
-	source_nvml.facts(rig->s, &all, take_fact, told);
+	source_nvml.facts(rig->s, &all, take_fact, reported);
 }
 
-CHILD_TEST(what_a_card_is_made_of)
+CHILD_TEST(facts_of_a_card)
 {
 	static const struct {
 		enum gpu_fact fact;
@@ -158,44 +159,44 @@ CHILD_TEST(what_a_card_is_made_of)
 	};
 	(void) state;
 	struct nvml_rig rig;
-	struct told told;
+	struct reported reported;
 
 	rig_new(&rig, "550", "gpm.conf", 0);
-	ask_facts(&rig, &told);
+	ask_facts(&rig, &reported);
 	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
-		if (!told.had[1][expected[i].fact] || told.facts[1][expected[i].fact].value != expected[i].value)
-			fail_msg("%s: %lld", gpu_facts[expected[i].fact].name, (long long) told.facts[1][expected[i].fact].value);
+		if (!reported.has[1][expected[i].fact] || reported.facts[1][expected[i].fact].value != expected[i].value)
+			fail_msg("%s: %lld", gpu_facts[expected[i].fact].name, (long long) reported.facts[1][expected[i].fact].value);
 	}
-	assert_string_equal(told.facts[1][GF_ARCHITECTURE].text, "Hopper");
-	assert_string_equal(told.facts[1][GF_VBIOS].text, "96.00.61.00.01");
-	assert_string_equal(told.facts[1][GF_SERIAL].text, "1653122000000");
-	assert_string_equal(told.facts[2][GF_SERIAL].text, "1653122000001");
-	assert_false(told.had[1][GF_LOST] || told.had[1][GF_GPU_INSTANCE] || told.had[1][GF_L2] || told.had[1][GF_TEMP_MARGIN]);
+	assert_string_equal(reported.facts[1][GF_ARCHITECTURE].text, "Hopper");
+	assert_string_equal(reported.facts[1][GF_VBIOS].text, "96.00.61.00.01");
+	assert_string_equal(reported.facts[1][GF_SERIAL].text, "1653122000000");
+	assert_string_equal(reported.facts[2][GF_SERIAL].text, "1653122000001");
+	assert_false(reported.has[1][GF_LOST] || reported.has[1][GF_GPU_INSTANCE] || reported.has[1][GF_L2] || reported.has[1][GF_TEMP_MARGIN]);
 	rig_done(&rig);
 }
 
-CHILD_TEST(a_card_that_tells_nothing_of_itself)
+CHILD_TEST(a_card_without_an_identity)
 {
 	(void) state;
 	struct nvml_rig rig;
-	struct told told;
+	struct reported reported;
 	int n = 0;
 
 	rig_scenario(&rig, "450", "[driver]\nlevel = 450\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\n");
-	ask_facts(&rig, &told);
+	ask_facts(&rig, &reported);
 	for (int f = 0; f < GPU_FACT_COUNT; f++)
-		n += told.had[1][f] && f != GF_PCI_DEVICE && f != GF_PCI_SUBSYSTEM && f != GF_MINOR && f != GF_CUDA_VERSION && f != GF_LIBRARY;
+		n += reported.has[1][f] && f != GF_PCI_DEVICE && f != GF_PCI_SUBSYSTEM && f != GF_MINOR && f != GF_CUDA_VERSION && f != GF_LIBRARY;
 	assert_int_equal(n, 0);
 	rig_done(&rig);
 }
 
-/* What cannot be so is an error of the driver, and no value. */
-CHILD_TEST(facts_that_cannot_be)
+/* An impossible fact is an error of the driver, and has no value. */
+CHILD_TEST(impossible_facts)
 {
 	static const enum gpu_fact refused[] = { GF_POWER_DEFAULT, GF_MAX_CLOCK_SM, GF_TEMP_SHUTDOWN, GF_PCIE_GENERATION, GF_PCIE_LANES_MAX,
 		GF_PERSISTENCE, GF_BUS_BITS };
 	struct nvml_rig rig;
-	struct told told;
+	struct reported reported;
 
 	(void) state;
 	rig_scenario(&rig, "550",
@@ -203,14 +204,14 @@ CHILD_TEST(facts_that_cannot_be)
 		"power_default_limit = 2147483647\nclock_max_sm = 2147483647\ntemperature_shutdown = 2147483647\npcie_gen = 2147483647\n"
 		"pcie_width_max = 2147483647\npersistence_mode = 2147483647\nbus_width = 2147483647\n"
 		"power_max_limit = 3000000\npower_min_limit = 200000\nclock_max_memory = 24000\npcie_gen_max = 8\n");
-	ask_facts(&rig, &told);
+	ask_facts(&rig, &reported);
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
-		if (!told.had[1][refused[i]] || told.facts[1][refused[i]].lack != GPU_LACK_ERROR)
-			fail_msg("%s: %lld", gpu_facts[refused[i]].name, (long long) told.facts[1][refused[i]].value);
+		if (!reported.has[1][refused[i]] || reported.facts[1][refused[i]].lack != GPU_LACK_ERROR)
+			fail_msg("%s: %lld", gpu_facts[refused[i]].name, (long long) reported.facts[1][refused[i]].value);
 	}
-	assert_int_equal(told.facts[1][GF_POWER_MAX].value, 3000000000);
-	assert_int_equal(told.facts[1][GF_MAX_CLOCK_MEM].value, 24000000000);
-	assert_int_equal(told.facts[1][GF_PCIE_GENERATION_MAX].value, 8);
+	assert_int_equal(reported.facts[1][GF_POWER_MAX].value, 3000000000);
+	assert_int_equal(reported.facts[1][GF_MAX_CLOCK_MEM].value, 24000000000);
+	assert_int_equal(reported.facts[1][GF_PCIE_GENERATION_MAX].value, 8);
 	rig_done(&rig);
 }
 
@@ -221,8 +222,8 @@ int main(void)
 
 	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++)
 		tests[n++] = (struct CMUnitTest) { drivers[i].scenario, every_driver, NULL, NULL, (void *) (uintptr_t) &drivers[i] };
-	tests[n++] = (struct CMUnitTest) cmocka_unit_test(what_a_card_is_made_of);
-	tests[n++] = (struct CMUnitTest) cmocka_unit_test(a_card_that_tells_nothing_of_itself);
-	tests[n++] = (struct CMUnitTest) cmocka_unit_test(facts_that_cannot_be);
+	tests[n++] = (struct CMUnitTest) cmocka_unit_test(facts_of_a_card);
+	tests[n++] = (struct CMUnitTest) cmocka_unit_test(a_card_without_an_identity);
+	tests[n++] = (struct CMUnitTest) cmocka_unit_test(impossible_facts);
 	return _cmocka_run_group_tests("nvml", tests, n, NULL, NULL);
 }

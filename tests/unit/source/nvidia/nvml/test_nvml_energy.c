@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The NVML source where the counter of energy is none, ends, stands still or comes back: power over time stands for it.
+ * The NVML source with an energy counter that is missing, ends, is stuck or returns: integrated
+ * power replaces it.
  */
 #include "nvml_rig.h"
 #include "source/nvidia/nvml/internal.h"
@@ -9,7 +10,7 @@ enum {
 	DRAWN_W = 250
 };
 
-/* That power for so long since the look before. */
+/* Energy at that power over this time since the read before. */
 static int64_t later(struct nvml_rig *rig, unsigned ms)
 {
 	for (size_t i = 0; i < rig->s->n_gpus; i++) {
@@ -25,7 +26,7 @@ static int64_t three_seconds_later(struct nvml_rig *rig)
 	return later(rig, 3000);
 }
 
-/* More than least is what was drawn while the test itself ran. */
+/* Energy above least was drawn while the test itself ran. */
 static void check_energy(const struct nvml_rig *rig, uint32_t gpu, int64_t least, uint64_t began_ns)
 {
 	const struct reading *r = find_reading(&rig->out, M_GPU_ENERGY, gpu);
@@ -34,8 +35,8 @@ static void check_energy(const struct nvml_rig *rig, uint32_t gpu, int64_t least
 	assert_in_range(r->value, least, least + (int64_t) ((clock_boot_ns() - began_ns) / 1000 * DRAWN_W) + DRAWN_W);
 }
 
-/* Energy is counted up to where the counter ends, and power is added up from there: each joule once. */
-CHILD_TEST(energy_goes_on_where_the_counter_ends)
+/* The counter is used until it ends, and power is integrated from there: each joule counts once. */
+CHILD_TEST(energy_continues_where_the_counter_ends)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -55,14 +56,14 @@ CHILD_TEST(energy_goes_on_where_the_counter_ends)
 	rig_at(&rig, 6);
 	so_far += three_seconds_later(&rig);
 	check_energy(&rig, 1, so_far, began_ns);
-	assert_true(has_mere_note(&rig.out, "gpu.energy", "GPU 0: its energy counter ended"));
+	assert_true(has_mere_note(&rig.out, "gpu.energy", "GPU 0: its energy counter became unavailable"));
 	so_far += three_seconds_later(&rig);
 	check_energy(&rig, 1, so_far, began_ns);
 	rig_done(&rig);
 }
 
-/* GPU 1 draws nothing: its counter may stand still. */
-CHILD_TEST(a_counter_of_energy_that_stands_still)
+/* GPU 1 draws no power, so its counter may stay constant. */
+CHILD_TEST(a_stuck_energy_counter)
 {
 	(void) state;
 	const uint64_t began_ns = clock_boot_ns();
@@ -77,14 +78,14 @@ CHILD_TEST(a_counter_of_energy_that_stands_still)
 	const int64_t more = three_seconds_later(&rig);
 
 	check_energy(&rig, 1, INT64_C(8000000000) + more, began_ns);
-	assert_true(has_note(&rig.out, "gpu.energy", "GPU 0: its energy counter stands still while power is drawn"));
+	assert_true(has_note(&rig.out, "gpu.energy", "GPU 0: its energy counter does not advance while power is drawn"));
 	check_value(&rig.out, M_GPU_ENERGY, 2, INT64_C(8000000000));
 	assert_int_equal(rig.out.n_events, 1);
 	rig_done(&rig);
 }
 
-/* A run may be over before that: its last reading judges by less. */
-CHILD_TEST(a_counter_of_energy_that_stands_still_in_a_short_run)
+/* A run may end before that time: the last read uses a shorter one. */
+CHILD_TEST(a_stuck_energy_counter_in_a_short_run)
 {
 	(void) state;
 	const uint64_t began_ns = clock_boot_ns();
@@ -102,7 +103,7 @@ CHILD_TEST(a_counter_of_energy_that_stands_still_in_a_short_run)
 	const int64_t drawn = later(&rig, 400);
 
 	check_energy(&rig, 1, drawn, began_ns);
-	assert_true(has_note(&rig.out, "gpu.energy", "GPU 0: its energy counter stands still while power is drawn"));
+	assert_true(has_note(&rig.out, "gpu.energy", "GPU 0: its energy counter does not advance while power is drawn"));
 	check_value(&rig.out, M_GPU_ENERGY, 2, 100000);
 	assert_int_equal(rig.out.n_events, 1);
 	rig_done(&rig);
@@ -112,8 +113,9 @@ CHILD_TEST(a_counter_of_energy_that_stands_still_in_a_short_run)
 	"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\n" \
 	"power = 250000\nenergy = " energy "\n[call nvmlDevice*]\nfrom = 5\nuntil = 8\nerror = 15\n"
 
-/* What power told beyond the counter, t seconds in, is told once, and the device is lost and found again. */
-static int64_t told_until_it_came_back(struct nvml_rig *rig, double t, uint64_t began_ns)
+/* Energy reported from power beyond the counter, t seconds in, counts once; then the device is lost
+ * and found again. */
+static int64_t reported_until_return(struct nvml_rig *rig, double t, uint64_t began_ns)
 {
 	rig_open(rig);
 	rig->s->retry_first_ns = 0;
@@ -123,7 +125,7 @@ static int64_t told_until_it_came_back(struct nvml_rig *rig, double t, uint64_t 
 	const int64_t more = three_seconds_later(rig);
 
 	check_energy(rig, 1, INT64_C(8000000000) + more, began_ns);
-	const int64_t told = find_reading(&rig->out, M_GPU_ENERGY, 1)->value;
+	const int64_t reported = find_reading(&rig->out, M_GPU_ENERGY, 1)->value;
 
 	rig_at(rig, 6);
 	rig_read(rig, ALL_GROUPS & ~(unsigned) RARE);
@@ -131,44 +133,46 @@ static int64_t told_until_it_came_back(struct nvml_rig *rig, double t, uint64_t 
 	rig_at(rig, 9);
 	rig_read(rig, ALL_GROUPS);
 	assert_true(has_note(&rig->out, "gpu", "GPU 0: it answers again"));
-	return told;
+	return reported;
 }
 
-/* It has moved since, and is below what was told: it is not believed, nor begun again from. */
-CHILD_TEST(a_counter_of_energy_that_stood_still_comes_back)
+/* It has advanced, and is below the reported energy: it stays ignored, and is not taken for a
+ * reset. */
+CHILD_TEST(a_stuck_energy_counter_returns)
 {
 	(void) state;
 	const uint64_t began_ns = clock_boot_ns();
 	struct nvml_rig rig;
 
 	rig_scenario(&rig, "550", COMES_BACK("steps 0:8000000 8:8000100"));
-	const int64_t told = told_until_it_came_back(&rig, 1, began_ns);
+	const int64_t reported = reported_until_return(&rig, 1, began_ns);
 
-	check_energy(&rig, 1, told, began_ns);
+	check_energy(&rig, 1, reported, began_ns);
 	const int64_t more = three_seconds_later(&rig);
 
-	check_energy(&rig, 1, told + more, began_ns);
+	check_energy(&rig, 1, reported + more, began_ns);
 	rig_done(&rig);
 }
 
-/* One that had ended goes on from what was told meanwhile, and as much as it rises. */
-CHILD_TEST(a_counter_of_energy_that_ended_comes_back)
+/* A counter that had ended continues from the energy reported meanwhile, by as much as it
+ * advances. */
+CHILD_TEST(an_ended_energy_counter_returns)
 {
 	(void) state;
 	struct nvml_rig rig;
 
 	rig_scenario(&rig, "550", COMES_BACK("steps 0:8000000 2:absent 8:8000100 10:8000300"));
-	const int64_t told = told_until_it_came_back(&rig, 3, clock_boot_ns());
+	const int64_t reported = reported_until_return(&rig, 3, clock_boot_ns());
 
-	check_value(&rig.out, M_GPU_ENERGY, 1, told);
+	check_value(&rig.out, M_GPU_ENERGY, 1, reported);
 	rig_at(&rig, 10);
 	rig_read(&rig, ACTIVITY);
-	check_value(&rig.out, M_GPU_ENERGY, 1, told + 200000);
+	check_value(&rig.out, M_GPU_ENERGY, 1, reported + 200000);
 	rig_done(&rig);
 }
 
-/* What it had counted before is of no run. */
-CHILD_TEST(a_counter_of_energy_that_comes_after_power)
+/* What it counted before belongs to no run. */
+CHILD_TEST(an_energy_counter_that_appears_after_power)
 {
 	(void) state;
 	const uint64_t began_ns = clock_boot_ns();
@@ -181,21 +185,21 @@ CHILD_TEST(a_counter_of_energy_that_comes_after_power)
 	const int64_t drawn = three_seconds_later(&rig);
 
 	check_energy(&rig, 1, drawn, began_ns);
-	const int64_t told = find_reading(&rig.out, M_GPU_ENERGY, 1)->value;
+	const int64_t reported = find_reading(&rig.out, M_GPU_ENERGY, 1)->value;
 
 	rig_at(&rig, 6);
 	rig_read(&rig, ALL_GROUPS & ~(unsigned) RARE);
 	rig_at(&rig, 9);
 	rig_read(&rig, ALL_GROUPS);
-	check_value(&rig.out, M_GPU_ENERGY, 1, told);
+	check_value(&rig.out, M_GPU_ENERGY, 1, reported);
 	rig_at(&rig, 10);
 	rig_read(&rig, ACTIVITY);
-	check_value(&rig.out, M_GPU_ENERGY, 1, told + 300000);
+	check_value(&rig.out, M_GPU_ENERGY, 1, reported + 300000);
 	rig_done(&rig);
 }
 
-/* The error is power's, of which the energy is made. */
-CHILD_TEST(an_error_of_power_is_not_told_of_energy)
+/* The error concerns power, from which the energy is made. */
+CHILD_TEST(an_error_of_power_is_not_noted_for_energy)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -207,7 +211,7 @@ CHILD_TEST(an_error_of_power_is_not_told_of_energy)
 	rig_read(&rig, ACTIVITY);
 	rig_at(&rig, 3);
 	rig_read(&rig, ACTIVITY);
-	assert_true(has_note(&rig.out, "gpu", "GPU 0: the driver answers with error 999 for gpu.power"));
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: the driver returns error 999 for gpu.power"));
 	assert_false(has_note(&rig.out, "gpu", "gpu.energy"));
 	assert_false(find_reading(&rig.out, M_GPU_ENERGY, 1)->known);
 	rig_done(&rig);
@@ -216,13 +220,13 @@ CHILD_TEST(an_error_of_power_is_not_told_of_energy)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(energy_goes_on_where_the_counter_ends),
-		cmocka_unit_test(a_counter_of_energy_that_stands_still),
-		cmocka_unit_test(a_counter_of_energy_that_stands_still_in_a_short_run),
-		cmocka_unit_test(a_counter_of_energy_that_stood_still_comes_back),
-		cmocka_unit_test(a_counter_of_energy_that_ended_comes_back),
-		cmocka_unit_test(a_counter_of_energy_that_comes_after_power),
-		cmocka_unit_test(an_error_of_power_is_not_told_of_energy),
+		cmocka_unit_test(energy_continues_where_the_counter_ends),
+		cmocka_unit_test(a_stuck_energy_counter),
+		cmocka_unit_test(a_stuck_energy_counter_in_a_short_run),
+		cmocka_unit_test(a_stuck_energy_counter_returns),
+		cmocka_unit_test(an_ended_energy_counter_returns),
+		cmocka_unit_test(an_energy_counter_that_appears_after_power),
+		cmocka_unit_test(an_error_of_power_is_not_noted_for_energy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

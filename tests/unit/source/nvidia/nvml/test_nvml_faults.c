@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The NVML source where it has nothing to open and where calls fail, and what doctor is told can be had.
+ * The NVML source without a library, driver or GPU, and with failing calls; and the availability
+ * that doctor shows.
  */
 #include "nvml_rig.h"
 #include "source/nvidia/nvml/internal.h"
 
-/* ---- nothing to open ------------------------------------------------------------------------------------------------ */
+/* ---- nothing to open ------------------------------------------------------------------------- */
 
 struct closed {
 	const char *level, *scenario, *words;
@@ -17,7 +18,7 @@ static const struct closed closed[] = {
 	{ "550", "no-driver.conf", "kernel module is not loaded", -ENXIO },
 };
 
-CHILD_TEST(a_driver_that_does_not_start_says_why)
+CHILD_TEST(a_driver_that_fails_to_start_reports_why)
 {
 	const struct closed *c = *state;
 	struct nvml_rig rig;
@@ -42,17 +43,17 @@ CHILD_TEST(no_library_is_another_thing_than_no_driver)
 	assert_int_equal(setenv("HIWATER_NVML", "/nowhere/libnvidia-ml.so.1", 1), 0);
 	assert_int_equal(rig_try(&rig), -EINVAL);
 	assert_non_null(strstr(rig.err.text, "/nowhere/libnvidia-ml.so.1"));
-	/* A captured machine is not asked by this machine's driver. */
+	/* This machine's driver is not used for a captured machine. */
 	assert_int_equal(unsetenv("HIWATER_NVML"), 0);
 	assert_int_equal(source_nvml.open(&rig.env, &rig.s, &rig.err), -ENODEV);
 	assert_non_null(strstr(rig.err.text, "captured"));
 	rig_done(&rig);
 }
 
-/* ---- calls that fail ------------------------------------------------------------------------------------------------ */
+/* ---- calls that fail ------------------------------------------------------------------------- */
 
-/* Every call of the table, one at a time, fails for the first GPU from 1 s on, or from the start: nothing known is made
- * of it, the second GPU is as it was, and nothing crashes. */
+/* Every call of the table fails, one at a time, for the first GPU from 1 s on, or from the start:
+ * no value is made up, the second GPU is unaffected, and nothing crashes. */
 static const char *const calls[] = {
 #define X(member, parameters, ...) __VA_ARGS__,
 	NVML_CALLS(X)
@@ -81,7 +82,7 @@ static void check_second(const struct framebuf *out, uint32_t second)
 	}
 }
 
-/* On the first GPU of gpm.conf at 1 s these are not zero: a zero was not read. */
+/* On the first GPU of gpm.conf at 1 s these are not zero, so a zero was not read. */
 static void check_no_false_zero(const struct framebuf *out)
 {
 	static const enum metric some[] = { M_GPU_MEM, M_GPU_MEM_FREE, M_GPU_MEM_RESERVED, M_GPU_BUSY, M_GPU_MEM_BUSY, M_GPU_POWER,
@@ -108,7 +109,7 @@ static void a_call_that_fails(void **state)
 	rig_at(&rig, 0.5);
 	if (rig_try(&rig) == 0) {
 		rig_read(&rig, ALL_GROUPS);
-		/* Where the first could not even be opened, the second is the first that is born. */
+		/* If the first GPU could not be opened, the second is the first one born. */
 		bool both = find_birth(&rig.out, ENTITY_GPU, 1) != NULL;
 
 		rig_at(&rig, 1.5);
@@ -136,9 +137,9 @@ static void every_call_may_fail(void **state)
 	}
 }
 
-/* ---- what can be had ------------------------------------------------------------------------------------------------ */
+/* ---- availability ---------------------------------------------------------------------------- */
 
-CHILD_TEST(doctor_tells_ways_and_reasons)
+CHILD_TEST(doctor_reports_ways_and_reasons)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -149,7 +150,7 @@ CHILD_TEST(doctor_tells_ways_and_reasons)
 	rig.env = (struct source_env) { .root = &rig.root };
 	source_nvml.probe(&rig.env, probes_take, &probes);
 	assert_true(probes.of[M_GPU_MEM].available);
-	assert_string_equal(probes.of[M_GPU_MEM].how, "nvmlDeviceGetMemoryInfo"); /* before 510 nothing was reserved in it */
+	assert_string_equal(probes.of[M_GPU_MEM].how, "nvmlDeviceGetMemoryInfo"); /* before 510 without reserved memory */
 	assert_false(probes.of[M_GPU_MEM_RESERVED].available);
 	assert_true(probes.of[M_GPU_BUSY].available);
 	assert_true(probes.of[M_GPROC_MEM].available);
@@ -183,7 +184,7 @@ CHILD_TEST(doctor_waits_for_a_pair)
 	rig_done(&rig);
 }
 
-CHILD_TEST(what_is_absent_is_asked_once)
+CHILD_TEST(absent_calls_are_made_once)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -206,13 +207,13 @@ CHILD_TEST(what_is_absent_is_asked_once)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		{ "mismatch", a_driver_that_does_not_start_says_why, NULL, NULL, (void *) (uintptr_t) &closed[0] },
-		{ "no-driver", a_driver_that_does_not_start_says_why, NULL, NULL, (void *) (uintptr_t) &closed[1] },
+		{ "mismatch", a_driver_that_fails_to_start_reports_why, NULL, NULL, (void *) (uintptr_t) &closed[0] },
+		{ "no-driver", a_driver_that_fails_to_start_reports_why, NULL, NULL, (void *) (uintptr_t) &closed[1] },
 		cmocka_unit_test(no_library_is_another_thing_than_no_driver),
 		cmocka_unit_test(every_call_may_fail),
-		cmocka_unit_test(doctor_tells_ways_and_reasons),
+		cmocka_unit_test(doctor_reports_ways_and_reasons),
 		cmocka_unit_test(doctor_waits_for_a_pair),
-		cmocka_unit_test(what_is_absent_is_asked_once),
+		cmocka_unit_test(absent_calls_are_made_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

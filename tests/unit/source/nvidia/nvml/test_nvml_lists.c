@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * When the NVML source reads the lists of processes, which cost the most, and what they say once memory has moved.
+ * When the NVML source reads the lists of processes, its most expensive calls, and what it reports
+ * after memory has moved.
  */
 #include "nvml_rig.h"
 
@@ -19,16 +20,16 @@ CHILD_TEST(lists_are_read_where_memory_moved)
 	rig_at(&rig, 6);
 	rig_read(&rig, PROCESSES);
 	assert_true(rig_calls(&rig, "GetComputeRunningProcesses_v3", "0") == 1);
-	assert_int_equal(rig_calls(&rig, "GraphicsRunningProcesses", "0"), 0); /* nobody was in it a moment ago */
+	assert_int_equal(rig_calls(&rig, "GraphicsRunningProcesses", "0"), 0); /* it was empty a moment ago */
 	assert_int_equal(rig_calls(&rig, "MPSComputeRunningProcesses", "0"), 0);
-	assert_int_equal(rig_calls(&rig, "RunningProcesses", "1"), 0); /* nothing moved there */
+	assert_int_equal(rig_calls(&rig, "RunningProcesses", "1"), 0); /* no change there */
 	check_value(&rig.out, M_GPU_PROCESSES, 1, 2);
 	rig_done(&rig);
 }
 
-/* Where lists cost more than there is credit for, whose memory is at a new high comes first; who is known no more is not
- * told of, and memory that stands still speaks for the list as it was. */
-CHILD_TEST(lists_on_credit_are_for_new_highs)
+/* If lists cost more than the credit, devices at a new high come first; after a change without a
+ * list the processes are not reported, and without a change the old list remains valid. */
+CHILD_TEST(credit_is_for_new_highs)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -43,14 +44,14 @@ CHILD_TEST(lists_on_credit_are_for_new_highs)
 	rig.env.credit = &credit;
 	rig_read(&rig, MEMORY);
 	rig_log(&rig);
-	rig_read(&rig, PROCESSES); /* the first time in any case */
+	rig_read(&rig, PROCESSES); /* always the first time */
 	assert_int_equal(rig_calls(&rig, "GetComputeRunningProcesses_v3", "0"), 1);
 	assert_int_equal(rig_calls(&rig, "GetComputeRunningProcesses_v3", "1"), 1);
-	assert_int_equal(rig_calls(&rig, "GraphicsRunningProcesses", "0"), 0); /* that can wait */
+	assert_int_equal(rig_calls(&rig, "GraphicsRunningProcesses", "0"), 0); /* can wait */
 	assert_false(credit.moving);
 	check_value(&rig.out, M_GPU_PROCESSES, 1, 0);
 	rig_log(&rig);
-	rig_at(&rig, 2.5); /* half a per cent more: no new high */
+	rig_at(&rig, 2.5); /* 0.5 % more: no new high */
 	rig_read(&rig, MEMORY);
 	assert_false(credit.moving);
 	credit.ns = 100;
@@ -78,7 +79,8 @@ CHILD_TEST(lists_on_credit_are_for_new_highs)
 	"[gpu 1]\nname = B\nuuid = GPU-2\npci = 00000000:02:00.0\nmemory_used = " b "\n" \
 	"[gpu 2]\nname = C\nuuid = GPU-3\npci = 00000000:03:00.0\nmemory_used = " c "\n"
 
-/* A move of GiB is worth a debt, that of a new high a larger one, and whose memory has moved most is first; less waits. */
+/* A change of GiB justifies a debt, that of a new high a larger one, and the largest change comes
+ * first; smaller ones wait. */
 CHILD_TEST(far_moves_are_listed_on_debt)
 {
 	(void) state;
@@ -119,8 +121,8 @@ CHILD_TEST(far_moves_are_listed_on_debt)
 	rig_done(&rig);
 }
 
-/* A look that comes early for one is for that one, whatever there is to be spent. */
-CHILD_TEST(who_is_worth_no_debt_is_not_brought_along)
+/* An early read of lists is for the device that caused it, however much credit there is. */
+CHILD_TEST(devices_not_worth_a_debt_are_not_listed_early)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -145,8 +147,8 @@ CHILD_TEST(who_is_worth_no_debt_is_not_brought_along)
 	rig_done(&rig);
 }
 
-/* Who holds how much is what a list said until memory has moved away from it, and again from the next list on. */
-CHILD_TEST(a_list_that_memory_has_left_is_no_word)
+/* A list is valid until memory moves away from it; the next list is valid again. */
+CHILD_TEST(a_list_is_invalid_after_memory_moved)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -162,14 +164,14 @@ CHILD_TEST(a_list_that_memory_has_left_is_no_word)
 	rig_at(&rig, 2);
 	credit.ns = -100000000;
 	rig_read(&rig, MEMORY);
-	assert_null(find_reading(&rig.out, M_GPU_PROCESSES, 1)); /* a list may be on its way */
+	assert_null(find_reading(&rig.out, M_GPU_PROCESSES, 1)); /* a list may follow */
 	nanosleep(&stale, NULL);
 	rig_read(&rig, MEMORY);
 	assert_non_null(find_reading(&rig.out, M_GPU_PROCESSES, 1));
 	assert_false(find_reading(&rig.out, M_GPU_PROCESSES, 1)->known);
 	assert_null(find_reading(&rig.out, M_GPU_PROCESSES, 2)); /* noise */
 	assert_null(find_reading(&rig.out, M_GPU_PROCESSES, 3));
-	rig_read(&rig, MEMORY); /* is said once */
+	rig_read(&rig, MEMORY); /* reported once */
 	assert_null(find_reading(&rig.out, M_GPU_PROCESSES, 1));
 	credit.ns = 1000;
 	rig_read(&rig, MEMORY | PROCESSES);
@@ -182,10 +184,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lists_are_read_where_memory_moved),
-		cmocka_unit_test(lists_on_credit_are_for_new_highs),
-		cmocka_unit_test(who_is_worth_no_debt_is_not_brought_along),
+		cmocka_unit_test(credit_is_for_new_highs),
+		cmocka_unit_test(devices_not_worth_a_debt_are_not_listed_early),
 		cmocka_unit_test(far_moves_are_listed_on_debt),
-		cmocka_unit_test(a_list_that_memory_has_left_is_no_word),
+		cmocka_unit_test(a_list_is_invalid_after_memory_moved),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The NVML source on GPUs that are lost, closed or asleep, those that come back, and the others meanwhile.
+ * The NVML source on GPUs that are lost, closed or asleep, those that return, and the other GPUs
+ * meanwhile.
  */
 #include "nvml_rig.h"
 #include "source/nvidia/nvml/internal.h"
 
-CHILD_TEST(a_lost_gpu_leaves_the_other)
+CHILD_TEST(a_lost_gpu_does_not_affect_the_other)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -29,12 +30,12 @@ CHILD_TEST(a_lost_gpu_leaves_the_other)
 	for (size_t i = 0; i < rig.out.n_readings; i++)
 		assert_int_not_equal(metrics[rig.out.readings[i].metric].entity == ENTITY_GPU ? rig.out.readings[i].id : 1, 2);
 	assert_int_equal(rig.out.n_events, 0);
-	assert_int_equal(rig_calls(&rig, "nvml", "1"), 0); /* asked again only now and then */
+	assert_int_equal(rig_calls(&rig, "nvml", "1"), 0); /* retried only now and then */
 	assert_true(find_reading(&rig.out, M_GPU_MEM, 1)->known);
 	rig_done(&rig);
 }
 
-/* How many shown frames had the power of one GPU, and of both. */
+/* Number of published frames with the power of one GPU, and of both. */
 struct shown {
 	unsigned one, both;
 };
@@ -48,8 +49,8 @@ static void take_shown(void *ctx, const struct framebuf *known)
 	shown->both += first && second;
 }
 
-/* Somebody may have to do without the second, over which the driver hangs or crashes. */
-CHILD_TEST(what_one_gpu_said_does_not_wait_for_the_next)
+/* The second GPU may be lost for the client, if the driver hangs or crashes in a call about it. */
+CHILD_TEST(values_of_one_gpu_are_published_before_the_next)
 {
 	struct shown shown = { 0 };
 	struct nvml_rig rig;
@@ -65,7 +66,7 @@ CHILD_TEST(what_one_gpu_said_does_not_wait_for_the_next)
 	rig_done(&rig);
 }
 
-CHILD_TEST(processes_of_a_lost_gpu_are_gone)
+CHILD_TEST(processes_of_a_lost_gpu_end)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -109,14 +110,14 @@ CHILD_TEST(a_gpu_that_was_reset_goes_on)
 	rig_read(&rig, ALL_GROUPS & ~(unsigned) RARE);
 	assert_true(has_note(&rig.out, "gpu", "GPU 1: lost"));
 	assert_false(find_reading(&rig.out, M_GPU_ENERGY, 2)->known);
-	rig_read(&rig, ALL_GROUPS); /* asked again in vain: nothing more is said */
+	rig_read(&rig, ALL_GROUPS); /* retried without success: no further note */
 	assert_int_equal(rig.out.n_events, 0);
 	assert_null(find_reading(&rig.out, M_GPU_ENERGY, 2));
 	rig_at(&rig, 9);
 	rig_read(&rig, ALL_GROUPS);
 	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: it answers again"));
-	assert_int_equal(rig.out.n_births, 0); /* the same one */
-	check_value(&rig.out, M_GPU_ENERGY, 2, 5280000000 + 70100000); /* its counters began anew */
+	assert_int_equal(rig.out.n_births, 0); /* the same GPU */
+	check_value(&rig.out, M_GPU_ENERGY, 2, 5280000000 + 70100000); /* its counters restarted */
 	check_value(&rig.out, M_GPU_ECC_CORRECTED, 2, 3);
 	check_value(&rig.out, M_GPU_POWER, 2, 70000000);
 	check_value(&rig.out, M_GPU_XID, 2, 1);
@@ -126,7 +127,7 @@ CHILD_TEST(a_gpu_that_was_reset_goes_on)
 	rig_done(&rig);
 }
 
-/* Its time has come, without waiting for it. */
+/* Makes the retry due now. */
 static void ask_again(struct nvml_rig *rig, unsigned groups)
 {
 	rig->s->gpus[0]->retry_ns = 0;
@@ -142,8 +143,9 @@ static void check_waits(const struct nvml_rig *rig, unsigned seconds)
 	assert_in_range(d->retry_ns - d->wait_ns, rig->s->now_ns, clock_boot_ns());
 }
 
-/* Any look asks, soon at first; the longer it is lost in vain, the less often. One that was back for a moment is no other. */
-CHILD_TEST(a_lost_gpu_is_asked_less_and_less_often)
+/* Any read retries, soon at first, then less often the longer the GPU is lost. A GPU that was back
+ * only for a moment does not start over. */
+CHILD_TEST(a_lost_gpu_is_retried_less_and_less_often)
 {
 	static const unsigned seconds[] = { 2, 4, 8, 16, 30, 30 };
 	struct nvml_rig rig;
@@ -170,15 +172,15 @@ CHILD_TEST(a_lost_gpu_is_asked_less_and_less_often)
 	check_waits(&rig, 30);
 	rig_at(&rig, 10);
 	ask_again(&rig, MEMORY);
-	rig.s->gpus[0]->awake_ns -= UINT64_C(30000000000); /* it has answered for so long */
+	rig.s->gpus[0]->awake_ns -= UINT64_C(30000000000); /* it has answered long enough */
 	rig_at(&rig, 6);
 	rig_read(&rig, MEMORY);
 	check_waits(&rig, 1);
 	rig_done(&rig);
 }
 
-/* The driver is unloaded and loaded again: the devices are gone, and back as who they were; the library is initialised
- * anew. */
+/* The driver is unloaded and loaded again: the devices are lost, and return with their identity;
+ * the library is initialised again. */
 CHILD_TEST(a_driver_that_is_reloaded)
 {
 	(void) state;
@@ -202,7 +204,7 @@ CHILD_TEST(a_driver_that_is_reloaded)
 	assert_false(find_reading(&rig.out, M_GPU_ENERGY, 1)->known);
 	assert_int_equal(rig.out.n_ends, 1);
 	rig_at(&rig, 7);
-	rig_read(&rig, ALL_GROUPS); /* in vain */
+	rig_read(&rig, ALL_GROUPS); /* without success */
 	assert_int_equal(rig.out.n_events, 0);
 	assert_null(find_reading(&rig.out, M_GPU_MEM, 1));
 	rig_at(&rig, 9);
@@ -231,8 +233,9 @@ CHILD_TEST(a_gpu_that_is_not_ours_leaves_the_other)
 	rig_done(&rig);
 }
 
-/* It may hold what the job has on it: it is there by its number, and another one once it says who it is. */
-CHILD_TEST(a_gpu_that_never_answered_is_there)
+/* The job may use its memory: it is reported by its number, and as a new GPU once its identity is
+ * known. */
+CHILD_TEST(a_gpu_that_never_answered_is_reported)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -261,8 +264,9 @@ CHILD_TEST(a_gpu_that_never_answered_is_there)
 	rig_done(&rig);
 }
 
-/* Lost before it could tell its memory, it tells it when it is back: a second birth of the same one. */
-CHILD_TEST(a_gpu_that_comes_back_tells_its_memory)
+/* Lost before its memory could be read: a second birth of the same GPU reports it after its
+ * return. */
+CHILD_TEST(a_gpu_that_returns_reports_its_memory)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -278,7 +282,7 @@ CHILD_TEST(a_gpu_that_comes_back_tells_its_memory)
 	assert_string_equal(find_birth(&rig.out, ENTITY_GPU, 0)->gpu.uuid, "GPU-0");
 	assert_false(find_birth(&rig.out, ENTITY_GPU, 0)->gpu.memory_bytes.known);
 	rig.s->gpus[0]->retry_ns = rig.s->gpus[0]->wait_ns = 0;
-	rig_read(&rig, ALL_GROUPS); /* in vain */
+	rig_read(&rig, ALL_GROUPS); /* without success */
 	assert_null(find_birth(&rig.out, ENTITY_GPU, 0));
 	rig_at(&rig, 6);
 	rig_read(&rig, ALL_GROUPS);
@@ -291,7 +295,7 @@ CHILD_TEST(a_gpu_that_comes_back_tells_its_memory)
 	check_value(&rig.out, M_GPU_MEM, 1, GIB);
 	rig_read(&rig, ALL_GROUPS); /* once */
 	assert_null(find_birth(&rig.out, ENTITY_GPU, 0));
-	rig_at(&rig, 7.5); /* ECC is turned on by a reset: less is left */
+	rig_at(&rig, 7.5); /* a reset turned ECC on: less memory */
 	rig_read(&rig, ALL_GROUPS);
 	assert_null(find_birth(&rig.out, ENTITY_GPU, 0));
 	rig_at(&rig, 9);
@@ -302,8 +306,8 @@ CHILD_TEST(a_gpu_that_comes_back_tells_its_memory)
 	rig_done(&rig);
 }
 
-/* An answer that says nothing, at the start, is no reason to go without a total. */
-CHILD_TEST(a_total_that_was_not_had_is_had_later)
+/* An error at the start does not prevent a later total. */
+CHILD_TEST(a_missing_total_is_reported_later)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -343,7 +347,7 @@ CHILD_TEST(a_sleeping_gpu_is_not_woken)
 	rig_new(&rig, "550", "default.conf", 0);
 	put_pci(&rig, "0000:00:00.0", "active\n");
 	put_pci(&rig, "0000:01:00.0", "suspended\n");
-	temp_tree_put(&rig.tree, "sys/bus/pci/devices/0000:01:00.1/vendor", "0x10de\n"); /* its sound */
+	temp_tree_put(&rig.tree, "sys/bus/pci/devices/0000:01:00.1/vendor", "0x10de\n"); /* its sound device */
 	temp_tree_put(&rig.tree, "sys/bus/pci/devices/0000:01:00.1/class", "0x040300\n");
 	rig_log(&rig);
 	rig_open(&rig);
@@ -351,7 +355,7 @@ CHILD_TEST(a_sleeping_gpu_is_not_woken)
 	rig_read(&rig, ALL_GROUPS & ~(unsigned) RARE);
 	assert_int_equal(rig_calls(&rig, "nvml", "1"), 0);
 	assert_int_equal(rig_calls(&rig, "ByIndex", "-"), 0);
-	put_pci(&rig, "0000:01:00.0", "active\n"); /* somebody else woke it */
+	put_pci(&rig, "0000:01:00.0", "active\n"); /* another program woke it */
 	rig_read(&rig, ALL_GROUPS);
 	assert_string_equal(find_birth(&rig.out, ENTITY_GPU, 0)->gpu.uuid, "GPU-00000000-0000-4000-8000-000000000001");
 	check_value(&rig.out, M_GPU_BUSY, 2, 870000);
@@ -364,7 +368,7 @@ CHILD_TEST(a_sleeping_gpu_is_not_woken)
 	rig_done(&rig);
 }
 
-/* What a GPU lacks is said once, however often it sleeps. */
+/* An unsupported list is noted once, however often the GPU sleeps. */
 CHILD_TEST(waking_notes_no_list_again)
 {
 	(void) state;
@@ -377,7 +381,7 @@ CHILD_TEST(waking_notes_no_list_again)
 	rig_open(&rig);
 	rig_read(&rig, RARE | PROCESSES);
 	assert_true(has_cause(&rig.out, "gpu.memory", "graphics processes cannot be listed", 1));
-	assert_true(has_cause(&rig.out, "gpu.memory", "does not tell how much", 1));
+	assert_true(has_cause(&rig.out, "gpu.memory", "does not report how much memory", 1));
 	put_pci(&rig, "0000:01:00.0", "suspended\n");
 	rig_read(&rig, RARE | PROCESSES);
 	assert_true(has_cause(&rig.out, "gpu", "GPU 0: asleep", 1));
@@ -389,7 +393,7 @@ CHILD_TEST(waking_notes_no_list_again)
 	rig_done(&rig);
 }
 
-/* Likewise what its rows lack. */
+/* The same for rows. */
 CHILD_TEST(waking_notes_no_figure_again)
 {
 	(void) state;
@@ -401,9 +405,9 @@ CHILD_TEST(waking_notes_no_figure_again)
 	put_pci(&rig, "0000:01:00.0", "active\n");
 	rig_open(&rig);
 	rig_read(&rig, ALL_GROUPS);
-	assert_true(has_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.mem cannot be so"));
-	assert_true(has_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.temp cannot be so"));
-	assert_true(has_note(&rig.out, "gpu", "GPU 0: the driver answers with error 77 for gpu.busy"));
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: the driver reports impossible values for gpu.mem;"));
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: the driver reports impossible values for gpu.temp;"));
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: the driver returns error 77 for gpu.busy"));
 	assert_true(has_note(&rig.out, "gpu.energy", "GPU 0: "));
 	for (int i = 0; i < 3; i++) {
 		put_pci(&rig, "0000:01:00.0", "suspended\n");
@@ -419,16 +423,16 @@ CHILD_TEST(waking_notes_no_figure_again)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_lost_gpu_leaves_the_other),
-		cmocka_unit_test(what_one_gpu_said_does_not_wait_for_the_next),
-		cmocka_unit_test(processes_of_a_lost_gpu_are_gone),
+		cmocka_unit_test(a_lost_gpu_does_not_affect_the_other),
+		cmocka_unit_test(values_of_one_gpu_are_published_before_the_next),
+		cmocka_unit_test(processes_of_a_lost_gpu_end),
 		cmocka_unit_test(a_gpu_that_was_reset_goes_on),
-		cmocka_unit_test(a_lost_gpu_is_asked_less_and_less_often),
+		cmocka_unit_test(a_lost_gpu_is_retried_less_and_less_often),
 		cmocka_unit_test(a_driver_that_is_reloaded),
 		cmocka_unit_test(a_gpu_that_is_not_ours_leaves_the_other),
-		cmocka_unit_test(a_gpu_that_never_answered_is_there),
-		cmocka_unit_test(a_gpu_that_comes_back_tells_its_memory),
-		cmocka_unit_test(a_total_that_was_not_had_is_had_later),
+		cmocka_unit_test(a_gpu_that_never_answered_is_reported),
+		cmocka_unit_test(a_gpu_that_returns_reports_its_memory),
+		cmocka_unit_test(a_missing_total_is_reported_later),
 		cmocka_unit_test(a_sleeping_gpu_is_not_woken),
 		cmocka_unit_test(waking_notes_no_list_again),
 		cmocka_unit_test(waking_notes_no_figure_again),

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The NVML source on machines of many kinds. What is expected stands in the scenarios (tests/fake/scenarios).
+ * The NVML source on many kinds of machines. Expected values are those of the scenarios
+ * (tests/fake/scenarios).
  */
 #include "base/clock.h"
 #include "nvml_rig.h"
 
-/* ---- Hopper and later ----------------------------------------------------------------------------------------------- */
+/* ---- Hopper and later ------------------------------------------------------------------------ */
 
-CHILD_TEST(gpm_tells_the_mean_between_two_looks)
+CHILD_TEST(gpm_reports_the_mean_between_two_samples)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -19,7 +20,7 @@ CHILD_TEST(gpm_tells_the_mean_between_two_looks)
 	rig_read(&rig, ALL_GROUPS);
 	check_absent(&rig.out, M_GPU_SM_ACTIVE, 1); /* one sample is no pair */
 	rig_at(&rig, 1);
-	rig_read(&rig, GPM); /* too soon after the first by the real clock */
+	rig_read(&rig, GPM); /* too soon after the first, by the real clock */
 	assert_int_equal(rig.out.n_readings, 0);
 	rig_wait_gpm();
 	rig_read(&rig, GPM);
@@ -33,11 +34,11 @@ CHILD_TEST(gpm_tells_the_mean_between_two_looks)
 	check_value(&rig.out, M_GPU_FP64_ACTIVE, 1, 0);
 	check_value(&rig.out, M_GPU_FP32_ACTIVE, 1, 90000);
 	check_value(&rig.out, M_GPU_FP16_ACTIVE, 1, 20000);
-	check_value(&rig.out, M_GPU_SM_ACTIVE, 2, 0); /* idle, and read so */
+	check_value(&rig.out, M_GPU_SM_ACTIVE, 2, 0); /* idle: a measured zero */
 	const struct reading *sent = find_reading(&rig.out, M_GPU_PCIE_TX, 1);
 
 	assert_true(sent && sent->known && sent->value >= 286 * MIB / 10 && (double) sent->value <= 286.0 * MIB * (double) longest / 1e9);
-	check_absent(&rig.out, M_GPU_NVLINK_TX, 1); /* the driver's own counter tells that, in another group */
+	check_absent(&rig.out, M_GPU_NVLINK_TX, 1); /* reported by the driver's own counter, in another group */
 	rig_at(&rig, 4);
 	rig_wait_gpm();
 	rig_read(&rig, GPM);
@@ -66,8 +67,9 @@ CHILD_TEST(counters_and_states_of_a_card)
 	check_value(&rig.out, M_GPU_POWER_LIMIT, 1, 700000000);
 	check_value(&rig.out, M_GPU_ECC_CORRECTED, 1, 0);
 	check_value(&rig.out, M_GPU_XID, 1, 0);
-	check_absent(&rig.out, M_GPU_FAN, 1); /* it has none */
-	/* energy is the integral of power from 1 MJ: three of four periods at 552 W, 118 W else, and 3 s of the fourth */
+	check_absent(&rig.out, M_GPU_FAN, 1); /* it has no fan */
+	/* Energy is the integral of power from 1 MJ: three of four periods at 552 W, 118 W else,
+	 * and 3 s of the fourth. */
 	int64_t joules = 1000 + 552 * 12 + 118 * 3;
 
 	check_value(&rig.out, M_GPU_ENERGY, 1, joules * 1000000);
@@ -76,7 +78,7 @@ CHILD_TEST(counters_and_states_of_a_card)
 
 #define BARE_GPU "[driver]\nlevel = 580\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\n"
 
-/* What a rate brought lies between that of the shortest and the longest time that it can have been. */
+/* The total of a rate lies between those of the shortest and the longest possible time. */
 static void check_rate(const struct framebuf *out, enum metric metric, int64_t mib_s, uint64_t longest_ns)
 {
 	const struct reading *r = find_reading(out, metric, 1);
@@ -108,8 +110,8 @@ CHILD_TEST(traffic_without_counters_is_gpm_over_time)
 	rig_done(&rig);
 }
 
-/* A row with a stamp of a year to come among sound ones: it counts for nothing, and those after it do. */
-CHILD_TEST(a_row_of_a_time_to_come_hides_no_other)
+/* A row with a stamp in the future among valid ones is ignored, and later rows are used. */
+CHILD_TEST(a_row_from_the_future_hides_no_other)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -173,7 +175,7 @@ CHILD_TEST(processes_come_and_go)
 	check_value(&rig.out, M_GPROC_MEM, other, 1540 * MIB);
 	check_mean(&rig.out, M_GPROC_SM_BUSY, other, 20000, 20000, 20000);
 	check_value(&rig.out, M_GPU_MEM, 1, 23 * GIB + 1544 * MIB);
-	rig_read(&rig, PROCESSES); /* no newer sample: nothing is said of utilisation, and nothing is zero */
+	rig_read(&rig, PROCESSES); /* no newer sample: neither utilisation nor zeros are reported */
 	assert_null(find_reading(&rig.out, M_GPROC_SM_BUSY, mine));
 	check_value(&rig.out, M_GPROC_MEM, mine, 23 * GIB);
 	rig_at(&rig, 46);
@@ -185,9 +187,9 @@ CHILD_TEST(processes_come_and_go)
 	rig_done(&rig);
 }
 
-/* ---- what the driver keeps by itself -------------------------------------------------------------------------------- */
+/* ---- data that the driver keeps -------------------------------------------------------------- */
 
-CHILD_TEST(bursts_between_two_looks_are_told)
+CHILD_TEST(bursts_between_two_samples_are_reported)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -227,11 +229,11 @@ CHILD_TEST(accounting_is_the_drivers_own_mark)
 	rig_read(&rig, PROCESSES);
 	assert_int_equal(rig.out.n_ends, 1);
 	assert_int_equal(rig.out.ends[0].id, id);
-	check_value(&rig.out, M_GPROC_MEM_PEAK, id, 1300 * MIB); /* asked once more when it was gone */
+	check_value(&rig.out, M_GPROC_MEM_PEAK, id, 1300 * MIB); /* read once more after its end */
 	rig_done(&rig);
 }
 
-/* What the driver's accounting says of a process that is listed, and that it knows as one that has ended: it began at that time. */
+/* Accounting data of a listed process which the driver reports as ended, with that start time. */
 static bool has_mark(const char *epoch)
 {
 	struct nvml_rig rig;
@@ -271,7 +273,7 @@ CHILD_TEST(the_mark_of_one_that_has_just_ended)
 	assert_true(has_mark("4000000000"));
 }
 
-/* ---- integrals ------------------------------------------------------------------------------------------------------ */
+/* ---- integrals ------------------------------------------------------------------------------- */
 
 CHILD_TEST(without_counters_time_is_added_up)
 {
@@ -299,11 +301,11 @@ CHILD_TEST(without_counters_time_is_added_up)
 	assert_true(hw->known && hw->value == thermal->value);
 	check_value(&rig.out, M_GPU_THROTTLE_POWER, 1, 0);
 	check_value(&rig.out, M_GPU_THROTTLE_OTHER, 1, 0);
-	assert_int_equal(rig.out.n_events, 0); /* said once */
+	assert_int_equal(rig.out.n_events, 0); /* noted once */
 	rig_done(&rig);
 }
 
-/* ---- MIG ------------------------------------------------------------------------------------------------------------ */
+/* ---- MIG ------------------------------------------------------------------------------------- */
 
 CHILD_TEST(instances_are_devices)
 {
@@ -333,7 +335,7 @@ CHILD_TEST(instances_are_devices)
 	check_value(&rig.out, M_GPU_POWER, 1, 210000000);
 	check_absent(&rig.out, M_GPU_BUSY, 1);
 	check_absent(&rig.out, M_GPU_BUSY, 3);
-	check_absent(&rig.out, M_GPU_PROCESSES, 1); /* the instances tell */
+	check_absent(&rig.out, M_GPU_PROCESSES, 1); /* reported by the instances */
 	check_value(&rig.out, M_GPU_PROCESSES, 3, 1);
 	check_value(&rig.out, M_GPU_PROCESSES, 4, 1);
 	check_value(&rig.out, M_GPU_PROCESSES, 5, 0);
@@ -400,7 +402,8 @@ CHILD_TEST(an_instance_has_its_own_processes)
 	rig_done(&rig);
 }
 
-/* What is taken while the lists are read belongs to nobody in them: the smaller figure is what all can hold. */
+/* Memory allocated while the lists are read belongs to no listed process: the smaller figure bounds
+ * their sum. */
 CHILD_TEST(memory_may_move_while_lists_are_read)
 {
 	(void) state;
@@ -410,16 +413,16 @@ CHILD_TEST(memory_may_move_while_lists_are_read)
 		"[driver]\nlevel = 550\nstep = 1\non = nvmlDeviceGetMemoryInfo_v2\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\n"
 		"memory_total = 8Gi\nmemory_used = steps 0:1Gi 1:2Gi 2:5Gi\nmemory_reserved = 0\n");
 	assert_int_equal(unsetenv("HIWATER_FAKE_TIME"), 0);
-	rig_open(&rig); /* asks once */
+	rig_open(&rig); /* one call */
 	rig_read(&rig, PROCESSES);
 	check_mean(&rig.out, M_GPU_MEM, 1, 2 * GIB, 2 * GIB, 5 * GIB);
 	rig_done(&rig);
 }
 
-/* ---- other places --------------------------------------------------------------------------------------------------- */
+/* ---- other environments ---------------------------------------------------------------------- */
 
-/* Without lists nothing says that the memory is the host's. */
-CHILD_TEST(memory_that_nobody_tells_is_not_taken_for_the_hosts)
+/* Without lists there is no sign that the memory is the host's. */
+CHILD_TEST(unreported_memory_is_not_assumed_to_be_the_hosts)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -452,7 +455,7 @@ CHILD_TEST(two_gpus_of_one_uuid_are_two)
 	rig_done(&rig);
 }
 
-CHILD_TEST(unified_memory_is_what_processes_hold)
+CHILD_TEST(unified_memory_is_the_sum_over_processes)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -468,7 +471,7 @@ CHILD_TEST(unified_memory_is_what_processes_hold)
 	check_value(&rig.out, M_GPU_MEM, 1, 21 * GIB + 172 * MIB);
 	check_absent(&rig.out, M_GPU_MEM_FREE, 1);
 	check_absent(&rig.out, M_GPU_MEM_RESERVED, 1);
-	assert_true(has_note(&rig.out, "gpu.memory", "stands in"));
+	assert_true(has_note(&rig.out, "gpu.memory", "is used instead"));
 	check_value(&rig.out, M_GPU_PROCESSES, 1, 2);
 	assert_true(find_process(&rig.out, 1, 4100001)->gpu_process.graphics);
 	rig_done(&rig);
@@ -483,16 +486,16 @@ CHILD_TEST(memory_that_is_not_available_is_absent)
 	rig_open(&rig);
 	rig_read(&rig, ALL_GROUPS);
 	check_value(&rig.out, M_GPU_MEM, 1, 6300 * MIB);
-	check_value(&rig.out, M_GPU_PROCESSES, 1, 2); /* the pids are kept */
+	check_value(&rig.out, M_GPU_PROCESSES, 1, 2); /* the pids remain */
 	check_absent(&rig.out, M_GPROC_MEM, find_process(&rig.out, 1, getpid())->id);
 	check_absent(&rig.out, M_GPROC_MEM, find_process(&rig.out, 1, 22)->id);
-	assert_true(has_cause(&rig.out, "gpu.memory", "does not tell how much some of its processes hold", 1));
+	assert_true(has_cause(&rig.out, "gpu.memory", "does not report how much memory some of its processes use", 1));
 	check_absent(&rig.out, M_GPU_FAN, 1);
 	check_absent(&rig.out, M_GPU_XID, 1);
 	rig_done(&rig);
 }
 
-CHILD_TEST(wsl_is_not_asked_for_processes)
+CHILD_TEST(processes_are_not_read_in_wsl)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -505,7 +508,7 @@ CHILD_TEST(wsl_is_not_asked_for_processes)
 	check_value(&rig.out, M_GPU_BUSY, 1, 910000);
 	check_absent(&rig.out, M_GPU_PROCESSES, 1);
 	assert_null(find_birth(&rig.out, ENTITY_GPU_PROCESS, 0));
-	assert_true(has_cause(&rig.out, "gpu.memory", "GPU 0: WSL's driver does not tell of processes: what a job holds there is not known", 1));
+	assert_true(has_cause(&rig.out, "gpu.memory", "GPU 0: WSL's driver does not report processes; the job's memory on this GPU is unknown", 1));
 	assert_true(rig_calls(&rig, "Utilization", "0") > 0);
 	assert_int_equal(rig_calls(&rig, "RunningProcesses", "0"), 0);
 	assert_int_equal(rig_calls(&rig, "ProcessUtilization", "0"), 0);
@@ -522,13 +525,13 @@ CHILD_TEST(a_container_sees_its_own_processes)
 	rig_open(&rig);
 	rig_read(&rig, ALL_GROUPS);
 	check_value(&rig.out, M_GPU_PROCESSES, 1, 1);
-	check_value(&rig.out, M_GPU_MEM, 1, 9 * GIB); /* what is missing belongs to nobody here */
+	check_value(&rig.out, M_GPU_MEM, 1, 9 * GIB); /* the rest belongs to no visible process */
 	check_value(&rig.out, M_GPROC_MEM, find_process(&rig.out, 1, getpid())->id, 3 * GIB);
 	rig_done(&rig);
 }
 
-/* The host's pids are other processes here, or none. */
-CHILD_TEST(an_old_driver_tells_a_container_pids_that_mean_nothing)
+/* The host's pids belong to other processes in the container, or to none. */
+CHILD_TEST(an_old_driver_reports_host_pids_in_a_container)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -574,13 +577,13 @@ CHILD_TEST(a_virtual_gpu_has_gaps)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gpm_tells_the_mean_between_two_looks),
+		cmocka_unit_test(gpm_reports_the_mean_between_two_samples),
 		cmocka_unit_test(counters_and_states_of_a_card),
 		cmocka_unit_test(traffic_without_counters_is_gpm_over_time),
-		cmocka_unit_test(a_row_of_a_time_to_come_hides_no_other),
+		cmocka_unit_test(a_row_from_the_future_hides_no_other),
 		cmocka_unit_test(traffic_without_gpm_is_counted_by_fields),
 		cmocka_unit_test(processes_come_and_go),
-		cmocka_unit_test(bursts_between_two_looks_are_told),
+		cmocka_unit_test(bursts_between_two_samples_are_reported),
 		cmocka_unit_test(accounting_is_the_drivers_own_mark),
 		cmocka_unit_test(the_mark_of_an_earlier_process_of_that_pid),
 		cmocka_unit_test(the_mark_of_one_that_has_just_ended),
@@ -589,13 +592,13 @@ int main(void)
 		cmocka_unit_test(a_gpu_is_divided_anew),
 		cmocka_unit_test(an_instance_has_its_own_processes),
 		cmocka_unit_test(memory_may_move_while_lists_are_read),
-		cmocka_unit_test(memory_that_nobody_tells_is_not_taken_for_the_hosts),
+		cmocka_unit_test(unreported_memory_is_not_assumed_to_be_the_hosts),
 		cmocka_unit_test(two_gpus_of_one_uuid_are_two),
-		cmocka_unit_test(unified_memory_is_what_processes_hold),
+		cmocka_unit_test(unified_memory_is_the_sum_over_processes),
 		cmocka_unit_test(memory_that_is_not_available_is_absent),
-		cmocka_unit_test(wsl_is_not_asked_for_processes),
+		cmocka_unit_test(processes_are_not_read_in_wsl),
 		cmocka_unit_test(a_container_sees_its_own_processes),
-		cmocka_unit_test(an_old_driver_tells_a_container_pids_that_mean_nothing),
+		cmocka_unit_test(an_old_driver_reports_host_pids_in_a_container),
 		cmocka_unit_test(a_virtual_gpu_has_gaps),
 	};
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The NVML source where the driver says what cannot be, or says a figure no more: it is left out, and that is told once.
+ * The NVML source with impossible values, or values that disappear: they are left out, and noted
+ * once.
  */
 #include "nvml_rig.h"
 
-/* All there is at that second, of which GPM's are since the last time. */
+/* Reads all groups at that second; GPM's means are since the last call. */
 static void read_next_pair(struct nvml_rig *rig, int at)
 {
 	rig_at(rig, at);
@@ -36,14 +37,14 @@ CHILD_TEST(all_ones_and_nonsense_are_absent)
 	rig_open(&rig);
 	rig_read(&rig, ALL_GROUPS);
 	assert_true(has_mere_note(&rig.out, "gpu",
-		"GPU 0: the driver answers without a figure for gpu.mem, gpu.mem_free, gpu.mem_reserved, gpu.mem_busy, gpu.enc_busy, gpu.power, "
+		"GPU 0: the driver returns no value for gpu.mem, gpu.mem_free, gpu.mem_reserved, gpu.mem_busy, gpu.enc_busy, gpu.power, "
 		"gpu.power_limit, gpu.energy, gpu.temp_mem, gpu.clock_sm, gpu.clock_mem, gpu.pstate, gpu.fan, gpu.ecc_corrected"));
-	assert_int_equal(count_notes(&rig.out, "without a figure"), 1);
+	assert_int_equal(count_notes(&rig.out, "returns no value"), 1);
 	rig_wait_gpm();
 	rig_at(&rig, 1);
 	rig_read(&rig, ALL_GROUPS);
-	assert_true(has_mere_note(&rig.out, "gpu", "GPU 0: GPM answers without a figure for gpu.graphics_active, gpu.sm_active, gpu.pcie_tx"));
-	assert_int_equal(count_notes(&rig.out, "without a figure"), 1);
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 0: GPM returns no value for gpu.graphics_active, gpu.sm_active, gpu.pcie_tx"));
+	assert_int_equal(count_notes(&rig.out, "returns no value"), 1);
 	for (size_t i = 0; i < rig.out.n_readings; i++) {
 		const struct reading *r = &rig.out.readings[i];
 
@@ -54,9 +55,9 @@ CHILD_TEST(all_ones_and_nonsense_are_absent)
 	rig_done(&rig);
 }
 
-/* All ones are "there is none"; more memory in use than there is, or a temperature of 0, is told as what it is, also where it never
- * was otherwise. */
-static void check_what_cannot_be(const char *level)
+/* All ones means "no value"; more memory in use than there is, or a temperature of 0, is noted as
+ * impossible, even if no other value was ever read. */
+static void check_impossible_values(const char *level)
 {
 	struct nvml_rig rig;
 	char text[512];
@@ -70,9 +71,9 @@ static void check_what_cannot_be(const char *level)
 	rig_read(&rig, MEMORY | STATE);
 	assert_false(find_reading(&rig.out, M_GPU_MEM, 1)->known);
 	assert_false(find_reading(&rig.out, M_GPU_TEMP, 1)->known);
-	assert_true(has_mere_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.mem cannot be so"));
-	assert_true(has_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.temp cannot be so"));
-	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: the driver answers without a figure for gpu.temp"));
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 0: the driver reports impossible values for gpu.mem;"));
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: the driver reports impossible values for gpu.temp;"));
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: the driver returns no value for gpu.temp"));
 	assert_int_equal(rig.out.n_events, 3);
 	check_value(&rig.out, M_GPU_MEM, 2, GIB);
 	rig_at(&rig, 3);
@@ -85,18 +86,18 @@ static void check_what_cannot_be(const char *level)
 CHILD_TEST(what_cannot_be_is_left_out)
 {
 	(void) state;
-	check_what_cannot_be("550");
+	check_impossible_values("550");
 }
 
-CHILD_TEST(what_cannot_be_is_left_out_by_old_calls)
+CHILD_TEST(impossible_values_are_left_out_by_old_calls)
 {
 	(void) state;
-	check_what_cannot_be("450");
+	check_impossible_values("450");
 }
 
-/* No device draws megawatts or has clocks of petahertz, not even between two looks; what is far above what is built may be. No
- * energy is made of such power. */
-CHILD_TEST(power_and_clocks_that_cannot_be)
+/* No device draws megawatts or has clocks of petahertz, not even between two reads; values far
+ * above existing hardware are accepted. Energy is not integrated from impossible power. */
+CHILD_TEST(impossible_power_and_clocks)
 {
 	static const enum metric refused[] = { M_GPU_POWER, M_GPU_POWER_LIMIT, M_GPU_CLOCK_SM, M_GPU_CLOCK_MEM, M_GPU_PSTATE };
 	struct nvml_rig rig;
@@ -112,7 +113,7 @@ CHILD_TEST(power_and_clocks_that_cannot_be)
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
 		check_absent(&rig.out, refused[i], 1);
 	check_absent(&rig.out, M_GPU_ENERGY, 1);
-	assert_true(has_mere_note(&rig.out, "gpu", "gpu.power cannot be so"));
+	assert_true(has_mere_note(&rig.out, "gpu", "impossible values for gpu.power"));
 	assert_true(has_mere_note(&rig.out, "gpu", "gpu.power_limit"));
 	assert_true(has_mere_note(&rig.out, "gpu", "gpu.clock_sm"));
 	check_value(&rig.out, M_GPU_POWER, 2, 9000000000);
@@ -122,12 +123,12 @@ CHILD_TEST(power_and_clocks_that_cannot_be)
 	rig_at(&rig, 5);
 	rig_read(&rig, ALL_GROUPS);
 	check_value(&rig.out, M_GPU_POWER, 2, 9000000000);
-	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: what the driver has sampled of gpu.power cannot be so"));
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: the driver's samples have impossible values of gpu.power"));
 	rig_done(&rig);
 }
 
-/* Nor more than there is: who it is stays known, and is told of. */
-CHILD_TEST(a_process_with_more_than_there_is)
+/* A process cannot use more than there is: the process is still reported. */
+CHILD_TEST(a_process_with_more_memory_than_the_device)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -143,7 +144,7 @@ CHILD_TEST(a_process_with_more_than_there_is)
 	const uint32_t id = born->id;
 
 	check_absent(&rig.out, M_GPROC_MEM, id);
-	assert_true(has_cause(&rig.out, "gpu.memory", "that they hold more than there is: it is left out", 1));
+	assert_true(has_cause(&rig.out, "gpu.memory", "more memory for some of its processes than the GPU has; these values are left out", 1));
 	check_value(&rig.out, M_GPU_PROCESSES, 1, 1);
 	rig_read(&rig, PROCESSES);
 	assert_int_equal(rig.out.n_events, 0);
@@ -153,7 +154,7 @@ CHILD_TEST(a_process_with_more_than_there_is)
 	rig_done(&rig);
 }
 
-CHILD_TEST(what_nobody_should_believe)
+CHILD_TEST(implausible_answers)
 {
 	(void) state;
 	static const enum metric none[] = { M_GPU_BUSY, M_GPU_MEM_BUSY, M_GPU_TEMP, M_GPU_FAN, M_GPU_CLOCK_SM, M_GPU_THROTTLE_HW,
@@ -167,7 +168,7 @@ CHILD_TEST(what_nobody_should_believe)
 
 	assert_non_null(mine);
 	assert_true(mine->gpu_process.compute && mine->gpu_process.graphics);
-	check_value(&rig.out, M_GPU_PROCESSES, 1, 2); /* pid 0 is none */
+	check_value(&rig.out, M_GPU_PROCESSES, 1, 2); /* pid 0 is unused */
 	assert_true(has_mere_note(&rig.out, "gpu", "error 77"));
 	read_next_pair(&rig, 7);
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
@@ -178,19 +179,19 @@ CHILD_TEST(what_nobody_should_believe)
 		if (metrics[r->metric].unit == UNIT_PPM && r->known && (r->value < 0 || r->max > 1000000))
 			fail_msg("%s: %lld", metrics[r->metric].name, (long long) r->value);
 	}
-	check_value(&rig.out, M_GPU_GRAPHICS_ACTIVE, 1, 970000); /* the others are there */
+	check_value(&rig.out, M_GPU_GRAPHICS_ACTIVE, 1, 970000); /* the others are reported */
 	rig_done(&rig);
 }
 
-/* More than all of the time, from the first look on and of whatever: a note each, once; the other card has none. */
-CHILD_TEST(what_is_refused_is_told_once)
+/* More than all of the time, from the first read on: one note each; the other card has none. */
+CHILD_TEST(rejected_values_are_noted_once)
 {
 	static const char *const notes[] = {
-		"GPU 0: what the driver says for gpu.busy cannot be so: it is left out",
-		"GPU 0: what the driver says for gpu.mem_busy cannot be so: it is left out",
-		"GPU 0: what the driver says for gpu.enc_busy cannot be so: it is left out",
-		"GPU 0: what the driver says for gpu.fan cannot be so: it is left out",
-		"GPU 0: what the driver says for a process's sm_busy cannot be so: such samples of processes are left out",
+		"GPU 0: the driver reports impossible values for gpu.busy; they are left out",
+		"GPU 0: the driver reports impossible values for gpu.mem_busy; they are left out",
+		"GPU 0: the driver reports impossible values for gpu.enc_busy; they are left out",
+		"GPU 0: the driver reports impossible values for gpu.fan; they are left out",
+		"GPU 0: the driver reports impossible values for a process's sm_busy; such samples of processes are left out",
 	};
 	struct nvml_rig rig;
 
@@ -205,16 +206,17 @@ CHILD_TEST(what_is_refused_is_told_once)
 		if (count_notes(&rig.out, notes[i]) != 1)
 			fail_msg("%zu times: %s", count_notes(&rig.out, notes[i]), notes[i]);
 	}
-	assert_int_equal(count_notes(&rig.out, "cannot be so"), sizeof(notes) / sizeof(notes[0]));
+	assert_int_equal(count_notes(&rig.out, "impossible values"), sizeof(notes) / sizeof(notes[0]));
 	check_value(&rig.out, M_GPU_MEM_BUSY, 2, 1000000);
 	rig_at(&rig, 6);
 	rig_read(&rig, ALL_GROUPS);
-	assert_int_equal(count_notes(&rig.out, "cannot be so"), 0);
+	assert_int_equal(count_notes(&rig.out, "impossible values"), 0);
 	rig_done(&rig);
 }
 
-/* GPM's figures likewise, those of one look together. Not a number is none, which is told where there was one. */
-CHILD_TEST(what_gpm_says_is_refused_once)
+/* The same for GPM, with one note per read. NaN means "no value", and is noted if there was a value
+ * before. */
+CHILD_TEST(impossible_gpm_values_are_noted_once)
 {
 	struct nvml_rig rig;
 	char text[512];
@@ -229,19 +231,19 @@ CHILD_TEST(what_gpm_says_is_refused_once)
 	read_next_pair(&rig, 2);
 	check_value(&rig.out, M_GPU_SM_ACTIVE, 1, 300000);
 	assert_true(has_mere_note(&rig.out, "gpu",
-		"GPU 0: what GPM says for gpu.sm_occupancy, gpu.tensor_active, gpu.pcie_tx cannot be so: it is left out"));
-	assert_int_equal(count_notes(&rig.out, "cannot be so"), 1);
+		"GPU 0: GPM reports impossible values for gpu.sm_occupancy, gpu.tensor_active, gpu.pcie_tx; they are left out"));
+	assert_int_equal(count_notes(&rig.out, "impossible values"), 1);
 	read_next_pair(&rig, 4);
-	assert_true(has_mere_note(&rig.out, "gpu", "GPU 0: what GPM says for gpu.sm_active cannot be so: it is left out"));
-	assert_int_equal(count_notes(&rig.out, "cannot be so"), 1);
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 0: GPM reports impossible values for gpu.sm_active; they are left out"));
+	assert_int_equal(count_notes(&rig.out, "impossible values"), 1);
 	read_next_pair(&rig, 5);
-	assert_int_equal(count_notes(&rig.out, "cannot be so"), 0);
+	assert_int_equal(count_notes(&rig.out, "impossible values"), 0);
 	check_absent(&rig.out, M_GPU_SM_ACTIVE, 1);
 	rig_done(&rig);
 }
 
-/* What a divided GPU's own part of GPM or its samples of processes are refused by is said, once. */
-CHILD_TEST(a_refusal_of_gpm_is_told)
+/* The reason why GPM or the samples of processes are refused is noted once. */
+CHILD_TEST(a_refusal_of_gpm_is_noted)
 {
 	struct nvml_rig rig;
 	char text[512];
@@ -251,13 +253,13 @@ CHILD_TEST(a_refusal_of_gpm_is_told)
 	rig_scenario(&rig, "550", text);
 	rig_open(&rig);
 	rig_read(&rig, ALL_GROUPS);
-	assert_true(has_mere_note(&rig.out, "gpu.sm_active", "GPU 0: missing: GPM: no permission (NVML's code 4): root may; with MIG, whoever"));
+	assert_true(has_mere_note(&rig.out, "gpu.sm_active", "GPU 0: not available from GPM: no permission (NVML code 4); run as root; with MIG, access"));
 	read_next_pair(&rig, 2);
-	assert_int_equal(count_notes(&rig.out, "missing: GPM"), 0);
+	assert_int_equal(count_notes(&rig.out, "not available from GPM"), 0);
 	rig_done(&rig);
 }
 
-CHILD_TEST(samples_of_processes_that_fail_are_told)
+CHILD_TEST(failing_samples_of_processes_are_noted)
 {
 	struct nvml_rig rig;
 
@@ -268,15 +270,15 @@ CHILD_TEST(samples_of_processes_that_fail_are_told)
 	rig_open(&rig);
 	rig_read(&rig, ALL_GROUPS);
 	assert_true(has_mere_note(&rig.out, "gpu",
-		"GPU 0: the driver does not say which processes had the SMs and other engines: the list is too long (NVML's code 7)"));
+		"GPU 0: the driver does not report which processes used the SMs and other engines: the list is too long (NVML code 7)"));
 	rig_at(&rig, 2);
 	rig_read(&rig, ALL_GROUPS);
-	assert_int_equal(count_notes(&rig.out, "had the SMs"), 0);
+	assert_int_equal(count_notes(&rig.out, "used the SMs"), 0);
 	rig_done(&rig);
 }
 
-/* The moment has a value, and what was between two looks cannot be. */
-CHILD_TEST(samples_that_are_refused_are_told_once)
+/* The current value is valid, and the samples since the last read are impossible. */
+CHILD_TEST(rejected_samples_are_noted_once)
 {
 	struct nvml_rig rig;
 
@@ -287,20 +289,20 @@ CHILD_TEST(samples_that_are_refused_are_told_once)
 	rig_open(&rig);
 	rig_at(&rig, 2);
 	rig_read(&rig, ALL_GROUPS);
-	assert_int_equal(count_notes(&rig.out, "cannot be so"), 0);
+	assert_int_equal(count_notes(&rig.out, "impossible values"), 0);
 	rig_at(&rig, 5);
 	rig_read(&rig, ALL_GROUPS);
 	check_value(&rig.out, M_GPU_BUSY, 1, 600000);
-	assert_int_equal(count_notes(&rig.out, "GPU 0: what the driver has sampled of gpu.busy cannot be so: the value of the moment stands for it"), 1);
-	assert_int_equal(count_notes(&rig.out, "cannot be so"), 1);
+	assert_int_equal(count_notes(&rig.out, "GPU 0: the driver's samples have impossible values of gpu.busy; the current value is used instead"), 1);
+	assert_int_equal(count_notes(&rig.out, "impossible values"), 1);
 	rig_at(&rig, 6);
 	rig_read(&rig, ALL_GROUPS);
-	assert_int_equal(count_notes(&rig.out, "cannot be so"), 0);
+	assert_int_equal(count_notes(&rig.out, "impossible values"), 0);
 	rig_done(&rig);
 }
 
-/* All ones behind a value is no nonsense: the driver has none any more. */
-CHILD_TEST(all_ones_behind_a_value)
+/* All ones after a value are not impossible: the driver no longer has a value. */
+CHILD_TEST(all_ones_after_a_value)
 {
 	static const char *const ended[] = { "mem", "busy", "temp", "clock_sm", "pstate", "fan" };
 	struct nvml_rig rig;
@@ -317,19 +319,19 @@ CHILD_TEST(all_ones_behind_a_value)
 	for (size_t i = 0; i < sizeof(ended) / sizeof(ended[0]); i++) {
 		char text[160];
 
-		snprintf(text, sizeof(text), "GPU 0: gpu.%s is missing from then on: the driver says that it is not available any more", ended[i]);
+		snprintf(text, sizeof(text), "GPU 0: gpu.%s became unavailable: the driver reports that it is no longer available", ended[i]);
 		if (count_notes(&rig.out, text) != 1)
 			fail_msg("%zu times: %s", count_notes(&rig.out, text), text);
 	}
-	assert_int_equal(count_notes(&rig.out, "cannot be so"), 0);
+	assert_int_equal(count_notes(&rig.out, "impossible values"), 0);
 	rig_at(&rig, 5);
 	rig_read(&rig, ALL_GROUPS & ~(unsigned) PROCESSES);
 	assert_int_equal(rig.out.n_events, 0);
 	rig_done(&rig);
 }
 
-/* What is missing from some moment on is said then, once: a mean of the run is one of less. */
-CHILD_TEST(figures_that_cease)
+/* Values that become unavailable are noted once, since the run's means cover only a part of it. */
+CHILD_TEST(figures_that_become_unavailable)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -348,10 +350,10 @@ CHILD_TEST(figures_that_cease)
 	check_value(&rig.out, M_GPU_SM_ACTIVE, 2, 300000);
 	assert_int_equal(rig.out.n_events, 0);
 	read_next_pair(&rig, 4);
-	assert_true(has_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.busy cannot be so"));
-	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: gpu.temp is missing from then on: this device does not give it (NVML's code 3)"));
-	assert_true(has_mere_note(&rig.out, "gpu.sm_active", "GPU 0: missing from then on: GPM: the driver answers with an error"));
-	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: what GPM says for gpu.sm_active cannot be so: it is left out"));
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: the driver reports impossible values for gpu.busy;"));
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: gpu.temp became unavailable: this device does not support it (NVML code 3)"));
+	assert_true(has_mere_note(&rig.out, "gpu.sm_active", "GPU 0: no longer available from GPM: the driver reports an unspecified error"));
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: GPM reports impossible values for gpu.sm_active; they are left out"));
 	read_next_pair(&rig, 5);
 	assert_int_equal(rig.out.n_events, 0);
 	rig_done(&rig);
@@ -375,7 +377,7 @@ CHILD_TEST(a_bare_device_has_nothing)
 	source_nvml.probe(&rig.env, probes_take, &probes);
 	for (int m = 0; m < METRIC_COUNT; m++) {
 		if (probes.told[m] && probes.of[m].available && m != M_GPU_PROCESSES && m != M_GPROC_MEM && m != M_GPU_MEM)
-			fail_msg("%s is said to be there", metrics[m].name);
+			fail_msg("%s is reported as available", metrics[m].name);
 	}
 	assert_true(probes.told[M_GPU_TEMP] && !probes.of[M_GPU_TEMP].available);
 	rig_done(&rig);
@@ -384,19 +386,19 @@ CHILD_TEST(a_bare_device_has_nothing)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_process_with_more_than_there_is),
-		cmocka_unit_test(what_nobody_should_believe),
+		cmocka_unit_test(a_process_with_more_memory_than_the_device),
+		cmocka_unit_test(implausible_answers),
 		cmocka_unit_test(all_ones_and_nonsense_are_absent),
-		cmocka_unit_test(what_is_refused_is_told_once),
-		cmocka_unit_test(what_gpm_says_is_refused_once),
-		cmocka_unit_test(a_refusal_of_gpm_is_told),
-		cmocka_unit_test(samples_of_processes_that_fail_are_told),
-		cmocka_unit_test(samples_that_are_refused_are_told_once),
+		cmocka_unit_test(rejected_values_are_noted_once),
+		cmocka_unit_test(impossible_gpm_values_are_noted_once),
+		cmocka_unit_test(a_refusal_of_gpm_is_noted),
+		cmocka_unit_test(failing_samples_of_processes_are_noted),
+		cmocka_unit_test(rejected_samples_are_noted_once),
 		cmocka_unit_test(what_cannot_be_is_left_out),
-		cmocka_unit_test(what_cannot_be_is_left_out_by_old_calls),
-		cmocka_unit_test(power_and_clocks_that_cannot_be),
-		cmocka_unit_test(all_ones_behind_a_value),
-		cmocka_unit_test(figures_that_cease),
+		cmocka_unit_test(impossible_values_are_left_out_by_old_calls),
+		cmocka_unit_test(impossible_power_and_clocks),
+		cmocka_unit_test(all_ones_after_a_value),
+		cmocka_unit_test(figures_that_become_unavailable),
 		cmocka_unit_test(a_bare_device_has_nothing),
 	};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Parts of the NVML source that need no driver: what it writes is taken apart here.
+ * Parts of the NVML source that need no driver: decoding of its output.
  */
 #include "tree_helper.h"
 
@@ -15,7 +15,7 @@
 
 #define NONE NVML_NONE_U32
 
-/* ---- process lists -------------------------------------------------------------------------------------------------- */
+/* ---- process lists --------------------------------------------------------------------------- */
 
 struct entry {
 	uint32_t pid;
@@ -63,7 +63,7 @@ static void the_stride_shows_in_what_was_written(void **state)
 			}
 		}
 	}
-	/* A driver that writes over all the room says nothing by that. */
+	/* A driver that fills the whole buffer gives no hint about the length. */
 	memset(room, 0, sizeof(room));
 	assert_int_equal(nvml_list_stride(room, sizeof(room), 2, false), NVML_ENTRY);
 	assert_int_equal(nvml_list_stride(room, sizeof(room), 2, true), NVML_ENTRY_LONG);
@@ -77,7 +77,7 @@ static void the_oldest_entries_have_no_instances(void **state)
 	struct nvml_listed list[4];
 
 	write_list(room, sizeof(room), entries, 3, NVML_ENTRY_V1);
-	assert_int_equal(nvml_list_decode(room, 3, NVML_ENTRY_V1, list), 2); /* pid 0 is nobody */
+	assert_int_equal(nvml_list_decode(room, 3, NVML_ENTRY_V1, list), 2); /* pid 0 is unused */
 	assert_int_equal(list[1].pid, 30);
 	assert_int_equal(list[1].gpu_instance, NONE);
 	assert_true(list[1].bytes == NVML_NONE_U64);
@@ -99,14 +99,14 @@ static void a_pid_in_several_lists_counts_once(void **state)
 	assert_int_equal(list[0].pid, 10);
 	assert_int_equal(list[0].bytes, 100);
 	assert_int_equal(list[1].pid, 20);
-	assert_true(list[1].bytes == NVML_NONE_U64); /* nobody holds nothing: not known */
+	assert_true(list[1].bytes == NVML_NONE_U64); /* 0 bytes: unknown */
 	assert_int_equal(list[2].pid, 30);
 	assert_int_equal(list[2].bytes, 500); /* the largest, not the sum */
 	assert_true(list[2].compute && list[2].graphics);
 	assert_int_equal(nvml_list_merge(list, 0), 0);
 }
 
-/* ---- numbers -------------------------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static void check_number(struct nvml_field_value v, int code, uint64_t value, uint64_t wraps)
 {
@@ -138,20 +138,20 @@ static void a_field_says_its_type(void **state)
 #undef V
 }
 
-/* A driver of one field that is counted: what it says next. */
+/* A driver with one counting field: its next value. */
 static struct {
 	enum nvml_type type;
 	uint64_t value;
 	int code;
-} said;
+} answer;
 
 static int say_fields(void *device, int n, struct nvml_field_value *values)
 {
 	(void) device;
 	for (int i = 0; i < n; i++) {
-		values[i].type = said.type;
-		values[i].code = (uint32_t) said.code;
-		values[i].value.u64 = said.value;
+		values[i].type = answer.type;
+		values[i].code = (uint32_t) answer.code;
+		values[i].value.u64 = answer.value;
 	}
 	return NVML_SUCCESS;
 }
@@ -166,9 +166,9 @@ static int say_nothing(void *device, int n, struct nvml_field_value *values)
 
 static uint64_t counted(struct nvml_fields *f, const struct nvml *nvml, enum nvml_type type, uint64_t value)
 {
-	said.type = type;
-	said.value = value;
-	said.code = NVML_SUCCESS;
+	answer.type = type;
+	answer.value = value;
+	answer.code = NVML_SUCCESS;
 	assert_int_equal(nvml_fields_read(nvml, NULL, f), NVML_SUCCESS);
 	assert_int_equal(f->code[FIELD_PCIE_TX], NVML_SUCCESS);
 	return f->value[FIELD_PCIE_TX];
@@ -187,7 +187,7 @@ static void a_counter_goes_on_over_a_wrap(void **state)
 	assert_int_equal(counted(&f, &nvml, NVML_U64, 1ULL << 40), 1ULL << 40);
 	assert_int_equal(counted(&f, &nvml, NVML_U64, 500), 1ULL << 40); /* a reset */
 	assert_int_equal(counted(&f, &nvml, NVML_U64, 700), (1ULL << 40) + 200);
-	nvml_fields_restart(&f); /* another driver, which began at 0 */
+	nvml_fields_restart(&f); /* another driver, which started at 0 */
 	assert_int_equal(counted(&f, &nvml, NVML_U64, 50), (1ULL << 40) + 250);
 }
 
@@ -197,19 +197,19 @@ static void a_field_that_is_not_here_is_not_asked_again(void **state)
 	struct nvml nvml = { .env = &(struct source_env) { 0 }, .fields = say_fields };
 	struct nvml_fields f = { 0 };
 
-	said.code = NVML_NO_DATA;
+	answer.code = NVML_NO_DATA;
 	(void) nvml_fields_read(&nvml, NULL, &f);
 	assert_false(f.absent[FIELD_PCIE_TX]);
-	said.code = NVML_NOT_SUPPORTED;
+	answer.code = NVML_NOT_SUPPORTED;
 	(void) nvml_fields_read(&nvml, NULL, &f);
 	for (int i = 0; i < NVML_FIELDS; i++)
 		assert_true(f.absent[i]);
 	nvml.fields = NULL;
-	assert_int_equal(nvml_fields_read(&nvml, NULL, &f), NVML_SUCCESS); /* nothing to ask */
+	assert_int_equal(nvml_fields_read(&nvml, NULL, &f), NVML_SUCCESS); /* no field to read */
 	f = (struct nvml_fields) { 0 };
 	nvml.fields = say_nothing;
 	(void) nvml_fields_read(&nvml, NULL, &f);
-	assert_int_equal(f.code[FIELD_PCIE_TX], NVML_UNKNOWN); /* what was not touched is no zero */
+	assert_int_equal(f.code[FIELD_PCIE_TX], NVML_UNKNOWN); /* an untouched field is not zero */
 }
 
 static void samples_are_those_since_the_last_look(void **state)
@@ -219,15 +219,15 @@ static void samples_are_those_since_the_last_look(void **state)
 	struct nvml_samples got = { 0 };
 	uint64_t seen = 0;
 
-	assert_int_equal(nvml_samples_fold(list, 3, NVML_U32, &seen, &got), NVML_NOT_FOUND); /* the first look learns */
+	assert_int_equal(nvml_samples_aggregate(list, 3, NVML_U32, &seen, &got), NVML_NOT_FOUND); /* the first read only finds the clock */
 	assert_int_equal(seen, 300);
-	assert_int_equal(nvml_samples_fold(list, 4, NVML_U32, &seen, &got), NVML_NOT_FOUND); /* "not available" is no sample */
+	assert_int_equal(nvml_samples_aggregate(list, 4, NVML_U32, &seen, &got), NVML_NOT_FOUND); /* "not available" is no sample */
 	seen = 100;
-	assert_int_equal(nvml_samples_fold(list, 4, NVML_U32, &seen, &got), NVML_SUCCESS);
+	assert_int_equal(nvml_samples_aggregate(list, 4, NVML_U32, &seen, &got), NVML_SUCCESS);
 	assert_int_equal(seen, 300);
 	assert_true(got.n == 2 && got.sum == 100 && got.min == 10 && got.max == 90);
 	seen = 100;
-	assert_int_equal(nvml_samples_fold(list, 4, 42, &seen, &got), NVML_NOT_FOUND);
+	assert_int_equal(nvml_samples_aggregate(list, 4, 42, &seen, &got), NVML_NOT_FOUND);
 	assert_int_equal(seen, 100);
 }
 
@@ -292,14 +292,15 @@ static void xids_and_specs_have_words(void **state)
 	xid_text(999, text, sizeof(text));
 	assert_string_equal(text, "Xid 999");
 	assert_null(nvml_spec_of(99, 0));
-	/* H100 SXM: 132 SMs, 16896 cores; A100: 108, 6912; RTX 4090: 128, 16384; V100: 80, 5120 (NVIDIA's white papers) */
+	/* H100 SXM: 132 SMs, 16896 cores; A100: 108, 6912; RTX 4090: 128, 16384; V100: 80, 5120
+	 * (NVIDIA's white papers) */
 	assert_int_equal(16896 / nvml_spec_of(9, 0)->cores, 132);
 	assert_int_equal(6912 / nvml_spec_of(8, 0)->cores, 108);
 	assert_int_equal(16384 / nvml_spec_of(8, 9)->cores, 128);
 	assert_int_equal(5120 / nvml_spec_of(7, 0)->cores, 80);
 }
 
-/* ---- CUDA's numbers ------------------------------------------------------------------------------------------------- */
+/* ---- CUDA's numbers -------------------------------------------------------------------------- */
 
 static const struct cuda_device machine[] = {
 	{ "GPU-bb00", "0000:81:00.0", "A", "", false, 0, 0, 0 },
@@ -315,7 +316,7 @@ static void cuda_counts_in_pci_order(void **state)
 	size_t order[5];
 
 	assert_int_equal(cuda_order(machine, 5, CUDA_PCI_BUS_ID, order), 3);
-	assert_true(order[0] == 4 && order[1] == 1 && order[2] == 0); /* the first instance stands for its GPU */
+	assert_true(order[0] == 4 && order[1] == 1 && order[2] == 0); /* the first instance replaces its GPU */
 	assert_int_equal(cuda_order(machine, 2, CUDA_FASTEST_FIRST, order), 2); /* all alike */
 	assert_true(order[0] == 1 && order[1] == 0);
 	struct cuda_device unlike[] = { machine[0], machine[1] };
