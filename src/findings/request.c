@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rules about what was requested: ready lines for the next time. One run is weak proof, so the largest of all runs of
- * the name or command decides, and is named.
+ * Rules about requests, with #SBATCH lines for the next run. One run is weak evidence, so the
+ * largest of all runs of the same name or command decides, and is named.
  */
 #include "base/units.h"
 #include "findings/advice.h"
@@ -28,7 +28,7 @@ static void cpus_evidence(const struct known_of_run *k, const struct advice *a, 
 static void about_cpus(const struct advice *a, struct buf *text)
 {
 	if (a->cpus.known)
-		buf_str(text, " Fewer processors may do too, if no part of it needs them all.");
+		buf_str(text, " Fewer CPUs may be enough, too, if no part of the job needs them all.");
 }
 
 static void memory_evidence(const struct known_of_run *k, const struct advice *a, struct finding *f)
@@ -55,7 +55,7 @@ bool rule_memory_request(const struct known_of_run *k, struct finding *f, struct
 		return false;
 	}
 	memory_evidence(k, &a, f);
-	buf_str(text, "Ask for ");
+	buf_str(text, "Request ");
 	advice_put_amount(a.mem_bytes.value, text);
 	if (asked.known) {
 		buf_str(text, ", not ");
@@ -92,11 +92,12 @@ bool rule_time_request(const struct known_of_run *k, struct finding *f, struct b
 		buf_str(text, a.time_why_not);
 		return false;
 	}
-	/* One of the two ready lines has the processors: memory's, if that fires, which it does from five minutes on. */
+	/* Only one of the two #SBATCH lines states CPUs: that of memory-request, if it fires, which
+	 * it can from five minutes on. */
 	if (a.mem_bytes.known && k->s->wall_ns.value > INT64_C(300000000000))
 		a.cpus = UNKNOWN;
 	time_evidence(k, &a, f);
-	buf_printf(text, "Ask for %s, not %s: it may start sooner (took %s + 25 %%, rounded up to 5 minutes",
+	buf_printf(text, "Request %s, not %s: it may start sooner (took %s + 25 %%, rounded up to 5 minutes",
 		units_duration(a.time_ns.value, enough), units_duration(k->s->facts->request_time_ns.value, of),
 		units_duration(a.wall_ns.value, took));
 	of_runs(k, &a, false, text);

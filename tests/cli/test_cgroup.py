@@ -233,7 +233,7 @@ def test_a_stranger_in_the_group_is_not_the_job(tool, group, hog, log):
     assert not summary["exit"]["oom_killed"]
     found = finding(summary)
     assert found["message"].startswith(
-        "The kernel killed a process for lack of memory in the job's cgroup, where others are, too; "
+        "The kernel killed a process for lack of memory in the job's cgroup, which other processes share; "
         + ("its log does not name pid" if log else "it may have been pid"))
     assert "(sh), which SIGKILL ended" in found["message"]
     assert ("victim_pid" in found["evidence"]) != log

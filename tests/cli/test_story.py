@@ -156,7 +156,7 @@ def test_somebody_asks_an_attached_recorder(tool):
 
 def test_a_finding_is_switched_off(tool):
     run = ("run", "--no-record", "--", "sh", "-c", "sleep 2 > /dev/null 2>&1 & true")
-    assert "blind-spots" in tool.run(*run).stderr  # somebody lived on
+    assert "blind-spots" in tool.run(*run).stderr  # a process is still running
     assert "blind-spots" not in tool.run(*run, env={"HIWATER_FINDINGS_OFF": "swap,blind-spots"}).stderr
 
 
@@ -188,7 +188,7 @@ def test_the_slowest_rank(tool):
         assert found["severity"] == "warn"
         assert found["evidence"]["rank"] == 2 and found["evidence"]["ranks"] == 4
         assert abs(found["evidence"]["median_step_s"] - 1.01) < 1e-9
-        assert "1.40 s on rank 2, 1.01 s is the median of 4 ranks" in found["message"]
+        assert "1.40 s on rank 2, the median of 4 ranks is 1.01 s" in found["message"]
     (tool.folder / "77-r2.hiw").unlink()
     assert "rank-skew" not in [f["code"] for f in shown(tool, tool.folder / "77-r0.hiw")["findings"]]
 
@@ -218,4 +218,4 @@ def test_what_an_allocator_cannot_use(tool, reserved, allocated, retries, severi
     assert [f["severity"] for f in found] == ([severity] if severity else [])
     assert "alloc-gap" not in tool.run("show", path, env={"HIWATER_FINDINGS_OFF": "alloc-gap"}).stdout
     why = " ".join(tool.run("show", "--why", path).stdout.split())
-    assert "alloc-gap PyTorch held" in why
+    assert "alloc-gap PyTorch reserved" in why
