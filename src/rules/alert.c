@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the engine tells: texts, and the queue of what nobody asked for yet.
+ * Alerts of the engine: their texts, and the queue of alerts that were not fetched yet.
  */
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ bool watch_stands(const struct watch *w, size_t number, uint32_t id)
 	return stands;
 }
 
-/* Names of processes are any bytes: what a terminal would take for a command is none of it. */
+/* Names of processes are any bytes: replaces control characters, which a terminal would obey. */
 static void printable(char *text)
 {
 	for (; *text; text++) {
@@ -65,7 +65,7 @@ void alert_who(const struct judging *j, char *buf, size_t size)
 	printable(buf);
 }
 
-/* "23.1 GiB of 25.0 GiB"; with more than one term also what it is of. */
+/* "23.1 GiB of 25.0 GiB"; with more than one term preceded by the name. */
 static void seen_text(const struct rule *rule, const struct rule_seen *seen, char *buf, size_t size)
 {
 	const struct rule_term *t = seen->term;
@@ -85,7 +85,7 @@ static void seen_text(const struct rule *rule, const struct rule_seen *seen, cha
 	struct rule_term amount = *t;
 
 	if (t->whole == WHOLE_MEDIAN) {
-		(void) snprintf(buf + len, size - len, ", it is %s between two", rule_value_text(&amount, &of, whole));
+		(void) snprintf(buf + len, size - len, ", the median is %s", rule_value_text(&amount, &of, whole));
 		return;
 	}
 	amount.test = TEST_COMPARE;
@@ -122,7 +122,7 @@ static void fill(struct alert *a, struct judging *j, bool raised, const struct r
 	printable(a->value);
 }
 
-static void remember(struct watch_story *story, const struct alert *a)
+static void count_raised(struct watch_story *story, const struct alert *a)
 {
 	if (!a->raised)
 		return;
@@ -133,7 +133,7 @@ static void remember(struct watch_story *story, const struct alert *a)
 	}
 }
 
-void alert_tell(struct judging *j, bool raised, const struct rule_seen *seen)
+void alert_append(struct judging *j, bool raised, const struct rule_seen *seen)
 {
 	struct watch *w = j->w;
 	struct alert dropped;
@@ -141,7 +141,7 @@ void alert_tell(struct judging *j, bool raised, const struct rule_seen *seen)
 	struct alert *a = is_full ? &dropped : &w->waiting[(w->first_waiting + w->n_waiting) % ALERTS_WAITING];
 
 	fill(a, j, raised, seen);
-	remember(&j->watched->story, a);
+	count_raised(&j->watched->story, a);
 	if (is_full)
 		w->lost++;
 	else
@@ -152,10 +152,10 @@ void alert_tell(struct judging *j, bool raised, const struct rule_seen *seen)
 
 int watch_keep_holders(struct watch *w)
 {
-	const struct rule_term held = { .name = { .what = RULE_METRIC, .entity = ENTITY_GPU_PROCESS, .metric = M_GPROC_MEM, .also = -1 } };
+	const struct rule_term used = { .name = { .what = RULE_METRIC, .entity = ENTITY_GPU_PROCESS, .metric = M_GPROC_MEM, .also = -1 } };
 
 	w->entities |= 1U << ENTITY_GPU_PROCESS | 1U << ENTITY_GPU;
-	w->holders = cells_slot(&w->cells, &held);
+	w->holders = cells_slot(&w->cells, &used);
 	w->has_holders = true;
 	return 0;
 }

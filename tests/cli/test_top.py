@@ -147,7 +147,7 @@ def test_without_the_view(tool):
 def test_a_terminal_that_is_not_known(screen, recording):
     s = screen()
     s.line("TERM=no-such-terminal " + top(recording, "--at", "90s") + "; echo status=$?")
-    s.wait("not known here")
+    s.wait("unknown terminal type")
     s.wait("^status=1")
     s.line("clear; TERM=dumb " + top(recording, "--at", "90s", "--rows", "0", "-n", "1"))
     s.wait("^time 0:01:30")

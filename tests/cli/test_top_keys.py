@@ -52,13 +52,13 @@ def test_filter_and_find(screen, recording):
     s.wait("process 4101 python")
     s.keys("f")
     s.line("nobody")
-    s.wait("no process has 'nobody'")
+    s.wait("no process matches 'nobody'")
 
 
 def test_a_replay_runs_and_steps(screen, recording):
     s = screen()
     s.line(top(recording, "--at", "30s"))
-    s.wait("0:00:30 of 0:02:00  standing")
+    s.wait("0:00:30 of 0:02:00  paused")
     s.keys(".")
     s.wait("0:00:31 of")
     s.keys(",", ",")
@@ -68,9 +68,9 @@ def test_a_replay_runs_and_steps(screen, recording):
     s.wait("0:00:59 of")
     s.wait("epoch 1")
     s.keys("8")
-    s.wait("at its end|0:01:[1-5]. of.*x8")
+    s.wait("ended|0:01:[1-5]. of.*x8")
     s.keys("Space")
-    s.wait("standing")
+    s.wait("paused")
 
 
 def test_zoom_and_units(screen, recording):
@@ -111,7 +111,7 @@ def test_the_mouse(screen, recording, terminal):
     mouse(s, 64, x + 20, y)  # the wheel zooms
     s.wait("last 3 min|since the start")
     click(s, x + 20, y)  # a click goes there
-    s.wait("0:00:[12]. of 0:02:00  standing")
+    s.wait("0:00:[12]. of 0:02:00  paused")
 
 
 def test_no_mouse(screen, recording):
@@ -297,7 +297,7 @@ def test_no_report_of_what_is_not_recorded(screen, sleeper):
     s.line(top(sleeper.pid, "--gpu", "none"))
     s.wait(rf"^ +{sleeper.pid} ")
     s.keys("w")
-    s.wait("nothing is recorded here")
+    s.wait("no recording here")
 
 
 def test_nothing_that_is_said_is_cut(screen, sleeper):
@@ -306,7 +306,7 @@ def test_nothing_that_is_said_is_cut(screen, sleeper):
     s.line(top(sleeper.pid))
     s.wait(r"^ \? help")
     s.keys("w")
-    s.wait(r"^ nothing is recorded here: hiwater run\s*\n or hiwater attach makes a recording$")
+    s.wait(r"^ no recording here: start one with\s*\n hiwater run or hiwater attach$")
     s.keys("/")
     s.type("rss >> 1GiB and command ~ loader and cpu > 5")
     s.keys("Enter")

@@ -29,7 +29,7 @@ def test_a_process_and_a_signal_to_it(screen, sleeper):
     s.wait(rf"pid {sleeper.pid}")
     s.wait(rf"^ +{sleeper.pid} ")
     s.keys("F9")
-    s.wait("pick a process first")
+    s.wait("select a process first")
     s.keys("Down", "F9")
     s.wait("5 TERM")
     s.keys("5")
@@ -83,7 +83,7 @@ def test_a_recording_that_grows(tool, screen):
     wait_for(lambda: (re.search(r"(0:00:\d\d)  every", s.text()) or [0, first])[1] > first, "it goes on")
     s.wait("python")
     s.keys("m")  # another shell's run: no text is asked for that could not be taken
-    s.wait("marks are made inside the run, with: hiwater mark TEXT")
+    s.wait("marks can be added inside the run only: hiwater mark TEXT")
     run.terminate()
     run.wait(DEADLINE)
     s.wait("ended")
@@ -146,7 +146,7 @@ memory = 3Gi
     s.line(top(sleeper.pid))
     s.wait(r"^ GPU0 +3\.\d+G \[.* of 80\.0G|^ GPU0 +3\.\d+G \[.*of \d\d\.\dG")
     s.wait(r"^  SM .*%.* W .* C .*H100|^  busy .* W ")
-    s.wait("1 GPU that the job holds no memory of")
+    s.wait("1 GPU on which the job uses no memory")
     s.wait(rf"^ +{sleeper.pid} .* 3\.00G")
     s.keys("q")
     lines = tool.run("top", sleeper.pid, "-n", "3", env={"LD_LIBRARY_PATH": str(drivers), "HIWATER_FAKE_NVML": str(scenario)}).stdout

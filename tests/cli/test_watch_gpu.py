@@ -158,7 +158,7 @@ def test_limit_is_for_who_holds_most(gpu):
     assert ended(big)
     assert hiwater.stdout.read() == f"{-signal.SIGTERM}\n", "the other one saw it end"
     said = hiwater.stderr.read()
-    assert f"process {big} is told to end" in said
+    assert f"sending SIGTERM to process {big}," in said
     assert "over 90%" not in said, "it was never near: from 2 GiB it went to 21"
 
 
