@@ -8,7 +8,7 @@
 #include "findings/finding.h"
 
 enum {
-	FEW_TICKS = 20,
+	FEW_SAMPLES = 20,
 	LATE_LEAST = 3,
 	GAP_INTERVALS = 10
 }; /* one late sample of thirty proves nothing */
@@ -55,14 +55,14 @@ static bool is_tight(const struct ram_figure *figure)
 
 static void too_few_samples(const struct summary *s, struct finding *f, struct buf *text)
 {
-	const struct maybe ticks = s->facts->ticks;
+	const struct maybe samples = s->facts->ticks;
 
-	if (!ticks.known || ticks.value >= FEW_TICKS || is_tight(&s->combined))
+	if (!samples.known || samples.value >= FEW_SAMPLES || is_tight(&s->combined))
 		return;
-	finding_evidence(f, "ticks", (double) ticks.value);
+	finding_evidence(f, "ticks", (double) samples.value);
 	next(text);
-	buf_printf(text, "Only %lld sample%s: short peaks may be missing; use a shorter -i.", (long long) ticks.value,
-		ticks.value == 1 ? "" : "s");
+	buf_printf(text, "Only %lld sample%s: short peaks may be missing; use a shorter -i.", (long long) samples.value,
+		samples.value == 1 ? "" : "s");
 }
 
 /* One process is enough: it may be a fork, hidden by prctl, of a parent whose memory can be
@@ -85,14 +85,14 @@ static void hidden(const struct summary *s, struct finding *f, struct buf *text)
 
 static void late_samples(const struct summary *s, struct finding *f, struct buf *text)
 {
-	const struct maybe ticks = s->facts->ticks, late = s->facts->late_ticks;
+	const struct maybe samples = s->facts->ticks, late = s->facts->late_ticks;
 
-	if (!ticks.known || !late.known || late.value < LATE_LEAST || late.value * 100 <= ticks.value)
+	if (!samples.known || !late.known || late.value < LATE_LEAST || late.value * 100 <= samples.value)
 		return;
 	finding_evidence(f, "late_ticks", (double) late.value);
 	next(text);
 	buf_printf(text, "%lld of %lld samples were late: the machine was busy, short peaks may be missing.",
-		(long long) late.value, (long long) ticks.value);
+		(long long) late.value, (long long) samples.value);
 }
 
 static void gaps(const struct summary *s, struct finding *f, struct buf *text)

@@ -150,25 +150,25 @@ void alert_append(struct judging *j, bool raised, const struct rule_seen *seen)
 
 /* ---- the largest user of a GPU's memory, for limits on it ---------------------------------------------------------- */
 
-int watch_keep_holders(struct watch *w)
+int watch_keep_top_users(struct watch *w)
 {
 	const struct rule_term used = { .name = { .what = RULE_METRIC, .entity = ENTITY_GPU_PROCESS, .metric = M_GPROC_MEM, .also = -1 } };
 
 	w->entities |= 1U << ENTITY_GPU_PROCESS | 1U << ENTITY_GPU;
-	w->holders = cells_slot(&w->cells, &used);
-	w->has_holders = true;
+	w->top_users = cells_slot(&w->cells, &used);
+	w->has_top_users = true;
 	return 0;
 }
 
-int32_t watch_holder(const struct watch *w, uint32_t gpu)
+int32_t watch_top_user(const struct watch *w, uint32_t gpu)
 {
 	const struct crowd *crowd = &w->cells.crowds[ENTITY_GPU_PROCESS];
 	double most = 0;
 	int32_t pid = 0;
 
-	for (size_t i = 0; w->has_holders && i < crowd->n; i++) {
+	for (size_t i = 0; w->has_top_users && i < crowd->n; i++) {
 		const struct place *p = &crowd->places[i];
-		const struct cell *cell = &w->cells.slots[w->holders].cells[i];
+		const struct cell *cell = &w->cells.slots[w->top_users].cells[i];
 
 		if (!p->id || p->gpu != gpu || !p->ours || p->pid == 0 || !cell->known || cell->value <= most)
 			continue;
@@ -178,11 +178,11 @@ int32_t watch_holder(const struct watch *w, uint32_t gpu)
 	return pid;
 }
 
-int32_t watch_holder_of_index(const struct watch *w, uint32_t index)
+int32_t watch_top_user_of_index(const struct watch *w, uint32_t index)
 {
 	const int place = cells_gpu(&w->cells, index);
 
-	return place < 0 ? 0 : watch_holder(w, w->cells.crowds[ENTITY_GPU].places[place].id);
+	return place < 0 ? 0 : watch_top_user(w, w->cells.crowds[ENTITY_GPU].places[place].id);
 }
 
 /* ---- the preset of common alerts ----------------------------------------------------------------------------------- */

@@ -61,7 +61,7 @@ static void since_start(const struct cell *cell, struct rule_value *ret)
 	ret->high -= cell->first;
 }
 
-static void look_silent(struct judging *j, const struct cell *cell, const struct rule_term *t, struct rule_value *ret)
+static void lookup_silence(struct judging *j, const struct cell *cell, const struct rule_term *t, struct rule_value *ret)
 {
 	const struct place *p = &j->w->cells.crowds[t->name.entity].places[j->value_place];
 	const uint64_t begun = cell->ever ? cell->at_ns : p->born_ns;
@@ -80,13 +80,13 @@ static void look_silent(struct judging *j, const struct cell *cell, const struct
 	}
 }
 
-static void look_cell(struct judging *j, const struct cell *cell, const struct rule_term *t, struct rule_value *ret)
+static void lookup_cell(struct judging *j, const struct cell *cell, const struct rule_term *t, struct rule_value *ret)
 {
 	const bool is_counter = t->name.what == RULE_METRIC && metrics[t->name.metric].kind == KIND_COUNTER;
 	const bool is_older = t->name.entity == ENTITY_HOST || t->name.entity == ENTITY_GPU;
 
 	if (t->test == TEST_SILENT) {
-		look_silent(j, cell, t, ret);
+		lookup_silence(j, cell, t, ret);
 		return;
 	}
 	if (t->test == TEST_GROWTH) {
@@ -106,7 +106,7 @@ static void look_cell(struct judging *j, const struct cell *cell, const struct r
 		j->span = cell->span_ns;
 }
 
-static void look_field(const struct place *p, const struct rule_term *t, struct rule_value *ret)
+static void lookup_field(const struct place *p, const struct rule_term *t, struct rule_value *ret)
 {
 	const double number = t->name.field == FIELD_PID ? (double) p->pid : (double) p->uid;
 
@@ -125,7 +125,7 @@ static int place_of(const struct judging *j, const struct rule_term *t)
 	return t->name.entity == j->subject ? (int) j->place : 0;
 }
 
-void judging_look(void *ctx, const struct rule *rule, size_t number, struct rule_value *ret)
+void judging_lookup(void *ctx, const struct rule *rule, size_t number, struct rule_value *ret)
 {
 	struct judging *j = ctx;
 	const struct rule_term *t = &rule->terms[number];
@@ -151,10 +151,10 @@ void judging_look(void *ctx, const struct rule *rule, size_t number, struct rule
 
 	j->value_place = (size_t) place;
 	if (t->name.what == RULE_FIELD) {
-		look_field(p, t, ret);
+		lookup_field(p, t, ret);
 		return;
 	}
-	look_cell(j, &j->w->cells.slots[j->watched->slots[number]].cells[place], t, ret);
+	lookup_cell(j, &j->w->cells.slots[j->watched->slots[number]].cells[place], t, ret);
 	if (t->whole != WHOLE_NONE && t->whole != WHOLE_MEDIAN) {
 		const struct maybe whole = whole_of(j->w->facts, t, p->whole);
 
@@ -217,7 +217,7 @@ static void judge_one(struct judging *j)
 	struct rule_seen seen;
 
 	j->span = 0;
-	if (rule_holds(&j->watched->rule, judging_look, j, &seen))
+	if (rule_holds(&j->watched->rule, judging_lookup, j, &seen))
 		holds_now(j, s, &seen);
 	else
 		holds_not(j, s, &seen);
@@ -496,7 +496,7 @@ void counts_add(struct judging *j, struct counts *counts)
 {
 	const struct rule *rule = &j->watched->rule;
 	struct rule_seen seen;
-	const bool holds = rule_holds(rule, judging_look, j, &seen);
+	const bool holds = rule_holds(rule, judging_lookup, j, &seen);
 	struct subject_count *t = &counts->of[holds ? COUNT_HOLDS : seen.missing ? COUNT_UNKNOWN
 										 : COUNT_HOLDS_NOT];
 

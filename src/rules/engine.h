@@ -102,11 +102,11 @@ bool watch_stands(const struct watch *w, size_t number, uint32_t id);
 void watch_count(struct watch *w, size_t number, struct counts *ret);
 
 /* The process of the job that uses the most memory of a GPU, given by id or by the driver's number.
- * Returns its pid, or 0: unknown. Needs watch_keep_holders() before the first frame, which returns
+ * Returns its pid, or 0: unknown. Needs watch_keep_top_users() before the first frame, which returns
  * 0. */
-int watch_keep_holders(struct watch *w);
-int32_t watch_holder(const struct watch *w, uint32_t gpu);
-int32_t watch_holder_of_index(const struct watch *w, uint32_t index);
+int watch_keep_top_users(struct watch *w);
+int32_t watch_top_user(const struct watch *w, uint32_t gpu);
+int32_t watch_top_user_of_index(const struct watch *w, uint32_t index);
 const struct watch_story *watch_story(const struct watch *w, size_t number);
 
 /* ---- the base of a percentage: the same for alerts, limits and checks ---------------------------------------------- */

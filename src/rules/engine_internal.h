@@ -37,8 +37,8 @@ struct watch {
 	uint64_t exit_rules;               /* rules that use it */
 	uint64_t first_ns, now_ns;
 	int memory_raised;
-	bool has_holders;
-	size_t holders;                    /* slot of processes' GPU memory */
+	bool has_top_users;
+	size_t top_users;                    /* slot of processes' GPU memory */
 	struct alert waiting[ALERTS_WAITING]; /* a ring */
 	size_t first_waiting, n_waiting;
 	uint64_t lost;
@@ -56,8 +56,8 @@ struct judging {
 	uint64_t span;                     /* time that the values cover: of a window from a recording */
 };
 
-/* A rule_look; ctx is a struct judging. */
-void judging_look(void *ctx, const struct rule *rule, size_t number, struct rule_value *ret);
+/* A rule_lookup; ctx is a struct judging. */
+void judging_lookup(void *ctx, const struct rule *rule, size_t number, struct rule_value *ret);
 /* Adds the subject to the counts by the rule's result. */
 void counts_add(struct judging *j, struct counts *counts);
 /* Writes the subject as texts begin with it: "gpu 0: "; "" for the job. */

@@ -87,7 +87,7 @@ static bool is_evaluable(const struct rule_term *t, const struct rule_value *v)
 	return t->test == TEST_ABSENT || (v->known && (t->whole == WHOLE_NONE || v->whole_known));
 }
 
-bool rule_holds(const struct rule *rule, rule_look *look, void *ctx, struct rule_seen *ret)
+bool rule_holds(const struct rule *rule, rule_lookup *lookup, void *ctx, struct rule_seen *ret)
 {
 	bool stack[RULE_TERMS], missing = false;
 	struct rule_seen first = { .term = NULL };
@@ -106,7 +106,7 @@ bool rule_holds(const struct rule *rule, rule_look *look, void *ctx, struct rule
 		const struct rule_term *t = &rule->terms[code];
 		struct rule_value value = { .known = false };
 
-		look(ctx, rule, (size_t) code, &value);
+		lookup(ctx, rule, (size_t) code, &value);
 		const bool holds = term_holds(t, &value, rule->for_ns > 0), evaluable = is_evaluable(t, &value);
 
 		/* report the extreme that decided, such as a high-water mark that proves a burst */

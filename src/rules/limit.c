@@ -37,7 +37,7 @@ int limits_add(struct limits *l, struct watch *w, const char *text, struct err *
 		return r;
 	(void) snprintf(l->limit[l->n].text, sizeof(l->limit[0].text), "%s", watch_rule(w, l->limit[l->n].near)->text);
 	if (watch_rule(w, l->limit[l->n].near)->terms[0].name.entity == ENTITY_GPU)
-		r = watch_keep_holders(w);
+		r = watch_keep_top_users(w);
 	l->n++;
 	return r;
 }
@@ -72,9 +72,9 @@ static enum limit_act begin_grace(struct limits *l, size_t limit, const struct w
 	char text[160], name[40], grace[UNITS_LEN];
 
 	if (a->entity == ENTITY_GPU)
-		a->pid = watch_holder(w, a->id);
+		a->pid = watch_top_user(w, a->id);
 	else if (a->entity == ENTITY_JOB)
-		a->pid = watch_rule(w, a->rule)->terms[0].name.entity == ENTITY_GPU ? watch_holder_of_index(w, watch_rule(w, a->rule)->terms[0].name.index) : 0;
+		a->pid = watch_rule(w, a->rule)->terms[0].name.entity == ENTITY_GPU ? watch_top_user_of_index(w, watch_rule(w, a->rule)->terms[0].name.index) : 0;
 	if (is_pending(l, a->pid) || l->n_pending == LIMITS_PENDING)
 		return LIMIT_NOTHING;
 	l->pending[l->n_pending++] = (struct limit_pending) { .pid = a->pid, .kill_ns = a->time_ns + l->grace_ns, .limit = limit };

@@ -169,7 +169,7 @@ struct rule_value {
 	const char *text;        /* of a text field; borrowed */
 };
 /* Looks up the value of a term; *ret is all zero before. */
-typedef void rule_look(void *ctx, const struct rule *rule, size_t term, struct rule_value *ret);
+typedef void rule_lookup(void *ctx, const struct rule *rule, size_t term, struct rule_value *ret);
 
 /* The term that decided: the first true one of a rule that holds, the first false one of a rule
  * that does not; if all values are missing, the first term. */
@@ -181,7 +181,7 @@ struct rule_seen {
 
 /* Does the expression hold now? With "for SPAN": did it hold throughout the time that the values
  * cover; else: at some moment of it. seen may be NULL. */
-bool rule_holds(const struct rule *rule, rule_look *look, void *ctx, struct rule_seen *seen);
+bool rule_holds(const struct rule *rule, rule_lookup *lookup, void *ctx, struct rule_seen *seen);
 
 /* The threshold of a comparison, percentages resolved, in the metric's unit; NaN: unknown. */
 double rule_threshold(const struct rule_term *term, const struct rule_value *value);

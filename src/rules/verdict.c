@@ -64,7 +64,7 @@ static const struct ram_figure *ram_of(const struct summary *s, int metric)
 	}
 }
 
-static bool look_ram(const struct summary *s, const struct rule_name *n, struct rule_value *ret)
+static bool lookup_ram(const struct summary *s, const struct rule_name *n, struct rule_value *ret)
 {
 	const struct ram_figure *figure = ram_of(s, n->metric);
 
@@ -109,7 +109,7 @@ static bool add_part(const struct summary *s, const struct rule_term *t, const s
 	return true;
 }
 
-static void look_acc(const struct summary *s, const struct rule_term *t, uint32_t id, struct rule_value *ret)
+static void lookup_acc(const struct summary *s, const struct rule_term *t, uint32_t id, struct rule_value *ret)
 {
 	const struct rule_name *n = &t->name;
 	double sum = 0;
@@ -123,7 +123,7 @@ static void look_acc(const struct summary *s, const struct rule_term *t, uint32_
 }
 
 /* The largest of all processes. */
-static void look_processes(const struct summary *s, const struct rule_name *n, struct rule_value *ret)
+static void lookup_processes(const struct summary *s, const struct rule_name *n, struct rule_value *ret)
 {
 	struct maybe most = UNKNOWN;
 
@@ -134,7 +134,7 @@ static void look_processes(const struct summary *s, const struct rule_name *n, s
 	set(ret, most);
 }
 
-static void look_series(const struct summary *s, const struct rule_name *n, struct rule_value *ret)
+static void lookup_series(const struct summary *s, const struct rule_name *n, struct rule_value *ret)
 {
 	for (size_t i = 0; i < job_series_count(s->job); i++) {
 		const struct series *series = job_series(s->job, i);
@@ -148,7 +148,7 @@ static void look_series(const struct summary *s, const struct rule_name *n, stru
 	}
 }
 
-static void look(void *ctx, const struct rule *rule, size_t number, struct rule_value *ret)
+static void lookup(void *ctx, const struct rule *rule, size_t number, struct rule_value *ret)
 {
 	const struct summary *s = ctx;
 	const struct rule_term *t = &rule->terms[number];
@@ -161,14 +161,14 @@ static void look(void *ctx, const struct rule *rule, size_t number, struct rule_
 	else if (t->name.what == RULE_EXIT)
 		set(ret, job_exit_code(s->facts));
 	else if (t->name.what == RULE_SERIES)
-		look_series(s, &t->name, ret);
+		lookup_series(s, &t->name, ret);
 	else if (t->name.entity == ENTITY_PROCESS)
-		look_processes(s, &t->name, ret);
-	else if (!look_ram(s, &t->name, ret) && (t->name.entity == ENTITY_JOB || t->name.entity == ENTITY_HOST))
-		look_acc(s, t, 0, ret);
+		lookup_processes(s, &t->name, ret);
+	else if (!lookup_ram(s, &t->name, ret) && (t->name.entity == ENTITY_JOB || t->name.entity == ENTITY_HOST))
+		lookup_acc(s, t, 0, ret);
 }
 
-/* ---- verdicts ------------------------------------------------------------------------------------------------------ */
+/* ---- results ------------------------------------------------------------------------------------------------------- */
 
 /* Does the rule pass if its expression holds? That of always was negated while parsing. */
 static bool passes_if_held(const struct rule *rule)
@@ -199,9 +199,9 @@ static void fill(const struct rule *rule, bool holds, const struct rule_seen *se
 
 void check_final(const struct rule *rule, const struct summary *summary, struct verdict *ret)
 {
-	struct summary s = *summary; /* the context of look() is not const */
+	struct summary s = *summary; /* the context of lookup() is not const */
 	struct rule_seen seen;
-	const bool holds = rule_holds(rule, look, &s, &seen);
+	const bool holds = rule_holds(rule, lookup, &s, &seen);
 
 	fill(rule, holds, &seen, ret);
 }
@@ -275,7 +275,7 @@ void check_unfinished(const struct rule *rule, struct verdict *v)
 
 /* ---- comparisons --------------------------------------------------------------------------------------------------- */
 
-static void look_gpus(const struct summary *s, const struct rule_term *t, struct rule_value *ret)
+static void lookup_gpus(const struct summary *s, const struct rule_term *t, struct rule_value *ret)
 {
 	for (size_t i = 0; i < job_gpu_count(s->job); i++) {
 		const struct birth *b = &job_gpu(s->job, i)->birth;
@@ -283,7 +283,7 @@ static void look_gpus(const struct summary *s, const struct rule_term *t, struct
 
 		if (t->name.indexed && (*b->gpu.parent || !b->gpu.index.known || b->gpu.index.value != (int64_t) t->name.index))
 			continue;
-		look_acc(s, t, b->id, &one);
+		lookup_acc(s, t, b->id, &one);
 		if (one.known && (!ret->known || one.value > ret->value))
 			*ret = one;
 	}
@@ -291,13 +291,13 @@ static void look_gpus(const struct summary *s, const struct rule_term *t, struct
 
 bool compare_value(const struct rule *rule, size_t term, const struct summary *summary, double *ret)
 {
-	struct summary s = *summary; /* the context of look() is not const */
+	struct summary s = *summary; /* the context of lookup() is not const */
 	struct rule_value value = { .known = false };
 
 	if (rule->terms[term].name.entity == ENTITY_GPU)
-		look_gpus(&s, &rule->terms[term], &value);
+		lookup_gpus(&s, &rule->terms[term], &value);
 	else
-		look(&s, rule, term, &value);
+		lookup(&s, rule, term, &value);
 	*ret = value.value;
 	return value.known;
 }
@@ -306,7 +306,7 @@ struct sides {
 	const double *here, *base;
 };
 
-static void look_sides(void *ctx, const struct rule *rule, size_t number, struct rule_value *ret)
+static void lookup_sides(void *ctx, const struct rule *rule, size_t number, struct rule_value *ret)
 {
 	const struct sides *sides = ctx;
 
@@ -321,7 +321,7 @@ void compare_judge(const struct rule *rule, const double *here, const double *ba
 {
 	struct sides sides = { here, base };
 	struct rule_seen seen;
-	const bool holds = rule_holds(rule, look_sides, &sides, &seen);
+	const bool holds = rule_holds(rule, lookup_sides, &sides, &seen);
 	size_t len;
 
 	*ret = (struct verdict) { .kind = holds ? VERDICT_FAIL : seen.missing ? VERDICT_INCOMPLETE

@@ -229,7 +229,7 @@ static void lookup_metric(const struct lookup *l, const struct hwi_asked *asked,
 	ret->whole = asked->rate ? (double) l->v->cpus_ns : (double) l->v->capacity_bytes;
 }
 
-static void look(void *ctx, const struct hwi_asked *asked, struct hwi_answer *ret)
+static void lookup_value(void *ctx, const struct hwi_asked *asked, struct hwi_answer *ret)
 {
 	const struct lookup *l = ctx;
 
@@ -262,7 +262,7 @@ static bool passes_filter(const struct view *v, const struct model *m, const str
 {
 	struct lookup l = { v, m, process };
 
-	return !v->filter || hwi_filter_picks(v->filter, look, &l);
+	return !v->filter || hwi_filter_picks(v->filter, lookup_value, &l);
 }
 
 /* ---- rows --------------------------------------------------------------------------------------------------------- */

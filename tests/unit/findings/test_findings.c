@@ -447,8 +447,7 @@ static void test_time_request(void **state)
 		"Request 1:30:00, not 2:00:00: it may start sooner (took 1:12:00 + 25 %, rounded up to 5 minutes, one run).\n#SBATCH --time=1:30:00");
 	m.s.wall_ns = known(SECONDS(4320));
 	assert_false(fires(&m, "time-request"));
-	/* Five minutes are the least that is worth a line: nothing shorter than what was asked
-	 * for. */
+	/* Requests are rounded up to five minutes: here no shorter request is possible. */
 	m.f->request_time_ns = known(SECONDS(300));
 	m.s.wall_ns = known(SECONDS(100));
 	assert_false(fires(&m, "time-request"));

@@ -146,7 +146,7 @@ static void test_changes_and_peaks(void **state)
 	size_t n;
 
 	(void) state;
-	push(&rig, 100, 200); /* what was there before is no allocation */
+	push(&rig, 100, 200); /* memory from before the beginning is no allocation */
 	assert_string_equal(made(&rig), "P");
 	push(&rig, 100, 300);
 	assert_string_equal(made(&rig), "");
@@ -187,7 +187,7 @@ static void test_a_burst_between_two_pushes(void **state)
 	assert_true(s.peaks[0] == 100);
 	push_marked(&rig, 100, 200, 950);
 	assert_string_equal(made(&rig), "P");
-	push_marked(&rig, 120, 200, 40); /* set back by somebody */
+	push_marked(&rig, 120, 200, 40); /* reset by other code */
 	assert_string_equal(made(&rig), "A");
 	push_marked(&rig, 120, 200, 130);
 	pushes_stats(rig.p, rig.now, &s);
@@ -195,7 +195,7 @@ static void test_a_burst_between_two_pushes(void **state)
 	assert_int_equal(pushes_read(rig.p, &(struct push_filter) { .kinds = 1 << PUSH_PEAK, .last = 1 }, &events, &n), 0);
 	assert_true(n == 1 && events[0].values[0] == 950);
 	free(events);
-	pushes_begin(rig.p, rig.now, NULL); /* begun anew: the mark, too */
+	pushes_begin(rig.p, rig.now, NULL); /* a new beginning, also for the mark */
 	push_marked(&rig, 100, 200, 2000);
 	pushes_stats(rig.p, rig.now, &s);
 	assert_true(s.peaks[0] == 950);

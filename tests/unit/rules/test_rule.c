@@ -365,7 +365,7 @@ struct values {
 	struct rule_value of[26];
 };
 
-static void look(void *ctx, const struct rule *rule, size_t term, struct rule_value *ret)
+static void lookup(void *ctx, const struct rule *rule, size_t term, struct rule_value *ret)
 {
 	const struct values *v = ctx;
 	const struct rule_name *name = &rule->terms[term].name;
@@ -383,7 +383,7 @@ static struct rule_value at(double value)
 static bool holds(const char *text, struct values *v)
 {
 	struct rule rule = parsed(text, RULE_ALERT);
-	const bool r = rule_holds(&rule, look, v, NULL);
+	const bool r = rule_holds(&rule, lookup, v, NULL);
 
 	rule_done(&rule);
 	return r;
@@ -449,12 +449,12 @@ static void test_deciding_term(void **state)
 	(void) state;
 	v.of[0] = at(1);
 	v.of[1] = at(2);
-	assert_true(rule_holds(&rule, look, &v, &seen));
+	assert_true(rule_holds(&rule, lookup, &v, &seen));
 	assert_string_equal(rule_name_text(&seen.term->name, name), "bb");
 	assert_string_equal(rule_value_text(seen.term, &seen.value, text), "2");
 	assert_true(seen.missing); /* cc */
 	v.of[1] = at(0);
-	assert_false(rule_holds(&rule, look, &v, &seen));
+	assert_false(rule_holds(&rule, lookup, &v, &seen));
 	assert_string_equal(rule_name_text(&seen.term->name, name), "aa");
 	rule_done(&rule);
 }

@@ -204,7 +204,7 @@ static void test_each_process(void **state)
 	finish(&r);
 }
 
-/* Born, grown and gone within one frame. */
+/* Birth, growth and end within one frame. */
 static void test_short_life(void **state)
 {
 	struct rig r;

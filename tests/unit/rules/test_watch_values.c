@@ -181,7 +181,7 @@ static void test_exit(void **state)
 	begin(&r, "exit != 0");
 	ram(&r, 5 * S, 1);
 	assert_quiet(&r);
-	r.facts.stopped_by = known(124); /* it was told to, and has not ended yet */
+	r.facts.stopped_by = known(124); /* SIGTERM was sent, the job has not ended yet */
 	watch_tick(r.w, 6 * S);
 	assert_quiet(&r);
 	r.facts.exit_status = known(15);

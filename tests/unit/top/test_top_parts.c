@@ -192,7 +192,7 @@ static void counters_become_rates(void **state)
 	assert_null(model_figure(&m, t, PROC_RSS));
 	say(&m, 7 * SECOND, JOB_RAM, 0, 9, true);
 	assert_non_null(model_figure(&m, &m.job, JOB_RAM));
-	say(&m, 70 * SECOND, PROC_RSS, 1, 1, true); /* nobody renewed the job's */
+	say(&m, 70 * SECOND, PROC_RSS, 1, 1, true); /* the job's value was not renewed */
 	assert_null(model_figure(&m, &m.job, JOB_RAM));
 	model_done(&m);
 }
@@ -230,7 +230,7 @@ static void what_was_cancelled_was_not_written(void **state)
 	expect_writes(&m, 100);
 	write_to(&m, 5 * SECOND, 2600, 1600);
 	expect_writes(&m, 0);
-	write_to(&m, 6 * SECOND, 3200, 1600); /* still less than was told */
+	write_to(&m, 6 * SECOND, 3200, 1600); /* still less than reported before */
 	expect_writes(&m, 0);
 	write_to(&m, 7 * SECOND, 3500, 1600);
 	expect_writes(&m, 200);
@@ -336,7 +336,7 @@ static void rows_stand_where_they_belong(void **state)
 	say(&m, SECOND, PROC_RSS, 3, 90, true);
 	view_rows(&v, &m);
 	expect_rows(&v, 6, (uint32_t[]) { 3, 1, 2, 4, 5, 6 }, NULL);
-	v.reverse = true; /* who is not known stays last */
+	v.reverse = true; /* unknown values stay last */
 	view_rows(&v, &m);
 	expect_rows(&v, 6, (uint32_t[]) { 2, 1, 3, 4, 5, 6 }, NULL);
 	v.reverse = false;
@@ -347,7 +347,7 @@ static void rows_stand_where_they_belong(void **state)
 	view_rows(&v, &m);
 	expect_rows(&v, 2, (uint32_t[]) { 1, 3 }, (unsigned[]) { 0, 1 });
 	assert_true(view_filter(&v, "rss >") < 0);
-	assert_string_equal(v.filter_text, "rss > 20"); /* what was is kept */
+	assert_string_equal(v.filter_text, "rss > 20"); /* the old rows are kept */
 	assert_true(v.trouble[0] != '\0');
 	view_done(&v);
 	model_done(&m);
@@ -375,7 +375,7 @@ static void rows_outlive_their_processes(void **state)
 	assert_int_equal(v.picked, 2);
 	assert_int_equal(view_place(&v), 1);
 	strcpy(v.search, "twin");
-	view_search(&v, &m, false); /* who is gone has no name */
+	view_search(&v, &m, false); /* an ended process has no name */
 	assert_int_equal(v.picked, 3);
 	view_done(&v);
 	model_done(&m);
