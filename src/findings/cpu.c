@@ -205,7 +205,7 @@ bool rule_cpu_request(const struct known_of_run *k, struct finding *f, struct bu
 		return false;
 	}
 	if (!enough.known || enough.value >= asked.value || earlier_more) {
-		buf_printf(text, "it used %s cores on average, %s at its busiest, of %lld requested%s; fires where mean + 2 sigma is below %d %% "
+		buf_printf(text, "the job used %s cores on average, %s at its busiest, of %lld requested%s; fires where mean + 2 sigma is below %d %% "
 				 "of the request and no stretch is above %d %%",
 			cores_text(u.mean, mean), cores_text(u.most, most), (long long) asked.value, earlier_more ? ", and more in an earlier run" : "", WANTED_PERCENT,
 			STRETCH_PERCENT);

@@ -206,11 +206,11 @@ static void name_grower(const struct summary *s, const struct leak *leak, struct
 	finding_text(f, "process", p->name);
 	finding_evidence(f, "process_growth_bytes", (double) p->grown_bytes);
 	if (job_process_count(s->job) > 1)
-		buf_printf(text, " pid %d (%.15s) grew by %s since %s.", p->pid, p->name,
+		buf_printf(text, " pid %d (%.15s) grew by %s from %s on.", p->pid, p->name,
 			units_bytes(p->grown_bytes, UNITS_IEC, by), units_duration((int64_t) p->grown_since_ns, since));
 }
 
-/* " At that rate 64.0 GiB are full in 59 h." */
+/* " At that rate the limit of 64.0 GiB is reached in 59 h." */
 static void time_left(double left_bytes, double per_s, struct maybe limit, struct finding *f, struct buf *text)
 {
 	const double most_s = 365 * 86400.0, left_s = left_bytes / per_s;
@@ -219,7 +219,7 @@ static void time_left(double left_bytes, double per_s, struct maybe limit, struc
 	if (!limit.known || left_bytes <= 0 || left_s > most_s)
 		return;
 	finding_evidence(f, "time_left_s", left_s);
-	buf_printf(text, " At that rate %s are full in %s.", units_bytes(limit.value, UNITS_IEC, of),
+	buf_printf(text, " At that rate the limit of %s is reached in %s.", units_bytes(limit.value, UNITS_IEC, of),
 		units_duration((int64_t) (left_s * 1e9), left));
 }
 

@@ -64,7 +64,7 @@ static void parse_amount(struct parser *p, struct rule_term *term)
 	at = p->p;
 	limit = lex_keyword(p, "limit");
 	if (!limit && !lex_keyword(p, "capacity"))
-		lex_fail(p, at, "expected of limit or of capacity");
+		lex_fail(p, at, "expected limit or capacity after 'of'");
 	else if (rule_of(term, limit ? WHOLE_LIMIT : WHOLE_CAPACITY, &why) < 0)
 		lex_fail(p, at, "%s", why.text);
 }

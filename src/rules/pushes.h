@@ -73,8 +73,9 @@ struct push {
 	uint64_t now_ns;           /* CLOCK_BOOTTIME */
 	const double *values;
 	unsigned known;            /* bit n: values[n] is known */
-	double mark;               /* high-water mark of the first series, kept by its source; NaN: unknown. Where it rose
-	                            * since the last push it counts as a peak */
+	/* high-water mark of the first series, kept by its source; NaN: unknown. Where it rose since
+	 * the last push it counts as a peak */
+	double mark;
 };
 
 /* Events [first, end) of a push. */
@@ -88,7 +89,7 @@ struct push_stats {
 	uint64_t counts[PUSH_KINDS];
 	double risen, fallen;      /* sums of the changes */
 	double peaks[PUSH_SERIES];
-	uint8_t known;             /* bit n: peaks[n] is */
+	uint8_t known;             /* bit n: peaks[n] is known */
 	uint64_t active_ns;        /* between begin and end */
 };
 

@@ -228,7 +228,7 @@ void check_end(struct watch *w, size_t number, struct verdict *ret)
 		i++;
 	*ret = (struct verdict) { .kind = VERDICT_INCOMPLETE, .number = (double) NAN };
 	if (i == COUNT_KINDS) {
-		(void) snprintf(ret->text, sizeof(ret->text), "it is unknown for this run");
+		(void) snprintf(ret->text, sizeof(ret->text), "its values are unknown for this run");
 		return;
 	}
 	const struct subject_count *t = &counts.of[orders[quantifier][i].of];
@@ -254,7 +254,7 @@ void check_story(const struct watch *w, size_t number, struct verdict *ret)
 		(void) snprintf(ret->text, sizeof(ret->text), "%s at %s: %s", always ? "violated" : "held", units_duration((int64_t) story->first_ns, at), story->first);
 	} else if (!story->had) {
 		ret->kind = VERDICT_INCOMPLETE;
-		(void) snprintf(ret->text, sizeof(ret->text), "it is unknown for this run");
+		(void) snprintf(ret->text, sizeof(ret->text), "its values are unknown for this run");
 	} else {
 		(void) snprintf(ret->text, sizeof(ret->text), "%s", always ? "held all the time" : "never held");
 	}

@@ -191,7 +191,7 @@ static void test_cpu_request_low_use(void **state)
 	m.f->request_cpus = known(4);
 	assert_says(judged(&m, "cpu-request", NULL)->message, "the job used 0.013 on average, 0.26 at its busiest");
 	m.f->request_cpus = known(1);
-	assert_says(judged(&m, "cpu-request", NULL)->why_not, "it used 0.013 cores on average, 0.26 at its busiest, of 1 requested");
+	assert_says(judged(&m, "cpu-request", NULL)->why_not, "the job used 0.013 cores on average, 0.26 at its busiest, of 1 requested");
 	made_done(&m);
 }
 

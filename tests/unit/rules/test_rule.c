@@ -293,7 +293,7 @@ static const struct {
 	{ "host.disk_free < 5%", RULE_ALERT, 18, "to take a percentage of" },
 	{ "processes > 5%", RULE_ALERT, 13, "to take a percentage of" },
 	{ "ram > 5GiB of limit", RULE_ALERT, 15, "only a percentage" },
-	{ "ram > 5% of it", RULE_ALERT, 13, "of limit or of capacity" },
+	{ "ram > 5% of it", RULE_ALERT, 13, "limit or capacity" },
 	{ "ram => 5GiB", RULE_ALERT, 5, "write >=" },
 	{ "ram > 5GiB fro 30s", RULE_ALERT, 12, "'for' before a duration" },
 	{ "cpu > 5% of limit", RULE_ALERT, 13, "no such limit" },
