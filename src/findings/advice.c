@@ -103,7 +103,7 @@ static void why_not(char (*ret)[256], const char *text)
 
 static void judge_memory(const struct summary *s, struct advice *a)
 {
-	const struct maybe asked = s->facts->request_bytes, all = s->facts->capacity_bytes;
+	const struct maybe requested = s->facts->request_bytes, all = s->facts->capacity_bytes;
 	const bool slurm = s->facts->scheduler && strcmp(s->facts->scheduler, "slurm") == 0;
 	char used[UNITS_LEN], of[UNITS_LEN];
 
@@ -111,14 +111,14 @@ static void judge_memory(const struct summary *s, struct advice *a)
 		return why_not(&a->mem_why_not, "the peak is unknown");
 	const int64_t enough = advice_memory(a->peak_bytes.value);
 
-	if (!asked.known && !slurm)
+	if (!requested.known && !slurm)
 		return why_not(&a->mem_why_not, "no memory was requested (--request ram=.. or a scheduler)");
-	if (asked.known && all.known && (double) asked.value >= (double) all.value * WHOLE_NODE_PERCENT / 100)
+	if (requested.known && all.known && (double) requested.value >= (double) all.value * WHOLE_NODE_PERCENT / 100)
 		return why_not(&a->mem_why_not, "the request is for the whole machine");
-	if (asked.known && (double) enough >= (double) asked.value * MEM_PERCENT / 100) {
+	if (requested.known && (double) enough >= (double) requested.value * MEM_PERCENT / 100) {
 		(void) snprintf(a->mem_why_not, sizeof(a->mem_why_not),
 			"%s would do; fires below %d %% of the %s requested",
-			units_bytes(enough, UNITS_IEC, used), MEM_PERCENT, units_bytes(asked.value, UNITS_IEC, of));
+			units_bytes(enough, UNITS_IEC, used), MEM_PERCENT, units_bytes(requested.value, UNITS_IEC, of));
 		return;
 	}
 	a->mem_bytes = known(enough);
@@ -126,17 +126,17 @@ static void judge_memory(const struct summary *s, struct advice *a)
 
 static void judge_time(const struct summary *s, struct advice *a)
 {
-	const struct maybe asked = s->facts->request_time_ns;
+	const struct maybe requested = s->facts->request_time_ns;
 	char used[UNITS_LEN], of[UNITS_LEN];
 
-	if (!a->wall_ns.known || !asked.known)
-		return why_not(&a->time_why_not, asked.known ? "the wall time is unknown" : "no time was requested");
+	if (!a->wall_ns.known || !requested.known)
+		return why_not(&a->time_why_not, requested.known ? "the wall time is unknown" : "no time was requested");
 	const int64_t enough = advice_time(a->wall_ns.value);
 
-	if ((double) a->wall_ns.value >= (double) asked.value * TIME_PERCENT / 100 || enough >= asked.value) {
+	if ((double) a->wall_ns.value >= (double) requested.value * TIME_PERCENT / 100 || enough >= requested.value) {
 		(void) snprintf(a->time_why_not, sizeof(a->time_why_not),
 			"the run took %s; fires below %d %% of the %s requested, where a shorter request would do",
-			units_duration(a->wall_ns.value, used), TIME_PERCENT, units_duration(asked.value, of));
+			units_duration(a->wall_ns.value, used), TIME_PERCENT, units_duration(requested.value, of));
 		return;
 	}
 	a->time_ns = known(enough);
@@ -147,18 +147,18 @@ static void judge_time(const struct summary *s, struct advice *a)
 static void judge_cpus(const struct known_of_run *k, struct advice *a)
 {
 	const struct maybe used = maybe_max(k->s->cores_mean_ppm, k->earlier->cores_ppm);
-	const struct maybe asked = k->s->facts->request_cpus;
+	const struct maybe requested = k->s->facts->request_cpus;
 
 	/* With a timeline, busy stretches count. */
 	if (k->s->job && job_course(k->s->job, M_JOB_CPU_USER, 0)) {
 		a->cpus = cpus_enough(k->s);
 		return;
 	}
-	if (!used.known || !asked.known || (double) used.value / 1e6 >= (double) asked.value * CPU_PERCENT / 100)
+	if (!used.known || !requested.known || (double) used.value / 1e6 >= (double) requested.value * CPU_PERCENT / 100)
 		return;
 	const int64_t enough = used.value > 0 ? (used.value + 999999) / 1000000 : 1;
 
-	if (enough < asked.value)
+	if (enough < requested.value)
 		a->cpus = known(enough);
 }
 

@@ -37,16 +37,16 @@ static bool hardly_ran(const struct summary *s)
 bool rule_cpu_throttled(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct summary *s = k->s;
-	const struct maybe all = figures_rise(s, M_JOB_CGROUP_PERIODS), held = figures_rise(s, M_JOB_CGROUP_HELD_PERIODS);
+	const struct maybe all = figures_rise(s, M_JOB_CGROUP_PERIODS), throttled = figures_rise(s, M_JOB_CGROUP_HELD_PERIODS);
 	const struct maybe time = figures_rise(s, M_JOB_CGROUP_THROTTLED), quota = s->facts->limit_cpu_ppm;
 	char share[UNITS_LEN], waited[UNITS_LEN];
 
-	if (!all.known || !held.known || all.value == 0) {
+	if (!all.known || !throttled.known || all.value == 0) {
 		buf_str(text, all.known ? "no CPU quota was set" : "CPU throttling is unknown");
 		return false;
 	}
-	(void) units_percent(held.value, all.value, share);
-	if (held.value * 100 <= all.value * THROTTLED_PERCENT) {
+	(void) units_percent(throttled.value, all.value, share);
+	if (throttled.value * 100 <= all.value * THROTTLED_PERCENT) {
 		buf_printf(text, "the CPU quota throttled the job in %s of its periods; fires above %d %%", share, THROTTLED_PERCENT);
 		return false;
 	}
@@ -54,7 +54,7 @@ bool rule_cpu_throttled(const struct known_of_run *k, struct finding *f, struct 
 		buf_printf(text, "the CPU quota throttled its cgroup in %s of its periods, but the job itself hardly ran", share);
 		return false;
 	}
-	finding_evidence(f, "held_back_ratio", (double) held.value / (double) all.value);
+	finding_evidence(f, "held_back_ratio", (double) throttled.value / (double) all.value);
 	buf_printf(text, "The CPU quota throttled the job in %s of its periods", share);
 	if (time.known) {
 		finding_evidence(f, "throttled_s", (double) time.value / 1e9);
@@ -171,12 +171,12 @@ static struct cpu_use use_of(const struct job *job)
 
 struct maybe cpus_enough(const struct summary *s)
 {
-	const struct maybe asked = s->facts->request_cpus;
+	const struct maybe requested = s->facts->request_cpus;
 	const struct cpu_use u = s->job ? use_of(s->job) : (struct cpu_use) { 0 };
 	const double wanted = u.mean + 2 * u.sigma;
 
-	if (!asked.known || u.n < FEW_BUCKETS || wanted * 100 >= (double) asked.value * WANTED_PERCENT ||
-		u.most * 100 > (double) asked.value * STRETCH_PERCENT)
+	if (!requested.known || u.n < FEW_BUCKETS || wanted * 100 >= (double) requested.value * WANTED_PERCENT ||
+		u.most * 100 > (double) requested.value * STRETCH_PERCENT)
 		return UNKNOWN;
 	return known((int64_t) ceil(fmax(fmax(wanted, u.most), 1)));
 }
@@ -194,20 +194,20 @@ static const char *cores_text(double cores, char buf[UNITS_LEN])
 bool rule_cpu_request(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct summary *s = k->s;
-	const struct maybe asked = s->facts->request_cpus, enough = cpus_enough(s);
+	const struct maybe requested = s->facts->request_cpus, enough = cpus_enough(s);
 	const struct cpu_use u = use_of(s->job);
 	const bool earlier_more = k->earlier->cores_ppm.known && (double) k->earlier->cores_ppm.value / 1e6 > u.mean + 2 * u.sigma;
 	char at[UNITS_LEN], mean[UNITS_LEN], most[UNITS_LEN];
 
-	if (!asked.known || u.n < FEW_BUCKETS || !run_succeeded(s)) {
-		buf_str(text, !asked.known ? "no CPUs were requested (--request cpus=.. or a scheduler)" : u.n < FEW_BUCKETS ? "CPU use over time is unknown"
-															     : "the run did not end with status 0, so its needs are unknown");
+	if (!requested.known || u.n < FEW_BUCKETS || !run_succeeded(s)) {
+		buf_str(text, !requested.known ? "no CPUs were requested (--request cpus=.. or a scheduler)" : u.n < FEW_BUCKETS ? "CPU use over time is unknown"
+																 : "the run did not end with status 0, so its needs are unknown");
 		return false;
 	}
-	if (!enough.known || enough.value >= asked.value || earlier_more) {
+	if (!enough.known || enough.value >= requested.value || earlier_more) {
 		buf_printf(text, "the job used %s cores on average, %s at its busiest, of %lld requested%s; fires where mean + 2 sigma is below %d %% "
 				 "of the request and no stretch is above %d %%",
-			cores_text(u.mean, mean), cores_text(u.most, most), (long long) asked.value, earlier_more ? ", and more in an earlier run" : "", WANTED_PERCENT,
+			cores_text(u.mean, mean), cores_text(u.most, most), (long long) requested.value, earlier_more ? ", and more in an earlier run" : "", WANTED_PERCENT,
 			STRETCH_PERCENT);
 		return false;
 	}
@@ -215,10 +215,10 @@ bool rule_cpu_request(const struct known_of_run *k, struct finding *f, struct bu
 	finding_evidence(f, "cores_sigma", u.sigma);
 	finding_evidence(f, "cores_most", u.most);
 	finding_evidence(f, "most_at_s", (double) u.most_at_ns / 1e9);
-	finding_evidence(f, "cores_requested", (double) asked.value);
+	finding_evidence(f, "cores_requested", (double) requested.value);
 	finding_evidence(f, "advice_cores", (double) enough.value);
 	buf_printf(text, "Request %lld CPU%s, not %lld: the job used %s on average, %s at its busiest (from %s on).",
-		(long long) enough.value, enough.value == 1 ? "" : "s", (long long) asked.value, cores_text(u.mean, mean), cores_text(u.most, most),
+		(long long) enough.value, enough.value == 1 ? "" : "s", (long long) requested.value, cores_text(u.mean, mean), cores_text(u.most, most),
 		units_duration(u.most_at_ns, at));
 	return true;
 }

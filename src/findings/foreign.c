@@ -76,9 +76,9 @@ static double time_read_ns(const struct summary *s, uint32_t id)
 }
 
 /* Time in which processes on a GPU, the job's or others', used its engine, as a share of the time
- * for which it was read. Negative: unknown for all of them; with whole also if unknown for one of
+ * for which it was read. Negative: unknown for all of them; with complete also if unknown for one of
  * them or for more than half of the time. */
-static double active(const struct summary *s, uint32_t id, bool ours, bool whole)
+static double active(const struct summary *s, uint32_t id, bool ours, bool complete)
 {
 	const double read_ns = time_read_ns(s, id);
 	double sum = 0, longest_ns = 0;
@@ -89,12 +89,12 @@ static double active(const struct summary *s, uint32_t id, bool ours, bool whole
 
 		if (b->gpu_process.gpu != id || (b->gpu_process.process != 0) != ours)
 			continue;
-		if (!acc && whole)
+		if (!acc && complete)
 			return -1;
 		sum += acc ? acc->sum / 1e6 : 0;
 		longest_ns = acc ? fmax(longest_ns, (double) acc->span_ns) : longest_ns;
 	}
-	if (longest_ns <= 0 || read_ns <= 0 || (whole && longest_ns * 2 < read_ns))
+	if (longest_ns <= 0 || read_ns <= 0 || (complete && longest_ns * 2 < read_ns))
 		return -1;
 	return fmin(sum / read_ns, 1);
 }

@@ -48,7 +48,7 @@ bool rule_gpu_memory(const struct known_of_run *k, struct finding *f, struct buf
 {
 	const struct job *job = k->s->job;
 	const struct gpus used = gpus_used(job);
-	double least_left = -1, peak = 0, whole = 0, largest = 0;
+	double least_left = -1, peak = 0, size = 0, largest = 0;
 	char left[UNITS_LEN], most[UNITS_LEN], of[UNITS_LEN], share[UNITS_LEN];
 
 	if (gpus_none(&used, text))
@@ -62,26 +62,26 @@ bool rule_gpu_memory(const struct known_of_run *k, struct finding *f, struct buf
 		if (least_left < 0 || all - used_most < least_left) {
 			least_left = all - used_most;
 			peak = used_most;
-			whole = all;
+			size = all;
 		}
 	}
 	if (least_left < 0) {
 		buf_str(text, "the size of the GPU's memory is unknown");
 		return false;
 	}
-	(void) units_percent((int64_t) peak, (int64_t) whole, share);
+	(void) units_percent((int64_t) peak, (int64_t) size, share);
 	(void) units_bytes((int64_t) peak, UNITS_IEC, most);
-	(void) units_bytes_like((int64_t) whole, (int64_t) peak, UNITS_IEC, of);
-	if (peak * 100 >= whole * MEMORY_PERCENT || is_starved(k)) {
+	(void) units_bytes_like((int64_t) size, (int64_t) peak, UNITS_IEC, of);
+	if (peak * 100 >= size * MEMORY_PERCENT || is_starved(k)) {
 		buf_printf(text, "peak %s of %s (%s); fires below %d %% unless data-starved fires", most, of, share,
 			MEMORY_PERCENT);
 		return false;
 	}
 	finding_evidence(f, "gpu_peak_bytes", peak);
-	finding_evidence(f, "gpu_memory_bytes", whole);
+	finding_evidence(f, "gpu_memory_bytes", size);
 	buf_printf(text, "%s of GPU memory was never used (peak %s of %s, %s): a larger batch may fit, and may be faster.",
 		units_bytes((int64_t) least_left, UNITS_IEC, left), most, of, share);
-	const double enough = largest > 0 ? smallest_fit(largest, whole) : 0;
+	const double enough = largest > 0 ? smallest_fit(largest, size) : 0;
 
 	if (enough > 0) {
 		finding_evidence(f, "enough_gpu_bytes", enough * 1073741824.0);

@@ -28,11 +28,11 @@ static bool is_left_behind(const struct story_moment *moment, const struct proce
 {
 	static const uint64_t very_near_ns = 300000000;
 	const struct story_level *top = &moment->levels[highest], *last = &moment->levels[moment->n_levels - 1];
-	const int64_t held = last_sample_of(moment, victim);
+	const int64_t bytes = last_sample_of(moment, victim);
 
 	if (victim->born_ns > top->time_ns)
 		return false;
-	return top->bytes - last->bytes <= held + held / FALL_PARTS || top->time_ns + very_near_ns >= moment->at_ns;
+	return top->bytes - last->bytes <= bytes + bytes / FALL_PARTS || top->time_ns + very_near_ns >= moment->at_ns;
 }
 
 /* Number of levels without those at the end that were sampled after the victim's memory was

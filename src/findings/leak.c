@@ -224,7 +224,7 @@ static void time_left(double left_bytes, double per_s, struct maybe limit, struc
 }
 
 /* Values from a recording are untrusted: out of range becomes INT64_MAX. */
-static int64_t whole(double value)
+static int64_t to_int64(double value)
 {
 	return value < 9e18 ? (int64_t) value : INT64_MAX;
 }
@@ -237,8 +237,8 @@ static void write_growth(const char *subject, const struct leak *leak, struct fi
 	finding_evidence(f, "growth_bytes_per_s", leak->per_s);
 	finding_evidence(f, "growth_bytes", leak->grown);
 	buf_printf(text, "%s grew %s/min, steadily for %s (+%s): a leak is suspected.", subject,
-		units_bytes(whole(leak->per_s * 60), UNITS_IEC, rate), units_duration(leak->to_ns - leak->from_ns, time),
-		units_bytes(whole(leak->grown), UNITS_IEC, by));
+		units_bytes(to_int64(leak->per_s * 60), UNITS_IEC, rate), units_duration(leak->to_ns - leak->from_ns, time),
+		units_bytes(to_int64(leak->grown), UNITS_IEC, by));
 }
 
 /* Is it a leak that matters? Else writes the reason to text. most: the largest value of the
@@ -252,7 +252,7 @@ static bool leaks(const struct course *course, uint64_t span_ns, double most, st
 	if (leak->per_s > least_per_s && leak->per_s > least_of_peak_per_s * most)
 		return true;
 	buf_printf(text, "it grew %s/min; fires above 2 MiB/min and 1 %% of the peak an hour",
-		units_bytes(whole(leak->per_s * 60), UNITS_IEC, rate));
+		units_bytes(to_int64(leak->per_s * 60), UNITS_IEC, rate));
 	return false;
 }
 

@@ -24,9 +24,9 @@ struct maybe memory_limit(const struct summary *s)
 }
 
 /* -1, below any threshold, if either is unknown. */
-static double percent_of(struct maybe part, struct maybe whole)
+static double percent_of(struct maybe part, struct maybe total)
 {
-	return part.known && whole.known && whole.value > 0 ? (double) part.value * 100 / (double) whole.value : -1;
+	return part.known && total.known && total.value > 0 ? (double) part.value * 100 / (double) total.value : -1;
 }
 
 static bool was_killed(int64_t status)

@@ -83,7 +83,7 @@ static size_t gather(const struct known_of_run *k, struct other_rank *ranks)
 
 static void put_skew(const struct other_rank *slowest, double median_s, size_t n, struct finding *f, struct buf *text)
 {
-	char slow[UNITS_LEN], usual[UNITS_LEN];
+	char slow[UNITS_LEN], median[UNITS_LEN];
 
 	finding_evidence(f, "rank", (double) slowest->rank);
 	finding_evidence(f, "step_s", slowest->step_s);
@@ -92,7 +92,7 @@ static void put_skew(const struct other_rank *slowest, double median_s, size_t n
 	buf_printf(text, "A step took %s on rank %lld, the median of %zu ranks is %s: the others may wait for it. Check its data, "
 			 "its node and other processes there.",
 		units_duration((int64_t) (slowest->step_s * 1e9), slow), (long long) slowest->rank, n,
-		units_duration((int64_t) (median_s * 1e9), usual));
+		units_duration((int64_t) (median_s * 1e9), median));
 }
 
 bool rule_rank_skew(const struct known_of_run *k, struct finding *f, struct buf *text)

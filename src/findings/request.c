@@ -33,19 +33,19 @@ static void about_cpus(const struct advice *a, struct buf *text)
 
 static void memory_evidence(const struct known_of_run *k, const struct advice *a, struct finding *f)
 {
-	const struct maybe asked = k->s->facts->request_bytes;
+	const struct maybe requested = k->s->facts->request_bytes;
 
 	finding_evidence(f, "peak_bytes", (double) a->peak_bytes.value);
 	finding_evidence(f, "advice_bytes", (double) a->mem_bytes.value);
 	finding_evidence(f, "runs", (double) a->runs);
-	if (asked.known)
-		finding_evidence(f, "request_bytes", (double) asked.value);
+	if (requested.known)
+		finding_evidence(f, "request_bytes", (double) requested.value);
 	cpus_evidence(k, a, f);
 }
 
 bool rule_memory_request(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
-	const struct maybe asked = k->s->facts->request_bytes;
+	const struct maybe requested = k->s->facts->request_bytes;
 	char peak[UNITS_LEN];
 	struct advice a;
 
@@ -57,9 +57,9 @@ bool rule_memory_request(const struct known_of_run *k, struct finding *f, struct
 	memory_evidence(k, &a, f);
 	buf_str(text, "Request ");
 	advice_put_amount(a.mem_bytes.value, text);
-	if (asked.known) {
+	if (requested.known) {
 		buf_str(text, ", not ");
-		advice_put_amount(asked.value, text);
+		advice_put_amount(requested.value, text);
 	}
 	buf_printf(text, " (peak %s%s + 20 %%", a.peak_is_bound ? "at most " : "",
 		units_bytes(a.peak_bytes.value, UNITS_IEC, peak));

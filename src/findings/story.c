@@ -283,14 +283,14 @@ static bool ran_into_limit(const struct story *story)
 static void put_advice(const struct summary *s, const struct story *story, struct buf *out)
 {
 	const struct story_holder *most = story->n_holders > 0 ? &story->holders[0] : NULL;
-	const struct maybe asked = s->facts->request_bytes;
+	const struct maybe requested = s->facts->request_bytes;
 	char number[UNITS_LEN];
 
 	if (!story->limit.known && has_killed_process(story))
 		buf_printf(out, "a larger limit (now about %s) of the cgroup that the process was moved into, which hiwater did not read; ",
 			units_bytes(story->held.value, UNITS_IEC, number));
-	else if (ran_into_limit(story) && asked.known && llabs(story->limit.value - asked.value) <= asked.value / 20)
-		buf_printf(out, "a larger request than %s; ", units_bytes(asked.value, UNITS_IEC, number));
+	else if (ran_into_limit(story) && requested.known && llabs(story->limit.value - requested.value) <= requested.value / 20)
+		buf_printf(out, "a larger request than %s; ", units_bytes(requested.value, UNITS_IEC, number));
 	else if (ran_into_limit(story))
 		buf_printf(out, s->facts->capacity_bytes.known && story->limit.value == s->facts->capacity_bytes.value ? "a machine with more than %s; " : "a larger limit than %s; ",
 			units_bytes(story->limit.value, UNITS_IEC, number));
@@ -305,24 +305,24 @@ static void put_advice(const struct summary *s, const struct story *story, struc
 
 /* Memory in use at the moment: the largest of the last sample, the peak if it was just then, and
  * the victim's peak. */
-static struct maybe held_at(const struct summary *s, const struct story_moment *moment, const struct process *victim)
+static struct maybe use_at(const struct summary *s, const struct story_moment *moment, const struct process *victim)
 {
 	static const int64_t near_ns = 1000000000;
 	const struct ram_figure *all = &s->combined;
 	const int64_t at_ns = (int64_t) moment->at_ns;
-	int64_t all_held = 0;
-	struct maybe held = moment->n_levels > 0 ? known(moment->levels[moment->n_levels - 1].bytes) : UNKNOWN;
+	int64_t total = 0;
+	struct maybe use = moment->n_levels > 0 ? known(moment->levels[moment->n_levels - 1].bytes) : UNKNOWN;
 
 	/* Processes do not share GPU memory: their sum is the job's. */
 	for (size_t i = 0; moment->on_gpu && i < moment->n_held; i++)
-		all_held += moment->held[i].bytes;
-	if (all_held > 0)
-		held = maybe_max(held, known(all_held));
+		total += moment->held[i].bytes;
+	if (total > 0)
+		use = maybe_max(use, known(total));
 	if (victim)
-		held = maybe_max(held, known(victim->peak_bytes));
+		use = maybe_max(use, known(victim->peak_bytes));
 	if (!moment->on_gpu && all->at_ns.known && all->at_ns.value <= at_ns && all->at_ns.value + near_ns >= at_ns)
-		held = maybe_max(held, all->peak);
-	return held;
+		use = maybe_max(use, all->peak);
+	return use;
 }
 
 /* The limit on that memory: of GPUs the size of the GPU if the job used one, else unknown. */
@@ -419,7 +419,7 @@ int story_make(struct summary *s, const struct story_moment *moment)
 	if (r < 0)
 		return r;
 	set_growth(&story, moment, victim);
-	story.held = held_at(s, moment, victim);
+	story.held = use_at(s, moment, victim);
 	if (!e && !ended_at_limit(&story))
 		return 0;
 	if (ran_into_unseen_limit(s, &story))

@@ -48,7 +48,7 @@ static void printable(char *text)
 }
 
 /* "python (4711): ", "gpu 0: ". */
-static void who_text(const struct place *p, enum entity entity, char *buf, size_t size)
+static void subject_text(const struct place *p, enum entity entity, char *buf, size_t size)
 {
 	buf[0] = '\0';
 	if (entity == ENTITY_PROCESS || entity == ENTITY_GPU_PROCESS)
@@ -59,9 +59,9 @@ static void who_text(const struct place *p, enum entity entity, char *buf, size_
 		(void) snprintf(buf, size, "%s: ", p->name);
 }
 
-void alert_who(const struct judging *j, char *buf, size_t size)
+void alert_subject(const struct judging *j, char *buf, size_t size)
 {
-	who_text(&j->w->cells.crowds[j->subject].places[j->place], j->subject, buf, size);
+	subject_text(&j->w->cells.crowds[j->subject].places[j->place], j->subject, buf, size);
 	printable(buf);
 }
 
@@ -96,7 +96,7 @@ static void fill(struct alert *a, struct judging *j, bool raised, const struct r
 {
 	const struct rule *rule = &j->watched->rule;
 	const struct place *p = &j->w->cells.crowds[j->subject].places[j->place];
-	char who[ALERT_WHO], what[sizeof(a->what) - sizeof(who)];
+	char subject[ALERT_SUBJECT], what[sizeof(a->what) - sizeof(subject)];
 
 	*a = (struct alert) {
 		.rule = j->number,
@@ -108,14 +108,14 @@ static void fill(struct alert *a, struct judging *j, bool raised, const struct r
 		.time_ns = j->now,
 		.number = seen ? rule_number(seen->term, &seen->value) : (double) NAN,
 	};
-	alert_who(j, who, sizeof(who));
+	alert_subject(j, subject, sizeof(subject));
 	if (seen)
 		seen_text(rule, seen, what, sizeof(what));
 	else
 		(void) snprintf(what, sizeof(what), "it has ended");
 	if (seen && seen->term)
 		(void) rule_value_text(seen->term, &seen->value, a->value);
-	(void) snprintf(a->what, sizeof(a->what), "%s%s", who, what);
+	(void) snprintf(a->what, sizeof(a->what), "%s%s", subject, what);
 	printable(a->what);
 	(void) snprintf(a->text, sizeof(a->text), "%s: %s", rule->text, a->what);
 	printable(a->text);

@@ -504,7 +504,7 @@ void counts_add(struct judging *j, struct counts *counts)
 	if (t->n++ > 0 && !is_nearer(rule, &seen, &t->seen))
 		return;
 	t->seen = seen;
-	alert_who(j, t->who, sizeof(t->who));
+	alert_subject(j, t->subject, sizeof(t->subject));
 }
 
 void watch_count(struct watch *w, size_t number, struct counts *ret)

@@ -22,7 +22,7 @@
 enum {
 	WATCH_RULES = 64,
 	ALERT_WHAT = 300,
-	ALERT_WHO = 64,
+	ALERT_SUBJECT = 64,
 	ALERT_TEXT = ALERT_WHAT + RULE_TEXT + 2,
 	ALERT_VALUE = RULE_VALUE_TEXT,
 };
@@ -64,7 +64,7 @@ struct counts {
 	struct subject_count {
 		size_t n;
 		struct rule_seen seen;
-		char who[ALERT_WHO]; /* "gpu 0: ", "python (4711): ", "" */
+		char subject[ALERT_SUBJECT]; /* "gpu 0: ", "python (4711): ", "" */
 	} of[COUNT_KINDS];
 };
 

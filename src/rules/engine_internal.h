@@ -61,6 +61,6 @@ void judging_lookup(void *ctx, const struct rule *rule, size_t number, struct ru
 /* Adds the subject to the counts by the rule's result. */
 void counts_add(struct judging *j, struct counts *counts);
 /* Writes the subject as texts begin with it: "gpu 0: "; "" for the job. */
-void alert_who(const struct judging *j, char *buf, size_t size);
+void alert_subject(const struct judging *j, char *buf, size_t size);
 /* Appends an alert to the queue. seen NULL: the subject has ended. */
 void alert_append(struct judging *j, bool raised, const struct rule_seen *seen);

@@ -235,7 +235,7 @@ void check_end(struct watch *w, size_t number, struct verdict *ret)
 
 	ret->kind = orders[quantifier][i].verdict;
 	ret->number = rule_number(t->seen.term, &t->seen.value);
-	len = (size_t) snprintf(ret->text, sizeof(ret->text), "%s", t->who);
+	len = (size_t) snprintf(ret->text, sizeof(ret->text), "%s", t->subject);
 	value_text(&t->seen, ret->text + len, sizeof(ret->text) - len);
 }
 

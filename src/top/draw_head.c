@@ -20,7 +20,7 @@ enum {
 struct meter {
 	const char *name;
 	char amount[SHORT_LEN];
-	char whole[SHORT_LEN];   /* "" if unknown */
+	char total[SHORT_LEN];   /* "" if unknown */
 	char note[96];
 	double share, peak;      /* 0 to 1; NaN: unknown */
 	enum ink ink;
@@ -78,24 +78,24 @@ static void draw_meter(struct picture *p, int y, const struct meter *meter)
 		(void) screen_print(p->s, y, x, INK_PLAIN, "%*s", AMOUNT_COLUMNS, meter->amount);
 		x += AMOUNT_COLUMNS + 1;
 	} else {
-		(void) snprintf(text, sizeof(text), "%s%s%s", meter->amount, *meter->whole ? "/" : "", meter->whole);
+		(void) snprintf(text, sizeof(text), "%s%s%s", meter->amount, *meter->total ? "/" : "", meter->total);
 		(void) screen_print(p->s, y, x, INK_PLAIN, "%-13s", text);
 		x += 14;
 	}
 	draw_bar(p, y, x, bar, meter);
 	x += bar + 1;
 	x += screen_print(p->s, y, x, INK_PLAIN, "%s", percent);
-	if (wide && *meter->whole)
-		x += screen_print(p->s, y, x, INK_PLAIN, "  of %s", meter->whole);
+	if (wide && *meter->total)
+		x += screen_print(p->s, y, x, INK_PLAIN, "  of %s", meter->total);
 	if (wide)
 		(void) screen_put_front(p->s, y, x + 2, p->s->columns - x - 2, INK_DIM, meter->note);
 }
 
 /* ---- RAM and CPU --------------------------------------------------------------------------------------------------- */
 
-static double share_of(double part, double whole)
+static double share_of(double part, double total)
 {
-	return whole > 0 ? part / whole : (double) NAN;
+	return total > 0 ? part / total : (double) NAN;
 }
 
 static struct hiw_maybe capacity_of(const struct picture *p)
@@ -110,17 +110,17 @@ static struct meter ram_meter(const struct picture *p)
 	const struct thing *t = p->m->machine ? &p->m->host : &p->m->job;
 	const struct figure *ram = model_figure(p->m, t, p->m->machine ? HOST_MEM_USED : JOB_RAM);
 	const struct figure *swap = model_figure(p->m, t, p->m->machine ? HOST_SWAP_USED : JOB_SWAP);
-	const struct hiw_maybe whole = capacity_of(p);
+	const struct hiw_maybe total = capacity_of(p);
 	struct meter meter = { .name = "RAM", .amount = "-", .share = (double) NAN, .peak = (double) NAN, .ink = INK_RAM };
 	char text[SHORT_LEN];
 	int at = 0;
 
-	if (whole.known)
-		(void) short_bytes((double) whole.value, p->v->units, meter.whole);
+	if (total.known)
+		(void) short_bytes((double) total.value, p->v->units, meter.total);
 	if (ram) {
 		(void) short_bytes((double) ram->value, p->v->units, meter.amount);
-		meter.share = share_of((double) ram->value, whole.known ? (double) whole.value : 0);
-		meter.peak = share_of((double) ram->peak, whole.known ? (double) whole.value : 0);
+		meter.share = share_of((double) ram->value, total.known ? (double) total.value : 0);
+		meter.peak = share_of((double) ram->peak, total.known ? (double) total.value : 0);
 		at = snprintf(meter.note, sizeof(meter.note), "peak %s", short_bytes((double) ram->peak, p->v->units, text));
 	}
 	if (swap && swap->value > 0)
@@ -149,7 +149,7 @@ static struct meter cpu_meter(const struct picture *p)
 	int at = 0;
 
 	if (cpus > 0)
-		(void) snprintf(meter.whole, sizeof(meter.whole), "%g", cpus);
+		(void) snprintf(meter.total, sizeof(meter.total), "%g", cpus);
 	if (model_rate(p->m, t, p->m->machine ? HOST_CPU_USER : JOB_CPU_USER, p->m->machine ? HOST_CPU_SYSTEM : JOB_CPU_SYSTEM, &rate)) {
 		(void) short_number(rate / 1e9, number);
 		(void) snprintf(meter.amount, sizeof(meter.amount), "%.10s%s", number, p->s->columns >= WIDE ? " cores" : "");
@@ -183,16 +183,16 @@ static struct meter gpu_mem_meter(const struct picture *p, const struct thing *g
 {
 	const struct figure *mem = model_figure(p->m, gpu, GPU_MEM), *job = model_figure(p->m, gpu, GPU_JOB_MEM);
 	struct meter meter = { .name = name, .amount = "-", .share = (double) NAN, .peak = (double) NAN, .ink = INK_GPU };
-	const double whole = gpu->memory_bytes.known ? (double) gpu->memory_bytes.value : 0;
+	const double total = gpu->memory_bytes.known ? (double) gpu->memory_bytes.value : 0;
 	char peak[SHORT_LEN], text[SHORT_LEN];
 
-	if (whole > 0)
-		(void) short_bytes(whole, p->v->units, meter.whole);
+	if (total > 0)
+		(void) short_bytes(total, p->v->units, meter.total);
 	if (!mem)
 		return meter;
 	(void) short_bytes((double) mem->value, p->v->units, meter.amount);
-	meter.share = share_of((double) mem->value, whole);
-	meter.peak = share_of((double) mem->peak, whole);
+	meter.share = share_of((double) mem->value, total);
+	meter.peak = share_of((double) mem->peak, total);
 	(void) snprintf(meter.note, sizeof(meter.note), "peak %s%s%s", short_bytes((double) mem->peak, p->v->units, peak),
 		job && !p->m->machine ? "  job " : "", job && !p->m->machine ? short_bytes((double) job->value, p->v->units, text) : "");
 	return meter;

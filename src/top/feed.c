@@ -214,7 +214,7 @@ static int step_follow(struct feed *f, struct hiw_err *err)
 	return f->over || f->model->frames > frames;
 }
 
-int feed_pace(struct feed *f, uint64_t interval_ns)
+int feed_set_interval(struct feed *f, uint64_t interval_ns)
 {
 	int r = 0;
 

@@ -51,7 +51,7 @@ int feed_fd(const struct feed *f);
 int feed_step(struct feed *f, struct hiw_err *err);
 
 /* Changes the interval. Returns 0 or -errno. */
-int feed_pace(struct feed *f, uint64_t interval_ns);
+int feed_set_interval(struct feed *f, uint64_t interval_ns);
 
 /* Replay: moves to a time; plays the span_ns before it, too, for the charts. Returns 0, or -errno
  * with text. */

@@ -405,7 +405,7 @@ void key_interval(struct top *t, int key)
 		key_say(t, text);
 		return;
 	}
-	r = feed_pace(f, next);
+	r = feed_set_interval(f, next);
 	if (r < 0)
 		(void) snprintf(text, sizeof(text), "interval not changed: %s", strerror(-r));
 	else

@@ -297,11 +297,11 @@ void model_clean(struct model *m, const char *text, char *buf, size_t size)
 	(void) text_clean(text, m->utf8, &m->scratch);
 	(void) snprintf(buf, size, "%s", m->scratch.data);
 	if (m->scratch.len >= size) { /* no partial character at the end */
-		struct buf whole = BUF_INIT(size);
+		struct buf valid = BUF_INIT(size);
 
-		(void) text_clean(buf, m->utf8, &whole);
-		(void) snprintf(buf, size, "%s", whole.data);
-		buf_done(&whole);
+		(void) text_clean(buf, m->utf8, &valid);
+		(void) snprintf(buf, size, "%s", valid.data);
+		buf_done(&valid);
 	}
 }
 

@@ -29,7 +29,7 @@ enum {
 /* ---- one sample ---------------------------------------------------------------------------------------------------- */
 
 /* "18.9G of 64.0G (30 %), peak 22.4G" */
-static void print_level(const struct top *t, const char *name, const struct figure *f, struct hiw_maybe whole)
+static void print_level(const struct top *t, const char *name, const struct figure *f, struct hiw_maybe total)
 {
 	char now[SHORT_LEN], peak[SHORT_LEN], all[SHORT_LEN];
 
@@ -38,19 +38,19 @@ static void print_level(const struct top *t, const char *name, const struct figu
 		return;
 	}
 	printf("%s %s", name, short_bytes((double) f->value, t->view.units, now));
-	if (whole.known && whole.value > 0)
-		printf(" of %s (%.0f %%)", short_bytes((double) whole.value, t->view.units, all), (double) f->value / (double) whole.value * 100);
+	if (total.known && total.value > 0)
+		printf(" of %s (%.0f %%)", short_bytes((double) total.value, t->view.units, all), (double) f->value / (double) total.value * 100);
 	printf(", peak %s\n", short_bytes((double) f->peak, t->view.units, peak));
 }
 
 static void print_cpu(const struct top *t)
 {
 	const struct model *m = &t->model;
-	const struct thing *who = m->machine ? &m->host : &m->job;
+	const struct thing *subject = m->machine ? &m->host : &m->job;
 	char number[SHORT_LEN];
 	double rate;
 
-	if (!model_rate(m, who, m->machine ? HOST_CPU_USER : JOB_CPU_USER, m->machine ? HOST_CPU_SYSTEM : JOB_CPU_SYSTEM, &rate)) {
+	if (!model_rate(m, subject, m->machine ? HOST_CPU_USER : JOB_CPU_USER, m->machine ? HOST_CPU_SYSTEM : JOB_CPU_SYSTEM, &rate)) {
 		puts("CPU unknown");
 		return;
 	}
@@ -92,13 +92,13 @@ static void print_gpus(const struct top *t)
 static void print_rates(const struct top *t)
 {
 	const struct model *m = &t->model;
-	const struct thing *who = m->machine ? &m->host : &m->job;
+	const struct thing *subject = m->machine ? &m->host : &m->job;
 	const struct {
 		const char *name;
 		const struct figure *f;
 	} rates[] = {
-		{ "read", model_figure(m, who, m->machine ? HOST_DISK_READ : JOB_READ) },
-		{ "write", model_figure(m, who, m->machine ? HOST_DISK_WRITE : JOB_WRITE) },
+		{ "read", model_figure(m, subject, m->machine ? HOST_DISK_READ : JOB_READ) },
+		{ "write", model_figure(m, subject, m->machine ? HOST_DISK_WRITE : JOB_WRITE) },
 		{ "net in", model_figure(m, &m->host, HOST_NET_RX) },
 		{ "net out", model_figure(m, &m->host, HOST_NET_TX) },
 	};
@@ -214,12 +214,12 @@ static bool print_sample(struct top *t, uint64_t *events_seen)
 {
 	const struct model *m = &t->model;
 	const struct hiw_about *about = &t->feed.about;
-	const struct thing *who = m->machine ? &m->host : &m->job;
+	const struct thing *subject = m->machine ? &m->host : &m->job;
 	char time[SHORT_LEN];
 
 	printf("time %s  %s\n", short_time(t->feed.kind == FEED_REPLAY ? t->feed.cursor_ns : m->now_ns, time),
 		m->machine ? about->host : t->feed.title);
-	print_level(t, "RAM", model_figure(m, who, m->machine ? HOST_MEM_USED : JOB_RAM),
+	print_level(t, "RAM", model_figure(m, subject, m->machine ? HOST_MEM_USED : JOB_RAM),
 		!m->machine && about->limit_bytes.known ? about->limit_bytes : about->capacity_bytes);
 	print_cpu(t);
 	print_gpus(t);
