@@ -33,7 +33,7 @@ static const struct event_rank {
 };
 static const struct event_rank kill_rank = { "", 5, true };
 
-/* ---- when ------------------------------------------------------------------------------------------------------------- */
+/* ---- event and moment ------------------------------------------------------------------------------------------------ */
 
 static bool begins(const char *text, const char *with)
 {

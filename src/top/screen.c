@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * ncursesw. The restoration of the terminal is prepared before any change: the handler of a crash
- * calls only tcsetattr and write.
+ * calls only async-signal-safe functions.
  */
 #define NCURSES_WIDECHAR 1
 
