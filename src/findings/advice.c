@@ -71,7 +71,8 @@ void advice_put_cpus(int64_t cpus, struct buf *out)
 	buf_printf(out, " --cpus-per-task=%lld", (long long) cpus);
 }
 
-/* What it needed: the upper bound where there is one (too small a request ends a job), and what lay elsewhere. */
+/* Memory needed: the upper bound where there is one (a request that is too small kills the job),
+ * plus swap and huge pages. */
 static struct maybe need_of(const struct summary *s)
 {
 	const struct ram_figure *all = &s->combined;
@@ -83,15 +84,15 @@ static struct maybe need_of(const struct summary *s)
 		     (s->hugetlb_peak.known ? s->hugetlb_peak.value : 0));
 }
 
-/* What keeps a request from being judged at all; NULL if nothing does. */
+/* Why no request of this run can be judged; NULL if they can. */
 static const char *obstacle(const struct summary *s)
 {
 	if (!run_succeeded(s))
-		return "the run did not end with status 0, so what it needs is not known";
+		return "the run did not end with status 0, so its needs are unknown";
 	if (s->facts->srun_seen.known && s->facts->srun_seen.value)
-		return "the tasks of srun were not seen";
+		return "the tasks that srun started were not measured";
 	if (s->facts->ranks.known && s->facts->ranks.value > 1)
-		return "one rank of several was seen";
+		return "only one of several ranks was measured";
 	return NULL;
 }
 
@@ -102,7 +103,7 @@ static void why_not(char (*ret)[256], const char *text)
 
 static void judge_memory(const struct summary *s, struct advice *a)
 {
-	const struct maybe asked = s->facts->request_bytes, all = s->facts->capacity_bytes;
+	const struct maybe requested = s->facts->request_bytes, all = s->facts->capacity_bytes;
 	const bool slurm = s->facts->scheduler && strcmp(s->facts->scheduler, "slurm") == 0;
 	char used[UNITS_LEN], of[UNITS_LEN];
 
@@ -110,14 +111,14 @@ static void judge_memory(const struct summary *s, struct advice *a)
 		return why_not(&a->mem_why_not, "the peak is unknown");
 	const int64_t enough = advice_memory(a->peak_bytes.value);
 
-	if (!asked.known && !slurm)
+	if (!requested.known && !slurm)
 		return why_not(&a->mem_why_not, "no memory was requested (--request ram=.. or a scheduler)");
-	if (asked.known && all.known && (double) asked.value >= (double) all.value * WHOLE_NODE_PERCENT / 100)
+	if (requested.known && all.known && (double) requested.value >= (double) all.value * WHOLE_NODE_PERCENT / 100)
 		return why_not(&a->mem_why_not, "the request is for the whole machine");
-	if (asked.known && (double) enough >= (double) asked.value * MEM_PERCENT / 100) {
+	if (requested.known && (double) enough >= (double) requested.value * MEM_PERCENT / 100) {
 		(void) snprintf(a->mem_why_not, sizeof(a->mem_why_not),
-			"%s would do; it takes less than %d %% of the %s requested",
-			units_bytes(enough, UNITS_IEC, used), MEM_PERCENT, units_bytes(asked.value, UNITS_IEC, of));
+			"%s would do; fires below %d %% of the %s requested",
+			units_bytes(enough, UNITS_IEC, used), MEM_PERCENT, units_bytes(requested.value, UNITS_IEC, of));
 		return;
 	}
 	a->mem_bytes = known(enough);
@@ -125,38 +126,39 @@ static void judge_memory(const struct summary *s, struct advice *a)
 
 static void judge_time(const struct summary *s, struct advice *a)
 {
-	const struct maybe asked = s->facts->request_time_ns;
+	const struct maybe requested = s->facts->request_time_ns;
 	char used[UNITS_LEN], of[UNITS_LEN];
 
-	if (!a->wall_ns.known || !asked.known)
-		return why_not(&a->time_why_not, asked.known ? "how long it took is unknown" : "no time was requested");
+	if (!a->wall_ns.known || !requested.known)
+		return why_not(&a->time_why_not, requested.known ? "the wall time is unknown" : "no time was requested");
 	const int64_t enough = advice_time(a->wall_ns.value);
 
-	if ((double) a->wall_ns.value >= (double) asked.value * TIME_PERCENT / 100 || enough >= asked.value) {
+	if ((double) a->wall_ns.value >= (double) requested.value * TIME_PERCENT / 100 || enough >= requested.value) {
 		(void) snprintf(a->time_why_not, sizeof(a->time_why_not),
-			"it took %s; it takes less than %d %% of the %s requested, and a shorter request",
-			units_duration(a->wall_ns.value, used), TIME_PERCENT, units_duration(asked.value, of));
+			"the run took %s; fires below %d %% of the %s requested, where a shorter request would do",
+			units_duration(a->wall_ns.value, used), TIME_PERCENT, units_duration(requested.value, of));
 		return;
 	}
 	a->time_ns = known(enough);
 }
 
-/* Mean use, rounded up: a job with one busy stretch may want more, which the text says. */
+/* Mean use, rounded up. A job with one busy stretch may need more; the text of the finding says
+ * so. */
 static void judge_cpus(const struct known_of_run *k, struct advice *a)
 {
 	const struct maybe used = maybe_max(k->s->cores_mean_ppm, k->earlier->cores_ppm);
-	const struct maybe asked = k->s->facts->request_cpus;
+	const struct maybe requested = k->s->facts->request_cpus;
 
-	/* Where it is known how the use went, a busy stretch counts. */
+	/* With a timeline, busy stretches count. */
 	if (k->s->job && job_course(k->s->job, M_JOB_CPU_USER, 0)) {
 		a->cpus = cpus_enough(k->s);
 		return;
 	}
-	if (!used.known || !asked.known || (double) used.value / 1e6 >= (double) asked.value * CPU_PERCENT / 100)
+	if (!used.known || !requested.known || (double) used.value / 1e6 >= (double) requested.value * CPU_PERCENT / 100)
 		return;
 	const int64_t enough = used.value > 0 ? (used.value + 999999) / 1000000 : 1;
 
-	if (enough < asked.value)
+	if (enough < requested.value)
 		a->cpus = known(enough);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What PyTorch's allocator holds and cannot use. Of others nothing is said: JAX takes three quarters of a device at once
- * by design.
+ * alloc-gap: memory that PyTorch's allocator has reserved and cannot use. Other allocators are not
+ * judged: JAX reserves three quarters of a device at once by design.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static const double gap_least = 2.0 * 1073741824;
 /* A device as python/hiwater/_frameworks.py names its series: torch/DEVICE/FIGURE. */
 struct device {
 	char name[64];
-	double reserved, allocated, retries; /* at most; negative: unknown */
+	double reserved, allocated, retries; /* largest values; negative: unknown */
 };
 
 static bool is_amount(double value)
@@ -40,7 +40,7 @@ static double most_of(const struct job *job, const char *device, const char *fig
 }
 
 /* "gpu0" of "torch/gpu0/reserved_peak_bytes"; false for other series. */
-static bool take_device(const struct job *job, const struct series *s, struct device *ret)
+static bool parse_device(const struct job *job, const struct series *s, struct device *ret)
 {
 	static const char begin[] = "torch/", end[] = "/reserved_peak_bytes";
 	const size_t len = strlen(s->name), around = sizeof(begin) - 1 + sizeof(end) - 1;
@@ -60,7 +60,8 @@ static double gap_of(const struct device *d)
 	return d->reserved >= 0 && d->allocated >= 0 && d->reserved > d->allocated ? d->reserved - d->allocated : 0;
 }
 
-/* The device with the most retries, else with the largest gap. Returns how many there are. */
+/* *ret: the device with the most retries, else with the largest gap. Returns the number of
+ * devices. */
 static int worst(const struct job *job, struct device *ret)
 {
 	int n = 0;
@@ -68,7 +69,7 @@ static int worst(const struct job *job, struct device *ret)
 	for (size_t i = 0; i < job_series_count(job); i++) {
 		struct device d;
 
-		if (!take_device(job, job_series(job, i), &d))
+		if (!parse_device(job, job_series(job, i), &d))
 			continue;
 		if (n++ == 0 || d.retries > ret->retries || (d.retries >= ret->retries && gap_of(&d) > gap_of(ret)))
 			*ret = d;
@@ -76,11 +77,11 @@ static int worst(const struct job *job, struct device *ret)
 	return n;
 }
 
-static void put_amounts(const struct device *d, struct buf *text)
+static void write_amounts(const struct device *d, struct buf *text)
 {
 	char reserved[UNITS_LEN], allocated[UNITS_LEN];
 
-	buf_printf(text, "PyTorch held %s of %s at most and had given out %s of it at most",
+	buf_printf(text, "PyTorch reserved up to %s of %s and allocated up to %s of it",
 		units_bytes((int64_t) d->reserved, UNITS_IEC, reserved), d->name, units_bytes((int64_t) d->allocated, UNITS_IEC, allocated));
 }
 
@@ -93,12 +94,12 @@ bool rule_alloc_gap(const struct known_of_run *k, struct finding *f, struct buf 
 	char bytes[UNITS_LEN];
 
 	if (!any) {
-		buf_str(text, "PyTorch's allocator told nothing of itself (series torch/gpu0/reserved_peak_bytes)");
+		buf_str(text, "PyTorch's allocator reported nothing (series torch/gpu0/reserved_peak_bytes)");
 		return false;
 	}
 	if (!wide && !retried) {
-		put_amounts(&d, text);
-		buf_printf(text, "; it takes more than %d %% and 2 GiB between them, or a retry", GAP_PERCENT);
+		write_amounts(&d, text);
+		buf_printf(text, "; fires above a gap of %d %% and 2 GiB, or on a retry", GAP_PERCENT);
 		return false;
 	}
 	finding_text(f, "device", d.name);
@@ -106,13 +107,13 @@ bool rule_alloc_gap(const struct known_of_run *k, struct finding *f, struct buf 
 	finding_evidence(f, "allocated_bytes", d.allocated);
 	if (d.retries >= 0)
 		finding_evidence(f, "alloc_retries", d.retries);
-	put_amounts(&d, text);
+	write_amounts(&d, text);
 	if (retried) {
 		f->severity = SEVERITY_WARN;
-		buf_printf(text, "; %.0f time%s it had to empty its cache to go on, which waits for the device", d.retries, d.retries > 1 ? "s" : "");
+		buf_printf(text, "; it had to empty its cache %.0f time%s, which waits for the device", d.retries, d.retries > 1 ? "s" : "");
 	}
 	if (wide)
-		buf_printf(text, ": %s may be lost to fragments. Try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or batches of "
+		buf_printf(text, ": %s may be lost to fragmentation. Try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or batches of "
 				 "fewer different sizes.",
 			units_bytes((int64_t) gap, UNITS_IEC, bytes));
 	else

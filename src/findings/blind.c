@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What hiwater did not see: it lowers every claim that the summary makes.
+ * blind-spots: parts of the run that were not measured. They weaken every figure of the summary.
  */
 #include <string.h>
 
@@ -8,10 +8,10 @@
 #include "findings/finding.h"
 
 enum {
-	FEW_TICKS = 20,
+	FEW_SAMPLES = 20,
 	LATE_LEAST = 3,
 	GAP_INTERVALS = 10
-}; /* one late tick of thirty says nothing */
+}; /* one late sample of thirty proves nothing */
 
 static const int64_t gap_least_ns = 1000000000;
 
@@ -20,7 +20,7 @@ static bool is_set(struct maybe flag)
 	return flag.known && flag.value > 0;
 }
 
-/* Begins a further sentence. */
+/* Separates sentences. */
 static void next(struct buf *text)
 {
 	if (text->len > 0)
@@ -34,16 +34,16 @@ static void tasks_elsewhere(const struct summary *s, struct finding *f, struct b
 	finding_evidence(f, "srun", 1);
 	f->severity = SEVERITY_WARN;
 	next(text);
-	buf_str(text, "Tasks that srun or mpirun started on other nodes, or outside this process tree, were not seen: put "
-		      "hiwater inside (srun hiwater run -- ...).");
+	buf_str(text, "Tasks that srun or mpirun started on other nodes, or outside this process tree, were not measured: run "
+		      "hiwater in each task (srun hiwater run -- ...).");
 }
 
-/* Bounds are bounds however seldom one looked. */
+/* Bounds hold at any sampling interval; narrow ones need no warning. */
 static bool is_tight(const struct ram_figure *figure)
 {
 	enum {
-		TIGHT = 10,           /* within a tenth: a request is rounded up by as much */
-		LITTLE_BYTES = 8 << 20 /* nobody asks for less */
+		TIGHT = 10,           /* a tenth: requests are rounded up by as much */
+		LITTLE_BYTES = 8 << 20 /* below the step of any request */
 	};
 
 	if (figure->method != METHOD_BOUNDED || !figure->low.known || !figure->high.known)
@@ -53,19 +53,20 @@ static bool is_tight(const struct ram_figure *figure)
 	return width <= LITTLE_BYTES || width <= figure->low.value / TIGHT;
 }
 
-static void too_few_looks(const struct summary *s, struct finding *f, struct buf *text)
+static void too_few_samples(const struct summary *s, struct finding *f, struct buf *text)
 {
-	const struct maybe ticks = s->facts->ticks;
+	const struct maybe samples = s->facts->ticks;
 
-	if (!ticks.known || ticks.value >= FEW_TICKS || is_tight(&s->combined))
+	if (!samples.known || samples.value >= FEW_SAMPLES || is_tight(&s->combined))
 		return;
-	finding_evidence(f, "ticks", (double) ticks.value);
+	finding_evidence(f, "ticks", (double) samples.value);
 	next(text);
-	buf_printf(text, "Only %lld look%s: short peaks may be missing; a shorter -i sees more.", (long long) ticks.value,
-		ticks.value == 1 ? "" : "s");
+	buf_printf(text, "Only %lld sample%s: short peaks may be missing; use a shorter -i.", (long long) samples.value,
+		samples.value == 1 ? "" : "s");
 }
 
-/* One is enough: it may be a fork that hid itself, of a parent that can be read. */
+/* One process is enough: it may be a fork, hidden by prctl, of a parent whose memory can be
+ * read. */
 static void hidden(const struct summary *s, struct finding *f, struct buf *text)
 {
 	const struct maybe n = s->facts->processes_hidden;
@@ -74,24 +75,24 @@ static void hidden(const struct summary *s, struct finding *f, struct buf *text)
 		return;
 	finding_evidence(f, "processes_hidden", (double) n.value);
 	next(text);
-	buf_printf(text, "%lld process%s another user's rights (setuid) or hid from others (prctl): what %s with others is told by names alone, "
-			 "and some memory may be counted more than once; %s.",
-		(long long) n.value, n.value == 1 ? " has" : "es have", n.value == 1 ? "it shares" : "they share",
+	buf_printf(text, "The memory of %lld process%s cannot be inspected (setuid, or hidden by prctl): pages that %s with others are known by "
+			 "mapping name only, and some may be counted more than once; %s.",
+		(long long) n.value, n.value == 1 ? "" : "es", n.value == 1 ? "it shares" : "they share",
 		is_set(s->facts->refused_with_ptrace)
-			? "hiwater has CAP_SYS_PTRACE, and the kernel refuses it all the same, as a sandbox or a security module may"
-			: "with the right to look (root, or CAP_SYS_PTRACE) hiwater sees it");
+			? "hiwater has CAP_SYS_PTRACE, but the kernel still denies access (a sandbox or a security module)"
+			: "run hiwater as root or with CAP_SYS_PTRACE to include them");
 }
 
-static void late_looks(const struct summary *s, struct finding *f, struct buf *text)
+static void late_samples(const struct summary *s, struct finding *f, struct buf *text)
 {
-	const struct maybe ticks = s->facts->ticks, late = s->facts->late_ticks;
+	const struct maybe samples = s->facts->ticks, late = s->facts->late_ticks;
 
-	if (!ticks.known || !late.known || late.value < LATE_LEAST || late.value * 100 <= ticks.value)
+	if (!samples.known || !late.known || late.value < LATE_LEAST || late.value * 100 <= samples.value)
 		return;
 	finding_evidence(f, "late_ticks", (double) late.value);
 	next(text);
-	buf_printf(text, "%lld of %lld ticks came late: the machine was busy, short peaks may be missing.",
-		(long long) late.value, (long long) ticks.value);
+	buf_printf(text, "%lld of %lld samples were late: the machine was busy, short peaks may be missing.",
+		(long long) late.value, (long long) samples.value);
 }
 
 static void gaps(const struct summary *s, struct finding *f, struct buf *text)
@@ -105,10 +106,10 @@ static void gaps(const struct summary *s, struct finding *f, struct buf *text)
 	finding_evidence(f, "longest_gap_s", (double) gap.value / 1e9);
 	f->severity = SEVERITY_WARN;
 	next(text);
-	buf_printf(text, "Nothing was read for %s (suspended, or hiwater was stopped).", units_duration(gap.value, length));
+	buf_printf(text, "No samples for %s (the machine was suspended, or hiwater was stopped).", units_duration(gap.value, length));
 }
 
-static void lost_ends(const struct summary *s, struct finding *f, struct buf *text)
+static void lost_exit_records(const struct summary *s, struct finding *f, struct buf *text)
 {
 	if (!is_set(s->facts->taskstats_lost))
 		return;
@@ -116,12 +117,12 @@ static void lost_ends(const struct summary *s, struct finding *f, struct buf *te
 	if (s->seen_at_least)
 		f->severity = SEVERITY_WARN;
 	next(text);
-	buf_str(text, "Exit records of the kernel were lost, mostly because more ended at once than it keeps: short processes may be missing, "
-		      "with their memory, I/O and, where nobody waited for them, CPU time.");
+	buf_str(text, "The kernel dropped exit records, probably because too many processes ended at once: short processes may be missing, "
+		      "with their memory, I/O and, where they were not waited for, CPU time.");
 }
 
-/* Who attaches for a while knows that the job goes on. */
-static void lived_on(const struct summary *s, struct finding *f, struct buf *text)
+/* With attach, processes that keep running are normal. */
+static void still_running(const struct summary *s, struct finding *f, struct buf *text)
 {
 	const struct facts *facts = s->facts;
 	const bool attached = facts->mode && strcmp(facts->mode, "attach") == 0;
@@ -130,7 +131,7 @@ static void lived_on(const struct summary *s, struct finding *f, struct buf *tex
 		return;
 	finding_evidence(f, "processes_left", (double) facts->processes_left.value);
 	next(text);
-	buf_printf(text, "%lld process%s lived on and %s not measured further%s%s; --wait follows them.",
+	buf_printf(text, "%lld process%s %s left running and not measured further%s%s; --wait follows them.",
 		(long long) facts->processes_left.value, facts->processes_left.value == 1 ? "" : "es",
 		facts->processes_left.value == 1 ? "was" : "were", facts->left_names ? ": " : "",
 		facts->left_names ? facts->left_names : "");
@@ -143,11 +144,11 @@ static void lost_frames(const struct summary *s, struct finding *f, struct buf *
 	finding_evidence(f, "frames_dropped", (double) s->facts->frames_dropped.value);
 	f->severity = SEVERITY_WARN;
 	next(text);
-	buf_printf(text, "%lld frames are missing in the recording: its disk was too slow.",
+	buf_printf(text, "The recording lacks %lld frames: its disk was too slow.",
 		(long long) s->facts->frames_dropped.value);
 }
 
-/* What was measured ends before the run does. On another host it may go on. */
+/* The measurement ended before the run. A recorder on another host may still be running. */
 static void cut_off(const struct summary *s, struct finding *f, struct buf *text)
 {
 	const char *why = s->facts->recording_stopped;
@@ -158,31 +159,31 @@ static void cut_off(const struct summary *s, struct finding *f, struct buf *text
 	finding_evidence(f, "recorded_until_s", (double) s->wall_ns.value / 1e9);
 	f->severity = SEVERITY_WARN;
 	next(text);
-	buf_printf(text, "%s%s after %s: what came then was not seen, all figures are of the time before.",
+	buf_printf(text, "%s%s after %s: all figures cover the time until then, later use was not measured.",
 		s->lost ? "The recorder was lost" : "The recording stopped, ", s->lost ? "" : why, units_duration(s->wall_ns.value, until));
 }
 
 bool rule_blind_spots(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
-	static void (*const looks[])(const struct summary *s, struct finding *f, struct buf *text) = {
+	static void (*const checks[])(const struct summary *s, struct finding *f, struct buf *text) = {
 		cut_off,
 		tasks_elsewhere,
-		too_few_looks,
+		too_few_samples,
 		hidden,
-		late_looks,
+		late_samples,
 		gaps,
-		lost_ends,
-		lived_on,
+		lost_exit_records,
+		still_running,
 		lost_frames,
 	};
 
-	for (size_t i = 0; i < sizeof(looks) / sizeof(*looks); i++)
-		looks[i](k->s, f, text);
+	for (size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++)
+		checks[i](k->s, f, text);
 	if (text->len > 0)
 		return true;
 	if (!k->s->facts->ticks.known)
-		buf_str(text, "what was missed is unknown: the recorder was lost");
+		buf_str(text, "gaps are unknown: the recorder was lost");
 	else
-		buf_str(text, "nothing was missed: no srun, no late ticks, no gaps, nothing that lived on, no frames dropped");
+		buf_str(text, "nothing was missed: no srun, no late samples, no gaps, no process still running, no dropped frames");
 	return false;
 }

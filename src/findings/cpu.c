@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rules about processors: too many threads, a quota, a request that is too large.
+ * CPU rules: a quota that throttles, too many threads, a request that is too large.
  */
 #include <math.h>
 #include <stdio.h>
@@ -9,10 +9,10 @@
 #include "findings/finding.h"
 
 enum {
-	HELD_PERCENT = 5,
+	THROTTLED_PERCENT = 5,
 	BUSY_PERCENT = 80,
 	WANTED_PERCENT = 50,   /* of what was requested, mean + 2 sigma */
-	STRETCH_PERCENT = 80,  /* likewise, in any bucket of the course */
+	STRETCH_PERCENT = 80,  /* likewise, in any bucket of the timeline */
 	FEW_BUCKETS = 10
 };
 
@@ -26,55 +26,55 @@ static void put_cores(double cores, struct buf *out)
 
 /* ---- cpu-throttled ---------------------------------------------------------------------------------------------------- */
 
-/* A quota holds back all that are in its group: who hardly wanted to run was not held back with the others. */
+/* A quota throttles all members of its cgroup. A job that hardly ran was not slowed down by it. */
 static bool hardly_ran(const struct summary *s)
 {
 	const struct maybe used = s->cores_mean_ppm, quota = s->facts->limit_cpu_ppm;
 
-	return used.known && quota.known && used.value * 100 < quota.value * HELD_PERCENT;
+	return used.known && quota.known && used.value * 100 < quota.value * THROTTLED_PERCENT;
 }
 
 bool rule_cpu_throttled(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct summary *s = k->s;
-	const struct maybe all = figures_rise(s, M_JOB_CGROUP_PERIODS), held = figures_rise(s, M_JOB_CGROUP_HELD_PERIODS);
+	const struct maybe all = figures_rise(s, M_JOB_CGROUP_PERIODS), throttled = figures_rise(s, M_JOB_CGROUP_HELD_PERIODS);
 	const struct maybe time = figures_rise(s, M_JOB_CGROUP_THROTTLED), quota = s->facts->limit_cpu_ppm;
 	char share[UNITS_LEN], waited[UNITS_LEN];
 
-	if (!all.known || !held.known || all.value == 0) {
-		buf_str(text, all.known ? "no CPU quota was in force" : "whether a CPU quota held it back is unknown");
+	if (!all.known || !throttled.known || all.value == 0) {
+		buf_str(text, all.known ? "no CPU quota was set" : "CPU throttling is unknown");
 		return false;
 	}
-	(void) units_percent(held.value, all.value, share);
-	if (held.value * 100 <= all.value * HELD_PERCENT) {
-		buf_printf(text, "the CPU quota held it back in %s of its periods; it takes more than %d %%", share, HELD_PERCENT);
+	(void) units_percent(throttled.value, all.value, share);
+	if (throttled.value * 100 <= all.value * THROTTLED_PERCENT) {
+		buf_printf(text, "the CPU quota throttled the job in %s of its periods; fires above %d %%", share, THROTTLED_PERCENT);
 		return false;
 	}
 	if (hardly_ran(s)) {
-		buf_printf(text, "the CPU quota held its cgroup back in %s of its periods, but the job itself hardly ran", share);
+		buf_printf(text, "the CPU quota throttled its cgroup in %s of its periods, but the job itself hardly ran", share);
 		return false;
 	}
-	finding_evidence(f, "held_back_ratio", (double) held.value / (double) all.value);
-	buf_printf(text, "The CPU quota held the job back in %s of its periods", share);
+	finding_evidence(f, "held_back_ratio", (double) throttled.value / (double) all.value);
+	buf_printf(text, "The CPU quota throttled the job in %s of its periods", share);
 	if (time.known) {
 		finding_evidence(f, "throttled_s", (double) time.value / 1e9);
-		buf_printf(text, ", %s in all", units_duration(time.value, waited));
+		buf_printf(text, ", for %s in all", units_duration(time.value, waited));
 	}
 	buf_str(text, ".");
 	if (quota.known) {
 		finding_evidence(f, "quota_cores", (double) quota.value / 1e6);
 		buf_str(text, " Fit the threads to its ");
 		put_cores((double) quota.value / 1e6, text);
-		buf_str(text, " (OMP_NUM_THREADS, workers), or ask for more.");
+		buf_str(text, " (OMP_NUM_THREADS, workers), or request more.");
 	} else {
-		buf_str(text, " Use fewer threads or workers, or ask for more processors.");
+		buf_str(text, " Use fewer threads or workers, or request more CPUs.");
 	}
 	return true;
 }
 
 /* ---- cpu-oversubscribed ----------------------------------------------------------------------------------------------- */
 
-/* What the job may use: processors, or a smaller quota. */
+/* Cores that the job may use: its CPUs, or a smaller quota. */
 static double cores_allowed(const struct summary *s)
 {
 	const double cpus = s->facts->cpus.known ? (double) s->facts->cpus.value : 0;
@@ -96,7 +96,8 @@ double foreign_cores(const struct summary *s)
 	return others > 0 ? others : 0;
 }
 
-/* How many of its tasks wanted to run, on average: the load is the whole machine's. Negative: unknown. */
+/* Mean number of runnable tasks of the job: the system-wide load less the others' CPU use.
+ * Negative: unknown. */
 static double runnable(const struct summary *s)
 {
 	const double load = figures_mean(s, M_HOST_LOAD1, 0);
@@ -111,13 +112,13 @@ bool rule_cpu_oversubscribed(const struct known_of_run *k, struct finding *f, st
 	const double used = s->cores_mean_ppm.known ? (double) s->cores_mean_ppm.value / 1e6 : 0;
 
 	if (cores <= 0 || threads < 0 || waiting < 0) {
-		buf_str(text, "threads, load or processors are unknown");
+		buf_str(text, "threads, load or CPUs are unknown");
 		return false;
 	}
 	if (threads <= 2 * cores || waiting <= 2 * cores || used * 100 < cores * BUSY_PERCENT) {
-		buf_printf(text, "%.0f threads, some %.0f of them runnable, kept %.1f of ", threads, fmin(waiting, threads), used);
+		buf_printf(text, "%.0f threads, about %.0f of them runnable, kept %.1f of ", threads, fmin(waiting, threads), used);
 		put_cores(cores, text);
-		buf_printf(text, " busy; it takes more than two runnable threads a core, and cores that are %d %% busy",
+		buf_printf(text, " busy; fires above two runnable threads per core, with the cores %d %% busy",
 			BUSY_PERCENT);
 		return false;
 	}
@@ -125,7 +126,7 @@ bool rule_cpu_oversubscribed(const struct known_of_run *k, struct finding *f, st
 	finding_evidence(f, "runnable", waiting);
 	finding_evidence(f, "cores", cores);
 	finding_evidence(f, "cores_used", used);
-	buf_printf(text, "Some %.0f threads wanted to run on ", fmin(waiting, threads));
+	buf_printf(text, "About %.0f threads were runnable on ", fmin(waiting, threads));
 	put_cores(cores, text);
 	buf_str(text, " at a time: they may slow each other down. Try fewer: OMP_NUM_THREADS x processes = cores, or fewer workers.");
 	return true;
@@ -133,18 +134,18 @@ bool rule_cpu_oversubscribed(const struct known_of_run *k, struct finding *f, st
 
 /* ---- cpu-request ------------------------------------------------------------------------------------------------------ */
 
-/* How many cores the job used over time: mean, deviation, and in its busiest bucket. */
-struct use {
+/* Cores that the job used: mean, standard deviation, and the busiest bucket of the timeline. */
+struct cpu_use {
 	double mean, sigma, most;
 	int64_t most_at_ns;
 	int n;
 };
 
-static struct use use_of(const struct job *job)
+static struct cpu_use use_of(const struct job *job)
 {
 	const struct course *user = job_course(job, M_JOB_CPU_USER, 0), *system = job_course(job, M_JOB_CPU_SYSTEM, 0);
 	double time = 0, sum = 0, squares = 0;
-	struct use u = { 0 };
+	struct cpu_use u = { 0 };
 
 	for (int i = 0; user && system && i < COURSE_BUCKETS; i++) {
 		const double weight = (double) user->buckets[i].cover_ns / 1e9;
@@ -170,17 +171,17 @@ static struct use use_of(const struct job *job)
 
 struct maybe cpus_enough(const struct summary *s)
 {
-	const struct maybe asked = s->facts->request_cpus;
-	const struct use u = s->job ? use_of(s->job) : (struct use) { 0 };
+	const struct maybe requested = s->facts->request_cpus;
+	const struct cpu_use u = s->job ? use_of(s->job) : (struct cpu_use) { 0 };
 	const double wanted = u.mean + 2 * u.sigma;
 
-	if (!asked.known || u.n < FEW_BUCKETS || wanted * 100 >= (double) asked.value * WANTED_PERCENT ||
-		u.most * 100 > (double) asked.value * STRETCH_PERCENT)
+	if (!requested.known || u.n < FEW_BUCKETS || wanted * 100 >= (double) requested.value * WANTED_PERCENT ||
+		u.most * 100 > (double) requested.value * STRETCH_PERCENT)
 		return UNKNOWN;
 	return known((int64_t) ceil(fmax(fmax(wanted, u.most), 1)));
 }
 
-/* "2.0", "0.25", "0.012": what is far below one core still has digits. */
+/* "2.0", "0.25", "0.012": values far below one core keep two significant digits. */
 static const char *cores_text(double cores, char buf[UNITS_LEN])
 {
 	const int decimals = cores == 0 || cores >= 0.95 ? 1 : cores >= 0.095 ? 2
@@ -193,20 +194,20 @@ static const char *cores_text(double cores, char buf[UNITS_LEN])
 bool rule_cpu_request(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct summary *s = k->s;
-	const struct maybe asked = s->facts->request_cpus, enough = cpus_enough(s);
-	const struct use u = use_of(s->job);
+	const struct maybe requested = s->facts->request_cpus, enough = cpus_enough(s);
+	const struct cpu_use u = use_of(s->job);
 	const bool earlier_more = k->earlier->cores_ppm.known && (double) k->earlier->cores_ppm.value / 1e6 > u.mean + 2 * u.sigma;
 	char at[UNITS_LEN], mean[UNITS_LEN], most[UNITS_LEN];
 
-	if (!asked.known || u.n < FEW_BUCKETS || !run_succeeded(s)) {
-		buf_str(text, !asked.known ? "no processors were requested (--request cpus=.. or a scheduler)" : u.n < FEW_BUCKETS ? "how many processors it used over time is unknown"
-																   : "the run did not end with status 0, so what it needs is not known");
+	if (!requested.known || u.n < FEW_BUCKETS || !run_succeeded(s)) {
+		buf_str(text, !requested.known ? "no CPUs were requested (--request cpus=.. or a scheduler)" : u.n < FEW_BUCKETS ? "CPU use over time is unknown"
+																 : "the run did not end with status 0, so its needs are unknown");
 		return false;
 	}
-	if (!enough.known || enough.value >= asked.value || earlier_more) {
-		buf_printf(text, "it used %s cores on average, %s at its busiest, of %lld requested%s; it takes less than %d %% "
-				 "for mean + 2 sigma, and no stretch above %d %%",
-			cores_text(u.mean, mean), cores_text(u.most, most), (long long) asked.value, earlier_more ? ", and more in an earlier run" : "", WANTED_PERCENT,
+	if (!enough.known || enough.value >= requested.value || earlier_more) {
+		buf_printf(text, "the job used %s cores on average, %s at its busiest, of %lld requested%s; fires where mean + 2 sigma is below %d %% "
+				 "of the request and no stretch is above %d %%",
+			cores_text(u.mean, mean), cores_text(u.most, most), (long long) requested.value, earlier_more ? ", and more in an earlier run" : "", WANTED_PERCENT,
 			STRETCH_PERCENT);
 		return false;
 	}
@@ -214,10 +215,10 @@ bool rule_cpu_request(const struct known_of_run *k, struct finding *f, struct bu
 	finding_evidence(f, "cores_sigma", u.sigma);
 	finding_evidence(f, "cores_most", u.most);
 	finding_evidence(f, "most_at_s", (double) u.most_at_ns / 1e9);
-	finding_evidence(f, "cores_requested", (double) asked.value);
+	finding_evidence(f, "cores_requested", (double) requested.value);
 	finding_evidence(f, "advice_cores", (double) enough.value);
-	buf_printf(text, "Ask for %lld processor%s, not %lld: it used %s on average, %s at its busiest (from %s on).",
-		(long long) enough.value, enough.value == 1 ? "" : "s", (long long) asked.value, cores_text(u.mean, mean), cores_text(u.most, most),
+	buf_printf(text, "Request %lld CPU%s, not %lld: the job used %s on average, %s at its busiest (from %s on).",
+		(long long) enough.value, enough.value == 1 ? "" : "s", (long long) requested.value, cores_text(u.mean, mean), cores_text(u.most, most),
 		units_duration(u.most_at_ns, at));
 	return true;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a rule of findings is (those of --alert are in rule.h), and what they share. One looks at a summary and the
- * earlier runs and at nothing else; it writes either the message (number, evidence, one action; "may" or "suspected"
- * unless it is exact) or, not firing, what it looked at and what it would have taken. Units in messages are binary.
+ * Rules of findings (rules of --alert are in rules/rule.h) and the figures that they share. A rule
+ * is a pure function of a summary and of the earlier runs. Where it fires, it writes the message:
+ * number, evidence, one action; "may" or "suspected" unless it is exact. Else it writes the values
+ * that it compared and its threshold. Units in messages are binary.
  */
 #pragma once
 
@@ -10,7 +11,7 @@
 #include "findings/findings.h"
 #include "summary/summary.h"
 
-/* What is known when rules are judged. */
+/* Input of every rule. */
 struct known_of_run {
 	const struct summary *s;
 	const struct earlier_runs *earlier; /* never NULL */
@@ -18,9 +19,10 @@ struct known_of_run {
 
 struct finding_rule {
 	const char *code;
-	enum severity severity;   /* a rule may raise or lower it in the finding */
-	int64_t min_wall_ns;      /* not judged on runs that are no longer than this */
-	/* Returns true if it fires. Evidence and interval are added to f; the interval is the whole run at first. */
+	enum severity severity;   /* default; a rule may change it in the finding */
+	int64_t min_wall_ns;      /* shorter runs are not judged */
+	/* Returns true if the rule fires. Adds evidence to f and may narrow its interval, which is
+	 * the whole run at first. */
 	bool (*judge)(const struct known_of_run *k, struct finding *f, struct buf *text);
 };
 
@@ -48,33 +50,34 @@ bool rule_rank_skew(const struct known_of_run *k, struct finding *f, struct buf 
 bool rule_host_leak(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_blind_spots(const struct known_of_run *k, struct finding *f, struct buf *text);
 
-/* key ends in _bytes, _s or _ratio, or is a plain number; it must live for ever. */
+/* key ends in _bytes, _s or _ratio, or is a plain number; not copied: a literal. */
 void finding_evidence(struct finding *f, const char *key, double value);
-/* text must live as long as the summary. */
+/* text is borrowed and must live as long as the summary. */
 void finding_text(struct finding *f, const char *key, const char *text);
-/* What is added from here on is of one device of several, the next. */
+/* Evidence that is added from here on belongs to the next of several devices. */
 void finding_device(struct finding *f);
 void finding_interval(struct finding *f, int64_t from_ns, int64_t to_ns);
 
-/* The smallest of what may stop the job from getting more RAM: its cgroup's limit, one above it, the machine. */
+/* The smallest limit on the job's RAM: of its cgroup, of one above it, the machine's memory. */
 struct maybe memory_limit(const struct summary *s);
 
-/* True if there is a sign that the kernel killed a process of the job for lack of memory, and nothing says that it was others. */
+/* True if the kernel may have killed a process of the job for lack of memory, unless its log names
+ * other processes only. */
 bool memory_may_have_ended_it(const struct summary *s);
 
-/* How many processors would have been enough, where those requested were far too many; else unknown. */
+/* Number of CPUs that would have been enough, where far more were requested; else unknown. */
 struct maybe cpus_enough(const struct summary *s);
 
-/* Processors that others kept busy, on average; 0 if that is unknown. */
+/* CPUs that other processes kept busy, on average; 0 if unknown. */
 double foreign_cores(const struct summary *s);
 
-/* True if main ended with status 0, by itself. */
+/* True if the main process ended by itself with status 0. */
 bool run_succeeded(const struct summary *s);
 
 /* ---- figures from the job's accumulators --------------------------------------------------------------------------- */
 
-/* What a counter of the host or the job rose by during the run. */
+/* Increase of a counter of the host or the job during the run. */
 struct maybe figures_rise(const struct summary *s, enum metric metric);
-/* A gauge's largest value, and its mean over the time it is known for; negative if it is unknown. */
+/* A gauge's largest value, and its mean over the time in which it was read (negative: unknown). */
 struct maybe figures_most(const struct summary *s, enum metric metric, uint32_t id);
 double figures_mean(const struct summary *s, enum metric metric, uint32_t id);

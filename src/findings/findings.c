@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of rules, and what runs it. A new rule is a row here and a pure function in a file of its topic.
+ * The table of rules and its evaluation. A new rule is a row here and a pure function in the file
+ * of its topic.
  */
 #include "findings/findings.h"
 
@@ -13,7 +14,7 @@
 
 #define SECONDS(n) (INT64_C(1000000000) * (n))
 
-/* In the order in which those of one severity are shown. */
+/* Findings of one severity are shown in this order. */
 static const struct finding_rule rules[] = {
 	{ "out-of-memory", SEVERITY_ERROR, 0, rule_out_of_memory },
 	{ "gpu-ecc", SEVERITY_ERROR, 0, rule_gpu_ecc },
@@ -86,12 +87,12 @@ static bool is_long_enough(const struct finding_rule *rule, const struct summary
 	if (rule->min_wall_ns == 0)
 		return true;
 	if (!s->wall_ns.known) {
-		buf_str(text, "how long the run took is unknown");
+		buf_str(text, "the wall time of the run is unknown");
 		return false;
 	}
 	if (s->wall_ns.value > rule->min_wall_ns)
 		return true;
-	buf_printf(text, "the run took %s; this is judged from %s on", units_duration(s->wall_ns.value, wall),
+	buf_printf(text, "the run took %s; this rule needs more than %s", units_duration(s->wall_ns.value, wall),
 		units_duration(rule->min_wall_ns, least));
 	return false;
 }
@@ -126,7 +127,7 @@ int findings_make(struct summary *summary, const struct earlier_runs *earlier)
 		code = judge(&rules[n], &k, &list[n]);
 		n++;
 	}
-	/* summary_done frees what is there, so half a list would be freed as well as a whole one. */
+	/* summary_done() frees a partial list as well. */
 	if (list) {
 		summary->findings = list;
 		summary->n_findings = n;
@@ -150,7 +151,7 @@ int findings_switch_off(struct summary *summary, const char *list)
 {
 	for (size_t i = 0; i < summary->n_findings; i++) {
 		struct finding *f = &summary->findings[i];
-		char *why_not = f->fired && is_in(list, f->code) ? strdup("it is switched off by HIWATER_FINDINGS_OFF") : NULL;
+		char *why_not = f->fired && is_in(list, f->code) ? strdup("switched off by HIWATER_FINDINGS_OFF") : NULL;
 
 		if (!f->fired || !is_in(list, f->code))
 			continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Somebody else's work on the processors and the GPUs that the job used.
+ * Load of other processes on the CPUs and GPUs that the job used.
  */
 #include <math.h>
 #include <string.h>
@@ -11,10 +11,11 @@
 
 enum {
 	FOREIGN_PERCENT = 10,
-	IDLE_PERCENT = 5,      /* of the driver's samples: the job's own processes did nothing there */
+	/* of the driver's samples: below this the job's own processes were idle there */
+	IDLE_PERCENT = 5,
 };
 
-/* Processors of the machine, as its times add up; 0 if that is unknown. */
+/* Number of CPUs of the machine, from the sum of its CPU times; 0 if unknown. */
 static double cores_of_machine(const struct summary *s)
 {
 	static const enum metric parts[] = {
@@ -38,47 +39,48 @@ static bool foreign_on_cores(const struct summary *s, struct finding *f, struct 
 	const double ours = s->facts->cpus.known ? (double) s->facts->cpus.value : 0;
 
 	if (all <= 0 || ours <= 0 || !s->cores_mean_ppm.known) {
-		buf_str(text, "what others used of the processors is unknown");
+		buf_str(text, "the CPU use of other processes is unknown");
 		return false;
 	}
-	/* Others on other processors are in nobody's way. */
+	/* Load on CPUs that the job may not use does not slow it down. */
 	if (ours < all * 0.9) {
-		buf_printf(text, "the job may use %.0f of %.0f cores: others may use the rest", ours, all);
+		buf_printf(text, "the job may use %.0f of %.0f cores; load on the others does not matter", ours, all);
 		return false;
 	}
 	if (others * 100 <= all * FOREIGN_PERCENT) {
-		buf_printf(text, "others kept %.1f of %.0f cores busy; it takes more than %d %%", others, all, FOREIGN_PERCENT);
+		buf_printf(text, "other processes kept %.1f of %.0f cores busy; fires above %d %% of the cores", others, all, FOREIGN_PERCENT);
 		return false;
 	}
 	finding_evidence(f, "foreign_cores", others);
 	finding_evidence(f, "cores", all);
-	buf_printf(text, "Other processes kept %.1f of the job's %.0f cores busy: its time may be longer than it would be alone.",
+	buf_printf(text, "Other processes kept %.1f of the job's %.0f cores busy: it may have run slower than it would alone.",
 		others, all);
 	return true;
 }
 
 /* ---- on GPUs ---------------------------------------------------------------------------------------------------------- */
 
-/* What others did on a GPU; shares from 0 to 1, negative: unknown. */
+/* Use of a GPU by other processes; shares from 0 to 1, negative: unknown. */
 struct others {
-	double bytes, memory;  /* the most that they held */
-	double active;         /* of the driver's samples of them, over the run */
-	double busy, own;      /* of the device, of the job's processes there */
+	double bytes, memory;  /* their peak memory; the same as a share of the GPU's */
+	double active;         /* share of time in which they used the engine, by the driver's samples */
+	double busy, own;      /* of the device; of the job's processes on it */
 };
 
-/* For how long it was looked at: drivers fall silent. */
-static double looked_at_ns(const struct summary *s, uint32_t id)
+/* Time for which the GPU was read: drivers stop answering at times. */
+static double time_read_ns(const struct summary *s, uint32_t id)
 {
 	const struct acc *busy = job_acc(s->job, M_GPU_BUSY, id), *acc = busy ? busy : job_acc(s->job, M_GPU_MEM, id);
 
 	return acc ? (double) acc->span_ns : 0;
 }
 
-/* Time in which processes on a GPU, the job's or others', had its engine, as a share of that in which it was looked at;
- * negative: of none it is known, or, where whole is set, not of all or for less than half of the time. */
-static double active(const struct summary *s, uint32_t id, bool ours, bool whole)
+/* Time in which processes on a GPU, the job's or others', used its engine, as a share of the time
+ * for which it was read. Negative: unknown for all of them; with complete also if unknown for one of
+ * them or for more than half of the time. */
+static double active(const struct summary *s, uint32_t id, bool ours, bool complete)
 {
-	const double looked_ns = looked_at_ns(s, id);
+	const double read_ns = time_read_ns(s, id);
 	double sum = 0, longest_ns = 0;
 
 	for (size_t i = 0; i < job_gpu_process_count(s->job); i++) {
@@ -87,17 +89,18 @@ static double active(const struct summary *s, uint32_t id, bool ours, bool whole
 
 		if (b->gpu_process.gpu != id || (b->gpu_process.process != 0) != ours)
 			continue;
-		if (!acc && whole)
+		if (!acc && complete)
 			return -1;
 		sum += acc ? acc->sum / 1e6 : 0;
 		longest_ns = acc ? fmax(longest_ns, (double) acc->span_ns) : longest_ns;
 	}
-	if (longest_ns <= 0 || looked_ns <= 0 || (whole && longest_ns * 2 < looked_ns))
+	if (longest_ns <= 0 || read_ns <= 0 || (complete && longest_ns * 2 < read_ns))
 		return -1;
-	return fmin(sum / looked_ns, 1);
+	return fmin(sum / read_ns, 1);
 }
 
-/* Where no process of the job's is listed, pids may be those of another namespace: anybody's. */
+/* If no process of the job is listed, the pids may be of another namespace, and so of any
+ * process. */
 static bool has_own(const struct job *job, uint32_t id)
 {
 	for (size_t i = 0; i < job_gpu_process_count(job); i++) {
@@ -109,8 +112,9 @@ static bool has_own(const struct job *job, uint32_t id)
 	return false;
 }
 
-/* Does its driver say of each process what it did there, whatever it did it with? ROCm's work is in no process's figure. */
-static bool tells_all_work(const struct job *job, uint32_t id)
+/* True if the driver reports all work of a process. Drivers for AMD do not count work by ROCm for
+ * any process. */
+static bool reports_all_work(const struct job *job, uint32_t id)
 {
 	for (size_t i = 0; i < job_gpu_count(job); i++) {
 		const struct birth *b = &job_gpu(job, i)->birth;
@@ -130,23 +134,24 @@ static struct others others_on(const struct summary *s, uint32_t id)
 		.memory = all > 0 && bytes >= 0 ? bytes / all : -1,
 		.active = has_own(s->job, id) ? active(s, id, false, false) : -1,
 		.busy = gpu_share(s->job, M_GPU_BUSY, id),
-		.own = tells_all_work(s->job, id) ? active(s, id, true, true) : -1,
+		.own = reports_all_work(s->job, id) ? active(s, id, true, true) : -1,
 	};
 }
 
-/* Busy while the job did nothing there, and nobody is known who did or holds much of it. */
-static bool is_busy_by_nobody(const struct others *o)
+/* Busy although the job was idle there and no other process is known to work or to use much memory
+ * there. */
+static bool is_busy_unattributed(const struct others *o)
 {
 	return o->busy * 100 > FOREIGN_PERCENT && o->own >= 0 && o->own * 100 < IDLE_PERCENT && o->active * 100 <= FOREIGN_PERCENT &&
 	       o->memory * 100 <= FOREIGN_PERCENT;
 }
 
-/* How much of the GPU was others', by what shows it best; negative: nothing does. */
+/* Share of the GPU that others used, by the strongest sign; negative: no sign. */
 static double foreign_share(const struct others *o)
 {
 	const double most = fmax(o->memory, o->active);
 
-	if (is_busy_by_nobody(o))
+	if (is_busy_unattributed(o))
 		return o->busy;
 	return most * 100 > FOREIGN_PERCENT ? most : -1;
 }
@@ -156,11 +161,11 @@ static void foreign_evidence(const struct summary *s, uint32_t id, struct findin
 	const struct others o = others_on(s, id);
 
 	gpu_evidence(s->job, id, f);
-	if (o.bytes > 0) /* that of who cannot be seen is nobody's */
+	if (o.bytes > 0) /* 0 where other processes cannot be seen */
 		finding_evidence(f, "foreign_gpu_bytes", o.bytes);
 	if (o.active >= 0)
 		finding_evidence(f, "foreign_active_ratio", o.active);
-	if (is_busy_by_nobody(&o)) {
+	if (is_busy_unattributed(&o)) {
 		finding_evidence(f, "gpu_busy_ratio", o.busy);
 		finding_evidence(f, "own_active_ratio", o.own);
 	}
@@ -169,23 +174,23 @@ static void foreign_evidence(const struct summary *s, uint32_t id, struct findin
 static void put_foreign(const struct summary *s, uint32_t id, struct buf *text)
 {
 	const struct others o = others_on(s, id);
-	const bool held = o.memory * 100 > FOREIGN_PERCENT, worked = o.active * 100 > FOREIGN_PERCENT;
+	const bool used = o.memory * 100 > FOREIGN_PERCENT, active_there = o.active * 100 > FOREIGN_PERCENT;
 	char bytes[UNITS_LEN], name[UNITS_LEN];
 
 	(void) gpu_name(s->job, id, name);
 	(void) units_bytes((int64_t) o.bytes, UNITS_IEC, bytes);
-	if (is_busy_by_nobody(&o))
-		buf_printf(text, "%s was busy %.0f %% of the time, the job's processes there %.0f %% (the driver's samples): others may have used it.",
+	if (is_busy_unattributed(&o))
+		buf_printf(text, "%s was busy %.0f %% of the time, the job's processes on it %.0f %% (the driver's samples): other processes may have used it.",
 			name, o.busy * 100, o.own * 100);
-	else if (held && worked)
-		buf_printf(text, "Other processes held %s of %s, which the job used, and worked on it %.0f %% of the time (the driver's samples)",
+	else if (used && active_there)
+		buf_printf(text, "Other processes used %s of memory on %s, which the job used, and were active there %.0f %% of the time (the driver's samples)",
 			bytes, name, o.active * 100);
-	else if (held)
-		buf_printf(text, "Other processes held %s of %s, which the job used", bytes, name);
+	else if (used)
+		buf_printf(text, "Other processes used %s of memory on %s, which the job used", bytes, name);
 	else
-		buf_printf(text, "Other processes worked %.0f %% of the time (the driver's samples) on %s, which the job used",
+		buf_printf(text, "Other processes were active %.0f %% of the time (the driver's samples) on %s, which the job used",
 			o.active * 100, name);
-	if (!is_busy_by_nobody(&o))
+	if (!is_busy_unattributed(&o))
 		buf_str(text, ": they may have slowed it down.");
 }
 
@@ -218,7 +223,7 @@ bool rule_foreign_load(const struct known_of_run *k, struct finding *f, struct b
 	if (on_gpus)
 		buf_printf(text, "%s%s", on_cores ? " " : "", gpus.data);
 	if (on_cores || on_gpus)
-		buf_str(text, " Measure again where nobody else works.");
+		buf_str(text, " Measure again without other load.");
 	buf_done(&gpus);
 	return on_cores || on_gpus;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rules about what GPUs did: idle ones, small kernels, what bounds the work.
+ * Rules about GPU activity: idle GPUs, kernels that are too small, what bounds the work.
  */
 #include <stdio.h>
 
@@ -17,11 +17,11 @@ enum {
 };
 static const int64_t idle_least_ns = INT64_C(600000000000);
 
-/* A share from 0 to 1 in per cent, if it is known. */
-static void put_share(const char *before, double share, const char *behind, struct buf *text)
+/* Appends a share from 0 to 1 in percent, unless it is negative (unknown). */
+static void put_share(const char *before, double share, const char *after, struct buf *text)
 {
 	if (share >= 0)
-		buf_printf(text, "%s%.0f %%%s", before, share * 100, behind);
+		buf_printf(text, "%s%.0f %%%s", before, share * 100, after);
 }
 
 static void share_evidence(struct finding *f, const char *key, double value)
@@ -30,7 +30,7 @@ static void share_evidence(struct finding *f, const char *key, double value)
 		finding_evidence(f, key, value);
 }
 
-/* Both directions, in bytes a second; negative: unknown. */
+/* PCIe traffic, both directions, in bytes a second; negative: unknown. */
 static double copied(const struct summary *s, uint32_t id)
 {
 	const double in = gpu_rise(s->job, M_GPU_PCIE_RX, id), out = gpu_rise(s->job, M_GPU_PCIE_TX, id);
@@ -49,18 +49,18 @@ static int64_t length(struct stretch stretch)
 	return stretch.to_ns - stretch.from_ns;
 }
 
-/* The longest time in which the GPU did nothing and the job held memory on it. */
+/* The longest time in which the GPU was idle while the job used memory on it. */
 static struct stretch longest_idle(const struct job *job, uint32_t id)
 {
-	const struct course *some_kernel = job_course(job, M_GPU_BUSY, id), *held = job_course(job, M_GPU_JOB_MEM, id);
+	const struct course *some_kernel = job_course(job, M_GPU_BUSY, id), *used = job_course(job, M_GPU_JOB_MEM, id);
 	const struct course *busy = some_kernel ? some_kernel : job_course(job, M_GPU_GRAPHICS_ACTIVE, id);
 	const int64_t span = (int64_t) job_course_span(job);
 	struct stretch most = { 0 }, now = { 0 };
 
-	for (int64_t i = 0; busy && held && i < COURSE_BUCKETS; i++) {
+	for (int64_t i = 0; busy && used && i < COURSE_BUCKETS; i++) {
 		const struct course_bucket *b = &busy->buckets[i];
 
-		if (b->cover_ns == 0 || course_mean(b) >= IDLE_PERCENT * 1e4 || held->buckets[i].min <= 0) {
+		if (b->cover_ns == 0 || course_mean(b) >= IDLE_PERCENT * 1e4 || used->buckets[i].min <= 0) {
 			now = (struct stretch) { 0 };
 			continue;
 		}
@@ -78,13 +78,13 @@ static bool is_idle(const struct job *job, uint32_t id)
 	return length(longest_idle(job, id)) > idle_least_ns;
 }
 
-/* A GPU that the job has and never touched: it uses others, or a scheduler gave it. */
+/* A GPU that the job could use and never did, where it used others or a scheduler assigned it. */
 static bool is_unused(const struct summary *s, const struct gpus *used, uint32_t id)
 {
 	const double most = gpu_most(s->job, M_GPU_JOB_MEM, id);
-	const bool given = s->facts->scheduler && *s->facts->scheduler;
+	const bool assigned = s->facts->scheduler && *s->facts->scheduler;
 
-	return most >= 0 && most <= 0 && (used->n > 0 || given);
+	return most >= 0 && most <= 0 && (used->n > 0 || assigned);
 }
 
 static void idle_evidence(const struct summary *s, uint32_t id, struct finding *f)
@@ -98,15 +98,15 @@ static void put_idle(const struct summary *s, const struct gpus_ranked *idlest, 
 	const struct job *job = s->job;
 	const uint32_t id = idlest->list[0].id;
 	const struct stretch idle = longest_idle(job, id);
-	char time[UNITS_LEN], from[UNITS_LEN], held[UNITS_LEN], name[UNITS_LEN];
+	char time[UNITS_LEN], from[UNITS_LEN], bytes[UNITS_LEN], name[UNITS_LEN];
 
 	gpus_evidence(s, idlest, used, idle_evidence, f);
 	finding_interval(f, idle.from_ns, idle.to_ns);
-	buf_printf(text, "%s did nothing for %s from %s on while the job held %s of its memory.", gpu_name(job, id, name),
+	buf_printf(text, "%s was idle for %s, from %s on, while the job used %s of its memory.", gpu_name(job, id, name),
 		units_duration(length(idle), time), units_duration(idle.from_ns, from),
-		units_bytes((int64_t) gpu_most(job, M_GPU_JOB_MEM, id), UNITS_IEC, held));
+		units_bytes((int64_t) gpu_most(job, M_GPU_JOB_MEM, id), UNITS_IEC, bytes));
 	gpus_put_others(job, idlest, used, text);
-	buf_str(text, " Free it before what needs no GPU, or do that in a job of its own.");
+	buf_str(text, " Release it before work that needs no GPU, or run that work in a separate job.");
 }
 
 bool rule_gpu_idle(const struct known_of_run *k, struct finding *f, struct buf *text)
@@ -130,17 +130,17 @@ bool rule_gpu_idle(const struct known_of_run *k, struct finding *f, struct buf *
 	if (unused > 0) {
 		finding_evidence(f, "unused_gpus", unused);
 		finding_evidence(f, "gpus", (double) all.n);
-		buf_printf(text, "%u of %zu GPUs %s never used by the job: ask for fewer, or give it work for all.", unused, all.n,
+		buf_printf(text, "%u of %zu GPUs %s never used by the job: request fewer, or use them all.", unused, all.n,
 			unused == 1 ? "was" : "were");
 		return true;
 	}
-	buf_printf(text, "no GPU was under %d %% for 10 minutes while the job held memory on it, none was left unused", IDLE_PERCENT);
+	buf_printf(text, "no GPU was under %d %% busy for 10 minutes while the job used memory on it, none was unused", IDLE_PERCENT);
 	return false;
 }
 
 /* ---- gpu-low-use ------------------------------------------------------------------------------------------------------ */
 
-/* What one GPU did; shares from 0 to 1, negative: unknown. */
+/* Activity of one GPU; shares from 0 to 1, negative: unknown. */
 struct use {
 	double busy, sm, drawn, dram, copied;
 };
@@ -180,18 +180,18 @@ static void low_use_evidence(const struct summary *s, uint32_t id, struct findin
 	share_evidence(f, "power_ratio", u.drawn);
 }
 
-/* The least active of those of which it is known. */
-static void put_no_low_use(const struct summary *s, const struct gpus_ranked *told, size_t used, struct buf *text)
+/* known: the GPUs with known activity, the least active first. */
+static void put_no_low_use(const struct summary *s, const struct gpus_ranked *known, size_t used, struct buf *text)
 {
-	const struct use u = use_of(s, told->list[0].id);
+	const struct use u = use_of(s, known->list[0].id);
 	char name[UNITS_LEN];
 
-	buf_printf(text, "%s was busy %.0f %%", gpu_called(s->job, told->list[0].id, used, name), u.busy * 100);
+	buf_printf(text, "%s was busy %.0f %% of the time", gpu_called(s->job, known->list[0].id, used, name), u.busy * 100);
 	put_share(", SMs active ", u.sm, "", text);
 	put_share(", ", u.drawn, " of the power limit", text);
-	if (told->n > 1)
-		buf_printf(text, " (the least of %zu)", told->n);
-	buf_printf(text, "; it takes more than %d %% with SMs under %d %% or power under %d %%", BUSY_PERCENT, SM_PERCENT, POWER_PERCENT);
+	if (known->n > 1)
+		buf_printf(text, " (the least of %zu)", known->n);
+	buf_printf(text, "; fires above %d %% busy with SMs under %d %% or power under %d %%", BUSY_PERCENT, SM_PERCENT, POWER_PERCENT);
 }
 
 static void put_low_use(const struct summary *s, const struct gpus_ranked *low, size_t used, struct buf *text)
@@ -208,13 +208,13 @@ static void put_low_use(const struct summary *s, const struct gpus_ranked *low, 
 	gpus_put_others(s->job, low, used, text);
 	buf_str(text, " Kernels may be too small: try a larger batch, fused kernels or CUDA graphs.");
 	if (low->n < used)
-		buf_str(text, " Not so the other GPUs: one may wait for another.");
+		buf_str(text, " The other GPUs were better used: one may wait for another.");
 }
 
 bool rule_gpu_low_use(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct gpus used = gpus_used(k->s->job);
-	struct gpus_ranked told = { 0 }, low = { 0 };
+	struct gpus_ranked known = { 0 }, low = { 0 };
 
 	if (gpus_none(&used, text))
 		return false;
@@ -222,16 +222,16 @@ bool rule_gpu_low_use(const struct known_of_run *k, struct finding *f, struct bu
 		const struct use u = use_of(k->s, used.ids[i]);
 
 		if (knows_low_use(&u))
-			gpus_rank(&told, used.ids[i], u.sm >= 0 ? -u.sm : -u.drawn);
+			gpus_rank(&known, used.ids[i], u.sm >= 0 ? -u.sm : -u.drawn);
 		if (is_low(&u))
 			gpus_rank(&low, used.ids[i], u.sm >= 0 ? -u.sm : -u.drawn);
 	}
-	if (told.n == 0) {
+	if (known.n == 0) {
 		buf_str(text, "neither SM activity nor power could be read");
 		return false;
 	}
 	if (low.n == 0) {
-		put_no_low_use(k->s, &told, used.n, text);
+		put_no_low_use(k->s, &known, used.n, text);
 		return false;
 	}
 	gpus_evidence(k->s, &low, used.n, low_use_evidence, f);
@@ -253,7 +253,7 @@ static bool by_compute(const struct use *u)
 
 static bool by_copies(const struct use *u)
 {
-	static const double least = 8e9; /* half of what a PCIe 4 link of 16 lanes moves in practice is about 10 GB/s */
+	static const double least = 8e9; /* a PCIe 4 link of 16 lanes moves about 20 GB/s in practice */
 
 	return u->copied >= least;
 }
@@ -268,23 +268,23 @@ static bool by_input(const struct use *u)
 	return u->busy >= 0 && u->busy * 100 < BOUND_PERCENT;
 }
 
-/* In the order in which a GPU is said to be bound, from the best that can be said of it to the worst. */
+/* From the best to the worst; the first that applies to a GPU is reported. */
 static const struct bound {
 	bool (*is_so)(const struct use *u);
-	const char *what, *advice;
+	const char *name, *advice;
 } bounds[] = {
 	{ by_memory, "memory", "lower precision, fused kernels and better locality help; more FLOPs are free" },
-	{ by_compute, "compute", "that is what a GPU is for; tensor cores and lower precision may still help" },
+	{ by_compute, "compute", "the GPU is well used; tensor cores and lower precision may still help" },
 	{ by_copies, "copy", "keep data on the GPU, use pinned memory and overlap copies with kernels" },
 	{ by_launches, "launch", "larger batches, fused kernels or CUDA graphs help" },
-	{ by_input, "input", "the GPU waits for the host: see data-starved, or trace the host" },
+	{ by_input, "input", "the GPU waits for the host: see data-starved, or profile the host" },
 };
 
 enum {
 	BOUNDS = sizeof(bounds) / sizeof(bounds[0])
 };
 
-/* BOUNDS: nothing stands out. */
+/* Returns BOUNDS if none applies. */
 static size_t bound_of(const struct use *u)
 {
 	size_t by = 0;
@@ -299,7 +299,7 @@ static void bound_evidence(const struct summary *s, uint32_t id, struct finding 
 	const struct use u = use_of(s, id);
 
 	gpu_evidence(s->job, id, f);
-	finding_text(f, "bound_by", bounds[bound_of(&u)].what);
+	finding_text(f, "bound_by", bounds[bound_of(&u)].name);
 	share_evidence(f, "gpu_busy_ratio", u.busy);
 	share_evidence(f, "sm_active_ratio", u.sm);
 	share_evidence(f, "dram_active_ratio", u.dram);
@@ -313,23 +313,23 @@ static void put_bound(const struct summary *s, const struct gpus_ranked *worst, 
 	const struct bound *bound = &bounds[bound_of(&u)];
 	char name[UNITS_LEN];
 
-	buf_printf(text, "What %s does may be bound by %s", gpu_called_within(s->job, id, used, name), bound->what);
+	buf_printf(text, "The work on %s may be bound by %s", gpu_called_within(s->job, id, used, name), bound->name);
 	put_share(", busy ", u.busy, "", text);
 	put_share(", SMs active ", u.sm, "", text);
 	put_share(", memory active ", u.dram, "", text);
 	buf_printf(text, ": %s.", bound->advice);
 	gpus_put_others(s->job, worst, used, text);
 	if (worst->n < used)
-		buf_str(text, " Not so the others.");
+		buf_str(text, " The others are not.");
 }
 
-/* The GPUs of which the worst is to be said; of these the one that is least busy first. What bounds the work is not told by means
- * over a run in which one did nothing for long: that is gpu-idle's. */
+/* Reports the GPUs with the worst bound, the least busy of them first. GPUs that were idle for long
+ * are left to gpu-idle: means over such a run do not show what bounds the work. */
 bool rule_gpu_bound_by(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct gpus used = gpus_used(k->s->job);
 	struct gpus_ranked by[BOUNDS + 1] = { 0 };
-	bool told = false, idle = false;
+	bool any_known = false, idle = false;
 
 	if (gpus_none(&used, text))
 		return false;
@@ -340,7 +340,7 @@ bool rule_gpu_bound_by(const struct known_of_run *k, struct finding *f, struct b
 			idle = true;
 			continue;
 		}
-		told = told || u.busy >= 0 || u.sm >= 0;
+		any_known = any_known || u.busy >= 0 || u.sm >= 0;
 		gpus_rank(&by[bound_of(&u)], used.ids[i], -(u.busy >= 0 ? u.busy : u.sm));
 	}
 	for (size_t i = BOUNDS; i-- > 0;) {
@@ -350,7 +350,7 @@ bool rule_gpu_bound_by(const struct known_of_run *k, struct finding *f, struct b
 		put_bound(k->s, &by[i], used.n, text);
 		return true;
 	}
-	buf_str(text, told ? "no one thing stands out" : idle ? "the GPU did nothing for long: see gpu-idle"
-							      : "the GPU's activity is unknown");
+	buf_str(text, any_known ? "no single bound stands out" : idle ? "the GPU was idle for long: see gpu-idle"
+								      : "the GPU's activity is unknown");
 	return false;
 }

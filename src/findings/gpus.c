@@ -5,7 +5,7 @@
 
 #include "findings/finding.h"
 
-static void see_acc(void *ctx, enum metric metric, uint32_t id, const struct acc *acc)
+static void add_gpu_of(void *ctx, enum metric metric, uint32_t id, const struct acc *acc)
 {
 	struct gpus *gpus = ctx;
 
@@ -36,13 +36,12 @@ static const struct gpu_birth *birth_of(const struct job *job, uint32_t id)
 	return birth ? &birth->gpu : NULL;
 }
 
-/* What is advised about GPUs is not about what computes neural networks beside one, and of a divided GPU it is about the
- * instances. */
+/* Advice about GPUs does not apply to NPUs; of a divided GPU it applies to the instances. */
 struct gpus gpus_all(const struct job *job)
 {
 	struct gpus all = { 0 }, gpus = { 0 };
 
-	job_each_acc(job, see_acc, &all);
+	job_each_acc(job, add_gpu_of, &all);
 	for (size_t i = 0; i < all.n; i++) {
 		const struct gpu_birth *birth = birth_of(job, all.ids[i]);
 
@@ -56,23 +55,23 @@ struct gpus gpus_used(const struct job *job)
 {
 	const struct gpus all = gpus_all(job);
 	struct gpus used = { 0 };
-	bool told = false;
+	bool attributed = false;
 
 	for (size_t i = 0; i < all.n; i++) {
 		const double most = gpu_most(job, M_GPU_JOB_MEM, all.ids[i]);
-		const bool is_there = most > 0 || job_gpu_untold(job, all.ids[i], true, true);
+		const bool is_used = most > 0 || job_gpu_untold(job, all.ids[i], true, true);
 
-		told = told || most >= 0;
-		if (is_there)
+		attributed = attributed || most >= 0;
+		if (is_used)
 			used.ids[used.n++] = all.ids[i];
 	}
-	return told ? used : all;
+	return attributed ? used : all;
 }
 
 bool gpus_none(const struct gpus *gpus, struct buf *text)
 {
 	if (gpus->n == 0)
-		buf_str(text, "no GPU was used, or none could be asked");
+		buf_str(text, "no GPU was used, or none could be read");
 	return gpus->n == 0;
 }
 
@@ -116,7 +115,7 @@ double gpu_rise(const struct job *job, enum metric metric, uint32_t id)
 	return acc ? (double) acc->last - (double) acc->min : -1;
 }
 
-/* The driver's number of it; its place among those that are watched where that is unknown. */
+/* The driver's number; its place in gpus_all() where that is unknown. */
 static unsigned number_of(const struct job *job, uint32_t id, const struct gpu_birth *birth)
 {
 	const struct gpus all = gpus_all(job);
@@ -144,7 +143,7 @@ void gpu_evidence(const struct job *job, uint32_t id, struct finding *f)
 {
 	const struct gpu_birth *birth = birth_of(job, id);
 
-	if (birth && *birth->parent) /* its number is one on its GPU */
+	if (birth && *birth->parent) /* the number of an instance is unique on its GPU only */
 		finding_text(f, "gpu_uuid", birth->uuid);
 	else
 		finding_evidence(f, "gpu", number_of(job, id, birth));
@@ -249,8 +248,8 @@ void gpus_put_others(const struct job *job, const struct gpus_ranked *ranked, si
 	if (ranked->n < 2)
 		return;
 	for (size_t i = 1; i < last; i++)
-		buf_printf(text, "%s%s", i == 1 ? " So it is of " : i + 1 == ranked->n ? " and "
-										       : ", ",
+		buf_printf(text, "%s%s", i == 1 ? " The same applies to " : i + 1 == ranked->n ? " and "
+											       : ", ",
 			gpu_name(job, ranked->list[i].id, name));
 	if (ranked->n > last)
 		buf_printf(text, " and %zu more", ranked->n - last);

@@ -2,17 +2,17 @@
 #include "findings/growth.h"
 
 enum {
-	GROWTH_PARTS = 20,  /* growth that is told of is 5 % of what was held at the end of it, at least */
-	FLAT_PARTS = 50,    /* what is within 2 % of the rise has not begun to rise */
-	FALL_PARTS = 10,    /* who falls back by a tenth of what it held has ended a growth */
-	REACHED_PERCENT = 80, /* of what the victim held: looks that found so much saw how it grew */
-	FEW_BUCKETS = 3     /* fewer do not tell a steady growth from a jump */
+	GROWTH_PARTS = 20,  /* a growth below 5 % of the memory at its end is not reported */
+	FLAT_PARTS = 50,    /* levels within 2 % of the rise above its foot are flat */
+	FALL_PARTS = 10,    /* a fall by a tenth ends a growth */
+	REACHED_PERCENT = 80, /* of the victim's peak: samples that reach it cover the growth */
+	FEW_BUCKETS = 3     /* fewer cannot distinguish steady growth from a jump */
 };
 
-/* ---- by looks --------------------------------------------------------------------------------------------------------- */
+/* ---- by samples ------------------------------------------------------------------------------------------------------- */
 
-/* What the victim held at its last look; 0: no look found it. */
-static int64_t last_look_at(const struct story_moment *moment, const struct process *victim)
+/* The victim's memory at its last sample; 0: no sample found it. */
+static int64_t last_sample_of(const struct story_moment *moment, const struct process *victim)
 {
 	for (size_t i = 0; i < moment->n_held; i++) {
 		if (moment->held[i].id == victim->id)
@@ -21,20 +21,22 @@ static int64_t last_look_at(const struct story_moment *moment, const struct proc
 	return 0;
 }
 
-/* Did the level fall because the victim was gone, and not because somebody freed memory before it grew? It had been there, and
- * what is missing is no more than it held; or its end was that near (the kernel takes from a victim before it ends). */
+/* Did the level fall because the victim ended, and not because memory was freed before it grew?
+ * True if the victim existed at the highest level and the fall is at most its memory, or if its end
+ * was very near (the kernel reclaims memory of a victim before it ends). */
 static bool is_left_behind(const struct story_moment *moment, const struct process *victim, size_t highest)
 {
 	static const uint64_t very_near_ns = 300000000;
 	const struct story_level *top = &moment->levels[highest], *last = &moment->levels[moment->n_levels - 1];
-	const int64_t held = last_look_at(moment, victim);
+	const int64_t bytes = last_sample_of(moment, victim);
 
 	if (victim->born_ns > top->time_ns)
 		return false;
-	return top->bytes - last->bytes <= held + held / FALL_PARTS || top->time_ns + very_near_ns >= moment->at_ns;
+	return top->bytes - last->bytes <= bytes + bytes / FALL_PARTS || top->time_ns + very_near_ns >= moment->at_ns;
 }
 
-/* The last looks may be at what a victim left behind. */
+/* Number of levels without those at the end that were sampled after the victim's memory was
+ * released. */
 static size_t until_the_fall(const struct story_moment *moment, const struct process *victim)
 {
 	static const uint64_t near_ns = 1500000000;
@@ -48,7 +50,7 @@ static size_t until_the_fall(const struct story_moment *moment, const struct pro
 	return highest < n && is_left_behind(moment, victim, highest) ? highest + 1 : n;
 }
 
-/* The last level: what the victim held at its end, where it grew faster than looks saw. */
+/* The last level; the victim's peak at its end where it grew faster than the samples show. */
 static struct story_level end_of(const struct story_moment *moment, const struct process *victim, size_t n)
 {
 	const struct story_level last = moment->levels[n - 1];
@@ -59,8 +61,8 @@ static struct story_level end_of(const struct story_moment *moment, const struct
 	return (struct story_level) { moment->at_ns, victim->peak_bytes };
 }
 
-/* From the last valley on; a fall of less than a twentieth of what it rises by is no valley, and what was flat before is no
- * growth. */
+/* Index of the last valley. A fall of less than a twentieth of the rise is no valley, and flat
+ * levels before the rise are no growth. */
 static size_t foot_of_levels(const struct story_level *levels, size_t n, const struct story_level *end)
 {
 	int64_t top = end->bytes, low = end->bytes;
@@ -94,15 +96,15 @@ struct growth growth_of_levels(const struct story_moment *moment, const struct p
 		(double) (end.bytes - levels[first].bytes) / ((double) (end.time_ns - levels[first].time_ns) / 1e9) };
 }
 
-/* ---- by the course ---------------------------------------------------------------------------------------------------- */
+/* ---- by the timeline -------------------------------------------------------------------------------------------------- */
 
-/* Of the last bucket its highest: the rest of it may be what a victim left behind. */
+/* The mean of a bucket; the maximum of the last, which may include time after the victim's end. */
 static double level_at(const struct course *c, int place, int top)
 {
 	return place == top ? (double) c->buckets[place].max : course_mean(&c->buckets[place]);
 }
 
-/* Where it held the most, the latest of them; -1: nothing is known. */
+/* Bucket with the largest maximum, the latest of equals; -1: nothing is known. */
 static int top_of(const struct course *c)
 {
 	int top = -1;
@@ -114,7 +116,7 @@ static int top_of(const struct course *c)
 	return top;
 }
 
-/* Within a bucket, below what the one before it held. */
+/* Did the level fall within a bucket below that of the bucket before? */
 static bool fell_in(const struct course *c, int place, int top)
 {
 	const double before = level_at(c, place - 1, top);
@@ -122,8 +124,9 @@ static bool fell_in(const struct course *c, int place, int top)
 	return place < top && (double) c->buckets[place].min < before - before / FALL_PARTS;
 }
 
-/* From where on it only grew. What was nearly flat before is no growth. */
-static int foot_of_course(const struct course *c, int top, double *ret_flat)
+/* First bucket from which on the level only rose, without nearly flat buckets before it. *ret_flat:
+ * tolerance in bytes. */
+static int foot_of_timeline(const struct course *c, int top, double *ret_flat)
 {
 	int first = top;
 
@@ -138,17 +141,17 @@ static int foot_of_course(const struct course *c, int top, double *ret_flat)
 	return first;
 }
 
-static struct growth growth_of_course(const struct job *job)
+static struct growth growth_of_timeline(const struct job *job)
 {
 	const struct course *c = job ? job_course(job, M_JOB_ANON, 0) : NULL;
 	const double span_s = job ? (double) job_course_span(job) / 1e9 : 0;
 	const int top = top_of(c);
 	double flat = 0;
-	const int first = top > 0 ? foot_of_course(c, top, &flat) : top;
+	const int first = top > 0 ? foot_of_timeline(c, top, &flat) : top;
 
 	if (top - first < FEW_BUCKETS)
 		return (struct growth) { 0 };
-	/* A bucket that was flat itself: it began to grow behind it. */
+	/* If the first bucket itself is flat, growth began at its end. */
 	const bool is_flat = (double) (c->buckets[first].max - c->buckets[first].min) <= flat;
 	const double from = level_at(c, first, top);
 
@@ -161,7 +164,7 @@ struct growth growth_of_run(const struct summary *s)
 	const struct story *story = &s->story;
 
 	if (!story->what || !story->memory || story->on_gpu || !story->looked)
-		return growth_of_course(s->job);
+		return growth_of_timeline(s->job);
 	if (!story->since_ns.known)
 		return (struct growth) { 0 };
 	return (struct growth) { true, story->since_ns.value, story->from_bytes.value, story->growth_per_s };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rules about what a job waits for or runs into besides processors: swap, disks, shared memory.
+ * Rules about swap, disks and shared memory.
  */
 #include <signal.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 
 enum {
 	WAIT_PERCENT = 30,
-	FEW_BUSY_PERCENT = 30, /* of the machine's processors */
-	STALLED_PERCENT = 50,  /* of the time in which some task waited for a disk */
+	FEW_BUSY_PERCENT = 30, /* of the machine's CPUs */
+	STALLED_PERCENT = 50,  /* of the run: time in which some task waited for a disk */
 	SHM_PERCENT = 80,
 	SHM_SIGBUS_PERCENT = 50
 };
@@ -25,27 +25,27 @@ static const int64_t swap_least = 1 * MIB, machine_swap_least = 64 * MIB; /* swa
 bool rule_swap(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct summary *s = k->s;
-	const struct maybe in = figures_rise(s, M_HOST_SWAP_IN), held = s->swap_peak;
-	const bool ours = held.known && held.value >= swap_least && in.known && in.value > 0;
+	const struct maybe in = figures_rise(s, M_HOST_SWAP_IN), swapped = s->swap_peak;
+	const bool ours = swapped.known && swapped.value >= swap_least && in.known && in.value > 0;
 	char number[UNITS_LEN], back[UNITS_LEN];
 
 	(void) units_bytes(in.value, UNITS_IEC, back);
-	(void) units_bytes(held.value, UNITS_IEC, number);
+	(void) units_bytes(swapped.value, UNITS_IEC, number);
 	if (!ours && (!in.known || in.value < machine_swap_least)) {
 		if (!in.known)
-			buf_str(text, "how much was read back from swap is unknown");
+			buf_str(text, "swap activity is unknown");
 		else
-			buf_printf(text, "%s read back from swap on this machine, %s of the job in it at most", back,
-				held.known ? number : "an unknown amount");
+			buf_printf(text, "%s read back from swap on this machine, at most %s of the job in swap", back,
+				swapped.known ? number : "an unknown amount");
 		return false;
 	}
 	finding_evidence(f, "swapped_in_bytes", (double) in.value);
-	if (held.known)
-		finding_evidence(f, "swap_peak_bytes", (double) held.value);
+	if (swapped.known)
+		finding_evidence(f, "swap_peak_bytes", (double) swapped.value);
 	if (ours)
-		buf_printf(text, "%s of the job lay in swap, and %s were read back on this machine: it waited for them. ", number, back);
+		buf_printf(text, "%s of the job were swapped out, and %s were read back on this machine: the job waited for swap. ", number, back);
 	else
-		buf_printf(text, "%s were read back from swap on this machine: the job may have waited. ", back);
+		buf_printf(text, "%s were read back from swap on this machine: the job may have waited for swap. ", back);
 	buf_str(text, "Use less memory, or a machine with more.");
 	return true;
 }
@@ -61,7 +61,7 @@ static struct maybe busy_ppm(const struct summary *s)
 	return busy.known && idle.known && all > 0 ? known((int64_t) ((double) busy.value / all * 1e6)) : UNKNOWN;
 }
 
-/* Millionths of the run in which some task of the machine waited for a disk. */
+/* Share of the run, in ppm, in which some task of the machine waited for a disk. */
 static struct maybe stalled_ppm(const struct summary *s)
 {
 	const struct maybe stalled = figures_rise(s, M_HOST_PSI_IO);
@@ -76,7 +76,7 @@ static bool above(struct maybe ppm, int percent)
 	return ppm.known && ppm.value > percent * INT64_C(10000);
 }
 
-/* The job itself moved something, about a MiB a second at least, and hardly used a core. */
+/* The job moved a MiB a second or more and used less than half a core. */
 static bool moves_data(const struct summary *s)
 {
 	const struct maybe moved = maybe_sum(s->read_bytes, s->write_bytes);
@@ -98,12 +98,12 @@ static void put_waits(struct maybe wait, struct maybe stalled, struct buf *text)
 {
 	char share[UNITS_LEN];
 
-	buf_printf(text, "processors waited for disks %s of the time", units_percent(wait.value, 1000000, share));
+	buf_printf(text, "CPUs waited for disks %s of the time", units_percent(wait.value, 1000000, share));
 	if (stalled.known)
-		buf_printf(text, ", some task or other %s", units_percent(stalled.value, 1000000, share));
-	buf_printf(text, "; it takes more than %d %% with few processors busy", WAIT_PERCENT);
+		buf_printf(text, ", some task %s", units_percent(stalled.value, 1000000, share));
+	buf_printf(text, "; fires above %d %% with less than %d %% of the CPUs busy", WAIT_PERCENT, FEW_BUSY_PERCENT);
 	if (stalled.known)
-		buf_printf(text, ", or %d %% while the job moves a MiB a second and uses under half a core", STALLED_PERCENT);
+		buf_printf(text, ", or above %d %% while the job moves a MiB a second and uses under half a core", STALLED_PERCENT);
 }
 
 bool rule_io_bound(const struct known_of_run *k, struct finding *f, struct buf *text)
@@ -116,7 +116,7 @@ bool rule_io_bound(const struct known_of_run *k, struct finding *f, struct buf *
 
 	if (!waits && !stalls) {
 		if (!wait.known)
-			buf_str(text, "how long processors waited for disks is unknown");
+			buf_str(text, "CPU time waiting for disks is unknown");
 		else
 			put_waits(wait, stalled, text);
 		return false;
@@ -126,13 +126,13 @@ bool rule_io_bound(const struct known_of_run *k, struct finding *f, struct buf *
 	if (stalled.known)
 		finding_evidence(f, "io_pressure_ratio", (double) stalled.value / 1e6);
 	if (waits)
-		buf_printf(text, "The machine's processors waited for disks %s of the time", units_percent(wait.value, 1000000, share));
+		buf_printf(text, "The machine's CPUs waited for disks %s of the time", units_percent(wait.value, 1000000, share));
 	else
 		buf_printf(text, "Tasks waited for disks %s of the time while the job used less than half a core",
 			units_percent(stalled.value, 1000000, share));
 	put_moved(s, "read", s->read_bytes, text);
 	put_moved(s, "written", s->write_bytes, text);
-	buf_str(text, ": the disk may be what it waits for. Try a local or faster disk, larger reads, or more of them at a time.");
+	buf_str(text, ": the disk may be the bottleneck. Try a local or faster disk, larger reads, or more of them in parallel.");
 	return true;
 }
 
@@ -170,9 +170,9 @@ bool rule_shm_full(const struct known_of_run *k, struct finding *f, struct buf *
 	(void) units_percent(most.value, 1000000, share);
 	if (!above(most, SHM_PERCENT) && !(victim && (!most.known || above(most, SHM_SIGBUS_PERCENT)))) {
 		if (most.known)
-			buf_printf(text, "/dev/shm was %s full at most; it takes more than %d %%, or SIGBUS", share, SHM_PERCENT);
+			buf_printf(text, "/dev/shm was at most %s full; fires above %d %%, or on SIGBUS", share, SHM_PERCENT);
 		else
-			buf_str(text, "how full /dev/shm was is unknown, and no SIGBUS ended a process");
+			buf_str(text, "the use of /dev/shm is unknown, and SIGBUS ended no process");
 		return false;
 	}
 	if (most.known)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory that only ever grows. A leak is told from a warm-up, a cache that fills, a sawtooth, a step and bumps by the valleys of
- * its course, since what a job gives back again is no leak.
+ * host-leak and gpu-leak: memory that only ever grows. The valleys of its timeline distinguish a
+ * leak from a warm-up, a cache that fills, a sawtooth, a step and bumps: memory that is released
+ * again is no leak.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,23 +14,24 @@
 #include "findings/finding.h"
 
 struct leak {
-	double per_s;            /* how fast the valleys rise, in units a second */
-	double grown;            /* by how much from from_ns to to_ns */
+	double per_s;            /* slope of the valleys, in units a second */
+	double grown;            /* growth from from_ns to to_ns at that slope */
 	int64_t from_ns, to_ns;
 };
 
 enum {
-	WARM_UP_PERCENT = 20,  /* of the run: not looked at */
-	ENDING_BUCKETS = 2,    /* nor these, where all was given back: who ends leaves no valley */
+	WARM_UP_PERCENT = 20,  /* of the run: left out */
+	ENDING_BUCKETS = 2,    /* left out at the end, where all memory was released: exit leaves no valley */
 	MOST_WINDOWS = 12,
-	BUCKETS_A_WINDOW = 3,  /* at least; the lowest of four or more is left out: a single dip is no valley */
+	/* minimum; of FEW_BUCKETS or more the lowest is left out: a single dip is no valley */
+	BUCKETS_A_WINDOW = 3,
 	FEW_BUCKETS = 4,
 	RISING_PERCENT = 85,   /* of all pairs of windows */
 };
-/* A leak goes on as it was: it does not slow down, and it did not begin late. */
+/* A leak is steady: it does not slow down and does not begin late. */
 static const double least_second_half = 0.7, least_first_half = 0.5, least_r_squared = 0.9;
 
-/* One for each window; t in s. */
+/* One valley per window; t in seconds. */
 struct valleys {
 	int n;
 	double t[MOST_WINDOWS], v[MOST_WINDOWS];
@@ -52,7 +54,8 @@ static bool is_lowest(const struct course *c, const int *places, int n)
 	return true;
 }
 
-/* The run's known buckets from the warm-up's end to where it ends. Returns how many. */
+/* Known buckets from the end of the warm-up to the end of the run, without those of its exit.
+ * Returns their number. */
 static int after_warm_up(const struct course *c, int places[COURSE_BUCKETS])
 {
 	int first = -1, last = -1, n = 0;
@@ -67,12 +70,12 @@ static int after_warm_up(const struct course *c, int places[COURSE_BUCKETS])
 		if (c->buckets[i].cover_ns > 0)
 			places[n++] = i;
 	}
-	for (int given = 0; given < ENDING_BUCKETS && n > 1 && is_lowest(c, places, n); given++)
+	for (int dropped = 0; dropped < ENDING_BUCKETS && n > 1 && is_lowest(c, places, n); dropped++)
 		n--;
 	return n;
 }
 
-/* places in windows of as many buckets each. */
+/* Divides places into windows of equally many buckets. */
 static struct valleys valleys_of(const struct course *c, uint64_t span_ns, const int *places, int n, int windows)
 {
 	struct valleys v = { .n = windows };
@@ -92,7 +95,8 @@ static struct valleys valleys_of(const struct course *c, uint64_t span_ns, const
 	return v;
 }
 
-/* Theil and Sen: the median of the slopes of all pairs. *ret_rising: how many in a hundred rise. */
+/* Theil-Sen estimator: the median of the slopes of all pairs. *ret_rising: percentage of pairs that
+ * rise. */
 static double slope(const double *t, const double *v, int n, double *ret_rising)
 {
 	double slopes[MOST_WINDOWS * (MOST_WINDOWS - 1) / 2];
@@ -110,7 +114,7 @@ static double slope(const double *t, const double *v, int n, double *ret_rising)
 	return k % 2 ? slopes[k / 2] : (slopes[k / 2 - 1] + slopes[k / 2]) / 2;
 }
 
-/* How much of the valleys' variation a straight line explains. */
+/* Share of the valleys' variance that a straight line explains. */
 static double r_squared(const struct valleys *v)
 {
 	double t = 0, y = 0, tt = 0, ty = 0, yy = 0;
@@ -127,7 +131,7 @@ static double r_squared(const struct valleys *v)
 	return tt > 0 && yy > 0 ? ty * ty / (tt * yy) : 0;
 }
 
-/* NULL if it is a leak's line, else what speaks against it. */
+/* NULL if the valleys are those of a leak, else the reason why not. */
 static const char *objection(const struct valleys *v, double *ret_slope)
 {
 	const int half = v->n / 2;
@@ -137,9 +141,9 @@ static const char *objection(const struct valleys *v, double *ret_slope)
 
 	*ret_slope = all;
 	if (all <= 0 || rising < RISING_PERCENT)
-		return "what it held at the least did not rise throughout";
+		return "its minima did not rise throughout";
 	if (second < least_second_half * first)
-		return "it grew less towards the end";
+		return "its growth slowed down";
 	if (first < least_first_half * all)
 		return "it grew late or in steps";
 	if (r_squared(v) <= least_r_squared)
@@ -147,13 +151,14 @@ static const char *objection(const struct valleys *v, double *ret_slope)
 	return NULL;
 }
 
-/* True if the course of a gauge, whose buckets are span_ns wide, is a leak's; else why_not says what it was like. */
+/* True if the timeline of a gauge, whose buckets are span_ns wide, shows a leak; else writes the
+ * reason to why_not. */
 static bool leak_find(const struct course *course, uint64_t span_ns, struct leak *ret, struct buf *why_not)
 {
 	static const int windows[] = { 6, 8, MOST_WINDOWS };
 	int places[COURSE_BUCKETS];
 	const int n = after_warm_up(course, places);
-	const char *no = "it was looked at too seldom";
+	const char *no = "too few samples";
 
 	for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]) && n >= windows[i] * BUCKETS_A_WINDOW; i++) {
 		const struct valleys v = valleys_of(course, span_ns, places, n, windows[i]);
@@ -172,14 +177,11 @@ static bool leak_find(const struct course *course, uint64_t span_ns, struct leak
 
 /* ---- findings ------------------------------------------------------------------------------------------------------ */
 
-/*
- * Memory that only ever grows: of the host (anonymous memory alone: the page cache grows by design), and of GPUs.
- */
-
 static const double least_per_s = 2.0 * 1048576 / 60; /* 2 MiB a minute */
 static const double least_of_peak_per_s = 0.01 / 3600; /* 1 % an hour */
 
-/* What has grown the most of all members, if it has more than half of it; NULL if it is spread. */
+/* The process that grew most, if by more than a quarter of the leak; NULL if the growth is
+ * spread. */
 static const struct process *grower(const struct job *job, double grown)
 {
 	const struct process *most = NULL;
@@ -204,42 +206,43 @@ static void name_grower(const struct summary *s, const struct leak *leak, struct
 	finding_text(f, "process", p->name);
 	finding_evidence(f, "process_growth_bytes", (double) p->grown_bytes);
 	if (job_process_count(s->job) > 1)
-		buf_printf(text, " pid %d (%.15s) grew by %s since %s.", p->pid, p->name,
+		buf_printf(text, " pid %d (%.15s) grew by %s from %s on.", p->pid, p->name,
 			units_bytes(p->grown_bytes, UNITS_IEC, by), units_duration((int64_t) p->grown_since_ns, since));
 }
 
-/* "64.0 GiB would last 59 h more." */
-static void time_left(double room, double per_s, struct maybe limit, struct finding *f, struct buf *text)
+/* " At that rate the limit of 64.0 GiB is reached in 59 h." */
+static void time_left(double left_bytes, double per_s, struct maybe limit, struct finding *f, struct buf *text)
 {
-	const double most_s = 365 * 86400.0, left_s = room / per_s;
+	const double most_s = 365 * 86400.0, left_s = left_bytes / per_s;
 	char of[UNITS_LEN], left[UNITS_LEN];
 
-	if (!limit.known || room <= 0 || left_s > most_s)
+	if (!limit.known || left_bytes <= 0 || left_s > most_s)
 		return;
 	finding_evidence(f, "time_left_s", left_s);
-	buf_printf(text, " At that rate %s are full in %s more.", units_bytes(limit.value, UNITS_IEC, of),
+	buf_printf(text, " At that rate the limit of %s is reached in %s.", units_bytes(limit.value, UNITS_IEC, of),
 		units_duration((int64_t) (left_s * 1e9), left));
 }
 
-/* What stands in a recording may be any number. */
-static int64_t whole(double value)
+/* Values from a recording are untrusted: out of range becomes INT64_MAX. */
+static int64_t to_int64(double value)
 {
 	return value < 9e18 ? (int64_t) value : INT64_MAX;
 }
 
-static void grew(const char *what, const struct leak *leak, struct finding *f, struct buf *text)
+static void write_growth(const char *subject, const struct leak *leak, struct finding *f, struct buf *text)
 {
 	char rate[UNITS_LEN], time[UNITS_LEN], by[UNITS_LEN];
 
 	finding_interval(f, leak->from_ns, leak->to_ns);
 	finding_evidence(f, "growth_bytes_per_s", leak->per_s);
 	finding_evidence(f, "growth_bytes", leak->grown);
-	buf_printf(text, "%s grew %s/min, steadily for %s (+%s): a leak is suspected.", what,
-		units_bytes(whole(leak->per_s * 60), UNITS_IEC, rate), units_duration(leak->to_ns - leak->from_ns, time),
-		units_bytes(whole(leak->grown), UNITS_IEC, by));
+	buf_printf(text, "%s grew %s/min, steadily for %s (+%s): a leak is suspected.", subject,
+		units_bytes(to_int64(leak->per_s * 60), UNITS_IEC, rate), units_duration(leak->to_ns - leak->from_ns, time),
+		units_bytes(to_int64(leak->grown), UNITS_IEC, by));
 }
 
-/* Is it a leak, and one that matters? Else text says why not. most: the most that it ever was. */
+/* Is it a leak that matters? Else writes the reason to text. most: the largest value of the
+ * gauge. */
 static bool leaks(const struct course *course, uint64_t span_ns, double most, struct leak *leak, struct buf *text)
 {
 	char rate[UNITS_LEN];
@@ -248,8 +251,8 @@ static bool leaks(const struct course *course, uint64_t span_ns, double most, st
 		return false;
 	if (leak->per_s > least_per_s && leak->per_s > least_of_peak_per_s * most)
 		return true;
-	buf_printf(text, "it grew %s/min; it takes more than 2 MiB/min and 1 %% of the peak an hour",
-		units_bytes(whole(leak->per_s * 60), UNITS_IEC, rate));
+	buf_printf(text, "it grew %s/min; fires above 2 MiB/min and 1 %% of the peak an hour",
+		units_bytes(to_int64(leak->per_s * 60), UNITS_IEC, rate));
 	return false;
 }
 
@@ -259,13 +262,14 @@ static bool metric_leaks(const struct job *job, enum metric metric, struct leak 
 	const struct acc *acc = job_acc(job, metric, 0);
 
 	if (!course || !acc) {
-		buf_str(text, "how it went over time is unknown");
+		buf_str(text, "memory use over time is unknown");
 		return false;
 	}
 	return leaks(course, job_course_span(job), (double) acc->max, leak, text);
 }
 
-/* What an allocator has given out is lowest between two steps: its lows as a course. */
+/* An allocator's allocated memory is lowest between two steps: judges the minima of its series as a
+ * timeline. */
 static bool allocator_leaks(const struct summary *s, const struct series *series, struct leak *leak, struct buf *text)
 {
 	const struct lows *lows = &series->lows;
@@ -279,24 +283,25 @@ static bool allocator_leaks(const struct summary *s, const struct series *series
 	return span_ns >= 1e6 && span_ns < 1e16 && leaks(&course, (uint64_t) span_ns, series->max, leak, text);
 }
 
-/* "torch/gpu0/allocated_bytes": "What torch has given out on gpu0 ". */
-static void grew_on(const struct series *series, const struct leak *leak, struct finding *f, struct buf *text)
+/* "torch/gpu0/allocated_bytes": "Memory allocated by torch on gpu0". */
+static void write_series_growth(const struct series *series, const struct leak *leak, struct finding *f, struct buf *text)
 {
 	const char *slash = strchr(series->name, '/'), *last = strrchr(series->name, '/');
-	char what[160];
+	char subject[160];
 
 	finding_text(f, "series", series->name);
 	if (slash && last > slash)
-		(void) snprintf(what, sizeof(what), "What %.*s has given out on %.*s", (int) (slash - series->name), series->name,
+		(void) snprintf(subject, sizeof(subject), "Memory allocated by %.*s on %.*s", (int) (slash - series->name), series->name,
 			(int) (last - slash - 1), slash + 1);
 	else
-		(void) snprintf(what, sizeof(what), "'%.100s'", series->name);
-	grew(what, leak, f, text);
+		(void) snprintf(subject, sizeof(subject), "'%.100s'", series->name);
+	write_growth(subject, leak, f, text);
 }
 
-static const char keeps_tensors[] = " Look for tensors that are kept (losses summed up with their graphs, lists of outputs).";
+static const char keeps_tensors[] = " Look for tensors that stay referenced (losses summed up with their graphs, lists of outputs).";
 
-/* The driver's figure grows only where the allocator's cache is used up; its own tells earlier. */
+/* The driver's figure grows only once the allocator's cache is used up; the allocator's own figure
+ * shows a leak earlier. */
 bool rule_gpu_leak(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct job *job = k->s->job;
@@ -305,9 +310,9 @@ bool rule_gpu_leak(const struct known_of_run *k, struct finding *f, struct buf *
 	bool fires = false;
 
 	if (!job_acc(job, M_JOB_GPU_MEM, 0)) {
-		buf_str(&why_not, "no GPU was used, or the driver does not tell whose memory is whose");
+		buf_str(&why_not, "no GPU was used, or the driver does not report memory per process");
 	} else if (metric_leaks(job, M_JOB_GPU_MEM, &leak, &why_not)) {
-		grew("The job's GPU memory", &leak, f, text);
+		write_growth("The job's GPU memory", &leak, f, text);
 		fires = true;
 	}
 	for (size_t i = 0; !fires && i < job_series_count(job); i++) {
@@ -318,10 +323,10 @@ bool rule_gpu_leak(const struct known_of_run *k, struct finding *f, struct buf *
 		buf_clear(&why_not);
 		fires = allocator_leaks(k->s, series, &leak, &why_not);
 		if (fires)
-			grew_on(series, &leak, f, text);
+			write_series_growth(series, &leak, f, text);
 	}
 	buf_str(text, fires ? keeps_tensors : why_not.len > 0 ? why_not.data
-							      : "it was looked at too seldom");
+							      : "too few samples");
 	buf_done(&why_not);
 	return fires;
 }
@@ -334,7 +339,7 @@ bool rule_host_leak(const struct known_of_run *k, struct finding *f, struct buf 
 
 	if (!metric_leaks(s->job, M_JOB_ANON, &leak, text))
 		return false;
-	grew("Anonymous RAM", &leak, f, text);
+	write_growth("Anonymous RAM", &leak, f, text);
 	name_grower(s, &leak, f, text);
 	if (limit.known && s->combined.peak.known)
 		time_left((double) limit.value - (double) s->combined.peak.value, leak.per_s, limit, f, text);

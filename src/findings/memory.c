@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rules about memory that ran out, or nearly did.
+ * Rules about memory that ran out, or nearly did: out-of-memory and memory-near-limit.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -15,18 +15,18 @@ enum {
 	PRESSURE_PERCENT = 10
 };
 
-static const int64_t pressure_least_ns = 10000000000; /* in a shorter run, a tenth of it is nothing */
-static const int64_t before_end_ns = 10000000000;     /* the last stretch before the peak is what to look at */
+static const int64_t pressure_least_ns = 10000000000; /* in shorter runs the share means little */
+static const int64_t before_end_ns = 10000000000;     /* the finding's interval starts this long before the peak */
 
 struct maybe memory_limit(const struct summary *s)
 {
 	return maybe_min(maybe_min(s->facts->limit_bytes, s->cgroup_limit), s->facts->capacity_bytes);
 }
 
-/* -1 if either is unknown: it reaches no threshold. */
-static double percent_of(struct maybe part, struct maybe whole)
+/* -1, below any threshold, if either is unknown. */
+static double percent_of(struct maybe part, struct maybe total)
 {
-	return part.known && whole.known && whole.value > 0 ? (double) part.value * 100 / (double) whole.value : -1;
+	return part.known && total.known && total.value > 0 ? (double) part.value * 100 / (double) total.value : -1;
 }
 
 static bool was_killed(int64_t status)
@@ -35,11 +35,11 @@ static bool was_killed(int64_t status)
 }
 
 struct victim {
-	const struct process *process; /* NULL: nobody knows */
-	const char *name;              /* as the kernel had it, else as it was seen last */
+	const struct process *process; /* NULL: unknown */
+	const char *name;              /* from the kernel's log, else as last sampled */
 };
 
-/* Whom the kernel says that it killed, main before others. */
+/* The process that the kernel's log names as killed, main before others. */
 static struct victim named_victim(const struct summary *s)
 {
 	struct victim found = { NULL, NULL };
@@ -56,13 +56,13 @@ static struct victim named_victim(const struct summary *s)
 	return found;
 }
 
-/* The kernel's log was read, and of those whom it names none is known as the job's. */
-static bool named_nobody(const struct summary *s)
+/* True if the kernel's log was read and names no process of the job. */
+static bool log_names_others_only(const struct summary *s)
 {
 	return s->facts->oom_log.value == 1 && !named_victim(s).process;
 }
 
-/* One that SIGKILL ended, main before others. */
+/* A process that SIGKILL ended, main before others. */
 static struct victim killed_one(const struct summary *s)
 {
 	const struct process *main = s->job ? job_main(s->job) : NULL;
@@ -78,15 +78,15 @@ static struct victim killed_one(const struct summary *s)
 	return (struct victim) { NULL, NULL };
 }
 
-/* Where the log could not be read, whom SIGKILL ended. */
+/* The process that the log names; if the log could not be read, one that SIGKILL ended. */
 static struct victim victim_of(const struct summary *s)
 {
 	const struct victim named = named_victim(s);
 
-	return named.process || named_nobody(s) ? named : killed_one(s);
+	return named.process || log_names_others_only(s) ? named : killed_one(s);
 }
 
-/* How fast it grew at the last; where nobody looked on the way, on the way to its peak. */
+/* Growth before the end; without samples on the way, the mean rate up to the peak. */
 static void growth(const struct summary *s, struct finding *f, struct buf *text)
 {
 	const struct ram_figure *all = &s->combined;
@@ -96,7 +96,7 @@ static void growth(const struct summary *s, struct finding *f, struct buf *text)
 	if (last.known) {
 		finding_evidence(f, "growth_bytes_per_s", last.per_s);
 		finding_evidence(f, "growing_since_s", (double) last.since_ns / 1e9);
-		buf_printf(text, " It had been growing %s/s since %s.", units_bytes((int64_t) last.per_s, UNITS_IEC, rate),
+		buf_printf(text, " It grew %s/s from %s on.", units_bytes((int64_t) last.per_s, UNITS_IEC, rate),
 			units_duration(last.since_ns, time));
 		return;
 	}
@@ -106,7 +106,7 @@ static void growth(const struct summary *s, struct finding *f, struct buf *text)
 	const double per_s = (double) all->peak.value / ((double) all->at_ns.value / 1e9);
 
 	finding_evidence(f, "growth_bytes_per_s", per_s);
-	buf_printf(text, " It got there in %s, %s/s on average.", units_duration(all->at_ns.value, time),
+	buf_printf(text, " The peak was reached in %s, %s/s on average.", units_duration(all->at_ns.value, time),
 		units_bytes((int64_t) per_s, UNITS_IEC, rate));
 }
 
@@ -134,11 +134,15 @@ static void peak_of_limit(const struct summary *s, const char *before, struct bu
 			units_percent(peak.value, limit.value, percent));
 }
 
-/* How sure it is that memory ran out. */
-enum verdict {
+/* Certainty that memory ran out. */
+enum oom_sign {
 	NO_SIGN,
-	SUSPECTED, /* SIGKILL ended main, and the kernel killed somebody on this machine, or the peak was at the limit */
-	NEARBY,    /* the kernel killed somebody in the job's cgroup, where others are, too, and named nobody of the job */
+	/* SIGKILL ended main, and the kernel killed some process on this machine, or the peak was
+	 * at the limit */
+	SUSPECTED,
+	/* the kernel killed some process in the job's cgroup, which other processes share, and
+	 * named none of the job's */
+	NEARBY,
 	COUNTED,   /* the kernel killed a process of the job */
 };
 
@@ -147,13 +151,13 @@ static bool main_was_killed(const struct summary *s)
 	return s->facts->exit_status.known && was_killed(s->facts->exit_status.value);
 }
 
-/* What the machine counted says something only where neither the job's own cgroup nor the log does. */
+/* The machine's counter is a sign only where neither the job's cgroup nor the log says more. */
 static bool machine_ran_out(const struct summary *s)
 {
-	return !s->oom_kills.known && s->host_oom_kills.known && s->host_oom_kills.value > 0 && !named_nobody(s);
+	return !s->oom_kills.known && s->host_oom_kills.known && s->host_oom_kills.value > 0 && !log_names_others_only(s);
 }
 
-static enum verdict verdict_of(const struct summary *s)
+static enum oom_sign oom_sign_of(const struct summary *s)
 {
 	if (s->oom_killed)
 		return COUNTED;
@@ -166,9 +170,9 @@ static enum verdict verdict_of(const struct summary *s)
 
 bool memory_may_have_ended_it(const struct summary *s)
 {
-	const enum verdict verdict = verdict_of(s);
+	const enum oom_sign sign = oom_sign_of(s);
 
-	return verdict != NO_SIGN && !(verdict == NEARBY && named_nobody(s));
+	return sign != NO_SIGN && !(sign == NEARBY && log_names_others_only(s));
 }
 
 static void machine_count(const struct summary *s, struct buf *text)
@@ -189,11 +193,11 @@ static bool oom_quiet(const struct summary *s, struct buf *text)
 		buf_str(text, "OOM kills could not be counted");
 	buf_str(text, main_was_killed(s) ? ", SIGKILL ended it" : ", SIGKILL did not end it");
 	peak_of_limit(s, ", ", text);
-	buf_printf(text, "; it takes a count, or SIGKILL at %d %% or more", OOM_PERCENT);
+	buf_printf(text, "; fires on a counted kill, or on SIGKILL with the peak at %d %% of the limit", OOM_PERCENT);
 	return false;
 }
 
-/* "pid 5123 (solver)", as evidence, too. */
+/* Appends "pid 5123 (solver)" and adds it as evidence; appends unknown if there is no victim. */
 static void name_victim(const struct summary *s, struct finding *f, const char *unknown, struct buf *text)
 {
 	const struct victim victim = victim_of(s);
@@ -207,19 +211,19 @@ static void name_victim(const struct summary *s, struct finding *f, const char *
 	buf_printf(text, "pid %d (%.15s)", victim.process->pid, victim.name);
 }
 
-/* In a cgroup of others, too, the count alone does not say whose they were. */
+/* The counter of a shared cgroup does not say which processes were killed. */
 static void killed_nearby(const struct summary *s, struct finding *f, struct buf *text)
 {
 	const long long n = s->oom_kills.value;
 	const struct victim killed = killed_one(s);
 
 	if (n == 1)
-		buf_str(text, "The kernel killed a process for lack of memory in the job's cgroup, where others are, too");
+		buf_str(text, "The kernel killed a process for lack of memory in the job's cgroup, which other processes share");
 	else
-		buf_printf(text, "The kernel killed %lld processes for lack of memory in the job's cgroup, where others are, too", n);
+		buf_printf(text, "The kernel killed %lld processes for lack of memory in the job's cgroup, which other processes share", n);
 	if (!killed.process)
 		return;
-	if (named_nobody(s)) {
+	if (log_names_others_only(s)) {
 		buf_printf(text, "; its log does not name pid %d (%.15s), which SIGKILL ended", killed.process->pid, killed.name);
 		return;
 	}
@@ -229,22 +233,22 @@ static void killed_nearby(const struct summary *s, struct finding *f, struct buf
 }
 
 /* "The kernel killed pid 5123 (solver) for lack of memory" */
-static void who_died(const struct summary *s, enum verdict verdict, struct finding *f, struct buf *text)
+static void write_kill(const struct summary *s, enum oom_sign sign, struct finding *f, struct buf *text)
 {
-	if (verdict == COUNTED) {
+	if (sign == COUNTED) {
 		buf_str(text, "The kernel killed ");
 		name_victim(s, f, "a process of the job", text);
 		if (s->oom_kills.known && s->oom_kills.value > 1)
 			buf_printf(text, " and %lld more", (long long) s->oom_kills.value - 1);
 		buf_str(text, " for lack of memory");
-	} else if (verdict == NEARBY) {
+	} else if (sign == NEARBY) {
 		killed_nearby(s, f, text);
 	} else {
 		buf_str(text, "SIGKILL ended ");
 		name_victim(s, f, "the job", text);
 		buf_str(text, ": out of memory is suspected");
 	}
-	if (verdict == SUSPECTED && machine_ran_out(s)) {
+	if (sign == SUSPECTED && machine_ran_out(s)) {
 		finding_evidence(f, "host_oom_kills", (double) s->host_oom_kills.value);
 		buf_str(text, ", ");
 		machine_count(s, text);
@@ -254,24 +258,24 @@ static void who_died(const struct summary *s, enum verdict verdict, struct findi
 bool rule_out_of_memory(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct summary *s = k->s;
-	const enum verdict verdict = verdict_of(s);
+	const enum oom_sign sign = oom_sign_of(s);
 
-	if (verdict == NO_SIGN)
+	if (sign == NO_SIGN)
 		return oom_quiet(s, text);
 	if (s->oom_kills.known)
 		finding_evidence(f, "oom_kills", (double) s->oom_kills.value);
 	memory_evidence(s, f);
-	who_died(s, verdict, f, text);
+	write_kill(s, sign, f, text);
 	peak_of_limit(s, ", ", text);
 	buf_str(text, ".");
 	growth(s, f, text);
-	buf_str(text, " Give it more, or make it use less.");
+	buf_str(text, " Give it more memory, or make it use less.");
 	if (s->combined.at_ns.known)
 		finding_interval(f, s->combined.at_ns.value - before_end_ns, (int64_t) f->to_ns);
 	return true;
 }
 
-/* Millionths of the wall time in which some task of the machine waited for memory. */
+/* Share of the wall time, in ppm, in which some task of the machine waited for memory. */
 static struct maybe pressure_ppm(const struct summary *s)
 {
 	const struct maybe waited = figures_rise(s, M_HOST_PSI_MEM);
@@ -286,18 +290,18 @@ static bool near_quiet(const struct summary *s, bool is_oom, struct maybe pressu
 	char share[UNITS_LEN];
 
 	if (is_oom) {
-		buf_str(text, "out-of-memory says it");
+		buf_str(text, "covered by out-of-memory");
 		return false;
 	}
 	peak_of_limit(s, "", text);
-	buf_printf(text, "%sit takes more than %d %%", text->len > 0 ? "; " : "the peak is unknown; ", NEAR_PERCENT);
+	buf_printf(text, "%sfires above %d %% of the limit", text->len > 0 ? "; " : "the peak is unknown; ", NEAR_PERCENT);
 	if (pressure.known)
 		buf_printf(text, "; tasks waited for memory %s of the time", units_percent(pressure.value, 1000000, share));
 	else
-		buf_str(text, "; how long tasks waited for memory is unknown");
-	buf_printf(text, ", it takes more than %d %%", PRESSURE_PERCENT);
+		buf_str(text, "; memory pressure is unknown");
+	buf_printf(text, ", fires above %d %%", PRESSURE_PERCENT);
 	if (pressure.known && s->wall_ns.value < pressure_least_ns)
-		buf_str(text, " of ten seconds and more");
+		buf_str(text, " in runs of 10 s or more");
 	return false;
 }
 
@@ -307,7 +311,7 @@ bool rule_memory_near_limit(const struct known_of_run *k, struct finding *f, str
 	const struct maybe pressure = pressure_ppm(s);
 	const bool near = percent_of(s->combined.peak, memory_limit(s)) > NEAR_PERCENT;
 	const bool pressed = pressure.known && s->wall_ns.value >= pressure_least_ns && pressure.value > PRESSURE_PERCENT * 10000;
-	const bool is_oom = verdict_of(s) != NO_SIGN;
+	const bool is_oom = oom_sign_of(s) != NO_SIGN;
 	char share[UNITS_LEN];
 
 	if (is_oom || (!near && !pressed))
@@ -321,6 +325,6 @@ bool rule_memory_near_limit(const struct known_of_run *k, struct finding *f, str
 	peak_of_limit(s, ", ", text);
 	if (pressed)
 		buf_printf(text, "; tasks waited for memory %s of the time", units_percent(pressure.value, 1000000, share));
-	buf_str(text, ". A larger input may end it: ask for more, or use less.");
+	buf_str(text, ". A larger input may exceed it: request more memory, or use less.");
 	return true;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Does one rank of a parallel job keep the others waiting? By the time of a step on each: of ranks that push into one
- * recording (step_time/rank3), and of those that have recordings of their own.
+ * rank-skew: one rank of a parallel job keeps the others waiting. Compares the time of a step on
+ * each rank: of ranks that push into one recording (step_time/rank3), or of ranks with recordings
+ * of their own.
  */
 #include <stdlib.h>
 
@@ -14,9 +15,9 @@ enum {
 	FEW_RANKS = 2,
 	FEW_STEPS = 10
 };
-static const double most_s = 1e9; /* what takes longer is no step */
+static const double most_s = 1e9; /* longer times are not steps */
 
-/* A value may stand for several steps; their numbers tell how many there were. */
+/* A value may cover several steps; the step numbers give their count. */
 static double seconds_a_step(const struct series *s)
 {
 	const double steps = s->has_step && s->last_step > 0 ? (double) s->last_step : (double) s->n;
@@ -24,7 +25,7 @@ static double seconds_a_step(const struct series *s)
 	return s->n >= FEW_STEPS && s->sum > 0 && s->sum / steps < most_s ? s->sum / steps : -1;
 }
 
-/* Is it the time of a step? *ret_rank: negative where it is not told whose. */
+/* Is it a series of step times? *ret_rank: negative if its name has no rank. */
 static bool is_step_time(const struct series *s, int64_t *ret_rank)
 {
 	const char *p = series_time(s->name, SERIES_STEP);
@@ -57,7 +58,7 @@ static int by_time(const void *a, const void *b)
 	return (x->step_s > y->step_s) - (x->step_s < y->step_s);
 }
 
-/* All that are known, in any order. Returns how many. */
+/* Step times of all known ranks, in any order. Returns their number. */
 static size_t gather(const struct known_of_run *k, struct other_rank *ranks)
 {
 	const struct maybe own = k->s->facts->rank;
@@ -82,16 +83,16 @@ static size_t gather(const struct known_of_run *k, struct other_rank *ranks)
 
 static void put_skew(const struct other_rank *slowest, double median_s, size_t n, struct finding *f, struct buf *text)
 {
-	char slow[UNITS_LEN], usual[UNITS_LEN];
+	char slow[UNITS_LEN], median[UNITS_LEN];
 
 	finding_evidence(f, "rank", (double) slowest->rank);
 	finding_evidence(f, "step_s", slowest->step_s);
 	finding_evidence(f, "median_step_s", median_s);
 	finding_evidence(f, "ranks", (double) n);
-	buf_printf(text, "A step took %s on rank %lld, %s is the median of %zu ranks: the others may wait for it. Look at its data, "
-			 "its node and what else runs there.",
-		units_duration((int64_t) (slowest->step_s * 1e9), slow), (long long) slowest->rank,
-		units_duration((int64_t) (median_s * 1e9), usual), n);
+	buf_printf(text, "A step took %s on rank %lld, the median of %zu ranks is %s: the others may wait for it. Check its data, "
+			 "its node and other processes there.",
+		units_duration((int64_t) (slowest->step_s * 1e9), slow), (long long) slowest->rank, n,
+		units_duration((int64_t) (median_s * 1e9), median));
 }
 
 bool rule_rank_skew(const struct known_of_run *k, struct finding *f, struct buf *text)
@@ -101,7 +102,7 @@ bool rule_rank_skew(const struct known_of_run *k, struct finding *f, struct buf 
 	bool fires = false;
 
 	if (n < FEW_RANKS) {
-		buf_str(text, "how long a step takes is not known of several ranks (series step_time of each, or step_time/rank3)");
+		buf_str(text, "step times are known for fewer than two ranks (series step_time of each rank, or step_time/rank3)");
 	} else {
 		qsort(ranks, n, sizeof(ranks[0]), by_time);
 		const double median_s = n % 2 ? ranks[n / 2].step_s : (ranks[n / 2 - 1].step_s + ranks[n / 2].step_s) / 2;
@@ -111,7 +112,7 @@ bool rule_rank_skew(const struct known_of_run *k, struct finding *f, struct buf 
 		if (fires)
 			put_skew(slowest, median_s, n, f, text);
 		else
-			buf_printf(text, "the slowest of %zu ranks, %lld, took %.0f %% of the median's time for a step; it takes more than %d %%",
+			buf_printf(text, "a step on the slowest of %zu ranks, %lld, took %.0f %% of the median time; fires above %d %%",
 				n, (long long) slowest->rank, median_s > 0 ? slowest->step_s / median_s * 100 : 100, 100 + SKEW_PERCENT);
 	}
 	free(ranks);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rules about what was requested: ready lines for the next time. One run is weak proof, so the largest of all runs of
- * the name or command decides, and is named.
+ * Rules about requests, with #SBATCH lines for the next run. One run is weak evidence, so the
+ * largest of all runs of the same name or command decides, and is named.
  */
 #include "base/units.h"
 #include "findings/advice.h"
@@ -28,24 +28,24 @@ static void cpus_evidence(const struct known_of_run *k, const struct advice *a, 
 static void about_cpus(const struct advice *a, struct buf *text)
 {
 	if (a->cpus.known)
-		buf_str(text, " Fewer processors may do too, if no part of it needs them all.");
+		buf_str(text, " Fewer CPUs may be enough, too, if no part of the job needs them all.");
 }
 
 static void memory_evidence(const struct known_of_run *k, const struct advice *a, struct finding *f)
 {
-	const struct maybe asked = k->s->facts->request_bytes;
+	const struct maybe requested = k->s->facts->request_bytes;
 
 	finding_evidence(f, "peak_bytes", (double) a->peak_bytes.value);
 	finding_evidence(f, "advice_bytes", (double) a->mem_bytes.value);
 	finding_evidence(f, "runs", (double) a->runs);
-	if (asked.known)
-		finding_evidence(f, "request_bytes", (double) asked.value);
+	if (requested.known)
+		finding_evidence(f, "request_bytes", (double) requested.value);
 	cpus_evidence(k, a, f);
 }
 
 bool rule_memory_request(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
-	const struct maybe asked = k->s->facts->request_bytes;
+	const struct maybe requested = k->s->facts->request_bytes;
 	char peak[UNITS_LEN];
 	struct advice a;
 
@@ -55,11 +55,11 @@ bool rule_memory_request(const struct known_of_run *k, struct finding *f, struct
 		return false;
 	}
 	memory_evidence(k, &a, f);
-	buf_str(text, "Ask for ");
+	buf_str(text, "Request ");
 	advice_put_amount(a.mem_bytes.value, text);
-	if (asked.known) {
+	if (requested.known) {
 		buf_str(text, ", not ");
-		advice_put_amount(asked.value, text);
+		advice_put_amount(requested.value, text);
 	}
 	buf_printf(text, " (peak %s%s + 20 %%", a.peak_is_bound ? "at most " : "",
 		units_bytes(a.peak_bytes.value, UNITS_IEC, peak));
@@ -92,11 +92,12 @@ bool rule_time_request(const struct known_of_run *k, struct finding *f, struct b
 		buf_str(text, a.time_why_not);
 		return false;
 	}
-	/* One of the two ready lines has the processors: memory's, if that fires, which it does from five minutes on. */
+	/* Only one of the two #SBATCH lines states CPUs: that of memory-request, if it fires, which
+	 * it can from five minutes on. */
 	if (a.mem_bytes.known && k->s->wall_ns.value > INT64_C(300000000000))
 		a.cpus = UNKNOWN;
 	time_evidence(k, &a, f);
-	buf_printf(text, "Ask for %s, not %s: it may start sooner (took %s + 25 %%, rounded up to 5 minutes",
+	buf_printf(text, "Request %s, not %s: it may start sooner (took %s + 25 %%, rounded up to 5 minutes",
 		units_duration(a.time_ns.value, enough), units_duration(k->s->facts->request_time_ns.value, of),
 		units_duration(a.wall_ns.value, took));
 	of_runs(k, &a, false, text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Does training wait for its data? By what the program itself says of its steps, else by a GPU that waits or a main
- * process that does, while its loaders work all the time or the disk does.
+ * data-starved: training waits for its data. Judged by the step times that the program reports,
+ * else by a GPU or a main process that is idle while data loaders are busy or the disk is slow.
  */
 #include "base/units.h"
 #include "findings/finding.h"
@@ -9,10 +9,10 @@
 
 enum {
 	WAIT_PERCENT = 30,      /* of a step */
-	IDLE_PERCENT = 60,      /* a GPU, or main on a core, that is busy for less waits for something */
+	IDLE_PERCENT = 60,      /* of a GPU, or of a core by main: below it, the GPU or main waits */
 	LOADER_PERCENT = 90,    /* of a core */
 	IOWAIT_PERCENT = 20,
-	LIFE_PERCENT = 50,      /* of the run: who lived for less is no loader */
+	LIFE_PERCENT = 50,      /* of the run: children with a shorter life are no loaders */
 	FEW_STEPS = 10
 };
 
@@ -20,27 +20,27 @@ static const struct series *series_of(const struct job *job, enum series_time ti
 {
 	for (size_t i = 0; i < job_series_count(job); i++) {
 		const struct series *s = job_series(job, i);
-		const char *behind = series_time(s->name, time);
+		const char *rest = series_time(s->name, time);
 
-		if (behind && !*behind && s->n >= FEW_STEPS)
+		if (rest && !*rest && s->n >= FEW_STEPS)
 			return s;
 	}
 	return NULL;
 }
 
-/* Everything that is known of it. */
-struct evidence_of {
+/* Signs that training waits, and their possible causes. */
+struct signs {
 	double waits;          /* share of a step; negative: unknown */
-	struct gpus_ranked idle; /* those of its GPUs that are not busy enough, the least busy first */
-	size_t gpus;           /* that it used */
-	double gpu_busy;       /* of the least busy one, 0 to 1; negative: unknown */
+	struct gpus_ranked idle; /* used GPUs below IDLE_PERCENT, the least busy first */
+	size_t gpus;           /* number of used GPUs */
+	double gpu_busy;       /* of the least busy GPU, 0 to 1; negative: unknown */
 	double main_cores;     /* negative: unknown */
 	double iowait;         /* of the machine; negative: unknown */
-	int loaders, full;     /* children of main that lived long; those that were at work all the time */
-	bool steps;            /* it tells of steps: it is a training */
+	int loaders, full;     /* long-lived children of main; those of them that were busy throughout */
+	bool steps;            /* the job logs steps: it is training */
 };
 
-/* Cores that it kept busy while it lived; negative if that is unknown. */
+/* Cores that the process kept busy during its life; negative: unknown. */
 static double cores_of(const struct process *p, int64_t wall_ns)
 {
 	const uint64_t end = p->ended ? p->ended_ns : (uint64_t) wall_ns;
@@ -57,7 +57,7 @@ static bool lived_long(const struct process *p, int64_t wall_ns)
 	return (double) (end - p->born_ns) * 100 >= (double) wall_ns * LIFE_PERCENT;
 }
 
-static void look_at_processes(const struct summary *s, struct evidence_of *e)
+static void judge_processes(const struct summary *s, struct signs *e)
 {
 	const struct process *main = job_main(s->job);
 
@@ -83,8 +83,8 @@ static bool has_steps(const struct job *job)
 	return false;
 }
 
-/* Each by itself: a mean would hide the one that waits beside seven that do not. */
-static void look_at_gpus(const struct summary *s, struct evidence_of *e)
+/* Each GPU by itself: a mean would hide one waiting GPU among eight. */
+static void judge_gpus(const struct summary *s, struct signs *e)
 {
 	const struct gpus used = gpus_used(s->job);
 
@@ -100,10 +100,10 @@ static void look_at_gpus(const struct summary *s, struct evidence_of *e)
 	}
 }
 
-static struct evidence_of gather(const struct summary *s)
+static struct signs gather(const struct summary *s)
 {
 	const struct series *wait = series_of(s->job, SERIES_WAIT), *step = series_of(s->job, SERIES_STEP);
-	struct evidence_of e = {
+	struct signs e = {
 		.waits = -1,
 		.iowait = s->iowait_ppm.known ? (double) s->iowait_ppm.value / 1e6 : -1,
 		.steps = has_steps(s->job),
@@ -111,28 +111,28 @@ static struct evidence_of gather(const struct summary *s)
 
 	if (wait && step && step->sum > 0 && wait->sum >= 0)
 		e.waits = wait->sum / (double) wait->n / (step->sum / (double) step->n);
-	look_at_processes(s, &e);
-	look_at_gpus(s, &e);
+	judge_processes(s, &e);
+	judge_gpus(s, &e);
 	return e;
 }
 
-/* What it may be that keeps the data from coming. Returns false if nothing points to one. */
-static bool put_cause(const struct summary *s, const struct evidence_of *e, struct buf *text)
+/* Appends the probable cause of the delay. Returns false if none is found. */
+static bool put_cause(const struct summary *s, const struct signs *e, struct buf *text)
 {
 	const double cores = s->facts->cpus.known ? (double) s->facts->cpus.value : 0;
 	const double used = s->cores_mean_ppm.known ? (double) s->cores_mean_ppm.value / 1e6 : cores;
 
 	if (e->full > 0 && e->full * 2 > e->loaders) {
-		buf_printf(text, "%d of %d child processes are at work all the time (%d %% of a core or more)", e->full, e->loaders,
+		buf_printf(text, "%d of %d child processes are busy all the time (%d %% of a core or more)", e->full, e->loaders,
 			LOADER_PERCENT);
 		if (cores - used >= 1)
 			buf_printf(text, ", and %.0f cores are free: try more workers", cores - used);
 		else
-			buf_str(text, " and no core is free: prepare the data beforehand, or do less of it");
+			buf_str(text, ", and no core is free: preprocess the data in advance, or do less preprocessing");
 		return true;
 	}
 	if (e->iowait * 100 > IOWAIT_PERCENT) {
-		buf_str(text, "processors wait for the disk: try a local copy of the data, or larger files");
+		buf_str(text, "CPUs wait for the disk: try a local copy of the data, or larger files");
 		return true;
 	}
 	if (e->loaders == 0 && e->main_cores >= 0.9 && e->main_cores <= 1.1) {
@@ -142,20 +142,20 @@ static bool put_cause(const struct summary *s, const struct evidence_of *e, stru
 	return false;
 }
 
-static void put_quiet(const struct evidence_of *e, struct buf *text)
+static void put_quiet(const struct signs *e, struct buf *text)
 {
 	if (e->waits >= 0)
-		buf_printf(text, "it waits for data %.0f %% of a step; it takes more than %d %%", e->waits * 100, WAIT_PERCENT);
+		buf_printf(text, "it waits for data %.0f %% of a step; fires above %d %%", e->waits * 100, WAIT_PERCENT);
 	else if (e->gpu_busy >= 0)
-		buf_printf(text, "GPUs were busy %.0f %% of the time or more, %d of %d child processes at work all of it; it takes GPUs under "
-				 "%d %%, and loaders, a disk or a main process that keep them waiting",
+		buf_printf(text, "GPUs were busy %.0f %% of the time or more, %d of %d child processes all the time; fires below %d %% of the "
+				 "time, with busy loaders, a slow disk or a main process that loads alone",
 			e->gpu_busy * 100, e->full, e->loaders, IDLE_PERCENT);
 	else
-		buf_str(text, "nothing says that it is a training that waits: no GPU, no series data_wait and step_time");
+		buf_str(text, "no sign of training that waits: no GPU, no series data_wait and step_time");
 }
 
-/* The signs, from the strongest: what the program says, a GPU that waits, a main process that does. */
-static bool is_starved(const struct evidence_of *e, bool has_cause)
+/* By the strongest sign: the program's own report, a GPU that waits, a main process that waits. */
+static bool is_starved(const struct signs *e, bool has_cause)
 {
 	if (e->waits >= 0)
 		return e->waits * 100 > WAIT_PERCENT;
@@ -170,7 +170,7 @@ static void put_busy(const struct summary *s, uint32_t id, struct finding *f)
 	finding_evidence(f, "gpu_busy_ratio", gpu_busy(s->job, id));
 }
 
-static void put_sign(const struct summary *s, const struct evidence_of *e, struct finding *f, struct buf *text)
+static void put_sign(const struct summary *s, const struct signs *e, struct finding *f, struct buf *text)
 {
 	char name[UNITS_LEN];
 
@@ -195,7 +195,7 @@ static void put_sign(const struct summary *s, const struct evidence_of *e, struc
 
 bool rule_data_starved(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
-	const struct evidence_of e = gather(k->s);
+	const struct signs e = gather(k->s);
 	struct buf cause = BUF_INIT(4096);
 	const bool has_cause = put_cause(k->s, &e, &cause), fires = is_starved(&e, has_cause);
 

@@ -14,25 +14,26 @@
 #include "findings/growth.h"
 
 enum {
-	LIMIT_PERCENT = 95, /* of the limit: what held so much, or was about to, may have run into it */
-	NEAR_PERCENT = 80   /* likewise, where a larger one is worth asking for */
+	LIMIT_PERCENT = 95, /* of the limit: a job that used so much, or was about to, may have run into it */
+	NEAR_PERCENT = 80   /* of the limit: from here on advise a larger one */
 };
 
-/* What events say, by how they begin. The highest rank is told; of equals the first. */
-static const struct telling {
+/* Kinds of events, by the beginning of their text. The event of the highest rank is reported; of
+ * equals the first. */
+static const struct event_rank {
 	const char *begins;
 	int rank;
 	bool memory;
-} tellings[] = {
+} event_ranks[] = {
 	{ "out of memory", 4, true },
 	{ "signal ", 3, false },
 	{ "RAM alert", 2, true },
 	{ "GPU memory alert", 2, true },
 	{ "", 1, false },
 };
-static const struct telling kill_told = { "", 5, true };
+static const struct event_rank kill_rank = { "", 5, true };
 
-/* ---- when ------------------------------------------------------------------------------------------------------------- */
+/* ---- event and moment ------------------------------------------------------------------------------------------------ */
 
 static bool begins(const char *text, const char *with)
 {
@@ -44,13 +45,13 @@ static bool is_kill(const struct event *e)
 	return e->kind == EVENT_OOM;
 }
 
-static const struct telling *telling_of(const struct event *e)
+static const struct event_rank *rank_of(const struct event *e)
 {
 	size_t i = 0;
 
-	while (!begins(e->text, tellings[i].begins))
+	while (!begins(e->text, event_ranks[i].begins))
 		i++;
-	return is_kill(e) ? &kill_told : &tellings[i];
+	return is_kill(e) ? &kill_rank : &event_ranks[i];
 }
 
 static const struct event *event_of(const struct job *job)
@@ -62,14 +63,14 @@ static const struct event *event_of(const struct job *job)
 
 		if (!is_kill(e) && e->kind != EVENT_TRIGGER)
 			continue;
-		if (!found || telling_of(e)->rank > telling_of(found)->rank)
+		if (!found || rank_of(e)->rank > rank_of(found)->rank)
 			found = e;
 	}
 	return found;
 }
 
-/* Nobody but the kernel kills for lack of the host's memory; what a program says itself is of its device, unless it says that it
- * is of the host. */
+/* Did the kernel kill a process for lack of RAM? An "out of memory" that a program reports concerns
+ * its device, unless it says host. */
 static bool kernel_killed(const struct event *e)
 {
 	return is_kill(e) || (begins(e->text, "out of memory") && strstr(e->text, "the kernel killed"));
@@ -80,7 +81,7 @@ static bool is_on_gpu(const struct event *e)
 	return begins(e->text, "GPU memory alert") || strstr(e->text, ": Xid ") || (begins(e->text, "out of memory") && !kernel_killed(e) && !begins(e->text, "out of memory: host: "));
 }
 
-/* SIGKILL at a time when memory was short. */
+/* SIGKILL ended main, and out-of-memory suspects a lack of memory. */
 static bool is_suspected(const struct summary *s, const struct event *e)
 {
 	return begins(e->text, "signal 9 ") && memory_may_have_ended_it(s);
@@ -91,7 +92,7 @@ static bool was_killed(const struct process *p)
 	return p->ended && p->status_known && WIFSIGNALED(p->status) && WTERMSIG(p->status) == SIGKILL;
 }
 
-/* Whom the kernel named, else the first that SIGKILL ended; NULL if that is unknown. */
+/* The process that the kernel named, else the first that SIGKILL ended; NULL if unknown. */
 static const struct process *victim_of(const struct job *job, const struct event *e)
 {
 	if (is_kill(e) && e->entity == ENTITY_PROCESS)
@@ -105,7 +106,7 @@ static const struct process *victim_of(const struct job *job, const struct event
 	return NULL;
 }
 
-/* A kill is told of after it happened: the victim's end is nearer to it. */
+/* A kill is reported after it happened; the victim's end is closer to it. */
 bool story_when(const struct summary *s, struct story_moment *ret)
 {
 	const struct event *e = event_of(s->job);
@@ -117,13 +118,13 @@ bool story_when(const struct summary *s, struct story_moment *ret)
 		return s->lost;
 	ret->on_gpu = is_on_gpu(e);
 	if (!victim)
-		victim = job_main(s->job); /* its end, too, is told of afterwards */
+		victim = job_main(s->job); /* its end is reported later, too */
 	if (victim && victim->ended && victim->ended_ns < e->time_ns)
 		ret->at_ns = victim->ended_ns;
 	return true;
 }
 
-/* ---- who held what ---------------------------------------------------------------------------------------------------- */
+/* ---- top users -------------------------------------------------------------------------------------------------------- */
 
 static int by_size(const void *a, const void *b)
 {
@@ -132,7 +133,7 @@ static int by_size(const void *a, const void *b)
 	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
 }
 
-/* The victim held its peak when it was killed: it was still growing. */
+/* A process's memory; of the victim its peak, as it was still growing when it was killed. */
 static int64_t bytes_of(const struct process *p, const struct process *victim, int64_t bytes)
 {
 	return p == victim && p->peak_bytes > bytes ? p->peak_bytes : bytes;
@@ -145,13 +146,14 @@ static int by_id(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Somebody who was first seen when the victim was found gone, or later, may be what was started instead of it. */
+/* A process that first appeared when the victim had ended may be its replacement. */
 static bool came_after(const struct process *p, const struct process *victim)
 {
 	return victim && p != victim && victim->ended && p->born_ns >= victim->ended_ns;
 }
 
-/* Those that are known to have lived then, each once. */
+/* Processes that existed at the moment, each once with the sum of its entries. Returns their
+ * number. */
 static size_t add_up(const struct job *job, const struct story_moment *moment, const struct process *victim,
 	struct story_held *list)
 {
@@ -173,7 +175,7 @@ static size_t add_up(const struct job *job, const struct story_moment *moment, c
 	return kept;
 }
 
-static int take_holders(struct story *story, const struct job *job, const struct story_moment *moment,
+static int collect_top_users(struct story *story, const struct job *job, const struct story_moment *moment,
 	const struct process *victim)
 {
 	struct story_held *list = calloc(moment->n_held + 1, sizeof(*list));
@@ -189,7 +191,7 @@ static int take_holders(struct story *story, const struct job *job, const struct
 		has_victim = has_victim || p == victim;
 		list[i].bytes = bytes_of(p, victim, list[i].bytes);
 	}
-	/* Too short for a look: the kernel's mark is all that is known. */
+	/* A victim too short-lived for a sample: only the kernel's high-water mark is known. */
 	if (victim && !has_victim && victim->peak_bytes > 0)
 		list[n++] = (struct story_held) { victim->id, victim->peak_bytes };
 	qsort(list, n, sizeof(list[0]), by_size);
@@ -207,9 +209,9 @@ static int take_holders(struct story *story, const struct job *job, const struct
 	return 0;
 }
 
-/* ---- how it grew ------------------------------------------------------------------------------------------------------ */
+/* ---- growth ----------------------------------------------------------------------------------------------------------- */
 
-static void take_growth(struct story *story, const struct story_moment *moment, const struct process *victim)
+static void set_growth(struct story *story, const struct story_moment *moment, const struct process *victim)
 {
 	const struct growth growth = growth_of_levels(moment, victim);
 
@@ -221,9 +223,9 @@ static void take_growth(struct story *story, const struct story_moment *moment, 
 	story->growth_per_s = growth.per_s;
 }
 
-/* ---- what to try ------------------------------------------------------------------------------------------------------ */
+/* ---- advice ----------------------------------------------------------------------------------------------------------- */
 
-static const char keeps_growing[] = "look for what is kept and never freed: it grew for most of the run; ";
+static const char keeps_growing[] = "looking for a leak, as memory grew for most of the run; ";
 
 static bool grew_for_long(const struct summary *s, const struct story *story)
 {
@@ -236,14 +238,14 @@ static void put_advice_on_gpu(const struct summary *s, const struct story *story
 	char number[UNITS_LEN];
 
 	if (story->foreign.known && story->limit.known && story->foreign.value > story->limit.value / 10)
-		buf_printf(out, "a GPU of its own: others held %s there; ", units_bytes(story->foreign.value, UNITS_IEC, number));
+		buf_printf(out, "a GPU of its own: other processes used %s there; ", units_bytes(story->foreign.value, UNITS_IEC, number));
 	if (grew_for_long(s, story))
 		buf_str(out, keeps_growing);
-	buf_str(out, "a smaller batch, lower precision, or freeing what is kept on the device; fragmentation may be it where much "
-		     "is reserved and little allocated");
+	buf_str(out, "a smaller batch, lower precision, or freeing unused data on the device; if much is reserved and little "
+		     "allocated, it may be fragmented");
 }
 
-static bool somebody_was_killed(const struct story *story)
+static bool has_killed_process(const struct story *story)
 {
 	bool killed = false;
 
@@ -252,26 +254,27 @@ static bool somebody_was_killed(const struct story *story)
 	return killed;
 }
 
-/* Is value far below what limits it? */
+/* Is value far below the limit? */
 static bool is_far_below(struct maybe value, struct maybe limit)
 {
 	return value.known && limit.known && (double) value.value < (double) limit.value * NEAR_PERCENT / 100;
 }
 
-/* The kernel killed somebody while neither the job nor the machine was near the machine's memory, and no other limit is known:
- * the job has moved into a cgroup since it began (or hiwater was told to read none). */
+/* The kernel killed a process while neither the job nor the machine was near the machine's memory,
+ * and no other limit is known: the process moved into a cgroup after its start, or hiwater was set
+ * to read no cgroup. */
 static bool ran_into_unseen_limit(const struct summary *s, const struct story *story)
 {
 	const struct maybe capacity = s->facts->capacity_bytes;
 
-	return !story->on_gpu && somebody_was_killed(story) && capacity.known && story->limit.known && story->limit.value == capacity.value &&
+	return !story->on_gpu && has_killed_process(story) && capacity.known && story->limit.known && story->limit.value == capacity.value &&
 	       is_far_below(story->held, capacity) && is_far_below(figures_most(s, M_HOST_MEM_USED, 0), capacity);
 }
 
-/* An alert may be told long before the limit. */
+/* An alert may fire long before the limit. */
 static bool ran_into_limit(const struct story *story)
 {
-	const bool killed = somebody_was_killed(story);
+	const bool killed = has_killed_process(story);
 
 	return story->limit.known && (killed || !story->held.known ||
 					     (double) story->held.value >= (double) story->limit.value * NEAR_PERCENT / 100);
@@ -280,14 +283,14 @@ static bool ran_into_limit(const struct story *story)
 static void put_advice(const struct summary *s, const struct story *story, struct buf *out)
 {
 	const struct story_holder *most = story->n_holders > 0 ? &story->holders[0] : NULL;
-	const struct maybe asked = s->facts->request_bytes;
+	const struct maybe requested = s->facts->request_bytes;
 	char number[UNITS_LEN];
 
-	if (!story->limit.known && somebody_was_killed(story))
-		buf_printf(out, "a larger limit of the cgroup that it was moved into: it is about %s, and hiwater did not see it; ",
+	if (!story->limit.known && has_killed_process(story))
+		buf_printf(out, "a larger limit (now about %s) of the cgroup that the process was moved into, which hiwater did not read; ",
 			units_bytes(story->held.value, UNITS_IEC, number));
-	else if (ran_into_limit(story) && asked.known && llabs(story->limit.value - asked.value) <= asked.value / 20)
-		buf_printf(out, "ask for more than the %s requested; ", units_bytes(asked.value, UNITS_IEC, number));
+	else if (ran_into_limit(story) && requested.known && llabs(story->limit.value - requested.value) <= requested.value / 20)
+		buf_printf(out, "a larger request than %s; ", units_bytes(requested.value, UNITS_IEC, number));
 	else if (ran_into_limit(story))
 		buf_printf(out, s->facts->capacity_bytes.known && story->limit.value == s->facts->capacity_bytes.value ? "a machine with more than %s; " : "a larger limit than %s; ",
 			units_bytes(story->limit.value, UNITS_IEC, number));
@@ -295,33 +298,34 @@ static void put_advice(const struct summary *s, const struct story *story, struc
 		buf_str(out, "fewer processes at a time (workers, -j); ");
 	if (grew_for_long(s, story))
 		buf_str(out, keeps_growing);
-	buf_str(out, "smaller pieces of data at a time");
+	buf_str(out, "smaller chunks of data");
 }
 
-/* ---- the story -------------------------------------------------------------------------------------------------------- */
+/* ---- the report ------------------------------------------------------------------------------------------------------- */
 
-/* By the last look, by the peak if that was just then, and by what the victim alone held. */
-static struct maybe held_at(const struct summary *s, const struct story_moment *moment, const struct process *victim)
+/* Memory in use at the moment: the largest of the last sample, the peak if it was just then, and
+ * the victim's peak. */
+static struct maybe use_at(const struct summary *s, const struct story_moment *moment, const struct process *victim)
 {
 	static const int64_t near_ns = 1000000000;
 	const struct ram_figure *all = &s->combined;
 	const int64_t at_ns = (int64_t) moment->at_ns;
-	int64_t all_held = 0;
-	struct maybe held = moment->n_levels > 0 ? known(moment->levels[moment->n_levels - 1].bytes) : UNKNOWN;
+	int64_t total = 0;
+	struct maybe use = moment->n_levels > 0 ? known(moment->levels[moment->n_levels - 1].bytes) : UNKNOWN;
 
-	/* What is held on GPUs is shared by nobody. */
+	/* Processes do not share GPU memory: their sum is the job's. */
 	for (size_t i = 0; moment->on_gpu && i < moment->n_held; i++)
-		all_held += moment->held[i].bytes;
-	if (all_held > 0)
-		held = maybe_max(held, known(all_held));
+		total += moment->held[i].bytes;
+	if (total > 0)
+		use = maybe_max(use, known(total));
 	if (victim)
-		held = maybe_max(held, known(victim->peak_bytes));
+		use = maybe_max(use, known(victim->peak_bytes));
 	if (!moment->on_gpu && all->at_ns.known && all->at_ns.value <= at_ns && all->at_ns.value + near_ns >= at_ns)
-		held = maybe_max(held, all->peak);
-	return held;
+		use = maybe_max(use, all->peak);
+	return use;
 }
 
-/* What could be held: of GPUs that of the only one it used. */
+/* The limit on that memory: of GPUs the size of the GPU if the job used one, else unknown. */
 static struct maybe limit_of(const struct summary *s, bool on_gpu)
 {
 	const struct gpus used = gpus_used(s->job);
@@ -342,7 +346,8 @@ static struct maybe foreign_on_gpus(const struct summary *s)
 	return most;
 }
 
-/* Would what it held, growing on, have reached the limit before the next commit? */
+/* Would memory in use, at its growth, have reached the limit before the next commit of the
+ * recording? */
 static bool ended_at_limit(const struct story *story)
 {
 	const double soon_s = 2;
@@ -351,37 +356,37 @@ static bool ended_at_limit(const struct story *story)
 	       (double) story->held.value + story->growth_per_s * soon_s >= (double) story->limit.value * LIMIT_PERCENT / 100;
 }
 
-static void put_what(const struct summary *s, const struct event *e, const struct process *victim, const struct story *story,
+static void put_headline(const struct summary *s, const struct event *e, const struct process *victim, const struct story *story,
 	struct buf *out)
 {
 	if (!e)
-		buf_str(out, "the recording stops here without an end, close to the memory limit: the kernel may have killed the job "
+		buf_str(out, "the recording breaks off close to the memory limit: the kernel may have killed the job "
 			     "and hiwater for lack of memory");
 	else if (victim && story->memory)
 		buf_printf(out, "out of memory: the kernel killed %.15s[%d]", victim->name, victim->pid);
 	else
-		buf_printf(out, "%s%s", *e->text ? e->text : tellings[0].begins, is_suspected(s, e) ? ": out of memory is suspected" : "");
+		buf_printf(out, "%s%s", *e->text ? e->text : event_ranks[0].begins, is_suspected(s, e) ? ": out of memory is suspected" : "");
 }
 
-static void put_try(const struct summary *s, const struct story *story, struct buf *out)
+static void put_next_step(const struct summary *s, const struct story *story, struct buf *out)
 {
 	if (!story->memory && !s->facts->recording)
-		buf_str(out, "nothing of this run was kept; -o FILE.hiw keeps the last minutes whole");
+		buf_str(out, "-o FILE.hiw, which keeps the last minutes at full rate (this run was not recorded)");
 	else if (!story->memory)
-		buf_str(out, "look at the last minutes: hiwater show, the tables *_recent of the recording");
+		buf_str(out, "hiwater show for the last minutes, or the tables *_recent of the recording");
 	else if (story->on_gpu)
 		put_advice_on_gpu(s, story, out);
 	else
 		put_advice(s, story, out);
 }
 
-/* Texts go where the story is kept. Returns 0 or -ENOMEM. */
-static int keep(struct summary *s, struct story *story, const struct event *e, const struct process *victim)
+/* Stores the report with its texts in s->story. Returns 0 or -ENOMEM. */
+static int store(struct summary *s, struct story *story, const struct event *e, const struct process *victim)
 {
 	struct buf what = BUF_INIT(4096), advice = BUF_INIT(4096);
 
-	put_what(s, e, victim, story, &what);
-	put_try(s, story, &advice);
+	put_headline(s, e, victim, story, &what);
+	put_next_step(s, story, &advice);
 	story->what = what.error ? NULL : strdup(what.data);
 	story->advice = advice.error ? NULL : strdup(advice.data);
 	buf_done(&what);
@@ -404,20 +409,20 @@ int story_make(struct summary *s, const struct story_moment *moment)
 	struct story story = {
 		.at_ns = moment->at_ns,
 		.on_gpu = moment->on_gpu,
-		.memory = !e || telling_of(e)->memory || is_suspected(s, e),
+		.memory = !e || rank_of(e)->memory || is_suspected(s, e),
 		.limit = limit_of(s, moment->on_gpu),
 		.asked = s->facts->request_bytes,
 		.foreign = moment->on_gpu ? foreign_on_gpus(s) : UNKNOWN,
 	};
-	const int r = take_holders(&story, s->job, moment, victim);
+	const int r = collect_top_users(&story, s->job, moment, victim);
 
 	if (r < 0)
 		return r;
-	take_growth(&story, moment, victim);
-	story.held = held_at(s, moment, victim);
+	set_growth(&story, moment, victim);
+	story.held = use_at(s, moment, victim);
 	if (!e && !ended_at_limit(&story))
 		return 0;
 	if (ran_into_unseen_limit(s, &story))
 		story.limit = UNKNOWN;
-	return keep(s, &story, e, victim);
+	return store(s, &story, e, victim);
 }

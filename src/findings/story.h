@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * The story of a run in which something happened: what ran out, who held what at that moment, how fast it grew and since
- * when, what was asked for, what to try. Pure: from what a recording has of that moment.
+ * The incident report of a run that ended badly or raised a trigger: which memory ran out, the top
+ * users at that moment, growth before it, the request, advice. Pure functions: the caller reads the
+ * samples around the moment from the recording.
+ *
+ * story_when() finds the moment and says which memory it concerns; the caller fills in the samples;
+ * story_make() writes the report to the summary.
  */
 #pragma once
 
 #include "summary/summary.h"
 
-/* What a process held at its last look before the moment. */
+/* Memory of a process at its last sample before the moment. */
 struct story_held {
 	uint32_t id;
 	int64_t bytes;
 };
 
-/* A total of the job, at an instant. */
+/* Memory of the whole job at an instant. */
 struct story_level {
 	uint64_t time_ns;
 	int64_t bytes;
@@ -21,15 +25,16 @@ struct story_level {
 
 struct story_moment {
 	uint64_t at_ns;
-	bool on_gpu;                       /* it is of memory of GPUs, and so is what follows; else of RAM */
-	const struct story_held *held;     /* in any order; a process may be there more than once: what it holds adds up */
+	bool on_gpu;                       /* the moment and all that follows concern GPU memory; else RAM */
+	const struct story_held *held;     /* in any order; several entries of one process are added up */
 	size_t n_held;
-	const struct story_level *levels;  /* of the job, in the order of time, until the moment */
+	const struct story_level *levels;  /* of the job, in order of time, up to the moment */
 	size_t n_levels;
 };
 
-/* May there be something to tell? Then *ret says when it was and of which memory; the caller fills in the rest. */
+/* Returns true if the run may have an incident to report; then *ret has its time and kind of
+ * memory, and nothing else yet. */
 bool story_when(const struct summary *s, struct story_moment *ret);
 
-/* Fills s->story, if there is one. Returns 0 or -ENOMEM. */
+/* Fills s->story if there is an incident; summary_done() frees it. Returns 0 or -ENOMEM. */
 int story_make(struct summary *s, const struct story_moment *moment);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the engine tells: texts, and the queue of what nobody asked for yet.
+ * Alerts of the engine: their texts, and the queue of alerts that were not fetched yet.
  */
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ bool watch_stands(const struct watch *w, size_t number, uint32_t id)
 	return stands;
 }
 
-/* Names of processes are any bytes: what a terminal would take for a command is none of it. */
+/* Names of processes are any bytes: replaces control characters, which a terminal would obey. */
 static void printable(char *text)
 {
 	for (; *text; text++) {
@@ -48,7 +48,7 @@ static void printable(char *text)
 }
 
 /* "python (4711): ", "gpu 0: ". */
-static void who_text(const struct place *p, enum entity entity, char *buf, size_t size)
+static void subject_text(const struct place *p, enum entity entity, char *buf, size_t size)
 {
 	buf[0] = '\0';
 	if (entity == ENTITY_PROCESS || entity == ENTITY_GPU_PROCESS)
@@ -59,13 +59,13 @@ static void who_text(const struct place *p, enum entity entity, char *buf, size_
 		(void) snprintf(buf, size, "%s: ", p->name);
 }
 
-void alert_who(const struct judging *j, char *buf, size_t size)
+void alert_subject(const struct judging *j, char *buf, size_t size)
 {
-	who_text(&j->w->cells.crowds[j->subject].places[j->place], j->subject, buf, size);
+	subject_text(&j->w->cells.crowds[j->subject].places[j->place], j->subject, buf, size);
 	printable(buf);
 }
 
-/* "23.1 GiB of 25.0 GiB"; with more than one term also what it is of. */
+/* "23.1 GiB of 25.0 GiB"; with more than one term preceded by the name. */
 static void seen_text(const struct rule *rule, const struct rule_seen *seen, char *buf, size_t size)
 {
 	const struct rule_term *t = seen->term;
@@ -85,7 +85,7 @@ static void seen_text(const struct rule *rule, const struct rule_seen *seen, cha
 	struct rule_term amount = *t;
 
 	if (t->whole == WHOLE_MEDIAN) {
-		(void) snprintf(buf + len, size - len, ", it is %s between two", rule_value_text(&amount, &of, whole));
+		(void) snprintf(buf + len, size - len, ", the median is %s", rule_value_text(&amount, &of, whole));
 		return;
 	}
 	amount.test = TEST_COMPARE;
@@ -96,7 +96,7 @@ static void fill(struct alert *a, struct judging *j, bool raised, const struct r
 {
 	const struct rule *rule = &j->watched->rule;
 	const struct place *p = &j->w->cells.crowds[j->subject].places[j->place];
-	char who[ALERT_WHO], what[sizeof(a->what) - sizeof(who)];
+	char subject[ALERT_SUBJECT], what[sizeof(a->what) - sizeof(subject)];
 
 	*a = (struct alert) {
 		.rule = j->number,
@@ -108,21 +108,21 @@ static void fill(struct alert *a, struct judging *j, bool raised, const struct r
 		.time_ns = j->now,
 		.number = seen ? rule_number(seen->term, &seen->value) : (double) NAN,
 	};
-	alert_who(j, who, sizeof(who));
+	alert_subject(j, subject, sizeof(subject));
 	if (seen)
 		seen_text(rule, seen, what, sizeof(what));
 	else
 		(void) snprintf(what, sizeof(what), "it has ended");
 	if (seen && seen->term)
 		(void) rule_value_text(seen->term, &seen->value, a->value);
-	(void) snprintf(a->what, sizeof(a->what), "%s%s", who, what);
+	(void) snprintf(a->what, sizeof(a->what), "%s%s", subject, what);
 	printable(a->what);
 	(void) snprintf(a->text, sizeof(a->text), "%s: %s", rule->text, a->what);
 	printable(a->text);
 	printable(a->value);
 }
 
-static void remember(struct watch_story *story, const struct alert *a)
+static void count_raised(struct watch_story *story, const struct alert *a)
 {
 	if (!a->raised)
 		return;
@@ -133,7 +133,7 @@ static void remember(struct watch_story *story, const struct alert *a)
 	}
 }
 
-void alert_tell(struct judging *j, bool raised, const struct rule_seen *seen)
+void alert_append(struct judging *j, bool raised, const struct rule_seen *seen)
 {
 	struct watch *w = j->w;
 	struct alert dropped;
@@ -141,7 +141,7 @@ void alert_tell(struct judging *j, bool raised, const struct rule_seen *seen)
 	struct alert *a = is_full ? &dropped : &w->waiting[(w->first_waiting + w->n_waiting) % ALERTS_WAITING];
 
 	fill(a, j, raised, seen);
-	remember(&j->watched->story, a);
+	count_raised(&j->watched->story, a);
 	if (is_full)
 		w->lost++;
 	else
@@ -150,25 +150,25 @@ void alert_tell(struct judging *j, bool raised, const struct rule_seen *seen)
 
 /* ---- the largest user of a GPU's memory, for limits on it ---------------------------------------------------------- */
 
-int watch_keep_holders(struct watch *w)
+int watch_keep_top_users(struct watch *w)
 {
-	const struct rule_term held = { .name = { .what = RULE_METRIC, .entity = ENTITY_GPU_PROCESS, .metric = M_GPROC_MEM, .also = -1 } };
+	const struct rule_term used = { .name = { .what = RULE_METRIC, .entity = ENTITY_GPU_PROCESS, .metric = M_GPROC_MEM, .also = -1 } };
 
 	w->entities |= 1U << ENTITY_GPU_PROCESS | 1U << ENTITY_GPU;
-	w->holders = cells_slot(&w->cells, &held);
-	w->has_holders = true;
+	w->top_users = cells_slot(&w->cells, &used);
+	w->has_top_users = true;
 	return 0;
 }
 
-int32_t watch_holder(const struct watch *w, uint32_t gpu)
+int32_t watch_top_user(const struct watch *w, uint32_t gpu)
 {
 	const struct crowd *crowd = &w->cells.crowds[ENTITY_GPU_PROCESS];
 	double most = 0;
 	int32_t pid = 0;
 
-	for (size_t i = 0; w->has_holders && i < crowd->n; i++) {
+	for (size_t i = 0; w->has_top_users && i < crowd->n; i++) {
 		const struct place *p = &crowd->places[i];
-		const struct cell *cell = &w->cells.slots[w->holders].cells[i];
+		const struct cell *cell = &w->cells.slots[w->top_users].cells[i];
 
 		if (!p->id || p->gpu != gpu || !p->ours || p->pid == 0 || !cell->known || cell->value <= most)
 			continue;
@@ -178,11 +178,11 @@ int32_t watch_holder(const struct watch *w, uint32_t gpu)
 	return pid;
 }
 
-int32_t watch_holder_of_index(const struct watch *w, uint32_t index)
+int32_t watch_top_user_of_index(const struct watch *w, uint32_t index)
 {
 	const int place = cells_gpu(&w->cells, index);
 
-	return place < 0 ? 0 : watch_holder(w, w->cells.crowds[ENTITY_GPU].places[place].id);
+	return place < 0 ? 0 : watch_top_user(w, w->cells.crowds[ENTITY_GPU].places[place].id);
 }
 
 /* ---- the preset of common alerts ----------------------------------------------------------------------------------- */

@@ -14,8 +14,8 @@ static bool is_single(enum entity entity)
 	return entity == ENTITY_HOST || entity == ENTITY_JOB;
 }
 
-/* Room for n places in the crowd and in the slots of its kind. */
-static int make_room(struct cells *c, enum entity entity, size_t n)
+/* Allocates n places in the crowd and cells in the slots of its kind. */
+static int reserve_places(struct cells *c, enum entity entity, size_t n)
 {
 	struct crowd *crowd = &c->crowds[entity];
 	size_t cap = crowd->cap ? crowd->cap : 16;
@@ -57,7 +57,7 @@ int cells_init(struct cells *c)
 {
 	memset(c->by_metric, 0xff, sizeof(c->by_metric));
 	for (int e = ENTITY_HOST; e <= ENTITY_JOB; e++) {
-		if (make_room(c, (enum entity) e, 1) < 0)
+		if (reserve_places(c, (enum entity) e, 1) < 0)
 			return -ENOMEM;
 		c->crowds[e].places[0] = (struct place) { .id = 1 };
 		c->crowds[e].n = 1;
@@ -80,7 +80,7 @@ int cells_place(const struct cells *c, enum entity entity, uint32_t id)
 	uint32_t place;
 
 	if (is_single(entity))
-		return id == 0 ? 0 : -1; /* cores are not looked at */
+		return id == 0 ? 0 : -1; /* single cores are not supported */
 	return map_get(&c->crowds[entity].by_id, id, &place) ? (int) place : -1;
 }
 
@@ -102,7 +102,7 @@ static int new_place(struct cells *c, enum entity entity, uint32_t id)
 
 	while (i < crowd->n && crowd->places[i].id)
 		i++;
-	if (make_room(c, entity, i + 1) < 0 || map_put(&crowd->by_id, id, (uint32_t) i) < 0)
+	if (reserve_places(c, entity, i + 1) < 0 || map_put(&crowd->by_id, id, (uint32_t) i) < 0)
 		return -1;
 	if (i == crowd->n)
 		crowd->n++;
@@ -130,7 +130,8 @@ static void fill_gpu_process(struct cells *c, struct place *p, const struct gpu_
 	(void) snprintf(p->name, sizeof(p->name), "%s", b->name ? b->name : "");
 }
 
-/* Also for who is on it: a second birth tells what was not known at the first. */
+/* Updates the processes on it, too: a second birth may add values that were unknown at the
+ * first. */
 static void fill_gpu(struct cells *c, struct place *p, const struct gpu_birth *b)
 {
 	const struct crowd *users = &c->crowds[ENTITY_GPU_PROCESS];
@@ -189,7 +190,7 @@ static bool is_same_name(const struct rule_name *a, const struct rule_name *b)
 	return a->what == RULE_SERIES ? strcmp(a->series, b->series) == 0 : a->metric == b->metric && a->also == b->also;
 }
 
-static void hang(struct cells *c, size_t slot, int metric, size_t chain)
+static void link_slot(struct cells *c, size_t slot, int metric, size_t chain)
 {
 	c->slots[slot].next[chain] = c->by_metric[metric];
 	c->by_metric[metric] = (uint16_t) slot;
@@ -216,9 +217,9 @@ size_t cells_slot(struct cells *c, const struct rule_term *term)
 		.next = { NO_SLOT, NO_SLOT },
 	};
 	if (name->what == RULE_METRIC) {
-		hang(c, i, name->metric, 0);
+		link_slot(c, i, name->metric, 0);
 		if (name->also >= 0)
-			hang(c, i, name->also, 1);
+			link_slot(c, i, name->also, 1);
 	}
 	s->cells = c->crowds[name->entity].cap ? calloc(c->crowds[name->entity].cap, sizeof(*s->cells)) : NULL;
 	if (s->cells)
@@ -229,7 +230,7 @@ size_t cells_slot(struct cells *c, const struct rule_term *term)
 
 /* ---- values -------------------------------------------------------------------------------------------------------- */
 
-/* What was there until now goes into the mean. */
+/* Adds the value until now to the mean. */
 static void settle(struct cell *cell, uint64_t now)
 {
 	uint64_t until = now < cell->expires_ns ? now : cell->expires_ns;
@@ -240,12 +241,12 @@ static void settle(struct cell *cell, uint64_t now)
 	cell->weight += (double) (until - cell->at_ns);
 }
 
-static void take_rate(struct cell *cell, uint64_t now)
+static void record_rate(struct cell *cell, uint64_t now)
 {
 	const struct point here = { true, now, cell->value };
 
-	if (!cell->older.had || cell->value < cell->newer.value)
-		cell->older = cell->newer = here; /* begun, or begun anew */
+	if (!cell->older.known || cell->value < cell->newer.value)
+		cell->older = cell->newer = here; /* first value, or the counter was reset */
 	if (now - cell->newer.time_ns < RATE_SPAN_NS)
 		return;
 	cell->older = cell->newer;
@@ -275,31 +276,31 @@ uint64_t cell_gap(const struct cell *cell)
 	return sorted[n / 2];
 }
 
-static void take_gap(struct cell *cell, uint64_t now)
+static void record_gap(struct cell *cell, uint64_t now)
 {
 	cell->gaps.ns[cell->gaps.n++ % (sizeof(cell->gaps.ns) / sizeof(cell->gaps.ns[0]))] = now - cell->at_ns;
 }
 
-/* value etc. are set. */
-static void take(struct slot *s, struct cell *cell, uint64_t now)
+/* Records the new value of the cell (low, value, high, expires_ns are set). */
+static void record_value(struct slot *s, struct cell *cell, uint64_t now)
 {
 	if (!cell->ever) {
 		cell->first = cell->value;
 		cell->peak = cell->high;
 	} else if (s->wants_gaps) {
-		take_gap(cell, now);
+		record_gap(cell, now);
 	}
 	cell->ever = cell->known = s->ever = true;
 	cell->at_ns = now;
 	if (cell->high > cell->peak || isnan(cell->peak))
 		cell->peak = cell->high;
 	if (s->name.what == RULE_METRIC && metrics[s->name.metric].kind == KIND_COUNTER)
-		take_rate(cell, now);
+		record_rate(cell, now);
 	if (s->growth_ns && isfinite(cell->low))
-		slope_take(&cell->slope, now, cell->low);
+		slope_add(&cell->slope, now, cell->low);
 }
 
-static void take_reading(struct slot *s, struct cell *cell, bool also, const struct reading *r, const struct frame *frame)
+static void apply_reading(struct slot *s, struct cell *cell, bool also, const struct reading *r, const struct frame *frame)
 {
 	const uint64_t now = frame->time_ns;
 
@@ -324,7 +325,7 @@ static void take_reading(struct slot *s, struct cell *cell, bool also, const str
 		cell->weight += (double) r->span_ns;
 	}
 	cell->expires_ns = frame->hold_ns ? now + frame->hold_ns : UINT64_MAX;
-	take(s, cell, now);
+	record_value(s, cell, now);
 }
 
 uint64_t cells_reading(struct cells *c, const struct reading *r, const struct frame *frame)
@@ -341,14 +342,14 @@ uint64_t cells_reading(struct cells *c, const struct reading *r, const struct fr
 		struct slot *s = &c->slots[i];
 		const bool also = s->name.metric != r->metric;
 
-		take_reading(s, &s->cells[place], also, r, frame);
+		apply_reading(s, &s->cells[place], also, r, frame);
 		rules |= s->rules;
 		i = s->next[also];
 	}
 	return rules;
 }
 
-static void take_series(struct slot *s, double value, uint64_t now)
+static void apply_series(struct slot *s, double value, uint64_t now)
 {
 	struct cell *cell = &s->cells[0];
 
@@ -358,11 +359,12 @@ static void take_series(struct slot *s, double value, uint64_t now)
 		cell->sum += value;
 		cell->weight++;
 	}
-	take(s, cell, now);
+	record_value(s, cell, now);
 }
 
-/* A step comes with any series; the same one again is none. */
-static bool takes(const struct slot *s, const struct series_value *v, double *ret)
+/* True if v is a value of the slot. Step numbers come with any series; a repeated step number is no
+ * new value. */
+static bool is_value_of(const struct slot *s, const struct series_value *v, double *ret)
 {
 	const bool is_step = strcmp(s->name.series, "step") == 0, is_it = strcmp(s->name.series, v->name) == 0;
 
@@ -382,9 +384,9 @@ uint64_t cells_series(struct cells *c, const struct series_value *v, uint64_t no
 		struct slot *s = &c->slots[i];
 		double value;
 
-		if (s->name.what != RULE_SERIES || !takes(s, v, &value))
+		if (s->name.what != RULE_SERIES || !is_value_of(s, v, &value))
 			continue;
-		take_series(s, value, now);
+		apply_series(s, value, now);
 		rules |= s->rules;
 	}
 	return rules;

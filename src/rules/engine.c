@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * When rules are judged: those that look at what a frame brought, and those whose time has come (a span is full, a
- * value expires, a silence has lasted). The rest costs a comparison a frame.
+ * Evaluation of rules: those that use a value in the frame, and those that are due (a time span is
+ * over, a value expires, a silence has lasted). Any other rule costs one comparison per frame.
  */
 #include "rules/engine.h"
 
@@ -13,7 +13,7 @@
 
 #include "rules/engine_internal.h"
 
-static const uint64_t least_quiet_ns = UINT64_C(1000000000); /* before a rule without a span is cleared */
+static const uint64_t least_quiet_ns = UINT64_C(1000000000); /* before a rule without a time span is cleared */
 
 /* ---- values for the terms ------------------------------------------------------------------------------------------ */
 
@@ -28,8 +28,8 @@ static double nan_unless(bool known, double value)
 	return known ? value : (double) NAN;
 }
 
-/* What a name stands for as a number; NaN stays what it is, *known says whether there is one. */
-static void part_of(const struct cell *cell, const struct rule_term *t, struct rule_value *ret)
+/* The current value, peak, mean or last value of a cell. NaN is a known value. */
+static void value_of(const struct cell *cell, const struct rule_term *t, struct rule_value *ret)
 {
 	const bool lasts = t->name.part != PART_NOW;
 	double value = cell->value;
@@ -48,12 +48,12 @@ static void rate_of(const struct cell *cell, struct rule_value *ret)
 {
 	const uint64_t span = cell->at_ns - cell->older.time_ns;
 
-	ret->known = cell->known && cell->older.had && span >= RATE_SPAN_NS;
+	ret->known = cell->known && cell->older.known && span >= RATE_SPAN_NS;
 	if (ret->known)
 		ret->low = ret->value = ret->high = (cell->value - cell->older.value) / ((double) span / 1e9);
 }
 
-/* Counters of the machine and of its GPUs began long before the run. */
+/* Counters of the host and of GPUs began before the run: subtracts their first value. */
 static void since_start(const struct cell *cell, struct rule_value *ret)
 {
 	ret->low -= cell->first;
@@ -61,9 +61,9 @@ static void since_start(const struct cell *cell, struct rule_value *ret)
 	ret->high -= cell->first;
 }
 
-static void look_silent(struct judging *j, const struct cell *cell, const struct rule_term *t, struct rule_value *ret)
+static void lookup_silence(struct judging *j, const struct cell *cell, const struct rule_term *t, struct rule_value *ret)
 {
-	const struct place *p = &j->w->cells.crowds[t->name.entity].places[j->looked_at];
+	const struct place *p = &j->w->cells.crowds[t->name.entity].places[j->value_place];
 	const uint64_t begun = cell->ever ? cell->at_ns : p->born_ns;
 	const uint64_t from = begun > j->w->first_ns ? begun : j->w->first_ns;
 
@@ -80,13 +80,13 @@ static void look_silent(struct judging *j, const struct cell *cell, const struct
 	}
 }
 
-static void look_cell(struct judging *j, const struct cell *cell, const struct rule_term *t, struct rule_value *ret)
+static void lookup_cell(struct judging *j, const struct cell *cell, const struct rule_term *t, struct rule_value *ret)
 {
 	const bool is_counter = t->name.what == RULE_METRIC && metrics[t->name.metric].kind == KIND_COUNTER;
 	const bool is_older = t->name.entity == ENTITY_HOST || t->name.entity == ENTITY_GPU;
 
 	if (t->test == TEST_SILENT) {
-		look_silent(j, cell, t, ret);
+		lookup_silence(j, cell, t, ret);
 		return;
 	}
 	if (t->test == TEST_GROWTH) {
@@ -95,7 +95,7 @@ static void look_cell(struct judging *j, const struct cell *cell, const struct r
 	} else if (t->rate) {
 		rate_of(cell, ret);
 	} else {
-		part_of(cell, t, ret);
+		value_of(cell, t, ret);
 	}
 	if (is_counter && is_older && !t->rate && t->test == TEST_COMPARE)
 		since_start(cell, ret);
@@ -106,7 +106,7 @@ static void look_cell(struct judging *j, const struct cell *cell, const struct r
 		j->span = cell->span_ns;
 }
 
-static void look_field(const struct place *p, const struct rule_term *t, struct rule_value *ret)
+static void lookup_field(const struct place *p, const struct rule_term *t, struct rule_value *ret)
 {
 	const double number = t->name.field == FIELD_PID ? (double) p->pid : (double) p->uid;
 
@@ -116,7 +116,8 @@ static void look_field(const struct place *p, const struct rule_term *t, struct 
 		ret->text = t->name.field == FIELD_NAME ? p->name : p->command;
 }
 
-/* Whose value a term looks at: that of whom the rule is judged for, of a certain GPU, or of the only one there is. */
+/* The place of a term's value: of the subject, of a certain GPU, or of the only entity of its
+ * kind. */
 static int place_of(const struct judging *j, const struct rule_term *t)
 {
 	if (t->name.indexed)
@@ -124,7 +125,7 @@ static int place_of(const struct judging *j, const struct rule_term *t)
 	return t->name.entity == j->subject ? (int) j->place : 0;
 }
 
-void judging_look(void *ctx, const struct rule *rule, size_t number, struct rule_value *ret)
+void judging_lookup(void *ctx, const struct rule *rule, size_t number, struct rule_value *ret)
 {
 	struct judging *j = ctx;
 	const struct rule_term *t = &rule->terms[number];
@@ -148,12 +149,12 @@ void judging_look(void *ctx, const struct rule *rule, size_t number, struct rule
 		return;
 	const struct place *p = &j->w->cells.crowds[t->name.entity].places[place];
 
-	j->looked_at = (size_t) place;
+	j->value_place = (size_t) place;
 	if (t->name.what == RULE_FIELD) {
-		look_field(p, t, ret);
+		lookup_field(p, t, ret);
 		return;
 	}
-	look_cell(j, &j->w->cells.slots[j->watched->slots[number]].cells[place], t, ret);
+	lookup_cell(j, &j->w->cells.slots[j->watched->slots[number]].cells[place], t, ret);
 	if (t->whole != WHOLE_NONE && t->whole != WHOLE_MEDIAN) {
 		const struct maybe whole = whole_of(j->w->facts, t, p->whole);
 
@@ -162,7 +163,7 @@ void judging_look(void *ctx, const struct rule *rule, size_t number, struct rule
 	}
 }
 
-/* ---- when a rule begins and ceases to hold ------------------------------------------------------------------------- */
+/* ---- raising and clearing ------------------------------------------------------------------------------------------ */
 
 static void set_raised(struct watch *w, struct watched *r, struct state *s, bool raised)
 {
@@ -178,7 +179,8 @@ static void holds_now(struct judging *j, struct state *s, const struct rule_seen
 	s->is_quiet = false;
 	if (!s->is_holding) {
 		s->is_holding = true;
-		s->since_ns = j->now - (j->span < j->now ? j->span : j->now); /* a window holds from its beginning */
+		/* a window counts from its beginning */
+		s->since_ns = j->now - (j->span < j->now ? j->span : j->now);
 	}
 	if (s->raised)
 		return;
@@ -187,7 +189,7 @@ static void holds_now(struct judging *j, struct state *s, const struct rule_seen
 		return;
 	}
 	set_raised(j->w, j->watched, s, true);
-	alert_tell(j, true, seen);
+	alert_append(j, true, seen);
 }
 
 static void holds_not(struct judging *j, struct state *s, const struct rule_seen *seen)
@@ -206,7 +208,7 @@ static void holds_not(struct judging *j, struct state *s, const struct rule_seen
 		return;
 	}
 	set_raised(j->w, j->watched, s, false);
-	alert_tell(j, false, seen);
+	alert_append(j, false, seen);
 }
 
 static void judge_one(struct judging *j)
@@ -215,7 +217,7 @@ static void judge_one(struct judging *j)
 	struct rule_seen seen;
 
 	j->span = 0;
-	if (rule_holds(&j->watched->rule, judging_look, j, &seen))
+	if (rule_holds(&j->watched->rule, judging_lookup, j, &seen))
 		holds_now(j, s, &seen);
 	else
 		holds_not(j, s, &seen);
@@ -242,7 +244,7 @@ static void judge(struct watch *w, size_t number, uint64_t now)
 	r->next_ns = j.next;
 }
 
-/* Facts come in no frame. */
+/* The exit status is a fact and comes in no frame. */
 static uint64_t rules_about_exit(struct watch *w)
 {
 	if (w->ended || !job_exit_code(w->facts).known)
@@ -260,7 +262,7 @@ static void judge_due(struct watch *w, uint64_t rules, uint64_t now)
 	}
 }
 
-/* ---- who comes and goes -------------------------------------------------------------------------------------------- */
+/* ---- births and ends ----------------------------------------------------------------------------------------------- */
 
 static uint64_t rules_about(const struct watch *w, enum entity entity)
 {
@@ -291,8 +293,8 @@ static int make_states(struct watch *w, enum entity entity)
 	return 0;
 }
 
-/* Who cannot be remembered is not watched. */
-static uint64_t take_birth(struct watch *w, const struct birth *birth, uint64_t now)
+/* If memory is short, the entity is not watched. */
+static uint64_t apply_birth(struct watch *w, const struct birth *birth, uint64_t now)
 {
 	bool is_new;
 	const int place = w->entities >> birth->entity & 1 ? cells_birth(&w->cells, birth, now, &is_new) : -1;
@@ -310,8 +312,8 @@ static uint64_t take_birth(struct watch *w, const struct birth *birth, uint64_t 
 	return rules_about(w, birth->entity);
 }
 
-/* What was raised about it is cleared. */
-static void take_end(struct watch *w, const struct end *end, uint64_t now)
+/* Clears the rules that are raised for it. */
+static void apply_end(struct watch *w, const struct end *end, uint64_t now)
 {
 	const int place = end->entity == ENTITY_HOST || end->entity == ENTITY_JOB ? -1 : cells_place(&w->cells, end->entity, end->id);
 
@@ -324,11 +326,11 @@ static void take_end(struct watch *w, const struct end *end, uint64_t now)
 		if (r->rule.subject != end->entity)
 			continue;
 		if (r->rule.kind == RULE_CHECK)
-			tally_count(&j, &r->ended);
+			counts_add(&j, &r->ended);
 		if (!r->states[place].raised)
 			continue;
 		set_raised(w, r, &r->states[place], false);
-		alert_tell(&j, false, NULL);
+		alert_append(&j, false, NULL);
 	}
 	cells_free_place(&w->cells, end->entity, (size_t) place);
 }
@@ -347,14 +349,14 @@ void watch_see(void *ctx, const struct frame *frame)
 	}
 	w->now_ns = frame->time_ns;
 	for (size_t i = 0; i < frame->n_births; i++)
-		rules |= take_birth(w, &frame->births[i], frame->time_ns);
+		rules |= apply_birth(w, &frame->births[i], frame->time_ns);
 	for (size_t i = 0; i < frame->n_readings; i++)
 		rules |= cells_reading(&w->cells, &frame->readings[i], frame);
 	for (size_t i = 0; i < frame->n_series; i++)
 		rules |= cells_series(&w->cells, &frame->series[i], frame->time_ns);
 	judge_due(w, rules, frame->time_ns);
 	for (size_t i = 0; i < frame->n_ends; i++)
-		take_end(w, &frame->ends[i], frame->time_ns);
+		apply_end(w, &frame->ends[i], frame->time_ns);
 }
 
 void watch_tick(struct watch *w, uint64_t time_ns)
@@ -365,7 +367,7 @@ void watch_tick(struct watch *w, uint64_t time_ns)
 	judge_due(w, 0, time_ns);
 }
 
-/* ---- making one ---------------------------------------------------------------------------------------------------- */
+/* ---- construction -------------------------------------------------------------------------------------------------- */
 
 struct watch *watch_new(const struct facts *facts)
 {
@@ -393,8 +395,8 @@ void watch_free(struct watch *w)
 	free(w);
 }
 
-/* Whom its terms look at must be known: of a process on a GPU also the GPU. */
-static void look_at(struct watch *w, const struct rule *rule)
+/* Marks the kinds of entities in the rule's terms; a process on a GPU needs the GPU, too. */
+static void mark_entities(struct watch *w, const struct rule *rule)
 {
 	for (size_t i = 0; i < rule->n_terms; i++)
 		w->entities |= 1U << rule->terms[i].name.entity;
@@ -421,7 +423,7 @@ static int add_slots(struct watch *w, struct watched *r, size_t number)
 	return 0;
 }
 
-/* How long it must not hold before it is cleared. A silence is over with the first word. */
+/* Time for which it must not hold before it is cleared. A silence ends with the first value. */
 static uint64_t quiet_of(const struct rule *rule)
 {
 	for (size_t i = 0; i < rule->n_terms; i++) {
@@ -442,8 +444,8 @@ int watch_add(struct watch *w, struct rule *rule)
 	}
 	*r = (struct watched) { .rule = *rule, .quiet_ns = quiet_of(rule) };
 	*rule = (struct rule) { 0 };
-	w->n++; /* watch_free has it from here on */
-	look_at(w, &r->rule);
+	w->n++; /* watch_free() frees it from here on */
+	mark_entities(w, &r->rule);
 	if (add_slots(w, r, number) < 0 || make_states(w, r->rule.subject) < 0)
 		return -ENOMEM;
 	return (int) number;
@@ -477,10 +479,10 @@ const struct watch_story *watch_story(const struct watch *w, size_t number)
 	return &w->rules[number].story;
 }
 
-/* ---- counts over members and GPUs, for rules about a run that is over ---------------------------------------------- */
+/* ---- counts over processes and GPUs, for rules on a finished run --------------------------------------------------- */
 
-/* Is a, of two for whom the rule came to the same, closer to what it asks about, or further beyond it? Without ever, always
- * or never that is to break it. */
+/* Of two subjects with the same result, is a closer to the threshold, or further beyond it? Without
+ * ever, always or never, to violating the rule. */
 static bool is_nearer(const struct rule *rule, const struct rule_seen *a, const struct rule_seen *b)
 {
 	const struct rule_term *t = a->term;
@@ -490,22 +492,22 @@ static bool is_nearer(const struct rule *rule, const struct rule_seen *a, const 
 	return ((t->op == OP_GT || t->op == OP_GE) != (rule->quantifier == RULE_BARE)) == (a->value.value > b->value.value);
 }
 
-void tally_count(struct judging *j, struct tally *tally)
+void counts_add(struct judging *j, struct counts *counts)
 {
 	const struct rule *rule = &j->watched->rule;
 	struct rule_seen seen;
-	const bool holds = rule_holds(rule, judging_look, j, &seen);
-	struct tallied *t = &tally->of[holds ? TALLY_HOLDS : seen.missing ? TALLY_UNKNOWN
-									  : TALLY_HOLDS_NOT];
+	const bool holds = rule_holds(rule, judging_lookup, j, &seen);
+	struct subject_count *t = &counts->of[holds ? COUNT_HOLDS : seen.missing ? COUNT_UNKNOWN
+										 : COUNT_HOLDS_NOT];
 
-	seen.value.text = NULL; /* its owner may go */
+	seen.value.text = NULL; /* its owner may be freed */
 	if (t->n++ > 0 && !is_nearer(rule, &seen, &t->seen))
 		return;
 	t->seen = seen;
-	alert_who(j, t->who, sizeof(t->who));
+	alert_subject(j, t->subject, sizeof(t->subject));
 }
 
-void watch_tally(struct watch *w, size_t number, struct tally *ret)
+void watch_count(struct watch *w, size_t number, struct counts *ret)
 {
 	struct watched *r = &w->rules[number];
 	const struct crowd *crowd = &w->cells.crowds[r->rule.subject];
@@ -514,7 +516,7 @@ void watch_tally(struct watch *w, size_t number, struct tally *ret)
 	*ret = r->ended;
 	for (j.place = 0; j.place < crowd->n; j.place++) {
 		if (crowd->places[j.place].id)
-			tally_count(&j, ret);
+			counts_add(&j, ret);
 	}
 }
 

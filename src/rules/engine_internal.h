@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Private to the engine: its state, and what is at hand while a rule is judged.
+ * Private to the engine: its state, and the context of the evaluation of a rule.
  */
 #pragma once
 
@@ -10,56 +10,57 @@ enum {
 	ALERTS_WAITING = 128
 };
 
-/* Of a rule and one whom it is judged for. */
+/* State of a rule for one subject. */
 struct state {
-	bool is_holding, raised, is_quiet; /* is_quiet: raised, but it does not hold */
+	bool is_holding, raised, is_quiet; /* is_quiet: raised, but does not hold now */
 	uint64_t since_ns, quiet_ns;
 };
 
 struct watched {
 	struct rule rule;
 	uint16_t slots[RULE_TERMS];
-	struct state *states;              /* one a place of its subject */
+	struct state *states;              /* one per place of its subject */
 	size_t cap;
-	uint64_t quiet_ns;                 /* it must not hold for so long before it is cleared */
-	uint64_t next_ns;                  /* when it must be judged though nothing new came */
+	uint64_t quiet_ns;                 /* time for which it must not hold before it is cleared */
+	uint64_t next_ns;                  /* time of the next evaluation without new values */
 	struct watch_story story;
-	struct tally ended;                /* of a rule to check: those who are no more */
+	struct counts ended;                /* of a rule of check: subjects that have ended */
 };
 
 struct watch {
 	const struct facts *facts;
 	struct cells cells;
-	unsigned entities;                 /* whom the rules look at: bit n is entity n */
+	unsigned entities;                 /* kinds of entities in rules: bit n is entity n */
 	struct watched rules[WATCH_RULES];
 	size_t n;
-	bool begun, ended;                 /* ended: main's exit status was judged */
-	uint64_t exit_rules;               /* who looks at that */
+	bool begun, ended;                 /* ended: main's exit status was evaluated */
+	uint64_t exit_rules;               /* rules that use it */
 	uint64_t first_ns, now_ns;
 	int memory_raised;
-	bool has_holders;
-	size_t holders;                    /* the slot of what processes hold on GPUs */
+	bool has_top_users;
+	size_t top_users;                    /* slot of processes' GPU memory */
 	struct alert waiting[ALERTS_WAITING]; /* a ring */
 	size_t first_waiting, n_waiting;
 	uint64_t lost;
 };
 
-/* A rule is judged for somebody. */
+/* Evaluation of a rule for one subject. */
 struct judging {
 	struct watch *w;
 	struct watched *watched;
 	size_t number;
 	enum entity subject;
-	size_t place, looked_at;
-	uint64_t now, next;                /* next: the earliest time at which something changes by itself */
-	uint64_t span;                     /* that the values stand for: from a recording, a window's */
+	size_t place, value_place; /* of the subject, of the current term's entity */
+	/* next: the earliest time at which the result may change without a new value */
+	uint64_t now, next;
+	uint64_t span;                     /* time that the values cover: of a window from a recording */
 };
 
-/* A rule_look; ctx is a judging. */
-void judging_look(void *ctx, const struct rule *rule, size_t number, struct rule_value *ret);
-/* One more for whom the rule holds or does not. */
-void tally_count(struct judging *j, struct tally *tally);
-/* Whom it is judged for, as texts begin: "gpu 0: ". */
-void alert_who(const struct judging *j, char *buf, size_t size);
-/* Puts what is to tell into the queue. seen NULL: whom it was about has ended. */
-void alert_tell(struct judging *j, bool raised, const struct rule_seen *seen);
+/* A rule_lookup; ctx is a struct judging. */
+void judging_lookup(void *ctx, const struct rule *rule, size_t number, struct rule_value *ret);
+/* Adds the subject to the counts by the rule's result. */
+void counts_add(struct judging *j, struct counts *counts);
+/* Writes the subject as texts begin with it: "gpu 0: "; "" for the job. */
+void alert_subject(const struct judging *j, char *buf, size_t size);
+/* Appends an alert to the queue. seen NULL: the subject has ended. */
+void alert_append(struct judging *j, bool raised, const struct rule_seen *seen);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a rule means of given values, and how those are told.
+ * Evaluation of a rule on given values, and the text of values.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ double rule_threshold(const struct rule_term *term, const struct rule_value *val
 		return term->value;
 	if (!value->whole_known)
 		return (double) NAN;
-	/* "+5%" is upwards also where the base is below zero. */
+	/* "+5%" means upwards also for a negative base. */
 	if (term->whole == WHOLE_BASE)
 		return value->whole + fabs(value->whole) * (term->value - 100) / 100;
 	return value->whole * term->value / 100;
@@ -34,12 +34,13 @@ static bool compares(enum rule_op op, double a, double b)
 	case OP_EQ:
 		return a == b;
 	case OP_NE:
-		return a < b || a > b; /* nothing is told from what is no number */
+		return a < b || a > b; /* false with NaN */
 	}
 	return false;
 }
 
-/* Of a span of time with extremes: did it hold at some moment, or (sustained) at all of them? */
+/* The value to compare, of a time span with extremes: did it hold at some moment or (sustained)
+ * throughout? */
 static double side_of(enum rule_op op, const struct rule_value *v, bool sustained)
 {
 	switch (op) {
@@ -80,17 +81,18 @@ static bool term_holds(const struct rule_term *t, const struct rule_value *v, bo
 	return false;
 }
 
-/* Is what the term needs there? */
-static bool is_had(const struct rule_term *t, const struct rule_value *v)
+/* Are the values known that the term needs? */
+static bool is_evaluable(const struct rule_term *t, const struct rule_value *v)
 {
 	return t->test == TEST_ABSENT || (v->known && (t->whole == WHOLE_NONE || v->whole_known));
 }
 
-bool rule_holds(const struct rule *rule, rule_look *look, void *ctx, struct rule_seen *ret)
+bool rule_holds(const struct rule *rule, rule_lookup *lookup, void *ctx, struct rule_seen *ret)
 {
 	bool stack[RULE_TERMS], missing = false;
 	struct rule_seen first = { .term = NULL };
-	struct rule_seen seen[2] = { { .term = NULL }, { .term = NULL } }; /* the first that does not hold, that does */
+	/* the first term that does not hold, the first that does */
+	struct rule_seen seen[2] = { { .term = NULL }, { .term = NULL } };
 	size_t depth = 0;
 
 	for (size_t i = 0; i < rule->n_code; i++) {
@@ -104,17 +106,18 @@ bool rule_holds(const struct rule *rule, rule_look *look, void *ctx, struct rule
 		const struct rule_term *t = &rule->terms[code];
 		struct rule_value value = { .known = false };
 
-		look(ctx, rule, (size_t) code, &value);
-		const bool holds = term_holds(t, &value, rule->for_ns > 0), had = is_had(t, &value);
+		lookup(ctx, rule, (size_t) code, &value);
+		const bool holds = term_holds(t, &value, rule->for_ns > 0), evaluable = is_evaluable(t, &value);
 
-		if (holds && t->test == TEST_COMPARE) /* what is told is what decided, also where a mark proved a burst */
+		/* report the extreme that decided, such as a high-water mark that proves a burst */
+		if (holds && t->test == TEST_COMPARE)
 			value.value = side_of(t->op, &value, rule->for_ns > 0);
 
 		stack[depth++] = holds;
-		missing |= !had;
+		missing |= !evaluable;
 		if (!first.term)
 			first = (struct rule_seen) { .term = t, .value = value };
-		if (had && !seen[holds].term) {
+		if (evaluable && !seen[holds].term) {
 			seen[holds].term = t;
 			seen[holds].value = value;
 		}
@@ -139,7 +142,7 @@ static int64_t whole_number(double value)
 
 static void amount_text(const struct rule_term *t, enum unit unit, double value, char *buf)
 {
-	/* Those that have no units of their own in base/units. */
+	/* Units that base/units does not format. */
 	static const struct {
 		double size;
 		const char *name;
@@ -158,7 +161,7 @@ static void amount_text(const struct rule_term *t, enum unit unit, double value,
 	else if (unit == UNIT_NS && !t->rate)
 		(void) snprintf(buf, RULE_VALUE_TEXT, "%s", units_duration(whole_number(value), text));
 	else if (t->name.what == RULE_METRIC && t->name.metric == M_HOST_LOAD1)
-		(void) snprintf(buf, RULE_VALUE_TEXT, "%.3g", value / 1e6); /* tasks, no share */
+		(void) snprintf(buf, RULE_VALUE_TEXT, "%.3g", value / 1e6); /* number of tasks, not a ratio */
 	else if (unit == UNIT_NS)
 		(void) snprintf(buf, RULE_VALUE_TEXT, "%.3g%s", value / 1e9, t->name.also >= 0 ? " cores" : "");
 	else
@@ -171,16 +174,16 @@ static bool is_metric(const struct rule_term *t)
 	return t->name.what == RULE_METRIC;
 }
 
-/* Processor time by the second is cores, energy is power: they have units of their own. */
-static bool told_as_rate(const struct rule_term *t)
+/* Is the value shown with "/s"? CPU time per second is shown as cores, energy per second as W. */
+static bool is_shown_as_rate(const struct rule_term *t)
 {
 	if (t->test != TEST_COMPARE || !t->rate || !is_metric(t))
 		return t->test == TEST_GROWTH;
 	return metrics[t->name.metric].unit != UNIT_NS && metrics[t->name.metric].unit != UNIT_UJ;
 }
 
-/* The time that a rate was asked in; where it was shorter, and where none was given, a second. */
-static uint64_t asked_in_ns(const struct rule_term *t)
+/* The time unit of the rate in the rule; a second if it is shorter or missing. */
+static uint64_t rate_unit_ns(const struct rule_term *t)
 {
 	const uint64_t second_ns = UINT64_C(1000000000);
 
@@ -189,7 +192,7 @@ static uint64_t asked_in_ns(const struct rule_term *t)
 
 char *rule_value_text(const struct rule_term *t, const struct rule_value *v, char buf[RULE_VALUE_TEXT])
 {
-	const uint64_t per_ns = told_as_rate(t) ? asked_in_ns(t) : 0;
+	const uint64_t per_ns = is_shown_as_rate(t) ? rate_unit_ns(t) : 0;
 	const double value = v->value * (per_ns ? (double) per_ns / 1e9 : 1);
 	size_t len;
 
@@ -223,7 +226,7 @@ double rule_number(const struct rule_term *t, const struct rule_value *value)
 	return value->value / (t->name.what == RULE_METRIC ? sizes[metrics[t->name.metric].unit] : 1);
 }
 
-/* An amount of bytes that is there: of the host or a GPU. Room on a disk is none. */
+/* Memory in bytes, of the host or a GPU. Free disk space is none. */
 static enum rule_memory memory_of(const struct rule_name *n)
 {
 	const struct metric_info *m = n->what == RULE_METRIC ? &metrics[n->metric] : NULL;

@@ -101,7 +101,7 @@ bool lex_sign(struct parser *p, const char *sign)
 bool lex_copy(struct parser *p, const char *from, size_t len, char *ret, size_t size)
 {
 	if (len >= size) {
-		lex_fail(p, from, "this is longer than %zu bytes", size - 1);
+		lex_fail(p, from, "longer than %zu bytes", size - 1);
 		return false;
 	}
 	memcpy(ret, from, len);
@@ -114,7 +114,7 @@ bool lex_quoted(struct parser *p, char *ret, size_t size)
 	const char *from = p->p + 1, *end = strchr(from, *p->p);
 
 	if (!end) {
-		lex_fail(p, p->p, "the quote is not closed");
+		lex_fail(p, p->p, "unterminated quote");
 		return false;
 	}
 	p->p = end + 1;
@@ -136,13 +136,13 @@ void lex_name(struct parser *p, struct rule_name *ret)
 	if (!quoted)
 		p->p += strlen(word);
 	if (p->code == 0 && !quoted && *at && !isalpha((unsigned char) *at) && *at != '_' && (unsigned char) *at < 0x80)
-		lex_fail(p, at, "a name belongs here, as ram or process.rss");
+		lex_fail(p, at, "expected a name, such as ram or process.rss");
 	else if (rule_name(word, quoted, p->rule->kind, ret, &why) < 0)
 		lex_fail(p, at, "%s", why.text);
 }
 
-/* How long the blanks and the unit of time behind a number are; 0: something else is there. */
-static size_t unit_behind(const char *s)
+/* Length of the blanks and the unit of time after a number; 0: none follows. */
+static size_t unit_after(const char *s)
 {
 	const size_t blanks = strspn(s, " \t");
 	const char *unit = s + blanks;
@@ -165,12 +165,12 @@ uint64_t lex_span(struct parser *p)
 	at = p->p;
 	len = strcspn(at, " \t\r\n,()");
 	if (len == strspn(at, "0123456789."))
-		len += unit_behind(at + len); /* "30 s" is one span, as "3 GiB" is one amount */
+		len += unit_after(at + len); /* "30 s" is one span, as "3 GiB" is one amount */
 	if (!lex_copy(p, at, len, word, sizeof(word)))
 		return 0;
 	p->p += len;
 	if (units_parse_duration(word, &ns, &err) < 0 || ns <= 0)
-		lex_fail(p, at, "a span of time belongs here, as 30s, 10m or 2h");
+		lex_fail(p, at, "expected a duration, such as 30s, 10m or 2h");
 	return (uint64_t) ns;
 }
 
@@ -183,11 +183,11 @@ bool lex_number(struct parser *p, struct rule_number *ret)
 	*ret = (struct rule_number) { .dim = DIM_BARE, .has_sign = *s == '+' || *s == '-' };
 	s += ret->has_sign;
 	if ((!isdigit((unsigned char) *s) && *s != '.') || parse_double(&s, &ret->value) < 0) {
-		lex_fail(p, at, "a number belongs here, as 24GiB, 90%% or 0.5");
+		lex_fail(p, at, "expected a number, such as 24GiB, 90%% or 0.5");
 		return false;
 	}
 	if (!isfinite(ret->value)) {
-		lex_fail(p, at, "this number is too large");
+		lex_fail(p, at, "the number is too large");
 		return false;
 	}
 	if (*at == '-')
@@ -198,8 +198,8 @@ bool lex_number(struct parser *p, struct rule_number *ret)
 	const bool is_next_word = s > p->p && isalpha((unsigned char) *s); /* "5 and ..." */
 
 	if (!rule_unit(&s, ret) || (!is_next_word && s == unit && isalpha((unsigned char) *s))) {
-		lex_fail(p, unit, "there is no such unit; units are B KiB MiB GiB TiB kB MB GB TB %% ms s m h d W J C Hz cores, "
-				  "and behind them /s /min /h");
+		lex_fail(p, unit, "unknown unit; units are B KiB MiB GiB TiB kB MB GB TB %% ms s m h d W J C Hz cores, "
+				  "optionally with /s, /min or /h");
 		return false;
 	}
 	if (s > unit)

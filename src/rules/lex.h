@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Private to parse.c: the words of a rule and the errors about them. After the first error nothing is read on.
+ * Private to parse.c: tokens of a rule, and errors. After the first error parsing stops.
  */
 #pragma once
 
@@ -9,22 +9,22 @@
 struct parser {
 	struct rule *rule;
 	const char *start, *p;
-	bool negated;       /* an odd number of nots is around what is read */
+	bool negated;       /* inside an odd number of nots */
 	unsigned depth;
 	struct err *err;
 	int code;           /* 0 or the first error */
 };
 
-/* Sets the error: what is wrong, the rule, and a caret below at. Later ones are ignored. */
+/* Sets the error: the message, the rule, and a caret below at. Later errors are ignored. */
 void lex_fail(struct parser *p, const char *at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 void lex_blanks(struct parser *p);
 
-/* True and behind it if the next word, or what comes next, is this one. */
+/* Consume the next word, or sign, if it is this one; else return false and leave the position. */
 bool lex_keyword(struct parser *p, const char *word);
 bool lex_sign(struct parser *p, const char *sign);
 
-/* Copies len bytes of the text at from; too many are an error. */
+/* Copies len bytes of the text at from. False, with an error, if they do not fit. */
 bool lex_copy(struct parser *p, const char *from, size_t len, char *ret, size_t size);
 
 /* "..." or '...', with p->p at the quote. */

@@ -19,7 +19,7 @@ static int add_rule(struct watch *w, const char *text, unsigned pct, struct err 
 	rule.level = pct < 100 ? RULE_WARN : RULE_ERROR;
 	r = watch_add(w, &rule);
 	if (r == -E2BIG)
-		return err_set(err, r, "there are more than %d rules; leave some out", WATCH_RULES);
+		return err_set(err, r, "too many rules (at most %d)", WATCH_RULES);
 	*ret = r < 0 ? 0 : (size_t) r;
 	return r < 0 ? r : 0;
 }
@@ -29,7 +29,7 @@ int limits_add(struct limits *l, struct watch *w, const char *text, struct err *
 	int r;
 
 	if (l->n == LIMITS_MOST)
-		return err_set(err, -E2BIG, "there are more than %d limits; leave some out", LIMITS_MOST);
+		return err_set(err, -E2BIG, "too many limits (at most %d)", LIMITS_MOST);
 	r = add_rule(w, text, LIMIT_NEAR_PCT, err, &l->limit[l->n].near);
 	if (r == 0)
 		r = add_rule(w, text, 100, err, &l->limit[l->n].reached);
@@ -37,7 +37,7 @@ int limits_add(struct limits *l, struct watch *w, const char *text, struct err *
 		return r;
 	(void) snprintf(l->limit[l->n].text, sizeof(l->limit[0].text), "%s", watch_rule(w, l->limit[l->n].near)->text);
 	if (watch_rule(w, l->limit[l->n].near)->terms[0].name.entity == ENTITY_GPU)
-		r = watch_keep_holders(w);
+		r = watch_keep_top_users(w);
 	l->n++;
 	return r;
 }
@@ -51,8 +51,8 @@ static bool is_pending(const struct limits *l, int32_t pid)
 	return false;
 }
 
-/* "the job", "python (4711)". */
-static const char *whom(const struct alert *a, char *buf, size_t size)
+/* "the job", "process 4711". */
+static const char *target_text(const struct alert *a, char *buf, size_t size)
 {
 	if (a->pid == 0)
 		return "the job";
@@ -67,18 +67,18 @@ static void add_text(struct alert *a, const char *text)
 	(void) snprintf(a->text + len, sizeof(a->text) - len, "%s", text);
 }
 
-static enum limit_act begin_end(struct limits *l, size_t limit, const struct watch *w, struct alert *a)
+static enum limit_act begin_grace(struct limits *l, size_t limit, const struct watch *w, struct alert *a)
 {
 	char text[160], name[40], grace[UNITS_LEN];
 
 	if (a->entity == ENTITY_GPU)
-		a->pid = watch_holder(w, a->id);
+		a->pid = watch_top_user(w, a->id);
 	else if (a->entity == ENTITY_JOB)
-		a->pid = watch_rule(w, a->rule)->terms[0].name.entity == ENTITY_GPU ? watch_holder_of_index(w, watch_rule(w, a->rule)->terms[0].name.index) : 0;
+		a->pid = watch_rule(w, a->rule)->terms[0].name.entity == ENTITY_GPU ? watch_top_user_of_index(w, watch_rule(w, a->rule)->terms[0].name.index) : 0;
 	if (is_pending(l, a->pid) || l->n_pending == LIMITS_PENDING)
 		return LIMIT_NOTHING;
 	l->pending[l->n_pending++] = (struct limit_pending) { .pid = a->pid, .kill_ns = a->time_ns + l->grace_ns, .limit = limit };
-	(void) snprintf(text, sizeof(text), "; %s is told to end, and killed if it lives on after %s", whom(a, name, sizeof(name)),
+	(void) snprintf(text, sizeof(text), "; sending SIGTERM to %s, SIGKILL after %s", target_text(a, name, sizeof(name)),
 		units_duration((int64_t) l->grace_ns, grace));
 	add_text(a, text);
 	return LIMIT_END;
@@ -88,11 +88,11 @@ enum limit_act limits_take(struct limits *l, const struct watch *w, struct alert
 {
 	for (size_t i = 0; i < l->n; i++) {
 		if (a->rule == l->limit[i].near && a->raised && watch_stands(w, l->limit[i].reached, a->id))
-			return LIMIT_SILENT; /* both at once: it is told what is done about it */
+			return LIMIT_SILENT; /* both at once: the alert of the reached limit is reported */
 		if (a->rule == l->limit[i].near && a->raised)
 			add_text(a, ", over 90% of the limit");
 		if (a->rule == l->limit[i].reached)
-			return a->raised ? begin_end(l, i, w, a) : LIMIT_SILENT;
+			return a->raised ? begin_grace(l, i, w, a) : LIMIT_SILENT;
 	}
 	return LIMIT_NOTHING;
 }
@@ -134,14 +134,14 @@ void limits_cut(struct limits *l)
 	}
 }
 
-static void say_killed(const struct limits *l, const char *rule, struct alert *a)
+static void write_kill(const struct limits *l, const char *rule, struct alert *a)
 {
 	char name[40], grace[UNITS_LEN];
 
 	if (l->cut)
-		(void) snprintf(a->text, sizeof(a->text), "%s: an end was asked for, and %s is killed", rule, whom(a, name, sizeof(name)));
+		(void) snprintf(a->text, sizeof(a->text), "%s: an end was requested; sending SIGKILL to %s", rule, target_text(a, name, sizeof(name)));
 	else
-		(void) snprintf(a->text, sizeof(a->text), "%s: %s did not end within %s and is killed", rule, whom(a, name, sizeof(name)),
+		(void) snprintf(a->text, sizeof(a->text), "%s: %s did not end within %s; sending SIGKILL", rule, target_text(a, name, sizeof(name)),
 			units_duration((int64_t) l->grace_ns, grace));
 }
 
@@ -160,8 +160,8 @@ bool limits_due(struct limits *l, uint64_t now_ns, struct alert *ret)
 			.pid = p.pid,
 			.time_ns = now_ns,
 		};
-		say_killed(l, l->limit[p.limit].text, ret);
-		l->pending[i].kill_ns = UINT64_MAX; /* told once */
+		write_kill(l, l->limit[p.limit].text, ret);
+		l->pending[i].kill_ns = UINT64_MAX; /* reported once */
 		return true;
 	}
 	return false;
@@ -172,8 +172,8 @@ void limit_in_the_past(const char *why, char *ret, size_t size)
 	static const struct {
 		const char *now, *then;
 	} words[] = {
-		{ " is told to end, and killed if it lives on after ", " was told to end; its grace was " },
-		{ " is killed", " was killed" },
+		{ "; sending SIGTERM to ", "; sent SIGTERM to " },
+		{ "; sending SIGKILL", "; sent SIGKILL" },
 	};
 
 	(void) snprintf(ret, size, "%s", why);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Limits: "ram = 24GiB", "time = 2h", "gpu.mem = 8GiB". At LIMIT_NEAR_PCT of one there is a warning; when it is reached,
- * somebody is to be told to end, and after the grace to be killed: the job, or for what belongs to a process or a GPU
- * the process, or the member that holds most of that GPU's memory. What it takes to do so is the owner's.
+ * Limits: "ram = 24GiB", "time = 2h", "gpu.mem = 8GiB". Each is two rules of the watch. At
+ * LIMIT_NEAR_PCT percent of a limit there is a warning. When the limit is reached, its target is
+ * sent SIGTERM and, after the grace, SIGKILL: the whole job; of a limit on processes the process;
+ * of a limit on a GPU the process of the job that uses the most of its memory. This module decides;
+ * the caller sends the signals.
  *
  * Threads: one at a time.
  */
@@ -21,10 +23,12 @@ enum limit_act {
 	LIMIT_NOTHING,
 	LIMIT_END,    /* send SIGTERM */
 	LIMIT_KILL,   /* send SIGKILL */
-	LIMIT_SILENT, /* tell nobody: what is reached need not be near, and is told to be over once it is not near either */
+	/* report nothing: a limit that is reached is not reported as near, nor as cleared while it
+	 * is near */
+	LIMIT_SILENT,
 };
 
-/* Who was told to end and is killed if it does not. */
+/* A target that was sent SIGTERM and is sent SIGKILL at kill_ns. */
 struct limit_pending {
 	int32_t pid;         /* 0: the whole job */
 	uint64_t kill_ns;
@@ -33,7 +37,7 @@ struct limit_pending {
 
 struct limits {
 	uint64_t grace_ns;
-	bool cut;                     /* nobody is given the rest of the grace */
+	bool cut;                     /* the rest of the grace is cancelled */
 	size_t n, n_pending;
 	struct {
 		size_t near, reached; /* their rules in the watch */
@@ -42,24 +46,26 @@ struct limits {
 	struct limit_pending pending[LIMITS_PENDING];
 };
 
-/* Adds a limit to both. Returns 0; -EINVAL, -E2BIG with text; or -ENOMEM. */
+/* Adds a limit to l and its two rules to w. Returns 0; -EINVAL, -E2BIG with text; or -ENOMEM. */
 int limits_add(struct limits *l, struct watch *w, const char *text, struct err *err);
 
-/* Looks at an alert of the watch: says what is to be done (alert->pid is to whom, 0: the whole job) and puts that into
- * its text. */
+/* Decides on an alert of the watch. Returns the action, which is appended to alert->text, too; its
+ * target is alert->pid (0: the whole job). */
 enum limit_act limits_take(struct limits *l, const struct watch *w, struct alert *alert);
 
-/* Forgets processes that were told to end and are gone. Before limits_due, behind a look. */
+/* Removes pending processes that have ended. Call it after a sample, before limits_due(). */
 void limits_settle(struct limits *l, const struct job *job);
 
-/* May anybody live who was told to end? Of the whole job the last look does not know: it may be between two generations. */
+/* May a target be alive that was sent SIGTERM? For the whole job true: the last sample may lie
+ * between two generations. */
 bool limits_wait(const struct limits *l, const struct job *job);
 
-/* The grace of everybody who was told to end is over now. */
+/* Ends the grace of all pending targets now. */
 void limits_cut(struct limits *l);
 
-/* What an alert of a limit says while it is done, as it is told afterwards. */
+/* Writes the text of a limit's alert in the past tense, for the time after its action. */
 void limit_in_the_past(const char *why, char *ret, size_t size);
 
-/* Whose grace is over: true with an alert to be told like the others, once each. */
+/* True with an alert (action: LIMIT_KILL) if the grace of a target is over; each is returned
+ * once. */
 bool limits_due(struct limits *l, uint64_t now_ns, struct alert *ret);

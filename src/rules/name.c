@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the names in a rule name.
+ * Resolves the names in a rule: metrics, series, fields of processes, time, exit.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static const struct {
 	enum rule_field field;
 } fields[] = { { "name", FIELD_NAME }, { "command", FIELD_COMMAND }, { "pid", FIELD_PID }, { "uid", FIELD_UID } };
 
-/* What is of the run and no metric. */
+/* Names of the run that are no metrics. */
 static const struct {
 	const char *name;
 	enum rule_what what;
@@ -27,12 +27,12 @@ static const struct {
 enum {
 	BARE = sizeof(bare) / sizeof(bare[0]),
 	FIELDS = sizeof(fields) / sizeof(fields[0]),
-	CPUS = 3, /* cpu of the job, a process and the host, which are no rows of metric.def */
+	CPUS = 3, /* cpu of the job, a process and the host, which are not in metric.def */
 	NAMES = METRIC_COUNT + BARE + FIELDS + CPUS
 };
 
 /* Cuts ".peak" off word. */
-static enum rule_part take_part(char *word)
+static enum rule_part parse_part(char *word)
 {
 	const size_t len = strlen(word);
 
@@ -47,8 +47,8 @@ static enum rule_part take_part(char *word)
 	return PART_NOW;
 }
 
-/* "gpu0", "gpu[0]" behind "gpu". */
-static bool take_index(const char **p, struct rule_name *ret)
+/* The index of "gpu0" or "gpu[0]", after "gpu". */
+static bool parse_index(const char **p, struct rule_name *ret)
 {
 	const char *s = *p;
 	const bool bracket = parse_word(&s, "[");
@@ -62,8 +62,8 @@ static bool take_index(const char **p, struct rule_name *ret)
 	return true;
 }
 
-/* Moves behind "ENTITY."; false if word has none. */
-static bool take_entity(const char **word, struct rule_name *ret)
+/* Moves past "ENTITY."; false if word does not begin with one. */
+static bool parse_entity(const char **word, struct rule_name *ret)
 {
 	for (int e = ENTITY_COUNT - 1; e >= 0; e--) {
 		const char *p = *word;
@@ -71,7 +71,7 @@ static bool take_entity(const char **word, struct rule_name *ret)
 		if (!parse_word(&p, entity_name((enum entity) e)))
 			continue;
 		if (e == ENTITY_GPU)
-			(void) take_index(&p, ret);
+			(void) parse_index(&p, ret);
 		if (parse_word(&p, ".")) {
 			ret->entity = (enum entity) e;
 			*word = p;
@@ -104,7 +104,7 @@ static bool is_metric(const char *word, struct rule_name *ret)
 	return ret->metric >= 0 && (!is_cpu || ret->also >= 0);
 }
 
-/* All that has a name, as it is written in a rule of this kind. */
+/* All names, as written in a rule of some kind. */
 struct vocabulary {
 	char text[NAMES][48];
 	const char *names[NAMES];
@@ -118,7 +118,7 @@ static void vocabulary_add(struct vocabulary *v, const char *entity, const char 
 	v->n++;
 }
 
-/* Whose names need no entity before them. */
+/* The entity whose names need no prefix. */
 static enum entity plain_entity(enum rule_kind kind)
 {
 	return kind == RULE_FILTER ? ENTITY_PROCESS : ENTITY_JOB;
@@ -140,7 +140,7 @@ static void vocabulary_make(struct vocabulary *v, enum rule_kind kind)
 		vocabulary_add(v, metrics[m].entity == plain ? "" : entity_name(metrics[m].entity), metrics[m].name);
 }
 
-/* Leaves what entity has, without its name before it. */
+/* Keeps the names of entity, without the prefix. */
 static void vocabulary_narrow(struct vocabulary *v, enum entity entity, enum rule_kind kind)
 {
 	const char *name = entity_name(entity);
@@ -155,7 +155,8 @@ static void vocabulary_narrow(struct vocabulary *v, enum entity entity, enum rul
 	}
 }
 
-/* Behind "gpu." or "gpu0." only what a GPU has was meant: the letters before it make no other name near. */
+/* After "gpu." or "gpu0." only names of GPUs are suggested: the prefix does not count for the
+ * distance. */
 static int unknown_name(const char *word, enum rule_kind kind, struct rule_why *why)
 {
 	struct rule_name of = { .entity = plain_entity(kind) };
@@ -163,18 +164,18 @@ static int unknown_name(const char *word, enum rule_kind kind, struct rule_why *
 	const char *own = word, *near;
 
 	vocabulary_make(&v, kind);
-	if (take_entity(&own, &of))
+	if (parse_entity(&own, &of))
 		vocabulary_narrow(&v, of.entity, kind);
 	near = opt_nearest(own, v.names, v.n);
 	if (near)
-		return rule_refuse(why, "there is no '%s'; did you mean '%.*s%s'?", word, (int) (own - word), word, near);
+		return rule_refuse(why, "unknown name '%s'; did you mean '%.*s%s'?", word, (int) (own - word), word, near);
 	if (kind == RULE_FILTER)
-		return rule_refuse(why, "no process has '%s'; docs/metrics.md has all names, for example rss, cpu, name, gpu.mem", word);
-	return rule_refuse(why, "there is no '%s'; docs/metrics.md has all names, for example %s", word,
+		return rule_refuse(why, "unknown name '%s' for processes; docs/metrics.md lists all names, for example rss, cpu, name, gpu.mem", word);
+	return rule_refuse(why, "unknown name '%s'; docs/metrics.md lists all names, for example %s", word,
 		of.entity == ENTITY_GPU ? "gpu.busy, gpu.mem, gpu.power" : "ram, cpu, process.rss");
 }
 
-/* What other tools call it. */
+/* Names that other tools use. */
 struct synonym {
 	const char *word, *name;
 };
@@ -191,7 +192,7 @@ static const struct synonym synonyms[] = {
 	{ NULL, NULL },
 };
 
-static const struct synonym of_processes[] = {
+static const struct synonym process_synonyms[] = {
 	{ "ram", "rss" },
 	{ "memory", "rss" },
 	{ "mem", "rss" },
@@ -205,21 +206,21 @@ static const struct synonym of_processes[] = {
 
 static const char *synonym_of(const char *word, enum rule_kind kind)
 {
-	const struct synonym *s = kind == RULE_FILTER ? of_processes : synonyms;
+	const struct synonym *s = kind == RULE_FILTER ? process_synonyms : synonyms;
 
 	while (s->word && strcasecmp(s->word, word) != 0)
 		s++;
 	return s->name;
 }
 
-/* "gpu0" is what "gpu" is, of that one; a filter has no numbers. */
+/* "gpu0": the synonym of "gpu", of that GPU. A filter has no GPU numbers. */
 static const char *synonym_of_index(const char *word, enum rule_kind kind, char buf[RULE_NAME])
 {
 	static const char gpu[] = "gpu";
 	struct rule_name of;
 	const char *p = word + strlen(gpu), *name = synonym_of(gpu, kind);
 
-	if (strncasecmp(word, gpu, strlen(gpu)) != 0 || !take_index(&p, &of) || *p)
+	if (strncasecmp(word, gpu, strlen(gpu)) != 0 || !parse_index(&p, &of) || *p)
 		return NULL;
 	if (kind == RULE_FILTER)
 		return name;
@@ -227,8 +228,8 @@ static const char *synonym_of_index(const char *word, enum rule_kind kind, char 
 	return buf;
 }
 
-/* What a person most likely meant by a bare word that would name a series; NULL: a series. */
-static const char *likely(const char *word, struct vocabulary *v, enum rule_kind kind, char buf[RULE_NAME])
+/* The name most suggest meant by a bare word that would name a series; NULL: a series. */
+static const char *suggest(const char *word, struct vocabulary *v, enum rule_kind kind, char buf[RULE_NAME])
 {
 	const size_t len = strlen(word);
 	const char *synonym = synonym_of(word, kind);
@@ -257,12 +258,12 @@ static int name_series(const char *word, bool quoted, enum rule_kind kind, struc
 {
 	struct vocabulary v;
 	char buf[RULE_NAME];
-	const char *near = quoted ? NULL : likely(word, &v, kind, buf);
+	const char *near = quoted ? NULL : suggest(word, &v, kind, buf);
 
 	if (near && kind == RULE_FILTER)
-		return rule_refuse(why, "no process has '%s'; did you mean '%s'?", word, near);
+		return rule_refuse(why, "unknown name '%s' for processes; did you mean '%s'?", word, near);
 	if (near)
-		return rule_refuse(why, "there is no '%s'; did you mean '%s'? A series that the job pushes under this name is written \"%s\"",
+		return rule_refuse(why, "unknown name '%s'; did you mean '%s'? For a user series of this name, write \"%s\" in quotes",
 			word, near, word);
 	if (kind == RULE_LIMIT || kind == RULE_FILTER || (!quoted && strpbrk(word, "[]")))
 		return unknown_name(word, kind, why);
@@ -272,7 +273,7 @@ static int name_series(const char *word, bool quoted, enum rule_kind kind, struc
 	return 0;
 }
 
-/* What counts against a limit is the job's part of a GPU. */
+/* A limit on gpu.mem is a limit on the job's memory on the GPU. */
 static void limit_of_gpu(struct rule_name *name, enum rule_kind kind)
 {
 	const int part = metric_find(ENTITY_GPU, "job_mem");
@@ -282,7 +283,7 @@ static void limit_of_gpu(struct rule_name *name, enum rule_kind kind)
 		name->metric = part;
 }
 
-/* A filter looks at what processes are and hold: of GPUs, at their part of it. */
+/* A filter judges processes: names of GPUs become those of the process's part of the GPU. */
 static int name_of_process(const char *word, enum rule_kind kind, struct rule_name *ret, struct rule_why *why)
 {
 	int part = -1;
@@ -292,13 +293,13 @@ static int name_of_process(const char *word, enum rule_kind kind, struct rule_na
 	if (ret->entity == ENTITY_GPU && !ret->indexed)
 		part = metric_find(ENTITY_GPU_PROCESS, ret->metric == M_GPU_BUSY ? "sm_busy" : metrics[ret->metric].name);
 	if (part < 0)
-		return rule_refuse(why, "'%s' is of no process; a filter is a rule about rss, cpu, name, gpu.mem, ...", word);
+		return rule_refuse(why, "'%s' is not a value of a process; a filter is a rule on rss, cpu, name, gpu.mem, ...", word);
 	ret->entity = ENTITY_GPU_PROCESS;
 	ret->metric = part;
 	return 0;
 }
 
-/* "ram.peek": a metric with something behind it that is no part of it. */
+/* "ram.peek": a metric with an unknown suffix. */
 static int check_part(const char *word, struct rule_why *why)
 {
 	const char *dot = strrchr(word, '.');
@@ -308,7 +309,7 @@ static int check_part(const char *word, struct rule_why *why)
 	if (!dot || (size_t) (dot - word) >= sizeof(head))
 		return 0;
 	(void) snprintf(head, sizeof(head), "%.*s", (int) (dot - word), word);
-	return is_metric(head, &name) ? rule_refuse(why, "'%s' has no '%s'; there is %s.peak, %s.mean and %s.last", head, dot, head, head, head)
+	return is_metric(head, &name) ? rule_refuse(why, "'%s' has no '%s'; use %s.peak, %s.mean or %s.last", head, dot, head, head, head)
 				      : 0;
 }
 
@@ -335,14 +336,14 @@ int rule_name(const char *given, bool quoted, enum rule_kind kind, struct rule_n
 
 	*ret = (struct rule_name) { .entity = ENTITY_JOB, .metric = -1, .also = -1 };
 	if (!*given)
-		return rule_refuse(why, "a name is missing");
+		return rule_refuse(why, "missing name");
 	if (strlen(given) >= sizeof(word))
 		return rule_refuse(why, "the name is longer than %zu bytes", sizeof(word) - 1);
 	(void) snprintf(word, sizeof(word), "%s", given);
-	ret->part = take_part(word);
+	ret->part = parse_part(word);
 	if (quoted)
 		return name_series(word, true, kind, ret, why);
-	if (!take_entity(&p, ret))
+	if (!parse_entity(&p, ret))
 		return name_bare(p, kind, ret, why);
 	if (is_field(p, ret))
 		return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The grammar of rules (rule.h has it), by recursive descent over at most RULE_TEXT bytes and RULE_DEPTH levels.
+ * Parser of the grammar in rule.h, by recursive descent over at most RULE_TEXT bytes and RULE_DEPTH
+ * levels.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include "base/parse.h"
 #include "rules/lex.h"
 
-static const uint64_t growth_span_ns = UINT64_C(300000000000); /* looked back for a growth unless said otherwise */
+static const uint64_t growth_span_ns = UINT64_C(300000000000); /* default time span of growth() */
 static const uint64_t least_growth_ns = UINT64_C(1000000000);
 
 /* ---- terms --------------------------------------------------------------------------------------------------------- */
@@ -27,7 +28,7 @@ static const struct {
 	{ ">", OP_GT, OP_LE },
 };
 
-static bool take_operator(struct parser *p, struct rule_term *term)
+static bool parse_operator(struct parser *p, struct rule_term *term)
 {
 	for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++) {
 		if (!lex_sign(p, operators[i].sign))
@@ -38,7 +39,7 @@ static bool take_operator(struct parser *p, struct rule_term *term)
 	return false;
 }
 
-static void take_amount(struct parser *p, struct rule_term *term)
+static void parse_amount(struct parser *p, struct rule_term *term)
 {
 	struct rule_number number;
 	struct rule_why why;
@@ -48,7 +49,7 @@ static void take_amount(struct parser *p, struct rule_term *term)
 	lex_blanks(p);
 	at = p->p;
 	if (lex_keyword(p, "nan") || lex_keyword(p, "inf") || lex_keyword(p, "absent")) {
-		lex_fail(p, at, "that is no number to compare with; write NAME is %.*s", (int) (p->p - at), at);
+		lex_fail(p, at, "not a number; write NAME is %.*s", (int) (p->p - at), at);
 		return;
 	}
 	if (!lex_number(p, &number))
@@ -63,13 +64,13 @@ static void take_amount(struct parser *p, struct rule_term *term)
 	at = p->p;
 	limit = lex_keyword(p, "limit");
 	if (!limit && !lex_keyword(p, "capacity"))
-		lex_fail(p, at, "of what? write of limit or of capacity");
+		lex_fail(p, at, "expected limit or capacity after 'of'");
 	else if (rule_of(term, limit ? WHOLE_LIMIT : WHOLE_CAPACITY, &why) < 0)
 		lex_fail(p, at, "%s", why.text);
 }
 
-/* glibc's expressions take time and memory without bound where counts are nested, so there are none. */
-static void take_pattern(struct parser *p, struct rule_term *term)
+/* Repetition counts are refused: nested ones make glibc use time and memory without bound. */
+static void parse_pattern(struct parser *p, struct rule_term *term)
 {
 	char pattern[RULE_TEXT], reason[120];
 	const char *at;
@@ -88,11 +89,11 @@ static void take_pattern(struct parser *p, struct rule_term *term)
 			return;
 	}
 	if (!*pattern) {
-		lex_fail(p, at, "a pattern belongs here: an extended regular expression, in quotes if it has blanks");
+		lex_fail(p, at, "expected a pattern: an extended regular expression, in quotes if it contains blanks");
 		return;
 	}
 	if (strchr(pattern, '{') || strchr(pattern, '\\')) {
-		lex_fail(p, at, "patterns have no { and no \\; write [.] for a point");
+		lex_fail(p, at, "{ and \\ are not supported in patterns; write [.] for a literal dot");
 		return;
 	}
 	term->pattern = malloc(sizeof(*term->pattern));
@@ -103,12 +104,12 @@ static void take_pattern(struct parser *p, struct rule_term *term)
 		(void) regerror(r, term->pattern, reason, sizeof(reason));
 		free(term->pattern);
 		term->pattern = NULL;
-		lex_fail(p, at, "the pattern cannot be read: %s", reason);
+		lex_fail(p, at, "invalid pattern: %s", reason);
 	}
 }
 
-/* Behind "NAME is". */
-static void take_is(struct parser *p, struct rule_term *term)
+/* After "NAME is". */
+static void parse_is(struct parser *p, struct rule_term *term)
 {
 	static const struct {
 		const char *word;
@@ -126,7 +127,7 @@ static void take_is(struct parser *p, struct rule_term *term)
 			return;
 		}
 	}
-	lex_fail(p, at, "is what? nan, inf or absent");
+	lex_fail(p, at, "expected nan, inf or absent");
 }
 
 static bool always_has_value(const struct rule_name *name)
@@ -134,14 +135,14 @@ static bool always_has_value(const struct rule_name *name)
 	return name->what == RULE_TIME || name->what == RULE_EXIT || name->what == RULE_FIELD || name->part != PART_NOW;
 }
 
-static void take_growth(struct parser *p, struct rule_term *term)
+static void parse_growth(struct parser *p, struct rule_term *term)
 {
 	const char *at = p->p;
 
 	term->test = TEST_GROWTH;
 	term->span_ns = growth_span_ns;
 	if (!lex_sign(p, "("))
-		lex_fail(p, at, "write growth(NAME) > 10MiB/min");
+		lex_fail(p, at, "expected '('; write growth(NAME) > 10MiB/min");
 	lex_name(p, &term->name);
 	lex_blanks(p);
 	at = p->p;
@@ -150,24 +151,24 @@ static void take_growth(struct parser *p, struct rule_term *term)
 		at = p->p;
 		term->span_ns = lex_span(p);
 		if (term->span_ns < least_growth_ns)
-			lex_fail(p, at, "growth is looked at over a second at least");
+			lex_fail(p, at, "the time span of growth() is at least 1 s");
 	}
 	lex_blanks(p);
 	at = p->p;
 	if (!lex_sign(p, ")"))
 		lex_fail(p, at, "the parenthesis of growth( is not closed");
 	if (always_has_value(&term->name))
-		lex_fail(p, at, "growth is of a metric or a series as it is now");
+		lex_fail(p, at, "growth() takes a metric or a series, without .peak, .mean or .last");
 	lex_blanks(p);
 	at = p->p;
-	if (!take_operator(p, term))
-		lex_fail(p, at, "how fast? write growth(NAME) > 10MiB/min");
+	if (!parse_operator(p, term))
+		lex_fail(p, at, "expected a comparison; write growth(NAME) > 10MiB/min");
 	if (p->code == 0)
-		take_amount(p, term);
+		parse_amount(p, term);
 }
 
-/* "5x median"; false, and nothing is read, if it is not that. */
-static bool take_multiple(struct parser *p, struct rule_term *term)
+/* "5x median"; else returns false and consumes nothing. */
+static bool parse_multiple(struct parser *p, struct rule_term *term)
 {
 	const char *at, *s;
 
@@ -177,14 +178,14 @@ static bool take_multiple(struct parser *p, struct rule_term *term)
 		return false;
 	p->p = s + 1;
 	if (!lex_keyword(p, "median"))
-		lex_fail(p, at, "so many times what? write 5x median");
+		lex_fail(p, at, "expected 'median'; write 5x median");
 	else if (!(term->value > 1 && term->value <= 1e6))
-		lex_fail(p, at, "a multiple above 1 belongs here, as 5x median");
+		lex_fail(p, at, "expected a multiple above 1, such as 5x median");
 	term->whole = WHOLE_MEDIAN;
 	return true;
 }
 
-static void take_silence(struct parser *p, struct rule_term *term)
+static void parse_silence(struct parser *p, struct rule_term *term)
 {
 	const char *at;
 
@@ -194,14 +195,14 @@ static void take_silence(struct parser *p, struct rule_term *term)
 	lex_blanks(p);
 	at = p->p;
 	if (p->code == 0 && always_has_value(&term->name))
-		lex_fail(p, at, "that always has a value");
+		lex_fail(p, at, "this name always has a value");
 	else if (p->code == 0 && !lex_keyword(p, "for"))
-		lex_fail(p, at, "for how long? write no NAME for 5m, or for 5x median");
-	else if (!take_multiple(p, term))
+		lex_fail(p, at, "expected a duration; write no NAME for 5m, or for 5x median");
+	else if (!parse_multiple(p, term))
 		term->span_ns = lex_span(p);
 }
 
-static void take_comparison(struct parser *p, struct rule_term *term)
+static void parse_comparison(struct parser *p, struct rule_term *term)
 {
 	const char *at;
 	bool is_text, is_not;
@@ -213,7 +214,7 @@ static void take_comparison(struct parser *p, struct rule_term *term)
 	if (p->code < 0)
 		return;
 	if (lex_keyword(p, "is")) {
-		take_is(p, term);
+		parse_is(p, term);
 		return;
 	}
 	is_not = lex_sign(p, "!~");
@@ -221,19 +222,19 @@ static void take_comparison(struct parser *p, struct rule_term *term)
 		term->test = TEST_MATCH;
 		term->negated = p->negated != is_not;
 		if (is_text)
-			take_pattern(p, term);
+			parse_pattern(p, term);
 		else
-			lex_fail(p, at, "~ fits a pattern to a text: process.name, process.command");
+			lex_fail(p, at, "~ applies to texts only: process.name, process.command");
 		return;
 	}
-	if (take_operator(p, term))
-		take_amount(p, term);
+	if (parse_operator(p, term))
+		parse_amount(p, term);
 	else if (at[0] == '=' && (at[1] == '>' || at[1] == '<'))
-		lex_fail(p, at, "there is no '=%c'; write %c=", at[1], at[1]);
+		lex_fail(p, at, "unknown operator '=%c'; write %c=", at[1], at[1]);
 	else if (*at == '=')
 		lex_fail(p, at, "'=' sets a limit (--limit); to compare, write ==");
 	else
-		lex_fail(p, at, "what of it? write < <= > >= == != and a number, or is nan, is inf, is absent");
+		lex_fail(p, at, "expected < <= > >= == != and a number, or is nan, is inf, is absent");
 }
 
 static void emit(struct parser *p, int code)
@@ -247,17 +248,17 @@ static void parse_term(struct parser *p)
 
 	lex_blanks(p);
 	if (p->rule->n_terms == RULE_TERMS) {
-		lex_fail(p, p->p, "a rule has %d comparisons at most; make two rules of it", RULE_TERMS);
+		lex_fail(p, p->p, "more than %d comparisons; split the rule in two", RULE_TERMS);
 		return;
 	}
-	p->rule->n_terms++; /* rule_done finds its pattern */
+	p->rule->n_terms++; /* rule_done() frees its pattern */
 	term->offset = (unsigned) (p->p - p->start);
 	if (lex_keyword(p, "no"))
-		take_silence(p, term);
+		parse_silence(p, term);
 	else if (lex_keyword(p, "growth"))
-		take_growth(p, term);
+		parse_growth(p, term);
 	else
-		take_comparison(p, term);
+		parse_comparison(p, term);
 	if (p->code == 0)
 		emit(p, (int) p->rule->n_terms - 1);
 }
@@ -273,7 +274,7 @@ static void parse_part(struct parser *p)
 	lex_blanks(p);
 	at = p->p;
 	if (p->depth == RULE_DEPTH) {
-		lex_fail(p, at, "this is nested more than %d deep", RULE_DEPTH);
+		lex_fail(p, at, "nested more than %d levels deep", RULE_DEPTH);
 		return;
 	}
 	p->depth++;
@@ -322,19 +323,19 @@ static void parse_limit(struct parser *p)
 	lex_name(p, &term->name);
 	if (p->code == 0 && (term->name.part != PART_NOW || term->name.what == RULE_FIELD || term->name.what == RULE_EXIT ||
 				    (term->name.what == RULE_METRIC && metrics[term->name.metric].kind != KIND_GAUGE)))
-		lex_fail(p, at, "a limit is one of what there is now: ram, gpu.mem, process.rss, processes, or of time");
+		lex_fail(p, at, "a limit needs a current value: ram, gpu.mem, process.rss, processes or time");
 	lex_blanks(p);
 	at = p->p;
 	if (p->code == 0 && (!lex_sign(p, "=") || *p->p == '='))
-		lex_fail(p, at, "a limit is written NAME = VALUE");
+		lex_fail(p, at, "write a limit as NAME = VALUE");
 	term->op = OP_GE;
 	if (p->code == 0)
-		take_amount(p, term);
+		parse_amount(p, term);
 	if (p->code == 0)
 		emit(p, 0);
 }
 
-/* No name has a colon in it unless it is quoted. */
+/* Unquoted names contain no colon, so a word before one is meant as a level. */
 static void check_level(struct parser *p)
 {
 	size_t len = 0;
@@ -343,7 +344,7 @@ static void check_level(struct parser *p)
 	while (isalpha((unsigned char) p->p[len]))
 		len++;
 	if (len > 0 && p->p[len] == ':')
-		lex_fail(p, p->p, "there is no level '%.*s'; write info:, warn: or error:, or leave it out", (int) (len < 40 ? len : 40), p->p);
+		lex_fail(p, p->p, "unknown level '%.*s'; use info:, warn: or error:", (int) (len < 40 ? len : 40), p->p);
 }
 
 static void parse_head(struct parser *p)
@@ -369,7 +370,7 @@ static void parse_head(struct parser *p)
 
 		if (lex_keyword(p, quantifiers[i])) {
 			if (p->rule->kind != RULE_CHECK)
-				lex_fail(p, at, "%s belongs to hiwater check, which looks at a whole run; leave it out", quantifiers[i]);
+				lex_fail(p, at, "'%s' is for hiwater check only, which judges a whole run", quantifiers[i]);
 			p->rule->quantifier = (enum rule_quantifier) i;
 			p->negated = i == RULE_ALWAYS;
 			break;
@@ -386,16 +387,16 @@ static void parse_tail(struct parser *p)
 	if (p->code == 0 && lex_keyword(p, "for")) {
 		p->rule->for_ns = lex_span(p);
 		if (p->rule->kind != RULE_ALERT && p->rule->kind != RULE_CHECK)
-			lex_fail(p, at, "'for' belongs to alerts and checks");
+			lex_fail(p, at, "'for' is for alerts and checks only");
 		else if (p->rule->quantifier == RULE_ALWAYS)
-			lex_fail(p, at, "always is the whole time: leave 'for' out, or say ever or never");
+			lex_fail(p, at, "always covers the whole time: remove 'for', or use ever or never");
 	}
 	lex_blanks(p);
 	if (*p->p)
-		lex_fail(p, p->p, "what is this? between two comparisons belongs 'and' or 'or', before a time 'for'");
+		lex_fail(p, p->p, "unexpected text; join comparisons with 'and' or 'or', and write 'for' before a duration");
 }
 
-/* Whom it is judged for: processes or GPUs, not both. */
+/* Sets the subject of the rule: the job, each process or each GPU. */
 static void find_subject(struct parser *p)
 {
 	struct rule *rule = p->rule;
@@ -407,13 +408,13 @@ static void find_subject(struct parser *p)
 		if (e == ENTITY_HOST || e == ENTITY_JOB || rule->terms[i].name.indexed)
 			continue;
 		if (rule->subject != ENTITY_JOB && rule->subject != e)
-			lex_fail(p, p->start + rule->terms[i].offset, "a rule looks at each %s or at each %s, not at both",
+			lex_fail(p, p->start + rule->terms[i].offset, "a rule judges each %s or each %s, not both",
 				entity_name(rule->subject), entity_name(e));
 		rule->subject = e;
 	}
 }
 
-/* Runs are compared by figures of the whole run. */
+/* compare needs figures of the whole run. */
 static void check_figures(struct parser *p)
 {
 	const struct rule *rule = p->rule;
@@ -427,7 +428,7 @@ static void check_figures(struct parser *p)
 		if (t->test == TEST_GROWTH || t->test == TEST_SILENT || t->name.what == RULE_FIELD)
 			lex_fail(p, at, "'%s': runs are compared by figures of the whole run, such as ram.peak", name);
 		else if (t->name.part == PART_NOW && t->name.what != RULE_TIME && t->name.what != RULE_EXIT)
-			lex_fail(p, at, "'%s' is a level at a moment; which of the run? write %s.peak, %s.mean or %s.last", name, name,
+			lex_fail(p, at, "'%s' is a momentary value; write %s.peak, %s.mean or %s.last", name, name,
 				name, name);
 	}
 }
@@ -450,7 +451,7 @@ int rule_parse(const char *text, enum rule_kind kind, struct rule *ret, struct e
 
 	*ret = (struct rule) { .kind = kind };
 	if (strlen(text) >= RULE_TEXT)
-		return err_set(err, -EINVAL, "a rule is %d bytes long at most; make two rules of it", RULE_TEXT - 1);
+		return err_set(err, -EINVAL, "the rule is longer than %d bytes; split it in two", RULE_TEXT - 1);
 	if (text[strspn(text, " \t\r\n")] == '\0')
 		return err_set(err, -EINVAL, "the rule is empty; for example: %s",
 			kind == RULE_LIMIT ? "ram = 24GiB" : "ram > 90%");

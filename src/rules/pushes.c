@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The list is a ring of events whose numbers only grow. Each push is a frame of series for the engine.
+ * The list is a ring of events with increasing numbers. Each push becomes a frame of series for the
+ * engine.
  */
 #include "rules/pushes.h"
 
@@ -14,7 +15,7 @@
 #include "rules/engine.h"
 
 enum {
-	CHANGE = PUSH_SERIES + PUSH_RATIOS,  /* what rules may name: series, ratios, "change" */
+	CHANGE = PUSH_SERIES + PUSH_RATIOS,  /* names in rules: series, ratios, "change" */
 	NAMES,
 };
 
@@ -23,10 +24,10 @@ struct pushes {
 	char names[NAMES][PUSH_NAME];
 	struct push_ratio ratios[PUSH_RATIOS];
 	struct push_event *ring;
-	uint64_t first, end;               /* numbers of the events that are there */
+	uint64_t first, end;               /* numbers of the events in the ring */
 	struct push_event last;            /* values of the last push */
 	bool has_last;                     /* since begin */
-	double mark;                       /* of the last push; NaN: not known */
+	double mark;                       /* of the last push; NaN: unknown */
 	struct push_stats stats;
 	bool is_active;
 	uint64_t active_since_ns;
@@ -47,9 +48,9 @@ static const struct push_event *event_at(const struct pushes *p, uint64_t number
 	return &p->ring[number % p->options.max_events];
 }
 
-static const struct facts no_facts;        /* what is pushed has no percentage of a machine */
+static const struct facts no_facts;        /* pushed values have no percentages of a machine */
 
-/* ---- making one ---------------------------------------------------------------------------------------------------- */
+/* ---- construction -------------------------------------------------------------------------------------------------- */
 
 static int set_name(struct pushes *p, size_t i, const char *name, struct err *err)
 {
@@ -57,7 +58,7 @@ static int set_name(struct pushes *p, size_t i, const char *name, struct err *er
 		return err_set(err, -EINVAL, "a series' name has 1 to %d bytes", PUSH_NAME - 1);
 	for (size_t j = 0; j < NAMES; j++) {
 		if (j != i && strcmp(p->names[j], name) == 0)
-			return err_set(err, -EINVAL, "there are two series called '%s'", name);
+			return err_set(err, -EINVAL, "duplicate series '%s'", name);
 	}
 	(void) snprintf(p->names[i], PUSH_NAME, "%s", name);
 	return 0;
@@ -66,12 +67,12 @@ static int set_name(struct pushes *p, size_t i, const char *name, struct err *er
 static int check(const struct pushes_options *o, struct err *err)
 {
 	if (o->max_events < 1 || o->max_events > PUSH_EVENTS_MOST)
-		return err_set(err, -EINVAL, "a list keeps 1 to %d events", PUSH_EVENTS_MOST);
+		return err_set(err, -EINVAL, "a list holds 1 to %d events", PUSH_EVENTS_MOST);
 	if (o->n_series < 1 || o->n_series > PUSH_SERIES || o->n_ratios > PUSH_RATIOS)
 		return err_set(err, -EINVAL, "a list has 1 to %d series and at most %d ratios", PUSH_SERIES, PUSH_RATIOS);
 	for (size_t i = 0; i < o->n_ratios; i++) {
 		if (o->ratios[i].of >= o->n_series || o->ratios[i].by >= o->n_series)
-			return err_set(err, -EINVAL, "a ratio is of two of the list's series");
+			return err_set(err, -EINVAL, "a ratio needs two series of the list");
 	}
 	return 0;
 }
@@ -115,7 +116,7 @@ int pushes_new(const struct pushes_options *options, struct pushes **ret, struct
 	return 0;
 }
 
-static void forget_events(struct pushes *p)
+static void drop_events(struct pushes *p)
 {
 	for (uint64_t n = p->first; p->ring && n < p->end; n++)
 		free(p->ring[n % p->options.max_events].text);
@@ -126,7 +127,7 @@ void pushes_free(struct pushes *p)
 {
 	if (!p)
 		return;
-	forget_events(p);
+	drop_events(p);
 	free(p->ring);
 	watch_free(p->watch);
 	free(p);
@@ -139,7 +140,7 @@ size_t pushes_series(const struct pushes *p)
 
 /* ---- rules --------------------------------------------------------------------------------------------------------- */
 
-/* The names of a rule as bits; -EINVAL for one that nobody pushes. */
+/* The names of a rule as bits; -EINVAL for a name that is not pushed. */
 static int names_of(const struct pushes *p, const struct rule *rule, uint32_t *ret, struct err *err)
 {
 	*ret = 0;
@@ -153,7 +154,7 @@ static int names_of(const struct pushes *p, const struct rule *rule, uint32_t *r
 		while (n < NAMES && (name->what != RULE_SERIES || strcmp(p->names[n], name->series) != 0))
 			n++;
 		if (n == NAMES)
-			return err_set(err, -EINVAL, "the rule '%s' looks at '%s', which is not pushed here; there is '%s'", rule->text,
+			return err_set(err, -EINVAL, "rule '%s': '%s' is not pushed here; '%s' is", rule->text,
 				rule_name_text(name, text), p->names[0]);
 		*ret |= UINT32_C(1) << n;
 	}
@@ -183,7 +184,7 @@ int pushes_rules(struct pushes *p, const char *const *rules, size_t n, uint64_t 
 	int r = 0;
 
 	if (n > PUSH_RULES)
-		return err_set(err, -E2BIG, "there are more than %d rules; leave some out", PUSH_RULES);
+		return err_set(err, -E2BIG, "too many rules (at most %d)", PUSH_RULES);
 	if (n > 0) {
 		w = watch_new(&no_facts);
 		if (!w)
@@ -230,7 +231,7 @@ static void append_kind(struct pushes *p, const struct push_event *reading, enum
 	append(p, &e);
 }
 
-static void take_peaks(struct pushes *p, const struct push_event *e, double highest)
+static void update_peaks(struct pushes *p, const struct push_event *e, double highest)
 {
 	for (unsigned i = 0; i < p->options.n_series; i++) {
 		const double value = i == 0 ? highest : e->values[i];
@@ -242,10 +243,10 @@ static void take_peaks(struct pushes *p, const struct push_event *e, double high
 	}
 }
 
-/* The first series at its highest since the last push. */
+/* The highest value of the first series since the last push. */
 static double highest_of(struct pushes *p, const struct push_event *e, double mark)
 {
-	const bool rose = mark > p->mark; /* false with NaN: what was before begin is not ours */
+	const bool rose = mark > p->mark; /* false with NaN: rises before begin do not count */
 	const double value = e->values[0];
 
 	if (!isnan(mark))
@@ -253,12 +254,12 @@ static double highest_of(struct pushes *p, const struct push_event *e, double ma
 	return rose && mark > value ? mark : value;
 }
 
-static void take_changes(struct pushes *p, const struct push_event *e, double mark)
+static void append_changes(struct pushes *p, const struct push_event *e, double mark)
 {
 	const bool had_peak = p->stats.known & 1;
 	const double before = p->stats.peaks[0], highest = highest_of(p, e, mark);
 
-	take_peaks(p, e, highest);
+	update_peaks(p, e, highest);
 	if (!p->options.changes || !is_known(e, 0))
 		return;
 	if (highest > (had_peak ? before : 0)) {
@@ -276,9 +277,9 @@ static void take_changes(struct pushes *p, const struct push_event *e, double ma
 	}
 }
 
-/* ---- rules are judged ---------------------------------------------------------------------------------------------- */
+/* ---- evaluation of rules ------------------------------------------------------------------------------------------- */
 
-/* What rules may look at: values by the numbers of names; returns which are known. */
+/* Values for rules, by the numbers of names. Returns which are known, as bits. */
 static uint32_t figures(const struct pushes *p, const struct push_event *e, double ret[NAMES])
 {
 	uint32_t known = e->known;
@@ -296,7 +297,7 @@ static uint32_t figures(const struct pushes *p, const struct push_event *e, doub
 	return isnan(e->change) ? known : known | UINT32_C(1) << CHANGE;
 }
 
-static void show(struct pushes *p, const double values[NAMES], uint32_t known, uint64_t now_ns)
+static void evaluate(struct pushes *p, const double values[NAMES], uint32_t known, uint64_t now_ns)
 {
 	struct series_value series[NAMES];
 	struct frame frame = { .source = FRAME_USER, .live = true, .series = series };
@@ -309,8 +310,8 @@ static void show(struct pushes *p, const double values[NAMES], uint32_t known, u
 	watch_see(p->watch, &frame);
 }
 
-/* Rules that began or ceased to hold, each with the engine's text. */
-static uint32_t tell_changes(struct pushes *p, const struct push_event *reading)
+/* Appends events of rules that began or ceased to hold, with the engine's text. */
+static uint32_t append_transitions(struct pushes *p, const struct push_event *reading)
 {
 	struct alert alert;
 	uint32_t raised = 0;
@@ -328,8 +329,8 @@ static uint32_t tell_changes(struct pushes *p, const struct push_event *reading)
 	return raised;
 }
 
-/* Every rule that holds. */
-static uint32_t tell_all(struct pushes *p, const struct push_event *reading, uint32_t known)
+/* Appends an event for every rule that holds. */
+static uint32_t append_holding(struct pushes *p, const struct push_event *reading, uint32_t known)
 {
 	struct alert alert;
 	uint32_t holding = 0;
@@ -358,11 +359,11 @@ static uint32_t judge(struct pushes *p, const struct push_event *e, uint64_t now
 	if (!p->watch)
 		return 0;
 	known = figures(p, e, values);
-	show(p, values, known & p->needed, now_ns);
-	return p->options.every ? tell_all(p, e, known) : tell_changes(p, e);
+	evaluate(p, values, known & p->needed, now_ns);
+	return p->options.every ? append_holding(p, e, known) : append_transitions(p, e);
 }
 
-/* ---- what is pushed ------------------------------------------------------------------------------------------------ */
+/* ---- pushes -------------------------------------------------------------------------------------------------------- */
 
 static struct push_event event_of(const struct pushes *p, const struct push *push)
 {
@@ -381,7 +382,7 @@ void pushes_push(struct pushes *p, const struct push *push, struct pushed_events
 	const struct push_event e = event_of(p, push);
 
 	ret->first = p->end;
-	take_changes(p, &e, push->mark);
+	append_changes(p, &e, push->mark);
 	ret->rules = judge(p, &e, push->now_ns);
 	if (p->options.samples)
 		append_kind(p, &e, PUSH_SAMPLE);
@@ -430,18 +431,19 @@ void pushes_end(struct pushes *p, uint64_t now_ns)
 
 void pushes_clear(struct pushes *p)
 {
-	forget_events(p);
+	drop_events(p);
 	p->stats = (struct push_stats) { .active_ns = p->stats.active_ns };
 }
 
-/* ---- queries: copies of events, at an interval, their sums --------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------------------------------------------------- */
 
 static bool passes(const struct push_event *e, const struct push_filter *f)
 {
 	return (f->kinds == 0 || f->kinds >> e->kind & 1) && e->time_ns >= f->since_ns;
 }
 
-/* From which number on to look, how many pass, and how long their texts are. */
+/* Returns the number of the first event to copy; *ret_n: how many pass; *ret_texts: size of their
+ * texts. */
 static uint64_t survey(const struct pushes *p, const struct push_filter *f, size_t *ret_n, size_t *ret_texts)
 {
 	const uint64_t from = f->from > p->first ? f->from : p->first;

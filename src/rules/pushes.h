@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a program tells of itself, reading by reading (a framework allocator's allocated, reserved, total; a loss), as a
- * bounded list of events: what changed, new peaks, rules that hold, and whatever the program adds. Rules are those of
- * rule.h, judged by the engine; they name the series, the ratios and, for what the first series rose by since the last
- * push, "change". Nothing is allocated by a push.
+ * Values that a program pushes (allocated, reserved and total memory of a framework's allocator; a
+ * loss), as a bounded list of events: changes, new peaks, rules that hold, and events of the
+ * program's own. Rules are those of rule.h, evaluated by the engine; their names are the series,
+ * the ratios and "change", the increase of the first series since the last push. A push allocates
+ * memory only for the text of an alert.
  *
  * Threads: one at a time a list (api/pushes.c has a lock around it).
  */
@@ -20,7 +21,7 @@ enum {
 	PUSH_RATIOS = 4,
 	PUSH_RULES = 16,
 	PUSH_NAME = 48,
-	PUSH_TEXT = 16384,         /* of an event's text, with its NUL; longer ones are cut */
+	PUSH_TEXT = 16384,         /* of an event's text, with its NUL; longer texts are truncated */
 	PUSH_EVENTS_MOST = 1 << 24,
 	PUSH_KINDS = 32,
 };
@@ -29,9 +30,10 @@ enum push_kind {
 	PUSH_SAMPLE,               /* a push */
 	PUSH_ALLOCATION,           /* the first series rose */
 	PUSH_DEALLOCATION,         /* it fell */
-	PUSH_PEAK,                 /* it was never higher; values[0] is the peak, which may have been between two pushes */
+	/* a new maximum; values[0] is the peak, which may have been between two pushes */
+	PUSH_PEAK,
 	PUSH_ALERT,                /* a rule holds */
-	PUSH_CLEARED,              /* it ceased to */
+	PUSH_CLEARED,              /* a rule ceased to hold */
 	PUSH_OWN = 8,              /* from here to PUSH_KINDS - 1: the program's own */
 };
 
@@ -39,7 +41,7 @@ enum push_kind {
 struct push_event {
 	uint64_t time_ns;          /* since 1970 */
 	char *text;                /* NULL: none */
-	double change;             /* of the first series since the push before; NaN: not known */
+	double change;             /* of the first series since the last push; NaN: unknown */
 	double values[PUSH_SERIES];
 	uint32_t tag;              /* the program's own */
 	uint8_t kind;
@@ -61,31 +63,33 @@ struct pushes_options {
 	size_t n_ratios;
 	bool changes;              /* ALLOCATION, DEALLOCATION, PEAK */
 	bool samples;              /* SAMPLE */
-	bool every;                /* ALERT at each push while a rule holds; else ALERT once and CLEARED, as elsewhere */
+	/* ALERT at each push while a rule holds; else ALERT once and CLEARED, as elsewhere */
+	bool every;
 };
 
-/* A reading. */
+/* One set of values. */
 struct push {
 	uint64_t time_ns;          /* since 1970 */
 	uint64_t now_ns;           /* CLOCK_BOOTTIME */
 	const double *values;
-	unsigned known;            /* bit n: values[n] is */
-	double mark;               /* the largest that the first series ever was, by a mark of whoever keeps it; NaN: not known.
-	                            * Where it rose since the last push it counts as a peak */
+	unsigned known;            /* bit n: values[n] is known */
+	/* high-water mark of the first series, kept by its source; NaN: unknown. Where it rose since
+	 * the last push it counts as a peak */
+	double mark;
 };
 
-/* What a push made: events [first, end), and which rules are among them. */
+/* Events [first, end) of a push. */
 struct pushed_events {
 	uint64_t first, end;
 	uint32_t rules;            /* bit n: rule n has an ALERT among them */
 };
 
 struct push_stats {
-	uint64_t events, kept;     /* ever; still there */
+	uint64_t events, kept;     /* in all; still in the list */
 	uint64_t counts[PUSH_KINDS];
 	double risen, fallen;      /* sums of the changes */
 	double peaks[PUSH_SERIES];
-	uint8_t known;             /* bit n: peaks[n] is */
+	uint8_t known;             /* bit n: peaks[n] is known */
 	uint64_t active_ns;        /* between begin and end */
 };
 
@@ -93,32 +97,35 @@ struct push_filter {
 	uint32_t kinds;            /* bit n: kind n; 0: all */
 	uint64_t since_ns;         /* not before this time */
 	uint64_t from;             /* not before the event of this number */
-	size_t last;               /* of those the last so many; 0: all */
+	size_t last;               /* only the last ones, so many; 0: all */
 };
 
 struct pushes;
 
-/* *ret is the caller's (pushes_free). -EINVAL with text, -ENOMEM. */
+/* Returns 0, -EINVAL with text, or -ENOMEM. Free *ret with pushes_free(). */
 int pushes_new(const struct pushes_options *options, struct pushes **ret, struct err *err);
 void pushes_free(struct pushes *p);
-size_t pushes_series(const struct pushes *p); /* how many there are */
+size_t pushes_series(const struct pushes *p); /* number of series */
 
-/* These rules from now on, instead of those before. -EINVAL with text; then those before stay. */
+/* Replaces the rules. Returns 0; -EINVAL or -E2BIG with text, or -ENOMEM: the old rules stay. */
 int pushes_rules(struct pushes *p, const char *const *rules, size_t n, uint64_t now_ns, struct err *err);
 
-/* Time counts from begin to end. Changes are measured from this reading, which makes no event; NULL: from the next push. */
+/* Active time counts from begin to end. push: base of the first change, without an event; NULL: the
+ * next push is. */
 void pushes_begin(struct pushes *p, uint64_t now_ns, const struct push *push);
 void pushes_end(struct pushes *p, uint64_t now_ns);
 
 void pushes_push(struct pushes *p, const struct push *push, struct pushed_events *ret);
-/* An event of the program's own (kind PUSH_OWN and up, else -EINVAL) at the time of this reading and with its values; where
- * those are NULL, with those of the last push. text may be NULL. */
+/* Appends an event of the program's own (kind PUSH_OWN and up, else -EINVAL) with the time and
+ * values of push; if push->values is NULL, with those of the last push. text may be NULL. Returns
+ * 0, -EINVAL or -ENOMEM. */
 int pushes_note(struct pushes *p, const struct push *push, unsigned kind, uint32_t tag, const char *text);
 
-/* Events in their order, as one block with their texts: free(*ret). 0 or -ENOMEM. */
+/* Copies events in order to one block with their texts: free(*ret). Returns 0 or -ENOMEM. */
 int pushes_read(const struct pushes *p, const struct push_filter *filter, struct push_event **ret, size_t *ret_n);
-/* One event for each interval in which there was one: the last, at the time at which the interval began. Likewise. */
+/* Likewise the last event of each interval that has any, with the time at which the interval began,
+ * without text. */
 int pushes_timeline(const struct pushes *p, uint64_t interval_ns, struct push_event **ret, size_t *ret_n);
 void pushes_stats(const struct pushes *p, uint64_t now_ns, struct push_stats *ret);
-/* Forgets events and statistics, not the time. */
+/* Removes events and statistics, except the active time. */
 void pushes_clear(struct pushes *p);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A rule: "ram > 90% of limit for 30s", as --alert, --limit, check, compare --fail-if, top's filter and Python take it.
- * One grammar (parse.c); names are metric.def's (name.c); what it means of given values is rule_holds. Pure:
- * no file is read, nothing is kept between calls.
+ * A rule: "ram > 90% of limit for 30s", for --alert, --limit, check, compare --fail-if, top's
+ * filter and Python. They share one grammar (parse.c); names are those of metric.def (name.c);
+ * rule_holds() evaluates a rule on given values. Pure functions, without files or state.
  *
  *   rule  = [info:|warn:|error:] [ever|always|never] any [for SPAN]      ever, always, never: check only
  *   any   = all { or all }          all = part { and part }          part = not part | ( any ) | term
@@ -10,13 +10,14 @@
  *         | NAME is [not] nan | inf | absent                             NAME ~ PATTERN, NAME !~ PATTERN (texts)
  *         | growth(NAME [, SPAN]) > VALUE/SPAN                           no NAME for SPAN | for Nx median
  *         | NAME = VALUE                                                 limits only, alone
- *   NAME  = ram, gpu.mem, gpu0.mem, gpu[0].mem, process.rss, host.mem_used, time, exit, cpu, loss, "a series"; behind
- *           it .peak .mean .last: over the run so far
+ *   NAME  = ram, gpu.mem, gpu0.mem, gpu[0].mem, process.rss, host.mem_used, time, exit, cpu, loss, "a series";
+ *           with .peak .mean .last: over the run so far
  *   VALUE = number [unit] [/s /min /h /d]; +5% -5%: relative, compare only
  *
- * "not" is worked into the terms while parsing, so an expression is terms, ands and ors. A value that cannot be had
- * makes its comparison untrue, negated or not: absent never fires.
- * Threads: one at a time a rule.
+ * The parser applies "not" to the terms, so an expression is terms, ands and ors. A comparison with
+ * an unknown value is false, negated or not: absent values raise nothing.
+ *
+ * Threads: one at a time per rule.
  */
 #pragma once
 
@@ -40,8 +41,8 @@ enum rule_kind {
 	RULE_ALERT,
 	RULE_LIMIT,   /* NAME = VALUE; becomes NAME >= VALUE */
 	RULE_CHECK,
-	RULE_COMPARE, /* % is of the base */
-	RULE_FILTER,  /* of processes: bare names are theirs */
+	RULE_COMPARE, /* percentages are of the base run */
+	RULE_FILTER,  /* bare names are those of processes */
 };
 
 enum rule_level {
@@ -51,18 +52,18 @@ enum rule_level {
 };
 
 enum rule_quantifier {
-	RULE_BARE,    /* check: as ever */
+	RULE_BARE,    /* check: like ever */
 	RULE_EVER,
-	RULE_ALWAYS,  /* the expression is negated: it holds if that never does */
+	RULE_ALWAYS,  /* the expression is negated: the rule passes if that never holds */
 	RULE_NEVER
 };
 
-/* What a name names. */
+/* Kinds of names. */
 enum rule_what {
 	RULE_METRIC,
 	RULE_SERIES,
 	RULE_TIME,    /* since the run's start, in ns */
-	RULE_EXIT,    /* main's exit status as a shell has it, once it has ended */
+	RULE_EXIT,    /* main's exit status, as a shell shows it, after its end */
 	RULE_FIELD,   /* of a process */
 };
 
@@ -85,9 +86,9 @@ struct rule_name {
 	enum rule_part part;
 	enum rule_field field;
 	enum entity entity;    /* of a metric or field; else ENTITY_JOB */
-	int metric, also;      /* also: added to it ("cpu" is user and system); -1: none */
-	bool indexed;          /* one GPU */
-	uint32_t index;        /* the driver's number of it */
+	int metric, also;      /* also: a metric added to it ("cpu" is user and system); -1: none */
+	bool indexed;          /* a certain GPU */
+	uint32_t index;        /* its number, by the driver */
 	char series[RULE_NAME];
 };
 
@@ -110,40 +111,40 @@ enum rule_op {
 	OP_NE
 };
 
-/* What a percentage is of. */
+/* The base of a percentage. */
 enum rule_whole {
-	WHOLE_NONE,     /* value is no percentage */
-	WHOLE_RAM,      /* the limit, else what was asked for, else the machine's */
-	WHOLE_LIMIT,    /* the limit, else what was asked for */
+	WHOLE_NONE,     /* the value is no percentage */
+	WHOLE_RAM,      /* the limit, else the request, else the machine's memory */
+	WHOLE_LIMIT,    /* the limit, else the request */
 	WHOLE_CAPACITY, /* the machine's memory */
 	WHOLE_GPU,      /* the GPU's memory */
-	WHOLE_CORES,    /* processors, in ns a second */
-	WHOLE_BASE,     /* compare: the same value of the base */
-	WHOLE_MEDIAN,   /* silence: value is a multiple of the median of the times between two values */
+	WHOLE_CORES,    /* CPUs, in ns a second */
+	WHOLE_BASE,     /* compare: the same value of the base run */
+	WHOLE_MEDIAN,   /* silence: a multiple of the median time between two values */
 };
 
 struct rule_term {
 	enum rule_test test;
-	bool negated;           /* of the tests that are no comparison */
+	bool negated;           /* for tests other than comparisons */
 	struct rule_name name;
 	enum rule_op op;
-	double value;           /* in the metric's unit; a rate or a growth: of that a second; percent of a whole */
+	double value;           /* in the metric's unit, rates and growth per second; or percent of whole */
 	enum rule_whole whole;
-	bool rate;              /* the counter's rise a second is meant */
-	uint64_t per_ns;        /* "/min": a rate or growth is told as it was asked for; 0: of a second */
-	uint64_t span_ns;       /* GROWTH: looked back; SILENT: how long */
-	regex_t *pattern;       /* MATCH; the rule's */
-	unsigned offset;        /* where it begins, in bytes */
+	bool rate;              /* compares the counter's increase per second */
+	uint64_t per_ns;        /* time unit for showing a rate or growth, "/min"; 0: a second */
+	uint64_t span_ns;       /* GROWTH: time span; SILENT: duration */
+	regex_t *pattern;       /* MATCH; owned by the rule */
+	unsigned offset;        /* of its text, in bytes */
 };
 
-/* Plain data but for patterns. */
+/* Plain data, except for patterns: rule_done() frees them. */
 struct rule {
-	char text[RULE_TEXT];   /* as it was given, without what surrounds it */
+	char text[RULE_TEXT];   /* as given, without surrounding blanks */
 	enum rule_kind kind;
-	enum rule_level level;  /* RULE_WARN if none was given */
+	enum rule_level level;  /* default: RULE_WARN */
 	enum rule_quantifier quantifier;
 	uint64_t for_ns;        /* 0: at once */
-	enum entity subject;    /* it is judged for each of these: PROCESS, GPU, GPU_PROCESS; else JOB: once */
+	enum entity subject;    /* evaluated for each PROCESS, GPU or GPU_PROCESS; JOB: once */
 	size_t n_terms, n_code;
 	struct rule_term terms[RULE_TERMS];
 	signed char code[2 * RULE_TERMS]; /* postfix: a term's number, or CODE_AND, CODE_OR */
@@ -154,36 +155,39 @@ enum {
 	CODE_OR = -2
 };
 
-/* Reads text. Returns 0; -EINVAL with a text of three lines (what, and in whose column), *ret all zero; -ENOMEM. */
+/* Parses text. Returns 0; -EINVAL with an error of three lines (message, rule, caret below the
+ * column) and *ret all zero; or -ENOMEM. */
 int rule_parse(const char *text, enum rule_kind kind, struct rule *ret, struct err *err);
-void rule_done(struct rule *rule); /* copes with an all-zero one */
+void rule_done(struct rule *rule); /* an all-zero rule is valid */
 
-/* What a term's name is at the moment. low and high: extremes over the time that value stands for. */
+/* Current value of a term's name. low and high: extremes over the time that value covers. */
 struct rule_value {
 	bool known;
 	double low, value, high; /* SILENT: ns since the last one; NaN and infinities only of series */
 	bool whole_known;
-	double whole;            /* of what a percentage is */
-	const char *text;        /* of a text; borrowed */
+	double whole;            /* base of a percentage */
+	const char *text;        /* of a text field; borrowed */
 };
-typedef void rule_look(void *ctx, const struct rule *rule, size_t term, struct rule_value *ret); /* *ret: all zero */
+/* Looks up the value of a term; *ret is all zero before. */
+typedef void rule_lookup(void *ctx, const struct rule *rule, size_t term, struct rule_value *ret);
 
-/* What decided: the first true term of a rule that holds, the first false one of a rule that does not;
- * where all that was asked for is missing, the first. */
+/* The term that decided: the first true one of a rule that holds, the first false one of a rule
+ * that does not; if all values are missing, the first term. */
 struct rule_seen {
-	const struct rule_term *term; /* never NULL of a rule that was read */
+	const struct rule_term *term; /* never NULL for a parsed rule */
 	struct rule_value value;
-	bool missing;                 /* something was not known */
+	bool missing;                 /* some value was unknown */
 };
 
-/* Does the expression hold now? With a span it is asked whether it held all of the time that the values stand for,
- * else whether it did at some moment of it. seen may be NULL. */
-bool rule_holds(const struct rule *rule, rule_look *look, void *ctx, struct rule_seen *seen);
+/* Does the expression hold now? With "for SPAN": did it hold throughout the time that the values
+ * cover; else: at some moment of it. seen may be NULL. */
+bool rule_holds(const struct rule *rule, rule_lookup *lookup, void *ctx, struct rule_seen *seen);
 
-/* What a comparison is against, percentages and all, in the metric's unit; NaN: not known. */
+/* The threshold of a comparison, percentages resolved, in the metric's unit; NaN: unknown. */
 double rule_threshold(const struct rule_term *term, const struct rule_value *value);
 
-/* The value in base units, as programs get it: bytes, seconds, joules, watts, degrees, ratios; NaN: there is none. */
+/* The value in base units, for programs: bytes, seconds, joules, watts, degrees, ratios; NaN:
+ * none. */
 double rule_number(const struct rule_term *term, const struct rule_value *value);
 
 /* "23.1 GiB", "12.0 MiB/min", "nan", "absent". Returns buf. */
@@ -192,7 +196,7 @@ char *rule_value_text(const struct rule_term *term, const struct rule_value *val
 /* "ram", "gpu0.mem", "process.rss.peak"; returns buf. */
 char *rule_name_text(const struct rule_name *name, char buf[RULE_NAME]);
 
-/* Whose memory a rule is about, by its first term that is about any. */
+/* The kind of memory that a rule is on, by its first term on memory. */
 enum rule_memory {
 	RULE_NO_MEMORY,
 	RULE_HOST_MEMORY,

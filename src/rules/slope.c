@@ -49,8 +49,8 @@ static double select_kth(double *v, size_t n, size_t k)
 	return v[k];
 }
 
-/* The median of the slopes between all pairs of full parts from first on, a part; *n is how many pairs there are. The
- * part that is still filled is left out: its smallest value may be to come. */
+/* The median of the slopes between all pairs of full parts from first on, per part; *n: number of
+ * pairs. The part that is being filled is left out, as its minimum may still change. */
 static double median_slope(const struct slope *s, uint64_t first, size_t *n)
 {
 	double slopes[PAIRS];
@@ -78,7 +78,8 @@ static void compute(struct slope *s)
 	s->per_s = slope / ((double) s->part_ns / 1e9);
 }
 
-/* Empties the parts up to number. The ring holds the one that is filled and SLOPE_PARTS - 1 full ones. */
+/* Empties the parts up to number. The ring has the part that is being filled and SLOPE_PARTS - 1
+ * full ones. */
 static void advance(struct slope *s, uint64_t number)
 {
 	if (number - s->last >= SLOPE_PARTS) {
@@ -91,7 +92,7 @@ static void advance(struct slope *s, uint64_t number)
 		s->first = number - SLOPE_PARTS + 1;
 }
 
-void slope_take(struct slope *s, uint64_t time_ns, double value)
+void slope_add(struct slope *s, uint64_t time_ns, double value)
 {
 	const uint64_t number = time_ns / s->part_ns;
 

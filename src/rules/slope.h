@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * How fast something rises over the last while, in a way that neither a peak nor a dip decides: the time is divided
- * into SLOPE_PARTS equal parts, each keeps its smallest value (the valleys: what is given back between two steps is no
- * growth), and the median of the slopes between all pairs of parts is taken (Theil and Sen), of all of it and of the
- * later half: the gentler one counts, because what has warmed up does not grow any more. All zero but for part_ns is an
- * empty one.
+ * Robust growth rate over a sliding time span, insensitive to single peaks and dips. The span is
+ * divided into SLOPE_PARTS equal parts. Each keeps its smallest value, as memory that is released
+ * between two steps is no growth. The rate is the Theil-Sen estimate (the median of the slopes
+ * between all pairs of parts) of the whole span or of its later half, whichever is smaller, so that
+ * a warm-up does not count. Initialize a struct slope to zero and set part_ns.
  */
 #pragma once
 
@@ -13,17 +13,17 @@
 
 enum {
 	SLOPE_PARTS = 32,
-	SLOPE_LEAST = 16 /* parts that must have passed before anything is said */
+	SLOPE_LEAST = 16 /* parts that must have passed before the rate is known */
 };
 
 struct slope {
 	uint64_t part_ns;
-	uint64_t first, last;           /* numbers of parts since the run's start; the last one is still filled */
+	uint64_t first, last;           /* numbers of parts since the run's start; last is being filled */
 	bool has[SLOPE_PARTS], begun;
 	double least[SLOPE_PARTS];
 	bool known;
-	double per_s;                   /* over the parts that are full */
+	double per_s;                   /* growth per second, over full parts */
 };
 
 /* Adds a value; times do not go back. */
-void slope_take(struct slope *s, uint64_t time_ns, double value);
+void slope_add(struct slope *s, uint64_t time_ns, double value);

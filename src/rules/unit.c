@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The numbers in a rule: what one with its unit is for the name that it is compared with.
+ * Numbers in a rule: units, and conversion to the unit of the name that they are compared with.
  */
 #include <errno.h>
 #include <math.h>
@@ -26,7 +26,7 @@ static const struct {
 	enum rule_dim dim;
 	double size;
 } units[] = {
-	/* The longer of two that begin alike comes first. */
+	/* Of two with a common beginning the longer comes first. */
 	{ "KiB", DIM_BYTES, 0x1p10 },
 	{ "MiB", DIM_BYTES, 0x1p20 },
 	{ "GiB", DIM_BYTES, 0x1p30 },
@@ -75,7 +75,7 @@ static size_t letters(const char *s)
 	return n;
 }
 
-static bool take_unit(const char **p, enum rule_dim *dim, double *size)
+static bool parse_unit(const char **p, enum rule_dim *dim, double *size)
 {
 	const size_t len = letters(*p);
 
@@ -101,14 +101,14 @@ bool rule_unit(const char **p, struct rule_number *number)
 	enum rule_dim dim, per;
 	double size;
 
-	if (take_unit(&s, &dim, &size)) {
+	if (parse_unit(&s, &dim, &size)) {
 		number->dim = dim;
 		number->value *= size;
 		*p = s;
 	}
 	if (!parse_word(&s, "/"))
 		return *p == s;
-	if (!take_unit(&s, &per, &size) || per != DIM_TIME)
+	if (!parse_unit(&s, &per, &size) || per != DIM_TIME)
 		return false;
 	number->per_ns = (uint64_t) size;
 	number->value /= size / 1e9;
@@ -125,11 +125,11 @@ const char *rule_time_name(uint64_t ns)
 	return "";
 }
 
-/* How the numbers of a metric's unit are written. */
+/* Units of metrics, and how amounts of them are written. */
 static const struct {
 	enum rule_dim dim;
-	double size;          /* of the metric's unit in one of the dimension's */
-	double bare;          /* of it in a number without a unit */
+	double size;          /* in the metric's unit, of one of the dimension's base unit */
+	double bare;          /* in the metric's unit, of a number without unit */
 	const char *example;
 } amounts[] = {
 	[UNIT_BYTES] = { DIM_BYTES, 1, 1, "24GiB or 500MB" },
@@ -157,13 +157,13 @@ static enum rule_whole whole_of(const struct rule_name *name)
 	return m->entity == ENTITY_GPU || m->entity == ENTITY_GPU_PROCESS ? WHOLE_GPU : WHOLE_RAM;
 }
 
-/* Its only mean is that of how fast it rose. */
+/* The mean of a counter is its mean rate. */
 static bool is_mean_of_counter(const struct rule_name *name)
 {
 	return name->what == RULE_METRIC && name->part == PART_MEAN && metrics[name->metric].kind == KIND_COUNTER;
 }
 
-/* A percentage of something, or a ratio. */
+/* Sets a percentage of some amount, or a ratio. */
 static int percentage(struct rule_term *term, const struct rule_number *number, enum rule_kind kind, struct rule_why *why)
 {
 	const struct rule_name *name = &term->name;
@@ -184,29 +184,30 @@ static int percentage(struct rule_term *term, const struct rule_number *number, 
 	term->whole = whole_of(name);
 	term->rate = is_time;
 	if (term->whole == WHOLE_CORES && term->value > 100)
-		return rule_refuse(why, "%% is of all the processors that may be used, so this never holds; write it as %g cores", term->value / 100);
+		return rule_refuse(why, "100%% is all CPUs that the job may use, so this never holds; write it as %g cores", term->value / 100);
 	if (term->whole == WHOLE_NONE && is_time)
-		term->value *= 1e7; /* of the time that passes */
+		term->value *= 1e7; /* of elapsed time */
 	else if (term->whole == WHOLE_NONE)
-		return rule_refuse(why, "%% of what? '%s' has no limit and no capacity; give an amount", rule_name_text(name, text));
+		return rule_refuse(why, "'%s' has no limit or capacity to take a percentage of; give an amount", rule_name_text(name, text));
 	return 0;
 }
 
-/* What a number without a unit most likely was not meant as. */
+/* Refuses numbers without a unit that are probably mistakes. */
 static int plain_number(const struct rule_term *term, enum unit unit, enum rule_kind kind, struct rule_why *why)
 {
 	const bool is_load = term->name.what == RULE_METRIC && term->name.metric == M_HOST_LOAD1;
-	/* Nobody means 95 bytes by "gpu.mem > 95". More than 1 byte, and more than 1000, are what a program may write. */
+	/* "gpu.mem > 95" does not mean 95 bytes; 1 byte, or numbers above 100, may come from a
+	 * program. */
 	const bool is_percent = term->value > 1 && term->value <= 100 && kind != RULE_FILTER && whole_of(&term->name) != WHOLE_NONE;
 	char percents[24] = "";
 
 	if (is_percent)
 		(void) snprintf(percents, sizeof(percents), " or %g%%", term->value);
 	if (unit == UNIT_BYTES && (kind == RULE_LIMIT || is_percent))
-		return rule_refuse(why, "%g of what? write it as %gGiB%s, or %gB for bytes", term->value, term->value,
-			percents, term->value);
+		return rule_refuse(why, "missing unit; write it as %gGiB%s, or %gB for bytes", term->value, percents,
+			term->value);
 	if (unit == UNIT_PPM && term->value > 1 && !is_load)
-		return rule_refuse(why, "a ratio is from 0 to 1; write it as %g%% or %g", term->value, term->value / 100);
+		return rule_refuse(why, "a ratio is between 0 and 1; write it as %g%% or %g", term->value, term->value / 100);
 	return 0;
 }
 
@@ -229,18 +230,18 @@ static int metric_amount(struct rule_term *term, const struct rule_number *numbe
 	} else if (number->dim == amounts[unit].dim) {
 		term->value *= amounts[unit].size;
 	} else {
-		return rule_refuse(why, "this is no unit of '%s'; write it as %s", rule_name_text(&term->name, text),
+		return rule_refuse(why, "wrong unit for '%s'; write it as %s", rule_name_text(&term->name, text),
 			is_cpu ? "3.5 cores or 90%" : amounts[unit].example);
 	}
 	if (number->per_ns && !is_counter && term->test != TEST_GROWTH)
-		return rule_refuse(why, "'%s' is a level, not a rate; how fast it rises is growth(%s)", rule_name_text(&term->name, text),
+		return rule_refuse(why, "'%s' is a level, not a rate; for its growth, write growth(%s)", rule_name_text(&term->name, text),
 			text);
 	return 0;
 }
 
 static int number_exit(const struct rule_number *number, struct rule_why *why)
 {
-	return number->dim == DIM_BARE ? 0 : rule_refuse(why, "an exit status belongs here, as 0 or 137");
+	return number->dim == DIM_BARE ? 0 : rule_refuse(why, "expected an exit status, such as 0 or 137");
 }
 
 static int number_field(struct rule_term *term, const struct rule_number *number, struct rule_why *why)
@@ -249,7 +250,7 @@ static int number_field(struct rule_term *term, const struct rule_number *number
 
 	if (term->name.field == FIELD_NAME || term->name.field == FIELD_COMMAND)
 		return rule_refuse(why, "'%s' is a text; write %s ~ PATTERN", rule_name_text(&term->name, text), text);
-	return number->dim == DIM_BARE ? 0 : rule_refuse(why, "a plain number belongs here");
+	return number->dim == DIM_BARE ? 0 : rule_refuse(why, "expected a plain number");
 }
 
 int rule_amount(struct rule_term *term, const struct rule_number *number, enum rule_kind kind, struct rule_why *why)
@@ -258,13 +259,13 @@ int rule_amount(struct rule_term *term, const struct rule_number *number, enum r
 	term->whole = WHOLE_NONE;
 	term->per_ns = number->per_ns;
 	if (term->test == TEST_GROWTH && !number->per_ns)
-		return rule_refuse(why, "growth is so much in a time; write it as 10MiB/min");
+		return rule_refuse(why, "growth needs a rate; write it as 10MiB/min");
 	if (number->has_sign && kind == RULE_COMPARE && number->dim != DIM_PERCENT)
-		return rule_refuse(why, "only a percentage is relative; write it as +5%%");
+		return rule_refuse(why, "only a percentage can be relative; write it as +5%%");
 	if (number->has_sign && kind != RULE_COMPARE && (number->dim == DIM_PERCENT || (number->value > 0 && term->name.what != RULE_SERIES)))
-		return rule_refuse(why, "this is more or less than what? a sign belongs to compare --fail-if; leave it out");
+		return rule_refuse(why, "a sign is for compare --fail-if only; remove it");
 	if (kind == RULE_LIMIT && number->value <= 0)
-		return rule_refuse(why, "a limit is above 0");
+		return rule_refuse(why, "a limit must be above 0");
 	if (term->name.what == RULE_FIELD)
 		return number_field(term, number, why);
 	if (term->name.what == RULE_EXIT)
@@ -280,13 +281,13 @@ int rule_of(struct rule_term *term, enum rule_whole whole, struct rule_why *why)
 	char text[RULE_NAME];
 
 	if (term->whole == WHOLE_NONE)
-		return rule_refuse(why, "only a percentage is of something");
+		return rule_refuse(why, "only a percentage can be of limit or of capacity");
 	if (term->whole == WHOLE_BASE)
-		return rule_refuse(why, "a percentage in compare is of the base run's figure; leave of %s out", whole == WHOLE_LIMIT ? "limit" : "capacity");
+		return rule_refuse(why, "a percentage in compare is of the base run's figure; remove of %s", whole == WHOLE_LIMIT ? "limit" : "capacity");
 	if (whole_of(&term->name) != WHOLE_RAM && whole_of(&term->name) != WHOLE_CAPACITY && !is_gpu)
 		return rule_refuse(why, "'%s' has no such limit", rule_name_text(&term->name, text));
 	if (is_gpu && whole == WHOLE_LIMIT)
-		return rule_refuse(why, "nothing limits a GPU's memory; write of capacity, or leave it out");
+		return rule_refuse(why, "GPU memory has no limit; write of capacity, or leave it out");
 	term->whole = is_gpu ? WHOLE_GPU : whole;
 	return 0;
 }

@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "rules/engine.h"
 
-/* It has a value of the whole run. */
+/* Has the term a value for the whole run? */
 static bool is_of_run(const struct rule_term *t)
 {
 	if (t->test == TEST_GROWTH || t->test == TEST_SILENT || t->name.what == RULE_FIELD)
@@ -49,7 +49,7 @@ static void set(struct rule_value *ret, struct maybe value)
 	ret->low = ret->value = ret->high = (double) value.value;
 }
 
-/* What the summary says of memory is better than the largest reading: marks and bounds are in it. */
+/* The summary's memory figures include high-water marks and bounds, unlike the largest sample. */
 static const struct ram_figure *ram_of(const struct summary *s, int metric)
 {
 	switch (metric) {
@@ -64,7 +64,7 @@ static const struct ram_figure *ram_of(const struct summary *s, int metric)
 	}
 }
 
-static bool look_ram(const struct summary *s, const struct rule_name *n, struct rule_value *ret)
+static bool lookup_ram(const struct summary *s, const struct rule_name *n, struct rule_value *ret)
 {
 	const struct ram_figure *figure = ram_of(s, n->metric);
 
@@ -79,13 +79,13 @@ static struct maybe wall(const struct summary *s)
 	return s->wall_ns.known && s->wall_ns.value > 0 ? s->wall_ns : UNKNOWN;
 }
 
-/* What a counter rose by: those of the machine and of its GPUs began before the run. */
+/* Increase of a counter during the run; those of the host and of GPUs began before it. */
 static double risen(const struct acc *acc, enum entity entity)
 {
 	return (double) acc->last - (entity == ENTITY_HOST || entity == ENTITY_GPU ? (double) acc->min : 0);
 }
 
-/* Adds what an accumulator has to *sum. False: not that. */
+/* Adds the accumulator's figure for the term to *sum. False: it has none. */
 static bool add_part(const struct summary *s, const struct rule_term *t, const struct acc *acc, int metric, double *sum)
 {
 	const bool is_gauge = metrics[metric].kind == KIND_GAUGE;
@@ -93,7 +93,7 @@ static bool add_part(const struct summary *s, const struct rule_term *t, const s
 	if (!acc)
 		return false;
 	if (t->rate) {
-		/* Over the whole run there is a mean rate and no other. */
+		/* Of rates only the mean over the run is known. */
 		if (t->name.part != PART_MEAN || !wall(s).known)
 			return false;
 		*sum += risen(acc, metrics[metric].entity) / ((double) s->wall_ns.value / 1e9);
@@ -109,7 +109,7 @@ static bool add_part(const struct summary *s, const struct rule_term *t, const s
 	return true;
 }
 
-static void look_acc(const struct summary *s, const struct rule_term *t, uint32_t id, struct rule_value *ret)
+static void lookup_acc(const struct summary *s, const struct rule_term *t, uint32_t id, struct rule_value *ret)
 {
 	const struct rule_name *n = &t->name;
 	double sum = 0;
@@ -122,8 +122,8 @@ static void look_acc(const struct summary *s, const struct rule_term *t, uint32_
 	ret->low = ret->value = ret->high = sum;
 }
 
-/* The largest of any process. */
-static void look_processes(const struct summary *s, const struct rule_name *n, struct rule_value *ret)
+/* The largest of all processes. */
+static void lookup_processes(const struct summary *s, const struct rule_name *n, struct rule_value *ret)
 {
 	struct maybe most = UNKNOWN;
 
@@ -134,7 +134,7 @@ static void look_processes(const struct summary *s, const struct rule_name *n, s
 	set(ret, most);
 }
 
-static void look_series(const struct summary *s, const struct rule_name *n, struct rule_value *ret)
+static void lookup_series(const struct summary *s, const struct rule_name *n, struct rule_value *ret)
 {
 	for (size_t i = 0; i < job_series_count(s->job); i++) {
 		const struct series *series = job_series(s->job, i);
@@ -148,7 +148,7 @@ static void look_series(const struct summary *s, const struct rule_name *n, stru
 	}
 }
 
-static void look(void *ctx, const struct rule *rule, size_t number, struct rule_value *ret)
+static void lookup(void *ctx, const struct rule *rule, size_t number, struct rule_value *ret)
 {
 	const struct summary *s = ctx;
 	const struct rule_term *t = &rule->terms[number];
@@ -161,17 +161,17 @@ static void look(void *ctx, const struct rule *rule, size_t number, struct rule_
 	else if (t->name.what == RULE_EXIT)
 		set(ret, job_exit_code(s->facts));
 	else if (t->name.what == RULE_SERIES)
-		look_series(s, &t->name, ret);
+		lookup_series(s, &t->name, ret);
 	else if (t->name.entity == ENTITY_PROCESS)
-		look_processes(s, &t->name, ret);
-	else if (!look_ram(s, &t->name, ret) && (t->name.entity == ENTITY_JOB || t->name.entity == ENTITY_HOST))
-		look_acc(s, t, 0, ret);
+		lookup_processes(s, &t->name, ret);
+	else if (!lookup_ram(s, &t->name, ret) && (t->name.entity == ENTITY_JOB || t->name.entity == ENTITY_HOST))
+		lookup_acc(s, t, 0, ret);
 }
 
-/* ---- verdicts ------------------------------------------------------------------------------------------------------ */
+/* ---- results ------------------------------------------------------------------------------------------------------- */
 
-/* always: the expression was negated while parsing. */
-static bool wants_it(const struct rule *rule)
+/* Does the rule pass if its expression holds? That of always was negated while parsing. */
+static bool passes_if_held(const struct rule *rule)
 {
 	return rule->quantifier == RULE_BARE || rule->quantifier == RULE_EVER;
 }
@@ -182,15 +182,15 @@ static void value_text(const struct rule_seen *seen, char *buf, size_t size)
 	char name[RULE_NAME], value[RULE_VALUE_TEXT];
 
 	if (!t || !seen->value.known)
-		(void) snprintf(buf, size, "%s is not known of this run", t ? rule_name_text(&t->name, name) : "it");
+		(void) snprintf(buf, size, "%s is unknown for this run", t ? rule_name_text(&t->name, name) : "it");
 	else
 		(void) snprintf(buf, size, "%s is %s%s", rule_name_text(&t->name, name), rule_value_text(t, &seen->value, value),
-			t->whole != WHOLE_NONE && !seen->value.whole_known ? ", of what is not known" : "");
+			t->whole != WHOLE_NONE && !seen->value.whole_known ? ", of an unknown total" : "");
 }
 
 static void fill(const struct rule *rule, bool holds, const struct rule_seen *seen, struct verdict *ret)
 {
-	*ret = (struct verdict) { .kind = holds == wants_it(rule) ? VERDICT_PASS : VERDICT_FAIL };
+	*ret = (struct verdict) { .kind = holds == passes_if_held(rule) ? VERDICT_PASS : VERDICT_FAIL };
 	if (!holds && seen->missing)
 		ret->kind = VERDICT_INCOMPLETE;
 	ret->number = rule_number(seen->term, &seen->value);
@@ -199,43 +199,43 @@ static void fill(const struct rule *rule, bool holds, const struct rule_seen *se
 
 void check_final(const struct rule *rule, const struct summary *summary, struct verdict *ret)
 {
-	struct summary s = *summary; /* the look's context is no const */
+	struct summary s = *summary; /* the context of lookup() is not const */
 	struct rule_seen seen;
-	const bool holds = rule_holds(rule, look, &s, &seen);
+	const bool holds = rule_holds(rule, lookup, &s, &seen);
 
 	fill(rule, holds, &seen, ret);
 }
 
 void check_end(struct watch *w, size_t number, struct verdict *ret)
 {
-	/* In which order they decide, and as what: the rule is to hold for all of them; ever for one; always (which is negated) and
-	 * never for nobody. */
+	/* The first kind of result with any subjects decides: a bare rule must hold for all, ever
+	 * for one, always (which is negated) and never for none. */
 	static const struct {
-		enum tally_kind of;
+		enum count_kind of;
 		enum verdict_kind verdict;
-	} orders[][TALLY_KINDS] = {
-		[RULE_BARE] = { { TALLY_HOLDS_NOT, VERDICT_FAIL }, { TALLY_UNKNOWN, VERDICT_INCOMPLETE }, { TALLY_HOLDS, VERDICT_PASS } },
-		[RULE_EVER] = { { TALLY_HOLDS, VERDICT_PASS }, { TALLY_UNKNOWN, VERDICT_INCOMPLETE }, { TALLY_HOLDS_NOT, VERDICT_FAIL } },
-		[RULE_ALWAYS] = { { TALLY_HOLDS, VERDICT_FAIL }, { TALLY_UNKNOWN, VERDICT_INCOMPLETE }, { TALLY_HOLDS_NOT, VERDICT_PASS } },
-		[RULE_NEVER] = { { TALLY_HOLDS, VERDICT_FAIL }, { TALLY_UNKNOWN, VERDICT_INCOMPLETE }, { TALLY_HOLDS_NOT, VERDICT_PASS } },
+	} orders[][COUNT_KINDS] = {
+		[RULE_BARE] = { { COUNT_HOLDS_NOT, VERDICT_FAIL }, { COUNT_UNKNOWN, VERDICT_INCOMPLETE }, { COUNT_HOLDS, VERDICT_PASS } },
+		[RULE_EVER] = { { COUNT_HOLDS, VERDICT_PASS }, { COUNT_UNKNOWN, VERDICT_INCOMPLETE }, { COUNT_HOLDS_NOT, VERDICT_FAIL } },
+		[RULE_ALWAYS] = { { COUNT_HOLDS, VERDICT_FAIL }, { COUNT_UNKNOWN, VERDICT_INCOMPLETE }, { COUNT_HOLDS_NOT, VERDICT_PASS } },
+		[RULE_NEVER] = { { COUNT_HOLDS, VERDICT_FAIL }, { COUNT_UNKNOWN, VERDICT_INCOMPLETE }, { COUNT_HOLDS_NOT, VERDICT_PASS } },
 	};
 	const enum rule_quantifier quantifier = watch_rule(w, number)->quantifier;
-	struct tally tally;
+	struct counts counts;
 	size_t i = 0, len;
 
-	watch_tally(w, number, &tally);
-	while (i < TALLY_KINDS && tally.of[orders[quantifier][i].of].n == 0)
+	watch_count(w, number, &counts);
+	while (i < COUNT_KINDS && counts.of[orders[quantifier][i].of].n == 0)
 		i++;
 	*ret = (struct verdict) { .kind = VERDICT_INCOMPLETE, .number = (double) NAN };
-	if (i == TALLY_KINDS) {
-		(void) snprintf(ret->text, sizeof(ret->text), "it is not known of this run");
+	if (i == COUNT_KINDS) {
+		(void) snprintf(ret->text, sizeof(ret->text), "its values are unknown for this run");
 		return;
 	}
-	const struct tallied *t = &tally.of[orders[quantifier][i].of];
+	const struct subject_count *t = &counts.of[orders[quantifier][i].of];
 
 	ret->kind = orders[quantifier][i].verdict;
 	ret->number = rule_number(t->seen.term, &t->seen.value);
-	len = (size_t) snprintf(ret->text, sizeof(ret->text), "%s", t->who);
+	len = (size_t) snprintf(ret->text, sizeof(ret->text), "%s", t->subject);
 	value_text(&t->seen, ret->text + len, sizeof(ret->text) - len);
 }
 
@@ -247,16 +247,16 @@ void check_story(const struct watch *w, size_t number, struct verdict *ret)
 	const bool always = rule->quantifier == RULE_ALWAYS;
 	char at[UNITS_LEN];
 
-	*ret = (struct verdict) { .kind = held == wants_it(rule) ? VERDICT_PASS : VERDICT_FAIL, .number = (double) NAN };
+	*ret = (struct verdict) { .kind = held == passes_if_held(rule) ? VERDICT_PASS : VERDICT_FAIL, .number = (double) NAN };
 	if (held) {
 		ret->number = story->number;
 		ret->at_ns = known((int64_t) story->first_ns);
-		(void) snprintf(ret->text, sizeof(ret->text), "%s at %s: %s", always ? "not so" : "held", units_duration((int64_t) story->first_ns, at), story->first);
+		(void) snprintf(ret->text, sizeof(ret->text), "%s at %s: %s", always ? "violated" : "held", units_duration((int64_t) story->first_ns, at), story->first);
 	} else if (!story->had) {
 		ret->kind = VERDICT_INCOMPLETE;
-		(void) snprintf(ret->text, sizeof(ret->text), "it is not known of this run");
+		(void) snprintf(ret->text, sizeof(ret->text), "its values are unknown for this run");
 	} else {
-		(void) snprintf(ret->text, sizeof(ret->text), "%s", always ? "all the time" : "never held");
+		(void) snprintf(ret->text, sizeof(ret->text), "%s", always ? "held all the time" : "never held");
 	}
 }
 
@@ -264,18 +264,18 @@ void check_unfinished(const struct rule *rule, struct verdict *v)
 {
 	static const char text[] = "; but the run's end is not recorded";
 	const size_t len = strlen(v->text);
-	const bool shown = v->at_ns.known && (v->kind == VERDICT_PASS) == wants_it(rule);
+	const bool shown = v->at_ns.known && (v->kind == VERDICT_PASS) == passes_if_held(rule);
 
-	/* What held once has held, whatever came later. */
+	/* A rule that held once has held, whatever came later. */
 	if (shown)
 		return;
 	v->kind = VERDICT_INCOMPLETE;
 	(void) snprintf(v->text + len, sizeof(v->text) - len, "%s", text);
 }
 
-/* ---- runs beside each other ---------------------------------------------------------------------------------------- */
+/* ---- comparisons --------------------------------------------------------------------------------------------------- */
 
-static void look_gpus(const struct summary *s, const struct rule_term *t, struct rule_value *ret)
+static void lookup_gpus(const struct summary *s, const struct rule_term *t, struct rule_value *ret)
 {
 	for (size_t i = 0; i < job_gpu_count(s->job); i++) {
 		const struct birth *b = &job_gpu(s->job, i)->birth;
@@ -283,7 +283,7 @@ static void look_gpus(const struct summary *s, const struct rule_term *t, struct
 
 		if (t->name.indexed && (*b->gpu.parent || !b->gpu.index.known || b->gpu.index.value != (int64_t) t->name.index))
 			continue;
-		look_acc(s, t, b->id, &one);
+		lookup_acc(s, t, b->id, &one);
 		if (one.known && (!ret->known || one.value > ret->value))
 			*ret = one;
 	}
@@ -291,13 +291,13 @@ static void look_gpus(const struct summary *s, const struct rule_term *t, struct
 
 bool compare_value(const struct rule *rule, size_t term, const struct summary *summary, double *ret)
 {
-	struct summary s = *summary; /* the look's context is no const */
+	struct summary s = *summary; /* the context of lookup() is not const */
 	struct rule_value value = { .known = false };
 
 	if (rule->terms[term].name.entity == ENTITY_GPU)
-		look_gpus(&s, &rule->terms[term], &value);
+		lookup_gpus(&s, &rule->terms[term], &value);
 	else
-		look(&s, rule, term, &value);
+		lookup(&s, rule, term, &value);
 	*ret = value.value;
 	return value.known;
 }
@@ -306,7 +306,7 @@ struct sides {
 	const double *here, *base;
 };
 
-static void look_sides(void *ctx, const struct rule *rule, size_t number, struct rule_value *ret)
+static void lookup_sides(void *ctx, const struct rule *rule, size_t number, struct rule_value *ret)
 {
 	const struct sides *sides = ctx;
 
@@ -321,7 +321,7 @@ void compare_judge(const struct rule *rule, const double *here, const double *ba
 {
 	struct sides sides = { here, base };
 	struct rule_seen seen;
-	const bool holds = rule_holds(rule, look_sides, &sides, &seen);
+	const bool holds = rule_holds(rule, lookup_sides, &sides, &seen);
 	size_t len;
 
 	*ret = (struct verdict) { .kind = holds ? VERDICT_FAIL : seen.missing ? VERDICT_INCOMPLETE

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What goes where. From the top: the title, the head, charts, events, processes, one line for keys and questions. Past 120
- * columns the charts stand beside the processes; where lines are few, charts go first, then events.
+ * Layout. From the top: the title, the head, charts, events, processes, one line for keys and
+ * questions. Above 120 columns the charts are to the right of the processes; if there are too few
+ * lines, charts are left out first, then events.
  */
 #include "top/draw.h"
 
@@ -14,8 +15,8 @@
 enum {
 	LEAST_COLUMNS = 40,
 	LEAST_LINES = 8,
-	TABLE_LEAST = 5,       /* lines that processes keep */
-	BESIDE = 121,          /* columns from which charts stand beside them */
+	TABLE_LEAST = 5,       /* minimum lines for processes */
+	TWO_COLUMNS = 121,     /* screen width from which charts are to the right of processes */
 };
 
 /* ---- the title ---------------------------------------------------------------------------------------------------- */
@@ -27,16 +28,16 @@ static void state_text(const struct feed *f, const struct view *v, char *buf, si
 	(void) short_time(f->kind == FEED_REPLAY ? f->cursor_ns : f->model->now_ns, now);
 	if (f->kind == FEED_REPLAY)
 		(void) snprintf(buf, size, "%s of %s  %s x%u", now, short_time(f->end_ns, end),
-			f->paused ? "standing" : f->cursor_ns >= f->end_ns ? "at its end"
-									   : "replay",
+			f->paused ? "paused" : f->cursor_ns >= f->end_ns ? "ended"
+									 : "replay",
 			f->speed);
 	else
 		(void) snprintf(buf, size, "%s  every %s%s%s", now, short_span(f->interval_ns, each), v->paused ? "  PAUSED" : "",
 			f->over ? "  ended" : "");
 }
 
-/* The host, or the command and its pid, in so many columns: the pid stays whole. */
-static void draw_who(struct picture *p, int x, int width)
+/* Draws the host, or the command and its pid, in width columns; the pid is never cut. */
+static void draw_subject(struct picture *p, int x, int width)
 {
 	const struct feed *f = p->f;
 	char pid[40] = "";
@@ -61,27 +62,27 @@ static void draw_title(struct picture *p)
 	state_text(p->f, p->v, state, sizeof(state));
 	screen_fill(p->s, 0, 0, columns, INK_TITLE, " ");
 	(void) screen_put(p->s, 0, right, -1, INK_TITLE, help);
-	if (columns < 60) /* the time alone */
+	if (columns < 60) /* only the time fits */
 		state[strcspn(state, " ")] = '\0';
 	right -= (int) text_width(state) + 2;
 	(void) screen_put(p->s, 0, right, -1, INK_TITLE, state);
 	(void) screen_put(p->s, 0, 1, -1, INK_TITLE, "hiwater");
-	draw_who(p, 9, right - 10);
+	draw_subject(p, 9, right - 10);
 }
 
 /* ---- the line at the bottom --------------------------------------------------------------------------------------- */
 
-/* How many bytes of cleaned text stand in a line: whole words, where one fits. */
+/* Bytes of cleaned text that fit in a line: whole words, if one fits. */
 static size_t line_of(const char *text, int columns)
 {
-	const size_t room = text_fit(text, (unsigned) columns);
-	size_t n = room;
+	const size_t fits = text_fit(text, (unsigned) columns);
+	size_t n = fits;
 
-	if (!text[room])
-		return room;
+	if (!text[fits])
+		return fits;
 	while (n > 0 && text[n] != ' ')
 		n--;
-	return n > 0 ? n : room;
+	return n > 0 ? n : fits;
 }
 
 int draw_wrapped(struct screen *s, int bottom, enum ink ink, const char *text)
@@ -103,13 +104,13 @@ int draw_wrapped(struct screen *s, int bottom, enum ink ink, const char *text)
 	return lines;
 }
 
-/* Choices, two blanks between them, on as many lines from y upwards as they need. */
+/* Draws choices, separated by two blanks, on as many lines from y upwards as needed. */
 static void draw_menu(struct picture *p, int y, const char *question)
 {
 	const int columns = p->s->columns, left = 1 + (int) strlen(question);
 	int lines = 1, x = left;
 
-	for (int draws = 0; draws < 2; draws++) { /* the first time it is measured only */
+	for (int draws = 0; draws < 2; draws++) { /* the first pass only measures */
 		y -= draws ? lines - 1 : 0;
 		for (int i = 0; draws && i < lines; i++)
 			screen_fill(p->s, y + i, 0, columns, INK_PLAIN, " ");
@@ -153,7 +154,7 @@ static void draw_question(struct picture *p, int y)
 		return;
 	}
 	(void) snprintf(input, sizeof(input), "%s_", p->v->input);
-	if (strlen(question) + strlen(input) + 2 > (size_t) p->s->columns) { /* the question above the answer */
+	if (strlen(question) + strlen(input) + 2 > (size_t) p->s->columns) { /* question above the answer */
 		y -= draw_wrapped(p->s, y, INK_PLAIN, input);
 		y -= draw_wrapped(p->s, y, INK_BOLD, question);
 	} else {
@@ -182,7 +183,7 @@ static void draw_keys(struct picture *p, int y)
 			x += screen_put(p->s, y, x, -1, INK_DIM, *keys) + 2;
 }
 
-/* ---- where there is no room --------------------------------------------------------------------------------------- */
+/* ---- tiny screens -------------------------------------------------------------------------------------------------- */
 
 static void draw_line(struct picture *p)
 {
@@ -199,7 +200,7 @@ static void draw_line(struct picture *p)
 		(void) short_number(rate / 1e9, cpu);
 	char text[4 * SHORT_LEN] = "";
 
-	for (int parts = 3; parts > 0; parts--) { /* rather none than one that is cut */
+	for (int parts = 3; parts > 0; parts--) { /* leave parts out rather than cut them */
 		(void) snprintf(text, sizeof(text), "RAM %s%s%s%s%s", amount, parts > 2 ? " peak " : "", parts > 2 ? peak : "",
 			parts > 1 ? " CPU " : "", parts > 1 ? cpu : "");
 		if ((int) text_width(text) <= p->s->columns)
@@ -210,12 +211,12 @@ static void draw_line(struct picture *p)
 
 /* ---- all of it ---------------------------------------------------------------------------------------------------- */
 
-/* A panel that has all the room. */
+/* Draws the enlarged panel, if any. */
 static bool draw_expanded(struct picture *p, int y, int room)
 {
 	if (!p->v->expanded)
 		return false;
-	p->table_y = p->s->rows; /* there is none */
+	p->table_y = p->s->rows; /* no table */
 	if (p->v->panel == PANEL_CHARTS)
 		return draw_charts(p, y, room, 0, p->s->columns) > 0;
 	return draw_events(p, y, room, p->s->columns) > 0;
@@ -223,8 +224,8 @@ static bool draw_expanded(struct picture *p, int y, int room)
 
 static int draw_middle(struct picture *p, int y, int bottom)
 {
-	const bool beside = p->s->columns >= BESIDE && p->v->show_charts;
-	const int width = beside ? p->s->columns * 3 / 5 : p->s->columns;
+	const bool two_columns = p->s->columns >= TWO_COLUMNS && p->v->show_charts;
+	const int width = two_columns ? p->s->columns * 3 / 5 : p->s->columns;
 	const int right = p->s->columns - width;
 	int room = bottom - y;
 
@@ -232,7 +233,7 @@ static int draw_middle(struct picture *p, int y, int bottom)
 	p->table_columns = width;
 	if (draw_expanded(p, y, room))
 		return bottom;
-	if (beside)
+	if (two_columns)
 		(void) draw_charts(p, y, room, width + 1, right - 1);
 	else if (p->v->show_charts && room - TABLE_LEAST >= 3)
 		y += draw_charts(p, y, room / 2 > room - TABLE_LEAST ? room - TABLE_LEAST : room / 2 > 13 ? 13

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Charts: filled up to the mean of what a column stands for, with a dot at its largest value, so that a burst is seen
- * however far one zooms out. What is not known is blank, a known zero is a line at the bottom.
+ * Charts: each column is filled up to its mean, with a dot at its largest value, so that bursts
+ * stay visible when zoomed out. Unknown values are blank; a known zero is a line at the bottom.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,45 +13,45 @@
 
 enum {
 	LABEL = 12,       /* columns of names and scales */
-	NAME = 4,         /* of a name beside a scale */
+	NAME = 4,         /* of a name next to the scale */
 	CHARTS_MOST = 24,
-	LOW = 6,          /* lines of a chart at most */
-	HIGH = 12,        /* where charts have all the room */
+	LOW = 6,          /* maximum lines of a chart */
+	HIGH = 12,        /* likewise, where the panel is enlarged */
 };
 
 enum scale {
 	SCALE_BYTES,
 	SCALE_CORES,
-	SCALE_SHARE,      /* millionths; always up to 1 */
+	SCALE_SHARE,      /* ppm; the scale always ends at 1 */
 	SCALE_NUMBER
 };
 
 struct chart {
 	char name[24];
-	const struct trail *trail;
+	const struct history_ring *history;
 	enum scale scale;
 	enum ink ink;
 };
 
-/* ---- which -------------------------------------------------------------------------------------------------------- */
+/* ---- choice of charts --------------------------------------------------------------------------------------------- */
 
 struct charts {
 	struct chart list[CHARTS_MOST];
 	size_t n;
 };
 
-static void add(struct charts *c, const char *name, const struct trail *h, enum scale scale, enum ink ink)
+static void add(struct charts *c, const char *name, const struct history_ring *h, enum scale scale, enum ink ink)
 {
 	struct chart *chart;
 
 	if (c->n == CHARTS_MOST || !h || !h->began)
 		return;
 	chart = &c->list[c->n++];
-	*chart = (struct chart) { .trail = h, .scale = scale, .ink = ink };
+	*chart = (struct chart) { .history = h, .scale = scale, .ink = ink };
 	(void) snprintf(chart->name, sizeof(chart->name), "%.20s", name);
 }
 
-/* The most telling first: what does not fit is left out. */
+/* The most important first: those that do not fit are left out. */
 static struct charts choose(const struct picture *p)
 {
 	const struct model *m = p->m;
@@ -74,16 +74,16 @@ static struct charts choose(const struct picture *p)
 			add(&c, name, m->gpus[i]->mem, SCALE_BYTES, INK_GPU);
 	}
 	for (size_t i = 0; i < m->n_series; i++)
-		add(&c, m->series[i]->name, &m->series[i]->trail, SCALE_NUMBER, INK_SERIES);
+		add(&c, m->series[i]->name, &m->series[i]->history, SCALE_NUMBER, INK_SERIES);
 	return c;
 }
 
-/* ---- one ---------------------------------------------------------------------------------------------------------- */
+/* ---- one chart ----------------------------------------------------------------------------------------------------- */
 
 struct plot {
 	double low, high;
 	uint64_t from_ns, to_ns;
-	int columns, rows, parts, levels; /* values and heights in a character */
+	int columns, rows, parts, levels; /* parts, levels: values and heights per character */
 };
 
 static struct bucket value_at(const struct chart *c, const struct plot *plot, int i)
@@ -92,7 +92,7 @@ static struct bucket value_at(const struct chart *c, const struct plot *plot, in
 	const uint64_t n = (uint64_t) (plot->columns * plot->parts);
 	const uint64_t from = plot->from_ns + span / n * (uint64_t) i, to = plot->from_ns + span / n * (uint64_t) (i + 1);
 
-	return trail_span(c->trail, from, to);
+	return history_span(c->history, from, to);
 }
 
 static void find_scale(const struct chart *c, struct plot *plot)
@@ -113,7 +113,7 @@ static void find_scale(const struct chart *c, struct plot *plot)
 		plot->high = plot->low + 1;
 }
 
-/* How many levels a value reaches, of all that the chart has; a known zero reaches one. */
+/* Number of levels of the chart that a value reaches; a known zero reaches one. */
 static int level_of(const struct plot *plot, double value)
 {
 	const int all = plot->rows * plot->levels;
@@ -186,7 +186,7 @@ static void draw_chart(struct picture *p, const struct chart *c, int y, int heig
 	plot.parts = p->s->utf8 ? 2 : 1;
 	plot.levels = p->s->utf8 ? 4 : 3;
 	find_scale(c, &plot);
-	if (text_width(c->name) > NAME && height > 2) /* between the ends of the scale there is room */
+	if (text_width(c->name) > NAME && height > 2) /* there is room between the ends of the scale */
 		(void) screen_put_front(p->s, y + 1, x + 1, LABEL - 3, INK_BOLD, c->name);
 	else
 		(void) screen_put_front(p->s, y, x + 1, NAME, INK_BOLD, c->name);
@@ -204,7 +204,7 @@ static void draw_chart(struct picture *p, const struct chart *c, int y, int heig
 	}
 }
 
-/* ---- all of them -------------------------------------------------------------------------------------------------- */
+/* ---- all charts ---------------------------------------------------------------------------------------------------- */
 
 static void set_span(struct picture *p)
 {
@@ -229,7 +229,7 @@ static void draw_title(struct picture *p, int y, int x, int width)
 		(void) snprintf(title, sizeof(title), "%slast %s, zoom [ ]", mark, short_span(view_span(p->v), span));
 	else
 		(void) snprintf(title, sizeof(title), "%ssince the start (%s), zoom [ ]", mark, short_span(p->m->now_ns, span));
-	if (width < 60) /* without the keys */
+	if (width < 60) /* too narrow for the keys */
 		title[strcspn(title, ",")] = '\0';
 	draw_rule(p, y, x, width, title);
 }

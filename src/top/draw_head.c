@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The lines at the top: RAM, processors, GPUs, input and output, the job's own series. A figure that cannot be had is
- * "-", and no bar is drawn for it.
+ * The lines at the top: RAM, CPU, GPUs, I/O, user series. An unknown figure is "-", without a bar.
  */
 #include <math.h>
 #include <stdio.h>
@@ -12,8 +11,8 @@
 #include "top/format.h"
 
 enum {
-	WIDE = 70,           /* from so many columns on a line holds a meter and what is beside it */
-	NAME_COLUMNS = 5,    /* at least */
+	WIDE = 70,           /* minimum screen width for a meter and its note on one line */
+	NAME_COLUMNS = 5,    /* minimum */
 	AMOUNT_COLUMNS = 10,
 };
 
@@ -21,9 +20,9 @@ enum {
 struct meter {
 	const char *name;
 	char amount[SHORT_LEN];
-	char whole[SHORT_LEN];   /* "" if it is not known */
-	char beside[96];
-	double share, peak;      /* 0 to 1; NaN: not known */
+	char total[SHORT_LEN];   /* "" if unknown */
+	char note[96];
+	double share, peak;      /* 0 to 1; NaN: unknown */
 	enum ink ink;
 };
 
@@ -79,24 +78,24 @@ static void draw_meter(struct picture *p, int y, const struct meter *meter)
 		(void) screen_print(p->s, y, x, INK_PLAIN, "%*s", AMOUNT_COLUMNS, meter->amount);
 		x += AMOUNT_COLUMNS + 1;
 	} else {
-		(void) snprintf(text, sizeof(text), "%s%s%s", meter->amount, *meter->whole ? "/" : "", meter->whole);
+		(void) snprintf(text, sizeof(text), "%s%s%s", meter->amount, *meter->total ? "/" : "", meter->total);
 		(void) screen_print(p->s, y, x, INK_PLAIN, "%-13s", text);
 		x += 14;
 	}
 	draw_bar(p, y, x, bar, meter);
 	x += bar + 1;
 	x += screen_print(p->s, y, x, INK_PLAIN, "%s", percent);
-	if (wide && *meter->whole)
-		x += screen_print(p->s, y, x, INK_PLAIN, "  of %s", meter->whole);
+	if (wide && *meter->total)
+		x += screen_print(p->s, y, x, INK_PLAIN, "  of %s", meter->total);
 	if (wide)
-		(void) screen_put_front(p->s, y, x + 2, p->s->columns - x - 2, INK_DIM, meter->beside);
+		(void) screen_put_front(p->s, y, x + 2, p->s->columns - x - 2, INK_DIM, meter->note);
 }
 
-/* ---- RAM and processors ------------------------------------------------------------------------------------------- */
+/* ---- RAM and CPU --------------------------------------------------------------------------------------------------- */
 
-static double share_of(double part, double whole)
+static double share_of(double part, double total)
 {
-	return whole > 0 ? part / whole : (double) NAN;
+	return total > 0 ? part / total : (double) NAN;
 }
 
 static struct hiw_maybe capacity_of(const struct picture *p)
@@ -111,21 +110,21 @@ static struct meter ram_meter(const struct picture *p)
 	const struct thing *t = p->m->machine ? &p->m->host : &p->m->job;
 	const struct figure *ram = model_figure(p->m, t, p->m->machine ? HOST_MEM_USED : JOB_RAM);
 	const struct figure *swap = model_figure(p->m, t, p->m->machine ? HOST_SWAP_USED : JOB_SWAP);
-	const struct hiw_maybe whole = capacity_of(p);
+	const struct hiw_maybe total = capacity_of(p);
 	struct meter meter = { .name = "RAM", .amount = "-", .share = (double) NAN, .peak = (double) NAN, .ink = INK_RAM };
 	char text[SHORT_LEN];
 	int at = 0;
 
-	if (whole.known)
-		(void) short_bytes((double) whole.value, p->v->units, meter.whole);
+	if (total.known)
+		(void) short_bytes((double) total.value, p->v->units, meter.total);
 	if (ram) {
 		(void) short_bytes((double) ram->value, p->v->units, meter.amount);
-		meter.share = share_of((double) ram->value, whole.known ? (double) whole.value : 0);
-		meter.peak = share_of((double) ram->peak, whole.known ? (double) whole.value : 0);
-		at = snprintf(meter.beside, sizeof(meter.beside), "peak %s", short_bytes((double) ram->peak, p->v->units, text));
+		meter.share = share_of((double) ram->value, total.known ? (double) total.value : 0);
+		meter.peak = share_of((double) ram->peak, total.known ? (double) total.value : 0);
+		at = snprintf(meter.note, sizeof(meter.note), "peak %s", short_bytes((double) ram->peak, p->v->units, text));
 	}
 	if (swap && swap->value > 0)
-		(void) snprintf(meter.beside + at, sizeof(meter.beside) - (size_t) at, "  swap %s",
+		(void) snprintf(meter.note + at, sizeof(meter.note) - (size_t) at, "  swap %s",
 			short_bytes((double) swap->value, p->v->units, text));
 	return meter;
 }
@@ -150,22 +149,22 @@ static struct meter cpu_meter(const struct picture *p)
 	int at = 0;
 
 	if (cpus > 0)
-		(void) snprintf(meter.whole, sizeof(meter.whole), "%g", cpus);
+		(void) snprintf(meter.total, sizeof(meter.total), "%g", cpus);
 	if (model_rate(p->m, t, p->m->machine ? HOST_CPU_USER : JOB_CPU_USER, p->m->machine ? HOST_CPU_SYSTEM : JOB_CPU_SYSTEM, &rate)) {
 		(void) short_number(rate / 1e9, number);
 		(void) snprintf(meter.amount, sizeof(meter.amount), "%.10s%s", number, p->s->columns >= WIDE ? " cores" : "");
 		meter.share = share_of(rate / 1e9, cpus);
 	}
 	if (wait && wait->has_rate && cpus > 0)
-		at = snprintf(meter.beside, sizeof(meter.beside), "disk wait %.0f %%", wait->rate / 1e7 / cpus);
-	(void) snprintf(meter.beside + at, sizeof(meter.beside) - (size_t) at, "%s%zu process%s", at ? "  " : "", model_processes(p->m),
+		at = snprintf(meter.note, sizeof(meter.note), "disk wait %.0f %%", wait->rate / 1e7 / cpus);
+	(void) snprintf(meter.note + at, sizeof(meter.note) - (size_t) at, "%s%zu process%s", at ? "  " : "", model_processes(p->m),
 		model_processes(p->m) == 1 ? "" : "es");
 	return meter;
 }
 
 /* ---- GPUs --------------------------------------------------------------------------------------------------------- */
 
-/* "318 W  71 C  NVIDIA H200"; what is not known is left out. */
+/* "318 W  71 C  NVIDIA H200"; unknown figures are left out. */
 static void gpu_state(const struct picture *p, const struct thing *gpu, bool name, char *buf, size_t size)
 {
 	const struct figure *power = model_figure(p->m, gpu, GPU_POWER), *temp = model_figure(p->m, gpu, GPU_TEMP);
@@ -184,22 +183,22 @@ static struct meter gpu_mem_meter(const struct picture *p, const struct thing *g
 {
 	const struct figure *mem = model_figure(p->m, gpu, GPU_MEM), *job = model_figure(p->m, gpu, GPU_JOB_MEM);
 	struct meter meter = { .name = name, .amount = "-", .share = (double) NAN, .peak = (double) NAN, .ink = INK_GPU };
-	const double whole = gpu->memory_bytes.known ? (double) gpu->memory_bytes.value : 0;
+	const double total = gpu->memory_bytes.known ? (double) gpu->memory_bytes.value : 0;
 	char peak[SHORT_LEN], text[SHORT_LEN];
 
-	if (whole > 0)
-		(void) short_bytes(whole, p->v->units, meter.whole);
+	if (total > 0)
+		(void) short_bytes(total, p->v->units, meter.total);
 	if (!mem)
 		return meter;
 	(void) short_bytes((double) mem->value, p->v->units, meter.amount);
-	meter.share = share_of((double) mem->value, whole);
-	meter.peak = share_of((double) mem->peak, whole);
-	(void) snprintf(meter.beside, sizeof(meter.beside), "peak %s%s%s", short_bytes((double) mem->peak, p->v->units, peak),
+	meter.share = share_of((double) mem->value, total);
+	meter.peak = share_of((double) mem->peak, total);
+	(void) snprintf(meter.note, sizeof(meter.note), "peak %s%s%s", short_bytes((double) mem->peak, p->v->units, peak),
 		job && !p->m->machine ? "  job " : "", job && !p->m->machine ? short_bytes((double) job->value, p->v->units, text) : "");
 	return meter;
 }
 
-/* SM activity where it can be had: that some kernel ran (busy) says little. */
+/* SM activity if it is available, as busy (some kernel ran) says little. */
 static struct meter gpu_busy_meter(const struct picture *p, const struct thing *gpu)
 {
 	const struct figure *busy = model_figure(p->m, gpu, GPU_BUSY), *sm = model_figure(p->m, gpu, GPU_SM);
@@ -210,12 +209,12 @@ static struct meter gpu_busy_meter(const struct picture *p, const struct thing *
 	if (lead)
 		meter.share = (double) lead->value / 1e6;
 	if (sm && busy)
-		at = snprintf(meter.beside, sizeof(meter.beside), "busy %.0f %%  ", (double) busy->value / 1e4);
-	gpu_state(p, gpu, true, meter.beside + at, sizeof(meter.beside) - (size_t) at);
+		at = snprintf(meter.note, sizeof(meter.note), "busy %.0f %%  ", (double) busy->value / 1e4);
+	gpu_state(p, gpu, true, meter.note + at, sizeof(meter.note) - (size_t) at);
 	return meter;
 }
 
-/* Everything of a GPU in one line, where there are many. */
+/* All figures of a GPU on one line, for many GPUs. */
 static void draw_gpu_line(struct picture *p, int y, const struct thing *gpu, const char *name)
 {
 	const struct figure *busy = model_figure(p->m, gpu, GPU_BUSY), *sm = model_figure(p->m, gpu, GPU_SM);
@@ -225,10 +224,10 @@ static void draw_gpu_line(struct picture *p, int y, const struct thing *gpu, con
 
 	gpu_state(p, gpu, false, state, sizeof(state));
 	if (sm)
-		at = snprintf(meter.beside, sizeof(meter.beside), "SM %.0f %%  ", (double) sm->value / 1e4);
+		at = snprintf(meter.note, sizeof(meter.note), "SM %.0f %%  ", (double) sm->value / 1e4);
 	else if (busy)
-		at = snprintf(meter.beside, sizeof(meter.beside), "busy %.0f %%  ", (double) busy->value / 1e4);
-	(void) snprintf(meter.beside + at, sizeof(meter.beside) - (size_t) at, "%.60s", state);
+		at = snprintf(meter.note, sizeof(meter.note), "busy %.0f %%  ", (double) busy->value / 1e4);
+	(void) snprintf(meter.note + at, sizeof(meter.note) - (size_t) at, "%.60s", state);
 	draw_meter(p, y, &meter);
 }
 
@@ -241,7 +240,7 @@ static size_t gpus_in_use(const struct model *m)
 	return n;
 }
 
-/* "MIG0.1" takes more room than "GPU0", and a blank behind it. */
+/* "MIG0.1" is wider than "GPU0"; a blank follows. */
 static int name_columns(const struct model *m)
 {
 	int most = NAME_COLUMNS;
@@ -270,8 +269,8 @@ static int draw_gpus(struct picture *p, int y, int lines)
 		if (!model_uses(p->m, gpu))
 			continue;
 		model_gpu_name(p->m, i, "GPU", "MIG", name);
-		if (!two && used + 1 == lines && drawn + 1 < n) { /* no room for all */
-			(void) screen_print(p->s, y + used++, 1, INK_DIM, "and %zu GPUs more", n - drawn);
+		if (!two && used + 1 == lines && drawn + 1 < n) { /* not all fit */
+			(void) screen_print(p->s, y + used++, 1, INK_DIM, "and %zu more GPUs", n - drawn);
 			break;
 		}
 		drawn++;
@@ -285,7 +284,7 @@ static int draw_gpus(struct picture *p, int y, int lines)
 		}
 	}
 	if (others > 0 && used < lines && p->s->rows >= 30)
-		(void) screen_print(p->s, y + used++, 1, INK_DIM, "%zu GPU%s that the job holds no memory of", others, others == 1 ? "" : "s");
+		(void) screen_print(p->s, y + used++, 1, INK_DIM, "%zu GPU%s on which the job uses no memory", others, others == 1 ? "" : "s");
 	return used;
 }
 
@@ -342,14 +341,14 @@ static int draw_series(struct picture *p, int y)
 		else
 			(void) snprintf(value, sizeof(value), "%.4g  ", line->value);
 		if (x + (int) text_width(line->name) + (int) strlen(value) - 1 > p->s->columns)
-			break; /* half a number would be another one */
+			break; /* a cut number would be a different one */
 		x += screen_print(p->s, y, x, INK_SERIES, "%s ", line->name);
 		x += screen_put(p->s, y, x, -1, INK_PLAIN, value);
 	}
 	return 1;
 }
 
-/* Where there is little room, the peak has a line of its own. */
+/* On narrow screens the peak has a line of its own. */
 static int draw_narrow_peak(struct picture *p, int y)
 {
 	const struct thing *t = p->m->machine ? &p->m->host : &p->m->job;
@@ -362,20 +361,20 @@ static int draw_narrow_peak(struct picture *p, int y)
 	return 1;
 }
 
-/* A bar for each core, as many beside each other as fit. */
+/* A bar for each core, as many per line as fit. */
 static int draw_cores(struct picture *p, int y, int lines)
 {
-	const int each = 16, beside = (p->s->columns - 1) / each;
+	const int each = 16, per_line = (p->s->columns - 1) / each;
 	int used = 0;
 
-	if (!p->v->show_cores || p->m->n_cores == 0 || beside == 0)
+	if (!p->v->show_cores || p->m->n_cores == 0 || per_line == 0)
 		return 0;
 	for (size_t i = 0; i < p->m->n_cores; i++) {
-		const int x = 1 + (int) i % beside * each;
+		const int x = 1 + (int) i % per_line * each;
 		struct meter meter = { .share = (double) NAN, .peak = (double) NAN, .ink = INK_CPU };
 		double rate;
 
-		used = (int) i / beside + 1;
+		used = (int) i / per_line + 1;
 		if (used > lines)
 			return lines;
 		if (model_rate(p->m, &p->m->cores[i], HOST_CPU_USER, HOST_CPU_SYSTEM, &rate))
@@ -389,7 +388,7 @@ static int draw_cores(struct picture *p, int y, int lines)
 int draw_head(struct picture *p, int y, int lines)
 {
 	const struct meter ram = ram_meter(p), cpu = cpu_meter(p);
-	const int rest = 2 + (p->m->n_series + p->m->n_phases > 0); /* I/O, series and a little room */
+	const int rest = 2 + (p->m->n_series + p->m->n_phases > 0); /* I/O, series and a spare line */
 	int used = 0;
 
 	p->name_columns = name_columns(p->m);

@@ -5,13 +5,13 @@
 #include "base/textwidth.h"
 #include "top/draw.h"
 
-/* What the figures mean, below the keys. */
+/* Meaning of the figures, below the keys. */
 static const char *const notes[] = {
-	"peak: the largest since it is looked at; of a process the kernel's mark, too.",
-	"CPU% is of one core. SM: share of time in which the GPU's SMs had work;",
-	"busy: some kernel ran, were it on one SM. -: it cannot be had.",
+	"peak: largest since the view started; of a process, its high-water mark.",
+	"CPU%: of one core. SM: share of time in which the GPU's SMs had work.",
+	"busy: time in which some kernel ran, even on one SM. -: not available.",
 	"Charts: filled to the mean of each column, a dot at its largest value.",
-	"This view only looks; the job does not notice. Any key leaves this page.",
+	"The view only reads; the job is not affected. Any key leaves this page.",
 };
 
 enum {
@@ -19,14 +19,15 @@ enum {
 	FIRST_LINE = 2
 };
 
-/* The page is longer than the screen, perhaps: line counts from the page's top, and what is not on the screen is not drawn. */
+/* line counts from the top of the page, which may be longer than the screen; lines that are
+ * scrolled off are not drawn. */
 static void put(struct picture *p, size_t line, int x, int width, enum ink ink, const char *text)
 {
 	if (line >= p->v->help_top && line - p->v->help_top < p->help_page)
 		(void) screen_put(p->s, FIRST_LINE + (int) (line - p->v->help_top), x, width, ink, text);
 }
 
-/* Returns the lines that they take. */
+/* Returns the number of lines used. */
 static size_t put_keys(struct picture *p)
 {
 	const char *const *rows = key_texts();
@@ -44,7 +45,7 @@ static size_t put_keys(struct picture *p)
 	return half;
 }
 
-/* A note over as many lines as it needs. Returns the line behind it. */
+/* Draws a note over as many lines as it needs. Returns the next line. */
 static size_t put_note(struct picture *p, size_t line, const char *text)
 {
 	const size_t room = p->s->columns > 2 ? (size_t) p->s->columns - 2 : 1;

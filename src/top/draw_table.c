@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Processes, what happened, and one process in full.
+ * The events, the process table, and the details of one process.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,9 +18,9 @@ void draw_rule(struct picture *p, int y, int x, int width, const char *title)
 		(void) screen_print(p->s, y, x + width - right, INK_BOLD, " %s ", title);
 }
 
-/* ---- what happened ------------------------------------------------------------------------------------------------ */
+/* ---- events -------------------------------------------------------------------------------------------------------- */
 
-static bool is_worth_a_line(const struct event_line *e)
+static bool is_listed(const struct event_line *e)
 {
 	return strcmp(e->kind, "note") != 0;
 }
@@ -32,7 +32,7 @@ static enum ink ink_of(const struct event_line *e)
 	return strcmp(e->kind, "alert") == 0 || strcmp(e->kind, "gap") == 0 ? INK_WARN : INK_PLAIN;
 }
 
-/* Those that are worth a line, the oldest first. Returns how many there are. */
+/* Events that are shown, the oldest first. Returns their number. */
 static size_t list_events(const struct model *m, const struct event_line *ret[EVENTS_KEPT])
 {
 	const uint64_t kept = m->n_events < EVENTS_KEPT ? m->n_events : EVENTS_KEPT;
@@ -41,7 +41,7 @@ static size_t list_events(const struct model *m, const struct event_line *ret[EV
 	for (uint64_t i = m->n_events - kept; i < m->n_events; i++) {
 		const struct event_line *e = &m->events[i % EVENTS_KEPT];
 
-		if (is_worth_a_line(e))
+		if (is_listed(e))
 			ret[n++] = e;
 	}
 	return n;
@@ -52,18 +52,18 @@ int draw_events(struct picture *p, int y, int lines, int width)
 	const struct event_line *list[EVENTS_KEPT];
 	const size_t n = p->n_events = list_events(p->m, list);
 	const size_t page = p->events_page = lines > 1 ? (size_t) lines - 1 : 0;
-	const size_t seen = n > page ? n - page : 0; /* the first, where the newest are shown */
+	const size_t newest = n > page ? n - page : 0; /* first event on the newest page */
 	char title[60], at[SHORT_LEN];
 	int used = 1;
 
 	if (!p->v->show_events || n == 0 || lines < 2)
 		return 0;
-	if (p->v->events_back > seen)
-		p->v->events_back = seen;
+	if (p->v->events_back > newest)
+		p->v->events_back = newest;
 	(void) snprintf(title, sizeof(title), "%sevents %zu%s (e)", p->v->panel == PANEL_EVENTS ? "> " : "", n,
 		p->v->events_back ? ", newer below" : "");
 	draw_rule(p, y, 0, width, title);
-	for (size_t i = seen - p->v->events_back; i < n && used < lines; i++) {
+	for (size_t i = newest - p->v->events_back; i < n && used < lines; i++) {
 		const struct event_line *e = list[i];
 
 		(void) screen_print(p->s, y + used++, 1, ink_of(e), "%s %s %s %s", ink_of(e) == INK_PLAIN ? "." : "!", short_time(e->time_ns, at),
@@ -126,7 +126,7 @@ static void draw_heads(struct picture *p, int y)
 	}
 }
 
-/* Where in the tree it stands, in front of its command. */
+/* The tree's branch, in front of the command. Returns its width. */
 static int draw_branch(struct picture *p, int y, int x, const struct row *row, enum ink ink)
 {
 	const char *branch = p->s->utf8 ? (row->last ? "\xe2\x94\x94\xe2\x94\x80" : "\xe2\x94\x9c\xe2\x94\x80") : "+-";
@@ -165,13 +165,13 @@ static void draw_row(struct picture *p, int y, const struct row *row)
 	}
 }
 
-/* Of the others, which a recording has as one. */
-static void draw_nobody(struct picture *p, int y)
+/* Says why the table is empty. */
+static void draw_no_process(struct picture *p, int y)
 {
 	if (p->v->filter && model_processes(p->m) > 0)
-		(void) screen_print(p->s, y, 1, INK_DIM, "no process is picked by: %s", p->v->filter_text);
+		(void) screen_print(p->s, y, 1, INK_DIM, "no process matches: %s", p->v->filter_text);
 	else
-		(void) screen_put(p->s, y, 1, -1, INK_DIM, p->f->over ? "no process lives at this time" : "no process yet");
+		(void) screen_put(p->s, y, 1, -1, INK_DIM, p->f->over ? "no process at this time" : "no process yet");
 }
 
 void draw_table(struct picture *p, int y, int lines, int width)
@@ -194,7 +194,7 @@ void draw_table(struct picture *p, int y, int lines, int width)
 	for (size_t i = 0; i < v->page && v->top + i < v->n_rows; i++)
 		draw_row(p, y + 1 + (int) i, &v->rows[v->top + i]);
 	if (v->n_rows == 0 && lines > 1)
-		draw_nobody(p, y + 1);
+		draw_no_process(p, y + 1);
 }
 
 /* ---- one process -------------------------------------------------------------------------------------------------- */
@@ -207,7 +207,7 @@ static int print_figure(struct picture *p, int y, int x, enum column column, con
 	return screen_print(p->s, y, x, INK_PLAIN, "%s %s   ", column_infos[column].title, text);
 }
 
-/* The whole command, over as many lines as it needs and there are. */
+/* The whole command, over as many lines as it needs, at most lines. */
 static int draw_command(struct picture *p, int y, int lines, int width, const char *command)
 {
 	int used = 0;

@@ -15,11 +15,11 @@
 
 #define SECOND UINT64_C(1000000000)
 
-static const uint64_t least_ns = SECOND / 100; /* of a view that reads the machine itself */
+static const uint64_t least_ns = SECOND / 100; /* with an own recorder */
 static const uint64_t follow_ns = SECOND;     /* recordings are committed once a second */
-static const uint64_t frame_ns = SECOND / 4;  /* a replay's pictures */
+static const uint64_t frame_ns = SECOND / 4;  /* between two frames of a replay */
 
-/* What the run is called, harmless, and cut where it is long. */
+/* The name of the run, cleaned and shortened. */
 static void set_title(struct feed *f, const char *name)
 {
 	struct buf clean = BUF_INIT(1 << 16), cut = BUF_INIT(1 << 16);
@@ -31,7 +31,7 @@ static void set_title(struct feed *f, const char *name)
 	buf_done(&cut);
 }
 
-static void learn_about(struct feed *f)
+static void read_about(struct feed *f)
 {
 	f->about = (struct hiw_about) { .size = sizeof(f->about) };
 	(void) hiw_run_about(f->run, &f->about);
@@ -50,7 +50,7 @@ static void raise_file_limit(void)
 	(void) setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* Of a machine whoever started it all is first; where he cannot be seen, whoever started us. */
+/* For the machine the first process is init, or our parent if init is not visible. */
 static int start(struct feed *f, pid_t pid, struct hiw_err *err)
 {
 	int r = hiw_recorder_start(f->recorder, pid ? pid : 1, err);
@@ -80,7 +80,7 @@ int feed_open_recorder(struct feed *f, struct model *m, pid_t pid, uint64_t inte
 	if (r < 0)
 		return r;
 	f->run = hiw_recorder_run(f->recorder);
-	learn_about(f);
+	read_about(f);
 	return 0;
 }
 
@@ -108,7 +108,7 @@ static int set_timer(struct feed *f, uint64_t period_ns)
 	return f->timer < 0 || timerfd_settime(f->timer, 0, &timer, NULL) < 0 ? -errno : 0;
 }
 
-/* What was recorded: the file as it is now. */
+/* Opens the recording in its present state. */
 static int open_run(struct feed *f, const char *path, struct hiw_err *err)
 {
 	int r = hiw_run_open(path, &f->run, err);
@@ -117,7 +117,7 @@ static int open_run(struct feed *f, const char *path, struct hiw_err *err)
 		r = hiw_player_new(f->run, model_see, f->model, &f->player, err);
 	if (r < 0)
 		return r;
-	learn_about(f);
+	read_about(f);
 	f->end_ns = f->about.ended_ns.known ? (uint64_t) f->about.ended_ns.value : f->about.last_ns;
 	if (f->about.window_ns.known && f->about.window_ns.value > 0)
 		f->interval_ns = f->least_ns = (uint64_t) f->about.window_ns.value;
@@ -143,8 +143,9 @@ int feed_open_file(struct feed *f, struct model *m, const char *path, uint64_t f
 	return r < 0 ? r : feed_go(f, from_ns, 600 * SECOND, err);
 }
 
-/* Frames from there on say nothing of a peak before them: the summary does, of the whole run's. */
-static void know_peak(struct feed *f, uint64_t until_ns)
+/* Frames after a seek lack an earlier peak: takes the peak of the whole run from the summary, if it
+ * lies before until_ns. */
+static void restore_peak(struct feed *f, uint64_t until_ns)
 {
 	struct hiw_figures figures = { .size = sizeof(figures) };
 
@@ -169,7 +170,7 @@ int feed_go(struct feed *f, uint64_t time_ns, uint64_t span_ns, struct hiw_err *
 		if (r == 0)
 			r = hiw_player_to(f->player, time_ns, err);
 		if (from > 0)
-			know_peak(f, time_ns);
+			restore_peak(f, time_ns);
 	}
 	f->cursor_ns = time_ns;
 	f->moved_ns = clock_boot_ns();
@@ -195,7 +196,7 @@ static int step_replay(struct feed *f, struct hiw_err *err)
 	return r < 0 ? r : 1;
 }
 
-/* It may have ended, or its recorder was killed: what the summary needs is in the file then. */
+/* When the recorder has ended or was killed, the feed is over. */
 static int step_follow(struct feed *f, struct hiw_err *err)
 {
 	struct hiw_about about = { .size = sizeof(about) };
@@ -213,7 +214,7 @@ static int step_follow(struct feed *f, struct hiw_err *err)
 	return f->over || f->model->frames > frames;
 }
 
-int feed_pace(struct feed *f, uint64_t interval_ns)
+int feed_set_interval(struct feed *f, uint64_t interval_ns)
 {
 	int r = 0;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where frames come from: a recorder of our own that writes no file (the machine, a process and what it started), or a
- * recording, growing or finished. Whichever it is, the model is shown them.
+ * The source of frames: an own recorder that writes no file (for the machine, or for a process and
+ * its descendants), or a recording, growing or finished. All frames go to the model.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 enum feed_kind {
 	FEED_MACHINE,
 	FEED_PROCESS,
-	FEED_FOLLOW,      /* a recording that grows */
+	FEED_FOLLOW,      /* a growing recording */
 	FEED_REPLAY
 };
 
@@ -22,36 +22,37 @@ struct feed {
 	enum feed_kind kind;
 	struct model *model;
 	struct hiw_recorder *recorder;
-	struct hiw_run *run;       /* of a file; of a recorder: borrowed */
+	struct hiw_run *run;       /* owned if of a file; borrowed from the recorder */
 	struct hiw_player *player;
 	struct hiw_about about;
-	const char *path;          /* of the recording; NULL: there is none */
-	char title[256];           /* the command; harmless */
-	int timer;                 /* of a recording; -1: none */
-	uint64_t interval_ns;      /* between two looks; of a replay: a step */
-	uint64_t least_ns;         /* it cannot be shorter */
+	const char *path;          /* of the recording; NULL: none */
+	char title[256];           /* name or command, cleaned */
+	int timer;                 /* timerfd of a recording; -1: none */
+	uint64_t interval_ns;      /* between two samples; of a replay: one step */
+	uint64_t least_ns;         /* the shortest interval */
 	bool over;                 /* the job has ended */
 	/* replay */
 	uint64_t cursor_ns, end_ns;
-	uint64_t moved_ns;         /* when the cursor was moved last, by the clock */
-	unsigned speed;            /* so many times as fast as it was */
+	uint64_t moved_ns;         /* last move of the cursor, CLOCK_BOOTTIME */
+	unsigned speed;            /* times real time */
 	bool paused;
 };
 
-/* pid: FEED_PROCESS. path: FEED_FOLLOW, which becomes FEED_REPLAY where nobody writes it any more; from_ns: where a replay
- * begins. Returns 0, or -errno with text. */
+/* Open a feed on a process (pid 0: the machine), or on a recording: FEED_FOLLOW if it is growing,
+ * else FEED_REPLAY, which begins at from_ns. Return 0, or -errno with text. */
 int feed_open_recorder(struct feed *f, struct model *m, pid_t pid, uint64_t interval_ns, bool gpus, struct hiw_err *err);
 int feed_open_file(struct feed *f, struct model *m, const char *path, uint64_t from_ns, struct hiw_err *err);
-void feed_close(struct feed *f);
+void feed_close(struct feed *f); /* of a feed that was opened */
 
-/* A descriptor that is readable when feed_step has something to do. */
+/* A descriptor that is readable when feed_step() has work. */
 int feed_fd(const struct feed *f);
-/* Returns 1: something is new, 0: nothing is, or -errno with text. */
+/* Returns 1: new data, 0: none, or -errno with text. */
 int feed_step(struct feed *f, struct hiw_err *err);
 
-/* Another interval. Returns 0 or -errno. */
-int feed_pace(struct feed *f, uint64_t interval_ns);
+/* Changes the interval. Returns 0 or -errno. */
+int feed_set_interval(struct feed *f, uint64_t interval_ns);
 
-/* Replay: goes to a time (what charts show of the time before it, span_ns, is played too); forwards or back by steps. */
+/* Replay: moves to a time; plays the span_ns before it, too, for the charts. Returns 0, or -errno
+ * with text. */
 int feed_go(struct feed *f, uint64_t time_ns, uint64_t span_ns, struct hiw_err *err);
 void feed_pause(struct feed *f, bool paused);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Keys and the mouse. A key goes to a page or a question that is open, else to its row of the table of keys.
+ * Keys and the mouse. A key goes to the open page or question, else to its action in keys.def.
  */
 #include "top/keys.h"
 
@@ -11,7 +11,7 @@
 #include "top/top.h"
 
 static const struct binding {
-	int keys[8]; /* ends with a 0 where it is shorter */
+	int keys[8]; /* 0-terminated if shorter */
 	key_action *act;
 } bindings[] = {
 #define KEY(name, shown, sentence, ...) { { __VA_ARGS__ }, key_##name },
@@ -47,7 +47,7 @@ static key_action *action_of(int key)
 	return NULL;
 }
 
-/* Keys that move scroll a page that does not fit; any other leaves it. */
+/* Movement keys scroll a page that does not fit; any other key leaves it. */
 static void help_key(struct view *v, const struct picture *p, int key)
 {
 	if (p->help_rest == 0 && v->help_top == 0)
@@ -79,7 +79,7 @@ void top_key(struct top *t, struct press press)
 		setup_key(t, press);
 	else if (t->view.help)
 		help_key(&t->view, &t->picture, press.key);
-	else if (is_mouse(press.key) && t->view.asking == ASK_NOTHING) /* what a question is about stays */
+	else if (is_mouse(press.key) && t->view.asking == ASK_NOTHING) /* a question keeps its subject */
 		top_mouse(t, press);
 	else if (is_mouse(press.key))
 		return;
@@ -89,7 +89,7 @@ void top_key(struct top *t, struct press press)
 		act(t, press.key);
 }
 
-/* ---- keys that change the view and nothing else -------------------------------------------------------------------- */
+/* ---- pages --------------------------------------------------------------------------------------------------------- */
 
 void key_quit(struct top *t, int key)
 {
@@ -113,7 +113,8 @@ void key_setup(struct top *t, int key)
 
 /* ---- panels ------------------------------------------------------------------------------------------------------- */
 
-/* Where a key leads from place in a list of n, page of which are seen; past the end is for others to see to. */
+/* The place after a movement key in a list of n with page visible; may be past the end, which the
+ * drawing corrects. */
 static size_t moved(size_t place, size_t page, size_t n, int key)
 {
 	switch (key) {
@@ -135,14 +136,14 @@ static size_t moved(size_t place, size_t page, size_t n, int key)
 	}
 }
 
-/* Events stand where they are while new ones come, unless the newest was seen. */
+/* Scrolled events keep their position when new ones arrive, unless the newest is visible. */
 static void move_events(struct top *t, int key)
 {
 	const size_t n = t->picture.n_events, page = t->picture.events_page ? t->picture.events_page : 1;
-	const size_t seen = n > page ? n - page : 0, back = t->view.events_back;
-	const size_t first = moved(seen > back ? seen - back : 0, page, seen, key);
+	const size_t newest = n > page ? n - page : 0, back = t->view.events_back;
+	const size_t first = moved(newest > back ? newest - back : 0, page, newest, key);
 
-	t->view.events_back = first < seen ? seen - first : 0;
+	t->view.events_back = first < newest ? newest - first : 0;
 }
 
 void key_move(struct top *t, int key)
@@ -176,9 +177,9 @@ static bool has_panel(const struct top *t, enum panel panel)
 void key_panel(struct top *t, int key)
 {
 	static const char *const texts[PANELS] = {
-		[PANEL_PROCESSES] = "processes: arrows pick, Enter shows all of one",
-		[PANEL_CHARTS] = "charts: arrows scroll, Enter enlarges, Esc: back",
-		[PANEL_EVENTS] = "events: arrows scroll, Enter enlarges, Esc: back",
+		[PANEL_PROCESSES] = "processes: arrows select, Enter shows details",
+		[PANEL_CHARTS] = "charts: arrows scroll, Enter enlarges, Esc goes back",
+		[PANEL_EVENTS] = "events: arrows scroll, Enter enlarges, Esc goes back",
 	};
 	struct view *v = &t->view;
 	const unsigned step = key == PRESS_TAB_BACK ? PANELS - 1 : 1;
@@ -218,7 +219,7 @@ void key_back(struct top *t, int key)
 
 /* ---- processes ---------------------------------------------------------------------------------------------------- */
 
-/* A column that has no room here still sorts: then the line at the bottom says so. */
+/* A hidden column still sorts; then the bottom line says so. */
 void key_sorted(struct top *t)
 {
 	int width;
@@ -280,7 +281,7 @@ void key_cores(struct top *t, int key)
 	(void) key;
 	t->view.show_cores = !t->view.show_cores;
 	if (t->view.show_cores && t->model.n_cores == 0)
-		key_say(t, "each core is known of a live view only");
+		key_say(t, "single cores are shown in a live view only");
 }
 
 void key_units(struct top *t, int key)
@@ -302,7 +303,7 @@ void key_redraw(struct top *t, int key)
 	screen_redo(&t->screen);
 }
 
-/* ---- keys of time: the span of charts, standing still, the interval, the place in a replay ------------------------- */
+/* ---- time: the span of charts, pause, the interval, the position in a replay ---------------------------------------- */
 
 #define MS     UINT64_C(1000000)
 #define SECOND (1000 * MS)
@@ -333,7 +334,7 @@ void key_pause(struct top *t, int key)
 		t->view.paused = !t->view.paused;
 		return;
 	}
-	if (t->feed.paused && t->feed.cursor_ns >= t->feed.end_ns) { /* from the beginning again */
+	if (t->feed.paused && t->feed.cursor_ns >= t->feed.end_ns) { /* restart from the beginning */
 		struct hiw_err err = { "" };
 
 		(void) feed_go(&t->feed, 0, 0, &err);
@@ -370,9 +371,9 @@ void key_speed(struct top *t, int key)
 	feed_pause(&t->feed, false);
 }
 
-/* ---- how often ---------------------------------------------------------------------------------------------------- */
+/* ---- interval ------------------------------------------------------------------------------------------------------ */
 
-/* The next one in that direction; 0: there is none. */
+/* The next interval in that direction; 0: none. */
 static uint64_t next_interval(uint64_t interval_ns, int key)
 {
 	static const uint64_t intervals[] = { 100 * MS, 200 * MS, 500 * MS, SECOND, 2 * SECOND, 5 * SECOND, 10 * SECOND, 30 * SECOND,
@@ -399,20 +400,20 @@ void key_interval(struct top *t, int key)
 	int r;
 
 	if (next == 0 || next < f->least_ns) {
-		(void) snprintf(text, sizeof(text), "%s is as %s as it goes%s", short_span(f->interval_ns, each), key == '+' ? "long" : "short",
-			f->recorder ? "" : ": a recording has no more");
+		(void) snprintf(text, sizeof(text), "%s is the %s interval%s", short_span(f->interval_ns, each), key == '+' ? "longest" : "shortest",
+			f->recorder ? "" : " of the recording");
 		key_say(t, text);
 		return;
 	}
-	r = feed_pace(f, next);
+	r = feed_set_interval(f, next);
 	if (r < 0)
-		(void) snprintf(text, sizeof(text), "the interval stays: %s", strerror(-r));
+		(void) snprintf(text, sizeof(text), "interval not changed: %s", strerror(-r));
 	else
-		(void) snprintf(text, sizeof(text), f->kind == FEED_REPLAY ? "a step is %s" : "looks each %s", short_span(next, each));
+		(void) snprintf(text, sizeof(text), f->kind == FEED_REPLAY ? "step: %s" : "interval: %s", short_span(next, each));
 	key_say(t, text);
 }
 
-/* ---- the mouse: heads sort, rows are picked, the wheel scrolls or zooms, a span of a chart is zoomed into ---------- */
+/* ---- the mouse: titles sort, rows are selected, the wheel scrolls or zooms, a drag in a chart zooms ---------------- */
 
 static bool is_in_chart(const struct picture *p, int y, int x)
 {
@@ -429,7 +430,7 @@ static uint64_t time_at(const struct picture *p, int x)
 	return p->chart_from_ns + span / (uint64_t) p->chart_columns * (uint64_t) x;
 }
 
-/* A head sorts, a second time the other way round; a row is picked; in a chart a drag begins. */
+/* A column title sorts, again: reverses; a row is selected; in a chart a drag begins. */
 static void click(struct top *t, int y, int x)
 {
 	const struct picture *p = &t->picture;
@@ -458,10 +459,10 @@ static void click(struct top *t, int y, int x)
 	}
 }
 
-/* A span that was drawn is what charts show; a mere click in one of a replay goes there. */
+/* A drag sets the span of the charts; a click in a chart of a replay moves there. */
 static void release(struct top *t, int x)
 {
-	if (t->drag_x < 0) /* perhaps there is no chart */
+	if (t->drag_x < 0) /* no drag in a chart */
 		return;
 	const uint64_t to = time_at(&t->picture, x + (x >= t->drag_x));
 	const int columns = x > t->drag_x ? x - t->drag_x : t->drag_x - x;

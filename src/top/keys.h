@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who does what the keys of keys.def ask for. None of them ends or slows the job at one key alone.
+ * The actions of the keys of keys.def. No single key press ends or slows the job.
  */
 #pragma once
 
@@ -8,16 +8,16 @@
 
 typedef void key_action(struct top *t, int key);
 
-/* A row of keys.def may share its action with another. */
+/* Rows of keys.def may share an action. */
 #define KEY(name, shown, sentence, ...) key_action key_##name;
 #include "top/keys.def"
 #undef KEY
 
-/* A line at the bottom, until the next key. */
+/* Shows text on the bottom line until the next key. */
 void key_say(struct top *t, const char *text);
 
-/* Sorting is by another column now. */
+/* To be called when the sort column has changed. */
 void key_sorted(struct top *t);
 
-/* questions.c: a key, while the line at the bottom asks for something. */
+/* questions.c: handles a key while a question is open on the bottom line. */
 void question_key(struct top *t, int key);

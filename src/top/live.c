@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater-top: the live view. hiwater top runs it with words NAME=VALUE; it is not meant to be called by hand.
+ * hiwater-top: the live view. hiwater top runs it with arguments NAME=VALUE; it is not meant to be
+ * called by hand.
  */
 #include <errno.h>
 #include <poll.h>
@@ -17,81 +18,81 @@
 enum {
 	FAILED = 1,
 	USAGE = 2,
-	AWAY_LOOKS = 2         /* the first may have been committed before */
+	AWAY_UPDATES = 2         /* the first may have been recorded before */
 };
 
-/* ---- what it was started with ------------------------------------------------------------------------------------- */
+/* ---- arguments ----------------------------------------------------------------------------------------------------- */
 
-enum word_kind {
-	WORD_TEXT,
-	WORD_NUMBER,
-	WORD_FLAG,
-	WORD_INT
+enum arg_kind {
+	ARG_TEXT,
+	ARG_NUMBER,
+	ARG_FLAG,
+	ARG_INT
 };
 
-static const struct word {
+static const struct arg {
 	const char *name;
-	enum word_kind kind;
+	enum arg_kind kind;
 	size_t offset;
-} words[] = {
-	{ "file", WORD_TEXT, offsetof(struct top_options, file) },
-	{ "filter", WORD_TEXT, offsetof(struct top_options, filter) },
-	{ "sort", WORD_TEXT, offsetof(struct top_options, sort) },
-	{ "hiwater", WORD_TEXT, offsetof(struct top_options, hiwater) },
-	{ "pid", WORD_INT, offsetof(struct top_options, pid) },
-	{ "units", WORD_INT, offsetof(struct top_options, units) },
-	{ "terminal", WORD_INT, offsetof(struct top_options, terminal) },
-	{ "interval", WORD_NUMBER, offsetof(struct top_options, interval_ns) },
-	{ "at", WORD_NUMBER, offsetof(struct top_options, at_ns) },
-	{ "count", WORD_NUMBER, offsetof(struct top_options, count) },
-	{ "rows", WORD_NUMBER, offsetof(struct top_options, rows) },
-	{ "plain", WORD_FLAG, offsetof(struct top_options, plain) },
-	{ "utf8", WORD_FLAG, offsetof(struct top_options, utf8) },
-	{ "color", WORD_FLAG, offsetof(struct top_options, color) },
-	{ "mouse", WORD_FLAG, offsetof(struct top_options, mouse) },
-	{ "gpus", WORD_FLAG, offsetof(struct top_options, gpus) },
-	{ "readonly", WORD_FLAG, offsetof(struct top_options, readonly) },
-	{ "live", WORD_FLAG, offsetof(struct top_options, live) },
+} args[] = {
+	{ "file", ARG_TEXT, offsetof(struct top_options, file) },
+	{ "filter", ARG_TEXT, offsetof(struct top_options, filter) },
+	{ "sort", ARG_TEXT, offsetof(struct top_options, sort) },
+	{ "hiwater", ARG_TEXT, offsetof(struct top_options, hiwater) },
+	{ "pid", ARG_INT, offsetof(struct top_options, pid) },
+	{ "units", ARG_INT, offsetof(struct top_options, units) },
+	{ "terminal", ARG_INT, offsetof(struct top_options, terminal) },
+	{ "interval", ARG_NUMBER, offsetof(struct top_options, interval_ns) },
+	{ "at", ARG_NUMBER, offsetof(struct top_options, at_ns) },
+	{ "count", ARG_NUMBER, offsetof(struct top_options, count) },
+	{ "rows", ARG_NUMBER, offsetof(struct top_options, rows) },
+	{ "plain", ARG_FLAG, offsetof(struct top_options, plain) },
+	{ "utf8", ARG_FLAG, offsetof(struct top_options, utf8) },
+	{ "color", ARG_FLAG, offsetof(struct top_options, color) },
+	{ "mouse", ARG_FLAG, offsetof(struct top_options, mouse) },
+	{ "gpus", ARG_FLAG, offsetof(struct top_options, gpus) },
+	{ "readonly", ARG_FLAG, offsetof(struct top_options, readonly) },
+	{ "live", ARG_FLAG, offsetof(struct top_options, live) },
 };
 
-static bool take_value(const struct word *word, const char *value, struct top_options *o)
+static bool set_option(const struct arg *arg, const char *value, struct top_options *o)
 {
-	void *field = (char *) o + word->offset;
+	void *field = (char *) o + arg->offset;
 	const char *p = value;
 	uint64_t number = 0;
 
-	if (word->kind == WORD_TEXT) {
+	if (arg->kind == ARG_TEXT) {
 		*(const char **) field = value;
 		return true;
 	}
 	if (parse_u64(&p, &number) < 0 || *p)
 		return false;
-	if (word->kind == WORD_NUMBER)
+	if (arg->kind == ARG_NUMBER)
 		*(uint64_t *) field = number;
-	else if (word->kind == WORD_FLAG)
+	else if (arg->kind == ARG_FLAG)
 		*(bool *) field = number != 0;
 	else
 		*(int *) field = (int) number;
 	return true;
 }
 
-static bool take_word(const char *text, struct top_options *o)
+static bool parse_arg(const char *text, struct top_options *o)
 {
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		const size_t len = strlen(words[i].name);
+	for (size_t i = 0; i < sizeof(args) / sizeof(args[0]); i++) {
+		const size_t len = strlen(args[i].name);
 
-		if (strncmp(text, words[i].name, len) == 0 && text[len] == '=')
-			return take_value(&words[i], text + len + 1, o);
+		if (strncmp(text, args[i].name, len) == 0 && text[len] == '=')
+			return set_option(&args[i], text + len + 1, o);
 	}
 	return false;
 }
 
-static bool take_words(int argc, char **argv, struct top_options *o)
+static bool parse_args(int argc, char **argv, struct top_options *o)
 {
 	*o = (struct top_options) { .at_ns = UINT64_MAX, .rows = 10 };
 	for (int i = 1; i < argc; i++) {
-		if (!take_word(argv[i], o)) {
-			(void) fprintf(stderr, "hiwater-top: it is started by hiwater top; '%.80s' is no word of it\n", argv[i]);
+		if (!parse_arg(argv[i], o)) {
+			(void) fprintf(stderr, "hiwater-top: unknown argument '%.80s'; start it by hiwater top\n", argv[i]);
 			return false;
 		}
 	}
@@ -100,46 +101,48 @@ static bool take_words(int argc, char **argv, struct top_options *o)
 
 /* ---- signals ------------------------------------------------------------------------------------------------------ */
 
-/* All come through a descriptor, so that the terminal is given back from one place. */
+/* All signals come through a descriptor, so that the terminal is restored in one place. */
 static int open_signals(const struct top *t)
 {
-	static const int heard[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP, SIGCONT };
+	static const int caught[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP, SIGCONT };
 	sigset_t set;
 
 	(void) sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(heard) / sizeof(heard[0]); i++)
-		(void) sigaddset(&set, heard[i]);
+	for (size_t i = 0; i < sizeof(caught) / sizeof(caught[0]); i++)
+		(void) sigaddset(&set, caught[i]);
 	(void) sigprocmask(SIG_BLOCK, &set, NULL);
 	(void) signal(SIGPIPE, SIG_IGN);
-	if (t->options.live) { /* Ctrl-C and Ctrl-\ are the job's */
+	if (t->options.live) { /* Ctrl-C and Ctrl-\ are for the job */
 		(void) signal(SIGINT, SIG_IGN);
 		(void) signal(SIGQUIT, SIG_IGN);
-		(void) signal(SIGTTOU, SIG_IGN); /* these would stop the job, too: it is of the same group */
+		/* these would stop the job, too, which is in the same process group */
+		(void) signal(SIGTTOU, SIG_IGN);
 		(void) signal(SIGTTIN, SIG_IGN);
 	}
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Ctrl-Z. Beside a job the view does not stop itself: the shell's SIGCONT could come before, and nobody would send another.
- * It comes back with a SIGCONT, or where the recording gets on, in the foreground: then nobody was stopped. */
-static void step_back(struct top *t)
+/* Ctrl-Z. With run --live the view does not stop itself: the shell's SIGCONT could come before, and
+ * no other would follow. The view returns on SIGCONT or, in the foreground, when the recording
+ * grows: then the job was not stopped. */
+static void leave_screen(struct top *t)
 {
 	if (t->options.live) {
 		screen_lend(&t->screen);
-		t->away = AWAY_LOOKS;
+		t->away = AWAY_UPDATES;
 	} else {
 		screen_suspend(&t->screen);
 	}
 }
 
-static void come_back(struct top *t)
+static void return_to_screen(struct top *t)
 {
 	t->away = 0;
 	screen_resume(&t->screen);
 }
 
-/* Returns the signal that ends the view, 0: none of them does. */
-static int take_signals(struct top *t, int signals)
+/* Returns the signal that ends the view; 0: none. */
+static int read_signals(struct top *t, int signals)
 {
 	struct signalfd_siginfo info;
 	int end = 0;
@@ -151,10 +154,10 @@ static int take_signals(struct top *t, int signals)
 			screen_resize(&t->screen);
 			break;
 		case SIGTSTP:
-			step_back(t);
+			leave_screen(t);
 			break;
 		case SIGCONT:
-			come_back(t);
+			return_to_screen(t);
 			break;
 		default:
 			t->quit = true;
@@ -165,7 +168,7 @@ static int take_signals(struct top *t, int signals)
 	return end;
 }
 
-/* As a program that never heard of it would have ended. */
+/* Ends the process by the signal, as if it had not been caught. */
 static void end_by(int signal_number)
 {
 	sigset_t set;
@@ -203,7 +206,7 @@ static void step(struct top *t)
 	t->quit |= t->options.live && t->feed.over;
 }
 
-static int look_on(struct top *t, int signals)
+static int run_loop(struct top *t, int signals)
 {
 	enum {
 		KEYS,
@@ -231,12 +234,12 @@ static int look_on(struct top *t, int signals)
 		if (poll(fds, N, -1) < 0)
 			continue;
 		if (fds[SIGNALS].revents)
-			end = take_signals(t, signals);
+			end = read_signals(t, signals);
 		if (fds[FEED].revents)
 			step(t);
 		if (fds[REPORT].revents)
 			report_step(t);
-		if (fds[KEYS].revents & (POLLHUP | POLLERR | POLLNVAL)) { /* nobody is there any more */
+		if (fds[KEYS].revents & (POLLHUP | POLLERR | POLLNVAL)) { /* the terminal is gone */
 			t->quit = true;
 			end = SIGHUP;
 		}
@@ -246,7 +249,8 @@ static int look_on(struct top *t, int signals)
 	return end;
 }
 
-/* p: lines, until somebody wants the screen back. Returns the signal that ends the view, 0: none does. */
+/* p: plain lines until the screen is wanted back. Returns the signal that ends the view; 0:
+ * none. */
 static int show_lines(struct top *t, int signals)
 {
 	int r;
@@ -256,7 +260,7 @@ static int show_lines(struct top *t, int signals)
 	r = plain_follow(t, signals);
 	t->to_lines = false;
 	if (r == 1)
-		return look_on(t, signals);
+		return run_loop(t, signals);
 	t->quit = true;
 	return -r;
 }
@@ -274,7 +278,7 @@ static int run_screen(struct top *t)
 		return FAILED;
 	}
 	t->model.utf8 = t->screen.utf8;
-	end = look_on(t, signals);
+	end = run_loop(t, signals);
 	while (t->to_lines && !t->quit && end == 0)
 		end = show_lines(t, signals);
 	screen_close(&t->screen);
@@ -284,7 +288,7 @@ static int run_screen(struct top *t)
 	return 0;
 }
 
-/* ---- from the beginning ------------------------------------------------------------------------------------------- */
+/* ---- start --------------------------------------------------------------------------------------------------------- */
 
 static int open_feed(struct top *t)
 {
@@ -303,8 +307,8 @@ static int open_feed(struct top *t)
 	return r;
 }
 
-/* Where the job runs, in figures that a filter's percentages are of. */
-static void set_wholes(struct top *t)
+/* Sets the base amounts of percentages in filters. */
+static void set_percent_bases(struct top *t)
 {
 	const struct hiw_about *about = &t->feed.about;
 
@@ -333,7 +337,7 @@ int main(int argc, char **argv)
 	static struct top t;
 	int r;
 
-	if (!take_words(argc, argv, &t.options))
+	if (!parse_args(argc, argv, &t.options))
 		return USAGE;
 	if (set_view(&t) < 0)
 		return USAGE;
@@ -342,7 +346,7 @@ int main(int argc, char **argv)
 	t.report.fd = -1;
 	if (model_init(&t.model, !t.options.file && t.options.pid == 0, t.options.utf8) < 0 || open_feed(&t) < 0)
 		return FAILED;
-	set_wholes(&t);
+	set_percent_bases(&t);
 	r = t.options.plain ? plain_run(&t) : run_screen(&t);
 	feed_close(&t.feed);
 	view_done(&t.view);

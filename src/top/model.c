@@ -53,7 +53,7 @@ static const struct {
 	[ON_GPU_BUSY] = { HIW_GPU_PROCESS, "sm_busy" },
 };
 
-/* ---- life --------------------------------------------------------------------------------------------------------- */
+/* ---- construction -------------------------------------------------------------------------------------------------- */
 
 static void find_metrics(struct model *m)
 {
@@ -126,8 +126,8 @@ struct thing *model_find(const struct model *m, enum hiw_entity entity, uint32_t
 	return map_get(&m->by_id, key_of(entity, id), &place) ? m->things[place] : NULL;
 }
 
-/* What a frame says of a text, harmless; the caller's. */
-static char *harmless(struct model *m, const char *text)
+/* A cleaned copy of a text; free() it. */
+static char *clean_copy(struct model *m, const char *text)
 {
 	buf_clear(&m->scratch);
 	(void) text_clean(text, m->utf8, &m->scratch);
@@ -156,7 +156,7 @@ static struct thing *thing_new(struct model *m, enum hiw_entity entity, uint32_t
 	return t;
 }
 
-static void take_birth(struct model *m, const struct hiw_birth *b)
+static void apply_birth(struct model *m, const struct hiw_birth *b)
 {
 	struct thing *t = model_find(m, b->entity, b->id);
 
@@ -168,10 +168,10 @@ static void take_birth(struct model *m, const struct hiw_birth *b)
 	free(t->command);
 	free(t->uuid);
 	free(t->instance_of);
-	t->name = harmless(m, b->name);
-	t->command = harmless(m, b->command);
-	t->uuid = harmless(m, b->uuid);
-	t->instance_of = harmless(m, b->instance_of);
+	t->name = clean_copy(m, b->name);
+	t->command = clean_copy(m, b->command);
+	t->uuid = clean_copy(m, b->uuid);
+	t->instance_of = clean_copy(m, b->instance_of);
 	t->pid = b->pid;
 	t->uid = b->uid;
 	t->index = b->index;
@@ -183,7 +183,7 @@ static void take_birth(struct model *m, const struct hiw_birth *b)
 	t->unified = b->unified;
 }
 
-static void forget_gpu(struct model *m, const struct thing *gpu)
+static void remove_gpu(struct model *m, const struct thing *gpu)
 {
 	size_t kept = 0;
 
@@ -194,14 +194,14 @@ static void forget_gpu(struct model *m, const struct thing *gpu)
 	m->n_gpus = kept;
 }
 
-static void take_end(struct model *m, const struct hiw_end *e)
+static void apply_end(struct model *m, const struct hiw_end *e)
 {
 	uint32_t place;
 
 	if (!map_get(&m->by_id, key_of(e->entity, e->id), &place))
 		return;
 	if (e->entity == HIW_GPU)
-		forget_gpu(m, m->things[place]);
+		remove_gpu(m, m->things[place]);
 	thing_free(m->things[place]);
 	map_remove(&m->by_id, key_of(e->entity, e->id));
 	m->things[place] = m->things[--m->n];
@@ -209,19 +209,19 @@ static void take_end(struct model *m, const struct hiw_end *e)
 		(void) map_put(&m->by_id, key_of(m->things[place]->entity, m->things[place]->id), place);
 }
 
-/* ---- readings ----------------------------------------------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------------------------------------------------- */
 
-/* Of a recording's many processes the small ones are one, which nobody gave birth to. */
+/* A recording merges small processes into one without a birth. */
 static struct thing *others(struct model *m)
 {
 	struct thing *t = model_find(m, HIW_PROCESS, 0);
 
 	if (!t && (t = thing_new(m, HIW_PROCESS, 0)))
-		t->name = strdup("(all the smaller ones)");
+		t->name = strdup("(all smaller processes)");
 	return t;
 }
 
-static struct thing *whose(struct model *m, enum hiw_entity entity, uint32_t id)
+static struct thing *owner_of(struct model *m, enum hiw_entity entity, uint32_t id)
 {
 	if (entity == HIW_JOB)
 		return &m->job;
@@ -238,15 +238,16 @@ static struct thing *whose(struct model *m, enum hiw_entity entity, uint32_t id)
 	return &m->cores[id - 1];
 }
 
-static void take_counter(struct figure *f, const struct hiw_reading *r, uint64_t time_ns)
+static void apply_counter(struct figure *f, const struct hiw_reading *r, uint64_t time_ns)
 {
 	f->has_rate = f->known && time_ns > f->at_ns && r->value >= f->value;
 	if (f->has_rate)
 		f->rate = (double) (r->value - f->value) * 1e9 / (double) (time_ns - f->at_ns);
 }
 
-/* What is written is told as the summary tells it: without what was cancelled, which is read right after it. */
-static void take_cancelled(struct model *m, struct thing *t, const struct figure *last, const struct hiw_reading *r, uint64_t time_ns)
+/* Written bytes are shown as in the summary: without cancelled ones, whose counter is read right
+ * after. */
+static void apply_cancelled(struct model *m, struct thing *t, const struct figure *last, const struct hiw_reading *r, uint64_t time_ns)
 {
 	const enum fig fig = t->entity == HIW_JOB ? JOB_WRITE : PROC_WRITE;
 	struct figure *f = &t->figures[(unsigned) m->metric[fig] - m->first[t->entity]];
@@ -260,10 +261,10 @@ static void take_cancelled(struct model *m, struct thing *t, const struct figure
 		f->rate = (double) (t->to_storage - before) * 1e9 / (double) (time_ns - last->at_ns);
 }
 
-static void take_reading(struct model *m, const struct hiw_reading *r, const struct hiw_frame *frame)
+static void apply_reading(struct model *m, const struct hiw_reading *r, const struct hiw_frame *frame)
 {
 	const struct hiw_metric *metric = hiw_metric(r->metric);
-	struct thing *t = metric ? whose(m, metric->entity, r->id) : NULL;
+	struct thing *t = metric ? owner_of(m, metric->entity, r->id) : NULL;
 	const unsigned place = metric ? r->metric - m->first[metric->entity] : FIGURES_MOST;
 
 	if (!t || place >= FIGURES_MOST)
@@ -275,11 +276,11 @@ static void take_reading(struct model *m, const struct hiw_reading *r, const str
 		return;
 	}
 	if (metric->kind == HIW_COUNTER && frame->time_ns == f->at_ns && f->known)
-		return; /* two looks at one instant say nothing of a rate */
+		return; /* two values of one instant give no rate */
 	if (metric->kind == HIW_COUNTER)
-		take_counter(f, r, frame->time_ns);
+		apply_counter(f, r, frame->time_ns);
 	if ((int) r->metric == m->metric[JOB_CANCELLED] || (int) r->metric == m->metric[PROC_CANCELLED])
-		take_cancelled(m, t, f, r, frame->time_ns);
+		apply_cancelled(m, t, f, r, frame->time_ns);
 	if (r->max > f->peak)
 		f->peak = r->max;
 	f->value = r->value;
@@ -295,16 +296,16 @@ void model_clean(struct model *m, const char *text, char *buf, size_t size)
 	buf_clear(&m->scratch);
 	(void) text_clean(text, m->utf8, &m->scratch);
 	(void) snprintf(buf, size, "%s", m->scratch.data);
-	if (m->scratch.len >= size) { /* no half character at the end */
-		struct buf whole = BUF_INIT(size);
+	if (m->scratch.len >= size) { /* no partial character at the end */
+		struct buf valid = BUF_INIT(size);
 
-		(void) text_clean(buf, m->utf8, &whole);
-		(void) snprintf(buf, size, "%s", whole.data);
-		buf_done(&whole);
+		(void) text_clean(buf, m->utf8, &valid);
+		(void) snprintf(buf, size, "%s", valid.data);
+		buf_done(&valid);
 	}
 }
 
-/* "epoch 3" where the text is "epoch", then "epoch=3" in a line of its own. */
+/* "epoch 3" of the text "epoch\nepoch=3". */
 static void begin_phase(struct model *m, const char *text, char *buf, size_t size)
 {
 	const size_t name = strcspn(text, "\n");
@@ -317,7 +318,7 @@ static void begin_phase(struct model *m, const char *text, char *buf, size_t siz
 	model_clean(m, words, buf, size);
 }
 
-static void take_phase(struct model *m, const struct hiw_event *e)
+static void apply_phase(struct model *m, const struct hiw_event *e)
 {
 	if (strcmp(e->kind, "phase-begin") == 0 && m->n_phases < PHASES_KEPT)
 		begin_phase(m, e->text, m->phases[m->n_phases++], sizeof(m->phases[0]));
@@ -325,11 +326,11 @@ static void take_phase(struct model *m, const struct hiw_event *e)
 		m->n_phases--;
 }
 
-/* It runs another program: of a recording nothing else tells so. */
-static void take_exec(struct model *m, const struct hiw_event *e)
+/* The process runs another program; a recording shows it by this event only. */
+static void apply_exec(struct model *m, const struct hiw_event *e)
 {
 	struct thing *t = model_find(m, e->entity, e->id);
-	char *name = t && *e->text ? harmless(m, e->text) : NULL;
+	char *name = t && *e->text ? clean_copy(m, e->text) : NULL;
 
 	if (!name)
 		return;
@@ -337,13 +338,13 @@ static void take_exec(struct model *m, const struct hiw_event *e)
 	t->name = name;
 }
 
-static void take_event(struct model *m, const struct hiw_event *e)
+static void apply_event(struct model *m, const struct hiw_event *e)
 {
 	struct event_line *line;
 
-	take_phase(m, e);
+	apply_phase(m, e);
 	if (strcmp(e->kind, "exec") == 0) {
-		take_exec(m, e);
+		apply_exec(m, e);
 		return;
 	}
 	if (strncmp(e->kind, "phase-", 6) == 0)
@@ -352,20 +353,20 @@ static void take_event(struct model *m, const struct hiw_event *e)
 	line->time_ns = e->time_ns;
 	(void) snprintf(line->kind, sizeof(line->kind), "%s", e->kind);
 	if (strcmp(e->kind, "gap") == 0)
-		(void) snprintf(line->text, sizeof(line->text), "nothing was read for %.1f s", (double) e->value_ns / 1e9);
+		(void) snprintf(line->text, sizeof(line->text), "no samples for %.1f s", (double) e->value_ns / 1e9);
 	else
 		model_clean(m, e->text, line->text, sizeof(line->text));
 }
 
 /* ---- frames ------------------------------------------------------------------------------------------------------- */
 
-static void draw_on(struct trail *h, const struct figure *f, const struct hiw_frame *frame, double max)
+static void draw_on(struct history_ring *h, const struct figure *f, const struct hiw_frame *frame, double max)
 {
 	if (h && f && f->at_ns == frame->time_ns)
-		trail_add(h, frame->time_ns, frame->hold_ns, (double) f->value, max > (double) f->value ? max : (double) f->value);
+		history_add(h, frame->time_ns, frame->hold_ns, (double) f->value, max > (double) f->value ? max : (double) f->value);
 }
 
-/* The largest value of the window that the frame brought, of a figure that a chart shows. */
+/* The largest value of a metric in the frame's window, for charts. */
 static double largest(const struct hiw_frame *frame, int metric, uint32_t id)
 {
 	for (size_t i = 0; i < frame->n_readings; i++) {
@@ -385,14 +386,14 @@ static void extend_charts(struct model *m, const struct hiw_frame *frame)
 
 	draw_on(&m->ram, model_figure(m, t, ram), frame, largest(frame, m->metric[ram], 0));
 	if (f && f->at_ns == frame->time_ns && model_rate(m, t, user, system, &rate))
-		trail_add(&m->cpu, frame->time_ns, frame->hold_ns, rate / 1e9, rate / 1e9);
+		history_add(&m->cpu, frame->time_ns, frame->hold_ns, rate / 1e9, rate / 1e9);
 	for (size_t i = 0; i < m->n_gpus; i++) {
 		struct thing *gpu = m->gpus[i];
 		const struct figure *sm = model_figure(m, gpu, GPU_SM);
 
 		draw_on(gpu->mem, model_figure(m, gpu, GPU_MEM), frame, largest(frame, m->metric[GPU_MEM], gpu->id));
 		if (sm && !gpu->has_sm && gpu->busy)
-			gpu->busy->began = false; /* anew: a chart is of one figure */
+			gpu->busy->began = false; /* restart: a chart shows one figure only */
 		gpu->has_sm |= sm != NULL;
 		draw_on(gpu->busy, gpu->has_sm ? sm : model_figure(m, gpu, GPU_BUSY), frame, 0);
 	}
@@ -405,20 +406,20 @@ void model_see(void *ctx, const struct hiw_frame *frame)
 	m->now_ns = frame->time_ns;
 	m->frames++;
 	for (size_t i = 0; i < frame->n_births; i++)
-		take_birth(m, &frame->births[i]);
+		apply_birth(m, &frame->births[i]);
 	for (size_t i = 0; i < frame->n_readings; i++)
-		take_reading(m, &frame->readings[i], frame);
+		apply_reading(m, &frame->readings[i], frame);
 	if (frame->n_readings > 0)
 		extend_charts(m, frame);
 	for (size_t i = 0; i < frame->n_events; i++)
-		take_event(m, &frame->events[i]);
+		apply_event(m, &frame->events[i]);
 	for (size_t i = 0; i < frame->n_values; i++)
-		model_take_value(m, &frame->values[i], frame->time_ns);
+		model_apply_value(m, &frame->values[i], frame->time_ns);
 	for (size_t i = 0; i < frame->n_ends; i++)
-		take_end(m, &frame->ends[i]);
+		apply_end(m, &frame->ends[i]);
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------------------ */
+/* ---- access -------------------------------------------------------------------------------------------------------- */
 
 const struct figure *model_metric(const struct model *m, const struct thing *t, int metric)
 {
@@ -427,7 +428,8 @@ const struct figure *model_metric(const struct model *m, const struct thing *t, 
 	if (metric < 0 || (unsigned) metric < m->first[t->entity] || (unsigned) metric - m->first[t->entity] >= FIGURES_MOST)
 		return NULL;
 	f = &t->figures[(unsigned) metric - m->first[t->entity]];
-	/* What a source has not renewed in time is a gap. Of processes the recorder says itself when one cannot be read. */
+	/* A value that was not renewed in time is a gap; for processes the recorder reports itself
+	 * when one cannot be read. */
 	if (!f->known || ((t->entity != HIW_PROCESS || t->id == 0) && f->until_ns < m->now_ns))
 		return NULL;
 	return f;
@@ -465,7 +467,7 @@ void model_raise_ram(struct model *m, int64_t bytes)
 		f->peak = bytes;
 }
 
-/* ---- GPUs: their names, whether they are used, what processes do on all of them ------------------------------------ */
+/* ---- GPUs ---------------------------------------------------------------------------------------------------------- */
 
 bool model_uses(const struct model *m, const struct thing *gpu)
 {
@@ -514,9 +516,9 @@ void model_settle(struct model *m)
 	}
 }
 
-/* ---- series that the job logs: newest values and their history ----------------------------------------------------- */
+/* ---- user series ---------------------------------------------------------------------------------------------------- */
 
-/* Is it a figure of a framework's allocator, "torch/gpu0/allocated_bytes"? */
+/* Is it a series of a framework's allocator, "torch/gpu0/allocated_bytes"? */
 static bool is_allocator_name(const char *name)
 {
 	static const char *const devices[] = { "gpu", "GPU-", "MIG-" };
@@ -531,7 +533,7 @@ static bool is_allocator_name(const char *name)
 	return false;
 }
 
-/* Those of the program first: what a framework's allocators say of each device may be many. */
+/* The program's series come first, as allocators may have many. */
 static struct series_line *series_of(struct model *m, const char *name)
 {
 	const bool is_allocator = is_allocator_name(name);
@@ -560,7 +562,7 @@ static struct series_line *series_of(struct model *m, const char *name)
 	return m->series[place] = line;
 }
 
-void model_take_value(struct model *m, const struct hiw_value *v, uint64_t time_ns)
+void model_apply_value(struct model *m, const struct hiw_value *v, uint64_t time_ns)
 {
 	struct series_line *line = series_of(m, v->name);
 
@@ -570,5 +572,5 @@ void model_take_value(struct model *m, const struct hiw_value *v, uint64_t time_
 	line->has_step = v->has_step;
 	line->step = v->step;
 	if (v->value - v->value == 0) /* neither NaN nor infinite */
-		trail_add(&line->trail, time_ns, UINT64_MAX, v->value, v->value); /* until the next one */
+		history_add(&line->history, time_ns, UINT64_MAX, v->value, v->value); /* until the next one */
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the live view knows: everything that has figures, made by taking frames in and in no other way, so that a machine,
- * a job and a replay are shown by the same code. Texts in it are harmless to a terminal.
+ * The state of the live view: all entities with their figures, events and series. It is built from
+ * frames only, so that a machine, a job and a replay are shown by the same code. All texts are
+ * cleaned for the terminal.
  */
 #pragma once
 
@@ -57,12 +58,12 @@ enum fig {
 	FIG_COUNT
 };
 
-/* One metric of somebody. */
+/* One metric of an entity. */
 struct figure {
 	bool known, has_rate;
-	int64_t value, peak;     /* peak: the largest since it is looked at */
-	double rate;             /* a counter's rise a second */
-	uint64_t at_ns, until_ns;/* when it was read; how long it may stand */
+	int64_t value, peak;     /* peak: the largest since the view started */
+	double rate;             /* increase of a counter per second */
+	uint64_t at_ns, until_ns;/* time of the value; end of its validity */
 };
 
 enum {
@@ -76,27 +77,27 @@ enum {
 	GPU_NAME = 24
 };
 
-/* Somebody or something that has figures. */
+/* An entity with figures. */
 struct thing {
 	enum hiw_entity entity;
 	uint32_t id, parent, gpu, process;
 	char *name, *command, *uuid, *instance_of;
 	struct hiw_maybe pid, uid, index, memory_bytes;
 	bool is_main, unified;
-	bool has_sm;                /* busy is a GPU's SM activity; before, that some kernel ran */
+	bool has_sm;                /* busy is SM activity; else the time in which some kernel ran */
 	uint64_t born_ns;
-	struct trail *mem, *busy;   /* GPUs */
-	struct hiw_maybe gpu_mem, gpu_busy_ppm; /* processes, over all GPUs; as of model_settle */
-	int64_t to_storage;         /* of what it wrote, as far as it is known */
+	struct history_ring *mem, *busy;   /* GPUs */
+	struct hiw_maybe gpu_mem, gpu_busy_ppm; /* processes: sums over all GPUs, set by model_settle() */
+	int64_t to_storage;         /* written bytes without cancelled ones, as far as known */
 	struct figure figures[FIGURES_MOST];
 };
 
 struct series_line {
 	char name[40];
 	double value;
-	bool has_step, is_bytes, is_allocator; /* the last: of a framework, as FRAMEWORK/gpu0/... */
+	bool has_step, is_bytes, is_allocator; /* is_allocator: of a framework, FRAMEWORK/gpu0/... */
 	int64_t step;
-	struct trail trail;
+	struct history_ring history;
 };
 
 struct event_line {
@@ -107,26 +108,27 @@ struct event_line {
 
 struct model {
 	bool utf8;
-	bool machine;            /* no job: everybody */
+	bool machine;            /* no job: system-wide */
 	uint64_t now_ns;         /* time of the last frame */
 	uint64_t frames;
-	int metric[FIG_COUNT];   /* numbers; -1: this library has none of that name */
-	unsigned first[5];       /* of each entity, its first metric's number */
+	int metric[FIG_COUNT];   /* metric numbers; -1: unknown to this library */
+	unsigned first[5];       /* number of the first metric of each entity */
 	struct thing host, job;
-	struct thing *cores;     /* 0: the first core; only live */
+	struct thing *cores;     /* cores[0]: the first core; live views only */
 	size_t n_cores;
-	struct thing **things;   /* processes, GPUs, processes on GPUs that live */
+	struct thing **things;   /* existing processes, GPUs and processes on GPUs */
 	size_t n, cap;
 	struct map by_id;
-	struct thing *gpus[GPUS_MOST]; /* those of them that are GPUs, in the order of their appearance */
+	struct thing *gpus[GPUS_MOST]; /* the GPUs among them, in order of appearance */
 	size_t n_gpus;
 	struct series_line *series[SERIES_KEPT];
 	size_t n_series;
-	struct event_line events[EVENTS_KEPT]; /* a ring; the newest is events[(n_events - 1) % EVENTS_KEPT] */
+	/* a ring; the newest is events[(n_events - 1) % EVENTS_KEPT] */
+	struct event_line events[EVENTS_KEPT];
 	uint64_t n_events;
 	char phases[PHASES_KEPT][PHASE_LEN]; /* open ones, outermost first */
 	size_t n_phases;
-	struct trail ram, cpu; /* bytes; cores */
+	struct history_ring ram, cpu; /* bytes; cores */
 	struct buf scratch;
 };
 
@@ -134,30 +136,33 @@ struct model {
 int model_init(struct model *m, bool machine, bool utf8);
 void model_done(struct model *m);
 
-/* Forgets everything: another time is gone to. */
+/* Removes everything, before a move in time. */
 void model_clear(struct model *m);
 
-/* A hiw_seer; ctx is the model. */
+/* Applies a frame. A hiw_seer; ctx is the model. */
 void model_see(void *ctx, const struct hiw_frame *frame);
 
-/* Private to model*.c: a series' newest value; text as a terminal may get it, cut to size. */
-void model_take_value(struct model *m, const struct hiw_value *v, uint64_t time_ns);
+/* Private to model.c: applies a value of a series; cleans a text for the terminal and cuts it to
+ * size. */
+void model_apply_value(struct model *m, const struct hiw_value *v, uint64_t time_ns);
 void model_clean(struct model *m, const char *text, char *buf, size_t size);
 
-/* A figure that is known now, NULL if it is not. */
+/* The figure; NULL if it is unknown now. */
 const struct figure *model_figure(const struct model *m, const struct thing *thing, enum fig fig);
 /* The same by a metric's number. */
 const struct figure *model_metric(const struct model *m, const struct thing *thing, int metric);
-/* Sum of the rises a second of two counters; false unless both are known. */
+/* Sum of the rates of two counters; false unless both are known. */
 bool model_rate(const struct model *m, const struct thing *thing, enum fig a, enum fig b, double *ret);
 
 struct thing *model_find(const struct model *m, enum hiw_entity entity, uint32_t id);
-/* The job's RAM is known to have been so much, before what was taken in. */
+/* Raises the peak of the job's RAM to at least bytes, known from before the applied frames. */
 void model_raise_ram(struct model *m, int64_t bytes);
-/* Adds up over the GPUs what each process holds and does on them. */
+/* Sums the memory and activity of each process over all GPUs. */
 void model_settle(struct model *m);
+/* Number of processes. */
 size_t model_processes(const struct model *m);
-/* Does what is looked at use this GPU? A machine uses all of its own. */
+/* Does the job use this GPU? A machine uses all of its GPUs. */
 bool model_uses(const struct model *m, const struct thing *gpu);
-/* The GPU at a place in gpus, by the number that hiwater gpus has for it: whole and "0", of an instance instance and "0.1". */
+/* Name of gpus[place] by its number in hiwater gpus: whole and "0"; of an instance, instance and
+ * "0.1". */
 void model_gpu_name(const struct model *m, size_t place, const char *whole, const char *instance, char buf[GPU_NAME]);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lines instead of a screen: for pipes, logs and screen readers. One fact a line, then a table of the first processes. A
- * replay goes through the recorded time at once, an interval a step.
+ * Plain lines instead of a screen, for pipes, logs and screen readers: one fact per line, then a
+ * table of the first processes. A replay prints the recorded time without waiting, one interval per
+ * step.
  */
 #include <errno.h>
 #include <poll.h>
@@ -25,10 +26,10 @@ enum {
 	LEAST_NAME = 16 /* columns */
 };
 
-/* ---- one look ----------------------------------------------------------------------------------------------------- */
+/* ---- one sample ---------------------------------------------------------------------------------------------------- */
 
 /* "18.9G of 64.0G (30 %), peak 22.4G" */
-static void print_level(const struct top *t, const char *name, const struct figure *f, struct hiw_maybe whole)
+static void print_level(const struct top *t, const char *name, const struct figure *f, struct hiw_maybe total)
 {
 	char now[SHORT_LEN], peak[SHORT_LEN], all[SHORT_LEN];
 
@@ -37,19 +38,19 @@ static void print_level(const struct top *t, const char *name, const struct figu
 		return;
 	}
 	printf("%s %s", name, short_bytes((double) f->value, t->view.units, now));
-	if (whole.known && whole.value > 0)
-		printf(" of %s (%.0f %%)", short_bytes((double) whole.value, t->view.units, all), (double) f->value / (double) whole.value * 100);
+	if (total.known && total.value > 0)
+		printf(" of %s (%.0f %%)", short_bytes((double) total.value, t->view.units, all), (double) f->value / (double) total.value * 100);
 	printf(", peak %s\n", short_bytes((double) f->peak, t->view.units, peak));
 }
 
 static void print_cpu(const struct top *t)
 {
 	const struct model *m = &t->model;
-	const struct thing *who = m->machine ? &m->host : &m->job;
+	const struct thing *subject = m->machine ? &m->host : &m->job;
 	char number[SHORT_LEN];
 	double rate;
 
-	if (!model_rate(m, who, m->machine ? HOST_CPU_USER : JOB_CPU_USER, m->machine ? HOST_CPU_SYSTEM : JOB_CPU_SYSTEM, &rate)) {
+	if (!model_rate(m, subject, m->machine ? HOST_CPU_USER : JOB_CPU_USER, m->machine ? HOST_CPU_SYSTEM : JOB_CPU_SYSTEM, &rate)) {
 		puts("CPU unknown");
 		return;
 	}
@@ -91,13 +92,13 @@ static void print_gpus(const struct top *t)
 static void print_rates(const struct top *t)
 {
 	const struct model *m = &t->model;
-	const struct thing *who = m->machine ? &m->host : &m->job;
+	const struct thing *subject = m->machine ? &m->host : &m->job;
 	const struct {
 		const char *name;
 		const struct figure *f;
 	} rates[] = {
-		{ "read", model_figure(m, who, m->machine ? HOST_DISK_READ : JOB_READ) },
-		{ "write", model_figure(m, who, m->machine ? HOST_DISK_WRITE : JOB_WRITE) },
+		{ "read", model_figure(m, subject, m->machine ? HOST_DISK_READ : JOB_READ) },
+		{ "write", model_figure(m, subject, m->machine ? HOST_DISK_WRITE : JOB_WRITE) },
 		{ "net in", model_figure(m, &m->host, HOST_NET_RX) },
 		{ "net out", model_figure(m, &m->host, HOST_NET_TX) },
 	};
@@ -126,7 +127,7 @@ static void print_series(const struct model *m)
 	}
 }
 
-/* Those that came since the last look. */
+/* Events since the last sample. */
 static void print_events(const struct model *m, uint64_t *seen)
 {
 	char at[SHORT_LEN];
@@ -145,7 +146,7 @@ static bool is_left(enum column c)
 	return c == COL_USER || c == COL_COMMAND;
 }
 
-/* How wide the terminal is that the lines go to; 0: it is none, and a line is as long as it is. */
+/* Width of the terminal on stdout; 0: no terminal, lines are not cut. */
 static unsigned line_columns(void)
 {
 	struct winsize size;
@@ -153,7 +154,8 @@ static unsigned line_columns(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-/* The last cell of a line, from column x on. Its names give way in the middle, as on a screen, but LEAST_NAME of them stay. */
+/* The last cell of a line, from column x on. Long names are cut in the middle, as on a screen, to
+ * at least LEAST_NAME. */
 static void print_last(const struct top *t, const char *text, unsigned depth, unsigned x, unsigned columns)
 {
 	const unsigned taken = x + 2 * depth;
@@ -165,7 +167,7 @@ static void print_last(const struct top *t, const char *text, unsigned depth, un
 	buf_done(&cut);
 }
 
-/* On a terminal those that a screen of its width has. */
+/* On a terminal the columns that a screen of its width shows. */
 static bool is_shown(const struct top *t, enum column c, unsigned columns)
 {
 	if (t->view.hidden & 1U << c || (column_infos[c].on_gpu && t->model.n_gpus == 0))
@@ -207,17 +209,17 @@ static void print_table(struct top *t)
 		printf("and %zu more\n", t->view.n_rows - (size_t) t->options.rows);
 }
 
-/* Returns false when nobody reads any more. */
-static bool print_look(struct top *t, uint64_t *events_seen)
+/* Returns false if stdout can no longer be written. */
+static bool print_sample(struct top *t, uint64_t *events_seen)
 {
 	const struct model *m = &t->model;
 	const struct hiw_about *about = &t->feed.about;
-	const struct thing *who = m->machine ? &m->host : &m->job;
+	const struct thing *subject = m->machine ? &m->host : &m->job;
 	char time[SHORT_LEN];
 
 	printf("time %s  %s\n", short_time(t->feed.kind == FEED_REPLAY ? t->feed.cursor_ns : m->now_ns, time),
 		m->machine ? about->host : t->feed.title);
-	print_level(t, "RAM", model_figure(m, who, m->machine ? HOST_MEM_USED : JOB_RAM),
+	print_level(t, "RAM", model_figure(m, subject, m->machine ? HOST_MEM_USED : JOB_RAM),
 		!m->machine && about->limit_bytes.known ? about->limit_bytes : about->capacity_bytes);
 	print_cpu(t);
 	print_gpus(t);
@@ -230,7 +232,7 @@ static bool print_look(struct top *t, uint64_t *events_seen)
 	return fflush(stdout) == 0;
 }
 
-/* ---- when --------------------------------------------------------------------------------------------------------- */
+/* ---- loops --------------------------------------------------------------------------------------------------------- */
 
 static int replay(struct top *t)
 {
@@ -243,7 +245,7 @@ static int replay(struct top *t)
 			(void) fprintf(stderr, "hiwater: %s\n", err.text);
 			return 1;
 		}
-		if (!print_look(t, &events) || ++n == t->options.count || at >= t->feed.end_ns)
+		if (!print_sample(t, &events) || ++n == t->options.count || at >= t->feed.end_ns)
 			return 0;
 	}
 }
@@ -261,12 +263,12 @@ static int open_timer(uint64_t ns)
 
 static int open_signals(void)
 {
-	static const int heard[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	static const int caught[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 	sigset_t set;
 
 	(void) sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(heard) / sizeof(heard[0]); i++)
-		(void) sigaddset(&set, heard[i]);
+	for (size_t i = 0; i < sizeof(caught) / sizeof(caught[0]); i++)
+		(void) sigaddset(&set, caught[i]);
 	(void) sigprocmask(SIG_BLOCK, &set, NULL);
 	(void) signal(SIGPIPE, SIG_IGN);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -278,7 +280,7 @@ enum {
 	SIGNALS,
 	KEYS,
 	FDS,
-	AWAY_MS = 1000 /* between looks at whether the terminal is there again */
+	AWAY_MS = 1000 /* interval of checks whether the terminal is back */
 };
 
 static bool is_over(const struct feed *f)
@@ -286,7 +288,7 @@ static bool is_over(const struct feed *f)
 	return f->kind == FEED_REPLAY ? !f->paused && f->cursor_ns >= f->end_ns : f->over;
 }
 
-/* Is a driver asked that has told of no GPU yet? */
+/* Are GPUs wanted that no driver has reported yet? */
 static bool lacks_gpus(struct top *t)
 {
 	struct hiw_about about = { .size = sizeof(about) };
@@ -296,7 +298,7 @@ static bool lacks_gpus(struct top *t)
 	return hiw_run_about(t->feed.run, &about) == 0 && !*about.gpu_why;
 }
 
-/* The first look may be the only one: what GPUs there are is waited for, a second at most. */
+/* The first sample may be the only one: waits for GPUs, at most a second. */
 static void await_gpus(struct top *t, const struct pollfd *fds)
 {
 	const uint64_t until = clock_boot_ns() + SECOND;
@@ -309,8 +311,9 @@ static void await_gpus(struct top *t, const struct pollfd *fds)
 	}
 }
 
-/* Takes what waits, and prints a look where it is time for one. Returns 0: it goes on, 1: it is over, -1: it failed. */
-static int turn(struct top *t, struct pollfd *fds, uint64_t *events_seen, uint64_t *looks)
+/* Handles readable descriptors and prints a sample if one is due. Returns 0: continue, 1: over, -1:
+ * failed. */
+static int step_lines(struct top *t, struct pollfd *fds, uint64_t *events_seen, uint64_t *samples)
 {
 	struct hiw_err err = { "" };
 	uint64_t expirations;
@@ -321,11 +324,11 @@ static int turn(struct top *t, struct pollfd *fds, uint64_t *events_seen, uint64
 	}
 	if (!is_over(&t->feed) && !(fds[TIMER].revents && read(fds[TIMER].fd, &expirations, sizeof(expirations)) > 0))
 		return 0;
-	if (t->feed.kind == FEED_REPLAY && t->feed.paused) /* that has been printed */
+	if (t->feed.kind == FEED_REPLAY && t->feed.paused) /* already printed */
 		return 0;
-	if (*looks == 0)
+	if (*samples == 0)
 		await_gpus(t, fds);
-	return !print_look(t, events_seen) || ++*looks == t->options.count || is_over(&t->feed);
+	return !print_sample(t, events_seen) || ++*samples == t->options.count || is_over(&t->feed);
 }
 
 static int follow(struct top *t)
@@ -333,7 +336,7 @@ static int follow(struct top *t)
 	autoclose int timer = open_timer(t->options.interval_ns ? t->options.interval_ns : SECOND);
 	autoclose int signals = open_signals();
 	struct pollfd fds[] = { [FEED] = { .fd = feed_fd(&t->feed), .events = POLLIN }, [TIMER] = { .fd = timer, .events = POLLIN }, [SIGNALS] = { .fd = signals, .events = POLLIN } };
-	uint64_t events = 0, looks = 0;
+	uint64_t events = 0, samples = 0;
 	int r = 0;
 
 	while (r == 0) {
@@ -341,7 +344,7 @@ static int follow(struct top *t)
 			continue;
 		if (fds[SIGNALS].revents)
 			return 0;
-		r = turn(t, fds, &events, &looks);
+		r = step_lines(t, fds, &events, &samples);
 	}
 	return r < 0;
 }
@@ -351,10 +354,11 @@ int plain_run(struct top *t)
 	return t->feed.kind == FEED_REPLAY ? replay(t) : follow(t);
 }
 
-/* ---- in the place of a screen ----------------------------------------------------------------------------------------- */
+/* ---- after a screen ------------------------------------------------------------------------------------------------ */
 
-/* Returns the signal that ends the view; 0: none does. Beside a job it does not stop itself, see step_back in live.c. */
-static int take_signals(const struct top *t, int signals)
+/* Returns the signal that ends the view; 0: none. With run --live it does not stop itself, see
+ * leave_screen() in live.c. */
+static int read_signals(const struct top *t, int signals)
 {
 	struct signalfd_siginfo info;
 
@@ -367,8 +371,8 @@ static int take_signals(const struct top *t, int signals)
 	return 0;
 }
 
-/* A line that was typed: its first letter; 'q' where nobody types any more. */
-static int take_line(int terminal)
+/* The first letter of a typed line; 'q' at the end of input. */
+static int read_line(int terminal)
 {
 	char line[256];
 	const ssize_t n = read(terminal, line, sizeof(line));
@@ -380,27 +384,27 @@ int plain_follow(struct top *t, int signals)
 {
 	autoclose int timer = open_timer(t->feed.interval_ns);
 	struct pollfd fds[FDS] = { [FEED] = { .fd = feed_fd(&t->feed), .events = POLLIN }, [TIMER] = { .fd = timer, .events = POLLIN }, [SIGNALS] = { .fd = signals, .events = POLLIN }, [KEYS] = { .fd = t->options.terminal } };
-	uint64_t events = 0, looks = 0;
+	uint64_t events = 0, samples = 0;
 	int r = 0, end = 0, typed = 0;
 
-	puts("lines: p and Enter brings the screen back, q and Enter leaves");
-	(void) print_look(t, &events);
+	puts("plain lines: p and Enter return to the screen, q and Enter quit");
+	(void) print_sample(t, &events);
 	while (r == 0 && end == 0 && typed != 'q' && typed != 'p') {
-		const bool in_front = screen_in_foreground(), prints = in_front || !t->options.live;
+		const bool in_foreground = screen_in_foreground(), prints = in_foreground || !t->options.live;
 
-		fds[KEYS].events = in_front ? POLLIN : 0;
+		fds[KEYS].events = in_foreground ? POLLIN : 0;
 		fds[FEED].fd = prints ? feed_fd(&t->feed) : -1;
 		fds[TIMER].fd = prints ? timer : -1;
 		if (poll(fds, FDS, prints ? -1 : AWAY_MS) < 0)
 			continue;
 		if (fds[SIGNALS].revents)
-			end = take_signals(t, signals);
+			end = read_signals(t, signals);
 		else if (fds[KEYS].revents & (POLLHUP | POLLERR | POLLNVAL))
 			end = SIGHUP;
 		else if (fds[KEYS].revents)
-			typed = take_line(t->options.terminal);
+			typed = read_line(t->options.terminal);
 		else if (prints)
-			r = turn(t, fds, &events, &looks);
+			r = step_lines(t, fds, &events, &samples);
 	}
 	return end ? -end : typed == 'p';
 }

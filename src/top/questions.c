@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the line at the bottom asks for, and what becomes of the answer.
+ * Questions on the bottom line, and their answers.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,9 +46,9 @@ void key_ask_mark(struct top *t, int key)
 {
 	(void) key;
 	if (t->feed.kind == FEED_REPLAY || t->feed.over)
-		key_say(t, "a run that is over takes no marks");
+		key_say(t, "the run has finished: no marks can be added");
 	else if (!t->feed.recorder && !getenv("HIWATER_SOCKET"))
-		key_say(t, "marks are made inside the run, with: hiwater mark TEXT");
+		key_say(t, "marks can be added inside the run only: hiwater mark TEXT");
 	else
 		ask(t, ASK_MARK);
 }
@@ -70,7 +70,7 @@ static void mark(struct top *t, const char *text)
 	const int r = t->feed.recorder ? hiw_recorder_mark(t->feed.recorder, text) : hiw_mark(text, &err);
 
 	if (r < 0)
-		key_say(t, *err.text ? err.text : "the mark could not be made");
+		key_say(t, *err.text ? err.text : "the mark could not be added");
 }
 
 static void choose_sort(struct top *t, int key)
@@ -98,7 +98,7 @@ static void choose_signal(struct top *t, int key)
 		(long long) process->pid.value, process->name ? process->name : "");
 }
 
-/* The line is finished. */
+/* Applies the finished line. */
 static void answer(struct top *t)
 {
 	struct view *v = &t->view;

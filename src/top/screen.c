@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * ncursesw. What must happen when the process dies is prepared before anything is changed: the handler of a crash calls
- * tcsetattr and write, and nothing else.
+ * ncursesw. The restoration of the terminal is prepared before any change: the handler of a crash
+ * calls only async-signal-safe functions.
  */
 #define NCURSES_WIDECHAR 1
 
@@ -25,12 +25,12 @@
 #include "base/buf.h"
 #include "base/textwidth.h"
 
-#include <term.h> /* names of capabilities as macros: behind everything that could have one of them */
+#include <term.h> /* defines capabilities as macros: include it last */
 #undef columns
 
 static const struct {
-	int theirs;
-	int ours;
+	int curses;
+	int press;
 } keys[] = {
 	{ KEY_UP, PRESS_ARROW_UP },
 	{ KEY_DOWN, PRESS_ARROW_DOWN },
@@ -45,7 +45,8 @@ static const struct {
 	{ KEY_BTAB, PRESS_TAB_BACK },
 };
 
-/* What terminals send that are not quite the one that TERM says: without this they would be Esc and some other keys. */
+/* Sequences of terminals that differ from TERM: without these they would be read as Esc and other
+ * keys. */
 static const struct {
 	const char *bytes;
 	int key;
@@ -93,24 +94,25 @@ static const struct {
 	[INK_PICKED] = { -1, A_REVERSE, A_REVERSE },
 };
 
-/* ---- giving the terminal back ------------------------------------------------------------------------------------- */
+/* ---- restoring the terminal ---------------------------------------------------------------------------------------- */
 
-/* The one struct of this process that a signal's handler reads. */
+/* The only data that a signal handler of this process reads. */
 static struct {
-	volatile sig_atomic_t taken;
+	volatile sig_atomic_t active;
 	int fd;
 	struct termios before;
-	char leave[256];     /* leaves the alternate screen, shows the cursor, forgets the mouse */
+	char leave[256];     /* leaves the alternate screen, shows the cursor, disables the mouse */
 	size_t leave_len;
 	SCREEN *screen;
 	FILE *out, *in;
 } terminal = { .fd = -1 };
 
-/* What ends a process that does not care for it; the others come through live.c's descriptor. */
+/* Signals that end the process; the others come through live.c's descriptor. */
 static const int crashes[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGXCPU, SIGXFSZ, SIGALRM, SIGVTALRM,
 	SIGPROF, SIGUSR1, SIGUSR2, SIGIO };
 
-/* False: the terminal is somebody else's now, a shell's mostly. One that controls nobody here is whose it is. */
+/* False: another process group, mostly a shell, owns the terminal. True if it is no controlling
+ * terminal. */
 bool screen_in_foreground(void)
 {
 	const pid_t group = tcgetpgrp(terminal.fd);
@@ -118,12 +120,12 @@ bool screen_in_foreground(void)
 	return group < 0 || group == getpgrp();
 }
 
-/* In the background what was drawn goes away, but the modes are whoever's the terminal is. */
-static void restore_in_a_hurry(void)
+/* In the background only the screen is cleared: the modes belong to the foreground process. */
+static void restore_async(void)
 {
-	if (!terminal.taken)
+	if (!terminal.active)
 		return;
-	terminal.taken = 0;
+	terminal.active = 0;
 	(void) !write(terminal.fd, terminal.leave, terminal.leave_len);
 	if (screen_in_foreground())
 		(void) tcsetattr(terminal.fd, TCSANOW, &terminal.before);
@@ -131,13 +133,13 @@ static void restore_in_a_hurry(void)
 
 static void crashed(int signal)
 {
-	restore_in_a_hurry();
-	(void) raise(signal); /* SA_RESETHAND: now it ends the process as it would have */
+	restore_async();
+	(void) raise(signal); /* SA_RESETHAND: now the signal ends the process */
 }
 
-static void listen_to_crashes(void)
+static void handle_crashes(void)
 {
-	static char stack[16384]; /* a stack that overflowed is none to run a handler on */
+	static char stack[16384]; /* the handler must run after a stack overflow, too */
 	const stack_t other = { .ss_sp = stack, .ss_size = sizeof(stack) };
 	struct sigaction action = { .sa_handler = crashed, .sa_flags = (int) (SA_RESETHAND | SA_NODEFER | SA_ONSTACK) };
 
@@ -145,7 +147,7 @@ static void listen_to_crashes(void)
 
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
 		(void) sigaction(crashes[i], &action, NULL);
-	(void) atexit(restore_in_a_hurry);
+	(void) atexit(restore_async);
 }
 
 static void add_leave(const char *text)
@@ -169,9 +171,9 @@ static void prepare_leave(bool mouse)
 	add_leave(tigetstr("rmcup"));
 }
 
-/* ---- taking it ---------------------------------------------------------------------------------------------------- */
+/* ---- setting up the terminal --------------------------------------------------------------------------------------- */
 
-/* A locale that was never installed must not garble the frame; without any of UTF-8 it is ASCII. */
+/* A missing locale must not garble the frame; without a UTF-8 locale it is ASCII. */
 static bool choose_locale(bool utf8)
 {
 	(void) setlocale(LC_CTYPE, "");
@@ -200,7 +202,7 @@ static int open_terminal(int fd, char *text, size_t size)
 	const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3), other = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 
 	if (copy < 0 || other < 0 || tcgetattr(fd, &terminal.before) < 0) {
-		(void) snprintf(text, size, "there is no terminal: %s", strerror(errno));
+		(void) snprintf(text, size, "not a terminal: %s", strerror(errno));
 		return -ENOTTY;
 	}
 	terminal.fd = copy;
@@ -208,7 +210,7 @@ static int open_terminal(int fd, char *text, size_t size)
 	terminal.in = fdopen(other, "r");
 	terminal.screen = terminal.out && terminal.in ? newterm(NULL, terminal.out, terminal.in) : NULL;
 	if (!terminal.screen) {
-		(void) snprintf(text, size, "the terminal '%.40s' is not known here (TERM, terminfo)", type ? type : "");
+		(void) snprintf(text, size, "unknown terminal type '%.40s' (TERM, terminfo)", type ? type : "");
 		return -ENOTTY;
 	}
 	return 0;
@@ -245,21 +247,21 @@ int screen_open(struct screen *s, int fd, bool utf8, bool color, bool mouse, cha
 	if (r < 0)
 		return r;
 	prepare_leave(mouse);
-	listen_to_crashes();
-	terminal.taken = 1;
+	handle_crashes();
+	terminal.active = 1;
 	set_inks();
 	set_modes(mouse);
 	getmaxyx(stdscr, s->rows, s->columns);
 	return 0;
 }
 
-static void give_back(void)
+static void release_terminal(void)
 {
-	if (!terminal.taken || !screen_in_foreground()) {
-		restore_in_a_hurry();
+	if (!terminal.active || !screen_in_foreground()) {
+		restore_async();
 		return;
 	}
-	terminal.taken = 0;
+	terminal.active = 0;
 	(void) endwin();
 	(void) tcsetattr(terminal.fd, TCSANOW, &terminal.before);
 }
@@ -267,35 +269,35 @@ static void give_back(void)
 void screen_close(struct screen *s)
 {
 	(void) s;
-	give_back();
+	release_terminal();
 }
 
 void screen_lend(struct screen *s)
 {
 	(void) s;
-	give_back();
+	release_terminal();
 }
 
 void screen_suspend(struct screen *s)
 {
-	give_back();
+	release_terminal();
 	(void) raise(SIGSTOP);
 	screen_resume(s);
 }
 
-/* Whoever had the terminal meanwhile may have changed it: that is what it is given back as. */
+/* The terminal's modes may have changed meanwhile: later it is restored to these. */
 void screen_resume(struct screen *s)
 {
 	if (!screen_in_foreground()) {
-		restore_in_a_hurry();
+		restore_async();
 		return;
 	}
-	if (!terminal.taken) {
+	if (!terminal.active) {
 		(void) tcgetattr(terminal.fd, &terminal.before);
-		if (!isendwin()) /* it was given back in a hurry, which ncurses has not heard of */
+		if (!isendwin()) /* restored without ncurses */
 			(void) endwin();
 	}
-	terminal.taken = 1;
+	terminal.active = 1;
 	(void) reset_prog_mode();
 	screen_resize(s);
 }
@@ -304,7 +306,7 @@ bool screen_is_ours(struct screen *s)
 {
 	if (!screen_in_foreground())
 		return false;
-	if (!terminal.taken)
+	if (!terminal.active)
 		screen_resume(s);
 	return true;
 }
@@ -430,8 +432,8 @@ static int button(mmask_t state)
 	return state & BUTTON5_PRESSED ? PRESS_WHEEL_DOWN : PRESS_NONE;
 }
 
-/* One key of ncurses may stand for several events, which it gives out from the latest on. */
-static void take_mouse(struct screen *s)
+/* One mouse key of ncurses may stand for several events, returned from the latest on. */
+static void read_mouse(struct screen *s)
 {
 	MEVENT event;
 
@@ -444,8 +446,8 @@ static void take_mouse(struct screen *s)
 static int special(wint_t code)
 {
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		if ((wint_t) keys[i].theirs == code)
-			return keys[i].ours;
+		if ((wint_t) keys[i].curses == code)
+			return keys[i].press;
 	}
 	if (code > KEY_F(0) && code <= KEY_F(12))
 		return PRESS_FUNCTION + (int) (code - KEY_F(0));
@@ -480,7 +482,7 @@ struct press screen_key(struct screen *s)
 			return s->waiting[--s->n_waiting];
 		r = get_wch(&code);
 		if (r == KEY_CODE_YES && code == KEY_MOUSE)
-			take_mouse(s);
+			read_mouse(s);
 		else if (r == KEY_CODE_YES && special(code) != PRESS_NONE)
 			return (struct press) { .key = special(code) };
 		else if (r == OK)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * F2: what can be chosen, on one page. A setting is changed by the key that changes it elsewhere, too; columns and the mouse
- * are chosen here alone. Nothing of it is kept: there is no file of settings.
+ * F2: all settings on one page. Settings use the actions of their keys; columns and the mouse can
+ * be changed only here. Settings are not saved.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -11,31 +11,31 @@
 
 /* ---- settings ----------------------------------------------------------------------------------------------------- */
 
-static void tell_sort(const struct top *t, char *buf, size_t size)
+static void show_sort(const struct top *t, char *buf, size_t size)
 {
 	(void) snprintf(buf, size, "%s", column_infos[t->view.sort].title);
 }
 
-static void tell_order(const struct top *t, char *buf, size_t size)
+static void show_order(const struct top *t, char *buf, size_t size)
 {
 	(void) snprintf(buf, size, "%s", column_infos[t->view.sort].down != t->view.reverse ? "down" : "up");
 }
 
-static void tell_zoom(const struct top *t, char *buf, size_t size)
+static void show_zoom(const struct top *t, char *buf, size_t size)
 {
 	char span[SHORT_LEN];
 
 	(void) snprintf(buf, size, "%s", view_span(&t->view) ? short_span(view_span(&t->view), span) : "all");
 }
 
-static void tell_units(const struct top *t, char *buf, size_t size)
+static void show_units(const struct top *t, char *buf, size_t size)
 {
 	static const char *const names[] = { [UNITS_IEC] = "GiB", [UNITS_SI] = "GB", [UNITS_BYTES] = "bytes" };
 
 	(void) snprintf(buf, size, "%s", names[t->view.units]);
 }
 
-static void tell_interval(const struct top *t, char *buf, size_t size)
+static void show_interval(const struct top *t, char *buf, size_t size)
 {
 	char span[SHORT_LEN];
 
@@ -51,32 +51,32 @@ static void change_mouse(struct top *t, int key)
 static const struct setting {
 	const char *name;
 	key_action *change;
-	int less, more;        /* the keys that it is changed with */
-	void (*tell)(const struct top *t, char *buf, size_t size); /* NULL: yes or no, as the flag is */
-	size_t flag;           /* where it is in struct top */
+	int less, more;        /* keys for its action */
+	void (*show)(const struct top *t, char *buf, size_t size); /* NULL: yes or no, by flag */
+	size_t flag;           /* its offset in struct top */
 } settings[] = {
-	{ "sorted by (s)", key_next_column, '<', '>', tell_sort, 0 },
-	{ "order (I)", key_reverse, 'I', 'I', tell_order, 0 },
+	{ "sorted by (s)", key_next_column, '<', '>', show_sort, 0 },
+	{ "order (I)", key_reverse, 'I', 'I', show_order, 0 },
 	{ "tree (t)", key_tree, 't', 't', NULL, offsetof(struct top, view.tree) },
 	{ "charts (v)", key_charts, 'v', 'v', NULL, offsetof(struct top, view.show_charts) },
-	{ "charts look back ([ ])", key_zoom, '[', ']', tell_zoom, 0 },
+	{ "chart time span ([ ])", key_zoom, '[', ']', show_zoom, 0 },
 	{ "events (e)", key_events, 'e', 'e', NULL, offsetof(struct top, view.show_events) },
 	{ "each core (C)", key_cores, 'C', 'C', NULL, offsetof(struct top, view.show_cores) },
-	{ "interval (+ -)", key_interval, '-', '+', tell_interval, 0 },
-	{ "units (u)", key_units, 'u', 'u', tell_units, 0 },
+	{ "interval (+ -)", key_interval, '-', '+', show_interval, 0 },
+	{ "units (u)", key_units, 'u', 'u', show_units, 0 },
 	{ "colours (c)", key_colors, 'c', 'c', NULL, offsetof(struct top, screen.color) },
 	{ "mouse", change_mouse, 0, 0, NULL, offsetof(struct top, screen.mouse) },
 };
 
-static void tell_setting(const struct top *t, const struct setting *setting, char *buf, size_t size)
+static void show_setting(const struct top *t, const struct setting *setting, char *buf, size_t size)
 {
-	if (setting->tell)
-		setting->tell(t, buf, size);
+	if (setting->show)
+		setting->show(t, buf, size);
 	else
 		(void) snprintf(buf, size, "%s", *(const bool *) ((const char *) t + setting->flag) ? "yes" : "no");
 }
 
-/* Behind the settings: a row for each column that may be hidden. */
+/* After the settings: a row for each column that can be hidden. */
 static const enum column columns[] = { COL_USER, COL_CPU, COL_RAM, COL_PEAK, COL_SWAP, COL_GPU_MEM, COL_GPU_BUSY, COL_READ, COL_WRITE,
 	COL_THREADS };
 
@@ -156,14 +156,14 @@ void setup_key(struct top *t, struct press press)
 
 /* ---- the page ----------------------------------------------------------------------------------------------------- */
 
-static void tell_column(const struct top *t, enum column column, char *buf, size_t size)
+static void show_column(const struct top *t, enum column column, char *buf, size_t size)
 {
 	int width;
 
 	(void) table_column(&t->picture, column, &width);
 	(void) snprintf(buf, size, "%s", t->view.hidden & 1U << column ? "hidden" : width                                         ? "shown"
 									    : column_infos[column].on_gpu && t->model.n_gpus == 0 ? "no GPU"
-																  : "no room");
+																  : "too narrow");
 }
 
 static void draw_row(struct top *t, size_t row, int y)
@@ -174,10 +174,10 @@ static void draw_row(struct top *t, size_t row, int y)
 
 	if (row < SETTINGS) {
 		(void) snprintf(name, sizeof(name), "%s", settings[row].name);
-		tell_setting(t, &settings[row], value, sizeof(value));
+		show_setting(t, &settings[row], value, sizeof(value));
 	} else {
 		(void) snprintf(name, sizeof(name), "column %s", column_infos[columns[row - SETTINGS]].title);
-		tell_column(t, columns[row - SETTINGS], value, sizeof(value));
+		show_column(t, columns[row - SETTINGS], value, sizeof(value));
 	}
 	if (picked)
 		screen_fill(&t->screen, y, 0, t->screen.columns, ink, " ");
@@ -200,6 +200,6 @@ void setup_draw(struct top *t)
 	if (*t->view.message)
 		(void) draw_wrapped(s, bottom, INK_WARN, t->view.message);
 	else
-		(void) screen_put(s, bottom, 1, -1, INK_DIM, "up down pick  left right change  Esc back");
+		(void) screen_put(s, bottom, 1, -1, INK_DIM, "up down select  left right change  Esc back");
 	screen_show(s);
 }

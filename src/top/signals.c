@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * F9: a signal to one process, after two answers, to one's own processes only, and never to a number that was given out
- * again: the recorder sends it.
+ * F9: sends a signal to one process of the user's own, after two answers. The recorder sends it, so
+ * that it never reaches a reused pid.
  */
 #include <errno.h>
 #include <signal.h>
@@ -52,17 +52,17 @@ const char *signal_name(int signal)
 	return "?";
 }
 
-/* missing: what to say where there is no process. */
+/* Why no signal can be sent; NULL: it can. missing: the reason if there is no process. */
 static const char *why_not(const struct top *t, const struct thing *process, const char *missing)
 {
 	if (t->options.readonly)
-		return "signals are switched off (--readonly)";
+		return "signals are disabled (--readonly)";
 	if (!t->feed.recorder)
-		return "signals are sent from a live view of the machine or a process only";
+		return "signals need a live view of the machine or of a process";
 	if (!process)
 		return missing;
 	if (!process->uid.known || (uid_t) process->uid.value != geteuid())
-		return "that is somebody else's process";
+		return "the process belongs to another user";
 	return NULL;
 }
 
@@ -77,7 +77,7 @@ static bool may_signal(struct top *t, const struct thing *process, const char *m
 
 bool top_may_signal(struct top *t)
 {
-	return may_signal(t, model_find(&t->model, HIW_PROCESS, t->view.picked), "pick a process first");
+	return may_signal(t, model_find(&t->model, HIW_PROCESS, t->view.picked), "select a process first");
 }
 
 void top_signal(struct top *t, int signal)
@@ -86,7 +86,7 @@ void top_signal(struct top *t, int signal)
 	const long long pid = process ? (long long) process->pid.value : 0;
 	int r;
 
-	if (!may_signal(t, process, "that process has ended"))
+	if (!may_signal(t, process, "the process has ended"))
 		return;
 	r = hiw_recorder_signal(t->feed.recorder, (pid_t) pid, signal);
 	if (r < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The process table: which rows, in which order, what stands in them.
+ * The process table: columns, values, order, filter, tree.
  */
 #include <errno.h>
 #include <pwd.h>
@@ -30,7 +30,7 @@ const struct column_info column_infos[COLUMNS] = {
 
 /* ---- values ------------------------------------------------------------------------------------------------------- */
 
-/* What a column sorts by; false: it is not known. */
+/* The number that a column sorts by; false: unknown. */
 static bool number_of(const struct model *m, const struct thing *t, enum column column, double *ret)
 {
 	static const enum fig levels[COLUMNS] = { [COL_RAM] = PROC_RSS, [COL_SWAP] = PROC_SWAP, [COL_THREADS] = PROC_THREADS };
@@ -75,7 +75,7 @@ static bool number_of(const struct model *m, const struct thing *t, enum column 
 	return false;
 }
 
-/* Each user's name is asked for once. */
+/* The name of a user, cached. */
 static const char *user_name(struct view *v, int64_t uid)
 {
 	const struct passwd *entry;
@@ -102,7 +102,7 @@ static const char *command_of(const struct thing *t)
 								: "";
 }
 
-/* The program's folder says least: the table has room for the rest. */
+/* The command without the folder of the program, to save room. */
 static const char *without_folder(const char *command)
 {
 	const size_t word = strcspn(command, " ");
@@ -150,7 +150,8 @@ static int compare_texts(const struct view *v, const struct thing *a, const stru
 	return (a->uid.value > b->uid.value) - (a->uid.value < b->uid.value);
 }
 
-/* Who is not known comes last, whichever way round; then the pid decides, so that rows do not dance. */
+/* Unknown values come last in either order; equal ones are ordered by pid, so that rows keep their
+ * place. */
 static int compare(const void *x, const void *y, void *ctx)
 {
 	const struct order *o = ctx;
@@ -175,14 +176,14 @@ static int compare(const void *x, const void *y, void *ctx)
 
 /* ---- the filter --------------------------------------------------------------------------------------------------- */
 
-struct looking {
+struct lookup {
 	const struct view *v;
 	const struct model *m;
 	const struct thing *process;
 };
 
-/* The process's part of a GPU's figures: the sum over the GPUs that are meant. */
-static void look_on_gpus(const struct looking *l, const struct hwi_asked *asked, struct hwi_answer *ret)
+/* The process's figure on GPUs: the sum over all GPUs. */
+static void lookup_on_gpus(const struct lookup *l, const struct hwi_asked *asked, struct hwi_answer *ret)
 {
 	for (size_t i = 0; i < l->m->n; i++) {
 		const struct thing *t = l->m->things[i];
@@ -196,7 +197,7 @@ static void look_on_gpus(const struct looking *l, const struct hwi_asked *asked,
 	}
 }
 
-static void look_at_field(const struct looking *l, const struct hwi_asked *asked, struct hwi_answer *ret)
+static void lookup_field(const struct lookup *l, const struct hwi_asked *asked, struct hwi_answer *ret)
 {
 	const struct thing *t = l->process;
 
@@ -213,7 +214,7 @@ static void look_at_field(const struct looking *l, const struct hwi_asked *asked
 		ret->known = t->uid.known;
 }
 
-static void look_at_metric(const struct looking *l, const struct hwi_asked *asked, struct hwi_answer *ret)
+static void lookup_metric(const struct lookup *l, const struct hwi_asked *asked, struct hwi_answer *ret)
 {
 	const struct figure *f = model_metric(l->m, l->process, asked->metric);
 	const struct figure *g = asked->also >= 0 ? model_metric(l->m, l->process, asked->also) : NULL;
@@ -228,16 +229,16 @@ static void look_at_metric(const struct looking *l, const struct hwi_asked *aske
 	ret->whole = asked->rate ? (double) l->v->cpus_ns : (double) l->v->capacity_bytes;
 }
 
-static void look(void *ctx, const struct hwi_asked *asked, struct hwi_answer *ret)
+static void lookup_value(void *ctx, const struct hwi_asked *asked, struct hwi_answer *ret)
 {
-	const struct looking *l = ctx;
+	const struct lookup *l = ctx;
 
 	if (asked->field)
-		look_at_field(l, asked, ret);
+		lookup_field(l, asked, ret);
 	else if (asked->entity == HIW_PROCESS)
-		look_at_metric(l, asked, ret);
+		lookup_metric(l, asked, ret);
 	else if (asked->entity == HIW_GPU_PROCESS)
-		look_on_gpus(l, asked, ret);
+		lookup_on_gpus(l, asked, ret);
 }
 
 int view_filter(struct view *v, const char *text)
@@ -257,11 +258,11 @@ int view_filter(struct view *v, const char *text)
 	return 0;
 }
 
-static bool is_picked(const struct view *v, const struct model *m, const struct thing *process)
+static bool passes_filter(const struct view *v, const struct model *m, const struct thing *process)
 {
-	struct looking l = { v, m, process };
+	struct lookup l = { v, m, process };
 
-	return !v->filter || hwi_filter_picks(v->filter, look, &l);
+	return !v->filter || hwi_filter_picks(v->filter, lookup_value, &l);
 }
 
 /* ---- rows --------------------------------------------------------------------------------------------------------- */
@@ -272,11 +273,11 @@ static void add_row(struct view *v, struct thing *process)
 		v->rows[v->n_rows++] = (struct row) { .id = process->id, .process = process };
 }
 
-/* Behind each parent its children, in the order that they have. Those whose parent is not shown are roots. */
+/* Children follow their parent, in their order. Processes whose parent is not shown are roots. */
 struct tree {
 	struct row *in, *out;
 	size_t n, n_out;
-	struct map first;      /* from a process's id to its first child's place */
+	struct map first;      /* process id -> place of its first child */
 	uint32_t *next;        /* place of the next child of the same parent, plus 1 */
 };
 
@@ -286,7 +287,7 @@ static void put_below(struct tree *t, uint32_t id, unsigned depth)
 
 	if (depth > 64 || !map_get(&t->first, id, &place))
 		return;
-	map_remove(&t->first, id); /* nobody is his own ancestor */
+	map_remove(&t->first, id); /* protects against cycles */
 	for (uint32_t at = place + 1; at > 0; at = t->next[at - 1]) {
 		struct row row = t->in[at - 1];
 
@@ -323,7 +324,7 @@ static void make_tree(struct view *v)
 	}
 	if (t.out && t.next) {
 		put_below(&t, 0, 0);
-		for (size_t i = 0; i < v->n_rows; i++) /* whose ancestors go in circles */
+		for (size_t i = 0; i < v->n_rows; i++) /* members of cycles */
 			put_below(&t, parent_of(&shown, t.in[i].process), 0);
 		memcpy(v->rows, t.out, t.n_out * sizeof(*t.out));
 		v->n_rows = t.n_out;
@@ -343,7 +344,7 @@ void view_rows(struct view *v, struct model *m)
 	for (size_t i = 0; i < m->n; i++) {
 		struct thing *t = m->things[i];
 
-		if (t->entity == HIW_PROCESS && (t->id > 0 || model_figure(m, t, PROC_RSS)) && is_picked(v, m, t))
+		if (t->entity == HIW_PROCESS && (t->id > 0 || model_figure(m, t, PROC_RSS)) && passes_filter(v, m, t))
 			add_row(v, t);
 	}
 	if (v->n_rows > 1)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * How one figure went, for a chart: the last 20 minutes by the second, and everything by buckets that widen as it gets
- * longer. A bucket keeps the largest value, so that no peak is lost however far one zooms out.
+ * The history of one figure, for a chart: the last 20 minutes by the second, and the whole time in
+ * buckets that widen as it grows. A bucket keeps its largest value, so that no peak is lost when
+ * zooming out.
  */
 #pragma once
 
@@ -10,18 +11,18 @@
 #include <stdint.h>
 
 enum {
-	TRAIL_FINE = 1200,
-	TRAIL_COARSE = 2048
+	HISTORY_FINE = 1200,
+	HISTORY_COARSE = 2048
 };
 
 struct bucket {
 	float mean, max;
-	uint32_t n;              /* looks; 0: nothing is known */
+	uint32_t n;              /* number of samples; 0: unknown */
 };
 
-struct trail {
-	struct bucket fine[TRAIL_FINE];     /* a ring by second */
-	struct bucket coarse[TRAIL_COARSE]; /* from the start */
+struct history_ring {
+	struct bucket fine[HISTORY_FINE];     /* a ring, one per second */
+	struct bucket coarse[HISTORY_COARSE]; /* since the start */
 	uint64_t fine_last_s;    /* newest second in the ring */
 	uint64_t coarse_ns;      /* width of a bucket */
 	uint64_t last_ns, hold_ns;
@@ -29,8 +30,8 @@ struct trail {
 	bool began;
 };
 
-/* A value at time_ns, since when it may stand for hold_ns. Times do not go back. */
-void trail_add(struct trail *h, uint64_t time_ns, uint64_t hold_ns, double mean, double max);
+/* Adds a value at time_ns, valid for hold_ns. Times do not go back. */
+void history_add(struct history_ring *h, uint64_t time_ns, uint64_t hold_ns, double mean, double max);
 
-/* What is known of a span of time; n is 0 where nothing is. */
-struct bucket trail_span(const struct trail *h, uint64_t from_ns, uint64_t to_ns);
+/* Mean and largest value of a time span; n is 0 if unknown. */
+struct bucket history_span(const struct history_ring *h, uint64_t from_ns, uint64_t to_ns);

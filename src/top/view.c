@@ -87,5 +87,5 @@ void view_search(struct view *v, const struct model *m, bool again)
 		}
 	}
 	if (*v->search)
-		(void) snprintf(v->message, sizeof(v->message), "no process has '%.100s'", v->search);
+		(void) snprintf(v->message, sizeof(v->message), "no process matches '%.100s'", v->search);
 }

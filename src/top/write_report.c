@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * w: hiwater report makes a page of what is recorded so far, in a process of its own, which may take its time: the view goes
- * on, and says what the page is called when it is there.
+ * w: runs hiwater report on the recording so far, in a process of its own. The view continues, and
+ * shows the name of the page when it is written.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +19,8 @@
 #include "top/keys.h"
 
 enum {
-	NICE = 10,               /* nobody waits for it as for the job */
-	PATIENCE_MS = 5000       /* of somebody who leaves the view before it is done */
+	NICE = 10,               /* the job has priority */
+	PATIENCE_MS = 5000       /* when the view is left before it is done */
 };
 
 static _Noreturn void become_report(const struct top *t, int out)
@@ -31,14 +31,15 @@ static _Noreturn void become_report(const struct top *t, int out)
 	const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
 	sigset_t none;
 
-	(void) prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody takes it for one of the job's when the view is gone */
+	/* so that it does not count as a process of the job after the view's end */
+	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void) sigemptyset(&none);
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
 		(void) signal(ignored[i], SIG_DFL);
-	(void) signal(SIGTSTP, SIG_IGN); /* beside a job that does not stop at it nobody would send a SIGCONT */
+	(void) signal(SIGTSTP, SIG_IGN); /* no shell would send a SIGCONT if the job ignores it */
 	(void) sigprocmask(SIG_SETMASK, &none, NULL);
 	if (nice(NICE) == -1)
-		errno = 0; /* then not */
+		errno = 0; /* not essential */
 	(void) dup2(nothing, STDIN_FILENO);
 	(void) dup2(out, STDOUT_FILENO);
 	(void) dup2(out, STDERR_FILENO);
@@ -58,39 +59,39 @@ static void begin(struct top *t)
 	(void) close(ends[1]);
 	if (t->report.pid > 0) {
 		(void) fcntl(ends[0], F_SETFL, O_NONBLOCK);
-		key_say(t, "the report is being written");
+		key_say(t, "writing the report");
 		return;
 	}
 	(void) close(ends[0]);
 	t->report = (struct written) { .fd = -1 };
-	key_say(t, "no process for the report");
+	key_say(t, "the report could not be started");
 }
 
 void key_report(struct top *t, int key)
 {
 	(void) key;
 	if (!t->feed.path || !t->options.hiwater || !*t->options.hiwater)
-		key_say(t, "nothing is recorded here: hiwater run or hiwater attach makes a recording");
+		key_say(t, "no recording here: start one with hiwater run or hiwater attach");
 	else if (t->report.pid > 0)
-		key_say(t, "the report is being written");
+		key_say(t, "writing the report");
 	else
 		begin(t);
 }
 
-/* Of what it printed the first line, harmless: the page's name, or what went wrong. */
-static void tell(struct top *t, bool done)
+/* Shows the first line of its output, cleaned: the name of the page, or the error. */
+static void show_result(struct top *t, bool done)
 {
 	static const char prefix[] = "hiwater: ";
 	struct written *w = &t->report;
 	struct buf clean = BUF_INIT(1 << 16);
-	const char *text = w->said;
+	const char *text = w->output;
 
-	w->said[w->len < sizeof(w->said) ? w->len : sizeof(w->said) - 1] = '\0';
-	w->said[strcspn(w->said, "\n")] = '\0';
+	w->output[w->len < sizeof(w->output) ? w->len : sizeof(w->output) - 1] = '\0';
+	w->output[strcspn(w->output, "\n")] = '\0';
 	if (strncmp(text, prefix, sizeof(prefix) - 1) == 0)
 		text += sizeof(prefix) - 1;
 	(void) text_clean(text, t->screen.utf8, &clean);
-	(void) snprintf(t->view.message, sizeof(t->view.message), "%s%s", done ? "written: " : "no report: ", clean.len ? clean.data : "");
+	(void) snprintf(t->view.message, sizeof(t->view.message), "%s%s", done ? "written: " : "report failed: ", clean.len ? clean.data : "");
 	buf_done(&clean);
 }
 
@@ -101,7 +102,7 @@ static void end(struct top *t)
 
 	(void) close(w->fd);
 	(void) waitpid(w->pid, &status, 0);
-	tell(t, status == 0);
+	show_result(t, status == 0);
 	*w = (struct written) { .fd = -1 };
 	t->redraw = true;
 }
@@ -113,9 +114,9 @@ void report_step(struct top *t)
 
 	do {
 		char rest[256];
-		const bool room = w->len < sizeof(w->said);
+		const bool room = w->len < sizeof(w->output);
 
-		n = read(w->fd, room ? w->said + w->len : rest, room ? sizeof(w->said) - w->len : sizeof(rest));
+		n = read(w->fd, room ? w->output + w->len : rest, room ? sizeof(w->output) - w->len : sizeof(rest));
 		if (n > 0 && room)
 			w->len += (size_t) n;
 	} while (n > 0);

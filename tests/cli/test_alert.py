@@ -159,7 +159,7 @@ def test_every_rule_of_the_manual_can_be_read(tool, command):
 
 
 def test_the_usual(tool):
-    """What the manual says it stands for; what was never there is not complained of."""
+    """The rules of the manual; a missing value causes no warning."""
     source = (ROOT / "src" / "rules" / "alert.c").read_text()
     usual = re.findall(r'^\t"(.*)",$', source, re.M)
     assert len(usual) > 5 and set(usual) <= quoted(tool, "run")
@@ -168,7 +168,7 @@ def test_the_usual(tool):
                     f"error: echo $HIWATER_VALUE > {told}", "--", "sh", "-c", "sleep 2.1; exit 3")
     assert done.returncode == 3
     assert done.stderr == "hiwater: alert: error: exit != 0: 3\n"
-    wait_for(lambda: told.exists() and told.read_text() == "3\n", "the command is told after the job's end")
+    wait_for(lambda: told.exists() and told.read_text() == "3\n", "the command runs after the job's end")
     assert tool.run("check", "run.hiw", "exit == 3", "exit != 0 and time > 1s").returncode == 0
     assert tool.run("check", "run.hiw", "exit == 0").returncode == 1
 
@@ -181,7 +181,7 @@ def test_slower_than_usual(tool):
         time.sleep(0.1)
     gap = (time.monotonic() - began) / 8
     line, = job.wait_lines("alert")
-    assert re.fullmatch(r"no step for 8x median: .*, it is .* between two", line)
+    assert re.fullmatch(r"no step for 8x median: .*, the median is .*", line)
     assert time.monotonic() - began > 8 * gap
     job.say("log step=99")
     job.wait_lines("cleared")
@@ -235,7 +235,7 @@ def test_an_action_for_a_level(tool):
     job.say("hold 200")
     job.wait_lines("alert", 2)
     wait_for(lambda: job.say("count") == "1", "warn is one, info none")
-    wait_for(lambda: signals.exists() and sorted(signals.read_text().split()) == ["info", "warn"], "both are told")
+    wait_for(lambda: signals.exists() and sorted(signals.read_text().split()) == ["info", "warn"], "both actions ran")
     assert job.finish() == 0
     assert not told.exists()
 
@@ -253,7 +253,7 @@ def test_an_alert_pulls_the_black_box(tool):
     assert story["what"] == f"RAM alert: {line}" and story["of"] == "ram"
     assert story["held_bytes"] > 200 * MIB
     assert story["processes"][0]["pid"] == pid and story["processes"][0]["bytes"] > 200 * MIB
-    assert "smaller pieces of data" in story["try"]
+    assert "smaller chunks of data" in story["try"]
     text = " ".join(tool.run("show", job.path).stdout.replace("\u00a0", " ").split())
     assert "Happened at" in text and "RAM then:" in text
 
@@ -286,7 +286,7 @@ def test_what_a_command_leaves_is_none_of_the_job(tool):
     mark = tool.folder / "left"
     job = Watched(tool, "--alert", "ram > 150MiB", "--wait", "--on-alert", f"(sleep 600 & echo $! > {mark}) & exit 0")
     job.say("hold 200")
-    left = int(wait_for(lambda: mark.exists() and mark.read_text().strip(), "the command left somebody"))
+    left = int(wait_for(lambda: mark.exists() and mark.read_text().strip(), "the command left a process behind"))
     keeper = int(pathlib.Path(f"/proc/{left}/stat").read_text().rpartition(")")[2].split()[1])
     assert pathlib.Path(f"/proc/{keeper}/comm").read_text() == "hiwater-alert\n"
     assert job.finish() == 0, "--wait does not wait for it"
@@ -296,7 +296,7 @@ def test_what_a_command_leaves_is_none_of_the_job(tool):
 
 
 def test_a_killed_keeper(tool):
-    """Its command and what that had started become hiwater's children, and are none of the job's all the same."""
+    """Its command and the processes that it started become hiwater's children, but do not count as the job's."""
     mark = tool.folder / "started"
     job = Watched(tool, "--wait", "--alert", "ram > 150MiB", "--on-alert", f"sleep 600 & echo $! $$ > {mark}; wait")
     job.say("hold 200")
@@ -306,11 +306,11 @@ def test_a_killed_keeper(tool):
     wait_for(lambda: f"PPid:\t{job.process.pid}\n" in pathlib.Path(f"/proc/{command}/status").read_text(), "hiwater adopts it")
     job.say("hold 250")
     seen = newest_on_disk(job)
-    wait_for(lambda: newest_on_disk(job) > seen + 1_500_000_000, "hiwater has looked at all of its children")
+    wait_for(lambda: newest_on_disk(job) > seen + 1_500_000_000, "hiwater has sampled all of its children")
     os.kill(command, signal.SIGKILL)
     wait_for(lambda: f"PPid:\t{job.process.pid}\n" in pathlib.Path(f"/proc/{left}/status").read_text(), "hiwater adopts this, too")
     seen = newest_on_disk(job)
-    wait_for(lambda: newest_on_disk(job) > seen + 1_500_000_000, "hiwater has looked at all of its children")
+    wait_for(lambda: newest_on_disk(job) > seen + 1_500_000_000, "hiwater has sampled all of its children")
     assert job.finish(3) == 3, "--wait does not wait for it"
     summary = json.loads(tool.run("show", "--json", job.path).stdout)
     assert summary["processes"]["seen"] == 1 and summary["processes"]["left"] == 0
@@ -366,7 +366,7 @@ def test_not_more_than_a_few_at_once(tool):
     job = Watched(tool, *rules, "--on-alert", f"echo x >> {log}; sleep 600")
     job.say("hold 200")
     wait_for(lambda: log.exists() and len(log.read_text()) == 8, "four of them")
-    wait_for(lambda: job.lines("warning"), "it is said that there are no more")
+    wait_for(lambda: job.lines("warning"), "a warning says that there are no more")
     assert job.finish() == 0
     assert len(log.read_text()) == 8
     assert len([e for e in job.events("alert")]) == 20, "all are in the recording"
@@ -377,7 +377,7 @@ def test_not_more_than_a_few_at_once(tool):
             os.killpg(int(child), signal.SIGKILL)
 
 
-# ---- many, and what may go wrong ----
+# ---- many alerts, and failures ----
 
 def test_thousands_of_alerts(tool):
     """A rule about each process, and a job that starts 3000 of them."""
@@ -408,7 +408,7 @@ for pid in children:
 
 
 def test_two_thousand_alerts_a_second(tool):
-    """All at once: what is too much is counted and said, nothing waits, and the first ones are in the recording."""
+    """All at once: alerts beyond the queue are counted and reported, nothing waits, and the first ones are recorded."""
     done = tool.run("run", "-o", "run.hiw", "--summary", "none", "--alert", "process.rss >= 0B", "--on-alert", "true", "--",
                     sys.executable, "-c", CROWD)
     assert done.returncode == 0
@@ -430,7 +430,7 @@ def test_quiet(tool):
 
 
 def test_nobody_reads_stderr(tool):
-    """A full pipe holds nothing up."""
+    """A full pipe delays nothing."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     while True:
@@ -485,7 +485,7 @@ def test_while_memory_is_raised_each_tick_is_committed(tool):
 
 
 def test_a_callback_of_the_library(tool):
-    """examples/alerts.c: a program that is told while it measures."""
+    """examples/alerts.c: a program that gets alerts while it measures."""
     puppet = subprocess.Popen([sys.executable, str(HERE / "puppet.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     puppet.stdout.readline()
     example = pathlib.Path(HIWATER).parent / "example-alerts"

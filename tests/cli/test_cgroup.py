@@ -233,7 +233,7 @@ def test_a_stranger_in_the_group_is_not_the_job(tool, group, hog, log):
     assert not summary["exit"]["oom_killed"]
     found = finding(summary)
     assert found["message"].startswith(
-        "The kernel killed a process for lack of memory in the job's cgroup, where others are, too; "
+        "The kernel killed a process for lack of memory in the job's cgroup, which other processes share; "
         + ("its log does not name pid" if log else "it may have been pid"))
     assert "(sh), which SIGKILL ended" in found["message"]
     assert ("victim_pid" in found["evidence"]) != log
@@ -305,7 +305,7 @@ def test_the_kernel_kills_hiwater_too(tool, group, hog, alert):
     summary = json.loads(tool.run("show", "--json", recording).stdout)
     assert summary["run"]["complete"] is False
     story = summary["story"]
-    assert story["what"].startswith("the recording stops here without an end, close to the memory limit")
+    assert story["what"].startswith("the recording breaks off close to the memory limit")
     assert story["limit_bytes"] == LIMIT
     # Committed at each sample from the rule on, else once a second: up to 50 MiB are missing.
     assert story["held_bytes"] > (0.7 if alert else 0.4) * LIMIT
@@ -505,7 +505,7 @@ def test_a_limit_that_was_not_seen_is_not_the_machines(tool, group, hog):
     if story["limit_bytes"] is not None:  # the group was read between the move and the end
         assert story["limit_bytes"] == LIMIT and "larger limit than 128 MiB" in text
         return
-    assert "a larger limit of the cgroup that it was moved into" in text and "a machine with more" not in text
+    assert "of the cgroup that the process was moved into" in text and "a machine with more" not in text
 
 
 def test_without_a_group_or_the_log_the_machine_counts(tool, measured, hog):

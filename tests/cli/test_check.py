@@ -13,7 +13,7 @@ MIB = 1 << 20
 
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory):
-    """One run whose course is known: 220 MiB or so for a while, then little; a loss that falls and is NaN once."""
+    """A run with a known timeline: about 220 MiB for a while, then little; a loss that falls and is NaN once."""
     from cli_helpers import Tool
     tool = Tool(tmp_path_factory.mktemp("checked"))
     job = Watched(tool)
@@ -59,7 +59,7 @@ RULES = [
     ("never ram.peak > 100MiB", 1),
     ("always ram.peak < 1GiB", 0),
     ("always ram.peak < 100MiB", 1),
-    # by what was there at a time
+    # by values at an instant
     ("ram > 150MiB", 0),
     ("ram > 10GiB", 1),
     ("never ram > 10GiB", 0),
@@ -73,7 +73,7 @@ RULES = [
     ("process.rss > 150MiB and process.name ~ ^py", 0),
     ("process.rss > 150MiB and process.name ~ ^sh", 1),
     ("never no step for 1h", 0),
-    # what is not known decides nothing
+    # unknown values decide nothing
     ("nothing_of_that_name.last < 5", 3),
     ("nothing_of_that_name is nan", 3),
     ("never nothing_of_that_name > 1", 3),
@@ -110,7 +110,7 @@ def test_json(checked):
     tool, path = checked
     done = tool.run("check", "--json", path, "ram > 150MiB", "never loss is nan", "nobody.last > 1")
     said = json.loads(done.stdout)
-    assert done.returncode == 1, "a failure counts more than what is not known"
+    assert done.returncode == 1, "a failure takes precedence over unknown values"
     assert [r["verdict"] for r in said["rules"]] == ["pass", "fail", "incomplete"]
     held, nan, unknown = said["rules"]
     assert held["value"] > 150 * MIB and held["at_s"] >= 0
@@ -142,7 +142,7 @@ def test_no_such_run(tool):
 
 
 def test_a_run_without_an_end(tool):
-    """What it has shown is shown; what it has not yet shown is not proved."""
+    """Results that later time cannot change count; others are incomplete."""
     job = Watched(tool)
     job.say("hold 200")
     wait_for(lambda: peak_so_far(tool, job) > 200 * MIB, "it is measured")
@@ -156,12 +156,12 @@ def test_a_run_without_an_end(tool):
 
 
 def test_live_and_replayed_agree(tool):
-    """What was told while the job ran is what check says of it."""
+    """check reports the alerts that were raised while the job ran."""
     rules = ["ram > 150MiB", "ram > 150MiB for 300ms", "ram > 150MiB for 1h", "loss > 3", "loss is nan"]
     job = Watched(tool, *[option for rule in rules for option in ("--alert", rule)])
     job.say("log loss=4")
     job.say("hold 200")
-    wait_for(lambda: len(job.lines("alert")) == 3, "what holds is told")
+    wait_for(lambda: len(job.lines("alert")) == 3, "the rules that hold are reported")
     job.say("log loss=1")
     assert job.finish() == 0
     told = {line.rpartition(": ")[0] for line in job.lines("alert")}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What findings may stand on: the keys that the code emits are those that docs/findings.md and the schema describe."""
+"""Evidence of findings: docs/findings.md and the schema describe the keys that the code emits."""
 import json
 import re
 
@@ -10,7 +10,7 @@ BY_SINK = {"devices", "from_s", "to_s"}  # src/sink/json/json_summary.c
 
 
 def emitted():
-    """Keys in the calls of all rules. None is made while it runs: what is no literal is the parameter of a helper."""
+    """Keys in the calls of all rules. All are literals, or parameters of a helper."""
     keys = set()
     for path in sorted((ROOT / "src" / "findings").glob("*.c")):
         for _, _, key in ADDS.findall(path.read_text(encoding="utf-8")):

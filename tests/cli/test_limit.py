@@ -19,8 +19,8 @@ def shown(tool, job):
     return valid(tool.run("show", "--json", job.path).stdout)
 
 
-def said_afterwards(line):
-    return line.replace("is told to end, and killed if it lives on after", "was told to end; its grace was").replace("is killed", "was killed")
+def reported_afterwards(line):
+    return line.replace("; sending ", "; sent ")
 
 
 def test_ram(tool):
@@ -32,13 +32,13 @@ def test_ram(tool):
     job.send("hold 400")
     assert job.wait() == 124
     line, = job.lines("limit")
-    assert re.fullmatch(r"ram = 300MiB: \d+ MiB; the job is told to end, and killed if it lives on after 30\.0 s", line)
+    assert re.fullmatch(r"ram = 300MiB: \d+ MiB; sending SIGTERM to the job, SIGKILL after 30\.0 s", line)
     summary = shown(tool, job)
     assert summary["exit"]["code"] == 124
-    assert [n["why"] for n in summary["notes"] if n["about"] == "exit"] == [said_afterwards(line)]
+    assert [n["why"] for n in summary["notes"] if n["about"] == "exit"] == [reported_afterwards(line)]
     text = tool.run("show", job.path).stdout
     assert "ended by --limit (exit 124)" in text.replace("\u00a0", " ")
-    assert " ".join(text.replace("\u00a0", " ").split()).count(said_afterwards(line)) == 1
+    assert " ".join(text.replace("\u00a0", " ").split()).count(reported_afterwards(line)) == 1
     assert summary["marks"]["seen"] == 0  # the job set none
 
 
@@ -61,9 +61,9 @@ def test_who_does_not_end_is_killed(tool):
     assert job.wait() == 124
     assert time.monotonic() - began < 10
     told, killed = job.lines("limit")
-    assert killed == "ram = 300MiB: the job did not end within 500 ms and is killed"
+    assert killed == "ram = 300MiB: the job did not end within 500 ms; sending SIGKILL"
     assert ended(child)
-    assert [n["why"] for n in shown(tool, job)["notes"] if n["about"] == "exit"] == [said_afterwards(killed)]
+    assert [n["why"] for n in shown(tool, job)["notes"] if n["about"] == "exit"] == [reported_afterwards(killed)]
 
 
 def test_who_uses_the_grace_is_not_killed(tool):
@@ -73,7 +73,7 @@ def test_who_uses_the_grace_is_not_killed(tool):
     done = tool.run("run", "--summary", "none", "--limit", "time = 500ms", "--grace", "20s", "--", "sh", "-c", script)
     assert done.returncode == 124
     assert saved.read_text() == "saved\n"
-    assert "is killed" not in done.stderr
+    assert "sending SIGKILL" not in done.stderr
 
 
 def test_what_is_over_is_told_once(tool):
@@ -120,7 +120,7 @@ def test_one_process(tool):
     assert not ended(child), "only the one that was over it"
     os.kill(child, signal.SIGKILL)
     job.wait()
-    assert re.search(r"; process \d+ is told to end", job.lines("limit")[0])
+    assert re.search(r"; sending SIGTERM to process \d+,", job.lines("limit")[0])
 
 
 def test_what_is_not_reached_changes_nothing(tool):
@@ -180,7 +180,7 @@ def test_who_outlives_main_is_killed_after_the_grace(tool):
     assert job.wait() == 124
     assert ended(child) and ended(puppet)
     told, killed = job.lines("limit")
-    assert killed == "ram = 300MiB: the job did not end within 500 ms and is killed"
+    assert killed == "ram = 300MiB: the job did not end within 500 ms; sending SIGKILL"
     summary = shown(tool, job)
     assert summary["exit"]["code"] == 124 and summary["processes"]["left"] == 0
     assert summary["time"]["wall_s"] >= 0.5  # main may take its time to obey: the grace began before its end
@@ -192,7 +192,7 @@ def test_the_grace_is_over_when_nobody_is_left(tool):
     job.send("hold 400")
     assert job.wait() == 124
     assert ended(child)
-    assert "killed if it lives on after 1:00:00" in "".join(job.lines("limit")) and len(job.lines("limit")) == 1
+    assert "SIGKILL after 1:00:00" in "".join(job.lines("limit")) and len(job.lines("limit")) == 1
 
 
 def test_ctrl_c_ends_the_grace_of_who_outlives_main(tool):
@@ -206,7 +206,7 @@ def test_ctrl_c_ends_the_grace_of_who_outlives_main(tool):
     wait_for(interrupted, "hiwater has ended")
     assert job.wait() == 124
     assert ended(child) and ended(puppet)
-    assert job.lines("limit")[1] == "ram = 300MiB: an end was asked for, and the job is killed"
+    assert job.lines("limit")[1] == "ram = 300MiB: an end was requested; sending SIGKILL to the job"
 
 
 RELAY = """
@@ -242,7 +242,7 @@ def test_who_is_born_meanwhile_is_killed_too(tool):
         done = tool.run("run", "--no-record", "--summary", "none", "--limit", "ram = 100MiB", "--grace", "300ms", "--",
                         sys.executable, "-S", "-c", RELAY, name, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         assert done.returncode == 124
-        assert "the job did not end within 300 ms and is killed" in done.stderr
+        assert "the job did not end within 300 ms; sending SIGKILL" in done.stderr
         wait_for(lambda: not runners(), "nobody runs on")
     finally:
         for _ in range(100):  # seen to be needed where hiwater leaves one alive
@@ -277,7 +277,7 @@ def test_attach_leaves_nobody_whom_a_limit_has_told_to_end(tool):
                              str(puppet.pid), text=True)
         print("hold 400", file=puppet.stdin)
         line = next(line for line in hiwater.stderr if line.startswith("hiwater: limit: "))
-        assert "is told to end" in line
+        assert "sending SIGTERM" in line
         hiwater.send_signal(signal.SIGINT)
         assert hiwater.wait(DEADLINE) == 124
         assert puppet.wait(DEADLINE) == -signal.SIGKILL

@@ -229,7 +229,7 @@ def test_live_lines_go_on_beside_a_job_that_heeds_no_ctrl_z(tool, screen):
     s.wait(r"^ hiwater .*every 1 s")
     view = view_of(parent_of(int((tool.folder / "pid").read_text())))
     s.keys("p")
-    s.wait("^lines: p and Enter")
+    s.wait("^plain lines: p and Enter")
     s.keys("C-z")
     s.line("p")
     s.wait(r"^ hiwater .*every 1 s")

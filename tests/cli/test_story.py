@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is kept and told when something happens to a job, lack of memory aside (test_cgroup)."""
+"""The incident report and the rows that are kept for it, except for lack of RAM (test_cgroup)."""
 import json
 import os
 import re
@@ -53,7 +53,7 @@ def test_a_fault_of_the_job(tool):
     assert "sh" in [p["name"] for p in story["processes"]]
 
 
-# Workers that fall with one another, one that is told to end, and a parent that waits for them late and is well.
+# Workers that crash together, one that is sent SIGTERM, and a parent that reaps them late and succeeds.
 FALLS = """
 import os, signal, subprocess, sys, time
 pids = []
@@ -99,7 +99,7 @@ def test_a_fault_of_who_is_attached_to(tool):
     job.communicate(b"\n", timeout=DEADLINE)
     assert run.wait(DEADLINE) == 0
     told = [f"signal 11 ended {comm(path)}[{job.pid}]"]
-    assert events(path) == told or not taskstats(path) and events(path) == []  # unless who waits for it came first
+    assert events(path) == told or not taskstats(path) and events(path) == []  # unless its parent reaped it first
     assert pinned(path) == ((2,) if events(path) else None)
 
 
@@ -125,7 +125,7 @@ def test_a_device_that_ran_out_of_memory(tool):
     assert events(path) == ["out of memory: CUDA: tried to allocate 2 GiB"]
     assert pinned(path) == (2,)
     report = shown(tool, path)
-    assert not report["exit"]["oom_killed"]  # by nobody: the device's memory is not the host's
+    assert not report["exit"]["oom_killed"]  # not killed: the device's memory is not the host's
     assert report["story"]["what"] == "out of memory: CUDA: tried to allocate 2 GiB"
     assert "smaller batch" in report["story"]["try"]
 
@@ -140,7 +140,7 @@ def test_somebody_asks_an_attached_recorder(tool):
         run = tool.start("attach", "-o", path, "--progress=100ms", pid)
         assert run.stderr.readline()  # it measures
         run.send_signal(signal.SIGUSR2)
-        assert run.stderr.readline()  # and goes on
+        assert run.stderr.readline()  # and continues
         assert run.stderr.readline()
         run.send_signal(signal.SIGINT)
         assert run.wait(DEADLINE) == 0
@@ -156,7 +156,7 @@ def test_somebody_asks_an_attached_recorder(tool):
 
 def test_a_finding_is_switched_off(tool):
     run = ("run", "--no-record", "--", "sh", "-c", "sleep 2 > /dev/null 2>&1 & true")
-    assert "blind-spots" in tool.run(*run).stderr  # somebody lived on
+    assert "blind-spots" in tool.run(*run).stderr  # a process is still running
     assert "blind-spots" not in tool.run(*run, env={"HIWATER_FINDINGS_OFF": "swap,blind-spots"}).stderr
 
 
@@ -171,7 +171,7 @@ time.sleep(1.2)
 
 
 def test_the_slowest_rank(tool):
-    """Recordings of the ranks of one job lie beside each other; those of another job are none of its business."""
+    """Recordings of the ranks of one job are in one folder; those of another job do not count."""
     seconds = {0: 1.0, 1: 1.02, 2: 1.4, 3: 0.99}
     runs = [("77", rank, s) for rank, s in seconds.items()] + [("78", 5, 9.0)]
     started = [tool.start("run", "--summary", "none", "--gpu=none", "-o", f"{job}-r%r.hiw", "--", sys.executable, "-c", RANK, str(s),
@@ -188,7 +188,7 @@ def test_the_slowest_rank(tool):
         assert found["severity"] == "warn"
         assert found["evidence"]["rank"] == 2 and found["evidence"]["ranks"] == 4
         assert abs(found["evidence"]["median_step_s"] - 1.01) < 1e-9
-        assert "1.40 s on rank 2, 1.01 s is the median of 4 ranks" in found["message"]
+        assert "1.40 s on rank 2, the median of 4 ranks is 1.01 s" in found["message"]
     (tool.folder / "77-r2.hiw").unlink()
     assert "rank-skew" not in [f["code"] for f in shown(tool, tool.folder / "77-r0.hiw")["findings"]]
 
@@ -218,4 +218,4 @@ def test_what_an_allocator_cannot_use(tool, reserved, allocated, retries, severi
     assert [f["severity"] for f in found] == ([severity] if severity else [])
     assert "alloc-gap" not in tool.run("show", path, env={"HIWATER_FINDINGS_OFF": "alloc-gap"}).stdout
     why = " ".join(tool.run("show", "--why", path).stdout.split())
-    assert "alloc-gap PyTorch held" in why
+    assert "alloc-gap PyTorch reserved" in why

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""hiwater top in a real terminal: what is on the screen, at each width, and as lines.
+"""hiwater top in a real terminal: the screen at each width, and plain lines.
 
-tests/golden/top-*.txt are screens of one fixed recording (top_recording.py). GOLDEN=write pytest ... writes them anew."""
+tests/golden/top-*.txt are screens of one fixed recording (top_recording.py). GOLDEN=write pytest ... rewrites them."""
 import re
 import shutil
 import subprocess
@@ -122,7 +122,7 @@ def test_no_color(screen, recording):
     wait_for(lambda: re.search(r"\x1b\[[0-9;]*3[0-7]m", s.tmux("capture-pane", "-p", "-e")), "colours")
 
 
-# ---- what cannot be done ---------------------------------------------------------------------------------------------
+# ---- errors ----------------------------------------------------------------------------------------------------------
 
 def test_what_is_not_there(tool):
     for args, status, word in [(("nothing.hiw",), 1, "nothing.hiw"), (("--filter", "rss >"), 2, "rss >"), (("a", "b"), 2, "one"),
@@ -132,7 +132,7 @@ def test_what_is_not_there(tool):
 
 
 def test_without_the_view(tool):
-    """Where there is none beside the command, it says where it looked, and that it may have been built without ncursesw."""
+    """If there is no hiwater-top next to the command, the message says where it was searched, and that it may have been built without ncursesw."""
     alone = tool.folder / "alone" / "hiwater"
     alone.parent.mkdir()
     shutil.copy(HIWATER, alone)
@@ -147,7 +147,7 @@ def test_without_the_view(tool):
 def test_a_terminal_that_is_not_known(screen, recording):
     s = screen()
     s.line("TERM=no-such-terminal " + top(recording, "--at", "90s") + "; echo status=$?")
-    s.wait("not known here")
+    s.wait("unknown terminal type")
     s.wait("^status=1")
     s.line("clear; TERM=dumb " + top(recording, "--at", "90s", "--rows", "0", "-n", "1"))
     s.wait("^time 0:01:30")

@@ -40,7 +40,7 @@ def test_filter_and_find(screen, recording):
     s.wait(r"filter \(.*rss > 100MiB and command ~ loader_")
     s.keys(*["BSpace"] * 40)
     s.line("rss >> 5")
-    s.wait("rss >> 5")  # what is wrong is said, the line stays
+    s.wait("rss >> 5")  # the error is shown, the line stays
     assert re.search(r"value|number|expected|missing|not", s.text())
     s.keys("Escape")
     s.wait("^ filter: rss > 100MiB")
@@ -52,13 +52,13 @@ def test_filter_and_find(screen, recording):
     s.wait("process 4101 python")
     s.keys("f")
     s.line("nobody")
-    s.wait("no process has 'nobody'")
+    s.wait("no process matches 'nobody'")
 
 
 def test_a_replay_runs_and_steps(screen, recording):
     s = screen()
     s.line(top(recording, "--at", "30s"))
-    s.wait("0:00:30 of 0:02:00  standing")
+    s.wait("0:00:30 of 0:02:00  paused")
     s.keys(".")
     s.wait("0:00:31 of")
     s.keys(",", ",")
@@ -68,9 +68,9 @@ def test_a_replay_runs_and_steps(screen, recording):
     s.wait("0:00:59 of")
     s.wait("epoch 1")
     s.keys("8")
-    s.wait("at its end|0:01:[1-5]. of.*x8")
+    s.wait("ended|0:01:[1-5]. of.*x8")
     s.keys("Space")
-    s.wait("standing")
+    s.wait("paused")
 
 
 def test_zoom_and_units(screen, recording):
@@ -111,7 +111,7 @@ def test_the_mouse(screen, recording, terminal):
     mouse(s, 64, x + 20, y)  # the wheel zooms
     s.wait("last 3 min|since the start")
     click(s, x + 20, y)  # a click goes there
-    s.wait("0:00:[12]. of 0:02:00  standing")
+    s.wait("0:00:[12]. of 0:02:00  paused")
 
 
 def test_no_mouse(screen, recording):
@@ -192,7 +192,7 @@ def test_tab_goes_from_panel_to_panel(screen, recording):
 
 
 def test_setup(screen, recording):
-    """Everything that can be chosen, on one page: what changes there has changed when it is left."""
+    """All settings on one page; changes stay after it is left."""
     s = screen(100, 30)
     s.line(top(recording, "--at", "90s"))
     s.wait("loader 1")
@@ -224,15 +224,15 @@ def test_the_interval_changes(screen, sleeper):
     s.line(top(sleeper.pid, "--gpu", "none", "-i", "60s"))
     s.wait("every 1 min")
     s.keys("+")
-    s.wait("as long as it goes")
+    s.wait("is the longest interval")
     s.keys("-", "-", "-", "-", "-")
     s.wait("every 1 s")
     first = s.wait(r"(0:00:\d\d)  every")[1]
-    wait_for(lambda: (re.search(r"(0:00:\d\d)  every", s.text()) or [0, first])[1] > first, "it looks each second")
+    wait_for(lambda: (re.search(r"(0:00:\d\d)  every", s.text()) or [0, first])[1] > first, "the time advances each second")
     s.keys("-", "-", "-")
     s.wait("every 100 ms")
     s.keys("-")
-    s.wait("as short as it goes|every 100 ms")
+    s.wait("is the shortest interval|every 100 ms")
     s.keys("+")
     s.wait("every 200 ms")
 
@@ -242,15 +242,15 @@ def test_the_interval_of_a_recording(screen, recording):
     s.line(top(recording, "--at", "30s"))
     s.wait("0:00:30 of")
     s.keys("-")
-    s.wait("as short as it goes: a recording has no more")
+    s.wait("is the shortest interval of the recording")
     s.keys("+", "+")
-    s.wait("a step is 5 s")
+    s.wait("step: 5 s")
     s.keys(".")
     s.wait("0:00:35 of")
 
 
 def test_lines_and_back(screen, recording):
-    """p: lines on the terminal as it was, from the same place; p and Enter: the screen again; q and Enter leaves."""
+    """p: plain lines on the restored terminal, from the same time; p and Enter: back to the screen; q and Enter: quit."""
     s = screen(100, 30)
     before = modes(s)
     s.line(top(recording, "--at", "90s") + "; echo status=$?")
@@ -261,7 +261,7 @@ def test_lines_and_back(screen, recording):
     s.line("p")
     s.wait("^ hiwater .*0:01:30 of 0:02:00")
     assert s.value("alternate_on") == "1"
-    s.keys("8", "p")  # it runs: lines to its end
+    s.keys("8", "p")  # it runs: lines to the end
     s.wait("^time 0:02:00")
     s.wait("^status=0")
     expect_given_back(s, before)
@@ -275,14 +275,14 @@ def test_lines_and_back(screen, recording):
 
 
 def test_a_report_now(tool, screen, recording):
-    """Written beside, while the view goes on; whoever leaves is told its name, too."""
+    """Written in the background, while the view continues; its name is also printed after quitting."""
     s = screen(100, 30)
     s.line(top(recording, "--at", "90s"))
     s.wait("loader 1")
     s.keys("w")
-    s.wait("^ written: run.html|no report: ")
+    s.wait("^ written: run.html|report failed: ")
     page = tool.folder / "run.html"
-    if "no report" in s.text():  # built without uPlot
+    if "report failed" in s.text():  # built without uPlot
         s.wait("uPlot|report")
         return
     assert b"train.py" in page.read_bytes()
@@ -297,16 +297,16 @@ def test_no_report_of_what_is_not_recorded(screen, sleeper):
     s.line(top(sleeper.pid, "--gpu", "none"))
     s.wait(rf"^ +{sleeper.pid} ")
     s.keys("w")
-    s.wait("nothing is recorded here")
+    s.wait("no recording here")
 
 
-def test_nothing_that_is_said_is_cut(screen, sleeper):
-    """What does not fit into the last line takes more of them: messages, what is wrong with an answer, the answer."""
+def test_messages_are_not_cut(screen, sleeper):
+    """Texts that do not fit on the last line use several: messages, errors of an answer, the answer."""
     s = screen(40, 24)
     s.line(top(sleeper.pid))
     s.wait(r"^ \? help")
     s.keys("w")
-    s.wait(r"^ nothing is recorded here: hiwater run\s*\n or hiwater attach makes a recording$")
+    s.wait(r"^ no recording here: start one with\s*\n hiwater run or hiwater attach$")
     s.keys("/")
     s.type("rss >> 1GiB and command ~ loader and cpu > 5")
     s.keys("Enter")
@@ -314,7 +314,7 @@ def test_nothing_that_is_said_is_cut(screen, sleeper):
 
 
 def test_a_menu_on_a_narrow_screen(screen, recording):
-    """All choices are there, on as many lines as they need; what sorts and has no column is said."""
+    """All choices are shown, on as many lines as needed; sorting by a hidden column is reported."""
     s = screen(40, 24)
     s.line(top(recording, "--at", "90s"))
     s.wait("loader 1")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""hiwater top of what is live: the machine, a process, a recording that grows or was cut off, GPUs."""
+"""Live views of hiwater top: the machine, a process, a growing or truncated recording, GPUs."""
 import os
 import pathlib
 import re
@@ -29,7 +29,7 @@ def test_a_process_and_a_signal_to_it(screen, sleeper):
     s.wait(rf"pid {sleeper.pid}")
     s.wait(rf"^ +{sleeper.pid} ")
     s.keys("F9")
-    s.wait("pick a process first")
+    s.wait("select a process first")
     s.keys("Down", "F9")
     s.wait("5 TERM")
     s.keys("5")
@@ -69,7 +69,7 @@ def test_no_signals_where_they_are_switched_off(screen, sleeper):
     s.line(top(sleeper.pid, "--gpu", "none", "--readonly"))
     s.wait(rf"^ +{sleeper.pid} ")
     s.keys("Down", "F9")
-    s.wait("switched off")
+    s.wait("signals are disabled")
 
 
 def test_a_recording_that_grows(tool, screen):
@@ -80,10 +80,10 @@ def test_a_recording_that_grows(tool, screen):
     s.line(top(path))
     s.wait("every 1 s")
     first = s.wait(r"(0:00:\d\d)  every")[1]
-    wait_for(lambda: (re.search(r"(0:00:\d\d)  every", s.text()) or [0, first])[1] > first, "it goes on")
+    wait_for(lambda: (re.search(r"(0:00:\d\d)  every", s.text()) or [0, first])[1] > first, "the time advances")
     s.wait("python")
-    s.keys("m")  # another shell's run: no text is asked for that could not be taken
-    s.wait("marks are made inside the run, with: hiwater mark TEXT")
+    s.keys("m")  # another shell's run: no question whose answer could not be used
+    s.wait("marks can be added inside the run only: hiwater mark TEXT")
     run.terminate()
     run.wait(DEADLINE)
     s.wait("ended")
@@ -130,7 +130,7 @@ def test_an_instance_is_not_called_as_its_gpu(tool, screen, sleeper):
 
 
 def test_gpus_of_a_driver(tool, screen, sleeper):
-    """Of a fake driver, live: memory of the device and of the process, SM activity, power."""
+    """Live, with a fake driver: memory of the device and of the process, SM activity, power."""
     scenario = tool.folder / "gpu.conf"
     scenario.write_text(f"""[driver]
 level = 550
@@ -146,7 +146,7 @@ memory = 3Gi
     s.line(top(sleeper.pid))
     s.wait(r"^ GPU0 +3\.\d+G \[.* of 80\.0G|^ GPU0 +3\.\d+G \[.*of \d\d\.\dG")
     s.wait(r"^  SM .*%.* W .* C .*H100|^  busy .* W ")
-    s.wait("1 GPU that the job holds no memory of")
+    s.wait("1 GPU on which the job uses no memory")
     s.wait(rf"^ +{sleeper.pid} .* 3\.00G")
     s.keys("q")
     lines = tool.run("top", sleeper.pid, "-n", "3", env={"LD_LIBRARY_PATH": str(drivers), "HIWATER_FAKE_NVML": str(scenario)}).stdout
@@ -154,7 +154,7 @@ memory = 3Gi
 
 
 def test_the_only_look_has_the_gpus(tool, sleeper):
-    """A driver that answers only after the look was due."""
+    """A driver that answers after the sample was due."""
     scenario = tool.folder / "gpu.conf"
     scenario.write_text(f"""[driver]
 level = 550

@@ -66,8 +66,8 @@ def test_the_terminal_goes_away(screen, recording):
 
 
 def test_it_ends_like_by_a_hangup_where_nobody_sends_one(tool, recording):
-    """The terminal controls nobody here, so its end is seen by poll alone. The view then dies of SIGHUP, as others do, and runs
-    nothing on its way out: what a second SIGCONT of a hang-up meets is no exit handler."""
+    """It is no controlling terminal, so only poll shows its end. The view then dies of SIGHUP, without exit handlers, which a second
+    SIGCONT of the hang-up could interrupt."""
     ours, theirs = pty.openpty()
     view = subprocess.Popen([HIWATER, "top", str(recording), "--at", "90s"], env={**tool.env, "TERM": "xterm"}, stdin=theirs,
                             stdout=theirs, stderr=theirs, start_new_session=True)

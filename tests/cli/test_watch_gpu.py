@@ -12,7 +12,7 @@ from cli_helpers import DEADLINE, ROOT, ended, wait_for
 from stress_jobs import BUILD
 
 CARD = ROOT / "tests" / "fake" / "scenarios" / "cards" / "a100.conf"  # 40 GiB
-# Says who it is, and whose child: two processes of the job hold memory on GPU 0.
+# Prints its pid and its parent's: two processes of the job use memory on GPU 0.
 JOB = """
 import os, pathlib, subprocess, sys
 child = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -111,7 +111,7 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"oom CUDA out of memory
 
 @pytest.mark.parametrize("by", ["program", "alert"])
 def test_the_story_of_a_gpu(gpu, by):
-    """Who held what on the GPU when it ran out, by the program's own word or by an alert."""
+    """Top users of the GPU when it ran out, by the program's report or by an alert."""
     options = ["--alert", "error: gpu.mem > 10GiB", "--on-alert", "trigger"] if by == "alert" else []
     (gpu.folder / "job.py").write_text(JOB.replace("print(child", OOM_WHEN + OOM + "print(child") if by == "program" else JOB)
     hiwater = gpu.start("run", "--summary", "none", "-o", "run.hiw", *options, "--", sys.executable, "job.py", text=True)
@@ -131,7 +131,7 @@ def test_the_story_of_a_gpu(gpu, by):
     assert "GPU memory then:" in text and "smaller batch" in text
 
 
-# Once the driver has told of the 20 GiB.
+# Once the driver has reported the 20 GiB.
 OOM_WHEN = """
 import time
 time.sleep(3)
@@ -151,14 +151,14 @@ def rows(gpu, sql):
         db.close()
 
 
-def test_limit_is_for_who_holds_most(gpu):
+def test_limit_is_for_the_top_user(gpu):
     hiwater = start(gpu, "--limit", "gpu.mem = 8GiB")
     assert hiwater.wait(DEADLINE) == 124
     big = int((gpu.folder / "big").read_text())
     assert ended(big)
     assert hiwater.stdout.read() == f"{-signal.SIGTERM}\n", "the other one saw it end"
     said = hiwater.stderr.read()
-    assert f"process {big} is told to end" in said
+    assert f"sending SIGTERM to process {big}," in said
     assert "over 90%" not in said, "it was never near: from 2 GiB it went to 21"
 
 
@@ -170,7 +170,7 @@ def warnings(lines):
 
 @pytest.mark.parametrize("option", ["limit", "alert"])
 def test_without_gpus_it_is_said_at_once(gpu, option):
-    """The job goes on until that has been said."""
+    """The job runs until the warning is printed."""
     rule = "gpu_mem = 1GiB" if option == "limit" else "gpu_mem > 1GiB"
     hiwater = start(gpu, "--gpu=none", f"--{option}", rule)
     assert warnings([hiwater.stderr.readline()]) == [f"the {option} '{rule}' cannot be judged: GPUs are not asked for (--gpu=none)"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A recording whose every figure is known: a training of two minutes on two GPUs, with loaders, an epoch each forty
-seconds, a burst of memory, an alert. Its tables are those that hiwater made; what is in them is written here."""
+"""A recording with known figures: two minutes of training on two GPUs, with loaders, an epoch every forty seconds, a burst of
+memory, an alert. hiwater creates the tables; the rows are written here."""
 import math
 import sqlite3
 import sys
@@ -17,7 +17,7 @@ def columns_of(db, table):
 
 
 def insert(db, table, **values):
-    """A row; a gauge of a window is given once and is all three."""
+    """A row; the value of a gauge is used for minimum, mean and maximum."""
     known = columns_of(db, table)
     row = {}
     for name, value in values.items():
@@ -30,7 +30,7 @@ def insert(db, table, **values):
 
 
 def ram(t):
-    """Of main: it grows, with a sawtooth; a burst of 8 GiB in second 71."""
+    """Memory of main: growth with a sawtooth, and a burst of 8 GiB in second 71."""
     return 4 * GIB + t * 60 * MIB + (t % 20) * 50 * MIB
 
 
@@ -80,7 +80,7 @@ def fill_window(db, t, hostile):
     sizes = {1: main, 2: 700 * MIB, 3: 690 * MIB + t * MIB, 4: 2 * MIB, 5: MIB, 6: 10 * MIB}
     for id_, *_ in processes(hostile):
         if t > 0 and id_ in (2, 4, 5, 6):
-            continue  # it does as before: no row
+            continue  # unchanged: no row
         if id_ != 1 and t >= END - 10:
             continue
         extra = burst if id_ == 1 else 0
@@ -112,7 +112,7 @@ def fill_words(db):
 
 
 def make(path, name="", hostile=False):
-    """Makes the tables of path, any recording, say the above."""
+    """Replaces the rows of path, any recording, by the above."""
     db = sqlite3.connect(path)
     with db:
         clear(db)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A terminal of its own (tmux) for tests of hiwater top and run --live: keys, mouse, what is on the screen, and that it was
-given back."""
+"""A terminal of its own (tmux) for tests of hiwater top and run --live: keys, mouse, the text of the screen, and the
+restoration of the terminal."""
 import os
 import pathlib
 import re
@@ -98,7 +98,7 @@ def view_of(pane_shell):
 
 
 def compare(name, text):
-    """With the screen that is kept."""
+    """Compares a text with the golden screen."""
     path = GOLDEN / f"{name}.txt"
     text = "".join(line.rstrip() + "\n" for line in text.splitlines())
     if os.environ.get("GOLDEN") == "write":
@@ -107,7 +107,7 @@ def compare(name, text):
 
 
 def expect_screen(screen, name):
-    """The screen becomes the kept one."""
+    """Waits until the screen equals the golden one."""
     if os.environ.get("GOLDEN") != "write":
         path = GOLDEN / f"{name}.txt"
         kept = path.read_text().rstrip()
@@ -116,26 +116,26 @@ def expect_screen(screen, name):
             time.sleep(0.02)
     else:
         last = None
-        while last != screen.text():  # it stands still
+        while last != screen.text():  # it no longer changes
             last = screen.text()
             time.sleep(0.5)
     compare(name, screen.text())
 
 
 def first_row(s):
-    """The row below the heads."""
+    """The row below the column titles."""
     lines = s.text().splitlines()
     at = next(i for i, line in enumerate(lines) if "COMMAND" in line)
     return lines[at + 1]
 
 
 def mouse(s, button, x, y, pressed=True):
-    """As terminals say it now (SGR), or as they always did (X10: a release has button 3); places count from 1."""
+    """A mouse event as modern terminals send it (SGR), or as old ones do (X10: a release is button 3); positions count from 1."""
     if s.env["TERM"] == "xterm":
         text = f"\x1b[<{button};{x};{y}{'M' if pressed else 'm'}"
     else:
         text = "\x1b[M" + chr(32 + (button if pressed else 3)) + chr(32 + x) + chr(32 + y)
-    s.keys("-H", *(f"{byte:x}" for byte in text.encode()))  # as bytes: to tmux a ; has a meaning
+    s.keys("-H", *(f"{byte:x}" for byte in text.encode()))  # as bytes: ; is special to tmux
 
 
 def click(s, x, y):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of alerts, limits and checks share: a job under hiwater that does what the test says (puppet.py)."""
+"""Shared by the tests of alerts, limits and checks: a job under hiwater that the test controls (puppet.py)."""
 import select
 import sqlite3
 import subprocess
@@ -10,7 +10,7 @@ from cli_helpers import DEADLINE, HERE, wait_for
 
 
 class Watched:
-    """hiwater with options, and the puppet below it; its stderr is gathered as it comes."""
+    """hiwater with options, and the puppet as its job; collects stderr as it is written."""
 
     def __init__(self, tool, *options, command="run", env=None, before=()):
         self.path = tool.folder / "run.hiw"
@@ -36,7 +36,7 @@ class Watched:
         self.process.stdin.flush()
 
     def say(self, line):
-        """Has the puppet do something; its answer."""
+        """Sends the puppet a command; returns its answer."""
         self.send(line)
         return self.answer()
 
@@ -47,7 +47,7 @@ class Watched:
         return wait_for(lambda: len(self.lines(begin)) >= n and self.lines(begin), f"{n} x {begin}; there is {self.text!r}")
 
     def finish(self, status=0):
-        """Ends the puppet; hiwater's exit status."""
+        """Ends the puppet; returns hiwater's exit status."""
         if self.process.poll() is None:
             self.send(f"exit {status}")
         return self.wait()
@@ -58,7 +58,7 @@ class Watched:
         return code
 
     def query(self, sql):
-        """Rows of the recording as it is on the disk; [] before its tables are there."""
+        """Rows of the recording on disk; [] before its tables exist."""
         db = sqlite3.connect(f"file:{self.path}?mode=ro", uri=True)
         try:
             return db.execute(sql).fetchall()
@@ -70,5 +70,5 @@ class Watched:
             db.close()
 
     def events(self, *kinds):
-        """(kind, text) in the order of time."""
+        """(kind, text) in order of time."""
         return [row for row in self.query("select kind, text from event order by t") if not kinds or row[0] in kinds]

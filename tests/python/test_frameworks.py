@@ -310,7 +310,7 @@ def test_the_hosts_memory_is_no_devices(program):
     """)
     story = program.shown("a.hiw")["story"]
     assert story["what"] == "out of memory: host: MemoryError"
-    assert "device" not in story["try"] and "smaller pieces of data" in story["try"]
+    assert "device" not in story["try"] and "smaller chunks of data" in story["try"]
 
 
 def test_series_of_frameworks_are_named_alike():

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Findings about GPUs from frames made by hand: a driver's values over an hour.
+ * Judges GPUs by frames made by hand: an hour of a driver's values.
  */
 #pragma once
 
@@ -11,9 +11,9 @@ enum {
 	HOUR_S = 3600
 };
 
-/* A GPU's values at a time; shares 0 to 1, negative: unknown. */
+/* Values of a GPU at a time; shares 0 to 1, negative: not reported. */
 struct gpu {
-	double busy, sm, dram, power, held_gib, used_gib, heat, braked, pcie, foreign_gib, engine, errors;
+	double busy, sm, dram, power, job_gib, used_gib, heat, braked, pcie, foreign_gib, engine, errors;
 };
 
 typedef struct gpu gpu_at(int second);
@@ -26,32 +26,32 @@ static inline void apply(struct made *m, struct framebuf *buf, int second)
 	framebuf_clear(buf);
 }
 
-static inline void put(struct framebuf *buf, enum metric metric, uint32_t id, double value)
+static inline void put_value(struct framebuf *buf, enum metric metric, uint32_t id, double value)
 {
 	if (value >= 0)
 		framebuf_value(buf, metric, id, (int64_t) value);
 }
 
-static inline void say(struct framebuf *buf, uint32_t id, const struct gpu *g, int second)
+static inline void put_gpu(struct framebuf *buf, uint32_t id, const struct gpu *g, int second)
 {
-	put(buf, M_GPU_BUSY, id, g->busy * 1e6);
-	put(buf, M_GPU_SM_ACTIVE, id, g->sm * 1e6);
-	put(buf, M_GPU_GRAPHICS_ACTIVE, id, g->engine > 0 ? g->engine * 1e6 : -1);
-	put(buf, M_GPU_DRAM_ACTIVE, id, g->dram * 1e6);
-	put(buf, M_GPU_POWER, id, g->power * 700e6);
-	put(buf, M_GPU_POWER_LIMIT, id, 700e6);
-	put(buf, M_GPU_JOB_MEM, id, g->held_gib * 1073741824.0);
-	put(buf, M_GPU_MEM, id, g->used_gib * 1073741824.0);
-	put(buf, M_GPU_MEM_FREE, id, (80 - g->used_gib) * 1073741824.0);
-	put(buf, M_GPU_THROTTLE_THERMAL, id, g->heat * second * 1e9);
-	put(buf, M_GPU_FOREIGN_MEM, id, g->foreign_gib * 1073741824.0);
-	put(buf, M_GPU_THROTTLE_HW, id, g->braked * second * 1e9);
-	put(buf, M_GPU_ECC_UNCORRECTED, id, g->errors);
-	put(buf, M_GPU_PCIE_RX, id, g->pcie * second);
-	put(buf, M_GPU_PCIE_TX, id, g->pcie < 0 ? -1 : 0);
+	put_value(buf, M_GPU_BUSY, id, g->busy * 1e6);
+	put_value(buf, M_GPU_SM_ACTIVE, id, g->sm * 1e6);
+	put_value(buf, M_GPU_GRAPHICS_ACTIVE, id, g->engine > 0 ? g->engine * 1e6 : -1);
+	put_value(buf, M_GPU_DRAM_ACTIVE, id, g->dram * 1e6);
+	put_value(buf, M_GPU_POWER, id, g->power * 700e6);
+	put_value(buf, M_GPU_POWER_LIMIT, id, 700e6);
+	put_value(buf, M_GPU_JOB_MEM, id, g->job_gib * 1073741824.0);
+	put_value(buf, M_GPU_MEM, id, g->used_gib * 1073741824.0);
+	put_value(buf, M_GPU_MEM_FREE, id, (80 - g->used_gib) * 1073741824.0);
+	put_value(buf, M_GPU_THROTTLE_THERMAL, id, g->heat * second * 1e9);
+	put_value(buf, M_GPU_FOREIGN_MEM, id, g->foreign_gib * 1073741824.0);
+	put_value(buf, M_GPU_THROTTLE_HW, id, g->braked * second * 1e9);
+	put_value(buf, M_GPU_ECC_UNCORRECTED, id, g->errors);
+	put_value(buf, M_GPU_PCIE_RX, id, g->pcie * second);
+	put_value(buf, M_GPU_PCIE_TX, id, g->pcie < 0 ? -1 : 0);
 }
 
-/* An hour with these GPUs; NULL after the last. */
+/* An hour with these GPUs; NULL-terminated. */
 static inline void made_gpus(struct made *m, gpu_at *const *gpus)
 {
 	struct framebuf buf = { 0 };
@@ -64,10 +64,10 @@ static inline void made_gpus(struct made *m, gpu_at *const *gpus)
 		for (uint32_t id = 1; gpus[id - 1]; id++) {
 			const struct gpu g = gpus[id - 1](t);
 
-			say(&buf, id, &g, t);
-			held += g.held_gib;
+			put_gpu(&buf, id, &g, t);
+			held += g.job_gib;
 		}
-		put(&buf, M_JOB_GPU_MEM, 0, held * 1073741824.0);
+		put_value(&buf, M_JOB_GPU_MEM, 0, held * 1073741824.0);
 		apply(m, &buf, t);
 	}
 	framebuf_done(&buf);
@@ -78,14 +78,14 @@ static inline void made_gpu(struct made *m, gpu_at *gpu)
 	made_gpus(m, (gpu_at *const[]) { gpu, NULL });
 }
 
-/* A GPU without problems. */
+/* No rule fires. */
 static inline struct gpu good(int second)
 {
 	(void) second;
-	return (struct gpu) { .busy = 0.95, .sm = 0.5, .dram = 0.4, .power = 0.7, .held_gib = 60, .used_gib = 61 };
+	return (struct gpu) { .busy = 0.95, .sm = 0.5, .dram = 0.4, .power = 0.7, .job_gib = 60, .used_gib = 61 };
 }
 
-static inline void silent(gpu_at *gpu, const char *code)
+static inline void assert_silent(gpu_at *gpu, const char *code)
 {
 	struct made m;
 
@@ -95,8 +95,8 @@ static inline void silent(gpu_at *gpu, const char *code)
 	made_done(&m);
 }
 
-/* The caller releases *m. */
-static inline const struct finding *loud(struct made *m, gpu_at *gpu, const char *code)
+/* The caller frees *m with made_done(). */
+static inline const struct finding *assert_fires(struct made *m, gpu_at *gpu, const char *code)
 {
 	made_gpu(m, gpu);
 	const struct finding *f = judged(m, code, NULL);

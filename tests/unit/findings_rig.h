@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Findings of a summary made by hand.
+ * Judges findings of summaries made by hand.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* Computes the findings again; returns the one with code. */
+/* Recomputes the findings; returns that of code. */
 static inline const struct finding *judged(struct made *m, const char *code, const struct earlier_runs *earlier)
 {
 	for (size_t i = 0; i < m->s.n_findings; i++) {
@@ -60,7 +60,7 @@ static inline const char *words_of(const struct finding *f, const char *key)
 	return NULL;
 }
 
-/* The value of one of several devices, from 1 on. */
+/* Evidence of the device-th of several devices, from 1 on. */
 static inline double evidence_of_device(const struct finding *f, unsigned device, const char *key)
 {
 	for (unsigned i = 0; i < f->n_evidence; i++) {

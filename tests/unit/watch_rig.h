@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A watch with rules, the frames it gets, and the alerts it raises.
+ * A watch with rules, its frames, and the alerts that it raises.
  */
 #pragma once
 
@@ -140,5 +140,5 @@ static inline void assert_quiet(struct rig *r)
 	struct alert a;
 
 	if (watch_next(r->w, &a))
-		fail_msg("told at %.3f s: %s", (double) a.time_ns / 1e9, a.text);
+		fail_msg("raised at %.3f s: %s", (double) a.time_ns / 1e9, a.text);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Each rule fires on one side of its threshold and is silent, with a reason, on the other.
+ * Each rule fires on one side of its threshold and, with a reason, does not on the other.
  */
 #include "findings/finding.h"
 #include "findings_rig.h"
@@ -56,12 +56,12 @@ static void test_out_of_memory_suspected(void **state)
 	set_peak(&m, GIB(32) / 100 * 95 + 1000);
 	assert_true(fires(&m, "out-of-memory"));
 	assert_says(finding_of(&m, "out-of-memory")->message, "suspected");
-	/* Another end at the same size is none. */
+	/* Another exit status at the same size does not fire. */
 	m.f->exit_status = known(SIGTERM);
 	assert_false(fires(&m, "out-of-memory"));
 	m.f->exit_status = known(9 << 8);
 	assert_false(fires(&m, "out-of-memory"));
-	/* Without a limit the machine is one. */
+	/* Without a limit the machine's memory is the limit. */
 	m.f->limit_bytes = UNKNOWN;
 	m.f->exit_status = known(SIGKILL);
 	assert_false(fires(&m, "out-of-memory"));
@@ -103,7 +103,8 @@ static void test_out_of_memory_names_the_victim(void **state)
 	made_done(&m);
 }
 
-/* The kernel's word counts for more than a status; and main for more than what died before or after it. */
+/* The kernel's log takes precedence over exit statuses; main over processes that died before or
+ * after it. */
 static void test_out_of_memory_believes_the_kernel(void **state)
 {
 	struct made m;
@@ -144,7 +145,7 @@ static void test_out_of_memory_believes_the_kernel(void **state)
 	made_done(&m);
 }
 
-/* Weaker evidence: what the machine counted, where the job's cgroup could not be asked. */
+/* Weaker evidence: the machine's counter, where the job's cgroup could not be read. */
 static void test_out_of_memory_on_the_machine(void **state)
 {
 	struct made m;
@@ -162,7 +163,7 @@ static void test_out_of_memory_on_the_machine(void **state)
 	assert_true(f->fired);
 	assert_says(f->message, "suspected, the kernel killed 2 processes on this machine for lack of memory during the run");
 	assert_true(evidence_of(f, "host_oom_kills") == 2);
-	/* Nobody was killed in the job's own cgroup: those were others. */
+	/* No kill in the job's own cgroup: other processes were killed. */
 	m.s.oom_kills = known(0);
 	f = judged(&m, "out-of-memory", NULL);
 	assert_false(f->fired);
@@ -173,7 +174,7 @@ static void test_out_of_memory_on_the_machine(void **state)
 	made_done(&m);
 }
 
-/* In a cgroup where others are, too, a kill may be theirs. */
+/* In a shared cgroup, another process may have been killed. */
 static void test_out_of_memory_nearby(void **state)
 {
 	struct made m;
@@ -183,12 +184,13 @@ static void test_out_of_memory_nearby(void **state)
 	made_process(&m, 1, "solver", MIB(2), true);
 	m.s.oom_kills = known(1);
 	assert_true(fires(&m, "out-of-memory"));
-	assert_says(finding_of(&m, "out-of-memory")->message, "in the job's cgroup, where others are, too");
+	assert_says(finding_of(&m, "out-of-memory")->message, "in the job's cgroup, which other processes share");
 	assert_null(strstr(finding_of(&m, "out-of-memory")->message, "solver"));
 	made_done(&m);
 }
 
-/* Whom SIGKILL ended there is one of those who may have been it; the kernel's log says otherwise, where it could be read. */
+/* In a shared cgroup, the process that SIGKILL ended may be the victim, unless the kernel's log was
+ * read and does not name it. */
 static void test_out_of_memory_nearby_and_killed(void **state)
 {
 	const struct process main = { .id = 1, .pid = 40, .name = "solver", .is_main = true, .start_ns = 4, .ended = true, .status_known = true, .status = SIGKILL };
@@ -202,26 +204,26 @@ static void test_out_of_memory_nearby_and_killed(void **state)
 	m.s.oom_kills = known(1);
 	f = judged(&m, "out-of-memory", NULL);
 	assert_true(f->fired);
-	assert_says(f->message, "The kernel killed a process for lack of memory in the job's cgroup, where others are, too; "
+	assert_says(f->message, "The kernel killed a process for lack of memory in the job's cgroup, which other processes share; "
 				"it may have been pid 40 (solver), which SIGKILL ended");
 	assert_true(evidence_of(f, "victim_pid") == 40);
 	assert_true(memory_may_have_ended_it(&m.s));
 	m.s.oom_kills = known(3);
 	f = judged(&m, "out-of-memory", NULL);
-	assert_says(f->message, "The kernel killed 3 processes for lack of memory in the job's cgroup, where others are, too; "
+	assert_says(f->message, "The kernel killed 3 processes for lack of memory in the job's cgroup, which other processes share; "
 				"one of them may have been pid 40 (solver), which SIGKILL ended");
 	m.f->oom_log = known(1);
 	f = judged(&m, "out-of-memory", NULL);
 	assert_true(f->fired);
-	assert_says(f->message, "where others are, too; its log does not name pid 40 (solver), which SIGKILL ended");
+	assert_says(f->message, "which other processes share; its log does not name pid 40 (solver), which SIGKILL ended");
 	assert_false(memory_may_have_ended_it(&m.s));
-	/* The job's own group: somebody of the job, but not that one. */
+	/* The job's own cgroup: a process of the job, but not that one. */
 	m.s.oom_killed = true;
 	f = judged(&m, "out-of-memory", NULL);
 	assert_says(f->message, "The kernel killed a process of the job and 2 more for lack of memory");
 	assert_null(strstr(f->message, "solver"));
 	m.s.oom_killed = false;
-	/* Nor does what the machine counted make a suspicion, then. */
+	/* Then the machine's counter does not raise a suspicion either. */
 	m.s.oom_kills = UNKNOWN;
 	m.s.host_oom_kills = known(1);
 	assert_false(fires(&m, "out-of-memory"));
@@ -242,7 +244,7 @@ static void test_near_limit_by_peak(void **state)
 	assert_says(finding_of(&m, "memory-near-limit")->why_not, "peak 9.00 GiB of 10.0 (90 %)");
 	set_peak(&m, GIB(9) + 1);
 	assert_true(fires(&m, "memory-near-limit"));
-	/* The smaller limit counts, and the cgroup's page cache does not. */
+	/* The smaller limit counts; the cgroup's page cache does not. */
 	m.s.cgroup_limit = known(GIB(11));
 	m.s.cgroup_peak = known(GIB(11));
 	set_peak(&m, GIB(8));
@@ -250,7 +252,7 @@ static void test_near_limit_by_peak(void **state)
 	m.s.cgroup_limit = known(GIB(8.5));
 	assert_true(fires(&m, "memory-near-limit"));
 	assert_int_equal(finding_of(&m, "memory-near-limit")->severity, SEVERITY_WARN);
-	/* out-of-memory says more. */
+	/* out-of-memory covers it. */
 	m.s.oom_killed = true;
 	assert_false(fires(&m, "memory-near-limit"));
 	made_done(&m);
@@ -268,15 +270,15 @@ static void test_near_limit_by_pressure(void **state)
 	made_counter(&m, M_HOST_PSI_MEM, SECONDS(7), SECONDS(17.01));
 	assert_true(fires(&m, "memory-near-limit"));
 	assert_says(finding_of(&m, "memory-near-limit")->message, "waited for memory 10 % of the time");
-	/* In a short run a tenth of it is nothing. */
+	/* Short runs are not judged by pressure. */
 	m.s.wall_ns = known(SECONDS(9.9));
 	made_counter(&m, M_HOST_PSI_MEM, 0, SECONDS(4.95));
 	assert_false(fires(&m, "memory-near-limit"));
-	assert_says(judged(&m, "memory-near-limit", NULL)->why_not, "waited for memory 50 % of the time, it takes more than 10 % of ten seconds");
+	assert_says(judged(&m, "memory-near-limit", NULL)->why_not, "waited for memory 50 % of the time, fires above 10 % in runs of 10 s or more");
 	made_done(&m);
 }
 
-/* An hour under Slurm with 64 GiB, 16 processors and 4 hours asked for on a machine of 256 GiB. */
+/* An hour under Slurm with 64 GiB requested on a machine of 256 GiB. */
 static void made_slurm(struct made *m)
 {
 	made_new(m);
@@ -297,7 +299,7 @@ static void test_memory_request(void **state)
 
 	assert_true(f->fired);
 	assert_int_equal(f->severity, SEVERITY_HINT);
-	assert_string_equal(f->message, "Ask for 27 GiB, not 64 GiB (peak 22.4 GiB + 20 %, one run).\n#SBATCH --mem=27G");
+	assert_string_equal(f->message, "Request 27 GiB, not 64 GiB (peak 22.4 GiB + 20 %, one run).\n#SBATCH --mem=27G");
 	assert_true(evidence_of(f, "advice_bytes") == (double) GIB(27));
 	/* 70 % of 64 GiB are 44.8: 44 GiB is less, 45 is not. */
 	set_peak(&m, GIB(44) / 6 * 5);
@@ -327,7 +329,7 @@ static void test_memory_request_is_silent(void **state)
 	m.s.complete = false;
 	assert_false(fires(&m, "memory-request"));
 	m.s.complete = true;
-	/* The whole node: there is nobody to leave the rest to. */
+	/* A request for the whole node is not judged. */
 	m.f->capacity_bytes = known(GIB(71));
 	assert_false(fires(&m, "memory-request"));
 	m.f->capacity_bytes = known(GIB(72));
@@ -349,13 +351,13 @@ static void test_memory_request_without_one(void **state)
 	m.f->request_bytes = UNKNOWN;
 	assert_true(fires(&m, "memory-request"));
 	assert_string_equal(finding_of(&m, "memory-request")->message,
-		"Ask for 27 GiB (peak 22.4 GiB + 20 %, one run).\n#SBATCH --mem=27G");
+		"Request 27 GiB (peak 22.4 GiB + 20 %, one run).\n#SBATCH --mem=27G");
 	set_text(&m.f->scheduler, NULL);
 	assert_false(fires(&m, "memory-request"));
 	made_done(&m);
 }
 
-/* Too small a request ends a job: what could have been counts, and what lay elsewhere. */
+/* A request that is too small kills the job: the upper bound counts, plus swap and huge pages. */
 static void test_memory_request_is_careful(void **state)
 {
 	struct made m;
@@ -396,7 +398,7 @@ static void test_requests_look_at_earlier_runs(void **state)
 	earlier.peak_bytes = known(GIB(20));
 	judged(&m, "memory-request", &earlier);
 	assert_says(finding_of(&m, "memory-request")->message, "(peak 22.4 GiB + 20 %, max of 3 runs).");
-	/* An earlier one needed it all. */
+	/* An earlier run needed all of it. */
 	earlier.peak_bytes = known(GIB(60));
 	assert_false(judged(&m, "memory-request", &earlier)->fired);
 	made_done(&m);
@@ -442,10 +444,10 @@ static void test_time_request(void **state)
 
 	assert_true(f->fired);
 	assert_string_equal(f->message,
-		"Ask for 1:30:00, not 2:00:00: it may start sooner (took 1:12:00 + 25 %, rounded up to 5 minutes, one run).\n#SBATCH --time=1:30:00");
+		"Request 1:30:00, not 2:00:00: it may start sooner (took 1:12:00 + 25 %, rounded up to 5 minutes, one run).\n#SBATCH --time=1:30:00");
 	m.s.wall_ns = known(SECONDS(4320));
 	assert_false(fires(&m, "time-request"));
-	/* Five minutes are the least that is worth a line: nothing shorter than what was asked for. */
+	/* Requests are rounded up to five minutes: here no shorter request is possible. */
 	m.f->request_time_ns = known(SECONDS(300));
 	m.s.wall_ns = known(SECONDS(100));
 	assert_false(fires(&m, "time-request"));
@@ -522,41 +524,41 @@ static void test_blind_spots(void **state)
 	assert_true(fires(&m, "blind-spots"));
 	m.f->frames_dropped = known(0);
 
-	/* A run that ended is not judged by what it was until then. */
+	/* The measurement ended before the run. */
 	m.s.complete = false;
 	m.s.lost = true;
 	assert_true(fires(&m, "blind-spots"));
-	assert_says(finding_of(&m, "blind-spots")->message, "The recorder was lost after 41.2 s: what came then was not seen");
+	assert_says(finding_of(&m, "blind-spots")->message, "The recorder was lost after 41.2 s: all figures cover the time until then");
 	assert_int_equal(finding_of(&m, "blind-spots")->severity, SEVERITY_WARN);
-	m.s.elsewhere = true; /* it may go on there */
+	m.s.elsewhere = true; /* it may still run there */
 	assert_false(fires(&m, "blind-spots"));
 	m.s.lost = m.s.elsewhere = false; /* it still runs */
 	assert_false(fires(&m, "blind-spots"));
 	set_text(&m.f->recording_stopped, "no space left on device");
 	assert_true(fires(&m, "blind-spots"));
-	m.s.complete = true; /* its own recorder saw all of it */
+	m.s.complete = true; /* the live recorder measured all of it */
 	assert_false(fires(&m, "blind-spots"));
 
-	/* Where bounds say enough, what could not be read does not matter. */
+	/* Hidden processes do not matter if the bounds are narrow. */
 	m.f->processes_hidden = known(8);
 	m.s.combined = ram_figure(METHOD_BOUNDED, "fork families by name", MIB(300), MIB(302), MIB(303));
 	assert_false(fires(&m, "blind-spots"));
 	m.s.combined = ram_figure(METHOD_BOUNDED, "fork families by name", MIB(300), MIB(302), MIB(400));
 	assert_true(fires(&m, "blind-spots"));
-	assert_says(finding_of(&m, "blind-spots")->message, "8 processes have another user's rights (setuid)");
+	assert_says(finding_of(&m, "blind-spots")->message, "The memory of 8 processes cannot be inspected (setuid,");
 	m.f->processes_hidden = known(1);
-	assert_true(fires(&m, "blind-spots")); /* its parent may be seen */
-	assert_says(finding_of(&m, "blind-spots")->message, "1 process has another user's rights");
-	assert_says(finding_of(&m, "blind-spots")->message, "with the right to look (root, or CAP_SYS_PTRACE) hiwater sees it.");
+	assert_true(fires(&m, "blind-spots")); /* its parent may be readable */
+	assert_says(finding_of(&m, "blind-spots")->message, "The memory of 1 process cannot be inspected");
+	assert_says(finding_of(&m, "blind-spots")->message, "run hiwater as root or with CAP_SYS_PTRACE to include them.");
 	m.f->refused_with_ptrace = known(1);
 	assert_true(fires(&m, "blind-spots"));
-	assert_says(finding_of(&m, "blind-spots")->message, "hiwater has CAP_SYS_PTRACE, and the kernel refuses it all the same");
+	assert_says(finding_of(&m, "blind-spots")->message, "hiwater has CAP_SYS_PTRACE, but the kernel still denies access");
 	m.f->processes_hidden = known(0);
 	assert_false(fires(&m, "blind-spots"));
 
 	m.f->taskstats_lost = known(1);
 	assert_true(fires(&m, "blind-spots"));
-	assert_int_equal(finding_of(&m, "blind-spots")->severity, SEVERITY_HINT); /* strangers' maybe */
+	assert_int_equal(finding_of(&m, "blind-spots")->severity, SEVERITY_HINT); /* possibly of other processes */
 	m.s.seen_at_least = true;
 	assert_int_equal(judged(&m, "blind-spots", NULL)->severity, SEVERITY_WARN);
 	m.s.seen_at_least = false;
@@ -565,11 +567,11 @@ static void test_blind_spots(void **state)
 	m.f->processes_left = known(1);
 	set_text(&m.f->left_names, "sleepd (5123)");
 	assert_true(fires(&m, "blind-spots"));
-	assert_says(finding_of(&m, "blind-spots")->message, "1 process lived on and was not measured further: sleepd (5123)");
+	assert_says(finding_of(&m, "blind-spots")->message, "1 process was left running and not measured further: sleepd (5123)");
 	made_done(&m);
 }
 
-/* A recording that was cut off: hardly anything is known, and nothing is made up from it. */
+/* A truncated recording: hardly anything is known, and no rule fires. */
 static void test_nothing_known(void **state)
 {
 	const struct job_config config = { .page_bytes = 4096 };
@@ -583,7 +585,7 @@ static void test_nothing_known(void **state)
 	made_done(&m);
 }
 
-/* What somebody does not want to read. */
+/* HIWATER_FINDINGS_OFF. */
 static void test_switched_off(void **state)
 {
 	struct made m;

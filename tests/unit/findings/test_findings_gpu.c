@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rules about GPUs: a good hour, divided ones, others on them, heat, errors of their memory.
+ * Rules about GPUs: an hour without findings, MIG, load of other processes, heat, memory errors.
  */
 #include "findings_gpu_rig.h"
 
-static void test_all_is_well(void **state)
+static void test_no_findings(void **state)
 {
 	static const char *const codes[] = { "gpu-leak", "gpu-idle", "gpu-low-use", "gpu-memory", "gpu-throttle", "gpu-ecc", "data-starved",
 		"gpu-bound-by", "foreign-load" };
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
-		silent(good, codes[i]);
+		assert_silent(good, codes[i]);
 }
 
 static void test_without_a_gpu(void **state)
@@ -27,8 +27,9 @@ static void test_without_a_gpu(void **state)
 	made_done(&m);
 }
 
-/* The driver's number and size go before what can be told from readings; memory shared with the host is not the GPU's. */
-static void test_what_a_gpu_is_born_with(void **state)
+/* The driver's number and size take precedence over values derived from samples; memory shared with
+ * the host is not the GPU's. */
+static void test_static_properties(void **state)
 {
 	struct birth birth = { .entity = ENTITY_GPU, .id = 1, .gpu = { .uuid = "GPU-1", .name = "x", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = known(5), .memory_bytes = known(GIB(100)) } };
 	struct framebuf buf = { 0 };
@@ -38,7 +39,7 @@ static void test_what_a_gpu_is_born_with(void **state)
 	made_gpu(&m, idle_for_11_minutes);
 	framebuf_birth(&buf, &birth);
 	apply(&m, &buf, HOUR_S);
-	assert_says(judged(&m, "gpu-idle", NULL)->message, "GPU 5 did nothing");
+	assert_says(judged(&m, "gpu-idle", NULL)->message, "GPU 5 was idle");
 	assert_says(judged(&m, "gpu-memory", NULL)->message, "peak 61.0 GiB of 100");
 	made_done(&m);
 	birth.gpu.unified = true;
@@ -68,7 +69,7 @@ static struct gpu instance(int second)
 	g.busy = -1;
 	g.engine = 0.9;
 	g.power = -1;
-	g.held_gib = 20;
+	g.job_gib = 20;
 	g.foreign_gib = 9;
 	g.heat = -1;
 	return g;
@@ -98,8 +99,8 @@ static void bear_divided(struct made *m)
 	framebuf_done(&buf);
 }
 
-/* What a job does on an instance it does there; clocks are the whole GPU's. What others of the GPU's instances are for is
- * nothing that it left unused. */
+/* Activity is that of the instance; clocks are those of the whole GPU. Unused instances count, the
+ * whole GPU does not. */
 static void test_divided(void **state)
 {
 	const struct finding *f;
@@ -109,19 +110,19 @@ static void test_divided(void **state)
 	made_gpus(&m, (gpu_at *const[]) { board, instance, unused, NULL });
 	bear_divided(&m);
 	f = judged(&m, "foreign-load", NULL);
-	assert_says(f->message, "held 9.00 GiB of MIG 4.2, which the job used");
+	assert_says(f->message, "used 9.00 GiB of memory on MIG 4.2, which the job used");
 	assert_string_equal(f->evidence[0].text, "MIG-1");
 	assert_says(judged(&m, "gpu-idle", NULL)->message, "1 of 2 GPUs was never used");
-	assert_says(judged(&m, "gpu-throttle", NULL)->message, "held back 6 % of the time because it was too hot");
-	/* How busy it was is that of its engine, and the power is that of all instances. */
+	assert_says(judged(&m, "gpu-throttle", NULL)->message, "throttled 6 % of the time because it was too hot");
+	/* Busy time is that of its engine; power is that of all instances, and is not used. */
 	f = judged(&m, "gpu-low-use", NULL);
 	assert_says(f->message, "MIG 4.2 was busy 90 % of the time, which only says that some kernel ran: its SMs were active 29 %. ");
 	assert_string_equal(words_of(f, "gpu_uuid"), "MIG-1");
-	assert_says(judged(&m, "gpu-bound-by", NULL)->message, "What MIG 4.2 does may be bound by launch");
+	assert_says(judged(&m, "gpu-bound-by", NULL)->message, "The work on MIG 4.2 may be bound by launch");
 	made_done(&m);
 	made_gpus(&m, (gpu_at *const[]) { board, idle_instance, unused, NULL });
 	bear_divided(&m);
-	assert_says(judged(&m, "gpu-idle", NULL)->message, "MIG 4.2 did nothing for");
+	assert_says(judged(&m, "gpu-idle", NULL)->message, "MIG 4.2 was idle for");
 	made_done(&m);
 }
 
@@ -146,12 +147,13 @@ static void test_foreign(void **state)
 	struct made m;
 
 	(void) state;
-	assert_says(loud(&m, shared, "foreign-load")->message, "Other processes held 8.10 GiB of GPU 0, which the job used");
+	assert_says(assert_fires(&m, shared, "foreign-load")->message, "Other processes used 8.10 GiB of memory on GPU 0, which the job used");
 	made_done(&m);
-	silent(hardly_shared, "foreign-load");
+	assert_silent(hardly_shared, "foreign-load");
 }
 
-/* Processes on GPU 1, the job's and somebody else's, with what they had of its engine; negative: not told, -2: nobody; own until then. */
+/* Processes on GPU 1, one of the job's (until own_until) and another, with their shares of its
+ * engine; -1: not reported, -2: no process of the job. */
 static void made_users(struct made *m, double own, int own_until, double foreign, double busy)
 {
 	static const struct gpu_birth gpu = { .uuid = "GPU-1", .name = "x", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = { 4, true } };
@@ -166,15 +168,16 @@ static void made_users(struct made *m, double own, int own_until, double foreign
 		struct gpu g = good(t);
 
 		g.busy = busy;
-		say(&buf, 1, &g, t);
-		put(&buf, M_GPROC_SM_BUSY, 1, t <= own_until ? own * 1e6 : -1);
-		put(&buf, M_GPROC_SM_BUSY, 2, foreign * 1e6);
+		put_gpu(&buf, 1, &g, t);
+		put_value(&buf, M_GPROC_SM_BUSY, 1, t <= own_until ? own * 1e6 : -1);
+		put_value(&buf, M_GPROC_SM_BUSY, 2, foreign * 1e6);
 		apply(m, &buf, t);
 	}
 	framebuf_done(&buf);
 }
 
-/* What others work is told where the driver says it of them, and suspected where a GPU is busy and the job is not. */
+/* Work of other processes is reported where the driver reports it, and suspected where a GPU is
+ * busy and the job is not. */
 static void test_foreign_work(void **state)
 {
 	static const struct {
@@ -183,11 +186,11 @@ static void test_foreign_work(void **state)
 		double foreign, busy;
 		const char *says;
 	} cases[] = {
-		{ 0.7, HOUR_S, 0.11, 0.8, "Other processes worked 11 % of the time (the driver's samples) on GPU 4, which the job used" },
+		{ 0.7, HOUR_S, 0.11, 0.8, "Other processes were active 11 % of the time (the driver's samples) on GPU 4, which the job used" },
 		{ 0.7, HOUR_S, 0.09, 0.8, NULL },
 		{ 0.7, HOUR_S, -1, 0.95, NULL },
-		{ 0.01, HOUR_S, -1, 0.4, "GPU 4 was busy 40 % of the time, the job's processes there 1 % (the driver's samples): others may have used it." },
-		{ 0.01, 1200, -1, 0.4, NULL }, /* for most of the time it is not known what the job did */
+		{ 0.01, HOUR_S, -1, 0.4, "GPU 4 was busy 40 % of the time, the job's processes on it 1 % (the driver's samples): other processes may have used it." },
+		{ 0.01, 1200, -1, 0.4, NULL }, /* the job's activity is unknown for most of the time */
 		{ -1, HOUR_S, -1, 0.4, NULL },
 		{ -2, HOUR_S, 0.9, 0.9, NULL }, /* pids may be those of another namespace */
 	};
@@ -228,7 +231,7 @@ static struct gpu hot_and_unused(int second)
 	return g;
 }
 
-/* Heat held it back, too, and for less of the time. */
+/* Throttled by heat, too, for less of the time. */
 static struct gpu braked(int second)
 {
 	struct gpu g = hot(second);
@@ -242,18 +245,19 @@ static void test_throttle(void **state)
 	struct made m;
 
 	(void) state;
-	assert_says(loud(&m, hot, "gpu-throttle")->message, "held back 6 % of the time because it was too hot");
+	assert_says(assert_fires(&m, hot, "gpu-throttle")->message, "throttled 6 % of the time because it was too hot");
 	made_done(&m);
-	silent(warm, "gpu-throttle");
-	assert_says(loud(&m, braked, "gpu-throttle")->message,
-		"held back 20 % of the time by its hardware, and not for heat (a power brake from outside, or it drew too much at once)");
+	assert_silent(warm, "gpu-throttle");
+	assert_says(assert_fires(&m, braked, "gpu-throttle")->message,
+		"throttled 20 % of the time by its hardware, not for heat (an external power brake, or a surge of its own power)");
 	assert_int_equal((int) (evidence_of(finding_of(&m, "gpu-throttle"), "hardware_ratio") * 100 + 0.5), 20);
 	made_done(&m);
 	made_gpus(&m, (gpu_at *const[]) { warm, hot, NULL });
-	assert_says(judged(&m, "gpu-throttle", NULL)->message, "GPU 1's clocks were held back 6 % of the time because it was too hot");
+	assert_says(judged(&m, "gpu-throttle", NULL)->message, "GPU 1's clocks were throttled 6 % of the time because it was too hot");
 	assert_int_equal((int) evidence_of(judged(&m, "gpu-throttle", NULL), "gpu"), 1);
 	made_done(&m);
-	made_gpus(&m, (gpu_at *const[]) { good, hot_and_unused, NULL }); /* a neighbour's heat is not the job's */
+	/* heat of an unused GPU does not matter */
+	made_gpus(&m, (gpu_at *const[]) { good, hot_and_unused, NULL });
 	assert_false(fires(&m, "gpu-throttle"));
 	made_done(&m);
 }
@@ -303,32 +307,33 @@ static void test_ecc(void **state)
 	struct made m;
 
 	(void) state;
-	assert_says(loud(&m, failing, "gpu-ecc")->message, "The memory of the GPU had 2 errors during the run that ECC could not correct: "
-							   "the job may have ended by them");
+	assert_says(assert_fires(&m, failing, "gpu-ecc")->message, "The memory of the GPU had 2 errors during the run that ECC could not correct: "
+								   "the job may have ended because of them");
 	assert_int_equal((int) evidence_of(finding_of(&m, "gpu-ecc"), "ecc_uncorrected"), 2);
 	made_done(&m);
-	assert_says(loud(&m, failed_once, "gpu-ecc")->message, "1 error during the run that ECC could not correct: the job may have ended by it,");
+	assert_says(assert_fires(&m, failed_once, "gpu-ecc")->message, "1 error during the run that ECC could not correct: the job may have ended because of it,");
 	made_done(&m);
 	made_gpus(&m, (gpu_at *const[]) { failed_once, good, failing, NULL });
 	assert_says(judged(&m, "gpu-ecc", NULL)->message, "The memory of GPU 2 had 2 errors");
-	assert_says(finding_of(&m, "gpu-ecc")->message, "So it is of GPU 0 (2 of 3). Run it on another GPU");
+	assert_says(finding_of(&m, "gpu-ecc")->message, "The same applies to GPU 0 (2 of 3). Run it on another GPU");
 	assert_int_equal((int) evidence_of_device(finding_of(&m, "gpu-ecc"), 2, "gpu"), 0);
 	made_done(&m);
-	silent(failed_before, "gpu-ecc");
-	made_gpus(&m, (gpu_at *const[]) { good, failing_and_unused, NULL }); /* a neighbour's */
-	assert_says(judged(&m, "gpu-ecc", NULL)->why_not, "it takes one");
+	assert_silent(failed_before, "gpu-ecc");
+	/* errors of an unused GPU do not matter */
+	made_gpus(&m, (gpu_at *const[]) { good, failing_and_unused, NULL });
+	assert_says(judged(&m, "gpu-ecc", NULL)->why_not, "fires at one");
 	made_done(&m);
 	made_gpu(&m, without_ecc);
-	assert_says(judged(&m, "gpu-ecc", NULL)->why_not, "is unknown");
+	assert_says(judged(&m, "gpu-ecc", NULL)->why_not, "are unknown");
 	made_done(&m);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_is_well),
+		cmocka_unit_test(test_no_findings),
 		cmocka_unit_test(test_without_a_gpu),
-		cmocka_unit_test(test_what_a_gpu_is_born_with),
+		cmocka_unit_test(test_static_properties),
 		cmocka_unit_test(test_divided),
 		cmocka_unit_test(test_foreign),
 		cmocka_unit_test(test_foreign_work),

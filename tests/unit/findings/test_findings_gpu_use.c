@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rules about how GPUs were used: idle, little, kept waiting for data, and what bounded them.
+ * Rules about GPU activity: idle, low use, waiting for data, bounds.
  */
 #include "findings_gpu_rig.h"
 
@@ -31,26 +31,26 @@ static struct gpu idle_and_free(int second)
 	struct gpu g = idle_for_11_minutes(second);
 
 	if (g.busy < 0.5)
-		g.held_gib = 0;
+		g.job_gib = 0;
 	return g;
 }
 
 static void test_idle(void **state)
 {
 	struct made m;
-	const struct finding *f = loud(&m, idle_for_11_minutes, "gpu-idle");
+	const struct finding *f = assert_fires(&m, idle_for_11_minutes, "gpu-idle");
 
 	(void) state;
 	assert_in_range((int) evidence_of(f, "idle_s"), 630, 720);
 	assert_in_range(f->from_ns / 1000000000, 1000, 1090);
-	assert_says(f->message, "held 60.0 GiB");
+	assert_says(f->message, "used 60.0 GiB");
 	made_done(&m);
-	silent(idle_for_9_minutes, "gpu-idle");
-	silent(idle_and_free, "gpu-idle");
+	assert_silent(idle_for_9_minutes, "gpu-idle");
+	assert_silent(idle_and_free, "gpu-idle");
 	made_gpus(&m, (gpu_at *const[]) { good, idle_for_11_minutes, good, idle_for_long, idle_for_9_minutes, NULL });
 	f = judged(&m, "gpu-idle", NULL);
-	assert_says(f->message, "GPU 3 did nothing for");
-	assert_says(f->message, "So it is of GPU 1 (2 of 5). Free it");
+	assert_says(f->message, "GPU 3 was idle for");
+	assert_says(f->message, "The same applies to GPU 1 (2 of 5). Release it");
 	assert_true(evidence_of_device(f, 1, "idle_s") > evidence_of_device(f, 2, "idle_s"));
 	made_done(&m);
 }
@@ -63,7 +63,7 @@ static void test_unused(void **state)
 	made_gpus(&m, (gpu_at *const[]) { good, unused, NULL });
 	assert_says(judged(&m, "gpu-idle", NULL)->message, "1 of 2 GPUs was never used");
 	made_done(&m);
-	/* Whoever needs none and asked for none has done nothing wrong. */
+	/* A job that needs no GPU and requested none gets no finding. */
 	made_gpu(&m, unused);
 	assert_false(fires(&m, "gpu-idle"));
 	set_text(&m.f->scheduler, "slurm");
@@ -93,11 +93,11 @@ static void test_low_use(void **state)
 	struct made m;
 
 	(void) state;
-	assert_says(loud(&m, few_sms, "gpu-low-use")->message, "busy 95 % of the time, which only says that some kernel ran");
+	assert_says(assert_fires(&m, few_sms, "gpu-low-use")->message, "busy 95 % of the time, which only says that some kernel ran");
 	made_done(&m);
-	assert_says(loud(&m, low_power, "gpu-low-use")->message, "it drew 39 % of its power limit");
+	assert_says(assert_fires(&m, low_power, "gpu-low-use")->message, "it drew 39 % of its power limit");
 	made_done(&m);
-	silent(not_busy, "gpu-low-use");
+	assert_silent(not_busy, "gpu-low-use");
 }
 
 static struct gpu fewer_sms(int second)
@@ -108,7 +108,7 @@ static struct gpu fewer_sms(int second)
 	return g;
 }
 
-/* A summary of one line a finding, and its blanks those of a terminal. */
+/* The summary, wide enough for one line per finding, contains part. */
 static void assert_written(struct made *m, enum sink_kind kind, const char *part)
 {
 	const struct sink_options options = { .width = 10000, .utf8 = false, .why = kind == SINK_TEXT };
@@ -119,7 +119,7 @@ static void assert_written(struct made *m, enum sink_kind kind, const char *part
 	buf_done(&out);
 }
 
-/* Seven good ones do not hide the eighth, as a mean over all would. */
+/* A mean over all eight would hide one bad GPU. */
 static void test_low_use_of_one(void **state)
 {
 	const struct finding *f;
@@ -129,7 +129,7 @@ static void test_low_use_of_one(void **state)
 	made_gpus(&m, (gpu_at *const[]) { good, good, good, few_sms, good, good, good, good, NULL });
 	f = judged(&m, "gpu-low-use", NULL);
 	assert_says(f->message, "GPU 3 was busy 95 % of the time, which only says that some kernel ran: its SMs were active 29 %");
-	assert_says(f->message, "Not so the other GPUs");
+	assert_says(f->message, "The other GPUs were better used");
 	assert_int_equal((int) evidence_of(f, "gpu"), 3);
 	assert_int_equal((int) evidence_of(f, "gpus_concerned"), 1);
 	assert_int_equal((int) evidence_of(f, "gpus"), 8);
@@ -138,7 +138,7 @@ static void test_low_use_of_one(void **state)
 	made_gpus(&m, (gpu_at *const[]) { good, few_sms, good, fewer_sms, NULL }); /* the worst first */
 	f = judged(&m, "gpu-low-use", NULL);
 	assert_says(f->message, "GPU 3 was busy 95 % of the time, which only says that some kernel ran: its SMs were active 10 %");
-	assert_says(f->message, "So it is of GPU 1 (2 of 4).");
+	assert_says(f->message, "The same applies to GPU 1 (2 of 4).");
 	assert_int_equal(f->n_devices, 2);
 	assert_int_equal((int) evidence_of_device(f, 1, "gpu"), 3);
 	assert_int_equal((int) evidence_of_device(f, 2, "gpu"), 1);
@@ -148,12 +148,12 @@ static void test_low_use_of_one(void **state)
 	made_done(&m);
 	made_gpus(&m, (gpu_at *const[]) { few_sms, few_sms, few_sms, few_sms, few_sms, few_sms, few_sms, NULL });
 	f = judged(&m, "gpu-low-use", NULL);
-	assert_says(f->message, "So it is of GPU 1, GPU 2, GPU 3, GPU 4 and 2 more (7 of 7).");
-	assert_null(strstr(f->message, "Not so"));
+	assert_says(f->message, "The same applies to GPU 1, GPU 2, GPU 3, GPU 4 and 2 more (7 of 7).");
+	assert_null(strstr(f->message, "better used"));
 	assert_int_equal(f->n_devices, 7);
 	made_done(&m);
 	made_gpus(&m, (gpu_at *const[]) { good, not_busy, NULL });
-	assert_says(judged(&m, "gpu-low-use", NULL)->why_not, "GPU 1 was busy 79 %, SMs active 29 %, 70 % of the power limit (the least of 2)");
+	assert_says(judged(&m, "gpu-low-use", NULL)->why_not, "GPU 1 was busy 79 % of the time, SMs active 29 %, 70 % of the power limit (the least of 2)");
 	made_done(&m);
 }
 
@@ -166,33 +166,33 @@ static struct gpu waiting(int second)
 	return g;
 }
 
-/* A starved loader against a GPU that is merely half idle, and against a full one. */
+/* A half idle GPU fires only with a cause; a busy one never. */
 static void test_starved(void **state)
 {
 	struct made m;
 
 	(void) state;
-	silent(waiting, "data-starved");
+	assert_silent(waiting, "data-starved");
 	made_gpu(&m, waiting);
 	m.s.iowait_ppm = known(210000);
-	assert_says(judged(&m, "data-starved", NULL)->message, "busy 40 % of the time: it may be waiting for data; processors wait for the disk");
-	/* Then more of its memory would not help. */
+	assert_says(judged(&m, "data-starved", NULL)->message, "busy 40 % of the time: it may be waiting for data; CPUs wait for the disk");
+	/* Then a larger batch would not help. */
 	assert_false(fires(&m, "gpu-memory"));
 	made_done(&m);
 	made_gpu(&m, good);
 	m.s.iowait_ppm = known(210000);
 	assert_false(fires(&m, "data-starved"));
 	made_done(&m);
-	/* One of eight waits, and two of three. */
+	/* One of eight GPUs waits; two of three. */
 	made_gpus(&m, (gpu_at *const[]) { good, good, good, waiting, good, good, good, good, NULL });
 	m.s.iowait_ppm = known(210000);
-	assert_says(judged(&m, "data-starved", NULL)->message, "GPU 3 was busy 40 % of the time: it may be waiting for data; processors wait for the disk");
+	assert_says(judged(&m, "data-starved", NULL)->message, "GPU 3 was busy 40 % of the time: it may be waiting for data; CPUs wait for the disk");
 	assert_int_equal((int) evidence_of(judged(&m, "data-starved", NULL), "gpu"), 3);
 	assert_int_equal((int) evidence_of(judged(&m, "data-starved", NULL), "gpus"), 8);
 	made_done(&m);
 	made_gpus(&m, (gpu_at *const[]) { waiting, good, waiting, NULL });
 	m.s.iowait_ppm = known(210000);
-	assert_says(judged(&m, "data-starved", NULL)->message, "So it is of GPU 2 (2 of 3).");
+	assert_says(judged(&m, "data-starved", NULL)->message, "The same applies to GPU 2 (2 of 3).");
 	made_done(&m);
 }
 
@@ -236,14 +236,14 @@ static void test_bound_by(void **state)
 	(void) state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct made m;
-		const struct finding *f = loud(&m, cases[i].gpu, "gpu-bound-by");
+		const struct finding *f = assert_fires(&m, cases[i].gpu, "gpu-bound-by");
 
 		assert_string_equal(words_of(f, "bound_by"), cases[i].by);
 		made_done(&m);
 	}
 }
 
-/* The worst that can be said of one is said of it, not of their mean. */
+/* The bound of the worst GPU is reported, not that of a mean. */
 static void test_one_is_bound(void **state)
 {
 	const struct finding *f;
@@ -252,16 +252,16 @@ static void test_one_is_bound(void **state)
 	(void) state;
 	made_gpus(&m, (gpu_at *const[]) { by_compute, by_compute, waiting, by_compute, NULL });
 	f = judged(&m, "gpu-bound-by", NULL);
-	assert_says(f->message, "What GPU 2 does may be bound by input, busy 40 %");
-	assert_says(f->message, "Not so the others.");
+	assert_says(f->message, "The work on GPU 2 may be bound by input, busy 40 %");
+	assert_says(f->message, "The others are not.");
 	assert_string_equal(words_of(f, "bound_by"), "input");
 	made_done(&m);
 	made_gpus(&m, (gpu_at *const[]) { by_compute, by_compute, NULL });
-	assert_says(judged(&m, "gpu-bound-by", NULL)->message, "So it is of GPU 1 (2 of 2).");
+	assert_says(judged(&m, "gpu-bound-by", NULL)->message, "The same applies to GPU 1 (2 of 2).");
 	made_done(&m);
 }
 
-/* Its mean says that it waits for input; that it did nothing for most of the run is said already. */
+/* Its mean suggests input, but gpu-idle covers a GPU that was idle for most of the run. */
 static void test_an_idle_one_is_not_bound(void **state)
 {
 	struct made m;
@@ -272,7 +272,7 @@ static void test_an_idle_one_is_not_bound(void **state)
 	assert_says(judged(&m, "gpu-bound-by", NULL)->why_not, "see gpu-idle");
 	made_done(&m);
 	made_gpus(&m, (gpu_at *const[]) { idle_for_long, few_sms, NULL });
-	assert_says(judged(&m, "gpu-bound-by", NULL)->message, "What GPU 1 does may be bound by launch");
+	assert_says(judged(&m, "gpu-bound-by", NULL)->message, "The work on GPU 1 may be bound by launch");
 	made_done(&m);
 }
 

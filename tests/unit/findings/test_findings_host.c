@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rules about the host's figures: each fires on one side of its threshold and says why not on the other.
+ * Rules about the host's figures: each fires on one side of its threshold and says why not on the
+ * other.
  */
 #include "findings_rig.h"
 
@@ -103,7 +104,7 @@ static void test_oversubscribed(void **state)
 	made_gauge(&m, M_HOST_LOAD1, 33e6, 40000000);
 	assert_true(fires(&m, "cpu-oversubscribed"));
 	assert_true(evidence_of(finding_of(&m, "cpu-oversubscribed"), "threads") == 64);
-	/* Threads that sleep are no harm; nor is a load that others make. */
+	/* Sleeping threads do not count, nor does load of other processes. */
 	made_gauge(&m, M_HOST_LOAD1, 32e6, 40000000);
 	assert_false(fires(&m, "cpu-oversubscribed"));
 	made_gauge(&m, M_HOST_LOAD1, 40e6, 40000000);
@@ -113,7 +114,7 @@ static void test_oversubscribed(void **state)
 	made_machine(&m, 64, 30.0 / 64, 0);
 	m.s.cores_mean_ppm = known(14000000);
 	assert_false(fires(&m, "cpu-oversubscribed"));
-	/* A quota is what counts where it is smaller. */
+	/* A smaller quota replaces the number of CPUs. */
 	m.f->limit_cpu_ppm = known(4000000);
 	assert_true(fires(&m, "cpu-oversubscribed"));
 	assert_non_null(strstr(finding_of(&m, "cpu-oversubscribed")->message, "on 4 cores at a time"));
@@ -121,7 +122,7 @@ static void test_oversubscribed(void **state)
 	assert_true(fires(&m, "cpu-oversubscribed"));
 	assert_non_null(strstr(finding_of(&m, "cpu-oversubscribed")->message, "on 0.4 cores at a time"));
 	m.f->limit_cpu_ppm = known(4000000);
-	/* Cores that are not busy are not short. */
+	/* Cores that are not busy are not oversubscribed. */
 	m.s.cores_mean_ppm = known(3100000);
 	assert_false(fires(&m, "cpu-oversubscribed"));
 	made_done(&m);
@@ -159,12 +160,12 @@ static void test_cpu_request(void **state)
 	(void) state;
 	made_hour(&m, 2);
 	made_use(&m, steady);
-	assert_says(judged(&m, "cpu-request", NULL)->why_not, "no processors were requested");
+	assert_says(judged(&m, "cpu-request", NULL)->why_not, "no CPUs were requested");
 	m.f->request_cpus = known(16);
 	const struct finding *f = judged(&m, "cpu-request", NULL);
 
 	assert_true(f->fired);
-	assert_says(f->message, "Ask for 3 processors, not 16: it used 2.0 on average, 2.1 at its busiest");
+	assert_says(f->message, "Request 3 CPUs, not 16: the job used 2.0 on average, 2.1 at its busiest");
 	assert_true(fabs(evidence_of(f, "cores_mean") - 2) < 1e-9);
 	assert_true(fabs(evidence_of(f, "cores_sigma") - 0.1) < 1e-9);
 	/* mean + 2 sigma is 2.2: not under half of four. */
@@ -180,7 +181,7 @@ static void test_cpu_request(void **state)
 	made_done(&m);
 }
 
-static void test_cpu_request_tells_of_little_use(void **state)
+static void test_cpu_request_low_use(void **state)
 {
 	struct made m;
 
@@ -188,13 +189,13 @@ static void test_cpu_request_tells_of_little_use(void **state)
 	made_hour(&m, 2);
 	made_use(&m, nearly_idle);
 	m.f->request_cpus = known(4);
-	assert_says(judged(&m, "cpu-request", NULL)->message, "it used 0.013 on average, 0.26 at its busiest");
+	assert_says(judged(&m, "cpu-request", NULL)->message, "the job used 0.013 on average, 0.26 at its busiest");
 	m.f->request_cpus = known(1);
-	assert_says(judged(&m, "cpu-request", NULL)->why_not, "it used 0.013 cores on average, 0.26 at its busiest, of 1 requested");
+	assert_says(judged(&m, "cpu-request", NULL)->why_not, "the job used 0.013 cores on average, 0.26 at its busiest, of 1 requested");
 	made_done(&m);
 }
 
-static void test_cpu_request_looks_at_stretches(void **state)
+static void test_cpu_request_considers_stretches(void **state)
 {
 	static const struct {
 		double (*cores)(int bucket);
@@ -225,11 +226,11 @@ static void test_foreign_load(void **state)
 	made_machine(&m, 16, 5.7 / 16, 0);
 	assert_true(fires(&m, "foreign-load"));
 	assert_true(fabs(evidence_of(finding_of(&m, "foreign-load"), "foreign_cores") - 1.7) < 0.001);
-	/* hiwater itself is nobody's foreign load. */
+	/* hiwater's own CPU time is no foreign load. */
 	m.f->own_cpu_ns = known(SECONDS(3600 * 0.5));
 	assert_false(fires(&m, "foreign-load"));
 	m.f->own_cpu_ns = known(0);
-	/* On other cores they are in nobody's way. */
+	/* Load on other cores does not slow the job down. */
 	made_machine(&m, 128, 0.9, 0);
 	assert_false(fires(&m, "foreign-load"));
 	assert_says(finding_of(&m, "foreign-load")->why_not, "may use 16 of 128");
@@ -245,11 +246,11 @@ static void test_swap(void **state)
 	made_counter(&m, M_HOST_SWAP_IN, 100, 100 + MIB(63));
 	assert_false(fires(&m, "swap"));
 	made_counter(&m, M_HOST_SWAP_IN, 100, 100 + MIB(64));
-	assert_says(judged(&m, "swap", NULL)->message, "may have waited");
+	assert_says(judged(&m, "swap", NULL)->message, "may have waited for swap");
 	made_counter(&m, M_HOST_SWAP_IN, 100, 4196);
 	assert_false(fires(&m, "swap"));
 	m.s.swap_peak = known(MIB(300));
-	assert_says(judged(&m, "swap", NULL)->message, "300 MiB of the job lay in swap");
+	assert_says(judged(&m, "swap", NULL)->message, "300 MiB of the job were swapped out");
 	made_counter(&m, M_HOST_SWAP_IN, 100, 100);
 	assert_false(fires(&m, "swap"));
 	made_done(&m);
@@ -267,10 +268,10 @@ static void test_io_bound(void **state)
 	m.s.read_bytes = known(GIB(36));
 	assert_true(fires(&m, "io-bound"));
 	assert_says(finding_of(&m, "io-bound")->message, "waited for disks 31 % of the time, read 10.2 MiB/s");
-	/* Busy processors wait for nothing. */
+	/* Busy CPUs do not wait for disks. */
 	made_machine(&m, 16, 0.4, 0.31);
 	assert_false(fires(&m, "io-bound"));
-	/* One task of many cores: pressure tells, if the job moves data and does little else. */
+	/* One task on many cores: pressure shows it, if the job moves data and computes little. */
 	made_machine(&m, 64, 0.01, 0.01);
 	made_counter(&m, M_HOST_PSI_IO, 0, SECONDS(1801));
 	assert_true(fires(&m, "io-bound"));
@@ -297,7 +298,7 @@ static void test_shm_full(void **state)
 	assert_says(finding_of(&m, "shm-full")->message, "81 % full");
 	set_text(&m.f->container, "docker");
 	assert_says(judged(&m, "shm-full", NULL)->message, "--shm-size");
-	/* SIGBUS has other causes too. */
+	/* SIGBUS has other causes, too. */
 	assert_int_equal(job_restore_process(m.job, &victim), 0);
 	made_gauge(&m, M_HOST_SHM, 400000, 490000);
 	assert_false(fires(&m, "shm-full"));
@@ -319,7 +320,7 @@ static void made_series(struct made *m, const char *name, uint64_t n, double mea
 	assert_int_equal(job_restore_series(m->job, &s), 0);
 }
 
-/* Main and children that used so many cores each for the whole hour. */
+/* Main and its children, which used main and child cores each for the whole hour. */
 static void made_family(struct made *m, double main, double child, uint32_t children)
 {
 	for (uint32_t id = 1; id <= children + 1; id++) {
@@ -342,7 +343,7 @@ static void made_family(struct made *m, double main, double child, uint32_t chil
 	}
 }
 
-static void test_starved_by_its_own_word(void **state)
+static void test_starved_by_series(void **state)
 {
 	struct made m;
 
@@ -357,17 +358,18 @@ static void test_starved_by_its_own_word(void **state)
 	const struct finding *f = judged(&m, "data-starved", NULL);
 
 	assert_true(f->fired);
-	assert_says(f->message, "waits for data 31 % of its time; 4 of 4 child processes are at work all the time");
+	assert_says(f->message, "waits for data 31 % of its time; 4 of 4 child processes are busy all the time");
 	assert_says(f->message, "12 cores are free: try more workers");
 	assert_true(evidence_of(f, "busy_loaders") == 4);
-	/* A few steps say nothing. */
+	/* Too few steps. */
 	made_series(&m, "data_wait", 9, 0.9);
 	assert_false(fires(&m, "data-starved"));
 	made_done(&m);
 }
 
-/* Which is what hiwater tells trackers: 0.2 of the time, not 0.2 s of a step of 0.5. */
-static void test_a_share_of_time_is_no_seconds(void **state)
+/* hiwater/data_wait, which hiwater logs to trackers, is a share of time: 0.2, not 0.2 s of a step
+ * of 0.5 s. */
+static void test_a_share_of_time_is_not_seconds(void **state)
 {
 	struct made m;
 
@@ -399,7 +401,7 @@ static void test_starved_without_a_gpu(void **state)
 
 		made_hour(&m, 4);
 		made_family(&m, cases[i].main, cases[i].child, cases[i].children);
-		/* Who tells of no steps may be make. */
+		/* A job without steps may be make. */
 		assert_false(fires(&m, "data-starved"));
 		made_series(&m, "loss", 100, 0.3);
 		assert_int_equal(fires(&m, "data-starved"), cases[i].fires);
@@ -407,9 +409,9 @@ static void test_starved_without_a_gpu(void **state)
 	}
 }
 
-/* ---- advice and what was killed --------------------------------------------------------------------------------------- */
+/* ---- advice and growth before a kill ---------------------------------------------------------------------------------- */
 
-static void test_memory_request_knows_of_stretches(void **state)
+static void test_memory_request_considers_stretches(void **state)
 {
 	struct made m;
 
@@ -430,7 +432,7 @@ static void test_memory_request_knows_of_stretches(void **state)
 	made_done(&m);
 }
 
-static void test_what_ran_out_and_how_fast(void **state)
+static void test_growth_before_a_kill(void **state)
 {
 	struct made m;
 
@@ -448,7 +450,7 @@ static void test_what_ran_out_and_how_fast(void **state)
 	}
 	const struct finding *f = judged(&m, "out-of-memory", NULL);
 
-	assert_says(f->message, "growing 32.0 MiB/s");
+	assert_says(f->message, "It grew 32.0 MiB/s");
 	assert_true(fabs(evidence_of(f, "growth_bytes_per_s") - (double) MIB(32)) < 1);
 	made_done(&m);
 }
@@ -459,17 +461,17 @@ int main(void)
 		cmocka_unit_test(test_throttled),
 		cmocka_unit_test(test_oversubscribed),
 		cmocka_unit_test(test_cpu_request),
-		cmocka_unit_test(test_cpu_request_tells_of_little_use),
-		cmocka_unit_test(test_cpu_request_looks_at_stretches),
+		cmocka_unit_test(test_cpu_request_low_use),
+		cmocka_unit_test(test_cpu_request_considers_stretches),
 		cmocka_unit_test(test_foreign_load),
 		cmocka_unit_test(test_swap),
 		cmocka_unit_test(test_io_bound),
 		cmocka_unit_test(test_shm_full),
-		cmocka_unit_test(test_starved_by_its_own_word),
-		cmocka_unit_test(test_a_share_of_time_is_no_seconds),
+		cmocka_unit_test(test_starved_by_series),
+		cmocka_unit_test(test_a_share_of_time_is_not_seconds),
 		cmocka_unit_test(test_starved_without_a_gpu),
-		cmocka_unit_test(test_memory_request_knows_of_stretches),
-		cmocka_unit_test(test_what_ran_out_and_how_fast),
+		cmocka_unit_test(test_memory_request_considers_stretches),
+		cmocka_unit_test(test_growth_before_a_kill),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

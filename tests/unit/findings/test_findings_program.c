@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Findings from what programs say of themselves: allocators, ranks. True and false cases are counted and printed.
+ * Findings from series that programs push: allocators, ranks. Misses and false alarms are counted
+ * and printed.
  */
 #include "findings_rig.h"
 
@@ -33,11 +34,11 @@ static void test_allocators(void **state)
 		double reserved_gib, allocated_gib, retries;
 		bool fires;
 	} cases[] = {
-		{ "nearly all is given out", "torch/gpu0", 40, 38, 0, false },
+		{ "nearly all is allocated", "torch/gpu0", 40, 38, 0, false },
 		{ "small, though half of it", "torch/gpu0", 3, 1.5, 0, false },
 		{ "large, though a small part", "torch/gpu0", 70, 60, 0, false },
 		{ "exactly a fifth", "torch/gpu0", 20, 16, 0, false },
-		{ "another framework's way", "jax/gpu0", 60, 10, 0, false },
+		{ "another framework", "jax/gpu0", 60, 10, 0, false },
 		{ "fragments", "torch/gpu0", 20, 15, 0, true },
 		{ "fragments, by uuid", "torch/GPU-1234", 60, 30, 0, true },
 		{ "a retry", "torch/gpu1", 40, 39.5, 1, true },
@@ -76,17 +77,17 @@ static void test_allocator_text(void **state)
 	(void) state;
 	made_long(&m);
 	made_series(&m, "torch/gpu0/reserved_peak_bytes", 100, 1, (double) GIB(20));
-	assert_says(judged(&m, "alloc-gap", NULL)->why_not, "told nothing");
+	assert_says(judged(&m, "alloc-gap", NULL)->why_not, "reported nothing");
 	made_series(&m, "torch/gpu0/allocated_peak_bytes", 100, 1, (double) GIB(12));
 	f = judged(&m, "alloc-gap", NULL);
 	assert_true(f->fired && f->severity == SEVERITY_HINT);
-	assert_says(f->message, "held 20.0 GiB of gpu0 at most and had given out 12.0 GiB");
-	assert_says(f->message, "8.00 GiB may be lost to fragments");
+	assert_says(f->message, "reserved up to 20.0 GiB of gpu0 and allocated up to 12.0 GiB");
+	assert_says(f->message, "8.00 GiB may be lost to fragmentation");
 	assert_true(evidence_of(f, "reserved_bytes") == (double) GIB(20));
 	made_series(&m, "torch/gpu0/alloc_retries", 100, 0, 3);
 	f = judged(&m, "alloc-gap", NULL);
 	assert_int_equal(f->severity, SEVERITY_WARN);
-	assert_says(f->message, "3 times it had to empty its cache");
+	assert_says(f->message, "it had to empty its cache 3 times");
 	made_done(&m);
 }
 
@@ -101,7 +102,7 @@ static void test_ranks_of_one_recording(void **state)
 		{ { 1 }, -1 },
 		{ { 1, 1.05 }, -1 },
 		{ { 1, 1, 1, 1.09 }, -1 },
-		{ { 0.5, 1, 1, 1 }, -1 }, /* a fast one keeps nobody waiting */
+		{ { 0.5, 1, 1, 1 }, -1 }, /* a fast rank keeps no other waiting */
 		{ { 1, 1.5, 1 }, 1 },
 		{ { 1, 1, 1, 1.12 }, 3 },
 		{ { 2, 1, 1, 1, 1 }, 0 },
@@ -139,17 +140,17 @@ static void test_ranks_of_several_recordings(void **state)
 	(void) state;
 	made_long(&m);
 	m.f->rank = known(2);
-	assert_false(judged(&m, "rank-skew", &earlier)->fired); /* the others' are known, and no skew */
+	assert_false(judged(&m, "rank-skew", &earlier)->fired); /* the others are known, and have no skew */
 	made_series(&m, "step_time", 9, 1.5, 2);
 	assert_false(judged(&m, "rank-skew", &earlier)->fired); /* too few steps */
 	made_series(&m, "step_time", 1000, 1.5, 2);
 	f = judged(&m, "rank-skew", &earlier);
 	assert_true(f->fired);
-	assert_says(f->message, "A step took 1.50 s on rank 2, 1.04 s is the median of 4 ranks");
+	assert_says(f->message, "A step took 1.50 s on rank 2, the median of 4 ranks is 1.04 s");
 	made_done(&m);
 }
 
-/* ---- lows ----------------------------------------------------------------------------------------------------------- */
+/* ---- minima --------------------------------------------------------------------------------------------------------- */
 
 static void test_lows(void **state)
 {
@@ -161,7 +162,7 @@ static void test_lows(void **state)
 	assert_false(lows_wanted("torch/gpu0/reserved_bytes"));
 	assert_false(lows_wanted("/allocated_bytes"));
 	assert_false(lows_wanted("loss"));
-	/* 1000 values that rise: parts of 16, each its first. */
+	/* 1000 rising values: parts of 16, of each the first. */
 	for (uint64_t i = 0; i < 1000; i++)
 		lows_take(&l, i, i == 500 ? (double) NAN : i == 700 ? -1.5
 								    : (double) i);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The leak rules, of anonymous memory and of what a framework's allocator has given out, against what grows and leaks nothing, and against what leaks: an hour each, looked at every second, a
- * hundred runs of each kind with seeds of their own. False alarms and misses are counted, printed, and may not be more
- * than stated here.
+ * The leak rules, for anonymous memory and for memory that a framework's allocator has allocated,
+ * against timelines with and without a leak: an hour each, sampled every second, a hundred runs of
+ * each kind with seeds of their own. False alarms and misses are counted, printed, and limited to
+ * the numbers stated here.
  */
 #include <math.h>
 
@@ -43,9 +44,9 @@ static double noise(uint64_t *state)
 	return sum;
 }
 
-/* ---- what memory may do ----------------------------------------------------------------------------------------------- */
+/* ---- timelines -------------------------------------------------------------------------------------------------------- */
 
-/* What a run of a kind is like; MiB and seconds. */
+/* Parameters of a run; MiB and seconds. */
 struct shape {
 	double base, jitter, height, period, at, width, per_min;
 };
@@ -107,7 +108,7 @@ static double leak_after_warm_up(const struct shape *s, double t)
 	return leak_12(s, t) + (t < 300 ? s->height * t / 300 : s->height);
 }
 
-/* A large process takes a while to give its memory back: the last looks are at what is left of it. */
+/* A large process takes a while to release its memory: the last samples find what is left of it. */
 static double leak_until_its_end(const struct shape *s, double t)
 {
 	const double last = 20, left = (SECONDS_A_RUN - t) / last;
@@ -132,7 +133,7 @@ static const struct kind {
 	{ "leak of 12 MiB/min", leak_12, true, { 0, 0 } },
 	{ "the same under a sawtooth of 900 MiB", leak_under_sawtooth, true, { 0, 4 } },
 	{ "the same after a warm-up", leak_after_warm_up, true, { 0, 0 } },
-	{ "the same, given back at the end", leak_until_its_end, true, { 0, 0 } },
+	{ "the same, released at the end", leak_until_its_end, true, { 0, 0 } },
 };
 
 static struct shape random_shape(uint64_t *state)
@@ -172,9 +173,9 @@ static struct job *new_job(void)
 	return job;
 }
 
-/* What an allocator has given out: between two steps the same, else also what the step needs, which is up to as much
- * again. A look falls anywhere into a step. */
-static struct series_value given_out(const struct shape *s, double mib, uint64_t *state)
+/* Allocated memory: between two steps the same, within a step up to twice as much. A sample falls
+ * anywhere into a step. */
+static struct series_value allocated(const struct shape *s, double mib, uint64_t *state)
 {
 	const double at = between(state, -0.2, 1);
 
@@ -194,7 +195,7 @@ static void play(struct job *job, struct record *record, const struct kind *kind
 
 		framebuf_value(&buf, M_JOB_ANON, 0, (int64_t) (mib * (double) MB));
 		framebuf_value(&buf, M_JOB_RAM, 0, (int64_t) ((mib + 100) * (double) MB));
-		const struct series_value value = given_out(&s, mib, &state);
+		const struct series_value value = allocated(&s, mib, &state);
 
 		framebuf_series(&buf, &value);
 		frame = framebuf_frame(&buf, FRAME_TOTALS, (uint64_t) t * SEC + 1, 3 * SEC);
@@ -211,7 +212,7 @@ static void play(struct job *job, struct record *record, const struct kind *kind
 	framebuf_done(&buf);
 }
 
-/* Does the finding fire? *ret_per_s: how fast it says. */
+/* Does the finding fire? *ret_per_s: its growth rate. */
 static bool judge(struct job *job, const char *code, double *ret_per_s, char *text, size_t size)
 {
 	struct summary s;
@@ -235,7 +236,7 @@ static bool judge(struct job *job, const char *code, double *ret_per_s, char *te
 	return fired;
 }
 
-/* tolerance: how far off the rate may be; few looks meet the valley between two steps. */
+/* tolerance: relative error of the rate; few samples meet the valley between two steps. */
 static const struct {
 	const char *code;
 	double tolerance;
@@ -255,7 +256,7 @@ static int wrong_of(const struct kind *kind, const char *code, double tolerance)
 		if (judge(job, code, &per_s, text, sizeof(text)) != kind->leaks)
 			wrong++;
 		else if (kind->leaks && fabs(per_s - truth) > truth * tolerance)
-			fail_msg("%s: %g MiB/min are said: %s", kind->name, per_s * 60 / (double) MB, text);
+			fail_msg("%s: %g MiB/min reported: %s", kind->name, per_s * 60 / (double) MB, text);
 		job_free(job);
 	}
 	return wrong;
@@ -278,7 +279,7 @@ static void false_alarms_and_misses(void **state)
 	assert_true(good);
 }
 
-/* What show says of the recording is what was said live. */
+/* Findings of the recording are the live ones. */
 static void a_recording_says_the_same(void **state)
 {
 	(void) state;

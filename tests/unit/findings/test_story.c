@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The story of a moment made by hand.
+ * Incident reports from moments made by hand.
  */
 #include "findings_rig.h"
 
@@ -51,7 +51,7 @@ static void rise(struct story_level levels[2000])
 	}
 }
 
-static void test_who_was_killed(void **state)
+static void test_the_victim(void **state)
 {
 	const struct story_held held[] = { { 1, MIB(2) }, { 2, GIB(29) }, { 3, GIB(1) }, { 9, GIB(7) } };
 	struct story_level levels[2000];
@@ -71,7 +71,7 @@ static void test_who_was_killed(void **state)
 	made_event(&m, EVENT_OOM, 210, 2, "solver");
 	rise(levels);
 	assert_true(story_when(&m.s, &when));
-	/* The victim's end, not when it was told of. */
+	/* The victim's end, not the time of the report. */
 	assert_int_equal(when.at_ns, SECONDS(200));
 	assert_false(when.on_gpu);
 	assert_int_equal(story_make(&m.s, &(struct story_moment) { when.at_ns, false, held, 4, levels, 2000 }), 0);
@@ -79,19 +79,19 @@ static void test_who_was_killed(void **state)
 
 	assert_string_equal(s->what, "out of memory: the kernel killed solver[5002]");
 	assert_true(s->memory && !s->on_gpu);
-	assert_int_equal(s->n_holders, 3); /* 9 is nobody that is known */
+	assert_int_equal(s->n_holders, 3); /* 9 is not a known process */
 	assert_int_equal(s->holders[0].bytes, GIB(31));
 	assert_true(s->holders[0].killed && !s->holders[1].killed);
 	assert_string_equal(s->holders[1].process->name, "loader");
 	assert_int_equal(s->held.value, GIB(31));
 	assert_in_range(s->since_ns.value, SECONDS(99), SECONDS(103));
 	assert_true(fabs(s->growth_per_s / (double) MIB(100) - 1) < 0.03);
-	assert_non_null(strstr(s->advice, "ask for more than the 32.0 GiB requested"));
+	assert_non_null(strstr(s->advice, "a larger request than 32.0 GiB"));
 	made_done(&m);
 }
 
-/* The next look at who holds what comes when the victim's successor runs already. */
-static void test_who_came_after_held_nothing_then(void **state)
+/* The next sample of processes may find the victim's replacement. */
+static void test_a_replacement_is_left_out(void **state)
 {
 	const struct story_held held[] = { { 1, MIB(2) }, { 2, GIB(3) }, { 3, GIB(1) }, { 4, GIB(2) } };
 	struct process next = { .id = 4, .pid = 5004, .start_ns = 4, .name = "sleep", .born_ns = (uint64_t) SECONDS(200) };
@@ -127,7 +127,7 @@ static void test_flat_is_no_growth(void **state)
 	made_done(&m);
 }
 
-/* What a device ran out of is not the host's memory, and the kernel killed nobody. */
+/* A device ran out of memory, not the host; the kernel killed no process. */
 static void test_a_device(void **state)
 {
 	struct made m;
@@ -145,7 +145,7 @@ static void test_a_device(void **state)
 	made_done(&m);
 }
 
-/* The last looks before its end is told of are at what the victim left behind. */
+/* The last samples before the report are of the processes that remain after the victim's end. */
 static void test_growth_until_the_kill(void **state)
 {
 	const struct story_held held[] = { { 2, GIB(29) } };
@@ -166,7 +166,8 @@ static void test_growth_until_the_kill(void **state)
 	made_done(&m);
 }
 
-/* 80 MiB for 2 s, 2 MiB for 1 s; then it ran into 100 MiB, at 3.1 s, faster than looks saw. */
+/* 80 MiB for 2 s, 2 MiB for 1 s; then it ran into 100 MiB, at 3.1 s, faster than the samples
+ * show. */
 static size_t freed_before(struct story_level levels[31])
 {
 	for (int i = 0; i < 31; i++)
@@ -179,10 +180,10 @@ static void assert_jump(const struct story *s)
 	assert_in_range(s->since_ns.value, SECONDS(2.9), SECONDS(3));
 	assert_int_equal(s->from_bytes.value, MIB(2));
 	assert_true(s->growth_per_s > (double) MIB(500));
-	assert_null(strstr(s->advice, "never freed"));
+	assert_null(strstr(s->advice, "leak"));
 }
 
-/* Who falls back has ended a growth, whoever it was that gave its memory back. */
+/* A fall ends a growth, whichever process released the memory. */
 static void test_what_was_freed_before_is_no_growth(void **state)
 {
 	const struct story_held held[] = { { 2, MIB(2) } };
@@ -204,7 +205,7 @@ static void test_what_was_freed_before_is_no_growth(void **state)
 		made_event(&m, EVENT_OOM, 3.1, 2, "hold");
 		assert_int_equal(story_make(&m.s, &(struct story_moment) { SECONDS(3.1), false, held, (size_t) is_old, levels, freed_before(levels) }), 0);
 		assert_jump(&m.s.story);
-		/* The finding says the same. */
+		/* The finding agrees. */
 		m.s.oom_killed = true;
 		const struct finding *f = judged(&m, "out-of-memory", NULL);
 
@@ -214,7 +215,7 @@ static void test_what_was_freed_before_is_no_growth(void **state)
 	}
 }
 
-/* One that no look found: the kernel's mark is all there is. */
+/* A process that no sample found: only the kernel's high-water mark is known. */
 static void test_a_short_life(void **state)
 {
 	struct made m;
@@ -254,8 +255,8 @@ static void test_many_processes(void **state)
 	made_done(&m);
 }
 
-/* What comes first is not what says the most. */
-static void test_which_event_is_told(void **state)
+/* The event with the highest rank is reported, not the first. */
+static void test_which_event_is_reported(void **state)
 {
 	static const char *const texts[] = { "SIGUSR2", "alert: loss is nan: nan", "GPU memory alert: gpu.mem > 95%: gpu 0: 39 GiB",
 		"RAM alert: ram > 90%: 29 GiB", "signal 11 ended the job", "out of memory: CUDA: tried to allocate 2 GiB" };
@@ -265,15 +266,15 @@ static void test_which_event_is_told(void **state)
 	(void) state;
 	made_new(&m);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		/* Of equals the first: of the two alerts about memory that of the GPU. */
-		const char *told = i == 1 ? texts[0] : i == 3 ? texts[2]
-							      : texts[i];
+		/* Of equals the first: of the two memory alerts that of the GPU. */
+		const char *reported = i == 1 ? texts[0] : i == 3 ? texts[2]
+								  : texts[i];
 
 		made_event(&m, EVENT_TRIGGER, 10 + (double) i, 0, texts[i]);
 		assert_true(story_when(&m.s, &when));
 		assert_int_equal(when.on_gpu, i == 2 || i == 3 || i == 5);
 		assert_int_equal(story_make(&m.s, &when), 0);
-		assert_string_equal(m.s.story.what, told);
+		assert_string_equal(m.s.story.what, reported);
 		assert_int_equal(m.s.story.memory, i == 2 || i == 3 || i == 5);
 	}
 	made_done(&m);
@@ -302,13 +303,14 @@ static void test_an_alert_about_memory(void **state)
 	m.f->capacity_bytes = known(GIB(34));
 	assert_int_equal(story_make(&m.s, &(struct story_moment) { SECONDS(199), false, held, 2, levels, 1991 }), 0);
 	assert_says(m.s.story.advice, "a machine with more than 34.0 GiB");
-	m.f->capacity_bytes = known(GIB(64)); /* far from it */
+	m.f->capacity_bytes = known(GIB(64)); /* far above the memory in use */
 	assert_int_equal(story_make(&m.s, &(struct story_moment) { SECONDS(199), false, held, 2, levels, 1991 }), 0);
 	assert_null(strstr(m.s.story.advice, "more than"));
 	made_done(&m);
 }
 
-/* On each GPU apart: what a process holds adds up. Others are told of, and what there is of it. */
+/* Memory of a process on several GPUs adds up; memory of other processes and the size of the GPU
+ * are reported. */
 static void test_memory_of_gpus(void **state)
 {
 	const struct story_held held[] = { { 2, GIB(5) }, { 1, GIB(1) }, { 2, GIB(6) } };
@@ -336,13 +338,13 @@ static void test_memory_of_gpus(void **state)
 	assert_int_equal(s->held.value, GIB(12));
 	assert_int_equal(s->limit.value, GIB(40));
 	assert_int_equal(s->foreign.value, GIB(27));
-	assert_says(s->advice, "a GPU of its own: others held 27.0 GiB there");
+	assert_says(s->advice, "a GPU of its own: other processes used 27.0 GiB there");
 	framebuf_done(&b);
 	made_done(&m);
 }
 
-/* Somebody kills a program after its device ran out of memory: the kernel killed nobody. */
-static void test_a_kill_by_somebody(void **state)
+/* A kill by a user after the device ran out of memory is no OOM kill. */
+static void test_a_kill_by_a_user(void **state)
 {
 	struct made m;
 
@@ -373,7 +375,8 @@ static void test_sigkill_at_the_limit(void **state)
 	}
 }
 
-/* hiwater was killed, too: only the last frames speak. A recorder that was lost far from the limit says nothing. */
+/* hiwater was killed, too: only the last frames show it. A recorder lost far from the limit is no
+ * incident. */
 static void test_cut_off(void **state)
 {
 	struct story_level levels[2000];
@@ -396,7 +399,7 @@ static void test_cut_off(void **state)
 			assert_int_equal(story_make(&m.s, &when), 0);
 		assert_int_equal(m.s.story.what != NULL, i == 0);
 		if (i == 0)
-			assert_says(m.s.story.what, "the recording stops here without an end");
+			assert_says(m.s.story.what, "the recording breaks off close to the memory limit");
 		made_done(&m);
 	}
 }
@@ -404,18 +407,18 @@ static void test_cut_off(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_who_was_killed),
-		cmocka_unit_test(test_who_came_after_held_nothing_then),
+		cmocka_unit_test(test_the_victim),
+		cmocka_unit_test(test_a_replacement_is_left_out),
 		cmocka_unit_test(test_flat_is_no_growth),
 		cmocka_unit_test(test_a_device),
 		cmocka_unit_test(test_growth_until_the_kill),
 		cmocka_unit_test(test_what_was_freed_before_is_no_growth),
 		cmocka_unit_test(test_a_short_life),
 		cmocka_unit_test(test_many_processes),
-		cmocka_unit_test(test_which_event_is_told),
+		cmocka_unit_test(test_which_event_is_reported),
 		cmocka_unit_test(test_an_alert_about_memory),
 		cmocka_unit_test(test_memory_of_gpus),
-		cmocka_unit_test(test_a_kill_by_somebody),
+		cmocka_unit_test(test_a_kill_by_a_user),
 		cmocka_unit_test(test_sigkill_at_the_limit),
 		cmocka_unit_test(test_cut_off),
 	};

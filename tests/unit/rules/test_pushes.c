@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a program pushes: events of changes, peaks and rules, statistics, the timeline, what is dropped.
+ * Pushed values: events of changes, peaks and rules, statistics, the timeline, dropped events.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,7 +57,7 @@ char *__wrap_strdup(const char *s)
 	return __real_strdup(s);
 }
 
-/* ---- a list and what is pushed ---- */
+/* ---- a list and pushes ---- */
 
 static const char *const series[] = { "allocated", "reserved", "total" };
 static const struct push_ratio ratios[] = { { "usage", 0, 2 }, { "full", 0, 1 } };
@@ -146,7 +146,7 @@ static void test_changes_and_peaks(void **state)
 	size_t n;
 
 	(void) state;
-	push(&rig, 100, 200); /* what was there before is no allocation */
+	push(&rig, 100, 200); /* memory from before the beginning is no allocation */
 	assert_string_equal(made(&rig), "P");
 	push(&rig, 100, 300);
 	assert_string_equal(made(&rig), "");
@@ -170,7 +170,8 @@ static void test_changes_and_peaks(void **state)
 	pushes_free(rig.p);
 }
 
-/* The mark of whoever keeps it proves what was between two pushes; what was before the beginning is not ours. */
+/* A high-water mark proves a peak between two pushes; a peak before the beginning does not
+ * count. */
 static void test_a_burst_between_two_pushes(void **state)
 {
 	struct pushes_options o = options_of(100);
@@ -186,7 +187,7 @@ static void test_a_burst_between_two_pushes(void **state)
 	assert_true(s.peaks[0] == 100);
 	push_marked(&rig, 100, 200, 950);
 	assert_string_equal(made(&rig), "P");
-	push_marked(&rig, 120, 200, 40); /* set back by somebody */
+	push_marked(&rig, 120, 200, 40); /* reset by other code */
 	assert_string_equal(made(&rig), "A");
 	push_marked(&rig, 120, 200, 130);
 	pushes_stats(rig.p, rig.now, &s);
@@ -194,7 +195,7 @@ static void test_a_burst_between_two_pushes(void **state)
 	assert_int_equal(pushes_read(rig.p, &(struct push_filter) { .kinds = 1 << PUSH_PEAK, .last = 1 }, &events, &n), 0);
 	assert_true(n == 1 && events[0].values[0] == 950);
 	free(events);
-	pushes_begin(rig.p, rig.now, NULL); /* begun anew: the mark, too */
+	pushes_begin(rig.p, rig.now, NULL); /* a new beginning, also for the mark */
 	push_marked(&rig, 100, 200, 2000);
 	pushes_stats(rig.p, rig.now, &s);
 	assert_true(s.peaks[0] == 950);
@@ -278,7 +279,7 @@ static void test_rules_are_refused(void **state)
 	rig = rig_of(&o);
 	assert_int_equal(pushes_rules(rig.p, unknown, 1, 0, &err), 0);
 	assert_int_equal(pushes_rules(rig.p, unknown, 2, 0, &err), -EINVAL);
-	assert_string_equal(err.text, "the rule 'used > 5' looks at 'used', which is not pushed here; there is 'allocated'");
+	assert_string_equal(err.text, "rule 'used > 5': 'used' is not pushed here; 'allocated' is");
 	assert_int_equal(pushes_rules(rig.p, broken, 1, 0, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "\n"));
 	push(&rig, 1, 2);
@@ -352,7 +353,7 @@ static void test_timeline(void **state)
 	pushes_free(rig.p);
 }
 
-/* Stopped and resumed: what happened meanwhile is neither a change nor time. */
+/* Stopped and resumed: the pause counts neither as a change nor as time. */
 static void test_begun_anew(void **state)
 {
 	struct pushes_options o = options_of(100);
@@ -374,7 +375,7 @@ static void test_begun_anew(void **state)
 	pushes_free(rig.p);
 }
 
-/* Begun with a reading: changes and the mark are measured from there, and a note has its own values. */
+/* Begun with a push: changes and the mark count from there, and a note has its own values. */
 static void test_begun_with_a_reading(void **state)
 {
 	struct pushes_options o = options_of(100);
@@ -407,7 +408,7 @@ static void test_what_is_no_list(void **state)
 	o = options_of(10);
 	o.series = same;
 	assert_int_equal(pushes_new(&o, &p, &err), -EINVAL);
-	assert_string_equal(err.text, "there are two series called 'a'");
+	assert_string_equal(err.text, "duplicate series 'a'");
 	o.series = empty;
 	o.n_series = 1;
 	assert_int_equal(pushes_new(&o, &p, &err), -EINVAL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The grammar of rules: what is read, as what; what is refused, and at which column; what a rule means of values.
+ * The grammar of rules: parsed terms, refused rules with their columns, evaluation on values.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static struct rule parsed(const char *text, enum rule_kind kind)
 	return rule;
 }
 
-/* ---- what is read ---- */
+/* ---- parsing ---- */
 
 static const struct {
 	const char *text, *name;
@@ -193,7 +193,7 @@ static void test_subject(void **state)
 	}
 }
 
-/* ---- what is refused ---- */
+/* ---- errors ---- */
 
 static const struct {
 	const char *text;
@@ -207,9 +207,9 @@ static const struct {
 	{ "cpu > 250%", RULE_ALERT, 7, "2.5 cores" },
 	{ "gpu.mem > 95", RULE_ALERT, 11, "95GiB or 95%, or 95B" },
 	{ "ram.peak < 95", RULE_CHECK, 12, "or 95%" },
-	{ "ram > +5%", RULE_ALERT, 7, "more or less than what" },
-	{ "ram.peak < +5%", RULE_CHECK, 12, "more or less than what" },
-	{ "ram > +5GiB", RULE_ALERT, 7, "more or less than what" },
+	{ "ram > +5%", RULE_ALERT, 7, "a sign is for compare" },
+	{ "ram.peak < +5%", RULE_CHECK, 12, "a sign is for compare" },
+	{ "ram > +5GiB", RULE_ALERT, 7, "a sign is for compare" },
 	{ "ram > 1e400GiB", RULE_ALERT, 7, "too large" },
 	{ "ram = -3GiB", RULE_LIMIT, 7, "above 0" },
 	{ "time = 0s", RULE_LIMIT, 8, "above 0" },
@@ -221,64 +221,64 @@ static const struct {
 	{ "growth(ram) > 1MiB/s", RULE_COMPARE, 1, "whole run" },
 	{ "ram > 1GiB", RULE_FILTER, 1, "did you mean 'rss'" },
 	{ "cmd ~ x", RULE_FILTER, 1, "did you mean 'command'" },
-	{ "host.load1 > 1", RULE_FILTER, 1, "of no process" },
-	{ "gpu.power > 1W", RULE_FILTER, 1, "of no process" },
-	{ "gpu0.mem > 1GiB", RULE_FILTER, 1, "of no process" },
-	{ "foo > 3", RULE_FILTER, 1, "no process has 'foo'" },
-	{ "ram > 1GiB for 3 x", RULE_ALERT, 18, "before a time 'for'" },
+	{ "host.load1 > 1", RULE_FILTER, 1, "not a value of a process" },
+	{ "gpu.power > 1W", RULE_FILTER, 1, "not a value of a process" },
+	{ "gpu0.mem > 1GiB", RULE_FILTER, 1, "not a value of a process" },
+	{ "foo > 3", RULE_FILTER, 1, "unknown name 'foo' for processes" },
+	{ "ram > 1GiB for 3 x", RULE_ALERT, 18, "'for' before a duration" },
 	{ "RAM > 1GiB", RULE_ALERT, 1, "did you mean 'ram'?" },
 	{ "memory > 1GiB", RULE_ALERT, 1, "did you mean 'ram'?" },
-	{ "ram.peek < 1GiB", RULE_CHECK, 1, "there is ram.peak" },
-	{ "critical: ram > 1GiB", RULE_ALERT, 1, "no level 'critical'" },
+	{ "ram.peek < 1GiB", RULE_CHECK, 1, "use ram.peak" },
+	{ "critical: ram > 1GiB", RULE_ALERT, 1, "unknown level 'critical'" },
 	{ "loss == nan", RULE_ALERT, 9, "write NAME is nan" },
-	{ "exit > 5MB", RULE_ALERT, 8, "an exit status" },
-	{ "exit = 5", RULE_LIMIT, 1, "what there is now" },
-	{ "growth(exit) > 5/s", RULE_ALERT, 12, "as it is now" },
+	{ "exit > 5MB", RULE_ALERT, 8, "expected an exit status" },
+	{ "exit = 5", RULE_LIMIT, 1, "a current value" },
+	{ "growth(exit) > 5/s", RULE_ALERT, 12, "growth() takes a metric" },
 	{ "no step for 5x", RULE_ALERT, 13, "5x median" },
 	{ "no step for 1x median", RULE_ALERT, 13, "above 1" },
 	{ "gpu.memm > 5GiB", RULE_ALERT, 1, "did you mean 'gpu.mem'?" },
 	{ "gpu > 90%", RULE_ALERT, 1, "did you mean 'gpu.busy'?" },
-	{ "gpu0 > 90%", RULE_ALERT, 1, "there is no 'gpu0'; did you mean 'gpu0.busy'? A series that the job pushes under this name is written \"gpu0\"" },
+	{ "gpu0 > 90%", RULE_ALERT, 1, "unknown name 'gpu0'; did you mean 'gpu0.busy'? For a user series of this name, write \"gpu0\" in quotes" },
 	{ "GPU[12].peak > 90%", RULE_ALERT, 1, "did you mean 'gpu12.busy'?" },
 	{ "gpu1 > 90%", RULE_LIMIT, 1, "did you mean 'gpu1.busy'?" },
 	{ "gpu1 > 1GiB", RULE_FILTER, 1, "did you mean 'gpu.mem'?" },
 	{ "gpu > 1GiB", RULE_FILTER, 1, "did you mean 'gpu.mem'?" },
 	{ "gpu.p > 5W", RULE_ALERT, 1, "did you mean 'gpu.power'?" },
 	{ "gpu0.ener > 5J", RULE_ALERT, 1, "did you mean 'gpu0.energy'?" },
-	{ "gpu.cpu > 5", RULE_ALERT, 1, "there is no 'gpu.cpu'; docs/metrics.md" },
-	{ "gpu. > 5", RULE_ALERT, 1, "there is no 'gpu.'; docs/metrics.md" },
-	{ "gpu.util > 5%", RULE_ALERT, 1, "there is no 'gpu.util'; docs/metrics.md has all names, for example gpu.busy" },
+	{ "gpu.cpu > 5", RULE_ALERT, 1, "unknown name 'gpu.cpu'; docs/metrics.md" },
+	{ "gpu. > 5", RULE_ALERT, 1, "unknown name 'gpu.'; docs/metrics.md" },
+	{ "gpu.util > 5%", RULE_ALERT, 1, "unknown name 'gpu.util'; docs/metrics.md lists all names, for example gpu.busy" },
 	{ "job.thread > 5", RULE_ALERT, 1, "did you mean 'job.threads'?" },
 	{ "process.rsss > 5GiB", RULE_FILTER, 1, "did you mean 'process.rss'?" },
 	{ "busy < 5%", RULE_ALERT, 1, "did you mean 'gpu.busy'?" },
-	{ "gpu.mem > 5% of limit", RULE_ALERT, 17, "nothing limits" },
-	{ "gpu.mem > 5GiB and process.rss > 1GiB", RULE_ALERT, 20, "not at both" },
-	{ "gpu[1.mem > 1", RULE_ALERT, 1, "there is no" },
+	{ "gpu.mem > 5% of limit", RULE_ALERT, 17, "has no limit" },
+	{ "gpu.mem > 5GiB and process.rss > 1GiB", RULE_ALERT, 20, "not both" },
+	{ "gpu[1.mem > 1", RULE_ALERT, 1, "unknown name" },
 	{ "  ", RULE_LIMIT, 0, "ram = 24GiB" },
-	{ "ram", RULE_ALERT, 4, "what of it?" },
-	{ "ram >", RULE_ALERT, 6, "a number belongs here" },
-	{ "ram > x", RULE_ALERT, 7, "a number belongs here" },
-	{ "ram > 5GBi", RULE_ALERT, 8, "no such unit" },
-	{ "ram > 5GiB/x", RULE_ALERT, 8, "no such unit" },
+	{ "ram", RULE_ALERT, 4, "expected <" },
+	{ "ram >", RULE_ALERT, 6, "expected a number" },
+	{ "ram > x", RULE_ALERT, 7, "expected a number" },
+	{ "ram > 5GBi", RULE_ALERT, 8, "unknown unit" },
+	{ "ram > 5GiB/x", RULE_ALERT, 8, "unknown unit" },
 	{ "ram > 5s", RULE_ALERT, 7, "write it as 24GiB" },
 	{ "ram = 5GiB", RULE_ALERT, 5, "==" },
 	{ "ram == 5GiB", RULE_LIMIT, 5, "NAME = VALUE" },
 	{ "ram > 5GiB", RULE_LIMIT, 5, "NAME = VALUE" },
-	{ "loss = 5", RULE_LIMIT, 1, "there is no 'loss'" },
-	{ "ram.peak = 5GiB", RULE_LIMIT, 1, "what there is now" },
+	{ "loss = 5", RULE_LIMIT, 1, "unknown name 'loss'" },
+	{ "ram.peak = 5GiB", RULE_LIMIT, 1, "a current value" },
 	{ "rma > 5GiB", RULE_ALERT, 1, "did you mean 'ram'?" },
 	{ "rss > 5GiB", RULE_ALERT, 1, "did you mean 'process.rss'?" },
 	{ "process.rsss > 5GiB", RULE_ALERT, 1, "did you mean 'process.rss'?" },
 	{ "host.nothing_like_it > 5", RULE_ALERT, 1, "docs/metrics.md" },
 	{ "ram > 5GiB ram > 4", RULE_ALERT, 12, "'and' or 'or'" },
 	{ "(ram > 5GiB", RULE_ALERT, 1, "not closed" },
-	{ "ram > 5GiB)", RULE_ALERT, 11, "before a time 'for'" },
-	{ "ram > 5GiB and", RULE_ALERT, 15, "a name is missing" },
-	{ "ram > 5GiB and 7 > 5", RULE_ALERT, 16, "a name belongs here" },
+	{ "ram > 5GiB)", RULE_ALERT, 11, "'for' before a duration" },
+	{ "ram > 5GiB and", RULE_ALERT, 15, "missing name" },
+	{ "ram > 5GiB and 7 > 5", RULE_ALERT, 16, "expected a name" },
 	{ "'ram > 5", RULE_ALERT, 1, "quote" },
-	{ "ram > 5GiB for", RULE_ALERT, 15, "span of time" },
-	{ "ram > 5GiB for soon", RULE_ALERT, 16, "span of time" },
-	{ "ram > 5GiB for 0s", RULE_ALERT, 16, "span of time" },
+	{ "ram > 5GiB for", RULE_ALERT, 15, "duration" },
+	{ "ram > 5GiB for soon", RULE_ALERT, 16, "duration" },
+	{ "ram > 5GiB for 0s", RULE_ALERT, 16, "duration" },
 	{ "rss > 5GiB for 3s", RULE_FILTER, 12, "alerts and checks" },
 	{ "always ram > 5B for 3s", RULE_CHECK, 17, "whole time" },
 	{ "loss is big", RULE_ALERT, 9, "nan, inf or absent" },
@@ -287,28 +287,28 @@ static const struct {
 	{ "growth(ram) > 10MiB", RULE_ALERT, 15, "10MiB/min" },
 	{ "growth(ram > 10MiB/min", RULE_ALERT, 12, "not closed" },
 	{ "growth ram > 10MiB/min", RULE_ALERT, 7, "growth(NAME)" },
-	{ "growth(ram.peak) > 10MiB/min", RULE_ALERT, 16, "as it is now" },
-	{ "growth(ram, 1ms) > 10MiB/min", RULE_ALERT, 13, "a second at least" },
+	{ "growth(ram.peak) > 10MiB/min", RULE_ALERT, 16, "growth() takes a metric" },
+	{ "growth(ram, 1ms) > 10MiB/min", RULE_ALERT, 13, "at least 1 s" },
 	{ "ram > 5GiB/min", RULE_ALERT, 7, "growth(ram)" },
-	{ "host.disk_free < 5%", RULE_ALERT, 18, "% of what?" },
-	{ "processes > 5%", RULE_ALERT, 13, "% of what?" },
+	{ "host.disk_free < 5%", RULE_ALERT, 18, "to take a percentage of" },
+	{ "processes > 5%", RULE_ALERT, 13, "to take a percentage of" },
 	{ "ram > 5GiB of limit", RULE_ALERT, 15, "only a percentage" },
-	{ "ram > 5% of it", RULE_ALERT, 13, "of limit or of capacity" },
+	{ "ram > 5% of it", RULE_ALERT, 13, "limit or capacity" },
 	{ "ram => 5GiB", RULE_ALERT, 5, "write >=" },
-	{ "ram > 5GiB fro 30s", RULE_ALERT, 12, "before a time 'for'" },
+	{ "ram > 5GiB fro 30s", RULE_ALERT, 12, "'for' before a duration" },
 	{ "cpu > 5% of limit", RULE_ALERT, 13, "no such limit" },
 	{ "ram.peak > +5MiB", RULE_COMPARE, 12, "+5%" },
-	{ "ram.peak > +5% of limit", RULE_COMPARE, 19, "of the base run's figure; leave of limit out" },
-	{ "gpu.mem.peak > 50% of capacity", RULE_COMPARE, 23, "leave of capacity out" },
+	{ "ram.peak > +5% of limit", RULE_COMPARE, 19, "of the base run's figure; remove of limit" },
+	{ "gpu.mem.peak > 50% of capacity", RULE_COMPARE, 23, "remove of capacity" },
 	{ "process.name > 5", RULE_ALERT, 16, "~ PATTERN" },
-	{ "ram ~ x", RULE_ALERT, 5, "to a text" },
-	{ "name ~ ((", RULE_FILTER, 8, "cannot be read" },
-	{ "name ~ a{3}", RULE_FILTER, 8, "no {" },
-	{ "name ~", RULE_FILTER, 7, "pattern belongs here" },
-	{ "\xc3\xa4\xc3\xb6 > x", RULE_ALERT, 6, "a number" }, /* characters are counted, not bytes */
+	{ "ram ~ x", RULE_ALERT, 5, "to texts" },
+	{ "name ~ ((", RULE_FILTER, 8, "invalid pattern" },
+	{ "name ~ a{3}", RULE_FILTER, 8, "{ and" },
+	{ "name ~", RULE_FILTER, 7, "expected a pattern" },
+	{ "\xc3\xa4\xc3\xb6 > x", RULE_ALERT, 6, "expected a number" }, /* characters are counted, not bytes */
 	{ "not not not not not not not not not not not not not not not not ram > 5B", RULE_ALERT, 65, "deep" },
 	{ "a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1",
-		RULE_ALERT, 113, "two rules" },
+		RULE_ALERT, 113, "split the rule" },
 };
 
 static void test_refused(void **state)
@@ -324,23 +324,23 @@ static void test_refused(void **state)
 		assert_int_equal(rule.n_terms, 0);
 		(void) snprintf(column, sizeof(column), "column %d: ", refused[i].column);
 		if (!strstr(err.text, refused[i].says) || (refused[i].column && strncmp(err.text, column, strlen(column)) != 0))
-			fail_msg("it should be \"%s%s\", is: %s", column, refused[i].says, err.text);
+			fail_msg("expected \"%s%s\", got: %s", column, refused[i].says, err.text);
 	}
 }
 
-static void test_the_caret_is_below_the_place(void **state)
+static void test_caret(void **state)
 {
 	struct err err = { "" };
 	struct rule rule;
 
 	(void) state;
 	assert_int_equal(rule_parse("ram > 5GiB and process.rsss > 4", RULE_ALERT, &rule, &err), -EINVAL);
-	assert_string_equal(err.text, "column 16: there is no 'process.rsss'; did you mean 'process.rss'?\n"
+	assert_string_equal(err.text, "column 16: unknown name 'process.rsss'; did you mean 'process.rss'?\n"
 				      "  ram > 5GiB and process.rsss > 4\n"
 				      "                 ^");
 }
 
-static void test_a_long_rule_is_refused_in_a_window(void **state)
+static void test_long_rule_error(void **state)
 {
 	char text[2 * RULE_TEXT];
 	struct err err = { "" };
@@ -358,14 +358,14 @@ static void test_a_long_rule_is_refused_in_a_window(void **state)
 	assert_non_null(strstr(err.text, "255 bytes"));
 }
 
-/* ---- what it means ---- */
+/* ---- evaluation ---- */
 
-/* Values by the first letter of a series' name; the whole of any percentage is 200. */
+/* Values by the first letter of a series' name; the base of any percentage is 200. */
 struct values {
 	struct rule_value of[26];
 };
 
-static void look(void *ctx, const struct rule *rule, size_t term, struct rule_value *ret)
+static void lookup(void *ctx, const struct rule *rule, size_t term, struct rule_value *ret)
 {
 	const struct values *v = ctx;
 	const struct rule_name *name = &rule->terms[term].name;
@@ -383,13 +383,13 @@ static struct rule_value at(double value)
 static bool holds(const char *text, struct values *v)
 {
 	struct rule rule = parsed(text, RULE_ALERT);
-	const bool r = rule_holds(&rule, look, v, NULL);
+	const bool r = rule_holds(&rule, lookup, v, NULL);
 
 	rule_done(&rule);
 	return r;
 }
 
-static void test_meaning(void **state)
+static void test_evaluation(void **state)
 {
 	struct values v = { 0 };
 
@@ -413,7 +413,7 @@ static void test_meaning(void **state)
 	assert_true(holds("aa is not nan", &v));
 	assert_true(holds("ram > 90%", &v));
 	assert_false(holds("ram > 96%", &v));
-	/* What is no number fires nothing, what is absent even less. */
+	/* Comparisons with NaN and with absent values are false. */
 	assert_false(holds("nn > 1 or nn <= 1 or nn != 1", &v));
 	assert_false(holds("not nn > 1", &v));
 	assert_false(holds("cc > 1 or cc <= 1 or cc is nan", &v));
@@ -422,7 +422,7 @@ static void test_meaning(void **state)
 	assert_true(holds("cc is absent and not aa is absent", &v));
 }
 
-/* A window from a recording has extremes: at once asks whether it ever was so, with a span whether it always was. */
+/* A window from a recording has extremes: without a span, true if ever; with a span, if always. */
 static void test_windows(void **state)
 {
 	struct values v = { 0 };
@@ -439,7 +439,7 @@ static void test_windows(void **state)
 	assert_true(holds("aa == 5", &v));
 }
 
-static void test_what_decided(void **state)
+static void test_deciding_term(void **state)
 {
 	struct values v = { 0 };
 	struct rule rule = parsed("cc > 1 or aa > 5 or bb > 1", RULE_ALERT);
@@ -449,12 +449,12 @@ static void test_what_decided(void **state)
 	(void) state;
 	v.of[0] = at(1);
 	v.of[1] = at(2);
-	assert_true(rule_holds(&rule, look, &v, &seen));
+	assert_true(rule_holds(&rule, lookup, &v, &seen));
 	assert_string_equal(rule_name_text(&seen.term->name, name), "bb");
 	assert_string_equal(rule_value_text(seen.term, &seen.value, text), "2");
 	assert_true(seen.missing); /* cc */
 	v.of[1] = at(0);
-	assert_false(rule_holds(&rule, look, &v, &seen));
+	assert_false(rule_holds(&rule, lookup, &v, &seen));
 	assert_string_equal(rule_name_text(&seen.term->name, name), "aa");
 	rule_done(&rule);
 }
@@ -535,11 +535,11 @@ int main(void)
 		cmocka_unit_test(test_around_the_expression),
 		cmocka_unit_test(test_subject),
 		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_the_caret_is_below_the_place),
-		cmocka_unit_test(test_a_long_rule_is_refused_in_a_window),
-		cmocka_unit_test(test_meaning),
+		cmocka_unit_test(test_caret),
+		cmocka_unit_test(test_long_rule_error),
+		cmocka_unit_test(test_evaluation),
 		cmocka_unit_test(test_windows),
-		cmocka_unit_test(test_what_decided),
+		cmocka_unit_test(test_deciding_term),
 		cmocka_unit_test(test_relative),
 		cmocka_unit_test(test_texts_of_values),
 		cmocka_unit_test(test_about_memory),

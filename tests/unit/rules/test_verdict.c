@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rules about a run that is over mean what they meant while it ran.
+ * A rule gives the same result on a finished run as live.
  */
 #include "findings_rig.h"
 
@@ -18,7 +18,7 @@ static struct rule read_rule(const char *text, enum rule_kind kind)
 	return rule;
 }
 
-/* ---- what a percentage is of ---------------------------------------------------------------------------------------- */
+/* ---- base of percentages -------------------------------------------------------------------------------------------- */
 
 static double whole(const char *text, const struct facts *f)
 {
@@ -39,7 +39,7 @@ static void test_whole(void **state)
 	f.limit_cpu_ppm = known(2500000);
 	assert_true(whole("cpu > 50%", &f) == 2.5e9);
 	assert_true(whole("process.cpu > 50%", &f) == 2.5e9);
-	assert_true(whole("host.cpu > 50%", &f) == 8e9); /* the job's quota is none of the machine's */
+	assert_true(whole("host.cpu > 50%", &f) == 8e9); /* the job's quota does not limit the host */
 	f.cpus = known(2);
 	assert_true(whole("cpu > 50%", &f) == 2e9);
 	f.cpus = UNKNOWN;
@@ -59,13 +59,13 @@ static void test_whole(void **state)
 
 /* ---- live and afterwards -------------------------------------------------------------------------------------------- */
 
-/* 1.5 cores for ten seconds, as frames to the engine and as a run's sum. */
+/* 1.5 cores for 10 s, as frames for the engine and as totals of a run. */
 static bool held_live(const char *text, const struct facts *f)
 {
 	struct watch *w = watch_new(f);
 	struct rule rule = read_rule(text, RULE_ALERT);
 	struct framebuf b = { 0 };
-	struct tally tally;
+	struct counts counts;
 	bool held;
 
 	assert_non_null(w);
@@ -78,8 +78,8 @@ static bool held_live(const char *text, const struct facts *f)
 		watch_see(w, &frame);
 		framebuf_clear(&b);
 	}
-	watch_tally(w, 0, &tally);
-	held = tally.of[TALLY_HOLDS].n == 1;
+	watch_count(w, 0, &counts);
+	held = counts.of[COUNT_HOLDS].n == 1;
 	framebuf_done(&b);
 	watch_free(w);
 	return held;
@@ -103,7 +103,7 @@ static void test_cores_live_and_afterwards(void **state)
 	} cases[] = {
 		{ { 2, true }, { 0, false }, true },
 		{ { 4, true }, { 0, false }, false },
-		{ { 4, true }, { 2000000, true }, true }, /* three quarters of the quota, three eighths of the processors */
+		{ { 4, true }, { 2000000, true }, true }, /* 3/4 of the quota, 3/8 of the CPUs */
 		{ { 2, true }, { 4000000, true }, true },
 		{ { 0, false }, { 2000000, true }, true },
 		{ { 0, false }, { 0, false }, false },

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The watching engine on frames made by hand: when rules are raised and cleared, and about whom.
+ * The alert engine on frames made by hand: when rules are raised and cleared, and for which
+ * subject.
  */
 #include "watch_rig.h"
 
@@ -71,7 +72,7 @@ static void test_once_each(void **state)
 	finish(&r);
 }
 
-/* What crosses the line ten times a second is told once. */
+/* A value that crosses the threshold ten times a second raises once. */
 static void test_flutter(void **state)
 {
 	struct rig r;
@@ -93,7 +94,7 @@ static void test_for(void **state)
 	begin(&r, "ram > 1GiB for 1s");
 	for (uint64_t t = 0; t < 1000; t += 100)
 		ram(&r, t * MS, 2 * GIB);
-	ram(&r, 950 * MS, 1); /* interrupted: it begins anew */
+	ram(&r, 950 * MS, 1); /* interrupted: it starts over */
 	for (uint64_t t = 1000; t < 2000; t += 100)
 		ram(&r, t * MS, 2 * GIB);
 	assert_quiet(&r);
@@ -102,7 +103,7 @@ static void test_for(void **state)
 	finish(&r);
 }
 
-/* A span ends by the clock, not by the next reading of what it is about. */
+/* A time span ends by the clock, not with the next value. */
 static void test_for_ends_by_the_clock(void **state)
 {
 	struct rig r;
@@ -117,7 +118,7 @@ static void test_for_ends_by_the_clock(void **state)
 	finish(&r);
 }
 
-static void test_held_too_long_is_absent(void **state)
+static void test_expired_is_absent(void **state)
 {
 	struct rig r;
 
@@ -135,7 +136,7 @@ static void test_held_too_long_is_absent(void **state)
 	finish(&r);
 }
 
-static void test_unknown_fires_nothing(void **state)
+static void test_unknown_raises_nothing(void **state)
 {
 	struct rig r;
 
@@ -151,7 +152,7 @@ static void test_unknown_fires_nothing(void **state)
 	finish(&r);
 }
 
-static void test_burst_between_two_looks(void **state)
+static void test_burst_between_two_samples(void **state)
 {
 	struct rig r;
 	struct reading reading = reading_of(M_JOB_RAM, 0, 1);
@@ -165,7 +166,7 @@ static void test_burst_between_two_looks(void **state)
 	finish(&r);
 }
 
-/* ---- about whom ---- */
+/* ---- subjects ---- */
 
 static void test_each_process(void **state)
 {
@@ -193,7 +194,7 @@ static void test_each_process(void **state)
 	assert_false(a.raised);
 	assert_non_null(strstr(a.text, "it has ended"));
 	assert_false(watch_about_memory(r.w));
-	/* Its place is used again, and nothing of it is left there. */
+	/* Its place is reused, without its values. */
 	process(&r, 4, "python");
 	show(&r, S);
 	assert_quiet(&r);
@@ -203,7 +204,7 @@ static void test_each_process(void **state)
 	finish(&r);
 }
 
-/* Born, grown and gone within one frame. */
+/* Birth, growth and end within one frame. */
 static void test_short_life(void **state)
 {
 	struct rig r;
@@ -238,8 +239,8 @@ static void test_gpus(void **state)
 	finish(&r);
 }
 
-/* What a driver could not tell at first counts from when it does, also for who is on the GPU. */
-static void test_a_gpu_whose_memory_is_told_later(void **state)
+/* A memory size that the driver reports late counts from then on, also for processes on the GPU. */
+static void test_a_gpu_with_late_memory_size(void **state)
 {
 	struct rig r;
 
@@ -288,7 +289,7 @@ static void test_windows(void **state)
 	begin(&r, "ram > 1GiB");
 	add(&r, "ram > 1GiB for 3s");
 	for (uint64_t t = 1; t <= 10; t++)
-		window(&r, t * S, 1, 2 * GIB); /* each was above it at some moment, none always */
+		window(&r, t * S, 1, 2 * GIB); /* above it at some moment of each window, throughout none */
 	assert_int_equal(next(&r).rule, 0);
 	assert_quiet(&r);
 	for (uint64_t t = 11; t <= 13; t++)
@@ -302,7 +303,7 @@ static void test_windows(void **state)
 
 /* ---- limits of the engine itself ---- */
 
-static void test_what_nobody_takes_is_counted(void **state)
+static void test_lost_alerts_are_counted(void **state)
 {
 	struct rig r;
 	struct alert a;
@@ -382,15 +383,15 @@ int main(void)
 		cmocka_unit_test(test_flutter),
 		cmocka_unit_test(test_for),
 		cmocka_unit_test(test_for_ends_by_the_clock),
-		cmocka_unit_test(test_held_too_long_is_absent),
-		cmocka_unit_test(test_unknown_fires_nothing),
-		cmocka_unit_test(test_burst_between_two_looks),
+		cmocka_unit_test(test_expired_is_absent),
+		cmocka_unit_test(test_unknown_raises_nothing),
+		cmocka_unit_test(test_burst_between_two_samples),
 		cmocka_unit_test(test_each_process),
 		cmocka_unit_test(test_short_life),
 		cmocka_unit_test(test_gpus),
-		cmocka_unit_test(test_a_gpu_whose_memory_is_told_later),
+		cmocka_unit_test(test_a_gpu_with_late_memory_size),
 		cmocka_unit_test(test_windows),
-		cmocka_unit_test(test_what_nobody_takes_is_counted),
+		cmocka_unit_test(test_lost_alerts_are_counted),
 		cmocka_unit_test(test_too_many_rules),
 		cmocka_unit_test(test_a_steady_state_allocates_nothing),
 	};

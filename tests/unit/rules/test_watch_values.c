@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rules: what a value is. Percentages, rates, series, silence, growth.
+ * Values in rules: percentages, rates, series, silence, growth.
  */
 #include "watch_rig.h"
 
@@ -63,7 +63,7 @@ static void test_rates(void **state)
 	finish(&r);
 }
 
-/* A counter of the machine is older than the run. */
+/* A counter of the host began before the run. */
 static void test_counters_of_the_machine(void **state)
 {
 	struct rig r;
@@ -148,7 +148,7 @@ static void test_silence(void **state)
 	finish(&r);
 }
 
-/* Five times as long as it usually takes; what that is must be known first. */
+/* Five times the median, which must be known first. */
 static void test_silence_by_the_median(void **state)
 {
 	struct rig r;
@@ -166,7 +166,7 @@ static void test_silence_by_the_median(void **state)
 	watch_tick(r.w, t + 10 * S - 1);
 	assert_quiet(&r);
 	watch_tick(r.w, t + 10 * S);
-	assert_non_null(strstr(next(&r).text, "no step for 5x median: 10.0 s, it is 2.00 s between two"));
+	assert_non_null(strstr(next(&r).text, "no step for 5x median: 10.0 s, the median is 2.00 s"));
 	step(&r, t + 11 * S, 30);
 	watch_tick(r.w, t + 12 * S);
 	assert_cleared(&r);
@@ -181,7 +181,7 @@ static void test_exit(void **state)
 	begin(&r, "exit != 0");
 	ram(&r, 5 * S, 1);
 	assert_quiet(&r);
-	r.facts.stopped_by = known(124); /* it was told to, and has not ended yet */
+	r.facts.stopped_by = known(124); /* SIGTERM was sent, the job has not ended yet */
 	watch_tick(r.w, 6 * S);
 	assert_quiet(&r);
 	r.facts.exit_status = known(15);
@@ -281,7 +281,7 @@ static void test_growth(void **state)
 			put(&r, M_JOB_RAM, 0, courses[i].course(t));
 			show(&r, 3 * S);
 		}
-		print_message("course %zu: raised %llu times\n", i, (unsigned long long) watch_story(r.w, 0)->raised);
+		print_message("timeline %zu: raised %llu times\n", i, (unsigned long long) watch_story(r.w, 0)->raised);
 		assert_int_equal(watch_story(r.w, 0)->raised, courses[i].grows);
 		if (courses[i].grows)
 			assert_non_null(strstr(next(&r).value, "MiB/min"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the live view is made of: how figures went, amounts in few columns, what frames say, which rows stand where.
+ * Parts of the live view: histories, short amounts, the model, rows.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,38 +20,38 @@
 
 #define SECOND UINT64_C(1000000000)
 
-/* ---- trails ------------------------------------------------------------------------------------------------------- */
+/* ---- histories ---------------------------------------------------------------------------------------------------- */
 
 static void a_peak_survives_a_day(void **state)
 {
-	struct trail *t = calloc(1, sizeof(*t));
+	struct history_ring *t = calloc(1, sizeof(*t));
 
 	(void) state;
 	for (uint64_t s = 0; s < 86400; s++)
-		trail_add(t, s * SECOND, 3 * SECOND, 10, s == 4321 ? 500 : 11);
-	const struct bucket all = trail_span(t, 0, 86400 * SECOND);
+		history_add(t, s * SECOND, 3 * SECOND, 10, s == 4321 ? 500 : 11);
+	const struct bucket all = history_span(t, 0, 86400 * SECOND);
 
 	assert_true(all.n > 0 && all.max >= 500 && all.max <= 500);
 	assert_true(all.mean > 9.9F && all.mean < 10.1F);
-	assert_true(trail_span(t, 0, 3600 * SECOND).max < 12);           /* before it */
-	assert_true(trail_span(t, 85000 * SECOND, 86400 * SECOND).max < 12); /* behind it, by the second */
+	assert_true(history_span(t, 0, 3600 * SECOND).max < 12);           /* before it */
+	assert_true(history_span(t, 85000 * SECOND, 86400 * SECOND).max < 12); /* after it, by the second */
 	free(t);
 }
 
 static void what_is_not_known_is_no_zero(void **state)
 {
-	struct trail *t = calloc(1, sizeof(*t));
+	struct history_ring *t = calloc(1, sizeof(*t));
 
 	(void) state;
-	assert_int_equal(trail_span(t, 0, 10 * SECOND).n, 0);
-	trail_add(t, 1 * SECOND, 3 * SECOND, 0, 0);
-	trail_add(t, 3 * SECOND, 3 * SECOND, 5, 5);   /* it stood for itself in between */
-	trail_add(t, 60 * SECOND, 3 * SECOND, 7, 7);  /* a gap */
-	assert_true(trail_span(t, 1 * SECOND, 2 * SECOND).n > 0);
-	assert_true(trail_span(t, 1 * SECOND, 2 * SECOND).max <= 0);
-	assert_true(trail_span(t, 2 * SECOND, 3 * SECOND).n > 0);
-	assert_int_equal(trail_span(t, 10 * SECOND, 50 * SECOND).n, 0);
-	assert_int_equal(trail_span(t, 61 * SECOND, 70 * SECOND).n, 0);
+	assert_int_equal(history_span(t, 0, 10 * SECOND).n, 0);
+	history_add(t, 1 * SECOND, 3 * SECOND, 0, 0);
+	history_add(t, 3 * SECOND, 3 * SECOND, 5, 5);   /* it stood for itself in between */
+	history_add(t, 60 * SECOND, 3 * SECOND, 7, 7);  /* a gap */
+	assert_true(history_span(t, 1 * SECOND, 2 * SECOND).n > 0);
+	assert_true(history_span(t, 1 * SECOND, 2 * SECOND).max <= 0);
+	assert_true(history_span(t, 2 * SECOND, 3 * SECOND).n > 0);
+	assert_int_equal(history_span(t, 10 * SECOND, 50 * SECOND).n, 0);
+	assert_int_equal(history_span(t, 61 * SECOND, 70 * SECOND).n, 0);
 	free(t);
 }
 
@@ -104,7 +104,7 @@ static void say(struct model *m, uint64_t time_ns, enum fig fig, uint32_t id, in
 	model_see(m, &frame);
 }
 
-/* That some kernel ran is no SM activity: a chart of it begins where that was first read. */
+/* Busy time is not SM activity: a chart of SM activity begins at its first value. */
 static void a_chart_is_of_one_figure(void **state)
 {
 	const struct hiw_birth gpu = { .entity = HIW_GPU, .id = 1, .name = "H100", .command = "", .uuid = "GPU-1", .instance_of = "" };
@@ -115,10 +115,10 @@ static void a_chart_is_of_one_figure(void **state)
 	assert_int_equal(model_init(&m, false, true), 0);
 	model_see(&m, &born);
 	say(&m, 1 * SECOND, GPU_BUSY, 1, 960000, true);
-	assert_true(trail_span(m.gpus[0]->busy, 0, 2 * SECOND).max > 900000);
+	assert_true(history_span(m.gpus[0]->busy, 0, 2 * SECOND).max > 900000);
 	say(&m, 2 * SECOND, GPU_SM, 1, 280000, true);
 	say(&m, 3 * SECOND, GPU_BUSY, 1, 970000, true);
-	assert_true(trail_span(m.gpus[0]->busy, 0, 4 * SECOND).max < 300000);
+	assert_true(history_span(m.gpus[0]->busy, 0, 4 * SECOND).max < 300000);
 	model_done(&m);
 }
 
@@ -130,7 +130,7 @@ static void log_one(struct model *m, const char *name, double value)
 	model_see(m, &frame);
 }
 
-/* However many devices a framework speaks of. */
+/* However many devices a framework reports. */
 static void what_the_program_logs_comes_first(void **state)
 {
 	struct model m;
@@ -192,7 +192,7 @@ static void counters_become_rates(void **state)
 	assert_null(model_figure(&m, t, PROC_RSS));
 	say(&m, 7 * SECOND, JOB_RAM, 0, 9, true);
 	assert_non_null(model_figure(&m, &m.job, JOB_RAM));
-	say(&m, 70 * SECOND, PROC_RSS, 1, 1, true); /* nobody renewed the job's */
+	say(&m, 70 * SECOND, PROC_RSS, 1, 1, true); /* the job's value was not renewed */
 	assert_null(model_figure(&m, &m.job, JOB_RAM));
 	model_done(&m);
 }
@@ -216,7 +216,7 @@ static void expect_writes(const struct model *m, double rate)
 	assert_true(f->rate == rate);
 }
 
-/* A recording of before has no cancelled ones, and its writes are without them. */
+/* An older recording has no counter of cancelled writes; its writes are without them. */
 static void what_was_cancelled_was_not_written(void **state)
 {
 	struct model m;
@@ -230,7 +230,7 @@ static void what_was_cancelled_was_not_written(void **state)
 	expect_writes(&m, 100);
 	write_to(&m, 5 * SECOND, 2600, 1600);
 	expect_writes(&m, 0);
-	write_to(&m, 6 * SECOND, 3200, 1600); /* still less than was told */
+	write_to(&m, 6 * SECOND, 3200, 1600); /* still less than reported before */
 	expect_writes(&m, 0);
 	write_to(&m, 7 * SECOND, 3500, 1600);
 	expect_writes(&m, 200);
@@ -281,7 +281,7 @@ static void bear_gpu(struct model *m, uint32_t id, const char *uuid, const char 
 	model_see(m, &frame);
 }
 
-/* By the numbers that hiwater gpus has, wherever they stand in the list and whatever is written of them. */
+/* Named by the numbers of hiwater gpus, wherever they are in the list. */
 static void gpus_are_called_by_their_numbers(void **state)
 {
 	static const char *const names[] = { "GPU4", "busy4", "MIG4.0", "busy4.0", "MIG4.3", "busy4.3", "GPU1", "busy1", "MIG2", "busy2", "GPU5", "busy5" };
@@ -336,7 +336,7 @@ static void rows_stand_where_they_belong(void **state)
 	say(&m, SECOND, PROC_RSS, 3, 90, true);
 	view_rows(&v, &m);
 	expect_rows(&v, 6, (uint32_t[]) { 3, 1, 2, 4, 5, 6 }, NULL);
-	v.reverse = true; /* who is not known stays last */
+	v.reverse = true; /* unknown values stay last */
 	view_rows(&v, &m);
 	expect_rows(&v, 6, (uint32_t[]) { 2, 1, 3, 4, 5, 6 }, NULL);
 	v.reverse = false;
@@ -347,13 +347,13 @@ static void rows_stand_where_they_belong(void **state)
 	view_rows(&v, &m);
 	expect_rows(&v, 2, (uint32_t[]) { 1, 3 }, (unsigned[]) { 0, 1 });
 	assert_true(view_filter(&v, "rss >") < 0);
-	assert_string_equal(v.filter_text, "rss > 20"); /* what was is kept */
+	assert_string_equal(v.filter_text, "rss > 20"); /* the old rows are kept */
 	assert_true(v.trouble[0] != '\0');
 	view_done(&v);
 	model_done(&m);
 }
 
-/* A view that stands still keeps its rows while processes end. */
+/* A paused view keeps its rows while processes end. */
 static void rows_outlive_their_processes(void **state)
 {
 	const struct hiw_end ends[] = { { HIW_PROCESS, 1 }, { HIW_PROCESS, 2 } };
@@ -375,7 +375,7 @@ static void rows_outlive_their_processes(void **state)
 	assert_int_equal(v.picked, 2);
 	assert_int_equal(view_place(&v), 1);
 	strcpy(v.search, "twin");
-	view_search(&v, &m, false); /* who is gone has no name */
+	view_search(&v, &m, false); /* an ended process has no name */
 	assert_int_equal(v.picked, 3);
 	view_done(&v);
 	model_done(&m);
