@@ -142,9 +142,9 @@ int opt_choice(const char *value, const char *choices, struct err *err)
 		near_try(&near, choice, len);
 	}
 	if (near.best)
-		return err_set(err, -EINVAL, "'%.80s' is none of %s; did you mean %.*s?", value,
+		return err_set(err, -EINVAL, "invalid value '%.80s', expected one of %s; did you mean %.*s?", value,
 			choices, (int) near.best_len, near.best);
-	return err_set(err, -EINVAL, "'%.80s' is none of %s", value, choices);
+	return err_set(err, -EINVAL, "invalid value '%.80s', expected one of %s", value, choices);
 }
 
 /* ---- reading a command line ---- */
@@ -204,7 +204,7 @@ static int take(
 	if (o == &opt_help_row)
 		return -ECANCELED;
 	if (value && *value == '\0')
-		return complain(r, "option %s needs a value: %s; an empty one was given", shown, o->arg_name);
+		return complain(r, "option %s needs a non-empty value: %s", shown, o->arg_name);
 	int code = o->take(value, o->dest, &why);
 
 	if (code < 0)

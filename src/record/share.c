@@ -92,7 +92,7 @@ int share_folder(char *ret, size_t size, struct err *err)
 		return -ENAMETOOLONG;
 	memcpy(ret, pattern, sizeof(pattern));
 	if (!mkdtemp(ret))
-		return err_set(err, -errno, "cannot make a folder in /tmp: %s", strerror(errno));
+		return err_set(err, -errno, "cannot create a folder in /tmp: %s", strerror(errno));
 	return 0;
 }
 

@@ -143,10 +143,10 @@ static bool take_records(struct sampler *s, uint64_t now)
 
 	sampler_show(s, &s->buf, FRAME_TASKSTATS, now, memory_hold(s));
 	if (r == -ENOBUFS)
-		records_lost(s, now, "exit records: some were lost, more processes ended at once than could be told of");
+		records_lost(s, now, "exit records: some were lost, because too many processes ended at once");
 	if (r == 0 || r == -ENOBUFS)
 		return taskstats_waits(s->taskstats);
-	records_lost(s, now, "exit records: the kernel sends no more");
+	records_lost(s, now, "exit records: the kernel stopped sending them");
 	taskstats_close(s->taskstats);
 	s->taskstats = NULL;
 	return false;

@@ -22,7 +22,7 @@
 static int open_clock(struct sampler *s, struct err *err)
 {
 	s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-	return s->timer < 0 ? err_set(err, -errno, "no sampling clock: %s", strerror(errno)) : 0;
+	return s->timer < 0 ? err_set(err, -errno, "cannot create the sampling timer: %s", strerror(errno)) : 0;
 }
 
 static int make_job(struct sampler *s)
@@ -225,7 +225,7 @@ static int start_first(struct sampler *s, pid_t pid, struct err *err)
 	};
 	s->foreign = s->options.everyone ? NULL : processes_foreign(s->options.root);
 	if (s->foreign && !s->options.ours)
-		return err_set(err, -EXDEV, "no process can be attached to: %s: %s", s->foreign->why, s->foreign->remedy);
+		return err_set(err, -EXDEV, "cannot attach to a process: %s: %s", s->foreign->why, s->foreign->remedy);
 	r = processes_new(&s->env, s->options.ours, &s->processes, err);
 	if (r < 0)
 		return r;
@@ -251,7 +251,7 @@ static int start_first(struct sampler *s, pid_t pid, struct err *err)
 	tell_early(s);
 	sampler_plan_pages(s, 0);
 	r = sampler_start_clock(s);
-	return r < 0 ? err_set(err, r, "the sampling clock cannot be set: %s", strerror(-r)) : 0;
+	return r < 0 ? err_set(err, r, "cannot set the sampling timer: %s", strerror(-r)) : 0;
 }
 
 /* Nothing was begun: another process can be tried. */
@@ -329,7 +329,7 @@ static void say_why_not(struct sampler *s, pid_t pid, int error, struct err *err
 	const int32_t process = error == -ESRCH && s->processes ? processes_of_thread(s->processes, pid) : 0;
 
 	if (process)
-		(void) err_set(err, error, "that is a thread of process %d: give that number", (int) process);
+		(void) err_set(err, error, "%d is a thread of process %d; give the process number", (int) pid, (int) process);
 	else if (!err || !err->text[0])
 		(void) err_set(err, error, "process %d: %s", (int) pid, strerror(-error));
 }

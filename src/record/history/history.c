@@ -46,14 +46,15 @@ int history_dir(char *ret, size_t size, struct err *err)
 	else if (home)
 		n = snprintf(folder, sizeof(folder), "%s/.local/state/hiwater", home);
 	else
-		return err_set(err, -ENOENT, "no place for the history: HOME is %s; set HIWATER_DIR, or use -o FILE", getenv("HOME") ? "no absolute path" : "not set");
+		return err_set(err, -ENOENT, "no folder for the history: HOME is %s; set HIWATER_DIR or use -o FILE",
+			getenv("HOME") ? "not an absolute path" : "not set");
 	if (n < 0 || (size_t) n >= sizeof(folder))
-		return err_set(err, -ENAMETOOLONG, "the history's folder has too long a name");
+		return err_set(err, -ENAMETOOLONG, "the path of the history's folder is too long");
 	if (folder[0] != '/')
 		here = getcwd(NULL, 0);
 	n = snprintf(ret, size, "%s%s%s", here ? here : "", here ? "/" : "", folder);
 	if (n < 0 || (size_t) n >= size)
-		return err_set(err, -ENAMETOOLONG, "the history's folder has too long a name");
+		return err_set(err, -ENAMETOOLONG, "the path of the history's folder is too long");
 	return 0;
 }
 
@@ -141,12 +142,12 @@ static int list_read(struct listing *list, struct err *err)
 	if (!dir && errno == ENOENT)
 		return 0;
 	if (!dir)
-		return err_set(err, -errno, "the history %s: %s", list->folder, strerror(errno));
+		return err_set(err, -errno, "cannot read the history %s: %s", list->folder, strerror(errno));
 	while (r == 0 && (entry = readdir(dir)))
 		r = list_add(list, dirfd(dir), entry->d_name);
 	if (list->n > 0)
 		qsort(list->runs, list->n, sizeof(list->runs[0]), by_number);
-	return r < 0 ? err_set(err, r, "the history %s: out of memory", list->folder) : 0;
+	return r < 0 ? err_set(err, r, "cannot read the history %s: out of memory", list->folder) : 0;
 }
 
 static void path_of(const struct listing *list, uint64_t number, char *ret, size_t size)
@@ -198,7 +199,7 @@ int history_reserve(char **ret_path, uint64_t *ret_number, struct err *err)
 	int r = list_read(&list, err);
 
 	if (r == 0 && (r = make_folder(list.folder)) < 0)
-		(void) err_set(err, r, "cannot make the history's folder %s: %s", list.folder, strerror(-r));
+		(void) err_set(err, r, "cannot create the history's folder %s: %s", list.folder, strerror(-r));
 	if (r < 0)
 		return r;
 	number = newest_removed(list.folder);
@@ -219,7 +220,7 @@ int history_reserve(char **ret_path, uint64_t *ret_number, struct err *err)
 		*ret_number = number;
 		return *ret_path ? 0 : err_set(err, -ENOMEM, "out of memory");
 	}
-	return err_set(err, -EEXIST, "no free number in %s", list.folder);
+	return err_set(err, -EEXIST, "no free run number in %s", list.folder);
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------------------- */
@@ -308,7 +309,7 @@ static int find_number(const struct listing *list, uint64_t number, char **ret_p
 
 	path_of(list, number, path, sizeof(path));
 	if (access(path, F_OK) < 0)
-		return err_set(err, -ENOENT, "no run %" PRIu64 " in %s; \"hiwater runs\" lists those there are", number,
+		return err_set(err, -ENOENT, "no run %" PRIu64 " in %s; see hiwater runs", number,
 			list->folder);
 	return found(path, ret_path, err);
 }
@@ -324,7 +325,7 @@ static int find_last(const struct listing *list, uint64_t back, char **ret_path,
 		path_of(list, list->runs[i - 1].number, path, sizeof(path));
 		return found(path, ret_path, err);
 	}
-	return err_set(err, -ENOENT, list->n ? "there are not so many runs in %s" : "there is no run in %s yet", list->folder);
+	return err_set(err, -ENOENT, list->n ? "there are fewer runs in %s; see hiwater runs" : "no runs in %s yet", list->folder);
 }
 
 /* The latest run of which is says that it is the one. */
@@ -381,7 +382,7 @@ int history_find(const char *run, char **ret_path, struct err *err)
 	int r;
 
 	if (*run == '\0')
-		return err_set(err, -EINVAL, "an empty RUN; give a number, \"last\", a name, name:NAME, a path or slurm:JOB");
+		return err_set(err, -EINVAL, "RUN is empty; give a number, \"last\", a name, name:NAME, a path or slurm:JOB");
 	if (strncmp(run, name, strlen(name)) == 0) {
 		r = list_read(&list, err);
 		r = r < 0 ? r : find_latest(&list, is_name, run + strlen(name), ret_path);
@@ -398,7 +399,7 @@ int history_find(const char *run, char **ret_path, struct err *err)
 		return find_number(&list, number, ret_path, err);
 	if (strncmp(run, slurm, strlen(slurm)) == 0) {
 		r = find_latest(&list, is_slurm, run + strlen(slurm), ret_path);
-		return r < 0 ? err_set(err, r, "no run of Slurm's job %s in %s", run + strlen(slurm), list.folder) : 0;
+		return r < 0 ? err_set(err, r, "no run of Slurm job %s in %s", run + strlen(slurm), list.folder) : 0;
 	}
 	r = find_latest(&list, is_name, run, ret_path);
 	if (r == -ENOENT && access(run, F_OK) == 0)
@@ -430,7 +431,7 @@ int history_remove(const char *run, struct err *err)
 		return r;
 	if (strncmp(path, folder, strlen(folder)) != 0 || path[strlen(folder)] != '/' ||
 		!read_number(path + strlen(folder) + 1, &number))
-		return err_set(err, -EINVAL, "%s is not in the history; remove it like any file", path);
+		return err_set(err, -EINVAL, "%s is not in the history; remove it with rm", path);
 	if (history_entry_read(path, &entry) == 0) {
 		bool running = entry.running;
 
@@ -438,7 +439,7 @@ int history_remove(const char *run, struct err *err)
 		if (running)
 			return err_set(err, -EBUSY, "run %" PRIu64 " is still running", number);
 	} else if (is_beginning(path)) {
-		return err_set(err, -EBUSY, "run %" PRIu64 " has only begun", number);
+		return err_set(err, -EBUSY, "run %" PRIu64 " has just started; try again when it has ended", number);
 	}
 	const bool is_noted = note_removed(folder, number);
 

@@ -27,9 +27,9 @@ int reader_error(struct replay *r, int rc, struct err *err)
 	case SQLITE_DONE:
 		return 0;
 	case SQLITE_NOTADB:
-		return err_set(err, -EBADMSG, "%s is not a recording of hiwater", r->path);
+		return err_set(err, -EBADMSG, "%s is not a hiwater recording", r->path);
 	case SQLITE_INTERRUPT:
-		return err_set(err, -EBADMSG, "%s is damaged: a table has no end", r->path);
+		return err_set(err, -EBADMSG, "%s is damaged: reading one of its tables does not end", r->path);
 	case SQLITE_NOMEM:
 		return err_set(err, -ENOMEM, "%s: out of memory", r->path);
 	case SQLITE_BUSY:
@@ -41,7 +41,7 @@ int reader_error(struct replay *r, int rc, struct err *err)
 	case SQLITE_READONLY: {
 		int code = r->db ? sqlite3_system_errno(r->db) : 0;
 
-		return err_set(err, code > 0 ? -code : -EIO, "%s cannot be read: %s", r->path,
+		return err_set(err, code > 0 ? -code : -EIO, "cannot read %s: %s", r->path,
 			code > 0 ? strerror(code) : sqlite3_errstr(rc));
 	}
 	default:

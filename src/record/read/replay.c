@@ -127,12 +127,12 @@ static int open_file(struct replay *r, struct err *err)
 	if (rc != SQLITE_ROW)
 		return reader_error(r, rc, err);
 	if (application != SCHEMA_APPLICATION)
-		return err_set(err, -EBADMSG, "%s is not a recording of hiwater", r->path);
+		return err_set(err, -EBADMSG, "%s is not a hiwater recording", r->path);
 	if (version > SCHEMA_VERSION)
-		return err_set(err, -EBADMSG, "%s is of format %lld; this hiwater reads up to %d, a newer one is needed",
+		return err_set(err, -EBADMSG, "%s has format %lld; this hiwater reads formats up to %d; install a newer hiwater",
 			r->path, (long long) version, SCHEMA_VERSION);
 	if (!reader_has_table(r, "meta"))
-		return err_set(err, -EBADMSG, "%s is damaged: it has no table meta", r->path);
+		return err_set(err, -EBADMSG, "%s is damaged: the table meta is missing", r->path);
 	return 0;
 }
 
@@ -152,9 +152,9 @@ static int check_file(const char *path, uint64_t *ret_bytes, struct err *err)
 	if (stat(path, &st) < 0)
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return err_set(err, -EBADMSG, "%s is not a file", path);
+		return err_set(err, -EBADMSG, "%s is not a regular file", path);
 	if (st.st_size == 0)
-		return err_set(err, -EBADMSG, "%s is empty: its run has only begun, or was lost at once", path);
+		return err_set(err, -EBADMSG, "%s is empty: its run has just started, or hiwater was killed before it wrote anything", path);
 	*ret_bytes = (uint64_t) st.st_size;
 	if (snprintf(journal, sizeof(journal), "%s-wal", path) < (int) sizeof(journal) && stat(journal, &st) == 0)
 		*ret_bytes += (uint64_t) st.st_size;
@@ -237,7 +237,7 @@ static int copy_pages(struct replay *r, const char *to, struct err *err)
 	int code = rc == SQLITE_OK ? 0 : -(sqlite3_system_errno(db) > 0 ? sqlite3_system_errno(db) : EIO);
 
 	if (code < 0)
-		(void) err_set(err, code, "%s cannot be copied: %s", r->path, sqlite3_errstr(rc));
+		(void) err_set(err, code, "cannot copy %s: %s", r->path, sqlite3_errstr(rc));
 	(void) sqlite3_close_v2(db);
 	return code;
 }
@@ -265,7 +265,7 @@ int replay_copy(struct replay *r, const char *path, struct err *err)
 	if (code < 0)
 		return err_set(err, code, "%s: %s", path, strerror(-code));
 	if (access(path, F_OK) == 0)
-		return err_set(err, -EEXIST, "%s exists already; give another name, or remove it", path);
+		return err_set(err, -EEXIST, "%s already exists; choose another name or remove it", path);
 	(void) unlink(temporary);
 	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -292,7 +292,7 @@ int replay_frames_of(struct replay *r, bool recent, const bool wanted[METRIC_COU
 	int code = row_layout_of(&r->layout, wanted);
 
 	if (code < 0)
-		(void) err_set(err, code, "%s: too many metrics are asked for", r->path);
+		(void) err_set(err, code, "%s: too many metrics requested", r->path);
 	else
 		code = replay_frames(r, recent, see, ctx, err);
 	r->layout = all;

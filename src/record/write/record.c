@@ -162,7 +162,7 @@ static void start(struct record *r)
 	(void) pthread_attr_destroy(&attr);
 	r->started = code == 0;
 	if (code != 0)
-		(void) err_set(&r->trouble, -code, "no recording: no thread for it: %s. The run goes on", strerror(code));
+		(void) err_set(&r->trouble, -code, "no recording: cannot create its thread: %s. The run continues", strerror(code));
 }
 
 /* ---- the recorder's thread ------------------------------------------------------------------------------------------ */
@@ -188,8 +188,8 @@ static void look_where(struct record *r, const char *where, struct writer_option
 	o->elsewhere = kind || r->options.force_snapshot;
 	if (o->elsewhere)
 		(void) snprintf(r->note, sizeof(r->note),
-			"the recording is written in /tmp and copied to its place every 10 to 60 s: that is on %.32s",
-			kind ? kind : "a share");
+			"the recording is on %.32s: hiwater writes it in /tmp and copies it there every 10 to 60 s",
+			kind ? kind : "a network file system");
 }
 
 static int init_locks(struct record *r)
@@ -410,7 +410,7 @@ int record_finish(struct record *r, const struct job *job, bool keep, uint64_t w
 	queue_push(&r->queue, true);
 	queue_set(&r->queue, false, true);
 	if (!join(r, wait_ns))
-		return err_set(err, -ETIMEDOUT, "the recording may lack its end: the disk did not answer in %.1f s",
+		return err_set(err, -ETIMEDOUT, "the recording may lack its end: the disk did not respond within %.3g s",
 			(double) wait_ns / 1e9);
 	error = r->result;
 	if (error < 0 && !r->told)

@@ -270,8 +270,8 @@ void writer_finish(struct writer *w, bool keep)
 	} else {
 		r = writer_place(w);
 		if (r < 0)
-			(void) err_set(&w->trouble, r, "the recording cannot be put at %s: %s%s%s", w->target, strerror(-r),
-				w->folder ? "; it is left at " : "", w->folder ? w->file : "");
+			(void) err_set(&w->trouble, r, "cannot move the recording to %s: %s%s%s", w->target, strerror(-r),
+				w->folder ? "; it remains at " : "", w->folder ? w->file : "");
 		w->result = r;
 	}
 	if (r == 0)

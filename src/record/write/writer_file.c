@@ -61,10 +61,10 @@ static void end_file(struct writer *w, int r, const char *why)
 
 	store_rollback(w->store);
 	if (is_empty) {
-		(void) err_set(&w->trouble, r, "no recording: cannot write %s: %s. The run goes on", name, why);
+		(void) err_set(&w->trouble, r, "no recording: cannot write %s: %s. The run continues", name, why);
 	} else {
-		(void) err_set(&w->trouble, r, "%s cannot be written any further: %s. It ends %.1f s into the run; the run goes on", name, why,
-			(double) w->committed_ns / 1e9);
+		(void) err_set(&w->trouble, r, "recording stopped: cannot write %s: %s. It ends %.1f s into the run; the run continues",
+			name, why, (double) w->committed_ns / 1e9);
 		say_why(w, why);
 	}
 	(void) store_close(w->store, false);
@@ -85,7 +85,7 @@ int writer_fail(struct writer *w, int r, const char *why)
 	if (w->store)
 		end_file(w, r, why);
 	else if (!w->trouble.text[0])
-		(void) err_set(&w->trouble, r, "no recording: %s. The run goes on", why);
+		(void) err_set(&w->trouble, r, "no recording: %s. The run continues", why);
 	return r;
 }
 
@@ -111,7 +111,7 @@ static int clear_target(struct writer *w)
 	if (w->reserved || lstat(w->target, &st) < 0)
 		return 0;
 	if (!w->options.overwrite)
-		return err_set(&w->trouble, -EEXIST, "no recording: %s exists by now", w->target);
+		return err_set(&w->trouble, -EEXIST, "no recording: %s was created by another program meanwhile", w->target);
 	store_unlink(w->target);
 	return 0;
 }

@@ -284,7 +284,7 @@ static void test_more_errors(void **state)
 		"option --output needs a value: FILE.hiw; see hiwater run --help");
 	refused(run, "run --output -- make", "option --output needs a value: FILE.hiw; see hiwater run --help");
 	refused(run, "run -n -- make", "option -n needs a value: NAME; see hiwater run --help");
-	refused(run, "run --output= make", "option --output needs a value: FILE.hiw; an empty one was given; see hiwater run --help");
+	refused(run, "run --output= make", "option --output needs a non-empty value: FILE.hiw; see hiwater run --help");
 	refused(run, "run -pn", "option -n needs a value: NAME; see hiwater run --help");
 	refused(run, "run --plain=yes",
 		"option --plain takes no value, 'yes' was given; see hiwater run --help");
@@ -295,10 +295,10 @@ static void test_more_errors(void **state)
 	refused(run, "run --no-space",
 		"--no-space: No space left on device; see hiwater run --help");
 	refused(run, "run --summary ful",
-		"--summary: 'ful' is none of full|line|none; did you mean full? see hiwater run "
+		"--summary: invalid value 'ful', expected one of full|line|none; did you mean full? see hiwater run "
 		"--help");
 	refused(run, "run --summary lots",
-		"--summary: 'lots' is none of full|line|none; see hiwater run --help");
+		"--summary: invalid value 'lots', expected one of full|line|none; see hiwater run --help");
 	refused(&commands[0], "hiwater --verson", "unknown option --verson; see hiwater --help");
 }
 
@@ -331,7 +331,7 @@ static void test_choices(void **state)
 	assert_int_equal(opt_choice("iec", "iec|si|bytes", NULL), 0);
 	assert_int_equal(opt_choice("bytes", "iec|si|bytes", NULL), 2);
 	assert_int_equal(opt_choice("byte", "iec|si|bytes", &err), -EINVAL);
-	assert_string_equal(err.text, "'byte' is none of iec|si|bytes; did you mean bytes?");
+	assert_string_equal(err.text, "invalid value 'byte', expected one of iec|si|bytes; did you mean bytes?");
 	assert_int_equal(opt_choice("", "iec|si", NULL), -EINVAL);
 	assert_int_equal(opt_choice("iec|si", "iec|si", NULL), -EINVAL);
 }

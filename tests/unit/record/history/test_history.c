@@ -540,7 +540,7 @@ static void the_folder_follows_the_environment(void **state)
 	assert_string_equal(dir, "/home/me/.local/state/hiwater");
 	assert_int_equal(setenv("HOME", "home/me", 1), 0);
 	assert_int_equal(history_dir(dir, sizeof(dir), &err), -ENOENT);
-	assert_non_null(strstr(err.text, "HOME is no absolute path"));
+	assert_non_null(strstr(err.text, "HOME is not an absolute path"));
 	assert_int_equal(unsetenv("HOME"), 0);
 	assert_int_equal(history_dir(dir, sizeof(dir), NULL), -ENOENT);
 	assert_int_equal(setenv("HIWATER_DIR", "relative", 1), 0);

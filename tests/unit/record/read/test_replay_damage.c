@@ -34,21 +34,21 @@ static void other_files_are_refused(void **state)
 	(void) state;
 	folder_new(&f);
 	expect_refused(f.file, -ENOENT, "No such file");
-	expect_refused(f.path, -EBADMSG, "not a file");
+	expect_refused(f.path, -EBADMSG, "not a regular file");
 	write_file(f.file, "", 0);
 	expect_refused(f.file, -EBADMSG, "empty");
 	write_file(f.file, "hello", 5);
-	expect_refused(f.file, -EBADMSG, "not a recording");
+	expect_refused(f.file, -EBADMSG, "not a hiwater recording");
 	char many[8192];
 
 	memset(many, 'x', sizeof(many));
 	write_file(f.file, many, sizeof(many));
-	expect_refused(f.file, -EBADMSG, "not a recording");
+	expect_refused(f.file, -EBADMSG, "not a hiwater recording");
 	(void) unlink(f.file);
 	assert_int_equal(sqlite3_open(f.file, &db), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db, "CREATE TABLE meta(key, value)", NULL, NULL, NULL), SQLITE_OK);
 	(void) sqlite3_close(db);
-	expect_refused(f.file, -EBADMSG, "not a recording");
+	expect_refused(f.file, -EBADMSG, "not a hiwater recording");
 	sql_run(f.file, "PRAGMA application_id=1214863201; PRAGMA user_version=99");
 	expect_refused(f.file, -EBADMSG, "newer");
 	sql_run(f.file, "PRAGMA user_version=1; DROP TABLE meta; CREATE VIEW meta AS SELECT 1 AS key, 2 AS value");
