@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The job's accumulators, facts, processes, series and phases as one message. What has not changed since the last one
- * is left out: a fingerprint of each says so.
+ * The job's accumulators, facts, processes, series and phases as one message. Items that have not
+ * changed since the last message are omitted: a fingerprint of each detects changes.
  */
 #include <errno.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "record/wire_totals.h"
 
 enum {
-	TEXT_MOST = 16 << 10,  /* longer texts are cut, */
+	TEXT_MOST = 16 << 10,  /* longer texts are truncated, */
 	FACT_MOST = 512 << 10, /* those of facts here: arguments as JSON */
 };
 
@@ -36,14 +36,14 @@ static uint64_t stir_text(uint64_t hash, const char *text)
 	return hash;
 }
 
-/* Remembers the fingerprint; true if it was another one before. */
+/* Stores the fingerprint; true if it differs from the last one. */
 static bool is_changed(struct map *map, uint64_t key, uint64_t hash)
 {
 	uint32_t print = (uint32_t) (hash ^ (hash >> 32)), before;
 
 	if (map_get(map, key, &before) && before == print)
 		return false;
-	(void) map_put(map, key, print); /* without memory it is handed over again */
+	(void) map_put(map, key, print); /* out of memory: it is sent again next time */
 	return true;
 }
 
@@ -99,7 +99,7 @@ static uint64_t phase_print(const struct phase *p)
 	return stir(hash, (uint64_t) p->ram_known | (uint64_t) p->peak_exact << 1);
 }
 
-/* ---- putting -------------------------------------------------------------------------------------------------------- */
+/* ---- writing -------------------------------------------------------------------------------------------------------- */
 
 static void pad(struct buf *out)
 {
@@ -135,7 +135,7 @@ static void put_acc(void *ctx, enum metric metric, uint32_t id, const struct acc
 	/* Single cores are not stored. */
 	if (metrics[metric].entity == ENTITY_HOST && id > 0)
 		return;
-	/* Of host and job the writer knows what it wrote. */
+	/* For host and job the writer compares with its last values itself. */
 	if (id > 0 && !is_changed(&p->memory->accs, (uint64_t) metric << 32 | id, acc_print(acc)))
 		return;
 	memset(&entry, 0, sizeof(entry));
@@ -195,7 +195,7 @@ static void put_phases(struct putting *p, struct wire_memory *memory, const stru
 	pad(p->out);
 }
 
-/* The structs went first; their texts follow in the same order. */
+/* The structs were written first; their texts follow in the same order. */
 static void put_texts(struct buf *out, const struct wire_totals *t, size_t processes_at, size_t series_at, size_t phases_at)
 {
 	for (size_t i = 0; i < t->n_processes; i++) {
@@ -263,7 +263,7 @@ int wire_totals_put(struct buf *out, struct wire_memory *memory, const struct jo
 	return 0;
 }
 
-/* ---- getting -------------------------------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------------------------------- */
 
 static void *get(char **at, size_t n)
 {
@@ -299,7 +299,7 @@ struct wire_totals *wire_totals_get(void *where)
 		t->phases[i].name = get_text(&at);
 		t->phases[i].facts = get_text(&at);
 	}
-	/* An unknown fact stays NULL. */
+	/* Unknown facts stay NULL. */
 #define F_INT(name)
 #define F_TEXT(name) \
 	{ \

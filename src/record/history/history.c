@@ -24,7 +24,8 @@ enum {
 
 /* ---- the folder ------------------------------------------------------------------------------------------------------ */
 
-/* A relative one would be another folder in each working directory; the XDG base directories have it ignored. */
+/* A relative folder would differ for each working directory; the XDG specification requires to
+ * ignore it. */
 static const char *absolute(const char *name)
 {
 	const char *value = getenv(name);
@@ -58,7 +59,7 @@ int history_dir(char *ret, size_t size, struct err *err)
 	return 0;
 }
 
-/* Makes the folder and what is missing above it, for this user alone. */
+/* Creates the folder and its missing parents, accessible only to this user. */
 static int make_folder(const char *path)
 {
 	char part[PATH_MAX];
@@ -127,7 +128,7 @@ static int list_add(struct listing *list, int folder, const char *name)
 	return 0;
 }
 
-/* A folder that is not there has no runs. */
+/* A missing folder is an empty history. */
 static int list_read(struct listing *list, struct err *err)
 {
 	autoclosedir DIR *dir = NULL;
@@ -155,7 +156,8 @@ static void path_of(const struct listing *list, uint64_t number, char *ret, size
 	(void) snprintf(ret, size, "%s/%" PRIu64 ".hiw", list->folder, number);
 }
 
-/* Where the newest run was removed, its number is kept: numbers are in people's notes. */
+/* If the newest run was removed, its number is stored, so that no number is used twice: people
+ * write numbers down. */
 #define NEWEST "newest-removed"
 
 static uint64_t newest_removed(const char *folder)
@@ -173,10 +175,11 @@ static uint64_t newest_removed(const char *folder)
 	if (n <= 0)
 		return 0;
 	text[n] = '\0';
-	return parse_u64(&p, &number) == 0 && number <= INT64_MAX ? number : 0; /* what is larger is damage, and would wrap */
+	return parse_u64(&p, &number) == 0 && number <= INT64_MAX ? number : 0; /* larger: damaged */
 }
 
-/* True if it is noted. Numbers only get longer: they are written over what is there, which a full disk then leaves as it is. */
+/* True if the number is stored. Numbers never get shorter: writing over the old one cannot fail
+ * half-way on a full disk. */
 static bool note_removed(const char *folder, uint64_t number)
 {
 	char path[PATH_MAX], text[32];
@@ -233,7 +236,7 @@ void history_done(struct history *h)
 	*h = (struct history) { 0 };
 }
 
-/* False: it has only begun, or is none of ours. */
+/* False: it has just started, or it is not a recording. */
 static bool entry_of(const struct listing *list, size_t i, struct history_entry *ret)
 {
 	const struct listed *run = &list->runs[i];
@@ -314,21 +317,21 @@ static int find_number(const struct listing *list, uint64_t number, char **ret_p
 	return found(path, ret_path, err);
 }
 
-/* The run that is back places before the last one. */
+/* The run that is back positions before the last one. */
 static int find_last(const struct listing *list, uint64_t back, char **ret_path, struct err *err)
 {
 	char path[PATH_MAX];
 
 	for (size_t i = list->n; i > 0; i--) {
 		if (list->runs[i - 1].bytes == 0 || back-- > 0)
-			continue; /* reserved by a run that has only begun */
+			continue; /* reserved by a run that has just started */
 		path_of(list, list->runs[i - 1].number, path, sizeof(path));
 		return found(path, ret_path, err);
 	}
 	return err_set(err, -ENOENT, list->n ? "there are fewer runs in %s; see hiwater runs" : "no runs in %s yet", list->folder);
 }
 
-/* The latest run of which is says that it is the one. */
+/* The latest run for which is returns true. */
 static int find_latest(const struct listing *list, bool (*is)(const struct history_run *run, const char *what),
 	const char *what, char **ret_path)
 {
@@ -354,7 +357,7 @@ static bool is_name(const struct history_run *run, const char *what)
 	return run->name && strcmp(run->name, what) == 0;
 }
 
-/* "4711" is also the job of its step "4711.0", and of its array's tasks "4711_7". */
+/* "4711" also finds its step "4711.0" and its array tasks "4711_7". */
 static bool is_slurm(const struct history_run *run, const char *what)
 {
 	size_t n = strlen(what);
@@ -409,7 +412,7 @@ int history_find(const char *run, char **ret_path, struct err *err)
 
 /* ---- removing -------------------------------------------------------------------------------------------------------- */
 
-/* A reserved file has no bytes until its first window closes. */
+/* A reserved file is empty until its first window closes. */
 static bool is_beginning(const char *path)
 {
 	struct stat st;
@@ -445,12 +448,13 @@ int history_remove(const char *run, struct err *err)
 
 	store_unlink(path);
 	if (!is_noted)
-		(void) note_removed(folder, number); /* on a full disk the run has made room */
+		(void) note_removed(folder, number); /* on a full disk, the removal has freed space for it */
 	return 0;
 }
 
-/* Removes the run unless it has to stay. hard: what a trigger pinned goes, too. One that another program has removed
- * since it was listed is gone as well: a newer one would go in its place. */
+/* Removes the run unless it has to stay. hard: also if a trigger pinned it. A run that another
+ * program has removed since the listing counts as removed: else a newer one would be removed
+ * instead. */
 static bool let_go(const struct listing *list, const struct listed *run, bool hard)
 {
 	struct history_entry entry = { 0 };
@@ -471,20 +475,20 @@ int history_trim(unsigned max_runs, uint64_t max_bytes, struct err *err)
 {
 	char folder[PATH_MAX];
 	int r = history_dir(folder, sizeof(folder), err);
-	autoclose int turn = r < 0 ? -1 : share_await_turn(folder); /* lists that others change meanwhile are no ground to remove */
+	autoclose int turn = r < 0 ? -1 : share_await_turn(folder); /* others would change the list */
 	autolist struct listing list = { .n = 0 };
 	uint64_t bytes = 0;
 	size_t left = 0;
 
-	(void) turn; /* it is only held */
+	(void) turn; /* the lock is only kept */
 	r = r < 0 ? r : list_read(&list, err);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < list.n; i++) {
 		bytes += list.runs[i].bytes;
-		left += list.runs[i].bytes > 0; /* what has only begun may come to nothing */
+		left += list.runs[i].bytes > 0; /* a run that has just started may not be kept */
 	}
-	/* Oldest first; the last one is what somebody has just waited for. */
+	/* Oldest first, except the last, which has just ended. */
 	for (int hard = 0; hard < 2; hard++) {
 		for (size_t i = 0; i + 1 < list.n && (left > max_runs || bytes > max_bytes); i++) {
 			if (list.runs[i].bytes == 0 || !let_go(&list, &list.runs[i], hard == 1))

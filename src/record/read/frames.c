@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * A recording as frames. Each table is read in the order of its times; what is next is taken from the one that is
- * furthest behind. A process that has no row in a window of the job did as before (docs/recording.md): its last row is
- * given out again, so that whoever looks need not know.
+ * Replays a recording as frames. One cursor per table reads its rows in the order of time, and the
+ * earliest row of all cursors comes next. A process without a row in a window of the job is
+ * unchanged (docs/recording.md): its last row is repeated, so that consumers of frames need not
+ * know this rule.
  *
- * Hold in memory at a time: one row a table, the last row of each process that lives.
+ * Memory use: one row per table and the last row of each living process.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -79,7 +80,7 @@ static void put_cell(struct play *p, const struct cursor *c, unsigned place, con
 	framebuf_reading(&p->out, r);
 }
 
-/* Nothing was read of it: what was known is known no longer. */
+/* A row without known cells: the values are unknown from here on. */
 static void put_unread(struct play *p, const struct cursor *c, const struct row *row)
 {
 	for (unsigned i = 0; i < p->r->layout.n[c->entity]; i++) {
@@ -98,7 +99,8 @@ static void put_row(struct play *p, const struct cursor *c, const struct row *ro
 		put_cell(p, c, i, row);
 }
 
-/* The row that waits, unless its entity is unknown. Id 0 of the processes is the others. */
+/* The pending row of the cursor, unless its entity is unknown. Id 0 of the processes is the row
+ * of the remaining processes. */
 static void take_row(struct play *p, struct cursor *c)
 {
 	const enum entity e = c->entity;
@@ -115,7 +117,8 @@ static void take_row(struct play *p, struct cursor *c)
 		living_remember(&p->people, l, &c->row);
 }
 
-/* The processes that have no row at time_ns, where the job has one. done: a mark of those that have. */
+/* Repeats the last rows of the processes that have no row at time_ns although the job has one.
+ * done: the ids that have a row. */
 static void put_unchanged(struct play *p, const struct cursor *c, const struct row *job, const struct map *done)
 {
 	const unsigned n = p->r->layout.n[ENTITY_PROCESS];
@@ -145,7 +148,7 @@ static uint64_t hold_of(const struct play *p, bool recent, uint64_t span_ns)
 	return hold > UINT64_MAX / 3 ? UINT64_MAX : 3 * hold;
 }
 
-/* All rows of a table at time_ns as one frame; of processes, those that did not change as well. */
+/* Emits all rows of a table at time_ns as one frame, including the unchanged processes. */
 static void show_rows(struct play *p, enum entity e, bool recent, uint64_t time_ns, const struct row *job)
 {
 	struct cursor *c = &p->cursors[e][recent];
@@ -167,7 +170,7 @@ static void show_rows(struct play *p, enum entity e, bool recent, uint64_t time_
 	show(p, source_of[e], time_ns, hold_of(p, recent, span));
 }
 
-/* Id by id, the time of the last row before from_ns. */
+/* For each id, the time of its last row before from_ns. */
 static const char last_rows[] = "SELECT id, max(t) FROM process_sample WHERE t < ? AND id > 0 GROUP BY id";
 
 static void put_row_at(struct play *p, struct cursor *c, uint32_t id, uint64_t time_ns)
@@ -221,7 +224,7 @@ static void show_tables(struct play *p, uint64_t time_ns)
 
 /* ---- lists ---------------------------------------------------------------------------------------------------------- */
 
-/* The row that waits was given out. */
+/* The pending row was emitted. */
 static void step_list(struct play *p, struct list *list)
 {
 	const uint64_t before = list->t_ns;
@@ -325,7 +328,8 @@ void play_run(struct play *p, uint64_t until_ns)
 
 /* ---- opening -------------------------------------------------------------------------------------------------------- */
 
-/* Where the last stretch at full rate begins that has no hole: before it there may be more, kept around triggers. */
+/* Start of the last stretch at full rate without a gap. Earlier rows may exist: they are kept
+ * around triggers. */
 static void skip_holes(struct replay *r, uint64_t interval_ns, int64_t *first)
 {
 	const uint64_t least = 30000000000, hole = 10 * interval_ns > least ? 10 * interval_ns : least;
@@ -339,7 +343,8 @@ static void skip_holes(struct replay *r, uint64_t interval_ns, int64_t *first)
 		*first = begin;
 }
 
-/* Where the full rate takes the windows' place: at a window's beginning, so that none is told twice. */
+/* The time from which the full rate replaces the windows: the start of a window, so that nothing
+ * is reported twice. */
 static bool find_border(struct replay *r, uint64_t interval_ns, int64_t *ret)
 {
 	int64_t first, window, span = 0;
@@ -355,7 +360,7 @@ static bool find_border(struct replay *r, uint64_t interval_ns, int64_t *ret)
 	}
 	(void) reader_number(r, "SELECT span FROM job_sample ORDER BY t LIMIT 1", &span);
 	if (first < window || first - window <= span) {
-		*ret = 0; /* all of the run is there at full rate */
+		*ret = 0; /* the whole run is available at full rate */
 		return true;
 	}
 	char sql[96];
@@ -448,7 +453,7 @@ void play_open(struct play *p, bool recent)
 	int64_t interval;
 
 	reader_allow(p->r);
-	(void) sqlite3_exec(p->r->db, "BEGIN", NULL, NULL, NULL); /* all of it as of one commit */
+	(void) sqlite3_exec(p->r->db, "BEGIN", NULL, NULL, NULL); /* read all tables as of one commit */
 	if (reader_meta_int(p->r, "interval_ns", &interval) && interval > 0)
 		p->interval_ns = (uint64_t) interval;
 	if (population_open(&p->people, p->last_ns) < 0)

@@ -17,7 +17,7 @@ static uint64_t key_of(enum entity entity, uint32_t id)
 	return (uint64_t) entity << 32 | id;
 }
 
-/* Moves to the next birth; what is none is passed over. */
+/* Advances to the next birth; skips malformed rows. */
 static void step(struct population *p, struct births *b)
 {
 	uint64_t before = b->born_ns;
@@ -27,7 +27,7 @@ static void step(struct population *p, struct births *b)
 	while (b->statement && !b->waits && (rc = sqlite3_step(b->statement)) == SQLITE_ROW) {
 		b->waits = reader_id(b->statement, 0, &b->id) && reader_time(b->statement, 1, &b->born_ns);
 		if (b->waits && b->born_ns < before)
-			b->born_ns = before; /* ids only grow */
+			b->born_ns = before; /* ids increase with time */
 	}
 	if (rc != SQLITE_ROW && rc != SQLITE_DONE && p->error == 0)
 		p->error = reader_error(p->r, rc, NULL);
@@ -71,7 +71,7 @@ uint64_t population_next(const struct population *p)
 
 /* ---- births --------------------------------------------------------------------------------------------------------- */
 
-/* When and how it ended, if it did; no sooner than at least_ns. */
+/* When and how it ended, if it ended; not before at_least_ns. */
 static void read_end(struct living *l, sqlite3_stmt *st, uint64_t least_ns)
 {
 	if (reader_time(st, 2, &l->ended_ns) && l->ended_ns < least_ns)
@@ -91,7 +91,7 @@ static void add_living(struct population *p, const struct births *b)
 	read_end(&l, b->statement, b->born_ns);
 	if (vec_room(&p->living, &p->cap_living, p->n_living, sizeof(l), MOST_LIVING) < 0 ||
 		map_put(&p->places, key_of(l.entity, l.id), (uint32_t) p->n_living) < 0)
-		return; /* more than a recording ever has; its rows are left out */
+		return; /* beyond the limit of any recording: its rows are ignored */
 	p->living[p->n_living++] = l;
 	if (l.ended_ns < p->next_end_ns)
 		p->next_end_ns = l.ended_ns;
@@ -165,7 +165,7 @@ void population_ends(struct population *p, struct framebuf *out)
 
 /* ---- stretches ------------------------------------------------------------------------------------------------------ */
 
-/* Ends that were written since the last stretch. */
+/* Reads the ends that were written since the last stretch. */
 static void learn_ends(struct population *p, const struct birth_table *table, uint64_t since_ns)
 {
 	char behind[64];
@@ -188,7 +188,7 @@ static void learn_ends(struct population *p, const struct birth_table *table, ui
 
 int population_open(struct population *p, uint64_t since_ns)
 {
-	const uint64_t slack = 60000000000; /* the writer may be behind */
+	const uint64_t slack = 60000000000; /* the writer may be behind by this much */
 	char behind[128];
 
 	for (int i = 0; i < BIRTHS; i++) {

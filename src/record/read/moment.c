@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One instant of a recording: what each process held then of RAM or of GPUs, by its last row before it, and the way of
- * what the job held until then.
+ * One instant of a recording: the RAM or GPU memory that each process used then, from its last row
+ * before that time, and the job's use from the start until then.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,10 +17,11 @@ enum {
 };
 static const uint64_t recent_ns = 300000000000;
 
-/* What is read of memory of either kind. living: id, and the process whose it is. */
+/* The columns to read for one kind of memory. living: id, and the id of the process that it
+ * belongs to. */
 static const struct kind {
 	const char *sample, *recent, *living, *in_sample, *in_recent, *level;
-	uint64_t late_ns; /* what was read so much later, and is more, was there then: drivers' lists come after their totals */
+	uint64_t late_ns; /* larger values this much later count too: lists follow totals */
 } kinds[] = {
 	{ "process_sample", "process_recent",
 		"SELECT id, id FROM process WHERE born <= ?1 AND (ended IS NULL OR ended >= ?1)",
@@ -49,7 +50,7 @@ struct moment {
 	int error;
 };
 
-/* Those that lived then. */
+/* The entities that were alive at that time. */
 static void take_living(struct moment *m, sqlite3_stmt *st)
 {
 	uint32_t id, process;
@@ -78,7 +79,7 @@ static void take_row(struct moment *m, sqlite3_stmt *st)
 	m->held[place].known = true;
 }
 
-/* Calls take with each row of a table, at most so many. */
+/* Calls take with each row of a table, up to a maximum. */
 static void each(struct moment *m, const char *table, const char *sql, uint64_t to_ns, uint64_t from_ns,
 	void (*take)(struct moment *m, sqlite3_stmt *st))
 {
@@ -143,7 +144,7 @@ int replay_moment(struct replay *r, uint64_t at_ns, bool on_gpu, const struct re
 	int code;
 
 	reader_allow(r);
-	(void) sqlite3_exec(r->db, "BEGIN", NULL, NULL, NULL); /* all of it as of one commit */
+	(void) sqlite3_exec(r->db, "BEGIN", NULL, NULL, NULL); /* read all tables as of one commit */
 	code = show_held(r, kind, at_ns, from, see);
 	(void) snprintf(sql, sizeof(sql), "SELECT min(t) FROM job_recent WHERE t >= %" PRIu64 " AND t <= %" PRIu64, from, at_ns);
 	if (!reader_number(r, sql, &first))

@@ -11,7 +11,7 @@
 
 enum {
 	STEPS_LEAST = 2000000,
-	STEPS_A_BYTE = 16, /* a row of a recording takes about two for each of its bytes */
+	STEPS_A_BYTE = 16, /* a row of a recording takes about two steps per byte */
 };
 
 void reader_allow(struct replay *r)
@@ -79,7 +79,7 @@ struct select {
 	bool started;
 };
 
-/* table_info leaves out columns that are computed, which could compute anything. */
+/* table_info omits generated columns, which could compute anything. */
 static int read_columns(struct replay *r, struct select *s, const char *table)
 {
 	sqlite3_stmt *st = reader_prepare(r, "SELECT name FROM pragma_table_info(?)");
@@ -184,7 +184,8 @@ const char *reader_text(sqlite3_stmt *st, int column)
 	int type = sqlite3_column_type(st, column);
 	const unsigned char *text = NULL;
 
-	/* Text that is no UTF-8 is stored as a blob; asked for as text it comes with a NUL behind it. */
+	/* Text that is not UTF-8 is stored as a blob; read as text, SQLite terminates it with
+	 * NUL. */
 	if (type == SQLITE_TEXT || type == SQLITE_BLOB)
 		text = sqlite3_column_text(st, column);
 	return text ? (const char *) text : "";

@@ -13,7 +13,7 @@
 #include "record/schema.h"
 #include "record/share.h"
 
-/* What a recording may have at most, of what a hostile file could have endlessly. */
+/* Limits of a recording's contents; a hostile file could exceed any. */
 static const struct {
 	int limit, value;
 } limits[] = {
@@ -55,8 +55,8 @@ static void protect(struct replay *r)
 	sqlite3_progress_handler(r->db, READER_STEPS, count_steps, r);
 }
 
-/* Without locks where they cannot be relied on (only whole copies are put there) and where nothing can be written:
- * then the journal's index is kept in memory. */
+/* Without locks where they are unreliable (there, only complete copies are renamed into place)
+ * and where nothing can be written: then the journal's index is kept in memory. */
 static int connect(struct replay *r, bool locks)
 {
 	const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX;
@@ -82,7 +82,7 @@ static int read_pragma(struct replay *r, const char *sql, int64_t *ret)
 	return rc;
 }
 
-/* Reads from the file for the first time: what is wrong with it shows here. */
+/* The first read of the file, in which its errors show. */
 static int look(struct replay *r, int64_t *ret_application, int64_t *ret_version)
 {
 	int64_t tables = 0;
@@ -136,7 +136,7 @@ static int open_file(struct replay *r, struct err *err)
 	return 0;
 }
 
-/* A name that SQLite takes for a URI ("file:...") is made one that it does not. */
+/* "file:..." is a URI to SQLite; prefix "./" to such a name. */
 static char *plain_name(const char *path)
 {
 	char *name;
@@ -242,7 +242,7 @@ static int copy_pages(struct replay *r, const char *to, struct err *err)
 	return code;
 }
 
-/* Bytes 18 and 19 of the header: 2 asks readers for a journal of the WAL kind beside the file
+/* Bytes 18 and 19 of the header: 2 makes readers expect a WAL journal next to the file
  * (sqlite.org/fileformat2.html). */
 static int forget_journal(const char *path)
 {

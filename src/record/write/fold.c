@@ -10,8 +10,8 @@
 
 enum {
 	MOST_SLOTS = 1 << 20,
-	SAME_LOOK_NS = 1000000, /* readings of several sources this near are one row at full rate */
-	EDGE_NS = 20000000,     /* the look that ends a window takes so long at most */
+	SAME_LOOK_NS = 1000000, /* readings of several sources within this time are one row at full rate */
+	EDGE_NS = 20000000,     /* the longest time that the sample which ends a window may take */
 };
 
 void fold_emit(struct fold *f, enum entity entity, bool recent, const struct row *row)
@@ -78,7 +78,8 @@ static bool is_news(const struct column *column)
 					      column->wait_value != column->seen_value || column->wait_max != column->seen_max);
 }
 
-/* Moves the looks that wait into the row and remembers them. Returns whether they say anything new. */
+/* Moves the pending sample into the row and remembers its values. Returns whether any of them is
+ * new. */
 static bool take_waiting(struct slot *slot, struct row *row)
 {
 	bool news = false;
@@ -159,7 +160,7 @@ void slot_advance(struct slot *slot, uint64_t time_ns)
 static void look_gauge(struct slot *slot, unsigned c, const struct reading *r, uint64_t time_ns, uint64_t hold_ns)
 {
 	struct column *column = &slot->columns[c];
-	/* A level from before the window that stood for none of it is no extreme of it. */
+	/* A value from before the window that was not valid in it is not an extreme of it. */
 	const bool first = !columns_has(slot->have, c) || (column->looks == 0 && column->cover_ns == 0);
 
 	if (first || r->min < column->min)
@@ -192,10 +193,11 @@ static void look(struct slot *slot, unsigned c, const struct reading *r, uint64_
 	column->looks += r->n;
 }
 
-/* ---- the look that ends a window ------------------------------------------------------------------------------------ */
+/* ---- the sample that ends a window ---------------------------------------------------------------------------------- */
 
-/* What it found is the next window's. What it proves of the time since the look before (a mark of the kernel, a driver's
- * samples) happened in the window that ends. */
+/* The values of this sample belong to the next window. Extremes that it proves for the interval
+ * before it (a high-water mark of the kernel, the driver's own samples) belong to the window
+ * that ends. */
 static void look_ahead(const struct fold *f, struct slot *slot, unsigned c, const struct reading *r,
 	const struct frame *frame)
 {
@@ -221,7 +223,7 @@ static void look_ahead(const struct fold *f, struct slot *slot, unsigned c, cons
 		column->last = r->value;
 }
 
-/* At time_ns at the latest. */
+/* The pending values of the sample that ended the last window, dated time_ns at the latest. */
 static void take_ahead(struct slot *slot, uint64_t time_ns)
 {
 	unsigned c;
@@ -248,13 +250,13 @@ void fold_settle(struct fold *f)
 		return;
 	f->edge_ns = 0;
 	fold_close(f, f->end_ns);
-	if (begin > f->begin_ns) /* nothing was read in the windows between */
+	if (begin > f->begin_ns) /* no samples in the windows between */
 		fold_close(f, begin);
 	for (size_t i = 0; i < f->n_slots; i++)
 		take_ahead(f->slots[i], UINT64_MAX);
 }
 
-/* A second look at the same thing is a look of its own. */
+/* A second reading of the same metric belongs to a new sample. */
 static bool was_looked_at(const struct fold *f, const struct frame *frame)
 {
 	for (size_t i = 0; i < frame->n_readings; i++) {
@@ -285,7 +287,7 @@ static void take_reading(struct fold *f, const struct reading *r, const struct f
 
 	if (r->metric >= METRIC_COUNT)
 		return;
-	/* Single cores are for those who look on: their history would be the largest part of the file. */
+	/* Single cores are for live views; their history would be the largest part of the file. */
 	if (metrics[r->metric].entity == ENTITY_HOST && r->id > 0)
 		return;
 	slot = need_slot(f, metrics[r->metric].entity, r->id);
@@ -310,7 +312,7 @@ static void take_births(struct fold *f, const struct frame *frame)
 	}
 }
 
-/* Found gone by the look that ends a window, it ended in there. */
+/* An end found by the sample that ends a window happened in that window. */
 static void take_ends(struct fold *f, const struct frame *frame)
 {
 	for (size_t i = 0; i < frame->n_ends; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The end of a window: which rows it gives.
+ * Closes a window: decides which rows it has and emits them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static bool column_changed(const struct slot *slot, unsigned c)
 	const struct column *column = &slot->columns[c];
 
 	if (!columns_has(slot->have, c))
-		return column->out_known; /* looked at in vain */
+		return column->out_known; /* read without success */
 	if (!column->out_known)
 		return true;
 	if (!columns_has(slot->gauge, c))
@@ -94,7 +94,7 @@ static void remember(struct slot *slot, const struct row *row)
 	slot->is_written = !row_is_empty(row, slot->n);
 }
 
-/* From here on nothing is known of it: a missing row would say that it goes on as before. */
+/* The process is unknown from here on; without this row it would count as unchanged. */
 static void write_unread(struct fold *f, struct slot *slot, uint64_t end_ns)
 {
 	struct row *row = &f->row;
@@ -128,7 +128,7 @@ static void next_window(struct slot *slot, uint64_t end_ns)
 	slot->have = slot->held;
 }
 
-/* ---- the others ----------------------------------------------------------------------------------------------------- */
+/* ---- the remaining processes ---------------------------------------------------------------------------------------- */
 
 static void add_gauge(struct cell *sum, const struct cell *cell, enum adds adds)
 {
@@ -149,7 +149,8 @@ static void add_gauge(struct cell *sum, const struct cell *cell, enum adds adds)
 	}
 }
 
-/* A counter of the others is what was used in that row, whoever was in it: it only grows. */
+/* This counter is the use within the shared row, by whichever processes were in it: it only
+ * grows. */
 static void add_counter(struct cell *sum, struct column *column)
 {
 	int64_t before = column->out_known ? column->out_value : 0;
@@ -208,7 +209,7 @@ static void write_others(struct fold *f, uint64_t end_ns)
 	f->others_written = !empty;
 }
 
-/* ---- who is named --------------------------------------------------------------------------------------------------- */
+/* ---- which processes have their own rows ---------------------------------------------------------------------------- */
 
 static int by_rank(const void *a, const void *b)
 {
@@ -219,7 +220,8 @@ static int by_rank(const void *a, const void *b)
 	return (*x)->id<(*y)->id ? -1 : (*x)->id>(*y)->id;
 }
 
-/* Size in this window; who is named already has an eighth for it, so that equals do not take turns. */
+/* Size in this window. A process that already has its own row gets a bonus of an eighth, so that
+ * processes of equal size do not alternate. */
 static int64_t rank_of(const struct fold *f, const struct slot *slot)
 {
 	const unsigned place = f->options.layout->place[M_PROC_RSS];
@@ -310,7 +312,7 @@ static void drop_ended(struct fold *f)
 			continue;
 		}
 		if (kept != i && map_put(&f->places, slot_key(slot->entity, slot->id), (uint32_t) kept) < 0)
-			f->error = -ENOMEM; /* cannot be: the key is there */
+			f->error = -ENOMEM; /* cannot fail: the key exists */
 		f->slots[kept++] = slot;
 	}
 	f->n_slots = kept;

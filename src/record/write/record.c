@@ -29,23 +29,23 @@ struct record {
 	struct record_options options;
 	char *path;              /* absolute; NULL: the history */
 	char note[256];
-	pid_t pid;               /* of the process that made it */
+	pid_t pid;               /* pid of the process that created it */
 	struct queue queue;
-	/* of the recorder's thread */
+	/* used by the recorder's thread only */
 	struct wire_memory memory;
 	struct buf totals;       /* scratch */
 	bool started, hurry;
 	pthread_t thread;
 	uint64_t dropped;
 	uint64_t woken_window;
-	/* under the lock */
+	/* protected by the lock */
 	pthread_mutex_t lock;
 	pthread_cond_t done_cond;
 	bool done, abandoned, keep, discard, told;
 	int result;
 	struct err trouble;
-	char *file;              /* the recording, once there is one */
-	/* of the writer's thread */
+	char *file;              /* path of the recording, once it exists */
+	/* used by the writer's thread only */
 	struct writer writer;
 };
 
@@ -71,7 +71,7 @@ static bool is_busy(void *ctx)
 	return queue_is_waiting(&r->queue);
 }
 
-/* Lets the recorder's thread know of a file and of trouble. */
+/* Makes the file's path and the first error visible to the recorder's thread. */
 static void publish(struct record *r)
 {
 	(void) pthread_mutex_lock(&r->lock);
@@ -82,7 +82,7 @@ static void publish(struct record *r)
 	(void) pthread_mutex_unlock(&r->lock);
 }
 
-/* Returns the chunks that have to wait. */
+/* Returns the chunks that could not be written yet. */
 static struct chunk *take_all(struct record *r, struct chunk *chunk, bool hurry)
 {
 	while (chunk && writer_take(&r->writer, chunk, hurry && !chunk->next)) {
@@ -94,7 +94,7 @@ static struct chunk *take_all(struct record *r, struct chunk *chunk, bool hurry)
 	return chunk;
 }
 
-/* Returns the rest of the chunks, to be taken by the caller, when it is time to finish. */
+/* Returns the remaining chunks when it is time to finish; the caller writes them. */
 static struct chunk *work(struct record *r)
 {
 	struct queue_state state = { 0 };
@@ -103,7 +103,8 @@ static struct chunk *work(struct record *r)
 	for (;;) {
 		for (end = &waiting; *end;)
 			end = &(*end)->next;
-		/* While chunks have to wait, the queue fills up; what does not fit is dropped and counted. */
+		/* While chunks are waiting the queue fills up; further frames are dropped and
+		 * counted. */
 		*end = queue_take(&r->queue, waiting ? blocked_wait_ns : 0, &state);
 		if (state.finish)
 			return waiting;
@@ -144,7 +145,7 @@ static void *write_thread(void *arg)
 	return NULL;
 }
 
-/* The thread begins when there is something for it to do: a short run that is not kept never has one. */
+/* The thread is created when there is work for it: a short run that is not kept never has one. */
 static void start(struct record *r)
 {
 	pthread_attr_t attr;
@@ -247,7 +248,7 @@ int record_new(const struct record_options *options, struct record **ret, struct
 	return 0;
 }
 
-/* Where no totals come, a new window wakes the writer, one window late. */
+/* Without totals, each new window wakes the writer, one window late. */
 static bool is_time(struct record *r, uint64_t time_ns)
 {
 	const uint64_t window = time_ns / r->options.window_ns;
@@ -275,7 +276,7 @@ void record_frame(struct record *r, const struct frame *frame)
 	}
 }
 
-/* Returns whether there was room. */
+/* Returns false if the queue is full. */
 static bool put_totals(struct record *r, const struct job *job, bool force)
 {
 	void *room = NULL;
@@ -286,7 +287,7 @@ static bool put_totals(struct record *r, const struct job *job, bool force)
 		memcpy(room, r->totals.data, r->totals.len);
 		return true;
 	}
-	/* What was not handed over is handed over the next time. */
+	/* Send everything again next time. */
 	wire_memory_done(&r->memory);
 	r->memory = (struct wire_memory) { 0 };
 	return false;
@@ -332,18 +333,18 @@ uint64_t record_dropped(const struct record *r)
 
 const char *record_path(const struct record *r)
 {
-	struct record *mine = (struct record *) (uintptr_t) r; /* the lock is no part of what it is */
+	struct record *mine = (struct record *) (uintptr_t) r; /* locking does not change its value */
 	const char *file;
 
 	(void) pthread_mutex_lock(&mine->lock);
-	file = mine->file; /* never changed again */
+	file = mine->file; /* does not change once set */
 	(void) pthread_mutex_unlock(&mine->lock);
 	return file;
 }
 
 /* ---- the end -------------------------------------------------------------------------------------------------------- */
 
-/* Waits for the thread, at most wait_ns. False: it goes on alone, and r is its own. */
+/* Waits for the thread, at most wait_ns. False: the thread continues on its own and frees r. */
 static bool join(struct record *r, uint64_t wait_ns)
 {
 	struct timespec until;
@@ -424,7 +425,7 @@ int record_finish(struct record *r, const struct job *job, bool keep, uint64_t w
 void record_forget(struct record *r)
 {
 	if (!r || r->pid != getpid())
-		return; /* the memory of a forked child goes with it; the thread and the file are its parent's */
+		return; /* forked child: thread and file belong to its parent */
 	if (!r->started) {
 		free_record(r);
 		return;

@@ -17,7 +17,7 @@ static bool may_write_in(const char *folder)
 	return faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0;
 }
 
-/* The folder of path, or where it exists only in part, the part that does, has to be writable. */
+/* Checks that path's folder is writable; with may_be_made, its nearest existing parent. */
 static int check_folder(const char *path, bool may_be_made, struct err *err)
 {
 	char folder[PATH_MAX];

@@ -10,10 +10,10 @@
 #include "record/write/writer_file.h"
 
 enum {
-	THIN_ROUNDS = 4,      /* between two commits, unless the limit itself is near */
+	THIN_ROUNDS = 4,      /* between two commits, unless the limit is near */
 	MOST_ROUNDS = 1000,
 };
-static const uint64_t thin_ns = 6000000; /* of a round: with its commit it stays under 10 ms */
+static const uint64_t thin_ns = 6000000; /* time of a round: with its commit it takes less than 10 ms */
 
 static int write_row(void *ctx, enum entity entity, bool recent, const struct row *row)
 {
@@ -119,7 +119,7 @@ static int take_totals(struct writer *w, const struct wire_totals *totals)
 	count_windows(w, before);
 	if (totals->time_ns > w->last_ns)
 		w->last_ns = totals->time_ns;
-	return r < 0 || !w->store->wal ? r : commit(w); /* else it is one transaction */
+	return r < 0 || !w->store->wal ? r : commit(w); /* else all is one transaction */
 }
 
 static int take_message(struct writer *w, struct wire_head *head)
@@ -131,15 +131,17 @@ static int take_message(struct writer *w, struct wire_head *head)
 	return head->kind == WIRE_FRAME ? take_frame(w, wire_frame_get(head)) : take_totals(w, wire_totals_get(head));
 }
 
-/* ---- care ----------------------------------------------------------------------------------------------------------- */
+/* ---- maintenance ---------------------------------------------------------------------------------------------------- */
 
-/* A little thinning, as one transaction. Returns 1 if there may be more to do, 0, or -errno. */
+/* Thins for a short time, as one transaction. Returns 1 if there may be more to do, 0, or
+ * -errno. */
 static int thin_round(struct writer *w)
 {
 	const uint64_t until = clock_boot_ns() + thin_ns;
 	int r = store_begin(w->store), done = 0;
 
-	/* One step at least: on a machine that is so busy that the time is over before it, the file would grow and grow. */
+	/* At least one step: on a machine so busy that the time is over at once, the file would
+	 * grow without bound. */
 	for (unsigned i = thin_steps(w->thin); i > 0 && r == 0 && (!done || clock_boot_ns() < until); i--) {
 		if (!thin_is_due(w->thin, w->store))
 			break;
@@ -175,7 +177,7 @@ static int care(struct writer *w)
 	return r < 0 ? r : 0;
 }
 
-/* A journal that is short shows that no reader is in the way: nothing has to be looked at on the disk. */
+/* A short journal shows that no reader keeps it, without a look at the disk. */
 static bool is_blocked(struct writer *w)
 {
 	if (w->store->in_transaction || w->store->wal_pages < 2 * w->store->checkpoint_pages ||
@@ -210,7 +212,7 @@ bool writer_take(struct writer *w, struct chunk *chunk, bool hurry)
 			return false;
 		r = take_next(w, chunk);
 	}
-	/* Where nobody hands over totals, windows are committed all the same. */
+	/* If there are no totals, windows are committed here. */
 	if (r == 0 && w->store->wal && (hurry || fold_windows(w->fold) > w->committed_windows + 1)) {
 		r = commit(w);
 		if (r == 0)
@@ -227,7 +229,7 @@ void writer_finishing(struct writer *w, bool keep)
 {
 	w->finishing = true;
 	if (!keep && !w->options.path && !w->store && !w->failed) {
-		w->failed = true; /* nothing is to be made, and nothing went wrong */
+		w->failed = true; /* no file is to be made, which is not an error */
 		w->result = 0;
 	}
 }

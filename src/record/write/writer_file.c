@@ -14,7 +14,7 @@
 
 static const uint64_t copy_first_ns = UINT64_C(10000000000), copy_last_ns = UINT64_C(60000000000);
 
-/* ---- room for the last words ---------------------------------------------------------------------------------------- */
+/* ---- space for the final message ------------------------------------------------------------------------------------ */
 
 void spare_free(struct writer *w)
 {
@@ -23,12 +23,13 @@ void spare_free(struct writer *w)
 	w->spare = -1;
 }
 
-/* A file without a name beside the recording, which is gone with this process: what it takes of the disk is there when
- * nothing else is. Some file systems have none; then the last words may be missing. */
+/* An unnamed file in the recording's folder, removed with this process: its disk space is
+ * available when the disk is full. Some file systems do not support it; then the final message
+ * may be missing. */
 static void spare_keep(struct writer *w)
 {
 	enum {
-		ROOM = 32768 /* a transaction on one row, twice */
+		ROOM = 32768 /* one transaction that changes one row, twice */
 	};
 	autofree char *folder = strdup(w->file);
 	char *slash = folder ? strrchr(folder, '/') : NULL;
@@ -42,7 +43,7 @@ static void spare_keep(struct writer *w)
 		spare_free(w);
 }
 
-/* Whoever reads it later must not take the recorder for lost. */
+/* Stores the error, so that readers do not report the recorder as lost. */
 static void say_why(struct writer *w, const char *why)
 {
 	char text[sizeof(w->store->why)];
@@ -53,7 +54,7 @@ static void say_why(struct writer *w, const char *why)
 		(void) store_commit(w->store);
 }
 
-/* A file with something in it is kept as far as it goes; one that holds nothing of the run helps nobody. */
+/* A file with committed data is kept; an empty one is removed. */
 static void end_file(struct writer *w, int r, const char *why)
 {
 	const char *name = w->beside ? w->target : w->file;
@@ -89,7 +90,7 @@ int writer_fail(struct writer *w, int r, const char *why)
 	return r;
 }
 
-/* ---- making it ------------------------------------------------------------------------------------------------------ */
+/* ---- creating ------------------------------------------------------------------------------------------------------- */
 
 static int choose_target(struct writer *w)
 {
@@ -103,7 +104,8 @@ static int choose_target(struct writer *w)
 	return history_reserve(&w->target, &number, &w->trouble);
 }
 
-/* What lies there is replaced only at the end where the file is made whole; a growing one has to have its name now. */
+/* A file that is written at once replaces an existing one only at the end; a growing one needs
+ * its name now. */
 static int clear_target(struct writer *w)
 {
 	struct stat st;
@@ -148,7 +150,7 @@ static int choose_file(struct writer *w, bool whole)
 	if (r < 0)
 		return r;
 	w->beside = true;
-	(void) unlink(path); /* of a process that had our pid */
+	(void) unlink(path); /* left by a process that had our pid */
 	w->file = strdup(path);
 	return w->file ? 0 : -ENOMEM;
 }
@@ -159,7 +161,7 @@ static int sign(struct store *s)
 	int r = 0;
 
 	if (recorder_id_self(&id) < 0)
-		return 0; /* readers will take it for one whose recorder is gone */
+		return 0; /* to readers, its recorder is gone */
 	r = store_meta_int(s, "recorder_pid", id.pid);
 	if (r == 0)
 		r = store_meta_int(s, "recorder_start", (int64_t) id.start_ticks);
@@ -224,7 +226,7 @@ static bool may_replace(const struct writer *w)
 	return w->reserved || w->copied || w->options.overwrite;
 }
 
-/* A copy that fails is tried again; what matters is the one at the end. */
+/* A failed copy is tried again; only the one at the end is essential. */
 void writer_snapshot(struct writer *w, bool now)
 {
 	char temporary[PATH_MAX];
@@ -260,7 +262,7 @@ int writer_place(struct writer *w)
 			(void) unlink(w->file);
 		return r;
 	}
-	if (!w->folder) /* it may have been removed while it was written */
+	if (!w->folder) /* it may have been removed meanwhile */
 		return access(w->file, F_OK) < 0 ? -errno : 0;
 	r = share_temporary(w->target, temporary, sizeof(temporary));
 	if (r == 0) {
@@ -288,7 +290,7 @@ void writer_remove(struct writer *w, bool keep)
 void writer_abandon(struct writer *w, bool keep)
 {
 	if (w->beside && w->file) {
-		(void) unlink(w->file); /* it was to be one transaction */
+		(void) unlink(w->file); /* it would have been one transaction */
 		keep = false;
 	}
 	if (!keep)
