@@ -14,7 +14,7 @@ const struct fact_info fact_infos[] = {
 };
 const size_t fact_count = sizeof(fact_infos) / sizeof(fact_infos[0]);
 
-/* ---- names ---------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static const char *const unit_names[] = {
 	[UNIT_BYTES] = "bytes",
@@ -48,7 +48,7 @@ const char *adds_name(enum adds adds)
 	return adds_names[adds];
 }
 
-/* ---- tables --------------------------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 /* The keys of summary and course begin with the columns that change together, so that an update
  * of eight GPUs touches few pages. */

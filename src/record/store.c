@@ -17,7 +17,7 @@ enum {
 
 static const char *const journals[] = { "-wal", "-shm", "-journal" };
 
-/* ---- errors --------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 /* For some errors SQLite stores the system's error number; for the others errno is still set. */
 static int system_error(sqlite3 *db)
@@ -74,7 +74,7 @@ const char *store_why(const struct store *s)
 	return s->why;
 }
 
-/* ---- statements ----------------------------------------------------------------------------------------------------- */
+/* ---- statements ------------------------------------------------------------------------------ */
 
 static const char *const sql_of[STATEMENT_COUNT] = {
 	[PUT_META] = "INSERT OR REPLACE INTO meta VALUES(?,?)",
@@ -159,7 +159,7 @@ int store_run(struct store *s, const char *sql)
 	return store_error(s, sqlite3_exec(s->db, sql, NULL, NULL, NULL));
 }
 
-/* ---- transactions --------------------------------------------------------------------------------------------------- */
+/* ---- transactions ---------------------------------------------------------------------------- */
 
 int store_begin(struct store *s)
 {
@@ -302,16 +302,16 @@ int store_copy(struct store *s, int fd)
 
 void store_unlink(const char *path)
 {
-	char beside[4200];
+	char journal[4200];
 
 	(void) unlink(path);
 	for (size_t i = 0; i < sizeof(journals) / sizeof(journals[0]); i++) {
-		(void) snprintf(beside, sizeof(beside), "%s%s", path, journals[i]);
-		(void) unlink(beside);
+		(void) snprintf(journal, sizeof(journal), "%s%s", path, journals[i]);
+		(void) unlink(journal);
 	}
 }
 
-/* ---- making and closing --------------------------------------------------------------------------------------------- */
+/* ---- making and closing ---------------------------------------------------------------------- */
 
 static int put_metric(struct store *s, sqlite3_stmt *st, const struct metric_info *m)
 {

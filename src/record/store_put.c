@@ -14,7 +14,7 @@ enum {
 	EVENT_TEXT_MOST = 4096
 };
 
-/* ---- values --------------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /* Number of continuation bytes that the first byte of a UTF-8 sequence announces; -1 if it is
  * not a first byte (RFC 3629). */
@@ -105,7 +105,7 @@ static void count(struct store *s, enum store_class class, uint64_t bytes)
 	s->use[class].bytes += bytes;
 }
 
-/* ---- windows -------------------------------------------------------------------------------------------------------- */
+/* ---- windows --------------------------------------------------------------------------------- */
 
 /* The maximum is always written, so that max() of the column is correct; a minimum equal to the
  * value is omitted. Returns the number of bytes used. */
@@ -179,7 +179,7 @@ int store_row(struct store *s, enum entity entity, bool recent, const struct row
 	return store_step(s, st);
 }
 
-/* ---- meta ----------------------------------------------------------------------------------------------------------- */
+/* ---- meta ------------------------------------------------------------------------------------ */
 
 int store_meta_int(struct store *s, const char *key, int64_t value)
 {
@@ -203,7 +203,7 @@ int store_meta_text(struct store *s, const char *key, const char *value)
 	return store_step(s, st);
 }
 
-/* ---- frames --------------------------------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 static int put_process_birth(struct store *s, const struct birth *b, uint64_t time_ns)
 {
@@ -332,7 +332,7 @@ static int put_event(struct store *s, const struct event *event)
 	return store_step(s, st);
 }
 
-/* ---- series --------------------------------------------------------------------------------------------------------- */
+/* ---- series ---------------------------------------------------------------------------------- */
 
 uint64_t store_hash(const char *name)
 {

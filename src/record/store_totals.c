@@ -183,9 +183,9 @@ static int put_fact(struct store *s, size_t place, const struct facts *facts)
 		print = text ? store_hash(text) : 0;
 	else
 		print = number.known ? (uint64_t) number.value * 2 + 1 : 0;
-	if (s->fact_prints[place] == print)
+	if (s->fact_fingerprints[place] == print)
 		return 0;
-	s->fact_prints[place] = print;
+	s->fact_fingerprints[place] = print;
 	/* A fact that was known may have become unknown. */
 	if (print == 0)
 		return store_meta_text(s, info->name, NULL);

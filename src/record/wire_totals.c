@@ -23,13 +23,13 @@ void wire_memory_done(struct wire_memory *memory)
 	map_done(&memory->phases);
 }
 
-static uint64_t stir(uint64_t hash, uint64_t value)
+static uint64_t hash_add(uint64_t hash, uint64_t value)
 {
 	hash = (hash ^ value) * 0x9e3779b97f4a7c15U;
 	return hash ^ (hash >> 29);
 }
 
-static uint64_t stir_text(uint64_t hash, const char *text)
+static uint64_t hash_text(uint64_t hash, const char *text)
 {
 	for (; text && *text; text++)
 		hash = (hash ^ (unsigned char) *text) * 0x100000001b3U;
@@ -76,30 +76,30 @@ static uint64_t process_print(const struct process *p)
 	uint64_t hash = p->id;
 
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
-		hash = stir(hash, values[i]);
-	return stir_text(stir_text(hash, p->name), p->command);
+		hash = hash_add(hash, values[i]);
+	return hash_text(hash_text(hash, p->name), p->command);
 }
 
 static uint64_t stir_maybe(uint64_t hash, struct maybe value)
 {
-	return stir(stir(hash, value.known), value.known ? (uint64_t) value.value : 0);
+	return hash_add(hash_add(hash, value.known), value.known ? (uint64_t) value.value : 0);
 }
 
 static uint64_t phase_print(const struct phase *p)
 {
-	uint64_t hash = stir(p->begin_ns, p->end_ns);
+	uint64_t hash = hash_add(p->begin_ns, p->end_ns);
 
-	hash = stir(hash, (uint64_t) p->ram_before);
-	hash = stir(hash, (uint64_t) p->ram_peak);
-	hash = stir(hash, (uint64_t) p->ram_after);
+	hash = hash_add(hash, (uint64_t) p->ram_before);
+	hash = hash_add(hash, (uint64_t) p->ram_peak);
+	hash = hash_add(hash, (uint64_t) p->ram_after);
 	hash = stir_maybe(stir_maybe(hash, p->use.gpu_peak), p->use.gpu_after);
 	hash = stir_maybe(stir_maybe(hash, p->use.work[GPU_WORK_BUSY]), p->use.work[GPU_WORK_SM]);
 	hash = stir_maybe(stir_maybe(hash, p->use.job_peak), p->use.cpu_ns);
 	hash = stir_maybe(stir_maybe(hash, p->use.cpu_energy_uj), p->use.gpu_energy_uj);
-	return stir(hash, (uint64_t) p->ram_known | (uint64_t) p->peak_exact << 1);
+	return hash_add(hash, (uint64_t) p->ram_known | (uint64_t) p->peak_exact << 1);
 }
 
-/* ---- writing -------------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void pad(struct buf *out)
 {
@@ -121,10 +121,10 @@ struct putting {
 
 static uint64_t acc_print(const struct acc *acc)
 {
-	uint64_t print = stir(stir(acc->n, acc->last_at_ns), acc->hold_ns);
+	uint64_t print = hash_add(hash_add(acc->n, acc->last_at_ns), acc->hold_ns);
 
-	print = stir(stir(print, (uint64_t) acc->min), (uint64_t) acc->max);
-	return stir(stir(stir(print, (uint64_t) acc->last), acc->span_ns), acc->unlisted_ns);
+	print = hash_add(hash_add(print, (uint64_t) acc->min), (uint64_t) acc->max);
+	return hash_add(hash_add(hash_add(print, (uint64_t) acc->last), acc->span_ns), acc->unlisted_ns);
 }
 
 static void put_acc(void *ctx, enum metric metric, uint32_t id, const struct acc *acc)
@@ -263,7 +263,7 @@ int wire_totals_put(struct buf *out, struct wire_memory *memory, const struct jo
 	return 0;
 }
 
-/* ---- reading -------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static void *get(char **at, size_t n)
 {

@@ -65,12 +65,12 @@ static inline void writer_rig_give(struct writer_rig *w, bool hurry)
 	struct chunk *chunk;
 
 	queue_push(&w->queue, true);
-	chunk = queue_take(&w->queue, 0, &state);
+	chunk = queue_pop(&w->queue, 0, &state);
 	while (chunk) {
 		struct chunk *next = chunk->next;
 
-		assert_true(writer_take(&w->writer, chunk, hurry && !next));
-		queue_emptied(&w->queue, chunk);
+		assert_true(writer_apply(&w->writer, chunk, hurry && !next));
+		queue_return(&w->queue, chunk);
 		chunk = next;
 	}
 }

@@ -22,7 +22,7 @@ enum {
 	NEW_S = 60
 };
 
-/* ---- the folder ------------------------------------------------------------------------------------------------------ */
+/* ---- the folder ------------------------------------------------------------------------------ */
 
 /* A relative folder would differ for each working directory; the XDG specification requires to
  * ignore it. */
@@ -226,7 +226,7 @@ int history_reserve(char **ret_path, uint64_t *ret_number, struct err *err)
 	return err_set(err, -EEXIST, "no free run number in %s", list.folder);
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 void history_done(struct history *h)
 {
@@ -284,7 +284,7 @@ int history_read(struct history *ret, struct err *err)
 	return 0;
 }
 
-/* ---- finding --------------------------------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 static bool ends_in(const char *text, const char *end)
 {
@@ -410,7 +410,7 @@ int history_find(const char *run, char **ret_path, struct err *err)
 	return r < 0 ? err_set(err, r, "no run named %s in %s, and no such file", run, list.folder) : 0;
 }
 
-/* ---- removing -------------------------------------------------------------------------------------------------------- */
+/* ---- removing -------------------------------------------------------------------------------- */
 
 /* A reserved file is empty until its first window closes. */
 static bool is_beginning(const char *path)
@@ -455,7 +455,7 @@ int history_remove(const char *run, struct err *err)
 /* Removes the run unless it has to stay. hard: also if a trigger pinned it. A run that another
  * program has removed since the listing counts as removed: else a newer one would be removed
  * instead. */
-static bool let_go(const struct listing *list, const struct listed *run, bool hard)
+static bool remove_if_allowed(const struct listing *list, const struct listed *run, bool hard)
 {
 	struct history_entry entry = { 0 };
 	char path[PATH_MAX];
@@ -491,7 +491,7 @@ int history_trim(unsigned max_runs, uint64_t max_bytes, struct err *err)
 	/* Oldest first, except the last, which has just ended. */
 	for (int hard = 0; hard < 2; hard++) {
 		for (size_t i = 0; i + 1 < list.n && (left > max_runs || bytes > max_bytes); i++) {
-			if (list.runs[i].bytes == 0 || !let_go(&list, &list.runs[i], hard == 1))
+			if (list.runs[i].bytes == 0 || !remove_if_allowed(&list, &list.runs[i], hard == 1))
 				continue;
 			left--;
 			bytes -= list.runs[i].bytes;

@@ -32,7 +32,7 @@ static const struct {
 	{ "reaped_system_ns", false, offsetof(struct listed, reaped_system_ns) },
 };
 
-static void take_fact(sqlite3_stmt *st, struct listed *ret)
+static void read_fact(sqlite3_stmt *st, struct listed *ret)
 {
 	const char *key = reader_text(st, 0);
 	struct maybe number = UNKNOWN;
@@ -65,7 +65,7 @@ static void read_facts(struct replay *replay, struct listed *ret)
 
 	*ret = (struct listed) { 0 };
 	for (int i = 0; st && i < MOST && sqlite3_step(st) == SQLITE_ROW; i++)
-		take_fact(st, ret);
+		read_fact(st, ret);
 	(void) sqlite3_finalize(st);
 }
 

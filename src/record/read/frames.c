@@ -26,9 +26,9 @@ static const enum frame_source source_of[ENTITY_COUNT] = {
 	[ENTITY_GPU_PROCESS] = FRAME_NVML,
 };
 
-/* ---- giving out ----------------------------------------------------------------------------------------------------- */
+/* ---- giving out ------------------------------------------------------------------------------ */
 
-static void show(struct play *p, enum frame_source source, uint64_t time_ns, uint64_t hold_ns)
+static void emit(struct play *p, enum frame_source source, uint64_t time_ns, uint64_t hold_ns)
 {
 	struct frame frame;
 
@@ -51,20 +51,20 @@ static void fail(struct play *p, int rc)
 		p->error = reader_error(p->r, rc, p->err);
 }
 
-/* ---- rows ----------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static void step(struct play *p, struct cursor *c)
 {
 	const uint64_t before = c->row.t_ns;
 	int rc = SQLITE_DONE;
 
-	c->waits = false;
-	while (c->statement && !c->waits && (rc = sqlite3_step(c->statement)) == SQLITE_ROW)
-		c->waits = row_read(c->statement, &p->r->layout, c->entity, c->recent, &c->row) && c->row.t_ns >= before;
+	c->pending = false;
+	while (c->statement && !c->pending && (rc = sqlite3_step(c->statement)) == SQLITE_ROW)
+		c->pending = row_read(c->statement, &p->r->layout, c->entity, c->recent, &c->row) && c->row.t_ns >= before;
 	fail(p, rc);
 }
 
-static void put_cell(struct play *p, const struct cursor *c, unsigned place, const struct row *row)
+static void append_cell(struct play *p, const struct cursor *c, unsigned place, const struct row *row)
 {
 	const struct cell *cell = &row->cells[place];
 	const enum metric metric = p->r->layout.metric[c->entity][place];
@@ -81,7 +81,7 @@ static void put_cell(struct play *p, const struct cursor *c, unsigned place, con
 }
 
 /* A row without known cells: the values are unknown from here on. */
-static void put_unread(struct play *p, const struct cursor *c, const struct row *row)
+static void append_unread(struct play *p, const struct cursor *c, const struct row *row)
 {
 	for (unsigned i = 0; i < p->r->layout.n[c->entity]; i++) {
 		if (metrics[p->r->layout.metric[c->entity][i]].kind == KIND_GAUGE)
@@ -89,19 +89,19 @@ static void put_unread(struct play *p, const struct cursor *c, const struct row 
 	}
 }
 
-static void put_row(struct play *p, const struct cursor *c, const struct row *row)
+static void append_row(struct play *p, const struct cursor *c, const struct row *row)
 {
 	if (row_is_empty(row, p->r->layout.n[c->entity])) {
-		put_unread(p, c, row);
+		append_unread(p, c, row);
 		return;
 	}
 	for (unsigned i = 0; i < p->r->layout.n[c->entity]; i++)
-		put_cell(p, c, i, row);
+		append_cell(p, c, i, row);
 }
 
 /* The pending row of the cursor, unless its entity is unknown. Id 0 of the processes is the row
  * of the remaining processes. */
-static void take_row(struct play *p, struct cursor *c)
+static void append_pending(struct play *p, struct cursor *c)
 {
 	const enum entity e = c->entity;
 	struct living *l = NULL;
@@ -112,14 +112,14 @@ static void take_row(struct play *p, struct cursor *c)
 		if (!l)
 			return;
 	}
-	put_row(p, c, &c->row);
+	append_row(p, c, &c->row);
 	if (l && e == ENTITY_PROCESS)
 		living_remember(&p->people, l, &c->row);
 }
 
 /* Repeats the last rows of the processes that have no row at time_ns although the job has one.
  * done: the ids that have a row. */
-static void put_unchanged(struct play *p, const struct cursor *c, const struct row *job, const struct map *done)
+static void append_unchanged(struct play *p, const struct cursor *c, const struct row *job, const struct map *done)
 {
 	const unsigned n = p->r->layout.n[ENTITY_PROCESS];
 	struct row row;
@@ -137,7 +137,7 @@ static void put_unchanged(struct play *p, const struct cursor *c, const struct r
 		for (unsigned k = 0; k < n; k++)
 			row.cells[k].cover_ns = row.span_ns;
 		if (!row_is_empty(&row, n))
-			put_row(p, c, &row);
+			append_row(p, c, &row);
 	}
 }
 
@@ -149,31 +149,31 @@ static uint64_t hold_of(const struct play *p, bool recent, uint64_t span_ns)
 }
 
 /* Emits all rows of a table at time_ns as one frame, including the unchanged processes. */
-static void show_rows(struct play *p, enum entity e, bool recent, uint64_t time_ns, const struct row *job)
+static void emit_rows(struct play *p, enum entity e, bool recent, uint64_t time_ns, const struct row *job)
 {
 	struct cursor *c = &p->cursors[e][recent];
 	struct map done = { 0 };
 	uint64_t span = job ? job->span_ns : 0;
 
-	while (c->waits && c->row.t_ns == time_ns && p->error == 0) {
+	while (c->pending && c->row.t_ns == time_ns && p->error == 0) {
 		c->next_ns = time_ns + 1;
 		if (c->row.span_ns > span)
 			span = c->row.span_ns;
-		take_row(p, c);
+		append_pending(p, c);
 		if (job && map_put(&done, c->row.id, 1) < 0 && p->error == 0)
 			p->error = -ENOMEM;
 		step(p, c);
 	}
 	if (job && e == ENTITY_PROCESS)
-		put_unchanged(p, c, job, &done);
+		append_unchanged(p, c, job, &done);
 	map_done(&done);
-	show(p, source_of[e], time_ns, hold_of(p, recent, span));
+	emit(p, source_of[e], time_ns, hold_of(p, recent, span));
 }
 
 /* For each id, the time of its last row before from_ns. */
 static const char last_rows[] = "SELECT id, max(t) FROM process_sample WHERE t < ? AND id > 0 GROUP BY id";
 
-static void put_row_at(struct play *p, struct cursor *c, uint32_t id, uint64_t time_ns)
+static void append_row_at(struct play *p, struct cursor *c, uint32_t id, uint64_t time_ns)
 {
 	char where[80];
 
@@ -182,8 +182,8 @@ static void put_row_at(struct play *p, struct cursor *c, uint32_t id, uint64_t t
 	(void) snprintf(where, sizeof(where), "WHERE id = %" PRIu32 " AND t = %" PRIu64, id, time_ns);
 	c->statement = reader_rows(p->r, ENTITY_PROCESS, false, where);
 	step(p, c);
-	if (c->waits)
-		take_row(p, c);
+	if (c->pending)
+		append_pending(p, c);
 	(void) sqlite3_finalize(c->statement);
 	c->statement = NULL;
 }
@@ -201,28 +201,28 @@ void play_state(struct play *p, uint64_t from_ns)
 	while (st && p->error == 0 && sqlite3_step(st) == SQLITE_ROW) {
 		one.row.t_ns = 0;
 		if (reader_id(st, 0, &id) && reader_time(st, 1, &time_ns))
-			put_row_at(p, &one, id, time_ns);
+			append_row_at(p, &one, id, time_ns);
 	}
 	(void) sqlite3_finalize(st);
-	show(p, FRAME_PROCFS, from_ns, 3 * p->interval_ns);
+	emit(p, FRAME_PROCFS, from_ns, 3 * p->interval_ns);
 }
 
-static void show_tables(struct play *p, uint64_t time_ns)
+static void emit_tables(struct play *p, uint64_t time_ns)
 {
 	for (int recent = 0; recent < 2; recent++) {
 		const struct cursor *c = &p->cursors[ENTITY_JOB][recent];
 		struct row job = c->row;
-		bool has_job = c->waits && job.t_ns == time_ns;
+		bool has_job = c->pending && job.t_ns == time_ns;
 
-		show_rows(p, ENTITY_HOST, recent, time_ns, NULL);
-		show_rows(p, ENTITY_PROCESS, recent, time_ns, has_job ? &job : NULL);
-		show_rows(p, ENTITY_JOB, recent, time_ns, NULL);
-		show_rows(p, ENTITY_GPU, recent, time_ns, NULL);
-		show_rows(p, ENTITY_GPU_PROCESS, recent, time_ns, NULL);
+		emit_rows(p, ENTITY_HOST, recent, time_ns, NULL);
+		emit_rows(p, ENTITY_PROCESS, recent, time_ns, has_job ? &job : NULL);
+		emit_rows(p, ENTITY_JOB, recent, time_ns, NULL);
+		emit_rows(p, ENTITY_GPU, recent, time_ns, NULL);
+		emit_rows(p, ENTITY_GPU_PROCESS, recent, time_ns, NULL);
 	}
 }
 
-/* ---- lists ---------------------------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 /* The pending row was emitted. */
 static void step_list(struct play *p, struct list *list)
@@ -230,15 +230,15 @@ static void step_list(struct play *p, struct list *list)
 	const uint64_t before = list->t_ns;
 	int rc = SQLITE_DONE;
 
-	list->waits = false;
-	while (list->statement && !list->waits && (rc = sqlite3_step(list->statement)) == SQLITE_ROW)
-		list->waits = reader_time(list->statement, 0, &list->t_ns);
+	list->pending = false;
+	while (list->statement && !list->pending && (rc = sqlite3_step(list->statement)) == SQLITE_ROW)
+		list->pending = reader_time(list->statement, 0, &list->t_ns);
 	if (list->t_ns < before)
 		list->t_ns = before;
 	fail(p, rc);
 }
 
-static enum frame_source put_event(struct play *p, sqlite3_stmt *st, uint64_t time_ns)
+static enum frame_source append_event(struct play *p, sqlite3_stmt *st, uint64_t time_ns)
 {
 	struct event event;
 
@@ -249,18 +249,18 @@ static enum frame_source put_event(struct play *p, sqlite3_stmt *st, uint64_t ti
 	return event.kind == EVENT_MARK || event.phase > 0 ? FRAME_USER : FRAME_RECORDER;
 }
 
-static void show_events(struct play *p, uint64_t time_ns)
+static void emit_events(struct play *p, uint64_t time_ns)
 {
-	while (p->events.waits && p->events.t_ns <= time_ns && p->error == 0 && !p->stopped) {
-		enum frame_source source = put_event(p, p->events.statement, p->events.t_ns);
+	while (p->events.pending && p->events.t_ns <= time_ns && p->error == 0 && !p->stopped) {
+		enum frame_source source = append_event(p, p->events.statement, p->events.t_ns);
 
 		p->events.last_row = sqlite3_column_int64(p->events.statement, EVENT_ROWID);
-		show(p, source, time_ns, 0);
+		emit(p, source, time_ns, 0);
 		step_list(p, &p->events);
 	}
 }
 
-static void put_value(struct play *p, sqlite3_stmt *st)
+static void append_value(struct play *p, sqlite3_stmt *st)
 {
 	struct series_value value = { .name = reader_text(st, 3) };
 	int type = sqlite3_column_type(st, 2);
@@ -270,24 +270,24 @@ static void put_value(struct play *p, sqlite3_stmt *st)
 	framebuf_series(&p->out, &value);
 }
 
-static void show_values(struct play *p, uint64_t time_ns)
+static void emit_values(struct play *p, uint64_t time_ns)
 {
 	enum {
 		AT_ONCE = 1024
 	};
 	unsigned n = 0;
 
-	while (p->values.waits && p->values.t_ns <= time_ns && p->error == 0) {
-		put_value(p, p->values.statement);
+	while (p->values.pending && p->values.t_ns <= time_ns && p->error == 0) {
+		append_value(p, p->values.statement);
 		p->values.last_row = sqlite3_column_int64(p->values.statement, 4);
 		if (++n % AT_ONCE == 0)
-			show(p, FRAME_USER, time_ns, 0);
+			emit(p, FRAME_USER, time_ns, 0);
 		step_list(p, &p->values);
 	}
-	show(p, FRAME_USER, time_ns, 0);
+	emit(p, FRAME_USER, time_ns, 0);
 }
 
-/* ---- the order of time ---------------------------------------------------------------------------------------------- */
+/* ---- the order of time ----------------------------------------------------------------------- */
 
 static uint64_t next_time(const struct play *p)
 {
@@ -297,13 +297,13 @@ static uint64_t next_time(const struct play *p)
 		for (int recent = 0; recent < 2; recent++) {
 			const struct cursor *c = &p->cursors[e][recent];
 
-			if (c->waits && c->row.t_ns < next)
+			if (c->pending && c->row.t_ns < next)
 				next = c->row.t_ns;
 		}
 	}
-	if (p->events.waits && p->events.t_ns < next)
+	if (p->events.pending && p->events.t_ns < next)
 		next = p->events.t_ns;
-	if (p->values.waits && p->values.t_ns < next)
+	if (p->values.pending && p->values.t_ns < next)
 		next = p->values.t_ns;
 	return next;
 }
@@ -314,19 +314,19 @@ void play_run(struct play *p, uint64_t until_ns)
 
 	while (!p->stopped && p->error == 0 && (now = next_time(p)) != UINT64_MAX && now <= until_ns) {
 		population_births(&p->people, now, &p->out);
-		show(p, FRAME_PROCFS, now, 0);
-		show_tables(p, now);
-		show_events(p, now);
-		show_values(p, now);
+		emit(p, FRAME_PROCFS, now, 0);
+		emit_tables(p, now);
+		emit_events(p, now);
+		emit_values(p, now);
 		while (p->people.next_end_ns <= now)
 			population_ends(&p->people, &p->out);
-		show(p, FRAME_PROCFS, now, 0);
+		emit(p, FRAME_PROCFS, now, 0);
 		if (p->error == 0 && p->people.error < 0)
 			p->error = err_set(p->err, p->people.error, "%s is damaged", p->r->path);
 	}
 }
 
-/* ---- opening -------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* Start of the last stretch at full rate without a gap. Earlier rows may exist: they are kept
  * around triggers. */
@@ -416,21 +416,21 @@ static void open_cursors(struct play *p, bool recent)
 	open_lists(p);
 }
 
-static void close_statement(sqlite3_stmt **statement, bool *waits)
+static void close_statement(sqlite3_stmt **statement, bool *pending)
 {
 	(void) sqlite3_finalize(*statement);
 	*statement = NULL;
-	*waits = false;
+	*pending = false;
 }
 
 static void close_cursors(struct play *p)
 {
 	for (int e = 0; e < ENTITY_COUNT; e++) {
-		close_statement(&p->cursors[e][0].statement, &p->cursors[e][0].waits);
-		close_statement(&p->cursors[e][1].statement, &p->cursors[e][1].waits);
+		close_statement(&p->cursors[e][0].statement, &p->cursors[e][0].pending);
+		close_statement(&p->cursors[e][1].statement, &p->cursors[e][1].pending);
 	}
-	close_statement(&p->events.statement, &p->events.waits);
-	close_statement(&p->values.statement, &p->values.waits);
+	close_statement(&p->events.statement, &p->events.pending);
+	close_statement(&p->values.statement, &p->values.pending);
 }
 
 void play_init(struct play *p, struct replay *r, uint64_t from_ns)

@@ -70,7 +70,7 @@ static int each(struct putting *p, const struct table *table)
 	return reader_error(p->r, rc, p->err);
 }
 
-/* ---- facts ---------------------------------------------------------------------------------------------------------- */
+/* ---- facts ----------------------------------------------------------------------------------- */
 
 static int put_fact(struct putting *p, sqlite3_stmt *st)
 {
@@ -95,7 +95,7 @@ static int put_fact(struct putting *p, sqlite3_stmt *st)
 	return 0;
 }
 
-/* ---- accumulators --------------------------------------------------------------------------------------------------- */
+/* ---- accumulators ---------------------------------------------------------------------------- */
 
 static int put_acc(struct putting *p, sqlite3_stmt *st)
 {
@@ -128,7 +128,7 @@ static int put_bucket(struct putting *p, sqlite3_stmt *st)
 	return job_restore_bucket(p->job, (enum metric) metric, id, time_ns, span_ns, &bucket);
 }
 
-/* ---- processes ------------------------------------------------------------------------------------------------------ */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 static void read_end(sqlite3_stmt *st, struct process *process)
 {
@@ -182,7 +182,7 @@ static int put_process(struct putting *p, sqlite3_stmt *st)
 	return command ? job_restore_process(p->job, &process) : -ENOMEM;
 }
 
-/* ---- GPUs ------------------------------------------------------------------------------------------------------------ */
+/* ---- GPUs ------------------------------------------------------------------------------------ */
 
 static int put_gpu_entity(struct putting *p, enum entity entity, sqlite3_stmt *st)
 {
@@ -208,7 +208,7 @@ static int put_gpu_process(struct putting *p, sqlite3_stmt *st)
 	return put_gpu_entity(p, ENTITY_GPU_PROCESS, st);
 }
 
-/* ---- series, events, phases ----------------------------------------------------------------------------------------- */
+/* ---- series, events, phases ------------------------------------------------------------------ */
 
 static double read_double(sqlite3_stmt *st, int column)
 {
@@ -298,7 +298,7 @@ static int put_phase(struct putting *p, sqlite3_stmt *st)
 	return job_restore_phase(p->job, &phase);
 }
 
-/* ---- the job -------------------------------------------------------------------------------------------------------- */
+/* ---- the job --------------------------------------------------------------------------------- */
 
 static const char *const process_columns[] = {
 	"id", "parent", "pid", "ppid", "uid", "start", "startstack", "born", "ended", "how", "status", "is_main", "name", "rss",

@@ -23,10 +23,10 @@ static void step(struct population *p, struct births *b)
 	uint64_t before = b->born_ns;
 	int rc = SQLITE_DONE;
 
-	b->waits = false;
-	while (b->statement && !b->waits && (rc = sqlite3_step(b->statement)) == SQLITE_ROW) {
-		b->waits = reader_id(b->statement, 0, &b->id) && reader_time(b->statement, 1, &b->born_ns);
-		if (b->waits && b->born_ns < before)
+	b->pending = false;
+	while (b->statement && !b->pending && (rc = sqlite3_step(b->statement)) == SQLITE_ROW) {
+		b->pending = reader_id(b->statement, 0, &b->id) && reader_time(b->statement, 1, &b->born_ns);
+		if (b->pending && b->born_ns < before)
 			b->born_ns = before; /* ids increase with time */
 	}
 	if (rc != SQLITE_ROW && rc != SQLITE_DONE && p->error == 0)
@@ -45,7 +45,7 @@ void population_close(struct population *p)
 	for (int i = 0; i < BIRTHS; i++) {
 		(void) sqlite3_finalize(p->births[i].statement);
 		p->births[i].statement = NULL;
-		p->births[i].waits = false;
+		p->births[i].pending = false;
 	}
 }
 
@@ -63,13 +63,13 @@ uint64_t population_next(const struct population *p)
 	uint64_t next = p->next_end_ns;
 
 	for (int i = 0; i < BIRTHS; i++) {
-		if (p->births[i].waits && p->births[i].born_ns < next)
+		if (p->births[i].pending && p->births[i].born_ns < next)
 			next = p->births[i].born_ns;
 	}
 	return next;
 }
 
-/* ---- births --------------------------------------------------------------------------------------------------------- */
+/* ---- births ---------------------------------------------------------------------------------- */
 
 /* When and how it ended, if it ended; not before at_least_ns. */
 static void read_end(struct living *l, sqlite3_stmt *st, uint64_t least_ns)
@@ -112,7 +112,7 @@ static void bear(struct population *p, struct births *b, struct framebuf *out)
 void population_births(struct population *p, uint64_t time_ns, struct framebuf *out)
 {
 	for (int i = 0; i < BIRTHS; i++) {
-		while (p->births[i].waits && p->births[i].born_ns <= time_ns)
+		while (p->births[i].pending && p->births[i].born_ns <= time_ns)
 			bear(p, &p->births[i], out);
 	}
 }
@@ -122,12 +122,12 @@ void population_births_to(struct population *p, enum entity entity, uint32_t id,
 	for (int i = 0; i < BIRTHS; i++) {
 		struct births *b = &p->births[i];
 
-		while (b->entity == entity && b->waits && b->id <= id)
+		while (b->entity == entity && b->pending && b->id <= id)
 			bear(p, b, out);
 	}
 }
 
-/* ---- ends ----------------------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static void forget(struct population *p, size_t place)
 {
@@ -163,7 +163,7 @@ void population_ends(struct population *p, struct framebuf *out)
 	}
 }
 
-/* ---- stretches ------------------------------------------------------------------------------------------------------ */
+/* ---- stretches ------------------------------------------------------------------------------- */
 
 /* Reads the ends that were written since the last stretch. */
 static void learn_ends(struct population *p, const struct birth_table *table, uint64_t since_ns)
@@ -204,7 +204,7 @@ int population_open(struct population *p, uint64_t since_ns)
 	return p->error;
 }
 
-/* ---- looking -------------------------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 struct living *population_find(const struct population *p, enum entity entity, uint32_t id)
 {
@@ -226,7 +226,7 @@ void living_remember(struct population *p, struct living *l, const struct row *r
 		p->error = -ENOMEM;
 }
 
-/* ---- rows of processes, GPUs and processes on GPUs as births ------------------------------------------------------- */
+/* ---- rows of processes, GPUs and processes on GPUs as births --------------------------------- */
 
 const struct birth_table birth_tables[BIRTHS] = {
 	{ ENTITY_PROCESS, "process",
@@ -308,7 +308,7 @@ struct birth birth_read(enum entity entity, sqlite3_stmt *st)
 	return b;
 }
 
-/* ---- events --------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 const char *const event_columns[] = { "t", "kind", "entity", "id", "phase", "value", "text", "cause", "rowid", NULL };
 

@@ -34,7 +34,7 @@ void player_free(struct player *p)
 }
 
 /* Events are written at once, windows when they close. In a growing recording, anything after
- * the last window waits for the next window, so that everything is shown in order. */
+ * the last window pending for the next window, so that everything is shown in order. */
 static uint64_t whole_until(const struct play *play, uint64_t until_ns)
 {
 	int64_t last;

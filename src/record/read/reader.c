@@ -71,7 +71,7 @@ bool reader_has_table(struct replay *r, const char *name)
 	return has;
 }
 
-/* ---- rows of windows ------------------------------------------------------------------------------------------------ */
+/* ---- rows of windows ------------------------------------------------------------------------- */
 
 struct select {
 	struct buf sql;
@@ -143,7 +143,7 @@ sqlite3_stmt *reader_table(struct replay *r, const char *table, const char *cons
 	return st;
 }
 
-/* ---- values --------------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 bool reader_int(sqlite3_stmt *st, int column, int64_t *ret)
 {

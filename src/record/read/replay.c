@@ -34,7 +34,7 @@ enum {
 	BUSY_MS = 1000
 };
 
-/* ---- opening -------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static int count_steps(void *ctx)
 {
@@ -83,7 +83,7 @@ static int read_pragma(struct replay *r, const char *sql, int64_t *ret)
 }
 
 /* The first read of the file, in which its errors show. */
-static int look(struct replay *r, int64_t *ret_application, int64_t *ret_version)
+static int read_header(struct replay *r, int64_t *ret_application, int64_t *ret_version)
 {
 	int64_t tables = 0;
 	int rc;
@@ -97,7 +97,7 @@ static int look(struct replay *r, int64_t *ret_application, int64_t *ret_version
 	return rc;
 }
 
-static bool wants_no_locks(int rc)
+static bool needs_no_locks(int rc)
 {
 	switch (rc & 0xff) {
 	case SQLITE_CANTOPEN:
@@ -116,13 +116,13 @@ static int open_file(struct replay *r, struct err *err)
 	int rc = connect(r, locks);
 
 	if (rc == SQLITE_OK)
-		rc = look(r, &application, &version);
-	if (locks && wants_no_locks(rc)) {
+		rc = read_header(r, &application, &version);
+	if (locks && needs_no_locks(rc)) {
 		(void) sqlite3_close_v2(r->db);
 		r->db = NULL;
 		rc = connect(r, false);
 		if (rc == SQLITE_OK)
-			rc = look(r, &application, &version);
+			rc = read_header(r, &application, &version);
 	}
 	if (rc != SQLITE_ROW)
 		return reader_error(r, rc, err);
@@ -196,7 +196,7 @@ void replay_close(struct replay *r)
 	free(r);
 }
 
-/* ---- is it being written? ------------------------------------------------------------------------------------------- */
+/* ---- is it being written? -------------------------------------------------------------------- */
 
 bool replay_growing(struct replay *r)
 {
@@ -216,7 +216,7 @@ bool replay_growing(struct replay *r)
 	return recorder_id_lives(&id);
 }
 
-/* ---- copying -------------------------------------------------------------------------------------------------------- */
+/* ---- copying --------------------------------------------------------------------------------- */
 
 static int copy_pages(struct replay *r, const char *to, struct err *err)
 {

@@ -24,7 +24,7 @@ struct living {
 struct births {
 	sqlite3_stmt *statement;
 	enum entity entity;
-	bool waits;             /* the statement is on a row that was not emitted yet */
+	bool pending;             /* the statement is on a row that was not emitted yet */
 	uint32_t id;
 	uint64_t born_ns;
 	uint32_t last_id;       /* the last one emitted */
@@ -89,14 +89,14 @@ struct living *population_find(const struct population *p, enum entity entity, u
 /* Stores a process's row as its last one. */
 void living_remember(struct population *p, struct living *l, const struct row *row);
 
-/* ---- the order of time ---------------------------------------------------------------------------------------------- */
+/* ---- the order of time ----------------------------------------------------------------------- */
 
 /* The rows of one table. */
 struct cursor {
 	sqlite3_stmt *statement;
 	enum entity entity;
 	bool recent;
-	bool waits;             /* row is the next one to emit */
+	bool pending;             /* row is the next one to emit */
 	struct row row;
 	uint64_t next_ns;       /* rows before this time were emitted */
 };
@@ -104,7 +104,7 @@ struct cursor {
 /* Events, or values of series. */
 struct list {
 	sqlite3_stmt *statement;
-	bool waits;
+	bool pending;
 	uint64_t t_ns;
 	int64_t last_row;       /* rowid of the last one emitted */
 };

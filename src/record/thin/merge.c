@@ -32,7 +32,7 @@ struct pair {
 	bool next_known;
 };
 
-/* ---- reading and writing -------------------------------------------------------------------------------------------- */
+/* ---- reading and writing --------------------------------------------------------------------- */
 
 static sqlite3_stmt *select_rows(struct store *s, enum entity entity, uint64_t from_ns, uint64_t to_ns, unsigned most)
 {
@@ -95,7 +95,7 @@ static int find_next_job(struct pair *p)
 	return rc;
 }
 
-/* ---- processes ------------------------------------------------------------------------------------------------------ */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 static struct thin_state *find_state(const struct thin_level *level, uint32_t id)
 {
@@ -159,7 +159,7 @@ static int read_life(struct store *s, uint32_t id, struct life *ret)
 }
 
 /* The row of a process without one in a window of the job: unchanged values. */
-static void stand_still(const struct pair *p, const struct cell *cells, const struct row *job, const struct life *life,
+static void repeat_row(const struct pair *p, const struct cell *cells, const struct row *job, const struct life *life,
 	struct row *ret)
 {
 	const struct row_layout *l = &p->s->layout;
@@ -207,7 +207,7 @@ static void add_all(const struct pair *p, struct merging *m, const struct row *r
 		if (i < n && rows[i].t_ns == job->t_ns) {
 			add(p, m, &rows[i++]);
 		} else if (m->has_now && life->ended_ns > job->t_ns) {
-			stand_still(p, m->now, job, life, &still);
+			repeat_row(p, m->now, job, life, &still);
 			add(p, m, &still);
 		}
 	}
@@ -217,7 +217,7 @@ static void add_all(const struct pair *p, struct merging *m, const struct row *r
 
 /* Writes a row into the window after the pair with the process's last values, unless there is
  * one. */
-static int say_in_next(struct pair *p, uint32_t id, const struct merging *m, const struct life *life)
+static int write_next(struct pair *p, uint32_t id, const struct merging *m, const struct life *life)
 {
 	struct row row;
 	int64_t there;
@@ -230,7 +230,7 @@ static int say_in_next(struct pair *p, uint32_t id, const struct merging *m, con
 		&there, &found);
 	if (r < 0 || found)
 		return r;
-	stand_still(p, m->now, &p->next_job, life, &row);
+	repeat_row(p, m->now, &p->next_job, life, &row);
 	row.id = id;
 	return store_row(p->s, ENTITY_PROCESS, false, &row);
 }
@@ -254,7 +254,7 @@ static int merge_process(struct pair *p, const struct row *rows, size_t n)
 	if (!state || !cells_same(state->cells, m.sum.cells, cells))
 		r = store_row(p->s, ENTITY_PROCESS, false, &m.sum);
 	if (r == 0 && !cells_same(m.now, m.sum.cells, cells))
-		r = say_in_next(p, id, &m, &life);
+		r = write_next(p, id, &m, &life);
 	return r < 0 ? r : set_state(p, id, m.sum.cells);
 }
 
@@ -293,7 +293,7 @@ static int sweep(struct pair *p)
 	return r;
 }
 
-/* ---- the others ----------------------------------------------------------------------------------------------------- */
+/* ---- the others ------------------------------------------------------------------------------ */
 
 /* Rows of entities whose missing rows mean "not present". A row from before the pair may extend
  * into it, so the merged one begins where the first row of the pair did. */
@@ -333,7 +333,7 @@ static int merge_all(struct pair *p)
 	return r == 0 ? sweep(p) : r;
 }
 
-/* ---- choosing ------------------------------------------------------------------------------------------------------- */
+/* ---- choosing -------------------------------------------------------------------------------- */
 
 static uint64_t width_of(const struct thin *t, unsigned level)
 {

@@ -75,7 +75,7 @@ void thin_window(struct thin *t)
 	t->levels[0].windows++;
 }
 
-/* ---- SQL ------------------------------------------------------------------------------------------------------------ */
+/* ---- SQL ------------------------------------------------------------------------------------- */
 
 void thin_count(struct store *s, enum store_class class, int64_t gone)
 {
@@ -132,7 +132,7 @@ int thin_number(struct store *s, const char *sql, int64_t first, int64_t second,
 	return rc;
 }
 
-/* ---- deciding ------------------------------------------------------------------------------------------------------- */
+/* ---- deciding -------------------------------------------------------------------------------- */
 
 bool thin_is_due(struct thin *t, struct store *s)
 {

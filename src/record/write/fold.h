@@ -8,7 +8,7 @@
  *   - an entity that was read: one row, except for a process whose row would equal its last one;
  *   - one that was not read but whose gauges are still valid: none; its next row covers this window too;
  *   - one whose gauges became invalid: a row for the time they were valid, then none; a process that could not be
- *     read while others were gets one row in which all cells are unknown;
+ *     read while shared were gets one row in which all cells are unknown;
  *   - beyond others_after living processes, the smallest share one row with id 0: gauges are summed, counters count
  *     the increase while a process was in that row.
  */
@@ -20,7 +20,7 @@
 #include "model/frame.h"
 #include "record/rows.h"
 
-struct fold_options {
+struct aggregate_options {
 	uint64_t window_ns;
 	unsigned others_after;
 	const struct row_layout *layout; /* borrowed */
@@ -30,26 +30,26 @@ struct fold_options {
 	void *ctx;
 };
 
-struct fold;
+struct aggregate;
 
-struct fold *fold_new(const struct fold_options *options); /* NULL: out of memory */
-void fold_free(struct fold *f);
+struct aggregate *aggregate_new(const struct aggregate_options *options); /* NULL: out of memory */
+void aggregate_free(struct aggregate *f);
 
 /* Adds a frame. The first sample past a window's end closes it, once all sources of that sample
- * were added: by fold_settle, or by the next sample. Returns 0, -ENOMEM, or the callback's
+ * were added: by aggregate_settle, or by the next sample. Returns 0, -ENOMEM, or the callback's
  * error. */
-int fold_frame(struct fold *f, const struct frame *frame);
+int aggregate_frame(struct aggregate *f, const struct frame *frame);
 
 /* All frames of one sample were added. */
-void fold_settle(struct fold *f);
+void aggregate_settle(struct aggregate *f);
 
 /* The same, and emits the pending rows at full rate. Call before a commit. */
-int fold_flush(struct fold *f);
+int aggregate_flush(struct aggregate *f);
 
 /* Ends the run: closes the open window. */
-int fold_end(struct fold *f, uint64_t time_ns);
+int aggregate_end(struct aggregate *f, uint64_t time_ns);
 
 /* The number of windows closed so far. */
-uint64_t fold_windows(const struct fold *f);
+uint64_t aggregate_windows(const struct aggregate *f);
 /* The start of the open window. */
-uint64_t fold_begin(const struct fold *f);
+uint64_t aggregate_begin(const struct aggregate *f);

@@ -15,12 +15,12 @@ struct column {
 	uint64_t until_ns;       /* last is valid until this time */
 	int64_t last, min, max;
 	int64_t out_min, out_value, out_max; /* as last written to the table of windows */
-	int64_t seen_min, seen_value, seen_max; /* as last written to the table at full rate */
-	uint32_t looks;
-	bool out_known, seen_known;
-	bool waits_known;
+	int64_t recent_min, recent_value, recent_max; /* as last written to the table at full rate */
+	uint32_t samples;
+	bool out_known, recent_known;
+	bool pending_known;
 	bool ahead_known;
-	int64_t wait_min, wait_value, wait_max;
+	int64_t pending_min, pending_value, pending_max;
 	uint32_t ahead_n;
 	int64_t ahead_min, ahead_value, ahead_max;
 	uint64_t ahead_ns, ahead_hold_ns;
@@ -37,14 +37,14 @@ static inline bool columns_has(columns set, unsigned c)
 	return set >> c & 1;
 }
 
-static inline void columns_put(columns *set, unsigned c, bool in)
+static inline void columns_set(columns *set, unsigned c, bool in)
 {
 	*set = (*set & ~(UINT64_C(1) << c)) | (columns) in << c;
 }
 
 /* Removes the first column of the set, in the order of the row, and returns it in *ret. False if
  * the set is empty. */
-static inline bool columns_take(columns *set, unsigned *ret)
+static inline bool columns_pop(columns *set, unsigned *ret)
 {
 	if (*set == 0)
 		return false;
@@ -58,24 +58,24 @@ struct slot {
 	enum entity entity;
 	uint32_t id;
 	uint64_t begin_ns;       /* start of its next row: the window's start, or earlier */
-	uint64_t wait_ns;        /* time of the pending sample */
+	uint64_t pending_ns;     /* time of the pending sample */
 	uint64_t flushed_ns;     /* time of the last one written */
 	columns gauge, mark;     /* by kind */
 	columns have;            /* there is a value for this window */
-	columns held;            /* last is still valid */
-	columns looked;          /* read in this window, with or without success */
-	columns waits;           /* a value at full rate is pending */
+	columns valid;           /* last is still valid */
+	columns was_read;        /* read in this window, with or without success */
+	columns pending;         /* a value at full rate is pending */
 	columns ahead;           /* a value from past the window's end is pending */
 	bool ended, is_main;
-	bool is_other;           /* part of the shared row since the last window closed */
+	bool in_shared;          /* part of the shared row since the last window closed */
 	bool is_written;         /* its last row had a known cell */
 	int64_t rank;            /* scratch: size, which decides about an own row */
 	unsigned n;
 	struct column columns[];
 };
 
-struct fold {
-	struct fold_options options;
+struct aggregate {
+	struct aggregate_options options;
 	uint64_t begin_ns, end_ns; /* of the open window */
 	uint64_t edge_ns;        /* first sample past its end, of which more frames may come; 0: none */
 	uint64_t windows;
@@ -85,8 +85,8 @@ struct fold {
 	struct slot **ranked;    /* scratch: the living processes */
 	size_t cap_ranked;
 	struct row row;          /* scratch */
-	struct row others;       /* the shared row; its counters accumulate */
-	bool others_written;
+	struct row shared;       /* the shared row; its counters accumulate */
+	bool shared_written;
 	int error;
 };
 
@@ -99,10 +99,10 @@ static inline uint64_t slot_key(enum entity entity, uint32_t id)
 void slot_advance(struct slot *slot, uint64_t time_ns);
 
 /* Writes the pending sample at full rate, unless it is that of an unchanged process. */
-void slot_flush(struct fold *f, struct slot *slot);
+void slot_flush(struct aggregate *f, struct slot *slot);
 
 /* Passes a row to the callback; keeps the first error. */
-void fold_emit(struct fold *f, enum entity entity, bool recent, const struct row *row);
+void aggregate_emit(struct aggregate *f, enum entity entity, bool recent, const struct row *row);
 
 /* Closes the window at end_ns. */
-void fold_close(struct fold *f, uint64_t end_ns);
+void aggregate_close(struct aggregate *f, uint64_t end_ns);

@@ -25,7 +25,7 @@ struct queue {
 	struct chunk *first, *last;
 	struct chunk *spare;    /* empty chunks for reuse */
 	unsigned n_spare;
-	size_t held;            /* bytes of chunks that were not returned yet */
+	size_t used;            /* bytes of chunks that were not returned yet */
 	bool wake;              /* there is work */
 	bool hurry, finish;
 	/* used by the producer only */
@@ -51,8 +51,8 @@ struct queue_state {
 
 /* Returns all that was pushed, waiting up to wait_ns for it; 0: without limit. NULL: nothing was
  * pushed. */
-struct chunk *queue_take(struct queue *q, uint64_t wait_ns, struct queue_state *ret_state);
+struct chunk *queue_pop(struct queue *q, uint64_t wait_ns, struct queue_state *ret_state);
 /* Returns a list of processed chunks to the queue. */
-void queue_emptied(struct queue *q, struct chunk *chunk);
+void queue_return(struct queue *q, struct chunk *chunk);
 /* True if the consumer has been woken and has not taken the chunks yet. */
 bool queue_is_waiting(struct queue *q);

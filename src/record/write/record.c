@@ -41,7 +41,7 @@ struct record {
 	/* protected by the lock */
 	pthread_mutex_t lock;
 	pthread_cond_t done_cond;
-	bool done, abandoned, keep, discard, told;
+	bool done, abandoned, keep, discard, reported;
 	int result;
 	struct err trouble;
 	char *file;              /* path of the recording, once it exists */
@@ -49,7 +49,7 @@ struct record {
 	struct writer writer;
 };
 
-/* ---- the writer's thread -------------------------------------------------------------------------------------------- */
+/* ---- the writer's thread --------------------------------------------------------------------- */
 
 static void free_record(struct record *r)
 {
@@ -83,12 +83,12 @@ static void publish(struct record *r)
 }
 
 /* Returns the chunks that could not be written yet. */
-static struct chunk *take_all(struct record *r, struct chunk *chunk, bool hurry)
+static struct chunk *write_chunks(struct record *r, struct chunk *chunk, bool hurry)
 {
-	while (chunk && writer_take(&r->writer, chunk, hurry && !chunk->next)) {
+	while (chunk && writer_apply(&r->writer, chunk, hurry && !chunk->next)) {
 		struct chunk *next = chunk->next;
 
-		queue_emptied(&r->queue, chunk);
+		queue_return(&r->queue, chunk);
 		chunk = next;
 	}
 	return chunk;
@@ -105,10 +105,10 @@ static struct chunk *work(struct record *r)
 			end = &(*end)->next;
 		/* While chunks are waiting the queue fills up; further frames are dropped and
 		 * counted. */
-		*end = queue_take(&r->queue, waiting ? blocked_wait_ns : 0, &state);
+		*end = queue_pop(&r->queue, waiting ? blocked_wait_ns : 0, &state);
 		if (state.finish)
 			return waiting;
-		waiting = take_all(r, waiting, state.hurry);
+		waiting = write_chunks(r, waiting, state.hurry);
 		publish(r);
 	}
 }
@@ -127,10 +127,10 @@ static void *write_thread(void *arg)
 		(void) store_close(r->writer.store, false);
 		r->writer.store = NULL;
 		r->writer.failed = true;
-		(void) take_all(r, rest, false);
+		(void) write_chunks(r, rest, false);
 	} else {
 		writer_finishing(&r->writer, keep);
-		(void) take_all(r, rest, false);
+		(void) write_chunks(r, rest, false);
 		writer_finish(&r->writer, keep);
 		publish(r);
 	}
@@ -166,7 +166,7 @@ static void start(struct record *r)
 		(void) err_set(&r->trouble, -code, "no recording: cannot create its thread: %s. The run continues", strerror(code));
 }
 
-/* ---- the recorder's thread ------------------------------------------------------------------------------------------ */
+/* ---- the recorder's thread ------------------------------------------------------------------- */
 
 static void set_defaults(struct record_options *o)
 {
@@ -182,12 +182,12 @@ static void set_defaults(struct record_options *o)
 		o->others_after = DEFAULT_OTHERS;
 }
 
-static void look_where(struct record *r, const char *where, struct writer_options *o)
+static void check_location(struct record *r, const char *where, struct writer_options *o)
 {
 	const char *kind = share_kind(where);
 
-	o->elsewhere = kind || r->options.force_snapshot;
-	if (o->elsewhere)
+	o->write_locally = kind || r->options.force_snapshot;
+	if (o->write_locally)
 		(void) snprintf(r->note, sizeof(r->note),
 			"the recording is on %.32s: hiwater writes it in /tmp and copies it there every 10 to 60 s",
 			kind ? kind : "a network file system");
@@ -234,7 +234,7 @@ int record_new(const struct record_options *options, struct record **ret, struct
 		writer.recent_ns = r->options.recent_ns;
 		writer.max_bytes = r->options.max_bytes;
 		writer.others_after = r->options.others_after;
-		look_where(r, where, &writer);
+		check_location(r, where, &writer);
 		error = writer_init(&r->writer, &writer);
 		r->writer.busy = is_busy;
 		r->writer.busy_ctx = r;
@@ -277,7 +277,7 @@ void record_frame(struct record *r, const struct frame *frame)
 }
 
 /* Returns false if the queue is full. */
-static bool put_totals(struct record *r, const struct job *job, bool force)
+static bool push_totals(struct record *r, const struct job *job, bool force)
 {
 	void *room = NULL;
 
@@ -295,7 +295,7 @@ static bool put_totals(struct record *r, const struct job *job, bool force)
 
 void record_totals(struct record *r, const struct job *job)
 {
-	if (!put_totals(r, job, false))
+	if (!push_totals(r, job, false))
 		r->dropped++;
 	r->woken_window = job_now(job) / r->options.window_ns;
 	start(r);
@@ -310,15 +310,15 @@ void record_hurry(struct record *r, bool hurry)
 
 bool record_trouble(struct record *r, struct err *ret)
 {
-	bool is_news;
+	bool is_new;
 
 	(void) pthread_mutex_lock(&r->lock);
-	is_news = r->trouble.text[0] && !r->told;
-	if (is_news)
+	is_new = r->trouble.text[0] && !r->reported;
+	if (is_new)
 		*ret = r->trouble;
-	r->told = r->told || is_news;
+	r->reported = r->reported || is_new;
 	(void) pthread_mutex_unlock(&r->lock);
-	return is_news;
+	return is_new;
 }
 
 const char *record_note(const struct record *r)
@@ -342,7 +342,7 @@ const char *record_path(const struct record *r)
 	return file;
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 /* Waits for the thread, at most wait_ns. False: the thread continues on its own and frees r. */
 static bool join(struct record *r, uint64_t wait_ns)
@@ -401,7 +401,7 @@ int record_finish(struct record *r, const struct job *job, bool keep, uint64_t w
 	if (!r->started && !wanted)
 		return finish_alone(r, err);
 	if (job && wanted)
-		(void) put_totals(r, job, true);
+		(void) push_totals(r, job, true);
 	start(r);
 	if (!r->started)
 		return finish_alone(r, err);
@@ -414,7 +414,7 @@ int record_finish(struct record *r, const struct job *job, bool keep, uint64_t w
 		return err_set(err, -ETIMEDOUT, "the recording may lack its end: the disk did not respond within %.3g s",
 			(double) wait_ns / 1e9);
 	error = r->result;
-	if (error < 0 && !r->told)
+	if (error < 0 && !r->reported)
 		(void) err_set(err, error, "%s", r->writer.trouble.text);
 	if (ret_path && wanted && r->file && access(r->file, F_OK) == 0)
 		*ret_path = strdup(r->file);

@@ -18,7 +18,7 @@
 struct writer_options {
 	const char *path;        /* absolute, borrowed; NULL: the history */
 	bool overwrite;
-	bool elsewhere;          /* write on a local file system and copy to path */
+	bool write_locally;          /* write on a local file system and copy to path */
 	uint64_t window_ns, recent_ns, max_bytes;
 	unsigned others_after;
 };
@@ -26,7 +26,7 @@ struct writer_options {
 struct writer {
 	struct writer_options options;
 	struct row_layout layout;
-	struct fold *fold;
+	struct aggregate *aggregate;
 	struct thin *thin;
 	struct store *store;     /* NULL: no open file */
 	char *target;            /* path of the recording; NULL: not chosen yet */
@@ -34,7 +34,7 @@ struct writer {
 	char *folder;            /* temporary folder of that local file */
 	int spare;               /* an unnamed file that reserves disk space; -1: none */
 	bool reserved;           /* target is an empty file reserved in the history */
-	bool beside;             /* file has to be renamed to target */
+	bool is_temporary;       /* file has to be renamed to target */
 	bool copied;             /* target was written before */
 	bool finishing, failed;
 	bool row_written;        /* in the open window */
@@ -44,8 +44,8 @@ struct writer {
 	uint64_t copied_ns, copy_every_ns;
 	int result;
 	struct err trouble;
-	uint64_t commits, cared;
-	bool (*busy)(void *ctx);  /* true if there is more urgent work than thinning; may be NULL */
+	uint64_t commits, maintained;
+	bool (*busy)(void *ctx); /* true if there is more urgent work than thinning; may be NULL */
 	void *busy_ctx;
 };
 
@@ -57,7 +57,7 @@ void writer_done(struct writer *w);
  * commit thins and copies the file. hurry: commit after the chunk. Returns false if it could not
  * finish, because a reader keeps the journal from shrinking and the limit is reached: call again
  * later with the same chunk. */
-bool writer_take(struct writer *w, struct chunk *chunk, bool hurry);
+bool writer_apply(struct writer *w, struct chunk *chunk, bool hurry);
 
 /* Call before the last chunks: they are written in one transaction, to a file created now if
  * there is none. keep false: no file is created any more. */

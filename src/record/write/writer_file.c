@@ -14,7 +14,7 @@
 
 static const uint64_t copy_first_ns = UINT64_C(10000000000), copy_last_ns = UINT64_C(60000000000);
 
-/* ---- space for the final message ------------------------------------------------------------------------------------ */
+/* ---- space for the final message ------------------------------------------------------------- */
 
 void spare_free(struct writer *w)
 {
@@ -44,7 +44,7 @@ static void spare_keep(struct writer *w)
 }
 
 /* Stores the error, so that readers do not report the recorder as lost. */
-static void say_why(struct writer *w, const char *why)
+static void store_reason(struct writer *w, const char *why)
 {
 	char text[sizeof(w->store->why)];
 
@@ -57,7 +57,7 @@ static void say_why(struct writer *w, const char *why)
 /* A file with committed data is kept; an empty one is removed. */
 static void end_file(struct writer *w, int r, const char *why)
 {
-	const char *name = w->beside ? w->target : w->file;
+	const char *name = w->is_temporary ? w->target : w->file;
 	const bool is_empty = w->commits == 0;
 
 	store_rollback(w->store);
@@ -66,7 +66,7 @@ static void end_file(struct writer *w, int r, const char *why)
 	} else {
 		(void) err_set(&w->trouble, r, "recording stopped: cannot write %s: %s. It ends %.1f s into the run; the run continues",
 			name, why, (double) w->committed_ns / 1e9);
-		say_why(w, why);
+		store_reason(w, why);
 	}
 	(void) store_close(w->store, false);
 	w->store = NULL;
@@ -90,7 +90,7 @@ int writer_fail(struct writer *w, int r, const char *why)
 	return r;
 }
 
-/* ---- creating ------------------------------------------------------------------------------------------------------- */
+/* ---- creating -------------------------------------------------------------------------------- */
 
 static int choose_target(struct writer *w)
 {
@@ -118,7 +118,7 @@ static int clear_target(struct writer *w)
 	return 0;
 }
 
-static int choose_elsewhere(struct writer *w)
+static int choose_local(struct writer *w)
 {
 	const char *name = strrchr(w->target, '/');
 	char path[PATH_MAX];
@@ -138,8 +138,8 @@ static int choose_file(struct writer *w, bool whole)
 	char path[PATH_MAX];
 	int r = 0;
 
-	if (w->options.elsewhere)
-		return choose_elsewhere(w);
+	if (w->options.write_locally)
+		return choose_local(w);
 	if (!whole) {
 		r = clear_target(w);
 		w->file = r == 0 ? strdup(w->target) : NULL;
@@ -149,7 +149,7 @@ static int choose_file(struct writer *w, bool whole)
 	r = share_temporary(w->target, path, sizeof(path));
 	if (r < 0)
 		return r;
-	w->beside = true;
+	w->is_temporary = true;
 	(void) unlink(path); /* left by a process that had our pid */
 	w->file = strdup(path);
 	return w->file ? 0 : -ENOMEM;
@@ -181,8 +181,8 @@ int writer_open(struct writer *w, bool whole)
 		r = choose_file(w, whole);
 	if (r == 0) {
 		options.path = w->file;
-		options.name = w->beside ? w->target : w->file;
-		options.reserved = w->reserved && !w->beside && !w->folder;
+		options.name = w->is_temporary ? w->target : w->file;
+		options.reserved = w->reserved && !w->is_temporary && !w->folder;
 		r = store_create(&options, &w->store, &w->trouble);
 	}
 	if (r == 0)
@@ -203,7 +203,7 @@ int writer_open(struct writer *w, bool whole)
 	return r;
 }
 
-/* ---- copies --------------------------------------------------------------------------------------------------------- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 static int copy_to(struct writer *w, const char *temporary)
 {
@@ -249,14 +249,14 @@ void writer_snapshot(struct writer *w, bool now)
 		(void) unlink(temporary);
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 int writer_place(struct writer *w)
 {
 	char temporary[PATH_MAX];
 	int r;
 
-	if (w->beside) {
+	if (w->is_temporary) {
 		r = share_rename(w->file, w->target, may_replace(w));
 		if (r < 0)
 			(void) unlink(w->file);
@@ -289,7 +289,7 @@ void writer_remove(struct writer *w, bool keep)
 
 void writer_abandon(struct writer *w, bool keep)
 {
-	if (w->beside && w->file) {
+	if (w->is_temporary && w->file) {
 		(void) unlink(w->file); /* it would have been one transaction */
 		keep = false;
 	}

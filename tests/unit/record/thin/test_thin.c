@@ -696,13 +696,13 @@ static void a_reader_that_stays_stops_it_at_the_limit(void **state)
 			sim_tick(&s);
 		while (s.k % 10);
 		queue_push(&w.queue, true);
-		for (chunk = queue_take(&w.queue, 0, &ignored); chunk && !blocked;) {
+		for (chunk = queue_pop(&w.queue, 0, &ignored); chunk && !blocked;) {
 			struct chunk *next = chunk->next;
 
-			blocked = !writer_take(&w.writer, chunk, false);
+			blocked = !writer_apply(&w.writer, chunk, false);
 			if (blocked)
 				break;
-			queue_emptied(&w.queue, chunk);
+			queue_return(&w.queue, chunk);
 			chunk = next;
 		}
 		/* What one window brings may be beyond. */
@@ -710,13 +710,13 @@ static void a_reader_that_stays_stops_it_at_the_limit(void **state)
 	}
 	assert_true(disk_bytes(f.file) > limit / 2);
 	assert_false(w.writer.failed);
-	assert_false(writer_take(&w.writer, chunk, false));
+	assert_false(writer_apply(&w.writer, chunk, false));
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 	while (chunk) {
 		struct chunk *next = chunk->next;
 
-		assert_true(writer_take(&w.writer, chunk, false));
-		queue_emptied(&w.queue, chunk);
+		assert_true(writer_apply(&w.writer, chunk, false));
+		queue_return(&w.queue, chunk);
 		chunk = next;
 	}
 	while (s.k % 10 || s.k < 20)

@@ -29,7 +29,7 @@ struct caught {
 /* Everything that came out, and what goes in next. */
 struct bench {
 	struct row_layout layout;
-	struct fold *fold;
+	struct aggregate *aggregate;
 	struct framebuf buf;
 	struct caught *rows;
 	size_t n;
@@ -49,15 +49,15 @@ static void bench_new(struct bench *b, unsigned others_after)
 	memset(b, 0, sizeof(*b));
 	row_layout_init(&b->layout);
 	b->rows = calloc(MOST, sizeof(*b->rows));
-	b->fold = fold_new(&(struct fold_options) {
+	b->aggregate = aggregate_new(&(struct aggregate_options) {
 		.window_ns = S, .others_after = others_after, .layout = &b->layout, .row = catch_row, .ctx = b });
 	assert_non_null(b->rows);
-	assert_non_null(b->fold);
+	assert_non_null(b->aggregate);
 }
 
 static void bench_done(struct bench *b)
 {
-	fold_free(b->fold);
+	aggregate_free(b->aggregate);
 	framebuf_done(&b->buf);
 	free(b->rows);
 }
@@ -66,7 +66,7 @@ static void send(struct bench *b, uint64_t time_ns, uint64_t hold_ns)
 {
 	const struct frame frame = framebuf_frame(&b->buf, FRAME_PROCFS, time_ns, hold_ns);
 
-	assert_int_equal(fold_frame(b->fold, &frame), 0);
+	assert_int_equal(aggregate_frame(b->aggregate, &frame), 0);
 	framebuf_clear(&b->buf);
 }
 
@@ -80,7 +80,7 @@ static void look(struct bench *b, uint64_t time_ns, enum metric metric, uint32_t
 /* The i-th row of a table, from 0. */
 static const struct row *row_at(const struct bench *b, enum entity entity, bool recent, size_t i)
 {
-	fold_settle(b->fold);
+	aggregate_settle(b->aggregate);
 	for (size_t k = 0; k < b->n; k++) {
 		if (b->rows[k].entity == entity && b->rows[k].recent == recent && i-- == 0)
 			return &b->rows[k].row;
@@ -139,7 +139,7 @@ static void a_gauge_keeps_min_mean_by_time_and_max(void **state)
 	assert_int_equal(row->span_ns, S);
 	assert_int_equal(row->n, 3);
 	assert_false(cell_of(&b, row, M_JOB_SWAP)->known);
-	assert_int_equal(fold_windows(b.fold), 1);
+	assert_int_equal(aggregate_windows(b.aggregate), 1);
 	bench_done(&b);
 }
 
@@ -173,7 +173,7 @@ static void silence_is_a_gap(void **state)
 	bench_new(&b, 200);
 	look(&b, 900 * MS, M_JOB_RAM, 0, 1000);
 	look(&b, 3600 * S, M_JOB_RAM, 0, 2000);
-	assert_int_equal(fold_end(b.fold, 3600 * S + 100 * MS), 0);
+	assert_int_equal(aggregate_end(b.aggregate, 3600 * S + 100 * MS), 0);
 	assert_int_equal(count(&b, ENTITY_JOB, false), 3);
 	/* What it still stood for in the window after the last look. */
 	row = row_at(&b, ENTITY_JOB, false, 1);
@@ -278,7 +278,7 @@ static void what_was_read_before_the_look_that_ends_a_window_is_in_it(void **sta
 	look(&b, 800 * MS, M_GPU_MEM, 1, 100);
 	look(&b, 1000 * MS, M_HOST_MEM_USED, 0, 7);
 	look(&b, 900 * MS, M_GPU_MEM, 1, 300);
-	fold_settle(b.fold);
+	aggregate_settle(b.aggregate);
 	look(&b, 1100 * MS, M_GPU_MEM, 1, 500);
 	look(&b, 2000 * MS, M_HOST_MEM_USED, 0, 7);
 	row = row_at(&b, ENTITY_GPU, false, 0);
@@ -323,7 +323,7 @@ static void single_cores_are_not_stored(void **state)
 	framebuf_value(&b.buf, M_HOST_CPU_USER, 0, 10);
 	framebuf_value(&b.buf, M_HOST_CPU_USER, 3, 10);
 	send(&b, 0, S);
-	assert_int_equal(fold_end(b.fold, S), 0);
+	assert_int_equal(aggregate_end(b.aggregate, S), 0);
 	assert_int_equal(count(&b, ENTITY_HOST, false), 1);
 	assert_int_equal(row_at(&b, ENTITY_HOST, false, 0)->id, 0);
 	assert_int_equal(count(&b, ENTITY_HOST, true), 1);
@@ -368,7 +368,7 @@ static void a_process_that_does_not_change_has_no_row(void **state)
 	born(&b, 1, true);
 	for (uint64_t s = 0; s < 5; s++)
 		window(&b, s, (int64_t[]) { s == 3 ? 99 : 50 }, 1);
-	assert_int_equal(fold_end(b.fold, 5 * S), 0);
+	assert_int_equal(aggregate_end(b.aggregate, 5 * S), 0);
 	assert_int_equal(count(&b, ENTITY_JOB, false), 5);
 	/* 50; in window 3 it is 99; in window 4 it is 50 again. Full rate likewise. */
 	assert_int_equal(count(&b, ENTITY_PROCESS, false), 3);
@@ -393,7 +393,7 @@ static void a_process_that_was_not_read_has_a_row_of_nothing(void **state)
 	for (uint64_t s = 1; s < 4; s++)
 		window(&b, s, (int64_t[]) { -1 }, 1);
 	window(&b, 4, (int64_t[]) { 50 }, 1);
-	assert_int_equal(fold_end(b.fold, 5 * S), 0);
+	assert_int_equal(aggregate_end(b.aggregate, 5 * S), 0);
 	assert_int_equal(count(&b, ENTITY_PROCESS, false), 3);
 	row = row_at(&b, ENTITY_PROCESS, false, 1);
 	assert_int_equal(row->t_ns, 2 * S); /* in window 1 its last look still stood for 0.2 s, unchanged */
@@ -452,7 +452,7 @@ static void past_the_limit_the_smallest_are_one_row(void **state)
 	window(&b, 1, rss, 6);
 	rss[3] = 30;
 	window(&b, 2, rss, 6);
-	assert_int_equal(fold_end(b.fold, 3 * S), 0);
+	assert_int_equal(aggregate_end(b.aggregate, 3 * S), 0);
 	expect_cell(&b, row_of(&b, 0, 0), M_PROC_RSS, 60, 60, 60);
 	expect_cell(&b, row_of(&b, 1, 0), M_PROC_RSS, 1, 1, 1);
 	expect_cell(&b, row_of(&b, 2, 0), M_PROC_RSS, 500, 500, 500);
@@ -483,7 +483,7 @@ static void counters_of_the_others_only_grow(void **state)
 		}
 		send(&b, s * S, 300 * MS);
 	}
-	assert_int_equal(fold_end(b.fold, 20 * S), 0);
+	assert_int_equal(aggregate_end(b.aggregate, 20 * S), 0);
 	for (uint64_t s = 0; s < 20; s++) {
 		const struct cell *cell = cell_of(&b, row_of(&b, 0, s * S), M_PROC_CPU_USER);
 
@@ -528,7 +528,7 @@ static void sources_of_one_tick_share_a_row(void **state)
 	look(&b, 100 * MS, M_JOB_RAM, 0, 2);
 	look(&b, 200 * MS, M_JOB_RAM, 0, 3);
 	look(&b, 200 * MS, M_JOB_RAM, 0, 4); /* asked for at once: a second look at the same instant */
-	assert_int_equal(fold_flush(b.fold), 0);
+	assert_int_equal(aggregate_flush(b.aggregate), 0);
 	assert_int_equal(count(&b, ENTITY_JOB, true), 3);
 	row = row_at(&b, ENTITY_JOB, true, 0);
 	assert_int_equal(row->t_ns, 100 * MS);
@@ -582,7 +582,7 @@ static void windows_keep_what_was_looked_at(void **state)
 			max = value > max ? value : max;
 			min = value < min ? value : min;
 		}
-		assert_int_equal(fold_end(b.fold, t), 0);
+		assert_int_equal(aggregate_end(b.aggregate, t), 0);
 		for (size_t i = 0; i < count(&b, ENTITY_JOB, false); i++) {
 			const struct row *row = row_at(&b, ENTITY_JOB, false, i);
 			const struct cell *cell = cell_of(&b, row, M_JOB_RAM);

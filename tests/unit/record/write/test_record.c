@@ -400,7 +400,7 @@ static void in_a_hurry_each_tick_is_committed(void **state)
 	folder_done(&f);
 }
 
-/* ---- elsewhere ------------------------------------------------------------------------------------------------------ */
+/* ---- write_locally ------------------------------------------------------------------------------------------------------ */
 
 static void on_a_share_it_is_copied(void **state)
 {

@@ -29,7 +29,7 @@ static void *take_messages(void *arg)
 	struct queue_state state = { 0 };
 
 	while (!state.finish) {
-		struct chunk *chunk = queue_take(t->queue, t->taken % 2 ? 1000000 : 0, &state);
+		struct chunk *chunk = queue_pop(t->queue, t->taken % 2 ? 1000000 : 0, &state);
 
 		while (chunk) {
 			struct chunk *next = chunk->next;
@@ -41,7 +41,7 @@ static void *take_messages(void *arg)
 				t->sum += value;
 				t->taken++;
 			}
-			queue_emptied(t->queue, chunk);
+			queue_return(t->queue, chunk);
 			chunk = next;
 		}
 		(void) queue_is_waiting(t->queue);
@@ -96,7 +96,7 @@ static void a_full_queue_refuses(void **state)
 	assert_in_range(n, (1 << 20) / 1008 - 64 - 16, (1 << 20) / 1008);
 	assert_null(queue_room(&q, 2 << 20, false));
 	assert_non_null(queue_room(&q, 1000, true)); /* the last totals always fit */
-	assert_true(queue_is_waiting(&q) || q.held > 0);
+	assert_true(queue_is_waiting(&q) || q.used > 0);
 	queue_push(&q, false);
 	queue_done(&q);
 }
