@@ -6,11 +6,12 @@
  *
  * Rows of a window (docs/recording.md):
  *   - an entity that was read: one row, except for a process whose row would equal its last one;
- *   - one that was not read but whose gauges are still valid: none; its next row covers this window too;
- *   - one whose gauges became invalid: a row for the time they were valid, then none; a process that could not be
- *     read while shared were gets one row in which all cells are unknown;
- *   - beyond others_after living processes, the smallest share one row with id 0: gauges are summed, counters count
- *     the increase while a process was in that row.
+ *   - one that was not read but whose gauges are still valid: none; its next row covers this
+ *     window too;
+ *   - one whose gauges became invalid: a row for the time they were valid, then none; a process
+ *     that could not be read while others were gets one row in which all cells are unknown;
+ *   - beyond others_after living processes, the smallest share one row with id 0: gauges are
+ *     summed, counters count the increase while a process was in that row.
  */
 #pragma once
 

@@ -98,7 +98,7 @@ static void a_steady_tick_opens_and_allocates_nothing(void **state)
 	assert_int_equal(job_alive(sampler_job(r.s)), 6);
 	while (r.last_ns < 1050 * MS)
 		steps(&r, 1);
-	r.s->next_full_look_ns = UINT64_MAX;
+	r.s->next_full_search_ns = UINT64_MAX;
 	const uint64_t from = r.last_ns;
 	const unsigned fds = open_fds();
 	const size_t readings = r.n_rss;
