@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Completions for shells from the tables of opt.h. Each script is complete in itself: it asks no program.
+ * Shell completions from the tables of opt.h. Each script is self-contained and calls no program.
  */
 #include "base/opt.h"
 
@@ -10,14 +10,14 @@
 
 #include "base/opt_row.h"
 
-/* All commands, and where the script goes. */
+/* All commands, and the output. */
 struct script {
 	const struct command *commands;
 	size_t n;
 	FILE *out;
 };
 
-/* The command behind c (NULL: the first) that is for people; NULL at the end. */
+/* The shown command after c (NULL: the first); NULL at the end. */
 static const struct command *next_listed(const struct script *s, const struct command *c)
 {
 	for (c = c ? c + 1 : s->commands; c < s->commands + s->n; c++) {
@@ -27,7 +27,7 @@ static const struct command *next_listed(const struct script *s, const struct co
 	return NULL;
 }
 
-/* The row of hiwater itself; one without options of its own if the table has none. */
+/* The row of hiwater itself; an empty one if the table has none. */
 static const struct command *program_of(const struct script *s)
 {
 	static const struct command bare = { .name = "" };
@@ -39,7 +39,7 @@ static const struct command *program_of(const struct script *s)
 	return &bare;
 }
 
-/* The row behind o that is shown. */
+/* The next shown row after o. */
 static const struct opt *next_shown(const struct command *command, const struct opt *o)
 {
 	while ((o = opt_next(command, o)) && !o->sentence)
@@ -47,7 +47,7 @@ static const struct opt *next_shown(const struct command *command, const struct 
 	return o;
 }
 
-/* True if the option swallows the next word. */
+/* True if the option consumes the next word. */
 static bool takes_word(const struct opt *o)
 {
 	return o->arg != OPT_NONE && o->arg != OPT_OPTIONAL;
@@ -71,7 +71,7 @@ static void put_choices(FILE *out, const char *choices)
 	}
 }
 
-/* "-o" and "--output" with glue between them. */
+/* "-o" and "--output", joined by glue. */
 static void put_spellings(FILE *out, const struct opt *o, const char *glue)
 {
 	if (o->letter)
@@ -80,7 +80,7 @@ static void put_spellings(FILE *out, const struct opt *o, const char *glue)
 		fprintf(out, "%s--%s", o->letter ? glue : "", o->name);
 }
 
-/* Writes text for the inside of single quotes, with a backslash in front of each byte of special. */
+/* Writes text for use inside single quotes, with a backslash before each byte of special. */
 static void put_quoted(FILE *out, const char *text, const char *special, const char *quote)
 {
 	for (; *text; text++) {
@@ -145,7 +145,7 @@ static const char bash_tail[] = "\t# Where do the operands begin?\n"
 				"}\n"
 				"complete -F _hiwater hiwater\n";
 
-/* "-o --output" of all options, or of those alone that swallow a word. */
+/* "-o --output" of all options, or only of those that consume a word. */
 static void option_words(FILE *out, const struct command *command, bool only_valued)
 {
 	const char *between = "";
@@ -231,7 +231,7 @@ static void zsh_value(FILE *out, const struct opt *o)
 	}
 }
 
-/* One spelling: '(-o --output)--output=[sentence]:FILE:_files' */
+/* One spelling of an option: '(-o --output)--output=[sentence]:FILE:_files' */
 static void zsh_spelling(FILE *out, const struct opt *o, bool is_long)
 {
 	static const char *const long_marks[] = {
@@ -313,7 +313,8 @@ static void zsh(const struct script *s)
 		s->out);
 	for (const struct command *c = NULL; (c = next_listed(s, c));)
 		zsh_command(s->out, c);
-	/* Autoloaded, the file is the function's body and has to call it; sourced, it makes it known. */
+	/* Autoloaded, the file is the function's body and must call it; sourced, it registers
+	 * it. */
 	fputs("\t\tesac\n"
 	      "\t\t;;\n"
 	      "\tesac\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The file is chunks of one size. A chunk says how many records it has and where its stream goes on; that place is set
- * aside when the chunk is written.
+ * The file consists of chunks of one size. A chunk has the number of its records and the position
+ * of its stream's next chunk, which is reserved when the chunk is written.
  */
 #include "base/spool.h"
 
@@ -19,7 +19,7 @@ enum {
 };
 
 struct chunk {
-	uint64_t next;       /* where the stream goes on; 0: nowhere */
+	uint64_t next;       /* position of the stream's next chunk; 0: none */
 	uint32_t n;
 	uint32_t unused;
 	char records[SPOOL_CHUNK - 16];
@@ -27,8 +27,10 @@ struct chunk {
 _Static_assert(sizeof(struct chunk) == SPOOL_CHUNK, "no holes");
 
 struct spool_stream {
-	struct chunk *chunk; /* being filled; NULL: none */
-	uint64_t first, at;  /* of the stream, of the chunk to be written; SPOOL_CHUNK is the file's first place */
+	struct chunk *chunk; /* the chunk being filled; NULL: none */
+	/* positions of the first and the current chunk; SPOOL_CHUNK is the first position of the
+	 * file */
+	uint64_t first, at;
 };
 
 static int make_file(const char *folder)

@@ -30,7 +30,8 @@ struct acc {
 	uint64_t last_at_ns;
 	uint64_t hold_ns;    /* how long last stays valid */
 	double sum;          /* gauge: integral over time, value x ns */
-	/* gauge: time that sum covers, mean = sum / span_ns; counter: from its first to its last value */
+	/* gauge: time that sum covers, mean = sum / span_ns; counter: from its first to its last
+	 * value */
 	uint64_t span_ns;
 	/* memory of a GPU: time in which it was known but the job's part of it was not */
 	uint64_t unlisted_ns;
@@ -106,7 +107,8 @@ struct phase_use {
 	/* device memory that the job used, over all devices; bytes */
 	struct maybe gpu_before, gpu_peak, gpu_after;
 	struct maybe work[GPU_WORK_COUNT];            /* means; ppm */
-	/* of the CPU packages and of the devices, system-wide; unknown if less than half of the phase is covered by readings */
+	/* of the CPU packages and of the devices, system-wide; unknown if less than half of the
+	 * phase is covered by readings */
 	struct maybe cpu_energy_uj, gpu_energy_uj;
 	struct maybe job_peak;                        /* RAM of the whole job at one instant; bytes */
 	struct maybe cpu_ns;                          /* CPU time of the whole job */
@@ -331,7 +333,8 @@ uint64_t job_now(const struct job *job);                          /* time of the
 /* ---- for the summary ------------------------------------------------------------------------- */
 
 enum {
-	/* bytes: the most of a file that one fault maps (fault_around_bytes), unless pages are larger */
+	/* bytes: the most of a file that one fault maps (fault_around_bytes), unless pages are
+	 * larger */
 	FAULT_AROUND = 65536,
 };
 

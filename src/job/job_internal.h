@@ -74,7 +74,8 @@ struct io_counter {
 struct tree_counter {
 	struct counter own;    /* its own */
 	struct counter waited; /* of children that ended and were waited for, and of their children */
-	/* last known use of its ended children; a parent that waits for none never has it in its counters */
+	/* last known use of its ended children; a parent that waits for none never has it in its
+	 * counters */
 	int64_t dead;
 	int64_t reaped;        /* rusage when hiwater reaped it: includes all of the above, exactly */
 };
@@ -96,7 +97,8 @@ struct member {
 	struct level_at {
 		uint64_t time_ns;
 		int64_t anon;
-		/* anonymous memory at about half and a quarter of the run, or at the first sample */
+		/* anonymous memory at about half and a quarter of the run, or at the first
+		 * sample */
 	} mid, old;
 	int64_t program_peak;  /* largest of rss and valid marks of this program */
 	uint64_t last_seq, ended_seq; /* frames of its last memory reading and of its end */
