@@ -198,7 +198,7 @@ static int complain_unknown(const struct reader *r, const char *word, size_t len
 
 /* Calls the row's parser with value. shown is the option as the user wrote it. Returns used, the
  * number of words consumed. */
-static int take(
+static int apply_option(
 	const struct reader *r, const struct opt *o, const char *shown, const char *value, int used)
 {
 	struct err why = { "" };
@@ -240,11 +240,11 @@ static const struct opt *find_long(
 }
 
 /* The same with the next word as the value, unless it is "--". */
-static int take_next(const struct reader *r, const struct opt *o, const char *shown)
+static int apply_next_word(const struct reader *r, const struct opt *o, const char *shown)
 {
 	if (r->argc < 2 || strcmp(r->argv[1], "--") == 0)
 		return complain(r, "option %s needs a value: %s", shown, o->arg_name);
-	return take(r, o, shown, r->argv[1], 2);
+	return apply_option(r, o, shown, r->argv[1], 2);
 }
 
 /* Reads "--name", "--name=value" or "--name value". Returns the number of words. */
@@ -265,8 +265,8 @@ static int read_long(const struct reader *r)
 	if (value && o->arg == OPT_NONE)
 		return complain(r, "option %s takes no value, '%.80s' was given", shown, value);
 	if (value || o->arg == OPT_NONE || o->arg == OPT_OPTIONAL)
-		return take(r, o, shown, value, 1);
-	return take_next(r, o, shown);
+		return apply_option(r, o, shown, value, 1);
+	return apply_next_word(r, o, shown);
 }
 
 static const struct opt *find_letter(const struct command *command, char letter)
@@ -293,14 +293,14 @@ static int read_letters(const struct reader *r)
 		if (!o)
 			return complain(r, "unknown option %s in %.80s", shown, word);
 		if (o->arg == OPT_NONE || (o->arg == OPT_OPTIONAL && !p[1])) {
-			code = take(r, o, shown, NULL, 1);
+			code = apply_option(r, o, shown, NULL, 1);
 			if (code < 0)
 				return code;
 			continue;
 		}
 		if (p[1])
-			return take(r, o, shown, p + 1, 1);
-		return take_next(r, o, shown);
+			return apply_option(r, o, shown, p + 1, 1);
+		return apply_next_word(r, o, shown);
 	}
 	return 1;
 }

@@ -48,7 +48,7 @@ static const struct opt *next_shown(const struct command *command, const struct 
 }
 
 /* True if the option consumes the next word. */
-static bool takes_word(const struct opt *o)
+static bool consumes_word(const struct opt *o)
 {
 	return o->arg != OPT_NONE && o->arg != OPT_OPTIONAL;
 }
@@ -151,7 +151,7 @@ static void option_words(FILE *out, const struct command *command, bool only_val
 	const char *between = "";
 
 	for (const struct opt *o = NULL; (o = next_shown(command, o));) {
-		if (only_valued && !takes_word(o))
+		if (only_valued && !consumes_word(o))
 			continue;
 		fputs(between, out);
 		put_spellings(out, o, " ");
@@ -187,7 +187,7 @@ static void bash_command(FILE *out, const struct command *command)
 		: wants_files(command)    ? "files"
 					  : "none");
 	for (const struct opt *o = NULL; (o = next_shown(command, o));) {
-		if (!takes_word(o))
+		if (!consumes_word(o))
 			continue;
 		if (!has_valued)
 			fputs("\t\tcase $prev in\n", out);
@@ -253,10 +253,10 @@ static void zsh_spelling(FILE *out, const struct opt *o, bool is_long)
 	if (is_long)
 		fprintf(out, "--%s%s[", o->name, long_marks[o->arg]);
 	else
-		fprintf(out, "-%c%s[", o->letter, takes_word(o) ? "+" : "");
+		fprintf(out, "-%c%s[", o->letter, consumes_word(o) ? "+" : "");
 	put_quoted(out, o->sentence, "\\:[]", "'\\''");
 	fputc(']', out);
-	if (is_long || takes_word(o))
+	if (is_long || consumes_word(o))
 		zsh_value(out, o);
 	fputs("' \\\n", out);
 }

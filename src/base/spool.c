@@ -71,7 +71,7 @@ void spool_done(struct spool *s)
 	*s = (struct spool) { .fd = -1 };
 }
 
-static uint64_t take_place(struct spool *s)
+static uint64_t allocate_place(struct spool *s)
 {
 	const uint64_t at = s->end;
 
@@ -88,7 +88,7 @@ int spool_new(struct spool *s)
 	if (s->error)
 		return s->error;
 	stream = &s->streams[s->n];
-	*stream = (struct spool_stream) { .first = take_place(s) };
+	*stream = (struct spool_stream) { .first = allocate_place(s) };
 	stream->at = stream->first;
 	return (int) s->n++;
 }
@@ -97,7 +97,7 @@ static void flush(struct spool *s, struct spool_stream *stream)
 {
 	ssize_t n;
 
-	stream->chunk->next = take_place(s);
+	stream->chunk->next = allocate_place(s);
 	n = pwrite(s->fd, stream->chunk, SPOOL_CHUNK, (off_t) stream->at);
 	if (n != SPOOL_CHUNK && s->error == 0)
 		s->error = n < 0 ? -errno : -ENOSPC;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A job driven by hand: each test says what the kernel would have said, tick by tick, and so knows what came of it.
+ * A job driven by hand: each test sets the kernel's values, sample by sample, and therefore knows
+ * the result.
  */
 #pragma once
 
@@ -23,7 +24,7 @@
 #define MB        INT64_C(1048576)
 #define MS        UINT64_C(1000000)
 #define PAGE      INT64_C(4096)
-#define FILL      (300 * MB / PAGE) /* faults that bring 300 MB in small pages */
+#define FILL      (300 * MB / PAGE) /* faults that map 300 MB in small pages */
 #define HUGE_PAGE (2 * MB)
 #define BOOT      UINT64_C(5000000000000) /* the run's start, since boot */
 
@@ -31,7 +32,7 @@ struct rig {
 	struct job *job;
 	struct framebuf buf, totals;
 	uint64_t now;
-	/* Sees every frame, if set. */
+	/* Receives every frame, if set. */
 	void (*see)(void *ctx, const struct frame *frame);
 	void *ctx;
 };
@@ -57,7 +58,7 @@ static inline void rig_done(struct rig *r)
 	job_free(r->job);
 }
 
-/* ---- a rig for each test: *state, done with whatever becomes of the test ------------------------------------------- */
+/* ---- a rig for each test: *state, done with whatever becomes of the test --------------------- */
 
 struct rig_kind {
 	bool ours;
@@ -88,9 +89,9 @@ static inline int rig_teardown(void **state)
 #define ATTACHED_RIG_TEST(name) RIG_TEST_OF(name, false, 0)
 #define HUGE_RIG_TEST(name)     RIG_TEST_OF(name, true, HUGE_PAGE)
 
-/* ---- what is said --------------------------------------------------------------------------------------------------- */
+/* ---- what is said ---------------------------------------------------------------------------- */
 
-/* Applies what was said so far as one frame. */
+/* Applies the values so far as one frame. */
 static inline void push_as(struct rig *r, struct framebuf *buf, enum frame_source source)
 {
 	const struct frame frame = framebuf_frame(buf, source, r->now, 300 * MS);
@@ -131,7 +132,7 @@ static inline void finish(struct rig *r)
 	push_as(r, &r->totals, FRAME_TOTALS);
 }
 
-/* A process with a stack of its own unless told otherwise; its start is now. */
+/* A process with its own stack unless set otherwise; it starts now. */
 static inline void born_as(struct rig *r, const char *name, uint32_t id, uint32_t parent, uint64_t startstack, uint64_t start_ns)
 {
 	struct birth b = { .entity = ENTITY_PROCESS, .id = id };
@@ -193,7 +194,7 @@ static inline void gone(struct rig *r, uint32_t id)
 	framebuf_end(&r->buf, &(struct end) { .entity = ENTITY_PROCESS, .id = id, .how = END_SEEN });
 }
 
-/* So much the machine has read back from swap since it was started. */
+/* The amount that the machine has read back from swap since it booted. */
 static inline void swapped_in(struct rig *r, int64_t bytes)
 {
 	push(r);
@@ -201,7 +202,7 @@ static inline void swapped_in(struct rig *r, int64_t bytes)
 	push_as(r, &r->buf, FRAME_HOST);
 }
 
-/* An exit record has its mark, and what it did itself. */
+/* An exit record has its high-water mark and its own use. */
 static inline void ended_with(struct rig *r, uint32_t id, int64_t hwm)
 {
 	framebuf_end(&r->buf, &(struct end) { .entity = ENTITY_PROCESS, .id = id, .how = END_TASKSTATS, .hwm_bytes = known(hwm) });
@@ -223,7 +224,7 @@ static inline void left(struct rig *r, uint32_t id)
 	framebuf_end(&r->buf, &(struct end) { .entity = ENTITY_PROCESS, .id = id, .how = END_LEFT });
 }
 
-/* A main of 11 MB, looked at once. */
+/* A main process of 11 MB, sampled once. */
 static inline void main_starts(struct rig *r)
 {
 	job_facts(r->job)->fork_rss_bytes = known(4 * MB);
@@ -233,7 +234,7 @@ static inline void main_starts(struct rig *r)
 	tick(r);
 }
 
-/* Main is reaped, as the sampler tells of it. cminflt < 0: its zombie was not looked at. */
+/* The main process is reaped, as reported by the sampler. cminflt < 0: its zombie was not read. */
 static inline void main_reaped(struct rig *r, int64_t maxrss, int64_t cminflt, int64_t user_ns, int64_t system_ns)
 {
 	struct facts *f = job_facts(r->job);

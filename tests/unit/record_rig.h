@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Made-up runs for tests of recordings: a job whose every reading follows from a rule that the tests know, a folder
- * that goes with the test, and SQL on what was written, through SQLite's own interface.
+ * Simulated runs for tests of recordings: a job whose every reading follows from a rule known to
+ * the tests, a folder that is removed with the test, and SQL queries of the result through SQLite's
+ * own interface.
  */
 #pragma once
 
@@ -29,7 +30,7 @@
 #define SEC (1000 * MS)
 #define MB  INT64_C(1048576)
 
-/* ---- a folder ------------------------------------------------------------------------------------------------------- */
+/* ---- a folder -------------------------------------------------------------------------------- */
 
 struct rig_folder {
 	char path[64];
@@ -56,7 +57,7 @@ static inline void folder_done(struct rig_folder *f)
 	(void) nftw(f->path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* How many entries the folder has. */
+/* The number of entries in the folder. */
 static inline unsigned folder_count(const struct rig_folder *f)
 {
 	char command[160];
@@ -71,9 +72,9 @@ static inline unsigned folder_count(const struct rig_folder *f)
 	return n;
 }
 
-/* ---- SQL ------------------------------------------------------------------------------------------------------------ */
+/* ---- SQL ------------------------------------------------------------------------------------- */
 
-/* The first value that sql gives: *ret_known is false where it is NULL or there is no row. */
+/* The first value of the query sql: *ret_known is false if it is NULL or there is no row. */
 static inline int64_t sql_int_or(const char *path, const char *sql, bool *ret_known)
 {
 	sqlite3 *db = NULL;
@@ -140,17 +141,19 @@ static inline void expect_sound(const char *path)
 	expect_text(path, "PRAGMA integrity_check", "ok");
 }
 
-/* ---- a made-up run -------------------------------------------------------------------------------------------------- */
+/* ---- a made-up run --------------------------------------------------------------------------- */
 
-/* A job of n processes, looked at each tick. Process 1 is main. What is said of tick k is a function of k alone. */
+/* A job of n processes, sampled at each step. Process 1 is the main process. The values of step
+ * k depend on k alone. */
 struct sim {
 	struct job *job;          /* made by applying the same frames; NULL: none is made */
 	struct framebuf buf;
 	uint64_t tick_ns, window_ns;
 	unsigned processes;
-	bool calm;                /* main grows for a minute, then changes by a little every two seconds */
-	uint64_t k;               /* the next tick */
-	/* Where frames and totals go. */
+	/* the main process grows for a minute, then changes slightly every two seconds */
+	bool calm;
+	uint64_t k;               /* the next step */
+	/* Receivers of frames and totals. */
 	void (*frame)(void *ctx, const struct frame *frame);
 	void (*totals)(void *ctx, const struct job *job);
 	void *ctx;
@@ -161,7 +164,8 @@ static inline uint64_t sim_time(const struct sim *s, uint64_t k)
 	return 1 * MS + k * s->tick_ns;
 }
 
-/* Resident size of process id at tick k: some never change, some seldom, one at each tick, with a burst. */
+/* Resident size of process id at step k: some never change, some rarely, one at each step, with
+ * a burst. */
 static inline int64_t sim_rss(unsigned id, uint64_t k)
 {
 	switch (id % 4) {
@@ -248,7 +252,7 @@ static inline void sim_host(struct sim *s, uint64_t time_ns)
 	sim_send(s, FRAME_HOST, time_ns, 3 * s->window_ns);
 }
 
-/* One tick: host, processes, the job's totals. */
+/* One step: host, processes, the job's totals. */
 static inline void sim_tick(struct sim *s)
 {
 	const uint64_t now = sim_time(s, s->k);
@@ -290,7 +294,7 @@ static inline void sim_tick(struct sim *s)
 		s->totals(s->ctx, s->job);
 }
 
-/* The run ends: every process is gone. */
+/* The end of the run: every process has ended. */
 static inline void sim_end(struct sim *s)
 {
 	const uint64_t now = sim_time(s, s->k);
@@ -311,7 +315,7 @@ static inline void sim_end(struct sim *s)
 		sim_send(s, FRAME_TOTALS, now, 3 * s->tick_ns);
 }
 
-/* What was followed over time is the same in both, to the last digit. Returns how many buckets there are. */
+/* The timelines of both are exactly the same. Returns the number of buckets. */
 struct rig_buckets {
 	const struct job *other;
 	unsigned n;
@@ -344,7 +348,7 @@ static inline unsigned expect_same_course(const struct job *one, const struct jo
 	return there.n;
 }
 
-/* ---- into a recording ----------------------------------------------------------------------------------------------- */
+/* ---- into a recording ------------------------------------------------------------------------ */
 
 static inline void to_record_frame(void *ctx, const struct frame *frame)
 {
@@ -373,7 +377,7 @@ static inline struct record *rig_record(const struct record_options *options)
 	return r;
 }
 
-/* Finishes it; nothing may be wrong. */
+/* Finishes it without an error. */
 static inline void rig_finish(struct record *r, const struct job *job)
 {
 	struct err err = { "" };
@@ -382,7 +386,7 @@ static inline void rig_finish(struct record *r, const struct job *job)
 		fail_msg("%s", err.text);
 }
 
-/* A whole run of so many ticks in file. */
+/* A whole run of that many steps in file. */
 static inline void rig_run(const char *file, struct sim *s, uint64_t ticks, uint64_t max_bytes)
 {
 	struct record *r = rig_record(&(struct record_options) {

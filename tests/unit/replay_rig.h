@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs that are recorded, and read back.
+ * Runs that are recorded and read back.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A sampler, who sees its frames, and real children for it to measure.
+ * A sampler, a receiver of its frames, and real children to measure.
  */
 #pragma once
 
@@ -20,7 +20,7 @@ struct rig {
 	struct root root;
 	struct sampler_options options;
 	struct sampler *s;
-	/* what was seen */
+	/* received frames */
 	uint64_t last_ns;
 	size_t n_frames, n_births, n_left, n_gaps, n_rss, n_mem_used;
 	int64_t gap_ns;
@@ -105,7 +105,7 @@ static inline const struct facts *facts_of(const struct rig *r)
 	return job_facts_const(sampler_job(r->s));
 }
 
-/* Takes n steps, each when the clock says so. */
+/* Takes n samples, each when it is due. */
 static inline void steps(struct rig *r, unsigned n)
 {
 	struct pollfd fd = { .fd = sampler_fd(r->s), .events = POLLIN };
@@ -147,7 +147,7 @@ static inline struct child waiting_child(void)
 	return c;
 }
 
-/* As the command does when main is a zombie. */
+/* As the command does when the main process is a zombie. */
 static inline void reap_main(struct rig *r, pid_t pid)
 {
 	struct end end = { .entity = ENTITY_PROCESS, .how = END_REAPED, .status_known = true };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A made-up run (record_rig.h) into the writer itself, without its thread: a test sees the file after every commit.
+ * A simulated run (record_rig.h) into the writer without its thread, so that a test can check the
+ * file after every commit.
  */
 #pragma once
 
@@ -58,7 +59,7 @@ static inline void writer_rig_new(struct writer_rig *w, struct sim *s, const cha
 	s->ctx = w;
 }
 
-/* What was said so far goes to the writer. */
+/* Passes the queued data to the writer. */
 static inline void writer_rig_give(struct writer_rig *w, bool hurry)
 {
 	struct queue_state state;
@@ -91,7 +92,7 @@ static inline void writer_rig_done(struct writer_rig *w)
 	buf_done(&w->totals);
 }
 
-/* What lies on the disk for it. */
+/* Its bytes on disk. */
 static inline uint64_t disk_bytes(const char *file)
 {
 	static const char *const ends[] = { "", "-wal", "-shm", "-journal" };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Recordings in stretches: the same as in one piece, also while they grow; from any time on.
+ * Replay in stretches: the same as in one piece, also while recordings grow; from any time on.
  */
 #include "record_rig.h"
 
@@ -9,12 +9,12 @@
 #include "base/buf.h"
 #include "writer_rig.h"
 
-/* ---- what was shown, a line a thing --------------------------------------------------------------------------------- */
+/* ---- what was shown, a line a thing ---------------------------------------------------------- */
 
 struct log {
 	struct buf text;
 	size_t births, ends, frames;
-	uint64_t from_ns;     /* what is before is not written down */
+	uint64_t from_ns;     /* earlier frames are not written down */
 	uint64_t last_ns;
 };
 
@@ -101,7 +101,7 @@ static void record_run(const char *file, uint64_t ticks)
 	sim_done(&s);
 }
 
-/* ---- tests ---------------------------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void stretches_make_the_whole(void **state)
 {
@@ -131,7 +131,7 @@ static void stretches_make_the_whole(void **state)
 	folder_done(&f);
 }
 
-/* Each commit is followed; what came out in the end is what the finished file says. */
+/* Each commit is followed; the total output equals that of the finished file. */
 static void it_follows_what_grows(void **state)
 {
 	struct log expected, log = log_new();

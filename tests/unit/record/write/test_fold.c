@@ -26,7 +26,7 @@ struct caught {
 	struct row row;
 };
 
-/* Everything that came out, and what goes in next. */
+/* All emitted rows, and the next input. */
 struct bench {
 	struct row_layout layout;
 	struct aggregate *aggregate;
@@ -114,7 +114,7 @@ static void expect_cell(const struct bench *b, const struct row *row, enum metri
 	assert_int_equal(cell->max, max);
 }
 
-/* ---- windows -------------------------------------------------------------------------------------------------------- */
+/* ---- windows --------------------------------------------------------------------------------- */
 
 static void a_gauge_keeps_min_mean_by_time_and_max(void **state)
 {
@@ -150,7 +150,7 @@ static void a_level_goes_on_over_the_border_as_long_as_it_may_stand(void **state
 
 	(void) state;
 	bench_new(&b, 200);
-	look(&b, 900 * MS, M_JOB_RAM, 0, 1000); /* stands until 1.2 s */
+	look(&b, 900 * MS, M_JOB_RAM, 0, 1000); /* valid until 1.2 s */
 	look(&b, 1600 * MS, M_JOB_RAM, 0, 3000);
 	look(&b, 2000 * MS, M_JOB_RAM, 0, 5);
 	row = row_at(&b, ENTITY_JOB, false, 0);
@@ -175,7 +175,7 @@ static void silence_is_a_gap(void **state)
 	look(&b, 3600 * S, M_JOB_RAM, 0, 2000);
 	assert_int_equal(aggregate_end(b.aggregate, 3600 * S + 100 * MS), 0);
 	assert_int_equal(count(&b, ENTITY_JOB, false), 3);
-	/* What it still stood for in the window after the last look. */
+	/* The time for which it was still valid in the window after the last sample. */
 	row = row_at(&b, ENTITY_JOB, false, 1);
 	assert_int_equal(row->t_ns, S);
 	assert_int_equal(row->span_ns, 200 * MS);
@@ -218,7 +218,7 @@ static void a_counter_keeps_its_last_value_and_a_mark_its_largest(void **state)
 	look(&b, 100 * MS, M_PROC_CPU_USER, 1, 50);
 	look(&b, 200 * MS, M_PROC_HWM, 1, 900);
 	look(&b, 300 * MS, M_PROC_CPU_USER, 1, 70);
-	look(&b, 400 * MS, M_PROC_HWM, 1, 300); /* another program has a mark of its own */
+	look(&b, 400 * MS, M_PROC_HWM, 1, 300); /* another program has its own mark */
 	look(&b, S, M_PROC_CPU_USER, 1, 80);
 	row = row_at(&b, ENTITY_PROCESS, false, 0);
 	expect_cell(&b, row, M_PROC_CPU_USER, 70, 70, 70);
@@ -251,7 +251,7 @@ static void what_a_look_proves_happened_in_the_window_that_it_ends(void **state)
 	bench_new(&b, 200);
 	look(&b, 0, M_JOB_RAM, 0, 90);
 	look(&b, 900 * MS, M_JOB_RAM, 0, 110);
-	look(&b, S, M_PROC_RSS, 1, 5); /* the look's first frame */
+	look(&b, S, M_PROC_RSS, 1, 5); /* the first frame of the sample */
 	burst.max = 700;
 	framebuf_reading(&b.buf, burst);
 	send(&b, S, S);
@@ -267,7 +267,7 @@ static void what_a_look_proves_happened_in_the_window_that_it_ends(void **state)
 	bench_done(&b);
 }
 
-/* A GPU's helper read it before the look that ends the window, which heard of it last. */
+/* A GPU helper read it before the sample that ends the window, but its frame arrives later. */
 static void what_was_read_before_the_look_that_ends_a_window_is_in_it(void **state)
 {
 	struct bench b;
@@ -330,7 +330,7 @@ static void single_cores_are_not_stored(void **state)
 	bench_done(&b);
 }
 
-/* ---- processes ------------------------------------------------------------------------------------------------------ */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 static void born(struct bench *b, uint32_t id, bool is_main)
 {
@@ -346,7 +346,8 @@ static void ended(struct bench *b, uint32_t id)
 	framebuf_end(&b->buf, &(struct end) { .entity = ENTITY_PROCESS, .id = id });
 }
 
-/* The job and the processes 1..n with their rss, at ten looks in the window that begins at s seconds. */
+/* The job and the processes 1..n with their rss, in ten samples of the window that begins at s
+ * seconds. */
 static void window(struct bench *b, uint64_t s, const int64_t *rss, uint32_t n)
 {
 	for (uint64_t i = 0; i < 10; i++) {
@@ -396,7 +397,8 @@ static void a_process_that_was_not_read_has_a_row_of_nothing(void **state)
 	assert_int_equal(aggregate_end(b.aggregate, 5 * S), 0);
 	assert_int_equal(count(&b, ENTITY_PROCESS, false), 3);
 	row = row_at(&b, ENTITY_PROCESS, false, 1);
-	assert_int_equal(row->t_ns, 2 * S); /* in window 1 its last look still stood for 0.2 s, unchanged */
+	/* in window 1 its last sample was still valid for 0.2 s, unchanged */
+	assert_int_equal(row->t_ns, 2 * S);
 	assert_true(row_is_empty(row, b.layout.n[ENTITY_PROCESS]));
 	row = row_at(&b, ENTITY_PROCESS, false, 2);
 	assert_int_equal(row->t_ns, 4 * S);
@@ -441,14 +443,15 @@ static const struct row *row_of(const struct bench *b, uint32_t id, uint64_t t_n
 static void past_the_limit_the_smallest_are_one_row(void **state)
 {
 	struct bench b;
-	int64_t rss[6] = { 1, 500, 400, 30, 20, 10 }; /* main is the smallest and is named all the same */
+	/* the main process is the smallest and nevertheless has its own row */
+	int64_t rss[6] = { 1, 500, 400, 30, 20, 10 };
 	const unsigned cells = (bench_new(&b, 3), b.layout.n[ENTITY_PROCESS]);
 
 	(void) state;
 	for (uint32_t id = 1; id <= 6; id++)
 		born(&b, id, id == 1);
 	window(&b, 0, rss, 6);
-	rss[3] = 900; /* 4 becomes the largest, 3 goes to the others */
+	rss[3] = 900; /* 4 becomes the largest, 3 moves to the shared row */
 	window(&b, 1, rss, 6);
 	rss[3] = 30;
 	window(&b, 2, rss, 6);
@@ -515,7 +518,7 @@ static void nobody_is_left_among_the_others(void **state)
 	bench_done(&b);
 }
 
-/* ---- full rate ------------------------------------------------------------------------------------------------------ */
+/* ---- full rate ------------------------------------------------------------------------------- */
 
 static void sources_of_one_tick_share_a_row(void **state)
 {
@@ -527,7 +530,7 @@ static void sources_of_one_tick_share_a_row(void **state)
 	look(&b, 100 * MS, M_JOB_CGROUP_MEM, 0, 1);
 	look(&b, 100 * MS, M_JOB_RAM, 0, 2);
 	look(&b, 200 * MS, M_JOB_RAM, 0, 3);
-	look(&b, 200 * MS, M_JOB_RAM, 0, 4); /* asked for at once: a second look at the same instant */
+	look(&b, 200 * MS, M_JOB_RAM, 0, 4); /* on request: a second sample at the same instant */
 	assert_int_equal(aggregate_flush(b.aggregate), 0);
 	assert_int_equal(count(&b, ENTITY_JOB, true), 3);
 	row = row_at(&b, ENTITY_JOB, true, 0);
@@ -540,7 +543,7 @@ static void sources_of_one_tick_share_a_row(void **state)
 	bench_done(&b);
 }
 
-/* ---- properties ----------------------------------------------------------------------------------------------------- */
+/* ---- properties ------------------------------------------------------------------------------ */
 
 static uint64_t next_random(uint64_t *seed)
 {
@@ -550,7 +553,8 @@ static uint64_t next_random(uint64_t *seed)
 	return *seed;
 }
 
-/* Whatever the times and values: over all rows, the integral, the extremes and the last value are those of the looks. */
+/* For any times and values: over all rows, the integral, the extremes and the last value are
+ * those of the samples. */
 static void windows_keep_what_was_looked_at(void **state)
 {
 	uint64_t seed = 88172645463325252;
@@ -597,9 +601,10 @@ static void windows_keep_what_was_looked_at(void **state)
 		assert_int_equal(got_max, max);
 		assert_int_equal(got_min, min);
 		assert_int_equal(got_looks, looks);
-		/* fold_end closes at least a nanosecond when the last look lies on a border. */
+		/* aggregate_end closes at least a nanosecond if the last sample is on the
+		 * border. */
 		assert_in_range(got_cover, cover, cover + 1);
-		/* Each row's mean is rounded by half a unit at most. */
+		/* Each row's mean is rounded by at most half a unit. */
 		__int128 off = got > sum ? got - sum : sum - got;
 
 		assert_true(off <= (__int128) cover + level);
@@ -658,7 +663,7 @@ static void merging_is_associative(void **state)
 			assert_int_equal(x->min, y->min);
 			assert_int_equal(x->max, y->max);
 			assert_int_equal(x->cover_ns, y->cover_ns);
-			assert_true(llabs(x->value - y->value) <= 1); /* a mean is rounded once a merge */
+			assert_true(llabs(x->value - y->value) <= 1); /* each merge rounds a mean once */
 		}
 	}
 }
@@ -684,7 +689,7 @@ static void part_says_what_covers_less(void **state)
 	assert_int_equal(back.cells[l.place[M_JOB_RAM]].cover_ns, 1000);
 	assert_int_equal(back.cells[l.place[M_JOB_SWAP]].cover_ns, 250);
 	assert_int_equal(back.cells[l.place[M_JOB_HUGETLB]].cover_ns, 0);
-	/* Nothing that somebody wrote there does harm. */
+	/* Text written there by others does no harm. */
 	row_part_read(&back, &l, ENTITY_JOB, "swap  9999999999 ram -5 x");
 	assert_int_equal(back.cells[l.place[M_JOB_SWAP]].cover_ns, 1000);
 	row_part_read(&back, &l, ENTITY_JOB, "   swap");
