@@ -26,7 +26,7 @@ static ssize_t pread_once(int fd, char *buf, size_t size, size_t offset)
 }
 
 /* True if the file continues beyond offset. */
-static bool goes_on(int fd, size_t offset)
+static bool has_more(int fd, size_t offset)
 {
 	char byte;
 
@@ -49,7 +49,7 @@ ssize_t smallfile_pread(int fd, char *buf, size_t size)
 		len += (size_t) n;
 	} while (n >= WHOLE && len < size - 1);
 	buf[len] = '\0';
-	if (len == size - 1 && goes_on(fd, len)) {
+	if (len == size - 1 && has_more(fd, len)) {
 		const char *newline = memrchr(buf, '\n', len);
 
 		if (newline)

@@ -25,11 +25,11 @@ bool job_gpu_is_of(const struct job *job, const struct birth *b, bool main, bool
 int64_t job_gpu_unlisted(const struct job *job, const struct birth *gpu, int64_t held_bytes, uint64_t *ret_ns)
 {
 	const struct acc *device = job_acc(job, M_GPU_MEM, gpu->id), *ours = job_acc(job, M_GPU_JOB_MEM, gpu->id);
-	const struct acc *foreign = job_acc(job, M_GPU_FOREIGN_MEM, gpu->id), *nobodys = job_acc(job, M_GPU_UNATTRIBUTED_MEM, gpu->id);
+	const struct acc *foreign = job_acc(job, M_GPU_FOREIGN_MEM, gpu->id), *unattributed = job_acc(job, M_GPU_UNATTRIBUTED_MEM, gpu->id);
 
-	if (!device || !ours || !foreign || !nobodys || gpu->gpu.unified)
+	if (!device || !ours || !foreign || !unattributed || gpu->gpu.unified)
 		return 0;
-	const int64_t more = device->max - held_bytes - foreign->max - nobodys->max;
+	const int64_t more = device->max - held_bytes - foreign->max - unattributed->max;
 
 	/* all that older recordings have */
 	const uint64_t least_ns = device->span_ns > ours->span_ns ? device->span_ns - ours->span_ns : 0;

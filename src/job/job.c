@@ -122,7 +122,7 @@ static void keep_first(int *error, int code)
 }
 
 /* Passes values of the host and the cgroup to the estimator. */
-static void memory_take(struct job *job, const struct reading *r)
+static void estimator_apply(struct job *job, const struct reading *r)
 {
 	const struct facts *f = &job->facts;
 
@@ -142,7 +142,7 @@ static int reading_apply(struct job *job, const struct reading *r, const struct 
 		return 0;
 	if (metrics[r->metric].entity == ENTITY_PROCESS)
 		return process_apply(job, r);
-	memory_take(job, r);
+	estimator_apply(job, r);
 	acc = acc_make(job, r->metric, r->id);
 	if (!acc)
 		return metrics[r->metric].entity == ENTITY_GPU ? -ENOMEM : 0;

@@ -71,9 +71,9 @@ struct process {
 	int64_t read_bytes, write_bytes;
 	int64_t private_bytes, shared_bytes; /* at the last PSS pass */
 	bool cpu_known, io_known, split_known;
-	/* growth of its anonymous memory from grown_since_ns to its last sample; */
+	/* growth of its anonymous memory from grown_since_ns, which is between a quarter and half of
+	 * the run until then, or its birth, to its last sample */
 	int64_t grown_bytes;
-	/* grown_since_ns is between a quarter and half of the run until then, or its birth */
 	uint64_t grown_since_ns;
 };
 

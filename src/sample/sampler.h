@@ -66,7 +66,7 @@ void sampler_receive(struct sampler *s);
 /* Records a trigger: an event whose surroundings stay in the recording at full rate and which
  * pins the run. A why that begins with "out of memory: " is reported as such. */
 void sampler_trigger(struct sampler *s, const char *why);
-/* takes a sample at once (a mark, the start or end of a phase) */
+/* Takes a sample at once (a mark, the start or end of a phase). */
 void sampler_now(struct sampler *s);
 
 /* Changes the interval (at least 1 ms). Must not be called for a run that is recorded, which has

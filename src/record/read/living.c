@@ -97,7 +97,7 @@ static void add_living(struct population *p, const struct births *b)
 		p->next_end_ns = l.ended_ns;
 }
 
-static void bear(struct population *p, struct births *b, struct framebuf *out)
+static void append_birth(struct population *p, struct births *b, struct framebuf *out)
 {
 	struct birth birth = birth_read(b->entity, b->statement);
 
@@ -113,7 +113,7 @@ void population_births(struct population *p, uint64_t time_ns, struct framebuf *
 {
 	for (int i = 0; i < BIRTHS; i++) {
 		while (p->births[i].pending && p->births[i].born_ns <= time_ns)
-			bear(p, &p->births[i], out);
+			append_birth(p, &p->births[i], out);
 	}
 }
 
@@ -123,7 +123,7 @@ void population_births_to(struct population *p, enum entity entity, uint32_t id,
 		struct births *b = &p->births[i];
 
 		while (b->entity == entity && b->pending && b->id <= id)
-			bear(p, b, out);
+			append_birth(p, b, out);
 	}
 }
 
@@ -166,7 +166,7 @@ void population_ends(struct population *p, struct framebuf *out)
 /* ---- stretches ------------------------------------------------------------------------------- */
 
 /* Reads the ends that were written since the last stretch. */
-static void learn_ends(struct population *p, const struct birth_table *table, uint64_t since_ns)
+static void read_new_ends(struct population *p, const struct birth_table *table, uint64_t since_ns)
 {
 	char behind[64];
 	sqlite3_stmt *st;
@@ -195,7 +195,7 @@ int population_open(struct population *p, uint64_t since_ns)
 		struct births *b = &p->births[i];
 
 		if (p->n_living > 0)
-			learn_ends(p, &birth_tables[i], since_ns > slack ? since_ns - slack : 0);
+			read_new_ends(p, &birth_tables[i], since_ns > slack ? since_ns - slack : 0);
 		(void) snprintf(behind, sizeof(behind), "WHERE id > %" PRIu32 " AND (ended IS NULL OR ended >= %" PRIu64 ") ORDER BY id",
 			b->last_id, p->from_ns);
 		b->statement = reader_table(p->r, birth_tables[i].table, birth_tables[i].columns, behind);
@@ -204,7 +204,7 @@ int population_open(struct population *p, uint64_t since_ns)
 	return p->error;
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 struct living *population_find(const struct population *p, enum entity entity, uint32_t id)
 {

@@ -293,7 +293,7 @@ static int sweep(struct pair *p)
 	return r;
 }
 
-/* ---- the others ------------------------------------------------------------------------------ */
+/* ---- rows that stand for themselves ---------------------------------------------------------- */
 
 /* Rows of entities whose missing rows mean "not present". A row from before the pair may extend
  * into it, so the merged one begins where the first row of the pair did. */

@@ -280,13 +280,13 @@ static void write_row(struct aggregate *f, struct slot *slot, uint64_t end_ns)
 	aggregate_emit(f, slot->entity, false, &f->row);
 }
 
-static void close_slot(struct aggregate *f, struct slot *slot, uint64_t end_ns, bool job_looked)
+static void close_slot(struct aggregate *f, struct slot *slot, uint64_t end_ns, bool job_was_read)
 {
 	if (!slot->was_read && !slot->ended) {
 		if (slot->valid)
 			return; /* its next row covers this window too */
 		if (!any_cover(slot)) {
-			if (slot->entity == ENTITY_PROCESS && job_looked)
+			if (slot->entity == ENTITY_PROCESS && job_was_read)
 				write_unread(f, slot, end_ns);
 			next_window(slot, end_ns);
 			return;
@@ -328,7 +328,7 @@ static bool was_job_read(const struct aggregate *f)
 void aggregate_close(struct aggregate *f, uint64_t end_ns)
 {
 	const uint64_t window = f->options.window_ns;
-	bool job_looked = was_job_read(f);
+	bool job_was_read = was_job_read(f);
 
 	for (size_t i = 0; i < f->n_slots; i++) {
 		slot_flush(f, f->slots[i]);
@@ -337,7 +337,7 @@ void aggregate_close(struct aggregate *f, uint64_t end_ns)
 	choose_own_rows(f);
 	reset_shared(f);
 	for (size_t i = 0; i < f->n_slots; i++)
-		close_slot(f, f->slots[i], end_ns, job_looked);
+		close_slot(f, f->slots[i], end_ns, job_was_read);
 	write_shared(f, end_ns);
 	drop_ended(f);
 	f->windows++;

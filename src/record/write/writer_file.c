@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/units.h"
 #include "record/history/history.h"
 #include "record/recorder_id.h"
 #include "record/share.h"
@@ -59,13 +60,14 @@ static void end_file(struct writer *w, int r, const char *why)
 {
 	const char *name = w->is_temporary ? w->target : w->file;
 	const bool is_empty = w->commits == 0;
+	char end[UNITS_LEN];
 
 	store_rollback(w->store);
 	if (is_empty) {
 		(void) err_set(&w->trouble, r, "no recording: cannot write %s: %s. The run continues", name, why);
 	} else {
-		(void) err_set(&w->trouble, r, "recording stopped: cannot write %s: %s. It ends %.1f s into the run; the run continues",
-			name, why, (double) w->committed_ns / 1e9);
+		(void) err_set(&w->trouble, r, "recording stopped: cannot write %s: %s. It ends %s into the run; the run continues",
+			name, why, units_duration((int64_t) w->committed_ns, end));
 		store_reason(w, why);
 	}
 	(void) store_close(w->store, false);

@@ -3,6 +3,7 @@
  * Disks that fill up or fail: one message, the recording ends, committed data stays readable, the
  * caller continues.
  */
+#include "base/units.h"
 #include "record/read/reader.h"
 #include "writer_rig.h"
 
@@ -166,22 +167,22 @@ static void every_write_may_fail(void **state)
 
 /* ---- real disks ------------------------------------------------------------------------------ */
 
-/* Runs until the recording has an error, and stores the result. */
 /* The reported end is that of the file. */
 static void expect_end(const char *file, const char *text)
 {
 	struct replay *reader;
 	int64_t last_ns = 0;
-	char end[64];
+	char span[UNITS_LEN], end[64];
 
 	assert_int_equal(replay_open(file, &reader, NULL), 0);
 	(void) reader_meta_int(reader, "last_ns", &last_ns);
 	replay_close(reader);
-	(void) snprintf(end, sizeof(end), "It ends %.1f s into the run", (double) last_ns / 1e9);
+	(void) snprintf(end, sizeof(end), "It ends %s into the run", units_duration(last_ns, span));
 	if (!strstr(text, end))
 		fail_msg("\"%s\" does not say \"%s\"", text, end);
 }
 
+/* Runs until the recording has an error, which is reported once and ends it. */
 static void run_into_trouble(const char *file, const char *word)
 {
 	struct record *r = rig_record(&(struct record_options) { .path = file });
