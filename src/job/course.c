@@ -100,7 +100,7 @@ static void touch(struct job *job, struct course *c, uint64_t time_ns, const str
 	b->seq = job->seq;
 }
 
-/* ---- readings -------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static struct course *find(const struct job *job, enum metric metric, uint32_t id)
 {
@@ -142,7 +142,7 @@ static void cover_until(struct job *job, struct course *c, const struct acc *acc
 	cover(job, c, from, until_ns, (double) acc->last, acc->last, acc->last);
 }
 
-/* Adds the rate since the last reading. The value of a window is that of its end. */
+/* Adds the rate since the last value. The value of a window is that of its end. */
 static void rate_apply(struct job *job, struct course *c, const struct acc *acc, const struct reading *r, uint64_t time_ns)
 {
 	const uint64_t from = acc->last_at_ns + r->span_ns, to = time_ns + r->span_ns;

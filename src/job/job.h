@@ -92,7 +92,7 @@ enum gpu_work {
 	GPU_WORK_COUNT
 };
 
-/* Increases between two readings, of which a phase gets the part during which it was open. */
+/* Increases between two values, of which a phase gets the part during which it was open. */
 enum phase_part {
 	PART_BUSY = GPU_WORK_BUSY, /* ppm x ns */
 	PART_SM = GPU_WORK_SM,
@@ -102,20 +102,20 @@ enum phase_part {
 };
 
 /* Use during a phase, sampled, up to its last sample. Energy and work are assumed to be even
- * between two readings when the start or end of the phase divides that interval. */
+ * between two values when the start or end of the phase divides that interval. */
 struct phase_use {
 	/* device memory that the job used, over all devices; bytes */
 	struct maybe gpu_before, gpu_peak, gpu_after;
 	struct maybe work[GPU_WORK_COUNT];            /* means; ppm */
 	/* of the CPU packages and of the devices, system-wide; unknown if less than half of the
-	 * phase is covered by readings */
+	 * phase is covered by values */
 	struct maybe cpu_energy_uj, gpu_energy_uj;
 	struct maybe job_peak;                        /* RAM of the whole job at one instant; bytes */
 	struct maybe cpu_ns;                          /* CPU time of the whole job */
 	struct maybe cpu_before_ns;                   /* live: the run's CPU time at its start */
 	struct {
 		double sum;
-		/* time of the phase covered by readings so far; over all devices */
+		/* time of the phase covered by values so far; over all devices */
 		uint64_t span_ns;
 	} parts[PART_COUNT];                          /* live */
 };
@@ -192,10 +192,10 @@ unsigned job_needs(struct job *job);
 /* True if the faults of all members were read since the last total. */
 bool job_has_faults(const struct job *job);
 
-/* Appends the totals over the living members at this instant to out, as readings of ENTITY_JOB. */
+/* Appends the totals over the living members at this instant to out, as values of ENTITY_JOB. */
 void job_total(struct job *job, uint64_t time_ns, struct framebuf *out);
 
-/* One process of a PSS pass, in addition to its readings: the anonymous part of its PSS;
+/* One process of a PSS pass, in addition to its values: the anonymous part of its PSS;
  * negative: unknown. */
 void job_pss(struct job *job, uint32_t id, int64_t pss, int64_t anon, int64_t private);
 
@@ -206,7 +206,7 @@ struct pss_drift {
 	int64_t grown, grown_main;
 };
 
-/* The result of a valid or invalid PSS pass whose readings were just applied; of
+/* The result of a valid or invalid PSS pass whose values were just applied; of
  * processes_files. */
 void job_pss_done(struct job *job, struct pss_drift drift, bool valid);
 void job_files_done(struct job *job, uint64_t most, uint64_t likely);

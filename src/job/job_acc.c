@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Accumulators: a metric's readings aggregated over the whole run.
+ * Accumulators: a metric's values aggregated over the whole run.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -113,7 +113,7 @@ void gpu_end_apply(struct job *job, const struct end *end, uint64_t time_ns)
 	e->ended = true;
 	e->ended_ns = time_ns;
 	gpu_accs_end(job, end->entity, e->birth.id, time_ns);
-	job->parts_changed = true; /* do not wait for further readings */
+	job->parts_changed = true; /* do not wait for further values */
 }
 
 void gpu_note_apply(struct job *job, const struct event *event)

@@ -7,9 +7,9 @@
  *   course.c      timelines of some metrics
  *   job_tree.c    births, programs, which processes are kept
  *   job_ends.c    ends, and the use of ended processes
- *   job_read.c    readings of processes
+ *   job_read.c    values of processes
  *   memory/       the estimator of combined memory, used only through memory.h
- *   job_total.c   totals as readings, the split into private and shared, the end of the run
+ *   job_total.c   totals, the split into private and shared, the end of the run
  *   job_events.c  events, phases, series
  *   job_store.c   storing and restoring
  */
@@ -199,7 +199,7 @@ struct job {
 	struct phase *phases;
 	size_t n_phases, cap_phases, n_open;
 	struct map phase_places; /* from number to index */
-	size_t *unsettled;     /* indices of open phases and of those that wait for readings, in order */
+	size_t *unsettled;     /* indices of open phases and of those that wait for values, in order */
 	size_t n_unsettled, cap_unsettled;
 	bool parts_changed;    /* their energy or work, or a GPU ended; reset by phases_update_parts */
 	struct series *series;
@@ -216,7 +216,7 @@ struct acc *acc_make(struct job *job, enum metric metric, uint32_t id);
 
 /* course.c */
 
-/* Call before acc applies the reading. */
+/* Call before acc applies the value. */
 void timeline_apply(struct job *job, const struct acc *acc, const struct reading *r, const struct frame *frame);
 void timelines_end(struct job *job, uint64_t time_ns);
 void timelines_done(struct job *job);
@@ -297,10 +297,10 @@ void phases_close(struct job *job, uint64_t time_ns);
 
 void phase_use_begin(const struct job *job, struct phase *phase);
 void phases_update_use(struct job *job, const struct frame *frame);
-/* A reading changed an accumulator. */
+/* A value changed an accumulator. */
 void phases_add_rise(struct job *job, const struct reading *r, const struct acc *before, const struct acc *now, uint64_t hold_ns);
 void phases_update_parts(struct job *job);
-/* Adds a phase that is open or waits for readings. Returns 0 or -ENOMEM. */
+/* Adds a phase that is open or waits for values. Returns 0 or -ENOMEM. */
 int phase_unsettle(struct job *job, size_t place);
 void phase_settle(struct job *job, struct phase *p);
 /* The phase was closed; its energy may still become known. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Readings of processes.
+ * Values of processes.
  */
 #include "job/job_internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The job's totals as readings, the values that they need, and the end of the run.
+ * The job's totals, the values that they need, and the end of the run.
  */
 #include "job/job_internal.h"
 
@@ -103,7 +103,7 @@ void job_pss_done(struct job *job, struct pss_drift drift, bool valid)
 	pass->main_private = INT64_MAX;
 }
 
-/* ---- readings -------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static void append(struct framebuf *out, enum metric metric, int64_t value, int64_t max)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Use during a phase: GPUs, energy, CPUs. A phase gets the part of the energy and work between two
- * readings that corresponds to the time in which it was open; it waits for the first reading after
+ * values that corresponds to the time in which it was open; it waits for the first value after
  * its end.
  */
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum {
 	MAX_UNSETTLED = 1 << 20,
-	MAX_WAITING = 1000 /* ended phases that wait for readings */
+	MAX_WAITING = 1000 /* ended phases that wait for values */
 };
 
 /* ---- the whole run so far -------------------------------------------------------------------- */
@@ -69,9 +69,9 @@ static bool is_the_jobs(const struct job *job, uint32_t gpu)
 	return !used || used->last > 0;
 }
 
-/* ---- between two readings -------------------------------------------------------------------- */
+/* ---- between two values ---------------------------------------------------------------------- */
 
-/* A rise between two readings, assumed to be even. */
+/* A rise between two values, assumed to be even. */
 struct rise {
 	enum phase_part part;
 	uint64_t from_ns, to_ns;
@@ -142,7 +142,7 @@ void phases_add_rise(struct job *job, const struct reading *r, const struct acc 
 
 /* ---- a phase --------------------------------------------------------------------------------- */
 
-/* Time up to which all energy readings are complete, and the number of GPUs with energy. */
+/* Time up to which all energy values are complete, and the number of GPUs with energy. */
 struct energy_readings {
 	uint64_t until_ns[PART_COUNT]; /* of energies */
 	unsigned gpus;
@@ -183,7 +183,7 @@ static struct energy_readings energy_readings_of(const struct job *job)
 	return t;
 }
 
-/* Until the reading after its end comes, the time after the last one is extrapolated. */
+/* Until the value after its end comes, the time after the last one is extrapolated. */
 static struct maybe energy_of(const struct job *job, const struct phase *p, enum phase_part part, const struct energy_readings *t)
 {
 	const uint64_t length = (p->end_ns ? p->end_ns : job->now_ns) - p->begin_ns;
@@ -234,7 +234,7 @@ void phase_settle(struct job *job, struct phase *p)
 	job->n_unsettled--;
 }
 
-/* Limits the number of ended phases that wait for readings; at the end of the run none waits. */
+/* Limits the number of ended phases that wait for values; at the end of the run none waits. */
 void phases_update_parts(struct job *job)
 {
 	const struct energy_readings t = energy_readings_of(job);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Series whose names tell the meaning of their values.
+ * Series whose names determine the meaning of their values.
  */
 #include <string.h>
 

@@ -35,7 +35,7 @@ enum {
 };
 unsigned birth_texts(struct birth *b, const char **texts[BIRTH_TEXTS]);
 
-/* Adds a reading with a known value, or an unknown one. */
+/* Adds a known value, or an unknown one. */
 void framebuf_value(struct framebuf *b, enum metric metric, uint32_t id, int64_t value);
 void framebuf_unknown(struct framebuf *b, enum metric metric, uint32_t id);
 

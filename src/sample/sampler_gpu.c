@@ -221,7 +221,7 @@ static void set_facts(struct sampler *s)
 		facts->gpu_fault = known(1);
 }
 
-/* A stopped helper (SIGSTOP) loses at most a second of readings: send SIGCONT, which has no
+/* A stopped helper (SIGSTOP) loses at most a second of samples: send SIGCONT, which has no
  * effect on a running one. Its channel ends before its pid can be reused. */
 static void resume_helper(struct sampler *s, uint64_t now_ns)
 {

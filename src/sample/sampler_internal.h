@@ -151,7 +151,7 @@ void sampler_join(struct sampler *s, uint64_t now_ns);
 /* sampler_gpu.c: starts the helper at the first sample: shorter jobs are not measured on GPUs
  * and do not pay for it. Then applies the frames since the last sample. */
 void sampler_gpu_step(struct sampler *s, uint64_t now_ns);
-/* At the end of the run: requests the last reading; then applies it and ends the helper. */
+/* At the end of the run: requests the last values; then applies them and ends the helper. */
 void sampler_gpu_request_last(struct sampler *s);
 void sampler_gpu_end(struct sampler *s, uint64_t now_ns);
 void sampler_gpu_reaped(struct sampler *s, pid_t pid, int status);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Simulated runs for tests of recordings: a job whose every reading follows from a rule known to
+ * Simulated runs for tests of recordings: a job whose every value follows from a rule known to
  * the tests, a folder that is removed with the test, and SQL queries of the result through SQLite's
  * own interface.
  */

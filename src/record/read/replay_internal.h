@@ -76,7 +76,7 @@ void population_close(struct population *p);
 uint64_t population_next(const struct population *p);
 
 /* Appends births to out: those up to time_ns, and all of entity up to id (0: none), whose
- * readings come next. */
+ * values come next. */
 void population_births(struct population *p, uint64_t time_ns, struct framebuf *out);
 void population_births_to(struct population *p, enum entity entity, uint32_t id, struct framebuf *out);
 

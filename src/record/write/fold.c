@@ -10,7 +10,7 @@
 
 enum {
 	MOST_SLOTS = 1 << 20,
-	SAME_SAMPLE_NS = 1000000, /* readings of several sources within this time are one row at full rate */
+	SAME_SAMPLE_NS = 1000000, /* values of several sources within this time are one row at full rate */
 	EDGE_NS = 20000000,     /* the longest time that the sample which ends a window may take */
 };
 

@@ -177,7 +177,7 @@ static int maintain(struct writer *w)
 	return r < 0 ? r : 0;
 }
 
-/* A short journal shows that no reader keeps it, without a look at the disk. */
+/* A short journal shows that no reader keeps it, without checking the disk. */
 static bool is_blocked(struct writer *w)
 {
 	if (w->store->in_transaction || w->store->wal_pages < 2 * w->store->checkpoint_pages ||

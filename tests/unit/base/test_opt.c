@@ -63,7 +63,7 @@ static const struct opt run_opts[] = {
 		opt_text, &arg.output },
 	{ 'n', NULL, OPT_TEXT, "NAME", "name of the run: [runs] of one name are a group", opt_text,
 		&arg.name },
-	{ 'i', "interval", OPT_TEXT, "INTERVAL", "time between two looks", take_interval,
+	{ 'i', "interval", OPT_TEXT, "INTERVAL", "time between two samples", take_interval,
 		&arg.interval },
 	{ 0, "summary", OPT_CHOICE, "full|line|none", "how much to print at the end", take_summary,
 		&arg.summary },
@@ -96,7 +96,7 @@ static const char *const run_prose[] = {
 	NULL,
 };
 
-static const char *const prose[] = { "hiwater tells what a job used.", NULL };
+static const char *const prose[] = { "hiwater reports what a job used.", NULL };
 
 static const struct command commands[] = {
 	{ .name = "",

@@ -62,7 +62,7 @@ static void test_a_gauge_is_weighted_by_time(void **state)
 	assert_int_equal(acc->last, 50);
 	assert_int_equal(acc->span_ns, 7 * SECOND);
 	assert_true(fabs(acc->sum / 1e9 - (100 + 2 * 400 + 3 * 10 + 50)) < 1e-6);
-	/* A core's readings are not the machine's. */
+	/* A core's values are not the machine's. */
 	host_reading(r, 21 * SECOND, SECOND, reading_of(M_HOST_CPU_USER, 3, 1));
 	assert_null(job_acc(r->job, M_HOST_CPU_USER, 0));
 	assert_int_equal(job_now(r->job), 21 * SECOND);
@@ -144,7 +144,7 @@ static void test_birth_exec_and_end(void **state)
 	assert_int_equal(job_process_by_id(r->job, 2)->ended_ns, r->now);
 	assert_int_equal(job_process_by_id(r->job, 2)->rss_bytes, 0);
 	assert_int_equal(job_alive(r->job), 1);
-	/* Readings and ends of ended processes and non-members do no harm. */
+	/* Values and ends of ended processes and non-members do no harm. */
 	rss(r, 2, 100 * MB, 0);
 	rss(r, 77, 100 * MB, 0);
 	gone(r, 77);
@@ -251,7 +251,7 @@ static void test_who_is_new_is_told_by_its_id(void **state)
 	assert_int_equal(job_process(r->job, job_process_behind(r->job, 0))->id, 1);
 }
 
-/* ---- processor time -------------------------------------------------------------------------- */
+/* ---- CPU time -------------------------------------------------------------------------------- */
 
 static void test_waited_children_count_once(void **state)
 {
@@ -487,7 +487,7 @@ static void test_io_of_a_zombie_left_behind_counts(void **state)
 	push(r);
 	say(r, M_PROC_READ_BYTES, 1, 40 * KB);
 	tick(r);
-	assert_int_equal(read_kb(r), 40); /* as if it had been waited for */
+	assert_int_equal(read_kb(r), 40); /* counted as waited for */
 	ends(r, 1, END_REAPED, 40);
 	push(r);
 	ends(r, 2, END_REAPED, 30);

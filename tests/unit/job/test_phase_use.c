@@ -18,7 +18,7 @@ static void gpu_is_there(struct rig *r, uint32_t id, int64_t index, struct maybe
 	framebuf_birth(&r->buf, &birth);
 }
 
-/* One frame with these readings, which are valid for two seconds. */
+/* One frame with these values, which are valid for two seconds. */
 static void look(struct rig *r, uint64_t now, size_t n, const struct reading *readings)
 {
 	struct frame frame = framebuf_frame(&r->buf, FRAME_NVML, now, 2 * SECOND);
@@ -84,7 +84,7 @@ static void use_power(struct rig *r, unsigned from, unsigned to, int64_t watts)
 		LOOK(r, t * MS, reading_of(M_GPU_ENERGY, 1, (int64_t) t * watts * 1000));
 }
 
-/* 0.4 s at 300 W between readings are 120 J, whatever the readings before or after its ends are. */
+/* 0.4 s at 300 W between values are 120 J, whatever the values before or after its ends are. */
 static void test_energy_between_readings_is_shared_by_time(void **state)
 {
 	struct rig *r = *state;
@@ -147,7 +147,7 @@ static void test_energy_over_a_gap_belongs_to_who_was_there_all_the_time(void **
 	assert_false(job_phase(r->job, 1)->use.cpu_energy_uj.known);
 }
 
-/* The first reading comes late: most of this phase is unknown, and a part is not reported as the
+/* The first value comes late: most of this phase is unknown, and a part is not reported as the
  * whole. */
 static void test_energy_of_less_than_half_is_unknown(void **state)
 {
@@ -162,7 +162,7 @@ static void test_energy_of_less_than_half_is_unknown(void **state)
 	assert_true(job_phase(r->job, 0)->settled);
 }
 
-/* Thousands of phases between two readings: only the latest wait for readings, and all of them
+/* Thousands of phases between two values: only the latest wait for values, and all of them
  * settle. */
 static void test_many_short_phases_are_not_waited_with_for_ever(void **state)
 {

@@ -284,9 +284,9 @@ static void test_gpus_have_accumulators_of_their_own(void **state)
 	rig_done(&r);
 }
 
-/* ---- folded windows -------------------------------------------------------------------------- */
+/* ---- aggregated windows ---------------------------------------------------------------------- */
 
-/* A second of readings of host and job, aggregated as by the recording: see frame.h. */
+/* A second of values of host and job, aggregated as by the recording: see frame.h. */
 struct folder {
 	struct job *job;
 	struct reading readings[METRIC_COUNT];

@@ -17,7 +17,7 @@ static void start(struct rig *r, bool has_records)
 
 /* ---- nothing was read ------------------------------------------------------------------------ */
 
-/* Totals without readings are unknown, and so is their mean. */
+/* Totals without values are unknown, and so is their mean. */
 static void test_nothing_was_read(void **state)
 {
 	struct rig *r = *state;

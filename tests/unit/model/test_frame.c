@@ -475,17 +475,17 @@ static const struct {
 	uint64_t time_ns, hold_ns;
 	bool from_recording;
 } examples[] = {
-	{ "processes are first seen", births, FRAME_PROCFS, 0, 300000000, false },
-	{ "a process runs another program", birth_again, FRAME_PROCFS, S, 300000000, false },
-	{ "GPUs and processes on them are first seen", gpu_births, FRAME_NVML, 0, 300000000,
+	{ "processes are observed for the first time", births, FRAME_PROCFS, 0, 300000000, false },
+	{ "a process executes another program", birth_again, FRAME_PROCFS, S, 300000000, false },
+	{ "GPUs and processes on them are observed for the first time", gpu_births, FRAME_NVML, 0, 300000000,
 		false },
-	{ "levels, a burst between two looks, one that could not be had, a mark, a counter", gauges,
+	{ "gauges, a burst between two samples, an unavailable value, a high-water mark, a counter", gauges,
 		FRAME_PROCFS, 100000000, 300000000, false },
-	{ "a GPU's levels in their units, with the driver's samples between two looks", gpu_gauges, FRAME_NVML, S,
+	{ "a GPU's gauges in their units, with the driver's samples of the interval", gpu_gauges, FRAME_NVML, S,
 		300000000, false },
 	{ "the machine, one of its cores", host, FRAME_HOST, S, 3 * S, false },
 	{ "totals of the job", totals, FRAME_TOTALS, S, 300000000, false },
-	{ "folded windows of a recording", folded, FRAME_PROCFS, 2 * S, 3 * S, true },
+	{ "aggregated windows of a recording", folded, FRAME_PROCFS, 2 * S, 3 * S, true },
 	{ "a slow source", slow, FRAME_PROCFS, 3 * S, 30 * S, false },
 	{ "ends", ends, FRAME_PROCFS, 14 * S, 300000000, false },
 	{ "events", events, FRAME_RECORDER, 14 * S, 0, false },

@@ -72,7 +72,7 @@ static void count_from_here(void)
 	counting = true;
 }
 
-/* ---- steady ticks ---------------------------------------------------------------------------- */
+/* ---- steady sampling ------------------------------------------------------------------------- */
 
 static void machine_start(struct rig *r, const struct temp_tree *t, bool big_pss)
 {

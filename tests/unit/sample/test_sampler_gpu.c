@@ -17,12 +17,12 @@ enum {
 static struct stage {
 	_Atomic int64_t mem, energy, energy_then, user_mem[USERS]; /* energy_then: after a crash */
 	_Atomic int pid[USERS]; /* 0: none */
-	_Atomic int sums; /* energy is the integral of power: the next reading says so */
+	_Atomic int sums; /* energy is the integral of power: the next value says so */
 	/* leaves: process that is gone after a crash, from 1 */
 	_Atomic int list_fails, hangs, crashes, crowd, opens_never, leaves;
 	_Atomic int held;        /* 1: the next non-empty list waits once it is read; 2: it waits */
-	_Atomic unsigned slow, was_slow; /* groups slower than a last reading allows; and those that were */
-	_Atomic int marks_last, lists_last; /* last readings of these groups */
+	_Atomic unsigned slow, was_slow; /* groups slower than a last value allows; and those that were */
+	_Atomic int marks_last, lists_last; /* last values of these groups */
 	_Atomic unsigned reads;
 	_Atomic int second;      /* a second GPU, with this process on it; -1: removed */
 	_Atomic int hidden;      /* number of lists with a process of unknown pid */
@@ -251,7 +251,7 @@ static int tear_down(void **state)
 
 #define is(g, metric, number) ((g)->last[metric].known && (g)->last[metric].value == (number))
 
-/* ---- what it tells --------------------------------------------------------------------------- */
+/* ---- its reports ----------------------------------------------------------------------------- */
 
 static void memory_is_the_jobs_or_anothers_or_nobodys(void **state)
 {
@@ -338,7 +338,7 @@ static void a_crowd_is_told_of(void **state)
 
 /* ---- the helper ------------------------------------------------------------------------------ */
 
-/* The cause of missing readings if a source does not answer: a missing row of the table would be
+/* The cause of missing values if a source does not answer: a missing row of the table would be
  * no cause. */
 static void a_driver_that_is_silent_is_the_cause_of_its_own(void **state)
 {
@@ -395,7 +395,7 @@ static void who_is_not_asked_is_not_silent(void **state)
 	sampler_end(g->rig.s);
 }
 
-/* The last reading is at the end, not a second before it. */
+/* The last value is at the end, not a second before it. */
 static void the_end_is_read(void **state)
 {
 	struct gpu_rig *g = *state;

@@ -359,7 +359,7 @@ static void frames_come_back(void **state)
 		}
 		assert_int_equal(seen.rss_max[id], max);
 		assert_int_equal(seen.cpu_last[id], sim_cpu(id, (ticks - 1) / 10 * 10));
-		/* An unchanged process has no rows, but readings for every window. */
+		/* An unchanged process has no rows, but values for every window. */
 		assert_int_equal(seen.rss_readings[id], ticks / 10 + 1);
 		assert_in_range(seen.rss_cover[id], ticks * s.tick_ns - 1 * MS, ticks * s.tick_ns + 1 * MS);
 		off = seen.rss_sum[id] > sum ? seen.rss_sum[id] - sum : sum - seen.rss_sum[id];
@@ -442,7 +442,7 @@ static void the_last_minutes_come_back_at_full_rate(void **state)
 	/* 95 to 100 windows, then each sample. */
 	assert_in_range(seen.job_rows, 3000 + 90, 3100 + 100);
 	assert_int_equal(seen.rss_readings[1], seen.job_rows);
-	/* One that never changes also has readings. */
+	/* One that never changes also has values. */
 	assert_int_equal(seen.rss_readings[2], seen.job_rows);
 	assert_int_equal(seen.rss_max[1], sim_rss(1, 777));
 	sim_done(&s);

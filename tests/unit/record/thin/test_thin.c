@@ -144,7 +144,7 @@ static uint64_t file_bytes(const char *file)
 static void expect_within(const char *file, uint64_t limit, const struct sim *s)
 {
 	if (disk_bytes(file) > limit)
-		fail_msg("%llu bytes after tick %llu, %llu of them in the file", (unsigned long long) disk_bytes(file),
+		fail_msg("%llu bytes after sample %llu, %llu of them in the file", (unsigned long long) disk_bytes(file),
 			(unsigned long long) s->k, (unsigned long long) file_bytes(file));
 }
 
