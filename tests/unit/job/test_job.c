@@ -221,7 +221,7 @@ static void test_the_largest_are_kept_by_name(void **state)
 
 /* A sample that drops ended processes moves all others to other indices: new ones must be found
  * nevertheless, and none twice. */
-static void test_who_is_new_is_told_by_its_id(void **state)
+static void test_new_processes_are_found_by_id(void **state)
 {
 	struct rig *r = *state;
 
@@ -298,7 +298,7 @@ static void test_children_of_the_careless_count_too(void **state)
 }
 
 /* sh ends right after its child: its rusage includes the child's time. */
-static void test_a_parent_that_ends_first_has_told(void **state)
+static void test_a_parent_that_ends_first_has_counted(void **state)
 {
 	struct rig *r = *state;
 	struct summary s;
@@ -324,7 +324,7 @@ static void test_a_parent_that_ends_first_has_told(void **state)
 }
 
 /* A daemon outlives the main process and is reaped by hiwater: both count. */
-static void test_an_orphan_counts_beside_its_parent(void **state)
+static void test_an_orphan_counts_in_addition_to_its_parent(void **state)
 {
 	struct rig *r = *state;
 	struct facts *f;
@@ -513,7 +513,7 @@ static void test_io_before_the_run_is_none_of_it(void **state)
 	assert_int_equal(read_kb(r), 11);
 }
 
-static void test_io_that_nobody_waits_for_counts(void **state)
+static void test_io_of_unwaited_children_counts(void **state)
 {
 	struct rig *r = *state;
 
@@ -788,17 +788,17 @@ int main(void)
 		RIG_TEST(test_birth_exec_and_end),
 		RIG_TEST(test_many_come_and_go),
 		RIG_TEST(test_the_largest_are_kept_by_name),
-		RIG_TEST(test_who_is_new_is_told_by_its_id),
+		RIG_TEST(test_new_processes_are_found_by_id),
 		RIG_TEST(test_waited_children_count_once),
 		RIG_TEST(test_children_of_the_careless_count_too),
-		RIG_TEST(test_a_parent_that_ends_first_has_told),
-		RIG_TEST(test_an_orphan_counts_beside_its_parent),
+		RIG_TEST(test_a_parent_that_ends_first_has_counted),
+		RIG_TEST(test_an_orphan_counts_in_addition_to_its_parent),
 		RIG_TEST(test_counters_do_not_go_back),
 		RIG_TEST(test_io_of_waited_children_counts_once),
 		RIG_TEST(test_io_of_exit_records_counts_once),
 		RIG_TEST(test_io_of_a_zombie_left_behind_counts),
 		ATTACHED_RIG_TEST(test_io_before_the_run_is_none_of_it),
-		RIG_TEST(test_io_that_nobody_waits_for_counts),
+		RIG_TEST(test_io_of_unwaited_children_counts),
 		ATTACHED_RIG_TEST(test_attached_counts_from_its_start),
 		RIG_TEST(test_levels_are_of_the_living),
 		RIG_TEST(test_the_last_events_are_kept),

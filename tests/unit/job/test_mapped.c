@@ -82,7 +82,7 @@ static void test_reading_what_is_shared_copies_nothing(void **state)
 	assert_within(most(r, M_JOB_RAM), 400 * MB, 402 * MB);
 }
 
-static void test_copies_are_told_by_the_next_look_at_the_latest(void **state)
+static void test_copies_are_reported_by_the_next_sample_at_the_latest(void **state)
 {
 	struct rig *r = *state;
 
@@ -158,7 +158,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_writing_what_is_shared_copies_nothing),
 		RIG_TEST(test_reading_what_is_shared_copies_nothing),
-		RIG_TEST(test_copies_are_told_by_the_next_look_at_the_latest),
+		RIG_TEST(test_copies_are_reported_by_the_next_sample_at_the_latest),
 		RIG_TEST(test_who_maps_nothing_copies),
 		RIG_TEST(test_what_was_filled_is_not_what_was_mapped),
 		RIG_TEST(test_who_ends_takes_with_it_what_it_mapped),

@@ -79,7 +79,7 @@ static struct summary with_a_child(struct rig *r, bool has_records, int64_t wait
 }
 
 /* It was not waited for, by a parent that ignores SIGCHLD: main's counters do not include it. */
-static void test_one_that_was_not_waited_for_hides_nobody(void **state)
+static void test_an_unwaited_process_hides_no_other(void **state)
 {
 	struct summary s = with_a_child(*state, false, 29000);
 
@@ -99,7 +99,7 @@ static void test_faults_of_a_child_that_was_found_are_no_others(void **state)
 }
 
 /* Without exit records their sizes and their number are unknown. */
-static void test_many_faults_of_nobody_make_it_sampled(void **state)
+static void test_many_unattributed_faults_make_it_sampled(void **state)
 {
 	struct summary s = with_a_child(*state, false, 60000);
 
@@ -112,7 +112,7 @@ static void test_many_faults_of_nobody_make_it_sampled(void **state)
 	summary_done(&s);
 }
 
-static void test_exit_records_leave_nobody_out(void **state)
+static void test_exit_records_are_complete(void **state)
 {
 	struct summary s = with_a_child(*state, true, 60000);
 
@@ -138,10 +138,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_nothing_was_read),
 		RIG_TEST(test_a_peak_without_a_sample_has_no_mean),
-		RIG_TEST(test_one_that_was_not_waited_for_hides_nobody),
+		RIG_TEST(test_an_unwaited_process_hides_no_other),
 		RIG_TEST(test_faults_of_a_child_that_was_found_are_no_others),
-		RIG_TEST(test_many_faults_of_nobody_make_it_sampled),
-		RIG_TEST(test_exit_records_leave_nobody_out),
+		RIG_TEST(test_many_unattributed_faults_make_it_sampled),
+		RIG_TEST(test_exit_records_are_complete),
 		RIG_TEST(test_lost_exit_records_are_as_none),
 	};
 

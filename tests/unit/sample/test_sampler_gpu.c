@@ -253,7 +253,7 @@ static int tear_down(void **state)
 
 /* ---- its reports ----------------------------------------------------------------------------- */
 
-static void memory_is_the_jobs_or_anothers_or_nobodys(void **state)
+static void memory_is_the_jobs_or_foreign_or_unattributed(void **state)
 {
 	struct gpu_rig *g = *state;
 
@@ -292,7 +292,7 @@ static void memory_is_the_jobs_or_anothers_or_nobodys(void **state)
 }
 
 /* A process that ended uses nothing, even if the driver still lists it. */
-static void memory_of_the_dead_is_nobodys(void **state)
+static void memory_of_ended_processes_is_unattributed(void **state)
 {
 	struct gpu_rig *g = *state;
 
@@ -328,7 +328,7 @@ static void a_list_that_comes_late_is_of_its_time(void **state)
 }
 
 /* Thousands at once: all get births. */
-static void a_crowd_is_told_of(void **state)
+static void a_crowd_is_reported(void **state)
 {
 	struct gpu_rig *g = *state;
 
@@ -414,7 +414,7 @@ static uint64_t end_takes(struct gpu_rig *g)
 	return clock_boot_ns() - began;
 }
 
-static void silence_is_told_of_and_holds_up_nothing(void **state)
+static void silence_is_reported_and_blocks_nothing(void **state)
 {
 	struct gpu_rig *g = *state;
 
@@ -555,7 +555,7 @@ static void a_crash_is_the_helpers_alone(void **state)
 }
 
 /* From the list before its read hung, and from the same one after the read ended. */
-static void who_is_told_of_twice_is_one(void **state)
+static void a_process_reported_twice_is_one(void **state)
 {
 	struct gpu_rig *g = *state;
 
@@ -581,7 +581,7 @@ static void who_does_not_answer_after_a_crash_is_who_it_was(void **state)
 
 /* One of two processes is gone when a helper runs again: it has ended, and the other one
  * continues. */
-static void who_left_while_nobody_looked_has_ended(void **state)
+static void a_process_gone_between_helpers_has_ended(void **state)
 {
 	struct gpu_rig *g = *state;
 
@@ -629,7 +629,7 @@ static void who_is_awaited_in_vain_has_left(void **state)
 }
 
 /* Failing lists may recover until the run ends. */
-static void nobody_is_awaited_beyond_the_end(void **state)
+static void returning_processes_end_with_the_run(void **state)
 {
 	struct gpu_rig *g = *state;
 
@@ -726,7 +726,7 @@ static void crashes_without_end_have_one(void **state)
 }
 
 /* A GPU that was lost at its birth, and later found to be half as large again: it is one device. */
-static void a_total_may_be_told_later(void **state)
+static void a_total_may_be_reported_later(void **state)
 {
 	struct gpu_rig *g = *state;
 
@@ -796,7 +796,7 @@ static void the_end_waits_for_no_dear_list(void **state)
 	assert_int_equal(stage->marks_last, 1);
 }
 
-static void nobody_is_asked_unless_wanted(void **state)
+static void no_gpu_is_read_with_gpu_none(void **state)
 {
 	struct gpu_rig *g = *state;
 
@@ -822,15 +822,15 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(memory_is_the_jobs_or_anothers_or_nobodys),
-		TEST(memory_of_the_dead_is_nobodys),
+		TEST(memory_is_the_jobs_or_foreign_or_unattributed),
+		TEST(memory_of_ended_processes_is_unattributed),
 		TEST(a_list_that_comes_late_is_of_its_time),
-		TEST(a_crowd_is_told_of),
+		TEST(a_crowd_is_reported),
 		TEST(it_keeps_to_itself),
 		TEST(who_is_not_asked_is_not_silent),
 		TEST(the_end_is_read),
 		cmocka_unit_test(a_driver_that_is_silent_is_the_cause_of_its_own),
-		TEST(silence_is_told_of_and_holds_up_nothing),
+		TEST(silence_is_reported_and_blocks_nothing),
 		TEST(a_silence_until_the_end_is_a_gap),
 		TEST(a_silence_that_ends_in_an_error_is_a_gap),
 		TEST(a_helper_that_is_gone_until_the_end_is_a_gap),
@@ -838,21 +838,21 @@ int main(void)
 		TEST(a_library_that_never_opens_holds_up_nothing),
 		TEST(a_crash_is_the_helpers_alone),
 		TEST(who_does_not_answer_after_a_crash_is_who_it_was),
-		TEST(who_is_told_of_twice_is_one),
-		TEST(who_left_while_nobody_looked_has_ended),
+		TEST(a_process_reported_twice_is_one),
+		TEST(a_process_gone_between_helpers_has_ended),
 		TEST(who_was_on_a_gpu_that_is_gone_has_left_it),
 		TEST(who_is_awaited_in_vain_has_left),
-		TEST(nobody_is_awaited_beyond_the_end),
+		TEST(returning_processes_end_with_the_run),
 		TEST(counters_go_on_over_a_crash),
 		TEST(a_counter_after_a_sum_goes_on_from_it),
 		TEST(what_cannot_be_read_is_no_slowness),
 		TEST(crashes_without_end_have_one),
-		TEST(a_total_may_be_told_later),
+		TEST(a_total_may_be_reported_later),
 		TEST(whoever_waits_for_it),
 		TEST(who_finds_none_the_second_time_says_so),
 		TEST(why_there_is_none_is_known),
 		TEST(the_end_waits_for_no_dear_list),
-		TEST(nobody_is_asked_unless_wanted),
+		TEST(no_gpu_is_read_with_gpu_none),
 		TEST(a_short_run_has_none),
 	};
 

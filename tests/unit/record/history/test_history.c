@@ -442,7 +442,7 @@ static void runs_that_end_at_once_remove_no_more_than_one_would(void **state)
 }
 
 /* As on a network file system: the lock's owner never releases it, and all continue without it. */
-static void nobody_waits_for_ever_to_trim(void **state)
+static void trimming_does_not_wait_for_a_stuck_lock(void **state)
 {
 	enum {
 		RUNS = 120,
@@ -463,7 +463,7 @@ static void nobody_waits_for_ever_to_trim(void **state)
 }
 
 /* They may turn out too short to be kept. */
-static void what_has_only_begun_takes_nobodys_place(void **state)
+static void a_run_that_just_started_evicts_no_other(void **state)
 {
 	uint64_t number;
 	char *path;
@@ -478,7 +478,7 @@ static void what_has_only_begun_takes_nobodys_place(void **state)
 	assert_int_equal(count_runs(), 4);
 }
 
-static void a_reserved_number_is_nobody_elses(void **state)
+static void a_reserved_number_is_unique(void **state)
 {
 	char *one = NULL, *two = NULL;
 	uint64_t first, second;
@@ -579,9 +579,9 @@ int main(void)
 		WITH_HISTORY(what_a_trigger_pinned_goes_last),
 		WITH_HISTORY(bytes_are_limited_too),
 		WITH_HISTORY(runs_that_end_at_once_remove_no_more_than_one_would),
-		WITH_HISTORY(nobody_waits_for_ever_to_trim),
-		WITH_HISTORY(what_has_only_begun_takes_nobodys_place),
-		WITH_HISTORY(a_reserved_number_is_nobody_elses),
+		WITH_HISTORY(trimming_does_not_wait_for_a_stuck_lock),
+		WITH_HISTORY(a_run_that_just_started_evicts_no_other),
+		WITH_HISTORY(a_reserved_number_is_unique),
 		WITH_HISTORY(a_damaged_number_of_the_newest_counts_nothing),
 		WITH_HISTORY(the_folder_follows_the_environment),
 		WITH_HISTORY(a_history_that_cannot_be_is_an_error_at_once),

@@ -241,7 +241,7 @@ static void it_goes_to_any_time(void **state)
 	folder_done(&f);
 }
 
-static void behind_the_end_there_is_nobody(void **state)
+static void after_the_end_no_process_lives(void **state)
 {
 	struct log log = log_new();
 	struct rig_folder f;
@@ -268,7 +268,7 @@ int main(void)
 		cmocka_unit_test(stretches_make_the_whole),
 		cmocka_unit_test(it_follows_what_grows),
 		cmocka_unit_test(it_goes_to_any_time),
-		cmocka_unit_test(behind_the_end_there_is_nobody),
+		cmocka_unit_test(after_the_end_no_process_lives),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -500,7 +500,7 @@ static void counters_of_the_others_only_grow(void **state)
 	bench_done(&b);
 }
 
-static void nobody_is_left_among_the_others(void **state)
+static void the_shared_row_ends_with_its_processes(void **state)
 {
 	struct bench b;
 
@@ -555,7 +555,7 @@ static uint64_t next_random(uint64_t *seed)
 
 /* For any times and values: over all rows, the integral, the extremes and the last value are
  * those of the samples. */
-static void windows_keep_what_was_looked_at(void **state)
+static void windows_keep_the_samples(void **state)
 {
 	uint64_t seed = 88172645463325252;
 
@@ -715,9 +715,9 @@ int main(void)
 		cmocka_unit_test(an_ended_process_has_a_last_row),
 		cmocka_unit_test(past_the_limit_the_smallest_are_one_row),
 		cmocka_unit_test(counters_of_the_others_only_grow),
-		cmocka_unit_test(nobody_is_left_among_the_others),
+		cmocka_unit_test(the_shared_row_ends_with_its_processes),
 		cmocka_unit_test(sources_of_one_tick_share_a_row),
-		cmocka_unit_test(windows_keep_what_was_looked_at),
+		cmocka_unit_test(windows_keep_the_samples),
 		cmocka_unit_test(merging_is_associative),
 		cmocka_unit_test(part_says_what_covers_less),
 	};
