@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Replays a corpus through a harness with any compiler, so that every input that ever mattered stays a test: each file
- * of the folders and files given, whole, and cut off at each of its first lengths.
+ * Replays a corpus through a harness with any compiler, so that every input that once failed stays
+ * a test: each file of the given folders and files, whole, and truncated at each of its first
+ * lengths.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -18,7 +19,8 @@ enum {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The harness gets a block of exactly this size, so that a sanitizer sees the first byte read past it. */
+/* The block has exactly the input's size, so that a sanitizer detects the first byte read past
+ * it. */
 static int feed(const uint8_t *data, size_t size)
 {
 	uint8_t *copy = malloc(size ? size : 1);

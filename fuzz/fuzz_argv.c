@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A command that a hostile recording holds as a JSON array, and its text on the way to a terminal.
+ * The command of a hostile recording, stored as a JSON array, and its text for the terminal.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What is shown may hold no control character, and no more columns than it was given. */
+/* The output has no control characters and at most the given number of columns. */
 static void see(void *ctx, const char *text)
 {
 	const unsigned columns = *(const unsigned *) ctx;

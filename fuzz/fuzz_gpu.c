@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Parsers of what drivers of GPUs show: fdinfo, amdgpu's table, KFD's topology, Intel's memory query. The first byte
- * says which, the rest is the file.
+ * Parsers of files from GPU drivers: fdinfo, amdgpu's table, KFD's topology, Intel's memory query.
+ * The first byte selects the parser, the rest is the file.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static void require_count(struct maybe value)
 	REQUIRE(!value.known || value.value >= 0);
 }
 
-/* A client that is seen twice with the same text has done nothing in between. */
+/* A client read twice with the same text did nothing in between. */
 static void client_twice(const struct drm_fdinfo *f)
 {
 	struct drm_client client = { 0 };
@@ -108,7 +108,7 @@ static void (*const parsers[])(const uint8_t *data, size_t size) = {
 	fuzz_memory,
 };
 
-/* Letters, so that the corpus can be read: 'a' is the first parser. */
+/* Letters, to keep the corpus readable: 'a' is the first parser. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * sink/gpus: formats of --line and fields of queries. What can be read is written for a machine with a GPU, and what cannot is
- * explained. The first byte says which it is.
+ * sink/gpus: formats of --line and fields of queries. Valid ones are written for a machine with a
+ * GPU, invalid ones are explained. The first byte selects one of the two.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parsers of machine-wide and cgroup files. The first byte says which, the rest is the file. Besides what the
- * sanitizers see, each parser is held to its contract.
+ * The parsers of machine-wide and cgroup files. The first byte selects the parser, the rest is the
+ * file. In addition to the sanitizers' checks, each parser is tested against its contract.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -86,7 +86,7 @@ static void fuzz_pressure(const char *text)
 	require_count(p.full_ns);
 }
 
-/* A mount root and, behind the first newline, the text of procfs cgroup. */
+/* A mount root and, after the first newline, the text of procfs cgroup. */
 static void fuzz_cgroup_lines(const char *text)
 {
 	struct cgroup_mount mount = { .found = true };
@@ -124,7 +124,7 @@ static void fuzz_mountinfo(const char *text)
 	(void) mountinfo_type_at(text, "/a/b", &mount);
 }
 
-/* memory.stat, memory.events, cpu.stat: the same form with other words. */
+/* memory.stat, memory.events, cpu.stat: the same format with other keys. */
 static void fuzz_flat(const char *text)
 {
 	static const char *const keys[] = { "anon", "total_rss", "hierarchical_memory_limit", "oom_kill",
@@ -158,7 +158,7 @@ static void (*const parsers[])(const char *text) = {
 	fuzz_limits,
 };
 
-/* Letters, so that the corpus can be read: 'a' is the first parser. */
+/* Letters, to keep the corpus readable: 'a' is the first parser. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size == 0)

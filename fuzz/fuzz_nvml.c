@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a driver may write: process lists of any stride, samples, field values, values of DCGM; and CUDA_VISIBLE_DEVICES, which anybody
- * may write. The first byte says which.
+ * Data written by a driver: process lists of any stride, samples, field values, values of DCGM; and
+ * CUDA_VISIBLE_DEVICES, which is set by users. The first byte selects the part.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define REQUIRE(what) ((what) ? (void) 0 : abort())
 
-/* The driver wrote data into room for as many entries as fit, and says that there are n. */
+/* The driver wrote as many entries as fit, and reports n. */
 static void fuzz_list(const uint8_t *data, size_t size)
 {
 	size_t cap = size / NVML_ENTRY_LONG + 1, n = size ? data[0] % (cap + 1) : 0;
@@ -120,7 +120,7 @@ static void fuzz_dcgm(const uint8_t *data, size_t size)
 
 static void (*const parts[])(const uint8_t *data, size_t size) = { fuzz_list, fuzz_samples, fuzz_field, fuzz_visible, fuzz_dcgm };
 
-/* Letters, so that the corpus can be read: 'a' is the first part. */
+/* Letters, to keep the corpus readable: 'a' is the first part. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size > 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * base/opt: command lines. The input is one, its words separated by NUL or newline; the first byte says which command.
+ * base/opt: command lines. The input is one, its words separated by NUL or newline; the first byte
+ * selects the command.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -53,7 +54,7 @@ static void check(bool holds)
 		abort();
 }
 
-/* Whatever was permuted, the same words are still there. */
+/* After any permutation the words are the same. */
 static void check_words(char **before, char **after, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -65,7 +66,7 @@ static void check_words(char **before, char **after, int n)
 	}
 }
 
-/* Operands come in the order in which they were given. */
+/* Operands keep their order. */
 static void check_order(char **argv, int first, int argc)
 {
 	for (int i = first; i + 1 < argc; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * base/parse: every reader from every place of the text. None may leave it, and what fails must not move.
+ * base/parse: every parser at every position of the text. None may leave the text, and a failing
+ * one must not advance.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parsers of a process's files and of the kernel's exit records. The first byte says which, the rest is the file.
- * Besides what the sanitizers see, each parser is held to its contract.
+ * The parsers of a process's files and of the kernel's exit records. The first byte selects the
+ * parser, the rest is the file. In addition to the sanitizers' checks, each parser is tested
+ * against its contract.
  */
 #include <limits.h>
 #include <stdint.h>
@@ -124,7 +125,7 @@ static void fuzz_children(const char *text, size_t size)
 	REQUIRE(p == before);
 }
 
-/* A block of arguments with their NULs. What is shown has no control characters and fits. */
+/* A block of arguments with their NULs. The output has no control characters and fits. */
 static void fuzz_mask(const char *text, size_t size)
 {
 	char shown[256];
@@ -162,7 +163,7 @@ static void (*const parsers[])(const char *text, size_t size) = {
 	fuzz_taskstats,
 };
 
-/* Letters, so that the corpus can be read: 'a' is the first parser. */
+/* Letters, to keep the corpus readable: 'a' is the first parser. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size == 0)

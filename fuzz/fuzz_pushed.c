@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What any process of the user may send to the recorder: several messages in a row, for phases open and close.
+ * Messages that any process of the user may send to the recorder: several in a row, since phases
+ * open and close.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -11,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A good message is one event or any number of values, a bad one is a text and nothing else. */
+/* A valid message is one event or any number of values, an invalid one is only an error text. */
 static void check(const struct pushed *p, const struct pushed *before, int r, const struct framebuf *out,
 	const struct err *err)
 {
@@ -30,7 +31,7 @@ static void check(const struct pushed *p, const struct pushed *before, int r, co
 	}
 }
 
-/* Messages are divided by a byte that none of them holds. */
+/* Messages are separated by a byte that none of them contains. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	enum {

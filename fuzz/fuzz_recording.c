@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A file that says it is a recording: whatever it holds, reading it ends, with an answer or an error that has a text.
+ * A file that claims to be a recording: reading it always ends, with a result or with an error that
+ * has a text.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -20,7 +21,7 @@ static void forget(void)
 	(void) unlink(path);
 }
 
-/* SQLite opens files by name: one in memory, with nothing of an earlier input beside it. */
+/* SQLite opens files by name: use one in memory, without leftovers of an earlier input. */
 static int put(const uint8_t *data, size_t size)
 {
 	int fd;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rules/rule: what is read is read the same again from its own text, means something of any values, and what is
- * refused is explained and leaves nothing behind.
+ * rules/rule: a parsed rule is parsed identically from its own text and can be checked against any
+ * values; an invalid one is explained and leaves nothing allocated.
  */
 #include <math.h>
 #include <stdint.h>

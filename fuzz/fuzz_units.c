@@ -17,7 +17,7 @@ static void check(int holds)
 		abort();
 }
 
-/* What was refused is left alone and explained; what was read is never negative. */
+/* An error leaves the result unchanged and has a text; parsed values are never negative. */
 static void check_parser(int (*parse)(const char *, int64_t *, struct err *), const char *text)
 {
 	struct err err = { "" };
@@ -29,7 +29,7 @@ static void check_parser(int (*parse)(const char *, int64_t *, struct err *), co
 	check(code < 0 ? value == -77 : value >= 0);
 }
 
-/* Every text ends within its buffer, and no number has more than three digits of one unit. */
+/* Every text fits its buffer, and no number has more than three digits of one unit. */
 static void check_texts(int64_t number, int64_t whole)
 {
 	char buf[UNITS_LEN], words[UNITS_LEN * 2];

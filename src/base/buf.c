@@ -76,7 +76,7 @@ int buf_vprintf(struct buf *b, const char *format, va_list ap)
 	if (n < 0) {
 		b->error = -EFBIG; /* longer than INT_MAX */
 	} else if (buf_room(b, (size_t) n) == 0) {
-		/* The first try may have been cut; without the room it is taken back below. */
+		/* The first attempt may be truncated; if there is no room, it is undone below. */
 		(void) vsnprintf(b->data + b->len, b->cap - b->len, format, ap);
 		b->len += (size_t) n;
 	}

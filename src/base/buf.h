@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory that grows: a byte buffer with text functions, and arrays. Both carry a maximum. data of a buf is always
- * NUL-terminated and never NULL; freed by _done, which copes with an all-zero struct. Capacity is kept by _clear, so
- * what is filled again and again stops allocating; _clear also forgets the error. max is the longest text, its NUL
- * apart.
+ * Growing memory: a byte buffer with text functions, and arrays. Both have a maximum. The data of a
+ * buf is always NUL-terminated and never NULL; _done frees it and accepts an all-zero struct.
+ * _clear keeps the capacity, so that a reused buffer stops allocating, and resets the error. max is
+ * the longest text without its NUL.
  */
 #pragma once
 
@@ -28,6 +28,6 @@ int buf_vprintf(struct buf *b, const char *format, va_list ap)
 void buf_clear(struct buf *b);
 void buf_done(struct buf *b);
 
-/* Makes room for one array element more: *array holds n of *cap elements of size bytes. At most max elements.
- * Returns 0, -ENOMEM or -EFBIG with everything as it was. */
+/* Makes room for one more array element: *array has n of *cap elements of size bytes, at most
+ * max. Returns 0, or -ENOMEM or -EFBIG without any change. */
 int vec_room(void *array, size_t *cap, size_t n, size_t size, size_t max);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attributes that release what a block holds on every way out of it, and the two macros that keep it instead.
+ * Attributes that release a variable at the end of its scope, and two macros that transfer its
+ * ownership instead.
  */
 #pragma once
 
@@ -37,7 +38,7 @@ static inline void cleanup_closedir(DIR **d)
 #define autofclose   __attribute__((cleanup(cleanup_fclose)))
 #define autoclosedir __attribute__((cleanup(cleanup_closedir)))
 
-/* Gives away what the variable holds and leaves NULL (or -1) in it. */
+/* Returns the variable's value and sets it to NULL (or -1). */
 #define take_ptr(p) \
 	({ \
 		__typeof__(p) taken_ = (p); \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Time. Inside, everything is CLOCK_BOOTTIME in nanoseconds: it goes on through a suspension and is the clock of a
- * process's start time. The wall clock is read once a recording.
+ * Time. All internal times are CLOCK_BOOTTIME in nanoseconds: it continues during suspension and is
+ * the clock of process start times. The wall clock is read once per recording.
  */
 #pragma once
 
@@ -9,8 +9,8 @@
 
 uint64_t clock_boot_ns(void);
 uint64_t clock_wall_ns(void);        /* since 1970, UTC */
-uint64_t clock_process_cpu_ns(void); /* processor time of this process, all threads */
+uint64_t clock_process_cpu_ns(void); /* CPU time of this process, all threads */
 uint64_t clock_thread_cpu_ns(void);  /* of this thread */
 
-/* What a counter rose from before to now; 0 if it went backwards (a reset). */
+/* The increase of a counter from before to now; 0 if it decreased (a reset). */
 uint64_t counter_delta(uint64_t before, uint64_t now);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * RFC 8259; the nesting is checked on the way, see json.h.
+ * RFC 8259, with checks of the nesting: see json.h.
  */
 #include "base/json.h"
 
@@ -24,7 +24,7 @@ static void misplaced(struct json *j)
 		j->out->error = -EINVAL;
 }
 
-/* The comma behind the entry before, and the new line of this one. */
+/* Writes the comma after the previous entry and the new line. */
 static void separate(struct json *j)
 {
 	if (!j->first[j->depth])
@@ -34,7 +34,7 @@ static void separate(struct json *j)
 		buf_printf(j->out, "\n%*s", (int) j->depth * 2, "");
 }
 
-/* To be called in front of each value; false where none may stand. */
+/* Called before each value; false where none is allowed. */
 static bool begin_value(struct json *j)
 {
 	if (j->out->error)
@@ -97,7 +97,7 @@ void json_end(struct json *j)
 	buf_str(j->out, j->stack[j->depth] == '{' ? "}" : "]");
 }
 
-/* True if the byte stands for itself in a string. */
+/* True if the byte needs no escape in a string. */
 static bool is_plain(unsigned char c)
 {
 	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A streaming JSON writer. Two spaces an indent, keys in the order they are written, no newline behind the document.
- * It checks nesting: a key outside an object, a value without a key in one, a second document, or an end that does
- * not fit sets the buffer's error (-EINVAL). Strings are UTF-8; bytes that are not become U+FFFD. NaN and infinities
- * are written as strings ("NaN", "Infinity", "-Infinity").
+ * A streaming JSON writer. Two spaces per indent, keys in the order written, no newline after the
+ * document. It checks nesting: a key outside an object, a value without a key in one, a second
+ * document, or an unmatched end sets the buffer's error (-EINVAL). Strings are UTF-8; other bytes
+ * become U+FFFD. NaN and infinities are written as strings ("NaN", "Infinity", "-Infinity").
  *
  *     json_object(&j);
  *     json_key(&j, "ram"); json_int(&j, 42);
@@ -34,10 +34,10 @@ void json_array(struct json *j);
 void json_end(struct json *j);
 void json_key(struct json *j, const char *key);
 void json_str(struct json *j, const char *value); /* NULL is null */
-void json_key_text(struct json *j, const char *key, const char *text); /* null where there is no text, or an empty one */
+void json_key_text(struct json *j, const char *key, const char *text); /* null if text is NULL or empty */
 void json_int(struct json *j, int64_t value);
 void json_num(
-	struct json *j, double value); /* reads back the same; shortest but for 46 powers of 2 */
+	struct json *j, double value); /* reads back the same; shortest except for 46 powers of 2 */
 void json_bool(struct json *j, bool value);
 void json_null(struct json *j);
 

@@ -28,7 +28,7 @@ static int grow(struct longfile *f)
 	return 0;
 }
 
-/* A short read is not the end: the kernel's seq_file gives at most a page at a time. */
+/* A short read is not the end: the kernel's seq_file returns at most a page at a time. */
 ssize_t longfile_pread(struct longfile *f, int fd)
 {
 	size_t len = 0;

@@ -14,7 +14,8 @@ enum {
 	MAP_FIRST = 16
 };
 
-/* The finaliser of splitmix64: pids and ids are dense, their low bits must not decide alone. */
+/* The finalizer of splitmix64: pids and ids are dense, so the low bits alone would be a poor
+ * hash. */
 static size_t home(const struct map *m, uint64_t key)
 {
 	key = (key ^ (key >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -22,7 +23,7 @@ static size_t home(const struct map *m, uint64_t key)
 	return (size_t) (key ^ (key >> 31)) & (m->cap - 1);
 }
 
-/* The cell of key, or the empty one where it would go. There is always an empty one. */
+/* The cell of key, or the empty one for it. At least one cell is always empty. */
 static size_t find(const struct map *m, uint64_t key)
 {
 	size_t i = home(m, key);
@@ -77,8 +78,8 @@ bool map_get(const struct map *m, uint64_t key, uint32_t *ret)
 	return true;
 }
 
-/* Closes the hole at i: a cell behind it moves in unless that would put it in front of its home. No marks of removed
- * keys are left, so a table with as many arrivals as departures never has to be built anew. */
+/* Closes the hole at i: moves a later cell into it unless that would put it before its home.
+ * Without tombstones, a table with as many insertions as removals is never rebuilt. */
 static void close_hole(struct map *m, size_t i)
 {
 	size_t mask = m->cap - 1;

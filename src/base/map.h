@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A hash table from uint64_t to uint32_t (pid to id, id to slot). Open addressing; grows, never shrinks; put and
- * remove in turn allocate nothing; an all-zero struct is an empty table.
+ * A hash table from uint64_t to uint32_t (pid to id, id to index). Open addressing; grows, never
+ * shrinks; alternating put and remove allocate nothing; an all-zero struct is an empty table.
  */
 #pragma once
 
@@ -16,7 +16,7 @@ struct map {
 
 /* Sets key to value. Returns 0 or -ENOMEM. */
 int map_put(struct map *m, uint64_t key, uint32_t value);
-/* Leaves *ret alone and returns false without the key. */
+/* Returns false without changing *ret if there is no such key. */
 bool map_get(const struct map *m, uint64_t key, uint32_t *ret);
 void map_remove(struct map *m, uint64_t key);
 void map_done(struct map *m);

@@ -4,16 +4,18 @@
 #include <string.h>
 #include <strings.h>
 
-/* Names fall into words at '-', '_' and '.'. A word is a secret's if it is one of these ... */
+/* Names are split into words at '-', '_' and '.'. A word names a secret if it is one of these
+ * ... */
 static const char *const whole[] = { "key", "keys", "pwd", "pass", "pw", "auth", "authorization", "bearer",
 	"cookie" };
-/* ... or ends in one of these ("authToken", "mysqlpassword"; "tokenizer", "max_tokens" and "monkey" are none). */
+/* ... or ends in one of these ("authToken", "mysqlpassword"; but not "tokenizer", "max_tokens"
+ * or "monkey"). */
 static const char *const tails[] = { "token", "password", "passwd", "passphrase", "secret", "secrets", "credential",
 	"credentials", "apikey", "accesskey", "secretkey", "privatekey", "authkey" };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* What a text is read from and written to. */
+/* Input and output. */
 struct scan {
 	const char *p, *end;
 	char *out;
@@ -93,8 +95,8 @@ static const char *skip(const char *p, const char *end, bool (*is)(char))
 	return p;
 }
 
-/* The end of a value that begins at p: a quoted one ends at its quote, a header's ("Bearer abc") at the end of its
- * string, others at what separates words in a shell or a URL. */
+/* The end of the value at p: a quoted one ends at its quote, a header's ("Bearer abc") at the
+ * end of its string, others at separators of words in a shell or a URL. */
 static const char *value_end(const char *p, const char *end, bool header)
 {
 	const char *stop = header ? "\"'\n" : " \t\r\n&;\"'";
@@ -104,7 +106,8 @@ static const char *value_end(const char *p, const char *end, bool header)
 	return p;
 }
 
-/* Behind a name: "=", ": ", "\": \"" and the like. Returns where the value begins, NULL if there is none. */
+/* Skips "=", ": ", "\": \"" and the like after a name. Returns the start of the value, or NULL
+ * if there is none. */
 static const char *value_begin(const char *p, const char *end, bool *ret_header)
 {
 	const char *q = skip(skip(p, end, is_quote), end, is_blank);
@@ -120,7 +123,7 @@ static const char *value_begin(const char *p, const char *end, bool *ret_header)
 	return value;
 }
 
-/* Masks the value that begins at value; all before it is shown. One that is quoted ends at its own quote. */
+/* Writes the text before value, then masks the value. A quoted one ends at its quote. */
 static void mask_value(struct scan *s, const char *value, bool header)
 {
 	put_to(s, value);
@@ -137,7 +140,7 @@ static void mask_value(struct scan *s, const char *value, bool header)
 	s->p = end;
 }
 
-/* "://user:X@": masks X if the text at s->p is that. */
+/* Masks X if the text at s->p is "://user:X@". */
 static bool mask_userinfo(struct scan *s)
 {
 	const char *p = s->p + 3, *at = NULL;
@@ -158,7 +161,7 @@ static bool mask_userinfo(struct scan *s)
 	return true;
 }
 
-/* A name at s->p: shows it, and masks the value that belongs to it. */
+/* Writes the name at s->p and masks its value. */
 static void mask_name(struct scan *s)
 {
 	const char *name = s->p, *end = skip(name, s->end, is_name);
@@ -220,7 +223,7 @@ size_t mask_command(const char *block, size_t len, char *ret, size_t size)
 	const char *p = block, *end = block + len;
 	size_t n = 0;
 
-	/* Programs that write over their arguments leave NULs behind them. */
+	/* Programs that overwrite their arguments leave NULs after them. */
 	while (end > p && end[-1] == '\0')
 		end--;
 	if (size > 0)

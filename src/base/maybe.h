@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A number that may not be had. Unknown is not zero, and no number stands for "unknown".
+ * A number that may be unknown. Unknown is not zero, and no number stands for it.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct maybe {
-	int64_t value; /* means nothing unless known */
+	int64_t value; /* meaningless unless known */
 	bool known;
 };
 
@@ -19,7 +19,7 @@ static inline struct maybe known(int64_t value)
 	return (struct maybe) { value, true };
 }
 
-/* What a kernel or a driver says without a sign; more than the value holds is no figure. */
+/* An unsigned number from a kernel or driver; unknown if it exceeds int64_t. */
 static inline struct maybe known_unsigned(uint64_t value)
 {
 	return value <= INT64_MAX ? known((int64_t) value) : UNKNOWN;
@@ -47,7 +47,7 @@ static inline struct maybe maybe_sum(struct maybe a, struct maybe b)
 	return a.known && b.known ? known(a.value + b.value) : UNKNOWN;
 }
 
-/* Of two numbers that are had. */
+/* The larger and the smaller of two plain numbers. */
 static inline int64_t smaller(int64_t a, int64_t b)
 {
 	return a < b ? a : b;

@@ -66,7 +66,8 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Insertions, deletions, changes and swaps of neighbours that make b of a (optimal string alignment). */
+/* Insertions, deletions, changes and swaps of neighbours that turn a into b (optimal string
+ * alignment). */
 static size_t edits(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	enum {
@@ -108,7 +109,7 @@ static void near_try(struct near *near, const char *name, size_t len)
 	const bool begins = near->len > 0 && len >= near->len && memcmp(name, near->word, near->len) == 0;
 	const size_t distance = begins ? len - near->len : edits(near->word, near->len, name, len);
 
-	/* Something of the word must be left, else any short name is near to any short word. */
+	/* A part of the word must remain, else any short name would be near to any short word. */
 	if (!begins && (distance > (near->len + 2) / 3 || distance >= near->len))
 		return;
 	if (near->best && (begins < near->begins || (begins == near->begins && distance >= near->distance)))
@@ -142,14 +143,14 @@ int opt_choice(const char *value, const char *choices, struct err *err)
 		near_try(&near, choice, len);
 	}
 	if (near.best)
-		return err_set(err, -EINVAL, "'%.80s' is none of %s; did you mean %.*s?", value,
+		return err_set(err, -EINVAL, "invalid value '%.80s', expected one of %s; did you mean %.*s?", value,
 			choices, (int) near.best_len, near.best);
-	return err_set(err, -EINVAL, "'%.80s' is none of %s", value, choices);
+	return err_set(err, -EINVAL, "invalid value '%.80s', expected one of %s", value, choices);
 }
 
 /* ---- reading a command line ---- */
 
-/* The words that are left, the first of them an option. */
+/* The remaining words, the first of which is an option. */
 struct reader {
 	const struct command *command;
 	int argc;
@@ -162,7 +163,7 @@ static const char *blank_of(const struct command *command)
 	return command->name[0] ? " " : "";
 }
 
-/* Writes "WHAT; see hiwater run --help"; what has several lines says enough. */
+/* Writes "TEXT; see hiwater run --help". A text of several lines gets no hint. */
 __attribute__((format(printf, 2, 3))) static int complain(
 	const struct reader *r, const char *format, ...)
 {
@@ -179,7 +180,7 @@ __attribute__((format(printf, 2, 3))) static int complain(
 		blank_of(r->command), r->command->name);
 }
 
-/* "unknown option --intervall; did you mean --interval?", the word being shown as it stands. */
+/* "unknown option --intervall; did you mean --interval?"; shows the word as it was given. */
 static int complain_unknown(const struct reader *r, const char *word, size_t len)
 {
 	size_t dashes = strspn(word, "-");
@@ -195,8 +196,9 @@ static int complain_unknown(const struct reader *r, const char *word, size_t len
 	return complain(r, "unknown option %.*s", (int) least(len, 80), word);
 }
 
-/* Gives value to the row's taker. shown is the option as a person writes it. Returns used, the words that it took. */
-static int take(
+/* Calls the row's parser with value. shown is the option as the user wrote it. Returns used, the
+ * number of words consumed. */
+static int apply_option(
 	const struct reader *r, const struct opt *o, const char *shown, const char *value, int used)
 {
 	struct err why = { "" };
@@ -204,7 +206,7 @@ static int take(
 	if (o == &opt_help_row)
 		return -ECANCELED;
 	if (value && *value == '\0')
-		return complain(r, "option %s needs a value: %s; an empty one was given", shown, o->arg_name);
+		return complain(r, "option %s needs a non-empty value: %s", shown, o->arg_name);
 	int code = o->take(value, o->dest, &why);
 
 	if (code < 0)
@@ -212,8 +214,8 @@ static int take(
 	return used;
 }
 
-/* The row whose name begins with the len bytes at name: the one that is equal, else the only one. NULL if there is
- * none; *other is a second one where there are several. */
+/* The row whose name equals the len bytes at name, else the only one that begins with them. NULL
+ * if there is none; if there are several, *other is a second one. */
 static const struct opt *find_long(
 	const struct command *command, const char *name, size_t len, const struct opt **other)
 {
@@ -228,7 +230,7 @@ static const struct opt *find_long(
 			return o;
 		}
 		if (!o->sentence)
-			continue; /* nobody abbreviates what is not shown */
+			continue; /* hidden options cannot be abbreviated */
 		if (found)
 			*other = o;
 		else
@@ -237,12 +239,12 @@ static const struct opt *find_long(
 	return found;
 }
 
-/* Likewise the next word. The end of the options is nobody's value by accident. */
-static int take_next(const struct reader *r, const struct opt *o, const char *shown)
+/* The same with the next word as the value, unless it is "--". */
+static int apply_next_word(const struct reader *r, const struct opt *o, const char *shown)
 {
 	if (r->argc < 2 || strcmp(r->argv[1], "--") == 0)
 		return complain(r, "option %s needs a value: %s", shown, o->arg_name);
-	return take(r, o, shown, r->argv[1], 2);
+	return apply_option(r, o, shown, r->argv[1], 2);
 }
 
 /* Reads "--name", "--name=value" or "--name value". Returns the number of words. */
@@ -263,8 +265,8 @@ static int read_long(const struct reader *r)
 	if (value && o->arg == OPT_NONE)
 		return complain(r, "option %s takes no value, '%.80s' was given", shown, value);
 	if (value || o->arg == OPT_NONE || o->arg == OPT_OPTIONAL)
-		return take(r, o, shown, value, 1);
-	return take_next(r, o, shown);
+		return apply_option(r, o, shown, value, 1);
+	return apply_next_word(r, o, shown);
 }
 
 static const struct opt *find_letter(const struct command *command, char letter)
@@ -291,19 +293,19 @@ static int read_letters(const struct reader *r)
 		if (!o)
 			return complain(r, "unknown option %s in %.80s", shown, word);
 		if (o->arg == OPT_NONE || (o->arg == OPT_OPTIONAL && !p[1])) {
-			code = take(r, o, shown, NULL, 1);
+			code = apply_option(r, o, shown, NULL, 1);
 			if (code < 0)
 				return code;
 			continue;
 		}
 		if (p[1])
-			return take(r, o, shown, p + 1, 1);
-		return take_next(r, o, shown);
+			return apply_option(r, o, shown, p + 1, 1);
+		return apply_next_word(r, o, shown);
 	}
 	return 1;
 }
 
-/* Moves the n words at argv[from] in front of argv[to], where to <= from. */
+/* Moves the n words at argv[from] before argv[to], where to <= from. */
 static void move_words(char **argv, int to, int from, int n)
 {
 	for (; n > 0; n--, to++, from++) {
@@ -317,7 +319,7 @@ static void move_words(char **argv, int to, int from, int n)
 int opt_parse(const struct command *command, int argc, char **argv, struct err *err)
 {
 	int operands =
-		1; /* words in front of it are read; from it to i are operands that options have overtaken */
+		1; /* words before it are parsed; from it to i are operands that options have overtaken */
 
 	for (int i = 1; i < argc;) {
 		struct reader reader = {

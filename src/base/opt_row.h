@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of opt.h share: how to walk a table and its choices.
+ * Shared by the files of opt.h: iterating over a table and over choices.
  */
 #pragma once
 
@@ -11,11 +11,11 @@
 /* The row that every command has. */
 extern const struct opt opt_help_row;
 
-/* The row behind o (NULL: the first) of command: its own, then opt_help_row, then NULL. */
+/* The row after o (NULL: the first) of command: its own rows, then opt_help_row, then NULL. */
 const struct opt *opt_next(const struct command *command, const struct opt *o);
 
-/* Moves *p over the next entry of "full|line|none" and returns it, *len bytes long; NULL at the end. */
+/* The next entry of "full|line|none" at *p, *len bytes long; advances *p. NULL at the end. */
 const char *opt_next_choice(const char **p, size_t *len);
 
-/* True if the command is for people: neither hidden nor the program itself. */
+/* True for commands that are shown: neither hidden nor the program itself. */
 bool opt_is_listed(const struct command *command);

@@ -89,7 +89,7 @@ int parse_ppm(const char **p, uint64_t *ret)
 	return 0;
 }
 
-/* The C library has the C locale ready: nothing is allocated. */
+/* The C locale is built into the C library: nothing is allocated. */
 int parse_double(const char **p, double *ret)
 {
 	const locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t) 0);
@@ -129,7 +129,7 @@ const char *parse_next_line(const char **p)
 	return *line ? line : NULL;
 }
 
-/* Finds the line that begins with key and then separator, and gives the place behind it; NULL if there is none. */
+/* The position after key and separator in the line that begins with them; NULL if there is none. */
 static const char *find_line(const char *text, const char *key, const char *separator)
 {
 	const char *p = text;

@@ -10,7 +10,7 @@ enum {
 	WIRE_VARINT = 0,
 	WIRE_I64 = 1,
 	WIRE_LEN = 2,
-	LENGTH_BYTES = 4,  /* a varint may have more bytes than it needs */
+	LENGTH_BYTES = 4,  /* a varint may be longer than necessary */
 	MOST_BYTES = 1 << 28,
 };
 
@@ -36,7 +36,7 @@ static void put_tag(struct proto *p, unsigned field, unsigned wire)
 	put_varint(p, (uint64_t) field << 3 | wire);
 }
 
-/* Room for a length that is not known yet. */
+/* Reserves space for a length that is not known yet. */
 static size_t begin_length(struct proto *p)
 {
 	static const char room[LENGTH_BYTES];

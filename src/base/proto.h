@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writes Protocol Buffers (the wire format: protobuf.dev/programming-guides/encoding) into a buf, field by field. A message
- * in a message is begun and ended around its fields; its length takes four bytes, which are filled in at the end, so
- * nothing is copied. Too deep, an end too many or a message of 256 MiB set the buffer's error (-EINVAL, -EFBIG).
+ * Writes Protocol Buffers (protobuf.dev/programming-guides/encoding) into a buf, field by field. A
+ * nested message is begun and ended around its fields; its length is filled into four reserved
+ * bytes at the end, so nothing is copied. Excessive depth, an unmatched end or a message of 256 MiB
+ * sets the buffer's error (-EINVAL, -EFBIG).
  *
  *     proto_begin(&p, 1); proto_uint(&p, 8, 42); proto_text(&p, 2, "ram"); proto_end(&p);
  */
@@ -19,7 +20,7 @@ enum {
 struct proto {
 	struct buf *out;
 	unsigned depth;
-	size_t begun[PROTO_DEPTH]; /* where the fields of each open message begin */
+	size_t begun[PROTO_DEPTH]; /* start of the fields of each open message */
 };
 
 void proto_init(struct proto *p, struct buf *out);
@@ -28,4 +29,4 @@ void proto_end(struct proto *p);
 void proto_uint(struct proto *p, unsigned field, uint64_t value);  /* uint32, uint64, bool, enum */
 void proto_int(struct proto *p, unsigned field, int64_t value);    /* int32, int64 */
 void proto_double(struct proto *p, unsigned field, double value);
-void proto_text(struct proto *p, unsigned field, const char *text); /* bytes that are no UTF-8 become U+FFFD */
+void proto_text(struct proto *p, unsigned field, const char *text); /* invalid UTF-8 becomes U+FFFD */

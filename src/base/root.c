@@ -9,11 +9,11 @@
 
 #include "base/cleanup.h"
 
-/* Where the machine's files lie below a root: the one place that knows. */
+/* The locations of the machine's files below a root; the only place that knows them. */
 static const char proc_dir[] = "proc";
 static const char sys_dir[] = "sys";
 
-/* Opens a directory as a descriptor above 2, so that 0 can mean "not open" in an all-zero struct. */
+/* Opens a folder as a descriptor above 2, so that 0 can mean "not open" in an all-zero struct. */
 static int open_dir(int at, const char *path)
 {
 	int fd = openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -62,7 +62,7 @@ int root_open(const char *path, struct root *ret, struct err *err)
 		return err_set(err, code, "cannot open /%s: %s; nothing can be measured without it",
 			proc_dir, strerror(-code));
 	}
-	/* A captured machine may lack either, a container its sysfs. */
+	/* A captured machine may lack either one, a container its sysfs. */
 	if (root.proc < 0)
 		root.proc = -1;
 	if (root.sys < 0)

@@ -9,8 +9,8 @@
 
 #include "base/cleanup.h"
 
-/* The kernel's seq_file hands out long lists a page at a time and stops in front of the record that does not fit
- * (fs/seq_file.c, seq_read_iter). Whatever is shorter than half a page is the whole file. */
+/* The kernel's seq_file returns long lists a page at a time and stops before a record that does
+ * not fit (fs/seq_file.c, seq_read_iter). A result shorter than half a page is the whole file. */
 enum {
 	WHOLE = 2048
 };
@@ -25,8 +25,8 @@ static ssize_t pread_once(int fd, char *buf, size_t size, size_t offset)
 	return n < 0 ? -errno : n;
 }
 
-/* True if the file goes on behind offset. */
-static bool goes_on(int fd, size_t offset)
+/* True if the file continues beyond offset. */
+static bool has_more(int fd, size_t offset)
 {
 	char byte;
 
@@ -49,7 +49,7 @@ ssize_t smallfile_pread(int fd, char *buf, size_t size)
 		len += (size_t) n;
 	} while (n >= WHOLE && len < size - 1);
 	buf[len] = '\0';
-	if (len == size - 1 && goes_on(fd, len)) {
+	if (len == size - 1 && has_more(fd, len)) {
 		const char *newline = memrchr(buf, '\n', len);
 
 		if (newline)
@@ -83,7 +83,7 @@ int smallfile_write(int dirfd, const char *path, const char *text)
 
 	if (fd < 0)
 		return -errno;
-	/* A knob takes its value in one write or not at all. */
+	/* A knob accepts its value in one write or not at all. */
 	ssize_t n = write(fd, text, len);
 
 	if (n < 0)
@@ -91,7 +91,7 @@ int smallfile_write(int dirfd, const char *path, const char *text)
 	return (size_t) n == len ? 0 : -EIO;
 }
 
-/* ---- how many files may still be opened ---------------------------------------------------------------------------- */
+/* ---- limit of open files --------------------------------------------------------------------- */
 
 enum {
 	MOST = 64

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The file is chunks of one size. A chunk says how many records it has and where its stream goes on; that place is set
- * aside when the chunk is written.
+ * The file consists of chunks of one size. A chunk has the number of its records and the position
+ * of its stream's next chunk, which is reserved when the chunk is written.
  */
 #include "base/spool.h"
 
@@ -19,7 +19,7 @@ enum {
 };
 
 struct chunk {
-	uint64_t next;       /* where the stream goes on; 0: nowhere */
+	uint64_t next;       /* position of the stream's next chunk; 0: none */
 	uint32_t n;
 	uint32_t unused;
 	char records[SPOOL_CHUNK - 16];
@@ -27,8 +27,10 @@ struct chunk {
 _Static_assert(sizeof(struct chunk) == SPOOL_CHUNK, "no holes");
 
 struct spool_stream {
-	struct chunk *chunk; /* being filled; NULL: none */
-	uint64_t first, at;  /* of the stream, of the chunk to be written; SPOOL_CHUNK is the file's first place */
+	struct chunk *chunk; /* the chunk being filled; NULL: none */
+	/* positions of the first and the current chunk; SPOOL_CHUNK is the first position of the
+	 * file */
+	uint64_t first, at;
 };
 
 static int make_file(const char *folder)
@@ -54,7 +56,7 @@ int spool_open(struct spool *s, size_t record_bytes, struct err *err)
 	folder = folder && *folder ? folder : "/var/tmp";
 	*s = (struct spool) { .fd = make_file(folder), .record = record_bytes, .end = SPOOL_CHUNK };
 	if (s->fd < 0)
-		return err_set(err, s->fd, "cannot make a temporary file in %s: %s; set TMPDIR to a folder with room", folder,
+		return err_set(err, s->fd, "cannot create a temporary file in %s: %s; set TMPDIR to a folder with room", folder,
 			strerror(-s->fd));
 	return 0;
 }
@@ -69,7 +71,7 @@ void spool_done(struct spool *s)
 	*s = (struct spool) { .fd = -1 };
 }
 
-static uint64_t take_place(struct spool *s)
+static uint64_t allocate_place(struct spool *s)
 {
 	const uint64_t at = s->end;
 
@@ -86,7 +88,7 @@ int spool_new(struct spool *s)
 	if (s->error)
 		return s->error;
 	stream = &s->streams[s->n];
-	*stream = (struct spool_stream) { .first = take_place(s) };
+	*stream = (struct spool_stream) { .first = allocate_place(s) };
 	stream->at = stream->first;
 	return (int) s->n++;
 }
@@ -95,7 +97,7 @@ static void flush(struct spool *s, struct spool_stream *stream)
 {
 	ssize_t n;
 
-	stream->chunk->next = take_place(s);
+	stream->chunk->next = allocate_place(s);
 	n = pwrite(s->fd, stream->chunk, SPOOL_CHUNK, (off_t) stream->at);
 	if (n != SPOOL_CHUNK && s->error == 0)
 		s->error = n < 0 ? -errno : -ENOSPC;

@@ -24,12 +24,12 @@ double stats_deviation(const double *values, size_t n)
 	return n > 1 ? sqrt(squares / (double) (n - 1)) : 0;
 }
 
-/* ---- ranks ---------------------------------------------------------------------------------------------------------- */
+/* ---- ranks ----------------------------------------------------------------------------------- */
 
 struct ranked {
 	double value;
 	int in_a;
-	unsigned rank2;  /* twice its rank; ties share the mean of theirs */
+	unsigned rank2;  /* twice its rank; ties have their mean rank */
 };
 
 static int by_value(const void *a, const void *b)
@@ -39,7 +39,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Ranks all; returns the sum of t^3 - t over the ties. */
+/* Assigns ranks; returns the sum of t^3 - t over the ties. */
 static double rank_all(struct ranked *all, size_t n)
 {
 	double ties = 0;
@@ -57,9 +57,9 @@ static double rank_all(struct ranked *all, size_t n)
 	return ties;
 }
 
-/* ---- p ------------------------------------------------------------------------------------------------------------------ */
+/* ---- p --------------------------------------------------------------------------------------- */
 
-/* ways[k * sums + s]: how many choices of k of the values have twice the rank sum s. */
+/* ways[k * sums + s]: number of choices of k values with twice the rank sum s. */
 static double exact_p(const struct ranked *all, size_t n, size_t n_a, size_t seen)
 {
 	const size_t sums = n * (n + 1) + 1;

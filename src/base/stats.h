@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The little statistics that comparing runs needs.
+ * Statistics for comparing runs.
  */
 #pragma once
 
@@ -10,9 +10,10 @@
 double stats_mean(const double *values, size_t n);
 double stats_deviation(const double *values, size_t n);
 
-/* Mann-Whitney U: the two-sided p of "both samples come from one distribution". Exact, ties included (the distribution
- * of the rank sum over all ways to part the values into two such groups), for up to STATS_EXACT values in all; beyond
- * that by the normal approximation, corrected for ties and continuity. NaN without memory, or with an empty sample. */
+/* Mann-Whitney U test: the two-sided p of "both samples have the same distribution". Exact,
+ * including ties (the distribution of the rank sum over all divisions of the values into two
+ * such groups), for up to STATS_EXACT values in total; beyond that the normal approximation,
+ * corrected for ties and continuity. NaN if out of memory or if a sample is empty. */
 double stats_mann_whitney(const double *a, size_t n_a, const double *b, size_t n_b);
 
 enum {

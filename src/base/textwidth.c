@@ -9,7 +9,7 @@ struct range {
 	uint32_t first, last;
 };
 
-/* Unicode 15, East Asian Width W and F, by blocks: enough to keep a table straight. */
+/* Unicode 15, East Asian Width W and F, by blocks: sufficient to align tables. */
 static const struct range wide[] = {
 	{ 0x1100, 0x115F },
 	{ 0x2E80, 0x303E },
@@ -39,7 +39,8 @@ static const struct range combining[] = {
 	{ 0xFE20, 0xFE2F },
 };
 
-/* Controls of C0 and C1, zero-width characters, line separators and what turns the direction of text. */
+/* Control characters of C0 and C1, zero-width characters, line separators and characters that
+ * change the direction of text. */
 static const struct range harmful[] = {
 	{ 0x0000, 0x001F },
 	{ 0x007F, 0x009F },
@@ -63,7 +64,7 @@ static bool in_ranges(const struct range *table, size_t n, uint32_t c)
 	return false;
 }
 
-/* RFC 3629: how many bytes begin with first; 0 if none do. */
+/* RFC 3629: length of a sequence that begins with first; 0 if none does. */
 static unsigned sequence_length(unsigned char first)
 {
 	if (first < 0x80)
@@ -75,7 +76,7 @@ static unsigned sequence_length(unsigned char first)
 	return first >= 0xF0 && first < 0xF5 ? 4 : 0;
 }
 
-/* The character at p and its bytes; one byte of U+FFFD where there is none. */
+/* The character at p and its length; U+FFFD and one byte if it is invalid. */
 static uint32_t decode(const char *p, unsigned *ret_bytes)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -182,7 +183,7 @@ int text_shorten(const char *s, unsigned columns, bool utf8, struct buf *out)
 	return buf_str(out, s + at);
 }
 
-/* ---- UTF-8, as formats want it ------------------------------------------------------------------------------------- */
+/* ---- valid UTF-8 from any bytes -------------------------------------------------------------- */
 
 size_t utf8_length(const unsigned char *s)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What went to storage of what was written, as a counter: less what was cancelled, and never falling, since what is deleted
- * later was told when it came. Of a recording that knows of nothing cancelled this is what it has as written.
+ * Bytes written to storage as a counter: written less cancelled, but never decreasing, since bytes
+ * that are cancelled later were counted when they were written. For a recording without cancelled
+ * bytes it is the written ones.
  */
 #pragma once
 

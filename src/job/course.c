@@ -8,18 +8,18 @@
 #include "job/job_internal.h"
 
 enum {
-	MAX_COURSES = 256
+	MAX_TIMELINES = 256
 };
 static const uint64_t first_span_ns = 1000000000;
 
-/* What is followed: whoever needs the course of a metric adds it here. */
-static const bool followed[METRIC_COUNT] = {
+/* The metrics with timelines. */
+static const bool has_timeline[METRIC_COUNT] = {
 	[M_JOB_ANON] = true,
 	[M_JOB_CPU_USER] = true,
 	[M_JOB_CPU_SYSTEM] = true,
 	[M_JOB_GPU_MEM] = true,
 	[M_GPU_BUSY] = true,
-	[M_GPU_GRAPHICS_ACTIVE] = true, /* MIG instances have no other */
+	[M_GPU_GRAPHICS_ACTIVE] = true, /* the only one of MIG instances */
 	[M_GPU_JOB_MEM] = true,
 };
 
@@ -28,7 +28,7 @@ double course_mean(const struct course_bucket *bucket)
 	return bucket->cover_ns > 0 ? bucket->sum / (double) bucket->cover_ns : 0;
 }
 
-/* ---- buckets -------------------------------------------------------------------------------------------------------- */
+/* ---- buckets --------------------------------------------------------------------------------- */
 
 static void extremes(struct course_bucket *b, int64_t min, int64_t max)
 {
@@ -59,17 +59,17 @@ static void halve(struct course *c, uint64_t seq)
 	}
 }
 
-/* Room for what is at time_ns. */
+/* Doubles the width of the buckets until time_ns fits. */
 static void widen(struct job *job, uint64_t time_ns)
 {
 	while (time_ns / job->course_span_ns >= COURSE_BUCKETS) {
-		for (size_t i = 0; i < job->n_courses; i++)
-			halve(job->courses[i], job->seq);
+		for (size_t i = 0; i < job->n_timelines; i++)
+			halve(job->timelines[i], job->seq);
 		job->course_span_ns *= 2;
 	}
 }
 
-/* From from_ns to to_ns it was sum_per_ns large, and within min and max. */
+/* Adds the time from from_ns to to_ns, with this rate of the sum and these extremes. */
 static void cover(struct job *job, struct course *c, uint64_t from_ns, uint64_t to_ns, double sum_per_ns, int64_t min,
 	int64_t max)
 {
@@ -100,24 +100,24 @@ static void touch(struct job *job, struct course *c, uint64_t time_ns, const str
 	b->seq = job->seq;
 }
 
-/* ---- readings ------------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static struct course *find(const struct job *job, enum metric metric, uint32_t id)
 {
-	for (size_t i = 0; i < job->n_courses; i++) {
-		if (job->courses[i]->metric == metric && job->courses[i]->id == id)
-			return job->courses[i];
+	for (size_t i = 0; i < job->n_timelines; i++) {
+		if (job->timelines[i]->metric == metric && job->timelines[i]->id == id)
+			return job->timelines[i];
 	}
 	return NULL;
 }
 
-/* NULL: it is not followed, or there is no memory for it. */
+/* NULL: the metric has no timeline, or out of memory. */
 static struct course *make(struct job *job, enum metric metric, uint32_t id)
 {
-	struct course *c = followed[metric] ? find(job, metric, id) : NULL;
+	struct course *c = has_timeline[metric] ? find(job, metric, id) : NULL;
 
-	if (c || !followed[metric] || (metrics[metric].entity != ENTITY_GPU && id != 0) ||
-		vec_room(&job->courses, &job->cap_courses, job->n_courses, sizeof(struct course *), MAX_COURSES) < 0)
+	if (c || !has_timeline[metric] || (metrics[metric].entity != ENTITY_GPU && id != 0) ||
+		vec_room(&job->timelines, &job->cap_timelines, job->n_timelines, sizeof(struct course *), MAX_TIMELINES) < 0)
 		return c;
 	c = calloc(1, sizeof(*c));
 	if (!c)
@@ -126,12 +126,12 @@ static struct course *make(struct job *job, enum metric metric, uint32_t id)
 	c->id = id;
 	if (job->course_span_ns == 0)
 		job->course_span_ns = first_span_ns;
-	job->courses[job->n_courses++] = c;
+	job->timelines[job->n_timelines++] = c;
 	return c;
 }
 
-/* What was read last stands until until_ns, if it may. */
-static void stand(struct job *job, struct course *c, const struct acc *acc, uint64_t until_ns)
+/* Adds the last value up to until_ns, as far as it is valid. */
+static void cover_until(struct job *job, struct course *c, const struct acc *acc, uint64_t until_ns)
 {
 	const uint64_t from = acc->last_at_ns;
 
@@ -142,8 +142,8 @@ static void stand(struct job *job, struct course *c, const struct acc *acc, uint
 	cover(job, c, from, until_ns, (double) acc->last, acc->last, acc->last);
 }
 
-/* The rate since it was read last. Of a window the value is that of its end. */
-static void rate_take(struct job *job, struct course *c, const struct acc *acc, const struct reading *r, uint64_t time_ns)
+/* Adds the rate since the last value. The value of a window is that of its end. */
+static void rate_apply(struct job *job, struct course *c, const struct acc *acc, const struct reading *r, uint64_t time_ns)
 {
 	const uint64_t from = acc->last_at_ns + r->span_ns, to = time_ns + r->span_ns;
 
@@ -155,7 +155,7 @@ static void rate_take(struct job *job, struct course *c, const struct acc *acc, 
 	cover(job, c, from, to, rate, a_second, a_second);
 }
 
-void course_take(struct job *job, const struct acc *acc, const struct reading *r, const struct frame *frame)
+void timeline_apply(struct job *job, const struct acc *acc, const struct reading *r, const struct frame *frame)
 {
 	struct course *c = make(job, r->metric, r->id);
 
@@ -163,39 +163,39 @@ void course_take(struct job *job, const struct acc *acc, const struct reading *r
 		return;
 	if (metrics[r->metric].kind != KIND_GAUGE) {
 		if (r->known)
-			rate_take(job, c, acc, r, frame->time_ns);
+			rate_apply(job, c, acc, r, frame->time_ns);
 		return;
 	}
-	stand(job, c, acc, frame->time_ns);
+	cover_until(job, c, acc, frame->time_ns);
 	if (r->known && r->span_ns > 0)
 		cover(job, c, frame->time_ns, frame->time_ns + r->span_ns, (double) r->value, r->min, r->max);
 	else if (r->known)
 		touch(job, c, frame->time_ns, r);
 }
 
-void courses_end(struct job *job, uint64_t time_ns)
+void timelines_end(struct job *job, uint64_t time_ns)
 {
-	for (size_t i = 0; i < job->n_courses; i++) {
-		struct course *c = job->courses[i];
+	for (size_t i = 0; i < job->n_timelines; i++) {
+		struct course *c = job->timelines[i];
 		const struct acc *acc = metrics[c->metric].kind == KIND_GAUGE ? job_acc(job, c->metric, c->id) : NULL;
 
 		if (acc)
-			stand(job, c, acc, time_ns);
+			cover_until(job, c, acc, time_ns);
 	}
 }
 
-void courses_done(struct job *job)
+void timelines_done(struct job *job)
 {
-	for (size_t i = 0; i < job->n_courses; i++)
-		free(job->courses[i]);
-	free(job->courses);
+	for (size_t i = 0; i < job->n_timelines; i++)
+		free(job->timelines[i]);
+	free(job->timelines);
 }
 
-/* ---- looking at it, storing it -------------------------------------------------------------------------------------- */
+/* ---- reading it, storing it ------------------------------------------------------------------ */
 
 const struct course *job_course(const struct job *job, enum metric metric, uint32_t id)
 {
-	return followed[metric] ? find(job, metric, id) : NULL;
+	return has_timeline[metric] ? find(job, metric, id) : NULL;
 }
 
 uint64_t job_course_span(const struct job *job)
@@ -211,12 +211,12 @@ uint64_t job_seq(const struct job *job)
 void job_each_bucket(const struct job *job, uint64_t since_seq,
 	void (*see)(void *ctx, const struct course *course, unsigned place), void *ctx)
 {
-	for (size_t i = 0; i < job->n_courses; i++) {
+	for (size_t i = 0; i < job->n_timelines; i++) {
 		for (unsigned place = 0; place < COURSE_BUCKETS; place++) {
-			const struct course_bucket *b = &job->courses[i]->buckets[place];
+			const struct course_bucket *b = &job->timelines[i]->buckets[place];
 
 			if (b->known && b->seq >= since_seq)
-				see(ctx, job->courses[i], place);
+				see(ctx, job->timelines[i], place);
 		}
 	}
 }
@@ -227,8 +227,8 @@ int job_restore_bucket(struct job *job, enum metric metric, uint32_t id, uint64_
 	struct course *c = make(job, metric, id);
 
 	if (!c)
-		return followed[metric] && id == 0 ? -ENOMEM : 0;
-	/* They are all of one width; what is not is none of ours. */
+		return has_timeline[metric] && id == 0 ? -ENOMEM : 0;
+	/* All have the same width; others are damaged. */
 	if (job->course_span_ns < span_ns && span_ns % first_span_ns == 0 && job->course_restored == 0)
 		job->course_span_ns = span_ns;
 	if (span_ns != job->course_span_ns || time_ns / span_ns >= COURSE_BUCKETS)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The course of a metric over the run, for whoever must know how it went and not only how far: equal buckets of time
- * from the run's start, at most COURSE_BUCKETS. When they are full, neighbours become one and every bucket is twice as
- * wide; what buckets say of a longer time is what they said of its parts. Made as frames are applied, stored like an
- * accumulator and put back by replay, so that a run says the same live, afterwards, cut off or thinned.
+ * The timeline of a metric over the run, for findings that depend on its development and not only
+ * on its extremes: equal buckets of time from the run's start, at most COURSE_BUCKETS. When all are
+ * used, pairs are merged and every bucket becomes twice as wide; a merged bucket is exact.
+ * Timelines are updated as frames are applied, stored like accumulators, and restored by replay, so
+ * that live runs and finished, cut-off or thinned recordings have the same.
  *
- * A gauge's bucket has its extremes and its integral; a counter's the same of the rate between two looks, so that a
- * counter's sum is what it rose by. course.c lists the metrics that are followed.
+ * A bucket of a gauge has its extremes and its integral. A bucket of a counter has those of its
+ * rate between two samples, so that its sum is the counter's increase. course.c lists the metrics
+ * that have timelines.
  */
 #pragma once
 
@@ -20,11 +22,12 @@ enum {
 };
 
 struct course_bucket {
-	bool known;          /* something was read, or stood, in it */
-	uint64_t cover_ns;   /* time of it that sum stands for; less than the whole at the run's ends and around gaps */
-	int64_t min, max;    /* gauge: in its unit; counter: its rate in units a second (processor time: 1e9 is a core) */
-	double sum;          /* gauge: value x ns; counter: what it rose by */
-	uint64_t seq;        /* of the job's frame that changed it last */
+	bool known;          /* the value was known at some time in it */
+	uint64_t cover_ns;   /* time covered by sum; less than the whole at the run's ends and around gaps */
+	/* gauge: in its unit; counter: rate in units per second (CPU time: 1e9 is a core) */
+	int64_t min, max;
+	double sum;          /* gauge: value x ns; counter: increase */
+	uint64_t seq;        /* the job's frame that changed it last */
 };
 
 struct course {
@@ -33,8 +36,8 @@ struct course {
 	struct course_bucket buckets[COURSE_BUCKETS];
 };
 
-/* Gauge: its mean; counter: its rate in units a ns (processor time: cores). 0 where nothing is covered. */
+/* Gauge: its mean; counter: its rate in units per ns (CPU time: cores). 0 if nothing is covered. */
 double course_mean(const struct course_bucket *bucket);
 
-/* The bucket b and the one behind it as one. */
+/* The bucket b and the next one merged. */
 struct course_bucket course_merged(const struct course_bucket *b, const struct course_bucket *next);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the lists of a GPU's processes do not say: whose memory came while nobody was listed, and whether a zero is one of the run.
+ * The limits of a GPU's process lists: memory that was allocated while no list was read, and
+ * whether a zero can be trusted.
  */
 #include <string.h>
 
 #include "base/clock.h"
 #include "job/job.h"
 
-/* What lists do not have of a GPU's peak: from there on it is told; from there on it makes a zero nobody's word. */
-static const int64_t unlisted_bytes = INT64_C(1) << 26, somebodys_bytes = INT64_C(1) << 28;
+/* Unlisted part of a GPU's peak from which it is reported, and from which a zero of the job is
+ * uncertain. */
+static const int64_t unlisted_bytes = INT64_C(1) << 26, uncertain_bytes = INT64_C(1) << 28;
 
-/* Longer than two lists are apart where they are cheap. */
+/* Longer than the time between two lists if they are cheap. */
 static const uint64_t long_ns = UINT64_C(2000000000);
 
 bool job_gpu_is_of(const struct job *job, const struct birth *b, bool main, bool rest)
@@ -23,21 +25,22 @@ bool job_gpu_is_of(const struct job *job, const struct birth *b, bool main, bool
 int64_t job_gpu_unlisted(const struct job *job, const struct birth *gpu, int64_t held_bytes, uint64_t *ret_ns)
 {
 	const struct acc *device = job_acc(job, M_GPU_MEM, gpu->id), *ours = job_acc(job, M_GPU_JOB_MEM, gpu->id);
-	const struct acc *foreign = job_acc(job, M_GPU_FOREIGN_MEM, gpu->id), *nobodys = job_acc(job, M_GPU_UNATTRIBUTED_MEM, gpu->id);
+	const struct acc *foreign = job_acc(job, M_GPU_FOREIGN_MEM, gpu->id), *unattributed = job_acc(job, M_GPU_UNATTRIBUTED_MEM, gpu->id);
 
-	if (!device || !ours || !foreign || !nobodys || gpu->gpu.unified)
+	if (!device || !ours || !foreign || !unattributed || gpu->gpu.unified)
 		return 0;
-	const int64_t more = device->max - held_bytes - foreign->max - nobodys->max;
+	const int64_t more = device->max - held_bytes - foreign->max - unattributed->max;
 
-	const uint64_t least_ns = device->span_ns > ours->span_ns ? device->span_ns - ours->span_ns : 0; /* all that older recordings have */
+	/* all that older recordings have */
+	const uint64_t least_ns = device->span_ns > ours->span_ns ? device->span_ns - ours->span_ns : 0;
 
 	*ret_ns = device->unlisted_ns > least_ns ? device->unlisted_ns : least_ns;
 	return more < unlisted_bytes || more < device->max / 50 ? 0 : more;
 }
 
-/* When it was there: from the start of the run, if it is one of those that its driver told of first. Until then that may have been slow
- * to begin; what comes later was not there before. */
-static uint64_t there_since(const struct job *job, const struct gpu_entity *gpu)
+/* When the GPU became available: at the run's start if it is among the first that its driver
+ * reported, which may have been slow to start; later ones were added later. */
+static uint64_t present_since(const struct job *job, const struct gpu_entity *gpu)
 {
 	for (size_t i = 0; i < job_gpu_count(job); i++) {
 		const struct gpu_entity *other = job_gpu(job, i);
@@ -55,7 +58,7 @@ uint64_t job_gpu_unasked(const struct job *job, const struct gpu_entity *gpu, ui
 	const uint64_t until_ns = gpu->ended ? gpu->ended_ns : end.known ? (uint64_t) end.value
 									 : job_now(job);
 
-	*ret_ns = counter_delta(there_since(job, gpu), until_ns);
+	*ret_ns = counter_delta(present_since(job, gpu), until_ns);
 	if (!ours)
 		return 0;
 	const uint64_t quiet_ns = until_ns > ours->last_at_ns ? until_ns - ours->last_at_ns : 0;
@@ -89,7 +92,7 @@ bool job_gpu_is_unsure(const struct job *job, const struct gpu_entity *gpu)
 		return true;
 	const int64_t more = job_gpu_unlisted(job, &gpu->birth, 0, &ns);
 
-	return more >= somebodys_bytes || (more > 0 && ns >= long_ns) || job_gpu_unasked(job, gpu, &of_ns) > 0;
+	return more >= uncertain_bytes || (more > 0 && ns >= long_ns) || job_gpu_unasked(job, gpu, &of_ns) > 0;
 }
 
 bool job_gpu_untold(const struct job *job, uint32_t gpu, bool main, bool rest)

@@ -12,9 +12,10 @@ enum {
 	KEPT_BY_DEFAULT = 500
 };
 
-/* ---- life ----------------------------------------------------------------------------------------------------------- */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
-/* Huge pages of the PMD's size are counted by the kernel; where smaller ones are on, any fault may bring one. */
+/* Huge pages of PMD size are counted by the kernel; if smaller ones are enabled, any fault may
+ * map one. */
 static int64_t page_of(const struct job_config *config)
 {
 	uint64_t page = config->page_bytes ? config->page_bytes : 4096;
@@ -56,7 +57,7 @@ void job_free(struct job *job)
 	for (size_t i = 0; i < job->n_members; i++)
 		member_free(job->members[i]);
 	events_done(job);
-	courses_done(job);
+	timelines_done(job);
 #define F_INT(name)
 #define F_TEXT(name)            free(job->facts.name);
 #define F(kind, name, sentence) F_##kind(name)
@@ -112,7 +113,7 @@ struct maybe job_exit_code(const struct facts *f)
 	return known(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-/* ---- applying ------------------------------------------------------------------------------------------------------- */
+/* ---- applying -------------------------------------------------------------------------------- */
 
 static void keep_first(int *error, int code)
 {
@@ -120,8 +121,8 @@ static void keep_first(int *error, int code)
 		*error = code;
 }
 
-/* What the estimator needs of the host and of the cgroup. */
-static void memory_take(struct job *job, const struct reading *r)
+/* Passes values of the host and the cgroup to the estimator. */
+static void estimator_apply(struct job *job, const struct reading *r)
 {
 	const struct facts *f = &job->facts;
 
@@ -133,24 +134,24 @@ static void memory_take(struct job *job, const struct reading *r)
 		memory_cgroup(job->memory, r->value - f->own_rss_bytes.value);
 }
 
-static int reading_take(struct job *job, const struct reading *r, const struct frame *frame)
+static int reading_apply(struct job *job, const struct reading *r, const struct frame *frame)
 {
 	struct acc *acc, before;
 
 	if (r->metric >= METRIC_COUNT)
 		return 0;
 	if (metrics[r->metric].entity == ENTITY_PROCESS)
-		return process_take(job, r);
-	memory_take(job, r);
+		return process_apply(job, r);
+	estimator_apply(job, r);
 	acc = acc_make(job, r->metric, r->id);
 	if (!acc)
 		return metrics[r->metric].entity == ENTITY_GPU ? -ENOMEM : 0;
-	course_take(job, acc, r, frame);
+	timeline_apply(job, acc, r, frame);
 	if ((r->metric == M_GPU_MEM || r->metric == M_GPU_JOB_MEM) && (r->known || acc->n > 0))
 		gpu_unlisted_advance(job, r->id, frame->time_ns);
 	before = *acc;
-	acc_take(job, acc, r, frame);
-	phases_see_rise(job, r, &before, acc, frame->hold_ns);
+	acc_apply(job, acc, r, frame);
+	phases_add_rise(job, r, &before, acc, frame->hold_ns);
 	return 0;
 }
 
@@ -166,33 +167,33 @@ int job_apply(struct job *job, const struct frame *frame)
 		const struct birth *birth = &frame->births[i];
 
 		if (birth->entity == ENTITY_PROCESS)
-			keep_first(&error, birth_take(job, birth, frame->time_ns));
+			keep_first(&error, birth_apply(job, birth, frame->time_ns));
 		else if (birth->entity == ENTITY_GPU || birth->entity == ENTITY_GPU_PROCESS)
-			keep_first(&error, gpu_birth_take(job, birth, frame->time_ns));
+			keep_first(&error, gpu_birth_apply(job, birth, frame->time_ns));
 	}
 	for (size_t i = 0; i < frame->n_readings; i++)
-		keep_first(&error, reading_take(job, &frame->readings[i], frame));
-	phases_see_use(job, frame);
+		keep_first(&error, reading_apply(job, &frame->readings[i], frame));
+	phases_update_use(job, frame);
 	for (size_t i = 0; i < frame->n_ends; i++) {
 		const struct end *end = &frame->ends[i];
 
 		if (end->entity == ENTITY_PROCESS)
-			keep_first(&error, end_take(job, end, frame->time_ns));
+			keep_first(&error, end_apply(job, end, frame->time_ns));
 		else if (end->entity == ENTITY_GPU || end->entity == ENTITY_GPU_PROCESS)
-			gpu_end_take(job, end, frame->time_ns);
+			gpu_end_apply(job, end, frame->time_ns);
 	}
 	for (size_t i = 0; i < frame->n_events; i++)
-		keep_first(&error, event_take(job, &frame->events[i]));
+		keep_first(&error, event_apply(job, &frame->events[i]));
 	for (size_t i = 0; i < frame->n_series; i++)
-		keep_first(&error, series_take(job, &frame->series[i]));
+		keep_first(&error, series_apply(job, &frame->series[i]));
 	if (frame->n_ends > 0)
 		keep_first(&error, members_limit(job));
-	if (job->part_rose)
+	if (job->parts_changed)
 		phases_update_parts(job);
 	return error;
 }
 
-/* ---- looking at it -------------------------------------------------------------------------------------------------- */
+/* ---- reading the job ------------------------------------------------------------------------- */
 
 size_t job_process_count(const struct job *job)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The job: its processes, totals, peaks. It comes into being in one way only, by applying frames; live and from a
- * recording alike. Totals over processes are made on live frames (job_total) and are frames themselves; from a
- * recording they are applied as they come and folded processes are never added up.
+ * The job: its processes, totals and peaks. It is built only by applying frames, live and from a
+ * recording alike. Totals over processes are computed from live frames (job_total) and are frames
+ * themselves; a recording has them as frames, and its aggregated processes are never added up.
  *
- * Live, for every frame of a source:   job_apply(job, frame), show it to the others
- *       after each frame of processes: job_total(job, now, out), job_apply(job, totals), show it to the others
+ * Live, for every frame of a source:   job_apply(job, frame), pass it on
+ *       after each frame of processes: job_total(job, now, out), job_apply(job, totals), pass it on
  *
  * Threads: one at a time. The job keeps no pointer into a frame.
  */
@@ -19,21 +19,25 @@
 #include "job/course.h"
 #include "job/lows.h"
 
-/* What accumulates of one metric of one entity over the whole run. All of it is stored, so that show can go on from
- * there; sums are doubles because bytes times nanoseconds overflow 64 bits. */
+/* The accumulator of one metric of one entity over the whole run. It is stored completely, so
+ * that a restored job can continue. Sums are doubles because bytes times nanoseconds overflow 64
+ * bits. */
 struct acc {
-	uint64_t n;          /* looks; 0: never had */
+	uint64_t n;          /* number of samples; 0: never known */
 	int64_t min, max;    /* gauge: extremes; counter: first and last value */
 	uint64_t max_at_ns;  /* when max was first reached */
 	int64_t last;
 	uint64_t last_at_ns;
-	uint64_t hold_ns;    /* how long last may stand */
-	double sum;          /* gauge: integral of value over time, value x ns */
-	uint64_t span_ns;    /* gauge: time that sum covers; mean = sum / span_ns. counter: from its first reading to its last */
-	uint64_t unlisted_ns; /* of a GPU's memory: time in which it was known and what the job held of it was not */
+	uint64_t hold_ns;    /* how long last stays valid */
+	double sum;          /* gauge: integral over time, value x ns */
+	/* gauge: time that sum covers, mean = sum / span_ns; counter: from its first to its last
+	 * value */
+	uint64_t span_ns;
+	/* memory of a GPU: time in which it was known but the job's part of it was not */
+	uint64_t unlisted_ns;
 };
 
-/* What is known of the run besides its metrics: one field a row of facts.def. */
+/* The facts of the run: one field per row of facts.def. */
 struct facts {
 #define F_INT(name)             struct maybe name;
 #define F_TEXT(name)            char *name; /* NULL: unknown; owned by the job */
@@ -51,41 +55,44 @@ struct process {
 	uint32_t uid;
 	uint64_t start_ns;         /* since boot */
 	uint64_t startstack;
-	uint64_t born_ns, ended_ns;/* since the run's start: first seen, found gone */
+	uint64_t born_ns, ended_ns;/* since the run's start: first observed, found to have ended */
 	bool is_main, ended;
 	enum end_how how;          /* if ended */
 	bool status_known;
 	int32_t status;
 	char name[16];
 	char *command;
-	int64_t rss_bytes, rss_file_bytes; /* last look; 0 once ended */
-	int64_t peak_bytes;        /* largest of rss and marks */
-	bool peak_exact;           /* peak is the kernel's own mark, read when nothing could grow any more */
-	int64_t cpu_user_ns, cpu_system_ns; /* its own; children apart */
+	int64_t rss_bytes, rss_file_bytes; /* at the last sample; 0 once ended */
+	int64_t peak_bytes;        /* largest of rss and high-water marks */
+	/* peak is the kernel's high-water mark, read when it could not grow any more */
+	bool peak_exact;
+	int64_t cpu_user_ns, cpu_system_ns; /* its own, without its children */
 	int64_t faults_minor, faults_waited;
 	int64_t read_bytes, write_bytes;
-	int64_t private_bytes, shared_bytes; /* last PSS pass */
+	int64_t private_bytes, shared_bytes; /* at the last PSS pass */
 	bool cpu_known, io_known, split_known;
-	int64_t grown_bytes;       /* by how much its anonymous memory was larger at its last look than at grown_since_ns, */
-	uint64_t grown_since_ns;   /* which lies between a quarter and half of the run until then, or at its birth */
+	/* growth of its anonymous memory from grown_since_ns, which is between a quarter and half of
+	 * the run until then, or its birth, to its last sample */
+	int64_t grown_bytes;
+	uint64_t grown_since_ns;
 };
 
-/* A GPU that was watched, or a process on one. Borrowed from the job until the next job_apply. */
+/* A monitored GPU, or a process on one. Borrowed from the job until the next job_apply. */
 struct gpu_entity {
 	struct birth birth;
 	uint64_t born_ns, ended_ns;
 	bool ended;
-	bool energy_is_summed;     /* its energy is power over time: a note about gpu.energy says so */
+	bool energy_is_summed;     /* its energy is the integral of power: a note about gpu.energy says so */
 };
 
-/* What was worked on the GPUs that the job holds memory on: a share over time. */
+/* Work done on the GPUs on which the job uses memory, as shares of time. */
 enum gpu_work {
-	GPU_WORK_BUSY,             /* some kernel ran */
-	GPU_WORK_SM,               /* an SM had a warp resident, mean over the SMs */
+	GPU_WORK_BUSY,             /* at least one kernel ran */
+	GPU_WORK_SM,               /* an SM had a resident warp, mean over the SMs */
 	GPU_WORK_COUNT
 };
 
-/* What is added up of the time between two readings, by the part of it in which a phase was open. */
+/* Increases between two values, of which a phase gets the part during which it was open. */
 enum phase_part {
 	PART_BUSY = GPU_WORK_BUSY, /* ppm x ns */
 	PART_SM = GPU_WORK_SM,
@@ -94,19 +101,22 @@ enum phase_part {
 	PART_COUNT
 };
 
-/* What was used while a phase was open, up to the last look at it: sampled. Energy and work between two readings are taken
- * to be even, so what an edge of the phase cuts off is right as far as they were. */
+/* Use during a phase, sampled, up to its last sample. Energy and work are assumed to be even
+ * between two values when the start or end of the phase divides that interval. */
 struct phase_use {
-	struct maybe gpu_before, gpu_peak, gpu_after; /* device memory that the job held, over all devices; bytes */
+	/* device memory that the job used, over all devices; bytes */
+	struct maybe gpu_before, gpu_peak, gpu_after;
 	struct maybe work[GPU_WORK_COUNT];            /* means; ppm */
-	struct maybe cpu_energy_uj, gpu_energy_uj;    /* of the packages, of the devices, whoever used them; unknown where less
-	                                               * than half of the phase lay between readings */
+	/* of the CPU packages and of the devices, system-wide; unknown if less than half of the
+	 * phase is covered by values */
+	struct maybe cpu_energy_uj, gpu_energy_uj;
 	struct maybe job_peak;                        /* RAM of the whole job at one instant; bytes */
-	struct maybe cpu_ns;                          /* processor time of the whole job */
-	struct maybe cpu_before_ns;                   /* live: of the run, when it began */
+	struct maybe cpu_ns;                          /* CPU time of the whole job */
+	struct maybe cpu_before_ns;                   /* live: the run's CPU time at its start */
 	struct {
 		double sum;
-		uint64_t span_ns;                     /* of the phase, so far, that readings tell of; over all devices */
+		/* time of the phase covered by values so far; over all devices */
+		uint64_t span_ns;
 	} parts[PART_COUNT];                          /* live */
 };
 
@@ -115,35 +125,39 @@ struct phase {
 	uint32_t number, parent;
 	char *name, *facts;        /* facts: lines of KEY=VALUE; "": none */
 	uint64_t begin_ns, end_ns; /* end 0: open */
-	int64_t ram_before, ram_peak, ram_after; /* of main (bytes), sampled unless its mark was reset */
+	/* of the main process (bytes), sampled unless its high-water mark was reset */
+	int64_t ram_before, ram_peak, ram_after;
 	bool ram_known, peak_exact;
 	struct phase_use use;
-	bool settled;              /* live: it ended, and no reading will tell more of it */
-	bool mark_reset;           /* live, while it is open: main's mark told of nothing older when it began */
+	bool settled;              /* live: it ended, and no further reading will change it */
+	/* live, while open: the main process's high-water mark was reset when it began */
+	bool mark_reset;
 };
 
 struct series {
 	char *name;
 	uint64_t n;
 	double first, last, min, max;
-	double sum;                /* of the values that are numbers */
+	double sum;                /* without NaN */
 	bool has_step;
 	int64_t last_step;
-	struct lows lows;          /* of some (lows_wanted) */
+	struct lows lows;          /* only for some series (lows_wanted) */
 };
 
 struct job_config {
-	uint64_t page_bytes, fault_page_bytes; /* of struct machine: what one anonymous fault may bring at most, huge pages apart */
+	/* of struct machine: the most that one anonymous fault may map, huge pages excepted */
+	uint64_t page_bytes, fault_page_bytes;
 	uint64_t huge_page_bytes;
-	uint64_t machine_bytes, rss_error_bytes; /* likewise */
+	uint64_t machine_bytes, rss_error_bytes; /* of struct machine */
 	bool ours;                 /* hiwater started the job */
 	bool everyone;             /* all processes of the machine: there are no totals */
-	uint64_t max_processes;    /* ended processes kept by name; smaller ones beyond it are in sums alone. 0: 500 */
+	/* ended processes kept by name; smaller ones beyond it count only in totals. 0: 500 */
+	uint64_t max_processes;
 };
 
 struct job;
 
-/* The fact pinned. */
+/* Values of the fact pinned. */
 enum {
 	JOB_PINNED_BY_HAND = 1,
 	JOB_PINNED_BY_TRIGGER = 2
@@ -152,177 +166,201 @@ enum {
 struct job *job_new(const struct job_config *config); /* NULL: out of memory */
 void job_free(struct job *job);
 
-/* Facts may be set by whoever learns them. Strings are taken over with free/strdup through job_set_text. */
+/* Facts may be set by any module. job_set_text copies a string and frees the old one. */
 struct facts *job_facts(struct job *job);
 const struct facts *job_facts_const(const struct job *job);
 int job_set_text(char **field, const char *text);
-/* How main ended, as a shell has it: its exit status, 128 + signal, 124 where a limit ended it. */
+/* The exit code of the main process as in a shell: its exit status, 128 + signal, or 124 if a
+ * limit ended it. */
 struct maybe job_exit_code(const struct facts *facts);
 
-/* Applies a frame. Returns 0 or -ENOMEM (what could be applied was). */
+/* Applies a frame. Returns 0, or -ENOMEM after applying as much as possible. */
 int job_apply(struct job *job, const struct frame *frame);
 
-/* What the totals need that has not been read yet: the sampler reads it and calls job_apply, then job_total. */
+/* Values that the totals need and that were not read yet: the sampler reads them and calls
+ * job_apply, then job_total. */
 enum job_need {
 	NEED_FAULTS = 1 << 0,  /* faults of all members and the count of huge pages: PROCESSES_CPU */
-	NEED_PSS = 1 << 1,     /* a PSS pass would change an answer */
-	NEED_FILES = 1 << 2,   /* so would maps: files were mapped since processes_files that may be the same ones */
-	NEED_HWM = 1 << 4,   /* so would high-water marks of all members: PROCESSES_MARKS */
-	NEED_MACHINE = 1 << 3, /* so would what the whole machine has mapped, read before and after the members' sizes */
+	NEED_PSS = 1 << 1,     /* a PSS pass would change a result */
+	/* the maps would: files were mapped since processes_files that may be shared */
+	NEED_FILES = 1 << 2,
+	NEED_HWM = 1 << 4,   /* high-water marks of all members would: PROCESSES_MARKS */
+	/* the machine's mapped memory would, read before and after the members' sizes */
+	NEED_MACHINE = 1 << 3,
 };
 unsigned job_needs(struct job *job);
-/* Has memory, or have faults, of a member changed since the last total, or did a member come or leave? */
+/* True if the size or faults of a member changed since the last total, or a member came or left. */
 bool job_is_moving(struct job *job);
-/* Were the faults of all members read since the last total? */
+/* True if the faults of all members were read since the last total. */
 bool job_has_faults(const struct job *job);
 
-/* The totals of this instant over the living members, as readings of ENTITY_JOB, into out. */
+/* Appends the totals over the living members at this instant to out, as values of ENTITY_JOB. */
 void job_total(struct job *job, uint64_t time_ns, struct framebuf *out);
 
-/* Of one process in a PSS pass, beside the readings of it: the anonymous part of its PSS; negative: unknown. */
+/* One process of a PSS pass, in addition to its values: the anonymous part of its PSS;
+ * negative: unknown. */
 void job_pss(struct job *job, uint32_t id, int64_t pss, int64_t anon, int64_t private);
 
-/* How a PSS pass differs from one instant, that of the sample before it. */
+/* The differences between a PSS pass and the sample before it. */
 struct pss_drift {
-	int64_t moved;             /* its sum is off by so much at most: what changed while it went round */
-	int64_t grown, grown_main; /* what all and what main had grown by, since the sample, when it began */
+	int64_t moved;             /* largest error of its sum: memory that changed during the pass */
+	/* growth of all members and of the main process from the sample to the start of the pass */
+	int64_t grown, grown_main;
 };
 
-/* Result of a valid or spoilt PSS pass whose readings were applied just before; of processes_files. */
+/* The result of a valid or invalid PSS pass whose values were just applied; of
+ * processes_files. */
 void job_pss_done(struct job *job, struct pss_drift drift, bool valid);
 void job_files_done(struct job *job, uint64_t most, uint64_t likely);
-/* What all processes of the machine map: read twice, before and after the sizes of a sample. */
+/* Memory mapped by all processes of the machine, read before and after the sizes of a sample. */
 void job_machine(struct job *job, int64_t bytes);
-/* Of what id has of files and shared memory, so many bytes may be pages that it maps more than once. */
+/* The upper bound of the file and shared memory of process id that it may map more than once, in
+ * bytes. */
 void job_mapped_twice(struct job *job, uint32_t id, uint64_t bytes);
 
-/* The run is over: what is still open is closed, peaks and methods are settled from the facts. More than once is
- * fine. Totals that this raises (a peak known only from the exit record) are put into out, to be applied and stored. */
+/* Ends the run: closes open phases and computes peaks and methods from the facts. May be called
+ * more than once. Totals that this raises (a peak known only from an exit record) are appended
+ * to out, to be applied and stored. */
 void job_end(struct job *job, uint64_t time_ns, struct framebuf *out);
 
-/* Takes out user, host, commands, paths and the names of processes, for who shows it to others. */
+/* Removes user, host, commands, paths and process names, for reports that are shown to others. */
 void job_redact(struct job *job);
 
-/* ---- looking at it ------------------------------------------------------------------------------------------------ */
+/* ---- reading it ------------------------------------------------------------------------------ */
 
-/* The accumulated metric of host, job (id 0), a GPU or a process on one; NULL if it was never read. */
+/* The accumulator of a metric of host, job (id 0), a GPU or a process on one; NULL if it was
+ * never known. */
 const struct acc *job_acc(const struct job *job, enum metric metric, uint32_t id);
-/* How it went; NULL if it is not followed or was never read. */
+/* The timeline; NULL if the metric has none or was never known. */
 const struct course *job_course(const struct job *job, enum metric metric, uint32_t id);
-uint64_t job_course_span(const struct job *job);                  /* of each bucket; 0: there are none */
-size_t job_process_count(const struct job *job);                  /* those kept */
+/* width of each bucket; 0: there are none */
+uint64_t job_course_span(const struct job *job);
+size_t job_process_count(const struct job *job);                  /* of those kept */
 const struct process *job_process(const struct job *job, size_t i);
-/* The first of those born behind id, which ids tell; places do not: they change when ended ones are dropped. */
+/* The first of those born after id. Ids are stable; indices change when ended processes are
+ * dropped. */
 size_t job_process_behind(const struct job *job, uint32_t id);
 const struct process *job_process_by_id(const struct job *job, uint32_t id);
 const struct process *job_main(const struct job *job);            /* NULL before its birth */
 size_t job_alive(const struct job *job);
 size_t job_gpu_count(const struct job *job);
 const struct gpu_entity *job_gpu(const struct job *job, size_t i);
-/* "GPU 0"; "MIG 0.2" of an instance, or "MIG" where it has no number. As hiwater gpus has it. */
+/* "GPU 0"; "MIG 0.2" for an instance, or "MIG" if it has no number. As in hiwater gpus. */
 char *job_gpu_name(const struct job *job, const struct gpu_birth *gpu, char buf[UNITS_LEN]);
-/* Is a device that GPU, or one of its instances? */
+/* True if device is the GPU gpu or one of its instances. */
 bool job_gpu_is_on(const struct job *job, uint32_t device, uint32_t gpu);
-/* Has it instances that are watched? What the job does there, it does on them. */
+/* True if instances of it are monitored: the job's work on this GPU is done on them. */
 bool job_gpu_is_divided(const struct job *job, uint32_t gpu);
-/* Energy in microjoules that a GPU used: of the device's counter (*ret_counted), else power over time. */
+/* Energy in microjoules that a GPU used: from the device's counter (*ret_counted), else power
+ * integrated over time. */
 struct maybe job_gpu_energy(const struct job *job, uint32_t id, bool *ret_counted);
-/* Was a process of the job (rest: of its descendants, main: main) on the GPU (0: any), of whose memory there the driver told
- * nothing? Or was nobody listed there when its memory came? What the job is said to hold without that is no figure. */
+/* True if the driver reported no memory of a process of the job (rest: of its descendants, main:
+ * the main process) on the GPU (0: any), or listed no process when the GPU's memory grew. The
+ * job's known GPU memory is then incomplete. */
 bool job_gpu_untold(const struct job *job, uint32_t gpu, bool main, bool rest);
 
-/* Why a job has no GPUs, so far. */
+/* The reason why a job has no GPUs, so far. */
 enum gpu_absence {
-	GPUS_MAYBE,        /* nobody knows: notes of an old recording may say it */
+	GPUS_MAYBE,        /* unknown: notes of an old recording may have the reason */
 	GPUS_UNWANTED,     /* --gpu=none */
 	GPUS_REFUSED,      /* facts.gpu_why */
-	GPUS_HELPER_ENDED, /* whoever asks was ended by a driver */
-	GPUS_SILENT,       /* a driver has not answered, which a note says */
-	GPUS_UNASKED,      /* none has answered yet */
-	GPUS_UNREADABLE,   /* there are some, and nobody to ask */
+	GPUS_HELPER_ENDED, /* a driver ended the process that reads GPUs */
+	GPUS_SILENT,       /* a driver does not respond, which a note says */
+	GPUS_UNASKED,      /* no source has answered yet */
+	GPUS_UNREADABLE,   /* there are GPUs, but no source can read them */
 	GPUS_NONE_HERE,
 	GPU_ABSENCES
 };
 enum gpu_absence job_gpu_absence(const struct job *job);
-/* What a GPU held at its peak beyond the peaks of all who are known to have held something came while its processes were not
- * listed (lists may be dear, or fail), and may have been the job's, who is known to have held held_bytes. 0: that is not worth
- * a word. *ret_ns: for how long memory was told and whose it is was not. */
+/* The memory of a GPU at its peak beyond the peaks of all known users: it was allocated while
+ * the processes were not listed (lists may be expensive, or fail), so it may be the job's, whose
+ * known part is held_bytes. 0: not significant. *ret_ns: the time in which the memory was known
+ * but its users were not. */
 int64_t job_gpu_unlisted(const struct job *job, const struct birth *gpu, int64_t held_bytes, uint64_t *ret_ns);
-/* For how long of the time for which a GPU was there nobody said what the job held on it; 0: that is not worth a word. *ret_ns: of
- * how long. */
+/* The part of a GPU's presence during which the job's use of it was unknown; 0: not significant.
+ * *ret_ns: the time of presence. */
 uint64_t job_gpu_unasked(const struct job *job, const struct gpu_entity *gpu, uint64_t *ret_ns);
-/* Did lists have somebody there whose number means nothing here (a container, and an old driver), so that it may be the job's? */
+/* True if lists had a process with a meaningless pid (in a container with an old driver), which
+ * may be the job's. */
 bool job_gpu_had_strangers(const struct job *job, uint32_t gpu);
-/* Did the job hold nothing there as far as it was listed, and nobody knows whether that held on: beside such a stranger; while
- * memory came, so much that it is somebody's whenever it was there, or for long; or for a good part of the run, in which nobody
- * was listed? */
+/* True if the job's listed memory on the GPU is zero but this is uncertain: there were such
+ * unknown processes; memory was allocated while no list was read, either much or for long; or no
+ * list was read for a good part of the run. */
 bool job_gpu_is_unsure(const struct job *job, const struct gpu_entity *gpu);
-/* Is a process on a GPU main, or of the rest of the job, or either? */
+/* True if the process on a GPU is the main process (main), or another one (rest). */
 bool job_gpu_is_of(const struct job *job, const struct birth *b, bool main, bool rest);
-struct maybe job_gpus_energy(const struct job *job);              /* of all that tell it; unknown where none does */
-size_t job_gpu_process_count(const struct job *job);              /* on all of them, whoever's they are */
+struct maybe job_gpus_energy(const struct job *job);              /* sum over those with a value */
+size_t job_gpu_process_count(const struct job *job);              /* on all GPUs, members or not */
 const struct gpu_entity *job_gpu_process(const struct job *job, size_t i);
-/* At the edge of a phase that a frame has just told of, live: main's mark was read at this instant and, where the phase
- * begins, set back to what is resident then (VmHWM, clear_refs). A peak between two such edges is exact. */
+/* Call at the start or end of a phase that a frame has just reported, live: the main process's
+ * high-water mark was read at this instant and, at a start, reset (VmHWM, clear_refs). A peak
+ * between two such calls is exact. */
 void job_phase_edge(struct job *job, uint32_t number);
 
 size_t job_phase_count(const struct job *job);
-const struct phase *job_phase(const struct job *job, size_t i);   /* a parent stands before its children */
-const struct phase *job_phase_parent(const struct job *job, const struct phase *phase); /* phase is job's; NULL: it has none */
-unsigned job_phase_depth(const struct job *job, const struct phase *phase); /* 0: it has no parent; 8 at most */
-bool series_is_bytes(const char *name); /* so called: "torch/gpu0/allocated_bytes" */
-bool series_is_seconds(const char *name); /* "load_seconds", and the times below as a part of it: "train/data_wait" */
+const struct phase *job_phase(const struct job *job, size_t i);   /* a parent comes before its children */
+/* NULL: it has no parent */
+const struct phase *job_phase_parent(const struct job *job, const struct phase *phase);
+unsigned job_phase_depth(const struct job *job, const struct phase *phase); /* 0: no parent; at most 8 */
+bool series_is_bytes(const char *name); /* "torch/gpu0/allocated_bytes" */
+bool series_is_seconds(const char *name); /* "load_seconds", and the times below: "train/data_wait" */
 
-/* What loops log of the seconds of a step. */
+/* Series in which training loops log the seconds of a step. */
 enum series_time {
-	SERIES_WAIT, /* in which it waited for data: "data_wait" */
-	SERIES_STEP, /* all of it: "step_time", "step_s" */
+	SERIES_WAIT, /* time waiting for data: "data_wait" */
+	SERIES_STEP, /* whole step: "step_time", "step_s" */
 };
-const char *series_time(const char *name, enum series_time time); /* NULL, or what follows: "", "/rank0" */
+/* NULL, or the rest of the name: "", "/rank0" */
+const char *series_time(const char *name, enum series_time time);
 size_t job_series_count(const struct job *job);
 const struct series *job_series(const struct job *job, size_t i);
-int64_t job_oom_events(const struct job *job);                    /* how many there were */
-/* A mark that the job set. */
+int64_t job_oom_events(const struct job *job);                    /* number of OOM events */
+/* A user's mark. */
 struct mark {
 	uint64_t time_ns;
 	char *text;
 };
 
 enum {
-	MARKS_KEPT = 50 /* the last of them: what a summary tells, and what thinning leaves */
+	MARKS_KEPT = 50 /* the newest marks, which a summary lists and thinning keeps */
 };
 
-size_t job_mark_count(const struct job *job);                     /* MARKS_KEPT at most; all: the fact marks_seen */
+/* at most MARKS_KEPT; the total is the fact marks_seen */
+size_t job_mark_count(const struct job *job);
 const struct mark *job_mark(const struct job *job, size_t i);     /* in the order in which they were set */
 size_t job_event_count(const struct job *job);                    /* the last 1000 are kept */
 const struct event *job_event(const struct job *job, size_t i);
 uint64_t job_now(const struct job *job);                          /* time of the last frame */
 
-/* ---- for who makes answers of it ----------------------------------------------------------------------------------- */
+/* ---- for the summary ------------------------------------------------------------------------- */
 
 enum {
-	FAULT_AROUND = 65536,    /* bytes: the most that a fault maps of a file (fault_around_bytes), where pages are no larger */
+	/* bytes: the most of a file that one fault maps (fault_around_bytes), unless pages are
+	 * larger */
+	FAULT_AROUND = 65536,
 };
 
-/* The largest that hiwater itself can have been in main's ru_maxrss. */
+/* The largest value that hiwater itself may have caused in the main process's ru_maxrss. */
 int64_t image_before_exec(const struct facts *f);
 
-/* Do another's counters come to have its own? Orphans are waited for by hiwater, and who lives on by nobody. */
+/* True if the counters of another process include those of p. Orphans are reaped by hiwater, and
+ * processes still running by none. */
 static inline bool process_is_in_another(const struct process *p)
 {
 	return !p->is_main && p->ended && p->how != END_REAPED && p->how != END_LEFT;
 }
 
-/* ---- storing it: the recording's summary, process, meta tables ---------------------------------------------------- */
+/* ---- storing: the recording's tables summary, process, meta ---------------------------------- */
 
 /* Calls see for each accumulator with n > 0 of host, job, GPUs and processes on them. */
 void job_each_acc(const struct job *job, void (*see)(void *ctx, enum metric metric, uint32_t id, const struct acc *acc), void *ctx);
-/* Frames applied so far. Calls see for each bucket of a course that changed since then (0: all). */
+/* The number of frames applied so far. Calls see for each bucket of a timeline that changed
+ * since then (0: all). */
 uint64_t job_seq(const struct job *job);
 void job_each_bucket(const struct job *job, uint64_t since_seq,
 	void (*see)(void *ctx, const struct course *course, unsigned place), void *ctx);
-/* Puts back what was stored. Each returns 0 or -ENOMEM. Events come back by applying their frames, phases too; then
- * job_restore_phase adds what the events of their edges do not say. */
+/* Restore stored values. Each returns 0 or -ENOMEM. Events and phases are restored by applying
+ * their frames; job_restore_phase then adds the values that these events do not contain. */
 int job_restore_acc(struct job *job, enum metric metric, uint32_t id, const struct acc *acc);
 int job_restore_bucket(struct job *job, enum metric metric, uint32_t id, uint64_t time_ns, uint64_t span_ns,
 	const struct course_bucket *bucket);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Accumulators: what becomes of a metric's readings over the whole run.
+ * Accumulators: a metric's values aggregated over the whole run.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,14 +27,15 @@ void acc_advance(struct acc *acc, uint64_t time_ns)
 	acc->last_at_ns = time_ns;
 }
 
-/* The instant of a mark is not known: where it is hardly above what was seen, it was then. */
+/* The time of a high-water mark is unknown. If it is hardly above the current value, it was
+ * reached about now. */
 static bool is_about(const struct acc *acc, const struct reading *r)
 {
 	return r->max > r->value && r->max - acc->max < acc->max / 64;
 }
 
-/* A maximum that no look saw was reached since the look before; a mark's, since that was read before. The middle of that
- * is as far from the truth as it must be. */
+/* A maximum that no sample observed was reached since the last sample; for a high-water mark,
+ * since that was last read. The middle of the interval minimizes the largest error. */
 static uint64_t time_of_max(const struct job *job, const struct acc *acc, const struct reading *r, const struct frame *frame)
 {
 	uint64_t since = job->proven_since_ns < acc->last_at_ns ? job->proven_since_ns : acc->last_at_ns;
@@ -44,7 +45,7 @@ static uint64_t time_of_max(const struct job *job, const struct acc *acc, const 
 	return since + (frame->time_ns - since) / 2;
 }
 
-static void extremes_take(const struct job *job, struct acc *acc, const struct reading *r, const struct frame *frame)
+static void extremes_apply(const struct job *job, struct acc *acc, const struct reading *r, const struct frame *frame)
 {
 	const uint64_t time_ns = time_of_max(job, acc, r, frame);
 
@@ -62,11 +63,11 @@ static void extremes_take(const struct job *job, struct acc *acc, const struct r
 	}
 }
 
-static void gauge_take(struct acc *acc, const struct reading *r, const struct frame *frame)
+static void gauge_apply(struct acc *acc, const struct reading *r, const struct frame *frame)
 {
 	acc_advance(acc, frame->time_ns);
 	if (r->span_ns > 0) {
-		/* A window: its mean is over its own span already. */
+		/* A window: its value is already the mean over its span. */
 		acc->sum += (double) r->value * (double) r->span_ns;
 		acc->span_ns += r->span_ns;
 		acc->hold_ns = 0;
@@ -75,12 +76,12 @@ static void gauge_take(struct acc *acc, const struct reading *r, const struct fr
 	}
 }
 
-void acc_take(const struct job *job, struct acc *acc, const struct reading *r, const struct frame *frame)
+void acc_apply(const struct job *job, struct acc *acc, const struct reading *r, const struct frame *frame)
 {
 	const bool is_gauge = metrics[r->metric].kind == KIND_GAUGE;
 
 	if (!r->known) {
-		/* What was known until now stands no longer. */
+		/* The last value is not valid any more. */
 		if (is_gauge) {
 			acc_advance(acc, frame->time_ns);
 			acc->hold_ns = 0;
@@ -88,10 +89,10 @@ void acc_take(const struct job *job, struct acc *acc, const struct reading *r, c
 		return;
 	}
 	if (is_gauge)
-		gauge_take(acc, r, frame);
+		gauge_apply(acc, r, frame);
 	else if (acc->n > 0 && frame->time_ns > acc->last_at_ns)
 		acc->span_ns += frame->time_ns - acc->last_at_ns;
-	extremes_take(job, acc, r, frame);
+	extremes_apply(job, acc, r, frame);
 	acc->last = r->value;
 	acc->last_at_ns = frame->time_ns;
 	acc->n += r->n > 0 ? r->n : 1;
@@ -122,8 +123,8 @@ static struct acc *gpu_acc_find(struct job *job, enum metric metric, uint32_t id
 	return map_get(&job->gpu_places, gpu_key(metric, id), &place) ? &job->gpu_accs[place].acc : NULL;
 }
 
-/* Until when what was read last stands, time_ns at most. */
-static uint64_t stands_until(const struct acc *acc, uint64_t time_ns)
+/* The end of the last value's validity, at most time_ns. */
+static uint64_t valid_until(const struct acc *acc, uint64_t time_ns)
 {
 	const uint64_t end_ns = acc && acc->n > 0 ? acc->last_at_ns + acc->hold_ns : 0;
 
@@ -138,8 +139,8 @@ void gpu_unlisted_advance(struct job *job, uint32_t id, uint64_t time_ns)
 	if (!mem)
 		return;
 	const uint64_t since_ns = ours && ours->last_at_ns > mem->last_at_ns ? ours->last_at_ns : mem->last_at_ns;
-	const uint64_t listed_ns = stands_until(ours, time_ns), from_ns = listed_ns > since_ns ? listed_ns : since_ns;
-	const uint64_t until_ns = stands_until(mem, time_ns);
+	const uint64_t listed_ns = valid_until(ours, time_ns), from_ns = listed_ns > since_ns ? listed_ns : since_ns;
+	const uint64_t until_ns = valid_until(mem, time_ns);
 
 	mem->unlisted_ns += until_ns > from_ns ? until_ns - from_ns : 0;
 }

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ends: what an ended process used, and who tells of it from then on.
+ * Ends: the use of an ended process, and where it is counted from then on.
  *
- * The kernel adds what an ended child used to its parent's "waited" numbers when the parent waits for it. What the job
- * saw of ended children itself (dead) says the same, if less exactly, and also where nobody waits: the larger of the two
- * counts. What no living parent tells of goes to job->gone.
+ * When a parent waits for an ended child, the kernel adds the child's use to the parent's "waited"
+ * counters. The job's own record of ended children (dead) has the same use, less exactly, but also
+ * if no process waits: the larger of the two counts. Use that no living parent's counters include
+ * goes to job->ended_total.
  */
 #include <string.h>
 
 #include "job/job_internal.h"
 
-/* Did it live on when its parent had ended? */
+/* True if it was still running when its parent had ended. */
 static bool is_orphan(const struct member *m, const struct member *parent)
 {
 	return m->last_seq > parent->ended_seq || m->p.how == END_REAPED;
 }
 
-/* What an ended process used is its parent's to tell; where that has ended itself, it may have told already, unless the
- * process outlived it. */
+/* Passes the use of an ended process to its parent. If that has ended too, its own parent may
+ * already have counted it, unless the process outlived its parent. */
 static void hand_over(struct job *job, const struct member *m, enum tree k, int64_t amount)
 {
 	struct member *parent = member_find(job, m->p.parent);
@@ -31,7 +32,7 @@ static void hand_over(struct job *job, const struct member *m, enum tree k, int6
 		parent = member_find(job, m->p.parent);
 	}
 	if (!parent || parent->live == NOT_ALIVE) {
-		job->gone[k] += amount;
+		job->ended_total[k] += amount;
 		return;
 	}
 	parent->tree[k].dead += amount;
@@ -53,17 +54,17 @@ static void live_remove(struct job *job, struct member *m)
 	m->p.rss_bytes = m->p.rss_file_bytes = 0;
 }
 
-static void own_facts_take(struct member *m, const struct end *end)
+static void own_facts_apply(struct member *m, const struct end *end)
 {
 	if (end->cpu_user_ns.known)
-		(void) counter_take(&m->tree[TREE_USER].own, end->cpu_user_ns.value, m->young);
+		(void) counter_apply(&m->tree[TREE_USER].own, end->cpu_user_ns.value, m->young);
 	if (end->cpu_system_ns.known)
-		(void) counter_take(&m->tree[TREE_SYSTEM].own, end->cpu_system_ns.value, m->young);
+		(void) counter_apply(&m->tree[TREE_SYSTEM].own, end->cpu_system_ns.value, m->young);
 	if (end->faults_minor.known)
-		(void) counter_take(&m->tree[TREE_FAULTS].own, end->faults_minor.value, m->young);
+		(void) counter_apply(&m->tree[TREE_FAULTS].own, end->faults_minor.value, m->young);
 }
 
-/* Did it wait for children, as far as that is known? */
+/* True if it waited for no children, as far as known. */
 static bool is_childless(const struct job *job, const struct member *m)
 {
 	if (m->p.is_main && job->facts.main_zombie_cminflt.known)
@@ -71,7 +72,7 @@ static bool is_childless(const struct job *job, const struct member *m)
 	return counter_value(&m->tree[TREE_FAULTS].waited) == 0 && m->tree[TREE_FAULTS].dead == 0;
 }
 
-static void reaped_facts_take(const struct job *job, struct member *m, const struct end *end)
+static void reaped_facts_apply(const struct job *job, struct member *m, const struct end *end)
 {
 	const struct maybe values[TREES] = {
 		[TREE_USER] = end->cpu_user_ns,
@@ -84,11 +85,11 @@ static void reaped_facts_take(const struct job *job, struct member *m, const str
 			m->tree[k].reaped = values[k].value;
 	}
 	if (is_childless(job, m))
-		own_facts_take(m, end);
+		own_facts_apply(m, end);
 }
 
-/* An exit record has its own alone, since it began. */
-static void io_facts_take(struct member *m, const struct end *end)
+/* An exit record has only the process's own I/O, since its start. */
+static void io_facts_apply(struct member *m, const struct end *end)
 {
 	const struct maybe values[PLAINS] = {
 		[PLAIN_READ_BYTES] = end->io.read_bytes,
@@ -102,7 +103,7 @@ static void io_facts_take(struct member *m, const struct end *end)
 		if (!values[k].known)
 			continue;
 		if (end->how != END_TASKSTATS) {
-			plain_take(m, k, values[k].value);
+			plain_apply(m, k, values[k].value);
 		} else if (m->young) {
 			m->io[k].own = larger(m->io[k].own, values[k].value);
 			m->plain[k].known = m->p.io_known = true;
@@ -111,15 +112,15 @@ static void io_facts_take(struct member *m, const struct end *end)
 	io_describe(m);
 }
 
-static void facts_take(struct job *job, struct member *m, const struct end *end)
+static void facts_apply(struct job *job, struct member *m, const struct end *end)
 {
 	if (end->faults_waited.known)
-		(void) counter_take(&m->tree[TREE_FAULTS].waited, end->faults_waited.value, m->young);
+		(void) counter_apply(&m->tree[TREE_FAULTS].waited, end->faults_waited.value, m->young);
 	if (end->how == END_REAPED)
-		reaped_facts_take(job, m, end);
+		reaped_facts_apply(job, m, end);
 	else
-		own_facts_take(m, end);
-	io_facts_take(m, end);
+		own_facts_apply(m, end);
+	io_facts_apply(m, end);
 	m->p.cpu_known |= m->tree[TREE_USER].own.known;
 	m->p.cpu_user_ns = counter_value(&m->tree[TREE_USER].own);
 	m->p.cpu_system_ns = counter_value(&m->tree[TREE_SYSTEM].own);
@@ -127,8 +128,9 @@ static void facts_take(struct job *job, struct member *m, const struct end *end)
 	m->p.faults_waited = counter_value(&m->tree[TREE_FAULTS].waited);
 }
 
-/* The largest rss of its last program. Later than any other look, so what it says is new is a burst. */
-static void hwm_take(struct job *job, struct member *m, const struct end *end)
+/* The high-water mark of its last program. It is later than any sample, so an increase is a
+ * burst. */
+static void hwm_apply(struct job *job, struct member *m, const struct end *end)
 {
 	const int64_t before = m->mark.known ? m->mark.value : 0;
 
@@ -143,7 +145,7 @@ static void hwm_take(struct job *job, struct member *m, const struct end *end)
 		m->p.peak_exact = true;
 }
 
-/* hiwater's child touches pages of its own between the fork and the exec. */
+/* hiwater's child touches some pages between fork and exec. */
 int64_t image_before_exec(const struct facts *f)
 {
 	enum {
@@ -153,9 +155,9 @@ int64_t image_before_exec(const struct facts *f)
 	return f->fork_rss_bytes.value + TOUCHED + f->rss_error_bytes.value;
 }
 
-/* What it grew by since its mark was read, its faults brought: a page each, a piece of a file (fault_around_bytes, 64 KiB) or a
- * huge page. */
-static void main_most_take(struct job *job, const struct member *m)
+/* The main process's growth since its mark was read is bounded by its faults: each maps a page,
+ * a piece of a file (fault_around_bytes, 64 KiB) or a huge page. */
+static void set_main_most(struct job *job, const struct member *m)
 {
 	struct facts *f = &job->facts;
 	const int64_t piece = larger(larger(job->page_bytes, FAULT_AROUND), (int64_t) job->config.huge_page_bytes);
@@ -165,13 +167,14 @@ static void main_most_take(struct job *job, const struct member *m)
 		f->main_most_bytes = known(m->p.peak_bytes + f->rss_error_bytes.value + faults * piece);
 }
 
-/* Is it more than main can have been? Then some other was so large. */
-static bool is_of_rest(const struct facts *f, int64_t value)
+/* True if value exceeds the main process's upper bound: then another process was that large. */
+static bool is_another_process(const struct facts *f, int64_t value)
 {
 	return f->main_most_bytes.known && value > f->main_most_bytes.value;
 }
 
-/* What a fork was given by its parent is in its ru_maxrss, too: an orphan that is no larger may have been that small itself. */
+/* ru_maxrss of a fork includes the memory inherited from its parent: for an orphan that is not
+ * larger, the value may be the parent's. */
 static bool is_copy_of_parent(const struct job *job, const struct member *m, const struct end *end)
 {
 	const struct member *parent = member_find(job, m->p.parent);
@@ -180,7 +183,7 @@ static bool is_copy_of_parent(const struct job *job, const struct member *m, con
 	return end->maxrss_bytes.value <= larger(had, job->facts.main_maxrss_bytes.value);
 }
 
-/* It waited for nobody. */
+/* True if it waited for no process, so that ru_maxrss is its own. */
 static bool is_maxrss_its_own(const struct job *job, const struct member *m, const struct end *end)
 {
 	if (m->p.is_main)
@@ -188,9 +191,10 @@ static bool is_maxrss_its_own(const struct job *job, const struct member *m, con
 	return end->faults_waited.known && is_childless(job, m) && !is_copy_of_parent(job, m, end);
 }
 
-/* ru_maxrss is the largest RSS of the process, of its programs before the last, and of children that it waited for:
- * some process was that large, unless it was hiwater itself before main's exec. */
-static void maxrss_take(struct job *job, struct member *m, const struct end *end)
+/* ru_maxrss is the largest RSS of the process, of its earlier programs, and of children that it
+ * waited for: some process was that large, unless it was hiwater itself before the main
+ * process's exec. */
+static void maxrss_apply(struct job *job, struct member *m, const struct end *end)
 {
 	const struct facts *f = &job->facts;
 	const int64_t value = end->maxrss_bytes.value;
@@ -200,28 +204,30 @@ static void maxrss_take(struct job *job, struct member *m, const struct end *end
 	if (m->p.is_main && !(f->fork_rss_bytes.known && value > image_before_exec(f)))
 		return;
 	if (m->p.is_main)
-		main_most_take(job, m);
+		set_main_most(job, m);
 	if (is_maxrss_its_own(job, m, end)) {
 		mark_proves(job, m, value);
 		m->p.peak_exact = true;
 	} else if (value > job->largest_peak) {
-		const bool is_other = value > job->largest_peak + job->largest_peak / 64 + (1 << 20); /* marks are not that exact */
+		/* marks are not exact */
+		const bool is_other = value > job->largest_peak + job->largest_peak / 64 + (1 << 20);
 
 		job->largest_peak = value;
 		if (m->p.born_ns < job->burst_since_ns) /* at any time until now */
 			job->burst_since_ns = m->p.born_ns;
-		memory_some_process(job->memory, value, is_other && (!m->p.is_main || is_of_rest(f, value)));
+		memory_some_process(job->memory, value, is_other && (!m->p.is_main || is_another_process(f, value)));
 	}
 }
 
-/* Whom hiwater waits for nobody else did. */
+/* hiwater reaped this process, so its parent's counters do not include it. */
 static bool is_of_parent(const struct member *m, const struct member *parent)
 {
 	return m->p.how != END_REAPED && (parent->live != NOT_ALIVE || !is_orphan(m, parent));
 }
 
-/* To its parent, which may have it in its counter when it waits; where that has ended, to whom it was handed over itself.
- * The plain counters that are no I/O the kernel forgets: they are the job's at once. amount < 0: takes it back. */
+/* Passes I/O to the parent, whose counters may include it once it waits; if that has ended, to
+ * its parent. The other plain counters are lost in the kernel, so they are added to the job's at
+ * once. amount < 0 takes it back. */
 static void hand_over_plain(struct job *job, const struct member *m, enum plain k, int64_t amount)
 {
 	struct member *parent = plain_is_io(k) ? member_find(job, m->p.parent) : NULL;
@@ -237,10 +243,10 @@ static void hand_over_plain(struct job *job, const struct member *m, enum plain 
 		m = parent;
 		parent = member_find(job, m->p.parent);
 	}
-	job->gone_plain[k] += amount;
+	job->ended_plain[k] += amount;
 }
 
-/* Of whom was there before the run, its parent's counter may come to have more than the run's. */
+/* A parent's counters may come to include a child's use from before the run. */
 static void hand_over_before(struct job *job, const struct member *m)
 {
 	struct member *parent = member_find(job, m->p.parent);
@@ -251,7 +257,7 @@ static void hand_over_before(struct job *job, const struct member *m)
 		parent->io[k].before += m->plain[k].base + m->io[k].before;
 }
 
-/* Its counters go to its parent, as far as that will not count them itself. */
+/* Passes its counters to its parent, as far as the parent's own counters will not include them. */
 static void end_first(struct job *job, struct member *m, uint64_t time_ns)
 {
 	m->p.ended = true;
@@ -265,7 +271,7 @@ static void end_first(struct job *job, struct member *m, uint64_t time_ns)
 		hand_over_plain(job, m, k, plain_value(m, k));
 }
 
-/* What a second end says more than the first. */
+/* Passes on the difference that a second end makes. */
 static void end_again(struct job *job, struct member *m, const int64_t *tree, const int64_t *plain)
 {
 	for (enum tree k = 0; k < TREES; k++)
@@ -274,7 +280,8 @@ static void end_again(struct job *job, struct member *m, const int64_t *tree, co
 		hand_over_plain(job, m, k, plain_value(m, k) - plain[k]);
 }
 
-/* What was handed over of it. It is no parent's any more once hiwater has waited for it. */
+/* The use that was passed on before. Once hiwater has reaped the process, none of it belongs to
+ * the parent. */
 static void plain_before(struct job *job, const struct member *m, const struct end *end, int64_t *ret)
 {
 	for (enum plain k = 0; k < PLAINS; k++) {
@@ -286,7 +293,8 @@ static void plain_before(struct job *job, const struct member *m, const struct e
 	}
 }
 
-/* Who lives on is followed no further, and whose end was seen alone has an exit record to come, where there are any. */
+/* A process still running is not followed further. If only its end was observed, its exit record
+ * is still to come, if there are exit records. */
 static void memory_ended(struct job *job, const struct member *m, const struct end *end)
 {
 	const struct facts *f = &job->facts;
@@ -295,7 +303,7 @@ static void memory_ended(struct job *job, const struct member *m, const struct e
 	const struct memory_end e = {
 		.id = m->p.id,
 		.hwm = is_record ? end->hwm_bytes : is_reaped ? end->maxrss_bytes
-							      : UNKNOWN, /* ru_maxrss is no less */
+							      : UNKNOWN, /* ru_maxrss is no smaller */
 		.is_own = is_record ? m->young : m->p.peak_exact,
 		.from_ns = is_record ? end->from_ns : m->p.born_ns,
 		.until_ns = is_record && end->until_ns > 0 ? end->until_ns : job->now_ns,
@@ -310,7 +318,7 @@ static void memory_ended(struct job *job, const struct member *m, const struct e
 	memory_end(job->memory, &e);
 }
 
-int end_take(struct job *job, const struct end *end, uint64_t time_ns)
+int end_apply(struct job *job, const struct end *end, uint64_t time_ns)
 {
 	struct member *m = member_find(job, end->id);
 	int64_t tree[TREES], plain[PLAINS];
@@ -320,17 +328,17 @@ int end_take(struct job *job, const struct end *end, uint64_t time_ns)
 	for (enum tree k = 0; k < TREES; k++)
 		tree[k] = tree_value(&m->tree[k]);
 	plain_before(job, m, end, plain);
-	facts_take(job, m, end);
+	facts_apply(job, m, end);
 	for (enum plain k = 0; k < PLAINS; k++)
 		job->plain_known[k] |= m->plain[k].known;
-	hwm_take(job, m, end);
-	maxrss_take(job, m, end);
+	hwm_apply(job, m, end);
+	maxrss_apply(job, m, end);
 	memory_ended(job, m, end);
 	if (end->status_known) {
 		m->p.status_known = true;
 		m->p.status = end->status;
 	}
-	/* A look between its fork and its exec had its parent's name. */
+	/* If sampled between its fork and its exec, it had its parent's name. */
 	if (*end->name)
 		memcpy(m->p.name, end->name, sizeof(m->p.name));
 	if (!m->p.ended || end->how == END_REAPED || m->p.how == END_SEEN)

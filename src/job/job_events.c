@@ -16,9 +16,9 @@ enum {
 	MAX_DEPTH = 8
 };
 
-/* ---- events --------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
-/* The last MAX_EVENTS of them: an older one gives its place. */
+/* Keeps the last MAX_EVENTS, replacing the oldest. */
 static int event_keep(struct job *job, const struct event *event)
 {
 	struct event copy = *event;
@@ -49,7 +49,7 @@ const struct event *job_event(const struct job *job, size_t i)
 	return i < job->n_events ? &job->events[(job->first_event + i) % job->n_events] : NULL;
 }
 
-/* ---- phases --------------------------------------------------------------------------------------------------------- */
+/* ---- phases ---------------------------------------------------------------------------------- */
 
 struct phase *phase_find(const struct job *job, uint32_t number)
 {
@@ -92,7 +92,8 @@ void phase_done(struct phase *phase)
 	free(phase->facts);
 }
 
-/* The text of a beginning is its name, and on further lines what is known of it. Returns 0 or -ENOMEM. */
+/* The first line of the text is the phase's name, further lines are its facts. Returns 0 or
+ * -ENOMEM. */
 static int phase_name(struct phase *phase, const char *text)
 {
 	const size_t len = strcspn(text, "\n");
@@ -141,7 +142,7 @@ static void phase_end(struct job *job, struct phase *phase, uint64_t time_ns)
 	phase_use_end(job, phase);
 }
 
-/* A phase inside it may set the mark back again: what it said until then was read first. */
+/* An inner phase may reset the mark again: its value until then was read first. */
 void job_phase_edge(struct job *job, uint32_t number)
 {
 	struct phase *phase = phase_find(job, number);
@@ -152,7 +153,7 @@ void job_phase_edge(struct job *job, uint32_t number)
 		phase->peak_exact = phase->mark_reset && phase->ram_known;
 }
 
-void phases_see_main(struct job *job, int64_t value, int64_t max)
+void phases_update_main(struct job *job, int64_t value, int64_t max)
 {
 	size_t open = job->n_open;
 
@@ -203,7 +204,7 @@ unsigned job_phase_depth(const struct job *job, const struct phase *phase)
 	return depth;
 }
 
-int event_take(struct job *job, const struct event *event)
+int event_apply(struct job *job, const struct event *event)
 {
 	int r = event_keep(job, event);
 	int more = 0;
@@ -215,13 +216,13 @@ int event_take(struct job *job, const struct event *event)
 	else if (event->kind == EVENT_OOM)
 		job->oom_events++;
 	else if (event->kind == EVENT_MARK)
-		more = mark_take(job, event);
+		more = mark_apply(job, event);
 	else if (event->kind == EVENT_NOTE)
-		gpu_note_take(job, event);
+		gpu_note_apply(job, event);
 	return r < 0 ? r : more;
 }
 
-/* ---- series --------------------------------------------------------------------------------------------------------- */
+/* ---- series ---------------------------------------------------------------------------------- */
 
 static struct series *series_find(struct job *job, const char *name)
 {
@@ -245,7 +246,7 @@ static struct series *series_make(struct job *job, const char *name)
 	return &job->series[job->n_series++];
 }
 
-int series_take(struct job *job, const struct series_value *value)
+int series_apply(struct job *job, const struct series_value *value)
 {
 	struct series *series = series_find(job, value->name);
 
@@ -260,7 +261,7 @@ int series_take(struct job *job, const struct series_value *value)
 	series->last = value->value;
 	if (isfinite(value->value))
 		series->sum += value->value;
-	/* fmin and fmax leave a NaN out if the other is a number. */
+	/* fmin and fmax ignore a NaN if the other is a number. */
 	series->min = fmin(series->min, value->value);
 	series->max = fmax(series->max, value->value);
 	if (value->has_step) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The GPUs that were watched and the processes on them: what their births and ends say. Their figures are accumulators.
+ * The monitored GPUs and the processes on them, from their births and ends. Their values are in
+ * accumulators.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,10 +13,10 @@
 
 enum {
 	MOST_GPUS = 1 << 12,
-	MOST_USERS = 1 << 13,    /* further ones have no figures of their own */
+	MOST_USERS = 1 << 13,    /* further ones have no values of their own */
 };
 
-/* Gives birth texts of its own. Returns 0 or -ENOMEM with none of them. */
+/* Copies the texts of birth. Returns 0, or -ENOMEM without any of them. */
 static int own_texts(struct birth *birth)
 {
 	const char **texts[BIRTH_TEXTS];
@@ -55,7 +56,7 @@ static struct gpu_entities *entities_of(struct job *job, enum entity entity)
 	return entity == ENTITY_GPU ? &job->gpus : &job->gpu_users;
 }
 
-/* A process that was on that GPU before, and has come back. */
+/* A process that was on that GPU before and has returned. */
 static struct gpu_entity *returned(const struct gpu_entities *all, const struct birth *birth)
 {
 	const struct gpu_process_birth *b = &birth->gpu_process;
@@ -70,7 +71,7 @@ static struct gpu_entity *returned(const struct gpu_entities *all, const struct 
 	return NULL;
 }
 
-int gpu_birth_take(struct job *job, const struct birth *birth, uint64_t time_ns)
+int gpu_birth_apply(struct job *job, const struct birth *birth, uint64_t time_ns)
 {
 	struct gpu_entities *all = entities_of(job, birth->entity);
 	struct gpu_entity new = { .birth = *birth, .born_ns = time_ns }, *before = find(all, birth->id);
@@ -85,7 +86,7 @@ int gpu_birth_take(struct job *job, const struct birth *birth, uint64_t time_ns)
 		return 0;
 	struct gpu_entity *same = returned(all, birth);
 
-	if (same) { /* what it holds from now on goes on with what it held */
+	if (same) { /* its accumulators continue */
 		same->ended = false;
 		same->birth.gpu_process.compute |= birth->gpu_process.compute;
 		same->birth.gpu_process.graphics |= birth->gpu_process.graphics;
@@ -103,7 +104,7 @@ int gpu_birth_take(struct job *job, const struct birth *birth, uint64_t time_ns)
 	return r;
 }
 
-void gpu_end_take(struct job *job, const struct end *end, uint64_t time_ns)
+void gpu_end_apply(struct job *job, const struct end *end, uint64_t time_ns)
 {
 	struct gpu_entity *e = find(entities_of(job, end->entity), end->id);
 
@@ -112,10 +113,10 @@ void gpu_end_take(struct job *job, const struct end *end, uint64_t time_ns)
 	e->ended = true;
 	e->ended_ns = time_ns;
 	gpu_accs_end(job, end->entity, e->birth.id, time_ns);
-	job->part_rose = true; /* nothing more is to be waited for */
+	job->parts_changed = true; /* do not wait for further values */
 }
 
-void gpu_note_take(struct job *job, const struct event *event)
+void gpu_note_apply(struct job *job, const struct event *event)
 {
 	struct gpu_entity *e = event->entity == ENTITY_GPU ? find(&job->gpus, event->id) : NULL;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Marks, for the summary: how many there were, and the last of them. Other events, of which there may be many more, do not
- * take their places.
+ * The user's marks, for the summary: their number, and the last of them. They are stored apart from
+ * other events, which may be numerous.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "job/job_internal.h"
 
-/* How many is a fact, too: a recording that was thinned has lost some. */
+/* The number is a fact, too: a thinned recording has lost some marks. */
 static void count(struct job *job)
 {
 	struct maybe *seen = &job->facts.marks_seen;
@@ -18,7 +18,7 @@ static void count(struct job *job)
 	*seen = maybe_max(*seen, known((int64_t) job->n_marks));
 }
 
-int mark_take(struct job *job, const struct event *event)
+int mark_apply(struct job *job, const struct event *event)
 {
 	struct mark *mark = &job->marks[job->n_marks % MARKS_KEPT];
 	char *text = strdup(event->text ? event->text : "");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Readings of processes.
+ * Values of processes.
  */
 #include "job/job_internal.h"
 
-/* What becomes of a metric. */
+/* The target of a metric. */
 enum target {
 	TO_NOTHING,
 	TO_RSS,
@@ -47,9 +47,9 @@ static const struct {
 	[M_PROC_PREEMPTIONS] = { TO_PLAIN, PLAIN_PREEMPTIONS },
 };
 
-/* ---- memory --------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
-static void peak_take(struct job *job, struct member *m, int64_t value)
+static void peak_apply(struct job *job, struct member *m, int64_t value)
 {
 	if (value > m->program_peak)
 		m->program_peak = value;
@@ -68,31 +68,32 @@ void mark_proves(struct job *job, struct member *m, int64_t value)
 {
 	if (value <= m->program_peak)
 		return;
-	peak_take(job, m, value);
+	peak_apply(job, m, value);
 	if (larger_time(m->mark_ns, m->p.born_ns) < job->burst_since_ns)
 		job->burst_since_ns = larger_time(m->mark_ns, m->p.born_ns);
 	if (m->p.is_main) {
 		if (value > job->main_burst)
 			job->main_burst = value;
 		if (m->live != NOT_ALIVE)
-			phases_see_main(job, m->p.rss_bytes, value);
+			phases_update_main(job, m->p.rss_bytes, value);
 	}
 }
 
-/* The same look tells of its memory again where its marks, which are read later, prove a burst. A PSS pass in between may
- * have found another size: that is no new look, or the faults, which were read after it, would be too old for it. */
-static bool is_told_again(const struct job *job, const struct live *l, const struct reading *r)
+/* A sample reports a process's memory again if its mark, which is read later, proves a burst. A
+ * PSS pass in between may have found another size: this is not a new sample, since the faults,
+ * which were read after it, would be too old for it. */
+static bool is_repeated(const struct job *job, const struct live *l, const struct reading *r)
 {
 	return r->known && job->memory_seq != job->seq && job->memory_ns == job->now_ns && l->rss_seq == job->memory_seq &&
 	       l->rss_known && (l->rss == r->value || r->max > r->value);
 }
 
-static void rss_take(struct job *job, struct live *l, const struct reading *r)
+static void rss_apply(struct job *job, struct live *l, const struct reading *r)
 {
-	if (is_told_again(job, l, r)) {
+	if (is_repeated(job, l, r)) {
 		mark_proves(job, l->m, r->max);
-		if (l->is_main) /* more than in the phase so far, though not in the run */
-			phases_see_main(job, r->value, r->max);
+		if (l->is_main) /* above the maximum of the phase, though not of the run */
+			phases_update_main(job, r->value, r->max);
 		return;
 	}
 	if (job->memory_seq != job->seq) {
@@ -105,15 +106,15 @@ static void rss_take(struct job *job, struct live *l, const struct reading *r)
 	if (!r->known)
 		return;
 	job->memory_known = true;
-	peak_take(job, l->m, r->value);
+	peak_apply(job, l->m, r->value);
 	if (r->max > r->value)
 		mark_proves(job, l->m, r->max);
 	if (l->is_main)
-		phases_see_main(job, r->value, r->max);
+		phases_update_main(job, r->value, r->max);
 }
 
-/* What it held at some time in the first half of the run stays to be compared with. */
-static void growth_take(const struct job *job, struct member *m, int64_t anon)
+/* Its memory at some time in the first half of the run is kept for comparison. */
+static void growth_apply(const struct job *job, struct member *m, int64_t anon)
 {
 	const struct level_at now = { job->now_ns, anon };
 
@@ -127,18 +128,18 @@ static void growth_take(const struct job *job, struct member *m, int64_t anon)
 	m->p.grown_since_ns = m->old.time_ns;
 }
 
-static void file_take(struct job *job, struct live *l, const struct reading *r)
+static void file_apply(struct job *job, struct live *l, const struct reading *r)
 {
 	l->file = l->m->p.rss_file_bytes = r->value;
 	if (!r->known || !l->rss_known)
 		return;
-	growth_take(job, l->m, l->rss - l->file);
+	growth_apply(job, l->m, l->rss - l->file);
 	if (l->rss_seq == job->seq)
 		memory_size(job->memory, l->id, l->rss, l->file);
 }
 
-/* A mark that was there before the run counts only once it rises. */
-static void hwm_take(struct job *job, struct live *l, int64_t value)
+/* A mark from before the run counts only once it rises. */
+static void hwm_apply(struct job *job, struct live *l, int64_t value)
 {
 	struct member *m = l->m;
 	struct facts *f = &job->facts;
@@ -153,21 +154,21 @@ static void hwm_take(struct job *job, struct live *l, int64_t value)
 	if (counts)
 		mark_proves(job, m, value);
 	memory_hwm(job->memory, l->id, value, counts);
-	/* An older reading of its faults is of fewer: more may have come since. */
+	/* If the faults were read earlier, there may have been more since. */
 	if (!m->ran_another)
 		m->faults_at_mark = own_faults(m);
 	m->mark = known(value);
 	m->mark_ns = job->now_ns;
 }
 
-static void pss_take(struct job *job, const struct live *l, int64_t value)
+static void pss_apply(struct job *job, const struct live *l, int64_t value)
 {
 	job->pass.adding[MEMORY_ALL] += value;
 	if (!l->is_main)
 		job->pass.adding[MEMORY_DESCENDANTS] += value;
 }
 
-static void private_take(struct job *job, struct member *m, int64_t value)
+static void private_apply(struct job *job, struct member *m, int64_t value)
 {
 	job->pass.adding_private += value;
 	if (m->p.is_main)
@@ -175,8 +176,8 @@ static void private_take(struct job *job, struct member *m, int64_t value)
 	m->private_bytes = value;
 }
 
-/* The split at its largest is the one that its peak is told with. */
-static void shared_take(struct member *m, int64_t value)
+/* The split at its largest is reported with its peak. */
+static void shared_apply(struct member *m, int64_t value)
 {
 	struct process *p = &m->p;
 	const int64_t whole = m->private_bytes + value;
@@ -188,9 +189,9 @@ static void shared_take(struct member *m, int64_t value)
 	p->shared_bytes = value;
 }
 
-/* ---- the others ----------------------------------------------------------------------------------------------------- */
+/* ---- other metrics --------------------------------------------------------------------------- */
 
-static void level_take(struct job *job, struct member *m, enum level k, const struct reading *r)
+static void level_apply(struct job *job, struct member *m, enum level k, const struct reading *r)
 {
 	struct maybe *level = &m->level[k];
 
@@ -201,11 +202,11 @@ static void level_take(struct job *job, struct member *m, enum level k, const st
 	job->level_known[k] += level->known;
 }
 
-static void own_take(struct live *l, enum tree k, int64_t value)
+static void own_apply(struct live *l, enum tree k, int64_t value)
 {
 	struct member *m = l->m;
 
-	(void) counter_take(&m->tree[k].own, value, m->young);
+	(void) counter_apply(&m->tree[k].own, value, m->young);
 	if (k == TREE_FAULTS) {
 		m->p.faults_minor = counter_value(&m->tree[k].own);
 	} else {
@@ -214,14 +215,14 @@ static void own_take(struct live *l, enum tree k, int64_t value)
 	}
 }
 
-static void waited_take(struct member *m, enum tree k, int64_t value)
+static void waited_apply(struct member *m, enum tree k, int64_t value)
 {
-	(void) counter_take(&m->tree[k].waited, value, m->young);
+	(void) counter_apply(&m->tree[k].waited, value, m->young);
 	if (k == TREE_FAULTS)
 		m->p.faults_waited = counter_value(&m->tree[k].waited);
 }
 
-static void counter_reading_take(struct job *job, struct live *l, const struct reading *r)
+static void counter_reading_apply(struct job *job, struct live *l, const struct reading *r)
 {
 	const unsigned target = rows[r->metric].target, which = rows[r->metric].which;
 
@@ -229,18 +230,18 @@ static void counter_reading_take(struct job *job, struct live *l, const struct r
 		return;
 	job->counters_read = true;
 	if (target == TO_OWN)
-		own_take(l, which, r->value);
+		own_apply(l, which, r->value);
 	else if (target == TO_WAITED)
-		waited_take(l->m, which, r->value);
+		waited_apply(l->m, which, r->value);
 	else
-		plain_take(l->m, which, r->value);
+		plain_apply(l->m, which, r->value);
 	if (r->metric == M_PROC_FAULTS_MAJOR) {
 		memory_faults(job->memory, l->id, own_faults(l->m));
 		job->n_faults_read++;
 	}
 }
 
-int process_take(struct job *job, const struct reading *r)
+int process_apply(struct job *job, const struct reading *r)
 {
 	struct live *l = live_find(job, r->id);
 	const enum target target = rows[r->metric].target;
@@ -249,32 +250,32 @@ int process_take(struct job *job, const struct reading *r)
 		return 0;
 	switch (target) {
 	case TO_RSS:
-		rss_take(job, l, r);
+		rss_apply(job, l, r);
 		break;
 	case TO_FILE:
-		file_take(job, l, r);
+		file_apply(job, l, r);
 		break;
 	case TO_LEVEL:
-		level_take(job, l->m, rows[r->metric].which, r);
+		level_apply(job, l->m, rows[r->metric].which, r);
 		break;
 	case TO_OWN:
 	case TO_WAITED:
 	case TO_PLAIN:
-		counter_reading_take(job, l, r);
+		counter_reading_apply(job, l, r);
 		break;
 	case TO_HWM:
 		if (r->known)
-			hwm_take(job, l, r->value);
+			hwm_apply(job, l, r->value);
 		break;
 	case TO_PSS:
-		pss_take(job, l, r->value);
+		pss_apply(job, l, r->value);
 		break;
 	case TO_PRIVATE:
-		private_take(job, l->m, r->value);
+		private_apply(job, l->m, r->value);
 		break;
 	case TO_SHARED:
 		if (r->known)
-			shared_take(l->m, r->value);
+			shared_apply(l->m, r->value);
 		break;
 	case TO_NOTHING:
 		break;

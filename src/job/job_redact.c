@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A job without what says who ran it and what it was: for reports that are shown to others.
+ * Removes from a job the data that identify its user and program: for reports that are shown to
+ * others.
  */
 #include <stdint.h>
 #include <stdlib.h>

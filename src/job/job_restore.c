@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Phases put back: what their edges' events do not say.
+ * Restores the values of phases that the events of their start and end do not contain.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the recording stores of a job, and putting it back.
+ * The data of a job that a recording stores, and restoring it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,8 @@ void job_each_acc(const struct job *job, void (*see)(void *ctx, enum metric metr
 	}
 }
 
-/* Of two stints of one process on a GPU, which hiwater stored apart once, the later one is what goes on. */
+/* Older versions of hiwater stored two stays of one process on a GPU separately; the later one
+ * continues. */
 static struct acc both_stints(const struct acc *a, const struct acc *b)
 {
 	const struct acc *first = a->last_at_ns <= b->last_at_ns ? a : b, *then = first == a ? b : a;
@@ -49,7 +50,7 @@ int job_restore_acc(struct job *job, enum metric metric, uint32_t id, const stru
 	return 0;
 }
 
-/* What counters showed so far is where frames that follow go on from. */
+/* Later frames continue from the restored values of counters. */
 static void counters_restore(struct member *m)
 {
 	const struct process *p = &m->p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The job's totals as readings, what they need, and the end of the run.
+ * The job's totals, the values that they need, and the end of the run.
  */
 #include "job/job_internal.h"
 
@@ -85,9 +85,9 @@ void job_pss_done(struct job *job, struct pss_drift drift, bool valid)
 	pass->main_private = INT64_MAX;
 }
 
-/* ---- readings ------------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
-static void tell(struct framebuf *out, enum metric metric, int64_t value, int64_t max)
+static void append(struct framebuf *out, enum metric metric, int64_t value, int64_t max)
 {
 	struct reading r = reading_of(metric, 0, value);
 
@@ -96,16 +96,16 @@ static void tell(struct framebuf *out, enum metric metric, int64_t value, int64_
 	framebuf_reading(out, r);
 }
 
-static void tell_ram(const struct memory_total *t, struct framebuf *out)
+static void append_ram(const struct memory_total *t, struct framebuf *out)
 {
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
-		tell(out, ram_metrics[s].value, t->estimate[s], t->estimate_max[s]);
-		tell(out, ram_metrics[s].low, t->low[s], t->low_max[s]);
-		tell(out, ram_metrics[s].high, t->high[s], t->high[s]);
+		append(out, ram_metrics[s].value, t->estimate[s], t->estimate_max[s]);
+		append(out, ram_metrics[s].low, t->low[s], t->low_max[s]);
+		append(out, ram_metrics[s].high, t->high[s], t->high[s]);
 	}
 }
 
-/* part / whole of amount, without overflow. */
+/* amount x part / whole, without overflow. */
 static int64_t share(int64_t amount, int64_t part, int64_t whole)
 {
 	const double result = whole > 0 ? (double) amount * (double) part / (double) whole : 0;
@@ -118,7 +118,8 @@ static size_t alive_in(const struct job *job, enum memory_set s)
 	return job->n_live - (s == MEMORY_DESCENDANTS && job->main && job->main->live != NOT_ALIVE);
 }
 
-/* A lone process with few files shares those and nothing else; else it is as in the last pass. */
+/* A single process with few files shares only those; otherwise the split is that of the last
+ * pass. */
 static void split_set(const struct job *job, const struct memory_total *t, enum memory_set s, struct split *ret)
 {
 	const struct split_pass *pass = &job->pass;
@@ -137,7 +138,8 @@ static void split_set(const struct job *job, const struct memory_total *t, enum 
 	}
 }
 
-/* Of those that have all ended it is as at their last sample: what they grew by since comes with their ends. */
+/* After all processes have ended, the split is that of their last sample; later growth is
+ * reported with their ends. */
 static const struct split *split_of(struct job *job, const struct memory_total *t, enum memory_set s)
 {
 	const size_t n = alive_in(job, s);
@@ -155,8 +157,9 @@ static uint64_t apart(uint64_t a, uint64_t b)
 	return a > b ? a - b : b - a;
 }
 
-/* The peak is split by the pass nearest to it, be it before or after. Nobody knows what a burst between two looks was made
- * of, what has come to a quarter of it since the pass, or how several share what one had alone. */
+/* The peak is split by the pass nearest to it, before or after. The split is unknown for a burst
+ * between two samples, for memory of which a quarter was allocated since the pass, and for
+ * several processes if the pass had one. */
 static void split_peak(struct job *job, const struct memory_total *t, enum memory_set s, const struct split *split)
 {
 	const struct acc *top = &job->accs[ram_metrics[s].value];
@@ -179,7 +182,7 @@ static void split_peak(struct job *job, const struct memory_total *t, enum memor
 	job->split_ns[s] = split->at_ns;
 }
 
-static void tell_private(struct job *job, const struct memory_total *t, struct framebuf *out)
+static void append_private(struct job *job, const struct memory_total *t, struct framebuf *out)
 {
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
 		const struct split *split = split_of(job, t, s);
@@ -189,34 +192,34 @@ static void tell_private(struct job *job, const struct memory_total *t, struct f
 		split_peak(job, t, s, split);
 		if (s != MEMORY_ALL || split->whole <= 0)
 			continue;
-		tell(out, M_JOB_PRIVATE, private, most);
-		tell(out, M_JOB_SHARED, t->estimate[s] - private, t->estimate_max[s] - most);
+		append(out, M_JOB_PRIVATE, private, most);
+		append(out, M_JOB_SHARED, t->estimate[s] - private, t->estimate_max[s] - most);
 	}
 }
 
-static void tell_memory(struct job *job, const struct memory_total *t, struct framebuf *out)
+static void append_memory(struct job *job, const struct memory_total *t, struct framebuf *out)
 {
 	const struct live *main = job->main && job->main->live != NOT_ALIVE ? &job->live[job->main->live] : NULL;
 
-	tell_ram(t, out);
+	append_ram(t, out);
 	if (main && main->rss_known) {
-		tell(out, M_JOB_RAM_MAIN, main->rss, job->main_burst);
+		append(out, M_JOB_RAM_MAIN, main->rss, job->main_burst);
 		job->main_burst = 0;
 	}
 	framebuf_value(out, M_JOB_RSS_SUM, 0, t->rss_sum);
 	framebuf_value(out, M_JOB_ANON, 0, t->anon_sum);
-	tell_private(job, t, out);
+	append_private(job, t, out);
 }
 
-static void tell_counter(struct framebuf *out, enum metric metric, int64_t value, int64_t *told)
+static void append_counter(struct framebuf *out, enum metric metric, int64_t value, int64_t *reported)
 {
-	/* What is only known better later must not make a counter go back. */
-	if (value > *told)
-		*told = value;
-	framebuf_value(out, metric, 0, *told);
+	/* A correction of earlier values must not decrease a counter. */
+	if (value > *reported)
+		*reported = value;
+	framebuf_value(out, metric, 0, *reported);
 }
 
-static void tell_counters(struct job *job, struct framebuf *out)
+static void append_counters(struct job *job, struct framebuf *out)
 {
 	int64_t tree[TREES], plain[PLAINS];
 
@@ -224,9 +227,9 @@ static void tell_counters(struct job *job, struct framebuf *out)
 		return;
 	job->counters_read = false;
 	for (enum tree k = 0; k < TREES; k++)
-		tree[k] = job->gone[k];
+		tree[k] = job->ended_total[k];
 	for (enum plain k = 0; k < PLAINS; k++)
-		plain[k] = job->gone_plain[k];
+		plain[k] = job->ended_plain[k];
 	for (size_t i = 0; i < job->n_live; i++) {
 		struct member *m = job->live[i].m;
 
@@ -240,18 +243,19 @@ static void tell_counters(struct job *job, struct framebuf *out)
 		job->tree_known |= m->tree[TREE_USER].own.known;
 	}
 	for (enum tree k = 0; k < TREES && job->tree_known; k++)
-		tell_counter(out, tree_metrics[k], tree[k], &job->told[k]);
+		append_counter(out, tree_metrics[k], tree[k], &job->reported[k]);
 	for (enum plain k = 0; k < PLAINS; k++) {
 		if (job->plain_known[k])
-			tell_counter(out, plain_metrics[k], plain[k], &job->told_plain[k]);
+			append_counter(out, plain_metrics[k], plain[k], &job->reported_plain[k]);
 	}
 }
 
-/* Faults of all that are and were in the job: what the kernel adds to a parent that waits, and what it forgets, once. Unknown where
- * those of a living member were not read in this sample. */
+/* Faults of all members, living and ended, each counted once: some are in the counters of a
+ * waiting parent, others are lost in the kernel. Unknown if those of a living member were not
+ * read in this sample. */
 static struct maybe faults_of_all(const struct job *job)
 {
-	int64_t faults = job->gone[TREE_FAULTS] + job->gone_plain[PLAIN_FAULTS_MAJOR];
+	int64_t faults = job->ended_total[TREE_FAULTS] + job->ended_plain[PLAIN_FAULTS_MAJOR];
 
 	if (job->n_faults_read < job->n_live)
 		return UNKNOWN;
@@ -263,8 +267,8 @@ static struct maybe faults_of_all(const struct job *job)
 	return known(faults);
 }
 
-/* The peaks so far, as facts: what a pass finds later may lower what an earlier total showed. */
-static void peaks_take(struct job *job)
+/* Sets the peaks so far as facts: a later PSS pass may lower an earlier total. */
+static void set_peak_facts(struct job *job)
 {
 	struct facts *f = &job->facts;
 	struct memory_peak all, rest;
@@ -291,20 +295,20 @@ void job_total(struct job *job, uint64_t time_ns, struct framebuf *out)
 	job->n_faults_read = 0;
 	job->proven_since_ns = job->burst_since_ns;
 	job->burst_since_ns = UINT64_MAX;
-	peaks_take(job);
+	set_peak_facts(job);
 	if (job->memory_known || t.estimate_max[MEMORY_ALL] > 0)
-		tell_memory(job, &t, out);
+		append_memory(job, &t, out);
 	framebuf_value(out, M_JOB_PROCESSES, 0, (int64_t) job->n_live);
 	for (enum level k = 0; k < LEVELS; k++) {
 		if (job->level_known[k] > 0 || (job->accs[level_metrics[k]].n > 0 && job->n_live == 0))
 			framebuf_value(out, level_metrics[k], 0, job->level_sum[k]);
 	}
-	tell_counters(job, out);
+	append_counters(job, out);
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
-/* Where everything was waited for, what hiwater was told is all there is. */
+/* If every process was waited for, the rusage of the reaped ones is complete. */
 static void raise_cpu(struct job *job, struct framebuf *out)
 {
 	const struct maybe reaped[] = {
@@ -314,11 +318,12 @@ static void raise_cpu(struct job *job, struct framebuf *out)
 
 	for (enum tree k = TREE_USER; k <= TREE_SYSTEM; k++) {
 		if (reaped[k].known && reaped[k].value > job->accs[tree_metrics[k]].last)
-			tell_counter(out, tree_metrics[k], reaped[k].value, &job->told[k]);
+			append_counter(out, tree_metrics[k], reaped[k].value, &job->reported[k]);
 	}
 }
 
-/* Since when there was no list stays known (gpu_unlisted.c): what was read last stands for longer than that says something. */
+/* Keeps the time since which no list was read (gpu_unlisted.c), which exceeds the validity of
+ * the last value. */
 static void gpu_acc_end(struct gpu_acc *g, uint64_t time_ns)
 {
 	const struct acc before = g->acc;
@@ -332,16 +337,16 @@ static void gpu_acc_end(struct gpu_acc *g, uint64_t time_ns)
 	}
 }
 
-/* What marks and exit records that came at last raise. */
-static void tell_raised(const struct job *job, const struct memory_total *t, struct framebuf *out)
+/* Increases due to marks and exit records that came last. */
+static void append_raised(const struct job *job, const struct memory_total *t, struct framebuf *out)
 {
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
 		const struct acc *value = &job->accs[ram_metrics[s].value], *low = &job->accs[ram_metrics[s].low];
 
 		if (t->estimate_max[s] > value->max)
-			tell(out, ram_metrics[s].value, value->last, t->estimate_max[s]);
+			append(out, ram_metrics[s].value, value->last, t->estimate_max[s]);
 		if (t->low_max[s] > low->max)
-			tell(out, ram_metrics[s].low, low->last, t->low_max[s]);
+			append(out, ram_metrics[s].low, low->last, t->low_max[s]);
 	}
 }
 
@@ -351,7 +356,7 @@ void job_end(struct job *job, uint64_t time_ns, struct framebuf *out)
 
 	phases_close(job, time_ns);
 	if (!job->ended)
-		courses_end(job, time_ns);
+		timelines_end(job, time_ns);
 	for (int m = 0; m < METRIC_COUNT && !job->ended; m++) {
 		if (metrics[m].kind == KIND_GAUGE)
 			acc_advance(&job->accs[m], time_ns);
@@ -367,11 +372,11 @@ void job_end(struct job *job, uint64_t time_ns, struct framebuf *out)
 	job->n_faults_read = job->n_live;
 	memory_total(job->memory, time_ns, faults_of_all(job), &t);
 	memory_finish(job->memory);
-	peaks_take(job);
-	tell_raised(job, &t, out);
+	set_peak_facts(job);
+	append_raised(job, &t, out);
 	if (job->main_burst > job->accs[M_JOB_RAM_MAIN].max)
-		tell(out, M_JOB_RAM_MAIN, job->accs[M_JOB_RAM_MAIN].last, job->main_burst);
+		append(out, M_JOB_RAM_MAIN, job->accs[M_JOB_RAM_MAIN].last, job->main_burst);
 	job->main_burst = 0;
-	tell_counters(job, out);
+	append_counters(job, out);
 	raise_cpu(job, out);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who is in the job: births, programs, who is kept.
+ * The members of the job: births, programs, which of them are kept.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #define CLOCK_TICK_NS 10000000 /* coarsest resolution of a start time (USER_HZ) */
 
-/* ---- finding -------------------------------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 struct member *member_find(const struct job *job, uint32_t id)
 {
@@ -37,14 +37,14 @@ struct live *live_find(struct job *job, uint32_t id)
 	return &job->live[m->live];
 }
 
-/* ---- counters ------------------------------------------------------------------------------------------------------- */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 int64_t counter_value(const struct counter *c)
 {
 	return c->last - c->base;
 }
 
-int64_t counter_take(struct counter *c, int64_t value, bool young)
+int64_t counter_apply(struct counter *c, int64_t value, bool young)
 {
 	int64_t before = c->last;
 
@@ -63,15 +63,15 @@ bool plain_is_io(enum plain k)
 	return k >= PLAIN_READ_BYTES && k <= PLAIN_WRITE_CHARS;
 }
 
-/* What its counter says, less what others did before the run. */
-static int64_t io_told(const struct member *m, enum plain k)
+/* Its counter, without the use of its children before the run. */
+static int64_t io_counted(const struct member *m, enum plain k)
 {
 	return counter_value(&m->plain[k]) - m->io[k].before;
 }
 
 static int64_t io_own(const struct member *m, enum plain k)
 {
-	return larger(m->io[k].own, io_told(m, k) - m->io[k].dead);
+	return larger(m->io[k].own, io_counted(m, k) - m->io[k].dead);
 }
 
 void io_settle(struct member *m)
@@ -86,9 +86,9 @@ void io_describe(struct member *m)
 	m->p.write_bytes = larger(io_own(m, PLAIN_WRITE_BYTES) - io_own(m, PLAIN_WRITE_CANCELLED), 0);
 }
 
-void plain_take(struct member *m, enum plain k, int64_t value)
+void plain_apply(struct member *m, enum plain k, int64_t value)
 {
-	(void) counter_take(&m->plain[k], value, m->young);
+	(void) counter_apply(&m->plain[k], value, m->young);
 	if (!plain_is_io(k))
 		return;
 	m->p.io_known = true;
@@ -97,7 +97,7 @@ void plain_take(struct member *m, enum plain k, int64_t value)
 
 int64_t plain_value(const struct member *m, enum plain k)
 {
-	return larger(io_told(m, k), m->io[k].own + m->io[k].dead);
+	return larger(io_counted(m, k), m->io[k].own + m->io[k].dead);
 }
 
 int64_t tree_value(const struct tree_counter *t)
@@ -113,7 +113,7 @@ int64_t own_faults(const struct member *m)
 	return counter_value(&m->tree[TREE_FAULTS].own) + counter_value(&m->plain[PLAIN_FAULTS_MAJOR]);
 }
 
-/* ---- who is kept ---------------------------------------------------------------------------------------------------- */
+/* ---- which are kept -------------------------------------------------------------------------- */
 
 void member_free(struct member *m)
 {
@@ -161,7 +161,7 @@ static int smaller_first(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* What the summary asks of all that have ended stays known in sums. */
+/* Values of all ended processes that the summary needs are kept as totals. */
 static void dropped_count(struct job *job, const struct process *p)
 {
 	struct facts *f = &job->facts;
@@ -170,7 +170,7 @@ static void dropped_count(struct job *job, const struct process *p)
 	f->dropped_faults = known(f->dropped_faults.value + (process_is_in_another(p) ? p->faults_minor : 0));
 }
 
-/* Drops the ended below peak, and as many of exactly that size as ties allow. */
+/* Drops the ended members below peak, and ties of exactly that size. */
 static void drop_below(struct job *job, int64_t peak, size_t ties)
 {
 	size_t n = 0;
@@ -182,20 +182,21 @@ static void drop_below(struct job *job, int64_t peak, size_t ties)
 		if (may && (m->p.peak_bytes < peak || (m->p.peak_bytes == peak && ties > 0))) {
 			ties -= m->p.peak_bytes == peak;
 			dropped_count(job, &m->p);
-			memory_end(job->memory, &(struct memory_end) { .id = m->p.id }); /* no record of it will be taken */
+			/* its exit record is not needed any more */
+			memory_end(job->memory, &(struct memory_end) { .id = m->p.id });
 			job->n_ended--;
 			map_remove(&job->by_id, m->p.id);
 			member_free(m);
 			continue;
 		}
-		/* The key is there: nothing is allocated, nothing can fail. */
+		/* The key exists: nothing is allocated, so it cannot fail. */
 		(void) map_put(&job->by_id, m->p.id, (uint32_t) n);
 		job->members[n++] = m;
 	}
 	job->n_members = n;
 }
 
-/* An eighth is dropped at once, so that it costs little for each process that ends. */
+/* Drops an eighth at once, so that the cost per ended process is small. */
 int members_limit(struct job *job)
 {
 	const size_t most = job->config.max_processes;
@@ -223,17 +224,17 @@ int members_limit(struct job *job)
 	return 0;
 }
 
-/* ---- birth ---------------------------------------------------------------------------------------------------------- */
+/* ---- birth ----------------------------------------------------------------------------------- */
 
 static bool is_young(const struct job *job, uint64_t start_ns)
 {
 	const struct maybe run = job->facts.started_boot_ns;
 
-	/* 0: known from its exit record alone, and those tell of the time since the start. */
+	/* 0: known only from its exit record, which starts with the run */
 	return job->config.ours || !run.known || start_ns == 0 || (int64_t) start_ns + CLOCK_TICK_NS > run.value;
 }
 
-/* When it was forked, in the run's time; if that cannot be told, now. */
+/* The time of its fork, since the run's start; now if unknown. */
 static uint64_t forked_at(const struct job *job, const struct process *p, uint64_t now)
 {
 	const struct maybe run = job->facts.started_boot_ns;
@@ -258,8 +259,8 @@ static int describe(struct member *m, const struct process_birth *b)
 	return 0;
 }
 
-/* Another program: new memory, a new mark, none of the pages that it shared. */
-static int exec_take(struct job *job, struct member *m)
+/* A new program: new memory, a new mark, no shared pages. */
+static int exec_apply(struct job *job, struct member *m)
 {
 	m->young = m->ran_another = true;
 	m->mark = UNKNOWN;
@@ -270,19 +271,21 @@ static int exec_take(struct job *job, struct member *m)
 	return memory_exec(job->memory, m->p.id, m->p.startstack);
 }
 
-static int rebirth_take(struct job *job, struct member *m, const struct process_birth *b)
+static int rebirth_apply(struct job *job, struct member *m, const struct process_birth *b)
 {
 	bool other = b->startstack != 0 && b->startstack != m->p.startstack;
 
 	if (other) {
 		m->p.startstack = b->startstack;
 		if (m->live != NOT_ALIVE)
-			(void) exec_take(job, m); /* without memory for it its old program counts on: too much rather than too little */
+			/* out of memory: its old program counts on, which overestimates */
+			(void) exec_apply(job, m);
 	}
 	return describe(m, b);
 }
 
-/* Has it had no memory but its own program's since its fork, as far as its parent's tells? Only its name tells of a hidden one. */
+/* True if it had only its own program's memory since its fork, judging by its parent's program.
+ * With a hidden start address, only the name shows a new program. */
 static bool is_program_new(const struct job *job, const struct member *m)
 {
 	const struct member *parent = member_find(job, m->p.parent);
@@ -307,7 +310,7 @@ static int memory_born(struct job *job, const struct member *m)
 	return memory_birth(job->memory, &birth);
 }
 
-static void main_take(struct job *job, struct member *m)
+static void set_main(struct job *job, struct member *m)
 {
 	job->main = m;
 	job->live[m->live].is_main = true;
@@ -315,14 +318,14 @@ static void main_take(struct job *job, struct member *m)
 		job->facts.main_hwm_at_start_bytes = known(0);
 }
 
-int birth_take(struct job *job, const struct birth *birth, uint64_t time_ns)
+int birth_apply(struct job *job, const struct birth *birth, uint64_t time_ns)
 {
 	const struct process_birth *b = &birth->process;
 	struct member *m = member_find(job, birth->id);
 	int r;
 
 	if (m)
-		return rebirth_take(job, m, b);
+		return rebirth_apply(job, m, b);
 	m = member_make(job, birth->id, true);
 	if (!m)
 		return -ENOMEM;
@@ -336,7 +339,7 @@ int birth_take(struct job *job, const struct birth *birth, uint64_t time_ns)
 	m->young = is_young(job, b->start_ns);
 	r = describe(m, b);
 	if (b->is_main)
-		main_take(job, m);
+		set_main(job, m);
 	if (memory_born(job, m) < 0)
 		r = -ENOMEM;
 	if (++job->seen > job->facts.processes_seen.value)

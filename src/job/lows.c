@@ -18,7 +18,7 @@ bool lows_wanted(const char *series)
 static void halve(struct lows *l)
 {
 	for (unsigned i = 0; i < LOWS / 2; i++)
-		l->low[i] = fmin(l->low[2 * i], l->low[2 * i + 1]); /* leaves a NaN out */
+		l->low[i] = fmin(l->low[2 * i], l->low[2 * i + 1]); /* ignores NaN */
 	l->n = LOWS / 2;
 	l->each *= 2;
 }

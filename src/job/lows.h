@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * How low a series went over the run, where that tells what its extremes do not: what a framework's allocator has given
- * out goes up and down with each step, and a leak is seen in the valleys. Equal parts of its values, at most LOWS; when
- * they are full, neighbours become one and each is twice as wide.
+ * The minima of a series over the run, for memory allocated by a framework: it rises and falls with
+ * each step, so a leak shows in the minima only. The values are divided into equal parts, at most
+ * LOWS; when all are used, pairs are merged and each part becomes twice as long.
  */
 #pragma once
 
@@ -16,17 +16,17 @@ enum {
 };
 
 struct lows {
-	unsigned n;          /* parts that have begun; 0: they are not kept */
-	uint64_t each;       /* values a part */
-	double low[LOWS];    /* NaN: no number was in it */
+	unsigned n;          /* number of parts so far; 0: not kept */
+	uint64_t each;       /* values per part */
+	double low[LOWS];    /* NaN: the part has no number */
 };
 
-/* Are they kept of a series of this name? */
+/* True if minima are kept for a series of this name. */
 bool lows_wanted(const char *series);
 
-/* Adds the value with this number, from 0. */
+/* Adds the value with this index, from 0. */
 void lows_take(struct lows *l, uint64_t number, double value);
 
-/* "EACH LOW LOW ...": as it is recorded. lows_parse returns 0 or -EBADMSG, leaving *ret alone. */
+/* "EACH LOW LOW ...", as stored. lows_parse returns 0, or -EBADMSG without changing *ret. */
 int lows_put(const struct lows *l, struct buf *out);
 int lows_parse(const char *text, struct lows *ret);

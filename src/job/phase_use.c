@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What was used while a phase was open: GPUs, energy, processors. Of what energy and work rose by between two readings a
- * phase gets the share of the time in which it was open; it waits for the reading after its end.
+ * Use during a phase: GPUs, energy, CPUs. A phase gets the part of the energy and work between two
+ * values that corresponds to the time in which it was open; it waits for the first value after
+ * its end.
  */
 #include <string.h>
 
@@ -10,10 +11,10 @@
 
 enum {
 	MAX_UNSETTLED = 1 << 20,
-	MAX_WAITING = 1000 /* phases that ended, for what the next readings tell of them */
+	MAX_WAITING = 1000 /* ended phases that wait for values */
 };
 
-/* ---- of the whole run, so far ---------------------------------------------------------------------------------------- */
+/* ---- the whole run so far -------------------------------------------------------------------- */
 
 static struct maybe cpu_time(const struct job *job)
 {
@@ -36,14 +37,14 @@ struct maybe job_gpu_energy(const struct job *job, uint32_t id, bool *ret_counte
 	const struct acc *counter = job_acc(job, M_GPU_ENERGY, id), *power = job_acc(job, M_GPU_POWER, id);
 
 	*ret_counted = counter && !is_summed(job, id);
-	if (counter && counter->n < 2) /* one reading is no rise */
+	if (counter && counter->n < 2) /* one reading has no rise */
 		return UNKNOWN;
 	if (counter)
 		return known(counter->last > counter->min ? counter->last - counter->min : 0);
 	return power ? known((int64_t) (power->sum / 1e9)) : UNKNOWN; /* uW x ns / 1e9 = uJ */
 }
 
-/* An instance has no power of its own. What one of them does not tell takes nothing from the others. */
+/* An instance has no power of its own. GPUs without a value are left out of the sum. */
 struct maybe job_gpus_energy(const struct job *job)
 {
 	struct maybe sum = UNKNOWN;
@@ -63,23 +64,23 @@ struct maybe job_gpus_energy(const struct job *job)
 
 static bool is_the_jobs(const struct job *job, uint32_t gpu)
 {
-	const struct acc *held = job_acc(job, M_GPU_JOB_MEM, gpu);
+	const struct acc *used = job_acc(job, M_GPU_JOB_MEM, gpu);
 
-	return !held || held->last > 0;
+	return !used || used->last > 0;
 }
 
-/* ---- between two readings -------------------------------------------------------------------------------------------- */
+/* ---- between two values ---------------------------------------------------------------------- */
 
-/* What something rose by, evenly as far as anybody knows. */
+/* A rise between two values, assumed to be even. */
 struct rise {
 	enum phase_part part;
 	uint64_t from_ns, to_ns;
 	double amount;
-	bool gap; /* so far apart that nothing is known of the time between */
+	bool gap; /* too far apart: the time between is unknown */
 };
 
-/* Which part of a phase's use a metric adds to; PART_COUNT: none. Of a GPU's energy its counter, or its power where it
- * has none. */
+/* The part of a phase's use that a metric adds to; PART_COUNT: none. The energy of a GPU is its
+ * counter, or its power if it has none. */
 static enum phase_part part_of(const struct job *job, enum metric metric, uint32_t id)
 {
 	if (metric == M_HOST_ENERGY)
@@ -101,7 +102,8 @@ static struct rise counter_rise(const struct acc *before, const struct acc *now,
 	};
 }
 
-/* A window tells of the time before it; a look's value stands until the next one. */
+/* A window's value covers the time after its start; a sample's value is valid until the next
+ * one. */
 static struct rise integral_rise(const struct acc *before, const struct acc *now)
 {
 	const uint64_t span_ns = now->span_ns - before->span_ns;
@@ -110,7 +112,7 @@ static struct rise integral_rise(const struct acc *before, const struct acc *now
 	return (struct rise) { .from_ns = from_ns, .to_ns = from_ns + span_ns, .amount = now->sum - before->sum };
 }
 
-static void phase_take(struct phase *p, const struct rise *rise)
+static void phase_add_rise(struct phase *p, const struct rise *rise)
 {
 	const uint64_t from = p->begin_ns > rise->from_ns ? p->begin_ns : rise->from_ns;
 	const uint64_t to = p->end_ns != 0 && p->end_ns < rise->to_ns ? p->end_ns : rise->to_ns;
@@ -122,7 +124,7 @@ static void phase_take(struct phase *p, const struct rise *rise)
 	p->use.parts[rise->part].span_ns += to - from;
 }
 
-void phases_see_rise(struct job *job, const struct reading *r, const struct acc *before, const struct acc *now, uint64_t hold_ns)
+void phases_add_rise(struct job *job, const struct reading *r, const struct acc *before, const struct acc *now, uint64_t hold_ns)
 {
 	const enum phase_part part = job->n_unsettled > 0 ? part_of(job, r->metric, r->id) : PART_COUNT;
 	struct rise rise;
@@ -133,39 +135,39 @@ void phases_see_rise(struct job *job, const struct reading *r, const struct acc 
 	rise.part = part;
 	if (r->metric == M_GPU_POWER)
 		rise.amount /= 1e9; /* uW x ns */
-	job->part_rose = true;
+	job->parts_changed = true;
 	for (size_t i = 0; rise.to_ns > rise.from_ns && i < job->n_unsettled; i++)
-		phase_take(&job->phases[job->unsettled[i]], &rise);
+		phase_add_rise(&job->phases[job->unsettled[i]], &rise);
 }
 
-/* ---- of a phase ------------------------------------------------------------------------------------------------------ */
+/* ---- a phase --------------------------------------------------------------------------------- */
 
-/* Until when all who tell of energy have told of it, and how many GPUs do. */
-struct tellers {
+/* Time up to which all energy values are complete, and the number of GPUs with energy. */
+struct energy_readings {
 	uint64_t until_ns[PART_COUNT]; /* of energies */
 	unsigned gpus;
 	bool all_gpus;
 };
 
-static void heed(uint64_t *until_ns, const struct acc *acc)
+static void keep_earlier(uint64_t *until_ns, const struct acc *acc)
 {
 	if (acc && acc->last_at_ns < *until_ns)
 		*until_ns = acc->last_at_ns;
 }
 
-static bool told_all(const struct tellers *t, const struct phase *p)
+static bool is_complete(const struct energy_readings *t, const struct phase *p)
 {
 	return p->end_ns <= t->until_ns[PART_CPU_ENERGY] && p->end_ns <= t->until_ns[PART_GPU_ENERGY];
 }
 
-static struct tellers tellers_of(const struct job *job)
+static struct energy_readings energy_readings_of(const struct job *job)
 {
-	struct tellers t = {
+	struct energy_readings t = {
 		.until_ns = { [PART_CPU_ENERGY] = UINT64_MAX, [PART_GPU_ENERGY] = UINT64_MAX },
 		.all_gpus = true,
 	};
 
-	heed(&t.until_ns[PART_CPU_ENERGY], job_acc(job, M_HOST_ENERGY, 0));
+	keep_earlier(&t.until_ns[PART_CPU_ENERGY], job_acc(job, M_HOST_ENERGY, 0));
 	for (size_t i = 0; i < job_gpu_count(job); i++) {
 		const struct gpu_entity *gpu = job_gpu(job, i);
 		const struct acc *counter = job_acc(job, M_GPU_ENERGY, gpu->birth.id);
@@ -176,26 +178,26 @@ static struct tellers tellers_of(const struct job *job)
 		t.gpus += acc != NULL;
 		t.all_gpus = t.all_gpus && acc;
 		if (!gpu->ended)
-			heed(&t.until_ns[PART_GPU_ENERGY], acc);
+			keep_earlier(&t.until_ns[PART_GPU_ENERGY], acc);
 	}
 	return t;
 }
 
-/* Until the reading after its end comes, the time since the one before it counts like the rest. */
-static struct maybe energy_of(const struct job *job, const struct phase *p, enum phase_part part, const struct tellers *t)
+/* Until the value after its end comes, the time after the last one is extrapolated. */
+static struct maybe energy_of(const struct job *job, const struct phase *p, enum phase_part part, const struct energy_readings *t)
 {
 	const uint64_t length = (p->end_ns ? p->end_ns : job->now_ns) - p->begin_ns;
-	const uint64_t told = p->use.parts[part].span_ns / (part == PART_GPU_ENERGY ? t->gpus : 1);
+	const uint64_t covered_ns = p->use.parts[part].span_ns / (part == PART_GPU_ENERGY ? t->gpus : 1);
 	double sum = p->use.parts[part].sum;
 
-	if (told == 0 || told < length / 2)
+	if (covered_ns == 0 || covered_ns < length / 2)
 		return UNKNOWN;
 	if (!p->settled && p->end_ns > t->until_ns[part])
-		sum *= 1 + (double) (p->end_ns - t->until_ns[part]) / (double) told;
+		sum *= 1 + (double) (p->end_ns - t->until_ns[part]) / (double) covered_ns;
 	return known((int64_t) (sum + 0.5));
 }
 
-static void update_parts(const struct job *job, struct phase *p, const struct tellers *t)
+static void update_parts(const struct job *job, struct phase *p, const struct energy_readings *t)
 {
 	p->use.cpu_energy_uj = energy_of(job, p, PART_CPU_ENERGY, t);
 	if (t->all_gpus && t->gpus > 0)
@@ -232,44 +234,44 @@ void phase_settle(struct job *job, struct phase *p)
 	job->n_unsettled--;
 }
 
-/* Many short phases between two readings are not all waited with, and none when the run is over. */
+/* Limits the number of ended phases that wait for values; at the end of the run none waits. */
 void phases_update_parts(struct job *job)
 {
-	const struct tellers t = tellers_of(job);
+	const struct energy_readings t = energy_readings_of(job);
 	const unsigned most = job->ended ? 0 : MAX_WAITING;
 	unsigned waiting = 0;
 
 	for (size_t i = job->n_unsettled; i-- > 0;) {
 		struct phase *p = &job->phases[job->unsettled[i]];
 
-		if (p->end_ns != 0 && (told_all(&t, p) || ++waiting > most))
+		if (p->end_ns != 0 && (is_complete(&t, p) || ++waiting > most))
 			phase_settle(job, p);
 		update_parts(job, p, &t);
 	}
-	job->part_rose = false;
+	job->parts_changed = false;
 }
 
 void phase_use_end(struct job *job, struct phase *p)
 {
-	const struct tellers t = tellers_of(job);
+	const struct energy_readings t = energy_readings_of(job);
 
-	if (told_all(&t, p))
+	if (is_complete(&t, p))
 		phase_settle(job, p);
 	update_parts(job, p, &t);
 }
 
 void phase_use_begin(const struct job *job, struct phase *phase)
 {
-	const struct acc *held = job_acc(job, M_JOB_GPU_MEM, 0), *ram = job_acc(job, M_JOB_RAM, 0);
+	const struct acc *used = job_acc(job, M_JOB_GPU_MEM, 0), *ram = job_acc(job, M_JOB_RAM, 0);
 
 	phase->use = (struct phase_use) { .cpu_before_ns = cpu_time(job) };
 	if (ram)
 		phase->use.job_peak = known(ram->last);
-	if (held)
-		phase->use.gpu_before = phase->use.gpu_peak = phase->use.gpu_after = known(held->last);
+	if (used)
+		phase->use.gpu_before = phase->use.gpu_peak = phase->use.gpu_after = known(used->last);
 }
 
-static void see_cpu(const struct job *job, struct phase_use *use)
+static void update_cpu(const struct job *job, struct phase_use *use)
 {
 	const struct maybe now = cpu_time(job);
 
@@ -277,7 +279,7 @@ static void see_cpu(const struct job *job, struct phase_use *use)
 		use->cpu_ns = known(now.value - (use->cpu_before_ns.known ? use->cpu_before_ns.value : 0));
 }
 
-static void see_memory(struct phase_use *use, const struct reading *r)
+static void update_memory(struct phase_use *use, const struct reading *r)
 {
 	if (r->metric == M_JOB_RAM) {
 		use->job_peak = maybe_max(use->job_peak, known(r->max));
@@ -303,7 +305,7 @@ static bool has_any(const struct frame *frame)
 	return false;
 }
 
-void phases_see_use(struct job *job, const struct frame *frame)
+void phases_update_use(struct job *job, const struct frame *frame)
 {
 	size_t open = job->n_open;
 
@@ -317,8 +319,8 @@ void phases_see_use(struct job *job, const struct frame *frame)
 		open--;
 		for (size_t k = 0; k < frame->n_readings; k++) {
 			if (is_memory(&frame->readings[k]))
-				see_memory(&phase->use, &frame->readings[k]);
+				update_memory(&phase->use, &frame->readings[k]);
 		}
-		see_cpu(job, &phase->use);
+		update_cpu(job, &phase->use);
 	}
 }

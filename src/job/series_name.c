@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the names of series tell of their values.
+ * Series whose names determine the meaning of their values.
  */
 #include <string.h>
 
 #include "base/textwidth.h"
 #include "job/job.h"
 
-/* Seconds, whoever logs them. */
+/* Series in seconds, by any logger. */
 static const struct {
 	const char *name;
 	enum series_time time;
@@ -25,7 +25,8 @@ enum {
 	TIMES = sizeof(times) / sizeof(times[0])
 };
 
-/* Is it what hiwater tells trackers of a wait (python/hiwater/_figures.py), as a share of time? */
+/* True for series that hiwater reports to trackers as shares of time
+ * (python/hiwater/_figures.py). */
 static bool is_share(const char *name)
 {
 	return strcmp(name, "hiwater/data_wait") == 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the enumerators of frame.h are called, in recordings and in what is exported.
+ * Names of the enumerators of frame.h, in recordings and exports.
  */
 #include "model/frame.h"
 
@@ -24,7 +24,7 @@ static const char *const how_names[] = {
 	[END_TASKSTATS] = "taskstats",
 	[END_LEFT] = "left",
 };
-/* None has CAUSE_UNKNOWN. */
+/* CAUSE_UNKNOWN has no name. */
 static const char *const cause_names[CAUSE_UNKNOWN] = {
 	[CAUSE_NONE] = "none",
 	[CAUSE_DEVICE] = "device",
@@ -88,7 +88,7 @@ bool note_is_about(const struct event *event, const char *about)
 	return event->kind == EVENT_NOTE && strncmp(event->text, about, n) == 0 && event->text[n] == ':' && event->text[n + 1] == ' ';
 }
 
-/* "Intel NPU 8086:7d1d": source/drm/card.c calls them so. */
+/* "Intel NPU 8086:7d1d": the name set by source/drm/card.c. */
 bool gpu_is_npu(const struct gpu_birth *gpu)
 {
 	return strstr(gpu->name, " NPU ") != NULL;

@@ -8,7 +8,7 @@
 #include "base/buf.h"
 
 enum {
-	MAX_ENTRIES = 1 << 20, /* of a kind: far more than a machine has processes */
+	MAX_ENTRIES = 1 << 20, /* of a kind: far more than the processes of any machine */
 	TEXT_FIRST =
 		4096, /* bytes of the first block of texts; each further one is twice as large */
 	TEXT_LARGEST = 1 << 20,
@@ -20,7 +20,7 @@ struct framebuf_text {
 	char bytes[];
 };
 
-/* Appends a block that holds at least size bytes behind last (NULL: as the first). NULL without memory. */
+/* Appends a block of at least size bytes after last (NULL: as the first). NULL: out of memory. */
 static struct framebuf_text *text_block(struct framebuf *b, struct framebuf_text *last, size_t size)
 {
 	size_t cap = last ? last->cap * 2 : TEXT_FIRST;
@@ -43,7 +43,7 @@ static struct framebuf_text *text_block(struct framebuf *b, struct framebuf_text
 	return block;
 }
 
-/* Makes *text point to a copy that stays where it is until the next clear. */
+/* Replaces *text by a copy that is valid until the next clear. */
 static int keep_text(struct framebuf *b, const char **text)
 {
 	const char *from = *text ? *text : "";
@@ -92,7 +92,7 @@ static int keep_birth_texts(struct framebuf *b, struct birth *birth)
 	return code;
 }
 
-/* Keeps the first error. True if code is none. */
+/* Stores the first error. Returns true if code is no error. */
 static bool is_fine(struct framebuf *b, int code)
 {
 	if (code < 0 && b->error == 0)

@@ -26,8 +26,8 @@ enum gpu_fact_kind {
 	FACT_MCEL,
 };
 
-/* The most that can be so of a GPU, whoever made it, in the units of metrics: far above what is built (modules of two dies draw
- * 1.4 kW, memory clocks are 16 GHz), and far below garbage. */
+/* Plausible maxima for any GPU, in the units of metrics: far above existing hardware (modules of
+ * two dies draw 1.4 kW, memory clocks are 16 GHz) and far below garbage. */
 #define GPU_POWER_MOST INT64_C(10000000000)
 #define GPU_CLOCK_MOST INT64_C(50000000000)
 #define GPU_TEMP_MOST  200000
@@ -35,31 +35,31 @@ enum gpu_fact_kind {
 struct gpu_fact_row {
 	const char *name; /* "MAX_CLOCK_SM" */
 	enum gpu_fact_kind kind;
-	int64_t most; /* that it may be: more cannot be so */
+	int64_t most; /* largest plausible value */
 	const char *sentence;
 };
 
 extern const struct gpu_fact_row gpu_facts[GPU_FACT_COUNT];
 
-/* Which facts somebody wants. All zero: none. */
+/* The facts that are requested. All zero: none. */
 struct gpu_fact_set {
 	bool has[GPU_FACT_COUNT];
 };
 
-/* Why there is no value, where that is more than that the device has none. */
+/* The reason for a missing value, unless the device simply has none. */
 enum gpu_lack {
 	GPU_LACK_NONE,
-	GPU_LACK_RIGHT,   /* this user may not have it */
-	GPU_LACK_ERROR,   /* the driver answered with an error that says nothing, or of a fact what cannot be so */
+	GPU_LACK_RIGHT,   /* this user has no permission */
+	GPU_LACK_ERROR,   /* an unspecific driver error, or an implausible fact */
 	GPU_LACK_COUNT,
 };
 
-/* One fact of one device, as it crosses from a source to whoever asked; or why it has none, or no value of a metric. */
+/* One fact of one device as a source reports it, or the reason for a missing fact or metric. */
 struct gpu_fact_told {
-	uint32_t id;      /* the device's, that its source gave it */
-	uint16_t fact;    /* enum gpu_fact; of_metric: enum metric */
+	uint32_t id;      /* of the device, assigned by its source */
+	uint16_t fact;    /* enum gpu_fact; if of_metric: enum metric */
 	bool is_text, of_metric;
-	enum gpu_lack lack; /* not GPU_LACK_NONE: that, and no value; always so of_metric */
+	enum gpu_lack lack; /* not GPU_LACK_NONE: there is no value; always so if of_metric */
 	int64_t value;    /* unless is_text */
 	char text[96];    /* if is_text */
 };

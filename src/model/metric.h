@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * metric.def as C: one enumerator and one table row a metric.
+ * metric.def as C: one enumerator and one table row per metric.
  */
 #pragma once
 
 #include <stdint.h>
 
-/* What a metric belongs to. */
+/* The entities of metrics. */
 enum entity {
 	ENTITY_HOST,
 	ENTITY_JOB,
@@ -46,7 +46,7 @@ enum metric {
 	METRIC_COUNT,
 };
 
-/* One row of metric.def; the columns are explained there. All strings live for ever. */
+/* One row of metric.def, which explains the columns. All strings are static. */
 struct metric_info {
 	enum entity entity;
 	enum unit unit;
@@ -63,10 +63,10 @@ struct metric_info {
 /* Indexed by enum metric; defined in metric.c. */
 extern const struct metric_info metrics[METRIC_COUNT];
 
-/* "host", "job", "process", "gpu", "gpu_process". Never NULL for a valid entity. */
+/* "host", "job", "process", "gpu", "gpu_process". */
 const char *entity_name(enum entity entity);
 /* The entity of that name; -1 if there is none. */
 int entity_find(const char *name);
 
-/* The metric called name of that entity; -1 if there is none. */
+/* The metric of entity with that name; -1 if there is none. */
 int metric_find(enum entity entity, const char *name);

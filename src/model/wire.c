@@ -7,7 +7,7 @@
 
 enum {
 	TEXT_MOST = 16 << 10
-}; /* longer texts are cut */
+}; /* longer texts are truncated */
 
 static size_t text_size(const char *text)
 {
@@ -37,7 +37,7 @@ static size_t round_up(size_t n)
 	return (n + 15) & ~(size_t) 15;
 }
 
-/* Copies n bytes to *at and moves it behind them. */
+/* Copies n bytes to *at and advances *at. */
 static void put(char **at, const void *from, size_t n)
 {
 	if (n > 0)
@@ -53,7 +53,7 @@ static void *get(char **at, size_t n)
 	return found;
 }
 
-/* ---- frames --------------------------------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 static size_t birth_text_size(const struct birth *birth)
 {
@@ -143,9 +143,9 @@ struct frame *wire_frame_get(void *where)
 	return frame;
 }
 
-/* ---- from a process that may have lost its senses -------------------------------------------------------------------- */
+/* ---- from an untrusted process --------------------------------------------------------------- */
 
-/* Moves *at over an array; false if it reaches past size. */
+/* Advances *at past an array; false if it exceeds size. */
 static bool skip(size_t *at, size_t size, size_t n, size_t each)
 {
 	if (n > size / each)

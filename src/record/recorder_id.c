@@ -10,7 +10,8 @@
 #include "base/root.h"
 #include "base/smallfile.h"
 
-/* "4711 (python (x)) S 4000 ...": proc_pid_stat(5); the name may hold anything, so fields count from the last ')'. */
+/* "4711 (python (x)) S 4000 ...": proc_pid_stat(5). The name may contain any character, so count
+ * fields from the last ')'. */
 static int start_of(const struct root *root, int64_t pid, uint64_t *ret)
 {
 	enum {
@@ -31,7 +32,7 @@ static int start_of(const struct root *root, int64_t pid, uint64_t *ret)
 		if (p)
 			p++;
 		if (p && field == STATE && (*p == 'Z' || *p == 'X'))
-			return -ESRCH; /* over, and nobody has waited for it */
+			return -ESRCH; /* zombie: ended, not yet waited for */
 	}
 	return p ? parse_u64(&p, ret) : -EBADMSG;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which process writes a recording, so that a reader can tell whether it still does: pid, its start time, and the boot
- * in which both mean something.
+ * The identity of the process that writes a recording, from which a reader decides whether it is
+ * still running: pid, start time, and the boot in which both are valid.
  */
 #pragma once
 
@@ -14,8 +14,8 @@ struct recorder_id {
 	char boot[40];        /* sys/kernel/random/boot_id */
 };
 
-/* This process. Returns 0 or -errno. */
+/* Fills in the calling process. Returns 0 or -errno. */
 int recorder_id_self(struct recorder_id *ret);
 
-/* True if that process lives, on this machine, since this boot. */
+/* True if the process is still running: on this machine, in this boot. Zombies do not count. */
 bool recorder_id_lives(const struct recorder_id *id);

@@ -122,7 +122,8 @@ void row_burst_write(const struct row *row, const struct row_layout *l, enum ent
 	}
 }
 
-/* The word at *p, less end, as a metric of entity; -1 if it is none. Moves behind the word where it ends so. */
+/* The metric of entity whose name is the word at *p without the suffix end; -1 if there is none.
+ * Advances *p past the word if it has that suffix. */
 static int read_name(const char **p, enum entity entity, const char *end)
 {
 	char name[64];

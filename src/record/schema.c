@@ -14,7 +14,7 @@ const struct fact_info fact_infos[] = {
 };
 const size_t fact_count = sizeof(fact_infos) / sizeof(fact_infos[0]);
 
-/* ---- names ---------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static const char *const unit_names[] = {
 	[UNIT_BYTES] = "bytes",
@@ -48,9 +48,10 @@ const char *adds_name(enum adds adds)
 	return adds_names[adds];
 }
 
-/* ---- tables --------------------------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
-/* The keys of summary and course begin with what changes together: of eight GPUs that are some pages a second, not each. */
+/* The keys of summary and course begin with the columns that change together, so that an update
+ * of eight GPUs touches few pages. */
 static const char fixed_tables[] =
 	"CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
 	"CREATE TABLE metric(entity TEXT, name TEXT, unit TEXT, kind TEXT, adds TEXT, openmetrics TEXT, labels TEXT,"
@@ -134,7 +135,7 @@ static int write_column(void *ctx, const char *column)
 	return w->out->error;
 }
 
-/* Clustered by time: what is old lies together. */
+/* Clustered by time, so that old rows are on common pages. */
 static int write_table(struct buf *out, const struct row_layout *l, enum entity entity, bool recent)
 {
 	struct writing w = { .out = out, .alone = !entity_has_id(entity) };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tables of a recording, made from metric.def (docs/recording.md explains them).
+ * The tables of a recording, generated from metric.def (described in docs/recording.md).
  */
 #pragma once
 
@@ -12,35 +12,36 @@
 #include "model/frame.h"
 #include "record/rows.h"
 
-/* 'HiWa' in the header's application id; the format's number is in user_version and in meta. */
+/* 'HiWa', the application id in the file's header. The format version is in user_version and in
+ * meta. */
 #define SCHEMA_APPLICATION 0x48695761
 #define SCHEMA_VERSION     1
 
-/* All CREATE TABLE statements. */
+/* Writes all CREATE TABLE statements. */
 int schema_tables(struct buf *out);
 
-/* "process_sample", "process_recent". */
+/* Writes the table's name: "process_sample", "process_recent". */
 int schema_name(struct buf *out, enum entity entity, bool recent);
 
-/* Calls see for each column of entity's rows in the tables' order, which is the order of binding: t, id (where it has
- * one), span, n, part, then a metric's name, or NAME_min, NAME, NAME_max of a gauge in a window. Stops at a negative
- * result. */
+/* Calls see for each column of entity's rows in table order, which is the order of binding: t,
+ * id (if the entity has one), span, n, part, then the metric's name, or NAME_min, NAME, NAME_max
+ * for a gauge of a window. Stops at a negative result and returns it. */
 int schema_columns(const struct row_layout *l, enum entity entity, bool recent, int (*see)(void *ctx, const char *column),
 	void *ctx);
 
-/* INSERT OR REPLACE with a parameter for each column. */
+/* Writes INSERT OR REPLACE with one parameter per column. */
 int schema_insert(struct buf *out, const struct row_layout *l, enum entity entity, bool recent);
 
-/* Names of enumerators in the tables; NULL behind the last. */
+/* Names of the enumerators in the tables. */
 const char *unit_name(enum unit unit);
 const char *kind_name(enum metric_kind kind);
 const char *adds_name(enum adds adds);
 
-/* A fact: a row of facts.def. */
+/* A row of facts.def. */
 struct fact_info {
 	const char *name;
 	bool is_text;
-	size_t offset; /* in struct facts: of a struct maybe or a char pointer */
+	size_t offset; /* in struct facts: offset of a struct maybe or a char pointer */
 };
 extern const struct fact_info fact_infos[];
 extern const size_t fact_count;

@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-/* f_type of statfs(2); linux/magic.h has most, the vendors' sources the rest. */
+/* f_type of statfs(2). Most values are in linux/magic.h, the others in the vendors' sources. */
 static const struct {
 	uint32_t type;
 	const char *name;
@@ -92,7 +92,7 @@ int share_folder(char *ret, size_t size, struct err *err)
 		return -ENAMETOOLONG;
 	memcpy(ret, pattern, sizeof(pattern));
 	if (!mkdtemp(ret))
-		return err_set(err, -errno, "cannot make a folder in /tmp: %s", strerror(errno));
+		return err_set(err, -errno, "cannot create a folder in /tmp: %s", strerror(errno));
 	return 0;
 }
 
@@ -113,7 +113,7 @@ int share_rename(const char *from, const char *to, bool replace)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -errno;
-	/* File systems without it may have links. */
+	/* renameat2 without NOREPLACE support: link instead, if the file system has links. */
 	if (link(from, to) == 0)
 		return unlink(from) < 0 ? -errno : 0;
 	if (errno == EEXIST)
@@ -151,7 +151,7 @@ int share_copy(const char *from, const char *to)
 	if (out < 0)
 		return -errno;
 	r = copy_bytes(in, out);
-	if (close(out) < 0 && r == 0) /* a full share may say so only now */
+	if (close(out) < 0 && r == 0) /* a full network file system may report it only here */
 		r = -errno;
 	if (r < 0)
 		(void) unlink(to);

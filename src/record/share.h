@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * File systems on which SQLite's locks and shared memory cannot be relied on: those of a network, and those that some
- * program serves. There a recording is written elsewhere and copied.
+ * Network file systems and those served by a user program: SQLite's locks and shared memory are
+ * unreliable there, so a recording is written on a local file system and copied.
  */
 #pragma once
 
@@ -10,22 +10,25 @@
 
 #include "base/err.h"
 
-/* "NFS", "Lustre", ...: what path, or the nearest folder above it that exists, lies on; NULL: nothing special. */
+/* The kind of network file system that path, or its nearest existing parent folder, is on:
+ * "NFS", "Lustre", ...; NULL if it is a local one or unknown. */
 const char *share_kind(const char *path);
 
-/* Makes a folder of this machine's own (0700). Returns 0 or -errno with text. */
+/* Creates a temporary local folder (mode 0700). Returns 0 or -errno with text. */
 int share_folder(char *ret, size_t size, struct err *err);
 
-/* The name of a temporary file beside path, on the same file system. Returns 0 or -ENAMETOOLONG. */
+/* The name of a temporary file next to path, on the same file system. Returns 0 or
+ * -ENAMETOOLONG. */
 int share_temporary(const char *path, char *ret, size_t size);
 
-/* Gives the file from its final name to. Without replace, an existing to is an error (-EEXIST) and from stays. */
+/* Renames from to to. Without replace, an existing to is an error (-EEXIST) and from stays. */
 int share_rename(const char *from, const char *to, bool replace);
 
-/* Copies the file from as a new file to (0600). Returns 0 or -errno; then to is gone. */
+/* Copies from to the new file to (mode 0600). Returns 0 or -errno; on error to is removed. */
 int share_copy(const char *from, const char *to);
 
-/* Waits for a lock of the folder, for those who change together what is in it. Returns the lock, to be closed; -1: without
- * one, where there are none to rely on or where it was not free for a moment (its holder may be stopped, and no run waits
- * for another to end). */
+/* Waits at most 50 ms for a lock on the folder, which serializes changes to its contents.
+ * Returns a file descriptor that the caller closes, or -1 without a lock: on a network file
+ * system, or if another process keeps the lock (it may be stopped, and no run waits for another
+ * to end). */
 int share_await_turn(const char *folder);

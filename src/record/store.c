@@ -11,15 +11,15 @@
 
 enum {
 	BUSY_MS = 250,       /* how long SQLite waits for another writer, */
-	BUSY_TRIES = 8,      /* so often; then it counts as a fault */
-	FINISH_BUSY_MS = 50, /* a reader keeps the journal: it stays beside the file */
+	BUSY_TRIES = 8,      /* and how often before it is an error */
+	FINISH_BUSY_MS = 50, /* a reader keeps the journal: it stays next to the file */
 };
 
 static const char *const journals[] = { "-wal", "-shm", "-journal" };
 
-/* ---- errors --------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
-/* SQLite keeps the system's number for some of its errors; for others it is still where the system put it. */
+/* For some errors SQLite stores the system's error number; for the others errno is still set. */
 static int system_error(sqlite3 *db)
 {
 	int last = errno, code = db ? sqlite3_system_errno(db) : 0;
@@ -74,7 +74,7 @@ const char *store_why(const struct store *s)
 	return s->why;
 }
 
-/* ---- statements ----------------------------------------------------------------------------------------------------- */
+/* ---- statements ------------------------------------------------------------------------------ */
 
 static const char *const sql_of[STATEMENT_COUNT] = {
 	[PUT_META] = "INSERT OR REPLACE INTO meta VALUES(?,?)",
@@ -144,7 +144,7 @@ int store_step(struct store *s, sqlite3_stmt *statement)
 	int r;
 
 	if (!statement) {
-		r = error_of(s->db, sqlite3_errcode(s->db)); /* of preparing it */
+		r = error_of(s->db, sqlite3_errcode(s->db)); /* error of preparing it */
 		return r < 0 ? r : -ENOMEM;
 	}
 	errno = 0;
@@ -159,7 +159,7 @@ int store_run(struct store *s, const char *sql)
 	return store_error(s, sqlite3_exec(s->db, sql, NULL, NULL, NULL));
 }
 
-/* ---- transactions --------------------------------------------------------------------------------------------------- */
+/* ---- transactions ---------------------------------------------------------------------------- */
 
 int store_begin(struct store *s)
 {
@@ -190,7 +190,7 @@ int store_pages(struct store *s, uint64_t *ret_used, uint64_t *ret_all)
 	uint64_t unused = 0;
 	int r = 0;
 
-	/* Outside of a transaction it would cost locks. */
+	/* Outside of a transaction this would take locks each time. */
 	if (s->in_transaction) {
 		r = read_number(s, PAGE_COUNT, &s->pages);
 		if (r == 0)
@@ -202,7 +202,7 @@ int store_pages(struct store *s, uint64_t *ret_used, uint64_t *ret_all)
 	return r;
 }
 
-/* SQLite tells how long the journal is; and this is where it is moved into the file. */
+/* SQLite reports the journal's length here, so checkpoint from here. */
 static int journal_grew(void *ctx, sqlite3 *db, const char *name, int pages)
 {
 	struct store *s = ctx;
@@ -252,7 +252,7 @@ uint64_t store_disk_bytes(const struct store *s)
 
 int store_checkpoint(struct store *s)
 {
-	/* Not through store_error: a reader that keeps the journal for a while is no fault. */
+	/* Not through store_error: a reader that keeps the journal for a while is not an error. */
 	return error_of(s->db, sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL));
 }
 
@@ -269,8 +269,9 @@ static int write_all(int fd, const unsigned char *bytes, size_t n)
 	return 0;
 }
 
-/* Read through SQLite's own descriptor: closing another one of the same file would drop this process's locks on it
- * (fcntl(2)). Bytes 18 and 19 of the header say that there is a journal of the WAL kind (sqlite.org/fileformat2.html). */
+/* Read through SQLite's own descriptor: closing another descriptor of the same file would drop
+ * this process's locks (fcntl(2)). Bytes 18 and 19 of the header declare a WAL journal
+ * (sqlite.org/fileformat2.html). */
 int store_copy(struct store *s, int fd)
 {
 	enum {
@@ -301,16 +302,16 @@ int store_copy(struct store *s, int fd)
 
 void store_unlink(const char *path)
 {
-	char beside[4200];
+	char journal[4200];
 
 	(void) unlink(path);
 	for (size_t i = 0; i < sizeof(journals) / sizeof(journals[0]); i++) {
-		(void) snprintf(beside, sizeof(beside), "%s%s", path, journals[i]);
-		(void) unlink(beside);
+		(void) snprintf(journal, sizeof(journal), "%s%s", path, journals[i]);
+		(void) unlink(journal);
 	}
 }
 
-/* ---- making and closing --------------------------------------------------------------------------------------------- */
+/* ---- making and closing ---------------------------------------------------------------------- */
 
 static int put_metric(struct store *s, sqlite3_stmt *st, const struct metric_info *m)
 {
@@ -343,7 +344,8 @@ static int put_metrics(struct store *s)
 	return r;
 }
 
-/* The tables go straight into the file, so that it says what it is even where only the journal has rows. */
+/* The tables go directly into the file, so that it is recognizable even while all rows are in
+ * the journal. */
 static int make_tables(struct store *s)
 {
 	struct buf sql = BUF_INIT(1 << 20);
@@ -421,7 +423,8 @@ int store_create(const struct store_options *options, struct store **ret, struct
 	return 0;
 }
 
-/* Without readers the file is left alone, without a journal; with one, the journal goes when the last has closed. */
+/* Without readers the file has no journal afterwards; with readers, the last one to close
+ * removes the journal. */
 static int leave_one_file(struct store *s)
 {
 	if (!s->wal)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A recording open for writing: one connection, prepared statements, one transaction at a time. All functions belong
- * to one thread and return 0 or -errno (-ENOSPC, -EIO, -EBUSY, -ENOMEM, ...); store_why then has a text.
+ * A recording open for writing: one connection, prepared statements, one transaction at a time. All
+ * functions must be called from one thread and return 0 or -errno (-ENOSPC, -EIO, -EBUSY, -ENOMEM,
+ * ...); store_why then returns the text of the first error.
  */
 #pragma once
 
@@ -13,7 +14,7 @@
 #include "record/rows.h"
 #include "record/wire_totals.h"
 
-/* What kinds of rows take how much room, roughly: decides what is thinned. */
+/* Classes of rows whose sizes are tracked, approximately; they decide which rows are thinned. */
 enum store_class {
 	CLASS_SAMPLE,
 	CLASS_RECENT,
@@ -59,81 +60,85 @@ struct store {
 	char *path;
 	struct row_layout layout;
 	bool in_transaction, wal;
-	unsigned wal_pages;            /* in the journal after the last commit; */
-	unsigned checkpoint_pages;     /* from so many on it is moved into the file */
+	unsigned wal_pages;            /* pages in the journal after the last commit */
+	unsigned checkpoint_pages;     /* the journal is checkpointed from this size on */
 	uint64_t pages_used, pages;    /* as of the last commit */
 	struct store_use use[CLASS_COUNT];
 	sqlite3_stmt *rows[ENTITY_COUNT][2];
 	sqlite3_stmt *statements[STATEMENT_COUNT];
 	struct buf part;               /* scratch */
 	struct acc accs[METRIC_COUNT]; /* as last written, of id 0 */
-	uint64_t course_span_ns;       /* likewise */
-	uint64_t fact_prints[128];     /* likewise, by place in fact_infos */
-	char **series;                 /* names; the id is the place + 1 */
+	uint64_t course_span_ns;       /* as last written */
+	uint64_t fact_fingerprints[128];     /* as last written, indexed as fact_infos */
+	char **series;                 /* names; the id is the index + 1 */
 	size_t n_series, cap_series;
 	struct map series_places;      /* from the hash of a name */
-	struct store_cached *cached;   /* statements by their text */
+	struct store_cached *cached;   /* prepared statements by their SQL */
 	size_t n_cached, cap_cached;
 	char why[256];
 };
 
 struct store_options {
 	const char *path;     /* absolute; must not exist unless it is empty and reserved */
-	const char *name;     /* what to call it in texts */
+	const char *name;     /* its name in messages */
 	bool reserved;
-	bool wal;             /* false: filled in one go and then closed; nobody reads it meanwhile */
+	bool wal;             /* false: filled in one transaction and closed, with no reader meanwhile */
 	uint64_t max_bytes;
-	unsigned wal_pages;   /* how many pages of journal before they are moved into the file */
+	unsigned wal_pages;   /* checkpoint the journal from this number of pages on */
 };
 
 int store_create(const struct store_options *options, struct store **ret, struct err *err);
-/* Closes. A finished file has no journal beside it; one that went wrong is left as it is. NULL is fine. */
+/* Closes the store. A finished file has no journal; after an error the files stay as they are. s
+ * may be NULL. */
 int store_close(struct store *s, bool finished);
-/* Removes the file at path and what SQLite put beside it. */
+/* Removes the file at path and SQLite's files next to it. */
 void store_unlink(const char *path);
 
 const char *store_why(const struct store *s);
 
-/* Begins a transaction if none is open; waits a little where another program writes. */
+/* Begins a transaction if none is open. Waits briefly if another program is writing. */
 int store_begin(struct store *s);
 int store_commit(struct store *s);
 void store_rollback(struct store *s);
 
-/* Runs SQL without results; a statement with its bound parameters. What sqlite says as 0 or -errno. */
+/* Run SQL without results; step a statement with its bound parameters; convert an SQLite result
+ * code to 0 or -errno. */
 int store_run(struct store *s, const char *sql);
 int store_step(struct store *s, sqlite3_stmt *statement);
 int store_error(struct store *s, int rc);
-sqlite3_stmt *store_prepare(struct store *s, const char *sql); /* NULL: see why */
-/* The same, kept: the caller resets it and leaves it to the store. */
+sqlite3_stmt *store_prepare(struct store *s, const char *sql); /* NULL: see store_why */
+/* The same, cached: the caller resets the statement but does not finalize it. */
 sqlite3_stmt *store_cached(struct store *s, const char *sql);
 sqlite3_stmt *store_get(struct store *s, enum store_statement which);
 
-/* A row of a window, or a look at full rate. */
+/* Writes the row of a window, or of a sample at full rate. */
 int store_row(struct store *s, enum entity entity, bool recent, const struct row *row);
 
 int store_meta_int(struct store *s, const char *key, int64_t value);
 int store_meta_text(struct store *s, const char *key, const char *value);
 
-/* Births, ends, events, series values of a frame. */
+/* Writes the births, ends, events and series values of a frame. */
 int store_frame(struct store *s, const struct frame *frame);
 int store_totals(struct store *s, const struct wire_totals *totals);
 
-/* Text as TEXT, or as BLOB where it is no UTF-8; a number or NULL; a time. */
+/* Bind text (as BLOB if it is not valid UTF-8), a number or NULL, a time. */
 void store_bind_text(sqlite3_stmt *statement, int at, const char *text);
 void store_bind_if(sqlite3_stmt *statement, int at, bool is_known, int64_t value);
 void store_bind_time(sqlite3_stmt *statement, int at, uint64_t ns);
 uint64_t store_hash(const char *text);
 
-/* The id of the series called name, made where it is new; 0: there are too many. */
+/* Sets *ret_id to the id of the series called name, which is created if it is new; 0: there are
+ * too many. */
 int store_series(struct store *s, const char *name, int64_t *ret_id);
 
 #define STORE_PAGE 4096
 
-/* Pages in use and pages in all: within a transaction as they are now, else as of the last commit. */
+/* Pages in use and in total: within a transaction the current numbers, else those of the last
+ * commit. */
 int store_pages(struct store *s, uint64_t *ret_used, uint64_t *ret_all);
 /* Bytes of the file and its journal on disk. */
 uint64_t store_disk_bytes(const struct store *s);
-/* Moves the journal into the file. -EBUSY if a reader is in the way. */
+/* Checkpoints: moves the journal into the file. Returns -EBUSY if a reader prevents it. */
 int store_checkpoint(struct store *s);
-/* Moves the journal into the file and writes the file into fd, as one that needs no journal. */
+/* Checkpoints, then writes the file to fd such that it can be read without a journal. */
 int store_copy(struct store *s, int fd);

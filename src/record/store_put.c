@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rows into the tables of a recording. Parameters are bound in the order of schema.c.
+ * Writes rows into the tables of a recording. Parameters are bound in the order of schema.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,9 +14,10 @@ enum {
 	EVENT_TEXT_MOST = 4096
 };
 
-/* ---- values --------------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
-/* How many bytes of continuation the first byte of a UTF-8 sequence announces; -1: it is none (RFC 3629). */
+/* Number of continuation bytes that the first byte of a UTF-8 sequence announces; -1 if it is
+ * not a first byte (RFC 3629). */
 static int more_bytes(unsigned char c)
 {
 	if (c < 0x80)
@@ -38,7 +39,8 @@ static bool is_utf8(const char *text)
 
 		if (more < 0)
 			return false;
-		/* Overlong forms, surrogates and what is past U+10FFFF show in the second byte. */
+		/* Overlong forms, surrogates and code points beyond U+10FFFF are visible in the
+		 * second byte. */
 		if ((first == 0xe0 && *p < 0xa0) || (first == 0xed && *p > 0x9f) || (first == 0xf0 && *p < 0x90) ||
 			(first == 0xf4 && *p > 0x8f))
 			return false;
@@ -73,7 +75,7 @@ void store_bind_time(sqlite3_stmt *st, int at, uint64_t ns)
 	(void) sqlite3_bind_int64(st, at, ns > INT64_MAX ? INT64_MAX : (int64_t) ns);
 }
 
-/* SQLite's record format: what an integer takes beside its byte in the header. */
+/* SQLite's record format: bytes of an integer in addition to its byte in the header. */
 static unsigned int_bytes(int64_t value)
 {
 	static const struct {
@@ -103,10 +105,10 @@ static void count(struct store *s, enum store_class class, uint64_t bytes)
 	s->use[class].bytes += bytes;
 }
 
-/* ---- windows -------------------------------------------------------------------------------------------------------- */
+/* ---- windows --------------------------------------------------------------------------------- */
 
-/* The maximum is always there, so that max() over it is right; a minimum that is no other value is left out. Returns
- * the bytes that it takes. */
+/* The maximum is always written, so that max() of the column is correct; a minimum equal to the
+ * value is omitted. Returns the number of bytes used. */
 static unsigned bind_gauge(sqlite3_stmt *st, int at, const struct cell *cell)
 {
 	unsigned bytes = int_bytes(cell->value) + int_bytes(cell->max);
@@ -177,7 +179,7 @@ int store_row(struct store *s, enum entity entity, bool recent, const struct row
 	return store_step(s, st);
 }
 
-/* ---- meta ----------------------------------------------------------------------------------------------------------- */
+/* ---- meta ------------------------------------------------------------------------------------ */
 
 int store_meta_int(struct store *s, const char *key, int64_t value)
 {
@@ -201,7 +203,7 @@ int store_meta_text(struct store *s, const char *key, const char *value)
 	return store_step(s, st);
 }
 
-/* ---- frames --------------------------------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 static int put_process_birth(struct store *s, const struct birth *b, uint64_t time_ns)
 {
@@ -296,7 +298,7 @@ static int put_end(struct store *s, const struct end *end, uint64_t time_ns)
 	return store_step(s, st);
 }
 
-/* Where text has to be cut to be at most so long, no character in two. */
+/* The largest length up to most at which text can be cut without splitting a UTF-8 character. */
 static size_t text_end(const char *text, size_t most)
 {
 	size_t len = strnlen(text, most + 1);
@@ -330,7 +332,7 @@ static int put_event(struct store *s, const struct event *event)
 	return store_step(s, st);
 }
 
-/* ---- series --------------------------------------------------------------------------------------------------------- */
+/* ---- series ---------------------------------------------------------------------------------- */
 
 uint64_t store_hash(const char *name)
 {
@@ -341,7 +343,7 @@ uint64_t store_hash(const char *name)
 	return hash;
 }
 
-/* The place of name among the series; n_series if it has none yet. */
+/* The index of name in series; n_series if it is new. */
 static size_t series_place(const struct store *s, const char *name)
 {
 	uint32_t place;
@@ -394,7 +396,7 @@ static int put_value(struct store *s, const struct series_value *v, uint64_t tim
 	store_bind_time(st, 1, time_ns);
 	(void) sqlite3_bind_int64(st, 2, id);
 	store_bind_if(st, 3, v->has_step, v->step);
-	(void) sqlite3_bind_double(st, 4, v->value); /* SQLite makes NULL of NaN */
+	(void) sqlite3_bind_double(st, 4, v->value); /* SQLite stores NaN as NULL */
 	count(s, CLASS_SERIES, 30);
 	return store_step(s, st);
 }

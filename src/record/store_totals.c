@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The accumulators, facts, processes, series and phases of a job, those that changed. Parameters are bound in the order
- * of schema.c.
+ * Writes the changed accumulators, facts, processes, series and phases of a job. Parameters are
+ * bound in the order of schema.c.
  */
 #include <string.h>
 
@@ -78,7 +78,7 @@ static int put_acc(struct store *s, const struct wire_acc *a)
 	return store_step(s, st);
 }
 
-/* Buckets of another width take the place of all. */
+/* Buckets of a new width replace all earlier ones. */
 static int begin_course(struct store *s, uint64_t span_ns)
 {
 	sqlite3_stmt *st;
@@ -183,10 +183,10 @@ static int put_fact(struct store *s, size_t place, const struct facts *facts)
 		print = text ? store_hash(text) : 0;
 	else
 		print = number.known ? (uint64_t) number.value * 2 + 1 : 0;
-	if (s->fact_prints[place] == print)
+	if (s->fact_fingerprints[place] == print)
 		return 0;
-	s->fact_prints[place] = print;
-	/* What was known may be so no longer. */
+	s->fact_fingerprints[place] = print;
+	/* A fact that was known may have become unknown. */
 	if (print == 0)
 		return store_meta_text(s, info->name, NULL);
 	return info->is_text ? store_meta_text(s, info->name, text) : store_meta_int(s, info->name, number.value);

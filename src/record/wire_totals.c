@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The job's accumulators, facts, processes, series and phases as one message. What has not changed since the last one
- * is left out: a fingerprint of each says so.
+ * The job's accumulators, facts, processes, series and phases as one message. Items that have not
+ * changed since the last message are omitted: a fingerprint of each detects changes.
  */
 #include <errno.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "record/wire_totals.h"
 
 enum {
-	TEXT_MOST = 16 << 10,  /* longer texts are cut, */
+	TEXT_MOST = 16 << 10,  /* longer texts are truncated, */
 	FACT_MOST = 512 << 10, /* those of facts here: arguments as JSON */
 };
 
@@ -23,27 +23,27 @@ void wire_memory_done(struct wire_memory *memory)
 	map_done(&memory->phases);
 }
 
-static uint64_t stir(uint64_t hash, uint64_t value)
+static uint64_t hash_add(uint64_t hash, uint64_t value)
 {
 	hash = (hash ^ value) * 0x9e3779b97f4a7c15U;
 	return hash ^ (hash >> 29);
 }
 
-static uint64_t stir_text(uint64_t hash, const char *text)
+static uint64_t hash_text(uint64_t hash, const char *text)
 {
 	for (; text && *text; text++)
 		hash = (hash ^ (unsigned char) *text) * 0x100000001b3U;
 	return hash;
 }
 
-/* Remembers the fingerprint; true if it was another one before. */
+/* Stores the fingerprint; true if it differs from the last one. */
 static bool is_changed(struct map *map, uint64_t key, uint64_t hash)
 {
 	uint32_t print = (uint32_t) (hash ^ (hash >> 32)), before;
 
 	if (map_get(map, key, &before) && before == print)
 		return false;
-	(void) map_put(map, key, print); /* without memory it is handed over again */
+	(void) map_put(map, key, print); /* out of memory: it is sent again next time */
 	return true;
 }
 
@@ -76,30 +76,30 @@ static uint64_t process_print(const struct process *p)
 	uint64_t hash = p->id;
 
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
-		hash = stir(hash, values[i]);
-	return stir_text(stir_text(hash, p->name), p->command);
+		hash = hash_add(hash, values[i]);
+	return hash_text(hash_text(hash, p->name), p->command);
 }
 
 static uint64_t stir_maybe(uint64_t hash, struct maybe value)
 {
-	return stir(stir(hash, value.known), value.known ? (uint64_t) value.value : 0);
+	return hash_add(hash_add(hash, value.known), value.known ? (uint64_t) value.value : 0);
 }
 
 static uint64_t phase_print(const struct phase *p)
 {
-	uint64_t hash = stir(p->begin_ns, p->end_ns);
+	uint64_t hash = hash_add(p->begin_ns, p->end_ns);
 
-	hash = stir(hash, (uint64_t) p->ram_before);
-	hash = stir(hash, (uint64_t) p->ram_peak);
-	hash = stir(hash, (uint64_t) p->ram_after);
+	hash = hash_add(hash, (uint64_t) p->ram_before);
+	hash = hash_add(hash, (uint64_t) p->ram_peak);
+	hash = hash_add(hash, (uint64_t) p->ram_after);
 	hash = stir_maybe(stir_maybe(hash, p->use.gpu_peak), p->use.gpu_after);
 	hash = stir_maybe(stir_maybe(hash, p->use.work[GPU_WORK_BUSY]), p->use.work[GPU_WORK_SM]);
 	hash = stir_maybe(stir_maybe(hash, p->use.job_peak), p->use.cpu_ns);
 	hash = stir_maybe(stir_maybe(hash, p->use.cpu_energy_uj), p->use.gpu_energy_uj);
-	return stir(hash, (uint64_t) p->ram_known | (uint64_t) p->peak_exact << 1);
+	return hash_add(hash, (uint64_t) p->ram_known | (uint64_t) p->peak_exact << 1);
 }
 
-/* ---- putting -------------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void pad(struct buf *out)
 {
@@ -121,10 +121,10 @@ struct putting {
 
 static uint64_t acc_print(const struct acc *acc)
 {
-	uint64_t print = stir(stir(acc->n, acc->last_at_ns), acc->hold_ns);
+	uint64_t print = hash_add(hash_add(acc->n, acc->last_at_ns), acc->hold_ns);
 
-	print = stir(stir(print, (uint64_t) acc->min), (uint64_t) acc->max);
-	return stir(stir(stir(print, (uint64_t) acc->last), acc->span_ns), acc->unlisted_ns);
+	print = hash_add(hash_add(print, (uint64_t) acc->min), (uint64_t) acc->max);
+	return hash_add(hash_add(hash_add(print, (uint64_t) acc->last), acc->span_ns), acc->unlisted_ns);
 }
 
 static void put_acc(void *ctx, enum metric metric, uint32_t id, const struct acc *acc)
@@ -135,7 +135,7 @@ static void put_acc(void *ctx, enum metric metric, uint32_t id, const struct acc
 	/* Single cores are not stored. */
 	if (metrics[metric].entity == ENTITY_HOST && id > 0)
 		return;
-	/* Of host and job the writer knows what it wrote. */
+	/* For host and job the writer compares with its last values itself. */
 	if (id > 0 && !is_changed(&p->memory->accs, (uint64_t) metric << 32 | id, acc_print(acc)))
 		return;
 	memset(&entry, 0, sizeof(entry));
@@ -195,7 +195,7 @@ static void put_phases(struct putting *p, struct wire_memory *memory, const stru
 	pad(p->out);
 }
 
-/* The structs went first; their texts follow in the same order. */
+/* The structs were written first; their texts follow in the same order. */
 static void put_texts(struct buf *out, const struct wire_totals *t, size_t processes_at, size_t series_at, size_t phases_at)
 {
 	for (size_t i = 0; i < t->n_processes; i++) {
@@ -263,7 +263,7 @@ int wire_totals_put(struct buf *out, struct wire_memory *memory, const struct jo
 	return 0;
 }
 
-/* ---- getting -------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static void *get(char **at, size_t n)
 {
@@ -299,7 +299,7 @@ struct wire_totals *wire_totals_get(void *where)
 		t->phases[i].name = get_text(&at);
 		t->phases[i].facts = get_text(&at);
 	}
-	/* An unknown fact stays NULL. */
+	/* Unknown facts stay NULL. */
 #define F_INT(name)
 #define F_TEXT(name) \
 	{ \

@@ -12,23 +12,23 @@
 #define SECOND UINT64_C(1000000000)
 
 enum {
-	HOLD_PERIODS = 3,    /* of a source's periods, a gauge may stand for itself */
-	GAP_INTERVALS = 10,  /* more than so many missed ticks, and more than GAP_LEAST, is a gap */
-	FAULTS_MEMBERS = 16, /* up to so many members their faults are read at every tick */
-	RECORDS_NS = 50000000,         /* exit records of members are asked for so often at least */
-	FAULTS_INTERVAL_NS = 50000000, /* if ticks are not closer than this */
+	HOLD_PERIODS = 3,    /* a gauge is valid for this many periods of its source */
+	GAP_INTERVALS = 10,  /* a longer delay, if also above GAP_LEAST, is reported as a gap */
+	FAULTS_MEMBERS = 16, /* up to this many members, their faults are read in every sample */
+	RECORDS_NS = 50000000,         /* exit records are read at least this often */
+	FAULTS_INTERVAL_NS = 50000000, /* for intervals at least this long */
 };
 static const uint64_t gap_least_ns = 2 * SECOND;
 
-/* ---- frames ------------------------------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 uint64_t sampler_time(const struct sampler *s)
 {
 	return s->start_boot_ns ? clock_boot_ns() - s->start_boot_ns : 0;
 }
 
-/* Programs whose tasks are none of their descendants: a daemon on each node starts those. mpirun does so on other nodes
- * than its own. */
+/* Programs that start tasks outside of their process tree, through a daemon on each node. mpirun
+ * does so only on other nodes. */
 static bool is_launcher(const char *name, bool many_nodes)
 {
 	static const struct {
@@ -66,7 +66,7 @@ static void note_launchers(struct sampler *s, const struct frame *frame)
 	}
 }
 
-/* Whatever is worth a trigger is worth keeping the run. */
+/* A run with a trigger is pinned in the history. */
 static void note_triggers(struct sampler *s, const struct frame *frame)
 {
 	for (size_t i = 0; i < frame->n_events; i++) {
@@ -79,7 +79,7 @@ void sampler_push(struct sampler *s, const struct frame *given)
 {
 	struct frame frame = *given;
 
-	/* Frames of one run never go back. */
+	/* Times of frames never decrease within a run. */
 	if (frame.time_ns < s->last_frame_ns)
 		frame.time_ns = s->last_frame_ns;
 	s->last_frame_ns = frame.time_ns;
@@ -116,9 +116,9 @@ static uint64_t window_hold(const struct sampler *s)
 	return HOLD_PERIODS * s->options.window_ns;
 }
 
-/* ---- exit records --------------------------------------------------------------------------------------------------- */
+/* ---- exit records ---------------------------------------------------------------------------- */
 
-static void note(struct sampler *s, uint64_t now, const char *text)
+static void emit_note(struct sampler *s, uint64_t now, const char *text)
 {
 	const struct event event = { .time_ns = now, .kind = EVENT_NOTE, .entity = ENTITY_JOB, .text = text };
 
@@ -126,53 +126,56 @@ static void note(struct sampler *s, uint64_t now, const char *text)
 	sampler_show(s, &s->buf, FRAME_RECORDER, now, 0);
 }
 
-/* From then on it is as if some were lost. */
-static void records_lost(struct sampler *s, uint64_t now, const char *text)
+/* From here on exit records count as incomplete. */
+static void report_lost_records(struct sampler *s, uint64_t now, const char *text)
 {
 	struct maybe *lost = &job_facts(s->job)->taskstats_lost;
 
 	if (!lost->known)
-		note(s, now, text);
+		emit_note(s, now, text);
 	*lost = known(1);
 }
 
-/* Returns whether some wait for a look. */
-static bool take_records(struct sampler *s, uint64_t now)
+/* Reads the exit records. Returns whether records of unknown processes are pending. */
+static bool apply_records(struct sampler *s, uint64_t now)
 {
 	const int r = taskstats_read(s->taskstats, s->processes, &s->buf);
 
 	sampler_show(s, &s->buf, FRAME_TASKSTATS, now, memory_hold(s));
 	if (r == -ENOBUFS)
-		records_lost(s, now, "exit records: some were lost, more processes ended at once than could be told of");
+		report_lost_records(s, now, "exit records: some were lost, because too many processes ended at once");
 	if (r == 0 || r == -ENOBUFS)
 		return taskstats_waits(s->taskstats);
-	records_lost(s, now, "exit records: the kernel sends no more");
+	report_lost_records(s, now, "exit records: the kernel stopped sending them");
 	taskstats_close(s->taskstats);
 	s->taskstats = NULL;
 	return false;
 }
 
-/* The record of a process that no look has found waits in taskstats for the call after the next look, which may find
- * its zombie: so looks and calls take turns. The second turn comes before the ends that were seen are told, because one
- * whose parent is no member any more is a stranger. */
+/* The record of a process that no sample has found stays pending in taskstats until after the
+ * next search, which may find its zombie; so searches and reads alternate. The second read
+ * precedes the frame with the observed ends, because a process whose parent is no longer a
+ * member does not count as one. */
 void sampler_records(struct sampler *s, uint64_t now)
 {
 	if (!s->taskstats)
 		return;
-	/* Where nobody was born, nobody lived between two looks, and the ends of those that are known can wait. */
+	/* If no process was born, none can have lived between two samples, and the ends of known
+	 * ones can wait. */
 	if (now < s->next_records_ns && !processes_moved(s->processes) && !taskstats_waits(s->taskstats))
 		return;
 	s->next_records_ns = now + RECORDS_NS;
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
-	if (!take_records(s, now))
+	if (!apply_records(s, now))
 		return;
 	(void) processes_look(s->processes, LOOK_GATE, &s->buf);
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
-	(void) take_records(s, now);
+	(void) apply_records(s, now);
 }
 
-/* The kernel queues the record of a process before its parent can wait for it: whatever of others is in the I/O that was
- * read here is told of before a total is made of it. */
+/* The kernel queues the exit record of a process before its parent can wait for it. So the
+ * records of children whose I/O is part of the values just read are applied before the next
+ * total. */
 void sampler_read(struct sampler *s, uint64_t now, unsigned what)
 {
 	(void) processes_read(s->processes, what, &s->buf);
@@ -183,10 +186,10 @@ void sampler_read(struct sampler *s, uint64_t now, unsigned what)
 	sampler_records(s, now);
 }
 
-/* ---- one look at the processes ------------------------------------------------------------------------------------ */
+/* ---- one sample of the processes ------------------------------------------------------------- */
 
-/* What is used between two samples is bounded by the faults since the first of them, so they are read with the memory, right behind it,
- * where that costs little. CPU time comes with them. */
+/* The faults since a sample bound the memory used until the next one, so they are read right
+ * after the memory if that is cheap. CPU time is read with them. */
 static bool faults_are_cheap(const struct sampler *s)
 {
 	const size_t n = processes_count(s->processes);
@@ -194,7 +197,7 @@ static bool faults_are_cheap(const struct sampler *s)
 	return s->options.interval_ns >= FAULTS_INTERVAL_NS && n <= FAULTS_MEMBERS && (s->is_moving || n == 1);
 }
 
-/* What the whole machine has mapped, before and after sizes that are read between. */
+/* Reads the memory mapped on the whole machine, before and after the sizes of the members. */
 static void read_machine(struct sampler *s, uint64_t now)
 {
 	const struct maybe before = host_mapped(s->options.root);
@@ -217,7 +220,7 @@ void sampler_receive(struct sampler *s)
 
 int sampler_records_fd(const struct sampler *s)
 {
-	const bool may_have_many = s->ticks == 0 || job_facts_const(s->job)->processes_seen.value > 1;
+	const bool may_have_many = s->n_samples == 0 || job_facts_const(s->job)->processes_seen.value > 1;
 
 	return s->taskstats && may_have_many ? taskstats_fd(s->taskstats) : -1;
 }
@@ -228,8 +231,9 @@ static void read_faults(struct sampler *s, uint64_t now)
 	sampler_plan_pages(s, now);
 }
 
-/* Births and memory in one frame, what is dearer in another: their gauges hold for different times. */
-void sampler_look(struct sampler *s, uint64_t now, enum processes_look how, unsigned dear)
+/* Births and memory form one frame, slower groups another: their gauges are valid for different
+ * times. */
+void sampler_read_processes(struct sampler *s, uint64_t now, enum processes_look how, unsigned extra)
 {
 	unsigned needs = 0;
 	bool faults;
@@ -240,30 +244,30 @@ void sampler_look(struct sampler *s, uint64_t now, enum processes_look how, unsi
 	(void) processes_read(s->processes, PROCESSES_MEMORY | (faults ? (unsigned) PROCESSES_CPU : 0u), &s->buf);
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
 	if (!s->options.everyone)
-		sampler_pss(s, now); /* may find new members: their faults come after it */
-	if (faults) /* they have been read with their memory */
-		dear &= ~(unsigned) PROCESSES_CPU;
+		sampler_pss(s, now); /* may find new members: their faults are read afterwards */
+	if (faults) /* already read with the memory */
+		extra &= ~(unsigned) PROCESSES_CPU;
 	if (!s->options.everyone)
 		needs = job_needs(s->job);
 	if (needs & NEED_HWM)
-		dear |= PROCESSES_MARKS | (job_has_faults(s->job) ? 0u : (unsigned) PROCESSES_CPU);
+		extra |= PROCESSES_MARKS | (job_has_faults(s->job) ? 0u : (unsigned) PROCESSES_CPU);
 	if (!faults && !s->options.everyone && processes_count(s->processes) <= FAULTS_MEMBERS && job_is_moving(s->job))
 		needs |= NEED_FAULTS; /* the first change after a rest */
-	if (needs & NEED_FAULTS) { /* those of all members, now */
-		dear = (dear | (faults ? 0u : (unsigned) PROCESSES_CPU)) & ~(unsigned) PROCESSES_TURNS;
+	if (needs & NEED_FAULTS) { /* the faults of all members, now */
+		extra = (extra | (faults ? 0u : (unsigned) PROCESSES_CPU)) & ~(unsigned) PROCESSES_TURNS;
 		faults = true;
 		sampler_plan_pages(s, now);
 	}
-	if (dear)
-		sampler_read(s, now, dear);
-	if (dear & PROCESSES_MARKS) { /* within the window that this look ends */
+	if (extra)
+		sampler_read(s, now, extra);
+	if (extra & PROCESSES_MARKS) { /* belongs to the window that this sample ends */
 		processes_bursts(s->processes, &s->buf);
 		sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
 	}
 	if (!s->options.everyone) {
 		const unsigned then = job_needs(s->job);
 
-		if (then & ~needs & NEED_FAULTS) /* a process ended while others were read */
+		if (then & ~needs & NEED_FAULTS) /* a process ended during the reads */
 			read_faults(s, now);
 		if (then & NEED_MACHINE)
 			read_machine(s, now);
@@ -279,21 +283,22 @@ static bool is_due(uint64_t *next, uint64_t now, uint64_t period)
 	if (now < *next)
 		return false;
 	*next += period;
-	if (*next <= now) /* catch up after a gap instead of running behind it */
+	if (*next <= now) /* after a gap, skip periods instead of catching up */
 		*next = now + period;
 	return true;
 }
 
-static const unsigned dear_groups = PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS | PROCESSES_TURNS;
+static const unsigned slow_groups = PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS | PROCESSES_TURNS;
 
-static void look(struct sampler *s, uint64_t now)
+static void sample(struct sampler *s, uint64_t now)
 {
 	bool window = is_due(&s->next_window_ns, now, s->options.window_ns);
-	bool full = is_due(&s->next_full_look_ns, now, SECOND);
+	bool full = is_due(&s->next_full_search_ns, now, SECOND);
 
 	sampler_plan_read(s, now, false);
-	sampler_look(s, now, full ? LOOK_FULL : LOOK_GATE, window ? dear_groups : 0);
-	if (full || job_alive(s->job) == 0) /* who joined before the last one left goes on with the job */
+	sampler_read_processes(s, now, full ? LOOK_FULL : LOOK_GATE, window ? slow_groups : 0);
+	/* a process that joined before the last one left continues the job */
+	if (full || job_alive(s->job) == 0)
 		sampler_join(s, sampler_time(s));
 	sampler_trigger_watch(s);
 	sampler_gpu_step(s, now);
@@ -303,8 +308,8 @@ static void look(struct sampler *s, uint64_t now)
 		sampler_check_cgroup(s);
 }
 
-/* Between ticks that are far apart: nobody may come and go unseen. */
-static void look_for_new(struct sampler *s, uint64_t now)
+/* Between samples that are far apart, so that no process goes unnoticed. */
+static void find_new(struct sampler *s, uint64_t now)
 {
 	(void) processes_look(s->processes, LOOK_FULL, &s->buf);
 	sampler_records(s, now);
@@ -313,11 +318,11 @@ static void look_for_new(struct sampler *s, uint64_t now)
 
 void sampler_find(struct sampler *s)
 {
-	if (s->started && !s->ended && !s->showing) /* what is shown is in the buffer that a look fills */
-		look_for_new(s, sampler_time(s));
+	if (s->started && !s->ended && !s->showing) /* while a frame is shown, the buffer is in use */
+		find_new(s, sampler_time(s));
 }
 
-/* However many ask for it, it takes a tenth of a core at most. */
+/* Limited to a tenth of a core, however often it is called. */
 void sampler_now(struct sampler *s)
 {
 	enum {
@@ -328,7 +333,7 @@ void sampler_now(struct sampler *s)
 	if (!s->started || s->ended || now < s->next_now_ns)
 		return;
 	sampler_plan_read(s, now, false);
-	sampler_look(s, now, LOOK_GATE, dear_groups);
+	sampler_read_processes(s, now, LOOK_GATE, slow_groups);
 	s->next_now_ns = now + SHARE * (sampler_time(s) - now);
 }
 
@@ -360,7 +365,7 @@ int sampler_reset_mark(struct sampler *s)
 	return id ? processes_reset_mark(s->processes, id) : -ESRCH;
 }
 
-/* ---- the clock ------------------------------------------------------------------------------------------------------ */
+/* ---- the clock ------------------------------------------------------------------------------- */
 
 static void note_gap(struct sampler *s, uint64_t now, uint64_t gap)
 {
@@ -376,25 +381,25 @@ static void note_gap(struct sampler *s, uint64_t now, uint64_t gap)
 	sampler_show(s, &s->buf, FRAME_RECORDER, now, 0);
 }
 
-static void count_tick(struct sampler *s, uint64_t now)
+static void count_sample(struct sampler *s, uint64_t now)
 {
 	const uint64_t interval = s->options.interval_ns;
-	uint64_t gap = now - s->last_tick_ns;
+	uint64_t gap = now - s->last_sample_ns;
 
-	s->ticks++;
+	s->n_samples++;
 	if (now > s->due_ns && now - s->due_ns > interval)
-		s->late++;
+		s->n_late++;
 	if (gap > s->longest_gap_ns)
 		s->longest_gap_ns = gap;
 	if (gap > GAP_INTERVALS * interval && gap > gap_least_ns)
 		note_gap(s, now, gap);
-	s->last_tick_ns = now;
+	s->last_sample_ns = now;
 	s->due_ns += interval;
 	if (s->due_ns <= now)
 		s->due_ns = now - (now - s->due_ns) % interval + interval;
 }
 
-/* A period over a second is not left to the timer: in between, new processes are looked for. */
+/* With an interval above a second the timer still fires each second, to find new processes. */
 int sampler_set_timer(struct sampler *s, uint64_t at_ns, uint64_t period_ns)
 {
 	const uint64_t at = at_ns ? s->start_boot_ns + at_ns : 0;
@@ -422,7 +427,7 @@ int sampler_pace(struct sampler *s, uint64_t interval_ns)
 		return -ESRCH;
 	s->options.interval_ns = interval_ns;
 	s->options.window_ns = window;
-	s->last_tick_ns = now; /* what was a pause until now is none */
+	s->last_sample_ns = now; /* a pause until now is not a gap */
 	s->due_ns = now + interval_ns;
 	if (s->next_window_ns > now + window)
 		s->next_window_ns = now + window;
@@ -439,12 +444,12 @@ bool sampler_step(struct sampler *s)
 	if (!s->started || s->ended || read(s->timer, &expirations, sizeof(expirations)) != sizeof(expirations))
 		return false;
 	now = sampler_time(s);
-	s->went_on = job_facts_const(s->job)->main_ended_ns.known;
+	s->outlived_main = job_facts_const(s->job)->main_ended_ns.known;
 	if (now >= s->due_ns) {
-		count_tick(s, now);
-		look(s, now);
+		count_sample(s, now);
+		sample(s, now);
 	} else {
-		look_for_new(s, now);
+		find_new(s, now);
 		sampler_gpu_step(s, now);
 	}
 	if (s->options.interval_ns > SECOND)

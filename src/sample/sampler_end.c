@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The end of a run: the last that a zombie says, what was reaped, who lives on, what hiwater itself cost.
+ * The end of a run: the last values of zombies, reaped processes, processes still running, and
+ * hiwater's own cost.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,8 @@ static uint64_t hold(const struct sampler *s)
 	return 3 * s->options.interval_ns;
 }
 
-/* Processor time of its own: what it is told of when it is waited for has its children's, too. An exit record has it more exactly. */
+/* CPU time of the process alone: the rusage of a reaped process includes its children. Exit
+ * records are more exact. */
 static void zombie_cpu(struct sampler *s)
 {
 	if (s->zombie.id == 0 || s->taskstats)
@@ -28,8 +30,9 @@ static void zombie_cpu(struct sampler *s)
 	sampler_show(s, &s->buf, FRAME_PROCFS, sampler_time(s), hold(s));
 }
 
-/* The kernel queues the exit record before it shows the zombie, so both are here now: also of those that no look has
- * found, while main is there to be their parent. */
+/* The kernel queues the exit record before the zombie appears, so both are available now, also
+ * those of processes that no sample has found, while the main process still exists as their
+ * parent. */
 static void main_zombie(struct sampler *s, pid_t pid)
 {
 	struct facts *facts = job_facts(s->job);
@@ -49,7 +52,7 @@ static void main_zombie(struct sampler *s, pid_t pid)
 	sampler_records(s, sampler_time(s));
 }
 
-/* Where there are no exit records, an orphan that no look found is known by what it leaves. */
+/* Without exit records, an orphan that no sample found is recorded from its zombie. */
 static void orphan_zombie(struct sampler *s, pid_t pid)
 {
 	bool ignored_sigchld;
@@ -62,7 +65,7 @@ static void orphan_zombie(struct sampler *s, pid_t pid)
 		zombie_cpu(s);
 }
 
-/* Once it has ended, its number may be an orphan's. */
+/* After its end, its pid may be reused by an orphan. */
 static bool is_main(struct sampler *s, pid_t pid)
 {
 	const struct facts *facts = job_facts(s->job);
@@ -89,7 +92,7 @@ static void add(struct maybe *sum, struct maybe value)
 		*sum = known(sum->value + value.value);
 }
 
-static void end_of_main(struct sampler *s, uint64_t now, struct end *end)
+static void set_main_end(struct sampler *s, uint64_t now, struct end *end)
 {
 	struct facts *facts = job_facts(s->job);
 
@@ -99,7 +102,7 @@ static void end_of_main(struct sampler *s, uint64_t now, struct end *end)
 	facts->main_ended_ns = known((int64_t) now);
 }
 
-/* Its number may be the job's next. */
+/* Its pid may be reused by the job. */
 static void forget_ignored(struct sampler *s, pid_t pid)
 {
 	for (size_t i = 0; i < s->n_ignored; i++) {
@@ -129,13 +132,13 @@ void sampler_reaped(struct sampler *s, pid_t pid, const struct end *facts_of_it)
 		end.io = s->zombie_io;
 	s->zombie_pid = 0;
 	if (is_main(s, pid))
-		end_of_main(s, now, &end);
+		set_main_end(s, now, &end);
 	if (processes_reaped(s->processes, pid, &end, &s->buf))
 		sampler_show(s, &s->buf, FRAME_PROCFS, now, hold(s));
 }
 
-/* Who was attached to is nobody's here to wait for; the kernel's exit record has its status. Of several each has its
- * own. */
+/* hiwater does not wait for an attached process; the kernel's exit record has its status. With
+ * several attached processes there is no single status. */
 void sampler_end_note(struct sampler *s, const struct frame *frame)
 {
 	struct facts *facts = job_facts(s->job);
@@ -149,7 +152,7 @@ void sampler_end_note(struct sampler *s, const struct frame *frame)
 	}
 }
 
-/* ---- what lives on ---------------------------------------------------------------------------------------------- */
+/* ---- processes still running ----------------------------------------------------------------- */
 
 static void name_left(struct buf *names, const struct process *process, size_t count)
 {
@@ -159,7 +162,7 @@ static void name_left(struct buf *names, const struct process *process, size_t c
 		(void) buf_str(names, ", ...");
 }
 
-static void end_left(struct sampler *s, uint64_t now)
+static void end_remaining(struct sampler *s, uint64_t now)
 {
 	struct facts *facts = job_facts(s->job);
 	struct buf names = BUF_INIT(1024);
@@ -182,10 +185,11 @@ static void end_left(struct sampler *s, uint64_t now)
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, hold(s));
 }
 
-/* ---- is the processor time exact? ------------------------------------------------------------------------------- */
+/* ---- is the CPU time exact? ------------------------------------------------------------------ */
 
-/* What the members were seen to use themselves; more than what was reaped means that somebody was not waited for. */
-static int64_t seen_cpu(const struct sampler *s)
+/* CPU time of the members as sampled; if it exceeds that of the reaped processes, one was not
+ * waited for. */
+static int64_t sampled_cpu(const struct sampler *s)
 {
 	int64_t sum = 0;
 
@@ -197,21 +201,21 @@ static int64_t seen_cpu(const struct sampler *s)
 	return sum;
 }
 
-static void settle_cpu(struct sampler *s)
+static void check_cpu_is_exact(struct sampler *s)
 {
 	struct facts *facts = job_facts(s->job);
 	int64_t reaped = facts->reaped_user_ns.value + facts->reaped_system_ns.value;
-	const int64_t slack = 20000000 + reaped / 100; /* clock ticks of stat against the scheduler's own clock */
+	const int64_t slack = 20000000 + reaped / 100; /* clock ticks of stat versus the scheduler's clock */
 
 	if (!s->options.ours || s->foreign || !facts->exit_status.known)
 		facts->cpu_is_exact = known(0);
 	else if (!facts->cpu_is_exact.known)
 		facts->cpu_is_exact = known(facts->processes_left.value == 0 &&
 					    processes_unwaited(s->processes) == 0 &&
-					    seen_cpu(s) <= reaped + slack);
+					    sampled_cpu(s) <= reaped + slack);
 }
 
-/* ---- own cost ----------------------------------------------------------------------------------------------------- */
+/* ---- own cost -------------------------------------------------------------------------------- */
 
 void sampler_cost(struct sampler *s)
 {
@@ -219,10 +223,10 @@ void sampler_cost(struct sampler *s)
 	uint64_t rss, hwm;
 	const char *why_not;
 
-	if (s->ended) /* it was recorded then */
+	if (s->ended) /* already recorded */
 		return;
-	facts->ticks = known((int64_t) s->ticks);
-	facts->late_ticks = known((int64_t) s->late);
+	facts->ticks = known((int64_t) s->n_samples);
+	facts->late_ticks = known((int64_t) s->n_late);
 	facts->longest_gap_ns = known((int64_t) s->longest_gap_ns);
 	facts->own_cpu_ns = known((int64_t) counter_delta(s->own_cpu_at_start_ns, clock_process_cpu_ns()) +
 				  facts->gpu_helper_cpu_ns.value);
@@ -236,17 +240,17 @@ void sampler_cost(struct sampler *s)
 		facts->own_rss_bytes = known((int64_t) hwm + facts->gpu_helper_rss_bytes.value);
 }
 
-/* The run ends with the last that was told of it: main's end, or that of whoever was followed beyond it. Returns the time of
- * the last look: now, where there is somebody to be looked at. */
+/* The run ends with its last event: the end of the main process, or of processes followed beyond
+ * it. Returns the time of the last sample, which is now if a process is alive. */
 static uint64_t end_run(struct sampler *s)
 {
 	struct facts *facts = job_facts(s->job);
 	const struct maybe main = facts->main_ended_ns;
-	const uint64_t told = main.known && (uint64_t) main.value > s->last_frame_ns ? (uint64_t) main.value : s->last_frame_ns;
+	const uint64_t last_ns = main.known && (uint64_t) main.value > s->last_frame_ns ? (uint64_t) main.value : s->last_frame_ns;
 	const bool alive = processes_count(s->processes) > 0;
-	const uint64_t now = alive || !main.known ? sampler_time(s) : told;
+	const uint64_t now = alive || !main.known ? sampler_time(s) : last_ns;
 
-	facts->ended_ns = known((int64_t) (s->went_on || !main.known ? now : told));
+	facts->ended_ns = known((int64_t) (s->outlived_main || !main.known ? now : last_ns));
 	return now;
 }
 
@@ -257,7 +261,7 @@ void sampler_end(struct sampler *s)
 
 	if (!s->started || s->ended)
 		return;
-	sampler_gpu_ask_last(s);
+	sampler_gpu_request_last(s);
 	now = end_run(s);
 	sampler_plan_read(s, now, true);
 	(void) processes_look(s->processes, LOOK_FULL, &s->buf);
@@ -271,15 +275,15 @@ void sampler_end(struct sampler *s)
 	sampler_oom_end(s, now);
 	sampler_trigger_end(s);
 	sampler_gpu_end(s, now);
-	end_left(s, now);
-	settle_cpu(s);
+	end_remaining(s, now);
+	check_cpu_is_exact(s);
 	sampler_cost(s);
 	job_end(s->job, now, &s->totals);
 	sampler_show(s, &s->totals, FRAME_TOTALS, now, hold(s));
 	(void) sampler_set_timer(s, 0, 0);
 	s->window_closed = true;
 	s->ended = true;
-	/* Where few files may be open, the summary needs some. */
+	/* With a low limit of open files, the summary needs these descriptors. */
 	sampler_plan_close(s);
 	taskstats_close(s->taskstats);
 	s->taskstats = NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * GPUs in the clock: what the helper tells is put among the frames, and the job's memory on devices is added up.
+ * GPUs in the sampling loop: applies the helper's frames and adds up the job's memory on the
+ * devices.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -10,12 +11,13 @@
 #include "sample/sampler_internal.h"
 
 enum {
-	FRAMES_A_TICK = 256,     /* taken at one tick at most */
+	FRAMES_PER_SAMPLE = 256,     /* most frames applied per sample */
 	MOST_XIDS = 32           /* of one frame */
 };
 
-static const uint64_t rouse_ns = 1000000000;
-static const uint64_t silent_ns = UINT64_C(5000000000); /* what a driver told before it hung is taken without the rest */
+static const uint64_t resume_ns = 1000000000;
+/* apply a driver's last frames without waiting for others if it was silent for this long */
+static const uint64_t silent_ns = UINT64_C(5000000000);
 
 static const struct gpu_vendor *vendors_of(const struct sampler *s)
 {
@@ -45,8 +47,8 @@ static void start(struct sampler *s)
 		(void) job_set_text(&facts->gpu_why, err.text);
 }
 
-/* Is there another helper than at the last look? What the one before it said of who is who means nothing any more. */
-static void meet_helper(struct sampler *s, uint64_t now_ns)
+/* If the helper was restarted, the ids of the previous one are void. */
+static void check_restart(struct sampler *s, uint64_t now_ns)
 {
 	const unsigned starts = gpu_helper_status(s->gpus.helper).starts;
 
@@ -59,8 +61,9 @@ static void meet_helper(struct sampler *s, uint64_t now_ns)
 	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);
 }
 
-/* Who was on a device is told of again by another helper, unless there will be none, or one that cannot ask. */
-static void give_up(struct sampler *s, uint64_t now_ns)
+/* A new helper reports the processes on a device again, unless there is no new one or it cannot
+ * read this driver. */
+static void drop_detached(struct sampler *s, uint64_t now_ns)
 {
 	for (const struct gpu_vendor *v = vendors_of(s); v->ops && s->gpus.starts > 1; v++) {
 		if (gpu_helper_has_given_up(s->gpus.helper, v->ops))
@@ -69,64 +72,66 @@ static void give_up(struct sampler *s, uint64_t now_ns)
 	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);
 }
 
-/* An error that a driver reported of a device. */
+/* An error that a driver reported for a device. */
 struct xid {
 	uint32_t gpu;
-	uint64_t time_ns; /* as its note has it */
+	uint64_t time_ns; /* time of its note */
 	char what[160];
 };
 
-/* What fails on several devices at once (their links) comes in one frame. Returns how many. */
-static size_t xids_of(const struct framebuf *told, struct xid *ret, size_t room)
+/* An error on several devices at once (their links) is in one frame. Returns the number of
+ * errors. */
+static size_t xids_of(const struct framebuf *buf, struct xid *ret, size_t room)
 {
 	static const char about[] = "gpu.xid: ";
 	size_t n = 0;
 
-	for (size_t i = 0; i < told->n_events && n < room; i++) {
-		if (strncmp(told->events[i].text, about, sizeof(about) - 1) != 0)
+	for (size_t i = 0; i < buf->n_events && n < room; i++) {
+		if (strncmp(buf->events[i].text, about, sizeof(about) - 1) != 0)
 			continue;
-		ret[n].gpu = told->events[i].id;
-		ret[n].time_ns = told->events[i].time_ns;
-		(void) snprintf(ret[n].what, sizeof(ret[n].what), "%s", told->events[i].text + sizeof(about) - 1);
+		ret[n].gpu = buf->events[i].id;
+		ret[n].time_ns = buf->events[i].time_ns;
+		(void) snprintf(ret[n].what, sizeof(ret[n].what), "%s", buf->events[i].text + sizeof(about) - 1);
 		n++;
 	}
 	return n;
 }
 
-/* On a device that the job is on it is worth keeping what was seen around it; the first says most. */
+/* An error on a device that the job uses is a trigger; only the first one, which is the most
+ * informative. */
 static void trigger_xid(struct sampler *s, const struct xid *xid)
 {
 	const struct acc *ours = job_acc(s->job, M_GPU_JOB_MEM, xid->gpu);
 
-	if (s->gpus.xid_told || !ours || ours->max <= 0)
+	if (s->gpus.xid_reported || !ours || ours->max <= 0)
 		return;
-	s->gpus.xid_told = true;
+	s->gpus.xid_reported = true;
 	sampler_trigger_at(s, xid->time_ns, xid->what);
 }
 
-static void tell_gap(struct sampler *s, uint64_t ns)
+static void report_gap(struct sampler *s, uint64_t ns)
 {
 	struct facts *facts = job_facts(s->job);
 
 	facts->gpu_longest_gap_ns = maybe_max(facts->gpu_longest_gap_ns, known((int64_t) ns));
 }
 
-/* What comes and goes while a driver is slow is in no figure. */
-static void see_gap(struct sampler *s, enum frame_source source, uint64_t time_ns)
+/* Memory used while a driver is slow is in no reading. */
+static void check_gap(struct sampler *s, enum frame_source source, uint64_t time_ns)
 {
 	const uint64_t last_ns = s->gpus.read_ns[source], gap_ns = counter_delta(last_ns, time_ns);
 
 	if (last_ns && gap_ns > s->gpus.hold_ns[source])
-		tell_gap(s, gap_ns);
+		report_gap(s, gap_ns);
 }
 
-/* It may have been slow to begin, too. */
-static void see_start(struct sampler *s, uint64_t time_ns)
+/* The driver may also have been slow to start. */
+static void check_first_delay(struct sampler *s, uint64_t time_ns)
 {
-	static const uint64_t usual_ns = UINT64_C(1000000000);
+	static const uint64_t normal_ns = UINT64_C(1000000000);
 
-	if (time_ns > usual_ns)
-		tell_gap(s, time_ns);
+	if (time_ns > normal_ns)
+		report_gap(s, time_ns);
 }
 
 static void count_gap(struct sampler *s, const struct frame *frame)
@@ -138,31 +143,33 @@ static void count_gap(struct sampler *s, const struct frame *frame)
 		any |= frame->readings[i].metric == M_GPU_MEM && frame->readings[i].known;
 		missing |= frame->readings[i].metric == M_GPU_MEM && !frame->readings[i].known;
 	}
-	if (missing && !any) { /* it answered at last: what comes now is no slowness */
-		see_gap(s, frame->source, frame->told_ns);
+	if (missing && !any) { /* it answered, so what follows is not a gap */
+		check_gap(s, frame->source, frame->told_ns);
 		*last_ns = 0;
-		*hold_ns = *hold_ns ? *hold_ns : frame->hold_ns; /* nor was it slow to begin */
+		*hold_ns = *hold_ns ? *hold_ns : frame->hold_ns; /* nor a slow start */
 	}
 	if (!any || frame->time_ns < *last_ns)
 		return;
-	see_gap(s, frame->source, frame->time_ns);
+	check_gap(s, frame->source, frame->time_ns);
 	*last_ns = frame->time_ns;
 	if (*hold_ns == 0)
-		see_start(s, frame->time_ns);
-	if (*hold_ns == 0 || frame->hold_ns < *hold_ns) /* lists tell memory, too, and stand for longer */
+		check_first_delay(s, frame->time_ns);
+	/* process lists also have memory and are valid longer */
+	if (*hold_ns == 0 || frame->hold_ns < *hold_ns)
 		*hold_ns = frame->hold_ns;
 }
 
-/* One that goes on when the run is over. GPUs that sleep by then are no driver that does not answer. */
+/* A gap that lasts until the end of the run. GPUs suspended by then are not a driver that does
+ * not respond. */
 static void count_last_gaps(struct sampler *s, uint64_t end_ns)
 {
 	for (int source = 0; source < FRAME_SOURCE_COUNT; source++) {
 		if (gpu_helper_is_cut_short(s->gpus.helper, (enum frame_source) source))
-			see_gap(s, (enum frame_source) source, end_ns);
+			check_gap(s, (enum frame_source) source, end_ns);
 	}
 }
 
-static void take(struct sampler *s, const struct frame *frame)
+static void apply_frame(struct sampler *s, const struct frame *frame)
 {
 	const uint64_t time_ns = frame->time_ns, hold_ns = frame->hold_ns;
 	const enum frame_source source = frame->source;
@@ -179,20 +186,20 @@ static void take(struct sampler *s, const struct frame *frame)
 		trigger_xid(s, &xids[i]);
 }
 
-static void take_all(struct sampler *s)
+static void apply_frames(struct sampler *s)
 {
 	const struct frame *frame;
 
-	for (int i = 0; i < FRAMES_A_TICK && (frame = gpu_helper_frame(s->gpus.helper)); i++)
-		take(s, frame);
+	for (int i = 0; i < FRAMES_PER_SAMPLE && (frame = gpu_helper_frame(s->gpus.helper)); i++)
+		apply_frame(s, frame);
 }
 
-static void take_last_frames(struct sampler *s, uint64_t for_ns)
+static void apply_last_frames(struct sampler *s, uint64_t for_ns)
 {
 	const struct frame *frame;
 
 	while ((frame = gpu_helper_last_frame(s->gpus.helper, for_ns)))
-		take(s, frame);
+		apply_frame(s, frame);
 }
 
 static void set_facts(struct sampler *s)
@@ -214,15 +221,15 @@ static void set_facts(struct sampler *s)
 		facts->gpu_fault = known(1);
 }
 
-/* Whoever stops the helper (SIGSTOP) takes a second of readings away at most: it is told to go on, which is nothing to one that
- * runs. Its channel ends before its pid can be anybody else's. */
-static void rouse(struct sampler *s, uint64_t now_ns)
+/* A stopped helper (SIGSTOP) loses at most a second of samples: send SIGCONT, which has no
+ * effect on a running one. Its channel ends before its pid can be reused. */
+static void resume_helper(struct sampler *s, uint64_t now_ns)
 {
 	const pid_t pid = gpu_helper_pid(s->gpus.helper);
 
-	if (pid <= 0 || gpu_helper_fd(s->gpus.helper) < 0 || now_ns < s->gpus.roused_ns + rouse_ns)
+	if (pid <= 0 || gpu_helper_fd(s->gpus.helper) < 0 || now_ns < s->gpus.resumed_ns + resume_ns)
 		return;
-	s->gpus.roused_ns = now_ns;
+	s->gpus.resumed_ns = now_ns;
 	(void) kill(pid, SIGCONT);
 }
 
@@ -232,18 +239,18 @@ void sampler_gpu_step(struct sampler *s, uint64_t now_ns)
 		start(s);
 	if (!s->gpus.helper)
 		return;
-	meet_helper(s, now_ns); /* before it may be waited for: one that found no GPU ends at once */
-	take_all(s);
-	take_last_frames(s, silent_ns);
-	rouse(s, now_ns);
+	check_restart(s, now_ns); /* first: a helper that found no GPU ends at once and may be reaped */
+	apply_frames(s);
+	apply_last_frames(s, silent_ns);
+	resume_helper(s, now_ns);
 	gpu_helper_watch(s->gpus.helper, &s->buf);
 	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);
-	meet_helper(s, now_ns);
-	give_up(s, now_ns);
+	check_restart(s, now_ns);
+	drop_detached(s, now_ns);
 	set_facts(s);
 }
 
-void sampler_gpu_ask_last(struct sampler *s)
+void sampler_gpu_request_last(struct sampler *s)
 {
 	if (s->options.gpu == GPU_NONE)
 		job_facts(s->job)->gpu_asked = known(0);
@@ -257,11 +264,11 @@ void sampler_gpu_end(struct sampler *s, uint64_t now_ns)
 
 	if (!helper)
 		return;
-	take_all(s);
+	apply_frames(s);
 	while (gpu_helper_await_last(helper))
-		take_all(s);
-	take_all(s);
-	take_last_frames(s, 0);
+		apply_frames(s);
+	apply_frames(s);
+	apply_last_frames(s, 0);
 	count_last_gaps(s, now_ns);
 	gpu_ids_drop_detached(&s->gpus.ids, FRAME_SOURCE_COUNT, &s->buf);
 	set_facts(s);

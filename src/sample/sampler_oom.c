@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Processes that the kernel kills for lack of memory: counted from before the job's first moment, named at the end.
+ * OOM kills: counted from before the job's start, attributed to processes at the end.
  */
 #include <errno.h>
 #include <signal.h>
@@ -15,7 +15,7 @@ void sampler_oom_log(struct sampler *s)
 		s->oom.log = oom_log_open(s->options.root);
 }
 
-/* A group that was made for the job counts from zero. */
+/* A cgroup created for the job starts at zero. */
 void sampler_oom_cgroup(struct sampler *s)
 {
 	const char *made = s->options.cgroup_made;
@@ -32,14 +32,14 @@ void sampler_oom_cgroup(struct sampler *s)
 	sampler_show(s, &s->buf, FRAME_CGROUP, sampler_time(s), 3 * s->options.window_ns);
 }
 
-/* ---- at the end ----------------------------------------------------------------------------------------------------- */
+/* ---- at the end ------------------------------------------------------------------------------ */
 
 static bool may_be_killed(const struct process *p)
 {
 	return p->ended && (!p->status_known || (WIFSIGNALED(p->status) && WTERMSIG(p->status) == SIGKILL));
 }
 
-/* The youngest member that had the number and can have been killed. */
+/* The youngest member with this pid that may have been killed. */
 static const struct process *find_victim(const struct job *job, const struct oom_victim *victim)
 {
 	const struct process *found = NULL;
@@ -53,15 +53,15 @@ static const struct process *find_victim(const struct job *job, const struct oom
 	return found;
 }
 
-/* Where the machine counted nobody, the log is not looked at. */
-static bool somebody_was_killed(const struct job *job)
+/* If the machine counted no OOM kill, the log need not be read. */
+static bool has_oom_kills(const struct job *job)
 {
 	const struct acc *acc = job_acc(job, M_HOST_OOM_KILLS, 0);
 
 	return !acc || acc->last > acc->min;
 }
 
-static void tell_victim(struct sampler *s, const struct oom_victim *victim, uint64_t now_ns)
+static void append_oom_event(struct sampler *s, const struct oom_victim *victim, uint64_t now_ns)
 {
 	const struct process *p = find_victim(s->job, victim);
 	struct event event = { .time_ns = now_ns, .kind = EVENT_OOM, .entity = ENTITY_PROCESS, .text = victim->name };
@@ -72,7 +72,7 @@ static void tell_victim(struct sampler *s, const struct oom_victim *victim, uint
 	framebuf_event(&s->buf, &event);
 }
 
-/* Where the kernel had overwritten something of its log, it may be a name that is missing. */
+/* If the kernel overwrote part of its log, a name may be missing. */
 void sampler_oom_end(struct sampler *s, uint64_t now_ns)
 {
 	enum {
@@ -82,13 +82,13 @@ void sampler_oom_end(struct sampler *s, uint64_t now_ns)
 	bool lost = false;
 	int r = 1;
 
-	if (s->oom.log < 0 || !somebody_was_killed(s->job))
+	if (s->oom.log < 0 || !has_oom_kills(s->job))
 		return;
 	for (int i = 0; i < MOST && (r == 1 || r == -EPIPE); i++) {
 		r = oom_log_next(s->oom.log, &victim);
 		lost |= r < 0;
 		if (r == 1)
-			tell_victim(s, &victim, now_ns);
+			append_oom_event(s, &victim, now_ns);
 	}
 	job_facts(s->job)->oom_log = known(r == 0 && !lost);
 	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The other sources: the machine, its energy, the job's cgroup. Each group at its own rate.
+ * The other sources: the machine, its energy, the job's cgroup, each group of values with its own
+ * period.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +15,9 @@ enum {
 	PLAN_CGROUP
 };
 
-#define HOST_PERIOD_NS   100000000 /* nothing of the machine is read more often */
-#define HOST_MOVES_BYTES (16 << 20) /* by so much the job's memory moves before the machine's is read out of turn */
+#define HOST_PERIOD_NS 100000000 /* shortest period of the machine's values */
+/* read the machine's memory out of turn when the job's changed by this much */
+#define HOST_MOVES_BYTES (16 << 20)
 
 static const struct source_ops *const plan_ops[SAMPLER_SOURCES] = {
 	[PLAN_HOST] = &source_host,
@@ -23,7 +25,8 @@ static const struct source_ops *const plan_ops[SAMPLER_SOURCES] = {
 	[PLAN_CGROUP] = &source_cgroup,
 };
 
-/* The machine's memory need not be read faster than ten times a second, whatever the job's interval. */
+/* The machine's memory need not be read more than ten times a second, whatever the job's
+ * interval. */
 static void set_periods(const struct sampler *s, struct plan *plan)
 {
 	const uint64_t least = s->options.interval_ns > HOST_PERIOD_NS ? s->options.interval_ns : HOST_PERIOD_NS;
@@ -56,11 +59,13 @@ void sampler_plan_open(struct sampler *s)
 
 	s->env.cgroup = s->cgroup.path;
 	s->env.cgroup_cpu = s->cgroup.cpu_path;
-	/* The shell that started hiwater is no member: where it is in the group too, no list need be read. */
+	/* The shell that started hiwater is not a member: if it is in the cgroup, the cgroup is
+	 * shared and its list need not be read. */
 	if (s->options.ours && getppid() > 1 && cgroup_is_common(s->options.root, getppid(), getpid()) &&
 		!s->options.cgroup_made)
 		facts->cgroup_exclusive = known(0);
-	/* Of those who are attached to, only the first is known yet: the first tick tells who else is in the group. */
+	/* Of attached processes only the first is known yet; the first sample checks the others
+	 * in the cgroup. */
 	if (s->options.ours)
 		sampler_check_cgroup(s);
 	else
@@ -73,7 +78,7 @@ void sampler_plan_open(struct sampler *s)
 	}
 }
 
-/* At another interval: what is due then is due at the next tick. */
+/* After a change of the interval, all groups are due at the next sample. */
 void sampler_plan_pace(struct sampler *s)
 {
 	for (int i = 0; i < SAMPLER_SOURCES; i++) {
@@ -86,7 +91,7 @@ void sampler_plan_pace(struct sampler *s)
 	}
 }
 
-/* The group of that name of the machine's source, at once. */
+/* Reads the group of that name of the host source now. */
 static void read_host(struct sampler *s, const char *group, uint64_t now_ns)
 {
 	struct plan *plan = &s->plans[PLAN_HOST];
@@ -120,7 +125,7 @@ static bool is_shared_cgroup(const struct sampler *s, const struct plan *plan)
 	return plan->ops == &source_cgroup && !s->cgroup.exclusive;
 }
 
-/* In a cgroup that others are in too, most says nothing about the job. */
+/* In a shared cgroup, only some groups are meaningful for the job. */
 static unsigned groups_due(struct sampler *s, struct plan *plan, uint64_t now, bool all, uint64_t *ret_hold)
 {
 	unsigned what = 0;
@@ -161,7 +166,7 @@ void sampler_plan_close(struct sampler *s)
 	}
 }
 
-/* Those in a cgroup. */
+/* The processes in a cgroup. */
 struct pids {
 	pid_t *list;
 	size_t n;
@@ -213,7 +218,7 @@ void sampler_join(struct sampler *s, uint64_t now_ns)
 	sampler_show(s, &s->buf, FRAME_PROCFS, now_ns, 3 * s->options.interval_ns);
 }
 
-/* Neither the job's nor hiwater's. */
+/* A process that belongs neither to the job nor to hiwater. */
 static bool is_stranger(const struct sampler *s, pid_t pid)
 {
 	if (pid == s->env.recorder_pid || processes_id(s->processes, pid))
@@ -221,7 +226,7 @@ static bool is_stranger(const struct sampler *s, pid_t pid)
 	return !processes_is_ignored(s->processes, pid) || processes_is_elder(s->processes, pid);
 }
 
-/* Is one of pids such, and in the older list too? older may be NULL. */
+/* True if pids contains a stranger that is also in older (NULL: ignored). */
 static bool has_stranger(const struct sampler *s, const struct pids *pids, const struct pids *older)
 {
 	for (size_t i = 0; i < pids->n; i++) {
@@ -231,8 +236,8 @@ static bool has_stranger(const struct sampler *s, const struct pids *pids, const
 	return false;
 }
 
-/* Who is unknown may have been born since the last look, or be gone by now: a stranger is who was there before a look
- * and is there after it. */
+/* An unknown process may have been born since the last search, or have ended: only one in the
+ * cgroup both before and after a new search is a stranger. */
 static bool is_exclusive(struct sampler *s)
 {
 	struct pids before = { 0 }, after = { 0 };
@@ -248,7 +253,8 @@ static bool is_exclusive(struct sampler *s)
 	return exclusive;
 }
 
-/* Once others were seen in it, the cgroup's numbers are not the job's alone any more: they are not used again. */
+/* Once other processes were in the cgroup, its values are not the job's alone and are not used
+ * any more. */
 void sampler_check_cgroup(struct sampler *s)
 {
 	struct facts *facts = job_facts(s->job);

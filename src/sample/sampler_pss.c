@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * PSS passes on their budget: smaps_rollup walks every page of a process under its memory lock, about 10 ms a GiB,
- * so a pass is made only where it can change the answer, and only from a credit.
+ * Budgeted PSS passes: smaps_rollup walks every page of a process under its memory lock, about 10
+ * ms per GiB, so a pass is made only if it can change the result, and only from a credit.
  */
 #include "sample/sampler_internal.h"
 
-static const int64_t credit_most_ns = 100000000; /* what may be saved up */
+static const int64_t credit_most_ns = 100000000; /* the largest credit */
 static const uint64_t share = 100;               /* one hundredth of a core */
-static const uint64_t walk_ns_per_gib = 13000000;/* the dear end of what was measured (docs/memory.md) */
-static const uint64_t still_share = 32;          /* of what they hold, at most so small a part may move meanwhile */
-static const uint64_t lock_most_ns = 20000000;   /* longest that one process may be held up */
+static const uint64_t walk_ns_per_gib = 13000000;/* upper end of the measured cost (docs/memory.md) */
+/* a pass is valid if at most 1/32 of the memory changed meanwhile */
+static const uint64_t drift_share = 32;
+static const uint64_t lock_most_ns = 20000000;   /* longest time that one process may be blocked */
 
 static void earn(struct pss_budget *budget, uint64_t now)
 {
@@ -19,7 +20,7 @@ static void earn(struct pss_budget *budget, uint64_t now)
 		budget->credit_ns = credit_most_ns;
 }
 
-/* What lives, by its last look. */
+/* Sizes of the living members, from their last sample. */
 struct sizes {
 	uint64_t sum_bytes, largest_bytes;
 };
@@ -40,7 +41,7 @@ static struct sizes sizes_of(const struct job *job)
 	return sizes;
 }
 
-/* What a pass over the members would cost. */
+/* Expected cost of a pass over the members, in ns. */
 static uint64_t expected_cost(const struct sampler *s, const struct sizes *sizes)
 {
 	return (uint64_t) ((double) sizes->sum_bytes / (1 << 30) * (double) walk_ns_per_gib) +
@@ -52,8 +53,8 @@ static void count(struct maybe *counter)
 	*counter = known(counter->value + 1);
 }
 
-/* Which files are mapped: small text, no page is walked. It has a share of its own: without it what several processes share counts in
- * each of them. */
+/* Reads which files are mapped: short texts, without a page walk. It has its own budget: without
+ * it, memory shared by several processes counts in each of them. */
 static void read_files(struct sampler *s, uint64_t now_ns)
 {
 	enum {
@@ -73,7 +74,7 @@ static void read_files(struct sampler *s, uint64_t now_ns)
 	s->pss.next_files_ns = now_ns + FILES_SHARE * files.cost_ns;
 }
 
-static void pass_take(struct sampler *s)
+static void apply_pass(struct sampler *s)
 {
 	for (size_t i = 0; i < s->buf.n_readings; i++) {
 		const struct reading *r = &s->buf.readings[i];
@@ -91,15 +92,16 @@ static void pass(struct sampler *s, uint64_t now_ns, uint64_t most, const struct
 	struct facts *facts = job_facts(s->job);
 	struct pss_pass made = { .valid = false };
 
-	if (most && sizes->largest_bytes > most) { /* without that one it would say nothing: nobody is held up for it */
+	/* without the largest process a pass is useless, so block none */
+	if (most && sizes->largest_bytes > most) {
 		count(&facts->pss_skipped);
 	} else {
 		(void) processes_pss(s->processes, most, &made, &s->buf);
-		made.valid = made.valid && made.moved_bytes * still_share <= sizes->sum_bytes;
+		made.valid = made.valid && made.moved_bytes * drift_share <= sizes->sum_bytes;
 		count(made.valid ? &facts->pss_passes : &facts->pss_invalid);
 	}
 	s->pss.credit_ns -= (int64_t) made.cost_ns;
-	pass_take(s);
+	apply_pass(s);
 	sampler_show(s, &s->buf, FRAME_PROCFS, now_ns, 3 * s->options.window_ns);
 	job_pss_done(s->job,
 		(struct pss_drift) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The life of a sampler, and the start of a run.
+ * Creating and freeing a sampler, and the start of a run.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,12 +17,12 @@
 
 #define SECOND UINT64_C(1000000000)
 
-/* ---- life ----------------------------------------------------------------------------------------------------------- */
+/* ---- creation -------------------------------------------------------------------------------- */
 
 static int open_clock(struct sampler *s, struct err *err)
 {
 	s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-	return s->timer < 0 ? err_set(err, -errno, "no sampling clock: %s", strerror(errno)) : 0;
+	return s->timer < 0 ? err_set(err, -errno, "cannot create the sampling timer: %s", strerror(errno)) : 0;
 }
 
 static int make_job(struct sampler *s)
@@ -81,7 +81,7 @@ void sampler_free(struct sampler *s)
 	job_free(s->job);
 	framebuf_done(&s->buf);
 	framebuf_done(&s->totals);
-	pid_list_done(&s->elders);
+	pid_list_done(&s->preexisting);
 	if (s->timer >= 0)
 		(void) close(s->timer);
 	if (s->oom.log >= 0)
@@ -89,16 +89,17 @@ void sampler_free(struct sampler *s)
 	free(s);
 }
 
-/* ---- few descriptors ------------------------------------------------------------------------------------------------ */
+/* ---- few descriptors ------------------------------------------------------------------------- */
 
-/* Where few files may be open at once (ulimit -n), what is kept open leaves enough for what is opened and closed. */
+/* With a low limit of open files (ulimit -n), descriptors are reserved while sources open
+ * theirs, so that enough remain for temporary use. */
 struct spare {
 	int fd[8];
 };
 
 enum {
 	FEW_FILES = 64,
-	FEW_LEFT = 40, /* where the others are inherited */
+	FEW_LEFT = 40, /* if the others are inherited */
 };
 
 static bool are_few(rlim_t *ret)
@@ -111,7 +112,7 @@ static bool are_few(rlim_t *ret)
 	return true;
 }
 
-static struct spare spare_hold(const struct sampler *s)
+static struct spare spare_reserve(const struct sampler *s)
 {
 	struct spare spare;
 	rlim_t limit;
@@ -128,7 +129,7 @@ static void spare_release(struct spare *spare)
 		cleanup_close(&spare->fd[i]);
 }
 
-/* ---- the start ------------------------------------------------------------------------------------------------------ */
+/* ---- the start ------------------------------------------------------------------------------- */
 
 static void set_start_facts(struct sampler *s, pid_t pid)
 {
@@ -158,9 +159,9 @@ static void set_start_facts(struct sampler *s, pid_t pid)
 		(void) job_set_text(&f->host, s->machine.hostname);
 }
 
-static void listen_to_ends(struct sampler *s)
+static void open_taskstats(struct sampler *s)
 {
-	struct spare spare = spare_hold(s);
+	struct spare spare = spare_reserve(s);
 
 	if (s->options.root->live && !s->taskstats && !s->options.everyone)
 		(void) taskstats_open(&s->taskstats, NULL);
@@ -178,9 +179,10 @@ static void count_early(struct sampler *s)
 	s->counted_early = true;
 }
 
-/* The first value of a counter is what it is told from: here the one from before the fork, since a job may take huge pages, and
- * run out of memory, before its sources are open. Nothing was read before it was attached to; then this is the first reading. */
-static void tell_early(struct sampler *s)
+/* A counter is reported from its first value: for a job that hiwater starts, the one before the
+ * fork, since the job may use huge pages or run out of memory before its sources are open. When
+ * attaching, the first value is read now. */
+static void report_early_counts(struct sampler *s)
 {
 	if (!s->counted_early)
 		count_early(s);
@@ -191,18 +193,19 @@ static void tell_early(struct sampler *s)
 	sampler_show(s, &s->buf, FRAME_HOST, 0, 3 * s->options.window_ns);
 }
 
-/* A job's first children may end before there was a look at it: from here on the kernel tells of them. */
+/* A job's first children may end before its first sample: from here on the kernel reports their
+ * ends. */
 void sampler_forking(struct sampler *s)
 {
 	count_early(s);
-	listen_to_ends(s);
+	open_taskstats(s);
 	if (s->taskstats)
 		taskstats_precede(s->taskstats);
-	processes_list_elders(s->options.root, &s->elders);
+	processes_list_elders(s->options.root, &s->preexisting);
 	s->forking_boot_ns = clock_boot_ns();
 }
 
-static void tell_foreign(struct sampler *s)
+static void set_foreign_reason(struct sampler *s)
 {
 	struct buf why = BUF_INIT(512);
 
@@ -215,7 +218,7 @@ static int start_first(struct sampler *s, pid_t pid, struct err *err)
 {
 	int r;
 
-	/* The time begins where the job's processor time begins. */
+	/* Time starts with the job's CPU time. */
 	s->start_boot_ns = s->forking_boot_ns ? s->forking_boot_ns : clock_boot_ns();
 	s->env = (struct source_env) {
 		.root = s->options.root,
@@ -225,7 +228,7 @@ static int start_first(struct sampler *s, pid_t pid, struct err *err)
 	};
 	s->foreign = s->options.everyone ? NULL : processes_foreign(s->options.root);
 	if (s->foreign && !s->options.ours)
-		return err_set(err, -EXDEV, "no process can be attached to: %s: %s", s->foreign->why, s->foreign->remedy);
+		return err_set(err, -EXDEV, "cannot attach to a process: %s: %s", s->foreign->why, s->foreign->remedy);
 	r = processes_new(&s->env, s->options.ours, &s->processes, err);
 	if (r < 0)
 		return r;
@@ -233,28 +236,28 @@ static int start_first(struct sampler *s, pid_t pid, struct err *err)
 		processes_take_all(s->processes);
 	set_start_facts(s, pid);
 	if (s->foreign)
-		tell_foreign(s);
-	listen_to_ends(s);
+		set_foreign_reason(s);
+	open_taskstats(s);
 	job_facts(s->job)->taskstats = known(s->taskstats != NULL);
 	s->pss.credit_ns = 100000000;
 	s->next_window_ns = s->options.window_ns;
-	s->next_full_look_ns = SECOND;
+	s->next_full_search_ns = SECOND;
 	s->next_cgroup_check_ns = s->options.ours ? SECOND : 0;
 	for (size_t i = 0; i < s->n_ignored; i++)
 		processes_ignore(s->processes, s->ignored[i]);
-	processes_ignore_elders(s->processes, &s->elders);
-	struct spare spare = spare_hold(s);
+	processes_ignore_elders(s->processes, &s->preexisting);
+	struct spare spare = spare_reserve(s);
 
 	sampler_plan_open_host(s);
 	spare_release(&spare);
 	sampler_oom_log(s);
-	tell_early(s);
+	report_early_counts(s);
 	sampler_plan_pages(s, 0);
 	r = sampler_start_clock(s);
-	return r < 0 ? err_set(err, r, "the sampling clock cannot be set: %s", strerror(-r)) : 0;
+	return r < 0 ? err_set(err, r, "cannot set the sampling timer: %s", strerror(-r)) : 0;
 }
 
-/* Nothing was begun: another process can be tried. */
+/* Undoes a failed start, so that another process can be tried. */
 static void undo_start(struct sampler *s)
 {
 	(void) sampler_set_timer(s, 0, 0);
@@ -273,8 +276,9 @@ static int find_cgroup(struct sampler *s, pid_t pid)
 	return cgroup_of(s->options.root, pid, &s->cgroup);
 }
 
-/* The fork of main is the self-test of the last-pid gate, where somebody else made that, one of our own. Attached, the
- * mark that main came with does not count. */
+/* The last-pid gate is tested with the fork of the main process, or, if another process forked
+ * that, with one of our own. When attaching, the high-water mark from before the run does not
+ * count. */
 static void start_of_main(struct sampler *s, pid_t pid)
 {
 	struct facts *f = job_facts(s->job);
@@ -295,41 +299,41 @@ static void start_of_main(struct sampler *s, pid_t pid)
 	}
 }
 
-/* One more than main: it alone is read. The others' turn comes with the clock, and so does what it started: a look at
- * all of proc for each of thousands would take minutes. */
-static void look_at_further(struct sampler *s, uint64_t now)
+/* A further attached process: only it is read now. The others and its children follow with the
+ * next sample, since a search of /proc for each of thousands would take minutes. */
+static void read_further(struct sampler *s, uint64_t now)
 {
 	const unsigned all = PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS;
-	const uint32_t id = s->buf.n_births > 0 ? s->buf.births[0].id : 0; /* 0: it was a member before */
+	const uint32_t id = s->buf.n_births > 0 ? s->buf.births[0].id : 0; /* 0: already a member */
 
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, 3 * s->options.interval_ns);
-	s->next_full_look_ns = 0;
+	s->next_full_search_ns = 0;
 	(void) processes_read_some(s->processes, all, &id, id != 0, &s->buf);
 	s->next_records_ns = 0;
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, 3 * s->options.window_ns);
 }
 
-static void look_at_main(struct sampler *s, pid_t pid)
+static void read_main(struct sampler *s, pid_t pid)
 {
 	const unsigned what = PROCESSES_CPU | (s->options.ours ? 0 : PROCESSES_IO | PROCESSES_MARKS);
 
 	sampler_show(s, &s->buf, FRAME_PROCFS, sampler_time(s), 3 * s->options.interval_ns);
 	start_of_main(s, pid);
 	sampler_oom_cgroup(s);
-	struct spare spare = spare_hold(s);
+	struct spare spare = spare_reserve(s);
 
 	sampler_plan_open(s);
 	spare_release(&spare);
 	s->started = true;
-	sampler_look(s, sampler_time(s), LOOK_FULL, what);
+	sampler_read_processes(s, sampler_time(s), LOOK_FULL, what);
 }
 
-static void say_why_not(struct sampler *s, pid_t pid, int error, struct err *err)
+static void set_start_error(struct sampler *s, pid_t pid, int error, struct err *err)
 {
 	const int32_t process = error == -ESRCH && s->processes ? processes_of_thread(s->processes, pid) : 0;
 
 	if (process)
-		(void) err_set(err, error, "that is a thread of process %d: give that number", (int) process);
+		(void) err_set(err, error, "%d is a thread of process %d; give the process number", (int) pid, (int) process);
 	else if (!err || !err->text[0])
 		(void) err_set(err, error, "process %d: %s", (int) pid, strerror(-error));
 }
@@ -343,16 +347,16 @@ int sampler_start(struct sampler *s, pid_t pid, struct err *err)
 		r = processes_adopt(s->processes, pid, first, &s->buf);
 	if (r < 0) {
 		framebuf_clear(&s->buf);
-		say_why_not(s, pid, r, err);
+		set_start_error(s, pid, r, err);
 		if (first)
 			undo_start(s);
 		return r;
 	}
 	s->n_attached++;
 	if (first)
-		look_at_main(s, pid);
+		read_main(s, pid);
 	else
-		look_at_further(s, sampler_time(s));
+		read_further(s, sampler_time(s));
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The black box's triggers: instants whose last minutes are worth keeping. Each is an event; the recording keeps the
- * full rate around it, and the history keeps the run.
+ * Triggers: instants whose last minutes are kept at full rate. Each is an event, and pins the run
+ * in the history.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -11,10 +11,11 @@
 
 enum {
 	MOST_TRIGGERS = 64,
-	MOST_FAULTS = 8 /* of members: a job that goes on in spite of them leaves triggers for what ends it */
+	MOST_FAULTS = 8 /* of members: leaves triggers for the end of a job that survives them */
 };
 
-#define BURST_NS UINT64_C(10000000000) /* a crash takes others along: within this time the first is told of */
+/* a crash ends other processes too: only the first within this time counts */
+#define BURST_NS UINT64_C(10000000000)
 
 void sampler_trigger(struct sampler *s, const char *why)
 {
@@ -33,16 +34,17 @@ void sampler_trigger_at(struct sampler *s, uint64_t time_ns, const char *why)
 	sampler_show(s, &s->buf, FRAME_RECORDER, now, 0);
 }
 
-/* ---- faults of members ------------------------------------------------------------------------------------------------ */
+/* ---- faults of members ----------------------------------------------------------------------- */
 
-/* Signals that a program gets for what it did itself. By SIGKILL and SIGTERM parents end their workers, also when all is
- * well; kills for lack of memory are told of as such. */
+/* Signals caused by the program itself. Parents end their workers with SIGKILL and SIGTERM also
+ * in normal operation, and OOM kills are reported separately. */
 static bool is_own_fault(int signal)
 {
 	return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL || signal == SIGABRT || signal == SIGSYS;
 }
 
-/* Frames are shown out of the buffer that a trigger would be put into, so it waits for the end of the look. */
+/* Frames are shown from the buffer into which a trigger would be written, so the trigger waits
+ * for the end of the sample. */
 void sampler_trigger_note(struct sampler *s, const struct frame *frame)
 {
 	struct faults *f = &s->faults;
@@ -53,7 +55,8 @@ void sampler_trigger_note(struct sampler *s, const struct frame *frame)
 
 		if (!end->status_known || !WIFSIGNALED(end->status) || !is_own_fault(WTERMSIG(end->status)))
 			continue;
-		if (p && (p->status_known || (p->is_main && s->options.ours))) /* told of already, or at the end as the job's */
+		/* already reported, or reported at the end as the job's */
+		if (p && (p->status_known || (p->is_main && s->options.ours)))
 			continue;
 		f->id = end->id;
 		f->signal = WTERMSIG(end->status);
@@ -68,31 +71,32 @@ static void faults_watch(struct sampler *s)
 	char why[64];
 
 	f->id = 0;
-	if (!p || job_facts_const(s->job)->stopped_by.known || now < f->quiet_until_ns || f->told >= MOST_FAULTS)
+	if (!p || job_facts_const(s->job)->stopped_by.known || now < f->quiet_until_ns || f->reported >= MOST_FAULTS)
 		return;
-	f->told++;
+	f->reported++;
 	f->quiet_until_ns = now + BURST_NS;
 	(void) snprintf(why, sizeof(why), "signal %d ended %.15s[%d]", f->signal, p->name, p->pid);
 	sampler_trigger(s, why);
 }
 
-/* ---- the job ------------------------------------------------------------------------------------------------------------ */
+/* ---- the job --------------------------------------------------------------------------------- */
 
-/* Kills in the job's own cgroup are told of as they are counted: if it is its own still, for others may have come since the last check. */
+/* OOM kills in the job's own cgroup are reported as they are counted, if it is still its own:
+ * others may have joined since the last check. */
 void sampler_trigger_watch(struct sampler *s)
 {
 	const struct acc *acc = job_acc(s->job, M_JOB_OOM_KILLS, 0);
 
 	faults_watch(s);
-	if (!s->cgroup.exclusive || !acc || acc->last - acc->min <= s->oom.told)
+	if (!s->cgroup.exclusive || !acc || acc->last - acc->min <= s->oom.reported)
 		return;
-	s->oom.told = acc->last - acc->min;
+	s->oom.reported = acc->last - acc->min;
 	sampler_check_cgroup(s);
 	if (s->cgroup.exclusive)
 		sampler_trigger(s, "out of memory: the kernel killed a process in the job's cgroup");
 }
 
-/* Signals by which somebody ends a job on purpose are none of its faults. */
+/* Signals with which a user ends a job are not faults. */
 static bool is_fault(int signal)
 {
 	return signal != SIGINT && signal != SIGTERM && signal != SIGHUP && signal != SIGPIPE && signal != SIGQUIT &&
@@ -105,12 +109,13 @@ void sampler_trigger_end(struct sampler *s)
 	char why[64];
 
 	faults_watch(s);
-	if (job_oom_events(s->job) > 0 && s->oom.told == 0)
+	if (job_oom_events(s->job) > 0 && s->oom.reported == 0)
 		sampler_trigger(s, "out of memory: the kernel killed a process of the job");
 	if (!f->exit_status.known || !WIFSIGNALED((int) f->exit_status.value) || f->stopped_by.known ||
 		!is_fault(WTERMSIG((int) f->exit_status.value)))
 		return;
-	if (!s->options.ours && is_own_fault(WTERMSIG((int) f->exit_status.value))) /* told as a member's */
+	/* reported as a member's */
+	if (!s->options.ours && is_own_fault(WTERMSIG((int) f->exit_status.value)))
 		return;
 	(void) snprintf(why, sizeof(why), "signal %d ended the job", WTERMSIG((int) f->exit_status.value));
 	sampler_trigger(s, why);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The edges of a run: one that is over before a look, its last messages, files that nobody reads."""
+"""Edge cases of a run: one that ends before the first sample, its last messages, files that are not read."""
 import json
 import os
 import pathlib
@@ -16,8 +16,8 @@ from stress_jobs import query, valid
 
 QUEUE = pathlib.Path("/proc/sys/net/unix/max_dgram_qlen")
 
-# Stops its recorder, sends what the socket takes, and ends.
-LAST_WORDS = """
+# Stops its recorder, sends until the socket is full, and ends.
+LAST_MESSAGES = """
 import os, signal, socket
 recorder, name = os.getppid(), os.environ["HIWATER_SOCKET"]
 with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as s:
@@ -35,10 +35,10 @@ open("sent", "w").write(f"{os.getpid()} {sent}\\n")
 
 
 def test_the_last_messages_are_all_taken(tool):
-    """Also where the kernel lets hundreds wait: in a network namespace of its own that may be set."""
+    """Also if the kernel queues hundreds: settable in a network namespace of its own."""
     if os.geteuid() != 0:
         pytest.skip("not root: no network namespace")
-    run = f"echo 512 > {QUEUE} && exec {HIWATER} run -o x.hiw --summary none -- {sys.executable} -c '{LAST_WORDS}'"
+    run = f"echo 512 > {QUEUE} && exec {HIWATER} run -o x.hiw --summary none -- {sys.executable} -c '{LAST_MESSAGES}'"
     process = subprocess.Popen(["unshare", "-n", "sh", "-c", run], cwd=tool.folder, env=tool.env, start_new_session=True)
     tool.started.append(process)
     said = tool.folder / "sent"
@@ -52,7 +52,7 @@ def test_the_last_messages_are_all_taken(tool):
 
 
 def test_attached_to_a_zombie(tool):
-    """Whatever is not there any more is unknown, not 0."""
+    """Values that do not exist any more are unknown, not 0."""
     with subprocess.Popen(["true"]) as zombie:
         wait_for(lambda: state_of(zombie.pid) == "Z", "it is a zombie")
         assert tool.run("attach", "--summary", "none", "--json", "run.json", str(zombie.pid)).returncode == 0
@@ -62,7 +62,7 @@ def test_attached_to_a_zombie(tool):
 
 
 def test_no_figure_lies_outside_of_a_short_run(tool):
-    """The time begins with the fork, where the processor time begins, and ends with the last end."""
+    """The time begins with the fork, as the CPU time does, and ends with the last end."""
     assert tool.run("run", "--no-record", "--json", "run.json", "--", "sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"
                     ).returncode == 0
     told = valid((tool.folder / "run.json").read_text())
@@ -72,7 +72,7 @@ def test_no_figure_lies_outside_of_a_short_run(tool):
 
 
 def test_the_split_of_a_lone_process_is_of_its_peak(tool):
-    """What a fork shared with it before it grew says nothing of it."""
+    """Memory shared with a fork before it grew does not matter."""
     assert tool.run("run", "--no-record", "--json", "run.json", "--", sys.executable, "-c", """
 import os, time
 if os.fork() == 0:
@@ -84,7 +84,7 @@ time.sleep(0.5)
 """).returncode == 0
     summary = valid((tool.folder / "run.json").read_text())
     main = summary["ram"]["main"]
-    if summary["sampling"]["longest_gap_s"] > 0.4:  # it may have ended without a look at it
+    if summary["sampling"]["longest_gap_s"] > 0.4:  # it may have ended without a sample
         return
     assert main["private_bytes"] > 190 << 20 and main["shared_bytes"] < 30 << 20
 
@@ -97,7 +97,7 @@ def test_no_mean_of_what_was_not_looked_at(tool):
 
 
 def test_few_looks_are_no_blind_spot_where_bounds_are_tight(tool):
-    """Shared pages once, and no look could have missed anything: there is nothing to advise."""
+    """Shared pages count once, and no sample can have missed anything: there is no advice."""
     told = tool.run("run", "--no-record", "--", sys.executable, "-c", """
 import os
 data = bytearray(256 << 20)
@@ -142,7 +142,7 @@ def test_an_exit_status_that_nobody_saw_is_unknown_in_the_list(tool):
 
 
 def test_quiet_is_quiet_where_nothing_can_be_measured(tool):
-    """So few descriptors that the job runs alone."""
+    """With too few descriptors the job runs unmeasured."""
     for files in range(12, 30):
         done = tool.run("run", "--", "sh", "-c", "exit 7", env={"HIWATER_QUIET": "1"},
                         preexec_fn=lambda n=files: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
@@ -156,7 +156,7 @@ for i in $(seq 8); do sleep 60 & echo $! >> started; done
 ( sleep 0.1; sleep 61 & echo $! | tee child >> started; exec sleep 62 ) & echo $! | tee parent >> started
 exec "$@"
 """
-# Ends the one with the child, which then is hiwater's, and looks that this came to pass.
+# Ends the one with the child, which then is hiwater's, and checks it.
 JOB = """
 until [ -s child ]; do sleep 0.01; done
 sleep 1.3
@@ -167,7 +167,7 @@ sleep 1.3
 
 
 def test_who_was_there_before_is_none_of_the_job(tool):
-    """Children of the shell that became hiwater, the youngest of the same tick as the job; also when their parent has ended."""
+    """Children of the shell that became hiwater, the youngest started in the same clock tick as the job; also after their parent ended."""
     command = ["sh", "-c", ENTRY_POINT, "sh", HIWATER, "run", "--json", "run.json", "--summary", "none", "--", "sh", "-c", JOB]
     try:
         done = subprocess.run(command, cwd=tool.folder, env=tool.env, stdin=subprocess.DEVNULL, timeout=60, check=False)
@@ -182,7 +182,7 @@ def test_who_was_there_before_is_none_of_the_job(tool):
 
 
 def test_who_was_there_before_is_not_followed(tool):
-    """--wait follows what the job left; a helper that the shell had started goes on without end."""
+    """--wait follows processes left by the job, but not a helper started by the shell, which never ends."""
     entry = 'sleep 300 & echo $! > helper; exec "$@"'
     command = ["sh", "-c", entry, "sh", HIWATER, "run", "--wait", "--json", "run.json", "--summary", "none", "--",
                "sh", "-c", "sleep 1 & exit 0"]
@@ -196,7 +196,7 @@ def test_who_was_there_before_is_not_followed(tool):
 
 
 def test_a_stderr_that_nobody_reads_is_waited_for_until_somebody_asks_to_end(tool):
-    """A pipe that is full: lines of progress are dropped, the summary waits five seconds, or until SIGTERM."""
+    """With a full pipe, progress lines are dropped and the summary waits five seconds, or until SIGTERM."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     try:

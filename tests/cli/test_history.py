@@ -16,7 +16,7 @@ import pytest
 from cli_helpers import ROOT, wait_for
 from stress_jobs import valid
 
-LONGER = "sleep 1.2"  # than the window: it is kept
+LONGER = "sleep 1.2"  # longer than the window: the run is kept
 
 
 def schema():
@@ -70,7 +70,7 @@ def test_a_run_is_kept_shown_and_removed(tool):
     assert removed.returncode == 0 and removed.stdout == f"removed run 1 (base): sh -c {LONGER}; exit 3; 0 more have that name\n"
     assert runs(tool) == []
     assert tool.run("runs", "--rm", number).returncode == 1
-    assert tool.run("run", "-n", number, "--", "sleep", "1.1").returncode == 0  # the number is nobody else's, and a name
+    assert tool.run("run", "-n", number, "--", "sleep", "1.1").returncode == 0  # the number is unused, so it is a name
     assert [run["number"] for run in runs(tool)] == [int(number) + 1]
     assert "no run 1 in " in tool.run("show", number).stderr
     assert tool.run("show", f"name:{number}").stdout == tool.run("show").stdout != ""
@@ -79,7 +79,7 @@ def test_a_run_is_kept_shown_and_removed(tool):
 @pytest.mark.parametrize("name, meaning", [("5", "that number"), ("last", "latest runs"), ("last-1", "latest runs"), ("a/b", "a path"),
                                            ("x.hiw", "a path"), ("slurm:1", "Slurm"), ("name:x", "the name")])
 def test_a_name_that_means_another_run_is_warned_of(tool, name, meaning):
-    """Before the job, which runs all the same and is found as the warning says."""
+    """A warning before the job, which runs nevertheless; name: finds it as the warning says."""
     done = tool.run("run", "-n", name, "--", "sh", "-c", f"echo begun >&2; {LONGER}; exit 3")
     first, second = done.stderr.splitlines()[:2]
     assert done.returncode == 3 and first.startswith(f"hiwater: warning: -n {name}: ") and second == "begun"
@@ -146,7 +146,7 @@ def test_a_lost_recorder(tool):
 
 
 def columns_of(line):
-    """What a terminal gives to it: wide characters take two."""
+    """Columns on a terminal: wide characters take two."""
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)
 
 
@@ -166,7 +166,7 @@ def test_runs_fit_the_terminal(tool, columns):
 
 
 def cut_at(line, columns):
-    """The part of line that stands in so many columns."""
+    """The part of line in these columns."""
     while columns_of(line) > columns:
         line = line[:-1]
     return line
@@ -211,7 +211,7 @@ def test_a_mark_that_is_too_long(tool, length):
 
 
 def test_a_mark_of_somebody_else_is_refused(tool):
-    """The recorder takes nothing from others; who sends it must know."""
+    """The recorder accepts no messages of other users, and the sender gets an error."""
     from cli_helpers import HIWATER, as_nobody
     done = tool.run("run", "-o", "x.hiw", "--", *as_nobody(), HIWATER, "mark", "mine")
     assert done.returncode == 1
@@ -234,7 +234,7 @@ def test_repeat(tool):
 
 
 def test_repeat_into_files(tool):
-    """All runs in one file: JSON a line each, text one after the other; nothing of what was there before."""
+    """All runs in one file: one line of JSON each, text one after the other; earlier contents are replaced."""
     for name in ("used.json", "used.txt"):
         (tool.folder / name).write_text("old\n")
     assert tool.run("run", "--repeat", "3", "--json", "used.json", "--summary-file", "used.txt", "--summary", "none", "--no-record",
@@ -256,7 +256,7 @@ def test_repeat_stops_at_the_first_failure(tool):
 
 
 def test_repeat_ends_on_a_signal(tool):
-    """A job that takes SIGTERM for a wish to end well is not begun again."""
+    """A job that exits with 0 on SIGTERM is not started again."""
     process = tool.start("run", "--repeat", "5", "--", "sh", "-c",
                          "trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done")
     assert process.stdout.readline() == b"ready\n"
@@ -272,7 +272,7 @@ def test_repeat_quiet(tool):
 
 
 def test_repeat_counts_nobody_twice(tool):
-    """What an earlier run left behind is none of a later one's."""
+    """Processes left by an earlier run are not members of a later one."""
     done = tool.run("run", "--repeat", "2", "--summary", "line", "-n", "base", "--", "sh", "-c",
                     f"sleep 5 >/dev/null 2>&1 & {LONGER}")
     assert done.returncode == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The history, and show given anything that may lie there."""
+"""The history, and show with any files that it may contain."""
 import json
 import os
 import random
@@ -27,7 +27,7 @@ def fill(tool, source, numbers):
 
 def test_the_history_keeps_200(tool, recorded, stress):
     fill(tool, recorded.path, range(1, 206))
-    pids = stress.start(["-n", "living"], "beat", "beat")  # it began before the last one, and runs
+    pids = stress.start(["-n", "living"], "beat", "beat")  # started before the last one, still running
     living = wait_for(lambda: [r for r in listed(tool) if r["running"]], "a running one")[0]
     assert living["number"] == 206
     assert tool.run("run", "--summary", "none", "--", "sleep", "1.1").returncode == 0
@@ -59,7 +59,7 @@ def test_a_running_one_is_never_removed(tool, recorded, stress):
 
 def test_the_history_keeps_a_gibibyte(tool, recorded):
     fill(tool, recorded.path, range(1, 9))
-    for number in range(1, 9):  # not one of those bytes is on the disk
+    for number in range(1, 9):  # sparse: none of these bytes is on the disk
         os.truncate(tool.history / f"{number}.hiw", 200 << 20)
     assert tool.run("run", "--summary", "none", "--", "sleep", "1.1").returncode == 0
     sizes = {int(p.stem): p.stat().st_size for p in tool.history.glob("*.hiw")}
@@ -140,10 +140,10 @@ def test_foreign_and_broken_files_in_the_history(tool, recorded):
         assert done.returncode in (1, 2) and done.stderr.count("\n") == 1, (number, done.stderr)
 
 
-# ---- show, given anything ----
+# ---- show with any file ----
 
 def refused(done):
-    """An error that a person can read, and no crash."""
+    """A readable error, and no crash."""
     assert done.returncode in (1, 2), (done.returncode, done.stderr)
     assert done.stdout == ""
     assert re.fullmatch(r"hiwater: [^\n]{10,300}\n", done.stderr), done.stderr
@@ -221,7 +221,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_show_of_a_hostile_recording(tool, recorded, what):
-    """Whatever stands in the tables: an answer that is valid and harmless, or an error, and soon."""
+    """Any contents of the tables give a valid and harmless result, or an error, quickly."""
     shutil.copy(recorded.path, tool.folder / "x.hiw")
     with opened(tool.folder / "x.hiw", "rw") as db:
         db.executescript(HOSTILE[what])
@@ -240,7 +240,7 @@ def test_show_of_a_hostile_recording(tool, recorded, what):
 
 
 def test_show_of_damaged_pages(tool, recorded):
-    """Bytes changed here and there: figures or an error, never a crash."""
+    """Changed bytes give figures or an error, never a crash."""
     whole = recorded.path.read_bytes()
     crashed, answers = [], set()
     for seed in range(40):

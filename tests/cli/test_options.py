@@ -171,9 +171,9 @@ def test_a_name_has_a_bound(tool):
 
 @pytest.mark.parametrize("options, said", [
     (["--json", "--"], "option --json needs a value: FILE; see"),
-    (["--json", "", "--"], "option --json needs a value: FILE; an empty one was given; see"),
-    (["--summary-file=", "--"], "option --summary-file needs a value: FILE; an empty one was given; see"),
-    (["-n", "", "--"], "option -n needs a value: NAME; an empty one was given; see"),
+    (["--json", "", "--"], "option --json needs a non-empty value: FILE; see"),
+    (["--summary-file=", "--"], "option --summary-file needs a non-empty value: FILE; see"),
+    (["-n", "", "--"], "option -n needs a non-empty value: NAME; see"),
     (["--request", "ram=1GiB,cpus=2,ram=2GiB", "--"], "--request: 'ram=' is there twice: give one; see"),
 ])
 def test_a_value_that_says_nothing_starts_nothing(tool, options, said):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Each query that docs/recording.md prints, typed as it stands, on the recording of a run that has something to say."""
+"""Each query that docs/recording.md prints, unchanged, on a recording with data for each."""
 import json
 import re
 import sys
@@ -24,7 +24,7 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
 
 
 def printed():
-    """The blocks of the document that begin with SELECT, as they stand there."""
+    """The blocks of the document that begin with SELECT, unchanged."""
     text = (ROOT / "docs" / "recording.md").read_text()
     blocks = [re.sub(r"^    ", "", block, flags=re.M) for block in re.findall(r"(?:^    .*\n)+", text, re.M)]
     return [block for block in blocks if block.startswith("SELECT")]

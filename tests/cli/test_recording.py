@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A run's recording: whoever asks, and when, the figures are the same; and it is what the documents say."""
+"""A run's recording: every command shows the same figures at any time, and the file matches the documents."""
 import json
 import os
 import re
@@ -15,7 +15,7 @@ from stress_jobs import (STATUS, accumulators, check_integrity, child_of, figure
                          query, shown, valid, value, wait_recorded, warnings_of)
 
 MB = 1_000_000
-LIMIT = 350_000  # of the recordings that are thinned
+LIMIT = 350_000  # bytes of the recordings that are thinned
 THIN = {"TEST_WINDOW_NS": "10000000", "TEST_MAX_BYTES": str(LIMIT)}
 
 
@@ -26,7 +26,7 @@ def small_limit(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def thinned(tmp_path_factory, stress_program, small_limit):
-    """The same with windows of 10 ms and a limit that they do not fit into."""
+    """The same with windows of 10 ms that exceed the limit."""
     return stress_jobs.wave(tmp_path_factory.mktemp("thinned"), stress_program, small_limit, THIN, "5ms")
 
 
@@ -45,8 +45,8 @@ def test_the_figures_are_true(which, request):
     assert 80 * MB <= ram["main"]["peak_bytes"] < 86 * MB  # 20, and 60 for a moment
     assert 60 * MB <= ram["descendants"]["peak_bytes"] < 66 * MB  # 20 of its parent's, and 40
     assert 80 * MB <= ram["combined"]["low_bytes"] < 86 * MB
-    # 20 that both share, 60 and 40 at worst at once, and 20 again: main may have written what they share anew. A bound cannot tell whose the
-    # machine's huge pages were.
+    # 20 that both share, 60 and 40 at worst at once, and 20 again: main may have copied the shared pages. A bound cannot attribute
+    # the machine's huge pages.
     assert ram["combined"]["high_bytes"] < 150 * MB + run.huge
     assert ram["combined"]["low_bytes"] <= ram["combined"]["peak_bytes"] <= ram["combined"]["high_bytes"]
     assert abs((time["user_s"] + time["system_s"]) * 1e6 - run.cpu_us) < 20_000
@@ -65,7 +65,7 @@ def on_tmpfs(path):
 
 @pytest.mark.parametrize("which", ["recorded", "thinned"])
 def test_the_rows_agree_with_the_summary(which, request):
-    """Peaks and means that anybody can work out from the rows are the ones in the summary."""
+    """Peaks and means computed from the rows are those of the summary."""
     run = request.getfixturevalue(which)
     ram = run.at_end["ram"]
     for column, figure in (("ram", ram["combined"]), ("ram_main", ram["main"]), ("ram_rest", ram["descendants"])):
@@ -73,7 +73,7 @@ def test_the_rows_agree_with_the_summary(which, request):
                                f"WHERE {column} IS NOT NULL ORDER BY t")
         assert max(r[3] for r in rows) == figure["peak_bytes"], column
         mean = sum(r[1] * r[2] for r in rows) / sum(r[1] for r in rows)
-        if column != "ram_rest":  # it is not there all the time
+        if column != "ram_rest":  # it does not exist all the time
             assert mean == pytest.approx(figure["mean_bytes"], rel=0.01), column
         for before, after in zip(rows, rows[1:]):
             assert before[0] + before[1] <= after[0], "windows do not overlap"
@@ -121,8 +121,8 @@ time.sleep(2.5)
 
 @pytest.mark.parametrize("tick", ["in time", "late", "seen"])
 def test_a_burst_is_told_in_the_window_that_it_happened_in(tool, tick):
-    """Or, as nobody can tell them apart, in one that it may have happened in: behind the look before, and where a look saw it (the
-    machine is slow) up to the next one, until which what was seen stands. A late look is in the next window."""
+    """Or in any window in which it may have happened: after the previous sample and, if a sample observed it (the machine is slow),
+    until the next one, up to which that value is valid. A late sample is in the next window."""
     done = tool.run("run", "-i", "1s", "-o", "x.hiw", "--json", "x.json", "--", "python3", "-c", BURST, tick)
     assert done.returncode == 0, done.stderr
     path = tool.folder / "x.hiw"
@@ -201,7 +201,7 @@ def documented():
 
 
 def test_the_columns_are_those_of_the_document(recorded):
-    """A column for each metric, three for a gauge in a window; and nothing else."""
+    """One column per metric, three per gauge in a window, and no others."""
     metrics = documented()
     assert set(metrics) >= {"host", "job", "process"}
     for entity, rows in metrics.items():
@@ -214,7 +214,7 @@ def test_the_columns_are_those_of_the_document(recorded):
 
 
 def test_units_of_the_rows(recorded):
-    """Time in ns since the start, memory in bytes, processor time in ns, and counters that never fall."""
+    """Time in ns since the start, memory in bytes, CPU time in ns, and counters that never decrease."""
     rows = query(recorded.path, "SELECT t, span, cpu_user + cpu_system, ram_main FROM job_sample ORDER BY t")
     wall = recorded.at_end["time"]["wall_s"] * 1e9
     assert rows[0][0] == 0 and 0.9 * wall < rows[-1][0] + rows[-1][1] < 1.1 * wall
@@ -263,7 +263,7 @@ def test_anybody_reads_it_while_it_grows(stress, tool):
         first = db.execute("SELECT count(*) FROM job_sample").fetchone()[0]
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         wait_for(lambda: db.execute("SELECT count(*) FROM job_sample").fetchone()[0] > first, "it grows")
-        # A reader that holds its view keeps nobody from writing, nor from ending.
+        # A reader with an open transaction delays neither writing nor the end.
         db.execute("BEGIN")
         seen = db.execute("SELECT count(*) FROM job_sample").fetchone()[0]
         middle = shown(tool, "x.hiw")
@@ -280,7 +280,7 @@ def test_anybody_reads_it_while_it_grows(stress, tool):
 
 
 def compare_with_tables(summary, path):
-    """The figures of a recording that was cut off are those of its last commit."""
+    """A recording that was cut off has the figures of its last commit."""
     acc, kept, ram = accumulators(path), meta(path), summary["ram"]
     assert ram["combined"]["peak_bytes"] == acc["ram"]["max"]
     for name, metric in (("combined", "ram"), ("main", "ram_main")):
@@ -321,19 +321,19 @@ def test_kill_9_of_the_recorder(stress, tool, binary, request):
     process.kill()
     process.wait(30)
     wait_for(lambda: all(ended(pid) for pid in own), "nothing of hiwater's own lives on")
-    summary = shown(tool, "x.hiw")  # with the journal as it was left
+    summary = shown(tool, "x.hiw")  # with its journal
     compare_with_tables(summary, path)
     assert figures(shown(tool, "x.hiw")) == figures(summary)
     check_integrity(path)
     assert summary["run"]["complete"] is False
     assert summary["exit"]["code"] is None
     assert summary["ram"]["main"]["peak_bytes"] > 100_000
-    # Rows and accumulators are of one transaction.
+    # Rows and accumulators are written in one transaction.
     assert value(path, "SELECT max(coalesce(ram_max, ram)) FROM job_sample") == summary["ram"]["combined"]["peak_bytes"]
     assert tool.run("show", "--copy", "copy.hiw", "x.hiw").returncode == 0
     assert figures(shown(tool, "copy.hiw")) == figures(summary)
     assert not list(tool.folder.glob("copy.hiw-*"))
-    # The job goes on, and ends as it wants to.
+    # The job continues to its own end.
     assert not ended(job)
     before = beats.stat().st_size
     wait_for(lambda: beats.stat().st_size > before + 10, "the job goes on")
@@ -381,7 +381,7 @@ def test_a_stopped_recorder_says_what_it_missed(stress, tool):
     gaps = query(tool.folder / "x.hiw", "SELECT t, value FROM event WHERE kind = 'gap' ORDER BY value DESC")
     assert 3e9 <= gaps[0][1] < (gone + 2) * 1e9
     assert shown(tool, "x.hiw")["sampling"]["longest_gap_s"] == summary["sampling"]["longest_gap_s"]
-    # It is a gap in the rows, too: nobody stretched a value over it.
+    # It is a gap in the rows, too: no value covers it.
     rows = query(tool.folder / "x.hiw", "SELECT t, span FROM job_recent ORDER BY t")
     assert max(r[1] for r in rows) < 2_500_000_000
 
@@ -394,13 +394,13 @@ def test_a_mark_from_within(stress, tool):
     marks = query(tool.folder / "x.hiw", "SELECT t, text FROM event WHERE kind = 'mark'")
     assert [text for _, text in marks] == ["epoch 1: 50 % \u2713"]
     assert 0.3e9 <= marks[0][0] < value(tool.folder / "x.hiw", "SELECT value FROM meta WHERE key = 'ended_ns'") - 0.9e9
-    # A mark asks for a look at once.
+    # A mark causes a sample at once.
     assert value(tool.folder / "x.hiw", "SELECT min(abs(t - ?)) FROM job_recent", marks[0][0]) < 20_000_000
 
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_marks_are_in_every_summary(tool, killed):
-    """run, show, and show of what was cut off: the last ten as text, the last fifty in JSON, and how many there were."""
+    """run, show, and show of a recording that was cut off: the last ten as text, the last fifty in JSON, and their number."""
     script = f"for i in $(seq 1 57); do {HIWATER} mark step $i || exit 9; done; sleep 1.5; echo ready; read x"
     process = subprocess.Popen([HIWATER, "run", "-o", "x.hiw", "--json", "at-end.json", "--", "sh", "-c", script], env=tool.env, cwd=tool.folder,
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)

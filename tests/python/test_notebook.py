@@ -162,8 +162,8 @@ def test_a_cell_that_runs_again(environment):
     for outputs in (first, again, other, mine):
         assert errors(outputs) == [] and "'ran'" in texts(outputs)
     for outputs in (other, mine):
-        assert "exists already" in "".join(texts(outputs))
-    assert "exists already" not in "".join(texts(again) + texts(on)) and errors(on) == []
+        assert "already exists" in "".join(texts(outputs))
+    assert "already exists" not in "".join(texts(again) + texts(on)) and errors(on) == []
     assert [name for name, _ in errors(twice)] == ["Error"]
     assert pathlib.Path("mine.hiw").read_text() == "mine" and environment.shown("on.hiw")["run"]["complete"]
     assert environment.shown("fit.hiw")["run"]["name"] == "fit" and not list(pathlib.Path().glob("*~"))
@@ -177,10 +177,10 @@ def test_what_no_cell_recorded_stays(environment):
     before = pathlib.Path("shell.hiw").read_bytes()
     shell, _, own, cell = executed(*cells)
     for outputs in (shell, own):
-        assert "exists already" in "".join(texts(outputs)) and "'ran'" in texts(outputs)
+        assert "already exists" in "".join(texts(outputs)) and "'ran'" in texts(outputs)
     assert pathlib.Path("shell.hiw").read_bytes() == before and environment.shown("own.hiw")["run"]["complete"]
     made, [again] = environment.shown("cell.hiw")["run"], executed(cells[-1])
-    assert "exists already" not in "".join(texts(cell) + texts(again))
+    assert "already exists" not in "".join(texts(cell) + texts(again))
     assert environment.shown("cell.hiw")["run"] != made
 
 
@@ -205,7 +205,7 @@ while not is_recorded():
         executed(cell + until + end)
     before = environment.shown("b.hiw")["run"]["id"]
     [again] = executed(cell + "\n'ran'")
-    assert "exists already" not in "".join(texts(again)) and errors(again) == []
+    assert "already exists" not in "".join(texts(again)) and errors(again) == []
     wait_for(pathlib.Path("b.hiw").exists, "the recording of a kernel that is gone")
     assert environment.shown("b.hiw")["run"]["id"] != before and not list(pathlib.Path().glob("*~*"))
 

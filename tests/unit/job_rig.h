@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A job driven by hand: each test sets the kernel's values, sample by sample, and so knows the
- * results.
+ * A job driven by hand: each test sets the kernel's values, sample by sample, and therefore knows
+ * the result.
  */
 #pragma once
 
@@ -32,7 +32,7 @@ struct rig {
 	struct job *job;
 	struct framebuf buf, totals;
 	uint64_t now;
-	/* Gets every frame, if set. */
+	/* Receives every frame, if set. */
 	void (*see)(void *ctx, const struct frame *frame);
 	void *ctx;
 };
@@ -58,7 +58,7 @@ static inline void rig_done(struct rig *r)
 	job_free(r->job);
 }
 
-/* ---- a rig for each test: *state, released in any case ------------------------------------------------------------- */
+/* ---- a rig for each test: *state, done with whatever becomes of the test --------------------- */
 
 struct rig_kind {
 	bool ours;
@@ -89,9 +89,9 @@ static inline int rig_teardown(void **state)
 #define ATTACHED_RIG_TEST(name) RIG_TEST_OF(name, false, 0)
 #define HUGE_RIG_TEST(name)     RIG_TEST_OF(name, true, HUGE_PAGE)
 
-/* ---- input ---------------------------------------------------------------------------------------------------------- */
+/* ---- what is said ---------------------------------------------------------------------------- */
 
-/* Applies the input so far as one frame. */
+/* Applies the values so far as one frame. */
 static inline void push_as(struct rig *r, struct framebuf *buf, enum frame_source source)
 {
 	const struct frame frame = framebuf_frame(buf, source, r->now, 300 * MS);
@@ -132,7 +132,7 @@ static inline void finish(struct rig *r)
 	push_as(r, &r->totals, FRAME_TOTALS);
 }
 
-/* A process with a stack of its own unless given otherwise; it starts now. */
+/* A process with its own stack unless set otherwise; it starts now. */
 static inline void born_as(struct rig *r, const char *name, uint32_t id, uint32_t parent, uint64_t startstack, uint64_t start_ns)
 {
 	struct birth b = { .entity = ENTITY_PROCESS, .id = id };
@@ -194,7 +194,7 @@ static inline void gone(struct rig *r, uint32_t id)
 	framebuf_end(&r->buf, &(struct end) { .entity = ENTITY_PROCESS, .id = id, .how = END_SEEN });
 }
 
-/* Bytes that the machine has read back from swap since boot. */
+/* The amount that the machine has read back from swap since it booted. */
 static inline void swapped_in(struct rig *r, int64_t bytes)
 {
 	push(r);
@@ -202,7 +202,7 @@ static inline void swapped_in(struct rig *r, int64_t bytes)
 	push_as(r, &r->buf, FRAME_HOST);
 }
 
-/* An exit record has its high-water mark and its own counters. */
+/* An exit record has its high-water mark and its own use. */
 static inline void ended_with(struct rig *r, uint32_t id, int64_t hwm)
 {
 	framebuf_end(&r->buf, &(struct end) { .entity = ENTITY_PROCESS, .id = id, .how = END_TASKSTATS, .hwm_bytes = known(hwm) });
@@ -224,7 +224,7 @@ static inline void left(struct rig *r, uint32_t id)
 	framebuf_end(&r->buf, &(struct end) { .entity = ENTITY_PROCESS, .id = id, .how = END_LEFT });
 }
 
-/* A main process of 11 MB, read once. */
+/* A main process of 11 MB, sampled once. */
 static inline void main_starts(struct rig *r)
 {
 	job_facts(r->job)->fork_rss_bytes = known(4 * MB);
@@ -234,7 +234,7 @@ static inline void main_starts(struct rig *r)
 	tick(r);
 }
 
-/* Main is reaped, as the sampler reports it. cminflt < 0: its zombie was not read. */
+/* The main process is reaped, as reported by the sampler. cminflt < 0: its zombie was not read. */
 static inline void main_reaped(struct rig *r, int64_t maxrss, int64_t cminflt, int64_t user_ns, int64_t system_ns)
 {
 	struct facts *f = job_facts(r->job);

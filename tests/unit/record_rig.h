@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Made-up runs for tests of recordings: a job whose every value follows from a rule that the tests
- * know, a folder removed with the test, and SQL on the file, through SQLite's own interface.
+ * Simulated runs for tests of recordings: a job whose every value follows from a rule known to
+ * the tests, a folder that is removed with the test, and SQL queries of the result through SQLite's
+ * own interface.
  */
 #pragma once
 
@@ -29,7 +30,7 @@
 #define SEC (1000 * MS)
 #define MB  INT64_C(1048576)
 
-/* ---- a folder ------------------------------------------------------------------------------------------------------- */
+/* ---- a folder -------------------------------------------------------------------------------- */
 
 struct rig_folder {
 	char path[64];
@@ -56,7 +57,7 @@ static inline void folder_done(struct rig_folder *f)
 	(void) nftw(f->path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The number of entries of the folder. */
+/* The number of entries in the folder. */
 static inline unsigned folder_count(const struct rig_folder *f)
 {
 	char command[160];
@@ -71,9 +72,9 @@ static inline unsigned folder_count(const struct rig_folder *f)
 	return n;
 }
 
-/* ---- SQL ------------------------------------------------------------------------------------------------------------ */
+/* ---- SQL ------------------------------------------------------------------------------------- */
 
-/* The first value of sql's result: *ret_known is false if it is NULL or there is no row. */
+/* The first value of the query sql: *ret_known is false if it is NULL or there is no row. */
 static inline int64_t sql_int_or(const char *path, const char *sql, bool *ret_known)
 {
 	sqlite3 *db = NULL;
@@ -140,18 +141,19 @@ static inline void expect_sound(const char *path)
 	expect_text(path, "PRAGMA integrity_check", "ok");
 }
 
-/* ---- a made-up run -------------------------------------------------------------------------------------------------- */
+/* ---- a made-up run --------------------------------------------------------------------------- */
 
-/* A job of n processes, read at each sample. Process 1 is main. The values of sample k are a
- * function of k alone. */
+/* A job of n processes, sampled at each step. Process 1 is the main process. The values of step
+ * k depend on k alone. */
 struct sim {
-	struct job *job;          /* built from the same frames; NULL: none */
+	struct job *job;          /* made by applying the same frames; NULL: none is made */
 	struct framebuf buf;
 	uint64_t tick_ns, window_ns;
 	unsigned processes;
-	bool calm;                /* main grows for a minute, then changes by a little every two seconds */
-	uint64_t k;               /* the next sample */
-	/* Receives frames and totals. */
+	/* the main process grows for a minute, then changes slightly every two seconds */
+	bool calm;
+	uint64_t k;               /* the next step */
+	/* Receivers of frames and totals. */
 	void (*frame)(void *ctx, const struct frame *frame);
 	void (*totals)(void *ctx, const struct job *job);
 	void *ctx;
@@ -162,7 +164,7 @@ static inline uint64_t sim_time(const struct sim *s, uint64_t k)
 	return 1 * MS + k * s->tick_ns;
 }
 
-/* Resident size of process id at sample k: some never change, some seldom, one at each sample, with
+/* Resident size of process id at step k: some never change, some rarely, one at each step, with
  * a burst. */
 static inline int64_t sim_rss(unsigned id, uint64_t k)
 {
@@ -250,7 +252,7 @@ static inline void sim_host(struct sim *s, uint64_t time_ns)
 	sim_send(s, FRAME_HOST, time_ns, 3 * s->window_ns);
 }
 
-/* One sample: host, processes, the job's totals. */
+/* One step: host, processes, the job's totals. */
 static inline void sim_tick(struct sim *s)
 {
 	const uint64_t now = sim_time(s, s->k);
@@ -292,7 +294,7 @@ static inline void sim_tick(struct sim *s)
 		s->totals(s->ctx, s->job);
 }
 
-/* The run ends, and with it every process. */
+/* The end of the run: every process has ended. */
 static inline void sim_end(struct sim *s)
 {
 	const uint64_t now = sim_time(s, s->k);
@@ -313,7 +315,7 @@ static inline void sim_end(struct sim *s)
 		sim_send(s, FRAME_TOTALS, now, 3 * s->tick_ns);
 }
 
-/* The timelines are equal in both, to the last digit. Returns the number of buckets. */
+/* The timelines of both are exactly the same. Returns the number of buckets. */
 struct rig_buckets {
 	const struct job *other;
 	unsigned n;
@@ -346,7 +348,7 @@ static inline unsigned expect_same_course(const struct job *one, const struct jo
 	return there.n;
 }
 
-/* ---- into a recording ----------------------------------------------------------------------------------------------- */
+/* ---- into a recording ------------------------------------------------------------------------ */
 
 static inline void to_record_frame(void *ctx, const struct frame *frame)
 {
@@ -375,7 +377,7 @@ static inline struct record *rig_record(const struct record_options *options)
 	return r;
 }
 
-/* Finishes it; no error is allowed. */
+/* Finishes it without an error. */
 static inline void rig_finish(struct record *r, const struct job *job)
 {
 	struct err err = { "" };
@@ -384,7 +386,7 @@ static inline void rig_finish(struct record *r, const struct job *job)
 		fail_msg("%s", err.text);
 }
 
-/* A whole run of this many samples in file. */
+/* A whole run of that many steps in file. */
 static inline void rig_run(const char *file, struct sim *s, uint64_t ticks, uint64_t max_bytes)
 {
 	struct record *r = rig_record(&(struct record_options) {

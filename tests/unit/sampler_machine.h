@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A made-up machine with processes whose files do not change, so that timing depends on the clock
- * alone.
+ * A simulated machine with processes whose files do not change, so that all changes come from the
+ * sampler.
  */
 #pragma once
 
@@ -46,7 +46,7 @@ static inline void put_process(const struct temp_tree *t, int pid, int ppid, lon
 	temp_tree_put(t, file, "");
 }
 
-/* A parent and its n - 1 children, each of so many KiB. */
+/* A parent and its n - 1 children, each of that many KiB. */
 static inline void put_machine(struct temp_tree *t, int n, long rss_kib)
 {
 	char children[512] = "", file[64];

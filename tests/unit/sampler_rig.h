@@ -20,7 +20,7 @@ struct rig {
 	struct root root;
 	struct sampler_options options;
 	struct sampler *s;
-	/* results */
+	/* received frames */
 	uint64_t last_ns;
 	size_t n_frames, n_births, n_left, n_gaps, n_rss, n_mem_used;
 	int64_t gap_ns;
@@ -59,7 +59,7 @@ static inline void see(void *ctx, const struct frame *frame)
 	}
 }
 
-/* Options that restrict it to the job's own processes; path NULL: this machine. */
+/* Options that keep to the job's own processes; path NULL: this machine. */
 static inline void rig_prepare(struct rig *r, const char *path, uint64_t interval_ns, bool ours)
 {
 	*r = (struct rig) { 0 };
@@ -105,7 +105,7 @@ static inline const struct facts *facts_of(const struct rig *r)
 	return job_facts_const(sampler_job(r->s));
 }
 
-/* Makes n steps, each when it is due. */
+/* Takes n samples, each when it is due. */
 static inline void steps(struct rig *r, unsigned n)
 {
 	struct pollfd fd = { .fd = sampler_fd(r->s), .events = POLLIN };
@@ -147,7 +147,7 @@ static inline struct child waiting_child(void)
 	return c;
 }
 
-/* As the command does when main is a zombie. */
+/* As the command does when the main process is a zombie. */
 static inline void reap_main(struct rig *r, pid_t pid)
 {
 	struct end end = { .entity = ENTITY_PROCESS, .how = END_REAPED, .status_known = true };

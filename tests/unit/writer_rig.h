@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A made-up run (record_rig.h) sent directly to the writer, without its thread: a test sees the
+ * A simulated run (record_rig.h) into the writer without its thread, so that a test can check the
  * file after every commit.
  */
 #pragma once
@@ -59,19 +59,19 @@ static inline void writer_rig_new(struct writer_rig *w, struct sim *s, const cha
 	s->ctx = w;
 }
 
-/* Sends the values so far to the writer. */
+/* Passes the queued data to the writer. */
 static inline void writer_rig_give(struct writer_rig *w, bool hurry)
 {
 	struct queue_state state;
 	struct chunk *chunk;
 
 	queue_push(&w->queue, true);
-	chunk = queue_take(&w->queue, 0, &state);
+	chunk = queue_pop(&w->queue, 0, &state);
 	while (chunk) {
 		struct chunk *next = chunk->next;
 
-		assert_true(writer_take(&w->writer, chunk, hurry && !next));
-		queue_emptied(&w->queue, chunk);
+		assert_true(writer_apply(&w->writer, chunk, hurry && !next));
+		queue_return(&w->queue, chunk);
 		chunk = next;
 	}
 }
@@ -92,7 +92,7 @@ static inline void writer_rig_done(struct writer_rig *w)
 	buf_done(&w->totals);
 }
 
-/* The file's size on disk. */
+/* Its bytes on disk. */
 static inline uint64_t disk_bytes(const char *file)
 {
 	static const char *const ends[] = { "", "-wal", "-shm", "-journal" };

@@ -22,9 +22,10 @@ enum {
 	NEW_S = 60
 };
 
-/* ---- the folder ------------------------------------------------------------------------------------------------------ */
+/* ---- the folder ------------------------------------------------------------------------------ */
 
-/* A relative one would be another folder in each working directory; the XDG base directories have it ignored. */
+/* A relative folder would differ for each working directory; the XDG specification requires to
+ * ignore it. */
 static const char *absolute(const char *name)
 {
 	const char *value = getenv(name);
@@ -46,18 +47,19 @@ int history_dir(char *ret, size_t size, struct err *err)
 	else if (home)
 		n = snprintf(folder, sizeof(folder), "%s/.local/state/hiwater", home);
 	else
-		return err_set(err, -ENOENT, "no place for the history: HOME is %s; set HIWATER_DIR, or use -o FILE", getenv("HOME") ? "no absolute path" : "not set");
+		return err_set(err, -ENOENT, "no folder for the history: HOME is %s; set HIWATER_DIR or use -o FILE",
+			getenv("HOME") ? "not an absolute path" : "not set");
 	if (n < 0 || (size_t) n >= sizeof(folder))
-		return err_set(err, -ENAMETOOLONG, "the history's folder has too long a name");
+		return err_set(err, -ENAMETOOLONG, "the path of the history's folder is too long");
 	if (folder[0] != '/')
 		here = getcwd(NULL, 0);
 	n = snprintf(ret, size, "%s%s%s", here ? here : "", here ? "/" : "", folder);
 	if (n < 0 || (size_t) n >= size)
-		return err_set(err, -ENAMETOOLONG, "the history's folder has too long a name");
+		return err_set(err, -ENAMETOOLONG, "the path of the history's folder is too long");
 	return 0;
 }
 
-/* Makes the folder and what is missing above it, for this user alone. */
+/* Creates the folder and its missing parents, accessible only to this user. */
 static int make_folder(const char *path)
 {
 	char part[PATH_MAX];
@@ -126,7 +128,7 @@ static int list_add(struct listing *list, int folder, const char *name)
 	return 0;
 }
 
-/* A folder that is not there has no runs. */
+/* A missing folder is an empty history. */
 static int list_read(struct listing *list, struct err *err)
 {
 	autoclosedir DIR *dir = NULL;
@@ -141,12 +143,12 @@ static int list_read(struct listing *list, struct err *err)
 	if (!dir && errno == ENOENT)
 		return 0;
 	if (!dir)
-		return err_set(err, -errno, "the history %s: %s", list->folder, strerror(errno));
+		return err_set(err, -errno, "cannot read the history %s: %s", list->folder, strerror(errno));
 	while (r == 0 && (entry = readdir(dir)))
 		r = list_add(list, dirfd(dir), entry->d_name);
 	if (list->n > 0)
 		qsort(list->runs, list->n, sizeof(list->runs[0]), by_number);
-	return r < 0 ? err_set(err, r, "the history %s: out of memory", list->folder) : 0;
+	return r < 0 ? err_set(err, r, "cannot read the history %s: out of memory", list->folder) : 0;
 }
 
 static void path_of(const struct listing *list, uint64_t number, char *ret, size_t size)
@@ -154,7 +156,8 @@ static void path_of(const struct listing *list, uint64_t number, char *ret, size
 	(void) snprintf(ret, size, "%s/%" PRIu64 ".hiw", list->folder, number);
 }
 
-/* Where the newest run was removed, its number is kept: numbers are in people's notes. */
+/* If the newest run was removed, its number is stored, so that no number is used twice: people
+ * write numbers down. */
 #define NEWEST "newest-removed"
 
 static uint64_t newest_removed(const char *folder)
@@ -172,10 +175,11 @@ static uint64_t newest_removed(const char *folder)
 	if (n <= 0)
 		return 0;
 	text[n] = '\0';
-	return parse_u64(&p, &number) == 0 && number <= INT64_MAX ? number : 0; /* what is larger is damage, and would wrap */
+	return parse_u64(&p, &number) == 0 && number <= INT64_MAX ? number : 0; /* larger: damaged */
 }
 
-/* True if it is noted. Numbers only get longer: they are written over what is there, which a full disk then leaves as it is. */
+/* True if the number is stored. Numbers never get shorter: writing over the old one cannot fail
+ * half-way on a full disk. */
 static bool note_removed(const char *folder, uint64_t number)
 {
 	char path[PATH_MAX], text[32];
@@ -198,7 +202,7 @@ int history_reserve(char **ret_path, uint64_t *ret_number, struct err *err)
 	int r = list_read(&list, err);
 
 	if (r == 0 && (r = make_folder(list.folder)) < 0)
-		(void) err_set(err, r, "cannot make the history's folder %s: %s", list.folder, strerror(-r));
+		(void) err_set(err, r, "cannot create the history's folder %s: %s", list.folder, strerror(-r));
 	if (r < 0)
 		return r;
 	number = newest_removed(list.folder);
@@ -219,10 +223,10 @@ int history_reserve(char **ret_path, uint64_t *ret_number, struct err *err)
 		*ret_number = number;
 		return *ret_path ? 0 : err_set(err, -ENOMEM, "out of memory");
 	}
-	return err_set(err, -EEXIST, "no free number in %s", list.folder);
+	return err_set(err, -EEXIST, "no free run number in %s", list.folder);
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 void history_done(struct history *h)
 {
@@ -232,7 +236,7 @@ void history_done(struct history *h)
 	*h = (struct history) { 0 };
 }
 
-/* False: it has only begun, or is none of ours. */
+/* False: it has just started, or it is not a recording. */
 static bool entry_of(const struct listing *list, size_t i, struct history_entry *ret)
 {
 	const struct listed *run = &list->runs[i];
@@ -280,7 +284,7 @@ int history_read(struct history *ret, struct err *err)
 	return 0;
 }
 
-/* ---- finding --------------------------------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 static bool ends_in(const char *text, const char *end)
 {
@@ -308,26 +312,26 @@ static int find_number(const struct listing *list, uint64_t number, char **ret_p
 
 	path_of(list, number, path, sizeof(path));
 	if (access(path, F_OK) < 0)
-		return err_set(err, -ENOENT, "no run %" PRIu64 " in %s; \"hiwater runs\" lists those there are", number,
+		return err_set(err, -ENOENT, "no run %" PRIu64 " in %s; see hiwater runs", number,
 			list->folder);
 	return found(path, ret_path, err);
 }
 
-/* The run that is back places before the last one. */
+/* The run that is back positions before the last one. */
 static int find_last(const struct listing *list, uint64_t back, char **ret_path, struct err *err)
 {
 	char path[PATH_MAX];
 
 	for (size_t i = list->n; i > 0; i--) {
 		if (list->runs[i - 1].bytes == 0 || back-- > 0)
-			continue; /* reserved by a run that has only begun */
+			continue; /* reserved by a run that has just started */
 		path_of(list, list->runs[i - 1].number, path, sizeof(path));
 		return found(path, ret_path, err);
 	}
-	return err_set(err, -ENOENT, list->n ? "there are not so many runs in %s" : "there is no run in %s yet", list->folder);
+	return err_set(err, -ENOENT, list->n ? "there are fewer runs in %s; see hiwater runs" : "no runs in %s yet", list->folder);
 }
 
-/* The latest run of which is says that it is the one. */
+/* The latest run for which is returns true. */
 static int find_latest(const struct listing *list, bool (*is)(const struct history_run *run, const char *what),
 	const char *what, char **ret_path)
 {
@@ -353,7 +357,7 @@ static bool is_name(const struct history_run *run, const char *what)
 	return run->name && strcmp(run->name, what) == 0;
 }
 
-/* "4711" is also the job of its step "4711.0", and of its array's tasks "4711_7". */
+/* "4711" also finds its step "4711.0" and its array tasks "4711_7". */
 static bool is_slurm(const struct history_run *run, const char *what)
 {
 	size_t n = strlen(what);
@@ -381,7 +385,7 @@ int history_find(const char *run, char **ret_path, struct err *err)
 	int r;
 
 	if (*run == '\0')
-		return err_set(err, -EINVAL, "an empty RUN; give a number, \"last\", a name, name:NAME, a path or slurm:JOB");
+		return err_set(err, -EINVAL, "RUN is empty; give a number, \"last\", a name, name:NAME, a path or slurm:JOB");
 	if (strncmp(run, name, strlen(name)) == 0) {
 		r = list_read(&list, err);
 		r = r < 0 ? r : find_latest(&list, is_name, run + strlen(name), ret_path);
@@ -398,7 +402,7 @@ int history_find(const char *run, char **ret_path, struct err *err)
 		return find_number(&list, number, ret_path, err);
 	if (strncmp(run, slurm, strlen(slurm)) == 0) {
 		r = find_latest(&list, is_slurm, run + strlen(slurm), ret_path);
-		return r < 0 ? err_set(err, r, "no run of Slurm's job %s in %s", run + strlen(slurm), list.folder) : 0;
+		return r < 0 ? err_set(err, r, "no run of Slurm job %s in %s", run + strlen(slurm), list.folder) : 0;
 	}
 	r = find_latest(&list, is_name, run, ret_path);
 	if (r == -ENOENT && access(run, F_OK) == 0)
@@ -406,9 +410,9 @@ int history_find(const char *run, char **ret_path, struct err *err)
 	return r < 0 ? err_set(err, r, "no run named %s in %s, and no such file", run, list.folder) : 0;
 }
 
-/* ---- removing -------------------------------------------------------------------------------------------------------- */
+/* ---- removing -------------------------------------------------------------------------------- */
 
-/* A reserved file has no bytes until its first window closes. */
+/* A reserved file is empty until its first window closes. */
 static bool is_beginning(const char *path)
 {
 	struct stat st;
@@ -430,7 +434,7 @@ int history_remove(const char *run, struct err *err)
 		return r;
 	if (strncmp(path, folder, strlen(folder)) != 0 || path[strlen(folder)] != '/' ||
 		!read_number(path + strlen(folder) + 1, &number))
-		return err_set(err, -EINVAL, "%s is not in the history; remove it like any file", path);
+		return err_set(err, -EINVAL, "%s is not in the history; remove it with rm", path);
 	if (history_entry_read(path, &entry) == 0) {
 		bool running = entry.running;
 
@@ -438,19 +442,20 @@ int history_remove(const char *run, struct err *err)
 		if (running)
 			return err_set(err, -EBUSY, "run %" PRIu64 " is still running", number);
 	} else if (is_beginning(path)) {
-		return err_set(err, -EBUSY, "run %" PRIu64 " has only begun", number);
+		return err_set(err, -EBUSY, "run %" PRIu64 " has just started; try again when it has ended", number);
 	}
 	const bool is_noted = note_removed(folder, number);
 
 	store_unlink(path);
 	if (!is_noted)
-		(void) note_removed(folder, number); /* on a full disk the run has made room */
+		(void) note_removed(folder, number); /* on a full disk, the removal has freed space for it */
 	return 0;
 }
 
-/* Removes the run unless it has to stay. hard: what a trigger pinned goes, too. One that another program has removed
- * since it was listed is gone as well: a newer one would go in its place. */
-static bool let_go(const struct listing *list, const struct listed *run, bool hard)
+/* Removes the run unless it has to stay. hard: also if a trigger pinned it. A run that another
+ * program has removed since the listing counts as removed: else a newer one would be removed
+ * instead. */
+static bool remove_if_allowed(const struct listing *list, const struct listed *run, bool hard)
 {
 	struct history_entry entry = { 0 };
 	char path[PATH_MAX];
@@ -470,23 +475,23 @@ int history_trim(unsigned max_runs, uint64_t max_bytes, struct err *err)
 {
 	char folder[PATH_MAX];
 	int r = history_dir(folder, sizeof(folder), err);
-	autoclose int turn = r < 0 ? -1 : share_await_turn(folder); /* lists that others change meanwhile are no ground to remove */
+	autoclose int turn = r < 0 ? -1 : share_await_turn(folder); /* others would change the list */
 	autolist struct listing list = { .n = 0 };
 	uint64_t bytes = 0;
 	size_t left = 0;
 
-	(void) turn; /* it is only held */
+	(void) turn; /* the lock is only kept */
 	r = r < 0 ? r : list_read(&list, err);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < list.n; i++) {
 		bytes += list.runs[i].bytes;
-		left += list.runs[i].bytes > 0; /* what has only begun may come to nothing */
+		left += list.runs[i].bytes > 0; /* a run that has just started may not be kept */
 	}
-	/* Oldest first; the last one is what somebody has just waited for. */
+	/* Oldest first, except the last, which has just ended. */
 	for (int hard = 0; hard < 2; hard++) {
 		for (size_t i = 0; i + 1 < list.n && (left > max_runs || bytes > max_bytes); i++) {
-			if (list.runs[i].bytes == 0 || !let_go(&list, &list.runs[i], hard == 1))
+			if (list.runs[i].bytes == 0 || !remove_if_allowed(&list, &list.runs[i], hard == 1))
 				continue;
 			left--;
 			bytes -= list.runs[i].bytes;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The history: runs kept in $HIWATER_DIR, else $XDG_STATE_HOME/hiwater, else ~/.local/state/hiwater, as NUMBER.hiw.
- * 200 runs and 1 GiB at most: the oldest finished go first, those that a trigger pinned only when nothing else is left
- * to go, a running one or one that was pinned by hand never.
+ * The history: runs kept in $HIWATER_DIR, else $XDG_STATE_HOME/hiwater, else
+ * ~/.local/state/hiwater, as NUMBER.hiw. At most 200 runs and 1 GiB: the oldest finished runs are
+ * removed first, those that a trigger pinned only after all others. Running ones and those pinned
+ * by hand are never removed.
  */
 #pragma once
 
@@ -18,12 +19,12 @@ struct history_entry {
 	char *path;
 	char *name, *command;    /* of the run; "" if unknown */
 	uint64_t started_wall_ns;
-	int64_t wall_ns;         /* so far, if it runs */
-	struct maybe status;     /* of main */
+	int64_t wall_ns;         /* so far, if it is running */
+	struct maybe status;     /* of the main process */
 	bool complete, running, pinned;
-	bool by_trigger;         /* so that it may go where there is no room for it */
+	bool by_trigger;         /* pinned by a trigger: removed if there is no other room */
 	struct maybe peak_bytes; /* combined RAM */
-	struct maybe cores_ppm;  /* mean use of processors, in millionths of a core */
+	struct maybe cores_ppm;  /* mean CPU use, in millionths of a core */
 	uint64_t file_bytes;     /* journal included */
 };
 
@@ -32,25 +33,29 @@ struct history {
 	size_t n;
 };
 
-/* The folder; it may not exist. Returns 0 or -errno with text (no HOME). */
+/* The path of the history's folder, which may not exist. Returns 0 or -errno with text (HOME is
+ * not set). */
 int history_dir(char *ret, size_t size, struct err *err);
 
-/* Reads the folder; files that are not ours are left out. A folder that does not exist is an empty history. */
+/* Lists the folder; other files are ignored. A missing folder is an empty history. */
 int history_read(struct history *ret, struct err *err);
 void history_done(struct history *h);
 
-/* Reads one after the other, the newest first, as long as see says true; an entry is borrowed until see returns. */
+/* Reads the runs from the newest to the oldest while see returns true. An entry is valid until
+ * see returns. */
 int history_newest(bool (*see)(void *ctx, const struct history_entry *entry), void *ctx, struct err *err);
 
-/* Finds a RUN: a number, "last", "last-1", a name (its latest run), "name:3" (one that would be read as
- * something else), a path, "slurm:JOB". ret_path is the caller's to free. Returns 0, -ENOENT with a text that says what was looked for and where, or -errno. */
+/* Finds a RUN: a number, "last", "last-1", a name (its latest run), "name:NAME" (a name that
+ * would be read as something else), a path, "slurm:JOB". The caller frees *ret_path. Returns 0,
+ * -ENOENT with a text that names the RUN and the folder, or -errno. */
 int history_find(const char *run, char **ret_path, struct err *err);
 
-/* Reserves the next number: creates the folder (0700) and an empty NUMBER.hiw (0600, O_EXCL). */
+/* Reserves the next number: creates the folder (mode 0700) and an empty NUMBER.hiw (mode 0600,
+ * O_EXCL). */
 int history_reserve(char **ret_path, uint64_t *ret_number, struct err *err);
 
 /* Removes one run; refuses a running one. */
 int history_remove(const char *run, struct err *err);
 
-/* Keeps to the limits; never removes running or unreadable files, or those that were pinned by hand. */
+/* Removes runs until the limits are met; never running, unreadable or hand-pinned ones. */
 int history_trim(unsigned max_runs, uint64_t max_bytes, struct err *err);

@@ -8,7 +8,7 @@
 
 #include "record/read/reader.h"
 
-/* What a listing needs of meta. */
+/* The keys of table meta that a listing needs. */
 struct listed {
 	char *name, *command, *scheduler, *scheduler_job;
 	struct maybe started_wall_ns, ended_ns, last_ns, exit_status, pinned, reaped_user_ns, reaped_system_ns;
@@ -32,7 +32,7 @@ static const struct {
 	{ "reaped_system_ns", false, offsetof(struct listed, reaped_system_ns) },
 };
 
-static void take_fact(sqlite3_stmt *st, struct listed *ret)
+static void read_fact(sqlite3_stmt *st, struct listed *ret)
 {
 	const char *key = reader_text(st, 0);
 	struct maybe number = UNKNOWN;
@@ -55,7 +55,7 @@ static void take_fact(sqlite3_stmt *st, struct listed *ret)
 	}
 }
 
-/* One pass over the table: 200 runs are listed at a time. */
+/* Reads them in one pass: up to 200 runs are listed at a time. */
 static void read_facts(struct replay *replay, struct listed *ret)
 {
 	enum {
@@ -65,7 +65,7 @@ static void read_facts(struct replay *replay, struct listed *ret)
 
 	*ret = (struct listed) { 0 };
 	for (int i = 0; st && i < MOST && sqlite3_step(st) == SQLITE_ROW; i++)
-		take_fact(st, ret);
+		read_fact(st, ret);
 	(void) sqlite3_finalize(st);
 }
 
@@ -116,7 +116,8 @@ static void read_largest(struct replay *replay, struct largest *ret)
 	(void) sqlite3_finalize(st);
 }
 
-/* What the kernel told when everything was waited for, or what was seen: neither is ever too much. */
+/* The kernel's totals of all waited-for processes, or the sampled ones: both are lower bounds,
+ * so the larger is better. */
 static struct maybe cores(const struct listed *facts, const struct largest *l, int64_t wall_ns)
 {
 	struct maybe used = maybe_max(maybe_sum(l->cpu_user, l->cpu_system),

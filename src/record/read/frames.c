@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * A recording as frames. Each table is read in the order of its times; what is next is taken from the one that is
- * furthest behind. A process that has no row in a window of the job did as before (docs/recording.md): its last row is
- * given out again, so that whoever looks need not know.
+ * Replays a recording as frames. One cursor per table reads its rows in the order of time, and the
+ * earliest row of all cursors comes next. A process without a row in a window of the job is
+ * unchanged (docs/recording.md): its last row is repeated, so that consumers of frames need not
+ * know this rule.
  *
- * Hold in memory at a time: one row a table, the last row of each process that lives.
+ * Memory use: one row per table and the last row of each living process.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -25,9 +26,9 @@ static const enum frame_source source_of[ENTITY_COUNT] = {
 	[ENTITY_GPU_PROCESS] = FRAME_NVML,
 };
 
-/* ---- giving out ----------------------------------------------------------------------------------------------------- */
+/* ---- giving out ------------------------------------------------------------------------------ */
 
-static void show(struct play *p, enum frame_source source, uint64_t time_ns, uint64_t hold_ns)
+static void emit(struct play *p, enum frame_source source, uint64_t time_ns, uint64_t hold_ns)
 {
 	struct frame frame;
 
@@ -50,20 +51,20 @@ static void fail(struct play *p, int rc)
 		p->error = reader_error(p->r, rc, p->err);
 }
 
-/* ---- rows ----------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static void step(struct play *p, struct cursor *c)
 {
 	const uint64_t before = c->row.t_ns;
 	int rc = SQLITE_DONE;
 
-	c->waits = false;
-	while (c->statement && !c->waits && (rc = sqlite3_step(c->statement)) == SQLITE_ROW)
-		c->waits = row_read(c->statement, &p->r->layout, c->entity, c->recent, &c->row) && c->row.t_ns >= before;
+	c->pending = false;
+	while (c->statement && !c->pending && (rc = sqlite3_step(c->statement)) == SQLITE_ROW)
+		c->pending = row_read(c->statement, &p->r->layout, c->entity, c->recent, &c->row) && c->row.t_ns >= before;
 	fail(p, rc);
 }
 
-static void put_cell(struct play *p, const struct cursor *c, unsigned place, const struct row *row)
+static void append_cell(struct play *p, const struct cursor *c, unsigned place, const struct row *row)
 {
 	const struct cell *cell = &row->cells[place];
 	const enum metric metric = p->r->layout.metric[c->entity][place];
@@ -79,8 +80,8 @@ static void put_cell(struct play *p, const struct cursor *c, unsigned place, con
 	framebuf_reading(&p->out, r);
 }
 
-/* Nothing was read of it: what was known is known no longer. */
-static void put_unread(struct play *p, const struct cursor *c, const struct row *row)
+/* A row without known cells: the values are unknown from here on. */
+static void append_unread(struct play *p, const struct cursor *c, const struct row *row)
 {
 	for (unsigned i = 0; i < p->r->layout.n[c->entity]; i++) {
 		if (metrics[p->r->layout.metric[c->entity][i]].kind == KIND_GAUGE)
@@ -88,18 +89,19 @@ static void put_unread(struct play *p, const struct cursor *c, const struct row 
 	}
 }
 
-static void put_row(struct play *p, const struct cursor *c, const struct row *row)
+static void append_row(struct play *p, const struct cursor *c, const struct row *row)
 {
 	if (row_is_empty(row, p->r->layout.n[c->entity])) {
-		put_unread(p, c, row);
+		append_unread(p, c, row);
 		return;
 	}
 	for (unsigned i = 0; i < p->r->layout.n[c->entity]; i++)
-		put_cell(p, c, i, row);
+		append_cell(p, c, i, row);
 }
 
-/* The row that waits, unless its entity is unknown. Id 0 of the processes is the others. */
-static void take_row(struct play *p, struct cursor *c)
+/* The pending row of the cursor, unless its entity is unknown. Id 0 of the processes is the row
+ * of the remaining processes. */
+static void append_pending(struct play *p, struct cursor *c)
 {
 	const enum entity e = c->entity;
 	struct living *l = NULL;
@@ -110,13 +112,14 @@ static void take_row(struct play *p, struct cursor *c)
 		if (!l)
 			return;
 	}
-	put_row(p, c, &c->row);
+	append_row(p, c, &c->row);
 	if (l && e == ENTITY_PROCESS)
 		living_remember(&p->people, l, &c->row);
 }
 
-/* The processes that have no row at time_ns, where the job has one. done: a mark of those that have. */
-static void put_unchanged(struct play *p, const struct cursor *c, const struct row *job, const struct map *done)
+/* Repeats the last rows of the processes that have no row at time_ns although the job has one.
+ * done: the ids that have a row. */
+static void append_unchanged(struct play *p, const struct cursor *c, const struct row *job, const struct map *done)
 {
 	const unsigned n = p->r->layout.n[ENTITY_PROCESS];
 	struct row row;
@@ -134,7 +137,7 @@ static void put_unchanged(struct play *p, const struct cursor *c, const struct r
 		for (unsigned k = 0; k < n; k++)
 			row.cells[k].cover_ns = row.span_ns;
 		if (!row_is_empty(&row, n))
-			put_row(p, c, &row);
+			append_row(p, c, &row);
 	}
 }
 
@@ -145,32 +148,32 @@ static uint64_t hold_of(const struct play *p, bool recent, uint64_t span_ns)
 	return hold > UINT64_MAX / 3 ? UINT64_MAX : 3 * hold;
 }
 
-/* All rows of a table at time_ns as one frame; of processes, those that did not change as well. */
-static void show_rows(struct play *p, enum entity e, bool recent, uint64_t time_ns, const struct row *job)
+/* Emits all rows of a table at time_ns as one frame, including the unchanged processes. */
+static void emit_rows(struct play *p, enum entity e, bool recent, uint64_t time_ns, const struct row *job)
 {
 	struct cursor *c = &p->cursors[e][recent];
 	struct map done = { 0 };
 	uint64_t span = job ? job->span_ns : 0;
 
-	while (c->waits && c->row.t_ns == time_ns && p->error == 0) {
+	while (c->pending && c->row.t_ns == time_ns && p->error == 0) {
 		c->next_ns = time_ns + 1;
 		if (c->row.span_ns > span)
 			span = c->row.span_ns;
-		take_row(p, c);
+		append_pending(p, c);
 		if (job && map_put(&done, c->row.id, 1) < 0 && p->error == 0)
 			p->error = -ENOMEM;
 		step(p, c);
 	}
 	if (job && e == ENTITY_PROCESS)
-		put_unchanged(p, c, job, &done);
+		append_unchanged(p, c, job, &done);
 	map_done(&done);
-	show(p, source_of[e], time_ns, hold_of(p, recent, span));
+	emit(p, source_of[e], time_ns, hold_of(p, recent, span));
 }
 
-/* Id by id, the time of the last row before from_ns. */
+/* For each id, the time of its last row before from_ns. */
 static const char last_rows[] = "SELECT id, max(t) FROM process_sample WHERE t < ? AND id > 0 GROUP BY id";
 
-static void put_row_at(struct play *p, struct cursor *c, uint32_t id, uint64_t time_ns)
+static void append_row_at(struct play *p, struct cursor *c, uint32_t id, uint64_t time_ns)
 {
 	char where[80];
 
@@ -179,8 +182,8 @@ static void put_row_at(struct play *p, struct cursor *c, uint32_t id, uint64_t t
 	(void) snprintf(where, sizeof(where), "WHERE id = %" PRIu32 " AND t = %" PRIu64, id, time_ns);
 	c->statement = reader_rows(p->r, ENTITY_PROCESS, false, where);
 	step(p, c);
-	if (c->waits)
-		take_row(p, c);
+	if (c->pending)
+		append_pending(p, c);
 	(void) sqlite3_finalize(c->statement);
 	c->statement = NULL;
 }
@@ -198,44 +201,44 @@ void play_state(struct play *p, uint64_t from_ns)
 	while (st && p->error == 0 && sqlite3_step(st) == SQLITE_ROW) {
 		one.row.t_ns = 0;
 		if (reader_id(st, 0, &id) && reader_time(st, 1, &time_ns))
-			put_row_at(p, &one, id, time_ns);
+			append_row_at(p, &one, id, time_ns);
 	}
 	(void) sqlite3_finalize(st);
-	show(p, FRAME_PROCFS, from_ns, 3 * p->interval_ns);
+	emit(p, FRAME_PROCFS, from_ns, 3 * p->interval_ns);
 }
 
-static void show_tables(struct play *p, uint64_t time_ns)
+static void emit_tables(struct play *p, uint64_t time_ns)
 {
 	for (int recent = 0; recent < 2; recent++) {
 		const struct cursor *c = &p->cursors[ENTITY_JOB][recent];
 		struct row job = c->row;
-		bool has_job = c->waits && job.t_ns == time_ns;
+		bool has_job = c->pending && job.t_ns == time_ns;
 
-		show_rows(p, ENTITY_HOST, recent, time_ns, NULL);
-		show_rows(p, ENTITY_PROCESS, recent, time_ns, has_job ? &job : NULL);
-		show_rows(p, ENTITY_JOB, recent, time_ns, NULL);
-		show_rows(p, ENTITY_GPU, recent, time_ns, NULL);
-		show_rows(p, ENTITY_GPU_PROCESS, recent, time_ns, NULL);
+		emit_rows(p, ENTITY_HOST, recent, time_ns, NULL);
+		emit_rows(p, ENTITY_PROCESS, recent, time_ns, has_job ? &job : NULL);
+		emit_rows(p, ENTITY_JOB, recent, time_ns, NULL);
+		emit_rows(p, ENTITY_GPU, recent, time_ns, NULL);
+		emit_rows(p, ENTITY_GPU_PROCESS, recent, time_ns, NULL);
 	}
 }
 
-/* ---- lists ---------------------------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
-/* The row that waits was given out. */
+/* The pending row was emitted. */
 static void step_list(struct play *p, struct list *list)
 {
 	const uint64_t before = list->t_ns;
 	int rc = SQLITE_DONE;
 
-	list->waits = false;
-	while (list->statement && !list->waits && (rc = sqlite3_step(list->statement)) == SQLITE_ROW)
-		list->waits = reader_time(list->statement, 0, &list->t_ns);
+	list->pending = false;
+	while (list->statement && !list->pending && (rc = sqlite3_step(list->statement)) == SQLITE_ROW)
+		list->pending = reader_time(list->statement, 0, &list->t_ns);
 	if (list->t_ns < before)
 		list->t_ns = before;
 	fail(p, rc);
 }
 
-static enum frame_source put_event(struct play *p, sqlite3_stmt *st, uint64_t time_ns)
+static enum frame_source append_event(struct play *p, sqlite3_stmt *st, uint64_t time_ns)
 {
 	struct event event;
 
@@ -246,18 +249,18 @@ static enum frame_source put_event(struct play *p, sqlite3_stmt *st, uint64_t ti
 	return event.kind == EVENT_MARK || event.phase > 0 ? FRAME_USER : FRAME_RECORDER;
 }
 
-static void show_events(struct play *p, uint64_t time_ns)
+static void emit_events(struct play *p, uint64_t time_ns)
 {
-	while (p->events.waits && p->events.t_ns <= time_ns && p->error == 0 && !p->stopped) {
-		enum frame_source source = put_event(p, p->events.statement, p->events.t_ns);
+	while (p->events.pending && p->events.t_ns <= time_ns && p->error == 0 && !p->stopped) {
+		enum frame_source source = append_event(p, p->events.statement, p->events.t_ns);
 
 		p->events.last_row = sqlite3_column_int64(p->events.statement, EVENT_ROWID);
-		show(p, source, time_ns, 0);
+		emit(p, source, time_ns, 0);
 		step_list(p, &p->events);
 	}
 }
 
-static void put_value(struct play *p, sqlite3_stmt *st)
+static void append_value(struct play *p, sqlite3_stmt *st)
 {
 	struct series_value value = { .name = reader_text(st, 3) };
 	int type = sqlite3_column_type(st, 2);
@@ -267,24 +270,24 @@ static void put_value(struct play *p, sqlite3_stmt *st)
 	framebuf_series(&p->out, &value);
 }
 
-static void show_values(struct play *p, uint64_t time_ns)
+static void emit_values(struct play *p, uint64_t time_ns)
 {
 	enum {
 		AT_ONCE = 1024
 	};
 	unsigned n = 0;
 
-	while (p->values.waits && p->values.t_ns <= time_ns && p->error == 0) {
-		put_value(p, p->values.statement);
+	while (p->values.pending && p->values.t_ns <= time_ns && p->error == 0) {
+		append_value(p, p->values.statement);
 		p->values.last_row = sqlite3_column_int64(p->values.statement, 4);
 		if (++n % AT_ONCE == 0)
-			show(p, FRAME_USER, time_ns, 0);
+			emit(p, FRAME_USER, time_ns, 0);
 		step_list(p, &p->values);
 	}
-	show(p, FRAME_USER, time_ns, 0);
+	emit(p, FRAME_USER, time_ns, 0);
 }
 
-/* ---- the order of time ---------------------------------------------------------------------------------------------- */
+/* ---- the order of time ----------------------------------------------------------------------- */
 
 static uint64_t next_time(const struct play *p)
 {
@@ -294,13 +297,13 @@ static uint64_t next_time(const struct play *p)
 		for (int recent = 0; recent < 2; recent++) {
 			const struct cursor *c = &p->cursors[e][recent];
 
-			if (c->waits && c->row.t_ns < next)
+			if (c->pending && c->row.t_ns < next)
 				next = c->row.t_ns;
 		}
 	}
-	if (p->events.waits && p->events.t_ns < next)
+	if (p->events.pending && p->events.t_ns < next)
 		next = p->events.t_ns;
-	if (p->values.waits && p->values.t_ns < next)
+	if (p->values.pending && p->values.t_ns < next)
 		next = p->values.t_ns;
 	return next;
 }
@@ -311,21 +314,22 @@ void play_run(struct play *p, uint64_t until_ns)
 
 	while (!p->stopped && p->error == 0 && (now = next_time(p)) != UINT64_MAX && now <= until_ns) {
 		population_births(&p->people, now, &p->out);
-		show(p, FRAME_PROCFS, now, 0);
-		show_tables(p, now);
-		show_events(p, now);
-		show_values(p, now);
+		emit(p, FRAME_PROCFS, now, 0);
+		emit_tables(p, now);
+		emit_events(p, now);
+		emit_values(p, now);
 		while (p->people.next_end_ns <= now)
 			population_ends(&p->people, &p->out);
-		show(p, FRAME_PROCFS, now, 0);
+		emit(p, FRAME_PROCFS, now, 0);
 		if (p->error == 0 && p->people.error < 0)
 			p->error = err_set(p->err, p->people.error, "%s is damaged", p->r->path);
 	}
 }
 
-/* ---- opening -------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
-/* Where the last stretch at full rate begins that has no hole: before it there may be more, kept around triggers. */
+/* Start of the last stretch at full rate without a gap. Earlier rows may exist: they are kept
+ * around triggers. */
 static void skip_holes(struct replay *r, uint64_t interval_ns, int64_t *first)
 {
 	const uint64_t least = 30000000000, hole = 10 * interval_ns > least ? 10 * interval_ns : least;
@@ -339,7 +343,8 @@ static void skip_holes(struct replay *r, uint64_t interval_ns, int64_t *first)
 		*first = begin;
 }
 
-/* Where the full rate takes the windows' place: at a window's beginning, so that none is told twice. */
+/* The time from which the full rate replaces the windows: the start of a window, so that nothing
+ * is reported twice. */
 static bool find_border(struct replay *r, uint64_t interval_ns, int64_t *ret)
 {
 	int64_t first, window, span = 0;
@@ -355,7 +360,7 @@ static bool find_border(struct replay *r, uint64_t interval_ns, int64_t *ret)
 	}
 	(void) reader_number(r, "SELECT span FROM job_sample ORDER BY t LIMIT 1", &span);
 	if (first < window || first - window <= span) {
-		*ret = 0; /* all of the run is there at full rate */
+		*ret = 0; /* the whole run is available at full rate */
 		return true;
 	}
 	char sql[96];
@@ -411,21 +416,21 @@ static void open_cursors(struct play *p, bool recent)
 	open_lists(p);
 }
 
-static void close_statement(sqlite3_stmt **statement, bool *waits)
+static void close_statement(sqlite3_stmt **statement, bool *pending)
 {
 	(void) sqlite3_finalize(*statement);
 	*statement = NULL;
-	*waits = false;
+	*pending = false;
 }
 
 static void close_cursors(struct play *p)
 {
 	for (int e = 0; e < ENTITY_COUNT; e++) {
-		close_statement(&p->cursors[e][0].statement, &p->cursors[e][0].waits);
-		close_statement(&p->cursors[e][1].statement, &p->cursors[e][1].waits);
+		close_statement(&p->cursors[e][0].statement, &p->cursors[e][0].pending);
+		close_statement(&p->cursors[e][1].statement, &p->cursors[e][1].pending);
 	}
-	close_statement(&p->events.statement, &p->events.waits);
-	close_statement(&p->values.statement, &p->values.waits);
+	close_statement(&p->events.statement, &p->events.pending);
+	close_statement(&p->values.statement, &p->values.pending);
 }
 
 void play_init(struct play *p, struct replay *r, uint64_t from_ns)
@@ -448,7 +453,7 @@ void play_open(struct play *p, bool recent)
 	int64_t interval;
 
 	reader_allow(p->r);
-	(void) sqlite3_exec(p->r->db, "BEGIN", NULL, NULL, NULL); /* all of it as of one commit */
+	(void) sqlite3_exec(p->r->db, "BEGIN", NULL, NULL, NULL); /* read all tables as of one commit */
 	if (reader_meta_int(p->r, "interval_ns", &interval) && interval > 0)
 		p->interval_ns = (uint64_t) interval;
 	if (population_open(&p->people, p->last_ns) < 0)

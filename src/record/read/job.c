@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The job of a recording: what its tables hold is put back; no window is read.
+ * Restores the job of a recording from its tables; no window is read.
  */
 #include <errno.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "record/read/replay_internal.h"
 #include "record/schema.h"
 
-/* More than a recording ever has; what a file has beyond is left out. */
+/* Limits above those of any recording; rows beyond them are ignored. */
 enum {
 	MOST_PROCESSES = 100000,
 	MOST_EVENTS = 200000,
@@ -22,17 +22,17 @@ enum {
 	MOST_ACCS = 100000,
 	MOST_BUCKETS = 100000,
 };
-static const size_t most_text = 32 << 20; /* of commands and events together */
+static const size_t most_text = 32 << 20; /* total length of commands and events */
 
 struct putting {
 	struct replay *r;
 	struct job *job;
 	struct err *err;
-	size_t text;   /* put so far */
+	size_t text;   /* total length so far */
 	unsigned phases;
 };
 
-/* text, as long as all of them together stay within bounds. */
+/* The text of a column, as long as the total length is within the limit. */
 static const char *within(struct putting *p, const char *text)
 {
 	size_t len = strlen(text);
@@ -43,15 +43,15 @@ static const char *within(struct putting *p, const char *text)
 	return text;
 }
 
-/* What is read of a table: sql, or what stands behind FROM where the columns are listed. */
+/* One table to read: sql, or the rest of the statement after FROM if columns are listed. */
 struct table {
 	const char *name, *sql;
 	int most;
 	int (*put)(struct putting *p, sqlite3_stmt *st);
-	const char *const *columns; /* NULL behind the last; what the file lacks is NULL, too */
+	const char *const *columns; /* NULL-terminated; columns that the file lacks read as NULL */
 };
 
-/* Calls put with each row, at most so many. A table that is not there has none. */
+/* Calls put with each row, up to a maximum. A missing table has no rows. */
 static int each(struct putting *p, const struct table *table)
 {
 	sqlite3_stmt *st = NULL;
@@ -70,7 +70,7 @@ static int each(struct putting *p, const struct table *table)
 	return reader_error(p->r, rc, p->err);
 }
 
-/* ---- facts ---------------------------------------------------------------------------------------------------------- */
+/* ---- facts ----------------------------------------------------------------------------------- */
 
 static int put_fact(struct putting *p, sqlite3_stmt *st)
 {
@@ -84,7 +84,7 @@ static int put_fact(struct putting *p, sqlite3_stmt *st)
 		if (strcmp(fact_infos[i].name, key) != 0 || strcmp(key, "recording") == 0)
 			continue;
 		if (!fact_infos[i].is_text) {
-			/* None of them can be negative. */
+			/* None of these facts can be negative. */
 			if (reader_int(st, 1, &number.value) && number.value >= 0)
 				memcpy(facts + fact_infos[i].offset, &number, sizeof(number));
 			return 0;
@@ -95,7 +95,7 @@ static int put_fact(struct putting *p, sqlite3_stmt *st)
 	return 0;
 }
 
-/* ---- accumulators --------------------------------------------------------------------------------------------------- */
+/* ---- accumulators ---------------------------------------------------------------------------- */
 
 static int put_acc(struct putting *p, sqlite3_stmt *st)
 {
@@ -109,7 +109,7 @@ static int put_acc(struct putting *p, sqlite3_stmt *st)
 		!reader_time(st, 6, &acc.max_at_ns) || !reader_time(st, 8, &acc.last_at_ns) ||
 		!reader_time(st, 9, &acc.hold_ns) || !reader_time(st, 11, &acc.span_ns) || !isfinite(acc.sum))
 		return 0;
-	(void) reader_time(st, 12, &acc.unlisted_ns); /* older recordings have none */
+	(void) reader_time(st, 12, &acc.unlisted_ns); /* missing in older recordings */
 	return job_restore_acc(p->job, (enum metric) metric, id, &acc);
 }
 
@@ -128,7 +128,7 @@ static int put_bucket(struct putting *p, sqlite3_stmt *st)
 	return job_restore_bucket(p->job, (enum metric) metric, id, time_ns, span_ns, &bucket);
 }
 
-/* ---- processes ------------------------------------------------------------------------------------------------------ */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 static void read_end(sqlite3_stmt *st, struct process *process)
 {
@@ -182,7 +182,7 @@ static int put_process(struct putting *p, sqlite3_stmt *st)
 	return command ? job_restore_process(p->job, &process) : -ENOMEM;
 }
 
-/* ---- GPUs ------------------------------------------------------------------------------------------------------------ */
+/* ---- GPUs ------------------------------------------------------------------------------------ */
 
 static int put_gpu_entity(struct putting *p, enum entity entity, sqlite3_stmt *st)
 {
@@ -208,7 +208,7 @@ static int put_gpu_process(struct putting *p, sqlite3_stmt *st)
 	return put_gpu_entity(p, ENTITY_GPU_PROCESS, st);
 }
 
-/* ---- series, events, phases ----------------------------------------------------------------------------------------- */
+/* ---- series, events, phases ------------------------------------------------------------------ */
 
 static double read_double(sqlite3_stmt *st, int column)
 {
@@ -229,7 +229,7 @@ static int put_series(struct putting *p, sqlite3_stmt *st)
 
 	if (!name)
 		return -ENOMEM;
-	/* Logged since the last totals: there is nothing to say of it yet. */
+	/* Logged after the last totals, which do not contain the process yet. */
 	if (!reader_time(st, 1, &series.n) || series.n == 0)
 		return 0;
 	series.name = name;
@@ -257,7 +257,7 @@ static void get_use(sqlite3_stmt *st, struct phase_use *u)
 {
 	const struct {
 		struct maybe *to;
-		int64_t most; /* work is in ppm */
+		int64_t most; /* the integral is in ppm */
 	} columns[] = {
 		{ &u->gpu_before, INT64_MAX },
 		{ &u->gpu_peak, INT64_MAX },
@@ -298,7 +298,7 @@ static int put_phase(struct putting *p, sqlite3_stmt *st)
 	return job_restore_phase(p->job, &phase);
 }
 
-/* ---- the job -------------------------------------------------------------------------------------------------------- */
+/* ---- the job --------------------------------------------------------------------------------- */
 
 static const char *const process_columns[] = {
 	"id", "parent", "pid", "ppid", "uid", "start", "startstack", "born", "ended", "how", "status", "is_main", "name", "rss",
@@ -340,7 +340,7 @@ static int put_all(struct putting *p)
 		code = each(p, &tables[i]);
 	if (code == 0)
 		code = job_set_text(&job_facts(p->job)->recording, p->r->path);
-	/* The clock of the job stands where the recording ends. */
+	/* The job's clock is the time at which the recording ends. */
 	if (code == 0 && reader_meta_int(p->r, "last_ns", &last_ns) && last_ns > 0) {
 		last.time_ns = (uint64_t) last_ns;
 		code = job_apply(p->job, &last);
@@ -357,7 +357,7 @@ int replay_job(struct replay *r, struct job **ret, struct err *err)
 	if (!p.job)
 		return err_set(err, -ENOMEM, "%s: out of memory", r->path);
 	reader_allow(r);
-	(void) sqlite3_exec(r->db, "BEGIN", NULL, NULL, NULL); /* all of it as of one commit */
+	(void) sqlite3_exec(r->db, "BEGIN", NULL, NULL, NULL); /* read all tables as of one commit */
 	code = put_all(&p);
 	(void) sqlite3_exec(r->db, "COMMIT", NULL, NULL, NULL);
 	if (code < 0) {

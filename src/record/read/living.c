@@ -17,17 +17,17 @@ static uint64_t key_of(enum entity entity, uint32_t id)
 	return (uint64_t) entity << 32 | id;
 }
 
-/* Moves to the next birth; what is none is passed over. */
+/* Advances to the next birth; skips malformed rows. */
 static void step(struct population *p, struct births *b)
 {
 	uint64_t before = b->born_ns;
 	int rc = SQLITE_DONE;
 
-	b->waits = false;
-	while (b->statement && !b->waits && (rc = sqlite3_step(b->statement)) == SQLITE_ROW) {
-		b->waits = reader_id(b->statement, 0, &b->id) && reader_time(b->statement, 1, &b->born_ns);
-		if (b->waits && b->born_ns < before)
-			b->born_ns = before; /* ids only grow */
+	b->pending = false;
+	while (b->statement && !b->pending && (rc = sqlite3_step(b->statement)) == SQLITE_ROW) {
+		b->pending = reader_id(b->statement, 0, &b->id) && reader_time(b->statement, 1, &b->born_ns);
+		if (b->pending && b->born_ns < before)
+			b->born_ns = before; /* ids increase with time */
 	}
 	if (rc != SQLITE_ROW && rc != SQLITE_DONE && p->error == 0)
 		p->error = reader_error(p->r, rc, NULL);
@@ -45,7 +45,7 @@ void population_close(struct population *p)
 	for (int i = 0; i < BIRTHS; i++) {
 		(void) sqlite3_finalize(p->births[i].statement);
 		p->births[i].statement = NULL;
-		p->births[i].waits = false;
+		p->births[i].pending = false;
 	}
 }
 
@@ -63,15 +63,15 @@ uint64_t population_next(const struct population *p)
 	uint64_t next = p->next_end_ns;
 
 	for (int i = 0; i < BIRTHS; i++) {
-		if (p->births[i].waits && p->births[i].born_ns < next)
+		if (p->births[i].pending && p->births[i].born_ns < next)
 			next = p->births[i].born_ns;
 	}
 	return next;
 }
 
-/* ---- births --------------------------------------------------------------------------------------------------------- */
+/* ---- births ---------------------------------------------------------------------------------- */
 
-/* When and how it ended, if it did; no sooner than at least_ns. */
+/* When and how it ended, if it ended; not before at_least_ns. */
 static void read_end(struct living *l, sqlite3_stmt *st, uint64_t least_ns)
 {
 	if (reader_time(st, 2, &l->ended_ns) && l->ended_ns < least_ns)
@@ -91,13 +91,13 @@ static void add_living(struct population *p, const struct births *b)
 	read_end(&l, b->statement, b->born_ns);
 	if (vec_room(&p->living, &p->cap_living, p->n_living, sizeof(l), MOST_LIVING) < 0 ||
 		map_put(&p->places, key_of(l.entity, l.id), (uint32_t) p->n_living) < 0)
-		return; /* more than a recording ever has; its rows are left out */
+		return; /* beyond the limit of any recording: its rows are ignored */
 	p->living[p->n_living++] = l;
 	if (l.ended_ns < p->next_end_ns)
 		p->next_end_ns = l.ended_ns;
 }
 
-static void bear(struct population *p, struct births *b, struct framebuf *out)
+static void append_birth(struct population *p, struct births *b, struct framebuf *out)
 {
 	struct birth birth = birth_read(b->entity, b->statement);
 
@@ -112,8 +112,8 @@ static void bear(struct population *p, struct births *b, struct framebuf *out)
 void population_births(struct population *p, uint64_t time_ns, struct framebuf *out)
 {
 	for (int i = 0; i < BIRTHS; i++) {
-		while (p->births[i].waits && p->births[i].born_ns <= time_ns)
-			bear(p, &p->births[i], out);
+		while (p->births[i].pending && p->births[i].born_ns <= time_ns)
+			append_birth(p, &p->births[i], out);
 	}
 }
 
@@ -122,12 +122,12 @@ void population_births_to(struct population *p, enum entity entity, uint32_t id,
 	for (int i = 0; i < BIRTHS; i++) {
 		struct births *b = &p->births[i];
 
-		while (b->entity == entity && b->waits && b->id <= id)
-			bear(p, b, out);
+		while (b->entity == entity && b->pending && b->id <= id)
+			append_birth(p, b, out);
 	}
 }
 
-/* ---- ends ----------------------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static void forget(struct population *p, size_t place)
 {
@@ -163,10 +163,10 @@ void population_ends(struct population *p, struct framebuf *out)
 	}
 }
 
-/* ---- stretches ------------------------------------------------------------------------------------------------------ */
+/* ---- stretches ------------------------------------------------------------------------------- */
 
-/* Ends that were written since the last stretch. */
-static void learn_ends(struct population *p, const struct birth_table *table, uint64_t since_ns)
+/* Reads the ends that were written since the last stretch. */
+static void read_new_ends(struct population *p, const struct birth_table *table, uint64_t since_ns)
 {
 	char behind[64];
 	sqlite3_stmt *st;
@@ -188,14 +188,14 @@ static void learn_ends(struct population *p, const struct birth_table *table, ui
 
 int population_open(struct population *p, uint64_t since_ns)
 {
-	const uint64_t slack = 60000000000; /* the writer may be behind */
+	const uint64_t slack = 60000000000; /* the writer may be behind by this much */
 	char behind[128];
 
 	for (int i = 0; i < BIRTHS; i++) {
 		struct births *b = &p->births[i];
 
 		if (p->n_living > 0)
-			learn_ends(p, &birth_tables[i], since_ns > slack ? since_ns - slack : 0);
+			read_new_ends(p, &birth_tables[i], since_ns > slack ? since_ns - slack : 0);
 		(void) snprintf(behind, sizeof(behind), "WHERE id > %" PRIu32 " AND (ended IS NULL OR ended >= %" PRIu64 ") ORDER BY id",
 			b->last_id, p->from_ns);
 		b->statement = reader_table(p->r, birth_tables[i].table, birth_tables[i].columns, behind);
@@ -204,7 +204,7 @@ int population_open(struct population *p, uint64_t since_ns)
 	return p->error;
 }
 
-/* ---- looking -------------------------------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 struct living *population_find(const struct population *p, enum entity entity, uint32_t id)
 {
@@ -226,7 +226,7 @@ void living_remember(struct population *p, struct living *l, const struct row *r
 		p->error = -ENOMEM;
 }
 
-/* ---- rows of processes, GPUs and processes on GPUs as births ------------------------------------------------------- */
+/* ---- rows of processes, GPUs and processes on GPUs as births --------------------------------- */
 
 const struct birth_table birth_tables[BIRTHS] = {
 	{ ENTITY_PROCESS, "process",
@@ -308,7 +308,7 @@ struct birth birth_read(enum entity entity, sqlite3_stmt *st)
 	return b;
 }
 
-/* ---- events --------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 const char *const event_columns[] = { "t", "kind", "entity", "id", "phase", "value", "text", "cause", "rowid", NULL };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One instant of a recording: what each process held then of RAM or of GPUs, by its last row before it, and the way of
- * what the job held until then.
+ * One instant of a recording: the RAM or GPU memory that each process used then, from its last row
+ * before that time, and the job's use from the start until then.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,15 +12,16 @@
 #include "record/read/reader.h"
 
 enum {
-	MOST_HELD = 100000,
+	MOST_USERS = 100000,
 	MOST_ROWS = 4000000
 };
 static const uint64_t recent_ns = 300000000000;
 
-/* What is read of memory of either kind. living: id, and the process whose it is. */
+/* The columns to read for one kind of memory. living: id, and the id of the process that it
+ * belongs to. */
 static const struct kind {
 	const char *sample, *recent, *living, *in_sample, *in_recent, *level;
-	uint64_t late_ns; /* what was read so much later, and is more, was there then: drivers' lists come after their totals */
+	uint64_t late_ns; /* larger values this much later count too: lists follow totals */
 } kinds[] = {
 	{ "process_sample", "process_recent",
 		"SELECT id, id FROM process WHERE born <= ?1 AND (ended IS NULL OR ended >= ?1)",
@@ -34,7 +35,7 @@ static const struct kind {
 		"gpu_mem", UINT64_C(1000000000) },
 };
 
-struct held {
+struct user {
 	uint32_t process;
 	int64_t bytes;
 	bool known;
@@ -44,26 +45,26 @@ struct moment {
 	struct replay *r;
 	uint64_t at_ns;
 	struct map places;
-	struct held *held;
+	struct user *users;
 	size_t n, cap;
 	int error;
 };
 
-/* Those that lived then. */
-static void take_living(struct moment *m, sqlite3_stmt *st)
+/* The entities that were alive at that time. */
+static void add_living(struct moment *m, sqlite3_stmt *st)
 {
 	uint32_t id, process;
 
 	if (!reader_id(st, 0, &id) || !reader_id(st, 1, &process))
 		return;
-	m->error = vec_room(&m->held, &m->cap, m->n, sizeof(*m->held), MOST_HELD);
+	m->error = vec_room(&m->users, &m->cap, m->n, sizeof(*m->users), MOST_USERS);
 	if (m->error == 0)
 		m->error = map_put(&m->places, id, (uint32_t) m->n);
 	if (m->error == 0)
-		m->held[m->n++] = (struct held) { .process = process };
+		m->users[m->n++] = (struct user) { .process = process };
 }
 
-static void take_row(struct moment *m, sqlite3_stmt *st)
+static void apply_row(struct moment *m, sqlite3_stmt *st)
 {
 	uint32_t id, place;
 	int64_t bytes;
@@ -72,13 +73,13 @@ static void take_row(struct moment *m, sqlite3_stmt *st)
 	if (!reader_id(st, 0, &id) || !reader_int(st, 1, &bytes) || bytes < 0 || !reader_time(st, 2, &time_ns) ||
 		!map_get(&m->places, id, &place))
 		return;
-	if (time_ns > m->at_ns && m->held[place].known && m->held[place].bytes >= bytes)
+	if (time_ns > m->at_ns && m->users[place].known && m->users[place].bytes >= bytes)
 		return;
-	m->held[place].bytes = bytes;
-	m->held[place].known = true;
+	m->users[place].bytes = bytes;
+	m->users[place].known = true;
 }
 
-/* Calls take with each row of a table, at most so many. */
+/* Calls take with each row of a table, up to a maximum. */
 static void each(struct moment *m, const char *table, const char *sql, uint64_t to_ns, uint64_t from_ns,
 	void (*take)(struct moment *m, sqlite3_stmt *st))
 {
@@ -94,24 +95,24 @@ static void each(struct moment *m, const char *table, const char *sql, uint64_t 
 	(void) sqlite3_finalize(st);
 }
 
-static int show_held(struct replay *r, const struct kind *kind, uint64_t at_ns, uint64_t from_ns, const struct replay_seer *see)
+static int report_used(struct replay *r, const struct kind *kind, uint64_t at_ns, uint64_t from_ns, const struct replay_seer *see)
 {
 	struct moment m = { .r = r, .at_ns = at_ns };
 	const uint64_t until = at_ns + kind->late_ns;
 
-	each(&m, "process", kind->living, at_ns, 0, take_living);
-	each(&m, kind->sample, kind->in_sample, until, 0, take_row);
-	each(&m, kind->recent, kind->in_recent, until, from_ns, take_row);
+	each(&m, "process", kind->living, at_ns, 0, add_living);
+	each(&m, kind->sample, kind->in_sample, until, 0, apply_row);
+	each(&m, kind->recent, kind->in_recent, until, from_ns, apply_row);
 	for (size_t i = 0; i < m.n && m.error == 0; i++) {
-		if (m.held[i].known)
-			see->held(see->ctx, m.held[i].process, m.held[i].bytes);
+		if (m.users[i].known)
+			see->held(see->ctx, m.users[i].process, m.users[i].bytes);
 	}
 	map_done(&m.places);
-	free(m.held);
+	free(m.users);
 	return m.error;
 }
 
-static void show_levels(struct replay *r, const char *table, const char *column, uint64_t from_ns, uint64_t to_ns,
+static void report_levels(struct replay *r, const char *table, const char *column, uint64_t from_ns, uint64_t to_ns,
 	const struct replay_seer *see)
 {
 	char sql[160];
@@ -143,14 +144,14 @@ int replay_moment(struct replay *r, uint64_t at_ns, bool on_gpu, const struct re
 	int code;
 
 	reader_allow(r);
-	(void) sqlite3_exec(r->db, "BEGIN", NULL, NULL, NULL); /* all of it as of one commit */
-	code = show_held(r, kind, at_ns, from, see);
+	(void) sqlite3_exec(r->db, "BEGIN", NULL, NULL, NULL); /* read all tables as of one commit */
+	code = report_used(r, kind, at_ns, from, see);
 	(void) snprintf(sql, sizeof(sql), "SELECT min(t) FROM job_recent WHERE t >= %" PRIu64 " AND t <= %" PRIu64, from, at_ns);
 	if (!reader_number(r, sql, &first))
 		first = (int64_t) at_ns + 1;
 	if (first > 0)
-		show_levels(r, "job_sample", kind->level, 0, (uint64_t) first - 1, see);
-	show_levels(r, "job_recent", kind->level, (uint64_t) first, at_ns, see);
+		report_levels(r, "job_sample", kind->level, 0, (uint64_t) first - 1, see);
+	report_levels(r, "job_recent", kind->level, (uint64_t) first, at_ns, see);
 	(void) sqlite3_exec(r->db, "COMMIT", NULL, NULL, NULL);
 	return code;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A recording in stretches: what a live view follows while it grows, and moves about in when it is finished.
+ * Replays a recording in stretches: for a live view that follows a growing recording or seeks in a
+ * finished one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,8 +33,8 @@ void player_free(struct player *p)
 	free(p);
 }
 
-/* Events are written at once, windows when they have closed: of a recording that grows, what is behind its last window waits
- * for that, so that nothing is shown out of order. */
+/* Events are written at once, windows when they close. In a growing recording, anything after
+ * the last window pending for the next window, so that everything is shown in order. */
 static uint64_t whole_until(const struct play *play, uint64_t until_ns)
 {
 	int64_t last;

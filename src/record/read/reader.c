@@ -11,7 +11,7 @@
 
 enum {
 	STEPS_LEAST = 2000000,
-	STEPS_A_BYTE = 16, /* a row of a recording takes about two for each of its bytes */
+	STEPS_A_BYTE = 16, /* a row of a recording takes about two steps per byte */
 };
 
 void reader_allow(struct replay *r)
@@ -27,9 +27,9 @@ int reader_error(struct replay *r, int rc, struct err *err)
 	case SQLITE_DONE:
 		return 0;
 	case SQLITE_NOTADB:
-		return err_set(err, -EBADMSG, "%s is not a recording of hiwater", r->path);
+		return err_set(err, -EBADMSG, "%s is not a hiwater recording", r->path);
 	case SQLITE_INTERRUPT:
-		return err_set(err, -EBADMSG, "%s is damaged: a table has no end", r->path);
+		return err_set(err, -EBADMSG, "%s is damaged: reading one of its tables does not end", r->path);
 	case SQLITE_NOMEM:
 		return err_set(err, -ENOMEM, "%s: out of memory", r->path);
 	case SQLITE_BUSY:
@@ -41,7 +41,7 @@ int reader_error(struct replay *r, int rc, struct err *err)
 	case SQLITE_READONLY: {
 		int code = r->db ? sqlite3_system_errno(r->db) : 0;
 
-		return err_set(err, code > 0 ? -code : -EIO, "%s cannot be read: %s", r->path,
+		return err_set(err, code > 0 ? -code : -EIO, "cannot read %s: %s", r->path,
 			code > 0 ? strerror(code) : sqlite3_errstr(rc));
 	}
 	default:
@@ -71,7 +71,7 @@ bool reader_has_table(struct replay *r, const char *name)
 	return has;
 }
 
-/* ---- rows of windows ------------------------------------------------------------------------------------------------ */
+/* ---- rows of windows ------------------------------------------------------------------------- */
 
 struct select {
 	struct buf sql;
@@ -79,7 +79,7 @@ struct select {
 	bool started;
 };
 
-/* table_info leaves out columns that are computed, which could compute anything. */
+/* table_info omits generated columns, which could compute anything. */
 static int read_columns(struct replay *r, struct select *s, const char *table)
 {
 	sqlite3_stmt *st = reader_prepare(r, "SELECT name FROM pragma_table_info(?)");
@@ -143,7 +143,7 @@ sqlite3_stmt *reader_table(struct replay *r, const char *table, const char *cons
 	return st;
 }
 
-/* ---- values --------------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 bool reader_int(sqlite3_stmt *st, int column, int64_t *ret)
 {
@@ -184,7 +184,8 @@ const char *reader_text(sqlite3_stmt *st, int column)
 	int type = sqlite3_column_type(st, column);
 	const unsigned char *text = NULL;
 
-	/* Text that is no UTF-8 is stored as a blob; asked for as text it comes with a NUL behind it. */
+	/* Text that is not UTF-8 is stored as a blob; read as text, SQLite terminates it with
+	 * NUL. */
 	if (type == SQLITE_TEXT || type == SQLITE_BLOB)
 		text = sqlite3_column_text(st, column);
 	return text ? (const char *) text : "";

@@ -13,7 +13,7 @@
 #include "record/schema.h"
 #include "record/share.h"
 
-/* What a recording may have at most, of what a hostile file could have endlessly. */
+/* Limits of a recording's contents; a hostile file could exceed any. */
 static const struct {
 	int limit, value;
 } limits[] = {
@@ -34,7 +34,7 @@ enum {
 	BUSY_MS = 1000
 };
 
-/* ---- opening -------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static int count_steps(void *ctx)
 {
@@ -55,8 +55,8 @@ static void protect(struct replay *r)
 	sqlite3_progress_handler(r->db, READER_STEPS, count_steps, r);
 }
 
-/* Without locks where they cannot be relied on (only whole copies are put there) and where nothing can be written:
- * then the journal's index is kept in memory. */
+/* Without locks where they are unreliable (there, only complete copies are renamed into place)
+ * and where nothing can be written: then the journal's index is kept in memory. */
 static int connect(struct replay *r, bool locks)
 {
 	const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX;
@@ -82,8 +82,8 @@ static int read_pragma(struct replay *r, const char *sql, int64_t *ret)
 	return rc;
 }
 
-/* Reads from the file for the first time: what is wrong with it shows here. */
-static int look(struct replay *r, int64_t *ret_application, int64_t *ret_version)
+/* The first read of the file, in which its errors show. */
+static int read_header(struct replay *r, int64_t *ret_application, int64_t *ret_version)
 {
 	int64_t tables = 0;
 	int rc;
@@ -97,7 +97,7 @@ static int look(struct replay *r, int64_t *ret_application, int64_t *ret_version
 	return rc;
 }
 
-static bool wants_no_locks(int rc)
+static bool needs_no_locks(int rc)
 {
 	switch (rc & 0xff) {
 	case SQLITE_CANTOPEN:
@@ -116,27 +116,27 @@ static int open_file(struct replay *r, struct err *err)
 	int rc = connect(r, locks);
 
 	if (rc == SQLITE_OK)
-		rc = look(r, &application, &version);
-	if (locks && wants_no_locks(rc)) {
+		rc = read_header(r, &application, &version);
+	if (locks && needs_no_locks(rc)) {
 		(void) sqlite3_close_v2(r->db);
 		r->db = NULL;
 		rc = connect(r, false);
 		if (rc == SQLITE_OK)
-			rc = look(r, &application, &version);
+			rc = read_header(r, &application, &version);
 	}
 	if (rc != SQLITE_ROW)
 		return reader_error(r, rc, err);
 	if (application != SCHEMA_APPLICATION)
-		return err_set(err, -EBADMSG, "%s is not a recording of hiwater", r->path);
+		return err_set(err, -EBADMSG, "%s is not a hiwater recording", r->path);
 	if (version > SCHEMA_VERSION)
-		return err_set(err, -EBADMSG, "%s is of format %lld; this hiwater reads up to %d, a newer one is needed",
+		return err_set(err, -EBADMSG, "%s has format %lld; this hiwater reads formats up to %d; install a newer hiwater",
 			r->path, (long long) version, SCHEMA_VERSION);
 	if (!reader_has_table(r, "meta"))
-		return err_set(err, -EBADMSG, "%s is damaged: it has no table meta", r->path);
+		return err_set(err, -EBADMSG, "%s is damaged: the table meta is missing", r->path);
 	return 0;
 }
 
-/* A name that SQLite takes for a URI ("file:...") is made one that it does not. */
+/* "file:..." is a URI to SQLite; prefix "./" to such a name. */
 static char *plain_name(const char *path)
 {
 	char *name;
@@ -152,9 +152,9 @@ static int check_file(const char *path, uint64_t *ret_bytes, struct err *err)
 	if (stat(path, &st) < 0)
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return err_set(err, -EBADMSG, "%s is not a file", path);
+		return err_set(err, -EBADMSG, "%s is not a regular file", path);
 	if (st.st_size == 0)
-		return err_set(err, -EBADMSG, "%s is empty: its run has only begun, or was lost at once", path);
+		return err_set(err, -EBADMSG, "%s is empty: its run has just started, or hiwater was killed before it wrote anything", path);
 	*ret_bytes = (uint64_t) st.st_size;
 	if (snprintf(journal, sizeof(journal), "%s-wal", path) < (int) sizeof(journal) && stat(journal, &st) == 0)
 		*ret_bytes += (uint64_t) st.st_size;
@@ -196,7 +196,7 @@ void replay_close(struct replay *r)
 	free(r);
 }
 
-/* ---- is it being written? ------------------------------------------------------------------------------------------- */
+/* ---- is it being written? -------------------------------------------------------------------- */
 
 bool replay_growing(struct replay *r)
 {
@@ -216,7 +216,7 @@ bool replay_growing(struct replay *r)
 	return recorder_id_lives(&id);
 }
 
-/* ---- copying -------------------------------------------------------------------------------------------------------- */
+/* ---- copying --------------------------------------------------------------------------------- */
 
 static int copy_pages(struct replay *r, const char *to, struct err *err)
 {
@@ -237,12 +237,12 @@ static int copy_pages(struct replay *r, const char *to, struct err *err)
 	int code = rc == SQLITE_OK ? 0 : -(sqlite3_system_errno(db) > 0 ? sqlite3_system_errno(db) : EIO);
 
 	if (code < 0)
-		(void) err_set(err, code, "%s cannot be copied: %s", r->path, sqlite3_errstr(rc));
+		(void) err_set(err, code, "cannot copy %s: %s", r->path, sqlite3_errstr(rc));
 	(void) sqlite3_close_v2(db);
 	return code;
 }
 
-/* Bytes 18 and 19 of the header: 2 asks readers for a journal of the WAL kind beside the file
+/* Bytes 18 and 19 of the header: 2 makes readers expect a WAL journal next to the file
  * (sqlite.org/fileformat2.html). */
 static int forget_journal(const char *path)
 {
@@ -265,7 +265,7 @@ int replay_copy(struct replay *r, const char *path, struct err *err)
 	if (code < 0)
 		return err_set(err, code, "%s: %s", path, strerror(-code));
 	if (access(path, F_OK) == 0)
-		return err_set(err, -EEXIST, "%s exists already; give another name, or remove it", path);
+		return err_set(err, -EEXIST, "%s already exists; choose another name or remove it", path);
 	(void) unlink(temporary);
 	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -292,7 +292,7 @@ int replay_frames_of(struct replay *r, bool recent, const bool wanted[METRIC_COU
 	int code = row_layout_of(&r->layout, wanted);
 
 	if (code < 0)
-		(void) err_set(err, code, "%s: too many metrics are asked for", r->path);
+		(void) err_set(err, code, "%s: too many metrics requested", r->path);
 	else
 		code = replay_frames(r, recent, see, ctx, err);
 	r->layout = all;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What frames.c (the order of time), player.c (in stretches), living.c (who lives, and births) and job.c
- * (what became of it) share. Nobody else includes it.
+ * Shared by frames.c (frames in the order of time), player.c (stretches), living.c (births, ends,
+ * living entities) and job.c (the job). Included by no other file.
  */
 #pragma once
 
@@ -9,25 +9,25 @@
 #include "model/framebuf.h"
 #include "record/read/reader.h"
 
-/* An entity with births and ends, between the two. */
+/* An entity between its birth and its end. */
 struct living {
 	enum entity entity;
 	uint32_t id;
-	uint64_t ended_ns;      /* UINT64_MAX: it lived on */
+	uint64_t ended_ns;      /* UINT64_MAX: still running at the end */
 	enum end_how how;
 	struct maybe status;
 	bool has_state;
 	struct cell *cells;     /* a process's last row, if has_state */
 };
 
-/* Births of one entity, in the order of their ids. */
+/* Births of one entity type, in the order of ids. */
 struct births {
 	sqlite3_stmt *statement;
 	enum entity entity;
-	bool waits;             /* the statement stands on one */
+	bool pending;             /* the statement is on a row that was not emitted yet */
 	uint32_t id;
 	uint64_t born_ns;
-	uint32_t last_id;       /* of those that were given out */
+	uint32_t last_id;       /* the last one emitted */
 };
 
 enum {
@@ -35,17 +35,18 @@ enum {
 	BIRTH_COLUMNS = 16
 };
 
-/* living.c: where births are kept. */
+/* living.c: the tables with births. */
 struct birth_table {
 	enum entity entity;
 	const char *table;
-	const char *columns[BIRTH_COLUMNS]; /* id, born, ended first; NULL behind the last */
+	const char *columns[BIRTH_COLUMNS]; /* id, born, ended first; NULL-terminated */
 };
 extern const struct birth_table birth_tables[BIRTHS];
-/* A row of those columns; texts live until the statement moves. */
+/* Reads a row of those columns; its texts are valid until the statement moves. */
 struct birth birth_read(enum entity entity, sqlite3_stmt *st);
 
-/* What is selected of events, and a row of that; false: it is none. The text lives until the statement moves. */
+/* The columns of table event, and reading a row of them; false if it is malformed. The text is
+ * valid until the statement moves. */
 extern const char *const event_columns[];
 enum {
 	EVENT_ROWID = 8
@@ -57,54 +58,55 @@ struct population {
 	struct births births[BIRTHS];
 	struct living *living;
 	size_t n_living, cap_living;
-	struct map places;      /* from entity and id */
+	struct map places;      /* from entity and id to the index in living */
 	uint64_t next_end_ns;
-	uint64_t from_ns;       /* who ended before is nobody */
+	uint64_t from_ns;       /* entities that ended before are ignored */
 	int error;
 };
 
-/* From here on: those who live at from_ns, and who comes later. */
+/* Starts with the entities alive at from_ns. */
 void population_init(struct population *p, struct replay *r, uint64_t from_ns);
 void population_done(struct population *p);
-/* The births that were not given out yet, and what is known by now of ends since since_ns; between _open and _close a
- * statement is held on each table. */
+/* Reads the births that were not emitted yet, and the ends since since_ns. From _open to _close,
+ * a statement is open on each table. */
 int population_open(struct population *p, uint64_t since_ns);
 void population_close(struct population *p);
 
 /* Time of the next birth or end; UINT64_MAX: none. */
 uint64_t population_next(const struct population *p);
 
-/* Puts births into out: those up to time_ns, and all of entity up to id (0: none), whose readings come next. */
+/* Appends births to out: those up to time_ns, and all of entity up to id (0: none), whose
+ * values come next. */
 void population_births(struct population *p, uint64_t time_ns, struct framebuf *out);
 void population_births_to(struct population *p, enum entity entity, uint32_t id, struct framebuf *out);
 
-/* Puts the ends at exactly next_end_ns into out and forgets who ended. */
+/* Appends the ends at exactly next_end_ns to out and removes their entities. */
 void population_ends(struct population *p, struct framebuf *out);
 
-/* Who has this id and lives; NULL. Valid until the next birth or end. */
+/* The living entity with this id, or NULL. Valid until the next birth or end. */
 struct living *population_find(const struct population *p, enum entity entity, uint32_t id);
 
-/* Remembers a process's row. */
+/* Stores a process's row as its last one. */
 void living_remember(struct population *p, struct living *l, const struct row *row);
 
-/* ---- the order of time ---------------------------------------------------------------------------------------------- */
+/* ---- the order of time ----------------------------------------------------------------------- */
 
-/* Rows of one table, at one time. */
+/* The rows of one table. */
 struct cursor {
 	sqlite3_stmt *statement;
 	enum entity entity;
 	bool recent;
-	bool waits;             /* row is the next one */
+	bool pending;             /* row is the next one to emit */
 	struct row row;
-	uint64_t next_ns;       /* rows before it were given out */
+	uint64_t next_ns;       /* rows before this time were emitted */
 };
 
 /* Events, or values of series. */
 struct list {
 	sqlite3_stmt *statement;
-	bool waits;
+	bool pending;
 	uint64_t t_ns;
-	int64_t last_row;       /* rowid of the last one that was given out */
+	int64_t last_row;       /* rowid of the last one emitted */
 };
 
 struct play {
@@ -122,12 +124,13 @@ struct play {
 	struct err *err;
 };
 
-/* A play is in stretches: from _open to _close it reads one commit of the file; then it holds nothing of it, and goes on
- * behind what was given out. recent only with a single stretch. */
+/* A play runs in stretches. From _open to _close it reads one commit of the file; afterwards it
+ * keeps nothing open, and the next stretch continues where it stopped. recent requires that
+ * there is only one stretch. */
 void play_init(struct play *p, struct replay *r, uint64_t from_ns);
 void play_done(struct play *p);
 void play_open(struct play *p, bool recent);
-void play_run(struct play *p, uint64_t until_ns); /* all frames up to that time */
+void play_run(struct play *p, uint64_t until_ns); /* emits all frames up to that time */
 void play_close(struct play *p);
-/* What each process that lives at from_ns held by its last row before it, as a frame of that time. */
+/* Emits the last row before from_ns of each process alive at from_ns, as a frame of that time. */
 void play_state(struct play *p, uint64_t from_ns);

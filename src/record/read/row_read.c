@@ -9,7 +9,8 @@ static bool read_int(sqlite3_stmt *st, int at, int64_t *ret)
 	return true;
 }
 
-/* A minimum that is NULL beside a value is the value (docs/recording.md); so is a maximum, whoever left it out. */
+/* A NULL minimum next to a value equals the value (docs/recording.md); so does a NULL maximum,
+ * which hiwater never writes. */
 static void read_gauge(sqlite3_stmt *st, int at, struct cell *cell)
 {
 	cell->known = read_int(st, at + 1, &cell->value);

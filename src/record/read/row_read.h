@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rows out of a statement that selects the columns of schema_columns, all of them, in their order. Whatever lies in the
- * file: what is no integer is unknown, what cannot be is left out.
+ * Reads rows from a statement that selects all columns of schema_columns in their order. Columns
+ * that are not integers are unknown, malformed values are ignored.
  */
 #pragma once
 
@@ -9,5 +9,5 @@
 
 #include "record/rows.h"
 
-/* False if the row is none of ours (no time, no id). */
+/* False if the row has no time or no id. */
 bool row_read(sqlite3_stmt *statement, const struct row_layout *l, enum entity entity, bool recent, struct row *ret);

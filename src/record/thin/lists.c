@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Cutting down what is not in windows: values of series, events, processes that ended.
+ * Thins the data outside of windows: series values, events, ended processes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 #include "record/thin/thin_internal.h"
 
 enum {
-	CHUNK = 4096,     /* values of series looked at in one go, */
-	CHUNK_A_PAGE = 64,/* fewer where the journal is small */
+	CHUNK = 4096,     /* series values read per step, */
+	CHUNK_A_PAGE = 64,/* fewer if the journal is small */
 	PROCESSES_A_PAGE = 8,
-	GROUP = 4,        /* of so many consecutive values of a series the least and the largest stay */
+	GROUP = 4,        /* of each group of consecutive values, the smallest and the largest stay */
 };
 
 struct value {
@@ -29,8 +29,8 @@ static int by_series(const void *a, const void *b)
 	return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* Reads values behind the cursor, the newest quarter of them left out (those were not thinned yet: their numbers follow
- * each other). Returns how many, or -errno. */
+/* Reads values after the cursor, up to the newest quarter (whose row numbers are still
+ * consecutive, as it was not thinned yet). Returns their number or -errno. */
 static int64_t read_values(struct thin *t, struct store *s, struct value *values, int64_t most)
 {
 	sqlite3_stmt *st = store_prepare(s, "SELECT rowid, series, value FROM series_value WHERE rowid > ?1 AND rowid <="
@@ -56,7 +56,7 @@ static int64_t read_values(struct thin *t, struct store *s, struct value *values
 	return rc < 0 ? rc : n;
 }
 
-/* The first NaN, the least and the largest of a group stay; at most half of it may go. */
+/* The first NaN, the smallest and the largest value of a group stay; at least half of it stays. */
 static void choose(struct value *group, size_t n)
 {
 	struct value *least = NULL, *largest = NULL, *nan = NULL;
@@ -95,7 +95,7 @@ static void choose_all(struct value *values, size_t n)
 		}
 		begin = end;
 	}
-	/* Too many series for groups: every second value goes, whatever it is. */
+	/* Too many series to form groups: delete every second value. */
 	for (size_t i = 1; dropped == 0 && i < n; i += 2)
 		values[i].keep = false;
 }
@@ -130,14 +130,14 @@ int thin_series(struct thin *t, struct store *s)
 		r = drop_values(s, values, (size_t) n);
 	}
 	if (n >= 0 && n < most)
-		t->series_cursor = 0; /* from the beginning again */
+		t->series_cursor = 0; /* start again at the beginning */
 	free(values);
 	return r < 0 ? r : n > 1;
 }
 
-/* The oldest quarter; where all of that has to stay, the oldest half and so on. What the kernel killed for stays, the marks
- * that a summary tells (MARKS_KEPT), what a GPU's
- * energy is, which nothing else tells, and a phase goes only as a whole. */
+/* Deletes from the oldest quarter; if all of that has to stay, from the oldest half, and so on.
+ * OOM kills stay, and so do the marks that a summary lists (MARKS_KEPT) and the notes on a GPU's
+ * energy, which are stored nowhere else. A phase is only deleted as a whole. */
 int thin_events(struct thin *t, struct store *s)
 {
 	static const char sql[] =
@@ -178,7 +178,8 @@ static int drop_processes(struct thin *t, struct store *s, int64_t last)
 	return r;
 }
 
-/* The smallest that ended go, a piece of the table at a time; the bound rises with each turn that was not enough. */
+/* Deletes the smallest ended processes, one piece of the table at a time; the bound rises with
+ * each pass that freed too little. */
 int thin_processes(struct thin *t, struct store *s)
 {
 	int64_t last;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Merging a pair of windows into one of twice the width.
+ * Merges a pair of windows into one of twice the width.
  *
- * A process that did not change has no row (docs/recording.md), so its last one has to be known when the pair is
- * merged, and what comes after must still be right: where the merged row says something else than the last of the pair
- * did and the next window has no row, it gets one. Each level keeps what a reader knows of each process when it comes
- * to where the level begins.
+ * An unchanged process has no row (docs/recording.md), so its last row has to be known when the
+ * pair is merged, and later rows must stay correct: if the merged row differs from the last row of
+ * the pair and the next window has no row, a row is written there. Each level stores the last row
+ * of each process at the time at which the level begins.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,23 +16,23 @@
 #include "record/thin/thin_internal.h"
 
 enum {
-	KEPT_WINDOWS = 64,      /* the newest ones are not merged */
+	KEPT_WINDOWS = 64,      /* the newest windows are not merged */
 	MOST_ROWS = 1 << 20,
-	SWEEP = 256,            /* merges between two looks for processes that ended */
+	SWEEP = 256,            /* merges between two removals of ended processes */
 };
 
-/* The pair of windows. */
+/* The pair of windows to merge. */
 struct pair {
 	struct thin *t;
 	struct store *s;
-	struct thin_level *level; /* whose windows they are */
+	struct thin_level *level; /* the level of the two windows */
 	uint64_t begin_ns, middle_ns, end_ns;
 	bool has_first, has_second;
-	struct row next_job;      /* the first behind the pair */
+	struct row next_job;      /* the first window after the pair */
 	bool next_known;
 };
 
-/* ---- reading and writing -------------------------------------------------------------------------------------------- */
+/* ---- reading and writing --------------------------------------------------------------------- */
 
 static sqlite3_stmt *select_rows(struct store *s, enum entity entity, uint64_t from_ns, uint64_t to_ns, unsigned most)
 {
@@ -95,7 +95,7 @@ static int find_next_job(struct pair *p)
 	return rc;
 }
 
-/* ---- processes ------------------------------------------------------------------------------------------------------ */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 static struct thin_state *find_state(const struct thin_level *level, uint32_t id)
 {
@@ -138,8 +138,8 @@ static void drop_state(struct thin_level *level, size_t place)
 }
 
 struct life {
-	bool known;        /* there is such a process; the others' row always is */
-	uint64_t ended_ns; /* UINT64_MAX: it lives */
+	bool known;        /* the process exists; id 0 always does */
+	uint64_t ended_ns; /* UINT64_MAX: still running */
 };
 
 static int read_life(struct store *s, uint32_t id, struct life *ret)
@@ -158,8 +158,8 @@ static int read_life(struct store *s, uint32_t id, struct life *ret)
 	return r;
 }
 
-/* What a process without a row in a window of the job did there: the same as before. */
-static void stand_still(const struct pair *p, const struct cell *cells, const struct row *job, const struct life *life,
+/* The row of a process without one in a window of the job: unchanged values. */
+static void repeat_row(const struct pair *p, const struct cell *cells, const struct row *job, const struct life *life,
 	struct row *ret)
 {
 	const struct row_layout *l = &p->s->layout;
@@ -175,9 +175,9 @@ static void stand_still(const struct pair *p, const struct cell *cells, const st
 }
 
 struct merging {
-	struct row sum;          /* of what came so far */
+	struct row sum;          /* merged rows so far */
 	bool started;
-	struct cell now[ROW_CELLS]; /* the last of what came */
+	struct cell now[ROW_CELLS]; /* the latest values so far */
 	bool has_now;
 };
 
@@ -192,7 +192,7 @@ static void add(const struct pair *p, struct merging *m, const struct row *row)
 	m->has_now = true;
 }
 
-/* Goes through the windows of the job and the rows of one process (n of them) in the order of time. */
+/* Goes through the windows of the job and the n rows of one process in the order of time. */
 static void add_all(const struct pair *p, struct merging *m, const struct row *rows, size_t n, const struct life *life)
 {
 	const struct thin *t = p->t;
@@ -207,7 +207,7 @@ static void add_all(const struct pair *p, struct merging *m, const struct row *r
 		if (i < n && rows[i].t_ns == job->t_ns) {
 			add(p, m, &rows[i++]);
 		} else if (m->has_now && life->ended_ns > job->t_ns) {
-			stand_still(p, m->now, job, life, &still);
+			repeat_row(p, m->now, job, life, &still);
 			add(p, m, &still);
 		}
 	}
@@ -215,8 +215,9 @@ static void add_all(const struct pair *p, struct merging *m, const struct row *r
 		add(p, m, &rows[i]);
 }
 
-/* Makes the window behind the pair say what the process was at its end, unless it does. */
-static int say_in_next(struct pair *p, uint32_t id, const struct merging *m, const struct life *life)
+/* Writes a row into the window after the pair with the process's last values, unless there is
+ * one. */
+static int write_next(struct pair *p, uint32_t id, const struct merging *m, const struct life *life)
 {
 	struct row row;
 	int64_t there;
@@ -229,7 +230,7 @@ static int say_in_next(struct pair *p, uint32_t id, const struct merging *m, con
 		&there, &found);
 	if (r < 0 || found)
 		return r;
-	stand_still(p, m->now, &p->next_job, life, &row);
+	repeat_row(p, m->now, &p->next_job, life, &row);
 	row.id = id;
 	return store_row(p->s, ENTITY_PROCESS, false, &row);
 }
@@ -248,12 +249,12 @@ static int merge_process(struct pair *p, const struct row *rows, size_t n)
 	if (state)
 		memcpy(m.now, state->cells, cells * sizeof(m.now[0]));
 	add_all(p, &m, rows, n, &life);
-	m.sum.t_ns = p->t->n_jobs > 0 ? p->t->jobs[0].t_ns : p->begin_ns; /* the job's, which is merged after it */
+	m.sum.t_ns = p->t->n_jobs > 0 ? p->t->jobs[0].t_ns : p->begin_ns; /* the job's: merged later */
 	m.sum.id = id;
 	if (!state || !cells_same(state->cells, m.sum.cells, cells))
 		r = store_row(p->s, ENTITY_PROCESS, false, &m.sum);
 	if (r == 0 && !cells_same(m.now, m.sum.cells, cells))
-		r = say_in_next(p, id, &m, &life);
+		r = write_next(p, id, &m, &life);
 	return r < 0 ? r : set_state(p, id, m.sum.cells);
 }
 
@@ -273,7 +274,7 @@ static int merge_processes(struct pair *p)
 	return r;
 }
 
-/* Forgets the processes that ended before where the level begins. */
+/* Drops the processes that ended before the start of the level. */
 static int sweep(struct pair *p)
 {
 	struct thin_level *level = p->level;
@@ -292,10 +293,10 @@ static int sweep(struct pair *p)
 	return r;
 }
 
-/* ---- the others ----------------------------------------------------------------------------------------------------- */
+/* ---- rows that stand for themselves ---------------------------------------------------------- */
 
-/* Rows that stand for themselves: no row means not there. A row from before the pair may reach into it, so the merged one
- * begins where the first of the pair did. */
+/* Rows of entities whose missing rows mean "not present". A row from before the pair may extend
+ * into it, so the merged one begins where the first row of the pair did. */
 static int merge_plain(struct pair *p, enum entity entity, struct row *rows, size_t n)
 {
 	int r = n > 0 ? clear(p, entity) : 0;
@@ -332,14 +333,14 @@ static int merge_all(struct pair *p)
 	return r == 0 ? sweep(p) : r;
 }
 
-/* ---- choosing ------------------------------------------------------------------------------------------------------- */
+/* ---- choosing -------------------------------------------------------------------------------- */
 
 static uint64_t width_of(const struct thin *t, unsigned level)
 {
 	return t->options.window_ns << level;
 }
 
-/* Where the windows of level end that may be merged. */
+/* The end of the windows of level that may be merged. */
 static uint64_t end_of(const struct thin *t, unsigned level, uint64_t begin_ns)
 {
 	const uint64_t kept = KEPT_WINDOWS * t->options.window_ns;
@@ -364,7 +365,7 @@ static int choose_level(const struct thin *t, uint64_t begin_ns)
 	return best;
 }
 
-/* Nothing lies in the pair: goes on to where something does, or to the end of the level. */
+/* The pair is empty: continue at the next row, or at the end of the level. */
 static int skip_gap(struct thin *t, struct store *s, unsigned level, uint64_t end_ns)
 {
 	const uint64_t width = 2 * width_of(t, level);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The last minutes at full rate, and those around triggers, which stay.
+ * Prunes the rows at full rate: the last minutes and the time around triggers stay.
  */
 #include <errno.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "record/thin/thin_internal.h"
 
 enum {
-	SLICES = 64,           /* of the time at full rate, cut off at a time */
-	KEPT_SHARE = 3         /* of the limit: what is kept around triggers may not have more */
+	SLICES = 64,           /* parts into which the time at full rate is divided; one is cut at a time */
+	KEPT_SHARE = 3         /* data kept around triggers may use 1/3 of the limit */
 };
 static const uint64_t keep_after_ns = 10000000000, release_ns = 1000000000;
 
@@ -40,7 +40,7 @@ static int cut(struct store *s, uint64_t from_ns, uint64_t to_ns)
 	return gone < 0 ? (int) gone : 0;
 }
 
-/* Cuts what lies before before_ns and was not dealt with yet, but for what is kept. */
+/* Cuts the rows between cut_ns and before_ns, except the kept ranges. */
 static int cut_before(struct thin *t, struct store *s, uint64_t before_ns)
 {
 	uint64_t from = t->cut_ns;
@@ -61,7 +61,8 @@ static int cut_before(struct thin *t, struct store *s, uint64_t before_ns)
 	return r;
 }
 
-/* A few rows at a time, or every so many windows: a statement a table costs more than the rows. */
+/* Cuts a few rows at a time, or once every few windows: one statement per table costs more than
+ * the rows. */
 int thin_prune(struct thin *t, struct store *s, uint64_t now_ns)
 {
 	enum {
@@ -81,7 +82,7 @@ int thin_prune(struct thin *t, struct store *s, uint64_t now_ns)
 	return cut_before(t, s, before);
 }
 
-/* The oldest of what is kept goes, too, where that has grown out of bounds: a second at a time. */
+/* If the kept ranges use more than their share, cuts the oldest one, a second at a time. */
 static int release(struct thin *t, struct store *s)
 {
 	struct thin_range *oldest = &t->kept[0];
@@ -100,7 +101,7 @@ static int release(struct thin *t, struct store *s)
 	return r < 0 ? r : 1;
 }
 
-/* Behind what is kept, if ns lies in it. */
+/* The end of the kept range that contains ns; else ns. */
 static uint64_t behind_kept(const struct thin *t, uint64_t ns)
 {
 	for (unsigned i = 0; i < t->n_kept; i++) {

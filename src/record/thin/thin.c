@@ -8,8 +8,8 @@
 enum {
 	FEWEST_WAL_PAGES = 8,
 	MOST_WAL_PAGES = 256,
-	SHM_BYTES = 32 << 10,  /* the journal's index; SQLite makes it in steps of this size */
-	SHARES = 4,            /* a list may have a quarter of the limit */
+	SHM_BYTES = 32 << 10,  /* the journal's index; SQLite extends it in steps of this size */
+	SHARES = 4,            /* each list may use a quarter of the limit */
 };
 
 unsigned thin_wal_pages(uint64_t max_bytes)
@@ -21,7 +21,8 @@ unsigned thin_wal_pages(uint64_t max_bytes)
 	return pages > MOST_WAL_PAGES ? MOST_WAL_PAGES : (unsigned) pages;
 }
 
-/* Room for the journal before and while it is moved into the file, for its index, and for what one window brings. */
+/* Space for the journal before and during a checkpoint, for its index, and for the rows of one
+ * window. */
 static uint64_t reserve(uint64_t max_bytes)
 {
 	return (2 * (uint64_t) thin_wal_pages(max_bytes) + 16) * STORE_PAGE + SHM_BYTES + max_bytes / 16;
@@ -74,7 +75,7 @@ void thin_window(struct thin *t)
 	t->levels[0].windows++;
 }
 
-/* ---- SQL ------------------------------------------------------------------------------------------------------------ */
+/* ---- SQL ------------------------------------------------------------------------------------- */
 
 void thin_count(struct store *s, enum store_class class, int64_t gone)
 {
@@ -131,7 +132,7 @@ int thin_number(struct store *s, const char *sql, int64_t first, int64_t second,
 	return rc;
 }
 
-/* ---- deciding ------------------------------------------------------------------------------------------------------- */
+/* ---- deciding -------------------------------------------------------------------------------- */
 
 bool thin_is_due(struct thin *t, struct store *s)
 {
@@ -144,7 +145,7 @@ bool thin_is_due(struct thin *t, struct store *s)
 	return t->thinning || all * STORE_PAGE > t->high_bytes + STORE_PAGE * t->wal_pages / 2;
 }
 
-/* Gives pages at the end of the file back. */
+/* Truncates free pages at the end of the file. */
 static int shrink(struct thin *t, struct store *s)
 {
 	struct buf sql = BUF_INIT(64);
@@ -169,7 +170,7 @@ static const struct {
 	{ CLASS_PROCESS, thin_processes },
 };
 
-/* Cuts down each list that has more than share of the limit; 1 if one was. */
+/* Cuts each list that uses more than its share of the limit. Returns 1 if one was cut. */
 static int cut_lists(struct thin *t, struct store *s, uint64_t share)
 {
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Keeping a recording within its limit. Windows are merged in pairs, and pairs of pairs: there are levels, level l with
- * windows of 2^l times the first width, the widest at the beginning of the run, each with about as many windows as the
- * others. So what is new is fine, what is old is coarse, and a month fits. Extremes, counters and time-weighted means
- * stay (record/rows.h). What is not in windows (the last minutes at full rate, series, events, ended processes) has a
- * share of the limit each and is cut down where it has more.
+ * Keeps a recording within its limit. Windows are merged in pairs, and pairs of pairs: level l has
+ * windows of 2^l times the first width, the widest at the beginning of the run, and about as many
+ * as each other level. So recent data is fine, old data is coarse, and a month fits. Extremes,
+ * counters and time-weighted means are preserved (record/rows.h). Data outside of windows (the last
+ * minutes at full rate, series, events, ended processes) has a share of the limit each and is cut
+ * when it exceeds that share.
  *
- * One thread, the store's.
+ * All functions must be called from the store's thread.
  */
 #pragma once
 
@@ -18,7 +19,7 @@ struct thin_options {
 	uint64_t max_bytes;
 };
 
-/* Pages of journal that fit the limit, for store_create. */
+/* The journal's size in pages for this limit, for store_create. */
 unsigned thin_wal_pages(uint64_t max_bytes);
 
 struct thin;
@@ -26,24 +27,26 @@ struct thin;
 struct thin *thin_new(const struct thin_options *options); /* NULL: out of memory */
 void thin_free(struct thin *t);
 
-/* A window was written. */
+/* Counts a window that was written. */
 void thin_window(struct thin *t);
 
-/* Something happened: what is at full rate from the last minutes before it until shortly after it stays. */
+/* A trigger: the rows at full rate from the last minutes before it until shortly after it are
+ * kept. */
 void thin_keep(struct thin *t, uint64_t time_ns);
 
-/* Lets go of what is older than the last minutes. now_ns: of the run. Within a transaction. Returns 0 or -errno. */
+/* Deletes rows at full rate that are older than the last minutes. now_ns: since the run's start.
+ * Call within a transaction. Returns 0 or -errno. */
 int thin_prune(struct thin *t, struct store *s, uint64_t now_ns);
 
-/* True if the file has come near its limit and there may be something to do about it. */
+/* True if the file is near its limit and thinning may help. */
 bool thin_is_due(struct thin *t, struct store *s);
 
-/* True if the file is so near its limit that nothing else comes first. */
+/* True if the file is so near its limit that thinning must not be postponed. */
 bool thin_is_urgent(struct thin *t, struct store *s);
 
-/* How many steps one transaction may have: the journal has to hold what they touch. */
+/* The largest number of steps per transaction, so that the journal stays within its size. */
 unsigned thin_steps(const struct thin *t);
 
-/* One small piece of work, within a transaction. begin_ns: of the window that is open. Returns 1 if something was
- * done, 0 if there is nothing left to do, or -errno. */
+/* One small step of thinning, within a transaction. begin_ns: start of the open window. Returns
+ * 1 if it deleted or merged something, 0 if nothing is left to do, or -errno. */
 int thin_step(struct thin *t, struct store *s, uint64_t begin_ns);

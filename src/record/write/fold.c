@@ -10,11 +10,11 @@
 
 enum {
 	MOST_SLOTS = 1 << 20,
-	SAME_LOOK_NS = 1000000, /* readings of several sources this near are one row at full rate */
-	EDGE_NS = 20000000,     /* the look that ends a window takes so long at most */
+	SAME_SAMPLE_NS = 1000000, /* values of several sources within this time are one row at full rate */
+	EDGE_NS = 20000000,     /* the longest time that the sample which ends a window may take */
 };
 
-void fold_emit(struct fold *f, enum entity entity, bool recent, const struct row *row)
+void aggregate_emit(struct aggregate *f, enum entity entity, bool recent, const struct row *row)
 {
 	int r = f->options.row(f->options.ctx, entity, recent, row);
 
@@ -22,16 +22,16 @@ void fold_emit(struct fold *f, enum entity entity, bool recent, const struct row
 		f->error = r;
 }
 
-/* ---- slots ---------------------------------------------------------------------------------------------------------- */
+/* ---- slots ----------------------------------------------------------------------------------- */
 
-static struct slot *find_slot(const struct fold *f, enum entity entity, uint32_t id)
+static struct slot *find_slot(const struct aggregate *f, enum entity entity, uint32_t id)
 {
 	uint32_t place;
 
 	return map_get(&f->places, slot_key(entity, id), &place) ? f->slots[place] : NULL;
 }
 
-static struct slot *make_slot(struct fold *f, enum entity entity, uint32_t id)
+static struct slot *make_slot(struct aggregate *f, enum entity entity, uint32_t id)
 {
 	const struct row_layout *l = f->options.layout;
 	struct slot *slot;
@@ -50,14 +50,14 @@ static struct slot *make_slot(struct fold *f, enum entity entity, uint32_t id)
 	slot->begin_ns = f->begin_ns;
 	slot->n = l->n[entity];
 	for (unsigned c = 0; c < slot->n; c++) {
-		columns_put(&slot->gauge, c, metrics[l->metric[entity][c]].kind == KIND_GAUGE);
-		columns_put(&slot->mark, c, metrics[l->metric[entity][c]].kind == KIND_MARK);
+		columns_set(&slot->gauge, c, metrics[l->metric[entity][c]].kind == KIND_GAUGE);
+		columns_set(&slot->mark, c, metrics[l->metric[entity][c]].kind == KIND_MARK);
 	}
 	f->slots[f->n_slots++] = slot;
 	return slot;
 }
 
-static struct slot *need_slot(struct fold *f, enum entity entity, uint32_t id)
+static struct slot *need_slot(struct aggregate *f, enum entity entity, uint32_t id)
 {
 	struct slot *slot = find_slot(f, entity, id);
 
@@ -68,72 +68,73 @@ static struct slot *need_slot(struct fold *f, enum entity entity, uint32_t id)
 	return slot;
 }
 
-/* ---- full rate ------------------------------------------------------------------------------------------------------ */
+/* ---- full rate ------------------------------------------------------------------------------- */
 
-static bool is_news(const struct column *column)
+static bool is_new(const struct column *column)
 {
-	if (column->waits_known != column->seen_known)
+	if (column->pending_known != column->recent_known)
 		return true;
-	return column->waits_known && (column->wait_min != column->seen_min ||
-					      column->wait_value != column->seen_value || column->wait_max != column->seen_max);
+	return column->pending_known && (column->pending_min != column->recent_min ||
+						column->pending_value != column->recent_value || column->pending_max != column->recent_max);
 }
 
-/* Moves the looks that wait into the row and remembers them. Returns whether they say anything new. */
-static bool take_waiting(struct slot *slot, struct row *row)
+/* Moves the pending sample into the row and remembers its values. Returns whether any of them is
+ * new. */
+static bool move_pending(struct slot *slot, struct row *row)
 {
-	bool news = false;
+	bool any_new = false;
 	unsigned c;
 
 	for (c = 0; c < slot->n; c++)
 		row->cells[c].known = false;
-	while (columns_take(&slot->waits, &c)) {
+	while (columns_pop(&slot->pending, &c)) {
 		struct column *column = &slot->columns[c];
 
-		news = news || is_news(column);
-		row->cells[c].known = column->seen_known = column->waits_known;
-		row->cells[c].min = column->seen_min = column->wait_min;
-		row->cells[c].value = column->seen_value = column->wait_value;
-		row->cells[c].max = column->seen_max = column->wait_max;
+		any_new = any_new || is_new(column);
+		row->cells[c].known = column->recent_known = column->pending_known;
+		row->cells[c].min = column->recent_min = column->pending_min;
+		row->cells[c].value = column->recent_value = column->pending_value;
+		row->cells[c].max = column->recent_max = column->pending_max;
 		row->cells[c].cover_ns = 0;
 	}
-	return news;
+	return any_new;
 }
 
-void slot_flush(struct fold *f, struct slot *slot)
+void slot_flush(struct aggregate *f, struct slot *slot)
 {
 	struct row *row = &f->row;
-	bool news;
+	bool any_new;
 
-	if (!slot->waits)
+	if (!slot->pending)
 		return;
-	news = take_waiting(slot, row);
-	if (slot->entity == ENTITY_PROCESS && (!news || slot->is_other))
+	any_new = move_pending(slot, row);
+	if (slot->entity == ENTITY_PROCESS && (!any_new || slot->in_shared))
 		return;
 	row->id = slot->id;
 	row->n = 1;
 	row->span_ns = 0;
-	row->t_ns = slot->wait_ns > slot->flushed_ns || slot->flushed_ns == 0 ? slot->wait_ns : slot->flushed_ns + 1;
+	row->t_ns = slot->pending_ns > slot->flushed_ns || slot->flushed_ns == 0 ? slot->pending_ns : slot->flushed_ns + 1;
 	slot->flushed_ns = row->t_ns;
-	fold_emit(f, slot->entity, true, row);
+	aggregate_emit(f, slot->entity, true, row);
 }
 
-static void wait_for_company(struct fold *f, struct slot *slot, unsigned c, const struct reading *r, uint64_t time_ns)
+static void set_pending(struct aggregate *f, struct slot *slot, unsigned c, const struct reading *r, uint64_t time_ns)
 {
 	struct column *column = &slot->columns[c];
 	const bool gauge = columns_has(slot->gauge, c);
 
-	if (slot->waits && (columns_has(slot->waits, c) || time_ns - slot->wait_ns > SAME_LOOK_NS))
+	if (slot->pending && (columns_has(slot->pending, c) || time_ns - slot->pending_ns > SAME_SAMPLE_NS))
 		slot_flush(f, slot);
-	if (!slot->waits)
-		slot->wait_ns = time_ns;
-	columns_put(&slot->waits, c, true);
-	column->waits_known = r->known;
-	column->wait_min = gauge ? r->min : r->value;
-	column->wait_value = r->value;
-	column->wait_max = gauge ? r->max : r->value;
+	if (!slot->pending)
+		slot->pending_ns = time_ns;
+	columns_set(&slot->pending, c, true);
+	column->pending_known = r->known;
+	column->pending_min = gauge ? r->min : r->value;
+	column->pending_value = r->value;
+	column->pending_max = gauge ? r->max : r->value;
 }
 
-/* ---- looks ---------------------------------------------------------------------------------------------------------- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 static void advance_column(struct slot *slot, unsigned c, uint64_t time_ns)
 {
@@ -145,22 +146,22 @@ static void advance_column(struct slot *slot, unsigned c, uint64_t time_ns)
 		column->cover_ns += to - column->at_ns;
 		column->at_ns = to;
 	}
-	columns_put(&slot->held, c, time_ns < column->until_ns);
+	columns_set(&slot->valid, c, time_ns < column->until_ns);
 }
 
 void slot_advance(struct slot *slot, uint64_t time_ns)
 {
 	unsigned c;
 
-	for (columns left = slot->held; columns_take(&left, &c);)
+	for (columns left = slot->valid; columns_pop(&left, &c);)
 		advance_column(slot, c, time_ns);
 }
 
-static void look_gauge(struct slot *slot, unsigned c, const struct reading *r, uint64_t time_ns, uint64_t hold_ns)
+static void add_gauge_value(struct slot *slot, unsigned c, const struct reading *r, uint64_t time_ns, uint64_t hold_ns)
 {
 	struct column *column = &slot->columns[c];
-	/* A level from before the window that stood for none of it is no extreme of it. */
-	const bool first = !columns_has(slot->have, c) || (column->looks == 0 && column->cover_ns == 0);
+	/* A value from before the window that was not valid in it is not an extreme of it. */
+	const bool first = !columns_has(slot->have, c) || (column->samples == 0 && column->cover_ns == 0);
 
 	if (first || r->min < column->min)
 		column->min = r->min;
@@ -170,40 +171,41 @@ static void look_gauge(struct slot *slot, unsigned c, const struct reading *r, u
 	column->at_ns = time_ns;
 	if (__builtin_add_overflow(time_ns, hold_ns, &column->until_ns))
 		column->until_ns = UINT64_MAX;
-	columns_put(&slot->held, c, hold_ns > 0);
+	columns_set(&slot->valid, c, hold_ns > 0);
 }
 
-static void look(struct slot *slot, unsigned c, const struct reading *r, uint64_t time_ns, uint64_t hold_ns)
+static void add_value(struct slot *slot, unsigned c, const struct reading *r, uint64_t time_ns, uint64_t hold_ns)
 {
 	struct column *column = &slot->columns[c];
 
-	if (columns_has(slot->held, c))
+	if (columns_has(slot->valid, c))
 		advance_column(slot, c, time_ns);
-	columns_put(&slot->looked, c, true);
+	columns_set(&slot->was_read, c, true);
 	if (!r->known) {
-		columns_put(&slot->held, c, false);
+		columns_set(&slot->valid, c, false);
 		return;
 	}
 	if (columns_has(slot->gauge, c))
-		look_gauge(slot, c, r, time_ns, hold_ns);
+		add_gauge_value(slot, c, r, time_ns, hold_ns);
 	else if (!columns_has(slot->mark & slot->have, c) || r->value > column->last)
 		column->last = r->value;
-	columns_put(&slot->have, c, true);
-	column->looks += r->n;
+	columns_set(&slot->have, c, true);
+	column->samples += r->n;
 }
 
-/* ---- the look that ends a window ------------------------------------------------------------------------------------ */
+/* ---- the sample that ends a window ----------------------------------------------------------- */
 
-/* What it found is the next window's. What it proves of the time since the look before (a mark of the kernel, a driver's
- * samples) happened in the window that ends. */
-static void look_ahead(const struct fold *f, struct slot *slot, unsigned c, const struct reading *r,
+/* The values of this sample belong to the next window. Extremes that it proves for the interval
+ * before it (a high-water mark of the kernel, the driver's own samples) belong to the window
+ * that ends. */
+static void add_ahead(const struct aggregate *f, struct slot *slot, unsigned c, const struct reading *r,
 	const struct frame *frame)
 {
 	struct column *column = &slot->columns[c];
 	const bool gauge = columns_has(slot->gauge, c);
 	const bool proves = r->known && columns_has(slot->have, c) && frame->time_ns < f->end_ns + f->options.window_ns;
 
-	columns_put(&slot->ahead, c, true);
+	columns_set(&slot->ahead, c, true);
 	column->ahead_known = r->known;
 	column->ahead_n = r->n;
 	column->ahead_value = r->value;
@@ -221,12 +223,12 @@ static void look_ahead(const struct fold *f, struct slot *slot, unsigned c, cons
 		column->last = r->value;
 }
 
-/* At time_ns at the latest. */
-static void take_ahead(struct slot *slot, uint64_t time_ns)
+/* The pending values of the sample that ended the last window, dated time_ns at the latest. */
+static void apply_ahead(struct slot *slot, uint64_t time_ns)
 {
 	unsigned c;
 
-	while (columns_take(&slot->ahead, &c)) {
+	while (columns_pop(&slot->ahead, &c)) {
 		const struct column *column = &slot->columns[c];
 		const struct reading r = {
 			.known = column->ahead_known,
@@ -236,26 +238,26 @@ static void take_ahead(struct slot *slot, uint64_t time_ns)
 			.max = column->ahead_max,
 		};
 
-		look(slot, c, &r, time_ns < column->ahead_ns ? time_ns : column->ahead_ns, column->ahead_hold_ns);
+		add_value(slot, c, &r, time_ns < column->ahead_ns ? time_ns : column->ahead_ns, column->ahead_hold_ns);
 	}
 }
 
-void fold_settle(struct fold *f)
+void aggregate_settle(struct aggregate *f)
 {
 	const uint64_t begin = f->edge_ns - f->edge_ns % f->options.window_ns;
 
 	if (f->edge_ns == 0)
 		return;
 	f->edge_ns = 0;
-	fold_close(f, f->end_ns);
-	if (begin > f->begin_ns) /* nothing was read in the windows between */
-		fold_close(f, begin);
+	aggregate_close(f, f->end_ns);
+	if (begin > f->begin_ns) /* no samples in the windows between */
+		aggregate_close(f, begin);
 	for (size_t i = 0; i < f->n_slots; i++)
-		take_ahead(f->slots[i], UINT64_MAX);
+		apply_ahead(f->slots[i], UINT64_MAX);
 }
 
-/* A second look at the same thing is a look of its own. */
-static bool was_looked_at(const struct fold *f, const struct frame *frame)
+/* A second reading of the same metric belongs to a new sample. */
+static bool is_read_again(const struct aggregate *f, const struct frame *frame)
 {
 	for (size_t i = 0; i < frame->n_readings; i++) {
 		const struct reading *r = &frame->readings[i];
@@ -267,25 +269,25 @@ static bool was_looked_at(const struct fold *f, const struct frame *frame)
 	return false;
 }
 
-static void come_to_edge(struct fold *f, const struct frame *frame)
+static void check_edge(struct aggregate *f, const struct frame *frame)
 {
 	if (f->edge_ns > 0 && frame->time_ns > f->edge_ns &&
-		(frame->time_ns - f->edge_ns > EDGE_NS || was_looked_at(f, frame)))
-		fold_settle(f);
+		(frame->time_ns - f->edge_ns > EDGE_NS || is_read_again(f, frame)))
+		aggregate_settle(f);
 	if (f->edge_ns == 0 && frame->time_ns >= f->end_ns)
 		f->edge_ns = frame->time_ns;
 }
 
-/* ---- frames --------------------------------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
-static void take_reading(struct fold *f, const struct reading *r, const struct frame *frame)
+static void add_reading(struct aggregate *f, const struct reading *r, const struct frame *frame)
 {
 	struct slot *slot;
 	unsigned c;
 
 	if (r->metric >= METRIC_COUNT)
 		return;
-	/* Single cores are for those who look on: their history would be the largest part of the file. */
+	/* Single cores are for live views; their history would be the largest part of the file. */
 	if (metrics[r->metric].entity == ENTITY_HOST && r->id > 0)
 		return;
 	slot = need_slot(f, metrics[r->metric].entity, r->id);
@@ -293,13 +295,13 @@ static void take_reading(struct fold *f, const struct reading *r, const struct f
 		return;
 	c = f->options.layout->place[r->metric];
 	if (f->edge_ns > 0 && frame->time_ns >= f->end_ns)
-		look_ahead(f, slot, c, r, frame);
+		add_ahead(f, slot, c, r, frame);
 	else
-		look(slot, c, r, frame->time_ns, frame->hold_ns);
-	wait_for_company(f, slot, c, r, frame->time_ns);
+		add_value(slot, c, r, frame->time_ns, frame->hold_ns);
+	set_pending(f, slot, c, r, frame->time_ns);
 }
 
-static void take_births(struct fold *f, const struct frame *frame)
+static void add_births(struct aggregate *f, const struct frame *frame)
 {
 	for (size_t i = 0; i < frame->n_births; i++) {
 		const struct birth *birth = &frame->births[i];
@@ -310,8 +312,8 @@ static void take_births(struct fold *f, const struct frame *frame)
 	}
 }
 
-/* Found gone by the look that ends a window, it ended in there. */
-static void take_ends(struct fold *f, const struct frame *frame)
+/* An end found by the sample that ends a window happened in that window. */
+static void add_ends(struct aggregate *f, const struct frame *frame)
 {
 	for (size_t i = 0; i < frame->n_ends; i++) {
 		const struct end *end = &frame->ends[i];
@@ -319,57 +321,57 @@ static void take_ends(struct fold *f, const struct frame *frame)
 
 		if (!slot || slot->ended)
 			continue;
-		take_ahead(slot, f->end_ns);
+		apply_ahead(slot, f->end_ns);
 		slot_advance(slot, frame->time_ns < f->end_ns ? frame->time_ns : f->end_ns);
-		slot->held = 0;
+		slot->valid = 0;
 		slot->ended = true;
 	}
 }
 
-int fold_frame(struct fold *f, const struct frame *frame)
+int aggregate_frame(struct aggregate *f, const struct frame *frame)
 {
 	f->error = 0;
-	come_to_edge(f, frame);
-	take_births(f, frame);
+	check_edge(f, frame);
+	add_births(f, frame);
 	for (size_t i = 0; i < frame->n_readings; i++)
-		take_reading(f, &frame->readings[i], frame);
-	take_ends(f, frame);
+		add_reading(f, &frame->readings[i], frame);
+	add_ends(f, frame);
 	return f->error;
 }
 
-int fold_flush(struct fold *f)
+int aggregate_flush(struct aggregate *f)
 {
 	f->error = 0;
-	fold_settle(f);
+	aggregate_settle(f);
 	for (size_t i = 0; i < f->n_slots; i++)
 		slot_flush(f, f->slots[i]);
 	return f->error;
 }
 
-int fold_end(struct fold *f, uint64_t time_ns)
+int aggregate_end(struct aggregate *f, uint64_t time_ns)
 {
 	f->error = 0;
-	fold_settle(f);
+	aggregate_settle(f);
 	for (size_t i = 0; i < f->n_slots; i++)
 		slot_flush(f, f->slots[i]);
 	if (time_ns >= f->begin_ns)
-		fold_close(f, time_ns > f->begin_ns ? time_ns : f->begin_ns + 1);
+		aggregate_close(f, time_ns > f->begin_ns ? time_ns : f->begin_ns + 1);
 	return f->error;
 }
 
-uint64_t fold_windows(const struct fold *f)
+uint64_t aggregate_windows(const struct aggregate *f)
 {
 	return f->windows;
 }
 
-uint64_t fold_begin(const struct fold *f)
+uint64_t aggregate_begin(const struct aggregate *f)
 {
 	return f->begin_ns;
 }
 
-struct fold *fold_new(const struct fold_options *options)
+struct aggregate *aggregate_new(const struct aggregate_options *options)
 {
-	struct fold *f = calloc(1, sizeof(*f));
+	struct aggregate *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return NULL;
@@ -378,7 +380,7 @@ struct fold *fold_new(const struct fold_options *options)
 	return f;
 }
 
-void fold_free(struct fold *f)
+void aggregate_free(struct aggregate *f)
 {
 	if (!f)
 		return;

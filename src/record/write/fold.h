@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Folding frames into windows. A gauge stands from the look that gave it until the next one, at most as long as its
- * frame said (hold_ns); a window keeps its extremes and its mean over the time it stood. A counter keeps its last
- * value. Nothing here knows of files: rows go to a sink.
+ * Aggregates frames into windows. A gauge's value is valid from its sample until the next one, at
+ * most for the hold_ns of its frame; a window stores its extremes and its mean over the time it was
+ * valid. A counter stores its last value. This module does no I/O: rows are passed to a callback.
  *
- * Which rows come out of a window (DESIGN 6, docs/recording.md):
- *   - an entity that was looked at: one row, except a process whose row would equal its last one;
- *   - one that was not looked at but whose gauges still stand: none yet, its next row covers this window too;
- *   - one whose gauges ceased to stand: what they stood for, then nothing; a process that alone was not read gets one
- *     row in which nothing is known;
- *   - beyond others_after living processes the smallest are one row with id 0: gauges added up, counters what they
- *     rose by while they were in that row.
+ * Rows of a window (docs/recording.md):
+ *   - an entity that was read: one row, except for a process whose row would equal its last one;
+ *   - one that was not read but whose gauges are still valid: none; its next row covers this
+ *     window too;
+ *   - one whose gauges became invalid: a row for the time they were valid, then none; a process
+ *     that could not be read while others were gets one row in which all cells are unknown;
+ *   - beyond others_after living processes, the smallest share one row with id 0: gauges are
+ *     summed, counters count the increase while a process was in that row.
  */
 #pragma once
 
@@ -20,34 +21,36 @@
 #include "model/frame.h"
 #include "record/rows.h"
 
-struct fold_options {
+struct aggregate_options {
 	uint64_t window_ns;
 	unsigned others_after;
 	const struct row_layout *layout; /* borrowed */
-	/* Takes a row of E_sample, or of E_recent if recent. A negative result is kept and given back. */
+	/* Receives a row of E_sample, or of E_recent if recent. A negative result is returned to
+	 * the caller. */
 	int (*row)(void *ctx, enum entity entity, bool recent, const struct row *row);
 	void *ctx;
 };
 
-struct fold;
+struct aggregate;
 
-struct fold *fold_new(const struct fold_options *options); /* NULL: out of memory */
-void fold_free(struct fold *f);
+struct aggregate *aggregate_new(const struct aggregate_options *options); /* NULL: out of memory */
+void aggregate_free(struct aggregate *f);
 
-/* Folds one in. A window is closed by the look past its end, once all sources of that look were told of: by fold_settle,
- * or by what is read later. Returns 0, -ENOMEM, or what the sink returned. */
-int fold_frame(struct fold *f, const struct frame *frame);
+/* Adds a frame. The first sample past a window's end closes it, once all sources of that sample
+ * were added: by aggregate_settle, or by the next sample. Returns 0, -ENOMEM, or the callback's
+ * error. */
+int aggregate_frame(struct aggregate *f, const struct frame *frame);
 
-/* The frames of one look are complete. */
-void fold_settle(struct fold *f);
+/* All frames of one sample were added. */
+void aggregate_settle(struct aggregate *f);
 
-/* The same, and gives out the looks at full rate that wait for company. Before a commit. */
-int fold_flush(struct fold *f);
+/* The same, and emits the pending rows at full rate. Call before a commit. */
+int aggregate_flush(struct aggregate *f);
 
-/* The run is over: closes the window that is open. */
-int fold_end(struct fold *f, uint64_t time_ns);
+/* Ends the run: closes the open window. */
+int aggregate_end(struct aggregate *f, uint64_t time_ns);
 
-/* Windows closed so far. */
-uint64_t fold_windows(const struct fold *f);
-/* Beginning of the window that is open. */
-uint64_t fold_begin(const struct fold *f);
+/* The number of windows closed so far. */
+uint64_t aggregate_windows(const struct aggregate *f);
+/* The start of the open window. */
+uint64_t aggregate_begin(const struct aggregate *f);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The end of a window: which rows it gives.
+ * Closes a window: decides which rows it has and emits them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ enum {
 	MOST_RANKED = 1 << 20
 };
 
-/* ---- one slot's row ------------------------------------------------------------------------------------------------- */
+/* ---- one slot's row -------------------------------------------------------------------------- */
 
 static void fill_cell(const struct slot *slot, unsigned c, struct cell *cell)
 {
@@ -39,14 +39,14 @@ static void fill_row(const struct slot *slot, uint64_t end_ns, struct row *row)
 	row->n = 0;
 	for (c = 0; c < slot->n; c++)
 		row->cells[c] = (struct cell) { .known = false };
-	for (columns left = slot->have; columns_take(&left, &c);) {
+	for (columns left = slot->have; columns_pop(&left, &c);) {
 		const struct column *column = &slot->columns[c];
 
 		fill_cell(slot, c, &row->cells[c]);
 		if (column->cover_ns > row->span_ns)
 			row->span_ns = column->cover_ns;
-		if (column->looks > row->n)
-			row->n = column->looks;
+		if (column->samples > row->n)
+			row->n = column->samples;
 	}
 	if (!(slot->have & slot->gauge))
 		row->span_ns = end_ns - slot->begin_ns;
@@ -57,7 +57,7 @@ static bool column_changed(const struct slot *slot, unsigned c)
 	const struct column *column = &slot->columns[c];
 
 	if (!columns_has(slot->have, c))
-		return column->out_known; /* looked at in vain */
+		return column->out_known; /* read without success */
 	if (!column->out_known)
 		return true;
 	if (!columns_has(slot->gauge, c))
@@ -66,13 +66,13 @@ static bool column_changed(const struct slot *slot, unsigned c)
 	       (column->cover_ns > 0 ? mean_of(column->sum, column->cover_ns) : column->last) != column->out_value;
 }
 
-static bool has_news(const struct slot *slot)
+static bool has_changed(const struct slot *slot)
 {
 	unsigned c;
 
 	if (!slot->is_written)
 		return slot->have != 0;
-	for (columns left = slot->have | slot->looked; columns_take(&left, &c);) {
+	for (columns left = slot->have | slot->was_read; columns_pop(&left, &c);) {
 		if (column_changed(slot, c))
 			return true;
 	}
@@ -83,7 +83,7 @@ static void remember(struct slot *slot, const struct row *row)
 {
 	unsigned c;
 
-	for (columns left = slot->have | slot->looked; columns_take(&left, &c);) {
+	for (columns left = slot->have | slot->was_read; columns_pop(&left, &c);) {
 		struct column *column = &slot->columns[c];
 
 		column->out_known = columns_has(slot->have, c);
@@ -94,8 +94,8 @@ static void remember(struct slot *slot, const struct row *row)
 	slot->is_written = !row_is_empty(row, slot->n);
 }
 
-/* From here on nothing is known of it: a missing row would say that it goes on as before. */
-static void write_unread(struct fold *f, struct slot *slot, uint64_t end_ns)
+/* The process is unknown from here on; without this row it would count as unchanged. */
+static void write_unread(struct aggregate *f, struct slot *slot, uint64_t end_ns)
 {
 	struct row *row = &f->row;
 
@@ -107,7 +107,7 @@ static void write_unread(struct fold *f, struct slot *slot, uint64_t end_ns)
 	row->span_ns = end_ns - f->begin_ns;
 	row->id = slot->id;
 	row->n = 0;
-	fold_emit(f, slot->entity, false, row);
+	aggregate_emit(f, slot->entity, false, row);
 	slot->is_written = false;
 }
 
@@ -115,20 +115,20 @@ static void next_window(struct slot *slot, uint64_t end_ns)
 {
 	unsigned c;
 
-	for (columns left = slot->have | slot->looked; columns_take(&left, &c);) {
+	for (columns left = slot->have | slot->was_read; columns_pop(&left, &c);) {
 		struct column *column = &slot->columns[c];
 
 		column->sum = 0;
 		column->cover_ns = 0;
-		column->looks = 0;
+		column->samples = 0;
 		column->min = column->max = column->last;
 	}
 	slot->begin_ns = end_ns;
-	slot->looked = 0;
-	slot->have = slot->held;
+	slot->was_read = 0;
+	slot->have = slot->valid;
 }
 
-/* ---- the others ----------------------------------------------------------------------------------------------------- */
+/* ---- the remaining processes ----------------------------------------------------------------- */
 
 static void add_gauge(struct cell *sum, const struct cell *cell, enum adds adds)
 {
@@ -149,7 +149,8 @@ static void add_gauge(struct cell *sum, const struct cell *cell, enum adds adds)
 	}
 }
 
-/* A counter of the others is what was used in that row, whoever was in it: it only grows. */
+/* This counter is the use within the shared row, by whichever processes were in it: it only
+ * grows. */
 static void add_counter(struct cell *sum, struct column *column)
 {
 	int64_t before = column->out_known ? column->out_value : 0;
@@ -162,7 +163,7 @@ static void add_counter(struct cell *sum, struct column *column)
 	sum->known = true;
 }
 
-static void add_other(struct fold *f, struct slot *slot, uint64_t end_ns)
+static void add_to_shared(struct aggregate *f, struct slot *slot, uint64_t end_ns)
 {
 	const struct row_layout *l = f->options.layout;
 	struct row *row = &f->row;
@@ -170,45 +171,45 @@ static void add_other(struct fold *f, struct slot *slot, uint64_t end_ns)
 	unsigned c;
 
 	fill_row(slot, end_ns, row);
-	for (columns left = slot->have; columns_take(&left, &c);) {
+	for (columns left = slot->have; columns_pop(&left, &c);) {
 		enum adds adds = metrics[l->metric[ENTITY_PROCESS][c]].adds;
 
 		if (adds == ADDS_NONE)
 			continue;
 		if (columns_has(slot->gauge | slot->mark, c))
-			add_gauge(&f->others.cells[c], &row->cells[c], adds);
+			add_gauge(&f->shared.cells[c], &row->cells[c], adds);
 		else
-			add_counter(&f->others.cells[c], &slot->columns[c]);
+			add_counter(&f->shared.cells[c], &slot->columns[c]);
 	}
-	if (row->span_ns > f->others.span_ns)
-		f->others.span_ns = row->span_ns;
-	if (row->n > f->others.n)
-		f->others.n = row->n;
+	if (row->span_ns > f->shared.span_ns)
+		f->shared.span_ns = row->span_ns;
+	if (row->n > f->shared.n)
+		f->shared.n = row->n;
 	write_unread(f, slot, end_ns);
 }
 
-static void begin_others(struct fold *f)
+static void reset_shared(struct aggregate *f)
 {
-	f->others.span_ns = 0;
-	f->others.n = 0;
+	f->shared.span_ns = 0;
+	f->shared.n = 0;
 	for (unsigned c = 0; c < f->options.layout->n[ENTITY_PROCESS]; c++)
-		f->others.cells[c].known = false;
+		f->shared.cells[c].known = false;
 }
 
-static void write_others(struct fold *f, uint64_t end_ns)
+static void write_shared(struct aggregate *f, uint64_t end_ns)
 {
-	bool empty = row_is_empty(&f->others, f->options.layout->n[ENTITY_PROCESS]);
+	bool empty = row_is_empty(&f->shared, f->options.layout->n[ENTITY_PROCESS]);
 
-	if (empty && !f->others_written)
+	if (empty && !f->shared_written)
 		return;
-	f->others.t_ns = f->begin_ns;
+	f->shared.t_ns = f->begin_ns;
 	if (empty)
-		f->others.span_ns = end_ns - f->begin_ns;
-	fold_emit(f, ENTITY_PROCESS, false, &f->others);
-	f->others_written = !empty;
+		f->shared.span_ns = end_ns - f->begin_ns;
+	aggregate_emit(f, ENTITY_PROCESS, false, &f->shared);
+	f->shared_written = !empty;
 }
 
-/* ---- who is named --------------------------------------------------------------------------------------------------- */
+/* ---- which processes have their own rows ----------------------------------------------------- */
 
 static int by_rank(const void *a, const void *b)
 {
@@ -219,8 +220,9 @@ static int by_rank(const void *a, const void *b)
 	return (*x)->id<(*y)->id ? -1 : (*x)->id>(*y)->id;
 }
 
-/* Size in this window; who is named already has an eighth for it, so that equals do not take turns. */
-static int64_t rank_of(const struct fold *f, const struct slot *slot)
+/* Size in this window. A process that already has its own row gets a bonus of an eighth, so that
+ * processes of equal size do not alternate. */
+static int64_t rank_of(const struct aggregate *f, const struct slot *slot)
 {
 	const unsigned place = f->options.layout->place[M_PROC_RSS];
 	int64_t size = columns_has(slot->have, place) ? slot->columns[place].max : 0;
@@ -232,7 +234,7 @@ static int64_t rank_of(const struct fold *f, const struct slot *slot)
 	return slot->is_written ? size + size / 8 : size;
 }
 
-static void choose_named(struct fold *f)
+static void choose_own_rows(struct aggregate *f)
 {
 	size_t n = 0;
 
@@ -245,7 +247,7 @@ static void choose_named(struct fold *f)
 			f->error = -ENOMEM;
 			return;
 		}
-		slot->is_other = false;
+		slot->in_shared = false;
 		slot->rank = rank_of(f, slot);
 		f->ranked[n++] = slot;
 	}
@@ -253,51 +255,51 @@ static void choose_named(struct fold *f)
 		return;
 	qsort(f->ranked, n, sizeof(f->ranked[0]), by_rank);
 	for (size_t i = f->options.others_after; i < n; i++)
-		f->ranked[i]->is_other = true;
+		f->ranked[i]->in_shared = true;
 }
 
-/* ---- the window ----------------------------------------------------------------------------------------------------- */
+/* ---- the window ------------------------------------------------------------------------------ */
 
 static bool any_cover(const struct slot *slot)
 {
 	unsigned c;
 
-	for (columns left = slot->have; columns_take(&left, &c);) {
+	for (columns left = slot->have; columns_pop(&left, &c);) {
 		if (slot->columns[c].cover_ns > 0)
 			return true;
 	}
 	return false;
 }
 
-static void write_row(struct fold *f, struct slot *slot, uint64_t end_ns)
+static void write_row(struct aggregate *f, struct slot *slot, uint64_t end_ns)
 {
-	if (slot->entity == ENTITY_PROCESS && !has_news(slot))
+	if (slot->entity == ENTITY_PROCESS && !has_changed(slot))
 		return;
 	fill_row(slot, end_ns, &f->row);
 	remember(slot, &f->row);
-	fold_emit(f, slot->entity, false, &f->row);
+	aggregate_emit(f, slot->entity, false, &f->row);
 }
 
-static void close_slot(struct fold *f, struct slot *slot, uint64_t end_ns, bool job_looked)
+static void close_slot(struct aggregate *f, struct slot *slot, uint64_t end_ns, bool job_was_read)
 {
-	if (!slot->looked && !slot->ended) {
-		if (slot->held)
+	if (!slot->was_read && !slot->ended) {
+		if (slot->valid)
 			return; /* its next row covers this window too */
 		if (!any_cover(slot)) {
-			if (slot->entity == ENTITY_PROCESS && job_looked)
+			if (slot->entity == ENTITY_PROCESS && job_was_read)
 				write_unread(f, slot, end_ns);
 			next_window(slot, end_ns);
 			return;
 		}
 	}
-	if (slot->is_other && slot->entity == ENTITY_PROCESS)
-		add_other(f, slot, end_ns);
+	if (slot->in_shared && slot->entity == ENTITY_PROCESS)
+		add_to_shared(f, slot, end_ns);
 	else
 		write_row(f, slot, end_ns);
 	next_window(slot, end_ns);
 }
 
-static void drop_ended(struct fold *f)
+static void drop_ended(struct aggregate *f)
 {
 	size_t kept = 0;
 
@@ -310,33 +312,33 @@ static void drop_ended(struct fold *f)
 			continue;
 		}
 		if (kept != i && map_put(&f->places, slot_key(slot->entity, slot->id), (uint32_t) kept) < 0)
-			f->error = -ENOMEM; /* cannot be: the key is there */
+			f->error = -ENOMEM; /* cannot fail: the key exists */
 		f->slots[kept++] = slot;
 	}
 	f->n_slots = kept;
 }
 
-static bool was_job_looked_at(const struct fold *f)
+static bool was_job_read(const struct aggregate *f)
 {
 	uint32_t place;
 
-	return map_get(&f->places, slot_key(ENTITY_JOB, 0), &place) && f->slots[place]->looked;
+	return map_get(&f->places, slot_key(ENTITY_JOB, 0), &place) && f->slots[place]->was_read;
 }
 
-void fold_close(struct fold *f, uint64_t end_ns)
+void aggregate_close(struct aggregate *f, uint64_t end_ns)
 {
 	const uint64_t window = f->options.window_ns;
-	bool job_looked = was_job_looked_at(f);
+	bool job_was_read = was_job_read(f);
 
 	for (size_t i = 0; i < f->n_slots; i++) {
 		slot_flush(f, f->slots[i]);
 		slot_advance(f->slots[i], end_ns);
 	}
-	choose_named(f);
-	begin_others(f);
+	choose_own_rows(f);
+	reset_shared(f);
 	for (size_t i = 0; i < f->n_slots; i++)
-		close_slot(f, f->slots[i], end_ns, job_looked);
-	write_others(f, end_ns);
+		close_slot(f, f->slots[i], end_ns, job_was_read);
+	write_shared(f, end_ns);
 	drop_ended(f);
 	f->windows++;
 	f->begin_ns = end_ns;

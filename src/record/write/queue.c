@@ -47,19 +47,19 @@ void queue_done(struct queue *q)
 	(void) pthread_mutex_destroy(&q->lock);
 }
 
-static struct chunk *take_spare(struct queue *q, size_t cap, bool force, bool *ret_full)
+static struct chunk *pop_spare(struct queue *q, size_t cap, bool force, bool *ret_full)
 {
 	struct chunk *spare = NULL;
 
 	(void) pthread_mutex_lock(&q->lock);
-	*ret_full = !force && (cap > q->limit || q->held > q->limit - cap);
+	*ret_full = !force && (cap > q->limit || q->used > q->limit - cap);
 	if (!*ret_full && q->spare && cap == CHUNK_BYTES) {
 		spare = q->spare;
 		q->spare = spare->next;
 		q->n_spare--;
 	}
 	if (!*ret_full)
-		q->held += cap;
+		q->used += cap;
 	(void) pthread_mutex_unlock(&q->lock);
 	return spare;
 }
@@ -67,7 +67,7 @@ static struct chunk *take_spare(struct queue *q, size_t cap, bool force, bool *r
 static void forget_bytes(struct queue *q, size_t cap)
 {
 	(void) pthread_mutex_lock(&q->lock);
-	q->held -= cap;
+	q->used -= cap;
 	(void) pthread_mutex_unlock(&q->lock);
 }
 
@@ -75,7 +75,7 @@ static struct chunk *new_chunk(struct queue *q, size_t n, bool force)
 {
 	size_t cap = n > CHUNK_BYTES ? n : CHUNK_BYTES;
 	bool full;
-	struct chunk *chunk = take_spare(q, cap, force, &full);
+	struct chunk *chunk = pop_spare(q, cap, force, &full);
 
 	if (full)
 		return NULL;
@@ -122,7 +122,7 @@ void queue_push(struct queue *q, bool wake)
 			q->first = chunk;
 		q->last = chunk;
 	}
-	if (wake || q->held > q->limit / 2) {
+	if (wake || q->used > q->limit / 2) {
 		q->wake = true;
 		(void) pthread_cond_signal(&q->work);
 	}
@@ -152,7 +152,7 @@ static struct timespec in_ns(uint64_t ns)
 	return t;
 }
 
-struct chunk *queue_take(struct queue *q, uint64_t wait_ns, struct queue_state *ret_state)
+struct chunk *queue_pop(struct queue *q, uint64_t wait_ns, struct queue_state *ret_state)
 {
 	struct timespec until = in_ns(wait_ns);
 	struct chunk *chunks;
@@ -174,13 +174,13 @@ struct chunk *queue_take(struct queue *q, uint64_t wait_ns, struct queue_state *
 	return chunks;
 }
 
-void queue_emptied(struct queue *q, struct chunk *chunk)
+void queue_return(struct queue *q, struct chunk *chunk)
 {
 	const size_t cap = chunk->cap;
 	bool keep;
 
 	(void) pthread_mutex_lock(&q->lock);
-	q->held -= cap;
+	q->used -= cap;
 	keep = cap == CHUNK_BYTES && q->n_spare < MOST_SPARE;
 	if (keep) {
 		chunk->next = q->spare;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The way from the recorder's thread to the writer's: chunks of bytes, bounded. One thread puts in, one takes out. The
- * lock is held only to move pointers, so neither waits for what the other does with a chunk.
+ * A bounded queue of byte chunks from the recorder's thread (the producer) to the writer's (the
+ * consumer). The lock only protects pointers, so neither thread waits for the other's work on a
+ * chunk.
  */
 #pragma once
 
@@ -13,33 +14,34 @@
 struct chunk {
 	struct chunk *next;
 	size_t len, cap;
-	size_t done;         /* of the taker: bytes of it that were looked at */
+	size_t done;         /* the consumer's: bytes processed */
 	_Alignas(16) uint8_t data[];
 };
 
 struct queue {
 	pthread_mutex_t lock;
-	pthread_cond_t work;    /* for the taker */
-	/* under the lock */
+	pthread_cond_t work;    /* signals the consumer */
+	/* protected by the lock */
 	struct chunk *first, *last;
-	struct chunk *spare;    /* emptied ones, to be filled again */
+	struct chunk *spare;    /* empty chunks for reuse */
 	unsigned n_spare;
-	size_t held;            /* bytes of chunks that are not emptied yet */
-	bool wake;              /* there is something to do */
+	size_t used;            /* bytes of chunks that were not returned yet */
+	bool wake;              /* there is work */
 	bool hurry, finish;
-	/* of the putting thread */
+	/* used by the producer only */
 	struct chunk *filling;
 	size_t limit;
 };
 
-int queue_init(struct queue *q, size_t limit); /* 0 or -errno */
+int queue_init(struct queue *q, size_t limit); /* returns 0 or -errno */
 void queue_done(struct queue *q);
 
-/* Room for n bytes (n is rounded up to 16), filled in by the caller before the next call. NULL: full, unless force, or
- * out of memory. */
+/* Room for n bytes (rounded up to 16), to be filled in before the next call. NULL: the queue is
+ * full (unless force) or out of memory. */
 void *queue_room(struct queue *q, size_t n, bool force);
 
-/* Hands over what was filled in; wake: the taker is to look at it now. More than half full wakes it anyway. */
+/* Passes on the filled-in bytes. wake: wake the consumer now; it is also woken if the queue is
+ * more than half full. */
 void queue_push(struct queue *q, bool wake);
 void queue_set(struct queue *q, bool hurry, bool finish);
 
@@ -47,9 +49,10 @@ struct queue_state {
 	bool hurry, finish;
 };
 
-/* Takes all that was handed over, waiting for it; at most wait_ns, 0: for ever. NULL: nothing came. */
-struct chunk *queue_take(struct queue *q, uint64_t wait_ns, struct queue_state *ret_state);
-/* Gives emptied chunks back, one after the other. */
-void queue_emptied(struct queue *q, struct chunk *chunk);
-/* True if somebody waits for the taker. */
+/* Returns all that was pushed, waiting up to wait_ns for it; 0: without limit. NULL: nothing was
+ * pushed. */
+struct chunk *queue_pop(struct queue *q, uint64_t wait_ns, struct queue_state *ret_state);
+/* Returns a list of processed chunks to the queue. */
+void queue_return(struct queue *q, struct chunk *chunk);
+/* True if the consumer has been woken and has not taken the chunks yet. */
 bool queue_is_waiting(struct queue *q);

@@ -29,27 +29,27 @@ struct record {
 	struct record_options options;
 	char *path;              /* absolute; NULL: the history */
 	char note[256];
-	pid_t pid;               /* of the process that made it */
+	pid_t pid;               /* pid of the process that created it */
 	struct queue queue;
-	/* of the recorder's thread */
+	/* used by the recorder's thread only */
 	struct wire_memory memory;
 	struct buf totals;       /* scratch */
 	bool started, hurry;
 	pthread_t thread;
 	uint64_t dropped;
 	uint64_t woken_window;
-	/* under the lock */
+	/* protected by the lock */
 	pthread_mutex_t lock;
 	pthread_cond_t done_cond;
-	bool done, abandoned, keep, discard, told;
+	bool done, abandoned, keep, discard, reported;
 	int result;
 	struct err trouble;
-	char *file;              /* the recording, once there is one */
-	/* of the writer's thread */
+	char *file;              /* path of the recording, once it exists */
+	/* used by the writer's thread only */
 	struct writer writer;
 };
 
-/* ---- the writer's thread -------------------------------------------------------------------------------------------- */
+/* ---- the writer's thread --------------------------------------------------------------------- */
 
 static void free_record(struct record *r)
 {
@@ -71,7 +71,7 @@ static bool is_busy(void *ctx)
 	return queue_is_waiting(&r->queue);
 }
 
-/* Lets the recorder's thread know of a file and of trouble. */
+/* Makes the file's path and the first error visible to the recorder's thread. */
 static void publish(struct record *r)
 {
 	(void) pthread_mutex_lock(&r->lock);
@@ -82,19 +82,19 @@ static void publish(struct record *r)
 	(void) pthread_mutex_unlock(&r->lock);
 }
 
-/* Returns the chunks that have to wait. */
-static struct chunk *take_all(struct record *r, struct chunk *chunk, bool hurry)
+/* Returns the chunks that could not be written yet. */
+static struct chunk *write_chunks(struct record *r, struct chunk *chunk, bool hurry)
 {
-	while (chunk && writer_take(&r->writer, chunk, hurry && !chunk->next)) {
+	while (chunk && writer_apply(&r->writer, chunk, hurry && !chunk->next)) {
 		struct chunk *next = chunk->next;
 
-		queue_emptied(&r->queue, chunk);
+		queue_return(&r->queue, chunk);
 		chunk = next;
 	}
 	return chunk;
 }
 
-/* Returns the rest of the chunks, to be taken by the caller, when it is time to finish. */
+/* Returns the remaining chunks when it is time to finish; the caller writes them. */
 static struct chunk *work(struct record *r)
 {
 	struct queue_state state = { 0 };
@@ -103,11 +103,12 @@ static struct chunk *work(struct record *r)
 	for (;;) {
 		for (end = &waiting; *end;)
 			end = &(*end)->next;
-		/* While chunks have to wait, the queue fills up; what does not fit is dropped and counted. */
-		*end = queue_take(&r->queue, waiting ? blocked_wait_ns : 0, &state);
+		/* While chunks are waiting the queue fills up; further frames are dropped and
+		 * counted. */
+		*end = queue_pop(&r->queue, waiting ? blocked_wait_ns : 0, &state);
 		if (state.finish)
 			return waiting;
-		waiting = take_all(r, waiting, state.hurry);
+		waiting = write_chunks(r, waiting, state.hurry);
 		publish(r);
 	}
 }
@@ -126,10 +127,10 @@ static void *write_thread(void *arg)
 		(void) store_close(r->writer.store, false);
 		r->writer.store = NULL;
 		r->writer.failed = true;
-		(void) take_all(r, rest, false);
+		(void) write_chunks(r, rest, false);
 	} else {
 		writer_finishing(&r->writer, keep);
-		(void) take_all(r, rest, false);
+		(void) write_chunks(r, rest, false);
 		writer_finish(&r->writer, keep);
 		publish(r);
 	}
@@ -144,7 +145,7 @@ static void *write_thread(void *arg)
 	return NULL;
 }
 
-/* The thread begins when there is something for it to do: a short run that is not kept never has one. */
+/* The thread is created when there is work for it: a short run that is not kept never has one. */
 static void start(struct record *r)
 {
 	pthread_attr_t attr;
@@ -162,10 +163,10 @@ static void start(struct record *r)
 	(void) pthread_attr_destroy(&attr);
 	r->started = code == 0;
 	if (code != 0)
-		(void) err_set(&r->trouble, -code, "no recording: no thread for it: %s. The run goes on", strerror(code));
+		(void) err_set(&r->trouble, -code, "no recording: cannot create its thread: %s. The run continues", strerror(code));
 }
 
-/* ---- the recorder's thread ------------------------------------------------------------------------------------------ */
+/* ---- the recorder's thread ------------------------------------------------------------------- */
 
 static void set_defaults(struct record_options *o)
 {
@@ -181,15 +182,15 @@ static void set_defaults(struct record_options *o)
 		o->others_after = DEFAULT_OTHERS;
 }
 
-static void look_where(struct record *r, const char *where, struct writer_options *o)
+static void check_location(struct record *r, const char *where, struct writer_options *o)
 {
 	const char *kind = share_kind(where);
 
-	o->elsewhere = kind || r->options.force_snapshot;
-	if (o->elsewhere)
+	o->write_locally = kind || r->options.force_snapshot;
+	if (o->write_locally)
 		(void) snprintf(r->note, sizeof(r->note),
-			"the recording is written in /tmp and copied to its place every 10 to 60 s: that is on %.32s",
-			kind ? kind : "a share");
+			"the recording is on %.32s: hiwater writes it in /tmp and copies it there every 10 to 60 s",
+			kind ? kind : "a network file system");
 }
 
 static int init_locks(struct record *r)
@@ -233,7 +234,7 @@ int record_new(const struct record_options *options, struct record **ret, struct
 		writer.recent_ns = r->options.recent_ns;
 		writer.max_bytes = r->options.max_bytes;
 		writer.others_after = r->options.others_after;
-		look_where(r, where, &writer);
+		check_location(r, where, &writer);
 		error = writer_init(&r->writer, &writer);
 		r->writer.busy = is_busy;
 		r->writer.busy_ctx = r;
@@ -247,7 +248,7 @@ int record_new(const struct record_options *options, struct record **ret, struct
 	return 0;
 }
 
-/* Where no totals come, a new window wakes the writer, one window late. */
+/* Without totals, each new window wakes the writer, one window late. */
 static bool is_time(struct record *r, uint64_t time_ns)
 {
 	const uint64_t window = time_ns / r->options.window_ns;
@@ -275,8 +276,8 @@ void record_frame(struct record *r, const struct frame *frame)
 	}
 }
 
-/* Returns whether there was room. */
-static bool put_totals(struct record *r, const struct job *job, bool force)
+/* Returns false if the queue is full. */
+static bool push_totals(struct record *r, const struct job *job, bool force)
 {
 	void *room = NULL;
 
@@ -286,7 +287,7 @@ static bool put_totals(struct record *r, const struct job *job, bool force)
 		memcpy(room, r->totals.data, r->totals.len);
 		return true;
 	}
-	/* What was not handed over is handed over the next time. */
+	/* Send everything again next time. */
 	wire_memory_done(&r->memory);
 	r->memory = (struct wire_memory) { 0 };
 	return false;
@@ -294,7 +295,7 @@ static bool put_totals(struct record *r, const struct job *job, bool force)
 
 void record_totals(struct record *r, const struct job *job)
 {
-	if (!put_totals(r, job, false))
+	if (!push_totals(r, job, false))
 		r->dropped++;
 	r->woken_window = job_now(job) / r->options.window_ns;
 	start(r);
@@ -309,15 +310,15 @@ void record_hurry(struct record *r, bool hurry)
 
 bool record_trouble(struct record *r, struct err *ret)
 {
-	bool is_news;
+	bool is_new;
 
 	(void) pthread_mutex_lock(&r->lock);
-	is_news = r->trouble.text[0] && !r->told;
-	if (is_news)
+	is_new = r->trouble.text[0] && !r->reported;
+	if (is_new)
 		*ret = r->trouble;
-	r->told = r->told || is_news;
+	r->reported = r->reported || is_new;
 	(void) pthread_mutex_unlock(&r->lock);
-	return is_news;
+	return is_new;
 }
 
 const char *record_note(const struct record *r)
@@ -332,18 +333,18 @@ uint64_t record_dropped(const struct record *r)
 
 const char *record_path(const struct record *r)
 {
-	struct record *mine = (struct record *) (uintptr_t) r; /* the lock is no part of what it is */
+	struct record *mine = (struct record *) (uintptr_t) r; /* locking does not change its value */
 	const char *file;
 
 	(void) pthread_mutex_lock(&mine->lock);
-	file = mine->file; /* never changed again */
+	file = mine->file; /* does not change once set */
 	(void) pthread_mutex_unlock(&mine->lock);
 	return file;
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
-/* Waits for the thread, at most wait_ns. False: it goes on alone, and r is its own. */
+/* Waits for the thread, at most wait_ns. False: the thread continues on its own and frees r. */
 static bool join(struct record *r, uint64_t wait_ns)
 {
 	struct timespec until;
@@ -400,7 +401,7 @@ int record_finish(struct record *r, const struct job *job, bool keep, uint64_t w
 	if (!r->started && !wanted)
 		return finish_alone(r, err);
 	if (job && wanted)
-		(void) put_totals(r, job, true);
+		(void) push_totals(r, job, true);
 	start(r);
 	if (!r->started)
 		return finish_alone(r, err);
@@ -410,10 +411,10 @@ int record_finish(struct record *r, const struct job *job, bool keep, uint64_t w
 	queue_push(&r->queue, true);
 	queue_set(&r->queue, false, true);
 	if (!join(r, wait_ns))
-		return err_set(err, -ETIMEDOUT, "the recording may lack its end: the disk did not answer in %.1f s",
+		return err_set(err, -ETIMEDOUT, "the recording may lack its end: the disk did not respond within %.3g s",
 			(double) wait_ns / 1e9);
 	error = r->result;
-	if (error < 0 && !r->told)
+	if (error < 0 && !r->reported)
 		(void) err_set(err, error, "%s", r->writer.trouble.text);
 	if (ret_path && wanted && r->file && access(r->file, F_OK) == 0)
 		*ret_path = strdup(r->file);
@@ -424,7 +425,7 @@ int record_finish(struct record *r, const struct job *job, bool keep, uint64_t w
 void record_forget(struct record *r)
 {
 	if (!r || r->pid != getpid())
-		return; /* the memory of a forked child goes with it; the thread and the file are its parent's */
+		return; /* forked child: thread and file belong to its parent */
 	if (!r->started) {
 		free_record(r);
 		return;

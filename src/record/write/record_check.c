@@ -17,7 +17,7 @@ static bool may_write_in(const char *folder)
 	return faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0;
 }
 
-/* The folder of path, or where it exists only in part, the part that does, has to be writable. */
+/* Checks that path's folder is writable; with may_be_made, its nearest existing parent. */
 static int check_folder(const char *path, bool may_be_made, struct err *err)
 {
 	char folder[PATH_MAX];
@@ -34,7 +34,7 @@ static int check_folder(const char *path, bool may_be_made, struct err *err)
 	if (stat(folder, &st) < 0)
 		return err_set(err, -errno, "cannot write %s: the folder %s: %s", path, folder, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
-		return err_set(err, -ENOTDIR, "cannot write %s: %s is no folder", path, folder);
+		return err_set(err, -ENOTDIR, "cannot write %s: %s is not a folder", path, folder);
 	if (!may_write_in(folder))
 		return err_set(err, -errno, "cannot write %s: the folder %s: %s", path, folder, strerror(errno));
 	return 0;
@@ -49,14 +49,14 @@ static int check_existing(const char *path, bool overwrite, struct err *err)
 	if (lstat(path, &st) < 0)
 		return 0;
 	if (!overwrite)
-		return err_set(err, -EEXIST, "%s exists already; give another name, or remove it", path);
+		return err_set(err, -EEXIST, "%s already exists; choose another name or remove it", path);
 	if (S_ISDIR(st.st_mode) || (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)))
-		return err_set(err, -EINVAL, "%s is not a file; give another name", path);
+		return err_set(err, -EINVAL, "%s is not a regular file; choose another name", path);
 	if (replay_open(path, &replay, NULL) < 0)
 		return 0;
 	growing = replay_growing(replay);
 	replay_close(replay);
-	return growing ? err_set(err, -EBUSY, "%s is being recorded by another run; give another name", path) : 0;
+	return growing ? err_set(err, -EBUSY, "another run is writing %s; choose another name", path) : 0;
 }
 
 static int absolute(const char *path, char **ret)
@@ -90,7 +90,7 @@ int record_check(const char *path, bool overwrite, char **ret_path, char *where,
 	if (r < 0)
 		return err_set(err, r, "%s: %s", path, strerror(-r));
 	if (strlen(whole) >= size || whole[strlen(whole) - 1] == '/')
-		return err_set(err, -EINVAL, "\"%s\" is no name for a file", path);
+		return err_set(err, -EINVAL, "\"%s\" is not a file name", path);
 	(void) snprintf(where, size, "%s", whole);
 	r = check_existing(whole, overwrite, err);
 	if (r == 0)

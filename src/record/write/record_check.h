@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What can be known of a recording's place before there is anything to write.
+ * Checks a recording's location before there is anything to write.
  */
 #pragma once
 
@@ -9,7 +9,8 @@
 
 #include "base/err.h"
 
-/* Checks that a file can be made at path (NULL: in the history): its folder is there and writable, it does not exist,
- * or may be replaced and nobody writes it. *ret_path is its absolute name, the caller's to free (NULL for the history);
- * where becomes a name in the same folder. Returns 0 or -errno with text. */
+/* Checks that a file can be created at path (NULL: in the history): its folder exists and is
+ * writable, and the file does not exist, or may be replaced and is not being written. Sets
+ * *ret_path to the absolute path, freed by the caller (NULL for the history), and where to a
+ * name in the same folder. Returns 0 or -errno with text. */
 int record_check(const char *path, bool overwrite, char **ret_path, char *where, size_t size, struct err *err);

@@ -10,10 +10,10 @@
 #include "record/write/writer_file.h"
 
 enum {
-	THIN_ROUNDS = 4,      /* between two commits, unless the limit itself is near */
+	THIN_ROUNDS = 4,      /* between two commits, unless the limit is near */
 	MOST_ROUNDS = 1000,
 };
-static const uint64_t thin_ns = 6000000; /* of a round: with its commit it stays under 10 ms */
+static const uint64_t thin_ns = 6000000; /* time of a round: with its commit it takes less than 10 ms */
 
 static int write_row(void *ctx, enum entity entity, bool recent, const struct row *row)
 {
@@ -25,7 +25,7 @@ static int write_row(void *ctx, enum entity entity, bool recent, const struct ro
 
 int writer_init(struct writer *w, const struct writer_options *options)
 {
-	const struct fold_options fold = {
+	const struct aggregate_options aggregate = {
 		.window_ns = options->window_ns,
 		.others_after = options->others_after,
 		.layout = &w->layout,
@@ -40,15 +40,15 @@ int writer_init(struct writer *w, const struct writer_options *options)
 
 	*w = (struct writer) { .options = *options, .spare = -1 };
 	row_layout_init(&w->layout);
-	w->fold = fold_new(&fold);
+	w->aggregate = aggregate_new(&aggregate);
 	w->thin = thin_new(&thin);
-	return w->fold && w->thin ? 0 : -ENOMEM;
+	return w->aggregate && w->thin ? 0 : -ENOMEM;
 }
 
 void writer_done(struct writer *w)
 {
 	(void) store_close(w->store, false);
-	fold_free(w->fold);
+	aggregate_free(w->aggregate);
 	thin_free(w->thin);
 	free(w->target);
 	free(w->file);
@@ -57,11 +57,11 @@ void writer_done(struct writer *w)
 	*w = (struct writer) { .result = w->result, .spare = -1 };
 }
 
-/* ---- messages ------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void count_windows(struct writer *w, uint64_t before)
 {
-	if (fold_windows(w->fold) == before || !w->row_written)
+	if (aggregate_windows(w->aggregate) == before || !w->row_written)
 		return;
 	thin_window(w->thin);
 	w->row_written = false;
@@ -69,12 +69,12 @@ static void count_windows(struct writer *w, uint64_t before)
 
 static int commit(struct writer *w)
 {
-	const uint64_t before = fold_windows(w->fold);
+	const uint64_t before = aggregate_windows(w->aggregate);
 	int r;
 
 	if (!w->store || !w->store->in_transaction)
 		return 0;
-	r = fold_flush(w->fold);
+	r = aggregate_flush(w->aggregate);
 	count_windows(w, before);
 	if (r == 0)
 		r = thin_prune(w->thin, w->store, w->last_ns);
@@ -82,7 +82,7 @@ static int commit(struct writer *w)
 		r = store_meta_int(w->store, "last_ns", (int64_t) w->last_ns);
 	if (r == 0)
 		r = store_commit(w->store);
-	w->committed_windows = fold_windows(w->fold);
+	w->committed_windows = aggregate_windows(w->aggregate);
 	w->commits += r == 0;
 	w->committed_ns = r == 0 ? w->last_ns : w->committed_ns;
 	return r;
@@ -96,54 +96,56 @@ static void keep_around(struct writer *w, const struct frame *frame)
 	}
 }
 
-static int take_frame(struct writer *w, const struct frame *frame)
+static int apply_frame(struct writer *w, const struct frame *frame)
 {
-	const uint64_t before = fold_windows(w->fold);
+	const uint64_t before = aggregate_windows(w->aggregate);
 	int r = store_frame(w->store, frame);
 
 	keep_around(w, frame);
 	if (r == 0)
-		r = fold_frame(w->fold, frame);
+		r = aggregate_frame(w->aggregate, frame);
 	count_windows(w, before);
 	if (frame->time_ns > w->last_ns)
 		w->last_ns = frame->time_ns;
 	return r;
 }
 
-static int take_totals(struct writer *w, const struct wire_totals *totals)
+static int apply_totals(struct writer *w, const struct wire_totals *totals)
 {
-	const uint64_t before = fold_windows(w->fold);
+	const uint64_t before = aggregate_windows(w->aggregate);
 	int r = store_totals(w->store, totals);
 
-	fold_settle(w->fold);
+	aggregate_settle(w->aggregate);
 	count_windows(w, before);
 	if (totals->time_ns > w->last_ns)
 		w->last_ns = totals->time_ns;
-	return r < 0 || !w->store->wal ? r : commit(w); /* else it is one transaction */
+	return r < 0 || !w->store->wal ? r : commit(w); /* else all is one transaction */
 }
 
-static int take_message(struct writer *w, struct wire_head *head)
+static int apply_message(struct writer *w, struct wire_head *head)
 {
 	int r = store_begin(w->store);
 
 	if (r < 0)
 		return r;
-	return head->kind == WIRE_FRAME ? take_frame(w, wire_frame_get(head)) : take_totals(w, wire_totals_get(head));
+	return head->kind == WIRE_FRAME ? apply_frame(w, wire_frame_get(head)) : apply_totals(w, wire_totals_get(head));
 }
 
-/* ---- care ----------------------------------------------------------------------------------------------------------- */
+/* ---- maintenance ----------------------------------------------------------------------------- */
 
-/* A little thinning, as one transaction. Returns 1 if there may be more to do, 0, or -errno. */
+/* Thins for a short time, as one transaction. Returns 1 if there may be more to do, 0, or
+ * -errno. */
 static int thin_round(struct writer *w)
 {
 	const uint64_t until = clock_boot_ns() + thin_ns;
 	int r = store_begin(w->store), done = 0;
 
-	/* One step at least: on a machine that is so busy that the time is over before it, the file would grow and grow. */
+	/* At least one step: on a machine so busy that the time is over at once, the file would
+	 * grow without bound. */
 	for (unsigned i = thin_steps(w->thin); i > 0 && r == 0 && (!done || clock_boot_ns() < until); i--) {
 		if (!thin_is_due(w->thin, w->store))
 			break;
-		r = thin_step(w->thin, w->store, fold_begin(w->fold));
+		r = thin_step(w->thin, w->store, aggregate_begin(w->aggregate));
 		if (r <= 0)
 			break;
 		done = 1;
@@ -160,11 +162,11 @@ static bool is_busy(const struct writer *w)
 }
 
 /* Between two transactions. */
-static int care(struct writer *w)
+static int maintain(struct writer *w)
 {
 	int r = 1;
 
-	w->cared = w->commits;
+	w->maintained = w->commits;
 	for (int i = 0; i < MOST_ROUNDS && r > 0; i++) {
 		if (i > 0 && (is_busy(w) || i >= THIN_ROUNDS) && !thin_is_urgent(w->thin, w->store))
 			break;
@@ -175,7 +177,7 @@ static int care(struct writer *w)
 	return r < 0 ? r : 0;
 }
 
-/* A journal that is short shows that no reader is in the way: nothing has to be looked at on the disk. */
+/* A short journal shows that no reader keeps it, without checking the disk. */
 static bool is_blocked(struct writer *w)
 {
 	if (w->store->in_transaction || w->store->wal_pages < 2 * w->store->checkpoint_pages ||
@@ -185,21 +187,21 @@ static bool is_blocked(struct writer *w)
 	return store_disk_bytes(w->store) > w->options.max_bytes;
 }
 
-/* ---- chunks --------------------------------------------------------------------------------------------------------- */
+/* ---- chunks ---------------------------------------------------------------------------------- */
 
-static int take_next(struct writer *w, struct chunk *chunk)
+static int apply_next(struct writer *w, struct chunk *chunk)
 {
 	struct wire_head *head = (struct wire_head *) (void *) (chunk->data + chunk->done);
 	int r;
 
 	chunk->done += head->size;
-	r = take_message(w, head);
-	if (r == 0 && w->cared != w->commits)
-		r = care(w);
+	r = apply_message(w, head);
+	if (r == 0 && w->maintained != w->commits)
+		r = maintain(w);
 	return r;
 }
 
-bool writer_take(struct writer *w, struct chunk *chunk, bool hurry)
+bool writer_apply(struct writer *w, struct chunk *chunk, bool hurry)
 {
 	int r = 0;
 
@@ -208,26 +210,26 @@ bool writer_take(struct writer *w, struct chunk *chunk, bool hurry)
 	while (chunk->done < chunk->len && r == 0) {
 		if (!w->finishing && is_blocked(w))
 			return false;
-		r = take_next(w, chunk);
+		r = apply_next(w, chunk);
 	}
-	/* Where nobody hands over totals, windows are committed all the same. */
-	if (r == 0 && w->store->wal && (hurry || fold_windows(w->fold) > w->committed_windows + 1)) {
+	/* If there are no totals, windows are committed here. */
+	if (r == 0 && w->store->wal && (hurry || aggregate_windows(w->aggregate) > w->committed_windows + 1)) {
 		r = commit(w);
 		if (r == 0)
-			r = care(w);
+			r = maintain(w);
 	}
 	if (r < 0)
 		(void) writer_fail(w, r, store_why(w->store));
 	return true;
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 void writer_finishing(struct writer *w, bool keep)
 {
 	w->finishing = true;
 	if (!keep && !w->options.path && !w->store && !w->failed) {
-		w->failed = true; /* nothing is to be made, and nothing went wrong */
+		w->failed = true; /* no file is to be made, which is not an error */
 		w->result = 0;
 	}
 }
@@ -237,7 +239,7 @@ static int finish_store(struct writer *w)
 	int r = store_begin(w->store);
 
 	if (r == 0)
-		r = fold_end(w->fold, w->last_ns);
+		r = aggregate_end(w->aggregate, w->last_ns);
 	if (r == 0)
 		r = commit(w);
 	if (r < 0)
@@ -270,8 +272,8 @@ void writer_finish(struct writer *w, bool keep)
 	} else {
 		r = writer_place(w);
 		if (r < 0)
-			(void) err_set(&w->trouble, r, "the recording cannot be put at %s: %s%s%s", w->target, strerror(-r),
-				w->folder ? "; it is left at " : "", w->folder ? w->file : "");
+			(void) err_set(&w->trouble, r, "cannot move the recording to %s: %s%s%s", w->target, strerror(-r),
+				w->folder ? "; it remains at " : "", w->folder ? w->file : "");
 		w->result = r;
 	}
 	if (r == 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the writer thread does: from messages (model/wire.h) to a file. No locks, no threads here: everything belongs
- * to whoever calls. After the first failure nothing more is written; what was committed stays readable.
+ * The work of the writer thread: from messages (model/wire.h) to a file. Has no locks and no
+ * threads; all calls must come from one thread. After the first error nothing more is written;
+ * committed data stays readable.
  */
 #pragma once
 
@@ -15,9 +16,9 @@
 #include "record/write/queue.h"
 
 struct writer_options {
-	const char *path;        /* absolute; NULL: the history. Borrowed */
+	const char *path;        /* absolute, borrowed; NULL: the history */
 	bool overwrite;
-	bool elsewhere;          /* write it on this machine, give path copies */
+	bool write_locally;          /* write on a local file system and copy to path */
 	uint64_t window_ns, recent_ns, max_bytes;
 	unsigned others_after;
 };
@@ -25,40 +26,41 @@ struct writer_options {
 struct writer {
 	struct writer_options options;
 	struct row_layout layout;
-	struct fold *fold;
+	struct aggregate *aggregate;
 	struct thin *thin;
-	struct store *store;     /* NULL: no file yet, or none any more */
-	char *target;            /* the recording's name; NULL: none yet */
-	char *file;              /* where it is written: target, a file beside it, or one elsewhere */
-	char *folder;            /* made for it elsewhere */
-	int spare;               /* a nameless file that keeps some room on the disk; -1: none */
-	bool reserved;           /* target is an empty file of ours in the history */
-	bool beside;             /* file has to be renamed to target */
+	struct store *store;     /* NULL: no open file */
+	char *target;            /* path of the recording; NULL: not chosen yet */
+	char *file;              /* path that is written: target, a file next to it, or a local one */
+	char *folder;            /* temporary folder of that local file */
+	int spare;               /* an unnamed file that reserves disk space; -1: none */
+	bool reserved;           /* target is an empty file reserved in the history */
+	bool is_temporary;       /* file has to be renamed to target */
 	bool copied;             /* target was written before */
 	bool finishing, failed;
-	bool row_written;        /* in the window that is open */
+	bool row_written;        /* in the open window */
 	uint64_t last_ns;        /* time of the last frame */
-	uint64_t committed_ns;   /* that of the last one in the file */
+	uint64_t committed_ns;   /* time of the last committed frame */
 	uint64_t committed_windows;
 	uint64_t copied_ns, copy_every_ns;
 	int result;
 	struct err trouble;
-	uint64_t commits, cared;
-	bool (*busy)(void *ctx);  /* true if there is something better to do than to thin; may be NULL */
+	uint64_t commits, maintained;
+	bool (*busy)(void *ctx); /* true if there is more urgent work than thinning; may be NULL */
 	void *busy_ctx;
 };
 
-/* Returns 0 or -ENOMEM; writer_done copes with either. */
+/* Returns 0 or -ENOMEM; call writer_done in either case. */
 int writer_init(struct writer *w, const struct writer_options *options);
 void writer_done(struct writer *w);
 
-/* Takes the messages of a chunk, opening the file first where there is none, and cares for the file behind each commit:
- * thins it, copies it. hurry: commit behind the chunk. Returns false if it could not go on to the end: a reader keeps the
- * journal from shrinking and the limit is reached. Then try again later. */
-bool writer_take(struct writer *w, struct chunk *chunk, bool hurry);
+/* Writes the messages of a chunk, creating the file first if there is none, and after each
+ * commit thins and copies the file. hurry: commit after the chunk. Returns false if it could not
+ * finish, because a reader keeps the journal from shrinking and the limit is reached: call again
+ * later with the same chunk. */
+bool writer_apply(struct writer *w, struct chunk *chunk, bool hurry);
 
-/* Before the last chunks: what comes is one transaction, in a file made at once where there is none. keep false: no
- * file is made any more. */
+/* Call before the last chunks: they are written in one transaction, to a file created now if
+ * there is none. keep false: no file is created any more. */
 void writer_finishing(struct writer *w, bool keep);
-/* Closes the last window and the file. keep false: a file in the history is removed. */
+/* Closes the last window and the file. keep false: removes a file in the history. */
 void writer_finish(struct writer *w, bool keep);

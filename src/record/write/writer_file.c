@@ -8,13 +8,14 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/units.h"
 #include "record/history/history.h"
 #include "record/recorder_id.h"
 #include "record/share.h"
 
 static const uint64_t copy_first_ns = UINT64_C(10000000000), copy_last_ns = UINT64_C(60000000000);
 
-/* ---- room for the last words ---------------------------------------------------------------------------------------- */
+/* ---- space for the final message ------------------------------------------------------------- */
 
 void spare_free(struct writer *w)
 {
@@ -23,12 +24,13 @@ void spare_free(struct writer *w)
 	w->spare = -1;
 }
 
-/* A file without a name beside the recording, which is gone with this process: what it takes of the disk is there when
- * nothing else is. Some file systems have none; then the last words may be missing. */
+/* An unnamed file in the recording's folder, removed with this process: its disk space is
+ * available when the disk is full. Some file systems do not support it; then the final message
+ * may be missing. */
 static void spare_keep(struct writer *w)
 {
 	enum {
-		ROOM = 32768 /* a transaction on one row, twice */
+		ROOM = 32768 /* one transaction that changes one row, twice */
 	};
 	autofree char *folder = strdup(w->file);
 	char *slash = folder ? strrchr(folder, '/') : NULL;
@@ -42,8 +44,8 @@ static void spare_keep(struct writer *w)
 		spare_free(w);
 }
 
-/* Whoever reads it later must not take the recorder for lost. */
-static void say_why(struct writer *w, const char *why)
+/* Stores the error, so that readers do not report the recorder as lost. */
+static void store_reason(struct writer *w, const char *why)
 {
 	char text[sizeof(w->store->why)];
 
@@ -53,19 +55,20 @@ static void say_why(struct writer *w, const char *why)
 		(void) store_commit(w->store);
 }
 
-/* A file with something in it is kept as far as it goes; one that holds nothing of the run helps nobody. */
+/* A file with committed data is kept; an empty one is removed. */
 static void end_file(struct writer *w, int r, const char *why)
 {
-	const char *name = w->beside ? w->target : w->file;
+	const char *name = w->is_temporary ? w->target : w->file;
 	const bool is_empty = w->commits == 0;
+	char end[UNITS_LEN];
 
 	store_rollback(w->store);
 	if (is_empty) {
-		(void) err_set(&w->trouble, r, "no recording: cannot write %s: %s. The run goes on", name, why);
+		(void) err_set(&w->trouble, r, "no recording: cannot write %s: %s. The run continues", name, why);
 	} else {
-		(void) err_set(&w->trouble, r, "%s cannot be written any further: %s. It ends %.1f s into the run; the run goes on", name, why,
-			(double) w->committed_ns / 1e9);
-		say_why(w, why);
+		(void) err_set(&w->trouble, r, "recording stopped: cannot write %s: %s. It ends %s into the run; the run continues",
+			name, why, units_duration((int64_t) w->committed_ns, end));
+		store_reason(w, why);
 	}
 	(void) store_close(w->store, false);
 	w->store = NULL;
@@ -85,11 +88,11 @@ int writer_fail(struct writer *w, int r, const char *why)
 	if (w->store)
 		end_file(w, r, why);
 	else if (!w->trouble.text[0])
-		(void) err_set(&w->trouble, r, "no recording: %s. The run goes on", why);
+		(void) err_set(&w->trouble, r, "no recording: %s. The run continues", why);
 	return r;
 }
 
-/* ---- making it ------------------------------------------------------------------------------------------------------ */
+/* ---- creating -------------------------------------------------------------------------------- */
 
 static int choose_target(struct writer *w)
 {
@@ -103,7 +106,8 @@ static int choose_target(struct writer *w)
 	return history_reserve(&w->target, &number, &w->trouble);
 }
 
-/* What lies there is replaced only at the end where the file is made whole; a growing one has to have its name now. */
+/* A file that is written at once replaces an existing one only at the end; a growing one needs
+ * its name now. */
 static int clear_target(struct writer *w)
 {
 	struct stat st;
@@ -111,12 +115,12 @@ static int clear_target(struct writer *w)
 	if (w->reserved || lstat(w->target, &st) < 0)
 		return 0;
 	if (!w->options.overwrite)
-		return err_set(&w->trouble, -EEXIST, "no recording: %s exists by now", w->target);
+		return err_set(&w->trouble, -EEXIST, "no recording: %s was created by another program meanwhile", w->target);
 	store_unlink(w->target);
 	return 0;
 }
 
-static int choose_elsewhere(struct writer *w)
+static int choose_local(struct writer *w)
 {
 	const char *name = strrchr(w->target, '/');
 	char path[PATH_MAX];
@@ -136,8 +140,8 @@ static int choose_file(struct writer *w, bool whole)
 	char path[PATH_MAX];
 	int r = 0;
 
-	if (w->options.elsewhere)
-		return choose_elsewhere(w);
+	if (w->options.write_locally)
+		return choose_local(w);
 	if (!whole) {
 		r = clear_target(w);
 		w->file = r == 0 ? strdup(w->target) : NULL;
@@ -147,8 +151,8 @@ static int choose_file(struct writer *w, bool whole)
 	r = share_temporary(w->target, path, sizeof(path));
 	if (r < 0)
 		return r;
-	w->beside = true;
-	(void) unlink(path); /* of a process that had our pid */
+	w->is_temporary = true;
+	(void) unlink(path); /* left by a process that had our pid */
 	w->file = strdup(path);
 	return w->file ? 0 : -ENOMEM;
 }
@@ -159,7 +163,7 @@ static int sign(struct store *s)
 	int r = 0;
 
 	if (recorder_id_self(&id) < 0)
-		return 0; /* readers will take it for one whose recorder is gone */
+		return 0; /* to readers, its recorder is gone */
 	r = store_meta_int(s, "recorder_pid", id.pid);
 	if (r == 0)
 		r = store_meta_int(s, "recorder_start", (int64_t) id.start_ticks);
@@ -179,8 +183,8 @@ int writer_open(struct writer *w, bool whole)
 		r = choose_file(w, whole);
 	if (r == 0) {
 		options.path = w->file;
-		options.name = w->beside ? w->target : w->file;
-		options.reserved = w->reserved && !w->beside && !w->folder;
+		options.name = w->is_temporary ? w->target : w->file;
+		options.reserved = w->reserved && !w->is_temporary && !w->folder;
 		r = store_create(&options, &w->store, &w->trouble);
 	}
 	if (r == 0)
@@ -201,7 +205,7 @@ int writer_open(struct writer *w, bool whole)
 	return r;
 }
 
-/* ---- copies --------------------------------------------------------------------------------------------------------- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 static int copy_to(struct writer *w, const char *temporary)
 {
@@ -224,7 +228,7 @@ static bool may_replace(const struct writer *w)
 	return w->reserved || w->copied || w->options.overwrite;
 }
 
-/* A copy that fails is tried again; what matters is the one at the end. */
+/* A failed copy is tried again; only the one at the end is essential. */
 void writer_snapshot(struct writer *w, bool now)
 {
 	char temporary[PATH_MAX];
@@ -247,20 +251,20 @@ void writer_snapshot(struct writer *w, bool now)
 		(void) unlink(temporary);
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 int writer_place(struct writer *w)
 {
 	char temporary[PATH_MAX];
 	int r;
 
-	if (w->beside) {
+	if (w->is_temporary) {
 		r = share_rename(w->file, w->target, may_replace(w));
 		if (r < 0)
 			(void) unlink(w->file);
 		return r;
 	}
-	if (!w->folder) /* it may have been removed while it was written */
+	if (!w->folder) /* it may have been removed meanwhile */
 		return access(w->file, F_OK) < 0 ? -errno : 0;
 	r = share_temporary(w->target, temporary, sizeof(temporary));
 	if (r == 0) {
@@ -287,8 +291,8 @@ void writer_remove(struct writer *w, bool keep)
 
 void writer_abandon(struct writer *w, bool keep)
 {
-	if (w->beside && w->file) {
-		(void) unlink(w->file); /* it was to be one transaction */
+	if (w->is_temporary && w->file) {
+		(void) unlink(w->file); /* it would have been one transaction */
 		keep = false;
 	}
 	if (!keep)

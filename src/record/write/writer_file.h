@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the writer's file lies: made, copied, given its name. What writer.c and writer_file.c share.
+ * The location of the writer's file: creating, copying, renaming. Shared by writer.c and
+ * writer_file.c.
  */
 #pragma once
 
 #include "record/write/writer.h"
 
-/* Makes the file. whole: it is filled in one go and gets its name at the end. Returns 0 or -errno with trouble. */
+/* Creates the file. whole: it is written at once and gets its name at the end. Returns 0 or
+ * -errno with trouble set. */
 int writer_open(struct writer *w, bool whole);
 
-/* Gives target a copy of what was committed, if it is time. */
+/* Copies the committed data to target if a copy is due, or now. */
 void writer_snapshot(struct writer *w, bool now);
 
-/* After the store is closed: the file gets its place. */
+/* After the store is closed: moves or copies the file to target. */
 int writer_place(struct writer *w);
 
-/* Removes file and folder elsewhere; keep false: also what was made at target. */
+/* Removes the local file and folder; keep false: also what was created at target. */
 void writer_remove(struct writer *w, bool keep);
 
-/* Keeps the first failure's text and stops writing. Returns r. */
+/* Stores the first error's text and stops writing. Returns r. */
 int writer_fail(struct writer *w, int r, const char *why);
 
-/* Gives back the room that was kept for the last words. */
+/* Releases the disk space that was reserved for the final message. */
 void spare_free(struct writer *w);
 
-/* After a failure: what cannot be of use to anybody is removed. */
+/* After an error: removes files that are of no use. */
 void writer_abandon(struct writer *w, bool keep);

@@ -88,7 +88,7 @@ static void test_a_compact_document(void **state)
 	buf_done(&out);
 }
 
-/* One wrong step each: what comes out is -EINVAL. */
+/* Each has one wrong step, which sets -EINVAL. */
 static void key_outside(struct json *j)
 {
 	json_key(j, "k");
@@ -171,7 +171,7 @@ static void test_wrong_nesting(void **state)
 		wrong[i](&j);
 		if (out.error != -EINVAL)
 			fail_msg("mistake %zu was not seen", i);
-		json_end(&j); /* and what follows copes */
+		json_end(&j); /* later calls do no harm */
 		json_key(&j, "k");
 		json_int(&j, 1);
 		buf_done(&out);
@@ -211,7 +211,7 @@ static void test_strings(void **state)
 		{ "\xc3", "\"\xef\xbf\xbd\"" }, /* cut off */
 		{ "\xe2\x82", "\"\xef\xbf\xbd\xef\xbf\xbd\"" },
 		{ "\xf0\x9f\x8c", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"" },
-		{ "\xc0\xaf", "\"\xef\xbf\xbd\xef\xbf\xbd\"" }, /* too long a form */
+		{ "\xc0\xaf", "\"\xef\xbf\xbd\xef\xbf\xbd\"" }, /* overlong form */
 		{ "\xed\xa0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"" }, /* a surrogate */
 		{ "\xf4\x90\x80\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"
 				      "\"" }, /* beyond U+10FFFF */
@@ -230,7 +230,7 @@ static void test_strings(void **state)
 	}
 }
 
-/* The text is JSON's, and it is another's shortest (Python's repr). */
+/* The text is valid JSON and as short as another implementation's (Python's repr). */
 static void test_numbers(void **state)
 {
 	static const struct {

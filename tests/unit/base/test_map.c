@@ -44,7 +44,7 @@ static void test_any_key_and_value(void **state)
 	assert_int_equal(m.used, 0);
 }
 
-/* Any sequence of puts and removals, next to an array that is indexed by the key. */
+/* Any sequence of puts and removals, compared with an array that is indexed by the key. */
 static void test_like_an_array(void **state)
 {
 	enum {
@@ -69,7 +69,7 @@ static void test_like_an_array(void **state)
 
 		assert_int_equal(found, model[key].full);
 		assert_int_equal(value, found ? model[key].value : 77);
-		/* Phases of growth and of shrinking take turns. */
+		/* Phases of growth and of shrinking alternate. */
 		if ((random >> 32) % 8 < (step / 30000 % 2 ? 2 : 6)) {
 			assert_int_equal(map_put(&m, key, step), 0);
 			used += !model[key].full;
@@ -92,7 +92,7 @@ static void test_like_an_array(void **state)
 	map_done(&m);
 }
 
-/* A job that starts and ends a process a tick must not make the table grow or be built anew. */
+/* A job that starts and ends a process per sample must not make the table grow or be rebuilt. */
 static void test_churn_allocates_nothing(void **state)
 {
 	struct map m = { 0 };

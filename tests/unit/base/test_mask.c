@@ -9,7 +9,7 @@
 
 #include "base/mask.h"
 
-/* A command line as /proc/PID/cmdline has it, each argument with its NUL. */
+/* A command line as in /proc/PID/cmdline, each argument with its NUL. */
 #define COMMAND(block) mask_command(block "\0", sizeof(block), out, sizeof(out))
 
 static char out[4097];
@@ -105,7 +105,7 @@ static void what_does_not_fit_is_cut(void **state)
 	assert_int_equal(mask_command("abc", 3, small, 1), 0);
 }
 
-/* No byte of a secret survives, wherever the command is cut. */
+/* No byte of a secret remains, wherever the command is truncated. */
 static void a_cut_never_shows_a_secret(void **state)
 {
 	static const char block[] = "x\0--token=SSSSSS\0--key\0SSSS\0sh -c 'password: SSSS'\0u://a:SSS@h";
@@ -118,7 +118,7 @@ static void a_cut_never_shows_a_secret(void **state)
 			size_t n = mask_command(block, len, shown, size);
 
 			assert_true(n < size);
-			/* What stands in a URL is only known to be a password by the '@' behind it. */
+			/* Only the '@' after it shows that a part of a URL is a password. */
 			if (len <= at - 3 || len > at)
 				assert_null(strchr(shown, 'S'));
 		}

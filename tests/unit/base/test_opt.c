@@ -63,7 +63,7 @@ static const struct opt run_opts[] = {
 		opt_text, &arg.output },
 	{ 'n', NULL, OPT_TEXT, "NAME", "name of the run: [runs] of one name are a group", opt_text,
 		&arg.name },
-	{ 'i', "interval", OPT_TEXT, "INTERVAL", "time between two looks", take_interval,
+	{ 'i', "interval", OPT_TEXT, "INTERVAL", "time between two samples", take_interval,
 		&arg.interval },
 	{ 0, "summary", OPT_CHOICE, "full|line|none", "how much to print at the end", take_summary,
 		&arg.summary },
@@ -96,7 +96,7 @@ static const char *const run_prose[] = {
 	NULL,
 };
 
-static const char *const prose[] = { "hiwater tells what a job used.", NULL };
+static const char *const prose[] = { "hiwater reports what a job used.", NULL };
 
 static const struct command commands[] = {
 	{ .name = "",
@@ -125,7 +125,7 @@ enum {
 static const struct command *const run = &commands[1], *const show = &commands[2],
 				   *const doctor = &commands[3];
 
-/* Splits line at blanks and parses it. What is left over is joined into *left. */
+/* Splits line at blanks and parses it. The operands are joined into *left. */
 static int parse(const struct command *command, const char *line, char *left, struct err *err)
 {
 	static char words[256], *argv[32];
@@ -208,7 +208,7 @@ static void test_abbreviations(void **state)
 	assert_string_equal(arg.output, "f");
 	assert_true(arg.verbose);
 	assert_int_equal(arg.interval, 10);
-	operands(run, "run --summary full", ""); /* the whole name, though another begins with it */
+	operands(run, "run --summary full", ""); /* the whole name, although another begins with it */
 	assert_string_equal(arg.summary, "full");
 	operands(run, "run --js", ""); /* a hidden one does not count */
 	assert_true(arg.json);
@@ -284,7 +284,7 @@ static void test_more_errors(void **state)
 		"option --output needs a value: FILE.hiw; see hiwater run --help");
 	refused(run, "run --output -- make", "option --output needs a value: FILE.hiw; see hiwater run --help");
 	refused(run, "run -n -- make", "option -n needs a value: NAME; see hiwater run --help");
-	refused(run, "run --output= make", "option --output needs a value: FILE.hiw; an empty one was given; see hiwater run --help");
+	refused(run, "run --output= make", "option --output needs a non-empty value: FILE.hiw; see hiwater run --help");
 	refused(run, "run -pn", "option -n needs a value: NAME; see hiwater run --help");
 	refused(run, "run --plain=yes",
 		"option --plain takes no value, 'yes' was given; see hiwater run --help");
@@ -295,10 +295,10 @@ static void test_more_errors(void **state)
 	refused(run, "run --no-space",
 		"--no-space: No space left on device; see hiwater run --help");
 	refused(run, "run --summary ful",
-		"--summary: 'ful' is none of full|line|none; did you mean full? see hiwater run "
+		"--summary: invalid value 'ful', expected one of full|line|none; did you mean full? see hiwater run "
 		"--help");
 	refused(run, "run --summary lots",
-		"--summary: 'lots' is none of full|line|none; see hiwater run --help");
+		"--summary: invalid value 'lots', expected one of full|line|none; see hiwater run --help");
 	refused(&commands[0], "hiwater --verson", "unknown option --verson; see hiwater --help");
 }
 
@@ -313,7 +313,7 @@ static void test_nearest(void **state)
 	assert_string_equal(opt_nearest("run", names, 6), "run");
 	assert_string_equal(opt_nearest("rnus", names, 6), "runs");
 	assert_string_equal(opt_nearest("d", names, 6), "doctor");
-	/* Whose beginning it is comes before who is as near otherwise; of those the shortest. */
+	/* Names that begin with the word come before similar ones; of those, the shortest. */
 	assert_string_equal(opt_nearest("ca", (const char *const[]) { "cb", "cart", "cat" }, 3), "cat");
 	assert_null(opt_nearest("make", names, 6));
 	assert_null(opt_nearest("", names, 6));
@@ -331,14 +331,14 @@ static void test_choices(void **state)
 	assert_int_equal(opt_choice("iec", "iec|si|bytes", NULL), 0);
 	assert_int_equal(opt_choice("bytes", "iec|si|bytes", NULL), 2);
 	assert_int_equal(opt_choice("byte", "iec|si|bytes", &err), -EINVAL);
-	assert_string_equal(err.text, "'byte' is none of iec|si|bytes; did you mean bytes?");
+	assert_string_equal(err.text, "invalid value 'byte', expected one of iec|si|bytes; did you mean bytes?");
 	assert_int_equal(opt_choice("", "iec|si", NULL), -EINVAL);
 	assert_int_equal(opt_choice("iec|si", "iec|si", NULL), -EINVAL);
 }
 
 /* ---- texts ---- */
 
-/* What writer writes; to be freed. */
+/* The output of writer; freed by the caller. */
 static char *written(void (*writer)(FILE *out, const void *what), const void *what)
 {
 	char *text = NULL;
@@ -348,7 +348,7 @@ static char *written(void (*writer)(FILE *out, const void *what), const void *wh
 	assert_non_null(out);
 	writer(out, what);
 	if (fclose(out) != 0 || !text)
-		abort(); /* no memory */
+		abort(); /* out of memory */
 	return text;
 }
 
@@ -403,8 +403,8 @@ static void test_help_text(void **state)
 	free(text);
 }
 
-/* Runs a shell command in which $FILE is a file that holds text. Returns its exit status, -1 if the program is not
- * there. */
+/* Runs a shell command in which $FILE is a file with text. Returns its exit status, -1 if the
+ * program is missing. */
 static int run_on(const char *program, const char *command, const char *text)
 {
 	char path[] = "/tmp/test_opt_XXXXXX", line[64];
@@ -451,7 +451,7 @@ static void test_man_pages(void **state)
 	free(one);
 }
 
-/* Other programs judge what is written. Those that the machine lacks judge nothing. */
+/* The output is checked by other programs. Those missing on this machine are skipped. */
 static void judged(const char *program, const char *command, char *text)
 {
 	int status = run_on(program, command, text);
@@ -496,7 +496,7 @@ static void test_completions_are_sound(void **state)
 	assert_int_equal(fclose(nowhere), 0);
 }
 
-/* A shell completes a line with the script, and says what it found. */
+/* A shell completes a line with the script and prints the result. */
 static void completes(const char *shell, const char *line, const char *expected)
 {
 	char command[600], *script = written(write_completion, shell);
@@ -521,8 +521,9 @@ static void completes(const char *shell, const char *line, const char *expected)
 		fail_msg("%s: '%s' does not give '%s'", shell, line, expected);
 }
 
-/* zsh completes on a terminal alone: one is made for it. Each read waits until what must come has come; what never
- * comes ends with the time limit. (zsh -n lets much through: this is the real test of the script.) */
+/* zsh completes only on a terminal, so create one. Each read waits for the expected output; a
+ * time limit ends missing output. (zsh -n accepts too much: this is the real test of the
+ * script.) */
 static void test_zsh_completes(void **state)
 {
 	static const char command[] =

@@ -9,7 +9,7 @@
 
 #include "base/parse.h"
 
-/* Every reader is tried through one of this shape. */
+/* Every parser is called through a function of this type. */
 typedef int reader(const char **p, uint64_t *ret);
 
 static int read_i64(const char **p, uint64_t *ret)
@@ -110,7 +110,7 @@ static void test_words_and_lines(void **state)
 	assert_int_equal(*p, '\0');
 	p = text = "a\n\nb";
 	assert_ptr_equal(parse_next_line(&p), text);
-	assert_ptr_equal(parse_next_line(&p), text + 2); /* an empty one is one */
+	assert_ptr_equal(parse_next_line(&p), text + 2); /* an empty line is a line */
 	assert_ptr_equal(parse_next_line(&p), text + 3);
 	assert_null(parse_next_line(&p));
 	assert_int_equal(*p, '\0');

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Bytes by hand from protobuf.dev/programming-guides/encoding; tests/cli/test_export.py has whole traces decoded.
+ * Bytes computed by hand from protobuf.dev/programming-guides/encoding; tests/cli/test_export.py
+ * decodes whole traces.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +31,7 @@ static void test_numbers(void **state)
 	proto_uint(&p, 1, 150); /* the guide's first example */
 	proto_uint(&p, 60, 0);
 	proto_uint(&p, 2, UINT64_MAX);
-	proto_int(&p, 3, -2);   /* ten bytes, as int32 and int64 have it */
+	proto_int(&p, 3, -2);   /* ten bytes, as int32 and int64 have */
 	proto_double(&p, 4, -2.0);
 	expect(&out,
 		"\x08\x96\x01"

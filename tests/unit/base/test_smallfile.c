@@ -105,7 +105,7 @@ static void test_no_machine(void **state)
 	assert_int_equal(root_open("/tmp/no/such/folder", &root, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "/tmp/no/such/folder"));
 	assert_int_equal(root.top, 0x07070707);
-	/* An all-zero struct must not close what descriptor 0 is. */
+	/* An all-zero struct must not close descriptor 0. */
 	int flags = fcntl(0, F_GETFD);
 
 	root_done(&zero);
@@ -145,7 +145,7 @@ static void test_it_fits_or_is_cut_at_a_line(void **state)
 		{ "a 1\nb 2\n", 9, "a 1\nb 2\n" },
 		{ "a 1\nb 2\n", 8, "a 1\n" },
 		{ "a 1\nb 2\nc", 9, "a 1\nb 2\n" },
-		{ "a 1\nb 2", 8, "a 1\nb 2" }, /* the last line has no end, but is whole */
+		{ "a 1\nb 2", 8, "a 1\nb 2" },     /* the last line has no end, but is whole */
 		{ "a", 1, "" },
 	};
 	const struct machine *m = *state;
@@ -189,7 +189,7 @@ static void test_a_kept_descriptor_reads_from_the_start(void **state)
 	assert_int_equal(smallfile_pread(fd, buf, 0), -EINVAL);
 }
 
-/* The kernel gives a long list page by page: all of it must come. */
+/* The kernel returns a long list page by page: all of it must be read. */
 static void test_a_list_of_many_pages(void **state)
 {
 	enum {

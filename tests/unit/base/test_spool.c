@@ -36,7 +36,7 @@ static void put(struct spool *s, int stream, int64_t number)
 	spool_put(s, stream, &(struct record) { stream, number, -number });
 }
 
-/* Written in turn, one of them a hundredth as often; read one after the other. */
+/* Two streams written alternately, one of them a hundredth as often; read one after the other. */
 static void test_each_comes_back_in_its_order(void **state)
 {
 	struct spool s;
@@ -52,7 +52,7 @@ static void test_each_comes_back_in_its_order(void **state)
 		if (k % 100 == 0)
 			put(&s, 2, k / 100);
 		if (k % 1234 == 0)
-			spool_close(&s, 1); /* it goes on all the same */
+			spool_close(&s, 1); /* it continues nevertheless */
 	}
 	static const int64_t counts[] = { 10000, 10000, 100, 0 };
 
@@ -80,7 +80,7 @@ static void test_no_folder(void **state)
 	(void) unsetenv("TMPDIR");
 }
 
-/* A limit on files stands for a full disk. */
+/* A limit of file sizes simulates a full disk. */
 static void test_a_full_disk(void **state)
 {
 	struct rlimit before, limit;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The values of p are those of SciPy 1.17.1: scipy.stats.mannwhitneyu(a, b, method="exact") where there are no ties;
- * with ties scipy.stats.permutation_test over all partitions, of the sum of a's ranks; of many method="asymptotic".
- * The first samples are of SciPy's documentation of mannwhitneyu.
+ * The values of p are those of SciPy 1.17.1: scipy.stats.mannwhitneyu(a, b, method="exact") without
+ * ties; with ties scipy.stats.permutation_test over all partitions, for the sum of a's ranks; for
+ * many values method="asymptotic". The first samples are from SciPy's documentation of
+ * mannwhitneyu.
  */
 #include <setjmp.h>
 #include <stdarg.h>

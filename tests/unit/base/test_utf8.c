@@ -20,10 +20,10 @@ static void test_lengths(void **state)
 		{ "\xc3\xa9", 2 },
 		{ "\xe2\x82\xac", 3 },
 		{ "\xf0\x9f\x98\x80", 4 },
-		{ "\xc0\xaf", 0 },         /* longer than it need be */
+		{ "\xc0\xaf", 0 },         /* overlong */
 		{ "\xe0\x80\xaf", 0 },
 		{ "\xed\xa0\x80", 0 },     /* a surrogate */
-		{ "\xf4\x90\x80\x80", 0 }, /* beyond the last */
+		{ "\xf4\x90\x80\x80", 0 }, /* beyond the last code point */
 		{ "\xe2\x82", 0 },         /* cut off */
 		{ "\x80", 0 },
 		{ "\xff", 0 },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How metrics went over time: the truth by construction, and the same live, stored, cut off and replayed.
+ * Timelines: values known by construction, compared live, stored, cut off and replayed.
  */
 #include <math.h>
 
@@ -21,7 +21,8 @@ static int64_t anon_at(uint64_t second)
 	return 100 * MB + (int64_t) (second * 7919 % 1000) * 4096;
 }
 
-/* A gauge that is read each second and stands until the next second: each bucket is the seconds in it. */
+/* A gauge that is read each second and valid until the next second: each bucket has the values
+ * of its seconds. */
 static void expect_seconds(const struct job *job, uint64_t seconds)
 {
 	const struct course *c = job_course(job, M_JOB_ANON, 0);
@@ -65,7 +66,7 @@ static void a_gauge_is_what_was_read(void **state)
 		}
 		job_end(job, lengths[i] * SEC, &buf);
 		expect_seconds(job, lengths[i]);
-		/* Never fewer than half of them, once there are as many seconds. */
+		/* At least half of the buckets are used once there are as many seconds. */
 		assert_true(lengths[i] / (job_course_span(job) / SEC) >= (lengths[i] < 64 ? lengths[i] : 64));
 		framebuf_done(&buf);
 		job_free(job);
@@ -105,7 +106,8 @@ static void a_counter_is_its_rate(void **state)
 	double sum = 0;
 
 	(void) state;
-	/* Two cores for 100 s, then half a one; looked at every two seconds, not at a bucket's edge. */
+	/* Two cores for 100 s, then half a core; sampled every two seconds, not at the edges of
+	 * buckets. */
 	for (int64_t s = 0; s <= 300; s += 2) {
 		framebuf_value(&buf, M_JOB_CPU_USER, 0, 5 + (s < 100 ? 2000 * s : 200000 + 500 * (s - 100)) * (int64_t) MS);
 		apply(job, &buf, (uint64_t) s * SEC + 300 * MS, 3 * SEC);
@@ -143,7 +145,7 @@ static void what_is_not_followed_has_none(void **state)
 	job_free(job);
 }
 
-/* As after kill -9: what the last commit had is all that was known then. */
+/* As after kill -9: only the last commit is known. */
 static void a_recording_has_it_at_every_commit(void **state)
 {
 	struct writer_rig w;
@@ -185,7 +187,7 @@ static bool apply_frame(void *ctx, const struct frame *frame)
 	return job_apply(ctx, frame) == 0;
 }
 
-/* Windows hold the same amounts as the looks that went into them. */
+/* Windows have the same amounts as their samples. */
 static void replayed_windows_make_it_too(void **state)
 {
 	const enum metric which[] = { M_JOB_ANON, M_JOB_CPU_USER, M_JOB_CPU_SYSTEM };
@@ -217,7 +219,7 @@ static void replayed_windows_make_it_too(void **state)
 	folder_done(&f);
 }
 
-/* What a file of anybody's says is not believed. */
+/* The contents of a file are not trusted. */
 static void nonsense_is_left_out(void **state)
 {
 	struct job *job = job_new(&config);

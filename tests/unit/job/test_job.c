@@ -23,7 +23,7 @@ static int64_t user_ms(const struct rig *r)
 	return last(r, M_JOB_CPU_USER) / (int64_t) MS;
 }
 
-/* ---- accumulators ------------------------------------------------------------------------------------------------- */
+/* ---- accumulators ---------------------------------------------------------------------------- */
 
 static void host_reading(struct rig *r, uint64_t now, uint64_t hold, struct reading reading)
 {
@@ -48,9 +48,9 @@ static void test_a_gauge_is_weighted_by_time(void **state)
 	host_reading(r, 0, 3 * SECOND, reading_of(M_HOST_MEM_USED, 0, 100));
 	host_reading(r, 1 * SECOND, 3 * SECOND, reading_of(M_HOST_MEM_USED, 0, 400));
 	host_reading(r, 3 * SECOND, 3 * SECOND, reading_of(M_HOST_MEM_USED, 0, 10));
-	/* Silence for ten seconds: 10 stands for three of them. */
+	/* Silence for ten seconds: 10 is valid for three of them. */
 	host_reading(r, 13 * SECOND, 3 * SECOND, reading_of(M_HOST_MEM_USED, 0, 50));
-	/* What cannot be had ends what stood. */
+	/* An unknown value ends the validity of the last one. */
 	host_reading(r, 14 * SECOND, 3 * SECOND, (struct reading) { .metric = M_HOST_MEM_USED });
 	host_reading(r, 20 * SECOND, 3 * SECOND, reading_of(M_HOST_MEM_USED, 0, 50));
 	acc = job_acc(r->job, M_HOST_MEM_USED, 0);
@@ -62,7 +62,7 @@ static void test_a_gauge_is_weighted_by_time(void **state)
 	assert_int_equal(acc->last, 50);
 	assert_int_equal(acc->span_ns, 7 * SECOND);
 	assert_true(fabs(acc->sum / 1e9 - (100 + 2 * 400 + 3 * 10 + 50)) < 1e-6);
-	/* A core's readings are not the machine's. */
+	/* A core's values are not the machine's. */
 	host_reading(r, 21 * SECOND, SECOND, reading_of(M_HOST_CPU_USER, 3, 1));
 	assert_null(job_acc(r->job, M_HOST_CPU_USER, 0));
 	assert_int_equal(job_now(r->job), 21 * SECOND);
@@ -108,7 +108,7 @@ static void test_counters_keep_first_and_last(void **state)
 	assert_int_equal(acc->last, 1500);
 }
 
-/* ---- who is in it -------------------------------------------------------------------------------------------------- */
+/* ---- who is in it ---------------------------------------------------------------------------- */
 
 static void test_birth_exec_and_end(void **state)
 {
@@ -144,7 +144,7 @@ static void test_birth_exec_and_end(void **state)
 	assert_int_equal(job_process_by_id(r->job, 2)->ended_ns, r->now);
 	assert_int_equal(job_process_by_id(r->job, 2)->rss_bytes, 0);
 	assert_int_equal(job_alive(r->job), 1);
-	/* Readings and ends of the ended and of strangers do no harm. */
+	/* Values and ends of ended processes and non-members do no harm. */
 	rss(r, 2, 100 * MB, 0);
 	rss(r, 77, 100 * MB, 0);
 	gone(r, 77);
@@ -198,7 +198,8 @@ static void test_the_largest_are_kept_by_name(void **state)
 	born(r, 1, 0, 77);
 	rss(r, 1, PAGE, 0);
 	tick(r);
-	/* Sizes in an order that is neither up nor down; the largest are those of ids that 100 k + 1 gives. */
+	/* Sizes in an order that neither rises nor falls; the largest are those of ids 100 k +
+	 * 1. */
 	for (uint32_t id = 2; id <= 500; id++) {
 		born(r, id, 1, id);
 		rss(r, id, (int64_t) (1 + id * 37 % 501) * PAGE, 0);
@@ -211,15 +212,16 @@ static void test_the_largest_are_kept_by_name(void **state)
 	assert_true(job_process_count(r->job) >= 14);
 	assert_non_null(job_main(r->job));
 	assert_int_equal(job_process_by_id(r->job, 1)->id, 1);
-	/* The ten largest of all are among them. */
+	/* It includes the ten largest of all. */
 	for (uint32_t id = 2; id <= 500; id++) {
 		if (1 + id * 37 % 501 > 491)
 			assert_non_null(job_process_by_id(r->job, id));
 	}
 }
 
-/* A look that drops ended ones moves all others to other places: who is new must be found all the same, and nobody twice. */
-static void test_who_is_new_is_told_by_its_id(void **state)
+/* A sample that drops ended processes moves all others to other indices: new ones must be found
+ * nevertheless, and none twice. */
+static void test_new_processes_are_found_by_id(void **state)
 {
 	struct rig *r = *state;
 
@@ -249,7 +251,7 @@ static void test_who_is_new_is_told_by_its_id(void **state)
 	assert_int_equal(job_process(r->job, job_process_behind(r->job, 0))->id, 1);
 }
 
-/* ---- processor time ------------------------------------------------------------------------------------------------ */
+/* ---- CPU time -------------------------------------------------------------------------------- */
 
 static void test_waited_children_count_once(void **state)
 {
@@ -271,7 +273,7 @@ static void test_waited_children_count_once(void **state)
 	waited(r, 1, 520, 52);
 	tick(r);
 	assert_int_equal(user_ms(r), 630);
-	/* Children that no look found show in waited alone. */
+	/* Children that no sample found show only in the waited counters. */
 	waited(r, 1, 1520, 52);
 	tick(r);
 	assert_int_equal(user_ms(r), 1630);
@@ -295,8 +297,8 @@ static void test_children_of_the_careless_count_too(void **state)
 	assert_int_equal(user_ms(r), 305);
 }
 
-/* sh ends right behind its child: what it was reaped with has the child's time in it. */
-static void test_a_parent_that_ends_first_has_told(void **state)
+/* sh ends right after its child: its rusage includes the child's time. */
+static void test_a_parent_that_ends_first_has_counted(void **state)
 {
 	struct rig *r = *state;
 	struct summary s;
@@ -321,8 +323,8 @@ static void test_a_parent_that_ends_first_has_told(void **state)
 	summary_done(&s);
 }
 
-/* A daemon outlives main and is reaped by hiwater: both count. */
-static void test_an_orphan_counts_beside_its_parent(void **state)
+/* A daemon outlives the main process and is reaped by hiwater: both count. */
+static void test_an_orphan_counts_in_addition_to_its_parent(void **state)
 {
 	struct rig *r = *state;
 	struct facts *f;
@@ -379,7 +381,7 @@ static int64_t read_kb(const struct rig *r)
 	return last(r, M_JOB_READ_BYTES) / KB;
 }
 
-/* The kernel adds a child's I/O to its parent's own when the parent waits for it. */
+/* The kernel adds a child's I/O to its parent's when the parent waits for it. */
 static void test_io_of_waited_children_counts_once(void **state)
 {
 	struct rig *r = *state;
@@ -400,7 +402,7 @@ static void test_io_of_waited_children_counts_once(void **state)
 	tick(r);
 	assert_int_equal(read_kb(r), 1170);
 	assert_int_equal(job_main(r->job)->read_bytes, 170 * KB);
-	/* The next one is in its parent's number before its end is told. */
+	/* The next one is in its parent's counter before its end is reported. */
 	born(r, 3, 1, 79);
 	say(r, M_PROC_READ_BYTES, 3, 500 * KB);
 	rss(r, 1, MB, 0);
@@ -410,7 +412,7 @@ static void test_io_of_waited_children_counts_once(void **state)
 	gone(r, 3);
 	tick(r);
 	assert_int_equal(read_kb(r), 1670);
-	/* The last one ends with its parent, which had waited: what was reaped says so. */
+	/* The last one ends with its parent, which had waited: the rusage includes it. */
 	born(r, 4, 1, 80);
 	say(r, M_PROC_READ_BYTES, 4, 300 * KB);
 	rss(r, 1, MB, 0);
@@ -432,7 +434,8 @@ static void ends(struct rig *r, uint32_t id, enum end_how how, int64_t kb)
 	framebuf_end(&r->buf, &(struct end) { .entity = ENTITY_PROCESS, .id = id, .how = how, .io.read_bytes = known(kb * KB) });
 }
 
-/* An exit record has what a process did itself; what is read of its parent has that, too, once it was waited for. */
+/* An exit record has a process's own I/O; its parent's counter includes it too, once it was
+ * waited for. */
 static void test_io_of_exit_records_counts_once(void **state)
 {
 	struct rig *r = *state;
@@ -440,7 +443,8 @@ static void test_io_of_exit_records_counts_once(void **state)
 	born(r, 1, 0, 77);
 	say(r, M_PROC_READ_BYTES, 1, 100 * KB);
 	tick(r);
-	/* Two that no look found are in their parent's number at once; their records come later, one by one. */
+	/* Two that no sample found are in their parent's counter at once; their records come
+	 * later, one by one. */
 	say(r, M_PROC_READ_BYTES, 1, 500 * KB);
 	push(r);
 	born(r, 2, 1, 78);
@@ -458,7 +462,7 @@ static void test_io_of_exit_records_counts_once(void **state)
 	say(r, M_PROC_READ_BYTES, 1, 550 * KB);
 	tick(r);
 	assert_int_equal(read_kb(r), 550);
-	/* Its own record after 20 more; what is read of the zombie says the same. */
+	/* Its own record after 20 more; the zombie's counters are the same. */
 	ends(r, 1, END_TASKSTATS, 120);
 	push(r);
 	ends(r, 1, END_REAPED, 570);
@@ -467,7 +471,7 @@ static void test_io_of_exit_records_counts_once(void **state)
 	assert_int_equal(job_main(r->job)->read_bytes, 120 * KB);
 }
 
-/* A zombie that its parent left behind was in nobody's number: hiwater waits for it. */
+/* A zombie left by its parent was in no counter: hiwater waits for it. */
 static void test_io_of_a_zombie_left_behind_counts(void **state)
 {
 	struct rig *r = *state;
@@ -483,7 +487,7 @@ static void test_io_of_a_zombie_left_behind_counts(void **state)
 	push(r);
 	say(r, M_PROC_READ_BYTES, 1, 40 * KB);
 	tick(r);
-	assert_int_equal(read_kb(r), 40); /* as if it had been waited for */
+	assert_int_equal(read_kb(r), 40); /* counted as waited for */
 	ends(r, 1, END_REAPED, 40);
 	push(r);
 	ends(r, 2, END_REAPED, 30);
@@ -509,7 +513,7 @@ static void test_io_before_the_run_is_none_of_it(void **state)
 	assert_int_equal(read_kb(r), 11);
 }
 
-static void test_io_that_nobody_waits_for_counts(void **state)
+static void test_io_of_unwaited_children_counts(void **state)
 {
 	struct rig *r = *state;
 
@@ -539,7 +543,7 @@ static void test_io_that_nobody_waits_for_counts(void **state)
 	assert_int_equal(read_kb(r), 570);
 }
 
-/* What an older process used before it was attached to is not this run's. */
+/* The use of an older process before it was attached is not this run's. */
 static void test_attached_counts_from_its_start(void **state)
 {
 	struct rig *r = *state;
@@ -585,7 +589,7 @@ static void test_levels_are_of_the_living(void **state)
 	assert_int_equal(last(r, M_JOB_READ_BYTES), 300);
 }
 
-/* ---- events, phases, series ---------------------------------------------------------------------------------------- */
+/* ---- events, phases, series ------------------------------------------------------------------ */
 
 static void event(struct rig *r, enum event_kind kind, uint32_t phase, const char *text)
 {
@@ -654,8 +658,8 @@ static void test_phases_nest(void **state)
 	assert_int_equal(job_phase(r->job, 0)->ram_after, 40 * MB);
 }
 
-/* Each is found by its number at once: a walk over all of them at each edge takes minutes here. Numbers come in any order,
- * and one that was there is not taken again. */
+/* Each is found by its number at once: a scan at each start and end would take minutes here.
+ * Numbers come in any order, and a known one is not added again. */
 static void test_as_many_phases_as_anybody_has(void **state)
 {
 	enum {
@@ -682,7 +686,8 @@ static void test_as_many_phases_as_anybody_has(void **state)
 	}
 }
 
-/* Exact is a phase whose both edges were told of: not one that lacks one, nor one that is open. */
+/* A peak is exact only if both the start and the end of the phase were reported and it is
+ * closed. */
 static void test_phase_edges(void **state)
 {
 	struct rig *r = *state;
@@ -730,9 +735,9 @@ static void test_series(void **state)
 	assert_false(job_series(r->job, 1)->has_step);
 }
 
-/* ---- cost ----------------------------------------------------------------------------------------------------------- */
+/* ---- cost ------------------------------------------------------------------------------------ */
 
-/* A sanitizer's allocator tells nothing here; the plain build does. */
+/* A sanitizer's allocator reports nothing here; the plain build does. */
 static void test_what_names_of_series_say(void **state)
 {
 	static const char *const seconds[] = { "load_seconds", "data_wait", "train/data_wait", "step_time/rank0", "a//step_s", "data_s", "hiwater/step_s" };
@@ -783,17 +788,17 @@ int main(void)
 		RIG_TEST(test_birth_exec_and_end),
 		RIG_TEST(test_many_come_and_go),
 		RIG_TEST(test_the_largest_are_kept_by_name),
-		RIG_TEST(test_who_is_new_is_told_by_its_id),
+		RIG_TEST(test_new_processes_are_found_by_id),
 		RIG_TEST(test_waited_children_count_once),
 		RIG_TEST(test_children_of_the_careless_count_too),
-		RIG_TEST(test_a_parent_that_ends_first_has_told),
-		RIG_TEST(test_an_orphan_counts_beside_its_parent),
+		RIG_TEST(test_a_parent_that_ends_first_has_counted),
+		RIG_TEST(test_an_orphan_counts_in_addition_to_its_parent),
 		RIG_TEST(test_counters_do_not_go_back),
 		RIG_TEST(test_io_of_waited_children_counts_once),
 		RIG_TEST(test_io_of_exit_records_counts_once),
 		RIG_TEST(test_io_of_a_zombie_left_behind_counts),
 		ATTACHED_RIG_TEST(test_io_before_the_run_is_none_of_it),
-		RIG_TEST(test_io_that_nobody_waits_for_counts),
+		RIG_TEST(test_io_of_unwaited_children_counts),
 		ATTACHED_RIG_TEST(test_attached_counts_from_its_start),
 		RIG_TEST(test_levels_are_of_the_living),
 		RIG_TEST(test_the_last_events_are_kept),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Faults that map files and shared memory copy nothing of what a fork handed on: what a family probably holds.
+ * Faults that map files and shared memory do not copy pages inherited by a fork: the estimate for a
+ * family.
  */
 #include "job_rig.h"
 
@@ -8,7 +9,8 @@ enum {
 	CHILDREN = 4
 };
 
-/* A main that has some memory of its own and some that it shares, and children that it forks when it has both. */
+/* A main process with some private and some shared memory, and children that it forks when it
+ * has both. */
 static void parent(struct rig *r, int64_t anon, int64_t shared)
 {
 	born(r, 1, 0, 10);
@@ -67,7 +69,7 @@ static void test_writing_what_is_shared_copies_nothing(void **state)
 	look(r, 200 * MB, 200 * MB, 200 * MB, 200 * MB, 200 * MB / PAGE);
 	look(r, 200 * MB, 200 * MB, 200 * MB, 200 * MB, 200 * MB / PAGE);
 	assert_within(most(r, M_JOB_RAM), 400 * MB, 404 * MB);
-	/* They may have copied what they have alone, and mapped by fewer faults. */
+	/* They may have copied their private pages, and mapped shared ones with fewer faults. */
 	assert_true(last(r, M_JOB_RAM_HIGH) >= 400 * MB + CHILDREN * 200 * MB);
 }
 
@@ -80,7 +82,7 @@ static void test_reading_what_is_shared_copies_nothing(void **state)
 	assert_within(most(r, M_JOB_RAM), 400 * MB, 402 * MB);
 }
 
-static void test_copies_are_told_by_the_next_look_at_the_latest(void **state)
+static void test_copies_are_reported_by_the_next_sample_at_the_latest(void **state)
 {
 	struct rig *r = *state;
 
@@ -99,7 +101,7 @@ static void test_who_maps_nothing_copies(void **state)
 	assert_int_equal(last(r, M_JOB_RAM), 400 * MB + CHILDREN * 150 * MB);
 }
 
-/* What main filled is memory of its own, however much it maps behind that by few faults. */
+/* Memory that main filled is its own, even if it maps much more with few faults. */
 static void test_what_was_filled_is_not_what_was_mapped(void **state)
 {
 	struct rig *r = *state;
@@ -128,7 +130,7 @@ static void test_who_ends_takes_with_it_what_it_mapped(void **state)
 	look(r, 200 * MB, 200 * MB, 200 * MB, 200 * MB, 200 * MB / PAGE);
 	for (uint32_t id = 2; id < 1 + CHILDREN; id++)
 		gone(r, id);
-	/* The last one copies what it was given. */
+	/* The last one copies its inherited pages. */
 	rss(r, 1, 200 * MB, 200 * MB);
 	rss(r, 1 + CHILDREN, 200 * MB, 200 * MB);
 	push(r);
@@ -156,7 +158,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_writing_what_is_shared_copies_nothing),
 		RIG_TEST(test_reading_what_is_shared_copies_nothing),
-		RIG_TEST(test_copies_are_told_by_the_next_look_at_the_latest),
+		RIG_TEST(test_copies_are_reported_by_the_next_sample_at_the_latest),
 		RIG_TEST(test_who_maps_nothing_copies),
 		RIG_TEST(test_what_was_filled_is_not_what_was_mapped),
 		RIG_TEST(test_who_ends_takes_with_it_what_it_mapped),

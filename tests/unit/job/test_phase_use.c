@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What phases use of GPUs and energy, and what frameworks say of a GPU's memory.
+ * Use of GPUs and energy by phases, and GPU memory reported by frameworks.
  */
 #include "summary/framework.h"
 #include "job_rig.h"
@@ -18,7 +18,7 @@ static void gpu_is_there(struct rig *r, uint32_t id, int64_t index, struct maybe
 	framebuf_birth(&r->buf, &birth);
 }
 
-/* One frame with these readings, which stand for two seconds. */
+/* One frame with these values, which are valid for two seconds. */
 static void look(struct rig *r, uint64_t now, size_t n, const struct reading *readings)
 {
 	struct frame frame = framebuf_frame(&r->buf, FRAME_NVML, now, 2 * SECOND);
@@ -67,24 +67,24 @@ static void test_of_a_phase_is_what_rose_while_it_was_open(void **state)
 	assert_int_equal(outer->gpu_peak.value, 90 * MB);
 	assert_int_equal(outer->gpu_after.value, 20 * MB);
 	assert_int_equal(outer->cpu_energy_uj.value, 300);
-	assert_int_equal(outer->gpu_energy_uj.value, 250 + 100); /* half of what came from 3 s to 5 s */
+	assert_int_equal(outer->gpu_energy_uj.value, 250 + 100); /* half of the energy from 3 s to 5 s */
 	assert_int_equal(outer->work[GPU_WORK_BUSY].value, (0 + 600000 + 200000) / 3 + 1);
 	assert_int_equal(inner->gpu_before.value, 50 * MB);
 	assert_int_equal(inner->gpu_peak.value, 90 * MB);
 	assert_int_equal(inner->gpu_energy_uj.value, 50);
-	assert_int_equal(inner->cpu_energy_uj.value, 100); /* nobody read it meanwhile, but before and after it */
+	assert_int_equal(inner->cpu_energy_uj.value, 100); /* not read meanwhile, but before and after it */
 	assert_int_equal(inner->work[GPU_WORK_BUSY].value, 600000);
 	assert_false(inner->work[GPU_WORK_SM].known);
 }
 
-/* A device that uses the same all the time, read every 100 ms. */
+/* A device with constant use, read every 100 ms. */
 static void use_power(struct rig *r, unsigned from, unsigned to, int64_t watts)
 {
 	for (uint64_t t = from; t <= to; t += 100)
 		LOOK(r, t * MS, reading_of(M_GPU_ENERGY, 1, (int64_t) t * watts * 1000));
 }
 
-/* 0.4 s at 300 W between readings are 120 J, not what the readings before or after its edges say. */
+/* 0.4 s at 300 W between values are 120 J, whatever the values before or after its ends are. */
 static void test_energy_between_readings_is_shared_by_time(void **state)
 {
 	struct rig *r = *state;
@@ -96,7 +96,8 @@ static void test_energy_between_readings_is_shared_by_time(void **state)
 	use_power(r, 1100, 1400, 300);
 	edge(r, 1490 * MS, EVENT_PHASE_END, 1);
 	p = job_phase(r->job, 0);
-	assert_int_equal(p->use.gpu_energy_uj.value, 120000000); /* 93 J until 1.4 s, and as much power since */
+	/* 93 J until 1.4 s, and the same power since */
+	assert_int_equal(p->use.gpu_energy_uj.value, 120000000);
 	assert_false(p->settled);
 	use_power(r, 1500, 1500, 300);
 	assert_int_equal(p->use.gpu_energy_uj.value, 120000000);
@@ -131,7 +132,7 @@ static void test_energy_of_power_where_there_is_no_counter(void **state)
 	assert_int_equal(job_phase(r->job, 0)->use.gpu_energy_uj.value, 15000000 + 5000000);
 }
 
-/* A driver that hung: how its counter went meanwhile nobody knows, only by how much. */
+/* A driver that hung: only the total rise of its counter is known. */
 static void test_energy_over_a_gap_belongs_to_who_was_there_all_the_time(void **state)
 {
 	struct rig *r = *state;
@@ -146,7 +147,8 @@ static void test_energy_over_a_gap_belongs_to_who_was_there_all_the_time(void **
 	assert_false(job_phase(r->job, 1)->use.cpu_energy_uj.known);
 }
 
-/* The first reading comes late: of most of this phase nothing is known, and a part is not told as all of it. */
+/* The first value comes late: most of this phase is unknown, and a part is not reported as the
+ * whole. */
 static void test_energy_of_less_than_half_is_unknown(void **state)
 {
 	struct rig *r = *state;
@@ -160,7 +162,8 @@ static void test_energy_of_less_than_half_is_unknown(void **state)
 	assert_true(job_phase(r->job, 0)->settled);
 }
 
-/* Thousands of phases between two readings: the latest are waited with, and all of them settle. */
+/* Thousands of phases between two values: only the latest wait for values, and all of them
+ * settle. */
 static void test_many_short_phases_are_not_waited_with_for_ever(void **state)
 {
 	struct rig *r = *state;
@@ -196,7 +199,7 @@ static void test_ram_and_processors_of_the_whole_job(void **state)
 	assert_false(use->gpu_peak.known);
 }
 
-/* Eight GPUs, of which the job works on one. */
+/* Eight GPUs, one of which the job uses. */
 static void test_idle_devices_of_others_do_not_count(void **state)
 {
 	struct rig *r = *state;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is stored of a job and put back gives the same answers; so do its frames folded into windows.
+ * A job that is stored and restored gives the same results; so do its frames aggregated into
+ * windows.
  */
 #include "job_rig.h"
 
-/* ---- a job with something of everything ----------------------------------------------------------------------------- */
+/* ---- a job with something of everything ------------------------------------------------------ */
 
 static uint64_t roll(uint64_t *seed, uint64_t sides)
 {
@@ -87,7 +88,7 @@ static void live_through(struct rig *r, uint64_t seed)
 	finish(r);
 }
 
-/* ---- a job as text --------------------------------------------------------------------------------------------------- */
+/* ---- a job as text --------------------------------------------------------------------------- */
 
 static void dump_maybe(struct buf *b, const char *name, struct maybe m)
 {
@@ -175,7 +176,7 @@ static char *dump(struct job *job)
 	return text;
 }
 
-/* ---- stored and put back --------------------------------------------------------------------------------------------- */
+/* ---- stored and put back --------------------------------------------------------------------- */
 
 static void restore_acc(void *ctx, enum metric metric, uint32_t id, const struct acc *acc)
 {
@@ -246,7 +247,7 @@ static void test_what_is_put_back_says_the_same(void **state)
 	}
 }
 
-/* A run that is cut off in the middle. */
+/* A run that is cut off. */
 static void test_a_running_job_is_put_back_too(void **state)
 {
 	struct rig r;
@@ -276,16 +277,16 @@ static void test_gpus_have_accumulators_of_their_own(void **state)
 
 	(void) state;
 	rig_new(&r, true, 0);
-	/* No metric of a GPU is declared yet; those of a process accumulate nothing. */
+	/* GPUs have no metrics here yet; those of processes accumulate nothing. */
 	assert_null(job_acc(r.job, M_PROC_RSS, 1));
 	assert_int_equal(job_restore_acc(r.job, M_PROC_RSS, 1, &(struct acc) { .n = 1 }), 0);
 	assert_null(job_acc(r.job, M_PROC_RSS, 1));
 	rig_done(&r);
 }
 
-/* ---- folded windows -------------------------------------------------------------------------------------------------- */
+/* ---- aggregated windows ---------------------------------------------------------------------- */
 
-/* A second of readings of host and job, folded as the recording does it: see frame.h. */
+/* A second of values of host and job, aggregated as by the recording: see frame.h. */
 struct folder {
 	struct job *job;
 	struct reading readings[METRIC_COUNT];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What was not read, and children that no sample found: unknown, not 0, and no bound where there is none.
+ * Unread values, and children that no sample found: unknown, not 0, and no bound without a basis.
  */
 #include "job_rig.h"
 
@@ -15,9 +15,9 @@ static void start(struct rig *r, bool has_records)
 	tick(r);
 }
 
-/* ---- nothing was read ------------------------------------------------------------------------------------------------ */
+/* ---- nothing was read ------------------------------------------------------------------------ */
 
-/* Totals over nothing are none, and neither is their mean. */
+/* Totals without values are unknown, and so is their mean. */
 static void test_nothing_was_read(void **state)
 {
 	struct rig *r = *state;
@@ -39,7 +39,7 @@ static void test_nothing_was_read(void **state)
 	summary_done(&s);
 }
 
-/* What is known of its end alone has a peak, and no mean. */
+/* A process known only from its end has a peak, but no mean. */
 static void test_a_peak_without_a_sample_has_no_mean(void **state)
 {
 	struct rig *r = *state;
@@ -58,10 +58,10 @@ static void test_a_peak_without_a_sample_has_no_mean(void **state)
 	summary_done(&s);
 }
 
-/* ---- children that no sample found ------------------------------------------------------------------------------------ */
+/* ---- children that no sample found ----------------------------------------------------------- */
 
-/* Main of 10 MB and a child of 100, whose faults are read; both end, and main's zombie counts waited faults of its
- * children. */
+/* A main process of 10 MB and a child of 100, whose faults are read; both end, and main's zombie
+ * counts waited faults of its children. */
 static struct summary with_a_child(struct rig *r, bool has_records, int64_t waited)
 {
 	start(r, has_records);
@@ -78,8 +78,8 @@ static struct summary with_a_child(struct rig *r, bool has_records, int64_t wait
 	return summary_of(r);
 }
 
-/* It was not waited for, by a parent that ignores SIGCHLD: main's counters have others, or nobody. */
-static void test_one_that_was_not_waited_for_hides_nobody(void **state)
+/* It was not waited for, by a parent that ignores SIGCHLD: main's counters do not include it. */
+static void test_an_unwaited_process_hides_no_other(void **state)
 {
 	struct summary s = with_a_child(*state, false, 29000);
 
@@ -98,8 +98,8 @@ static void test_faults_of_a_child_that_was_found_are_no_others(void **state)
 	summary_done(&s);
 }
 
-/* Without exit records nobody knows how large they were, or how many. */
-static void test_many_faults_of_nobody_make_it_sampled(void **state)
+/* Without exit records their sizes and their number are unknown. */
+static void test_many_unattributed_faults_make_it_sampled(void **state)
 {
 	struct summary s = with_a_child(*state, false, 60000);
 
@@ -112,7 +112,7 @@ static void test_many_faults_of_nobody_make_it_sampled(void **state)
 	summary_done(&s);
 }
 
-static void test_exit_records_leave_nobody_out(void **state)
+static void test_exit_records_are_complete(void **state)
 {
 	struct summary s = with_a_child(*state, true, 60000);
 
@@ -138,10 +138,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_nothing_was_read),
 		RIG_TEST(test_a_peak_without_a_sample_has_no_mean),
-		RIG_TEST(test_one_that_was_not_waited_for_hides_nobody),
+		RIG_TEST(test_an_unwaited_process_hides_no_other),
 		RIG_TEST(test_faults_of_a_child_that_was_found_are_no_others),
-		RIG_TEST(test_many_faults_of_nobody_make_it_sampled),
-		RIG_TEST(test_exit_records_leave_nobody_out),
+		RIG_TEST(test_many_unattributed_faults_make_it_sampled),
+		RIG_TEST(test_exit_records_are_complete),
 		RIG_TEST(test_lost_exit_records_are_as_none),
 	};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * frame.h is frozen: one recorded example of each kind, built here, written as text and compared with
- * tests/golden/frames.txt. A change of meaning changes that text. UPDATE_GOLDEN=1 writes it anew.
+ * frame.h is frozen: one recorded example of each kind, built here, written as text and compared
+ * with tests/golden/frames.txt. A change of meaning changes that text. UPDATE_GOLDEN=1 rewrites it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -263,7 +263,7 @@ static void births(struct framebuf *b)
 	framebuf_value(b, M_PROC_RSS, 2, MIB);
 }
 
-/* A second birth of a process: from here on it is another program. */
+/* A second birth of a process: it executes another program from here on. */
 static void birth_again(struct framebuf *b)
 {
 	framebuf_birth(b, &(struct birth) { .entity = ENTITY_PROCESS,
@@ -330,7 +330,7 @@ static void gauges(struct framebuf *b)
 {
 	struct reading burst = reading_of(M_PROC_RSS, 1, 310 * MIB);
 
-	burst.max = 572 * MIB; /* the kernel's mark rose by more than what is there now */
+	burst.max = 572 * MIB; /* the kernel's mark rose above the current value */
 	framebuf_reading(b, burst);
 	framebuf_value(b, M_PROC_RSS, 2, 0);
 	framebuf_unknown(b, M_PROC_PSS, 2);
@@ -338,7 +338,7 @@ static void gauges(struct framebuf *b)
 	framebuf_value(b, M_PROC_CPU_USER, 1, 41 * (int64_t) S);
 }
 
-/* Units of GPUs; samples that the driver kept between two looks. */
+/* Units of GPUs; samples of the driver within the interval. */
 static void gpu_gauges(struct framebuf *b)
 {
 	struct reading busy = reading_of(M_GPU_BUSY, 1, 600000);
@@ -372,7 +372,7 @@ static void totals(struct framebuf *b)
 	framebuf_value(b, M_JOB_PROCESSES, 0, 2);
 }
 
-/* A second of ten looks, as a recording gives it back. */
+/* A second of ten samples, as a recording returns it. */
 static void folded(struct framebuf *b)
 {
 	framebuf_reading(b, (struct reading) { .id = 1,
@@ -461,7 +461,7 @@ static void series(struct framebuf *b)
 	framebuf_series(b, &(struct series_value) { .name = "gain", .value = -(double) INFINITY });
 }
 
-/* PSS passes are seconds apart: what one read stands until three periods later. */
+/* PSS passes are seconds apart: a value is valid for three periods. */
 static void slow(struct framebuf *b)
 {
 	framebuf_value(b, M_PROC_PSS, 1, 290 * MIB);
@@ -475,17 +475,17 @@ static const struct {
 	uint64_t time_ns, hold_ns;
 	bool from_recording;
 } examples[] = {
-	{ "processes are first seen", births, FRAME_PROCFS, 0, 300000000, false },
-	{ "a process runs another program", birth_again, FRAME_PROCFS, S, 300000000, false },
-	{ "GPUs and processes on them are first seen", gpu_births, FRAME_NVML, 0, 300000000,
+	{ "processes are observed for the first time", births, FRAME_PROCFS, 0, 300000000, false },
+	{ "a process executes another program", birth_again, FRAME_PROCFS, S, 300000000, false },
+	{ "GPUs and processes on them are observed for the first time", gpu_births, FRAME_NVML, 0, 300000000,
 		false },
-	{ "levels, a burst between two looks, one that could not be had, a mark, a counter", gauges,
+	{ "gauges, a burst between two samples, an unavailable value, a high-water mark, a counter", gauges,
 		FRAME_PROCFS, 100000000, 300000000, false },
-	{ "a GPU's levels in their units, with the driver's samples between two looks", gpu_gauges, FRAME_NVML, S,
+	{ "a GPU's gauges in their units, with the driver's samples of the interval", gpu_gauges, FRAME_NVML, S,
 		300000000, false },
 	{ "the machine, one of its cores", host, FRAME_HOST, S, 3 * S, false },
 	{ "totals of the job", totals, FRAME_TOTALS, S, 300000000, false },
-	{ "folded windows of a recording", folded, FRAME_PROCFS, 2 * S, 3 * S, true },
+	{ "aggregated windows of a recording", folded, FRAME_PROCFS, 2 * S, 3 * S, true },
 	{ "a slow source", slow, FRAME_PROCFS, 3 * S, 30 * S, false },
 	{ "ends", ends, FRAME_PROCFS, 14 * S, 300000000, false },
 	{ "events", events, FRAME_RECORDER, 14 * S, 0, false },
@@ -522,7 +522,7 @@ static void read_golden(struct buf *golden)
 		assert_int_equal(buf_add(golden, part, n), 0);
 }
 
-/* The first line that differs says more than two long texts. */
+/* The first different line says more than two long texts. */
 static void assert_same_lines(const char *made, const char *golden)
 {
 	for (int line = 1; *made || *golden; line++) {
@@ -556,7 +556,7 @@ static void test_the_examples_are_as_recorded(void **state)
 	buf_done(&golden);
 }
 
-/* No kind is without its example. */
+/* Every kind has an example. */
 static void test_each_kind_has_an_example(void **state)
 {
 	struct framebuf b = { 0 };

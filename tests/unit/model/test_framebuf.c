@@ -64,7 +64,7 @@ static void test_readings(void **state)
 	framebuf_done(&b);
 }
 
-/* Whatever was given may be overwritten at once. */
+/* The arguments may be overwritten at once. */
 static void test_texts_are_copied(void **state)
 {
 	struct framebuf b = { 0 };
@@ -112,7 +112,7 @@ static void test_texts_are_copied(void **state)
 	framebuf_done(&b);
 }
 
-/* Texts given early stay where they are while thousands follow, long ones among them. */
+/* Early texts stay where they are while thousands follow, long ones among them. */
 static void test_texts_never_move(void **state)
 {
 	enum {
@@ -156,7 +156,7 @@ static void fill(struct framebuf *b, int n)
 	}
 }
 
-/* A steady tick allocates nothing: after a clear everything lies where it lay. */
+/* Steady sampling allocates nothing: after a clear, everything is at the same address. */
 static void test_room_is_kept(void **state)
 {
 	struct framebuf b = { 0 }, before;
@@ -192,7 +192,7 @@ static void test_the_maximum(void **state)
 	assert_int_equal(b.error, -EFBIG);
 	assert_int_equal(b.n_readings, 1 << 20);
 	framebuf_end(&b, &(struct end) { .id = 1 });
-	assert_int_equal(b.n_ends, 1); /* the other kinds go on */
+	assert_int_equal(b.n_ends, 1); /* the other kinds are unaffected */
 	assert_int_equal(b.error, -EFBIG);
 	framebuf_clear(&b);
 	assert_int_equal(b.error, 0);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The clock: what is due when, late ticks and gaps, windows.
+ * The sampling loop: groups that are due, late samples and gaps, windows.
  */
 #include "sampler_rig.h"
 
-/* ---- the clock ------------------------------------------------------------------------------------------------------ */
+/* ---- the clock ------------------------------------------------------------------------------- */
 
 static void nothing_is_due_before_it_is(void **state)
 {
@@ -15,7 +15,7 @@ static void nothing_is_due_before_it_is(void **state)
 	rig_prepare(&r, NULL, 3600 * 1000 * MS, true);
 	rig_make(&r);
 	assert_int_equal(sampler_time(r.s), 0);
-	sampler_step(r.s); /* not begun */
+	sampler_step(r.s); /* not started */
 	sampler_now(r.s);
 	assert_int_equal(r.n_frames, 0);
 	rig_start(&r, main.pid);
@@ -43,7 +43,7 @@ static void frames_are_in_the_order_of_time(void **state)
 	for (int i = 0; i < 20; i++) {
 		steps(&r, 2);
 		sampler_now(r.s);
-		late.time_ns = r.last_ns / 2; /* from long ago */
+		late.time_ns = r.last_ns / 2; /* far in the past */
 		sampler_push(r.s, &late);
 		assert_int_equal(job_now(sampler_job(r.s)), r.last_ns);
 	}
@@ -68,15 +68,15 @@ static void late_ticks_are_counted(void **state)
 	const int64_t ticks = facts_of(&r)->ticks.value, late = facts_of(&r)->late_ticks.value;
 
 	assert_int_equal(ticks, 1);
-	wait_for(300 * MS); /* fifteen ticks long nobody comes */
+	wait_for(300 * MS); /* no step for fifteen samples */
 	steps(&r, 1);
 	sampler_cost(r.s);
-	assert_int_equal(facts_of(&r)->ticks.value, ticks + 1); /* what was missed is not made up for */
+	assert_int_equal(facts_of(&r)->ticks.value, ticks + 1); /* missed samples are not repeated */
 	assert_int_equal(facts_of(&r)->late_ticks.value, late + 1);
 	assert_true(facts_of(&r)->longest_gap_ns.value >= (int64_t) (300 * MS));
-	assert_int_equal(r.n_gaps, 0); /* under two seconds it is late, no more */
-	/* And the clock is in step again: the next tick is at a multiple of the interval. */
-	assert_true(r.s->due_ns % (20 * MS) == 0 && r.s->due_ns > r.s->last_tick_ns);
+	assert_int_equal(r.n_gaps, 0); /* under two seconds it is late, but no gap */
+	/* The timer is in step again: the next sample is at a multiple of the interval. */
+	assert_true(r.s->due_ns % (20 * MS) == 0 && r.s->due_ns > r.s->last_sample_ns);
 	child_end(&main);
 	rig_done(&r);
 }
@@ -117,12 +117,12 @@ static void a_window_closes_once(void **state)
 	assert_true(r.last_ns >= 40 * MS);
 	assert_false(sampler_window_closed(r.s));
 	sampler_end(r.s);
-	assert_true(sampler_window_closed(r.s)); /* the last one is as long as it is */
+	assert_true(sampler_window_closed(r.s)); /* the last window may be shorter */
 	child_end(&main);
 	rig_done(&r);
 }
 
-/* However seldom memory is read, nobody comes and goes unseen for longer than a second. */
+/* However rarely memory is read, no process lives for more than a second without being found. */
 static void between_far_ticks_new_processes_are_found(void **state)
 {
 	struct rig r;
@@ -133,7 +133,7 @@ static void between_far_ticks_new_processes_are_found(void **state)
 	struct child main = waiting_child();
 
 	rig_start(&r, main.pid);
-	struct child orphan = waiting_child(); /* ours: as one that the subreaper adopted */
+	struct child orphan = waiting_child(); /* ours: like one adopted by the subreaper */
 	const size_t readings = r.n_rss;
 
 	steps(&r, 1);
@@ -147,7 +147,7 @@ static void between_far_ticks_new_processes_are_found(void **state)
 	rig_done(&r);
 }
 
-/* A flood of marks must not become a flood of looks. */
+/* A flood of marks must not cause a flood of samples. */
 static void what_is_asked_for_at_once_has_its_limit(void **state)
 {
 	struct child main = waiting_child();
@@ -162,7 +162,7 @@ static void what_is_asked_for_at_once_has_its_limit(void **state)
 	sampler_now(r.s);
 	assert_int_equal(r.n_rss, before + 1);
 	assert_true(r.s->next_now_ns > 0);
-	r.s->next_now_ns = UINT64_MAX; /* it was dear */
+	r.s->next_now_ns = UINT64_MAX; /* it was expensive */
 	for (int i = 0; i < 100; i++)
 		sampler_now(r.s);
 	assert_int_equal(r.n_rss, before + 1);
@@ -173,7 +173,8 @@ static void what_is_asked_for_at_once_has_its_limit(void **state)
 	rig_done(&r);
 }
 
-/* Ticks of an hour become ticks of 20 ms, with the machine read as often as it may be, and back; the change is no gap. */
+/* An interval of an hour becomes 20 ms, with the machine's own shortest period, and an hour
+ * again; the change is no gap. */
 static void the_interval_may_change(void **state)
 {
 	struct rig r;
@@ -189,12 +190,12 @@ static void the_interval_may_change(void **state)
 	assert_int_equal(sampler_pace(r.s, 20 * MS), 0);
 	while (r.n_rss < before + 5 || r.n_mem_used < mem_before + 2)
 		steps(&r, 1);
-	assert_true(sampler_time(r.s) < 1000 * 1000 * MS); /* an hour it was not */
+	assert_true(sampler_time(r.s) < 1000 * 1000 * MS); /* less than an hour */
 	assert_true(r.s->next_window_ns <= sampler_time(r.s) + 1000 * MS);
 	assert_int_equal(sampler_pace(r.s, 3600 * 1000 * MS), 0);
 	const size_t after = r.n_rss;
 
-	steps(&r, 2); /* looks for new processes, one a second */
+	steps(&r, 2); /* searches for new processes, one per second */
 	assert_int_equal(r.n_rss, after);
 	assert_int_equal(r.n_gaps, 0);
 	child_end(&main);

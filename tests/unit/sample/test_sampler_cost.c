@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * What sampling costs: steady ticks open and allocate nothing, PSS passes keep to their budget. What is opened and
- * allocated is counted by the linker's --wrap (meson.build).
+ * Cost of sampling: steady sampling opens and allocates nothing, PSS passes keep to their budget.
+ * Opened files and allocations are counted with the linker's --wrap (meson.build).
  */
 #include "sampler_machine.h"
 
-/* ---- what is opened and allocated ---------------------------------------------------------------------------------- */
+/* ---- what is opened and allocated ------------------------------------------------------------ */
 
 static bool counting;
 static unsigned n_opened, n_rollups, n_allocated;
@@ -32,10 +32,10 @@ int __wrap_openat64(int fd, const char *path, int flags, ...)
 			(void) snprintf(first_opened, sizeof(first_opened), "%s", path);
 		n_rollups += strcmp(name ? name + 1 : path, "smaps_rollup") == 0;
 	}
-	return __real_openat64(fd, path, flags); /* no file is made: the mode does not count */
+	return __real_openat64(fd, path, flags); /* no file is created: the mode does not matter */
 }
 
-/* Which of the two it is called depends on the size of an off_t. */
+/* The size of an off_t decides which of the two is called. */
 int __wrap_openat(int fd, const char *path, int flags, ...)
 {
 	return __wrap_openat64(fd, path, flags);
@@ -72,7 +72,7 @@ static void count_from_here(void)
 	counting = true;
 }
 
-/* ---- steady ticks ---------------------------------------------------------------------------------------------------- */
+/* ---- steady sampling ------------------------------------------------------------------------- */
 
 static void machine_start(struct rig *r, const struct temp_tree *t, bool big_pss)
 {
@@ -80,12 +80,13 @@ static void machine_start(struct rig *r, const struct temp_tree *t, bool big_pss
 	r->options.window_ns = 20 * MS;
 	r->options.big_pss = big_pss;
 	rig_make(r);
-	count_from_here(); /* the passes of the start, too */
+	count_from_here(); /* including the passes of the start */
 	rig_start(r, FIRST_PID);
 }
 
-/* With several windows in it, and what is read once a second. Where the last pid moves, new processes must be looked
- * at, and once a second all of them: here nobody forks, and the full look is put off. */
+/* With several windows and the values that are read once a second. New processes are searched
+ * for when the last pid moves and once a second: here no process forks, and the full search is
+ * postponed. */
 static void a_steady_tick_opens_and_allocates_nothing(void **state)
 {
 	struct temp_tree t;
@@ -98,7 +99,7 @@ static void a_steady_tick_opens_and_allocates_nothing(void **state)
 	assert_int_equal(job_alive(sampler_job(r.s)), 6);
 	while (r.last_ns < 1050 * MS)
 		steps(&r, 1);
-	r.s->next_full_look_ns = UINT64_MAX;
+	r.s->next_full_search_ns = UINT64_MAX;
 	const uint64_t from = r.last_ns;
 	const unsigned fds = open_fds();
 	const size_t readings = r.n_rss;
@@ -115,7 +116,8 @@ static void a_steady_tick_opens_and_allocates_nothing(void **state)
 	temp_tree_done(&t);
 }
 
-/* The machine's memory is dear to read: out of turn only where the job's has moved, and not at once again. */
+/* The machine's memory is expensive to read: out of turn only if the job's has changed, and not
+ * twice at once. */
 static void the_machines_memory_is_read_when_the_jobs_moves(void **state)
 {
 	struct temp_tree t;
@@ -126,7 +128,7 @@ static void the_machines_memory_is_read_when_the_jobs_moves(void **state)
 	put_machine(&t, 6, 10000);
 	machine_start(&r, &t, false);
 	read = r.n_mem_used;
-	sampler_plan_moved(r.s, sampler_time(r.s)); /* from nothing to what it is */
+	sampler_plan_moved(r.s, sampler_time(r.s)); /* from nothing to its size */
 	r.s->next_moved_ns = 0;
 	assert_true(read > 0);
 	read = r.n_mem_used;
@@ -148,7 +150,7 @@ static void the_machines_memory_is_read_when_the_jobs_moves(void **state)
 	temp_tree_done(&t);
 }
 
-/* On this machine others fork, which costs openings but no memory. */
+/* On this machine other processes fork, which costs opened files but no memory. */
 static void a_live_tick_allocates_nothing(void **state)
 {
 	struct rig r;
@@ -160,7 +162,7 @@ static void a_live_tick_allocates_nothing(void **state)
 	struct child main = waiting_child();
 
 	rig_start(&r, main.pid);
-	/* Exit records of the whole machine may be many. */
+	/* There may be many exit records of the whole machine. */
 	taskstats_close(r.s->taskstats);
 	r.s->taskstats = NULL;
 	while (r.last_ns < 1100 * MS)
@@ -178,7 +180,7 @@ static void a_live_tick_allocates_nothing(void **state)
 	rig_done(&r);
 }
 
-/* ---- PSS passes ------------------------------------------------------------------------------------------------------- */
+/* ---- PSS passes ------------------------------------------------------------------------------ */
 
 static int64_t passes(const struct rig *r)
 {
@@ -202,7 +204,7 @@ static void a_pass_that_is_cheap_is_made(void **state)
 	temp_tree_done(&t);
 }
 
-/* A hundred milliseconds may be saved up: that is about eight GiB. */
+/* The largest credit is a hundred milliseconds: about eight GiB. */
 static void what_costs_more_than_the_credit_is_left_out(void **state)
 {
 	struct temp_tree t;
@@ -216,7 +218,7 @@ static void what_costs_more_than_the_credit_is_left_out(void **state)
 	assert_int_equal(passes(&r), 0);
 	assert_int_equal(n_rollups, 0);
 	rig_done(&r);
-	/* Unless that is asked for. */
+	/* Unless requested. */
 	machine_start(&r, &t, true);
 	steps(&r, 3);
 	counting = false;
@@ -234,16 +236,17 @@ static void without_credit_there_is_no_pass(void **state)
 	(void) state;
 	put_machine(&t, 4, 50000);
 	machine_start(&r, &t, true);
-	steps(&r, 1); /* a pass waits until sizes rest */
+	steps(&r, 1); /* a pass waits until the sizes are stable */
 	const int64_t before = passes(&r);
 	const int64_t left = r.s->pss.credit_ns;
 
 	assert_true(before >= 1);
-	assert_true(left < 100 * (int64_t) MS); /* it was paid for */
+	assert_true(left < 100 * (int64_t) MS); /* its cost was subtracted */
 	r.s->pss.credit_ns = -1000 * (int64_t) MS; /* a pass that took a second */
 	for (int i = 0; i < 5; i++) {
 		for (int k = 0; k < 4; k++)
-			put_process(&t, FIRST_PID + k, k ? FIRST_PID : 1, 60000 + 10000 * i); /* it grows and grows */
+			/* it keeps growing */
+			put_process(&t, FIRST_PID + k, k ? FIRST_PID : 1, 60000 + 10000 * i);
 		steps(&r, 1);
 	}
 	assert_int_equal(passes(&r), before);
@@ -260,7 +263,7 @@ static void without_credit_there_is_no_pass(void **state)
 	temp_tree_done(&t);
 }
 
-/* Nobody is held up for a pass that says nothing about all of them. */
+/* No process is blocked for a pass that cannot include all of them. */
 static void one_that_is_too_large_spares_all(void **state)
 {
 	struct temp_tree t;
@@ -275,7 +278,7 @@ static void one_that_is_too_large_spares_all(void **state)
 	assert_int_equal(n_rollups, 0);
 	assert_int_equal(passes(&r), 0);
 	assert_true(facts_of(&r)->pss_skipped.value >= 1);
-	assert_true(facts_of(&r)->pss_skipped.value <= 3); /* and it is not asked for at each tick */
+	assert_true(facts_of(&r)->pss_skipped.value <= 3); /* and it is not requested by each sample */
 	rig_done(&r);
 	machine_start(&r, &t, true);
 	steps(&r, 1);
@@ -285,9 +288,9 @@ static void one_that_is_too_large_spares_all(void **state)
 	temp_tree_done(&t);
 }
 
-/* ---- own cost ---------------------------------------------------------------------------------------------------------- */
+/* ---- own cost -------------------------------------------------------------------------------- */
 
-/* Of several runs in one process each has its own. */
+/* Each of several runs in one process has its own. */
 static void what_was_used_before_is_not_this_runs(void **state)
 {
 	struct child main = waiting_child();

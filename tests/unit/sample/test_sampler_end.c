@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * The end of a run: who lives on, and that everybody ends once.
+ * The end of a run: processes still running, and that every process ends once.
  */
 #include "sampler_rig.h"
 
 #include <sys/socket.h>
 
-/* ---- the end --------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
-/* Starts one that stays and ends itself when told to. */
+/* Starts a process that stays and ends itself on request. */
 static void leave_a_daemon(const struct child *c, void *arg)
 {
 	(void) arg;
-	(void) prctl(PR_SET_NAME, "left-behind"); /* the child's from its first moment */
+	(void) prctl(PR_SET_NAME, "left-behind"); /* the child's from its start */
 	pid_t pid = fork();
 
 	if (pid == 0) {
@@ -54,9 +54,9 @@ static void who_lives_on_is_counted_and_named(void **state)
 	assert_int_equal(facts_of(&r)->ended_ns.value, ended.value);
 	assert_int_equal(r.n_left, 1);
 	assert_int_equal(job_process_by_id(sampler_job(r.s), r.left_id)->pid, daemon);
-	assert_int_equal(kill(daemon, 0), 0); /* nobody touched it */
+	assert_int_equal(kill(daemon, 0), 0); /* it was not killed */
 	assert_int_equal(facts_of(&r)->cpu_is_exact.value, 0);
-	/* It is over once, and nothing is due any more. */
+	/* It ends once, and nothing is due afterwards. */
 	const size_t frames = r.n_frames;
 
 	sampler_end(r.s);
@@ -71,7 +71,8 @@ static void who_lives_on_is_counted_and_named(void **state)
 	rig_done(&r);
 }
 
-/* As with --wait: the end of the run is that of the last who is followed, or when that was given up. */
+/* As with --wait: the run ends with the last process that is followed, or when waiting is given
+ * up. */
 static void who_is_followed_beyond_main_counts(void **state)
 {
 	struct rig r;
@@ -111,7 +112,7 @@ static void who_is_followed_beyond_main_counts(void **state)
 	}
 }
 
-/* Its number may be used again, by an orphan of the job. */
+/* Its pid may be reused by an orphan of the job. */
 static void main_ends_once(void **state)
 {
 	struct child main = waiting_child();
@@ -138,7 +139,8 @@ static void main_ends_once(void **state)
 	rig_done(&r);
 }
 
-/* Lives shorter than a tick and is not waited for at once: seen as a zombie or known by its exit record, never both. */
+/* Processes that live less than a sample and are not waited for at once: observed as a zombie or
+ * through the exit record, never both. */
 static void leave_zombies(const struct child *c, void *arg)
 {
 	const unsigned n = *(const unsigned *) arg;
@@ -176,7 +178,8 @@ static void a_zombie_is_one_process(void **state)
 	rig_start(&r, main.pid);
 	child_go(&main);
 	(void) child_take(&main);
-	/* Whoever ends elsewhere on the machine wakes nobody: only looks and records that take turns. */
+	/* Ends of other processes on the machine cause no wakeups: exit records are only read
+	 * with samples. */
 	steps(&r, 6);
 	child_go(&main);
 	(void) child_take(&main);
@@ -190,7 +193,7 @@ static void a_zombie_is_one_process(void **state)
 	rig_done(&r);
 }
 
-/* Whoever reads the summary has to know that short children may be missing. */
+/* The summary must say that short children may be missing. */
 static void lost_exit_records_are_a_fact(void **state)
 {
 	struct child main = waiting_child();
@@ -214,7 +217,7 @@ static void lost_exit_records_are_a_fact(void **state)
 	rig_done(&r);
 }
 
-/* Where no more will come, nothing is taken for told. */
+/* If no more records will come, none counts as complete. */
 static void exit_records_that_come_no_more_are_lost(void **state)
 {
 	struct child main = waiting_child();

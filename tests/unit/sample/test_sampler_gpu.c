@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * GPUs in the clock, with made-up sources that answer, hang, crash and flood. What they answer is on a page that the
- * test shares with the helper.
+ * GPUs in the sampling loop, with simulated sources that answer, hang, crash and flood. The test
+ * controls them through a page shared with the helper.
  */
 #include "sampler_rig.h"
 
@@ -16,20 +16,21 @@ enum {
 
 static struct stage {
 	_Atomic int64_t mem, energy, energy_then, user_mem[USERS]; /* energy_then: after a crash */
-	_Atomic int pid[USERS]; /* 0: nobody */
-	_Atomic int sums; /* energy is power over time: the next reading says so */
-	_Atomic int list_fails, hangs, crashes, crowd, opens_never, leaves; /* leaves: who is gone after a crash, from 1 */
-	_Atomic int held; /* 1: the next list that somebody is on waits once it is read; 2: it does */
-	_Atomic unsigned slow, was_slow; /* groups that take longer than any last reading may; that did */
-	_Atomic int marks_last, lists_last; /* the last readings of those groups */
+	_Atomic int pid[USERS]; /* 0: none */
+	_Atomic int sums; /* energy is the integral of power: the next value says so */
+	/* leaves: process that is gone after a crash, from 1 */
+	_Atomic int list_fails, hangs, crashes, crowd, opens_never, leaves;
+	_Atomic int held;        /* 1: the next non-empty list waits once it is read; 2: it waits */
+	_Atomic unsigned slow, was_slow; /* groups slower than a last value allows; and those that were */
+	_Atomic int marks_last, lists_last; /* last values of these groups */
 	_Atomic unsigned reads;
-	_Atomic int second;      /* a second GPU, with this process on it; -1: it is gone */
-	_Atomic int hidden;      /* somebody whose pid is not known is told of so many times */
-	_Atomic int nameless;    /* the first one is told of by its number alone */
-	_Atomic int64_t total;   /* 0: not told at the birth; another one is told by a second birth */
+	_Atomic int second;      /* a second GPU, with this process on it; -1: removed */
+	_Atomic int hidden;      /* number of lists with a process of unknown pid */
+	_Atomic int nameless;    /* the first process is reported without a name */
+	_Atomic int64_t total;   /* 0: not reported at birth; a change is reported by a second birth */
 } *stage;
 
-/* ---- a source -------------------------------------------------------------------------------------------------------- */
+/* ---- a source -------------------------------------------------------------------------------- */
 
 struct source {
 	const struct source_env *env;
@@ -163,7 +164,7 @@ static const struct source_ops fake = {
 };
 static const struct gpu_vendor vendors[] = { { .ops = &fake, .label = "FAKE", .silent = CAUSE_NVML }, { .ops = NULL } };
 
-/* ---- a run ----------------------------------------------------------------------------------------------------------- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 struct gpu_rig {
 	struct rig rig;
@@ -171,7 +172,7 @@ struct gpu_rig {
 	struct maybe last[METRIC_COUNT];   /* of host, job, and the GPU; of GPU processes the last one */
 	size_t n_gpus, n_users, n_user_ends, n_ours;
 	struct gpu_process_birth user;     /* born last */
-	char user_name[32], notes[2048];      /* a note's cause before its text */
+	char user_name[32], notes[2048];   /* each note's cause before its text */
 	bool went_back;
 	uint64_t last_ns;
 };
@@ -250,9 +251,9 @@ static int tear_down(void **state)
 
 #define is(g, metric, number) ((g)->last[metric].known && (g)->last[metric].value == (number))
 
-/* ---- what it tells ---------------------------------------------------------------------------------------------------- */
+/* ---- its reports ----------------------------------------------------------------------------- */
 
-static void memory_is_the_jobs_or_anothers_or_nobodys(void **state)
+static void memory_is_the_jobs_or_foreign_or_unattributed(void **state)
 {
 	struct gpu_rig *g = *state;
 
@@ -266,7 +267,7 @@ static void memory_is_the_jobs_or_anothers_or_nobodys(void **state)
 	assert_int_equal(g->n_ours, 1);
 	assert_true(is(g, M_JOB_GPU_MEM_MAIN, 30 * MIB) && is(g, M_JOB_GPU_MEM_REST, 0) && is(g, M_GPU_JOB_MEM, 30 * MIB));
 	until(g, is(g, M_GPU_UNATTRIBUTED_MEM, 70 * MIB));
-	/* One that is no member, with its name and owner; one that nobody can see. */
+	/* One that is not a member, with its name and owner; one that is not visible. */
 	stage->user_mem[1] = 50 * MIB;
 	stage->pid[1] = getpid();
 	until(g, is(g, M_GPU_FOREIGN_MEM, 50 * MIB) && is(g, M_GPU_UNATTRIBUTED_MEM, 20 * MIB));
@@ -274,11 +275,11 @@ static void memory_is_the_jobs_or_anothers_or_nobodys(void **state)
 	assert_true(g->user.uid.known && g->user.uid.value == getuid());
 	assert_string_not_equal(g->user_name, "");
 	stage->user_mem[2] = 5 * MIB;
-	stage->pid[2] = 4194304 + 1; /* PID_MAX_LIMIT: there is none of that number */
+	stage->pid[2] = 4194304 + 1; /* PID_MAX_LIMIT: no process has it */
 	until(g, g->n_users == 3);
 	until(g, is(g, M_GPU_UNATTRIBUTED_MEM, 20 * MIB) && is(g, M_GPU_FOREIGN_MEM, 50 * MIB));
 	assert_false(g->user.uid.known);
-	/* A list that fails is no empty one. */
+	/* A failed list is not an empty one. */
 	stage->list_fails = 1;
 	until(g, !g->last[M_GPU_JOB_MEM].known);
 	assert_false(g->last[M_JOB_GPU_MEM].known || g->last[M_GPU_UNATTRIBUTED_MEM].known);
@@ -286,11 +287,12 @@ static void memory_is_the_jobs_or_anothers_or_nobodys(void **state)
 	stage->pid[1] = stage->pid[2] = 0;
 	until(g, is(g, M_GPU_FOREIGN_MEM, 0) && is(g, M_JOB_GPU_MEM, 30 * MIB) && is(g, M_GPU_UNATTRIBUTED_MEM, 70 * MIB));
 	assert_int_equal(g->n_user_ends, 2);
-	assert_string_equal(g->notes, ""); /* why is its source's to tell: a list may be out of date on purpose */
+	/* the reason is the source's to report: a list may be outdated on purpose */
+	assert_string_equal(g->notes, "");
 }
 
-/* A process that ended holds nothing, whatever the driver still lists. */
-static void memory_of_the_dead_is_nobodys(void **state)
+/* A process that ended uses nothing, even if the driver still lists it. */
+static void memory_of_ended_processes_is_unattributed(void **state)
 {
 	struct gpu_rig *g = *state;
 
@@ -302,7 +304,7 @@ static void memory_of_the_dead_is_nobodys(void **state)
 	until(g, is(g, M_JOB_GPU_MEM, 0) && is(g, M_GPU_JOB_MEM, 0));
 }
 
-/* The only list that it is on comes after its end, of which a driver that is slow knew nothing yet. */
+/* Its only list comes after its end, from a driver that is slow and did not know of it. */
 static void a_list_that_comes_late_is_of_its_time(void **state)
 {
 	struct gpu_rig *g = *state;
@@ -325,8 +327,8 @@ static void a_list_that_comes_late_is_of_its_time(void **state)
 	assert_int_equal(g->n_users, 1);
 }
 
-/* Thousands at once: everybody is born. */
-static void a_crowd_is_told_of(void **state)
+/* Thousands at once: all get births. */
+static void a_crowd_is_reported(void **state)
 {
 	struct gpu_rig *g = *state;
 
@@ -334,16 +336,17 @@ static void a_crowd_is_told_of(void **state)
 	until(g, g->n_users == CROWD);
 }
 
-/* ---- the helper -------------------------------------------------------------------------------------------------------- */
+/* ---- the helper ------------------------------------------------------------------------------ */
 
-/* Whose readings are missing where one does not answer: a row of the table that leaves it out says nobody's. */
+/* The cause of missing values if a source does not answer: a missing row of the table would be
+ * no cause. */
 static void a_driver_that_is_silent_is_the_cause_of_its_own(void **state)
 {
 	static const enum note_cause causes[FRAME_SOURCE_COUNT] = {
 		[FRAME_NVML] = CAUSE_NVML,
 		[FRAME_AMDGPU] = CAUSE_AMDGPU,
 		[FRAME_DRM] = CAUSE_DRM,
-		[FRAME_DCGM] = CAUSE_NONE, /* it lists nobody */
+		[FRAME_DCGM] = CAUSE_NONE, /* it lists no processes */
 	};
 
 	(void) state;
@@ -372,7 +375,7 @@ static void it_keeps_to_itself(void **state)
 		n++;
 	(void) closedir(dir);
 	assert_in_range(n, 2 + 3 + 4, 2 + 3 + 6); /* . and ..; null thrice; channel, root; the pipe */
-	assert_int_equal(kill(helper, SIGTERM), 0); /* not meant for it */
+	assert_int_equal(kill(helper, SIGTERM), 0); /* not meant for the helper */
 	n = stage->reads;
 	until(g, stage->reads > n + 2);
 	until(g, facts_of(&g->rig)->gpu_asked.value == 1);
@@ -382,7 +385,7 @@ static void it_keeps_to_itself(void **state)
 	assert_int_equal(sampler_helper(g->rig.s), 0);
 }
 
-/* Between its calls a driver owes no answer, however long ago the last one was. */
+/* Between its calls a driver need not answer, however long ago the last call was. */
 static void who_is_not_asked_is_not_silent(void **state)
 {
 	struct gpu_rig *g = *state;
@@ -392,7 +395,7 @@ static void who_is_not_asked_is_not_silent(void **state)
 	sampler_end(g->rig.s);
 }
 
-/* The last reading is of the end, not of a second before it. */
+/* The last value is at the end, not a second before it. */
 static void the_end_is_read(void **state)
 {
 	struct gpu_rig *g = *state;
@@ -411,7 +414,7 @@ static uint64_t end_takes(struct gpu_rig *g)
 	return clock_boot_ns() - began;
 }
 
-static void silence_is_told_of_and_holds_up_nothing(void **state)
+static void silence_is_reported_and_blocks_nothing(void **state)
 {
 	struct gpu_rig *g = *state;
 
@@ -425,12 +428,12 @@ static void silence_is_told_of_and_holds_up_nothing(void **state)
 	until(g, stage->reads > n + 2);
 	stage->hangs = 1;
 	assert_true(end_takes(g) < 1000 * MS);
-	assert_null(strstr(g->notes, "was killed but has not exited")); /* a sleeper can be killed */
+	assert_null(strstr(g->notes, "stays behind")); /* a sleeping one can be killed */
 }
 
 #define SILENCE_NS (700 * MS)
 
-/* The driver does not answer for so long, and goes on so. */
+/* The driver does not answer for this long, repeatedly. */
 static void be_silent(struct gpu_rig *g)
 {
 	stage->hangs = 1;
@@ -452,12 +455,13 @@ static void a_silence_until_the_end_is_a_gap(void **state)
 
 	until(g, stage->reads > 10 && g->last[M_GPU_MEM].known);
 	be_silent(g);
-	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.value < (int64_t) SILENCE_NS); /* the driver may be slow, as yet */
+	/* the driver may be slow, so far */
+	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.value < (int64_t) SILENCE_NS);
 	sampler_end(g->rig.s);
 	assert_silence_is_a_gap(g);
 }
 
-/* A driver that hangs and then says that its GPU is lost. */
+/* A driver that hangs and then reports its GPU as lost. */
 static void a_silence_that_ends_in_an_error_is_a_gap(void **state)
 {
 	struct gpu_rig *g = *state;
@@ -470,7 +474,7 @@ static void a_silence_that_ends_in_an_error_is_a_gap(void **state)
 	assert_silence_is_a_gap(g);
 }
 
-/* Stops it where it is in no call of the driver. */
+/* Stops it while it is in no call of the driver. */
 static void kill_helper_between_calls(struct gpu_rig *g)
 {
 	const pid_t pid = sampler_helper(g->rig.s);
@@ -498,7 +502,7 @@ static void a_helper_that_is_gone_until_the_end_is_a_gap(void **state)
 	assert_silence_is_a_gap(g);
 }
 
-/* The next helpers are there, and find no driver. */
+/* The next helpers start and find no driver. */
 static void a_driver_that_is_not_found_again_is_a_gap(void **state)
 {
 	struct gpu_rig *g = *state;
@@ -537,9 +541,9 @@ static void a_crash_is_the_helpers_alone(void **state)
 	first = sampler_helper(g->rig.s);
 	stage->user_mem[0] = 200;
 	stage->crashes = 1;
-	until(g, strstr(g->notes, "helper-ended gpu: the helper was killed by signal 11 in a call of FAKE at 0:0"));
-	assert_non_null(strstr(g->notes, "it is restarted"));
-	until(g, strstr(g->notes, "none gpu: reading resumed at 0:0"));
+	until(g, strstr(g->notes, "helper-ended gpu: the helper was ended by signal 11 in a call of FAKE at 0:0"));
+	assert_non_null(strstr(g->notes, "it is started again"));
+	until(g, strstr(g->notes, "none gpu: read again since 0:0"));
 	assert_int_not_equal(sampler_helper(g->rig.s), first);
 	until(g, is(g, M_JOB_GPU_MEM, 200)); /* the same device, the same process, counted once */
 	assert_int_equal(g->n_gpus, 1);
@@ -550,8 +554,8 @@ static void a_crash_is_the_helpers_alone(void **state)
 	sampler_end(g->rig.s);
 }
 
-/* By the list that came before its read hung, and by the same one once the read came to an end. */
-static void who_is_told_of_twice_is_one(void **state)
+/* From the list before its read hung, and from the same one after the read ended. */
+static void a_process_reported_twice_is_one(void **state)
 {
 	struct gpu_rig *g = *state;
 
@@ -561,7 +565,7 @@ static void who_is_told_of_twice_is_one(void **state)
 	assert_int_equal(g->n_users, 1);
 }
 
-/* A driver that crashes over it does not say who it is. */
+/* A driver that crashes during the list does not report the processes. */
 static void who_does_not_answer_after_a_crash_is_who_it_was(void **state)
 {
 	struct gpu_rig *g = *state;
@@ -570,13 +574,14 @@ static void who_does_not_answer_after_a_crash_is_who_it_was(void **state)
 	until(g, is(g, M_GPU_ENERGY, 5000));
 	stage->nameless = 1;
 	stage->crashes = 1;
-	until(g, strstr(g->notes, "none gpu: reading resumed at 0:0"));
+	until(g, strstr(g->notes, "none gpu: read again since 0:0"));
 	assert_int_equal(g->n_gpus, 1);
 	sampler_end(g->rig.s);
 }
 
-/* Of two processes one is gone when there is a helper again: it has ended, and the other one goes on. */
-static void who_left_while_nobody_looked_has_ended(void **state)
+/* One of two processes is gone when a helper runs again: it has ended, and the other one
+ * continues. */
+static void a_process_gone_between_helpers_has_ended(void **state)
 {
 	struct gpu_rig *g = *state;
 
@@ -593,7 +598,8 @@ static void who_left_while_nobody_looked_has_ended(void **state)
 	assert_int_equal(g->n_user_ends, 1);
 }
 
-/* A GPU that the next helper does not find lists nobody ever again: who was on it is not told of as still there. */
+/* A GPU that the next helper does not find has no lists any more: its processes are not reported
+ * as present. */
 static void who_was_on_a_gpu_that_is_gone_has_left_it(void **state)
 {
 	struct gpu_rig *g = *state;
@@ -604,12 +610,12 @@ static void who_was_on_a_gpu_that_is_gone_has_left_it(void **state)
 	until(g, g->n_users == 2);
 	stage->second = -1;
 	stage->crashes = 1;
-	until(g, is(g, M_JOB_GPU_MEM, 100) && strstr(g->notes, "gpu: reading resumed at"));
+	until(g, is(g, M_JOB_GPU_MEM, 100) && strstr(g->notes, "gpu: read again since"));
 	until(g, g->n_user_ends == 1);
 	assert_int_equal(g->n_users, 2);
 }
 
-/* Helpers that find no driver are given up after a while: nobody can be seen to leave then. */
+/* Helpers that find no driver are given up after a while: then no end can be observed. */
 static void who_is_awaited_in_vain_has_left(void **state)
 {
 	struct gpu_rig *g = *state;
@@ -618,12 +624,12 @@ static void who_is_awaited_in_vain_has_left(void **state)
 	until(g, g->n_users == 1);
 	stage->opens_never = 2;
 	stage->crashes = 1;
-	until(g, strstr(g->notes, "GPUs are no longer read"));
+	until(g, strstr(g->notes, "nothing is read from then on"));
 	until(g, g->n_user_ends == 1);
 }
 
-/* Lists that fail may come again, until the run is over. */
-static void nobody_is_awaited_beyond_the_end(void **state)
+/* Failing lists may recover until the run ends. */
+static void returning_processes_end_with_the_run(void **state)
 {
 	struct gpu_rig *g = *state;
 
@@ -631,7 +637,7 @@ static void nobody_is_awaited_beyond_the_end(void **state)
 	until(g, g->n_users == 1);
 	stage->list_fails = 1;
 	stage->crashes = 1;
-	until(g, strstr(g->notes, "gpu: reading resumed at"));
+	until(g, strstr(g->notes, "gpu: read again since"));
 	const unsigned n = stage->reads;
 
 	until(g, stage->reads > n + 40);
@@ -640,7 +646,8 @@ static void nobody_is_awaited_beyond_the_end(void **state)
 	assert_int_equal(g->n_user_ends, 1);
 }
 
-/* What the driver counts goes on; what the helper had counted itself begins at 0 again, and is not counted twice. */
+/* The driver's counters continue; those of the helper start at 0 again, and are not counted
+ * twice. */
 static void counters_go_on_over_a_crash(void **state)
 {
 	struct gpu_rig *g = *state;
@@ -661,7 +668,7 @@ static void counters_go_on_over_a_crash(void **state)
 	until(g, is(g, M_GPU_ENERGY, 5700));
 }
 
-/* What a driver's counter had counted before is not what the GPU used since. */
+/* The earlier values of a driver's counter are not the GPU's use since then. */
 static void a_counter_after_a_sum_goes_on_from_it(void **state)
 {
 	struct gpu_rig *g = *state;
@@ -711,15 +718,15 @@ static void crashes_without_end_have_one(void **state)
 	struct gpu_rig *g = *state;
 
 	stage->crashes = 100;
-	until(g, strstr(g->notes, "GPUs are no longer read"));
+	until(g, strstr(g->notes, "nothing is read from then on"));
 	assert_int_equal(stage->crashes, 94); /* the first, and five more */
 	steps(&g->rig, 20);
 	assert_int_equal(sampler_helper(g->rig.s), 0);
 	assert_int_equal(stage->crashes, 94);
 }
 
-/* A GPU that was lost when it was born, and then again is another half as large: it is one device. */
-static void a_total_may_be_told_later(void **state)
+/* A GPU that was lost at its birth, and later found to be half as large again: it is one device. */
+static void a_total_may_be_reported_later(void **state)
 {
 	struct gpu_rig *g = *state;
 
@@ -730,15 +737,15 @@ static void a_total_may_be_told_later(void **state)
 	assert_false(gpu->memory_bytes.known);
 	stage->total = 8 * MIB;
 	until(g, gpu->memory_bytes.known && gpu->memory_bytes.value == 8 * MIB);
-	stage->crashes = 1; /* the next helper tells the same */
-	until(g, strstr(g->notes, "gpu: reading resumed at 0:0"));
+	stage->crashes = 1; /* the next helper reports the same */
+	until(g, strstr(g->notes, "gpu: read again since 0:0"));
 	assert_int_equal(g->n_gpus, 2);
 	stage->total = 4 * MIB;
 	until(g, gpu->memory_bytes.value == 4 * MIB);
 	assert_int_equal(job_gpu_count(sampler_job(g->rig.s)), 1);
 }
 
-/* As above, but the command was first to wait for it. */
+/* As above, but the helper is reaped by the command first. */
 static void whoever_waits_for_it(void **state)
 {
 	struct gpu_rig *g = *state;
@@ -750,10 +757,10 @@ static void whoever_waits_for_it(void **state)
 	stage->crashes = 1;
 	assert_int_equal(waitpid(helper, &end.status, 0), helper);
 	sampler_reaped(g->rig.s, helper, &end);
-	until(g, strstr(g->notes, "helper-ended gpu: the helper was killed by signal 11"));
+	until(g, strstr(g->notes, "helper-ended gpu: the helper was ended by signal 11"));
 }
 
-/* The driver goes with it: the next helpers find none, and there is an end to that too. */
+/* The driver is lost with it: the next helpers find none, and are given up too. */
 static void who_finds_none_the_second_time_says_so(void **state)
 {
 	struct gpu_rig *g = *state;
@@ -761,9 +768,9 @@ static void who_finds_none_the_second_time_says_so(void **state)
 	until(g, stage->reads > 2);
 	stage->opens_never = 2;
 	stage->crashes = 1;
-	until(g, strstr(g->notes, "helper-ended gpu: helper number 2 could not read GPUs: no driver: libfake.so.1 not found; it is restarted"));
+	until(g, strstr(g->notes, "helper-ended gpu: helper number 2 could not read GPUs: no driver: libfake.so.1 not found; it is started again"));
 	stage->opens_never = 0;
-	until(g, strstr(g->notes, "none gpu: reading resumed at 0:0"));
+	until(g, strstr(g->notes, "none gpu: read again since 0:0"));
 }
 
 static void why_there_is_none_is_known(void **state)
@@ -777,7 +784,7 @@ static void why_there_is_none_is_known(void **state)
 	assert_string_equal(g->notes, "");
 }
 
-/* Nobody waits for a list that takes long: who can say something without one is asked for that. */
+/* A slow list is not waited for: sources that can answer without one are read. */
 static void the_end_waits_for_no_dear_list(void **state)
 {
 	struct gpu_rig *g = *state;
@@ -789,7 +796,7 @@ static void the_end_waits_for_no_dear_list(void **state)
 	assert_int_equal(stage->marks_last, 1);
 }
 
-static void nobody_is_asked_unless_wanted(void **state)
+static void no_gpu_is_read_with_gpu_none(void **state)
 {
 	struct gpu_rig *g = *state;
 
@@ -801,7 +808,7 @@ static void nobody_is_asked_unless_wanted(void **state)
 	assert_int_equal(stage->reads, 0);
 }
 
-/* A run that is over before its first tick never has one. */
+/* A run that ends before its first sample never starts a helper. */
 static void a_short_run_has_none(void **state)
 {
 	struct gpu_rig *g = *state;
@@ -815,15 +822,15 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(memory_is_the_jobs_or_anothers_or_nobodys),
-		TEST(memory_of_the_dead_is_nobodys),
+		TEST(memory_is_the_jobs_or_foreign_or_unattributed),
+		TEST(memory_of_ended_processes_is_unattributed),
 		TEST(a_list_that_comes_late_is_of_its_time),
-		TEST(a_crowd_is_told_of),
+		TEST(a_crowd_is_reported),
 		TEST(it_keeps_to_itself),
 		TEST(who_is_not_asked_is_not_silent),
 		TEST(the_end_is_read),
 		cmocka_unit_test(a_driver_that_is_silent_is_the_cause_of_its_own),
-		TEST(silence_is_told_of_and_holds_up_nothing),
+		TEST(silence_is_reported_and_blocks_nothing),
 		TEST(a_silence_until_the_end_is_a_gap),
 		TEST(a_silence_that_ends_in_an_error_is_a_gap),
 		TEST(a_helper_that_is_gone_until_the_end_is_a_gap),
@@ -831,21 +838,21 @@ int main(void)
 		TEST(a_library_that_never_opens_holds_up_nothing),
 		TEST(a_crash_is_the_helpers_alone),
 		TEST(who_does_not_answer_after_a_crash_is_who_it_was),
-		TEST(who_is_told_of_twice_is_one),
-		TEST(who_left_while_nobody_looked_has_ended),
+		TEST(a_process_reported_twice_is_one),
+		TEST(a_process_gone_between_helpers_has_ended),
 		TEST(who_was_on_a_gpu_that_is_gone_has_left_it),
 		TEST(who_is_awaited_in_vain_has_left),
-		TEST(nobody_is_awaited_beyond_the_end),
+		TEST(returning_processes_end_with_the_run),
 		TEST(counters_go_on_over_a_crash),
 		TEST(a_counter_after_a_sum_goes_on_from_it),
 		TEST(what_cannot_be_read_is_no_slowness),
 		TEST(crashes_without_end_have_one),
-		TEST(a_total_may_be_told_later),
+		TEST(a_total_may_be_reported_later),
 		TEST(whoever_waits_for_it),
 		TEST(who_finds_none_the_second_time_says_so),
 		TEST(why_there_is_none_is_known),
 		TEST(the_end_waits_for_no_dear_list),
-		TEST(nobody_is_asked_unless_wanted),
+		TEST(no_gpu_is_read_with_gpu_none),
 		TEST(a_short_run_has_none),
 	};
 

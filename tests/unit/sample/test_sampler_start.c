@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The start of a run: what is measured from then on, and from which sources.
+ * The start of a run: the first values, and their sources.
  */
 #include "sampler_machine.h"
 
-/* ---- the start ------------------------------------------------------------------------------------------------------- */
+/* ---- the start ------------------------------------------------------------------------------- */
 
-/* Of several processes to attach to, those that ended in the meantime are no reason to stop. */
+/* If some of several processes to attach to have already ended, the run starts nevertheless. */
 static void a_start_that_failed_leaves_nothing(void **state)
 {
 	struct child gone = waiting_child(), main = waiting_child(), more = waiting_child();
@@ -23,7 +23,7 @@ static void a_start_that_failed_leaves_nothing(void **state)
 	rig_done(&plain);
 	rig_prepare(&r, NULL, 10 * MS, false);
 	rig_make(&r);
-	unsigned before = 0; /* with what was opened once and is kept */
+	unsigned before = 0; /* including descriptors that are opened once and kept */
 
 	for (int i = 0; i < 3; i++) {
 		err.text[0] = '\0';
@@ -34,10 +34,10 @@ static void a_start_that_failed_leaves_nothing(void **state)
 		assert_int_equal(sampler_time(r.s), 0);
 	}
 	rig_start(&r, main.pid);
-	assert_int_equal(open_fds(), with_plain); /* no more than a start at the first go */
+	assert_int_equal(open_fds(), with_plain); /* no more than at a successful first start */
 	assert_int_equal(facts_of(&r)->main_pid.value, main.pid);
 	assert_true(job_main(sampler_job(r.s))->pid == main.pid);
-	assert_int_equal(sampler_start(r.s, gone.pid, NULL), -ESRCH); /* later it changes nothing */
+	assert_int_equal(sampler_start(r.s, gone.pid, NULL), -ESRCH); /* a later failure changes nothing */
 	rig_start(&r, more.pid);
 	assert_int_equal(job_main(sampler_job(r.s))->pid, main.pid);
 	assert_int_equal(job_alive(sampler_job(r.s)), 2);
@@ -78,7 +78,7 @@ static void the_gate_is_tested_by_a_fork_of_our_own(void **state)
 	rig_make(&r);
 	rig_start(&r, main.pid);
 	assert_true(facts_of(&r)->gate.known);
-	assert_int_equal(r.n_births, 1); /* which is none of the job's */
+	assert_int_equal(r.n_births, 1); /* which is not the job's */
 	child_end(&main);
 	rig_done(&r);
 }
@@ -96,12 +96,12 @@ static void ignored_children_are_none_of_the_job(void **state)
 	rig_start(&r, main.pid);
 	after = waiting_child();
 	sampler_ignore(r.s, after.pid);
-	later = waiting_child(); /* not said to be ignored: a child of the subreaper is the job's */
+	later = waiting_child(); /* not ignored: a child of the subreaper is the job's */
 	steps(&r, 2);
 	sampler_now(r.s);
 	assert_true(was_born(&r, main.pid) && was_born(&r, later.pid));
 	assert_false(was_born(&r, before.pid) || was_born(&r, after.pid));
-	/* What it used is not the job's. */
+	/* Its use is not the job's. */
 	sampler_reaped(r.s, after.pid, &(struct end) { .how = END_REAPED, .cpu_user_ns = known(5), .cpu_system_ns = known(5) });
 	assert_false(facts_of(&r)->reaped_user_ns.known);
 	child_end(&later);
@@ -111,7 +111,7 @@ static void ignored_children_are_none_of_the_job(void **state)
 	rig_done(&r);
 }
 
-/* ---- what cannot be seen ---------------------------------------------------------------------------------------------- */
+/* ---- what cannot be seen --------------------------------------------------------------------- */
 
 static void be_called(const struct child *c, void *arg)
 {
@@ -154,9 +154,10 @@ static void launchers_of_unseen_tasks_are_noted(void **state)
 	}
 }
 
-/* ---- the cgroup ------------------------------------------------------------------------------------------------------- */
+/* ---- the cgroup ------------------------------------------------------------------------------ */
 
-/* The kernel writes 0 for a process of a foreign pid namespace: nobody of the job's, so the group is not the job's alone. */
+/* The kernel writes 0 for a process of a foreign pid namespace: it is not a member, so the
+ * cgroup is shared. */
 static void a_stranger_in_the_cgroup_is_seen(void **state)
 {
 	static const struct {
@@ -190,7 +191,7 @@ static void a_stranger_in_the_cgroup_is_seen(void **state)
 	}
 }
 
-/* ---- groups that are asked for by name ------------------------------------------------------------------------------- */
+/* ---- groups that are asked for by name ------------------------------------------------------- */
 
 static bool has_group(const struct source_ops *ops, const char *name)
 {
@@ -201,7 +202,7 @@ static bool has_group(const struct source_ops *ops, const char *name)
 	return false;
 }
 
-/* sampler_plan.c: of a cgroup with strangers in it, the events; huge pages out of turn. */
+/* sampler_plan.c: the events of a shared cgroup; huge pages out of turn. */
 static void groups_have_the_names_that_are_asked_for(void **state)
 {
 	(void) state;

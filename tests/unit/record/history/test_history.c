@@ -27,7 +27,7 @@ static int drop_history(void **state)
 	return 0;
 }
 
-/* A run in the history, of so many ticks of 100 ms. Returns its path, the caller's to free. */
+/* A run in the history with that many samples of 100 ms. Returns its path, freed by the caller. */
 static char *add_run(const char *name, const char *slurm, uint64_t ticks, bool keep)
 {
 	struct record *r = rig_record(&(struct record_options) { .window_ns = SEC });
@@ -188,8 +188,8 @@ static void a_short_run_is_not_kept(void **state)
 
 	(void) state;
 	assert_null(path);
-	assert_int_equal(access(getenv("HIWATER_DIR"), F_OK), -1); /* not even the folder was made */
-	/* One whose file was there already goes. */
+	assert_int_equal(access(getenv("HIWATER_DIR"), F_OK), -1); /* not even the folder was created */
+	/* One whose file already exists is removed. */
 	path = add_run("longer", NULL, 35, false);
 	assert_null(path);
 	assert_int_equal(history_read(&h, NULL), 0);
@@ -197,7 +197,7 @@ static void a_short_run_is_not_kept(void **state)
 	history_done(&h);
 }
 
-/* A home on a share is usual where jobs run. */
+/* Home folders on a network file system are common on clusters. */
 static void a_history_on_a_share_gets_copies(void **state)
 {
 	struct record *r = rig_record(&(struct record_options) { .window_ns = SEC, .force_snapshot = true });
@@ -236,7 +236,7 @@ static void a_file_is_found_where_nothing_else_is(void **state)
 	assert_int_equal(chdir("/"), 0);
 }
 
-/* ---- what has to stay ------------------------------------------------------------------------------------------------ */
+/* ---- what has to stay ------------------------------------------------------------------------ */
 
 static unsigned count_runs(void)
 {
@@ -265,7 +265,7 @@ static void what_a_trigger_pinned_goes_last(void **state)
 	assert_int_equal(history_trim(3, UINT64_MAX, NULL), 0);
 	assert_int_equal(access(path[1], F_OK), -1);
 	assert_int_equal(access(path[3], F_OK), 0);
-	/* What was pinned by hand, and the last one, stay whatever the limit. */
+	/* Runs pinned by hand, and the last one, stay at any limit. */
 	assert_int_equal(history_trim(1, UINT64_MAX, NULL), 0);
 	assert_int_equal(access(path[0], F_OK), 0);
 	assert_int_equal(access(path[3], F_OK), -1);
@@ -283,7 +283,7 @@ static void the_oldest_go_first_and_some_stay(void **state)
 	(void) state;
 	for (int i = 0; i < 6; i++)
 		path[i] = add_run("study", NULL, 15, true);
-	/* 1 is pinned, 2 is still running, 3 is no recording any more. */
+	/* 1 is pinned, 2 is still running, 3 is not a recording any more. */
 	sql_run(path[0], "INSERT INTO meta VALUES('pinned', 1)");
 	struct {
 		int64_t pid;
@@ -330,11 +330,11 @@ static void the_oldest_go_first_and_some_stay(void **state)
 	assert_int_equal(access(path[3], F_OK), -1);
 	assert_int_equal(access(path[4], F_OK), -1);
 	assert_int_equal(access(path[5], F_OK), 0);
-	/* The newest stays, however little is allowed. */
+	/* The newest stays, however small the limit. */
 	assert_int_equal(history_trim(0, 0, NULL), 0);
 	assert_int_equal(access(path[5], F_OK), 0);
 
-	/* Removing by hand: not what runs, and not what is none of ours. */
+	/* Removing by hand: not a running one, and not a file that is not a recording. */
 	struct err err = { "" };
 
 	assert_int_equal(history_remove("2", &err), -EBUSY);
@@ -370,7 +370,7 @@ static void bytes_are_limited_too(void **state)
 	assert_int_equal(history_trim(200, bytes - 1, NULL), 0);
 	assert_int_equal(count_runs(), 3);
 	expect_missing("1");
-	/* A number is not given twice. */
+	/* A number is not used twice. */
 	free(add_run("study", NULL, 15, true));
 	expect_found("last", "/5.hiw");
 	assert_int_equal(history_remove("5", NULL), 0);
@@ -379,7 +379,7 @@ static void bytes_are_limited_too(void **state)
 	expect_missing("5");
 }
 
-/* So many runs, all copies of one. */
+/* That many runs, all copies of one. */
 static void fill_history(unsigned n)
 {
 	char *first = add_run("study", NULL, 15, true), path[192];
@@ -403,7 +403,7 @@ static void fill_history(unsigned n)
 	}
 }
 
-/* So many programs trim at once. */
+/* That many programs trim at once. */
 static void trim_at_once(unsigned programs, unsigned max_runs)
 {
 	int gate[2], status;
@@ -441,8 +441,8 @@ static void runs_that_end_at_once_remove_no_more_than_one_would(void **state)
 	expect_missing("20");
 }
 
-/* As on a share: whoever holds the lock does not come to an end, so that all go on without it. */
-static void nobody_waits_for_ever_to_trim(void **state)
+/* As on a network file system: the lock's owner never releases it, and all continue without it. */
+static void trimming_does_not_wait_for_a_stuck_lock(void **state)
 {
 	enum {
 		RUNS = 120,
@@ -463,7 +463,7 @@ static void nobody_waits_for_ever_to_trim(void **state)
 }
 
 /* They may turn out too short to be kept. */
-static void what_has_only_begun_takes_nobodys_place(void **state)
+static void a_run_that_just_started_evicts_no_other(void **state)
 {
 	uint64_t number;
 	char *path;
@@ -478,7 +478,7 @@ static void what_has_only_begun_takes_nobodys_place(void **state)
 	assert_int_equal(count_runs(), 4);
 }
 
-static void a_reserved_number_is_nobody_elses(void **state)
+static void a_reserved_number_is_unique(void **state)
 {
 	char *one = NULL, *two = NULL;
 	uint64_t first, second;
@@ -491,7 +491,7 @@ static void a_reserved_number_is_nobody_elses(void **state)
 	assert_int_equal(history_read(&h, NULL), 0);
 	assert_int_equal(h.n, 0);
 	history_done(&h);
-	expect_missing("last"); /* they have only begun */
+	expect_missing("last"); /* they have just started */
 	assert_int_equal(history_remove("1", NULL), -EBUSY);
 	free(one);
 	free(two);
@@ -540,7 +540,7 @@ static void the_folder_follows_the_environment(void **state)
 	assert_string_equal(dir, "/home/me/.local/state/hiwater");
 	assert_int_equal(setenv("HOME", "home/me", 1), 0);
 	assert_int_equal(history_dir(dir, sizeof(dir), &err), -ENOENT);
-	assert_non_null(strstr(err.text, "HOME is no absolute path"));
+	assert_non_null(strstr(err.text, "HOME is not an absolute path"));
 	assert_int_equal(unsetenv("HOME"), 0);
 	assert_int_equal(history_dir(dir, sizeof(dir), NULL), -ENOENT);
 	assert_int_equal(setenv("HIWATER_DIR", "relative", 1), 0);
@@ -579,9 +579,9 @@ int main(void)
 		WITH_HISTORY(what_a_trigger_pinned_goes_last),
 		WITH_HISTORY(bytes_are_limited_too),
 		WITH_HISTORY(runs_that_end_at_once_remove_no_more_than_one_would),
-		WITH_HISTORY(nobody_waits_for_ever_to_trim),
-		WITH_HISTORY(what_has_only_begun_takes_nobodys_place),
-		WITH_HISTORY(a_reserved_number_is_nobody_elses),
+		WITH_HISTORY(trimming_does_not_wait_for_a_stuck_lock),
+		WITH_HISTORY(a_run_that_just_started_evicts_no_other),
+		WITH_HISTORY(a_reserved_number_is_unique),
 		WITH_HISTORY(a_damaged_number_of_the_newest_counts_nothing),
 		WITH_HISTORY(the_folder_follows_the_environment),
 		WITH_HISTORY(a_history_that_cannot_be_is_an_error_at_once),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Recordings in stretches: the same as in one piece, also while they grow; from any time on.
+ * Replay in stretches: the same as in one piece, also while recordings grow; from any time on.
  */
 #include "record_rig.h"
 
@@ -9,12 +9,12 @@
 #include "base/buf.h"
 #include "writer_rig.h"
 
-/* ---- what was shown, a line a thing --------------------------------------------------------------------------------- */
+/* ---- what was shown, a line a thing ---------------------------------------------------------- */
 
 struct log {
 	struct buf text;
 	size_t births, ends, frames;
-	uint64_t from_ns;     /* what is before is not written down */
+	uint64_t from_ns;     /* earlier frames are not written down */
 	uint64_t last_ns;
 };
 
@@ -101,7 +101,7 @@ static void record_run(const char *file, uint64_t ticks)
 	sim_done(&s);
 }
 
-/* ---- tests ---------------------------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void stretches_make_the_whole(void **state)
 {
@@ -131,7 +131,7 @@ static void stretches_make_the_whole(void **state)
 	folder_done(&f);
 }
 
-/* Each commit is followed; what came out in the end is what the finished file says. */
+/* Each commit is followed; the total output equals that of the finished file. */
 static void it_follows_what_grows(void **state)
 {
 	struct log expected, log = log_new();
@@ -241,7 +241,7 @@ static void it_goes_to_any_time(void **state)
 	folder_done(&f);
 }
 
-static void behind_the_end_there_is_nobody(void **state)
+static void after_the_end_no_process_lives(void **state)
 {
 	struct log log = log_new();
 	struct rig_folder f;
@@ -268,7 +268,7 @@ int main(void)
 		cmocka_unit_test(stretches_make_the_whole),
 		cmocka_unit_test(it_follows_what_grows),
 		cmocka_unit_test(it_goes_to_any_time),
-		cmocka_unit_test(behind_the_end_there_is_nobody),
+		cmocka_unit_test(after_the_end_no_process_lives),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "replay_rig.h"
 
-/* ---- the job -------------------------------------------------------------------------------------------------------- */
+/* ---- the job --------------------------------------------------------------------------------- */
 
 static void expect_acc(const struct acc *a, const struct acc *b)
 {
@@ -110,7 +110,7 @@ static void expect_same_job(const struct job *a, const struct job *b)
 	}
 }
 
-/* Marks, phases and series at tick k. */
+/* Marks, phases and series at sample k. */
 static void the_job_is_as_it_was(void **state)
 {
 	struct rig_folder f;
@@ -129,7 +129,7 @@ static void the_job_is_as_it_was(void **state)
 	folder_done(&f);
 }
 
-/* ---- after a kill --------------------------------------------------------------------------------------------------- */
+/* ---- after a kill ---------------------------------------------------------------------------- */
 
 static void drop_frame(void *ctx, const struct frame *frame)
 {
@@ -137,7 +137,8 @@ static void drop_frame(void *ctx, const struct frame *frame)
 	(void) frame;
 }
 
-/* Records window after window; tells the parent of each commit and waits to be told to go on. */
+/* Records window after window; reports each commit to the parent and waits for permission to
+ * continue. */
 static void record_until_killed(const char *file, int tell, int go_on)
 {
 	struct writer_rig w;
@@ -156,7 +157,7 @@ static void record_until_killed(const char *file, int tell, int go_on)
 		}
 		if (write(tell, &s.k, sizeof(s.k)) != sizeof(s.k) || read(go_on, &byte, 1) != 1)
 			_exit(1);
-		/* and something that no commit has seen */
+		/* and data that was not committed */
 		sim_tick(&s);
 	}
 }
@@ -212,7 +213,7 @@ static void a_kill_leaves_what_was_committed(void **state)
 	folder_done(&f);
 }
 
-/* A killed recording on a medium that cannot be written: its journal belongs to it there too. */
+/* A killed recording on a read-only medium: its journal belongs to it there too. */
 static void a_journal_is_read_where_nothing_can_be_written(void **state)
 {
 	struct rig_folder f;
@@ -254,9 +255,9 @@ static void a_journal_is_read_where_nothing_can_be_written(void **state)
 	folder_done(&f);
 }
 
-/* ---- frames --------------------------------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
-/* What came out, by metric and id. */
+/* The output, by metric and id. */
 struct seen {
 	struct replay *replay;
 	uint64_t last_ns, frames, births, ends, events, values, nans;
@@ -358,7 +359,7 @@ static void frames_come_back(void **state)
 		}
 		assert_int_equal(seen.rss_max[id], max);
 		assert_int_equal(seen.cpu_last[id], sim_cpu(id, (ticks - 1) / 10 * 10));
-		/* One that did not change has no rows, but readings for every window all the same. */
+		/* An unchanged process has no rows, but values for every window. */
 		assert_int_equal(seen.rss_readings[id], ticks / 10 + 1);
 		assert_in_range(seen.rss_cover[id], ticks * s.tick_ns - 1 * MS, ticks * s.tick_ns + 1 * MS);
 		off = seen.rss_sum[id] > sum ? seen.rss_sum[id] - sum : sum - seen.rss_sum[id];
@@ -379,7 +380,7 @@ static bool see_causes(void *ctx, const struct frame *frame)
 	return true;
 }
 
-/* By frames, and by the job made of all of it, which say the same. */
+/* From frames, and from the job made of all of them, which agree. */
 static unsigned causes_of(const char *file)
 {
 	struct replay *r = open_replay(file);
@@ -395,7 +396,8 @@ static unsigned causes_of(const char *file)
 	return causes;
 }
 
-/* What a note is the cause of comes back as it was told, also to whom nobody told it: of an older file nothing is known. */
+/* The cause of a note is stored and replayed, also if it is unknown; in an older file it is
+ * unknown. */
 static void notes_keep_their_causes(void **state)
 {
 	struct rig_folder f;
@@ -437,16 +439,16 @@ static void the_last_minutes_come_back_at_full_rate(void **state)
 	sim_new(&s, 100 * MS, SEC, 3, true);
 	run_with_words(f.file, &s, ticks);
 	play(f.file, true, &seen);
-	/* 95 to 100 windows, then each look. */
+	/* 95 to 100 windows, then each sample. */
 	assert_in_range(seen.job_rows, 3000 + 90, 3100 + 100);
 	assert_int_equal(seen.rss_readings[1], seen.job_rows);
-	/* One that never changes has its readings too. */
+	/* One that never changes also has values. */
 	assert_int_equal(seen.rss_readings[2], seen.job_rows);
 	assert_int_equal(seen.rss_max[1], sim_rss(1, 777));
 	sim_done(&s);
 	folder_done(&f);
 
-	/* A short run is there at full rate from its first look to its last. */
+	/* A short run is available at full rate from its first sample to its last. */
 	folder_new(&f);
 	sim_new(&s, 100 * MS, SEC, 3, true);
 	run_with_words(f.file, &s, 25);
@@ -474,7 +476,7 @@ static void it_stops_when_asked(void **state)
 	folder_done(&f);
 }
 
-/* ---- one file ------------------------------------------------------------------------------------------------------- */
+/* ---- one file -------------------------------------------------------------------------------- */
 
 static void a_copy_is_whole_also_while_it_grows(void **state)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Recordings that were damaged, tampered with or never were any: refused or read as far as they go, and never a crash.
+ * Recordings that are damaged, manipulated or no recordings at all: refused or read as far as
+ * possible, never a crash.
  */
 #include "replay_rig.h"
 
-/* ---- what is none of ours ------------------------------------------------------------------------------------------- */
+/* ---- what is none of ours -------------------------------------------------------------------- */
 
 static void write_file(const char *path, const void *bytes, size_t n)
 {
@@ -34,21 +35,21 @@ static void other_files_are_refused(void **state)
 	(void) state;
 	folder_new(&f);
 	expect_refused(f.file, -ENOENT, "No such file");
-	expect_refused(f.path, -EBADMSG, "not a file");
+	expect_refused(f.path, -EBADMSG, "not a regular file");
 	write_file(f.file, "", 0);
 	expect_refused(f.file, -EBADMSG, "empty");
 	write_file(f.file, "hello", 5);
-	expect_refused(f.file, -EBADMSG, "not a recording");
+	expect_refused(f.file, -EBADMSG, "not a hiwater recording");
 	char many[8192];
 
 	memset(many, 'x', sizeof(many));
 	write_file(f.file, many, sizeof(many));
-	expect_refused(f.file, -EBADMSG, "not a recording");
+	expect_refused(f.file, -EBADMSG, "not a hiwater recording");
 	(void) unlink(f.file);
 	assert_int_equal(sqlite3_open(f.file, &db), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db, "CREATE TABLE meta(key, value)", NULL, NULL, NULL), SQLITE_OK);
 	(void) sqlite3_close(db);
-	expect_refused(f.file, -EBADMSG, "not a recording");
+	expect_refused(f.file, -EBADMSG, "not a hiwater recording");
 	sql_run(f.file, "PRAGMA application_id=1214863201; PRAGMA user_version=99");
 	expect_refused(f.file, -EBADMSG, "newer");
 	sql_run(f.file, "PRAGMA user_version=1; DROP TABLE meta; CREATE VIEW meta AS SELECT 1 AS key, 2 AS value");
@@ -56,7 +57,7 @@ static void other_files_are_refused(void **state)
 	folder_done(&f);
 }
 
-/* Reads all there is of a file that somebody tampered with: what comes out does not matter, that it comes to an end does. */
+/* Reads a manipulated file completely: the result does not matter, only that it ends. */
 static bool see_nothing(void *ctx, const struct frame *frame)
 {
 	uint64_t *n = ctx;
@@ -156,7 +157,8 @@ static char *slurp(const char *path, size_t *ret)
 	return bytes;
 }
 
-/* Cut off anywhere, and with bytes changed anywhere: an answer or an error with a text, within its bounds. */
+/* Truncated anywhere, and with bytes changed anywhere: a result or an error with a text, within
+ * its bounds. */
 static void damage_does_no_harm(void **state)
 {
 	struct rig_folder f;
@@ -193,7 +195,7 @@ static void damage_does_no_harm(void **state)
 	folder_done(&f);
 }
 
-/* ---- a corpus ------------------------------------------------------------------------------------------------------- */
+/* ---- a corpus -------------------------------------------------------------------------------- */
 
 /* Small pages make small files; the tables are the same. */
 static void keep_small(const char *from, const char *name, size_t cut, const char *tamper)
@@ -213,7 +215,7 @@ static void keep_small(const char *from, const char *name, size_t cut, const cha
 	free(bytes);
 }
 
-/* The files that the harness starts from do no harm; UPDATE_CORPUS=1 writes them anew. */
+/* The initial corpus of the harness does no harm; UPDATE_CORPUS=1 rewrites it. */
 static void the_corpus_does_no_harm(void **state)
 {
 	static const struct {
@@ -241,7 +243,7 @@ static void the_corpus_does_no_harm(void **state)
 		if (!getenv("UPDATE_CORPUS")) {
 			int code = read_everything(path);
 
-			assert_true(code == 0 || i > 0); /* the first is whole */
+			assert_true(code == 0 || i > 0); /* the first is complete */
 			continue;
 		}
 		folder_new(&f);

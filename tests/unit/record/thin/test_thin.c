@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A recording keeps within its limit, and what is merged keeps its extremes, totals and means. The truth is the made-up
- * run itself (record_rig.h); the bound is looked at on the disk after every commit.
+ * A recording keeps within its limit, and merged data keeps its extremes, totals and means. The
+ * reference is the simulated run itself (record_rig.h); the file size is checked after every
+ * commit.
  */
 #include "writer_rig.h"
 
@@ -11,7 +12,7 @@ enum {
 	MOST_IDS = 16
 };
 
-/* ---- what comes back ------------------------------------------------------------------------------------------------ */
+/* ---- what comes back ------------------------------------------------------------------------- */
 
 struct figures {
 	uint64_t last_ns;
@@ -82,7 +83,7 @@ static struct figures read_back(const char *file)
 	return f;
 }
 
-/* A mean, in the metric's unit; rounding is allowed to cost a few units a merge. */
+/* A mean, in the metric's unit; rounding may cost a few units per merge. */
 static void expect_mean(__int128 sum, uint64_t cover, __int128 true_sum, uint64_t true_cover)
 {
 	int64_t mean = (int64_t) (sum / cover), truth = (int64_t) (true_sum / true_cover);
@@ -90,7 +91,7 @@ static void expect_mean(__int128 sum, uint64_t cover, __int128 true_sum, uint64_
 	assert_true(llabs(mean - truth) <= 32);
 }
 
-/* ---- a long run ----------------------------------------------------------------------------------------------------- */
+/* ---- a long run ------------------------------------------------------------------------------ */
 
 static void expect_truth(const struct figures *f, const struct sim *s, uint64_t ticks)
 {
@@ -110,7 +111,7 @@ static void expect_truth(const struct figures *f, const struct sim *s, uint64_t 
 	assert_int_equal(f->job_max, job_max);
 	assert_int_equal(f->job_min, job_min);
 	assert_int_equal(f->host_max, host_max);
-	/* What settles the end of the run may be one more. */
+	/* The end of the run may add one more. */
 	assert_in_range(f->job_looks, ticks, ticks + 1);
 	assert_int_equal(f->job_cover, ticks * s->tick_ns);
 	expect_mean(f->job_sum, f->job_cover, job_sum, ticks * s->tick_ns);
@@ -132,7 +133,7 @@ static void expect_truth(const struct figures *f, const struct sim *s, uint64_t 
 	}
 }
 
-/* The whole run into file; the disk is looked at after each window. */
+/* Records the whole run; checks the file size after each window. */
 static uint64_t file_bytes(const char *file)
 {
 	struct stat st;
@@ -143,7 +144,7 @@ static uint64_t file_bytes(const char *file)
 static void expect_within(const char *file, uint64_t limit, const struct sim *s)
 {
 	if (disk_bytes(file) > limit)
-		fail_msg("%llu bytes after tick %llu, %llu of them in the file", (unsigned long long) disk_bytes(file),
+		fail_msg("%llu bytes after sample %llu, %llu of them in the file", (unsigned long long) disk_bytes(file),
 			(unsigned long long) s->k, (unsigned long long) file_bytes(file));
 }
 
@@ -191,7 +192,7 @@ static void a_long_run_keeps_its_limit_and_its_truth(void **state)
 	assert_true(thin.windows < 1500);
 	expect_truth(&thin, &s, ticks);
 
-	/* What show says does not come from the windows: it is the same to the last digit. */
+	/* The values of show do not come from the windows: they are exactly the same. */
 	assert_int_equal(replay_open(f.file, &r, NULL), 0);
 	assert_int_equal(replay_job(r, &job, NULL), 0);
 	assert_true(expect_same_course(s.job, job) > COURSE_BUCKETS / 2);
@@ -256,7 +257,8 @@ static void the_oldest_windows_are_the_widest(void **state)
 	folder_new(&f);
 	sim_new(&s, 500 * MS, SEC, 2, false);
 	(void) run(&s, f.file, 16000, 500000, 10 * SEC);
-	/* No window is wider than the one before it but where a level begins, and none overlaps the next. */
+	/* No window is wider than the previous one, except where a level begins, and none
+	 * overlaps the next. */
 	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM (SELECT span, lag(span) OVER (ORDER BY t) AS before FROM"
 					 " job_sample) WHERE span > before + 10000000"),
 		0);
@@ -265,7 +267,7 @@ static void the_oldest_windows_are_the_widest(void **state)
 		0);
 	assert_int_equal(sql_int(f.file, "SELECT span FROM job_sample ORDER BY t DESC LIMIT 1 OFFSET 10"), SEC);
 	assert_true(sql_int(f.file, "SELECT span FROM job_sample ORDER BY t LIMIT 1") >= (int64_t) (8 * SEC));
-	/* Windows of the processes begin where the job's do, but for the last: there was no look in it. */
+	/* Windows of processes begin where the job's do, except the last: it has no sample. */
 	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM process_sample WHERE t NOT IN (SELECT t FROM job_sample)"
 					 " AND t < 8000000000000"),
 		0);
@@ -273,7 +275,8 @@ static void the_oldest_windows_are_the_widest(void **state)
 	folder_done(&f);
 }
 
-/* A look each one and a half windows: rows that stand for two of them, and not all from where a pair begins. */
+/* A sample every one and a half windows: rows that stand for two of them, and not all from the
+ * start of a pair. */
 static void rows_of_slow_looks_do_not_overlap(void **state)
 {
 	struct rig_folder f;
@@ -295,7 +298,7 @@ static void rows_of_slow_looks_do_not_overlap(void **state)
 	folder_done(&f);
 }
 
-/* A machine that slept, and a process that came and went. */
+/* A machine that was suspended, and a process that started and ended. */
 static void gaps_stay_gaps(void **state)
 {
 	struct rig_folder f;
@@ -322,7 +325,7 @@ static void gaps_stay_gaps(void **state)
 	writer_rig_done(&w);
 	expect_sound(f.file);
 	fig = read_back(f.file);
-	/* Each part is covered to three ticks behind its last look. */
+	/* Each part is covered until three periods after its last sample. */
 	covered = 12 * (uint64_t) (2000 * 500 + 2 * 500) * MS;
 	assert_in_range(fig.job_cover, covered - 1000 * MS, covered);
 	assert_in_range(fig.rss_cover[1], covered - 1000 * MS, covered);
@@ -331,9 +334,9 @@ static void gaps_stay_gaps(void **state)
 	folder_done(&f);
 }
 
-/* ---- what is not in windows ----------------------------------------------------------------------------------------- */
+/* ---- what is not in windows ------------------------------------------------------------------ */
 
-/* A machine on which somebody else is served for 10 ms between any two looks at the clock. */
+/* A machine that is stalled for 10 ms between any two reads of the clock. */
 static uint64_t late_ns;
 
 uint64_t __real_clock_boot_ns(void);
@@ -368,9 +371,9 @@ static void the_full_rate_has_its_share(void **state)
 	(void) state;
 	folder_new(&f);
 	sim_new(&s, 2 * MS, SEC, 2, false);
-	(void) run(&s, f.file, 40000, limit, 100000 * SEC); /* as if no end of the last minutes */
+	(void) run(&s, f.file, 40000, limit, 100000 * SEC); /* as if the last minutes never ended */
 	expect_sound(f.file);
-	/* What is left is the newest of it. */
+	/* The newest rows remain. */
 	assert_true(sql_int(f.file, "SELECT min(t) FROM job_recent") > (int64_t) (40 * SEC));
 	assert_int_equal(sql_int(f.file, "SELECT max(t) FROM job_recent"), (int64_t) sim_time(&s, 39999));
 	assert_true(sql_int(f.file, "SELECT count(*) FROM job_recent") > 1000);
@@ -379,9 +382,9 @@ static void the_full_rate_has_its_share(void **state)
 	folder_done(&f);
 }
 
-/* ---- what triggers keep ----------------------------------------------------------------------------------------------- */
+/* ---- what triggers keep ---------------------------------------------------------------------- */
 
-/* Something happens at tick k. */
+/* A trigger at sample k. */
 static void sim_trigger(struct sim *s)
 {
 	const struct event event = { .time_ns = sim_time(s, s->k), .kind = EVENT_TRIGGER, .entity = ENTITY_JOB, .text = "x" };
@@ -417,7 +420,8 @@ static bool count_look(void *ctx, const struct frame *frame)
 	return true;
 }
 
-/* The last 60 s before a trigger and 10 s behind it stay, whatever comes later; and it is still told once. */
+/* The last 60 s before a trigger and 10 s after it stay, whatever comes later; and it is
+ * reported once. */
 static void what_was_around_a_trigger_stays(void **state)
 {
 	const uint64_t limit = 2000000, ticks = 6000;
@@ -456,7 +460,7 @@ static void what_was_around_a_trigger_stays(void **state)
 	folder_done(&f);
 }
 
-/* Triggers all the time do not make a recording outgrow its limit. */
+/* Triggers all the time do not make a recording exceed its limit. */
 static void many_triggers_are_bounded(void **state)
 {
 	const uint64_t limit = 600000;
@@ -486,7 +490,8 @@ static void many_triggers_are_bounded(void **state)
 	folder_done(&f);
 }
 
-/* A run of one process with more in it than the limit lets stay: beside each tick, a frame of the test's own. */
+/* A run of one process with more data than the limit allows: in addition to each sample, a frame
+ * of the test's own. */
 struct flood {
 	struct rig_folder f;
 	struct sim s;
@@ -519,7 +524,7 @@ static void flood_tick(struct flood *o, enum frame_source source, uint64_t hold_
 	}
 }
 
-/* The file may be looked at from here on. */
+/* The file may be checked from here on. */
 static void flood_end(struct flood *o)
 {
 	writer_rig_finish(&o->w);
@@ -594,7 +599,8 @@ static void events_are_bounded_and_a_kill_stays(void **state)
 	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE kind = 'mark' AND text = 'late'"), MARKS_KEPT);
 	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE kind = 'note' AND text = 'gpu.energy: summed'"), 1);
 	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE kind = 'note'"), 1);
-	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE phase = 100000"), 1); /* it is still open */
+	/* it is still open */
+	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE phase = 100000"), 1);
 	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event e WHERE kind = 'phase-end' AND NOT EXISTS"
 					   " (SELECT 1 FROM event b WHERE b.kind = 'phase-begin' AND b.phase = e.phase)"),
 		0);
@@ -631,7 +637,7 @@ static void short_processes_are_bounded(void **state)
 	flood_done(&o);
 }
 
-/* More processes than are named: the others' row is merged like any. */
+/* More processes than have their own rows: the shared row is merged like any other. */
 static void the_others_are_thinned_too(void **state)
 {
 	struct rig_folder f;
@@ -654,7 +660,8 @@ static void the_others_are_thinned_too(void **state)
 	assert_int_equal(w.writer.result, 0);
 	writer_rig_done(&w);
 	expect_sound(f.file);
-	/* Main, 5 and 9 and a fourth are named; of the rest the sum, which never goes down. */
+	/* The main process, 5, 9 and a fourth have their own rows; the sum of the others never
+	 * decreases. */
 	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM (SELECT cpu_user, lag(cpu_user) OVER (ORDER BY t) AS before"
 					 " FROM process_sample WHERE id = 0) WHERE cpu_user < before"),
 		0);
@@ -666,10 +673,10 @@ static void the_others_are_thinned_too(void **state)
 	folder_done(&f);
 }
 
-/* ---- readers -------------------------------------------------------------------------------------------------------- */
+/* ---- readers --------------------------------------------------------------------------------- */
 
-/* A reader that does not let go of what it sees keeps the journal growing: up to the limit, and then nothing is written
- * until it lets go. Nothing is lost meanwhile but what the queue has no room for. */
+/* A reader that keeps its transaction makes the journal grow, up to the limit; then writing
+ * waits for the reader. Nothing is lost meanwhile except frames that do not fit into the queue. */
 static void a_reader_that_stays_stops_it_at_the_limit(void **state)
 {
 	const uint64_t limit = 1 << 20;
@@ -696,27 +703,27 @@ static void a_reader_that_stays_stops_it_at_the_limit(void **state)
 			sim_tick(&s);
 		while (s.k % 10);
 		queue_push(&w.queue, true);
-		for (chunk = queue_take(&w.queue, 0, &ignored); chunk && !blocked;) {
+		for (chunk = queue_pop(&w.queue, 0, &ignored); chunk && !blocked;) {
 			struct chunk *next = chunk->next;
 
-			blocked = !writer_take(&w.writer, chunk, false);
+			blocked = !writer_apply(&w.writer, chunk, false);
 			if (blocked)
 				break;
-			queue_emptied(&w.queue, chunk);
+			queue_return(&w.queue, chunk);
 			chunk = next;
 		}
-		/* What one window brings may be beyond. */
+		/* The rows of one window may exceed it. */
 		assert_true(disk_bytes(f.file) < limit + (200 << 10));
 	}
 	assert_true(disk_bytes(f.file) > limit / 2);
 	assert_false(w.writer.failed);
-	assert_false(writer_take(&w.writer, chunk, false));
+	assert_false(writer_apply(&w.writer, chunk, false));
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 	while (chunk) {
 		struct chunk *next = chunk->next;
 
-		assert_true(writer_take(&w.writer, chunk, false));
-		queue_emptied(&w.queue, chunk);
+		assert_true(writer_apply(&w.writer, chunk, false));
+		queue_return(&w.queue, chunk);
 		chunk = next;
 	}
 	while (s.k % 10 || s.k < 20)

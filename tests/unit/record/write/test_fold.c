@@ -26,10 +26,10 @@ struct caught {
 	struct row row;
 };
 
-/* Everything that came out, and what goes in next. */
+/* All emitted rows, and the next input. */
 struct bench {
 	struct row_layout layout;
-	struct fold *fold;
+	struct aggregate *aggregate;
 	struct framebuf buf;
 	struct caught *rows;
 	size_t n;
@@ -49,15 +49,15 @@ static void bench_new(struct bench *b, unsigned others_after)
 	memset(b, 0, sizeof(*b));
 	row_layout_init(&b->layout);
 	b->rows = calloc(MOST, sizeof(*b->rows));
-	b->fold = fold_new(&(struct fold_options) {
+	b->aggregate = aggregate_new(&(struct aggregate_options) {
 		.window_ns = S, .others_after = others_after, .layout = &b->layout, .row = catch_row, .ctx = b });
 	assert_non_null(b->rows);
-	assert_non_null(b->fold);
+	assert_non_null(b->aggregate);
 }
 
 static void bench_done(struct bench *b)
 {
-	fold_free(b->fold);
+	aggregate_free(b->aggregate);
 	framebuf_done(&b->buf);
 	free(b->rows);
 }
@@ -66,7 +66,7 @@ static void send(struct bench *b, uint64_t time_ns, uint64_t hold_ns)
 {
 	const struct frame frame = framebuf_frame(&b->buf, FRAME_PROCFS, time_ns, hold_ns);
 
-	assert_int_equal(fold_frame(b->fold, &frame), 0);
+	assert_int_equal(aggregate_frame(b->aggregate, &frame), 0);
 	framebuf_clear(&b->buf);
 }
 
@@ -80,7 +80,7 @@ static void look(struct bench *b, uint64_t time_ns, enum metric metric, uint32_t
 /* The i-th row of a table, from 0. */
 static const struct row *row_at(const struct bench *b, enum entity entity, bool recent, size_t i)
 {
-	fold_settle(b->fold);
+	aggregate_settle(b->aggregate);
 	for (size_t k = 0; k < b->n; k++) {
 		if (b->rows[k].entity == entity && b->rows[k].recent == recent && i-- == 0)
 			return &b->rows[k].row;
@@ -114,7 +114,7 @@ static void expect_cell(const struct bench *b, const struct row *row, enum metri
 	assert_int_equal(cell->max, max);
 }
 
-/* ---- windows -------------------------------------------------------------------------------------------------------- */
+/* ---- windows --------------------------------------------------------------------------------- */
 
 static void a_gauge_keeps_min_mean_by_time_and_max(void **state)
 {
@@ -139,7 +139,7 @@ static void a_gauge_keeps_min_mean_by_time_and_max(void **state)
 	assert_int_equal(row->span_ns, S);
 	assert_int_equal(row->n, 3);
 	assert_false(cell_of(&b, row, M_JOB_SWAP)->known);
-	assert_int_equal(fold_windows(b.fold), 1);
+	assert_int_equal(aggregate_windows(b.aggregate), 1);
 	bench_done(&b);
 }
 
@@ -150,7 +150,7 @@ static void a_level_goes_on_over_the_border_as_long_as_it_may_stand(void **state
 
 	(void) state;
 	bench_new(&b, 200);
-	look(&b, 900 * MS, M_JOB_RAM, 0, 1000); /* stands until 1.2 s */
+	look(&b, 900 * MS, M_JOB_RAM, 0, 1000); /* valid until 1.2 s */
 	look(&b, 1600 * MS, M_JOB_RAM, 0, 3000);
 	look(&b, 2000 * MS, M_JOB_RAM, 0, 5);
 	row = row_at(&b, ENTITY_JOB, false, 0);
@@ -173,9 +173,9 @@ static void silence_is_a_gap(void **state)
 	bench_new(&b, 200);
 	look(&b, 900 * MS, M_JOB_RAM, 0, 1000);
 	look(&b, 3600 * S, M_JOB_RAM, 0, 2000);
-	assert_int_equal(fold_end(b.fold, 3600 * S + 100 * MS), 0);
+	assert_int_equal(aggregate_end(b.aggregate, 3600 * S + 100 * MS), 0);
 	assert_int_equal(count(&b, ENTITY_JOB, false), 3);
-	/* What it still stood for in the window after the last look. */
+	/* The time for which it was still valid in the window after the last sample. */
 	row = row_at(&b, ENTITY_JOB, false, 1);
 	assert_int_equal(row->t_ns, S);
 	assert_int_equal(row->span_ns, 200 * MS);
@@ -218,7 +218,7 @@ static void a_counter_keeps_its_last_value_and_a_mark_its_largest(void **state)
 	look(&b, 100 * MS, M_PROC_CPU_USER, 1, 50);
 	look(&b, 200 * MS, M_PROC_HWM, 1, 900);
 	look(&b, 300 * MS, M_PROC_CPU_USER, 1, 70);
-	look(&b, 400 * MS, M_PROC_HWM, 1, 300); /* another program has a mark of its own */
+	look(&b, 400 * MS, M_PROC_HWM, 1, 300); /* another program has its own mark */
 	look(&b, S, M_PROC_CPU_USER, 1, 80);
 	row = row_at(&b, ENTITY_PROCESS, false, 0);
 	expect_cell(&b, row, M_PROC_CPU_USER, 70, 70, 70);
@@ -251,7 +251,7 @@ static void what_a_look_proves_happened_in_the_window_that_it_ends(void **state)
 	bench_new(&b, 200);
 	look(&b, 0, M_JOB_RAM, 0, 90);
 	look(&b, 900 * MS, M_JOB_RAM, 0, 110);
-	look(&b, S, M_PROC_RSS, 1, 5); /* the look's first frame */
+	look(&b, S, M_PROC_RSS, 1, 5); /* the first frame of the sample */
 	burst.max = 700;
 	framebuf_reading(&b.buf, burst);
 	send(&b, S, S);
@@ -267,7 +267,7 @@ static void what_a_look_proves_happened_in_the_window_that_it_ends(void **state)
 	bench_done(&b);
 }
 
-/* A GPU's helper read it before the look that ends the window, which heard of it last. */
+/* A GPU helper read it before the sample that ends the window, but its frame arrives later. */
 static void what_was_read_before_the_look_that_ends_a_window_is_in_it(void **state)
 {
 	struct bench b;
@@ -278,7 +278,7 @@ static void what_was_read_before_the_look_that_ends_a_window_is_in_it(void **sta
 	look(&b, 800 * MS, M_GPU_MEM, 1, 100);
 	look(&b, 1000 * MS, M_HOST_MEM_USED, 0, 7);
 	look(&b, 900 * MS, M_GPU_MEM, 1, 300);
-	fold_settle(b.fold);
+	aggregate_settle(b.aggregate);
 	look(&b, 1100 * MS, M_GPU_MEM, 1, 500);
 	look(&b, 2000 * MS, M_HOST_MEM_USED, 0, 7);
 	row = row_at(&b, ENTITY_GPU, false, 0);
@@ -323,14 +323,14 @@ static void single_cores_are_not_stored(void **state)
 	framebuf_value(&b.buf, M_HOST_CPU_USER, 0, 10);
 	framebuf_value(&b.buf, M_HOST_CPU_USER, 3, 10);
 	send(&b, 0, S);
-	assert_int_equal(fold_end(b.fold, S), 0);
+	assert_int_equal(aggregate_end(b.aggregate, S), 0);
 	assert_int_equal(count(&b, ENTITY_HOST, false), 1);
 	assert_int_equal(row_at(&b, ENTITY_HOST, false, 0)->id, 0);
 	assert_int_equal(count(&b, ENTITY_HOST, true), 1);
 	bench_done(&b);
 }
 
-/* ---- processes ------------------------------------------------------------------------------------------------------ */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 static void born(struct bench *b, uint32_t id, bool is_main)
 {
@@ -346,7 +346,8 @@ static void ended(struct bench *b, uint32_t id)
 	framebuf_end(&b->buf, &(struct end) { .entity = ENTITY_PROCESS, .id = id });
 }
 
-/* The job and the processes 1..n with their rss, at ten looks in the window that begins at s seconds. */
+/* The job and the processes 1..n with their rss, in ten samples of the window that begins at s
+ * seconds. */
 static void window(struct bench *b, uint64_t s, const int64_t *rss, uint32_t n)
 {
 	for (uint64_t i = 0; i < 10; i++) {
@@ -368,7 +369,7 @@ static void a_process_that_does_not_change_has_no_row(void **state)
 	born(&b, 1, true);
 	for (uint64_t s = 0; s < 5; s++)
 		window(&b, s, (int64_t[]) { s == 3 ? 99 : 50 }, 1);
-	assert_int_equal(fold_end(b.fold, 5 * S), 0);
+	assert_int_equal(aggregate_end(b.aggregate, 5 * S), 0);
 	assert_int_equal(count(&b, ENTITY_JOB, false), 5);
 	/* 50; in window 3 it is 99; in window 4 it is 50 again. Full rate likewise. */
 	assert_int_equal(count(&b, ENTITY_PROCESS, false), 3);
@@ -393,10 +394,11 @@ static void a_process_that_was_not_read_has_a_row_of_nothing(void **state)
 	for (uint64_t s = 1; s < 4; s++)
 		window(&b, s, (int64_t[]) { -1 }, 1);
 	window(&b, 4, (int64_t[]) { 50 }, 1);
-	assert_int_equal(fold_end(b.fold, 5 * S), 0);
+	assert_int_equal(aggregate_end(b.aggregate, 5 * S), 0);
 	assert_int_equal(count(&b, ENTITY_PROCESS, false), 3);
 	row = row_at(&b, ENTITY_PROCESS, false, 1);
-	assert_int_equal(row->t_ns, 2 * S); /* in window 1 its last look still stood for 0.2 s, unchanged */
+	/* in window 1 its last sample was still valid for 0.2 s, unchanged */
+	assert_int_equal(row->t_ns, 2 * S);
 	assert_true(row_is_empty(row, b.layout.n[ENTITY_PROCESS]));
 	row = row_at(&b, ENTITY_PROCESS, false, 2);
 	assert_int_equal(row->t_ns, 4 * S);
@@ -441,18 +443,19 @@ static const struct row *row_of(const struct bench *b, uint32_t id, uint64_t t_n
 static void past_the_limit_the_smallest_are_one_row(void **state)
 {
 	struct bench b;
-	int64_t rss[6] = { 1, 500, 400, 30, 20, 10 }; /* main is the smallest and is named all the same */
+	/* the main process is the smallest and nevertheless has its own row */
+	int64_t rss[6] = { 1, 500, 400, 30, 20, 10 };
 	const unsigned cells = (bench_new(&b, 3), b.layout.n[ENTITY_PROCESS]);
 
 	(void) state;
 	for (uint32_t id = 1; id <= 6; id++)
 		born(&b, id, id == 1);
 	window(&b, 0, rss, 6);
-	rss[3] = 900; /* 4 becomes the largest, 3 goes to the others */
+	rss[3] = 900; /* 4 becomes the largest, 3 moves to the shared row */
 	window(&b, 1, rss, 6);
 	rss[3] = 30;
 	window(&b, 2, rss, 6);
-	assert_int_equal(fold_end(b.fold, 3 * S), 0);
+	assert_int_equal(aggregate_end(b.aggregate, 3 * S), 0);
 	expect_cell(&b, row_of(&b, 0, 0), M_PROC_RSS, 60, 60, 60);
 	expect_cell(&b, row_of(&b, 1, 0), M_PROC_RSS, 1, 1, 1);
 	expect_cell(&b, row_of(&b, 2, 0), M_PROC_RSS, 500, 500, 500);
@@ -483,7 +486,7 @@ static void counters_of_the_others_only_grow(void **state)
 		}
 		send(&b, s * S, 300 * MS);
 	}
-	assert_int_equal(fold_end(b.fold, 20 * S), 0);
+	assert_int_equal(aggregate_end(b.aggregate, 20 * S), 0);
 	for (uint64_t s = 0; s < 20; s++) {
 		const struct cell *cell = cell_of(&b, row_of(&b, 0, s * S), M_PROC_CPU_USER);
 
@@ -497,7 +500,7 @@ static void counters_of_the_others_only_grow(void **state)
 	bench_done(&b);
 }
 
-static void nobody_is_left_among_the_others(void **state)
+static void the_shared_row_ends_with_its_processes(void **state)
 {
 	struct bench b;
 
@@ -515,7 +518,7 @@ static void nobody_is_left_among_the_others(void **state)
 	bench_done(&b);
 }
 
-/* ---- full rate ------------------------------------------------------------------------------------------------------ */
+/* ---- full rate ------------------------------------------------------------------------------- */
 
 static void sources_of_one_tick_share_a_row(void **state)
 {
@@ -527,8 +530,8 @@ static void sources_of_one_tick_share_a_row(void **state)
 	look(&b, 100 * MS, M_JOB_CGROUP_MEM, 0, 1);
 	look(&b, 100 * MS, M_JOB_RAM, 0, 2);
 	look(&b, 200 * MS, M_JOB_RAM, 0, 3);
-	look(&b, 200 * MS, M_JOB_RAM, 0, 4); /* asked for at once: a second look at the same instant */
-	assert_int_equal(fold_flush(b.fold), 0);
+	look(&b, 200 * MS, M_JOB_RAM, 0, 4); /* on request: a second sample at the same instant */
+	assert_int_equal(aggregate_flush(b.aggregate), 0);
 	assert_int_equal(count(&b, ENTITY_JOB, true), 3);
 	row = row_at(&b, ENTITY_JOB, true, 0);
 	assert_int_equal(row->t_ns, 100 * MS);
@@ -540,7 +543,7 @@ static void sources_of_one_tick_share_a_row(void **state)
 	bench_done(&b);
 }
 
-/* ---- properties ----------------------------------------------------------------------------------------------------- */
+/* ---- properties ------------------------------------------------------------------------------ */
 
 static uint64_t next_random(uint64_t *seed)
 {
@@ -550,8 +553,9 @@ static uint64_t next_random(uint64_t *seed)
 	return *seed;
 }
 
-/* Whatever the times and values: over all rows, the integral, the extremes and the last value are those of the looks. */
-static void windows_keep_what_was_looked_at(void **state)
+/* For any times and values: over all rows, the integral, the extremes and the last value are
+ * those of the samples. */
+static void windows_keep_the_samples(void **state)
 {
 	uint64_t seed = 88172645463325252;
 
@@ -582,7 +586,7 @@ static void windows_keep_what_was_looked_at(void **state)
 			max = value > max ? value : max;
 			min = value < min ? value : min;
 		}
-		assert_int_equal(fold_end(b.fold, t), 0);
+		assert_int_equal(aggregate_end(b.aggregate, t), 0);
 		for (size_t i = 0; i < count(&b, ENTITY_JOB, false); i++) {
 			const struct row *row = row_at(&b, ENTITY_JOB, false, i);
 			const struct cell *cell = cell_of(&b, row, M_JOB_RAM);
@@ -597,9 +601,10 @@ static void windows_keep_what_was_looked_at(void **state)
 		assert_int_equal(got_max, max);
 		assert_int_equal(got_min, min);
 		assert_int_equal(got_looks, looks);
-		/* fold_end closes at least a nanosecond when the last look lies on a border. */
+		/* aggregate_end closes at least a nanosecond if the last sample is on the
+		 * border. */
 		assert_in_range(got_cover, cover, cover + 1);
-		/* Each row's mean is rounded by half a unit at most. */
+		/* Each row's mean is rounded by at most half a unit. */
 		__int128 off = got > sum ? got - sum : sum - got;
 
 		assert_true(off <= (__int128) cover + level);
@@ -658,7 +663,7 @@ static void merging_is_associative(void **state)
 			assert_int_equal(x->min, y->min);
 			assert_int_equal(x->max, y->max);
 			assert_int_equal(x->cover_ns, y->cover_ns);
-			assert_true(llabs(x->value - y->value) <= 1); /* a mean is rounded once a merge */
+			assert_true(llabs(x->value - y->value) <= 1); /* each merge rounds a mean once */
 		}
 	}
 }
@@ -684,7 +689,7 @@ static void part_says_what_covers_less(void **state)
 	assert_int_equal(back.cells[l.place[M_JOB_RAM]].cover_ns, 1000);
 	assert_int_equal(back.cells[l.place[M_JOB_SWAP]].cover_ns, 250);
 	assert_int_equal(back.cells[l.place[M_JOB_HUGETLB]].cover_ns, 0);
-	/* Nothing that somebody wrote there does harm. */
+	/* Text written there by others does no harm. */
 	row_part_read(&back, &l, ENTITY_JOB, "swap  9999999999 ram -5 x");
 	assert_int_equal(back.cells[l.place[M_JOB_SWAP]].cover_ns, 1000);
 	row_part_read(&back, &l, ENTITY_JOB, "   swap");
@@ -710,9 +715,9 @@ int main(void)
 		cmocka_unit_test(an_ended_process_has_a_last_row),
 		cmocka_unit_test(past_the_limit_the_smallest_are_one_row),
 		cmocka_unit_test(counters_of_the_others_only_grow),
-		cmocka_unit_test(nobody_is_left_among_the_others),
+		cmocka_unit_test(the_shared_row_ends_with_its_processes),
 		cmocka_unit_test(sources_of_one_tick_share_a_row),
-		cmocka_unit_test(windows_keep_what_was_looked_at),
+		cmocka_unit_test(windows_keep_the_samples),
 		cmocka_unit_test(merging_is_associative),
 		cmocka_unit_test(part_says_what_covers_less),
 	};

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <time.h>
 
-/* ---- a run read back with SQLite ------------------------------------------------------------------------------------ */
+/* ---- a run read back with SQLite ------------------------------------------------------------- */
 
 static void expect_header(const char *file)
 {
@@ -25,7 +25,7 @@ static void expect_windows(const char *file)
 {
 	char sql[256];
 
-	/* 50 ticks of 100 ms are windows 0 to 4 and what is left after the last tick. */
+	/* 50 samples of 100 ms are windows 0 to 4 and the remainder after the last sample. */
 	assert_int_equal(sql_int(file, "SELECT count(*) FROM host_sample WHERE t < 5000000000"), 5);
 	assert_int_equal(sql_int(file, "SELECT count(*) FROM job_sample WHERE t % 1000000000 <> 0"), 0);
 	for (int w = 0; w < 5; w++) {
@@ -39,7 +39,7 @@ static void expect_windows(const char *file)
 			sum += rss;
 		}
 		(void) snprintf(sql, sizeof(sql), "SELECT rss_max FROM process_sample WHERE id = 1 AND t = %d000000000", w);
-		/* A level of the window before stands for the first millisecond. */
+		/* A value of the window before is valid for the first millisecond. */
 		assert_true(sql_int(file, sql) >= max);
 		(void) snprintf(sql, sizeof(sql), "SELECT rss_min FROM process_sample WHERE id = 1 AND t = %d000000000", w);
 		assert_true(sql_int(file, sql) <= min);
@@ -48,7 +48,7 @@ static void expect_windows(const char *file)
 		(void) snprintf(sql, sizeof(sql), "SELECT n FROM process_sample WHERE id = 1 AND t = %d000000000", w);
 		assert_int_equal(sql_int(file, sql), 10);
 	}
-	/* and what the end of the run settled */
+	/* and the values set by the end of the run */
 	assert_int_equal(sql_int(file, "SELECT count(*) FROM job_recent"), 51);
 	assert_int_equal(sql_int(file, "SELECT ram FROM job_recent WHERE t = 301000000"), sim_rss(1, 3));
 	assert_true(sql_is_null(file, "SELECT part FROM job_recent WHERE t = 301000000"));
@@ -85,7 +85,7 @@ static void a_run_is_a_database(void **state)
 	folder_done(&f);
 }
 
-/* The same through the program that a user types, where there is one. */
+/* The same through the sqlite3 program, if it is installed. */
 static void sqlite3_reads_it(void **state)
 {
 	struct rig_folder f;
@@ -148,7 +148,7 @@ static void events_and_series_are_there(void **state)
 	folder_done(&f);
 }
 
-/* Names come as any bytes; 15 of them. */
+/* Names may be any bytes; 15 of them. */
 static void any_bytes_are_a_name(void **state)
 {
 	struct birth birth = { .entity = ENTITY_PROCESS, .id = 1 };
@@ -170,7 +170,7 @@ static void any_bytes_are_a_name(void **state)
 	folder_done(&f);
 }
 
-/* A GPU that could not tell its memory at first is the same row once it does. */
+/* A GPU that could not report its memory at first keeps its row once it does. */
 static void a_gpu_that_is_born_again_is_one(void **state)
 {
 	struct birth birth = { .entity = ENTITY_GPU, .id = 1, .gpu = { .uuid = "GPU-1", .name = "A" } };
@@ -194,7 +194,7 @@ static void a_gpu_that_is_born_again_is_one(void **state)
 	folder_done(&f);
 }
 
-/* ---- size ----------------------------------------------------------------------------------------------------------- */
+/* ---- size ------------------------------------------------------------------------------------ */
 
 static const char rows[] = "SELECT (SELECT count(*) FROM host_sample) + (SELECT count(*) FROM job_sample)"
 			   " + (SELECT count(*) FROM process_sample) + (SELECT count(*) FROM host_recent)"
@@ -247,7 +247,7 @@ static void a_row_of_ten_processes_is_under_a_hundred_bytes(void **state)
 	folder_done(&f);
 }
 
-/* ---- where and when ------------------------------------------------------------------------------------------------- */
+/* ---- where and when -------------------------------------------------------------------------- */
 
 static void nothing_is_made_before_there_is_something_to_say(void **state)
 {
@@ -320,9 +320,9 @@ static void a_forgotten_one_leaves_nothing(void **state)
 	folder_done(&f);
 }
 
-/* ---- while it grows ------------------------------------------------------------------------------------------------- */
+/* ---- while it grows -------------------------------------------------------------------------- */
 
-/* Waits until the recording says that it has come to time_ns; the disk may take its time, but not a minute. */
+/* Waits until the recording has reached time_ns; the disk may be slow, but not for a minute. */
 static void wait_for(const char *file, uint64_t time_ns)
 {
 	const struct timespec pause = { .tv_nsec = 5000000 };
@@ -365,7 +365,7 @@ static void it_is_readable_while_it_grows(void **state)
 			sim_tick(&s);
 		wait_for(f.file, sim_time(&s, s.k - 1));
 		expect_sound(f.file);
-		/* The window that is open is there at full rate; what is closed, as a window. */
+		/* The open window is available at full rate; closed ones as windows. */
 		assert_int_equal(sql_int(f.file, "SELECT count(*) FROM job_recent"), w * 10);
 		assert_int_equal(sql_int(f.file, "SELECT count(*) FROM job_sample"), w - 1);
 		assert_int_equal(sql_int(f.file, "SELECT last FROM summary WHERE entity = 'job' AND metric = 'ram_main'"),
@@ -400,7 +400,7 @@ static void in_a_hurry_each_tick_is_committed(void **state)
 	folder_done(&f);
 }
 
-/* ---- elsewhere ------------------------------------------------------------------------------------------------------ */
+/* ---- write_locally --------------------------------------------------------------------------- */
 
 static void on_a_share_it_is_copied(void **state)
 {
@@ -417,7 +417,8 @@ static void on_a_share_it_is_copied(void **state)
 	sim_into(&s, r);
 	for (int k = 0; k < 200; k++)
 		sim_tick(&s);
-	/* The first copy is made ten seconds into the run; it is whole, and nothing lies beside it. */
+	/* The first copy is made ten seconds into the run; it is complete, and there is no other
+	 * file next to it. */
 	wait_for(f.file, 10 * SEC);
 	expect_sound(f.file);
 	expect_text(f.file, "PRAGMA journal_mode", "delete");

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Disks that fill up or fail: one text, the recording ends, what was committed can be read, the caller goes on.
+ * Disks that fill up or fail: one message, the recording ends, committed data stays readable, the
+ * caller continues.
  */
+#include "base/units.h"
 #include "record/read/reader.h"
 #include "writer_rig.h"
 
@@ -11,17 +13,18 @@
 #include <sys/wait.h>
 #include <signal.h>
 
-/* ---- a VFS that fails ----------------------------------------------------------------------------------------------- */
+/* ---- a VFS that fails ------------------------------------------------------------------------ */
 
-/* SQLite's own, but for the write that fails and all after it (sqlite.org/c3ref/io_methods.html). */
+/* SQLite's own methods, except that one write and all later ones fail
+ * (sqlite.org/c3ref/io_methods.html). */
 struct faults {
 	sqlite3_vfs vfs;
 	sqlite3_vfs *real;
-	/* The file itself has other methods than what lies beside it. */
+	/* The file itself and its journal have different methods. */
 	sqlite3_io_methods methods[2];
 	const sqlite3_io_methods *real_methods[2];
 	long left;       /* writes that still succeed; negative: all do */
-	int rc;          /* what the next gives */
+	int rc;          /* the result of the next one */
 };
 
 static struct faults faults;
@@ -89,7 +92,7 @@ static void faults_off(void)
 	assert_int_equal(sqlite3_vfs_register(faults.real, 1), SQLITE_OK);
 }
 
-/* Whatever there is can be opened, or is said to be none; what is committed is whole. */
+/* Any resulting file can be opened or is recognized as invalid; committed data is complete. */
 static void expect_readable(const char *file, int64_t least_ns)
 {
 	struct replay *r = NULL;
@@ -112,7 +115,7 @@ static void expect_readable(const char *file, int64_t least_ns)
 	expect_sound(file);
 }
 
-/* Fails from the left-th write on. Returns false when the run needs no more writes than that. */
+/* Fails from the left-th write on. Returns false if the run needs no more writes than that. */
 static bool run_with_fault(long left, int rc)
 {
 	struct rig_folder f;
@@ -162,24 +165,24 @@ static void every_write_may_fail(void **state)
 	assert_true(left > 50);
 }
 
-/* ---- real disks ----------------------------------------------------------------------------------------------------- */
+/* ---- real disks ------------------------------------------------------------------------------ */
 
-/* Runs until the recording is in trouble; says how it went. */
-/* What is said of its end is true of the file. */
+/* The reported end is that of the file. */
 static void expect_end(const char *file, const char *text)
 {
 	struct replay *reader;
 	int64_t last_ns = 0;
-	char end[64];
+	char span[UNITS_LEN], end[64];
 
 	assert_int_equal(replay_open(file, &reader, NULL), 0);
 	(void) reader_meta_int(reader, "last_ns", &last_ns);
 	replay_close(reader);
-	(void) snprintf(end, sizeof(end), "It ends %.1f s into the run", (double) last_ns / 1e9);
+	(void) snprintf(end, sizeof(end), "It ends %s into the run", units_duration(last_ns, span));
 	if (!strstr(text, end))
 		fail_msg("\"%s\" does not say \"%s\"", text, end);
 }
 
+/* Runs until the recording has an error, which is reported once and ends it. */
 static void run_into_trouble(const char *file, const char *word)
 {
 	struct record *r = rig_record(&(struct record_options) { .path = file });
@@ -193,7 +196,7 @@ static void run_into_trouble(const char *file, const char *word)
 	for (int k = 0; k < 20000 && !told; k++) {
 		sim_tick(&s);
 		if (k % 10 == 9)
-			(void) usleep(1000); /* let it work; how much it does meanwhile does not matter */
+			(void) usleep(1000); /* let it work; the amount does not matter */
 		told = record_trouble(r, &err);
 	}
 	if (!told)
@@ -311,7 +314,8 @@ static void a_file_that_appears_meanwhile_is_kept(void **state)
 	folder_done(&f);
 }
 
-/* On a share the copy may fail: the recording lies where it was written, and the text says where. */
+/* On a network file system the copy may fail: the recording stays where it was written, and the
+ * message names the path. */
 static void a_copy_that_fails_leaves_the_original(void **state)
 {
 	struct rig_folder f;
@@ -342,7 +346,7 @@ static void a_copy_that_fails_leaves_the_original(void **state)
 	sim_done(&s);
 }
 
-/* Two seconds are all that a disk gets at the end; here it has not got one. */
+/* At the end a disk gets at most two seconds; here it gets none. */
 static void a_locked_file_is_waited_for_only_so_long(void **state)
 {
 	struct rig_folder f;
@@ -361,7 +365,7 @@ static void a_locked_file_is_waited_for_only_so_long(void **state)
 	for (int i = 0; i < 6000 && !record_path(r); i++)
 		(void) usleep(10000);
 	assert_non_null(record_path(r));
-	/* Somebody else writes to it and does not come to an end. */
+	/* Another program writes to it and does not finish. */
 	for (int i = 0; i < 6000; i++) {
 		if (!db)
 			assert_int_equal(sqlite3_open_v2(f.file, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
@@ -376,7 +380,7 @@ static void a_locked_file_is_waited_for_only_so_long(void **state)
 	assert_true(err.text[0] != '\0');
 	(void) sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
 	(void) sqlite3_close(db);
-	/* The thread goes on alone and finishes: the file is then one file, and whole. */
+	/* The thread continues on its own and finishes: the file is then one file, and complete. */
 	for (int i = 0; i < 6000 && (folder_count(&f) > 1 || sql_is_null(f.file, "SELECT 1 FROM meta WHERE key = 'last_ns' AND"
 										 " value > 3900000000"));
 		i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The recorder's thread and the writer's, for the thread sanitizer to watch: everything that may be called while the
- * other is at work is.
+ * The recorder's thread and the writer's, for the thread sanitizer: calls everything that may run
+ * concurrently.
  */
 #include "record_rig.h"
 
@@ -11,7 +11,7 @@
 
 #include "record/write/queue.h"
 
-/* ---- the queue ------------------------------------------------------------------------------------------------------ */
+/* ---- the queue ------------------------------------------------------------------------------- */
 
 enum {
 	MESSAGES = 200000
@@ -29,7 +29,7 @@ static void *take_messages(void *arg)
 	struct queue_state state = { 0 };
 
 	while (!state.finish) {
-		struct chunk *chunk = queue_take(t->queue, t->taken % 2 ? 1000000 : 0, &state);
+		struct chunk *chunk = queue_pop(t->queue, t->taken % 2 ? 1000000 : 0, &state);
 
 		while (chunk) {
 			struct chunk *next = chunk->next;
@@ -41,7 +41,7 @@ static void *take_messages(void *arg)
 				t->sum += value;
 				t->taken++;
 			}
-			queue_emptied(t->queue, chunk);
+			queue_return(t->queue, chunk);
 			chunk = next;
 		}
 		(void) queue_is_waiting(t->queue);
@@ -83,7 +83,7 @@ static void what_goes_in_comes_out(void **state)
 	queue_done(&q);
 }
 
-/* Nobody takes: it fills up to its limit, not further, and says so. */
+/* Without a consumer it fills up to its limit, not further, and reports it. */
 static void a_full_queue_refuses(void **state)
 {
 	struct queue q;
@@ -96,12 +96,12 @@ static void a_full_queue_refuses(void **state)
 	assert_in_range(n, (1 << 20) / 1008 - 64 - 16, (1 << 20) / 1008);
 	assert_null(queue_room(&q, 2 << 20, false));
 	assert_non_null(queue_room(&q, 1000, true)); /* the last totals always fit */
-	assert_true(queue_is_waiting(&q) || q.held > 0);
+	assert_true(queue_is_waiting(&q) || q.used > 0);
 	queue_push(&q, false);
 	queue_done(&q);
 }
 
-/* ---- a recording ---------------------------------------------------------------------------------------------------- */
+/* ---- a recording ----------------------------------------------------------------------------- */
 
 static void all_at_once(void **state)
 {
@@ -204,7 +204,7 @@ static void trouble_reaches_the_other_thread(void **state)
 	sim_done(&s);
 }
 
-/* ---- signals -------------------------------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t caught;
 static pthread_t catcher;
@@ -215,7 +215,7 @@ static void catch(int number)
 	caught += pthread_equal(pthread_self(), catcher) ? 1 : 1000;
 }
 
-/* A signal to the process never lands in the writer's thread. */
+/* A signal to the process is never delivered to the writer's thread. */
 static void signals_are_the_recorders(void **state)
 {
 	struct sigaction action = { .sa_handler = catch }, before;
