@@ -100,7 +100,7 @@ def test_how_a_cell_is_rewritten(program, cell, expected):
 @pytest.mark.parametrize("words, found", [
     ("-n fit --live", {"name": "fit", "live": True}), ("--name=a -i 10ms", {"name": "a", "interval": "10ms"}),
     ("-o x.hiw --report", {"output": "x.hiw", "report": True}), ("", {}),
-    ("-n", "-n needs a value"), ("--lively", "'--lively' is no option"), ("fit", "'fit' is no option"), ("--live=1", "is no option"),
+    ("-n", "-n needs a value"), ("--lively", "unknown option '--lively'"), ("fit", "unknown option 'fit'"), ("--live=1", "unknown option"),
 ])
 def test_options_of_magics(program, words, found):
     program.run(f"""
@@ -123,7 +123,7 @@ def test_numbers_for_people(program):
 def test_elsewhere_there_is_no_chart_but_a_warning(program):
     program.run("""
         with hiwater.track(live=True) as run: run.live()
-        assert run.summary.run.complete and ["no notebook" in w for w in run.warnings] == [True], run.warnings
+        assert run.summary.run.complete and ["not a notebook" in w for w in run.warnings] == [True], run.warnings
         assert "IPython" not in sys.modules
         idle = hiwater.track()
         idle.live()

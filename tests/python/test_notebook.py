@@ -125,7 +125,7 @@ def test_errors_are_the_cells_own(environment):
     assert [o for o in failed if "text/html" in o.get("data", {})]
     assert errors(syntax)[0][0] == "SyntaxError" and texts(after) == ["[]\n"]
     assert errors(oom)[0][0] == "MemoryError" and environment.shown("b.hiw")["story"]["what"].startswith("out of memory")
-    assert errors(usage) == [] and "is no option" in "".join(texts(usage)) or errors(usage)[0][0] == "UsageError"
+    assert errors(usage) == [] and "unknown option" in "".join(texts(usage)) or errors(usage)[0][0] == "UsageError"
     assert texts(listed) == ["1 []\n"]
 
 
@@ -231,7 +231,7 @@ def test_pages_of_cells_under_a_second(environment):
 def test_what_is_wrong_is_said(environment):
     outs = executed("%hiwater of", "%hiwater off", "%hiwater last", "%hiwater on 5", "%hiwater report a b", "%hiwater")
     said = ["".join(texts(o)) + "".join(t for _, t in errors(o)) for o in outs]
-    for words, text in zip(("there are on, off", "it is not on", "no run has ended", "'5' is no option", "takes the name", "nothing is measured"),
+    for words, text in zip(("use on, off", "starts a run", "no run has ended", "unknown option '5'", "one file name", "nothing is measured"),
                            said):
         assert words in text, (words, text)
 

@@ -98,7 +98,7 @@ def test_without_its_c_part_only_that_is_missing(program):
     program.run(RECORDED + """
 assert run.to_pandas("job")["ram_max"].max() == run.summary.ram_peak_bytes
 try: run.recording.arrays()
-except hiwater.Error as e: assert "C part" in str(e)
+except hiwater.Error as e: assert "C extension" in str(e)
 else: raise AssertionError
 """)
 
@@ -295,7 +295,7 @@ def test_short_runs_that_nobody_looks_at_hold_nothing(program):
             runs.append(hiwater.track(interval=1).start())
             runs[-1].log(number=i)
             runs[-1].stop()
-        assert runs[-1].summary.wall_s > 1 or runs[-1]._unwritten, "stop has waited for the recording"
+        assert runs[-1].summary.wall_s > 1 or runs[-1]._pending_spare, "stop has waited for the recording"
         assert descriptors() <= before + 1, descriptors() - before
         end = time.monotonic() + 30
         while recorders() and time.monotonic() < end: time.sleep(0.01)

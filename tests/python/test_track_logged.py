@@ -57,7 +57,7 @@ def test_a_step_has_64_bits(program):
         s = run.summary.series["a"]
         assert (s.n, s.last, s.last_step) == (6, 3, -2**63), s
         [warning] = run.warnings
-        assert "64 bits is left out; the values are kept" in warning
+        assert "64 bits was dropped; the values are kept" in warning
     """)
     with sqlite3.connect(program.folder / "a.hiw") as c:
         rows = c.execute("SELECT step FROM series_value ORDER BY rowid").fetchall()

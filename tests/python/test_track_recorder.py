@@ -33,8 +33,8 @@ def test_the_recorder_is_killed_before_it_tells_its_file(program, options):
     here = repr(f"{program.folder}/")
     [told] = program.run(f"""
         from hiwater._channel import Channel
-        take = Channel._take
-        Channel._take = lambda self, message: message.startswith(b"0 file") or take(self, message)
+        take = Channel._dispatch
+        Channel._dispatch = lambda self, message: message.startswith(b"0 file") or take(self, message)
         def written():
             try: return hiwater.open({options.replace("%r", "0").replace("output=", here + "+")}).summary.run.recording
             except hiwater.Error: return None
@@ -76,7 +76,7 @@ def test_a_recorder_that_is_stopped_before_it_says_anything(program, stops, for_
     wait_for(lambda: not recorders_of(told["pid"]), "nobody is left behind")
     assert (told["why"] or "").startswith("nothing is measured: ") if for_ever else told["why"] is None
     assert for_ever or told["warnings"] == ([] if stops.endswith("exec") else [
-        "the recorder was stopped (SIGSTOP), and was told to go on (SIGCONT): nothing was measured meanwhile"])
+        "the recorder was stopped (SIGSTOP) and has been continued (SIGCONT); nothing was measured in between"])
 
 
 def test_a_forked_child_is_not_taken_for_the_recorder(program):
@@ -104,7 +104,7 @@ def test_a_forked_child_is_not_taken_for_the_recorder(program):
         tell(state=state, complete=run.summary.run.complete, warnings=run.warnings)
     """)
     assert told == {"state": "T", "complete": True, "warnings": [
-        "the recorder was stopped (SIGSTOP), and was told to go on (SIGCONT): nothing was measured meanwhile"]}
+        "the recorder was stopped (SIGSTOP) and has been continued (SIGCONT); nothing was measured in between"]}
 
 
 def test_the_recorder_stands_still(program):
@@ -143,7 +143,7 @@ def test_a_recorder_that_was_stopped_goes_on(program):
     tell(so_far=so_far, complete=run.summary.run.complete, warnings=run.warnings)
     """)
     assert told == {"so_far": False, "complete": True, "warnings": [
-        "the recorder was stopped (SIGSTOP), and was told to go on (SIGCONT): nothing was measured meanwhile"]}
+        "the recorder was stopped (SIGSTOP) and has been continued (SIGCONT); nothing was measured in between"]}
     assert program.shown("a.hiw")["run"]["complete"]
 
 
@@ -168,7 +168,7 @@ def test_a_recorder_that_stays_stopped_is_given_up(program):
         except hiwater.Error as e: why = str(e)
     tell(why=why, sent=sent, warnings=run.warnings, pid=os.getpid())
     """)
-    assert told["why"].startswith("there is no summary: ") and "is stopped (SIGSTOP), and again after" in told["why"]
+    assert told["why"].startswith("there is no summary: ") and "is stopped (SIGSTOP), and was stopped again after" in told["why"]
     assert told["sent"] == [signal.SIGCONT, signal.SIGCONT, signal.SIGKILL]
     assert told["warnings"][-1].startswith("the end was not recorded: the recorder is stopped (SIGSTOP)")
     wait_for(lambda: not recorders_of(told["pid"]), "the recorder has ended")

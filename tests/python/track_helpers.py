@@ -13,7 +13,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMAND = str(pathlib.Path(os.environ.get("HIWATER", ROOT / "build" / "hiwater")).resolve())
-CORE = str(pathlib.Path(COMMAND).with_name("_core.abi3.so"))  # the package's C part
+CORE = str(pathlib.Path(COMMAND).with_name("_core.abi3.so"))  # the package's C extension
 DEADLINE = 60
 MIB = 1 << 20
 

@@ -34,11 +34,11 @@ def _present() -> Optional[Callable[[str], object]]:
     run = sys.modules.get("hiwater._run")
     running = getattr(run, "_running", None)
     if running:
-        tell: Callable[[str], object] = running[-1]._tell
+        tell: Callable[[str], object] = running[-1]._notify
         return tell
     from ... import _enclosing
 
-    return _enclosing.tell if _enclosing.name() is not None else None
+    return _enclosing.notify if _enclosing.name() is not None else None
 
 
 def _recorder(name: str) -> Channel:
@@ -89,8 +89,8 @@ class Evidence:
                 channel.close()  # it came too late
             elif channel is not None:
                 for text in waiting or ():
-                    channel.tell(text)
-                self._channel, self._tell = channel, channel.tell
+                    channel.notify(text)
+                self._channel, self._tell = channel, channel.notify
 
     def say(self, text: str) -> None:
         if self._pid != os.getpid():
