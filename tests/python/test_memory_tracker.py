@@ -589,11 +589,11 @@ def test_events_are_small(program):
         gpu.reserved = 700 * MIB
         tracker.start_tracking()
         def rss(): return int(open("/proc/self/statm").read().split()[1]) * 4096
-        for i in range(100): tracker._look()
+        for i in range(100): tracker._read_once()
         before = rss()
         while tracker._list.stats()[0] < 60000:
             gpu.allocated = (gpu.allocated + 7 * MIB) % (700 * MIB)
-            tracker._look()
+            tracker._read_once()
         tell(each=(rss() - before) / 60000)
         tracker.stop_tracking()
     """)

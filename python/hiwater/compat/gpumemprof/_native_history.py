@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""PyTorch's own history of its CUDA allocator, for bundles: a snapshot that pytorch.org/memory_viz reads, and its texts."""
+"""PyTorch's history of its CUDA allocator, for bundles: a snapshot that pytorch.org/memory_viz reads, and PyTorch's texts of it."""
 from __future__ import annotations
 
 import json
@@ -22,7 +22,7 @@ TEXTS = {"cuda_allocator_segments.txt": "segsum", "cuda_allocator_trace.txt": "t
 
 
 def begin(device: Any, most_entries: int) -> bool:
-    """False: PyTorch has none here."""
+    """Starts recording the history; returns False if PyTorch cannot."""
     try:
         needed_torch().cuda.memory._record_memory_history(max_entries=most_entries, device=device)
         return True
@@ -67,7 +67,7 @@ def _list_in(file: Path, where: Callable[[Dict[str, Any]], Dict[str, Any]], name
 
 
 def add_to(bundle: str, device: Any) -> None:
-    """Writes what there is into the bundle and lists it there."""
+    """Writes the history into the bundle and adds its files to the manifest."""
     folder, warnings = Path(bundle), list[str]()
     try:
         snapshot = needed_torch().cuda.memory._snapshot(device=device)
