@@ -28,13 +28,13 @@ def test_continuous_monitoring(program, monkeypatch):
 
     # What goes wrong in the three loops.
     first = said[of("def monitor_resources")]
-    assert "psutil: 1 look" in first and "exact (VmHWM)" in first
+    assert "psutil: 1 sample" in first and "exact (VmHWM)" in first
     assert float(first.split("RAM peak of this process ")[1].split(" MiB")[0]) >= 500
     second = said[of("def monitor_gpu_once")]
     assert "here: FileNotFoundError" in second and "two GPUs: ValueError" in second and "[N/A]%" in second
     third = said[of("GPUStat()")]
     assert "TypeError" in third and " cores " in third.split("RAM ")[1]
-    assert [i for i, cell in enumerate(cells) if "the line in its place" in cell.source] == [
+    assert [i for i, cell in enumerate(cells) if "# hiwater instead" in cell.source] == [
         of("def monitor_resources"), of("def monitor_gpu_once"), of("GPUStat()")]
     # What it leaves.
     shown = program.shown("training.hiw")

@@ -160,7 +160,7 @@ gpu = parquet.read_table("gpu.parquet")
 assert gpu.num_rows == 0 and gpu.schema.field("mem").type == pyarrow.int64()
 before = (FOLDER / "job.parquet").read_bytes()
 try: run.to_parquet("job.parquet", "jobs")
-except hiwater.Error as e: assert "none of" in str(e)
+except hiwater.Error as e: assert "unknown entity" in str(e)
 else: raise AssertionError
 try: run.to_parquet("no/folder.parquet")
 except hiwater.Error as e: assert "cannot write" in str(e)

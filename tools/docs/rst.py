@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Plain text of comments, docstrings and man pages to reStructuredText."""
+"""Converts plain text of comments, docstrings and man pages to reStructuredText."""
 import re
 import textwrap
 
 
 class Missing(Exception):
-    """Something public has no text."""
+    """A public item has no text."""
 
 
 def escaped(text):
@@ -13,7 +13,7 @@ def escaped(text):
 
 
 def inline(text):
-    """`code` as code, everything else as it is written."""
+    """Converts `code` to code, and escapes everything else."""
     parts = re.split(r"`([^`\n]+)`", text.replace("``", "`"))
     out = ""
     for i, part in enumerate(parts):
