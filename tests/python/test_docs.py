@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the site's pages are made from has a text, and what has none is told (tools/docs)."""
+"""The generators of the site (tools/docs) convert texts, and report public items without one."""
 import re
 import shutil
 import subprocess

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""How a run went, read out of recordings: at full rate, of long runs in windows."""
+"""Timelines read from recordings: at full rate, and for long runs from windows."""
 import sqlite3
 
 import pytest
-import gpu_tracker_helpers  # noqa: F401, it knows where the package is
+import gpu_tracker_helpers  # adds the package to sys.path
 from track_helpers import MIB
 
 from hiwater.compat._figures import figures
@@ -16,7 +16,7 @@ def points_of(samples, first=0.1, period=1.0, cores=4):
 
 
 def samples(until, step=0.1, **rates):
-    """Counters that grow evenly."""
+    """Samples with counters that grow evenly."""
     n = round(until / step)
     return [Sample(t_s=i * step, **{name: rate * i * step for name, rate in rates.items()}) for i in range(n + 1)]
 
@@ -41,18 +41,18 @@ def test_a_gap_is_a_gap():
 
 
 def test_whose_threads_are_not_known_yet_are_nobodys():
-    """The first sample may come before the main process was read: its thread is none of its descendants'."""
+    """The first sample may precede the first read of the main process: that thread is not counted for its descendants."""
     assert [sample.descendants_threads for sample in (Sample(threads=1), Sample(threads=3, main_threads=2), Sample(threads=1, main_threads=2))] == [0, 1, 0]
 
 
 def test_no_more_cores_than_there_are():
-    """Processor time comes in steps; it may seem more than the machine has."""
+    """CPU time advances in steps, so that a share may seem larger than the machine."""
     made = points_of([Sample(), Sample(t_s=0.1), Sample(t_s=0.2, cpu_s=10, main_cpu_s=20)], period=0.1, cores=2)
     assert made[-1].cores == made[-1].main_cores == 2 and made[-1].descendants_cores == 0
 
 
 def test_the_machines_share_is_waited_for():
-    """It is read once a second: the first timepoints have the first share."""
+    """It is read once a second: the first timepoints get the first share."""
     slow = [Sample(t_s=i / 10, host_s=4.0 * (i // 10) + 1, host_busy_s=2.0 * (i // 10) + 1) for i in range(25)]
     made = Timepoints(0.1, 0.1, 4)
     assert list(made.add(slow[:9])) == []
@@ -67,7 +67,7 @@ def test_of_no_recording(tmp_path):
 
 
 def test_windows_without_a_value_are_no_zero():
-    """A GPU that was not asked for a while: the mean is that of the time it told of."""
+    """A GPU that was not read for a while: the mean covers only the time with values."""
     with sqlite3.connect(":memory:") as c:
         c.execute("CREATE TABLE job_sample (t, span)")
         c.execute("CREATE TABLE gpu_sample (id, t, span, mem_max, busy)")
@@ -80,7 +80,7 @@ def test_windows_without_a_value_are_no_zero():
 
 
 def test_long_runs_are_read_in_windows(program):
-    """Where the first minutes are there no more at full rate. What is told is about the same."""
+    """The first minutes are no longer at full rate. The figures are about the same."""
     [told] = program.run("""
         import subprocess
         with hiwater.track(output="a.hiw") as run:

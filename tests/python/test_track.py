@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""hiwater.track: what it says of programs whose use is known by construction, what it offers, and errors."""
+"""hiwater.track: figures of programs whose use is known by construction, the interface, and errors."""
 import re
 import sqlite3
 
 import pytest
 from track_helpers import DEADLINE, MIB, ROOT, pythons, texts
 
-SLACK = 8 * MIB  # what an interpreter takes meanwhile
-GIVEN = MIB  # what it may give back: its own objects, buffers of reading
+SLACK = 8 * MIB  # memory that the interpreter allocates meanwhile
+GIVEN = MIB  # memory that it may release: its own objects, read buffers
 
 
 def test_a_burst_between_two_looks_is_exact(program):
-    """50 ms of 300 MiB, with a look each 10 s; more than that was there before the block."""
+    """50 ms of 300 MiB, with one sample each 10 s; before the block the program used more."""
     [told] = program.run("""
         del [fill(500)][0]
         before = int(open("/proc/self/statm").read().split()[1]) * 4096
@@ -27,7 +27,7 @@ def test_a_burst_between_two_looks_is_exact(program):
 
 
 def test_phases_have_exact_peaks_of_their_own(program):
-    """Nested ones too: what an inner one sets back is not lost to the outer, before it or behind it."""
+    """Nested phases too: a reset at an inner one loses nothing of the outer one, before or after it."""
     told = program.run("""
         with hiwater.track(interval=10, output="a.hiw") as run:
             with run.phase("outer", epoch=3, split="train"):
@@ -95,7 +95,7 @@ def test_several_at_once_do_not_take_each_others_peaks(program):
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_children_of_multiprocessing_are_measured(program, method):
-    """Their memory counts; what they tell is not the parent's to record; they do not hang."""
+    """Their memory counts; their messages are not recorded for the parent; they do not hang."""
     [told] = program.run(f"""
         import multiprocessing
 
@@ -223,7 +223,7 @@ def test_the_summary_at_the_end(program):
 
 
 def test_all_options_of_the_command(program):
-    """Those that say which processes and how long are the block's own."""
+    """Options that choose processes or the duration belong to the block, not to the command."""
     known = re.findall(r'"(-[-a-z]+)"', (ROOT / "python" / "hiwater" / "_options.py").read_text())
     offered = set(re.findall(r"^ +(?:-[a-z], +)?(-[-a-z]+)", program.hiwater("attach", "--help"), re.M))
     assert {"--units", "--interval", "--gpu"} <= offered

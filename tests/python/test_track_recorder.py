@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""hiwater.track with a recorder that is killed, stopped or cut off: the program goes on, and what was measured is kept."""
+"""hiwater.track with a recorder that is killed, stopped or cut off: the program continues, and the recording is kept."""
 import signal
 
 import pytest
@@ -7,7 +7,7 @@ from track_helpers import COMMAND, DEADLINE, MIB, ended_recording, recorders_of,
 
 
 def test_the_recorder_is_killed(program):
-    """The program goes on to its own end; what was recorded can be read."""
+    """The program runs to its end; the recording is readable."""
     [told] = program.run("""
         def recorded_mib():
             try: return (hiwater.open("a.hiw").summary.ram.main.peak_bytes or 0) / MIB
@@ -29,7 +29,7 @@ def test_the_recorder_is_killed(program):
 
 @pytest.mark.parametrize("options", ["output='a.hiw'", "output='[%r].hiw'", ""])
 def test_the_recorder_is_killed_before_it_tells_its_file(program, options):
-    """What it wrote is found all the same, from whatever folder: it says who has written it."""
+    """Its recording is found from any folder, by the recorder named in it."""
     here = repr(f"{program.folder}/")
     [told] = program.run(f"""
         from hiwater._channel import Channel
@@ -57,7 +57,7 @@ def test_the_recorder_is_killed_before_it_tells_its_file(program, options):
 @pytest.mark.parametrize("stops", ["kill -STOP $$; exec", "sh -c 'kill -STOP $$; exec \"$@\"' sh"], ids=["first", "second"])
 @pytest.mark.parametrize("for_ever", [False, True])
 def test_a_recorder_that_is_stopped_before_it_says_anything(program, stops, for_ever):
-    """Neither the process that is started nor the one that it leaves behind holds the program up."""
+    """Neither the first process of the recorder nor its daemon blocks the program when stopped."""
     command = program.folder / "slow"
     if for_ever:
         stops = stops.replace("kill -STOP $$;", "while :; do kill -STOP $$; done;")
@@ -80,7 +80,7 @@ def test_a_recorder_that_is_stopped_before_it_says_anything(program, stops, for_
 
 
 def test_a_forked_child_is_not_taken_for_the_recorder(program):
-    """It has the recorder's end of the socket where it was forked before that was closed; stopped, it stays as it is."""
+    """A child has the recorder's end of the socket if it was forked before that was closed; if stopped, it stays stopped."""
     command = program.folder / "slow"
     command.write_text(f'#!/bin/sh\nsh -c \'kill -STOP $$; exec "$@"\' sh {COMMAND} "$@" &\n')
     command.chmod(0o755)
@@ -108,7 +108,7 @@ def test_a_forked_child_is_not_taken_for_the_recorder(program):
 
 
 def test_the_recorder_stands_still(program):
-    """Nothing waits for it longer than it says."""
+    """No call waits longer than its limit."""
     [told] = program.run("""
         with hiwater.track(record=False) as run:
             [pid] = recorders()
@@ -134,7 +134,7 @@ STOPPED = """
 
 
 def test_a_recorder_that_was_stopped_goes_on(program):
-    """Nobody who waits for an answer waits for nothing: what is stopped is told to go on, and the run ends as others do."""
+    """No call waits in vain: the stopped recorder gets SIGCONT, and the run ends normally."""
     [told] = program.run(STOPPED + """
     with hiwater.track(output="a.hiw") as run:
         stop_it(run)
@@ -157,7 +157,7 @@ def test_a_recorder_that_was_stopped_ends_with_the_program(program):
 
 
 def test_a_recorder_that_stays_stopped_is_given_up(program):
-    """It is told to go on once for each question, named as what it is, and not left behind."""
+    """It gets SIGCONT once per request, the error names the cause, and no process is left."""
     [told] = program.run(STOPPED + """
     from hiwater._process import Process
     send, sent = Process.signal, []
