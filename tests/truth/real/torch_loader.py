@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A DataLoader with two workers, which pass batches by shared memory, and a model that learns from them."""
+"""A DataLoader with two workers, which pass batches by shared memory, and a model that trains on them."""
 import torch
 
 
