@@ -52,16 +52,16 @@ def hole():
     import hiwater
 
     keeps_it = ctypes.PyDLL(None)  # unlike CDLL, it does not release the interpreter during a call
-    looks = []
+    times = []
     end = threading.Event()
 
     def sample():
         while not end.wait(0.05):
-            looks.append(time.perf_counter())
+            times.append(time.perf_counter())
 
     found = {"hiwater": [], "thread": [], "held": []}
     for _ in range(5):
-        looks.clear()
+        times.clear()
         end.clear()
         thread = threading.Thread(target=sample)
         with hiwater.track(interval=0.05, record=False) as run:
@@ -74,7 +74,7 @@ def hole():
             end.set()
             thread.join()
         found["hiwater"].append(run.summary.sampling.longest_gap_s)
-        found["thread"].append(max(b - a for a, b in zip(looks, looks[1:])))
+        found["thread"].append(max(b - a for a, b in zip(times, times[1:])))
     return found
 
 

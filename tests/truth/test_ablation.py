@@ -76,7 +76,7 @@ def test_a_journal_is_replayed_with_each_mask(folder):
 def test_a_journal_that_is_not_whole_is_refused(folder, text):
     (folder / "broken").write_text(text)
     done = subprocess.run([REPLAY, "0", folder / "broken"], check=False, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (1, "") and "not a whole journal" in done.stderr
+    assert (done.returncode, done.stdout) == (1, "") and "not a complete journal" in done.stderr
 
 
 def test_what_follows_the_end_of_the_run_is_in_no_figure(folder):

@@ -60,12 +60,12 @@ def sections(page):
 def command_page(name, page):
     """The page of one command. Raises Missing if an option or the command has no text."""
     out = [heading(f"hiwater {name}", "=")]
-    told = dict(sections(page))
-    if not any(lines for _, lines in told.get("DESCRIPTION", ())):
+    by_title = dict(sections(page))
+    if not any(lines for _, lines in by_title.get("DESCRIPTION", ())):
         raise Missing(f"hiwater {name}: the command has no text")
-    if not told.get("OPTIONS"):
+    if not by_title.get("OPTIONS"):
         raise Missing(f"hiwater {name}: the page has no options")
-    for title, parts in told.items():
+    for title, parts in by_title.items():
         if title in ("NAME", "SEE ALSO"):
             continue
         if title != "SYNOPSIS":
