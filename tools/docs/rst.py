@@ -35,7 +35,7 @@ def indented(text, by=3):
 
 
 def _rows(lines):
-    """Lines of two columns, "name    what it is", with what goes on below the second; None: they are no such lines."""
+    """Parses lines of two columns, "name    text", whose text may continue below; None if the lines have another form."""
     rows = []
     for line, below in zip(lines, [*lines[1:], ""]):
         found = re.match(r"(\S(?:[^ ]| (?! ))*) {2,}(\S.*)$", line)
@@ -51,7 +51,7 @@ def _rows(lines):
 
 
 def paragraphs(text):
-    """A docstring or a comment: paragraphs, indented code, and tables of names."""
+    """Converts a docstring or a comment: paragraphs, indented code, and tables of names."""
     out = []
     for part in re.split(r"\n\s*\n", text.strip("\n")):
         lines = part.split("\n")
