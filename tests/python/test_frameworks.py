@@ -74,7 +74,7 @@ recording = hiwater.open("a.hiw")
 figures = _figures.Since().read(recording)
 assert 16 < figures["hiwater/gpu0.0_mem_gib"] < 17.1 and figures["hiwater/gpu0.0_sm_active"] > 0.6, figures
 assert "hiwater/gpu0_sm_active" not in figures or figures["hiwater/gpu0_sm_active"] != figures["hiwater/gpu0.0_sm_active"], figures
-said = _live.after(recording.summary)
+said = _live.run_lines(recording.summary)
 assert "MIG 0.0 SM active 63.0 %" in said and "MIG 0.0 peak 17" in said and "GPU 0" not in said, said
 drawn, _ = _live.picture(recording, ())
 assert all(f">{name} " in drawn for name in ("GPU 0", "MIG 0.0")) and ">GPU 1 " not in drawn, drawn  # which it does not use
@@ -317,5 +317,5 @@ def test_series_of_frameworks_are_named_alike():
     """The figures of python/hiwater match those that the recorder knows."""
     python = (ROOT / "python" / "hiwater" / "_frameworks.py").read_text()
     figures = re.findall(r'\{ "(\w+)", offsetof', (ROOT / "src" / "summary" / "framework.c").read_text())
-    readers = python.split("# ---- a reader each")[1].split("# ---- in a run")[0]
+    readers = python.split("# ---- readers:")[1].split("# ---- in a run")[0]
     assert set(figures) == {name for name in re.findall(r'"(\w+)":', readers) if name not in ("torch", "jax", "tensorflow")}

@@ -234,7 +234,7 @@ def test_a_run_from_before_a_fork_is_started_in_the_child(program):
             def end(self, summary): got.append(summary)
         run = hiwater.track(output="a.hiw").start()
         run.add_sink(Sink())
-        with _recording._reading: child = os.fork()
+        with _recording._reader_lock: child = os.fork()
         if child == 0:
             run._options["output"] = "b.hiw"
             run.start(); run.stop()
