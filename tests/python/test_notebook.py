@@ -411,4 +411,4 @@ def test_in_a_terminal(environment):
                           capture_output=True, text=True, timeout=120, env={**os.environ, "HIWATER_COMMAND": COMMAND,
                                                                               "PYTHONPATH": str(ROOT / "python")})
     assert "5\n" in done.stdout and "RAM peak" in done.stdout, done.stdout + done.stderr
-    assert "this is no notebook" in done.stderr
+    assert "this is not a notebook" in done.stderr
