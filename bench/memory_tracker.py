@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Measures the cost of a MemoryTracker for its program, on a stand-in for PyTorch's allocator; prints one line of JSON.
+"""Measures the cost of a MemoryTracker for its program, on a stand-in for PyTorch's allocator;
+prints one line of JSON.
 
     bench/memory_tracker.py PACKAGE        hiwater.compat.gpumemprof, gpumemprof or stormlog
 
-starts_ms, stops_ms: fifteen times each, without the first start (first_start_ms); bytes: growth of this process per event at the
-highest rate; cpu_us: CPU time per event at that rate."""
+starts_ms, stops_ms: fifteen times each, without the first start (first_start_ms); bytes: growth of
+this process per event at the highest rate; cpu_us: CPU time per event at that rate."""
 import importlib
 import json
 import pathlib

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Measures the cost of the Python package in the interpreter. bench/run starts it, with HIWATER_COMMAND and PYTHONPATH set.
+"""Measures the cost of the Python package in the interpreter. bench/run starts it, with
+HIWATER_COMMAND and PYTHONPATH set.
 
     bench/package.py import | start | hole | block
 
@@ -27,8 +28,9 @@ def importing():
 
 
 def starting():
-    """Duration of starts and stops in a running program; the first start, which imports modules, separately. Runs under a second
-    with a temporary recording, and runs with record=False, in turns."""
+    """Duration of starts and stops in a running program; the first start, which imports modules,
+    separately. Runs under a second with a temporary recording, and runs with record=False, in
+    turns."""
     import hiwater
 
     took = {"first": [], "start": [], "stop": [], "stop_unrecorded": []}
@@ -45,8 +47,8 @@ def starting():
 
 
 def hole():
-    """The longest time between two samples during a C call that holds the GIL for 2 s: of hiwater at 20 Hz, and of a Python thread
-    at the same rate."""
+    """The longest time between two samples during a C call that holds the GIL for 2 s: of hiwater
+    at 20 Hz, and of a Python thread at the same rate."""
     import ctypes
 
     import hiwater
@@ -79,7 +81,8 @@ def hole():
 
 
 def smaps_reader():
-    """Starts a thread that reads smaps twice a second, as samplers of unique memory do; returns a function that ends it."""
+    """Starts a thread that reads smaps twice a second, as samplers of unique memory do; returns a
+    function that ends it."""
     end = threading.Event()
 
     def read_smaps():
@@ -97,7 +100,8 @@ def smaps_reader():
 
 
 def gpu_tracker():
-    """A function that starts gpu-tracker and returns its stop function; None if it is not installed."""
+    """A function that starts gpu-tracker and returns its stop function; None if it is not
+    installed."""
     try:
         import gpu_tracker as package
     except ImportError:
@@ -111,8 +115,8 @@ def gpu_tracker():
 
 
 def block():
-    """The first write pass over 1 GiB in a process that already uses 8 GiB (2 if less than 12 are free): alone, tracked by hiwater,
-    with concurrent reads of smaps, and tracked by gpu-tracker."""
+    """The first write pass over 1 GiB in a process that already uses 8 GiB (2 if less than 12 are
+    free): alone, tracked by hiwater, with concurrent reads of smaps, and tracked by gpu-tracker."""
     import mmap
 
     import hiwater
@@ -135,7 +139,8 @@ def block():
         return spent
 
     def slowest(begin):
-        """The slowest pass of three seconds: a tracker that samples once a second has sampled during one of them."""
+        """The slowest pass of three seconds: a tracker that samples once a second has sampled
+        during one of them."""
         stop = begin()
         end = time.monotonic() + 3
         spent = []

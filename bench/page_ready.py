@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Measures when a report is readable: page_ready.py CHROMIUM PAGE LOADS.
 
-Prints JSON: for the page and for an empty one, loaded in turns in one headless Chromium, the seconds from the start of the navigation
-until the visible part was drawn, and the CPU time of the main thread until then."""
+Prints JSON: for the page and for an empty one, loaded in turns in one headless Chromium, the
+seconds from the start of the navigation until the visible part was drawn, and the CPU time of the
+main thread until then."""
 import json
 import pathlib
 import sys

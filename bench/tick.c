@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Compares the cost of a sample with that of the bare preads that it needs, for trees of sleeping processes. Prints lines
- * "KIND PROCESSES SAMPLE_US FLOOR_US", several rounds of each: CPU time in this process of a step of the sampler and of the reads
- * alone, in turns, so that the speed and the load of the machine are the same for both. KIND is memory, or all (with CPU time,
- * I/O and high-water marks).
+ * Compares the cost of a sample with that of the bare preads that it needs, for trees of sleeping
+ * processes. Prints lines "KIND PROCESSES SAMPLE_US FLOOR_US", several rounds of each: CPU time in
+ * this process of a step of the sampler and of the reads alone, in turns, so that the speed and the
+ * load of the machine are the same for both. KIND is memory, or all (with CPU time, I/O and
+ * high-water marks).
  *
- * bench-tick bare SECONDS prints the share of a core that the reads of default sampling alone take: a timer that fires ten times a
- * second, reads of the memory of ten sleeping processes, and once a second of their other files. On a virtual machine most of this
- * is the cost of waking up.
+ * bench-tick bare SECONDS prints the share of a core that the reads of default sampling alone take:
+ * a timer that fires ten times a second, reads of the memory of ten sleeping processes, and once a
+ * second of their other files. On a virtual machine most of this is the cost of waking up.
  */
 #include <fcntl.h>
 #include <poll.h>

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs a PyTorch training on the CPU alone and with memory trackers around it, and prints one line of JSON.
+"""Runs a PyTorch training on the CPU alone and with memory trackers around it, and prints one line
+of JSON.
 
     bench/trackers.py ROUNDS SECONDS
 
-Each round runs all trackers in random order, in this process. For each tracker: "inside", the duration of the training, and "around",
-the time added by starting and stopping, in seconds. "missing" has the reasons why a tracker could not run."""
+Each round runs all trackers in random order, in this process. For each tracker: "inside", the
+duration of the training, and "around", the time added by starting and stopping, in seconds.
+"missing" has the reasons why a tracker could not run."""
 import contextlib
 import io
 import json
@@ -78,7 +80,8 @@ TRACKERS = {"alone": lambda train: train(), "hiwater": hiwater_around, "gpu-trac
 
 
 class Training:
-    """A perceptron of three layers on generated data; a call runs `steps` steps and sets `took` (seconds)."""
+    """A perceptron of three layers on generated data; a call runs `steps` steps and sets `took`
+    (seconds)."""
 
     def __init__(self):
         import torch
@@ -102,7 +105,8 @@ class Training:
         self.took = time.perf_counter() - began
 
     def calibrate(self, seconds):
-        """Sets the number of steps so that a call takes about `seconds`, by the fastest of three calls."""
+        """Sets the number of steps so that a call takes about `seconds`, by the fastest of three
+        calls."""
         times = []
         for _ in range(3):
             self()
@@ -111,7 +115,8 @@ class Training:
 
 
 def turn(around, train):
-    """The duration of the training, and the time added around it, in seconds. Discards the output of the trackers."""
+    """The duration of the training, and the time added around it, in seconds. Discards the output
+    of the trackers."""
     began = time.perf_counter()
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         around(train)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Measures the cost of the rule engine: frames as the clock makes them (ten processes, totals, the machine, pushed series) through
- * 50 rules. Prints lines "RULES PROCESSES FRAME_NS SHARE", several rounds: CPU time per frame, and the share of a core that 10,000
- * frames a second would take.
+ * Measures the cost of the rule engine: frames as the clock makes them (ten processes, totals, the
+ * machine, pushed series) through 50 rules. Prints lines "RULES PROCESSES FRAME_NS SHARE", several
+ * rounds: CPU time per frame, and the share of a core that 10,000 frames a second would take.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A complete program that uses the library: a callback reports when rules about a running process become true and false again;
- * for rules of level error it keeps full-rate data.
+ * A complete program that uses the library: a callback reports when rules about a running process
+ * become true and false again; for rules of level error it keeps full-rate data.
  *
  *     cc alerts.c -o alerts $(pkg-config --cflags --libs hiwater)
  *     ./alerts 4711 'ram > 4GiB for 10s' 'error: growth(ram) > 1GiB/min'

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A complete program that uses the library: runs a command and prints the peak memory of it and its children.
+ * A complete program that uses the library: runs a command and prints the peak memory of it and its
+ * children.
  *
  *     cc peak.c -o peak $(pkg-config --cflags --libs hiwater)
  *     ./peak make -j8

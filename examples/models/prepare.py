@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Makes the two data sets in the given folder, before the measured runs: digits expanded to every product of up to three pixels
-(original: 47,905 features), and the same reduced to principal components (compressed)."""
+"""Makes the two data sets in the given folder, before the measured runs: digits expanded to every
+product of up to three pixels (original: 47,905 features), and the same reduced to principal
+components (compressed)."""
 import pathlib
 import sys
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Trains one model on one data set: train.py FOLDER mlp|xgboost original|compressed ITERATIONS.
 
-Uses a GPU if PyTorch or xgboost can. Prints the accuracy on rows that were not used for the training."""
+Uses a GPU if PyTorch or xgboost can. Prints the accuracy on rows that were not used for the
+training."""
 import pathlib
 import shutil
 import sys

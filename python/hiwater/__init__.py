@@ -8,8 +8,9 @@
                 run.log(loss=train())
     print(run.summary)
 
-A separate process, the hiwater command, measures; the sampling does not run in this interpreter, and the program continues if
-that process fails. `track` measures a block, a function or another process; `open` reads a recording.
+A separate process, the hiwater command, measures; the sampling does not run in this interpreter,
+and the program continues if that process fails. `track` measures a block, a function or another
+process; `open` reads a recording.
 """
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The recorder process of this interpreter, and the socket to it (docs/python.md has the protocol).
 
-The recorder is `hiwater attach --control FD`, a daemonised process, so that no wait() of the program returns it. A request is
-"NUMBER TIME TEXT", its answer "NUMBER ok|no|+ TEXT". A request with number 0 is not answered; a message from the recorder
-with number 0 is a notice. No method waits longer than its limit. A recorder that was stopped (SIGSTOP) gets SIGCONT after
+The recorder is `hiwater attach --control FD`, a daemonised process, so that no wait() of the
+program returns it. A request is "NUMBER TIME TEXT", its answer "NUMBER ok|no|+ TEXT". A request
+with number 0 is not answered; a message from the recorder with number 0 is a notice. No method
+waits longer than its limit. A recorder that was stopped (SIGSTOP) gets SIGCONT after
 STOPPED_LIMIT_S, and is abandoned if it is still stopped as long again later.
 """
 from __future__ import annotations
@@ -44,7 +45,8 @@ class Refused(Error):
 
 
 class _StopDeadline:
-    """Deadline for a stopped recorder: the first is followed by SIGCONT, the second by giving up."""
+    """Deadline for a stopped recorder: the first is followed by SIGCONT, the second by giving
+    up."""
 
     def __init__(self) -> None:
         self.end = time.monotonic() + STOPPED_LIMIT_S
@@ -56,11 +58,12 @@ class _StopDeadline:
 
 
 class Channel:
-    """Connection to a recorder. Its methods may be called by any thread; in a forked child they do nothing."""
+    """Connection to a recorder. Its methods may be called by any thread; in a forked child they do
+    nothing."""
 
     def __init__(self, command: str, options: Sequence[str], warnings: Optional[list[str]] = None) -> None:
-        """Starts `command attach` with these options and returns once it measures; raises Error if it does not. Later warnings
-        about the recorder are appended to warnings."""
+        """Starts `command attach` with these options and returns once it measures; raises Error if
+        it does not. Later warnings about the recorder are appended to warnings."""
         self._lock = threading.RLock()  # reentrant: a signal handler may send a request, too
         self._pid = os.getpid()
         self._number = 0
@@ -97,8 +100,9 @@ class Channel:
         return self._socket.fileno() >= 0 and self._pid == os.getpid()
 
     def notify(self, text: str) -> bool:
-        """Sends a message without an answer. False: it is lost, because the socket's buffer is full. Waits for room at most
-        ROOM_LIMIT_S, and not at all if the previous message was lost."""
+        """Sends a message without an answer. False: it is lost, because the socket's buffer is
+        full. Waits for room at most ROOM_LIMIT_S, and not at all if the previous message was
+        lost."""
         limit_s = 0 if self._is_slow else ROOM_LIMIT_S
         try:
             self._send(0, text, time.monotonic() + limit_s)
@@ -139,8 +143,8 @@ class Channel:
             pass
 
     def find_recording(self, output: Optional[str]) -> Optional[str]:
-        """The recording of a recorder that is lost or does not answer, also if it was lost before it sent the path. output: the
-        absolute path given with --output, if any."""
+        """The recording of a recorder that is lost or does not answer, also if it was lost before
+        it sent the path. output: the absolute path given with --output, if any."""
         if not self.file and self._recorder:
             from ._recording import written_by
 
@@ -221,8 +225,9 @@ class Channel:
         return "the recorder is stopped (SIGSTOP)" if is_stopped else "the recorder does not answer"
 
     def _receive(self, end: float, wait: bool = True) -> bool:
-        """Receives a message and dispatches it; False if none came within POLL_MS. A signal handler may meanwhile receive
-        the answer that the caller waits for, so the caller checks again after each call."""
+        """Receives a message and dispatches it; False if none came within POLL_MS. A signal handler
+        may meanwhile receive the answer that the caller waits for, so the caller checks again after
+        each call."""
         poll = select.poll()
         left_ms = (end - time.monotonic()) * 1000
         try:
@@ -286,7 +291,8 @@ def spawn(command: str, options: Sequence[str], descriptor: int) -> None:
 
 
 def _await_first(pid: int) -> None:
-    """Waits for the first process. If it is stopped, it gets SIGCONT; if it is stopped again, SIGKILL."""
+    """Waits for the first process. If it is stopped, it gets SIGCONT; if it is stopped again,
+    SIGKILL."""
     for number in (signal.SIGCONT, signal.SIGKILL):
         if not os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1]):
             return

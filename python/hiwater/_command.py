@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def command() -> Optional[str]:
-    """The path of the hiwater command: that of HIWATER_COMMAND, else the one installed with this package, else the first on
-    PATH, else None."""
+    """The path of the hiwater command: that of HIWATER_COMMAND, else the one installed with this
+    package, else the first on PATH, else None."""
     named = os.environ.get("HIWATER_COMMAND")
     if named:
         return named
@@ -28,7 +28,8 @@ def command() -> Optional[str]:
 
 
 def _folders() -> list[str]:
-    """The folder of the interpreter, its scripts folder, and folders above the package (pip install --prefix, --target)."""
+    """The folder of the interpreter, its scripts folder, and folders above the package (pip install
+    --prefix, --target)."""
     here = os.path.dirname(os.path.abspath(__file__))
     folders = [os.path.join(sys.prefix, "bin"), os.path.join(here, *[os.pardir] * 4, "bin"), os.path.join(here, os.pardir, "bin")]
     if not os.access(os.path.join(folders[0], "hiwater"), os.X_OK):

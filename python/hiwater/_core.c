@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater._core: the package's only bridge to C, on the limited API of CPython 3.9. It wraps functions of hiwater.h and
- * api/internal.h in Python objects; _core.pyi has their types and meaning. meson.build defines Py_LIMITED_API.
+ * hiwater._core: the package's only bridge to C, on the limited API of CPython 3.9. It wraps
+ * functions of hiwater.h and api/internal.h in Python objects; _core.pyi has their types and
+ * meaning. meson.build defines Py_LIMITED_API.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -45,7 +46,8 @@ static bool is_list(PyObject *object)
 	return false;
 }
 
-/* The texts of a list or tuple, borrowed from it, in an array that the caller frees with PyMem_Free. NULL: an error is set. */
+/* The texts of a list or tuple, borrowed from it, in an array that the caller frees with
+ * PyMem_Free. NULL: an error is set. */
 static const char **texts_of(PyObject *sequence, Py_ssize_t *ret_n)
 {
 	const Py_ssize_t n = is_list(sequence) ? PySequence_Size(sequence) : -1;
@@ -175,7 +177,8 @@ static bool sample_of(const struct list *self, PyObject *given, double values[HW
 	return true;
 }
 
-/* Arguments: a sample, and optionally the high-water mark of its first series. False: an error is set. */
+/* Arguments: a sample, and optionally the high-water mark of its first series. False: an error is
+ * set. */
 static bool marked_sample_of(const struct list *self, PyObject *args, double values[HWI_PUSH_SERIES], double *ret_mark)
 {
 	PyObject *given, *mark = Py_None;

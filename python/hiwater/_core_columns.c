@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs a SELECT on a recording and returns its columns as arrays of 8-byte numbers. The arrays are bytes objects: in the limited
- * API of 3.9 no other object can export its memory without a copy. SQLite runs without the GIL.
+ * Runs a SELECT on a recording and returns its columns as arrays of 8-byte numbers. The arrays are
+ * bytes objects: in the limited API of 3.9 no other object can export its memory without a copy.
+ * SQLite runs without the GIL.
  */
 #include "_core_columns.h"
 

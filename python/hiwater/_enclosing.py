@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Sends marks, phases and logged values to the run that measures this whole process (`hiwater run -- python ...`), if any."""
+"""Sends marks, phases and logged values to the run that measures this whole process (`hiwater run
+-- python ...`), if any."""
 from __future__ import annotations
 
 import os
@@ -21,7 +22,8 @@ def name() -> Optional[str]:
 
 
 def notify(text: str) -> None:
-    """Sends a message. It is lost without an error if the recorder does not read; only the first such message waits for it."""
+    """Sends a message. It is lost without an error if the recorder does not read; only the first
+    such message waits for it."""
     global _is_slow
     address = name()
     if address is None:

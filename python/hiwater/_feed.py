@@ -29,7 +29,8 @@ class Feed:
         self._is_broken = False
 
     def due(self, run: Run, is_last: bool = False) -> Dict[str, float]:
-        """The figures since the previous ones; empty if they are not due, or the run has no recording."""
+        """The figures since the previous ones; empty if they are not due, or the run has no
+        recording."""
         now = time.monotonic()
         if self._is_broken or (now - self._last_s < self._every and not is_last) or not run.path:
             return {}
@@ -41,7 +42,8 @@ class Feed:
             return {}
 
     def write(self, run: Run, step: Optional[int], is_last: bool = False) -> None:
-        """Writes the figures that are due. An exception of the sink becomes a warning of the run."""
+        """Writes the figures that are due. An exception of the sink becomes a warning of the
+        run."""
         figures = self.due(run, is_last)
         if figures and self.sink is not None:
             self._try(run, lambda sink: sink.write(figures, step))

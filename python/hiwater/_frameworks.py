@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Device memory as the allocators of PyTorch, JAX and TensorFlow report it, which is known only inside the interpreter.
+"""Device memory as the allocators of PyTorch, JAX and TensorFlow report it, which is known only
+inside the interpreter.
 
-This module imports no framework and initialises no device: it reads only frameworks that the program already uses. It does not
-synchronise with a device and does not reset peak counters, since other code reads them. Figures become series
-FRAMEWORK/DEVICE/FIGURE (`torch/gpu0/allocated_bytes`), which the summary shows next to the driver's figures. DEVICE is gpuN,
-where N is CUDA's number of the device in PCI order, or the uuid of the device where that number is unknown.
+This module imports no framework and initialises no device: it reads only frameworks that the
+program already uses. It does not synchronise with a device and does not reset peak counters, since
+other code reads them. Figures become series FRAMEWORK/DEVICE/FIGURE (`torch/gpu0/allocated_bytes`),
+which the summary shows next to the driver's figures. DEVICE is gpuN, where N is CUDA's number of
+the device in PCI order, or the uuid of the device where that number is unknown.
 
 allocated_bytes       allocated to tensors now, bytes; allocated_peak_bytes: the peak in this run
 reserved_bytes        reserved from the driver now, bytes; reserved_peak_bytes: the peak in this run
@@ -35,8 +37,9 @@ COUNTS = ("alloc_retries", "ooms")
 
 def device_name(number: int, names: Sequence[str] = (), uuid: Optional[str] = None,
                 environ: Optional[Mapping[str, str]] = None) -> str:
-    """The name of the framework's device with this number, an index into the devices that CUDA_VISIBLE_DEVICES leaves. names:
-    model names of all visible devices; if they differ and CUDA sorts by speed, only the uuid identifies the device."""
+    """The name of the framework's device with this number, an index into the devices that
+    CUDA_VISIBLE_DEVICES leaves. names: model names of all visible devices; if they differ and CUDA
+    sorts by speed, only the uuid identifies the device."""
     environ = os.environ if environ is None else environ
     chosen = environ.get("CUDA_VISIBLE_DEVICES")
     if chosen is not None:
@@ -112,7 +115,8 @@ READERS: Dict[str, Callable[[Any], Iterator[Tuple[str, Figures]]]] = {
 
 
 def read() -> Dict[str, Figures]:
-    """Present figures of the frameworks that this program uses, by "FRAMEWORK/DEVICE". A framework that fails has none."""
+    """Present figures of the frameworks that this program uses, by "FRAMEWORK/DEVICE". A framework
+    that fails has none."""
     found: Dict[str, Figures] = {}
     for name, reader in READERS.items():
         module = sys.modules.get(name)
@@ -125,7 +129,8 @@ def read() -> Dict[str, Figures]:
 
 
 def may_use_devices() -> bool:
-    """True if a framework with devices is imported, so that a thread that reads once a second is worth it."""
+    """True if a framework with devices is imported, so that a thread that reads once a second is
+    worth it."""
     version = getattr(sys.modules.get("torch"), "version", None)
     return bool(getattr(version, "cuda", None) or getattr(version, "hip", None) or "jax" in sys.modules
                 or "tensorflow" in sys.modules)
@@ -134,7 +139,8 @@ def may_use_devices() -> bool:
 # ---- in a run ----------------------------------------------------------------------------------------------------------
 
 class Watch:
-    """The figures of one run. Frameworks count from their start, or from a reset; peaks and counts here are those of the run."""
+    """The figures of one run. Frameworks count from their start, or from a reset; peaks and counts
+    here are those of the run."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -145,7 +151,8 @@ class Watch:
         self._update(read())  # the baseline: earlier peaks and counts are not those of this run
 
     def read(self, gently: bool = False) -> Dict[str, Figures]:
-        """The figures to log now. Empty while another thread reads, or if gently and the last read is less than GENTLE_S ago."""
+        """The figures to log now. Empty while another thread reads, or if gently and the last read
+        is less than GENTLE_S ago."""
         now = time.monotonic()
         if (gently and now - self._read_at < GENTLE_S) or not self._lock.acquire(blocking=False):
             return {}
@@ -180,8 +187,8 @@ class Watch:
 
 
 class Thread:
-    """A thread that reads once a second for all runs of this process, while any is measured. It is not started in a program
-    that uses no devices through a framework."""
+    """A thread that reads once a second for all runs of this process, while any is measured. It is
+    not started in a program that uses no devices through a framework."""
 
     def __init__(self, read_all: Callable[[], None]) -> None:
         self._read_all = read_all
@@ -214,8 +221,8 @@ TEXT_MOST = 1000
 
 
 def oom_text(exception: BaseException) -> Optional[str]:
-    """The text to record of an out-of-memory exception of a device, or, after "host: ", of the host; None for any other
-    exception."""
+    """The text to record of an out-of-memory exception of a device, or, after "host: ", of the
+    host; None for any other exception."""
     import errno
 
     name = type(exception).__name__

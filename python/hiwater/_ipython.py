@@ -8,11 +8,12 @@
     %hiwater report [FILE]      writes a page about the run that is measured, or ended last
     %%hiwater [-n NAME] [--live] [--report] [-i INTERVAL] [-o FILE]    at the top of a cell: measures the cell as a separate run
 
-`%%hiwater` is replaced by a line of Python before the cell runs. The cell is therefore compiled, awaited, displayed and
-interrupted as any other, errors point to its own lines, and the run ends with the cell, also after an error. If hiwater cannot
-measure, the cell still runs, and a line states the reason (`hiwater.log` then does nothing, `hiwater.current()` is None).
-A cell that runs again replaces its FILE if that is a finished recording of a cell of the same NAME, also one of a kernel that
-was restarted or killed meanwhile.
+`%%hiwater` is replaced by a line of Python before the cell runs. The cell is therefore compiled,
+awaited, displayed and interrupted as any other, errors point to its own lines, and the run ends
+with the cell, also after an error. If hiwater cannot measure, the cell still runs, and a line
+states the reason (`hiwater.log` then does nothing, `hiwater.current()` is None). A cell that runs
+again replaces its FILE if that is a finished recording of a cell of the same NAME, also one of a
+kernel that was restarted or killed meanwhile.
 """
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ _FLAGS = {"--live": "live", "--report": "report"}
 
 
 def rewritten(lines: List[str]) -> List[str]:
-    """Replaces a first line %%hiwater by a call of the line magic. Before another cell magic the cell is left unchanged."""
+    """Replaces a first line %%hiwater by a call of the line magic. Before another cell magic the
+    cell is left unchanged."""
     if not lines or not (lines[0].rstrip() == CELL or lines[0].startswith(CELL + " ")):
         return lines
     if next((line for line in lines[1:] if line.strip()), "").startswith("%%"):
@@ -75,8 +77,9 @@ def parsed(words: List[str]) -> Dict[str, Any]:
 
 @contextlib.contextmanager
 def replacing_previous(options: Dict[str, Any]) -> Iterator[None]:
-    """Removes the recording of an earlier run of the cell once the body, which starts the new run, has succeeded; restores it if
-    the body raises. Any other file of this name is kept: recordings not made by a cell, of another name, or still growing."""
+    """Removes the recording of an earlier run of the cell once the body, which starts the new run,
+    has succeeded; restores it if the body raises. Any other file of this name is kept: recordings
+    not made by a cell, of another name, or still growing."""
     path = options.get("output")
     if not path or not _is_replaceable(path, options.get("name", "")):
         yield
@@ -118,7 +121,8 @@ def _is_replaceable(path: str, name: str) -> bool:
 
 
 def cell_line(label: str, phase: PhaseSummary) -> str:
-    """One line about the use of a cell: time, RAM and GPU memory before, after and at the peak, CPUs, energy."""
+    """One line about the use of a cell: time, RAM and GPU memory before, after and at the peak,
+    CPUs, energy."""
     parts = [label, duration(phase.wall_s or 0.0)]
     ram = phase.ram
     if ram.peak_bytes is not None:
@@ -227,7 +231,8 @@ class Magic:
         "on": _on, "off": _off, "status": _status, "last": _last, "report": _report, "_cell": _cell}
 
     def _other_magic(self, line: str, cell: str) -> None:
-        """Handles %%hiwater before another cell magic, or called by a program (run_cell_magic) with a cell of Python."""
+        """Handles %%hiwater before another cell magic, or called by a program (run_cell_magic) with
+        a cell of Python."""
         self(f"_cell {line}")
         if not cell.lstrip().startswith("%%"):
             self.shell.run_cell(cell).raise_error()
@@ -290,7 +295,8 @@ class Magic:
             self._show_report(run)
 
     def _show_report(self, run: Run, path: Optional[str] = None) -> None:
-        """Writes the page next to the recording, or, if that is a temporary file, into the working folder."""
+        """Writes the page next to the recording, or, if that is a temporary file, into the working
+        folder."""
         if path is None and run.recording.is_temporary:
             path = f"hiwater-{re.sub('[^-_.0-9A-Za-z]+', '-', run.name or 'cell')}.html"
         self._show(f"report: {run.report(path)}")

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The chart of a run in a notebook: redrawn twice a second while its cell runs; the last chart stays in the notebook.
+"""The chart of a run in a notebook: redrawn twice a second while its cell runs; the last chart
+stays in the notebook.
 
-A thread reads the growing recording and updates the output of the cell by its display id: HTML with SVG in it, and text for
-front ends without HTML. It needs no widget, no script and no extension. Drawing takes at most a fiftieth of one core (SHARE_MOST);
-if one drawing costs more, the next is delayed.
+A thread reads the growing recording and updates the output of the cell by its display id: HTML with
+SVG in it, and text for front ends without HTML. It needs no widget, no script and no extension.
+Drawing takes at most a fiftieth of one core (SHARE_MOST); if one drawing costs more, the next is
+delayed.
 """
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ _DARK_PAGES = ("[data-jp-theme-light=false] .hiwater", ".vscode-dark .hiwater", 
 
 
 def _style() -> str:
-    """Text has the colour of the page; lines have one palette for light pages and one for dark ones."""
+    """Text has the colour of the page; lines have one palette for light pages and one for dark
+    ones."""
     colours = "".join(f".hiwater .line.c{i}{{stroke:var(--hw{i})}}.hiwater .band.c{i},.hiwater circle.c{i},.hiwater text.c{i}"
                       f"{{fill:var(--hw{i})}}" for i in range(len(LIGHT)))
     light, dark = ("".join(f"--hw{i}:{colour};" for i, colour in enumerate(palette)) for palette in (LIGHT, DARK))
@@ -57,7 +60,8 @@ def number(value: float) -> str:
 
 
 def amount(*values: Optional[int]) -> str:
-    """An amount of bytes, or several joined by arrows, in the unit of the largest: "9.30 -> 12.4 GiB"."""
+    """An amount of bytes, or several joined by arrows, in the unit of the largest: "9.30 -> 12.4
+    GiB"."""
     most = max((v for v in values if v is not None), default=0)
     unit, by = ("GiB", 1 << 30) if most >= 1 << 30 else ("MiB", 1 << 20)
     return " -> ".join("?" if v is None else number(v / by) for v in values) + f" {unit}"
@@ -150,7 +154,8 @@ class Live:
 
 
 def run_lines(summary: Any) -> str:
-    """One or two lines about a run: its peaks with their method, its CPU and GPU utilisation, and its findings."""
+    """One or two lines about a run: its peaks with their method, its CPU and GPU utilisation, and
+    its findings."""
     ram = summary.ram.combined
     parts = [summary.run.name or "hiwater", duration(summary.wall_s or 0.0)]
     if ram.peak_bytes is not None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Loads the package's C extension: next to this file, or, in the source tree, the file that HIWATER_CORE names."""
+"""Loads the package's C extension: next to this file, or, in the source tree, the file that
+HIWATER_CORE names."""
 from __future__ import annotations
 
 import os

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def is_exact(options: Mapping[str, Any]) -> bool:
-    """True if the recorder may reset the kernel's high-water mark. By default not if a run encloses this process, because that
-    run reads the mark too, and not for other processes."""
+    """True if the recorder may reset the kernel's high-water mark. By default not if a run encloses
+    this process, because that run reads the mark too, and not for other processes."""
     exact = options.get("exact")
     if exact is not None:
         return bool(exact)
@@ -82,7 +82,8 @@ _OTHERS = {"pid", "record", "exact", "summary", "live"}
 
 
 def arguments(options: Mapping[str, Any]) -> list[str]:
-    """The arguments after `hiwater attach --control FD`. Raises Error for an unknown option or an invalid value."""
+    """The arguments after `hiwater attach --control FD`. Raises Error for an unknown option or an
+    invalid value."""
     made = ["--summary", "none"]
     for key, value in options.items():
         if key in _OPTIONS and value is not None:

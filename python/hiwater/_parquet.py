@@ -19,8 +19,8 @@ ROWS = 16384  # rows per group: some MB of memory
 
 @contextlib.contextmanager
 def _aside(path: str) -> Iterator[BinaryIO]:
-    """A file that is renamed to path when the block ends without an exception. Until then it has no name if the file system
-    supports that (open(2), O_TMPFILE), so that a SIGKILL leaves no file."""
+    """A file that is renamed to path when the block ends without an exception. Until then it has no
+    name if the file system supports that (open(2), O_TMPFILE), so that a SIGKILL leaves no file."""
     name = f"{path}.{os.urandom(4).hex()}"
     try:
         fd = os.open(os.path.dirname(path) or ".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666)
@@ -49,8 +49,9 @@ def _link(fd: int, name: str) -> None:
 
 
 def write(path: str, columns: Sequence[Column], groups: Iterable[List[Tuple[Any, ...]]], summary: str) -> None:
-    """Writes the file, atomically. Its types do not depend on the values, so that files of several runs form one data set.
-    summary: JSON, stored in the metadata under the key hiwater.summary. Raises Error."""
+    """Writes the file, atomically. Its types do not depend on the values, so that files of several
+    runs form one data set. summary: JSON, stored in the metadata under the key hiwater.summary.
+    Raises Error."""
     try:
         arrow: Any = import_module("pyarrow")
         parquet: Any = import_module("pyarrow.parquet")

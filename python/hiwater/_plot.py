@@ -30,8 +30,8 @@ def memory(recording: Recording) -> List[Line]:
 
 
 def cores(recording: Recording) -> List[Line]:
-    """CPUs in use between two samples: full-rate rows, and before the first of these the windows, which have the last value of
-    a counter but not its time."""
+    """CPUs in use between two samples: full-rate rows, and before the first of these the windows,
+    which have the last value of a counter but not its time."""
     rows = recording.query("SELECT t, cpu_user + cpu_system AS cpu FROM job_sample WHERE cpu NOT NULL AND t + span <= coalesce((SELECT min(t) "
                            "FROM job_recent), 1 << 62) UNION ALL SELECT t, cpu_user + cpu_system AS cpu FROM job_recent WHERE cpu NOT NULL "
                            "ORDER BY t")[1]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Identifies and signals a helper process of this package, such as a recorder that was stopped (SIGSTOP)."""
+"""Identifies and signals a helper process of this package, such as a recorder that was stopped
+(SIGSTOP)."""
 from __future__ import annotations
 
 import os
@@ -18,7 +19,8 @@ ANCILLARY_SIZE = socket.CMSG_SPACE(_CREDENTIALS.size)
 
 
 class Process:
-    """A process, identified by pid and start time, so that a later process with the same pid is not mistaken for it."""
+    """A process, identified by pid and start time, so that a later process with the same pid is not
+    mistaken for it."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -26,7 +28,8 @@ class Process:
 
     @property
     def identity(self) -> tuple[int, int]:
-        """Pid and start time (clock ticks since boot, 0 if unknown), as a recording stores those of its recorder."""
+        """Pid and start time (clock ticks since boot, 0 if unknown), as a recording stores those of
+        its recorder."""
         return self.pid, int(self._start or 0)
 
     @property
@@ -64,8 +67,9 @@ def _stat(pid: int) -> tuple[str, str]:
 
 
 def recorder_by_socket(inode: int) -> Optional[Process]:
-    """The visible recorder that has this socket open, a stopped one first; None if there is none. Other processes may have it
-    open too: a child of the job that another thread forked meanwhile."""
+    """The visible recorder that has this socket open, a stopped one first; None if there is none.
+    Other processes may have it open too: a child of the job that another thread forked
+    meanwhile."""
     link = f"socket:[{inode}]"
     found = [Process(int(name)) for name in os.listdir("/proc") if name.isdigit() and _is_recorder(name) and link in _open_files(name)]
     return min(found, key=lambda process: not process.is_stopped, default=None)
@@ -95,8 +99,8 @@ def request_credentials(mine: socket.socket) -> None:
 
 
 def sender(ancillary: Iterable[tuple[int, int, bytes]], before: Optional[Process]) -> Optional[Process]:
-    """The sender, from the ancillary data of a message; before if the data has no credentials, or the sender is in a pid
-    namespace that is not visible here."""
+    """The sender, from the ancillary data of a message; before if the data has no credentials, or
+    the sender is in a pid namespace that is not visible here."""
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == SCM_CREDENTIALS and len(data) >= _CREDENTIALS.size:
             pid, _, _ = _CREDENTIALS.unpack(data[:_CREDENTIALS.size])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Recordings: finished, growing, or cut off.
 
-Summaries come from the command (`hiwater show`), tables from SQLite (docs/recording.md), arrays through the package's C
-extension. No other module reads recordings."""
+Summaries come from the command (`hiwater show`), tables from SQLite (docs/recording.md), arrays
+through the package's C extension. No other module reads recordings."""
 from __future__ import annotations
 
 import os
@@ -55,14 +55,16 @@ class Recording:
     def __init__(self, path: str) -> None:
         self.path = path
         self.is_temporary = False
-        """True if the file is removed with this object: that of a run shorter than a second, without output=."""
+        """True if the file is removed with this object: that of a run shorter than a second,
+        without output=."""
 
     def __repr__(self) -> str:
         return f"hiwater.open({self.path!r})"
 
     @property
     def summary(self) -> Summary:
-        """The summary, of the run so far if it is still measured. Raises Error if the recording cannot be read."""
+        """The summary, of the run so far if it is still measured. Raises Error if the recording
+        cannot be read."""
         from ._summary import Summary
 
         return Summary.from_json(output_of("show", "--json", self._file()), output_of("show", self._file()))
@@ -83,7 +85,8 @@ class Recording:
         return pid > 0 and boots == [_boot()] and Process(pid).identity == (pid, start)
 
     def query(self, sql: str, *values: Any) -> Rows:
-        """The column names and the rows of a SELECT (docs/recording.md has the tables). Raises Error."""
+        """The column names and the rows of a SELECT (docs/recording.md has the tables). Raises
+        Error."""
         import sqlite3
 
         try:
@@ -94,16 +97,18 @@ class Recording:
             raise Error(f"{self.path} cannot be read: {e}") from e
 
     def columns(self, entity: str = "job") -> Dict[str, List[Any]]:
-        """The windows (1 s each unless they were merged) of host, job, process, gpu or gpu_process, or all values of series,
-        event, phase: a list per column. t_s and span_s are seconds; the others have the names and base units of
-        docs/metrics.md (NAME the mean, NAME_min and NAME_max the extremes of a window); None is unknown. Raises Error."""
+        """The windows (1 s each unless they were merged) of host, job, process, gpu or gpu_process,
+        or all values of series, event, phase: a list per column. t_s and span_s are seconds; the
+        others have the names and base units of docs/metrics.md (NAME the mean, NAME_min and
+        NAME_max the extremes of a window); None is unknown. Raises Error."""
         names, rows = self.query(_select(entity))
         return {name: [row[place] for row in rows] for name, place in _places(entity, names).items()}
 
     def arrays(self, entity: str = "job") -> Arrays:
-        """As `columns`, without a Python object per value: memoryviews of 8-byte numbers, which numpy uses without a copy
-        (`numpy.asarray(run.arrays()["ram"])`), and lists of strings. A column is of integers ("q") if all its values are known,
-        else of floats ("d") with NaN for unknown. Raises Error."""
+        """As `columns`, without a Python object per value: memoryviews of 8-byte numbers, which
+        numpy uses without a copy (`numpy.asarray(run.arrays()["ram"])`), and lists of strings. A
+        column is of integers ("q") if all its values are known, else of floats ("d") with NaN for
+        unknown. Raises Error."""
         from ._native import columns
 
         sql, uri = _select(entity), _uri(self._file())
@@ -118,7 +123,8 @@ class Recording:
         return {name: made[place][1] for name, place in _places(entity, [name for name, _ in made]).items()}
 
     def to_pandas(self, entity: str = "job") -> Any:
-        """As `columns`, as a pandas.DataFrame with t_s as its index where the table has one. Needs pandas. Raises Error."""
+        """As `columns`, as a pandas.DataFrame with t_s as its index where the table has one. Needs
+        pandas. Raises Error."""
         from importlib import import_module
 
         try:
@@ -129,9 +135,10 @@ class Recording:
         return frame.set_index("t_s") if "t_s" in frame.columns else frame
 
     def to_parquet(self, path: Union[str, os.PathLike[str]], entity: str = "job") -> str:
-        """Writes the table into a Parquet file, atomically, and returns its path. Integers stay integers; unknown values, and NaN
-        of a series, are null. The metadata of the schema has the summary as JSON (hiwater.summary). The memory needed does not
-        grow with the run. Needs pyarrow. Raises Error."""
+        """Writes the table into a Parquet file, atomically, and returns its path. Integers stay
+        integers; unknown values, and NaN of a series, are null. The metadata of the schema has the
+        summary as JSON (hiwater.summary). The memory needed does not grow with the run. Needs
+        pyarrow. Raises Error."""
         import sqlite3
 
         from ._parquet import ROWS, write
@@ -162,15 +169,17 @@ class Recording:
         return {name: as_array(v) if isinstance(v, memoryview) else v for name, v in self.arrays(entity).items()}
 
     def plot(self, *series: str) -> Any:
-        """A matplotlib figure: RAM, CPUs and GPUs over time, below them the named series (without names, all that the program
-        logged), with phases and marks. Needs matplotlib; does not show or save the figure. Raises Error."""
+        """A matplotlib figure: RAM, CPUs and GPUs over time, below them the named series (without
+        names, all that the program logged), with phases and marks. Needs matplotlib; does not show
+        or save the figure. Raises Error."""
         from ._plot import plot
 
         return plot(self, series)
 
     def report(self, path: Union[str, os.PathLike[str], None] = None, *, redact: bool = False) -> str:
-        """Writes one self-contained HTML page with charts, findings, figures and the data, atomically, and returns its path:
-        path, or a file next to the recording. redact: omit user, host, commands, paths and names of processes. Raises Error."""
+        """Writes one self-contained HTML page with charts, findings, figures and the data,
+        atomically, and returns its path: path, or a file next to the recording. redact: omit user,
+        host, commands, paths and names of processes. Raises Error."""
         page = os.path.abspath(path) if path is not None else os.path.splitext(self._file())[0] + ".html"
         output_of("report", *(["--redact"] if redact else []), "-o", page, "--", self._file())
         return page
@@ -181,8 +190,8 @@ class Recording:
         return os.path.abspath(self.path)
 
 
-# One reader at a time: the package's C extension may contain a second SQLite, and closing a file in one copy drops the POSIX
-# locks of the other.
+# One reader at a time: the package's C extension may contain a second SQLite, and closing a file in
+# one copy drops the POSIX locks of the other.
 _reader_lock = threading.Lock()
 
 
@@ -196,8 +205,8 @@ os.register_at_fork(after_in_child=_renew_lock)
 
 
 def written_by(recorder: Tuple[int, int], output: Optional[str]) -> Optional[str]:
-    """The recording that this process (pid, start time in clock ticks) writes or wrote: output, with a rank for %r in its name,
-    else one of the history. None if there is none."""
+    """The recording that this process (pid, start time in clock ticks) writes or wrote: output,
+    with a rank for %r in its name, else one of the history. None if there is none."""
     return next((path for path in (_ranks_of(output) if output else _unfinished()) if _writer(path) == recorder), None)
 
 
@@ -234,8 +243,9 @@ def _boot() -> Optional[str]:
 
 
 class Spare:
-    """A temporary recording in a private folder, which the recorder writes while the program continues. It is removed with the
-    `Recording` that `recording` returns, or with this object, at the latest when this process ends."""
+    """A temporary recording in a private folder, which the recorder writes while the program
+    continues. It is removed with the `Recording` that `recording` returns, or with this object, at
+    the latest when this process ends."""
 
     FILE = "run.hiw"
     REMOVE_LIMIT_S = 1.0  # limit of the wait for a recording that is only waited for to be removed
@@ -333,9 +343,9 @@ class _connection:
 
 
 def open_recording(run: Union[str, int, os.PathLike[str]] = "last") -> Recording:
-    """Opens a recording: a path, a number of the history, the name of a run ("name:3" for a name that looks like a number),
-    "last", "slurm:JOB". The recording may be growing, or cut off by a kill. Raises Error if there is no such run, or it cannot
-    be read."""
+    """Opens a recording: a path, a number of the history, the name of a run ("name:3" for a name
+    that looks like a number), "last", "slurm:JOB". The recording may be growing, or cut off by a
+    kill. Raises Error if there is no such run, or it cannot be read."""
     import operator
 
     from ._summary import Summary

@@ -32,10 +32,12 @@ STOP_LIMIT_S = 15.0
 
 
 class Run:
-    """A run, made by `track` or `start`. A context manager, and a decorator that measures each call.
+    """A run, made by `track` or `start`. A context manager, and a decorator that measures each
+    call.
 
-    All methods may be called from any thread. In a forked child they do nothing, because the run belongs to the parent. Once
-    the recorder is lost they do nothing either, and `warnings` says so. A stopped run may be started again, as a new run.
+    All methods may be called from any thread. In a forked child they do nothing, because the run
+    belongs to the parent. Once the recorder is lost they do nothing either, and `warnings` says so.
+    A stopped run may be started again, as a new run.
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -86,8 +88,8 @@ class Run:
         return self
 
     def stop(self) -> None:
-        """Ends the run; the summary is then ready. Does nothing in a forked child. Raises Error only if the run was never
-        started."""
+        """Ends the run; the summary is then ready. Does nothing in a forked child. Raises Error
+        only if the run was never started."""
         if not self._pid:
             raise Error("this run was not started: call start() first")
         self._stop(keeps_recording=True)
@@ -111,7 +113,8 @@ class Run:
             self._end_outputs()
 
     def _end_outputs(self) -> None:
-        """Ends the sinks and the live chart, each of them even if an interrupt ended the one before."""
+        """Ends the sinks and the live chart, each of them even if an interrupt ended the one
+        before."""
         try:
             if self._feeds:
                 self._feeds.pop(0).end(self, self._step)
@@ -132,8 +135,9 @@ class Run:
             return "; ".join(self.warnings) or str(e)
 
     def end_within(self, limit_s: float) -> bool:
-        """Sends the recorder the request to stop. Returns False if it does not answer within limit_s seconds; then repeat the call, or
-        abandon the recorder with `leave`. `stop` must be called afterwards in every case."""
+        """Sends the recorder the request to stop. Returns False if it does not answer within
+        limit_s seconds; then repeat the call, or abandon the recorder with `leave`. `stop` must be
+        called afterwards in every case."""
         if self._channel is None or not self.is_running:
             return True
         try:
@@ -145,7 +149,8 @@ class Run:
         return True
 
     def leave(self) -> None:
-        """Abandons a recorder that does not answer: `stop` will not wait for it. Its recording stays readable."""
+        """Abandons a recorder that does not answer: `stop` will not wait for it. Its recording
+        stays readable."""
         if self._channel and self.is_running:
             self._warn("the end was not recorded: the recorder does not answer")
             self._channel.close()
@@ -168,8 +173,9 @@ class Run:
         return True
 
     def _request_spare(self, channel: Channel) -> None:
-        """Requests a temporary recording of a run that is too short for the history, so that the run object can be shown. The
-        recorder writes it while the program continues; it is removed with its `Recording`."""
+        """Requests a temporary recording of a run that is too short for the history, so that the
+        run object can be shown. The recorder writes it while the program continues; it is removed
+        with its `Recording`."""
         from ._recording import Spare
 
         if self._path or self._options.get("output") or self._options.get("record") is False:
@@ -198,7 +204,8 @@ class Run:
         self.stop()
 
     def __call__(self, function: F) -> F:
-        """Measures each call of function as a run of its own; `hiwater.last()` is the one that ended last."""
+        """Measures each call of function as a run of its own; `hiwater.last()` is the one that
+        ended last."""
         from ._wrap import wrap
 
         options = {"name": getattr(function, "__qualname__", None), **{k: v for k, v in self._options.items() if v is not None}}
@@ -223,8 +230,9 @@ class Run:
 
     @property
     def path(self) -> Optional[str]:
-        """The path of the recording; None if there is none, or none yet. The recording of a run shorter than a second is
-        temporary: it is removed with this object and its `recording`, unless output= was given."""
+        """The path of the recording; None if there is none, or none yet. The recording of a run
+        shorter than a second is temporary: it is removed with this object and its `recording`,
+        unless output= was given."""
         self._collect_spare()
         if self._path:
             return self._path
@@ -235,7 +243,8 @@ class Run:
 
     @property
     def summary(self) -> Summary:
-        """The summary of the run so far while it is measured, else of the whole run. Raises Error if there is none."""
+        """The summary of the run so far while it is measured, else of the whole run. Raises Error
+        if there is none."""
         from ._summary import Summary
 
         channel, why = self._channel, []
@@ -277,8 +286,9 @@ class Run:
         return self.recording.plot(*series)
 
     def live(self, *series: str) -> None:
-        """In a notebook: draws a chart of CPU, RAM, GPUs and logged values (the named series, else the first four) below the cell,
-        on one time axis, and redraws it twice a second until the run ends; the last chart stays. Elsewhere it adds a warning."""
+        """In a notebook: draws a chart of CPU, RAM, GPUs and logged values (the named series, else
+        the first four) below the cell, on one time axis, and redraws it twice a second until the
+        run ends; the last chart stays. Elsewhere it adds a warning."""
         from ._live import Live, notebook
 
         display = notebook()
@@ -301,11 +311,13 @@ class Run:
     # ---- values, marks and phases of the program
 
     def log(self, values: Optional[Mapping[str, Any]] = None, /, *, step: Optional[int] = None, **more: Any) -> None:
-        """Adds a value to each named series, at this instant: `run.log(loss=0.4, step=3)`, `run.log({"val/loss": 0.5})`.
+        """Adds a value to each named series, at this instant: `run.log(loss=0.4, step=3)`,
+        `run.log({"val/loss": 0.5})`.
 
-        Values are anything that float() accepts, NaN and infinities included, and any number of them. step is an integer of 64
-        bits; a larger one is dropped, and `warnings` says so. Raises Error for names that contain blanks, `=` or NUL or have
-        over 1000 bytes, and the exception of float(), with the name.
+        Values are anything that float() accepts, NaN and infinities included, and any number of
+        them. step is an integer of 64 bits; a larger one is dropped, and `warnings` says so. Raises
+        Error for names that contain blanks, `=` or NUL or have over 1000 bytes, and the exception
+        of float(), with the name.
         """
         numbers = {_messages.series_name(name): _messages.number(name, value) for name, value in {**(values or {}), **more}.items()}
         number = None if step is None else int(step)
@@ -321,23 +333,26 @@ class Run:
                 feed.write(self, self._step)
 
     def add_sink(self, sink: Sink, *, every: float = 10.0) -> None:
-        """Adds a sink for figures of this run (`hiwater.sinks`). It gets them from `log`, every `every` seconds at most, and at
-        the end, with the summary. Exceptions of the sink are listed in `warnings`."""
+        """Adds a sink for figures of this run (`hiwater.sinks`). It gets them from `log`, every
+        `every` seconds at most, and at the end, with the summary. Exceptions of the sink are listed
+        in `warnings`."""
         from ._feed import Feed
 
         self._feeds.append(Feed(every, sink))
         _be_first_at_exit()
 
     def remove_sink(self, sink: Sink) -> None:
-        """Removes a sink, which gets the figures up to now. A sink that was never added is ignored."""
+        """Removes a sink, which gets the figures up to now. A sink that was never added is
+        ignored."""
         for feed in [feed for feed in self._feeds if feed.sink is sink]:
             self._feeds.remove(feed)
             feed.write(self, self._step, is_last=True)
 
     def oom(self, what: Union[BaseException, str]) -> bool:
-        """Reports an out-of-memory error, of a device or the host: the minutes before and after are kept at full rate, and the
-        summary lists the memory that each process used. For exceptions that the program handles itself; those that leave the
-        block, or a phase, are reported without it. Returns False if the exception is not an out-of-memory error."""
+        """Reports an out-of-memory error, of a device or the host: the minutes before and after are
+        kept at full rate, and the summary lists the memory that each process used. For exceptions
+        that the program handles itself; those that leave the block, or a phase, are reported
+        without it. Returns False if the exception is not an out-of-memory error."""
         if isinstance(what, BaseException):
             if getattr(what, "_hiwater_told", False):
                 return True
@@ -355,7 +370,8 @@ class Run:
         return True
 
     def mark(self, text: str) -> None:
-        """Records a mark at this instant. A text over 4096 bytes is dropped, and `warnings` says so."""
+        """Records a mark at this instant. A text over 4096 bytes is dropped, and `warnings` says
+        so."""
         text = str(text)
         if not _messages.is_long_mark(text):
             self._notify("mark " + text)
@@ -364,13 +380,15 @@ class Run:
             _enclosing.notify("mark " + text[:_messages.MESSAGE_MOST])  # the enclosing recorder then warns as well
 
     def phase(self, name: str, /, **facts: Any) -> Phase:
-        """A part of the run: a context manager and a decorator; phases may nest. `summary.phases` has its time and the main
-        process's RAM before, at the peak (exact unless track(exact=False)) and after, with the facts given here."""
+        """A part of the run: a context manager and a decorator; phases may nest. `summary.phases`
+        has its time and the main process's RAM before, at the peak (exact unless
+        track(exact=False)) and after, with the facts given here."""
         return Phase(self, name, facts)
 
     def wrap_loader(self, loader: Iterable[T], *, prefix: str = "") -> Iterable[T]:
-        """Iterates over loader and measures the time that the program waits for it. Logs the series `data_wait` and `step_time`
-        in seconds, at most ten values a second, each the sum since the previous one; `summary.series` has the totals."""
+        """Iterates over loader and measures the time that the program waits for it. Logs the series
+        `data_wait` and `step_time` in seconds, at most ten values a second, each the sum since the
+        previous one; `summary.series` has the totals."""
         return Loader(self, loader, prefix)
 
     def _notify(self, text: str) -> None:
@@ -382,7 +400,8 @@ class Run:
         _enclosing.notify(text)
 
     def _read_frameworks(self, channel: Optional[Channel], gently: bool = False) -> None:
-        """Logs the memory figures of frameworks; also called by the thread that does so for all runs."""
+        """Logs the memory figures of frameworks; also called by the thread that does so for all
+        runs."""
         if not channel or not self._watch or self._pid != os.getpid():
             return
         for device, figures in self._watch.read(gently).items():
@@ -391,7 +410,8 @@ class Run:
                 _enclosing.notify(text)
 
     def _edge(self, text: str) -> None:
-        """Start or end of a phase. If peaks are exact, waits until the recorder has read main's high-water mark."""
+        """Start or end of a phase. If peaks are exact, waits until the recorder has read main's
+        high-water mark."""
         channel = self._channel
         self._read_frameworks(channel)
         if not self._is_exact or not channel or self._pid != os.getpid():
@@ -415,8 +435,8 @@ class Run:
 
 
 class Phase:
-    """A part of a run: `with run.phase("epoch", epoch=3):`, or `@run.phase("load")` on a function. Each use is a separate
-    phase."""
+    """A part of a run: `with run.phase("epoch", epoch=3):`, or `@run.phase("load")` on a function.
+    Each use is a separate phase."""
 
     def __init__(self, run: Optional[Run], name: str, facts: Mapping[str, Any]) -> None:
         self._run = run  # None: the run that is innermost when the phase begins
@@ -444,7 +464,8 @@ class Phase:
 
 
 class Loader:
-    """The result of `Run.wrap_loader`: measures iteration; all other attributes are those of the loader."""
+    """The result of `Run.wrap_loader`: measures iteration; all other attributes are those of the
+    loader."""
 
     PERIOD_S = 0.1
 
@@ -528,7 +549,8 @@ def _innermost() -> Run:
 
 
 def _collect_previous_spare(now: Run) -> None:
-    """Collects the recording of the previous run, so that unused run objects keep no descriptor open."""
+    """Collects the recording of the previous run, so that unused run objects keep no descriptor
+    open."""
     global _last_with_spare
     with _spare_lock:
         last, _last_with_spare = _last_with_spare() if _last_with_spare else None, weakref.ref(now)
@@ -583,8 +605,9 @@ def _at_exit() -> None:
 
 
 def _interrupt_again() -> None:
-    """CPython ends by SIGINT if the last source string that it executed was interrupted. Modules imported during exit execute
-    source strings too (dataclasses); without this, a shell would not see the interrupt."""
+    """CPython ends by SIGINT if the last source string that it executed was interrupted. Modules
+    imported during exit execute source strings too (dataclasses); without this, a shell would not
+    see the interrupt."""
     try:
         exec("raise KeyboardInterrupt")
     except KeyboardInterrupt:
@@ -592,7 +615,8 @@ def _interrupt_again() -> None:
 
 
 def _be_first_at_exit() -> None:
-    """Registers _at_exit last, so that it runs first: experiment trackers end their runs at exit, and get the figures before."""
+    """Registers _at_exit last, so that it runs first: experiment trackers end their runs at exit,
+    and get the figures before."""
     import atexit
 
     atexit.unregister(_at_exit)

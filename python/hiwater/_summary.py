@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The summary of a run, typed. Names end with their units; None is unknown, and `notes` states the reason. The fields are those
-of docs/summary.schema.json; units are bytes, seconds, joules, watts, degrees Celsius, ratios from 0 to 1."""
+"""The summary of a run, typed. Names end with their units; None is unknown, and `notes` states the
+reason. The fields are those of docs/summary.schema.json; units are bytes, seconds, joules, watts,
+degrees Celsius, ratios from 0 to 1."""
 from __future__ import annotations
 
 import dataclasses
@@ -17,7 +18,8 @@ Value = Union[str, int, float]
 
 @dataclass(frozen=True)
 class Exit:
-    """Exit status of the main process, as in a shell; None if the recorder could not wait for it (attach)."""
+    """Exit status of the main process, as in a shell; None if the recorder could not wait for it
+    (attach)."""
 
     code: Optional[int] = None
     signal: Optional[int] = None
@@ -26,8 +28,8 @@ class Exit:
 
 @dataclass(frozen=True)
 class Time:
-    """Wall time, and CPU time of main and its descendants, in seconds. `main_wall_s` is less than `wall_s` if the run was
-    followed beyond the end of its main process."""
+    """Wall time, and CPU time of main and its descendants, in seconds. `main_wall_s` is less than
+    `wall_s` if the run was followed beyond the end of its main process."""
 
     wall_s: Optional[float] = None
     main_wall_s: Optional[float] = None
@@ -44,8 +46,8 @@ class Peak:
 
 @dataclass(frozen=True)
 class Ram:
-    """low_bytes <= peak_bytes <= high_bytes. method is "exact" (the kernel's high-water mark), "bounded", "sampled" (at least
-    peak_bytes) or None."""
+    """low_bytes <= peak_bytes <= high_bytes. method is "exact" (the kernel's high-water mark),
+    "bounded", "sampled" (at least peak_bytes) or None."""
 
     peak_bytes: Optional[int] = None
     low_bytes: Optional[int] = None
@@ -60,8 +62,9 @@ class Ram:
 
 @dataclass(frozen=True)
 class Cgroup:
-    """Memory that the kernel charged to a cgroup that contains only the job, with page cache and kernel memory. method: "exact"
-    is the kernel's high-water mark; "sampled" is the largest charge read, if the mark was reached before the run."""
+    """Memory that the kernel charged to a cgroup that contains only the job, with page cache and
+    kernel memory. method: "exact" is the kernel's high-water mark; "sampled" is the largest charge
+    read, if the mark was reached before the run."""
 
     peak_bytes: Optional[int] = None
     method: Optional[str] = None
@@ -71,8 +74,9 @@ class Cgroup:
 
 @dataclass(frozen=True)
 class Hugetlb:
-    """Reserved huge pages, which no other figure includes, summed over the processes: a page that several processes map counts
-    for each. method: "sampled", "bounded" (several processes: an upper bound) or None."""
+    """Reserved huge pages, which no other figure includes, summed over the processes: a page that
+    several processes map counts for each. method: "sampled", "bounded" (several processes: an upper
+    bound) or None."""
 
     peak_bytes: Optional[int] = None
     method: Optional[str] = None
@@ -80,8 +84,8 @@ class Hugetlb:
 
 @dataclass(frozen=True)
 class RamOfAll:
-    """main is the tracked process; descendants are the processes that it started; combined is all of them at one instant, with
-    shared pages counted once."""
+    """main is the tracked process; descendants are the processes that it started; combined is all
+    of them at one instant, with shared pages counted once."""
 
     capacity_bytes: Optional[int] = None
     limit_bytes: Optional[int] = None
@@ -103,8 +107,9 @@ class GpuPeak:
 
 @dataclass(frozen=True)
 class GpuMemory:
-    """peak_bytes: memory in use on the device by all processes; job_*: used by the job's processes; foreign: by other processes;
-    unattributed: by no visible process; reserved: by the driver. unified: the device shares the host's memory."""
+    """peak_bytes: memory in use on the device by all processes; job_*: used by the job's processes;
+    foreign: by other processes; unattributed: by no visible process; reserved: by the driver.
+    unified: the device shares the host's memory."""
 
     total_bytes: Optional[int] = None
     peak_bytes: Optional[int] = None
@@ -152,9 +157,10 @@ class GpuProcess:
 
 @dataclass(frozen=True)
 class FrameworkMemory:
-    """Memory of a device as the allocator of a framework reports it; `GpuMemory` has the driver's figures. allocated: to tensors;
-    reserved: from the driver. fragmentation_max: the largest share of reserved memory that was idle in split blocks, 0 to 1.
-    alloc_retries: requests that succeeded only after the cache was emptied."""
+    """Memory of a device as the allocator of a framework reports it; `GpuMemory` has the driver's
+    figures. allocated: to tensors; reserved: from the driver. fragmentation_max: the largest share
+    of reserved memory that was idle in split blocks, 0 to 1. alloc_retries: requests that succeeded
+    only after the cache was emptied."""
 
     allocated_peak_bytes: Optional[int] = None
     reserved_peak_bytes: Optional[int] = None
@@ -165,9 +171,10 @@ class FrameworkMemory:
 
 @dataclass(frozen=True)
 class Device:
-    """A GPU, or a MIG instance (parent is the uuid of its GPU). utilization: means, ratios from 0 to 1, by name;
-    utilization_lead is the name of the most meaningful one. throttled_s: time with reduced clocks, by reason. traffic in bytes and
-    errors as counts, by name; framework by the name of the framework ("torch")."""
+    """A GPU, or a MIG instance (parent is the uuid of its GPU). utilization: means, ratios from 0
+    to 1, by name; utilization_lead is the name of the most meaningful one. throttled_s: time with
+    reduced clocks, by reason. traffic in bytes and errors as counts, by name; framework by the name
+    of the framework ("torch")."""
 
     index: Optional[int] = None
     cuda_index: Optional[int] = None
@@ -219,8 +226,9 @@ class Energy:
 
 @dataclass(frozen=True)
 class PhaseEnergy(Energy):
-    """Energy of whole devices while the phase was open, in joules. method "sampled": power is assumed constant between two reads
-    of a counter. None: unknown, or less than half of the phase lay between reads."""
+    """Energy of whole devices while the phase was open, in joules. method "sampled": power is
+    assumed constant between two reads of a counter. None: unknown, or less than half of the phase
+    lay between reads."""
 
     method: Optional[str] = None
 
@@ -237,8 +245,8 @@ class Process:
 
 @dataclass(frozen=True)
 class Processes:
-    """seen: number of processes (seen_at_least: there may have been more); peak_alive: the maximum at one sample; left: still
-    running at the end; list: the largest."""
+    """seen: number of processes (seen_at_least: there may have been more); peak_alive: the maximum
+    at one sample; left: still running at the end; list: the largest."""
 
     seen: Optional[int] = None
     seen_at_least: Optional[bool] = None
@@ -249,7 +257,8 @@ class Processes:
 
 @dataclass(frozen=True)
 class PhaseRam:
-    """RAM of the main process. method: "exact" or "sampled". job_peak_bytes: the sampled peak of the whole job."""
+    """RAM of the main process. method: "exact" or "sampled". job_peak_bytes: the sampled peak of
+    the whole job."""
 
     before_bytes: Optional[int] = None
     peak_bytes: Optional[int] = None
@@ -260,8 +269,8 @@ class PhaseRam:
 
 @dataclass(frozen=True)
 class PhaseGpu:
-    """Device memory of the job over all devices, sampled. gpu_mean (some kernel ran) and sm_active_mean are ratios from 0 to 1,
-    means over the devices on which the job used memory."""
+    """Device memory of the job over all devices, sampled. gpu_mean (some kernel ran) and
+    sm_active_mean are ratios from 0 to 1, means over the devices on which the job used memory."""
 
     before_bytes: Optional[int] = None
     peak_bytes: Optional[int] = None
@@ -273,8 +282,8 @@ class PhaseGpu:
 
 @dataclass(frozen=True)
 class PhaseSummary:
-    """A phase; end_s None: it was still open. facts: as given to `Run.phase`, numbers as numbers. cpu_s: CPU time of the whole
-    job. gpu None: unknown."""
+    """A phase; end_s None: it was still open. facts: as given to `Run.phase`, numbers as numbers.
+    cpu_s: CPU time of the whole job. gpu None: unknown."""
 
     name: str = ""
     facts: Dict[str, Value] = field(default_factory=dict)
@@ -298,7 +307,8 @@ class PhaseSummary:
 
 @dataclass(frozen=True)
 class Series:
-    """The values logged under one name. sum is over its numbers; last_step None: the values had no steps."""
+    """The values logged under one name. sum is over its numbers; last_step None: the values had no
+    steps."""
 
     n: int = 0
     first: float = float("nan")
@@ -336,8 +346,9 @@ class StoryProcess:
 
 @dataclass(frozen=True)
 class Story:
-    """The incident: memory ran out, or a trigger fired. of: "ram" or "gpu", the kind of memory that the amounts refer to.
-    held_bytes: used by the job at that moment. foreign_bytes: the peak of other processes on its GPUs."""
+    """The incident: memory ran out, or a trigger fired. of: "ram" or "gpu", the kind of memory that
+    the amounts refer to. held_bytes: used by the job at that moment. foreign_bytes: the peak of
+    other processes on its GPUs."""
 
     what: str = ""
     at_s: Optional[float] = None
@@ -399,8 +410,9 @@ class RunId:
 
 @dataclass(frozen=True)
 class Summary:
-    """The summary of a run. str() is the text that the command prints, `to_json` its JSON. Names end in their unit (`_bytes`,
-    `_s` seconds, `_j` joules); None is unknown; `method` states how a figure was obtained.
+    """The summary of a run. str() is the text that the command prints, `to_json` its JSON. Names
+    end in their unit (`_bytes`, `_s` seconds, `_j` joules); None is unknown; `method` states how a
+    figure was obtained.
 
     run, command, host, started, exit    identity, command line, host name, start (UTC), exit status
     time, ram, swap, io, energy          of all processes; ram.combined, .main, .descendants
@@ -439,7 +451,8 @@ class Summary:
 
     @classmethod
     def from_json(cls, text: str, as_text: str = "") -> Summary:
-        """Parses the output of `hiwater show --json`; str() returns as_text. Raises Error if it is not such a summary."""
+        """Parses the output of `hiwater show --json`; str() returns as_text. Raises Error if it is
+        not such a summary."""
         try:
             data = json.loads(text)
         except ValueError as e:
@@ -465,7 +478,8 @@ class Summary:
 
     @property
     def ram_peak_bytes(self) -> Optional[int]:
-        """Peak memory of main and its descendants at one instant, in bytes, with shared pages counted once."""
+        """Peak memory of main and its descendants at one instant, in bytes, with shared pages
+        counted once."""
         return self.ram.combined.peak_bytes
 
     @property
@@ -487,7 +501,8 @@ class Summary:
 
     @property
     def data_wait_s(self) -> Optional[float]:
-        """Seconds that the program waited for its data loader (`Run.wrap_loader`, callbacks); None if not measured."""
+        """Seconds that the program waited for its data loader (`Run.wrap_loader`, callbacks); None
+        if not measured."""
         waits = self.series.get("data_wait")
         return waits.sum if waits else None
 
@@ -529,7 +544,8 @@ def _made(kind: Any, value: Any) -> Any:
 
 
 def _named(types: Dict[str, Any], value: Dict[str, Any]) -> Iterator[Tuple[str, Any]]:
-    """(field, value) of the known keys; a key that is a Python keyword has a field with _ appended."""
+    """(field, value) of the known keys; a key that is a Python keyword has a field with _
+    appended."""
     for key, item in value.items():
         name = key + "_" if key + "_" in types else key
         if name in types:
@@ -540,7 +556,8 @@ _known_types: Dict[Any, Dict[str, Any]] = {}
 
 
 def _types(kind: Any) -> Dict[str, Any]:
-    """The types of the fields of a dataclass. Names resolve in this module, not among the fields: one of these is called list."""
+    """The types of the fields of a dataclass. Names resolve in this module, not among the fields:
+    one of these is called list."""
     if kind not in _known_types:
         _known_types[kind] = typing.get_type_hints(kind, globals(), {})
     return _known_types[kind]

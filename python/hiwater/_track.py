@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""`track`, `start`, `stop` and the module functions that log to the innermost run. _track.pyi has the types."""
+"""`track`, `start`, `stop` and the module functions that log to the innermost run. _track.pyi has
+the types."""
 from __future__ import annotations
 
 from ._errors import Error
@@ -13,15 +14,16 @@ if TYPE_CHECKING:
 
 
 def track(target: object = None, /, **options: Any) -> Any:
-    """Measures this process and its descendants, or another process, in a block, in a function, or from start to stop.
+    """Measures this process and its descendants, or another process, in a block, in a function, or
+    from start to stop.
 
         with hiwater.track() as run: ...
         @hiwater.track
         def train(): ...
         run = hiwater.track("fit", interval=0.01).start(); ...; run.stop()
 
-    The first argument is the name of the run (runs with the same name form a group), or the function to measure. Keywords are
-    the options of `hiwater attach`:
+    The first argument is the name of the run (runs with the same name form a group), or the
+    function to measure. Keywords are the options of `hiwater attach`:
 
     pid          measure this process, with the children that it starts from now on; the caller may end before it
     interval     seconds between two samples of memory, 0.001 to 3600, or a string ("10ms")
@@ -40,7 +42,8 @@ def track(target: object = None, /, **options: Any) -> Any:
     plain        print one fact per line, for screen readers
     alert, on_alert, limit, grace, request    rules, as on the command line; a string or a list of strings
 
-    Raises Error if an option is invalid. `start`, or entering the block, raises Error if nothing can be measured.
+    Raises Error if an option is invalid. `start`, or entering the block, raises Error if nothing
+    can be measured.
     """
     if callable(target):
         if options:
@@ -67,7 +70,8 @@ def start(name: Optional[str] = None, /, **options: Any) -> Run:
 
 
 def stop() -> Optional[Run]:
-    """Ends the run that was started last in this process and returns it; returns None if no run is measured."""
+    """Ends the run that was started last in this process and returns it; returns None if no run is
+    measured."""
     run = _newest()
     if run:
         run.stop()
@@ -75,13 +79,15 @@ def stop() -> Optional[Run]:
 
 
 def current() -> Optional[Run]:
-    """The innermost run of this process, for example that of `%%hiwater` in its cell; None if there is none. An enclosing
-    `hiwater run` is not returned, but `hiwater.log` and the other functions also reach that one."""
+    """The innermost run of this process, for example that of `%%hiwater` in its cell; None if there
+    is none. An enclosing `hiwater run` is not returned, but `hiwater.log` and the other functions
+    also reach that one."""
     return _newest()
 
 
 def last() -> Optional[Run]:
-    """The run that ended last in this process, for example that of a decorated function; None if no run has ended."""
+    """The run that ended last in this process, for example that of a decorated function; None if no
+    run has ended."""
     return _finished[-1] if _finished else None
 
 
@@ -89,8 +95,9 @@ def last() -> Optional[Run]:
 
 
 def log(values: Optional[Mapping[str, Any]] = None, /, *, step: Optional[int] = None, **more: Any) -> None:
-    """`Run.log` of the innermost run of this process, else of the enclosing `hiwater run`. Without a run it does nothing, so
-    that programs may keep the call. The same applies to `mark`, `phase`, `wrap_loader` and `oom`."""
+    """`Run.log` of the innermost run of this process, else of the enclosing `hiwater run`. Without
+    a run it does nothing, so that programs may keep the call. The same applies to `mark`, `phase`,
+    `wrap_loader` and `oom`."""
     _innermost().log(values, step=step, **more)
 
 

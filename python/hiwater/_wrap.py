@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def wrap(function: F, context: Callable[[], ContextManager[Any]]) -> F:
-    """Wraps plain functions, coroutines and generators; the context stays open until they return."""
+    """Wraps plain functions, coroutines and generators; the context stays open until they
+    return."""
     wrapper: Callable[..., Any]
     if inspect.iscoroutinefunction(function):
         async def wrapper(*args: Any, **kwargs: Any) -> Any:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Sinks for experiment trackers: TensorBoard, MLflow and Weights & Biases get figures during a run, and its summary at the end.
+"""Sinks for experiment trackers: TensorBoard, MLflow and Weights & Biases get figures during a run,
+and its summary at the end.
 
     with hiwater.track() as run:
         run.add_sink(hiwater.sinks.TensorBoard("logs"))
@@ -7,9 +8,10 @@
             ...
             run.log(loss=loss, step=step)
 
-The figures are those of `hiwater._figures`: peaks and means since the previous ones, such as `hiwater/ram_gib`. `run.log` writes
-them, in the calling thread, every ten seconds at most (`run.add_sink(sink, every=60)`), and `stop` at the end of the run. If a
-tracker fails, it gets no more figures and `run.warnings` says so; the run continues.
+The figures are those of `hiwater._figures`: peaks and means since the previous ones, such as
+`hiwater/ram_gib`. `run.log` writes them, in the calling thread, every ten seconds at most
+(`run.add_sink(sink, every=60)`), and `stop` at the end of the run. If a tracker fails, it gets no
+more figures and `run.warnings` says so; the run continues.
 
 Any object with `write(figures, step)` and `end(summary)` is a sink.
 """
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
     from ._summary import Summary
 
     class Sink(Protocol):
-        """The interface for `Run.add_sink`. If a method raises, the run adds a warning and calls the sink no more."""
+        """The interface for `Run.add_sink`. If a method raises, the run adds a warning and calls
+        the sink no more."""
 
         def write(self, figures: Mapping[str, float], step: Optional[int]) -> None:
             """Gets the figures since the previous call; step is the last one logged, if any."""
@@ -68,8 +71,8 @@ class TensorBoard:
 
 
 class MLflow:
-    """The active run of MLflow, or the one with this id. The summary becomes the artifact hiwater/summary.json. Raises Error if
-    there is no active run."""
+    """The active run of MLflow, or the one with this id. The summary becomes the artifact
+    hiwater/summary.json. Raises Error if there is no active run."""
 
     def __init__(self, run_id: Optional[str] = None) -> None:
         mlflow = _imported("mlflow", "the sink MLflow")
@@ -97,8 +100,9 @@ class MLflow:
 
 
 class WandB:
-    """run: a run of Weights & Biases, by default the current one. Figures are added to the step that the program commits next,
-    those of the summary to the run's summary. Raises Error if there is no run."""
+    """run: a run of Weights & Biases, by default the current one. Figures are added to the step
+    that the program commits next, those of the summary to the run's summary. Raises Error if there
+    is no run."""
 
     def __init__(self, run: Any = None) -> None:
         if run is None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Runs programs and command lines for gpu-tracker on hiwater.compat instead, and helps to compare their output."""
+"""Runs programs and command lines for gpu-tracker on hiwater.compat instead, and helps to compare
+their output."""
 import os
 import re
 import subprocess
@@ -24,7 +25,8 @@ def golden(name):
 
 
 class Commands:
-    """Runs gpu-tracker command lines in a folder, with the command of hiwater.compat.MODULE or with a program, in `environment`."""
+    """Runs gpu-tracker command lines in a folder, with the command of hiwater.compat.MODULE or with
+    a program, in `environment`."""
 
     def __init__(self, folder, environment, module="gpu_tracker", program=None):
         self.folder = folder
@@ -43,7 +45,8 @@ class Commands:
         return process.returncode, stdout, stderr
 
     def ok(self, *arguments, **options):
-        """The stdout of a command that must end with 0 and print nothing on stderr except the warning about a missing GPU."""
+        """The stdout of a command that must end with 0 and print nothing on stderr except the
+        warning about a missing GPU."""
         status, stdout, stderr = self.run(*arguments, **options)
         left = [line for line in stderr.splitlines() if not line.startswith(("WARNING:root:Neither", "Resource tracking complete"))]
         assert (status, left) == (0, []), stderr

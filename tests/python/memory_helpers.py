@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The common start of programs with a MemoryTracker: a stand-in for PyTorch, and a function that waits."""
+"""The common start of programs with a MemoryTracker: a stand-in for PyTorch, and a function that
+waits."""
 import pathlib
 
 HERE = pathlib.Path(__file__).parent

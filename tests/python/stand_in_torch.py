@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A stand-in for PyTorch on a machine without a GPU: its devices and the counters of a caching allocator, as a program sees them.
-install() puts it in the place of the real package; tests allocate and free explicitly."""
+"""A stand-in for PyTorch on a machine without a GPU: its devices and the counters of a caching
+allocator, as a program sees them. install() puts it in the place of the real package; tests
+allocate and free explicitly."""
 import sys
 import types
 
@@ -24,7 +25,8 @@ class Device:
 
 
 class Allocator:
-    """Rounds up to blocks of 2 MiB and keeps freed blocks until empty_cache; half of the cache counts as split blocks."""
+    """Rounds up to blocks of 2 MiB and keeps freed blocks until empty_cache; half of the cache
+    counts as split blocks."""
 
     def __init__(self, total):
         self.total, self.sizes = total, {}

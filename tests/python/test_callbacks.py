@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Callbacks in real trainings of the real frameworks, sinks into the real trackers, and their limits, on stand-ins."""
+"""Callbacks in real trainings of the real frameworks, sinks into the real trackers, and their
+limits, on stand-ins."""
 import pytest
 
 
@@ -76,7 +77,8 @@ assert touched == [] and not run.is_running
 
 @full
 def test_lightning_in_a_run_that_measures_already(program):
-    """The training is not stopped; an out-of-memory exception is recorded and raised; a copy for another process does nothing."""
+    """The training is not stopped; an out-of-memory exception is recorded and raised; a copy for
+    another process does nothing."""
     program.run(LIGHTNING + """
 import copy, pickle
 with hiwater.track(output="a.hiw") as run:
@@ -247,7 +249,8 @@ def test_a_sink_that_fails_costs_its_figures_only(program):
 
 
 def test_no_hook_raises(program):
-    """Works with any arguments of a framework, and without a recorder. Losses on a device are not read."""
+    """Works with any arguments of a framework, and without a recorder. Losses on a device are not
+    read."""
     program.run("""
         import types
         base = types.ModuleType("transformers"); base.TrainerCallback = object; sys.modules["transformers"] = base

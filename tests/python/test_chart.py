@@ -13,7 +13,8 @@ def words(text):
 
 
 def test_a_growing_recording_is_drawn(program):
-    """While the run grows and at its end, the chart has the values logged, used and marked so far."""
+    """While the run grows and at its end, the chart has the values logged, used and marked so
+    far."""
     program.run("""
         from hiwater._live import html, picture
         drawn = []
@@ -89,7 +90,8 @@ def test_lines_can_be_seen_on_either_page(program):
     ("%%hiwater\n\n%%timeit\nx\n", None), ("%%hiwaters\nx\n", None), ("x = 1\n%%hiwater\n", None), ("", None),
 ])
 def test_how_a_cell_is_rewritten(program, cell, expected):
-    """Rewrites only the first line, so that errors keep their line numbers; before another cell magic it changes nothing."""
+    """Rewrites only the first line, so that errors keep their line numbers; before another cell
+    magic it changes nothing."""
     program.run(f"""
         from hiwater._ipython import rewritten
         lines = {cell!r}.splitlines(keepends=True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Nested, concurrent and overlapping runs: recursion, coroutines, generators, threads, forks, workers of data loaders."""
+"""Nested, concurrent and overlapping runs: recursion, coroutines, generators, threads, forks,
+workers of data loaders."""
 import pytest
 from track_helpers import MIB
 
@@ -57,7 +58,8 @@ def test_coroutines_at_once(program):
 
 
 def test_generators_end_their_runs(program):
-    """Generators that are exhausted, left early, thrown into, sent to; asynchronous ones as well."""
+    """Generators that are exhausted, left early, thrown into, sent to; asynchronous ones as
+    well."""
     program.run("""
         import asyncio, inspect
         @hiwater.track
@@ -112,7 +114,8 @@ def test_threads_start_and_stop_in_any_order(program):
 
 
 def test_a_child_forked_beside_our_threads_does_not_hang(program):
-    """A fork while the framework thread works; sinks, phases and logged values belong to the parent."""
+    """A fork while the framework thread works; sinks, phases and logged values belong to the
+    parent."""
     program.run("""
         import types
         torch = types.ModuleType("torch")
@@ -206,7 +209,8 @@ def test_workers_of_a_data_loader(program, method):
 @pytest.mark.frameworks
 @pytest.mark.timeout(300)
 def test_workers_of_scikit_learn(program):
-    """Processes of joblib, which outlive the call, belong to the run: memory, CPU time, and the logged score."""
+    """Processes of joblib, which outlive the call, belong to the run: memory, CPU time, and the
+    logged score."""
     [told] = program.run("""
         import warnings; warnings.simplefilter("ignore")
         import numpy as np

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Framework figures of device memory, on stand-ins for torch.cuda, JAX and TensorFlow and a fake driver with two GPUs."""
+"""Framework figures of device memory, on stand-ins for torch.cuda, JAX and TensorFlow and a fake
+driver with two GPUs."""
 import os
 import pathlib
 import re
@@ -82,7 +83,8 @@ assert all(f">{name} " in drawn for name in ("GPU 0", "MIG 0.0")) and ">GPU 1 " 
 
 
 def test_they_stand_beside_the_drivers(on_gpus):
-    """Peaks and counts are those of the run, not of the program, which had 30 GiB and 5 retries before."""
+    """Peaks and counts are those of the run, not of the program, which had 30 GiB and 5 retries
+    before."""
     on_gpus.run(STAND_IN + """
 cuda = stand_in()
 cuda.hold(0, 30 * GIB); cuda.hold(0, GIB); cuda.reserved[0] = 2 * GIB; cuda.counts[:] = [5, 1]
@@ -111,7 +113,8 @@ assert hiwater.open("a.hiw").summary == run.summary
 
 
 def test_a_peak_between_two_looks_is_the_frameworks_own(on_gpus):
-    """The framework's high-water mark shows the burst. A reset of the mark by the program is respected, and loses no reported peak."""
+    """The framework's high-water mark shows the burst. A reset of the mark by the program is
+    respected, and loses no reported peak."""
     on_gpus.run(STAND_IN + """
 cuda = stand_in()
 with hiwater.track(record=False) as run:
@@ -127,7 +130,8 @@ assert run.summary.gpu.devices[0].framework == {}
 
 
 def test_gently_and_only_what_is_there(on_gpus):
-    """Without a framework there is no thread and no read; with one, at most ten reads a second; no device is initialised."""
+    """Without a framework there is no thread and no read; with one, at most ten reads a second; no
+    device is initialised."""
     on_gpus.run(STAND_IN + """
 with hiwater.track(record=False) as run:
     run.log(loss=1)
@@ -218,7 +222,8 @@ def test_which_device(program, chosen, order, names, number, name):
 
 
 def test_they_are_drawn_with_the_gpus(program):
-    """Framework series are not drawn as series of the program; the wait for data only on request."""
+    """Framework series are not drawn as series of the program; the wait for data only on
+    request."""
     pytest.importorskip("matplotlib")
     program.run(STAND_IN + """
 cuda = stand_in()
@@ -241,7 +246,8 @@ def triggers(program, name):
 
 
 def test_an_exception_that_leaves_the_block(on_gpus):
-    """The exception is raised unchanged, and recorded once, although it leaves two phases and the block."""
+    """The exception is raised unchanged, and recorded once, although it leaves two phases and the
+    block."""
     on_gpus.run(STAND_IN + """
 cuda = stand_in()
 (FOLDER / "main").write_text(str(os.getpid()))

@@ -100,7 +100,8 @@ def test_a_daemon_whose_parent_no_look_has_seen(program):
 
 
 def test_processors_over_the_whole_time(program):
-    """Children that run for milliseconds count: their CPU time comes from the kernel, not from samples."""
+    """Children that run for milliseconds count: their CPU time comes from the kernel, not from
+    samples."""
     [told] = run(program, f"""
         import resource, subprocess
         with gput.Tracker(sleep_time=0.5, n_expected_cores=1, {BYTES}) as tracker:
@@ -130,7 +131,8 @@ def test_a_mean_is_never_over_the_most(program):
 # ---- figures and texts -------------------------------------------------------------------------------------------------------
 
 def test_what_was_used_before_the_start_is_nobodys(program):
-    """CPU time of the interpreter before the run counts neither for main in the first sample, nor for descendants in the last."""
+    """CPU time of the interpreter before the run counts neither for main in the first sample, nor
+    for descendants in the last."""
     run(program, f"""
         import subprocess
         def spin(seconds):
@@ -255,7 +257,8 @@ def rows_of(file):
 
 @pytest.mark.parametrize("kind", ["csv", "sqlite"])
 def test_a_tracking_file(program, kind):
-    """One row each sleep_time, with the use at that time; the file grows while the tracker tracks."""
+    """One row each sleep_time, with the use at that time; the file grows while the tracker
+    tracks."""
     file = program.folder / f"t.{kind}"
     [told] = run(program, f"""
         with gput.Tracker(sleep_time=0.25, tracking_file="t.{kind}", {BYTES}) as tracker:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""hiwater.compat.gpu_tracker_2, the Tracker of gpu-tracker's paper: its tutorial as printed, its texts, and correct
-figures."""
+"""hiwater.compat.gpu_tracker_2, the Tracker of gpu-tracker's paper: its tutorial as printed, its
+texts, and correct figures."""
 import json
 import re
 import subprocess
@@ -49,7 +49,8 @@ def test_the_tutorial_of_the_command(program):
 # ---- the Tracker ---------------------------------------------------------------------------------------------------------------
 
 def test_live_and_constant_afterwards(program):
-    """The three results are objects that stay the same; sleep_time has no lower limit; a burst is exact."""
+    """The three results are objects that stay the same; sleep_time has no lower limit; a burst is
+    exact."""
     [told] = program.run(BEGIN + """
 tracker = gput.Tracker(sleep_time=0.001, ram_unit="bytes", time_unit="seconds")
 ram, duration = tracker.max_ram, tracker.compute_time
@@ -119,7 +120,8 @@ finally:
 
 @pytest.mark.parametrize("kills", [False, True])
 def test_a_recorder_that_does_not_answer_is_left(program, kills):
-    """A stopped recorder is not waited for, and is killed. With kill_if_join_fails the program ends with 1."""
+    """A stopped recorder is not waited for, and is killed. With kill_if_join_fails the program ends
+    with 1."""
     [told] = program.run(STUCK.format(more=", kill_if_join_fails=True" if kills else ""), quiet=False, status=int(kills))
     assert told["main"] >= 100 * MIB
     wait_for(lambda: not recorders_of(told["pid"]), "the recorder has ended")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The command gpu-tracker of hiwater.compat, as of 5.0.1: its texts and forms, and the job, which it leaves alone."""
+"""The command gpu-tracker of hiwater.compat, as of 5.0.1: its texts and forms, and the job, which
+it leaves alone."""
 import fcntl
 import json
 import os

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""GPUs in hiwater.compat.gpu_tracker and gpu_tracker_2, with fake drivers in place of nvidia-smi."""
+"""GPUs in hiwater.compat.gpu_tracker and gpu_tracker_2, with fake drivers in place of
+nvidia-smi."""
 import json
 import os
 import pathlib
@@ -37,7 +38,8 @@ memory = 500Mi
 
 @pytest.fixture
 def on_gpus(program):
-    """A program with two GPUs, on which it (or the process whose pid is in the file) uses 1000 MiB and 500 MiB."""
+    """A program with two GPUs, on which it (or the process whose pid is in the file) uses 1000 MiB
+    and 500 MiB."""
     scenario = program.folder / "scenario.conf"
     scenario.write_text(SCENARIO.format(pid=program.folder / "pid"))
     program.env |= {"LD_LIBRARY_PATH": str(DRIVERS / "550"), "HIWATER_FAKE_NVML": str(scenario), "PATH": without_gpus()["PATH"]}

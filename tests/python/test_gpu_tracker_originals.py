@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Compares hiwater.compat with gpu-tracker itself, 5.0.1 and 2.0.1 from PyPI: the same lines, programs, files and workloads in the
-same run. Shows where both agree, and where ours is right."""
+"""Compares hiwater.compat with gpu-tracker itself, 5.0.1 and 2.0.1 from PyPI: the same lines,
+programs, files and workloads in the same run. Shows where both agree, and where ours is right."""
 import csv
 import json
 import os

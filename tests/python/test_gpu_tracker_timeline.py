@@ -41,7 +41,8 @@ def test_a_gap_is_a_gap():
 
 
 def test_whose_threads_are_not_known_yet_are_nobodys():
-    """The first sample may precede the first read of the main process: that thread is not counted for its descendants."""
+    """The first sample may precede the first read of the main process: that thread is not counted
+    for its descendants."""
     assert [sample.descendants_threads for sample in (Sample(threads=1), Sample(threads=3, main_threads=2), Sample(threads=1, main_threads=2))] == [0, 1, 0]
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""hiwater.compat.gpumemprof at low memory and out-of-memory errors: exceptions, bundles, the watchdog, and the recording of a
-killed program."""
+"""hiwater.compat.gpumemprof at low memory and out-of-memory errors: exceptions, bundles, the
+watchdog, and the recording of a killed program."""
 import json
 import os
 import signal
@@ -247,7 +247,8 @@ def command(folder, text):
 
 
 def test_a_recorder_that_fails_is_not_missed(program):
-    """A recorder that is missing, ends at once, never answers, or is killed: the tracker does everything except recording."""
+    """A recorder that is missing, ends at once, never answers, or is killed: the tracker does
+    everything except recording."""
     text = """
         os.environ["HIWATER_COMPAT_RECORD"] = "1"
         tracker = MemoryTracker(sampling_interval=0.01)

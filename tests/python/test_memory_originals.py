@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Programs written for gpu-memory-profiler and stormlog, run by each of them and by hiwater.compat.gpumemprof with only the
-import changed, on the same stand-in for PyTorch's allocator; and with the real PyTorch where no GPU is needed.
+"""Programs written for gpu-memory-profiler and stormlog, run by each of them and by
+hiwater.compat.gpumemprof with only the import changed, on the same stand-in for PyTorch's
+allocator; and with the real PyTorch where no GPU is needed.
 
 docs/compat.md lists the deliberate differences."""
 import json
@@ -132,7 +133,8 @@ def test_statistics(workload):
 
 
 def test_events(workload):
-    """The same events with the same texts in the same order, except samples and the fragmentation of a warm cache."""
+    """The same events with the same texts in the same order, except samples and the fragmentation
+    of a warm cache."""
     def of(which):
         said = workload[which]
         kept = [(k, c) for k, c in zip(said["kinds"], said["contexts"])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The examples of gpumemprof's documentation of its tracker, in order and as printed, with only the import changed. They run one
-after the other in one program, as a reader would try them."""
+"""The examples of gpumemprof's documentation of its tracker, in order and as printed, with only the
+import changed. They run one after the other in one program, as a reader would try them."""
 import json
 
 import pytest

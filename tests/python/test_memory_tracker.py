@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""hiwater.compat.gpumemprof: events, alerts, figures, phases, files, on a stand-in for PyTorch's allocator."""
+"""hiwater.compat.gpumemprof: events, alerts, figures, phases, files, on a stand-in for PyTorch's
+allocator."""
 import json
 import subprocess
 import sys
@@ -476,7 +477,8 @@ def test_sink(program):
 
 
 def test_forked(program):
-    """A worker that inherits a tracker: it does not touch files or session of the parent, raise or wait."""
+    """A worker that inherits a tracker: it does not touch files or session of the parent, raise or
+    wait."""
     program.run(BEFORE + """
 import threading
 config = TelemetrySinkConfig("sink", flush_every_events=1)

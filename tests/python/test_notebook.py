@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Notebooks: executed by nbclient, and in JupyterLab in a real browser. With HIWATER_PICTURES=FOLDER the screenshots are
-kept."""
+"""Notebooks: executed by nbclient, and in JupyterLab in a real browser. With
+HIWATER_PICTURES=FOLDER the screenshots are kept."""
 import json
 import os
 import pathlib
@@ -59,7 +59,8 @@ def errors(outputs):
 
 
 def test_a_session(environment):
-    """A line below each cell, about this cell alone: in the second, 300 MiB are used between two samples."""
+    """A line below each cell, about this cell alone: in the second, 300 MiB are used between two
+    samples."""
     first, on, burst, quiet, status, off, last = executed(
         "1 + 1", "%hiwater on -n mine -i 10s", "b = bytearray(300 << 20); b[::4096] = b'x' * len(b[::4096]); del b\n'mine'", "x = 5",
         "%hiwater status", "%hiwater off", "%hiwater last")
@@ -75,7 +76,8 @@ def test_a_session(environment):
 
 
 def test_a_live_chart_is_left_static(environment):
-    """SVG and text, no script, one output; the last expression and printed text of the cell are unchanged."""
+    """SVG and text, no script, one output; the last expression and printed text of the cell are
+    unchanged."""
     [cell] = executed(f"%%hiwater -n fit --live -o fit.hiw\nprint('mine')\n{TRAIN}\ni")
     charts = [o for o in cell if "text/html" in o.get("data", {})]
     assert len(charts) == 1 and sorted(o["output_type"] for o in cell) == ["display_data", "execute_result", "stream"]
@@ -94,7 +96,8 @@ def test_a_live_chart_is_left_static(environment):
 
 
 def test_it_is_drawn_while_the_cell_works(environment):
-    """The chart is updated repeatedly, also while the cell keeps Python busy; how often (twice a second at most) depends on the machine."""
+    """The chart is updated repeatedly, also while the cell keeps Python busy; how often (twice a
+    second at most) depends on the machine."""
     from nbclient import NotebookClient
 
     frames = []
@@ -115,7 +118,8 @@ def test_it_is_drawn_while_the_cell_works(environment):
 
 
 def test_errors_are_the_cells_own(environment):
-    """The cell's error is unchanged, with its own line numbers; the run has ended; the next cell works."""
+    """The cell's error is unchanged, with its own line numbers; the run has ended; the next cell
+    works."""
     failed, syntax, after, oom, usage, listed = executed(
         "%%hiwater --live -o a.hiw\nx = 1\nraise KeyError('mine')", "%%hiwater\nthis is no python", "print(hiwater._run._running)",
         "%%hiwater -o b.hiw\ntime.sleep(1.2)\nraise MemoryError('too much')", "%%hiwater --lively\nx = 2",
@@ -153,7 +157,8 @@ def test_without_the_command_the_cell_runs(environment):
 
 
 def test_a_cell_that_runs_again(environment):
-    """Its recording is replaced. A recording of another run is kept, and the cell still runs, as documented."""
+    """Its recording is replaced. A recording of another run is kept, and the cell still runs, as
+    documented."""
     cell = "%%hiwater -n fit --live -o fit.hiw\nfor x in hiwater.wrap_loader([1, 2]):\n    with hiwater.phase('p'): hiwater.log(loss=x)\ntime.sleep({})\n'ran'"
     pathlib.Path("mine.hiw").write_text("mine")
     first, again, other, on, twice, mine = executed(
@@ -170,8 +175,8 @@ def test_a_cell_that_runs_again(environment):
 
 
 def test_what_no_cell_recorded_stays(environment):
-    """A run of the shell without a name, and one of the program, are not recordings of an unnamed cell. A kernel that starts later
-    knows that, too."""
+    """A run of the shell without a name, and one of the program, are not recordings of an unnamed
+    cell. A kernel that starts later knows that, too."""
     environment.hiwater("run", "--summary", "none", "-o", "shell.hiw", "--", "true")
     cells = ["%%hiwater -o shell.hiw\n'ran'", "with hiwater.track(output='own.hiw'): pass", "%%hiwater -o own.hiw\n'ran'", "%%hiwater -o cell.hiw\n'ran'"]
     before = pathlib.Path("shell.hiw").read_bytes()
@@ -221,7 +226,8 @@ def test_pages(environment):
 
 
 def test_pages_of_cells_under_a_second(environment):
-    """Their recording is a temporary file: the page is in the working folder, named after the cell, with any name."""
+    """Their recording is a temporary file: the page is in the working folder, named after the cell,
+    with any name."""
     cell, again, named = executed("%%hiwater --report\n1 + 1", "%hiwater report", "%%hiwater --report -n 'a/b c'\n1 + 1")
     for out, name in ((cell, "hiwater-cell"), (again, "hiwater-cell"), (named, "hiwater-a-b-c")):
         assert errors(out) == [] and texts(out)[-1] == f"report: {environment.folder}/{name}.html"
@@ -330,7 +336,8 @@ def lab(environment):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_in_jupyterlab(lab, theme):
-    """The chart is updated while the cell trains, is saved in the file, and is readable on the page without changes."""
+    """The chart is updated while the cell trains, is saved in the file, and is readable on the page
+    without changes."""
     import nbformat
     from playwright.sync_api import sync_playwright
 

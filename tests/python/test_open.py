@@ -124,7 +124,8 @@ else: raise AssertionError
 
 
 def test_a_plot_has_cores_between_readings(program):
-    """Counters are read at instants of their own: a core that is busy all the time is one core in each window. Amounts start at 0."""
+    """Counters are read at instants of their own: a core that is busy all the time is one core in
+    each window. Amounts start at 0."""
     pytest.importorskip("matplotlib")
     program.run(RECORDED + """
 import sqlite3
@@ -175,7 +176,8 @@ else: raise AssertionError
 
 
 def test_parquet_that_was_cut_off(program):
-    """The file has no name until it is complete, so SIGKILL leaves nothing; an existing file of that name stays."""
+    """The file has no name until it is complete, so SIGKILL leaves nothing; an existing file of
+    that name stays."""
     pytest.importorskip("pyarrow")
     program.run(RECORDED + """
 import subprocess
@@ -248,7 +250,8 @@ def test_which_run(program):
 
 
 def test_a_short_run_in_the_hand_can_be_shown(program):
-    """Its recording is removed with the object, and with the process; a forked child does not remove its parent's."""
+    """Its recording is removed with the object, and with the process; a forked child does not
+    remove its parent's."""
     (program.folder / "tmp").mkdir()
     program.env["TMPDIR"] = str(program.folder / "tmp")
     program.run("""
@@ -283,7 +286,8 @@ def test_a_short_run_in_the_hand_can_be_shown(program):
 
 
 def test_short_runs_that_nobody_looks_at_hold_nothing(program):
-    """stop does not wait for these recordings, and they keep neither recorders nor more than one descriptor until they are used."""
+    """stop does not wait for these recordings, and they keep neither recorders nor more than one
+    descriptor until they are used."""
     (program.folder / "tmp").mkdir()
     program.env["TMPDIR"] = str(program.folder / "tmp")
     program.run("""

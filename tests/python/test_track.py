@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""hiwater.track: figures of programs whose use is known by construction, the interface, and errors."""
+"""hiwater.track: figures of programs whose use is known by construction, the interface, and
+errors."""
 import re
 import sqlite3
 
@@ -27,7 +28,8 @@ def test_a_burst_between_two_looks_is_exact(program):
 
 
 def test_phases_have_exact_peaks_of_their_own(program):
-    """Nested phases too: a reset at an inner one loses nothing of the outer one, before or after it."""
+    """Nested phases too: a reset at an inner one loses nothing of the outer one, before or after
+    it."""
     told = program.run("""
         with hiwater.track(interval=10, output="a.hiw") as run:
             with run.phase("outer", epoch=3, split="train"):

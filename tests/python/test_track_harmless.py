@@ -123,7 +123,8 @@ def test_an_exception_and_an_interrupt_pass_through(program):
 @pytest.mark.parametrize("options", ["", ", output='a.hiw'"])
 @pytest.mark.parametrize("sink", [False, True])
 def test_an_interrupt_with_a_run_left_open_ends_it_as_without(program, options, sink):
-    """The exit status is that of the signal: the exit handler of the run does not make the interpreter forget the interrupt."""
+    """The exit status is that of the signal: the exit handler of the run does not make the
+    interpreter forget the interrupt."""
     process = program.start(f"""
         run = hiwater.start("k"{options})
         class Sink:
@@ -141,7 +142,8 @@ def test_an_interrupt_with_a_run_left_open_ends_it_as_without(program, options, 
 
 
 def test_whatever_interrupts_the_end_every_sink_is_told_of_it(program):
-    """A run that was left open: after an exception, in a process of multiprocessing, with a sink that raises or is interrupted."""
+    """A run that was left open: after an exception, in a process of multiprocessing, with a sink
+    that raises or is interrupted."""
     program.run("""
         import multiprocessing
         class Sink:
@@ -174,7 +176,8 @@ def test_whatever_interrupts_the_end_every_sink_is_told_of_it(program):
 
 
 def test_recorders_of_runs_inside_another_are_none_of_its_processes(program):
-    """Neither for the program alone, nor under the command, which adopts processes that leave their parent."""
+    """Neither for the program alone, nor under the command, which adopts processes that leave their
+    parent."""
     text = """
         with hiwater.track("outer", record=False, interval=0.002) as outer:
             for i in range(4):
@@ -182,7 +185,8 @@ def test_recorders_of_runs_inside_another_are_none_of_its_processes(program):
         tell(names=[p.name for p in outer.summary.processes.list], peaks=[p.peak_bytes for p in outer.summary.processes.list])
     """
     [told] = program.run(text)
-    # A process may be seen and read before its exec: it is then dropped, with the memory that it used so far.
+    # A process may be seen and read before its exec: it is then dropped, with the memory that it
+    # used so far.
     own = [peak or 0 for peak in told["peaks"][1:]]
     assert "hiwater" not in told["names"] and sum(peak > 100_000 for peak in own) <= 1 and sum(own) < 4_000_000, told
     program.run(text, COMMAND, "run", "-i", "2ms", "--summary", "none", "--json", program.folder / "run.json", "--no-record", "--")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Values, marks and phases that a tracked program logs, the wait for data, and the run that gets them."""
+"""Values, marks and phases that a tracked program logs, the wait for data, and the run that gets
+them."""
 import sqlite3
 
 from track_helpers import COMMAND, MIB, texts
@@ -25,7 +26,8 @@ def test_logged_values_and_marks(program):
 
 
 def test_any_number_of_values_in_one_call(program):
-    """80 values of one time; those that do not fit one message are sent as several, each with the step. Also to the enclosing recorder."""
+    """80 values of one time; those that do not fit one message are sent as several, each with the
+    step. Also to the enclosing recorder."""
     text = """
         import contextlib
         with hiwater.track(output="inner.hiw") if INNER else contextlib.nullcontext() as run:
@@ -138,7 +140,8 @@ def test_in_a_run_of_the_command(program):
 
 
 def test_who_names_no_run_speaks_to_the_command_around(program):
-    """Also more messages than the socket's buffer, from a function that was decorated before, and from a fork."""
+    """Also more messages than the socket's buffer, from a function that was decorated before, and
+    from a fork."""
     text = """
         assert hiwater.current() is None
         @hiwater.phase("fit", kind="small")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""hiwater.track with a recorder that is killed, stopped or cut off: the program continues, and the recording is kept."""
+"""hiwater.track with a recorder that is killed, stopped or cut off: the program continues, and the
+recording is kept."""
 import signal
 
 import pytest
@@ -80,7 +81,8 @@ def test_a_recorder_that_is_stopped_before_it_says_anything(program, stops, for_
 
 
 def test_a_forked_child_is_not_taken_for_the_recorder(program):
-    """A child has the recorder's end of the socket if it was forked before that was closed; if stopped, it stays stopped."""
+    """A child has the recorder's end of the socket if it was forked before that was closed; if
+    stopped, it stays stopped."""
     command = program.folder / "slow"
     command.write_text(f'#!/bin/sh\nsh -c \'kill -STOP $$; exec "$@"\' sh {COMMAND} "$@" &\n')
     command.chmod(0o755)

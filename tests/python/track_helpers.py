@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Programs that measure themselves, run as separate processes. HIWATER is the command, build/hiwater by default."""
+"""Programs that measure themselves, run as separate processes. HIWATER is the command,
+build/hiwater by default."""
 import json
 import os
 import pathlib
@@ -112,7 +113,8 @@ class Program:
         return process
 
     def run(self, text, *prefix, status=0, quiet=True):
-        """Runs the program to its end; returns the JSON lines of tell(). stdout must be empty, and stderr unless quiet is False."""
+        """Runs the program to its end; returns the JSON lines of tell(). stdout must be empty, and
+        stderr unless quiet is False."""
         process = self.start(text, *prefix)
         stdout, self.stderr = process.communicate(timeout=2 * DEADLINE)
         assert process.returncode == status, self.stderr

@@ -32,7 +32,8 @@ def workload(tmp_path_factory):
 
 
 def huge_bytes():
-    """Memory that the machine has in huge pages now; an upper bound must count all of it, because its owners are unknown."""
+    """Memory that the machine has in huge pages now; an upper bound must count all of it, because
+    its owners are unknown."""
     counts = dict(line.split() for line in pathlib.Path("/proc/vmstat").read_text().splitlines())
     size = pathlib.Path("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size")
     pages = sum(int(counts.get(name, 0)) for name in ("thp_fault_alloc", "thp_collapse_alloc"))

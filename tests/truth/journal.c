@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writes a journal of the calls to the estimator of combined memory, for replay.c. It is linked into hiwater-journal: the hiwater
- * command in which the linker's --wrap routes every call that changes the estimator (src/job/memory/memory.h) through this file.
+ * Writes a journal of the calls to the estimator of combined memory, for replay.c. It is linked
+ * into hiwater-journal: the hiwater command in which the linker's --wrap routes every call that
+ * changes the estimator (src/job/memory/memory.h) through this file.
  *
- * HIWATER_MEMORY_JOURNAL names the file, which must not exist yet. Only the first estimator that any process makes under that name
- * is journaled. A line is one call: its name without memory_, and its arguments as decimal numbers, in the order of the declaration
- * or of the struct's members; a struct maybe is two numbers, whether it is known and its value. Unsigned 64-bit numbers are written
- * as signed ones.
+ * HIWATER_MEMORY_JOURNAL names the file, which must not exist yet. Only the first estimator that
+ * any process makes under that name is journaled. A line is one call: its name without memory_, and
+ * its arguments as decimal numbers, in the order of the declaration or of the struct's members; a
+ * struct maybe is two numbers, whether it is known and its value. Unsigned 64-bit numbers are
+ * written as signed ones.
  */
 #include <errno.h>
 #include <fcntl.h>

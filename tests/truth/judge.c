@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * An independent measurement of the memory of a job, without any code of hiwater. judge PID [below] walks the processes of a job
- * repeatedly until PID ends or SIGTERM comes: PID and its descendants, or with "below" only the descendants that run another program
- * than PID. At the end it prints one line:
+ * An independent measurement of the memory of a job, without any code of hiwater. judge PID [below]
+ * walks the processes of a job repeatedly until PID ends or SIGTERM comes: PID and its descendants,
+ * or with "below" only the descendants that run another program than PID. At the end it prints one
+ * line:
  *
  *     METHOD LEAST ONCE WALKS LONGEST_US
  *
- * METHOD frames (with the right to read page frame numbers): LEAST is the largest number of bytes in distinct page frames that two
- * consecutive walks found at the same addresses. All of them existed at the moment between the two walks, so LEAST is never above
- * the true peak. ONCE is the largest count of one walk; changes during the walk make it too small or too large.
- * METHOD pss (without that right): the largest sum of Pss over a walk before and after which the processes were the same. Pages that
- * are also mapped outside the job count in part. LEAST and ONCE are equal.
- * LONGEST_US is the longest time from the start of one walk to the start of the next: a shorter peak may be missing.
+ * METHOD frames (with the right to read page frame numbers): LEAST is the largest number of bytes
+ * in distinct page frames that two consecutive walks found at the same addresses. All of them
+ * existed at the moment between the two walks, so LEAST is never above the true peak. ONCE is the
+ * largest count of one walk; changes during the walk make it too small or too large.
+ *
+ * METHOD pss (without that right): the largest sum of Pss over a walk before and after which the
+ * processes were the same. Pages that are also mapped outside the job count in part. LEAST and ONCE
+ * are equal.
+ *
+ * LONGEST_US is the longest time from the start of one walk to the start of the next: a shorter peak
+ * may be missing.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -158,7 +164,8 @@ static size_t find_processes(long pid, const struct stat *below, long *pids)
 
 /* ---- page frames -------------------------------------------------------------------------------------------------- */
 
-/* The frame of the kernel's page of zeros, which does not count as memory of a job: that of an own page that was only read. */
+/* The frame of the kernel's page of zeros, which does not count as memory of a job: that of an own
+ * page that was only read. */
 static uint64_t frame_of_zeros(void)
 {
 	char *p = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

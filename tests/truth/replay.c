@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * truth-replay MASK[,MASK ...] JOURNAL ...: replays journals (journal.c) into the estimator of combined memory, each with the rules
- * of each mask disabled (enum memory_rule; 0: none). It prints a line for each journal and mask:
+ * truth-replay MASK[,MASK ...] JOURNAL ...: replays journals (journal.c) into the estimator of
+ * combined memory, each with the rules of each mask disabled (enum memory_rule; 0: none). It prints
+ * a line for each journal and mask:
  *
  *     JOURNAL MASK LOW ESTIMATE HIGH LOW ESTIMATE HIGH
  *
- * of all members, and of all except the main process, at the end of the run: bytes, or - without an upper bound. The calls are those
- * of a run with all rules: requests that the estimator would have made without one of them are not in the journal.
+ * of all members, and of all except the main process, at the end of the run: bytes, or - without an
+ * upper bound. The calls are those of a run with all rules: requests that the estimator would have
+ * made without one of them are not in the journal.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -195,7 +197,8 @@ static const struct call *call_find(const char *name)
 	return NULL;
 }
 
-/* Parses the numbers after the name, up to the end of the string; SIZE_MAX: not numbers, or too many. */
+/* Parses the numbers after the name, up to the end of the string; SIZE_MAX: not numbers, or too
+ * many. */
 static size_t line_split(char *line, int64_t args[ARGS_MOST])
 {
 	char *at = line + strcspn(line, " \n"), *end;

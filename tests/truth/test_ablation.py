@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A replay of the calls of a run into the estimator yields the figures of the run; tables of replays."""
+"""A replay of the calls of a run into the estimator yields the figures of the run; tables of
+replays."""
 import dataclasses
 import os
 import pathlib
@@ -52,11 +53,13 @@ def test_a_replay_gives_the_figures_of_the_run(folder, name):
     ram = bench.measure(job, "root" if os.geteuid() == 0 else "user")["ram"]
     (_, low, estimate, high, *_), = replayed(bench.journal)
     figure, main, descendants = ram["combined"], ram["main"]["peak_bytes"], ram["descendants"]["peak_bytes"]
-    # The high-water mark of main that its parent gets from wait4() may be a few pages above every mark read before. The summary, not
-    # the estimator, keeps the estimate within that of main and of all others together.
+    # The high-water mark of main that its parent gets from wait4() may be a few pages above every
+    # mark read before. The summary, not the estimator, keeps the estimate within that of main and
+    # of all others together.
     low, estimate = max(int(low), main), max(int(low), main, min(int(estimate), main + descendants))
     assert (low, estimate) == (figure["low_bytes"], figure["peak_bytes"])
-    # Without exit records, the summary adds processes that may have gone unseen, or has no upper bound.
+    # Without exit records, the summary adds processes that may have gone unseen, or has no upper
+    # bound.
     assert figure["high_bytes"] == max(int(high), main) if os.geteuid() == 0 else figure["high_bytes"] is None or high != "-"
 
 
@@ -66,7 +69,8 @@ def test_a_journal_is_replayed_with_each_mask(folder):
     (zero, *with_families), (one, *without) = replayed(path, "0,1")
     mib = 1 << 20
     assert (zero, one) == ("0", "1")
-    # Without information about files, the 1 MiB of both counts twice; of the rest, the fork has the memory of its faults.
+    # Without information about files, the 1 MiB of both counts twice; of the rest, the fork has the
+    # memory of its faults.
     assert (int(with_families[0]), int(with_families[2])) == (8 * mib, 9 * mib + 10 * 4096)
     assert (int(without[0]), int(without[2])) == (8 * mib, 16 * mib)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Storage I/O compared with the kernel's count: every job prints its /proc/self/io when its work is done, and so does each of its
-processes that no parent waits for."""
+"""Storage I/O compared with the kernel's count: every job prints its /proc/self/io when its work is
+done, and so does each of its processes that no parent waits for."""
 import contextlib
 import csv
 import os
@@ -125,7 +125,8 @@ os.wait()
 
 
 class Judge:
-    """Adds up the counts that the kernel reports for the processes of a job and the children they waited for."""
+    """Adds up the counts that the kernel reports for the processes of a job and the children they
+    waited for."""
 
     def __init__(self, address):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
@@ -158,7 +159,8 @@ def test_io_is_what_the_kernel_counted(run, tmp_path, job):
 
 
 def test_children_whose_end_is_ignored_count_too(run, tmp_path):
-    """The kernel adds their counts to no process: without exit records only their last read is known."""
+    """The kernel adds their counts to no process: without exit records only their last read is
+    known."""
     code = ('signal.signal(signal.SIGCHLD, signal.SIG_IGN)\nwrite("b", 2)\n'
             'for _ in range(10):\n    child(lambda: (write("a"), tell()))\n'
             'write("b", 2)\nwith __import__("contextlib").suppress(ChildProcessError):\n    os.wait()\ntell()\nos._exit(0)\n')

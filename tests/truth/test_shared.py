@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Memory that several processes share, or that one maps twice, counts once: in the estimate, in both bounds and against a limit.
+"""Memory that several processes share, or that one maps twice, counts once: in the estimate, in
+both bounds and against a limit.
 
-Each test compares with the mappings of workload.c. The jobs wait until hiwater has sampled them, also on a busy machine."""
+Each test compares with the mappings of workload.c. The jobs wait until hiwater has sampled them,
+also on a busy machine."""
 import os
 import shutil
 import tempfile
@@ -110,7 +112,8 @@ def test_attached_to_a_process_that_maps_pages_twice(bench, rights, children):
 
 
 def test_nothing_is_larger_than_the_machine(bench, rights):
-    """The sum of the resident sizes exceeds the memory of the machine; the shared memory is at most an eighth of it."""
+    """The sum of the resident sizes exceeds the memory of the machine; the shared memory is at most
+    an eighth of it."""
     total = truth_jobs.memory_total()
     mib = min(2048, total // MIB // 8)
     summary = bench.measure(shared("anon", mib, total // (mib * MIB) + 2), rights)

@@ -41,7 +41,8 @@ def holds(figure, low_mb, high_mb, tight=True):
 
 
 def rewritten_at_least(figure, low_mb):
-    """A pass in the middle of a copy counts a part of it: if the copy takes longer than a sample, the figure is low by that part."""
+    """A pass in the middle of a copy counts a part of it: if the copy takes longer than a sample,
+    the figure is low by that part."""
     return low_mb if figure["gap_s"] < 0.13 else 0.8 * low_mb
 
 
@@ -88,7 +89,8 @@ def setuid(tmp_path, workload):
 
 @pytest.mark.parametrize("job, low, high", [("forks", 300, 330), ("forks-huge", 395, 420), ("forks-rewrite", 295, 320)])
 def test_forks_into_whose_memory_nobody_may_look(run, setuid, job, low, high):
-    """Neither the shared pages nor the fork are visible: only the names of the processes show it."""
+    """Neither the shared pages nor the fork are visible: only the names of the processes show
+    it."""
     summary = run(setuid, job, 1)
     check_all(summary)
     combined = summary["ram"]["combined"]
@@ -98,7 +100,8 @@ def test_forks_into_whose_memory_nobody_may_look(run, setuid, job, low, high):
 
 
 def test_children_that_write_what_they_share_copy_nothing(run, workload):
-    """Counting faults alone, each of the eight may have copied its parent's 100 MB: no bound can exclude that, the estimate does."""
+    """Counting faults alone, each of the eight may have copied its parent's 100 MB: no bound can
+    exclude that, the estimate does."""
     summary = run(workload, "forks-write-shared")
     check_all(summary)
     combined = summary["ram"]["combined"]
@@ -108,7 +111,8 @@ def test_children_that_write_what_they_share_copy_nothing(run, workload):
 
 @pytest.mark.parametrize("job, low, high", [("forks", 300, 330), ("forks-huge", 395, 420), ("forks-rewrite", 295, 320)])
 def test_what_others_take_is_not_the_jobs(run, workload, job, low, high):
-    """The kernel counts huge pages for the whole machine; here another program allocates them all the time."""
+    """The kernel counts huge pages for the whole machine; here another program allocates them all
+    the time."""
     other = subprocess.Popen([workload, "neighbour"])
     try:
         summary = run(workload, job, 1)
@@ -121,7 +125,8 @@ def test_what_others_take_is_not_the_jobs(run, workload, job, low, high):
 
 
 def test_a_pass_is_not_spoilt_by_who_forks_elsewhere(run, workload):
-    """The job waits for the pass: on a busy machine passes during its own forks are invalid, and the next must wait for its budget."""
+    """The job waits for the pass: on a busy machine passes during its own forks are invalid, and
+    the next must wait for its budget."""
     other = subprocess.Popen(["sh", "-c", "while :; do /bin/true; done"])
     try:
         job = run.start(workload, "forks-wait", 8)
@@ -181,14 +186,15 @@ def test_a_parent_that_rewrites_everything_after_the_fork_is_caught(run, workloa
 @pytest.mark.parametrize("job", ["copy-and-end", "copy-and-all-end", "copy-and-give-back", "copy-and-exec", "copy-by-main"])
 @pytest.mark.parametrize("options", [[], ["-i", "1s"], ["-i", "10ms"]])
 def test_a_child_that_copies_what_it_shares_and_lets_it_go(run, workload, job, options):
-    """No sample may have seen the copy, and no high-water mark shows it: its faults do, if a sample found the process."""
+    """No sample may have seen the copy, and no high-water mark shows it: its faults do, if a sample
+    found the process."""
     if options == ["-i", "1s"] and job in ("copy-and-exec", "copy-by-main"):
         options = ["-i", "50ms"]
     summary = run(workload, job, options=[*options, "--cgroup=none"])
     check_all(summary)
     combined = summary["ram"]["combined"]
-    # Without exit records, a child that no sample found is unknown: it may have used the copy's 150 MB, and have mapped a file as large as
-    # main at the same time.
+    # Without exit records, a child that no sample found is unknown: it may have used the copy's 150
+    # MB, and have mapped a file as large as main at the same time.
     most = 465 if run.rights == "root" and options != ["-i", "10ms"] else 620
     if combined["high_bytes"] is not None:
         assert 297 * MB <= combined["high_bytes"] <= most * MB  # memory that went unseen may have existed all at once
@@ -202,7 +208,8 @@ def test_memory_that_is_taken_again_and_again_beside_forks(run, workload):
     combined = summary["ram"]["combined"]
     assert combined["high_bytes"] >= 200 * MB
     if combined["gap_s"] < 0.2:  # memory allocated and released unseen may have existed all at once
-        # Of the memory that its faults brought since the fork, it may have kept as much as it has in addition to the shared pages.
+        # Of the memory that its faults brought since the fork, it may have kept as much as it has
+        # in addition to the shared pages.
         assert combined["high_bytes"] <= 505 * MB + combined["huge_bytes"], combined  # huge pages of other processes may be the job's
     between(summary["ram"]["descendants"]["peak_bytes"], 149, 210)
 
@@ -211,7 +218,8 @@ def test_memory_that_is_taken_again_and_again_beside_forks(run, workload):
 def test_a_daemonised_grandchild_stays_in_the_job(run, workload, cgroup):
     summary = run(workload, "daemon", options=[cgroup])
     check_all(summary)
-    # A user has no exit record of the child in between: each of its faults may have mapped a folio of a file.
+    # A user has no exit record of the child in between: each of its faults may have mapped a folio
+    # of a file.
     for name, high_mb in (("descendants", 206), ("combined", 210)):
         holds(summary["ram"][name], 200, high_mb, tight=run.rights == "root")
         assert summary["ram"][name]["high_bytes"] <= 2 * high_mb * MB, summary["ram"][name]
@@ -221,7 +229,8 @@ def test_a_daemonised_grandchild_stays_in_the_job(run, workload, cgroup):
 def test_one_shared_mapping_counts_once(run, workload):
     summary = run(workload, "shared-mapping")
     check_all(summary)
-    # A user has no exit records: memory of a child's last faults may have existed together with all that was seen of the others.
+    # A user has no exit records: memory of a child's last faults may have existed together with all
+    # that was seen of the others.
     holds(summary["ram"]["combined"], 200, 212, tight=run.rights == "root")
     assert summary["ram"]["combined"]["high_bytes"] <= 3 * 212 * MB
 
@@ -335,13 +344,15 @@ def test_few_faults_of_children_that_no_look_saw_bring_huge_pages(run, workload,
 @pytest.mark.parametrize("how", ["end", "exec", "give-back", "file", "huge"])
 @pytest.mark.parametrize("options", [[], ["-i", "1s"]], ids=["often", "seldom"])
 def test_what_lets_go_as_another_comes_was_there_beside_it(run, workload, how, options):
-    """They existed together between two samples, or one after the other: the bound must allow for both."""
+    """They existed together between two samples, or one after the other: the bound must allow for
+    both."""
     summary = run(workload, "gives-way", how, options=options)
     check_all(summary)
     combined = summary["ram"]["combined"]
     high = combined["high_bytes"]
     assert run.rights == "user" or high is not None
-    # Memory of a program before the first or after the last sample is visible to a user by its faults only.
+    # Memory of a program before the first or after the last sample is visible to a user by its
+    # faults only.
     most = 345 if run.rights == "root" else 460
     assert high is None or 300 * MB <= high <= most * MB + combined["huge_bytes"], combined
     between(combined["peak_bytes"], 149, 320)
@@ -357,7 +368,8 @@ def test_what_main_did_after_the_last_look_is_its_own(run):
 @pytest.mark.parametrize("how", ["end", "exec"])
 @pytest.mark.parametrize("options", [[], ["-i", "30ms"], ["-i", "1s"]])
 def test_a_burst_whose_mark_nobody_reads_is_within_the_bounds(run, workload, how, options):
-    """Exit records have the mark of the last program only, and main's ru_maxrss is its own. Marks are exact only to a few pages."""
+    """Exit records have the mark of the last program only, and main's ru_maxrss is its own. Marks
+    are exact only to a few pages."""
     summary = run(workload, "unread-mark", how, options=options)
     check_all(summary)
     for name, least in (("combined", 320), ("descendants", 120)):
@@ -380,7 +392,8 @@ def test_a_file_that_an_unseen_program_maps_by_few_faults_counts(run, workload, 
 
 
 def test_forks_that_come_and_go_bring_what_their_faults_brought(run, workload):
-    """All run between two samples, the first ones: that they ran one after the other is unknown, but each used little."""
+    """All run between two samples, the first ones: that they ran one after the other is unknown,
+    but each used little."""
     summary = run(workload, "forks-in-turn", 30, options=["-i", "10s"])
     combined = summary["ram"]["combined"]
     between(combined["peak_bytes"], 100, 112)
@@ -397,7 +410,8 @@ def test_children_of_the_first_moment_are_counted(run):
 
 
 def test_io_counts_once(run, tmp_path):
-    """A child writes, its parent waits for it: the kernel adds the child's count to the parent's, hiwater must not."""
+    """A child writes, its parent waits for it: the kernel adds the child's count to the parent's,
+    hiwater must not."""
     code = f"dd if=/dev/zero of={tmp_path}/f bs=1M count=64 conv=fsync 2>/dev/null; sleep 0.3; sleep 1.2; true"
     summary = run("/bin/sh", "-c", code)
     between(summary["io"]["write_bytes"], 64, 90)

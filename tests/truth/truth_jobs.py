@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The jobs of the scoreboard, and how one is run under hiwater together with a measurement of its truth.
+"""The jobs of the scoreboard, and how one is run under hiwater together with a measurement of its
+truth.
 
-Truth is: distinct resident pages (anonymous, shared memory, mapped files) that at least one process of the job maps, at one instant.
-For jobs of workload.c it is known by construction. For real ones judge.c measures it, without any code of hiwater."""
+Truth is: distinct resident pages (anonymous, shared memory, mapped files) that at least one process
+of the job maps, at one instant. For jobs of workload.c it is known by construction. For real ones
+judge.c measures it, without any code of hiwater."""
 import contextlib
 import dataclasses
 import fnmatch
@@ -22,7 +24,8 @@ REAL = HERE / "real"
 MB, MIB = 1_000_000, 1 << 20
 PATIENCE_S = 300  # limit for one job, however busy the machine
 SAMPLES = 12  # of a job that waits until it was sampled
-# Memory of a process of the workload in addition to what it fills: program and libraries, which are shared, and its own.
+# Memory of a process of the workload in addition to what it fills: program and libraries, which are
+# shared, and its own.
 PROGRAM, OWN = 1.5 * MB, 0.03 * MB
 PROGRAM_MOST, OWN_MOST = 3 * MB, 0.3 * MB
 BLOCK = MIB / MB  # MB, of the buffer with which a process writes its file
@@ -190,7 +193,8 @@ class Bench:
 
     @property
     def journal(self):
-        """The file to which the present or last run writes its calls to the estimator; None if none is written."""
+        """The file to which the present or last run writes its calls to the estimator; None if none
+        is written."""
         return self.journals / f"{self.number:03}.journal" if self.journals else None
 
     @functools.cached_property
@@ -216,7 +220,8 @@ class Bench:
     def imports(self, rights, module):
         """The reason why a Python job cannot run with these rights, or None."""
         def works(code):
-            # A shell has lost the rights of root when it searches for the program; setpriv may still have some.
+            # A shell has lost the rights of root when it searches for the program; setpriv may
+            # still have some.
             line = ["sh", "-c", '"$0" -c "$1"; exit $?', sys.executable, code]
             line = unprivileged(line) if rights == "user" and os.geteuid() == 0 else line
             return subprocess.run(line, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
@@ -244,7 +249,8 @@ class Bench:
 
 
 def wakeups(pid):
-    """Number of voluntary context switches of the busiest thread of a process; None if it has ended."""
+    """Number of voluntary context switches of the busiest thread of a process; None if it has
+    ended."""
     most = None
     for task in pathlib.Path(f"/proc/{pid}/task").glob("*/status"):
         with contextlib.suppress(OSError):

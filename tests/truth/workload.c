@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Jobs whose use is known by construction. workload NAME [ARGUMENT]; sizes are in MB of 10^6 bytes unless stated otherwise. Memory
- * stays in use until a step ends, so the peak of the job follows from the code below.
+ * Jobs whose use is known by construction. workload NAME [ARGUMENT]; sizes are in MB of 10^6 bytes
+ * unless stated otherwise. Memory stays in use until a step ends, so the peak of the job follows
+ * from the code below.
  *
- * A step lasts for a given time. Two environment variables make it last until hiwater has sampled it, also on a busy machine:
+ * A step lasts for a given time. Two environment variables make it last until hiwater has sampled
+ * it, also on a busy machine:
  * TRUTH_STARTED_BY=PID   PID started hiwater: a step of 100 ms or more lasts for a wake-up of hiwater per 100 ms at least.
  * TRUTH_UNTIL=stdin      the step in which all memory is in use writes "held" to stdout and lasts until stdin is closed.
  */
@@ -101,7 +103,8 @@ static long wakeups(long pid)
 	return most;
 }
 
-/* A step that hiwater must sample: lasts ms, and on a busy machine until hiwater has taken as many samples, up to half a minute. */
+/* A step that hiwater must sample: lasts ms, and on a busy machine until hiwater has taken as many
+ * samples, up to half a minute. */
 static void stay(long ms)
 {
 	long sampler = ms >= 100 ? find_sampler() : 0;
@@ -170,7 +173,8 @@ static void burn_cpu_ms(long ms)
 	} while (t.tv_sec * 1000 + t.tv_nsec / 1000000 < ms);
 }
 
-/* Runs body(i) in n children at the same time; all keep their memory until the last has finished body, then ms more. */
+/* Runs body(i) in n children at the same time; all keep their memory until the last has finished
+ * body, then ms more. */
 static void children_start(int n, void (*body)(int), long ms)
 {
 	int ready[2], go[2];
@@ -277,7 +281,8 @@ static void rewrite(void)
 		rewritten[i]++;
 }
 
-/* A child copies all shared pages, which does not make it larger, and then does something. Its parent may run on for a while. */
+/* A child copies all shared pages, which does not make it larger, and then does something. Its
+ * parent may run on for a while. */
 static void copy(void (*then)(void), int parent_ms)
 {
 	rewritten = fill(150 * (size_t) MB);
@@ -307,7 +312,8 @@ static void run_another(void)
 	(void) execl("/bin/sleep", "sleep", "0.3", NULL);
 }
 
-/* Main copies the pages that it shares with a sleeping child; it has waited for another child before. */
+/* Main copies the pages that it shares with a sleeping child; it has waited for another child
+ * before. */
 static void copy_by_main(void)
 {
 	rewritten = fill(150 * (size_t) MB);
@@ -539,14 +545,16 @@ static void small_300(int i)
 	(void) fill(300 * (size_t) MB);
 }
 
-/* A child of 300 MB for long, and then four of 100 MB of huge pages each, at one instant: 400 MB by few faults. */
+/* A child of 300 MB for long, and then four of 100 MB of huge pages each, at one instant: 400 MB by
+ * few faults. */
 static void huge_at_once(void)
 {
 	children(1, small_300, 500);
 	children(4, huge_100, 0);
 }
 
-/* A child that samples have found uses 150 MB until main uses as much, too, and then releases it: 300 MB at one instant. */
+/* A child that samples have found uses 150 MB until main uses as much, too, and then releases it:
+ * 300 MB at one instant. */
 static void gives_way(const char *how)
 {
 	const size_t bytes = 150 * (size_t) MB;
@@ -576,7 +584,8 @@ static void gives_way(const char *how)
 	(void) wait(NULL);
 }
 
-/* A child uses 120 MB for a moment, long after the first sample, and then ends or executes another program, which resets its mark. */
+/* A child uses 120 MB for a moment, long after the first sample, and then ends or executes another
+ * program, which resets its mark. */
 static void unread_mark(int execs)
 {
 	const size_t bytes = 120 * (size_t) MB;
@@ -593,8 +602,8 @@ static void unread_mark(int execs)
 	nap(300);
 }
 
-/* Main uses 100 MB, and a child that executes this program maps 150 MB of a file for a moment, with few faults if the file is cached in
- * large folios: 250 MB. */
+/* Main uses 100 MB, and a child that executes this program maps 150 MB of a file for a moment, with
+ * few faults if the file is cached in large folios: 250 MB. */
 static void file_by_exec(char *self)
 {
 	(void) fill(100 * (size_t) MB);
@@ -681,7 +690,8 @@ static void share(const char *way, size_t mib, int n)
 	children(n, touch_everybodys, 1200);
 }
 
-/* One process that maps the same mib MiB twice, and n children that have both mappings, too: mib MiB. */
+/* One process that maps the same mib MiB twice, and n children that have both mappings, too: mib
+ * MiB. */
 static void twice(const char *way, size_t mib, int n)
 {
 	const size_t bytes = mib << 20;
@@ -731,8 +741,8 @@ static void with_grandchild(int i)
 		die("read");
 }
 
-/* Main, four children and a child of each share 300 MB by fork; a child has 40 MB more, which its own child shares, and that one
- * 24 MB: 556 MB in nine processes, which rest. */
+/* Main, four children and a child of each share 300 MB by fork; a child has 40 MB more, which its
+ * own child shares, and that one 24 MB: 556 MB in nine processes, which rest. */
 static void tree_at_rest(long ms)
 {
 	(void) fill(300 * (size_t) MB);

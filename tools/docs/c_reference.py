@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Converts include/hiwater.h to a page. A comment describes all declarations below it up to the next comment or blank line; a
-comment after a member describes that member."""
+"""Converts include/hiwater.h to a page. A comment describes all declarations below it up to the
+next comment or blank line; a comment after a member describes that member."""
 import re
 
 from rst import Missing, heading, indented, inline, paragraphs
@@ -94,7 +94,8 @@ def each(declaration):
 
 
 def compound(code, comment):
-    """The text of a struct or an enum with its members. Raises Missing for a member without a comment, unless the whole has one."""
+    """The text of a struct or an enum with its members. Raises Missing for a member without a
+    comment, unless the whole has one."""
     kind, name, body = re.match(r"(struct|enum)\s*(\w*)\s*\{(.*)\}\s*;$", code, re.S).groups()
     rows = members(body, ";" if kind == "struct" else ",")
     for declaration, text in rows:

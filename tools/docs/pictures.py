@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Diagrams made from the code, as SVG: the includes between folders of src/, and the classes of the Python package."""
+"""Diagrams made from the code, as SVG: the includes between folders of src/, and the classes of the
+Python package."""
 import ast
 import html
 import importlib.machinery
@@ -39,7 +40,8 @@ def folders(root):
 
 
 def classes(package, is_summary):
-    """{class: (its bases, the classes that its body names)}, of the summary's types or of everything else."""
+    """{class: (its bases, the classes that its body names)}, of the summary's types or of
+    everything else."""
     found = {}
     for path in sorted(package.glob("*.py")):
         if (path.name == "_summary.py") == is_summary:
@@ -56,7 +58,8 @@ def classes(package, is_summary):
 
 
 def ranks(edges):
-    """The rank of each name: one above the highest name that it uses. Edges that close a circle are ignored."""
+    """The rank of each name: one above the highest name that it uses. Edges that close a circle are
+    ignored."""
     rank, open_now = {}, set()
 
     def visit(name):

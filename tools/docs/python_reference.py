@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Converts the docstrings of the Python package to a page. Parses its sources and .pyi files without importing them."""
+"""Converts the docstrings of the Python package to a page. Parses its sources and .pyi files
+without importing them."""
 import ast
 import pathlib
 
@@ -126,7 +127,8 @@ def listed(init):
 
 
 def compat(package):
-    """The replacements of other packages. Their parameters, methods and fields are documented there; docs/compat.md has the rest."""
+    """The replacements of other packages. Their parameters, methods and fields are documented
+    there; docs/compat.md has the rest."""
     for init in sorted((package / "compat").glob("*/__init__.py")):
         yield heading(f"hiwater.compat.{init.parent.name}", "-")
         yield f".. py:module:: hiwater.compat.{init.parent.name}\n"

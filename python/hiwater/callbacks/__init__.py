@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Callbacks for training frameworks: a run with phases, the time that training waits for data, and the logged losses.
+"""Callbacks for training frameworks: a run with phases, the time that training waits for data, and
+the logged losses.
 
     Trainer(callbacks=[hiwater.callbacks.Lightning()])          PyTorch Lightning
     Trainer(..., callbacks=[hiwater.callbacks.HuggingFace()])   transformers
@@ -14,9 +15,10 @@ sinks     that get the figures as well (`hiwater.sinks`)
 every     seconds between two writes of figures to the sinks and the framework's own loggers; default 10
 options   further keywords of `hiwater.track`, for the new run
 
-`callback.run` is the run. A callback never raises into the training (`callback.run.warnings` lists failures), never waits for the
-GPU (it logs only losses that are numbers or tensors of the host) and resets no peak counters. Importing this module imports no
-framework; each callback has a module of its own, so that it can be pickled.
+`callback.run` is the run. A callback never raises into the training (`callback.run.warnings` lists
+failures), never waits for the GPU (it logs only losses that are numbers or tensors of the host) and
+resets no peak counters. Importing this module imports no framework; each callback has a module of
+its own, so that it can be pickled.
 """
 from __future__ import annotations
 

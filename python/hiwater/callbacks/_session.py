@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The common part of all callbacks: a run, its phases, the duration of steps and their wait for data."""
+"""The common part of all callbacks: a run, its phases, the duration of steps and their wait for
+data."""
 from __future__ import annotations
 
 import functools
@@ -23,7 +24,8 @@ LOG_PERIOD_S = 0.1  # least time between two values of a series
 
 
 def harmless(hook: F) -> F:
-    """Makes a hook add exceptions to the run's warnings instead of raising them. KeyboardInterrupt passes through."""
+    """Makes a hook add exceptions to the run's warnings instead of raising them. KeyboardInterrupt
+    passes through."""
 
     @functools.wraps(hook)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -37,8 +39,8 @@ def harmless(hook: F) -> F:
 
 
 def numbers(values: Optional[Mapping[str, Any]]) -> Dict[str, float]:
-    """The values that can be read without waiting: Python and NumPy numbers, and one-element tensors of the host. Reading a
-    tensor of a device would wait for the device's queue."""
+    """The values that can be read without waiting: Python and NumPy numbers, and one-element
+    tensors of the host. Reading a tensor of a device would wait for the device's queue."""
     return {str(name).replace(" ", "_").replace("=", "_"): float(value)
             for name, value in (values or {}).items() if _is_at_hand(value) and name != "step"}
 

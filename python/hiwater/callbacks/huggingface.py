@@ -17,9 +17,11 @@ else:
 
 
 class HuggingFace(_Callback):
-    """`Trainer(..., callbacks=[HuggingFace()])`. Phases are train and epoch; a mark shows the end of each evaluation. Values that
-    the trainer logs are logged to the run, and the figures of `hiwater._figures` are added to `trainer.state.log_history`. The
-    trainer does not report exceptions to callbacks: to record out-of-memory errors, put `with hiwater.track():` around it."""
+    """`Trainer(..., callbacks=[HuggingFace()])`. Phases are train and epoch; a mark shows the end
+    of each evaluation. Values that the trainer logs are logged to the run, and the figures of
+    `hiwater._figures` are added to `trainer.state.log_history`. The trainer does not report
+    exceptions to callbacks: to record out-of-memory errors, put `with hiwater.track():` around
+    it."""
 
     def __init__(self, run: Optional[Run] = None, *, name: Optional[str] = None, sinks: Iterable[Sink] = (),
                  every: float = 10.0, **options: Any) -> None:

@@ -17,9 +17,10 @@ else:
 
 
 class Keras(_Callback):
-    """`model.fit(..., callbacks=[Keras()])`. Phases are fit, epoch and validation. Values that Keras logs at the end of an epoch
-    are logged to the run, and the history that fit returns has the figures of `hiwater._figures` for each epoch, NaN if an epoch
-    was too short for them (a recording has one window per second)."""
+    """`model.fit(..., callbacks=[Keras()])`. Phases are fit, epoch and validation. Values that
+    Keras logs at the end of an epoch are logged to the run, and the history that fit returns has
+    the figures of `hiwater._figures` for each epoch, NaN if an epoch was too short for them (a
+    recording has one window per second)."""
 
     def __init__(self, run: Optional[Run] = None, *, name: Optional[str] = None, sinks: Iterable[Sink] = (),
                  every: float = 10.0, **options: Any) -> None:

@@ -24,7 +24,8 @@ else:
 
 
 class Listener(_Logger):
-    """Gets the values that Lightning logs, as numbers. Reading them from the tensors earlier would wait for the device."""
+    """Gets the values that Lightning logs, as numbers. Reading them from the tensors earlier would
+    wait for the device."""
 
     def __init__(self, session: Session) -> None:
         super().__init__()
@@ -47,8 +48,9 @@ class Listener(_Logger):
 
 
 class Lightning(_Callback):
-    """`Trainer(callbacks=[Lightning()])`. Phases are fit, epoch, validation, test, predict. Values logged with `self.log` are
-    logged to the run if the trainer has a logger; the trainer's loggers get the figures of `hiwater._figures`."""
+    """`Trainer(callbacks=[Lightning()])`. Phases are fit, epoch, validation, test, predict. Values
+    logged with `self.log` are logged to the run if the trainer has a logger; the trainer's loggers
+    get the figures of `hiwater._figures`."""
 
     def __init__(self, run: Optional[Run] = None, *, name: Optional[str] = None, sinks: Iterable[Sink] = (),
                  every: float = 10.0, **options: Any) -> None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Replacements of other packages, name for name, measured by hiwater: only the import changes (docs/compat.md).
+"""Replacements of other packages, name for name, measured by hiwater: only the import changes
+(docs/compat.md).
 
     import hiwater.compat.gpu_tracker as gput       # gpu-tracker 5
     import hiwater.compat.gpu_tracker_2 as gput     # gpu-tracker 2, the Tracker of its paper

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""`python -m hiwater.compat bin [gpu_tracker|gpu_tracker_2]`: prints a folder for the PATH with a program gpu-tracker.
+"""`python -m hiwater.compat bin [gpu_tracker|gpu_tracker_2]`: prints a folder for the PATH with a
+program gpu-tracker.
 
     export PATH="$(python -m hiwater.compat bin):$PATH"
 
-The folder is in the user's cache and is specific to this interpreter and package, so that the original package may be installed
-at the same time.
+The folder is in the user's cache and is specific to this interpreter and package, so that the
+original package may be installed at the same time.
 """
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ Value = Union[None, bool, str, List[str]]
 
 @dataclass(frozen=True)
 class Option:
-    """An option; long or short may be "". many: it may be given several times, and its value is a list."""
+    """An option; long or short may be "". many: it may be given several times, and its value is a
+    list."""
 
     long: str
     short: str = ""
@@ -34,7 +35,8 @@ class Form:
 
 @dataclass(frozen=True)
 class Command:
-    """help: the whole text; a wrong command line prints its "Usage:" paragraph. version: "" if the command has no --version."""
+    """help: the whole text; a wrong command line prints its "Usage:" paragraph. version: "" if the
+    command has no --version."""
 
     help: str
     options: Tuple[Option, ...]
@@ -42,7 +44,8 @@ class Command:
     version: str = ""
 
     def parse(self, argv: List[str]) -> Tuple[Tuple[str, ...], Dict[str, Value]]:
-        """Returns the words, and the values of all options by (long) name: None or False if not given. May print and exit."""
+        """Returns the words, and the values of all options by (long) name: None or False if not
+        given. May print and exit."""
         words, given = _Line(self, argv).read()
         if any(option.name == "--help" for option, _ in given):
             print(self.help.strip("\n"))

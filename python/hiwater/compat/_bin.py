@@ -29,7 +29,8 @@ def _cache() -> str:
 
 
 def _program(package: str, here: str) -> str:
-    """A shell script, because a #! line limits the path of the interpreter. Removes the working directory from sys.path."""
+    """A shell script, because a #! line limits the path of the interpreter. Removes the working
+    directory from sys.path."""
     run = f"import sys; del sys.path[:sys.path[:1] == ['']]; sys.path += [{here!r}]; import runpy; " \
           f"sys.argv[0] = {PACKAGES[package]!r}; runpy.run_module('hiwater.compat.{package}', run_name='__main__', alter_sys=False)"
     return f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(run)} \"$@\"\n"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Figures of a run in base units: peaks from its summary, shares of CPUs and GPUs from its timeline."""
+"""Figures of a run in base units: peaks from its summary, shares of CPUs and GPUs from its
+timeline."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -32,7 +33,8 @@ class Share:
 
 @dataclass
 class Figures:
-    """Bytes, seconds, shares. Unknown figures are 0, as in the replaced packages; `unknown` names them."""
+    """Bytes, seconds, shares. Unknown figures are 0, as in the replaced packages; `unknown` names
+    them."""
 
     system_ram: float = 0.0
     main: Ram = field(default_factory=Ram)
@@ -55,7 +57,8 @@ class Figures:
 
 
 def figures(summary: Dict[str, Any], timeline: Timeline, period_s: float, n_cores: int) -> Figures:
-    """Figures of a growing or finished run. summary: as in docs/summary.schema.json; period_s: of the maximum of shares."""
+    """Figures of a growing or finished run. summary: as in docs/summary.schema.json; period_s: of
+    the maximum of shares."""
     f = Figures()
     ram, gpu, time = summary["ram"], summary["gpu"] or {}, summary["time"]
     f.system_ram = ram["system"]["peak_bytes"] or 0.0
@@ -79,7 +82,8 @@ def figures(summary: Dict[str, Any], timeline: Timeline, period_s: float, n_core
 
 
 def _ram(figure: Dict[str, Any], file_bytes: float) -> Ram:
-    """Without private_bytes (no PSS pass), mapped files and shared memory count as shared, the rest as private."""
+    """Without private_bytes (no PSS pass), mapped files and shared memory count as shared, the rest
+    as private."""
     total = float(figure["peak_bytes"] or 0)
     private = figure["private_bytes"]
     private = total - min(float(file_bytes), total) if private is None else min(float(private), total)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Runs a command under `hiwater run`, which measures it from its first instruction to its end. The command keeps its input,
-output, signals and exit status."""
+"""Runs a command under `hiwater run`, which measures it from its first instruction to its end. The
+command keeps its input, output, signals and exit status."""
 from __future__ import annotations
 
 import contextlib
@@ -35,9 +35,10 @@ def words_of(command: str) -> List[str]:
 
 
 def run_and_report(words: List[str], run: Callable[[Started], int], is_for_programs: bool, write: Callable[[], None]) -> int:
-    """Runs the command, prints its status and writes its figures. run gets a function that makes the Job, and returns the exit
-    status; write writes the figures. Returns the status to exit with, negative for a signal; 1 if the command could not be
-    started. is_for_programs: stdout is for the output of write alone."""
+    """Runs the command, prints its status and writes its figures. run gets a function that makes
+    the Job, and returns the exit status; write writes the figures. Returns the status to exit with,
+    negative for a signal; 1 if the command could not be started. is_for_programs: stdout is for the
+    output of write alone."""
     jobs: List[Job] = []
 
     def started(*arguments: Any) -> Job:
@@ -113,8 +114,8 @@ class Job(Session):
         """Does nothing; `run` starts the command."""
 
     def run(self, on_wake: Callable[[], None]) -> int:
-        """Runs the command to its end and returns its exit status as subprocess does (-9: a signal). Calls on_wake once a period.
-        Raises Error or _NoJob if it could not be started."""
+        """Runs the command to its end and returns its exit status as subprocess does (-9: a
+        signal). Calls on_wake once a period. Raises Error or _NoJob if it could not be started."""
         command = self._command()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if SIGCHLD is ignored, the exit status is lost
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED | {signal.SIGCHLD})
@@ -132,7 +133,8 @@ class Job(Session):
         return process.returncode
 
     def _check_start(self, status: int) -> None:
-        """Raises if there was no job: then there is no summary, and the exit status of hiwater run shows the reason."""
+        """Raises if there was no job: then there is no summary, and the exit status of hiwater run
+        shows the reason."""
         if not self.folder.path or os.path.exists(self._summary_file):
             return
         if status == 127:
@@ -149,8 +151,9 @@ class Job(Session):
         return [*made, "--", *self._words]
 
     def _wait(self, process: subprocess.Popen[bytes], probe: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
-        """Waits for a signal, or one period. A signal that was sent to this process alone is forwarded to hiwater, which forwards
-        it to the job. Returns the group probe for the next signal."""
+        """Waits for a signal, or one period. A signal that was sent to this process alone is
+        forwarded to hiwater, which forwards it to the job. Returns the group probe for the next
+        signal."""
         info = signal.sigtimedwait(_FORWARDED | {signal.SIGCHLD}, min(self.period_s, 1.0))
         if info is None or info.si_signo == signal.SIGCHLD:
             return probe
@@ -175,8 +178,8 @@ def _unblock(mask: Collection[int]) -> None:
 
 
 def _start_probe() -> subprocess.Popen[bytes]:
-    """Starts a group probe: a process of this process group with blocked signals. A signal that is pending there was sent to the
-    whole group. The probe ends when its pipe is closed."""
+    """Starts a group probe: a process of this process group with blocked signals. A signal that is
+    pending there was sent to the whole group. The probe ends when its pipe is closed."""
     return subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
@@ -196,7 +199,8 @@ def _has_pending(pid: int, signo: int) -> bool:
 
 
 def end_as(returncode: int) -> int:
-    """Ends this process by the signal that ended the job, or returns the exit status to exit with."""
+    """Ends this process by the signal that ended the job, or returns the exit status to exit
+    with."""
     if returncode < 0:
         import resource
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Nested figures as gpu-tracker prints them: one per line, indented by three blanks, keys as words, three decimals."""
+"""Nested figures as gpu-tracker prints them: one per line, indented by three blanks, keys as words,
+three decimals."""
 from __future__ import annotations
 
 import json

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A run of hiwater behind a tracker: its recorder process, its recording in a private folder, and its figures during and after
-the run."""
+"""A run of hiwater behind a tracker: its recorder process, its recording in a private folder, and
+its figures during and after the run."""
 from __future__ import annotations
 
 import atexit
@@ -39,14 +39,16 @@ class Gpu:
 
 
 def interval_of(period_s: float) -> float:
-    """Time between two samples in seconds: at most INTERVAL_S, with a whole number of samples per period."""
+    """Time between two samples in seconds: at most INTERVAL_S, with a whole number of samples per
+    period."""
     period_s = max(period_s, LEAST_INTERVAL_S)
     return max(period_s / max(round(period_s / INTERVAL_S), 1), LEAST_INTERVAL_S)
 
 
 class Session:
-    """Measures process pid (None: this one). period_s: seconds between two timepoints of the tracker; n_cores: of the machine;
-    uuids: of the GPUs whose utilisation counts; system_uuids: of those whose memory counts."""
+    """Measures process pid (None: this one). period_s: seconds between two timepoints of the
+    tracker; n_cores: of the machine; uuids: of the GPUs whose utilisation counts; system_uuids: of
+    those whose memory counts."""
 
     def __init__(self, pid: Optional[int], period_s: float, n_cores: int, uuids: Collection[str] = (),
                  system_uuids: Collection[str] = ()) -> None:
@@ -61,7 +63,8 @@ class Session:
         self._final: Optional[Dict[str, Any]] = None
 
     def start(self) -> None:
-        """Raises Error if nothing can be measured; ProcessLookupError if there is no such process."""
+        """Raises Error if nothing can be measured; ProcessLookupError if there is no such
+        process."""
         if self.pid is not None and not os.path.exists(f"/proc/{self.pid}"):
             raise ProcessLookupError(f"process PID not found (pid={self.pid})")
         path = self.timeline.path or None
@@ -75,11 +78,13 @@ class Session:
             raise
 
     def end_within(self, limit_s: Optional[float]) -> bool:
-        """Requests the end of the recorder. Returns False if it does not answer within limit_s seconds."""
+        """Requests the end of the recorder. Returns False if it does not answer within limit_s
+        seconds."""
         return self._run is None or self._run.end_within(NO_LIMIT_S if limit_s is None else limit_s)
 
     def leave(self, kill: bool = False) -> None:
-        """Abandons a recorder that does not answer; its recording until now counts. kill: also sends SIGKILL."""
+        """Abandons a recorder that does not answer; its recording until now counts. kill: also
+        sends SIGKILL."""
         if self._run:
             self._run.leave()
         pid = self.timeline.recorder_pid() if kill else None
@@ -139,8 +144,8 @@ LEFT_S = 24 * 3600.0  # how long the recording of a killed program is kept
 
 
 def _sweep(temporary: str) -> None:
-    """Removes old folders of this user's killed programs, if they contain only files made here. A running recorder writes once a
-    second, so its folder is never old."""
+    """Removes old folders of this user's killed programs, if they contain only files made here. A
+    running recorder writes once a second, so its folder is never old."""
     for folder in os.scandir(temporary):
         with contextlib.suppress(OSError):
             if not (folder.name.startswith(PREFIX) and len(folder.name) == NAME_LENGTH and folder.is_dir(follow_symlinks=False) and
@@ -155,7 +160,8 @@ def _sweep(temporary: str) -> None:
 
 
 class Folder:
-    """A folder for recordings, mode 0700. If it cannot be made, path is None and no files are written.
+    """A folder for recordings, mode 0700. If it cannot be made, path is None and no files are
+    written.
 
     is_temporary    it is removed when this process ends; False: the keeper process removes it
     """
@@ -190,7 +196,8 @@ _found: List[List[Gpu]] = []
 
 
 def gpus() -> List[Gpu]:
-    """The GPUs that hiwater can read. If the machine may have GPUs, a recorder lists them once per process."""
+    """The GPUs that hiwater can read. If the machine may have GPUs, a recorder lists them once per
+    process."""
     if not _found:
         _found.append(_asked_gpus() if _may_have_gpus() else [])
     return _found[0]

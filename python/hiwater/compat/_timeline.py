@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Reads the samples of a recording (docs/recording.md): the use of main, its descendants and the machine at one instant. For a
-growing recording, each `read_new` returns the samples since the previous call."""
+"""Reads the samples of a recording (docs/recording.md): the use of main, its descendants and the
+machine at one instant. For a growing recording, each `read_new` returns the samples since the
+previous call."""
 from __future__ import annotations
 
 import contextlib
@@ -22,8 +23,9 @@ MOST_WINDOWS = 20000
 
 @dataclass
 class Sample:
-    """Bytes, seconds, and shares of one unit (1.0: one core or GPU busy). t_s counts from the start of the run; *_cpu_s and
-    host_* are counters. Unknown values keep their last value, 0 before the first."""
+    """Bytes, seconds, and shares of one unit (1.0: one core or GPU busy). t_s counts from the start
+    of the run; *_cpu_s and host_* are counters. Unknown values keep their last value, 0 before the
+    first."""
 
     t_s: float = 0.0
     ram_main: float = 0.0
@@ -50,8 +52,8 @@ class Sample:
 
 @dataclass
 class _Query:
-    """The metrics of a table, by the names of fields here. A window has several values of a gauge, one of a counter; id: select
-    the id of the entity as well."""
+    """The metrics of a table, by the names of fields here. A window has several values of a gauge,
+    one of a counter; id: select the id of the entity as well."""
 
     entity: str
     gauges: Dict[str, str]
@@ -65,7 +67,8 @@ class _Query:
         return self._select("t", columns, self.entity + "_recent") + "ORDER BY at"
 
     def of_windows(self) -> str:
-        """Merges windows if there are more than MOST_WINDOWS: the maximum of a gauge, the last value of a counter."""
+        """Merges windows if there are more than MOST_WINDOWS: the maximum of a gauge, the last
+        value of a counter."""
         columns = {**{name: f"max({of}_max)" for name, of in self.gauges.items()},
                    **{name: f"max({of})" for name, of in self.counters.items()},
                    **{name: f"sum({name} * 1.0 * span) / sum(CASE WHEN {name} IS NOT NULL THEN span END)" for name in self.means}}
@@ -91,8 +94,8 @@ _QUERIES = (
 
 @dataclass
 class Timeline:
-    """The samples of the recording at path, which need not exist yet. uuids: the GPUs whose utilisation counts; system_uuids:
-    the GPUs whose memory counts."""
+    """The samples of the recording at path, which need not exist yet. uuids: the GPUs whose
+    utilisation counts; system_uuids: the GPUs whose memory counts."""
 
     path: str
     uuids: Collection[str] = ()
@@ -104,12 +107,13 @@ class Timeline:
     _gpus: Dict[str, Dict[str, float]] = field(default_factory=dict)
 
     def read_new(self) -> List[Sample]:
-        """The samples since the last call. A recording has those of the last five minutes at full rate."""
+        """The samples since the last call. A recording has those of the last five minutes at full
+        rate."""
         return self._read([q.of_samples() for q in _QUERIES])
 
     def read_all(self) -> List[Sample]:
-        """The samples of the whole run: at full rate if the recording still has them, else its windows, each as a sample at its end
-        with the maxima of the window."""
+        """The samples of the whole run: at full rate if the recording still has them, else its
+        windows, each as a sample at its end with the maxima of the window."""
         self._last_ns, self._sample, self._before_s = -1, Sample(), None
         if self._ask("SELECT (SELECT min(t) FROM job_recent) > (SELECT min(t + span) FROM job_sample)") == [(1,)]:
             windows = self._read([q.of_windows() for q in _QUERIES])
@@ -117,8 +121,8 @@ class Timeline:
         return self.read_new()
 
     def _beginning(self, first: List[Sample]) -> List[Sample]:
-        """A sample with the counters at the start of the run. The counter of main is not recorded: the use in the first window is
-        attributed to main."""
+        """A sample with the counters at the start of the run. The counter of main is not recorded:
+        the use in the first window is attributed to main."""
         counted = {(entity, metric): value / NS for entity, metric, value in self._ask(
             "SELECT entity, metric, min FROM summary WHERE entity IN ('job', 'host') AND metric LIKE 'cpu_%' AND min IS NOT NULL")}
         made = []
@@ -142,7 +146,8 @@ class Timeline:
         return int(rows[0][0]) if rows else None
 
     def file_bytes(self) -> Tuple[int, int]:
-        """Peak of mapped files and shared memory of main, and of the largest other process, in bytes."""
+        """Peak of mapped files and shared memory of main, and of the largest other process, in
+        bytes."""
         rows = self._ask("SELECT id = (SELECT id FROM process WHERE is_main), max(most) FROM (SELECT id, rss_file_max AS most "
                          "FROM process_sample UNION ALL SELECT id, rss_file FROM process_recent) GROUP BY 1")
         most = {is_main: most for is_main, most in rows}
@@ -181,7 +186,8 @@ class Timeline:
         return [(row[0], entity, dict(zip(columns, row))) for row in cursor.fetchall()]
 
     def _samples(self, rows: Iterable[Row], uuids: Dict[int, str]) -> Iterator[Sample]:
-        """Groups rows into samples. A sample starts with a row of the job and includes all rows within SAME_NS."""
+        """Groups rows into samples. A sample starts with a row of the job and includes all rows
+        within SAME_NS."""
         opened: Optional[int] = None
         for at, entity, values in rows:
             if opened is not None and at > opened + SAME_NS:
@@ -244,10 +250,11 @@ class Timepoint:
 
 
 class Timepoints:
-    """Makes timepoints from samples, one each period_s, the first at first_s. n_cores: CPUs of the machine.
+    """Makes timepoints from samples, one each period_s, the first at first_s. n_cores: CPUs of the
+    machine.
 
-    The CPU counters of the machine are read once a second: timepoints before the second read wait for it, later ones have the
-    share of the last interval."""
+    The CPU counters of the machine are read once a second: timepoints before the second read wait
+    for it, later ones have the share of the last interval."""
 
     SHORTEST_S = 0.05  # CPU time advances in steps of 10 ms: a share over less would be meaningless
 
@@ -275,7 +282,8 @@ class Timepoints:
                 yield from self._ready()
 
     def finish(self) -> Iterator[Timepoint]:
-        """A last timepoint, if enough time has passed since the previous one or there is none, and those that waited."""
+        """A last timepoint, if enough time has passed since the previous one or there is none, and
+        those that waited."""
         last, before = self._last, self._before
         if last and before and (not self._made or last.t_s - before.t_s >= max(self.SHORTEST_S, self._period_s / 2)):
             self._waiting.append(self._point(last))

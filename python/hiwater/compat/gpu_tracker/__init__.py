@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Replacement of gpu-tracker 5.0.1, measured by hiwater: only the import changes (`import hiwater.compat.gpu_tracker as gput`).
+"""Replacement of gpu-tracker 5.0.1, measured by hiwater: only the import changes (`import
+hiwater.compat.gpu_tracker as gput`).
 
 docs/compat.md lists the figures that differ because gpu-tracker's are wrong, with the reasons.
 """

@@ -23,7 +23,8 @@ FORMATS: Dict[str, Callable[[Any], bytes]] = {
 
 
 def main(argv: Optional[List[str]] = None) -> int:
-    """Runs the command line argv, by default that of sys.argv. Returns the exit status: that of the job, or 1."""
+    """Runs the command line argv, by default that of sys.argv. Returns the exit status: that of the
+    job, or 1."""
     words, options = COMMAND.parse(sys.argv[1:] if argv is None else argv)
     kind = options["--format"] or "text"
     if kind not in FORMATS:
@@ -65,7 +66,8 @@ class Output:
 # ---- tracking --------------------------------------------------------------------------------------------------------
 
 def _execute(options: Dict[str, Any], output: Output) -> int:
-    """Checks all options before the command starts, so that a wrong option does not leave it running."""
+    """Checks all options before the command starts, so that a wrong option does not leave it
+    running."""
     words = _job.words_of(options["--execute"])
     if not words:
         return _failed("Empty command provided.")

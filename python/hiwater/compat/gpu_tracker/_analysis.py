@@ -12,7 +12,8 @@ STATISTICS = ["min", "max", "mean", "std"]
 
 
 def summary_stats(data: Any) -> Any:
-    """min, max, mean and std (of the population) of a Series, or a row of these for each column of a DataFrame."""
+    """min, max, mean and std (of the population) of a Series, or a row of these for each column of
+    a DataFrame."""
     values = {"min": data.min(), "max": data.max(), "mean": data.mean(), "std": data.std(ddof=0)}
     pd = pandas()
     return pd.Series(values, dtype=float) if isinstance(data, pd.Series) else pd.DataFrame(values).astype(float)
@@ -39,7 +40,8 @@ class CodeBlockResults:
 
 @dataclass
 class SubTrackingResults:
-    """Results of a tracking session: overall, a DataFrame over all its timepoints; static_data, a Series; and each code block."""
+    """Results of a tracking session: overall, a DataFrame over all its timepoints; static_data, a
+    Series; and each code block."""
 
     overall: Any
     static_data: Any
@@ -59,8 +61,8 @@ class SubTrackingResults:
 
 @dataclass
 class ComparisonResults:
-    """Comparison of sessions: Series with one value per session, smallest first, by measurement; by measurement and code block;
-    by code block (seconds)."""
+    """Comparison of sessions: Series with one value per session, smallest first, by measurement; by
+    measurement and code block; by code block (seconds)."""
 
     overall_resource_usage: Dict[str, Any]
     code_block_resource_usage: Dict[str, Dict[str, Any]]

@@ -11,11 +11,12 @@ START, STOP = 0, 1
 
 
 def pairs(marks: List[Mark]) -> List[Tuple[float, float]]:
-    """(start, stop) of the calls of one code block, from its marks in file order; sorted by process, then by time.
+    """(start, stop) of the calls of one code block, from its marks in file order; sorted by
+    process, then by time.
 
-    Files written by hiwater have the two marks of a call next to each other. In other files overlapping blocks are taken for
-    nested ones, as in recursion; a start without a stop is a call that was cut off. Raises ValueError for a stop without a
-    start."""
+    Files written by hiwater have the two marks of a call next to each other. In other files
+    overlapping blocks are taken for nested ones, as in recursion; a start without a stop is a call
+    that was cut off. Raises ValueError for a stop without a start."""
     by_process: Dict[int, List[Mark]] = {}
     for mark in marks:
         by_process.setdefault(mark[0], []).append(mark)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The command line of gpu-tracker. The help text is gpu-tracker's, word for word, because scripts and users rely on it."""
+"""The command line of gpu-tracker. The help text is gpu-tracker's, word for word, because scripts
+and users rely on it."""
 from typing import Any, Callable, Dict, Tuple
 
 from .._arguments import Command, Form, Option

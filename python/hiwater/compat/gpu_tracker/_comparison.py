@@ -11,15 +11,16 @@ from ._pandas import pandas
 
 
 class TrackingComparison:
-    """Compares the results of tracking sessions, read from pickles of SubTrackingResults written by hiwater or by gpu-tracker.
-    Code blocks are matched by name; those whose names end with a line number, by file and order.
+    """Compares the results of tracking sessions, read from pickles of SubTrackingResults written by
+    hiwater or by gpu-tracker. Code blocks are matched by name; those whose names end with a line
+    number, by file and order.
 
     results_map   session: SubTrackingResults
     """
 
     def __init__(self, file_path_map: Dict[str, str]) -> None:
-        """file_path_map: session name to path of its pickle. Raises ValueError if the code blocks do not match. Loading a pickle
-        can run code: use only files that you trust."""
+        """file_path_map: session name to path of its pickle. Raises ValueError if the code blocks
+        do not match. Loading a pickle can run code: use only files that you trust."""
         if not file_path_map:
             raise ValueError("There is nothing to compare: the mapping of tracking session names to files is empty.")
         self.results_map: Dict[str, SubTrackingResults] = {}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Tracking files and sub-tracking files: CSV, or SQLite with the tables `data` and `static_data`. Reading them as tables needs
-pandas, writing does not."""
+"""Tracking files and sub-tracking files: CSV, or SQLite with the tables `data` and `static_data`.
+Reading them as tables needs pandas, writing does not."""
 from __future__ import annotations
 
 import abc
@@ -27,7 +27,8 @@ class DataFile(abc.ABC):
 
     @staticmethod
     def create(path: Optional[str], overwrite: bool = False) -> Optional[DataFile]:
-        """The object for a path, by its extension; None for None. Raises ValueError for another extension."""
+        """The object for a path, by its extension; None for None. Raises ValueError for another
+        extension."""
         if path is None:
             return None
         for kind in (CsvFile, SqliteFile):
@@ -51,14 +52,15 @@ class DataFile(abc.ABC):
     # ---- writing
 
     def write_static_data(self, row: Dict[str, Any]) -> None:
-        """Begins a tracking file with its static data. Raises FileExistsError if it exists and may not be overwritten."""
+        """Begins a tracking file with its static data. Raises FileExistsError if it exists and may
+        not be overwritten."""
         self._make_way()
         self._append_static(row)
         self._is_begun = True
 
     def begin(self, columns: Dict[str, type]) -> None:
-        """Makes the file with its columns, unless this program has begun it already. Raises FileExistsError, as above, and
-        FileNotFoundError if it was removed since."""
+        """Makes the file with its columns, unless this program has begun it already. Raises
+        FileExistsError, as above, and FileNotFoundError if it was removed since."""
         if self.path not in _written:
             if not self._is_begun:
                 self._make_way()
@@ -80,7 +82,8 @@ class DataFile(abc.ABC):
             os.remove(self.path)
 
     def combine(self, paths: List[str]) -> None:
-        """Writes this file from all rows of others. Raises ValueError if it exists, or another has a different format."""
+        """Writes this file from all rows of others. Raises ValueError if it exists, or another has
+        a different format."""
         if os.path.exists(self.path):
             raise ValueError(f"Cannot create sub-tracking file {self.path}. File already exists.")
         for path in paths:
@@ -116,7 +119,8 @@ class DataFile(abc.ABC):
 
     @abc.abstractmethod
     def blocks(self) -> List[Tuple[int, str, int, float]]:
-        """The rows of a sub-tracking file, in order: process, code block, position (0 start, 1 stop), timestamp."""
+        """The rows of a sub-tracking file, in order: process, code block, position (0 start, 1
+        stop), timestamp."""
 
 
 class CsvFile(DataFile):

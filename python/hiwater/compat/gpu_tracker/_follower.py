@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Writes the files of a tracker from a growing recording: rows of the tracking file, and the pickle of the use so far."""
+"""Writes the files of a tracker from a growing recording: rows of the tracking file, and the pickle
+of the use so far."""
 from __future__ import annotations
 
 import contextlib
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 
 class Follower:
-    """Follows the recording at path. `step` must be called at least every five minutes, the span that a recording keeps at full
-    rate; otherwise rows are lost."""
+    """Follows the recording at path. `step` must be called at least every five minutes, the span
+    that a recording keeps at full rate; otherwise rows are lost."""
 
     def __init__(self, plan: Plan, path: str) -> None:
         self._plan = plan
@@ -40,7 +41,8 @@ class Follower:
             self._pickle(self._plan.resource_usage_file)
 
     def finish(self, keep: bool = False) -> None:
-        """Writes the last rows after the end of the run. keep: keep the pickle; otherwise it is removed."""
+        """Writes the last rows after the end of the run. keep: keep the pickle; otherwise it is
+        removed."""
         self._write(self._points.add(self._timeline.read_new()))
         self._write(self._points.finish())
         if self._plan.resource_usage_file:

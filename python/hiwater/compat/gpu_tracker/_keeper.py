@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A small process that writes the files of a tracker from the growing recording, so that they exist even if the interpreter is
-killed. It does not measure. Only trackers with files have one."""
+"""A small process that writes the files of a tracker from the growing recording, so that they exist
+even if the interpreter is killed. It does not measure. Only trackers with files have one."""
 from __future__ import annotations
 
 import dataclasses
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 END_LIMIT_S = 30.0
 SLOWEST_S, FASTEST_S = 1.0, 0.1  # limits of the time between two reads of the recording
 
-# It daemonises first, so that no wait() of the program returns it and it is not a member of the job.
+# It daemonises first, so that no wait() of the program returns it and it is not a member of the
+# job.
 _CODE = """
 import os, sys
 if os.fork():

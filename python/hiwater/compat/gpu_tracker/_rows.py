@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 @dataclass
 class Plan:
-    """Settings: units and their sizes (bytes, seconds), the machine, the files. Capacities are in these units."""
+    """Settings: units and their sizes (bytes, seconds), the machine, the files. Capacities are in
+    these units."""
 
     sleep_time: float
     ram_unit: str

@@ -11,7 +11,8 @@ from .tracker import Tracker
 
 
 def track(make: Callable[[], Tracker], words: List[str], is_for_programs: bool, write: Callable[[Any], None]) -> int:
-    """Makes a tracker, runs the command to its end and writes its figures; arguments and result as in `_job.run_and_report`."""
+    """Makes a tracker, runs the command to its end and writes its figures; arguments and result as
+    in `_job.run_and_report`."""
 
     def run(job: _job.Started) -> int:
         tracker = make()
@@ -34,7 +35,8 @@ def track(make: Callable[[], Tracker], words: List[str], is_for_programs: bool, 
 
 
 class _Files:
-    """Writes files while the job runs. The first error is logged and ends the writing; the job continues."""
+    """Writes files while the job runs. The first error is logged and ends the writing; the job
+    continues."""
 
     def __init__(self, tracker: Tracker) -> None:
         self._tracker = tracker

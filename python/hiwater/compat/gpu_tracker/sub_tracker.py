@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Code blocks within a tracking session: their times (SubTracker, sub_track), the use during them (SubTrackingAnalyzer), and the
-comparison of sessions (TrackingComparison)."""
+"""Code blocks within a tracking session: their times (SubTracker, sub_track), the use during them
+(SubTrackingAnalyzer), and the comparison of sessions (TrackingComparison)."""
 from __future__ import annotations
 
 import functools
@@ -25,14 +25,15 @@ _COLUMNS = {"process_id": int, "code_block_name": str, "position": int, "timesta
 
 
 class SubTracker:
-    """A code block: `with SubTracker("load"):`. Writes the times of its start and stop into a file, for a SubTrackingAnalyzer.
+    """A code block: `with SubTracker("load"):`. Writes the times of its start and stop into a file,
+    for a SubTrackingAnalyzer.
 
     code_block_name    name of the block
     sub_tracking_file  path of the file
     process_id         of the process that made the object
 
-    Both rows of a block are written when it ends, one after the other, so that overlapping blocks (recursion, threads) can be told
-    apart.
+    Both rows of a block are written when it ends, one after the other, so that overlapping blocks
+    (recursion, threads) can be told apart.
     """
 
     def __init__(self, code_block_name: Optional[str] = None, code_block_attribute: Optional[str] = None,
@@ -73,8 +74,9 @@ class SubTracker:
 
 def sub_track(code_block_name: Optional[str] = None, code_block_attribute: Optional[str] = None,
               sub_tracking_file: Optional[str] = None, overwrite: bool = False) -> Callable[[F], F]:
-    """A decorator: each call of the function is a block, as with SubTracker. Without code_block_name its name is FILE:FUNCTION,
-    where FILE is the absolute path of the file with the decorator."""
+    """A decorator: each call of the function is a block, as with SubTracker. Without
+    code_block_name its name is FILE:FUNCTION, where FILE is the absolute path of the file with the
+    decorator."""
     file = os.path.abspath(sys._getframe(1).f_code.co_filename)
 
     def decorator(function: F) -> F:
@@ -92,8 +94,8 @@ def sub_track(code_block_name: Optional[str] = None, code_block_attribute: Optio
 
 
 class SubTrackingAnalyzer:
-    """The resource use during each code block, from the tracking file of a Tracker and the sub-tracking file of SubTrackers.
-    Needs pandas, except for combining files."""
+    """The resource use during each code block, from the tracking file of a Tracker and the
+    sub-tracking file of SubTrackers. Needs pandas, except for combining files."""
 
     def __init__(self, tracking_file: Optional[str], sub_tracking_file: Optional[str]) -> None:
         """Raises ValueError for names that do not end with .csv or .sqlite."""
@@ -110,13 +112,13 @@ class SubTrackingAnalyzer:
         return sorted({name for _, name, _, _ in self._rows()})
 
     def combine_sub_tracking_files(self, files: List[str]) -> None:
-        """Writes the sub-tracking file from other files, in this order. Raises ValueError if it exists or another has a different
-        format."""
+        """Writes the sub-tracking file from other files, in this order. Raises ValueError if it
+        exists or another has a different format."""
         _needed(self._sub_tracking, "sub-tracking").combine(files)
 
     def load_timestamp_pairs(self, code_block_name: str) -> List[Tuple[float, float]]:
-        """Start and stop of each call, seconds since the epoch. Calls that have not ended are left out. Raises ValueError for a
-        stop without a start."""
+        """Start and stop of each call, seconds since the epoch. Calls that have not ended are left
+        out. Raises ValueError for a stop without a start."""
         return _blocks.pairs([(pid, position, at) for pid, name, position, at in self._rows() if name == code_block_name])
 
     def load_timepoints(self, timestamp_pairs: List[Tuple[float, float]]) -> Any:

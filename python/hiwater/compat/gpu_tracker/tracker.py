@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The Tracker of gpu-tracker 5, and the classes of its results. A recorder process of hiwater measures."""
+"""The Tracker of gpu-tracker 5, and the classes of its results. A recorder process of hiwater
+measures."""
 from __future__ import annotations
 
 import dataclasses
@@ -75,8 +76,9 @@ class MaxGPURAM:
 
 @dataclass
 class ProcessingUnitPercentages:
-    """Utilisation of processing units (cores or GPUs), in percent: 100 is one unit for *_sum_percent, all units for
-    *_hardware_percent. max is over periods of sleep_time, mean over the whole time."""
+    """Utilisation of processing units (cores or GPUs), in percent: 100 is one unit for
+    *_sum_percent, all units for *_hardware_percent. max is over periods of sleep_time, mean over
+    the whole time."""
 
     max_sum_percent: float = 0.0
     max_hardware_percent: float = 0.0
@@ -106,7 +108,8 @@ class CPUUtilization:
 
 @dataclass
 class GPUUtilization:
-    """GPUs: number in the machine, number tracked, and the utilisation of those (share of time in which some kernel ran)."""
+    """GPUs: number in the machine, number tracked, and the utilisation of those (share of time in
+    which some kernel ran)."""
 
     system_gpu_count: int
     n_expected_gpus: int
@@ -133,7 +136,8 @@ class ResourceUsage:
 
 
 class Tracker:
-    """Tracks the resource usage of this process, or another one, and its descendants: in a `with` block, or from `start` to `stop`.
+    """Tracks the resource usage of this process, or another one, and its descendants: in a `with`
+    block, or from `start` to `stop`.
 
     resource_usage   a ResourceUsage: of the run so far while it tracks, constant afterwards; None before
     state            a Tracker.State
@@ -200,7 +204,8 @@ class Tracker:
 
     @property
     def resource_usage(self) -> Optional[ResourceUsage]:
-        """The usage so far while it tracks, the final one once it has stopped; None before it started."""
+        """The usage so far while it tracks, the final one once it has stopped; None before it
+        started."""
         if self.state == Tracker.State.STARTED and self._session and time.monotonic() >= self._fresh_until:
             found = self._session.figures()
             self._usage = usage_of(self._plan, found) if found else self._usage
@@ -249,7 +254,8 @@ class Tracker:
         self._set_figures(found if session.has_begun else Figures())
 
     def _join(self, session: _session.Session) -> None:
-        """Waits for the recorder to end, within the configured attempts; kills it if it does not answer."""
+        """Waits for the recorder to end, within the configured attempts; kills it if it does not
+        answer."""
         for _ in range(self.n_join_attempts):
             if session.end_within(self.join_timeout):
                 return
@@ -272,7 +278,8 @@ class Tracker:
         self.state = Tracker.State.STOPPED
 
     def start(self) -> None:
-        """Starts tracking, as entering the `with` block does. Raises hiwater.Error if nothing can be measured."""
+        """Starts tracking, as entering the `with` block does. Raises hiwater.Error if nothing can
+        be measured."""
         self.__enter__()
 
     def stop(self) -> None:
@@ -284,7 +291,8 @@ class Tracker:
         return as_text(self.to_json())
 
     def to_json(self) -> Dict[str, Dict[str, Any]]:
-        """The figures and their units as nested dicts. Raises RuntimeError before tracking has stopped."""
+        """The figures and their units as nested dicts. Raises RuntimeError before tracking has
+        stopped."""
         if self.state != Tracker.State.STOPPED or self._usage is None:
             raise RuntimeError("Cannot display the tracker in string or JSON format before tracking completes. Exit the content "
                                "manager or call the stop() method before calling to_json() or str()")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The command gpu-tracker of the paper, also as `python -m hiwater.compat.gpu_tracker_2`. The help text is gpu-tracker's, word for
-word (Fig. 2 of the paper)."""
+"""The command gpu-tracker of the paper, also as `python -m hiwater.compat.gpu_tracker_2`. The help
+text is gpu-tracker's, word for word (Fig. 2 of the paper)."""
 from __future__ import annotations
 
 import json
@@ -39,7 +39,8 @@ COMMAND = Command(HELP, OPTIONS, (Form((), frozenset({"--execute"}), frozenset({
 
 
 def main(argv: Optional[List[str]] = None) -> int:
-    """Runs the command line argv, by default that of sys.argv. Returns the exit status: that of the job, or 1."""
+    """Runs the command line argv, by default that of sys.argv. Returns the exit status: that of the
+    job, or 1."""
     _, options = COMMAND.parse(sys.argv[1:] if argv is None else argv)
     try:
         return _execute(options)
@@ -49,7 +50,8 @@ def main(argv: Optional[List[str]] = None) -> int:
 
 
 def _execute(options: Dict[str, Any]) -> int:
-    """Checks all options before the command starts, so that a wrong option does not leave it running."""
+    """Checks all options before the command starts, so that a wrong option does not leave it
+    running."""
     words = _job.words_of(options["--execute"]) or [""]
     kind = options["--format"] or "text"
     if kind not in ("text", "json"):

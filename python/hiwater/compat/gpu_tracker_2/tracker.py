@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The Tracker of gpu-tracker 2, and the classes of its results. A recorder process of hiwater measures."""
+"""The Tracker of gpu-tracker 2, and the classes of its results. A recorder process of hiwater
+measures."""
 from __future__ import annotations
 
 import dataclasses
@@ -23,8 +24,8 @@ FRESH_S = 0.02  # attributes read within this time share one request to the reco
 
 @dataclass
 class RSSValues:
-    """Resident memory of one process or of several: total_rss = private_rss (pages that only one process maps) + shared_rss
-    (pages that several map, each counted once)."""
+    """Resident memory of one process or of several: total_rss = private_rss (pages that only one
+    process maps) + shared_rss (pages that several map, each counted once)."""
 
     total_rss: float = 0.0
     private_rss: float = 0.0
@@ -33,8 +34,9 @@ class RSSValues:
 
 @dataclass
 class MaxRAM:
-    """Peak RAM at one instant, in `unit`: used by the whole `system` (which has system_capacity), by the `main` process, by its
-    `descendents`, and by both `combined`, with shared pages counted once."""
+    """Peak RAM at one instant, in `unit`: used by the whole `system` (which has system_capacity),
+    by the `main` process, by its `descendents`, and by both `combined`, with shared pages counted
+    once."""
 
     unit: str
     system_capacity: float
@@ -63,8 +65,8 @@ class ComputeTime:
 
 
 class Tracker:
-    """Tracks RAM, GPU RAM and time of this process, or another one, and its descendants: in a `with` block, or from `start` to
-    `stop`.
+    """Tracks RAM, GPU RAM and time of this process, or another one, and its descendants: in a
+    `with` block, or from `start` to `stop`.
 
     max_ram, max_gpu_ram, compute_time   of the run so far while it tracks, constant afterwards; each is one object that is updated
 
@@ -155,7 +157,8 @@ class Tracker:
             sys.exit(1)
 
     def _join(self, session: _session.Session) -> bool:
-        """Waits for the recorder to end, within the configured attempts; abandons it if it does not answer."""
+        """Waits for the recorder to end, within the configured attempts; abandons it if it does not
+        answer."""
         for _ in range(self.n_join_attempts):
             if session.end_within(self.join_timeout):
                 return True
@@ -166,7 +169,8 @@ class Tracker:
         return False
 
     def start(self) -> None:
-        """Starts tracking, as entering the `with` block does. Raises hiwater.Error if nothing can be measured."""
+        """Starts tracking, as entering the `with` block does. Raises hiwater.Error if nothing can
+        be measured."""
         self.__enter__()
 
     def stop(self) -> None:

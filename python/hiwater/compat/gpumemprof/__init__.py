@@ -2,9 +2,10 @@
 """Replacement of gpumemprof's trackers, implemented by hiwater: only the import changes, to
 `from hiwater.compat.gpumemprof import MemoryTracker`. Modules keep their names.
 
-Events, rules on thresholds, statistics and timelines are hiwater's (hwi_pushes), and a recorder process keeps the events even if
-this process is killed. docs/compat.md lists the differences from gpu-memory-profiler 0.2.2 and its successor stormlog 0.4.3,
-with the reasons. Their profilers, views, queries and inference tools are not included.
+Events, rules on thresholds, statistics and timelines are hiwater's (hwi_pushes), and a recorder
+process keeps the events even if this process is killed. docs/compat.md lists the differences from
+gpu-memory-profiler 0.2.2 and its successor stormlog 0.4.3, with the reasons. Their profilers,
+views, queries and inference tools are not included.
 """
 from __future__ import annotations
 

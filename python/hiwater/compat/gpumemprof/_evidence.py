@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Sends the samples and events of a tracker to a recorder, so that they survive a kill -9: to the run that already measures this
-process, or to a new recorder. Nothing here raises into the tracker; all waits are limited by the constants below."""
+"""Sends the samples and events of a tracker to a recorder, so that they survive a kill -9: to the
+run that already measures this process, or to a new recorder. Nothing here raises into the tracker;
+all waits are limited by the constants below."""
 from __future__ import annotations
 
 import logging
@@ -30,7 +31,8 @@ WAITING_MOST = 1000  # messages kept while the recorder starts
 
 
 def _existing_run() -> Optional[Callable[[str], object]]:
-    """The function that sends to a run that already measures this process (hiwater.track, or an enclosing hiwater run)."""
+    """The function that sends to a run that already measures this process (hiwater.track, or an
+    enclosing hiwater run)."""
     run = sys.modules.get("hiwater._run")
     running = getattr(run, "_running", None)
     if running:
@@ -65,7 +67,8 @@ class Evidence:
         self._path: Optional[str] = None
 
     def begin(self, name: str) -> None:
-        """Finds a recorder, or starts one in a thread. If none can be started, nothing is recorded; only the debug log says so."""
+        """Finds a recorder, or starts one in a thread. If none can be started, nothing is recorded;
+        only the debug log says so."""
         self._pid, self._logged, self._path = os.getpid(), {}, None
         if os.environ.get(SWITCH) == "0":
             return
@@ -105,7 +108,8 @@ class Evidence:
             log.debug("not recorded: %s", e)
 
     def path(self) -> Optional[str]:
-        """The path of the recording; None if there is none, none yet, or it belongs to another run."""
+        """The path of the recording; None if there is none, none yet, or it belongs to another
+        run."""
         channel = self._channel
         if channel is not None and self._path is None and self._pid == os.getpid():
             try:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""PyTorch's history of its CUDA allocator, for bundles: a snapshot that pytorch.org/memory_viz reads, and PyTorch's texts of it."""
+"""PyTorch's history of its CUDA allocator, for bundles: a snapshot that pytorch.org/memory_viz
+reads, and PyTorch's texts of it."""
 from __future__ import annotations
 
 import json

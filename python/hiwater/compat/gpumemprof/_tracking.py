@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The common part of MemoryTracker and CPUMemoryTracker: the list of events (in hiwater's C extension), the sampling thread, phases,
-sessions, files. A subclass provides the samples."""
+"""The common part of MemoryTracker and CPUMemoryTracker: the list of events (in hiwater's C
+extension), the sampling thread, phases, sessions, files. A subclass provides the samples."""
 from __future__ import annotations
 
 import csv
@@ -43,10 +43,11 @@ ROUNDING_NS = 1000     # rounding error of a time as a float
 
 
 class Tracking:
-    """Samples in a thread from start_tracking to stop_tracking. All methods may be called from any thread.
+    """Samples in a thread from start_tracking to stop_tracking. All methods may be called from any
+    thread.
 
-    In a forked child it tracks nothing and does not touch the files of the parent; phases are accepted and have no effect.
-    start_tracking in the child samples the child, without a sink."""
+    In a forked child it tracks nothing and does not touch the files of the parent; phases are
+    accepted and have no effect. start_tracking in the child samples the child, without a sink."""
 
     words: Words = GPU_WORDS
     usage_of = ALLOCATED           # usage is the share of this series in the total
@@ -120,7 +121,8 @@ class Tracking:
     # ---- start and stop
 
     def start_tracking(self) -> None:
-        """Starts the sampling thread. Earlier events and statistics are kept; while it tracks, this does nothing."""
+        """Starts the sampling thread. Earlier events and statistics are kept; while it tracks, this
+        does nothing."""
         with self._lock:
             if self.is_tracking:
                 return
@@ -139,7 +141,8 @@ class Tracking:
             self._thread.start()
 
     def stop_tracking(self) -> None:
-        """Reads a last sample and stops. Raises TimeoutError if the thread is stuck in a read; tracking then continues."""
+        """Reads a last sample and stops. Raises TimeoutError if the thread is stuck in a read;
+        tracking then continues."""
         with self._lock:
             if not self.is_tracking:
                 return
@@ -159,8 +162,8 @@ class Tracking:
             self._evidence.end()
 
     def _forget(self) -> None:
-        """In a forked process: thread, session and files belong to the parent, and a lock may be held by a thread that does not
-        exist here."""
+        """In a forked process: thread, session and files belong to the parent, and a lock may be
+        held by a thread that does not exist here."""
         if self.is_tracking:
             self._list.end()
         self.is_tracking = False
@@ -212,7 +215,8 @@ class Tracking:
             self.total_memory = sample.total_bytes
 
     def _push(self, sample: DeviceMemorySample) -> None:
-        """Passes a sample to the list, the recorder, the sink and, if it makes alerts, to the callbacks."""
+        """Passes a sample to the list, the recorder, the sink and, if it makes alerts, to the
+        callbacks."""
         self._remember(sample)
         self._last_check = time.time()
         self._keep_rules()
@@ -277,7 +281,8 @@ class Tracking:
             session_id=session.session_id if session else None, **self.distributed_identity)
 
     def _raw_events(self, event_type: Optional[str], last_n: Optional[int], since_ns: int) -> List[RawEvent]:
-        """The events that may be of this type: those of its kind, and those whose type only their text shows."""
+        """The events that may be of this type: those of its kind, and those whose type only their
+        text shows."""
         if self._capacity > self.max_events:
             return self._list.read(last=self.max_events)
         kinds = 0
@@ -287,7 +292,8 @@ class Tracking:
 
     def get_events(self, event_type: Optional[str] = None, last_n: Optional[int] = None,
                    since: Optional[float] = None) -> List[TrackingEvent]:
-        """Events, oldest first: of one type, since a time (seconds since 1970), and of these the last last_n."""
+        """Events, oldest first: of one type, since a time (seconds since 1970), and of these the
+        last last_n."""
         since_ns = max(int(since * 1e9) - ROUNDING_NS, 0) if since else 0
         events = [self._event(raw) for raw in self._raw_events(event_type, last_n, since_ns)]
         events = [e for e in events if (not event_type or e.event_type == event_type) and (not since or e.timestamp >= since)]
@@ -313,7 +319,8 @@ class Tracking:
     # ---- phases
 
     def enter_phase(self, name: str, *, metadata: Optional[Dict[str, Any]] = None) -> PhaseHandle:
-        """Starts a phase; close() of the returned handle ends it. Raises RuntimeError while nothing is tracked."""
+        """Starts a phase; close() of the returned handle ends it. Raises RuntimeError while nothing
+        is tracked."""
         pid = os.getpid()
         if pid != self._pid:
             return PhaseHandle(scope_id="", name=name, path=(name,), close_callback=lambda: None)
@@ -370,7 +377,8 @@ class Tracking:
             log.warning("no telemetry sink: %s", e)
 
     def _with_sink(self, what: str, do: Any) -> None:
-        """Calls do(sink). A sink that fails is dropped and the session becomes incomplete; the tracker continues."""
+        """Calls do(sink). A sink that fails is dropped and the session becomes incomplete; the
+        tracker continues."""
         sink = self._sink
         if sink is None:
             return
@@ -403,7 +411,8 @@ class Tracking:
         return {**metadata, "session_id": event.session_id, **self.distributed_identity}
 
     def telemetry_record(self, event: TrackingEvent) -> Dict[str, Any]:
-        """An event as a record for export: of schema 2, or of schema 4 if the tracker has values that only this can represent."""
+        """An event as a record for export: of schema 2, or of schema 4 if the tracker has values
+        that only this can represent."""
         record: Dict[str, Any] = {
             "schema_version": self.telemetry_schema_version, "timestamp_ns": round(event.timestamp * 1e9),
             "event_type": event.event_type, "collector": self.collector_capabilities.telemetry_collector,
@@ -423,8 +432,8 @@ class Tracking:
         return telemetry_event_to_dict(made)
 
     def export_events(self, filename: str, format: str = "csv") -> None:
-        """Writes all events that are kept, as "csv" or "json"; writes no file if there are none. Raises ValueError for another
-        format."""
+        """Writes all events that are kept, as "csv" or "json"; writes no file if there are none.
+        Raises ValueError for another format."""
         if format not in ("csv", "json"):
             raise ValueError(f"Unsupported format: {format}")
         records = [self.telemetry_record(event) for event in self.get_events()]

@@ -21,7 +21,8 @@ WORDS = Words("New CPU peak RSS: {}", "RSS increased by {}", "RSS decreased by {
 
 
 def resident() -> Tuple[Optional[int], Optional[int]]:
-    """Resident memory of this process and its high-water mark (VmHWM), in bytes; None if unknown."""
+    """Resident memory of this process and its high-water mark (VmHWM), in bytes; None if
+    unknown."""
     sizes: Dict[str, int] = {}
     try:
         with open("/proc/self/status", encoding="ascii", errors="replace") as f:
@@ -35,8 +36,9 @@ def resident() -> Tuple[Optional[int], Optional[int]]:
 
 
 class CPUMemoryTracker(Tracking):
-    """Samples the RAM of this process every sampling_interval seconds in a thread. Peaks are the kernel's high-water mark if it
-    rose. enable_alerts is accepted and has no effect, since there are no thresholds."""
+    """Samples the RAM of this process every sampling_interval seconds in a thread. Peaks are the
+    kernel's high-water mark if it rose. enable_alerts is accepted and has no effect, since there
+    are no thresholds."""
 
     words = WORDS
     backend = "cpu"
@@ -84,7 +86,8 @@ class CPUMemoryTracker(Tracking):
                 "recording": self._evidence.path()}
 
     def get_memory_timeline(self, interval: float = 1.0) -> Dict[str, List[Any]]:
-        """Sizes in bytes at the end of each interval (seconds) that has an event, with the start times of these intervals."""
+        """Sizes in bytes at the end of each interval (seconds) that has an event, with the start
+        times of these intervals."""
         return self._timeline(interval, {"allocated": ALLOCATED, "reserved": RESERVED})
 
     def export_events_with_timestamp(self, directory: str, format: str) -> str:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Collectors of device memory: CUDA, ROCm and MPS through PyTorch's allocators, or a collector of the program.
+"""Collectors of device memory: CUDA, ROCm and MPS through PyTorch's allocators, or a collector of
+the program.
 
-PyTorch's counters are read in one call per sample, without synchronising with the device; peaks are not reset."""
+PyTorch's counters are read in one call per sample, without synchronising with the device; peaks are
+not reset."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -14,8 +16,8 @@ from .utils import needed_torch
 
 @dataclass(frozen=True)
 class DeviceMemorySample:
-    """Bytes; None is unknown. used: memory of the device that this process uses; peak: the allocator's high-water mark, which the
-    program may have reset."""
+    """Bytes; None is unknown. used: memory of the device that this process uses; peak: the
+    allocator's high-water mark, which the program may have reset."""
 
     allocated_bytes: Optional[int]
     reserved_bytes: Optional[int]
@@ -336,7 +338,8 @@ class MPSDeviceCollector(DeviceMemoryCollector):
 
     @staticmethod
     def _total_bytes(mps: Any, partial: Dict[str, str]) -> Optional[int]:
-        """The limit that Metal recommends, in bytes, in place of the size, which it does not report."""
+        """The limit that Metal recommends, in bytes, in place of the size, which it does not
+        report."""
         if not hasattr(mps, "recommended_max_memory"):
             return None
         try:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Conversion of the raw events of the list (in hiwater's C extension) to the events that programs see.
+"""Conversion of the raw events of the list (in hiwater's C extension) to the events that programs
+see.
 
-Texts and percentages are made from the figures; facts that these do not have (a phase, an error) are stored with the event, as a
-line of JSON."""
+Texts and percentages are made from the figures; facts that these do not have (a phase, an error)
+are stored with the event, as a line of JSON."""
 from __future__ import annotations
 
 import bisect
@@ -40,7 +41,8 @@ CRITICAL, WARNING, LEAK, FRAGMENTED = range(4)
 
 @dataclass
 class TrackingEvent:
-    """An event; sizes in bytes, timestamp in seconds since 1970. memory_change: difference to the previous sample."""
+    """An event; sizes in bytes, timestamp in seconds since 1970. memory_change: difference to the
+    previous sample."""
 
     timestamp: float
     event_type: str
@@ -135,7 +137,8 @@ def _alert(rule: int, change: Optional[int], values: Sequence[Optional[int]], of
 
 
 def unpacked_event(raw: RawEvent, words: Words, usage_of: int) -> Tuple[str, str, Dict[str, Any], Optional[int]]:
-    """Type, context, metadata and change of a raw event. usage_of: usage is the share of this series in the total."""
+    """Type, context, metadata and change of a raw event. usage_of: usage is the share of this
+    series in the total."""
     _, kind, rule, _, _, change, values, text = raw
     if kind == ALERT:
         return (*_alert(rule, change, values, usage_of), change)

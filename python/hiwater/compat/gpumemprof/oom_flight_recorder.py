@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Classifies out-of-memory exceptions, and writes bundles with the events before them.
 
-A bundle is a folder oom_dump_TIME_PID_BACKEND_N with manifest.json, events.json, metadata.json and environment.json. It appears
-complete, by a rename."""
+A bundle is a folder oom_dump_TIME_PID_BACKEND_N with manifest.json, events.json, metadata.json and
+environment.json. It appears complete, by a rename."""
 from __future__ import annotations
 
 import errno
@@ -64,7 +64,8 @@ def _reason_of(exc: BaseException) -> Optional[str]:
 
 
 def classify_oom_exception(exc: BaseException) -> OOMExceptionClassification:
-    """Decides whether the exception, or one of its causes, is an out-of-memory error of a device or the host."""
+    """Decides whether the exception, or one of its causes, is an out-of-memory error of a device or
+    the host."""
     cause: Optional[BaseException] = exc
     for _ in range(_DEEPEST):
         if cause is None:
@@ -92,7 +93,8 @@ def _bundles(root: Path) -> List[Path]:
 
 
 class OOMFlightRecorder:
-    """Keeps the last events, and writes bundles of them. Its methods may be called by any thread."""
+    """Keeps the last events, and writes bundles of them. Its methods may be called by any
+    thread."""
 
     def __init__(self, config: OOMFlightRecorderConfig, *,
                  system_info_provider: Optional[Callable[[], Dict[str, Any]]] = None) -> None:
@@ -122,8 +124,9 @@ class OOMFlightRecorder:
     def dump(self, *, reason: str, exception: BaseException, context: Optional[str], backend: str,
              metadata: Optional[Dict[str, Any]] = None, session_summary: Optional[SessionSummary] = None,
              events: Optional[List[Dict[str, Any]]] = None) -> Optional[str]:
-        """Writes a bundle, removes old ones and returns its path; None if dumps are disabled. events: used instead of the recorded
-        ones. Raises OSError if the bundle cannot be written."""
+        """Writes a bundle, removes old ones and returns its path; None if dumps are disabled.
+        events: used instead of the recorded ones. Raises OSError if the bundle cannot be
+        written."""
         if not self.config.enabled:
             return None
         root = Path(self.config.dump_dir)

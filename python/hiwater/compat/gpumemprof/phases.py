@@ -82,7 +82,8 @@ class PhaseRecorder:
             self._sequence = 0
 
     def enter(self, session_id: str, name: str, attributes: Optional[Dict[str, Any]]) -> Tuple[OpenPhase, Dict[str, Any]]:
-        """Opens a phase; returns it and the metadata of its event. Raises ValueError for an empty name."""
+        """Opens a phase; returns it and the metadata of its event. Raises ValueError for an empty
+        name."""
         name = str(name).strip()
         if not name:
             raise ValueError("phase name must be a non-empty string")

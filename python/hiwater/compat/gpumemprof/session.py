@@ -19,8 +19,8 @@ SESSION_STATUSES = frozenset({SESSION_STATUS_RUNNING, SESSION_STATUS_COMPLETED, 
 
 @dataclass(frozen=True)
 class SessionSummary:
-    """status: "running", "completed", "interrupted" (the process ended without stop_tracking) or "incomplete" (the sink failed).
-    Times in nanoseconds since 1970."""
+    """status: "running", "completed", "interrupted" (the process ended without stop_tracking) or
+    "incomplete" (the sink failed). Times in nanoseconds since 1970."""
 
     session_id: str
     status: str
@@ -42,7 +42,8 @@ def begun(source: str, identity: Mapping[str, Any]) -> SessionSummary:
 
 
 def ended(session: SessionSummary, status: str = SESSION_STATUS_COMPLETED) -> SessionSummary:
-    """The session with its end set to now, unless it has ended; a status other than "running" is kept."""
+    """The session with its end set to now, unless it has ended; a status other than "running" is
+    kept."""
     if session.status != SESSION_STATUS_RUNNING:
         status = session.status
     return replace(session, status=status, ended_at_ns=session.ended_at_ns or time.time_ns())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Events as telemetry records: schema 2, which gpu-memory-profiler 0.2.2 writes and reads, and schema 4 of stormlog, which also has
-the session, job and rank of an event and the capabilities of its collector."""
+"""Events as telemetry records: schema 2, which gpu-memory-profiler 0.2.2 writes and reads, and
+schema 4 of stormlog, which also has the session, job and rank of an event and the capabilities of
+its collector."""
 from __future__ import annotations
 
 import json
@@ -275,8 +276,8 @@ def _from_old(record: Mapping[str, Any], collector: str, interval_ms: int) -> Te
 def telemetry_event_from_record(record: Mapping[str, Any], permissive_legacy: bool = True,
                                 default_collector: str = "legacy.unknown",
                                 default_sampling_interval_ms: int = 0) -> TelemetryEvent:
-    """The event of a record of schema 2 or 4; permissive_legacy: also of an older record without schema_version. Raises
-    ValueError."""
+    """The event of a record of schema 2 or 4; permissive_legacy: also of an older record without
+    schema_version. Raises ValueError."""
     if not isinstance(record, Mapping):
         raise ValueError("record must be a mapping")
     if "schema_version" in record:
@@ -309,7 +310,8 @@ def _records(path: Path, events_key: Optional[str]) -> List[Any]:
 
 def load_telemetry_events(path: Union[str, Path], permissive_legacy: bool = True,
                           events_key: Optional[str] = None) -> List[TelemetryEvent]:
-    """The events of a JSON file, a JSONL segment, or the folder of a telemetry sink. Raises ValueError for other content."""
+    """The events of a JSON file, a JSONL segment, or the folder of a telemetry sink. Raises
+    ValueError for other content."""
     files = sorted(Path(path).glob("segment-*.jsonl")) if Path(path).is_dir() else [Path(path)]
     found: List[TelemetryEvent] = []
     for file in files:
@@ -346,8 +348,9 @@ def resolve_distributed_identity(*, job_id: Optional[str] = None, rank: Optional
                                  local_rank: Optional[int] = None, world_size: Optional[int] = None,
                                  metadata: Optional[Mapping[str, Any]] = None,
                                  env: Optional[Mapping[str, str]] = None) -> Dict[str, Any]:
-    """job_id, rank, local_rank and world_size: as given, else from metadata, else from the environment of the launcher (torchrun,
-    Open MPI, Slurm), else those of a single process. Raises ValueError for invalid values."""
+    """job_id, rank, local_rank and world_size: as given, else from metadata, else from the
+    environment of the launcher (torchrun, Open MPI, Slurm), else those of a single process. Raises
+    ValueError for invalid values."""
     given = {"job_id": job_id, "rank": rank, "local_rank": local_rank, "world_size": world_size}
     from_metadata = {name: (metadata or {}).get(name) for name in given}
     found = {name: value if value is not None else from_metadata[name] for name, value in given.items()}

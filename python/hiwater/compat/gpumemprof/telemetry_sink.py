@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Telemetry records in append-only files: ROOT/segment-000001.jsonl and so on, and ROOT/manifest.json, which lists the sessions and
-the segments. A segment is closed when it is full; the oldest closed ones are removed when there are too many."""
+"""Telemetry records in append-only files: ROOT/segment-000001.jsonl and so on, and
+ROOT/manifest.json, which lists the sessions and the segments. A segment is closed when it is full;
+the oldest closed ones are removed when there are too many."""
 from __future__ import annotations
 
 import json
@@ -23,9 +24,10 @@ _POSITIVE = ("flush_every_events", "flush_every_seconds", "rollover_max_bytes", 
 
 @dataclass
 class TelemetrySinkConfig:
-    """flush_every_*: when to write; rollover_*: when a segment is full; retention_*: how much is kept. max_buffer_bytes: limit of the
-    unwritten records; records beyond it are dropped and counted, and a failed write is tried again after
-    failure_backoff_seconds, twice that, and so on. write_rollups and rollup_window_seconds are accepted and have no effect."""
+    """flush_every_*: when to write; rollover_*: when a segment is full; retention_*: how much is
+    kept. max_buffer_bytes: limit of the unwritten records; records beyond it are dropped and
+    counted, and a failed write is tried again after failure_backoff_seconds, twice that, and so on.
+    write_rollups and rollup_window_seconds are accepted and have no effect."""
 
     root_dir: Union[str, Path]
     flush_every_events: int = 50
@@ -109,7 +111,8 @@ class AppendOnlyTelemetrySink:
     # ---- existing files
 
     def _take_over(self) -> None:
-        """Reads the existing files: marks sessions without an end as interrupted, and removes a record that was cut off."""
+        """Reads the existing files: marks sessions without an end as interrupted, and removes a
+        record that was cut off."""
         try:
             manifest = json.loads((self.root_dir / MANIFEST).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -145,7 +148,8 @@ class AppendOnlyTelemetrySink:
     # ---- records
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Appends a record. Raises OSError if it cannot be written, unless max_buffer_bytes is set."""
+        """Appends a record. Raises OSError if it cannot be written, unless max_buffer_bytes is
+        set."""
         line = json.dumps(dict(record), sort_keys=True, default=str).encode() + b"\n"
         most = self.config.max_buffer_bytes
         with self._lock:

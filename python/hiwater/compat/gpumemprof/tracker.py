@@ -41,8 +41,8 @@ THRESHOLDS = {
 
 
 class Thresholds(Dict[str, float]):
-    """Thresholds of alerts: percent of the device's memory (warning, critical), bytes of growth between two samples (leak), idle
-    share of reserved memory in split blocks (fragmentation)."""
+    """Thresholds of alerts: percent of the device's memory (warning, critical), bytes of growth
+    between two samples (leak), idle share of reserved memory in split blocks (fragmentation)."""
 
 
 def _can_be_reached(value: float) -> bool:
@@ -50,8 +50,8 @@ def _can_be_reached(value: float) -> bool:
 
 
 def _rule(text: str, *values: float) -> str:
-    """A rule with its numbers in the grammar of rules. If a number is not finite, or so large that no value reaches it (its digits
-    would not fit a rule), a rule that never fires."""
+    """A rule with its numbers in the grammar of rules. If a number is not finite, or so large that
+    no value reaches it (its digits would not fit a rule), a rule that never fires."""
     if not all(_can_be_reached(v) for v in values):
         return NEVER
     return text.format(*(f"{v:.15f}".rstrip("0").rstrip(".") for v in values))
@@ -71,7 +71,8 @@ class MemoryTracker(Tracking):
     telemetry_sink_config    also write each event to files
     collector            used instead of PyTorch; device must then be None
 
-    Raises RuntimeError or ValueError if there is nothing to track, ImportError without PyTorch (unless collector is given).
+    Raises RuntimeError or ValueError if there is nothing to track, ImportError without PyTorch
+    (unless collector is given).
     """
 
     def __init__(self, device: Optional[Union[str, int, Any]] = None, sampling_interval: float = 0.1,
@@ -129,7 +130,8 @@ class MemoryTracker(Tracking):
 
     @property
     def gpu_info(self) -> Dict[str, Any]:
-        """Present information of PyTorch about the device; empty for MPS and for collectors of the program."""
+        """Present information of PyTorch about the device; empty for MPS and for collectors of the
+        program."""
         is_cuda = self.device is not None and self.device.type == "cuda"
         return get_gpu_info(self.device, smi=False) if is_cuda else {}
 
@@ -150,7 +152,8 @@ class MemoryTracker(Tracking):
         return result
 
     def _is_whole(self, s: DeviceMemorySample) -> bool:
-        """Quick check: the sample has exactly the fields that the collector provides, and plausible values."""
+        """Quick check: the sample has exactly the fields that the collector provides, and plausible
+        values."""
         values = (s.allocated_bytes, s.reserved_bytes, s.active_bytes, s.inactive_bytes, s.used_bytes, s.free_bytes, s.total_bytes)
         for value, is_provided in zip(values, self._provided):
             if (value is None) == is_provided or (value is not None and value < 0):
@@ -239,8 +242,8 @@ class MemoryTracker(Tracking):
         self.thresholds[threshold_name] = value
 
     def add_alert_callback(self, callback: AlertCallback) -> None:
-        """Adds a function that is called with each warning, critical and error event, in the thread that made the event. Its
-        exceptions are suppressed."""
+        """Adds a function that is called with each warning, critical and error event, in the thread
+        that made the event. Its exceptions are suppressed."""
         self.alert_callbacks.append(callback)
 
     def remove_alert_callback(self, callback: AlertCallback) -> None:
@@ -262,14 +265,15 @@ class MemoryTracker(Tracking):
     # ---- figures
 
     def get_memory_timeline(self, interval: float = 1.0) -> Dict[str, List[Any]]:
-        """Sizes in bytes at the end of each interval (seconds) that has an event: timestamps (start of the interval), allocated,
-        reserved, device_used, device_free, device_total."""
+        """Sizes in bytes at the end of each interval (seconds) that has an event: timestamps (start
+        of the interval), allocated, reserved, device_used, device_free, device_total."""
         return self._timeline(interval, {"allocated": ALLOCATED, "reserved": RESERVED, "device_used": USED,
                                          "device_free": FREE, "device_total": TOTAL})
 
     @property
     def stats(self) -> Dict[str, Any]:
-        """Sums and peaks since the start or clear_events; None if the collector does not provide them."""
+        """Sums and peaks since the start or clear_events; None if the collector does not provide
+        them."""
         _, _, counts, risen, fallen, peaks, *_ = self._list.stats()
         has_allocator = self.collector_capabilities.supports_allocator_allocated
         sums = {"peak_memory": peaks[ALLOCATED] or 0, "total_allocations": counts[ALLOCATION],
@@ -299,7 +303,8 @@ class MemoryTracker(Tracking):
                 "bytes_allocated_per_second": (risen or 0.0) if has_allocator else None}
 
     def get_statistics(self) -> Dict[str, Any]:
-        """All statistics: stats, number of events, present use, rates, session, health of the collector and the sink."""
+        """All statistics: stats, number of events, present use, rates, session, health of the
+        collector and the sink."""
         stats = self.stats
         ever, kept = self._list.stats()[:2]
         kept = min(kept, self.max_events)
@@ -317,8 +322,8 @@ class MemoryTracker(Tracking):
 
     def handle_exception(self, exc: BaseException, context: Optional[str] = None,
                          metadata: Optional[Dict[str, Any]] = None) -> Optional[str]:
-        """Writes a bundle for an out-of-memory exception and returns its path; None for other exceptions or if bundles are disabled.
-        Does not raise."""
+        """Writes a bundle for an out-of-memory exception and returns its path; None for other
+        exceptions or if bundles are disabled. Does not raise."""
         reason = classify_oom_exception(exc).reason
         if reason is None:
             return None
@@ -350,7 +355,8 @@ class MemoryTracker(Tracking):
                                               metadata=facts, session_summary=session, events=events)
 
     def _driver_figures(self) -> Optional[Dict[str, int]]:
-        """The driver's figures of the whole device, including other processes; read only after an out-of-memory error."""
+        """The driver's figures of the whole device, including other processes; read only after an
+        out-of-memory error."""
         if self.device is None or self.device.type != "cuda":
             return None
         try:
@@ -380,9 +386,10 @@ class MemoryTracker(Tracking):
 
 
 class MemoryWatchdog:
-    """Releases cached memory at alerts of a tracker: at cleanup_threshold (a share of the device's memory, or a critical alert) it
-    empties the cache; at aggressive_cleanup_threshold it first collects garbage and waits for the device. At least
-    min_cleanup_interval seconds lie between two cleanups."""
+    """Releases cached memory at alerts of a tracker: at cleanup_threshold (a share of the device's
+    memory, or a critical alert) it empties the cache; at aggressive_cleanup_threshold it first
+    collects garbage and waits for the device. At least min_cleanup_interval seconds lie between two
+    cleanups."""
 
     min_cleanup_interval = 30.0
 
@@ -424,7 +431,8 @@ class MemoryWatchdog:
 
 
 def _steps(backend: str, aggressive: bool) -> Tuple[Callable[[], Any], ...]:
-    """The steps of a cleanup. Garbage is collected first, because its memory is returned to the cache only then."""
+    """The steps of a cleanup. Garbage is collected first, because its memory is returned to the
+    cache only then."""
     import gc
 
     if backend in ("cuda", "rocm"):

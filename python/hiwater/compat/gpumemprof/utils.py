@@ -36,7 +36,8 @@ def format_bytes(bytes_value: int, precision: int = 2) -> str:
 
 
 def convert_bytes(value: Union[int, float], from_unit: str, to_unit: str) -> float:
-    """Converts between B, KB, MB, GB and TB, with factors of 1024. Raises ValueError for another unit."""
+    """Converts between B, KB, MB, GB and TB, with factors of 1024. Raises ValueError for another
+    unit."""
     units = UNITS[:5]
     if from_unit not in units or to_unit not in units:
         raise ValueError(f"Invalid unit. Must be one of: {list(units)}")
@@ -147,8 +148,8 @@ def allocator_info(torch: Any, index: int) -> Dict[str, Any]:
 
 
 def get_gpu_info(device: Optional[Union[str, int, Any]] = None, *, smi: bool = True) -> Dict[str, Any]:
-    """Name, size and use of a CUDA or ROCm device (default: the current one). smi: also run nvidia-smi, which may take
-    seconds."""
+    """Name, size and use of a CUDA or ROCm device (default: the current one). smi: also run
+    nvidia-smi, which may take seconds."""
     torch = needed_torch()
     if not torch.cuda.is_available():
         return {"error": "CUDA is not available"}
