@@ -36,7 +36,7 @@ def end(device: Any) -> None:
     try:
         needed_torch().cuda.memory._record_memory_history(enabled=None, device=device)
     except Exception as e:
-        log.debug("the history of the allocator goes on: %s", e)
+        log.debug("recording the history of the allocator could not be ended: %s", e)
 
 
 def _texts_of(snapshot: Dict[str, Any], folder: Path, warnings: List[str]) -> List[str]:
