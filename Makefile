@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: MIT
 #
-# make            builds build/hiwater with Meson, and what is installed with it; ninja -C build: the tests too
-# make deps       installs what this machine lacks (Debian packages; Python's into .venv)
-# make test       every test, ends with "N passed, N failed, N skipped"
-# make test-full  also the slow ones: Slurm, cgroup v2, the wheel for old systems, clang, training frameworks, notebooks
-# make truth      what hiwater reports of the memory of jobs whose truth is known; fails where a bound is wrong
-# make truth-full in the background: also as a user and on a busy machine, three times each; BASE=PATH: against another build's CPU time
-# make truth-ablation  what each rule of the memory estimator is worth, on the recorded calls of the same jobs
-# make demo       trains real models under hiwater and shows what they used; make study: at 50 iterations
-# make bench      the budgets of docs/design.md, measured
-# make fuzz       fuzzes each parser for FUZZ_SECONDS (30)
-# make check-gpu  hiwater against jobs of known use on a real GPU; make check-gpu-bundle: dist/check-gpu, to be carried to one
-# make wheel      a manylinux wheel in dist/
-# make docs     the site in build-docs/html: tutorials, every command, option, metric, function and class
-# make install    into PREFIX (/usr/local), below DESTDIR if given
+# make                  builds build/hiwater with Meson, and everything that is installed with it; ninja -C build: the tests too
+# make deps             installs missing dependencies (Debian packages; Python packages into .venv)
+# make test             runs every test; ends with "N passed, N failed, N skipped"
+# make test-full        also runs the slow tests: Slurm, cgroup v2, the wheel for old systems, clang, training frameworks, notebooks
+# make truth            compares reported memory with the known use of test jobs; fails where a bound is wrong
+# make truth-full       the same in the background, also as a user and on a busy machine, three times each;
+#                       BASE=PATH: compares the CPU time with that of another build
+# make truth-ablation   measures what each rule of the memory estimator contributes, on the recorded calls of the same jobs
+# make demo             trains real models under hiwater and prints their use; make study: with 50 iterations
+# make bench            measures the budgets of docs/design.md
+# make fuzz             fuzzes each parser for FUZZ_SECONDS (30)
+# make check-gpu        compares hiwater with jobs of known use on a real GPU; make check-gpu-bundle: dist/check-gpu, to copy to a machine with one
+# make wheel            builds a manylinux wheel in dist/
+# make docs             builds the site in build-docs/html: tutorials, every command, option, metric, function and class
+# make install          installs into PREFIX (/usr/local), below DESTDIR if given
 BUILD ?= build
 TARGET ?= product
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 30
 
-# What make deps installed comes first. Recipes go through env, which looks into this PATH, as make itself may not.
+# Programs that make deps installed come first. Recipes run commands through env, which searches this PATH; make itself may not.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .PHONY: all prefix deps deps-test test test-full truth truth-full truth-ablation demo study bench fuzz wheel docs install format docs-check check-gpu check-gpu-bundle clean
@@ -31,7 +32,7 @@ $(BUILD)/build.ninja:
 	@tools/check-meson
 	env meson setup $(BUILD) --prefix=$(PREFIX)
 
-# A PREFIX that is asked for now holds, whatever the folder was set up with.
+# A PREFIX given now overrides the one with which the build folder was set up.
 prefix: $(BUILD)/build.ninja
 ifneq ($(origin PREFIX),file)
 	env meson configure $(BUILD) --prefix=$(PREFIX)
@@ -62,7 +63,7 @@ truth: deps-test
 	@$(MAKE) --no-print-directory all
 	@.venv/bin/python tests/truth/scoreboard --hiwater $(BUILD)/hiwater
 
-# The table grows in the file; its last lines say which targets were missed, the log's last one how it ended.
+# The table is written to the file row by row; its last lines list the missed targets. The last line of the log has the exit status.
 truth-full: deps-test
 	@$(MAKE) --no-print-directory all
 	@{ .venv/bin/python tests/truth/scoreboard --full --hiwater $(BUILD)/hiwater $(if $(BASE),--base $(BASE)) --json $(BUILD)/truth-full.json \
@@ -101,7 +102,7 @@ docs: deps
 
 install: all
 	env meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
-	$(if $(DESTDIR),,@env PATH="$(PATH):/usr/sbin:/sbin" ldconfig 2>/dev/null || :) # programs find the library at once; without root it is theirs to say where
+	$(if $(DESTDIR),,@env PATH="$(PATH):/usr/sbin:/sbin" ldconfig 2>/dev/null || :) # lets programs find the library at once; fails without root
 
 format: deps-test
 	@.venv/bin/clang-format -i $$(git ls-files '*.c' '*.h' ':!tests/trees')

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What a MemoryTracker costs its program, on a stand-in for PyTorch's allocator: prints one line of JSON.
+"""Measures the cost of a MemoryTracker for its program, on a stand-in for PyTorch's allocator;
+prints one line of JSON.
 
     bench/memory_tracker.py PACKAGE        hiwater.compat.gpumemprof, gpumemprof or stormlog
 
-starts_ms, stops_ms: of fifteen times, the first start apart; bytes: an event, as this process grew while it tracked as fast as it
-could; cpu_us: processor time an event, in the same while."""
+starts_ms, stops_ms: fifteen times each, without the first start (first_start_ms); bytes: growth of
+this process per event at the highest rate; cpu_us: CPU time per event at that rate."""
 import importlib
 import json
 import pathlib
@@ -40,7 +41,7 @@ def edges(tracker_of):
 
 
 def busy(tracker_of, gpu):
-    """Each reading differs from the one before."""
+    """Bytes and CPU microseconds per event, with samples that all differ."""
     gpu.reserved = 800 * MIB
     tracker = tracker_of(sampling_interval=0.0002, max_events=EVENTS)
     tracker.start_tracking()

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the Python package costs the interpreter; bench/run starts it, HIWATER_COMMAND and PYTHONPATH tell it where hiwater is.
+"""Measures the cost of the Python package in the interpreter. bench/run starts it, with
+HIWATER_COMMAND and PYTHONPATH set.
 
     bench/package.py import | start | hole | block
 
-Prints one JSON object of lists: seconds, but for what says otherwise."""
+Prints one JSON object of lists, in seconds unless the key names another unit."""
 import json
 import subprocess
 import sys
@@ -15,7 +16,7 @@ ROUNDS = 40
 
 
 def importing():
-    """Of `import hiwater`, by the interpreter's own account, each in a fresh interpreter; of json beside it."""
+    """Duration of `import hiwater` and `import json`, each measured inside a fresh interpreter."""
     took = {"hiwater": [], "track": [], "json": []}
     lines = {"hiwater": "import hiwater", "track": "import hiwater; hiwater.track", "json": "import json"}
     for _ in range(ROUNDS // 2):
@@ -27,8 +28,9 @@ def importing():
 
 
 def starting():
-    """Of a start and a stop in a program that runs; the first start, which imports what it needs, apart. Runs as users have
-    them, which are shorter than a second and yet have a recording, and such as keep none."""
+    """Duration of starts and stops in a running program; the first start, which imports modules,
+    separately. Runs under a second with a temporary recording, and runs with record=False, in
+    turns."""
     import hiwater
 
     took = {"first": [], "start": [], "stop": [], "stop_unrecorded": []}
@@ -45,23 +47,23 @@ def starting():
 
 
 def hole():
-    """A C call that keeps the interpreter to itself for 2 s: the longest time in which nobody looked, hiwater at 20 Hz and a
-    thread of Python beside it, and the RAM that each saw at most of 400 MiB that came and went meanwhile."""
+    """The longest time between two samples during a C call that holds the GIL for 2 s: of hiwater
+    at 20 Hz, and of a Python thread at the same rate."""
     import ctypes
 
     import hiwater
 
     keeps_it = ctypes.PyDLL(None)  # unlike CDLL, it does not release the interpreter during a call
-    looks = []
+    times = []
     end = threading.Event()
 
     def sample():
         while not end.wait(0.05):
-            looks.append(time.perf_counter())
+            times.append(time.perf_counter())
 
     found = {"hiwater": [], "thread": [], "held": []}
     for _ in range(5):
-        looks.clear()
+        times.clear()
         end.clear()
         thread = threading.Thread(target=sample)
         with hiwater.track(interval=0.05, record=False) as run:
@@ -74,12 +76,13 @@ def hole():
             end.set()
             thread.join()
         found["hiwater"].append(run.summary.sampling.longest_gap_s)
-        found["thread"].append(max(b - a for a, b in zip(looks, looks[1:])))
+        found["thread"].append(max(b - a for a, b in zip(times, times[1:])))
     return found
 
 
 def smaps_reader():
-    """A thread that reads smaps twice a second, as samplers of unique memory do; returns what ends it."""
+    """Starts a thread that reads smaps twice a second, as samplers of unique memory do; returns a
+    function that ends it."""
     end = threading.Event()
 
     def read_smaps():
@@ -97,7 +100,8 @@ def smaps_reader():
 
 
 def gpu_tracker():
-    """The same by the package that is replaced; None where it is not installed."""
+    """A function that starts gpu-tracker and returns its stop function; None if it is not
+    installed."""
     try:
         import gpu_tracker as package
     except ImportError:
@@ -111,8 +115,8 @@ def gpu_tracker():
 
 
 def block():
-    """The first write pass over 1 GiB in a process that holds 8 GiB already (2 where less than 12 are free): alone,
-    tracked, beside reads of smaps, and with gpu-tracker around it."""
+    """The first write pass over 1 GiB in a process that already uses 8 GiB (2 if less than 12 are
+    free): alone, tracked by hiwater, with concurrent reads of smaps, and tracked by gpu-tracker."""
     import mmap
 
     import hiwater
@@ -135,7 +139,8 @@ def block():
         return spent
 
     def slowest(begin):
-        """Of the passes of three seconds: who looks once a second has looked during one of them."""
+        """The slowest pass of three seconds: a tracker that samples once a second has sampled
+        during one of them."""
         stop = begin()
         end = time.monotonic() + 3
         spent = []

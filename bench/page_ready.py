@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""When a report can be looked at: page_ready.py CHROMIUM PAGE LOADS.
+"""Measures when a report is readable: page_ready.py CHROMIUM PAGE LOADS.
 
-Prints JSON: for the page and for an empty one, loaded by turns in one Chromium without a window, the seconds from the begin of
-the navigation until all that is in sight was drawn, and the processor time of the main thread until then."""
+Prints JSON: for the page and for an empty one, loaded in turns in one headless Chromium, the
+seconds from the start of the navigation until the visible part was drawn, and the CPU time of the
+main thread until then."""
 import json
 import pathlib
 import sys
@@ -23,7 +24,7 @@ def load(browser, path):
     devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
     page.goto(path.as_uri())
     while not page.evaluate(READY):
-        page.wait_for_timeout(20)  # rarely asked: each question is work of the main thread
+        page.wait_for_timeout(20)  # each evaluation costs time of the main thread
     taken = {metric["name"]: metric["value"] for metric in devtools.send("Performance.getMetrics")["metrics"]}
     ready = float(page.evaluate(READY)) / 1e3
     context.close()
@@ -36,7 +37,7 @@ def main():
         empty = pathlib.Path(folder) / "empty.html"
         empty.write_text(EMPTY)
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        load(browser, page)  # the browser itself is warm then
+        load(browser, page)  # warms up the browser
         found = {"page": [], "empty": []}
         for _ in range(loads):
             found["page"].append(load(browser, page))

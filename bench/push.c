@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What it costs a program to tell its figures: seven series, each push different from the one before, through the rules
- * that the drop-in of MemoryTracker has. Prints lines "PUSH_NS EVENT_BYTES", several rounds: processor time a push (it
- * makes about three events), and what the list takes an event, as the resident size of this process grew.
+ * Measures the cost of a push: seven series, each push different from the previous one, through the
+ * rules of the replacement of MemoryTracker. Prints lines "PUSH_NS EVENT_BYTES", several rounds:
+ * CPU time per push (which makes about three events), and growth of the resident size of this
+ * process per event.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a tick costs beside the bare preads that it needs, for trees of sleeping processes. Prints lines
- * "KIND PROCESSES TICK_US FLOOR_US", several rounds of each: processor time in this process of a tick of the sampler
- * and of the reads alone, by turns, so that the machine's speed and its neighbours are the same for both. KIND is
- * memory, or all (with processor time, I/O and marks).
+ * Compares the cost of a sample with that of the bare preads that it needs, for trees of sleeping
+ * processes. Prints lines "KIND PROCESSES SAMPLE_US FLOOR_US", several rounds of each: CPU time in
+ * this process of a step of the sampler and of the reads alone, in turns, so that the speed and the
+ * load of the machine are the same for both. KIND is memory, or all (with CPU time, I/O and
+ * high-water marks).
  *
- * bench-tick bare SECONDS prints the share of a core that the reads of default sampling take by themselves: woken ten times a
- * second for the memory of ten sleeping processes, and once for the rest of what is read of them. On a virtual machine most of
- * that is the waking.
+ * bench-tick bare SECONDS prints the share of a core that the reads of default sampling alone take:
+ * a timer that fires ten times a second, reads of the memory of ten sleeping processes, and once a
+ * second of their other files. On a virtual machine most of this is the cost of waking up.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -75,7 +76,7 @@ static void read_bare(int n, int what)
 	}
 }
 
-/* The floor: woken as often by a timer of its own, it reads and does nothing with it. */
+/* The floor: woken by a timer at the same rate, it reads and ignores the content. */
 static double floor_us(int n, int what)
 {
 	struct pollfd fd = { .fd = timer, .events = POLLIN };
@@ -100,7 +101,7 @@ static void start_timer(long interval_ns)
 	(void) timerfd_settime(timer, 0, &when, NULL);
 }
 
-/* The clock's own ticks, as often as its descriptor says. */
+/* Steps of the sampler, whenever its descriptor is readable. */
 static double ticks_us(struct sampler *s)
 {
 	struct pollfd fd = { .fd = sampler_fd(s), .events = POLLIN };
@@ -159,7 +160,7 @@ static void end(int n)
 	(void) close(loadavg);
 }
 
-/* One sampler at a time, as a run has: with two, each would find the caches full of the other's processes. */
+/* One sampler at a time, as in a run: two would evict each other's data from the caches. */
 static void measure_kind(const struct root *root, int n, const char *kind, int what, uint64_t window_ns)
 {
 	struct sampler *s = start(root, window_ns);
@@ -182,7 +183,7 @@ static void measure(const struct root *root, int n)
 	end(n);
 }
 
-/* What waking takes counts, too. */
+/* Includes the cost of waking up. */
 static void bare(const struct root *root, int seconds)
 {
 	struct pollfd fd = { .fd = timer, .events = POLLIN };

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A real training in PyTorch, on the processor, alone and with trackers of memory around it: prints one line of JSON.
+"""Runs a PyTorch training on the CPU alone and with memory trackers around it, and prints one line
+of JSON.
 
     bench/trackers.py ROUNDS SECONDS
 
-In each round everybody has a turn, in an order of its own, in this one process. For each: "inside", how long the training itself
-took, and "around", what starting and stopping added, in seconds. "missing" says who is not here, and why."""
+Each round runs all trackers in random order, in this process. For each tracker: "inside", the
+duration of the training, and "around", the time added by starting and stopping, in seconds.
+"missing" has the reasons why a tracker could not run."""
 import contextlib
 import io
 import json
@@ -16,7 +18,7 @@ import threading
 import time
 
 INTERVAL_S = 0.1
-LIMIT_S = 600  # on a machine that is busy with other things there are fewer rounds
+LIMIT_S = 600  # then no new round is started
 
 
 def hiwater_around(train):
@@ -55,7 +57,7 @@ def memtracker_around(train):
 
 
 def psutil_around(train):
-    """What people write themselves."""
+    """A common hand-written sampler."""
     import psutil
 
     process, end = psutil.Process(), threading.Event()
@@ -78,14 +80,15 @@ TRACKERS = {"alone": lambda train: train(), "hiwater": hiwater_around, "gpu-trac
 
 
 class Training:
-    """A perceptron of three layers on data that is made here; so many steps each time."""
+    """A perceptron of three layers on generated data; a call runs `steps` steps and sets `took`
+    (seconds)."""
 
     def __init__(self):
         import torch
 
         self.torch = torch
         torch.manual_seed(0)
-        torch.set_num_threads(1)  # several that wait for one another measure what else the machine does
+        torch.set_num_threads(1)  # threads that wait for each other would measure other load of the machine
         self.x, self.y = torch.randn(4096, 256), torch.randint(10, (4096,))
         self.model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 512), torch.nn.ReLU(),
                                          torch.nn.Linear(512, 10))
@@ -102,7 +105,8 @@ class Training:
         self.took = time.perf_counter() - began
 
     def calibrate(self, seconds):
-        """The quickest of three says how many steps are so many seconds."""
+        """Sets the number of steps so that a call takes about `seconds`, by the fastest of three
+        calls."""
         times = []
         for _ in range(3):
             self()
@@ -111,7 +115,8 @@ class Training:
 
 
 def turn(around, train):
-    """The training's own time, and what came on top; what others print is kept away."""
+    """The duration of the training, and the time added around it, in seconds. Discards the output
+    of the trackers."""
     began = time.perf_counter()
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         around(train)
@@ -124,7 +129,7 @@ def main():
     missing, names = {}, []
     for name, around in TRACKERS.items():
         try:
-            turn(around, train)  # also what is imported
+            turn(around, train)  # also imports the package
             names.append(name)
         except Exception as e:
             missing[name] = f"{type(e).__name__}: {e}"
@@ -138,7 +143,7 @@ def main():
             found[name]["around"].append(around)
     print(json.dumps({**found, "missing": missing}))
     sys.stdout.flush()
-    os._exit(0)  # whoever left threads behind
+    os._exit(0)  # some trackers leave threads running
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the watching engine costs: frames as the clock makes them (looks at ten processes, totals, the machine, pushed
- * series) through 50 rules. Prints lines "RULES PROCESSES FRAME_NS SHARE", several rounds: processor time a frame, and
- * the share of a core that 10,000 frames a second would take.
+ * Measures the cost of the rule engine: frames as the clock makes them (ten processes, totals, the
+ * machine, pushed series) through 50 rules. Prints lines "RULES PROCESSES FRAME_NS SHARE", several
+ * rounds: CPU time per frame, and the share of a core that 10,000 frames a second would take.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +19,8 @@ enum {
 	RULES = 50,
 };
 
-/* What people ask for; those that are not held most of the time, as it should be. */
-static const char *const asked[] = {
+/* Typical rules, most of which are false most of the time, as in practice. */
+static const char *const rules[] = {
 	"ram > 90% of limit for 30s",
 	"ram > 24GiB",
 	"growth(ram) > 10MiB/min",
@@ -93,7 +93,7 @@ int main(void)
 	for (size_t i = 0; w && i < RULES; i++) {
 		struct rule rule;
 
-		if (rule_parse(asked[i % (sizeof(asked) / sizeof(asked[0]))], RULE_ALERT, &rule, NULL) < 0 || watch_add(w, &rule) < 0)
+		if (rule_parse(rules[i % (sizeof(rules) / sizeof(rules[0]))], RULE_ALERT, &rule, NULL) < 0 || watch_add(w, &rule) < 0)
 			return 1;
 	}
 	if (!w)

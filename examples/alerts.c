@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A whole program on the library: tells by a callback when rules about a running process begin and cease to hold, and
- * keeps what happened where one is an error.
+ * A complete program that uses the library: a callback reports when rules about a running process
+ * become true and false again; for rules of level error it keeps full-rate data.
  *
  *     cc alerts.c -o alerts $(pkg-config --cflags --libs hiwater)
  *     ./alerts 4711 'ram > 4GiB for 10s' 'error: growth(ram) > 1GiB/min'
@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* From within hiw_recorder_step. The alert's texts live until it returns. */
-static void tell(void *ctx, const struct hiw_alert *alert)
+/* Called by hiw_recorder_step. The texts of the alert are valid until it returns. */
+static void print_alert(void *ctx, const struct hiw_alert *alert)
 {
 	struct hiw_recorder *recorder = ctx;
 
@@ -35,7 +35,7 @@ int main(int argc, char **argv)
 	options.alerts = (const char *const *) argv + 2;
 	if (hiw_recorder_new(&options, &recorder, &err) < 0)
 		return fprintf(stderr, "alerts: %s\n", err.text), 2;
-	hiw_recorder_on_alert(recorder, tell, recorder);
+	hiw_recorder_on_alert(recorder, print_alert, recorder);
 	if (hiw_recorder_start(recorder, (pid_t) strtol(argv[1], NULL, 10), &err) < 0)
 		return fprintf(stderr, "alerts: %s\n", err.text), 1;
 	while (!hiw_recorder_over(recorder)) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A whole program on the library: runs a command and prints the most memory that it and its children held.
+ * A complete program that uses the library: runs a command and prints the peak memory of it and its
+ * children.
  *
  *     cc peak.c -o peak $(pkg-config --cflags --libs hiwater)
  *     ./peak make -j8
@@ -26,7 +27,7 @@ static pid_t start(char **argv)
 	return pid;
 }
 
-/* Lets the recorder work until main is a zombie; then it reads the last of it, before it is reaped. */
+/* Runs the recorder until main is a zombie, whose last values it reads before main is reaped. */
 static int measure(struct hiw_recorder *recorder, pid_t pid)
 {
 	struct pollfd work = { .fd = hiw_recorder_fd(recorder), .events = POLLIN };
@@ -57,7 +58,7 @@ int main(int argc, char **argv)
 		return fprintf(stderr, "usage: peak COMMAND...\n"), 2;
 	options.no_record = true;
 	options.argv = (const char *const *) argv + 1;
-	(void) prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans of the job come to us, so none is lost */
+	(void) prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans of the job become children of this process, so none is lost */
 	pid = start(argv + 1);
 	if (hiw_recorder_new(&options, &recorder, &err) < 0 || hiw_recorder_start(recorder, pid, &err) < 0)
 		return fprintf(stderr, "peak: %s\n", err.text), 125;

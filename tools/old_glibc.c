@@ -13,7 +13,7 @@ pid_t gettid(void)
 	return (pid_t) syscall(SYS_gettid);
 }
 
-/* Where off_t has 64 bits anyway, fcntl64 is fcntl; glibc's own reads the argument in this way, too. */
+/* If off_t has 64 bits, fcntl64 is fcntl; glibc reads the argument in the same way. */
 int fcntl64(int fd, int command, ...)
 {
 	va_list arguments;
@@ -25,7 +25,7 @@ int fcntl64(int fd, int command, ...)
 	return fcntl(fd, command, argument);
 }
 
-/* Kernel 3.15; before it ENOSYS, which callers take as they take any failure. So below. */
+/* Kernel 3.15; ENOSYS before, which callers handle like any failure. */
 int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
 	return (int) syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
@@ -42,7 +42,7 @@ void *reallocarray(void *block, size_t n, size_t size)
 	return realloc(block, bytes);
 }
 
-/* Kernel 3.17. */
+/* Kernel 3.17; ENOSYS before. */
 ssize_t getrandom(void *bytes, size_t n, unsigned flags)
 {
 	return syscall(SYS_getrandom, bytes, n, flags);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * For the wheel that runs on systems with a glibc as old as 2.17: what is called here, and by the distribution's
- * libsqlite3.a, and came later. Included before everything else, and only where the C library lacks it.
+ * For the wheel that runs on systems with glibc 2.17: functions that hiwater or the distribution's libsqlite3.a call and that
+ * later versions of glibc added. Included before everything else, and only if the C library lacks them.
  */
 #pragma once
 

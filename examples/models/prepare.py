@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Makes the two data sets in the folder given, outside of what is measured: digits expanded to every product of up to
-three pixels (original: 47,905 features), and the same reduced by principal components (compressed)."""
+"""Makes the two data sets in the given folder, before the measured runs: digits expanded to every
+product of up to three pixels (original: 47,905 features), and the same reduced to principal
+components (compressed)."""
 import pathlib
 import sys
 
@@ -10,7 +11,7 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import PolynomialFeatures
 
 COMPONENTS = 128
-VERSION = "2"  # of what is made here; a folder with another one is made anew
+VERSION = "2"  # of the data sets; a folder with another version is replaced
 
 
 def main():

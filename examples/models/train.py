@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Trains one model on one data set: train.py FOLDER mlp|xgboost original|compressed ITERATIONS.
 
-On a GPU where PyTorch or xgboost can use one. Prints the accuracy on the rows that it was not trained on."""
+Uses a GPU if PyTorch or xgboost can. Prints the accuracy on rows that were not used for the
+training."""
 import pathlib
 import shutil
 import sys
@@ -47,7 +48,7 @@ def mlp_without_torch(x, y, x_test, y_test, iterations):
 
     from sklearn.neural_network import MLPClassifier
 
-    warnings.simplefilter("ignore")  # that so few iterations have not converged is no news
+    warnings.simplefilter("ignore")  # about a lack of convergence, which is expected after few iterations
     model = MLPClassifier((HIDDEN,), batch_size=BATCH, max_iter=iterations, random_state=0)
     return model.fit(x, y).score(x_test, y_test)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""hiwater: what a job used, its memory, processors, I/O and GPUs, at their peak and all the way there.
+"""hiwater: peak and over-time resource use of a program: memory, CPUs, I/O, GPUs.
 
     import hiwater
     with hiwater.track() as run:
@@ -8,8 +8,9 @@
                 run.log(loss=train())
     print(run.summary)
 
-A process of its own measures, the hiwater command: nothing of it runs in this interpreter, and whatever becomes of it, the
-program goes on. `track` measures a block, a function or another process, `open` reads what was recorded.
+A separate process, the hiwater command, measures; the sampling does not run in this interpreter,
+and the program continues if that process fails. `track` measures a block, a function or another
+process; `open` reads a recording.
 """
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-# Where a name comes from; imported when it is first used, so that importing hiwater costs a program nothing.
+# Name: (module, attribute), imported at first use, so that `import hiwater` stays cheap.
 _NAMES = {
     "Error": ("_errors", "Error"), "Phase": ("_run", "Phase"), "Recording": ("_recording", "Recording"),
     "Run": ("_run", "Run"), "load_ipython_extension": ("_ipython", "load_ipython_extension"),
@@ -59,7 +60,7 @@ def _version() -> str:
 
     try:
         return version("hiwater")
-    except PackageNotFoundError:  # used from the source
+    except PackageNotFoundError:  # used from the source tree
         return "0.1.0"
 
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The recorder beside this interpreter, and the socket to it (docs/python.md has the protocol).
+"""The recorder process of this interpreter, and the socket to it (docs/python.md has the protocol).
 
-The recorder is `hiwater attach --control FD`: a process of its own that leaves its parent at once, so that no wait() sees
-it. A message is "NUMBER TIME TEXT", its answer "NUMBER ok|no|+ TEXT"; what has number 0 is not answered or was not asked.
-Whatever becomes of the recorder, nothing here waits longer than its limit. One that works is given that time; one that
-somebody has stopped (SIGSTOP) is told to go on after STOPPED_LIMIT_S, and given up after as long again.
+The recorder is `hiwater attach --control FD`, a daemonised process, so that no wait() of the
+program returns it. A request is "NUMBER TIME TEXT", its answer "NUMBER ok|no|+ TEXT". A request
+with number 0 is not answered; a message from the recorder with number 0 is a notice. No method
+waits longer than its limit. A recorder that was stopped (SIGSTOP) gets SIGCONT after
+STOPPED_LIMIT_S, and is abandoned if it is still stopped as long again later.
 """
 from __future__ import annotations
 
@@ -24,71 +25,72 @@ if TYPE_CHECKING:
     from typing import Optional, Sequence
 
 START_LIMIT_S = 20.0
-LOOK_AGAIN_MS = 20
-STOPPED_LIMIT_S = 1.0  # not less than a phase's edge waits: that is too late then, however it goes on
-PATIENCE_S = 0.1  # where more is said at once than the recorder has taken
-MESSAGE_MOST = 16384
-WAS_STOPPED = "the recorder was stopped (SIGSTOP), and was told to go on (SIGCONT): nothing was measured meanwhile"
+POLL_MS = 20
+STOPPED_LIMIT_S = 1.0  # at least EDGE_LIMIT_S: an edge that waited for a stopped recorder is too late in any case
+ROOM_LIMIT_S = 0.1  # wait for room while the socket's buffer is full
+MESSAGE_MOST = 16384  # bytes
+WAS_STOPPED = "the recorder was stopped (SIGSTOP) and has been continued (SIGCONT); nothing was measured in between"
 
 
 class Lost(Error):
-    """There is no recorder any more."""
+    """The recorder has ended."""
 
 
 class Late(Error):
-    """It did not answer in time."""
+    """The recorder did not answer in time."""
 
 
 class Refused(Error):
-    """It said no."""
+    """The recorder answered with an error."""
 
 
-class _Patience:
-    """How long an answer is waited for where the recorder is stopped: until it is told to go on, and once more."""
+class _StopDeadline:
+    """Deadline for a stopped recorder: the first is followed by SIGCONT, the second by giving
+    up."""
 
     def __init__(self) -> None:
         self.end = time.monotonic() + STOPPED_LIMIT_S
-        self.is_over = False  # with the second end
+        self.is_last = False  # this is the second deadline
 
     def renew(self) -> None:
         self.end = time.monotonic() + STOPPED_LIMIT_S
-        self.is_over = True
+        self.is_last = True
 
 
 class Channel:
-    """A recorder of its own. Its methods may be called by any thread; in a forked child they do nothing."""
+    """Connection to a recorder. Its methods may be called by any thread; in a forked child they do
+    nothing."""
 
     def __init__(self, command: str, options: Sequence[str], warnings: Optional[list[str]] = None) -> None:
-        """Starts `command attach` with these options and returns once it measures; Error if it does not. warnings: what happens
-        to it later is told there."""
-        self._lock = threading.RLock()  # also a signal's handler may ask
+        """Starts `command attach` with these options and returns once it measures; raises Error if
+        it does not. Later warnings about the recorder are appended to warnings."""
+        self._lock = threading.RLock()  # reentrant: a signal handler may send a request, too
         self._pid = os.getpid()
         self._number = 0
         self._answers: dict[int, list[tuple[bytes, bytes]]] = {}
-        self.file: Optional[str] = None  # the recording, once there is one
-        self.is_over = False  # measuring has ended
-        self._is_slow = False
-        self._said: list[str] = []
+        self.file: Optional[str] = None  # path of the recording, once it exists
+        self._is_slow = False  # the last notification was lost: the next does not wait for room
+        self._startup_messages: list[str] = []  # errors and warnings at startup
         self._warnings = [] if warnings is None else warnings
-        self._recorder: Optional[_process.Process] = None  # once it has said something
-        self._is_given_up = False  # it does not stay awake
+        self._recorder: Optional[_process.Process] = None  # known from its first message
+        self._is_given_up = False  # stopped again after SIGCONT
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._theirs: Optional[int] = os.fstat(theirs.fileno()).st_ino  # until it was looked who has that end
+        self._recorder_inode: Optional[int] = os.fstat(theirs.fileno()).st_ino  # inode of the recorder's end, until it was searched
         try:
             with theirs:
                 spawn(command, options, theirs.fileno())
             self._socket.setblocking(False)
-            _process.ask_who(self._socket)
+            _process.request_credentials(self._socket)
             _channels.add(self)
             self.ask("begin", START_LIMIT_S)
         except Lost:
             self.close()
-            raise Error(f"nothing is measured: {' '.join(self._said) or command + ' ended before it began'}") from None
+            raise Error(f"nothing is measured: {' '.join(self._startup_messages) or command + ' ended before it began'}") from None
         except Late as e:
             self.close()
             raise Error(f"nothing is measured: {e}" if self._is_given_up else
                         f"nothing is measured: {command} did not begin within {START_LIMIT_S:g} s; the machine may be "
-                        "overloaded, or the command not the one of this package") from None
+                        "overloaded, or the command may not be the one of this package") from None
         except BaseException:
             self.close()
             raise
@@ -97,18 +99,20 @@ class Channel:
     def is_open(self) -> bool:
         return self._socket.fileno() >= 0 and self._pid == os.getpid()
 
-    def tell(self, text: str) -> bool:
-        """Sends what needs no answer. False: it is lost, because nobody reads; that is waited for only once."""
-        patience_s = 0 if self._is_slow else PATIENCE_S
+    def notify(self, text: str) -> bool:
+        """Sends a message without an answer. False: it is lost, because the socket's buffer is
+        full. Waits for room at most ROOM_LIMIT_S, and not at all if the previous message was
+        lost."""
+        limit_s = 0 if self._is_slow else ROOM_LIMIT_S
         try:
-            self._send(0, text, time.monotonic() + patience_s)
+            self._send(0, text, time.monotonic() + limit_s)
             self._is_slow = False
         except Error:
             self._is_slow = True
         return not self._is_slow
 
     def ask(self, text: str, limit_s: float) -> str:
-        """The answer. Raises Lost, Late or Refused."""
+        """Sends a request and returns its answer. Raises Lost, Late or Refused."""
         end = time.monotonic() + limit_s
         with self._lock:
             number = self._begin(text, end)
@@ -118,29 +122,29 @@ class Channel:
                 del self._answers[number]
 
     def ask_for_later(self, text: str) -> int:
-        """Asks, and does not wait: `answer` of the number does. Raises Lost or Late."""
+        """Sends a request and returns its number, for `answer`. Raises Lost or Late."""
         with self._lock:
-            return self._begin(text, time.monotonic() + PATIENCE_S)
+            return self._begin(text, time.monotonic() + ROOM_LIMIT_S)
 
     def answer(self, number: int, limit_s: float) -> str:
-        """Of what was asked for later. Raises Lost, Late or Refused."""
+        """Waits for the answer to an `ask_for_later`. Raises Lost, Late or Refused."""
         with self._lock:
             try:
                 return self._answer(number, time.monotonic() + limit_s)
             finally:
                 del self._answers[number]
 
-    def hear(self) -> None:
-        """Takes what it said meanwhile without being asked: that there is a file, or that it is over."""
+    def receive_notices(self) -> None:
+        """Receives pending notices, such as the path of the recording."""
         try:
             while self._receive(time.monotonic() + 1, wait=False):
                 pass
         except Error:
             pass
 
-    def left(self, output: Optional[str]) -> Optional[str]:
-        """The recording of one that is lost or silent, also where it did not come to tell of it. output: what it was told to write,
-        absolute."""
+    def find_recording(self, output: Optional[str]) -> Optional[str]:
+        """The recording of a recorder that is lost or does not answer, also if it was lost before
+        it sent the path. output: the absolute path given with --output, if any."""
         if not self.file and self._recorder:
             from ._recording import written_by
 
@@ -148,11 +152,11 @@ class Channel:
         return self.file
 
     def close(self) -> None:
-        """The recorder ends then, if it has not yet. One that is stopped is killed: nobody waits for it any more."""
+        """Closes the socket, which ends the recorder. A stopped recorder is killed."""
         try:
             self._socket.close()
         except OSError:
-            pass  # its descriptor was closed behind its back
+            pass  # the program closed its descriptor
         if self._recorder and self._pid == os.getpid() and (self._is_given_up or self._recorder.is_stopped):
             self._recorder.signal(signal.SIGKILL)
 
@@ -170,7 +174,7 @@ class Channel:
     def _send(self, number: int, text: str, end: float = 0) -> None:
         message = b"%d %d %s" % (number, time.clock_gettime_ns(time.CLOCK_BOOTTIME), text.encode(errors="replace"))
         if len(message) > MESSAGE_MOST:
-            raise Refused(f"a message of {len(message)} bytes is too long: {MESSAGE_MOST} are the most")
+            raise Refused(f"a message of {len(message)} bytes is too long; the limit is {MESSAGE_MOST} bytes")
         if not self.is_open:
             raise Lost("this process has no recorder")
         while True:
@@ -179,15 +183,15 @@ class Channel:
                 return
             except BlockingIOError:
                 if time.monotonic() >= end:
-                    raise Late("the recorder takes nothing") from None
+                    raise Late("the recorder does not read its socket") from None
                 time.sleep(0.0002)
             except OSError:
-                self._take_all()
-                raise Lost("the recorder is gone") from None
+                self._receive_rest()
+                raise Lost("the recorder has ended") from None
 
     def _answer(self, number: int, end: float) -> str:
         pieces: list[bytes] = []
-        patience = _Patience()
+        deadline = _StopDeadline()
         while True:
             while self._answers[number]:
                 word, text = self._answers[number].pop(0)
@@ -198,60 +202,61 @@ class Channel:
                 else:
                     raise Refused(text.decode(errors="replace"))
             if not self._receive(end):
-                self._rouse(patience, end)
+                self._continue_stopped(deadline, end)
 
-    def _rouse(self, patience: _Patience, end: float) -> None:
-        """A recorder that was stopped is told to go on. Raises Late where it is stopped again."""
-        if not patience.end <= time.monotonic() < end:
+    def _continue_stopped(self, deadline: _StopDeadline, end: float) -> None:
+        """Sends SIGCONT to a stopped recorder. Raises Late if it is stopped again."""
+        if not deadline.end <= time.monotonic() < end:
             return
-        if not self._recorder and self._theirs:  # it has not said who it is yet
-            self._recorder, self._theirs = _process.recorder_with(self._theirs), None
+        if not self._recorder and self._recorder_inode:  # no message yet: search for its pid
+            self._recorder, self._recorder_inode = _process.recorder_by_socket(self._recorder_inode), None
         if not self._recorder or not self._recorder.is_stopped:
             return
-        if patience.is_over:
+        if deadline.is_last:
             self._is_given_up = True
-            raise Late("the recorder is stopped (SIGSTOP), and again after it was told to go on")
+            raise Late("the recorder is stopped (SIGSTOP), and was stopped again after SIGCONT")
         self._recorder.signal(signal.SIGCONT)
         if WAS_STOPPED not in self._warnings:
             self._warnings.append(WAS_STOPPED)
-        patience.renew()
+        deadline.renew()
 
     def _why_late(self) -> str:
         is_stopped = self._recorder and self._recorder.is_stopped
         return "the recorder is stopped (SIGSTOP)" if is_stopped else "the recorder does not answer"
 
     def _receive(self, end: float, wait: bool = True) -> bool:
-        """Takes a message to where it belongs, if one comes soon. A signal's handler may ask meanwhile, and take what this
-        one waits for: so it looks again every few milliseconds."""
+        """Receives a message and dispatches it; False if none came within POLL_MS. A signal handler
+        may meanwhile receive the answer that the caller waits for, so the caller checks again after
+        each call."""
         poll = select.poll()
         left_ms = (end - time.monotonic()) * 1000
         try:
             poll.register(self._socket, select.POLLIN)
             if left_ms <= 0:
                 raise Late(self._why_late())
-            if not poll.poll(min(left_ms, LOOK_AGAIN_MS) if wait else 0):
+            if not poll.poll(min(left_ms, POLL_MS) if wait else 0):
                 return False
-            message, who, _, _ = self._socket.recvmsg(2 * MESSAGE_MOST, _process.ROOM)
-            self._recorder = _process.who(who, self._recorder)
+            message, ancillary, _, _ = self._socket.recvmsg(2 * MESSAGE_MOST, _process.ANCILLARY_SIZE)
+            self._recorder = _process.sender(ancillary, self._recorder)
             self._is_given_up = False
         except BlockingIOError:
             return False
-        except (OSError, ValueError):  # closed by another thread, too
+        except (OSError, ValueError):  # ValueError: another thread closed the socket
             message = b""
         if not message:
-            raise Lost("the recorder is gone")
-        self._take(message)
+            raise Lost("the recorder has ended")
+        self._dispatch(message)
         return True
 
-    def _take_all(self) -> None:
-        """What it said before it went."""
+    def _receive_rest(self) -> None:
+        """Receives the last messages of a recorder that has ended."""
         try:
             while True:
                 self._receive(time.monotonic() + 1)
         except Error:
             pass
 
-    def _take(self, message: bytes) -> None:
+    def _dispatch(self, message: bytes) -> None:
         number, word, text = message.split(b" ", 2)
         if number != b"0":
             waiting = self._answers.get(int(number))
@@ -259,36 +264,35 @@ class Channel:
                 waiting.append((word, text))
         elif word == b"file":
             self.file = os.fsdecode(text)
-        elif word == b"over":
-            self.is_over = True
         elif word == b"said":
-            self._said.append(text.decode(errors="replace"))
+            self._startup_messages.append(text.decode(errors="replace"))
 
     def _forget(self) -> None:
-        """In a forked child: the recorder is the parent's."""
+        """In a forked child: the recorder belongs to the parent."""
         self._lock = threading.RLock()
         self._socket.close()
 
 
 def spawn(command: str, options: Sequence[str], descriptor: int) -> None:
-    """Starts the recorder with this descriptor. It leaves its first process at once; that is waited for here."""
+    """Starts the recorder with this descriptor. It daemonises; this waits for its first process."""
     theirs = 3 if descriptor != 3 else 4
     actions = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
                (os.POSIX_SPAWN_DUP2, descriptor, theirs)]
-    usual = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGCHLD]
+    default_signals = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGCHLD]
     try:
         pid = os.posix_spawn(command, [command, "attach", "--control", str(theirs), *options], os.environ,
-                             file_actions=actions, setsigmask=[], setsigdef=usual)
+                             file_actions=actions, setsigmask=[], setsigdef=default_signals)
     except OSError as e:
         raise Error(f"nothing is measured: {command} cannot be started: {e.strerror}") from e
     try:
         _await_first(pid)
     except ChildProcessError:
-        pass  # SIGCHLD is ignored here, or another thread waits for everybody
+        pass  # SIGCHLD is ignored in this program, or another thread waits for all children
 
 
 def _await_first(pid: int) -> None:
-    """One that somebody stops on its way is told to go on once, and then ended: nobody waits for what does not go on."""
+    """Waits for the first process. If it is stopped, it gets SIGCONT; if it is stopped again,
+    SIGKILL."""
     for number in (signal.SIGCONT, signal.SIGKILL):
         if not os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1]):
             return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where the hiwater command is."""
+"""Finds and runs the hiwater command."""
 from __future__ import annotations
 
 import os
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def command() -> Optional[str]:
-    """The path of the hiwater command: what HIWATER_COMMAND names, else the one that was installed with this package,
-    else the first on PATH, else None."""
+    """The path of the hiwater command: that of HIWATER_COMMAND, else the one installed with this
+    package, else the first on PATH, else None."""
     named = os.environ.get("HIWATER_COMMAND")
     if named:
         return named
@@ -28,7 +28,8 @@ def command() -> Optional[str]:
 
 
 def _folders() -> list[str]:
-    """Beside the interpreter, where its scripts go, and above the package (pip install --prefix, --target)."""
+    """The folder of the interpreter, its scripts folder, and folders above the package (pip install
+    --prefix, --target)."""
     here = os.path.dirname(os.path.abspath(__file__))
     folders = [os.path.join(sys.prefix, "bin"), os.path.join(here, *[os.pardir] * 4, "bin"), os.path.join(here, os.pardir, "bin")]
     if not os.access(os.path.join(folders[0], "hiwater"), os.X_OK):
@@ -41,13 +42,13 @@ def _folders() -> list[str]:
 def needed_command() -> str:
     path = command()
     if path is None:
-        raise Error("the hiwater command was not found, neither beside this package nor on PATH: "
-                    "pip install it again, or let HIWATER_COMMAND name it")
+        raise Error("the hiwater command was found neither next to this package nor on PATH: "
+                    "pip install hiwater again, or set HIWATER_COMMAND to its path")
     return path
 
 
-def said_by(*arguments: str) -> str:
-    """What the command prints; Error with what it complains of."""
+def output_of(*arguments: str) -> str:
+    """The stdout of the command. Raises Error with its error message if it fails."""
     import subprocess
 
     path = needed_command()

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater._core: the package's only bridge to C, on the limited API of CPython 3.9. Types and their meaning stand in
- * _core.pyi; everything in this file is api/internal.h, with Python's objects around it. Py_LIMITED_API comes from meson.build.
+ * hiwater._core: the package's only bridge to C, on the limited API of CPython 3.9. It wraps
+ * functions of hiwater.h and api/internal.h in Python objects; _core.pyi has their types and
+ * meaning. meson.build defines Py_LIMITED_API.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -11,7 +12,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
 
 #include "api/internal.h"
 #include "_core_columns.h"
@@ -24,7 +24,7 @@ enum {
 struct list {
 	PyObject_HEAD struct hwi_pushes *pushes;
 	Py_ssize_t n_series;
-	int whole;              /* values are whole numbers */
+	int whole;              /* values are integers */
 };
 
 static void *raise_error(int code, const struct hiw_err *err)
@@ -35,18 +35,19 @@ static void *raise_error(int code, const struct hiw_err *err)
 	return NULL;
 }
 
-/* ---- what goes in -------------------------------------------------------------------------------------------------- */
+/* ---- arguments ----------------------------------------------------------------------------------------------------- */
 
-/* What keeps what it is asked for. */
+/* A list or a tuple, which keeps its items alive. False: an error is set. */
 static bool is_list(PyObject *object)
 {
 	if (PyList_Check(object) || PyTuple_Check(object))
 		return true;
-	PyErr_SetString(PyExc_TypeError, "a list or a tuple belongs here");
+	PyErr_SetString(PyExc_TypeError, "expected a list or a tuple");
 	return false;
 }
 
-/* The texts of a list or tuple, borrowed from it, in an array that is the caller's to PyMem_Free. NULL: an error is set. */
+/* The texts of a list or tuple, borrowed from it, in an array that the caller frees with
+ * PyMem_Free. NULL: an error is set. */
 static const char **texts_of(PyObject *sequence, Py_ssize_t *ret_n)
 {
 	const Py_ssize_t n = is_list(sequence) ? PySequence_Size(sequence) : -1;
@@ -59,7 +60,7 @@ static const char **texts_of(PyObject *sequence, Py_ssize_t *ret_n)
 
 		const bool ok = item && PyArg_Parse(item, "s", &texts[i]);
 
-		Py_XDECREF(item); /* the sequence has it */
+		Py_XDECREF(item); /* the sequence keeps a reference */
 		if (!ok) {
 			PyMem_Free(texts);
 			return NULL;
@@ -98,7 +99,7 @@ static bool ratios_of(PyObject *sequence, struct hwi_push_ratio *ratios, size_t 
 	return true;
 }
 
-/* ---- a list is made and freed -------------------------------------------------------------------------------------- */
+/* ---- making and freeing a list ------------------------------------------------------------------------------------- */
 
 static PyObject *list_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
@@ -155,14 +156,14 @@ static struct hwi_pushes *pushes_of(PyObject *object)
 	return ((struct list *) object)->pushes;
 }
 
-/* ---- what is pushed ------------------------------------------------------------------------------------------------ */
+/* ---- pushing ------------------------------------------------------------------------------------------------------- */
 
-/* False: an error is set. */
-static bool reading_of(const struct list *self, PyObject *given, double values[HWI_PUSH_SERIES])
+/* The values of a sample, one per series. False: an error is set. */
+static bool sample_of(const struct list *self, PyObject *given, double values[HWI_PUSH_SERIES])
 {
 	if (PySequence_Size(given) != self->n_series) {
 		if (!PyErr_Occurred())
-			PyErr_Format(PyExc_ValueError, "a reading has %zd values, one a series", self->n_series);
+			PyErr_Format(PyExc_ValueError, "a sample must have %zd values, one per series", self->n_series);
 		return false;
 	}
 	for (Py_ssize_t i = 0; i < self->n_series; i++) {
@@ -176,12 +177,13 @@ static bool reading_of(const struct list *self, PyObject *given, double values[H
 	return true;
 }
 
-/* Arguments: a reading, and the mark. */
-static bool marked_reading_of(const struct list *self, PyObject *args, double values[HWI_PUSH_SERIES], double *ret_mark)
+/* Arguments: a sample, and optionally the high-water mark of its first series. False: an error is
+ * set. */
+static bool marked_sample_of(const struct list *self, PyObject *args, double values[HWI_PUSH_SERIES], double *ret_mark)
 {
 	PyObject *given, *mark = Py_None;
 
-	return PyArg_ParseTuple(args, "O|O", &given, &mark) && number_of(mark, ret_mark) && reading_of(self, given, values);
+	return PyArg_ParseTuple(args, "O|O", &given, &mark) && number_of(mark, ret_mark) && sample_of(self, given, values);
 }
 
 static PyObject *list_push(PyObject *object, PyObject *args)
@@ -190,7 +192,7 @@ static PyObject *list_push(PyObject *object, PyObject *args)
 	double values[HWI_PUSH_SERIES], mark;
 	struct hwi_pushed made;
 
-	if (!marked_reading_of(self, args, values, &mark))
+	if (!marked_sample_of(self, args, values, &mark))
 		return NULL;
 	hwi_pushes_push(self->pushes, values, mark, &made);
 	return Py_BuildValue("KI", (unsigned long long) made.first, (unsigned) made.rules);
@@ -207,11 +209,11 @@ static PyObject *list_note(PyObject *object, PyObject *args)
 
 	if (!PyArg_ParseTuple(args, "I|zOI", &kind, &text, &given, &tag))
 		return NULL;
-	if (given != Py_None && !reading_of(self, given, values))
+	if (given != Py_None && !sample_of(self, given, values))
 		return NULL;
 	r = hwi_pushes_note(self->pushes, kind, tag, text, given == Py_None ? NULL : values);
 	if (r < 0)
-		return raise_error(r, &(struct hiw_err) { "a note's kind is 8 to 31" });
+		return raise_error(r, &(struct hiw_err) { "the kind of a note must be 8 to 31" });
 	Py_RETURN_NONE;
 }
 
@@ -236,7 +238,7 @@ static PyObject *list_begin(PyObject *object, PyObject *args)
 	const struct list *self = (const struct list *) object;
 	double values[HWI_PUSH_SERIES], mark;
 
-	if (!marked_reading_of(self, args, values, &mark))
+	if (!marked_sample_of(self, args, values, &mark))
 		return NULL;
 	hwi_pushes_begin(self->pushes, values, mark);
 	Py_RETURN_NONE;
@@ -256,7 +258,7 @@ static PyObject *list_clear(PyObject *object, PyObject *unused)
 	Py_RETURN_NONE;
 }
 
-/* ---- what comes out ------------------------------------------------------------------------------------------------ */
+/* ---- results ------------------------------------------------------------------------------------------------------- */
 
 static PyObject *object_of(double value, bool whole)
 {
@@ -296,7 +298,7 @@ static PyObject *event_of(const struct list *self, const struct hwi_push_event *
 	return Py_BuildValue("KIIiINNN", (unsigned long long) e->time_ns, e->kind, e->rule, (int) e->level, (unsigned) e->tag, change, values, text);
 }
 
-/* A list of tuples; events is given up. */
+/* A list of tuples. Frees events. */
 static PyObject *events_of(const struct list *self, struct hwi_push_event *events, size_t n)
 {
 	PyObject *made = PyList_New((Py_ssize_t) n);
@@ -342,7 +344,7 @@ static PyObject *list_timeline(PyObject *object, PyObject *args)
 		return NULL;
 	r = hwi_pushes_timeline(pushes_of(object), interval, &events, &n);
 	if (r < 0)
-		return raise_error(r, &(struct hiw_err) { "an interval is longer than 0" });
+		return raise_error(r, &(struct hiw_err) { "the interval must be longer than 0" });
 	return events_of((const struct list *) object, events, n);
 }
 
@@ -378,7 +380,7 @@ struct text {
 	size_t len;
 };
 
-static int put_text(void *ctx, const void *data, size_t len)
+static int append_chunk(void *ctx, const void *data, size_t len)
 {
 	struct text *text = ctx;
 	char *grown = realloc(text->data, text->len + len + 1);
@@ -391,15 +393,15 @@ static int put_text(void *ctx, const void *data, size_t len)
 	return 0;
 }
 
-/* While other threads run. */
-static int draw(const char *path, struct hiw_export *what, struct text *line, struct hiw_err *err)
+/* Draws the picture and the line about the present use. Called without the GIL. */
+static int draw(const char *path, struct hiw_export *request, struct text *line, struct hiw_err *err)
 {
 	const struct hiw_style style = { .size = sizeof(style), .width = 1000, .utf8 = true };
 	struct hiw_run *run = NULL;
 	int r = hiw_run_open(path, &run, err);
 
 	if (r == 0)
-		r = hiw_run_export(run, what, err);
+		r = hiw_run_export(run, request, err);
 	if (r == 0)
 		r = hiw_run_text(run, HIW_PROGRESS, &style, &line->data, &line->len, err);
 	hiw_run_close(run);
@@ -410,7 +412,7 @@ static PyObject *core_svg(PyObject *module, PyObject *args)
 {
 	struct hiw_err err = { "" };
 	struct text svg = { NULL, 0 }, line = { NULL, 0 };
-	struct hiw_export what = { .size = sizeof(what), .to = "svg", .write = put_text, .ctx = &svg };
+	struct hiw_export request = { .size = sizeof(request), .to = "svg", .write = append_chunk, .ctx = &svg };
 	PyObject *series, *made = NULL;
 	const char *path, **names;
 	Py_ssize_t n;
@@ -422,9 +424,9 @@ static PyObject *core_svg(PyObject *module, PyObject *args)
 	names = texts_of(series, &n);
 	if (!names)
 		return NULL;
-	what.series = names;
-	what.n_series = (size_t) n;
-	Py_BEGIN_ALLOW_THREADS r = draw(path, &what, &line, &err);
+	request.series = names;
+	request.n_series = (size_t) n;
+	Py_BEGIN_ALLOW_THREADS r = draw(path, &request, &line, &err);
 	Py_END_ALLOW_THREADS
 
 		PyMem_Free(names);

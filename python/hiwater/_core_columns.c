@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A SELECT on a recording, gathered column by column into arrays that Python gets as they are: numbers as 8 bytes each in a
- * bytes object, which is what the limited API of 3.9 lets others look into without a copy. SQLite is asked without the GIL.
+ * Runs a SELECT on a recording and returns its columns as arrays of 8-byte numbers. The arrays are
+ * bytes objects: in the limited API of 3.9 no other object can export its memory without a copy.
+ * SQLite runs without the GIL.
  */
 #include "_core_columns.h"
 
@@ -14,7 +15,7 @@
 #include <sqlite3.h>
 
 enum {
-	PATIENCE_MS = 10000, /* for a writer */
+	BUSY_MS = 10000, /* wait for a writer */
 };
 
 enum kind {
@@ -29,13 +30,13 @@ union cell {
 	double real;
 	struct {
 		uint32_t begin, len;
-	} text; /* in the column's texts */
+	} text; /* range in the texts of the column */
 };
 
 struct column {
 	enum kind kind;
 	union cell *cells;
-	unsigned char *nulls;      /* one a row */
+	unsigned char *nulls;      /* one per row */
 	size_t n_nulls;
 	char *texts;
 	size_t texts_len, texts_cap;
@@ -47,7 +48,7 @@ struct table {
 	int n_columns;
 	struct column *columns;
 	size_t n, cap;             /* rows */
-	const char *why;           /* of a failure that is not SQLite's */
+	const char *why;           /* reason of a failure outside SQLite */
 };
 
 /* ---- gathering ----------------------------------------------------------------------------------------------------- */
@@ -72,7 +73,7 @@ static int make_room(struct table *t)
 	return SQLITE_OK;
 }
 
-static int take_text(struct column *c, union cell *cell, const unsigned char *text, size_t len)
+static int append_text(struct column *c, union cell *cell, const unsigned char *text, size_t len)
 {
 	if (c->texts_len + len > UINT32_MAX)
 		return SQLITE_TOOBIG;
@@ -93,7 +94,7 @@ static int take_text(struct column *c, union cell *cell, const unsigned char *te
 	return SQLITE_OK;
 }
 
-/* A column of whole numbers has a fraction from here on. */
+/* Converts a column of integers to floats, at its first fraction. */
 static void become_real(struct column *c, size_t n)
 {
 	for (size_t i = 0; c->kind == WHOLE && i < n; i++)
@@ -101,7 +102,7 @@ static void become_real(struct column *c, size_t n)
 	c->kind = REAL;
 }
 
-static int take_value(struct table *t, int i)
+static int append_value(struct table *t, int i)
 {
 	struct column *c = &t->columns[i];
 	union cell *cell = &c->cells[t->n];
@@ -114,12 +115,12 @@ static int take_value(struct table *t, int i)
 	if (type == SQLITE_NULL)
 		return SQLITE_OK;
 	if (c->kind != NOTHING && (c->kind == TEXT) != is_text) {
-		t->why = "a column holds numbers and texts";
+		t->why = "a column has both numbers and texts";
 		return SQLITE_MISMATCH;
 	}
 	if (is_text) {
 		c->kind = TEXT;
-		return take_text(c, cell, sqlite3_column_text(t->statement, i), (size_t) sqlite3_column_bytes(t->statement, i));
+		return append_text(c, cell, sqlite3_column_text(t->statement, i), (size_t) sqlite3_column_bytes(t->statement, i));
 	}
 	if (type == SQLITE_FLOAT && c->kind != REAL)
 		become_real(c, t->n);
@@ -137,7 +138,7 @@ static int gather(struct table *t, const char *uri, const char *sql)
 	int r = sqlite3_open_v2(uri, &t->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
 
 	if (r == SQLITE_OK) {
-		(void) sqlite3_busy_timeout(t->db, PATIENCE_MS);
+		(void) sqlite3_busy_timeout(t->db, BUSY_MS);
 		r = sqlite3_prepare_v2(t->db, sql, -1, &t->statement, NULL);
 	}
 	if (r != SQLITE_OK)
@@ -149,7 +150,7 @@ static int gather(struct table *t, const char *uri, const char *sql)
 	while ((r = sqlite3_step(t->statement)) == SQLITE_ROW) {
 		r = make_room(t);
 		for (int i = 0; r == SQLITE_OK && i < t->n_columns; i++)
-			r = take_value(t, i);
+			r = append_value(t, i);
 		if (r != SQLITE_OK)
 			return r;
 		t->n++;
@@ -187,7 +188,7 @@ static PyObject *texts_of(const struct column *c, size_t n)
 	return list;
 }
 
-/* Unknown is NaN: whole numbers stay whole only where all are known. */
+/* Unknown values are NaN, so a column of integers with an unknown value is converted to floats. */
 static PyObject *numbers_of(struct column *c, size_t n)
 {
 	if (c->n_nulls > 0)
@@ -206,7 +207,7 @@ static PyObject *numbers_of(struct column *c, size_t n)
 }
 
 /* (NAME, VALUES) of each column. */
-static PyObject *told(struct table *t)
+static PyObject *columns_of(struct table *t)
 {
 	PyObject *list = PyList_New(t->n_columns);
 
@@ -236,7 +237,7 @@ PyObject *core_columns(PyObject *module, PyObject *args)
 	Py_BEGIN_ALLOW_THREADS
 		r = gather(&t, uri, sql);
 	Py_END_ALLOW_THREADS if (r == SQLITE_OK)
-		made = told(&t);
+		made = columns_of(&t);
 	else if (r == SQLITE_NOMEM)
 		PyErr_NoMemory();
 	else PyErr_SetString(PyExc_OSError, t.why ? t.why : t.db ? sqlite3_errmsg(t.db)

@@ -3,8 +3,9 @@
 
 
 class Error(Exception):
-    """Something that was asked of hiwater could not be done: what, why, and what to do about it.
+    """A request failed. The message states the failure, its cause and the remedy.
 
-    Raised by `track`, `start`, `open` and what reads recordings, and for arguments that make no sense. Never raised into
-    a measured program because the recorder was lost or is slow: that is in `Run.warnings`.
+    Raised by `track`, `start`, `open` and the functions that read recordings, and for invalid
+    arguments. A lost or slow recorder never raises into the measured program; `Run.warnings`
+    reports it.
     """

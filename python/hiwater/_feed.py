@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The figures of a run on their way out: when they are due, and to whom."""
+"""Passes the figures of a run to a sink when they are due."""
 from __future__ import annotations
 
 import os
@@ -18,22 +18,23 @@ if TYPE_CHECKING:
 
 
 class Feed:
-    """What is due each so many seconds. sink None: whoever asks takes the figures."""
+    """Figures that are due every `every` seconds. Without a sink, the caller of `due` uses them."""
 
     def __init__(self, every: float, sink: Optional[Sink] = None) -> None:
         self.sink = sink
-        self.pid = os.getpid()  # in a forked child it is the parent's
+        self.pid = os.getpid()  # a forked child must not use the sink of its parent
         self._every = float(every)
         self._since = Since()
-        self._told = time.monotonic()
+        self._last_s = time.monotonic()
         self._is_broken = False
 
     def due(self, run: Run, is_last: bool = False) -> Dict[str, float]:
-        """The figures since the last time; none before it is time, or where the run keeps no recording."""
+        """The figures since the previous ones; empty if they are not due, or the run has no
+        recording."""
         now = time.monotonic()
-        if self._is_broken or (now - self._told < self._every and not is_last) or not run.path:
+        if self._is_broken or (now - self._last_s < self._every and not is_last) or not run.path:
             return {}
-        self._told = now
+        self._last_s = now
         try:
             return self._since.read(run.recording)
         except Error as e:
@@ -41,29 +42,30 @@ class Feed:
             return {}
 
     def write(self, run: Run, step: Optional[int], is_last: bool = False) -> None:
-        """Whatever the sink raises, the program goes on."""
+        """Writes the figures that are due. An exception of the sink becomes a warning of the
+        run."""
         figures = self.due(run, is_last)
         if figures and self.sink is not None:
             self._try(run, lambda sink: sink.write(figures, step))
 
     def end(self, run: Run, step: Optional[int]) -> None:
-        """Also where nothing more can be known, since it is the end of what the sink has open."""
+        """Ends the sink, also if no figures can be read, so that it closes what it has open."""
         try:
             self.write(run, step, is_last=True)
         finally:
             if self.sink is not None and not self._is_broken:
                 self._try(run, lambda sink: sink.end(_summary_of(run)))
 
-    def _try(self, run: Run, what: object) -> None:
+    def _try(self, run: Run, call: object) -> None:
         try:
-            what(self.sink)  # type: ignore[operator]
+            call(self.sink)  # type: ignore[operator]
         except Exception as e:
             self._is_broken = True
             run._warn(f"{type(self.sink).__name__} gets no more figures: {type(e).__name__}: {e}")
 
 
 def _summary_of(run: Run) -> Summary:
-    """One in which nothing is known, if there is none."""
+    """The summary of the run; one without values if it cannot be read."""
     from ._summary import Summary
 
     try:

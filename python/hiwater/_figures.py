@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""What a run used since it was last asked: a few figures under fixed names, for loggers and trackers of experiments.
+"""Figures of a run since the previous read, under fixed names, for loggers and experiment trackers.
 
-hiwater/ram_gib              the most that the job held at one instant, GiB
-hiwater/cpu_cores            processors in use, mean
-hiwater/gpuN_mem_gib         the most that the job held on GPU N, GiB (the device's, where the driver does not say whose)
+hiwater/ram_gib              peak memory of the job, GiB
+hiwater/cpu_cores            mean number of CPUs in use
+hiwater/gpuN_mem_gib         peak memory of the job on GPU N, GiB (of the whole device, if the driver does not list processes)
 hiwater/gpuN_busy            share of time in which some kernel ran on it, 0 to 1
-hiwater/gpuN_sm_active       share of time in which its SMs had work, mean over the SMs, where that can be had
-hiwater/data_wait            share of time that the loop waited for data (`Run.wrap_loader`, callbacks)
-hiwater/step_s               mean seconds of a step (callbacks)
+hiwater/gpuN_sm_active       share of time in which its SMs had work, mean over the SMs, 0 to 1; only where available
+hiwater/data_wait            share of time that the loop waited for data (`Run.wrap_loader`, callbacks), 0 to 1
+hiwater/step_s               mean duration of a step, seconds (callbacks)
 
-They are read from the growing recording; what is unknown has no key.
+They are read from the growing recording; an unknown figure has no key.
 """
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SERIES = ("SELECT s.name, sum(v.value), count(*) FROM series_value v JOIN serie
 
 
 class Since:
-    """Remembers how far it has read, so that each window counts once."""
+    """Keeps the end of the last window read, so that each window counts once."""
 
     def __init__(self) -> None:
         self._from_ns = 0
@@ -74,7 +74,7 @@ def _over(value: Any, by: float) -> Optional[float]:
 
 
 def of_summary(summary: Any) -> Dict[str, float]:
-    """Those of a whole run, for where an experiment keeps one value each."""
+    """The figures of a whole run, for trackers that keep one value of each."""
     figures = {"peak_ram_gib": _over(summary.ram_peak_bytes, GIB), "peak_gpu_gib": _over(summary.gpu_peak_bytes, GIB),
                "wall_s": summary.wall_s, "cpu_s": summary.cpu_s, "gpu_energy_j": summary.energy.gpu_j,
                "cpu_energy_j": summary.energy.cpu_j, "data_wait_s": summary.data_wait_s}

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""What only the interpreter knows: how much device memory PyTorch, JAX and TensorFlow hold and give out.
+"""Device memory as the allocators of PyTorch, JAX and TensorFlow report it, which is known only
+inside the interpreter.
 
-A framework is never imported here, nor are its devices woken: only what the program itself already uses is asked. Nothing
-synchronises with a device, and no peak is set back: others read those counters. Figures become series
-FRAMEWORK/DEVICE/FIGURE (`torch/gpu0/allocated_bytes`), which the summary shows beside the driver's; DEVICE is gpuN, N as
-CUDA numbers the devices of the machine in PCI order, or a device's uuid where that number cannot be told.
+This module imports no framework and initialises no device: it reads only frameworks that the
+program already uses. It does not synchronise with a device and does not reset peak counters, since
+other code reads them. Figures become series FRAMEWORK/DEVICE/FIGURE (`torch/gpu0/allocated_bytes`),
+which the summary shows next to the driver's figures. DEVICE is gpuN, where N is CUDA's number of
+the device in PCI order, or the uuid of the device where that number is unknown.
 
-allocated_bytes       given out to tensors now; allocated_peak_bytes: at most in this run
-reserved_bytes        held from the driver now; reserved_peak_bytes: at most in this run
-fragmentation         share of what is reserved that lies idle in pieces of split blocks, which cannot be given back (0 to 1)
-alloc_retries         how often a request succeeded only after the cache was emptied, in this run
-ooms                  how often the device was out of memory, in this run
+allocated_bytes       allocated to tensors now, bytes; allocated_peak_bytes: the peak in this run
+reserved_bytes        reserved from the driver now, bytes; reserved_peak_bytes: the peak in this run
+fragmentation         idle parts of split blocks, which cannot be released, as a share of reserved memory (0 to 1)
+alloc_retries         requests that succeeded only after the cache was emptied, in this run
+ooms                  out-of-memory errors of the device, in this run
 """
 from __future__ import annotations
 
@@ -26,17 +28,18 @@ if TYPE_CHECKING:
     Figures = Dict[str, float]
 
 PERIOD_S = 1.0   # of the thread
-GENTLE_S = 0.1   # least between two looks at logged values
+GENTLE_S = 0.1   # least time between two reads from log()
 PEAKS = ("allocated", "reserved")
 COUNTS = ("alloc_retries", "ooms")
 
 
-# ---- who is who --------------------------------------------------------------------------------------------------------
+# ---- names of devices --------------------------------------------------------------------------------------------------
 
 def device_name(number: int, names: Sequence[str] = (), uuid: Optional[str] = None,
                 environ: Optional[Mapping[str, str]] = None) -> str:
-    """Of the framework's device with this number, out of those that CUDA_VISIBLE_DEVICES leaves. names: of all visible
-    ones; where they differ and CUDA sorts by speed, only the uuid tells which one it is."""
+    """The name of the framework's device with this number, an index into the devices that
+    CUDA_VISIBLE_DEVICES leaves. names: model names of all visible devices; if they differ and CUDA
+    sorts by speed, only the uuid identifies the device."""
     environ = os.environ if environ is None else environ
     chosen = environ.get("CUDA_VISIBLE_DEVICES")
     if chosen is not None:
@@ -50,7 +53,7 @@ def device_name(number: int, names: Sequence[str] = (), uuid: Optional[str] = No
     return f"gpu{number}"
 
 
-# ---- a reader each: (device, figures) of all devices that the program uses through it -----------------------------------
+# ---- readers: yield (device, figures) of all devices that the program uses through a framework -------------------------
 
 def _torch(torch: Any) -> Iterator[Tuple[str, Figures]]:
     cuda = torch.cuda
@@ -62,7 +65,7 @@ def _torch(torch: Any) -> Iterator[Tuple[str, Figures]]:
         stats = cuda.memory_stats(i)
         reserved = stats.get("reserved_bytes.all.current", 0)
         if not stats.get("reserved_bytes.all.peak", 0):
-            continue  # this process has nothing there
+            continue  # this process has reserved nothing on this device
         uuid = getattr(properties[i], "uuid", None)
         name = device_name(i, [p.name for p in properties], uuid and f"GPU-{uuid}")
         yield name, {
@@ -79,7 +82,7 @@ def _torch(torch: Any) -> Iterator[Tuple[str, Figures]]:
 def _jax(jax: Any) -> Iterator[Tuple[str, Figures]]:
     bridge: Any = sys.modules.get("jax._src.xla_bridge")
     if bridge is None or not bridge.backends_are_initialized():
-        return  # asking for devices would make them
+        return  # local_devices() would initialise them
     for device in jax.local_devices():
         stats = device.memory_stats()
         if not stats or device.platform not in ("gpu", "cuda", "rocm"):
@@ -112,20 +115,22 @@ READERS: Dict[str, Callable[[Any], Iterator[Tuple[str, Figures]]]] = {
 
 
 def read() -> Dict[str, Figures]:
-    """What the frameworks that this program uses say now, by "FRAMEWORK/DEVICE". One that fails says nothing."""
+    """Present figures of the frameworks that this program uses, by "FRAMEWORK/DEVICE". A framework
+    that fails has none."""
     found: Dict[str, Figures] = {}
     for name, reader in READERS.items():
         module = sys.modules.get(name)
         try:
             for device, figures in reader(module) if module is not None else ():
                 found[f"{name}/{device}"] = figures
-        except Exception:  # half imported, another version, a device that is gone: the program goes on
+        except Exception:  # partly imported, another version, a lost device: the program must not notice
             pass
     return found
 
 
 def may_use_devices() -> bool:
-    """Is there a framework whose devices are worth a thread that looks once a second?"""
+    """True if a framework with devices is imported, so that a thread that reads once a second is
+    worth it."""
     version = getattr(sys.modules.get("torch"), "version", None)
     return bool(getattr(version, "cuda", None) or getattr(version, "hip", None) or "jax" in sys.modules
                 or "tensorflow" in sys.modules)
@@ -134,58 +139,59 @@ def may_use_devices() -> bool:
 # ---- in a run ----------------------------------------------------------------------------------------------------------
 
 class Watch:
-    """The figures of one run: peaks and counts are this run's, though the frameworks count since they began, or since
-    somebody set them back."""
+    """The figures of one run. Frameworks count from their start, or from a reset; peaks and counts
+    here are those of the run."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._looked = 0.0
+        self._read_at = 0.0  # monotonic seconds; 0: the first read, before the run
         self._before: Dict[str, Figures] = {}
         self._peaks: Dict[str, float] = {}
         self._counts: Dict[str, float] = {}
-        self._take(read())  # what was there before is not this run's
+        self._update(read())  # the baseline: earlier peaks and counts are not those of this run
 
-    def look(self, gently: bool = False) -> Dict[str, Figures]:
-        """What is to be logged now; nothing where it was asked for a moment ago and gently, or by another thread."""
+    def read(self, gently: bool = False) -> Dict[str, Figures]:
+        """The figures to log now. Empty while another thread reads, or if gently and the last read
+        is less than GENTLE_S ago."""
         now = time.monotonic()
-        if (gently and now - self._looked < GENTLE_S) or not self._lock.acquire(blocking=False):
+        if (gently and now - self._read_at < GENTLE_S) or not self._lock.acquire(blocking=False):
             return {}
         try:
-            self._looked = now
-            return self._take(read())
+            self._read_at = now
+            return self._update(read())
         finally:
             self._lock.release()
 
-    def _take(self, found: Dict[str, Figures]) -> Dict[str, Figures]:
-        told = {who: self._own(who, figures) for who, figures in found.items()}
+    def _update(self, found: Dict[str, Figures]) -> Dict[str, Figures]:
+        own = {device: self._own(device, figures) for device, figures in found.items()}
         self._before.update(found)
-        return told
+        return own
 
-    def _own(self, who: str, figures: Figures) -> Figures:
-        own, before = dict(figures), self._before.get(who)
-        for what in PEAKS:
-            now, mark = figures.get(f"{what}_bytes"), figures.get(f"{what}_peak_bytes")
-            if now is None or mark is None:
+    def _own(self, device: str, figures: Figures) -> Figures:
+        own, before = dict(figures), self._before.get(device)
+        for name in PEAKS:
+            now, hwm = figures.get(f"{name}_bytes"), figures.get(f"{name}_peak_bytes")
+            if now is None or hwm is None:
                 continue
-            old = before.get(f"{what}_peak_bytes") if before else None
-            here = now if mark == old or (before is None and not self._looked) else mark
-            key = f"{who}/{what}"
-            own[f"{what}_peak_bytes"] = self._peaks[key] = max(here, self._peaks.get(key, 0))
-        for what in COUNTS:
-            if what in figures:
-                key, now = f"{who}/{what}", figures[what]
-                base = now if before is None and not self._looked else before.get(what, 0) if before else 0
+            old = before.get(f"{name}_peak_bytes") if before else None
+            peak = now if hwm == old or (before is None and not self._read_at) else hwm
+            key = f"{device}/{name}"
+            own[f"{name}_peak_bytes"] = self._peaks[key] = max(peak, self._peaks.get(key, 0))
+        for name in COUNTS:
+            if name in figures:
+                key, now = f"{device}/{name}", figures[name]
+                base = now if before is None and not self._read_at else before.get(name, 0) if before else 0
                 self._counts[key] = self._counts.get(key, 0) + (now - base if now >= base else now)
-                own[what] = self._counts[key]
+                own[name] = self._counts[key]
         return own
 
 
 class Thread:
-    """The one that looks once a second for all runs of this process, while there are some. It is not there in a program that
-    uses no devices through a framework."""
+    """A thread that reads once a second for all runs of this process, while any is measured. It is
+    not started in a program that uses no devices through a framework."""
 
-    def __init__(self, look: Callable[[], None]) -> None:
-        self._look = look
+    def __init__(self, read_all: Callable[[], None]) -> None:
+        self._read_all = read_all
         self._end: Optional[threading.Event] = None
         self._lock = threading.Lock()
 
@@ -203,7 +209,7 @@ class Thread:
 
     def _work(self, end: threading.Event) -> None:
         while not end.wait(PERIOD_S):
-            self._look()
+            self._read_all()
 
 
 # ---- out of memory -------------------------------------------------------------------------------------------------------
@@ -215,8 +221,8 @@ TEXT_MOST = 1000
 
 
 def oom_text(exception: BaseException) -> Optional[str]:
-    """What to record of an exception that says memory ran out: a device's, or, behind "host: ", the host's; None: it says
-    something else."""
+    """The text to record of an out-of-memory exception of a device, or, after "host: ", of the
+    host; None for any other exception."""
     import errno
 
     name = type(exception).__name__

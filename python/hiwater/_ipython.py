@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: MIT
 """`%load_ext hiwater`: the magics of notebooks and IPython.
 
-    %hiwater on [-n NAME]       measures from here on; below each cell a line says what that cell used
-    %hiwater off                ends that, and says what it was in all
-    %hiwater status             what is measured now, and what it holds
-    %hiwater last               the summary of the run that ended last
-    %hiwater report [FILE]      one page about the run that is measured, or ended last
-    %%hiwater [-n NAME] [--live] [--report] [-i INTERVAL] [-o FILE]    at the top of a cell: a run of its own
+    %hiwater on [-n NAME]       starts a run; a line below each later cell shows the cell's use
+    %hiwater off                ends the run and prints its totals
+    %hiwater status             prints the present use of the run
+    %hiwater last               prints the summary of the run that ended last
+    %hiwater report [FILE]      writes a page about the run that is measured, or ended last
+    %%hiwater [-n NAME] [--live] [--report] [-i INTERVAL] [-o FILE]    at the top of a cell: measures the cell as a separate run
 
-`%%hiwater` is replaced by a line of Python before the cell runs, so the cell is compiled, awaited, displayed and interrupted
-as any other, errors point to its own lines, and it ends when the cell does, however it does. Where hiwater cannot measure,
-the cell runs all the same, and a line says why (`hiwater.log` and the like reach nobody then, `hiwater.current()` is None).
-A cell that runs again records into its FILE again, where that is what a cell of the same NAME recorded and nobody writes any more:
-also what a kernel recorded that was restarted or killed meanwhile.
+`%%hiwater` is replaced by a line of Python before the cell runs. The cell is therefore compiled,
+awaited, displayed and interrupted as any other, errors point to its own lines, and the run ends
+with the cell, also after an error. If hiwater cannot measure, the cell still runs, and a line
+states the reason (`hiwater.log` then does nothing, `hiwater.current()` is None). A cell that runs
+again replaces its FILE if that is a finished recording of a cell of the same NAME, also one of a
+kernel that was restarted or killed meanwhile.
 """
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ import sys
 import time
 
 from ._errors import Error
-from ._live import after, amount, duration, number
+from ._live import amount, duration, number, run_lines
 from ._run import Run, _finished
 
 TYPE_CHECKING = False
@@ -35,16 +36,17 @@ if TYPE_CHECKING:
     from ._summary import PhaseSummary
 
 CELL = "%%hiwater"
-LAST_WORDS_S = 2.0  # of the recorder of a kernel that is gone, which then has ended its recording
-_ENDS = ("", "-wal", "-shm")  # of a recording's files; the other two are there where a recorder was killed
-CPU_WORTH_S = 0.5  # of a shorter cell, processor time is too coarse for a mean
+FINISH_LIMIT_S = 2.0  # wait for the recorder of an ended kernel to finish its recording
+_SUFFIXES = ("", "-wal", "-shm")  # suffixes of the files of a recording; the latter two are left by a killed recorder
+LEAST_CPU_S = 0.5  # below this, CPU time is too coarse for a mean
 ACTIONS = "on, off, status, report, last"
 _OPTIONS = {"-n": "name", "--name": "name", "-i": "interval", "--interval": "interval", "-o": "output", "--output": "output"}
 _FLAGS = {"--live": "live", "--report": "report"}
 
 
 def rewritten(lines: List[str]) -> List[str]:
-    """A cell that begins with %%hiwater as one that begins with a call. In front of another cell magic it stays as it is."""
+    """Replaces a first line %%hiwater by a call of the line magic. Before another cell magic the
+    cell is left unchanged."""
     if not lines or not (lines[0].rstrip() == CELL or lines[0].startswith(CELL + " ")):
         return lines
     if next((line for line in lines[1:] if line.strip()), "").startswith("%%"):
@@ -57,7 +59,7 @@ rewritten.has_side_effects = False  # type: ignore[attr-defined]
 
 
 def parsed(words: List[str]) -> Dict[str, Any]:
-    """Options of %%hiwater and on. Raises Error."""
+    """Parses the options of %%hiwater and %hiwater on. Raises Error."""
     found: Dict[str, Any] = {}
     words = list(words)
     while words:
@@ -69,16 +71,17 @@ def parsed(words: List[str]) -> Dict[str, Any]:
         elif word in _OPTIONS:
             raise Error(f"{word} needs a value")
         else:
-            raise Error(f"{word!r} is no option: there are -n NAME, -i INTERVAL, -o FILE, --live, --report")
+            raise Error(f"unknown option {word!r}; the options are -n NAME, -i INTERVAL, -o FILE, --live, --report")
     return found
 
 
 @contextlib.contextmanager
-def made_again(options: Dict[str, Any]) -> Iterator[None]:
-    """What a cell recorded when it ran before gives way to what it records now, once that has begun. Whatever else has the name
-    of its file stays there: what no cell recorded, runs of other names, recordings that grow, files of others."""
+def replacing_previous(options: Dict[str, Any]) -> Iterator[None]:
+    """Removes the recording of an earlier run of the cell once the body, which starts the new run,
+    has succeeded; restores it if the body raises. Any other file of this name is kept: recordings
+    not made by a cell, of another name, or still growing."""
     path = options.get("output")
-    if not path or not _is_of_before(path, options.get("name", "")):
+    if not path or not _is_replaceable(path, options.get("name", "")):
         yield
         return
     aside = f"{path}.{os.getpid()}~"
@@ -88,22 +91,22 @@ def made_again(options: Dict[str, Any]) -> Iterator[None]:
     except BaseException:
         _rename(aside, path)
         raise
-    for end in _ENDS:
+    for end in _SUFFIXES:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(aside + end)
 
 
 def _rename(path: str, to: str) -> None:
-    for end in _ENDS:
+    for end in _SUFFIXES:
         with contextlib.suppress(FileNotFoundError):
             os.rename(path + end, to + end)
 
 
-def _is_of_before(path: str, name: str) -> bool:
+def _is_replaceable(path: str, name: str) -> bool:
     from ._recording import Recording
 
     recording = Recording(path)
-    until = time.monotonic() + LAST_WORDS_S
+    until = time.monotonic() + FINISH_LIMIT_S
     try:
         known: Dict[str, Any] = dict(recording.query("SELECT key, value FROM meta WHERE key IN ('name', 'by_cell')")[1])
         if not known.get("by_cell") or known.get("name", "") != name:
@@ -117,9 +120,10 @@ def _is_of_before(path: str, name: str) -> bool:
     return True
 
 
-def cell_line(number_of_it: str, phase: PhaseSummary) -> str:
-    """What a cell used, start, end and peak."""
-    parts = [number_of_it, duration(phase.wall_s or 0.0)]
+def cell_line(label: str, phase: PhaseSummary) -> str:
+    """One line about the use of a cell: time, RAM and GPU memory before, after and at the peak,
+    CPUs, energy."""
+    parts = [label, duration(phase.wall_s or 0.0)]
     ram = phase.ram
     if ram.peak_bytes is not None:
         parts.append(f"RAM {amount(ram.before_bytes, ram.after_bytes)}, peak {amount(ram.peak_bytes)} {ram.method or ''}".rstrip())
@@ -130,7 +134,7 @@ def cell_line(number_of_it: str, phase: PhaseSummary) -> str:
         share = phase.gpu.sm_active_mean if phase.gpu.sm_active_mean is not None else phase.gpu.gpu_mean
         if share is not None:
             parts.append(f"GPU {'SM active' if phase.gpu.sm_active_mean is not None else 'busy'} {number(share * 100)} %")
-    if phase.cpu_s is not None and phase.wall_s and phase.wall_s >= CPU_WORTH_S:
+    if phase.cpu_s is not None and phase.wall_s and phase.wall_s >= LEAST_CPU_S:
         parts.append(f"CPU {number(phase.cpu_s / phase.wall_s)} cores")
     if phase.energy.gpu_j:
         parts.append(f"GPU energy {number(phase.energy.gpu_j)} J")
@@ -138,14 +142,14 @@ def cell_line(number_of_it: str, phase: PhaseSummary) -> str:
 
 
 class Magic:
-    """One a shell."""
+    """The magics of one shell."""
 
     def __init__(self, shell: Any) -> None:
         self.shell = shell
-        self.session: Optional[Run] = None                    # of %hiwater on
-        self.phase: Optional[Tuple[str, Phase]] = None        # the cell that runs now
-        self.cell: Optional[Tuple[Run, Dict[str, Any]]] = None  # of %%hiwater
-        self.next_cell = 0  # its number; the shell's own count runs ahead of the cell or not, by version
+        self.session: Optional[Run] = None                    # the run of %hiwater on
+        self.phase: Optional[Tuple[str, Phase]] = None        # the running cell, in that run
+        self.cell: Optional[Tuple[Run, Dict[str, Any]]] = None  # the run of %%hiwater
+        self.next_cell = 0  # the number of the next cell; depending on the version, the shell's count may be one ahead
 
     # ---- magics
 
@@ -157,7 +161,7 @@ class Magic:
             words = shlex.split(line, comments=True)
             action = words.pop(0) if words else "status"
             if action not in self._actions:
-                raise Error(f"%hiwater {action}: there are {ACTIONS}, and %%hiwater at the top of a cell")
+                raise Error(f"unknown command %hiwater {action}; use {ACTIONS}, or %%hiwater at the top of a cell")
             self._actions[action](self, words)
         except (Error, ValueError) as e:
             from importlib import import_module
@@ -168,53 +172,53 @@ class Magic:
     def _on(self, words: List[str]) -> None:
         options = parsed(words)
         if self.session and self.session.is_running:
-            raise Error("it is on already: %hiwater off ends it")
+            raise Error("a run is already measured; %hiwater off ends it")
         if options.pop("report", False):
-            raise Error("--report is for %%hiwater: %hiwater report writes a page of what is on")
+            raise Error("--report applies to %%hiwater only; use %hiwater report to write a page about the present run")
         self.session = Run({"name": "notebook", **options, "_by_cell": True})
-        with made_again(self.session._options):
+        with replacing_previous(self.session._options):
             self.session.start()
 
     def _off(self, words: List[str]) -> None:
-        self._no_more(words)
+        self._no_arguments(words)
         if not self.session or not self.session.is_running:
-            raise Error("it is not on: %hiwater on begins")
+            raise Error("nothing is measured; %hiwater on starts a run")
         self.phase = None
         self.session.stop()
-        self._say(after(self.session.summary))
+        self._show(run_lines(self.session.summary))
         self.session = None
 
     def _status(self, words: List[str]) -> None:
-        self._no_more(words)
+        self._no_arguments(words)
         run = self.session
         if not run or not run.is_running:
-            self._say("nothing is measured: %hiwater on, or %%hiwater at the top of a cell")
+            self._show("nothing is measured; use %hiwater on, or %%hiwater at the top of a cell")
             return
         where = f"   recording {run.path}" if run.path else ""
-        self._say("\n".join([after(run.summary) + where, *run.warnings]))
+        self._show("\n".join([run_lines(run.summary) + where, *run.warnings]))
 
     def _last(self, words: List[str]) -> None:
-        self._no_more(words)
+        self._no_arguments(words)
         if not _finished:
-            raise Error("no run has ended in this process yet; hiwater.open() has those of the history")
-        self._say(str(_finished[-1].summary))
+            raise Error("no run has ended in this process yet; hiwater.open() opens those of the history")
+        self._show(str(_finished[-1].summary))
 
     def _report(self, words: List[str]) -> None:
         if len(words) > 1:
-            raise Error("%hiwater report takes the name of a file, or nothing")
+            raise Error("%hiwater report takes one file name at most")
         run = self.session if self.session and self.session.is_running else _finished[-1] if _finished else None
         if run is None:
-            raise Error("there is no run to report: %hiwater on, or %%hiwater at the top of a cell")
-        self._say_report(run, words[0] if words else None)
+            raise Error("there is no run to report; use %hiwater on, or %%hiwater at the top of a cell")
+        self._show_report(run, words[0] if words else None)
 
     def _cell(self, words: List[str]) -> None:
-        """The first line of a cell that began with %%hiwater."""
+        """Starts the run of a cell: the call that replaces its line %%hiwater."""
         options = parsed(words)
         wants = {key: options.pop(key, False) for key in ("live", "report")}
         self._end_cell()
         run = Run({**options, "_by_cell": True})
         try:
-            with made_again(options):
+            with replacing_previous(options):
                 run.start()
         except (Error, OSError) as e:
             print(f"hiwater: {e}", file=sys.stderr)
@@ -227,7 +231,8 @@ class Magic:
         "on": _on, "off": _off, "status": _status, "last": _last, "report": _report, "_cell": _cell}
 
     def _other_magic(self, line: str, cell: str) -> None:
-        """%%hiwater in front of another cell magic, or called by a program (run_cell_magic) with a cell of Python."""
+        """Handles %%hiwater before another cell magic, or called by a program (run_cell_magic) with
+        a cell of Python."""
         self(f"_cell {line}")
         if not cell.lstrip().startswith("%%"):
             self.shell.run_cell(cell).raise_error()
@@ -236,22 +241,22 @@ class Magic:
         self.shell.run_cell_magic(name, rest, cell.lstrip().partition("\n")[2])
 
     @staticmethod
-    def _no_more(words: List[str]) -> None:
+    def _no_arguments(words: List[str]) -> None:
         if words:
-            raise Error(f"{words[0]!r} is too much there")
+            raise Error(f"unexpected argument {words[0]!r}")
 
     # ---- cells
 
-    def before(self, info: Any) -> None:
-        """A cell begins."""
+    def before_cell(self, info: Any) -> None:
+        """Hook before a cell runs: starts its phase."""
         if str(getattr(info, "raw_cell", "")).lstrip().startswith("%hiwater"):
             return
         if self.session and self.session.is_running and getattr(info, "store_history", True):
             name = f"[{self.next_cell or self.shell.execution_count}]"
             self.phase = name, self.session.phase(name).__enter__()
 
-    def behind(self, result: Any) -> None:
-        """A cell has ended, in whatever way."""
+    def after_cell(self, result: Any) -> None:
+        """Hook after a cell ran, also with an error: ends its run or phase, and prints its line."""
         try:
             exception = getattr(result, "error_in_exec", None) or getattr(result, "error_before_exec", None)
             if getattr(result, "execution_count", None) is not None:
@@ -271,7 +276,7 @@ class Magic:
             return
         found = [p for p in self.session.summary.phases if p.name == name]
         if found:
-            self._say(cell_line(name, found[-1]))
+            self._show(cell_line(name, found[-1]))
 
     def _end_cell(self, exception: Optional[BaseException] = None) -> None:
         if not self.cell:
@@ -279,24 +284,25 @@ class Magic:
         (run, wants), self.cell = self.cell, None
         if exception is not None:
             run.oom(exception)
-        had_chart = run._live is not None
+        has_chart = run._live is not None
         run.stop()
-        text = after(run.summary)
-        if not had_chart:
-            self._say(text)
+        text = run_lines(run.summary)
+        if not has_chart:
+            self._show(text)
         for warning in run.warnings:
             print(f"hiwater: {warning}", file=sys.stderr)
         if wants["report"]:
-            self._say_report(run)
+            self._show_report(run)
 
-    def _say_report(self, run: Run, path: Optional[str] = None) -> None:
-        """Beside the recording, or in the working folder where that is a temporary file of a short run."""
+    def _show_report(self, run: Run, path: Optional[str] = None) -> None:
+        """Writes the page next to the recording, or, if that is a temporary file, into the working
+        folder."""
         if path is None and run.recording.is_temporary:
             path = f"hiwater-{re.sub('[^-_.0-9A-Za-z]+', '-', run.name or 'cell')}.html"
-        self._say(f"report: {run.report(path)}")
+        self._show(f"report: {run.report(path)}")
 
-    def _say(self, text: str) -> None:
-        """As the cell's output; in a terminal on stdout."""
+    def _show(self, text: str) -> None:
+        """Shows text as output of the cell; in a terminal on stdout."""
         if hasattr(self.shell, "kernel"):
             from importlib import import_module
 
@@ -306,24 +312,24 @@ class Magic:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What `%load_ext hiwater` calls."""
+    """Called by `%load_ext hiwater`."""
     if getattr(shell, "_hiwater", None) is not None:
         return
     magic = shell._hiwater = Magic(shell)
     shell.register_magic_function(magic, "line_cell", "hiwater")
     shell.input_transformers_cleanup.append(rewritten)
-    shell.events.register("pre_run_cell", magic.before)
-    shell.events.register("post_run_cell", magic.behind)
+    shell.events.register("pre_run_cell", magic.before_cell)
+    shell.events.register("post_run_cell", magic.after_cell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """What `%unload_ext hiwater` calls; what was measured ends."""
+    """Called by `%unload_ext hiwater`; ends the runs of the magics."""
     magic = getattr(shell, "_hiwater", None)
     if magic is None:
         return
     shell._hiwater = None
-    shell.events.unregister("pre_run_cell", magic.before)
-    shell.events.unregister("post_run_cell", magic.behind)
+    shell.events.unregister("pre_run_cell", magic.before_cell)
+    shell.events.unregister("post_run_cell", magic.after_cell)
     shell.input_transformers_cleanup.remove(rewritten)
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("hiwater", None)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The chart of a run in a notebook, drawn anew twice a second while its cell works, and left there as it was in the end.
+"""The chart of a run in a notebook: redrawn twice a second while its cell runs; the last chart
+stays in the notebook.
 
-A thread reads the growing recording and updates the cell's output by its display id: HTML with SVG in it, and text for where
-HTML is not shown. No widget, no script, nothing to install in JupyterLab, Notebook, VS Code or Colab. Drawing takes a
-fiftieth of the time at most: where it costs more, it is done less often.
+A thread reads the growing recording and updates the output of the cell by its display id: HTML with
+SVG in it, and text for front ends without HTML. It needs no widget, no script and no extension.
+Drawing takes at most a fiftieth of one core (SHARE_MOST); if one drawing costs more, the next is
+delayed.
 """
 from __future__ import annotations
 
@@ -27,16 +29,17 @@ FAILURES_MOST = 5
 
 
 SERIES_SHOWN = 4  # in the line of text
-LIGHT = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#6B7280", "#8B5E1A")  # the picture's own
+LIGHT = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#6B7280", "#8B5E1A")  # the colours of the SVG itself
 DARK = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#FFFFFF", "#C49A6C")
 
-# JupyterLab and Notebook 7, VS Code, Colab say of themselves that they are dark.
+# Selectors for the dark themes of JupyterLab and Notebook 7, VS Code, Colab.
 _DARK_PAGES = ("[data-jp-theme-light=false] .hiwater", ".vscode-dark .hiwater", ".vscode-high-contrast .hiwater",
                "html[theme=dark] .hiwater")
 
 
 def _style() -> str:
-    """Text has the colour of the page; lines have one palette for light pages and one for dark ones."""
+    """Text has the colour of the page; lines have one palette for light pages and one for dark
+    ones."""
     colours = "".join(f".hiwater .line.c{i}{{stroke:var(--hw{i})}}.hiwater .band.c{i},.hiwater circle.c{i},.hiwater text.c{i}"
                       f"{{fill:var(--hw{i})}}" for i in range(len(LIGHT)))
     light, dark = ("".join(f"--hw{i}:{colour};" for i, colour in enumerate(palette)) for palette in (LIGHT, DARK))
@@ -47,7 +50,7 @@ def _style() -> str:
 
 
 def number(value: float) -> str:
-    """Three digits."""
+    """Three significant digits."""
     if value == 0:
         return "0"
     if abs(value) >= 1e5 or abs(value) < 1e-3:
@@ -57,7 +60,8 @@ def number(value: float) -> str:
 
 
 def amount(*values: Optional[int]) -> str:
-    """Bytes, one or from one to another, in the unit of the largest: "9.30 -> 12.4 GiB"."""
+    """An amount of bytes, or several joined by arrows, in the unit of the largest: "9.30 -> 12.4
+    GiB"."""
     most = max((v for v in values if v is not None), default=0)
     unit, by = ("GiB", 1 << 30) if most >= 1 << 30 else ("MiB", 1 << 20)
     return " -> ".join("?" if v is None else number(v / by) for v in values) + f" {unit}"
@@ -71,24 +75,24 @@ def duration(seconds: float) -> str:
 
 
 def html(svg: str, text: str) -> str:
-    """For a notebook: the chart, and the text below it."""
+    """The chart and the text below it, as HTML for a notebook."""
     return f'<div class="hiwater"><style>{_style()}</style>{svg}<pre>{escape(text)}</pre></div>'
 
 
 def picture(recording: _recording.Recording, wanted: Sequence[str]) -> Tuple[str, str]:
-    """The chart as SVG, and what is used now, in words. Raises Error or ValueError."""
+    """The chart as SVG, and the present use as text. Raises Error or ValueError."""
     from ._native import svg
     from ._plot import is_drawn
 
     logged = [row for row in recording.query("SELECT name, last FROM series ORDER BY id")[1] if is_drawn(row[0], wanted)]
-    with _recording._reading:
+    with _recording._reader_lock:
         drawn, line = svg(recording._file(), [name for name, _ in logged] if wanted else ())
     return drawn, "   ".join([*line.strip().split("  ")[1:],
                               *(f"{name} {number(last)}" for name, last in logged[:SERIES_SHOWN] if last is not None)])
 
 
 def notebook() -> Any:
-    """IPython's display function where a notebook shows HTML; else None."""
+    """IPython's display function if a notebook shows HTML; else None."""
     module: Any = sys.modules.get("IPython")
     shell = module.get_ipython() if module is not None else None
     if shell is None or not hasattr(shell, "kernel"):
@@ -99,7 +103,7 @@ def notebook() -> Any:
 
 
 class Live:
-    """Of one run, from now on until `finish`."""
+    """The live chart of one run, from now on until `finish`."""
 
     def __init__(self, run: Run, display: Callable[..., Any], series: Sequence[str] = ()) -> None:
         self._run = run
@@ -114,7 +118,7 @@ class Live:
         self._thread.start()
 
     def finish(self, text: str) -> None:
-        """The last picture stays: static, with this text."""
+        """Draws the last chart, which stays, with this text."""
         self._end.set()
         if self._thread is not threading.current_thread():
             self._thread.join(2)
@@ -128,13 +132,13 @@ class Live:
             wait = max(PERIOD_S, (time.thread_time() - began) / SHARE_MOST)
 
     def _try(self, text: str) -> None:
-        """Whatever fails is the picture's alone."""
+        """Draws once. A failure adds a warning to the run and has no other effect."""
         try:
             with self._lock:
                 try:
                     if self._run.path:
                         self._picture = picture(self._run.recording, self._series)
-                finally:  # what was read before stays in the picture
+                finally:  # if the read failed, the previous chart is shown again
                     self._handle.update(self._bundle(text), raw=True)
             self._failures = 0
         except Exception as e:
@@ -149,20 +153,21 @@ class Live:
         return {"text/html": html(svg, line), "text/plain": line}
 
 
-def after(summary: Any) -> str:
-    """A line or two about a run that is over: what it held at its peak, how it was obtained, how busy it was."""
+def run_lines(summary: Any) -> str:
+    """One or two lines about a run: its peaks with their method, its CPU and GPU utilisation, and
+    its findings."""
     ram = summary.ram.combined
     parts = [summary.run.name or "hiwater", duration(summary.wall_s or 0.0)]
     if ram.peak_bytes is not None:
         parts.append(f"RAM peak {amount(ram.peak_bytes)} {ram.method or ''}".rstrip())
-    for device in whole_or_parts(summary):
-        held = device.memory.job_peak_bytes
-        if held:
-            parts.append(f"{named(summary, device)} peak {amount(held)}")
+    for device in leaf_devices(summary):
+        peak = device.memory.job_peak_bytes
+        if peak:
+            parts.append(f"{device_label(summary, device)} peak {amount(peak)}")
     more = []
     if summary.cpu_s is not None and summary.wall_s:
         more.append(f"CPU {number(summary.cpu_s / summary.wall_s)} cores")
-    more += busy(summary)
+    more += busy_parts(summary)
     if summary.data_wait_s:
         more.append(f"data wait {duration(summary.data_wait_s)}")
     if summary.energy.gpu_j:
@@ -171,26 +176,26 @@ def after(summary: Any) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def whole_or_parts(summary: Any) -> list[Any]:
-    """Without GPUs that are divided: what the job does there, it does on their instances."""
+def leaf_devices(summary: Any) -> list[Any]:
+    """MIG instances, and the GPUs that are not divided into instances."""
     devices = summary.gpu.devices if summary.gpu else ()
     divided = {d.parent for d in devices if d.parent}
     return [d for d in devices if d.uuid not in divided]
 
 
-def named(summary: Any, device: Any) -> str:
-    """By the number that hiwater gpus has for it: "GPU 0", of an instance "MIG 0.1"."""
+def device_label(summary: Any, device: Any) -> str:
+    """A label with the number that `hiwater gpus` shows: "GPU 0", for an instance "MIG 0.1"."""
     parents = [d.index for d in summary.gpu.devices if device.parent and d.uuid == device.parent]
     return f"MIG {parents[0]}.{device.index}" if parents else f"GPU {device.index}"
 
 
-def busy(summary: Any) -> list[str]:
-    """How busy the devices were that the job held memory on."""
-    said = []
-    for device in whole_or_parts(summary):
+def busy_parts(summary: Any) -> list[str]:
+    """The utilisation of the devices on which the job used memory."""
+    parts = []
+    for device in leaf_devices(summary):
         lead = device.utilization_lead
         value = device.utilization.get(lead) if lead else None
         if value is not None and device.memory.job_peak_bytes:
             word = {"sm_active_mean": "SM active", "graphics_active_mean": "active"}.get(lead, "busy")
-            said.append(f"{named(summary, device)} {word} {number(value * 100)} %")
-    return said
+            parts.append(f"{device_label(summary, device)} {word} {number(value * 100)} %")
+    return parts

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a recorder is told, in messages that are no longer than it takes (src/source/process/pushed.h has them)."""
+"""Messages to a recorder, within its size limit (src/source/process/pushed.h defines them)."""
 from __future__ import annotations
 
 from ._errors import Error
@@ -9,21 +9,21 @@ if TYPE_CHECKING:
     from typing import Any, Iterator, Mapping, Optional
 
 MESSAGE_MOST = 8192  # bytes
-NAME_MOST = 1000  # bytes of a series' name
+NAME_MOST = 1000  # bytes of the name of a series
 STEP_MOST = 1 << 63
 MARK_MOST = 4096  # bytes
-MARK_TOO_LONG = (f"mark: the text is longer than the {MARK_MOST} bytes that a recording keeps of one, so it is left out; "
-                 "shorten it, or mark the name of a file that has it")
-STEP_TOO_FAR = "log: a step that does not fit into 64 bits is left out; the values are kept without it"
+MARK_TOO_LONG = (f"mark: the text is longer than the {MARK_MOST} bytes that a recording keeps, and was dropped; shorten it, or "
+                 "write it to a file and mark the name of the file")
+STEP_TOO_FAR = "log: a step that does not fit into 64 bits was dropped; the values are kept without it"
 _ERRORS = (TypeError, ValueError, OverflowError)
 
 
 def series_name(name: object) -> str:
     text = str(name)
     if not text or "=" in text or "\0" in text or any(c.isspace() for c in text) or text == "step":
-        raise Error(f"{text[:80]!r} cannot be a series: its name has no blanks, no '=' and no NUL, and is not 'step'")
+        raise Error(f"invalid series name {text[:80]!r}: it must not be empty or 'step', nor contain blanks, '=' or NUL")
     if len(text.encode(errors="replace")) > NAME_MOST:
-        raise Error(f"'{text[:40]}...' cannot be a series: its name is longer than {NAME_MOST} bytes")
+        raise Error(f"invalid series name '{text[:40]}...': it is longer than {NAME_MOST} bytes")
     return text
 
 
@@ -32,7 +32,7 @@ def number(name: object, value: Any) -> float:
         return float(value)
     except _ERRORS as e:
         kind = next(kind for kind in _ERRORS if isinstance(e, kind))
-        raise kind(f"the value of {str(name)[:80]!r} is no number: {e}") from e
+        raise kind(f"the value of {str(name)[:80]!r} is not a number: {e}") from e
 
 
 def step_fits(step: int) -> bool:
@@ -40,7 +40,7 @@ def step_fits(step: int) -> bool:
 
 
 def logged(values: Mapping[str, float], step: Optional[int] = None) -> Iterator[str]:
-    """As few messages as they fit into, each with the step."""
+    """Yields as few messages as the values fit into, each with the step."""
     tail = "" if step is None else f" step={step}"
     room = MESSAGE_MOST - len("log" + tail)
     words: list[str] = []

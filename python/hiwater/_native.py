@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Where the package's C is: beside this file; where the package is used from its source, HIWATER_CORE names what was built."""
+"""Loads the package's C extension: next to this file, or, in the source tree, the file that
+HIWATER_CORE names."""
 from __future__ import annotations
 
 import os
@@ -23,7 +24,7 @@ def _named(path: str) -> ModuleType:
     loader = ExtensionFileLoader(name, path)
     spec = spec_from_loader(name, loader)
     if spec is None:
-        raise ImportError(f"{path} is no extension module")
+        raise ImportError(f"{path} is not an extension module")
     module = module_from_spec(spec)
     loader.exec_module(module)
     sys.modules[name] = module
@@ -39,8 +40,8 @@ def _found() -> ModuleType:
 
         return _core
     except ImportError as e:
-        raise Error(f"hiwater's C part cannot be loaded ({e}): pip install it again; from the source, build it with Python's "
-                    "headers installed and let HIWATER_CORE name build/_core.abi3.so") from e
+        raise Error(f"hiwater's C extension cannot be loaded ({e}): pip install hiwater again; in the source tree, build it with "
+                    "Python's headers installed and set HIWATER_CORE to build/_core.abi3.so") from e
 
 
 _module = _found()

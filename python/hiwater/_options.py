@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Keywords of `track` as options of the command."""
+"""Translates keywords of `track` into options of `hiwater attach`."""
 from __future__ import annotations
 
 import os
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def is_exact(options: Mapping[str, Any]) -> bool:
-    """Is the kernel's mark of the largest size to be set back? Not where a run encloses this process, which reads it, too,
-    and not of other processes, unless asked."""
+    """True if the recorder may reset the kernel's high-water mark. By default not if a run encloses
+    this process, because that run reads the mark too, and not for other processes."""
     exact = options.get("exact")
     if exact is not None:
         return bool(exact)
@@ -22,22 +22,22 @@ def is_exact(options: Mapping[str, Any]) -> bool:
 
 
 def span(value: Union[float, str]) -> str:
-    """Seconds, or a text such as "10ms"."""
+    """A time for the command, from seconds or a string such as "10ms"."""
     if isinstance(value, str):
         return value
     try:
         return f"{round(float(value) * 1e6)}us"
-    except (TypeError, ValueError, OverflowError):  # also what is no number and what has no end
-        raise Error(f"{value!r} is no time: give seconds, or a text such as '10ms'") from None
+    except (TypeError, ValueError, OverflowError):  # also NaN and infinity
+        raise Error(f"invalid time {value!r}: give seconds, or a string such as '10ms'") from None
 
 
 def several(value: object) -> list[str]:
-    """One text, or several."""
+    """The values of an option that may be repeated, from a string or a list of strings."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, (list, tuple)):
         return [str(v) for v in value]
-    raise Error(f"{value!r} is neither a text nor a list of texts")
+    raise Error(f"invalid value {value!r}: give a string or a list of strings")
 
 
 def request(value: object) -> list[str]:
@@ -45,7 +45,7 @@ def request(value: object) -> list[str]:
         return [value]
     if isinstance(value, dict):
         return [",".join(f"{k}={v}" for k, v in value.items())]
-    raise Error(f"{value!r} is no request: give ram, cpus and time, as 'ram=16G,cpus=4' or a dict")
+    raise Error(f"invalid request {value!r}: give ram, cpus and time, as 'ram=16G,cpus=4' or a dict")
 
 
 def _one(value: object) -> list[str]:
@@ -60,7 +60,7 @@ def _span(value: Any) -> list[str]:
     return [span(value)]
 
 
-# Keyword: option of hiwater attach, and how its values are written.
+# Keyword: (option of hiwater attach, function that formats its value).
 _OPTIONS = {
     "interval": ("--interval", _span),
     "name": ("-n", _one),
@@ -82,18 +82,19 @@ _OTHERS = {"pid", "record", "exact", "summary", "live"}
 
 
 def arguments(options: Mapping[str, Any]) -> list[str]:
-    """What stands behind `hiwater attach --control FD`. Raises Error for what is no option."""
+    """The arguments after `hiwater attach --control FD`. Raises Error for an unknown option or an
+    invalid value."""
     made = ["--summary", "none"]
     for key, value in options.items():
         if key in _OPTIONS and value is not None:
             option, write = _OPTIONS[key]
             for text in write(value):
-                if text or key != "name":  # an empty name is none
+                if text or key != "name":  # an empty name means no name
                     made.append(f"{option}{text}" if key == "name" else f"{option}={text}")
         elif key in _FLAGS and value:
             made.append(_FLAGS[key])
         elif key not in _OPTIONS and key not in _FLAGS and key not in _OTHERS:
-            raise Error(f"track has no option {key!r}")
+            raise Error(f"unknown option {key!r} of track; see help(hiwater.track)")
     if options.get("record") is False:
         made.append("--no-record")
     if is_exact(options):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A table of a recording as a Parquet file, for data frames and databases: pyarrow writes it, rows go through in groups."""
+"""Writes a table of a recording into a Parquet file with pyarrow, in groups of rows."""
 from __future__ import annotations
 
 import contextlib
@@ -12,15 +12,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, Sequence, Tuple
 
-    Column = Tuple[str, str, int]  # its name, SQLite's type of it ("" of a quotient), its place in the rows
+    Column = Tuple[str, str, int]  # name, SQLite's declared type ("" of a quotient), index in the rows
 
-ROWS = 16384  # of a group: some MB of memory
+ROWS = 16384  # rows per group: some MB of memory
 
 
 @contextlib.contextmanager
 def _aside(path: str) -> Iterator[BinaryIO]:
-    """A file that takes the name path when the block is left without an exception. Until then it has no name where the file
-    system can do that, so that a SIGKILL leaves nothing (open(2), O_TMPFILE)."""
+    """A file that is renamed to path when the block ends without an exception. Until then it has no
+    name if the file system supports that (open(2), O_TMPFILE), so that a SIGKILL leaves no file."""
     name = f"{path}.{os.urandom(4).hex()}"
     try:
         fd = os.open(os.path.dirname(path) or ".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666)
@@ -49,13 +49,14 @@ def _link(fd: int, name: str) -> None:
 
 
 def write(path: str, columns: Sequence[Column], groups: Iterable[List[Tuple[Any, ...]]], summary: str) -> None:
-    """Writes the file, whole or not at all. Its types do not depend on the values, so files of several runs are one data set.
-    summary: JSON, kept with it under the key hiwater.summary. Raises Error."""
+    """Writes the file, atomically. Its types do not depend on the values, so that files of several
+    runs form one data set. summary: JSON, stored in the metadata under the key hiwater.summary.
+    Raises Error."""
     try:
         arrow: Any = import_module("pyarrow")
         parquet: Any = import_module("pyarrow.parquet")
     except ImportError as e:
-        raise Error("to_parquet needs pyarrow: pip install pyarrow; columns() gives the same as lists") from e
+        raise Error("to_parquet needs pyarrow: pip install pyarrow; columns() returns the same as lists") from e
     types: Dict[str, Any] = {"INTEGER": arrow.int64(), "TEXT": arrow.string()}
     schema = arrow.schema([(name, types.get(declared, arrow.float64())) for name, declared, _ in columns],
                           metadata={"hiwater.summary": summary})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A recording as a figure. matplotlib is imported here alone."""
+"""A recording as a matplotlib figure. No other module imports matplotlib."""
 from __future__ import annotations
 
 import re
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 GIB = 1 << 30
 FRAMEWORK = re.compile(r"(torch|jax|tensorflow)/([^/]+)/(\w+)$")
-LOOP = ("data_wait", "step_time", "steps")  # of callbacks and wrap_loader: drawn only where they are asked for
-RATE_LEAST_NS = 200_000_000  # counters move in steps of 10 ms
+LOOP = ("data_wait", "step_time", "steps")  # series of callbacks and wrap_loader: drawn only on request
+RATE_LEAST_NS = 200_000_000  # shortest interval of a rate: counters advance in steps of 10 ms
 
 
 def scaled(values: List[Any], by: float) -> List[Optional[float]]:
@@ -30,7 +30,8 @@ def memory(recording: Recording) -> List[Line]:
 
 
 def cores(recording: Recording) -> List[Line]:
-    """From reading to reading: a window has a counter's last value, but not when that was read."""
+    """CPUs in use between two samples: full-rate rows, and before the first of these the windows,
+    which have the last value of a counter but not its time."""
     rows = recording.query("SELECT t, cpu_user + cpu_system AS cpu FROM job_sample WHERE cpu NOT NULL AND t + span <= coalesce((SELECT min(t) "
                            "FROM job_recent), 1 << 62) UNION ALL SELECT t, cpu_user + cpu_system AS cpu FROM job_recent WHERE cpu NOT NULL "
                            "ORDER BY t")[1]
@@ -56,7 +57,7 @@ def by_gpu(recording: Recording, metric: str, unit: float) -> List[Line]:
 
 
 def allocated(recording: Recording) -> List[Line]:
-    """What frameworks hold of the GPUs' memory, and have given out of that."""
+    """Memory that frameworks have reserved and allocated on GPUs."""
     columns = recording.columns("series")
     lines: Dict[str, Line] = {}
     for t, name, value in zip(columns["t_s"], columns["name"], columns["value"]):
@@ -70,7 +71,7 @@ def allocated(recording: Recording) -> List[Line]:
 
 
 def is_drawn(name: str, wanted: Sequence[str]) -> bool:
-    """Without a choice, what the program logged itself."""
+    """True for the wanted series; if none are wanted, for those that the program logged itself."""
     return name in wanted if wanted else name not in LOOP and not FRAMEWORK.match(name)
 
 
@@ -84,12 +85,12 @@ def logged(recording: Recording, wanted: Sequence[str]) -> List[Line]:
             line[2].append(value)
     missing = set(wanted) - set(lines)
     if missing:
-        raise Error(f"no series is called {', '.join(sorted(missing))}; there are: {', '.join(sorted(set(columns['name'])))}")
+        raise Error(f"unknown series {', '.join(sorted(missing))}; the series are: {', '.join(sorted(set(columns['name'])))}")
     return list(lines.values())
 
 
 def panels(recording: Recording, series: Sequence[str]) -> List[Tuple[str, List[Line], bool]]:
-    """What has something to show, and whether its scale begins at 0."""
+    """(label, lines, whether the scale starts at 0) of each panel that has data."""
     all_of_them = [("RAM, GiB", memory(recording), True), ("cores", cores(recording), True),
                    ("GPU memory, GiB", [*by_gpu(recording, "mem", GIB), *allocated(recording)], True),
                    ("GPU busy", by_gpu(recording, "busy", 1e6), True),
@@ -103,7 +104,7 @@ def plot(recording: Recording, series: Sequence[str]) -> Any:
     try:
         make_figure: Any = import_module("matplotlib.figure").Figure
     except ImportError as e:
-        raise Error("plot needs matplotlib: pip install matplotlib; columns() has what there is to draw") from e
+        raise Error("plot needs matplotlib: pip install matplotlib; columns() returns the values") from e
     shown = panels(recording, series)
     phases, events = recording.columns("phase"), recording.columns("event")
     figure = make_figure(figsize=(9, 1 + 1.6 * len(shown)), layout="constrained")
@@ -114,7 +115,7 @@ def plot(recording: Recording, series: Sequence[str]) -> Any:
         axis.set_ylabel(label)
         axis.margins(x=0)
         if from_zero:
-            axis.set_ylim(0, 1.05 * axis.get_ylim()[1])  # a line that is level is not under the frame
+            axis.set_ylim(0, 1.05 * axis.get_ylim()[1])  # keeps a constant line off the frame
         if len(lines) > 1:
             axis.legend(loc="upper left", fontsize="small", frameon=False)
         for i, (begin, end) in enumerate(zip(phases["begin_s"], phases["end_s"])):

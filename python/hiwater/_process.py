@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Another process of ours that may have been stopped (SIGSTOP): who is stopped answers nobody, however long one waits."""
+"""Identifies and signals a helper process of this package, such as a recorder that was stopped
+(SIGSTOP)."""
 from __future__ import annotations
 
 import os
@@ -12,13 +13,14 @@ if TYPE_CHECKING:
     from typing import Iterable, Optional
 
 SO_PASSCRED = 16
-SCM_CREDENTIALS = 2  # from here on: Python has no names for these two everywhere
-_CREDENTIALS = struct.Struct("@iII")  # of the kernel's struct ucred: pid, uid, gid
-ROOM = socket.CMSG_SPACE(_CREDENTIALS.size)
+SCM_CREDENTIALS = 2  # not every build of Python names these two
+_CREDENTIALS = struct.Struct("@iII")  # the kernel's struct ucred: pid, uid, gid
+ANCILLARY_SIZE = socket.CMSG_SPACE(_CREDENTIALS.size)
 
 
 class Process:
-    """Known by pid and start time: one that got the same pid later is never taken for it."""
+    """A process, identified by pid and start time, so that a later process with the same pid is not
+    mistaken for it."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -26,7 +28,8 @@ class Process:
 
     @property
     def identity(self) -> tuple[int, int]:
-        """Pid and start time (ticks, 0 unknown), as recordings have them of who writes them."""
+        """Pid and start time (clock ticks since boot, 0 if unknown), as a recording stores those of
+        its recorder."""
         return self.pid, int(self._start or 0)
 
     @property
@@ -34,11 +37,11 @@ class Process:
         return bool(self._start) and _stat(self.pid) == ("T", self._start)
 
     def signal(self, number: int) -> None:
-        """Where that is allowed, and there is still such a process."""
+        """Sends a signal if the process still exists and this is permitted."""
         try:
-            fd = os.pidfd_open(self.pid)  # before it is looked whose it is
+            fd = os.pidfd_open(self.pid)  # opened before the start time is compared, so that both are of one process
         except (AttributeError, OSError):
-            fd = -1  # a kernel without
+            fd = -1  # not available in this Python or kernel
         try:
             if not self._start or _stat(self.pid)[1] != self._start:
                 return
@@ -54,7 +57,7 @@ class Process:
 
 
 def _stat(pid: int) -> tuple[str, str]:
-    """State and start time (proc_pid_stat(5)); empty: no such process."""
+    """State and start time (proc_pid_stat(5)); empty strings if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as f:
             words = f.read().rpartition(b")")[2].decode().split()
@@ -63,21 +66,22 @@ def _stat(pid: int) -> tuple[str, str]:
         return "", ""
 
 
-def recorder_with(inode: int) -> Optional[Process]:
-    """The recorder that has this socket open, if one that can be seen from here has; a stopped one first. A child that another
-    thread forked meanwhile may have it, too: that is the job's."""
-    held = f"socket:[{inode}]"
-    found = [Process(int(name)) for name in os.listdir("/proc") if name.isdigit() and _is_recorder(name) and held in _open_files(name)]
+def recorder_by_socket(inode: int) -> Optional[Process]:
+    """The visible recorder that has this socket open, a stopped one first; None if there is none.
+    Other processes may have it open too: a child of the job that another thread forked
+    meanwhile."""
+    link = f"socket:[{inode}]"
+    found = [Process(int(name)) for name in os.listdir("/proc") if name.isdigit() and _is_recorder(name) and link in _open_files(name)]
     return min(found, key=lambda process: not process.is_stopped, default=None)
 
 
 def _is_recorder(pid: str) -> bool:
-    """By how it was started, also where a script stands before it."""
+    """Decides by the command line, in which the interpreter of a wrapper script may come first."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as f:
             return b"\0attach\0--control\0" in f.read()
     except OSError:
-        return False  # gone meanwhile
+        return False  # it has ended
 
 
 def _open_files(pid: str) -> Iterable[str]:
@@ -86,16 +90,17 @@ def _open_files(pid: str) -> Iterable[str]:
         for name in os.listdir(folder):
             yield os.readlink(f"{folder}/{name}")
     except OSError:
-        pass  # somebody else's, or gone meanwhile
+        pass  # another user's process, or it has ended
 
 
-def ask_who(mine: socket.socket) -> None:
-    """Messages that are received say who has sent them from here on (unix(7))."""
+def request_credentials(mine: socket.socket) -> None:
+    """Makes received messages carry the credentials of their sender (unix(7))."""
     mine.setsockopt(socket.SOL_SOCKET, SO_PASSCRED, 1)
 
 
-def who(ancillary: Iterable[tuple[int, int, bytes]], before: Optional[Process]) -> Optional[Process]:
-    """Whose message this came with; as before where it does not say, or of a process that cannot be seen from here."""
+def sender(ancillary: Iterable[tuple[int, int, bytes]], before: Optional[Process]) -> Optional[Process]:
+    """The sender, from the ancillary data of a message; before if the data has no credentials, or
+    the sender is in a pid namespace that is not visible here."""
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == SCM_CREDENTIALS and len(data) >= _CREDENTIALS.size:
             pid, _, _ = _CREDENTIALS.unpack(data[:_CREDENTIALS.size])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Recordings: finished, growing, or cut off.
 
-Figures come from the command (`hiwater show`), tables from SQLite itself (docs/recording.md), as arrays through the package's
-C part. This is the one module that knows how a recording is read."""
+Summaries come from the command (`hiwater show`), tables from SQLite (docs/recording.md), arrays
+through the package's C extension. No other module reads recordings."""
 from __future__ import annotations
 
 import os
@@ -11,7 +11,7 @@ import sys
 import threading
 import weakref
 
-from ._command import said_by
+from ._command import output_of
 from ._errors import Error
 
 TYPE_CHECKING = False
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Rows = Tuple[List[str], List[Tuple[Any, ...]]]
 
 GPU_NUMBER = ("CASE WHEN coalesce(g.parent, '') = '' THEN g.number ELSE (SELECT w.number FROM gpu w WHERE w.uuid = g.parent) || '.' || "
-              "g.number END")  # of the gpu g, as hiwater gpus has it: 0, of an instance 0.1
+              "g.number END")  # the number of the gpu g, as hiwater gpus shows it: 0, of an instance 0.1
 _SAMPLES = {
     "host": "SELECT t / 1e9 AS t_s, span / 1e9 AS span_s, * FROM host_sample ORDER BY t",
     "job": "SELECT t / 1e9 AS t_s, span / 1e9 AS span_s, * FROM job_sample ORDER BY t",
@@ -43,11 +43,11 @@ _SAMPLES = {
     "phase": "SELECT number, parent, name, facts, began / 1e9 AS begin_s, ended / 1e9 AS end_s, ram_before AS before_bytes, "
              "ram_peak AS peak_bytes, ram_after AS after_bytes, peak_exact FROM phase ORDER BY number",
 }
-_UNTOLD = {"t", "span", "n", "part"}  # t and span are there in seconds
+_HIDDEN = {"t", "span", "n", "part"}  # left out of tables; t_s and span_s have t and span in seconds
 
 
 class Recording:
-    """A run that was recorded, or that still is: what is asked for is read anew each time.
+    """A recording, finished or growing. Each call reads the file again.
 
     path    the file
     """
@@ -55,25 +55,27 @@ class Recording:
     def __init__(self, path: str) -> None:
         self.path = path
         self.is_temporary = False
-        """Does the file go with this object? That of a run shorter than a second, where no other was asked for, does."""
+        """True if the file is removed with this object: that of a run shorter than a second,
+        without output=."""
 
     def __repr__(self) -> str:
         return f"hiwater.open({self.path!r})"
 
     @property
     def summary(self) -> Summary:
-        """What it used, so far if it still runs. Raises Error if it cannot be read."""
+        """The summary, of the run so far if it is still measured. Raises Error if the recording
+        cannot be read."""
         from ._summary import Summary
 
-        return Summary.from_json(said_by("show", "--json", self._file()), said_by("show", self._file()))
+        return Summary.from_json(output_of("show", "--json", self._file()), output_of("show", self._file()))
 
     @property
     def is_complete(self) -> bool:
-        """Was its end recorded?"""
+        """True if the end of the run was recorded."""
         return bool(self.query("SELECT count(*) FROM meta WHERE key = 'ended_ns'")[1][0][0])
 
     def _is_growing(self) -> bool:
-        """Does its recorder live, and has not ended it? Raises Error."""
+        """True if its recorder is running and has not ended it. Raises Error."""
         from ._process import Process
 
         if self.is_complete:
@@ -83,31 +85,34 @@ class Recording:
         return pid > 0 and boots == [_boot()] and Process(pid).identity == (pid, start)
 
     def query(self, sql: str, *values: Any) -> Rows:
-        """Names of the columns, and the rows, of a SELECT (docs/recording.md has the tables). Raises Error."""
+        """The column names and the rows of a SELECT (docs/recording.md has the tables). Raises
+        Error."""
         import sqlite3
 
         try:
-            with _reading, _connection(self._file()) as connection:
+            with _reader_lock, _connection(self._file()) as connection:
                 cursor = connection.execute(sql, values)
                 return [column[0] for column in cursor.description or []], cursor.fetchall()
         except sqlite3.Error as e:
             raise Error(f"{self.path} cannot be read: {e}") from e
 
     def columns(self, entity: str = "job") -> Dict[str, List[Any]]:
-        """The windows (1 s each unless they were merged) of host, job, process, gpu or gpu_process, or all values of series,
-        event, phase: lists by column. t_s and span_s are seconds; the others have the names and base units of
-        docs/metrics.md (NAME the mean, NAME_min and NAME_max the extremes of a window); None is unknown."""
+        """The windows (1 s each unless they were merged) of host, job, process, gpu or gpu_process,
+        or all values of series, event, phase: a list per column. t_s and span_s are seconds; the
+        others have the names and base units of docs/metrics.md (NAME the mean, NAME_min and
+        NAME_max the extremes of a window); None is unknown. Raises Error."""
         names, rows = self.query(_select(entity))
         return {name: [row[place] for row in rows] for name, place in _places(entity, names).items()}
 
     def arrays(self, entity: str = "job") -> Arrays:
-        """The same without a Python object a value: memoryviews of 8-byte numbers, which numpy takes without a copy
-        (`numpy.asarray(run.arrays()["ram"])`), and lists of texts. Whole numbers ("q") where all of a column are known, else
-        floats ("d") with NaN for unknown. Raises Error."""
+        """As `columns`, without a Python object per value: memoryviews of 8-byte numbers, which
+        numpy uses without a copy (`numpy.asarray(run.arrays()["ram"])`), and lists of strings. A
+        column is of integers ("q") if all its values are known, else of floats ("d") with NaN for
+        unknown. Raises Error."""
         from ._native import columns
 
         sql, uri = _select(entity), _uri(self._file())
-        with _reading:
+        with _reader_lock:
             try:
                 made = columns(uri, sql)
             except OSError as e:
@@ -118,29 +123,31 @@ class Recording:
         return {name: made[place][1] for name, place in _places(entity, [name for name, _ in made]).items()}
 
     def to_pandas(self, entity: str = "job") -> Any:
-        """The same as a pandas.DataFrame, with t_s as its index where there is one. Needs pandas."""
+        """As `columns`, as a pandas.DataFrame with t_s as its index where the table has one. Needs
+        pandas. Raises Error."""
         from importlib import import_module
 
         try:
             pandas: Any = import_module("pandas")
         except ImportError as e:
-            raise Error("to_pandas needs pandas: pip install pandas; columns() gives the same as lists") from e
+            raise Error("to_pandas needs pandas: pip install pandas; columns() returns the same as lists") from e
         frame = pandas.DataFrame(self._for_pandas(entity))
         return frame.set_index("t_s") if "t_s" in frame.columns else frame
 
     def to_parquet(self, path: Union[str, os.PathLike[str]], entity: str = "job") -> str:
-        """Writes the same into a Parquet file, whole or not at all, and returns its path. Whole numbers stay whole; unknown,
-        and a series' NaN, is null. The schema's metadata has the summary as JSON (hiwater.summary). Memory does not grow with the run.
-        Needs pyarrow. Raises Error."""
+        """Writes the table into a Parquet file, atomically, and returns its path. Integers stay
+        integers; unknown values, and NaN of a series, are null. The metadata of the schema has the
+        summary as JSON (hiwater.summary). The memory needed does not grow with the run. Needs
+        pyarrow. Raises Error."""
         import sqlite3
 
         from ._parquet import ROWS, write
 
-        sql, target, summary = _select(entity), os.path.abspath(path), said_by("show", "--json", self._file())
+        sql, target, summary = _select(entity), os.path.abspath(path), output_of("show", "--json", self._file())
         try:
-            with _reading, _connection(self._file()) as connection:
-                connection.execute(f"CREATE TEMP VIEW asked AS {sql}")
-                declared = [row[2] for row in connection.execute("PRAGMA table_info(asked)")]
+            with _reader_lock, _connection(self._file()) as connection:
+                connection.execute(f"CREATE TEMP VIEW request AS {sql}")
+                declared = [row[2] for row in connection.execute("PRAGMA table_info(request)")]
                 cursor = connection.execute(sql)
                 names = [column[0] for column in cursor.description]
                 write(target, [(name, declared[place], place) for name, place in _places(entity, names).items()],
@@ -150,7 +157,7 @@ class Recording:
         return target
 
     def _for_pandas(self, entity: str) -> Dict[str, Any]:
-        """As numpy's arrays; as lists where the package's C part was not built."""
+        """As numpy arrays; as lists if the package's C extension was not built."""
         from importlib import import_module
 
         _select(entity)
@@ -162,42 +169,44 @@ class Recording:
         return {name: as_array(v) if isinstance(v, memoryview) else v for name, v in self.arrays(entity).items()}
 
     def plot(self, *series: str) -> Any:
-        """A matplotlib figure: RAM, cores and GPUs over time, below them the series named (if none is, all that the program
-        logged itself), with phases and marks. Needs matplotlib; nothing is shown or saved."""
+        """A matplotlib figure: RAM, CPUs and GPUs over time, below them the named series (without
+        names, all that the program logged), with phases and marks. Needs matplotlib; does not show
+        or save the figure. Raises Error."""
         from ._plot import plot
 
         return plot(self, series)
 
     def report(self, path: Union[str, os.PathLike[str], None] = None, *, redact: bool = False) -> str:
-        """Writes one self-contained page of HTML into path, whole or not at all: charts, findings, figures, the data; returns its
-        path, which is beside the recording where none is given. redact: without user, host, commands, paths and names of
-        processes. Raises Error."""
+        """Writes one self-contained HTML page with charts, findings, figures and the data,
+        atomically, and returns its path: path, or a file next to the recording. redact: omit user,
+        host, commands, paths and names of processes. Raises Error."""
         page = os.path.abspath(path) if path is not None else os.path.splitext(self._file())[0] + ".html"
-        said_by("report", *(["--redact"] if redact else []), "-o", page, "--", self._file())
+        output_of("report", *(["--redact"] if redact else []), "-o", page, "--", self._file())
         return page
 
     def _file(self) -> str:
         if not os.path.exists(self.path):
-            raise Error(f"{self.path} is not there: the history keeps 200 runs and 1 GiB, and -o FILE for good")
+            raise Error(f"{self.path} does not exist: the history keeps 200 runs and 1 GiB at most; -o FILE keeps a recording outside it")
         return os.path.abspath(self.path)
 
 
-# One reader at a time: the package's C part may have an SQLite of its own, and two in one process give up each other's locks.
-_reading = threading.Lock()
+# One reader at a time: the package's C extension may contain a second SQLite, and closing a file in
+# one copy drops the POSIX locks of the other.
+_reader_lock = threading.Lock()
 
 
-def _renew() -> None:
-    """In a forked child nobody reads yet."""
-    global _reading
-    _reading = threading.Lock()
+def _renew_lock() -> None:
+    """In a forked child the lock may be held by a thread that does not exist there."""
+    global _reader_lock
+    _reader_lock = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_renew)
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def written_by(recorder: Tuple[int, int], output: Optional[str]) -> Optional[str]:
-    """The recording that this process (pid, start time) writes or wrote: output, with a rank in its name where that has %r, else one
-    of the history. None: there is none."""
+    """The recording that this process (pid, start time in clock ticks) writes or wrote: output,
+    with a rank for %r in its name, else one of the history. None if there is none."""
     return next((path for path in (_ranks_of(output) if output else _unfinished()) if _writer(path) == recorder), None)
 
 
@@ -211,13 +220,13 @@ def _unfinished() -> List[str]:
     import json
 
     try:
-        return [str(run["recording"]) for run in reversed(json.loads(said_by("runs", "--json"))) if not run["complete"]]
+        return [str(run["recording"]) for run in reversed(json.loads(output_of("runs", "--json"))) if not run["complete"]]
     except (Error, ValueError):
         return []
 
 
 def _writer(path: str) -> Optional[Tuple[int, int]]:
-    """None: nobody knows."""
+    """Pid and start time of the recorder; None if unknown."""
     try:
         known: Dict[str, Any] = dict(Recording(path).query("SELECT key, value FROM meta WHERE key IN ('recorder_pid', 'recorder_start')")[1])
         return int(known["recorder_pid"]), int(known["recorder_start"])
@@ -234,75 +243,76 @@ def _boot() -> Optional[str]:
 
 
 class Spare:
-    """A temporary recording that the recorder writes while the program goes on, in a folder of its own. It goes with the
-    `Recording` that `recording` gives, or with this object, at the latest when this process ends."""
+    """A temporary recording in a private folder, which the recorder writes while the program
+    continues. It is removed with the `Recording` that `recording` returns, or with this object, at
+    the latest when this process ends."""
 
     FILE = "run.hiw"
-    LEAVE_S = 1.0  # nobody has asked for it, and it is waited for only to be removed
+    REMOVE_LIMIT_S = 1.0  # limit of the wait for a recording that is only waited for to be removed
 
     def __init__(self, channel: Channel) -> None:
-        """The channel is this object's. Raises Lost, Late or OSError: there is none."""
+        """Takes over the channel. Raises Lost, Late or OSError if no recording can be requested."""
         folder = os.path.join(os.path.abspath(os.environ.get("TMPDIR") or "/tmp"), f"hiwater-short-{os.urandom(8).hex()}")
         self._channel = channel
         self._recording = Recording(os.path.join(folder, self.FILE))
         self._recording.is_temporary = True
         os.mkdir(folder, 0o700)
         try:
-            self._asked = channel.ask_for_later(f"spare {self._recording.path}")
+            self._request = channel.ask_for_later(f"spare {self._recording.path}")
         except BaseException:
             os.rmdir(folder)
             raise
         util: Any = sys.modules.get("multiprocessing.util")
-        if util:  # its processes end by os._exit
-            util.Finalize(self._recording, _give_up, (folder, os.getpid(), channel, self._asked), exitpriority=0)
+        if util:  # processes of multiprocessing end by os._exit, without atexit
+            util.Finalize(self._recording, _remove_spare, (folder, os.getpid(), channel, self._request), exitpriority=0)
         else:
-            weakref.finalize(self._recording, _give_up, folder, os.getpid(), channel, self._asked)
+            weakref.finalize(self._recording, _remove_spare, folder, os.getpid(), channel, self._request)
 
     def recording(self, limit_s: float) -> Optional[Recording]:
-        """Once it is there; None: it could not be written."""
-        _await(self._channel, self._asked, limit_s)
+        """Waits for the recording, at most limit_s seconds; None if it could not be written."""
+        _await(self._channel, self._request, limit_s)
         return self._recording if os.path.exists(self._recording.path) else None
 
 
-def _await(channel: Channel, asked: int, limit_s: float) -> None:
+def _await(channel: Channel, request: int, limit_s: float) -> None:
     if not channel.is_open:
         return
     try:
-        channel.answer(asked, limit_s)
+        channel.answer(request, limit_s)
     except Error:
         pass
     channel.close()
 
 
-def _give_up(folder: str, pid: int, channel: Channel, asked: int) -> None:
-    """Not by a forked child: it is its parent's."""
+def _remove_spare(folder: str, pid: int, channel: Channel, request: int) -> None:
+    """Removes the folder. Does nothing in a forked child: the folder belongs to the parent."""
     if os.getpid() != pid:
         return
-    _await(channel, asked, Spare.LEAVE_S)
+    _await(channel, request, Spare.REMOVE_LIMIT_S)
     try:
         for name in os.listdir(folder):
             os.unlink(os.path.join(folder, name))
         os.rmdir(folder)
     except OSError:
-        pass  # somebody was faster
+        pass  # already removed
 
 
 def _select(entity: str) -> str:
     if entity not in _SAMPLES:
-        raise Error(f"{entity!r} is none of {', '.join(_SAMPLES)}")
+        raise Error(f"unknown entity {entity!r}; the entities are {', '.join(_SAMPLES)}")
     return _SAMPLES[entity]
 
 
 def _places(entity: str, names: Sequence[str]) -> Dict[str, int]:
-    """Which columns are told: the first of each name."""
+    """Name and index of the columns of a table: the first of each name."""
     places: Dict[str, int] = {}
     for place, name in enumerate(names):
-        if name not in _UNTOLD or entity not in ("host", "job", "process", "gpu", "gpu_process"):
+        if name not in _HIDDEN or entity not in ("host", "job", "process", "gpu", "gpu_process"):
             places.setdefault(name, place)
     return places
 
 
-IMMUTABLE = "&immutable=1"  # what is in the file itself, where the journal cannot be opened (a folder that is read-only)
+IMMUTABLE = "&immutable=1"  # read the file without its journal, which cannot be opened in a read-only folder
 
 
 def _uri(path: str) -> str:
@@ -310,7 +320,7 @@ def _uri(path: str) -> str:
 
 
 class _connection:
-    """Reads only."""
+    """A read-only SQLite connection, as a context manager."""
 
     def __init__(self, path: str) -> None:
         self._uri = _uri(path)
@@ -333,8 +343,9 @@ class _connection:
 
 
 def open_recording(run: Union[str, int, os.PathLike[str]] = "last") -> Recording:
-    """Opens a recording: a path, a number of the history, a run's name ("name:3" where it would be read as
-    something else), "last", "slurm:JOB". It may still grow, or have been cut off by a kill. Raises Error if there is no such run, or it cannot be read."""
+    """Opens a recording: a path, a number of the history, the name of a run ("name:3" for a name
+    that looks like a number), "last", "slurm:JOB". The recording may be growing, or cut off by a
+    kill. Raises Error if there is no such run, or it cannot be read."""
     import operator
 
     from ._summary import Summary
@@ -344,8 +355,8 @@ def open_recording(run: Union[str, int, os.PathLike[str]] = "last") -> Recording
         try:
             name = str(operator.index(name))
         except TypeError:
-            raise Error(f"{run!r} is no recording: give a path, a number or a name of the history, or 'last'") from None
-    path = Summary.from_json(said_by("show", "--json", "--", name)).run.recording
+            raise Error(f"cannot open {run!r}: give a path, a number or a name of the history, or 'last'") from None
+    path = Summary.from_json(output_of("show", "--json", "--", name)).run.recording
     if not path:
-        raise Error(f"{name} has no file")
+        raise Error(f"the run {name} has no recording file")
     return Recording(os.path.abspath(path))

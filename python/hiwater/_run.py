@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A live run: its start and end, and what the program tells of itself."""
+"""A live run: its start and end, and the values, marks and phases that the program logs."""
 from __future__ import annotations
 
 import os
@@ -27,59 +27,60 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., Any])
     T = TypeVar("T")
 
-EDGE_LIMIT_S = 1.0  # the recorder takes an edge for exact only if it comes to it in half of that
+EDGE_LIMIT_S = 1.0  # the recorder accepts an edge as exact only if it handles the message within half of this
 STOP_LIMIT_S = 15.0
 
 
 class Run:
-    """What measures: made by `track` or `start`. A context manager, and a decorator that measures each call.
+    """A run, made by `track` or `start`. A context manager, and a decorator that measures each
+    call.
 
-    All methods may be called from any thread. In a forked child they do nothing: the run is the parent's. Once the
-    recorder is lost they do nothing either, and `warnings` says so. A run that was stopped may be started again; then it
-    is a new one.
+    All methods may be called from any thread. In a forked child they do nothing, because the run
+    belongs to the parent. Once the recorder is lost they do nothing either, and `warnings` says so.
+    A stopped run may be started again, as a new run.
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         from ._options import arguments
 
         self._options = dict(options)
-        arguments(self._options)  # what makes no sense is said at once
+        arguments(self._options)  # raises for invalid options now, not at start()
         self._is_exact = False
         self._channel: Optional[Channel] = None
         self._watch: Optional[_frameworks.Watch] = None
         self._feeds: list[Feed] = []
         self._live: Optional[Live] = None
-        self._step: Optional[int] = None  # the last that was logged
-        self._pid = 0
-        self._output: Optional[str] = None  # what it was told to write: the program may change its folder
-        self._texts: Optional[tuple[str, str]] = None  # the summary as JSON and for people
-        self._path: Optional[str] = None  # of what was recorded
+        self._step: Optional[int] = None  # the last one logged
+        self._pid = 0  # of the process that started the run
+        self._output: Optional[str] = None  # absolute: the program may change its working directory
+        self._texts: Optional[tuple[str, str]] = None  # the summary as JSON and as text
+        self._path: Optional[str] = None  # of the recording
         self._recording: Optional[Recording] = None
-        self._unwritten: Optional[Spare] = None  # of a short run
+        self._pending_spare: Optional[Spare] = None  # the temporary recording of a short run, until it is collected
         self.warnings: list[str] = []
-        """What went wrong with measuring, if anything did."""
+        """Failures of the measurement, in order."""
 
-    # ---- beginning and end
+    # ---- start and end
 
     def start(self) -> Run:
-        """Begins to measure; returns once the recorder does. Raises Error if it cannot."""
+        """Starts the recorder and returns once it measures. Raises Error if it cannot measure."""
         if self.is_running:
-            raise Error("this run is being measured already: stop it first, or make another one with hiwater.track()")
+            raise Error("this run is already being measured: stop it first, or make another one with hiwater.track()")
         from ._options import arguments, is_exact
 
-        self._texts, self._path, self._recording, self._unwritten, self.warnings = None, None, None, None, []
-        if self._pid != os.getpid():  # made before a fork: its chart is the parent's, and so are the sinks from there
+        self._texts, self._path, self._recording, self._pending_spare, self.warnings = None, None, None, None, []
+        if self._pid != os.getpid():  # made before a fork: its chart and sinks belong to the parent
             self._live, self._feeds = None, [feed for feed in self._feeds if feed.pid == os.getpid()]
         self._pid = os.getpid()
         self._is_exact = is_exact(self._options)
         output = self._options.get("output")
         self._output = os.path.abspath(output) if output else None
-        with _resets:
+        with _hwm_lock:
             if self._is_exact:
-                _read_marks(self)
+                _read_hwms(self)
             self._channel = Channel(needed_command(), arguments(self._options), self.warnings)
         self._watch = _frameworks.Watch()
-        _end_in_worker()
+        _register_finalizer()
         _running.append(self)
         _thread.start()
         if self._options.get("live"):
@@ -87,54 +88,56 @@ class Run:
         return self
 
     def stop(self) -> None:
-        """Ends the measuring; then the summary is ready. In a forked child, where nothing is measured, it does nothing. Raises
-        Error only if the run was never started."""
+        """Ends the run; the summary is then ready. Does nothing in a forked child. Raises Error
+        only if the run was never started."""
         if not self._pid:
             raise Error("this run was not started: call start() first")
-        self._stop(is_held=True)
+        self._stop(keeps_recording=True)
 
-    def _stop(self, is_held: bool) -> None:
+    def _stop(self, keeps_recording: bool) -> None:
         channel, self._channel = self._channel, None
         if not channel or self._pid != os.getpid():
             return
         if self in _running:
             _running.remove(self)
         try:
-            self._look(channel)
+            self._read_frameworks(channel)
             if not _running:
                 _thread.stop()
-            if self._end(channel) and is_held:
-                self._spare(channel)
-        finally:  # also where an interrupt comes meanwhile
-            if not self._unwritten:
+            if self._end(channel) and keeps_recording:
+                self._request_spare(channel)
+        finally:  # also after an interrupt
+            if not self._pending_spare:
                 channel.close()
             _finished[:] = [self]
             self._end_outputs()
 
     def _end_outputs(self) -> None:
-        """Whoever follows this run is told of its end, also where another one of them is interrupted."""
+        """Ends the sinks and the live chart, each of them even if an interrupt ended the one
+        before."""
         try:
             if self._feeds:
                 self._feeds.pop(0).end(self, self._step)
             elif self._live:
                 live, self._live = self._live, None
-                live.finish(self._afterwards())
+                live.finish(self._closing_text())
         finally:
             if self._feeds or self._live:
                 self._end_outputs()
 
-    def _afterwards(self) -> str:
-        """What is said below the last chart."""
-        from ._live import after
+    def _closing_text(self) -> str:
+        """The text below the last chart."""
+        from ._live import run_lines
 
         try:
-            return after(self.summary)
+            return run_lines(self.summary)
         except Error as e:
             return "; ".join(self.warnings) or str(e)
 
     def end_within(self, limit_s: float) -> bool:
-        """Tells the recorder to end. False: it did not in that time; it may be told again, or left with `leave`. Whatever comes
-        of it, `stop` is to follow."""
+        """Sends the recorder the request to stop. Returns False if it does not answer within
+        limit_s seconds; then repeat the call, or abandon the recorder with `leave`. `stop` must be
+        called afterwards in every case."""
         if self._channel is None or not self.is_running:
             return True
         try:
@@ -146,45 +149,47 @@ class Run:
         return True
 
     def leave(self) -> None:
-        """The recorder does not answer and is left behind: nobody waits for it any more. What was recorded is known."""
+        """Abandons a recorder that does not answer: `stop` will not wait for it. Its recording
+        stays readable."""
         if self._channel and self.is_running:
             self._warn("the end was not recorded: the recorder does not answer")
             self._channel.close()
 
     def _end(self, channel: Channel) -> bool:
-        """False: the recorder does not answer."""
-        how = self._options.get("summary")
+        """Returns False if the recorder does not answer."""
+        form = self._options.get("summary")
         try:
-            stop, json, text = [channel.ask_for_later(word) for word in ("stop", "json", "text")]  # one way there and back
+            stop, json, text = [channel.ask_for_later(word) for word in ("stop", "json", "text")]  # one round trip for all
             self._path = channel.answer(stop, STOP_LIMIT_S) or None
             self._texts = (channel.answer(json, STOP_LIMIT_S), channel.answer(text, STOP_LIMIT_S))
-            if how:
-                _print(self._texts[1] if how == "full" else channel.ask("line", STOP_LIMIT_S))
-        except (Lost, Late, Refused, OSError) as e:  # OSError: the socket was closed behind its back
+            if form:
+                _print(self._texts[1] if form == "full" else channel.ask("line", STOP_LIMIT_S))
+        except (Lost, Late, Refused, OSError) as e:  # OSError: the program closed the descriptor of the socket
             self._warn(f"the end was not recorded: {e}")
-            self._path = self._path or channel.left(self._output)
+            self._path = self._path or channel.find_recording(self._output)
             return False
         finally:
             self._recording = None
         return True
 
-    def _spare(self, channel: Channel) -> None:
-        """The recording of a run that is too short for the history: who has the run can show it. The recorder writes it while
-        the program goes on; it goes with its `Recording`."""
+    def _request_spare(self, channel: Channel) -> None:
+        """Requests a temporary recording of a run that is too short for the history, so that the
+        run object can be shown. The recorder writes it while the program continues; it is removed
+        with its `Recording`."""
         from ._recording import Spare
 
         if self._path or self._options.get("output") or self._options.get("record") is False:
             return
-        _settle_last(self)
+        _collect_previous_spare(self)
         try:
-            self._unwritten = Spare(channel)
+            self._pending_spare = Spare(channel)
         except (Lost, Late, OSError):
-            pass  # there is none, then
+            pass  # the run has no recording then
 
-    def _settle(self) -> None:
-        """The recording is there, or there is none."""
-        with _settles:
-            spare, self._unwritten = self._unwritten, None
+    def _collect_spare(self) -> None:
+        """Waits for the temporary recording of a short run, if one was requested."""
+        with _spare_lock:
+            spare, self._pending_spare = self._pending_spare, None
             if spare and self._pid == os.getpid():
                 self._recording = spare.recording(STOP_LIMIT_S)
                 self._path = self._recording.path if self._recording else None
@@ -199,54 +204,57 @@ class Run:
         self.stop()
 
     def __call__(self, function: F) -> F:
-        """Measures each call of function as a run of its own; `hiwater.last()` is the one that ended last."""
+        """Measures each call of function as a run of its own; `hiwater.last()` is the one that
+        ended last."""
         from ._wrap import wrap
 
         options = {"name": getattr(function, "__qualname__", None), **{k: v for k, v in self._options.items() if v is not None}}
         return wrap(function, lambda: Run(options))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What another process gets is a run that does nothing: only this one measures."""
-        return _elsewhere, (self._options,)
+        """Unpickled in another process, a run does nothing: only this process measures."""
+        return _inert_run, (self._options,)
 
-    # ---- what is known
+    # ---- state and results
 
     @property
     def is_running(self) -> bool:
-        """Is it being measured, by this process? True also when the recorder was lost, until `stop`."""
+        """True while this process measures the run, until `stop`; also if the recorder was lost."""
         return self._channel is not None and self._pid == os.getpid()
 
     @property
     def name(self) -> Optional[str]:
-        """Given with track(name); None: none was."""
+        """The name given to track(name); None if none was given."""
         name: Optional[str] = self._options.get("name")
         return name
 
     @property
     def path(self) -> Optional[str]:
-        """Of the recording; None: there is none, or none yet. That of a run shorter than a second is temporary and goes with
-        this object and its `recording`; output= keeps it."""
-        self._settle()
+        """The path of the recording; None if there is none, or none yet. The recording of a run
+        shorter than a second is temporary: it is removed with this object and its `recording`,
+        unless output= was given."""
+        self._collect_spare()
         if self._path:
             return self._path
         channel = self._channel
         if channel and not channel.file and self.is_running:
-            channel.hear()
+            channel.receive_notices()
         return channel.file if channel else None
 
     @property
     def summary(self) -> Summary:
-        """The summary: of the run so far while it is measured, else of the whole. Raises Error if there is none."""
+        """The summary of the run so far while it is measured, else of the whole run. Raises Error
+        if there is none."""
         from ._summary import Summary
 
         channel, why = self._channel, []
         if channel and self.is_running:
-            self._look(channel)
+            self._read_frameworks(channel)
             try:
                 return Summary.from_json(channel.ask("json", STOP_LIMIT_S), channel.ask("text", STOP_LIMIT_S))
             except (Lost, Late, Refused) as e:
                 why = [str(e)]
-                channel.left(self._output)
+                channel.find_recording(self._output)
         if self._texts:
             return Summary.from_json(*self._texts)
         if self.path:
@@ -256,7 +264,7 @@ class Run:
     @property
     def recording(self) -> Recording:
         """The recording, finished or growing. Raises Error if none was kept."""
-        self._settle()
+        self._collect_spare()
         if not self._recording and self.path:
             from ._recording import Recording
 
@@ -278,35 +286,38 @@ class Run:
         return self.recording.plot(*series)
 
     def live(self, *series: str) -> None:
-        """In a notebook: a chart of CPU, RAM, GPUs and logged values (those named, else the first four) over the same time, below
-        the cell, drawn anew twice a second until the run ends; the last one stays. Elsewhere it does nothing but a warning."""
+        """In a notebook: draws a chart of CPU, RAM, GPUs and logged values (the named series, else
+        the first four) below the cell, on one time axis, and redraws it twice a second until the
+        run ends; the last chart stays. Elsewhere it adds a warning."""
         from ._live import Live, notebook
 
         display = notebook()
         if display is None or not self.is_running:
-            self._warn("live: there is no chart, since " + ("this is no notebook" if self.is_running else "nothing is measured"))
+            self._warn("live: no chart, because " + ("this is not a notebook" if self.is_running else "nothing is measured"))
         elif self._options.get("record") is False:
-            self._warn("live: there is no chart, since the chart is drawn from the recording: leave record=False out")
+            self._warn("live: no chart, because it is drawn from the recording: omit record=False")
         elif not self._live:
             try:
                 self._live = Live(self, display, series)
             except Exception as e:
-                self._warn(f"live: there is no chart: {type(e).__name__}: {e}")
+                self._warn(f"live: no chart: {type(e).__name__}: {e}")
 
     def report(self, path: Union[str, os.PathLike[str], None] = None, *, redact: bool = False) -> str:
         """Writes one self-contained page of HTML about the recording; see `Recording.report`."""
         if path is None and self.recording.is_temporary:
-            raise Error("say where the page goes, as report('run.html'): this run was too short for the history")
+            raise Error("this run was too short for the history: give report() a path, such as report('run.html')")
         return self.recording.report(path, redact=redact)
 
-    # ---- what the program tells
+    # ---- values, marks and phases of the program
 
     def log(self, values: Optional[Mapping[str, Any]] = None, /, *, step: Optional[int] = None, **more: Any) -> None:
-        """Adds a value to each series named, at this instant: `run.log(loss=0.4, step=3)`, `run.log({"val/loss": 0.5})`.
+        """Adds a value to each named series, at this instant: `run.log(loss=0.4, step=3)`,
+        `run.log({"val/loss": 0.5})`.
 
-        Values are whatever float() takes, NaN and infinities too, and as many as you like; step is a whole number of 64 bits
-        (without it where it is more, which `warnings` says). Raises Error for names with blanks, `=` or NUL in them or over
-        1000 bytes, and what float() raises, with the name.
+        Values are anything that float() accepts, NaN and infinities included, and any number of
+        them. step is an integer of 64 bits; a larger one is dropped, and `warnings` says so. Raises
+        Error for names that contain blanks, `=` or NUL or have over 1000 bytes, and the exception
+        of float(), with the name.
         """
         numbers = {_messages.series_name(name): _messages.number(name, value) for name, value in {**(values or {}), **more}.items()}
         number = None if step is None else int(step)
@@ -315,30 +326,33 @@ class Run:
             number = None
         self._step = self._step if number is None else number
         for text in _messages.logged(numbers, number):
-            self._tell(text)
-        self._look(self._channel, gently=True)
+            self._notify(text)
+        self._read_frameworks(self._channel, gently=True)
         if self._pid == os.getpid():
             for feed in self._feeds:
                 feed.write(self, self._step)
 
     def add_sink(self, sink: Sink, *, every: float = 10.0) -> None:
-        """Figures of this run go there, too (`hiwater.sinks`): from `log`, each `every` seconds at most, and at the end, with the
-        summary. What it raises is in `warnings`."""
+        """Adds a sink for figures of this run (`hiwater.sinks`). It gets them from `log`, every
+        `every` seconds at most, and at the end, with the summary. Exceptions of the sink are listed
+        in `warnings`."""
         from ._feed import Feed
 
         self._feeds.append(Feed(every, sink))
         _be_first_at_exit()
 
     def remove_sink(self, sink: Sink) -> None:
-        """It gets the figures up to now, and no more. One that was never added is nothing."""
+        """Removes a sink, which gets the figures up to now. A sink that was never added is
+        ignored."""
         for feed in [feed for feed in self._feeds if feed.sink is sink]:
             self._feeds.remove(feed)
             feed.write(self, self._step, is_last=True)
 
     def oom(self, what: Union[BaseException, str]) -> bool:
-        """Tells the recorder that memory ran out, a device's or the host's: what happened before and after is kept at full
-        rate, and the summary says who held what. For exceptions that the program handles itself; those that leave the block,
-        or a phase, are told without it. False: this exception says something else."""
+        """Reports an out-of-memory error, of a device or the host: the minutes before and after are
+        kept at full rate, and the summary lists the memory that each process used. For exceptions
+        that the program handles itself; those that leave the block, or a phase, are reported
+        without it. Returns False if the exception is not an out-of-memory error."""
         if isinstance(what, BaseException):
             if getattr(what, "_hiwater_told", False):
                 return True
@@ -347,62 +361,67 @@ class Run:
             text = " ".join(str(what).split())[:_frameworks.TEXT_MOST]
         if text is None:
             return False
-        self._look(self._channel)
-        self._tell("oom " + text)
+        self._read_frameworks(self._channel)
+        self._notify("oom " + text)
         try:
             what._hiwater_told = True  # type: ignore[union-attr]
         except AttributeError:
-            pass  # a text
+            pass  # a string
         return True
 
     def mark(self, text: str) -> None:
-        """Puts a mark into the recording, at this instant. One over 4096 bytes is left out, which `warnings` says."""
+        """Records a mark at this instant. A text over 4096 bytes is dropped, and `warnings` says
+        so."""
         text = str(text)
         if not _messages.is_long_mark(text):
-            self._tell("mark " + text)
+            self._notify("mark " + text)
         elif self._pid == os.getpid():
             self._warn(_messages.MARK_TOO_LONG)
-            _enclosing.tell("mark " + text[:_messages.MESSAGE_MOST])  # its recorder says so, too
+            _enclosing.notify("mark " + text[:_messages.MESSAGE_MOST])  # the enclosing recorder then warns as well
 
     def phase(self, name: str, /, **facts: Any) -> Phase:
-        """A part of the run, a context manager and a decorator; phases may nest. Its time and the main process's RAM before,
-        at its peak (exact unless track(exact=False)) and after are in `summary.phases`, with the facts given here."""
+        """A part of the run: a context manager and a decorator; phases may nest. `summary.phases`
+        has its time and the main process's RAM before, at the peak (exact unless
+        track(exact=False)) and after, with the facts given here."""
         return Phase(self, name, facts)
 
     def wrap_loader(self, loader: Iterable[T], *, prefix: str = "") -> Iterable[T]:
-        """Iterates over loader and measures how long the program waits for it: series `data_wait` and `step_time` in seconds,
-        at most ten values a second, each the sum since the last one; their totals are in `summary.series`."""
+        """Iterates over loader and measures the time that the program waits for it. Logs the series
+        `data_wait` and `step_time` in seconds, at most ten values a second, each the sum since the
+        previous one; `summary.series` has the totals."""
         return Loader(self, loader, prefix)
 
-    def _tell(self, text: str) -> None:
+    def _notify(self, text: str) -> None:
         if self._pid != os.getpid():
             return
         channel = self._channel
-        if channel and not channel.tell(text):
-            self._warn("something was not recorded: the recorder is gone or too busy")
-        _enclosing.tell(text)
+        if channel and not channel.notify(text):
+            self._warn("a message was not recorded: the recorder has ended or is too busy")
+        _enclosing.notify(text)
 
-    def _look(self, channel: Optional[Channel], gently: bool = False) -> None:
-        """Frameworks are asked for their memory; also by the thread that does so for all runs."""
+    def _read_frameworks(self, channel: Optional[Channel], gently: bool = False) -> None:
+        """Logs the memory figures of frameworks; also called by the thread that does so for all
+        runs."""
         if not channel or not self._watch or self._pid != os.getpid():
             return
-        for who, figures in self._watch.look(gently).items():
-            for text in _messages.logged({f"{who}/{name}": float(value) for name, value in figures.items()}):
-                channel.tell(text)
-                _enclosing.tell(text)
+        for device, figures in self._watch.read(gently).items():
+            for text in _messages.logged({f"{device}/{name}": float(value) for name, value in figures.items()}):
+                channel.notify(text)
+                _enclosing.notify(text)
 
     def _edge(self, text: str) -> None:
-        """A phase begins or ends: where peaks are exact, the recorder reads main's mark before the program goes on."""
+        """Start or end of a phase. If peaks are exact, waits until the recorder has read main's
+        high-water mark."""
         channel = self._channel
-        self._look(channel)
+        self._read_frameworks(channel)
         if not self._is_exact or not channel or self._pid != os.getpid():
-            self._tell(text)
+            self._notify(text)
             return
-        _enclosing.tell(text)
+        _enclosing.notify(text)
         try:
-            with _resets:
+            with _hwm_lock:
                 if text.startswith("phase+"):
-                    _read_marks(self)
+                    _read_hwms(self)
                 channel.ask(text, EDGE_LIMIT_S)
         except Refused as e:
             self._warn(str(e))
@@ -416,11 +435,11 @@ class Run:
 
 
 class Phase:
-    """A part of a run: `with run.phase("epoch", epoch=3):`, or `@run.phase("load")` on a function. Each use is a phase of
-    its own."""
+    """A part of a run: `with run.phase("epoch", epoch=3):`, or `@run.phase("load")` on a function.
+    Each use is a separate phase."""
 
     def __init__(self, run: Optional[Run], name: str, facts: Mapping[str, Any]) -> None:
-        self._run = run  # None: whichever is the innermost when the phase begins
+        self._run = run  # None: the run that is innermost when the phase begins
         self._inside = run
         self.name = " ".join(str(name).split()) or "phase"
         self.facts = dict(facts)
@@ -445,17 +464,18 @@ class Phase:
 
 
 class Loader:
-    """What `Run.wrap_loader` makes: everything but iterating is the loader's own."""
+    """The result of `Run.wrap_loader`: measures iteration; all other attributes are those of the
+    loader."""
 
     PERIOD_S = 0.1
 
     def __init__(self, run: Optional[Run], loader: Iterable[Any], prefix: str) -> None:
-        self._run = run  # None: the innermost
+        self._run = run  # None: the run that is innermost at each value
         self._loader = loader
         self._names = (prefix + "data_wait", prefix + "step_time")
 
     def __iter__(self) -> Iterator[Any]:
-        began = told = time.perf_counter()
+        began = logged_at = time.perf_counter()
         waited = 0.0
         iterator = iter(self._loader)
         try:
@@ -467,13 +487,13 @@ class Loader:
                 finally:
                     now = time.perf_counter()
                     waited += now - began
-                if now - told >= self.PERIOD_S:
-                    self._log(waited, now - told)
-                    waited, told = 0.0, now
+                if now - logged_at >= self.PERIOD_S:
+                    self._log(waited, now - logged_at)
+                    waited, logged_at = 0.0, now
                 yield item
                 began = time.perf_counter()
         finally:
-            self._log(waited, time.perf_counter() - told)
+            self._log(waited, time.perf_counter() - logged_at)
 
     def _log(self, waited: float, whole: float) -> None:
         (self._run or _innermost()).log({self._names[0]: waited, self._names[1]: whole})
@@ -488,7 +508,7 @@ class Loader:
 
 
 def _print(text: str) -> None:
-    """On stderr, where somebody reads it."""
+    """Prints on stderr; a closed stderr is ignored."""
     try:
         if sys.stderr:
             print(text, end="", file=sys.stderr, flush=True)
@@ -499,57 +519,58 @@ def _print(text: str) -> None:
 # ---- all runs of this process ----------------------------------------------------------------------------------------
 
 _running: list[Run] = []
-_around: Optional[Run] = None  # speaks to the `hiwater run` that encloses this process, if one does
+_enclosing_run: Optional[Run] = None  # a run without a recorder, which reaches the enclosing `hiwater run`, if any
 _finished: list[Run] = []  # the last one
-_worker = 0  # the process whose end was looked after
-_settles = threading.RLock()
-_resets = threading.RLock()  # who sets the mark back lets the others read it first
+_finalizer_pid = 0  # the pid for which a multiprocessing finalizer is registered
+_spare_lock = threading.RLock()
+_hwm_lock = threading.RLock()  # held while the other runs read the high-water mark and one resets it
 
 
-_unsettled: Optional[weakref.ref[Run]] = None  # the last run that may have a recording to come
+_last_with_spare: Optional[weakref.ref[Run]] = None  # the last run that may have a temporary recording to collect
 
 
 def _newest() -> Optional[Run]:
-    """It is looked at once: another thread may end the last one meanwhile."""
+    """Reads the list once: another thread may end the last run meanwhile."""
     for run in _running[-1:]:
         return run
     return None
 
 
 def _innermost() -> Run:
-    """To whom the program speaks that names no run."""
-    global _around
+    """The run that the module functions (`hiwater.log` and others) apply to."""
+    global _enclosing_run
     newest = _newest()
     if newest:
         return newest
-    if not _around or _around._pid != os.getpid():
-        _around = Run({})
-        _around._pid = os.getpid()
-    return _around
+    if not _enclosing_run or _enclosing_run._pid != os.getpid():
+        _enclosing_run = Run({})
+        _enclosing_run._pid = os.getpid()
+    return _enclosing_run
 
 
-def _settle_last(now: Run) -> None:
-    """Runs that are held and not looked at hold no descriptor."""
-    global _unsettled
-    with _settles:
-        last, _unsettled = _unsettled() if _unsettled else None, weakref.ref(now)
+def _collect_previous_spare(now: Run) -> None:
+    """Collects the recording of the previous run, so that unused run objects keep no descriptor
+    open."""
+    global _last_with_spare
+    with _spare_lock:
+        last, _last_with_spare = _last_with_spare() if _last_with_spare else None, weakref.ref(now)
     if last and last is not now:
-        last._settle()
+        last._collect_spare()
 
 
-def _look_all() -> None:
+def _read_all_frameworks() -> None:
     for run in list(_running):
-        run._look(run._channel)
+        run._read_frameworks(run._channel)
 
 
-_thread = _frameworks.Thread(_look_all)
+_thread = _frameworks.Thread(_read_all_frameworks)
 
 
-def _read_marks(but: Run) -> None:
-    """Every other run whose peaks are exact reads the kernel's mark before it is set back."""
+def _read_hwms(resetting: Run) -> None:
+    """Lets every other run with exact peaks read the high-water mark before it is reset."""
     for other in list(_running):
         channel = other._channel
-        if other is but or not channel or not other._is_exact:
+        if other is resetting or not channel or not other._is_exact:
             continue
         try:
             channel.ask("read", EDGE_LIMIT_S)
@@ -557,35 +578,36 @@ def _read_marks(but: Run) -> None:
             other._is_exact = False
 
 
-def _elsewhere(options: Mapping[str, Any]) -> Run:
+def _inert_run(options: Mapping[str, Any]) -> Run:
     run = Run(options)
     run._pid = -1
     return run
 
 
 def _after_fork() -> None:
-    global _resets, _settles, _thread
-    _resets, _settles = threading.RLock(), threading.RLock()
-    _thread = _frameworks.Thread(_look_all)
+    global _hwm_lock, _spare_lock, _thread
+    _hwm_lock, _spare_lock = threading.RLock(), threading.RLock()
+    _thread = _frameworks.Thread(_read_all_frameworks)
     _running.clear()
     _finished.clear()
 
 
 def _at_exit() -> None:
-    """Runs that were left open end, and whoever follows them is told."""
+    """Ends runs that were left open, with their sinks."""
     kind = getattr(sys, "last_type", None)
     is_interrupted = isinstance(kind, type) and issubclass(kind, KeyboardInterrupt) and not hasattr(sys, "ps1")
     try:
         for run in list(reversed(_running)):
-            run._stop(is_held=False)
+            run._stop(keeps_recording=False)
     finally:
         if is_interrupted:
             _interrupt_again()
 
 
 def _interrupt_again() -> None:
-    """CPython ends by the signal if the last text that it executed was interrupted. Modules that are imported meanwhile
-    execute texts, too (dataclasses), and a shell would not learn of the interrupt any more."""
+    """CPython ends by SIGINT if the last source string that it executed was interrupted. Modules
+    imported during exit execute source strings too (dataclasses); without this, a shell would not
+    see the interrupt."""
     try:
         exec("raise KeyboardInterrupt")
     except KeyboardInterrupt:
@@ -593,28 +615,29 @@ def _interrupt_again() -> None:
 
 
 def _be_first_at_exit() -> None:
-    """A tracker of experiments that ends its run at exit does so after what it is told of."""
+    """Registers _at_exit last, so that it runs first: experiment trackers end their runs at exit,
+    and get the figures before."""
     import atexit
 
     atexit.unregister(_at_exit)
     atexit.register(_at_exit)
 
 
-def _end_in_worker() -> None:
-    """Processes of multiprocessing end without atexit."""
-    global _worker
-    if _worker == os.getpid():
+def _register_finalizer() -> None:
+    """Processes of multiprocessing end without atexit; they need a finalizer."""
+    global _finalizer_pid
+    if _finalizer_pid == os.getpid():
         return
-    _worker = os.getpid()
+    _finalizer_pid = os.getpid()
     util: Any = sys.modules.get("multiprocessing.util")
     process: Any = sys.modules.get("multiprocessing.process")
     if util and process and process.parent_process() is not None:
         util.Finalize(None, _at_exit, exitpriority=0)
 
 
-def _prepare() -> None:
+def _register_hooks() -> None:
     _be_first_at_exit()
     os.register_at_fork(after_in_child=_after_fork)
 
 
-_prepare()
+_register_hooks()

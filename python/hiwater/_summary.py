@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What a run used, typed. Names end with their units; None is unknown, and `notes` says why. The fields are those of
-docs/summary.schema.json; amounts are bytes, seconds, joules, watts, degrees Celsius, ratios from 0 to 1."""
+"""The summary of a run, typed. Names end with their units; None is unknown, and `notes` states the
+reason. The fields are those of docs/summary.schema.json; units are bytes, seconds, joules, watts,
+degrees Celsius, ratios from 0 to 1."""
 from __future__ import annotations
 
 import dataclasses
@@ -17,7 +18,8 @@ Value = Union[str, int, float]
 
 @dataclass(frozen=True)
 class Exit:
-    """Of the main process, as a shell has it; None where it was not this recorder's to wait for."""
+    """Exit status of the main process, as in a shell; None if the recorder could not wait for it
+    (attach)."""
 
     code: Optional[int] = None
     signal: Optional[int] = None
@@ -26,8 +28,8 @@ class Exit:
 
 @dataclass(frozen=True)
 class Time:
-    """Wall time, and processor time of main and its descendants. `main_wall_s` is less than `wall_s` where the run was followed
-    beyond the end of its main process."""
+    """Wall time, and CPU time of main and its descendants, in seconds. `main_wall_s` is less than
+    `wall_s` if the run was followed beyond the end of its main process."""
 
     wall_s: Optional[float] = None
     main_wall_s: Optional[float] = None
@@ -37,15 +39,15 @@ class Time:
 
 @dataclass(frozen=True)
 class Peak:
-    """The most at one instant."""
+    """A peak: the maximum at one instant."""
 
     peak_bytes: Optional[int] = None
 
 
 @dataclass(frozen=True)
 class Ram:
-    """low_bytes <= peak_bytes <= high_bytes. method is "exact" (the kernel's own mark), "bounded", "sampled" (at least this)
-    or None."""
+    """low_bytes <= peak_bytes <= high_bytes. method is "exact" (the kernel's high-water mark),
+    "bounded", "sampled" (at least peak_bytes) or None."""
 
     peak_bytes: Optional[int] = None
     low_bytes: Optional[int] = None
@@ -60,8 +62,9 @@ class Ram:
 
 @dataclass(frozen=True)
 class Cgroup:
-    """What the kernel charged to a cgroup that the job has to itself, with page cache and kernel memory. method: "exact" is the
-    kernel's mark, "sampled" the largest charge that was seen, where the mark is higher from before the run."""
+    """Memory that the kernel charged to a cgroup that contains only the job, with page cache and
+    kernel memory. method: "exact" is the kernel's high-water mark; "sampled" is the largest charge
+    read, if the mark was reached before the run."""
 
     peak_bytes: Optional[int] = None
     method: Optional[str] = None
@@ -71,8 +74,9 @@ class Cgroup:
 
 @dataclass(frozen=True)
 class Hugetlb:
-    """Reserved huge pages, which are in no other figure, summed over the processes: pages that several map count for each.
-    method: "sampled", "bounded" (of several processes: at most so much) or None."""
+    """Reserved huge pages, which no other figure includes, summed over the processes: a page that
+    several processes map counts for each. method: "sampled", "bounded" (several processes: an upper
+    bound) or None."""
 
     peak_bytes: Optional[int] = None
     method: Optional[str] = None
@@ -80,7 +84,8 @@ class Hugetlb:
 
 @dataclass(frozen=True)
 class RamOfAll:
-    """main is the process that was tracked, descendants what it started, combined all at one instant, shared pages once."""
+    """main is the tracked process; descendants are the processes that it started; combined is all
+    of them at one instant, with shared pages counted once."""
 
     capacity_bytes: Optional[int] = None
     limit_bytes: Optional[int] = None
@@ -94,7 +99,7 @@ class RamOfAll:
 
 @dataclass(frozen=True)
 class GpuPeak:
-    """The most GPU memory that the job held at one instant, over all devices."""
+    """Peak GPU memory of the job at one instant, over all devices."""
 
     peak_bytes: Optional[int] = None
     method: Optional[str] = None
@@ -102,8 +107,9 @@ class GpuPeak:
 
 @dataclass(frozen=True)
 class GpuMemory:
-    """peak_bytes: in use on the device, whoever held it; job_*: what the job's processes held; unattributed: nobody's who can
-    be seen; reserved: the driver's own. unified: it shares the host's memory."""
+    """peak_bytes: memory in use on the device by all processes; job_*: used by the job's processes;
+    foreign: by other processes; unattributed: by no visible process; reserved: by the driver.
+    unified: the device shares the host's memory."""
 
     total_bytes: Optional[int] = None
     peak_bytes: Optional[int] = None
@@ -119,7 +125,7 @@ class GpuMemory:
 
 @dataclass(frozen=True)
 class Power:
-    """Watts. module: those of a whole module, processors included."""
+    """Watts. module: the power of a whole module, CPUs included."""
 
     mean: Optional[float] = None
     max: Optional[float] = None
@@ -137,7 +143,7 @@ class Temperature:
 
 @dataclass(frozen=True)
 class GpuProcess:
-    """job: one of the job's. busy_mean: a ratio from 0 to 1."""
+    """A process on a device. job: it belongs to the job. busy_mean: a ratio from 0 to 1."""
 
     pid: Optional[int] = None
     name: Optional[str] = None
@@ -151,9 +157,10 @@ class GpuProcess:
 
 @dataclass(frozen=True)
 class FrameworkMemory:
-    """What a framework's allocator said of a device; the driver's figures are beside it, in `GpuMemory`. allocated: given out
-    to tensors; reserved: held from the driver. fragmentation_max: the largest share of what was reserved that lay idle in
-    pieces of split blocks, 0 to 1. alloc_retries: requests that succeeded only once the cache was emptied."""
+    """Memory of a device as the allocator of a framework reports it; `GpuMemory` has the driver's
+    figures. allocated: to tensors; reserved: from the driver. fragmentation_max: the largest share
+    of reserved memory that was idle in split blocks, 0 to 1. alloc_retries: requests that succeeded
+    only after the cache was emptied."""
 
     allocated_peak_bytes: Optional[int] = None
     reserved_peak_bytes: Optional[int] = None
@@ -164,9 +171,10 @@ class FrameworkMemory:
 
 @dataclass(frozen=True)
 class Device:
-    """A GPU, or a MIG instance (parent is the uuid of its GPU). utilization: means, ratios from 0 to 1, by name;
-    utilization_lead is the name that says most. throttled_s: time in which clocks were held back, by reason. traffic in bytes,
-    errors as counts, by name; framework by its name ("torch")."""
+    """A GPU, or a MIG instance (parent is the uuid of its GPU). utilization: means, ratios from 0
+    to 1, by name; utilization_lead is the name of the most meaningful one. throttled_s: time with
+    reduced clocks, by reason. traffic in bytes and errors as counts, by name; framework by the name
+    of the framework ("torch")."""
 
     index: Optional[int] = None
     cuda_index: Optional[int] = None
@@ -192,7 +200,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Gpu:
-    """The job's GPUs."""
+    """GPU memory of the job, and its devices."""
 
     main: Peak = field(default_factory=Peak)
     descendants: Peak = field(default_factory=Peak)
@@ -202,7 +210,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Io:
-    """Fetched from storage and sent to it."""
+    """Bytes read from storage and written to it."""
 
     read_bytes: Optional[int] = None
     write_bytes: Optional[int] = None
@@ -210,7 +218,7 @@ class Io:
 
 @dataclass(frozen=True)
 class Energy:
-    """In joules: of the processors, of the GPUs."""
+    """Energy of the CPUs and of the GPUs, in joules."""
 
     cpu_j: Optional[float] = None
     gpu_j: Optional[float] = None
@@ -218,8 +226,9 @@ class Energy:
 
 @dataclass(frozen=True)
 class PhaseEnergy(Energy):
-    """In joules, while the phase was open, whoever used it. method "sampled": between two readings of a counter the power is
-    taken as even. None: nobody knows, or less than half of the phase lay between readings."""
+    """Energy of whole devices while the phase was open, in joules. method "sampled": power is
+    assumed constant between two reads of a counter. None: unknown, or less than half of the phase
+    lay between reads."""
 
     method: Optional[str] = None
 
@@ -236,8 +245,8 @@ class Process:
 
 @dataclass(frozen=True)
 class Processes:
-    """seen: how many there were (seen_at_least: or more); peak_alive: most that a look found at one instant; left: lived on at the end;
-    list: the largest."""
+    """seen: number of processes (seen_at_least: there may have been more); peak_alive: the maximum
+    at one sample; left: still running at the end; list: the largest."""
 
     seen: Optional[int] = None
     seen_at_least: Optional[bool] = None
@@ -248,7 +257,8 @@ class Processes:
 
 @dataclass(frozen=True)
 class PhaseRam:
-    """Of the main process. method: "exact" or "sampled". job_peak_bytes: of the whole job at one instant, sampled."""
+    """RAM of the main process. method: "exact" or "sampled". job_peak_bytes: the sampled peak of
+    the whole job."""
 
     before_bytes: Optional[int] = None
     peak_bytes: Optional[int] = None
@@ -259,8 +269,8 @@ class PhaseRam:
 
 @dataclass(frozen=True)
 class PhaseGpu:
-    """Device memory that the job held, over all devices, sampled; gpu_mean (some kernel ran) and sm_active_mean are ratios from
-    0 to 1, means over the devices that it held memory on."""
+    """Device memory of the job over all devices, sampled. gpu_mean (some kernel ran) and
+    sm_active_mean are ratios from 0 to 1, means over the devices on which the job used memory."""
 
     before_bytes: Optional[int] = None
     peak_bytes: Optional[int] = None
@@ -272,8 +282,8 @@ class PhaseGpu:
 
 @dataclass(frozen=True)
 class PhaseSummary:
-    """A phase; end_s None: it was still open. facts: what was given with it, numbers as such. cpu_s: processor
-    time of the whole job. gpu None: nothing is known."""
+    """A phase; end_s None: it was still open. facts: as given to `Run.phase`, numbers as numbers.
+    cpu_s: CPU time of the whole job. gpu None: unknown."""
 
     name: str = ""
     facts: Dict[str, Value] = field(default_factory=dict)
@@ -291,13 +301,14 @@ class PhaseSummary:
 
     @property
     def peak_exact(self) -> bool:
-        """Is the peak the kernel's own mark of just this phase?"""
+        """True if the peak is the kernel's high-water mark of exactly this phase."""
         return self.ram.method == "exact"
 
 
 @dataclass(frozen=True)
 class Series:
-    """What was logged under one name. sum is over its numbers; last_step None: values came without steps."""
+    """The values logged under one name. sum is over its numbers; last_step None: the values had no
+    steps."""
 
     n: int = 0
     first: float = float("nan")
@@ -310,7 +321,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Sampling:
-    """What hiwater saw, and what it cost."""
+    """How hiwater sampled, and its own cost."""
 
     interval_s: Optional[float] = None
     ticks: Optional[int] = None
@@ -325,7 +336,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class StoryProcess:
-    """A process, and how much it held when it happened."""
+    """A process, and the memory that it used at the incident, in bytes."""
 
     pid: int = 0
     name: str = ""
@@ -335,8 +346,9 @@ class StoryProcess:
 
 @dataclass(frozen=True)
 class Story:
-    """What happened to the run, of the moment at which memory ran out or a trigger came. of: "ram" or "gpu", whose
-    memory the amounts are of. held_bytes: by the job then. foreign_bytes: by others on its GPUs at the most."""
+    """The incident: memory ran out, or a trigger fired. of: "ram" or "gpu", the kind of memory that
+    the amounts refer to. held_bytes: used by the job at that moment. foreign_bytes: the peak of
+    other processes on its GPUs."""
 
     what: str = ""
     at_s: Optional[float] = None
@@ -349,12 +361,12 @@ class Story:
     growth_bytes_per_s: Optional[float] = None
     processes: List[StoryProcess] = field(default_factory=list)
     foreign_bytes: Optional[int] = None
-    try_: str = ""  # "try" in JSON: what to do
+    try_: str = ""  # "try" in JSON: the remedy
 
 
 @dataclass(frozen=True)
 class MarkSummary:
-    """A mark: when, since the start, and its text."""
+    """A mark: its time in seconds since the start, and its text."""
 
     time_s: float = 0.0
     text: str = ""
@@ -362,7 +374,7 @@ class MarkSummary:
 
 @dataclass(frozen=True)
 class Marks:
-    """seen: how many marks there were; list: the last of them, 50 at most."""
+    """seen: number of marks; list: the last of them, 50 at most."""
 
     seen: int = 0
     list: List[MarkSummary] = field(default_factory=list)
@@ -380,7 +392,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Note:
-    """Why something is unknown."""
+    """The reason for an unknown figure."""
 
     about: str = ""
     why: str = ""
@@ -388,7 +400,7 @@ class Note:
 
 @dataclass(frozen=True)
 class RunId:
-    """complete: its end was recorded."""
+    """Identity of the run. complete: its end was recorded."""
 
     id: Optional[str] = None
     name: Optional[str] = None
@@ -398,19 +410,20 @@ class RunId:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run used. str() is the text that the command prints, `to_json` what it writes for programs. Names end in their unit
-    (`_bytes`, `_s` seconds, `_j` joules); None is unknown; `method` says how a figure was had.
+    """The summary of a run. str() is the text that the command prints, `to_json` its JSON. Names
+    end in their unit (`_bytes`, `_s` seconds, `_j` joules); None is unknown; `method` states how a
+    figure was obtained.
 
-    run, command, host, started, exit    which run, of what, where, since when (UTC), how it ended
+    run, command, host, started, exit    identity, command line, host name, start (UTC), exit status
     time, ram, swap, io, energy          of all processes; ram.combined, .main, .descendants
-    gpu          devices and what the job held on them; None: no GPU was seen (notes say why)
-    processes    how many, and the largest
-    phases       a list, in the order of their beginning
-    series       what was logged, by name: n, first, last, min, max, sum
-    marks        how many were set, and the last of them: time_s, text
-    sampling     how often was looked, and what that cost
-    story        of the moment at which memory ran out or a trigger came; None: there was none
-    findings, notes    what to do better; what could not be measured, and why
+    gpu          devices and the job's use of them; None: no GPU found (notes state the reason)
+    processes    number, and the largest
+    phases       a list, ordered by start
+    series       logged values, by name: n, first, last, min, max, sum
+    marks        number, and the last of them: time_s, text
+    sampling     number and intervals of samples, and the cost of hiwater
+    story        the incident: memory ran out, or a trigger fired; None: there was none
+    findings, notes    advice; figures that could not be measured, and the reasons
     """
 
     hiwater: str = ""
@@ -438,24 +451,25 @@ class Summary:
 
     @classmethod
     def from_json(cls, text: str, as_text: str = "") -> Summary:
-        """From what `hiwater show --json` writes; as_text is what str() gives. Raises Error for what is no such summary."""
+        """Parses the output of `hiwater show --json`; str() returns as_text. Raises Error if it is
+        not such a summary."""
         try:
             data = json.loads(text)
         except ValueError as e:
-            raise Error(f"this is no summary, since it is no JSON: {e}") from e
+            raise Error(f"not a summary: invalid JSON: {e}") from e
         schema = data.get("schema") if isinstance(data, dict) else None
         if schema != SCHEMA:
-            raise Error("this is no summary as `hiwater show --json` writes it: it has no schema" if schema is None else
+            raise Error("not a summary of `hiwater show --json`: the key schema is missing" if schema is None else
                         f"this summary has schema {schema!r:.40}, and this package reads {SCHEMA}: use the hiwater that wrote it")
         made: Summary = _made(cls, {**data, "_json": text, "_text": as_text})
         return made
 
     def to_json(self) -> str:
-        """docs/summary.schema.json, as the command writes it."""
+        """The JSON that the command writes (docs/summary.schema.json)."""
         return self._json
 
     def to_dict(self) -> Dict[str, Any]:
-        """The same as a dict; NaN and infinities are texts in it."""
+        """The same as a dict; NaN and infinities are strings in it."""
         made: Dict[str, Any] = json.loads(self._json)
         return made
 
@@ -464,29 +478,31 @@ class Summary:
 
     @property
     def ram_peak_bytes(self) -> Optional[int]:
-        """The most that main and its descendants held at one instant, shared pages once."""
+        """Peak memory of main and its descendants at one instant, in bytes, with shared pages
+        counted once."""
         return self.ram.combined.peak_bytes
 
     @property
     def gpu_peak_bytes(self) -> Optional[int]:
-        """The most GPU memory that they held at one instant, over all devices."""
+        """Peak GPU memory of the job at one instant, in bytes, over all devices."""
         return self.gpu.combined.peak_bytes if self.gpu else None
 
     @property
     def wall_s(self) -> Optional[float]:
-        """Seconds from its start to its end."""
+        """Seconds from the start of the run to its end."""
         return self.time.wall_s
 
     @property
     def cpu_s(self) -> Optional[float]:
-        """Processor time of all of them in seconds, user and system."""
+        """CPU time of all processes in seconds, user and system."""
         if self.time.user_s is None or self.time.system_s is None:
             return None
         return self.time.user_s + self.time.system_s
 
     @property
     def data_wait_s(self) -> Optional[float]:
-        """How many seconds the program waited for its loader (`Run.wrap_loader`); None: nothing tells."""
+        """Seconds that the program waited for its data loader (`Run.wrap_loader`, callbacks); None
+        if not measured."""
         waits = self.series.get("data_wait")
         return waits.sum if waits else None
 
@@ -506,7 +522,7 @@ def _fact(text: str) -> Value:
 
 
 def _made(kind: Any, value: Any) -> Any:
-    """value, out of JSON, as kind. Keys that are not known here are left out, those that are missing have their defaults."""
+    """Converts a JSON value to kind. Unknown keys are ignored, missing ones get their defaults."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if value is None or kind is Any:
         return value
@@ -528,7 +544,8 @@ def _made(kind: Any, value: Any) -> Any:
 
 
 def _named(types: Dict[str, Any], value: Dict[str, Any]) -> Iterator[Tuple[str, Any]]:
-    """Keys as fields: a word of Python's own has a _ behind it."""
+    """(field, value) of the known keys; a key that is a Python keyword has a field with _
+    appended."""
     for key, item in value.items():
         name = key + "_" if key + "_" in types else key
         if name in types:
@@ -539,7 +556,8 @@ _known_types: Dict[Any, Dict[str, Any]] = {}
 
 
 def _types(kind: Any) -> Dict[str, Any]:
-    """Of its fields. Names are looked up here, not among the fields: one of them is called list."""
+    """The types of the fields of a dataclass. Names resolve in this module, not among the fields:
+    one of these is called list."""
     if kind not in _known_types:
         _known_types[kind] = typing.get_type_hints(kind, globals(), {})
     return _known_types[kind]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""`track` and what belongs to it. _track.pyi has the types."""
+"""`track`, `start`, `stop` and the module functions that log to the innermost run. _track.pyi has
+the types."""
 from __future__ import annotations
 
 from ._errors import Error
@@ -12,62 +13,65 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-def track(what: object = None, /, **options: Any) -> Any:
-    """Measures this process and all that it starts, or another process, in a block, a function or from start to stop.
+def track(target: object = None, /, **options: Any) -> Any:
+    """Measures this process and its descendants, or another process, in a block, in a function, or
+    from start to stop.
 
         with hiwater.track() as run: ...
         @hiwater.track
         def train(): ...
         run = hiwater.track("fit", interval=0.01).start(); ...; run.stop()
 
-    The first argument is the run's name (runs of one name are a group), or the function to measure. Keywords are the
-    options of `hiwater attach`:
+    The first argument is the name of the run (runs with the same name form a group), or the
+    function to measure. Keywords are the options of `hiwater attach`:
 
-    pid          another process, with what it starts from now on; this one may end before it
-    interval     seconds between two looks at memory, 0.001 to 3600, or a text ("10ms")
-    output       keep the recording in this file, which must not exist yet, instead of the history
+    pid          measure this process, with the children that it starts from now on; the caller may end before it
+    interval     seconds between two samples of memory, 0.001 to 3600, or a string ("10ms")
+    output       keep the recording in this file, which must not exist yet, instead of in the history
     record       False: keep no recording
-    exact        set the kernel's mark of the largest size (VmHWM) back at the beginning and at each phase, which makes the
-                 peak of main exact also for bursts between two looks; it lowers what getrusage says. Usual for this process
-                 unless `hiwater run` encloses it
+    exact        reset the kernel's high-water mark (VmHWM) at the start and at each phase. This makes the peak of main exact,
+                 bursts between two samples included, and lowers the value that getrusage returns. Default: True for this
+                 process unless `hiwater run` encloses it
     cgroup, gpu  "auto" or "none"
     pss          also split processes over 1.5 GiB into private and shared memory
-    print_every  seconds: a line about the present on stderr so often
-    live         in a notebook: draw a chart while it runs (`Run.live`)
+    print_every  print a line about the current use on stderr every so many seconds
+    live         in a notebook: draw a chart during the run (`Run.live`)
     summary      "full" or "line": print it on stderr at the end
-    json, summary_file    files to write the summary into as well, as JSON and as text
+    json, summary_file    files that the summary is also written into, as JSON and as text
     units        of amounts in texts: "iec" (GiB), "si" (GB) or "bytes"
-    plain        texts have one fact a line, for screen readers
-    alert, on_alert, limit, grace, request    rules, as on the command line; one text or several
+    plain        print one fact per line, for screen readers
+    alert, on_alert, limit, grace, request    rules, as on the command line; a string or a list of strings
 
-    Raises Error where an option makes no sense; `start`, or entering the block, where nothing can be measured.
+    Raises Error if an option is invalid. `start`, or entering the block, raises Error if nothing
+    can be measured.
     """
-    if callable(what):
+    if callable(target):
         if options:
             raise Error("give either a function or options: @hiwater.track(interval=0.01)")
-        return Run({})(what)
-    if what is not None and not isinstance(what, str):
-        raise Error(f"{what!r} is no name of a run; for another process: track(pid={what!r})")
-    if what is not None:
-        options["name"] = what
+        return Run({})(target)
+    if target is not None and not isinstance(target, str):
+        raise Error(f"the name of a run must be a string, not {target!r}; to measure another process: track(pid={target!r})")
+    if target is not None:
+        options["name"] = target
     if options.get("summary") not in (None, "none", "line", "full"):
-        raise Error(f"summary={options['summary']!r} is none of 'full', 'line', 'none'")
+        raise Error(f"summary={options['summary']!r}: must be 'full', 'line' or 'none'")
     if options.get("record") not in (None, True, False):
-        raise Error(f"record={options['record']!r} is neither True nor False; for a file of its own: output='run.hiw'")
+        raise Error(f"record={options['record']!r}: must be True or False; to choose the file: output='run.hiw'")
     if options.get("summary") == "none":
         del options["summary"]
     return Run(options)
 
 
 def start(name: Optional[str] = None, /, **options: Any) -> Run:
-    """Begins to measure, as `track(name, **options).start()`; `stop` ends it."""
+    """Starts a run, as `track(name, **options).start()`; `stop` ends it."""
     run = track(name, **options)
     assert isinstance(run, Run)
     return run.start()
 
 
 def stop() -> Optional[Run]:
-    """Ends the run that was started last in this process and returns it; None: there is none."""
+    """Ends the run that was started last in this process and returns it; returns None if no run is
+    measured."""
     run = _newest()
     if run:
         run.stop()
@@ -75,40 +79,43 @@ def stop() -> Optional[Run]:
 
 
 def current() -> Optional[Run]:
-    """The innermost run that measures in this process, that of `%%hiwater` in its cell for example; None: there is none. A
-    `hiwater run` around the process is none of it: `hiwater.log` and the like reach that, too."""
+    """The innermost run of this process, for example that of `%%hiwater` in its cell; None if there
+    is none. An enclosing `hiwater run` is not returned, but `hiwater.log` and the other functions
+    also reach that one."""
     return _newest()
 
 
 def last() -> Optional[Run]:
-    """The run that ended last in this process, of a decorated function for example; None: there was none."""
+    """The run that ended last in this process, for example that of a decorated function; None if no
+    run has ended."""
     return _finished[-1] if _finished else None
 
 
-# ---- what the program tells, whoever measures it ------------------------------------------------------------------------
+# ---- logging to the innermost run, or to the enclosing `hiwater run` -----------------------------------------------------
 
 
 def log(values: Optional[Mapping[str, Any]] = None, /, *, step: Optional[int] = None, **more: Any) -> None:
-    """As `Run.log`, of the innermost run of this process, else of the `hiwater run` around it. Where nobody measures, it does
-    nothing: programs may keep it. The same goes for `mark`, `phase`, `wrap_loader` and `oom`."""
+    """`Run.log` of the innermost run of this process, else of the enclosing `hiwater run`. Without
+    a run it does nothing, so that programs may keep the call. The same applies to `mark`, `phase`,
+    `wrap_loader` and `oom`."""
     _innermost().log(values, step=step, **more)
 
 
 def mark(text: str) -> None:
-    """As `Run.mark`, of whoever measures; see `log`."""
+    """`Run.mark` of the innermost run; see `log`."""
     _innermost().mark(text)
 
 
 def phase(name: str, /, **facts: Any) -> Phase:
-    """As `Run.phase`, of whoever measures when it begins; see `log`."""
+    """`Run.phase` of the run that is innermost when the phase begins; see `log`."""
     return Phase(None, name, facts)
 
 
 def wrap_loader(loader: Iterable[T], *, prefix: str = "") -> Iterable[T]:
-    """As `Run.wrap_loader`, of whoever measures meanwhile; see `log`."""
+    """`Run.wrap_loader` of the run that is innermost at each value; see `log`."""
     return Loader(None, loader, prefix)
 
 
 def oom(what: Union[BaseException, str]) -> bool:
-    """As `Run.oom`, of whoever measures; see `log`."""
+    """`Run.oom` of the innermost run; see `log`."""
     return _innermost().oom(what)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A function that runs within a context, each call in one of its own."""
+"""Wraps a function so that each call runs within a context of its own."""
 from __future__ import annotations
 
 import functools
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def wrap(function: F, context: Callable[[], ContextManager[Any]]) -> F:
-    """Plain functions, coroutines and generators: the context is open until their work is done."""
+    """Wraps plain functions, coroutines and generators; the context stays open until they
+    return."""
     wrapper: Callable[..., Any]
     if inspect.iscoroutinefunction(function):
         async def wrapper(*args: Any, **kwargs: Any) -> Any:

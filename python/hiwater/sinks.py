@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Where experiments are tracked: TensorBoard, MLflow, Weights & Biases get the figures of a run as it goes, and its summary.
+"""Sinks for experiment trackers: TensorBoard, MLflow and Weights & Biases get figures during a run,
+and its summary at the end.
 
     with hiwater.track() as run:
         run.add_sink(hiwater.sinks.TensorBoard("logs"))
@@ -7,11 +8,12 @@
             ...
             run.log(loss=loss, step=step)
 
-The figures are those of `hiwater._figures`: peaks and means since the last time, `hiwater/ram_gib` and so on. They are
-written from `run.log`, by the thread that calls it, each ten seconds at most (`run.add_sink(sink, every=60)`), and at the
-end of the run. A tracker that fails costs its figures and nothing else: `run.warnings` says so.
+The figures are those of `hiwater._figures`: peaks and means since the previous ones, such as
+`hiwater/ram_gib`. `run.log` writes them, in the calling thread, every ten seconds at most
+(`run.add_sink(sink, every=60)`), and `stop` at the end of the run. If a tracker fails, it gets no
+more figures and `run.warnings` says so; the run continues.
 
-Anything with `write(figures, step)` and `end(summary)` is a sink.
+Any object with `write(figures, step)` and `end(summary)` is a sink.
 """
 from __future__ import annotations
 
@@ -26,13 +28,14 @@ if TYPE_CHECKING:
     from ._summary import Summary
 
     class Sink(Protocol):
-        """What `Run.add_sink` takes. Both may raise: then the run says so in its warnings, and asks no more."""
+        """The interface for `Run.add_sink`. If a method raises, the run adds a warning and calls
+        the sink no more."""
 
         def write(self, figures: Mapping[str, float], step: Optional[int]) -> None:
-            """Figures since the last time; step is the last that was logged, if any was."""
+            """Gets the figures since the previous call; step is the last one logged, if any."""
 
         def end(self, summary: Summary) -> None:
-            """The run is over."""
+            """Called once, at the end of the run."""
 
 
 def _imported(name: str, why: str) -> Any:
@@ -45,7 +48,7 @@ def _imported(name: str, why: str) -> Any:
 
 
 class TensorBoard:
-    """where: a folder of logs, or a SummaryWriter, which stays yours to close."""
+    """where: a folder of logs, or a SummaryWriter, which the caller closes."""
 
     def __init__(self, where: Union[str, PathLike[str], Any]) -> None:
         self._own: Any = None
@@ -68,14 +71,15 @@ class TensorBoard:
 
 
 class MLflow:
-    """The active run of MLflow, or the one with this id. Its summary becomes the artifact hiwater/summary.json."""
+    """The active run of MLflow, or the one with this id. The summary becomes the artifact
+    hiwater/summary.json. Raises Error if there is no active run."""
 
     def __init__(self, run_id: Optional[str] = None) -> None:
         mlflow = _imported("mlflow", "the sink MLflow")
         if run_id is None:
             active = mlflow.active_run()
             if active is None:
-                raise Error("MLflow has no active run: call mlflow.start_run() before, or give run_id=")
+                raise Error("MLflow has no active run: call mlflow.start_run() first, or give run_id=")
             run_id = active.info.run_id
         self._client = mlflow.MlflowClient()
         self._entity = _imported("mlflow.entities", "the sink MLflow").Metric
@@ -96,14 +100,15 @@ class MLflow:
 
 
 class WandB:
-    """run: of Weights & Biases; the current one without it. Figures join the step that the program commits next; the
-    summary's join the run's summary."""
+    """run: a run of Weights & Biases, by default the current one. Figures are added to the step
+    that the program commits next, those of the summary to the run's summary. Raises Error if there
+    is no run."""
 
     def __init__(self, run: Any = None) -> None:
         if run is None:
             run = _imported("wandb", "the sink WandB").run
             if run is None:
-                raise Error("Weights & Biases has no run: call wandb.init() before, or give run=")
+                raise Error("Weights & Biases has no run: call wandb.init() first, or give run=")
         self._run = run
 
     def write(self, figures: Mapping[str, float], step: Optional[int]) -> None:

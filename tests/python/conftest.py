@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What every test of the package gets."""
+"""Fixtures of all tests of the package."""
 import pytest
 from track_helpers import Program
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Programs and command lines for gpu-tracker, run on hiwater.compat in its place; and how what they print is compared."""
+"""Runs programs and command lines for gpu-tracker on hiwater.compat instead, and helps to compare
+their output."""
 import os
 import re
 import subprocess
@@ -7,14 +8,14 @@ import sys
 
 from track_helpers import ROOT
 
-sys.path.insert(0, str(ROOT / "python"))  # for tests that use the package themselves
+sys.path.insert(0, str(ROOT / "python"))  # for tests that import the package themselves
 
 GOLDEN = ROOT / "tests" / "golden"
 NUMBER = r"(?<![\w.])-?\d+(\.\d+)?(e[-+]?\d+)?(?![\w.])"
 
 
 def masked(text):
-    """Numbers as N; those of pandas' tables take different room."""
+    """Replaces numbers by N, and the blanks whose number depends on them in tables of pandas."""
     text = re.sub(NUMBER, "N", text)
     return "\n".join(re.sub(r"(?<=\S) {2,}", " ", line) if "N" in line else line for line in text.splitlines())
 
@@ -24,7 +25,8 @@ def golden(name):
 
 
 class Commands:
-    """Runs gpu-tracker command lines in a folder: those of hiwater.compat.MODULE, or those of a program, in `environment`."""
+    """Runs gpu-tracker command lines in a folder, with the command of hiwater.compat.MODULE or with
+    a program, in `environment`."""
 
     def __init__(self, folder, environment, module="gpu_tracker", program=None):
         self.folder = folder
@@ -43,7 +45,8 @@ class Commands:
         return process.returncode, stdout, stderr
 
     def ok(self, *arguments, **options):
-        """stdout of one that must end with 0, without a word on stderr but that there is no GPU."""
+        """The stdout of a command that must end with 0 and print nothing on stderr except the
+        warning about a missing GPU."""
         status, stdout, stderr = self.run(*arguments, **options)
         left = [line for line in stderr.splitlines() if not line.startswith(("WARNING:root:Neither", "Resource tracking complete"))]
         assert (status, left) == (0, []), stderr
@@ -51,6 +54,6 @@ class Commands:
 
 
 def without_gpus():
-    """A PATH on which there is no nvidia-smi, whatever the machine has."""
+    """A PATH without nvidia-smi, even if the machine has it."""
     return {**os.environ, "PATH": os.pathsep.join(p for p in os.environ["PATH"].split(os.pathsep)
                                                   if not os.path.exists(os.path.join(p, "nvidia-smi")))}

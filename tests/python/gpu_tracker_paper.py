@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The tutorial of gpu-tracker's paper (arXiv 2404.01473, section III A), as printed; the prompt's echoes are printed by hand."""
+"""The tutorial of gpu-tracker's paper (arXiv 2404.01473, section III A), as printed; the prompt's
+echoes are printed by hand."""
 
-# torch.Tensor.cuda() and what it needs, on the CPU; a fake driver learns from the file `pid` who holds device memory.
+# Replaces torch.Tensor.cuda() by an allocation in RAM; a fake driver reads the pid of the user of
+# device memory from the file `pid`.
 TORCH = """
 import os
 class Tensor(list):

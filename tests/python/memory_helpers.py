@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What programs with a MemoryTracker have before their own text: a stand-in for PyTorch, and a way to wait."""
+"""The common start of programs with a MemoryTracker: a stand-in for PyTorch, and a function that
+waits."""
 import pathlib
 
 HERE = pathlib.Path(__file__).parent
@@ -35,7 +36,7 @@ from hiwater.compat.gpumemprof import *
 
 
 def run_with(program, text, **options):
-    """Runs text behind BEFORE; without a recorder unless it is asked for one."""
+    """Runs text after BEFORE; without a recorder unless one is requested."""
     import textwrap
 
     program.env.setdefault("HIWATER_COMPAT_RECORD", "0")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A stand-in for PyTorch on a machine without a GPU: its devices and the counters of a caching allocator, as a program sees
-them. Put it into the place of the real one with install(), allocate and free by hand."""
+"""A stand-in for PyTorch on a machine without a GPU: its devices and the counters of a caching
+allocator, as a program sees them. install() puts it in the place of the real package; tests
+allocate and free explicitly."""
 import sys
 import types
 
@@ -24,7 +25,8 @@ class Device:
 
 
 class Allocator:
-    """Rounds up to blocks of 2 MiB, keeps what is freed until empty_cache; half of what is in the cache is split blocks."""
+    """Rounds up to blocks of 2 MiB and keeps freed blocks until empty_cache; half of the cache
+    counts as split blocks."""
 
     def __init__(self, total):
         self.total, self.sizes = total, {}
@@ -61,7 +63,7 @@ OutOfMemoryError.__module__ = "torch"
 
 
 class Torch(types.ModuleType):
-    """gpus: how many. hip: it is ROCm's. mps: it is Apple's."""
+    """gpus: number of devices. hip: presents ROCm. mps: presents Apple's Metal."""
 
     def __init__(self, gpus=1, hip=None, mps=False, total=1000 * MIB):
         super().__init__("torch")
@@ -109,7 +111,7 @@ class Torch(types.ModuleType):
 
 
 def install(**options):
-    """As torch, for imports from now on."""
+    """Puts the stand-in into sys.modules as torch."""
     torch = Torch(**options)
     if options.get("mps"):
         torch.cuda.is_available = lambda: False

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Callbacks in real trainings of the real frameworks, and sinks into the real trackers; what they must never do, on stand-ins."""
+"""Callbacks in real trainings of the real frameworks, sinks into the real trackers, and their
+limits, on stand-ins."""
 import pytest
 
 
@@ -76,7 +77,8 @@ assert touched == [] and not run.is_running
 
 @full
 def test_lightning_in_a_run_that_measures_already(program):
-    """Nothing of it is stopped; an exception about memory is told, and passes; a copy for another process does nothing."""
+    """The training is not stopped; an out-of-memory exception is recorded and raised; a copy for
+    another process does nothing."""
     program.run(LIGHTNING + """
 import copy, pickle
 with hiwater.track(output="a.hiw") as run:
@@ -175,7 +177,7 @@ assert touched == [] and run.warnings == own.warnings == []
 
 @full
 def test_sinks(program):
-    """What the trackers' own readers find."""
+    """The readers of the trackers find the figures."""
     program.run(TORCH + """
 os.environ.update(WANDB_MODE="offline", WANDB_SILENT="true", WANDB_DIR=str(FOLDER), MLFLOW_DISABLE_AGENT_SKILLS_NOTICE="1")
 import mlflow, wandb
@@ -216,7 +218,7 @@ assert touched == []
     assert not [line for line in program.stderr.splitlines() if "Error" in line], program.stderr
 
 
-# ---- without any of them ---------------------------------------------------------------------------------------------------
+# ---- without real frameworks ----------------------------------------------------------------------------------------------
 
 def test_a_sink_that_fails_costs_its_figures_only(program):
     program.run("""
@@ -247,7 +249,8 @@ def test_a_sink_that_fails_costs_its_figures_only(program):
 
 
 def test_no_hook_raises(program):
-    """Whatever a framework hands in, and where there is no recorder. Losses of a device are not read."""
+    """Works with any arguments of a framework, and without a recorder. Losses on a device are not
+    read."""
     program.run("""
         import types
         base = types.ModuleType("transformers"); base.TrainerCallback = object; sys.modules["transformers"] = base
@@ -315,7 +318,7 @@ def test_nothing_is_imported_for_them(program):
 
 
 def test_how_long_it_waits(program):
-    """Of the time between batches, that in validation is no waiting."""
+    """Of the time between batches, validation is not a wait for data."""
     [told] = program.run("""
         from hiwater.callbacks._session import Session
         with hiwater.track(record=False) as run:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What charts in notebooks are made of: the picture of a recording as it grows, how cells are rewritten."""
+"""Charts in notebooks: the picture of a growing recording, and the rewriting of cells."""
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -13,7 +13,8 @@ def words(text):
 
 
 def test_a_growing_recording_is_drawn(program):
-    """While it grows and when it is over: what is logged, used, marked so far."""
+    """While the run grows and at its end, the chart has the values logged, used and marked so
+    far."""
     program.run("""
         from hiwater._live import html, picture
         drawn = []
@@ -63,7 +64,7 @@ def test_what_cannot_be_drawn(program):
 
 
 def contrast(one, other):
-    """WCAG 2: of two colours #rrggbb."""
+    """The contrast ratio (WCAG 2) of two colours #rrggbb."""
     def light(colour):
         parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
         r, g, b = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
@@ -89,7 +90,8 @@ def test_lines_can_be_seen_on_either_page(program):
     ("%%hiwater\n\n%%timeit\nx\n", None), ("%%hiwaters\nx\n", None), ("x = 1\n%%hiwater\n", None), ("", None),
 ])
 def test_how_a_cell_is_rewritten(program, cell, expected):
-    """Line for line, so that errors point to the right ones; in front of another cell magic it is left alone."""
+    """Rewrites only the first line, so that errors keep their line numbers; before another cell
+    magic it changes nothing."""
     program.run(f"""
         from hiwater._ipython import rewritten
         lines = {cell!r}.splitlines(keepends=True)
@@ -100,7 +102,7 @@ def test_how_a_cell_is_rewritten(program, cell, expected):
 @pytest.mark.parametrize("words, found", [
     ("-n fit --live", {"name": "fit", "live": True}), ("--name=a -i 10ms", {"name": "a", "interval": "10ms"}),
     ("-o x.hiw --report", {"output": "x.hiw", "report": True}), ("", {}),
-    ("-n", "-n needs a value"), ("--lively", "'--lively' is no option"), ("fit", "'fit' is no option"), ("--live=1", "is no option"),
+    ("-n", "-n needs a value"), ("--lively", "unknown option '--lively'"), ("fit", "unknown option 'fit'"), ("--live=1", "unknown option"),
 ])
 def test_options_of_magics(program, words, found):
     program.run(f"""
@@ -123,7 +125,7 @@ def test_numbers_for_people(program):
 def test_elsewhere_there_is_no_chart_but_a_warning(program):
     program.run("""
         with hiwater.track(live=True) as run: run.live()
-        assert run.summary.run.complete and ["no notebook" in w for w in run.warnings] == [True], run.warnings
+        assert run.summary.run.complete and ["not a notebook" in w for w in run.warnings] == [True], run.warnings
         assert "IPython" not in sys.modules
         idle = hiwater.track()
         idle.live()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the site's pages are made from has a text, and what has none is told (tools/docs)."""
+"""The generators of the site (tools/docs) convert texts, and report public items without one."""
 import re
 import shutil
 import subprocess
@@ -50,7 +50,7 @@ def test_a_docstring_that_is_missing(tmp_path):
     assert ".. py:function:: track(function: _F, /) -> _F" in page and ".. py:method:: wrap_loader(" in page
     run = package / "_run.py"
     text = run.read_text()
-    bare, n = re.subn(r'"""Puts a mark into the recording.*?"""', "pass", text, flags=re.S)
+    bare, n = re.subn(r'"""Records a mark at this instant.*?"""', "pass", text, flags=re.S)
     assert n == 1
     run.write_text(bare)
     with pytest.raises(Missing, match="Run.mark"):
@@ -84,7 +84,7 @@ def test_pictures():
 
 
 @pytest.mark.parametrize("cell, instead, says", [
-    ("| no s24 |", "| no |", "does not say how"), ("| yes s10 |", "| yes s99 |", "10, 99"), ("| unseen | unseen |", "| unseen |", "cells, ")])
+    ("| no s24 |", "| no |", "cites no evidence"), ("| yes s10 |", "| yes s99 |", "10, 99"), ("| unseen | unseen |", "| unseen |", "cells, ")])
 def test_a_cell_of_the_table_that_nobody_saw(cell, instead, says):
     text = (ROOT / "docs" / "beside.md").read_text()
     beside.check(text)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Runs inside, beside and across each other: recursion, coroutines, generators, threads, forks, workers of data loaders."""
+"""Nested, concurrent and overlapping runs: recursion, coroutines, generators, threads, forks,
+workers of data loaders."""
 import pytest
 from track_helpers import MIB
 
@@ -27,7 +28,7 @@ def test_a_decorated_function_may_call_itself(program):
 
 
 def test_coroutines_at_once(program):
-    """Each has a run of its own, however they end; one that is cancelled, too."""
+    """Each call is a separate run, also if it raises or is cancelled."""
     [told] = program.run("""
         import asyncio
         walls = {}
@@ -57,7 +58,8 @@ def test_coroutines_at_once(program):
 
 
 def test_generators_end_their_runs(program):
-    """Read to the end, left early, thrown into, sent to; asynchronous ones as well."""
+    """Generators that are exhausted, left early, thrown into, sent to; asynchronous ones as
+    well."""
     program.run("""
         import asyncio, inspect
         @hiwater.track
@@ -112,7 +114,8 @@ def test_threads_start_and_stop_in_any_order(program):
 
 
 def test_a_child_forked_beside_our_threads_does_not_hang(program):
-    """With the thread that asks frameworks at work; sinks, phases and logged values are the parent's."""
+    """A fork while the framework thread works; sinks, phases and logged values belong to the
+    parent."""
     program.run("""
         import types
         torch = types.ModuleType("torch")
@@ -147,7 +150,7 @@ def test_a_child_forked_beside_our_threads_does_not_hang(program):
 
 
 def test_what_is_going_on_at_exit_ends(program):
-    """Runs that nobody stopped, one inside the other, with a phase open, a thread at work and a sink."""
+    """Runs that were not stopped: nested, with an open phase, a working thread and a sink."""
     process = program.start("""
         class Sink:
             def write(self, figures, step): pass
@@ -172,7 +175,7 @@ def test_what_is_going_on_at_exit_ends(program):
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_workers_of_a_data_loader(program, method):
-    """Their memory counts, what they tell is not the run's to record, and they end as ever."""
+    """Their memory counts, their messages are not recorded in the run, and they end as usual."""
     [told] = program.run(f"""
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
         import torch
@@ -206,7 +209,8 @@ def test_workers_of_a_data_loader(program, method):
 @pytest.mark.frameworks
 @pytest.mark.timeout(300)
 def test_workers_of_scikit_learn(program):
-    """joblib's processes, which outlive the call, belong to it: memory, processor time, and the score beside them."""
+    """Processes of joblib, which outlive the call, belong to the run: memory, CPU time, and the
+    logged score."""
     [told] = program.run("""
         import warnings; warnings.simplefilter("ignore")
         import numpy as np

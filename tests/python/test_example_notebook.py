@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The notebook of examples/, executed: every cell works, and what it says of itself is so."""
+"""Executes the notebook of examples/: every cell works, and its statements are true."""
 import csv
 import shutil
 
@@ -15,7 +15,7 @@ def test_continuous_monitoring(program, monkeypatch):
 
     for key, value in {**program.env, "CUDA_VISIBLE_DEVICES": "", "IPYTHONDIR": str(program.folder / "ipython")}.items():
         monkeypatch.setenv(key, value)
-    monkeypatch.delenv("PYTEST_CURRENT_TEST")  # with it kernels do not pass on what processes write to stderr
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")  # with it, kernels do not forward the stderr of processes
     shutil.copy(ROOT / "examples" / "notebook" / "monitoring.ipynb", program.folder)
     monkeypatch.chdir(program.folder)
     nb = nbformat.read("monitoring.ipynb", 4)
@@ -26,17 +26,17 @@ def test_continuous_monitoring(program, monkeypatch):
     def of(words):
         return next(i for i, cell in enumerate(cells) if words in cell.source)
 
-    # What goes wrong in the three loops.
+    # The problems of the three loops.
     first = said[of("def monitor_resources")]
-    assert "psutil: 1 look" in first and "exact (VmHWM)" in first
+    assert "psutil: 1 sample" in first and "exact (VmHWM)" in first
     assert float(first.split("RAM peak of this process ")[1].split(" MiB")[0]) >= 500
     second = said[of("def monitor_gpu_once")]
     assert "here: FileNotFoundError" in second and "two GPUs: ValueError" in second and "[N/A]%" in second
     third = said[of("GPUStat()")]
     assert "TypeError" in third and " cores " in third.split("RAM ")[1]
-    assert [i for i, cell in enumerate(cells) if "the line in its place" in cell.source] == [
+    assert [i for i, cell in enumerate(cells) if "# hiwater instead" in cell.source] == [
         of("def monitor_resources"), of("def monitor_gpu_once"), of("GPUStat()")]
-    # What it leaves.
+    # The recording and the files.
     shown = program.shown("training.hiw")
     assert shown["run"]["complete"] and shown["run"]["name"] == "training" and shown["series"]["loss"]["n"] == 120
     assert [p["name"] for p in shown["phases"]] == ["epoch", "test"] * 3 and all(p["ram"]["method"] == "exact" for p in shown["phases"])
@@ -46,7 +46,7 @@ def test_continuous_monitoring(program, monkeypatch):
     assert {"t_s", "loss", "accuracy", "cores", "ram_mib"} <= set(rows[0])
     assert sum(bool(row["loss"]) for row in rows) == 120 and any(float(row["ram_mib"]) > 100 for row in rows if row["ram_mib"])
     assert (program.folder / "job.csv").stat().st_size > 1000 and "<html" in (program.folder / "training.html").read_text()[:2000].lower()
-    # What is seen.
+    # The outputs of the cells.
     chart = [o for o in cells[of("%%hiwater")].outputs if "text/html" in o.get("data", {})]
     assert len(chart) == 1 and all(f">{name}<" in chart[0].data["text/html"] for name in ("loss", "accuracy", "CPU, cores"))
     for words in ("recording.plot", "import seaborn"):

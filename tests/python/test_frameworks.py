@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Frameworks' own figures of device memory, on stand-ins for torch.cuda, JAX and TensorFlow and a fake driver of two GPUs."""
+"""Framework figures of device memory, on stand-ins for torch.cuda, JAX and TensorFlow and a fake
+driver with two GPUs."""
 import os
 import pathlib
 import re
@@ -62,7 +63,7 @@ def on_gpus(program):
 
 
 def test_instances_are_told_by_their_own_numbers(on_gpus):
-    """The first instance of GPU 0 is not GPU 0, wherever it is told of."""
+    """The first instance of GPU 0 is not confused with GPU 0 anywhere."""
     mig = (CARD.parent.parent / "mig.conf").read_text().replace("include = ", f"include = {CARD.parent.parent}/")
     (on_gpus.folder / "gpu.conf").write_text(mig.replace("$HIWATER_FAKE_PID", f"@{on_gpus.folder}/main"))
     on_gpus.run("""
@@ -74,7 +75,7 @@ recording = hiwater.open("a.hiw")
 figures = _figures.Since().read(recording)
 assert 16 < figures["hiwater/gpu0.0_mem_gib"] < 17.1 and figures["hiwater/gpu0.0_sm_active"] > 0.6, figures
 assert "hiwater/gpu0_sm_active" not in figures or figures["hiwater/gpu0_sm_active"] != figures["hiwater/gpu0.0_sm_active"], figures
-said = _live.after(recording.summary)
+said = _live.run_lines(recording.summary)
 assert "MIG 0.0 SM active 63.0 %" in said and "MIG 0.0 peak 17" in said and "GPU 0" not in said, said
 drawn, _ = _live.picture(recording, ())
 assert all(f">{name} " in drawn for name in ("GPU 0", "MIG 0.0")) and ">GPU 1 " not in drawn, drawn  # which it does not use
@@ -82,7 +83,8 @@ assert all(f">{name} " in drawn for name in ("GPU 0", "MIG 0.0")) and ">GPU 1 " 
 
 
 def test_they_stand_beside_the_drivers(on_gpus):
-    """Peaks and counts are the run's, not the program's: 30 GiB and 5 retries were before it."""
+    """Peaks and counts are those of the run, not of the program, which had 30 GiB and 5 retries
+    before."""
     on_gpus.run(STAND_IN + """
 cuda = stand_in()
 cuda.hold(0, 30 * GIB); cuda.hold(0, GIB); cuda.reserved[0] = 2 * GIB; cuda.counts[:] = [5, 1]
@@ -111,7 +113,8 @@ assert hiwater.open("a.hiw").summary == run.summary
 
 
 def test_a_peak_between_two_looks_is_the_frameworks_own(on_gpus):
-    """The framework's mark tells of it. Somebody else's reset of the mark is left alone, and loses nothing that was told."""
+    """The framework's high-water mark shows the burst. A reset of the mark by the program is
+    respected, and loses no reported peak."""
     on_gpus.run(STAND_IN + """
 cuda = stand_in()
 with hiwater.track(record=False) as run:
@@ -127,7 +130,8 @@ assert run.summary.gpu.devices[0].framework == {}
 
 
 def test_gently_and_only_what_is_there(on_gpus):
-    """No thread and no question without a framework; with one, ten looks a second at most; nothing starts a device."""
+    """Without a framework there is no thread and no read; with one, at most ten reads a second; no
+    device is initialised."""
     on_gpus.run(STAND_IN + """
 with hiwater.track(record=False) as run:
     run.log(loss=1)
@@ -218,7 +222,8 @@ def test_which_device(program, chosen, order, names, number, name):
 
 
 def test_they_are_drawn_with_the_gpus(program):
-    """Not as series of the program's; what a loop waits for only where it is asked for."""
+    """Framework series are not drawn as series of the program; the wait for data only on
+    request."""
     pytest.importorskip("matplotlib")
     program.run(STAND_IN + """
 cuda = stand_in()
@@ -241,7 +246,8 @@ def triggers(program, name):
 
 
 def test_an_exception_that_leaves_the_block(on_gpus):
-    """It goes its way, and the recorder keeps what happened; once, though it leaves two phases and the block."""
+    """The exception is raised unchanged, and recorded once, although it leaves two phases and the
+    block."""
     on_gpus.run(STAND_IN + """
 cuda = stand_in()
 (FOLDER / "main").write_text(str(os.getpid()))
@@ -289,7 +295,7 @@ assert len(said) == 2 and "pool is empty" in said[1], said
     ("type('OutOfMemoryError', (MemoryError,), {})('Out of memory allocating 10 bytes')", "OutOfMemoryError: Out"),
 ])
 def test_what_says_that_memory_ran_out(program, made, begins):
-    """A device's, or the host's."""
+    """Out-of-memory errors of a device, or of the host."""
     program.run(f"""
         import errno
         from hiwater._frameworks import oom_text
@@ -314,8 +320,8 @@ def test_the_hosts_memory_is_no_devices(program):
 
 
 def test_series_of_frameworks_are_named_alike():
-    """What python/hiwater tells is what the recorder knows."""
+    """The figures of python/hiwater match those that the recorder knows."""
     python = (ROOT / "python" / "hiwater" / "_frameworks.py").read_text()
     figures = re.findall(r'\{ "(\w+)", offsetof', (ROOT / "src" / "summary" / "framework.c").read_text())
-    readers = python.split("# ---- a reader each")[1].split("# ---- in a run")[0]
+    readers = python.split("# ---- readers:")[1].split("# ---- in a run")[0]
     assert set(figures) == {name for name in re.findall(r'"(\w+)":', readers) if name not in ("torch", "jax", "tensorflow")}

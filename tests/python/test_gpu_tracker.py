@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""hiwater.compat.gpu_tracker, the Tracker: gpu-tracker's forms and words, with figures that are right."""
+"""hiwater.compat.gpu_tracker, the Tracker: gpu-tracker's forms and texts, with correct figures."""
 import csv
 import json
 import os
@@ -28,7 +28,7 @@ def run(program, text, **options):
 # ---- truth ---------------------------------------------------------------------------------------------------------------
 
 def test_a_burst_between_two_rows_is_exact(program):
-    """gpu-tracker saw nothing of it: it looks once a second."""
+    """gpu-tracker, which samples once a second, missed it."""
     [told] = run(program, f"""
         before = int(open("/proc/self/statm").read().split()[1]) * 4096
         with gput.Tracker({BYTES}) as tracker:
@@ -44,7 +44,7 @@ def test_a_burst_between_two_rows_is_exact(program):
 
 
 def test_forks_and_daemons_belong(program):
-    """Forks of 300 MB in 30 mappings, and a grandchild that detached itself."""
+    """Forks of 300 MB in 30 mappings, and a daemonised grandchild."""
     [told] = run(program, f"""
         blocks = [fill(10) for _ in range(30)]
         def wait(): time.sleep(1.5)
@@ -81,7 +81,7 @@ def daemon(mib):
 
 
 def test_a_daemon_whose_parent_no_look_has_seen(program):
-    """It is none of another program's."""
+    """It does not belong to another program."""
     run(program, f"""
         import subprocess
         DAEMON = {DAEMON!r}
@@ -100,7 +100,8 @@ def test_a_daemon_whose_parent_no_look_has_seen(program):
 
 
 def test_processors_over_the_whole_time(program):
-    """Children that live for milliseconds count: their time is the kernel's, not that of moments."""
+    """Children that run for milliseconds count: their CPU time comes from the kernel, not from
+    samples."""
     [told] = run(program, f"""
         import resource, subprocess
         with gput.Tracker(sleep_time=0.5, n_expected_cores=1, {BYTES}) as tracker:
@@ -117,7 +118,7 @@ def test_processors_over_the_whole_time(program):
 
 
 def test_a_mean_is_never_over_the_most(program):
-    """Also where a share by its time, over that time, is the next larger number."""
+    """Also where share * time / time rounds to the next larger number."""
     assert 0.7214844075832684 * 0.7111917696952796 / 0.7111917696952796 > 0.7214844075832684
     [told] = run(program, """
         from hiwater.compat._figures import _share
@@ -127,10 +128,11 @@ def test_a_mean_is_never_over_the_most(program):
     assert told["mean"] == told["most"] == 0.7214844075832684
 
 
-# ---- what it says ----------------------------------------------------------------------------------------------------------
+# ---- figures and texts -------------------------------------------------------------------------------------------------------
 
 def test_what_was_used_before_the_start_is_nobodys(program):
-    """Processor time of the interpreter's past is neither its own in the first look, nor its descendants' in the last one."""
+    """CPU time of the interpreter before the run counts neither for main in the first sample, nor
+    for descendants in the last."""
     run(program, f"""
         import subprocess
         def spin(seconds):
@@ -255,7 +257,8 @@ def rows_of(file):
 
 @pytest.mark.parametrize("kind", ["csv", "sqlite"])
 def test_a_tracking_file(program, kind):
-    """A row each sleep_time, of what was held at that time; it grows while it is tracked."""
+    """One row each sleep_time, with the use at that time; the file grows while the tracker
+    tracks."""
     file = program.folder / f"t.{kind}"
     [told] = run(program, f"""
         with gput.Tracker(sleep_time=0.25, tracking_file="t.{kind}", {BYTES}) as tracker:
@@ -279,7 +282,7 @@ def test_a_tracking_file(program, kind):
 
 
 def test_files_of_an_interpreter_that_was_killed(program):
-    """Rows and the pickle are there as far as it came; nothing is left behind."""
+    """The rows and the pickle so far exist; nothing else is left."""
     process = program.start(BEGIN + """
 tracker = gput.Tracker(sleep_time=0.1, tracking_file="t.csv", resource_usage_file="u.pkl", disable_logs=True)
 tracker.start()
@@ -303,7 +306,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_what_killed_programs_left_goes_after_a_day(program):
-    """One's own, and what is no older stays; so do other folders."""
+    """The user's own old folders are removed; newer ones, and other folders, stay."""
     now = time.time()
     for name, age_s in (("hiwater-compat-00000old", 90000), ("hiwater-compat-00000new", 3600), ("else-old", 90000),
                         ("hiwater-0.1.0", 90000), ("hiwater-compat-mine", 90000)):
@@ -327,7 +330,7 @@ def test_the_pickle_goes_with_an_orderly_end(program):
     """)
 
 
-# ---- whatever happens --------------------------------------------------------------------------------------------------------
+# ---- failures ----------------------------------------------------------------------------------------------------------------
 
 def test_a_recorder_that_does_not_answer_is_ended(program):
     run(program, f"""
@@ -353,7 +356,7 @@ def test_a_recorder_that_does_not_answer_is_ended(program):
 
 
 def test_who_keeps_the_files_and_was_stopped_goes_on(program):
-    """It writes the rest, and ends."""
+    """The keeper writes the rest, and ends."""
     run(program, f"""
         import select
         tracker = gput.Tracker(sleep_time=0.1, tracking_file="t.csv", {BYTES})
@@ -385,7 +388,7 @@ def test_a_long_sleep_time_is_not_waited_for(program):
 
 
 def test_processes_that_end_before(program):
-    """gpu-tracker spun, with thousands of warnings."""
+    """gpu-tracker ran a busy loop with thousands of warnings."""
     [told] = run(program, f"""
         import subprocess
         child = subprocess.Popen([sys.executable, "-c", "b = bytearray(60 << 20); import time; time.sleep(0.7)"])
@@ -428,7 +431,7 @@ def test_an_interpreter_that_ends_without_a_stop(program):
 
 
 def test_sigterm_leaves_no_orphans(program):
-    """gpu-tracker's own process lived on at 94 % of a core."""
+    """gpu-tracker's own process kept running at 94 % of a core."""
     from track_helpers import recorders_of
 
     process = program.start(BEGIN + "gput.Tracker(disable_logs=True).start(); tell(ready=1); time.sleep(100)")

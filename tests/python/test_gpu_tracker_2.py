@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""hiwater.compat.gpu_tracker_2, the Tracker of gpu-tracker's paper: its tutorial as printed, its words, and figures that are
-right."""
+"""hiwater.compat.gpu_tracker_2, the Tracker of gpu-tracker's paper: its tutorial as printed, its
+texts, and correct figures."""
 import json
 import re
 import subprocess
@@ -25,7 +25,7 @@ def command(program):
 # ---- the paper ---------------------------------------------------------------------------------------------------------------
 
 def test_the_tutorial_in_python(program):
-    """The golden output is gpu-tracker 2.0.1's of the same lines, without the numbers."""
+    """The golden output is that of gpu-tracker 2.0.1 for the same lines, without the numbers."""
     (program.folder / "torch.py").write_text(paper.TORCH)
     (program.folder / "tutorial.py").write_text(paper.API.format(package="hiwater.compat.gpu_tracker_2"))
     done = subprocess.run([sys.executable, "tutorial.py"], cwd=program.folder, env=program.env, capture_output=True, text=True,
@@ -36,7 +36,7 @@ def test_the_tutorial_in_python(program):
 
 
 def test_the_tutorial_of_the_command(program):
-    """As a terminal shows it: stdout and stderr."""
+    """stdout and stderr together, as a terminal shows them."""
     folder = subprocess.run([sys.executable, "-m", "hiwater.compat", "bin", "gpu_tracker_2"], capture_output=True, text=True,
                             env={**program.env, "XDG_CACHE_HOME": str(program.folder)}, check=True).stdout.strip()
     (program.folder / "example-script.sh").write_text(paper.SCRIPT)
@@ -49,7 +49,8 @@ def test_the_tutorial_of_the_command(program):
 # ---- the Tracker ---------------------------------------------------------------------------------------------------------------
 
 def test_live_and_constant_afterwards(program):
-    """The three are objects that stay the same; no floor on sleep_time; a burst is exact."""
+    """The three results are objects that stay the same; sleep_time has no lower limit; a burst is
+    exact."""
     [told] = program.run(BEGIN + """
 tracker = gput.Tracker(sleep_time=0.001, ram_unit="bytes", time_unit="seconds")
 ram, duration = tracker.max_ram, tracker.compute_time
@@ -119,7 +120,8 @@ finally:
 
 @pytest.mark.parametrize("kills", [False, True])
 def test_a_recorder_that_does_not_answer_is_left(program, kills):
-    """It is not waited for, and killed where it is stopped. With kill_if_join_fails the program ends with 1."""
+    """A stopped recorder is not waited for, and is killed. With kill_if_join_fails the program ends
+    with 1."""
     [told] = program.run(STUCK.format(more=", kill_if_join_fails=True" if kills else ""), quiet=False, status=int(kills))
     assert told["main"] >= 100 * MIB
     wait_for(lambda: not recorders_of(told["pid"]), "the recorder has ended")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""hiwater.compat.gpu_tracker, sub-tracking: which time belongs to which call, and what was used then."""
+"""hiwater.compat.gpu_tracker, sub-tracking: pairing of marks to calls, and the use during calls."""
 import csv
 import json
 import pathlib
@@ -32,7 +32,7 @@ def write_blocks(path, rows):
 
 
 def write_tracking(path, times):
-    """Rows whose every figure is its number."""
+    """Rows in which every figure is the number of the row."""
     static = dict.fromkeys(STATIC, 2) | {"ram_unit": "gigabytes", "gpu_ram_unit": "gigabytes", "time_unit": "hours"}
     rows = [[*[float(i)] * (len(DATA) - 1), at] for i, at in enumerate(times)]
     if path.suffix == ".csv":
@@ -121,13 +121,13 @@ refused(ValueError, 'Invalid file name: "s". Valid file extensions are ".csv" an
 
 # ---- reading ---------------------------------------------------------------------------------------------------------------
 
-# What other programs, gpu-tracker's own among them, have written: chronological.
+# Files of other programs, gpu-tracker included: chronological.
 CHRONOLOGICAL = [
     ([(1, "a", 0, 1.0), (1, "a", 1, 2.0), (1, "a", 0, 3.0), (1, "a", 1, 4.5)], [(1.0, 2.0), (3.0, 4.5)]),
     ([(1, "a", 0, 1.0), (1, "a", 0, 2.0), (1, "a", 1, 3.0), (1, "a", 1, 4.0)], [(1.0, 4.0), (2.0, 3.0)]),
     ([(2, "a", 0, 1.0), (1, "a", 0, 1.5), (2, "a", 1, 2.0), (1, "a", 1, 2.5)], [(1.5, 2.5), (1.0, 2.0)]),
     ([(1, "a", 0, 1.0), (1, "a", 1, 2.0), (1, "a", 0, 3.0)], [(1.0, 2.0)]),  # cut off
-    ([(1, "a", 1, 2.0), (1, "a", 0, 1.0)], [(1.0, 2.0)]),  # in no order
+    ([(1, "a", 1, 2.0), (1, "a", 0, 1.0)], [(1.0, 2.0)]),  # unordered
     ([(1, "a", 0, 1.0), (1, "b", 1, 2.0)], []),
 ]
 
@@ -155,7 +155,7 @@ def test_stops_without_starts(tmp_path, rows, words):
 
 @pytest.mark.parametrize("kind", ["csv", "sqlite"])
 def test_results(tmp_path, kind):
-    """What was used during blocks, worked out by hand; as JSON, and as text in gpu-tracker's form."""
+    """Use during blocks, computed by hand; as JSON, and as text in gpu-tracker's form."""
     tracking = write_tracking(tmp_path / f"t.{kind}", [1.0, 2.0, 3.0, 4.0])
     blocks = write_blocks(tmp_path / f"s.{kind}", [(1, "a", 0, 1.5), (1, "a", 1, 3.5), (1, "a", 0, 3.6), (1, "a", 1, 3.8),
                                                    (1, "b", 0, 4.0)])
@@ -195,10 +195,10 @@ def test_files_are_combined(tmp_path, kind):
     assert str(error.value) == f"Cannot create sub-tracking file {made}. File already exists."
 
 
-# ---- side by side ------------------------------------------------------------------------------------------------------------
+# ---- comparison --------------------------------------------------------------------------------------------------------------
 
 def session(tmp_path, name, *blocks, scale=1.0):
-    """The pickle of a session whose figures are scaled."""
+    """The pickle of a session with scaled figures."""
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"min": [1.0 * scale], "max": [3.0 * scale], "mean": [2.0 * scale], "std": [0.5]}, index=["main_ram"])
     times = pd.Series({"min": scale, "max": scale, "mean": scale, "std": 0.0, "total": scale})
@@ -250,13 +250,13 @@ def test_sessions_without_blocks(tmp_path):
 
 
 def test_pickles_of_gpu_tracker_are_read(tmp_path):
-    """Its classes are ours."""
+    """Its classes load as ours."""
     content = pathlib.Path(session(tmp_path, "A", "f")).read_bytes()
     ours, theirs = b"hiwater.compat.gpu_tracker.sub_tracker", b"gpu_tracker.sub_tracker"
     short = content.replace(b"\x8c" + bytes([len(ours)]) + ours, b"\x8c" + bytes([len(theirs)]) + theirs)
     assert short != content
     path = tmp_path / "theirs.pkl"
-    path.write_bytes(b"\x80\x04" + short[11:])  # without its frame, whose length is another
+    path.write_bytes(b"\x80\x04" + short[11:])  # without its frame, whose length would differ
     with open(path, "rb") as file:
         assert isinstance(_comparison._Unpickler(file).load(), SubTrackingResults)
     assert json.dumps(gput.TrackingComparison({"A": str(path)}).compare().to_json())

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The command gpu-tracker of hiwater.compat, 5.0.1's: its words and forms, and what it leaves alone: the job."""
+"""The command gpu-tracker of hiwater.compat, as of 5.0.1: its texts and forms, and the job, which
+it leaves alone."""
 import fcntl
 import json
 import os
@@ -32,7 +33,7 @@ def command(program):
 
 
 def script(command, text):
-    """A command line that runs text in Python."""
+    """A command line that runs a Python text."""
     file = command.folder / f"job{len(list(command.folder.glob('job*.py')))}.py"
     file.write_text(f"import os, signal, sys, time\n{text}\n")
     return f"{sys.executable} {file}"
@@ -42,7 +43,7 @@ def script(command, text):
 
 @pytest.mark.parametrize("package", ["gpu_tracker", "gpu_tracker_2"])
 def test_a_job_that_was_killed(command, package):
-    """SIGKILL has no action that could be set; the command ends as the job did."""
+    """The action of SIGKILL cannot be set; the command ends as the job did."""
     done = subprocess.run([sys.executable, "-m", f"hiwater.compat.{package}", "--execute", KILLED], env=command.environment,
                           cwd=command.folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == -signal.SIGKILL and f"{DONE}-9" in done.stdout and "Traceback" not in done.stderr, done
@@ -105,7 +106,7 @@ def test_signals_reach_the_job_once(command, signo, to_group):
 
 
 def test_a_signal_that_ends_it(command):
-    """The report is told, nothing is left behind."""
+    """The report is printed, and no process is left."""
     process = command.start("-e", "sleep 100")
     wait_for(lambda: b"sleep\x00100\x00" in children(process.pid), "the job runs, and not only what has it among its arguments")
     process.terminate()
@@ -114,7 +115,7 @@ def test_a_signal_that_ends_it(command):
 
 
 def children(pid):
-    """Command lines of pid and all that it started."""
+    """Command lines of pid and its descendants."""
     found = []
     todo = [pid]
     while todo:
@@ -131,7 +132,7 @@ def children(pid):
     return found
 
 
-# ---- what it says ------------------------------------------------------------------------------------------------------------
+# ---- output ------------------------------------------------------------------------------------------------------------------
 
 def test_text_and_json(command):
     assert masked(command.ok("-e", "true", "--disable-logs")) == DONE + "N\n" + golden("gpu_tracker-5.txt").rstrip("\n")
@@ -207,7 +208,7 @@ def test_commands_that_cannot_be_started(command):
 
 
 def test_a_tracking_file_and_a_configuration(command):
-    """What is on the line comes before what is in the file; flags in it count."""
+    """Options of the command line override those of the file; flags in the file count."""
     (command.folder / "c.json").write_text(json.dumps({"sleep_time": 5, "ram_unit": "bytes", "disable_logs": True,
                                                        "n_expected_cores": 3, "overwrite": True, "tracking_file": "t.sqlite"}))
     (command.folder / "t.sqlite").write_text("old")
@@ -279,7 +280,7 @@ def test_what_compat_says_no_to(program):
         assert done.returncode == 2 and done.stderr.startswith("usage: python -m hiwater.compat bin")
 
 
-# ---- whatever happens -----------------------------------------------------------------------------------------------------------
+# ---- failures ---------------------------------------------------------------------------------------------------------------
 
 def test_files_that_go_leave_the_job_alone(command):
     status, stdout, stderr = command.run("-e", script(command, """
@@ -307,14 +308,14 @@ def test_nobody_reads_on(command):
 
 
 def test_a_recorder_that_was_killed(command):
-    """There is no report; the exit status is the job's."""
+    """There is no report; the exit status is that of the job."""
     status, stdout, stderr = command.run("-e", script(command, """
 os.kill(os.getppid(), signal.SIGKILL); time.sleep(0.5); sys.exit(0)"""))
     assert status != 0 and "Max RAM" not in stdout
 
 
 def test_ctrl_c_reaches_the_job_once(command):
-    """The terminal sends it to all of them."""
+    """The terminal sends the signal to the whole group."""
     ours, theirs = os.openpty()
     job = script(command, COUNT)
     process = subprocess.Popen([*command.command, "-e", job], cwd=command.folder, env=command.environment, stdin=theirs,
@@ -330,7 +331,7 @@ def test_ctrl_c_reaches_the_job_once(command):
     while True:
         try:
             piece = os.read(ours, 4096)
-        except OSError:  # nobody has the terminal open any more
+        except OSError:  # the terminal is closed
             break
         if not piece:
             break

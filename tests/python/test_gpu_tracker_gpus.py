@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""GPUs in hiwater.compat.gpu_tracker and gpu_tracker_2, of fake drivers in place of nvidia-smi."""
+"""GPUs in hiwater.compat.gpu_tracker and gpu_tracker_2, with fake drivers in place of
+nvidia-smi."""
 import json
 import os
 import pathlib
@@ -37,7 +38,8 @@ memory = 500Mi
 
 @pytest.fixture
 def on_gpus(program):
-    """A program with two GPUs, on which it (or whoever writes its pid there) holds 1000 MiB and 500 MiB."""
+    """A program with two GPUs, on which it (or the process whose pid is in the file) uses 1000 MiB
+    and 500 MiB."""
     scenario = program.folder / "scenario.conf"
     scenario.write_text(SCENARIO.format(pid=program.folder / "pid"))
     program.env |= {"LD_LIBRARY_PATH": str(DRIVERS / "550"), "HIWATER_FAKE_NVML": str(scenario), "PATH": without_gpus()["PATH"]}
@@ -94,7 +96,7 @@ refused("GPU UUID of x is not valid. Available UUIDs are: GPU-00000000, GPU-0000
     use = told["gpu_utilization"]
     assert (use["system_gpu_count"], use["n_expected_gpus"]) == (2, 1)
     assert use["gpu_percentages"]["max_sum_percent"] == pytest.approx(20) == use["gpu_percentages"]["max_hardware_percent"]
-    assert told["max_gpu_ram"]["system"] == 1700 * MIB  # of all GPUs
+    assert told["max_gpu_ram"]["system"] == 1700 * MIB  # over all GPUs
 
 
 def test_the_papers_tracker(on_gpus):
@@ -104,7 +106,7 @@ def test_the_papers_tracker(on_gpus):
 
 
 def test_the_command(on_gpus):
-    """The descendant's, as in the paper."""
+    """Memory of a descendant, as in the paper."""
     (on_gpus.folder / "job.sh").write_text(
         """python3 -c 'import os, time; f = open("pid", "w"); f.write(str(os.getpid())); f.close(); time.sleep(2.5)'; true\n""")
     got = json.loads(Commands(on_gpus.folder, on_gpus.env).ok("-e", "sh job.sh", "-f", "json", "--gru=megabytes",
@@ -114,7 +116,7 @@ def test_the_command(on_gpus):
 
 
 def test_a_driver_that_tells_nothing_of_processes(on_gpus):
-    """gpu-tracker's [N/A]: everything else is there, and it is said once."""
+    """gpu-tracker's [N/A]: all other figures exist, and one warning is printed."""
     wsl = (ROOT / "tests" / "fake" / "scenarios" / "wsl.conf").read_text()
     (on_gpus.folder / "scenario.conf").write_text(wsl.replace("$HIWATER_FAKE_PID", f"@{on_gpus.folder}/pid"))
     (on_gpus.folder / "cards").symlink_to(ROOT / "tests" / "fake" / "scenarios" / "cards")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""gpu-tracker itself, 5.0.1 and 2.0.1 from PyPI, beside hiwater.compat: the same lines, programs, files and workloads in the
-same run. Where both say the same is shown, and where ours is right."""
+"""Compares hiwater.compat with gpu-tracker itself, 5.0.1 and 2.0.1 from PyPI: the same lines,
+programs, files and workloads in the same run. Shows where both agree, and where ours is right."""
 import csv
 import json
 import os
@@ -21,7 +21,7 @@ VENV = {5: ROOT / ".venv-gpu-tracker", 2: ROOT / ".venv-gpu-tracker-2"}
 
 
 class Both:
-    """Runs programs and command lines with the package and with ours, each in a folder of its own."""
+    """Runs programs and command lines with the package and with ours, each in a separate folder."""
 
     def __init__(self, program, version):
         if not VENV[version].exists():
@@ -33,7 +33,7 @@ class Both:
         smi = program.folder / "smi"
         smi.mkdir()
         path = without_gpus()["PATH"]
-        if version == 2:  # without one it spins
+        if version == 2:  # without nvidia-smi it runs a busy loop
             (smi / "nvidia-smi").write_text("#!/bin/sh\n")
             (smi / "nvidia-smi").chmod(0o755)
             path = f"{smi}:{path}"
@@ -46,7 +46,7 @@ class Both:
         }
 
     def lines(self, *arguments):
-        """(status, stdout, stderr) of the command line, of the original and of ours."""
+        """(status, stdout, stderr) of the command line, from the original and from ours."""
         return [self.commands[name].run(*arguments) for name in ("original", "ours")]
 
     def write(self, name, content):
@@ -54,7 +54,7 @@ class Both:
             (folder / name).write_text(content)
 
     def program(self, text):
-        """stdout of a program for gpu-tracker, unchanged but for the import."""
+        """The stdout of a program for gpu-tracker, unchanged except for the import."""
         said = []
         for name, folder in self.folders.items():
             (folder / "program.py").write_text(
@@ -79,7 +79,7 @@ def two(program):
     return Both(program, 2)
 
 
-# ---- the same ----------------------------------------------------------------------------------------------------------------
+# ---- agreement ---------------------------------------------------------------------------------------------------------------
 
 LINES_5 = [
     ["-h"], ["--help"], ["-v"], ["--version"], [], ["-e"], ["--exec"], ["-x"], ["--nonsense"], ["-hx"], ["-e", "true", "more"],
@@ -110,7 +110,7 @@ def test_text_and_json_of_a_command(program, version):
         (_, original, _), (_, ours, _) = both.lines("-e", "sleep 1.2", *options)
         assert masked(ours) == masked(original)
         (_, original, _), (_, ours, _) = both.lines("-e", "sleep 1.2", "-f", "json", *options)
-        assert masked(ours) == masked(original.split("\n", 1)[1])  # a line of text before it
+        assert masked(ours) == masked(original.split("\n", 1)[1])  # the original prints a line of text first
         assert both.lines("-e", "sleep 1.2", "-o", "out", "-f", "json", *options)[0][0] == 0
         read = [masked(file.read_text()) for file in both.files("out")]
         assert read[0] == read[1]
@@ -212,14 +212,14 @@ def test_sub_tracking(five):
     for file in five.files("t.sqlite"):
         with sqlite3.connect(file) as c:
             kinds.append({t: [(n, k) for _, n, k, *_ in c.execute(f"PRAGMA table_info({t})")] for t in ("data", "static_data")})
-    sums = ("cpu_descendants_sum_utilization_percent",)  # a sum of nothing was an int to it
+    sums = ("cpu_descendants_sum_utilization_percent",)  # an empty sum was an int in the original
     assert [(n, k) for n, k in kinds[0]["data"] if n not in sums] == [(n, k) for n, k in kinds[1]["data"] if n not in sums]
     assert kinds[0]["static_data"] == kinds[1]["static_data"]
 
 
 @pytest.mark.parametrize("kind", ["csv", "sqlite"])
 def test_the_same_files_give_the_same_results(five, kind):
-    """Byte for byte, numbers and all; and each reads the other's pickles, as far as it can: ours reads both."""
+    """Byte for byte, including numbers; and the pickles: ours reads both kinds."""
     for folder in five.folders.values():
         write_tracking(folder / f"t.{kind}", [1.0, 2.25, 3.5, 4.125])
         write_blocks(folder / f"s.{kind}", TEXT_BLOCKS)
@@ -270,7 +270,7 @@ def test_the_papers_tutorial(two):
     assert masked(ours) == masked(original)
 
 
-# ---- right where it is wrong -----------------------------------------------------------------------------------------------------
+# ---- differences where the original is wrong ---------------------------------------------------------------------------------
 
 BURST = """
 import gpu_tracker as gput
@@ -323,7 +323,7 @@ print(sorted(round(b - a, 1) for a, b in gput.SubTrackingAnalyzer(None, "s.csv")
 
 
 def test_the_environment_holds_both(five):
-    """Ours takes nobody's name."""
+    """Ours is not installed under another package's name."""
     code = "import gpu_tracker, hiwater.compat.gpu_tracker as h; print(gpu_tracker.Tracker is h.Tracker, h.__version__)"
     done = subprocess.run([five.python["original"], "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
                           capture_output=True, text=True, check=True)

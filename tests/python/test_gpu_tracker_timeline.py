@@ -1,73 +1,74 @@
 # SPDX-License-Identifier: MIT
-"""How a run went, read out of recordings: at full rate, of long runs in windows."""
+"""Timelines read from recordings: at full rate, and for long runs from windows."""
 import sqlite3
 
 import pytest
-import gpu_tracker_helpers  # noqa: F401, it knows where the package is
+import gpu_tracker_helpers  # adds the package to sys.path
 from track_helpers import MIB
 
 from hiwater.compat._figures import figures
-from hiwater.compat._timeline import _QUERIES, Look, Timeline, Timepoints
+from hiwater.compat._timeline import _QUERIES, Sample, Timeline, Timepoints
 
 
-def points_of(looks, first=0.1, period=1.0, cores=4):
+def points_of(samples, first=0.1, period=1.0, cores=4):
     made = Timepoints(first, period, cores)
-    return [*made.take(looks), *made.finish()]
+    return [*made.add(samples), *made.finish()]
 
 
-def looks(until, step=0.1, **rates):
-    """Counters that grow evenly."""
+def samples(until, step=0.1, **rates):
+    """Samples with counters that grow evenly."""
     n = round(until / step)
-    return [Look(t_s=i * step, **{name: rate * i * step for name, rate in rates.items()}) for i in range(n + 1)]
+    return [Sample(t_s=i * step, **{name: rate * i * step for name, rate in rates.items()}) for i in range(n + 1)]
 
 
 def test_a_timepoint_each_period():
-    made = points_of(looks(3.3, cpu_s=1.5, main_cpu_s=0.5, host_s=4, host_busy_s=3))
-    assert [round(p.look.t_s, 1) for p in made] == [0.1, 1.1, 2.1, 3.1]
-    assert all(p.cores == pytest.approx(1.5) and p.main_cores == pytest.approx(0.5) and p.rest_cores == pytest.approx(1)
+    made = points_of(samples(3.3, cpu_s=1.5, main_cpu_s=0.5, host_s=4, host_busy_s=3))
+    assert [round(p.sample.t_s, 1) for p in made] == [0.1, 1.1, 2.1, 3.1]
+    assert all(p.cores == pytest.approx(1.5) and p.main_cores == pytest.approx(0.5) and p.descendants_cores == pytest.approx(1)
                and p.system_cores == pytest.approx(3) for p in made)
 
 
 def test_the_end_is_a_timepoint_if_there_is_enough_of_it():
-    assert [round(p.look.t_s, 1) for p in points_of(looks(1.8))] == [0.1, 1.1, 1.8]
-    assert [round(p.look.t_s, 1) for p in points_of(looks(1.5))] == [0.1, 1.1]
-    assert [p.look.t_s for p in points_of([Look(t_s=0.01)])] == [0.01]
+    assert [round(p.sample.t_s, 1) for p in points_of(samples(1.8))] == [0.1, 1.1, 1.8]
+    assert [round(p.sample.t_s, 1) for p in points_of(samples(1.5))] == [0.1, 1.1]
+    assert [p.sample.t_s for p in points_of([Sample(t_s=0.01)])] == [0.01]
     assert points_of([]) == []
 
 
 def test_a_gap_is_a_gap():
-    made = points_of([*looks(1.2), Look(t_s=7.0), Look(t_s=7.5), Look(t_s=8.0)])
-    assert [round(p.look.t_s, 1) for p in made] == [0.1, 1.1, 7.0, 8.0]
+    made = points_of([*samples(1.2), Sample(t_s=7.0), Sample(t_s=7.5), Sample(t_s=8.0)])
+    assert [round(p.sample.t_s, 1) for p in made] == [0.1, 1.1, 7.0, 8.0]
 
 
 def test_whose_threads_are_not_known_yet_are_nobodys():
-    """The first look may come before the main process was read: its thread is none of its descendants'."""
-    assert [look.rest_threads for look in (Look(threads=1), Look(threads=3, main_threads=2), Look(threads=1, main_threads=2))] == [0, 1, 0]
+    """The first sample may precede the first read of the main process: that thread is not counted
+    for its descendants."""
+    assert [sample.descendants_threads for sample in (Sample(threads=1), Sample(threads=3, main_threads=2), Sample(threads=1, main_threads=2))] == [0, 1, 0]
 
 
 def test_no_more_cores_than_there_are():
-    """Processor time comes in steps; it may seem more than the machine has."""
-    made = points_of([Look(), Look(t_s=0.1), Look(t_s=0.2, cpu_s=10, main_cpu_s=20)], period=0.1, cores=2)
-    assert made[-1].cores == made[-1].main_cores == 2 and made[-1].rest_cores == 0
+    """CPU time advances in steps, so that a share may seem larger than the machine."""
+    made = points_of([Sample(), Sample(t_s=0.1), Sample(t_s=0.2, cpu_s=10, main_cpu_s=20)], period=0.1, cores=2)
+    assert made[-1].cores == made[-1].main_cores == 2 and made[-1].descendants_cores == 0
 
 
 def test_the_machines_share_is_waited_for():
-    """It is read once a second: the first timepoints have the first share."""
-    slow = [Look(t_s=i / 10, host_s=4.0 * (i // 10) + 1, host_busy_s=2.0 * (i // 10) + 1) for i in range(25)]
+    """It is read once a second: the first timepoints get the first share."""
+    slow = [Sample(t_s=i / 10, host_s=4.0 * (i // 10) + 1, host_busy_s=2.0 * (i // 10) + 1) for i in range(25)]
     made = Timepoints(0.1, 0.1, 4)
-    assert list(made.take(slow[:9])) == []
-    assert [p.system_cores for p in made.take(slow[9:12])] == [2.0] * 11
+    assert list(made.add(slow[:9])) == []
+    assert [p.system_cores for p in made.add(slow[9:12])] == [2.0] * 11
 
 
 def test_of_no_recording(tmp_path):
     timeline = Timeline(str(tmp_path / "none.hiw"))
-    assert timeline.take() == timeline.whole() == [] and timeline.started() is None and not timeline.is_over()
+    assert timeline.read_new() == timeline.read_all() == [] and timeline.started() is None and not timeline.is_finished()
     (tmp_path / "bad.hiw").write_text("no database")
-    assert Timeline(str(tmp_path / "bad.hiw")).whole() == []
+    assert Timeline(str(tmp_path / "bad.hiw")).read_all() == []
 
 
 def test_windows_without_a_value_are_no_zero():
-    """A GPU that was not asked for a while: the mean is that of the time it told of."""
+    """A GPU that was not read for a while: the mean covers only the time with values."""
     with sqlite3.connect(":memory:") as c:
         c.execute("CREATE TABLE job_sample (t, span)")
         c.execute("CREATE TABLE gpu_sample (id, t, span, mem_max, busy)")
@@ -80,7 +81,7 @@ def test_windows_without_a_value_are_no_zero():
 
 
 def test_long_runs_are_read_in_windows(program):
-    """Where the first minutes are there no more at full rate. What is told is about the same."""
+    """The first minutes are no longer at full rate. The figures are about the same."""
     [told] = program.run("""
         import subprocess
         with hiwater.track(output="a.hiw") as run:
@@ -98,10 +99,10 @@ def test_long_runs_are_read_in_windows(program):
         (middle,) = c.execute("SELECT avg(t) FROM job_recent").fetchone()
         for table in ("job", "host", "process"):
             c.execute(f"DELETE FROM {table}_recent WHERE t < ?", [middle])
-    windows = timeline.whole()
+    windows = timeline.read_all()
     assert len(windows) <= 6 and windows[0].ram_main >= 60 * MIB > windows[-1].ram_main
     slow = figures(told["json"], timeline, 1.0, 2)
-    assert (slow.main_threads, slow.threads, slow.rest_threads) == (fast.main_threads, fast.threads, fast.rest_threads) == (1, 2, 1)
+    assert (slow.main_threads, slow.threads, slow.descendants_threads) == (fast.main_threads, fast.threads, fast.descendants_threads) == (1, 2, 1)
     for name in ("cpu_main", "cpu_combined"):
         mean = getattr(slow, name).mean
         assert mean == pytest.approx(getattr(fast, name).mean, rel=0.35, abs=0.02) and mean <= getattr(slow, name).max

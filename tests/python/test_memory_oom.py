@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""hiwater.compat.gpumemprof when memory runs short or out: exceptions, bundles, the watchdog, and what is left of a killed
-program."""
+"""hiwater.compat.gpumemprof at low memory and out-of-memory errors: exceptions, bundles, the
+watchdog, and the recording of a killed program."""
 import json
 import os
 import signal
@@ -107,7 +107,7 @@ def test_old_bundles_go(program):
 
 
 def test_history_of_the_allocator(program):
-    """PyTorch's own, where it is asked for and can be had."""
+    """PyTorch's own history, if requested and available."""
     run_with(program, """
         logging.disable(logging.CRITICAL)
         calls = []
@@ -174,10 +174,10 @@ def test_watchdog(program):
     """)
 
 
-# ---- what is left --------------------------------------------------------------------------------------------------------
+# ---- after a kill --------------------------------------------------------------------------------------------------------
 
 def test_a_killed_program_leaves_a_recording(program):
-    """kill -9: readings, alerts and phases are in the recording, which is finished."""
+    """After kill -9 the recording has samples, alerts and phases, and is finished."""
     process = program.start(BEFORE + """
 tracker = MemoryTracker(sampling_interval=0.01)
 tracker.start_tracking()
@@ -202,7 +202,7 @@ with tracker.phase("train"):
 
 
 def test_out_of_memory_is_told(program):
-    """The recording's black box knows of it, and the bundle of the recording."""
+    """The recording keeps full-rate data around the error, and the bundle names the recording."""
     program.env["HIWATER_COMPAT_RECORD"] = "1"
     [told] = run_with(program, """
         logging.disable(logging.CRITICAL)
@@ -219,7 +219,7 @@ def test_out_of_memory_is_told(program):
 
 
 def test_another_run_hears_it(program):
-    """hiwater.track, where the program uses it, and hiwater run around it: no recorder more."""
+    """hiwater.track in the program, and an enclosing hiwater run: no second recorder is started."""
     run_with(program, """
         os.environ["HIWATER_COMPAT_RECORD"] = "1"
         with hiwater.track(output="a.hiw", exact=False) as run:
@@ -247,7 +247,8 @@ def command(folder, text):
 
 
 def test_a_recorder_that_fails_is_not_missed(program):
-    """One that is not there, ends at once, never answers, or is killed: the tracker does all but record."""
+    """A recorder that is missing, ends at once, never answers, or is killed: the tracker does
+    everything except recording."""
     text = """
         os.environ["HIWATER_COMPAT_RECORD"] = "1"
         tracker = MemoryTracker(sampling_interval=0.01)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Programs written for gpu-memory-profiler and stormlog, run by each of them and by hiwater.compat.gpumemprof with nothing but
-the import changed, on the same stand-in for PyTorch's allocator; and by the real PyTorch where no GPU is needed.
+"""Programs written for gpu-memory-profiler and stormlog, run by each of them and by
+hiwater.compat.gpumemprof with only the import changed, on the same stand-in for PyTorch's
+allocator; and with the real PyTorch where no GPU is needed.
 
-Deliberate differences stand in docs/compat.md."""
+docs/compat.md lists the deliberate differences."""
 import json
 import os
 import subprocess
@@ -45,7 +46,7 @@ gpu = torch.gpus[0]
 
 
 def told_by(which, text, folder, stand_in=True):
-    """What the program tells, run with the package of this name."""
+    """The output of the program, run with the package of this name."""
     if not PYTHON.exists():
         pytest.fail(f"no {PYTHON}: run make test-full")
     folder = folder / which
@@ -108,7 +109,7 @@ def workload(tmp_path_factory):
 
 
 def keys_of(value, prefix=""):
-    """Of nested objects; what the user or a session puts in is not looked at."""
+    """Types and keys of nested objects, except those of the user or of a session."""
     found = set()
     for key, item in value.items():
         found.add(prefix + key)
@@ -118,7 +119,7 @@ def keys_of(value, prefix=""):
 
 
 def test_statistics(workload):
-    """All keys of both, and the same sums: the workload's own."""
+    """All keys of both packages, and the same sums, those of the workload."""
     ours, theirs, later = (workload[which]["stats"] for which in ("ours", "gpumemprof", "stormlog"))
     assert set(theirs) <= set(ours) and set(later) <= set(ours)
     mib = 1 << 20
@@ -132,12 +133,13 @@ def test_statistics(workload):
 
 
 def test_events(workload):
-    """The same events of the same texts in the same order, but for samples and what a warm cache was told."""
+    """The same events with the same texts in the same order, except samples and the fragmentation
+    of a warm cache."""
     def of(which):
         said = workload[which]
         kept = [(k, c) for k, c in zip(said["kinds"], said["contexts"])
                 if k not in ("sample", "cleanup") and "fragmentation" not in c]
-        return list(dict.fromkeys(kept))  # alerts are repeated while they last
+        return list(dict.fromkeys(kept))  # alerts are repeated while their condition lasts
 
     assert of("ours") == of("gpumemprof") == of("stormlog")
     assert workload["ours"]["kinds"].count("sample") > 20
@@ -160,7 +162,7 @@ def test_timelines(workload):
 
 
 def test_exports(workload, tmp_path):
-    """0.2.2's columns; each of the packages reads what each has written."""
+    """The columns of 0.2.2; each package reads the files of each."""
     assert workload["ours"]["columns"] == workload["gpumemprof"]["columns"]
     ours, theirs = (workload[which]["records"] for which in ("ours", "gpumemprof"))
     assert list(ours[0]) == list(theirs[0])
@@ -189,11 +191,11 @@ def test_bundles(workload):
     for bundle in (ours, theirs, later):
         assert bundle["metadata.json"]["reason"] == "torch.cuda.OutOfMemoryError"
         assert bundle["metadata.json"]["custom_metadata"]["epoch"] == 5
-        errors = [e["context"] for e in bundle["events.json"] if e["event_type"] == "error"]  # a reading may come beside it
+        errors = [e["context"] for e in bundle["events.json"] if e["event_type"] == "error"]  # a sample may coincide with it
         assert errors[-1] == "OOM detected (torch.cuda.OutOfMemoryError)"
 
 
-# Where the originals go wrong, seen in the same run: what they tell, what is told here.
+# Errors of the originals, observed in the same run: their figures, and ours.
 WRONG = """
 import errno
 gpu.allocate(100 * MIB)
@@ -235,7 +237,7 @@ tell(stats=tracker.get_statistics(), kinds=sorted({e.event_type for e in tracker
 
 
 def test_cpu(tmp_path):
-    told = all_of(CPU, tmp_path, stand_in=False)  # with the real PyTorch beside
+    told = all_of(CPU, tmp_path, stand_in=False)  # with the real PyTorch installed
     ours, theirs, later = (told[which] for which in ("ours", "gpumemprof", "stormlog"))
     assert set(theirs["stats"]) <= set(ours["stats"]) and set(later["stats"]) <= set(ours["stats"])
     assert later["kinds"] == ours["kinds"] and set(theirs["kinds"]) | {"sample"} == set(ours["kinds"])
@@ -262,7 +264,7 @@ tell(**said)
 
 @pytest.mark.skipif(os.path.exists("/dev/nvidiactl"), reason="this machine has a GPU")
 def test_the_real_pytorch(tmp_path):
-    """Errors word for word, and its own exceptions."""
+    """The same error texts and exception types."""
     told = all_of(REAL, tmp_path, stand_in=False)
     for name in ("none", "cpu", "cuda", "number", "mps", "type", "gpu"):
         assert told["ours"][name] == told["gpumemprof"][name] == told["stormlog"][name], name

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The examples of gpumemprof's documentation of its tracker, in their order, as they are printed there: only the import was
-changed. They run one after the other in one program, as a reader would try them."""
+"""The examples of gpumemprof's documentation of its tracker, in order and as printed, with only the
+import changed. They run one after the other in one program, as a reader would try them."""
 import json
 
 import pytest
 from memory_helpers import run_with
 
-# What a reader has: something to train, a name or two.
+# Names that the examples presuppose: something to train.
 READER = """
 logging.disable(logging.CRITICAL)
 torch.randn = lambda *shape: __import__("types").SimpleNamespace(cuda=lambda: gpu.allocate(4 * shape[0] * shape[1]))
@@ -69,7 +69,7 @@ tracker = MemoryTracker(
     oom_max_total_mb=256                # Max 256MB total dump storage
 )
 """,
-    # The page goes on with a tracker that has run.
+    # The documentation continues with a tracker that has run.
     "tracker.start_tracking(); train_model(); tracker.stop_tracking()",
     """
 events = tracker.get_events()

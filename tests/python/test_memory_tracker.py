@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""hiwater.compat.gpumemprof: events, alerts, figures, phases, files, on a stand-in for PyTorch's allocator."""
+"""hiwater.compat.gpumemprof: events, alerts, figures, phases, files, on a stand-in for PyTorch's
+allocator."""
 import json
 import subprocess
 import sys
@@ -62,7 +63,7 @@ def test_events_and_figures(program):
 
 
 def test_a_burst_between_two_readings(program):
-    """The allocator's own mark proves it, also in a run shorter than an interval."""
+    """The allocator's high-water mark proves the burst, also in a run shorter than an interval."""
     run_with(program, """
         gpu.allocate(800 * MIB)
         gpu.free(1)
@@ -151,7 +152,7 @@ def test_alerts(program):
 
 
 def test_thresholds_that_nothing_reaches(program):
-    """Their digits do not fit a rule."""
+    """Numbers whose digits do not fit a rule."""
     run_with(program, """
         for value in (1e300, -1e300, 1e18, float("inf"), float("nan"), 1.7e308):
             for name in ("memory_warning_percent", "memory_critical_percent", "memory_leak_threshold", "fragmentation_threshold"):
@@ -323,7 +324,7 @@ refused(ValueError, "Legacy record conversion is disabled", telemetry_event_from
 
 
 def test_whose_it_is(program):
-    """job_id, rank and so on, given or from the launcher; then records are of schema 4."""
+    """job_id, rank and so on, given or from the launcher; records are then of schema 4."""
     program.env.update(SLURM_PROCID="1", SLURM_LOCALID="1", SLURM_NTASKS="4", SLURM_JOB_ID="77")
     run_with(program, """
         os.environ.update(SLURM_PROCID="1", SLURM_LOCALID="1", SLURM_NTASKS="4", SLURM_JOB_ID="77")
@@ -476,7 +477,8 @@ def test_sink(program):
 
 
 def test_forked(program):
-    """A worker that inherits a tracker: nothing there touches the parent's files or its session, raises or waits."""
+    """A worker that inherits a tracker: it does not touch files or session of the parent, raise or
+    wait."""
     program.run(BEFORE + """
 import threading
 config = TelemetrySinkConfig("sink", flush_every_events=1)
@@ -526,7 +528,7 @@ for make in (lambda: MemoryTracker(sampling_interval=0.001, telemetry_sink_confi
 
 
 def test_sink_that_was_cut_off(program):
-    """Killed amid a record: the whole ones stay, the session was interrupted."""
+    """Killed while writing a record: complete records stay, the session is interrupted."""
     run_with(program, """
         config = TelemetrySinkConfig("sink", flush_every_events=1)
         tracker = MemoryTracker(sampling_interval=0.001, telemetry_sink_config=config)
@@ -535,7 +537,7 @@ def test_sink_that_was_cut_off(program):
         os.kill(os.getpid(), signal.SIGKILL)
     """, status=-9)
     with open(program.folder / "sink" / "segment-000001.jsonl", "a", encoding="utf-8") as segment:
-        segment.write('{"half": ')  # nobody writes behind it any more
+        segment.write('{"half": ')  # the program has ended
     run_with(program, """
         sink = AppendOnlyTelemetrySink(TelemetrySinkConfig("sink"))
         assert len(load_telemetry_events("sink")) >= 5
@@ -544,7 +546,7 @@ def test_sink_that_was_cut_off(program):
 
 
 def test_names(program):
-    """As in the packages that it stands for; importing costs nothing of PyTorch."""
+    """The names of the replaced packages; importing does not import PyTorch."""
     run_with(program, """
         import hiwater.compat.gpumemprof as gpumemprof
         from hiwater.compat.gpumemprof.tracker import MemoryTracker, MemoryWatchdog, TrackingEvent
@@ -559,7 +561,7 @@ def test_names(program):
 
 
 def test_on_every_python(program):
-    """One extension module for all of them."""
+    """All share one extension module."""
     text = BEFORE + """
 with MemoryTracker(sampling_interval=0.005) as tracker:
     gpu.allocate(10 * MIB)
@@ -583,17 +585,17 @@ def test_a_program_that_uses_it_is_well_typed(tmp_path):
 
 
 def test_events_are_small(program):
-    """Under 100 bytes an event, as this process grows."""
+    """Under 100 bytes per event, by the growth of this process."""
     [told] = run_with(program, """
         tracker = MemoryTracker(sampling_interval=60, max_events=200000)
         gpu.reserved = 700 * MIB
         tracker.start_tracking()
         def rss(): return int(open("/proc/self/statm").read().split()[1]) * 4096
-        for i in range(100): tracker._look()
+        for i in range(100): tracker._read_once()
         before = rss()
         while tracker._list.stats()[0] < 60000:
             gpu.allocated = (gpu.allocated + 7 * MIB) % (700 * MIB)
-            tracker._look()
+            tracker._read_once()
         tell(each=(rss() - before) / 60000)
         tracker.stop_tracking()
     """)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Notebooks: executed by nbclient, and in JupyterLab in a real browser. With HIWATER_PICTURES=FOLDER the browser's pictures
-are kept."""
+"""Notebooks: executed by nbclient, and in JupyterLab in a real browser. With
+HIWATER_PICTURES=FOLDER the screenshots are kept."""
 import json
 import os
 import pathlib
@@ -41,7 +41,7 @@ def environment(program, monkeypatch):
 
 
 def executed(*cells, **options):
-    """The notebook after all its cells ran, whatever they raised."""
+    """The notebook after all its cells ran, also with errors."""
     from nbclient import NotebookClient
 
     nb = made("%load_ext hiwater\nimport hiwater, os, time", *cells)
@@ -50,7 +50,7 @@ def executed(*cells, **options):
 
 
 def texts(outputs):
-    """Of each output: its text, or the name of its error."""
+    """For each output, its text, or the name of its error."""
     return [o.get("text") or o.get("ename") or o["data"].get("text/plain", "") for o in outputs]
 
 
@@ -59,7 +59,8 @@ def errors(outputs):
 
 
 def test_a_session(environment):
-    """A line below each cell, of that cell alone: 300 MiB come and go in the second, between two looks."""
+    """A line below each cell, about this cell alone: in the second, 300 MiB are used between two
+    samples."""
     first, on, burst, quiet, status, off, last = executed(
         "1 + 1", "%hiwater on -n mine -i 10s", "b = bytearray(300 << 20); b[::4096] = b'x' * len(b[::4096]); del b\n'mine'", "x = 5",
         "%hiwater status", "%hiwater off", "%hiwater last")
@@ -75,7 +76,8 @@ def test_a_session(environment):
 
 
 def test_a_live_chart_is_left_static(environment):
-    """SVG and text, no script, one output; the last expression, and what was printed, are the cell's as ever."""
+    """SVG and text, no script, one output; the last expression and printed text of the cell are
+    unchanged."""
     [cell] = executed(f"%%hiwater -n fit --live -o fit.hiw\nprint('mine')\n{TRAIN}\ni")
     charts = [o for o in cell if "text/html" in o.get("data", {})]
     assert len(charts) == 1 and sorted(o["output_type"] for o in cell) == ["display_data", "execute_result", "stream"]
@@ -94,7 +96,8 @@ def test_a_live_chart_is_left_static(environment):
 
 
 def test_it_is_drawn_while_the_cell_works(environment):
-    """Again and again, also where the cell holds Python busy; how often (twice a second) is up to the machine."""
+    """The chart is updated repeatedly, also while the cell keeps Python busy; how often (twice a
+    second at most) depends on the machine."""
     from nbclient import NotebookClient
 
     frames = []
@@ -115,7 +118,8 @@ def test_it_is_drawn_while_the_cell_works(environment):
 
 
 def test_errors_are_the_cells_own(environment):
-    """The error stays the cell's, with its own line numbers; the run is over; the next cell is as ever."""
+    """The cell's error is unchanged, with its own line numbers; the run has ended; the next cell
+    works."""
     failed, syntax, after, oom, usage, listed = executed(
         "%%hiwater --live -o a.hiw\nx = 1\nraise KeyError('mine')", "%%hiwater\nthis is no python", "print(hiwater._run._running)",
         "%%hiwater -o b.hiw\ntime.sleep(1.2)\nraise MemoryError('too much')", "%%hiwater --lively\nx = 2",
@@ -125,7 +129,7 @@ def test_errors_are_the_cells_own(environment):
     assert [o for o in failed if "text/html" in o.get("data", {})]
     assert errors(syntax)[0][0] == "SyntaxError" and texts(after) == ["[]\n"]
     assert errors(oom)[0][0] == "MemoryError" and environment.shown("b.hiw")["story"]["what"].startswith("out of memory")
-    assert errors(usage) == [] and "is no option" in "".join(texts(usage)) or errors(usage)[0][0] == "UsageError"
+    assert errors(usage) == [] and "unknown option" in "".join(texts(usage)) or errors(usage)[0][0] == "UsageError"
     assert texts(listed) == ["1 []\n"]
 
 
@@ -153,7 +157,8 @@ def test_without_the_command_the_cell_runs(environment):
 
 
 def test_a_cell_that_runs_again(environment):
-    """Its recording is made again. What another run recorded stays, and the cell runs all the same, as the documentation writes it."""
+    """Its recording is replaced. A recording of another run is kept, and the cell still runs, as
+    documented."""
     cell = "%%hiwater -n fit --live -o fit.hiw\nfor x in hiwater.wrap_loader([1, 2]):\n    with hiwater.phase('p'): hiwater.log(loss=x)\ntime.sleep({})\n'ran'"
     pathlib.Path("mine.hiw").write_text("mine")
     first, again, other, on, twice, mine = executed(
@@ -170,8 +175,8 @@ def test_a_cell_that_runs_again(environment):
 
 
 def test_what_no_cell_recorded_stays(environment):
-    """A run of the shell's without a name, and one of the program's own, are not what a cell without a name recorded before. That is
-    known also to a kernel that starts later."""
+    """A run of the shell without a name, and one of the program, are not recordings of an unnamed
+    cell. A kernel that starts later knows that, too."""
     environment.hiwater("run", "--summary", "none", "-o", "shell.hiw", "--", "true")
     cells = ["%%hiwater -o shell.hiw\n'ran'", "with hiwater.track(output='own.hiw'): pass", "%%hiwater -o own.hiw\n'ran'", "%%hiwater -o cell.hiw\n'ran'"]
     before = pathlib.Path("shell.hiw").read_bytes()
@@ -187,7 +192,7 @@ def test_what_no_cell_recorded_stays(environment):
 @pytest.mark.parametrize("lost", ["kernel", "recorder"])
 @pytest.mark.parametrize("cell", ["%hiwater on -o b.hiw", "%%hiwater -o b.hiw"])
 def test_a_kernel_that_starts_again(environment, cell, lost):
-    """Its recording was never ended by a cell; of a recorder that was killed, by nobody."""
+    """The recording was never finished by a cell, or its recorder was killed."""
     until = """
 import sqlite3
 def is_recorded():
@@ -211,7 +216,7 @@ while not is_recorded():
 
 
 def test_pages(environment):
-    """Of the run of a cell, of the session that is on, of the run that ended last."""
+    """For the run of a cell, the run of %hiwater on, the run that ended last."""
     cell, on, named, last = executed("%%hiwater --report -o a.hiw\ntime.sleep(1.2)", "%hiwater on -o b.hiw\ntime.sleep(1.2)",
                                      "%hiwater report mine.html", "%hiwater off\n%hiwater report")
     assert texts(cell)[-1] == f"report: {environment.folder}/a.html" and texts(named) == [f"report: {environment.folder}/mine.html"]
@@ -221,7 +226,8 @@ def test_pages(environment):
 
 
 def test_pages_of_cells_under_a_second(environment):
-    """Their recording is a temporary file: the page is in the working folder, named after the cell, whatever that is called."""
+    """Their recording is a temporary file: the page is in the working folder, named after the cell,
+    with any name."""
     cell, again, named = executed("%%hiwater --report\n1 + 1", "%hiwater report", "%%hiwater --report -n 'a/b c'\n1 + 1")
     for out, name in ((cell, "hiwater-cell"), (again, "hiwater-cell"), (named, "hiwater-a-b-c")):
         assert errors(out) == [] and texts(out)[-1] == f"report: {environment.folder}/{name}.html"
@@ -231,12 +237,12 @@ def test_pages_of_cells_under_a_second(environment):
 def test_what_is_wrong_is_said(environment):
     outs = executed("%hiwater of", "%hiwater off", "%hiwater last", "%hiwater on 5", "%hiwater report a b", "%hiwater")
     said = ["".join(texts(o)) + "".join(t for _, t in errors(o)) for o in outs]
-    for words, text in zip(("there are on, off", "it is not on", "no run has ended", "'5' is no option", "takes the name", "nothing is measured"),
+    for words, text in zip(("use on, off", "starts a run", "no run has ended", "unknown option '5'", "one file name", "nothing is measured"),
                            said):
         assert words in text, (words, text)
 
 
-# ---- a kernel of its own -------------------------------------------------------------------------------------------------------
+# ---- a separate kernel ---------------------------------------------------------------------------------------------------------
 
 @pytest.fixture
 def kernel(environment):
@@ -251,7 +257,7 @@ def kernel(environment):
 
 
 def run_in(client, code, until):
-    """Starts code, waits for a file that it makes; the id of the request."""
+    """Starts code, waits for a file that it makes; returns the id of the request."""
     request = client.execute(code)
     wait_for(until.exists, "the cell works")
     return request
@@ -260,7 +266,7 @@ def run_in(client, code, until):
 def test_an_interrupted_cell_ends_its_run(kernel, environment):
     manager, client = kernel
     run_in(client, "%%hiwater --live -o a.hiw\nopen('at', 'w').close()\nwhile True: time.sleep(0.01)", environment.folder / "at")
-    time.sleep(1.5)  # the length of the run
+    time.sleep(1.5)  # the duration of the run
     manager.interrupt_kernel()
     reply = client.get_shell_msg(timeout=30)
     assert reply["content"]["status"] == "error" and reply["content"]["ename"] == "KeyboardInterrupt"
@@ -295,7 +301,7 @@ def chromium():
 
 @pytest.fixture
 def lab(environment):
-    """JupyterLab on loopback; its address."""
+    """JupyterLab on the loopback interface; its address."""
     token = "hiwater-test"
     log = open(environment.folder / "lab.log", "w")
     server = subprocess.Popen([sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", "--port=0", "--allow-root",
@@ -330,13 +336,14 @@ def lab(environment):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_in_jupyterlab(lab, theme):
-    """The chart moves while the cell trains, is left in the file, and can be read on the page as it is."""
+    """The chart is updated while the cell trains, is saved in the file, and is readable on the page
+    without changes."""
     import nbformat
     from playwright.sync_api import sync_playwright
 
     environment, url, token = lab
     program = chromium()
-    assert program, "chromium is not there: tools/install-deps full"
+    assert program, "Chromium is not installed: tools/install-deps full"
     settings = environment.folder / "settings" / "@jupyterlab" / "apputils-extension"
     settings.mkdir(parents=True)
     (settings / "themes.jupyterlab-settings").write_text(json.dumps({"theme": f"JupyterLab {theme.title()}"}))
@@ -405,10 +412,10 @@ def test_saved_notebooks_become_pages(environment):
 
 
 def test_in_a_terminal(environment):
-    """IPython without a notebook: the line is printed, and there is no chart."""
+    """IPython without a notebook: the line is printed, without a chart."""
     done = subprocess.run([sys.executable, "-m", "IPython", "--simple-prompt", "--no-banner", "--colors=NoColor", "-c",
                            "get_ipython().run_cell('%load_ext hiwater')\nget_ipython().run_cell('%%hiwater --live\\nprint(5)')"],
                           capture_output=True, text=True, timeout=120, env={**os.environ, "HIWATER_COMMAND": COMMAND,
                                                                               "PYTHONPATH": str(ROOT / "python")})
     assert "5\n" in done.stdout and "RAM peak" in done.stdout, done.stdout + done.stderr
-    assert "this is no notebook" in done.stderr
+    assert "this is not a notebook" in done.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Recordings read from Python: figures, tables, what mypy says of a program that uses them."""
+"""Recordings read from Python: summaries, tables, and type checks of a program that uses them."""
 import json
 import pathlib
 import subprocess
@@ -59,7 +59,7 @@ for bad in (lambda: r.columns("jobs"), lambda: r.query("SELECT nothing"), lambda
 
 
 def test_arrays(program):
-    """The same figures as the lists; numpy takes them without a copy; unknown is NaN."""
+    """The same values as the lists; numpy uses them without a copy; unknown is NaN."""
     pytest.importorskip("numpy")
     program.run(RECORDED + """
 import math
@@ -98,7 +98,7 @@ def test_without_its_c_part_only_that_is_missing(program):
     program.run(RECORDED + """
 assert run.to_pandas("job")["ram_max"].max() == run.summary.ram_peak_bytes
 try: run.recording.arrays()
-except hiwater.Error as e: assert "C part" in str(e)
+except hiwater.Error as e: assert "C extension" in str(e)
 else: raise AssertionError
 """)
 
@@ -124,7 +124,8 @@ else: raise AssertionError
 
 
 def test_a_plot_has_cores_between_readings(program):
-    """Counters are read at instants of their own: one core, all the time, is one core in each window. Amounts begin at 0."""
+    """Counters are read at instants of their own: a core that is busy all the time is one core in
+    each window. Amounts start at 0."""
     pytest.importorskip("matplotlib")
     program.run(RECORDED + """
 import sqlite3
@@ -142,7 +143,7 @@ assert ram.get_ylim()[1] > 1.04 * max(ram.get_lines()[1].get_ydata())  # what is
 
 
 def test_parquet(program):
-    """pyarrow reads what SQLite has; the types do not depend on the values."""
+    """pyarrow reads the values of SQLite; the types do not depend on the values."""
     pytest.importorskip("pyarrow")
     program.run(RECORDED + """
 import json, sqlite3
@@ -160,7 +161,7 @@ gpu = parquet.read_table("gpu.parquet")
 assert gpu.num_rows == 0 and gpu.schema.field("mem").type == pyarrow.int64()
 before = (FOLDER / "job.parquet").read_bytes()
 try: run.to_parquet("job.parquet", "jobs")
-except hiwater.Error as e: assert "none of" in str(e)
+except hiwater.Error as e: assert "unknown entity" in str(e)
 else: raise AssertionError
 try: run.to_parquet("no/folder.parquet")
 except hiwater.Error as e: assert "cannot write" in str(e)
@@ -175,7 +176,8 @@ else: raise AssertionError
 
 
 def test_parquet_that_was_cut_off(program):
-    """It has no name before it is whole, so SIGKILL leaves nothing; what had the name stays."""
+    """The file has no name until it is complete, so SIGKILL leaves nothing; an existing file of
+    that name stays."""
     pytest.importorskip("pyarrow")
     program.run(RECORDED + """
 import subprocess
@@ -185,7 +187,7 @@ target.write_bytes(b"before")
 written = '''
 import os, signal, sys, hiwater, pyarrow.parquet as parquet
 def close(writer):
-    assert any(os.path.dirname(sys.argv[1]) in os.readlink(fd.path) for fd in os.scandir("/proc/self/fd")), "it is begun"
+    assert any(os.path.dirname(sys.argv[1]) in os.readlink(fd.path) for fd in os.scandir("/proc/self/fd")), "the write has begun"
     os.kill(os.getpid(), signal.SIGKILL)
 parquet.ParquetWriter.close = close
 hiwater.open("a.hiw").to_parquet(sys.argv[1])
@@ -233,7 +235,7 @@ for ask, word in ((run.to_pandas, "pandas"), (run.plot, "matplotlib")):
 
 
 def test_which_run(program):
-    """By path, number, name; the last one. Short ones are not kept."""
+    """By path, number and name; the last one. Short runs are not kept."""
     program.run("""
         import pathlib
         for name in ("one", "two"):
@@ -248,7 +250,8 @@ def test_which_run(program):
 
 
 def test_a_short_run_in_the_hand_can_be_shown(program):
-    """Its recording goes with it, and with the process; a forked child removes nothing of its parent's."""
+    """Its recording is removed with the object, and with the process; a forked child does not
+    remove its parent's."""
     (program.folder / "tmp").mkdir()
     program.env["TMPDIR"] = str(program.folder / "tmp")
     program.run("""
@@ -283,7 +286,8 @@ def test_a_short_run_in_the_hand_can_be_shown(program):
 
 
 def test_short_runs_that_nobody_looks_at_hold_nothing(program):
-    """stop does not wait for their recordings: nor do those keep recorders, or more than one descriptor, until they are asked for."""
+    """stop does not wait for these recordings, and they keep neither recorders nor more than one
+    descriptor until they are used."""
     (program.folder / "tmp").mkdir()
     program.env["TMPDIR"] = str(program.folder / "tmp")
     program.run("""
@@ -295,7 +299,7 @@ def test_short_runs_that_nobody_looks_at_hold_nothing(program):
             runs.append(hiwater.track(interval=1).start())
             runs[-1].log(number=i)
             runs[-1].stop()
-        assert runs[-1].summary.wall_s > 1 or runs[-1]._unwritten, "stop has waited for the recording"
+        assert runs[-1].summary.wall_s > 1 or runs[-1]._pending_spare, "stop has waited for the recording"
         assert descriptors() <= before + 1, descriptors() - before
         end = time.monotonic() + 30
         while recorders() and time.monotonic() < end: time.sleep(0.01)

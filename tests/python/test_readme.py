@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""README's Python and notebook sections work as they are typed."""
+"""The Python and notebook sections of README.md work as printed."""
 import textwrap
 
 import pytest
@@ -7,7 +7,7 @@ from track_helpers import ROOT
 
 
 def sections():
-    """Blocks of code of README.md, by their first lines."""
+    """The code blocks of README.md, by their first lines."""
     blocks, block = {}, []
     for line in [*(ROOT / "README.md").read_text().splitlines(), ""]:
         if line.startswith("    ") or (block and not line):
@@ -20,7 +20,7 @@ def sections():
 
 
 def test_python(program):
-    """With nothing but the package, and what asks for more where that is."""
+    """First without optional packages, then the block that needs them."""
     text, tables = sections()["import hiwater"], sections()['run.to_pandas("series"); run.plot().savefig("run.png")']
     program.run(f"""
         import contextlib, io

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""hiwater.track: what it says of programs whose use is known by construction, what it offers, and errors."""
+"""hiwater.track: figures of programs whose use is known by construction, the interface, and
+errors."""
 import re
 import sqlite3
 
 import pytest
 from track_helpers import DEADLINE, MIB, ROOT, pythons, texts
 
-SLACK = 8 * MIB  # what an interpreter takes meanwhile
-GIVEN = MIB  # what it may give back: its own objects, buffers of reading
+SLACK = 8 * MIB  # memory that the interpreter allocates meanwhile
+GIVEN = MIB  # memory that it may release: its own objects, read buffers
 
 
 def test_a_burst_between_two_looks_is_exact(program):
-    """50 ms of 300 MiB, with a look each 10 s; more than that was there before the block."""
+    """50 ms of 300 MiB, with one sample each 10 s; before the block the program used more."""
     [told] = program.run("""
         del [fill(500)][0]
         before = int(open("/proc/self/statm").read().split()[1]) * 4096
@@ -27,7 +28,8 @@ def test_a_burst_between_two_looks_is_exact(program):
 
 
 def test_phases_have_exact_peaks_of_their_own(program):
-    """Nested ones too: what an inner one sets back is not lost to the outer, before it or behind it."""
+    """Nested phases too: a reset at an inner one loses nothing of the outer one, before or after
+    it."""
     told = program.run("""
         with hiwater.track(interval=10, output="a.hiw") as run:
             with run.phase("outer", epoch=3, split="train"):
@@ -95,7 +97,7 @@ def test_several_at_once_do_not_take_each_others_peaks(program):
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_children_of_multiprocessing_are_measured(program, method):
-    """Their memory counts; what they tell is not the parent's to record; they do not hang."""
+    """Their memory counts; their messages are not recorded for the parent; they do not hang."""
     [told] = program.run(f"""
         import multiprocessing
 
@@ -223,7 +225,7 @@ def test_the_summary_at_the_end(program):
 
 
 def test_all_options_of_the_command(program):
-    """Those that say which processes and how long are the block's own."""
+    """Options that choose processes or the duration belong to the block, not to the command."""
     known = re.findall(r'"(-[-a-z]+)"', (ROOT / "python" / "hiwater" / "_options.py").read_text())
     offered = set(re.findall(r"^ +(?:-[a-z], +)?(-[-a-z]+)", program.hiwater("attach", "--help"), re.M))
     assert {"--units", "--interval", "--gpu"} <= offered
@@ -245,7 +247,7 @@ def test_facts_may_have_any_name(program):
 
 
 @pytest.mark.parametrize("call, words", [
-    ("hiwater.track(intervall=1)", "no option 'intervall'"),
+    ("hiwater.track(intervall=1)", "unknown option 'intervall'"),
     ("hiwater.track(4711)", "track(pid=4711)"),
     ("hiwater.track(summary='long')", "summary='long'"),
     ("hiwater.track(interval=0).start()", "not from 1ms to 1h"),
@@ -258,20 +260,20 @@ def test_facts_may_have_any_name(program):
     ("hiwater.track().stop()", "not started"),
     ("hiwater.track().summary", "no summary"),
     ("hiwater.track().log(**{'a b': 1})", "'a b'"),
-    ("hiwater.track().log(**{'a\\0b': 1})", "no NUL"),
+    ("hiwater.track().log(**{'a\\0b': 1})", "or NUL"),
     ("hiwater.track().log(**{'a' * 1001: 1})", "longer than 1000 bytes"),
     ("hiwater.track().to_pandas()", "no recording"),
     ("[r := hiwater.track().start(), r.start()]", "already"),
     ("hiwater.open('nothing-like-it')", "nothing-like-it"),
     ("hiwater.track('x' * 50000).start()", "1000 bytes at most, and this one 50000"),
-    ("hiwater.track(interval=float('nan'))", "nan is no time"),
-    ("hiwater.track(interval=float('inf'))", "inf is no time"),
-    ("hiwater.track(grace=[])", "[] is no time"),
-    ("hiwater.open(None)", "None is no recording"),
-    ("hiwater.open(b'a.hiw')", "b'a.hiw' is no recording"),
-    ("hiwater.Summary.from_json('{}')", "no schema"),
-    ("hiwater.Summary.from_json('[1]')", "no schema"),
-    ("hiwater.Summary.from_json('{')", "no JSON"),
+    ("hiwater.track(interval=float('nan'))", "invalid time nan"),
+    ("hiwater.track(interval=float('inf'))", "invalid time inf"),
+    ("hiwater.track(grace=[])", "invalid time []"),
+    ("hiwater.open(None)", "cannot open None"),
+    ("hiwater.open(b'a.hiw')", "cannot open b'a.hiw'"),
+    ("hiwater.Summary.from_json('{}')", "schema is missing"),
+    ("hiwater.Summary.from_json('[1]')", "schema is missing"),
+    ("hiwater.Summary.from_json('{')", "invalid JSON"),
     ("hiwater.Summary.from_json('{\"schema\": 99}')", "has schema 99, and this package reads 1"),
     ("os.environ.update(HIWATER_COMMAND='/nowhere/hiwater') or hiwater.track().start()", "/nowhere/hiwater"),
     ("os.environ.update(HIWATER_COMMAND='/bin/true') or hiwater.track().start()", "before it began"),

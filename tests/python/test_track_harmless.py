@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""hiwater.track: nothing becomes of the program that is measured, nor of its children, its end, its sinks."""
+"""hiwater.track does not affect the measured program, its children, its exit, its sinks."""
 import json
 import os
 import signal
@@ -31,7 +31,7 @@ def test_no_child_is_to_be_waited_for(program):
 
 
 def test_a_forked_child_is_left_alone(program):
-    """It has no exec. It neither hangs nor records, and its end is not the run's."""
+    """The child does no exec. It neither hangs nor records, and its end does not end the run."""
     program.run("""
         with hiwater.track(output="a.hiw") as run:
             with run.phase("p"):
@@ -62,7 +62,7 @@ WORK = """
 def test_the_interpreter_is_killed(program, number, status):
     process = program.start(WORK.format("time.sleep(1000)"), start_new_session=True)
     wait_for((program.folder / "ready").exists, "the program is ready")
-    os.killpg(process.pid, number)  # as the terminal does it
+    os.killpg(process.pid, number)  # as the terminal does
     assert process.wait(DEADLINE) == status
     shown = ended_recording(program, process)
     assert shown["run"]["complete"] and shown["ram"]["main"]["peak_bytes"] >= 100 * MIB
@@ -70,7 +70,7 @@ def test_the_interpreter_is_killed(program, number, status):
 
 
 def test_a_worker_that_lives_on_does_not_keep_the_run_open(program):
-    """Forked below Python, it has a copy of the socket."""
+    """A process forked by C code has a copy of the socket."""
     process = program.start(WORK.format("""
     import ctypes
     if ctypes.CDLL(None).fork() == 0:
@@ -123,7 +123,8 @@ def test_an_exception_and_an_interrupt_pass_through(program):
 @pytest.mark.parametrize("options", ["", ", output='a.hiw'"])
 @pytest.mark.parametrize("sink", [False, True])
 def test_an_interrupt_with_a_run_left_open_ends_it_as_without(program, options, sink):
-    """The exit status is the signal's: what the run does at exit does not make the interpreter forget it."""
+    """The exit status is that of the signal: the exit handler of the run does not make the
+    interpreter forget the interrupt."""
     process = program.start(f"""
         run = hiwater.start("k"{options})
         class Sink:
@@ -141,7 +142,8 @@ def test_an_interrupt_with_a_run_left_open_ends_it_as_without(program, options, 
 
 
 def test_whatever_interrupts_the_end_every_sink_is_told_of_it(program):
-    """Of a run left open: after an exception, in a process of multiprocessing, where a sink raises, and where one is interrupted."""
+    """A run that was left open: after an exception, in a process of multiprocessing, with a sink
+    that raises or is interrupted."""
     program.run("""
         import multiprocessing
         class Sink:
@@ -174,7 +176,8 @@ def test_whatever_interrupts_the_end_every_sink_is_told_of_it(program):
 
 
 def test_recorders_of_runs_inside_another_are_none_of_its_processes(program):
-    """Neither where the program is measured by itself, nor by the command, which adopts what leaves its parent."""
+    """Neither for the program alone, nor under the command, which adopts processes that leave their
+    parent."""
     text = """
         with hiwater.track("outer", record=False, interval=0.002) as outer:
             for i in range(4):
@@ -182,7 +185,8 @@ def test_recorders_of_runs_inside_another_are_none_of_its_processes(program):
         tell(names=[p.name for p in outer.summary.processes.list], peaks=[p.peak_bytes for p in outer.summary.processes.list])
     """
     [told] = program.run(text)
-    # One may be seen before its exec, and have its memory read in it: it is dropped then, with what it held so far.
+    # A process may be seen and read before its exec: it is then dropped, with the memory that it
+    # used so far.
     own = [peak or 0 for peak in told["peaks"][1:]]
     assert "hiwater" not in told["names"] and sum(peak > 100_000 for peak in own) <= 1 and sum(own) < 4_000_000, told
     program.run(text, COMMAND, "run", "-i", "2ms", "--summary", "none", "--json", program.folder / "run.json", "--no-record", "--")
@@ -192,7 +196,7 @@ def test_recorders_of_runs_inside_another_are_none_of_its_processes(program):
 
 
 def test_a_sink_is_told_of_the_end_before_what_it_leads_to_ends(program):
-    """A tracker of experiments closes what it has at exit, too, and was there before."""
+    """An experiment tracker with an exit handler of its own, registered before."""
     assert program.run("""
         import atexit
         class Sink:
@@ -205,7 +209,7 @@ def test_a_sink_is_told_of_the_end_before_what_it_leads_to_ends(program):
 
 
 def test_a_stderr_that_nobody_reads(program):
-    """The end is whole: what is told to others is told, and last() is this run."""
+    """The run ends completely: sinks and chart get their end, and last() returns this run."""
     program.run("""
         class Sink:
             ended = 0
@@ -225,7 +229,7 @@ def test_a_stderr_that_nobody_reads(program):
 
 
 def test_a_run_from_before_a_fork_is_started_in_the_child(program):
-    """The sinks and the chart that it has there are the parent's; reading is free, too."""
+    """Its sinks and chart belong to the parent; reading works as well."""
     program.run("""
         from hiwater import _recording
         got = []
@@ -234,7 +238,7 @@ def test_a_run_from_before_a_fork_is_started_in_the_child(program):
             def end(self, summary): got.append(summary)
         run = hiwater.track(output="a.hiw").start()
         run.add_sink(Sink())
-        with _recording._reading: child = os.fork()
+        with _recording._reader_lock: child = os.fork()
         if child == 0:
             run._options["output"] = "b.hiw"
             run.start(); run.stop()
@@ -247,7 +251,7 @@ def test_a_run_from_before_a_fork_is_started_in_the_child(program):
 
 
 def test_a_chart_that_cannot_be_shown(program):
-    """Neither its beginning nor its end raises."""
+    """Neither start nor end raises."""
     program.run("""
         from hiwater import _live
         def display(*_, **__): raise RuntimeError("no")
@@ -288,7 +292,7 @@ def test_a_handler_of_a_signal_may_use_it(program):
 
 
 def test_nothing_of_the_interpreter_is_kept_open(program):
-    """A pipe that any child would inherit ends when the interpreter closes it."""
+    """A pipe that a child would inherit ends when the interpreter closes it."""
     program.run("""
         r, w = os.pipe()
         os.set_inheritable(w, True)

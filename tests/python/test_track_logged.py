@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a program that is tracked tells of itself: values, marks, phases, waiting for data, and which run hears it."""
+"""Values, marks and phases that a tracked program logs, the wait for data, and the run that gets
+them."""
 import sqlite3
 
 from track_helpers import COMMAND, MIB, texts
@@ -25,7 +26,8 @@ def test_logged_values_and_marks(program):
 
 
 def test_any_number_of_values_in_one_call(program):
-    """80 are those of one time; what one message does not hold goes as several, each with the step. Also to the recorder around."""
+    """80 values of one time; those that do not fit one message are sent as several, each with the
+    step. Also to the enclosing recorder."""
     text = """
         import contextlib
         with hiwater.track(output="inner.hiw") if INNER else contextlib.nullcontext() as run:
@@ -57,7 +59,7 @@ def test_a_step_has_64_bits(program):
         s = run.summary.series["a"]
         assert (s.n, s.last, s.last_step) == (6, 3, -2**63), s
         [warning] = run.warnings
-        assert "64 bits is left out; the values are kept" in warning
+        assert "64 bits was dropped; the values are kept" in warning
     """)
     with sqlite3.connect(program.folder / "a.hiw") as c:
         rows = c.execute("SELECT step FROM series_value ORDER BY rowid").fetchall()
@@ -122,7 +124,7 @@ def test_waiting_for_data_is_told(program):
 
 
 def test_in_a_run_of_the_command(program):
-    """Both hear of it; the kernel's mark, which the outer one reads, is left alone."""
+    """Both runs get them; the high-water mark, which the outer one reads, is not reset."""
     [told] = program.run("""
         del [fill(200)][0]
         with hiwater.track(output="inner.hiw") as run:
@@ -138,7 +140,8 @@ def test_in_a_run_of_the_command(program):
 
 
 def test_who_names_no_run_speaks_to_the_command_around(program):
-    """Also more at once than a socket holds, from a function that was decorated before, and from a fork."""
+    """Also more messages than the socket's buffer, from a function that was decorated before, and
+    from a fork."""
     text = """
         assert hiwater.current() is None
         @hiwater.phase("fit", kind="small")
@@ -155,7 +158,7 @@ def test_who_names_no_run_speaks_to_the_command_around(program):
             os.waitpid(pid, 0)
         fit()
     """
-    program.run(text)  # where nobody measures, it is nothing
+    program.run(text)  # without a run they do nothing
     program.run(text, COMMAND, "run", "--summary", "none", "-o", "around.hiw", "--")
     shown = program.shown("around.hiw")
     assert [(p["name"], p["facts"]) for p in shown["phases"]] == [("fit", {"kind": "small"}), ("end", {})]
@@ -166,7 +169,7 @@ def test_who_names_no_run_speaks_to_the_command_around(program):
 
 
 def test_a_recorder_around_that_takes_nothing_is_waited_for_once(program):
-    """Whatever the program has as default for its sockets."""
+    """Independent of the program's default timeout for sockets."""
     program.run("""
         import socket
         from hiwater import _enclosing

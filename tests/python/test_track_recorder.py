@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""hiwater.track with a recorder that is killed, stopped or cut off: the program goes on, and what was measured is kept."""
+"""hiwater.track with a recorder that is killed, stopped or cut off: the program continues, and the
+recording is kept."""
 import signal
 
 import pytest
@@ -7,7 +8,7 @@ from track_helpers import COMMAND, DEADLINE, MIB, ended_recording, recorders_of,
 
 
 def test_the_recorder_is_killed(program):
-    """The program goes on to its own end; what was recorded can be read."""
+    """The program runs to its end; the recording is readable."""
     [told] = program.run("""
         def recorded_mib():
             try: return (hiwater.open("a.hiw").summary.ram.main.peak_bytes or 0) / MIB
@@ -29,12 +30,12 @@ def test_the_recorder_is_killed(program):
 
 @pytest.mark.parametrize("options", ["output='a.hiw'", "output='[%r].hiw'", ""])
 def test_the_recorder_is_killed_before_it_tells_its_file(program, options):
-    """What it wrote is found all the same, from whatever folder: it says who has written it."""
+    """Its recording is found from any folder, by the recorder named in it."""
     here = repr(f"{program.folder}/")
     [told] = program.run(f"""
         from hiwater._channel import Channel
-        take = Channel._take
-        Channel._take = lambda self, message: message.startswith(b"0 file") or take(self, message)
+        take = Channel._dispatch
+        Channel._dispatch = lambda self, message: message.startswith(b"0 file") or take(self, message)
         def written():
             try: return hiwater.open({options.replace("%r", "0").replace("output=", here + "+")}).summary.run.recording
             except hiwater.Error: return None
@@ -57,7 +58,7 @@ def test_the_recorder_is_killed_before_it_tells_its_file(program, options):
 @pytest.mark.parametrize("stops", ["kill -STOP $$; exec", "sh -c 'kill -STOP $$; exec \"$@\"' sh"], ids=["first", "second"])
 @pytest.mark.parametrize("for_ever", [False, True])
 def test_a_recorder_that_is_stopped_before_it_says_anything(program, stops, for_ever):
-    """Neither the process that is started nor the one that it leaves behind holds the program up."""
+    """Neither the first process of the recorder nor its daemon blocks the program when stopped."""
     command = program.folder / "slow"
     if for_ever:
         stops = stops.replace("kill -STOP $$;", "while :; do kill -STOP $$; done;")
@@ -76,11 +77,12 @@ def test_a_recorder_that_is_stopped_before_it_says_anything(program, stops, for_
     wait_for(lambda: not recorders_of(told["pid"]), "nobody is left behind")
     assert (told["why"] or "").startswith("nothing is measured: ") if for_ever else told["why"] is None
     assert for_ever or told["warnings"] == ([] if stops.endswith("exec") else [
-        "the recorder was stopped (SIGSTOP), and was told to go on (SIGCONT): nothing was measured meanwhile"])
+        "the recorder was stopped (SIGSTOP) and has been continued (SIGCONT); nothing was measured in between"])
 
 
 def test_a_forked_child_is_not_taken_for_the_recorder(program):
-    """It has the recorder's end of the socket where it was forked before that was closed; stopped, it stays as it is."""
+    """A child has the recorder's end of the socket if it was forked before that was closed; if
+    stopped, it stays stopped."""
     command = program.folder / "slow"
     command.write_text(f'#!/bin/sh\nsh -c \'kill -STOP $$; exec "$@"\' sh {COMMAND} "$@" &\n')
     command.chmod(0o755)
@@ -104,11 +106,11 @@ def test_a_forked_child_is_not_taken_for_the_recorder(program):
         tell(state=state, complete=run.summary.run.complete, warnings=run.warnings)
     """)
     assert told == {"state": "T", "complete": True, "warnings": [
-        "the recorder was stopped (SIGSTOP), and was told to go on (SIGCONT): nothing was measured meanwhile"]}
+        "the recorder was stopped (SIGSTOP) and has been continued (SIGCONT); nothing was measured in between"]}
 
 
 def test_the_recorder_stands_still(program):
-    """Nothing waits for it longer than it says."""
+    """No call waits longer than its limit."""
     [told] = program.run("""
         with hiwater.track(record=False) as run:
             [pid] = recorders()
@@ -134,7 +136,7 @@ STOPPED = """
 
 
 def test_a_recorder_that_was_stopped_goes_on(program):
-    """Nobody who waits for an answer waits for nothing: what is stopped is told to go on, and the run ends as others do."""
+    """No call waits in vain: the stopped recorder gets SIGCONT, and the run ends normally."""
     [told] = program.run(STOPPED + """
     with hiwater.track(output="a.hiw") as run:
         stop_it(run)
@@ -143,7 +145,7 @@ def test_a_recorder_that_was_stopped_goes_on(program):
     tell(so_far=so_far, complete=run.summary.run.complete, warnings=run.warnings)
     """)
     assert told == {"so_far": False, "complete": True, "warnings": [
-        "the recorder was stopped (SIGSTOP), and was told to go on (SIGCONT): nothing was measured meanwhile"]}
+        "the recorder was stopped (SIGSTOP) and has been continued (SIGCONT); nothing was measured in between"]}
     assert program.shown("a.hiw")["run"]["complete"]
 
 
@@ -157,7 +159,7 @@ def test_a_recorder_that_was_stopped_ends_with_the_program(program):
 
 
 def test_a_recorder_that_stays_stopped_is_given_up(program):
-    """It is told to go on once for each question, named as what it is, and not left behind."""
+    """It gets SIGCONT once per request, the error names the cause, and no process is left."""
     [told] = program.run(STOPPED + """
     from hiwater._process import Process
     send, sent = Process.signal, []
@@ -168,7 +170,7 @@ def test_a_recorder_that_stays_stopped_is_given_up(program):
         except hiwater.Error as e: why = str(e)
     tell(why=why, sent=sent, warnings=run.warnings, pid=os.getpid())
     """)
-    assert told["why"].startswith("there is no summary: ") and "is stopped (SIGSTOP), and again after" in told["why"]
+    assert told["why"].startswith("there is no summary: ") and "is stopped (SIGSTOP), and was stopped again after" in told["why"]
     assert told["sent"] == [signal.SIGCONT, signal.SIGCONT, signal.SIGKILL]
     assert told["warnings"][-1].startswith("the end was not recorded: the recorder is stopped (SIGSTOP)")
     wait_for(lambda: not recorders_of(told["pid"]), "the recorder has ended")

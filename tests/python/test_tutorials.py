@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The code in docs/tutorials is run, in one folder a page, block after block, and what a page says that is printed is printed.
+"""Runs the code in docs/tutorials, in one folder per page, block after block, and checks the output
+that the page shows.
 
-A fence "sh run" or "python run" is a program that must end with 0; run=gpu runs it on a fake driver, run=slurm in a cluster,
-run=cell as a cell of a notebook, run=report may be refused by a build without uPlot. "text said" has lines of the output of the
-block before: numbers may differ, "..." is anything."""
+A fence "sh run" or "python run" is a program that must end with 0; run=gpu runs it on a fake
+driver, run=slurm in a cluster, run=cell as a cell of a notebook, run=report may be refused by a
+build without uPlot. "text said" has lines of the output of the block before: numbers may differ,
+"..." is anything."""
 import os
 import re
 import subprocess

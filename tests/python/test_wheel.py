@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The wheel, as somebody meets it who has no root and none of our libraries."""
+"""The wheel, for a user without root and without our libraries."""
 import os
 import pathlib
 import platform
@@ -13,7 +13,7 @@ import zipfile
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.timeout(600)  # a wheel for any Linux is all of it compiled by another compiler
+pytestmark = pytest.mark.timeout(600)  # a wheel for any Linux compiles everything with another compiler
 LIBC = {"linux-vdso.so.1", "libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}
 
 
@@ -25,13 +25,13 @@ def run(*command, **options):
 
 
 def copy_of_source(folder):
-    """A build must not write into the source, which belongs to somebody else's build."""
+    """A build must not write into the source tree, which another build may use."""
     ignore = shutil.ignore_patterns("build*", ".venv*", ".git", ".cache", "dist", "__pycache__")
     return shutil.copytree(ROOT, folder / "source", ignore=ignore, symlinks=True)
 
 
 def built(how, folder):
-    """The wheel's path."""
+    """The path of the wheel."""
     dist = folder / ("dist-for-any" if how == "for any Linux" else "dist")
     if how == "for any Linux":
         if not (ROOT / ".venv-wheel").exists():
@@ -55,7 +55,7 @@ def wheel(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory):
-    """A virtual environment that holds the wheel; no network."""
+    """A virtual environment with the wheel installed, made without a network."""
     folder = tmp_path_factory.mktemp("venv")
     venv.create(folder, with_pip=True)
     run(folder / "bin" / "python", "-m", "pip", "install", "-q", "--no-index", wheel)
@@ -68,7 +68,7 @@ def libraries(program):
 
 @pytest.fixture
 def bare_root(installed, tmp_path):
-    """A file system with the C library, a shell, true, and what the wheel put on PATH."""
+    """A file system with the C library, a shell, true, and the programs of the wheel."""
     if not shutil.which("bwrap"):
         pytest.skip("bwrap is not installed")
     shell = "/bin/dash" if pathlib.Path("/bin/dash").exists() else "/bin/sh"
@@ -102,11 +102,11 @@ def test_holds_a_native_command(wheel):
         assert archive.read(command)[:4] == b"\x7fELF"
         tags = next(archive.read(n).decode() for n in archive.namelist() if n.endswith("/WHEEL"))
     here = f"cp{sys.version_info[0]}{sys.version_info[1]}"
-    assert f"{'cp39' if 'dist-for-any' in str(wheel) else here}-abi3-" in tags, "this Python's, and all that come"
+    assert f"{'cp39' if 'dist-for-any' in str(wheel) else here}-abi3-" in tags, "for this Python and all later ones"
 
 
 def test_its_extension_module_is_on_the_limited_api(wheel):
-    """Judged by abi3audit: it asks for nothing that Python 3.9 has not."""
+    """Checked with abi3audit: it needs only the limited API of Python 3.9."""
     judge = shutil.which("abi3audit", path=f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}")
     assert judge, "no abi3audit: run make deps-test"
     said = run(judge, "--strict", "--verbose", "--assume-minimum-abi3", "3.9", wheel)
@@ -133,7 +133,7 @@ def test_package_knows_its_command(installed):
 
 
 def test_package_measures(installed, tmp_path):
-    """What was installed is all that it needs."""
+    """The installed command needs no other file."""
     text = "with hiwater.track(output='a.hiw') as run: b = b'x' * (100 << 20)\nprint(run.summary.ram_peak_bytes >> 20)"
     said = run(installed / "bin" / "python", "-c", "import hiwater\n" + text, cwd=tmp_path)
     assert int(said) >= 100
@@ -142,7 +142,7 @@ def test_package_measures(installed, tmp_path):
 
 
 def test_other_packages_by_name_are_in_it(installed, tmp_path):
-    """Without a package but ours: a Tracker, and the command from the folder for the PATH."""
+    """Without any other package: a Tracker, and the command from the folder for the PATH."""
     env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     text = """
 import hiwater.compat.gpu_tracker as gput, hiwater.compat.gpu_tracker_2 as gput2
@@ -165,7 +165,7 @@ def test_runs_for_anybody_without_our_libraries(bare_root):
 
 
 def test_records_for_anybody_without_our_libraries(bare_root):
-    """SQLite is really in there: a recording is written, and read back."""
+    """SQLite is linked in: a recording is written, and read back."""
     script = "hiwater run -o /tmp/a.hiw --summary none -- sh -c 'exit 3'; test $? = 3 && hiwater show /tmp/a.hiw"
     done = in_bare_root(bare_root, "sh", "-c", script)
     assert done.returncode == 0, done.stderr
@@ -173,7 +173,7 @@ def test_records_for_anybody_without_our_libraries(bare_root):
 
 
 def test_shows_for_anybody_without_our_libraries(bare_root):
-    """The live view is in there, too."""
+    """The live view is included, too."""
     assert not [p for p in bare_root.rglob("*") if re.match(r"lib(ncurses|tinfo)", p.name)]
     done = in_bare_root(bare_root, "hiwater", "top", "-n", "2", "-i", "100ms")
     assert (done.returncode, done.stderr) == (0, "")
@@ -182,7 +182,7 @@ def test_shows_for_anybody_without_our_libraries(bare_root):
 
 @pytest.mark.parametrize("program", ["hiwater", "hiwater-top"])
 def test_asks_for_no_later_c_library_than_it_says(wheel, tmp_path, program):
-    """What make-wheel makes asks for no symbol of glibc after 2.17."""
+    """The wheel of make-wheel needs no symbol of glibc after 2.17."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path)
     command = next(tmp_path.glob(f"*.data/scripts/{program}"))
@@ -196,7 +196,7 @@ def test_asks_for_no_later_c_library_than_it_says(wheel, tmp_path, program):
 
 @pytest.mark.full
 def test_build_says_what_is_missing(tmp_path):
-    """Without the headers of SQLite the error of pip install names them and what to install."""
+    """Without the headers of SQLite, the error of pip install names them and the remedy."""
     env = dict(os.environ, PATH=f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}",
                PKG_CONFIG_LIBDIR=str(tmp_path), CMAKE_PREFIX_PATH="")
     done = subprocess.run([sys.executable, "-m", "pip", "wheel", str(copy_of_source(tmp_path)), "--no-deps",

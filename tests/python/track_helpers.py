@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Programs that measure themselves, run as processes of their own. HIWATER is the command, build/hiwater without it."""
+"""Programs that measure themselves, run as separate processes. HIWATER is the command,
+build/hiwater by default."""
 import json
 import os
 import pathlib
@@ -13,7 +14,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMAND = str(pathlib.Path(os.environ.get("HIWATER", ROOT / "build" / "hiwater")).resolve())
-CORE = str(pathlib.Path(COMMAND).with_name("_core.abi3.so"))  # the package's C part
+CORE = str(pathlib.Path(COMMAND).with_name("_core.abi3.so"))  # the package's C extension
 DEADLINE = 60
 MIB = 1 << 20
 
@@ -66,13 +67,13 @@ def recorders_of(pid):
 
 
 def texts(file, kind):
-    """What events of a kind in a recording say."""
+    """The texts of the events of a kind in a recording."""
     with sqlite3.connect(file) as c:
         return [t for (t,) in c.execute("SELECT text FROM event WHERE kind = ? ORDER BY rowid", [kind])]
 
 
 def ended_recording(program, process):
-    """The summary, once nobody records the process any more."""
+    """The summary, once no recorder measures the process any more."""
     wait_for(lambda: not recorders_of(process.pid), "the recorder has ended")
     return program.shown("a.hiw")
 
@@ -90,7 +91,7 @@ def pythons():
 
 
 class Program:
-    """A Python program that imports hiwater, in a folder of its own."""
+    """A Python program that imports hiwater, in a separate folder."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -112,7 +113,8 @@ class Program:
         return process
 
     def run(self, text, *prefix, status=0, quiet=True):
-        """To its end; the lines that it told. Nothing may be on stdout, and nothing on stderr unless quiet is False."""
+        """Runs the program to its end; returns the JSON lines of tell(). stdout must be empty, and
+        stderr unless quiet is False."""
         process = self.start(text, *prefix)
         stdout, self.stderr = process.communicate(timeout=2 * DEADLINE)
         assert process.returncode == status, self.stderr
@@ -136,6 +138,6 @@ class Program:
         for process in self.started:
             if process.poll() is None:
                 process.kill()
-            for pid in recorders_of(process.pid):  # first: a recorder that is stopped keeps its stderr open
+            for pid in recorders_of(process.pid):  # first, because a stopped recorder keeps its stderr open
                 os.kill(pid, signal.SIGKILL)
             process.communicate()

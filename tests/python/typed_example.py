@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A program as a user writes it, for mypy --strict."""
+"""A typical user program, for mypy --strict."""
 from typing import Optional
 
 import hiwater

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A program for gpu-tracker as a user writes it, for mypy --strict."""
+"""A typical program for gpu-tracker, for mypy --strict."""
 import json
 import pathlib
 from typing import Dict, List, Optional, Tuple

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A program as a user of MemoryTracker writes it, for mypy --strict."""
+"""A typical program with MemoryTracker, for mypy --strict."""
 from typing import Optional
 
 from hiwater.compat.gpumemprof import CPUMemoryTracker, MemoryTracker, MemoryWatchdog, TrackingEvent, classify_oom_exception

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Jobs of known use, run under hiwater; see workload.c."""
+"""Runs jobs of known use under hiwater; see workload.c."""
 import contextlib
 import importlib.machinery
 import importlib.util
@@ -24,7 +24,7 @@ def workload(tmp_path_factory):
     program = tmp_path_factory.mktemp("workload") / "workload"
     subprocess.run(["cc", "-O1", "-o", program, ROOT / "tests" / "truth" / "workload.c"], check=True)
     program.parent.chmod(0o755)
-    for parent in program.parents:  # an unprivileged user must get at it, too
+    for parent in program.parents:  # an unprivileged user must be able to reach it
         if parent.owner() != pathlib.Path("/").owner() or parent == pathlib.Path("/"):
             break
         parent.chmod(parent.stat().st_mode | 0o011)
@@ -32,7 +32,8 @@ def workload(tmp_path_factory):
 
 
 def huge_bytes():
-    """What the machine has given out in huge pages; an upper bound cannot tell whose they were."""
+    """Memory that the machine has in huge pages now; an upper bound must count all of it, because
+    its owners are unknown."""
     counts = dict(line.split() for line in pathlib.Path("/proc/vmstat").read_text().splitlines())
     size = pathlib.Path("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size")
     pages = sum(int(counts.get(name, 0)) for name in ("thp_fault_alloc", "thp_collapse_alloc"))
@@ -40,19 +41,19 @@ def huge_bytes():
 
 
 def unprivileged(command):
-    """The same without root's rights: no exit records, no other people's processes."""
+    """The same without root: no exit records, no access to other users' processes."""
     return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", *command]
 
 
 class Runner:
-    """Runs a command under hiwater and gives its JSON summary."""
+    """Runs a command under hiwater and returns its JSON summary."""
 
     def __init__(self, folder, rights):
         self.folder = folder
         self.rights = rights
 
     def facts(self, *names):
-        """What the last recording says of itself."""
+        """The meta table of the last recording."""
         if not (self.folder / "run.hiw").exists():
             return {}
         with contextlib.closing(sqlite3.connect(f"file:{self.folder / 'run.hiw'}?mode=ro", uri=True)) as database:
@@ -62,7 +63,7 @@ class Runner:
         return {key: int(value) for key, value in rows if key in names}
 
     def show(self):
-        """What `show` says of the last recording, also while it grows."""
+        """The summary that `show` prints of the last recording, also while it grows."""
         line = [HIWATER, "show", "--json", self.folder / "run.hiw"]
         done = subprocess.run(line, check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         return json.loads(done.stdout) if done.returncode == 0 else None
@@ -71,7 +72,7 @@ class Runner:
         return self.finish(self.start(*command, options=options, record=record, stdin=None))
 
     def start(self, *command, options=(), record=True, stdin=subprocess.PIPE):
-        """The job may end when its stdin is closed."""
+        """Lets the job end by closing its stdin."""
         out = self.folder / "summary.json"
         out.unlink(missing_ok=True)
         keep = ["--output", str(self.folder / "run.hiw")] if record else ["--no-record"]
@@ -97,7 +98,7 @@ class Runner:
 
 @pytest.fixture(params=["root", "user"])
 def run(request, tmp_path):
-    """Every truth is told to root, who gets exit records from the kernel, and to anybody else."""
+    """Runs each test as root, who gets exit records from the kernel, and as another user."""
     if request.param == "user" and os.geteuid() == 0:
         if not shutil.which("setpriv"):
             pytest.skip("setpriv is not installed: cannot become another user")
@@ -116,7 +117,7 @@ def board():
     """The scoreboard, as a module."""
     loader = importlib.machinery.SourceFileLoader("scoreboard", str(truth_jobs.HERE / "scoreboard"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("scoreboard", loader))
-    sys.modules["scoreboard"] = module  # dataclasses look there
+    sys.modules["scoreboard"] = module  # dataclasses need it there
     sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
     loader.exec_module(module)
     sys.dont_write_bytecode = before
@@ -125,7 +126,7 @@ def board():
 
 @pytest.fixture
 def row(board):
-    """A row of figures in MB, of a job that uses 100."""
+    """A row of figures in MB, of a job that uses 100 MB."""
     def made(low, estimate, high, job="job", kind="", status=0, load="quiet", method="bounded"):
         figure = {"low_bytes": low * MB, "peak_bytes": estimate * MB, "high_bytes": None if high is None else high * MB,
                   "method": method, "source": "PSS"}

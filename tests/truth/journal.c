@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * A journal of the calls to the estimator of combined memory, for replay.c. It is linked into hiwater-journal: the hiwater command in
- * which the linker's --wrap leads every call of src/job/memory/memory.h that changes the estimator through this file.
+ * Writes a journal of the calls to the estimator of combined memory, for replay.c. It is linked
+ * into hiwater-journal: the hiwater command in which the linker's --wrap routes every call that
+ * changes the estimator (src/job/memory/memory.h) through this file.
  *
- * HIWATER_MEMORY_JOURNAL names the file, which must not exist yet. The first estimator that any process makes under that name is
- * journaled, and no other. A line is one call: its name without memory_, and its arguments as decimal numbers, in the order of the
- * declaration or of the struct's members; a struct maybe is two numbers, whether it is known and its value. Unsigned 64-bit numbers
- * are written as signed ones.
+ * HIWATER_MEMORY_JOURNAL names the file, which must not exist yet. Only the first estimator that
+ * any process makes under that name is journaled. A line is one call: its name without memory_, and
+ * its arguments as decimal numbers, in the order of the declaration or of the struct's members; a
+ * struct maybe is two numbers, whether it is known and its value. Unsigned 64-bit numbers are
+ * written as signed ones.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,13 +26,13 @@ enum {
 
 static struct {
 	const struct memory *m; /* the estimator that is journaled */
-	pid_t owner;            /* a fork has the buffer, too, and writes nothing */
+	pid_t owner;            /* a fork inherits the buffer, and must not write it */
 	int fd;
 	size_t n;
 	char text[1 << 16];
 } journal;
 
-/* A journal that lacks calls must not be replayed: the run ends. */
+/* Ends the run, because an incomplete journal must not be replayed. */
 static void fail(const char *what)
 {
 	fprintf(stderr, "hiwater-journal: %s: %s\n", what, strerror(errno));
@@ -90,7 +92,7 @@ WRAP(pass);
 WRAP(total);
 WRAP(finish);
 
-/* Commands that the job runs may be hiwater-journal, too: they find the file there. */
+/* Commands of the job may be hiwater-journal as well: for them the file already exists. */
 static void begin(const struct memory *m)
 {
 	const char *path = getenv("HIWATER_MEMORY_JOURNAL");

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * An independent judge of what a job uses. judge PID [below] walks the processes of a job again and again until PID is gone or
- * SIGTERM comes: PID and its descendants, or with "below" only the descendants that run another program than PID does. It uses
- * nothing of hiwater. At the end it prints one line:
+ * An independent measurement of the memory of a job, without any code of hiwater. judge PID [below]
+ * walks the processes of a job repeatedly until PID ends or SIGTERM comes: PID and its descendants,
+ * or with "below" only the descendants that run another program than PID. At the end it prints one
+ * line:
  *
  *     METHOD LEAST ONCE WALKS LONGEST_US
  *
- * METHOD frames (with the rights to see page frame numbers): LEAST is the largest number of bytes in distinct page frames that two
- * walks in a row found in the same place. They were there, all of them, at the moment between the two walks, so LEAST is never above
- * the true peak. ONCE is the largest that one walk counted; what moves during the walk makes it too small or too large.
- * METHOD pss (without them): the largest sum of Pss over a walk before and after which the processes were the same. What processes
- * outside the job map as well counts in part. LEAST and ONCE are the same.
- * LONGEST_US is the longest time from the begin of one walk to the begin of the next: a peak that is shorter may be missing.
+ * METHOD frames (with the right to read page frame numbers): LEAST is the largest number of bytes
+ * in distinct page frames that two consecutive walks found at the same addresses. All of them
+ * existed at the moment between the two walks, so LEAST is never above the true peak. ONCE is the
+ * largest count of one walk; changes during the walk make it too small or too large.
+ *
+ * METHOD pss (without that right): the largest sum of Pss over a walk before and after which the
+ * processes were the same. Pages that are also mapped outside the job count in part. LEAST and ONCE
+ * are equal.
+ *
+ * LONGEST_US is the longest time from the start of one walk to the start of the next: a shorter peak
+ * may be missing.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -34,15 +40,15 @@
 
 struct range {
 	uint64_t begin, end; /* pages */
-	size_t at;           /* of its first page in frames */
+	size_t at;           /* index of its first page in frames */
 };
 
-/* What one walk found in one process. */
+/* The pages of one process in one walk. */
 struct process {
 	long pid;
 	struct range *ranges;
 	size_t n_ranges, max_ranges;
-	uint64_t *frames; /* 0: not there */
+	uint64_t *frames; /* 0: not resident */
 	size_t n_frames, max_frames;
 };
 
@@ -83,7 +89,7 @@ static uint64_t now_us(void)
 	return (uint64_t) t.tv_sec * 1000000 + (uint64_t) t.tv_nsec / 1000;
 }
 
-/* A file of /proc as a string that the next call overwrites; NULL: it is not there. */
+/* A file of /proc as a string that the next call overwrites; NULL if it does not exist. */
 static char *slurp(const char *path)
 {
 	static char *text;
@@ -118,7 +124,7 @@ static int runs_same(long pid, const struct stat *program)
 	return stat(path, &s) == 0 && s.st_dev == program->st_dev && s.st_ino == program->st_ino;
 }
 
-/* Appends the children of a process to a list; how many it has then. */
+/* Appends the children of a process to a list; returns the new length. */
 static size_t append_children(long pid, long *pids, size_t n, const struct stat *except)
 {
 	char path[320], *text, *next;
@@ -142,7 +148,7 @@ static size_t append_children(long pid, long *pids, size_t n, const struct stat 
 	return n;
 }
 
-/* Breadth first: PID or what is below it, then their children. */
+/* Breadth first: PID, or with below its first matching descendants, then their children. */
 static size_t find_processes(long pid, const struct stat *below, long *pids)
 {
 	size_t n = 0;
@@ -158,7 +164,8 @@ static size_t find_processes(long pid, const struct stat *below, long *pids)
 
 /* ---- page frames -------------------------------------------------------------------------------------------------- */
 
-/* The frame of a page of one's own that was read and never written: of the page of zeros, which is no memory of a job's. */
+/* The frame of the kernel's page of zeros, which does not count as memory of a job: that of an own
+ * page that was only read. */
 static uint64_t frame_of_zeros(void)
 {
 	char *p = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -174,7 +181,7 @@ static uint64_t frame_of_zeros(void)
 	return entry & FRAME;
 }
 
-/* The ranges that may have pages. What nobody may read is only reserved, or small. */
+/* The ranges that may have pages. Ranges without any permission are only reserved, or small. */
 static void read_ranges(struct process *p)
 {
 	char path[64], *text, *line, *rest;
@@ -231,7 +238,7 @@ static void read_frames(struct process *p)
 		(void) close(fd);
 }
 
-/* 1 if the frame was not in the set. */
+/* Adds a frame to a set; 1 if it is new. */
 static uint64_t add(int set, uint64_t frame)
 {
 	size_t word = (size_t) (frame / 64), old = seen_words;
@@ -252,7 +259,7 @@ static uint64_t add(int set, uint64_t frame)
 	return 1;
 }
 
-/* Counts the frames of a process that the sets do not have yet. */
+/* Counts the frames of a process that the sets do not contain yet. */
 static void count(const struct process *p, const struct process *before, uint64_t *once, uint64_t *both)
 {
 	size_t k = 0;
@@ -354,7 +361,7 @@ int main(int argc, char **argv)
 		least = both > least ? both : least;
 		most_once = once > most_once ? once : most_once;
 		n_walks++;
-		(void) usleep(500); /* another walk is more use to a job that has a CPU */
+		(void) usleep(500); /* leaves the CPU to the job */
 		next = now_us();
 		longest = next - begin > longest ? next - begin : longest;
 		begin = next;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * truth-replay MASK[,MASK ...] JOURNAL ...: replays journals (journal.c) into the estimator of combined memory, each with the rules
- * of each mask switched off (enum memory_rule; 0: none). It prints a line for each journal and mask:
+ * truth-replay MASK[,MASK ...] JOURNAL ...: replays journals (journal.c) into the estimator of
+ * combined memory, each with the rules of each mask disabled (enum memory_rule; 0: none). It prints
+ * a line for each journal and mask:
  *
  *     JOURNAL MASK LOW ESTIMATE HIGH LOW ESTIMATE HIGH
  *
- * of all members, and of all but the main process, when the run was over: bytes, or - where there is no upper bound. The calls are
- * those of the run, where all rules were on: what the estimator would have asked for without one of them is not in the journal.
+ * of all members, and of all except the main process, at the end of the run: bytes, or - without an
+ * upper bound. The calls are those of a run with all rules: requests that the estimator would have
+ * made without one of them are not in the journal.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -177,7 +179,7 @@ struct journal {
 	struct memory_config config;
 	struct entry *entries;
 	size_t n, max;
-	size_t n_finished; /* calls until the run was over; those that follow are in no figure */
+	size_t n_finished; /* number of calls until the end of the run; later ones affect no figure */
 };
 
 static const struct call *call_find(const char *name)
@@ -189,7 +191,8 @@ static const struct call *call_find(const char *name)
 	return NULL;
 }
 
-/* The numbers behind the name, which ends the string; SIZE_MAX: these are no numbers, or too many. */
+/* Parses the numbers after the name, up to the end of the string; SIZE_MAX: not numbers, or too
+ * many. */
 static size_t line_split(char *line, int64_t args[ARGS_MOST])
 {
 	char *at = line + strcspn(line, " \n"), *end;
@@ -255,7 +258,7 @@ static int journal_read(struct journal *j, const char *path)
 	for (size_t number = 0; r == 0 && fgets(line, sizeof(line), file); number++)
 		r = line_take(j, line, number == 0);
 	fclose(file);
-	return r == 0 && j->n_finished == 0 ? -EINVAL : r; /* the run was cut off */
+	return r == 0 && j->n_finished == 0 ? -EINVAL : r; /* the journal ends before the run did */
 }
 
 /* ---- replaying ---------------------------------------------------------------------------------------------------------- */
@@ -317,7 +320,7 @@ int main(int argc, char **argv)
 		const int r = file_replay(argv[i], argv[1]);
 
 		if (r < 0) {
-			fprintf(stderr, "truth-replay: %s: %s\n", argv[i], r == -EINVAL ? "not a whole journal" : strerror(-r));
+			fprintf(stderr, "truth-replay: %s: %s\n", argv[i], r == -EINVAL ? "not a complete journal" : strerror(-r));
 			return 1;
 		}
 	}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The calls of a run, replayed into the estimator, give the run's figures; and what the tables of replays say."""
+"""A replay of the calls of a run into the estimator yields the figures of the run; tables of
+replays."""
 import dataclasses
 import os
 import pathlib
@@ -32,7 +33,7 @@ finish
 
 @pytest.fixture
 def folder():
-    """One that another user's runs can write to, as the jobs may be."""
+    """A folder to which the runs of another user can write."""
     with tempfile.TemporaryDirectory(prefix="hiwater-ablation-") as name:
         journals = pathlib.Path(name) / "journals"
         journals.mkdir()
@@ -52,11 +53,13 @@ def test_a_replay_gives_the_figures_of_the_run(folder, name):
     ram = bench.measure(job, "root" if os.geteuid() == 0 else "user")["ram"]
     (_, low, estimate, high, *_), = replayed(bench.journal)
     figure, main, descendants = ram["combined"], ram["main"]["peak_bytes"], ram["descendants"]["peak_bytes"]
-    # The mark of main that its parent gets when it waits for it may be some pages more than any that was read before, and no estimate
-    # is above those of main and of all others together: that is the summary's.
+    # The high-water mark of main that its parent gets from wait4() may be a few pages above every
+    # mark read before. The summary, not the estimator, keeps the estimate within that of main and
+    # of all others together.
     low, estimate = max(int(low), main), max(int(low), main, min(int(estimate), main + descendants))
     assert (low, estimate) == (figure["low_bytes"], figure["peak_bytes"])
-    # Without exit records, the summary adds what may have gone unseen, or has no upper bound.
+    # Without exit records, the summary adds processes that may have gone unseen, or has no upper
+    # bound.
     assert figure["high_bytes"] == max(int(high), main) if os.geteuid() == 0 else figure["high_bytes"] is None or high != "-"
 
 
@@ -66,7 +69,8 @@ def test_a_journal_is_replayed_with_each_mask(folder):
     (zero, *with_families), (one, *without) = replayed(path, "0,1")
     mib = 1 << 20
     assert (zero, one) == ("0", "1")
-    # Without files known, each of the 1 MiB of both counts; of the rest the fork has what its faults brought.
+    # Without information about files, the 1 MiB of both counts twice; of the rest, the fork has the
+    # memory of its faults.
     assert (int(with_families[0]), int(with_families[2])) == (8 * mib, 9 * mib + 10 * 4096)
     assert (int(without[0]), int(without[2])) == (8 * mib, 16 * mib)
 
@@ -76,7 +80,7 @@ def test_a_journal_is_replayed_with_each_mask(folder):
 def test_a_journal_that_is_not_whole_is_refused(folder, text):
     (folder / "broken").write_text(text)
     done = subprocess.run([REPLAY, "0", folder / "broken"], check=False, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (1, "") and "not a whole journal" in done.stderr
+    assert (done.returncode, done.stdout) == (1, "") and "not a complete journal" in done.stderr
 
 
 def test_what_follows_the_end_of_the_run_is_in_no_figure(folder):

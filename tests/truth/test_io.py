@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Storage I/O against the kernel's own count: every job tells what its /proc/self/io says when it has done its work, and
-so does each of its processes that nobody waits for."""
+"""Storage I/O compared with the kernel's count: every job prints its /proc/self/io when its work is
+done, and so does each of its processes that no parent waits for."""
 import contextlib
 import csv
 import os
@@ -42,7 +42,7 @@ def child(work):
 
 """
 
-# What the job does; "waits" is longer than a window, so that all are looked at meanwhile.
+# The jobs; "waits" is longer than a window, so that all processes are read.
 JOBS = {
     "one after another": """
 for _ in range(40):
@@ -125,7 +125,8 @@ os.wait()
 
 
 class Judge:
-    """Adds up what the processes of a job were told by the kernel of themselves and of those that they waited for."""
+    """Adds up the counts that the kernel reports for the processes of a job and the children they
+    waited for."""
 
     def __init__(self, address):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
@@ -153,12 +154,13 @@ def test_io_is_what_the_kernel_counted(run, tmp_path, job):
         summary = run(PYTHON, "-S", script, tmp_path / "work", address, record=True)
         true = judge.sums()
     assert summary["io"]["write_bytes"] == max(0, true["write_bytes"] - true["cancelled_write_bytes"]), true
-    assert summary["io"]["read_bytes"] >= true["read_bytes"]  # a page of the program may still be fetched when it ends
+    assert summary["io"]["read_bytes"] >= true["read_bytes"]  # a page of the program may still be read at its end
     assert run.show()["io"] == summary["io"]
 
 
 def test_children_whose_end_is_ignored_count_too(run, tmp_path):
-    """The kernel adds them to nobody's: without its exit records only what was looked at is known."""
+    """The kernel adds their counts to no process: without exit records only their last read is
+    known."""
     code = ('signal.signal(signal.SIGCHLD, signal.SIG_IGN)\nwrite("b", 2)\n'
             'for _ in range(10):\n    child(lambda: (write("a"), tell()))\n'
             'write("b", 2)\nwith __import__("contextlib").suppress(ChildProcessError):\n    os.wait()\ntell()\nos._exit(0)\n')
@@ -177,7 +179,7 @@ def test_children_whose_end_is_ignored_count_too(run, tmp_path):
 
 
 def test_a_rate_of_writes_is_never_negative(run, tmp_path):
-    """What is deleted again was first told as written: two counters, and neither goes back."""
+    """Deleted data was first counted as written: two counters, and neither decreases."""
     script = tmp_path / "job.py"
     (tmp_path / "work").mkdir()
     (tmp_path / "work").chmod(0o777)

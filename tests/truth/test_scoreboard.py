@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The scoreboard judges figures that are made up here: no job is run."""
+"""The scoreboard judges invented figures; no job is run."""
 import pytest
 import truth_jobs
 from truth_jobs import MB
 
 
-def held(board, rows, costs=None):
-    return {target.name.split(" <=")[0]: target.held for target in board.targets(rows, costs or {}, True)}
+def met(board, rows, costs=None):
+    return {target.name.split(" <=")[0]: target.met for target in board.targets(rows, costs or {}, True)}
 
 
 @pytest.mark.parametrize("figures, wrong", [((90, 100, 110), 0), ((90, 95, 97), 1), ((106, 110, 120), 1), ((90, 120, 110), 1),
@@ -28,32 +28,32 @@ def test_sums(board, row):
     assert total["own CPU, median, % of a core"] == pytest.approx(0.5)
 
 
-def test_a_target_is_held_in_every_condition_or_missed(board, row):
+def test_a_target_is_met_in_every_condition_or_missed(board, row):
     good, bad = row(90, 100, 110), row(90, 100, 140, load="busy")
-    assert held(board, [good])["high/truth, median"] is True
-    assert held(board, [good, bad])["high/truth, median"] is False
-    assert held(board, [good])["make -j2 as root: high/truth, median"] is None
+    assert met(board, [good])["high/truth, median"] is True
+    assert met(board, [good, bad])["high/truth, median"] is False
+    assert met(board, [good])["make -j2 as root: high/truth, median"] is None
 
 
 def test_targets_of_some_jobs_alone(board, row):
     rows = [row(90, 111, 120, kind="shared"), row(90, 101, 120, kind="rest"), row(90, 100, 240, kind="make")]
-    result = held(board, rows)
+    result = met(board, rows)
     assert result["shared mappings: the estimate above the truth by"] is False
     assert result["tree at rest: error of the estimate"] is False
     assert result["make -j2 as root: high/truth, median"] is False and result["make -j2 as root: high/truth, worst"] is True
-    result = held(board, [row(90, 100, 120, kind="make", method="sampled"), row(90, 100, None, kind="make")])
+    result = met(board, [row(90, 100, 120, kind="make", method="sampled"), row(90, 100, None, kind="make")])
     assert result["make -j2 as root has a high bound"] is False
 
 
 def test_costs_are_compared_with_the_base(board, row):
-    assert held(board, [row(90, 100, 110)], {"grow": (0.1, 0.24), "idle 10": (0.2, 0.3)})["own CPU of grow, of the base's"] is True
-    assert held(board, [row(90, 100, 110)], {"grow": (0.1, 0.24), "idle 10": (0.2, 0.3)})["own CPU of idle 10, of the base's"] is False
+    assert met(board, [row(90, 100, 110)], {"grow": (0.1, 0.24), "idle 10": (0.2, 0.3)})["own CPU of grow, of the base's"] is True
+    assert met(board, [row(90, 100, 110)], {"grow": (0.1, 0.24), "idle 10": (0.2, 0.3)})["own CPU of idle 10, of the base's"] is False
 
 
 def test_a_job_that_fails_is_no_figure(board, row):
     failed = row(90, 100, 110, status=124)
     assert failed.failed and board.sums([failed])["runs"] == 0
-    assert held(board, [failed, row(90, 100, 110)])["jobs that could not be measured: 0"] is False
+    assert met(board, [failed, row(90, 100, 110)])["jobs that could not be measured: 0"] is False
 
 
 def test_the_table_in_markdown(board, row):

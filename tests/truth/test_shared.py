@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Memory that several processes share, or that one maps twice, counts once: in the estimate, in both bounds and against a limit.
+"""Memory that several processes share, or that one maps twice, counts once: in the estimate, in
+both bounds and against a limit.
 
-Each test compares with what workload.c has mapped. The jobs are held until hiwater has sampled them, also on a busy machine."""
+Each test compares with the mappings of workload.c. The jobs wait until hiwater has sampled them,
+also on a busy machine."""
 import os
 import shutil
 import tempfile
@@ -12,12 +14,12 @@ from truth_jobs import MIB, WAYS, Job
 
 pytestmark = pytest.mark.timeout(300)
 LIMIT_TIMES = 4
-LIMIT_ENDED = 124  # the exit status where --limit ended the job
+LIMIT_ENDED = 124  # the exit status if --limit ended the job
 
 
 @pytest.fixture(scope="module")
 def bench():
-    """In a folder of its own: pytest takes the rights of others from its own whenever it starts anywhere."""
+    """A separate folder: pytest restricts the rights of its own folder at each start."""
     with tempfile.TemporaryDirectory(prefix="hiwater-shared-") as folder:
         yield truth_jobs.Bench(folder, os.environ.get("HIWATER", truth_jobs.HERE.parents[1] / "build" / "hiwater"))
 
@@ -33,7 +35,7 @@ def rights(request):
 
 @pytest.fixture(params=["quiet", pytest.param("busy", marks=pytest.mark.full)])
 def load(request):
-    """Busy loops would be in the way of other tests that run side by side."""
+    """Busy loops would disturb other tests that run at the same time."""
     with truth_jobs.load(2 if request.param == "busy" else 0):
         yield request.param
 
@@ -59,12 +61,12 @@ def check_counts_once(summary):
     known = [combined[key] for key in ("low_bytes", "peak_bytes", "high_bytes") if combined[key] is not None]
     assert known == sorted(known), combined
     assert combined["method"] != "exact" or truth["least"] <= combined["peak_bytes"] <= truth["most"], combined
-    # At rest the pages are there for over a second, in which they can be counted.
+    # At rest the pages exist for over a second, in which a pass can count them.
     assert combined["peak_bytes"] >= 0.9 * truth["bytes"], combined
 
 
 def check_limit(bench, job, rights, *options):
-    """Nothing that the job did comes near a limit of four times what it uses."""
+    """The job stays far below a limit of four times its use."""
     limit = f"ram = {LIMIT_TIMES * job.bytes // MIB}MiB"
     summary = bench.measure(job, rights, options=[*options, "--limit", limit])
     assert summary["status"] != LIMIT_ENDED and summary["exit"]["code"] != LIMIT_ENDED, summary["ram"]["combined"]
@@ -84,7 +86,7 @@ def test_a_mapping_in_nine_processes_counts_once_with_pss(bench, rights, way):
 
 @pytest.mark.parametrize("mib, n, options", [(1200, 2, []), (1800, 4, ["--pss"]), (1800, 4, [])], ids=["1200x2", "1800x4-pss", "1800x4"])
 def test_a_large_mapping_counts_once(bench, rights, mib, n, options):
-    """Of processes over 1.5 GiB Pss is read with --pss alone."""
+    """PSS of processes over 1.5 GiB is read only with --pss."""
     check_limit(bench, shared("anon", mib, n), rights, *options)
 
 
@@ -100,7 +102,7 @@ def test_attached_to_large_mappings(bench, rights):
 
 @pytest.mark.parametrize("children", [0, 4])
 def test_pages_that_one_process_maps_twice_count_once(bench, rights, load, children):
-    """Its resident size and the kernel's high-water mark say twice as much."""
+    """Its resident size and the kernel's high-water mark are twice its memory."""
     check_limit(bench, twice(400, children), rights)
 
 
@@ -110,7 +112,8 @@ def test_attached_to_a_process_that_maps_pages_twice(bench, rights, children):
 
 
 def test_nothing_is_larger_than_the_machine(bench, rights):
-    """The sum of the resident sizes is more than the machine has, what they share an eighth of it at most."""
+    """The sum of the resident sizes exceeds the memory of the machine; the shared memory is at most
+    an eighth of it."""
     total = truth_jobs.memory_total()
     mib = min(2048, total // MIB // 8)
     summary = bench.measure(shared("anon", mib, total // (mib * MIB) + 2), rights)

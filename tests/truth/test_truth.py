@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Truth by construction: what workload.c holds is known, and so must be what hiwater says of it."""
+"""Truth by construction: the use of workload.c is known, and hiwater must report it."""
 import os
 import pathlib
 import shutil
@@ -32,16 +32,17 @@ def between(value, low_mb, high_mb):
 
 
 def holds(figure, low_mb, high_mb, tight=True):
-    """The figure shown is true, and so are its bounds."""
+    """The figure is right, and so are its bounds."""
     between(figure["peak_bytes"], low_mb, high_mb)
     assert figure["low_bytes"] <= high_mb * MB
     assert figure["high_bytes"] >= low_mb * MB
-    if tight and figure["gap_s"] < 0.2:  # of what went unseen, all may have been there at once
+    if tight and figure["gap_s"] < 0.2:  # memory that went unseen may have existed all at once
         assert figure["high_bytes"] <= 1.15 * high_mb * MB + figure["huge_bytes"], figure
 
 
 def rewritten_at_least(figure, low_mb):
-    """A pass in the middle of a copy is half of it: where the copy takes longer than a look, the figure shown is low by that."""
+    """A pass in the middle of a copy counts a part of it: if the copy takes longer than a sample,
+    the figure is low by that part."""
     return low_mb if figure["gap_s"] < 0.13 else 0.8 * low_mb
 
 
@@ -62,12 +63,12 @@ def test_eight_forks_share_300_mb(run, workload, pieces, cgroup):
     holds(summary["ram"]["combined"], 300, 330)
     holds(summary["ram"]["main"], 300, 310)
     assert summary["processes"]["seen"] == 9
-    if summary["sampling"]["longest_gap_s"] < 0.5:  # they are all there for 0.7 s
+    if summary["sampling"]["longest_gap_s"] < 0.5:  # all of them exist for 0.7 s
         assert summary["processes"]["peak_alive"] == 9
 
 
 def test_a_main_that_was_over_before_its_second_look(run, workload):
-    """The first one was at it before its exec: what the kernel told when it was waited for is all that is known."""
+    """Main filled its memory before its exec: only the rusage of wait4() shows it."""
     summary = run(workload, "forks", 8, options=["-i", "30s"])
     check_all(summary)
     main = summary["ram"]["main"]
@@ -77,7 +78,7 @@ def test_a_main_that_was_over_before_its_second_look(run, workload):
 
 @pytest.fixture
 def setuid(tmp_path, workload):
-    """The workload with root's rights, whoever starts it: nobody else may look into its memory."""
+    """The workload with root's rights, whoever starts it: only root may read its memory."""
     if os.geteuid() != 0 or os.statvfs(tmp_path).f_flag & os.ST_NOSUID:
         pytest.skip("no program can be given root's rights here")
     program = tmp_path / "setuid"
@@ -88,7 +89,8 @@ def setuid(tmp_path, workload):
 
 @pytest.mark.parametrize("job, low, high", [("forks", 300, 330), ("forks-huge", 395, 420), ("forks-rewrite", 295, 320)])
 def test_forks_into_whose_memory_nobody_may_look(run, setuid, job, low, high):
-    """Neither what they share is told nor that they are forks: their names say it."""
+    """Neither the shared pages nor the fork are visible: only the names of the processes show
+    it."""
     summary = run(setuid, job, 1)
     check_all(summary)
     combined = summary["ram"]["combined"]
@@ -98,7 +100,8 @@ def test_forks_into_whose_memory_nobody_may_look(run, setuid, job, low, high):
 
 
 def test_children_that_write_what_they_share_copy_nothing(run, workload):
-    """By the faults alone each of the eight may have copied its parent's 100 MB: no bound can rule that out, the estimate does."""
+    """Counting faults alone, each of the eight may have copied its parent's 100 MB: no bound can
+    exclude that, the estimate does."""
     summary = run(workload, "forks-write-shared")
     check_all(summary)
     combined = summary["ram"]["combined"]
@@ -108,7 +111,8 @@ def test_children_that_write_what_they_share_copy_nothing(run, workload):
 
 @pytest.mark.parametrize("job, low, high", [("forks", 300, 330), ("forks-huge", 395, 420), ("forks-rewrite", 295, 320)])
 def test_what_others_take_is_not_the_jobs(run, workload, job, low, high):
-    """The kernel counts huge pages for the whole machine; here another program takes them all the time."""
+    """The kernel counts huge pages for the whole machine; here another program allocates them all
+    the time."""
     other = subprocess.Popen([workload, "neighbour"])
     try:
         summary = run(workload, job, 1)
@@ -121,7 +125,8 @@ def test_what_others_take_is_not_the_jobs(run, workload, job, low, high):
 
 
 def test_a_pass_is_not_spoilt_by_who_forks_elsewhere(run, workload):
-    """The job waits for the pass: on a busy machine those during its own forks are spoilt, and the next one has to be earned."""
+    """The job waits for the pass: on a busy machine passes during its own forks are invalid, and
+    the next must wait for its budget."""
     other = subprocess.Popen(["sh", "-c", "while :; do /bin/true; done"])
     try:
         job = run.start(workload, "forks-wait", 8)
@@ -175,35 +180,37 @@ def test_a_parent_that_rewrites_everything_after_the_fork_is_caught(run, workloa
     combined = summary["ram"]["combined"]
     assert combined["high_bytes"] >= 300 * MB
     holds(combined, rewritten_at_least(combined, 295), 320)
-    between(summary["ram"]["descendants"]["peak_bytes"], 149, 165)  # what the parent wrote is none of theirs
+    between(summary["ram"]["descendants"]["peak_bytes"], 149, 165)  # memory that the parent wrote is not shared
 
 
 @pytest.mark.parametrize("job", ["copy-and-end", "copy-and-all-end", "copy-and-give-back", "copy-and-exec", "copy-by-main"])
 @pytest.mark.parametrize("options", [[], ["-i", "1s"], ["-i", "10ms"]])
 def test_a_child_that_copies_what_it_shares_and_lets_it_go(run, workload, job, options):
-    """No look may have seen the copy, and no mark tells of it: its faults do, where a look found who made it."""
+    """No sample may have seen the copy, and no high-water mark shows it: its faults do, if a sample
+    found the process."""
     if options == ["-i", "1s"] and job in ("copy-and-exec", "copy-by-main"):
         options = ["-i", "50ms"]
     summary = run(workload, job, options=[*options, "--cgroup=none"])
     check_all(summary)
     combined = summary["ram"]["combined"]
-    # Who may not read exit records knows nothing of a child that no look found: it may have brought the copy's 150 MB, and have mapped
-    # a file as large as main beside it.
+    # Without exit records, a child that no sample found is unknown: it may have used the copy's 150
+    # MB, and have mapped a file as large as main at the same time.
     most = 465 if run.rights == "root" and options != ["-i", "10ms"] else 620
     if combined["high_bytes"] is not None:
-        assert 297 * MB <= combined["high_bytes"] <= most * MB  # of what went unseen, all may have been there at once
+        assert 297 * MB <= combined["high_bytes"] <= most * MB  # memory that went unseen may have existed all at once
     between(combined["peak_bytes"], 150, 320)
 
 
 def test_memory_that_is_taken_again_and_again_beside_forks(run, workload):
-    """1,000 MB in faults: those of the parent, which never held more than 200."""
+    """1,000 MB in faults of the parent, which never used more than 200 MB."""
     summary = run(workload, "forks-churn", 8)
     check_all(summary)
     combined = summary["ram"]["combined"]
     assert combined["high_bytes"] >= 200 * MB
-    if combined["gap_s"] < 0.2:  # of what it took and gave back unseen, all may have been there at once
-        # Of what its faults brought since the fork it may have kept as much as it has beside what it shares.
-        assert combined["high_bytes"] <= 505 * MB + combined["huge_bytes"], combined  # huge pages of others may be the job's
+    if combined["gap_s"] < 0.2:  # memory allocated and released unseen may have existed all at once
+        # Of the memory that its faults brought since the fork, it may have kept as much as it has
+        # in addition to the shared pages.
+        assert combined["high_bytes"] <= 505 * MB + combined["huge_bytes"], combined  # huge pages of other processes may be the job's
     between(summary["ram"]["descendants"]["peak_bytes"], 149, 210)
 
 
@@ -211,7 +218,8 @@ def test_memory_that_is_taken_again_and_again_beside_forks(run, workload):
 def test_a_daemonised_grandchild_stays_in_the_job(run, workload, cgroup):
     summary = run(workload, "daemon", options=[cgroup])
     check_all(summary)
-    # A user has no exit record of the child in between: each of its faults may have mapped a folio of a file.
+    # A user has no exit record of the child in between: each of its faults may have mapped a folio
+    # of a file.
     for name, high_mb in (("descendants", 206), ("combined", 210)):
         holds(summary["ram"][name], 200, high_mb, tight=run.rights == "root")
         assert summary["ram"][name]["high_bytes"] <= 2 * high_mb * MB, summary["ram"][name]
@@ -221,7 +229,8 @@ def test_a_daemonised_grandchild_stays_in_the_job(run, workload, cgroup):
 def test_one_shared_mapping_counts_once(run, workload):
     summary = run(workload, "shared-mapping")
     check_all(summary)
-    # A user has no exit records: what a child's last faults mapped may have been there beside all that was seen of the others.
+    # A user has no exit records: memory of a child's last faults may have existed together with all
+    # that was seen of the others.
     holds(summary["ram"]["combined"], 200, 212, tight=run.rights == "root")
     assert summary["ram"]["combined"]["high_bytes"] <= 3 * 212 * MB
 
@@ -242,7 +251,7 @@ def test_a_file_mapped_by_one_process_is_private(run, workload):
 
 @pytest.fixture
 def reserved_huge_pages():
-    """32 MiB more than the machine has reserved already."""
+    """32 MiB more than the machine has already reserved."""
     pool = pathlib.Path("/proc/sys/vm/nr_hugepages")
     size = [line.split()[1] for line in pathlib.Path("/proc/meminfo").read_text().splitlines() if line.startswith("Hugepagesize:")]
     if not size or not os.access(pool, os.W_OK):
@@ -259,7 +268,7 @@ def reserved_huge_pages():
 
 
 def test_reserved_huge_pages_are_told_apart(run, workload, reserved_huge_pages):
-    """The kernel keeps no mark of them, so the job waits for a look."""
+    """The kernel keeps no high-water mark of them, so the job waits for a sample."""
     job = run.start(workload, "hugetlb")
     give_up = time.monotonic() + 60
     while not (shown := run.show()) or not shown["ram"]["hugetlb"]["peak_bytes"]:
@@ -282,12 +291,12 @@ def test_processor_time_of_300_short_children_is_counted(run, workload, cgroup):
 def test_children_of_a_parent_that_ignores_sigchld(run, workload):
     summary = run(workload, "ignored-children")
     used = summary["time"]["user_s"] + summary["time"]["system_s"]
-    if used < 0.95:  # a lower bound, then, and it must say so
+    if used < 0.95:  # then it is a lower bound, and must be reported as one
         assert any(note["about"].startswith("time") for note in summary["notes"]), summary["notes"]
 
 
 def test_the_helper_that_reads_gpus_is_none_of_the_jobs(run):
-    """Where there is no GPU it ends at once; on a busy machine before the recorder goes on."""
+    """Without a GPU it ends at once; on a busy machine before the recorder continues."""
     busy = ("trap '' CHLD; for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do "
             "(i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done) & done; sleep 0.5")
     for _ in range(8):
@@ -307,14 +316,14 @@ def test_a_child_that_no_look_saw_counts(run, workload):
     summary = run("/bin/sh", "-c", f"{workload} hold 400 5; true", options=["-i", "10s"])
     check_all(summary)
     between(summary["ram"]["combined"]["peak_bytes"], 400, 412)
-    high = summary["ram"]["descendants"]["high_bytes"]  # without exit records nobody knows how many of them there were
+    high = summary["ram"]["descendants"]["high_bytes"]  # without exit records their number is unknown
     assert high is None or high >= 400 * MB
 
 
 @pytest.mark.parametrize("waits", [[], ["wait"]], ids=["never", "late"])
 @pytest.mark.parametrize("options, n, size", [([], 4, 15), ([], 20, 2), (["-i", "1s"], 4, 100)])
 def test_children_that_ended_before_a_look_are_within_the_bounds(run, workload, options, n, size, waits):
-    """All hold theirs at one instant. A look finds what is left of them, or nothing at all."""
+    """All use theirs at one instant. A sample finds a part of them, or none."""
     summary = run(workload, "all-at-once", n, size, *waits, options=options)
     check_all(summary)
     for name in ("descendants", "combined"):
@@ -335,20 +344,22 @@ def test_few_faults_of_children_that_no_look_saw_bring_huge_pages(run, workload,
 @pytest.mark.parametrize("how", ["end", "exec", "give-back", "file", "huge"])
 @pytest.mark.parametrize("options", [[], ["-i", "1s"]], ids=["often", "seldom"])
 def test_what_lets_go_as_another_comes_was_there_beside_it(run, workload, how, options):
-    """They were there together between two looks, or one gave way to the other: the bound has to allow for both."""
+    """They existed together between two samples, or one after the other: the bound must allow for
+    both."""
     summary = run(workload, "gives-way", how, options=options)
     check_all(summary)
     combined = summary["ram"]["combined"]
     high = combined["high_bytes"]
     assert run.rights == "user" or high is not None
-    # What a program did before or after all looks at it, a user knows by its faults alone.
+    # Memory of a program before the first or after the last sample is visible to a user by its
+    # faults only.
     most = 345 if run.rights == "root" else 460
     assert high is None or 300 * MB <= high <= most * MB + combined["huge_bytes"], combined
     between(combined["peak_bytes"], 149, 320)
 
 
 def test_what_main_did_after_the_last_look_is_its_own(run):
-    """It has waited for a child, so what it leaves when it is waited for is not its own alone."""
+    """It has waited for a child, so its rusage includes that of the child."""
     summary = run("/bin/sh", "-c", "(exit 0); i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done", options=["-i", "10s"])
     cpu = sum(summary["time"][key] for key in ("user_s", "system_s"))
     assert max(p["cpu_s"] or 0 for p in summary["processes"]["list"]) >= 0.8 * cpu - 0.03, summary["processes"]
@@ -357,7 +368,8 @@ def test_what_main_did_after_the_last_look_is_its_own(run):
 @pytest.mark.parametrize("how", ["end", "exec"])
 @pytest.mark.parametrize("options", [[], ["-i", "30ms"], ["-i", "1s"]])
 def test_a_burst_whose_mark_nobody_reads_is_within_the_bounds(run, workload, how, options):
-    """Exit records have the mark of its last program alone, and main's ru_maxrss is main's own. Marks are not that exact."""
+    """Exit records have the mark of the last program only, and main's ru_maxrss is its own. Marks
+    are exact only to a few pages."""
     summary = run(workload, "unread-mark", how, options=options)
     check_all(summary)
     for name, least in (("combined", 320), ("descendants", 120)):
@@ -380,7 +392,8 @@ def test_a_file_that_an_unseen_program_maps_by_few_faults_counts(run, workload, 
 
 
 def test_forks_that_come_and_go_bring_what_their_faults_brought(run, workload):
-    """All of them between two looks, the first ones: nobody knows that they came one after the other, but that each brought little."""
+    """All run between two samples, the first ones: that they ran one after the other is unknown,
+    but each used little."""
     summary = run(workload, "forks-in-turn", 30, options=["-i", "10s"])
     combined = summary["ram"]["combined"]
     between(combined["peak_bytes"], 100, 112)
@@ -388,7 +401,7 @@ def test_forks_that_come_and_go_bring_what_their_faults_brought(run, workload):
 
 
 def test_children_of_the_first_moment_are_counted(run):
-    """They may have ended before hiwater had its first look; the kernel's exit records tell of them."""
+    """They may end before hiwater's first sample; the kernel's exit records report them."""
     for _ in range(20):
         summary = run("/bin/sh", "-c", "(exit 1); (exit 1); (exit 1); (exit 1); exec sleep 0.05")
         seen = summary["processes"]["seen"]
@@ -397,7 +410,8 @@ def test_children_of_the_first_moment_are_counted(run):
 
 
 def test_io_counts_once(run, tmp_path):
-    """A child writes, its parent waits for it: the kernel adds the child's to the parent's, hiwater must not."""
+    """A child writes, its parent waits for it: the kernel adds the child's count to the parent's,
+    hiwater must not."""
     code = f"dd if=/dev/zero of={tmp_path}/f bs=1M count=64 conv=fsync 2>/dev/null; sleep 0.3; sleep 1.2; true"
     summary = run("/bin/sh", "-c", code)
     between(summary["io"]["write_bytes"], 64, 90)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The jobs of the scoreboard, and how one is run under hiwater beside its truth.
+"""The jobs of the scoreboard, and how one is run under hiwater together with a measurement of its
+truth.
 
-Truth is: distinct resident pages (anonymous, shared memory, mapped files) that at least one process of the job maps, at one instant.
-Of the jobs of workload.c it is known by construction. Of real ones judge.c measures it, which uses nothing of hiwater."""
+Truth is: distinct resident pages (anonymous, shared memory, mapped files) that at least one process
+of the job maps, at one instant. For jobs of workload.c it is known by construction. For real ones
+judge.c measures it, without any code of hiwater."""
 import contextlib
 import dataclasses
 import fnmatch
@@ -20,13 +22,14 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 REAL = HERE / "real"
 MB, MIB = 1_000_000, 1 << 20
-PATIENCE_S = 300  # with one job, on a machine however busy
-SAMPLES = 12  # of a job that is held until it was sampled
-# What a process of the workload has besides what it fills: of its program and libraries, which all share, and of its own.
+PATIENCE_S = 300  # limit for one job, however busy the machine
+SAMPLES = 12  # of a job that waits until it was sampled
+# Memory of a process of the workload in addition to what it fills: program and libraries, which are
+# shared, and its own.
 PROGRAM, OWN = 1.5 * MB, 0.03 * MB
 PROGRAM_MOST, OWN_MOST = 3 * MB, 0.3 * MB
-BLOCK = MIB / MB  # in MB, of the buffer with which a process writes its file
-# A judge looks every millisecond or so, and a peak may be shorter than that.
+BLOCK = MIB / MB  # MB, of the buffer with which a process writes its file
+# The judge walks about once a millisecond, and a peak may be shorter than that.
 JUDGED_MOST, JUDGED_MORE = 1.1, 2 * MB
 
 
@@ -34,17 +37,17 @@ JUDGED_MOST, JUDGED_MORE = 1.1, 2 * MB
 class Job:
     name: str
     command: list  # {workload}, {setuid}, {python}, {real}, {heap}, {java} and {folder} are replaced
-    bytes: int = 0  # by construction; 0: the judge measures it
-    processes: int = 1  # that hold something at the peak
+    bytes: int = 0  # by construction; 0: measured by the judge
+    processes: int = 1  # that use memory at the peak
     options: list = dataclasses.field(default_factory=list)
     full: bool = None  # True: only in the full scoreboard; False: only in the quick one
-    rights: str = None  # only with these
-    kind: str = ""  # which targets it is for
-    needs: str = ""  # what may be missing
-    beside: list = None  # a command that runs meanwhile and is none of the job's
-    attach: bool = False  # hiwater comes once the memory is there
+    rights: str = None  # only with these rights ("root" or "user")
+    kind: str = ""  # selects the targets that apply
+    needs: str = ""  # a requirement that may be missing
+    concurrent: list = None  # a concurrent command that does not belong to the job
+    attach: bool = False  # hiwater attaches once the memory is in use
     until_sampled: bool = False  # the job ends when its stdin is closed
-    record: bool = False  # as users do: for what measuring costs
+    record: bool = False  # with a recording, as users do: for the cost of measuring
 
     @property
     def truth(self):
@@ -56,7 +59,7 @@ class Job:
 
 
 def job(name, mb, *words, processes=1, **other):
-    """A job of workload.c: name and what it holds in MB."""
+    """A job of workload.c: name and use in MB."""
     return Job(name, ["{workload}", *map(str, words or [name])], int(mb * MB), processes, **other)
 
 
@@ -81,10 +84,10 @@ def all_jobs():
     yield job("forks-write-shared", 200, processes=9)
     for name, processes in (("forks", 9), ("forks-huge", 3), ("forks-rewrite", 2)):
         mb = 400 if name == "forks-huge" else 300
-        yield job(f"{name} beside huge pages", mb, name, 1, processes=processes, beside=["{workload}", "neighbour"], full=True)
+        yield job(f"{name} with huge pages of others", mb, name, 1, processes=processes, concurrent=["{workload}", "neighbour"], full=True)
         yield Job(f"{name}, set-user-ID", ["{setuid}", name, "1"], mb * MB, processes, full=True, rights="user", needs="setuid")
     yield job("forks-wait next to forks", 150, "forks-wait", 8, processes=9, until_sampled=True,
-              beside=["sh", "-c", "while :; do /bin/true; done"])
+              concurrent=["sh", "-c", "while :; do /bin/true; done"])
     for name in ("copy-and-end", "copy-and-all-end", "copy-and-give-back", "copy-and-exec", "copy-by-main"):
         yield job(name, 300, processes=2)
         for options in (["-i", "50ms"] if name in ("copy-and-exec", "copy-by-main") else COARSE, FINE):
@@ -109,7 +112,7 @@ def all_jobs():
         yield job(f"file-by-exec{more}", 250 + BLOCK, "file-by-exec", processes=2, **coarse)
     yield job("forks-in-turn 30", 100, "forks-in-turn", 30, processes=2, options=["-i", "10s"])
     yield Job("numpy forks", ["{python}", "{real}/numpy_forks.py"], needs="numpy")
-    # What several processes share counts once, however they share it.
+    # Memory that several processes share counts once, however they share it.
     for way in WAYS:
         yield share(way, 512, 8)
         yield share(way, 512, 8, attach=True)
@@ -122,7 +125,7 @@ def all_jobs():
         command = ["{workload}", "twice", "memfd", "400", str(n)]
         yield Job(name, command, 400 * MIB, n + 1, kind="shared")
         yield Job(f"{name} attached", command, 400 * MIB, n + 1, kind="shared", attach=True, full=True)
-    # What rests, or does nothing, and what measuring it costs.
+    # Jobs at rest, and the cost of measuring them.
     yield job("tree at rest 1+4+4", 556, "tree-at-rest", 2500, processes=9, kind="rest")
     yield job("grow", 1100, "grow", 1100, 110, 27, 300, full=False, kind="cpu", record=True)
     yield job("grow", 1100, "grow", 1100, 110, 100, 9000, full=True, kind="cpu", record=True)
@@ -131,7 +134,7 @@ def all_jobs():
     yield job("idle 1", 10, "hold", 10, 20000, full=True, kind="cpu", record=True)
     yield job("short-forks 2000", 20, "short-forks", 2000, full=False)
     yield job("short-forks 40000", 20, "short-forks", 40000, full=True)
-    # Real ones.
+    # Real jobs.
     yield Job("numpy Pool(4)", ["{python}", "{real}/numpy_pool.py"], needs="numpy")
     yield Job("joblib", ["{python}", "{real}/joblib_parallel.py"], needs="joblib")
     yield Job("torch DataLoader", ["{python}", "{real}/torch_loader.py"], needs="torch")
@@ -140,7 +143,7 @@ def all_jobs():
 
 
 def fixed(each):
-    """Those whose command needs more than its name."""
+    """Jobs whose command needs more than its name."""
     if each.name == "hold below sh":
         return dataclasses.replace(each, command=["/bin/sh", "-c", "{workload} hold 300 600; true"])
     if each.name == "hold unseen":
@@ -178,10 +181,10 @@ def generate_project(folder, files=60):
 
 
 class Bench:
-    """The programs that jobs need, built once, in a folder that every user can reach."""
+    """The programs that the jobs need, built once, in a folder that every user can reach."""
 
     def __init__(self, folder, hiwater, journals=None):
-        """journals: a folder for those of hiwater-journal; see the property journal."""
+        """journals: a folder for the journals of hiwater-journal; see the property journal."""
         self.folder, self.hiwater = pathlib.Path(folder), pathlib.Path(hiwater).resolve()
         self.folder.chmod(0o755)
         for name in ("workload", "judge"):
@@ -190,12 +193,13 @@ class Bench:
 
     @property
     def journal(self):
-        """The file that the last run, or the one that goes on, writes its calls to the estimator to; None: none."""
+        """The file to which the present or last run writes its calls to the estimator; None if none
+        is written."""
         return self.journals / f"{self.number:03}.journal" if self.journals else None
 
     @functools.cached_property
     def java(self):
-        """java, or None; Heap.class lies in the folder then."""
+        """java, or None; Heap.class is then in the folder."""
         compiler = shutil.which("javac")
         java = pathlib.Path(compiler).resolve().parent / "java" if compiler else None
         if not java or not java.exists():
@@ -214,9 +218,10 @@ class Bench:
 
     @functools.lru_cache(maxsize=None)
     def imports(self, rights, module):
-        """Why a Python job cannot run with these rights, or None."""
+        """The reason why a Python job cannot run with these rights, or None."""
         def works(code):
-            # By a shell, which has lost the rights of root when it looks for the program; setpriv may still have some.
+            # A shell has lost the rights of root when it searches for the program; setpriv may
+            # still have some.
             line = ["sh", "-c", '"$0" -c "$1"; exit $?', sys.executable, code]
             line = unprivileged(line) if rights == "user" and os.geteuid() == 0 else line
             return subprocess.run(line, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
@@ -226,7 +231,7 @@ class Bench:
         return None if works(f"import {module}") else f"{module} is not installed"
 
     def lacks(self, each, rights):
-        """Why this job cannot run here, or None."""
+        """The reason why this job cannot run on this machine, or None."""
         if each.rights and each.rights != rights:
             return f"a job for rights of a {each.rights}"
         if rights == "user" and os.geteuid() == 0 and not shutil.which("setpriv"):
@@ -239,12 +244,13 @@ class Bench:
                                    "setuid": "no program can be given root's rights here"}[each.needs]
 
     def measure(self, each, rights="root", options=(), hiwater=None, keep=None, judged=False):
-        """The JSON summary of a run, with "truth": what it is, and at least and at most."""
+        """The JSON summary of a run, with "truth": the value, and its least and largest."""
         return Measured(self, each, rights, options, hiwater or self.hiwater, keep, judged or not each.bytes).run()
 
 
 def wakeups(pid):
-    """How often the busiest thread of a process has slept and woken up; None: it is gone."""
+    """Number of voluntary context switches of the busiest thread of a process; None if it has
+    ended."""
     most = None
     for task in pathlib.Path(f"/proc/{pid}/task").glob("*/status"):
         with contextlib.suppress(OSError):
@@ -274,7 +280,7 @@ def runs(pid, name):
 
 @contextlib.contextmanager
 def running(command, **options):
-    """A process that is ended at the end, whatever happens."""
+    """A process that is killed at the end in every case."""
     process = subprocess.Popen([str(word) for word in command], **options)
     try:
         yield process
@@ -319,8 +325,8 @@ class Measured:
                 generate_project(self.folder / "project")
                 (self.folder / "project").chmod(0o777)
             with contextlib.ExitStack() as stack:
-                if self.each.beside:
-                    stack.enter_context(running(self.words(self.each.beside), stdout=subprocess.DEVNULL))
+                if self.each.concurrent:
+                    stack.enter_context(running(self.words(self.each.concurrent), stdout=subprocess.DEVNULL))
                 status, verdict = self.attached() if self.each.attach else self.started()
             return self.summary(status, verdict)
         finally:
@@ -350,7 +356,7 @@ class Measured:
                              *self.each.options, *self.options, *more])
 
     def judge(self, pid, *below):
-        first = ["nice", "-n", "-10"] if os.geteuid() == 0 else []  # on a busy machine it would look too seldom
+        first = ["nice", "-n", "-10"] if os.geteuid() == 0 else []  # on a busy machine it would walk too rarely
         return running([*first, self.bench.folder / "judge", pid, *below], stdout=subprocess.PIPE, text=True)
 
     def verdict(self, judge):

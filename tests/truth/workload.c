@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Jobs whose use is known by construction. workload NAME [ARGUMENT]; sizes are in MB of 10^6 bytes unless said
- * otherwise. Memory is held until a step is over, so what the job holds at its peak follows from the text below.
+ * Jobs whose use is known by construction. workload NAME [ARGUMENT]; sizes are in MB of 10^6 bytes
+ * unless stated otherwise. Memory stays in use until a step ends, so the peak of the job follows
+ * from the code below.
  *
- * A step lasts for a time. Two variables of the environment make it last until hiwater has sampled it, also on a busy machine:
+ * A step lasts for a given time. Two environment variables make it last until hiwater has sampled
+ * it, also on a busy machine:
  * TRUTH_STARTED_BY=PID   PID started hiwater: a step of 100 ms or more lasts for a wake-up of hiwater per 100 ms at least.
- * TRUTH_UNTIL=stdin      the step in which all memory is in use says "held" on stdout and lasts until stdin is closed.
+ * TRUTH_UNTIL=stdin      the step in which all memory is in use writes "held" to stdout and lasts until stdin is closed.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -42,7 +44,7 @@ static void nap(long ms)
 		;
 }
 
-/* A field of /proc/PID/FILE that has a line of its own, or -1. */
+/* The value of a line "FIELD: VALUE" of /proc/PID/FILE, or -1. */
 static long proc_field(const char *path, const char *name)
 {
 	FILE *file = fopen(path, "re");
@@ -77,7 +79,7 @@ static long find_sampler(void)
 	return 0;
 }
 
-/* How often the busiest thread of a process has slept and woken up. */
+/* Number of voluntary context switches of the busiest thread of a process. */
 static long wakeups(long pid)
 {
 	char path[320];
@@ -101,7 +103,8 @@ static long wakeups(long pid)
 	return most;
 }
 
-/* A step that hiwater is to sample: ms, and on a busy machine as long as it takes for as many samples, up to half a minute. */
+/* A step that hiwater must sample: lasts ms, and on a busy machine until hiwater has taken as many
+ * samples, up to half a minute. */
 static void stay(long ms)
 {
 	long sampler = ms >= 100 ? find_sampler() : 0;
@@ -112,7 +115,7 @@ static void stay(long ms)
 		nap(10);
 }
 
-/* Until stdin is closed. */
+/* Waits until stdin is closed. */
 static void wait_for_end(void)
 {
 	char c;
@@ -145,7 +148,7 @@ static char *fill(size_t bytes)
 	return p;
 }
 
-/* The same in huge pages where the kernel gives them: few faults bring much memory. */
+/* The same in huge pages if the kernel provides them: few faults bring much memory. */
 static char *fill_huge(size_t bytes)
 {
 	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -170,7 +173,8 @@ static void burn_cpu_ms(long ms)
 	} while (t.tv_sec * 1000 + t.tv_nsec / 1000000 < ms);
 }
 
-/* Runs body(i) in n children at once; all hold until the last is there, then ms more. */
+/* Runs body(i) in n children at the same time; all keep their memory until the last has finished
+ * body, then ms more. */
 static void children_start(int n, void (*body)(int), long ms)
 {
 	int ready[2], go[2];
@@ -184,7 +188,7 @@ static void children_start(int n, void (*body)(int), long ms)
 		if (pid < 0)
 			die("fork");
 		if (pid == 0) {
-			close(go[1]); /* also for what the body forks */
+			close(go[1]); /* also in processes that the body forks */
 			body(i);
 			(void) !write(ready[1], &c, 1);
 			(void) !read(go[0], &c, 1);
@@ -213,7 +217,7 @@ static void nothing(int i)
 
 /* ---- the jobs ---------------------------------------------------------------------------------------------------- */
 
-/* 500 MB for 50 ms: over before a second look at 10 Hz. */
+/* 500 MB for 50 ms: released before a second sample at 10 Hz. */
 static void burst(void)
 {
 	char *p;
@@ -225,12 +229,12 @@ static void burst(void)
 	stay(300);
 }
 
-/* Eight forks share 300 MB in pieces mappings: 300 MB and a little. */
+/* Eight forks share 300 MB in `pieces` mappings: 300 MB and a little. */
 static void forks(int pieces)
 {
 	for (int i = 0; i < pieces; i++) {
 		(void) fill(300 * (size_t) MB / (size_t) pieces);
-		if (pieces > 1) /* keeps neighbours from becoming one mapping */
+		if (pieces > 1) /* keeps adjacent mappings from being merged */
 			(void) mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	}
 	children(8, nothing, 700);
@@ -277,13 +281,14 @@ static void rewrite(void)
 		rewritten[i]++;
 }
 
-/* A child copies all that it shares, which makes it no larger, and then does something. Its parent lives on for a while, or not. */
+/* A child copies all shared pages, which does not make it larger, and then does something. Its
+ * parent may run on for a while. */
 static void copy(void (*then)(void), int parent_ms)
 {
 	rewritten = fill(150 * (size_t) MB);
 	stay(250);
 	if (fork() == 0) {
-		stay(120); /* so that it is found before */
+		stay(120); /* so that a sample finds it before */
 		rewrite();
 		then();
 		_exit(0);
@@ -307,7 +312,8 @@ static void run_another(void)
 	(void) execl("/bin/sleep", "sleep", "0.3", NULL);
 }
 
-/* Main copies what a child holds that sleeps on; it has waited for another one before. */
+/* Main copies the pages that it shares with a sleeping child; it has waited for another child
+ * before. */
 static void copy_by_main(void)
 {
 	rewritten = fill(150 * (size_t) MB);
@@ -323,7 +329,7 @@ static void copy_by_main(void)
 	rewrite();
 }
 
-/* Memory that is taken and given back twenty times. */
+/* Memory that is allocated and released twenty times. */
 static void churn(void)
 {
 	for (int i = 0; i < 20; i++) {
@@ -334,8 +340,8 @@ static void churn(void)
 	}
 }
 
-/* 150 MB and n forks that only sleep, beside which the parent does something. */
-static void beside_forks(int n, void (*parent)(void))
+/* 150 MB and n forks that only sleep while the parent does something. */
+static void with_forks(int n, void (*parent)(void))
 {
 	int hold[2];
 	char c;
@@ -359,7 +365,7 @@ static void beside_forks(int n, void (*parent)(void))
 		;
 }
 
-/* Takes huge pages and gives them back, until it is ended: it is none of any job's. */
+/* Allocates and releases huge pages until it is killed; it does not belong to a job. */
 static void neighbour(void)
 {
 	const size_t size = 8 * (size_t) MB;
@@ -372,7 +378,7 @@ static void neighbour(void)
 	}
 }
 
-/* A grandchild in a session of its own whose parents are gone holds 200 MB; main waits for it by a pipe. */
+/* A daemonised grandchild uses 200 MB; main waits for it by a pipe. */
 static void daemon_job(void)
 {
 	int done[2];
@@ -396,7 +402,7 @@ static void daemon_job(void)
 	nap(50);
 }
 
-/* n children one after the other, each burning ms of processor time: none lives long enough to be looked at twice. */
+/* n children one after the other, each using ms of CPU time: none runs long enough for two samples. */
 static void short_children(int n, long ms)
 {
 	for (int i = 0; i < n; i++) {
@@ -410,7 +416,7 @@ static void short_children(int n, long ms)
 	}
 }
 
-/* The same under a parent that ignores SIGCHLD: nobody is told what they used. */
+/* The same under a parent that ignores SIGCHLD: their rusage is lost. */
 static void ignored_children(void)
 {
 	signal(SIGCHLD, SIG_IGN);
@@ -496,7 +502,7 @@ static void files_apart(void)
 	children(3, map_own, 700);
 }
 
-/* 32 MiB of reserved huge pages, which no resident size has. */
+/* 32 MiB of reserved huge pages, which no resident size includes. */
 static void hugetlb(void)
 {
 	const size_t bytes = 32 << 20;
@@ -516,7 +522,7 @@ static void fill_each(int i)
 	(void) fill(each_mb * MB);
 }
 
-/* n children hold mb each at one instant and end at once; they are waited for much later, or not at all. */
+/* n children use mb each at one instant and end at once; they are waited for much later, or never. */
 static void all_at_once(int n, size_t mb, int waits)
 {
 	each_mb = mb;
@@ -539,14 +545,16 @@ static void small_300(int i)
 	(void) fill(300 * (size_t) MB);
 }
 
-/* A child of 300 MB for long, and then four of 100 MB of huge pages each, at one instant: 400 MB by few faults. */
+/* A child of 300 MB for long, and then four of 100 MB of huge pages each, at one instant: 400 MB by
+ * few faults. */
 static void huge_at_once(void)
 {
 	children(1, small_300, 500);
 	children(4, huge_100, 0);
 }
 
-/* A child that looks have found holds 150 MB until main holds as much, too, and then lets go: 300 MB at one instant. */
+/* A child that samples have found uses 150 MB until main uses as much, too, and then releases it:
+ * 300 MB at one instant. */
 static void gives_way(const char *how)
 {
 	const size_t bytes = 150 * (size_t) MB;
@@ -560,7 +568,7 @@ static void gives_way(const char *how)
 		(void) close(gate[1]);
 		p = strcmp(how, "file") == 0 ? map_file(0, bytes) : strcmp(how, "huge") == 0 ? fill_huge(bytes)
 											     : fill(bytes);
-		if (read(gate[0], &c, 1) != 0) /* its end is what opens it */
+		if (read(gate[0], &c, 1) != 0) /* end of file opens the gate */
 			die("read");
 		if (strcmp(how, "give-back") == 0)
 			(void) munmap(p, bytes);
@@ -576,7 +584,8 @@ static void gives_way(const char *how)
 	(void) wait(NULL);
 }
 
-/* A child has 120 MB for a moment, long after looks began, and then ends or runs another program: its mark goes with that. */
+/* A child uses 120 MB for a moment, long after the first sample, and then ends or executes another
+ * program, which resets its mark. */
 static void unread_mark(int execs)
 {
 	const size_t bytes = 120 * (size_t) MB;
@@ -593,8 +602,8 @@ static void unread_mark(int execs)
 	nap(300);
 }
 
-/* Beside main's 100 MB a child runs this program anew, which maps 150 MB of a file for a moment: by few faults, where that is cached in
- * large folios. 250 MB. */
+/* Main uses 100 MB, and a child that executes this program maps 150 MB of a file for a moment, with
+ * few faults if the file is cached in large folios: 250 MB. */
 static void file_by_exec(char *self)
 {
 	(void) fill(100 * (size_t) MB);
@@ -612,7 +621,7 @@ static void file_briefly(void)
 	(void) map_file(0, 150 * (size_t) MB);
 }
 
-/* Holds 100 MB and forks n children, one after the other, that do nothing: 100 MB. */
+/* Uses 100 MB and forks n children, one after the other, that do nothing: 100 MB. */
 static void forks_in_turn(int n)
 {
 	(void) fill(100 * (size_t) MB);
@@ -621,14 +630,14 @@ static void forks_in_turn(int n)
 	nap(300);
 }
 
-/* Holds n MB for ms. */
+/* Uses n MB for ms. */
 static void hold(size_t mb, long ms)
 {
 	(void) fill(mb * MB);
 	stay_full(ms);
 }
 
-/* A new mapping of what has no pages yet, however processes can share one. */
+/* A new empty mapping, shared in the given way. */
 static char *map_shared(const char *way, size_t bytes)
 {
 	char path[4096];
@@ -639,7 +648,7 @@ static char *map_shared(const char *way, size_t bytes)
 		int id = shmget(IPC_PRIVATE, bytes, IPC_CREAT | 0600);
 
 		p = id < 0 ? (char *) -1 : shmat(id, NULL, 0);
-		(void) shmctl(id, IPC_RMID, NULL); /* once nobody has it attached */
+		(void) shmctl(id, IPC_RMID, NULL); /* takes effect when the last process detaches it */
 		if (p == (char *) -1)
 			die("shmget");
 		return p;
@@ -656,7 +665,7 @@ static char *map_shared(const char *way, size_t bytes)
 	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
 	if (p == MAP_FAILED)
 		die("mmap");
-	return p; /* the descriptor stays open: it is all that finds the pages again */
+	return p; /* the descriptor stays open: only it refers to the pages */
 }
 
 static char *everybodys;
@@ -671,7 +680,7 @@ static void touch_everybodys(int i)
 		sum = (char) (sum + everybodys[k]);
 }
 
-/* One mapping of mib MiB that main fills and n children read: mib MiB, however it is shared. */
+/* One mapping of mib MiB that main fills and n children read: mib MiB, in any way of sharing. */
 static void share(const char *way, size_t mib, int n)
 {
 	everybodys_bytes = mib << 20;
@@ -681,7 +690,8 @@ static void share(const char *way, size_t mib, int n)
 	children(n, touch_everybodys, 1200);
 }
 
-/* One process that maps the same mib MiB twice, and n children that have both mappings, too: mib MiB. */
+/* One process that maps the same mib MiB twice, and n children that have both mappings, too: mib
+ * MiB. */
 static void twice(const char *way, size_t mib, int n)
 {
 	const size_t bytes = mib << 20;
@@ -731,22 +741,22 @@ static void with_grandchild(int i)
 		die("read");
 }
 
-/* Main, four children and a child of each share 300 MB by fork; a child has 40 MB more, which its own child shares, and that one
- * 24 MB: 556 MB in nine processes, which rest. */
+/* Main, four children and a child of each share 300 MB by fork; a child has 40 MB more, which its
+ * own child shares, and that one 24 MB: 556 MB in nine processes, which rest. */
 static void tree_at_rest(long ms)
 {
 	(void) fill(300 * (size_t) MB);
 	children(4, with_grandchild, ms);
 }
 
-/* A process that sleeps, and n children that do, of 10 MB each. */
+/* A sleeping process and n sleeping children, of 10 MB each. */
 static void idle(int n, long ms)
 {
 	each_mb = 10;
 	children(n, fill_each, ms);
 }
 
-/* Holds 20 MB and forks n children, one after the other, that end at once: 20 MB. */
+/* Uses 20 MB and forks n children, one after the other, that end at once: 20 MB. */
 static void short_forks(int n)
 {
 	(void) fill(20 * (size_t) MB);
@@ -775,10 +785,10 @@ int main(int argc, char **argv)
 		forks((int) number);
 	else if (strcmp(job, "forks-huge") == 0)
 		forks_huge();
-	else if (strcmp(job, "forks-rewrite") == 0) /* the children hold the old pages: 300 MB */
-		beside_forks((int) number, rewrite);
-	else if (strcmp(job, "forks-churn") == 0) /* 200 MB, however often it is taken anew */
-		beside_forks((int) number, churn);
+	else if (strcmp(job, "forks-rewrite") == 0) /* the children keep the old pages: 300 MB */
+		with_forks((int) number, rewrite);
+	else if (strcmp(job, "forks-churn") == 0) /* 200 MB, however often it is allocated again */
+		with_forks((int) number, churn);
 	else if (strcmp(job, "copy-and-end") == 0) /* 300 MB, as all of these */
 		copy(end, 200);
 	else if (strcmp(job, "copy-and-all-end") == 0)
@@ -792,7 +802,7 @@ int main(int argc, char **argv)
 	else if (strcmp(job, "forks-write-shared") == 0)
 		forks_write_shared();
 	else if (strcmp(job, "forks-wait") == 0) /* 150 MB */
-		beside_forks((int) number, wait_for_end);
+		with_forks((int) number, wait_for_end);
 	else if (strcmp(job, "neighbour") == 0)
 		neighbour();
 	else if (strcmp(job, "daemon") == 0)
@@ -838,6 +848,6 @@ int main(int argc, char **argv)
 	else if (strcmp(job, "short-forks") == 0)
 		short_forks((int) number);
 	else
-		return fprintf(stderr, "workload: no job '%s'\n", job), 98;
+		return fprintf(stderr, "workload: unknown job '%s'\n", job), 98;
 	return 0;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""docs/beside.md: each cell of its tables says how it is known, and the note that it names is there."""
+"""Checks docs/beside.md: each cell of its tables cites evidence, and the cited note exists."""
 import re
 
 from rst import Missing
@@ -17,7 +17,7 @@ def check(text):
             for question, cell in zip(head[1:], known):
                 found = re.fullmatch(r"(?:yes|no|partly) [sr](\d+)|unseen", cell)
                 if not found:
-                    raise Missing(f'beside.md: {tool}, {question}: "{cell}" does not say how it is known')
+                    raise Missing(f'beside.md: {tool}, {question}: "{cell}" cites no evidence')
                 named |= {found[1]} - {None}
     if notes ^ named:
-        raise Missing(f"beside.md: notes of no cell, or cells without a note: {', '.join(sorted(notes ^ named))}")
+        raise Missing(f"beside.md: notes without a cell, or cells without a note: {', '.join(sorted(notes ^ named))}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""include/hiwater.h to a page. Its comments are regular: a comment is about all declarations below it up to the next
-comment or blank line, one behind a member about that member."""
+"""Converts include/hiwater.h to a page. A comment describes all declarations below it up to the
+next comment or blank line; a comment after a member describes that member."""
 import re
 
 from rst import Missing, heading, indented, inline, paragraphs
@@ -14,7 +14,7 @@ def comment_text(comment):
 
 
 def body_of(header):
-    """What C programs see, without the frame for C++."""
+    """The declarations, without the lines for C++."""
     text = header.split('extern "C" {\n#endif\n', 1)[1].rsplit("#ifdef __cplusplus", 1)[0]
     return re.sub(r"^#define HIW_API .*\n", "", text, flags=re.M)
 
@@ -94,7 +94,8 @@ def each(declaration):
 
 
 def compound(code, comment):
-    """A struct or an enum: its kind, name, members. Raises Missing where neither it nor a member says what it is."""
+    """The text of a struct or an enum with its members. Raises Missing for a member without a
+    comment, unless the whole has one."""
     kind, name, body = re.match(r"(struct|enum)\s*(\w*)\s*\{(.*)\}\s*;$", code, re.S).groups()
     rows = members(body, ";" if kind == "struct" else ",")
     for declaration, text in rows:
@@ -129,7 +130,7 @@ def name_of(code):
 
 
 def linked(text, functions):
-    """Text of a comment, the functions that it names as links."""
+    """The text of a comment, with links to the functions that it names."""
     out = ""
     for part in re.split(r"\b(hiw_\w+)\b", text):
         is_link = part in functions
@@ -139,7 +140,7 @@ def linked(text, functions):
 
 
 def page(header):
-    """The page. Raises Missing for what has no text."""
+    """The page. Raises Missing for a declaration without a comment."""
     top = comment_text(re.search(r"/\*.*?\*/", header, re.S)[0]).split("\n", 1)[1]
     out = [heading("C reference", "="), "Made from ``include/hiwater.h``.\n", paragraphs(top.strip("\n"))]
     functions = set(re.findall(r"^HIW_API [^(]*?(\w+)\(", header, re.M))
@@ -156,10 +157,10 @@ def page(header):
         shown = [directive(code, text) for code in declared if code != "struct rusage;"]
         if text and len(shown) == 1:
             first, _, rest = shown[0].partition("\n")
-            told = f"{first}\n\n{indented(linked(text, functions - structs))}\n{rest}"
-            # C keeps functions and structs of one name apart, Sphinx does not.
+            described = f"{first}\n\n{indented(linked(text, functions - structs))}\n{rest}"
+            # In C a function and a struct may have the same name, in Sphinx not.
             is_twice = first.startswith(".. c:function::") and name_of(declared[0]) in structs
-            out.append(f".. c:namespace-push:: function\n\n{told}\n.. c:namespace-pop::\n" if is_twice else told)
+            out.append(f".. c:namespace-push:: function\n\n{described}\n.. c:namespace-pop::\n" if is_twice else described)
         else:
             out += [linked(text, functions - structs) + "\n", *shown] if text else shown
     return "\n".join(out) + "\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command's own man pages, which it makes from its option tables, to pages."""
+"""Converts the man pages, which the command generates from its option tables, to pages."""
 import re
 import subprocess
 
@@ -11,13 +11,13 @@ FONTS = {"B": "**", "I": "*", "R": ""}
 
 
 def plain(roff):
-    """Without fonts and escapes."""
+    """The text without fonts and escapes."""
     text = re.sub(r"\\f[BIR]", "", roff)
     return re.sub(r"\\(\(..|[-&e])", lambda m: ESCAPES[m[0]], text)
 
 
 def fonts(roff):
-    r"""\fBbold\fR and \fIitalic\fR as reStructuredText has them."""
+    r"""Converts \fBbold\fR and \fIitalic\fR to reStructuredText."""
     out, font = "", "R"
     for part in re.split(r"(\\f[BIR])", roff):
         if part.startswith("\\f"):
@@ -34,7 +34,7 @@ def fonts(roff):
 
 
 def sections(page):
-    """Of a man page: (title, [(term or None, [lines])])."""
+    """The sections of a man page: (title, [(term or None, [lines])])."""
     out, term = [], None
     for line in page.splitlines():
         if re.match(r"\.(\\\"|TH|nh|ad)", line):
@@ -51,21 +51,21 @@ def sections(page):
         elif line.startswith(".BR "):
             out[-1][1][-1][1].append("".join(line[4:].split(" ")[:2]))
         elif line.startswith("."):
-            raise ValueError(f"a request that tools/docs/commands.py does not know: {line}")
+            raise ValueError(f"unknown roff request: {line}; add it to tools/docs/commands.py")
         else:
             out[-1][1][-1][1].append(line)
     return out
 
 
 def command_page(name, page):
-    """The page of one command. Raises Missing where an option or the command has no text."""
+    """The page of one command. Raises Missing if an option or the command has no text."""
     out = [heading(f"hiwater {name}", "=")]
-    told = dict(sections(page))
-    if not any(lines for _, lines in told.get("DESCRIPTION", ())):
+    by_title = dict(sections(page))
+    if not any(lines for _, lines in by_title.get("DESCRIPTION", ())):
         raise Missing(f"hiwater {name}: the command has no text")
-    if not told.get("OPTIONS"):
+    if not by_title.get("OPTIONS"):
         raise Missing(f"hiwater {name}: the page has no options")
-    for title, parts in told.items():
+    for title, parts in by_title.items():
         if title in ("NAME", "SEE ALSO"):
             continue
         if title != "SYNOPSIS":
@@ -85,12 +85,12 @@ def command_page(name, page):
 
 
 def names(whole):
-    """The listed commands, out of the page of all."""
+    """The commands that the page of hiwater lists."""
     return re.findall(r"^\.SS hiwater (\S+)$", whole, re.M)
 
 
 def pages(hiwater):
-    """{name: page} of every command, "" being hiwater itself."""
+    """{name: page} of every command."""
     say = lambda what: subprocess.run([hiwater, "_generate", what], check=True, capture_output=True, text=True).stdout
     listed = names(say("man"))
     return {name: command_page(name, say(f"man-{name}")) for name in listed}

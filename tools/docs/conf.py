@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Sphinx's settings; tools/docs/build puts this file beside the pages."""
+"""Settings of Sphinx; tools/docs/build copies this file next to the pages."""
 project = "hiwater"
 copyright = "the hiwater developers"  # noqa: A001
 extensions = ["myst_parser"]

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Draws docs/memory.svg, the picture of docs/memory.md: what is known of combined memory between totals."""
+"""Draws docs/memory.svg, the picture of docs/memory.md: the bounds of combined memory between
+totals."""
 import pathlib
 
 WIDE, HIGH, LEFT, RIGHT, TOP, BOTTOM = 760, 330, 56, 190, 40, 64

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Diagrams made from the code, as SVG: who includes whom below src/, and the classes of the Python package."""
+"""Diagrams made from the code, as SVG: the includes between folders of src/, and the classes of the
+Python package."""
 import ast
 import html
 import importlib.machinery
@@ -21,7 +22,7 @@ def tool(path):
 
 
 def folders(root):
-    """{layer: layers that its files really include}."""
+    """{layer: layers that its files include}."""
     layers = tool(root / "tools" / "check-layers")
     out = {}
     for path in sorted((root / "src").rglob("*.[ch]")):
@@ -39,7 +40,8 @@ def folders(root):
 
 
 def classes(package, is_summary):
-    """{class: (its bases, the classes that its body names)}, of the summary's types or of everything else."""
+    """{class: (its bases, the classes that its body names)}, of the summary's types or of
+    everything else."""
     found = {}
     for path in sorted(package.glob("*.py")):
         if (path.name == "_summary.py") == is_summary:
@@ -56,7 +58,8 @@ def classes(package, is_summary):
 
 
 def ranks(edges):
-    """How far above what it uses each stands; edges that lead back in a circle count for nothing."""
+    """The rank of each name: one above the highest name that it uses. Edges that close a circle are
+    ignored."""
     rank, open_now = {}, set()
 
     def visit(name):
@@ -115,9 +118,9 @@ def svg(edges, title, bases=frozenset()):
 def all_of(root):
     """{file: SVG}."""
     root = pathlib.Path(root)
-    pictures = {"layers.svg": svg(folders(root), "Folders below src/ and whom each includes")}
+    pictures = {"layers.svg": svg(folders(root), "Folders of src/ and their includes")}
     for file, is_summary, title in (("classes.svg", False, "Classes of the package hiwater"),
-                                    ("summary.svg", True, "What a Summary is made of")):
+                                    ("summary.svg", True, "Classes of a Summary")):
         found = classes(root / "python" / "hiwater", is_summary)
         edges = {name: bases | used for name, (bases, used) in found.items()}
         pictures[file] = svg(edges, title, {(name, base) for name, (bases, _) in found.items() for base in bases})

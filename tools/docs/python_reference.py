@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The Python package to a page, read from its sources and .pyi files; nothing is imported."""
+"""Converts the docstrings of the Python package to a page. Parses its sources and .pyi files
+without importing them."""
 import ast
 import pathlib
 
 from rst import Missing, heading, indented, inline, paragraphs
 
-HOOKS = ("on_", "setup", "teardown", "state_key")  # what a training framework calls; it has their texts
+HOOKS = ("on_", "setup", "teardown", "state_key")  # called by a training framework, which documents them
 
 
 def parsed(path):
@@ -93,7 +94,7 @@ def exported(init):
 
 
 def public(package):
-    """What `import hiwater` gives: functions, then classes."""
+    """The public functions and classes of the package."""
     functions, classes = [], []
     for name, (module, inner) in exported(parsed(package / "__init__.py")).items():
         node = defined(parsed(package / f"{module}.py"))[inner][-1]
@@ -107,14 +108,14 @@ def public(package):
 
 
 def found_in(path, name):
-    """Where a name of a module is defined: the node, through `from .module import name`."""
+    """The node that defines a name of a module, found through `from .module import name`."""
     tree = parsed(path)
     if name in defined(tree):
         return defined(tree)[name][-1]
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module and name in {a.asname or a.name for a in node.names}:
             return found_in(path.parent / f"{node.module}.py", next(a.name for a in node.names if (a.asname or a.name) == name))
-    raise Missing(f"{path.parent.name}: {name} is listed and not defined")
+    raise Missing(f"{path.parent.name}: {name} is listed but not defined")
 
 
 def listed(init):
@@ -126,7 +127,8 @@ def listed(init):
 
 
 def compat(package):
-    """What others' packages have, by their names. Parameters, methods and fields are the originals'; docs/compat.md has the rest."""
+    """The replacements of other packages. Their parameters, methods and fields are documented
+    there; docs/compat.md has the rest."""
     for init in sorted((package / "compat").glob("*/__init__.py")):
         yield heading(f"hiwater.compat.{init.parent.name}", "-")
         yield f".. py:module:: hiwater.compat.{init.parent.name}\n"
@@ -144,7 +146,7 @@ def page(package):
     summary = [cls(nodes[-1]) for name, nodes in defined(parsed(package / "_summary.py")).items()
                if isinstance(nodes[-1], ast.ClassDef) and not name.startswith("_") and name != "Summary"]
     out = [heading("Python reference", "="), ".. py:module:: hiwater\n", module_text(package / "__init__.py"),
-           heading("Functions", "-"), *functions, heading("Classes", "-"), *classes, heading("What a summary is made of", "-"), *summary,
+           heading("Functions", "-"), *functions, heading("Classes", "-"), *classes, heading("Classes of a summary", "-"), *summary,
            heading("hiwater.sinks", "-"), ".. py:module:: hiwater.sinks\n", module_text(package / "sinks.py")]
     sinks = parsed(package / "sinks.py")
     protocol = next(n for n in ast.walk(sinks) if isinstance(n, ast.ClassDef) and n.name == "Sink")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Plain text of comments, docstrings and man pages to reStructuredText."""
+"""Converts plain text of comments, docstrings and man pages to reStructuredText."""
 import re
 import textwrap
 
 
 class Missing(Exception):
-    """Something public has no text."""
+    """A public item has no text."""
 
 
 def escaped(text):
@@ -13,7 +13,7 @@ def escaped(text):
 
 
 def inline(text):
-    """`code` as code, everything else as it is written."""
+    """Converts `code` to code, and escapes everything else."""
     parts = re.split(r"`([^`\n]+)`", text.replace("``", "`"))
     out = ""
     for i, part in enumerate(parts):
@@ -35,7 +35,7 @@ def indented(text, by=3):
 
 
 def _rows(lines):
-    """Lines of two columns, "name    what it is", with what goes on below the second; None: they are no such lines."""
+    """Parses lines of two columns, "name    text", whose text may continue below; None if the lines have another form."""
     rows = []
     for line, below in zip(lines, [*lines[1:], ""]):
         found = re.match(r"(\S(?:[^ ]| (?! ))*) {2,}(\S.*)$", line)
@@ -51,7 +51,7 @@ def _rows(lines):
 
 
 def paragraphs(text):
-    """A docstring or a comment: paragraphs, indented code, and tables of names."""
+    """Converts a docstring or a comment: paragraphs, indented code, and tables of names."""
     out = []
     for part in re.split(r"\n\s*\n", text.strip("\n")):
         lines = part.split("\n")

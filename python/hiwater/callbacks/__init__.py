@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Callbacks of training frameworks: a run with phases, how long training waits for data, and the logged losses, in one line.
+"""Callbacks for training frameworks: a run with phases, the time that training waits for data, and
+the logged losses.
 
     Trainer(callbacks=[hiwater.callbacks.Lightning()])          PyTorch Lightning
     Trainer(..., callbacks=[hiwater.callbacks.HuggingFace()])   transformers
@@ -8,15 +9,16 @@
 
 Each takes
 
-run       that measures already; without it the innermost one of this process, or one of its own for the training
-name      of that one of its own
-sinks     where the figures go, too (`hiwater.sinks`)
-every     seconds between two times that figures go there, and to the framework's own loggers; 10
-options   of `hiwater.track` as further keywords, for the run of its own
+run       a run that is already measured; default: the innermost one of this process, else a new run for the training
+name      of the new run
+sinks     that get the figures as well (`hiwater.sinks`)
+every     seconds between two writes of figures to the sinks and the framework's own loggers; default 10
+options   further keywords of `hiwater.track`, for the new run
 
-`callback.run` is the run. A callback never raises into the training (`callback.run.warnings` says what went wrong), never
-waits for the GPU (of losses, those that are numbers already, or tensors of the host, are logged) and sets nobody's peak
-counters back. Importing this imports no framework; each is a module of its own, so that callbacks can be pickled.
+`callback.run` is the run. A callback never raises into the training (`callback.run.warnings` lists
+failures), never waits for the GPU (it logs only losses that are numbers or tensors of the host) and
+resets no peak counters. Importing this module imports no framework; each callback has a module of
+its own, so that it can be pickled.
 """
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from .._run import Run
     from ..sinks import Sink
 
-    # What the framework takes as its callback: subclasses of its own class.
+    # These are subclasses of the framework's callback class.
     def HuggingFace(run: Optional[Run] = None, *, name: Optional[str] = None, sinks: Iterable[Sink] = (), every: float = 10.0,
                     **options: Any) -> Any: ...
     def Keras(run: Optional[Run] = None, *, name: Optional[str] = None, sinks: Iterable[Sink] = (), every: float = 10.0,
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     def Lightning(run: Optional[Run] = None, *, name: Optional[str] = None, sinks: Iterable[Sink] = (), every: float = 10.0,
                   **options: Any) -> Any: ...
 
-# Of each the module here, and the package that it is for.
+# Callback: (module of this package, package of the framework).
 _MODULES = {"HuggingFace": ("huggingface", "transformers"), "Keras": ("keras", "keras"), "Lightning": ("lightning", "lightning")}
 __all__ = ["HuggingFace", "Keras", "Lightning", "epochs"]
 
@@ -53,7 +55,7 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] != package:
             raise
-        raise ModuleNotFoundError(f"hiwater.callbacks.{name} needs {package}, which is not installed here: pip install {package}",
+        raise ModuleNotFoundError(f"hiwater.callbacks.{name} needs {package}, which is not installed: pip install {package}",
                                   name=package) from error
     globals()[name] = value
     return value

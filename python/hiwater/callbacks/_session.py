@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What all callbacks do: a run, its phases, how long steps take and how long they wait for data."""
+"""The common part of all callbacks: a run, its phases, the duration of steps and their wait for
+data."""
 from __future__ import annotations
 
 import functools
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., Any])
     T = TypeVar("T")
 
-TELL_S = 0.1  # at least between two values of a series
+LOG_PERIOD_S = 0.1  # least time between two values of a series
 
 
 def harmless(hook: F) -> F:
-    """A hook that never raises: what went wrong is in the run's warnings. An interrupt is no fault and passes."""
+    """Makes a hook add exceptions to the run's warnings instead of raising them. KeyboardInterrupt
+    passes through."""
 
     @functools.wraps(hook)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -37,8 +39,8 @@ def harmless(hook: F) -> F:
 
 
 def numbers(values: Optional[Mapping[str, Any]]) -> Dict[str, float]:
-    """Those that are at hand: Python's and NumPy's numbers, tensors of the host with one element. Reading one of a device
-    would wait for all that the device has to do."""
+    """The values that can be read without waiting: Python and NumPy numbers, and one-element
+    tensors of the host. Reading a tensor of a device would wait for the device's queue."""
     return {str(name).replace(" ", "_").replace("=", "_"): float(value)
             for name, value in (values or {}).items() if _is_at_hand(value) and name != "step"}
 
@@ -53,7 +55,7 @@ def _is_at_hand(value: Any) -> bool:
 
 
 class Session:
-    """From the beginning of a training to its end."""
+    """One training, from start to end."""
 
     def __init__(self, run: Optional[Run], name: Optional[str], sinks: Iterable[Sink], every: float,
                  options: Mapping[str, Any]) -> None:
@@ -64,22 +66,22 @@ class Session:
         self._is_own = False
         self._phases: List[Tuple[str, Phase]] = []
         self._figures = Feed(every)
-        self._told: Optional[float] = None           # since when steps were not told of
-        self._waiting_since: Optional[float] = None  # for data
+        self._logged_at: Optional[float] = None           # when steps were last logged
+        self._waiting_since: Optional[float] = None  # start of the wait for data
         self._waited, self._steps = 0.0, 0
         self.run: Run = run or self._own
 
     def __getstate__(self) -> Dict[str, Any]:
-        """For another process, where nothing is measured and nothing goes to sinks."""
+        """State for another process, in which nothing is measured or written to sinks."""
         return {**self.__dict__, "_sinks": [], "_phases": []}
 
     def warn(self, text: str) -> None:
         self.run._warn(text)
 
-    # ---- beginning and end
+    # ---- start and end
 
     def begin(self) -> None:
-        """What an earlier training left open, because it was cut off, ends first."""
+        """Starts a training. First ends an earlier one that was cut off."""
         if self._is_own:
             self.end()
         running = [run for run in _running if run is not self._own]
@@ -96,8 +98,8 @@ class Session:
             self.run.oom(exception)
         while self._phases:
             self.leave(self._phases[-1][0])
-        self._tell_steps()
-        self._forget_steps()
+        self._log_steps()
+        self._reset_steps()
         if self._is_own:
             self._is_own = False
             self.run.stop()
@@ -108,7 +110,7 @@ class Session:
         self._phases.append((name, self.run.phase(name, **facts).__enter__()))
 
     def leave(self, name: str) -> None:
-        """And those inside it that were never left."""
+        """Leaves a phase, and those inside it that are still open."""
         while any(open_one == name for open_one, _ in self._phases):
             last, phase = self._phases.pop()
             phase.__exit__(None, None, None)
@@ -123,25 +125,25 @@ class Session:
         if self._waiting_since is not None:
             self._waited += now - self._waiting_since
         self._waiting_since = None
-        if self._told is None:
-            self._told = now
+        if self._logged_at is None:
+            self._logged_at = now
 
     def step_ends(self) -> None:
-        """From here on it waits for data."""
+        """Ends a step; the wait for data begins."""
         self._waiting_since = now = time.perf_counter()
         self._steps += 1
-        if self._told is not None and now - self._told >= TELL_S:
-            self._tell_steps()
+        if self._logged_at is not None and now - self._logged_at >= LOG_PERIOD_S:
+            self._log_steps()
 
     def pause(self) -> None:
-        """What comes next is no waiting for data: validation, a checkpoint."""
-        self._tell_steps()
-        self._forget_steps()
+        """Stops timing: the time that follows (validation, a checkpoint) is not a wait for data."""
+        self._log_steps()
+        self._reset_steps()
 
     def loop_begins(self) -> None:
-        """The first batch is waited for."""
-        self._forget_steps()
-        self._told = self._waiting_since = time.perf_counter()
+        """Starts timing: the wait for the first batch begins."""
+        self._reset_steps()
+        self._logged_at = self._waiting_since = time.perf_counter()
 
     def log(self, values: Optional[Mapping[str, Any]], step: Optional[int] = None) -> None:
         found = numbers(values)
@@ -149,25 +151,25 @@ class Session:
             self.run.log(found, step=step)
 
     def figures(self, is_last: bool = False) -> Dict[str, float]:
-        """For the framework's own loggers: nothing before it is time."""
+        """Figures for the framework's own loggers; empty if they are not due."""
         return self._figures.due(self.run, is_last)
 
-    def _tell_steps(self) -> None:
-        if self._told is None or self._steps == 0:
+    def _log_steps(self) -> None:
+        if self._logged_at is None or self._steps == 0:
             return
         now = time.perf_counter()
         waiting = now - self._waiting_since if self._waiting_since is not None else 0.0
-        self.run.log({"data_wait": self._waited, "step_time": now - self._told - waiting, "steps": self._steps})
-        self._waited, self._steps, self._told = 0.0, 0, now - waiting
+        self.run.log({"data_wait": self._waited, "step_time": now - self._logged_at - waiting, "steps": self._steps})
+        self._waited, self._steps, self._logged_at = 0.0, 0, now - waiting
 
-    def _forget_steps(self) -> None:
-        self._told = self._waiting_since = None
+    def _reset_steps(self) -> None:
+        self._logged_at = self._waiting_since = None
         self._waited, self._steps = 0.0, 0
 
 
 def epochs(count: int, loader: Iterable[T], *, run: Optional[Run] = None, name: Optional[str] = None,
            sinks: Iterable[Sink] = (), every: float = 10.0, **options: Any) -> Iterator[Tuple[int, Iterator[T]]]:
-    """A plain training loop: each epoch is a phase, and how long it waits for its batches is measured.
+    """A plain training loop: each epoch is a phase, and the wait for its batches is measured.
 
         for epoch, batches in hiwater.callbacks.epochs(3, loader):
             for batch in batches:
@@ -177,7 +179,7 @@ def epochs(count: int, loader: Iterable[T], *, run: Optional[Run] = None, name: 
     try:
         session.begin()
     except Error as e:
-        session.warn(str(e))  # training goes on
+        session.warn(str(e))  # the training continues unmeasured
     try:
         for epoch in range(count):
             session.enter("epoch", epoch=epoch)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""For the Trainer of transformers."""
+"""Callback for the Trainer of transformers."""
 from __future__ import annotations
 
 from ._session import Session, harmless
@@ -17,9 +17,11 @@ else:
 
 
 class HuggingFace(_Callback):
-    """`Trainer(..., callbacks=[HuggingFace()])`. Phases are train and epoch, and a mark says where evaluations ended; what the
-    trainer logs is logged here, too, and the figures of `hiwater._figures` are in `trainer.state.log_history`. The trainer
-    tells no callback of an exception: put `with hiwater.track():` around it where running out of memory is to be told."""
+    """`Trainer(..., callbacks=[HuggingFace()])`. Phases are train and epoch; a mark shows the end
+    of each evaluation. Values that the trainer logs are logged to the run, and the figures of
+    `hiwater._figures` are added to `trainer.state.log_history`. The trainer does not report
+    exceptions to callbacks: to record out-of-memory errors, put `with hiwater.track():` around
+    it."""
 
     def __init__(self, run: Optional[Run] = None, *, name: Optional[str] = None, sinks: Iterable[Sink] = (),
                  every: float = 10.0, **options: Any) -> None:
@@ -28,7 +30,7 @@ class HuggingFace(_Callback):
 
     @property
     def run(self) -> Run:
-        """The run of the training that goes on, or of the last one."""
+        """The run of the present training, or of the last one."""
         return self.session.run
 
     @harmless

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""For Keras 3, on any of its backends."""
+"""Callback for Keras 3, with any backend."""
 from __future__ import annotations
 
 from ._session import Session, harmless
@@ -17,9 +17,10 @@ else:
 
 
 class Keras(_Callback):
-    """`model.fit(..., callbacks=[Keras()])`. Phases are fit, epoch and validation; what Keras logs at the end of an epoch is
-    logged here, too, and the history that fit returns has the figures of `hiwater._figures` of each epoch, NaN where an epoch was
-    too short for them (a recording has a window each second)."""
+    """`model.fit(..., callbacks=[Keras()])`. Phases are fit, epoch and validation. Values that
+    Keras logs at the end of an epoch are logged to the run, and the history that fit returns has
+    the figures of `hiwater._figures` for each epoch, NaN if an epoch was too short for them (a
+    recording has one window per second)."""
 
     def __init__(self, run: Optional[Run] = None, *, name: Optional[str] = None, sinks: Iterable[Sink] = (),
                  every: float = 10.0, **options: Any) -> None:
@@ -28,7 +29,7 @@ class Keras(_Callback):
 
     @property
     def run(self) -> Run:
-        """The run of the training that goes on, or of the last one."""
+        """The run of the present training, or of the last one."""
         return self.session.run
 
     @harmless

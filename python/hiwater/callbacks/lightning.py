@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""For PyTorch Lightning, by either of its package names."""
+"""Callback for PyTorch Lightning, under either of its package names."""
 from __future__ import annotations
 
 import sys
@@ -24,7 +24,8 @@ else:
 
 
 class Listener(_Logger):
-    """Gets what Lightning logs as numbers, at Lightning's own pace: reading tensors of a device would wait for it."""
+    """Gets the values that Lightning logs, as numbers. Reading them from the tensors earlier would
+    wait for the device."""
 
     def __init__(self, session: Session) -> None:
         super().__init__()
@@ -47,8 +48,9 @@ class Listener(_Logger):
 
 
 class Lightning(_Callback):
-    """`Trainer(callbacks=[Lightning()])`. Phases are fit, epoch, validation, test, predict; what is logged with `self.log` is
-    logged here, too, where the trainer has a logger; the trainer's loggers get the figures of `hiwater._figures`."""
+    """`Trainer(callbacks=[Lightning()])`. Phases are fit, epoch, validation, test, predict. Values
+    logged with `self.log` are logged to the run if the trainer has a logger; the trainer's loggers
+    get the figures of `hiwater._figures`."""
 
     def __init__(self, run: Optional[Run] = None, *, name: Optional[str] = None, sinks: Iterable[Sink] = (),
                  every: float = 10.0, **options: Any) -> None:
@@ -57,14 +59,14 @@ class Lightning(_Callback):
 
     @property
     def run(self) -> Run:
-        """The run of the training that goes on, or of the last one."""
+        """The run of the present training, or of the last one."""
         return self.session.run
 
     @property
     def state_key(self) -> str:
         return "hiwater"
 
-    # ---- the whole
+    # ---- the training
 
     @harmless
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
@@ -82,7 +84,7 @@ class Lightning(_Callback):
         self._end(trainer, exception)
 
     def _end(self, trainer: Any, exception: Optional[BaseException]) -> None:
-        """A logger that raises takes neither the end of the run with it nor the Listener's."""
+        """Ends the run and removes the Listener, also if a logger raises."""
         try:
             self._pass_on(trainer, is_last=True)
         finally:
@@ -91,7 +93,7 @@ class Lightning(_Callback):
             finally:
                 self.session.end(exception)
 
-    # ---- its parts
+    # ---- its epochs and batches
 
     @harmless
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:

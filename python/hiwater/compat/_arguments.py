@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Command lines, taken apart and refused as docopt does it, which is what gpu-tracker uses."""
+"""Parses command lines as docopt does, which gpu-tracker uses, with the same errors."""
 from __future__ import annotations
 
 import sys
@@ -11,7 +11,8 @@ Value = Union[None, bool, str, List[str]]
 
 @dataclass(frozen=True)
 class Option:
-    """long or short may be "". many: it may be given several times, and its value is a list."""
+    """An option; long or short may be "". many: it may be given several times, and its value is a
+    list."""
 
     long: str
     short: str = ""
@@ -25,7 +26,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Form:
-    """One way to call the command: these words, these options, and no others but those allowed."""
+    """One usage of the command: its words, the needed options, and the other allowed ones."""
 
     words: Tuple[str, ...]
     needed: FrozenSet[str]
@@ -34,8 +35,8 @@ class Form:
 
 @dataclass(frozen=True)
 class Command:
-    """help: the whole text; its "Usage:" paragraph is what is printed for a line that is not understood. version: ""
-    where the command tells none."""
+    """help: the whole text; a wrong command line prints its "Usage:" paragraph. version: "" if the
+    command has no --version."""
 
     help: str
     options: Tuple[Option, ...]
@@ -43,7 +44,8 @@ class Command:
     version: str = ""
 
     def parse(self, argv: List[str]) -> Tuple[Tuple[str, ...], Dict[str, Value]]:
-        """The words, and each option by its (long) name: None or False where it is not given. May print and exit."""
+        """Returns the words, and the values of all options by (long) name: None or False if not
+        given. May print and exit."""
         words, given = _Line(self, argv).read()
         if any(option.name == "--help" for option, _ in given):
             print(self.help.strip("\n"))
@@ -72,13 +74,13 @@ class Command:
         return values
 
     def refuse(self, why: str = "") -> NoReturn:
-        """Exits with 1."""
+        """Prints why and the usage, and exits with 1."""
         usage = self.help[self.help.index("Usage:"):].split("\n\n")[0]
         sys.exit(f"{why}\n{usage}".strip())
 
 
 class _Line:
-    """The words and options of a command line, in its order."""
+    """Splits a command line into words and options, in order."""
 
     def __init__(self, command: Command, argv: List[str]) -> None:
         self._command = command
@@ -108,7 +110,7 @@ class _Line:
         if len(fitting) > 1:
             self._command.refuse(f"{name} is not a unique prefix: {', '.join(o.long for o in fitting)}?")
         if not fitting:
-            self._given.append((Option(name, takes_value=False), None))  # fits no form
+            self._given.append((Option(name, takes_value=False), None))  # matches no form
             return
         if not fitting[0].takes_value and value is not None:
             self._command.refuse(f"{fitting[0].long} must not have an argument")
@@ -119,7 +121,7 @@ class _Line:
     def _shorts(self, letters: str) -> None:
         while letters:
             name, letters = f"-{letters[0]}", letters[1:]
-            unknown = Option("", name, takes_value=False)  # fits no form
+            unknown = Option("", name, takes_value=False)  # matches no form
             option = next((o for o in self._command.options if o.short == name), unknown)
             value = None
             if option.takes_value:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A command under `hiwater run`: measured from its first instruction to its end, with its own input, output, signals and exit
-status."""
+"""Runs a command under `hiwater run`, which measures it from its first instruction to its end. The
+command keeps its input, output, signals and exit status."""
 from __future__ import annotations
 
 import contextlib
@@ -25,19 +25,20 @@ if TYPE_CHECKING:
     Started = Callable[..., "Job"]
 
 _FORWARDED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
-_CANARY_S = 0.002
-_NOT_MEASURED = 125  # of hiwater run: it failed before the job began
+_PROBE_S = 0.002
+_NOT_MEASURED = 125  # exit status of hiwater run if it failed before the job began
 
 
 def words_of(command: str) -> List[str]:
-    """As a shell has them, quotes and all. Raises ValueError for a quotation without an end."""
+    """Splits a command as a shell does. Raises ValueError for a quotation without an end."""
     return shlex.split(command)
 
 
-def told(words: List[str], run: Callable[[Started], int], is_for_programs: bool, write: Callable[[], None]) -> int:
-    """Runs the command and says how it ended. run gets what makes a Job of it, and returns its status; write writes what it
-    used. Returns the status to end with, negative for a signal; 1 where the command could not be started. is_for_programs:
-    stdout is left to what is written."""
+def run_and_report(words: List[str], run: Callable[[Started], int], is_for_programs: bool, write: Callable[[], None]) -> int:
+    """Runs the command, prints its status and writes its figures. run gets a function that makes
+    the Job, and returns the exit status; write writes the figures. Returns the status to exit with,
+    negative for a signal; 1 if the command could not be started. is_for_programs: stdout is for the
+    output of write alone."""
     jobs: List[Job] = []
 
     def started(*arguments: Any) -> Job:
@@ -62,7 +63,7 @@ def told(words: List[str], run: Callable[[Started], int], is_for_programs: bool,
               file=sys.stderr if is_for_programs else sys.stdout, flush=True)
         write()
         sys.stdout.flush()
-    except BrokenPipeError:  # nobody reads on
+    except BrokenPipeError:  # the reader of stdout has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     except (OSError, RuntimeError, ValueError) as e:
         logging.error(str(e))
@@ -71,7 +72,7 @@ def told(words: List[str], run: Callable[[Started], int], is_for_programs: bool,
 
 
 def check_output(path: Optional[str]) -> None:
-    """Raises OSError for a file that could not be written in the end."""
+    """Raises OSError if the file will not be writable at the end."""
     if path is None:
         return
     folder = os.path.dirname(path) or "."
@@ -92,7 +93,7 @@ class _NoJob(Exception):
 
 
 def _check(word: str) -> None:
-    """Raises _NoJob for a command that cannot be started, before anything was begun for it."""
+    """Raises _NoJob for a command that cannot be started."""
     path = word if "/" in word else shutil.which(word, mode=os.F_OK)
     if not path or not os.path.exists(path):
         raise _NoJob(FileNotFoundError(2, "No such file or directory", word))
@@ -101,7 +102,7 @@ def _check(word: str) -> None:
 
 
 class Job(Session):
-    """The command words; the other arguments are those of Session."""
+    """A session that runs the command `words`; the other arguments are those of Session."""
 
     def __init__(self, words: List[str], period_s: float, n_cores: Optional[int] = None, uuids: Collection[str] = (),
                  system_uuids: Collection[str] = ()) -> None:
@@ -110,29 +111,30 @@ class Job(Session):
         self._summary_file = self.folder.file("run.json")
 
     def start(self) -> None:
-        """Nothing: `run` does all."""
+        """Does nothing; `run` starts the command."""
 
-    def run(self, look: Callable[[], None]) -> int:
-        """To its end; the exit status as subprocess has it (-9: a signal). look is called every now and then. Raises Error where
-        it could not be started."""
+    def run(self, on_wake: Callable[[], None]) -> int:
+        """Runs the command to its end and returns its exit status as subprocess does (-9: a
+        signal). Calls on_wake once a period. Raises Error or _NoJob if it could not be started."""
         command = self._command()
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would take the exit status with it
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if SIGCHLD is ignored, the exit status is lost
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED | {signal.SIGCHLD})
-        canary: Optional[subprocess.Popen[bytes]] = None
+        probe: Optional[subprocess.Popen[bytes]] = None
         try:
-            canary = _canary()
+            probe = _start_probe()
             process = subprocess.Popen(command, preexec_fn=lambda: _unblock(blocked))
             while process.poll() is None:
-                canary = self._wait(process, canary)
-                look()
+                probe = self._wait(process, probe)
+                on_wake()
         finally:
-            _end(canary)
+            _end(probe)
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         self._check_start(process.returncode)
         return process.returncode
 
     def _check_start(self, status: int) -> None:
-        """hiwater run says in its exit status why there was no job; where there was one, there is a summary."""
+        """Raises if there was no job: then there is no summary, and the exit status of hiwater run
+        shows the reason."""
         if not self.folder.path or os.path.exists(self._summary_file):
             return
         if status == 127:
@@ -140,7 +142,7 @@ class Job(Session):
         if status == 126:
             raise _NoJob(OSError(8, "Exec format error", self._words[0]))
         if status == _NOT_MEASURED:
-            raise Error("hiwater could not measure it; the command was not started")
+            raise Error("hiwater could not measure the command; it was not started")
 
     def _command(self) -> List[str]:
         made = [needed_command(), "run", "--summary", "none", "--interval", f"{interval_of(self.period_s) * 1e6:.0f}us"]
@@ -148,18 +150,19 @@ class Job(Session):
             made += ["--json", self._summary_file, "--output", self.timeline.path]
         return [*made, "--", *self._words]
 
-    def _wait(self, process: subprocess.Popen[bytes], canary: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
-        """For a signal, or a while. One that only this process got goes on to the job; hiwater passes it on. Returns the canary
-        for the next one."""
+    def _wait(self, process: subprocess.Popen[bytes], probe: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+        """Waits for a signal, or one period. A signal that was sent to this process alone is
+        forwarded to hiwater, which forwards it to the job. Returns the group probe for the next
+        signal."""
         info = signal.sigtimedwait(_FORWARDED | {signal.SIGCHLD}, min(self.period_s, 1.0))
         if info is None or info.si_signo == signal.SIGCHLD:
-            return canary
-        time.sleep(_CANARY_S)
-        if not _has_pending(canary.pid, info.si_signo):
+            return probe
+        time.sleep(_PROBE_S)
+        if not _has_pending(probe.pid, info.si_signo):
             process.send_signal(info.si_signo)
-            return canary
-        _end(canary)
-        return _canary()
+            return probe
+        _end(probe)
+        return _start_probe()
 
     def _summary_so_far(self) -> Optional[Dict[str, Any]]:
         try:
@@ -174,15 +177,16 @@ def _unblock(mask: Collection[int]) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _canary() -> subprocess.Popen[bytes]:
-    """A process of our group in which signals stay pending: one that is, everybody got. It ends with its pipe."""
+def _start_probe() -> subprocess.Popen[bytes]:
+    """Starts a group probe: a process of this process group with blocked signals. A signal that is
+    pending there was sent to the whole group. The probe ends when its pipe is closed."""
     return subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def _end(canary: Optional[subprocess.Popen[bytes]]) -> None:
-    if canary:
-        canary.kill()
-        canary.communicate()
+def _end(probe: Optional[subprocess.Popen[bytes]]) -> None:
+    if probe:
+        probe.kill()
+        probe.communicate()
 
 
 def _has_pending(pid: int, signo: int) -> bool:
@@ -195,12 +199,13 @@ def _has_pending(pid: int, signo: int) -> bool:
 
 
 def end_as(returncode: int) -> int:
-    """The exit status to end with; a signal ends this process, as it did the job."""
+    """Ends this process by the signal that ended the job, or returns the exit status to exit
+    with."""
     if returncode < 0:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        with contextlib.suppress(OSError):  # SIGKILL has no other action
+        with contextlib.suppress(OSError):  # the action of SIGKILL cannot be set
             signal.signal(-returncode, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {-returncode})
         os.kill(os.getpid(), -returncode)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""gpu-tracker's text of nested figures: a line each, three blanks a level, keys in words, numbers to three decimals."""
+"""Nested figures as gpu-tracker prints them: one per line, indented by three blanks, keys as words,
+three decimals."""
 from __future__ import annotations
 
 import json

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A run of hiwater behind a tracker: the recorder beside this interpreter, its recording in a folder of its own, and what
-it says so far and in the end."""
+"""A run of hiwater behind a tracker: its recorder process, its recording in a private folder, and
+its figures during and after the run."""
 from __future__ import annotations
 
 import atexit
@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Collection, Dict, List, Optional
 
-INTERVAL_S = 0.1  # between two looks at most
+INTERVAL_S = 0.1  # longest time between two samples
 LEAST_INTERVAL_S = 0.001
 GPU_LIMIT_S = 5.0
 NO_LIMIT_S = 1e9
@@ -39,14 +39,16 @@ class Gpu:
 
 
 def interval_of(period_s: float) -> float:
-    """Looks are this far apart: a whole number of them in each period."""
+    """Time between two samples in seconds: at most INTERVAL_S, with a whole number of samples per
+    period."""
     period_s = max(period_s, LEAST_INTERVAL_S)
     return max(period_s / max(round(period_s / INTERVAL_S), 1), LEAST_INTERVAL_S)
 
 
 class Session:
-    """Measures process pid (this one without it). period_s: how often the tracker wants figures; n_cores: of the machine;
-    uuids: of the GPUs whose utilisation counts, system_uuids: whose memory does."""
+    """Measures process pid (None: this one). period_s: seconds between two timepoints of the
+    tracker; n_cores: of the machine; uuids: of the GPUs whose utilisation counts; system_uuids: of
+    those whose memory counts."""
 
     def __init__(self, pid: Optional[int], period_s: float, n_cores: int, uuids: Collection[str] = (),
                  system_uuids: Collection[str] = ()) -> None:
@@ -58,10 +60,11 @@ class Session:
         self._run: Optional[_run.Run] = None
         self.has_begun = False
         atexit.register(self._at_exit)
-        self._said: Optional[Dict[str, Any]] = None
+        self._final: Optional[Dict[str, Any]] = None
 
     def start(self) -> None:
-        """Raises Error if nothing can be measured; ProcessLookupError if there is no such process."""
+        """Raises Error if nothing can be measured; ProcessLookupError if there is no such
+        process."""
         if self.pid is not None and not os.path.exists(f"/proc/{self.pid}"):
             raise ProcessLookupError(f"process PID not found (pid={self.pid})")
         path = self.timeline.path or None
@@ -75,11 +78,13 @@ class Session:
             raise
 
     def end_within(self, limit_s: Optional[float]) -> bool:
-        """Tells the recorder to end; False: it did not in that time."""
+        """Requests the end of the recorder. Returns False if it does not answer within limit_s
+        seconds."""
         return self._run is None or self._run.end_within(NO_LIMIT_S if limit_s is None else limit_s)
 
     def leave(self, kill: bool = False) -> None:
-        """The recorder does not answer: what it has recorded until now counts. kill: it is ended by force."""
+        """Abandons a recorder that does not answer; its recording until now counts. kill: also
+        sends SIGKILL."""
         if self._run:
             self._run.leave()
         pid = self.timeline.recorder_pid() if kill else None
@@ -88,14 +93,14 @@ class Session:
                 os.kill(pid, signal.SIGKILL)
 
     def stop(self) -> Optional[Figures]:
-        """What was used; None: nothing is known."""
+        """Ends the run and returns its figures; None if nothing is known."""
         if self._run:
             self._run.stop()
-        self._said = self._summary_so_far()
+        self._final = self._summary_so_far()
         return self.figures()
 
     def silent_s(self) -> Optional[float]:
-        """How long ago the recorder has written last; None: never."""
+        """Seconds since the recorder last wrote; None if it never did."""
         with contextlib.suppress(OSError):
             times = [os.stat(self.timeline.path + end).st_mtime for end in ("", "-wal") if os.path.exists(self.timeline.path + end)]
             return max(time.time() - max(times), 0.0) if times else None
@@ -106,17 +111,17 @@ class Session:
         return self._run.warnings if self._run else []
 
     def figures(self) -> Optional[Figures]:
-        """So far, or in the end."""
-        summary = self._said or self._summary_so_far()
+        """The figures of the run so far, or of the whole run."""
+        summary = self._final or self._summary_so_far()
         return figures(summary, self.timeline, self.period_s, self.n_cores) if summary else None
 
     def close(self) -> None:
-        """The recording goes."""
+        """Removes the recording."""
         self.folder.remove()
         atexit.unregister(self._at_exit)
 
     def _summary_so_far(self) -> Optional[Dict[str, Any]]:
-        """Of the recorder; where it says nothing any more, of what it has recorded."""
+        """The summary from the recorder; if that does not answer, from its recording."""
         with contextlib.suppress(Error):
             if self._run:
                 return self._run.summary.to_dict()
@@ -126,21 +131,21 @@ class Session:
         return None
 
     def _at_exit(self) -> None:
-        """The program ends in order, but nobody has stopped this."""
+        """Ends a run that the program did not stop."""
         if self.folder.is_temporary and self._run:
             self._run.stop()
             self.close()
 
 
 PREFIX = "hiwater-compat-"
-NAME_LENGTH = len(PREFIX) + 8  # mkdtemp's letters
+NAME_LENGTH = len(PREFIX) + 8  # mkdtemp appends eight characters
 OURS = {"run.hiw", "run.hiw-wal", "run.hiw-shm", "run.json"}
-LEFT_S = 24 * 3600.0  # what a killed program left is readable for so long
+LEFT_S = 24 * 3600.0  # how long the recording of a killed program is kept
 
 
 def _sweep(temporary: str) -> None:
-    """Removes what this user's killed programs left, and nothing that was not made here; who still records writes each
-    second."""
+    """Removes old folders of this user's killed programs, if they contain only files made here. A
+    running recorder writes once a second, so its folder is never old."""
     for folder in os.scandir(temporary):
         with contextlib.suppress(OSError):
             if not (folder.name.startswith(PREFIX) and len(folder.name) == NAME_LENGTH and folder.is_dir(follow_symlinks=False) and
@@ -155,9 +160,10 @@ def _sweep(temporary: str) -> None:
 
 
 class Folder:
-    """A folder for recordings, 0700. None can be made: then there are no files either.
+    """A folder for recordings, mode 0700. If it cannot be made, path is None and no files are
+    written.
 
-    is_temporary    it goes when this process ends; False: somebody else removes it then
+    is_temporary    it is removed when this process ends; False: the keeper process removes it
     """
 
     def __init__(self) -> None:
@@ -173,7 +179,7 @@ class Folder:
         return os.path.join(self.path, name) if self.path else ""
 
     def remove(self) -> None:
-        """In a forked child it stays: it is the parent's."""
+        """Removes the folder. Does nothing in a forked child: the folder belongs to the parent."""
         if self.path and self._pid == os.getpid():
             shutil.rmtree(self.path, ignore_errors=True)
         self.path = None
@@ -190,8 +196,8 @@ _found: List[List[Gpu]] = []
 
 
 def gpus() -> List[Gpu]:
-    """The GPUs that hiwater can ask. A machine that shows none costs nothing; where there are some, a recorder asks them
-    once for this process."""
+    """The GPUs that hiwater can read. If the machine may have GPUs, a recorder lists them once per
+    process."""
     if not _found:
         _found.append(_asked_gpus() if _may_have_gpus() else [])
     return _found[0]

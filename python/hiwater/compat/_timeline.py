@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""How a run went, out of its recording (docs/recording.md), as looks: what main, its descendants and the machine used at
-one time. Also of a recording that grows: each `take` gives what came since the last one."""
+"""Reads the samples of a recording (docs/recording.md): the use of main, its descendants and the
+machine at one instant. For a growing recording, each `read_new` returns the samples since the
+previous call."""
 from __future__ import annotations
 
 import contextlib
@@ -21,17 +22,18 @@ MOST_WINDOWS = 20000
 
 
 @dataclass
-class Look:
-    """Bytes, seconds, and shares of one unit (1.0: one core or GPU busy). t_s counts from the run's start; *_cpu_s and
-    host_* are counters. What is unknown has its last value, 0 before the first."""
+class Sample:
+    """Bytes, seconds, and shares of one unit (1.0: one core or GPU busy). t_s counts from the start
+    of the run; *_cpu_s and host_* are counters. Unknown values keep their last value, 0 before the
+    first."""
 
     t_s: float = 0.0
     ram_main: float = 0.0
-    ram_rest: float = 0.0
+    ram_descendants: float = 0.0
     ram: float = 0.0
     system: float = 0.0
     gpu_main: float = 0.0
-    gpu_rest: float = 0.0
+    gpu_descendants: float = 0.0
     gpu: float = 0.0
     gpu_used: float = 0.0
     gpu_busy: float = 0.0
@@ -44,14 +46,14 @@ class Look:
     host_s: float = 0.0
 
     @property
-    def rest_threads(self) -> int:
+    def descendants_threads(self) -> int:
         return max(self.threads - self.main_threads, 0) if self.main_threads else 0
 
 
 @dataclass
 class _Query:
-    """A table's metrics by the names they have here. gauges have several values in a window, counters one; id: of its entities,
-    where there are several."""
+    """The metrics of a table, by the names of fields here. A window has several values of a gauge,
+    one of a counter; id: select the id of the entity as well."""
 
     entity: str
     gauges: Dict[str, str]
@@ -60,12 +62,13 @@ class _Query:
     id: bool = False
     where: str = "1"
 
-    def of_looks(self) -> str:
+    def of_samples(self) -> str:
         columns = {**self.gauges, **self.counters, **{name: name for name in self.means}}
         return self._select("t", columns, self.entity + "_recent") + "ORDER BY at"
 
     def of_windows(self) -> str:
-        """Several become one where there are many: the most that was held, the last count."""
+        """Merges windows if there are more than MOST_WINDOWS: the maximum of a gauge, the last
+        value of a counter."""
         columns = {**{name: f"max({of}_max)" for name, of in self.gauges.items()},
                    **{name: f"max({of})" for name, of in self.counters.items()},
                    **{name: f"sum({name} * 1.0 * span) / sum(CASE WHEN {name} IS NOT NULL THEN span END)" for name in self.means}}
@@ -78,8 +81,8 @@ class _Query:
 
 
 _QUERIES = (
-    _Query("job", {"ram": "ram", "ram_main": "ram_main", "ram_rest": "ram_rest", "threads": "threads", "gpu": "gpu_mem",
-                   "gpu_main": "gpu_mem_main", "gpu_rest": "gpu_mem_rest"}, {"cpu": "cpu_user + cpu_system"}),
+    _Query("job", {"ram": "ram", "ram_main": "ram_main", "ram_descendants": "ram_rest", "threads": "threads", "gpu": "gpu_mem",
+                   "gpu_main": "gpu_mem_main", "gpu_descendants": "gpu_mem_rest"}, {"cpu": "cpu_user + cpu_system"}),
     _Query("process", {"threads": "threads"}, {"cpu": "cpu_user + cpu_system"},
            where="id = (SELECT id FROM process WHERE is_main)"),
     _Query("host", {"system": "mem_used"}, {
@@ -91,50 +94,51 @@ _QUERIES = (
 
 @dataclass
 class Timeline:
-    """Of the recording at path, which need not be there yet. uuids: the GPUs whose utilisation counts; system_uuids: those
-    whose memory does."""
+    """The samples of the recording at path, which need not exist yet. uuids: the GPUs whose
+    utilisation counts; system_uuids: the GPUs whose memory counts."""
 
     path: str
     uuids: Collection[str] = ()
     system_uuids: Collection[str] = ()
     _last_ns: int = -1
-    _is_alone: bool = False  # main has started nothing: all processor time is its own
-    _look: Look = field(default_factory=Look)
-    _before_s: Optional[float] = None  # processor time of main from before the run, where the job's begins with 0
+    _is_alone: bool = False  # main has no descendants: all CPU time is its own
+    _sample: Sample = field(default_factory=Sample)
+    _before_s: Optional[float] = None  # CPU time of main before the run; that of the job starts at 0
     _gpus: Dict[str, Dict[str, float]] = field(default_factory=dict)
 
-    def take(self) -> List[Look]:
-        """Each look since the last call; those of the last five minutes are there (all that a reader who comes each
-        second needs)."""
-        return self._read([q.of_looks() for q in _QUERIES])
+    def read_new(self) -> List[Sample]:
+        """The samples since the last call. A recording has those of the last five minutes at full
+        rate."""
+        return self._read([q.of_samples() for q in _QUERIES])
 
-    def whole(self) -> List[Look]:
-        """The run from its beginning: at full rate if that is still there, else its windows, each as a look at its end with
-        the most that was held in it."""
-        self._last_ns, self._look, self._before_s = -1, Look(), None
+    def read_all(self) -> List[Sample]:
+        """The samples of the whole run: at full rate if the recording still has them, else its
+        windows, each as a sample at its end with the maxima of the window."""
+        self._last_ns, self._sample, self._before_s = -1, Sample(), None
         if self._ask("SELECT (SELECT min(t) FROM job_recent) > (SELECT min(t + span) FROM job_sample)") == [(1,)]:
             windows = self._read([q.of_windows() for q in _QUERIES])
             return [*self._beginning(windows[:1]), *windows]
-        return self.take()
+        return self.read_new()
 
-    def _beginning(self, first: List[Look]) -> List[Look]:
-        """What the counters were when the run began. Of main that is not kept: what was used in its first window is main's."""
+    def _beginning(self, first: List[Sample]) -> List[Sample]:
+        """A sample with the counters at the start of the run. The counter of main is not recorded:
+        the use in the first window is attributed to main."""
         counted = {(entity, metric): value / NS for entity, metric, value in self._ask(
             "SELECT entity, metric, min FROM summary WHERE entity IN ('job', 'host') AND metric LIKE 'cpu_%' AND min IS NOT NULL")}
         made = []
-        for look in first:
+        for sample in first:
             cpu_s = sum(counted.get(("job", name), 0.0) for name in ("cpu_user", "cpu_system"))
             host = {name: value for (entity, name), value in counted.items() if entity == "host"}
-            made.append(replace(look, t_s=0.0, cpu_s=cpu_s, main_cpu_s=max(look.main_cpu_s - (look.cpu_s - cpu_s), 0.0),
+            made.append(replace(sample, t_s=0.0, cpu_s=cpu_s, main_cpu_s=max(sample.main_cpu_s - (sample.cpu_s - cpu_s), 0.0),
                                 host_busy_s=host.get("cpu_user", 0.0) + host.get("cpu_system", 0.0), host_s=sum(host.values())))
         return made
 
     def started(self) -> Optional[float]:
-        """When the run began, seconds since the epoch."""
+        """Start of the run in seconds since the epoch; None if unknown."""
         rows = self._ask("SELECT value FROM meta WHERE key = 'started_wall_ns'")
         return int(rows[0][0]) / NS if rows else None
 
-    def is_over(self) -> bool:
+    def is_finished(self) -> bool:
         return bool(self._ask("SELECT 1 FROM meta WHERE key = 'ended_ns'"))
 
     def recorder_pid(self) -> Optional[int]:
@@ -142,7 +146,8 @@ class Timeline:
         return int(rows[0][0]) if rows else None
 
     def file_bytes(self) -> Tuple[int, int]:
-        """The most mapped files and shared memory that main held, and that one of the others did."""
+        """Peak of mapped files and shared memory of main, and of the largest other process, in
+        bytes."""
         rows = self._ask("SELECT id = (SELECT id FROM process WHERE is_main), max(most) FROM (SELECT id, rss_file_max AS most "
                          "FROM process_sample UNION ALL SELECT id, rss_file FROM process_recent) GROUP BY 1")
         most = {is_main: most for is_main, most in rows}
@@ -158,7 +163,7 @@ class Timeline:
             return Recording(self.path).query(sql)[1]
         return []
 
-    def _read(self, queries: Sequence[str]) -> List[Look]:
+    def _read(self, queries: Sequence[str]) -> List[Sample]:
         if not os.path.exists(self.path):
             return []
         import sqlite3
@@ -172,123 +177,126 @@ class Timeline:
                 self._is_alone = c.execute("SELECT count(*) FROM process").fetchone() == (1,)
                 tables = [self._rows(c, query.entity, sql) for query, sql in zip(_QUERIES, queries)]
         except sqlite3.Error:
-            return []  # not there yet, or gone
-        return list(self._looks(heapq.merge(*tables, key=lambda row: row[0]), names))
+            return []  # not complete yet, or removed
+        return list(self._samples(heapq.merge(*tables, key=lambda row: row[0]), names))
 
     def _rows(self, c: sqlite3.Connection, entity: str, sql: str) -> List[Row]:
         cursor = c.execute(sql, [self._last_ns])
         columns = [d[0] for d in cursor.description]
         return [(row[0], entity, dict(zip(columns, row))) for row in cursor.fetchall()]
 
-    def _looks(self, rows: Iterable[Row], uuids: Dict[int, str]) -> Iterator[Look]:
-        """A look begins with the job's readings; what else is read within half a millisecond belongs to it."""
+    def _samples(self, rows: Iterable[Row], uuids: Dict[int, str]) -> Iterator[Sample]:
+        """Groups rows into samples. A sample starts with a row of the job and includes all rows
+        within SAME_NS."""
         opened: Optional[int] = None
         for at, entity, values in rows:
             if opened is not None and at > opened + SAME_NS:
-                yield replace(self._look, t_s=opened / NS)
+                yield replace(self._sample, t_s=opened / NS)
                 opened = None
             self._apply(entity, values, uuids)
             self._last_ns = at
             if opened is None and entity == "job":
                 opened = at
         if opened is not None:
-            yield replace(self._look, t_s=opened / NS)
+            yield replace(self._sample, t_s=opened / NS)
 
     def _apply(self, entity: str, v: Dict[str, Any], uuids: Dict[int, str]) -> None:
-        look = self._look
+        sample = self._sample
         if entity == "job":
-            if v["ram_main"] is not None or v["ram_rest"]:  # at the end nothing is held any more: the last look counts
-                _set(look, v, ("ram", "ram_main", "ram_rest", "threads", "gpu", "gpu_main", "gpu_rest"))
-            look.cpu_s = max(look.cpu_s, (v["cpu"] or 0) / NS)
-            look.main_cpu_s = look.cpu_s if self._is_alone else look.main_cpu_s
+            if v["ram_main"] is not None or v["ram_descendants"]:  # after the end of the job the last sample stays
+                _set(sample, v, ("ram", "ram_main", "ram_descendants", "threads", "gpu", "gpu_main", "gpu_descendants"))
+            sample.cpu_s = max(sample.cpu_s, (v["cpu"] or 0) / NS)
+            sample.main_cpu_s = sample.cpu_s if self._is_alone else sample.main_cpu_s
         elif entity == "process":
-            look.main_threads = look.main_threads if v["threads"] is None else v["threads"]
-            self._take_main((v["cpu"] or 0) / NS)
+            sample.main_threads = sample.main_threads if v["threads"] is None else v["threads"]
+            self._apply_main((v["cpu"] or 0) / NS)
         elif entity == "host":
-            _set(look, v, ("system",))
+            _set(sample, v, ("system",))
             if v["busy"] is not None and v["whole"] is not None:
-                look.host_busy_s, look.host_s = v["busy"] / NS, v["whole"] / NS
+                sample.host_busy_s, sample.host_s = v["busy"] / NS, v["whole"] / NS
         elif v["id"] in uuids:
-            self._take_gpu(uuids[v["id"]], v)
+            self._apply_gpu(uuids[v["id"]], v)
 
-    def _take_main(self, used_s: float) -> None:
-        look = self._look
+    def _apply_main(self, used_s: float) -> None:
+        sample = self._sample
         if self._before_s is None:
-            self._before_s = max(used_s - look.cpu_s, 0.0)
-        look.main_cpu_s = max(look.main_cpu_s, used_s - self._before_s)
+            self._before_s = max(used_s - sample.cpu_s, 0.0)
+        sample.main_cpu_s = max(sample.main_cpu_s, used_s - self._before_s)
 
-    def _take_gpu(self, uuid: str, v: Dict[str, Any]) -> None:
+    def _apply_gpu(self, uuid: str, v: Dict[str, Any]) -> None:
         known = self._gpus.setdefault(uuid, {"mem": 0.0, "busy": 0.0})
         known.update((name, v[name]) for name in known if v[name] is not None)
-        self._look.gpu_used = sum(g["mem"] for u, g in self._gpus.items() if u in self.system_uuids)
-        self._look.gpu_seen |= v["busy"] is not None and uuid in self.uuids
-        self._look.gpu_busy = sum(g["busy"] for u, g in self._gpus.items() if u in self.uuids) / 1e6
+        self._sample.gpu_used = sum(g["mem"] for u, g in self._gpus.items() if u in self.system_uuids)
+        self._sample.gpu_seen |= v["busy"] is not None and uuid in self.uuids
+        self._sample.gpu_busy = sum(g["busy"] for u, g in self._gpus.items() if u in self.uuids) / 1e6
 
 
-def _set(look: Look, values: Dict[str, Any], names: Iterable[str]) -> None:
+def _set(sample: Sample, values: Dict[str, Any], names: Iterable[str]) -> None:
     for name in names:
         if values[name] is not None:
-            setattr(look, name, values[name])
+            setattr(sample, name, values[name])
 
 
 @dataclass
 class Timepoint:
-    """A look, and the share of processors that was used since the one before (1.0: one core)."""
+    """A sample, and the share of CPUs used since the previous timepoint (1.0: one core)."""
 
-    look: Look
+    sample: Sample
     span_s: float = 0.0
     main_cores: float = 0.0
-    rest_cores: float = 0.0
+    descendants_cores: float = 0.0
     cores: float = 0.0
     system_cores: Optional[float] = 0.0
 
 
 class Timepoints:
-    """Makes timepoints of looks, one each period_s, the first at first_s. n_cores: of the machine.
+    """Makes timepoints from samples, one each period_s, the first at first_s. n_cores: CPUs of the
+    machine.
 
-    The machine's processors are read once a second: timepoints before the second reading wait for it, those between two have
-    the share of the last."""
+    The CPU counters of the machine are read once a second: timepoints before the second read wait
+    for it, later ones have the share of the last interval."""
 
-    SHORTEST_S = 0.05  # processor time comes in steps of 10 ms: over less a share would mean nothing
+    SHORTEST_S = 0.05  # CPU time advances in steps of 10 ms: a share over less would be meaningless
 
     def __init__(self, first_s: float, period_s: float, n_cores: int) -> None:
         self._due_s = first_s * 0.9
         self._period_s = period_s
         self._n_cores = n_cores
-        self._before: Optional[Look] = None
-        self._last: Optional[Look] = None
+        self._before: Optional[Sample] = None
+        self._last: Optional[Sample] = None
         self._waiting: List[Timepoint] = []
         self._system: Optional[float] = None
         self._made = 0
 
-    def take(self, looks: Iterable[Look]) -> Iterator[Timepoint]:
-        for look in looks:
-            self._take_host(look)
-            self._last = look
-            self._before = self._before or look
-            if look.t_s >= self._due_s:
+    def add(self, samples: Iterable[Sample]) -> Iterator[Timepoint]:
+        for sample in samples:
+            self._apply_host(sample)
+            self._last = sample
+            self._before = self._before or sample
+            if sample.t_s >= self._due_s:
                 self._due_s += self._period_s
-                if self._due_s <= look.t_s:  # a gap
-                    self._due_s = look.t_s + 0.9 * self._period_s
-                self._waiting.append(self._point(look))
+                if self._due_s <= sample.t_s:  # a gap
+                    self._due_s = sample.t_s + 0.9 * self._period_s
+                self._waiting.append(self._point(sample))
             if self._system is not None:
                 yield from self._ready()
 
     def finish(self) -> Iterator[Timepoint]:
-        """The end, if there is enough behind the last timepoint, or nothing else."""
+        """A last timepoint, if enough time has passed since the previous one or there is none, and
+        those that waited."""
         last, before = self._last, self._before
         if last and before and (not self._made or last.t_s - before.t_s >= max(self.SHORTEST_S, self._period_s / 2)):
             self._waiting.append(self._point(last))
         yield from self._ready()
 
-    def _point(self, look: Look) -> Timepoint:
-        before = self._before or look
-        span = look.t_s - before.t_s
-        cores = self._share(look.cpu_s - before.cpu_s, span)
-        main = min(self._share(look.main_cpu_s - before.main_cpu_s, span), cores)
-        self._before = look
+    def _point(self, sample: Sample) -> Timepoint:
+        before = self._before or sample
+        span = sample.t_s - before.t_s
+        cores = self._share(sample.cpu_s - before.cpu_s, span)
+        main = min(self._share(sample.main_cpu_s - before.main_cpu_s, span), cores)
+        self._before = sample
         self._made += 1
-        return Timepoint(look, span, main, round(cores - main, 9), cores, self._system)
+        return Timepoint(sample, span, main, round(cores - main, 9), cores, self._system)
 
     def _ready(self) -> Iterator[Timepoint]:
         while self._waiting:
@@ -299,8 +307,8 @@ class Timepoints:
     def _share(self, used_s: float, span_s: float) -> float:
         return round(min(max(used_s, 0.0) / span_s, float(self._n_cores)), 9) if span_s > 0 else 0.0
 
-    def _take_host(self, look: Look) -> None:
+    def _apply_host(self, sample: Sample) -> None:
         before = self._last
-        if before and before.host_s and look.host_s > before.host_s:
-            share = (look.host_busy_s - before.host_busy_s) / (look.host_s - before.host_s)
+        if before and before.host_s and sample.host_s > before.host_s:
+            share = (sample.host_busy_s - before.host_busy_s) / (sample.host_s - before.host_s)
             self._system = round(share * self._n_cores, 9)

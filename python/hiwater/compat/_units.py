@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Units by the names that gpu-tracker has for them: how many bytes or seconds one is. Decimal: a gigabyte is 1e9 bytes."""
+"""gpu-tracker's names of units, with their sizes in bytes or seconds. Decimal: a gigabyte is 1e9
+bytes."""
 from __future__ import annotations
 
 TYPE_CHECKING = False
@@ -11,7 +12,8 @@ SECONDS = {"seconds": 1.0, "minutes": 60.0, "hours": 3600.0, "days": 86400.0}
 
 
 def size_of(unit: str, units: Dict[str, float], kind: str) -> float:
-    """Of the unit. Raises ValueError for one that is none of units; kind is what the message calls it."""
+    """The size of a unit. Raises ValueError for an unknown one; kind names the quantity in the
+    message."""
     if unit not in units:
         raise ValueError(f'"{unit}" is not a valid {kind} unit. Valid values are {", ".join(sorted(units))}')
     return units[unit]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/** Keeps 150 MB, makes garbage beside it, and rests: with ZGC before Java 21 each page of the heap is mapped several times. */
+/** Keeps 150 MB, makes garbage, and rests: with ZGC before Java 21 each page of the heap is mapped several times. */
 public final class Heap {
     public static void main(String[] arguments) throws InterruptedException {
         byte[][] kept = new byte[150][];

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Two loky workers that read a large array by memory mapping, as joblib passes it, and make arrays of their own."""
+"""Two loky workers that read a large array by memory mapping, as joblib passes it, and allocate
+arrays."""
 import sys
 
 import joblib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Eight forks that share 300 MB of numpy arrays, and only sleep."""
+"""Eight forks that share 300 MB of numpy arrays and only sleep."""
 import os
 import time
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Four workers that multiply and sort arrays of different sizes, beside an array that they have from their parent."""
+"""Four workers that multiply and sort arrays of different sizes, and share an array of their
+parent."""
 import multiprocessing
 import sys
 

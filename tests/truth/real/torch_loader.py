@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A DataLoader with two workers, which pass batches by shared memory, and a model that learns from them."""
+"""A DataLoader with two workers, which pass batches by shared memory, and a model that trains on
+them."""
 import torch
 
 

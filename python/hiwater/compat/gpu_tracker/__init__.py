@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""gpu-tracker 5.0.1 by name, measured by hiwater: `import hiwater.compat.gpu_tracker as gput` and nothing else changes.
+"""Replacement of gpu-tracker 5.0.1, measured by hiwater: only the import changes (`import
+hiwater.compat.gpu_tracker as gput`).
 
-What is told differently, because gpu-tracker's own way gets it wrong, is listed in docs/compat.md with the reasons.
+docs/compat.md lists the figures that differ because gpu-tracker's are wrong, with the reasons.
 """
 from ._version import version as __version__
 from .sub_tracker import SubTracker, SubTrackingAnalyzer, TrackingComparison, sub_track

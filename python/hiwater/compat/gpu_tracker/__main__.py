@@ -23,7 +23,8 @@ FORMATS: Dict[str, Callable[[Any], bytes]] = {
 
 
 def main(argv: Optional[List[str]] = None) -> int:
-    """Runs the command line argv, sys.argv's without it. Returns the exit status: that of the job, or 1."""
+    """Runs the command line argv, by default that of sys.argv. Returns the exit status: that of the
+    job, or 1."""
     words, options = COMMAND.parse(sys.argv[1:] if argv is None else argv)
     kind = options["--format"] or "text"
     if kind not in FORMATS:
@@ -40,7 +41,7 @@ def _failed(why: str) -> int:
 
 
 class Output:
-    """Where a result goes: a file, or stdout."""
+    """Writes a result to a file, or to stdout."""
 
     def __init__(self, kind: str, path: Any) -> None:
         self._kind = kind
@@ -48,7 +49,7 @@ class Output:
 
     @property
     def is_for_programs(self) -> bool:
-        """What goes to stdout is to be parsed: then nothing else may be there."""
+        """True if stdout is to be parsed, and must contain nothing else."""
         return self._path is None and self._kind != "text"
 
     def write(self, result: Any) -> None:
@@ -65,7 +66,8 @@ class Output:
 # ---- tracking --------------------------------------------------------------------------------------------------------
 
 def _execute(options: Dict[str, Any], output: Output) -> int:
-    """Everything is looked at before the command begins: it is not left running by a mistake in an option."""
+    """Checks all options before the command starts, so that a wrong option does not leave it
+    running."""
     words = _job.words_of(options["--execute"])
     if not words:
         return _failed("Empty command provided.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Results of analysing and comparing: pandas objects in dataclasses, as JSON and as text."""
+"""Results of analyses and comparisons: dataclasses of pandas objects, with their JSON and text."""
 from __future__ import annotations
 
 import dataclasses
@@ -12,7 +12,8 @@ STATISTICS = ["min", "max", "mean", "std"]
 
 
 def summary_stats(data: Any) -> Any:
-    """min, max, mean and std (of a whole population) of a Series, or a row of them for each column of a DataFrame."""
+    """min, max, mean and std (of the population) of a Series, or a row of these for each column of
+    a DataFrame."""
     values = {"min": data.min(), "max": data.max(), "mean": data.mean(), "std": data.std(ddof=0)}
     pd = pandas()
     return pd.Series(values, dtype=float) if isinstance(data, pd.Series) else pd.DataFrame(values).astype(float)
@@ -20,13 +21,13 @@ def summary_stats(data: Any) -> Any:
 
 @dataclass
 class CodeBlockResults:
-    """Of one code block.
+    """Results of one code block.
 
-    num_timepoints       rows of the tracking file during any of its calls
-    num_calls            its calls
-    num_non_empty_calls  calls during which there was a row at all
+    num_timepoints       number of rows of the tracking file during its calls
+    num_calls            number of calls
+    num_non_empty_calls  number of calls with at least one row
     compute_time         seconds: a Series of min, max, mean, std, total
-    resource_usage       a DataFrame: a row a measurement, columns min, max, mean, std
+    resource_usage       a DataFrame with a row per measurement, columns min, max, mean, std
     """
 
     name: str
@@ -39,7 +40,8 @@ class CodeBlockResults:
 
 @dataclass
 class SubTrackingResults:
-    """Of a tracking session: overall, a DataFrame over all its timepoints; static_data, a Series; and each code block."""
+    """Results of a tracking session: overall, a DataFrame over all its timepoints; static_data, a
+    Series; and each code block."""
 
     overall: Any
     static_data: Any
@@ -59,8 +61,8 @@ class SubTrackingResults:
 
 @dataclass
 class ComparisonResults:
-    """Sessions side by side: Series with a value a session, smallest first, by measurement; by measurement and code block;
-    by code block (seconds)."""
+    """Comparison of sessions: Series with one value per session, smallest first, by measurement; by
+    measurement and code block; by code block (seconds)."""
 
     overall_resource_usage: Dict[str, Any]
     code_block_resource_usage: Dict[str, Dict[str, Any]]
@@ -88,7 +90,7 @@ def _rows_of(frame: Any) -> Dict[str, Any]:
 # ---- text ------------------------------------------------------------------------------------------------------------
 
 def _text(values: Dict[str, Any], names: frozenset[str] = frozenset()) -> str:
-    """names: keys that are no words."""
+    """The text of nested results. names: keys that are printed unchanged."""
     return "".join(_lines(values, "", names))
 
 
@@ -114,7 +116,7 @@ def _lines(values: Dict[str, Any], indent: str, names: frozenset[str]) -> Iterat
 
 
 def _table(value: Any) -> str:
-    """A Series is a row without a name."""
+    """The text of a table; a Series is a row without a name."""
     pd = pandas()
     if isinstance(value, pd.Series):
         value = value.to_frame().T

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which end belongs to which beginning of a code block."""
+"""Pairs the start and stop marks of code blocks."""
 from __future__ import annotations
 
 from typing import Dict, List, Tuple
@@ -11,10 +11,12 @@ START, STOP = 0, 1
 
 
 def pairs(marks: List[Mark]) -> List[Tuple[float, float]]:
-    """Of one code block, marks in the file's order: (start, stop) of its calls, by process, then by time.
+    """(start, stop) of the calls of one code block, from its marks in file order; sorted by
+    process, then by time.
 
-    A file of ours has each call's marks side by side. In any other one blocks that overlap are taken for nested, which
-    recursion is; starts without a stop are calls that were cut off. Raises ValueError for a stop without a start."""
+    Files written by hiwater have the two marks of a call next to each other. In other files
+    overlapping blocks are taken for nested ones, as in recursion; a start without a stop is a call
+    that was cut off. Raises ValueError for a stop without a start."""
     by_process: Dict[int, List[Mark]] = {}
     for mark in marks:
         by_process.setdefault(mark[0], []).append(mark)
@@ -38,13 +40,13 @@ def _of_process(marks: List[Mark], every: List[Mark]) -> List[Tuple[float, float
 
 
 def _are_adjacent(marks: List[Mark]) -> bool:
-    """A start, its stop, a start, its stop, as the file has them; at the end there may be a start alone."""
+    """True if the marks alternate: a start, its stop, and so on; the last may be a start alone."""
     return all(m[1] == (START, STOP)[i % 2] for i, m in enumerate(marks)) and all(
         a[2] <= b[2] for a, b in zip(marks[::2], marks[1::2]))
 
 
 def _complaint(every: List[Mark]) -> ValueError:
-    """Names the first two marks, by process and time, that are no call."""
+    """The error for the first two marks, by process and time, that do not form a call."""
     ordered = sorted(every, key=lambda m: (m[0], m[2], m[1]))
     for first, second in zip(ordered[::2], ordered[1::2]):
         pair = f"Sub-tracking file is invalid. Detected timestamp pair ({first[2]}, {second[2]})"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the command gpu-tracker takes. The help is gpu-tracker's own, word for word: scripts and people know it."""
+"""The command line of gpu-tracker. The help text is gpu-tracker's, word for word, because scripts
+and users rely on it."""
 from typing import Any, Callable, Dict, Tuple
 
 from .._arguments import Command, Form, Option
@@ -52,7 +53,7 @@ OPTIONS = (
     Option("--cconfig"), Option("", "-m", many=True), Option("--stat"),
 )
 _OUTPUT = frozenset({"--output", "--format"})
-# What of the line is an argument of Tracker, and what that is made of.
+# Option: (argument of Tracker, function that converts its text).
 TRACKER: Dict[str, Tuple[str, Callable[[str], Any]]] = {
     "--st": ("sleep_time", float), "--ru": ("ram_unit", str), "--gru": ("gpu_ram_unit", str), "--tu": ("time_unit", str),
     "--nec": ("n_expected_cores", int), "--guuids": ("gpu_uuids", lambda text: set(text.split(","))),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tracking sessions side by side."""
+"""Comparison of tracking sessions."""
 from __future__ import annotations
 
 import logging
@@ -11,15 +11,16 @@ from ._pandas import pandas
 
 
 class TrackingComparison:
-    """Compares the results of tracking sessions, which are read from pickles of SubTrackingResults: ours, and those that
-    gpu-tracker itself has written. Code blocks are matched by name; names that end with a line's number, by file and order.
+    """Compares the results of tracking sessions, read from pickles of SubTrackingResults written by
+    hiwater or by gpu-tracker. Code blocks are matched by name; those whose names end with a line
+    number, by file and order.
 
     results_map   session: SubTrackingResults
     """
 
     def __init__(self, file_path_map: Dict[str, str]) -> None:
-        """session: path of the pickle. Raises ValueError where the code blocks do not match. As with any pickle: open none
-        from people you do not trust."""
+        """file_path_map: session name to path of its pickle. Raises ValueError if the code blocks
+        do not match. Loading a pickle can run code: use only files that you trust."""
         if not file_path_map:
             raise ValueError("There is nothing to compare: the mapping of tracking session names to files is empty.")
         self.results_map: Dict[str, SubTrackingResults] = {}
@@ -50,7 +51,7 @@ class TrackingComparison:
                             "not meant to match, their comparison will not be valid and their names must be disambiguated.")
 
     def compare(self, statistic: str = "mean") -> ComparisonResults:
-        """statistic: "min", "max", "mean" or "std", else ValueError. Needs pandas."""
+        """statistic: "min", "max", "mean" or "std"; otherwise raises ValueError. Needs pandas."""
         if statistic not in STATISTICS:
             raise ValueError(f"Invalid summary statistic '{statistic}'. Valid values are {' '.join(STATISTICS)}.")
         first = self.results_map[self._name1]
@@ -77,7 +78,7 @@ def _side_by_side(values: Dict[str, float]) -> Any:
 
 
 def _split(name: str) -> Tuple[str, Optional[int]]:
-    """FILE:LINE; a name that does not end so has no line."""
+    """Splits FILE:LINE; the line is None if the name does not end with one."""
     file, colon, line = name.rpartition(":")
     try:
         return (file, int(line)) if colon else (name, None)
@@ -86,7 +87,7 @@ def _split(name: str) -> Tuple[str, Optional[int]]:
 
 
 def _sorted(blocks: List[CodeBlockResults]) -> List[CodeBlockResults]:
-    """By name, line numbers as numbers."""
+    """Sorts by name, with line numbers compared as numbers."""
     width = max((len(b.name.rpartition(":")[2]) for b in blocks if _split(b.name)[1] is not None), default=0)
 
     def key(block: CodeBlockResults) -> str:
@@ -97,13 +98,13 @@ def _sorted(blocks: List[CodeBlockResults]) -> List[CodeBlockResults]:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Takes what gpu-tracker has written for ours."""
+    """Loads pickles of gpu-tracker as the classes of this package."""
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__(file)
 
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) == ("sqlalchemy.sql.elements", "quoted_name"):  # what it calls columns that come from SQLite
+        if (module, name) == ("sqlalchemy.sql.elements", "quoted_name"):  # gpu-tracker's type for column names from SQLite
             return _plain
         if module.split(".")[0] == "gpu_tracker":
             module = __package__ + module[len("gpu_tracker"):]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Tracking files and sub-tracking files: CSV, or SQLite with the tables `data` and `static_data`. Reading them as tables
-needs pandas, writing needs nothing."""
+"""Tracking files and sub-tracking files: CSV, or SQLite with the tables `data` and `static_data`.
+Reading them as tables needs pandas, writing does not."""
 from __future__ import annotations
 
 import abc
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 BUSY_S = 30.0  # another process may write into the same SQLite file
 
-_written: Set[str] = set()  # by this program: what it began it may go on with
+_written: Set[str] = set()  # files that this program has begun, and may append to
 
 
 class DataFile(abc.ABC):
@@ -27,7 +27,8 @@ class DataFile(abc.ABC):
 
     @staticmethod
     def create(path: Optional[str], overwrite: bool = False) -> Optional[DataFile]:
-        """By its extension; None for None. Raises ValueError for any other."""
+        """The object for a path, by its extension; None for None. Raises ValueError for another
+        extension."""
         if path is None:
             return None
         for kind in (CsvFile, SqliteFile):
@@ -37,7 +38,7 @@ class DataFile(abc.ABC):
 
     @staticmethod
     def continued(path: Optional[str]) -> Optional[DataFile]:
-        """One that another process has begun."""
+        """A file that another process has begun."""
         file = DataFile.create(path)
         if file:
             file._is_begun = os.path.exists(file.path)
@@ -51,14 +52,15 @@ class DataFile(abc.ABC):
     # ---- writing
 
     def write_static_data(self, row: Dict[str, Any]) -> None:
-        """The first thing in a tracking file. Raises FileExistsError where there is one that may not be overwritten."""
+        """Begins a tracking file with its static data. Raises FileExistsError if it exists and may
+        not be overwritten."""
         self._make_way()
         self._append_static(row)
         self._is_begun = True
 
     def begin(self, columns: Dict[str, type]) -> None:
-        """The file, with its columns, unless this program has begun it already. Raises FileExistsError, as above, and
-        FileNotFoundError where it was removed since."""
+        """Makes the file with its columns, unless this program has begun it already. Raises
+        FileExistsError, as above, and FileNotFoundError if it was removed since."""
         if self.path not in _written:
             if not self._is_begun:
                 self._make_way()
@@ -68,7 +70,7 @@ class DataFile(abc.ABC):
             raise FileNotFoundError(f"The file {self.path} was removed in the middle of writing data to it.")
 
     def write_data(self, rows: Sequence[Dict[str, Any]]) -> None:
-        """Raises as `begin`."""
+        """Appends rows. Raises the errors of `begin`."""
         if rows:
             self.begin({name: type(value) for name, value in rows[0].items()})
             self._append(rows)
@@ -80,7 +82,8 @@ class DataFile(abc.ABC):
             os.remove(self.path)
 
     def combine(self, paths: List[str]) -> None:
-        """Makes this file of all rows of others. Raises ValueError if it exists, or another is not of its kind."""
+        """Writes this file from all rows of others. Raises ValueError if it exists, or another has
+        a different format."""
         if os.path.exists(self.path):
             raise ValueError(f"Cannot create sub-tracking file {self.path}. File already exists.")
         for path in paths:
@@ -116,7 +119,8 @@ class DataFile(abc.ABC):
 
     @abc.abstractmethod
     def blocks(self) -> List[Tuple[int, str, int, float]]:
-        """Of a sub-tracking file, in its order: process, code block, position (0 start, 1 stop), timestamp."""
+        """The rows of a sub-tracking file, in order: process, code block, position (0 start, 1
+        stop), timestamp."""
 
 
 class CsvFile(DataFile):
@@ -174,7 +178,7 @@ class SqliteFile(DataFile):
     def _open(self) -> Iterator[sqlite3.Connection]:
         connection = _connect(self.path)
         try:
-            connection.execute("PRAGMA synchronous = OFF")  # a file of measurements: what the machine's end loses is bearable
+            connection.execute("PRAGMA synchronous = OFF")  # rows lost in a crash of the machine are acceptable
             with connection:
                 yield connection
         finally:

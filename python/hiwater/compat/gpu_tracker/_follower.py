@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Writes what a tracker was asked to write, out of a recording that grows: rows of the tracking file, and the pickle of what
-was used so far."""
+"""Writes the files of a tracker from a growing recording: rows of the tracking file, and the pickle
+of the use so far."""
 from __future__ import annotations
 
 import contextlib
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 class Follower:
-    """Of the recording at path. One that is not called for minutes misses rows: five are there at full rate."""
+    """Follows the recording at path. `step` must be called at least every five minutes, the span
+    that a recording keeps at full rate; otherwise rows are lost."""
 
     def __init__(self, plan: Plan, path: str) -> None:
         self._plan = plan
@@ -34,14 +35,15 @@ class Follower:
         self._began: Optional[float] = None
 
     def step(self) -> None:
-        """Writes what is new. Raises OSError and sqlite3.Error."""
-        self._write(self._points.take(self._timeline.take()))
+        """Writes the new rows. Raises OSError and sqlite3.Error."""
+        self._write(self._points.add(self._timeline.read_new()))
         if self._plan.resource_usage_file:
             self._pickle(self._plan.resource_usage_file)
 
     def finish(self, keep: bool = False) -> None:
-        """The same once the run is over. keep: the pickle stays."""
-        self._write(self._points.take(self._timeline.take()))
+        """Writes the last rows after the end of the run. keep: keep the pickle; otherwise it is
+        removed."""
+        self._write(self._points.add(self._timeline.read_new()))
         self._write(self._points.finish())
         if self._plan.resource_usage_file:
             if keep:
@@ -50,9 +52,9 @@ class Follower:
                 with contextlib.suppress(OSError):
                     os.unlink(self._plan.resource_usage_file)
 
-    def is_over(self) -> bool:
-        """Was the end recorded?"""
-        return self._timeline.is_over()
+    def is_finished(self) -> bool:
+        """True if the end of the run was recorded."""
+        return self._timeline.is_finished()
 
     def _write(self, points: Iterable[Timepoint]) -> None:
         if self._began is None:
@@ -62,7 +64,7 @@ class Follower:
         self._file.write_data([self._plan.row(point, self._began) for point in points])
 
     def _pickle(self, path: str) -> None:
-        """As a whole or not at all."""
+        """Replaces the pickle atomically."""
         from .tracker import empty_usage, usage_of
 
         usage = empty_usage(self._plan)

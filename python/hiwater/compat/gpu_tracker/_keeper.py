@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A small process beside the recorder that writes a tracker's files while it tracks, so that they are there whatever becomes
-of the interpreter. It measures nothing: it reads the recording. Only trackers with files have one."""
+"""A small process that writes the files of a tracker from the growing recording, so that they exist
+even if the interpreter is killed. It does not measure. Only trackers with files have one."""
 from __future__ import annotations
 
 import dataclasses
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from .._session import Session
 
 END_LIMIT_S = 30.0
-SLOWEST_S, FASTEST_S = 1.0, 0.1  # between two looks at the recording
+SLOWEST_S, FASTEST_S = 1.0, 0.1  # limits of the time between two reads of the recording
 
-# It leaves its parent before anything else: no wait() of the program sees it, and it belongs to no job.
+# It daemonises first, so that no wait() of the program returns it and it is not a member of the
+# job.
 _CODE = """
 import os, sys
 if os.fork():
@@ -42,23 +43,23 @@ main(int(sys.argv[2]), sys.argv[3])
 
 
 class Keeper:
-    """Follows the session, which starts after it."""
+    """Handle of the process, which follows a session that starts later."""
 
     def __init__(self, plan: Plan, session: Session) -> None:
         self._plan = plan
         self._session = session
         self._socket: Optional[socket.socket] = None
-        self._process: Optional[_process.Process] = None  # once its first word is read
+        self._process: Optional[_process.Process] = None  # known from its first message
         self._pid = os.getpid()
         try:
             self._start()
         except OSError:
-            self._socket = None  # then the files are written in the end
+            self._socket = None  # the files are written at the end only
         _keepers.add(self)
 
     def _start(self) -> None:
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        _process.ask_who(mine)
+        _process.request_credentials(mine)
         package = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
         task = json.dumps({"plan": dataclasses.asdict(self._plan), "path": self._session.timeline.path,
                            "folder": self._session.folder.path, "working": os.getcwd()})
@@ -67,10 +68,10 @@ class Keeper:
                            pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                            stderr=subprocess.DEVNULL, check=True, env={**os.environ, "HIWATER_COMMAND": command() or ""})
         self._socket = mine
-        self._session.folder.is_temporary = False  # if this process ends before end(), the recording is still to be read
+        self._session.folder.is_temporary = False  # the keeper still reads the recording if this process ends before end()
 
     def end(self) -> Optional[str]:
-        """Waits until all is written. What went wrong, or None."""
+        """Waits until everything is written. Returns an error text, or None."""
         if self._pid != os.getpid():
             return None
         if self._socket is None:
@@ -80,18 +81,18 @@ class Keeper:
             s.settimeout(FASTEST_S)
             try:
                 s.send(b"end")
-                self._next(s)  # that it is there
+                self._next(s)  # its greeting
                 return self._next(s).decode() or None
             except OSError as e:
                 return f"the rest of {self._plan.tracking_file or self._plan.resource_usage_file} was not written: {e}"
 
     def _next(self, s: socket.socket) -> bytes:
-        """What it says next. One that somebody has stopped (SIGSTOP) is told to go on."""
+        """The next message of the keeper. A keeper that was stopped (SIGSTOP) gets SIGCONT."""
         end = time.monotonic() + END_LIMIT_S
         while True:
             try:
-                message, who, _, _ = s.recvmsg(4096, _process.ROOM)
-                self._process = _process.who(who, self._process)
+                message, ancillary, _, _ = s.recvmsg(4096, _process.ANCILLARY_SIZE)
+                self._process = _process.sender(ancillary, self._process)
                 return message
             except socket.timeout:
                 if time.monotonic() >= end:
@@ -100,53 +101,53 @@ class Keeper:
                 self._process.signal(signal.SIGCONT)
 
     def forget(self) -> None:
-        """In a forked child: the keeper is the parent's."""
+        """In a forked child: the keeper belongs to the parent."""
         if self._socket:
             self._socket.close()
 
 
 def main(fd: int, task: str) -> None:
-    """The keeper's own process."""
-    told = json.loads(task)
-    plan = Plan(**told["plan"])
-    os.chdir(told["working"])
-    follower = Follower(plan, told["path"])
+    """Main function of the keeper process."""
+    task_data = json.loads(task)
+    plan = Plan(**task_data["plan"])
+    os.chdir(task_data["working"])
+    follower = Follower(plan, task_data["path"])
     period_s = min(max(plan.sleep_time, FASTEST_S), SLOWEST_S)
-    complaint = ""
+    error = ""
     with socket.socket(fileno=fd) as s:
         s.send(b"here")
         while not select.select([s], [], [], period_s)[0]:
-            complaint = complaint or _told(follower.step)
-        if _heard(s):
-            complaint = complaint or _told(follower.finish)
-            s.send(complaint.encode() or b"")
+            error = error or _error_of(follower.step)
+        if _end_request(s):
+            error = error or _error_of(follower.finish)
+            s.send(error.encode() or b"")
         else:
-            _outlive(follower, told["folder"])
+            _finish_alone(follower, task_data["folder"])
 
 
-def _heard(s: socket.socket) -> bytes:
-    """Empty: the program is gone."""
+def _end_request(s: socket.socket) -> bytes:
+    """The request to end; empty if the program has ended."""
     try:
         return s.recv(16)
-    except ConnectionResetError:  # and has not read that its keeper is there
+    except ConnectionResetError:  # it has ended without reading the greeting
         return b""
 
 
-def _outlive(follower: Follower, folder: Optional[str]) -> None:
-    """The program is gone; the recorder notices, and then the end is there."""
+def _finish_alone(follower: Follower, folder: Optional[str]) -> None:
+    """After the end of the program: waits until the recorder has finished, and writes the rest."""
     end = time.monotonic() + END_LIMIT_S
-    while not follower.is_over() and time.monotonic() < end:
+    while not follower.is_finished() and time.monotonic() < end:
         time.sleep(FASTEST_S)
-    _told(lambda: follower.finish(keep=True))
+    _error_of(lambda: follower.finish(keep=True))
     if folder:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _told(action: Callable[[], None]) -> str:
-    """What went wrong with it."""
+def _error_of(action: Callable[[], None]) -> str:
+    """Calls action; returns an error text, or "" on success."""
     try:
         action()
-    except Exception as e:  # whatever it is, the program is told in the end
+    except Exception as e:  # of any kind: the program reports it at the end
         return f"{type(e).__name__}: {e}"[:4000]
     return ""
 

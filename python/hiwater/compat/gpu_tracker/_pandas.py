@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""pandas, where it is needed: for analysing files, not for tracking."""
+"""Imports pandas, which analysis of files needs and tracking does not."""
 from __future__ import annotations
 
 from importlib import import_module
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def pandas() -> Any:
-    """The module. Raises ImportError with what to do."""
+    """The module. Raises ImportError with the remedy."""
     try:
         module: Any = import_module("pandas")
     except ImportError as e:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a tracker was asked for, and its timepoints as rows of a tracking file."""
+"""The settings of a tracker, and its timepoints as rows of a tracking file."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 @dataclass
 class Plan:
-    """Units and their sizes (bytes, seconds), the machine, the files. Capacities are in the units."""
+    """Settings: units and their sizes (bytes, seconds), the machine, the files. Capacities are in
+    these units."""
 
     sleep_time: float
     ram_unit: str
@@ -42,22 +43,22 @@ class Plan:
                 "system_gpu_count": self.n_gpus, "n_expected_gpus": len(self.uuids)}
 
     def row(self, point: Timepoint, began: float) -> Dict[str, Any]:
-        """began: of the run, seconds since the epoch."""
-        look = point.look
+        """The row of a timepoint. began: start of the run, seconds since the epoch."""
+        sample = point.sample
         values: Dict[str, Any] = {}
-        for name, ram in (("main", look.ram_main), ("descendants", look.ram_rest), ("combined", look.ram),
-                          ("system", look.system)):
+        for name, ram in (("main", sample.ram_main), ("descendants", sample.ram_descendants), ("combined", sample.ram),
+                          ("system", sample.system)):
             values[f"{name}_ram"] = ram / self.ram_size
-        for name, ram in (("main", look.gpu_main), ("descendants", look.gpu_rest), ("combined", look.gpu),
-                          ("system", look.gpu_used)):
+        for name, ram in (("main", sample.gpu_main), ("descendants", sample.gpu_descendants), ("combined", sample.gpu),
+                          ("system", sample.gpu_used)):
             values[f"{name}_gpu_ram"] = ram / self.gpu_ram_size
-        values["gpu_sum_utilization_percent"] = look.gpu_busy * 100.0
-        values["gpu_hardware_utilization_percent"] = look.gpu_busy * 100.0 / (len(self.uuids) or 1)
-        values.update(main_n_threads=look.main_threads, descendants_n_threads=look.rest_threads, combined_n_threads=look.threads)
+        values["gpu_sum_utilization_percent"] = sample.gpu_busy * 100.0
+        values["gpu_hardware_utilization_percent"] = sample.gpu_busy * 100.0 / (len(self.uuids) or 1)
+        values.update(main_n_threads=sample.main_threads, descendants_n_threads=sample.descendants_threads, combined_n_threads=sample.threads)
         for name, cores, n in (("system", point.system_cores or 0.0, self.n_cores), ("main", point.main_cores, self.n_expected_cores),
-                               ("descendants", point.rest_cores, self.n_expected_cores),
+                               ("descendants", point.descendants_cores, self.n_expected_cores),
                                ("combined", point.cores, self.n_expected_cores)):
             values[f"cpu_{name}_sum_utilization_percent"] = cores * 100.0
             values[f"cpu_{name}_hardware_utilization_percent"] = cores * 100.0 / (n or 1)
-        values["timestamp"] = began + look.t_s
+        values["timestamp"] = began + sample.t_s
         return values

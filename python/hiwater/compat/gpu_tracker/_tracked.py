@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A command with a Tracker round it."""
+"""Runs a command within a Tracker."""
 from __future__ import annotations
 
 from typing import Any, Callable, List, Optional, Tuple
@@ -11,7 +11,8 @@ from .tracker import Tracker
 
 
 def track(make: Callable[[], Tracker], words: List[str], is_for_programs: bool, write: Callable[[Any], None]) -> int:
-    """Makes a tracker, runs the command to its end and writes what it used; as `_job.told`."""
+    """Makes a tracker, runs the command to its end and writes its figures; arguments and result as
+    in `_job.run_and_report`."""
 
     def run(job: _job.Started) -> int:
         tracker = make()
@@ -26,15 +27,16 @@ def track(make: Callable[[], Tracker], words: List[str], is_for_programs: bool, 
 
     def report() -> None:
         [(tracker, found)] = results
-        tracker._take(found)
+        tracker._set_figures(found)
         write(tracker)
 
     results: List[Tuple[Tracker, Optional[Figures]]] = []
-    return _job.told(words, run, is_for_programs, report)
+    return _job.run_and_report(words, run, is_for_programs, report)
 
 
 class _Files:
-    """What is written while the job runs. Whatever goes wrong with it is said once, and the job goes on."""
+    """Writes files while the job runs. The first error is logged and ends the writing; the job
+    continues."""
 
     def __init__(self, tracker: Tracker) -> None:
         self._tracker = tracker
@@ -45,6 +47,6 @@ class _Files:
             return
         try:
             action()
-        except Exception as e:  # of any kind: a full disk, a file that somebody removed
+        except Exception as e:  # of any kind: a full disk, a removed file
             self._is_wanted = False
-            self._tracker._complain(f"{type(e).__name__}: {e}")
+            self._tracker._warn_of(f"{type(e).__name__}: {e}")

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: MIT
-"""The version of gpu-tracker that this stands for."""
+"""The version of gpu-tracker that this package replaces."""
 __version__ = version = "5.0.1"
 __version_tuple__ = version_tuple = (5, 0, 1)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Code blocks within a tracking session: when they ran (SubTracker, sub_track), what was used meanwhile
-(SubTrackingAnalyzer), and sessions side by side (TrackingComparison)."""
+"""Code blocks within a tracking session: their times (SubTracker, sub_track), the use during them
+(SubTrackingAnalyzer), and the comparison of sessions (TrackingComparison)."""
 from __future__ import annotations
 
 import functools
@@ -25,23 +25,24 @@ _COLUMNS = {"process_id": int, "code_block_name": str, "position": int, "timesta
 
 
 class SubTracker:
-    """A code block: `with SubTracker("load"):`. When it began and ended goes into a file, for a SubTrackingAnalyzer.
+    """A code block: `with SubTracker("load"):`. Writes the times of its start and stop into a file,
+    for a SubTrackingAnalyzer.
 
-    code_block_name    its name
-    sub_tracking_file  the file's path
-    process_id         of the process that made it
+    code_block_name    name of the block
+    sub_tracking_file  path of the file
+    process_id         of the process that made the object
 
-    Both rows of a block are written when it ends, one behind the other: so blocks that overlap, by recursion or in threads,
-    are told apart.
+    Both rows of a block are written when it ends, one after the other, so that overlapping blocks
+    (recursion, threads) can be told apart.
     """
 
     def __init__(self, code_block_name: Optional[str] = None, code_block_attribute: Optional[str] = None,
                  sub_tracking_file: Optional[str] = None, overwrite: bool = False) -> None:
         """
-        code_block_name       FILE:ATTRIBUTE of the caller without it
-        code_block_attribute  what stands behind the file's path; the caller's line without it
-        sub_tracking_file     .csv or .sqlite; PID.csv without it. Processes need files of their own, to be combined later
-        overwrite             whether the file may exist before this program writes into it
+        code_block_name       default: FILE:ATTRIBUTE of the caller
+        code_block_attribute  ATTRIBUTE in that default; default: the line number of the caller
+        sub_tracking_file     .csv or .sqlite; default: PID.csv. Each process needs its own file; they can be combined later
+        overwrite             True: replace an existing file
         """
         if code_block_name is None:
             caller = sys._getframe(1)
@@ -51,7 +52,7 @@ class SubTracker:
         self.process_id = os.getpid()
         self.sub_tracking_file = f"{self.process_id}.csv" if sub_tracking_file is None else sub_tracking_file
         self._file = DataFile.create(self.sub_tracking_file, overwrite)
-        self._starts: Dict[int, List[float]] = {}  # by thread; it may be entered again before it is left
+        self._starts: Dict[int, List[float]] = {}  # by thread; a block may be entered again before it is left
 
     def __enter__(self) -> SubTracker:
         if self._file:
@@ -73,8 +74,9 @@ class SubTracker:
 
 def sub_track(code_block_name: Optional[str] = None, code_block_attribute: Optional[str] = None,
               sub_tracking_file: Optional[str] = None, overwrite: bool = False) -> Callable[[F], F]:
-    """A decorator: each call of the function is a block, as with SubTracker. Its name is FILE:FUNCTION without
-    code_block_name, FILE the absolute path of where it is decorated."""
+    """A decorator: each call of the function is a block, as with SubTracker. Without
+    code_block_name its name is FILE:FUNCTION, where FILE is the absolute path of the file with the
+    decorator."""
     file = os.path.abspath(sys._getframe(1).f_code.co_filename)
 
     def decorator(function: F) -> F:
@@ -92,8 +94,8 @@ def sub_track(code_block_name: Optional[str] = None, code_block_attribute: Optio
 
 
 class SubTrackingAnalyzer:
-    """What was used during each code block, out of the tracking file of a Tracker and the sub-tracking file of SubTrackers.
-    Needs pandas, but for combining files."""
+    """The resource use during each code block, from the tracking file of a Tracker and the
+    sub-tracking file of SubTrackers. Needs pandas, except for combining files."""
 
     def __init__(self, tracking_file: Optional[str], sub_tracking_file: Optional[str]) -> None:
         """Raises ValueError for names that do not end with .csv or .sqlite."""
@@ -103,20 +105,20 @@ class SubTrackingAnalyzer:
         self._blocks: Optional[List[_blocks.Row]] = None
 
     def read_static_data(self) -> Any:
-        """Units and what the machine has: a Series."""
+        """Units, and the capacities of the machine: a Series."""
         return _needed(self._tracking, "tracking").static_data()
 
     def load_code_block_names(self) -> List[str]:
         return sorted({name for _, name, _, _ in self._rows()})
 
     def combine_sub_tracking_files(self, files: List[str]) -> None:
-        """Makes the sub-tracking file of others, in this order. Raises ValueError where it exists or another is not of its
-        kind."""
+        """Writes the sub-tracking file from other files, in this order. Raises ValueError if it
+        exists or another has a different format."""
         _needed(self._sub_tracking, "sub-tracking").combine(files)
 
     def load_timestamp_pairs(self, code_block_name: str) -> List[Tuple[float, float]]:
-        """Beginning and end of each call, seconds since the epoch. A call that has not ended is left out. Raises ValueError
-        where ends have no beginnings."""
+        """Start and stop of each call, seconds since the epoch. Calls that have not ended are left
+        out. Raises ValueError for a stop without a start."""
         return _blocks.pairs([(pid, position, at) for pid, name, position, at in self._rows() if name == code_block_name])
 
     def load_timepoints(self, timestamp_pairs: List[Tuple[float, float]]) -> Any:
@@ -132,7 +134,7 @@ class SubTrackingAnalyzer:
         return summary_stats(self._timepoints().drop(columns="timestamp"))
 
     def sub_tracking_results(self) -> SubTrackingResults:
-        """All of it."""
+        """The results of the whole session and of each code block."""
         overall, static = self.overall_timepoint_results(), self.read_static_data()
         return SubTrackingResults(overall, static, [self._results_of(name) for name in self.load_code_block_names()])
 
@@ -163,4 +165,4 @@ def _needed(file: Optional[DataFile], what: str) -> DataFile:
 
 
 for _kind in (CodeBlockResults, SubTrackingResults, ComparisonResults, TrackingComparison):
-    _kind.__module__ = __name__  # pickles name this module, as gpu-tracker's do
+    _kind.__module__ = __name__  # pickles then name this module, like those of gpu-tracker

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The Tracker of gpu-tracker 5, and the classes of its results. What measures is hiwater's recorder, beside this process."""
+"""The Tracker of gpu-tracker 5, and the classes of its results. A recorder process of hiwater
+measures."""
 from __future__ import annotations
 
 import dataclasses
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from ._keeper import Keeper
 
 LEAST_SLEEP_S = 0.1
-FRESH_S = 0.02  # figures are asked for once for several that are looked at together
-SILENCE_S = 10.0  # of the recorder, worth a warning
+FRESH_S = 0.02  # attributes read within this time share one request to the recorder
+SILENCE_S = 10.0  # time without a write of the recorder that is worth a warning
 
 
 @dataclass
@@ -44,13 +45,13 @@ class RSSValues:
 
 @dataclass
 class MaxRAM:
-    """The most RAM that was used at one instant, in `unit`.
+    """Peak RAM at one instant, in `unit`.
 
-    system_capacity  what the machine has
-    system           what was in use on the machine, whoever used it
-    main             the tracked process
-    descendants      all that it started, directly or not
-    combined         both, shared pages once
+    system_capacity  RAM of the machine
+    system           in use on the machine by all processes
+    main             used by the tracked process
+    descendants      used by all processes that it started, directly or not
+    combined         used by both, shared pages counted once
     """
 
     unit: str
@@ -63,7 +64,7 @@ class MaxRAM:
 
 @dataclass
 class MaxGPURAM:
-    """The most GPU memory that was used at one instant over all GPUs, in `unit`; the fields are those of MaxRAM."""
+    """Peak GPU memory at one instant over all GPUs, in `unit`; the fields are those of MaxRAM."""
 
     unit: str
     system_capacity: float
@@ -75,8 +76,9 @@ class MaxGPURAM:
 
 @dataclass
 class ProcessingUnitPercentages:
-    """How busy processing units were (cores or GPUs), in percent: 100 is one of them for *_sum_percent, all of them for
-    *_hardware_percent. max is over periods of sleep_time, mean over the whole time."""
+    """Utilisation of processing units (cores or GPUs), in percent: 100 is one unit for
+    *_sum_percent, all units for *_hardware_percent. max is over periods of sleep_time, mean over
+    the whole time."""
 
     max_sum_percent: float = 0.0
     max_hardware_percent: float = 0.0
@@ -88,9 +90,9 @@ class ProcessingUnitPercentages:
 class CPUUtilization:
     """Cores and threads.
 
-    system_core_count  cores of the machine: what hardware percents of `system` are of
-    n_expected_cores   what those of main, descendants and combined are of
-    *_n_threads        the most threads at one instant
+    system_core_count  cores of the machine: the base of the hardware percentages of `system`
+    n_expected_cores   the base of those of main, descendants and combined
+    *_n_threads        the largest number of threads at one instant
     """
 
     system_core_count: int
@@ -106,7 +108,8 @@ class CPUUtilization:
 
 @dataclass
 class GPUUtilization:
-    """GPUs: how many the machine has, how many count, and how busy those were (some kernel ran, were it one thread)."""
+    """GPUs: number in the machine, number tracked, and the utilisation of those (share of time in
+    which some kernel ran)."""
 
     system_gpu_count: int
     n_expected_gpus: int
@@ -123,7 +126,7 @@ class ComputeTime:
 
 @dataclass
 class ResourceUsage:
-    """What was used."""
+    """All figures of a tracker."""
 
     max_ram: MaxRAM
     max_gpu_ram: MaxGPURAM
@@ -133,16 +136,17 @@ class ResourceUsage:
 
 
 class Tracker:
-    """Tracks what this process, or another one, and all that it starts use: in a `with` block, or from `start` to `stop`.
+    """Tracks the resource usage of this process, or another one, and its descendants: in a `with`
+    block, or from `start` to `stop`.
 
-    resource_usage   a ResourceUsage: so far while it tracks, constant afterwards; None before
+    resource_usage   a ResourceUsage: of the run so far while it tracks, constant afterwards; None before
     state            a Tracker.State
 
-    A process of hiwater's measures; nothing samples in this one.
+    A recorder process of hiwater measures; this process does not sample.
     """
 
     class State(enum.Enum):
-        """NEW, STARTED or STOPPED: a tracker tracks once."""
+        """NEW, STARTED or STOPPED; a tracker cannot be started twice."""
 
         NEW = 0
         STARTED = 1
@@ -154,22 +158,22 @@ class Tracker:
                  n_join_attempts: int = 5, join_timeout: Optional[float] = 10.0, gpu_brand: Optional[str] = None,
                  tracking_file: Optional[str] = None, overwrite: bool = False) -> None:
         """
-        sleep_time           seconds between two rows of the tracking file, and the periods over which processors are judged;
-                             0.1 at least. Memory's peaks do not depend on it
+        sleep_time           seconds between two rows of the tracking file, and the period of maximum utilisation; at least 0.1.
+                             Peaks of memory do not depend on it
         ram_unit, gpu_ram_unit    "bytes", "kilobytes", "megabytes", "gigabytes" or "terabytes"
         time_unit            "seconds", "minutes", "hours" or "days"
-        n_expected_cores     what 100 hardware percent are; all cores of the machine without it
-        gpu_uuids            GPUs whose utilisation counts; all without it
-        disable_logs         log no warnings
-        process_id           the process to track; this one without it
-        resource_usage_file  kept up to date with a pickle of the ResourceUsage, removed at the end; it stays if this process
-                             is killed. Without it there is none
-        n_join_attempts, join_timeout    how often and for how many seconds each stop() waits for the recorder
-        gpu_brand            "nvidia" or "amd"; what is found, NVIDIA's first, without it
-        tracking_file        where to write a row each sleep_time: .csv or .sqlite
-        overwrite            whether tracking_file may exist already
+        n_expected_cores     the number of cores that 100 hardware percent mean; default: all cores of the machine
+        gpu_uuids            GPUs whose utilisation counts; default: all
+        disable_logs         True: log no warnings
+        process_id           the process to track; default: this one
+        resource_usage_file  kept up to date with a pickle of the ResourceUsage and removed at the end; it stays if this process is
+                             killed. Default: no file
+        n_join_attempts, join_timeout    number of times, and seconds each time, that stop() waits for the recorder
+        gpu_brand            "nvidia" or "amd"; default: the brand found, NVIDIA first
+        tracking_file        file for a row each sleep_time: .csv or .sqlite
+        overwrite            True: replace an existing tracking_file
 
-        Raises ValueError for arguments that are not valid, FileExistsError for a tracking_file that exists.
+        Raises ValueError for invalid arguments, FileExistsError for a tracking_file that exists.
         """
         self._disable_logs = disable_logs
         if sleep_time < LEAST_SLEEP_S:
@@ -200,7 +204,8 @@ class Tracker:
 
     @property
     def resource_usage(self) -> Optional[ResourceUsage]:
-        """What was used: so far while it tracks, in the end once it has stopped; None before it started."""
+        """The usage so far while it tracks, the final one once it has stopped; None before it
+        started."""
         if self.state == Tracker.State.STARTED and self._session and time.monotonic() >= self._fresh_until:
             found = self._session.figures()
             self._usage = usage_of(self._plan, found) if found else self._usage
@@ -246,10 +251,11 @@ class Tracker:
             self._end_keeper()
         finally:
             session.close()
-        self._take(found if session.has_begun else Figures())
+        self._set_figures(found if session.has_begun else Figures())
 
     def _join(self, session: _session.Session) -> None:
-        """Waits for the recorder's end, as long as was said; one that does not answer is ended by force."""
+        """Waits for the recorder to end, within the configured attempts; kills it if it does not
+        answer."""
         for _ in range(self.n_join_attempts):
             if session.end_within(self.join_timeout):
                 return
@@ -262,8 +268,8 @@ class Tracker:
             logging.warning(f"Tracking is stopping and it has been {silent_s} seconds since the temporary tracking results file "
                             "was last updated. Resource usage was not updated during that time.")
 
-    def _take(self, found: Optional[Figures]) -> None:
-        """What was used in the end."""
+    def _set_figures(self, found: Optional[Figures]) -> None:
+        """Sets the final usage."""
         if found is None:
             raise RuntimeError("The temporary tracking results file does not exist. Tracking results cannot be obtained.")
         self._usage = usage_of(self._plan, found)
@@ -272,11 +278,12 @@ class Tracker:
         self.state = Tracker.State.STOPPED
 
     def start(self) -> None:
-        """Begins to track; the same as entering the `with` block. Raises hiwater.Error if nothing can be measured."""
+        """Starts tracking, as entering the `with` block does. Raises hiwater.Error if nothing can
+        be measured."""
         self.__enter__()
 
     def stop(self) -> None:
-        """Ends the tracking; the same as leaving the `with` block."""
+        """Stops tracking, as leaving the `with` block does."""
         self.__exit__()
 
     def __str__(self) -> str:
@@ -284,14 +291,15 @@ class Tracker:
         return as_text(self.to_json())
 
     def to_json(self) -> Dict[str, Dict[str, Any]]:
-        """The figures and their units as nested dicts. Raises RuntimeError before tracking has stopped."""
+        """The figures and their units as nested dicts. Raises RuntimeError before tracking has
+        stopped."""
         if self.state != Tracker.State.STOPPED or self._usage is None:
             raise RuntimeError("Cannot display the tracker in string or JSON format before tracking completes. Exit the content "
                                "manager or call the stop() method before calling to_json() or str()")
         return dataclasses.asdict(self._usage)
 
     def __getstate__(self) -> Dict[str, Any]:
-        """Another process gets what is known now, and tracks nothing."""
+        """State for another process: the present usage, without tracking."""
         return {**self.__dict__, "_usage": self.resource_usage, "_session": None, "_keeper": None}
 
     def _warn(self, text: str) -> None:
@@ -299,7 +307,7 @@ class Tracker:
             logging.warning(text)
 
     def _gpus(self, brand: Optional[str]) -> List[_session.Gpu]:
-        """Those of one vendor: NVIDIA's if there are any, else AMD's."""
+        """The GPUs of one vendor: those of NVIDIA if there are any, else of AMD."""
         if brand not in (None, "nvidia", "amd"):
             raise ValueError(f'"{brand}" is not a valid GPU brand. Supported values are "nvidia" and "amd".')
         every = _session.gpus()
@@ -316,11 +324,11 @@ class Tracker:
 
     def _end_keeper(self) -> None:
         keeper, self._keeper = self._keeper, None
-        complaint = keeper.end() if keeper else None
-        if complaint:
-            self._complain(complaint)
+        error = keeper.end() if keeper else None
+        if error:
+            self._warn_of(error)
 
-    def _complain(self, what: str) -> None:
+    def _warn_of(self, what: str) -> None:
         self._warn("The following uncaught exception occurred in the tracking process:")
         self._warn(what)
 
@@ -350,24 +358,24 @@ def _why_none(brand: Optional[str]) -> str:
 # ---- from hiwater's figures ------------------------------------------------------------------------------------------
 
 def empty_usage(plan: Plan) -> ResourceUsage:
-    """Of a tracker that has seen nothing yet."""
+    """The usage of a tracker without samples."""
     return ResourceUsage(MaxRAM(plan.ram_unit, plan.ram_capacity), MaxGPURAM(plan.gpu_ram_unit, plan.gpu_ram_capacity),
                          CPUUtilization(plan.n_cores, plan.n_expected_cores), GPUUtilization(plan.n_gpus, len(plan.uuids)),
                          ComputeTime(plan.time_unit))
 
 
 def usage_of(plan: Plan, f: Figures) -> ResourceUsage:
-    """f in the units of plan."""
+    """Converts f to the units of plan."""
     usage = empty_usage(plan)
     usage.max_ram.system = f.system_ram / plan.ram_size
     usage.max_gpu_ram.system = f.gpu_system / plan.gpu_ram_size
     cpu = usage.cpu_utilization
     cpu.system = _percentages(f.cpu_system, plan.n_cores)
-    for theirs, mine in (("main", "main"), ("descendants", "rest"), ("combined", "combined")):
+    for theirs, mine in (("main", "main"), ("descendants", "descendants"), ("combined", "combined")):
         setattr(usage.max_ram, theirs, _rss(getattr(f, mine), plan.ram_size))
         setattr(usage.max_gpu_ram, theirs, getattr(f, f"gpu_{mine}") / plan.gpu_ram_size)
         setattr(cpu, theirs, _percentages(getattr(f, f"cpu_{mine}"), plan.n_expected_cores))
-    cpu.main_n_threads, cpu.descendants_n_threads, cpu.combined_n_threads = f.main_threads, f.rest_threads, f.threads
+    cpu.main_n_threads, cpu.descendants_n_threads, cpu.combined_n_threads = f.main_threads, f.descendants_threads, f.threads
     usage.gpu_utilization.gpu_percentages = _percentages(f.gpu_busy, len(plan.uuids))
     usage.compute_time.time = f.wall_s / plan.time_size
     return usage

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The command gpu-tracker as of its paper, also as `python -m hiwater.compat.gpu_tracker_2`. The help is gpu-tracker's own,
-word for word: it is Fig. 2 of the paper."""
+"""The command gpu-tracker of the paper, also as `python -m hiwater.compat.gpu_tracker_2`. The help
+text is gpu-tracker's, word for word (Fig. 2 of the paper)."""
 from __future__ import annotations
 
 import json
@@ -39,7 +39,8 @@ COMMAND = Command(HELP, OPTIONS, (Form((), frozenset({"--execute"}), frozenset({
 
 
 def main(argv: Optional[List[str]] = None) -> int:
-    """Runs the command line argv, sys.argv's without it. Returns the exit status: that of the job, or 1."""
+    """Runs the command line argv, by default that of sys.argv. Returns the exit status: that of the
+    job, or 1."""
     _, options = COMMAND.parse(sys.argv[1:] if argv is None else argv)
     try:
         return _execute(options)
@@ -49,7 +50,8 @@ def main(argv: Optional[List[str]] = None) -> int:
 
 
 def _execute(options: Dict[str, Any]) -> int:
-    """Everything is looked at before the command begins: it is not left running by a mistake in an option."""
+    """Checks all options before the command starts, so that a wrong option does not leave it
+    running."""
     words = _job.words_of(options["--execute"]) or [""]
     kind = options["--format"] or "text"
     if kind not in ("text", "json"):
@@ -66,11 +68,11 @@ def _execute(options: Dict[str, Any]) -> int:
         found = session.figures()
         if found is None:
             logging.warning("hiwater has told nothing of it: the figures are those before the start.")
-        tracker._take(found)
+        tracker._set_figures(found)
         return status
 
     path = options["--output"]
-    return _job.told(words, run, kind == "json" and path is None, lambda: _write(tracker, kind, path))
+    return _job.run_and_report(words, run, kind == "json" and path is None, lambda: _write(tracker, kind, path))
 
 
 def _write(tracker: Tracker, kind: str, path: Optional[str]) -> None:

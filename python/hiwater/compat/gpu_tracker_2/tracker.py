@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The Tracker of gpu-tracker 2, and the classes of its results. What measures is hiwater's recorder, beside this process."""
+"""The Tracker of gpu-tracker 2, and the classes of its results. A recorder process of hiwater
+measures."""
 from __future__ import annotations
 
 import dataclasses
@@ -18,13 +19,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .._figures import Figures
 
-FRESH_S = 0.02  # figures are asked for once for several that are looked at together
+FRESH_S = 0.02  # attributes read within this time share one request to the recorder
 
 
 @dataclass
 class RSSValues:
-    """Resident memory of one process or of several: total_rss = private_rss (pages that one process alone maps) + shared_rss
-    (pages that another maps too, each counted once)."""
+    """Resident memory of one process or of several: total_rss = private_rss (pages that only one
+    process maps) + shared_rss (pages that several map, each counted once)."""
 
     total_rss: float = 0.0
     private_rss: float = 0.0
@@ -33,8 +34,9 @@ class RSSValues:
 
 @dataclass
 class MaxRAM:
-    """The most RAM that was used at one instant, in `unit`: of the machine's system_capacity by the whole `system`, by the
-    `main` process, by its `descendents`, by both `combined` with shared pages once."""
+    """Peak RAM at one instant, in `unit`: used by the whole `system` (which has system_capacity),
+    by the `main` process, by its `descendents`, and by both `combined`, with shared pages counted
+    once."""
 
     unit: str
     system_capacity: float
@@ -46,7 +48,7 @@ class MaxRAM:
 
 @dataclass
 class MaxGPURAM:
-    """The most GPU memory that was used at one instant, in `unit`, by main, its descendents, or both."""
+    """Peak GPU memory at one instant, in `unit`: of main, its descendents, and both."""
 
     unit: str
     main: float = 0.0
@@ -63,26 +65,26 @@ class ComputeTime:
 
 
 class Tracker:
-    """Tracks how much RAM, GPU RAM and time this process, or another one, and all that it starts use: in a `with` block, or
-    from `start` to `stop`.
+    """Tracks RAM, GPU RAM and time of this process, or another one, and its descendants: in a
+    `with` block, or from `start` to `stop`.
 
-    max_ram, max_gpu_ram, compute_time   so far while it tracks, constant afterwards; each is one object, kept up to date
+    max_ram, max_gpu_ram, compute_time   of the run so far while it tracks, constant afterwards; each is one object that is updated
 
-    A process of hiwater's measures; nothing samples in this one.
+    A recorder process of hiwater measures; this process does not sample.
     """
 
     def __init__(self, sleep_time: float = 1.0, ram_unit: str = "gigabytes", gpu_ram_unit: str = "gigabytes",
                  time_unit: str = "hours", n_join_attempts: int = 5, join_timeout: Optional[float] = 10.0,
                  kill_if_join_fails: bool = False, process_id: Optional[int] = None) -> None:
         """
-        sleep_time           hiwater looks at memory as often as that, and ten times a second at least
+        sleep_time           longest time between two samples of memory in seconds; hiwater samples at least ten times a second
         ram_unit, gpu_ram_unit    "bytes", "kilobytes", "megabytes", "gigabytes" or "terabytes"
         time_unit            "seconds", "minutes", "hours" or "days"
-        n_join_attempts, join_timeout    how often and for how many seconds each stop() waits for the recorder
-        kill_if_join_fails   whether to end this program with 1 where the recorder does not answer even then
-        process_id           the process to track; this one without it
+        n_join_attempts, join_timeout    number of times, and seconds each time, that stop() waits for the recorder
+        kill_if_join_fails   True: exit this program with 1 if the recorder does not answer even then
+        process_id           the process to track; default: this one
 
-        Raises ValueError for units that are not valid, ProcessLookupError where there is no such process.
+        Raises ValueError for invalid units, ProcessLookupError if there is no such process.
         """
         self._ram_size = _units.size_of(ram_unit, _units.BYTES, "memory")
         self._gpu_ram_size = _units.size_of(gpu_ram_unit, _units.BYTES, "memory")
@@ -104,19 +106,19 @@ class Tracker:
 
     @property
     def max_ram(self) -> MaxRAM:
-        """The most RAM that was used."""
+        """Peak RAM."""
         self._refresh()
         return self._max_ram
 
     @property
     def max_gpu_ram(self) -> MaxGPURAM:
-        """The most GPU memory that was used."""
+        """Peak GPU memory."""
         self._refresh()
         return self._max_gpu_ram
 
     @property
     def compute_time(self) -> ComputeTime:
-        """How long it has taken."""
+        """Time tracked."""
         self._refresh()
         return self._compute_time
 
@@ -147,7 +149,7 @@ class Tracker:
             return
         try:
             joined = self._join(session)
-            self._take(session.stop())
+            self._set_figures(session.stop())
         finally:
             session.close()
         if not joined and self.kill_if_join_fails:
@@ -155,7 +157,8 @@ class Tracker:
             sys.exit(1)
 
     def _join(self, session: _session.Session) -> bool:
-        """Waits for the recorder's end, as long as was said; one that does not answer is left behind."""
+        """Waits for the recorder to end, within the configured attempts; abandons it if it does not
+        answer."""
         for _ in range(self.n_join_attempts):
             if session.end_within(self.join_timeout):
                 return True
@@ -166,11 +169,12 @@ class Tracker:
         return False
 
     def start(self) -> None:
-        """Begins to track; the same as entering the `with` block. Raises hiwater.Error if nothing can be measured."""
+        """Starts tracking, as entering the `with` block does. Raises hiwater.Error if nothing can
+        be measured."""
         self.__enter__()
 
     def stop(self) -> None:
-        """Ends the tracking; the same as leaving the `with` block."""
+        """Stops tracking, as leaving the `with` block does."""
         self.__exit__()
 
     def __str__(self) -> str:
@@ -183,7 +187,7 @@ class Tracker:
                 "compute_time": dataclasses.asdict(self.compute_time)}
 
     def __getstate__(self) -> Dict[str, Any]:
-        """Another process gets what is known now, and tracks nothing."""
+        """State for another process: the present figures, without tracking."""
         self._refresh()
         return {**self.__dict__, "_session": None, "_lock": None}
 
@@ -193,14 +197,14 @@ class Tracker:
     def _refresh(self) -> None:
         with self._lock:
             if self._session and time.monotonic() >= self._fresh_until:
-                self._take(self._session.figures())
+                self._set_figures(self._session.figures())
                 self._fresh_until = time.monotonic() + FRESH_S
 
-    def _take(self, f: Optional[Figures]) -> None:
+    def _set_figures(self, f: Optional[Figures]) -> None:
         if f is None:
             return
         self._max_ram.system = f.system_ram / self._ram_size
-        for mine, ram, gpu in (("main", f.main, f.gpu_main), ("descendents", f.rest, f.gpu_rest),
+        for mine, ram, gpu in (("main", f.main, f.gpu_main), ("descendents", f.descendants, f.gpu_descendants),
                                ("combined", f.combined, f.gpu_combined)):
             values: RSSValues = getattr(self._max_ram, mine)
             values.total_rss, values.private_rss, values.shared_rss = (

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""gpumemprof's MemoryTracker and what belongs to it, kept by hiwater: `from hiwater.compat.gpumemprof import MemoryTracker`
-instead of `from gpumemprof import MemoryTracker`, and nothing else. Modules have the names that they have there.
+"""Replacement of gpumemprof's trackers, implemented by hiwater: only the import changes, to
+`from hiwater.compat.gpumemprof import MemoryTracker`. Modules keep their names.
 
-Events, rules on thresholds, statistics and timelines are hiwater's own (hwi_pushes), and a recorder beside the interpreter
-keeps what happened even if this process is killed. docs/compat.md says what differs from gpu-memory-profiler 0.2.2 and its
-successor stormlog 0.4.3, and why. Out of scope: their profilers, views, queries and inference tools.
+Events, rules on thresholds, statistics and timelines are hiwater's (hwi_pushes), and a recorder
+process keeps the events even if this process is killed. docs/compat.md lists the differences from
+gpu-memory-profiler 0.2.2 and its successor stormlog 0.4.3, with the reasons. Their profilers,
+views, queries and inference tools are not included.
 """
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.2"
 
-# Where a name comes from; imported when it is first used.
+# Module: its public names, which are imported at first use.
 _MODULES = {
     "cpu_profiler": ("CPUMemoryTracker",),
     "device_collectors": ("DeviceMemoryCapabilities", "DeviceMemoryCollector", "DeviceMemorySample",

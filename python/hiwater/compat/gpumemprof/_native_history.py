@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""PyTorch's own history of its CUDA allocator, for bundles: a snapshot that pytorch.org/memory_viz reads, and its texts."""
+"""PyTorch's history of its CUDA allocator, for bundles: a snapshot that pytorch.org/memory_viz
+reads, and PyTorch's texts of it."""
 from __future__ import annotations
 
 import json
@@ -22,7 +23,7 @@ TEXTS = {"cuda_allocator_segments.txt": "segsum", "cuda_allocator_trace.txt": "t
 
 
 def begin(device: Any, most_entries: int) -> bool:
-    """False: PyTorch has none here."""
+    """Starts recording the history; returns False if PyTorch cannot."""
     try:
         needed_torch().cuda.memory._record_memory_history(max_entries=most_entries, device=device)
         return True
@@ -35,7 +36,7 @@ def end(device: Any) -> None:
     try:
         needed_torch().cuda.memory._record_memory_history(enabled=None, device=device)
     except Exception as e:
-        log.debug("the history of the allocator goes on: %s", e)
+        log.debug("recording the history of the allocator could not be ended: %s", e)
 
 
 def _texts_of(snapshot: Dict[str, Any], folder: Path, warnings: List[str]) -> List[str]:
@@ -67,7 +68,7 @@ def _list_in(file: Path, where: Callable[[Dict[str, Any]], Dict[str, Any]], name
 
 
 def add_to(bundle: str, device: Any) -> None:
-    """Writes what there is into the bundle and lists it there."""
+    """Writes the history into the bundle and adds its files to the manifest."""
     folder, warnings = Path(bundle), list[str]()
     try:
         snapshot = needed_torch().cuda.memory._snapshot(device=device)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What MemoryTracker and CPUMemoryTracker have in common: the list of events (hiwater's C part), the thread that reads, phases,
-sessions, files. A subclass says what is read."""
+"""The common part of MemoryTracker and CPUMemoryTracker: the list of events (in hiwater's C
+extension), the sampling thread, phases, sessions, files. A subclass provides the samples."""
 from __future__ import annotations
 
 import csv
@@ -21,7 +21,7 @@ from ._evidence import Evidence
 from .collector_health import CollectorHealthState
 from .device_collectors import DeviceMemoryCapabilities, DeviceMemorySample
 from .events import (ALERT, ALERT_TYPES, ALLOCATED, ERROR, FREE, GPU_WORDS, INACTIVE, KINDS, OTHER, RESERVED, SAMPLE, SERIES,
-                     START, TOTAL, USED, Timed, TrackingEvent, Words, packed, told, values_of)
+                     START, TOTAL, USED, Timed, TrackingEvent, Words, packed, unpacked_event, values_of)
 from .phases import PHASE_ENTER_EVENT, PHASE_EXIT_EVENT, OpenPhase, PhaseHandle, PhaseRecorder
 from .session import SessionSummary
 from .telemetry import (SCHEMA_VERSION_V2, SCHEMA_VERSION_V4, TelemetryEvent, TelemetryEventV2, TelemetryEventV4,
@@ -39,17 +39,18 @@ Tracker = TypeVar("Tracker", bound="Tracking")
 ALERT_KINDS = 1 << ALERT | 1 << ERROR | 1 << OTHER
 BACKOFF_S = 1.0        # after an exception in the loop
 STOP_LIMIT_S = 5.0
-ROUNDING_NS = 1000     # of a time as a float
+ROUNDING_NS = 1000     # rounding error of a time as a float
 
 
 class Tracking:
-    """Reads in a thread of its own from start_tracking to stop_tracking. All methods may be called from any thread.
+    """Samples in a thread from start_tracking to stop_tracking. All methods may be called from any
+    thread.
 
-    In a process that was forked meanwhile it tracks nothing, and nothing there touches the files of this one; its phases are
-    taken and mean nothing. start_tracking there reads that process, without a sink."""
+    In a forked child it tracks nothing and does not touch the files of the parent; phases are
+    accepted and have no effect. start_tracking in the child samples the child, without a sink."""
 
     words: Words = GPU_WORDS
-    usage_of = ALLOCATED           # the series whose share of the total is the usage
+    usage_of = ALLOCATED           # usage is the share of this series in the total
     thread_name = "hiwater-memory-tracker"
     session_source = "gpumemprof.tracker"
     started_text = "Memory tracking started"
@@ -76,13 +77,13 @@ class Tracking:
         self._list = Pushes(SERIES, self._capacity, ratios=(("usage", self.usage_of, TOTAL), ("fragmentation", INACTIVE, RESERVED)),
                             changes=True, samples=True, every=True, whole=True)
         self._rules: Optional[List[str]] = None
-        self._lock = threading.RLock()      # of starting and stopping
+        self._lock = threading.RLock()      # held while starting and stopping
         self._thread: Optional[threading.Thread] = None
         self._stop = threading.Event()
         self._started_at: Optional[float] = None
         self._last_check: float = 0
         self._other_alerts = 0
-        self._highest = 0  # that the recorder was told at once
+        self._highest = 0  # largest allocated size; a new one is recorded at once
         self._last_sample: Optional[DeviceMemorySample] = None
         self._device_id = 0
         self._sessions: Timed[SessionSummary] = Timed()
@@ -95,17 +96,17 @@ class Tracking:
         self._pid = os.getpid()
         _trackers.add(self)
 
-    # ---- what a subclass says
+    # ---- overridden by subclasses
 
     def _series_prefix(self) -> str:
         raise NotImplementedError
 
     def _sample(self) -> Optional[DeviceMemorySample]:
-        """A reading of now; None: it cannot be had. Does not raise."""
+        """Reads a sample; None if it is not available. Does not raise."""
         raise NotImplementedError
 
-    def _look(self) -> None:
-        """One turn of the loop."""
+    def _read_once(self) -> None:
+        """One iteration of the sampling loop."""
         sample = self._sample()
         if sample is not None:
             self._push(sample)
@@ -115,12 +116,13 @@ class Tracking:
         return []
 
     def _alerted(self, event: TrackingEvent) -> None:
-        """Somebody may want to know."""
+        """Called with each alert event."""
 
-    # ---- from start to stop
+    # ---- start and stop
 
     def start_tracking(self) -> None:
-        """Begins to read, in a thread. Events and statistics of before stay; while it tracks, this does nothing."""
+        """Starts the sampling thread. Earlier events and statistics are kept; while it tracks, this
+        does nothing."""
         with self._lock:
             if self.is_tracking:
                 return
@@ -131,15 +133,16 @@ class Tracking:
             self._open_session()
             self._evidence.begin(f"gpumemprof {self._series_prefix()}")
             sample = self._sample()
-            self._take(sample)
-            self._list.begin(*self._reading(sample or self._nothing()))
+            self._remember(sample)
+            self._list.begin(*self._pushed_values(sample or self._nothing()))
             self.is_tracking = True
             self._note("start", self.started_text, sample=sample)
             self._thread = threading.Thread(target=self._loop, args=(self._stop,), name=self.thread_name, daemon=True)
             self._thread.start()
 
     def stop_tracking(self) -> None:
-        """Reads once more and ends. TimeoutError if the thread is stuck in a reading; then it still tracks."""
+        """Reads a last sample and stops. Raises TimeoutError if the thread is stuck in a read;
+        tracking then continues."""
         with self._lock:
             if not self.is_tracking:
                 return
@@ -148,7 +151,7 @@ class Tracking:
                 self._thread.join(STOP_LIMIT_S)
                 if self._thread.is_alive():
                     raise TimeoutError(f"Memory tracking thread did not stop within {STOP_LIMIT_S} seconds")
-            self._look_safely()
+            self._read_safely()
             self._list.end()
             self.is_tracking = False
             self._note("stop", self.stopped_text)
@@ -159,7 +162,8 @@ class Tracking:
             self._evidence.end()
 
     def _forget(self) -> None:
-        """In a forked process: thread, session and files are the other's, and a lock may be held by a thread that is not here."""
+        """In a forked process: thread, session and files belong to the parent, and a lock may be
+        held by a thread that does not exist here."""
         if self.is_tracking:
             self._list.end()
         self.is_tracking = False
@@ -179,19 +183,19 @@ class Tracking:
 
     def _loop(self, stop: threading.Event) -> None:
         while not stop.wait(self.sampling_interval):
-            if not self._look_safely():
+            if not self._read_safely():
                 stop.wait(BACKOFF_S)
             self._with_sink("flush", lambda sink: sink.flush())
 
-    def _look_safely(self) -> bool:
+    def _read_safely(self) -> bool:
         try:
-            self._look()
+            self._read_once()
             return True
         except Exception as e:
             self._note("error", f"Tracking error: {e}")
             return False
 
-    # ---- readings
+    # ---- samples
 
     @staticmethod
     def _nothing(device_id: int = 0) -> DeviceMemorySample:
@@ -200,10 +204,10 @@ class Tracking:
     def _values(self, sample: DeviceMemorySample) -> Tuple[Optional[int], ...]:
         return values_of(sample, self.total_memory or None)
 
-    def _reading(self, sample: DeviceMemorySample) -> Tuple[Tuple[Optional[int], ...], Optional[int]]:
+    def _pushed_values(self, sample: DeviceMemorySample) -> Tuple[Tuple[Optional[int], ...], Optional[int]]:
         return self._values(sample), sample.peak_bytes
 
-    def _take(self, sample: Optional[DeviceMemorySample]) -> None:
+    def _remember(self, sample: Optional[DeviceMemorySample]) -> None:
         if sample is None:
             return
         self._last_sample, self._device_id = sample, sample.device_id
@@ -211,25 +215,26 @@ class Tracking:
             self.total_memory = sample.total_bytes
 
     def _push(self, sample: DeviceMemorySample) -> None:
-        """A reading goes into the list, to whoever wants to know of alerts, to the recorder and to the sink."""
-        self._take(sample)
+        """Passes a sample to the list, the recorder, the sink and, if it makes alerts, to the
+        callbacks."""
+        self._remember(sample)
         self._last_check = time.time()
         self._keep_rules()
-        first, rules = self._list.push(*self._reading(sample))
+        first, rules = self._list.push(*self._pushed_values(sample))
         made = self._list.read(first=first) if rules or self._sink is not None else []
         is_peak = (sample.allocated_bytes or 0) > self._highest
         self._highest = max(self._highest, sample.allocated_bytes or 0)
-        self._evidence.reading({"allocated": sample.allocated_bytes, "reserved": sample.reserved_bytes,
+        self._evidence.log_sample({"allocated": sample.allocated_bytes, "reserved": sample.reserved_bytes,
                                 "used": sample.used_bytes, "total": sample.total_bytes}, is_peak)
         for raw in made:
             event = self._event(raw)
             self._append_to_sink(event)
             if raw[1] == ALERT:
-                self._evidence.say(f"mark {event.event_type}: {event.context}")
+                self._evidence.send(f"mark {event.event_type}: {event.context}")
                 self._alerted(event)
 
     def _keep_rules(self) -> None:
-        """Thresholds may have been changed in any way."""
+        """Updates the rules of the list: the program may have changed the thresholds."""
         rules = self._rule_texts() if self.enable_alerts else []
         if rules != self._rules:
             self._list.rules(rules)
@@ -239,11 +244,11 @@ class Tracking:
 
     def _note(self, event_type: str, context: str, metadata: Optional[Dict[str, Any]] = None, change: Optional[int] = None,
               sample: Optional[DeviceMemorySample] = None) -> TrackingEvent:
-        """An event that is no reading, with the figures of sample, else with those of the last one."""
+        """Adds an event that is not a sample, with the figures of sample, or of the last sample."""
         sample = sample or self._last_sample or self._nothing(self._device_id)
         kind = KINDS.get(event_type, OTHER)
         if kind < START:
-            kind = OTHER  # those that the list makes itself
+            kind = OTHER  # the lower kinds are reserved for events that the list makes
         text = packed(context, metadata, change, event_type if kind == OTHER else None)
         values = self._values(sample)
         self._list.note(kind, text, values)
@@ -251,17 +256,17 @@ class Tracking:
         self._append_to_sink(event)
         if event_type in ALERT_TYPES:
             self._other_alerts += kind == OTHER
-            self._evidence.say(f"mark {event_type}: {' '.join(context.split())}")
+            self._evidence.send(f"mark {event_type}: {' '.join(context.split())}")
             self._alerted(event)
         return event
 
     def _add_event(self, event_type: str, memory_change: Optional[int], context: str,
                    metadata: Optional[Dict[str, Any]] = None, sample: Optional[DeviceMemorySample] = None) -> None:
-        """An event of the program's own; without a sample it is one of now."""
+        """Adds an event of the program; without a sample, reads one."""
         self._note(event_type, context, metadata, memory_change, sample or self._sample())
 
     def _event(self, raw: RawEvent) -> TrackingEvent:
-        event_type, context, metadata, change = told(raw, self.words, self.usage_of)
+        event_type, context, metadata, change = unpacked_event(raw, self.words, self.usage_of)
         time_ns, values = raw[0], raw[6]
         health, session = self._healths.at(time_ns), self._sessions.at(time_ns)
         if health is not None and not health.is_healthy:
@@ -276,7 +281,8 @@ class Tracking:
             session_id=session.session_id if session else None, **self.distributed_identity)
 
     def _raw_events(self, event_type: Optional[str], last_n: Optional[int], since_ns: int) -> List[RawEvent]:
-        """Of this type and of those that only their text tells apart; as few as can be said here."""
+        """The events that may be of this type: those of its kind, and those whose type only their
+        text shows."""
         if self._capacity > self.max_events:
             return self._list.read(last=self.max_events)
         kinds = 0
@@ -286,7 +292,8 @@ class Tracking:
 
     def get_events(self, event_type: Optional[str] = None, last_n: Optional[int] = None,
                    since: Optional[float] = None) -> List[TrackingEvent]:
-        """Events in their order: of one type, since a time (seconds since 1970), the last so many of those."""
+        """Events, oldest first: of one type, since a time (seconds since 1970), and of these the
+        last last_n."""
         since_ns = max(int(since * 1e9) - ROUNDING_NS, 0) if since else 0
         events = [self._event(raw) for raw in self._raw_events(event_type, last_n, since_ns)]
         events = [e for e in events if (not event_type or e.event_type == event_type) and (not since or e.timestamp >= since)]
@@ -294,11 +301,11 @@ class Tracking:
 
     @property
     def events(self) -> List[TrackingEvent]:
-        """All that are kept, at this moment."""
+        """All events that are kept."""
         return self.get_events()
 
     def clear_events(self) -> None:
-        """Forgets events and statistics."""
+        """Deletes events and statistics."""
         self._list.clear()
         self._other_alerts = 0
 
@@ -312,7 +319,8 @@ class Tracking:
     # ---- phases
 
     def enter_phase(self, name: str, *, metadata: Optional[Dict[str, Any]] = None) -> PhaseHandle:
-        """A part of the run begins; close() of what this returns ends it. RuntimeError while nothing is tracked."""
+        """Starts a phase; close() of the returned handle ends it. Raises RuntimeError while nothing
+        is tracked."""
         pid = os.getpid()
         if pid != self._pid:
             return PhaseHandle(scope_id="", name=name, path=(name,), close_callback=lambda: None)
@@ -321,21 +329,21 @@ class Tracking:
             raise RuntimeError("Tracking must be active before entering a phase.")
         phase, scope = self._phases.enter(session.session_id, name, metadata)
         path = " / ".join(phase.path)
-        self._evidence.say(f"phase+ {' '.join(phase.name.split())}")
+        self._evidence.send(f"phase+ {' '.join(phase.name.split())}")
         self._note(PHASE_ENTER_EVENT, f"Phase entered: {path}", scope, sample=self._sample())
         return PhaseHandle(scope_id=phase.scope_id, name=name, path=phase.path,
                            close_callback=lambda: self._exit_phase(phase, pid))
 
     def _exit_phase(self, phase: OpenPhase, pid: int) -> None:
         if pid != os.getpid():
-            return  # of the process that this one was forked from
+            return  # the phase belongs to the parent process
         scope = self._phases.exit(phase)
         self._note(PHASE_EXIT_EVENT, f"Phase exited: {' / '.join(phase.path)}", scope, sample=self._sample())
-        self._evidence.say(f"phase- {' '.join(phase.name.split())}")
+        self._evidence.send(f"phase- {' '.join(phase.name.split())}")
 
     @contextmanager
     def phase(self, name: str, *, metadata: Optional[Dict[str, Any]] = None) -> Iterator[PhaseHandle]:
-        """The same as a block."""
+        """`enter_phase` as a context manager."""
         handle = self.enter_phase(name, metadata=metadata)
         try:
             yield handle
@@ -352,7 +360,7 @@ class Tracking:
         self._with_sink("start", lambda sink: sink.start_session(session))
 
     def get_session_summary(self) -> Optional[SessionSummary]:
-        """Of what is tracked, or was last; None: nothing ever was."""
+        """The present session, or the last one; None if nothing was tracked yet."""
         return self._sessions.last
 
     def _session_stats(self) -> Dict[str, Any]:
@@ -369,7 +377,8 @@ class Tracking:
             log.warning("no telemetry sink: %s", e)
 
     def _with_sink(self, what: str, do: Any) -> None:
-        """A sink that fails is given up, the session is incomplete then; the tracker goes on."""
+        """Calls do(sink). A sink that fails is dropped and the session becomes incomplete; the
+        tracker continues."""
         sink = self._sink
         if sink is None:
             return
@@ -402,7 +411,8 @@ class Tracking:
         return {**metadata, "session_id": event.session_id, **self.distributed_identity}
 
     def telemetry_record(self, event: TrackingEvent) -> Dict[str, Any]:
-        """An event for export: of schema 2, or of schema 4 where the tracker was given what only that can hold."""
+        """An event as a record for export: of schema 2, or of schema 4 if the tracker has values
+        that only this can represent."""
         record: Dict[str, Any] = {
             "schema_version": self.telemetry_schema_version, "timestamp_ns": round(event.timestamp * 1e9),
             "event_type": event.event_type, "collector": self.collector_capabilities.telemetry_collector,
@@ -422,7 +432,8 @@ class Tracking:
         return telemetry_event_to_dict(made)
 
     def export_events(self, filename: str, format: str = "csv") -> None:
-        """Writes all events that are kept, "csv" or "json"; without any, nothing. ValueError for another format."""
+        """Writes all events that are kept, as "csv" or "json"; writes no file if there are none.
+        Raises ValueError for another format."""
         if format not in ("csv", "json"):
             raise ValueError(f"Unsupported format: {format}")
         records = [self.telemetry_record(event) for event in self.get_events()]
@@ -449,7 +460,7 @@ os.register_at_fork(after_in_child=_forget_all)
 
 
 def _without_nulls(record: Dict[str, Any]) -> Dict[str, Any]:
-    """Schema 2 has no null for these: 0 where there was no reading, and metadata says so."""
+    """Schema 2 has no null for these fields: unknown ones become 0, and the metadata names them."""
     missing = [name for name in ("allocator_allocated_bytes", "allocator_reserved_bytes", "allocator_change_bytes",
                                  "device_used_bytes") if record[name] is None]
     unread = [name for name in missing if name != "allocator_change_bytes"]

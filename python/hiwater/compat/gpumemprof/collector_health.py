@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Does a collector tell what it should? What an event's metadata and the statistics say of it."""
+"""Health of a collector, as the metadata of events and the statistics report it."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class CollectorHealthState:
 
 def collector_retry_delay_seconds(consecutive_failures: int, *, initial_delay_s: float = RETRY_FIRST_S,
                                   factor: float = RETRY_FACTOR, max_delay_s: float = RETRY_MOST_S) -> float:
-    """How long to leave a collector alone that failed so often in a row."""
+    """Seconds until a collector is tried again after this number of failures in a row."""
     if consecutive_failures <= 0 or initial_delay_s <= 0 or max_delay_s <= 0:
         return 0.0
     delay = initial_delay_s

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""CPUMemoryTracker: the same for this process's RAM."""
+"""CPUMemoryTracker: tracks the RAM of this process."""
 from __future__ import annotations
 
 import os
@@ -21,7 +21,8 @@ WORDS = Words("New CPU peak RSS: {}", "RSS increased by {}", "RSS decreased by {
 
 
 def resident() -> Tuple[Optional[int], Optional[int]]:
-    """Bytes of RAM that this process holds, and the most that it ever held (VmHWM)."""
+    """Resident memory of this process and its high-water mark (VmHWM), in bytes; None if
+    unknown."""
     sizes: Dict[str, int] = {}
     try:
         with open("/proc/self/status", encoding="ascii", errors="replace") as f:
@@ -35,8 +36,9 @@ def resident() -> Tuple[Optional[int], Optional[int]]:
 
 
 class CPUMemoryTracker(Tracking):
-    """Follows the RAM of this process, reading it every sampling_interval seconds in a thread of its own. Peaks are the
-    kernel's own mark where it rose. enable_alerts is taken and has no effect: there are no thresholds."""
+    """Samples the RAM of this process every sampling_interval seconds in a thread. Peaks are the
+    kernel's high-water mark if it rose. enable_alerts is accepted and has no effect, since there
+    are no thresholds."""
 
     words = WORDS
     backend = "cpu"
@@ -57,12 +59,12 @@ class CPUMemoryTracker(Tracking):
         return "cpu"
 
     def _sample(self) -> Optional[DeviceMemorySample]:
-        rss, mark = resident()
-        return None if rss is None else DeviceMemorySample(rss, rss, rss, None, None, None, None, -1, mark)
+        rss, hwm = resident()
+        return None if rss is None else DeviceMemorySample(rss, rss, rss, None, None, None, None, -1, hwm)
 
     def _event(self, raw: Any) -> TrackingEvent:
         event = super()._event(raw)
-        event.device_used = None  # RAM is no device's
+        event.device_used = None  # RAM does not belong to a device
         return event
 
     def telemetry_record(self, event: TrackingEvent) -> Dict[str, Any]:
@@ -84,11 +86,12 @@ class CPUMemoryTracker(Tracking):
                 "recording": self._evidence.path()}
 
     def get_memory_timeline(self, interval: float = 1.0) -> Dict[str, List[Any]]:
-        """Sizes at the end of each interval (seconds) in which there was an event, by the time at which it began."""
+        """Sizes in bytes at the end of each interval (seconds) that has an event, with the start
+        times of these intervals."""
         return self._timeline(interval, {"allocated": ALLOCATED, "reserved": RESERVED})
 
     def export_events_with_timestamp(self, directory: str, format: str) -> str:
-        """Exports into a file of its own in the folder; its path."""
+        """Exports into a new file in the folder and returns its path."""
         path = os.path.join(directory, f"cpu_tracker_{time.strftime('%Y%m%d_%H%M%S')}.{format}")
         self.export_events(path, format=format)
         return path

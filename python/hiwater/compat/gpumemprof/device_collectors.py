@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What can be read of a device's memory, and how: CUDA, ROCm and MPS by PyTorch's allocators, or whatever a program brings.
+"""Collectors of device memory: CUDA, ROCm and MPS through PyTorch's allocators, or a collector of
+the program.
 
-PyTorch's counters are read in one call a sample, nothing is synchronised with the device, and no peak is set back."""
+PyTorch's counters are read in one call per sample, without synchronising with the device; peaks are
+not reset."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -14,8 +16,8 @@ from .utils import needed_torch
 
 @dataclass(frozen=True)
 class DeviceMemorySample:
-    """Bytes; None is unknown. used: of the device, by this process; peak: the most that was ever allocated, by the
-    allocator's own mark, which somebody may have set back."""
+    """Bytes; None is unknown. used: memory of the device that this process uses; peak: the
+    allocator's high-water mark, which the program may have reset."""
 
     allocated_bytes: Optional[int]
     reserved_bytes: Optional[int]
@@ -30,7 +32,7 @@ class DeviceMemorySample:
 
 @dataclass(frozen=True)
 class DeviceMemorySampleResult:
-    """A sample, if it could be had, and what could not."""
+    """A sample, if available, and the fields and errors of a partial or failed read."""
 
     sample: Optional[DeviceMemorySample]
     partial_fields: Tuple[str, ...] = ()
@@ -48,7 +50,7 @@ class DeviceMemorySampleResult:
 
 @dataclass(frozen=True)
 class DeviceMemoryCapabilities(Mapping):  # type: ignore[type-arg]
-    """What a collector can tell: attributes, and a mapping of the same names."""
+    """The figures that a collector provides: attributes, and a mapping with the same names."""
 
     backend: str
     telemetry_collector: str
@@ -77,9 +79,9 @@ class DeviceMemoryCapabilities(Mapping):  # type: ignore[type-arg]
 
     @classmethod
     def from_mapping(cls, value: Mapping[str, Any]) -> DeviceMemoryCapabilities:
-        """From a mapping that may lack what gpumemprof 0.2.2 did not have."""
-        made: Dict[str, Any] = {name: str(value.get(name, usual)) for name, usual in _TEXTS.items()}
-        made.update({name: bool(value.get(name, usual)) for name, usual in _LEGACY.items()})
+        """From a mapping, which may lack the fields that gpumemprof 0.2.2 did not have."""
+        made: Dict[str, Any] = {name: str(value.get(name, default)) for name, default in _TEXTS.items()}
+        made.update({name: bool(value.get(name, default)) for name, default in _LEGACY.items()})
         return cls(**made)
 
     def to_metadata(self) -> Dict[str, Any]:
@@ -108,7 +110,7 @@ _LEGACY = {
 }
 _FIELDS = tuple(f.name for f in fields(DeviceMemoryCapabilities))
 
-# Of a sample: its name in telemetry, and the capability that it needs.
+# Field of a sample: (its name in telemetry, the capability that it needs).
 SAMPLE_FIELDS = {
     "allocated_bytes": ("allocator_allocated_bytes", "supports_allocator_allocated"),
     "reserved_bytes": ("allocator_reserved_bytes", "supports_allocator_reserved"),
@@ -136,7 +138,7 @@ def _check_value(value: Optional[int], name: str, is_supported: bool, is_partial
 
 def validate_device_memory_sample(sample: DeviceMemorySample, capabilities: DeviceMemoryCapabilities, *,
                                   partial_fields: Tuple[str, ...] = ()) -> None:
-    """ValueError for a sample that is not what its collector says it can tell."""
+    """Raises ValueError for a sample that contradicts the capabilities of its collector."""
     unknown = sorted(set(partial_fields) - {name for name, _ in SAMPLE_FIELDS.values()})
     if unknown:
         raise ValueError(f"unknown partial sample fields: {', '.join(unknown)}")
@@ -152,26 +154,26 @@ def validate_device_memory_sample(sample: DeviceMemorySample, capabilities: Devi
 
 
 class DeviceMemoryCollector(ABC):
-    """Reads one device. A program may bring its own: MemoryTracker(collector=...)."""
+    """Reads one device. A program may provide its own: MemoryTracker(collector=...)."""
 
     @abstractmethod
     def name(self) -> str:
-        """The backend: cuda, rocm, mps, or the program's own word."""
+        """The backend: cuda, rocm, mps, or a name of the program's choice."""
 
     @abstractmethod
     def is_available(self) -> bool:
-        """Can it sample in this process?"""
+        """True if it can sample in this process."""
 
     @abstractmethod
     def sample(self) -> DeviceMemorySample:
-        """What is held now. Raises where that cannot be told."""
+        """The present use. Raises if it is not available."""
 
     @abstractmethod
     def capabilities(self) -> Union[DeviceMemoryCapabilities, Mapping[str, Any]]:
-        """What its samples tell."""
+        """The figures that its samples have."""
 
     def sample_with_diagnostics(self) -> DeviceMemorySampleResult:
-        """The same, and instead of an exception what went wrong."""
+        """As `sample`, with the error in the result instead of an exception."""
         try:
             return DeviceMemorySampleResult(sample=self.sample())
         except Exception as e:
@@ -199,7 +201,7 @@ def _is_mps_available(torch: Any) -> bool:
 
 
 def detect_torch_runtime_backend() -> str:
-    """"cuda", "rocm", "mps", or "cpu" where PyTorch has no GPU."""
+    """"cuda", "rocm", "mps", or "cpu" if PyTorch has no GPU."""
     torch = needed_torch()
     if torch.cuda.is_available():
         return "rocm" if getattr(torch.version, "hip", None) else "cuda"
@@ -207,7 +209,7 @@ def detect_torch_runtime_backend() -> str:
 
 
 def resolve_device(device: Optional[Union[str, int, Any]]) -> Any:
-    """A torch.device: the current one for None, CUDA's for a number."""
+    """The torch.device: the current one for None, the CUDA device for a number."""
     torch = needed_torch()
     if device is None:
         backend = detect_torch_runtime_backend()
@@ -222,7 +224,7 @@ def resolve_device(device: Optional[Union[str, int, Any]]) -> Any:
 
 
 def tracked_device(device: Optional[Union[str, int, Any]]) -> Any:
-    """A device that can be tracked here; ValueError or RuntimeError where it cannot."""
+    """The torch.device to track. Raises ValueError or RuntimeError if it cannot be tracked."""
     torch = needed_torch()
     resolved = resolve_device(device)
     if resolved.type not in ("cuda", "mps"):
@@ -240,7 +242,7 @@ def tracked_device(device: Optional[Union[str, int, Any]]) -> Any:
 
 
 class CudaDeviceCollector(DeviceMemoryCollector):
-    """CUDA's caching allocator, as torch.cuda tells."""
+    """CUDA's caching allocator, as torch.cuda reports it."""
 
     telemetry_collector = "gpumemprof.cuda_tracker"
     sampling_source = "torch.cuda.memory_allocated/reserved"
@@ -305,7 +307,7 @@ class CudaDeviceCollector(DeviceMemoryCollector):
 
 
 class ROCmDeviceCollector(CudaDeviceCollector):
-    """The same on AMD's, which torch.cuda stands for, too."""
+    """The same for AMD's GPUs, which PyTorch also presents as torch.cuda."""
 
     telemetry_collector = "gpumemprof.rocm_tracker"
     sampling_source = "torch.cuda.memory_* (HIP runtime)"
@@ -315,7 +317,7 @@ class ROCmDeviceCollector(CudaDeviceCollector):
 
 
 class MPSDeviceCollector(DeviceMemoryCollector):
-    """Apple's Metal, as torch.mps tells."""
+    """Apple's Metal, as torch.mps reports it."""
 
     telemetry_collector = "gpumemprof.mps_tracker"
     sampling_source = "torch.mps.current_allocated_memory/driver_allocated_memory"
@@ -336,14 +338,15 @@ class MPSDeviceCollector(DeviceMemoryCollector):
 
     @staticmethod
     def _total_bytes(mps: Any, partial: Dict[str, str]) -> Optional[int]:
-        """What Metal recommends not to exceed: the nearest to a size that it tells."""
+        """The limit that Metal recommends, in bytes, in place of the size, which it does not
+        report."""
         if not hasattr(mps, "recommended_max_memory"):
             return None
         try:
             total = int(mps.recommended_max_memory())
             if total > 0:
                 return total
-            raise ValueError("no recommended size is told")
+            raise ValueError("Metal reports no recommended size")
         except Exception as e:
             _failed(("device_total_bytes", "device_free_bytes"), e, partial)
             return None
@@ -374,7 +377,7 @@ _COLLECTORS: Dict[str, Type[Any]] = {"cuda": CudaDeviceCollector, "rocm": ROCmDe
 
 
 def build_device_memory_collector(device: Optional[Union[str, int, Any]] = None) -> DeviceMemoryCollector:
-    """What reads this device."""
+    """The collector for a device. Raises ValueError or RuntimeError if it cannot be tracked."""
     resolved = resolve_device(device)
     if resolved.type not in ("cuda", "mps"):
         raise ValueError("Only CUDA/ROCm and MPS devices are supported for tracking")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Events as programs see them, out of the list that hiwater's C part keeps.
+"""Conversion of the raw events of the list (in hiwater's C extension) to the events that programs
+see.
 
-What can be told from the figures (texts, percentages) is not stored; what cannot (a phase, an error) is, as a line of JSON
-beside the event."""
+Texts and percentages are made from the figures; facts that these do not have (a phase, an error)
+are stored with the event, as a line of JSON."""
 from __future__ import annotations
 
 import bisect
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Of the list, in the order of its series.
+# The series of the list, in order.
 SERIES = ("allocated", "reserved", "active", "inactive", "used", "free", "total")
 ALLOCATED, RESERVED, ACTIVE, INACTIVE, USED, FREE, TOTAL = range(7)
 
-# Kinds of the list (hwi_push_kind), then our own.
+# Kinds of events: those that the list makes (hwi_push_kind), then those noted here.
 SAMPLE, ALLOCATION, DEALLOCATION, PEAK, ALERT = range(5)
 START, STOP, ERROR, CLEANUP, PHASE_ENTER, PHASE_EXIT, DEGRADED, RECOVERED, OTHER = range(8, 17)
 KINDS = {
@@ -40,7 +41,8 @@ CRITICAL, WARNING, LEAK, FRAGMENTED = range(4)
 
 @dataclass
 class TrackingEvent:
-    """Something that happened; sizes in bytes, timestamp in seconds since 1970. memory_change: against the reading before."""
+    """An event; sizes in bytes, timestamp in seconds since 1970. memory_change: difference to the
+    previous sample."""
 
     timestamp: float
     event_type: str
@@ -64,18 +66,18 @@ class TrackingEvent:
 
 
 def event_payload(event: TrackingEvent) -> Dict[str, Any]:
-    """For JSON."""
+    """The event as a dict for JSON."""
     return {**asdict(event), "metadata": dict(event.metadata or {})}
 
 
 def values_of(sample: DeviceMemorySample, total: Optional[int]) -> Tuple[Optional[int], ...]:
-    """A sample in the order of the list's series."""
+    """The values of a sample in the order of SERIES."""
     return (sample.allocated_bytes, sample.reserved_bytes, sample.active_bytes, sample.inactive_bytes, sample.used_bytes,
             sample.free_bytes, sample.total_bytes if sample.total_bytes is not None else total)
 
 
 class Timed(Generic[T]):
-    """What holds from a time on, until the next."""
+    """Values that are valid from a time on until the next one. Keeps the last MOST."""
 
     MOST = 1000
 
@@ -93,7 +95,7 @@ class Timed(Generic[T]):
         self._values[-1] = value
 
     def at(self, time_ns: int) -> Optional[T]:
-        """The first, for what was before it."""
+        """The value at a time; the first value for earlier times."""
         place = bisect.bisect_right(self._times, time_ns)
         return self._values[max(place - 1, 0)] if self._values else None
 
@@ -106,7 +108,7 @@ class Timed(Generic[T]):
 
 @dataclass(frozen=True)
 class Words:
-    """How a tracker tells of what changed; each is given the text of a size."""
+    """Templates for the texts of events, each formatted with the text of a size."""
 
     peak: str
     allocation: str
@@ -134,8 +136,9 @@ def _alert(rule: int, change: Optional[int], values: Sequence[Optional[int]], of
     return "warning", f"High fragmentation: {share:.1%}", {"fragmentation": share}
 
 
-def told(raw: RawEvent, words: Words, usage_of: int) -> Tuple[str, str, Dict[str, Any], Optional[int]]:
-    """Type, context, metadata and change of a raw event. usage_of: the series whose share of the total is the usage."""
+def unpacked_event(raw: RawEvent, words: Words, usage_of: int) -> Tuple[str, str, Dict[str, Any], Optional[int]]:
+    """Type, context, metadata and change of a raw event. usage_of: usage is the share of this
+    series in the total."""
     _, kind, rule, _, _, change, values, text = raw
     if kind == ALERT:
         return (*_alert(rule, change, values, usage_of), change)
@@ -152,7 +155,7 @@ def told(raw: RawEvent, words: Words, usage_of: int) -> Tuple[str, str, Dict[str
 
 
 def packed(context: str, metadata: Optional[Dict[str, Any]], change: Optional[int], kind: Optional[str]) -> str:
-    """What the list stores with an event of ours."""
+    """The text that the list stores with a noted event."""
     note: Dict[str, Any] = {"context": context}
     if metadata:
         note["metadata"] = metadata
@@ -161,7 +164,7 @@ def packed(context: str, metadata: Optional[Dict[str, Any]], change: Optional[in
     if kind is not None:
         note["type"] = kind
     text = json.dumps(note, default=str)
-    if len(text) >= TEXT_MOST:  # the list would cut it
+    if len(text) >= TEXT_MOST:  # the list would truncate it
         text = json.dumps({**note, "context": context[:1000], "metadata": {"left_out": f"{len(text)} bytes of metadata"}})
     return text
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Out of memory: is an exception that, and what is kept of the moment.
+"""Classifies out-of-memory exceptions, and writes bundles with the events before them.
 
-A bundle is a folder oom_dump_TIME_PID_BACKEND_N with manifest.json, events.json, metadata.json and environment.json. It comes
-into being whole, by a rename."""
+A bundle is a folder oom_dump_TIME_PID_BACKEND_N with manifest.json, events.json, metadata.json and
+environment.json. It appears complete, by a rename."""
 from __future__ import annotations
 
 import errno
@@ -26,12 +26,12 @@ PREFIX = "oom_dump_"
 _PATTERNS = ("out of memory", "cuda out of memory", "hip out of memory", "resource exhausted", "failed to allocate",
              "allocation failed", "cublas_status_alloc_failed", "cudnn_status_alloc_failed", "cusolver_status_alloc_failed",
              "cannot allocate memory", "std::bad_alloc")
-_DEEPEST = 8  # of exceptions that were the cause of others
+_DEEPEST = 8  # longest chain of causes that is examined
 
 
 @dataclass(frozen=True)
 class OOMFlightRecorderConfig:
-    """max_dumps, max_total_mb: of bundles in dump_dir; 0 is no limit."""
+    """max_dumps, max_total_mb: limits for the bundles in dump_dir; 0 means no limit."""
 
     enabled: bool = False
     dump_dir: str = "oom_dumps"
@@ -42,7 +42,7 @@ class OOMFlightRecorderConfig:
 
 @dataclass(frozen=True)
 class OOMExceptionClassification:
-    """reason: by what it was seen; None: it is no lack of memory."""
+    """reason: the criterion that applied; None if the exception is not an out-of-memory error."""
 
     is_oom: bool
     reason: Optional[str]
@@ -64,7 +64,8 @@ def _reason_of(exc: BaseException) -> Optional[str]:
 
 
 def classify_oom_exception(exc: BaseException) -> OOMExceptionClassification:
-    """Does it, or what it was raised from, say that memory ran out, a device's or the host's?"""
+    """Decides whether the exception, or one of its causes, is an out-of-memory error of a device or
+    the host."""
     cause: Optional[BaseException] = exc
     for _ in range(_DEEPEST):
         if cause is None:
@@ -86,13 +87,14 @@ def _size(folder: Path) -> int:
 
 
 def _bundles(root: Path) -> List[Path]:
-    """Oldest first; only what has a manifest is one."""
+    """The bundles, oldest first: folders with the prefix and a manifest."""
     found = [p for p in root.iterdir() if p.name.startswith(PREFIX) and (p / FILES[0]).is_file()]
     return sorted(found, key=lambda p: (p.stat().st_mtime_ns, p.name))
 
 
 class OOMFlightRecorder:
-    """Keeps the last events, and writes bundles of them. Its methods may be called by any thread."""
+    """Keeps the last events, and writes bundles of them. Its methods may be called by any
+    thread."""
 
     def __init__(self, config: OOMFlightRecorderConfig, *,
                  system_info_provider: Optional[Callable[[], Dict[str, Any]]] = None) -> None:
@@ -103,7 +105,7 @@ class OOMFlightRecorder:
         self._number = 0
 
     def forget(self) -> None:
-        """In a forked process: a thread that is not here may hold the lock."""
+        """In a forked process: a thread that does not exist here may hold the lock."""
         self._lock = threading.Lock()
 
     def record_event(self, event: Dict[str, Any]) -> None:
@@ -111,7 +113,7 @@ class OOMFlightRecorder:
             self._events.append(dict(event))
 
     def snapshot_events(self) -> List[Dict[str, Any]]:
-        """Oldest first."""
+        """Copies of the events, oldest first."""
         with self._lock:
             return [dict(event) for event in self._events]
 
@@ -122,8 +124,9 @@ class OOMFlightRecorder:
     def dump(self, *, reason: str, exception: BaseException, context: Optional[str], backend: str,
              metadata: Optional[Dict[str, Any]] = None, session_summary: Optional[SessionSummary] = None,
              events: Optional[List[Dict[str, Any]]] = None) -> Optional[str]:
-        """Writes a bundle and removes old ones; its path. None: dumps are switched off. events: instead of those that were
-        recorded here. Raises OSError where it cannot be written."""
+        """Writes a bundle, removes old ones and returns its path; None if dumps are disabled.
+        events: used instead of the recorded ones. Raises OSError if the bundle cannot be
+        written."""
         if not self.config.enabled:
             return None
         root = Path(self.config.dump_dir)
@@ -174,7 +177,7 @@ class OOMFlightRecorder:
                 return bundle
 
     def prune(self, keep: Path) -> None:
-        """Removes the oldest bundles beyond the limits, never this one."""
+        """Removes the oldest bundles beyond the limits, except keep."""
         root = Path(self.config.dump_dir)
         old = [bundle for bundle in _bundles(root) if bundle != keep]
         while self.config.max_dumps > 0 and len(old) >= self.config.max_dumps:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Parts of a run that a program names; they nest, each thread for itself."""
+"""Named parts of a run; they nest within each thread."""
 from __future__ import annotations
 
 import threading
@@ -36,7 +36,7 @@ class OpenPhase:
 
 
 class PhaseHandle:
-    """What enter_phase gives: to be closed by the thread that opened it, the innermost first."""
+    """The result of enter_phase; must be closed by the thread that opened it, innermost first."""
 
     def __init__(self, *, scope_id: str, name: str, path: Tuple[str, ...], close_callback: Callable[[], Any]) -> None:
         self.scope_id = scope_id
@@ -54,7 +54,7 @@ class PhaseHandle:
         return self._closed
 
     def close(self) -> Any:
-        """Once; later calls do nothing."""
+        """Ends the phase; later calls do nothing."""
         if self._closed:
             return None
         result = self._close_callback()
@@ -69,7 +69,7 @@ class PhaseHandle:
 
 
 class PhaseRecorder:
-    """The phases that are open in a session."""
+    """The open phases of a session."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -82,7 +82,8 @@ class PhaseRecorder:
             self._sequence = 0
 
     def enter(self, session_id: str, name: str, attributes: Optional[Dict[str, Any]]) -> Tuple[OpenPhase, Dict[str, Any]]:
-        """The phase, and its event's metadata. ValueError for a name without letters."""
+        """Opens a phase; returns it and the metadata of its event. Raises ValueError for an empty
+        name."""
         name = str(name).strip()
         if not name:
             raise ValueError("phase name must be a non-empty string")
@@ -98,7 +99,7 @@ class PhaseRecorder:
             return phase, phase.metadata("enter", self._sequence)
 
     def exit(self, phase: OpenPhase) -> Dict[str, Any]:
-        """Its event's metadata. PhaseProtocolError."""
+        """Closes a phase; returns the metadata of its event. Raises PhaseProtocolError."""
         with self._lock:
             stack = self._stacks.get(threading.get_ident(), [])
             if not stack or stack[-1] is not phase:

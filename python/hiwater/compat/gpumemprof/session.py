@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""From start_tracking to stop_tracking: who tracked what, from when to when."""
+"""Sessions: identity and times of the span from start_tracking to stop_tracking."""
 from __future__ import annotations
 
 import os
@@ -19,8 +19,8 @@ SESSION_STATUSES = frozenset({SESSION_STATUS_RUNNING, SESSION_STATUS_COMPLETED, 
 
 @dataclass(frozen=True)
 class SessionSummary:
-    """status: "running", "completed", "interrupted" (it ended without saying so) or "incomplete" (something was lost).
-    Times since 1970."""
+    """status: "running", "completed", "interrupted" (the process ended without stop_tracking) or
+    "incomplete" (the sink failed). Times in nanoseconds since 1970."""
 
     session_id: str
     status: str
@@ -42,7 +42,8 @@ def begun(source: str, identity: Mapping[str, Any]) -> SessionSummary:
 
 
 def ended(session: SessionSummary, status: str = SESSION_STATUS_COMPLETED) -> SessionSummary:
-    """It ends now, unless it has; what was incomplete stays so."""
+    """The session with its end set to now, unless it has ended; a status other than "running" is
+    kept."""
     if session.status != SESSION_STATUS_RUNNING:
         status = session.status
     return replace(session, status=status, ended_at_ns=session.ended_at_ns or time.time_ns())
@@ -53,7 +54,7 @@ def session_summary_to_dict(summary: SessionSummary) -> Dict[str, Any]:
 
 
 def session_summary_from_dict(payload: Mapping[str, Any]) -> SessionSummary:
-    """ValueError for what is none."""
+    """Raises ValueError for an invalid session."""
     for name in ("session_id", "source", "host"):
         if not isinstance(payload.get(name), str) or not payload[name].strip():
             raise ValueError(f"{name} must be a non-empty string")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Events as records of telemetry: schema 2, as gpu-memory-profiler 0.2.2 writes and reads it, and schema 4, stormlog's, which
-also says which session, job and rank an event belongs to and what its collector can tell."""
+"""Events as telemetry records: schema 2, which gpu-memory-profiler 0.2.2 writes and reads, and
+schema 4 of stormlog, which also has the session, job and rank of an event and the capabilities of
+its collector."""
 from __future__ import annotations
 
 import json
@@ -18,7 +19,7 @@ UNKNOWN_HOST = "unknown"
 
 @dataclass
 class TelemetryEventV2:
-    """Sizes in bytes. ValueError for what is no record."""
+    """A record of schema 2; sizes in bytes. Raises ValueError for invalid values."""
 
     schema_version: int
     timestamp_ns: int
@@ -45,7 +46,7 @@ class TelemetryEventV2:
 
 @dataclass
 class TelemetryEventV4:
-    """Likewise; null is not measured."""
+    """A record of schema 4; null means not measured."""
 
     schema_version: int
     session_id: str
@@ -78,7 +79,7 @@ class TelemetryEventV4:
 TelemetryEvent = Union[TelemetryEventV2, TelemetryEventV4]
 _SCHEMAS: Dict[int, Type[Any]] = {SCHEMA_VERSION_V2: TelemetryEventV2, SCHEMA_VERSION_V4: TelemetryEventV4}
 
-# In the order in which stormlog writes a record of schema 4.
+# The order of the fields in stormlog's records of schema 4.
 _ORDER_V4 = ("schema_version", "session_id", "timestamp_ns", "event_type", "collector", "sampling_interval_ms", "pid", "host",
              "job_id", "rank", "local_rank", "world_size", "device_id", "allocator_allocated_bytes",
              "allocator_reserved_bytes", "allocator_active_bytes", "allocator_inactive_bytes", "allocator_change_bytes",
@@ -91,7 +92,7 @@ def telemetry_event_to_dict(event: TelemetryEvent) -> Dict[str, Any]:
     return {name: values[name] for name in _ORDER_V4} if isinstance(event, TelemetryEventV4) else values
 
 
-# ---- is it a record? -----------------------------------------------------------------------------------------------------
+# ---- validation ----------------------------------------------------------------------------------------------------------
 
 def _integer(value: Any, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
@@ -129,7 +130,7 @@ def _any_integer(value: Any, name: str) -> None:
     _integer(value, name)
 
 
-# What each field must be; the second: may it be null in schema 2, in schema 4?
+# Field: (check, may be null in schema 2, may be null in schema 4).
 _CHECKS: Dict[str, Tuple[Callable[[Any, str], None], bool, bool]] = {
     "schema_version": (_any_integer, False, False),
     "session_id": (_text, False, False),
@@ -172,7 +173,7 @@ def _check_fields(record: Mapping[str, Any], version: int) -> None:
 
 
 def _check_capabilities(record: Mapping[str, Any]) -> None:
-    """What a collector cannot tell must be null."""
+    """Raises ValueError if a field is set that the collector does not provide."""
     capabilities = record["metadata"].get("memory_capabilities")
     if not isinstance(capabilities, Mapping):
         raise ValueError("metadata.memory_capabilities must be an object")
@@ -188,7 +189,7 @@ def _check_capabilities(record: Mapping[str, Any]) -> None:
 
 
 def validate_telemetry_record(record: Mapping[str, Any]) -> None:
-    """ValueError for what is no record of schema 2 or 4."""
+    """Raises ValueError unless record is a valid record of schema 2 or 4."""
     version = _integer(record.get("schema_version"), "schema_version")
     if version not in _SCHEMAS:
         raise ValueError(f"Unsupported schema_version: {version}")
@@ -204,7 +205,7 @@ def validate_telemetry_record(record: Mapping[str, Any]) -> None:
 
 # ---- from records, also those of older programs ----------------------------------------------------------------------------
 
-# A field, and by which names older records have it.
+# Field: its names in older records.
 _OLD_NAMES = {
     "event_type": ("type",), "allocator_allocated_bytes": ("memory_allocated", "device_used_bytes"),
     "allocator_reserved_bytes": ("memory_reserved",), "allocator_change_bytes": ("memory_change",),
@@ -212,12 +213,12 @@ _OLD_NAMES = {
 }
 
 
-def _first(record: Mapping[str, Any], name: str, usual: Any = None) -> Any:
-    return next((record[n] for n in (name, *_OLD_NAMES.get(name, ())) if n in record), usual)
+def _first(record: Mapping[str, Any], name: str, default: Any = None) -> Any:
+    return next((record[n] for n in (name, *_OLD_NAMES.get(name, ())) if n in record), default)
 
 
 def _old_device_id(record: Mapping[str, Any]) -> int:
-    """-1: the processor."""
+    """The device number; -1 is the CPU."""
     if "device_id" in record:
         return _integer(record["device_id"], "device_id")
     device = str(record.get("device", "")).lower()
@@ -227,7 +228,7 @@ def _old_device_id(record: Mapping[str, Any]) -> int:
     return 0 if device.startswith("/gpu") or ("memory_mb" in record and "cpu" not in device) else -1
 
 
-def _old_collector(record: Mapping[str, Any], metadata: Mapping[str, Any], device_id: int, usual: str) -> str:
+def _old_collector(record: Mapping[str, Any], metadata: Mapping[str, Any], device_id: int, default: str) -> str:
     backend = str(record.get("backend", metadata.get("backend", ""))).strip().lower()
     if record.get("collector"):
         return str(record["collector"])
@@ -237,7 +238,7 @@ def _old_collector(record: Mapping[str, Any], metadata: Mapping[str, Any], devic
         return "tfmemprof.memory_tracker"
     if "memory_allocated" in record:
         return f"gpumemprof.{'cpu' if device_id == -1 else 'cuda'}_tracker"
-    return usual
+    return default
 
 
 def _old_time_ns(record: Mapping[str, Any]) -> int:
@@ -275,7 +276,8 @@ def _from_old(record: Mapping[str, Any], collector: str, interval_ms: int) -> Te
 def telemetry_event_from_record(record: Mapping[str, Any], permissive_legacy: bool = True,
                                 default_collector: str = "legacy.unknown",
                                 default_sampling_interval_ms: int = 0) -> TelemetryEvent:
-    """From a record of schema 2 or 4; permissive_legacy: also from one of before, without a schema_version. ValueError."""
+    """The event of a record of schema 2 or 4; permissive_legacy: also of an older record without
+    schema_version. Raises ValueError."""
     if not isinstance(record, Mapping):
         raise ValueError("record must be a mapping")
     if "schema_version" in record:
@@ -308,7 +310,8 @@ def _records(path: Path, events_key: Optional[str]) -> List[Any]:
 
 def load_telemetry_events(path: Union[str, Path], permissive_legacy: bool = True,
                           events_key: Optional[str] = None) -> List[TelemetryEvent]:
-    """Of a JSON file, a JSONL segment, or the folder of a telemetry sink. ValueError for what is none."""
+    """The events of a JSON file, a JSONL segment, or the folder of a telemetry sink. Raises
+    ValueError for other content."""
     files = sorted(Path(path).glob("segment-*.jsonl")) if Path(path).is_dir() else [Path(path)]
     found: List[TelemetryEvent] = []
     for file in files:
@@ -319,7 +322,7 @@ def load_telemetry_events(path: Union[str, Path], permissive_legacy: bool = True
     return found
 
 
-# ---- whose it is ---------------------------------------------------------------------------------------------------------
+# ---- job and rank --------------------------------------------------------------------------------------------------------
 
 _JOB_IDS = ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID")
 _RANKS = (("RANK", "LOCAL_RANK", "WORLD_SIZE"),
@@ -327,32 +330,33 @@ _RANKS = (("RANK", "LOCAL_RANK", "WORLD_SIZE"),
           ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"))
 
 
-def _told_by(env: Mapping[str, str]) -> Dict[str, Any]:
-    told: Dict[str, Any] = {"job_id": next((env[k].strip() for k in _JOB_IDS if env.get(k, "").strip()), None)}
+def _from_environment(env: Mapping[str, str]) -> Dict[str, Any]:
+    from_env: Dict[str, Any] = {"job_id": next((env[k].strip() for k in _JOB_IDS if env.get(k, "").strip()), None)}
     for rank, local_rank, world_size in _RANKS:
         if env.get(rank, "").strip() and env.get(world_size, "").strip():
             words = {"rank": env[rank], "local_rank": env.get(local_rank) or env[rank], "world_size": env[world_size]}
             for name, word in words.items():
                 try:
-                    told[name] = int(word)
+                    from_env[name] = int(word)
                 except ValueError:
                     raise ValueError(f"{name} must be an integer") from None
             break
-    return told
+    return from_env
 
 
 def resolve_distributed_identity(*, job_id: Optional[str] = None, rank: Optional[int] = None,
                                  local_rank: Optional[int] = None, world_size: Optional[int] = None,
                                  metadata: Optional[Mapping[str, Any]] = None,
                                  env: Optional[Mapping[str, str]] = None) -> Dict[str, Any]:
-    """job_id, rank, local_rank and world_size: as given, else as metadata, else as the launcher's environment says (torchrun,
-    Open MPI, Slurm), else those of a process alone. ValueError for what cannot be."""
+    """job_id, rank, local_rank and world_size: as given, else from metadata, else from the
+    environment of the launcher (torchrun, Open MPI, Slurm), else those of a single process. Raises
+    ValueError for invalid values."""
     given = {"job_id": job_id, "rank": rank, "local_rank": local_rank, "world_size": world_size}
     from_metadata = {name: (metadata or {}).get(name) for name in given}
     found = {name: value if value is not None else from_metadata[name] for name, value in given.items()}
     if env is not None and any(found[name] is None for name in found):
-        told = _told_by(env)
-        found = {name: told.get(name) if value is None else value for name, value in found.items()}
+        from_env = _from_environment(env)
+        found = {name: from_env.get(name) if value is None else value for name, value in found.items()}
     found["world_size"] = 1 if found["world_size"] is None else found["world_size"]
     found["rank"] = 0 if found["rank"] is None else found["rank"]
     found["local_rank"] = found["rank"] if found["local_rank"] is None else found["local_rank"]

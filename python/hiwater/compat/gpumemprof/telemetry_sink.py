@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Records of telemetry in files that only grow: ROOT/segment-000001.jsonl and so on, and ROOT/manifest.json, which lists the
-sessions and the segments. A segment is closed when it is full; the oldest closed ones go when there are too many."""
+"""Telemetry records in append-only files: ROOT/segment-000001.jsonl and so on, and
+ROOT/manifest.json, which lists the sessions and the segments. A segment is closed when it is full;
+the oldest closed ones are removed when there are too many."""
 from __future__ import annotations
 
 import json
@@ -23,9 +24,10 @@ _POSITIVE = ("flush_every_events", "flush_every_seconds", "rollover_max_bytes", 
 
 @dataclass
 class TelemetrySinkConfig:
-    """When to write (flush_every_*), when a segment is full (rollover_*), how much is kept (retention_*). max_buffer_bytes: at
-    most so much waits to be written; what comes on top is dropped and counted, and a failed write is tried again after
-    failure_backoff_seconds, twice that, and so on. write_rollups and rollup_window_seconds are taken and have no effect."""
+    """flush_every_*: when to write; rollover_*: when a segment is full; retention_*: how much is
+    kept. max_buffer_bytes: limit of the unwritten records; records beyond it are dropped and
+    counted, and a failed write is tried again after failure_backoff_seconds, twice that, and so on.
+    write_rollups and rollup_window_seconds are accepted and have no effect."""
 
     root_dir: Union[str, Path]
     flush_every_events: int = 50
@@ -65,7 +67,7 @@ class TelemetrySinkSegment:
 
 @dataclass
 class _Counts:
-    """What get_diagnostics and failure_diagnostics tell."""
+    """The figures of get_diagnostics and failure_diagnostics."""
 
     rollover_count: int = 0
     pruned_segment_count: int = 0
@@ -92,7 +94,7 @@ class AppendOnlyTelemetrySink:
     """Its methods may be called by any thread."""
 
     def __init__(self, config: TelemetrySinkConfig) -> None:
-        """Goes on with what is in the folder. OSError where it cannot be made or read."""
+        """Continues the files of the folder. Raises OSError if it cannot be made or read."""
         self.config = config
         self.root_dir = Path(config.root_dir)
         self.root_dir.mkdir(parents=True, exist_ok=True)
@@ -106,10 +108,11 @@ class AppendOnlyTelemetrySink:
         self._active: Optional[str] = None
         self._take_over()
 
-    # ---- what is there already
+    # ---- existing files
 
     def _take_over(self) -> None:
-        """Sessions that nobody ended were interrupted; a record that was cut off is taken out."""
+        """Reads the existing files: marks sessions without an end as interrupted, and removes a
+        record that was cut off."""
         try:
             manifest = json.loads((self.root_dir / MANIFEST).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -131,7 +134,7 @@ class AppendOnlyTelemetrySink:
     # ---- sessions
 
     def start_session(self, summary: SessionSummary) -> SessionSummary:
-        """What is appended from now on belongs to it."""
+        """Starts a session, to which all records appended from now on belong."""
         with self._lock:
             self._sessions[summary.session_id] = summary
             self._active = summary.session_id
@@ -145,7 +148,8 @@ class AppendOnlyTelemetrySink:
     # ---- records
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Raises OSError where it cannot be written, unless max_buffer_bytes is set."""
+        """Appends a record. Raises OSError if it cannot be written, unless max_buffer_bytes is
+        set."""
         line = json.dumps(dict(record), sort_keys=True, default=str).encode() + b"\n"
         most = self.config.max_buffer_bytes
         with self._lock:
@@ -160,7 +164,7 @@ class AppendOnlyTelemetrySink:
             self.flush()
 
     def flush(self, force: bool = False) -> None:
-        """Writes what waits, if it is time to."""
+        """Writes the buffered records, if they are due or force is set."""
         with self._lock:
             now = time.monotonic()
             is_due = force or self._waiting.n >= self.config.flush_every_events or \
@@ -205,7 +209,7 @@ class AppendOnlyTelemetrySink:
         self._write_manifest()
 
     def _segment(self) -> TelemetrySinkSegment:
-        """The one that is written to."""
+        """The segment to write to."""
         last = self._segments[-1] if self._segments else None
         if last is None or last.closed or last.session_id != self._active:
             number = int(last.filename[len("segment-"):-len(".jsonl")]) + 1 if last else 1
@@ -234,7 +238,7 @@ class AppendOnlyTelemetrySink:
         new.replace(self.root_dir / MANIFEST)
 
     def close(self, session_status: str = SESSION_STATUS_COMPLETED) -> None:
-        """Writes the rest; the session ends with this status."""
+        """Writes the buffered records and ends the session with this status."""
         with self._lock:
             self._retry_at = 0.0
             self.flush(force=True)

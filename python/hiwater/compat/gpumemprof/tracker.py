@@ -29,9 +29,9 @@ AlertCallback = Callable[[TrackingEvent], Any]
 
 HOUR_NS = 3600 * 10**9
 LARGEST = 1e18
-NEVER = "change < 0 and change > 0"  # a rule that is switched off keeps its number
+NEVER = "change < 0 and change > 0"  # stands for a disabled rule, so that the others keep their numbers
 
-# Threshold: its usual value, and the rules that it makes, by their numbers in events.
+# Threshold: its default.
 THRESHOLDS = {
     "memory_warning_percent": 80.0,
     "memory_critical_percent": 95.0,
@@ -41,37 +41,38 @@ THRESHOLDS = {
 
 
 class Thresholds(Dict[str, float]):
-    """Of alerts: percent of the device's memory, bytes that one reading is above the one before, a share of what is
-    reserved that lies idle in split blocks."""
+    """Thresholds of alerts: percent of the device's memory (warning, critical), bytes of growth
+    between two samples (leak), idle share of reserved memory in split blocks (fragmentation)."""
 
 
 def _can_be_reached(value: float) -> bool:
-    return abs(value) < LARGEST  # false for what is no number, too
+    return abs(value) < LARGEST  # false for NaN, too
 
 
 def _rule(text: str, *values: float) -> str:
-    """With numbers as the grammar of rules has them; one that no value can reach where one is not finite, or is so large that
-    neither bytes nor shares come near it (its digits would not fit a rule)."""
+    """A rule with its numbers in the grammar of rules. If a number is not finite, or so large that
+    no value reaches it (its digits would not fit a rule), a rule that never fires."""
     if not all(_can_be_reached(v) for v in values):
         return NEVER
     return text.format(*(f"{v:.15f}".rstrip("0").rstrip(".") for v in values))
 
 
 class MemoryTracker(Tracking):
-    """Follows the memory of a GPU's allocator, reading it every sampling_interval seconds in a thread of its own.
+    """Samples the memory of a GPU's allocator every sampling_interval seconds in a thread.
 
-    device               "cuda:0", "mps", a number of CUDA's, a torch.device; None: the current one
-    max_events           events that are kept; the oldest go first (88 bytes each)
-    enable_alerts        make warning and critical events of what exceeds `thresholds`
+    device               "cuda:0", "mps", a CUDA device number, a torch.device; None: the current one
+    max_events           number of events kept; the oldest are removed first (88 bytes each)
+    enable_alerts        make warning and critical events when `thresholds` are exceeded
     enable_oom_flight_recorder, oom_dump_dir, oom_buffer_size, oom_max_dumps, oom_max_total_mb
-                         write bundles when memory runs out (handle_exception, capture_oom): where, of how many events
-                         (None: max_events), how many and how large they may be together
-    job_id, rank, local_rank, world_size    whose it is; None: as the launcher's environment says
-    enable_native_cuda_history, native_history_max_entries    PyTorch's allocator history goes into bundles of capture_oom
-    telemetry_sink_config    write each event to files, too
-    collector            reads instead of PyTorch; device must be None then
+                         write bundles at out-of-memory errors (handle_exception, capture_oom): folder, number of events per
+                         bundle (None: max_events), number of bundles and their total size in MiB
+    job_id, rank, local_rank, world_size    None: from the environment of the launcher
+    enable_native_cuda_history, native_history_max_entries    add PyTorch's allocator history to bundles of capture_oom
+    telemetry_sink_config    also write each event to files
+    collector            used instead of PyTorch; device must then be None
 
-    Raises RuntimeError or ValueError where there is nothing to track, ImportError without PyTorch (unless collector is given).
+    Raises RuntimeError or ValueError if there is nothing to track, ImportError without PyTorch
+    (unless collector is given).
     """
 
     def __init__(self, device: Optional[Union[str, int, Any]] = None, sampling_interval: float = 0.1,
@@ -85,7 +86,7 @@ class MemoryTracker(Tracking):
                  collector: Optional[DeviceMemoryCollector] = None) -> None:
         if native_history_max_entries <= 0:
             raise ValueError("native_history_max_entries must be >= 1")
-        self._take_collector(device, collector)
+        self._set_collector(device, collector)
         buffer_size = oom_buffer_size if oom_buffer_size is not None and oom_buffer_size > 0 else max_events
         identity = {"job_id": job_id, "rank": rank, "local_rank": local_rank, "world_size": world_size}
         super().__init__(sampling_interval, max_events, enable_alerts, buffer_size if enable_oom_flight_recorder else 0,
@@ -97,7 +98,7 @@ class MemoryTracker(Tracking):
         if enable_native_cuda_history and not self.collector_capabilities.supports_native_allocator_history:
             raise ValueError(f"native allocator history is unavailable for backend {self.backend!r}")
         self.thresholds: Dict[str, float] = Thresholds(THRESHOLDS)
-        self._judged: Optional[Dict[str, float]] = None  # the thresholds of _texts
+        self._texts_for: Optional[Dict[str, float]] = None  # the thresholds from which _texts was made
         self._texts: List[str] = []
         self.alert_callbacks: List[AlertCallback] = []
         self.last_oom_dump_path: Optional[str] = None
@@ -105,9 +106,9 @@ class MemoryTracker(Tracking):
             enabled=enable_oom_flight_recorder, dump_dir=oom_dump_dir, buffer_size=buffer_size, max_dumps=oom_max_dumps,
             max_total_mb=oom_max_total_mb))
         self._health = CollectorHealthState()
-        self._take(self._valid(self.collector.sample_with_diagnostics()).sample)
+        self._remember(self._valid(self.collector.sample_with_diagnostics()).sample)
 
-    def _take_collector(self, device: Optional[Union[str, int, Any]], collector: Optional[DeviceMemoryCollector]) -> None:
+    def _set_collector(self, device: Optional[Union[str, int, Any]], collector: Optional[DeviceMemoryCollector]) -> None:
         if collector is not None and device is not None:
             raise ValueError("device and collector cannot be provided together")
         self.device = tracked_device(device) if collector is None else None
@@ -116,7 +117,7 @@ class MemoryTracker(Tracking):
         capabilities: Mapping[str, Any] = self.collector.capabilities()
         self.collector_capabilities = capabilities if isinstance(capabilities, DeviceMemoryCapabilities) else \
             DeviceMemoryCapabilities.from_mapping(capabilities)
-        self._told = tuple(bool(self.collector_capabilities[needed]) for _, needed in SAMPLE_FIELDS.values())
+        self._provided = tuple(bool(self.collector_capabilities[needed]) for _, needed in SAMPLE_FIELDS.values())
         self.usage_of = ALLOCATED if self.collector_capabilities.supports_allocator_allocated else USED
 
     def _series_prefix(self) -> str:
@@ -124,12 +125,13 @@ class MemoryTracker(Tracking):
 
     @property
     def oom_buffer_size(self) -> int:
-        """How many events go into a bundle at most."""
+        """Maximum number of events in a bundle."""
         return self._oom_flight_recorder.config.buffer_size
 
     @property
     def gpu_info(self) -> Dict[str, Any]:
-        """What PyTorch tells of the device, now; nothing for MPS and a collector of one's own."""
+        """Present information of PyTorch about the device; empty for MPS and for collectors of the
+        program."""
         is_cuda = self.device is not None and self.device.type == "cuda"
         return get_gpu_info(self.device, smi=False) if is_cuda else {}
 
@@ -137,10 +139,10 @@ class MemoryTracker(Tracking):
         super()._forget()
         self._oom_flight_recorder.forget()
 
-    # ---- readings
+    # ---- samples
 
     def _valid(self, result: DeviceMemorySampleResult) -> DeviceMemorySampleResult:
-        """A sample that contradicts what its collector says it can tell is none."""
+        """Rejects a sample that contradicts the capabilities of its collector."""
         if result.sample is None or (not result.partial_fields and self._is_whole(result.sample)):
             return result
         try:
@@ -150,10 +152,11 @@ class MemoryTracker(Tracking):
         return result
 
     def _is_whole(self, s: DeviceMemorySample) -> bool:
-        """All that can be told and nothing else: then it need not be looked at more closely."""
+        """Quick check: the sample has exactly the fields that the collector provides, and plausible
+        values."""
         values = (s.allocated_bytes, s.reserved_bytes, s.active_bytes, s.inactive_bytes, s.used_bytes, s.free_bytes, s.total_bytes)
-        for value, can_be_told in zip(values, self._told):
-            if (value is None) == can_be_told or (value is not None and value < 0):
+        for value, is_provided in zip(values, self._provided):
+            if (value is None) == is_provided or (value is not None and value < 0):
                 return False
         most = s.total_bytes
         return most is None or ((s.used_bytes or 0) <= most and (s.free_bytes or 0) <= most)
@@ -161,19 +164,19 @@ class MemoryTracker(Tracking):
     def _sample(self) -> Optional[DeviceMemorySample]:
         return self._valid(self.collector.sample_with_diagnostics()).sample
 
-    def _look(self) -> None:
+    def _read_once(self) -> None:
         retry_at = self._health.next_retry_epoch_s
         if retry_at is not None and time.time() < retry_at:
             return
         result = self._valid(self.collector.sample_with_diagnostics())
         if result.sample is None:
-            self._take_failure(result)
+            self._apply_failure(result)
             return
-        self._take(result.sample)
-        self._take_health(result)
+        self._remember(result.sample)
+        self._apply_health(result)
         self._push(result.sample)
 
-    # ---- the collector's health
+    # ---- health of the collector
 
     def _set_health(self, health: CollectorHealthState) -> None:
         if health != self._health:
@@ -184,22 +187,22 @@ class MemoryTracker(Tracking):
     def _error_of(result: DeviceMemorySampleResult) -> Optional[str]:
         return result.core_error or "; ".join(dict.fromkeys(result.errors.values())) or None
 
-    def _take_failure(self, result: DeviceMemorySampleResult) -> None:
+    def _apply_failure(self, result: DeviceMemorySampleResult) -> None:
         before, error = self._health, self._error_of(result) or "Collector unavailable"
         failures = before.consecutive_failures + 1
         delay = collector_retry_delay_seconds(failures)
         self._set_health(CollectorHealthState(COLLECTOR_HEALTH_UNHEALTHY, True, (), error, failures, time.time() + delay))
         if before.is_healthy:
-            self._tell_degraded("Collector unavailable; telemetry paused until recovery.", before, error,
+            self._note_degraded("Collector unavailable; telemetry paused until recovery.", before, error,
                                 {"collector_retry_delay_s": delay})
 
-    def _take_health(self, result: DeviceMemorySampleResult) -> None:
+    def _apply_health(self, result: DeviceMemorySampleResult) -> None:
         before = self._health
         if result.is_partial:
             error = self._error_of(result)
             self._set_health(CollectorHealthState(COLLECTOR_HEALTH_DEGRADED, True, result.partial_fields, error))
             if before.is_healthy:
-                self._tell_degraded("Collector degraded; telemetry is partial.", before, error, {})
+                self._note_degraded("Collector degraded; telemetry is partial.", before, error, {})
             return
         self._set_health(CollectorHealthState())
         if not before.is_healthy:
@@ -208,16 +211,16 @@ class MemoryTracker(Tracking):
                 "collector_previous_error": before.last_error,
                 "collector_previous_failure_count": before.consecutive_failures, **self._health.to_dict()})
 
-    def _tell_degraded(self, text: str, before: CollectorHealthState, error: Optional[str], more: Dict[str, Any]) -> None:
+    def _note_degraded(self, text: str, before: CollectorHealthState, error: Optional[str], more: Dict[str, Any]) -> None:
         self._note("collector_degraded", text, {"collector_transition": "degraded", "collector_degraded_from": before.status,
                                                 "collector_degradation_reason": error, **more})
 
     # ---- alerts
 
     def _rule_texts(self) -> List[str]:
-        if self.thresholds != self._judged:
+        if self.thresholds != self._texts_for:
             self._texts = self._rules_of_thresholds()
-            self._judged = dict(self.thresholds)
+            self._texts_for = dict(self.thresholds)
         return self._texts
 
     def _rules_of_thresholds(self) -> List[str]:
@@ -233,13 +236,14 @@ class MemoryTracker(Tracking):
         ]
 
     def set_threshold(self, threshold_name: str, value: Union[int, float]) -> None:
-        """ValueError for a name that is none. Infinity switches it off."""
+        """Sets a threshold; infinity disables it. Raises ValueError for an unknown name."""
         if threshold_name not in self.thresholds:
             raise ValueError(f"Unknown threshold: {threshold_name}")
         self.thresholds[threshold_name] = value
 
     def add_alert_callback(self, callback: AlertCallback) -> None:
-        """Called with each warning, critical and error event, by the thread that saw it. What it raises is suppressed."""
+        """Adds a function that is called with each warning, critical and error event, in the thread
+        that made the event. Its exceptions are suppressed."""
         self.alert_callbacks.append(callback)
 
     def remove_alert_callback(self, callback: AlertCallback) -> None:
@@ -261,14 +265,15 @@ class MemoryTracker(Tracking):
     # ---- figures
 
     def get_memory_timeline(self, interval: float = 1.0) -> Dict[str, List[Any]]:
-        """Sizes at the end of each interval (seconds) in which there was an event, by the time at which it began: timestamps,
-        allocated, reserved, device_used, device_free, device_total."""
+        """Sizes in bytes at the end of each interval (seconds) that has an event: timestamps (start
+        of the interval), allocated, reserved, device_used, device_free, device_total."""
         return self._timeline(interval, {"allocated": ALLOCATED, "reserved": RESERVED, "device_used": USED,
                                          "device_free": FREE, "device_total": TOTAL})
 
     @property
     def stats(self) -> Dict[str, Any]:
-        """Sums and peaks, since the beginning or clear_events; None: this collector does not tell."""
+        """Sums and peaks since the start or clear_events; None if the collector does not provide
+        them."""
         _, _, counts, risen, fallen, peaks, *_ = self._list.stats()
         has_allocator = self.collector_capabilities.supports_allocator_allocated
         sums = {"peak_memory": peaks[ALLOCATED] or 0, "total_allocations": counts[ALLOCATION],
@@ -287,7 +292,7 @@ class MemoryTracker(Tracking):
                 "device_total": sample.total_bytes, "memory_utilization_percent": percent}
 
     def _rates(self, stats: Mapping[str, Any]) -> Dict[str, Any]:
-        """By the time that was tracked."""
+        """Rates per second of tracked time."""
         *_, seconds, rises, risen = self._list.stats()
         rates: Dict[str, Any] = {"tracking_duration_seconds": seconds}
         for name, total, number in (("average_allocation_size", "total_allocation_bytes", "total_allocations"),
@@ -298,7 +303,8 @@ class MemoryTracker(Tracking):
                 "bytes_allocated_per_second": (risen or 0.0) if has_allocator else None}
 
     def get_statistics(self) -> Dict[str, Any]:
-        """Everything: stats, how many events, what is held now, rates, whose it is, how the collector and the sink fare."""
+        """All statistics: stats, number of events, present use, rates, session, health of the
+        collector and the sink."""
         stats = self.stats
         ever, kept = self._list.stats()[:2]
         kept = min(kept, self.max_events)
@@ -316,11 +322,12 @@ class MemoryTracker(Tracking):
 
     def handle_exception(self, exc: BaseException, context: Optional[str] = None,
                          metadata: Optional[Dict[str, Any]] = None) -> Optional[str]:
-        """Where the exception says that memory ran out and bundles are switched on, writes one: its path. Does not raise."""
+        """Writes a bundle for an out-of-memory exception and returns its path; None for other
+        exceptions or if bundles are disabled. Does not raise."""
         reason = classify_oom_exception(exc).reason
         if reason is None:
             return None
-        self._evidence.say(f"oom {type(exc).__name__}: {' '.join(str(exc).split())[:1000]}")
+        self._evidence.send(f"oom {type(exc).__name__}: {' '.join(str(exc).split())[:1000]}")
         if not self._oom_flight_recorder.config.enabled:
             return None
         try:
@@ -348,19 +355,20 @@ class MemoryTracker(Tracking):
                                               metadata=facts, session_summary=session, events=events)
 
     def _driver_figures(self) -> Optional[Dict[str, int]]:
-        """What the driver says of the whole device, others' memory included; only asked when memory ran out."""
+        """The driver's figures of the whole device, including other processes; read only after an
+        out-of-memory error."""
         if self.device is None or self.device.type != "cuda":
             return None
         try:
             free, total = needed_torch().cuda.mem_get_info(self.device)
             return {"device_free_bytes": int(free), "device_total_bytes": int(total)}
         except Exception as e:
-            log.debug("the driver does not tell: %s", e)
+            log.debug("the driver did not report memory: %s", e)
             return None
 
     @contextmanager
     def capture_oom(self, context: str = "runtime", metadata: Optional[Dict[str, Any]] = None) -> Iterator[None]:
-        """A block whose lack of memory is captured, and goes on to the caller."""
+        """A block in which out-of-memory exceptions write a bundle; they are raised again."""
         history = self.enable_native_cuda_history and self._oom_flight_recorder.config.enabled and self.backend == "cuda" and \
             _native_history.begin(self.device, self.native_history_max_entries)
         try:
@@ -378,9 +386,10 @@ class MemoryTracker(Tracking):
 
 
 class MemoryWatchdog:
-    """Gives cached memory back when a tracker warns: at cleanup_threshold (a share of the device's memory, or its critical
-    alert) the cache is emptied; at aggressive_cleanup_threshold garbage is collected before, and the device waited for. At
-    least min_cleanup_interval seconds lie between two."""
+    """Releases cached memory at alerts of a tracker: at cleanup_threshold (a share of the device's
+    memory, or a critical alert) it empties the cache; at aggressive_cleanup_threshold it first
+    collects garbage and waits for the device. At least min_cleanup_interval seconds lie between two
+    cleanups."""
 
     min_cleanup_interval = 30.0
 
@@ -412,7 +421,7 @@ class MemoryWatchdog:
             self.tracker._add_event("error", 0, f"Cleanup failed: {e}")
 
     def force_cleanup(self, aggressive: bool = False) -> None:
-        """Now, however long ago the last one was."""
+        """Cleans up now, independently of min_cleanup_interval."""
         self._perform_cleanup(aggressive)
 
     def get_cleanup_stats(self) -> Dict[str, Any]:
@@ -422,7 +431,8 @@ class MemoryWatchdog:
 
 
 def _steps(backend: str, aggressive: bool) -> Tuple[Callable[[], Any], ...]:
-    """What a cleanup does. Garbage goes first: what it held is in the cache only then."""
+    """The steps of a cleanup. Garbage is collected first, because its memory is returned to the
+    cache only then."""
     import gc
 
     if backend in ("cuda", "rocm"):

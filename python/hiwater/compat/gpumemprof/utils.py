@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Bytes as text, and what this machine and its GPU are."""
+"""Sizes as text, and information about the machine and its GPU."""
 from __future__ import annotations
 
 import os
@@ -10,7 +10,7 @@ UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 
 
 def needed_torch() -> Any:
-    """PyTorch; ImportError with what to do where it is not installed."""
+    """Imports PyTorch. Raises ImportError with the remedy if it is not installed."""
     from importlib import import_module
 
     try:
@@ -23,7 +23,7 @@ def needed_torch() -> Any:
 
 
 def scaled_text(value: float, precision: int, most: int = len(UNITS) - 1) -> str:
-    """1536 is "1.50 KB"; most: the number of the largest unit."""
+    """A size as text, such as "1.50 KB" for 1536; most: index of the largest unit."""
     size, unit = abs(float(value)), 0
     while size >= 1024 and unit < most:
         size, unit = size / 1024, unit + 1
@@ -31,12 +31,13 @@ def scaled_text(value: float, precision: int, most: int = len(UNITS) - 1) -> str
 
 
 def format_bytes(bytes_value: int, precision: int = 2) -> str:
-    """As "1.25 GB", by 1024."""
+    """A size as text, such as "1.25 GB", with factors of 1024."""
     return "0 B" if bytes_value == 0 else scaled_text(bytes_value, precision)
 
 
 def convert_bytes(value: Union[int, float], from_unit: str, to_unit: str) -> float:
-    """Between B, KB, MB, GB and TB, by 1024."""
+    """Converts between B, KB, MB, GB and TB, with factors of 1024. Raises ValueError for another
+    unit."""
     units = UNITS[:5]
     if from_unit not in units or to_unit not in units:
         raise ValueError(f"Invalid unit. Must be one of: {list(units)}")
@@ -46,7 +47,7 @@ def convert_bytes(value: Union[int, float], from_unit: str, to_unit: str) -> flo
 # ---- the machine -------------------------------------------------------------------------------------------------------
 
 def _memory() -> Dict[str, Any]:
-    """Of the host."""
+    """Memory of the host."""
     lines: Dict[str, int] = {}
     with open("/proc/meminfo", encoding="ascii", errors="replace") as f:
         for line in f:
@@ -85,7 +86,7 @@ _NO_TORCH = {"torch_available": False, "cuda_available": False, "rocm_available"
 
 
 def get_system_info() -> Dict[str, Any]:
-    """Platform, Python, PyTorch's backends, processors and memory of this machine. Nothing here raises."""
+    """Platform, Python, PyTorch's backends, CPUs and memory of this machine. Does not raise."""
     uname = os.uname()
     info: Dict[str, Any] = {"platform": uname.sysname, "architecture": uname.machine, "python_version": sys.version}
     try:
@@ -114,7 +115,7 @@ def _index_of(torch: Any, device: Any) -> int:
 
 
 def _smi_info(index: int) -> Dict[str, Any]:
-    """What nvidia-smi tells, where there is one."""
+    """Output of nvidia-smi, if it is installed."""
     import subprocess
 
     fields = "memory.total,memory.used,memory.free,utilization.gpu,temperature.gpu,power.draw"
@@ -147,8 +148,8 @@ def allocator_info(torch: Any, index: int) -> Dict[str, Any]:
 
 
 def get_gpu_info(device: Optional[Union[str, int, Any]] = None, *, smi: bool = True) -> Dict[str, Any]:
-    """Name, size and use of a CUDA or ROCm device (the current one if none is given). smi: also ask nvidia-smi, a program
-    of its own that may take seconds."""
+    """Name, size and use of a CUDA or ROCm device (default: the current one). smi: also run
+    nvidia-smi, which may take seconds."""
     torch = needed_torch()
     if not torch.cuda.is_available():
         return {"error": "CUDA is not available"}
