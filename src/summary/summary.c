@@ -56,8 +56,8 @@ static int note_cpu(struct summary *s)
 	if (s->cpu_exact || !s->user_ns.known || !s->complete)
 		return 0;
 	if (!f->reaped_user_ns.known)
-		return summary_note(s, "time", "processor time is sampled: hiwater did not start the job");
-	return summary_note(s, "time", "processor time is a lower bound: not every process was waited for");
+		return summary_note(s, "time", "CPU time is sampled: hiwater did not start the job");
+	return summary_note(s, "time", "CPU time is a lower bound: some processes were not waited for");
 }
 
 static int note_descendants(struct summary *s)
@@ -67,7 +67,7 @@ static int note_descendants(struct summary *s)
 	if (s->facts->main_ignored_sigchld.value == 1)
 		return summary_note(s, "ram.descendants", "if there were any, each ended before a look at it, and main ignored SIGCHLD: "
 							  "nobody was told of them");
-	return summary_note(s, "ram.descendants", "there were some, but each ended before a look at it");
+	return summary_note(s, "ram.descendants", "there were some, but each ended before it could be sampled");
 }
 
 static int note_processes(struct summary *s)
@@ -83,7 +83,7 @@ static int note_files(struct summary *s)
 {
 	if (!s->facts->few_files.known)
 		return 0;
-	return summary_note(s, "sampling", "hiwater may have %lld files open at once (ulimit -n): sources that need more were not read",
+	return summary_note(s, "sampling", "hiwater may open at most %lld files (ulimit -n): sources that need more were not read",
 		(long long) s->facts->few_files.value);
 }
 

@@ -152,11 +152,11 @@ enum gpu_absence job_gpu_absence(const struct job *job)
 static int note_absence(struct summary *s)
 {
 	static const char *const texts[GPU_ABSENCES] = {
-		[GPUS_UNWANTED] = "not asked for: --gpu=none",
-		[GPUS_HELPER_ENDED] = "none could be read: the helper ended before it told of one",
-		[GPUS_UNASKED] = "the run was over before GPUs could be asked",
-		[GPUS_UNREADABLE] = "none of those on this machine could be read",
-		[GPUS_NONE_HERE] = "none on this machine",
+		[GPUS_UNWANTED] = "not measured: --gpu=none",
+		[GPUS_HELPER_ENDED] = "none could be read: the GPU helper ended before it reported one",
+		[GPUS_UNASKED] = "the run ended before any GPU could be read",
+		[GPUS_UNREADABLE] = "no GPU of this machine could be read",
+		[GPUS_NONE_HERE] = "no GPU found",
 	};
 	const enum gpu_absence absence = job_gpu_absence(s->job);
 	const char *text = absence == GPUS_REFUSED ? s->facts->gpu_why : texts[absence];
@@ -179,7 +179,7 @@ static int note_unattributed(struct summary *s)
 	}
 	if (most < worth_a_word)
 		return 0;
-	return summary_note(s, "gpu", "some of the memory in use belongs to nobody who can be seen from here: to processes of "
+	return summary_note(s, "gpu", "part of the memory in use belongs to no visible process: to processes of "
 				      "another container, or to the driver");
 }
 
@@ -198,8 +198,8 @@ static int note_unlisted(struct summary *s)
 		if (more == 0 || (job.known ? job.value == 0 : !job_gpu_is_unsure(s->job, job_gpu(s->job, i))))
 			continue;
 		if (ns >= UINT64_C(1000000000)) /* a list stands for so long in any case: less says nothing */
-			(void) snprintf(whose, sizeof(whose), " (who held it is not known of %s)", units_duration((int64_t) ns, time));
-		r = summary_note(s, "gpu.memory", "%s: its processes were not listed while it held most%s: by what was read of it the job's peak there may be up to %s, and more between two readings",
+			(void) snprintf(whose, sizeof(whose), " (for %s its users are unknown)", units_duration((int64_t) ns, time));
+		r = summary_note(s, "gpu.memory", "%s: the driver did not list its processes when most memory was in use%s; from the device's total, the job's peak there may be up to %s, and higher between samples",
 			job_gpu_name(s->job, &b->gpu, name), whose, units_bytes(job.value + more, UNITS_IEC, bytes));
 	}
 	return r;
@@ -249,10 +249,10 @@ static bool is_no_list_noted(const struct job *job, const struct birth *gpu)
 /* Nobody has said who was on it, nor why; or who they are in the job's namespace of pids. */
 static int note_no_list(struct summary *s)
 {
-	static const char none[] = "%s: no list of its processes came before the end: what the job held there is not known";
-	static const char theirs[] = "%s: its driver lists processes by numbers that mean nothing here (a container, and a driver"
-				     " before 535.113): what the job held there is not known";
-	static const char partly[] = "%s: no list of its processes came for %s of the %s: whether the job held anything there then is not known";
+	static const char none[] = "%s: the driver returned no process list before the end; how much memory the job used there is unknown";
+	static const char theirs[] = "%s: its driver lists processes by the PIDs of another namespace (a container, and a driver"
+				     " before 535.113); how much memory the job used there is unknown";
+	static const char partly[] = "%s: the driver returned no process list for %s of the %s; whether the job used memory there then is unknown";
 	int r = 0;
 
 	for (size_t i = 0; i < job_gpu_count(s->job) && r == 0; i++) {
@@ -312,9 +312,9 @@ static int note_energy(struct summary *s)
 			continue;
 		(void) job_gpu_name(s->job, &b->gpu, name);
 		if (counter->n < 2)
-			r = summary_note(s, "gpu.energy", "%s: its energy was read once, so nobody knows what it rose by", name);
+			r = summary_note(s, "gpu.energy", "%s: its energy counter was read only once, so the energy used is unknown", name);
 		else if (covered_ns > 0 && lacks_much(covered_ns, wall_ns))
-			r = summary_note(s, "gpu.energy", "%s: its energy is that of %s of the %s: it was not read in the rest", name,
+			r = summary_note(s, "gpu.energy", "%s: its energy covers %s of the %s; it was not read for the rest", name,
 				units_duration((int64_t) covered_ns, span), units_duration(s->wall_ns.value, wall));
 	}
 	return r;
@@ -333,7 +333,7 @@ static int note_gap(struct summary *s)
 	}
 	if (!gap.known || gap.value < worth_a_word)
 		return 0;
-	return summary_note(s, "gpu", "a driver was so slow that GPUs were not read for %s: what came and went in that time is in no figure",
+	return summary_note(s, "gpu", "a slow driver left GPUs unread for %s; use that came and went in that time is in no figure",
 		units_duration(gap.value, text));
 }
 

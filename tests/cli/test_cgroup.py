@@ -276,7 +276,7 @@ def test_main_runs_out_of_memory(tool, measured, group, hog):
     for key in ("exit", "ram", "findings", "story"):
         assert shown[key] == summary[key]
     assert_story(summary["story"], found["evidence"]["victim_pid"])
-    assert "Happened" in done.stderr
+    assert "Events" in done.stderr
 
 
 def assert_story(story, victim):
@@ -312,7 +312,7 @@ def test_the_kernel_kills_hiwater_too(tool, group, hog, alert):
     assert 5 * MIB < story["growth_bytes_per_s"] < 80 * MIB  # a MiB every 20 ms, and what the machine is late by
     assert "hog" in [p["name"] for p in story["processes"]]
     text = tool.run("show", recording).stdout
-    assert "no end: the recorder was lost" in " ".join(text.replace("\u00a0", " ").split())
+    assert "end not recorded: the recorder was lost" in " ".join(text.replace("\u00a0", " ").split())
     assert "for lack of memory" in " ".join(text.split())
 
 

@@ -88,7 +88,7 @@ def test_where_no_list_came_that_is_said(gpu, refused):
     summary, _ = finish(gpu, hiwater)
     assert summary["gpu"]["devices"][0]["memory"]["job_peak_bytes"] is None
     why = [n["why"] for n in summary["notes"] if n["about"] in ("gpu", "gpu.memory") and not n["why"].startswith("null: ")]
-    assert "GPU 0: no list of its processes came before the end: what the job held there is not known" in why or \
+    assert "GPU 0: the driver returned no process list before the end; how much memory the job used there is unknown" in why or \
         any("answer" in w or "stuck" in w or "still being asked" in w for w in why), why
 
 
@@ -170,9 +170,9 @@ def test_a_zero_that_was_not_read_again_is_no_figure(gpu, seconds):
     assert summary["gpu"]["combined"] == {"peak_bytes": None, "method": None}
     notes = [n["why"] for n in summary["notes"] if n["about"] == "gpu.memory"]
     assert all(n.startswith("GPU 0: ") for n in notes), notes
-    assert any(re.search("its processes were not listed .*up to 3.50 GiB, and more between two readings", n) for n in notes), notes
-    assert any("is not known of" in n for n in notes) == (seconds > 0), notes
+    assert any(re.search("the driver did not list its processes .*up to 3.50 GiB, and higher between samples", n) for n in notes), notes
+    assert any("its users are unknown" in n for n in notes) == (seconds > 0), notes
     unlisted = "SELECT unlisted FROM summary WHERE entity = 'gpu' AND id = 1 AND metric = 'mem'"
     assert (asked(gpu, unlisted) >= 1e9) == (seconds > 0)
     said = gpu.run("show", "run.hiw").stdout.replace("\u00a0", " ")
-    assert "job peak not known" in said and "held nothing on GPU 1" in said
+    assert "job peak unknown" in said and "used no memory on GPU 1" in said

@@ -192,7 +192,7 @@ def test_the_grace_is_over_when_nobody_is_left(tool):
     job.send("hold 400")
     assert job.wait() == 124
     assert ended(child)
-    assert "killed if it lives on after 1:00:00" in "".join(job.lines("limit")) and len(job.lines("limit")) == 1
+    assert "killed if it lives on after 1 h" in "".join(job.lines("limit")) and len(job.lines("limit")) == 1
 
 
 def test_ctrl_c_ends_the_grace_of_who_outlives_main(tool):

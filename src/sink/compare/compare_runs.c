@@ -42,7 +42,7 @@ static void put_spread(const char *mean_text, const struct compare_cell *cell, d
 	if (is_short && shown != 0 && mean != 0)
 		(void) snprintf(buf, UNITS_LEN, "%.*f", digits, cell->deviation * scale * shown / mean);
 	else
-		(void) figure_any(cell->deviation * scale, buf);
+		(void) units_any(cell->deviation * scale, buf);
 }
 
 /* "22.4 GiB" of several runs: "22.4 +- 0.1 GiB". */
@@ -64,7 +64,7 @@ static void put_number(const struct compare_cell *cell, double scale, const char
 {
 	char mean[UNITS_LEN], spread[UNITS_LEN];
 
-	(void) figure_any(cell->mean * scale, mean);
+	(void) units_any(cell->mean * scale, mean);
 	put_spread(mean, cell, scale, spread);
 	if (cell->n == 1)
 		(void) snprintf(buf, CELL_LEN, "%s%s", mean, unit);

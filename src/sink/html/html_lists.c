@@ -58,7 +58,7 @@ static void extra_cell(struct html *h, const struct phase *p, enum extra extra)
 	if (extra == EXTRA_GPU_MEMORY)
 		html_bytes(h, p->use.gpu_peak);
 	else if (extra == EXTRA_ENERGY && energy_of(p).known)
-		html_printf(h, "%s J", figure_number((double) energy_of(p).value / 1e6, text));
+		html_printf(h, "%s J", units_number((double) energy_of(p).value / 1e6, text));
 	else if (extra == EXTRA_GPU_WORK && work_of(p).known)
 		html_printf(h, "%s <small>%s</small>", units_percent(work_of(p).value, 1000000, text),
 			figure_gpu_lead(p->use.work[GPU_WORK_SM].known ? M_GPU_SM_ACTIVE : M_GPU_BUSY));
@@ -238,7 +238,7 @@ static void cell_share(struct html *h, struct stretch s, const char *unit)
 
 	html_raw(h, "<td>");
 	if (s.n > 0 && *unit)
-		html_printf(h, "%s%s", figure_number(s.mean / 1e6, text), unit);
+		html_printf(h, "%s%s", units_number(s.mean / 1e6, text), unit);
 	else if (s.n > 0)
 		html_raw(h, units_percent((int64_t) s.mean, 1000000, text));
 	html_raw(h, "</td>");

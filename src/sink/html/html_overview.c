@@ -168,7 +168,7 @@ static void gpu_row(struct html *h, const struct summary *s, const struct birth 
 		html_raw(h, units_percent(summary_mean(s, M_GPU_BUSY, b->id).value, 1000000, text));
 	html_raw(h, "</td><td>");
 	if (summary_mean(s, M_GPU_POWER, b->id).known)
-		html_printf(h, "%s W", figure_number((double) summary_mean(s, M_GPU_POWER, b->id).value / 1e6, text));
+		html_printf(h, "%s W", units_number((double) summary_mean(s, M_GPU_POWER, b->id).value / 1e6, text));
 	html_raw(h, "</td><td>");
 	if (summary_most(s, M_GPU_TEMP, b->id).known)
 		html_printf(h, "%lld &deg;C", (long long) (summary_most(s, M_GPU_TEMP, b->id).value + 500) / 1000);

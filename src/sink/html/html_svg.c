@@ -129,19 +129,19 @@ void svg_amount(struct html *h, double value, enum svg_amount amount)
 		html_raw(h, "/s");
 		break;
 	case AMOUNT_CORES:
-		html_printf(h, "%s cores", figure_any(value / 1e6, text));
+		html_printf(h, "%s cores", units_any(value / 1e6, text));
 		break;
 	case AMOUNT_SHARE:
-		html_printf(h, "%s %%", figure_any(round(value / 1e3) / 10, text));
+		html_printf(h, "%s %%", units_any(round(value / 1e3) / 10, text));
 		break;
 	case AMOUNT_WATTS:
-		html_printf(h, "%s W", figure_any(round(value / 1e5) / 10, text));
+		html_printf(h, "%s W", units_any(round(value / 1e5) / 10, text));
 		break;
 	case AMOUNT_CELSIUS:
-		html_printf(h, "%s &#176;C", figure_any(round(value / 1e2) / 10, text));
+		html_printf(h, "%s &#176;C", units_any(round(value / 1e2) / 10, text));
 		break;
 	case AMOUNT_PLAIN:
-		html_raw(h, figure_any(value, text));
+		html_raw(h, units_any(value, text));
 		break;
 	}
 }

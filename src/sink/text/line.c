@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * SINK_LINE: one line of key=value for scripts. The keys and their order are fixed, a value holds no blank, what is
- * not known is "unknown".
+ * unknown is "unknown".
  */
 #include "sink/text/text.h"
 
@@ -44,9 +44,9 @@ static void value(struct buf *out, const char *key, const struct fact *fact, con
 	if (fact && fact->value.known && fact->unit == FACT_BYTES)
 		(void) units_bytes(fact->value.value, o->units, text);
 	else if (fact && fact->value.known && fact->unit == FACT_NS) /* whole seconds from 100 on, three digits below */
-		(void) snprintf(text, sizeof(text), "%.20ss", figure_number((double) fact->value.value / 1e9, number));
+		(void) snprintf(text, sizeof(text), "%.20ss", units_number((double) fact->value.value / 1e9, number));
 	else if (fact && fact->value.known)
-		(void) figure_number((double) fact->value.value / 1e6, text);
+		(void) units_number((double) fact->value.value / 1e6, text);
 	for (const char *p = text; *p; p++) {
 		if (*p != ' ')
 			text[n++] = *p;

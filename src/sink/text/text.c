@@ -63,7 +63,7 @@ static const char *const row_labels[] = {
 	[FACTS_IO] = "I/O",
 	[FACTS_ENERGY] = "Energy",
 	[FACTS_SAMPLING] = "Sampling",
-	[FACTS_STORY] = "Happened",
+	[FACTS_STORY] = "Events",
 };
 
 static void begin_row(struct text *t, const struct fact *fact)

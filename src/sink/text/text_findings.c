@@ -109,7 +109,7 @@ void text_notes(struct text *t)
 	}
 	if (more > 0) {
 		layout_row(&t->l, TONE_NONE, "", TEXT_INDENT);
-		layout_part(&t->l, "and %zu more (show --json has all)", more);
+		layout_part(&t->l, "and %zu more (show --json lists all)", more);
 		layout_end(&t->l);
 	}
 }
@@ -167,7 +167,7 @@ void text_evidence(const struct text *t, const struct evidence *e, struct buf *o
 	else if (ends_in(e->key, "_ratio", &stem))
 		value = units_percent((int64_t) (e->value * 1e6), 1000000, number);
 	else
-		value = figure_any(e->value, number);
+		value = units_any(e->value, number);
 	for (size_t i = 0; i < stem; i++)
 		buf_add(out, e->key[i] == '_' ? " " : e->key + i, 1);
 	buf_str(out, " ");
@@ -236,7 +236,7 @@ void text_findings(struct text *t)
 	}
 	if (n == 0) {
 		layout_row(&t->l, TONE_LABEL, "Findings", TEXT_INDENT);
-		layout_part(&t->l, t->s->combined.peak.known ? "OK" : "none: too little is known");
+		layout_part(&t->l, t->s->combined.peak.known ? "OK" : "none: too little was measured");
 		layout_end(&t->l);
 	} else {
 		layout_end(&t->l);
@@ -245,7 +245,7 @@ void text_findings(struct text *t)
 		finding(t, list[i], message_column(t, list, shown));
 	if (shown < n) {
 		layout_row(&t->l, TONE_NONE, "", 0);
-		layout_part(&t->l, "and %d more: show --why", n - shown);
+		layout_part(&t->l, "and %d more; show --why lists all", n - shown);
 		layout_end(&t->l);
 	}
 	if (n > 0)
@@ -262,10 +262,10 @@ void text_again(struct text *t)
 		return;
 	text_clean(t->f->recording, t->o->utf8, &path);
 	keep_together(path.data);
-	layout_row(&t->l, TONE_LABEL, "Again", TEXT_INDENT);
+	layout_row(&t->l, TONE_LABEL, "Recording", TEXT_INDENT);
 	if (figure_run(t->f, t->o, &number)) {
 		layout_part(&t->l, "hiwater" NB "show" NB "%llu", (unsigned long long) number);
-		layout_part(&t->l, "saved %s%s", t->f->recording_stopped ? "in part " : "", path.data);
+		layout_part(&t->l, "%s%s", path.data, t->f->recording_stopped ? " (incomplete)" : "");
 	} else {
 		layout_part(&t->l, "hiwater" NB "show %s", path.data);
 	}

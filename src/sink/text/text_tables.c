@@ -54,8 +54,8 @@ static const struct {
 	const char *title;
 	unsigned width, given_up; /* the lowest goes first; 0 never */
 } columns[COLUMN_COUNT] = {
-	[COLUMN_BEGIN] = { "begin", 11, 5 },
-	[COLUMN_LASTS] = { "lasts", 11, 0 },
+	[COLUMN_BEGIN] = { "begin", 13, 5 },
+	[COLUMN_LASTS] = { "lasts", 13, 0 },
 	[COLUMN_BEFORE] = { "before", 9, 1 },
 	[COLUMN_PEAK] = { "peak", 9, 0 },
 	[COLUMN_AFTER] = { "after", 9, 4 },
@@ -79,7 +79,7 @@ static void choose_columns(const struct text *t, struct phase_table *table)
 			table->shown[c] = (columns[c].given_up == 0 || columns[c].given_up > give_up) && table->has[c];
 			used += table->shown[c] ? columns[c].width : 0;
 		}
-		/* At 40 columns, the least there are, lasts and peak leave 10. */
+		/* At 40 columns, the minimum, lasts and peak leave 8. */
 		table->name_width = TEXT_INDENT + used < t->o->width ? t->o->width - TEXT_INDENT - used : 0;
 		if (table->name_width >= NAME_LEAST)
 			return;
@@ -144,8 +144,6 @@ static struct maybe figure_of(const struct text *t, const struct phase *p, enum 
 
 static void write_figure(const struct text *t, const struct phase_table *table, enum column c, int64_t value, char *text)
 {
-	char number[UNITS_LEN];
-
 	if (c == COLUMN_BEGIN || c == COLUMN_LASTS)
 		(void) units_duration(value, text);
 	else if (c == COLUMN_GPU_PEAK)
@@ -153,7 +151,7 @@ static void write_figure(const struct text *t, const struct phase_table *table, 
 	else if (c == COLUMN_GPU_BUSY)
 		(void) units_percent(value, 1000000, text);
 	else if (c == COLUMN_ENERGY)
-		(void) snprintf(text, UNITS_LEN, "%s J", figure_number((double) value / 1e6, number));
+		(void) units_energy(value, text);
 	else
 		(void) units_bytes_like(value, table->largest, t->o->units, text);
 }
@@ -225,7 +223,7 @@ void text_phases(struct text *t)
 		phase_row(t, &table, job_phase(t->s->job, i));
 	if (shown < n) {
 		layout_row(&t->l, TONE_NONE, "", TEXT_INDENT);
-		layout_part(&t->l, "and %zu more (show --json has all)", n - shown);
+		layout_part(&t->l, "and %zu more (show --json lists all)", n - shown);
 		layout_end(&t->l);
 	}
 }
@@ -237,7 +235,7 @@ char *text_series_value(const struct text *t, const struct series *v, double val
 	const double most_s = 1e9;
 
 	if (!(series_is_seconds(v->name) && value >= 0 && value < most_s)) /* not a number is none of it */
-		return figure_any(value, buf);
+		return units_any(value, buf);
 	return t->o->plain ? units_words((int64_t) (value * 1e9), buf) : units_duration((int64_t) (value * 1e9), buf);
 }
 
@@ -288,7 +286,7 @@ void text_series(struct text *t)
 	}
 	if (n > SERIES_SHOWN) {
 		layout_break(&t->l);
-		layout_part(&t->l, "and %zu more (show --json has all)", n - SERIES_SHOWN);
+		layout_part(&t->l, "and %zu more (show --json lists all)", n - SERIES_SHOWN);
 	}
 	layout_end(&t->l);
 }
@@ -350,6 +348,6 @@ void text_marks(struct text *t)
 	if (shown == 0 || before == 0)
 		return;
 	row(t, "");
-	layout_part(&t->l, "and" NB "%zu" NB "more before them", before);
+	layout_part(&t->l, "and" NB "%zu" NB "earlier marks", before);
 	layout_end(&t->l);
 }

@@ -377,16 +377,16 @@ static void test_what_went_wrong(void **state)
 		.others_bytes = GIB(11),
 		.advice = strdup("Give it more."),
 	};
-	assert_true(text_has(&m, "Happened  at 0:03:51: out of memory\n"));
-	assert_true(text_has(&m, "          held 31.0 GiB   limit 32.0 GiB\n"));
-	assert_true(text_has(&m, "          RAM grew 256 MiB/s since 0:01:40   from 2.00 GiB\n"));
-	assert_true(text_has(&m, "          RAM then:   python[5001] 20.0 GiB (killed)   3 others 11.0 GiB\n"));
+	assert_true(text_has(&m, "Events    at 3 min 51 s: out of memory\n"));
+	assert_true(text_has(&m, "          used 31.0 GiB   limit 32.0 GiB\n"));
+	assert_true(text_has(&m, "          RAM grew 256 MiB/s since 1 min 40 s   from 2.00 GiB\n"));
+	assert_true(text_has(&m, "          RAM at that time:   python[5001] 20.0 GiB (killed)   3 others 11.0 GiB\n"));
 	assert_true(text_has(&m, "          try: Give it more.\n"));
 	plain.plain = true;
 	assert_int_equal(sink_summary(SINK_TEXT, &m.s, &plain, &out), 0);
-	assert_non_null(strstr(out.data, "what happened after: 3 minutes 51 seconds: out of memory\n"));
+	assert_non_null(strstr(out.data, "event after: 3 minutes 51 seconds: out of memory\n"));
 	assert_non_null(strstr(out.data, "RAM grew: 256 MiB/s since 1 minute 40 seconds\n"));
-	assert_non_null(strstr(out.data, "RAM then of python, process 5001: 20.0 GiB (killed)\n"));
+	assert_non_null(strstr(out.data, "RAM used at that time by python, process 5001: 20.0 GiB (killed)\n"));
 	assert_non_null(strstr(out.data, "try: Give it more.\n"));
 	buf_done(&out);
 	made_done(&m);
@@ -409,15 +409,15 @@ static void test_progress(void **state)
 	assert_int_equal(job_restore_acc(m.job, M_JOB_PROCESSES, 0, &processes), 0);
 	/* The first line knows the mean alone, the next one what came since. */
 	assert_line(&m, &o, SINK_PROGRESS,
-		"hiwater 0:01:40  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 2 cores  3 processes\n");
+		"hiwater 1 min 40 s  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 2 cores  3 processes\n");
 	m.s.wall_ns = known(SECONDS(110));
 	m.s.user_ns = known(SECONDS(75));
 	assert_line(&m, &o, SINK_PROGRESS,
-		"hiwater 0:01:50  RAM 1.20 GiB (peak 1.31)  CPU 0.500 of 2 cores  3 processes\n");
+		"hiwater 1 min 50 s  RAM 1.20 GiB (peak 1.31)  CPU 0.50 of 2 cores  3 processes\n");
 	assert_line(&m, &o, SINK_PROGRESS,
-		"hiwater 0:01:50  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 2 cores  3 processes\n");
-	o.width = 62;
-	assert_line(&m, &o, SINK_PROGRESS, "hiwater 0:01:50  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 2 cores\n");
+		"hiwater 1 min 50 s  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 2 cores  3 processes\n");
+	o.width = 66;
+	assert_line(&m, &o, SINK_PROGRESS, "hiwater 1 min 50 s  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 2 cores\n");
 	made_done(&m);
 	made_lost(&m);
 	assert_line(&m, &o, SINK_PROGRESS, "hiwater\n");
@@ -437,9 +437,9 @@ static void test_progress_has_the_gpus(void **state)
 	m.f->cpus = known(64);
 	m.s.wall_ns = known(SECONDS(100));
 	assert_int_equal(job_restore_acc(m.job, M_JOB_RAM, 0, &ram), 0);
-	assert_line(&m, &o, SINK_PROGRESS, "hiwater 0:01:40  RAM 1.20 GiB  CPU 1.75  GPU 0 30.0 GiB SM active 20 %\n");
+	assert_line(&m, &o, SINK_PROGRESS, "hiwater 1 min 40 s  RAM 1.20 GiB  CPU 1.75  GPU 0 30.0 GiB SM active 20 %\n");
 	o.width = 2000;
-	assert_line(&m, &o, SINK_PROGRESS, "hiwater 0:01:40  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 64 cores  GPU 0 30.0 GiB SM active 20 %"
+	assert_line(&m, &o, SINK_PROGRESS, "hiwater 1 min 40 s  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 64 cores  GPU 0 30.0 GiB SM active 20 %"
 					   "  GPU 1 4.00 GiB busy 90 %  GPU 3 2.00 GiB\n");
 	made_done(&m);
 }
@@ -452,13 +452,13 @@ static void test_a_helper_that_ended_says_nothing_of_gpus(void **state)
 		int64_t asked; /* -1: not yet. Else it had answered, and lost what it answered with */
 		const char *told;
 	} rows[] = {
-		{ CAUSE_HELPER_ENDED, 1, "none could be read: the helper ended before it told of one" },
-		{ CAUSE_HELPER_ENDED, -1, "none could be read: the helper ended before it told of one" },
+		{ CAUSE_HELPER_ENDED, 1, "none could be read: the GPU helper ended before it reported one" },
+		{ CAUSE_HELPER_ENDED, -1, "none could be read: the GPU helper ended before it reported one" },
 		{ CAUSE_UNKNOWN, 1, NULL },
 		{ CAUSE_UNKNOWN, -1, NULL },
-		{ CAUSE_NVML, 1, "none on this machine" },
+		{ CAUSE_NVML, 1, "no GPU found" },
 		{ CAUSE_NVML, -1, NULL }, /* the note says it */
-		{ CAUSE_NONE, -1, "the run was over before GPUs could be asked" },
+		{ CAUSE_NONE, -1, "the run ended before any GPU could be read" },
 	};
 
 	(void) state;
@@ -503,7 +503,7 @@ static void who_misses_a_list(enum note_cause cause, uint32_t id, char ret[4])
 	framebuf_done(&b);
 	assert_int_equal(summary_gpu(&m.s), 0);
 	for (size_t i = 0; i < m.s.n_notes; i++) {
-		if (strstr(m.s.notes[i].why, ": no list of its processes came before the end"))
+		if (strstr(m.s.notes[i].why, ": the driver returned no process list before the end"))
 			*ret++ = m.s.notes[i].why[strlen("GPU ")];
 	}
 	*ret = '\0';
@@ -603,7 +603,7 @@ static struct maybe peak_of_zeros(double begin_s, double lists_s, bool unknown, 
 
 	assert_int_equal(peak.known, m.s.gpu_peak.known);
 	assert_int_equal(peak.known, summary_gpu_job_mean(&m.s, 1).known);
-	*ret_noted = m.s.n_notes > 0 && strstr(m.s.notes[m.s.n_notes - 1].why, "GPU 0: no list of its processes came for ");
+	*ret_noted = m.s.n_notes > 0 && strstr(m.s.notes[m.s.n_notes - 1].why, "GPU 0: the driver returned no process list for ");
 	made_done(&m);
 	return peak;
 }
@@ -789,7 +789,7 @@ static bool is_partial(double from_s, double to_s, double end_s, bool summed, do
 	framebuf_done(&b);
 	assert_int_equal(summary_gpu(&m.s), 0);
 	for (size_t i = 0; i < m.s.n_notes; i++)
-		noted |= strstr(m.s.notes[i].why, "GPU 0: its energy is that of ") != NULL;
+		noted |= strstr(m.s.notes[i].why, "GPU 0: its energy covers ") != NULL;
 	made_done(&m);
 	return noted;
 }
@@ -834,9 +834,9 @@ static void test_notes_of_several_figures_are_one(void **state)
 	static const char *const expected[] = {
 		"GPU 0: the driver answers with error 999 for gpu.mem, gpu.temp, gpu.pcie_rx, gpu.pcie_tx (first at 700 ms)",
 		"GPU 1: the driver answers with error 999 for gpu.mem",
-		"GPU 0: the driver answers with error 77 for gpu.fan (at 1.00 s)",
-		"GPU 0: gpu.busy, gpu.power are missing from then on: no (first at 1.20 s)",
-		"GPU 0: no energy counter (at 1.40 s)",
+		"GPU 0: the driver answers with error 77 for gpu.fan (at 1 s)",
+		"GPU 0: gpu.busy, gpu.power are missing from then on: no (first at 1.2 s)",
+		"GPU 0: no energy counter (at 1.4 s)",
 	};
 	struct framebuf b = { 0 };
 	struct made m;
