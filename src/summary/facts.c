@@ -23,11 +23,11 @@ enum {
 struct maker {
 	const struct summary *s;
 	struct fact_list *list;
-	struct fact lost;    /* where there was no memory for one */
+	struct fact lost;    /* stands in for a fact without memory */
 	int error;
 };
 
-/* ---- what facts are made from ------------------------------------------------------------------------------------------ */
+/* ---- shared with other outputs ------------------------------------------------------------------------------------------ */
 
 /* signal(7); real-time signals have no names. */
 static const struct {
@@ -155,12 +155,12 @@ bool figure_has_gpus(const struct summary *s)
 bool figure_gpu_used(const struct summary *s, uint32_t id)
 {
 	enum method method;
-	const struct maybe held = summary_gpu_job_peak(s, id, &method);
+	const struct maybe used = summary_gpu_job_peak(s, id, &method);
 
-	return !held.known || held.value > 0;
+	return !used.known || used.value > 0;
 }
 
-bool figure_gpu_beside(const struct summary *s, uint32_t id)
+bool figure_gpu_unused(const struct summary *s, uint32_t id)
 {
 	const size_t few = 2, n = job_gpu_count(s->job);
 	bool any = n > few;
@@ -203,7 +203,7 @@ static void add_some(struct maker *m, struct fact fact)
 		(void) add(m, fact);
 }
 
-/* text, from a buf that is freed. */
+/* Copies the text of a buf, which it frees. */
 static char *text_of(struct maker *m, struct buf *text)
 {
 	char *copy = text->error ? NULL : strdup(text->len > 0 ? text->data : "");
@@ -228,7 +228,7 @@ static struct maybe now_of(const struct summary *s, enum metric metric, uint32_t
 
 /* ---- how it ended, how long it took ------------------------------------------------------------------------------------ */
 
-static void put_unfinished(const struct summary *s, struct buf *text, struct buf *detail)
+static void write_unfinished(const struct summary *s, struct buf *text, struct buf *detail)
 {
 	const bool has_no_end = s->facts->recording_stopped || s->elsewhere || s->lost;
 
@@ -241,7 +241,7 @@ static void put_unfinished(const struct summary *s, struct buf *text, struct buf
 		buf_str(detail, "the recorder was lost");
 }
 
-static void put_ending(const struct summary *s, struct buf *text, struct buf *detail)
+static void write_ending(const struct summary *s, struct buf *text, struct buf *detail)
 {
 	const struct ending end = ending_of(s);
 	char name[UNITS_LEN];
@@ -262,7 +262,7 @@ static void put_ending(const struct summary *s, struct buf *text, struct buf *de
 		buf_str(text, "exit status unknown");
 		break;
 	case OUTCOME_UNFINISHED:
-		put_unfinished(s, text, detail);
+		write_unfinished(s, text, detail);
 		break;
 	}
 	if (end.outcome == OUTCOME_SIGNAL || end.outcome == OUTCOME_LIMIT)
@@ -279,7 +279,7 @@ static void result(struct maker *m)
 	const struct maybe alive = s->peak_alive, seen = f->processes_seen;
 	struct buf text = BUF_INIT(1 << 20), detail = BUF_INIT(1 << 20);
 
-	put_ending(s, &text, &detail);
+	write_ending(s, &text, &detail);
 	struct fact *end = add(m, FACT(FACTS_RESULT, FACT_END, "", "result", FACT_WORDS, UNKNOWN));
 
 	end->text = text_of(m, &text);
@@ -313,7 +313,7 @@ static void ram_of(struct maker *m, const char *label, const char *title, const 
 	add_known(m, FACT(FACTS_RAM, FACT_RAM_OTHER, label, title, FACT_BYTES, r->peak, .figure = r));
 }
 
-/* What samples saw is less than what is known otherwise: the kernel killed there, or the job held more. */
+/* True if the samples missed the cgroup's peak: the kernel killed in it, or the job used more than was sampled. */
 static bool is_cgroup_peak_missed(const struct summary *s)
 {
 	const bool killed = s->cgroup_oom_kills.known && s->cgroup_oom_kills.value > 0;
@@ -358,7 +358,7 @@ static void ram(struct maker *m)
 				      .of_words = top.words, .figure = all));
 		add_known(m, FACT(FACTS_RAM, FACT_RAM_AT, "at", "time of the RAM peak", FACT_NS, all->at_ns));
 		add_known(m, FACT(FACTS_RAM, FACT_RAM_MEAN, "mean", "RAM mean", FACT_BYTES, all->mean));
-		/* In a row it stands behind the mean, not to tear the peak from its time. */
+		/* In a row it follows the mean, so that the peak and its time stay together. */
 		(void) add(m, FACT(FACTS_RAM, FACT_RAM_METHOD, "", NULL, FACT_WORDS, UNKNOWN, .figure = all));
 		ram_parts(m);
 	}
@@ -460,7 +460,7 @@ static void gpu_power(struct maker *m, const struct birth *b)
 	}
 }
 
-/* What the job's frameworks say: held from the driver, and of that given out. */
+/* The allocators of the job's frameworks: memory reserved from the driver, and memory allocated of it. */
 static void gpu_frameworks(struct maker *m, const struct birth *b)
 {
 	static const int64_t worth_a_word = 100000; /* ppm */
@@ -531,7 +531,7 @@ static struct fact cores(const struct summary *s)
 		.of_words = all.value == 1000000 ? "core" : "cores", .after = all.known ? NULL : "cores", .percent_words = quota ? " of its quota" : "");
 }
 
-/* A rate over less than a second, or of less than a MiB, says little. */
+/* No rate over less than a second, or of less than 1 MiB. */
 static struct maybe rate_of(const struct summary *s, struct maybe bytes)
 {
 	static const int64_t second = 1000000000;
@@ -552,14 +552,14 @@ static void work(struct maker *m)
 	static const int64_t iowait_least = 5000, throttled_least = 1000000;
 	const struct summary *s = m->s;
 	const struct acc *throttled = s->job ? job_acc(s->job, M_JOB_CGROUP_THROTTLED, 0) : NULL;
-	const struct maybe held = throttled && throttled->n > 0 ? known(throttled->max - throttled->min) : UNKNOWN;
+	const struct maybe throttled_ns = throttled && throttled->n > 0 ? known(throttled->max - throttled->min) : UNKNOWN;
 
 	add_known(m, cores(s));
 	if (s->cores_mean_ppm.known && s->iowait_ppm.value >= iowait_least)
 		add_known(m, FACT(FACTS_CPU, FACT_IOWAIT, "io-wait", "waited for storage", FACT_SHARE, s->iowait_ppm,
 				     .words = " of" NB "the" NB "machine's" NB "CPU" NB "time's" NB "CPU" NB "time"));
-	if (s->cores_mean_ppm.known && held.value >= throttled_least)
-		add_known(m, FACT(FACTS_CPU, FACT_THROTTLED, "throttled", "CPU throttled for", FACT_NS, held));
+	if (s->cores_mean_ppm.known && throttled_ns.value >= throttled_least)
+		add_known(m, FACT(FACTS_CPU, FACT_THROTTLED, "throttled", "CPU throttled for", FACT_NS, throttled_ns));
 	io(m, FACT_READ, "read", s->read_bytes);
 	io(m, FACT_WRITTEN, "written", s->write_bytes);
 	add_known(m, FACT(FACTS_ENERGY, FACT_CPU_ENERGY, "", "energy", FACT_UJ, s->cpu_energy_uj, .is_apart = true,
@@ -586,11 +586,11 @@ static void sampling(struct maker *m)
 	add_known(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, "longest" NB "gap", "longest gap", FACT_NS, f->longest_gap_ns));
 	used(m, "hiwater itself used ", "hiwater itself used", f->own_cpu_ns, f->own_rss_bytes);
 	used(m, "of" NB "which the GPU" NB "helper ", "of which the GPU helper used", f->gpu_helper_cpu_ns, f->gpu_helper_rss_bytes);
-	if (m->list->n == first) /* what hiwater saw is always said */
+	if (m->list->n == first) /* the row is always there */
 		(void) add(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, "", NULL, FACT_WORDS, UNKNOWN, .words = "unknown"));
 }
 
-/* ---- what went wrong ----------------------------------------------------------------------------------------------------- */
+/* ---- the incident ----------------------------------------------------------------------------------------------------- */
 
 static void add_text(struct maker *m, struct fact fact, const char *before, const char *text)
 {
@@ -601,7 +601,7 @@ static void add_text(struct maker *m, struct fact fact, const char *before, cons
 	add(m, fact)->text = text_of(m, &copy);
 }
 
-static void holders(struct maker *m, const struct story *s)
+static void top_users(struct maker *m, const struct story *s)
 {
 	const char *title = s->on_gpu ? "GPU memory used at that time" : "RAM used at that time";
 	const bool has_foreign = s->foreign.known && s->foreign.value > 0;
@@ -654,7 +654,7 @@ static void story(struct maker *m)
 		add_since(m, s->since_ns.value);
 		add_known(m, FACT(FACTS_STORY, FACT_STORY, "from", "from", FACT_BYTES, s->from_bytes));
 	}
-	holders(m, s);
+	top_users(m, s);
 	if (s->advice)
 		add_text(m, FACT(FACTS_STORY, FACT_STORY, "try: ", "try", FACT_WORDS, UNKNOWN, .begins_line = true), "", s->advice);
 }

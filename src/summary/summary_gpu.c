@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * GPUs in a summary: whose memory, which utilisation leads, and why something could not be had.
+ * GPUs in a summary: memory of the job and of devices, the leading utilisation, and reasons why figures are missing.
  */
 #include <stdio.h>
 #include <string.h>
@@ -55,11 +55,11 @@ struct maybe summary_gpu_energy(const struct summary *s, uint32_t id, bool *ret_
 	return s->job ? job_gpu_energy(s->job, id, ret_counted) : UNKNOWN;
 }
 
-/* ---- what the job held ----------------------------------------------------------------------------------------------- */
+/* ---- memory of the job ----------------------------------------------------------------------------------------------- */
 
-/* The largest mark of a process that main, the rest or both had there (gpu 0: on all of them), which no sum is below.
- * *ret_only: that of the only one, and so exact. */
-static struct maybe largest_mark(const struct summary *s, uint32_t gpu, bool main, bool rest, bool *ret_only)
+/* The largest high-water mark of a process of main, of the descendants or of both there (gpu 0: on all devices); no sum is
+ * below it. *ret_only: there is only that process, so the mark is exact. */
+static struct maybe largest_hwm(const struct summary *s, uint32_t gpu, bool main, bool rest, bool *ret_only)
 {
 	struct maybe mark = UNKNOWN;
 	size_t n = 0;
@@ -76,12 +76,12 @@ static struct maybe largest_mark(const struct summary *s, uint32_t gpu, bool mai
 	return mark;
 }
 
-static struct maybe told_of(const struct summary *s, enum metric metric, bool main, bool rest)
+static struct maybe peak_of(const struct summary *s, enum metric metric, bool main, bool rest)
 {
 	const struct maybe seen = job_gpu_untold(s->job, 0, main, rest) ? UNKNOWN : summary_most(s, metric, 0);
 	bool only;
 
-	return maybe_max(seen, largest_mark(s, 0, main, rest, &only));
+	return maybe_max(seen, largest_hwm(s, 0, main, rest, &only));
 }
 
 struct maybe summary_gpu_job_mean(const struct summary *s, uint32_t id)
@@ -91,11 +91,11 @@ struct maybe summary_gpu_job_mean(const struct summary *s, uint32_t id)
 
 struct maybe summary_gpu_job_peak(const struct summary *s, uint32_t id, enum method *ret_method)
 {
-	const bool untold = job_gpu_untold(s->job, id, true, true);
-	const struct maybe seen = untold ? UNKNOWN : id ? summary_most(s, M_GPU_JOB_MEM, id)
+	const bool is_incomplete = job_gpu_untold(s->job, id, true, true);
+	const struct maybe seen = is_incomplete ? UNKNOWN : id ? summary_most(s, M_GPU_JOB_MEM, id)
 							: summary_most(s, M_JOB_GPU_MEM, 0);
 	bool only;
-	const struct maybe mark = largest_mark(s, id, true, true, &only);
+	const struct maybe mark = largest_hwm(s, id, true, true, &only);
 
 	if (only)
 		*ret_method = METHOD_EXACT;
@@ -109,18 +109,18 @@ struct maybe summary_gpu_device_peak(const struct summary *s, uint32_t id)
 	const struct maybe seen = summary_most(s, M_GPU_MEM, id);
 	bool only;
 
-	return seen.known ? maybe_max(seen, largest_mark(s, id, true, true, &only)) : UNKNOWN;
+	return seen.known ? maybe_max(seen, largest_hwm(s, id, true, true, &only)) : UNKNOWN;
 }
 
 /* ---- notes ----------------------------------------------------------------------------------------------------------- */
 
-/* Whoever asks the drivers was ended by one, or a note may say that: what nobody told says nothing. */
+/* True if the GPU helper ended, or a note may say so: then missing reports prove nothing. */
 static bool may_have_ended(const struct summary *s)
 {
 	return summary_gpu_told(s->job, CAUSE_HELPER_ENDED) || summary_gpu_told(s->job, CAUSE_UNKNOWN);
 }
 
-/* Does a note say that a driver, or who asks them, has not answered? */
+/* True if a note says that a driver or the GPU helper did not answer. */
 static bool is_silence_noted(const struct job *job)
 {
 	static const enum note_cause causes[] = { CAUSE_NVML, CAUSE_AMDGPU, CAUSE_DRM, CAUSE_HELPER };
@@ -197,15 +197,16 @@ static int note_unlisted(struct summary *s)
 
 		if (more == 0 || (job.known ? job.value == 0 : !job_gpu_is_unsure(s->job, job_gpu(s->job, i))))
 			continue;
-		if (ns >= UINT64_C(1000000000)) /* a list stands for so long in any case: less says nothing */
+		if (ns >= UINT64_C(1000000000)) /* a process list is valid for that long anyway */
 			(void) snprintf(whose, sizeof(whose), " (for %s its users are unknown)", units_duration((int64_t) ns, time));
-		r = summary_note(s, "gpu.memory", "%s: the driver did not list its processes when most memory was in use%s; from the device's total, the job's peak there may be up to %s, and higher between samples",
+		r = summary_note(s, "gpu.memory", "%s: the driver did not list its processes when most memory was in use%s; by the samples of the device, the job's peak there may be up to %s, and higher between samples",
 			job_gpu_name(s->job, &b->gpu, name), whose, units_bytes(job.value + more, UNITS_IEC, bytes));
 	}
 	return r;
 }
 
-/* By its vendor, which is all that is recorded of who reads it: the kernel's own drivers of NVIDIA's and AMD's old GPUs are DRM's. */
+/* By vendor, since the recording does not say which source reads a device: the kernel's own drivers for old NVIDIA and AMD
+ * GPUs belong to DRM. */
 static enum note_cause driver_of(const struct gpu_birth *gpu)
 {
 	if (strcmp(gpu->vendor, "nvidia") == 0)
@@ -213,7 +214,7 @@ static enum note_cause driver_of(const struct gpu_birth *gpu)
 	return strcmp(gpu->vendor, "amd") == 0 ? CAUSE_AMDGPU : CAUSE_DRM;
 }
 
-/* Does a note say why nobody lists who is on that one? */
+/* True if the note explains why that GPU has no process list. */
 static bool explains(const struct event *e, const struct birth *gpu)
 {
 	switch (e->cause) {
@@ -246,7 +247,7 @@ static bool is_no_list_noted(const struct job *job, const struct birth *gpu)
 	return false;
 }
 
-/* Nobody has said who was on it, nor why; or who they are in the job's namespace of pids. */
+/* GPUs without a process list and without a note that explains it, or with PIDs of another namespace. */
 static int note_no_list(struct summary *s)
 {
 	static const char none[] = "%s: the driver returned no process list before the end; how much memory the job used there is unknown";
@@ -276,8 +277,8 @@ static int note_no_list(struct summary *s)
 	return r;
 }
 
-/* What a counter rose by is that of all the time between its first reading and its last; a sum of power lacks the time in which
- * power was not told. */
+/* A counter's increase covers all the time between its first and last reading; a sum of power lacks the time in which power
+ * was not reported. */
 static uint64_t energy_of_ns(const struct summary *s, uint32_t id, const struct acc *counter)
 {
 	const struct acc *power = acc_of(s, M_GPU_POWER, id);
@@ -287,7 +288,8 @@ static uint64_t energy_of_ns(const struct summary *s, uint32_t id, const struct 
 	return !counted && power && power->span_ns < counter->span_ns ? power->span_ns : counter->span_ns;
 }
 
-/* Is it worth a word? The first look at GPUs is a tick or two behind the start, which is no news where the run was not short. */
+/* True if the gap deserves a note. The first sample of GPUs comes a tick or two after the start, which matters only in short
+ * runs. */
 static bool lacks_much(uint64_t covered_ns, uint64_t wall_ns)
 {
 	static const uint64_t start_ns = 300000000;
@@ -296,7 +298,7 @@ static bool lacks_much(uint64_t covered_ns, uint64_t wall_ns)
 	return lacks_ns > wall_ns / (lacks_ns < start_ns ? 5 : 10);
 }
 
-/* A counter that was read late, once, or not to the end (a slow driver, one that is lost) tells less than the run's energy. */
+/* A counter that was read late, once, or not to the end (a slow driver, a lost GPU) misses part of the run's energy. */
 static int note_energy(struct summary *s)
 {
 	const uint64_t wall_ns = s->wall_ns.known ? (uint64_t) s->wall_ns.value : 0;
@@ -320,7 +322,7 @@ static int note_energy(struct summary *s)
 	return r;
 }
 
-/* Where a driver is silent or its helper ended that is said; one that is slow for a while has no other word. */
+/* Silent drivers and an ended helper have notes of their own; a driver that was slow for a while has only this one. */
 static int note_gap(struct summary *s)
 {
 	static const int64_t worth_a_word = 1000000000;
@@ -343,8 +345,8 @@ int summary_gpu(struct summary *s)
 	int r;
 
 	s->gpu_peak = summary_gpu_job_peak(s, 0, &s->gpu_method);
-	s->gpu_main_peak = told_of(s, M_JOB_GPU_MEM_MAIN, true, false);
-	s->gpu_rest_peak = told_of(s, M_JOB_GPU_MEM_REST, false, true);
+	s->gpu_main_peak = peak_of(s, M_JOB_GPU_MEM_MAIN, true, false);
+	s->gpu_rest_peak = peak_of(s, M_JOB_GPU_MEM_REST, false, true);
 	s->gpu_energy_uj = job_gpus_energy(s->job);
 	s->gpu_none = !any && s->facts->gpu_asked.value == 1 && s->facts->gpu_seen.known && !s->facts->gpu_seen.value &&
 		      !may_have_ended(s);

@@ -168,7 +168,7 @@ def test_no_limit_is_said_as_such(measured, group, hog):
     if cgroup["limit_bytes"] is None:  # a group above it may have one
         assert cgroup["peak_bytes"] >= 20 * MIB
         assert note(summary, "ram.cgroup") == []
-        assert note(summary, "ram.cgroup.limit_bytes") == ["the job's cgroup has no limit, nor have those above it"]
+        assert note(summary, "ram.cgroup.limit_bytes") == ["neither the job's cgroup nor those above it have a limit"]
 
 
 def test_the_mark_of_an_earlier_job_is_not_this_ones(measured, group, hog):
@@ -194,7 +194,7 @@ def test_others_in_the_group(tool, measured, group, hog):
         done, summary = measured(hog, "fill", 30)
         assert done.returncode == 3
         assert summary["ram"]["cgroup"] is None
-        assert note(summary, "ram.cgroup") == ["the job did not have its cgroup to itself"]
+        assert note(summary, "ram.cgroup") == ["the job shared its cgroup with other processes"]
         assert summary["ram"]["limit_bytes"] == LIMIT
         done, summary = measured(hog, "fill", TOO_MUCH)
         assert done.returncode == -9

@@ -75,7 +75,7 @@ def test_a_driver_that_hangs_over_its_lists_has_no_second_reason(gpu):
     whole = json.loads((gpu.folder / "run.json").read_text())
     why = {n["about"]: n["why"] for n in whole["notes"]}
     assert whole["energy"]["gpu_j"] is None
-    assert why["energy.gpu_j"] == "an energy counter was read once: nobody knows what it rose by"
+    assert why["energy.gpu_j"] == "an energy counter was read only once, so its increase is unknown"
     assert "NVML has not answered since" in why["gpu"] and "gpu.memory" not in why
 
 

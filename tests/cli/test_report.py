@@ -128,7 +128,7 @@ def test_it_reads_without_a_program(made):
 def test_no_finding_is_no_praise(tool):
     """Most rules judge longer runs only, and a run whose end nobody saw did not go well."""
     assert tool.run("run", "--summary", "none", "--gpu", "none", "-o", "well.hiw", "--", "sleep", "1.2").returncode == 0
-    assert re.search(r"Nothing to advise\. The run was too short for \d\d of \d\d rules\.", page_of(tool, "well.hiw").text)
+    assert re.search(r"Nothing to advise\. The run was too short for \d\d of \d\d checks\.", page_of(tool, "well.hiw").text)
     with sqlite3.connect(tool.folder / "well.hiw") as db:
         db.execute("DELETE FROM meta WHERE key IN ('ended_ns', 'exit_status')")
     db.close()

@@ -285,7 +285,7 @@ static void put_head(struct export *e, const struct family *f)
 	(void) buf_printf(&e->out, "# TYPE %s %s\n", f->name, f->type);
 	if (*f->unit)
 		(void) buf_printf(&e->out, "# UNIT %s %s\n", f->name, f->unit + 1);
-	(void) buf_printf(&e->out, "# HELP %s %s%s\n", f->name, f->is_max ? "the most in a window: " : "", f->help);
+	(void) buf_printf(&e->out, "# HELP %s %s%s\n", f->name, f->is_max ? "maximum of a window: " : "", f->help);
 }
 
 static void put_name(const struct writing *w)
@@ -399,7 +399,7 @@ static void put_run(struct export *e)
 	put_label(&labels, "scheduler", f->scheduler ? f->scheduler : "");
 	put_label(&labels, "scheduler_job", f->scheduler_job ? f->scheduler_job : "");
 	put_label(&labels, "version", f->version ? f->version : "");
-	(void) buf_str(&e->out, "# TYPE hiwater_run info\n# HELP hiwater_run the run, to be joined by its label run\n");
+	(void) buf_str(&e->out, "# TYPE hiwater_run info\n# HELP hiwater_run facts of the run; join by the label run\n");
 	put_info(e, "hiwater_run", labels.data, "", from, om->last_ms > from ? om->last_ms : from);
 	if (labels.error && e->error == 0)
 		e->error = labels.error;
@@ -426,7 +426,7 @@ static void put_entities(struct export *e, int entity)
 
 static void end(struct export *e)
 {
-	static const struct family series = { .om = "", .name = "hiwater_series", .unit = "", .type = "gauge", .help = "what the job logged" };
+	static const struct family series = { .om = "", .name = "hiwater_series", .unit = "", .type = "gauge", .help = "series that the job logged" };
 	struct om *om = e->state;
 
 	put_run(e);

@@ -145,7 +145,7 @@ static void put_gap(struct export *e, const struct event *event)
 	const uint64_t track = track_named(e, TRACK_GAPS, 0, run_track(e), "gaps");
 	const uint64_t long_ns = event->value_ns > 0 ? (uint64_t) event->value_ns : 0;
 
-	event_begin(e, TYPE_SLICE_BEGIN, track, event->time_ns > long_ns ? event->time_ns - long_ns : 0, "nothing was read");
+	event_begin(e, TYPE_SLICE_BEGIN, track, event->time_ns > long_ns ? event->time_ns - long_ns : 0, "no samples");
 	event_end(e);
 	event_begin(e, TYPE_SLICE_END, track, event->time_ns, NULL);
 	event_end(e);

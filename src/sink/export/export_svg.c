@@ -18,7 +18,7 @@ static int check_series(const struct export *e, struct err *err)
 {
 	for (size_t i = 0; i < e->o.n_series; i++) {
 		if (!export_series(e, e->o.series[i]).known)
-			return err_set(err, -EINVAL, "no series is called '%s'", e->o.series[i]);
+			return err_set(err, -EINVAL, "no series is named '%s'", e->o.series[i]);
 	}
 	return 0;
 }

@@ -107,14 +107,14 @@ static int choose(struct export *e, struct err *err)
 {
 	e->format = find_format(e->o.to);
 	if (!e->format)
-		return err_set(err, -EINVAL, "there is no format '%s'", e->o.to);
+		return err_set(err, -EINVAL, "unknown format '%s'", e->o.to);
 	e->table = e->o.table ? find_table(e->o.table) : e->format->usual;
 	if (!e->o.table)
 		return 0;
 	if (e->table < 0)
-		return err_set(err, -EINVAL, "there is no entity '%s'", e->o.table);
+		return err_set(err, -EINVAL, "unknown entity '%s'", e->o.table);
 	if (!(e->format->tables >> e->table & 1))
-		return err_set(err, -EINVAL, e->format->tables ? "%s has no %s; csv and json have" : "%s holds all of a run: leave --entity %s out",
+		return err_set(err, -EINVAL, e->format->tables ? "%s has no table '%s'; csv and json do" : "%s always holds the whole run; omit --entity %s",
 			e->o.to, e->o.table);
 	return 0;
 }
@@ -181,5 +181,5 @@ int export_end(struct export *e, bool whole, struct err *err)
 	}
 	error = e->error;
 	free_export(e);
-	return error < 0 ? err_set(err, error, "cannot write it: %s", strerror(-error)) : 0;
+	return error < 0 ? err_set(err, error, "cannot write the export: %s", strerror(-error)) : 0;
 }

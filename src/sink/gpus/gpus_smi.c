@@ -53,7 +53,7 @@ static int complain(const struct table *t, enum gpus_kind kind, const char *name
 	}
 	const char *nearest = opt_nearest(name, names, n);
 
-	return err_set(err, -EINVAL, "Field \"%s\" is not a valid field to query.%s%s%s hiwater gpus --help-query-%s has them all.", name,
+	return err_set(err, -EINVAL, "Field \"%s\" is not a valid field to query.%s%s%s hiwater gpus --help-query-%s lists all.", name,
 		nearest ? " Did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "",
 		kind == GPUS_QUERY ? "gpu" : "compute-apps");
 }
@@ -89,7 +89,7 @@ static int read_fields(const struct gpus_options *g, const struct smi_field *ret
 		ret[n++] = f;
 	}
 	if (n == 0)
-		return err_set(err, -EINVAL, "which fields? for example: --query-%s", g->kind == GPUS_QUERY ? "gpu=index,name,memory.used" : "compute-apps=pid,used_memory");
+		return err_set(err, -EINVAL, "no fields given; for example: --query-%s", g->kind == GPUS_QUERY ? "gpu=index,name,memory.used" : "compute-apps=pid,used_memory");
 	return n;
 }
 
@@ -283,7 +283,7 @@ void gpus_query_help(enum gpus_kind kind, struct buf *out)
 {
 	const struct table t = table_of(kind);
 
-	(void) buf_printf(out, "Fields of --query-%s, by the names that nvidia-smi has for them:\n", kind == GPUS_QUERY ? "gpu" : "compute-apps");
+	(void) buf_printf(out, "Fields of --query-%s, under nvidia-smi's names:\n", kind == GPUS_QUERY ? "gpu" : "compute-apps");
 	for (size_t i = 0; i < t.n; i++) {
 		const struct smi_field *f = &t.fields[i];
 

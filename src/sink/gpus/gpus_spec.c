@@ -22,7 +22,7 @@ static const struct {
 	{ "Tensor cores", GF_TENSOR_CORES },
 	{ "Shared memory per SM", GF_SHARED_SM },
 	{ "Shared memory per block", GF_SHARED_BLOCK },
-	{ "  at most, if asked for", GF_SHARED_BLOCK_MOST },
+	{ "  at most, on request", GF_SHARED_BLOCK_MOST },
 	{ "32-bit registers per SM", GF_REGISTERS_SM },
 	{ "32-bit registers per block", GF_REGISTERS_BLOCK },
 	{ "L2 cache", GF_L2 },
@@ -34,19 +34,19 @@ static const struct {
 	{ "Blocks per SM", GF_BLOCKS_SM },
 	{ "Copy engines", GF_COPY_ENGINES },
 	{ "Memory bus", GF_BUS_BITS },
-	{ "SM clock at most", GF_MAX_CLOCK_SM },
-	{ "Memory clock at most", GF_MAX_CLOCK_MEM },
+	{ "SM clock, maximum", GF_MAX_CLOCK_SM },
+	{ "Memory clock, maximum", GF_MAX_CLOCK_MEM },
 	{ "Power limit, default", GF_POWER_DEFAULT },
-	{ "  least and most", GF_POWER_MIN },
-	{ "Slows down at", GF_TEMP_SLOWDOWN },
-	{ "Turns off at", GF_TEMP_SHUTDOWN },
-	{ "PCIe at most", GF_PCIE_GENERATION_MAX },
+	{ "  minimum and maximum", GF_POWER_MIN },
+	{ "Throttles at", GF_TEMP_SLOWDOWN },
+	{ "Shuts down at", GF_TEMP_SHUTDOWN },
+	{ "PCIe, maximum", GF_PCIE_GENERATION_MAX },
 	{ "ECC", GF_ECC },
 	{ "MIG", GF_MIG },
 	{ "Persistence mode", GF_PERSISTENCE },
 	{ "VBIOS", GF_VBIOS },
 	{ "Serial number", GF_SERIAL },
-	{ "CUDA, newest served", GF_CUDA_VERSION },
+	{ "CUDA version supported", GF_CUDA_VERSION },
 };
 
 /* Not rows, but needed for them. */
@@ -142,7 +142,7 @@ static void put_device(const struct gpus_now *now, const struct gpu_now *g, cons
 		put_line(o, out, "Driver", g->driver);
 	if (g->memory_bytes.known) {
 		(void) snprintf(text, sizeof(text), "%s%s", units_bytes(g->memory_bytes.value, o->units, bytes),
-			g->unified ? ", the host's" : "");
+			g->unified ? ", shared with the host" : "");
 		put_line(o, out, "Memory", text);
 	}
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -317,7 +317,7 @@ static void put_hidden(const struct page *p, const struct gpu_now *g, unsigned w
 
 	while ((u = gpus_next_user(p->now, g, u, true))) {
 		if (u->pid.known && n < HIDDEN_SHOWN)
-			(void) buf_printf(&who, "%s%lld", n ? ", " : "of processes that cannot be seen here: ", (long long) u->pid.value);
+			(void) buf_printf(&who, "%s%lld", n ? ", " : "of processes not visible here: ", (long long) u->pid.value);
 		n++;
 	}
 	if (n > HIDDEN_SHOWN)
@@ -390,7 +390,7 @@ static void put_notes(const struct page *p)
 
 		if (!g->is_chosen || !g->facts[GF_ASLEEP].number.known)
 			continue;
-		(void) snprintf(text, sizeof(text), "GPU %s: asleep: the kernel has powered it down, and it is not woken",
+		(void) snprintf(text, sizeof(text), "GPU %s: asleep: the kernel powered it down; hiwater does not wake it",
 			gpus_number(g, number));
 		put_note(p, text);
 	}

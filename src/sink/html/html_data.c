@@ -139,7 +139,7 @@ static void gpus(struct json *j, const struct summary *s)
 		key_maybe(j, "index", b->gpu.index);
 		key_maybe(j, "cuda_index", b->gpu.cuda_index);
 		key_maybe(j, "total_bytes", b->gpu.memory_bytes);
-		key_bool(j, "beside", figure_gpu_beside(s, b->id));
+		key_bool(j, "beside", figure_gpu_unused(s, b->id));
 		json_end(j);
 	}
 	json_end(j);

@@ -37,7 +37,7 @@ static void story(struct html *h, size_t run, const struct summary *s)
 		facts_done(&facts);
 		return;
 	}
-	html_printf(h, "<article class=\"card error\" data-run=\"%zu\" data-from=\"%llu\" data-to=\"%llu\"><h3><span class=\"word\">What happened</span></h3><p>",
+	html_printf(h, "<article class=\"card error\" data-run=\"%zu\" data-from=\"%llu\" data-to=\"%llu\"><h3><span class=\"word\">Event</span></h3><p>",
 		run, (unsigned long long) from, (unsigned long long) t->at_ns);
 	for (size_t i = 0; i < facts.n; i++) {
 		const struct fact *f = &facts.facts[i];
@@ -74,7 +74,7 @@ static void others(struct html *h, const struct summary *s)
 		n += !s->findings[i].fired;
 	if (n == 0)
 		return;
-	html_printf(h, "<details class=\"quiet\"><summary>%zu more things were looked at and found well, or not judged</summary><dl class=\"reasons\">\n", n);
+	html_printf(h, "<details class=\"quiet\"><summary>%zu checks passed or did not apply</summary><dl class=\"reasons\">\n", n);
 	for (size_t i = 0; i < s->n_findings; i++) {
 		if (s->findings[i].fired)
 			continue;
@@ -104,9 +104,9 @@ static void nothing(struct html *h, const struct html_run *run)
 	for (size_t i = 0; i < s->n_findings; i++)
 		n += s->findings[i].is_unjudged;
 	card(h, is_good ? "good" : "none", is_good ? "OK" : "No findings", "");
-	html_raw(h, is_good ? "<p>Nothing to advise." : "<p>Nothing was seen that explains the result or asks for a change.");
+	html_raw(h, is_good ? "<p>Nothing to advise." : "<p>No check explains the result or suggests a change.");
 	if (n > 0)
-		html_printf(h, " The run was too short for %zu of %zu rules.", n, s->n_findings);
+		html_printf(h, " The run was too short for %zu of %zu checks.", n, s->n_findings);
 	html_raw(h, "</p></article>\n");
 }
 

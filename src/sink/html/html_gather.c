@@ -169,7 +169,7 @@ static struct html_table *series_table(struct html_gather *g, const char *name)
 		t->is_points = true;
 		return t;
 	}
-	return NULL; /* one more than the job was told of: the recording grew meanwhile */
+	return NULL; /* the recording grew after the job was read: a new series */
 }
 
 /* The table with the most to give is folded, until all fit a page. */

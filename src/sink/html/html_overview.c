@@ -45,7 +45,7 @@ static const struct tile tiles[] = {
 
 static const struct tile gpu_tiles[] = {
 	{ "key", "memory", FACT_GPU_JOB, { FACT_GPU_DEVICE } },
-	{ "", "work", FACT_GPU_LEAD, { FACT_GPU_BUSY, FACT_GPU_POWER, FACT_GPU_TEMP } },
+	{ "", "activity", FACT_GPU_LEAD, { FACT_GPU_BUSY, FACT_GPU_POWER, FACT_GPU_TEMP } },
 };
 
 /* "in epoch 2, validate": the phases that it was in, the outermost first. */
@@ -168,7 +168,7 @@ static void gpu_row(struct html *h, const struct summary *s, const struct birth 
 		html_raw(h, units_percent(summary_mean(s, M_GPU_BUSY, b->id).value, 1000000, text));
 	html_raw(h, "</td><td>");
 	if (summary_mean(s, M_GPU_POWER, b->id).known)
-		html_printf(h, "%s W", units_number((double) summary_mean(s, M_GPU_POWER, b->id).value / 1e6, text));
+		html_raw(h, units_power(summary_mean(s, M_GPU_POWER, b->id).value, text));
 	html_raw(h, "</td><td>");
 	if (summary_most(s, M_GPU_TEMP, b->id).known)
 		html_printf(h, "%lld &deg;C", (long long) (summary_most(s, M_GPU_TEMP, b->id).value + 500) / 1000);
@@ -184,8 +184,8 @@ static void gpus_beside(struct html *h, const struct summary *s)
 	for (size_t i = 0; i < job_gpu_count(s->job); i++) {
 		const struct birth *b = &job_gpu(s->job, i)->birth;
 
-		if (figure_gpu_beside(s, b->id))
-			html_printf(h, "%s%s", n++ ? ", " : "<p class=\"note\">The job held nothing on ", job_gpu_name(s->job, &b->gpu, label));
+		if (figure_gpu_unused(s, b->id))
+			html_printf(h, "%s%s", n++ ? ", " : "<p class=\"note\">The job used no memory on ", job_gpu_name(s->job, &b->gpu, label));
 	}
 	if (n > 0)
 		html_raw(h, ".</p>\n");
@@ -198,11 +198,11 @@ static void gpu_table(struct html *h, const struct summary *s)
 
 	if (n == 0)
 		return;
-	html_raw(h, "<div class=\"scroll\"><table class=\"gpus\"><thead><tr><th>Device</th><th>Job, peak</th><th>Device, peak</th><th>Has</th>"
-		    "<th>Work, mean</th><th>Busy, mean</th><th>Power, mean</th><th>Hottest</th></tr></thead><tbody>\n");
+	html_raw(h, "<div class=\"scroll\"><table class=\"gpus\"><thead><tr><th>Device</th><th>Job peak</th><th>Device peak</th><th>Total</th>"
+		    "<th>Activity, mean</th><th>Busy, mean</th><th>Power, mean</th><th>Temperature, highest</th></tr></thead><tbody>\n");
 	for (int beside = 0; beside < 2; beside++) {
 		for (size_t i = 0; i < n; i++) {
-			if (figure_gpu_beside(s, job_gpu(s->job, i)->birth.id) == beside)
+			if (figure_gpu_unused(s, job_gpu(s->job, i)->birth.id) == beside)
 				gpu_row(h, s, &job_gpu(s->job, i)->birth);
 		}
 	}

@@ -43,16 +43,16 @@ struct picture {
 /* Which runs have them: web/wanted.js and web/gpus.js have the same. Reasons why clocks are held back are called as in figure_throttles. */
 static const struct picture pictures[] = {
 	{ "RAM of the job", "job", AMOUNT_BYTES, false, ABOUT_PEAK | ABOUT_MACHINE, { { "job, shared pages once", M_JOB_RAM, ALONE, false, false }, { "swap", M_JOB_SWAP, ALONE, true, false }, { "charged to its cgroup", M_JOB_CGROUP_MEM, ALONE, true, false }, { "private", M_JOB_PRIVATE, ALONE, true, false }, { "shared", M_JOB_SHARED, ALONE, true, false } } },
-	{ "RAM of the machine", "host", AMOUNT_BYTES, false, ABOUT_MACHINE, { { "in use by everybody", M_HOST_MEM_USED, ALONE, false, false }, { "swap", M_HOST_SWAP_USED, ALONE, true, false } } },
-	{ "memory", "gpu", AMOUNT_BYTES, false, ABOUT_GPU | ABOUT_ALLOCATORS, { { "job", M_GPU_JOB_MEM, ALONE, false, false }, { "device", M_GPU_MEM, ALONE, false, false }, { "other jobs", M_GPU_FOREIGN_MEM, ALONE, true, false }, { "unattributed", M_GPU_UNATTRIBUTED_MEM, ALONE, true, false } } },
-	{ "at work", "gpu", AMOUNT_SHARE, false, ABOUT_CLOCKS, { { "SM active", M_GPU_SM_ACTIVE, ALONE, false, false }, { "\"utilisation\": some kernel ran", M_GPU_BUSY, ALONE, false, false }, { "SM occupancy", M_GPU_SM_OCCUPANCY, ALONE, false, false }, { "memory bandwidth", M_GPU_DRAM_ACTIVE, ALONE, false, false }, { "tensor cores", M_GPU_TENSOR_ACTIVE, ALONE, true, false } } },
+	{ "RAM of the machine", "host", AMOUNT_BYTES, false, ABOUT_MACHINE, { { "in use, system-wide", M_HOST_MEM_USED, ALONE, false, false }, { "swap", M_HOST_SWAP_USED, ALONE, true, false } } },
+	{ "memory", "gpu", AMOUNT_BYTES, false, ABOUT_GPU | ABOUT_ALLOCATORS, { { "job", M_GPU_JOB_MEM, ALONE, false, false }, { "device", M_GPU_MEM, ALONE, false, false }, { "other processes", M_GPU_FOREIGN_MEM, ALONE, true, false }, { "unattributed", M_GPU_UNATTRIBUTED_MEM, ALONE, true, false } } },
+	{ "activity", "gpu", AMOUNT_SHARE, false, ABOUT_CLOCKS, { { "SM active", M_GPU_SM_ACTIVE, ALONE, false, false }, { "\"utilisation\": any kernel ran", M_GPU_BUSY, ALONE, false, false }, { "SM occupancy", M_GPU_SM_OCCUPANCY, ALONE, false, false }, { "memory bandwidth", M_GPU_DRAM_ACTIVE, ALONE, false, false }, { "tensor cores", M_GPU_TENSOR_ACTIVE, ALONE, true, false } } },
 	{ "power", "gpu", AMOUNT_WATTS, false, ABOUT_CLOCKS, { { "drawn", M_GPU_POWER, ALONE, false, false }, { "limit", M_GPU_POWER_LIMIT, ALONE, false, true } } },
 	{ "temperature", "gpu", AMOUNT_CELSIUS, true, ABOUT_CLOCKS, { { "GPU", M_GPU_TEMP, ALONE, false, false }, { "its memory", M_GPU_TEMP_MEM, ALONE, false, false } } },
-	{ "held back by", "gpu", AMOUNT_SHARE, false, 0, { { NULL, M_GPU_THROTTLE_POWER, ALONE, true, false }, { NULL, M_GPU_THROTTLE_THERMAL, ALONE, true, false }, { NULL, M_GPU_THROTTLE_HW, ALONE, true, false }, { NULL, M_GPU_THROTTLE_OTHER, ALONE, true, false } } },
+	{ "throttled by", "gpu", AMOUNT_SHARE, false, 0, { { NULL, M_GPU_THROTTLE_POWER, ALONE, true, false }, { NULL, M_GPU_THROTTLE_THERMAL, ALONE, true, false }, { NULL, M_GPU_THROTTLE_HW, ALONE, true, false }, { NULL, M_GPU_THROTTLE_OTHER, ALONE, true, false } } },
 	{ "traffic", "gpu", AMOUNT_RATE, false, 0, { { "PCIe in", M_GPU_PCIE_RX, ALONE, true, false }, { "PCIe out", M_GPU_PCIE_TX, ALONE, true, false }, { "NVLink in", M_GPU_NVLINK_RX, ALONE, true, false }, { "NVLink out", M_GPU_NVLINK_TX, ALONE, true, false } } },
-	{ "Processors in use by the job", "job", AMOUNT_CORES, false, ABOUT_CORES, { { "job", M_JOB_CPU_USER, M_JOB_CPU_SYSTEM, false, false }, { "in the kernel", M_JOB_CPU_SYSTEM, ALONE, false, false } } },
-	{ "Tasks that waited", "host", AMOUNT_SHARE, false, 0, { { "for a processor", M_HOST_PSI_CPU, ALONE, true, false }, { "for memory", M_HOST_PSI_MEM, ALONE, true, false }, { "for a disk", M_HOST_PSI_IO, ALONE, true, false } } },
-	{ "Held back by the cgroup's quota", "job", AMOUNT_SHARE, false, 0, { { "time", M_JOB_CGROUP_THROTTLED, ALONE, true, false } } },
+	{ "CPUs used by the job", "job", AMOUNT_CORES, false, ABOUT_CORES, { { "job", M_JOB_CPU_USER, M_JOB_CPU_SYSTEM, false, false }, { "in the kernel", M_JOB_CPU_SYSTEM, ALONE, false, false } } },
+	{ "Tasks waiting", "host", AMOUNT_SHARE, false, 0, { { "for a CPU", M_HOST_PSI_CPU, ALONE, true, false }, { "for memory", M_HOST_PSI_MEM, ALONE, true, false }, { "for a disk", M_HOST_PSI_IO, ALONE, true, false } } },
+	{ "Throttled by the cgroup's CPU quota", "job", AMOUNT_SHARE, false, 0, { { "time", M_JOB_CGROUP_THROTTLED, ALONE, true, false } } },
 	{ "Storage", "job", AMOUNT_RATE, false, 0, { { "job reads", M_JOB_READ_BYTES, ALONE, false, false }, { "job writes", M_JOB_WRITE_BYTES, ALONE, false, false } } },
 	{ "Network of the machine", "host", AMOUNT_RATE, false, 0, { { "received", M_HOST_NET_RX, ALONE, true, false }, { "sent", M_HOST_NET_TX, ALONE, true, false } } },
 };
@@ -238,8 +238,8 @@ static void references(struct drawing *d, unsigned about, const struct birth *gp
 	} all[] = {
 		{ ABOUT_PEAK, "requested", f->request_bytes },
 		{ ABOUT_PEAK, "limit", limits ? limit : UNKNOWN },
-		{ ABOUT_MACHINE, "this machine has", f->capacity_bytes },
-		{ ABOUT_GPU, "it has", gpu ? gpu->gpu.memory_bytes : UNKNOWN },
+		{ ABOUT_MACHINE, "total of this machine", f->capacity_bytes },
+		{ ABOUT_GPU, "total", gpu ? gpu->gpu.memory_bytes : UNKNOWN },
 		{ ABOUT_CORES, "the job may use", figure_cores(f) },
 	};
 
@@ -310,7 +310,7 @@ static void find_events(struct drawing *d)
 		const bool is_alert = e->kind == EVENT_ALERT || e->kind == EVENT_OOM || e->kind == EVENT_TRIGGER;
 
 		if (e->kind == EVENT_GAP && e->value_ns > 0)
-			stretch(d, e->time_ns - (uint64_t) e->value_ns, e->time_ns, "gap", "nothing was read");
+			stretch(d, e->time_ns - (uint64_t) e->value_ns, e->time_ns, "gap", "no samples");
 		else if ((is_alert || e->kind == EVENT_MARK) && d->n_moments < MOMENTS_SHOWN)
 			d->moments[d->n_moments++] = (struct svg_moment) { e->time_ns, is_alert, e->kind == EVENT_OOM ? "out of memory" : e->text };
 	}
@@ -353,7 +353,7 @@ static void about_clocks(struct drawing *d, const struct html_table *t)
 		const double sum = held_by(d, t, html_gather_column(t, why->metric), why->words);
 
 		if (sum > 0) {
-			(void) buf_printf(&d->note, "%s%s, %s", d->note.len > 0 ? "; " : "Shaded with an edge: the clocks were held back by ", why->words,
+			(void) buf_printf(&d->note, "%s%s, %s", d->note.len > 0 ? "; " : "Shaded with an edge: the clocks were throttled by ", why->words,
 				units_duration(llround(sum), text));
 		}
 	}
@@ -436,7 +436,7 @@ static void pictures_of(struct drawing *d)
 			end++;
 		for (size_t k = 0; k < d->run->gather->n_tables; k++) {
 			const struct html_table *t = &d->run->gather->tables[k];
-			const bool is_beside = strcmp(t->entity, "gpu") == 0 && figure_gpu_beside(d->run->summary, t->id);
+			const bool is_beside = strcmp(t->entity, "gpu") == 0 && figure_gpu_unused(d->run->summary, t->id);
 
 			for (size_t i = first; i < end && t->n > 0 && !is_beside && strcmp(t->entity, entity) == 0; i++)
 				picture(d, &pictures[i], t);
@@ -490,7 +490,7 @@ static void family_picture(struct drawing *d, size_t first)
 			continue;
 		l = new_line(d, t->columns[0].name);
 		if (!l) {
-			d->chart.note = "More series of that name are in the data.";
+			d->chart.note = "Further series of this name are in the data of this page.";
 			break;
 		}
 		l->is_instants = true;
@@ -518,7 +518,7 @@ static void series_of(struct drawing *d)
 		if (!is_series(&g->tables[i]) || was_before(g, i))
 			continue;
 		if (shown++ == SERIES_SHOWN) {
-			html_raw(d->h, "<p class=\"note\">More of what the job logged is in the data of this page.</p>\n");
+			html_raw(d->h, "<p class=\"note\">Further series are in the data of this page.</p>\n");
 			return;
 		}
 		family_picture(d, i);
@@ -709,7 +709,7 @@ static void figure_gpus(struct figure *f, bool is_memory)
 	for (size_t i = 0; i < g->n_tables; i++) {
 		const struct html_table *t = &g->tables[i];
 
-		if (strcmp(t->entity, "gpu") != 0 || t->n == 0 || figure_gpu_beside(f->d->run->summary, t->id))
+		if (strcmp(t->entity, "gpu") != 0 || t->n == 0 || figure_gpu_unused(f->d->run->summary, t->id))
 			continue;
 		if (is_memory) {
 			const size_t before = f->d->chart.n_lines;
@@ -821,7 +821,7 @@ void svg_figure(struct html *h, const struct svg_figure *what)
 	if (charts.len == 0 || f.y <= FIGURE_TOP) {
 		f.y += FIGURE_ABOVE + FIGURE_HEIGHT;
 		svg_text(&inner, SVG_LEFT, f.y / 2, "start");
-		html_raw(&inner, "nothing is recorded yet</text>");
+		html_raw(&inner, "nothing recorded yet</text>");
 	}
 	svg_times(&inner, &f.d->chart.box, f.d->chart.end_ns, (int) f.y + FIGURE_BELOW - 10);
 	html_printf(h, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" font-size=\"11\" "

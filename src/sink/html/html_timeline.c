@@ -157,8 +157,8 @@ void svg_timeline(struct html *h, size_t run)
 	if (t.lanes == 0 && !has_events)
 		return;
 	height = (t.lanes + has_events) * LANE + 20;
-	svg_caption(h, run, "What happened", "");
-	html_printf(h, "</figcaption><svg viewBox=\"0 0 %d %u\" font-size=\"11\" font-family=\"sans-serif\" role=\"img\" aria-label=\"What happened\">",
+	svg_caption(h, run, "Phases and events", "");
+	html_printf(h, "</figcaption><svg viewBox=\"0 0 %d %u\" font-size=\"11\" font-family=\"sans-serif\" role=\"img\" aria-label=\"Phases and events\">",
 		SVG_WIDTH, height);
 	if (t.lanes > 0)
 		name(h, 0, "phases");

@@ -55,7 +55,7 @@ static const struct {
 	unsigned width, given_up; /* the lowest goes first; 0 never */
 } columns[COLUMN_COUNT] = {
 	[COLUMN_BEGIN] = { "begin", 13, 5 },
-	[COLUMN_LASTS] = { "lasts", 13, 0 },
+	[COLUMN_LASTS] = { "duration", 13, 0 },
 	[COLUMN_BEFORE] = { "before", 9, 1 },
 	[COLUMN_PEAK] = { "peak", 9, 0 },
 	[COLUMN_AFTER] = { "after", 9, 4 },
