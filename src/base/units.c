@@ -71,7 +71,8 @@ static uint64_t rounded(uint64_t value, uint64_t size, unsigned times)
 			   ((unsigned __int128) size * 2));
 }
 
-/* Three significant digits in the first unit in which they round to less than 1000. Whole base units have no point. */
+/* Three significant digits in the first unit in which they round to less than 1000. Whole base
+ * units have no point. */
 static char *scaled(int64_t value, const struct scale *scales, char *buf, size_t room)
 {
 	static const unsigned powers[] = { 1, 10, 100, 1000 };
@@ -391,7 +392,8 @@ static void make_locale_free(char *text)
 	memmove(point + 1, point + len, strlen(point + len) + 1);
 }
 
-/* 15 digits name a double if so many can; below DBL_MIN fewer may do. (A few powers of two get one digit too many.) */
+/* 15 digits name a double if so many can; below DBL_MIN fewer may do. (A few powers of two get one
+ * digit too many.) */
 char *units_double(double value, char buf[UNITS_LEN])
 {
 	for (int digits = fabs(value) < DBL_MIN ? 1 : DBL_DIG; digits <= DBL_DECIMAL_DIG; digits++) {
@@ -495,7 +497,8 @@ static const struct scale *parse_suffix(const char **p, const struct scale *suff
 	return NULL;
 }
 
-/* Reads a number with a suffix (size bare where there is none, 0: one must follow) and adds it to *sum. */
+/* Reads a number with a suffix (size bare where there is none, 0: one must follow) and adds it to
+ * *sum. */
 static int add_quantity(const char **p, const struct scale *suffixes, uint64_t bare, int64_t *sum)
 {
 	uint64_t whole, billionths;
@@ -557,8 +560,8 @@ static int add_seconds(uint64_t n, uint64_t size, int64_t *sum)
 	return 0;
 }
 
-/* Slurm's forms (sbatch(1), --time): "minutes:seconds", "hours:minutes:seconds", "days-hours[:minutes[:seconds]]";
- * the last one may have a fraction. */
+/* Slurm's forms (sbatch(1), --time): "minutes:seconds", "hours:minutes:seconds",
+ * "days-hours[:minutes[:seconds]]"; the last one may have a fraction. */
 static int parse_clock(const char **p, int64_t *sum)
 {
 	static const uint64_t from_days[] = { HOUR, MINUTE, 1 };

@@ -78,7 +78,8 @@ bool figure_run(const struct facts *f, const struct sink_options *o, uint64_t *r
 	return true;
 }
 
-/* Facts are lines of KEY=VALUE. A first key that equals the phase's name holds its number: "epoch 3". */
+/* Facts are lines of KEY=VALUE. A first key that equals the phase's name holds its number: "epoch
+ * 3". */
 void figure_phase(const struct phase *p, bool all, struct buf *out)
 {
 	const size_t name_len = strlen(p->name);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A comparison of runs in groups: the figures of each run, means and deviations of each group, and whether groups differ
- * from the first. Each run counts as one value, since samples within a run are not independent. Plain data; sinks write it.
+ * A comparison of runs in groups: the figures of each run, means and deviations of each group, and
+ * whether groups differ from the first. Each run counts as one value, since samples within a run
+ * are not independent. Plain data; sinks write it.
  */
 #pragma once
 
@@ -82,5 +83,6 @@ struct compare_change comparison_change(const struct comparison *c, const struct
 /* The row of that key; NULL: none. */
 const struct compare_row *comparison_row(const struct comparison *c, const char *key);
 
-/* The i-th fact that differs between runs but should not: "hosts", with two of its values. False: there are no more. */
+/* The i-th fact that differs between runs but should not: "hosts", with two of its values. False:
+ * there are no more. */
 bool comparison_differs(const struct comparison *c, size_t i, const char **ret_what, const char **ret_one, const char **ret_other);

@@ -313,7 +313,8 @@ static void ram_of(struct maker *m, const char *label, const char *title, const 
 	add_known(m, FACT(FACTS_RAM, FACT_RAM_OTHER, label, title, FACT_BYTES, r->peak, .figure = r));
 }
 
-/* True if the samples missed the cgroup's peak: the kernel killed in it, or the job used more than was sampled. */
+/* True if the samples missed the cgroup's peak: the kernel killed in it, or the job used more than
+ * was sampled. */
 static bool is_cgroup_peak_missed(const struct summary *s)
 {
 	const bool killed = s->cgroup_oom_kills.known && s->cgroup_oom_kills.value > 0;
@@ -424,7 +425,7 @@ static void gpu_work(struct maker *m, const struct birth *b)
 
 	f.begins_line = true;
 	f.words = !has_lead ? "unknown" : lead == M_GPU_BUSY ? some_kernel
-							       : NULL;
+							     : NULL;
 	(void) add(m, f);
 	add_known(m, of_gpu(b, FACT_GPU_OTHER, "occupancy", "occupancy", FACT_SHARE, summary_mean(s, M_GPU_SM_OCCUPANCY, b->id)));
 	if (tensor.value >= tensor_least)
@@ -460,7 +461,8 @@ static void gpu_power(struct maker *m, const struct birth *b)
 	}
 }
 
-/* The allocators of the job's frameworks: memory reserved from the driver, and memory allocated of it. */
+/* The allocators of the job's frameworks: memory reserved from the driver, and memory allocated of
+ * it. */
 static void gpu_frameworks(struct maker *m, const struct birth *b)
 {
 	static const int64_t worth_a_word = 100000; /* ppm */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The answers of a summary as an ordered list of facts: label, value, unit, method, words. The full text, its plain form, the
- * line for scripts, the progress line and the tiles of a report render this list; none of them computes or words an answer
- * itself. A fact that does not apply is absent; one that could not be measured has no value, and its words say so.
+ * The answers of a summary as an ordered list of facts: label, value, unit, method, words. The full
+ * text, its plain form, the line for scripts, the progress line and the tiles of a report render
+ * this list; none of them computes or words an answer itself. A fact that does not apply is absent;
+ * one that could not be measured has no value, and its words say so.
  *
- * A fact reads "LABEL [at least] VALUE AFTER of WHOLE (PERCENT), MORE METHOD WORDS"; sink/figures.h writes it with units. Texts
- * may contain NB (base/textwidth.h), a blank at which no line breaks.
+ * A fact reads "LABEL [at least] VALUE AFTER of WHOLE (PERCENT), MORE METHOD WORDS"; sink/figures.h
+ * writes it with units. Texts may contain NB (base/textwidth.h), a blank at which no line breaks.
  *
  * Lists (phases, series, marks, notes, findings) are not facts: they have tables of their own.
  */
@@ -152,8 +153,8 @@ struct ceiling ceiling_of(const struct summary *s);
 /* Cores available to the job: its CPUs, or its quota if that is smaller. Millionths. */
 struct maybe figure_cores(const struct facts *f);
 
-/* The processes of the job, largest peak first. The caller frees *ret with free(); NULL if there are none. Returns 0 or
- * -ENOMEM. */
+/* The processes of the job, largest peak first. The caller frees *ret with free(); NULL if there
+ * are none. Returns 0 or -ENOMEM. */
 int figure_processes(const struct job *job, const struct process ***ret, size_t *ret_n);
 
 enum {
@@ -166,11 +167,13 @@ struct figure_throttle {
 };
 extern const struct figure_throttle figure_throttles[FIGURE_THROTTLES];
 
-/* True if the summary mentions GPUs, if only why they could not be read; false where there are none. */
+/* True if the summary mentions GPUs, if only why they could not be read; false where there are
+ * none. */
 bool figure_has_gpus(const struct summary *s);
 /* True if the job used memory on the GPU, or may have. */
 bool figure_gpu_used(const struct summary *s, uint32_t id);
-/* True if the job used no memory on the GPU and there are many GPUs, or others that it used. Such a GPU has no chart. */
+/* True if the job used no memory on the GPU and there are many GPUs, or others that it used. Such a
+ * GPU has no chart. */
 bool figure_gpu_unused(const struct summary *s, uint32_t id);
 /* The name of a utilisation: "SM active", "busy". */
 const char *figure_gpu_lead(enum metric lead);

@@ -10,8 +10,8 @@
 
 static const char *const names[FRAMEWORKS_MOST] = { "torch", "jax", "tensorflow" };
 
-/* A figure is the largest value of its series. Where a framework reports no peak, the largest current value stands in. word:
- * label of a series that is drawn. */
+/* A figure is the largest value of its series. Where a framework reports no peak, the largest
+ * current value stands in. word: label of a series that is drawn. */
 static const struct {
 	const char *name;
 	size_t offset; /* in struct framework */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The GPUs of a machine at one time and the processes on them, independent of any job. Frames of the sources build it
- * (gpus_now_apply), facts that the caller requested complete it (gpus_now_fact). One thread at a time.
+ * The GPUs of a machine at one time and the processes on them, independent of any job. Frames of
+ * the sources build it (gpus_now_apply), facts that the caller requested complete it
+ * (gpus_now_fact). One thread at a time.
  */
 #pragma once
 
@@ -56,8 +57,8 @@ struct gpus_now {
 	int error;                   /* 0, or -ENOMEM: the data is incomplete */
 };
 
-/* A cleaned copy of a text of a driver or a user: one line without control characters, so that outputs need not clean it.
- * The caller frees it. NULL: out of memory, recorded in error. */
+/* A cleaned copy of a text of a driver or a user: one line without control characters, so that
+ * outputs need not clean it. The caller frees it. NULL: out of memory, recorded in error. */
 char *gpus_now_text(struct gpus_now *now, const char *text);
 
 /* Applies the births, readings, ends and notes of a frame. Errors are kept in error. */
@@ -66,10 +67,12 @@ void gpus_now_apply(struct gpus_now *now, const struct frame *frame);
 /* Sets a fact of the device with that id (struct gpu_now). */
 void gpus_now_fact(struct gpus_now *now, uint32_t id, const struct gpu_fact_told *told);
 
-/* Begins a sample: drops the facts of all devices and the notes of the previous sample, which will be reported anew. */
+/* Begins a sample: drops the facts of all devices and the notes of the previous sample, which will
+ * be reported anew. */
 void gpus_now_begin_look(struct gpus_now *now);
 
-/* Add a note about no particular GPU: one that stays, and one that the next sample drops (gpus_now_begin_look). */
+/* Add a note about no particular GPU: one that stays, and one that the next sample drops
+ * (gpus_now_begin_look). */
 void gpus_now_note(struct gpus_now *now, const char *why);
 void gpus_now_look_note(struct gpus_now *now, const char *why);
 
@@ -84,6 +87,6 @@ const struct gpu_now *gpus_now_find(const struct gpus_now *now, const char *uuid
 /* True if the device, or the GPU that it is an instance of, no longer answers. */
 bool gpus_now_is_lost(const struct gpus_now *now, const struct gpu_now *gpu);
 
-/* The most telling utilisation, for outputs with room for one: SM activity, else graphics engine active, else busy;
- * METRIC_COUNT: none. */
+/* The most telling utilisation, for outputs with room for one: SM activity, else graphics engine
+ * active, else busy; METRIC_COUNT: none. */
 enum metric gpu_now_lead(const struct gpu_now *gpu);

@@ -135,7 +135,8 @@ static void time_figures(const struct job *job, struct summary *s)
 	s->cpu_exact = f->cpu_is_exact.value == 1 && f->reaped_user_ns.known && f->reaped_system_ns.known;
 	s->user_ns = maybe_max(last_of(job, M_JOB_CPU_USER), f->reaped_user_ns);
 	s->system_ns = maybe_max(last_of(job, M_JOB_CPU_SYSTEM), f->reaped_system_ns);
-	/* /proc counts in clock ticks, which may round above the exact times of the reaped processes. */
+	/* /proc counts in clock ticks, which may round above the exact times of the reaped
+	 * processes. */
 	if (s->cpu_exact) {
 		s->user_ns = f->reaped_user_ns;
 		s->system_ns = f->reaped_system_ns;
@@ -146,7 +147,8 @@ static void time_figures(const struct job *job, struct summary *s)
 		s->wall_ns = known((int64_t) job_now(job));
 	if (s->user_ns.known && s->system_ns.known && s->wall_ns.known && s->wall_ns.value > 0) {
 		const double cpu = (double) s->user_ns.value + (double) s->system_ns.value;
-		/* Where main's own end is unknown, the wall time may be main's alone, though others were followed beyond it. */
+		/* Where main's own end is unknown, the wall time may be main's alone, though others
+		 * were followed beyond it. */
 		const struct maybe span = s->main_wall_ns.known ? s->wall_ns : maybe_max(s->wall_ns, known((int64_t) job_now(job)));
 
 		s->cores_mean_ppm = known((int64_t) (cpu / (double) span.value * 1e6));
@@ -155,8 +157,8 @@ static void time_figures(const struct job *job, struct summary *s)
 	}
 }
 
-/* Page cache in the cgroup's largest charge: as read at that time, else a lower bound, the charge less the most that the
- * job, hiwater and the kernel can have used. */
+/* Page cache in the cgroup's largest charge: as read at that time, else a lower bound, the charge
+ * less the most that the job, hiwater and the kernel can have used. */
 static struct maybe file_at_peak(const struct job *job, const struct summary *s)
 {
 	const struct acc *mem = job_acc(job, M_JOB_CGROUP_MEM, 0), *file = job_acc(job, M_JOB_CGROUP_FILE, 0);
@@ -173,8 +175,8 @@ static struct maybe file_at_peak(const struct job *job, const struct summary *s)
 	return known(rest > 0 ? rest : 0);
 }
 
-/* In a shared cgroup, kills may have hit other processes, even where SIGKILL ended main: only the processes that the kernel
- * named count. */
+/* In a shared cgroup, kills may have hit other processes, even where SIGKILL ended main: only the
+ * processes that the kernel named count. */
 static void oom_figures(const struct job *job, struct summary *s)
 {
 	const bool counts = s->facts->cgroup_exclusive.value == 1;
@@ -187,8 +189,8 @@ static void oom_figures(const struct job *job, struct summary *s)
 	s->oom_killed = events > 0 || (counts && s->oom_kills.known && s->oom_kills.value > 0);
 }
 
-/* The source reports a high-water mark only if it is of this run; without one the largest sample is no peak of the
- * kernel's. */
+/* The source reports a high-water mark only if it is of this run; without one the largest sample is
+ * no peak of the kernel's. */
 static void cgroup_figures(const struct job *job, struct summary *s)
 {
 	const struct facts *f = s->facts;

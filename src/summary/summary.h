@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The answers about a job as plain data: each figure with the method by which it was obtained. summary_make()
- * computes them from a job, which may still be running; sinks write them.
+ * The answers about a job as plain data: each figure with the method by which it was obtained.
+ * summary_make() computes them from a job, which may still be running; sinks write them.
  */
 #pragma once
 
@@ -66,7 +66,8 @@ enum {
 	STORY_HOLDERS = 5
 };
 
-/* The incident of the run, if there was one; made by findings/, declared here because the summary shows it. */
+/* The incident of the run, if there was one; made by findings/, declared here because the summary
+ * shows it. */
 struct story {
 	char *what;              /* "out of memory: the kernel killed solver[5123]"; NULL: no incident */
 	uint64_t at_ns;
@@ -124,10 +125,11 @@ struct summary {
 	struct story story;
 };
 
-/* Computes the summary of the job in its present state. findings and story stay empty. Returns 0 or -ENOMEM. */
+/* Computes the summary of the job in its present state. findings and story stay empty. Returns 0 or
+ * -ENOMEM. */
 int summary_make(struct job *job, struct summary *ret);
-/* A metric's largest value, its mean over time, the increase of a counter; id: 0 for host and job, else a GPU or a process
- * on one. */
+/* A metric's largest value, its mean over time, the increase of a counter; id: 0 for host and job,
+ * else a GPU or a process on one. */
 struct maybe summary_most(const struct summary *summary, enum metric metric, uint32_t id);
 struct maybe summary_mean(const struct summary *summary, enum metric metric, uint32_t id);
 struct maybe summary_risen(const struct summary *summary, enum metric metric, uint32_t id);
@@ -136,12 +138,12 @@ struct maybe summary_risen(const struct summary *summary, enum metric metric, ui
 bool summary_gpu_lead(const struct summary *summary, uint32_t id, enum metric *ret);
 /* Energy in microjoules: from the device's counter (*ret_counted), else power over time. */
 struct maybe summary_gpu_energy(const struct summary *summary, uint32_t id, bool *ret_counted);
-/* Memory that the job used on a device, mean and peak; id 0: on all devices. Unknown where the driver does not report one of
- * the job's processes there. */
+/* Memory that the job used on a device, mean and peak; id 0: on all devices. Unknown where the
+ * driver does not report one of the job's processes there. */
 struct maybe summary_gpu_job_mean(const struct summary *summary, uint32_t id);
 struct maybe summary_gpu_job_peak(const struct summary *summary, uint32_t id, enum method *ret_method);
-/* Peak of the device's memory in use by all processes: the largest sample, and at least the high-water mark of each of the
- * job's processes. */
+/* Peak of the device's memory in use by all processes: the largest sample, and at least the
+ * high-water mark of each of the job's processes. */
 struct maybe summary_gpu_device_peak(const struct summary *summary, uint32_t id);
 
 /* Adds a note; its text is copied, about is not. Returns 0 or -errno. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * GPUs in a summary: memory of the job and of devices, the leading utilisation, and reasons why figures are missing.
+ * GPUs in a summary: memory of the job and of devices, the leading utilisation, and reasons why
+ * figures are missing.
  */
 #include <stdio.h>
 #include <string.h>
@@ -57,8 +58,8 @@ struct maybe summary_gpu_energy(const struct summary *s, uint32_t id, bool *ret_
 
 /* ---- memory of the job ----------------------------------------------------------------------------------------------- */
 
-/* The largest high-water mark of a process of main, of the descendants or of both there (gpu 0: on all devices); no sum is
- * below it. *ret_only: there is only that process, so the mark is exact. */
+/* The largest high-water mark of a process of main, of the descendants or of both there (gpu 0: on
+ * all devices); no sum is below it. *ret_only: there is only that process, so the mark is exact. */
 static struct maybe largest_hwm(const struct summary *s, uint32_t gpu, bool main, bool rest, bool *ret_only)
 {
 	struct maybe mark = UNKNOWN;
@@ -93,7 +94,7 @@ struct maybe summary_gpu_job_peak(const struct summary *s, uint32_t id, enum met
 {
 	const bool is_incomplete = job_gpu_untold(s->job, id, true, true);
 	const struct maybe seen = is_incomplete ? UNKNOWN : id ? summary_most(s, M_GPU_JOB_MEM, id)
-							: summary_most(s, M_JOB_GPU_MEM, 0);
+							       : summary_most(s, M_JOB_GPU_MEM, 0);
 	bool only;
 	const struct maybe mark = largest_hwm(s, id, true, true, &only);
 
@@ -205,8 +206,8 @@ static int note_unlisted(struct summary *s)
 	return r;
 }
 
-/* By vendor, since the recording does not say which source reads a device: the kernel's own drivers for old NVIDIA and AMD
- * GPUs belong to DRM. */
+/* By vendor, since the recording does not say which source reads a device: the kernel's own drivers
+ * for old NVIDIA and AMD GPUs belong to DRM. */
 static enum note_cause driver_of(const struct gpu_birth *gpu)
 {
 	if (strcmp(gpu->vendor, "nvidia") == 0)
@@ -247,7 +248,8 @@ static bool is_no_list_noted(const struct job *job, const struct birth *gpu)
 	return false;
 }
 
-/* GPUs without a process list and without a note that explains it, or with PIDs of another namespace. */
+/* GPUs without a process list and without a note that explains it, or with PIDs of another
+ * namespace. */
 static int note_no_list(struct summary *s)
 {
 	static const char none[] = "%s: the driver returned no process list before the end; how much memory the job used there is unknown";
@@ -277,8 +279,8 @@ static int note_no_list(struct summary *s)
 	return r;
 }
 
-/* A counter's increase covers all the time between its first and last reading; a sum of power lacks the time in which power
- * was not reported. */
+/* A counter's increase covers all the time between its first and last reading; a sum of power lacks
+ * the time in which power was not reported. */
 static uint64_t energy_of_ns(const struct summary *s, uint32_t id, const struct acc *counter)
 {
 	const struct acc *power = acc_of(s, M_GPU_POWER, id);
@@ -288,8 +290,8 @@ static uint64_t energy_of_ns(const struct summary *s, uint32_t id, const struct 
 	return !counted && power && power->span_ns < counter->span_ns ? power->span_ns : counter->span_ns;
 }
 
-/* True if the gap deserves a note. The first sample of GPUs comes a tick or two after the start, which matters only in short
- * runs. */
+/* True if the gap deserves a note. The first sample of GPUs comes a tick or two after the start,
+ * which matters only in short runs. */
 static bool lacks_much(uint64_t covered_ns, uint64_t wall_ns)
 {
 	static const uint64_t start_ns = 300000000;
@@ -298,7 +300,8 @@ static bool lacks_much(uint64_t covered_ns, uint64_t wall_ns)
 	return lacks_ns > wall_ns / (lacks_ns < start_ns ? 5 : 10);
 }
 
-/* A counter that was read late, once, or not to the end (a slow driver, a lost GPU) misses part of the run's energy. */
+/* A counter that was read late, once, or not to the end (a slow driver, a lost GPU) misses part of
+ * the run's energy. */
 static int note_energy(struct summary *s)
 {
 	const uint64_t wall_ns = s->wall_ns.known ? (uint64_t) s->wall_ns.value : 0;
@@ -322,7 +325,8 @@ static int note_energy(struct summary *s)
 	return r;
 }
 
-/* Silent drivers and an ended helper have notes of their own; a driver that was slow for a while has only this one. */
+/* Silent drivers and an ended helper have notes of their own; a driver that was slow for a while
+ * has only this one. */
 static int note_gap(struct summary *s)
 {
 	static const int64_t worth_a_word = 1000000000;

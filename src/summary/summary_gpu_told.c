@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The notes that sources reported on GPUs during the run, merged: notes that say the same of several figures become one.
+ * The notes that sources reported on GPUs during the run, merged: notes that say the same of
+ * several figures become one.
  */
 #include <string.h>
 
@@ -24,7 +25,8 @@ const char *summary_gpu_about(const struct event *e)
 	return NULL;
 }
 
-/* True if a later event says more of event i: "gpu: NVML did not answer" with times replaces "has not answered since". */
+/* True if a later event says more of event i: "gpu: NVML did not answer" with times replaces "has
+ * not answered since". */
 static bool is_superseded(const struct job *job, size_t i)
 {
 	static const char *const worse[] = { " has not answered since", " did not answer from" }, better[] = " did not answer";
@@ -71,8 +73,8 @@ static bool is_alike(const struct event *a, const struct event *b)
 	return summary_gpu_about(a) && summary_gpu_about(a) == summary_gpu_about(b) && note_names_alike(words_of(a), words_of(b));
 }
 
-/* Appends the text of event i with the figures of all later events that say the same; *ret_last: the last of these. Appends
- * nothing if an earlier event covers it. Returns 0 or -ENOMEM. */
+/* Appends the text of event i with the figures of all later events that say the same; *ret_last:
+ * the last of these. Appends nothing if an earlier event covers it. Returns 0 or -ENOMEM. */
 static int join_alike(const struct job *job, size_t i, struct buf *out, const struct event **ret_last)
 {
 	const struct event *e = job_event(job, i);

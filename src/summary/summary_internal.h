@@ -8,8 +8,8 @@
 
 /* Figures and notes about GPUs. Returns 0 or -ENOMEM. */
 int summary_gpu(struct summary *summary);
-/* Turns the notes that sources reported on GPUs into notes of the summary; on a device also when, and how often. Returns 0
- * or -ENOMEM. */
+/* Turns the notes that sources reported on GPUs into notes of the summary; on a device also when,
+ * and how often. Returns 0 or -ENOMEM. */
 int summary_gpu_note_told(struct summary *summary);
 /* The subject of a note on GPUs: its text up to the colon; NULL: the event is no such note. */
 const char *summary_gpu_about(const struct event *event);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The RAM figure of the main process and the method by which it was obtained (docs/memory.md has the rules).
+ * The RAM figure of the main process and the method by which it was obtained (docs/memory.md has
+ * the rules).
  */
 #include "summary/summary_internal.h"
 
@@ -82,8 +83,9 @@ static bool main_is_exact(const struct main_facts *m, struct ram_figure *figure)
 	return true;
 }
 
-/* The estimate for a run too short for samples, the only one of which may have been before the exec. The larger ru_maxrss
- * probably belongs to main or to its reaped children, whichever had more faults; each of main's own mapped at least a page. */
+/* The estimate for a run too short for samples, the only one of which may have been before the
+ * exec. The larger ru_maxrss probably belongs to main or to its reaped children, whichever had more
+ * faults; each of main's own mapped at least a page. */
 static void estimate_main(const struct facts *f, const struct main_facts *m, struct ram_figure *figure)
 {
 	const bool was_sampled = m->has_hwm || !f->ticks.known || f->ticks.value >= MEAN_SAMPLES;

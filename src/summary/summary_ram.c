@@ -59,8 +59,8 @@ static bool is_blind(const struct facts *f)
 	return f->taskstats.known && (f->taskstats.value == 0 || f->taskstats_lost.value == 1);
 }
 
-/* True if there were, or may have been, children that no sample found. Each had faults, which main counts if it reaped
- * them. */
+/* True if there were, or may have been, children that no sample found. Each had faults, which main
+ * counts if it reaped them. */
 static bool had_unsampled(const struct job *job)
 {
 	const struct facts *f = job_facts_const(job);
@@ -81,8 +81,8 @@ static int64_t faults_unsampled(const struct job *job)
 	return faults;
 }
 
-/* True if processes may have gone unsampled. Without exit records, the last faults of a sampled process may hide an unsampled
- * one, so this is true more often than it matters. */
+/* True if processes may have gone unsampled. Without exit records, the last faults of a sampled
+ * process may hide an unsampled one, so this is true more often than it matters. */
 static bool may_lack_some(const struct job *job)
 {
 	const struct facts *f = job_facts_const(job);
@@ -90,8 +90,9 @@ static bool may_lack_some(const struct job *job)
 	return is_blind(f) && (f->main_ignored_sigchld.value == 1 || faults_unsampled(job) != 0);
 }
 
-/* The most that unsampled processes without exit records may have used alongside the others: one fault-around block for each
- * of their faults. Unknown where the bound would be useless: then the figure is sampled. */
+/* The most that unsampled processes without exit records may have used alongside the others: one
+ * fault-around block for each of their faults. Unknown where the bound would be useless: then the
+ * figure is sampled. */
 static struct maybe unsampled_most(const struct job *job, int64_t peak)
 {
 	enum {
@@ -178,7 +179,8 @@ static void bounded_figure(const struct job *job, bool all, struct ram_figure *f
 		*figure = (struct ram_figure) { .low = known(0) };
 }
 
-/* Samples of all and of the descendants are separate estimates: the combined peak cannot exceed the sum of the two. */
+/* Samples of all and of the descendants are separate estimates: the combined peak cannot exceed the
+ * sum of the two. */
 static void parts_bound(const struct ram_figure *main, const struct ram_figure *rest, struct ram_figure *figure)
 {
 	if (figure->peak.known && main->high.known && rest->peak.known)

@@ -120,7 +120,7 @@ def test_pids_that_mean_nothing_tell_nothing_of_the_job(gpu, memory, while_there
     assert while_there or zero["foreign_peak_bytes"] is None
     assert one["job_peak_bytes"] == 0, "nobody is there"
     notes = [n["why"] for n in json.loads((gpu.folder / "run.json").read_text())["notes"] if n["about"] == "gpu.memory"]
-    assert len(notes) == 1 and notes[0].startswith("GPU 0: its driver lists processes by numbers that mean nothing here"), notes
+    assert len(notes) == 1 and notes[0].startswith("GPU 0: its driver lists processes by the PIDs of another namespace"), notes
     assert summary["combined"]["peak_bytes"] is None
 
 

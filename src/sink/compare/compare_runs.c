@@ -28,8 +28,8 @@ static const double BYTES_MOST = 9e18; /* a user series may have any value */
 
 /* ---- cells -------------------------------------------------------------------------------------------------------------- */
 
-/* The deviation behind "+-", in the unit of the mean and with as many decimals. mean_text: "22.4 GiB",
- * "0.431". */
+/* The deviation behind "+-", in the unit of the mean and with as many decimals. mean_text: "22.4
+ * GiB", "0.431". */
 static void put_spread(const char *mean_text, const struct compare_cell *cell, double scale, char buf[UNITS_LEN])
 {
 	char *end;
@@ -150,8 +150,8 @@ static char *put_test(const struct compare_change *change, char *buf)
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------ */
 
-/* From the most readable to the narrowest: columns of fixed widths, columns as wide as their cells, and parts that
- * flow. */
+/* From the most readable to the narrowest: columns of fixed widths, columns as wide as their cells,
+ * and parts that flow. */
 enum form {
 	FORM_EVEN,
 	FORM_TIGHT,
@@ -289,7 +289,8 @@ bool compare_is_nothing(const struct comparison *c, const struct compare_row *ro
 	return row->unit != COMPARE_NUMBER;
 }
 
-/* "new is 1.18 +- 0.01 times faster and uses 1.11 times the RAM." for differences that the test supports. */
+/* "new is 1.18 +- 0.01 times faster and uses 1.11 times the RAM." for differences that the test
+ * supports. */
 static void put_sentence(struct table *t, size_t group)
 {
 	char factor[UNITS_LEN], error[UNITS_LEN];
@@ -313,7 +314,8 @@ static void put_sentence(struct table *t, size_t group)
 	(void) buf_str(t->out, ".\n");
 }
 
-/* Two long texts, each cut to the part in which they differ: a common beginning is dropped, "...train.py mlp". */
+/* Two long texts, each cut to the part in which they differ: a common beginning is dropped,
+ * "...train.py mlp". */
 static void put_difference(const char *one, const char *other, struct buf *out)
 {
 	const char *const texts[] = { one, other };

@@ -19,8 +19,8 @@ struct compare_heads {
 	const char *names[COMPARE_HEADS]; /* borrowed */
 };
 
-/* Writes two groups, or one group against the first, with changes and tests; warnings follow the table. Ends with a line
- * feed. Returns 0 or -errno. */
+/* Writes two groups, or one group against the first, with changes and tests; warnings follow the
+ * table. Ends with a line feed. Returns 0 or -errno. */
 int compare_text(const struct comparison *c, const struct sink_options *options, bool markdown, struct buf *out);
 
 /* The same for more than two groups: a row a group, no tests (compare_table.c). */
@@ -42,5 +42,6 @@ char *compare_cell_text(const struct compare_row *row, const struct compare_cell
 bool compare_is_nothing(const struct comparison *c, const struct compare_row *row);
 /* Text for a Markdown cell. */
 void compare_markdown(const char *text, struct buf *out);
-/* Warns of facts that differ between the runs: hosts, CPUs, drivers. other_commands: commands are meant to differ. */
+/* Warns of facts that differ between the runs: hosts, CPUs, drivers. other_commands: commands are
+ * meant to differ. */
 void compare_warnings(const struct comparison *c, bool other_commands, struct buf *out);

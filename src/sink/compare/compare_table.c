@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Many groups of runs: a row a group, a column a figure. Where a group's name has several parts (a model and its data), each
- * part has a column.
+ * Many groups of runs: a row a group, a column a figure. Where a group's name has several parts (a
+ * model and its data), each part has a column.
  */
 #include "sink/compare/compare_runs.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * SVG: a picture of the run, as the report draws it without JavaScript (sink/html/html_svg.h).
+ * SVG: a picture of the run, drawn as the report draws it without JavaScript
+ * (sink/html/html_svg.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "sink/html/html_svg.h"
 
 struct state {
-	struct summary summary; /* its job and facts alone: figures of the whole run are not drawn */
+	struct summary summary; /* its job and facts alone are set: figures of the whole run are not drawn */
 	struct html_gather gather;
 };
 

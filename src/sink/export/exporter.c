@@ -13,12 +13,12 @@ static const struct export_format *const formats[] = { &export_csv, &export_json
 enum {
 	FORMATS = sizeof(formats) / sizeof(formats[0]),
 	FLUSH_BYTES = 1 << 16,
-	MOST_BYTES = 1 << 28, /* that a frame may become */
+	MOST_BYTES = 1 << 28, /* of one frame */
 };
 
-/* ---- what the formats share ------------------------------------------------------------------------------------------- */
+/* ---- shared by the formats ------------------------------------------------------------------------------------------- */
 
-static void hand_on(struct export *e)
+static void write_out(struct export *e)
 {
 	if (e->error == 0 && e->out.error)
 		e->error = e->out.error;
@@ -30,7 +30,7 @@ static void hand_on(struct export *e)
 void export_flush(struct export *e)
 {
 	if (e->out.len >= FLUSH_BYTES || e->out.error || e->error)
-		hand_on(e);
+		write_out(e);
 }
 
 bool export_wants(const struct export *e, int table)
@@ -154,7 +154,7 @@ const bool *export_wanted(const struct export *e)
 
 bool export_wants_recent(const struct export *e)
 {
-	static const uint64_t short_ns = UINT64_C(400000000000); /* a point of a picture is no more than a window */
+	static const uint64_t short_ns = UINT64_C(400000000000); /* of runs this short a picture needs full-rate samples, of longer ones windows do */
 
 	return e->o.recent || (e->format->wanted && job_now(e->job) < short_ns);
 }
@@ -177,7 +177,7 @@ int export_end(struct export *e, bool whole, struct err *err)
 
 	if (whole && e->error == 0) {
 		e->format->end(e);
-		hand_on(e);
+		write_out(e);
 	}
 	error = e->error;
 	free_export(e);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * Figures of a device by name, and who is on it.
+ * Figures of a device by name, and the processes on it.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "sink/gpus/gpus_internal.h"
 
-/* ---- who is on it --------------------------------------------------------------------------------------------------- */
+/* ---- processes --------------------------------------------------------------------------------------------------- */
 
 static bool is_hidden(const struct gpu_user_now *u)
 {
 	return !u->pid.known || (!u->uid.known && !*u->name);
 }
 
-/* The larger one first, of equals the one that came first. */
+/* Larger memory first, then the older process. */
 static bool is_before(const struct gpu_user_now *a, const struct gpu_user_now *b)
 {
 	const struct maybe x = a->metrics[M_GPROC_MEM], y = b->metrics[M_GPROC_MEM];
@@ -38,7 +38,7 @@ const struct gpu_user_now *gpus_next_user(const struct gpus_now *now, const stru
 	return next;
 }
 
-/* Where the device does not say what is in use, it is what the driver lists of those who cannot be seen. */
+/* Without the device's total, the sum over invisible processes that the driver lists. */
 struct maybe gpus_unattributed(const struct gpus_now *now, const struct gpu_now *gpu)
 {
 	struct maybe sum = known(0);
@@ -65,7 +65,7 @@ char *gpus_number(const struct gpu_now *gpu, char buf[UNITS_LEN])
 	return buf;
 }
 
-/* ---- what is no metric ---------------------------------------------------------------------------------------------- */
+/* ---- figures that are not metrics ---------------------------------------------------------------------------------------------- */
 
 static struct maybe get_cuda(const struct gpus_now *now, const struct gpu_now *gpu)
 {

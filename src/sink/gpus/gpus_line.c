@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One line about all GPUs in the reader's own words, for status bars and prompts: {field} stands for a figure, what else is
- * in the format stands as it is, once for each device.
+ * One line about all GPUs in the user's format, for status bars and prompts: {field} becomes a
+ * figure, other text is copied, once for each device.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ enum {
 	WORD = 32,
 };
 
-/* What is no figure of the table. */
+/* Fields that are not in the table of figures. */
 enum special {
 	SPECIAL_GPU,
 	SPECIAL_USERS,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The fields themselves. What nvidia-smi has and hiwater does not read is no field here: it would be an [N/A] that nobody
- * asked a driver for.
+ * The table of fields. Fields of nvidia-smi that hiwater does not read are absent: an [N/A] would
+ * claim that the driver had been asked.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "sink/gpus/gpus_smi.h"
 
-/* ---- what is written in a way of its own ---------------------------------------------------------------------------- */
+/* ---- fields with a form of their own ---------------------------------------------------------------------------- */
 
 #define OWN(name) \
 	static bool put_##name(const struct gpus_now *now, const struct gpu_now *gpu, const struct gpu_user_now *user, \
@@ -65,7 +65,7 @@ OWN(name)
 	return put_text(out, gpu->name);
 }
 
-/* Processes of an instance are told with their GPU's. */
+/* nvidia-smi lists processes of an instance with the UUID of their GPU. */
 OWN(uuid)
 {
 	UNUSED(user, field);
@@ -159,7 +159,7 @@ OWN(addressing)
 	return put_one_of(names, sizeof(names) / sizeof(names[0]), gpu->facts[GF_ADDRESSING].number, out);
 }
 
-/* Of a device that has the host's memory nvidia-smi tells none. */
+/* nvidia-smi has no total for a device that uses the host's memory. */
 OWN(total)
 {
 	const bool has_its_own = gpu->memory_bytes.known && !gpu->unified;
@@ -170,7 +170,7 @@ OWN(total)
 	return has_its_own;
 }
 
-/* A reason for the clocks, a bit of the mask: its place is told by the last part of the name. */
+/* A reason for the clocks: the bit of the mask that the last part of the field's name stands for. */
 OWN(reason)
 {
 	static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the GPUs are made of, one fact a line.
+ * Properties of the GPUs, one fact a line.
  */
 #include <stdio.h>
 #include <string.h>
@@ -49,15 +49,15 @@ static const struct {
 	{ "CUDA version supported", GF_CUDA_VERSION },
 };
 
-/* Not rows, but needed for them. */
-static const enum gpu_fact beside[] = { GF_POWER_MAX, GF_PCIE_LANES_MAX };
+/* Not rows themselves, but parts of rows. */
+static const enum gpu_fact further[] = { GF_POWER_MAX, GF_PCIE_LANES_MAX };
 
 void gpus_spec_plan(struct gpus_needs *ret)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		ret->facts.has[rows[i].fact] = true;
-	for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++)
-		ret->facts.has[beside[i]] = true;
+	for (size_t i = 0; i < sizeof(further) / sizeof(further[0]); i++)
+		ret->facts.has[further[i]] = true;
 }
 
 static const char *onoff(int64_t flag)
@@ -65,7 +65,7 @@ static const char *onoff(int64_t flag)
 	return flag ? "on" : "off";
 }
 
-/* Facts that are written in a way of their own. False: it is none of those. */
+/* Facts with a form of their own. False: none of those. */
 static bool write_own(const struct gpu_now *g, enum gpu_fact fact, long long value, char text[64])
 {
 	const struct maybe most = g->facts[GF_POWER_MAX].number, lanes = g->facts[GF_PCIE_LANES_MAX].number;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What happened, and advice, as cards; a card knows the interval that shows it.
+ * The incident and the findings as cards; a card has the stretch of the run that shows it.
  */
 #include "sink/html/html_put.h"
 
@@ -65,7 +65,7 @@ static void finding(struct html *h, size_t run, const struct finding *f)
 	html_raw(h, "</p></article>\n");
 }
 
-/* What was looked at and did not fire. */
+/* The findings that did not fire. */
 static void others(struct html *h, const struct summary *s)
 {
 	size_t n = 0;
@@ -87,18 +87,18 @@ static void others(struct html *h, const struct summary *s)
 	html_raw(h, "</dl></details>\n");
 }
 
-static bool is_well(const struct html_run *run)
+static bool ended_well(const struct html_run *run)
 {
 	const struct ending end = ending_of(run->summary);
 
 	return (end.outcome == OUTCOME_EXIT && end.code == 0) || end.outcome == OUTCOME_UNSEEN || (end.outcome == OUTCOME_UNFINISHED && run->is_growing);
 }
 
-/* Nothing fired. A short run has not been judged by all rules, which a person should know who sees no finding. */
+/* Nothing fired. Readers should know that not all checks apply to a short run. */
 static void nothing(struct html *h, const struct html_run *run)
 {
 	const struct summary *s = run->summary;
-	const bool is_good = is_well(run);
+	const bool is_good = ended_well(run);
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->n_findings; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tables of a report: phases, processes, and the run's course in some dozen rows, for who cannot see charts.
+ * The tables of a report: phases, processes, and the timeline in some dozen rows, for readers who
+ * cannot see charts.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ enum {
 
 /* ---- phases ---------------------------------------------------------------------------------------------------------------- */
 
-/* What only some runs know of their phases: a column each, where one phase has it. */
+/* Optional columns of phases, shown if one phase has a value. */
 enum extra {
 	EXTRA_GPU_MEMORY,
 	EXTRA_GPU_WORK,
@@ -199,9 +200,9 @@ void html_processes(struct html *h)
 	}
 }
 
-/* ---- the course in rows ---------------------------------------------------------------------------------------------------- */
+/* ---- the timeline in rows ---------------------------------------------------------------------------------------------------- */
 
-/* What a row of the table says of one column between two times. */
+/* One column between two times. */
 struct stretch {
 	double mean, high;
 	size_t n;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How a report's figures were obtained, what could not be, what measuring cost; and the summary as text.
+ * The methods of a report's figures, missing figures, the cost of measuring; and the summary as
+ * text.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@ enum {
 	TEXT_COLUMNS = 100
 };
 
-/* Those that say how they were obtained. */
+/* The facts that state their method. */
 static void figures(struct html *h, const struct summary *s, const struct fact_list *facts)
 {
 	html_raw(h, "<div class=\"scroll\"><table><thead><tr><th>Figure</th><th>Value</th><th>Obtained by</th></tr></thead><tbody>\n");
@@ -141,7 +142,7 @@ void html_summary(struct html *h)
 		html_raw(h, "<details class=\"panel\"><summary><h2>The summary as text");
 		html_which(h, i);
 		html_raw(h, "</h2></summary><pre>");
-		/* html_text would take line breaks for blanks. */
+		/* line by line: html_text turns line breaks into blanks */
 		for (char *line = text.data; line && *line;) {
 			char *end = line + strcspn(line, "\n");
 			const bool more = *end == '\n';

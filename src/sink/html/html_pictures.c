@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Charts without a program: the page's take their place where it runs. A figure has the most important ones in one picture.
+ * The static charts: those of a report, which the page's program replaces where it runs, and the
+ * figure, which has the most important ones in one picture.
  */
 #include <errno.h>
 #include <math.h>
@@ -12,18 +13,18 @@
 #include "sink/html/html_svg.h"
 #include "summary/framework.h"
 
-/* ---- which there are -------------------------------------------------------------------------------------------------------- */
+/* ---- the charts -------------------------------------------------------------------------------------------------------- */
 
 #define ALONE METRIC_COUNT
 
-/* What a chart has beside its lines. */
+/* Further parts of a chart. */
 enum picture_about {
-	ABOUT_PEAK = 1 << 0,       /* of the job's RAM, with what was asked for and allowed */
-	ABOUT_MACHINE = 1 << 1,    /* how much RAM it has */
-	ABOUT_CORES = 1 << 2,      /* how many the job may use */
-	ABOUT_GPU = 1 << 3,        /* how much memory it has */
-	ABOUT_ALLOCATORS = 1 << 4, /* what frameworks say of their memory on it */
-	ABOUT_CLOCKS = 1 << 5,     /* when they were held back */
+	ABOUT_PEAK = 1 << 0,       /* flag at the job's RAM peak, lines at request and limit */
+	ABOUT_MACHINE = 1 << 1,    /* line at the machine's RAM */
+	ABOUT_CORES = 1 << 2,      /* line at the cores that the job may use */
+	ABOUT_GPU = 1 << 3,        /* line at the GPU's memory */
+	ABOUT_ALLOCATORS = 1 << 4, /* lines of framework allocators */
+	ABOUT_CLOCKS = 1 << 5,     /* stretches of throttled clocks */
 };
 
 /* The columns of a chart. */
@@ -35,12 +36,13 @@ struct picture {
 	struct {
 		const char *label;
 		enum metric metric, added; /* the second is added to the first, or ALONE */
-		bool is_dropped;           /* where it is always 0 */
+		bool is_dropped;           /* omitted if always 0 */
 		bool is_limit;             /* dashed */
 	} lines[SVG_LINES];
 };
 
-/* Which runs have them: web/wanted.js and web/gpus.js have the same. Reasons why clocks are held back are called as in figure_throttles. */
+/* web/wanted.js and web/gpus.js have the same charts. Labels of throttle reasons come from
+ * figure_throttles. */
 static const struct picture pictures[] = {
 	{ "RAM of the job", "job", AMOUNT_BYTES, false, ABOUT_PEAK | ABOUT_MACHINE, { { "job, shared pages once", M_JOB_RAM, ALONE, false, false }, { "swap", M_JOB_SWAP, ALONE, true, false }, { "charged to its cgroup", M_JOB_CGROUP_MEM, ALONE, true, false }, { "private", M_JOB_PRIVATE, ALONE, true, false }, { "shared", M_JOB_SHARED, ALONE, true, false } } },
 	{ "RAM of the machine", "host", AMOUNT_BYTES, false, ABOUT_MACHINE, { { "in use, system-wide", M_HOST_MEM_USED, ALONE, false, false }, { "swap", M_HOST_SWAP_USED, ALONE, true, false } } },
@@ -59,12 +61,12 @@ static const struct picture pictures[] = {
 
 enum {
 	PICTURES = sizeof(pictures) / sizeof(pictures[0]),
-	SERIES_SHOWN = 24,    /* pictures of what the job logged */
+	SERIES_SHOWN = 24,    /* charts of user series */
 	PHASES_SHOWN = 200,
 	MOMENTS_SHOWN = 200,
 };
 
-/* A picture in the making, and what happened meanwhile. */
+/* A chart in the making, with the phases and events of its run. */
 struct drawing {
 	struct html *h;
 	const struct html_run *run;
@@ -75,7 +77,7 @@ struct drawing {
 	size_t n_stretches, n_moments;
 	struct buf flag, note;
 	size_t lines_most;
-	char allocators[SVG_LINES_MOST][FRAMEWORK_LEN]; /* how their lines are called */
+	char allocators[SVG_LINES_MOST][FRAMEWORK_LEN]; /* labels of their lines */
 };
 
 /* ---- the numbers ----------------------------------------------------------------------------------------------------------- */
@@ -113,7 +115,7 @@ static void reduce_instants(const struct html_table *t, const struct html_column
 	}
 }
 
-/* How long a reading stands: three and a half times what lies between two on average, as in web/lines.js. */
+/* How long a reading is valid: three and a half mean intervals, as in web/lines.js. */
 static double hold_of(const struct html_table *t, const struct html_column *c)
 {
 	size_t n = 0, last = 0;
@@ -142,7 +144,8 @@ static void fill(const struct html_cell *cell, uint64_t end_ns, uint64_t from, u
 		add_cell(&points[point], cell, (double) from);
 }
 
-/* Both were read at one time: their highest values of other times do not add up to one that was. */
+/* The sum of two columns of one row. Rows are read at one time; highs of different times would not
+ * add up. */
 static struct html_cell sum_at(const struct html_column *c, const struct html_column *added, size_t row)
 {
 	struct html_cell sum = c->cells[row];
@@ -155,7 +158,7 @@ static struct html_cell sum_at(const struct html_column *c, const struct html_co
 	return sum;
 }
 
-/* Each reading stands until the next one, where that comes in time; a rate is what was from the last one on. */
+/* A gauge is valid until the next reading, if that comes in time; a rate since the previous one. */
 static void reduce(const struct html_table *t, const struct html_column *c, const struct html_column *added, uint64_t end_ns, struct svg_point *points)
 {
 	const double hold = c ? hold_of(t, c) : 0;
@@ -218,7 +221,7 @@ static void add_line(struct drawing *d, const struct picture *p, size_t line, co
 	d->chart.n_lines += !p->lines[line].is_dropped || !is_nothing(l->points);
 }
 
-/* ---- what belongs to some of them ------------------------------------------------------------------------------------------ */
+/* ---- parts of some charts ------------------------------------------------------------------------------------------ */
 
 static void reference(struct drawing *d, const char *label, struct maybe value)
 {
@@ -279,7 +282,7 @@ static const struct birth *gpu_of(const struct drawing *d, uint32_t id)
 	return NULL;
 }
 
-/* ---- what happened --------------------------------------------------------------------------------------------------------- */
+/* ---- phases and events --------------------------------------------------------------------------------------------------------- */
 
 static void stretch(struct drawing *d, uint64_t from_ns, uint64_t to_ns, const char *kind, const char *words)
 {
@@ -287,7 +290,7 @@ static void stretch(struct drawing *d, uint64_t from_ns, uint64_t to_ns, const c
 		d->stretches[d->n_stretches++] = (struct svg_stretch) { from_ns, to_ns, kind, words };
 }
 
-/* Every second of the phases that are in no other. */
+/* Shades every other top-level phase. */
 static void find_phases(struct drawing *d)
 {
 	const struct job *job = d->run->summary->job;
@@ -316,10 +319,10 @@ static void find_events(struct drawing *d)
 	}
 }
 
-static const double held_least = 50000; /* millionths of the time */
+static const double throttled_least = 50000; /* millionths of the time: less is not shaded */
 
-/* Stretches in which a share of the time that counts went to the reason. Returns how much of them did. */
-static double held_by(struct drawing *d, const struct html_table *t, const struct html_column *c, const char *words)
+/* Shades stretches in which the clocks were throttled for a reason. Returns the throttled time, ns. */
+static double shade_throttled(struct drawing *d, const struct html_table *t, const struct html_column *c, const char *words)
 {
 	const double hold = c ? hold_of(t, c) : 0;
 	uint64_t ended = 0;
@@ -330,7 +333,7 @@ static double held_by(struct drawing *d, const struct html_table *t, const struc
 		const uint64_t from = ended > 0 && t->t[i] > ended && (double) (t->t[i] - ended) <= hold ? ended : t->t[i];
 
 		ended = t->t[i] + t->span[i];
-		if (c->cells[i].mean < held_least)
+		if (c->cells[i].mean < throttled_least)
 			continue;
 		sum += (double) (ended - from) * c->cells[i].mean / 1e6;
 		if (last && last->to_ns >= from) {
@@ -350,7 +353,7 @@ static void about_clocks(struct drawing *d, const struct html_table *t)
 	buf_clear(&d->note);
 	for (size_t i = 0; i < FIGURE_THROTTLES; i++) {
 		const struct figure_throttle *why = &figure_throttles[i];
-		const double sum = held_by(d, t, html_gather_column(t, why->metric), why->words);
+		const double sum = shade_throttled(d, t, html_gather_column(t, why->metric), why->words);
 
 		if (sum > 0) {
 			(void) buf_printf(&d->note, "%s%s, %s", d->note.len > 0 ? "; " : "Shaded with an edge: the clocks were throttled by ", why->words,
@@ -361,7 +364,7 @@ static void about_clocks(struct drawing *d, const struct html_table *t)
 	d->chart.note = d->note.len > 0 ? d->note.data : NULL;
 }
 
-/* What frameworks say of their memory on it, beside what the driver says. */
+/* Adds lines of framework allocators to the memory of a GPU. */
 static void add_allocators(struct drawing *d, const struct birth *gpu)
 {
 	const struct html_gather *g = d->run->gather;
@@ -425,7 +428,7 @@ static void picture(struct drawing *d, const struct picture *p, const struct htm
 	d->n_stretches = shared;
 }
 
-/* Those of one entity stand together: a device's before the next one's. */
+/* Charts of one device come before those of the next. */
 static void pictures_of(struct drawing *d)
 {
 	for (size_t first = 0, end; first < PICTURES; first = end) {
@@ -436,15 +439,15 @@ static void pictures_of(struct drawing *d)
 			end++;
 		for (size_t k = 0; k < d->run->gather->n_tables; k++) {
 			const struct html_table *t = &d->run->gather->tables[k];
-			const bool is_beside = strcmp(t->entity, "gpu") == 0 && figure_gpu_unused(d->run->summary, t->id);
+			const bool is_unused = strcmp(t->entity, "gpu") == 0 && figure_gpu_unused(d->run->summary, t->id);
 
-			for (size_t i = first; i < end && t->n > 0 && !is_beside && strcmp(t->entity, entity) == 0; i++)
+			for (size_t i = first; i < end && t->n > 0 && !is_unused && strcmp(t->entity, entity) == 0; i++)
 				picture(d, &pictures[i], t);
 		}
 	}
 }
 
-/* ---- what the job logged --------------------------------------------------------------------------------------------------- */
+/* ---- user series --------------------------------------------------------------------------------------------------- */
 
 /* train/loss and val_loss are two lines of one chart, "loss"; web/logged.js has the same rule. */
 static const char *family(const char *name)
@@ -466,7 +469,7 @@ static bool is_series(const struct html_table *t)
 	return t->is_points && t->n > 0 && !framework_has(t->columns[0].name);
 }
 
-/* step_time/rank0 and loss/rank0 have no axis in common. */
+/* step_time/rank0 and loss/rank0 cannot share an axis. */
 static bool is_in_family(const struct html_table *t, const char *name)
 {
 	const char *other = t->columns[0].name;
@@ -568,11 +571,11 @@ enum {
 	FIGURE_WIDTH_LEAST = 400,
 	FIGURE_HEIGHT = 74,     /* of a chart */
 	FIGURE_HEIGHT_LEAST = 40,
-	FIGURE_LABELS = 150,    /* at the right: what the lines are called, and where they are now */
+	FIGURE_LABELS = 150,    /* at the right: names and last values of lines */
 	FIGURE_ABOVE = 30,      /* of a chart: its title */
 	FIGURE_TOP = 14,        /* names of phases */
 	FIGURE_BELOW = 28,      /* the time axis */
-	FIGURE_SERIES = 4,      /* of those that nobody asked for by name */
+	FIGURE_SERIES = 4,      /* unless selected by name */
 	FIGURE_LABEL = 12,      /* a line of letters */
 };
 
@@ -594,7 +597,7 @@ static const struct picture figure_job[] = {
 struct figure {
 	struct drawing *d;
 	const struct svg_figure *what;
-	double y;               /* how far down it is */
+	double y;               /* bottom of the last chart */
 	char names[SVG_LINES_MOST][2 * UNITS_LEN];
 };
 
@@ -607,7 +610,7 @@ static double last_of(const struct svg_line *l)
 	return NAN;
 }
 
-/* At the lines' ends, and none upon another. is_named: also where there is but one. */
+/* Labels at the lines' ends, without overlaps. is_named: with names even for a single line. */
 static void put_labels(struct html *h, const struct svg_scale *s, bool is_named)
 {
 	const struct svg_chart *c = s->c;
@@ -682,7 +685,7 @@ static void end_chart(struct figure *f, bool is_named)
 	f->y = s.c->box.bottom;
 }
 
-/* A line of a GPU, in its colour. */
+/* Adds a line of a GPU. */
 static void gpu_line(struct figure *f, const struct html_table *t, enum metric metric, const char *word, unsigned color, bool is_dashed)
 {
 	struct drawing *d = f->d;
@@ -730,7 +733,7 @@ static void figure_gpus(struct figure *f, bool is_memory)
 	end_chart(f, true);
 }
 
-/* What a loop says of its own speed is drawn only where it is asked for. */
+/* Timings of training loops are drawn only if selected. */
 static bool is_of_loop(const char *name)
 {
 	return series_time(name, SERIES_WAIT) || series_time(name, SERIES_STEP) || strcmp(name, "steps") == 0;
@@ -766,7 +769,7 @@ static void figure_series(struct figure *f)
 	}
 }
 
-/* Above the charts, where they are long enough to hold them. */
+/* Names of phases above the charts, where they fit. */
 static void figure_phases(struct figure *f)
 {
 	static const int letter = 7; /* pixels, about */

@@ -119,7 +119,7 @@ static bool belong_together(const struct html_table *t, size_t a, size_t b)
 	return end_of(t, b) - t->t[a] <= t->fold_ns && (t->is_points || hole <= t->span[a] / 2 + slack_ns);
 }
 
-/* What is no number wins: that there was one is worth more than its neighbour. */
+/* NaN and infinities win over numbers: their presence matters more. */
 static struct html_cell both(const struct html_cell *a, uint64_t a_ns, const struct html_cell *b, uint64_t b_ns)
 {
 	const double wa = a_ns ? (double) a_ns : 1, wb = b_ns ? (double) b_ns : 1;
@@ -173,7 +173,7 @@ static void fold_once(struct html_table *t)
 	t->n = to + 1;
 }
 
-/* The rows of one table may differ in length: what is shorter is folded first. */
+/* Rows of one table may differ in length: shorter ones are folded first. */
 bool html_table_fold(struct html_table *t)
 {
 	const size_t before = t->n;

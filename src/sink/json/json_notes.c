@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A null is explained: by a note of the summary, else by the general reason that stands here.
+ * Each null is explained: by a note of the summary, else by the general reason that stands here.
  */
 #include <stdio.h>
 #include <string.h>
@@ -89,7 +89,7 @@ static void explain_figure(const struct explainer *e, const struct ram_figure *r
 		explain(e, !r->private_bytes.known || !r->shared_bytes.known, about, "private and shared: no valid PSS pass near the peak");
 }
 
-/* Why there is no end, and nothing that is known only then. */
+/* Why there is no end, and no figure that is read at the end. */
 static const char *no_end(const struct summary *s)
 {
 	if (s->elsewhere)

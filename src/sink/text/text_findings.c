@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Advice, notes, and where to look again.
+ * Findings, notes, and how to show the run again.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static void keep_units(char *text)
 	}
 }
 
-/* Cleaned words; a line break in text stays one. */
+/* Writes text, cleaned; its line breaks stay. */
 static void lines(struct text *t, const char *text)
 {
 	while (*text) {
@@ -79,9 +79,9 @@ static void lines(struct text *t, const char *text)
 	}
 }
 
-/* ---- notes: what was not seen ---------------------------------------------------------------------------------------- */
+/* ---- notes: figures that are missing, and why ---------------------------------------------------------------------------------------- */
 
-/* Where there are no GPUs, that is no news. */
+/* "No GPU" is no news on a machine without GPUs. */
 static bool is_shown(const struct text *t, const struct note *note)
 {
 	return strcmp(note->about, "gpu") != 0 || note->happened || figure_has_gpus(t->s);
@@ -116,7 +116,7 @@ void text_notes(struct text *t)
 
 /* ---- findings -------------------------------------------------------------------------------------------------------- */
 
-/* 0 stands in front: fired and worst. */
+/* Order of display; 0, fired errors, comes first. */
 static int rank_of(const struct finding *f)
 {
 	return f->fired ? SEVERITY_ERROR - (int) f->severity : SEVERITY_ERROR + 1;
@@ -139,7 +139,7 @@ int text_ordered(const struct text *t, const struct finding ***ret)
 	return n;
 }
 
-/* True if key ends in suffix; then *ret_stem is how long the rest is. */
+/* True if key ends in suffix; *ret_stem is then the length of the rest. */
 static bool ends_in(const char *key, const char *suffix, size_t *ret_stem)
 {
 	size_t len = strlen(key), n = strlen(suffix);
@@ -183,7 +183,7 @@ static void evidence(struct text *t, const struct finding *f)
 	for (unsigned i = 0; i < f->n_evidence; i++) {
 		struct buf one = BUF_INIT(1 << 16);
 
-		if (f->evidence[i].device == 1) /* the worst's stands there already */
+		if (f->evidence[i].device == 1) /* the first device repeats the finding as a whole */
 			continue;
 		text_evidence(t, &f->evidence[i], &one);
 		buf_printf(&all, "%s%s", i == 0 ? "" : f->evidence[i].device != f->evidence[i - 1].device ? "; "
@@ -212,7 +212,7 @@ static void finding(struct text *t, const struct finding *f, unsigned indent)
 	layout_end(&t->l);
 }
 
-/* The column of the messages: behind the longest code; under the code where that leaves no room. */
+/* The column of the messages: behind the longest code, or below the code in narrow terminals. */
 static unsigned message_column(const struct text *t, const struct finding *const *list, int n)
 {
 	unsigned column = 0;

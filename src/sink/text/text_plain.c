@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One fact a line, as "label: value", for those who hear it read. Words instead of signs; nothing is aligned.
+ * One fact a line, as "label: value", for screen readers. Words instead of signs; nothing is
+ * aligned.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include "base/textwidth.h"
 #include "sink/text/text.h"
 
-/* One line; where it must be broken, it goes on two columns to the right. */
+/* One line, wrapped where it is longer than the terminal. */
 static void fact(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void fact(struct text *t, const char *format, ...)
 {
@@ -47,7 +48,7 @@ static void first_line(struct text *t)
 /* ---- facts ------------------------------------------------------------------------------------------------------------- */
 
 /* "RAM peak of python, process 5001", "GPU 0 memory peak of the job" */
-static void put_title(const struct text *t, const struct fact *f, struct buf *out)
+static void write_title(const struct text *t, const struct fact *f, struct buf *out)
 {
 	char name[UNITS_LEN];
 
@@ -69,7 +70,7 @@ static void facts_of(struct text *t, enum fact_group first, enum fact_group last
 
 		if (f->group < first || f->group > last || !f->title)
 			continue;
-		put_title(t, f, &title);
+		write_title(t, f, &title);
 		fact_words(f, t->f, t->o, &words);
 		fact(t, "%s: %s", title.data, words.data);
 		if (words.error)
@@ -184,7 +185,7 @@ static void notes(struct text *t)
 	}
 }
 
-/* A message is one line and the ready line behind it another; signs are words. */
+/* A message is one line, its ready-made line another; "%" becomes "percent". */
 static void message(struct text *t, const char *head, const char *text)
 {
 	const size_t n = strcspn(text, "\n");
@@ -233,7 +234,7 @@ static void story(struct text *t)
 	facts_of(t, FACTS_STORY, FACTS_STORY);
 }
 
-static void again(struct text *t)
+static void show_again(struct text *t)
 {
 	uint64_t number;
 
@@ -253,7 +254,7 @@ static void (*const parts[])(struct text *t) = {
 	notes,
 	story,
 	findings,
-	again,
+	show_again,
 };
 
 void text_plain(struct text *t)
