@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Lines of readings: how long each is valid, the gaps between them, their sums.
+// Lines of values: how long each is valid, the gaps between them, their sums.
 
-// Plain loops and arrays of numbers: a report may have a million readings.
+// Plain loops and arrays of numbers: a report may have a million values.
 
 // The rows of a column that were read.
 function rowsOf(column) {
@@ -10,7 +10,7 @@ function rowsOf(column) {
   return read;
 }
 
-// How long a reading is valid: three and a half usual intervals. A longer silence is a gap.
+// How long a value is valid: three and a half usual intervals. A longer silence is a gap.
 function holdOf(run, table, read) {
   const between = new Float64Array(Math.max(0, read.length - 1));
   for (let i = 0; i < between.length; i++) between[i] = table.t[read[i + 1]] - table.t[read[i]];
@@ -27,7 +27,7 @@ function putSlopes(line, table, column, read) {
   for (let i = 0; i < read.length; i++) if (line.mean[i] === null) line.special.push([line.x[i], String(column.mean[read[i]])]);
 }
 
-// Flat while a reading is valid, with a gap between readings that are further apart.
+// Flat while a value is valid, with a gap between values that are further apart.
 function putSteps(line, table, column, read) {
   const put = (x, mean, low, high) => {
     line.x.push(x);
@@ -50,7 +50,7 @@ function putSteps(line, table, column, read) {
   });
 }
 
-// The line of a column. align, how its readings are drawn: 1, each is valid until the next one; -1, since the previous one
+// The line of a column. align, how its values are drawn: 1, each is valid until the next one; -1, since the previous one
 // (rates); 0, joined by slopes (series).
 function lineOf(run, table, column) {
   const read = rowsOf(column);

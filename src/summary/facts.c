@@ -559,7 +559,7 @@ static void work(struct maker *m)
 	add_known(m, cores(s));
 	if (s->cores_mean_ppm.known && s->iowait_ppm.value >= iowait_least)
 		add_known(m, FACT(FACTS_CPU, FACT_IOWAIT, "io-wait", "waited for storage", FACT_SHARE, s->iowait_ppm,
-				     .words = " of" NB "the" NB "machine's" NB "CPU" NB "time's" NB "CPU" NB "time"));
+				     .words = " of" NB "the" NB "machine's" NB "CPU" NB "time"));
 	if (s->cores_mean_ppm.known && throttled_ns.value >= throttled_least)
 		add_known(m, FACT(FACTS_CPU, FACT_THROTTLED, "throttled", "CPU throttled for", FACT_NS, throttled_ns));
 	io(m, FACT_READ, "read", s->read_bytes);

@@ -44,7 +44,7 @@ enum fact_key {
 	FACT_PROCESS,
 	FACT_GPU_JOB,
 	FACT_GPU_DEVICE,
-	FACT_GPU_LEAD,  /* the most telling utilisation */
+	FACT_GPU_LEAD,  /* the most informative utilisation */
 	FACT_GPU_BUSY,
 	FACT_GPU_POWER,
 	FACT_GPU_TEMP,

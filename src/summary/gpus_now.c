@@ -262,7 +262,7 @@ void gpus_now_apply(struct gpus_now *now, const struct frame *frame)
 		else if (frame->births[i].entity == ENTITY_GPU_PROCESS)
 			apply_user_birth(now, &frame->births[i]);
 	}
-	for (size_t i = 0; i < frame->n_events; i++) { /* notes first: they affect readings of the same frame */
+	for (size_t i = 0; i < frame->n_events; i++) { /* notes first: they affect values of the same frame */
 		if (frame->events[i].kind == EVENT_NOTE)
 			note_event(now, &frame->events[i]);
 	}

@@ -61,7 +61,7 @@ struct gpus_now {
  * outputs need not clean it. The caller frees it. NULL: out of memory, recorded in error. */
 char *gpus_now_text(struct gpus_now *now, const char *text);
 
-/* Applies the births, readings, ends and notes of a frame. Errors are kept in error. */
+/* Applies the births, values, ends and notes of a frame. Errors are kept in error. */
 void gpus_now_apply(struct gpus_now *now, const struct frame *frame);
 
 /* Sets a fact of the device with that id (struct gpu_now). */
@@ -87,6 +87,6 @@ const struct gpu_now *gpus_now_find(const struct gpus_now *now, const char *uuid
 /* True if the device, or the GPU that it is an instance of, no longer answers. */
 bool gpus_now_is_lost(const struct gpus_now *now, const struct gpu_now *gpu);
 
-/* The most telling utilisation, for outputs with room for one: SM activity, else graphics engine
- * active, else busy; METRIC_COUNT: none. */
+/* The most informative utilisation, for outputs with room for one: SM activity, else graphics
+ * engine active, else busy; METRIC_COUNT: none. */
 enum metric gpu_now_lead(const struct gpu_now *gpu);

@@ -134,7 +134,7 @@ struct maybe summary_most(const struct summary *summary, enum metric metric, uin
 struct maybe summary_mean(const struct summary *summary, enum metric metric, uint32_t id);
 struct maybe summary_risen(const struct summary *summary, enum metric metric, uint32_t id);
 
-/* The most telling utilisation of a GPU: SM activity where it was read. False: there is none. */
+/* The most informative utilisation of a GPU: SM activity where it was read. False: there is none. */
 bool summary_gpu_lead(const struct summary *summary, uint32_t id, enum metric *ret);
 /* Energy in microjoules: from the device's counter (*ret_counted), else power over time. */
 struct maybe summary_gpu_energy(const struct summary *summary, uint32_t id, bool *ret_counted);

@@ -279,7 +279,7 @@ static int note_no_list(struct summary *s)
 	return r;
 }
 
-/* A counter's increase covers all the time between its first and last reading; a sum of power lacks
+/* A counter's increase covers all the time between its first and last value; a sum of power lacks
  * the time in which power was not reported. */
 static uint64_t energy_of_ns(const struct summary *s, uint32_t id, const struct acc *counter)
 {
@@ -290,8 +290,8 @@ static uint64_t energy_of_ns(const struct summary *s, uint32_t id, const struct 
 	return !counted && power && power->span_ns < counter->span_ns ? power->span_ns : counter->span_ns;
 }
 
-/* True if the gap deserves a note. The first sample of GPUs comes a tick or two after the start,
- * which matters only in short runs. */
+/* True if the gap deserves a note. The first sample of GPUs comes one or two intervals after the
+ * start, which matters only in short runs. */
 static bool lacks_much(uint64_t covered_ns, uint64_t wall_ns)
 {
 	static const uint64_t start_ns = 300000000;

@@ -231,7 +231,8 @@ static void descendants_figure(const struct job *job, bool none, struct ram_figu
 	}
 }
 
-/* Totals are also made at ends and PSS passes, so the number of ticks decides, not that of totals. */
+/* Totals are also made at ends and PSS passes, so the number of samples decides, not that of
+ * totals. */
 static void forget_mean(const struct facts *f, struct ram_figure *figure)
 {
 	if (f->ticks.known && f->ticks.value < MEAN_SAMPLES && figure->peak.value > 0)

@@ -24,7 +24,7 @@ def test_what_came_while_nobody_was_listed_may_be_the_jobs(gpu, fails):
     assert memory["peak_bytes"] == 5.5 * GIB + (100 << 20)
     if fails:
         assert memory["job_peak_bytes"] == 1.5 * GIB
-        assert any("GPU 0: its processes were not listed" in n and "up to 5.50 GiB" in n for n in notes), notes
+        assert any("GPU 0: the driver did not list its processes" in n and "up to 5.50 GiB" in n for n in notes), notes
     else:
         assert memory["job_peak_bytes"] == 5.5 * GIB and not notes
 

@@ -36,7 +36,7 @@ static void put_spread(const char *mean_text, const struct compare_cell *cell, d
 	const double shown = strtod(mean_text, &end), mean = cell->mean * scale;
 	const char *point = memchr(mean_text, '.', (size_t) (end - mean_text));
 	const int digits = point ? (int) (end - point) - 1 : shown < 100 ? 1
-									 : 0; /* 72 stands for 72.0 */
+									 : 0; /* 72 is 72.0 */
 	const bool is_short = memchr(mean_text, 'e', (size_t) (end - mean_text)) == NULL;
 
 	if (is_short && shown != 0 && mean != 0)
@@ -142,7 +142,7 @@ static char *put_test(const struct compare_change *change, char *buf)
 
 	buf[0] = '\0';
 	if (change->verdict == COMPARE_TOO_FEW)
-		(void) snprintf(buf, CELL_LEN, "too few runs to tell");
+		(void) snprintf(buf, CELL_LEN, "too few runs for a test");
 	else if (!isnan(change->p))
 		(void) snprintf(buf, CELL_LEN, "p%s%s", change->p < 0.001 ? "<" : "=", units_fixed(fmax(change->p, 0.001), 3, number));
 	return buf;

@@ -18,7 +18,7 @@ struct export_names {
 	int error;
 };
 
-void names_see(struct export_names *names, const struct frame *frame);    /* before its readings are used */
+void names_see(struct export_names *names, const struct frame *frame);    /* before its values are used */
 void names_forget(struct export_names *names, const struct frame *frame); /* afterwards */
 const struct birth *names_find(const struct export_names *names, enum entity entity, uint32_t id); /* NULL: none */
 /* "0", for a MIG instance "0.2", as in hiwater gpus; the id if it has no number. Returns buf. */
@@ -27,10 +27,10 @@ void names_done(struct export_names *names);
 
 /* ---- rows and columns ------------------------------------------------------------------------------------------------- */
 
-/* The readings of one entity at one time, or of one window that begins then. */
+/* The values of one entity at one time, or of one window that begins then. */
 struct export_row {
 	enum entity entity;
-	uint32_t id, n;     /* n: readings in it; 0: reading failed */
+	uint32_t id, n;     /* n: values in it; 0: reading failed */
 	uint64_t time_ns, span_ns;
 	const struct reading *cells[METRIC_COUNT]; /* NULL: not read */
 };

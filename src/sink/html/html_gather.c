@@ -189,7 +189,7 @@ static void keep_small(struct html_gather *g)
 			}
 		}
 		g->rows_since = 0;
-		if (sum <= WEIGHT_MOST || !heaviest || !html_table_fold(heaviest))
+		if (sum <= WEIGHT_MOST || !heaviest || !html_table_merge(heaviest))
 			return;
 	}
 }
@@ -242,7 +242,7 @@ static struct html_cell number(double low, double mean, double high)
 }
 
 /* A high-water mark proves a burst since it was last read. The burst is drawn at the largest sample
- * since then, not at the time of the reading, when the memory may be released. Rows with a length
+ * since then, not at the time of the value, when the memory may be released. Rows with a length
  * are windows, whose highs are in their time. */
 static void put_burst(struct html_table *t, struct html_column *c, int64_t row)
 {
@@ -260,7 +260,7 @@ static void put_burst(struct html_table *t, struct html_column *c, int64_t row)
 		largest->high = high;
 }
 
-/* The rate since the last reading. A counter that fell was reset. A reading soon after the last one
+/* The rate since the last value. A counter that fell was reset. A value soon after the last one
  * is skipped and counts with the next one, since counters move in steps of 10 ms and more. */
 static void put_rate(struct html_column *c, int64_t row, double value, uint64_t at_ns, double scale)
 {
@@ -405,7 +405,7 @@ static void put_memory(struct html_table *t, int64_t row, uint32_t place, const 
 		*cell = number(cell->low + (double) r->min, cell->mean + (double) r->value, cell->high + (double) r->max);
 }
 
-/* A process without a row is unchanged, or was not read at that tick: only after a second is it
+/* A process without a row is unchanged, or was not read in that sample: only after a second is it
  * known to have been idle. */
 static void put_time(struct html_column *c, int64_t row, double ns, uint64_t at_ns)
 {

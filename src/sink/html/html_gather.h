@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Gathers the readings that a report draws over time from the frames of a run, in memory that does
- * not grow with the run's length: tables that become too large are folded (html_table.h).
+ * Gathers the values that a report draws over time from the frames of a run, in memory that does
+ * not grow with the run's length: tables that become too large are merged (html_table.h).
  */
 #pragma once
 
@@ -13,10 +13,10 @@ enum {
 	HTML_PROCESSES = 16, /* processes with lines of their own in the charts */
 };
 
-/* The metrics that are drawn: other readings need not be replayed. */
+/* The metrics that are drawn: other values need not be replayed. */
 extern const bool html_drawn[METRIC_COUNT];
 
-/* True if the reading is drawn as it is. False for readings of processes, and for those that
+/* True if the value is drawn as it is. False for values of processes, and for those that
  * correct others. */
 bool html_is_drawn(const struct job *job, const struct reading *r);
 

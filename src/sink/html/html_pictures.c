@@ -115,7 +115,7 @@ static void reduce_instants(const struct html_table *t, const struct html_column
 	}
 }
 
-/* How long a reading is valid: three and a half mean intervals, as in web/lines.js. */
+/* How long a value is valid: three and a half mean intervals, as in web/lines.js. */
 static double hold_of(const struct html_table *t, const struct html_column *c)
 {
 	size_t n = 0, last = 0;
@@ -158,7 +158,7 @@ static struct html_cell sum_at(const struct html_column *c, const struct html_co
 	return sum;
 }
 
-/* A gauge is valid until the next reading, if that comes in time; a rate since the previous one. */
+/* A gauge is valid until the next value, if that comes in time; a rate since the previous one. */
 static void reduce(const struct html_table *t, const struct html_column *c, const struct html_column *added, uint64_t end_ns, struct svg_point *points)
 {
 	const double hold = c ? hold_of(t, c) : 0;

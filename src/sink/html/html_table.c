@@ -13,7 +13,7 @@ enum {
 	COLUMNS_MOST = 1 << 12,
 };
 
-static const uint64_t fold_first_ns = 200000000, slack_ns = 1000000;
+static const uint64_t merged_first_ns = 200000000, slack_ns = 1000000;
 
 void html_table_init(struct html_table *t, const char *entity, uint32_t id)
 {
@@ -96,7 +96,7 @@ struct html_column *html_table_column(struct html_table *t)
 	return c;
 }
 
-/* ---- folding ---------------------------------------------------------------------------------------------------------- */
+/* ---- merging ---------------------------------------------------------------------------------------------------------- */
 
 size_t html_table_weight(const struct html_table *t)
 {
@@ -158,7 +158,7 @@ static void move(struct html_table *t, size_t to, size_t from)
 	t->span[to] = t->span[from];
 }
 
-static void fold_once(struct html_table *t)
+static void merge_once(struct html_table *t)
 {
 	size_t to = 0;
 
@@ -173,16 +173,16 @@ static void fold_once(struct html_table *t)
 	t->n = to + 1;
 }
 
-/* Rows of one table may differ in length: shorter ones are folded first. */
-bool html_table_fold(struct html_table *t)
+/* Rows of one table may differ in length: shorter ones are merged first. */
+bool html_table_merge(struct html_table *t)
 {
 	const size_t before = t->n;
 
 	while (t->n > 1 && t->n > before - before / 4) {
 		if (t->fold_ns > UINT64_MAX / 4)
 			return false;
-		t->fold_ns = t->fold_ns ? 2 * t->fold_ns : fold_first_ns;
-		fold_once(t);
+		t->fold_ns = t->fold_ns ? 2 * t->fold_ns : merged_first_ns;
+		merge_once(t);
 	}
 	return t->n < before;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The numbers that a report draws of one entity: rows in the order of time, columns of numbers. A
- * table that becomes too large is folded: neighbouring rows become one. A cell has the lowest, the
- * mean and the highest value of its row, so bursts survive folding.
+ * table that becomes too large is merged: neighbouring rows become one. A cell has the lowest, the
+ * mean and the highest value of its row, so bursts survive merging.
  */
 #pragma once
 
@@ -46,7 +46,7 @@ struct html_table {
 	size_t n, cap;
 	struct html_column *columns;
 	size_t n_columns, cap_columns;
-	uint64_t fold_ns;     /* length that rows were folded to; 0: not folded */
+	uint64_t fold_ns;     /* length that rows were merged to; 0: not merged */
 	int16_t place[METRIC_COUNT]; /* index of a metric's column; -1: none */
 };
 
@@ -60,5 +60,5 @@ struct html_column *html_table_column(struct html_table *t);
 
 /* Numbers that the table adds to a page, about. */
 size_t html_table_weight(const struct html_table *t);
-/* Merges neighbouring rows without a gap between them. False: nothing is left to fold. */
-bool html_table_fold(struct html_table *t);
+/* Merges neighbouring rows without a gap between them. False: nothing is left to merge. */
+bool html_table_merge(struct html_table *t);

@@ -109,7 +109,7 @@ static void memory(struct json *j, const struct summary *s, const struct birth *
 	json_end(j);
 }
 
-/* The key of the most telling utilisation. */
+/* The key of the most informative utilisation. */
 static const char *lead_key(const struct summary *s, uint32_t id)
 {
 	enum metric lead;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Each null is explained: by a note of the summary, else by the general reason that stands here.
+ * Each null is explained: by a note of the summary, else by a general reason.
  */
 #include <stdio.h>
 #include <string.h>

@@ -39,8 +39,12 @@ static void keep_units(char *text)
 		"MB",
 		"GB",
 		"TB",
-		"s",
+		"us",
 		"ms",
+		"s",
+		"min",
+		"h",
+		"d",
 		"J",
 		"Wh",
 	};
