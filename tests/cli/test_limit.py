@@ -32,7 +32,7 @@ def test_ram(tool):
     job.send("hold 400")
     assert job.wait() == 124
     line, = job.lines("limit")
-    assert re.fullmatch(r"ram = 300MiB: \d+ MiB; the job is told to end, and killed if it lives on after 30\.0 s", line)
+    assert re.fullmatch(r"ram = 300MiB: \d+ MiB; the job is told to end, and killed if it lives on after 30 s", line)
     summary = shown(tool, job)
     assert summary["exit"]["code"] == 124
     assert [n["why"] for n in summary["notes"] if n["about"] == "exit"] == [said_afterwards(line)]

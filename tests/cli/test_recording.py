@@ -422,4 +422,4 @@ def test_marks_are_in_every_summary(tool, killed):
     assert "and 47 earlier marks" in text.replace("\u00a0", " ")
     text = tool.run("show", "--plain", "x.hiw").stdout
     assert [int(n) for n in re.findall(r"^mark after [\d.]+ \w+: step (\d+)$", text, re.M)] == list(range(48, 58))
-    assert "marks: 57, the last 10 follow\n" in text
+    assert "marks: 57, of which the last 10 follow\n" in text

@@ -79,7 +79,7 @@ static void choose_columns(const struct text *t, struct phase_table *table)
 			table->shown[c] = (columns[c].dropped == 0 || columns[c].dropped > level) && table->has[c];
 			used += table->shown[c] ? columns[c].width : 0;
 		}
-		/* At 40 columns, the minimum, lasts and peak leave 8. */
+		/* At 40 columns, the minimum, duration and peak leave 8. */
 		table->name_width = TEXT_INDENT + used < t->o->width ? t->o->width - TEXT_INDENT - used : 0;
 		if (table->name_width >= NAME_LEAST)
 			return;
