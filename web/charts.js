@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Charts on the one time axis: lines of means in bands from lowest to highest, so that a peak is seen from however far.
+// Charts on one time axis: lines of means in bands from lowest to highest, so that a peak is visible at any zoom.
 
 const gutter = (width) => width < 520 ? 62 : 78;
 const LABELS = 132; // room for the names of lines at their ends, where the page is wide
@@ -13,19 +13,19 @@ const INKS = {
   light: { text: '#4b5563', grid: '#e5e7eb', back: '#ffffff', phase: 'rgba(0,114,178,.05)', evidence: 'rgba(230,159,0,.18)', gap: 'rgba(107,114,128,.16)', held: 'rgba(230,159,0,.16)', heldEdge: '#b45309', mark: '#6b7280', alert: '#c2410c' },
   dark: { text: '#9ca3af', grid: '#283244', back: '#111827', phase: 'rgba(86,180,233,.06)', evidence: 'rgba(230,159,0,.22)', gap: 'rgba(156,163,175,.16)', held: 'rgba(230,159,0,.2)', heldEdge: '#f59e0b', mark: '#9ca3af', alert: '#fb923c' },
 };
-const REACH = 2.5; // a limit further above the lines than that is told and not drawn
+const REACH = 2.5; // a limit further above the lines is written next to them, not drawn
 const WHOLE = Array.from({ length: 30 }, (_, i) => [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
 const POWERS = Array.from({ length: 60 }, (_, i) => 2 ** i);
 
 const PATHS = { 0: uPlot.paths.linear(), 1: uPlot.paths.stepped({ align: 1 }), '-1': uPlot.paths.stepped({ align: -1 }) };
 
-// Steps, as long as they can be seen: uPlot thins slopes alone.
+// Steps while they are visible: uPlot thins out slopes alone.
 const pathsOf = (line) => (u, series, from, to) => PATHS[to - from > 3 * u.width ? 0 : line.align](u, series, from, to);
 
-let look = 'light';
-const color = (i) => PALETTES[look][i % 5];
+let theme = 'light';
+const color = (i) => PALETTES[theme][i % 5];
 const dash = (i) => DASHES[Math.floor(i / 5) % DASHES.length];
-const ink = (name) => INKS[look][name];
+const ink = (name) => INKS[theme][name];
 
 function fade(hex, alpha) {
   const n = parseInt(hex.slice(1), 16);
@@ -43,7 +43,7 @@ function element(name, attributes, ...children) {
   return made;
 }
 
-// ---- what all charts have in common: axis, crosshair, zoom, what happened behind the lines ----
+// ---- common to all charts: axis, crosshair, zoom, events behind the lines ----
 
 function timeAxis(view, quiet) {
   return {
@@ -59,7 +59,7 @@ function timeAxis(view, quiet) {
   };
 }
 
-// Calls draw with a context that is cut to the plot, and a function from a place on the axis to one on the canvas.
+// Calls draw with a context that is clipped to the plot, and a function from axis places to canvas pixels.
 function onPlot(u, draw) {
   const { left, top, width, height } = u.bbox;
   const ctx = u.ctx;
@@ -72,7 +72,7 @@ function onPlot(u, draw) {
 }
 
 function drawBehind(u, page, view, held) {
-  if (!view.place) return; // its places are no times
+  if (!view.place) return; // an axis without times
   onPlot(u, (ctx, toCanvas, box) => {
     const x = (time) => toCanvas(view.place(time));
     const stretch = (from, to, style) => {
@@ -90,7 +90,7 @@ function drawBehind(u, page, view, held) {
   });
 }
 
-// Over the grid, whose lines are at whole seconds, as many alerts are.
+// Drawn over the grid: its lines are at whole seconds, where many alerts are, too.
 function drawMoments(u, page, view) {
   if (!view.place) return;
   onPlot(u, (ctx, toCanvas, box) => {
@@ -121,8 +121,8 @@ class Panel {
     this.plot = null;
     this.place.style.minHeight = spec.height + 'px';
     this.place.addEventListener('mousedown', () => {
-      this.isHeld = true;
-      document.addEventListener('mouseup', () => { this.isHeld = false; }, { once: true, capture: true });
+      this.isPressed = true;
+      document.addEventListener('mouseup', () => { this.isPressed = false; }, { once: true, capture: true });
     });
   }
 
@@ -135,7 +135,7 @@ class Panel {
     return {
       width: this.width(),
       height: this.spec.height,
-      padding: [6, this.width() > WIDE && !this.spec.bare ? LABELS : 20, 0, 0], // half of the last time stands right of the axis
+      padding: [6, this.width() > WIDE && !this.spec.bare ? LABELS : 20, 0, 0], // half of the last time label is right of the axis
       legend: { show: false },
       scales: { x: { time: false, range: () => [view.min, view.max] } },
       cursor: {
@@ -171,16 +171,16 @@ class Panel {
     if (!this.plot) return;
     const { view } = this;
     this.following = true;
-    if (what === 'range') this.plot.batch(() => this.plot.setScale('x', { min: view.min, max: view.max })); // now: later it would say where the crosshair was
+    if (what === 'range') this.plot.batch(() => this.plot.setScale('x', { min: view.min, max: view.max })); // at once: deferred, it would report the old crosshair
     const left = view.cursor === null ? -10 : this.plot.valToPos(view.cursor, 'x');
-    if (!this.isHeld) this.plot.setCursor({ left, top: view.cursor === null ? -10 : 0 }, false); // else a drag over the edge would turn round
+    if (!this.isPressed) this.plot.setCursor({ left, top: view.cursor === null ? -10 : 0 }, false); // or a drag over the edge would reverse
     this.following = false;
-    this.tell();
+    this.showValues();
   }
 
-  tell() {}
+  showValues() {}
 
-  // Is it not drawn yet, or does it show another stretch than the others?
+  // Not drawn yet, or at another stretch than the others.
   isBehind() {
     const { view } = this;
     return !this.plot || this.plot.scales.x.min !== view.min || this.plot.scales.x.max !== view.max;
@@ -195,7 +195,7 @@ class Panel {
     this.drop();
     this.plot = this.make();
     this.page.count++;
-    this.tell();
+    this.showValues();
   }
 
   drop() {
@@ -214,16 +214,16 @@ class Chart extends Panel {
   constructor(page, spec) {
     super(page, { height: 150, ...spec });
     this.unit = UNITS[spec.unit];
-    this.lines = spec.lines.map((l, i) => ({ ...l, number: i, alone: l.line })); // of long ones make() finds the line when it is drawn
+    this.lines = spec.lines.map((l, i) => ({ ...l, number: i, alone: l.line })); // make() computes long lines when they are first drawn
     this.pile();
-    this.drawn = spec.stack ? [...this.lines].reverse() : [...this.lines].sort((a, b) => Boolean(b.thin) - Boolean(a.thin)); // what matters last, over the others
+    this.drawn = spec.stack ? [...this.lines].reverse() : [...this.lines].sort((a, b) => Boolean(b.thin) - Boolean(a.thin)); // important lines last, over the others
     this.chips = this.lines.map((l) => this.chipOf(l));
     this.above = element('span', { class: 'aboves' }, ...this.aboveWords());
     this.values.append(...this.chips, this.above, ...this.heldWords());
     this.root.classList.add(spec.kind || 'lines');
   }
 
-  // What the legend says of a line. Of several each can be hidden.
+  // The legend entry of a line. Each of several lines can be hidden.
   chipOf(l) {
     const words = [element('i', {}), element('span', {}, l.label), ' ', element('b', {})];
     if (this.lines.length < 2) return element('span', { class: 'chip' }, ...words);
@@ -242,7 +242,7 @@ class Chart extends Panel {
     return lines.filter((l) => !l.hidden);
   }
 
-  // Those that are shown, one upon another or each by itself.
+  // Computes the visible lines: stacked, or each by itself.
   pile() {
     const shown = this.shown();
     const lines = this.spec.stack ? stacked(shown.map((l) => l.alone)) : shown.map((l) => l.alone);
@@ -254,19 +254,19 @@ class Chart extends Panel {
     return this.lines[0].hidden ? [] : this.spec.flags || [];
   }
 
-  // Limits that lie too far above the lines to be drawn.
+  // Limits too far above the lines to be drawn.
   aboveWords() {
     const refs = this.spec.refs || [];
     const top = refs.length ? Math.max(0, ...this.shown().map((l) => highest(l.line)), ...this.flags().map((f) => f.y)) : 0;
     return refs.filter((r) => r.value > top * REACH).map((r) => element('span', { class: 'chip above' }, r.label + ' ', element('b', {}, this.unit.text(r.value)), ', above the chart'));
   }
 
-  // Whose shade that is: "held back: heat 6 s".
+  // The legend of shaded stretches: "clocks throttled by heat, 6 s".
   heldWords() {
     const sums = new Map();
     for (const band of this.spec.held || []) sums.set(band.label, (sums.get(band.label) || 0) + band.sum);
     if (!sums.size) return [];
-    return [element('span', { class: 'chip held' }, element('i', {}), 'clocks held back by ' + [...sums].map(([label, s]) => `${label}, ${duration(s)}`).join('; '))];
+    return [element('span', { class: 'chip held' }, element('i', {}), 'clocks throttled by ' + [...sums].map(([label, s]) => `${label}, ${duration(s)}`).join('; '))];
   }
 
   // uPlot wants one time column: [x, low, high, mean, low, high, mean...], low and high where there is a band.
@@ -282,9 +282,9 @@ class Chart extends Panel {
     return this.spec.stack ? [] : l.dash || dash(l.color ?? l.number);
   }
 
-  // Areas have no dashes: what is more than there are colours is grey.
+  // Areas have no dashes: those beyond the palette are grey.
   inkOf(l) {
-    if (this.spec.stack && (l.label === 'others' || l.number >= PALETTES[look].length)) return ink('mark');
+    if (this.spec.stack && (l.label === 'others' || l.number >= PALETTES[theme].length)) return ink('mark');
     return color(l.color ?? l.number);
   }
 
@@ -296,7 +296,7 @@ class Chart extends Panel {
       const stroke = this.inkOf(l);
       const soft = { stroke: 'transparent', width: 0, points: { show: false }, paths: pathsOf(l.line) };
       if (l.line.band) {
-        // A burst of one row is a pixel wide: its edge is drawn, as a band of that width would not be seen.
+        // A burst of one row is a pixel wide: its edge is drawn, because a band of that width is invisible.
         series.push(soft, { ...soft, stroke: fade(stroke, 0.6), width: 1 });
         bands.push({ series: [series.length - 1, series.length - 2], fill: fade(stroke, Math.min(0.22, 0.5 / this.lines.length)) });
       }
@@ -342,7 +342,7 @@ class Chart extends Panel {
       font: '11px system-ui, sans-serif',
       size: gutter(this.width()),
       gap: 6,
-      space: this.spec.height < 120 ? 20 : this.unit.base === 1024 ? 28 : 34, // between powers of two there is nothing to choose
+      space: this.spec.height < 120 ? 20 : this.unit.base === 1024 ? 28 : 34, // powers of two leave no finer choice
       values: (u, splits) => splits.map((v) => this.unit.text(v)),
       ...(this.unit.base === 1024 ? { incrs: POWERS } : this.unit.whole ? { incrs: WHOLE } : {}),
     }];
@@ -416,7 +416,7 @@ class Chart extends Panel {
     }
   }
 
-  // The name of each line where it ends, moved apart where they would lie over each other.
+  // The name of each line at its end; names that would overlap are moved apart.
   drawNames(u, ctx, ratio) {
     const step = 13 * ratio;
     const right = u.bbox.left + u.bbox.width;
@@ -456,8 +456,8 @@ class Chart extends Panel {
     return `${text} (${this.unit.text(line.low[row])}${DASH}${this.unit.text(line.high[row])})`;
   }
 
-  // What stands at the crosshair; without one, the most that is shown.
-  tell() {
+  // The values at the crosshair; without one, the maximum of the visible stretch.
+  showValues() {
     const { view } = this;
     this.lines.forEach((l, i) => {
       const [swatch, value] = [this.chips[i].querySelector('i'), this.chips[i].querySelector('b')];

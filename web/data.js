@@ -15,7 +15,7 @@ function binary(base64) {
 async function inflated(packed) {
   if (typeof DecompressionStream === 'undefined') {
     throw new Error('This browser is too old to unpack the data of the charts (it has no DecompressionStream; Chrome 80, ' +
-      'Firefox 113, Safari 16.4 and later have). The figures, tables and pictures are all here.');
+      'Firefox 113, Safari 16.4 and later have). All figures, tables and pictures are on the page.');
   }
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'));
   return new Uint8Array(await new Response(stream).arrayBuffer());
@@ -104,7 +104,7 @@ async function readData(base64) {
   for (const run of data.runs) {
     for (const table of run.tables) readTable(input, table);
     run.table = (entity, id) => run.tables.find((t) => t.entity === entity && (!id || t.id === id));
-    run.end = Math.max(run.now_ns / 1e9, ...run.tables.map((t) => t.rows ? t.t[t.rows - 1] : 0)); // the last look may be a hair behind the end
+    run.end = Math.max(run.now_ns / 1e9, ...run.tables.map((t) => t.rows ? t.t[t.rows - 1] : 0)); // the last sample may be slightly behind the end
   }
   return data;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Phases, marks and alerts, and the lifetimes of processes, as bars.
 
-const WORDS = { mark: 'mark', alert: 'alert', cleared: 'cleared', oom: 'out of memory', gap: 'nothing was read', trigger: 'trigger', note: 'note', exec: 'runs another program' };
-const TOLD = ['mark', 'alert', 'cleared', 'oom', 'trigger'];
+const WORDS = { mark: 'mark', alert: 'alert', cleared: 'cleared', oom: 'out of memory', gap: 'no samples', trigger: 'trigger', note: 'note', exec: 'exec' };
+const SHOWN_EVENTS = ['mark', 'alert', 'cleared', 'oom', 'trigger'];
 
 function depths(phases) {
   const depth = new Map();
@@ -25,7 +25,7 @@ function phaseBars(run) {
 }
 
 function eventBars(run, lane) {
-  return run.events.filter((e) => TOLD.includes(e.kind)).map((e) => {
+  return run.events.filter((e) => SHOWN_EVENTS.includes(e.kind)).map((e) => {
     const t = e.t_ns / 1e9;
     return { from: t, to: t, at: true, lane, alert: e.kind !== 'mark', hollow: e.kind === 'cleared', label: e.kind === 'cleared' ? '' : e.text || WORDS[e.kind], title: `${WORDS[e.kind]} at ${duration(t)}: ${e.text}` };
   });
@@ -39,7 +39,7 @@ function timeline(page, data) {
   const events = eventBars(run, lanes);
   if (!phases.length && !events.length) return null;
   const names = [...Array.from({ length: lanes }, (_, i) => i ? '' : 'phases'), ...(events.length ? ['events'] : [])];
-  return new Lanes(page, { title: 'What happened', names, lanes: names.length, bars: [...phases, ...events] });
+  return new Lanes(page, { title: 'Phases and events', names, lanes: names.length, bars: [...phases, ...events] });
 }
 
 function inOrder(processes) {
@@ -70,9 +70,9 @@ function gantt(page, run) {
     const peak = p.peak_bytes === null ? '' : ` ${p.exact ? '' : '\u2265\u00a0'}${bytes(p.peak_bytes)}`;
     const name = `${p.name || '?'}[${p.pid}]`;
     return { from, to, lane, label: '\u2514 '.repeat(Math.min(depth, 1)) + name + peak, color: depth % 4, free: true, open: p.ended_ns === null,
-      title: `${name}: lived ${duration(to - from)} from ${duration(from)}, peak${peak || ' unknown'}, processor time ${p.cpu_ns === null ? 'unknown' : duration(p.cpu_ns / 1e9)}` };
+      title: `${name}: from ${duration(from)} for ${duration(to - from)}, peak${peak || ' unknown'}, CPU time ${p.cpu_ns === null ? 'unknown' : duration(p.cpu_ns / 1e9)}` };
   });
   if (!bars.length) return null;
   const more = run.processes.length - kept.length + run.processes_more;
-  return new Lanes(page, { title: 'Lifetimes and peaks', lanes: bars.length, bars, note: more > 0 ? `and ${more} smaller ones` : undefined });
+  return new Lanes(page, { title: 'Lifetimes and peaks', lanes: bars.length, bars, note: more > 0 ? `and ${more} smaller processes` : undefined });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Findings, phases and processes lead to their time; keys.
+// A click on a finding, a phase or a process shows its stretch of time; keyboard commands.
 
 function leads(page) {
   const shift = (e) => page.data.runs[e.dataset.run].shift || 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Bars on the time axis: phases and what happened, the lifetimes of processes.
+// Bars on the time axis: phases and events, lifetimes of processes.
 
 const LANE = 20;
 
-// spec: lanes, the number of rows; bars of {from, to, lane, label, title, color, alert, open, at, hollow}: at is a bar without a length, hollow the end of what another began.
+// spec: lanes, the number of rows; bars of {from, to, lane, label, title, color, alert, open, at, hollow}: at is a bar without a length; hollow marks the end of an alert.
 class Lanes extends Panel {
   constructor(page, spec) {
     super(page, { height: spec.lanes * LANE + (spec.quiet ? 8 : 34), bare: false, ...spec });
@@ -42,7 +42,7 @@ class Lanes extends Panel {
       for (const bar of this.spec.bars) this.drawBar(ctx, bar, x(bar.from), x(bar.to), box.top + bar.lane * lane, lane, ratio, box);
       ctx.fillStyle = ink('text');
       ctx.textAlign = 'left';
-      let taken = box.left; // of the lane, by the bar before and its words
+      let taken = box.left; // where the previous bar and its label end in the lane
       this.spec.bars.forEach((bar, i) => {
         const next = this.spec.bars[i + 1];
         const before = this.spec.bars[i - 1];
@@ -79,7 +79,7 @@ class Lanes extends Panel {
     }
   }
 
-  // Inside where it fits, else beside the bar where there is room, else as much of it as there is. Returns where the words end.
+  // Inside the bar where it fits, else next to it where there is room, else cut off. Returns the end of the label.
   drawLabel(ctx, bar, from, to, y, ratio, left, right) {
     const words = ctx.measureText(bar.label).width;
     const start = Math.max(from, left) + (bar.at ? 7 : 5) * ratio;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Lines of readings: what stands when, what lies between, what they add up to.
+// Lines of values: how long each is valid, the gaps between them, their sums.
 
-// Loops and lists of numbers: a report has a million readings, and somebody waits for it.
+// Plain loops and arrays of numbers: a report may have a million values.
 
 // The rows of a column that were read.
 function rowsOf(column) {
@@ -10,7 +10,7 @@ function rowsOf(column) {
   return read;
 }
 
-// How long a reading stands: three and a half times what usually lies between two. Longer silence is a gap.
+// How long a value is valid: three and a half usual intervals. A longer silence is a gap.
 function holdOf(run, table, read) {
   const between = new Float64Array(Math.max(0, read.length - 1));
   for (let i = 0; i < between.length; i++) between[i] = table.t[read[i + 1]] - table.t[read[i]];
@@ -18,7 +18,7 @@ function holdOf(run, table, read) {
   return 3.5 * Math.max((run.window_ns || 1e9) / 1e9, usual);
 }
 
-// Joined by slopes, each in the middle of its row. What is no number is told beside the line.
+// Points in the middle of their rows, joined by slopes. Values that are not finite become special marks.
 function putSlopes(line, table, column, read) {
   const of = (values) => read.map((row) => Number.isFinite(column.mean[row]) ? values[row] : null);
   line.x = read.map((row) => table.t[row] + table.span[row] / 2);
@@ -27,7 +27,7 @@ function putSlopes(line, table, column, read) {
   for (let i = 0; i < read.length; i++) if (line.mean[i] === null) line.special.push([line.x[i], String(column.mean[read[i]])]);
 }
 
-// Flat as long as they stand, with nothing between two that are further apart than that.
+// Flat while a value is valid, with a gap between values that are further apart.
 function putSteps(line, table, column, read) {
   const put = (x, mean, low, high) => {
     line.x.push(x);
@@ -50,8 +50,8 @@ function putSteps(line, table, column, read) {
   });
 }
 
-// The rows of a column that were read. align: how they are drawn: 1, each stands until the next one; -1, it is what was from the
-// last one on (rates); 0, joined by slopes (series).
+// The line of a column. align, how its values are drawn: 1, each is valid until the next one; -1, since the previous one
+// (rates); 0, joined by slopes (series).
 function lineOf(run, table, column) {
   const read = rowsOf(column);
   const align = table.entity === 'series' ? 0 : column.rate ? -1 : 1;
@@ -60,7 +60,7 @@ function lineOf(run, table, column) {
   return run.shift ? { ...line, x: line.x.map((x) => x + run.shift), special: line.special.map(([x, text]) => [x + run.shift, text]) } : line;
 }
 
-// Columns of one table added up, where all are known.
+// The sum of columns of one table, in rows where all are known.
 function added(columns) {
   if (columns.length === 1) return columns[0];
   const sum = (part) => columns[0][part].map((_, i) => columns.every((c) => c[part][i] !== null)
@@ -70,7 +70,7 @@ function added(columns) {
   return { rate: columns[0].rate, band, mean, low: band ? sum('low') : mean, high: band ? sum('high') : mean };
 }
 
-// Its values at other times.
+// The values of a line at other times.
 function valuesAt(line, times) {
   return times.map((time) => {
     const row = rowAt(line, time);
@@ -78,13 +78,13 @@ function valuesAt(line, times) {
   });
 }
 
-// The times of several lines, and for each one right behind its end, when it is no more.
+// The times of several lines, and one right behind the end of each, where its value is gone.
 function timesOf(lines) {
   const ends = lines.map((l) => l.x[l.x.length - 1] + 1e-9);
   return [...new Set(lines.flatMap((l) => l.x).concat(ends))].sort((a, b) => a - b);
 }
 
-// Lines added up, whoever was there.
+// The sum of lines, of those that have a value.
 function together(lines) {
   const x = timesOf(lines);
   const values = lines.map((l) => valuesAt(l, x));
@@ -92,7 +92,7 @@ function together(lines) {
   return { x, mean, low: mean, high: mean, band: false, special: [], align: lines[0].align };
 }
 
-// Lines over each other: who was not there has nothing.
+// Stacked lines: one without a value adds nothing.
 function stacked(lines) {
   const x = timesOf(lines);
   let below = new Array(x.length).fill(0);
@@ -103,7 +103,7 @@ function stacked(lines) {
   });
 }
 
-// How many of its places lie before a time.
+// The number of points before a time.
 function placesBefore(line, time) {
   let low = 0;
   let high = line.x.length;
@@ -115,7 +115,7 @@ function placesBefore(line, time) {
   return low;
 }
 
-// The row that stands at a time, of series the nearest one; -1: there is none.
+// The row that is valid at a time, for series the nearest one; -1: none.
 function rowAt(line, time) {
   const next = placesBefore(line, time);
   const { x, align } = line;
@@ -125,7 +125,7 @@ function rowAt(line, time) {
   return next > 0 && time - x[next - 1] < x[next] - time ? next - 1 : next;
 }
 
-// The lowest and the highest value between two times; null without any.
+// The lowest and the highest value between two times; null if there is none.
 function extremes(line, min, max) {
   const [low, high] = line.value ? [line.value, line.value] : [line.low, line.high];
   let found = null;

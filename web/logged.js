@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which charts there are of what the job logged: over time, steps or epochs.
+// Charts of user series: over time, steps or epochs.
 
 // train/loss and val/loss are two lines of one chart.
 const family = (name) => name.split('/').pop().replace(/^(train|val|valid|validation|test|eval)[_.-]/, '');
@@ -8,7 +8,7 @@ const TIMES = /(^|\/)(data_wait|step_time)(\/|$)|seconds$/; // as series_is_seco
 const unitOf = (name) => name.endsWith('bytes') ? 'bytes' : TIMES.test(name) ? 'seconds' : 'plain';
 const logged = (run) => run.tables.filter((t) => t.entity === 'series' && !ALLOCATOR.test(t.columns[0].name));
 
-// [time, step] of each value that came with one.
+// [time, step] of each value with a step.
 function stepsOf(table) {
   const column = table.column('step');
   if (!column || column === table.columns[0]) return [];
@@ -20,7 +20,7 @@ function stepLink(run) {
   return longest && linkOf(stepsOf(longest));
 }
 
-// The first and the last step of all; a report of millions has no time for a list of them.
+// The first and the last step of all, in a loop: a report may have millions.
 function stepExtent(data) {
   let [low, high] = [Infinity, -Infinity];
   for (const column of data.runs.flatMap((run) => logged(run).map((t) => t.columns[1]).filter(Boolean))) {
@@ -33,10 +33,10 @@ function stepExtent(data) {
   return [low, high];
 }
 
-// Where each epoch began and ended: by phases that say epoch=3, else by a series of that name.
+// Begin and end of each epoch: from phases with epoch=N, else from a series of that name.
 function epochLink(run) {
-  const told = run.phases.map((p) => [p, /^epoch=(\d+(?:\.\d+)?)$/m.exec(p.facts || '')]).filter(([, found]) => found);
-  const outer = told.filter(([p]) => !told.some(([q]) => q.number === p.parent));
+  const numbered = run.phases.map((p) => [p, /^epoch=(\d+(?:\.\d+)?)$/m.exec(p.facts || '')]).filter(([, found]) => found);
+  const outer = numbered.filter(([p]) => !numbered.some(([q]) => q.number === p.parent));
   if (outer.length) {
     return linkOf(outer.flatMap(([p, found]) => [[p.begin_ns / 1e9, Number(found[1])], [p.end_ns === null ? run.end : p.end_ns / 1e9, Number(found[1]) + 1]]));
   }
@@ -46,7 +46,7 @@ function epochLink(run) {
 
 const isPlace = (place) => place !== null && place !== undefined;
 
-// A line with other places, in their order; what has none is left out.
+// A line moved to other places, in their order; points without one are left out.
 function moved(line, places) {
   const rows = [...places.keys()].filter((row) => isPlace(places[row])).sort((a, b) => places[a] - places[b] || a - b);
   const pick = (list) => rows.map((row) => list[row]);
@@ -55,7 +55,7 @@ function moved(line, places) {
     special: line.special.map(([x, text]) => [placeAt.get(x), text]).filter(([x]) => isPlace(x)) };
 }
 
-// What the charts of what was logged can lie over. placer(run, table): from a row of the table's line to its place.
+// The axes that charts of user series can have. placer(run, table) returns a function from a row of the table's line to its place.
 function overs(page, data) {
   const epochs = data.runs.map(epochLink);
   const extent = stepExtent(data);
@@ -97,7 +97,7 @@ function series(page, data, isWanted, over) {
     chart(page, title, unit, found, { loose: unit === 'plain', height: 150, view: over && over.view }));
 }
 
-// The charts of what was logged, with a switch: over time, steps or epochs.
+// The charts of user series, with a switch: over time, steps or epochs.
 class Logged {
   constructor(page, data) {
     this.inside = element('div', {});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The page: charts when somebody comes near them, dark and light, paper.
+// The page: charts that are made when they come near the window, dark and light themes, paper.
 
-// Calls work with a question, whether its time is over. Safari knows no idle time.
+// Calls work with a function that says whether its time is over. Safari has no requestIdleCallback.
 function whenIdle(work) {
   const turn = (deadline) => work(() => deadline.timeRemaining() < 4);
   if (typeof requestIdleCallback === 'function') return requestIdleCallback(turn, { timeout: 500 });
@@ -19,7 +19,7 @@ class Page {
     this.bands = single ? phaseBars(run).filter((b) => b.lane === 0).slice(0, MANY) : [];
     const near = single ? run.events : [];
     this.gaps = near.filter((e) => e.kind === 'gap').map((e) => ({ from: (e.t_ns - (e.value_ns || 0)) / 1e9, to: e.t_ns / 1e9 }));
-    this.moments = near.filter((e) => TOLD.includes(e.kind) && e.kind !== 'cleared').slice(0, MANY).map((e) => ({ t: e.t_ns / 1e9, alert: e.kind !== 'mark' }));
+    this.moments = near.filter((e) => SHOWN_EVENTS.includes(e.kind) && e.kind !== 'cleared').slice(0, MANY).map((e) => ({ t: e.t_ns / 1e9, alert: e.kind !== 'mark' }));
     this.seen = new IntersectionObserver((found) => this.appeared(found), { rootMargin: '600px' });
     this.addView(this.view);
   }
@@ -38,7 +38,7 @@ class Page {
     this.panels = this.panels.filter((panel) => !panels.includes(panel));
   }
 
-  // All charts anew, as when runs have been moved against each other.
+  // Makes all charts anew, after runs were shifted against each other.
   again() {
     this.drop([...this.panels]);
     for (const group of document.querySelectorAll('#charts > .group')) group.remove();
@@ -47,7 +47,7 @@ class Page {
     sections(this, this.data);
   }
 
-  // Charts are made when they come near the window, the others one by one while nobody asks for anything.
+  // Charts are made when they come near the window, the others one by one while the page is idle.
   add(place, panels) {
     for (const panel of panels.flat().filter(Boolean)) {
       place.append(panel.root);
@@ -87,12 +87,12 @@ class Page {
       const range = this.ranged;
       this.ranged = false;
       for (const panel of this.panels) if (panel.near) panel.follow(range ? 'range' : 'cursor');
-      this.tell();
+      this.showRange();
       this.idle();
     });
   }
 
-  tell() {
+  showRange() {
     const { view } = this;
     const whole = view.min === 0 && view.max === view.end;
     const range = whole ? `all of ${duration(view.end)}` : `${stretchWords(view.min, view.max)} of ${duration(view.end)}`;
@@ -109,7 +109,7 @@ class Page {
   }
 }
 
-// Charts that are made when somebody opens them.
+// Charts that are made when they are unfolded.
 class Folded {
   constructor(page, title, make) {
     const inside = element('div', {});
@@ -135,12 +135,12 @@ function sections(page, data) {
   add(data.runs[0].gpus.length === 1 ? 'GPU' : 'GPUs', gpus(page, data));
   if (data.runs.some((run) => logged(run).length)) {
     const section = new Logged(page, data);
-    add('What the job logged', [section]);
+    add('User series', [section]);
     section.start();
   }
   if (data.runs.some((run) => run.tables.some((t) => t.entity === 'series' && ALLOCATOR.test(t.columns[0].name))))
-    add('', [new Folded(page, "What frameworks say of their devices' memory", () => series(page, data, (name) => ALLOCATOR.test(name)))]);
-  add('Processors', processors(page, data));
+    add('', [new Folded(page, "Device memory by framework allocator", () => series(page, data, (name) => ALLOCATOR.test(name)))]);
+  add('CPUs', processors(page, data));
   add('Storage, network, power', traffic(page, data));
   for (const place of document.querySelectorAll('.gantt')) {
     if (data.runs.length === 1) page.add(place, [gantt(page, data.runs[0])]);
@@ -156,17 +156,17 @@ function isDark() {
 
 function setLook(page, chosen) {
   if (chosen) document.documentElement.dataset.look = chosen;
-  look = isDark() ? 'dark' : 'light';
-  $('theme').textContent = look === 'dark' ? 'Light' : 'Dark';
+  theme = isDark() ? 'dark' : 'light';
+  $('theme').textContent = theme === 'dark' ? 'Light' : 'Dark';
   page.redraw();
 }
 
-const PAPER = 690; // how wide charts are drawn for paper: A4 or letter, between margins
+const PAPER = 690; // pixels: width of charts on paper (A4 or letter, between margins)
 
 function looks(page) {
-  look = isDark() ? 'dark' : 'light';
-  $('theme').textContent = look === 'dark' ? 'Light' : 'Dark';
-  $('theme').onclick = () => setLook(page, look === 'dark' ? 'light' : 'dark');
+  theme = isDark() ? 'dark' : 'light';
+  $('theme').textContent = theme === 'dark' ? 'Light' : 'Dark';
+  $('theme').onclick = () => setLook(page, theme === 'dark' ? 'light' : 'dark');
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => setLook(page));
   let before;
   addEventListener('beforeprint', () => {
@@ -185,7 +185,7 @@ function looks(page) {
   });
 }
 
-// All that can be seen is drawn: when that was, for who measures it.
+// Everything visible is drawn: records the time, for measurements.
 function ready() {
   const { dataset } = document.documentElement;
   if (!dataset.ready) dataset.ready = String(Math.round(performance.now()));
@@ -202,7 +202,7 @@ async function begin() {
   $('pictures').hidden = true;
   keyboard(page, leads(page));
   downloads(data);
-  page.tell();
+  page.showRange();
   let width = innerWidth;
   new ResizeObserver(() => {
     if (innerWidth === width) return;

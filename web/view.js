@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The one time axis of all charts: what of it is shown, where the crosshair stands. And axes of steps or epochs, for what was
-// logged, which go with it where one place is one time.
+// The time axis that all charts share: its visible range and the crosshair. And axes of steps or epochs for user series, which
+// follow it where each place has one time.
 
-const LEAST = 0.01; // seconds that one can zoom in to
+const LEAST = 0.01; // seconds: the shortest visible range
 const SECONDS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600,
   43200, 86400, 172800, 432000, 864000];
 const COUNTS = Array.from({ length: 60 }, (_, i) => [1, 2, 5][i % 3] * 10 ** (Math.floor(i / 3) - 2));
@@ -15,7 +15,7 @@ class View {
     this.max = this.end;
     this.increments = SECONDS;
     this.cursor = null;
-    this.evidence = null; // [from, to] of what was last asked for
+    this.evidence = null; // [from, to] of the finding, phase or process that was chosen last
     this.watchers = [];
   }
 
@@ -31,7 +31,7 @@ class View {
     this.watchers.push(watcher);
   }
 
-  tell(what) {
+  notify(what) {
     for (const watcher of this.watchers) watcher(what);
   }
 
@@ -39,10 +39,10 @@ class View {
     const width = Math.min(Math.max(max - min, LEAST), this.end - this.begin);
     this.min = Math.min(Math.max(this.begin, min), this.end - width);
     this.max = this.min + width;
-    this.tell('range');
+    this.notify('range');
   }
 
-  // A stretch with some of what is around it.
+  // Shows a stretch with a margin.
   showAround(from, to) {
     const margin = Math.max((to - from) * 0.08, (this.end - this.begin) / 500);
     this.evidence = [from, to];
@@ -66,7 +66,7 @@ class View {
 
   point(time) {
     this.cursor = time === null ? null : Math.min(Math.max(time, this.min), this.max);
-    this.tell('cursor');
+    this.notify('cursor');
   }
 
   step(share) {
@@ -75,7 +75,7 @@ class View {
   }
 }
 
-// Which place is which time: two lists that rise together. Null where they do not, as after a restart from an earlier step.
+// Maps places to times, two lists that rise together. Null where they do not, as after a restart from an earlier step.
 function linkOf(pairs) {
   const rising = [];
   for (const [time, place] of pairs) {
@@ -98,7 +98,7 @@ function linkOf(pairs) {
   return { place: between(0, 1), time: between(1, 0), begin: rising[0][1], end: rising[rising.length - 1][1] };
 }
 
-// An axis of steps or epochs beside the time axis.
+// An axis of steps or epochs.
 class Places extends View {
   constructor(time, begin, end, link) {
     super(end, begin);

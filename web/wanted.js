@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which charts there are of the job and its machine: memory, processors, storage, network.
+// Charts of the job and its machine: memory, CPUs, storage, network.
 
 const STACKED = 5; // processes that have an area and a colour of their own
 
@@ -28,7 +28,7 @@ function ramRefs(run) {
   const refs = [];
   if (run.request_bytes) refs.push({ label: 'requested', value: run.request_bytes });
   if (run.limit_bytes && run.limit_bytes !== run.request_bytes && run.limit_bytes < (run.capacity_bytes || Infinity)) refs.push({ label: 'limit', value: run.limit_bytes });
-  if (run.capacity_bytes) refs.push({ label: 'this machine has', value: run.capacity_bytes });
+  if (run.capacity_bytes) refs.push({ label: 'total of this machine', value: run.capacity_bytes });
   return refs;
 }
 
@@ -64,10 +64,10 @@ function memory(page, data) {
     { label: 'charged to its cgroup', columns: ['cgroup_mem'], color: 4, thin: true, dash: [2, 3], drop: true },
   ];
   return [
-    chart(page, 'RAM of the job', 'bytes', lines(data, 'job', 0, wanted), { height: 220, note: 'Pages that several processes map count once.', refs: single ? ramRefs(run) : [], flags: single ? ramFlag(run) : [] }),
-    single && byProcess(page, run, 'rss', 'RAM by process', 'bytes', 'Resident sizes, one upon another: pages that several map count in each, so the top can lie above the chart before.'),
+    chart(page, 'RAM of the job', 'bytes', lines(data, 'job', 0, wanted), { height: 220, note: 'Pages mapped by several processes count once.', refs: single ? ramRefs(run) : [], flags: single ? ramFlag(run) : [] }),
+    single && byProcess(page, run, 'rss', 'RAM by process', 'bytes', 'Resident sizes, stacked: pages mapped by several processes count in each, so the top can lie above the previous chart.'),
     chart(page, 'RAM of the machine', 'bytes', lines(data, 'host', 0, [
-      { label: 'in use by everybody', columns: ['mem_used'], color: 4, thin: true },
+      { label: 'in use, system-wide', columns: ['mem_used'], color: 4, thin: true },
       { label: 'swap', columns: ['swap_used'], color: 1, drop: true }]), { height: 110, refs: single ? ramRefs(run).slice(-1) : [] }),
   ];
 }
@@ -77,17 +77,17 @@ function processors(page, data) {
   const single = data.runs.length === 1;
   const refs = single && run.cpus ? [{ label: 'the job may use', value: Math.min(run.cpus, (run.limit_cpu_ppm || Infinity) / 1e6) }] : [];
   return [
-    chart(page, 'Processors', 'cores', lines(data, 'job', 0, [
+    chart(page, 'CPUs used by the job', 'cores', lines(data, 'job', 0, [
       { label: 'job', columns: ['cpu_user', 'cpu_system'], color: 0 },
       { label: "job, in the kernel", columns: ['cpu_system'], color: 1, thin: true }]).concat(single ? lines(data, 'host', 0, [
-      { label: 'all of the machine', columns: ['cpu_user', 'cpu_system'], color: 4, dash: [2, 3], thin: true },
+      { label: 'system-wide', columns: ['cpu_user', 'cpu_system'], color: 4, dash: [2, 3], thin: true },
       { label: 'idle, waiting for disks', columns: ['cpu_iowait'], color: 3, drop: true, thin: true }]) : []), { height: 170, refs }),
-    single && byProcess(page, run, 'cpu', 'Processors by process', 'cores'),
-    chart(page, 'Tasks that waited', 'share', single ? lines(data, 'host', 0, [
-      { label: 'for a processor', columns: ['psi_cpu'], color: 0, drop: true },
+    single && byProcess(page, run, 'cpu', 'CPUs by process', 'cores'),
+    chart(page, 'Tasks waiting', 'share', single ? lines(data, 'host', 0, [
+      { label: 'for a CPU', columns: ['psi_cpu'], color: 0, drop: true },
       { label: 'for memory', columns: ['psi_mem'], color: 1, drop: true },
       { label: 'for a disk', columns: ['psi_io'], color: 2, drop: true }]) : [], { height: 90, note: 'Share of the time in which at least one task of the machine waited (PSI).' }),
-    chart(page, "Held back by the cgroup's quota", 'share', lines(data, 'job', 0, [{ label: 'time', columns: ['cgroup_throttled'], color: 1, drop: true }]), { height: 90 }),
+    chart(page, "Throttled by the cgroup's CPU quota", 'share', lines(data, 'job', 0, [{ label: 'time', columns: ['cgroup_throttled'], color: 1, drop: true }]), { height: 90 }),
     chart(page, 'Processes and threads', 'count', lines(data, 'job', 0, [
       { label: 'processes', columns: ['processes'], color: 0 },
       { label: 'threads', columns: ['threads'], color: 2, thin: true }]), { height: 100 }),
@@ -100,10 +100,10 @@ function traffic(page, data) {
       { label: 'job reads', columns: ['read_bytes'], color: 0 },
       { label: 'job writes', columns: ['write_bytes'], color: 1 }]).concat(data.runs.length > 1 ? [] : lines(data, 'host', 0, [
       { label: "machine's disks read", columns: ['disk_read'], color: 2, dash: [2, 3], thin: true, drop: true },
-      { label: "machine's disks write", columns: ['disk_write'], color: 3, dash: [2, 3], thin: true, drop: true }])), { height: 120, note: 'What was deleted before it went to storage is not among the job\'s writes, from when that was seen.' }),
+      { label: "machine's disks write", columns: ['disk_write'], color: 3, dash: [2, 3], thin: true, drop: true }])), { height: 120, note: 'Data deleted before it reached storage does not count as written, from the time its deletion was seen.' }),
     chart(page, 'Network of the machine', 'rate', lines(data, 'host', 0, [
       { label: 'received', columns: ['net_rx'], color: 0, drop: true },
       { label: 'sent', columns: ['net_tx'], color: 1, drop: true }]), { height: 110 }),
-    chart(page, 'Power of the processor packages', 'watts', lines(data, 'host', 0, [{ label: 'drawn', columns: ['energy'], color: 1 }]), { height: 100 }),
+    chart(page, 'Power of the CPU packages', 'watts', lines(data, 'host', 0, [{ label: 'drawn', columns: ['energy'], color: 1 }]), { height: 100 }),
   ];
 }

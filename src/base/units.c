@@ -17,6 +17,7 @@
 #define NS_PER_S 1000000000ULL
 
 enum {
+	SECONDS_MOST = 100, /* from here on a time is in minutes, hours or days */
 	MINUTE = 60,
 	HOUR = 3600,
 	DAY = 86400
@@ -70,7 +71,8 @@ static uint64_t rounded(uint64_t value, uint64_t size, unsigned times)
 			   ((unsigned __int128) size * 2));
 }
 
-/* Three significant digits in the first unit in which they round to less than 1000. Whole base units have no point. */
+/* Three significant digits in the first unit in which they round to less than 1000. Whole base
+ * units have no point. */
 static char *scaled(int64_t value, const struct scale *scales, char *buf, size_t room)
 {
 	static const unsigned powers[] = { 1, 10, 100, 1000 };
@@ -136,21 +138,68 @@ char *units_bytes_like(int64_t bytes, int64_t like, enum units units, char buf[U
 	return buf;
 }
 
+/* "12.0 ms" becomes "12 ms": zeros behind the point say nothing of a time. */
+static char *without_zeros(char *text)
+{
+	char *unit = text + strcspn(text, " "), *end = unit;
+
+	if (!memchr(text, '.', (size_t) (unit - text)))
+		return text;
+	while (end[-1] == '0')
+		end--;
+	if (end[-1] == '.')
+		end--;
+	memmove(end, unit, strlen(unit) + 1);
+	return text;
+}
+
+/* The units of times from a minute on, largest first. */
+static const struct span {
+	const char *word, *name;
+	uint64_t size; /* seconds */
+} spans[] = {
+	{ "day", "d", DAY },
+	{ "hour", "h", HOUR },
+	{ "minute", "min", MINUTE },
+	{ "second", "s", 1 },
+	{ NULL, NULL, 1 },
+};
+
+/* A time in the largest unit that it fills and the next smaller one: "2 h" and "14 min". */
+struct two_units {
+	const struct span *unit; /* of larger; smaller counts unit[1] */
+	uint64_t larger, smaller;
+};
+
+/* The smaller unit takes the rounding, which may carry into the larger one. */
+static struct two_units split_time(uint64_t s)
+{
+	const struct span *unit = spans;
+
+	while (unit[1].word && s < unit->size)
+		unit++;
+	if (unit[1].word)
+		s = (s + unit[1].size / 2) / unit[1].size * unit[1].size;
+	if (unit > spans && s == unit[-1].size)
+		unit--;
+	return (struct two_units) { unit, s / unit->size, s % unit->size / unit[1].size };
+}
+
 char *units_duration(int64_t ns, char buf[UNITS_LEN])
 {
 	const char *sign = ns < 0 ? "-" : "";
-	uint64_t s = rounded(magnitude(ns), NS_PER_S, 1);
-	uint64_t clock = s % DAY;
-	char days[24] = "";
 
 	if (ns == 0)
 		return scaled(0, &seconds[3], buf, UNITS_LEN);
-	if (rounded(magnitude(ns), NS_PER_S, 10) < MINUTE * 10)
-		return scaled(ns, seconds, buf, UNITS_LEN);
-	if (s >= DAY)
-		(void) snprintf(days, sizeof(days), "%" PRIu64 " d ", s / DAY);
-	(void) snprintf(buf, UNITS_LEN, "%s%s%" PRIu64 ":%02" PRIu64 ":%02" PRIu64, sign, days,
-		clock / HOUR, clock % HOUR / MINUTE, clock % MINUTE);
+	if (rounded(magnitude(ns), NS_PER_S, 10) < SECONDS_MOST * 10)
+		return without_zeros(scaled(ns, seconds, buf, UNITS_LEN));
+
+	const struct two_units t = split_time(rounded(magnitude(ns), NS_PER_S, 1));
+
+	if (t.smaller > 0)
+		(void) snprintf(buf, UNITS_LEN, "%s%" PRIu64 " %s %" PRIu64 " %s", sign, t.larger, t.unit->name, t.smaller, t.unit[1].name);
+	else
+		(void) snprintf(buf, UNITS_LEN, "%s%" PRIu64 " %s", sign, t.larger, t.unit->name);
 	return buf;
 }
 
@@ -160,48 +209,38 @@ static void counted(uint64_t n, const char *unit, char *buf, size_t room)
 	(void) snprintf(buf, room, "%" PRIu64 " %s%s", n, unit, n == 1 ? "" : "s");
 }
 
-/* "1.57 seconds": the three digits that units_duration() tells, without zeros behind them. */
+/* "1.57 seconds": the three digits of units_duration(), without trailing zeros. */
 static char *spoken(uint64_t ns, const char *sign, char buf[UNITS_LEN * 2])
 {
 	static const struct scale units[] = { { "", 1 }, { "millisecond", 1000000 }, { "second", NS_PER_S }, { NULL, 0 } };
 	char text[UNITS_LEN];
-	size_t len = strcspn(scaled((int64_t) ns, units, text, sizeof(text)), " ");
-	const char *unit = text + len + 1;
+	const bool is_one = strncmp(without_zeros(scaled((int64_t) ns, units, text, sizeof(text))), "1 ", 2) == 0;
 
-	while (memchr(text, '.', len) && (text[len - 1] == '0' || text[len - 1] == '.'))
-		len--;
 	if (ns < 999500)
 		(void) snprintf(buf, (size_t) UNITS_LEN * 2, "%sless than a millisecond", sign);
 	else
-		(void) snprintf(buf, (size_t) UNITS_LEN * 2, "%s%.*s %s%s", sign, (int) len, text, unit, len == 1 && text[0] == '1' ? "" : "s");
+		(void) snprintf(buf, (size_t) UNITS_LEN * 2, "%s%s%s", sign, text, is_one ? "" : "s");
 	return buf;
 }
 
 char *units_words(int64_t ns, char buf[UNITS_LEN * 2])
 {
-	static const struct scale words[] = { { "day", DAY }, { "hour", HOUR }, { "minute", MINUTE }, { "second", 1 }, { NULL, 1 } };
 	enum {
 		ROOM = UNITS_LEN * 2
 	};
-	uint64_t size = magnitude(ns), s = rounded(size, NS_PER_S, 1);
-	const struct scale *word = words;
-	char larger[UNITS_LEN - 6], smaller[UNITS_LEN - 6];
+	const uint64_t size = magnitude(ns);
 	const char *sign = ns < 0 ? "minus " : "";
+	char larger[UNITS_LEN - 6], smaller[UNITS_LEN - 6] = "";
 
 	if (size != 0 && rounded(size, NS_PER_S, 10) < MINUTE * 10)
 		return spoken(size, sign, buf);
-	while (word[1].name && s < word->size)
-		word++;
-	/* Two neighbouring units tell enough: the second one takes the rounding, which may carry into the first. */
-	if (word[1].name)
-		s = (s + word[1].size / 2) / word[1].size * word[1].size;
-	if (word > words && s == word[-1].size)
-		word--;
-	counted(s / word->size, word->name, larger, sizeof(larger));
-	counted(s % word->size / word[1].size, word[1].name ? word[1].name : "", smaller,
-		sizeof(smaller));
-	(void) snprintf(buf, ROOM, "%s%s%s%s", sign, larger, s % word->size ? " " : "",
-		s % word->size ? smaller : "");
+
+	const struct two_units t = split_time(rounded(size, NS_PER_S, 1));
+
+	counted(t.larger, t.unit->word, larger, sizeof(larger));
+	if (t.smaller > 0)
+		counted(t.smaller, t.unit[1].word, smaller, sizeof(smaller));
+	(void) snprintf(buf, ROOM, "%s%s%s%s", sign, larger, t.smaller > 0 ? " " : "", smaller);
 	return buf;
 }
 
@@ -227,6 +266,88 @@ char *units_percent(int64_t part, int64_t whole, char buf[UNITS_LEN])
 	else
 		(void) snprintf(
 			buf, UNITS_LEN, "%s%" PRIu64 " %%", sign, (uint64_t) ((tenths + 5) / 10));
+	return buf;
+}
+
+char *units_fixed(double value, unsigned decimals, char buf[UNITS_LEN])
+{
+	static const int64_t powers[] = { 1, 10, 100, 1000, 10000 };
+	int64_t n = llround(fabs(value) * (double) powers[decimals]);
+	const char *sign = value < 0 && n > 0 ? "-" : "";
+
+	if (decimals == 0)
+		(void) snprintf(buf, UNITS_LEN, "%s%" PRId64, sign, n);
+	else
+		(void) snprintf(buf, UNITS_LEN, "%s%" PRId64 ".%0*" PRId64, sign, n / powers[decimals],
+			(int) decimals, n % powers[decimals]);
+	return buf;
+}
+
+char *units_number(double value, char buf[UNITS_LEN])
+{
+	double size = fabs(value);
+
+	if (size >= 99.95 || size == 0)
+		return units_fixed(value, 0, buf);
+	if (size >= 9.995)
+		return units_fixed(value, 1, buf);
+	if (size >= 0.9995)
+		return units_fixed(value, 2, buf);
+	return units_fixed(value, size >= 0.09995 ? 3 : 4, buf);
+}
+
+char *units_any(double value, char buf[UNITS_LEN])
+{
+	int exponent = 0;
+	char mantissa[UNITS_LEN];
+
+	if (!isfinite(value)) {
+		(void) snprintf(buf, UNITS_LEN, "%s", isnan(value) ? "NaN" : value < 0 ? "-Infinity"
+										       : "Infinity");
+		return buf;
+	}
+	if (fabs(value) < 1e6 && value == round(value))
+		return units_fixed(value, 0, buf);
+	if (fabs(value) >= 0.001 && fabs(value) < 1e6)
+		return units_number(value, buf);
+	exponent = (int) floor(log10(fabs(value)));
+	/* In two steps: 10^-308 times a denormal number would be infinite. */
+	(void) units_fixed(value / pow(10, exponent / 2) / pow(10, exponent - exponent / 2), 2, mantissa);
+	(void) snprintf(buf, UNITS_LEN, "%.20se%d", mantissa, exponent);
+	return buf;
+}
+
+/* CPU time is counted in steps of 10 ms: a hundredth of a core is all that it supports. */
+char *units_cores(int64_t ppm, char buf[UNITS_LEN])
+{
+	const double cores = (double) ppm / 1e6;
+
+	if (ppm % 1000000 == 0)
+		return units_fixed(cores, 0, buf);
+	if (fabs(cores) < 0.01) {
+		(void) snprintf(buf, UNITS_LEN, "%s<0.01", ppm < 0 ? "-" : "");
+		return buf;
+	}
+	return units_fixed(cores, fabs(cores) < 9.995 ? 2 : fabs(cores) < 99.95 ? 1
+										: 0,
+		buf);
+}
+
+char *units_energy(int64_t uj, char buf[UNITS_LEN])
+{
+	static const double uj_a_wh = 3.6e9;
+	const bool is_long = fabs((double) uj) >= uj_a_wh;
+	char number[UNITS_LEN];
+
+	(void) snprintf(buf, UNITS_LEN, "%.20s %s", units_number((double) uj / (is_long ? uj_a_wh : 1e6), number), is_long ? "Wh" : "J");
+	return buf;
+}
+
+char *units_power(int64_t uw, char buf[UNITS_LEN])
+{
+	char number[UNITS_LEN];
+
+	(void) snprintf(buf, UNITS_LEN, "%.20s W", units_number((double) uw / 1e6, number));
 	return buf;
 }
 
@@ -271,7 +392,8 @@ static void make_locale_free(char *text)
 	memmove(point + 1, point + len, strlen(point + len) + 1);
 }
 
-/* 15 digits name a double if so many can; below DBL_MIN fewer may do. (A few powers of two get one digit too many.) */
+/* 15 digits name a double if so many can; below DBL_MIN fewer may do. (A few powers of two get one
+ * digit too many.) */
 char *units_double(double value, char buf[UNITS_LEN])
 {
 	for (int digits = fabs(value) < DBL_MIN ? 1 : DBL_DIG; digits <= DBL_DECIMAL_DIG; digits++) {
@@ -375,7 +497,8 @@ static const struct scale *parse_suffix(const char **p, const struct scale *suff
 	return NULL;
 }
 
-/* Reads a number with a suffix (size bare where there is none, 0: one must follow) and adds it to *sum. */
+/* Reads a number with a suffix (size bare where there is none, 0: one must follow) and adds it to
+ * *sum. */
 static int add_quantity(const char **p, const struct scale *suffixes, uint64_t bare, int64_t *sum)
 {
 	uint64_t whole, billionths;
@@ -437,8 +560,8 @@ static int add_seconds(uint64_t n, uint64_t size, int64_t *sum)
 	return 0;
 }
 
-/* Slurm's forms (sbatch(1), --time): "minutes:seconds", "hours:minutes:seconds", "days-hours[:minutes[:seconds]]";
- * the last one may have a fraction. */
+/* Slurm's forms (sbatch(1), --time): "minutes:seconds", "hours:minutes:seconds",
+ * "days-hours[:minutes[:seconds]]"; the last one may have a fraction. */
 static int parse_clock(const char **p, int64_t *sum)
 {
 	static const uint64_t from_days[] = { HOUR, MINUTE, 1 };

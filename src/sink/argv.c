@@ -11,7 +11,7 @@ static void skip_blanks(const char **p)
 	*p += strspn(*p, " \t\r\n");
 }
 
-static bool take(const char **p, char c)
+static bool accept(const char **p, char c)
 {
 	skip_blanks(p);
 	if (**p != c)
@@ -36,7 +36,7 @@ static void put_utf8(struct buf *out, unsigned c)
 	buf_add(out, bytes, n);
 }
 
-/* Exactly four hexadecimal digits. */
+/* Parses exactly four hexadecimal digits. */
 static int hex4(const char **p, unsigned *ret)
 {
 	unsigned c = 0;
@@ -53,7 +53,7 @@ static int hex4(const char **p, unsigned *ret)
 	return 0;
 }
 
-/* Behind "\u": one UTF-16 unit, or two that make a character. A NUL or half a pair becomes U+FFFD. */
+/* After "\u": one UTF-16 unit, or a surrogate pair. A NUL or half a pair becomes U+FFFD. */
 static int unicode(const char **p, struct buf *out)
 {
 	unsigned c, low;
@@ -87,7 +87,7 @@ static int escape(const char **p, struct buf *out)
 	return found ? buf_add(out, bytes + (found - names), 1) : -EBADMSG;
 }
 
-/* Behind the opening quote, up to and with the closing one. */
+/* After the opening quote, up to and including the closing one. */
 static int string(const char **p, struct buf *out)
 {
 	int code = 0;
@@ -110,18 +110,18 @@ static int string(const char **p, struct buf *out)
 int argv_each(const char *json, void (*see)(void *ctx, const char *text), void *ctx)
 {
 	struct buf text = BUF_INIT(16 << 20);
-	bool more = take(&json, '[');
+	bool more = accept(&json, '[');
 	int code = more ? 0 : -EBADMSG;
 
-	if (more && take(&json, ']'))
+	if (more && accept(&json, ']'))
 		more = false;
 	while (code == 0 && more) {
 		buf_clear(&text);
-		code = take(&json, '"') ? string(&json, &text) : -EBADMSG;
+		code = accept(&json, '"') ? string(&json, &text) : -EBADMSG;
 		if (code == 0)
 			see(ctx, text.data);
-		more = code == 0 && take(&json, ',');
-		if (code == 0 && !more && !take(&json, ']'))
+		more = code == 0 && accept(&json, ',');
+		if (code == 0 && !more && !accept(&json, ']'))
 			code = -EBADMSG;
 	}
 	skip_blanks(&json);

@@ -11,55 +11,6 @@
 
 #define NS_PER_S 1000000000
 
-/* Without printf's %f, which writes the locale's decimal point. */
-static char *fixed(double value, unsigned decimals, char buf[UNITS_LEN])
-{
-	static const int64_t powers[] = { 1, 10, 100, 1000, 10000 };
-	int64_t n = llround(fabs(value) * (double) powers[decimals]);
-	const char *sign = value < 0 && n > 0 ? "-" : "";
-
-	if (decimals == 0)
-		(void) snprintf(buf, UNITS_LEN, "%s%" PRId64, sign, n);
-	else
-		(void) snprintf(buf, UNITS_LEN, "%s%" PRId64 ".%0*" PRId64, sign, n / powers[decimals],
-			(int) decimals, n % powers[decimals]);
-	return buf;
-}
-
-char *figure_number(double value, char buf[UNITS_LEN])
-{
-	double size = fabs(value);
-
-	if (size >= 99.95 || size == 0)
-		return fixed(value, 0, buf);
-	if (size >= 9.995)
-		return fixed(value, 1, buf);
-	if (size >= 0.9995)
-		return fixed(value, 2, buf);
-	return fixed(value, size >= 0.09995 ? 3 : 4, buf);
-}
-
-char *figure_any(double value, char buf[UNITS_LEN])
-{
-	int exponent = 0;
-	char mantissa[UNITS_LEN];
-
-	if (!isfinite(value)) {
-		(void) snprintf(buf, UNITS_LEN, "%s", isnan(value) ? "NaN" : value < 0 ? "-Infinity"
-										       : "Infinity");
-		return buf;
-	}
-	if (fabs(value) < 1e6 && value == round(value))
-		return fixed(value, 0, buf);
-	if (fabs(value) >= 0.001 && fabs(value) < 1e6)
-		return figure_number(value, buf);
-	exponent = (int) floor(log10(fabs(value)));
-	/* In two steps: 10^-308 times a denormal number would be infinite. */
-	(void) fixed(value / pow(10, exponent / 2) / pow(10, exponent - exponent / 2), 2, mantissa);
-	(void) snprintf(buf, UNITS_LEN, "%.20se%d", mantissa, exponent);
-	return buf;
-}
-
 char *figure_rate(const struct facts *f, char buf[UNITS_LEN])
 {
 	char number[UNITS_LEN];
@@ -72,14 +23,14 @@ char *figure_rate(const struct facts *f, char buf[UNITS_LEN])
 		double rate = (double) NS_PER_S / (double) ns;
 		bool whole = fabs(rate - round(rate)) < 0.005;
 
-		(void) snprintf(buf, UNITS_LEN, "%.30s/s", whole ? fixed(rate, 0, number) : figure_number(rate, number));
+		(void) snprintf(buf, UNITS_LEN, "%.30s/s", whole ? units_fixed(rate, 0, number) : units_number(rate, number));
 	} else {
 		(void) snprintf(buf, UNITS_LEN, "every %.33s", units_duration(ns, number));
 	}
 	return buf;
 }
 
-/* Bounds that differ by no more than a hundredth are as good as one number. */
+/* Bounds that differ by at most 1 % are written as one number. */
 static void bounds(const struct ram_figure *r, const struct sink_options *o, struct buf *out)
 {
 	char low[UNITS_LEN], high[UNITS_LEN];
@@ -101,18 +52,13 @@ void figure_method(const struct ram_figure *r, const struct facts *f, const stru
 {
 	char rate[UNITS_LEN];
 
-	buf_str(out, r->method == METHOD_UNKNOWN ? "unknown how" : method_name(r->method));
+	buf_str(out, r->method == METHOD_UNKNOWN ? "method unknown" : method_name(r->method));
 	if (r->method == METHOD_BOUNDED)
 		bounds(r, o, out);
 	if (r->method == METHOD_SAMPLED && figure_rate(f, rate)[0])
 		buf_printf(out, NB "%s", keep_together(rate));
 	if (r->source && r->method != METHOD_UNKNOWN)
 		buf_printf(out, " (%s)", r->source);
-}
-
-char *figure_core_count(int64_t ppm, char buf[UNITS_LEN])
-{
-	return ppm % 1000000 == 0 ? fixed((double) ppm / 1e6, 0, buf) : figure_number((double) ppm / 1e6, buf);
 }
 
 bool figure_run(const struct facts *f, const struct sink_options *o, uint64_t *ret)
@@ -132,7 +78,8 @@ bool figure_run(const struct facts *f, const struct sink_options *o, uint64_t *r
 	return true;
 }
 
-/* Facts are lines of KEY=VALUE. A first one that is called like the phase is its number: "epoch 3". */
+/* Facts are lines of KEY=VALUE. A first key that equals the phase's name holds its number: "epoch
+ * 3". */
 void figure_phase(const struct phase *p, bool all, struct buf *out)
 {
 	const size_t name_len = strlen(p->name);
@@ -164,15 +111,20 @@ char *keep_together(char *text)
 
 /* ---- facts ------------------------------------------------------------------------------------------------------------- */
 
-static const char *energy(int64_t uj, bool plain, char buf[UNITS_LEN])
+/* "12 J", and for screen readers "12 joules". */
+static const char *in_words(char buf[UNITS_LEN], bool plain)
 {
-	static const double uj_a_wh = 3.6e9;
-	const bool is_long = (double) uj >= uj_a_wh;
-	char number[UNITS_LEN];
+	static const struct {
+		const char *unit, *words;
+	} units[] = { { "Wh", "watt hours" }, { "J", "joules" }, { "W", "watts" } };
+	char *unit = strchr(buf, ' ');
 
-	(void) snprintf(buf, UNITS_LEN, "%.20s %s", figure_number((double) uj / (is_long ? uj_a_wh : 1e6), number),
-		is_long ? plain ? "watt hours" : "Wh" : plain ? "joules"
-							      : "J");
+	for (size_t i = 0; plain && unit && i < sizeof(units) / sizeof(units[0]); i++) {
+		if (strcmp(unit + 1, units[i].unit) != 0)
+			continue;
+		(void) snprintf(unit + 1, UNITS_LEN - (size_t) (unit + 1 - buf), "%s", units[i].words);
+		break;
+	}
 	return buf;
 }
 
@@ -185,7 +137,7 @@ static const char *percent(int64_t part, int64_t whole, bool plain, char buf[UNI
 	return buf;
 }
 
-/* like: a number of the same unit stands before it, in which this one is told; UNKNOWN: none does. */
+/* like: the number before this one, whose unit this one shares; UNKNOWN: there is none. */
 static void put_number(struct maybe value, enum fact_unit unit, struct maybe like, const struct sink_options *o, struct buf *out)
 {
 	char text[UNITS_LEN * 2] = "", number[UNITS_LEN];
@@ -212,17 +164,16 @@ static void put_number(struct maybe value, enum fact_unit unit, struct maybe lik
 		(void) snprintf(text, sizeof(text), "%lld", (long long) value.value);
 		break;
 	case FACT_CORES:
-		(void) (like.known ? figure_core_count(value.value, text) : figure_number((double) value.value / 1e6, text));
+		(void) units_cores(value.value, text);
 		break;
 	case FACT_SHARE:
 		(void) percent(value.value, 1000000, o->plain, text);
 		break;
 	case FACT_UJ:
-		(void) energy(value.value, o->plain, text);
+		(void) in_words(units_energy(value.value, text), o->plain);
 		break;
 	case FACT_UW:
-		(void) snprintf(text, sizeof(text), "%s%s", figure_number((double) value.value / 1e6, number), like.known ? "" : o->plain ? " watts"
-																	  : " W");
+		(void) (like.known ? units_number((double) value.value / 1e6, text) : in_words(units_power(value.value, text), o->plain));
 		break;
 	case FACT_MCEL:
 		(void) snprintf(text, sizeof(text), "%lld %s", (long long) (value.value + 500) / 1000, o->plain ? "degrees Celsius" : "C");
@@ -274,7 +225,7 @@ static void put_method(const struct fact *fact, const struct facts *f, const str
 
 void fact_rest(const struct fact *fact, const struct facts *f, const struct sink_options *o, struct buf *out)
 {
-	const bool has_no_end = fact->text && strcmp(fact->text, "no end") == 0;
+	const bool has_no_end = fact->text && strcmp(fact->text, "end not recorded") == 0;
 
 	if (fact->detail && *fact->detail)
 		buf_printf(out, has_no_end ? ": %s" : " (%s)", fact->detail);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sinks: from a summary to bytes. The options that all outputs share, and the outputs of one summary, each a row in the
- * table of sink/text/sink.c. That file is not beside this header, since every folder of sink/ includes the header.
+ * Sinks turn a summary into bytes: text, one line, JSON, a progress line. This header has the
+ * options that all outputs share and the entry point; the table of outputs is in sink/text/sink.c,
+ * which includes the folders that include this header.
  */
 #pragma once
 
@@ -10,8 +11,8 @@
 #include "base/units.h"
 #include "summary/summary.h"
 
-/* What the progress line remembers from one line to the next: processor use "lately" needs two points. The caller
- * keeps it, all zero at first; the sink moves it on. */
+/* State from one progress line to the next, since current CPU use needs two points. The caller
+ * keeps it, all zero at first; the sink updates it. */
 struct sink_progress {
 	int64_t time_ns, cpu_ns;
 	bool known;
@@ -21,22 +22,22 @@ struct sink_options {
 	enum units units;
 	unsigned width;     /* columns of the terminal; 80 if there is none */
 	bool color;         /* ANSI colours may be used */
-	bool utf8;          /* else ASCII only */
+	bool utf8;          /* false: ASCII only */
 	bool plain;         /* one fact a line, no boxes, no bars (screen readers) */
-	bool why;           /* show each finding, fired or not */
-	const char *history; /* folder of the history: a recording in it is called by its number; NULL: none is */
-	struct sink_progress *progress; /* of SINK_PROGRESS; NULL: processor use is the mean since the start */
+	bool why;           /* list all findings, fired or not */
+	const char *history; /* folder of the history, whose recordings are named by number; NULL: no history */
+	struct sink_progress *progress; /* of SINK_PROGRESS; NULL: CPU use is the mean since the start */
 };
 
 enum sink_kind {
-	SINK_TEXT,  /* the full summary of ux.md 5 */
+	SINK_TEXT,  /* the full summary, or with options->plain one fact a line */
 	SINK_LINE,  /* one line of key=value */
 	SINK_JSON,  /* docs/summary.schema.json */
 	SINK_JSON_LINE, /* the same in one line, ended by a newline */
 	SINK_PROGRESS, /* one line about the present: CPU, RAM, each GPU */
 };
 
-/* Writes the summary into out. No line of text is wider than options->width (at least 40; SINK_LINE is for scripts
- * and is never broken). Returns 0 or -errno. */
+/* Appends the summary to out. No line of text is wider than options->width (40 at least);
+ * SINK_LINE, for scripts, is one line of any length. Returns 0 or -errno. */
 int sink_summary(enum sink_kind kind, const struct summary *summary, const struct sink_options *options,
 	struct buf *out);

@@ -24,12 +24,12 @@ static struct maybe cpu_ns(const struct summary *s)
 
 #define AT(field) offsetof(struct summary, field), NULL
 
-/* Those that every run has, in the order of the table. */
+/* Figures of every run, in the order of the table. */
 static const struct {
 	const char *key, *label;
 	enum compare_unit unit;
-	double by;              /* the summary's integer is divided by it */
-	size_t offset;          /* of a struct maybe in it, */
+	double by;              /* divisor of the integer in the summary */
+	size_t offset;          /* of a struct maybe in the summary, */
 	struct maybe (*get)(const struct summary *s); /* unless this is set */
 } figures[] = {
 	{ "time.wall_s", "wall", COMPARE_SECONDS, 1e9, AT(wall_ns) },
@@ -53,7 +53,7 @@ static struct compare_row *find_row(struct comparison *c, const char *key)
 	return NULL;
 }
 
-/* Runs that were added before the row came into being do not know it. */
+/* Runs that were added before the row existed have no value in it. */
 static int set_value(struct comparison *c, const char *key, const char *label, enum compare_unit unit, double value)
 {
 	struct compare_row *row = find_row(c, key);
@@ -126,9 +126,9 @@ static int add_series(struct comparison *c, const struct series *series)
 	return series->n > 0 ? set_value(c, key, label, series_is_bytes(series->name) ? COMPARE_BYTES : COMPARE_NUMBER, series->last) : 0;
 }
 
-/* ---- what should be alike ------------------------------------------------------------------------------------------------ */
+/* ---- facts that should be equal ------------------------------------------------------------------------------------------------ */
 
-static const char *const alike[] = { "hosts", "processors", "commands", "sampling intervals", "GPUs", "GPU drivers" };
+static const char *const alike[] = { "hosts", "CPUs", "commands", "sampling intervals", "GPUs", "GPU drivers" };
 _Static_assert(sizeof(alike) / sizeof(alike[0]) == sizeof(((struct compare_run *) 0)->facts) / sizeof(char *), "a fact each");
 
 static void add_gpu_texts(const struct summary *s, struct buf *names, struct buf *drivers)
@@ -180,7 +180,7 @@ bool comparison_differs(const struct comparison *c, size_t i, const char **ret_w
 	return false;
 }
 
-/* ---- gathering ------------------------------------------------------------------------------------------------------------- */
+/* ---- adding ------------------------------------------------------------------------------------------------------------- */
 
 int comparison_group(struct comparison *c, const char *name)
 {
@@ -227,7 +227,7 @@ void comparison_done(struct comparison *c)
 	*c = (struct comparison) { 0 };
 }
 
-/* ---- groups beside each other ------------------------------------------------------------------------------------------------ */
+/* ---- comparing groups ------------------------------------------------------------------------------------------------ */
 
 size_t comparison_runs_of(const struct comparison *c, size_t group)
 {
@@ -247,7 +247,7 @@ const struct compare_row *comparison_row(const struct comparison *c, const char 
 	return NULL;
 }
 
-/* Those of the group that are numbers, into values (COMPARE_RUNS). */
+/* Copies the finite values of the group into values, which has COMPARE_RUNS. Returns how many. */
 static size_t known_values(const struct comparison *c, const struct compare_row *row, size_t group, double *values)
 {
 	size_t n = 0;
@@ -276,10 +276,10 @@ static double part(double deviation, double mean)
 	return deviation / mean * (deviation / mean);
 }
 
-/* How likely a difference from the base like this is by chance. */
+/* The probability of such a difference from the base by chance. */
 static double chance(const struct comparison *c, const struct compare_row *row, size_t group)
 {
-	double values[COMPARE_RUNS]; /* so many runs in all, and each is of one group */
+	double values[COMPARE_RUNS]; /* enough: each run is in one group */
 	const size_t n = known_values(c, row, 0, values);
 	double *others = group > 0 ? values + n : values;
 

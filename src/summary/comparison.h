@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs beside each other: what each used, in groups, and whether the groups differ. Each run is one value: what was read
- * within a run is no sample of its own. Plain data; sinks write it.
+ * A comparison of runs in groups: the figures of each run, means and deviations of each group, and
+ * whether groups differ from the first. Each run counts as one value, since samples within a run
+ * are not independent. Plain data; sinks write it.
  */
 #pragma once
 
@@ -11,13 +12,13 @@
 #include "summary/summary.h"
 
 enum {
-	COMPARE_LEAST = 4,      /* runs in each group that a test needs */
+	COMPARE_LEAST = 4,      /* runs that a test needs in each group */
 	COMPARE_GROUPS = 64,
 	COMPARE_RUNS = 4096,
 };
-#define COMPARE_SAME 0.05       /* p above this: no difference is claimed */
+#define COMPARE_SAME 0.05       /* p above this: no difference */
 
-/* What a figure's values count: seconds, bytes, ratios of 0 to 1, joules, anything. */
+/* The unit of a figure; ratios are 0 to 1. */
 enum compare_unit {
 	COMPARE_SECONDS,
 	COMPARE_BYTES,
@@ -30,7 +31,7 @@ struct compare_row {
 	char key[80];           /* "ram.combined.peak_bytes" */
 	char label[64];         /* "peak RAM" */
 	enum compare_unit unit;
-	double *values;         /* one a run, in the order of adding; NaN: not known */
+	double *values;         /* one a run, in the order of adding; NaN: unknown */
 	size_t n;
 };
 
@@ -42,45 +43,46 @@ struct comparison {
 		size_t group;
 		bool complete;
 		char *path;
-		char *facts[6];         /* what should be alike (compare_alike) */
+		char *facts[6];         /* facts that should be equal in all runs (comparison_differs) */
 	} *runs;
 	struct compare_row *rows;
 	size_t n_rows, cap_rows;
 };
 
-/* A figure of a group. */
+/* Mean and standard deviation of a figure over the runs of a group. */
 struct compare_cell {
-	size_t n;               /* runs of which it is known; 0: of none, then the rest means nothing */
+	size_t n;               /* runs with a value; 0: the rest is not set */
 	double mean, deviation;
 };
 
 enum compare_verdict {
-	COMPARE_UNKNOWN,        /* not known of both */
-	COMPARE_SINGLE,         /* one run each */
+	COMPARE_UNKNOWN,        /* one of the groups has no value */
+	COMPARE_SINGLE,         /* one run each: no test */
 	COMPARE_TOO_FEW,
 	COMPARE_NO_DIFFERENCE,
 	COMPARE_DIFFERS,
 };
 
-/* A figure of a group beside that of the first. */
+/* A figure of a group, compared with that of the first group. */
 struct compare_change {
 	enum compare_verdict verdict;
 	double difference;      /* of the means */
-	double ratio, ratio_error; /* of the means, with the deviations' error; NaN where the base is 0 */
-	double p;               /* Mann-Whitney, two-sided; NaN where there is no test */
+	double ratio, ratio_error; /* of the means, with the error from the deviations; NaN where the base is 0 */
+	double p;               /* Mann-Whitney, two-sided; NaN without a test */
 };
 
-/* Adds a group; its number. -E2BIG, -ENOMEM. */
+/* Adds a group. Returns its number, -E2BIG or -ENOMEM. */
 int comparison_group(struct comparison *c, const char *name);
-/* Adds a run. Returns 0, -E2BIG or -ENOMEM. */
+/* Adds a run to a group; everything is copied. Returns 0, -E2BIG or -ENOMEM. */
 int comparison_add(struct comparison *c, size_t group, const char *path, const struct summary *summary);
 void comparison_done(struct comparison *c);
 
 size_t comparison_runs_of(const struct comparison *c, size_t group);
 struct compare_cell comparison_cell(const struct comparison *c, const struct compare_row *row, size_t group);
 struct compare_change comparison_change(const struct comparison *c, const struct compare_row *row, size_t group);
-/* The row of that key; NULL. */
+/* The row of that key; NULL: none. */
 const struct compare_row *comparison_row(const struct comparison *c, const char *key);
 
-/* What differs between the runs and should not: the i-th of them, "hosts" with some values; false: no such. */
+/* The i-th fact that differs between runs but should not: "hosts", with two of its values. False:
+ * there are no more. */
 bool comparison_differs(const struct comparison *c, size_t i, const char **ret_what, const char **ret_one, const char **ret_other);

@@ -23,11 +23,11 @@ enum {
 struct maker {
 	const struct summary *s;
 	struct fact_list *list;
-	struct fact lost;    /* where there was no memory for one */
+	struct fact lost;    /* stands in for a fact without memory */
 	int error;
 };
 
-/* ---- what facts are made from ------------------------------------------------------------------------------------------ */
+/* ---- shared with other outputs ------------------------------------------------------------------------------------------ */
 
 /* signal(7); real-time signals have no names. */
 static const struct {
@@ -155,12 +155,12 @@ bool figure_has_gpus(const struct summary *s)
 bool figure_gpu_used(const struct summary *s, uint32_t id)
 {
 	enum method method;
-	const struct maybe held = summary_gpu_job_peak(s, id, &method);
+	const struct maybe used = summary_gpu_job_peak(s, id, &method);
 
-	return !held.known || held.value > 0;
+	return !used.known || used.value > 0;
 }
 
-bool figure_gpu_beside(const struct summary *s, uint32_t id)
+bool figure_gpu_unused(const struct summary *s, uint32_t id)
 {
 	const size_t few = 2, n = job_gpu_count(s->job);
 	bool any = n > few;
@@ -203,7 +203,7 @@ static void add_some(struct maker *m, struct fact fact)
 		(void) add(m, fact);
 }
 
-/* text, from a buf that is freed. */
+/* Copies the text of a buf, which it frees. */
 static char *text_of(struct maker *m, struct buf *text)
 {
 	char *copy = text->error ? NULL : strdup(text->len > 0 ? text->data : "");
@@ -228,20 +228,20 @@ static struct maybe now_of(const struct summary *s, enum metric metric, uint32_t
 
 /* ---- how it ended, how long it took ------------------------------------------------------------------------------------ */
 
-static void put_unfinished(const struct summary *s, struct buf *text, struct buf *detail)
+static void write_unfinished(const struct summary *s, struct buf *text, struct buf *detail)
 {
 	const bool has_no_end = s->facts->recording_stopped || s->elsewhere || s->lost;
 
-	buf_str(text, has_no_end ? "no end" : "still running");
+	buf_str(text, has_no_end ? "end not recorded" : "still running");
 	if (s->facts->recording_stopped)
 		buf_printf(detail, "the recording stopped, %s", s->facts->recording_stopped);
 	else if (s->elsewhere)
-		buf_printf(detail, "it still runs on %s, or the recorder was lost", s->facts->host);
+		buf_printf(detail, "still running on %s, or the recorder was lost", s->facts->host);
 	else if (s->lost)
 		buf_str(detail, "the recorder was lost");
 }
 
-static void put_ending(const struct summary *s, struct buf *text, struct buf *detail)
+static void write_ending(const struct summary *s, struct buf *text, struct buf *detail)
 {
 	const struct ending end = ending_of(s);
 	char name[UNITS_LEN];
@@ -259,16 +259,16 @@ static void put_ending(const struct summary *s, struct buf *text, struct buf *de
 		buf_str(text, "ended by --limit");
 		break;
 	case OUTCOME_UNSEEN:
-		buf_str(text, "exit status not seen");
+		buf_str(text, "exit status unknown");
 		break;
 	case OUTCOME_UNFINISHED:
-		put_unfinished(s, text, detail);
+		write_unfinished(s, text, detail);
 		break;
 	}
 	if (end.outcome == OUTCOME_SIGNAL || end.outcome == OUTCOME_LIMIT)
 		buf_printf(detail, "exit" NB "%d", end.code);
 	if (end.code_known && is_attached(s))
-		buf_printf(detail, "%sby its exit record", detail->len > 0 ? " " : "");
+		buf_printf(detail, "%sfrom its exit record", detail->len > 0 ? " " : "");
 }
 
 static void result(struct maker *m)
@@ -279,7 +279,7 @@ static void result(struct maker *m)
 	const struct maybe alive = s->peak_alive, seen = f->processes_seen;
 	struct buf text = BUF_INIT(1 << 20), detail = BUF_INIT(1 << 20);
 
-	put_ending(s, &text, &detail);
+	write_ending(s, &text, &detail);
 	struct fact *end = add(m, FACT(FACTS_RESULT, FACT_END, "", "result", FACT_WORDS, UNKNOWN));
 
 	end->text = text_of(m, &text);
@@ -313,7 +313,8 @@ static void ram_of(struct maker *m, const char *label, const char *title, const 
 	add_known(m, FACT(FACTS_RAM, FACT_RAM_OTHER, label, title, FACT_BYTES, r->peak, .figure = r));
 }
 
-/* What samples saw is less than what is known otherwise: the kernel killed there, or the job held more. */
+/* True if the samples missed the cgroup's peak: the kernel killed in it, or the job used more than
+ * was sampled. */
 static bool is_cgroup_peak_missed(const struct summary *s)
 {
 	const bool killed = s->cgroup_oom_kills.known && s->cgroup_oom_kills.value > 0;
@@ -356,9 +357,9 @@ static void ram(struct maker *m)
 	} else {
 		(void) add(m, FACT(FACTS_RAM, FACT_RAM_PEAK, "peak", "RAM peak", FACT_BYTES, all->peak, .of = top.bytes,
 				      .of_words = top.words, .figure = all));
-		add_known(m, FACT(FACTS_RAM, FACT_RAM_AT, "at", "RAM peak came after", FACT_NS, all->at_ns));
+		add_known(m, FACT(FACTS_RAM, FACT_RAM_AT, "at", "time of the RAM peak", FACT_NS, all->at_ns));
 		add_known(m, FACT(FACTS_RAM, FACT_RAM_MEAN, "mean", "RAM mean", FACT_BYTES, all->mean));
-		/* In a row it stands behind the mean, not to tear the peak from its time. */
+		/* In a row it follows the mean, so that the peak and its time stay together. */
 		(void) add(m, FACT(FACTS_RAM, FACT_RAM_METHOD, "", NULL, FACT_WORDS, UNKNOWN, .figure = all));
 		ram_parts(m);
 	}
@@ -392,13 +393,13 @@ static void gpu_memory(struct maker *m, const struct birth *b)
 	struct fact f = of_gpu(b, FACT_GPU_JOB, "job" NB "peak", "memory peak of the job", FACT_BYTES, job);
 
 	f.method = job.known ? method : METHOD_UNKNOWN;
-	f.words = job.known ? NULL : "not known";
+	f.words = job.known ? NULL : "unknown";
 	(void) add(m, f);
 	f = of_gpu(b, FACT_GPU_DEVICE, "device" NB "peak", "memory peak of the device", FACT_BYTES, device);
 	f.of = b->gpu.memory_bytes;
 	f.words = b->gpu.unified && f.of.known ? ", shared with the host" : NULL;
 	add_known(m, f);
-	add_some(m, of_gpu(b, FACT_GPU_OTHER, "others", "memory peak of others", FACT_BYTES, summary_most(s, M_GPU_FOREIGN_MEM, b->id)));
+	add_some(m, of_gpu(b, FACT_GPU_OTHER, "other" NB "processes", "memory peak of other processes", FACT_BYTES, summary_most(s, M_GPU_FOREIGN_MEM, b->id)));
 	add_some(m, of_gpu(b, FACT_GPU_OTHER, "unattributed", "memory peak, unattributed", FACT_BYTES,
 			    summary_most(s, M_GPU_UNATTRIBUTED_MEM, b->id)));
 	if (*b->gpu.name) {
@@ -414,7 +415,7 @@ static void gpu_memory(struct maker *m, const struct birth *b)
 static void gpu_work(struct maker *m, const struct birth *b)
 {
 	static const int64_t tensor_least = 5000; /* ppm */
-	static const char some_kernel[] = " (some kernel ran)";
+	static const char some_kernel[] = " of the time (any kernel)";
 	const struct summary *s = m->s;
 	const struct maybe tensor = summary_mean(s, M_GPU_TENSOR_ACTIVE, b->id), busy = summary_mean(s, M_GPU_BUSY, b->id);
 	enum metric lead = M_GPU_BUSY;
@@ -423,8 +424,8 @@ static void gpu_work(struct maker *m, const struct birth *b)
 	struct fact f = of_gpu(b, FACT_GPU_LEAD, name, name, FACT_SHARE, has_lead ? summary_mean(s, lead, b->id) : UNKNOWN);
 
 	f.begins_line = true;
-	f.words = !has_lead ? "not known" : lead == M_GPU_BUSY ? some_kernel
-							       : NULL;
+	f.words = !has_lead ? "unknown" : lead == M_GPU_BUSY ? some_kernel
+							     : NULL;
 	(void) add(m, f);
 	add_known(m, of_gpu(b, FACT_GPU_OTHER, "occupancy", "occupancy", FACT_SHARE, summary_mean(s, M_GPU_SM_OCCUPANCY, b->id)));
 	if (tensor.value >= tensor_least)
@@ -453,14 +454,15 @@ static void gpu_power(struct maker *m, const struct birth *b)
 	add_known(m, f);
 	add_known(m, of_gpu(b, FACT_GPU_TEMP, "", "temperature, highest", FACT_MCEL, summary_most(m->s, M_GPU_TEMP, b->id)));
 	for (size_t i = 0; i < FIGURE_THROTTLES; i++) {
-		f = of_gpu(b, FACT_GPU_OTHER, "held" NB "back", "held back for", FACT_NS, summary_risen(m->s, figure_throttles[i].metric, b->id));
+		f = of_gpu(b, FACT_GPU_OTHER, "throttled", "clocks throttled for", FACT_NS, summary_risen(m->s, figure_throttles[i].metric, b->id));
 		f.words = by[i];
 		if (f.value.value >= least_ns)
 			add_known(m, f);
 	}
 }
 
-/* What the job's frameworks say: held from the driver, and of that given out. */
+/* The allocators of the job's frameworks: memory reserved from the driver, and memory allocated of
+ * it. */
 static void gpu_frameworks(struct maker *m, const struct birth *b)
 {
 	static const int64_t worth_a_word = 100000; /* ppm */
@@ -505,7 +507,7 @@ static void gpus(struct maker *m)
 
 		if (!figure_gpu_used(m->s, b->id)) {
 			(void) job_gpu_name(m->s->job, &b->gpu, name);
-			buf_str(&unused, unused.len > 0 ? ", " : "the job held nothing on ");
+			buf_str(&unused, unused.len > 0 ? ", " : "the job used no memory on ");
 			for (const char *p = name; *p; p++)
 				buf_add(&unused, *p == ' ' ? NB : p, 1);
 			continue;
@@ -531,7 +533,7 @@ static struct fact cores(const struct summary *s)
 		.of_words = all.value == 1000000 ? "core" : "cores", .after = all.known ? NULL : "cores", .percent_words = quota ? " of its quota" : "");
 }
 
-/* A rate over less than a second, or of less than a MiB, says little. */
+/* No rate over less than a second, or of less than 1 MiB. */
 static struct maybe rate_of(const struct summary *s, struct maybe bytes)
 {
 	static const int64_t second = 1000000000;
@@ -552,20 +554,20 @@ static void work(struct maker *m)
 	static const int64_t iowait_least = 5000, throttled_least = 1000000;
 	const struct summary *s = m->s;
 	const struct acc *throttled = s->job ? job_acc(s->job, M_JOB_CGROUP_THROTTLED, 0) : NULL;
-	const struct maybe held = throttled && throttled->n > 0 ? known(throttled->max - throttled->min) : UNKNOWN;
+	const struct maybe throttled_ns = throttled && throttled->n > 0 ? known(throttled->max - throttled->min) : UNKNOWN;
 
 	add_known(m, cores(s));
 	if (s->cores_mean_ppm.known && s->iowait_ppm.value >= iowait_least)
 		add_known(m, FACT(FACTS_CPU, FACT_IOWAIT, "io-wait", "waited for storage", FACT_SHARE, s->iowait_ppm,
-				     .words = " of" NB "the" NB "machine"));
-	if (s->cores_mean_ppm.known && held.value >= throttled_least)
-		add_known(m, FACT(FACTS_CPU, FACT_THROTTLED, "throttled", "CPU throttled for", FACT_NS, held));
+				     .words = " of" NB "the" NB "machine's" NB "CPU" NB "time"));
+	if (s->cores_mean_ppm.known && throttled_ns.value >= throttled_least)
+		add_known(m, FACT(FACTS_CPU, FACT_THROTTLED, "throttled", "CPU throttled for", FACT_NS, throttled_ns));
 	io(m, FACT_READ, "read", s->read_bytes);
 	io(m, FACT_WRITTEN, "written", s->write_bytes);
 	add_known(m, FACT(FACTS_ENERGY, FACT_CPU_ENERGY, "", "energy", FACT_UJ, s->cpu_energy_uj, .is_apart = true,
-			     .words = "whole processor package, whoever used it (RAPL)"));
+			     .words = "whole CPU package, all its users (RAPL)"));
 	add_known(m, FACT(FACTS_ENERGY, FACT_GPU_ENERGY, "", "energy of the GPUs", FACT_UJ, s->gpu_energy_uj, .is_apart = true,
-			     .words = "whole GPUs, whoever used them", .begins_line = s->cpu_energy_uj.known));
+			     .words = "whole GPUs, all their users", .begins_line = s->cpu_energy_uj.known));
 }
 
 static void used(struct maker *m, const char *label, const char *title, struct maybe cpu_ns, struct maybe bytes)
@@ -580,17 +582,17 @@ static void sampling(struct maker *m)
 	const struct facts *f = m->s->facts;
 	const size_t first = m->list->n;
 
-	add_known(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, "", "sampling", FACT_COUNT, f->ticks, .after = f->ticks.value == 1 ? "tick" : "ticks",
+	add_known(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, "", "sampling", FACT_COUNT, f->ticks, .after = f->ticks.value == 1 ? "sample" : "samples",
 			     .more = f->interval_ns, .more_unit = FACT_INTERVAL, .more_before = " "));
-	add_known(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, "", "late ticks", FACT_COUNT, f->late_ticks, .after = "late"));
+	add_known(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, "", "late samples", FACT_COUNT, f->late_ticks, .after = "late"));
 	add_known(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, "longest" NB "gap", "longest gap", FACT_NS, f->longest_gap_ns));
 	used(m, "hiwater itself used ", "hiwater itself used", f->own_cpu_ns, f->own_rss_bytes);
 	used(m, "of" NB "which the GPU" NB "helper ", "of which the GPU helper used", f->gpu_helper_cpu_ns, f->gpu_helper_rss_bytes);
-	if (m->list->n == first) /* what hiwater saw is always said */
+	if (m->list->n == first) /* the row is always there */
 		(void) add(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, "", NULL, FACT_WORDS, UNKNOWN, .words = "unknown"));
 }
 
-/* ---- what went wrong ----------------------------------------------------------------------------------------------------- */
+/* ---- the incident ----------------------------------------------------------------------------------------------------- */
 
 static void add_text(struct maker *m, struct fact fact, const char *before, const char *text)
 {
@@ -601,14 +603,14 @@ static void add_text(struct maker *m, struct fact fact, const char *before, cons
 	add(m, fact)->text = text_of(m, &copy);
 }
 
-static void holders(struct maker *m, const struct story *s)
+static void top_users(struct maker *m, const struct story *s)
 {
-	const char *title = s->on_gpu ? "GPU memory then" : "RAM then";
+	const char *title = s->on_gpu ? "GPU memory used at that time" : "RAM used at that time";
 	const bool has_foreign = s->foreign.known && s->foreign.value > 0;
 
 	if (s->n_holders > 0 || has_foreign)
 		(void) add(m, FACT(FACTS_STORY, FACT_STORY, "", NULL, FACT_WORDS, UNKNOWN, .begins_line = true,
-				      .words = s->on_gpu ? "GPU" NB "memory" NB "then:" : "RAM" NB "then:"));
+				      .words = s->on_gpu ? "GPU" NB "memory" NB "at" NB "that" NB "time:" : "RAM" NB "at" NB "that" NB "time:"));
 	for (size_t i = 0; i < s->n_holders; i++)
 		(void) add(m, FACT(FACTS_STORY, FACT_PROCESS, "", title, FACT_BYTES, known(s->holders[i].bytes), .process = s->holders[i].process,
 				      .words = s->holders[i].killed ? NB "(killed)" : NULL));
@@ -616,8 +618,23 @@ static void holders(struct maker *m, const struct story *s)
 		(void) add(m, FACT(FACTS_STORY, FACT_STORY, "", title, FACT_COUNT, known((int64_t) s->others), .after = "others",
 				      .more = known(s->others_bytes), .more_unit = FACT_BYTES, .more_before = NB));
 	if (has_foreign)
-		(void) add(m, FACT(FACTS_STORY, FACT_STORY, "not" NB "the" NB "job's", s->on_gpu ? "GPU memory of others at the most" : "RAM of others at the most",
+		(void) add(m, FACT(FACTS_STORY, FACT_STORY, "other" NB "processes", s->on_gpu ? "GPU memory of other processes, at most" : "RAM of other processes, at most",
 				      FACT_BYTES, s->foreign));
+}
+
+/* Qualifies the last fact: a time before the second sample is no more than "since the start". */
+static void add_since(struct maker *m, int64_t since_ns)
+{
+	const struct maybe interval = m->s->facts->interval_ns;
+	struct fact *grew = m->list->n > 0 ? &m->list->facts[m->list->n - 1] : &m->lost;
+
+	if (interval.known && since_ns < interval.value) {
+		grew->words = " since" NB "the" NB "start";
+		return;
+	}
+	grew->more = known(since_ns);
+	grew->more_unit = FACT_NS;
+	grew->more_before = " since" NB;
 }
 
 static void story(struct maker *m)
@@ -626,20 +643,20 @@ static void story(struct maker *m)
 
 	if (!s->what)
 		return;
-	add_text(m, FACT(FACTS_STORY, FACT_STORY, "at", "what happened after", FACT_NS, known((int64_t) s->at_ns)), ": ", s->what);
+	add_text(m, FACT(FACTS_STORY, FACT_STORY, "at", "event after", FACT_NS, known((int64_t) s->at_ns)), ": ", s->what);
 	if (s->memory && s->held.known) {
-		(void) add(m, FACT(FACTS_STORY, FACT_STORY, "held", "held then", FACT_BYTES, s->held, .begins_line = true));
+		(void) add(m, FACT(FACTS_STORY, FACT_STORY, "used", "used at that time", FACT_BYTES, s->held, .begins_line = true));
 		add_known(m, FACT(FACTS_STORY, FACT_STORY, "limit", "limit", FACT_BYTES, s->limit));
 		if (!s->on_gpu)
 			add_known(m, FACT(FACTS_STORY, FACT_STORY, "requested", "requested", FACT_BYTES, s->asked));
 	}
 	if (s->since_ns.known) {
 		(void) add(m, FACT(FACTS_STORY, FACT_STORY, s->on_gpu ? "GPU" NB "memory grew " : "RAM grew ", s->on_gpu ? "GPU memory grew" : "RAM grew",
-				      FACT_BYTES_PER_S, known((int64_t) s->growth_per_s), .more = s->since_ns, .more_unit = FACT_NS,
-				      .more_before = " since" NB, .begins_line = true));
+				      FACT_BYTES_PER_S, known((int64_t) s->growth_per_s), .begins_line = true));
+		add_since(m, s->since_ns.value);
 		add_known(m, FACT(FACTS_STORY, FACT_STORY, "from", "from", FACT_BYTES, s->from_bytes));
 	}
-	holders(m, s);
+	top_users(m, s);
 	if (s->advice)
 		add_text(m, FACT(FACTS_STORY, FACT_STORY, "try: ", "try", FACT_WORDS, UNKNOWN, .begins_line = true), "", s->advice);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The answers of a summary, one by one, in the order in which people are shown them. The full text, its plain form, the line
- * for scripts, the progress line and the tiles of a report all render this list; none of them computes or words an answer of its
- * own. A fact that does not apply is not in the list; one that should be there and could not be measured has no value, and its
- * words say so.
+ * The answers of a summary as an ordered list of facts: label, value, unit, method, words. The full
+ * text, its plain form, the line for scripts, the progress line and the tiles of a report render
+ * this list; none of them computes or words an answer itself. A fact that does not apply is absent;
+ * one that could not be measured has no value, and its words say so.
  *
- * A fact reads "LABEL [at least] VALUE AFTER of WHOLE (PERCENT), MORE METHOD WORDS"; sink/fact_words.h writes that with units.
- * Texts may hold NB (base/textwidth.h), a blank at which no line is broken.
+ * A fact reads "LABEL [at least] VALUE AFTER of WHOLE (PERCENT), MORE METHOD WORDS"; sink/figures.h
+ * writes it with units. Texts may contain NB (base/textwidth.h), a blank at which no line breaks.
  *
- * Lists (phases, series, marks, notes, findings) are no facts: they have tables of their own.
+ * Lists (phases, series, marks, notes, findings) are not facts: they have tables of their own.
  */
 #pragma once
 
@@ -18,19 +18,19 @@ enum fact_group {
 	FACTS_RESULT,
 	FACTS_RAM,
 	FACTS_LARGEST,  /* processes with the largest peaks */
-	FACTS_GPU,      /* one after the other, by fact.gpu */
+	FACTS_GPU,      /* GPU by GPU; fact.gpu says which */
 	FACTS_UNUSED_GPUS,
 	FACTS_CPU,
 	FACTS_IO,
 	FACTS_ENERGY,
-	FACTS_SAMPLING, /* what hiwater did, and what it cost */
-	FACTS_STORY,    /* what went wrong, if something did */
-	FACTS_NOW,      /* the last sample, for a run that goes on */
+	FACTS_SAMPLING, /* samples, and hiwater's own cost */
+	FACTS_STORY,    /* the incident, if there was one */
+	FACTS_NOW,      /* the last sample of a running job */
 };
 
 enum fact_key {
 	FACT_END,
-	FACT_CAUSE,     /* of its end; findings say more of it in texts */
+	FACT_CAUSE,     /* of the end; texts have findings for it */
 	FACT_WALL,
 	FACT_MAIN_ENDED,
 	FACT_CPU_TIME,
@@ -40,11 +40,11 @@ enum fact_key {
 	FACT_RAM_AT,
 	FACT_RAM_MEAN,
 	FACT_RAM_METHOD,
-	FACT_RAM_OTHER, /* main's, the descendants', swap, cgroup, ... */
+	FACT_RAM_OTHER, /* main, descendants, swap, cgroup, ... */
 	FACT_PROCESS,
 	FACT_GPU_JOB,
 	FACT_GPU_DEVICE,
-	FACT_GPU_LEAD,  /* the utilisation that says most */
+	FACT_GPU_LEAD,  /* the most informative utilisation */
 	FACT_GPU_BUSY,
 	FACT_GPU_POWER,
 	FACT_GPU_TEMP,
@@ -81,26 +81,26 @@ enum fact_unit {
 struct fact {
 	enum fact_group group;
 	enum fact_key key;
-	const char *label;   /* in a row of its group: "wall"; "" none; NULL: not shown there */
-	const char *title;   /* on a line of its own: "wall time"; NULL: not shown there. Of GPUs: behind the GPU's name */
+	const char *label;   /* in a row of its group: "wall"; "": none; NULL: not in rows */
+	const char *title;   /* on a line of its own: "wall time"; NULL: not as a line. Of GPUs: follows the GPU's name */
 	enum fact_unit unit;
 	struct maybe value;
 	bool at_least, at_most;
-	const char *after;   /* directly behind the value: "ticks" */
-	struct maybe of;     /* the whole, in the same unit, */
-	const char *of_words, *percent_words; /* its name behind it, "requested"; what the percentage is of */
+	const char *after;   /* directly behind the value: "samples" */
+	struct maybe of;     /* the whole, in the same unit; */
+	const char *of_words, *percent_words; /* its name, "requested"; the base of the percentage */
 	bool is_percent_hidden;
-	const char *more_before, *more_after; /* a second number, and what stands round it: ", shared" */
+	const char *more_before, *more_after; /* a second number, with text around it: ", shared" */
 	struct maybe more;
 	enum fact_unit more_unit;
-	const struct ram_figure *figure;      /* how it was obtained, with bounds; NULL: */
-	enum method method;                   /* METHOD_UNKNOWN: not said */
-	bool has_rate;                        /* sampled with the tick */
+	const struct ram_figure *figure;      /* its method and bounds; NULL: method says it */
+	enum method method;                   /* METHOD_UNKNOWN: not stated */
+	bool has_rate;                        /* the sampling rate follows the method */
 	const char *words;                    /* a qualifier, with its punctuation: " (sampled)" */
-	bool is_apart;                        /* it is long: its words stand apart where there is room */
+	bool is_apart;                        /* words are long: a part of their own */
 	bool begins_line;
-	char *text, *detail;                  /* the list's, behind the value. detail: "exit 137" */
-	bool is_foreign;                      /* text may hold anything: it is not cleaned yet */
+	char *text, *detail;                  /* owned by the list; behind the value. detail: "exit 137" */
+	bool is_foreign;                      /* text may have any bytes: not cleaned yet */
 	const struct birth *gpu;              /* of FACTS_GPU and FACT_GPU_NOW; borrowed from the job, as the next */
 	const struct process *process;        /* of FACT_PROCESS */
 };
@@ -110,13 +110,13 @@ struct fact_list {
 	size_t n;
 };
 
-/* Returns 0 or -ENOMEM. The summary outlives the list. */
+/* Makes the list. Facts borrow from the summary, which must outlive it. Returns 0 or -ENOMEM. */
 int facts_make(const struct summary *s, struct fact_list *ret);
 void facts_done(struct fact_list *list);
-/* The first of that key, of that GPU if gpu is not 0; NULL: there is none. */
+/* The first fact of that key (of that GPU if gpu is not 0); NULL: none. */
 const struct fact *facts_find(const struct fact_list *list, enum fact_key key, uint32_t gpu);
 
-/* ---- what several facts, and others, are made from ------------------------------------------------------------------- */
+/* ---- shared with other outputs ------------------------------------------------------------------- */
 
 /* How the job ended. */
 enum outcome {
@@ -129,7 +129,7 @@ enum outcome {
 
 struct ending {
 	enum outcome outcome;
-	int code;            /* as a shell has it: the job's own, 128 + signal, 124; not for UNSEEN and UNFINISHED */
+	int code;            /* as a shell reports it: the job's own, 128 + signal, 124; not for UNSEEN and UNFINISHED */
 	int signal;          /* OUTCOME_SIGNAL */
 	bool code_known;
 };
@@ -139,10 +139,10 @@ struct ending ending_of(const struct summary *s);
 /* "SIGKILL"; "signal 40" (in buf) for one without a name. */
 const char *figure_signal(int signal, char buf[UNITS_LEN]);
 
-/* What was measured went on well beyond the end of main. */
+/* True if the measurement continued well beyond the end of main. */
 bool figure_outlived(const struct summary *s);
 
-/* What RAM is compared with: what was requested, a limit, or the machine. */
+/* The amount that RAM is compared with: the request, a limit, or the capacity of the machine. */
 struct ceiling {
 	struct maybe bytes;
 	const char *words; /* "requested", "limit", "on this machine" */
@@ -150,27 +150,30 @@ struct ceiling {
 
 struct ceiling ceiling_of(const struct summary *s);
 
-/* Cores that the job could have used: its quota where that is less than its processors. In millionths. */
+/* Cores available to the job: its CPUs, or its quota if that is smaller. Millionths. */
 struct maybe figure_cores(const struct facts *f);
 
-/* The processes of the job, largest peak first. *ret is the caller's to free(); NULL if there are none. */
+/* The processes of the job, largest peak first. The caller frees *ret with free(); NULL if there
+ * are none. Returns 0 or -ENOMEM. */
 int figure_processes(const struct job *job, const struct process ***ret, size_t *ret_n);
 
 enum {
 	FIGURE_THROTTLES = 4
 };
-/* What holds back a GPU's clocks, in words. */
+/* Reasons why a GPU's clocks are throttled, in words. */
 struct figure_throttle {
-	enum metric metric; /* how long it did */
+	enum metric metric; /* time for which this reason throttled them */
 	const char *words;
 };
 extern const struct figure_throttle figure_throttles[FIGURE_THROTTLES];
 
-/* Is there something to say of GPUs, be it why they could not be read? Not where there are none. */
+/* True if the summary mentions GPUs, if only why they could not be read; false where there are
+ * none. */
 bool figure_has_gpus(const struct summary *s);
-/* Did the job hold memory on it, or is that not known? */
+/* True if the job used memory on the GPU, or may have. */
 bool figure_gpu_used(const struct summary *s, uint32_t id);
-/* Did it hold nothing there, and is that GPU one of many, or beside one that it used? No picture of it is wanted then. */
-bool figure_gpu_beside(const struct summary *s, uint32_t id);
-/* What a utilisation is called: "SM active", "busy". */
+/* True if the job used no memory on the GPU and there are many GPUs, or others that it used. Such a
+ * GPU has no chart. */
+bool figure_gpu_unused(const struct summary *s, uint32_t id);
+/* The name of a utilisation: "SM active", "busy". */
 const char *figure_gpu_lead(enum metric lead);

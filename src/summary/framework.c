@@ -10,8 +10,8 @@
 
 static const char *const names[FRAMEWORKS_MOST] = { "torch", "jax", "tensorflow" };
 
-/* A figure is the largest value of its series; peaks are told as such, and as what was seen where they are not. word: of
- * those that are drawn. */
+/* A figure is the largest value of its series. Where a framework reports no peak, the largest
+ * current value stands in. word: label of a series that is drawn. */
 static const struct {
 	const char *name;
 	size_t offset; /* in struct framework */
@@ -31,7 +31,7 @@ enum {
 	FIGURES = sizeof(figures) / sizeof(figures[0])
 };
 
-/* A series' name in its parts. */
+/* The parts of a series' name. */
 struct parts {
 	size_t framework, figure, device_len;
 	const char *device;
@@ -73,7 +73,7 @@ static bool is_number(const char *text, size_t len, struct maybe number)
 	       value == (uint64_t) number.value;
 }
 
-/* Where CUDA's numbers are not known, as on other vendors' GPUs, the driver's stand in. */
+/* The driver's indices stand in where CUDA's are unknown, as on other vendors' GPUs. */
 static bool is_device(const struct job *job, const struct birth *gpu, const char *text, size_t len)
 {
 	for (size_t i = 0; i < job_gpu_count(job); i++) {

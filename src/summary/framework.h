@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the frameworks of the job say of their own allocators: PyTorch, JAX, TensorFlow. The job pushes it as series
- * FRAMEWORK/DEVICE/FIGURE (python/hiwater/_frameworks.py), which belong beside the driver's figures of that device.
- * DEVICE is gpuN, N as CUDA numbers them in PCI order, or a uuid or how it begins.
+ * Memory statistics of the allocators of PyTorch, JAX and TensorFlow, which the job pushes as
+ * series FRAMEWORK/DEVICE/FIGURE (python/hiwater/_frameworks.py); outputs show them with the
+ * driver's figures of that device. DEVICE is gpuN, where N is CUDA's index in PCI order, or a UUID
+ * or the beginning of one.
  */
 #pragma once
 
@@ -11,7 +12,7 @@
 struct framework {
 	const char *name;          /* static: "torch" */
 	struct maybe allocated_peak, reserved_peak;  /* bytes */
-	struct maybe fragmentation_ppm;              /* at most */
+	struct maybe fragmentation_ppm;              /* highest value */
 	struct maybe alloc_retries, ooms;
 };
 
@@ -20,11 +21,12 @@ enum {
 	FRAMEWORK_LEN = 40
 };
 
-/* Is a series of this name such a figure? */
+/* True if a series of this name is such a figure. */
 bool framework_has(const char *series);
 
-/* How a series of such memory of this GPU is called, "torch allocated", in buf; NULL: it is none. */
+/* The label of a memory series of this GPU, "torch allocated", in buf; NULL: the series is none. */
 const char *framework_memory(const struct job *job, const struct birth *gpu, const char *series, char buf[FRAMEWORK_LEN]);
 
-/* What each of them said of the GPU, those that said something. Returns how many; ret has FRAMEWORKS_MOST. */
+/* The statistics of each framework that reported on the GPU, into ret, which has FRAMEWORKS_MOST.
+ * Returns how many. */
 size_t frameworks_of(const struct job *job, const struct birth *gpu, struct framework *ret);

@@ -86,11 +86,11 @@ static struct gpu_user_now *user_of(const struct gpus_now *now, uint32_t id)
 	return NULL;
 }
 
-static void bear_gpu(struct gpus_now *now, enum frame_source source, const struct birth *b)
+static void apply_gpu_birth(struct gpus_now *now, enum frame_source source, const struct birth *b)
 {
 	struct gpu_now *before = gpu_of(now, b->id);
 
-	if (before) { /* born again: its memory could not be told at first */
+	if (before) { /* born again: the source did not know its memory at first */
 		before->memory_bytes = b->gpu.memory_bytes;
 		before->unified = b->gpu.unified;
 		return;
@@ -120,7 +120,7 @@ static void bear_gpu(struct gpus_now *now, enum frame_source source, const struc
 		now->gpus[now->n_gpus++] = gpu;
 }
 
-static void bear_user(struct gpus_now *now, const struct birth *b)
+static void apply_user_birth(struct gpus_now *now, const struct birth *b)
 {
 	struct gpu_user_now user = {
 		.id = b->id,
@@ -154,7 +154,7 @@ static void end_user(struct gpus_now *now, uint32_t id)
 	now->n_users--;
 }
 
-static void read_one(struct gpus_now *now, const struct reading *r)
+static void apply_reading(struct gpus_now *now, const struct reading *r)
 {
 	const struct maybe value = r->known ? known(r->value) : UNKNOWN;
 
@@ -171,7 +171,7 @@ static void read_one(struct gpus_now *now, const struct reading *r)
 	}
 }
 
-/* What is said of another figure is put to what is said already, and is news for whoever was told that. */
+/* Adds the figure of a note to an equal note on other figures, which must then be printed again. */
 static void join_note(struct gpus_now *now, struct gpu_note_now *n, const char *why)
 {
 	struct buf joined = BUF_INIT(TEXT_MOST);
@@ -187,7 +187,7 @@ static void join_note(struct gpus_now *now, struct gpu_note_now *n, const char *
 	n->why = text;
 }
 
-/* A source that is started again says again what it said. */
+/* True if the note is known already: a source that was restarted repeats its notes. */
 static bool is_noted(struct gpus_now *now, const struct gpu_note_now *note)
 {
 	for (size_t i = 0; i < now->n_notes; i++) {
@@ -204,7 +204,7 @@ static bool is_noted(struct gpus_now *now, const struct gpu_note_now *note)
 	return false;
 }
 
-static void take_note(struct gpus_now *now, struct gpu_note_now note, const char *about, const char *why)
+static void add_note(struct gpus_now *now, struct gpu_note_now note, const char *about, const char *why)
 {
 	note.about = gpus_now_text(now, about);
 	note.why = gpus_now_text(now, why);
@@ -216,20 +216,20 @@ static void take_note(struct gpus_now *now, struct gpu_note_now note, const char
 
 void gpus_now_note(struct gpus_now *now, const char *why)
 {
-	take_note(now, (struct gpu_note_now) { .cause = CAUSE_HELPER }, "gpu", why);
+	add_note(now, (struct gpu_note_now) { .cause = CAUSE_HELPER }, "gpu", why);
 }
 
 void gpus_now_look_note(struct gpus_now *now, const char *why)
 {
-	take_note(now, (struct gpu_note_now) { .cause = CAUSE_HELPER, .is_of_look = true }, "gpu", why);
+	add_note(now, (struct gpu_note_now) { .cause = CAUSE_HELPER, .is_of_sample = true }, "gpu", why);
 }
 
-static void forget_look_notes(struct gpus_now *now)
+static void drop_sample_notes(struct gpus_now *now)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < now->n_notes; i++) {
-		if (now->notes[i].is_of_look)
+		if (now->notes[i].is_of_sample)
 			free_note(&now->notes[i]);
 		else
 			now->notes[kept++] = now->notes[i];
@@ -237,7 +237,7 @@ static void forget_look_notes(struct gpus_now *now)
 	now->n_notes = kept;
 }
 
-/* "gpu.energy: GPU 0: no counter": what is in front of the first colon is what it is about. */
+/* "gpu.energy: GPU 0: no counter": the subject is the text before the first colon. */
 static void note_event(struct gpus_now *now, const struct event *e)
 {
 	const char *colon = strchr(e->text, ':');
@@ -250,7 +250,7 @@ static void note_event(struct gpus_now *now, const struct event *e)
 	}
 	if (g && note_is_about(e, "gpu.energy"))
 		g->energy_is_summed = true;
-	take_note(now, (struct gpu_note_now) { .gpu = e->entity == ENTITY_GPU ? e->id : 0, .cause = e->cause }, about,
+	add_note(now, (struct gpu_note_now) { .gpu = e->entity == ENTITY_GPU ? e->id : 0, .cause = e->cause }, about,
 		colon ? colon + 1 + strspn(colon + 1, " ") : e->text);
 }
 
@@ -258,16 +258,16 @@ void gpus_now_apply(struct gpus_now *now, const struct frame *frame)
 {
 	for (size_t i = 0; i < frame->n_births; i++) {
 		if (frame->births[i].entity == ENTITY_GPU)
-			bear_gpu(now, frame->source, &frame->births[i]);
+			apply_gpu_birth(now, frame->source, &frame->births[i]);
 		else if (frame->births[i].entity == ENTITY_GPU_PROCESS)
-			bear_user(now, &frame->births[i]);
+			apply_user_birth(now, &frame->births[i]);
 	}
-	for (size_t i = 0; i < frame->n_events; i++) { /* what they say is about the readings, too */
+	for (size_t i = 0; i < frame->n_events; i++) { /* notes first: they affect values of the same frame */
 		if (frame->events[i].kind == EVENT_NOTE)
 			note_event(now, &frame->events[i]);
 	}
 	for (size_t i = 0; i < frame->n_readings; i++)
-		read_one(now, &frame->readings[i]);
+		apply_reading(now, &frame->readings[i]);
 	for (size_t i = 0; i < frame->n_ends; i++) {
 		if (frame->ends[i].entity == ENTITY_GPU_PROCESS)
 			end_user(now, frame->ends[i].id);
@@ -297,7 +297,7 @@ void gpus_now_fact(struct gpus_now *now, uint32_t id, const struct gpu_fact_told
 
 void gpus_now_begin_look(struct gpus_now *now)
 {
-	forget_look_notes(now);
+	drop_sample_notes(now);
 	for (size_t i = 0; i < now->n_gpus; i++) {
 		struct gpu_now *g = &now->gpus[i];
 
@@ -326,7 +326,7 @@ static int compare_maybe(struct maybe a, struct maybe b)
 	return (a.value > b.value) - (a.value < b.value);
 }
 
-/* Whole devices: those with an index of the driver first, others by place. */
+/* Whole devices: those with an index of the driver first, then by PCI address. */
 static int by_index(const void *a, const void *b)
 {
 	const struct gpu_now *x = a, *y = b;
@@ -340,7 +340,7 @@ static int by_number(const void *a, const void *b)
 	const struct gpu_now *x = a, *y = b;
 	int order = compare_maybe(x->number, y->number);
 
-	if (order == 0) /* the same GPU: itself in front of its instances */
+	if (order == 0) /* the GPU itself precedes its instances */
 		order = (*x->parent != '\0') - (*y->parent != '\0');
 	return order ? order : compare_maybe(x->index, y->index);
 }

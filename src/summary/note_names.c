@@ -3,15 +3,15 @@
 
 #include <string.h>
 
-/* A text around the figures that it names: "before", "gpu.temp, gpu.fan", "after" without the verb. */
+/* A note, split around its figures: "before", "gpu.temp, gpu.fan", the verb, "after". */
 struct parts {
 	const char *names;
 	size_t before_len, names_len;
-	const char *verb; /* " is ", where that is next; else "" */
+	const char *verb; /* " are " if " is " or " are " follows the figures; else "" */
 	const char *after;
 };
 
-/* "gpu.temp": how long it is, 0 if none is here. */
+/* Length of a figure's name at the start of text, "gpu.temp"; 0: none. */
 static size_t name_len(const char *text)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_", first[] = "gpu.";
@@ -29,13 +29,13 @@ static const char *find_name(const char *text)
 	return p ? p + (*p == ' ') : NULL;
 }
 
-/* Goes the list of names on behind n letters of it? */
+/* Length of the next name of a list behind its first n letters; 0: the list ends. */
 static size_t next_name(const char *names, size_t n)
 {
 	return strncmp(names + n, ", ", 2) == 0 ? name_len(names + n + 2) : 0;
 }
 
-static bool take_apart(const char *text, struct parts *ret)
+static bool split_note(const char *text, struct parts *ret)
 {
 	static const char *const verbs[] = { " is ", " are " };
 	const char *names = find_name(text);
@@ -61,7 +61,7 @@ bool note_names_alike(const char *a, const char *b)
 {
 	struct parts x, y;
 
-	return take_apart(a, &x) && take_apart(b, &y) && x.before_len == y.before_len && strncmp(a, b, x.before_len) == 0 &&
+	return split_note(a, &x) && split_note(b, &y) && x.before_len == y.before_len && strncmp(a, b, x.before_len) == 0 &&
 	       strcmp(x.verb, y.verb) == 0 && strcmp(x.after, y.after) == 0;
 }
 
@@ -79,7 +79,7 @@ int note_names_join(const char *a, const char *b, struct buf *out)
 	struct parts x, y;
 	bool more = false;
 
-	if (!take_apart(a, &x) || !take_apart(b, &y))
+	if (!split_note(a, &x) || !split_note(b, &y))
 		return buf_str(out, a);
 	(void) buf_add(out, a, x.before_len + x.names_len);
 	for (const char *at = y.names; at < y.names + y.names_len; at += name_len(at) + 2) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Notes that say the same of several figures are one: "the driver answers with error 999 for gpu.temp" and "... for gpu.fan" are
- * "the driver answers with error 999 for gpu.temp, gpu.fan".
+ * Merges notes that say the same of several figures: "the driver answers with error 999 for
+ * gpu.temp" and "... for gpu.fan" are "the driver answers with error 999 for gpu.temp, gpu.fan".
  */
 #pragma once
 
@@ -9,7 +9,8 @@
 
 #include "base/buf.h"
 
-/* Do they say the same, of whatever figures? Those without a figure do not. */
+/* True if both say the same, each of its own figures; false for notes without a figure. */
 bool note_names_alike(const char *a, const char *b);
-/* Adds to out, empty, what a says, with the figures of b behind its own. They are alike. Returns 0 or -ENOMEM. */
+/* Appends note a with the figures of b added to its own; out is empty, and a and b are alike.
+ * Returns 0 or -ENOMEM. */
 int note_names_join(const char *a, const char *b, struct buf *out);

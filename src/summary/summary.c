@@ -56,8 +56,8 @@ static int note_cpu(struct summary *s)
 	if (s->cpu_exact || !s->user_ns.known || !s->complete)
 		return 0;
 	if (!f->reaped_user_ns.known)
-		return summary_note(s, "time", "processor time is sampled: hiwater did not start the job");
-	return summary_note(s, "time", "processor time is a lower bound: not every process was waited for");
+		return summary_note(s, "time", "CPU time is sampled: hiwater did not start the job");
+	return summary_note(s, "time", "CPU time is a lower bound: some processes were not waited for");
 }
 
 static int note_descendants(struct summary *s)
@@ -65,16 +65,16 @@ static int note_descendants(struct summary *s)
 	if (s->descendants.peak.known || !s->descendants.low.known)
 		return 0;
 	if (s->facts->main_ignored_sigchld.value == 1)
-		return summary_note(s, "ram.descendants", "if there were any, each ended before a look at it, and main ignored SIGCHLD: "
-							  "nobody was told of them");
-	return summary_note(s, "ram.descendants", "there were some, but each ended before a look at it");
+		return summary_note(s, "ram.descendants", "if there were any, each ended before it could be sampled; the main process ignored SIGCHLD, "
+							  "so the kernel reported none of them");
+	return summary_note(s, "ram.descendants", "there were some, but each ended before it could be sampled");
 }
 
 static int note_processes(struct summary *s)
 {
 	if (!s->facts->processes_why || !*s->facts->processes_why)
 		return 0;
-	return summary_note(s, "processes", "none was read, so of the job as a whole only wall, exit%s what was waited for%s are known: %s",
+	return summary_note(s, "processes", "none could be read, so for the whole job only wall time, exit status%s the use of reaped processes%s are known: %s",
 		s->facts->taskstats.value ? "," : " and", s->facts->taskstats.value ? " and the kernel's exit records" : "",
 		s->facts->processes_why);
 }
@@ -83,7 +83,7 @@ static int note_files(struct summary *s)
 {
 	if (!s->facts->few_files.known)
 		return 0;
-	return summary_note(s, "sampling", "hiwater may have %lld files open at once (ulimit -n): sources that need more were not read",
+	return summary_note(s, "sampling", "hiwater may open at most %lld files (ulimit -n): sources that need more were not read",
 		(long long) s->facts->few_files.value);
 }
 
@@ -103,7 +103,7 @@ static struct maybe last_of(const struct job *job, enum metric metric)
 	return acc ? known(acc->last) : UNKNOWN;
 }
 
-/* What was written and deleted before it went to storage was not sent there. */
+/* Data deleted before it reached storage was never written there. */
 static struct maybe written(const struct job *job)
 {
 	struct maybe all = last_of(job, M_JOB_WRITE_BYTES);
@@ -135,7 +135,8 @@ static void time_figures(const struct job *job, struct summary *s)
 	s->cpu_exact = f->cpu_is_exact.value == 1 && f->reaped_user_ns.known && f->reaped_system_ns.known;
 	s->user_ns = maybe_max(last_of(job, M_JOB_CPU_USER), f->reaped_user_ns);
 	s->system_ns = maybe_max(last_of(job, M_JOB_CPU_SYSTEM), f->reaped_system_ns);
-	/* The clock ticks that /proc tells in may round above what the kernel told when it was waited for. */
+	/* /proc counts in clock ticks, which may round above the exact times of the reaped
+	 * processes. */
 	if (s->cpu_exact) {
 		s->user_ns = f->reaped_user_ns;
 		s->system_ns = f->reaped_system_ns;
@@ -146,7 +147,8 @@ static void time_figures(const struct job *job, struct summary *s)
 		s->wall_ns = known((int64_t) job_now(job));
 	if (s->user_ns.known && s->system_ns.known && s->wall_ns.known && s->wall_ns.value > 0) {
 		const double cpu = (double) s->user_ns.value + (double) s->system_ns.value;
-		/* Where main's end is not told apart, the wall time may be main's alone, and others were followed beyond it. */
+		/* Where main's own end is unknown, the wall time may be main's alone, though others
+		 * were followed beyond it. */
 		const struct maybe span = s->main_wall_ns.known ? s->wall_ns : maybe_max(s->wall_ns, known((int64_t) job_now(job)));
 
 		s->cores_mean_ppm = known((int64_t) (cpu / (double) span.value * 1e6));
@@ -155,8 +157,8 @@ static void time_figures(const struct job *job, struct summary *s)
 	}
 }
 
-/* What of the cgroup's largest charge was page cache: as read then, else the least that it can have been, which is what
- * neither the job nor hiwater nor the kernel can have held. */
+/* Page cache in the cgroup's largest charge: as read at that time, else a lower bound, the charge
+ * less the most that the job, hiwater and the kernel can have used. */
 static struct maybe file_at_peak(const struct job *job, const struct summary *s)
 {
 	const struct acc *mem = job_acc(job, M_JOB_CGROUP_MEM, 0), *file = job_acc(job, M_JOB_CGROUP_FILE, 0);
@@ -173,8 +175,8 @@ static struct maybe file_at_peak(const struct job *job, const struct summary *s)
 	return known(rest > 0 ? rest : 0);
 }
 
-/* Where others are in the job's cgroup, too, what was killed there may be theirs, also where SIGKILL ended main: only whom the
- * kernel named is known. */
+/* In a shared cgroup, kills may have hit other processes, even where SIGKILL ended main: only the
+ * processes that the kernel named count. */
 static void oom_figures(const struct job *job, struct summary *s)
 {
 	const bool counts = s->facts->cgroup_exclusive.value == 1;
@@ -187,8 +189,8 @@ static void oom_figures(const struct job *job, struct summary *s)
 	s->oom_killed = events > 0 || (counts && s->oom_kills.known && s->oom_kills.value > 0);
 }
 
-/* The source tells of a mark only where it is of this run; without one the largest charge that was seen is no peak of the
- * kernel's. */
+/* The source reports a high-water mark only if it is of this run; without one the largest sample is
+ * no peak of the kernel's. */
 static void cgroup_figures(const struct job *job, struct summary *s)
 {
 	const struct facts *f = s->facts;
@@ -239,7 +241,7 @@ int summary_make(struct job *job, struct summary *ret)
 	s.cpu_energy_uj = risen(job, M_HOST_ENERGY);
 	s.iowait_ppm = iowait(job);
 	s.peak_alive = most_of(job, M_JOB_PROCESSES);
-	if (job_main(job)) /* also where no look found it alive */
+	if (job_main(job)) /* even if no sample found it alive */
 		s.peak_alive = maybe_max(s.peak_alive, known(1));
 	if (s.facts->processes_why && *s.facts->processes_why)
 		s.peak_alive = UNKNOWN;

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT
  *
- * The answer: what a job used, each figure with how it was obtained. Plain data made from a job; sinks write it.
+ * The answers about a job as plain data: each figure with the method by which it was obtained.
+ * summary_make() computes them from a job, which may still be running; sinks write them.
  */
 #pragma once
 
 #include "job/job.h"
 
 enum method {
-	METHOD_UNKNOWN, /* the figure could not be had; a note says why */
-	METHOD_EXACT,   /* the kernel's own mark or count */
+	METHOD_UNKNOWN, /* the figure is not available; a note says why */
+	METHOD_EXACT,   /* the kernel's or the driver's own high-water mark or count */
 	METHOD_BOUNDED, /* between low and high */
-	METHOD_SAMPLED, /* at the sampling rate; true value is at least this */
+	METHOD_SAMPLED, /* the largest sample; the true value is at least this */
 };
 
 /* "exact", "bounded", "sampled", "unknown". */
 const char *method_name(enum method method);
 
-/* An amount of RAM: of main, of the descendants, of all. */
+/* An amount of RAM: of the main process, of the descendants, or of all. Bytes. */
 struct ram_figure {
 	struct maybe peak, low, high;  /* low <= peak <= high */
 	struct maybe mean;
 	struct maybe private_bytes, shared_bytes; /* at the last PSS pass before or at the peak */
-	struct maybe at_ns;            /* when */
+	struct maybe at_ns;            /* time of the peak since the start */
 	enum method method;
 	const char *source;            /* "VmHWM", "ru_maxrss", "taskstats", "statm", "faults", "PSS", "fork families", "fork families by name", "procfs"; static */
 };
@@ -29,7 +30,7 @@ struct ram_figure {
 struct note {
 	const char *about;  /* "gpu", "energy", "cpu": first part of a JSON path; or a metric, "gpu.xid" */
 	char *why;
-	bool happened;      /* while it ran, or what is here failed; rather than that there is nothing to be had */
+	bool happened;      /* something failed during the run; false: the figure does not exist here */
 };
 
 enum severity {
@@ -43,40 +44,41 @@ enum {
 	EVIDENCE_DEVICES = 8
 };
 
-/* One piece of advice; made by watch/, kept here because the summary shows it. */
+/* One piece of advice; made by findings/, declared here because the summary shows it. */
 struct finding {
 	const char *code;       /* "out-of-memory"; static */
 	enum severity severity;
 	bool fired;
 	bool is_unjudged;       /* the run was too short for it */
-	char *message;          /* if fired: number, evidence, one action */
-	char *why_not;          /* if not: what was looked at and what it would have taken */
+	char *message;          /* if fired: a number, the evidence, one action */
+	char *why_not;          /* if not: the figures, and the threshold that they missed */
 	struct evidence {
 		const char *key;
 		double value;
 		const char *text;
-		unsigned device; /* 0: what the finding stands on; from 1 on: of that one of n_devices */
+		unsigned device; /* 0: of the finding as a whole; from 1 on: of that one of n_devices */
 	} evidence[EVIDENCE_MOST]; /* text if not NULL, else value; those of a device are together */
 	unsigned n_evidence, n_devices;
-	uint64_t from_ns, to_ns;/* the interval that shows it */
+	uint64_t from_ns, to_ns;/* the stretch of the run that shows it */
 };
 
 enum {
 	STORY_HOLDERS = 5
 };
 
-/* What happened, if something did; made by watch/, kept here because the summary shows it. */
+/* The incident of the run, if there was one; made by findings/, declared here because the summary
+ * shows it. */
 struct story {
-	char *what;              /* "out of memory: the kernel killed solver[5123]"; NULL: there is nothing to tell */
+	char *what;              /* "out of memory: the kernel killed solver[5123]"; NULL: no incident */
 	uint64_t at_ns;
-	bool memory;             /* memory ran out, or came near to it; */
-	bool on_gpu;             /* it was a GPU's, and so is all that follows; else RAM */
-	struct maybe held;       /* by the job at that moment; bytes */
+	bool memory;             /* memory ran out, or nearly */
+	bool on_gpu;             /* the memory of a GPU, as are all amounts below; else RAM */
+	struct maybe held;       /* used by the job at that moment; bytes */
 	struct maybe limit, asked;
-	struct maybe foreign;    /* by others on the job's GPUs at the most */
-	bool looked;             /* a recording says how it went until then */
-	struct maybe since_ns, from_bytes; /* since when it had been growing, and from how much */
-	double growth_per_s;     /* if it had */
+	struct maybe foreign;    /* used by other processes on the job's GPUs, at most */
+	bool looked;             /* the recording was read up to then */
+	struct maybe since_ns, from_bytes; /* start of the growth, and the amount at that time */
+	double growth_per_s;     /* bytes each second, if it grew */
 	struct story_holder {
 		const struct process *process; /* borrowed from the job */
 		int64_t bytes;
@@ -84,38 +86,38 @@ struct story {
 	} holders[STORY_HOLDERS]; /* the largest first */
 	size_t n_holders, others;
 	int64_t others_bytes;
-	char *advice;            /* what to try */
+	char *advice;            /* suggested action */
 };
 
 struct summary {
 	const struct job *job;         /* borrowed: processes, phases, series, facts */
 	const struct facts *facts;
 	bool complete;                 /* the end was recorded */
-	bool lost;                     /* it was not, and nobody here records it any more */
-	bool elsewhere;                /* lost, unless the host that recorded it still does: it is known only there */
+	bool lost;                     /* it was not, and no recorder on this host is alive */
+	bool elsewhere;                /* lost, unless the recorder on another host is alive: only that host knows */
 	bool oom_killed;               /* the kernel killed a process of the job for lack of memory */
-	struct maybe wall_ns;      /* of all that was measured */
-	struct maybe main_wall_ns; /* until main's own end, where that was seen */
+	struct maybe wall_ns;      /* until the end of the measurement */
+	struct maybe main_wall_ns; /* until the end of the main process, where that was observed */
 	struct maybe user_ns, system_ns;
 	bool cpu_exact;                /* else a lower bound (or sampled, with attach) */
 	struct ram_figure main, descendants, combined;
 	struct maybe system_peak;
-	struct maybe cgroup_peak, cgroup_limit, cgroup_oom_kills, cgroup_file_at_peak; /* of one that the job has to itself */
-	enum method cgroup_method;     /* of its peak: the kernel's mark, or the largest charge that was seen */
-	struct maybe oom_kills;        /* in the job's cgroup, whoever else is in it; at least as many as were named */
+	struct maybe cgroup_peak, cgroup_limit, cgroup_oom_kills, cgroup_file_at_peak; /* only of a cgroup that the job does not share */
+	enum method cgroup_method;     /* of its peak: the kernel's high-water mark, or the largest sample */
+	struct maybe oom_kills;        /* in the job's cgroup, its other members included; at least the kills that the kernel named */
 	struct maybe host_oom_kills;   /* on the whole machine while the job ran */
 	struct maybe swap_peak, hugetlb_peak;
-	bool hugetlb_at_most; /* it adds up several processes: what they share counts in each */
+	bool hugetlb_at_most; /* a sum over processes, in which shared pages count in each */
 	struct maybe read_bytes, write_bytes;
 	struct maybe cpu_energy_uj;
 	struct maybe gpu_peak, gpu_main_peak, gpu_rest_peak; /* device memory of the job, over all devices */
 	enum method gpu_method;        /* of gpu_peak */
-	struct maybe gpu_energy_uj;    /* of all devices, whoever used it */
-	bool gpu_none;                 /* all were asked, and the machine shows none */
-	struct maybe cores_mean_ppm;   /* (user + system) / the time until the last of the job ended, in millionths of a core; at most all */
+	struct maybe gpu_energy_uj;    /* of all devices and all their users */
+	bool gpu_none;                 /* all drivers were asked, and the machine has none */
+	struct maybe cores_mean_ppm;   /* (user + system) / time until the last process ended, in millionths of a core; at most all cores */
 	struct maybe iowait_ppm;       /* of the machine, while the job ran */
 	struct maybe peak_alive;
-	bool seen_at_least;            /* there may have been more processes than were seen */
+	bool seen_at_least;            /* there may have been more processes than were found */
 	struct note *notes;
 	size_t n_notes;
 	struct finding *findings;
@@ -123,24 +125,27 @@ struct summary {
 	struct story story;
 };
 
-/* Makes it from the job as it is now (a running one too). Returns 0 or -ENOMEM. findings are empty. */
+/* Computes the summary of the job in its present state. findings and story stay empty. Returns 0 or
+ * -ENOMEM. */
 int summary_make(struct job *job, struct summary *ret);
-/* A metric's largest value, its mean over time, what a counter rose by; of host, job (id 0), a GPU or a process on one. */
+/* A metric's largest value, its mean over time, the increase of a counter; id: 0 for host and job,
+ * else a GPU or a process on one. */
 struct maybe summary_most(const struct summary *summary, enum metric metric, uint32_t id);
 struct maybe summary_mean(const struct summary *summary, enum metric metric, uint32_t id);
 struct maybe summary_risen(const struct summary *summary, enum metric metric, uint32_t id);
 
-/* The utilisation that says most of a GPU: SM activity where it was had. False: there is none. */
+/* The most informative utilisation of a GPU: SM activity where it was read. False: there is none. */
 bool summary_gpu_lead(const struct summary *summary, uint32_t id, enum metric *ret);
-/* Energy in microjoules: of the device's counter (*ret_counted), else power over time. */
+/* Energy in microjoules: from the device's counter (*ret_counted), else power over time. */
 struct maybe summary_gpu_energy(const struct summary *summary, uint32_t id, bool *ret_counted);
-/* What the job held on it in the mean, and at most; id 0: on all devices. Unknown where the driver does not tell of one of
- * its processes there. */
+/* Memory that the job used on a device, mean and peak; id 0: on all devices. Unknown where the
+ * driver does not report one of the job's processes there. */
 struct maybe summary_gpu_job_mean(const struct summary *summary, uint32_t id);
 struct maybe summary_gpu_job_peak(const struct summary *summary, uint32_t id, enum method *ret_method);
-/* What was in use on it at most, whoever held it: what looks found, and never less than a mark of one of the job's processes. */
+/* Peak of the device's memory in use by all processes: the largest sample, and at least the
+ * high-water mark of each of the job's processes. */
 struct maybe summary_gpu_device_peak(const struct summary *summary, uint32_t id);
 
-/* Adds a note (its text is copied, about is not). */
+/* Adds a note; its text is copied, about is not. Returns 0 or -errno. */
 int summary_note(struct summary *summary, const char *about, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void summary_done(struct summary *summary);

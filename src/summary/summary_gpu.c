@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * GPUs in a summary: whose memory, which utilisation leads, and why something could not be had.
+ * GPUs in a summary: memory of the job and of devices, the leading utilisation, and reasons why
+ * figures are missing.
  */
 #include <stdio.h>
 #include <string.h>
@@ -55,11 +56,11 @@ struct maybe summary_gpu_energy(const struct summary *s, uint32_t id, bool *ret_
 	return s->job ? job_gpu_energy(s->job, id, ret_counted) : UNKNOWN;
 }
 
-/* ---- what the job held ----------------------------------------------------------------------------------------------- */
+/* ---- memory of the job ----------------------------------------------------------------------------------------------- */
 
-/* The largest mark of a process that main, the rest or both had there (gpu 0: on all of them), which no sum is below.
- * *ret_only: that of the only one, and so exact. */
-static struct maybe largest_mark(const struct summary *s, uint32_t gpu, bool main, bool rest, bool *ret_only)
+/* The largest high-water mark of a process of main, of the descendants or of both there (gpu 0: on
+ * all devices); no sum is below it. *ret_only: there is only that process, so the mark is exact. */
+static struct maybe largest_hwm(const struct summary *s, uint32_t gpu, bool main, bool rest, bool *ret_only)
 {
 	struct maybe mark = UNKNOWN;
 	size_t n = 0;
@@ -76,12 +77,12 @@ static struct maybe largest_mark(const struct summary *s, uint32_t gpu, bool mai
 	return mark;
 }
 
-static struct maybe told_of(const struct summary *s, enum metric metric, bool main, bool rest)
+static struct maybe peak_of(const struct summary *s, enum metric metric, bool main, bool rest)
 {
 	const struct maybe seen = job_gpu_untold(s->job, 0, main, rest) ? UNKNOWN : summary_most(s, metric, 0);
 	bool only;
 
-	return maybe_max(seen, largest_mark(s, 0, main, rest, &only));
+	return maybe_max(seen, largest_hwm(s, 0, main, rest, &only));
 }
 
 struct maybe summary_gpu_job_mean(const struct summary *s, uint32_t id)
@@ -91,11 +92,11 @@ struct maybe summary_gpu_job_mean(const struct summary *s, uint32_t id)
 
 struct maybe summary_gpu_job_peak(const struct summary *s, uint32_t id, enum method *ret_method)
 {
-	const bool untold = job_gpu_untold(s->job, id, true, true);
-	const struct maybe seen = untold ? UNKNOWN : id ? summary_most(s, M_GPU_JOB_MEM, id)
-							: summary_most(s, M_JOB_GPU_MEM, 0);
+	const bool is_incomplete = job_gpu_untold(s->job, id, true, true);
+	const struct maybe seen = is_incomplete ? UNKNOWN : id ? summary_most(s, M_GPU_JOB_MEM, id)
+							       : summary_most(s, M_JOB_GPU_MEM, 0);
 	bool only;
-	const struct maybe mark = largest_mark(s, id, true, true, &only);
+	const struct maybe mark = largest_hwm(s, id, true, true, &only);
 
 	if (only)
 		*ret_method = METHOD_EXACT;
@@ -109,18 +110,18 @@ struct maybe summary_gpu_device_peak(const struct summary *s, uint32_t id)
 	const struct maybe seen = summary_most(s, M_GPU_MEM, id);
 	bool only;
 
-	return seen.known ? maybe_max(seen, largest_mark(s, id, true, true, &only)) : UNKNOWN;
+	return seen.known ? maybe_max(seen, largest_hwm(s, id, true, true, &only)) : UNKNOWN;
 }
 
 /* ---- notes ----------------------------------------------------------------------------------------------------------- */
 
-/* Whoever asks the drivers was ended by one, or a note may say that: what nobody told says nothing. */
+/* True if the GPU helper ended, or a note may say so: then missing reports prove nothing. */
 static bool may_have_ended(const struct summary *s)
 {
 	return summary_gpu_told(s->job, CAUSE_HELPER_ENDED) || summary_gpu_told(s->job, CAUSE_UNKNOWN);
 }
 
-/* Does a note say that a driver, or who asks them, has not answered? */
+/* True if a note says that a driver or the GPU helper did not answer. */
 static bool is_silence_noted(const struct job *job)
 {
 	static const enum note_cause causes[] = { CAUSE_NVML, CAUSE_AMDGPU, CAUSE_DRM, CAUSE_HELPER };
@@ -152,11 +153,11 @@ enum gpu_absence job_gpu_absence(const struct job *job)
 static int note_absence(struct summary *s)
 {
 	static const char *const texts[GPU_ABSENCES] = {
-		[GPUS_UNWANTED] = "not asked for: --gpu=none",
-		[GPUS_HELPER_ENDED] = "none could be read: the helper ended before it told of one",
-		[GPUS_UNASKED] = "the run was over before GPUs could be asked",
-		[GPUS_UNREADABLE] = "none of those on this machine could be read",
-		[GPUS_NONE_HERE] = "none on this machine",
+		[GPUS_UNWANTED] = "not measured: --gpu=none",
+		[GPUS_HELPER_ENDED] = "none could be read: the GPU helper ended before it reported one",
+		[GPUS_UNASKED] = "the run ended before any GPU could be read",
+		[GPUS_UNREADABLE] = "no GPU of this machine could be read",
+		[GPUS_NONE_HERE] = "no GPU found",
 	};
 	const enum gpu_absence absence = job_gpu_absence(s->job);
 	const char *text = absence == GPUS_REFUSED ? s->facts->gpu_why : texts[absence];
@@ -179,7 +180,7 @@ static int note_unattributed(struct summary *s)
 	}
 	if (most < worth_a_word)
 		return 0;
-	return summary_note(s, "gpu", "some of the memory in use belongs to nobody who can be seen from here: to processes of "
+	return summary_note(s, "gpu", "part of the memory in use belongs to no visible process: to processes of "
 				      "another container, or to the driver");
 }
 
@@ -197,15 +198,16 @@ static int note_unlisted(struct summary *s)
 
 		if (more == 0 || (job.known ? job.value == 0 : !job_gpu_is_unsure(s->job, job_gpu(s->job, i))))
 			continue;
-		if (ns >= UINT64_C(1000000000)) /* a list stands for so long in any case: less says nothing */
-			(void) snprintf(whose, sizeof(whose), " (who held it is not known of %s)", units_duration((int64_t) ns, time));
-		r = summary_note(s, "gpu.memory", "%s: its processes were not listed while it held most%s: by what was read of it the job's peak there may be up to %s, and more between two readings",
+		if (ns >= UINT64_C(1000000000)) /* a process list is valid for that long anyway */
+			(void) snprintf(whose, sizeof(whose), " (for %s its users are unknown)", units_duration((int64_t) ns, time));
+		r = summary_note(s, "gpu.memory", "%s: the driver did not list its processes when most memory was in use%s; by the samples of the device, the job's peak there may be up to %s, and higher between samples",
 			job_gpu_name(s->job, &b->gpu, name), whose, units_bytes(job.value + more, UNITS_IEC, bytes));
 	}
 	return r;
 }
 
-/* By its vendor, which is all that is recorded of who reads it: the kernel's own drivers of NVIDIA's and AMD's old GPUs are DRM's. */
+/* By vendor, since the recording does not say which source reads a device: the kernel's own drivers
+ * for old NVIDIA and AMD GPUs belong to DRM. */
 static enum note_cause driver_of(const struct gpu_birth *gpu)
 {
 	if (strcmp(gpu->vendor, "nvidia") == 0)
@@ -213,7 +215,7 @@ static enum note_cause driver_of(const struct gpu_birth *gpu)
 	return strcmp(gpu->vendor, "amd") == 0 ? CAUSE_AMDGPU : CAUSE_DRM;
 }
 
-/* Does a note say why nobody lists who is on that one? */
+/* True if the note explains why that GPU has no process list. */
 static bool explains(const struct event *e, const struct birth *gpu)
 {
 	switch (e->cause) {
@@ -246,13 +248,14 @@ static bool is_no_list_noted(const struct job *job, const struct birth *gpu)
 	return false;
 }
 
-/* Nobody has said who was on it, nor why; or who they are in the job's namespace of pids. */
+/* GPUs without a process list and without a note that explains it, or with PIDs of another
+ * namespace. */
 static int note_no_list(struct summary *s)
 {
-	static const char none[] = "%s: no list of its processes came before the end: what the job held there is not known";
-	static const char theirs[] = "%s: its driver lists processes by numbers that mean nothing here (a container, and a driver"
-				     " before 535.113): what the job held there is not known";
-	static const char partly[] = "%s: no list of its processes came for %s of the %s: whether the job held anything there then is not known";
+	static const char none[] = "%s: the driver returned no process list before the end; how much memory the job used there is unknown";
+	static const char theirs[] = "%s: its driver lists processes by the PIDs of another namespace (a container, and a driver"
+				     " before 535.113); how much memory the job used there is unknown";
+	static const char partly[] = "%s: the driver returned no process list for %s of the %s; whether the job used memory there then is unknown";
 	int r = 0;
 
 	for (size_t i = 0; i < job_gpu_count(s->job) && r == 0; i++) {
@@ -276,8 +279,8 @@ static int note_no_list(struct summary *s)
 	return r;
 }
 
-/* What a counter rose by is that of all the time between its first reading and its last; a sum of power lacks the time in which
- * power was not told. */
+/* A counter's increase covers all the time between its first and last value; a sum of power lacks
+ * the time in which power was not reported. */
 static uint64_t energy_of_ns(const struct summary *s, uint32_t id, const struct acc *counter)
 {
 	const struct acc *power = acc_of(s, M_GPU_POWER, id);
@@ -287,7 +290,8 @@ static uint64_t energy_of_ns(const struct summary *s, uint32_t id, const struct 
 	return !counted && power && power->span_ns < counter->span_ns ? power->span_ns : counter->span_ns;
 }
 
-/* Is it worth a word? The first look at GPUs is a tick or two behind the start, which is no news where the run was not short. */
+/* True if the gap deserves a note. The first sample of GPUs comes one or two intervals after the
+ * start, which matters only in short runs. */
 static bool lacks_much(uint64_t covered_ns, uint64_t wall_ns)
 {
 	static const uint64_t start_ns = 300000000;
@@ -296,7 +300,8 @@ static bool lacks_much(uint64_t covered_ns, uint64_t wall_ns)
 	return lacks_ns > wall_ns / (lacks_ns < start_ns ? 5 : 10);
 }
 
-/* A counter that was read late, once, or not to the end (a slow driver, one that is lost) tells less than the run's energy. */
+/* A counter that was read late, once, or not to the end (a slow driver, a lost GPU) misses part of
+ * the run's energy. */
 static int note_energy(struct summary *s)
 {
 	const uint64_t wall_ns = s->wall_ns.known ? (uint64_t) s->wall_ns.value : 0;
@@ -312,15 +317,16 @@ static int note_energy(struct summary *s)
 			continue;
 		(void) job_gpu_name(s->job, &b->gpu, name);
 		if (counter->n < 2)
-			r = summary_note(s, "gpu.energy", "%s: its energy was read once, so nobody knows what it rose by", name);
+			r = summary_note(s, "gpu.energy", "%s: its energy counter was read only once, so the energy used is unknown", name);
 		else if (covered_ns > 0 && lacks_much(covered_ns, wall_ns))
-			r = summary_note(s, "gpu.energy", "%s: its energy is that of %s of the %s: it was not read in the rest", name,
+			r = summary_note(s, "gpu.energy", "%s: its energy covers %s of the %s; it was not read for the rest", name,
 				units_duration((int64_t) covered_ns, span), units_duration(s->wall_ns.value, wall));
 	}
 	return r;
 }
 
-/* Where a driver is silent or its helper ended that is said; one that is slow for a while has no other word. */
+/* Silent drivers and an ended helper have notes of their own; a driver that was slow for a while
+ * has only this one. */
 static int note_gap(struct summary *s)
 {
 	static const int64_t worth_a_word = 1000000000;
@@ -333,7 +339,7 @@ static int note_gap(struct summary *s)
 	}
 	if (!gap.known || gap.value < worth_a_word)
 		return 0;
-	return summary_note(s, "gpu", "a driver was so slow that GPUs were not read for %s: what came and went in that time is in no figure",
+	return summary_note(s, "gpu", "a slow driver left GPUs unread for %s; use that came and went in that time is in no figure",
 		units_duration(gap.value, text));
 }
 
@@ -343,8 +349,8 @@ int summary_gpu(struct summary *s)
 	int r;
 
 	s->gpu_peak = summary_gpu_job_peak(s, 0, &s->gpu_method);
-	s->gpu_main_peak = told_of(s, M_JOB_GPU_MEM_MAIN, true, false);
-	s->gpu_rest_peak = told_of(s, M_JOB_GPU_MEM_REST, false, true);
+	s->gpu_main_peak = peak_of(s, M_JOB_GPU_MEM_MAIN, true, false);
+	s->gpu_rest_peak = peak_of(s, M_JOB_GPU_MEM_REST, false, true);
 	s->gpu_energy_uj = job_gpus_energy(s->job);
 	s->gpu_none = !any && s->facts->gpu_asked.value == 1 && s->facts->gpu_seen.known && !s->facts->gpu_seen.value &&
 		      !may_have_ended(s);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What sources told of GPUs while the job ran, as notes: what says the same of several figures is one.
+ * The notes that sources reported on GPUs during the run, merged: notes that say the same of
+ * several figures become one.
  */
 #include <string.h>
 
@@ -24,8 +25,9 @@ const char *summary_gpu_about(const struct event *e)
 	return NULL;
 }
 
-/* "gpu: NVML did not answer": how long, and how often. Then nobody need read that it had not. */
-static bool is_told_better(const struct job *job, size_t i)
+/* True if a later event says more of event i: "gpu: NVML did not answer" with times replaces "has
+ * not answered since". */
+static bool is_superseded(const struct job *job, size_t i)
 {
 	static const char *const worse[] = { " has not answered since", " did not answer from" }, better[] = " did not answer";
 	const char *text = job_event(job, i)->text, *words = NULL;
@@ -42,8 +44,8 @@ static bool is_told_better(const struct job *job, size_t i)
 	return false;
 }
 
-/* How often event i was told, 0 if an earlier one says the same. */
-static size_t times_told(const struct job *job, size_t i)
+/* The number of events with the text of event i; 0 if an earlier event has it. */
+static size_t occurrences(const struct job *job, size_t i)
 {
 	const char *text = job_event(job, i)->text;
 	size_t n = 1;
@@ -58,7 +60,7 @@ static size_t times_told(const struct job *job, size_t i)
 	return n;
 }
 
-/* What an event says of what it is about; NULL: it is no note. */
+/* The text of a note on GPUs without its subject; NULL: no such note. */
 static const char *words_of(const struct event *e)
 {
 	const char *about = summary_gpu_about(e);
@@ -71,8 +73,8 @@ static bool is_alike(const struct event *a, const struct event *b)
 	return summary_gpu_about(a) && summary_gpu_about(a) == summary_gpu_about(b) && note_names_alike(words_of(a), words_of(b));
 }
 
-/* Adds what event i says, of all figures of which later events say the same; *ret_last: the last of these. Nothing is added where
- * an earlier one has said so. Returns 0 or -ENOMEM. */
+/* Appends the text of event i with the figures of all later events that say the same; *ret_last:
+ * the last of these. Appends nothing if an earlier event covers it. Returns 0 or -ENOMEM. */
 static int join_alike(const struct job *job, size_t i, struct buf *out, const struct event **ret_last)
 {
 	const struct event *e = job_event(job, i);
@@ -101,9 +103,9 @@ static int join_alike(const struct job *job, size_t i, struct buf *out, const st
 
 static int note_event(struct summary *s, size_t i)
 {
-	static const uint64_t start_ns = 1000000000; /* what was so from the start on needs no time */
+	static const uint64_t start_ns = 1000000000; /* a condition from the start on needs no time */
 	const struct event *e = job_event(s->job, i), *last = e;
-	const size_t n = summary_gpu_about(e) && !is_told_better(s->job, i) ? times_told(s->job, i) : 0;
+	const size_t n = summary_gpu_about(e) && !is_superseded(s->job, i) ? occurrences(s->job, i) : 0;
 	struct buf text = BUF_INIT(NOTE_MOST);
 	char at[UNITS_LEN];
 	int r = n > 0 ? join_alike(s->job, i, &text, &last) : 0;

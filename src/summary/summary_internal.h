@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the parts of the summary share.
+ * Shared by the parts of the summary.
  */
 #pragma once
 
 #include "summary/summary.h"
 
-/* What is about GPUs, with its notes. Returns 0 or -ENOMEM. */
+/* Figures and notes about GPUs. Returns 0 or -ENOMEM. */
 int summary_gpu(struct summary *summary);
-/* What was told of GPUs while it ran; of a device also when, and how often. Returns 0 or -ENOMEM. */
+/* Turns the notes that sources reported on GPUs into notes of the summary; on a device also when,
+ * and how often. Returns 0 or -ENOMEM. */
 int summary_gpu_note_told(struct summary *summary);
-/* What a note on GPUs is about, its text up to the colon; NULL: it is none. */
+/* The subject of a note on GPUs: its text up to the colon; NULL: the event is no such note. */
 const char *summary_gpu_about(const struct event *event);
-/* Was anything told of GPUs for that cause? */
+/* True if a note on GPUs has that cause. */
 bool summary_gpu_told(const struct job *job, enum note_cause cause);
-/* Main, descendants, combined. */
+/* Fill main, descendants and combined. */
 void summary_ram(const struct job *job, struct summary *summary);
 void summary_main(const struct job *job, struct ram_figure *figure);
 
 enum {
-	PAGE = 4096,   /* the least that a fault brings */
-	MEAN_LOOKS = 3 /* fewer say nothing of a mean: the first is at a time when nothing was there yet */
+	PAGE = 4096,   /* bytes: the smallest size that a fault maps */
+	MEAN_SAMPLES = 3 /* fewer give no mean: the first is taken before the program has allocated anything */
 };
 
 void ram_figure_set(struct ram_figure *figure, enum method method, const char *source, int64_t low, int64_t high);
 void ram_figure_time(struct ram_figure *figure, const struct acc *acc);
-/* private of whole, at the peak. */
+/* Splits the peak into private and shared, as private is to whole. */
 void ram_figure_split(struct ram_figure *figure, int64_t private, int64_t whole);

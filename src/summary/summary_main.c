@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * The figure of main's RAM, with how it was obtained (docs/memory.md has the rules).
+ * The RAM figure of the main process and the method by which it was obtained (docs/memory.md has
+ * the rules).
  */
 #include "summary/summary_internal.h"
 
-/* What is known of main's peak, each from one source. */
+/* What each source says of main's peak. */
 struct main_facts {
-	struct maybe seen;     /* the largest rss or counted mark */
+	struct maybe seen;     /* the largest sampled rss or valid high-water mark */
 	struct maybe exit_hwm; /* the kernel's exit record */
 	struct maybe maxrss;
-	bool has_mark;         /* its VmHWM was read, and counts */
-	bool exit_counts;      /* so does the exit record's */
-	bool maxrss_is_main;   /* maxrss can be nothing but main's own */
-	bool lives_on;         /* it was looked at when the run ended */
+	bool has_hwm;          /* its VmHWM was read, and is of this run */
+	bool exit_counts;      /* so is that of the exit record */
+	bool maxrss_is_main;   /* maxrss can only be main's own */
+	bool still_running;    /* it was sampled when the run ended */
 	bool complete;
 };
 
@@ -22,7 +23,7 @@ static bool has_risen(const struct facts *f, struct maybe mark)
 				     (f->main_hwm_at_start_bytes.known && mark.value > f->main_hwm_at_start_bytes.value));
 }
 
-/* hiwater's own image between fork and exec is in ru_maxrss, too. */
+/* ru_maxrss includes hiwater's own image between fork and exec. */
 static bool is_maxrss_of_job(const struct facts *f)
 {
 	return f->main_maxrss_bytes.known && f->fork_rss_bytes.known && f->main_maxrss_bytes.value > image_before_exec(f);
@@ -41,18 +42,18 @@ static struct main_facts main_facts(const struct job *job)
 	struct main_facts m = {
 		.exit_hwm = f->main_exit_hwm_bytes,
 		.maxrss = f->main_maxrss_bytes,
-		.has_mark = has_risen(f, f->main_hwm_bytes),
+		.has_hwm = has_risen(f, f->main_hwm_bytes),
 		.exit_counts = has_risen(f, f->main_exit_hwm_bytes),
 		.maxrss_is_main = is_maxrss_main(f),
 		.complete = f->ended_ns.known,
-		.lives_on = main && main->ended && main->how == END_LEFT,
+		.still_running = main && main->ended && main->how == END_LEFT,
 	};
 
 	if (acc)
 		m.seen = known(acc->max);
 	if (main && main->peak_bytes > 0)
 		m.seen = maybe_max(m.seen, known(main->peak_bytes));
-	if (m.has_mark)
+	if (m.has_hwm)
 		m.seen = maybe_max(m.seen, f->main_hwm_bytes);
 	return m;
 }
@@ -70,11 +71,11 @@ static bool main_is_exact(const struct main_facts *m, struct ram_figure *figure)
 		peak = maybe_max(peak, m->maxrss);
 		source = "ru_maxrss";
 	}
-	/* Nothing above what was seen is possible. */
+	/* ru_maxrss allows nothing above the samples. */
 	if (!source && m->maxrss.known && m->seen.known && m->maxrss.value <= m->seen.value)
-		source = m->has_mark ? "VmHWM" : "ru_maxrss";
-	/* Its mark was read when the run ended. */
-	if (!source && m->complete && m->lives_on && m->has_mark)
+		source = m->has_hwm ? "VmHWM" : "ru_maxrss";
+	/* Its high-water mark was read when the run ended. */
+	if (!source && m->complete && m->still_running && m->has_hwm)
 		source = "VmHWM";
 	if (!source || !peak.known)
 		return false;
@@ -82,15 +83,16 @@ static bool main_is_exact(const struct main_facts *m, struct ram_figure *figure)
 	return true;
 }
 
-/* Too short for looks: the only one may have been at its program before the exec. The larger share of the faults is whose the larger
- * ru_maxrss probably is, main's own or that of children that it waited for; main's own brought a page each at least. */
-static void main_likely(const struct facts *f, const struct main_facts *m, struct ram_figure *figure)
+/* The estimate for a run too short for samples, the only one of which may have been before the
+ * exec. The larger ru_maxrss probably belongs to main or to its reaped children, whichever had more
+ * faults; each of main's own mapped at least a page. */
+static void estimate_main(const struct facts *f, const struct main_facts *m, struct ram_figure *figure)
 {
-	const bool was_watched = m->has_mark || !f->ticks.known || f->ticks.value >= MEAN_LOOKS;
+	const bool was_sampled = m->has_hwm || !f->ticks.known || f->ticks.value >= MEAN_SAMPLES;
 	const bool is_larger = is_maxrss_of_job(f) && f->main_faults.value >= f->main_zombie_cminflt.value;
 	int64_t most = figure->high.value, brought;
 
-	if (was_watched || !f->main_faults.known || !f->main_zombie_cminflt.known)
+	if (was_sampled || !f->main_faults.known || !f->main_zombie_cminflt.known)
 		return;
 	if (!is_larger && !__builtin_mul_overflow(f->main_faults.value, PAGE, &brought))
 		most = smaller(most, brought);
@@ -105,18 +107,18 @@ void summary_main(const struct job *job, struct ram_figure *figure)
 	const struct facts *f = job_facts_const(job);
 	const struct main_facts m = main_facts(job);
 	const struct process *main = job_main(job);
-	const char *source = m.has_mark ? "VmHWM" : "statm";
-	/* A mark from before the run that stayed what it was: it was passed at no time. */
+	const char *source = m.has_hwm ? "VmHWM" : "statm";
+	/* A high-water mark from before the run that did not rise: the run never exceeded it. */
 	const struct maybe mark = maybe_max(f->main_hwm_bytes, m.exit_hwm);
-	const bool is_under_mark = !m.has_mark && mark.known && (m.lives_on || m.exit_hwm.known);
+	const bool is_under_mark = !m.has_hwm && mark.known && (m.still_running || m.exit_hwm.known);
 
 	if (main_is_exact(&m, figure)) {
 	} else if (m.maxrss.known) {
 		ram_figure_set(figure, METHOD_BOUNDED, m.seen.known ? source : "ru_maxrss", m.seen.known ? m.seen.value : 0,
 			maybe_min(m.maxrss, f->main_most_bytes).value);
-		if (!m.seen.known) /* where nobody can be read, ru_maxrss may as well be a child's */
+		if (!m.seen.known) /* without readable processes, ru_maxrss may be a child's */
 			figure->peak = f->processes_why && *f->processes_why ? UNKNOWN : m.maxrss;
-		main_likely(f, &m, figure);
+		estimate_main(f, &m, figure);
 	} else if (is_under_mark && m.seen.known) {
 		ram_figure_set(figure, METHOD_BOUNDED, source, m.seen.value, mark.value);
 	} else if (m.seen.known) {
@@ -127,7 +129,7 @@ void summary_main(const struct job *job, struct ram_figure *figure)
 	if (m.seen.known && figure->method == METHOD_BOUNDED && figure->peak.value > m.seen.value)
 		figure->at_ns = UNKNOWN;
 
-	/* Alone, main is the job, and that is split at its peak. */
+	/* A lone main process is the job, which is split at its peak. */
 	if (f->processes_seen.known && f->processes_seen.value == 1 && f->peak_private_bytes.known)
 		ram_figure_split(figure, f->peak_private_bytes.value, figure->peak.value);
 	else if (main && main->split_known && main->private_bytes + main->shared_bytes >= figure->peak.value / 4 * 3)

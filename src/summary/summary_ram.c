@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The figures of RAM, each with how it was obtained (docs/memory.md has the rules).
+ * The figures of RAM and the methods by which they were obtained (docs/memory.md has the rules).
  */
 #include "summary/summary_internal.h"
 
-/* A sum of 0 beside a peak means that no look found what was there. */
+/* A sum of 0 with a peak above 0: no sample found that memory. */
 static struct maybe mean_of(const struct acc *acc)
 {
-	if (!acc || acc->n < MEAN_LOOKS || acc->span_ns == 0 || (acc->sum <= 0 && acc->max > 0))
+	if (!acc || acc->n < MEAN_SAMPLES || acc->span_ns == 0 || (acc->sum <= 0 && acc->max > 0))
 		return UNKNOWN;
 	return known((int64_t) (acc->sum / (double) acc->span_ns));
 }
@@ -38,7 +38,7 @@ void ram_figure_split(struct ram_figure *figure, int64_t private, int64_t whole)
 
 /* ---- all, and all but main ------------------------------------------------------------------------------------------ */
 
-/* Faults of the children that those waited for who are in nobody's counters themselves, and of theirs. */
+/* Faults of reaped children, theirs included, of processes that are in no other process's counters. */
 static int64_t faults_waited(const struct job *job)
 {
 	const struct maybe of_main = job_facts_const(job)->main_zombie_cminflt;
@@ -53,23 +53,23 @@ static int64_t faults_waited(const struct job *job)
 	return faults;
 }
 
-/* Where exit records tell of everybody, nobody is missed. */
+/* Without complete exit records, processes may go unsampled. */
 static bool is_blind(const struct facts *f)
 {
 	return f->taskstats.known && (f->taskstats.value == 0 || f->taskstats_lost.value == 1);
 }
 
-/* Were there children that no look found, or may there have been? Each of them had faults, and main, if it waited for
- * them, counts those. */
-static bool had_unseen(const struct job *job)
+/* True if there were, or may have been, children that no sample found. Each had faults, which main
+ * counts if it reaped them. */
+static bool had_unsampled(const struct job *job)
 {
 	const struct facts *f = job_facts_const(job);
 
 	return faults_waited(job) > 0 || (is_blind(f) && f->main_ignored_sigchld.value == 1);
 }
 
-/* Faults of processes that no sample found, as far as their parents waited for them. */
-static int64_t faults_unseen(const struct job *job)
+/* Faults of processes that no sample found, as far as their parents reaped them. */
+static int64_t faults_unsampled(const struct job *job)
 {
 	int64_t faults = faults_waited(job) - job_facts_const(job)->dropped_faults.value;
 
@@ -81,25 +81,26 @@ static int64_t faults_unseen(const struct job *job)
 	return faults;
 }
 
-/* Were there, or may there have been, processes that no sample found? Without exit records the last faults of one that was found may hide
- * one that was not, so this is said sooner than that they matter. */
+/* True if processes may have gone unsampled. Without exit records, the last faults of a sampled
+ * process may hide an unsampled one, so this is true more often than it matters. */
 static bool may_lack_some(const struct job *job)
 {
 	const struct facts *f = job_facts_const(job);
 
-	return is_blind(f) && (f->main_ignored_sigchld.value == 1 || faults_unseen(job) != 0);
+	return is_blind(f) && (f->main_ignored_sigchld.value == 1 || faults_unsampled(job) != 0);
 }
 
-/* What processes that no sample found, and no exit record tells of, may have used beside the others: a piece of a file for each of their
- * faults. Unknown where that would say nothing: then the figure is what samples found, and no more. */
-static struct maybe unseen_most(const struct job *job, int64_t peak)
+/* The most that unsampled processes without exit records may have used alongside the others: one
+ * fault-around block for each of their faults. Unknown where the bound would be useless: then the
+ * figure is sampled. */
+static struct maybe unsampled_most(const struct job *job, int64_t peak)
 {
 	enum {
-		LATE = 512,  /* faults of the end of a process that was found */
-		PART = 10    /* of the peak, at most */
+		LATE = 512,  /* faults of a sampled process after its last sample */
+		PART = 10    /* the bound may be this part of the peak, at most */
 	};
 	const struct facts *f = job_facts_const(job);
-	int64_t faults = faults_unseen(job), most;
+	int64_t faults = faults_unsampled(job), most;
 
 	if (!is_blind(f))
 		return known(0);
@@ -133,7 +134,7 @@ static const char *source_of_all(const struct job *job)
 	return f->processes_hidden.value > 0 ? "fork families by name" : "fork families";
 }
 
-/* The peak as the estimator has it; recordings of schema 1 have its largest totals. */
+/* The peak from the estimator; recordings of schema 1 have its largest totals. */
 static struct ram_peak {
 	struct maybe low, estimate, high;
 } peak_of(const struct job *job, bool all)
@@ -155,10 +156,10 @@ static struct ram_peak {
 static void bounded_figure(const struct job *job, bool all, struct ram_figure *figure)
 {
 	const struct ram_peak p = peak_of(job, all);
-	/* Pages that a process maps twice make its RSS no measure of its memory. */
+	/* The RSS of a process that maps pages twice exceeds its memory. */
 	const bool is_rss_memory = job_facts_const(job)->mapped_twice.value != 1;
 	const int64_t least = is_rss_memory ? largest_process(job, all) : 0;
-	const struct maybe unseen = unseen_most(job, larger(p.estimate.value, least));
+	const struct maybe unseen = unsampled_most(job, larger(p.estimate.value, least));
 	int64_t low, peak;
 
 	if (!p.estimate.known)
@@ -173,12 +174,13 @@ static void bounded_figure(const struct job *job, bool all, struct ram_figure *f
 	}
 	figure->peak = known(peak);
 	ram_figure_time(figure, job_acc(job, all ? M_JOB_RAM : M_JOB_RAM_REST, 0));
-	/* One that was found, and gone before its memory was read. */
+	/* A process was found, but ended before its memory was read. */
 	if (peak == 0)
 		*figure = (struct ram_figure) { .low = known(0) };
 }
 
-/* Samples of all and of all but main are estimates of their own: together they never had more than each at its largest. */
+/* Samples of all and of the descendants are separate estimates: the combined peak cannot exceed the
+ * sum of the two. */
 static void parts_bound(const struct ram_figure *main, const struct ram_figure *rest, struct ram_figure *figure)
 {
 	if (figure->peak.known && main->high.known && rest->peak.known)
@@ -190,7 +192,7 @@ static void combined_figure(const struct job *job, bool one, const struct ram_fi
 	const struct facts *f = job_facts_const(job);
 	const struct maybe private = f->peak_private_bytes;
 	const struct acc *acc = job_acc(job, M_JOB_RAM, 0);
-	int64_t whole; /* which that is of */
+	int64_t whole; /* that private is a part of */
 
 	if (one && main->method != METHOD_UNKNOWN && f->mapped_twice.value != 1) {
 		*figure = *main;
@@ -220,7 +222,7 @@ static void descendants_figure(const struct job *job, bool none, struct ram_figu
 		ram_figure_set(figure, METHOD_EXACT, "procfs", 0, 0);
 		figure->mean = figure->at_ns = figure->private_bytes = figure->shared_bytes = known(0);
 	} else if (f->processes_seen.known && f->processes_seen.value <= 1) {
-		/* All were too short for a sample. */
+		/* All ended before a sample. */
 		figure->low = known(low ? low->max : 0);
 	} else {
 		bounded_figure(job, false, figure);
@@ -229,17 +231,18 @@ static void descendants_figure(const struct job *job, bool none, struct ram_figu
 	}
 }
 
-/* A total is made at ends and passes too, so ticks tell how often was looked. */
+/* Totals are also made at ends and PSS passes, so the number of samples decides, not that of
+ * totals. */
 static void forget_mean(const struct facts *f, struct ram_figure *figure)
 {
-	if (f->ticks.known && f->ticks.value < MEAN_LOOKS && figure->peak.value > 0)
+	if (f->ticks.known && f->ticks.value < MEAN_SAMPLES && figure->peak.value > 0)
 		figure->mean = UNKNOWN;
 }
 
 void summary_ram(const struct job *job, struct summary *summary)
 {
 	const struct facts *f = job_facts_const(job);
-	const bool one = f->processes_seen.known && f->processes_seen.value == 1 && !had_unseen(job);
+	const bool one = f->processes_seen.known && f->processes_seen.value == 1 && !had_unsampled(job);
 
 	summary_main(job, &summary->main);
 	descendants_figure(job, one, &summary->descendants);
@@ -248,7 +251,7 @@ void summary_ram(const struct job *job, struct summary *summary)
 		summary->main.private_bytes = summary->combined.private_bytes;
 		summary->main.shared_bytes = summary->combined.shared_bytes;
 	}
-	/* The job never held more than main alone did: the split at its peak is main's, whoever shared with it before. */
+	/* The job never used more than main alone: the split at its peak is main's. */
 	if (f->peak_private_bytes.known && summary->main.peak.known && summary->combined.peak.known &&
 		summary->combined.peak.value <= summary->main.peak.value)
 		ram_figure_split(&summary->main, f->peak_private_bytes.value, summary->main.peak.value);

@@ -8,12 +8,10 @@ UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
 
 
 def amount(text):
-    """'1.50 GiB' in base units; '0:01:30' in seconds; None if it is no amount."""
-    if re.fullmatch(r"\d+(:\d\d)+", text):
-        seconds = 0
-        for part in text.split(":"):
-            seconds = 60 * seconds + int(part)
-        return seconds
+    """'1.50 GiB' in base units; '1 min 30 s' in seconds; None if it is no amount."""
+    spans = {"d": 86400, "h": 3600, "min": 60, "s": 1}
+    if re.fullmatch(r"\d+ (?:d|h|min)(?: \d+ (?:h|min|s))?", text):
+        return sum(int(number) * spans[unit] for number, unit in re.findall(r"(\d+) (\w+)", text))
     found = re.fullmatch(r"(-?[\d.]+(?:e-?\d+)?)[ \xa0]?(\S*?)(?:/s)?", text)
     return float(found[1]) * UNITS[found[2]] if found and found[2] in UNITS else None
 

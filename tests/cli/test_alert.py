@@ -255,7 +255,7 @@ def test_an_alert_pulls_the_black_box(tool):
     assert story["processes"][0]["pid"] == pid and story["processes"][0]["bytes"] > 200 * MIB
     assert "smaller chunks of data" in story["try"]
     text = " ".join(tool.run("show", job.path).stdout.replace("\u00a0", " ").split())
-    assert "Happened at" in text and "RAM then:" in text
+    assert "Events at" in text and "RAM at that time:" in text
 
 
 def names(*wanted):

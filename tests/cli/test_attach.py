@@ -136,7 +136,7 @@ def test_the_exit_record_has_the_status(tool, way):
         assert summary["exit"]["code"] is None and "parent alone" in notes[0]
         return
     assert (summary["exit"]["code"], summary["exit"]["signal"]) == (status, signal)
-    assert "by its exit record" in text and "taskstats" in notes[0], text
+    assert "from its exit record" in text and "taskstats" in notes[0], text
     again = tool.run("show", "a.hiw", "--json").stdout
     assert json.loads(again)["exit"] == summary["exit"]
 

@@ -100,7 +100,7 @@ def test_disk_that_fills_up(stress, tool, small_disk):
     assert before["ram"]["main"]["peak_bytes"] > 0 and before["run"]["complete"] is False
     told = tool.run("show", disk / "x.hiw").stdout
     assert "recorder was lost" not in told
-    assert re.search(r"no end: the recording stopped,.*(space|full)", told, re.S), told
+    assert re.search(r"end not recorded: the recording stopped,.*(space|full)", told, re.S), told
     assert any(n["about"] == "exit" and "recording stopped" in n["why"] for n in before["notes"])
     (disk / "filler").unlink()
     check_integrity(disk / "x.hiw")
@@ -172,7 +172,7 @@ def test_no_place_for_the_history(tool, small_disk):
     runs = {how: (env, [], rights_of_nobody() if how == "no rights" else []) for how, env in places.items()}
     for done in all_at_once(tool, runs).values():
         unaffected(done)
-        assert "Again" not in done.stderr, "there is nothing to be shown again"
+        assert "Recording" not in done.stderr, "there is nothing to be shown again"
     tool.env = {k: v for k, v in tool.env.items() if k not in ("HIWATER_DIR", "HOME")}
     unaffected(tool.run("run", "--", *JOB))
     assert taken.read_text() == "mine" and not list(locked.iterdir()) and not (tool.folder / "home").exists()
@@ -206,7 +206,7 @@ def test_the_folder_is_removed_meanwhile(stress, tool, what):
     assert "RAM" in stderr
     assert valid((tool.folder / "run.json").read_text())["run"]["recording"] is None
     assert len(warnings_of(stderr)) == 1, stderr
-    assert "Again" not in stderr
+    assert "Recording" not in stderr
 
 
 def test_the_working_directory_is_removed(tool):

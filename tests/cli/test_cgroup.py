@@ -168,7 +168,7 @@ def test_no_limit_is_said_as_such(measured, group, hog):
     if cgroup["limit_bytes"] is None:  # a group above it may have one
         assert cgroup["peak_bytes"] >= 20 * MIB
         assert note(summary, "ram.cgroup") == []
-        assert note(summary, "ram.cgroup.limit_bytes") == ["the job's cgroup has no limit, nor have those above it"]
+        assert note(summary, "ram.cgroup.limit_bytes") == ["neither the job's cgroup nor those above it have a limit"]
 
 
 def test_the_mark_of_an_earlier_job_is_not_this_ones(measured, group, hog):
@@ -194,7 +194,7 @@ def test_others_in_the_group(tool, measured, group, hog):
         done, summary = measured(hog, "fill", 30)
         assert done.returncode == 3
         assert summary["ram"]["cgroup"] is None
-        assert note(summary, "ram.cgroup") == ["the job did not have its cgroup to itself"]
+        assert note(summary, "ram.cgroup") == ["the job shared its cgroup with other processes"]
         assert summary["ram"]["limit_bytes"] == LIMIT
         done, summary = measured(hog, "fill", TOO_MUCH)
         assert done.returncode == -9
@@ -276,7 +276,7 @@ def test_main_runs_out_of_memory(tool, measured, group, hog):
     for key in ("exit", "ram", "findings", "story"):
         assert shown[key] == summary[key]
     assert_story(summary["story"], found["evidence"]["victim_pid"])
-    assert "Happened" in done.stderr
+    assert "Events" in done.stderr
 
 
 def assert_story(story, victim):
@@ -312,7 +312,7 @@ def test_the_kernel_kills_hiwater_too(tool, group, hog, alert):
     assert 5 * MIB < story["growth_bytes_per_s"] < 80 * MIB  # a MiB every 20 ms, and the delays of the machine
     assert "hog" in [p["name"] for p in story["processes"]]
     text = tool.run("show", recording).stdout
-    assert "no end: the recorder was lost" in " ".join(text.replace("\u00a0", " ").split())
+    assert "end not recorded: the recorder was lost" in " ".join(text.replace("\u00a0", " ").split())
     assert "for lack of memory" in " ".join(text.split())
 
 

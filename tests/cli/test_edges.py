@@ -93,7 +93,7 @@ def test_no_mean_of_what_was_not_looked_at(tool):
     assert tool.run("run", "-i", "10s", "--no-record", "--json", "run.json", "--", "sleep", "0.2").returncode == 0
     told = valid((tool.folder / "run.json").read_text())
     assert told["ram"]["combined"]["peak_bytes"] > 0 and told["ram"]["combined"]["mean_bytes"] is None
-    assert {"about": "ram.combined.mean_bytes", "why": "fewer than three looks at its memory"} in told["notes"]
+    assert {"about": "ram.combined.mean_bytes", "why": "fewer than three samples of its memory"} in told["notes"]
 
 
 def test_few_looks_are_no_blind_spot_where_bounds_are_tight(tool):

@@ -365,8 +365,8 @@ def test_svg(made):
     assert "loss" in alone and "RAM" not in alone
     wide, _ = svg_of(tool, path, "--width", "1200")
     assert wide.get("width") == "1200" and root.get("width") == "820"
-    assert "no series is called 'lost'" in exported(tool, path, "--to", "svg", "--series", "lost", status=2)
-    assert "svg has no host" in exported(tool, path, "--to", "svg", "--entity", "host", status=2)
+    assert "no series is named 'lost'" in exported(tool, path, "--to", "svg", "--series", "lost", status=2)
+    assert "svg has no table 'host'" in exported(tool, path, "--to", "svg", "--entity", "host", status=2)
     assert "number of pixels" in exported(tool, path, "--to", "svg", "--width", "wide", status=2)
 
 

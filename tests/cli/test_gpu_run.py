@@ -38,7 +38,7 @@ def test_whose_memory_and_show_agrees(gpu):
     assert gpu_notes(shown) == gpu_notes(summary)
     text = gpu.run("show", "run.hiw").stdout
     assert "GPU 0     job peak 3.50 GiB sampled" in text
-    assert "the job held nothing on GPU 1" in text
+    assert "the job used no memory on GPU 1" in text
 
 
 # Its child ends, and another one gets the same pid at once (clone3 with set_tid). What the driver lists for that pid grows.
@@ -102,8 +102,8 @@ def test_what_the_driver_does_not_tell_of_the_job_is_not_nothing(gpu):
     assert memory["job_peak_bytes"] is memory["job_mean_bytes"] is memory["method"] is None
     assert summary["combined"] == {"peak_bytes": None, "method": None} and summary["main"] == {"peak_bytes": None}
     assert summary["devices"][1]["memory"]["job_peak_bytes"] == 0
-    assert "held nothing on GPU 1" in (said := said.replace("\u00a0", " ")) and "held nothing on GPU 0" not in said
-    assert "job peak not known" in said
+    assert "used no memory on GPU 1" in (said := said.replace("\u00a0", " ")) and "used no memory on GPU 0" not in said
+    assert "job peak unknown" in said
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs unshare and root")
@@ -120,7 +120,7 @@ def test_pids_that_mean_nothing_tell_nothing_of_the_job(gpu, memory, while_there
     assert while_there or zero["foreign_peak_bytes"] is None
     assert one["job_peak_bytes"] == 0, "nobody is there"
     notes = [n["why"] for n in json.loads((gpu.folder / "run.json").read_text())["notes"] if n["about"] == "gpu.memory"]
-    assert len(notes) == 1 and notes[0].startswith("GPU 0: its driver lists processes by numbers that mean nothing here"), notes
+    assert len(notes) == 1 and notes[0].startswith("GPU 0: its driver lists processes by the PIDs of another namespace"), notes
     assert summary["combined"]["peak_bytes"] is None
 
 
@@ -139,7 +139,7 @@ def test_the_sum_of_instances_is_had_though_their_gpu_may_not_be_asked(gpu):
     assert summary["combined"] == {"peak_bytes": 17 * GIB, "method": "sampled"}
     assert summary["main"] == {"peak_bytes": 17 * GIB}
     said = said.replace("\u00a0", " ")  # instances by the numbers that hiwater gpus has for them
-    assert "\nMIG 0.0 " in said and "held nothing on GPU 1, MIG 0.2, MIG 0.3" in said
+    assert "\nMIG 0.0 " in said and "used no memory on GPU 1, MIG 0.2, MIG 0.3" in said
     whole, other, *parts = (d["memory"] for d in summary["devices"])
     assert [p["job_peak_bytes"] for p in parts] == [17 * GIB, 0, 0] and other["job_peak_bytes"] == 0
     assert whole["job_peak_bytes"] == 17 * GIB and whole["method"] == "sampled"  # what is on an instance is on its GPU
@@ -178,7 +178,7 @@ def test_of_a_divided_gpu_nothing_is_told_that_is_not_known_of_an_instance(gpu):
     said, summary = run_later(gpu)
     whole, _, first, _, third = (d["memory"] for d in summary["devices"])
     assert first["job_peak_bytes"] == 17 * GIB and third["job_peak_bytes"] is None
-    assert whole["job_peak_bytes"] is whole["job_mean_bytes"] is None and "GPU 0     job peak not known" in said.replace("\u00a0", " ")
+    assert whole["job_peak_bytes"] is whole["job_mean_bytes"] is None and "GPU 0     job peak unknown" in said.replace("\u00a0", " ")
 
 
 def test_the_drivers_own_mark_is_mains_too(gpu):
@@ -234,7 +234,7 @@ def test_a_gpu_that_never_answers_is_no_zero(gpu):
     told, = [n["why"] for n in whole["notes"] if n["why"].startswith("GPU 0: ")]
     assert told.startswith("GPU 0: lost: ") and "the job's memory on it is unknown" in told
     assert whole["energy"]["gpu_j"] == summary["devices"][1]["energy_j"] > 0
-    assert re.search(r"^GPU 0 +job peak not known", said.replace("\u00a0", " "), re.M), said
+    assert re.search(r"^GPU 0 +job peak unknown", said.replace("\u00a0", " "), re.M), said
 
 
 def test_a_killed_recorder_leaves_what_it_knew(gpu):
@@ -289,7 +289,7 @@ def test_an_error_of_the_jobs_gpu_is_told(gpu):
     summary, _ = finish(gpu, hiwater)
     notes = [n["why"] for n in summary["notes"] if n["about"] == "gpu.xid"]
     text = gpu.run("show", "run.hiw").stdout
-    at = re.search(r"^Happened +at\s(\S+\ss):", text, re.M).group(1)
+    at = re.search(r"^Events +at\s(\S+\ss):", text, re.M).group(1)
     assert any(n.startswith("GPU 1: Xid 45") for n in notes) and any(n.startswith("GPU 0: Xid 31") and n.endswith(f"(at {at})") for n in notes), (at, notes)
     assert [d["errors"]["xid"] for d in summary["gpu"]["devices"]] == [1, 1]
     assert summary["story"]["what"].startswith("GPU 0: Xid 31: a page fault") and summary["story"]["of"] == "gpu"
@@ -311,7 +311,7 @@ def test_a_gpu_that_was_lost_before_the_run_is_named_without_figures(gpu):
 def test_none_are_asked_unless_wanted(gpu):
     summary, _ = finish(gpu, start(gpu, "--gpu=none"))
     assert summary["gpu"] is None
-    assert gpu_notes(summary) == ["not asked for: --gpu=none"]
+    assert gpu_notes(summary) == ["not measured: --gpu=none"]
 
 
 def test_no_gpu(tool):
@@ -339,4 +339,4 @@ def test_a_short_run_asks_nobody(gpu):
     assert done.returncode == 0
     summary = json.loads((gpu.folder / "run.json").read_text())
     assert summary["gpu"] is None
-    assert gpu_notes(summary) == ["the run was over before GPUs could be asked"]
+    assert gpu_notes(summary) == ["the run ended before any GPU could be read"]

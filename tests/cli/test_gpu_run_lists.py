@@ -24,7 +24,7 @@ def test_what_came_while_nobody_was_listed_may_be_the_jobs(gpu, fails):
     assert memory["peak_bytes"] == 5.5 * GIB + (100 << 20)
     if fails:
         assert memory["job_peak_bytes"] == 1.5 * GIB
-        assert any("GPU 0: its processes were not listed" in n and "up to 5.50 GiB" in n for n in notes), notes
+        assert any("GPU 0: the driver did not list its processes" in n and "up to 5.50 GiB" in n for n in notes), notes
     else:
         assert memory["job_peak_bytes"] == 5.5 * GIB and not notes
 
@@ -75,7 +75,7 @@ def test_a_driver_that_hangs_over_its_lists_has_no_second_reason(gpu):
     whole = json.loads((gpu.folder / "run.json").read_text())
     why = {n["about"]: n["why"] for n in whole["notes"]}
     assert whole["energy"]["gpu_j"] is None
-    assert why["energy.gpu_j"] == "an energy counter was read once: nobody knows what it rose by"
+    assert why["energy.gpu_j"] == "an energy counter was read only once, so its increase is unknown"
     assert "NVML has not answered since" in why["gpu"] and "gpu.memory" not in why
 
 
@@ -88,8 +88,8 @@ def test_where_no_list_came_that_is_said(gpu, refused):
     summary, _ = finish(gpu, hiwater)
     assert summary["gpu"]["devices"][0]["memory"]["job_peak_bytes"] is None
     why = [n["why"] for n in summary["notes"] if n["about"] in ("gpu", "gpu.memory") and not n["why"].startswith("null: ")]
-    assert "GPU 0: no list of its processes came before the end: what the job held there is not known" in why or \
-        any("answer" in w or "stuck" in w or "still being read" in w for w in why), why
+    assert "GPU 0: the driver returned no process list before the end; how much memory the job used there is unknown" in why or \
+        any("answer" in w or "stuck" in w or "still being asked" in w for w in why), why
 
 
 def peaks_of(tool):
@@ -170,9 +170,9 @@ def test_a_zero_that_was_not_read_again_is_no_figure(gpu, seconds):
     assert summary["gpu"]["combined"] == {"peak_bytes": None, "method": None}
     notes = [n["why"] for n in summary["notes"] if n["about"] == "gpu.memory"]
     assert all(n.startswith("GPU 0: ") for n in notes), notes
-    assert any(re.search("its processes were not listed .*up to 3.50 GiB, and more between two readings", n) for n in notes), notes
-    assert any("is not known of" in n for n in notes) == (seconds > 0), notes
+    assert any(re.search("the driver did not list its processes .*up to 3.50 GiB, and higher between samples", n) for n in notes), notes
+    assert any("its users are unknown" in n for n in notes) == (seconds > 0), notes
     unlisted = "SELECT unlisted FROM summary WHERE entity = 'gpu' AND id = 1 AND metric = 'mem'"
     assert (asked(gpu, unlisted) >= 1e9) == (seconds > 0)
     said = gpu.run("show", "run.hiw").stdout.replace("\u00a0", " ")
-    assert "job peak not known" in said and "held nothing on GPU 1" in said
+    assert "job peak unknown" in said and "used no memory on GPU 1" in said

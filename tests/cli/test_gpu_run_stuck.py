@@ -26,7 +26,7 @@ def test_what_a_slow_driver_kept_from_being_read_is_said(gpu):
     for said in (gpu.folder / "run.json").read_text(), gpu.run("show", "--json", "run.hiw").stdout:
         summary = json.loads(said)
         assert summary["sampling"]["gpu_longest_gap_s"] >= 1.6 > summary["sampling"]["interval_s"]
-        assert any(n.startswith("a driver was so slow that GPUs were not read for ") for n in gpu_notes(summary)), gpu_notes(summary)
+        assert any(n.startswith("a slow driver left GPUs unread for ") for n in gpu_notes(summary)), gpu_notes(summary)
 
 
 def test_what_a_driver_that_is_slow_to_begin_kept_from_being_read_is_said(gpu):
@@ -36,7 +36,7 @@ def test_what_a_driver_that_is_slow_to_begin_kept_from_being_read_is_said(gpu):
     for said in (gpu.folder / "run.json").read_text(), gpu.run("show", "--json", "run.hiw").stdout:
         summary = json.loads(said)
         assert summary["sampling"]["gpu_longest_gap_s"] >= 2.6
-        assert any(n.startswith("a driver was so slow that GPUs were not read for ") for n in gpu_notes(summary)), gpu_notes(summary)
+        assert any(n.startswith("a slow driver left GPUs unread for ") for n in gpu_notes(summary)), gpu_notes(summary)
         assert all(d["memory"]["job_peak_bytes"] is None for d in summary["gpu"]["devices"]), summary["gpu"]
 
 
@@ -325,4 +325,4 @@ def test_a_driver_that_is_silent_from_the_start_is_said_once(gpu):
     scenario.write_text(scenario.read_text() + "[call nvmlInit*]\nhang = 1\n")
     gpu.run("run", "--no-record", "--json", "run.json", "--", "sleep", "3.5")
     note, = gpu_notes(json.loads((gpu.folder / "run.json").read_text()))
-    assert note.startswith("NVML has not answered since 0:00") or note == "the run was over before GPUs could be asked"
+    assert note.startswith("NVML has not answered since 0:00") or note == "the run ended before any GPU could be read"

@@ -131,7 +131,7 @@ def test_a_lost_recorder(tool):
     assert " still running " in tool.run("show", "x.hiw").stdout and "lost" not in tool.run("show", "x.hiw").stdout
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    assert "no end: the recorder was lost" in tool.run("show", "x.hiw").stdout, "also where nobody has waited for it yet"
+    assert "end not recorded: the recorder was lost" in tool.run("show", "x.hiw").stdout, "also where nobody has waited for it yet"
     process.wait(30)
     process.stdin.close()
     summary = json.loads(tool.run("show", "--json", "x.hiw").stdout)
@@ -140,7 +140,7 @@ def test_a_lost_recorder(tool):
     shutil.copy(tool.folder / "x.hiw-wal", tool.folder / "shared.hiw-wal")
     with contextlib.closing(sqlite3.connect(tool.folder / "shared.hiw")) as file, file:
         file.execute("UPDATE meta SET value = 'node7' WHERE key = 'host'")
-    assert "no end: it still runs on node7, or the recorder was lost" in tool.run("show", "shared.hiw").stdout
+    assert "end not recorded: still running on node7, or the recorder was lost" in tool.run("show", "shared.hiw").stdout
     assert summary["run"]["complete"] is False
     assert summary["ram"]["main"]["peak_bytes"] > 0
 

@@ -148,7 +148,7 @@ def test_thinning_happened_and_the_limit_held(thinned):
 
 def test_the_text_is_the_same(recorded):
     def figures_of(text):
-        return [line for line in text.splitlines() if not re.match(r"Again|Sampling|  .*hiwater itself", line)]
+        return [line for line in text.splitlines() if not re.match(r"Recording|Sampling|  .*hiwater itself", line)]
 
     text = recorded.tool.run("show", "x.hiw").stdout
     assert len(figures_of(text)) > 5
@@ -419,7 +419,7 @@ def test_marks_are_in_every_summary(tool, killed):
     assert marks["list"] == sorted(marks["list"], key=lambda m: m["time_s"])
     text = tool.run("show", "x.hiw").stdout
     assert [int(n) for n in re.findall(r"at [\d.]+ .?s: step (\d+)", text)] == list(range(48, 58))
-    assert "and 47 more before them" in text.replace("\u00a0", " ")
+    assert "and 47 earlier marks" in text.replace("\u00a0", " ")
     text = tool.run("show", "--plain", "x.hiw").stdout
     assert [int(n) for n in re.findall(r"^mark after [\d.]+ \w+: step (\d+)$", text, re.M)] == list(range(48, 58))
-    assert "marks: 57, the last 10 follow\n" in text
+    assert "marks: 57, of which the last 10 follow\n" in text

@@ -128,7 +128,7 @@ def test_it_reads_without_a_program(made):
 def test_no_finding_is_no_praise(tool):
     """Most rules judge longer runs only, and a run whose end nobody saw did not go well."""
     assert tool.run("run", "--summary", "none", "--gpu", "none", "-o", "well.hiw", "--", "sleep", "1.2").returncode == 0
-    assert re.search(r"Nothing to advise\. The run was too short for \d\d of \d\d rules\.", page_of(tool, "well.hiw").text)
+    assert re.search(r"Nothing to advise\. The run was too short for \d\d of \d\d checks\.", page_of(tool, "well.hiw").text)
     with sqlite3.connect(tool.folder / "well.hiw") as db:
         db.execute("DELETE FROM meta WHERE key IN ('ended_ns', 'exit_status')")
     db.close()
@@ -202,7 +202,7 @@ def test_times_that_were_logged_have_their_unit(tmp_path):
             s.send(b"log " + text.encode())"""
     assert tool.run("run", "--summary", "none", "-o", "run.hiw", "--", sys.executable, "-c", code).returncode == 0
     said = " ".join(tool.run("show", "run.hiw", env={**tool.env, "LC_ALL": "C"}).stdout.split())
-    for text in ("data_wait 250 ms -> 125 us from 125 us to 250 ms", "step_time/rank0 0:01:30 -> NaN", "load_seconds -1 -> -1", "step_times 0.500 -> 0.500"):
+    for text in ("data_wait 250 ms -> 125 us from 125 us to 250 ms", "step_time/rank0 90 s -> NaN", "load_seconds -1 -> -1", "step_times 0.500 -> 0.500"):
         assert text in said, said
     report(tool, "run.hiw", "-o", "page.html")
     notes = {title: picture.note == "In seconds." for title, picture in pictures((tmp_path / "page.html").read_text(encoding="utf-8")).items()}

@@ -126,13 +126,13 @@ def opened(browser, page_file):
 
 def test_charts_are_drawn_and_hostile_text_stays_text(opened):
     titles = opened.js("[...document.querySelectorAll('figure.chart')].map(f => f.getAttribute('aria-label'))")
-    for title in ("What happened", "RAM of the job", "Processors", "loss", "lr", "Storage", "Lifetimes and peaks"):
+    for title in ("Phases and events", "RAM of the job", "CPUs used by the job", "loss", "lr", "Storage", "Lifetimes and peaks"):
         assert title in titles
     assert opened.page.title() == "shown - hiwater"
     assert opened.page.inner_text("tr[data-from] th") == "epoch 0", "not epoch epoch=0"
     assert opened.colors(0) > 5 and opened.colors(1) > 5
     above = opened.js("[...document.querySelectorAll('figure.chart[aria-label=\"RAM of the job\"] .above')].map(e => e.textContent)")
-    assert len(above) == 1 and above[0].startswith("this machine has ") and above[0].endswith(", above the chart"), "a limit that would flatten the lines is told"
+    assert len(above) == 1 and above[0].startswith("total of this machine ") and above[0].endswith(", above the chart"), "a limit that would flatten the lines is told"
     assert not opened.page.is_visible("#pictures") and not opened.page.is_visible("#problem")
     assert opened.js("document.documentElement.scrollWidth <= innerWidth")
     assert opened.js("document.querySelectorAll('img').length") == 0
@@ -140,9 +140,9 @@ def test_charts_are_drawn_and_hostile_text_stays_text(opened):
 
 def test_what_the_machine_did_is_drawn_in_a_short_run_too(opened):
     """Its rates are read once a second, each at one instant: they stand from one reading to the next."""
-    drawn, read = opened.js("""(() => { const { panel } = [...document.querySelectorAll('figure.chart')].find(f => f.getAttribute('aria-label') === 'Processors');
+    drawn, read = opened.js("""(() => { const { panel } = [...document.querySelectorAll('figure.chart')].find(f => f.getAttribute('aria-label') === 'CPUs used by the job');
         const table = panel.page.data.runs[0].table('host');
-        return [panel.lines.find(l => l.label === 'all of the machine')?.line.x, table.t.filter((_, i) => table.column('cpu_user').mean[i] !== null)]; })()""")
+        return [panel.lines.find(l => l.label === 'system-wide')?.line.x, table.t.filter((_, i) => table.column('cpu_user').mean[i] !== null)]; })()""")
     assert len(read) >= 2 and drawn and drawn[0] == read[0] and drawn[-1] >= read[-1]
 
 
@@ -171,9 +171,9 @@ def test_zooming_keeps_the_peak(browser, tmp_path):
         opened.settle()
         assert opened.chip("RAM of the job", "job") == "max 30\u00a0GiB"
         at = box["x"] + box["width"] / 2
-    assert " of 16:00:00" in opened.when()
+    assert " of 16 h" in opened.when()
     opened.press("0")
-    assert opened.when() == "all of 16:00:00"
+    assert opened.when() == "all of 16 h"
     opened.close()
 
 
@@ -193,7 +193,7 @@ def test_words_of_events_do_not_lie_over_each_other(browser, tmp_path):
             written.push([text, x, y, this.measureText(text).width, this.textAlign, this.canvas.closest('figure')?.getAttribute('aria-label')]);
             put.call(this, text, x, y);
         };""")
-    words = [(x, x + width, text) for text, x, y, width, align, chart in opened.js("written") if chart == "What happened" and align == "left"]
+    words = [(x, x + width, text) for text, x, y, width, align, chart in opened.js("written") if chart == "Phases and events" and align == "left"]
     assert words[0][2] == "the data are loaded" and words[-1][2] == "next"
     places = sorted(words)
     assert all(end <= begin for (_, end, _), (begin, _, _) in zip(places, places[1:])), places
@@ -442,9 +442,9 @@ field 75 = ramp 0 1.5G 1..2.5
     middle = (held[0]["from"] + held[0]["to"]) / 2
     inside = middle if abs(middle - alert[0]) > 0.1 else middle + 0.2  # not below the line of the alert
     outside, edge = held[0]["to"] + 0.5, [0xb4, 0x53, 0x09]
-    for title in ("GPU 0 at work", "GPU 0 power", "GPU 0 temperature", "GPU 0 clock"):
+    for title in ("GPU 0 activity", "GPU 0 power", "GPU 0 temperature", "GPU 0 clock"):
         assert hue(title, inside) == pytest.approx(edge, abs=40) and hue(title, outside) != pytest.approx(edge, abs=40), title
-        assert "clocks held back by heat" in opened.js(f"document.querySelector('figure.chart[aria-label=\"{title}\"]').textContent")
+        assert "clocks throttled by heat" in opened.js(f"document.querySelector('figure.chart[aria-label=\"{title}\"]').textContent")
     found = [hue("GPU 0 memory", alert[0] + k * 0.005, down) for k in (-1, 0, 1) for down in (20, 40)]
     assert any(red > green + 30 and red > blue + 30 for red, green, blue in found), "a line in the colour of alerts"
     opened.page.set_viewport_size({"width": 760, "height": 900})
@@ -479,7 +479,7 @@ memory = 1Gi
         assert {title[:5] for title in opened.js(titles)} == {"GPU 5"}
         folded = opened.js("[...document.querySelectorAll('details.folded > summary')].map(s => s.textContent)")
         if len(args) == 1:
-            assert folded == ["The job held nothing on GPU 0, GPU 1, GPU 2, GPU 3, GPU 4, GPU 6, GPU 7"]
+            assert folded == ["The job used no memory on GPU 0, GPU 1, GPU 2, GPU 3, GPU 4, GPU 6, GPU 7"]
             opened.page.click("details.folded > summary")
             opened.until("document.querySelector('figure.chart[aria-label=\"Power, each device\"]')")
         opened.close()
@@ -552,13 +552,13 @@ def test_what_is_read_rarely_is_drawn_as_steps(browser, tmp_path):
         for share in (0.1, 0.5, 0.9):
             assert drawn("RAM of the job", 60 * (minute + share), minute * 2**30), (minute, share)
     assert not drawn("RAM of the job", 90, 1.5 * 2**30), "no slope"
-    assert drawn("Processors", 100, 0) and drawn("Processors", 125, 1) and drawn("Processors", 175, 1) and not drawn("Processors", 150, 0.5)
+    assert drawn("CPUs used by the job", 100, 0) and drawn("CPUs used by the job", 125, 1) and drawn("CPUs used by the job", 175, 1) and not drawn("CPUs used by the job", 150, 0.5)
     opened.js("document.querySelector('figure.chart').panel.page.view.point(115)")
     opened.settle()
-    assert opened.chip("RAM of the job", "job") == "1\u00a0GiB" and opened.chip("Processors", "job") == "0\u00a0cores"
+    assert opened.chip("RAM of the job", "job") == "1\u00a0GiB" and opened.chip("CPUs used by the job", "job") == "0\u00a0cores"
     opened.js("document.querySelector('figure.chart').panel.page.view.point(125)")
     opened.settle()
-    assert opened.chip("RAM of the job", "job") == "2\u00a0GiB" and opened.chip("Processors", "job") == "1\u00a0core"
+    assert opened.chip("RAM of the job", "job") == "2\u00a0GiB" and opened.chip("CPUs used by the job", "job") == "1\u00a0core"
     opened.close()
 
 

@@ -85,15 +85,15 @@ def shown_keys(made, title):
 def test_what_is_pictured(made):
     titles = set(made[1])
     for of in ("GPU 0", "GPU 2"):
-        assert {f"{of} memory", f"{of} at work", f"{of} power", f"{of} temperature"} <= titles
+        assert {f"{of} memory", f"{of} activity", f"{of} power", f"{of} temperature"} <= titles
     assert not [t for t in titles if t.startswith("GPU 1")], "the job held nothing there"
-    assert {"What happened", "RAM of the job", "RAM of the machine", "Processors in use by the job", "Storage", "loss", "accuracy", "<odd>&"} <= titles
+    assert {"Phases and events", "RAM of the job", "RAM of the machine", "CPUs used by the job", "Storage", "loss", "accuracy", "<odd>&"} <= titles
     assert not [t for t in titles if "allocated" in t], "a framework's memory is no series of the user's"
     names = lambda title: {re.split(" max | \\d", key)[0] for key in shown_keys(made, title)}
     assert {"job", "device", "torch allocated"} <= names("GPU 0 memory") and "torch allocated" not in names("GPU 2 memory")
     assert "torch allocated max 5 B" in [key.replace("\xa0", " ") for key in shown_keys(made, "GPU 0 memory")]
     assert {"private", "job, shared pages once"} <= names("RAM of the job")
-    assert names("GPU 0 held back by") == {"heat"} and "GPU 2 held back by" not in titles, "what never was is not pictured"
+    assert names("GPU 0 throttled by") == {"heat"} and "GPU 2 throttled by" not in titles, "what never was is not pictured"
 
 
 def test_memory_with_its_peak_and_its_request(made):
@@ -131,8 +131,8 @@ def test_gpus(made):
     for t, span, mem in rows:
         if mem in (GIB, 3 * GIB):
             assert memory.at((t + span / 2) / SECOND) == pytest.approx(mem, rel=0.01)
-    work = shown["GPU 0 at work"]
-    assert work.keys[0] == "SM active max 40 %" and work.keys[1] == '"utilisation": some kernel ran max 90 %'
+    work = shown["GPU 0 activity"]
+    assert work.keys[0] == "SM active max 40 %" and work.keys[1] == '"utilisation": any kernel ran max 90 %'
     assert work.at(2.5, 0) == pytest.approx(0.4, abs=0.01) and work.at(2.5, 1) == pytest.approx(0.9, abs=0.01)
     late = made[2]["time"]["wall_s"] - 0.3  # a window before may still have some of the time at 100 W: the driver's clock starts late
     assert shown["GPU 0 power"].at(late, 0) == pytest.approx(300, rel=0.02)
@@ -143,7 +143,7 @@ def test_gpus_that_the_job_did_not_use(made):
     """They come behind the others, and a line says so in the place of charts; the data has them."""
     text = (made[0].folder / "page.html").read_text(encoding="utf-8")
     assert re.findall(r'<th scope="row">(GPU \d) <small>', text) == ["GPU 0", "GPU 2", "GPU 1"]
-    assert '<p class="note">The job held nothing on GPU 1.</p>' in text
+    assert '<p class="note">The job used no memory on GPU 1.</p>' in text
     run = payload(Page(text))["runs"][0]
     assert [(gpu["label"], gpu["beside"]) for gpu in run["gpus"]] == [("GPU 0", False), ("GPU 1", True), ("GPU 2", False)]
     assert table(run, "gpu", run["gpus"][1]["id"])["t"]
@@ -156,8 +156,8 @@ def test_limits_are_no_readings(made):
     assert [k.split(" max")[0] for k in power.keys] == ["drawn", "limit"]
     assert power.at(3.2, 1) == pytest.approx(700, rel=0.02)
     assert [[bool(p.get("stroke-dasharray")) for p in power.svg.iter("path") if p.get("class") == f"line c{n}"][0] for n in range(2)] == [False, True]
-    assert shown["GPU 0 memory"].above == ["it has 79.6 GiB, above the chart"] and shown["GPU 0 at work"].above == []
-    assert [w.split(" has ")[0] for w in shown["RAM of the job"].above] == ["this machine"], "the request is drawn"
+    assert shown["GPU 0 memory"].above == ["total 79.6 GiB, above the chart"] and shown["GPU 0 activity"].above == []
+    assert [re.split(r" \d", w)[0] for w in shown["RAM of the job"].above] == ["total of this machine"], "the request is drawn"
 
 
 def test_a_device_stands_together(made):
@@ -169,7 +169,7 @@ def test_a_device_stands_together(made):
 def test_axes_say_different_things(made):
     """Also where nothing was read or written, and where what is drawn lies close together."""
     for title, picture in made[1].items():
-        if title == "What happened":
+        if title == "Phases and events":
             continue
         ticks = [t.text for t in picture.svg.iter("text") if t.get("text-anchor") == "end" and float(t.get("y")) < 170]
         assert len(ticks) == len(set(ticks)) >= 3, (title, ticks)
@@ -188,11 +188,11 @@ def test_clocks_that_were_held_back(made):
     known = [(t, share) for t, share in zip(gpu["t"], heat) if share is not None]
     around = zip([(0, 0)] + known, known, known[1:] + [(gpu["t"][-1] + 1, 0)])
     most = sum(after[0] - before[0] for before, (_, share), after in around if share > 0)
-    for title in ("GPU 0 at work", "GPU 0 power", "GPU 0 temperature"):
+    for title in ("GPU 0 activity", "GPU 0 power", "GPU 0 temperature"):
         found = shown[title].stretches("held")
         assert found and all(any(a - 0.02 <= t and end <= b + 0.02 for a, b in found) for t, end in held), (found, held)
         assert 1 <= sum(b - a for a, b in found) <= most
-        total = float(re.search(r"held back by heat, ([\d.]+) s", shown[title].note)[1])
+        total = float(re.search(r"throttled by heat, ([\d.]+) s", shown[title].note)[1])
         assert 1 <= total <= 1.6, "the driver counts 1.5 s; a sample that comes late loses what exceeds its span"
     assert max(share for share in heat if share is not None) <= 1
     assert not shown["GPU 0 memory"].stretches("held") and not shown["GPU 2 power"].stretches("held")
@@ -229,13 +229,13 @@ def test_what_happened(made):
     phases = [(p["begin_s"], p["end_s"]) for p in summary["phases"]]
     assert len(phases) == 3
     for title, picture in shown.items():
-        if title != "What happened":
+        if title != "Phases and events":
             assert picture.stretches("phase") == [(pytest.approx(a, abs=0.02), pytest.approx(b, abs=0.02)) for a, b in phases[::2]], title
     (alert, words), = query(tool.folder / "run.hiw", "SELECT t, text FROM event WHERE kind = 'alert'")
     (mark, end), = query(tool.folder / "run.hiw", "SELECT t, text FROM event WHERE kind = 'mark'")
     assert shown["loss"].moments("alert") == {words: pytest.approx(alert / SECOND, abs=0.02)}
     assert shown["loss"].moments("mark") == {"the <end>": pytest.approx(mark / SECOND, abs=0.02)} and end == "the <end>"
-    lanes = shown["What happened"]
+    lanes = shown["Phases and events"]
     assert lanes.stretches("band c0") == [(pytest.approx(a, abs=0.02), pytest.approx(b, abs=0.02)) for a, b in phases]
     written = [t.text for t in lanes.svg.iter("text")]
     assert {"phases", "events", "epoch 0", "epoch 1", "epoch 2"} <= set(written)
@@ -264,7 +264,7 @@ def test_what_is_read_rarely_stands(tmp_path):
     db.close()
     shown = pictures(report_of(tool))
     assert [shown["RAM of the job"].at(t) / GIB for t in (30, 62, 118, 122, 178)] == pytest.approx([0, 1, 1, 2, 2], abs=0.02)
-    assert [shown["Processors in use by the job"].at(t) for t in (80, 118, 122, 150, 178, 300)] == pytest.approx([0, 0, 1, 1, 1, 1], abs=0.02)
+    assert [shown["CPUs used by the job"].at(t) for t in (80, 118, 122, 150, 178, 300)] == pytest.approx([0, 0, 1, 1, 1, 1], abs=0.02)
 
 
 @pytest.mark.parametrize("alone", [True, False])
@@ -287,7 +287,7 @@ def test_processors_are_what_both_kinds_were_at_one_time(tmp_path):
     with sqlite3.connect(tmp_path / "run.hiw") as db:
         db.execute(f"UPDATE job_sample SET cpu_user = (t / {SECOND} + 1) / 2 * {SECOND}, cpu_system = (t / {SECOND}) / 2 * {SECOND}")
     db.close()
-    shown = pictures(report_of(tool))["Processors in use by the job"]
+    shown = pictures(report_of(tool))["CPUs used by the job"]
     assert shown.keys == ["job max 1 cores", "in the kernel max 1 cores"]
 
 

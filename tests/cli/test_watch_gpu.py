@@ -128,7 +128,7 @@ def test_the_story_of_a_gpu(gpu, by):
     assert held == [(big, 20 << 30), (small, 1 << 30)]
     assert story["held_bytes"] == 21 << 30 and story["limit_bytes"] == 40 << 30
     text = " ".join(gpu.run("show", "run.hiw").stdout.replace("\u00a0", " ").split())
-    assert "GPU memory then:" in text and "smaller batch" in text
+    assert "GPU memory at that time:" in text and "smaller batch" in text
 
 
 # Once the driver has reported the 20 GiB.

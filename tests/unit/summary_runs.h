@@ -136,7 +136,7 @@ static inline void made_training(struct made *m)
 	made_validation(m);
 	loss.name = name;
 	assert_int_equal(job_restore_series(m->job, &loss), 0);
-	assert_int_equal(summary_note(&m->s, "gpu", "not asked for: --gpu=none"), 0);
+	assert_int_equal(summary_note(&m->s, "gpu", "not measured: --gpu=none"), 0);
 	assert_int_equal(summary_note(&m->s, "ram.descendants", "3 PSS passes were left out: a process was too large"), 0);
 	assert_int_equal(findings_make(&m->s, NULL), 0);
 }
@@ -217,7 +217,7 @@ static inline void made_attached(struct made *m)
 	m->s.combined.at_ns = known(SECONDS(0.25));
 	m->s.swap_peak = known(MIB(12));
 	m->s.hugetlb_peak = known(MIB(64));
-	assert_int_equal(summary_note(&m->s, "time", "processor time is sampled: hiwater did not start the job"), 0);
+	assert_int_equal(summary_note(&m->s, "time", "CPU time is sampled: hiwater did not start the job"), 0);
 	assert_int_equal(summary_note(&m->s, "io", "not permitted: /proc/PID/io of another user's process"), 0);
 	m->s.read_bytes = m->s.write_bytes = UNKNOWN;
 	assert_int_equal(findings_make(&m->s, NULL), 0);

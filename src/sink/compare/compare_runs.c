@@ -15,34 +15,34 @@ enum {
 	LABEL_COLUMNS = 22,
 	CELL_COLUMNS = 24,
 	NAME_MOST = 40,
-	USUAL_WIDTH = 80,    /* from here on a note stays a line, for those who look for it in a pipe */
+	USUAL_WIDTH = 80,    /* from here on a note stays on one line, for grep */
 	GAP = 2,
 	CHANGE_COLUMNS = 28,
 	WARNED_LEN = 60,     /* of a fact in a warning */
-	WARNED_BEFORE = 20,  /* of it, what is alike in both */
-	CLOCK_SECONDS = 600, /* from here on minutes and seconds say more than digits */
+	WARNED_BEFORE = 20,  /* of it, the common beginning that is kept */
+	CLOCK_SECONDS = 600, /* below it seconds, so that a mean and its deviation share their unit */
 };
 
-static const double MOMENT_SECONDS = 0.01; /* below it milliseconds stand, and no exponents */
-static const double BYTES_MOST = 9e18; /* what a program logs may be any number */
+static const double MOMENT_SECONDS = 0.01; /* below it milliseconds, without exponents */
+static const double BYTES_MOST = 9e18; /* a user series may have any value */
 
 /* ---- cells -------------------------------------------------------------------------------------------------------------- */
 
-/* What stands behind "+-": in the unit of the mean and with as many digits behind the point, since more of them would say
- * nothing. mean_text: "22.4 GiB", "0.431". */
+/* The deviation behind "+-", in the unit of the mean and with as many decimals. mean_text: "22.4
+ * GiB", "0.431". */
 static void put_spread(const char *mean_text, const struct compare_cell *cell, double scale, char buf[UNITS_LEN])
 {
 	char *end;
 	const double shown = strtod(mean_text, &end), mean = cell->mean * scale;
 	const char *point = memchr(mean_text, '.', (size_t) (end - mean_text));
 	const int digits = point ? (int) (end - point) - 1 : shown < 100 ? 1
-									 : 0; /* 72 stands for 72.0 */
+									 : 0; /* 72 is 72.0 */
 	const bool is_short = memchr(mean_text, 'e', (size_t) (end - mean_text)) == NULL;
 
 	if (is_short && shown != 0 && mean != 0)
-		(void) snprintf(buf, UNITS_LEN, "%.*f", digits, cell->deviation * scale * shown / mean);
+		(void) units_fixed(cell->deviation * scale * shown / mean, (unsigned) digits, buf);
 	else
-		(void) figure_any(cell->deviation * scale, buf);
+		(void) units_any(cell->deviation * scale, buf);
 }
 
 /* "22.4 GiB" of several runs: "22.4 +- 0.1 GiB". */
@@ -64,7 +64,7 @@ static void put_number(const struct compare_cell *cell, double scale, const char
 {
 	char mean[UNITS_LEN], spread[UNITS_LEN];
 
-	(void) figure_any(cell->mean * scale, mean);
+	(void) units_any(cell->mean * scale, mean);
 	put_spread(mean, cell, scale, spread);
 	if (cell->n == 1)
 		(void) snprintf(buf, CELL_LEN, "%s%s", mean, unit);
@@ -90,7 +90,7 @@ static void put_seconds(const struct compare_cell *cell, char *buf)
 char *compare_cell_text(const struct compare_row *row, const struct compare_cell *cell, enum units units, char buf[COMPARE_CELL_LEN])
 {
 	if (cell->n == 0)
-		(void) snprintf(buf, CELL_LEN, "not known");
+		(void) snprintf(buf, CELL_LEN, "unknown");
 	else if (row->unit == COMPARE_BYTES && fabs(cell->mean) < BYTES_MOST)
 		put_bytes(cell, units, buf);
 	else if (row->unit == COMPARE_SECONDS)
@@ -102,7 +102,7 @@ char *compare_cell_text(const struct compare_row *row, const struct compare_cell
 	return buf;
 }
 
-/* Of nothing there are no percents: by how much, in the figure's own unit. */
+/* Where the base is 0 there is no percentage: the difference in the figure's own unit. */
 static void put_amount(const struct compare_row *row, double difference, enum units units, char buf[1 + CELL_LEN])
 {
 	const struct compare_cell by = { .n = 1, .mean = fabs(difference) };
@@ -111,7 +111,16 @@ static void put_amount(const struct compare_row *row, double difference, enum un
 	(void) compare_cell_text(row, &by, units, buf + 1);
 }
 
-/* "-15.1 %", "+11 pt", "~"; what the test says stands beside it. */
+/* "-15.1", "+123" and the unit. */
+static void put_signed(double value, const char *unit, char buf[1 + CELL_LEN])
+{
+	static const double three_digits = 99.95;
+	char number[UNITS_LEN];
+
+	(void) snprintf(buf, CELL_LEN, "%s%s%s", value < 0 ? "-" : "+", units_fixed(fabs(value), fabs(value) < three_digits, number), unit);
+}
+
+/* "-15.1 %", "+11.0 pt" (points of a percentage), "~" for no difference. */
 static char *put_change(const struct compare_row *row, const struct compare_change *change, enum units units, char buf[1 + CELL_LEN])
 {
 	if (change->verdict == COMPARE_UNKNOWN)
@@ -119,28 +128,30 @@ static char *put_change(const struct compare_row *row, const struct compare_chan
 	else if (change->verdict == COMPARE_NO_DIFFERENCE)
 		(void) snprintf(buf, CELL_LEN, "~");
 	else if (row->unit == COMPARE_RATIO)
-		(void) snprintf(buf, CELL_LEN, "%+.1f pt", change->difference * 100);
+		put_signed(change->difference * 100, " pt", buf);
 	else if (isnan(change->ratio))
 		put_amount(row, change->difference, units, buf);
 	else
-		(void) snprintf(buf, CELL_LEN, "%+.1f %%", (change->ratio - 1) * 100);
+		put_signed((change->ratio - 1) * 100, " %", buf);
 	return buf;
 }
 
 static char *put_test(const struct compare_change *change, char *buf)
 {
+	char number[UNITS_LEN];
+
 	buf[0] = '\0';
 	if (change->verdict == COMPARE_TOO_FEW)
-		(void) snprintf(buf, CELL_LEN, "too few runs to tell");
+		(void) snprintf(buf, CELL_LEN, "too few runs for a test");
 	else if (!isnan(change->p))
-		(void) snprintf(buf, CELL_LEN, change->p < 0.001 ? "p<0.001" : "p=%.3f", change->p);
+		(void) snprintf(buf, CELL_LEN, "p%s%s", change->p < 0.001 ? "<" : "=", units_fixed(fmax(change->p, 0.001), 3, number));
 	return buf;
 }
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------ */
 
-/* From the one that is read best to the one that any terminal holds: columns alike in all comparisons, columns as wide as what
- * stands in them, and no columns but parts that flow. */
+/* From the most readable to the narrowest: columns of fixed widths, columns as wide as their cells,
+ * and parts that flow. */
 enum form {
 	FORM_EVEN,
 	FORM_TIGHT,
@@ -155,11 +166,11 @@ struct table {
 	enum form form;
 	unsigned label_columns, cell_columns;
 	unsigned widest_cell;
-	struct layout layout;    /* of what flows */
+	struct layout layout;    /* of FORM_FLOWING */
 	bool some_single;
 };
 
-/* Ends a line without blanks behind it. */
+/* Ends a line without trailing blanks. */
 static void end_line(struct table *t)
 {
 	if (t->form == FORM_FLOWING) {
@@ -185,7 +196,7 @@ static void put_markdown(struct table *t, const char *text)
 	compare_markdown(text, t->out);
 }
 
-/* columns: of the field and the blanks behind it. */
+/* columns: of the field with its trailing blanks. */
 static void put_field(struct table *t, const char *text, unsigned columns)
 {
 	struct buf clean = BUF_INIT(1 << 16);
@@ -268,7 +279,7 @@ static void put_row(struct table *t, const struct compare_row *row)
 	end_line(t);
 }
 
-/* Of swap, files or a GPU that nobody used there is nothing to tell. */
+/* True if the figure is 0 or unknown in all runs (no swap, no GPU): its row is left out. */
 bool compare_is_nothing(const struct comparison *c, const struct compare_row *row)
 {
 	for (size_t i = 0; i < c->n_runs; i++) {
@@ -278,9 +289,11 @@ bool compare_is_nothing(const struct comparison *c, const struct compare_row *ro
 	return row->unit != COMPARE_NUMBER;
 }
 
-/* "new is 1.18 +- 0.01 times faster and uses 1.11 times the RAM." of what is told apart. */
+/* "new is 1.18 +- 0.01 times faster and uses 1.11 times the RAM." for differences that the test
+ * supports. */
 static void put_sentence(struct table *t, size_t group)
 {
+	char factor[UNITS_LEN], error[UNITS_LEN];
 	const struct compare_row *wall = comparison_row(t->c, "time.wall_s"), *ram = comparison_row(t->c, "ram.combined.peak_bytes");
 	const struct compare_change none = { .verdict = COMPARE_UNKNOWN };
 	const struct compare_change time = wall ? comparison_change(t->c, wall, group) : none;
@@ -292,15 +305,17 @@ static void put_sentence(struct table *t, size_t group)
 		return;
 	(void) buf_printf(t->out, "%s", t->c->groups[group]);
 	if (has_time && time.ratio < 1)
-		(void) buf_printf(t->out, " is %.2f +- %.2f times faster", 1 / time.ratio, time.ratio_error / (time.ratio * time.ratio));
+		(void) buf_printf(t->out, " is %s +- %s times faster", units_fixed(1 / time.ratio, 2, factor),
+			units_fixed(time.ratio_error / (time.ratio * time.ratio), 2, error));
 	else if (has_time)
-		(void) buf_printf(t->out, " takes %.2f +- %.2f times as long", time.ratio, time.ratio_error);
+		(void) buf_printf(t->out, " takes %s +- %s times as long", units_fixed(time.ratio, 2, factor), units_fixed(time.ratio_error, 2, error));
 	if (has_memory)
-		(void) buf_printf(t->out, "%s uses %.2f times the RAM", has_time ? " and" : "", memory.ratio);
+		(void) buf_printf(t->out, "%s uses %s times the RAM", has_time ? " and" : "", units_fixed(memory.ratio, 2, factor));
 	(void) buf_str(t->out, ".\n");
 }
 
-/* Of two long texts the part in which they differ: who begins alike is told from where that ends, "...train.py mlp". */
+/* Two long texts, each cut to the part in which they differ: a common beginning is dropped,
+ * "...train.py mlp". */
 static void put_difference(const char *one, const char *other, struct buf *out)
 {
 	const char *const texts[] = { one, other };
@@ -334,7 +349,7 @@ void compare_warnings(const struct comparison *c, bool other_commands, struct bu
 	for (size_t i = 0; i < c->n_runs; i++)
 		lost += !c->runs[i].complete;
 	if (lost > 0)
-		(void) buf_printf(out, "warning: the end of %zu of the runs is not recorded\n", lost);
+		(void) buf_printf(out, "warning: %zu of the runs have no recorded end\n", lost);
 }
 
 static unsigned label_columns(const struct comparison *c)
@@ -376,7 +391,7 @@ static bool is_too_wide(const char *text, unsigned width)
 	return widest > width;
 }
 
-/* The first form that the terminal holds. */
+/* The first form that fits the terminal. */
 static void put_fitting(struct table *t)
 {
 	const unsigned labels = label_columns(t->c);
@@ -420,7 +435,7 @@ static void put_notes(struct table *t)
 
 	t->out = &text;
 	if (t->some_single)
-		(void) buf_str(&text, "single runs: how much of a difference is chance cannot be told\n");
+		(void) buf_str(&text, "single runs: a difference may be chance; four runs each allow a test\n");
 	for (size_t g = 1; g < t->c->n_groups; g++)
 		put_sentence(t, g);
 	compare_warnings(t->c, false, &text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Many groups of runs: a row each, figures beside each other. Where a name tells more than one thing (a model and its data),
- * each of them has a column.
+ * Many groups of runs: a row a group, a column a figure. Where a group's name has several parts (a
+ * model and its data), each part has a column.
  */
 #include "sink/compare/compare_runs.h"
 
@@ -19,7 +19,7 @@ enum {
 
 /* ---- names ---------------------------------------------------------------------------------------------------------- */
 
-/* Where n parts of name end, cut at the last separators. False: it has fewer. */
+/* The ends of n parts of name, cut at the last separators. False: it has fewer. */
 static bool cut(const char *name, char separator, size_t n, size_t ends[COMPARE_HEADS])
 {
 	size_t end = strlen(name);
@@ -35,7 +35,7 @@ static bool cut(const char *name, char separator, size_t n, size_t ends[COMPARE_
 	return true;
 }
 
-/* The first that cuts every name into so many parts; 0: none does. */
+/* The first separator that cuts every name into n parts; 0: none does. */
 static char separator_of(const struct comparison *c, size_t n)
 {
 	size_t ends[COMPARE_HEADS];
@@ -58,7 +58,7 @@ void compare_part(const struct comparison *c, const struct compare_heads *heads,
 	size_t ends[COMPARE_HEADS], from;
 
 	if (separator == '\0' || !cut(name, separator, heads->n, ends)) {
-		(void) buf_str(out, head == 0 ? name : ""); /* all of it in the first column */
+		(void) buf_str(out, head == 0 ? name : ""); /* the whole name in the first column */
 		return;
 	}
 	from = head > 0 ? ends[head - 1] + 1 : 0;
@@ -138,7 +138,7 @@ static size_t width_of(const struct grid *g, size_t column)
 
 /* ---- text ------------------------------------------------------------------------------------------------------------ */
 
-/* One cell, filled up to its column's width unless it is the last. */
+/* One cell, padded to its column's width unless it is the last. */
 static void put_cell(const struct grid *g, size_t row, size_t column, bool is_last, struct buf *out)
 {
 	const struct buf *cell = at(g, row, column);
@@ -162,7 +162,7 @@ static void put_block(const struct grid *g, size_t first, size_t end, struct buf
 	}
 }
 
-/* As many figures beside each other as there is room for, at least one; the others below, with the names again. */
+/* As many columns as fit, at least one; the others below, with the names repeated. */
 static void put_text(const struct grid *g, size_t room, struct buf *out)
 {
 	size_t names = 0;

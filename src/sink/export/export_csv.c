@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One table, quoted as in RFC 4180, lines ended by a line feed alone. A value that was not had is empty.
+ * One table, quoted as in RFC 4180, lines ended by a line feed alone. An unknown value is empty.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/textwidth.h"
 #include "sink/export/export_internal.h"
 
-/* What a line has between its time and its values. */
+/* Columns between the time and the values. */
 static const char *const identities[EXPORT_TABLES] = {
 	[ENTITY_HOST] = "",
 	[ENTITY_JOB] = "",
@@ -21,7 +21,7 @@ static const char *const identities[EXPORT_TABLES] = {
 
 /* ---- fields ------------------------------------------------------------------------------------------------------------- */
 
-/* Tables are looked at in terminals, too: of what could move a cursor there, a line feed alone stays. */
+/* Tables are also printed in terminals: of control characters only the line feed stays. */
 static void put_text(struct buf *out, const char *text)
 {
 	const bool has_blank_edge = *text == ' ' || text_ends(text, " ");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Private to export*.c: what the formats share. All texts go out as UTF-8.
+ * Private to export*.c: helpers shared by the formats. All texts are written as UTF-8.
  */
 #pragma once
 
@@ -8,9 +8,9 @@
 #include "base/units.h"
 #include "sink/export/exporter.h"
 
-/* ---- who is who ----------------------------------------------------------------------------------------------------- */
+/* ---- entities by id ----------------------------------------------------------------------------------------------------- */
 
-/* Those who live, as their births said. */
+/* The births of entities that have not ended. */
 struct export_names {
 	struct birth *births;
 	size_t n, cap;
@@ -18,31 +18,31 @@ struct export_names {
 	int error;
 };
 
-void names_see(struct export_names *names, const struct frame *frame);    /* before its readings are looked at */
+void names_see(struct export_names *names, const struct frame *frame);    /* before its values are used */
 void names_forget(struct export_names *names, const struct frame *frame); /* afterwards */
-const struct birth *names_find(const struct export_names *names, enum entity entity, uint32_t id); /* NULL: nobody */
-/* "0", of a MIG instance "0.2", as hiwater gpus has it; its id where it has no number. Returns buf. */
+const struct birth *names_find(const struct export_names *names, enum entity entity, uint32_t id); /* NULL: none */
+/* "0", for a MIG instance "0.2", as in hiwater gpus; the id if it has no number. Returns buf. */
 char *names_gpu_number(const struct export_names *names, const struct birth *gpu, uint32_t id, char buf[UNITS_LEN]);
 void names_done(struct export_names *names);
 
 /* ---- rows and columns ------------------------------------------------------------------------------------------------- */
 
-/* What was read of one entity at one time, or folded into one window that begins then. */
+/* The values of one entity at one time, or of one window that begins then. */
 struct export_row {
 	enum entity entity;
-	uint32_t id, n;     /* n: readings folded into it; 0: it was looked for and could not be read */
+	uint32_t id, n;     /* n: values in it; 0: reading failed */
 	uint64_t time_ns, span_ns;
-	const struct reading *cells[METRIC_COUNT]; /* NULL: not looked for */
+	const struct reading *cells[METRIC_COUNT]; /* NULL: not read */
 };
 
 /* Calls see for each row of the frame. */
 void export_rows(const struct frame *frame, void (*see)(void *ctx, const struct export_row *row), void *ctx);
 
 enum export_part {
-	EXPORT_MIN,  /* of gauges, as the three */
+	EXPORT_MIN,  /* the first three are of gauges */
 	EXPORT_MEAN,
 	EXPORT_MAX,
-	EXPORT_LAST, /* of counters and marks, which have no other */
+	EXPORT_LAST, /* of counters and high-water marks, their only part */
 };
 
 /* Calls see for each column of the entity, in metric.def's order. */
@@ -56,7 +56,7 @@ enum {
 char *export_column(enum metric metric, enum export_part part, char buf[COLUMN_LEN]);
 int64_t export_value(const struct reading *reading, enum export_part part);
 
-/* What an integer of the unit is multiplied with to be in the base unit, as a negative power of ten: bytes 0, ns 9. */
+/* Decimals between an integer of the unit and the base unit: bytes 0, ns 9. */
 unsigned export_digits(enum unit unit);
 /* "_bytes", "_seconds", "" */
 const char *export_suffix(enum unit unit);
@@ -71,7 +71,7 @@ struct export
 	const struct job *job;
 	const struct facts *facts;
 	struct export_names names;
-	struct buf out;     /* what has not gone out yet */
+	struct buf out;     /* bytes that are not written yet */
 	uint64_t now_ns;    /* time of the last frame */
 	int error;          /* of writing, or of the format; negative */
 	void *state;        /* the format's own */
@@ -79,40 +79,40 @@ struct export
 
 struct export_format {
 	const char *name;
-	unsigned tables;    /* those that can be asked for: bits of entities and enum export_table */
-	int usual;          /* the table unless asked: EXPORT_ALL for several */
-	const bool *wanted; /* of METRIC_COUNT: the readings that it looks at; NULL: all */
+	unsigned tables;    /* selectable tables: bits of entities and enum export_table */
+	int usual;          /* default table; EXPORT_ALL for several */
+	const bool *wanted; /* METRIC_COUNT flags: the metrics that it uses; NULL: all */
 	int (*begin)(struct export *e, struct err *err); /* sets state */
 	void (*see)(struct export *e, const struct frame *frame);
-	void (*end)(struct export *e);                   /* all frames were seen */
+	void (*end)(struct export *e);                   /* after the last frame */
 	void (*done)(struct export *e);                  /* frees state; may be NULL */
 };
 
 extern const struct export_format export_csv, export_json, export_openmetrics, export_perfetto, export_svg;
 
-/* Hands on what there is when it is much. Formats that write much at once call it in between. */
+/* Writes the bytes in out if they are many. Formats with large frames call it in between. */
 void export_flush(struct export *e);
 
 bool export_wants(const struct export *e, int table);
 
-/* A fact that --redact takes out, "" if it is unknown or taken out. */
+/* A text that --redact leaves out; "" then, or if it is unknown. */
 const char *export_private(const struct export *e, const char *text);
 
-/* The name of a process, "others" for the sum of the small ones. */
+/* The name of a process; "others" for the sum of small processes. */
 const char *export_process_name(const struct export *e, const struct birth *birth);
 
-/* When the process was first seen: replay tells it with the window that it first has a row in. otherwise: of an entity
- * that keeps no such time. */
+/* Birth time of a process, which replay reports only with its first window; otherwise for entities
+ * without one. */
 uint64_t export_born(const struct export *e, const struct birth *birth, uint64_t otherwise);
 
-/* The text of an event; that of an exec, a killed process is a private name. */
+/* The text of an event; "" for private texts (names of programs and processes) with --redact. */
 const char *export_event_text(const struct export *e, const struct event *event);
 
-/* Which of the job's series has the name. */
+/* Index of the job's series of that name; unknown: none. */
 struct maybe export_series(const struct export *e, const char *name);
 
-/* A number as a program logged it, with as many digits as it needs; infinity: its word there, "Inf". */
+/* Appends a user's number with as many digits as it needs; infinity: the format's word, "Inf". */
 void export_double(struct buf *out, double value, const char *infinity);
 
-/* The wall clock then, in ns since 1970; 0-based where the run's start is not known. */
+/* Wall clock time, ns since 1970; time_ns itself if the run's start is unknown. */
 uint64_t export_wall(const struct export *e, uint64_t time_ns);

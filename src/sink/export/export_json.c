@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * JSON lines: an object a line, told apart by "kind": the run first, then births, samples, ends, events and values of
- * series in the order of time. What was looked for and not had is null; what was not looked for is left out.
+ * JSON lines: an object a line, with its "kind": the run first, then births, samples, ends, events
+ * and values of series in the order of time. A value that could not be read is null; one that was
+ * not read is left out.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -42,7 +43,7 @@ static void put_time(struct export *e, struct json *j, uint64_t time_ns)
 	json_key_text(j, "time", e->facts->started_wall_ns.known ? units_rfc3339(export_wall(e, time_ns), date) : NULL);
 }
 
-/* ---- who ---------------------------------------------------------------------------------------------------------------- */
+/* ---- entities ---------------------------------------------------------------------------------------------------------------- */
 
 static void put_process(struct export *e, struct json *j, const struct birth *b)
 {
@@ -82,7 +83,7 @@ static void put_identity(struct export *e, struct json *j, enum entity entity, u
 	putters[entity](e, j, b);
 }
 
-/* What only a birth says. */
+/* Facts of the birth alone. */
 static void put_origin(struct export *e, struct json *j, const struct birth *b)
 {
 	if (b->entity == ENTITY_PROCESS) {
@@ -124,7 +125,7 @@ static void put_end(struct export *e, uint64_t time_ns, const struct end *end)
 	end_line(e, &j);
 }
 
-/* ---- what was read ------------------------------------------------------------------------------------------------------ */
+/* ---- samples ------------------------------------------------------------------------------------------------------ */
 
 struct line {
 	struct json json;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * OpenMetrics 1.0 with timestamps, as promtool tsdb create-blocks-from openmetrics takes it. A family must stand in one
- * block, and in it each metric by itself, while recordings are in the order of time: samples go through a spool, a stream
- * a metric and entity. Of a gauge's window the mean is the family's value, the largest that of a family of its own
- * (_max before the unit). Timestamps are those of the window's end.
+ * OpenMetrics 1.0 with timestamps, for promtool tsdb create-blocks-from openmetrics. The samples of
+ * a family must be one block, and in it those of each metric, while recordings are in the order of
+ * time: so samples go through a spool, a stream a metric and entity. The mean of a gauge's window
+ * is the family's value, its maximum that of a second family (_max before the unit). Timestamps are
+ * those of the window's end.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,19 +15,19 @@
 #include "base/textwidth.h"
 #include "sink/export/export_internal.h"
 
-static const int64_t info_every_ms = 60000; /* a query looks back five minutes for a sample */
+static const int64_t info_every_ms = 60000; /* Prometheus queries look back five minutes */
 
 struct sample {
 	int64_t time_ms;
 	int64_t value, max; /* of a series: value has the bits of a double */
 };
 
-/* Who has samples: an entity, or a series, whose id is its place among them. */
+/* The source of samples: an entity, or a series, whose id is its index. */
 struct source {
 	int table;          /* enum entity or EXPORT_SERIES */
 	uint32_t id;
-	char *labels;       /* behind run="..." */
-	char *info;         /* further ones, for the entity's info family; "" if it has none */
+	char *labels;       /* after run="..." */
+	char *info;         /* further labels, for the entity's info family; "" if none */
 	int64_t first_ms, last_ms;
 };
 
@@ -36,7 +37,7 @@ struct om {
 	size_t n, cap;
 	struct map places;  /* of sources, from table and id */
 	struct map streams; /* from the source's place and metric to the stream and the time of its last sample */
-	int64_t last_ms;    /* of all */
+	int64_t last_ms;    /* of all samples */
 };
 
 enum {
@@ -69,7 +70,8 @@ static void put_number(struct buf *out, const char *name, struct maybe value)
 		put_label(out, name, units_decimal(value.value, 0, text));
 }
 
-/* Numbers say who it is, names are on the info family: a name would make as many series as there are commands. */
+/* Numbers identify an entity, names are labels of the info family: as labels of samples they would
+ * make a series a name. */
 static void label_process(struct export *e, const struct birth *b, uint32_t id, struct buf *labels, struct buf *info)
 {
 	put_number(labels, "process", known(id));
@@ -102,7 +104,7 @@ static void label_gpu_process(struct export *e, const struct birth *b, uint32_t 
 
 static const struct {
 	void (*label)(struct export *e, const struct birth *b, uint32_t id, struct buf *labels, struct buf *info);
-	const char *info, *help; /* family that says who is meant */
+	const char *info, *help; /* the family that describes the entity */
 } kinds[ENTITY_COUNT] = {
 	[ENTITY_PROCESS] = { label_process, "hiwater_process", "processes of the job" },
 	[ENTITY_GPU] = { label_gpu, "hiwater_gpu", "the GPUs" },
@@ -129,7 +131,7 @@ static int make_labels(struct export *e, struct source *s, const char *series)
 
 /* ---- gathering ---------------------------------------------------------------------------------------------------------- */
 
-/* NULL: an error. series: its name where it is one. */
+/* The source, made on first use. series: its name if it is one. NULL: error. */
 static struct source *find_source(struct export *e, int table, uint32_t id, const char *series)
 {
 	struct om *om = e->state;
@@ -214,7 +216,7 @@ static void see_series(struct export *e, const struct frame *frame)
 	}
 }
 
-/* Frees the memory of streams that nothing comes to any more. */
+/* Frees the streams of an entity that ended. */
 static void see_end(struct export *e, const struct end *end)
 {
 	struct om *om = e->state;
@@ -243,11 +245,11 @@ static void see(struct export *e, const struct frame *frame)
 
 /* ---- writing ------------------------------------------------------------------------------------------------------------ */
 
-/* A family, or that of its largest values. */
+/* A family of values, or of maxima. */
 struct family {
 	const char *om;
 	char name[96];
-	const char *unit;    /* with its underscore; "" if it has none */
+	const char *unit;    /* with its underscore; "" if none */
 	const char *type, *help;
 	bool is_max;
 };
@@ -285,7 +287,7 @@ static void put_head(struct export *e, const struct family *f)
 	(void) buf_printf(&e->out, "# TYPE %s %s\n", f->name, f->type);
 	if (*f->unit)
 		(void) buf_printf(&e->out, "# UNIT %s %s\n", f->name, f->unit + 1);
-	(void) buf_printf(&e->out, "# HELP %s %s%s\n", f->name, f->is_max ? "the most in a window: " : "", f->help);
+	(void) buf_printf(&e->out, "# HELP %s %s%s\n", f->name, f->is_max ? "maximum of a window: " : "", f->help);
 }
 
 static void put_name(const struct writing *w)
@@ -308,7 +310,7 @@ static void put_time(struct export *e, int64_t time_ms)
 	(void) buf_printf(&e->out, " %s\n", units_decimal(time_ms, 3, text));
 }
 
-/* Prometheus keeps milliseconds: of several samples in one the first stands. */
+/* Prometheus has a resolution of milliseconds: of several samples in one, the first is kept. */
 static void put_stored(void *ctx, const void *record)
 {
 	struct writing *w = ctx;
@@ -331,7 +333,7 @@ static void put_stored(void *ctx, const void *record)
 	export_flush(w->e);
 }
 
-/* All samples of one metric in the family. Returns whether there were any. */
+/* Writes all samples of one metric of the family. False: none. */
 static bool put_metric(struct export *e, const struct family *f, int metric, const char *labels, bool has_head)
 {
 	struct om *om = e->state;
@@ -357,7 +359,7 @@ static bool put_metric(struct export *e, const struct family *f, int metric, con
 	return has_head;
 }
 
-/* The family that the metric begins: its rows need not stand together in metric.def. */
+/* The family that the metric begins: its metrics need not be adjacent in metric.def. */
 static void put_family(struct export *e, int first, bool is_max)
 {
 	const struct family f = family_of(&metrics[first], is_max);
@@ -399,7 +401,7 @@ static void put_run(struct export *e)
 	put_label(&labels, "scheduler", f->scheduler ? f->scheduler : "");
 	put_label(&labels, "scheduler_job", f->scheduler_job ? f->scheduler_job : "");
 	put_label(&labels, "version", f->version ? f->version : "");
-	(void) buf_str(&e->out, "# TYPE hiwater_run info\n# HELP hiwater_run the run, to be joined by its label run\n");
+	(void) buf_str(&e->out, "# TYPE hiwater_run info\n# HELP hiwater_run facts of the run; join by the label run\n");
 	put_info(e, "hiwater_run", labels.data, "", from, om->last_ms > from ? om->last_ms : from);
 	if (labels.error && e->error == 0)
 		e->error = labels.error;
@@ -426,7 +428,7 @@ static void put_entities(struct export *e, int entity)
 
 static void end(struct export *e)
 {
-	static const struct family series = { .om = "", .name = "hiwater_series", .unit = "", .type = "gauge", .help = "what the job logged" };
+	static const struct family series = { .om = "", .name = "hiwater_series", .unit = "", .type = "gauge", .help = "series that the job logged" };
 	struct om *om = e->state;
 
 	put_run(e);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * A Perfetto trace: counters of every metric, processes with their lifetimes, phases and gaps as slices, marks and other
- * events as instants. Times are CLOCK_BOOTTIME, tied to the wall clock in the first packet.
+ * A Perfetto trace: counters of every metric, processes with their lifetimes, phases and gaps as
+ * slices, marks and other events as instants. Times are CLOCK_BOOTTIME, related to the wall clock
+ * by the first packet.
  *
- * A counter holds its last value until the next, so what does not change is said once, and what ended falls to 0. A
- * window's mean is the counter of the metric's name; as soon as one had a largest value beside it, there is a second
- * counter with those.
+ * A counter keeps its value until the next one, so unchanged values are written once, and counters
+ * of ended entities fall to 0. The counter with the metric's name has the means of windows; once a
+ * window has a larger maximum, a second counter has the maxima.
  */
 #include "sink/export/export_perfetto.h"
 
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- where things are shown ---------------------------------------------------------------------------------------------- */
+/* ---- parents of tracks ---------------------------------------------------------------------------------------------- */
 
 static uint64_t run_track(struct export *e)
 {
@@ -36,7 +37,7 @@ static uint64_t gpu_track(struct export *e, uint32_t id)
 	return track_named(e, TRACK_GPU, id, 0, text);
 }
 
-/* A process on a GPU is shown with the process where that is the job's. */
+/* A process on a GPU belongs to the track of the job's process, if it is one. */
 static uint64_t gpu_process_track(struct export *e, uint32_t id)
 {
 	const struct birth *b = names_find(&e->names, ENTITY_GPU_PROCESS, id);
@@ -94,7 +95,7 @@ static void put_row(void *ctx, const struct export_row *row)
 	}
 }
 
-/* What is no number has no place on a chart. */
+/* NaN and infinities cannot be drawn. */
 static void put_value(struct export *e, uint64_t time_ns, const struct series_value *value)
 {
 	struct perfetto *p = e->state;
@@ -145,7 +146,7 @@ static void put_gap(struct export *e, const struct event *event)
 	const uint64_t track = track_named(e, TRACK_GAPS, 0, run_track(e), "gaps");
 	const uint64_t long_ns = event->value_ns > 0 ? (uint64_t) event->value_ns : 0;
 
-	event_begin(e, TYPE_SLICE_BEGIN, track, event->time_ns > long_ns ? event->time_ns - long_ns : 0, "nothing was read");
+	event_begin(e, TYPE_SLICE_BEGIN, track, event->time_ns > long_ns ? event->time_ns - long_ns : 0, "no samples");
 	event_end(e);
 	event_begin(e, TYPE_SLICE_END, track, event->time_ns, NULL);
 	event_end(e);
@@ -178,8 +179,9 @@ static void put_event(struct export *e, const struct event *event)
 
 /* ---- phases ---------------------------------------------------------------------------------------------------------------- */
 
-/* Slices of a track lie within one another. Phases need not (two processes have theirs): each goes to the first lane in
- * which it lies within what is open. The run's phases are known from the start; an open one has no end. */
+/* Slices of a track must be nested, but phases of two processes may cross: each phase goes to the
+ * first lane in which it is nested in the open slices. All phases are known from the start; an open
+ * one has no end. */
 enum {
 	LANES = 64,
 	LANE_DEPTH = 64

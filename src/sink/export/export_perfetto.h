@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Private to export_perfetto*.c: packets and tracks of a Perfetto trace (perfetto.dev/docs/reference/synthetic-track-event).
- * Field numbers are those of protos/perfetto/trace/ in google/perfetto.
+ * Private to export_perfetto*.c: packets and tracks of a Perfetto trace
+ * (perfetto.dev/docs/reference/synthetic-track-event). Field numbers are those of
+ * protos/perfetto/trace/ in google/perfetto.
  */
 #pragma once
 
 #include "base/proto.h"
 #include "sink/export/export_internal.h"
 
-/* TracePacket, and what is in it. */
+/* TracePacket and its fields. */
 enum {
 	TRACE_PACKET = 1,
 	PACKET_CLOCK_SNAPSHOT = 6,
@@ -28,7 +29,7 @@ enum event_type {
 	TYPE_COUNTER = 4,
 };
 
-/* Kinds of tracks; with metric and id they make a uuid. 0 is no track. */
+/* Kinds of tracks; kind, metric and id make the uuid. 0 is no track. */
 enum track_kind {
 	TRACK_NONE,
 	TRACK_RUN,
@@ -44,7 +45,7 @@ enum track_kind {
 	TRACK_PHASES,
 };
 
-/* A counter that was described, and its last value: one that stays is not repeated. */
+/* A described counter and its last value: an unchanged value is not repeated. */
 struct track {
 	int64_t last;
 	uint32_t next_free;
@@ -53,8 +54,8 @@ struct track {
 struct perfetto {
 	struct proto proto;
 	uint64_t salt;       /* of the run: traces of several runs can be put into one file */
-	bool begun;          /* the first packet is out */
-	struct map tracks;   /* from uuid to the place of a counter; of others: 0 */
+	bool begun;          /* the first packet is written */
+	struct map tracks;   /* from uuid to the index of a counter; 0 for other tracks */
 	struct track *counters;
 	size_t n, cap;
 	uint32_t free_place; /* + 1; 0: none */
@@ -62,23 +63,23 @@ struct perfetto {
 
 uint64_t track_uuid(const struct perfetto *p, enum track_kind kind, unsigned metric, uint32_t id);
 
-/* Describes a track that groups others, or a process; again: nothing. Returns its uuid. */
+/* Describe a group of tracks, a process, a series, the first time only. Return the uuid. */
 uint64_t track_named(struct export *e, enum track_kind kind, uint32_t id, uint64_t parent, const char *name);
 uint64_t track_process(struct export *e, uint32_t id, const struct birth *birth);
 uint64_t track_series(struct export *e, uint32_t id, uint64_t parent, const char *name);
 
-/* The counter's value at that time, in the metric's unit; unless it is what it was. */
+/* Writes the counter's value at that time, in the metric's unit, if it changed. */
 void track_count(struct export *e, enum track_kind kind, const struct reading *reading, uint64_t parent, uint64_t time_ns, int64_t value);
-/* Was the track described? */
+/* True if the track was described. */
 bool track_known(const struct perfetto *p, uint64_t uuid);
-/* A gauge of an entity that is gone: it holds nothing, and no more comes. */
+/* Ends the counter of an entity that ended: a gauge drops to 0. */
 void track_end(struct export *e, unsigned metric, uint32_t id, uint64_t time_ns);
 
-/* A TracePacket with the time; then its fields, then packet_end. */
+/* Begins a TracePacket with the time; its fields follow, then packet_end(). */
 void packet_begin(struct export *e, uint64_t time_ns);
 void packet_end(struct export *e);
 
-/* A TrackEvent; what comes between is in it (name: NULL for none), then event_end. */
+/* Begins a TrackEvent (name NULL: none); its annotations follow, then event_end(). */
 void event_begin(struct export *e, enum event_type type, uint64_t track, uint64_t time_ns, const char *name);
 void event_end(struct export *e);
 void event_note(struct export *e, const char *key, const char *text);       /* a debug annotation */

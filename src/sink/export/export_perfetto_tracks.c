@@ -6,7 +6,7 @@
 #include "sink/export/export_perfetto.h"
 
 enum {
-	CLOCK_BOOT = 6,     /* BUILTIN_CLOCK_BOOTTIME; the trace's own clock, too */
+	CLOCK_BOOT = 6,     /* BUILTIN_CLOCK_BOOTTIME, the clock of the trace */
 	CLOCK_WALL = 1,
 	SEQUENCE = 1,
 	STATE_CLEARED = 1,
@@ -28,7 +28,7 @@ static void put_clock(struct proto *out, unsigned clock, uint64_t time_ns)
 	proto_end(out);
 }
 
-/* The first packet ties the clock since boot to the wall's. */
+/* The first packet relates the boot clock to the wall clock. */
 static void put_first(struct export *e)
 {
 	struct perfetto *p = e->state;
@@ -124,7 +124,7 @@ bool track_known(const struct perfetto *p, uint64_t uuid)
 	return map_get(&p->tracks, uuid, &place);
 }
 
-/* Begins a TrackDescriptor; false: it is there already. */
+/* Begins a TrackDescriptor; false: the track is described already. */
 static bool describe(struct export *e, uint64_t uuid, uint64_t parent, const char *name, uint32_t place)
 {
 	struct perfetto *p = e->state;
@@ -180,7 +180,7 @@ uint64_t track_process(struct export *e, uint32_t id, const struct birth *birth)
 
 /* ---- counters ----------------------------------------------------------------------------------------------------------- */
 
-/* CounterDescriptor's own units, or a name of one. */
+/* Units of CounterDescriptor, or names of others. */
 static const struct {
 	unsigned unit;
 	const char *name;

@@ -16,7 +16,7 @@ static void add_cell(struct export_row *row, const struct reading *r)
 		row->span_ns = r->span_ns;
 }
 
-/* The readings of one entity stand together. */
+/* Readings of one entity are adjacent in a frame. */
 void export_rows(const struct frame *frame, void (*see)(void *ctx, const struct export_row *row), void *ctx)
 {
 	size_t i = 0;
@@ -79,7 +79,7 @@ char *export_column(enum metric metric, enum export_part part, char buf[COLUMN_L
 	const char *unit = export_suffix(metrics[metric].unit);
 	const int len = snprintf(buf, COLUMN_LEN, "%s%s", metrics[metric].name, parts[part].word);
 
-	if (!text_ends(buf, unit)) /* read_bytes says it already */
+	if (!text_ends(buf, unit)) /* read_bytes has its unit already */
 		(void) snprintf(buf + len, COLUMN_LEN - (size_t) len, "%s", unit);
 	return buf;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * SVG: a picture of the run, as the report draws it without JavaScript (sink/html/html_svg.h).
+ * SVG: a picture of the run, drawn as the report draws it without JavaScript
+ * (sink/html/html_svg.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "sink/html/html_svg.h"
 
 struct state {
-	struct summary summary; /* its job and facts alone: figures of the whole run are not drawn */
+	struct summary summary; /* its job and facts alone are set: figures of the whole run are not drawn */
 	struct html_gather gather;
 };
 
@@ -18,7 +19,7 @@ static int check_series(const struct export *e, struct err *err)
 {
 	for (size_t i = 0; i < e->o.n_series; i++) {
 		if (!export_series(e, e->o.series[i]).known)
-			return err_set(err, -EINVAL, "no series is called '%s'", e->o.series[i]);
+			return err_set(err, -EINVAL, "no series is named '%s'", e->o.series[i]);
 	}
 	return 0;
 }

@@ -13,12 +13,12 @@ static const struct export_format *const formats[] = { &export_csv, &export_json
 enum {
 	FORMATS = sizeof(formats) / sizeof(formats[0]),
 	FLUSH_BYTES = 1 << 16,
-	MOST_BYTES = 1 << 28, /* that a frame may become */
+	MOST_BYTES = 1 << 28, /* of one frame */
 };
 
-/* ---- what the formats share ------------------------------------------------------------------------------------------- */
+/* ---- shared by the formats ------------------------------------------------------------------------------------------- */
 
-static void hand_on(struct export *e)
+static void write_out(struct export *e)
 {
 	if (e->error == 0 && e->out.error)
 		e->error = e->out.error;
@@ -30,7 +30,7 @@ static void hand_on(struct export *e)
 void export_flush(struct export *e)
 {
 	if (e->out.len >= FLUSH_BYTES || e->out.error || e->error)
-		hand_on(e);
+		write_out(e);
 }
 
 bool export_wants(const struct export *e, int table)
@@ -107,14 +107,14 @@ static int choose(struct export *e, struct err *err)
 {
 	e->format = find_format(e->o.to);
 	if (!e->format)
-		return err_set(err, -EINVAL, "there is no format '%s'", e->o.to);
+		return err_set(err, -EINVAL, "unknown format '%s'", e->o.to);
 	e->table = e->o.table ? find_table(e->o.table) : e->format->usual;
 	if (!e->o.table)
 		return 0;
 	if (e->table < 0)
-		return err_set(err, -EINVAL, "there is no entity '%s'", e->o.table);
+		return err_set(err, -EINVAL, "unknown entity '%s'", e->o.table);
 	if (!(e->format->tables >> e->table & 1))
-		return err_set(err, -EINVAL, e->format->tables ? "%s has no %s; csv and json have" : "%s holds all of a run: leave --entity %s out",
+		return err_set(err, -EINVAL, e->format->tables ? "%s has no table '%s'; csv and json do" : "%s always holds the whole run; omit --entity %s",
 			e->o.to, e->o.table);
 	return 0;
 }
@@ -154,7 +154,7 @@ const bool *export_wanted(const struct export *e)
 
 bool export_wants_recent(const struct export *e)
 {
-	static const uint64_t short_ns = UINT64_C(400000000000); /* a point of a picture is no more than a window */
+	static const uint64_t short_ns = UINT64_C(400000000000); /* of runs this short a picture needs full-rate samples, of longer ones windows do */
 
 	return e->o.recent || (e->format->wanted && job_now(e->job) < short_ns);
 }
@@ -177,9 +177,9 @@ int export_end(struct export *e, bool whole, struct err *err)
 
 	if (whole && e->error == 0) {
 		e->format->end(e);
-		hand_on(e);
+		write_out(e);
 	}
 	error = e->error;
 	free_export(e);
-	return error < 0 ? err_set(err, error, "cannot write it: %s", strerror(-error)) : 0;
+	return error < 0 ? err_set(err, error, "cannot write the export: %s", strerror(-error)) : 0;
 }

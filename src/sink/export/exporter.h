@@ -1,48 +1,49 @@
 /* SPDX-License-Identifier: MIT
  *
- * A recording for other programs, in their formats: from its job and its frames (record/read/replay.h) to bytes, which go out
- * as they come. A format is a file export_NAME.c and a row in exporter.c's table; docs/export.md says what each holds.
- * Threads: one at a time.
+ * Exports a recording in the formats of other programs. The caller replays the recording
+ * (record/read/replay.h) and passes each frame to export_see(); bytes are written as they come, so
+ * that memory does not grow with the run. A format is a file export_NAME.c and a row in
+ * exporter.c's table; docs/export.md describes the formats. One thread at a time.
  */
 #pragma once
 
 #include "base/err.h"
 #include "job/job.h"
 
-/* What can be had as a table: the entities, then these. */
+/* Tables: the entities, then these. */
 enum export_table {
 	EXPORT_SERIES = ENTITY_COUNT,
 	EXPORT_EVENTS,
 	EXPORT_TABLES,
-	EXPORT_ALL = -1, /* what the format has unless one is asked for */
+	EXPORT_ALL = -1, /* all tables of the format */
 };
 
 struct export_options {
 	const char *to;     /* "csv", "json", "openmetrics", "perfetto", "svg" */
-	const char *table;  /* "job", "process", "events", ...; NULL: as the format has it */
-	bool recent;        /* the last minutes at full rate; of svg also where they are all of a short run */
-	bool redact;        /* without user, host, commands and names of processes */
-	const char *const *series; /* of svg: which are drawn; n_series 0: the first few */
+	const char *table;  /* "job", "process", "events", ...; NULL: the format's default */
+	bool recent;        /* the last minutes at full rate, where the recording has them */
+	bool redact;        /* leaves out user, host, commands and names of processes */
+	const char *const *series; /* of svg: the series to draw; n_series 0: the first few */
 	size_t n_series;
-	unsigned width, height; /* of svg, in pixels: of the picture, of each chart; 0: as usual */
-	/* Takes the bytes; returns 0 or -errno, then it is not called again. */
+	unsigned width, height; /* of svg, in pixels: of the picture, of each chart; 0: default */
+	/* Writes the bytes. Returns 0 or -errno, after which it is not called again. */
 	int (*write)(void *ctx, const void *data, size_t len);
 	void *ctx;
 };
 
 struct export;
 
-/* job: what the recording says of the whole run; borrowed until the end. Returns 0; -EINVAL with text for what the format
- * does not have; or -errno with text. */
+/* Begins an export. job has the facts of the whole run, borrowed until export_end(). Returns 0;
+ * -EINVAL with text if the format lacks the table or a series; or -errno with text. */
 int export_new(const struct job *job, const struct export_options *options, struct export **ret, struct err *err);
 
-/* The readings that it looks at, of METRIC_COUNT; NULL: all. */
+/* The metrics that the export uses, METRIC_COUNT flags; NULL: all. */
 const bool *export_wanted(const struct export *e);
-/* Are the last minutes to come at full rate, in place of their windows? */
+/* True if the caller should replay the last minutes at full rate instead of their windows. */
 bool export_wants_recent(const struct export *e);
 
-/* Each frame, in the order of time. False: nothing more is wanted, export_end says why. */
+/* Adds a frame, in the order of time. False: an error occurred, which export_end() returns. */
 bool export_see(struct export *e, const struct frame *frame);
 
-/* The rest goes out. whole: all frames were seen. Returns 0 or -errno with text; frees e. */
+/* Writes the rest and frees e. whole: all frames were passed. Returns 0 or -errno with text. */
 int export_end(struct export *e, bool whole, struct err *err);

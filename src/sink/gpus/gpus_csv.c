@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * GPUs as tables in base units, quoted as in RFC 4180, and as one line of the reader's own.
+ * GPUs as CSV in base units, quoted as in RFC 4180.
  */
 #include <inttypes.h>
 #include <stdio.h>

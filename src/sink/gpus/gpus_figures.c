@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * Figures of a device by name, and who is on it.
+ * Figures of a device by name, and the processes on it.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "sink/gpus/gpus_internal.h"
 
-/* ---- who is on it --------------------------------------------------------------------------------------------------- */
+/* ---- processes --------------------------------------------------------------------------------------------------- */
 
 static bool is_hidden(const struct gpu_user_now *u)
 {
 	return !u->pid.known || (!u->uid.known && !*u->name);
 }
 
-/* The larger one first, of equals the one that came first. */
+/* Larger memory first, then the older process. */
 static bool is_before(const struct gpu_user_now *a, const struct gpu_user_now *b)
 {
 	const struct maybe x = a->metrics[M_GPROC_MEM], y = b->metrics[M_GPROC_MEM];
@@ -38,7 +38,7 @@ const struct gpu_user_now *gpus_next_user(const struct gpus_now *now, const stru
 	return next;
 }
 
-/* Where the device does not say what is in use, it is what the driver lists of those who cannot be seen. */
+/* Without the device's total, the sum over invisible processes that the driver lists. */
 struct maybe gpus_unattributed(const struct gpus_now *now, const struct gpu_now *gpu)
 {
 	struct maybe sum = known(0);
@@ -65,7 +65,7 @@ char *gpus_number(const struct gpu_now *gpu, char buf[UNITS_LEN])
 	return buf;
 }
 
-/* ---- what is no metric ---------------------------------------------------------------------------------------------- */
+/* ---- figures that are not metrics ---------------------------------------------------------------------------------------------- */
 
 static struct maybe get_cuda(const struct gpus_now *now, const struct gpu_now *gpu)
 {
@@ -142,38 +142,38 @@ static const char *text_driver(const struct gpu_now *gpu)
 
 const struct gpus_figure gpus_figures[] = {
 	NUMBER("cuda", "cuda_index", COUNT, get_cuda, "CUDA's number for it in this environment"),
-	TEXT("uuid", "uuid", text_uuid, "which one it is"),
-	TEXT("name", "name", text_name, "what it is called"),
+	TEXT("uuid", "uuid", text_uuid, "its UUID"),
+	TEXT("name", "name", text_name, "its product name"),
 	TEXT("vendor", "vendor", text_vendor, "nvidia, amd, intel"),
-	TEXT("pci", "pci", text_pci, "its place"),
+	TEXT("pci", "pci", text_pci, "its PCI address"),
 	TEXT("parent", "parent", text_parent, "of a MIG instance: uuid of its GPU"),
 	TEXT("driver", "driver", text_driver, "version of its driver"),
 	METRIC("temp", "temperature_c", MCEL, M_GPU_TEMP, "temperature, in degrees Celsius"),
 	METRIC("temp_mem", "memory_temperature_c", MCEL, M_GPU_TEMP_MEM, "temperature of its memory"),
-	NUMBER("util", "utilization_ratio", PPM, get_lead, "sm where it can be had, else gract, else busy: util_kind says which"),
+	NUMBER("util", "utilization_ratio", PPM, get_lead, "sm where available, else gract, else busy; util_kind says which"),
 	TEXT("util_kind", "utilization_kind", text_lead, "sm_active, graphics_active or busy"),
 	METRIC("busy", "busy_ratio", PPM, M_GPU_BUSY, "share of time in which some kernel ran"),
 	METRIC("mem_busy", "memory_busy_ratio", PPM, M_GPU_MEM_BUSY, "share of time in which its memory was read or written"),
 	METRIC("gract", "graphics_active_ratio", PPM, M_GPU_GRAPHICS_ACTIVE, "share of time in which the compute engine was active"),
 	METRIC("sm", "sm_active_ratio", PPM, M_GPU_SM_ACTIVE, "share of time in which an SM had work, mean over the SMs"),
-	METRIC("occupancy", "sm_occupancy_ratio", PPM, M_GPU_SM_OCCUPANCY, "resident warps, of the most that the SMs could hold"),
+	METRIC("occupancy", "sm_occupancy_ratio", PPM, M_GPU_SM_OCCUPANCY, "resident warps, as a share of the SMs' maximum"),
 	METRIC("tensor", "tensor_active_ratio", PPM, M_GPU_TENSOR_ACTIVE, "share of time in which the tensor cores worked"),
 	METRIC("dram", "dram_active_ratio", PPM, M_GPU_DRAM_ACTIVE, "share of the memory's bandwidth in use"),
 	METRIC("enc", "encoder_busy_ratio", PPM, M_GPU_ENC_BUSY, "share of time in which the encoder worked"),
 	METRIC("dec", "decoder_busy_ratio", PPM, M_GPU_DEC_BUSY, "share of time in which the decoder worked"),
-	METRIC("mem", "memory_used_bytes", BYTES, M_GPU_MEM, "memory in use, whoever holds it"),
-	NUMBER("mem_total", "memory_total_bytes", BYTES, get_total, "memory that it has"),
-	METRIC("mem_free", "memory_free_bytes", BYTES, M_GPU_MEM_FREE, "memory that nobody holds"),
-	METRIC("mem_reserved", "memory_reserved_bytes", BYTES, M_GPU_MEM_RESERVED, "memory that the driver keeps to itself"),
-	NUMBER("mem_share", "memory_used_ratio", PPM, get_share, "mem of mem_total"),
+	METRIC("mem", "memory_used_bytes", BYTES, M_GPU_MEM, "memory in use by all processes"),
+	NUMBER("mem_total", "memory_total_bytes", BYTES, get_total, "total memory"),
+	METRIC("mem_free", "memory_free_bytes", BYTES, M_GPU_MEM_FREE, "free memory"),
+	METRIC("mem_reserved", "memory_reserved_bytes", BYTES, M_GPU_MEM_RESERVED, "memory reserved by the driver"),
+	NUMBER("mem_share", "memory_used_ratio", PPM, get_share, "mem as a share of mem_total"),
 	METRIC("power", "power_w", UW, M_GPU_POWER, "power drawn, in watts"),
 	METRIC("power_limit", "power_limit_w", UW, M_GPU_POWER_LIMIT, "power limit in force, in watts"),
 	METRIC("energy", "energy_j", UJ, M_GPU_ENERGY, "energy used, as the driver counts it, in joules"),
 	METRIC("clock", "clock_sm_hz", HZ, M_GPU_CLOCK_SM, "clock of the SMs, in MHz"),
 	METRIC("clock_mem", "clock_memory_hz", HZ, M_GPU_CLOCK_MEM, "clock of the memory, in MHz"),
 	METRIC("pstate", "performance_state", COUNT, M_GPU_PSTATE, "performance state: 0 is the fastest"),
-	METRIC("fan", "fan_ratio", PPM, M_GPU_FAN, "fan speed, of the fastest"),
-	METRIC("processes", "processes", COUNT, M_GPU_PROCESSES, "how many processes are on it"),
+	METRIC("fan", "fan_ratio", PPM, M_GPU_FAN, "fan speed, as a share of the fastest"),
+	METRIC("processes", "processes", COUNT, M_GPU_PROCESSES, "number of processes on it"),
 };
 
 const size_t gpus_n_figures = sizeof(gpus_figures) / sizeof(gpus_figures[0]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The GPUs for programs: docs/gpus.schema.json is the contract. Base units, null for what is not had.
+ * The GPUs for programs: docs/gpus.schema.json is the contract. Base units, null for unavailable
+ * values.
  */
 #include <stdio.h>
 #include <string.h>
@@ -126,7 +127,7 @@ static void put_process(struct json *j, const struct gpu_user_now *u, bool hidde
 	json_end(j);
 }
 
-/* null: the list could not be read, which is no empty list. */
+/* null: the list could not be read, unlike an empty list. */
 static void put_processes(struct json *j, const struct gpus_now *now, const struct gpu_now *g)
 {
 	json_key(j, "processes");

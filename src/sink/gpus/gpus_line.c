@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One line about all GPUs in the reader's own words, for status bars and prompts: {field} stands for a figure, what else is
- * in the format stands as it is, once for each device.
+ * One line about all GPUs in the user's format, for status bars and prompts: {field} becomes a
+ * figure, other text is copied, once for each device.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ enum {
 	WORD = 32,
 };
 
-/* What is no figure of the table. */
+/* Fields that are not in the table of figures. */
 enum special {
 	SPECIAL_GPU,
 	SPECIAL_USERS,
@@ -23,8 +23,8 @@ enum special {
 static const struct {
 	const char *word, *sentence;
 } specials[SPECIALS] = {
-	[SPECIAL_GPU] = { "gpu", "its number; of a MIG instance 0.1" },
-	[SPECIAL_USERS] = { "users", "whose processes are on it, with commas between" },
+	[SPECIAL_GPU] = { "gpu", "its number; 0.1 is a MIG instance" },
+	[SPECIAL_USERS] = { "users", "users with processes on it, separated by commas" },
 };
 
 /* A piece of the format: text, or a field. */
@@ -63,7 +63,7 @@ static int unknown_field(const char *word, struct err *err)
 		names[n++] = gpus_figures[i].word;
 	const char *nearest = opt_nearest(word, names, n);
 
-	return err_set(err, -EINVAL, "the format of --line has no field {%s}%s%s%s; hiwater gpus --help-line has them all", word,
+	return err_set(err, -EINVAL, "unknown field {%s} in the format of --line%s%s%s; hiwater gpus --help-line lists all", word,
 		nearest ? "; did you mean {" : "", nearest ? nearest : "", nearest ? "}?" : "");
 }
 
@@ -93,7 +93,7 @@ static int next_piece(const char **format, struct piece *ret, struct err *err)
 	}
 	end = strchr(p, '}');
 	if (!end || (size_t) (end - p) >= sizeof(word))
-		return err_set(err, -EINVAL, "the format of --line has a { without its }: '%.40s' ({{ is one that stands for itself)", p);
+		return err_set(err, -EINVAL, "a { without } in the format of --line: '%.40s' (write {{ for a literal {)", p);
 	(void) snprintf(word, sizeof(word), "%.*s", (int) (end - p - 1), p + 1);
 	ret->figure = figure_of(word);
 	ret->special = special_of(word);
@@ -211,7 +211,7 @@ void gpus_line(const struct gpus_options *g, const struct gpus_now *now, const s
 
 void gpus_line_help(struct buf *out)
 {
-	(void) buf_str(out, "Fields of --line. Shares are in per cent, without its sign; what cannot be had is -.\n\n");
+	(void) buf_str(out, "Fields of --line. Shares are percentages without the sign; - stands for an unavailable value.\n\n");
 	for (int i = 0; i < SPECIALS; i++)
 		(void) buf_printf(out, "  {%s}%*s%s\n", specials[i].word, (int) (14 - strlen(specials[i].word)), "", specials[i].sentence);
 	for (size_t i = 0; i < gpus_n_figures; i++)

@@ -112,7 +112,7 @@ const char *gpus_best_name(const struct gpus_now *now, const struct gpu_now *g)
 	return "unknown";
 }
 
-/* As nvidia-smi -L has it, which has no row of one that is lost. */
+/* As nvidia-smi -L writes it, except for lost GPUs, which that omits. */
 static void put_listed(const struct gpus_now *now, const struct gpu_now *g, const struct sink_options *o, struct buf *out)
 {
 	struct buf name = BUF_INIT(NAME_MOST);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sinks of the GPUs of a machine at one time: text for people, JSON (docs/gpus.schema.json), CSV, one line of the
- * reader's own, and tables with nvidia-smi's fields.
+ * Outputs of `hiwater gpus`, the GPUs of a machine at one time: text, JSON (docs/gpus.schema.json),
+ * CSV, one line in the user's format, and tables with nvidia-smi's fields. gpus_plan() says what an
+ * output needs to have read; gpus_sink() writes it.
  */
 #pragma once
 
@@ -13,7 +14,7 @@ enum gpus_kind {
 	GPUS_JSON,
 	GPUS_CSV,           /* a row a device */
 	GPUS_CSV_PROCESSES, /* a row a process and device */
-	GPUS_LINE,          /* what asks for */
+	GPUS_LINE,          /* in the format of what */
 	GPUS_LIST,          /* a line a device: name and uuid */
 	GPUS_QUERY,         /* nvidia-smi's --query-gpu */
 	GPUS_QUERY_APPS,    /* its --query-compute-apps */
@@ -21,27 +22,28 @@ enum gpus_kind {
 
 struct gpus_options {
 	enum gpus_kind kind;
-	bool spec;          /* of text and JSON: what the devices are made of */
+	bool spec;          /* of text and JSON: properties of the devices */
 	bool header;        /* of text, tables and CSV */
-	bool units;         /* of the queries: behind the numbers */
-	const char *what;   /* GPUS_LINE: the format; of the queries: fields with commas between; else NULL */
+	bool units;         /* of the queries: after the numbers */
+	const char *what;   /* GPUS_LINE: the format; of the queries: fields, separated by commas; else NULL */
 };
 
-/* What has to be read for that. */
+/* Data that an output needs: process lists, pairs of samples, utilisation, facts. */
 struct gpus_needs {
 	bool lists, pairs, busy;
 	struct gpu_fact_set facts;
 };
 
-/* Can it be done, and what has to be read for it? Returns 0, or -EINVAL with text: what is no such field. */
+/* Checks the options and sets the data to read. Returns 0, or -EINVAL with text that names an
+ * unknown field. */
 int gpus_plan(const struct gpus_options *options, struct gpus_needs *ret, struct err *err);
 
-/* Writes it into out. Devices that are not chosen are left out. Returns 0 or -errno. */
+/* Appends the output, of chosen devices only. Returns 0 or -errno. */
 int gpus_sink(const struct gpus_options *options, const struct gpus_now *now, const struct sink_options *style,
 	struct buf *out);
 
-/* "0", and "0.1" for instance 1 of GPU 0; "?" stands for what is not known. Returns buf. */
+/* "0", and "0.1" for instance 1 of GPU 0; "?" if unknown. Returns buf. */
 char *gpus_number(const struct gpu_now *gpu, char buf[UNITS_LEN]);
 
-/* The fields of a query (GPUS_QUERY, GPUS_QUERY_APPS) or of GPUS_LINE, for people. */
+/* Appends the help on the fields of a query (GPUS_QUERY, GPUS_QUERY_APPS) or of GPUS_LINE. */
 void gpus_fields_help(enum gpus_kind kind, struct buf *out);

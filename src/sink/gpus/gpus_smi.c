@@ -41,7 +41,7 @@ static const struct smi_field *find(const struct table *t, const char *name)
 	return NULL;
 }
 
-static int complain(const struct table *t, enum gpus_kind kind, const char *name, struct err *err)
+static int unknown_field(const struct table *t, enum gpus_kind kind, const char *name, struct err *err)
 {
 	const char *names[NAMES] = { NULL };
 	size_t n = 0;
@@ -53,12 +53,12 @@ static int complain(const struct table *t, enum gpus_kind kind, const char *name
 	}
 	const char *nearest = opt_nearest(name, names, n);
 
-	return err_set(err, -EINVAL, "Field \"%s\" is not a valid field to query.%s%s%s hiwater gpus --help-query-%s has them all.", name,
+	return err_set(err, -EINVAL, "Field \"%s\" is not a valid field to query.%s%s%s hiwater gpus --help-query-%s lists all.", name,
 		nearest ? " Did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "",
 		kind == GPUS_QUERY ? "gpu" : "compute-apps");
 }
 
-/* The next name of "a,b, c". False: there is none (left). */
+/* The next name of "a,b, c". False: no more. */
 static bool next_name(const char **list, char ret[NAME_MOST])
 {
 	const char *p = *list + strspn(*list, ", \t");
@@ -71,8 +71,8 @@ static bool next_name(const char **list, char ret[NAME_MOST])
 	return true;
 }
 
-/* Reads the list. Returns how many there are, or -EINVAL with text. */
-static int read_fields(const struct gpus_options *g, const struct smi_field *ret[FIELDS_MOST], struct err *err)
+/* Parses the list. Returns the number of fields, or -EINVAL with text. */
+static int parse_fields(const struct gpus_options *g, const struct smi_field *ret[FIELDS_MOST], struct err *err)
 {
 	const struct table t = table_of(g->kind);
 	const char *list = g->what;
@@ -83,20 +83,20 @@ static int read_fields(const struct gpus_options *g, const struct smi_field *ret
 		const struct smi_field *f = find(&t, name);
 
 		if (!f)
-			return complain(&t, g->kind, name, err);
+			return unknown_field(&t, g->kind, name, err);
 		if (n == FIELDS_MOST)
 			return err_set(err, -EINVAL, "more than %d fields", FIELDS_MOST);
 		ret[n++] = f;
 	}
 	if (n == 0)
-		return err_set(err, -EINVAL, "which fields? for example: --query-%s", g->kind == GPUS_QUERY ? "gpu=index,name,memory.used" : "compute-apps=pid,used_memory");
+		return err_set(err, -EINVAL, "no fields given; for example: --query-%s", g->kind == GPUS_QUERY ? "gpu=index,name,memory.used" : "compute-apps=pid,used_memory");
 	return n;
 }
 
 int gpus_query_plan(const struct gpus_options *g, struct gpus_needs *ret, struct err *err)
 {
 	const struct smi_field *fields[FIELDS_MOST];
-	const int n = read_fields(g, fields, err);
+	const int n = parse_fields(g, fields, err);
 
 	ret->lists = g->kind == GPUS_QUERY_APPS;
 	ret->pairs = ret->busy = false;
@@ -166,7 +166,7 @@ static void put_number(enum smi_form form, int64_t v, struct buf *out)
 	}
 }
 
-/* What is told of memory comes from one call. */
+/* All figures of memory come from one call. */
 static enum gpu_lack lack_of(const struct gpu_now *gpu, const struct smi_field *field)
 {
 	const bool of_memory = strncmp(field->name, "memory.", 7) == 0 && field->from != FROM_FACT;
@@ -177,7 +177,8 @@ static enum gpu_lack lack_of(const struct gpu_now *gpu, const struct smi_field *
 									      : GPU_LACK_NONE;
 }
 
-/* What stands where a value is missing. Before its branch 470 nvidia-smi had another word for what a device does not have. */
+/* The text for a missing value. Before its branch 470, nvidia-smi used another word for unsupported
+ * figures. */
 static const char *absent(const struct gpu_now *gpu, const struct smi_field *field)
 {
 	static const char *const lacks[GPU_LACK_COUNT] = {
@@ -247,7 +248,7 @@ static void put_row(const struct query *q, const struct gpu_now *gpu, const stru
 	(void) buf_str(q->out, "\n");
 }
 
-/* Who computes; of drivers that do not tell, everybody. */
+/* Compute processes; with drivers that do not distinguish them, all processes. */
 static void put_apps(const struct query *q, const struct gpu_now *gpu)
 {
 	for (int hidden = 0; hidden < 2; hidden++) {
@@ -264,7 +265,7 @@ void gpus_query(const struct gpus_options *g, const struct gpus_now *now, struct
 {
 	struct query q = { .g = g, .now = now, .out = out };
 
-	q.n = read_fields(g, q.fields, NULL);
+	q.n = parse_fields(g, q.fields, NULL);
 	if (g->header)
 		put_header(&q);
 	for (size_t i = 0; i < now->n_gpus; i++) {
@@ -283,7 +284,7 @@ void gpus_query_help(enum gpus_kind kind, struct buf *out)
 {
 	const struct table t = table_of(kind);
 
-	(void) buf_printf(out, "Fields of --query-%s, by the names that nvidia-smi has for them:\n", kind == GPUS_QUERY ? "gpu" : "compute-apps");
+	(void) buf_printf(out, "Fields of --query-%s, under nvidia-smi's names:\n", kind == GPUS_QUERY ? "gpu" : "compute-apps");
 	for (size_t i = 0; i < t.n; i++) {
 		const struct smi_field *f = &t.fields[i];
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fields of nvidia-smi's queries: what a script asks nvidia-smi for by this name, hiwater answers in the same words, units
- * and header. A field is a row of gpus_smi_fields.c.
+ * Fields of nvidia-smi's queries, for scripts that parse its output: hiwater writes the same words,
+ * units and header. A field is a row of gpus_smi_fields.c.
  */
 #pragma once
 
 #include "sink/gpus/gpus_internal.h"
 
-/* How a value is written, and which unit stands in the header. */
+/* The form of a value, which determines the unit in the header. */
 enum smi_form {
 	SMI_TEXT,
 	SMI_COUNT,
@@ -22,28 +22,29 @@ enum smi_form {
 	SMI_MASK16,   /* "0x0000000000000001" */
 	SMI_MASK8,    /* "0x233010DE" */
 	SMI_STATE,    /* "P0" */
-	SMI_OWN,      /* own writes it */
+	SMI_OWN,      /* written by own */
 };
 
 enum smi_from {
 	FROM_METRIC,
 	FROM_FACT,
-	FROM_BIRTH, /* own reads it; nothing has to be asked for */
+	FROM_BIRTH, /* read by own; no request needed */
 };
 
 struct smi_field {
 	const char *name, *alias[2]; /* aliases: NULL if there is none */
 	enum smi_form form;
 	enum smi_from from;
-	int which;                   /* enum metric, enum gpu_fact; of own what it wants */
-	/* Writes it; false: it is not had. Of SMI_OWN and FROM_BIRTH. user: NULL but for processes. */
+	int which;                   /* enum metric, enum gpu_fact; for own, its own meaning */
+	/* Writes the value; false: unavailable. Of SMI_OWN and FROM_BIRTH. user: NULL except for
+	 * processes. */
 	bool (*own)(const struct gpus_now *now, const struct gpu_now *gpu, const struct gpu_user_now *user,
 		const struct smi_field *field, struct buf *out);
 	const char *sentence;
 };
 
-/* A text of others, which may be of any bytes: a row stays a row and a field one (a comma becomes a semicolon), and nothing
- * in it moves a terminal. */
+/* Appends a foreign text (cleaned by gpus_now_text) so that it stays one field: a comma becomes a
+ * semicolon. */
 void smi_put_text(struct buf *out, const char *text);
 
 extern const struct smi_field smi_gpu_fields[], smi_app_fields[];

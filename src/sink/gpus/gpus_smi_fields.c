@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The fields themselves. What nvidia-smi has and hiwater does not read is no field here: it would be an [N/A] that nobody
- * asked a driver for.
+ * The table of fields. Fields of nvidia-smi that hiwater does not read are absent: an [N/A] would
+ * claim that the driver had been asked.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "sink/gpus/gpus_smi.h"
 
-/* ---- what is written in a way of its own ---------------------------------------------------------------------------- */
+/* ---- fields with a form of their own ---------------------------------------------------------------------------- */
 
 #define OWN(name) \
 	static bool put_##name(const struct gpus_now *now, const struct gpu_now *gpu, const struct gpu_user_now *user, \
@@ -65,7 +65,7 @@ OWN(name)
 	return put_text(out, gpu->name);
 }
 
-/* Processes of an instance are told with their GPU's. */
+/* nvidia-smi lists processes of an instance with the UUID of their GPU. */
 OWN(uuid)
 {
 	UNUSED(user, field);
@@ -159,7 +159,7 @@ OWN(addressing)
 	return put_one_of(names, sizeof(names) / sizeof(names[0]), gpu->facts[GF_ADDRESSING].number, out);
 }
 
-/* Of a device that has the host's memory nvidia-smi tells none. */
+/* nvidia-smi has no total for a device that uses the host's memory. */
 OWN(total)
 {
 	const bool has_its_own = gpu->memory_bytes.known && !gpu->unified;
@@ -170,7 +170,7 @@ OWN(total)
 	return has_its_own;
 }
 
-/* A reason for the clocks, a bit of the mask: its place is told by the last part of the name. */
+/* A reason for the clocks: the bit of the mask that the last part of the field's name stands for. */
 OWN(reason)
 {
 	static const struct {
@@ -220,50 +220,50 @@ OWN(program)
 	O1("clocks_event_reasons." last, "clocks_throttle_reasons." last, FACT, GF_REASONS, put_reason, sentence)
 
 const struct smi_field smi_gpu_fields[] = {
-	O("timestamp", BIRTH, 0, put_timestamp, "When it was asked, local time"),
+	O("timestamp", BIRTH, 0, put_timestamp, "Time of the query, local time"),
 	O("driver_version", BIRTH, 0, put_driver, "Version of the driver"),
-	O("count", BIRTH, 0, put_count, "How many GPUs there are"),
-	O1("name", "gpu_name", BIRTH, 0, put_name, "What the GPU is called"),
-	F1("serial", "gpu_serial", TEXT, FACT, GF_SERIAL, "Number on the board"),
-	O1("uuid", "gpu_uuid", BIRTH, 0, put_uuid, "Which GPU it is, wherever it stands"),
-	O1("pci.bus_id", "gpu_bus_id", BIRTH, 0, put_bus_id, "Its place: domain:bus:device.function, in hex"),
+	O("count", BIRTH, 0, put_count, "Number of GPUs"),
+	O1("name", "gpu_name", BIRTH, 0, put_name, "Product name of the GPU"),
+	F1("serial", "gpu_serial", TEXT, FACT, GF_SERIAL, "Serial number of the board"),
+	O1("uuid", "gpu_uuid", BIRTH, 0, put_uuid, "Identifier of the GPU, in any machine or slot"),
+	O1("pci.bus_id", "gpu_bus_id", BIRTH, 0, put_bus_id, "PCI address: domain:bus:device.function, in hex"),
 	O("pci.domain", BIRTH, 0, put_pci_part, "Its PCI domain, in hex"),
 	O("pci.bus", BIRTH, 1, put_pci_part, "Its PCI bus, in hex"),
 	O("pci.device", BIRTH, 2, put_pci_part, "Its number on the bus, in hex"),
 	F("pci.device_id", MASK8, FACT, GF_PCI_DEVICE, "PCI device and vendor, in hex"),
 	F("pci.sub_device_id", MASK8, FACT, GF_PCI_SUBSYSTEM, "PCI subsystem, in hex"),
-	F1("pcie.link.gen.current", "pcie.link.gen.gpucurrent", COUNT, FACT, GF_PCIE_GENERATION, "Generation of the PCIe link now"),
-	F("pcie.link.gen.max", COUNT, FACT, GF_PCIE_GENERATION_MAX, "Generation of the PCIe link at most"),
-	F("pcie.link.width.current", COUNT, FACT, GF_PCIE_LANES, "Lanes of the PCIe link now"),
-	F("pcie.link.width.max", COUNT, FACT, GF_PCIE_LANES_MAX, "Lanes of the PCIe link at most"),
+	F1("pcie.link.gen.current", "pcie.link.gen.gpucurrent", COUNT, FACT, GF_PCIE_GENERATION, "Current generation of the PCIe link"),
+	F("pcie.link.gen.max", COUNT, FACT, GF_PCIE_GENERATION_MAX, "Highest generation of the PCIe link"),
+	F("pcie.link.width.current", COUNT, FACT, GF_PCIE_LANES, "Current lanes of the PCIe link"),
+	F("pcie.link.width.max", COUNT, FACT, GF_PCIE_LANES_MAX, "Most lanes of the PCIe link"),
 	O("index", BIRTH, 0, put_index, "The GPU's number, from 0, which a reboot may change"),
-	F("display_mode", ENABLED, FACT, GF_DISPLAY, "Is a display connected"),
-	F("display_attached", YES, FACT, GF_DISPLAY, "Is a display connected"),
-	F("display_active", ENABLED, FACT, GF_DISPLAY_ACTIVE, "Is a display drawn"),
-	F("persistence_mode", ENABLED, FACT, GF_PERSISTENCE, "Does the driver stay loaded without clients"),
+	F("display_mode", ENABLED, FACT, GF_DISPLAY, "Whether a display is connected"),
+	F("display_attached", YES, FACT, GF_DISPLAY, "Whether a display is connected"),
+	F("display_active", ENABLED, FACT, GF_DISPLAY_ACTIVE, "Whether a display is active"),
+	F("persistence_mode", ENABLED, FACT, GF_PERSISTENCE, "Whether the driver stays loaded without clients"),
 	O("addressing_mode", FACT, GF_ADDRESSING, put_addressing, "How it reads the host's memory: None, HMM or ATS"),
-	F("accounting.mode", ENABLED, FACT, GF_ACCOUNTING, "Does the driver keep what each process used"),
-	F("accounting.buffer_size", COUNT, FACT, GF_ACCOUNTING_ROOM, "Of how many processes it keeps that"),
+	F("accounting.mode", ENABLED, FACT, GF_ACCOUNTING, "Whether the driver records the usage of each process"),
+	F("accounting.buffer_size", COUNT, FACT, GF_ACCOUNTING_ROOM, "Number of processes whose usage it records"),
 	F("vbios_version", TEXT, FACT, GF_VBIOS, "Version of the board's BIOS"),
-	F("fan.speed", PERCENT, METRIC, M_GPU_FAN, "Fan speed, of the intended fastest"),
+	F("fan.speed", PERCENT, METRIC, M_GPU_FAN, "Fan speed, as a share of the intended fastest"),
 	F("pstate", STATE, METRIC, M_GPU_PSTATE, "Performance state, from P0, the fastest, to P15"),
 	F1("clocks_event_reasons.supported", "clocks_throttle_reasons.supported", MASK16, FACT, GF_REASONS_KNOWN,
-		"Which reasons for its clocks it can tell, as bits"),
-	F1("clocks_event_reasons.active", "clocks_throttle_reasons.active", MASK16, FACT, GF_REASONS, "The reasons for its clocks, as bits"),
-	REASON("gpu_idle", "Clocks are low since nothing runs"),
+		"Reasons for its clocks that it can report, as bits"),
+	F1("clocks_event_reasons.active", "clocks_throttle_reasons.active", MASK16, FACT, GF_REASONS, "Current reasons for its clocks, as bits"),
+	REASON("gpu_idle", "Clocks are low because the GPU is idle"),
 	REASON("applications_clocks_setting", "Clocks are limited by a setting"),
-	REASON("sw_power_cap", "Clocks are held back to keep the power limit"),
-	REASON("hw_slowdown", "The hardware halves the clocks at least"),
-	REASON("hw_thermal_slowdown", "The hardware does so because of heat"),
-	REASON("hw_power_brake_slowdown", "The hardware does so because the power supply asked for it"),
-	REASON("sw_thermal_slowdown", "Clocks are held back because of heat"),
-	REASON("sync_boost", "Clocks are those of the slowest of a group"),
-	F("clocks_event_reasons_counters.sw_power_cap", MICROS, METRIC, M_GPU_THROTTLE_POWER, "Time in which the power limit held the clocks back"),
+	REASON("sw_power_cap", "Clocks are throttled by the power limit"),
+	REASON("hw_slowdown", "The hardware throttles the clocks to half or less"),
+	REASON("hw_thermal_slowdown", "The same, because of heat"),
+	REASON("hw_power_brake_slowdown", "The same, on request of the power supply"),
+	REASON("sw_thermal_slowdown", "Clocks are throttled because of heat"),
+	REASON("sync_boost", "Clocks follow the slowest GPU of a group"),
+	F("clocks_event_reasons_counters.sw_power_cap", MICROS, METRIC, M_GPU_THROTTLE_POWER, "Time in which the power limit throttled the clocks"),
 	{ "memory.total", { NULL, NULL }, SMI_MIB, FROM_BIRTH, 0, put_total, "Memory of the GPU" },
-	F("memory.reserved", MIB, METRIC, M_GPU_MEM_RESERVED, "Memory that the driver keeps to itself"),
-	F("memory.used", MIB, METRIC, M_GPU_MEM, "Memory in use, without what is reserved where the driver tells it apart"),
-	F("memory.free", MIB, METRIC, M_GPU_MEM_FREE, "Memory that nobody uses"),
-	O("compute_mode", FACT, GF_COMPUTE_MODE, put_compute_mode, "Who may compute: Default, Exclusive_Thread, Prohibited, Exclusive_Process"),
+	F("memory.reserved", MIB, METRIC, M_GPU_MEM_RESERVED, "Memory reserved by the driver"),
+	F("memory.used", MIB, METRIC, M_GPU_MEM, "Memory in use, without reserved memory where the driver reports that separately"),
+	F("memory.free", MIB, METRIC, M_GPU_MEM_FREE, "Free memory"),
+	O("compute_mode", FACT, GF_COMPUTE_MODE, put_compute_mode, "Compute mode: Default, Exclusive_Thread, Prohibited, Exclusive_Process"),
 	O("compute_cap", FACT, GF_CAPABILITY, put_capability, "Compute capability"),
 	F("utilization.gpu", PERCENT, METRIC, M_GPU_BUSY, "Share of time in which some kernel ran"),
 	F("utilization.memory", PERCENT, METRIC, M_GPU_MEM_BUSY, "Share of time in which memory was read or written"),
@@ -271,24 +271,24 @@ const struct smi_field smi_gpu_fields[] = {
 	F("utilization.decoder", PERCENT, METRIC, M_GPU_DEC_BUSY, "Share of time in which the decoder worked"),
 	F("utilization.jpeg", PERCENT, METRIC, M_GPU_JPG_BUSY, "Share of time in which the JPEG engine worked"),
 	F("utilization.ofa", PERCENT, METRIC, M_GPU_OFA_BUSY, "Share of time in which the optical flow engine worked"),
-	F("ecc.mode.current", ENABLED, FACT, GF_ECC, "Are memory errors corrected"),
-	F("ecc.mode.pending", ENABLED, FACT, GF_ECC_PENDING, "Will they be after a reset"),
+	F("ecc.mode.current", ENABLED, FACT, GF_ECC, "Whether memory errors are corrected"),
+	F("ecc.mode.pending", ENABLED, FACT, GF_ECC_PENDING, "Whether they will be after a reset"),
 	F("ecc.errors.corrected.volatile.total", COUNT, METRIC, M_GPU_ECC_CORRECTED, "Errors corrected since the driver was loaded"),
-	F("ecc.errors.corrected.aggregate.total", COUNT, FACT, GF_ECC_CORRECTED_EVER, "Errors corrected ever"),
+	F("ecc.errors.corrected.aggregate.total", COUNT, FACT, GF_ECC_CORRECTED_EVER, "Errors corrected over the GPU's lifetime"),
 	F("ecc.errors.uncorrected.volatile.total", COUNT, METRIC, M_GPU_ECC_UNCORRECTED, "Errors not corrected since the driver was loaded"),
-	F("ecc.errors.uncorrected.aggregate.total", COUNT, FACT, GF_ECC_UNCORRECTED_EVER, "Errors not corrected ever"),
-	F("retired_pages.pending", YES, FACT, GF_RETIRED_PENDING, "Do pages wait to be retired"),
+	F("ecc.errors.uncorrected.aggregate.total", COUNT, FACT, GF_ECC_UNCORRECTED_EVER, "Errors not corrected over the GPU's lifetime"),
+	F("retired_pages.pending", YES, FACT, GF_RETIRED_PENDING, "Whether pages wait to be retired"),
 	F("temperature.gpu", CELSIUS, METRIC, M_GPU_TEMP, "Temperature in degrees Celsius"),
-	F("temperature.gpu.tlimit", CELSIUS, FACT, GF_TEMP_MARGIN, "How much warmer it may get before it slows down"),
+	F("temperature.gpu.tlimit", CELSIUS, FACT, GF_TEMP_MARGIN, "Degrees below the temperature at which it throttles"),
 	F("temperature.memory", CELSIUS, METRIC, M_GPU_TEMP_MEM, "Temperature of the memory"),
-	F("power.management", ENABLED, FACT, GF_POWER_MANAGED, "Is power managed"),
+	F("power.management", ENABLED, FACT, GF_POWER_MANAGED, "Whether power is managed"),
 	F("power.draw", WATTS, METRIC, M_GPU_POWER, "Power drawn"),
 	F("power.draw.average", WATTS, FACT, GF_POWER_AVERAGE, "Power drawn, mean of the last second"),
 	F("power.draw.instant", WATTS, FACT, GF_POWER_INSTANT, "Power drawn at this instant"),
-	F("power.limit", WATTS, FACT, GF_POWER_SET, "Power limit that was set"),
+	F("power.limit", WATTS, FACT, GF_POWER_SET, "Power limit as set"),
 	F("enforced.power.limit", WATTS, METRIC, M_GPU_POWER_LIMIT, "Power limit in force"),
 	F("power.default_limit", WATTS, FACT, GF_POWER_DEFAULT, "Power limit without a setting"),
-	F("power.min_limit", WATTS, FACT, GF_POWER_MIN, "Least power limit that can be set"),
+	F("power.min_limit", WATTS, FACT, GF_POWER_MIN, "Smallest power limit that can be set"),
 	F("power.max_limit", WATTS, FACT, GF_POWER_MAX, "Largest power limit that can be set"),
 	{ "clocks.current.graphics", { "clocks.gr", "clocks.graphics" }, SMI_MHZ, FROM_FACT, GF_CLOCK_GRAPHICS, NULL, "Clock of the graphics engine" },
 	F1("clocks.current.sm", "clocks.sm", MHZ, METRIC, M_GPU_CLOCK_SM, "Clock of the SMs"),
@@ -297,19 +297,19 @@ const struct smi_field smi_gpu_fields[] = {
 	{ "clocks.max.graphics", { "clocks.max.gr", NULL }, SMI_MHZ, FROM_FACT, GF_MAX_CLOCK_GRAPHICS, NULL, "Fastest clock of the graphics engine" },
 	F("clocks.max.sm", MHZ, FACT, GF_MAX_CLOCK_SM, "Fastest clock of the SMs"),
 	F1("clocks.max.memory", "clocks.max.mem", MHZ, FACT, GF_MAX_CLOCK_MEM, "Fastest clock of the memory"),
-	F("mig.mode.current", ENABLED, FACT, GF_MIG, "Is it divided into instances"),
-	F("mig.mode.pending", ENABLED, FACT, GF_MIG_PENDING, "Will it be after a reset"),
+	F("mig.mode.current", ENABLED, FACT, GF_MIG, "Whether it is divided into instances"),
+	F("mig.mode.pending", ENABLED, FACT, GF_MIG_PENDING, "Whether it will be after a reset"),
 };
 const size_t smi_n_gpu_fields = sizeof(smi_gpu_fields) / sizeof(smi_gpu_fields[0]);
 
 const struct smi_field smi_app_fields[] = {
-	O("timestamp", BIRTH, 0, put_timestamp, "When it was asked, local time"),
-	O("gpu_name", BIRTH, 0, put_name, "What the GPU is called"),
-	O("gpu_bus_id", BIRTH, 0, put_bus_id, "The GPU's place"),
-	F("gpu_serial", TEXT, FACT, GF_SERIAL, "Number on the board"),
-	O("gpu_uuid", BIRTH, 0, put_uuid, "Which GPU it is"),
+	O("timestamp", BIRTH, 0, put_timestamp, "Time of the query, local time"),
+	O("gpu_name", BIRTH, 0, put_name, "Product name of the GPU"),
+	O("gpu_bus_id", BIRTH, 0, put_bus_id, "PCI address of the GPU"),
+	F("gpu_serial", TEXT, FACT, GF_SERIAL, "Serial number of the board"),
+	O("gpu_uuid", BIRTH, 0, put_uuid, "Identifier of the GPU"),
 	O("pid", BIRTH, 0, put_pid, "The process"),
-	O1("process_name", "name", BIRTH, 0, put_program, "Its program, as it was called; [Not Found] where it cannot be seen"),
-	F1("used_gpu_memory", "used_memory", MIB, METRIC, M_GPROC_MEM, "Memory that it holds on the GPU"),
+	O1("process_name", "name", BIRTH, 0, put_program, "Its program, as it was started; [Not Found] if it is not visible"),
+	F1("used_gpu_memory", "used_memory", MIB, METRIC, M_GPROC_MEM, "Memory that it uses on the GPU"),
 };
 const size_t smi_n_app_fields = sizeof(smi_app_fields) / sizeof(smi_app_fields[0]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the GPUs are made of, one fact a line.
+ * Properties of the GPUs, one fact a line.
  */
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static const struct {
 	{ "Tensor cores", GF_TENSOR_CORES },
 	{ "Shared memory per SM", GF_SHARED_SM },
 	{ "Shared memory per block", GF_SHARED_BLOCK },
-	{ "  at most, if asked for", GF_SHARED_BLOCK_MOST },
+	{ "  at most, on request", GF_SHARED_BLOCK_MOST },
 	{ "32-bit registers per SM", GF_REGISTERS_SM },
 	{ "32-bit registers per block", GF_REGISTERS_BLOCK },
 	{ "L2 cache", GF_L2 },
@@ -34,30 +34,30 @@ static const struct {
 	{ "Blocks per SM", GF_BLOCKS_SM },
 	{ "Copy engines", GF_COPY_ENGINES },
 	{ "Memory bus", GF_BUS_BITS },
-	{ "SM clock at most", GF_MAX_CLOCK_SM },
-	{ "Memory clock at most", GF_MAX_CLOCK_MEM },
+	{ "SM clock, maximum", GF_MAX_CLOCK_SM },
+	{ "Memory clock, maximum", GF_MAX_CLOCK_MEM },
 	{ "Power limit, default", GF_POWER_DEFAULT },
-	{ "  least and most", GF_POWER_MIN },
-	{ "Slows down at", GF_TEMP_SLOWDOWN },
-	{ "Turns off at", GF_TEMP_SHUTDOWN },
-	{ "PCIe at most", GF_PCIE_GENERATION_MAX },
+	{ "  minimum and maximum", GF_POWER_MIN },
+	{ "Throttles at", GF_TEMP_SLOWDOWN },
+	{ "Shuts down at", GF_TEMP_SHUTDOWN },
+	{ "PCIe, maximum", GF_PCIE_GENERATION_MAX },
 	{ "ECC", GF_ECC },
 	{ "MIG", GF_MIG },
 	{ "Persistence mode", GF_PERSISTENCE },
 	{ "VBIOS", GF_VBIOS },
 	{ "Serial number", GF_SERIAL },
-	{ "CUDA, newest served", GF_CUDA_VERSION },
+	{ "CUDA version supported", GF_CUDA_VERSION },
 };
 
-/* Not rows, but needed for them. */
-static const enum gpu_fact beside[] = { GF_POWER_MAX, GF_PCIE_LANES_MAX };
+/* Not rows themselves, but parts of rows. */
+static const enum gpu_fact further[] = { GF_POWER_MAX, GF_PCIE_LANES_MAX };
 
 void gpus_spec_plan(struct gpus_needs *ret)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		ret->facts.has[rows[i].fact] = true;
-	for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++)
-		ret->facts.has[beside[i]] = true;
+	for (size_t i = 0; i < sizeof(further) / sizeof(further[0]); i++)
+		ret->facts.has[further[i]] = true;
 }
 
 static const char *onoff(int64_t flag)
@@ -65,7 +65,7 @@ static const char *onoff(int64_t flag)
 	return flag ? "on" : "off";
 }
 
-/* Facts that are written in a way of their own. False: it is none of those. */
+/* Facts with a form of their own. False: none of those. */
 static bool write_own(const struct gpu_now *g, enum gpu_fact fact, long long value, char text[64])
 {
 	const struct maybe most = g->facts[GF_POWER_MAX].number, lanes = g->facts[GF_PCIE_LANES_MAX].number;
@@ -142,7 +142,7 @@ static void put_device(const struct gpus_now *now, const struct gpu_now *g, cons
 		put_line(o, out, "Driver", g->driver);
 	if (g->memory_bytes.known) {
 		(void) snprintf(text, sizeof(text), "%s%s", units_bytes(g->memory_bytes.value, o->units, bytes),
-			g->unified ? ", the host's" : "");
+			g->unified ? ", shared with the host" : "");
 		put_line(o, out, "Memory", text);
 	}
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The GPUs for people: a line a device, below it who is on it. A column stands where some device has something for it.
+ * The GPUs as text: a line a device, its processes below. Columns without any value are left out.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,14 +12,14 @@
 
 enum {
 	NAME_LEAST = 12,
-	NAME_STUB = 4,           /* where nothing is left that could go instead */
+	NAME_STUB = 4,           /* once no other column can be dropped */
 	NAME_MOST = 40,
 	USER_MOST = 12,
-	INDENT = 4,              /* of what stands below a device */
+	INDENT = 4,              /* of processes below a device */
 	GAP = 2,
 	CELL = 96,
-	SHOWN_LEAST = 16 << 20,  /* less memory of nobody than this is what the driver takes for itself */
-	HIDDEN_SHOWN = 4,        /* pids of others that are told */
+	SHOWN_LEAST = 16 << 20,  /* less unattributed memory belongs to the driver */
+	HIDDEN_SHOWN = 4,        /* PIDs of invisible processes that are listed */
 };
 
 struct page {
@@ -125,8 +125,8 @@ static void write_power(const struct page *p, const struct gpu_now *g, char cell
 struct column {
 	const char *title;
 	cell_writer *write;
-	bool left;               /* where its texts stand */
-	bool may_go;             /* it is left out where nobody has anything for it */
+	bool left;               /* left-aligned */
+	bool may_go;             /* left out without values */
 };
 
 enum {
@@ -157,7 +157,7 @@ static unsigned wider(unsigned a, unsigned b)
 	return a > b ? a : b;
 }
 
-/* Fills in how wide each has to be; 0: it is left out. */
+/* Sets the width of each column; 0: left out. */
 static void measure(const struct page *p, unsigned widths[COLUMNS])
 {
 	static const int first_to_go[] = { POWER_COLUMN, TEMP_COLUMN, CUDA_COLUMN, SM_COLUMN };
@@ -189,7 +189,7 @@ static void measure(const struct page *p, unsigned widths[COLUMNS])
 	widths[NAME_COLUMN] = name;
 }
 
-/* "NVIDIA H100 80GB HBM3" is told from others by what is behind the first word. */
+/* A name that is too long loses its maker: "NVIDIA H100 80GB HBM3" is "H100 80GB HBM3". */
 static const char *without_maker(const char *cell, unsigned width)
 {
 	static const char *const makers[] = { "NVIDIA ", "AMD ", "Intel " };
@@ -242,12 +242,12 @@ static void put_row(const struct page *p, const unsigned widths[COLUMNS], const 
 
 /* ---- processes ------------------------------------------------------------------------------------------------------ */
 
-/* 0: it is left out. */
+/* Widths of columns; 0: left out. */
 struct user_widths {
 	unsigned pid, user, memory, share;
 };
 
-/* In front of the command. */
+/* Columns before the command. */
 static unsigned taken_of(const struct user_widths *w)
 {
 	return INDENT + w->pid + GAP + w->memory + GAP + (w->user ? w->user + GAP : 0) + (w->share ? w->share + GAP : 0);
@@ -279,7 +279,7 @@ static struct user_widths measure_users(const struct page *p)
 	return w;
 }
 
-/* text in a column of that width, and the gap behind it; nothing where it is left out. */
+/* Writes text in a column of that width and the gap behind it; nothing if width is 0. */
 static void put_part(const struct page *p, const char *text, unsigned width, bool left)
 {
 	if (width)
@@ -308,7 +308,8 @@ static void put_user(const struct page *p, const struct user_widths *w, const st
 	buf_done(&command);
 }
 
-/* Who the driver lists and nobody sees here: processes of another namespace. */
+/* The PIDs of processes that the driver lists but that are not visible here: those of another
+ * namespace. */
 static void put_hidden(const struct page *p, const struct gpu_now *g, unsigned width)
 {
 	const struct gpu_user_now *u = NULL;
@@ -317,7 +318,7 @@ static void put_hidden(const struct page *p, const struct gpu_now *g, unsigned w
 
 	while ((u = gpus_next_user(p->now, g, u, true))) {
 		if (u->pid.known && n < HIDDEN_SHOWN)
-			(void) buf_printf(&who, "%s%lld", n ? ", " : "of processes that cannot be seen here: ", (long long) u->pid.value);
+			(void) buf_printf(&who, "%s%lld", n ? ", " : "of processes not visible here: ", (long long) u->pid.value);
 		n++;
 	}
 	if (n > HIDDEN_SHOWN)
@@ -390,7 +391,7 @@ static void put_notes(const struct page *p)
 
 		if (!g->is_chosen || !g->facts[GF_ASLEEP].number.known)
 			continue;
-		(void) snprintf(text, sizeof(text), "GPU %s: asleep: the kernel has powered it down, and it is not woken",
+		(void) snprintf(text, sizeof(text), "GPU %s: asleep: the kernel powered it down; hiwater does not wake it",
 			gpus_number(g, number));
 		put_note(p, text);
 	}

@@ -19,7 +19,7 @@ static void put_data(struct html *h)
 		h->out->error = r;
 }
 
-/* What web/report.html leaves open. */
+/* The parts of web/report.html. */
 static const struct {
 	const char *name;
 	void (*put)(struct html *h);

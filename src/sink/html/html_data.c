@@ -13,7 +13,7 @@
 
 enum {
 	DATA_MOST = 64 << 20,
-	EXACT_MOST = 150000,   /* numbers: with fewer, none is rounded */
+	EXACT_MOST = 150000,   /* numbers: none is rounded in smaller reports */
 	PROCESSES_SHOWN = 300,
 	PHASES_SHOWN = 5000,
 	TEXT_MOST = 4096,
@@ -59,7 +59,7 @@ static void key_list(struct json *j, const char *key)
 	json_array(j);
 }
 
-/* ---- what the run is ------------------------------------------------------------------------------------------------------- */
+/* ---- the run ------------------------------------------------------------------------------------------------------- */
 
 static void peak(struct json *j, const struct summary *s, const struct sink_options *o)
 {
@@ -139,7 +139,7 @@ static void gpus(struct json *j, const struct summary *s)
 		key_maybe(j, "index", b->gpu.index);
 		key_maybe(j, "cuda_index", b->gpu.cuda_index);
 		key_maybe(j, "total_bytes", b->gpu.memory_bytes);
-		key_bool(j, "beside", figure_gpu_beside(s, b->id));
+		key_bool(j, "beside", figure_gpu_unused(s, b->id));
 		json_end(j);
 	}
 	json_end(j);
@@ -221,12 +221,12 @@ static void events(struct json *j, const struct html_gather *g)
 	key_int(j, "events_more", g->events_lost);
 }
 
-/* ---- its numbers ----------------------------------------------------------------------------------------------------------- */
+/* ---- numbers ----------------------------------------------------------------------------------------------------------- */
 
 struct streams {
 	struct json *j;
 	struct buf *out;
-	bool small;        /* numbers are rounded where that cannot be seen */
+	bool small;        /* numbers are rounded below what charts show */
 	uint64_t unit_ns;
 };
 
@@ -292,7 +292,7 @@ static int one_run(struct json *j, const struct html_run *run, bool small, const
 	return r;
 }
 
-/* What is drawn, in words. */
+/* Meanings and sources of the metrics. */
 static void vocabulary(struct json *j)
 {
 	json_key(j, "metrics");
@@ -313,7 +313,7 @@ static void vocabulary(struct json *j)
 	json_end(j);
 }
 
-/* What holds a GPU's clocks back: columns and their words. */
+/* Reasons for throttled GPU clocks: columns and words. */
 static void throttles(struct json *j)
 {
 	key_list(j, "held");

@@ -8,9 +8,9 @@
 #include <zlib.h>
 
 enum {
-	FIRST_NUMBER = 4, /* codes below are what is no number */
-	RANGE_BITS = 30,      /* of what is no integer, where it is rounded */
-	NUMBER_BITS = 52, /* what a double holds exactly */
+	FIRST_NUMBER = 4, /* lower codes are enum html_kind */
+	RANGE_BITS = 30,  /* resolution of rounded columns that are not integers */
+	NUMBER_BITS = 52, /* exact in a double */
 	NOISE_PARTS = 16,
 	VARINT_BYTES = 10,
 };
@@ -19,7 +19,7 @@ enum {
 
 struct spread {
 	double low, high;   /* of all numbers */
-	double moved, above, below; /* from row to row; of the band: sums */
+	double moved, above, below; /* sums: changes from row to row, distances of the band */
 	size_t n, n_moves;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What happened, and advice, as cards; a card knows the interval that shows it.
+ * The incident and the findings as cards; a card has the stretch of the run that shows it.
  */
 #include "sink/html/html_put.h"
 
@@ -37,7 +37,7 @@ static void story(struct html *h, size_t run, const struct summary *s)
 		facts_done(&facts);
 		return;
 	}
-	html_printf(h, "<article class=\"card error\" data-run=\"%zu\" data-from=\"%llu\" data-to=\"%llu\"><h3><span class=\"word\">What happened</span></h3><p>",
+	html_printf(h, "<article class=\"card error\" data-run=\"%zu\" data-from=\"%llu\" data-to=\"%llu\"><h3><span class=\"word\">Event</span></h3><p>",
 		run, (unsigned long long) from, (unsigned long long) t->at_ns);
 	for (size_t i = 0; i < facts.n; i++) {
 		const struct fact *f = &facts.facts[i];
@@ -65,7 +65,7 @@ static void finding(struct html *h, size_t run, const struct finding *f)
 	html_raw(h, "</p></article>\n");
 }
 
-/* What was looked at and did not fire. */
+/* The findings that did not fire. */
 static void others(struct html *h, const struct summary *s)
 {
 	size_t n = 0;
@@ -74,7 +74,7 @@ static void others(struct html *h, const struct summary *s)
 		n += !s->findings[i].fired;
 	if (n == 0)
 		return;
-	html_printf(h, "<details class=\"quiet\"><summary>%zu more things were looked at and found well, or not judged</summary><dl class=\"reasons\">\n", n);
+	html_printf(h, "<details class=\"quiet\"><summary>%zu checks passed or did not apply</summary><dl class=\"reasons\">\n", n);
 	for (size_t i = 0; i < s->n_findings; i++) {
 		if (s->findings[i].fired)
 			continue;
@@ -87,26 +87,26 @@ static void others(struct html *h, const struct summary *s)
 	html_raw(h, "</dl></details>\n");
 }
 
-static bool is_well(const struct html_run *run)
+static bool ended_well(const struct html_run *run)
 {
 	const struct ending end = ending_of(run->summary);
 
 	return (end.outcome == OUTCOME_EXIT && end.code == 0) || end.outcome == OUTCOME_UNSEEN || (end.outcome == OUTCOME_UNFINISHED && run->is_growing);
 }
 
-/* Nothing fired. A short run has not been judged by all rules, which a person should know who sees no finding. */
+/* Nothing fired. Readers should know that not all checks apply to a short run. */
 static void nothing(struct html *h, const struct html_run *run)
 {
 	const struct summary *s = run->summary;
-	const bool is_good = is_well(run);
+	const bool is_good = ended_well(run);
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->n_findings; i++)
 		n += s->findings[i].is_unjudged;
 	card(h, is_good ? "good" : "none", is_good ? "OK" : "No findings", "");
-	html_raw(h, is_good ? "<p>Nothing to advise." : "<p>Nothing was seen that explains the result or asks for a change.");
+	html_raw(h, is_good ? "<p>Nothing to advise." : "<p>No check explains the result or suggests a change.");
 	if (n > 0)
-		html_printf(h, " The run was too short for %zu of %zu rules.", n, s->n_findings);
+		html_printf(h, " The run was too short for %zu of %zu checks.", n, s->n_findings);
 	html_raw(h, "</p></article>\n");
 }
 

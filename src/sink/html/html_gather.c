@@ -16,13 +16,13 @@ enum {
 	TABLE_PROCESSES,
 	TABLES_FIRST,
 	TABLES_MOST = 8192,    /* more than a recording has series and devices */
-	WEIGHT_MOST = 1500000, /* numbers on a page: under 2 MB of it */
+	WEIGHT_MOST = 1500000, /* numbers on a page: less than 2 MB */
 	EVENTS_MOST = 5000,
-	BY_PEAK = 12,          /* of the processes that are chosen; the rest by processor time */
-	ROWS_A_LOOK = 4096,
+	BY_PEAK = 12,          /* of the processes that are drawn; the others are chosen by CPU time */
+	ROWS_A_CHECK = 4096,
 };
 
-/* What a counter of the unit is as a rate: its unit, and how many of it there are in one of the counter a nanosecond. */
+/* Units of gauges and of counters as rates; scale: the rate of one count a nanosecond. */
 static const struct {
 	const char *level, *rate;
 	double scale;
@@ -38,7 +38,7 @@ static const struct {
 };
 
 static const uint64_t rate_least_ns = 80000000, unchanged_least_ns = 900000000;
-static const uint64_t mark_ns = 1000000000; /* marks of memory are read this often */
+static const uint64_t hwm_ns = 1000000000; /* high-water marks are read this often */
 
 static void fail(struct html_gather *g, int error)
 {
@@ -46,7 +46,7 @@ static void fail(struct html_gather *g, int error)
 		g->error = error;
 }
 
-/* ---- what is drawn -------------------------------------------------------------------------------------------------------- */
+/* ---- metrics that are drawn -------------------------------------------------------------------------------------------------------- */
 
 const bool html_drawn[METRIC_COUNT] = {
 	[M_JOB_RAM] = true,
@@ -61,7 +61,7 @@ const bool html_drawn[METRIC_COUNT] = {
 	[M_JOB_CPU_SYSTEM] = true,
 	[M_JOB_READ_BYTES] = true,
 	[M_JOB_WRITE_BYTES] = true,
-	[M_JOB_WRITE_CANCELLED] = true, /* as what is missing in the former */
+	[M_JOB_WRITE_CANCELLED] = true, /* subtracted from the former */
 	[M_JOB_FAULTS_MAJOR] = true,
 	[M_JOB_CGROUP_MEM] = true,
 	[M_JOB_CGROUP_FILE] = true,
@@ -107,8 +107,8 @@ const bool html_drawn[METRIC_COUNT] = {
 	[M_PROC_CPU_SYSTEM] = true,
 };
 
-/* Strangers in its cgroup hold so much that the job would have no height beside it. */
-static bool is_of_strangers(const struct job *job, enum metric metric)
+/* The charge of a shared cgroup may be so large that the job's line would vanish. */
+static bool is_of_shared_cgroup(const struct job *job, enum metric metric)
 {
 	return (metric == M_JOB_CGROUP_MEM || metric == M_JOB_CGROUP_FILE) && job_facts_const(job)->cgroup_exclusive.value != 1;
 }
@@ -118,7 +118,7 @@ bool html_is_drawn(const struct job *job, const struct reading *r)
 	const enum metric metric = (enum metric) r->metric;
 	const enum entity entity = metrics[metric].entity;
 
-	if (!html_drawn[metric] || metric == M_JOB_WRITE_CANCELLED || is_of_strangers(job, metric))
+	if (!html_drawn[metric] || metric == M_JOB_WRITE_CANCELLED || is_of_shared_cgroup(job, metric))
 		return false;
 	return entity != ENTITY_PROCESS && (entity != ENTITY_HOST || r->id == 0);
 }
@@ -160,7 +160,7 @@ static struct html_table *series_table(struct html_gather *g, const char *name)
 		if (strcmp(job_series(g->job, i)->name, name) != 0)
 			continue;
 		if (g->n_tables >= TABLES_MOST)
-			return NULL; /* the page goes without it */
+			return NULL; /* the page omits it */
 		t = add_table(g, "series", (uint32_t) i + 1);
 		c = t ? html_table_column(t) : NULL;
 		if (!c)
@@ -169,10 +169,10 @@ static struct html_table *series_table(struct html_gather *g, const char *name)
 		t->is_points = true;
 		return t;
 	}
-	return NULL; /* one more than the job was told of: the recording grew meanwhile */
+	return NULL; /* the recording grew after the job was read: a new series */
 }
 
-/* The table with the most to give is folded, until all fit a page. */
+/* Folds the heaviest table until all fit a page. */
 static void keep_small(struct html_gather *g)
 {
 	for (;;) {
@@ -189,14 +189,14 @@ static void keep_small(struct html_gather *g)
 			}
 		}
 		g->rows_since = 0;
-		if (sum <= WEIGHT_MOST || !heaviest || !html_table_fold(heaviest))
+		if (sum <= WEIGHT_MOST || !heaviest || !html_table_merge(heaviest))
 			return;
 	}
 }
 
 /* ---- cells -------------------------------------------------------------------------------------------------------------- */
 
-/* A row at full rate stands until the next one, if that comes in time. */
+/* A row at full rate is valid until the next one, if that comes in time. */
 static int64_t row_of(struct html_gather *g, struct html_table *t, const struct frame *frame)
 {
 	const size_t before = t->n;
@@ -241,8 +241,9 @@ static struct html_cell number(double low, double mean, double high)
 	return (struct html_cell) { low, mean, high, CELL_NUMBER };
 }
 
-/* A mark read at one look proves a burst since the look that read it last: it is drawn where most was seen meanwhile, and not
- * at the look, when all may be gone. A row that has a length is a window, and has it in its time. */
+/* A high-water mark proves a burst since it was last read. The burst is drawn at the largest sample
+ * since then, not at the time of the value, when the memory may be released. Rows with a length
+ * are windows, whose highs are in their time. */
 static void put_burst(struct html_table *t, struct html_column *c, int64_t row)
 {
 	struct html_cell *cell = &c->cells[row], *largest = cell;
@@ -250,7 +251,7 @@ static void put_burst(struct html_table *t, struct html_column *c, int64_t row)
 
 	if (t->span[row] > 0 || !(high > cell->mean))
 		return;
-	for (int64_t i = row - 1; i >= 0 && t->t[row] - t->t[i] <= mark_ns; i--) {
+	for (int64_t i = row - 1; i >= 0 && t->t[row] - t->t[i] <= hwm_ns; i--) {
 		if (c->cells[i].kind == CELL_NUMBER && c->cells[i].mean > largest->mean)
 			largest = &c->cells[i];
 	}
@@ -259,8 +260,8 @@ static void put_burst(struct html_table *t, struct html_column *c, int64_t row)
 		largest->high = high;
 }
 
-/* How fast it rose since it was read last. A counter that went back began anew. What was read soon after the last time says
- * little, since counters move in steps of 10 ms and more: it counts with the next reading. */
+/* The rate since the last value. A counter that fell was reset. A value soon after the last one
+ * is skipped and counts with the next one, since counters move in steps of 10 ms and more. */
 static void put_rate(struct html_column *c, int64_t row, double value, uint64_t at_ns, double scale)
 {
 	const uint64_t since_ns = c->has_last && at_ns > c->last_ns ? at_ns - c->last_ns : 0;
@@ -278,7 +279,7 @@ static void put_rate(struct html_column *c, int64_t row, double value, uint64_t 
 	c->last_ns = at_ns;
 }
 
-/* The first value of a counter was read when its first window began. */
+/* A counter had its first value at the beginning of its first window. */
 static void begin_rate(const struct html_gather *g, struct html_column *c, enum metric metric, uint32_t id, uint64_t begin_ns)
 {
 	const struct acc *acc = job_acc(g->job, metric, id);
@@ -290,7 +291,7 @@ static void begin_rate(const struct html_gather *g, struct html_column *c, enum 
 	c->last_ns = begin_ns;
 }
 
-/* What the job wrote is drawn as the summary tells it: without what was cancelled, which is of the same frame. */
+/* Bytes written as in the summary: without cancelled writes, which are in the same frame. */
 static int64_t counted(struct html_gather *g, const struct frame *frame, const struct reading *r)
 {
 	int64_t cancelled = 0;
@@ -302,7 +303,7 @@ static int64_t counted(struct html_gather *g, const struct frame *frame, const s
 	return g->to_storage = written_to_storage(g->to_storage, r->value, cancelled);
 }
 
-/* One clock's time cannot pass faster than another's: what reading took is no part of it. */
+/* Shares of time, which cannot exceed 1: an excess comes from the duration of the reads. */
 static bool is_share_of_time(enum metric metric)
 {
 	return (metric >= M_GPU_THROTTLE_POWER && metric <= M_GPU_THROTTLE_OTHER) || metric == M_HOST_PSI_CPU || metric == M_HOST_PSI_MEM ||
@@ -404,14 +405,15 @@ static void put_memory(struct html_table *t, int64_t row, uint32_t place, const 
 		*cell = number(cell->low + (double) r->min, cell->mean + (double) r->value, cell->high + (double) r->max);
 }
 
-/* A process without a row is unchanged, or its time was not read at that tick: only after a second it is known to have rested. */
+/* A process without a row is unchanged, or was not read in that sample: only after a second is it
+ * known to have been idle. */
 static void put_time(struct html_column *c, int64_t row, double ns, uint64_t at_ns)
 {
 	if (!c->has_last || ns > c->last || at_ns >= c->last_ns + unchanged_least_ns)
 		put_rate(c, row, ns, at_ns, 1e6);
 }
 
-/* Readings of one process stand together; user time comes before system time. */
+/* Readings of one process are adjacent; user time comes before system time. */
 static void see_processes(struct html_gather *g, const struct frame *frame)
 {
 	struct html_table *t = &g->tables[TABLE_PROCESSES];
@@ -440,7 +442,7 @@ static void see_processes(struct html_gather *g, const struct frame *frame)
 	}
 }
 
-/* ---- what was pushed, and what happened ----------------------------------------------------------------------------------- */
+/* ---- user series and events ----------------------------------------------------------------------------------- */
 
 static struct html_cell cell_of(double value)
 {
@@ -451,7 +453,7 @@ static struct html_cell cell_of(double value)
 	return number(value, value, value);
 }
 
-/* Steps count on, mostly: they compress to next to nothing, and weigh nothing. */
+/* Steps mostly count up: they compress to almost nothing and have no weight. */
 static void put_step(struct html_gather *g, struct html_table *t, int64_t row, int64_t step)
 {
 	const double most = 1LL << 53;
@@ -477,7 +479,7 @@ static void see_value(struct html_gather *g, const struct frame *frame, const st
 
 	if (!t)
 		return;
-	if (t->n > 0 && t->t[t->n - 1] + t->span[t->n - 1] >= at_ns) /* two at one instant are two */
+	if (t->n > 0 && t->t[t->n - 1] + t->span[t->n - 1] >= at_ns) /* two values at one instant stay two */
 		at_ns = t->t[t->n - 1] + t->span[t->n - 1] + 1;
 	row = html_table_row(t, at_ns);
 	fail(g, row < 0 ? (int) row : 0);
@@ -488,9 +490,9 @@ static void see_value(struct html_gather *g, const struct frame *frame, const st
 	g->rows_since++;
 }
 
-static bool is_told(enum event_kind kind)
+static bool is_kept(enum event_kind kind)
 {
-	return kind != EVENT_PHASE_BEGIN && kind != EVENT_PHASE_END; /* phases are told as such */
+	return kind != EVENT_PHASE_BEGIN && kind != EVENT_PHASE_END; /* phases have a list of their own */
 }
 
 static void see_event(struct html_gather *g, const struct event *event)
@@ -498,7 +500,7 @@ static void see_event(struct html_gather *g, const struct event *event)
 	struct html_event copy = { event->time_ns, event->kind, event->value_ns, NULL };
 	int r;
 
-	if (!is_told(event->kind))
+	if (!is_kept(event->kind))
 		return;
 	r = vec_room(&g->events, &g->cap_events, g->n_events, sizeof(copy), EVENTS_MOST);
 	if (r == -EFBIG) {
@@ -539,7 +541,7 @@ void html_gather_see(struct html_gather *g, const struct frame *frame)
 		see_value(g, frame, &frame->series[i]);
 	for (size_t i = 0; i < frame->n_events; i++)
 		see_event(g, &frame->events[i]);
-	if (g->rows_since >= ROWS_A_LOOK)
+	if (g->rows_since >= ROWS_A_CHECK)
 		keep_small(g);
 }
 

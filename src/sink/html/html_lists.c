@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tables of a report: phases, processes, and the run's course in some dozen rows, for who cannot see charts.
+ * The tables of a report: phases, processes, and the timeline in some dozen rows, for readers who
+ * cannot see charts.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -16,7 +18,7 @@ enum {
 
 /* ---- phases ---------------------------------------------------------------------------------------------------------------- */
 
-/* What only some runs know of their phases: a column each, where one phase has it. */
+/* Optional columns of phases, shown if one phase has a value. */
 enum extra {
 	EXTRA_GPU_MEMORY,
 	EXTRA_GPU_WORK,
@@ -24,7 +26,7 @@ enum extra {
 	EXTRAS
 };
 
-static const char *const extra_titles[EXTRAS] = { "GPU memory, peak", "GPU work, mean", "Energy" };
+static const char *const extra_titles[EXTRAS] = { "GPU memory, peak", "GPU activity, mean", "Energy" };
 
 static struct maybe work_of(const struct phase *p)
 {
@@ -58,7 +60,7 @@ static void extra_cell(struct html *h, const struct phase *p, enum extra extra)
 	if (extra == EXTRA_GPU_MEMORY)
 		html_bytes(h, p->use.gpu_peak);
 	else if (extra == EXTRA_ENERGY && energy_of(p).known)
-		html_printf(h, "%s J", figure_number((double) energy_of(p).value / 1e6, text));
+		html_raw(h, units_energy(energy_of(p).value, text));
 	else if (extra == EXTRA_GPU_WORK && work_of(p).known)
 		html_printf(h, "%s <small>%s</small>", units_percent(work_of(p).value, 1000000, text),
 			figure_gpu_lead(p->use.work[GPU_WORK_SM].known ? M_GPU_SM_ACTIVE : M_GPU_BUSY));
@@ -110,7 +112,7 @@ void html_phases(struct html *h)
 		html_raw(h, "<section class=\"panel\"><h2>Phases");
 		html_which(h, run);
 		html_raw(h, "</h2><p class=\"note\">RAM is that of the main process.</p>\n"
-			    "<div class=\"scroll\"><table class=\"phases\"><thead><tr><th>Phase</th><th>Begins</th><th>Lasts</th>"
+			    "<div class=\"scroll\"><table class=\"phases\"><thead><tr><th>Phase</th><th>Begin</th><th>Duration</th>"
 			    "<th>RAM before</th><th>RAM peak</th><th>RAM after</th>");
 		for (int extra = 0; extra < EXTRAS; extra++) {
 			if (extras[extra])
@@ -133,7 +135,7 @@ static void end_of_process(struct html *h, const struct process *p)
 	char name[UNITS_LEN];
 
 	if (!p->ended || p->how == END_LEFT)
-		html_raw(h, "lives");
+		html_raw(h, "running");
 	else if (!p->status_known)
 		html_raw(h, "ended");
 	else if (WIFSIGNALED(p->status))
@@ -172,13 +174,13 @@ static void process_table(struct html *h, size_t run, const struct process **lis
 	html_which(h, run);
 	html_printf(h, "</h2><div class=\"gantt\" data-run=\"%zu\"></div>\n"
 		       "<details class=\"list\"><summary>As a table</summary><div class=\"scroll\"><table class=\"processes\"><thead><tr>"
-		       "<th>Process</th><th>RAM peak</th><th>Processor time</th><th>Began</th><th>Lived</th><th>End</th><th>Command</th></tr></thead><tbody>\n",
+		       "<th>Process</th><th>RAM peak</th><th>CPU time</th><th>Begin</th><th>Duration</th><th>End</th><th>Command</th></tr></thead><tbody>\n",
 		run);
 	for (size_t i = 0; i < n && i < PROCESSES_SHOWN; i++)
 		process_row(h, run, list[i], job_now(job));
 	html_raw(h, "</tbody></table></div>");
 	if (n > PROCESSES_SHOWN)
-		html_printf(h, "<p class=\"note\">and %zu smaller ones</p>", n - PROCESSES_SHOWN);
+		html_printf(h, "<p class=\"note\">and %zu smaller processes</p>", n - PROCESSES_SHOWN);
 	html_raw(h, "</details></section>\n");
 }
 
@@ -198,9 +200,9 @@ void html_processes(struct html *h)
 	}
 }
 
-/* ---- the course in rows ---------------------------------------------------------------------------------------------------- */
+/* ---- the timeline in rows ---------------------------------------------------------------------------------------------------- */
 
-/* What a row of the table says of one column between two times. */
+/* One column between two times. */
 struct stretch {
 	double mean, high;
 	size_t n;
@@ -238,7 +240,7 @@ static void cell_share(struct html *h, struct stretch s, const char *unit)
 
 	html_raw(h, "<td>");
 	if (s.n > 0 && *unit)
-		html_printf(h, "%s%s", figure_number(s.mean / 1e6, text), unit);
+		html_printf(h, "%s%s", units_cores(llround(s.mean), text), unit);
 	else if (s.n > 0)
 		html_raw(h, units_percent((int64_t) s.mean, 1000000, text));
 	html_raw(h, "</td>");
@@ -275,12 +277,12 @@ void html_minutes(struct html *h)
 		const struct html_gather *g = h->runs[run].gather;
 		const bool has_gpu = html_gather_find(g, "gpu", 0);
 
-		html_raw(h, "<details class=\"panel\"><summary><h2>The course as a table");
+		html_raw(h, "<details class=\"panel\"><summary><h2>The timeline as a table");
 		html_which(h, run);
 		html_raw(h, "</h2></summary><div class=\"scroll\"><table><thead><tr><th>From</th>"
-			    "<th>RAM, highest</th><th>Processors, mean</th>");
+			    "<th>RAM, highest</th><th>CPUs used, mean</th>");
 		if (has_gpu)
-			html_raw(h, "<th>First GPU, memory, highest</th><th>First GPU busy, mean</th>");
+			html_raw(h, "<th>First GPU: memory, highest</th><th>First GPU: busy, mean</th>");
 		html_raw(h, "</tr></thead><tbody>\n");
 		minute_rows(h, g);
 		html_raw(h, "</tbody></table></div></details>\n");

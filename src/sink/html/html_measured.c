@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How a report's figures were obtained, what could not be, what measuring cost; and the summary as text.
+ * The methods of a report's figures, missing figures, the cost of measuring; and the summary as
+ * text.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@ enum {
 	TEXT_COLUMNS = 100
 };
 
-/* Those that say how they were obtained. */
+/* The facts that state their method. */
 static void figures(struct html *h, const struct summary *s, const struct fact_list *facts)
 {
 	html_raw(h, "<div class=\"scroll\"><table><thead><tr><th>Figure</th><th>Value</th><th>Obtained by</th></tr></thead><tbody>\n");
@@ -32,7 +33,7 @@ static void figures(struct html *h, const struct summary *s, const struct fact_l
 	}
 	html_raw(h, "</tbody></table></div>\n"
 		    "<p class=\"note\"><b>exact</b> is the kernel's or the driver's own high-water mark; <b>bounded</b> lies between the two numbers given; "
-		    "<b>sampled</b> was the largest that was seen, at the rate given: the true value is at least that.</p>\n");
+		    "<b>sampled</b> is the largest sample at the rate given; the true value is at least that.</p>\n");
 }
 
 static void cost(struct html *h, const struct summary *s, const struct fact_list *facts)
@@ -44,7 +45,7 @@ static void cost(struct html *h, const struct summary *s, const struct fact_list
 
 	html_raw(h, "<p>");
 	if (is_none)
-		html_printf(h, f->ended_ns.known ? "The run was over before memory was first due to be looked at (%s): what is told was read at its beginning and its end. " : "Memory was not yet due to be looked at again (%s): what is told was read at the run's beginning. ",
+		html_printf(h, f->ended_ns.known ? "The run ended before the first sample of memory was due (%s): its figures were read at its start and its end. " : "The next sample of memory was not due yet (%s): the figures were read at the start of the run. ",
 			figure_rate(f, buf));
 	for (size_t i = 0; i < facts->n; i++) {
 		const struct fact *fact = &facts->facts[i];
@@ -64,7 +65,7 @@ static void notes(struct html *h, const struct summary *s)
 	for (size_t i = 0; i < s->n_notes; i++) {
 		if (strcmp(s->notes[i].about, "gpu") == 0 && !figure_has_gpus(s))
 			continue;
-		html_raw(h, any ? "<dt>" : "<h3>What is not known</h3><dl class=\"reasons\"><dt>");
+		html_raw(h, any ? "<dt>" : "<h3>Not measured</h3><dl class=\"reasons\"><dt>");
 		html_text(h, s->notes[i].about);
 		html_raw(h, "</dt><dd>");
 		html_text(h, s->notes[i].why);
@@ -89,8 +90,8 @@ static bool was_read(const struct summary *s, enum metric metric)
 
 static void origins(struct html *h, const struct summary *s)
 {
-	html_raw(h, "<details><summary>Each metric that was read, and where it comes from</summary><div class=\"scroll\"><table><thead><tr>"
-		    "<th>Metric</th><th>Is</th><th>Read from</th></tr></thead><tbody>\n");
+	html_raw(h, "<details><summary>Metrics that were read, and their sources</summary><div class=\"scroll\"><table><thead><tr>"
+		    "<th>Metric</th><th>Meaning</th><th>Source</th></tr></thead><tbody>\n");
 	for (int m = 0; m < METRIC_COUNT; m++) {
 		if (!was_read(s, (enum metric) m))
 			continue;
@@ -141,7 +142,7 @@ void html_summary(struct html *h)
 		html_raw(h, "<details class=\"panel\"><summary><h2>The summary as text");
 		html_which(h, i);
 		html_raw(h, "</h2></summary><pre>");
-		/* html_text would take line breaks for blanks. */
+		/* line by line: html_text turns line breaks into blanks */
 		for (char *line = text.data; line && *line;) {
 			char *end = line + strcspn(line, "\n");
 			const bool more = *end == '\n';

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The head of a report: which run it is, how it ended, and its largest figures.
+ * The head of a report: the run, how it ended, and its main figures.
  */
 #include <string.h>
 
 #include "sink/html/html_put.h"
 
 enum {
-	PHASES_TOLD = 4, /* one in another */
+	PHASES_NAMED = 4, /* nested phases at the peak */
 };
 
 void html_title(struct html *h)
@@ -25,7 +25,8 @@ enum {
 	LINES_BELOW = 3,
 };
 
-/* Of each run, in this order, where there is the first fact; GPUs have theirs behind the RAM. */
+/* The tiles of a run, in this order; a tile without its first fact is omitted. Those of GPUs follow
+ * the RAM. */
 struct tile {
 	const char *kind, *label;
 	enum fact_key key, below[LINES_BELOW]; /* FACT_END: none */
@@ -45,28 +46,29 @@ static const struct tile tiles[] = {
 
 static const struct tile gpu_tiles[] = {
 	{ "key", "memory", FACT_GPU_JOB, { FACT_GPU_DEVICE } },
-	{ "", "work", FACT_GPU_LEAD, { FACT_GPU_BUSY, FACT_GPU_POWER, FACT_GPU_TEMP } },
+	{ "", "activity", FACT_GPU_LEAD, { FACT_GPU_BUSY, FACT_GPU_POWER, FACT_GPU_TEMP } },
 };
 
-/* "in epoch 2, validate": the phases that it was in, the outermost first. */
+/* "in epoch 2, validate": the phases at a time, outermost first. */
 static void put_phases(struct html *h, const struct job *job, uint64_t at_ns)
 {
-	unsigned told = 0;
+	unsigned named = 0;
 
-	for (size_t i = 0; i < job_phase_count(job) && told < PHASES_TOLD; i++) {
+	for (size_t i = 0; i < job_phase_count(job) && named < PHASES_NAMED; i++) {
 		const struct phase *p = job_phase(job, i);
 		const char *facts = html_phase_facts(p);
 
 		if (at_ns < p->begin_ns || (p->end_ns && at_ns > p->end_ns))
 			continue;
-		html_raw(h, told++ == 0 ? "<br>in " : ", ");
+		html_raw(h, named++ == 0 ? "<br>in " : ", ");
 		html_text(h, p->name);
 		html_raw(h, facts && *facts ? " " : "");
 		html_text(h, facts);
 	}
 }
 
-/* The large figure's fact, with what it leaves out below it, and further facts. Where there is none, there is no tile. */
+/* The main fact in large, its qualifiers and further facts below. Writes nothing and returns false
+ * without the main fact. */
 static bool put_tile(struct html *h, const struct html_run *run, const struct fact_list *facts, const struct tile *tile, const struct birth *gpu, const char *kind)
 {
 	const struct fact *f = facts_find(facts, tile->key, gpu ? gpu->id : 0);
@@ -110,7 +112,7 @@ static void put_tile_result(struct html *h, const struct html_run *run, const st
 	(void) put_tile(h, run, facts, &tiles[0], NULL, is_bad ? "bad" : "");
 }
 
-/* At most two devices have tiles of their own; where the job used several, there is one of all. */
+/* Up to two used devices have tiles of their own; if the job used several, one tile has their sum. */
 static void put_gpu_tiles(struct html *h, const struct html_run *run, const struct fact_list *facts)
 {
 	const struct summary *s = run->summary;
@@ -145,7 +147,7 @@ static void put_tiles(struct html *h, const struct html_run *run, const struct f
 	}
 }
 
-/* A line for each, where there are too many for tiles. */
+/* A row of the table of GPUs. */
 static void gpu_row(struct html *h, const struct summary *s, const struct birth *b)
 {
 	enum metric lead;
@@ -168,15 +170,15 @@ static void gpu_row(struct html *h, const struct summary *s, const struct birth 
 		html_raw(h, units_percent(summary_mean(s, M_GPU_BUSY, b->id).value, 1000000, text));
 	html_raw(h, "</td><td>");
 	if (summary_mean(s, M_GPU_POWER, b->id).known)
-		html_printf(h, "%s W", figure_number((double) summary_mean(s, M_GPU_POWER, b->id).value / 1e6, text));
+		html_raw(h, units_power(summary_mean(s, M_GPU_POWER, b->id).value, text));
 	html_raw(h, "</td><td>");
 	if (summary_most(s, M_GPU_TEMP, b->id).known)
 		html_printf(h, "%lld &deg;C", (long long) (summary_most(s, M_GPU_TEMP, b->id).value + 500) / 1000);
 	html_raw(h, "</td></tr>\n");
 }
 
-/* Those without charts, in one line. */
-static void gpus_beside(struct html *h, const struct summary *s)
+/* The GPUs without charts, in one line. */
+static void unused_gpus(struct html *h, const struct summary *s)
 {
 	char label[UNITS_LEN];
 	size_t n = 0;
@@ -184,30 +186,30 @@ static void gpus_beside(struct html *h, const struct summary *s)
 	for (size_t i = 0; i < job_gpu_count(s->job); i++) {
 		const struct birth *b = &job_gpu(s->job, i)->birth;
 
-		if (figure_gpu_beside(s, b->id))
-			html_printf(h, "%s%s", n++ ? ", " : "<p class=\"note\">The job held nothing on ", job_gpu_name(s->job, &b->gpu, label));
+		if (figure_gpu_unused(s, b->id))
+			html_printf(h, "%s%s", n++ ? ", " : "<p class=\"note\">The job used no memory on ", job_gpu_name(s->job, &b->gpu, label));
 	}
 	if (n > 0)
 		html_raw(h, ".</p>\n");
 }
 
-/* Those that it used come first. */
+/* Used GPUs come first. */
 static void gpu_table(struct html *h, const struct summary *s)
 {
 	const size_t n = job_gpu_count(s->job);
 
 	if (n == 0)
 		return;
-	html_raw(h, "<div class=\"scroll\"><table class=\"gpus\"><thead><tr><th>Device</th><th>Job, peak</th><th>Device, peak</th><th>Has</th>"
-		    "<th>Work, mean</th><th>Busy, mean</th><th>Power, mean</th><th>Hottest</th></tr></thead><tbody>\n");
-	for (int beside = 0; beside < 2; beside++) {
+	html_raw(h, "<div class=\"scroll\"><table class=\"gpus\"><thead><tr><th>Device</th><th>Job peak</th><th>Device peak</th><th>Total</th>"
+		    "<th>Activity, mean</th><th>Busy, mean</th><th>Power, mean</th><th>Temperature, highest</th></tr></thead><tbody>\n");
+	for (int unused = 0; unused < 2; unused++) {
 		for (size_t i = 0; i < n; i++) {
-			if (figure_gpu_beside(s, job_gpu(s->job, i)->birth.id) == beside)
+			if (figure_gpu_unused(s, job_gpu(s->job, i)->birth.id) == unused)
 				gpu_row(h, s, &job_gpu(s->job, i)->birth);
 		}
 	}
 	html_raw(h, "</tbody></table></div>\n");
-	gpus_beside(h, s);
+	unused_gpus(h, s);
 }
 
 /* ---- the head -------------------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Charts without a program: the page's take their place where it runs. A figure has the most important ones in one picture.
+ * The static charts: those of a report, which the page's program replaces where it runs, and the
+ * figure, which has the most important ones in one picture.
  */
 #include <errno.h>
 #include <math.h>
@@ -12,18 +13,18 @@
 #include "sink/html/html_svg.h"
 #include "summary/framework.h"
 
-/* ---- which there are -------------------------------------------------------------------------------------------------------- */
+/* ---- the charts -------------------------------------------------------------------------------------------------------- */
 
 #define ALONE METRIC_COUNT
 
-/* What a chart has beside its lines. */
+/* Further parts of a chart. */
 enum picture_about {
-	ABOUT_PEAK = 1 << 0,       /* of the job's RAM, with what was asked for and allowed */
-	ABOUT_MACHINE = 1 << 1,    /* how much RAM it has */
-	ABOUT_CORES = 1 << 2,      /* how many the job may use */
-	ABOUT_GPU = 1 << 3,        /* how much memory it has */
-	ABOUT_ALLOCATORS = 1 << 4, /* what frameworks say of their memory on it */
-	ABOUT_CLOCKS = 1 << 5,     /* when they were held back */
+	ABOUT_PEAK = 1 << 0,       /* flag at the job's RAM peak, lines at request and limit */
+	ABOUT_MACHINE = 1 << 1,    /* line at the machine's RAM */
+	ABOUT_CORES = 1 << 2,      /* line at the cores that the job may use */
+	ABOUT_GPU = 1 << 3,        /* line at the GPU's memory */
+	ABOUT_ALLOCATORS = 1 << 4, /* lines of framework allocators */
+	ABOUT_CLOCKS = 1 << 5,     /* stretches of throttled clocks */
 };
 
 /* The columns of a chart. */
@@ -35,36 +36,37 @@ struct picture {
 	struct {
 		const char *label;
 		enum metric metric, added; /* the second is added to the first, or ALONE */
-		bool is_dropped;           /* where it is always 0 */
+		bool is_dropped;           /* omitted if always 0 */
 		bool is_limit;             /* dashed */
 	} lines[SVG_LINES];
 };
 
-/* Which runs have them: web/wanted.js and web/gpus.js have the same. Reasons why clocks are held back are called as in figure_throttles. */
+/* web/wanted.js and web/gpus.js have the same charts. Labels of throttle reasons come from
+ * figure_throttles. */
 static const struct picture pictures[] = {
 	{ "RAM of the job", "job", AMOUNT_BYTES, false, ABOUT_PEAK | ABOUT_MACHINE, { { "job, shared pages once", M_JOB_RAM, ALONE, false, false }, { "swap", M_JOB_SWAP, ALONE, true, false }, { "charged to its cgroup", M_JOB_CGROUP_MEM, ALONE, true, false }, { "private", M_JOB_PRIVATE, ALONE, true, false }, { "shared", M_JOB_SHARED, ALONE, true, false } } },
-	{ "RAM of the machine", "host", AMOUNT_BYTES, false, ABOUT_MACHINE, { { "in use by everybody", M_HOST_MEM_USED, ALONE, false, false }, { "swap", M_HOST_SWAP_USED, ALONE, true, false } } },
-	{ "memory", "gpu", AMOUNT_BYTES, false, ABOUT_GPU | ABOUT_ALLOCATORS, { { "job", M_GPU_JOB_MEM, ALONE, false, false }, { "device", M_GPU_MEM, ALONE, false, false }, { "other jobs", M_GPU_FOREIGN_MEM, ALONE, true, false }, { "unattributed", M_GPU_UNATTRIBUTED_MEM, ALONE, true, false } } },
-	{ "at work", "gpu", AMOUNT_SHARE, false, ABOUT_CLOCKS, { { "SM active", M_GPU_SM_ACTIVE, ALONE, false, false }, { "\"utilisation\": some kernel ran", M_GPU_BUSY, ALONE, false, false }, { "SM occupancy", M_GPU_SM_OCCUPANCY, ALONE, false, false }, { "memory bandwidth", M_GPU_DRAM_ACTIVE, ALONE, false, false }, { "tensor cores", M_GPU_TENSOR_ACTIVE, ALONE, true, false } } },
+	{ "RAM of the machine", "host", AMOUNT_BYTES, false, ABOUT_MACHINE, { { "in use, system-wide", M_HOST_MEM_USED, ALONE, false, false }, { "swap", M_HOST_SWAP_USED, ALONE, true, false } } },
+	{ "memory", "gpu", AMOUNT_BYTES, false, ABOUT_GPU | ABOUT_ALLOCATORS, { { "job", M_GPU_JOB_MEM, ALONE, false, false }, { "device", M_GPU_MEM, ALONE, false, false }, { "other processes", M_GPU_FOREIGN_MEM, ALONE, true, false }, { "unattributed", M_GPU_UNATTRIBUTED_MEM, ALONE, true, false } } },
+	{ "activity", "gpu", AMOUNT_SHARE, false, ABOUT_CLOCKS, { { "SM active", M_GPU_SM_ACTIVE, ALONE, false, false }, { "\"utilisation\": any kernel ran", M_GPU_BUSY, ALONE, false, false }, { "SM occupancy", M_GPU_SM_OCCUPANCY, ALONE, false, false }, { "memory bandwidth", M_GPU_DRAM_ACTIVE, ALONE, false, false }, { "tensor cores", M_GPU_TENSOR_ACTIVE, ALONE, true, false } } },
 	{ "power", "gpu", AMOUNT_WATTS, false, ABOUT_CLOCKS, { { "drawn", M_GPU_POWER, ALONE, false, false }, { "limit", M_GPU_POWER_LIMIT, ALONE, false, true } } },
 	{ "temperature", "gpu", AMOUNT_CELSIUS, true, ABOUT_CLOCKS, { { "GPU", M_GPU_TEMP, ALONE, false, false }, { "its memory", M_GPU_TEMP_MEM, ALONE, false, false } } },
-	{ "held back by", "gpu", AMOUNT_SHARE, false, 0, { { NULL, M_GPU_THROTTLE_POWER, ALONE, true, false }, { NULL, M_GPU_THROTTLE_THERMAL, ALONE, true, false }, { NULL, M_GPU_THROTTLE_HW, ALONE, true, false }, { NULL, M_GPU_THROTTLE_OTHER, ALONE, true, false } } },
+	{ "throttled by", "gpu", AMOUNT_SHARE, false, 0, { { NULL, M_GPU_THROTTLE_POWER, ALONE, true, false }, { NULL, M_GPU_THROTTLE_THERMAL, ALONE, true, false }, { NULL, M_GPU_THROTTLE_HW, ALONE, true, false }, { NULL, M_GPU_THROTTLE_OTHER, ALONE, true, false } } },
 	{ "traffic", "gpu", AMOUNT_RATE, false, 0, { { "PCIe in", M_GPU_PCIE_RX, ALONE, true, false }, { "PCIe out", M_GPU_PCIE_TX, ALONE, true, false }, { "NVLink in", M_GPU_NVLINK_RX, ALONE, true, false }, { "NVLink out", M_GPU_NVLINK_TX, ALONE, true, false } } },
-	{ "Processors in use by the job", "job", AMOUNT_CORES, false, ABOUT_CORES, { { "job", M_JOB_CPU_USER, M_JOB_CPU_SYSTEM, false, false }, { "in the kernel", M_JOB_CPU_SYSTEM, ALONE, false, false } } },
-	{ "Tasks that waited", "host", AMOUNT_SHARE, false, 0, { { "for a processor", M_HOST_PSI_CPU, ALONE, true, false }, { "for memory", M_HOST_PSI_MEM, ALONE, true, false }, { "for a disk", M_HOST_PSI_IO, ALONE, true, false } } },
-	{ "Held back by the cgroup's quota", "job", AMOUNT_SHARE, false, 0, { { "time", M_JOB_CGROUP_THROTTLED, ALONE, true, false } } },
+	{ "CPUs used by the job", "job", AMOUNT_CORES, false, ABOUT_CORES, { { "job", M_JOB_CPU_USER, M_JOB_CPU_SYSTEM, false, false }, { "in the kernel", M_JOB_CPU_SYSTEM, ALONE, false, false } } },
+	{ "Tasks waiting", "host", AMOUNT_SHARE, false, 0, { { "for a CPU", M_HOST_PSI_CPU, ALONE, true, false }, { "for memory", M_HOST_PSI_MEM, ALONE, true, false }, { "for a disk", M_HOST_PSI_IO, ALONE, true, false } } },
+	{ "Throttled by the cgroup's CPU quota", "job", AMOUNT_SHARE, false, 0, { { "time", M_JOB_CGROUP_THROTTLED, ALONE, true, false } } },
 	{ "Storage", "job", AMOUNT_RATE, false, 0, { { "job reads", M_JOB_READ_BYTES, ALONE, false, false }, { "job writes", M_JOB_WRITE_BYTES, ALONE, false, false } } },
 	{ "Network of the machine", "host", AMOUNT_RATE, false, 0, { { "received", M_HOST_NET_RX, ALONE, true, false }, { "sent", M_HOST_NET_TX, ALONE, true, false } } },
 };
 
 enum {
 	PICTURES = sizeof(pictures) / sizeof(pictures[0]),
-	SERIES_SHOWN = 24,    /* pictures of what the job logged */
+	SERIES_SHOWN = 24,    /* charts of user series */
 	PHASES_SHOWN = 200,
 	MOMENTS_SHOWN = 200,
 };
 
-/* A picture in the making, and what happened meanwhile. */
+/* A chart in the making, with the phases and events of its run. */
 struct drawing {
 	struct html *h;
 	const struct html_run *run;
@@ -75,7 +77,7 @@ struct drawing {
 	size_t n_stretches, n_moments;
 	struct buf flag, note;
 	size_t lines_most;
-	char allocators[SVG_LINES_MOST][FRAMEWORK_LEN]; /* how their lines are called */
+	char allocators[SVG_LINES_MOST][FRAMEWORK_LEN]; /* labels of their lines */
 };
 
 /* ---- the numbers ----------------------------------------------------------------------------------------------------------- */
@@ -113,7 +115,7 @@ static void reduce_instants(const struct html_table *t, const struct html_column
 	}
 }
 
-/* How long a reading stands: three and a half times what lies between two on average, as in web/lines.js. */
+/* How long a value is valid: three and a half mean intervals, as in web/lines.js. */
 static double hold_of(const struct html_table *t, const struct html_column *c)
 {
 	size_t n = 0, last = 0;
@@ -142,7 +144,8 @@ static void fill(const struct html_cell *cell, uint64_t end_ns, uint64_t from, u
 		add_cell(&points[point], cell, (double) from);
 }
 
-/* Both were read at one time: their highest values of other times do not add up to one that was. */
+/* The sum of two columns of one row. Rows are read at one time; highs of different times would not
+ * add up. */
 static struct html_cell sum_at(const struct html_column *c, const struct html_column *added, size_t row)
 {
 	struct html_cell sum = c->cells[row];
@@ -155,7 +158,7 @@ static struct html_cell sum_at(const struct html_column *c, const struct html_co
 	return sum;
 }
 
-/* Each reading stands until the next one, where that comes in time; a rate is what was from the last one on. */
+/* A gauge is valid until the next value, if that comes in time; a rate since the previous one. */
 static void reduce(const struct html_table *t, const struct html_column *c, const struct html_column *added, uint64_t end_ns, struct svg_point *points)
 {
 	const double hold = c ? hold_of(t, c) : 0;
@@ -218,7 +221,7 @@ static void add_line(struct drawing *d, const struct picture *p, size_t line, co
 	d->chart.n_lines += !p->lines[line].is_dropped || !is_nothing(l->points);
 }
 
-/* ---- what belongs to some of them ------------------------------------------------------------------------------------------ */
+/* ---- parts of some charts ------------------------------------------------------------------------------------------ */
 
 static void reference(struct drawing *d, const char *label, struct maybe value)
 {
@@ -238,8 +241,8 @@ static void references(struct drawing *d, unsigned about, const struct birth *gp
 	} all[] = {
 		{ ABOUT_PEAK, "requested", f->request_bytes },
 		{ ABOUT_PEAK, "limit", limits ? limit : UNKNOWN },
-		{ ABOUT_MACHINE, "this machine has", f->capacity_bytes },
-		{ ABOUT_GPU, "it has", gpu ? gpu->gpu.memory_bytes : UNKNOWN },
+		{ ABOUT_MACHINE, "total of this machine", f->capacity_bytes },
+		{ ABOUT_GPU, "total", gpu ? gpu->gpu.memory_bytes : UNKNOWN },
 		{ ABOUT_CORES, "the job may use", figure_cores(f) },
 	};
 
@@ -279,7 +282,7 @@ static const struct birth *gpu_of(const struct drawing *d, uint32_t id)
 	return NULL;
 }
 
-/* ---- what happened --------------------------------------------------------------------------------------------------------- */
+/* ---- phases and events --------------------------------------------------------------------------------------------------------- */
 
 static void stretch(struct drawing *d, uint64_t from_ns, uint64_t to_ns, const char *kind, const char *words)
 {
@@ -287,7 +290,7 @@ static void stretch(struct drawing *d, uint64_t from_ns, uint64_t to_ns, const c
 		d->stretches[d->n_stretches++] = (struct svg_stretch) { from_ns, to_ns, kind, words };
 }
 
-/* Every second of the phases that are in no other. */
+/* Shades every other top-level phase. */
 static void find_phases(struct drawing *d)
 {
 	const struct job *job = d->run->summary->job;
@@ -310,16 +313,16 @@ static void find_events(struct drawing *d)
 		const bool is_alert = e->kind == EVENT_ALERT || e->kind == EVENT_OOM || e->kind == EVENT_TRIGGER;
 
 		if (e->kind == EVENT_GAP && e->value_ns > 0)
-			stretch(d, e->time_ns - (uint64_t) e->value_ns, e->time_ns, "gap", "nothing was read");
+			stretch(d, e->time_ns - (uint64_t) e->value_ns, e->time_ns, "gap", "no samples");
 		else if ((is_alert || e->kind == EVENT_MARK) && d->n_moments < MOMENTS_SHOWN)
 			d->moments[d->n_moments++] = (struct svg_moment) { e->time_ns, is_alert, e->kind == EVENT_OOM ? "out of memory" : e->text };
 	}
 }
 
-static const double held_least = 50000; /* millionths of the time */
+static const double throttled_least = 50000; /* millionths of the time: less is not shaded */
 
-/* Stretches in which a share of the time that counts went to the reason. Returns how much of them did. */
-static double held_by(struct drawing *d, const struct html_table *t, const struct html_column *c, const char *words)
+/* Shades stretches in which the clocks were throttled for a reason. Returns the throttled time, ns. */
+static double shade_throttled(struct drawing *d, const struct html_table *t, const struct html_column *c, const char *words)
 {
 	const double hold = c ? hold_of(t, c) : 0;
 	uint64_t ended = 0;
@@ -330,7 +333,7 @@ static double held_by(struct drawing *d, const struct html_table *t, const struc
 		const uint64_t from = ended > 0 && t->t[i] > ended && (double) (t->t[i] - ended) <= hold ? ended : t->t[i];
 
 		ended = t->t[i] + t->span[i];
-		if (c->cells[i].mean < held_least)
+		if (c->cells[i].mean < throttled_least)
 			continue;
 		sum += (double) (ended - from) * c->cells[i].mean / 1e6;
 		if (last && last->to_ns >= from) {
@@ -350,10 +353,10 @@ static void about_clocks(struct drawing *d, const struct html_table *t)
 	buf_clear(&d->note);
 	for (size_t i = 0; i < FIGURE_THROTTLES; i++) {
 		const struct figure_throttle *why = &figure_throttles[i];
-		const double sum = held_by(d, t, html_gather_column(t, why->metric), why->words);
+		const double sum = shade_throttled(d, t, html_gather_column(t, why->metric), why->words);
 
 		if (sum > 0) {
-			(void) buf_printf(&d->note, "%s%s, %s", d->note.len > 0 ? "; " : "Shaded with an edge: the clocks were held back by ", why->words,
+			(void) buf_printf(&d->note, "%s%s, %s", d->note.len > 0 ? "; " : "Shaded with an edge: the clocks were throttled by ", why->words,
 				units_duration(llround(sum), text));
 		}
 	}
@@ -361,7 +364,7 @@ static void about_clocks(struct drawing *d, const struct html_table *t)
 	d->chart.note = d->note.len > 0 ? d->note.data : NULL;
 }
 
-/* What frameworks say of their memory on it, beside what the driver says. */
+/* Adds lines of framework allocators to the memory of a GPU. */
 static void add_allocators(struct drawing *d, const struct birth *gpu)
 {
 	const struct html_gather *g = d->run->gather;
@@ -425,7 +428,7 @@ static void picture(struct drawing *d, const struct picture *p, const struct htm
 	d->n_stretches = shared;
 }
 
-/* Those of one entity stand together: a device's before the next one's. */
+/* Charts of one device come before those of the next. */
 static void pictures_of(struct drawing *d)
 {
 	for (size_t first = 0, end; first < PICTURES; first = end) {
@@ -436,15 +439,15 @@ static void pictures_of(struct drawing *d)
 			end++;
 		for (size_t k = 0; k < d->run->gather->n_tables; k++) {
 			const struct html_table *t = &d->run->gather->tables[k];
-			const bool is_beside = strcmp(t->entity, "gpu") == 0 && figure_gpu_beside(d->run->summary, t->id);
+			const bool is_unused = strcmp(t->entity, "gpu") == 0 && figure_gpu_unused(d->run->summary, t->id);
 
-			for (size_t i = first; i < end && t->n > 0 && !is_beside && strcmp(t->entity, entity) == 0; i++)
+			for (size_t i = first; i < end && t->n > 0 && !is_unused && strcmp(t->entity, entity) == 0; i++)
 				picture(d, &pictures[i], t);
 		}
 	}
 }
 
-/* ---- what the job logged --------------------------------------------------------------------------------------------------- */
+/* ---- user series --------------------------------------------------------------------------------------------------- */
 
 /* train/loss and val_loss are two lines of one chart, "loss"; web/logged.js has the same rule. */
 static const char *family(const char *name)
@@ -466,7 +469,7 @@ static bool is_series(const struct html_table *t)
 	return t->is_points && t->n > 0 && !framework_has(t->columns[0].name);
 }
 
-/* step_time/rank0 and loss/rank0 have no axis in common. */
+/* step_time/rank0 and loss/rank0 cannot share an axis. */
 static bool is_in_family(const struct html_table *t, const char *name)
 {
 	const char *other = t->columns[0].name;
@@ -490,7 +493,7 @@ static void family_picture(struct drawing *d, size_t first)
 			continue;
 		l = new_line(d, t->columns[0].name);
 		if (!l) {
-			d->chart.note = "More series of that name are in the data.";
+			d->chart.note = "Further series of this name are in the data of this page.";
 			break;
 		}
 		l->is_instants = true;
@@ -518,7 +521,7 @@ static void series_of(struct drawing *d)
 		if (!is_series(&g->tables[i]) || was_before(g, i))
 			continue;
 		if (shown++ == SERIES_SHOWN) {
-			html_raw(d->h, "<p class=\"note\">More of what the job logged is in the data of this page.</p>\n");
+			html_raw(d->h, "<p class=\"note\">Further series are in the data of this page.</p>\n");
 			return;
 		}
 		family_picture(d, i);
@@ -568,11 +571,11 @@ enum {
 	FIGURE_WIDTH_LEAST = 400,
 	FIGURE_HEIGHT = 74,     /* of a chart */
 	FIGURE_HEIGHT_LEAST = 40,
-	FIGURE_LABELS = 150,    /* at the right: what the lines are called, and where they are now */
+	FIGURE_LABELS = 150,    /* at the right: names and last values of lines */
 	FIGURE_ABOVE = 30,      /* of a chart: its title */
 	FIGURE_TOP = 14,        /* names of phases */
 	FIGURE_BELOW = 28,      /* the time axis */
-	FIGURE_SERIES = 4,      /* of those that nobody asked for by name */
+	FIGURE_SERIES = 4,      /* unless selected by name */
 	FIGURE_LABEL = 12,      /* a line of letters */
 };
 
@@ -594,7 +597,7 @@ static const struct picture figure_job[] = {
 struct figure {
 	struct drawing *d;
 	const struct svg_figure *what;
-	double y;               /* how far down it is */
+	double y;               /* bottom of the last chart */
 	char names[SVG_LINES_MOST][2 * UNITS_LEN];
 };
 
@@ -607,7 +610,7 @@ static double last_of(const struct svg_line *l)
 	return NAN;
 }
 
-/* At the lines' ends, and none upon another. is_named: also where there is but one. */
+/* Labels at the lines' ends, without overlaps. is_named: with names even for a single line. */
 static void put_labels(struct html *h, const struct svg_scale *s, bool is_named)
 {
 	const struct svg_chart *c = s->c;
@@ -682,7 +685,7 @@ static void end_chart(struct figure *f, bool is_named)
 	f->y = s.c->box.bottom;
 }
 
-/* A line of a GPU, in its colour. */
+/* Adds a line of a GPU. */
 static void gpu_line(struct figure *f, const struct html_table *t, enum metric metric, const char *word, unsigned color, bool is_dashed)
 {
 	struct drawing *d = f->d;
@@ -709,7 +712,7 @@ static void figure_gpus(struct figure *f, bool is_memory)
 	for (size_t i = 0; i < g->n_tables; i++) {
 		const struct html_table *t = &g->tables[i];
 
-		if (strcmp(t->entity, "gpu") != 0 || t->n == 0 || figure_gpu_beside(f->d->run->summary, t->id))
+		if (strcmp(t->entity, "gpu") != 0 || t->n == 0 || figure_gpu_unused(f->d->run->summary, t->id))
 			continue;
 		if (is_memory) {
 			const size_t before = f->d->chart.n_lines;
@@ -730,7 +733,7 @@ static void figure_gpus(struct figure *f, bool is_memory)
 	end_chart(f, true);
 }
 
-/* What a loop says of its own speed is drawn only where it is asked for. */
+/* Timings of training loops are drawn only if selected. */
 static bool is_of_loop(const char *name)
 {
 	return series_time(name, SERIES_WAIT) || series_time(name, SERIES_STEP) || strcmp(name, "steps") == 0;
@@ -766,7 +769,7 @@ static void figure_series(struct figure *f)
 	}
 }
 
-/* Above the charts, where they are long enough to hold them. */
+/* Names of phases above the charts, where they fit. */
 static void figure_phases(struct figure *f)
 {
 	static const int letter = 7; /* pixels, about */
@@ -821,7 +824,7 @@ void svg_figure(struct html *h, const struct svg_figure *what)
 	if (charts.len == 0 || f.y <= FIGURE_TOP) {
 		f.y += FIGURE_ABOVE + FIGURE_HEIGHT;
 		svg_text(&inner, SVG_LEFT, f.y / 2, "start");
-		html_raw(&inner, "nothing is recorded yet</text>");
+		html_raw(&inner, "nothing recorded yet</text>");
 	}
 	svg_times(&inner, &f.d->chart.box, f.d->chart.end_ns, (int) f.y + FIGURE_BELOW - 10);
 	html_printf(h, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" font-size=\"11\" "

@@ -6,10 +6,10 @@
 
 enum {
 	TICKS = 3,
-	SMALL = 100, /* pixels: a chart of less height has fewer */
-	DOTS_BELOW = 15, /* instants that are drawn as dots, too */
+	SMALL = 100, /* pixels: lower charts have fewer ticks */
+	DOTS_BELOW = 15, /* lines of fewer instants have dots, too */
 	SPECIAL_SHOWN = 20,
-	LETTER = 6,      /* pixels that a letter takes, about */
+	LETTER = 6,      /* pixels: width of a letter, about */
 };
 
 const char *const svg_colors[SVG_COLORS] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#6b7280", "#8b5e1a" };
@@ -20,9 +20,9 @@ struct vertex {
 	long x, low, mean, high;
 };
 
-static const double reference_reach = 2.5; /* a limit further above the lines than that is told and not drawn */
+static const double reference_reach = 2.5; /* a limit further above the lines is written next to them, not drawn */
 
-/* How far the scale of what was always 0 goes. */
+/* The top of the scale of lines that are always 0. */
 static const double ones[] = {
 	[AMOUNT_BYTES] = 1024,
 	[AMOUNT_RATE] = 1024,
@@ -40,7 +40,7 @@ double svg_x(const struct svg_box *box, uint64_t end_ns, double at_ns)
 	return box->left + (box->right - box->left) * fmin(1, fmax(0, at_ns / (double) end_ns));
 }
 
-/* Halved first: the span of what users log may be more than a double holds. */
+/* Halved first: the span of user series may exceed a double. */
 double svg_y(const struct svg_scale *s, double value)
 {
 	const double share = (value / 2 - s->bottom / 2) / (s->top / 2 - s->bottom / 2);
@@ -81,7 +81,7 @@ struct svg_scale svg_scale(const struct svg_chart *c)
 			}
 		}
 	}
-	if (!(s.bottom <= s.top)) /* nothing that is a number */
+	if (!(s.bottom <= s.top)) /* no finite value */
 		s.bottom = s.top = 0;
 	if (c->flag_ns.known)
 		stretch_to(&s, c->flag);
@@ -101,7 +101,8 @@ struct svg_scale svg_scale(const struct svg_chart *c)
 	return s;
 }
 
-/* What lies between two lines of the grid: a power of two of bytes, 1, 2 or 5 of others; three of them fit at least. */
+/* The distance between grid lines: a power of two for bytes, else 1, 2 or 5 times a power of ten;
+ * at least three fit. */
 static double tick_of(const struct svg_chart *c, const struct html *h, double span)
 {
 	const double height = c->box.bottom - c->box.top, most = span / (height < SMALL ? TICKS - 1 : TICKS);
@@ -128,20 +129,20 @@ void svg_amount(struct html *h, double value, enum svg_amount amount)
 		html_bytes(h, known(llround(value)));
 		html_raw(h, "/s");
 		break;
-	case AMOUNT_CORES:
-		html_printf(h, "%s cores", figure_any(value / 1e6, text));
+	case AMOUNT_CORES: /* ticks of an axis may be finer than units_cores() writes */
+		html_printf(h, "%s cores", value != 0 && fabs(value) < 1e4 ? units_any(value / 1e6, text) : units_cores(llround(value), text));
 		break;
 	case AMOUNT_SHARE:
-		html_printf(h, "%s %%", figure_any(round(value / 1e3) / 10, text));
+		html_raw(h, units_percent(llround(value), 1000000, text));
 		break;
 	case AMOUNT_WATTS:
-		html_printf(h, "%s W", figure_any(round(value / 1e5) / 10, text));
+		html_printf(h, "%s W", units_any(round(value / 1e5) / 10, text));
 		break;
 	case AMOUNT_CELSIUS:
-		html_printf(h, "%s &#176;C", figure_any(round(value / 1e2) / 10, text));
+		html_printf(h, "%s &#176;C", units_any(round(value / 1e2) / 10, text));
 		break;
 	case AMOUNT_PLAIN:
-		html_raw(h, figure_any(value, text));
+		html_raw(h, units_any(value, text));
 		break;
 	}
 }
@@ -160,7 +161,7 @@ void svg_grid(struct html *h, const struct svg_scale *s)
 	const double span = s->top - s->bottom, tick = tick_of(s->c, h, span);
 
 	if (!isfinite(span) || !(tick > 0))
-		return; /* from -1e308 to 1e308: no ticks, but lines */
+		return; /* the span overflows, as from -1e308 to 1e308: lines without ticks */
 	for (double k = ceil(s->bottom / tick); k * tick <= s->top && k + 1 > k; k++) {
 		const double value = k == 0 ? 0 : k * tick, y = svg_y(s, value);
 
@@ -204,7 +205,7 @@ void svg_times(struct html *h, const struct svg_box *box, uint64_t end_ns, int y
 	}
 }
 
-/* ---- what happened --------------------------------------------------------------------------------------------------------- */
+/* ---- phases and events --------------------------------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *kind, *fill;
@@ -255,7 +256,7 @@ static void put_moments(struct html *h, const struct svg_chart *c)
 
 /* ---- lines ----------------------------------------------------------------------------------------------------------------- */
 
-/* M and the first place, then how far it is from each to the next. */
+/* The moves from each vertex to the next; the caller has written the first place. */
 static void put_path(struct html *h, const struct vertex *v, size_t n, long (*y)(const struct vertex *v))
 {
 	for (size_t i = 1; i < n; i++) {
@@ -280,7 +281,7 @@ static long low_of(const struct vertex *v)
 	return v->low;
 }
 
-static void turn_round(struct vertex *v, size_t n)
+static void reverse(struct vertex *v, size_t n)
 {
 	for (size_t i = 0; i < n / 2; i++) {
 		const struct vertex kept = v[i];
@@ -299,12 +300,12 @@ static bool has_band(const struct vertex *v, size_t n)
 	return false;
 }
 
-/* Ends with v turned round. */
+/* Reverses v. */
 static void put_band(struct html *h, struct vertex *v, size_t n, unsigned line)
 {
 	html_printf(h, "<path class=\"band c%u\" fill=\"%s\" opacity=\".25\" d=\"M%ld %ldl", line, svg_colors[line], v[0].x, v[0].high);
 	put_path(h, v, n, high_of);
-	turn_round(v, n);
+	reverse(v, n);
 	html_printf(h, "L%ld %ldl", v[0].x, v[0].low);
 	put_path(h, v, n, low_of);
 	html_raw(h, "Z\"/>");
@@ -314,14 +315,14 @@ static void put_line(struct html *h, struct vertex *v, size_t n, unsigned line, 
 {
 	if (n > 1 && has_band(v, n)) {
 		put_band(h, v, n, line);
-		turn_round(v, n);
+		reverse(v, n);
 	}
 	html_printf(h, "<path class=\"line c%u\" fill=\"none\" stroke=\"%s\" stroke-width=\"16\"%s d=\"M%ld %ldl", line, svg_colors[line], is_dashed ? " stroke-dasharray=\"80 40\"" : "", v[0].x,
 		v[0].mean);
 	if (n > 1)
 		put_path(h, v, n, mean_of);
 	else
-		html_raw(h, "1 0"); /* a line of no length is not drawn */
+		html_raw(h, "1 0"); /* a line without length is invisible */
 	html_raw(h, "\"/>");
 }
 
@@ -341,7 +342,7 @@ static struct vertex vertex_of(const struct svg_scale *s, const struct svg_point
 	};
 }
 
-/* The next stretch of a line that nothing breaks. Returns how many vertices it has; *at goes behind it. */
+/* The next unbroken stretch of a line. Returns its number of vertices; advances *at behind it. */
 static size_t next_stretch(const struct svg_scale *s, const struct svg_line *l, size_t *at, struct vertex *ret)
 {
 	const double width_ns = (double) s->c->end_ns / SVG_POINTS;
@@ -357,7 +358,7 @@ static size_t next_stretch(const struct svg_scale *s, const struct svg_line *l, 
 		if (p->special || (p->n == 0 && !l->is_instants))
 			break;
 	}
-	if (n > 0 && !l->is_instants) { /* the last of them stands as long as the others */
+	if (n > 0 && !l->is_instants) { /* the last point is valid as long as the others */
 		ret[n] = vertex_of(s, &l->points[*at - 1], (double) *at * width_ns);
 		n++;
 	}
@@ -393,7 +394,7 @@ static void put_lines(struct html *h, const struct svg_scale *s)
 	struct vertex v[SVG_POINTS + 1];
 
 	html_raw(h, "<g transform=\"scale(.1)\">");
-	for (size_t line = s->c->n_lines; line-- > 0;) { /* the first lies upon the others */
+	for (size_t line = s->c->n_lines; line-- > 0;) { /* the first line is drawn last, on top */
 		const bool has_dots = s->c->lines[line].is_instants && count(&s->c->lines[line]) < DOTS_BELOW;
 		size_t n;
 
@@ -428,7 +429,7 @@ static void put_references(struct html *h, const struct svg_scale *s)
 	}
 }
 
-/* A triangle that points at the peak, and its words above it. */
+/* A triangle that points at the peak, with its words above. */
 static void put_flag(struct html *h, const struct svg_scale *s)
 {
 	const double x = s->c->flag_ns.known ? svg_x(&s->c->box, s->c->end_ns, (double) s->c->flag_ns.value) : 0, y = svg_y(s, s->c->flag);
@@ -460,7 +461,7 @@ void svg_caption(struct html *h, size_t run, const char *title, const char *of)
 	html_which(h, run);
 }
 
-/* What a line went up to; of a series, from where to where. */
+/* The maximum of a line; for loose scales its range. */
 static void put_extent(struct html *h, const struct svg_chart *c, const struct svg_line *l)
 {
 	double low = INFINITY, high = -INFINITY;
@@ -482,7 +483,7 @@ static void put_extent(struct html *h, const struct svg_chart *c, const struct s
 	html_raw(h, "</b>");
 }
 
-/* Limits that lie too far above the lines to be drawn. */
+/* Limits too far above the lines to be drawn. */
 static void put_above(struct html *h, const struct svg_scale *s)
 {
 	for (size_t i = 0; i < s->c->n_references; i++) {

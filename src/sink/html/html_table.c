@@ -13,7 +13,7 @@ enum {
 	COLUMNS_MOST = 1 << 12,
 };
 
-static const uint64_t fold_first_ns = 200000000, slack_ns = 1000000;
+static const uint64_t merged_first_ns = 200000000, slack_ns = 1000000;
 
 void html_table_init(struct html_table *t, const char *entity, uint32_t id)
 {
@@ -96,7 +96,7 @@ struct html_column *html_table_column(struct html_table *t)
 	return c;
 }
 
-/* ---- folding ---------------------------------------------------------------------------------------------------------- */
+/* ---- merging ---------------------------------------------------------------------------------------------------------- */
 
 size_t html_table_weight(const struct html_table *t)
 {
@@ -119,7 +119,7 @@ static bool belong_together(const struct html_table *t, size_t a, size_t b)
 	return end_of(t, b) - t->t[a] <= t->fold_ns && (t->is_points || hole <= t->span[a] / 2 + slack_ns);
 }
 
-/* What is no number wins: that there was one is worth more than its neighbour. */
+/* NaN and infinities win over numbers: their presence matters more. */
 static struct html_cell both(const struct html_cell *a, uint64_t a_ns, const struct html_cell *b, uint64_t b_ns)
 {
 	const double wa = a_ns ? (double) a_ns : 1, wb = b_ns ? (double) b_ns : 1;
@@ -158,7 +158,7 @@ static void move(struct html_table *t, size_t to, size_t from)
 	t->span[to] = t->span[from];
 }
 
-static void fold_once(struct html_table *t)
+static void merge_once(struct html_table *t)
 {
 	size_t to = 0;
 
@@ -173,16 +173,16 @@ static void fold_once(struct html_table *t)
 	t->n = to + 1;
 }
 
-/* The rows of one table may differ in length: what is shorter is folded first. */
-bool html_table_fold(struct html_table *t)
+/* Rows of one table may differ in length: shorter ones are merged first. */
+bool html_table_merge(struct html_table *t)
 {
 	const size_t before = t->n;
 
 	while (t->n > 1 && t->n > before - before / 4) {
 		if (t->fold_ns > UINT64_MAX / 4)
 			return false;
-		t->fold_ns = t->fold_ns ? 2 * t->fold_ns : fold_first_ns;
-		fold_once(t);
+		t->fold_ns = t->fold_ns ? 2 * t->fold_ns : merged_first_ns;
+		merge_once(t);
 	}
 	return t->n < before;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What happened, as SVG: phases as bars in lanes, one below another, and marks and alerts in the lane under them.
+ * Phases and events as SVG: phases as bars, nested ones in lower lanes, marks and alerts in the
+ * last lane.
  */
 #include <math.h>
 #include <string.h>
@@ -9,11 +10,11 @@
 
 enum {
 	LANE = 20,
-	LANES = 4,        /* phases that lie deeper are in the table alone */
+	LANES = 4,        /* more deeply nested phases are in the table only */
 	BARS_SHOWN = 400,
 	EVENTS_SHOWN = 100,
-	HUES = 64,        /* names of phases that are told apart */
-	LETTER = 6,       /* pixels that a letter takes, about */
+	HUES = 64,        /* names of phases with a colour each */
+	LETTER = 6,       /* pixels: width of a letter, about */
 	LABEL_LEAST = 5,  /* letters */
 };
 
@@ -100,14 +101,14 @@ static unsigned lanes_of(const struct job *job)
 	return lanes;
 }
 
-static bool is_told(const struct html_event *e)
+static bool is_shown(const struct html_event *e)
 {
 	return e->kind == EVENT_MARK || e->kind == EVENT_ALERT || e->kind == EVENT_OOM || e->kind == EVENT_TRIGGER;
 }
 
-static size_t next_told(const struct html_gather *g, size_t i)
+static size_t next_shown(const struct html_gather *g, size_t i)
 {
-	while (i < g->n_events && !is_told(&g->events[i]))
+	while (i < g->n_events && !is_shown(&g->events[i]))
 		i++;
 	return i;
 }
@@ -131,15 +132,15 @@ static void events(struct timeline *t)
 	const struct html_gather *g = t->run->gather;
 	size_t shown = 0;
 
-	for (size_t i = next_told(g, 0); i < g->n_events && shown < EVENTS_SHOWN; shown++) {
-		const size_t next = next_told(g, i + 1);
+	for (size_t i = next_shown(g, 0); i < g->n_events && shown < EVENTS_SHOWN; shown++) {
+		const size_t next = next_shown(g, i + 1);
 
 		event(t, &g->events[i], next < g->n_events ? svg_x(&svg_report_box, t->end_ns, (double) g->events[next].time_ns) : SVG_WIDTH);
 		i = next;
 	}
 }
 
-/* The words of the lanes at their left. */
+/* The name of a lane, at its left. */
 static void name(struct html *h, unsigned lane, const char *text)
 {
 	svg_text(h, SVG_LEFT - 8, lane * LANE + 14, "end");
@@ -150,15 +151,15 @@ void svg_timeline(struct html *h, size_t run)
 {
 	const struct html_gather *g = h->runs[run].gather;
 	struct timeline t = { .h = h, .run = &h->runs[run], .end_ns = g->now_ns ? g->now_ns : 1 };
-	const bool has_events = next_told(g, 0) < g->n_events;
+	const bool has_events = next_shown(g, 0) < g->n_events;
 	unsigned height;
 
 	t.lanes = lanes_of(t.run->summary->job);
 	if (t.lanes == 0 && !has_events)
 		return;
 	height = (t.lanes + has_events) * LANE + 20;
-	svg_caption(h, run, "What happened", "");
-	html_printf(h, "</figcaption><svg viewBox=\"0 0 %d %u\" font-size=\"11\" font-family=\"sans-serif\" role=\"img\" aria-label=\"What happened\">",
+	svg_caption(h, run, "Phases and events", "");
+	html_printf(h, "</figcaption><svg viewBox=\"0 0 %d %u\" font-size=\"11\" font-family=\"sans-serif\" role=\"img\" aria-label=\"Phases and events\">",
 		SVG_WIDTH, height);
 	if (t.lanes > 0)
 		name(h, 0, "phases");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The page as tools/make-page put it together from web/: texts, and behind each the name of the part that follows it ("":
- * none).
+ * The page, assembled from web/ by tools/make-page at build time: texts, each with the name of the
+ * part that follows it ("": none).
  */
 #pragma once
 
@@ -15,4 +15,4 @@ struct page_piece {
 };
 
 extern const struct page_piece page_pieces[];
-extern const size_t page_piece_count; /* 0: it could not be put together */
+extern const size_t page_piece_count; /* 0: web/ could not be assembled */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The GPUs of a summary for programs: tables say which metric is which key.
+ * The GPUs of a summary for programs: tables map metrics to keys.
  */
 #include <string.h>
 
@@ -27,7 +27,7 @@ static void key_method(struct json *j, enum method method)
 	json_key_text(j, "method", method == METHOD_UNKNOWN ? NULL : method_name(method));
 }
 
-/* A metric of a GPU and its key; the mean over the run, or what else the table is of. */
+/* A metric of a GPU and its key. */
 struct key {
 	const char *key;
 	enum metric metric;
@@ -109,7 +109,7 @@ static void memory(struct json *j, const struct summary *s, const struct birth *
 	json_end(j);
 }
 
-/* Which of them is to be looked at first, by its key. */
+/* The key of the most informative utilisation. */
 static const char *lead_key(const struct summary *s, uint32_t id)
 {
 	enum metric lead;
@@ -187,7 +187,7 @@ static void processes(struct json *j, const struct summary *s, uint32_t gpu)
 	json_end(j);
 }
 
-/* What the job's frameworks say of it. */
+/* Memory statistics of the job's frameworks. */
 static void frameworks(struct json *j, const struct summary *s, const struct birth *b)
 {
 	struct framework list[FRAMEWORKS_MOST];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A null is explained: by a note of the summary, else by the general reason that stands here.
+ * Each null is explained: by a note of the summary, else by a general reason.
  */
 #include <stdio.h>
 #include <string.h>
@@ -80,21 +80,21 @@ static void explain_figure(const struct explainer *e, const struct ram_figure *r
 	char mean[64];
 
 	(void) snprintf(mean, sizeof(mean), "%s.mean_bytes", about);
-	explain(e, r->peak.known && !r->mean.known, mean, "fewer than three looks at its memory");
+	explain(e, r->peak.known && !r->mean.known, mean, "fewer than three samples of its memory");
 	if (!r->peak.known)
 		explain(e, true, about, why);
 	else if (lacks_detail(r))
-		explain(e, true, about, "its peak alone is known");
+		explain(e, true, about, "only its peak is known");
 	else
 		explain(e, !r->private_bytes.known || !r->shared_bytes.known, about, "private and shared: no valid PSS pass near the peak");
 }
 
-/* Why there is no end, and nothing that is known only then. */
+/* Why there is no end, and no figure that is read at the end. */
 static const char *no_end(const struct summary *s)
 {
 	if (s->elsewhere)
-		return "the job still runs on the host that recorded it, or the recorder was lost before its end";
-	return s->lost ? "the recorder was lost before the end of the job" : "the job still runs";
+		return "the job is still running on the host that records it, or the recorder was lost before the end of the job";
+	return s->lost ? "the recorder was lost before the end of the job" : "the job is still running";
 }
 
 static void explain_run(const struct explainer *e)
@@ -105,7 +105,7 @@ static void explain_run(const struct explainer *e)
 	char stopped[256], cut[128];
 
 	if (f->argv_cut.known)
-		(void) snprintf(cut, sizeof(cut), "too long to be kept: %lld arguments are missing or cut", (long long) f->argv_cut.value);
+		(void) snprintf(cut, sizeof(cut), "too long to record: %lld arguments are missing or cut", (long long) f->argv_cut.value);
 	explain(e, f->argv_cut.known, "command", cut);
 	explain(e, !f->id, "run", "not recorded");
 	explain(e, !f->host, "host", "not recorded");
@@ -113,12 +113,12 @@ static void explain_run(const struct explainer *e)
 	if (f->recording_stopped)
 		(void) snprintf(stopped, sizeof(stopped), "the recording stopped before the end of the job: %s", f->recording_stopped);
 	explain(e, unseen && !s->complete, "exit", f->recording_stopped ? stopped : no_end(s));
-	explain(e, unseen && s->complete, "exit", "hiwater did not start the job; its parent alone learns its status");
+	explain(e, unseen && s->complete, "exit", "hiwater did not start the job; only its parent receives its exit status");
 	explain(e, !unseen && f->exit_status.known && f->mode && strcmp(f->mode, "attach") == 0, "exit",
 		"hiwater did not start the job; the kernel's exit record (taskstats) has its status");
 	explain(e, !s->wall_ns.known || !s->user_ns.known || !s->system_ns.known, "time", "not read");
-	explain(e, lacks_process(s), "processes", "some were gone before the first look");
-	explain(e, lacks_phase(s), "phases", "a phase was still open, or too short for a look");
+	explain(e, lacks_process(s), "processes", "some ended before the first sample");
+	explain(e, lacks_phase(s), "phases", "a phase was still open, or too short for a sample");
 	explain(e, lacks_sampling(f), "sampling", f->recording_stopped ? stopped : no_end(s));
 }
 
@@ -132,11 +132,11 @@ static void explain_cgroup(const struct explainer *e)
 	if (!s->facts->cgroup)
 		explain(e, true, "ram.cgroup", "no cgroup was read");
 	else if (s->facts->cgroup_exclusive.value != 1)
-		explain(e, true, "ram.cgroup", "the job did not have its cgroup to itself");
+		explain(e, true, "ram.cgroup", "the job shared its cgroup with other processes");
 	else if (!counts)
-		explain(e, true, "ram.cgroup", "this kernel keeps no such figure");
+		explain(e, true, "ram.cgroup", "this kernel does not report it");
 	else
-		explain(e, true, "ram.cgroup.limit_bytes", "the job's cgroup has no limit, nor have those above it");
+		explain(e, true, "ram.cgroup.limit_bytes", "neither the job's cgroup nor those above it have a limit");
 }
 
 static void explain_memory(const struct explainer *e)
@@ -145,16 +145,16 @@ static void explain_memory(const struct explainer *e)
 
 	explain(e, !s->facts->capacity_bytes.known, "ram.capacity_bytes", "not read");
 	explain(e, s->seen_at_least, "processes.seen",
-		s->facts->taskstats_lost.value == 1 ? "at least so many: exit records of the kernel were lost"
-						    : "at least so many: the kernel tells root alone of those that come and go between two looks");
-	explain(e, !s->facts->limit_bytes.known, "ram.limit_bytes", "no limit below the machine's capacity was seen");
+		s->facts->taskstats_lost.value == 1 ? "a lower bound: exit records of the kernel were lost"
+						    : "a lower bound: the kernel reports processes that start and end between two samples only to root");
+	explain(e, !s->facts->limit_bytes.known, "ram.limit_bytes", "no limit below the machine's capacity was found");
 	explain(e, !s->system_peak.known, "ram.system", "not read");
-	explain_figure(e, &s->main, "ram.main", "the main process was gone before the first look, or not readable");
-	explain_figure(e, &s->descendants, "ram.descendants", "no descendant was seen, or none was readable");
-	explain_figure(e, &s->combined, "ram.combined", "the job was gone before the first look, or not readable");
+	explain_figure(e, &s->main, "ram.main", "the main process ended before the first sample, or was not readable");
+	explain_figure(e, &s->descendants, "ram.descendants", "no descendant was found, or none was readable");
+	explain_figure(e, &s->combined, "ram.combined", "the job ended before the first sample, or was not readable");
 	explain_cgroup(e);
 	explain(e, !s->hugetlb_peak.known, "ram.hugetlb", "not read");
-	explain(e, s->hugetlb_at_most, "ram.hugetlb", "at most so much: a sum over processes, in each of which counts what they share");
+	explain(e, s->hugetlb_at_most, "ram.hugetlb", "an upper bound: a sum over processes, in which shared pages count in each");
 	explain(e, !s->swap_peak.known, "swap", "not read");
 }
 
@@ -164,7 +164,7 @@ static const char *no_gpu_energy(const struct summary *s)
 
 	for (size_t i = 0; i < n; i++) {
 		if (job_acc(s->job, M_GPU_ENERGY, job_gpu(s->job, i)->birth.id))
-			return "an energy counter was read once: nobody knows what it rose by";
+			return "an energy counter was read only once, so its increase is unknown";
 	}
 	return n ? "neither an energy counter nor power was read" : "no GPU was measured";
 }
@@ -173,8 +173,8 @@ static void explain_rest(const struct explainer *e)
 {
 	const bool any = e->s->job && job_gpu_count(e->s->job) > 0;
 
-	explain(e, !any, "gpu", "not asked");
-	explain(e, any, "gpu", "null: what this device, its driver or this user's rights do not give");
+	explain(e, !any, "gpu", "not measured");
+	explain(e, any, "gpu", "null: not provided by this device or its driver, or not readable with this user's rights");
 	explain(e, !e->s->gpu_energy_uj.known, "energy.gpu_j", no_gpu_energy(e->s));
 	explain(e, !e->s->read_bytes.known || !e->s->write_bytes.known, "io", "not readable");
 	explain(e, !e->s->cpu_energy_uj.known, "energy.cpu_j", "no readable energy counter");
@@ -193,7 +193,7 @@ void json_notes(struct json *j, const struct summary *s)
 	explain_memory(&e);
 	explain_rest(&e);
 	if (n > JSON_PROCESSES) {
-		(void) snprintf(others, sizeof(others), "the %d largest are listed; %zu more were seen", JSON_PROCESSES,
+		(void) snprintf(others, sizeof(others), "the %d largest are listed; %zu more were found", JSON_PROCESSES,
 			n - JSON_PROCESSES);
 		note(j, "processes.list", others);
 	}

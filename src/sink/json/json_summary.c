@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The summary for programs: docs/summary.schema.json is the contract. Base units only; what is unknown is null.
+ * The summary for programs: docs/summary.schema.json is the contract. Base units only; unknown
+ * values are null.
  */
 #include "sink/json/json_summary.h"
 
@@ -57,7 +58,7 @@ static void see_nothing(void *ctx, const char *text)
 	(void) text;
 }
 
-/* The arguments as they were given; a command without such a list (attach, a damaged recording) is one string. */
+/* The arguments as given; a command without that list (attach, a damaged recording) is one string. */
 static void command(struct json *j, const struct facts *f)
 {
 	json_key(j, "command");
@@ -107,7 +108,7 @@ static void exit_and_time(struct json *j, const struct summary *s)
 	json_end(j);
 }
 
-/* ---- what it used --------------------------------------------------------------------------------------------------- */
+/* ---- resources --------------------------------------------------------------------------------------------------- */
 
 static void ram_figure(struct json *j, const char *key, const struct ram_figure *r)
 {
@@ -124,7 +125,7 @@ static void ram_figure(struct json *j, const char *key, const struct ram_figure 
 	json_end(j);
 }
 
-/* None of it is in any resident size; the kernel keeps no mark of it. */
+/* Huge pages are in no resident size, and the kernel has no high-water mark of them. */
 static void hugetlb(struct json *j, const struct summary *s)
 {
 	const enum method method = s->hugetlb_at_most ? METHOD_BOUNDED : METHOD_SAMPLED;
@@ -166,7 +167,7 @@ static void rest_of_use(struct json *j, const struct summary *s)
 	json_key(j, "gpu");
 	json_gpu(j, s);
 	key_object(j, "io");
-	/* What was cancelled is subtracted from what was written, and may have been written before the run. */
+	/* Cancelled writes are subtracted, and may have been written before the run. */
 	key_maybe(j, "read_bytes", s->read_bytes);
 	key_maybe(j, "write_bytes", s->write_bytes.known ? maybe_max(s->write_bytes, known(0)) : UNKNOWN);
 	json_end(j);
@@ -190,7 +191,7 @@ static void process(struct json *j, const struct process *p)
 	json_object(j);
 	key_maybe(j, "pid", known(p->pid));
 	key_str(j, "name", name);
-	/* No living program has no memory: 0 says that it was gone before the first look. */
+	/* A running program has memory: 0 means that it ended before the first sample. */
 	key_maybe(j, "peak_bytes", p->peak_bytes > 0 ? known(p->peak_bytes) : UNKNOWN);
 	key_seconds(j, "cpu_s", p->cpu_known ? known(p->cpu_user_ns + p->cpu_system_ns) : UNKNOWN);
 	json_end(j);
@@ -337,7 +338,7 @@ static void marks(struct json *j, const struct summary *s)
 	json_end(j);
 }
 
-/* ---- what hiwater says of it ---------------------------------------------------------------------------------------- */
+/* ---- sampling, findings, the incident ---------------------------------------------------------------------------------------- */
 
 static void sampling(struct json *j, const struct facts *f)
 {
@@ -357,7 +358,7 @@ static void sampling(struct json *j, const struct facts *f)
 	json_end(j);
 }
 
-/* That of one device; 0: of the whole. */
+/* The evidence of one device; 0: of the finding as a whole. */
 static void evidence_of(struct json *j, const struct finding *f, unsigned device)
 {
 	for (unsigned i = 0; i < f->n_evidence; i++) {

@@ -6,7 +6,7 @@
 
 #include "base/textwidth.h"
 
-/* The 16 colours that every terminal has, on its own background. ECMA-48, SGR. */
+/* The 16 basic colours, on the terminal's own background. ECMA-48, SGR. */
 static const char *const sgr[] = {
 	[TONE_NONE] = "",
 	[TONE_LABEL] = "\x1b[1m",
@@ -65,8 +65,8 @@ void layout_end(struct layout *l)
 	l->fresh = true;
 }
 
-/* Blanks up to where the next word stands: the indent, or gap behind the last one. A label wider than the indent
- * pushes the text to the next line. */
+/* Pads to the place of the next word: the indent, or gap blanks after the last word. A label wider
+ * than the indent pushes the text to the next line. */
 static void approach(struct layout *l, unsigned gap, unsigned width)
 {
 	bool label_too_wide = l->fresh && l->column >= l->indent && l->column > 0;
@@ -77,7 +77,7 @@ static void approach(struct layout *l, unsigned gap, unsigned width)
 	l->fresh = false;
 }
 
-/* One word, n bytes long. A single word that no line holds is a path or a name: its middle is left out. */
+/* One word of n bytes. A word longer than a line is a path or a name: it loses its middle. */
 static void word(struct layout *l, const char *s, size_t n, unsigned gap)
 {
 	struct buf whole = BUF_INIT(64 << 10), fitted = BUF_INIT(64 << 10);

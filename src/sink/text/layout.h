@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lines of text that never get wider than the terminal: rows of a label and parts that flow, headings, wrapped words.
- * Errors stay in the buffer.
+ * Lines of text that are never wider than the terminal: rows of a label with parts that flow, and
+ * wrapped words. Errors stay in the buffer.
  */
 #pragma once
 
@@ -22,27 +22,27 @@ struct layout {
 	struct buf *out;
 	unsigned width;
 	bool color, utf8;
-	unsigned indent;    /* where the next line of this row begins */
-	unsigned column;    /* where the next character stands */
-	bool fresh;         /* nothing stands behind the indent of this line yet */
+	unsigned indent;    /* column where the next line of this row begins */
+	unsigned column;    /* of the next character */
+	bool fresh;         /* this line has nothing after its indent yet */
 };
 
 void layout_init(struct layout *l, struct buf *out, const struct sink_options *options);
 
-/* Begins a row: text at the left, what follows and its further lines at indent. */
+/* Begins a row: the label text at the left, parts and further lines at indent. */
 void layout_row(struct layout *l, enum tone tone, const char *text, unsigned indent);
 
-/* More text in the label's column, before any part. */
+/* Adds text as it is, without wrapping. */
 void layout_more(struct layout *l, enum tone tone, const char *text);
 
-/* One part of a row: three blanks behind the last one, or on a line of its own; broken at blanks (but not at NB) only
- * where a whole line does not hold it. */
+/* Adds one part to a row, three blanks after the last one or on a new line. A part that is longer
+ * than a line breaks at blanks, but not at NB. */
 void layout_part(struct layout *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Text broken at blanks, one blank behind what stands there; a '\n' begins a new line. */
+/* Adds words, one blank after the last one, wrapped at blanks; '\n' begins a new line. */
 void layout_words(struct layout *l, const char *text);
 
-/* From here on the row goes on in a new line. */
+/* Continues the row on a new line. */
 void layout_break(struct layout *l);
 
 /* Ends the row. */

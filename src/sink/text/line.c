@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * SINK_LINE: one line of key=value for scripts. The keys and their order are fixed, a value holds no blank, what is
- * not known is "unknown".
+ * SINK_LINE: one line of key=value for scripts. The keys and their order are fixed, a value holds
+ * no blank, what is unknown is "unknown".
  */
 #include "sink/text/text.h"
 
@@ -10,7 +10,7 @@
 
 #include "base/textwidth.h"
 
-/* Blanks would begin a new value. */
+/* A blank would begin a new pair. */
 static void without_blanks(char *text)
 {
 	for (char *p = text; *p; p++) {
@@ -35,7 +35,7 @@ static void name_of_run(const struct summary *s, const struct sink_options *o, s
 	buf_done(&name);
 }
 
-/* " KEY=VALUE"; unknown where the fact has no value, or is not there. */
+/* " KEY=VALUE"; "unknown" if the fact has no value, or is absent. */
 static void value(struct buf *out, const char *key, const struct fact *fact, const struct sink_options *o)
 {
 	char text[UNITS_LEN] = "unknown", number[UNITS_LEN];
@@ -44,9 +44,9 @@ static void value(struct buf *out, const char *key, const struct fact *fact, con
 	if (fact && fact->value.known && fact->unit == FACT_BYTES)
 		(void) units_bytes(fact->value.value, o->units, text);
 	else if (fact && fact->value.known && fact->unit == FACT_NS) /* whole seconds from 100 on, three digits below */
-		(void) snprintf(text, sizeof(text), "%.20ss", figure_number((double) fact->value.value / 1e9, number));
+		(void) snprintf(text, sizeof(text), "%.20ss", units_number((double) fact->value.value / 1e9, number));
 	else if (fact && fact->value.known)
-		(void) figure_number((double) fact->value.value / 1e6, text);
+		(void) units_number((double) fact->value.value / 1e6, text);
 	for (const char *p = text; *p; p++) {
 		if (*p != ' ')
 			text[n++] = *p;
@@ -65,7 +65,7 @@ static bool is_number_of_gpu(const struct summary *s, int64_t number)
 	return false;
 }
 
-/* Of a device that its driver gives none: the first that is nobody's, nor of such a device before it. */
+/* A number for a device without a driver index: the first that no other device has. */
 static int64_t free_number(const struct summary *s, size_t at)
 {
 	int64_t number = -1;
@@ -80,7 +80,7 @@ static int64_t free_number(const struct summary *s, size_t at)
 	return number;
 }
 
-/* Nothing where there are none. */
+/* Appends nothing without GPUs. */
 static void gpus(const struct summary *s, const struct fact_list *facts, const struct sink_options *o, struct buf *out)
 {
 	for (size_t i = 0; s->job && i < job_gpu_count(s->job); i++) {

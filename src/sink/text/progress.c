@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * SINK_PROGRESS: one line about the present, "hiwater 0:01:40  RAM 1.20 GiB (peak 1.31)  CPU 1.90 of 2 cores  3
- * processes". Where the line is too narrow for the job's GPUs, the peak and the number of cores give way to them; what it
- * does not hold even then is left out.
+ * SINK_PROGRESS: one line about the present, "hiwater 76 s  RAM 1.20 GiB (peak 1.31)  CPU 1.90 of 2
+ * cores  3 processes". Where the line has no room for the job's GPUs, the peak and the number of
+ * cores make room for them; further parts that do not fit are left out.
  */
 #include "sink/text/text.h"
 
@@ -10,7 +10,7 @@
 
 #include "base/textwidth.h"
 
-/* Adds a part if the line still holds it. */
+/* Appends a part if it fits the line. */
 static bool part(struct buf *out, const struct sink_options *o, const char *text)
 {
 	if (text_width(out->data) + 2 + text_width(text) > o->width)
@@ -20,25 +20,26 @@ static bool part(struct buf *out, const struct sink_options *o, const char *text
 	return true;
 }
 
-/* Cores in use since the line before; the mean so far where there was none. Unknown without a span of time. */
-static struct maybe cores_lately(const struct summary *s, const struct sink_options *o)
+/* Cores in use since the previous line, or the mean so far for the first line. Unknown without a
+ * time span. */
+static struct maybe current_cores(const struct summary *s, const struct sink_options *o)
 {
 	const struct maybe cpu = maybe_sum(s->user_ns, s->system_ns);
 	struct sink_progress *last = o->progress;
-	struct maybe lately = s->cores_mean_ppm;
+	struct maybe current = s->cores_mean_ppm;
 
 	if (!last || !cpu.known || !s->wall_ns.known)
-		return lately;
+		return current;
 	if (last->known && s->wall_ns.value > last->time_ns) {
 		const double rise = cpu.value > last->cpu_ns ? (double) (cpu.value - last->cpu_ns) : 0;
 
-		lately = known((int64_t) (rise * 1e6 / (double) (s->wall_ns.value - last->time_ns)));
+		current = known((int64_t) (rise * 1e6 / (double) (s->wall_ns.value - last->time_ns)));
 	}
 	*last = (struct sink_progress) { .time_ns = s->wall_ns.value, .cpu_ns = cpu.value, .known = true };
-	return lately;
+	return current;
 }
 
-/* False: the line does not hold it. */
+/* False: the line has no room for it. */
 static bool fact_part(const struct summary *s, const struct sink_options *o, struct fact fact, bool terse, struct buf *out)
 {
 	char name[UNITS_LEN] = "";
@@ -58,7 +59,7 @@ static bool fact_part(const struct summary *s, const struct sink_options *o, str
 	return fits;
 }
 
-/* False: it does not hold the job's GPUs. */
+/* False: the line has no room for the job's GPUs. */
 static bool compose(const struct summary *s, const struct fact_list *facts, const struct sink_options *o, struct maybe cores, bool terse,
 	struct buf *line)
 {
@@ -82,7 +83,7 @@ static bool compose(const struct summary *s, const struct fact_list *facts, cons
 
 int progress_sink(const struct summary *s, const struct sink_options *o, struct buf *out)
 {
-	const struct maybe cores = cores_lately(s, o);
+	const struct maybe cores = current_cores(s, o);
 	struct buf line = BUF_INIT(4096);
 	struct fact_list facts;
 	int code = facts_make(s, &facts);

@@ -63,7 +63,7 @@ static const char *const row_labels[] = {
 	[FACTS_IO] = "I/O",
 	[FACTS_ENERGY] = "Energy",
 	[FACTS_SAMPLING] = "Sampling",
-	[FACTS_STORY] = "Happened",
+	[FACTS_STORY] = "Events",
 };
 
 static void begin_row(struct text *t, const struct fact *fact)
@@ -79,7 +79,7 @@ static void process(struct text *t, const struct fact *fact)
 	struct fact bare = *fact;
 	struct buf name = BUF_INIT(256), amount = BUF_INIT(256);
 
-	bare.at_least = false; /* a sign says it */
+	bare.at_least = false; /* the sign says so */
 	text_process(t, fact->process, &name);
 	fact_value(&bare, t->o, &amount);
 	layout_part(&t->l, "%s %s%s%s", keep_together(name.data), fact->at_least ? text_at_least(t) : "", amount.data,
@@ -95,7 +95,7 @@ static void part(struct text *t, const struct fact *fact)
 	const size_t len = strlen(fact->label);
 
 	if (fact->key == FACT_RAM_PEAK)
-		shown.figure = NULL; /* FACT_RAM_METHOD */
+		shown.figure = NULL; /* FACT_RAM_METHOD shows it */
 	fact_words(&shown, t->f, t->o, &words);
 	layout_part(&t->l, "%s%s%s", fact->label, len > 0 && fact->label[len - 1] != ' ' ? NB : "", words.data);
 	if (fact->is_apart)
@@ -105,7 +105,7 @@ static void part(struct text *t, const struct fact *fact)
 	buf_done(&words);
 }
 
-/* Those of the groups from first to last. */
+/* The rows of the groups from first to last. */
 static void rows_of(struct text *t, enum fact_group first, enum fact_group last)
 {
 	const struct fact *before = NULL;
@@ -148,7 +148,7 @@ static void story(struct text *t)
 	rows_of(t, FACTS_STORY, FACTS_STORY);
 }
 
-/* In the order in which they are shown. */
+/* In the order of display. */
 static void (*const rows[])(struct text *t) = {
 	header,
 	used,

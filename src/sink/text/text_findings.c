@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Advice, notes, and where to look again.
+ * Findings, notes, and how to show the run again.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,8 +39,12 @@ static void keep_units(char *text)
 		"MB",
 		"GB",
 		"TB",
-		"s",
+		"us",
 		"ms",
+		"s",
+		"min",
+		"h",
+		"d",
 		"J",
 		"Wh",
 	};
@@ -57,7 +61,7 @@ static void keep_units(char *text)
 	}
 }
 
-/* Cleaned words; a line break in text stays one. */
+/* Writes text, cleaned; its line breaks stay. */
 static void lines(struct text *t, const char *text)
 {
 	while (*text) {
@@ -79,9 +83,9 @@ static void lines(struct text *t, const char *text)
 	}
 }
 
-/* ---- notes: what was not seen ---------------------------------------------------------------------------------------- */
+/* ---- notes: figures that are missing, and why ---------------------------------------------------------------------------------------- */
 
-/* Where there are no GPUs, that is no news. */
+/* "No GPU" is no news on a machine without GPUs. */
 static bool is_shown(const struct text *t, const struct note *note)
 {
 	return strcmp(note->about, "gpu") != 0 || note->happened || figure_has_gpus(t->s);
@@ -109,14 +113,14 @@ void text_notes(struct text *t)
 	}
 	if (more > 0) {
 		layout_row(&t->l, TONE_NONE, "", TEXT_INDENT);
-		layout_part(&t->l, "and %zu more (show --json has all)", more);
+		layout_part(&t->l, "and %zu more (show --json lists all)", more);
 		layout_end(&t->l);
 	}
 }
 
 /* ---- findings -------------------------------------------------------------------------------------------------------- */
 
-/* 0 stands in front: fired and worst. */
+/* Order of display; 0, fired errors, comes first. */
 static int rank_of(const struct finding *f)
 {
 	return f->fired ? SEVERITY_ERROR - (int) f->severity : SEVERITY_ERROR + 1;
@@ -139,7 +143,7 @@ int text_ordered(const struct text *t, const struct finding ***ret)
 	return n;
 }
 
-/* True if key ends in suffix; then *ret_stem is how long the rest is. */
+/* True if key ends in suffix; *ret_stem is then the length of the rest. */
 static bool ends_in(const char *key, const char *suffix, size_t *ret_stem)
 {
 	size_t len = strlen(key), n = strlen(suffix);
@@ -167,7 +171,7 @@ void text_evidence(const struct text *t, const struct evidence *e, struct buf *o
 	else if (ends_in(e->key, "_ratio", &stem))
 		value = units_percent((int64_t) (e->value * 1e6), 1000000, number);
 	else
-		value = figure_any(e->value, number);
+		value = units_any(e->value, number);
 	for (size_t i = 0; i < stem; i++)
 		buf_add(out, e->key[i] == '_' ? " " : e->key + i, 1);
 	buf_str(out, " ");
@@ -183,7 +187,7 @@ static void evidence(struct text *t, const struct finding *f)
 	for (unsigned i = 0; i < f->n_evidence; i++) {
 		struct buf one = BUF_INIT(1 << 16);
 
-		if (f->evidence[i].device == 1) /* the worst's stands there already */
+		if (f->evidence[i].device == 1) /* the first device repeats the finding as a whole */
 			continue;
 		text_evidence(t, &f->evidence[i], &one);
 		buf_printf(&all, "%s%s", i == 0 ? "" : f->evidence[i].device != f->evidence[i - 1].device ? "; "
@@ -212,7 +216,7 @@ static void finding(struct text *t, const struct finding *f, unsigned indent)
 	layout_end(&t->l);
 }
 
-/* The column of the messages: behind the longest code; under the code where that leaves no room. */
+/* The column of the messages: behind the longest code, or below the code in narrow terminals. */
 static unsigned message_column(const struct text *t, const struct finding *const *list, int n)
 {
 	unsigned column = 0;
@@ -236,7 +240,7 @@ void text_findings(struct text *t)
 	}
 	if (n == 0) {
 		layout_row(&t->l, TONE_LABEL, "Findings", TEXT_INDENT);
-		layout_part(&t->l, t->s->combined.peak.known ? "OK" : "none: too little is known");
+		layout_part(&t->l, t->s->combined.peak.known ? "OK" : "none: too little was measured");
 		layout_end(&t->l);
 	} else {
 		layout_end(&t->l);
@@ -245,7 +249,7 @@ void text_findings(struct text *t)
 		finding(t, list[i], message_column(t, list, shown));
 	if (shown < n) {
 		layout_row(&t->l, TONE_NONE, "", 0);
-		layout_part(&t->l, "and %d more: show --why", n - shown);
+		layout_part(&t->l, "and %d more; show --why lists all", n - shown);
 		layout_end(&t->l);
 	}
 	if (n > 0)
@@ -262,10 +266,10 @@ void text_again(struct text *t)
 		return;
 	text_clean(t->f->recording, t->o->utf8, &path);
 	keep_together(path.data);
-	layout_row(&t->l, TONE_LABEL, "Again", TEXT_INDENT);
+	layout_row(&t->l, TONE_LABEL, "Recording", TEXT_INDENT);
 	if (figure_run(t->f, t->o, &number)) {
 		layout_part(&t->l, "hiwater" NB "show" NB "%llu", (unsigned long long) number);
-		layout_part(&t->l, "saved %s%s", t->f->recording_stopped ? "in part " : "", path.data);
+		layout_part(&t->l, "%s%s", path.data, t->f->recording_stopped ? " (incomplete)" : "");
 	} else {
 		layout_part(&t->l, "hiwater" NB "show %s", path.data);
 	}

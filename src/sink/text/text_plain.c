@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One fact a line, as "label: value", for those who hear it read. Words instead of signs; nothing is aligned.
+ * One fact a line, as "label: value", for screen readers. Words instead of signs; nothing is
+ * aligned.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include "base/textwidth.h"
 #include "sink/text/text.h"
 
-/* One line; where it must be broken, it goes on two columns to the right. */
+/* One line, wrapped where it is longer than the terminal. */
 static void fact(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void fact(struct text *t, const char *format, ...)
 {
@@ -47,7 +48,7 @@ static void first_line(struct text *t)
 /* ---- facts ------------------------------------------------------------------------------------------------------------- */
 
 /* "RAM peak of python, process 5001", "GPU 0 memory peak of the job" */
-static void put_title(const struct text *t, const struct fact *f, struct buf *out)
+static void write_title(const struct text *t, const struct fact *f, struct buf *out)
 {
 	char name[UNITS_LEN];
 
@@ -56,7 +57,7 @@ static void put_title(const struct text *t, const struct fact *f, struct buf *ou
 	buf_str(out, f->title);
 	if (!f->process)
 		return;
-	buf_str(out, " of ");
+	buf_str(out, f->group == FACTS_STORY ? " by " : " of ");
 	text_name(t, f->process, out);
 	buf_printf(out, ", process %d", (int) f->process->pid);
 }
@@ -69,7 +70,7 @@ static void facts_of(struct text *t, enum fact_group first, enum fact_group last
 
 		if (f->group < first || f->group > last || !f->title)
 			continue;
-		put_title(t, f, &title);
+		write_title(t, f, &title);
 		fact_words(f, t->f, t->o, &words);
 		fact(t, "%s: %s", title.data, words.data);
 		if (words.error)
@@ -120,9 +121,9 @@ static void phase(struct text *t, const struct phase *p, const char *title)
 	if (p->use.gpu_peak.known)
 		fact(t, "%s: GPU memory peak of the job: %s", title, units_bytes(p->use.gpu_peak.value, t->o->units, text));
 	if (p->use.cpu_energy_uj.known)
-		fact(t, "%s: about %s joules of the processors", title, figure_number((double) p->use.cpu_energy_uj.value / 1e6, text));
+		fact(t, "%s: about %s joules of the CPUs", title, units_number((double) p->use.cpu_energy_uj.value / 1e6, text));
 	if (p->use.gpu_energy_uj.known)
-		fact(t, "%s: about %s joules of the GPUs", title, figure_number((double) p->use.gpu_energy_uj.value / 1e6, text));
+		fact(t, "%s: about %s joules of the GPUs", title, units_number((double) p->use.gpu_energy_uj.value / 1e6, text));
 }
 
 static void phases(struct text *t)
@@ -150,7 +151,7 @@ static void series(struct text *t)
 			(unsigned long long) v->n, v->n == 1 ? "" : "s");
 	}
 	if (n > SERIES_SHOWN)
-		fact(t, "and %zu more series, show with --json has all", n - SERIES_SHOWN);
+		fact(t, "%zu more series: hiwater show --json lists all", n - SERIES_SHOWN);
 }
 
 static void mark(struct text *t, const struct mark *mark)
@@ -171,7 +172,7 @@ static void marks(struct text *t)
 	const size_t shown = text_marks_shown(t, &before);
 
 	if (before > 0)
-		fact(t, "marks: %zu, the last %zu follow", before + shown, shown);
+		fact(t, "marks: %zu, of which the last %zu follow", before + shown, shown);
 	for (size_t i = 0; i < shown; i++)
 		mark(t, text_mark_of(t, shown, i));
 }
@@ -184,7 +185,7 @@ static void notes(struct text *t)
 	}
 }
 
-/* A message is one line and the ready line behind it another; signs are words. */
+/* A message is one line, its ready-made line another; "%" becomes "percent". */
 static void message(struct text *t, const char *head, const char *text)
 {
 	const size_t n = strcspn(text, "\n");
@@ -215,14 +216,14 @@ static void findings(struct text *t)
 	for (int i = 0; i < n; i++)
 		fired += list[i]->fired;
 	if (fired == 0)
-		fact(t, t->s->combined.peak.known ? "findings: OK" : "findings: none, too little is known");
+		fact(t, t->s->combined.peak.known ? "findings: OK" : "findings: none, too little was measured");
 	for (int i = 0; i < n; i++) {
 		char head[128];
 
 		if (list[i]->fired)
 			(void) snprintf(head, sizeof(head), "%s %d of %d, %s", words[list[i]->severity], ++at, fired, list[i]->code);
 		else
-			(void) snprintf(head, sizeof(head), "not fired, %s", list[i]->code);
+			(void) snprintf(head, sizeof(head), "passed or not applicable, %s", list[i]->code);
 		message(t, head, list[i]->fired ? list[i]->message : list[i]->why_not);
 	}
 	free(list);
@@ -233,12 +234,12 @@ static void story(struct text *t)
 	facts_of(t, FACTS_STORY, FACTS_STORY);
 }
 
-static void again(struct text *t)
+static void show_again(struct text *t)
 {
 	uint64_t number;
 
 	if (t->f->recording && figure_run(t->f, t->o, &number))
-		fact(t, "again: hiwater show %llu", (unsigned long long) number);
+		fact(t, "show again: hiwater show %llu", (unsigned long long) number);
 	if (t->f->recording)
 		fact(t, "recording: %s", t->f->recording);
 }
@@ -253,7 +254,7 @@ static void (*const parts[])(struct text *t) = {
 	notes,
 	story,
 	findings,
-	again,
+	show_again,
 };
 
 void text_plain(struct text *t)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is a list: the phases, the series, the marks.
+ * The lists of the summary: phases, series, marks.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -36,7 +36,7 @@ void text_process(const struct text *t, const struct process *p, struct buf *out
 	buf_printf(out, "[%" PRId32 "]", p->pid);
 }
 
-/* ---- phases: a table that gives up columns in a fixed order ---------------------------------------------------------- */
+/* ---- phases: a table that drops columns in a fixed order where the terminal is narrow ---------------------------------------------------------- */
 
 enum column {
 	COLUMN_BEGIN,
@@ -52,10 +52,10 @@ enum column {
 
 static const struct {
 	const char *title;
-	unsigned width, given_up; /* the lowest goes first; 0 never */
+	unsigned width, dropped; /* the lowest goes first; 0: never */
 } columns[COLUMN_COUNT] = {
-	[COLUMN_BEGIN] = { "begin", 11, 5 },
-	[COLUMN_LASTS] = { "lasts", 11, 0 },
+	[COLUMN_BEGIN] = { "begin", 13, 5 },
+	[COLUMN_LASTS] = { "duration", 13, 0 },
 	[COLUMN_BEFORE] = { "before", 9, 1 },
 	[COLUMN_PEAK] = { "peak", 9, 0 },
 	[COLUMN_AFTER] = { "after", 9, 4 },
@@ -65,21 +65,21 @@ static const struct {
 };
 
 struct phase_table {
-	bool shown[COLUMN_COUNT], has[COLUMN_COUNT]; /* has: some phase has such a figure */
+	bool shown[COLUMN_COUNT], has[COLUMN_COUNT]; /* has: some phase has that figure */
 	unsigned name_width;
-	int64_t largest; /* all RAM is in the unit of this; 0: none is known, and its columns are left out */
+	int64_t largest; /* all RAM is in its unit; 0: no RAM is known, and its columns are left out */
 };
 
 static void choose_columns(const struct text *t, struct phase_table *table)
 {
-	for (unsigned give_up = 0; give_up <= 6; give_up++) {
+	for (unsigned level = 0; level <= 6; level++) {
 		unsigned used = 0;
 
 		for (int c = 0; c < COLUMN_COUNT; c++) {
-			table->shown[c] = (columns[c].given_up == 0 || columns[c].given_up > give_up) && table->has[c];
+			table->shown[c] = (columns[c].dropped == 0 || columns[c].dropped > level) && table->has[c];
 			used += table->shown[c] ? columns[c].width : 0;
 		}
-		/* At 40 columns, the least there are, lasts and peak leave 10. */
+		/* At 40 columns, the minimum, duration and peak leave 8. */
 		table->name_width = TEXT_INDENT + used < t->o->width ? t->o->width - TEXT_INDENT - used : 0;
 		if (table->name_width >= NAME_LEAST)
 			return;
@@ -109,7 +109,7 @@ static void name_cell(struct text *t, const char *name, unsigned depth, unsigned
 	buf_done(&fitted);
 }
 
-/* With what was given with it, where there is room. */
+/* With its facts, where there is room. */
 static void phase_name(struct text *t, const struct phase *p, unsigned width)
 {
 	const unsigned depth = job_phase_depth(t->s->job, p);
@@ -144,8 +144,6 @@ static struct maybe figure_of(const struct text *t, const struct phase *p, enum 
 
 static void write_figure(const struct text *t, const struct phase_table *table, enum column c, int64_t value, char *text)
 {
-	char number[UNITS_LEN];
-
 	if (c == COLUMN_BEGIN || c == COLUMN_LASTS)
 		(void) units_duration(value, text);
 	else if (c == COLUMN_GPU_PEAK)
@@ -153,7 +151,7 @@ static void write_figure(const struct text *t, const struct phase_table *table, 
 	else if (c == COLUMN_GPU_BUSY)
 		(void) units_percent(value, 1000000, text);
 	else if (c == COLUMN_ENERGY)
-		(void) snprintf(text, UNITS_LEN, "%s J", figure_number((double) value / 1e6, number));
+		(void) units_energy(value, text);
 	else
 		(void) units_bytes_like(value, table->largest, t->o->units, text);
 }
@@ -203,7 +201,7 @@ static void phase_titles(struct text *t, const struct phase_table *table)
 void text_phases(struct text *t)
 {
 	size_t n = t->s->job ? job_phase_count(t->s->job) : 0;
-	/* A line that says "1 more" would take the place of that one. */
+	/* A line "and 1 more" would take the place of that phase. */
 	size_t shown = n > PHASES_SHOWN ? PHASES_SHOWN - 1 : n;
 	struct phase_table table = { .largest = 0 };
 
@@ -217,7 +215,7 @@ void text_phases(struct text *t)
 		for (int c = 0; c < COLUMN_COUNT; c++)
 			table.has[c] = table.has[c] || figure_of(t, p, (enum column) c).known;
 	}
-	for (int c = COLUMN_BEFORE; c <= COLUMN_AFTER; c++) /* one that is open has no "after" yet */
+	for (int c = COLUMN_BEFORE; c <= COLUMN_AFTER; c++) /* an open phase has no "after" yet */
 		table.has[c] = table.largest > 0;
 	choose_columns(t, &table);
 	phase_titles(t, &table);
@@ -225,7 +223,7 @@ void text_phases(struct text *t)
 		phase_row(t, &table, job_phase(t->s->job, i));
 	if (shown < n) {
 		layout_row(&t->l, TONE_NONE, "", TEXT_INDENT);
-		layout_part(&t->l, "and %zu more (show --json has all)", n - shown);
+		layout_part(&t->l, "and %zu more (show --json lists all)", n - shown);
 		layout_end(&t->l);
 	}
 }
@@ -236,8 +234,8 @@ char *text_series_value(const struct text *t, const struct series *v, double val
 {
 	const double most_s = 1e9;
 
-	if (!(series_is_seconds(v->name) && value >= 0 && value < most_s)) /* not a number is none of it */
-		return figure_any(value, buf);
+	if (!(series_is_seconds(v->name) && value >= 0 && value < most_s)) /* NaN is no time */
+		return units_any(value, buf);
 	return t->o->plain ? units_words((int64_t) (value * 1e9), buf) : units_duration((int64_t) (value * 1e9), buf);
 }
 
@@ -288,7 +286,7 @@ void text_series(struct text *t)
 	}
 	if (n > SERIES_SHOWN) {
 		layout_break(&t->l);
-		layout_part(&t->l, "and %zu more (show --json has all)", n - SERIES_SHOWN);
+		layout_part(&t->l, "and %zu more (show --json lists all)", n - SERIES_SHOWN);
 	}
 	layout_end(&t->l);
 }
@@ -339,7 +337,7 @@ static void mark(struct text *t, const char *title, const struct mark *mark)
 	buf_done(&text);
 }
 
-/* The last ones: what was being done when it ended. */
+/* The last marks, since they say what the job was doing at its end. */
 void text_marks(struct text *t)
 {
 	size_t before;
@@ -350,6 +348,6 @@ void text_marks(struct text *t)
 	if (shown == 0 || before == 0)
 		return;
 	row(t, "");
-	layout_part(&t->l, "and" NB "%zu" NB "more before them", before);
+	layout_part(&t->l, "and" NB "%zu" NB "earlier marks", before);
 	layout_end(&t->l);
 }

@@ -71,31 +71,34 @@ static const struct {
 } durations[] = {
 	{ 0, "0 s", "0 seconds" },
 	{ 512, "512 ns", "less than a millisecond" },
-	{ 999999, "1.00 ms", "1 millisecond" },
+	{ 999999, "1 ms", "1 millisecond" },
 	{ 12300000, "12.3 ms", "12.3 milliseconds" },
 	{ 999499999, "999 ms", "999 milliseconds" },
-	{ 999600000, "1.00 s", "1 second" },
+	{ 999600000, "1 s", "1 second" },
 	{ 1570000000, "1.57 s", "1.57 seconds" },
-	{ 10 * S, "10.0 s", "10 seconds" },
+	{ 10 * S, "10 s", "10 seconds" },
 	{ 100000000, "100 ms", "100 milliseconds" },
-	{ 1002000, "1.00 ms", "1 millisecond" },
+	{ 1002000, "1 ms", "1 millisecond" },
 	{ 41200000000, "41.2 s", "41.2 seconds" },
 	{ 59940000000, "59.9 s", "59.9 seconds" },
-	{ 59950000000, "0:01:00", "1 minute" },
-	{ 60 * S, "0:01:00", "1 minute" },
-	{ 231 * S, "0:03:51", "3 minutes 51 seconds" },
-	{ 760 * S, "0:12:40", "12 minutes 40 seconds" },
-	{ 3599 * S + S / 2, "1:00:00", "1 hour" },
-	{ 7170 * S, "1:59:30", "2 hours" },
-	{ 7150 * S, "1:59:10", "1 hour 59 minutes" },
-	{ 86399 * S, "23:59:59", "1 day" },
-	{ 86399 * S + S / 2, "1 d 0:00:00", "1 day" },
-	{ 93784 * S, "1 d 2:03:04", "1 day 2 hours" },
-	{ 3 * 86400 * S, "3 d 0:00:00", "3 days" },
+	{ 59950000000, "60 s", "1 minute" },
+	{ 60 * S, "60 s", "1 minute" },
+	{ 76 * S, "76 s", "1 minute 16 seconds" },
+	{ 99940000000, "99.9 s", "1 minute 40 seconds" },
+	{ 100 * S, "1 min 40 s", "1 minute 40 seconds" },
+	{ 231 * S, "3 min 51 s", "3 minutes 51 seconds" },
+	{ 760 * S, "12 min 40 s", "12 minutes 40 seconds" },
+	{ 3599 * S + S / 2, "1 h", "1 hour" },
+	{ 7170 * S, "2 h", "2 hours" },
+	{ 7150 * S, "1 h 59 min", "1 hour 59 minutes" },
+	{ 86399 * S, "1 d", "1 day" },
+	{ 86399 * S + S / 2, "1 d", "1 day" },
+	{ 93784 * S, "1 d 2 h", "1 day 2 hours" },
+	{ 3 * 86400 * S, "3 d", "3 days" },
 	{ -12300000, "-12.3 ms", "minus 12.3 milliseconds" },
-	{ -231 * S, "-0:03:51", "minus 3 minutes 51 seconds" },
-	{ INT64_MAX, "106751 d 23:47:17", "106752 days" },
-	{ INT64_MIN, "-106751 d 23:47:17", "minus 106752 days" },
+	{ -231 * S, "-3 min 51 s", "minus 3 minutes 51 seconds" },
+	{ INT64_MAX, "106752 d", "106752 days" },
+	{ INT64_MIN, "-106752 d", "minus 106752 days" },
 };
 
 static void test_durations(void **state)
@@ -106,6 +109,32 @@ static void test_durations(void **state)
 	for (size_t i = 0; i < sizeof(durations) / sizeof(*durations); i++) {
 		assert_string_equal(units_duration(durations[i].ns, buf), durations[i].text);
 		assert_string_equal(units_words(durations[i].ns, words), durations[i].words);
+	}
+}
+
+static const struct {
+	int64_t value;
+	const char *cores, *energy, *power;
+} amounts[] = {
+	{ 0, "0", "0 J", "0 W" },
+	{ 4000, "<0.01", "0.0040 J", "0.0040 W" },
+	{ 79600, "0.08", "0.0796 J", "0.0796 W" },
+	{ 1900000, "1.90", "1.90 J", "1.90 W" },
+	{ 2000000, "2", "2.00 J", "2.00 W" },
+	{ 12340000, "12.3", "12.3 J", "12.3 W" },
+	{ 123400000, "123", "123 J", "123 W" },
+	{ 3600000000, "3600", "1.00 Wh", "3600 W" },
+};
+
+static void test_amounts(void **state)
+{
+	char buf[UNITS_LEN];
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(amounts) / sizeof(*amounts); i++) {
+		assert_string_equal(units_cores(amounts[i].value, buf), amounts[i].cores);
+		assert_string_equal(units_energy(amounts[i].value, buf), amounts[i].energy);
+		assert_string_equal(units_power(amounts[i].value, buf), amounts[i].power);
 	}
 }
 
@@ -257,6 +286,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bytes),
 		cmocka_unit_test(test_durations),
+		cmocka_unit_test(test_amounts),
 		cmocka_unit_test(test_side_by_side),
 		cmocka_unit_test(test_percent),
 		cmocka_unit_test(test_dates),

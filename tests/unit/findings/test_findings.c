@@ -391,7 +391,7 @@ static void test_requests_look_at_earlier_runs(void **state)
 	judged(&m, "memory-request", &earlier);
 	assert_says(finding_of(&m, "memory-request")->message, "(peak 30.0 GiB + 20 %, max of 3 runs: run 12)");
 	assert_says(finding_of(&m, "memory-request")->message, "\n#SBATCH --mem=36G --cpus-per-task=7");
-	assert_says(finding_of(&m, "time-request")->message, "took 1:56:40 + 25 %, rounded up to 5 minutes, max of 3 runs");
+	assert_says(finding_of(&m, "time-request")->message, "took 1 h 57 min + 25 %, rounded up to 5 minutes, max of 3 runs");
 	assert_says(finding_of(&m, "time-request")->message, "\n#SBATCH --time=2:30:00");
 	assert_null(strstr(finding_of(&m, "time-request")->message, "--cpus"));
 	/* This run is the largest: no other is named. */
@@ -444,7 +444,7 @@ static void test_time_request(void **state)
 
 	assert_true(f->fired);
 	assert_string_equal(f->message,
-		"Request 1:30:00, not 2:00:00: it may start sooner (took 1:12:00 + 25 %, rounded up to 5 minutes, one run).\n#SBATCH --time=1:30:00");
+		"Request 1 h 30 min, not 2 h: it may start sooner (took 1 h 12 min + 25 %, rounded up to 5 minutes, one run).\n#SBATCH --time=1:30:00");
 	m.s.wall_ns = known(SECONDS(4320));
 	assert_false(fires(&m, "time-request"));
 	/* Requests are rounded up to five minutes: here no shorter request is possible. */

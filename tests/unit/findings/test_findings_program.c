@@ -146,7 +146,7 @@ static void test_ranks_of_several_recordings(void **state)
 	made_series(&m, "step_time", 1000, 1.5, 2);
 	f = judged(&m, "rank-skew", &earlier);
 	assert_true(f->fired);
-	assert_says(f->message, "A step took 1.50 s on rank 2, the median of 4 ranks is 1.04 s");
+	assert_says(f->message, "A step took 1.5 s on rank 2, the median of 4 ranks is 1.04 s");
 	made_done(&m);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parts of the sinks that meet hostile bytes: text on its way to a terminal, a recording's arguments.
+ * The parts of the sinks that meet hostile bytes: text on its way to a terminal, a recording's
+ * arguments.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +17,7 @@
 #include "sink/sink.h"
 #include "sink/text/text.h"
 
-static void test_text_is_made_harmless(void **state)
+static void test_control_characters_are_replaced(void **state)
 {
 	static const struct {
 		const char *in, *utf8, *ascii;
@@ -127,7 +128,7 @@ static void test_argv(void **state)
 	}
 }
 
-/* What a key ends in says the unit. */
+/* The end of a key determines the unit. */
 static void test_evidence(void **state)
 {
 	static const struct {
@@ -157,7 +158,7 @@ static void test_evidence(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text_is_made_harmless),
+		cmocka_unit_test(test_control_characters_are_replaced),
 		cmocka_unit_test(test_names_are_shortened_in_the_middle),
 		cmocka_unit_test(test_argv),
 		cmocka_unit_test(test_evidence),

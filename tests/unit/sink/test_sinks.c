@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What people read, pinned: tests/golden/summary-*.txt hold each summary at 40, 80 and 120 columns, in UTF-8 and in
- * ASCII. UPDATE_GOLDEN=1 writes them anew; look at them before they are kept.
+ * Texts for people: tests/golden/summary-*.txt have each summary at 40, 80 and 120 columns, in
+ * UTF-8 and in ASCII. UPDATE_GOLDEN=1 writes them anew; review the difference before a commit.
  */
 #include "summary_gpus.h"
 #include "summary_runs.h"
@@ -54,7 +54,7 @@ static void assert_golden(const char *name, const struct buf *text)
 	}
 }
 
-/* Columns of one line, by a rule simpler than the sink's: each character one, from U+3000 on two. */
+/* Columns of one line, by a simpler rule than the sink's: one a character, two from U+3000 on. */
 static unsigned columns_of(const char *line, size_t n)
 {
 	unsigned columns = 0;
@@ -78,7 +78,7 @@ static void assert_width(const char *text, unsigned width)
 	}
 }
 
-/* Takes the colours away: what is left must be the summary without them. */
+/* Without its colours, the text must equal the uncoloured summary. */
 static void without_colors(struct buf *text)
 {
 	char *to = text->data;
@@ -185,7 +185,7 @@ static void test_colored(void **state)
 	buf_done(&all);
 }
 
-static void test_a_size_that_nobody_knows_is_not_told(void **state)
+static void test_an_unknown_size_is_omitted(void **state)
 {
 	struct buf text = BUF_INIT(1 << 20);
 	struct made m;
@@ -228,7 +228,7 @@ static void test_units(void **state)
 	buf_done(&text);
 }
 
-/* However narrow the terminal says it is. */
+/* At any width that the terminal reports. */
 static void test_every_width(void **state)
 {
 	void (*const makers[])(struct made *m) = { made_training, made_killed, made_many, made_lost, made_gpus };
@@ -332,7 +332,7 @@ static bool text_has(struct made *m, const char *part)
 	return has;
 }
 
-/* Looks missed the peak at which the kernel killed: what they saw is the least that it was. */
+/* Samples missed the peak at which the kernel killed: they are a lower bound. */
 static void test_a_sampled_peak_of_a_cgroup(void **state)
 {
 	struct made m;
@@ -346,15 +346,15 @@ static void test_a_sampled_peak_of_a_cgroup(void **state)
 	m.s.cgroup_oom_kills = known(1);
 	assert_true(text_has(&m, "cgroup peak at least 500 MiB"));
 	m.s.cgroup_oom_kills = known(0);
-	m.s.cgroup_peak = known(MIB(300)); /* the job held 413 */
+	m.s.cgroup_peak = known(MIB(300)); /* the job used 413 */
 	assert_true(text_has(&m, "cgroup peak at least 300 MiB"));
 	m.s.cgroup_method = METHOD_EXACT;
 	assert_true(text_has(&m, "cgroup peak 300 MiB"));
 	made_done(&m);
 }
 
-/* Once, in the full text and in the plain one. */
-static void test_what_went_wrong(void **state)
+/* Once in the full text and once in the plain one. */
+static void test_an_incident(void **state)
 {
 	struct sink_options plain = usual;
 	struct buf out = BUF_INIT(1 << 20);
@@ -377,16 +377,16 @@ static void test_what_went_wrong(void **state)
 		.others_bytes = GIB(11),
 		.advice = strdup("Give it more."),
 	};
-	assert_true(text_has(&m, "Happened  at 0:03:51: out of memory\n"));
-	assert_true(text_has(&m, "          held 31.0 GiB   limit 32.0 GiB\n"));
-	assert_true(text_has(&m, "          RAM grew 256 MiB/s since 0:01:40   from 2.00 GiB\n"));
-	assert_true(text_has(&m, "          RAM then:   python[5001] 20.0 GiB (killed)   3 others 11.0 GiB\n"));
+	assert_true(text_has(&m, "Events    at 3 min 51 s: out of memory\n"));
+	assert_true(text_has(&m, "          used 31.0 GiB   limit 32.0 GiB\n"));
+	assert_true(text_has(&m, "          RAM grew 256 MiB/s since 1 min 40 s   from 2.00 GiB\n"));
+	assert_true(text_has(&m, "          RAM at that time:   python[5001] 20.0 GiB (killed)   3 others 11.0 GiB\n"));
 	assert_true(text_has(&m, "          try: Give it more.\n"));
 	plain.plain = true;
 	assert_int_equal(sink_summary(SINK_TEXT, &m.s, &plain, &out), 0);
-	assert_non_null(strstr(out.data, "what happened after: 3 minutes 51 seconds: out of memory\n"));
+	assert_non_null(strstr(out.data, "event after: 3 minutes 51 seconds: out of memory\n"));
 	assert_non_null(strstr(out.data, "RAM grew: 256 MiB/s since 1 minute 40 seconds\n"));
-	assert_non_null(strstr(out.data, "RAM then of python, process 5001: 20.0 GiB (killed)\n"));
+	assert_non_null(strstr(out.data, "RAM used at that time by python, process 5001: 20.0 GiB (killed)\n"));
 	assert_non_null(strstr(out.data, "try: Give it more.\n"));
 	buf_done(&out);
 	made_done(&m);
@@ -407,24 +407,24 @@ static void test_progress(void **state)
 	m.s.wall_ns = known(SECONDS(100));
 	assert_int_equal(job_restore_acc(m.job, M_JOB_RAM, 0, &ram), 0);
 	assert_int_equal(job_restore_acc(m.job, M_JOB_PROCESSES, 0, &processes), 0);
-	/* The first line knows the mean alone, the next one what came since. */
+	/* The first line has the mean, the next one the use since the first. */
 	assert_line(&m, &o, SINK_PROGRESS,
-		"hiwater 0:01:40  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 2 cores  3 processes\n");
+		"hiwater 1 min 40 s  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 2 cores  3 processes\n");
 	m.s.wall_ns = known(SECONDS(110));
 	m.s.user_ns = known(SECONDS(75));
 	assert_line(&m, &o, SINK_PROGRESS,
-		"hiwater 0:01:50  RAM 1.20 GiB (peak 1.31)  CPU 0.500 of 2 cores  3 processes\n");
+		"hiwater 1 min 50 s  RAM 1.20 GiB (peak 1.31)  CPU 0.50 of 2 cores  3 processes\n");
 	assert_line(&m, &o, SINK_PROGRESS,
-		"hiwater 0:01:50  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 2 cores  3 processes\n");
-	o.width = 62;
-	assert_line(&m, &o, SINK_PROGRESS, "hiwater 0:01:50  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 2 cores\n");
+		"hiwater 1 min 50 s  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 2 cores  3 processes\n");
+	o.width = 66;
+	assert_line(&m, &o, SINK_PROGRESS, "hiwater 1 min 50 s  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 2 cores\n");
 	made_done(&m);
 	made_lost(&m);
 	assert_line(&m, &o, SINK_PROGRESS, "hiwater\n");
 	made_done(&m);
 }
 
-/* On a terminal of 80 columns, and in a file. What gives way to the GPUs is in the summary. */
+/* On a terminal of 80 columns, and in a file. Parts that GPUs displace are in the summary. */
 static void test_progress_has_the_gpus(void **state)
 {
 	struct sink_options o = { .units = UNITS_IEC, .width = 80 };
@@ -437,28 +437,28 @@ static void test_progress_has_the_gpus(void **state)
 	m.f->cpus = known(64);
 	m.s.wall_ns = known(SECONDS(100));
 	assert_int_equal(job_restore_acc(m.job, M_JOB_RAM, 0, &ram), 0);
-	assert_line(&m, &o, SINK_PROGRESS, "hiwater 0:01:40  RAM 1.20 GiB  CPU 1.75  GPU 0 30.0 GiB SM active 20 %\n");
+	assert_line(&m, &o, SINK_PROGRESS, "hiwater 1 min 40 s  RAM 1.20 GiB  CPU 1.75  GPU 0 30.0 GiB SM active 20 %\n");
 	o.width = 2000;
-	assert_line(&m, &o, SINK_PROGRESS, "hiwater 0:01:40  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 64 cores  GPU 0 30.0 GiB SM active 20 %"
+	assert_line(&m, &o, SINK_PROGRESS, "hiwater 1 min 40 s  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 64 cores  GPU 0 30.0 GiB SM active 20 %"
 					   "  GPU 1 4.00 GiB busy 90 %  GPU 3 2.00 GiB\n");
 	made_done(&m);
 }
 
-/* A driver that ends the helper each time before it told of a GPU: nobody can say that there is none. */
-static void test_a_helper_that_ended_says_nothing_of_gpus(void **state)
+/* A driver that always ends the helper before it reports a GPU: whether there is one is unknown. */
+static void test_an_ended_helper_leaves_gpus_unknown(void **state)
 {
 	static const struct {
 		enum note_cause cause;
-		int64_t asked; /* -1: not yet. Else it had answered, and lost what it answered with */
+		int64_t asked; /* -1: not yet; else it answered, and lost its answers */
 		const char *told;
 	} rows[] = {
-		{ CAUSE_HELPER_ENDED, 1, "none could be read: the helper ended before it told of one" },
-		{ CAUSE_HELPER_ENDED, -1, "none could be read: the helper ended before it told of one" },
+		{ CAUSE_HELPER_ENDED, 1, "none could be read: the GPU helper ended before it reported one" },
+		{ CAUSE_HELPER_ENDED, -1, "none could be read: the GPU helper ended before it reported one" },
 		{ CAUSE_UNKNOWN, 1, NULL },
 		{ CAUSE_UNKNOWN, -1, NULL },
-		{ CAUSE_NVML, 1, "none on this machine" },
-		{ CAUSE_NVML, -1, NULL }, /* the note says it */
-		{ CAUSE_NONE, -1, "the run was over before GPUs could be asked" },
+		{ CAUSE_NVML, 1, "no GPU found" },
+		{ CAUSE_NVML, -1, NULL }, /* explained by the note */
+		{ CAUSE_NONE, -1, "the run ended before any GPU could be read" },
 	};
 
 	(void) state;
@@ -483,8 +483,8 @@ static void test_a_helper_that_ended_says_nothing_of_gpus(void **state)
 	}
 }
 
-/* Which GPUs miss their lists without a reason, "012", where a note has that cause. */
-static void who_misses_a_list(enum note_cause cause, uint32_t id, char ret[4])
+/* GPUs that lack a process list without a reason, "012", given a note with that cause. */
+static void gpus_without_list(enum note_cause cause, uint32_t id, char ret[4])
 {
 	static const char *const vendors[] = { "nvidia", "amd", "intel" };
 	struct framebuf b = { 0 };
@@ -503,7 +503,7 @@ static void who_misses_a_list(enum note_cause cause, uint32_t id, char ret[4])
 	framebuf_done(&b);
 	assert_int_equal(summary_gpu(&m.s), 0);
 	for (size_t i = 0; i < m.s.n_notes; i++) {
-		if (strstr(m.s.notes[i].why, ": no list of its processes came before the end"))
+		if (strstr(m.s.notes[i].why, ": the driver returned no process list before the end"))
 			*ret++ = m.s.notes[i].why[strlen("GPU ")];
 	}
 	*ret = '\0';
@@ -520,7 +520,7 @@ static void test_a_missing_list_has_one_reason(void **state)
 		{ CAUSE_NONE, 0, "012" },
 		{ CAUSE_NONE, 1, "012" },
 		{ CAUSE_DEVICE, 2, "02" },
-		{ CAUSE_DEVICE, 0, "012" }, /* one that has no birth */
+		{ CAUSE_DEVICE, 0, "012" }, /* a GPU without a birth */
 		{ CAUSE_NVML, 0, "12" },
 		{ CAUSE_AMDGPU, 0, "02" },
 		{ CAUSE_DRM, 0, "01" },
@@ -533,13 +533,14 @@ static void test_a_missing_list_has_one_reason(void **state)
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		who_misses_a_list(rows[i].cause, rows[i].id, miss);
+		gpus_without_list(rows[i].cause, rows[i].id, miss);
 		if (strcmp(miss, rows[i].miss) != 0)
 			fail_msg("row %zu: %s", i, miss);
 	}
 }
 
-/* What a process held exactly was in use on the device, and on the whole that its instance is of, also where no look saw it. */
+/* The exact peak of a process is a lower bound for its device, and for the GPU of its instance,
+ * even unsampled. */
 static void test_a_mark_is_in_the_peak_of_its_device(void **state)
 {
 	static const struct {
@@ -574,8 +575,8 @@ static void test_a_mark_is_in_the_peak_of_its_device(void **state)
 	made_done(&m);
 }
 
-/* Lists said from begin_s on, when the driver first told of a GPU, that the job holds nothing; from lists_s on there are none, or
- * (unknown) it is said that they fail. */
+/* The job's peak, if lists report from begin_s, the first report of the GPU, that it uses nothing,
+ * and from lists_s on there are none, or (unknown) a note says that they fail. */
 static struct maybe peak_of_zeros(double begin_s, double lists_s, bool unknown, double end_s, bool *ret_noted)
 {
 	const struct gpu_birth gpu = { .uuid = "A", .name = "A", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = known(0) };
@@ -603,12 +604,12 @@ static struct maybe peak_of_zeros(double begin_s, double lists_s, bool unknown, 
 
 	assert_int_equal(peak.known, m.s.gpu_peak.known);
 	assert_int_equal(peak.known, summary_gpu_job_mean(&m.s, 1).known);
-	*ret_noted = m.s.n_notes > 0 && strstr(m.s.notes[m.s.n_notes - 1].why, "GPU 0: no list of its processes came for ");
+	*ret_noted = m.s.n_notes > 0 && strstr(m.s.notes[m.s.n_notes - 1].why, "GPU 0: the driver returned no process list for ");
 	made_done(&m);
 	return peak;
 }
 
-static void test_a_zero_of_a_part_of_the_run_is_none(void **state)
+static void test_a_zero_for_part_of_the_run_is_unknown(void **state)
 {
 	static const struct {
 		double begin_s, lists_s, end_s;
@@ -624,7 +625,7 @@ static void test_a_zero_of_a_part_of_the_run_is_none(void **state)
 		{ 0, 600, 605, false, true },
 		{ 0, 600, 660, true, false },
 		{ 0.3, 5.3, 5.3, false, true },
-		{ 3, 8, 8, false, false }, /* it was slow to begin */
+		{ 3, 8, 8, false, false }, /* a slow start */
 		{ 3, 600, 600, false, true },
 	};
 
@@ -638,8 +639,8 @@ static void test_a_zero_of_a_part_of_the_run_is_none(void **state)
 	}
 }
 
-/* For ten minutes memory is read each second but in from 100 to 110 s, who holds it but in from 300 to lists_s, and in that time there is
- * more of it than ever. */
+/* For ten minutes memory is read each second, except from 100 to 110 s, and process lists, except
+ * from 300 to lists_s, when more memory is in use than ever. */
 static bool is_zero_unsure(double lists_s, uint64_t *ret_ns)
 {
 	const struct gpu_birth gpu = { .uuid = "A", .name = "A", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = known(0) };
@@ -674,8 +675,8 @@ static bool is_zero_unsure(double lists_s, uint64_t *ret_ns)
 	return unsure;
 }
 
-/* That its memory was not known at another time makes up for nothing. */
-static void test_time_without_a_list_is_that_in_which_memory_was_told(void **state)
+/* Unknown memory at another time does not compensate for it. */
+static void test_time_without_a_list_needs_memory_samples(void **state)
 {
 	uint64_t ns;
 
@@ -701,8 +702,8 @@ static void process_at(struct made *m, double s, uint32_t id, int32_t pid, int64
 	framebuf_done(&b);
 }
 
-/* Sources give it another number then. */
-static void test_who_comes_back_to_a_gpu_is_one_process(void **state)
+/* Sources then report it under another number. */
+static void test_a_process_that_returns_to_a_gpu_is_one(void **state)
 {
 	struct made m;
 
@@ -723,7 +724,7 @@ static void test_who_comes_back_to_a_gpu_is_one_process(void **state)
 	made_done(&m);
 }
 
-/* An older hiwater stored what it held the first time and the second under two numbers. */
+/* Older versions stored the two stints of a process under two numbers. */
 static void restored_who_came_back(const struct acc *first, const struct acc *second, bool second_before)
 {
 	const struct acc *given[] = { first, second };
@@ -763,8 +764,8 @@ static void test_two_stored_stints_on_a_gpu_are_added_up(void **state)
 	restored_who_came_back(&first, &second, true);
 }
 
-/* A GPU whose energy is told at both ends of the time from from_s to to_s of a run of end_s. Between hole_s and to_hole_s its power
- * is not, of which the energy is made where it is summed. */
+/* A GPU whose energy is read at from_s and at to_s of a run of end_s. Between hole_s and to_hole_s
+ * its power is unknown, which matters where energy is the sum of power. */
 static bool is_partial(double from_s, double to_s, double end_s, bool summed, double hole_s, double to_hole_s)
 {
 	const struct gpu_birth gpu = { .uuid = "A", .name = "A", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = known(0) };
@@ -789,21 +790,21 @@ static bool is_partial(double from_s, double to_s, double end_s, bool summed, do
 	framebuf_done(&b);
 	assert_int_equal(summary_gpu(&m.s), 0);
 	for (size_t i = 0; i < m.s.n_notes; i++)
-		noted |= strstr(m.s.notes[i].why, "GPU 0: its energy is that of ") != NULL;
+		noted |= strstr(m.s.notes[i].why, "GPU 0: its energy covers ") != NULL;
 	made_done(&m);
 	return noted;
 }
 
-static void test_energy_of_a_part_of_the_run_is_said(void **state)
+static void test_energy_for_part_of_the_run_has_a_note(void **state)
 {
 	(void) state;
 	assert_false(is_partial(0, 7, 7, false, 0, 0));
 	assert_true(is_partial(0.1, 0.3, 0.3, false, 0, 0));
 	assert_true(is_partial(1, 3, 3, false, 0, 0));
-	assert_false(is_partial(0.2, 1.4, 1.4, false, 0, 0)); /* the first look is a tick or two behind the start */
+	assert_false(is_partial(0.2, 1.4, 1.4, false, 0, 0)); /* the first sample is one or two intervals after the start */
 	assert_true(is_partial(0.2, 0.8, 0.8, false, 0, 0));
 	assert_true(is_partial(0.5, 3, 3, false, 0, 0));
-	assert_false(is_partial(0, 7, 7, false, 2, 5)); /* the driver's counter goes on */
+	assert_false(is_partial(0, 7, 7, false, 2, 5)); /* the driver's counter continues */
 	assert_true(is_partial(0, 7, 7, true, 2, 5));
 	assert_false(is_partial(0, 7, 7, true, 0, 0));
 }
@@ -813,7 +814,7 @@ static void tell_note(struct framebuf *b, double s, uint32_t gpu, const char *te
 	framebuf_event(b, &(struct event) { .time_ns = (uint64_t) SECONDS(s), .kind = EVENT_NOTE, .entity = ENTITY_GPU, .id = gpu, .text = text });
 }
 
-/* What a driver does to many figures is a note a GPU and reason, which names all of them. */
+/* An error for many figures is one note a GPU and reason, which names all of them. */
 static const struct {
 	double s;
 	uint32_t gpu;
@@ -834,9 +835,9 @@ static void test_notes_of_several_figures_are_one(void **state)
 	static const char *const expected[] = {
 		"GPU 0: the driver answers with error 999 for gpu.mem, gpu.temp, gpu.pcie_rx, gpu.pcie_tx (first at 700 ms)",
 		"GPU 1: the driver answers with error 999 for gpu.mem",
-		"GPU 0: the driver answers with error 77 for gpu.fan (at 1.00 s)",
-		"GPU 0: gpu.busy, gpu.power are missing from then on: no (first at 1.20 s)",
-		"GPU 0: no energy counter (at 1.40 s)",
+		"GPU 0: the driver answers with error 77 for gpu.fan (at 1 s)",
+		"GPU 0: gpu.busy, gpu.power are missing from then on: no (first at 1.2 s)",
+		"GPU 0: no energy counter (at 1.4 s)",
 	};
 	struct framebuf b = { 0 };
 	struct made m;
@@ -856,8 +857,9 @@ static void test_notes_of_several_figures_are_one(void **state)
 	made_done(&m);
 }
 
-/* Those of one time likewise; who was warned is warned again where it is of more, and not where it is of the same. */
-static void test_notes_of_one_time_likewise(void **state)
+/* The same for the GPUs of one time; a note is printed again if it names more figures, not if it
+ * repeats itself. */
+static void test_notes_of_one_time_are_merged(void **state)
 {
 	struct gpus_now now = { 0 };
 	struct framebuf b = { 0 };
@@ -891,25 +893,25 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_colored),
-		cmocka_unit_test(test_a_size_that_nobody_knows_is_not_told),
+		cmocka_unit_test(test_an_unknown_size_is_omitted),
 		cmocka_unit_test(test_units),
 		cmocka_unit_test(test_every_width),
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_line),
 		cmocka_unit_test(test_a_sampled_peak_of_a_cgroup),
-		cmocka_unit_test(test_what_went_wrong),
+		cmocka_unit_test(test_an_incident),
 		cmocka_unit_test(test_progress),
 		cmocka_unit_test(test_progress_has_the_gpus),
-		cmocka_unit_test(test_a_helper_that_ended_says_nothing_of_gpus),
+		cmocka_unit_test(test_an_ended_helper_leaves_gpus_unknown),
 		cmocka_unit_test(test_a_missing_list_has_one_reason),
 		cmocka_unit_test(test_notes_of_several_figures_are_one),
-		cmocka_unit_test(test_notes_of_one_time_likewise),
+		cmocka_unit_test(test_notes_of_one_time_are_merged),
 		cmocka_unit_test(test_a_mark_is_in_the_peak_of_its_device),
-		cmocka_unit_test(test_a_zero_of_a_part_of_the_run_is_none),
-		cmocka_unit_test(test_time_without_a_list_is_that_in_which_memory_was_told),
-		cmocka_unit_test(test_who_comes_back_to_a_gpu_is_one_process),
+		cmocka_unit_test(test_a_zero_for_part_of_the_run_is_unknown),
+		cmocka_unit_test(test_time_without_a_list_needs_memory_samples),
+		cmocka_unit_test(test_a_process_that_returns_to_a_gpu_is_one),
 		cmocka_unit_test(test_two_stored_stints_on_a_gpu_are_added_up),
-		cmocka_unit_test(test_energy_of_a_part_of_the_run_is_said),
+		cmocka_unit_test(test_energy_for_part_of_the_run_has_a_note),
 	};
 
 	setenv("TZ", "UTC", 1);

@@ -6,7 +6,7 @@
 
 #include <signal.h>
 
-/* Three looks at main, the second at so much, and its end. */
+/* Three samples of main, the second with the given memory, and its end. */
 static void ran_alone(struct rig *r, int64_t bytes)
 {
 	const int64_t looks[] = { 10 * MB, bytes, 10 * MB };
@@ -44,8 +44,9 @@ static void test_means_and_times(void **state)
 	summary_done(&s);
 }
 
-/* Recordings that do not tell main's end apart have it as the run's: who was followed beyond it used processors, too. */
-static void test_cores_are_over_all_that_was_followed(void **state)
+/* Recordings without main's own end use the run's, though followed processes used CPU time beyond
+ * it. */
+static void test_cores_span_all_followed_processes(void **state)
 {
 	struct rig *r = *state;
 	struct summary s;
@@ -92,14 +93,15 @@ static void test_out_of_memory(void **state)
 	assert_int_equal(s.host_oom_kills.value, 5);
 	assert_true(s.oom_killed);
 	summary_done(&s);
-	f->exit_status = known(0); /* a descendant, then */
+	f->exit_status = known(0); /* so it was a descendant */
 	s = summary_of(r);
 	assert_true(s.oom_killed);
 	summary_done(&s);
 }
 
-/* Others in the cgroup may be whom the kernel killed, also where SIGKILL ended main: somebody may have sent that. */
-static void test_out_of_memory_where_others_are(void **state)
+/* In a shared cgroup the kernel may have killed other processes; a SIGKILL that ended main may have
+ * another sender. */
+static void test_out_of_memory_in_a_shared_cgroup(void **state)
 {
 	const struct event event = { .kind = EVENT_OOM, .entity = ENTITY_PROCESS, .id = 1, .text = "" };
 	const struct frame named = { .source = FRAME_RECORDER, .live = true, .n_events = 1, .events = &event };
@@ -131,7 +133,7 @@ static void test_out_of_memory_where_others_are(void **state)
 	summary_done(&s);
 }
 
-/* Whom the kernel named was killed, counted or not. */
+/* A process that the kernel named was killed, counted or not. */
 static void test_out_of_memory_named(void **state)
 {
 	const struct event event = { .kind = EVENT_OOM, .entity = ENTITY_PROCESS, .id = 1, .text = "" };
@@ -172,7 +174,7 @@ static void test_the_cgroup_counts_only_if_it_is_the_jobs(void **state)
 	f->cgroup_exclusive = known(1);
 	s = summary_of(r);
 	assert_int_equal(s.cgroup_limit.value, 100 * MB);
-	assert_int_equal(s.cgroup_peak.value, 50 * MB); /* no mark of this run was had */
+	assert_int_equal(s.cgroup_peak.value, 50 * MB); /* no high-water mark of this run */
 	assert_int_equal(s.cgroup_method, METHOD_SAMPLED);
 	assert_int_equal(s.cgroup_file_at_peak.value, 20 * MB);
 	summary_done(&s);
@@ -181,12 +183,12 @@ static void test_the_cgroup_counts_only_if_it_is_the_jobs(void **state)
 	s = summary_of(r);
 	assert_int_equal(s.cgroup_peak.value, 80 * MB);
 	assert_int_equal(s.cgroup_method, METHOD_EXACT);
-	assert_false(s.cgroup_file_at_peak.known); /* what the job itself held is not known, either */
+	assert_false(s.cgroup_file_at_peak.known); /* the job's own memory is unknown, too */
 	summary_done(&s);
 }
 
-/* Anonymous memory is read less often than the charge: its last reading says nothing of the peak. */
-static void test_page_cache_is_what_nobody_else_held(void **state)
+/* Anonymous memory is read less often than the charge: its last value is not that of the peak. */
+static void test_page_cache_is_the_remainder(void **state)
 {
 	const int64_t mapped[] = { 20 * MB, 50 * MB };
 	const int64_t cache[] = { (80 - 20 - 3 - 1) * MB, (80 - 50 - 3 - 1) * MB };
@@ -244,12 +246,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_means_and_times),
-		RIG_TEST(test_cores_are_over_all_that_was_followed),
+		RIG_TEST(test_cores_span_all_followed_processes),
 		RIG_TEST(test_out_of_memory),
-		RIG_TEST(test_out_of_memory_where_others_are),
+		RIG_TEST(test_out_of_memory_in_a_shared_cgroup),
 		RIG_TEST(test_out_of_memory_named),
 		RIG_TEST(test_the_cgroup_counts_only_if_it_is_the_jobs),
-		cmocka_unit_test(test_page_cache_is_what_nobody_else_held),
+		cmocka_unit_test(test_page_cache_is_the_remainder),
 		RIG_TEST(test_the_machine),
 	};
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The summary of a job: what of the memory of all together is private and what shared, and that it is no more than their marks.
+ * The summary of a job: what of the memory of all together is private and what shared, and that it
+ * is no more than their marks.
  */
 #include "job_rig.h"
 
@@ -18,7 +19,7 @@ static void test_a_file_that_one_process_maps_is_private(void **state)
 	push(r);
 	job_pss_done(r->job, (struct pss_drift) { 0 }, true);
 	tick(r);
-	/* A later pass when most is given back changes nothing about the peak. */
+	/* A later pass, with most memory released, does not change the peak. */
 	rss(r, 1, 10 * MB, 2 * MB);
 	push(r);
 	say(r, M_PROC_PSS, 1, 11 * MB);
@@ -36,7 +37,7 @@ static void test_a_file_that_one_process_maps_is_private(void **state)
 	summary_done(&s);
 }
 
-/* Four map one file that main mapped alone before: at the peak it is shared. */
+/* Four processes map a file that only main mapped before: at the peak it is shared. */
 static void test_the_split_is_the_one_of_the_peak(void **state)
 {
 	struct rig *r = *state;
@@ -70,7 +71,7 @@ static void test_the_split_is_the_one_of_the_peak(void **state)
 	assert_within(s.combined.private_bytes.value, 2 * MB - 1, 2 * MB);
 	assert_within(s.combined.shared_bytes.value, 200 * MB, 200 * MB + 1);
 	assert_within(s.main.private_bytes.value, MB - 1, MB);
-	/* What the other one holds: its own and what it shares with main, whole. */
+	/* Memory of the other process: its own, and all that it shares with main. */
 	assert_int_equal(s.descendants.peak.value, 201 * MB);
 	assert_within(s.descendants.private_bytes.value, MB - 1, MB);
 	summary_done(&s);
@@ -104,7 +105,7 @@ static void test_the_split_is_that_of_the_nearest_pass(void **state)
 	for (int i = 0; i < 10; i++)
 		two_hold(r, 300 * MB, 0, false);
 	s = summary_of(r);
-	assert_false(s.combined.private_bytes.known); /* it was of a fifth of that */
+	assert_false(s.combined.private_bytes.known); /* the pass saw a fifth of that */
 	assert_false(s.main.private_bytes.known || s.descendants.private_bytes.known);
 	summary_done(&s);
 	two_hold(r, 295 * MB, 275 * MB, true);
@@ -119,8 +120,8 @@ static void test_the_split_is_that_of_the_nearest_pass(void **state)
 	summary_done(&s);
 }
 
-/* The kernel tells of it when nobody is there any more; it is split as at the look before. */
-static void test_what_grew_a_little_before_its_end_is_split(void **state)
+/* The kernel reports the peak after the end; it is split as in the last sample. */
+static void test_a_little_growth_before_the_end_is_split(void **state)
 {
 	struct rig *r = *state;
 	struct summary s;
@@ -138,8 +139,8 @@ static void test_what_grew_a_little_before_its_end_is_split(void **state)
 	summary_done(&s);
 }
 
-/* But for whom came since. */
-static void test_what_came_after_the_look_is_not_split(void **state)
+/* Except for later processes. */
+static void test_growth_after_the_sample_is_not_split(void **state)
 {
 	struct rig *r = *state;
 	struct summary s;
@@ -158,7 +159,7 @@ static void test_what_came_after_the_look_is_not_split(void **state)
 	summary_done(&s);
 }
 
-static void test_nobody_knows_what_a_burst_was_made_of(void **state)
+static void test_a_burst_is_not_split(void **state)
 {
 	struct rig *r = *state;
 	struct summary s;
@@ -185,9 +186,9 @@ int main(void)
 		RIG_TEST(test_a_file_that_one_process_maps_is_private),
 		RIG_TEST(test_the_split_is_the_one_of_the_peak),
 		RIG_TEST(test_the_split_is_that_of_the_nearest_pass),
-		RIG_TEST(test_what_grew_a_little_before_its_end_is_split),
-		RIG_TEST(test_what_came_after_the_look_is_not_split),
-		RIG_TEST(test_nobody_knows_what_a_burst_was_made_of),
+		RIG_TEST(test_a_little_growth_before_the_end_is_split),
+		RIG_TEST(test_growth_after_the_sample_is_not_split),
+		RIG_TEST(test_a_burst_is_not_split),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

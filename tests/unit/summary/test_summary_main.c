@@ -28,7 +28,7 @@ static void test_a_lone_main_is_exact_by_rusage(void **state)
 	assert_figure(&s.main, METHOD_EXACT, "ru_maxrss", 50 * MB, 50 * MB, 50 * MB);
 	assert_figure(&s.combined, METHOD_EXACT, "ru_maxrss", 50 * MB, 50 * MB, 50 * MB);
 	assert_figure(&s.descendants, METHOD_EXACT, "procfs", 0, 0, 0);
-	/* The totals say so too, for whoever reads those. */
+	/* The totals agree. */
 	assert_int_equal(most(r, M_JOB_RAM_MAIN), 50 * MB);
 	assert_int_equal(most(r, M_JOB_RAM), 50 * MB);
 	assert_int_equal(most(r, M_JOB_RAM_LOW), 50 * MB);
@@ -46,7 +46,7 @@ static void small_main_starts(struct rig *r)
 	tick(r);
 }
 
-/* What hiwater itself was between fork and exec is in ru_maxrss. */
+/* ru_maxrss includes hiwater's own image between fork and exec. */
 static void test_a_small_main_is_bounded_by_hiwaters_own_size(void **state)
 {
 	struct rig *r = *state;
@@ -62,9 +62,10 @@ static void test_a_small_main_is_bounded_by_hiwaters_own_size(void **state)
 	summary_done(&s);
 }
 
-/* Its only look was at what it was before its exec. Of main and the children that it waited for, who had more faults was probably as
- * large as ru_maxrss; faults of main's own brought a page each at least. A main that was watched is what looks saw. */
-static void test_a_main_that_no_look_found_after_its_exec(void **state)
+/* The only sample was before the exec. ru_maxrss probably belongs to main or to its reaped
+ * children, whichever had more faults; each of main's own mapped at least a page. A sampled main
+ * keeps its samples. */
+static void test_a_main_unsampled_after_its_exec(void **state)
 {
 	static const struct {
 		int64_t ticks, faults, waited, maxrss, peak;
@@ -104,7 +105,7 @@ static void test_a_main_that_no_look_found_after_its_exec(void **state)
 	}
 }
 
-/* Of two processes nobody knows what of their huge pages is the same. */
+/* How many huge pages two processes share is unknown. */
 static void test_huge_pages_of_several_are_an_upper_bound(void **state)
 {
 	struct rig *r = *state;
@@ -146,7 +147,7 @@ static void test_a_shell_with_a_large_child(void **state)
 	finish(r);
 	s = summary_of(r);
 	assert_figure(&s.main, METHOD_BOUNDED, "VmHWM", 1700 * KB, 1700 * KB, 308 * MB);
-	/* Some process was 308 MB large. */
+	/* Some process had 308 MB. */
 	assert_int_equal(s.combined.low.value, 308 * MB);
 	assert_within(s.combined.peak.value, 308 * MB, 311 * MB);
 	assert_true(!s.combined.high.known || s.combined.high.value >= 308 * MB);
@@ -155,8 +156,8 @@ static void test_a_shell_with_a_large_child(void **state)
 	summary_done(&s);
 }
 
-/* Children that were smaller leave ru_maxrss to main. */
-static void test_rusage_that_says_no_more_than_the_mark(void **state)
+/* With smaller children, ru_maxrss is main's. */
+static void test_rusage_equal_to_the_high_water_mark(void **state)
 {
 	struct rig *r = *state;
 	struct summary s;
@@ -168,11 +169,11 @@ static void test_rusage_that_says_no_more_than_the_mark(void **state)
 	finish(r);
 	s = summary_of(r);
 	assert_figure(&s.main, METHOD_EXACT, "VmHWM", 600 * MB, 600 * MB, 600 * MB);
-	/* Children came and went between two looks. */
+	/* Children started and ended between two samples. */
 	assert_int_equal(s.descendants.method, METHOD_UNKNOWN);
 	assert_false(s.descendants.peak.known);
 	assert_false(s.descendants.high.known);
-	assert_int_equal(s.combined.method, METHOD_BOUNDED); /* the 500 faults of unseen children cannot have brought much */
+	assert_int_equal(s.combined.method, METHOD_BOUNDED); /* the 500 faults of unsampled children cannot have mapped much */
 	assert_int_equal(s.combined.peak.value, 600 * MB);
 	summary_done(&s);
 }
@@ -195,7 +196,7 @@ static void test_the_exit_record_is_exact(void **state)
 	summary_done(&s);
 }
 
-/* Also where a look had told of its end before; who did not say it keeps the name that it had. */
+/* Even if a sample reported its end before; a record without a name keeps the old one. */
 static void test_the_exit_record_has_the_last_name(void **state)
 {
 	const struct end ends[] = {
@@ -281,7 +282,7 @@ static void test_attached_to_a_mark_that_counts(void **state)
 	(void) state;
 	attach_and_rise(false, 25 * MB, 45 * MB, METHOD_EXACT);
 	attach_and_rise(true, 21 * MB, 31 * MB, METHOD_EXACT);
-	/* It ended unseen: it may have grown until then. */
+	/* It ended between samples: it may have grown until then. */
 	attach_and_rise(false, 25 * MB, 45 * MB, METHOD_SAMPLED);
 }
 
@@ -316,7 +317,7 @@ static void test_nothing_was_seen(void **state)
 	summary_done(&s);
 }
 
-/* Gone before the first look at its memory. */
+/* It ended before the first sample of its memory. */
 static void test_a_main_of_a_moment(void **state)
 {
 	struct rig *r = *state;
@@ -340,10 +341,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_a_lone_main_is_exact_by_rusage),
 		RIG_TEST(test_a_small_main_is_bounded_by_hiwaters_own_size),
-		cmocka_unit_test(test_a_main_that_no_look_found_after_its_exec),
+		cmocka_unit_test(test_a_main_unsampled_after_its_exec),
 		RIG_TEST(test_huge_pages_of_several_are_an_upper_bound),
 		RIG_TEST(test_a_shell_with_a_large_child),
-		RIG_TEST(test_rusage_that_says_no_more_than_the_mark),
+		RIG_TEST(test_rusage_equal_to_the_high_water_mark),
 		RIG_TEST(test_the_exit_record_is_exact),
 		RIG_TEST(test_the_exit_record_has_the_last_name),
 		ATTACHED_RIG_TEST(test_attached_to_a_mark_that_did_not_rise),
