@@ -278,7 +278,7 @@ def test_a_run_without_an_end_is_incomplete(made, tool):
 
 def test_refusals(made, tool):
     made.group("base", BASE)
-    assert "with what" in compared(tool, "base", status=2)
+    assert "at least two RUNs" in compared(tool, "base", status=2)
     assert "named twice" in compared(tool, "base", "base", status=2)
     assert "nothing-of-that-name" in compared(tool, "base", "nothing-of-that-name", status=1)
     assert "named twice" in compared(tool, "1", "1", status=2)

@@ -46,7 +46,7 @@ def test_leaves_no_core(tool):
 def test_command_not_found(tool):
     done = tool.run("run", "--", "no-such-command")
     assert done.returncode == 127
-    assert done.stderr.startswith("hiwater: cannot run 'no-such-command': No such file or directory; builtins, ")
+    assert done.stderr.startswith("hiwater: cannot run 'no-such-command': No such file or directory; shell builtins, ")
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
     assert not tool.history.exists()
@@ -61,10 +61,10 @@ def test_command_not_executable(tool):
 
 
 @pytest.mark.parametrize("command, status, hint", [
-    ("cd", 127, "No such file or directory; builtins, functions and aliases of a shell are no programs"),
-    ("echo hello", 127, "No such file or directory; a line for the shell is run by sh -c 'LINE'"),
-    ("A=1", 127, "No such file or directory; variables are set by env NAME=VALUE COMMAND"),
-    ("./script", 127, "No such file or directory; the file is there: what its first line asks for, or its loader, is not"),
+    ("cd", 127, "No such file or directory; shell builtins, functions and aliases are not programs"),
+    ("echo hello", 127, "No such file or directory; to run a shell command line, use sh -c 'LINE'"),
+    ("A=1", 127, "No such file or directory; to set variables, use env NAME=VALUE COMMAND"),
+    ("./script", 127, "No such file or directory; the file exists, but the interpreter in its first line, or its loader, does not"),
     ("./none", 127, "No such file or directory"),
     ("./folder", 126, "Permission denied; it is a folder"),
     ("", 127, "No such file or directory"),
@@ -186,7 +186,7 @@ def test_no_proc_is_mounted(tool, rights):
     if "unshare:" in done.stderr or "umount:" in done.stderr:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 3, done.stderr
-    assert "not written" not in done.stderr and "mount it (mount -t proc proc /proc)" in " ".join(done.stderr.split())
+    assert "cannot write" not in done.stderr and "mount it (mount -t proc proc /proc)" in " ".join(done.stderr.split())
     assert "exit 3" in (tool.folder / "run.txt").read_text()
     run = json.loads((tool.folder / "run.json").read_text())
     assert len(list(tool.folder.glob("run.*"))) == 2
@@ -277,7 +277,7 @@ def test_status_survives_unwritable_files(tool):
                          "rm -r gone; exit 3", preexec_fn=lambda: (tool.folder / "gone").mkdir())
     _, stderr = process.communicate(timeout=30)
     assert process.returncode == 3
-    assert stderr.decode().startswith("hiwater: warning: gone/x.json was not written: ")
+    assert stderr.decode().startswith("hiwater: warning: cannot write gone/x.json: ")
 
 
 def test_a_full_pipe_nobody_reads_does_not_hold_it_for_ever(tool):

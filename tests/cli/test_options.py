@@ -174,7 +174,7 @@ def test_a_name_has_a_bound(tool):
     (["--json", "", "--"], "option --json needs a value: FILE; an empty one was given; see"),
     (["--summary-file=", "--"], "option --summary-file needs a value: FILE; an empty one was given; see"),
     (["-n", "", "--"], "option -n needs a value: NAME; an empty one was given; see"),
-    (["--request", "ram=1GiB,cpus=2,ram=2GiB", "--"], "--request: 'ram=' is there twice: give one; see"),
+    (["--request", "ram=1GiB,cpus=2,ram=2GiB", "--"], "--request: 'ram=' is given twice; leave one out; see"),
 ])
 def test_a_value_that_says_nothing_starts_nothing(tool, options, said):
     done = tool.run("run", *options, "touch", "started")

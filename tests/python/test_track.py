@@ -248,7 +248,7 @@ def test_facts_may_have_any_name(program):
     ("hiwater.track(intervall=1)", "no option 'intervall'"),
     ("hiwater.track(4711)", "track(pid=4711)"),
     ("hiwater.track(summary='long')", "summary='long'"),
-    ("hiwater.track(interval=0).start()", "not from 1ms to 1h"),
+    ("hiwater.track(interval=0).start()", "give 1ms to 1h"),
     ("hiwater.track(alert='ram >').start()", "ram >"),
     ("hiwater.track(pid=2**22 + 1).start()", "cannot attach to"),
     ("hiwater.track(output='there').start()", "there"),
