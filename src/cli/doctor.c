@@ -154,7 +154,7 @@ static void add_missing(struct buf *out, const struct hwi_check *c, const char *
 {
 	struct buf remedy = BUF_INIT(4096);
 
-	(void) buf_printf(&remedy, "to enable %s: %s", strstr(names, ", ") ? "them" : "it", c->remedy);
+	(void) buf_printf(&remedy, "remedy: %s", c->remedy);
 	add_two_columns(out, 2, names, width, "", width);
 	add_two_columns(out, 6, *c->why_not ? c->why_not : "the reason is not known", width, "", width);
 	if (*c->remedy && !remedy.error)

@@ -105,8 +105,8 @@ def test_nothing_to_look_at_is_said_at_the_end(tool):
                     "--", "sleep", "2.1")
     assert done.returncode == 0
     assert done.stderr.splitlines() == [
-        "hiwater: warning: the limit 'gpu.mem = 1GiB' cannot be judged: GPUs are not asked for (--gpu=none)",
-        "hiwater: warning: the rule 'lost > 5' had nothing to look at: 'lost' was never pushed"]
+        "hiwater: warning: the limit 'gpu.mem = 1GiB' cannot be checked: GPUs are not measured (--gpu=none)",
+        "hiwater: warning: the rule 'lost > 5' was never checked: 'lost' was never pushed"]
 
 
 # ---- a rule that makes no sense ----

@@ -242,7 +242,7 @@ def test_names_that_cannot_be_cut_stay_whole(made, tool):
         made.run(name)
     rows = [line.split() for line in compared(tool, "--by", "model,data", *sorted(made.tool.history.glob("[45].hiw"))).splitlines()]
     assert [row[:2] for row in rows[1:3]] == [["g", "h-i"], ["j", "k"]]
-    assert "by what" in compared(tool, "--by", ",", "1", "2", status=2)
+    assert "--by is empty" in compared(tool, "--by", ",", "1", "2", status=2)
     assert "8 parts" in compared(tool, "--by", "a,b,c,d,e,f,g,h,i", "1", "2", status=2)
 
 
@@ -279,9 +279,9 @@ def test_a_run_without_an_end_is_incomplete(made, tool):
 def test_refusals(made, tool):
     made.group("base", BASE)
     assert "at least two RUNs" in compared(tool, "base", status=2)
-    assert "named twice" in compared(tool, "base", "base", status=2)
+    assert "given twice" in compared(tool, "base", "base", status=2)
     assert "nothing-of-that-name" in compared(tool, "base", "nothing-of-that-name", status=1)
-    assert "named twice" in compared(tool, "1", "1", status=2)
+    assert "given twice" in compared(tool, "1", "1", status=2)
 
 
 def test_moments_are_milliseconds(made, tool):

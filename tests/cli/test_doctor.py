@@ -312,7 +312,7 @@ def test_how_often_others_than_nvidias_are_read(tool):
 # ---- how new processes are found ----
 
 def test_the_last_pid_gate(tool):
-    assert "last pid" in report(tool)["machine"]["new processes"]
+    assert "last PID" in report(tool)["machine"]["new processes"]
     assert "off" not in report(tool)["machine"]["new processes"]
 
 

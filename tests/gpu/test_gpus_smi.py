@@ -141,8 +141,8 @@ def test_a_long_command_is_whole_in_csv(cards):
 
 
 def test_which_is_none(cards):
-    assert "no GPU here is 7" in run(cards(), "-i", "7", status=NO_GPU).stderr
-    assert "no GPU was asked for" in run(cards(), "-i", ", ", status=NO_GPU).stderr
+    assert "no GPU 7 found" in run(cards(), "-i", "7", status=NO_GPU).stderr
+    assert "--id is empty" in run(cards(), "-i", ", ", status=NO_GPU).stderr
 
 
 def test_again_and_again(cards):

@@ -263,7 +263,7 @@ def test_facts_may_have_any_name(program):
     ("hiwater.track().to_pandas()", "no recording"),
     ("[r := hiwater.track().start(), r.start()]", "already"),
     ("hiwater.open('nothing-like-it')", "nothing-like-it"),
-    ("hiwater.track('x' * 50000).start()", "1000 bytes at most, and this one 50000"),
+    ("hiwater.track('x' * 50000).start()", "has 50000 bytes; give one of at most 1000"),
     ("hiwater.track(interval=float('nan'))", "nan is no time"),
     ("hiwater.track(interval=float('inf'))", "inf is no time"),
     ("hiwater.track(grace=[])", "[] is no time"),
