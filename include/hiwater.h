@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater: the resource use of a job. This is the whole public interface; plain C11, usable from C++.
+ * hiwater: the resource use of a job. This is the whole public interface; plain C11, usable from
+ * C++.
  *
- * A recorder measures a job and writes a recording. A run is one measured execution: the live run of a recorder, or one
- * read back from a recording. The same functions work on both, except where they say otherwise. examples/peak.c is a
- * complete program in one page.
+ * A recorder measures a job and writes a recording. A run is one measured execution: the live run
+ * of a recorder, or one read back from a recording. The same functions work on both, except where
+ * they say otherwise. examples/peak.c is a complete program in one page.
  *
  * Errors       Functions return 0 or a negative errno. If the user can do something about the error, a text is written
  *              to the caller's struct hiw_err (which may be NULL): what happened, why, and what to do.
@@ -45,7 +46,7 @@ struct hiw_maybe {
 /* The library's version, such as "0.1.0". Static. */
 HIW_API const char *hiw_version(void);
 
-/* ---- recording a job ------------------------------------------------------------------------------------------- */
+/* ---- recording a job ------------------------------------------------------------------------- */
 
 enum hiw_cgroup {
 	HIW_CGROUP_AUTO, /* use the job's cgroup if it has one to itself; make none */
@@ -92,24 +93,27 @@ struct hiw_options {
 /* Measures a job. The caller polls hiw_recorder_fd and calls hiw_recorder_step. */
 struct hiw_recorder;
 
-/* Checks the options and allocates everything that the job needs before its start; creates no file. */
+/* Checks the options and allocates everything that the job needs before its start; creates no
+ * file. */
 HIW_API int hiw_recorder_new(const struct hiw_options *options, struct hiw_recorder **ret, struct hiw_err *err);
 HIW_API void hiw_recorder_free(struct hiw_recorder *recorder);
 
-/* The value for HIWATER_SOCKET in the job's environment, by which hiwater mark and the Python package find the recorder.
- * Borrowed; "" if there is no socket. */
+/* The value for HIWATER_SOCKET in the job's environment, by which hiwater mark and the Python
+ * package find the recorder. Borrowed; "" if there is no socket. */
 HIW_API const char *hiw_recorder_socket(const struct hiw_recorder *recorder);
 
-/* Call this right before the fork of the job. It reads the caller's resident size, a lower bound of the job's ru_maxrss, and
- * the machine's counters of huge pages and out-of-memory kills, so that earlier counts are not attributed to the job. Without
- * it the upper bound of RAM may lack huge pages that the job allocates before hiw_recorder_start. */
+/* Call this right before the fork of the job. It reads the caller's resident size, a lower bound of
+ * the job's ru_maxrss, and the machine's counters of huge pages and out-of-memory kills, so that
+ * earlier counts are not attributed to the job. Without it the upper bound of RAM may lack huge
+ * pages that the job allocates before hiw_recorder_start. */
 HIW_API void hiw_recorder_forking(struct hiw_recorder *recorder);
 
-/* Measures pid and its descendants from now on. The first pid is the main process; if attached, further calls add
- * processes. Returns 0, -ESRCH, -EPERM or another -errno. */
+/* Measures pid and its descendants from now on. The first pid is the main process; if attached,
+ * further calls add processes. Returns 0, -ESRCH, -EPERM or another -errno. */
 HIW_API int hiw_recorder_start(struct hiw_recorder *recorder, pid_t pid, struct hiw_err *err);
 
-/* A descriptor that is readable when hiw_recorder_step has work to do. It stays the same until _free. */
+/* A descriptor that is readable when hiw_recorder_step has work to do. It stays the same until
+ * _free. */
 HIW_API int hiw_recorder_fd(const struct hiw_recorder *recorder);
 /* Reads what is due and handles messages and alerts; never blocks. */
 HIW_API void hiw_recorder_step(struct hiw_recorder *recorder);
@@ -117,40 +121,44 @@ HIW_API void hiw_recorder_step(struct hiw_recorder *recorder);
 /* Excludes pid, a child of the caller, from the job. */
 HIW_API void hiw_recorder_ignore(struct hiw_recorder *recorder, pid_t pid);
 
-/* The PID of the recorder's helper, a child process that reads GPUs; 0: it is not running. A caller that waits for all of
- * its children sees it too, and may reap it (then call hiw_recorder_reaped). hiw_recorder_end ends it; if it is stuck in a
- * driver it is left behind, and the summary says so. */
+/* The PID of the recorder's helper, a child process that reads GPUs; 0: it is not running. A caller
+ * that waits for all of its children sees it too, and may reap it (then call hiw_recorder_reaped).
+ * hiw_recorder_end ends it; if it is stuck in a driver it is left behind, and the summary says
+ * so. */
 HIW_API pid_t hiw_recorder_helper(const struct hiw_recorder *recorder);
 
-/* Reads the last values of pid, a child that is a zombie (waitid with WNOWAIT): the main process or an orphan of the job.
- * Call it before reaping pid. */
+/* Reads the last values of pid, a child that is a zombie (waitid with WNOWAIT): the main process or
+ * an orphan of the job. Call it before reaping pid. */
 HIW_API void hiw_recorder_zombie(struct hiw_recorder *recorder, pid_t pid);
-/* Reports that the caller reaped pid (wait4): the main process or an orphan of the job. usage may be NULL. */
+/* Reports that the caller reaped pid (wait4): the main process or an orphan of the job. usage may
+ * be NULL. */
 HIW_API void hiw_recorder_reaped(struct hiw_recorder *recorder, pid_t pid, int status, const struct rusage *usage);
 
-/* Reports that the job was sent a signal because of a limit: the summary gets why, and the exit status 124. */
+/* Reports that the job was sent a signal because of a limit: the summary gets why, and the exit
+ * status 124. */
 HIW_API void hiw_recorder_stopped(struct hiw_recorder *recorder, const char *why);
 
-/* Adds a mark at this instant; takes a sample at once. Returns 0, -ESRCH if the run has ended, or -EMSGSIZE if text is
- * longer than 4096 bytes. */
+/* Adds a mark at this instant; takes a sample at once. Returns 0, -ESRCH if the run has ended, or
+ * -EMSGSIZE if text is longer than 4096 bytes. */
 HIW_API int hiw_recorder_mark(struct hiw_recorder *recorder, const char *text);
 
-/* Keeps the last minutes at full rate, and the run in the history, for an analysis afterwards. why is one line; if it begins
- * with "out of memory", "RAM alert" or "GPU memory alert", the summary lists the processes that used the memory. At most 64
- * per run. */
+/* Keeps the last minutes at full rate, and the run in the history, for an analysis afterwards. why
+ * is one line; if it begins with "out of memory", "RAM alert" or "GPU memory alert", the summary
+ * lists the processes that used the memory. At most 64 per run. */
 HIW_API void hiw_recorder_trigger(struct hiw_recorder *recorder, const char *why);
 
-/* Handles a message as if it was sent to hiw_recorder_socket: "mark TEXT", "phase+ NAME", "phase- NAME",
- * "log NAME=VALUE ...". exact: at the edges of a phase, reads the high-water mark of the main process, and resets it
- * (clear_refs) where the phase begins, which makes the phase's peak exact if the main process does not run until this
- * returns. Returns 0, -EBADMSG with text, or -ESRCH if the run has ended. */
+/* Handles a message as if it was sent to hiw_recorder_socket: "mark TEXT", "phase+ NAME", "phase-
+ * NAME", "log NAME=VALUE ...". exact: at the edges of a phase, reads the high-water mark of the
+ * main process, and resets it (clear_refs) where the phase begins, which makes the phase's peak
+ * exact if the main process does not run until this returns. Returns 0, -EBADMSG with text, or
+ * -ESRCH if the run has ended. */
 HIW_API int hiw_recorder_push(struct hiw_recorder *recorder, const char *message, bool exact, struct hiw_err *err);
 
 /* True when every process of the job has ended. */
 HIW_API bool hiw_recorder_over(const struct hiw_recorder *recorder);
 
-/* The next warning that the user should see now (disk full, queue overflow, ...), each once; NULL: none. Borrowed until the
- * next call. */
+/* The next warning that the user should see now (disk full, queue overflow, ...), each once; NULL:
+ * none. Borrowed until the next call. */
 HIW_API const char *hiw_recorder_warning(struct hiw_recorder *recorder);
 
 enum hiw_rule_kind {
@@ -161,7 +169,8 @@ enum hiw_rule_kind {
 	HIW_RULE_FILTER, /* "rss > 1GiB and name ~ ^py" */
 };
 
-/* Checks the syntax of a rule. Returns 0, or -EINVAL with a text of three lines: the error, the rule, and a caret below it. */
+/* Checks the syntax of a rule. Returns 0, or -EINVAL with a text of three lines: the error, the
+ * rule, and a caret below it. */
 HIW_API int hiw_rule_check(const char *rule, enum hiw_rule_kind kind, struct hiw_err *err);
 
 /* The severity of a rule or a finding. */
@@ -171,7 +180,8 @@ enum hiw_level {
 	HIW_ERROR,
 };
 
-/* What the caller must do about an alert: the recorder does not send the signals of limits itself. */
+/* What the caller must do about an alert: the recorder does not send the signals of limits
+ * itself. */
 enum hiw_act {
 	HIW_ACT_NONE,
 	HIW_ACT_END,  /* hiw_recorder_signal(recorder, alert.pid, SIGTERM), hiw_recorder_stopped(recorder, alert.text) */
@@ -185,7 +195,7 @@ enum hiw_alert_about {
 	HIW_ABOUT_GPU_MEMORY,
 };
 
-/* A rule started to hold (raised) or stopped to hold (cleared). */
+/* A rule became true (raised), or is no longer true (cleared). */
 struct hiw_alert {
 	size_t size;                 /* in: sizeof the caller's struct */
 	bool raised;
@@ -199,32 +209,35 @@ struct hiw_alert {
 	enum hiw_alert_about about;
 };
 
-/* Calls see with each alert from within hiw_recorder_step and hiw_recorder_end; NULL: stops that. The alert and its texts are
- * borrowed until see returns. see may call hiw_recorder_signal, _stopped, _mark and _trigger. A slow callback delays the
- * measurement, not the job. examples/alerts.c is a complete program. */
+/* Calls see with each alert from within hiw_recorder_step and hiw_recorder_end; NULL: stops that.
+ * The alert and its texts are borrowed until see returns. see may call hiw_recorder_signal,
+ * _stopped, _mark and _trigger. A slow callback delays the measurement, not the job.
+ * examples/alerts.c is a complete program. */
 HIW_API void hiw_recorder_on_alert(struct hiw_recorder *recorder, void (*see)(void *ctx, const struct hiw_alert *alert), void *ctx);
 
-/* Sends signal to process pid of the job; pid 0: to all processes of the job, the main process first, and to those born
- * meanwhile. Processes outside the job are never signalled, even if a PID was reused. Returns how many processes got the
- * signal, or -ESRCH. */
+/* Sends signal to process pid of the job; pid 0: to all processes of the job, the main process
+ * first, and to those born meanwhile. Processes outside the job are never signalled, even if a PID
+ * was reused. Returns how many processes got the signal, or -ESRCH. */
 HIW_API int hiw_recorder_signal(struct hiw_recorder *recorder, pid_t pid, int signal);
 
-/* True while a limit has asked for the end of a process that is still running, or for the end of the whole job. Callers that
- * enforce limits continue with hiw_recorder_step while it is true, also after the main process has ended. For the whole job it
- * stays true: continue until hiw_recorder_over or, if the job's processes are children of the caller, until none is left. */
+/* True while a limit has asked for the end of a process that is still running, or for the end of
+ * the whole job. Callers that enforce limits continue with hiw_recorder_step while it is true, also
+ * after the main process has ended. For the whole job it stays true: continue until
+ * hiw_recorder_over or, if the job's processes are children of the caller, until none is left. */
 HIW_API bool hiw_recorder_ending(const struct hiw_recorder *recorder);
 
 /* The file of the recording; "" if there is none, or not yet. Borrowed. */
 HIW_API const char *hiw_recorder_path(const struct hiw_recorder *recorder);
 
-/* Ends the run: reads the last values and finishes the recording, waiting for the disk two seconds at most. The run stays
- * readable through hiw_recorder_run until _free. A failure to write is a warning (hiw_recorder_warning), not an error. */
+/* Ends the run: reads the last values and finishes the recording, waiting for the disk two seconds
+ * at most. The run stays readable through hiw_recorder_run until _free. A failure to write is a
+ * warning (hiw_recorder_warning), not an error. */
 HIW_API int hiw_recorder_end(struct hiw_recorder *recorder, struct hiw_err *err);
 
 /* The recorder's run, live or ended. Borrowed; valid until _free. */
 HIW_API struct hiw_run *hiw_recorder_run(struct hiw_recorder *recorder);
 
-/* ---- frames: values as they are read ----------------------------------------------------------------------------- */
+/* ---- frames: values as they are read --------------------------------------------------------- */
 
 /* The kind of object that a metric belongs to. */
 enum hiw_entity {
@@ -261,14 +274,14 @@ struct hiw_metric {
 	const char *name, *sentence;
 };
 
-/* The metric with this number; NULL beyond the last. Static. Numbers may change with the library's version: outside of the
- * process, refer to metrics by name. */
+/* The metric with this number; NULL beyond the last. Static. Numbers may change with the library's
+ * version: outside of the process, refer to metrics by name. */
 HIW_API const struct hiw_metric *hiw_metric(unsigned number);
 /* The number of entity's metric called name ("rss"); -1: no such metric. */
 HIW_API int hiw_metric_find(enum hiw_entity entity, const char *name);
 
-/* The value of one metric of one entity. In a window of a recording, value is the mean over time, min and max are the
- * extremes; live, all three are mostly equal. */
+/* The value of one metric of one entity. In a window of a recording, value is the mean over time,
+ * min and max are the extremes; live, all three are mostly equal. */
 struct hiw_reading {
 	uint32_t id;                 /* host and job: 0 (live, a single CPU: 1 + its number); else the id of the birth; in a
 	                              * recording, process 0 is all small processes together */
@@ -277,8 +290,9 @@ struct hiw_reading {
 	int64_t value, min, max;     /* in the metric's unit */
 };
 
-/* A process, a GPU or a process on a GPU has appeared. A second birth of a process gives its new name and command (exec);
- * a second birth of a GPU gives its memory size, if that was not known before. */
+/* A process, a GPU or a process on a GPU has appeared. A second birth of a process gives its new
+ * name and command (exec); a second birth of a GPU gives its memory size, if that was not known
+ * before. */
 struct hiw_birth {
 	enum hiw_entity entity;
 	uint32_t id;                 /* from 1, never reused */
@@ -340,17 +354,19 @@ struct hiw_frame {
 /* Is called with a frame; the frame and everything in it are borrowed until the call returns. */
 typedef void hiw_seer(void *ctx, const struct hiw_frame *frame);
 
-/* Calls see with each frame from within _start, _step, _push, _mark, _end, and _signal to the whole job (which searches for
- * new processes); never recursively. Call it once, before _start. Returns 0 or -ENOMEM. */
+/* Calls see with each frame from within _start, _step, _push, _mark, _end, and _signal to the whole
+ * job (which searches for new processes); never recursively. Call it once, before _start. Returns 0
+ * or -ENOMEM. */
 HIW_API int hiw_recorder_watch(struct hiw_recorder *recorder, hiw_seer *see, void *ctx);
 
-/* ---- runs ------------------------------------------------------------------------------------------------------- */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
-/* One measured execution of a job: the live run of a recorder, or one read back from a recording. */
+/* One measured execution of a job: the live run of a recorder, or one read back from a
+ * recording. */
 struct hiw_run;
 
-/* Resolves a RUN: a number of the history, "last", a name ("name:NAME" if NAME would be read as something else), a path,
- * "slurm:JOB". *ret_path is the caller's to free(). */
+/* Resolves a RUN: a number of the history, "last", a name ("name:NAME" if NAME would be read as
+ * something else), a path, "slurm:JOB". *ret_path is the caller's to free(). */
 HIW_API int hiw_find(const char *run, char **ret_path, struct hiw_err *err);
 
 /* Opens a recording: finished, growing, or cut off. */
@@ -370,15 +386,17 @@ struct hiw_about {
 /* Returns 0. The facts of a recording are those at the time of hiw_run_open, except growing. */
 HIW_API int hiw_run_about(struct hiw_run *run, struct hiw_about *ret);
 
-/* Replays the frames of a recording in the order of time. The run must come from hiw_run_open and is borrowed; do not use it
- * otherwise while the player exists. Between calls the file is not accessed, so it may grow and be thinned meanwhile. */
+/* Replays the frames of a recording in the order of time. The run must come from hiw_run_open and
+ * is borrowed; do not use it otherwise while the player exists. Between calls the file is not
+ * accessed, so it may grow and be thinned meanwhile. */
 struct hiw_player;
 HIW_API int hiw_player_new(struct hiw_run *run, hiw_seer *see, void *ctx, struct hiw_player **ret, struct hiw_err *err);
 HIW_API void hiw_player_free(struct hiw_player *player);
-/* Calls see with the further frames up to until_ns (UINT64_MAX: all that are written by now). Returns 0 or -errno with text. */
+/* Calls see with the further frames up to until_ns (UINT64_MAX: all that are written by now).
+ * Returns 0 or -errno with text. */
 HIW_API int hiw_player_to(struct hiw_player *player, uint64_t until_ns, struct hiw_err *err);
-/* Continues from from_ns, forwards or backwards: see gets new births of everything that exists then, processes with their last
- * values. Returns 0 or -errno with text. */
+/* Continues from from_ns, forwards or backwards: see gets new births of everything that exists
+ * then, processes with their last values. Returns 0 or -errno with text. */
 HIW_API int hiw_player_seek(struct hiw_player *player, uint64_t from_ns, struct hiw_err *err);
 
 /* How a figure was obtained. */
@@ -433,9 +451,10 @@ struct hiw_checked {
 	struct hiw_maybe at_ns;      /* when the rule first held, if it is about values over time */
 };
 
-/* Checks n rules (HIW_RULE_CHECK) against a run from hiw_run_open; see is called for each, in their order. A rule whose names
- * end in .peak, .mean or .last is checked against the summary; any other passes if it held at any time. Returns 0; -EINVAL
- * with text for a rule that cannot be parsed (then see is not called at all); or another -errno. */
+/* Checks n rules (HIW_RULE_CHECK) against a run from hiw_run_open; see is called for each, in their
+ * order. A rule whose names end in .peak, .mean or .last is checked against the summary; any other
+ * passes if it held at any time. Returns 0; -EINVAL with text for a rule that cannot be parsed
+ * (then see is not called at all); or another -errno. */
 HIW_API int hiw_run_check(struct hiw_run *run, const char *const *rules, size_t n,
 	void (*see)(void *ctx, const struct hiw_checked *checked), void *ctx, struct hiw_err *err);
 
@@ -447,7 +466,8 @@ struct hiw_export {
 	                              * all (json), all but processes (openmetrics), job, gpu and series (svg) */
 	bool recent;                 /* the last minutes at full rate instead of as windows */
 	bool redact;                 /* leave out user, host, commands and process names */
-	/* Is called with the output, piece by piece. Returns 0, or a negative errno to stop the export. */
+	/* Is called with the output, piece by piece. Returns 0, or a negative errno to stop the
+	 * export. */
 	int (*write)(void *ctx, const void *data, size_t len);
 	void *ctx;
 	const char *const *series;   /* svg: names of n_series user series to draw; n_series 0: the first few */
@@ -455,8 +475,9 @@ struct hiw_export {
 	unsigned width, height;      /* svg, in pixels: width of the picture, height of each chart; 0: the default */
 };
 
-/* Exports a run from hiw_run_open, finished or not, in memory that does not grow with the length of the run. Returns 0;
- * -EINVAL with text if the format lacks what was asked for; the error of write; or another -errno with text. */
+/* Exports a run from hiw_run_open, finished or not, in memory that does not grow with the length of
+ * the run. Returns 0; -EINVAL with text if the format lacks what was asked for; the error of write;
+ * or another -errno with text. */
 HIW_API int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hiw_err *err);
 
 /* Options of a self-contained HTML page about one run or several. */
@@ -473,9 +494,10 @@ enum {
 	HIW_REPORT_RUNS = 16         /* runs on a page at most */
 };
 
-/* Writes a page about n runs from hiw_run_open, finished or not, the first at the top. Neither memory nor the size of the page
- * grows with the length of the runs. Returns 0; -ENOTSUP with text if this library was built without the page's JavaScript;
- * -EINVAL with text for too many runs or the run of a recorder; the error of write; or another -errno with text. */
+/* Writes a page about n runs from hiw_run_open, finished or not, the first at the top. Neither
+ * memory nor the size of the page grows with the length of the runs. Returns 0; -ENOTSUP with text
+ * if this library was built without the page's JavaScript; -EINVAL with text for too many runs or
+ * the run of a recorder; the error of write; or another -errno with text. */
 HIW_API int hiw_report(struct hiw_run *const *runs, size_t n, const struct hiw_report *what, struct hiw_err *err);
 
 /* Units of sizes: 1 KiB, 1 kB, plain bytes. */
@@ -496,8 +518,8 @@ struct hiw_style {
 	bool why;                    /* every check, whether its finding applies or not */
 };
 
-/* Writes the summary as text. style NULL: ASCII, 80 columns. *ret is the caller's to free(). Returns 0, -EINVAL for an unknown
- * format, or another -errno. */
+/* Writes the summary as text. style NULL: ASCII, 80 columns. *ret is the caller's to free().
+ * Returns 0, -EINVAL for an unknown format, or another -errno. */
 HIW_API int hiw_run_text(struct hiw_run *run, enum hiw_format format, const struct hiw_style *style, char **ret, size_t *ret_len, struct hiw_err *err);
 
 /* What hiw_compare writes. */
@@ -520,12 +542,12 @@ struct hiw_compare {
 	                              * split. With by, or with more than two groups, the table has a row per group and no test */
 };
 
-/* Compares runs. *ret, the text, is the caller's to free(). *ret_verdict is HIW_PASS without rules. Returns 0; -EINVAL with
- * text for a rule that cannot be parsed or fewer than two groups; -ENOENT with text if there is no such run; or another
- * -errno. */
+/* Compares runs. *ret, the text, is the caller's to free(). *ret_verdict is HIW_PASS without rules.
+ * Returns 0; -EINVAL with text for a rule that cannot be parsed or fewer than two groups; -ENOENT
+ * with text if there is no such run; or another -errno. */
 HIW_API int hiw_compare(const struct hiw_compare *what, char **ret, size_t *ret_len, enum hiw_verdict *ret_verdict, struct hiw_err *err);
 
-/* ---- the history ------------------------------------------------------------------------------------------------ */
+/* ---- the history ----------------------------------------------------------------------------- */
 
 /* A run in the history. */
 struct hiw_entry {
@@ -541,10 +563,11 @@ struct hiw_entry {
 /* Calls see for each run in the history, the oldest first; see returns false to stop. */
 HIW_API int hiw_history(bool (*see)(void *ctx, const struct hiw_entry *entry), void *ctx, struct hiw_err *err);
 
-/* ---- from inside a job ------------------------------------------------------------------------------------------- */
+/* ---- from inside a job ----------------------------------------------------------------------- */
 
-/* Adds a mark to the run that this process belongs to (HIWATER_SOCKET). Returns 0, -ENOENT if it belongs to none, -EPERM if
- * it is the run of another user, -EMSGSIZE if text is longer than 4096 bytes, or another -errno. */
+/* Adds a mark to the run that this process belongs to (HIWATER_SOCKET). Returns 0, -ENOENT if it
+ * belongs to none, -EPERM if it is the run of another user, -EMSGSIZE if text is longer than 4096
+ * bytes, or another -errno. */
 HIW_API int hiw_mark(const char *text, struct hiw_err *err);
 
 #ifdef __cplusplus

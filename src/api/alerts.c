@@ -37,7 +37,7 @@ int hiw_rule_check(const char *text, enum hiw_rule_kind kind, struct hiw_err *re
 	return api_err(ret_err, &err, r);
 }
 
-/* ---- before the job ------------------------------------------------------------------------------------------------ */
+/* ---- before the job -------------------------------------------------------------------------- */
 
 /* Returns the rule's number in the watch, or -errno with text. */
 static int add_rule(struct hiw_recorder *r, const char *text, struct err *err)
@@ -88,7 +88,7 @@ int open_watch(struct hiw_recorder *r, struct err *err)
 	return error;
 }
 
-/* ---- while it runs ------------------------------------------------------------------------------------------------- */
+/* ---- while it runs --------------------------------------------------------------------------- */
 
 static void queue(struct hiw_recorder *r, const struct alert *alert, enum hiw_act act)
 {
@@ -131,7 +131,8 @@ static enum hiw_act act_of(enum limit_act act)
 								  : HIW_ACT_NONE;
 }
 
-/* While an alert about memory is raised, data must reach the disk before the kernel kills the job (record.h). */
+/* While an alert about memory is raised, data must reach the disk before the kernel kills the job
+ * (record.h). */
 static void hurry(struct hiw_recorder *r)
 {
 	const bool now = watch_about_memory(r->watch);
@@ -184,7 +185,7 @@ static bool is_duplicate(const struct hiw_recorder *r, size_t number)
 	return number > 0 && strcmp(watch_rule(r->watch, number)->text, watch_rule(r->watch, number - 1)->text) == 0;
 }
 
-/* ---- rules that could not be evaluated ----------------------------------------------------------------------------- */
+/* ---- rules that could not be evaluated ------------------------------------------------------- */
 
 static bool is_of_gpus(const struct rule_name *name)
 {
@@ -286,7 +287,8 @@ static bool is_partial(const struct job *job, const struct rule_name *name)
 	return false;
 }
 
-/* Reports a rule about GPUs that cannot be evaluated; a rule with other terms, which may still hold, only at the end. */
+/* Reports a rule about GPUs that cannot be evaluated; a rule with other terms, which may still
+ * hold, only at the end. */
 static bool review_gpus(const struct hiw_recorder *r, size_t number, struct err *ret)
 {
 	const struct rule *rule = watch_rule(r->watch, number);
@@ -299,9 +301,11 @@ static bool review_gpus(const struct hiw_recorder *r, size_t number, struct err 
 	if (!name || story->raised || !(r->ended || is_plain))
 		return false;
 	if (!story->had && why_no_gpu(r, name, why, sizeof(why)))
-		(void) err_set(ret, -ENODATA, "the %s '%s' %s checked: %s", what, rule->text, r->ended ? "was never" : "cannot be", why);
+		(void) err_set(ret, -ENODATA, "the %s '%s' %s checked: %s", what, rule->text, r->ended ? "was never" : "cannot be",
+			why);
 	else if (r->ended && is_partial(sampler_job(r->sampler), name))
-		(void) err_set(ret, -ENODATA, "the %s '%s' was not fully checked: part of the job's GPU memory is not known", what, rule->text);
+		(void) err_set(ret, -ENODATA, "the %s '%s' was not fully checked: part of the job's GPU memory is not known",
+			what, rule->text);
 	else if (unread)
 		(void) err_set(ret, -ENODATA, "the %s '%s' was never checked: %s", what, rule->text, unread);
 	else
@@ -385,7 +389,7 @@ const char *hiw_recorder_path(const struct hiw_recorder *r)
 	return path ? path : "";
 }
 
-/* ---- signals ------------------------------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 /* The start time of a process in the unit of its birth (source/process/birth.c). */
 static uint64_t start_ns_of(const struct procfs_stat *st)
@@ -395,7 +399,8 @@ static uint64_t start_ns_of(const struct procfs_stat *st)
 	return a_second > 0 ? st->start_ticks * (UINT64_C(1000000000) / (uint64_t) a_second) : 0;
 }
 
-/* Opens a pidfd, then checks that it is the process that was measured: after that no other process can get the signal. */
+/* Opens a pidfd, then checks that it is the process that was measured: after that no other process
+ * can get the signal. */
 static int signal_one(const struct hiw_recorder *r, const struct process *p, int signal)
 {
 #if defined(SYS_pidfd_open) && defined(SYS_pidfd_send_signal)
@@ -419,8 +424,8 @@ static int signal_one(const struct hiw_recorder *r, const struct process *p, int
 	return kill(p->pid, signal) < 0 ? -errno : 0; /* Linux before 5.3 */
 }
 
-/* Signals the processes with ids above last (pid 0), or pid. Main comes first: a main process that supervises its children must
- * not see them end before. */
+/* Signals the processes with ids above last (pid 0), or pid. Main comes first: a main process that
+ * supervises its children must not see them end before. */
 static int signal_members(const struct hiw_recorder *r, uint32_t last, pid_t pid, int signal)
 {
 	const struct job *job = sampler_job(r->sampler);
@@ -438,8 +443,9 @@ static int signal_members(const struct hiw_recorder *r, uint32_t last, pid_t pid
 	return n;
 }
 
-/* Processes that were born while the others were signalled are signalled in the next round. Killed processes start no further
- * ones, so a job that forks without end has fewer processes after each round. */
+/* Processes that were born while the others were signalled are signalled in the next round. Killed
+ * processes start no further ones, so a job that forks without end has fewer processes after each
+ * round. */
 int hiw_recorder_signal(struct hiw_recorder *r, pid_t pid, int signal)
 {
 	enum {

@@ -33,7 +33,7 @@ struct comparing {
 	struct err *err;
 };
 
-/* ---- which runs ------------------------------------------------------------------------------------------------------ */
+/* ---- which runs ------------------------------------------------------------------------------ */
 
 static int add_candidate(struct comparing *c, const char *path, const char *name, bool is_named)
 {
@@ -44,7 +44,8 @@ static int add_candidate(struct comparing *c, const char *path, const char *name
 			return err_set(c->err, -EINVAL, "%s is given twice; leave one out", path);
 	}
 	if (vec_room(&c->candidates, &c->cap, c->n, sizeof(candidate), COMPARE_RUNS) < 0)
-		return err_set(c->err, -EINVAL, "cannot compare more than %d runs; leave some out", COMPARE_RUNS);
+		return err_set(c->err, -EINVAL, "cannot compare more than %d runs; leave some out",
+			COMPARE_RUNS);
 	candidate.path = strdup(path);
 	candidate.name = strdup(name);
 	c->candidates[c->n++] = candidate;
@@ -111,7 +112,8 @@ static size_t groups_of(const struct comparing *c)
 	return groups;
 }
 
-/* Runs of one name are a group. If there is only one group, and each word is one run, each run is a group of its own. */
+/* Runs of one name are a group. If there is only one group, and each word is one run, each run is a
+ * group of its own. */
 static int find_runs(struct comparing *c)
 {
 	int r = 0;
@@ -135,7 +137,7 @@ static int find_runs(struct comparing *c)
 	return r < 0 ? r : 0;
 }
 
-/* ---- reading them ---------------------------------------------------------------------------------------------------- */
+/* ---- reading them ---------------------------------------------------------------------------- */
 
 static int group_number(struct comparing *c, const char *name)
 {
@@ -185,7 +187,7 @@ static int read_run(struct comparing *c, const struct candidate *candidate)
 	return r;
 }
 
-/* ---- heads ------------------------------------------------------------------------------------------------------------- */
+/* ---- heads ----------------------------------------------------------------------------------- */
 
 static int read_heads(struct comparing *c)
 {
@@ -200,13 +202,14 @@ static int read_heads(struct comparing *c)
 		if (!*name)
 			continue;
 		if (c->heads.n == COMPARE_HEADS)
-			return err_set(c->err, -EINVAL, "--by '%.80s' has too many parts; give at most %d", c->what->by, COMPARE_HEADS);
+			return err_set(c->err, -EINVAL, "--by '%.80s' has too many parts; give at most %d",
+				c->what->by, COMPARE_HEADS);
 		c->heads.names[c->heads.n++] = name;
 	}
 	return c->heads.n > 0 ? 0 : err_set(c->err, -EINVAL, "--by is empty; give heads for the parts of the runs' names, such as model,data");
 }
 
-/* ---- rules ------------------------------------------------------------------------------------------------------------- */
+/* ---- rules ----------------------------------------------------------------------------------- */
 
 static int read_rules(struct comparing *c)
 {
@@ -274,7 +277,7 @@ static enum hiw_verdict judge_all(const struct comparing *c, void (*see)(void *c
 					      : HIW_PASS;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void put_line(void *ctx, const char *rule, const char *group, const struct verdict *v)
 {

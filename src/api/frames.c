@@ -9,7 +9,7 @@
 #include "api/handles.h"
 #include "rules/rule.h"
 
-/* ---- metrics -------------------------------------------------------------------------------------------------------- */
+/* ---- metrics --------------------------------------------------------------------------------- */
 
 _Static_assert((int) HIW_GPU_PROCESS == (int) ENTITY_GPU_PROCESS && (int) HIW_GPU == (int) ENTITY_GPU &&
 		       (int) HIW_PROCESS == (int) ENTITY_PROCESS && (int) HIW_JOB == (int) ENTITY_JOB,
@@ -39,7 +39,7 @@ int hiw_metric_find(enum hiw_entity entity, const char *name)
 	return metric_find((enum entity) entity, name);
 }
 
-/* ---- frames --------------------------------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 static void public_process(const struct process_birth *b, struct hiw_birth *ret)
 {
@@ -193,7 +193,7 @@ int hiw_recorder_watch(struct hiw_recorder *r, hiw_seer *see, void *ctx)
 	return r->seer ? 0 : -ENOMEM;
 }
 
-/* ---- recordings ----------------------------------------------------------------------------------------------------- */
+/* ---- recordings ------------------------------------------------------------------------------ */
 
 struct hiw_player {
 	struct player *player;
@@ -247,7 +247,7 @@ int hiw_player_seek(struct hiw_player *p, uint64_t from_ns, struct hiw_err *ret_
 	return api_err(ret_err, &err, player_seek(p->player, from_ns, &err));
 }
 
-/* ---- filters ------------------------------------------------------------------------------------------------------- */
+/* ---- filters --------------------------------------------------------------------------------- */
 
 struct hwi_filter {
 	struct rule rule;

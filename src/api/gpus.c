@@ -37,7 +37,7 @@ struct hwi_gpus {
 	char *what, *ids;
 };
 
-/* ---- opening -------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static void apply_options(struct hwi_gpus *g, const struct hwi_gpus_options *o)
 {
@@ -120,7 +120,7 @@ void hwi_gpus_close(struct hwi_gpus *g)
 	free(g);
 }
 
-/* ---- names and users of the processes ------------------------------------------------------------------------------- */
+/* ---- names and users of the processes -------------------------------------------------------- */
 
 static void replace(struct gpus_now *now, char **text, const char *by)
 {
@@ -162,7 +162,7 @@ static void describe(struct hwi_gpus *g, struct gpu_user_now *u)
 	replace(now, &u->program, block);
 }
 
-/* ---- CUDA's numbers in this environment ----------------------------------------------------------------------------- */
+/* ---- CUDA's numbers in this environment ------------------------------------------------------ */
 
 static size_t list_devices(const struct gpus_now *now, struct cuda_device *list, size_t *places)
 {
@@ -208,9 +208,10 @@ static void number_for_cuda(struct gpus_now *now)
 	}
 }
 
-/* ---- selecting GPUs (ids) ------------------------------------------------------------------------------------------- */
+/* ---- selecting GPUs (ids) -------------------------------------------------------------------- */
 
-/* PCI addresses as nvidia-smi and sysfs write them: with a domain of four or eight digits, or without. */
+/* PCI addresses as nvidia-smi and sysfs write them: with a domain of four or eight digits, or
+ * without. */
 static bool is_place(const char *word, const char *pci)
 {
 	const size_t n = strlen(word), m = strlen(pci);
@@ -219,7 +220,8 @@ static bool is_place(const char *word, const char *pci)
 	       (n <= m || strspn(word, "0") >= n - m);
 }
 
-/* "0.1", as in the table, or nvidia-smi's "0:1": a MIG instance by the number of its GPU and its own. */
+/* "0.1", as in the table, or nvidia-smi's "0:1": a MIG instance by the number of its GPU and its
+ * own. */
 static bool is_part(const struct gpu_now *d, const char *word)
 {
 	uint64_t gpu, part;
@@ -241,7 +243,8 @@ static bool is_named(const struct gpu_now *d, const char *word)
 	return !*d->parent && parse_u64(&p, &number) == 0 && !*p && d->number.known && (uint64_t) d->number.value == number;
 }
 
-/* Selecting a GPU selects its instances too. Returns 0, or -ENODEV with text if a word matches no GPU. */
+/* Selecting a GPU selects its instances too. Returns 0, or -ENODEV with text if a word matches no
+ * GPU. */
 static int choose(struct hwi_gpus *g, struct err *err)
 {
 	char *words = strdup(g->ids), *rest = words, *word;
@@ -269,7 +272,7 @@ static int choose(struct hwi_gpus *g, struct err *err)
 	return r;
 }
 
-/* ---- reading -------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* Instances of a lost GPU that is selected are not reported separately. */
 static bool is_lost(const struct gpus_now *now, const struct gpu_now *d)
@@ -285,7 +288,8 @@ static const char *name_lost(const struct gpu_now *d, char number[UNITS_LEN])
 											      : d->pci;
 }
 
-/* Appends a sentence about all lost GPUs to err's text. Returns -EREMOTEIO, or 0 if none is lost. */
+/* Appends a sentence about all lost GPUs to err's text. Returns -EREMOTEIO, or 0 if none is
+ * lost. */
 static int find_lost(const struct gpus_now *now, struct err *err)
 {
 	struct buf names = BUF_INIT(sizeof(err->text)), before = BUF_INIT(sizeof(err->text));
@@ -340,7 +344,7 @@ int hwi_gpus_look(struct hwi_gpus *g, struct hiw_err *ret_err)
 	return api_err(ret_err, &err, r);
 }
 
-/* ---- warnings for formats without notes -------------------------------------------------------------------------------- */
+/* ---- warnings for formats without notes ------------------------------------------------------ */
 
 /* Is the note about all devices, or about a selected one? */
 static bool is_of_chosen(const struct hwi_gpus *g, const struct gpu_note_now *note)
@@ -352,8 +356,9 @@ static bool is_of_chosen(const struct hwi_gpus *g, const struct gpu_note_now *no
 	return !g->ids;
 }
 
-/* Does the note explain missing rows or figures of the format? A missing device concerns all formats without notes, a missing
- * figure those that have all figures, missing processes those that list processes. */
+/* Does the note explain missing rows or figures of the format? A missing device concerns all
+ * formats without notes, a missing figure those that have all figures, missing processes those that
+ * list processes. */
 static bool explains(const struct hwi_gpus *g, const struct gpu_note_now *note)
 {
 	static const struct {
@@ -393,7 +398,7 @@ bool hwi_gpus_warning(struct hwi_gpus *g, struct hiw_err *ret)
 	return false;
 }
 
-/* ---- results -------------------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 bool hwi_gpus_device(const struct hwi_gpus *g, size_t i, struct hwi_gpu_device *ret)
 {

@@ -17,7 +17,8 @@
 #include "source/process/pushed.h"
 #include "summary/summary.h"
 
-/* Converts frames to those of hiwater.h, in buffers that are reused, and passes them to a callback. */
+/* Converts frames to those of hiwater.h, in buffers that are reused, and passes them to a
+ * callback. */
 struct public_frames {
 	hiw_seer *see;
 	void *ctx;
@@ -80,8 +81,8 @@ struct hiw_recorder {
 int open_watch(struct hiw_recorder *r, struct err *err);
 /* alerts.c: evaluates the rules after a step; records, queues and calls back alerts. */
 void process_alerts(struct hiw_recorder *r);
-/* alerts.c: the next rule that could not be evaluated: rules about GPUs as soon as that is known, others at the end. False:
- * none. */
+/* alerts.c: the next rule that could not be evaluated: rules about GPUs as soon as that is known,
+ * others at the end. False: none. */
 bool watch_warning(struct hiw_recorder *r, struct err *ret);
 
 /* recorder.c: handles up to MESSAGES_A_STEP of the waiting messages. */
@@ -93,7 +94,8 @@ void handle_last_messages(struct hiw_recorder *r);
 void public_show(struct public_frames *f, const struct frame *frame);
 void public_free(struct public_frames *f);
 
-/* Copies the text of a failure (code < 0), or that of the errno if there is none. Returns code. err may be NULL. */
+/* Copies the text of a failure (code < 0), or that of the errno if there is none. Returns code. err
+ * may be NULL. */
 int api_err(struct hiw_err *err, const struct err *from, int code);
 
 static inline struct hiw_maybe api_maybe(struct maybe m)
@@ -104,7 +106,8 @@ static inline struct hiw_maybe api_maybe(struct maybe m)
 /* run.c: makes run->summary anew. Returns 0 or -errno. */
 int run_summarise(struct hiw_run *run, bool with_findings);
 
-/* run.c: the step times of the other ranks of the run's job, from their recordings; NULL: none known. The caller's to free(). */
+/* run.c: the step times of the other ranks of the run's job, from their recordings; NULL: none
+ * known. The caller's to free(). */
 struct other_rank *read_ranks(const struct hiw_run *run, size_t *ret_n);
 
 /* run.c: frees the summary and the strings that the last call returned. */
@@ -116,9 +119,10 @@ int run_add_incident(struct hiw_run *run);
 /* Reads the scheduler's variables from this process's environment. */
 void read_scheduler(struct scheduler *ret);
 
-/* pattern with each %r replaced by the rank ("0" without one). *ret is the caller's. Returns 0 or -ENOMEM. */
+/* pattern with each %r replaced by the rank ("0" without one). *ret is the caller's. Returns 0 or
+ * -ENOMEM. */
 int expand_rank(const char *pattern, const struct scheduler *scheduler, char **ret);
 
-/* The command as text and as a JSON array, secrets masked in both; the caller's, also on failure. *ret_cut: how many arguments
- * were cut or left out. Returns 0 or -ENOMEM. */
+/* The command as text and as a JSON array, secrets masked in both; the caller's, also on failure.
+ * *ret_cut: how many arguments were cut or left out. Returns 0 or -ENOMEM. */
 int command_texts(const char *const *argv, char **ret_text, char **ret_json, size_t *ret_cut);

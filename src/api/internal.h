@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The internal interface for hiwater's command, hiwater-top and the Python package, in addition to the public hiwater.h: the
- * same handles, and the same rules for errors, ownership, threads, environment and units. It is not installed, and the shared
- * library does not export it, so it may change at any time.
+ * The internal interface for hiwater's command, hiwater-top and the Python package, in addition to
+ * the public hiwater.h: the same handles, and the same rules for errors, ownership, threads,
+ * environment and units. It is not installed, and the shared library does not export it, so it may
+ * change at any time.
  */
 #pragma once
 
@@ -12,33 +13,37 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* ---- recorders ----------------------------------------------------------------------------------------------------- */
+/* ---- recorders ------------------------------------------------------------------------------- */
 
-/* Does the caller have a child other than the helper (hiw_recorder_helper)? If the kernel does not report that, or the caller
- * had children before the job: was a process of the job running at the last sample? */
+/* Does the caller have a child other than the helper (hiw_recorder_helper)? If the kernel does not
+ * report that, or the caller had children before the job: was a process of the job running at the
+ * last sample? */
 bool hwi_recorder_has_children(const struct hiw_recorder *recorder);
 
-/* Reads main's memory and its high-water mark now; call it before resetting the mark. Returns 0, or -ESRCH if it cannot be
- * read. */
+/* Reads main's memory and its high-water mark now; call it before resetting the mark. Returns 0, or
+ * -ESRCH if it cannot be read. */
 int hwi_recorder_read_mark(struct hiw_recorder *recorder);
 
-/* After hiw_recorder_end: writes the recording of a run that was too short for the history to path, which must not exist. The
- * file is the caller's to remove; the run does not refer to it. Returns 0, or -errno with text: -ENOENT if the run is recorded
- * elsewhere, has no_record set, or has not ended. */
+/* After hiw_recorder_end: writes the recording of a run that was too short for the history to path,
+ * which must not exist. The file is the caller's to remove; the run does not refer to it. Returns
+ * 0, or -errno with text: -ENOENT if the run is recorded elsewhere, has no_record set, or has not
+ * ended. */
 int hwi_recorder_spare(struct hiw_recorder *recorder, const char *path, struct hiw_err *err);
 
-/* The next alert, each once; false: none. Call it after each step and after the end. Always false if hiw_recorder_on_alert is
- * used. Up to 64 alerts are queued; beyond that, alerts with HIW_ACT_NONE are dropped. */
+/* The next alert, each once; false: none. Call it after each step and after the end. Always false
+ * if hiw_recorder_on_alert is used. Up to 64 alerts are queued; beyond that, alerts with
+ * HIW_ACT_NONE are dropped. */
 bool hwi_recorder_alert(struct hiw_recorder *recorder, struct hiw_alert *ret);
 
 /* Ends the grace of all limits now: alerts with HIW_ACT_KILL follow. */
 void hwi_recorder_cut_grace(struct hiw_recorder *recorder);
 
-/* Changes the sampling interval, 1 ms to 1 h. Only with no_record, because a recording has one interval. Windows become as
- * long, but at least a second. Returns 0, -EINVAL (out of range), -EBUSY (it records), or -ESRCH (not started, or ended). */
+/* Changes the sampling interval, 1 ms to 1 h. Only with no_record, because a recording has one
+ * interval. Windows become as long, but at least a second. Returns 0, -EINVAL (out of range),
+ * -EBUSY (it records), or -ESRCH (not started, or ended). */
 int hwi_recorder_pace(struct hiw_recorder *recorder, uint64_t interval_ns);
 
-/* ---- filters ------------------------------------------------------------------------------------------------------- */
+/* ---- filters --------------------------------------------------------------------------------- */
 
 /* A rule that selects processes (HIW_RULE_FILTER). */
 struct hwi_filter;
@@ -54,18 +59,19 @@ struct hwi_asked {
 	bool rate;                   /* of a counter: its increase per second */
 	bool peak;                   /* the maximum so far */
 };
-/* The answer: text for name and command, else value (in the metric's unit). whole is the base of a percentage: the memory of
- * the machine or the GPU, the number of CPUs times 1e9; 0: unknown. */
+/* The answer: text for name and command, else value (in the metric's unit). whole is the base of a
+ * percentage: the memory of the machine or the GPU, the number of CPUs times 1e9; 0: unknown. */
 struct hwi_answer {
 	bool known;
 	double value, whole;
 	const char *text;
 };
-/* Does the filter match the process whose values look returns? *ret is all zero when look is called. */
+/* Does the filter match the process whose values look returns? *ret is all zero when look is
+ * called. */
 bool hwi_filter_picks(const struct hwi_filter *filter,
 	void (*look)(void *ctx, const struct hwi_asked *asked, struct hwi_answer *ret), void *ctx);
 
-/* ---- runs and the history ------------------------------------------------------------------------------------------ */
+/* ---- runs and the history -------------------------------------------------------------------- */
 
 /* Copies the recording into one file without a journal. Returns 0 or -errno with text. */
 int hwi_run_copy(struct hiw_run *run, const char *path, struct hiw_err *err);
@@ -73,14 +79,16 @@ int hwi_run_copy(struct hiw_run *run, const char *path, struct hiw_err *err);
 /* False for a rank above 0 of a parallel job, which prints one line instead of the summary. */
 bool hwi_run_is_leader(struct hiw_run *run);
 
-/* Removes a run from the history. Returns 0, or -errno with text, also for a run that is still running. */
+/* Removes a run from the history. Returns 0, or -errno with text, also for a run that is still
+ * running. */
 int hwi_history_remove(const char *run, struct hiw_err *err);
 
-/* ---- user series of the calling program ----------------------------------------------------------------------------- */
+/* ---- user series of the calling program ------------------------------------------------------ */
 
-/* A bounded list of the values that a program pushes: of its framework's allocator, a loss, a step. The list makes events of
- * changes, new peaks and rules that hold; the program adds its own. An event takes 88 bytes, a push well under a microsecond.
- * Unlike other handles, a list may be used by several threads at once. */
+/* A bounded list of the values that a program pushes: of its framework's allocator, a loss, a step.
+ * The list makes events of changes, new peaks and rules that hold; the program adds its own. An
+ * event takes 88 bytes, a push well under a microsecond. Unlike other handles, a list may be used
+ * by several threads at once. */
 struct hwi_pushes;
 
 /* Bounds of a list. */
@@ -96,7 +104,7 @@ enum hwi_push_kind {
 	HWI_PUSH_DEALLOCATION,       /* the first series fell */
 	HWI_PUSH_PEAK,               /* a new maximum of the first series: values[0], which may have been between two pushes */
 	HWI_PUSH_ALERT,              /* a rule holds */
-	HWI_PUSH_CLEARED,            /* a rule stopped to hold */
+	HWI_PUSH_CLEARED,            /* a rule holds no longer */
 	HWI_PUSH_OWN = 8,            /* 8 to 31: the program's own kinds */
 };
 
@@ -116,34 +124,38 @@ struct hwi_pushes_options {
 	size_t n_ratios;
 	bool changes;                /* make events for allocation, deallocation, peak */
 	bool samples;                /* make an event for each push */
-	bool every;                  /* an alert at each push while its rule holds; false: once, and an event when it stops to */
+	bool every;                  /* an alert at each push while its rule holds; false: once, and an event at the end */
 };
 
 /* *ret is the caller's. Returns 0, -EINVAL with text, or -ENOMEM. */
 int hwi_pushes_new(const struct hwi_pushes_options *options, struct hwi_pushes **ret, struct hiw_err *err);
 void hwi_pushes_free(struct hwi_pushes *pushes);
 
-/* Replaces the rules (HIW_RULE_ALERT). They name series, ratios, and "change": the increase of the first series since the
- * previous push. Returns 0; -EINVAL with text, then the previous rules stay; or -ENOMEM. */
+/* Replaces the rules (HIW_RULE_ALERT). They name series, ratios, and "change": the increase of the
+ * first series since the previous push. Returns 0; -EINVAL with text, then the previous rules stay;
+ * or -ENOMEM. */
 int hwi_pushes_rules(struct hwi_pushes *pushes, const char *const *rules, size_t n, struct hiw_err *err);
 
-/* Statistics cover the time from begin to end. Changes, and increases of mark, are relative to these values, which make no
- * event; values NULL: relative to the next push. */
+/* Statistics cover the time from begin to end. Changes, and increases of mark, are relative to
+ * these values, which make no event; values NULL: relative to the next push. */
 void hwi_pushes_begin(struct hwi_pushes *pushes, const double *values, double mark);
 void hwi_pushes_end(struct hwi_pushes *pushes);
 
-/* The events of a push have the numbers [first, end); bit n of rules is set if rule n has an alert among them. */
+/* The events of a push have the numbers [first, end); bit n of rules is set if rule n has an alert
+ * among them. */
 struct hwi_pushed {
 	uint64_t first, end;
 	uint32_t rules;
 };
 
-/* Pushes current values, one per series (NaN: unknown). mark: the largest value that the first series ever had, by the
- * high-water mark of its owner (NaN: unknown); an increase since the previous push counts as a peak. ret may be NULL. */
+/* Pushes current values, one per series (NaN: unknown). mark: the largest value that the first
+ * series ever had, by the high-water mark of its owner (NaN: unknown); an increase since the
+ * previous push counts as a peak. ret may be NULL. */
 void hwi_pushes_push(struct hwi_pushes *pushes, const double *values, double mark, struct hwi_pushed *ret);
 
-/* Adds an event of the program's own: kind HWI_PUSH_OWN to 31 (else -EINVAL), a number and a text (NULL: none; cut after
- * 16 KiB) that are stored with it, and current values; values NULL: those of the last push. */
+/* Adds an event of the program's own: kind HWI_PUSH_OWN to 31 (else -EINVAL), a number and a text
+ * (NULL: none; cut after 16 KiB) that are stored with it, and current values; values NULL: those of
+ * the last push. */
 int hwi_pushes_note(struct hwi_pushes *pushes, unsigned kind, uint32_t tag, const char *text, const double *values);
 
 /* An event of a list. */
@@ -166,11 +178,11 @@ struct hwi_push_filter {
 	size_t last;                 /* only the last so many of them; 0: all */
 };
 
-/* Events in their order, as of one instant; filter NULL: all. *ret is the caller's to free(), which frees their texts too.
- * Returns 0 or -ENOMEM. */
+/* Events in their order, as of one instant; filter NULL: all. *ret is the caller's to free(), which
+ * frees their texts too. Returns 0 or -ENOMEM. */
 int hwi_pushes_read(struct hwi_pushes *pushes, const struct hwi_push_filter *filter, struct hwi_push_event **ret, size_t *ret_n);
-/* The last event of each interval (not 0) that has one, at the time at which the interval began. Ownership and errors as
- * above. */
+/* The last event of each interval (not 0) that has one, at the time at which the interval began.
+ * Ownership and errors as above. */
 int hwi_pushes_timeline(struct hwi_pushes *pushes, uint64_t interval_ns, struct hwi_push_event **ret, size_t *ret_n);
 
 /* Statistics of a list. */
@@ -188,7 +200,7 @@ void hwi_pushes_stats(struct hwi_pushes *pushes, struct hwi_push_stats *ret);
 /* Removes all events and resets the statistics, except active_ns. */
 void hwi_pushes_clear(struct hwi_pushes *pushes);
 
-/* ---- this machine ------------------------------------------------------------------------------------------------ */
+/* ---- this machine ---------------------------------------------------------------------------- */
 
 /* Whether a metric can be measured: one call per metric. */
 struct hwi_check {
@@ -197,8 +209,8 @@ struct hwi_check {
 	bool available;
 	const char *how, *why_not, *remedy; /* "" if there is nothing to say */
 };
-/* How often a run at the default interval would read a group of GPU metrics: one call per group of a driver that answers
- * here. */
+/* How often a run at the default interval would read a group of GPU metrics: one call per group of
+ * a driver that answers here. */
 struct hwi_gpu_rate {
 	const char *source, *group, *holds; /* "NVML", "memory", "device memory in use" */
 	uint64_t planned_ns;         /* the planned period */
@@ -210,15 +222,15 @@ struct hwi_gpu_rate {
 	double share_most;           /* of one core: budget of all reads together */
 	uint64_t resting_ns;         /* the period while device memory does not move, for lists that are costly; 0: lasting_ns */
 };
-/* Reports each metric to see and each group of GPU metrics to see_reading (which may be NULL). root: a folder of captured
- * files; NULL: this machine. Returns 0 or -errno with text. */
+/* Reports each metric to see and each group of GPU metrics to see_reading (which may be NULL).
+ * root: a folder of captured files; NULL: this machine. Returns 0 or -errno with text. */
 int hwi_doctor(const char *root, void (*see)(void *ctx, const struct hwi_check *check),
 	void (*see_reading)(void *ctx, const struct hwi_gpu_rate *reading), void *ctx, struct hiw_err *err);
 
 /* Facts about the machine for people, as "key: value" lines. *ret is the caller's to free(). */
 int hwi_doctor_machine(const char *root, char **ret, struct hiw_err *err);
 
-/* ---- the GPUs of this machine ------------------------------------------------------------------------------------ */
+/* ---- the GPUs of this machine ---------------------------------------------------------------- */
 
 enum hwi_gpus_format {
 	HWI_GPUS_TEXT,          /* a line per GPU, then the processes on it */
@@ -231,8 +243,8 @@ enum hwi_gpus_format {
 	HWI_GPUS_QUERY_APPS,    /* fields are those of its --query-compute-apps */
 };
 
-/* Initialise with HWI_GPUS_OPTIONS_INIT, then set what differs. All strings are copied. Only metrics that the format needs are
- * read. */
+/* Initialise with HWI_GPUS_OPTIONS_INIT, then set what differs. All strings are copied. Only
+ * metrics that the format needs are read. */
 struct hwi_gpus_options {
 	size_t size;                 /* sizeof this struct, for compatibility with later versions */
 	enum hwi_gpus_format format;
@@ -246,23 +258,25 @@ struct hwi_gpus_options {
 
 #define HWI_GPUS_OPTIONS_INIT { .size = sizeof(struct hwi_gpus_options), .patience_ns = 30000000000 }
 
-/* The GPUs of a machine, of all vendors, at one time. Drivers are called in helper processes: one that hangs costs patience_ns
- * and nothing else. GPUs that sleep are not woken up. */
+/* The GPUs of a machine, of all vendors, at one time. Drivers are called in helper processes: one
+ * that hangs costs patience_ns and nothing else. GPUs that sleep are not woken up. */
 struct hwi_gpus;
 
-/* Checks the options and starts the helpers. Returns 0; -EINVAL with text for unknown fields or an invalid format; or another
- * -errno. */
+/* Checks the options and starts the helpers. Returns 0; -EINVAL with text for unknown fields or an
+ * invalid format; or another -errno. */
 int hwi_gpus_open(const struct hwi_gpus_options *options, struct hwi_gpus **ret, struct hiw_err *err);
 /* Ends the helpers; gpus may be NULL. */
 void hwi_gpus_close(struct hwi_gpus *gpus);
 
-/* Reads the GPUs anew, waiting patience_ns at most. Returns 0, or with text: -ENODEV if there is no GPU, or none that ids
- * selects; -ENXIO if there is a GPU but no driver to read it; -ETIMEDOUT or -EIO if a driver did not answer in time or crashed;
- * -EREMOTEIO if a GPU is lost. After the last three, everything that was read is available. */
+/* Reads the GPUs anew, waiting patience_ns at most. Returns 0, or with text: -ENODEV if there is no
+ * GPU, or none that ids selects; -ENXIO if there is a GPU but no driver to read it; -ETIMEDOUT or
+ * -EIO if a driver did not answer in time or crashed; -EREMOTEIO if a GPU is lost. After the last
+ * three, everything that was read is available. */
 int hwi_gpus_look(struct hwi_gpus *gpus, struct hiw_err *err);
-/* The next reason why rows are missing from a format without notes (any but text and JSON); false: none. A lasting reason is
- * reported once, after the read in which it occurred first; a temporary one, such as a driver that did not answer in time, after
- * each read that has it. The error of the read itself is not reported again. */
+/* The next reason why rows are missing from a format without notes (any but text and JSON); false:
+ * none. A lasting reason is reported once, after the read in which it occurred first; a temporary
+ * one, such as a driver that did not answer in time, after each read that has it. The error of the
+ * read itself is not reported again. */
 bool hwi_gpus_warning(struct hwi_gpus *gpus, struct hiw_err *ret);
 
 /* A GPU, or a MIG instance, which is a device of its own. */
@@ -295,34 +309,38 @@ struct hwi_gpu_user {
 bool hwi_gpus_device(const struct hwi_gpus *gpus, size_t i, struct hwi_gpu_device *ret);
 bool hwi_gpus_user(const struct hwi_gpus *gpus, size_t i, struct hwi_gpu_user *ret);
 
-/* Writes the last read in the format of the options. style NULL: ASCII, 80 columns. *ret is the caller's to free(). Returns 0
- * or -errno. */
+/* Writes the last read in the format of the options. style NULL: ASCII, 80 columns. *ret is the
+ * caller's to free(). Returns 0 or -errno. */
 int hwi_gpus_text(struct hwi_gpus *gpus, const struct hiw_style *style, char **ret, size_t *ret_len);
 
 /* The list of the fields of a line or query format, for people. *ret is the caller's to free(). */
 int hwi_gpus_fields(enum hwi_gpus_format format, char **ret);
 
-/* ---- helpers of the command -------------------------------------------------------------------------------------- */
+/* ---- helpers of the command ------------------------------------------------------------------ */
 
-/* Finds processes to attach to: by an extended regular expression on name and command line, or those of a cgroup ("/a/b"
- * below the hierarchy, or a path of the mounted tree). At most n PIDs are stored; *ret_n is the number of matches. This process
- * and its ancestors are excluded. Returns 0, -ENOENT with text if there are none, -EINVAL with text for an invalid expression, or
- * another -errno. */
+/* Finds processes to attach to: by an extended regular expression on name and command line, or
+ * those of a cgroup ("/a/b" below the hierarchy, or a path of the mounted tree). At most n PIDs are
+ * stored; *ret_n is the number of matches. This process and its ancestors are excluded. Returns 0,
+ * -ENOENT with text if there are none, -EINVAL with text for an invalid expression, or another
+ * -errno. */
 int hwi_pids_by_name(const char *regex, pid_t *pids, size_t n, size_t *ret_n, struct hiw_err *err);
 int hwi_pids_by_cgroup(const char *path, pid_t *pids, size_t n, size_t *ret_n, struct hiw_err *err);
 
-/* Makes a cgroup for a job. ret_path is its name for hiw_options.cgroup_made. The child writes "0" to *ret_procs before its
- * exec. *ret_dir is the cgroup's folder: while it is open, other runs, which remove cgroups that killed runs left behind, know
- * that it is in use. The caller closes both descriptors. */
+/* Makes a cgroup for a job. ret_path is its name for hiw_options.cgroup_made. The child writes "0"
+ * to *ret_procs before its exec. *ret_dir is the cgroup's folder: while it is open, other runs,
+ * which remove cgroups that killed runs left behind, know that it is in use. The caller closes both
+ * descriptors. */
 int hwi_cgroup_make(char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct hiw_err *err);
-/* Removes it. Returns 0, -EBUSY while processes are in it (and shortly after the last has ended), -EINVAL for a cgroup that
- * hwi_cgroup_make did not make, or another -errno. */
+/* Removes it. Returns 0, -EBUSY while processes are in it (and shortly after the last has ended),
+ * -EINVAL for a cgroup that hwi_cgroup_make did not make, or another -errno. */
 int hwi_cgroup_remove(const char *path);
 
-/* The pending signals of a process (ShdPnd and SigPnd of its status), as a mask with bit n - 1 for signal n. */
+/* The pending signals of a process (ShdPnd and SigPnd of its status), as a mask with bit n - 1 for
+ * signal n. */
 int hwi_pending_signals(pid_t pid, uint64_t *ret_mask);
-/* The high-water mark of this process (VmHWM), in bytes; 0: unknown. A process that it starts by vfork, as posix_spawn does,
- * inherits it in ru_maxrss. */
+/* The high-water mark of this process (VmHWM), in bytes; 0: unknown. A process that it starts by
+ * vfork, as posix_spawn does, inherits it in ru_maxrss. */
 int64_t hwi_own_rss(void);
-/* pattern with each %r replaced by this process's rank ("0" without one). *ret is the caller's to free(). */
+/* pattern with each %r replaced by this process's rank ("0" without one). *ret is the caller's to
+ * free(). */
 int hwi_expand(const char *pattern, char **ret);

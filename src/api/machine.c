@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The public interface: doctor's data, processes and cgroups to attach to, and marks from inside a job.
+ * The public interface: doctor's data, processes and cgroups to attach to, and marks from inside a
+ * job.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 #include "sink/html/html.h"
 #include "source/source.h"
 
-/* ---- from inside a job ----------------------------------------------------------------------------------------------- */
+/* ---- from inside a job ----------------------------------------------------------------------- */
 
 int hiw_mark(const char *text, struct hiw_err *ret_err)
 {
@@ -32,7 +33,7 @@ int hiw_mark(const char *text, struct hiw_err *ret_err)
 	return api_err(ret_err, &err, r);
 }
 
-/* ---- doctor ------------------------------------------------------------------------------------------------------------ */
+/* ---- doctor ---------------------------------------------------------------------------------- */
 
 struct doctor {
 	void (*see)(void *ctx, const struct hwi_check *check);
@@ -66,8 +67,8 @@ static void report_probe(void *ctx, const struct source_probe *probe)
 	doctor->see(doctor->ctx, &check);
 }
 
-/* The metric that a metric of the job is computed from: the lists of processes on GPUs, the metric of a process with the same
- * name ("private" for "ram_private"), or else rss. */
+/* The metric that a metric of the job is computed from: the lists of processes on GPUs, the metric
+ * of a process with the same name ("private" for "ram_private"), or else rss. */
 static enum metric made_of(enum metric of_job)
 {
 	const char *name = metrics[of_job].name;
@@ -205,7 +206,8 @@ static void write_cgroup(const struct root *root, struct buf *out)
 		is_shared(root, cgroup.path) ? ", shared with other processes" : "");
 }
 
-/* States how new processes are found. The gate's self-test forks, so it does not work on a captured machine. */
+/* States how new processes are found. The gate's self-test forks, so it does not work on a captured
+ * machine. */
 static void write_gate(const struct root *root, struct buf *out)
 {
 	const struct source_env env = { .root = root, .recorder_pid = getpid() };
@@ -265,7 +267,7 @@ int hwi_doctor_machine(const char *path, char **ret, struct hiw_err *err)
 	return *ret ? 0 : -ENOMEM;
 }
 
-/* ---- processes to attach to ---------------------------------------------------------------------------------------------- */
+/* ---- processes to attach to ------------------------------------------------------------------ */
 
 static int finish_pids(ssize_t found, size_t *ret_n, const char *what, const char *value, struct err *err)
 {
@@ -303,7 +305,7 @@ int hwi_pids_by_cgroup(const char *path, pid_t *pids, size_t n, size_t *ret_n, s
 	return api_err(ret_err, &err, r);
 }
 
-/* ---- helpers of the command -------------------------------------------------------------------------------------------- */
+/* ---- helpers of the command ------------------------------------------------------------------ */
 
 int hwi_cgroup_make(char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct hiw_err *ret_err)
 {
@@ -377,7 +379,8 @@ int expand_rank(const char *pattern, const struct scheduler *scheduler, char **r
 
 	for (const char *p = pattern; *p; p++) {
 		if (p[0] == '%' && p[1] == 'r') {
-			(void) buf_printf(&text, "%lld", scheduler->rank.known ? (long long) scheduler->rank.value : 0LL);
+			(void) buf_printf(&text, "%lld",
+				scheduler->rank.known ? (long long) scheduler->rank.value : 0LL);
 			p++;
 		} else {
 			(void) buf_add(&text, p, 1);

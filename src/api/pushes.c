@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The list of pushed values for the Python package (api/internal.h): rules/pushes.h with a lock around it.
+ * The list of pushed values for the Python package (api/internal.h): rules/pushes.h with a lock
+ * around it.
  */
 #include <errno.h>
 #include <math.h>
@@ -129,7 +130,7 @@ int hwi_pushes_note(struct hwi_pushes *p, unsigned kind, uint32_t tag, const cha
 	return r;
 }
 
-/* ---- reading the list ---------------------------------------------------------------------------------------------- */
+/* ---- reading the list ------------------------------------------------------------------------ */
 
 static struct hwi_push_event public_event(const struct push_event *e)
 {

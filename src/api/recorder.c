@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The public interface: the recorder. It passes the sampler's frames to the recording, the rules and the callback.
+ * The public interface: the recorder. It passes the sampler's frames to the recording, the rules
+ * and the callback.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -38,11 +39,12 @@ const char *hiw_version(void)
 int api_err(struct hiw_err *err, const struct err *from, int code)
 {
 	if (err && code < 0)
-		(void) snprintf(err->text, sizeof(err->text), "%s", from->text[0] ? from->text : strerror(-code));
+		(void) snprintf(err->text, sizeof(err->text), "%s",
+			from->text[0] ? from->text : strerror(-code));
 	return code;
 }
 
-/* ---- the facts of a job -------------------------------------------------------------------------------------------- */
+/* ---- the facts of a job ---------------------------------------------------------------------- */
 
 static void set_id(struct facts *f)
 {
@@ -101,12 +103,13 @@ static void set_facts(struct hiw_recorder *r)
 		f->fork_rss_bytes = known(o->fork_rss_bytes);
 }
 
-/* ---- making a recorder ----------------------------------------------------------------------------------------------- */
+/* ---- making a recorder ----------------------------------------------------------------------- */
 
 static int check_options(const struct hiw_options *o, struct err *err)
 {
 	if (o->name && strlen(o->name) > NAME_MOST)
-		return err_set(err, -EINVAL, "the name of the run has %zu bytes; give one of at most %d bytes", strlen(o->name), NAME_MOST);
+		return err_set(err, -EINVAL, "the name of the run has %zu bytes; give one of at most %d bytes",
+			strlen(o->name), NAME_MOST);
 	if (o->interval_ns < least_interval_ns)
 		return err_set(err, -EINVAL, "the interval is too short; give 1ms or more");
 	if (o->interval_ns > most_interval_ns)
@@ -285,15 +288,15 @@ void hiw_recorder_free(struct hiw_recorder *r)
 	free(r);
 }
 
-/* ---- measuring --------------------------------------------------------------------------------------------------------- */
+/* ---- measuring ------------------------------------------------------------------------------- */
 
 const char *hiw_recorder_socket(const struct hiw_recorder *r)
 {
 	return r->pushed.name;
 }
 
-/* Receives exit records as they come, so that the set of processes running at one time is known; if they come too fast, only
- * with each sample. */
+/* Receives exit records as they come, so that the set of processes running at one time is known; if
+ * they come too fast, only with each sample. */
 static void receive_records(struct hiw_recorder *r, bool sampled)
 {
 	enum {
@@ -348,8 +351,8 @@ void hiw_recorder_step(struct hiw_recorder *r)
 
 	if (r->ended)
 		return;
-	/* Messages in the socket keep the descriptor readable, so the next step reads them. If every step takes a sample, only
-	 * some of the steps read messages. */
+	/* Messages in the socket keep the descriptor readable, so the next step reads them. If
+	 * every step takes a sample, only some of the steps read messages. */
 	sampled = sampler_step(r->sampler);
 	receive_records(r, sampled);
 	if (!sampled || r->steps++ % STEPS_WITHOUT_MESSAGES == 0)
@@ -445,7 +448,7 @@ const char *hiw_recorder_warning(struct hiw_recorder *r)
 	return r->last_warning;
 }
 
-/* ---- the end ---------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static void finish_record(struct hiw_recorder *r)
 {
@@ -512,7 +515,7 @@ struct hiw_run *hiw_recorder_run(struct hiw_recorder *r)
 	return &r->run;
 }
 
-/* ---- a command as text, secrets masked ----------------------------------------------------------------------------- */
+/* ---- a command as text, secrets masked ------------------------------------------------------- */
 
 int command_texts(const char *const *argv, char **ret_text, char **ret_json, size_t *ret_cut)
 {
@@ -544,14 +547,15 @@ int command_texts(const char *const *argv, char **ret_text, char **ret_json, siz
 	return *ret_text && *ret_json ? 0 : -ENOMEM;
 }
 
-/* ---- messages from the job or its user ----------------------------------------------------------------------------- */
+/* ---- messages from the job or its user ------------------------------------------------------- */
 
 enum {
 	MESSAGES_A_STEP = 64, /* a step handles so many at most, so that it does not delay the next sample */
 };
 static const uint64_t last_messages_ns = 100000000;
 
-/* Reads main's high-water mark at the edge of a phase, and resets it at the begin. True if the phase's peak can be exact. */
+/* Reads main's high-water mark at the edge of a phase, and resets it at the begin. True if the
+ * phase's peak can be exact. */
 static bool read_hwm_at_edge(struct hiw_recorder *r, const struct frame *frame)
 {
 	const enum event_kind kind = frame->n_events > 0 ? frame->events[0].kind : EVENT_MARK;
@@ -561,7 +565,8 @@ static bool read_hwm_at_edge(struct hiw_recorder *r, const struct frame *frame)
 	return sampler_read_main(r->sampler) && (kind == EVENT_PHASE_END || sampler_reset_mark(r->sampler) == 0);
 }
 
-/* Pushes the parsed message. The edge of a phase, or a mark, takes a sample at once, so that it lies between two samples. */
+/* Pushes the parsed message. The edge of a phase, or a mark, takes a sample at once, so that it
+ * lies between two samples. */
 static void push_message(struct hiw_recorder *r, bool exact)
 {
 	struct frame frame = framebuf_frame(&r->pushed_frame, FRAME_USER, sampler_time(r->sampler), 0);

@@ -10,7 +10,8 @@
 #include "record/history/history.h"
 #include "sink/html/html.h"
 
-/* One run of a page. Its job is read again, because redacting changes it, and the caller's handle must stay as it is. */
+/* One run of a page. Its job is read again, because redacting changes it, and the caller's handle
+ * must stay as it is. */
 struct reported {
 	struct hiw_run run;
 	struct html_gather gather;

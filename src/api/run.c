@@ -24,7 +24,7 @@
 static const int64_t earlier_matters_ns = INT64_C(60000000000);
 static const uint64_t earlier_patience_ns = 50000000;
 
-/* ---- earlier runs of the same name or command ---------------------------------------------------------------------- */
+/* ---- earlier runs of the same name or command ------------------------------------------------ */
 
 static bool is_same(const char *a, const char *b)
 {
@@ -42,7 +42,8 @@ static void add_earlier(struct earlier_runs *sum, const struct history_entry *en
 {
 	sum->n++;
 	if (entry->peak_bytes.known && (!sum->peak_bytes.known || entry->peak_bytes.value > sum->peak_bytes.value))
-		(void) snprintf(sum->peak_run, sizeof(sum->peak_run), "%llu", (unsigned long long) entry->number);
+		(void) snprintf(sum->peak_run, sizeof(sum->peak_run), "%llu",
+			(unsigned long long) entry->number);
 	sum->peak_bytes = maybe_max(sum->peak_bytes, entry->peak_bytes);
 	sum->wall_ns = maybe_max(sum->wall_ns, known(entry->wall_ns));
 	sum->cores_ppm = maybe_max(sum->cores_ppm, entry->cores_ppm);
@@ -63,7 +64,8 @@ static bool see_earlier(void *ctx, const struct history_entry *entry)
 	return clock_boot_ns() < r->until_ns;
 }
 
-/* Reads from the newest on and stops after earlier_patience_ns: the end of a job must not wait for a slow disk. */
+/* Reads from the newest on and stops after earlier_patience_ns: the end of a job must not wait for
+ * a slow disk. */
 static void read_earlier(const struct summary *summary, struct earlier_runs *ret)
 {
 	struct reading_earlier reading = { ret, summary->facts, clock_boot_ns() + earlier_patience_ns };
@@ -73,7 +75,7 @@ static void read_earlier(const struct summary *summary, struct earlier_runs *ret
 		(void) history_newest(see_earlier, &reading, NULL);
 }
 
-/* ---- runs ------------------------------------------------------------------------------------------------------------ */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 void run_clear(struct hiw_run *run)
 {
@@ -299,7 +301,7 @@ bool hwi_run_is_leader(struct hiw_run *run)
 	return !f->rank.known || f->rank.value == 0;
 }
 
-/* ---- the history ------------------------------------------------------------------------------------------------------ */
+/* ---- the history ----------------------------------------------------------------------------- */
 
 static struct hiw_entry entry_of(const struct history_entry *e)
 {
@@ -342,7 +344,7 @@ int hwi_history_remove(const char *run, struct hiw_err *ret_err)
 	return api_err(ret_err, &err, history_remove(run, &err));
 }
 
-/* ---- rules about a recording --------------------------------------------------------------------------------------- */
+/* ---- rules about a recording ----------------------------------------------------------------- */
 
 /* The rules in their order, and how each is checked. */
 struct checking {
@@ -371,7 +373,8 @@ static int add_rule(struct checking *c, const char *text, struct err *err)
 	}
 	r = watch_add(c->watch, &rule);
 	if (r == -E2BIG)
-		return err_set(err, -EINVAL, "more than %d rules; check them in two runs of the command", WATCH_RULES);
+		return err_set(err, -EINVAL, "more than %d rules; check them in two runs of the command",
+			WATCH_RULES);
 	if (r < 0)
 		return r;
 	c->rules[c->n++].watched = (size_t) r;
@@ -455,7 +458,7 @@ int hiw_run_check(struct hiw_run *run, const char *const *rules, size_t n,
 	return api_err(ret_err, &err, r);
 }
 
-/* ---- a recording in other programs' formats ------------------------------------------------------------------------ */
+/* ---- a recording in other programs' formats -------------------------------------------------- */
 
 static bool export_frame(void *ctx, const struct frame *frame)
 {
@@ -495,7 +498,7 @@ int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hi
 	return end < 0 ? api_err(ret_err, &end_err, end) : api_err(ret_err, &err, r);
 }
 
-/* ---- the incident: data from the run's recording, worded by findings/ ---------------------------------------------- */
+/* ---- the incident: data from the run's recording, worded by findings/ ------------------------ */
 
 enum {
 	MOST = 4000000
@@ -528,7 +531,8 @@ static void add_level(void *ctx, uint64_t time_ns, int64_t bytes)
 		g->levels[g->n_levels++] = (struct story_level) { time_ns, bytes };
 }
 
-/* For a run that was just measured the recording is opened and read back; without a recording there is no data. */
+/* For a run that was just measured the recording is opened and read back; without a recording there
+ * is no data. */
 static void gather(struct hiw_run *run, const struct story_moment *of, struct gathering *g)
 {
 	const struct replay_seer seer = { add_used, add_level, g };
@@ -568,7 +572,7 @@ void hiw_recorder_trigger(struct hiw_recorder *r, const char *why)
 	sampler_trigger(r->sampler, why);
 }
 
-/* ---- the other ranks of a run's job, from their recordings in the same folder -------------------------------------- */
+/* ---- the other ranks of a run's job, from their recordings in the same folder ---------------- */
 
 /* The end of a job must not wait for many files; a later summary may. */
 static const uint64_t live_patience_ns = 50000000, later_patience_ns = UINT64_C(2000000000);

@@ -25,7 +25,7 @@
 
 extern char **environ;
 
-/* ---- the option ---------------------------------------------------------------------------------------------------- */
+/* ---- the option ------------------------------------------------------------------------------ */
 
 static const struct {
 	const char *name;
@@ -45,7 +45,8 @@ static const struct {
 	{ "KILL", SIGKILL },
 };
 
-/* The number of the signal in "signal USR1" or "signal SIGUSR1"; 0: action is a command; -1: unknown signal. */
+/* The number of the signal in "signal USR1" or "signal SIGUSR1"; 0: action is a command; -1:
+ * unknown signal. */
 static int signal_of(const char *action)
 {
 	const char *p = action;
@@ -107,7 +108,7 @@ void actions_begin(struct actions *a)
 	a->has_files = getrlimit(RLIMIT_NOFILE, &a->files) == 0;
 }
 
-/* ---- the environment of a command ---------------------------------------------------------------------------------- */
+/* ---- the environment of a command ------------------------------------------------------------ */
 
 enum {
 	VARIABLES = 7,
@@ -121,7 +122,8 @@ struct environment {
 	char **list;
 };
 
-/* hiwater's own environment, with the variables of an enclosing run's alerts replaced by those of this alert. */
+/* hiwater's own environment, with the variables of an enclosing run's alerts replaced by those of
+ * this alert. */
 static int environment_make(struct environment *e, const struct hiw_alert *alert, const char *path, pid_t main)
 {
 	static const char *const names[VARIABLES] = { "HIWATER_ALERT=", "HIWATER_RULE=", "HIWATER_VALUE=", "HIWATER_LEVEL=",
@@ -133,9 +135,11 @@ static int environment_make(struct environment *e, const struct hiw_alert *alert
 	(void) snprintf(e->text[0], VARIABLE_SIZE, "%s%s", names[0], alert->text);
 	(void) snprintf(e->text[1], VARIABLE_SIZE, "%s%s", names[1], alert->rule);
 	if (isfinite(alert->value))
-		(void) snprintf(e->text[2], VARIABLE_SIZE, "%s%s", names[2], units_double(alert->value, number));
+		(void) snprintf(e->text[2], VARIABLE_SIZE, "%s%s",
+			names[2], units_double(alert->value, number));
 	else
-		(void) snprintf(e->text[2], VARIABLE_SIZE, isnan(alert->value) ? "%snan" : "%s%f", names[2], alert->value);
+		(void) snprintf(e->text[2], VARIABLE_SIZE, isnan(alert->value) ? "%snan" : "%s%f",
+			names[2], alert->value);
 	(void) snprintf(e->text[3], VARIABLE_SIZE, "%s%s", names[3], levels[alert->level]);
 	(void) snprintf(e->text[4], VARIABLE_SIZE, "%s%llu.%03llu", names[4], (unsigned long long) (alert->time_ns / 1000000000),
 		(unsigned long long) (alert->time_ns / 1000000 % 1000));
@@ -159,7 +163,7 @@ static int environment_make(struct environment *e, const struct hiw_alert *alert
 	return 0;
 }
 
-/* ---- the keeper: a fork of a process with threads, so it may only make system calls -------------------------------- */
+/* ---- the keeper: a fork of a process with threads, so it may only make system calls ---------- */
 
 enum {
 	PIPE = 3 /* the keeper's only descriptor besides the first three */
@@ -179,8 +183,8 @@ static void close_from(unsigned first)
 		(void) close(fd);
 }
 
-/* The command writes to hiwater's stderr, not to the job's stdout; but not into a pipe, whose reader would wait for the
- * slowest command to end. */
+/* The command writes to hiwater's stderr, not to the job's stdout; but not into a pipe, whose
+ * reader would wait for the slowest command to end. */
 static void set_streams(int pipe)
 {
 	const int null = open("/dev/null", O_RDWR);
@@ -197,8 +201,8 @@ static void set_streams(int pipe)
 	close_from(PIPE + 1);
 }
 
-/* The command stays in the keeper's session, which identifies it and its children if the keeper is killed
- * (source/process/look.c), but has a process group of its own. */
+/* The command stays in the keeper's session, which identifies it and its children if the keeper is
+ * killed (source/process/look.c), but has a process group of its own. */
 static _Noreturn void become_command(struct environment *e)
 {
 	char *const argv[] = { e->shell, e->option, e->command, NULL };
@@ -242,8 +246,8 @@ static uint64_t now_ms(void)
 	return (uint64_t) t.tv_sec * 1000 + (uint64_t) t.tv_nsec / 1000000;
 }
 
-/* Waits until no child is left, and kills those that remain after the limit. Writes the command's wait status to the pipe
- * as soon as it is known. */
+/* Waits until no child is left, and kills those that remain after the limit. Writes the command's
+ * wait status to the pipe as soon as it is known. */
 static _Noreturn void keep(pid_t command)
 {
 	const uint64_t end_ms = now_ms() + ACTION_LIMIT_S * UINT64_C(1000);
@@ -294,12 +298,13 @@ static _Noreturn void become_keeper(const struct actions *a, struct environment 
 	keep(pid);
 }
 
-/* ---- starting commands and reading their statuses ------------------------------------------------------------------- */
+/* ---- starting commands and reading their statuses -------------------------------------------- */
 
 static void complain_once(bool *reported, bool quiet, const char *problem, const char *command)
 {
 	if (!*reported && !quiet)
-		complain("warning: --on-alert: %s '%.200s'; further cases are not reported", problem, command);
+		complain("warning: --on-alert: %s '%.200s'; further cases are not reported",
+			problem, command);
 	*reported = true;
 }
 
@@ -348,7 +353,8 @@ static void run_command(struct actions *a, struct environment *e, const char *co
 	free(e->command);
 }
 
-/* Keeps the full-rate data for an analysis afterwards. The prefix decides which memory the incident is about (hiwater.h). */
+/* Keeps the full-rate data for an analysis afterwards. The prefix decides which memory the incident
+ * is about (hiwater.h). */
 static void trigger(const struct hiw_alert *alert, struct hiw_recorder *recorder)
 {
 	static const char *const about[] = {

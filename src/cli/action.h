@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The actions of --on-alert: shell commands, signals, and the trigger that keeps the full-rate data. A command runs in a
- * session of its own below a keeper, a process that adopts whatever the command leaves running, kills all of it after
- * ACTION_LIMIT_S, and reports the exit status through a pipe. Keeper and command are not part of the job; hiwater does not wait for
- * them, and they keep running after hiwater ends, up to the same limit.
+ * The actions of --on-alert: shell commands, signals, and the trigger that keeps the full-rate
+ * data. A command runs in a session of its own below a keeper, a process that adopts whatever the
+ * command leaves running, kills all of it after ACTION_LIMIT_S, and reports the exit status through
+ * a pipe. Keeper and command are not part of the job; hiwater does not wait for them, and they keep
+ * running after hiwater ends, up to the same limit.
  */
 #pragma once
 
@@ -38,8 +39,8 @@ struct actions {
 	bool reported_failure, reported_busy;
 };
 
-/* Parses an option's value, "[LEVEL:] trigger | signal NAME | COMMAND", into dest, a struct actions. Returns 0 or -EINVAL
- * with text. */
+/* Parses an option's value, "[LEVEL:] trigger | signal NAME | COMMAND", into dest, a struct
+ * actions. Returns 0 or -EINVAL with text. */
 int parse_action(const char *value, void *dest, struct err *err);
 
 /* Remembers the inherited limits. Call it before hiwater raises RLIMIT_NOFILE. */

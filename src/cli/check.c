@@ -105,7 +105,8 @@ static int check_run(struct hiw_run *run, const char *path, const char *const *r
 	return code;
 }
 
-/* Rules are parsed before the run is opened: a syntax error does not depend on the run. Returns 0 or an exit status. */
+/* Rules are parsed before the run is opened: a syntax error does not depend on the run. Returns 0
+ * or an exit status. */
 static int read_rules(const char *const *rules, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -152,16 +153,18 @@ static const struct opt opts[] = {
 
 static const char *const prose[] = {
 	"Prints a line for each RULE: pass, FAIL, or ? if the recording does not decide it.",
-	"The syntax is that of --alert (see hiwater-run(1)). A rule whose names end in .peak, .mean or .last tests figures of the "
-	"summary: 'ram.peak < 20GiB', 'ram.peak < 80% of limit', 'cpu.mean > 1.5 cores', 'time < 2h', "
-	"'loss.last < 0.5 and accuracy.last > 90%', 'process.rss.peak < 8GiB' (the largest process), 'gpu.mem.peak < 95%', "
-	"'gpu_process.mem.peak < 8GiB' (each GPU, each process on a GPU, also those that have ended; 'ever gpu.mem.peak > 95%': "
-	"at least one of them). Counters of the machine and of its GPUs start at 0 with the run: 'gpu.energy.last < 500kJ'.",
-	"Any other rule tests the values over time: it passes if it held at any time, as an alert would have been raised: "
-	"'ram > 1GiB for 30s'. 'always ram < 20GiB' must hold at every sample, 'never loss is nan' and "
-	"'never growth(ram) > 10MiB/min' at none.",
-	"The exit status is 0 if every rule passes, 1 if one fails (or stdout cannot be written), 2 for a rule that cannot be "
-	"parsed, 3 if the data does not decide: there is no such run, its end is not recorded, or a value is not available.",
+	"The syntax is that of --alert (see hiwater-run(1)). A rule whose names end in .peak, .mean or "
+	".last tests figures of the summary: 'ram.peak < 20GiB', 'ram.peak < 80% of limit', 'cpu.mean > 1.5 "
+	"cores', 'time < 2h', 'loss.last < 0.5 and accuracy.last > 90%', 'process.rss.peak < 8GiB' (the "
+	"largest process), 'gpu.mem.peak < 95%', 'gpu_process.mem.peak < 8GiB' (each GPU, each process on a "
+	"GPU, also those that have ended; 'ever gpu.mem.peak > 95%': at least one of them). Counters of the "
+	"machine and of its GPUs start at 0 with the run: 'gpu.energy.last < 500kJ'.",
+	"Any other rule tests the values over time: it passes if it held at any time, as an alert would "
+	"have been raised: 'ram > 1GiB for 30s'. 'always ram < 20GiB' must hold at every sample, 'never "
+	"loss is nan' and 'never growth(ram) > 10MiB/min' at none.",
+	"The exit status is 0 if every rule passes, 1 if one fails (or stdout cannot be written), 2 for a "
+	"rule that cannot be parsed, 3 if the data does not decide: there is no such run, its end is not "
+	"recorded, or a value is not available.",
 	NULL,
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared by the files of the command: the rows of the command table, exit statuses, output and messages.
+ * Shared by the files of the command: the rows of the command table, exit statuses, output and
+ * messages.
  */
 #pragma once
 
@@ -19,10 +20,12 @@ enum {
 	EXIT_NOT_FOUND = 127,
 };
 
-/* For --help and the man pages of the commands with a RUN operand (src/record/history/history.c resolves it). */
+/* For --help and the man pages of the commands with a RUN operand (src/record/history/history.c
+ * resolves it). */
 #define WHAT_A_RUN_IS \
-	"A RUN is a run number (hiwater runs lists them), last, last-1 and so on, a name (its latest run; name:NAME where " \
-	"NAME alone would be read as something else), the path of a recording, or slurm:JOB."
+	"A RUN is a run number (hiwater runs lists them), last, last-1 and so on, a name (its latest run; " \
+	"name:NAME where NAME alone would be read as something else), the path of a recording, or " \
+	"slurm:JOB."
 
 extern const struct command command_run, command_attach, command_top, command_runs, command_show, command_check, command_compare, command_export, command_report, command_mark, command_doctor, command_gpus,
 	command_generate;
@@ -31,10 +34,12 @@ extern const struct command command_run, command_attach, command_top, command_ru
 extern struct command cli_commands[14];
 extern const size_t cli_command_count;
 
-/* Writes "hiwater: TEXT\n" to stderr in one write; waits PATIENCE_SHORT_MS at most for a slow reader. */
+/* Writes "hiwater: TEXT\n" to stderr in one write; waits PATIENCE_SHORT_MS at most for a slow
+ * reader. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* From now on complain() passes its text, without "hiwater: " and newline, to handler; NULL: to stderr again. */
+/* From now on complain() passes its text, without "hiwater: " and newline, to handler; NULL: to
+ * stderr again. */
 void complain_through(void (*handler)(const char *text));
 
 /* Writes text to stdout. Returns 0, or EXIT_FAILED after a complaint (no complaint on EPIPE). */

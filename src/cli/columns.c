@@ -127,10 +127,11 @@ void table_done(struct table *t)
 	buf_done(&t->cells);
 }
 
-/* ---- two texts in two columns -------------------------------------------------------------------------------------- */
+/* ---- two texts in two columns ---------------------------------------------------------------- */
 
-/* Sets *line to the next line of *text, wrapped at blanks to width columns, and advances *text. Returns its length in
- * bytes; 0 at the end. A word that is too long for a line (a path) is split. */
+/* Sets *line to the next line of *text, wrapped at blanks to width columns, and advances *text.
+ * Returns its length in bytes; 0 at the end. A word that is too long for a line (a path) is
+ * split. */
 static size_t line_next(const char **text, size_t width, const char **line)
 {
 	const char *p = *text + strspn(*text, " "), *end = p;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A table for a terminal. Columns are as wide as their contents. If not all fit, texts are shortened (numbers never), and the
- * least important columns are left out.
+ * A table for a terminal. Columns are as wide as their contents. If not all fit, texts are
+ * shortened (numbers never), and the least important columns are left out.
  */
 #pragma once
 
@@ -35,12 +35,14 @@ void table_init(struct table *t, const struct table_column *columns, size_t n_co
 /* Adds the next cell: from left to right, row by row. */
 void table_cell(struct table *t, const char *text);
 
-/* Appends the lines to out, at most width wide if that is possible; width 0: no limit. Returns 0 or -errno. */
+/* Appends the lines to out, at most width wide if that is possible; width 0: no limit. Returns 0 or
+ * -errno. */
 int table_put(struct table *t, unsigned width, struct buf *out);
 
 void table_done(struct table *t);
 
-/* ---- two texts in two columns, for doctor -------------------------------------------------------------------------- */
+/* ---- two texts in two columns, for doctor ---------------------------------------------------- */
 
-/* Appends left and right side by side, each wrapped: left starts at column indent, right at column at and ends before width. */
+/* Appends left and right side by side, each wrapped: left starts at column indent, right at column
+ * at and ends before width. */
 void add_two_columns(struct buf *out, size_t indent, const char *left, size_t at, const char *right, size_t width);

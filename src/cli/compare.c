@@ -68,28 +68,36 @@ static int compare_main(int argc, char **argv)
 }
 
 static const struct opt opts[] = {
-	{ 0, "by", OPT_TEXT, "HEADS", "one row per group, with a column for each part of its name: model,data for mlp-original", opt_text,
+	{ 0, "by", OPT_TEXT, "HEADS", "one row per group, with a column for each part of its name: model,data for mlp-original",
+		opt_text,
 		(void *) &arg_compare.by },
-	{ 0, "fail-if", OPT_TEXT, "RULE", "exit with 1 if RULE holds: 'ram.peak > +5%'; may be repeated", parse_rule, &arg_compare.rules },
+	{ 0, "fail-if", OPT_TEXT, "RULE", "exit with 1 if RULE holds: 'ram.peak > +5%'; may be repeated",
+		parse_rule, &arg_compare.rules },
 	{ 0, "json", OPT_NONE, NULL, "print JSON, in base units", opt_flag, &arg_compare.json },
 	{ 0, "md", OPT_NONE, NULL, "print a Markdown table", opt_flag, &arg_compare.md },
-	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)", parse_units, &arg_compare.units },
+	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)",
+		parse_units, &arg_compare.units },
 	{ 0 },
 };
 
 static const char *const prose[] = {
-	"Compares runs side by side. A name stands for all finished runs of that name in the history; runs of one name are a group, "
-	"and the first group is the base. Each run counts as one value: mean +- standard deviation over the runs of a group.",
-	"With four runs or more in both groups, a Mann-Whitney U test (exact, two-sided) decides whether a figure differs: '~' "
-	"means p > 0.05. With fewer runs there is no test; for single runs the plain differences are shown.",
-	"With more than two groups the table has a row per group and a column per figure, and no test: with many groups some "
-	"difference is always found. --by model,data gives each part of the names a column; names are split at the first of "
-	"/ : , blank - _ that splits all of them into as many parts, from the end.",
+	"Compares runs side by side. A name stands for all finished runs of that name in the history; runs "
+	"of one name are a group, and the first group is the base. Each run counts as one value: mean +- "
+	"standard deviation over the runs of a group.",
+	"With four runs or more in both groups, a Mann-Whitney U test (exact, two-sided) decides whether a "
+	"figure differs: '~' means p > 0.05. With fewer runs there is no test; for single runs the plain "
+	"differences are shown.",
+	"With more than two groups the table has a row per group and a column per figure, and no test: with "
+	"many groups some difference is always found. --by model,data gives each part of the names a "
+	"column; names are split at the first of / : , blank - _ that splits all of them into as many "
+	"parts, from the end.",
 	"It warns if hosts, CPUs, commands, sampling intervals, GPUs or GPU drivers differ.",
-	"Rules of --fail-if are those of hiwater check with .peak, .mean or .last, applied to the means of the groups; a percentage "
-	"with a sign is relative to the base: 'time > +10%', 'loss.last > 0.5', 'gpu.busy.mean < -5%'.",
-	"The exit status is 0, 1 if a rule holds (or a run cannot be read, or stdout cannot be written), 2 for an invalid rule or "
-	"command line, 3 if the data does not decide: a value is not available, or the end of a run is not recorded.",
+	"Rules of --fail-if are those of hiwater check with .peak, .mean or .last, applied to the means of "
+	"the groups; a percentage with a sign is relative to the base: 'time > +10%', 'loss.last > 0.5', "
+	"'gpu.busy.mean < -5%'.",
+	"The exit status is 0, 1 if a rule holds (or a run cannot be read, or stdout cannot be written), 2 "
+	"for an invalid rule or command line, 3 if the data does not decide: a value is not available, or "
+	"the end of a run is not recorded.",
 	NULL,
 };
 

@@ -33,7 +33,7 @@ static struct {
 	const char *root;
 } arg_doctor;
 
-/* ---- gathering ---- */
+/* ---- gathering ------------------------------------------------------------------------------- */
 
 /* Copies of the checks that hwi_doctor reported. */
 struct report {
@@ -92,14 +92,15 @@ static void report_done(struct report *r)
 	doctor_rates_done(&r->rates);
 }
 
-/* ---- text ---- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static const char *how_of(const struct hwi_check *c)
 {
 	return *c->how ? c->how : c->origin;
 }
 
-/* May both share a paragraph? Available metrics share one by entity and origin, missing ones by reason and remedy. */
+/* May both share a paragraph? Available metrics share one by entity and origin, missing ones by
+ * reason and remedy. */
 static bool is_alike(const struct hwi_check *a, const struct hwi_check *b)
 {
 	if (a->available != b->available)
@@ -128,8 +129,9 @@ static size_t first_of_entity(const struct report *r, size_t i)
 	return k;
 }
 
-/* Appends the names of all checks that share a paragraph with check i: "a, b". False if an earlier check is among
- * them: its paragraph has the names. Missing metrics are named with their entity, "gpu.*" if all of it is missing. */
+/* Appends the names of all checks that share a paragraph with check i: "a, b". False if an earlier
+ * check is among them: its paragraph has the names. Missing metrics are named with their entity,
+ * "gpu.*" if all of it is missing. */
 static bool names_alike(const struct report *r, size_t i, struct buf *names)
 {
 	const struct hwi_check *c = &r->checks[i];
@@ -228,7 +230,8 @@ static void add_text(struct buf *out, const struct report *r, const char *machin
 
 		if (first_of_entity(r, i) < i || available_here == 0)
 			continue;
-		(void) buf_printf(out, "\n%s: %zu of %zu metrics\n", r->checks[i].entity, available_here, all_here);
+		(void) buf_printf(out, "\n%s: %zu of %zu metrics\n",
+			r->checks[i].entity, available_here, all_here);
 		add_group(out, r, r->checks[i].entity, width);
 	}
 	if (available < all) {
@@ -241,7 +244,7 @@ static void add_text(struct buf *out, const struct report *r, const char *machin
 	buf_done(&total);
 }
 
-/* ---- JSON ---- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void add_machine(struct json *j, const char *machine)
 {
@@ -309,7 +312,7 @@ static void add_programs(struct buf *out)
 		where);
 }
 
-/* ---- the command ---- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int print_report(const struct report *r, const char *machine)
 {
@@ -385,13 +388,16 @@ static const struct opt opts[] = {
 };
 
 static const char *const prose[] = {
-	"States for each metric whether it is available on this machine with the rights of this user, and from which source; then "
-	"lists what is missing, why, and what would enable it. It changes nothing. The metrics are those of docs/metrics.md.",
-	"The first lines are the facts that decide the accuracy of a run: the error of resident sizes, the cgroup, how new "
-	"processes are found, and whether the kernel reports the end of each process. If a GPU driver answers, the next lines state "
-	"how often a run at the default interval reads each group of its metrics (4/s while memory moves: a list is then read "
-	"sooner), how long one read of all GPUs took now, and, if that exceeds the CPU budget, the longer period and the reason.",
-	"The exit status is 0 (also if metrics are missing), 1 if the machine cannot be examined, 2 for an invalid command line.",
+	"States for each metric whether it is available on this machine with the rights of this user, and "
+	"from which source; then lists what is missing, why, and what would enable it. It changes nothing. "
+	"The metrics are those of docs/metrics.md.",
+	"The first lines are the facts that decide the accuracy of a run: the error of resident sizes, the "
+	"cgroup, how new processes are found, and whether the kernel reports the end of each process. If a "
+	"GPU driver answers, the next lines state how often a run at the default interval reads each group "
+	"of its metrics (4/s while memory moves: a list is then read sooner), how long one read of all GPUs "
+	"took now, and, if that exceeds the CPU budget, the longer period and the reason.",
+	"The exit status is 0 (also if metrics are missing), 1 if the machine cannot be examined, 2 for an "
+	"invalid command line.",
 	NULL,
 };
 

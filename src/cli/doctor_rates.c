@@ -15,7 +15,7 @@ enum {
 	RATE_COLUMNS = 2 + 36
 };
 
-/* ---- gathering ---- */
+/* ---- gathering ------------------------------------------------------------------------------- */
 
 static const char *copy(struct doctor_rates *rates, const char *text)
 {
@@ -53,7 +53,7 @@ void doctor_rates_done(struct doctor_rates *rates)
 	free(rates->list);
 }
 
-/* ---- text ---- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 /* "10/s", "every 24 s" */
 static void add_period(struct buf *out, uint64_t ns)
@@ -118,7 +118,7 @@ void doctor_rates_text(const struct doctor_rates *rates, size_t width, struct bu
 	buf_done(&most);
 }
 
-/* ---- JSON ---- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void add_seconds(struct json *j, const char *key, bool is_known, uint64_t ns)
 {

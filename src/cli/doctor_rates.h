@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The part of doctor that states how often each group of GPU metrics is read, and what a read costs.
+ * The part of doctor that states how often each group of GPU metrics is read, and what a read
+ * costs.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater export: writes a recording in other programs' formats, to stdout or to a file. The file gets its name only when it
- * is complete.
+ * hiwater export: writes a recording in other programs' formats, to stdout or to a file. The file
+ * gets its name only when it is complete.
  */
 #include <errno.h>
 #include <string.h>
@@ -59,12 +59,13 @@ static int parse_pixels(const char *value, void *dest, struct err *err)
 	const char *p = value;
 
 	if (parse_u64(&p, &pixels) < 0 || *p || pixels < 1 || pixels > PIXELS_MOST)
-		return err_set(err, -EINVAL, "'%s' is not a whole number of pixels from 1 to %d", value, PIXELS_MOST);
+		return err_set(err, -EINVAL, "'%s' is not a whole number of pixels from 1 to %d",
+			value, PIXELS_MOST);
 	*(unsigned *) dest = (unsigned) pixels;
 	return 0;
 }
 
-/* ---- the output ----------------------------------------------------------------------------------------------------- */
+/* ---- the output ------------------------------------------------------------------------------ */
 
 struct target {
 	const char *name;
@@ -137,7 +138,7 @@ static int export_out(struct hiw_run *run)
 	return r < 0 ? fail(&target, r, &err) : 0;
 }
 
-/* ---- the command ---------------------------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int export_run(const char *name)
 {
@@ -173,28 +174,38 @@ static int export_main(int argc, char **argv)
 
 static const struct opt opts[] = {
 	{ 0, "to", OPT_CHOICE, TO_CHOICES, "the format", parse_to, (void *) &arg_export.to },
-	{ 'o', "output", OPT_FILE, "FILE", "write to FILE, which appears only when it is complete", opt_text, (void *) &arg_export.output },
-	{ 0, "entity", OPT_CHOICE, ENTITY_CHOICES, "what to export (csv: job; json: all; openmetrics: all but processes)", parse_entity,
+	{ 'o', "output", OPT_FILE, "FILE", "write to FILE, which appears only when it is complete",
+		opt_text, (void *) &arg_export.output },
+	{ 0, "entity", OPT_CHOICE, ENTITY_CHOICES, "what to export (csv: job; json: all; openmetrics: all but processes)",
+		parse_entity,
 		(void *) &arg_export.entity },
-	{ 0, "series", OPT_TEXT, "NAME", "svg: draw the user series NAME instead of the first four; may be repeated", parse_series, NULL },
-	{ 0, "width", OPT_TEXT, "PIXELS", "svg: width of the picture (820)", parse_pixels, &arg_export.width },
-	{ 0, "height", OPT_TEXT, "PIXELS", "svg: height of each chart in it (74)", parse_pixels, &arg_export.height },
-	{ 0, "recent", OPT_NONE, NULL, "the last minutes at full rate instead of as windows", opt_flag, &arg_export.recent },
-	{ 0, "redact", OPT_NONE, NULL, "leave out user, host, commands and process names", opt_flag, &arg_export.redact },
+	{ 0, "series", OPT_TEXT, "NAME", "svg: draw the user series NAME instead of the first four; may be repeated",
+		parse_series, NULL },
+	{ 0, "width", OPT_TEXT, "PIXELS", "svg: width of the picture (820)",
+		parse_pixels, &arg_export.width },
+	{ 0, "height", OPT_TEXT, "PIXELS", "svg: height of each chart in it (74)",
+		parse_pixels, &arg_export.height },
+	{ 0, "recent", OPT_NONE, NULL, "the last minutes at full rate instead of as windows",
+		opt_flag, &arg_export.recent },
+	{ 0, "redact", OPT_NONE, NULL, "leave out user, host, commands and process names",
+		opt_flag, &arg_export.redact },
 	{ 0 },
 };
 
 static const char *const prose[] = {
-	"Writes RUN in another program's format to stdout; a run that is still running, or whose recorder was killed, up to its "
-	"last recorded second. Values are in base units (bytes, seconds, joules, watts, degrees Celsius, hertz, ratios of 0 to 1); "
-	"a value that is not available is left empty or out, never written as 0.",
-	"csv is one table: a line per window, with the minimum, the mean and the maximum of each gauge in it, so that no burst is "
-	"lost. json is one object per line; \"kind\" states what it is.",
-	"openmetrics has timestamps, for promtool tsdb create-blocks-from openmetrics; it has processes only with "
-	"--entity process, since each process adds series of its own. It needs room for the samples in TMPDIR (/var/tmp).",
+	"Writes RUN in another program's format to stdout; a run that is still running, or whose recorder "
+	"was killed, up to its last recorded second. Values are in base units (bytes, seconds, joules, "
+	"watts, degrees Celsius, hertz, ratios of 0 to 1); a value that is not available is left empty or "
+	"out, never written as 0.",
+	"csv is one table: a line per window, with the minimum, the mean and the maximum of each gauge in "
+	"it, so that no burst is lost. json is one object per line; \"kind\" states what it is.",
+	"openmetrics has timestamps, for promtool tsdb create-blocks-from openmetrics; it has processes "
+	"only with --entity process, since each process adds series of its own. It needs room for the "
+	"samples in TMPDIR (/var/tmp).",
 	"perfetto is a trace for ui.perfetto.dev: counters, lifetimes of processes, phases and marks.",
 	"svg is a picture: CPUs, RAM, GPUs and user series, one below the other on the same time axis.",
-	"The exit status is 0, 1 if there is no such run or it cannot be read or written, 2 for an invalid command line.",
+	"The exit status is 0, 1 if there is no such run or it cannot be read or written, 2 for an invalid "
+	"command line.",
 	NULL,
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater gpus: lists the GPUs and the processes on them, once or repeatedly; scripts may use it instead of nvidia-smi.
+ * hiwater gpus: lists the GPUs and the processes on them, once or repeatedly; scripts may use it
+ * instead of nvidia-smi.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -37,7 +38,7 @@ static struct {
 	uint64_t patience_ns;
 } arg_gpus = { .patience_ns = UINT64_C(30000000000) };
 
-/* ---- options -------------------------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static int parse_csv(const char *value, void *dest, struct err *err)
 {
@@ -59,8 +60,8 @@ static const struct loop_unit loop_seconds = { "-l (--loop)", "seconds", "-l 0.5
 static const struct loop_unit loop_short_ms = { "-lms", "milliseconds", "-lms 500", NULL, 1000000 };
 static const struct loop_unit loop_ms = { "--loop-ms", "milliseconds", "--loop-ms=500", NULL, 1000000 };
 
-/* nvidia-smi's -lms is the letter l with a value that begins with "ms". The number may be an operand, so read_loop parses
- * it. */
+/* nvidia-smi's -lms is the letter l with a value that begins with "ms". The number may be an
+ * operand, so read_loop parses it. */
 static int parse_loop(const char *value, void *dest, struct err *err)
 {
 	const bool is_ms = value && strncmp(value, "ms", 2) == 0;
@@ -161,7 +162,7 @@ static int read_options(struct hwi_gpus_options *o)
 	return arg_gpus.query || arg_gpus.apps ? read_format(o) : 0;
 }
 
-/* ---- samples -------------------------------------------------------------------------------------------------------- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 static int status_of(int error)
 {
@@ -190,7 +191,8 @@ static bool is_empty(const struct hwi_gpus *gpus, int error)
 	return error == -ENODEV || error == -ENXIO || error == -ENOMEM || !hwi_gpus_device(gpus, 0, &any);
 }
 
-/* A table that is continued in a loop has its header once, as nvidia-smi's has and as programs that read it expect. */
+/* A table that is continued in a loop has its header once, as nvidia-smi's has and as programs that
+ * read it expect. */
 static const char *without_header(const char *text)
 {
 	const bool has = (arg_gpus.csv || arg_gpus.query || arg_gpus.apps) && !arg_gpus.no_header;
@@ -240,7 +242,8 @@ static int sample(struct hwi_gpus *gpus, FILE *file, bool first, bool *ret_go_on
 	return shown ? shown : status_of(r);
 }
 
-/* Sleeps until one interval after *next; if that has passed already, the next interval starts now. */
+/* Sleeps until one interval after *next; if that has passed already, the next interval starts
+ * now. */
 static void sleep_until(struct timespec *next)
 {
 	struct timespec now;
@@ -281,7 +284,8 @@ static int help(enum hwi_gpus_format format)
 	return print_out(text, strlen(text));
 }
 
-/* "-l 1" and "-lms 500" leave their number as an operand. Returns how many operands it consumed, or -1 after a complaint. */
+/* "-l 1" and "-lms 500" leave their number as an operand. Returns how many operands it consumed, or
+ * -1 after a complaint. */
 static int read_loop(int argc, char **argv)
 {
 	const struct loop_unit *u = arg_gpus.loop_unit;
@@ -365,52 +369,70 @@ static int gpus_main(int argc, char **argv)
 	return status;
 }
 
-/* ---- the tables ----------------------------------------------------------------------------------------------------- */
+/* ---- the tables ------------------------------------------------------------------------------ */
 
 static const struct opt opts[] = {
-	{ 0, "json", OPT_NONE, NULL, "print JSON, in base units (docs/gpus.schema.json)", opt_flag, &arg_gpus.json },
-	{ 0, "csv", OPT_OPTIONAL, "gpus|processes", "print CSV in base units: a row per GPU, or per process (gpus)", parse_csv,
+	{ 0, "json", OPT_NONE, NULL, "print JSON, in base units (docs/gpus.schema.json)",
+		opt_flag, &arg_gpus.json },
+	{ 0, "csv", OPT_OPTIONAL, "gpus|processes", "print CSV in base units: a row per GPU, or per process (gpus)",
+		parse_csv,
 		&arg_gpus.csv },
-	{ 0, "line", OPT_TEXT, "FORMAT", "print one line for status bars: '{gpu}: {busy}% {mem} of {mem_total}'", opt_text,
+	{ 0, "line", OPT_TEXT, "FORMAT", "print one line for status bars: '{gpu}: {busy}% {mem} of {mem_total}'",
+		opt_text,
 		(void *) &arg_gpus.line },
-	{ 0, "spec", OPT_NONE, NULL, "print the hardware: SMs, cores, shared memory, registers, limits", opt_flag, &arg_gpus.spec },
+	{ 0, "spec", OPT_NONE, NULL, "print the hardware: SMs, cores, shared memory, registers, limits",
+		opt_flag, &arg_gpus.spec },
 	{ 'L', "list-gpus", OPT_NONE, NULL, "print names and UUIDs only", opt_flag, &arg_gpus.list },
-	{ 0, "query-gpu", OPT_TEXT, "FIELDS", "print a table of these fields, separated by commas and named as nvidia-smi's", opt_text,
+	{ 0, "query-gpu", OPT_TEXT, "FIELDS", "print a table of these fields, separated by commas and named as nvidia-smi's",
+		opt_text,
 		(void *) &arg_gpus.query },
-	{ 0, "query-compute-apps", OPT_TEXT, "FIELDS", "the same for the compute processes", opt_text, (void *) &arg_gpus.apps },
-	{ 0, "format", OPT_TEXT, "csv[,noheader][,nounits]", "format of a queried table (csv)", opt_text, (void *) &arg_gpus.format },
-	{ 'i', "id", OPT_TEXT, "IDS", "only these GPUs, separated by commas: numbers (a MIG instance: 0.1), UUIDs or PCI addresses", opt_text,
+	{ 0, "query-compute-apps", OPT_TEXT, "FIELDS", "the same for the compute processes",
+		opt_text, (void *) &arg_gpus.apps },
+	{ 0, "format", OPT_TEXT, "csv[,noheader][,nounits]", "format of a queried table (csv)",
+		opt_text, (void *) &arg_gpus.format },
+	{ 'i', "id", OPT_TEXT, "IDS", "only these GPUs, separated by commas: numbers (a MIG instance: 0.1), UUIDs or PCI addresses",
+		opt_text,
 		(void *) &arg_gpus.ids },
 	{ 'l', "loop", OPT_OPTIONAL, "SECONDS", "repeat every SECONDS until Ctrl-C (5)", parse_loop, NULL },
 	{ 0, "loop-ms", OPT_TEXT, "MS", "the same in milliseconds; also: -lms MS", parse_loop_ms, NULL },
-	{ 'f', "filename", OPT_FILE, "FILE", "write to FILE instead of stdout", opt_text, (void *) &arg_gpus.file },
-	{ 0, "no-header", OPT_NONE, NULL, "leave out the lines above the first GPU", opt_flag, &arg_gpus.no_header },
-	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)", parse_units, &arg_gpus.units },
-	{ 0, "timeout", OPT_TEXT, "SPAN", "how long to wait for a driver (30s)", parse_patience, &arg_gpus.patience_ns },
-	{ 0, "root", OPT_FILE, "DIR", "examine a captured machine: DIR holds its proc and sys", opt_text, (void *) &arg_gpus.root },
-	{ 0, "help-query-gpu", OPT_NONE, NULL, "list the fields of --query-gpu", opt_flag, &arg_gpus.help_gpu },
-	{ 0, "help-query-compute-apps", OPT_NONE, NULL, "list the fields of --query-compute-apps", opt_flag, &arg_gpus.help_apps },
+	{ 'f', "filename", OPT_FILE, "FILE", "write to FILE instead of stdout",
+		opt_text, (void *) &arg_gpus.file },
+	{ 0, "no-header", OPT_NONE, NULL, "leave out the lines above the first GPU",
+		opt_flag, &arg_gpus.no_header },
+	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)",
+		parse_units, &arg_gpus.units },
+	{ 0, "timeout", OPT_TEXT, "SPAN", "how long to wait for a driver (30s)",
+		parse_patience, &arg_gpus.patience_ns },
+	{ 0, "root", OPT_FILE, "DIR", "examine a captured machine: DIR holds its proc and sys",
+		opt_text, (void *) &arg_gpus.root },
+	{ 0, "help-query-gpu", OPT_NONE, NULL, "list the fields of --query-gpu",
+		opt_flag, &arg_gpus.help_gpu },
+	{ 0, "help-query-compute-apps", OPT_NONE, NULL, "list the fields of --query-compute-apps",
+		opt_flag, &arg_gpus.help_apps },
 	{ 0, "help-line", OPT_NONE, NULL, "list the fields of --line", opt_flag, &arg_gpus.help_line },
 	{ 0 },
 };
 
 static const char *const prose[] = {
-	"Prints a line per GPU, and below it the processes on it: NVIDIA GPUs are read through the driver's library, those of AMD, "
-	"Intel and others through the kernel. GPU is the driver's number; CUDA is the number in a CUDA program with the current "
-	"CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER: - means hidden, ? that only CUDA itself knows. MIG instances are listed below "
-	"their GPU.",
-	"BUSY is the share of time in which any kernel ran, even one thread on one SM; SM ACTIVE, if the driver reports it, the "
-	"share in which an SM had work, mean over all SMs: how full the GPU was. The percentage after a process is its share of the "
-	"driver's utilization samples. Memory of processes that are not visible here has a line of its own, unattributed.",
-	"--query-gpu and --query-compute-apps accept the names of nvidia-smi's fields and print its header, units and [N/A], so a "
-	"script only has to change the program's name. --line is for status bars and prompts: {field} is replaced by a figure, once "
-	"for each GPU; {{ and }} are literal braces, \\n is a new line, which then separates the GPUs.",
-	"A GPU that sleeps is not woken up; a note names it. For formats without notes, stderr says why rows are missing: a GPU "
-	"that cannot be opened or is lost, processes that a driver does not list; for --csv also why figures are missing. Each "
-	"driver is called in a process of its own: one that hangs is given up after --timeout, and the others' data is printed.",
-	"The exit status is 0; 1 if the command failed; 2 for an invalid command line; 6 if there is no GPU, or none that --id "
-	"selects; 9 if there is a GPU but no driver to read it; 15 if a GPU is lost; 124 if a driver did not answer in time. "
-	"nvidia-smi uses 2, 6, 9 and 15 for the same.",
+	"Prints a line per GPU, and below it the processes on it: NVIDIA GPUs are read through the driver's "
+	"library, those of AMD, Intel and others through the kernel. GPU is the driver's number; CUDA is "
+	"the number in a CUDA program with the current CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER: - means "
+	"hidden, ? that only CUDA itself knows. MIG instances are listed below their GPU.",
+	"BUSY is the share of time in which any kernel ran, even one thread on one SM; SM ACTIVE, if the "
+	"driver reports it, the share in which an SM had work, mean over all SMs: how full the GPU was. The "
+	"percentage after a process is its share of the driver's utilization samples. Memory of processes "
+	"that are not visible here has a line of its own, unattributed.",
+	"--query-gpu and --query-compute-apps accept the names of nvidia-smi's fields and print its header, "
+	"units and [N/A], so a script only has to change the program's name. --line is for status bars and "
+	"prompts: {field} is replaced by a figure, once for each GPU; {{ and }} are literal braces, \\n is "
+	"a new line, which then separates the GPUs.",
+	"A GPU that sleeps is not woken up; a note names it. For formats without notes, stderr says why "
+	"rows are missing: a GPU that cannot be opened or is lost, processes that a driver does not list; "
+	"for --csv also why figures are missing. Each driver is called in a process of its own: one that "
+	"hangs is given up after --timeout, and the others' data is printed.",
+	"The exit status is 0; 1 if the command failed; 2 for an invalid command line; 6 if there is no "
+	"GPU, or none that --id selects; 9 if there is a GPU but no driver to read it; 15 if a GPU is lost; "
+	"124 if a driver did not answer in time. nvidia-smi uses 2, 6, 9 and 15 for the same.",
 	NULL,
 };
 

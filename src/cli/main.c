@@ -18,10 +18,11 @@ static const struct opt opts[] = {
 };
 
 static const char *const prose[] = {
-	"Measures the resource use of a job: memory, CPU time, input and output, and GPUs, at their peak and over time. A job is a "
-	"command with everything that it starts, or processes that already run. Every number states how it was obtained; one that "
-	"is not available is left out, with the reason.",
-	"Measuring does not change the job: its output, its signals and its exit status are the same as without hiwater.",
+	"Measures the resource use of a job: memory, CPU time, input and output, and GPUs, at their peak "
+	"and over time. A job is a command with everything that it starts, or processes that already run. "
+	"Every number states how it was obtained; one that is not available is left out, with the reason.",
+	"Measuring does not change the job: its output, its signals and its exit status are the same as "
+	"without hiwater.",
 	NULL,
 };
 
@@ -92,7 +93,8 @@ static void print_help(void)
 	printf("\nSee hiwater COMMAND --help for the options of a command.\n");
 }
 
-/* The user may have forgotten "run --" in front of a job, so the status is that of a job that was not started. */
+/* The user may have forgotten "run --" in front of a job, so the status is that of a job that was
+ * not started. */
 static int unknown_command(const char *word)
 {
 	const char *names[sizeof(cli_commands) / sizeof(cli_commands[0])] = { NULL };
@@ -104,7 +106,8 @@ static int unknown_command(const char *word)
 	if (nearest)
 		complain("unknown command '%s'; did you mean hiwater %s?", word, nearest);
 	else
-		complain("unknown command '%s'; see hiwater --help, or measure a program with: hiwater run -- %s", word, word);
+		complain("unknown command '%s'; see hiwater --help, or measure a program with: hiwater run -- %s",
+			word, word);
 	return EXIT_BEFORE_JOB;
 }
 
@@ -177,7 +180,7 @@ int main(int argc, char **argv)
 	return choose_command(argc - first, argv + first);
 }
 
-/* ---- hiwater _generate, for the build: man pages and completions from the table ------------------------------------ */
+/* ---- hiwater _generate, for the build: man pages and completions from the table -------------- */
 
 static const struct command *find_command(const char *name)
 {

@@ -32,13 +32,14 @@ static int mark_main(int argc, char **argv)
 static const struct opt opts[] = { { 0 } };
 
 static const char *const prose[] = {
-	"Writes a mark with the current time and TEXT, its words joined by blanks, into the recording of the run that this process "
-	"belongs to. It is for scripts that hiwater run measures, and returns at once.",
-	"The summary (hiwater run, hiwater show) shows the last ten marks, --json the last fifty under \"marks\", the report and "
-	"the exports all marks of the recording.",
+	"Writes a mark with the current time and TEXT, its words joined by blanks, into the recording of "
+	"the run that this process belongs to. It is for scripts that hiwater run measures, and returns at "
+	"once.",
+	"The summary (hiwater run, hiwater show) shows the last ten marks, --json the last fifty under "
+	"\"marks\", the report and the exports all marks of the recording.",
 	"A text has at most 4096 bytes.",
-	"The exit status is 0, 1 if this process belongs to no run, or to another user's, or the text is too long, 2 for an invalid "
-	"command line.",
+	"The exit status is 0, 1 if this process belongs to no run, or to another user's, or the text is "
+	"too long, 2 for an invalid command line.",
 	NULL,
 };
 

@@ -23,7 +23,7 @@ enum {
 };
 static const uint64_t default_progress_ns = UINT64_C(10000000000), least_progress_ns = UINT64_C(10000000);
 
-/* ---- options ---- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 int parse_interval(const char *value, void *dest, struct err *err)
 {
@@ -189,7 +189,7 @@ int parse_request(const char *value, void *dest, struct err *err)
 	return 0;
 }
 
-/* ---- before the job ---- */
+/* ---- before the job -------------------------------------------------------------------------- */
 
 /* Expands the rank in *name; the new text is never freed. */
 static int prepare_file(const char **name, const char *option)
@@ -205,11 +205,13 @@ static int prepare_file(const char **name, const char *option)
 		r = file_check(expanded);
 	}
 	if (r < 0)
-		complain("%s %s: %s; give a file in an existing, writable folder", option, *name, strerror(-r));
+		complain("%s %s: %s; give a file in an existing, writable folder",
+			option, *name, strerror(-r));
 	return r;
 }
 
-/* How history_find() reads a RUN that is written like this name, if not as a name; NULL: as a name. */
+/* How history_find() reads a RUN that is written like this name, if not as a name; NULL: as a
+ * name. */
 static const char *other_meaning(const char *name)
 {
 	const size_t len = strlen(name);
@@ -235,7 +237,8 @@ static void warn_of_name(const struct measure *m)
 	const char *other = name ? other_meaning(name) : NULL;
 
 	if (other && !m->quiet && !m->recorder.no_record)
-		complain("warning: -n %.80s: as a RUN, '%.80s' means %s; to find this run by its name, give 'name:%.80s'", name, name, other, name);
+		complain("warning: -n %.80s: as a RUN, '%.80s' means %s; to find this run by its name, give 'name:%.80s'",
+			name, name, other, name);
 }
 
 int measure_prepare(struct measure *m)
@@ -277,7 +280,7 @@ int measure_timer(const struct measure *m)
 	return fd;
 }
 
-/* ---- while it runs ---- */
+/* ---- while it runs --------------------------------------------------------------------------- */
 
 void measure_progress(const struct measure *m, struct hiw_recorder *recorder)
 {
@@ -306,7 +309,8 @@ static void print_dropped(struct measure *m)
 
 	if (m->alert_lines.dropped == 0 || m->quiet)
 		return;
-	(void) snprintf(text, sizeof(text), "%" PRIu64 " more alerts are in the recording", m->alert_lines.dropped);
+	(void) snprintf(text, sizeof(text), "%" PRIu64 " more alerts are in the recording",
+		m->alert_lines.dropped);
 	print_line("", text);
 	m->alert_lines.dropped = 0;
 }
@@ -398,7 +402,7 @@ void measure_warnings(const struct measure *m, struct hiw_recorder *recorder)
 	}
 }
 
-/* ---- after the job ---- */
+/* ---- after the job --------------------------------------------------------------------------- */
 
 static void print_summary(const struct measure *m, struct hiw_run *run, enum hiw_format format)
 {

@@ -45,7 +45,8 @@ void program_why_not(const char *name, char *text, size_t size)
 
 	own_folder(folder);
 	if (*folder)
-		(void) snprintf(text, size, "there is no %s in %s or %s/../libexec/hiwater", name, folder, folder);
+		(void) snprintf(text, size, "there is no %s in %s or %s/../libexec/hiwater",
+			name, folder, folder);
 	else
 		(void) snprintf(text, size, "%s cannot be found without /proc", name);
 }

@@ -52,7 +52,8 @@ static int add_run(struct reporting *r, const char *name)
 	return EXIT_FAILED;
 }
 
-/* The default name, in the working directory: "train.html" for "train.hiw", "hiwater-17.html" for run 17 of the history. */
+/* The default name, in the working directory: "train.html" for "train.hiw", "hiwater-17.html" for
+ * run 17 of the history. */
 static char *usual_name(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -118,24 +119,28 @@ static int report_main(int argc, char **argv)
 }
 
 static const struct opt opts[] = {
-	{ 'o', "output", OPT_FILE, "FILE.html", "write to FILE.html, which appears only when it is complete", opt_text,
+	{ 'o', "output", OPT_FILE, "FILE.html", "write to FILE.html, which appears only when it is complete",
+		opt_text,
 		(void *) &arg_report.output },
-	{ 0, "redact", OPT_NONE, NULL, "leave out user, host, commands, paths and process names", opt_flag, &arg_report.redact },
+	{ 0, "redact", OPT_NONE, NULL, "leave out user, host, commands, paths and process names",
+		opt_flag, &arg_report.redact },
 	{ 0 },
 };
 
 static const char *const prose[] = {
-	"Writes one HTML page about RUN; a run that is still running, or whose recorder was killed, is shown up to its last "
-	"recorded second. The page is self-contained: it loads nothing, and can be mailed, archived and opened without a network.",
-	"It shows the summary and, on one time axis, memory, GPUs, CPUs, input and output, user series, phases, marks and alerts, "
-	"and the lifetimes of processes; findings with links to their evidence; how each figure was obtained; the data for "
-	"download. Press ? for the keys. Without JavaScript it shows the figures, the tables and plain pictures of the main curves.",
-	"A point of a chart is the minimum, the mean and the maximum of its span of time, so that a peak is visible at every zoom. "
-	"Several runs are overlaid, aligned at their starts.",
-	"Without -o the page is named after the recording, train.html or hiwater-17.html, in the working directory, and its name "
-	"is printed.",
-	"The exit status is 0, 1 if there is no such run, it cannot be read or the page cannot be written, 2 for an invalid "
-	"command line.",
+	"Writes one HTML page about RUN; a run that is still running, or whose recorder was killed, is "
+	"shown up to its last recorded second. The page is self-contained: it loads nothing, and can be "
+	"mailed, archived and opened without a network.",
+	"It shows the summary and, on one time axis, memory, GPUs, CPUs, input and output, user series, "
+	"phases, marks and alerts, and the lifetimes of processes; findings with links to their evidence; "
+	"how each figure was obtained; the data for download. Press ? for the keys. Without JavaScript it "
+	"shows the figures, the tables and plain pictures of the main curves.",
+	"A point of a chart is the minimum, the mean and the maximum of its span of time, so that a peak is "
+	"visible at every zoom. Several runs are overlaid, aligned at their starts.",
+	"Without -o the page is named after the recording, train.html or hiwater-17.html, in the working "
+	"directory, and its name is printed.",
+	"The exit status is 0, 1 if there is no such run, it cannot be read or the page cannot be written, "
+	"2 for an invalid command line.",
 	NULL,
 };
 

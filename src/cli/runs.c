@@ -37,7 +37,7 @@ struct list {
 	size_t n;
 };
 
-/* ---- text ---- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static const struct table_column columns[] = {
 	{ .head = "RUN" },
@@ -84,7 +84,8 @@ static const char *signal_name(int signal)
 	return NULL;
 }
 
-/* The EXIT column: "0", "1", "TERM", "running", "lost" (its recorder was killed), "-" (not known). */
+/* The EXIT column: "0", "1", "TERM", "running", "lost" (its recorder was killed), "-" (not
+ * known). */
 static const char *exit_text(const struct hiw_entry *e, char buf[UNITS_LEN])
 {
 	if (e->running)
@@ -99,7 +100,8 @@ static const char *exit_text(const struct hiw_entry *e, char buf[UNITS_LEN])
 	if (name)
 		(void) snprintf(buf, UNITS_LEN, "%s", name);
 	else
-		(void) snprintf(buf, UNITS_LEN, "%d", WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+		(void) snprintf(buf, UNITS_LEN, "%d",
+			WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 	return buf;
 }
 
@@ -130,7 +132,7 @@ static void add_text(struct table *t, const struct hiw_entry *e)
 		table_cell(t, cells[i]);
 }
 
-/* ---- JSON ---- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static struct maybe maybe_of(struct hiw_maybe m)
 {
@@ -181,7 +183,7 @@ static void add_json(struct list *l, const struct hiw_entry *e)
 	json_end(j);
 }
 
-/* ---- the list ---- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 static bool see(void *ctx, const struct hiw_entry *entry)
 {
@@ -238,7 +240,8 @@ static int list(void)
 	return r;
 }
 
-/* A run that is removed, for the message about it. A name stands for its newest run, so the message counts the others. */
+/* A run that is removed, for the message about it. A name stands for its newest run, so the message
+ * counts the others. */
 struct removal {
 	const char *path;
 	struct buf text; /* empty if the file is damaged */
@@ -291,7 +294,8 @@ static int report_removed(struct removal *m)
 
 	(void) buf_printf(&line, "removed run %s", m->text.len > 0 ? m->text.data : m->path);
 	if (m->name && hiw_history(see_name, m, NULL) == 0)
-		(void) buf_printf(&line, m->of_name == 1 ? "; %zu more run has that name" : "; %zu more runs have that name", m->of_name);
+		(void) buf_printf(&line, m->of_name == 1 ? "; %zu more run has that name" : "; %zu more runs have that name",
+			m->of_name);
 	(void) buf_str(&line, "\n");
 	r = print_out(line.data, line.len);
 	buf_done(&line);
@@ -338,7 +342,8 @@ static int runs_main(int argc, char **argv)
 	if (arg_runs.rm)
 		return remove_runs(argc, argv);
 	if (argc > 0) {
-		complain("unexpected operand '%s'; for the summary of a run: hiwater show %s", argv[0], argv[0]);
+		complain("unexpected operand '%s'; for the summary of a run: hiwater show %s",
+			argv[0], argv[0]);
 		return EXIT_USAGE;
 	}
 	return list();
@@ -347,18 +352,21 @@ static int runs_main(int argc, char **argv)
 static const struct opt opts[] = {
 	{ 0, "json", OPT_NONE, NULL, "print JSON, in base units", opt_flag, &arg_runs.json },
 	{ 0, "rm", OPT_NONE, NULL, "remove each RUN, and print which it was", opt_flag, &arg_runs.rm },
-	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)", parse_units, &arg_runs.units },
+	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)",
+		parse_units, &arg_runs.units },
 	{ 0 },
 };
 
 static const char *const prose[] = {
-	"Lists the runs in the history, the oldest first. The history is the folder HIWATER_DIR, or else hiwater below "
-	"XDG_STATE_HOME (~/.local/state). It keeps up to 200 runs and 1 GiB; beyond that the oldest finished runs are removed.",
-	"--rm prints a line for each run that it removes: its number, name and command, and how many runs of that name are left. "
-	"Given a name, it removes the latest run of that name.",
-	"EXIT is the exit status, the signal that killed the command, running, or lost if the recorder was killed: the run is "
-	"recorded up to that time.",
-	"The exit status is 0, 1 if a run cannot be removed or the history cannot be read, 2 for an invalid command line.",
+	"Lists the runs in the history, the oldest first. The history is the folder HIWATER_DIR, or else "
+	"hiwater below XDG_STATE_HOME (~/.local/state). It keeps up to 200 runs and 1 GiB; beyond that the "
+	"oldest finished runs are removed.",
+	"--rm prints a line for each run that it removes: its number, name and command, and how many runs "
+	"of that name are left. Given a name, it removes the latest run of that name.",
+	"EXIT is the exit status, the signal that killed the command, running, or lost if the recorder was "
+	"killed: the run is recorded up to that time.",
+	"The exit status is 0, 1 if a run cannot be removed or the history cannot be read, 2 for an invalid "
+	"command line.",
 	NULL,
 };
 

@@ -31,7 +31,8 @@ enum {
 void terminal_guard_streams(void)
 {
 	for (int fd = 0; fd <= 2; fd++) {
-		/* open() uses the lowest free number, this one. A write to a stdout that was closed must fail. */
+		/* open() uses the lowest free number, this one. A write to a stdout that was closed
+		 * must fail. */
 		if (fcntl(fd, F_GETFD) < 0)
 			(void) open("/dev/null", (fd == 1 ? O_RDONLY : O_RDWR) | O_CLOEXEC);
 	}
@@ -93,9 +94,10 @@ struct hiw_style terminal_style(int fd, enum hiw_units units, bool plain)
 	};
 }
 
-/* ---- writing ---- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
-/* A descriptor that is readable once hiwater got a signal to end that is blocked (in run and attach) and not ignored. */
+/* A descriptor that is readable once hiwater got a signal to end that is blocked (in run and
+ * attach) and not ignored. */
 static int open_end_signals(void)
 {
 	static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
@@ -110,8 +112,8 @@ static int open_end_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Waits until fd (-1: none) is writable. Returns 0, -ETIMEDOUT, -ECANCELED if hiwater got a signal to end, -EINTR, or
- * -errno. */
+/* Waits until fd (-1: none) is writable. Returns 0, -ETIMEDOUT, -ECANCELED if hiwater got a signal
+ * to end, -EINTR, or -errno. */
 static int wait_for_room(int fd, int patience_ms)
 {
 	struct pollfd fds[] = { { .fd = fd, .events = POLLOUT }, { .fd = -1, .events = POLLIN } };
@@ -127,8 +129,8 @@ static int wait_for_room(int fd, int patience_ms)
 	return fds[0].revents ? 0 : -ECANCELED;
 }
 
-/* Opens the root and writes the name of fd's link below its proc to ret_link. Returns 0 or -errno; the caller calls
- * root_done() in either case. */
+/* Opens the root and writes the name of fd's link below its proc to ret_link. Returns 0 or -errno;
+ * the caller calls root_done() in either case. */
 static int open_root_of(int fd, struct root *ret_root, char ret_link[static LINK_LEN])
 {
 	*ret_root = (struct root) { .proc = -1, .sys = -1, .top = -1 };
@@ -146,9 +148,10 @@ static int open_anew(int fd)
 	return anew;
 }
 
-/* A terminal is writable as soon as there is room for one byte, and a longer write then blocks. O_NONBLOCK on fd would
- * also affect the shell and the job, which share the open file description, so this opens another one. Returns -1 if fd is
- * no terminal, belongs to another user, or its name leads to a different terminal (/dev/tty, /dev/ptmx). */
+/* A terminal is writable as soon as there is room for one byte, and a longer write then blocks.
+ * O_NONBLOCK on fd would also affect the shell and the job, which share the open file description,
+ * so this opens another one. Returns -1 if fd is no terminal, belongs to another user, or its name
+ * leads to a different terminal (/dev/tty, /dev/ptmx). */
 static int open_without_wait(int fd)
 {
 	unsigned before, now;
@@ -265,7 +268,7 @@ int print_out(const char *text, size_t len)
 	return 0;
 }
 
-/* ---- files ---- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 int file_put(int fd, const void *bytes, size_t len)
 {
@@ -284,8 +287,8 @@ int file_put(int fd, const void *bytes, size_t len)
 	return 0;
 }
 
-/* Is the file open as one of the descriptors that a shell can redirect? /dev/stdout is such a file if the shell redirected
- * stdout to one: replacing it by rename would lose the output. */
+/* Is the file open as one of the descriptors that a shell can redirect? /dev/stdout is such a file
+ * if the shell redirected stdout to one: replacing it by rename would lose the output. */
 static bool is_open_already(const struct stat *file)
 {
 	enum {
@@ -300,7 +303,8 @@ static bool is_open_already(const struct stat *file)
 	return false;
 }
 
-/* True if path must be written to directly: a device, a pipe, or another name of an open file, such as /dev/stdout. */
+/* True if path must be written to directly: a device, a pipe, or another name of an open file, such
+ * as /dev/stdout. */
 static bool is_special(const char *path)
 {
 	struct stat st;
@@ -331,7 +335,8 @@ static int write_special(const char *path, const char *text, size_t len)
 	return r;
 }
 
-/* Opens a nameless file (O_TMPFILE) in the folder of path, so that it is on the same file system. */
+/* Opens a nameless file (O_TMPFILE) in the folder of path, so that it is on the same file
+ * system. */
 static int open_nameless(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -379,7 +384,8 @@ int file_begin(struct file_aside *file, const char *path)
 	return file->fd < 0 ? -errno : 0;
 }
 
-/* linkat(2) does not replace an existing file, so the file gets a temporary name first, which end_aside renames to path. */
+/* linkat(2) does not replace an existing file, so the file gets a temporary name first, which
+ * end_aside renames to path. */
 static int give_name(struct file_aside *file)
 {
 	enum {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Output: the width, colours and character set of a terminal, writes that never hang, and files that appear whole.
+ * Output: the width, colours and character set of a terminal, writes that never hang, and files
+ * that appear whole.
  */
 #pragma once
 
@@ -8,11 +9,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Opens /dev/null, close-on-exec, for those of 0, 1 and 2 that are closed: no file of hiwater gets such a number, and the
- * job still finds them closed. */
+/* Opens /dev/null, close-on-exec, for those of 0, 1 and 2 that are closed: no file of hiwater gets
+ * such a number, and the job still finds them closed. */
 void terminal_guard_streams(void);
 
-/* Columns of fd's terminal; if fd is no terminal, the value of COLUMNS; else the argument otherwise. */
+/* Columns of fd's terminal; if fd is no terminal, the value of COLUMNS; else the argument
+ * otherwise. */
 unsigned terminal_width(int fd, unsigned otherwise);
 
 /* Honours NO_COLOR, CLICOLOR_FORCE and TERM. */
@@ -31,22 +33,23 @@ enum {
 	PATIENCE_END_MS = 5000
 };
 
-/* Writes all of text, in pieces. Gives up if the reader accepts nothing for patience_ms (-ETIMEDOUT), or if hiwater gets a
- * signal to end while it waits (-ECANCELED). Returns 0 or -errno. */
+/* Writes all of text, in pieces. Gives up if the reader accepts nothing for patience_ms
+ * (-ETIMEDOUT), or if hiwater gets a signal to end while it waits (-ECANCELED). Returns 0 or
+ * -errno. */
 int terminal_write(int fd, const char *text, size_t len, int patience_ms);
 /* The same; *ret_written is the number of bytes written, also on failure. */
 int terminal_write_part(int fd, const char *text, size_t len, int patience_ms, size_t *ret_written);
 
-/* Writes text to path: atomically, by rename, if path is a file or does not exist; directly if it is a device or a pipe.
- * Returns 0 or -errno. */
+/* Writes text to path: atomically, by rename, if path is a file or does not exist; directly if it
+ * is a device or a pipe. Returns 0 or -errno. */
 int file_write(const char *path, const char *text, size_t len);
 /* Appends text to path. Returns 0 or -errno. */
 int file_add(const char *path, const char *text, size_t len);
 
-/* file_write in pieces: a file in path's folder that replaces path once it is complete. Until then it has no name
- * (O_TMPFILE), so that nothing is left behind if hiwater is killed. If the file system does not support that, or /proc is
- * not mounted, its name is path.XXXXXX, and it is removed on failure. A device, a pipe or /dev/stdout is written to
- * directly. */
+/* file_write in pieces: a file in path's folder that replaces path once it is complete. Until then
+ * it has no name (O_TMPFILE), so that nothing is left behind if hiwater is killed. If the file
+ * system does not support that, or /proc is not mounted, its name is path.XXXXXX, and it is removed
+ * on failure. A device, a pipe or /dev/stdout is written to directly. */
 struct file_aside {
 	int fd;
 	bool is_special;  /* not a regular file: fd is path itself */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater top: resolves its operand and options, and executes the program that shows them (src/top/, hiwater-top). The
- * arguments of hiwater-top are KEY=VALUE words (src/top/main.c).
+ * hiwater top: resolves its operand and options, and executes the program that shows them
+ * (src/top/, hiwater-top). The arguments of hiwater-top are KEY=VALUE words (src/top/main.c).
  */
 #include <errno.h>
 #include <limits.h>
@@ -37,7 +37,7 @@ static struct {
 	char sort[2];
 } arg_top = { .interval_ns = 1000000000, .rows = 10, .at_ns = -1 };
 
-/* ---- options ------------------------------------------------------------------------------------------------------ */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static int parse_period(const char *value, void *dest, struct err *err)
 {
@@ -84,7 +84,7 @@ static int parse_sort(const char *value, void *dest, struct err *err)
 	return 0;
 }
 
-/* ---- the operand -------------------------------------------------------------------------------------------------- */
+/* ---- the operand ----------------------------------------------------------------------------- */
 
 /* A process, or a recording. */
 struct target {
@@ -135,7 +135,7 @@ static int find_target(const char *word, struct target *ret)
 	return r < 0 ? EXIT_FAILED : 0;
 }
 
-/* ---- executing hiwater-top ---------------------------------------------------------------------------------------- */
+/* ---- executing hiwater-top ------------------------------------------------------------------- */
 
 struct words {
 	struct buf text[WORDS_MOST];
@@ -232,41 +232,56 @@ static int top_main(int argc, char **argv)
 	return r;
 }
 
-/* ---- the table ---------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct opt opts[] = {
 	{ 'i', "interval", OPT_TEXT, "INTERVAL", "time between samples, from 10ms to 1h (1s); printing a recording: between samples of "
 						 "its own time",
 		parse_period, &arg_top.interval_ns },
-	{ 'n', "count", OPT_TEXT, "COUNT", "print this many samples as lines, then exit", parse_number, &arg_top.count },
-	{ 0, "plain", OPT_NONE, NULL, "print lines instead of a screen; the default without a terminal and with ACCESSIBLE=1", opt_flag,
+	{ 'n', "count", OPT_TEXT, "COUNT", "print this many samples as lines, then exit",
+		parse_number, &arg_top.count },
+	{ 0, "plain", OPT_NONE, NULL, "print lines instead of a screen; the default without a terminal and with ACCESSIBLE=1",
+		opt_flag,
 		&arg_top.plain },
-	{ 0, "rows", OPT_TEXT, "N", "processes per sample when printing lines (10)", parse_number, &arg_top.rows },
-	{ 0, "at", OPT_TEXT, "TIME", "of a recording: pause at this time since its start; printed lines begin there", parse_time,
+	{ 0, "rows", OPT_TEXT, "N", "processes per sample when printing lines (10)",
+		parse_number, &arg_top.rows },
+	{ 0, "at", OPT_TEXT, "TIME", "of a recording: pause at this time since its start; printed lines begin there",
+		parse_time,
 		&arg_top.at_ns },
-	{ 0, "filter", OPT_TEXT, "RULE", "show only the processes that match RULE, for example 'rss > 1GiB and name ~ ^py'", opt_text,
+	{ 0, "filter", OPT_TEXT, "RULE", "show only the processes that match RULE, for example 'rss > 1GiB and name ~ ^py'",
+		opt_text,
 		(void *) &arg_top.filter },
-	{ 0, "sort", OPT_CHOICE, SORT_CHOICES, "sort processes by this column (ram)", parse_sort, arg_top.sort },
-	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)", parse_units, &arg_top.units },
-	{ 0, "gpu", OPT_CHOICE, GPU_CHOICES, "show GPUs if there are any, or call no GPU driver (auto)", parse_gpu, &arg_top.gpu },
-	{ 0, "no-mouse", OPT_NONE, NULL, "leave the mouse to the terminal, which can then select text", opt_flag, &arg_top.no_mouse },
-	{ 0, "readonly", OPT_NONE, NULL, "disable sending signals to processes", opt_flag, &arg_top.readonly },
+	{ 0, "sort", OPT_CHOICE, SORT_CHOICES, "sort processes by this column (ram)",
+		parse_sort, arg_top.sort },
+	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)",
+		parse_units, &arg_top.units },
+	{ 0, "gpu", OPT_CHOICE, GPU_CHOICES, "show GPUs if there are any, or call no GPU driver (auto)",
+		parse_gpu, &arg_top.gpu },
+	{ 0, "no-mouse", OPT_NONE, NULL, "leave the mouse to the terminal, which can then select text",
+		opt_flag, &arg_top.no_mouse },
+	{ 0, "readonly", OPT_NONE, NULL, "disable sending signals to processes",
+		opt_flag, &arg_top.readonly },
 	{ 0 },
 };
 
 static const char *const prose[] = {
-	"Shows current use and its recent history: of the whole machine (no operand), of process PID and its descendants, or of a "
-	"recording, growing or finished. It reads from outside, as hiwater attach does, and keeps no recording; a process that is "
-	"being recorded is shown from its recording. The job is not slowed down, and keeps running when the view is left.",
-	"? shows the keys: q quits, arrows select a process, Enter shows its details, s sorts, / filters, f finds, t shows a tree, "
-	"[ and ] zoom the charts, space pauses. In a recording , and . step, 1 2 4 8 set the speed. Click a column head to sort, a "
-	"row to select it, scroll, or drag across a chart to select a span.",
-	"A filter is a rule about a process: names are those of docs/metrics.md (rss, hwm, cpu, swap, threads, read_bytes, "
-	"gpu.mem: its device memory), name, command, pid, uid, with < <= > >= == != ~ !~, and, or, not; .peak is the maximum so far.",
-	"CPU% is of one core; SM is the share of time in which a GPU's SMs had work, busy the share in which any kernel ran. A "
-	"value that is not available is shown as -. F9 sends a signal to one of your own processes, after two questions.",
-	"Without a terminal, with -n or --plain it prints lines. Colours are those of the terminal, none with NO_COLOR. The terminal "
-	"is restored at every exit except SIGKILL (kill -9); after that, run tput rmcup; reset.",
+	"Shows current use and its recent history: of the whole machine (no operand), of process PID and "
+	"its descendants, or of a recording, growing or finished. It reads from outside, as hiwater attach "
+	"does, and keeps no recording; a process that is being recorded is shown from its recording. The "
+	"job is not slowed down, and keeps running when the view is left.",
+	"? shows the keys: q quits, arrows select a process, Enter shows its details, s sorts, / filters, f "
+	"finds, t shows a tree, [ and ] zoom the charts, space pauses. In a recording , and . step, 1 2 4 8 "
+	"set the speed. Click a column head to sort, a row to select it, scroll, or drag across a chart to "
+	"select a span.",
+	"A filter is a rule about a process: names are those of docs/metrics.md (rss, hwm, cpu, swap, "
+	"threads, read_bytes, gpu.mem: its device memory), name, command, pid, uid, with < <= > >= == != ~ "
+	"!~, and, or, not; .peak is the maximum so far.",
+	"CPU% is of one core; SM is the share of time in which a GPU's SMs had work, busy the share in "
+	"which any kernel ran. A value that is not available is shown as -. F9 sends a signal to one of "
+	"your own processes, after two questions.",
+	"Without a terminal, with -n or --plain it prints lines. Colours are those of the terminal, none "
+	"with NO_COLOR. The terminal is restored at every exit except SIGKILL (kill -9); after that, run "
+	"tput rmcup; reset.",
 	"The exit status is 0, 1 if there is nothing to show, 2 for an invalid command line.",
 	NULL,
 };

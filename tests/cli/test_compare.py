@@ -243,7 +243,7 @@ def test_names_that_cannot_be_cut_stay_whole(made, tool):
     rows = [line.split() for line in compared(tool, "--by", "model,data", *sorted(made.tool.history.glob("[45].hiw"))).splitlines()]
     assert [row[:2] for row in rows[1:3]] == [["g", "h-i"], ["j", "k"]]
     assert "--by is empty" in compared(tool, "--by", ",", "1", "2", status=2)
-    assert "8 parts" in compared(tool, "--by", "a,b,c,d,e,f,g,h,i", "1", "2", status=2)
+    assert "give at most 8" in compared(tool, "--by", "a,b,c,d,e,f,g,h,i", "1", "2", status=2)
 
 
 @pytest.mark.parametrize("rule, status", [

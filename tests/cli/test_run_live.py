@@ -305,7 +305,7 @@ NUMBERS = [str(i) for i in range(1, 100001)]
 
 def expect_kept(tool, err):
     [kept] = tool.folder.glob("hiwater-live-*")
-    assert f"did not take all that was printed; it is in {kept}" in err
+    assert f"did not accept all output; the output is in {kept}" in err
     assert kept.read_text().splitlines() == NUMBERS
 
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater attach: measures running processes until they end, --for has passed, or a signal ends the measurement.
+ * hiwater attach: measures running processes until they end, --for has passed, or a signal ends the
+ * measurement.
  */
 #include <errno.h>
 #include <poll.h>
@@ -56,7 +57,7 @@ static int parse_cgroup(const char *value, void *dest, struct err *err)
 	return 0;
 }
 
-/* ---- the processes ---- */
+/* ---- the processes --------------------------------------------------------------------------- */
 
 struct pids {
 	pid_t pid[PIDS_MOST];
@@ -71,7 +72,8 @@ static int read_pids(int argc, char **argv, struct pids *ret)
 		uint64_t pid;
 
 		if (parse_u64(&p, &pid) < 0 || *p || pid < 1 || pid > INT32_MAX) {
-			complain("'%s' is not a PID; to attach by name, use hiwater attach --name '%s'", argv[i], argv[i]);
+			complain("'%s' is not a PID; to attach by name, use hiwater attach --name '%s'",
+				argv[i], argv[i]);
 			return EXIT_USAGE;
 		}
 		if (pid == (uint64_t) getpid()) {
@@ -121,7 +123,7 @@ static int choose(int argc, char **argv, struct pids *ret)
 	return argc > 0 ? read_pids(argc, argv, ret) : find_pids(ret);
 }
 
-/* ---- measuring ---- */
+/* ---- measuring ------------------------------------------------------------------------------- */
 
 struct attach {
 	struct measure *measure;
@@ -166,7 +168,8 @@ static void raise_file_limit(void)
 	(void) setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* Starts measuring. Processes that have ended meanwhile are skipped. Returns 0, or an exit status if none is left. */
+/* Starts measuring. Processes that have ended meanwhile are skipped. Returns 0, or an exit status
+ * if none is left. */
 static int start(struct attach *a, const struct pids *pids)
 {
 	size_t started = 0;
@@ -176,7 +179,8 @@ static int start(struct attach *a, const struct pids *pids)
 		int r = hiw_recorder_start(a->recorder, pids->pid[i], &err);
 
 		if (r < 0)
-			complain("cannot attach to %d: %s", (int) pids->pid[i], err.text[0] ? err.text : strerror(-r));
+			complain("cannot attach to %d: %s",
+				(int) pids->pid[i], err.text[0] ? err.text : strerror(-r));
 		else
 			a->main = started++ ? a->main : pids->pid[i];
 	}
@@ -196,7 +200,8 @@ static bool is_over(const struct attach *a)
 	return a->is_due && !(a->limited && measure_limit_waits(a->measure, a->recorder));
 }
 
-/* Does a signal end the measurement? While a limit waits for processes, it ends their grace instead. */
+/* Does a signal end the measurement? While a limit waits for processes, it ends their grace
+ * instead. */
 static bool ends_by_signal(struct attach *a)
 {
 	if (!a->limited || !measure_cut_grace(a->measure, a->recorder))
@@ -299,8 +304,8 @@ static int measure_pids(struct attach *a, const struct pids *pids)
 	return r == 0 && a->limited ? EXIT_LIMIT : r;
 }
 
-/* Makes the recorder. With --control this overlaps with the owner's preparations before its request to begin. Returns 0 or
- * an exit status. */
+/* Makes the recorder. With --control this overlaps with the owner's preparations before its request
+ * to begin. Returns 0 or an exit status. */
 static int prepare(struct attach *a)
 {
 	struct hiw_err err = { "" };
@@ -331,7 +336,8 @@ static int attach_main(int argc, char **argv)
 	arg_attach.measure.recorder.attached = true;
 	arg_attach.measure.recorder.cgroup_path = arg_attach.cgroup;
 	r = prepare(&a);
-	/* The owner reads errors only after its request to begin, so wait for it also on failure. */
+	/* The owner reads errors only after its request to begin, so wait for it also on
+	 * failure. */
 	if (arg_attach.control.fd >= 0 && control_wait(&arg_attach.control) < 0)
 		r = EXIT_FAILED;
 	if (r == 0)
@@ -340,7 +346,7 @@ static int attach_main(int argc, char **argv)
 	return r;
 }
 
-/* ---- the table ---- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct opt opts[] = {
 	{ 0, "control", OPT_TEXT, "FD", NULL, parse_control, &arg_attach.control },
@@ -350,25 +356,28 @@ static const struct opt opts[] = {
 	{ 0, "cgroup", OPT_TEXT, "PATH|auto|none", "measure the processes of a cgroup (a value with a /); or: use the cgroup of the "
 						   "processes if they have it to themselves, or use none (auto)",
 		parse_cgroup, (void *) &arg_attach.cgroup },
-	{ 0, "for", OPT_TEXT, "SPAN", "stop after this time, for example 10m", parse_for, &arg_attach.for_ns },
+	{ 0, "for", OPT_TEXT, "SPAN", "stop after this time, for example 10m",
+		parse_for, &arg_attach.for_ns },
 	{ 0, "exact", OPT_NONE, NULL,
-		"reset the kernel's high-water mark (VmHWM) of the first process now, which makes its peak exact; "
-		"this also lowers the maximum that getrusage reports for that process",
+		"reset the kernel's high-water mark (VmHWM) of the first process now, which makes its peak "
+		"exact; this also lowers the maximum that getrusage reports for that process",
 		opt_flag, &arg_attach.measure.recorder.reset_mark },
 	MEASURE_ROWS(arg_attach.measure),
 	{ 0 },
 };
 
 static const char *const prose[] = {
-	"Measures running processes, and the processes that they start from now on, without interfering with them; with --cgroup "
-	"also processes that enter the cgroup later. It stops when the last of them has ended, after --for, or with Ctrl-C, and "
-	"then prints the summary. The processes keep running.",
-	"SIGUSR2 keeps the last five minutes at full rate, and the run in the history; hiwater show then lists which processes "
-	"used the memory.",
-	"The kernel's high-water mark of a process covers its whole life: a peak before the attach is not counted as a peak of "
-	"this run. --exact resets the high-water mark first.",
+	"Measures running processes, and the processes that they start from now on, without interfering "
+	"with them; with --cgroup also processes that enter the cgroup later. It stops when the last of "
+	"them has ended, after --for, or with Ctrl-C, and then prints the summary. The processes keep "
+	"running.",
+	"SIGUSR2 keeps the last five minutes at full rate, and the run in the history; hiwater show then "
+	"lists which processes used the memory.",
+	"The kernel's high-water mark of a process covers its whole life: a peak before the attach is not "
+	"counted as a peak of this run. --exact resets the high-water mark first.",
 	RULE_PROSE,
-	"The exit status is 0, 1 if nothing could be measured, 124 if a limit ended the processes, 2 for an invalid command line.",
+	"The exit status is 0, 1 if nothing could be measured, 124 if a limit ended the processes, 2 for an "
+	"invalid command line.",
 	NULL,
 };
 

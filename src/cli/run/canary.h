@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A group probe: a child that stays in hiwater's process group and does nothing, with every signal blocked. A signal that
- * is pending for it was sent to the whole group. It is killed when hiwater ends (PR_SET_PDEATHSIG).
+ * A group probe: a child that stays in hiwater's process group and does nothing, with every signal
+ * blocked. A signal that is pending for it was sent to the whole group. It is killed when hiwater
+ * ends (PR_SET_PDEATHSIG).
  */
 #pragma once
 
@@ -14,7 +15,8 @@ struct group_probe {
 	uint64_t stale; /* signals already pending before the first check, which prove nothing about later ones */
 };
 
-/* Starts a probe. Call it with all signals blocked. On failure pid is 0, and group_probe_pending reports no signals. */
+/* Starts a probe. Call it with all signals blocked. On failure pid is 0, and group_probe_pending
+ * reports no signals. */
 void group_probe_start(struct group_probe *p);
 /* Kills the probe without waiting for its end: group_probe_end() does. */
 void group_probe_kill(const struct group_probe *p);

@@ -29,9 +29,9 @@ void child_give_back(const struct inherited *before)
 	(void) sigprocmask(SIG_SETMASK, &before->mask, NULL);
 }
 
-/* Ctrl-Z during the search for the command would stop the child before its exec. hiwater waits for that exec, so neither
- * could tell the shell, and the terminal would hang. Until the exec the child therefore writes stop signals to the pipe,
- * and hiwater stops it once the exec has succeeded. */
+/* Ctrl-Z during the search for the command would stop the child before its exec. hiwater waits for
+ * that exec, so neither could tell the shell, and the terminal would hang. Until the exec the child
+ * therefore writes stop signals to the pipe, and hiwater stops it once the exec has succeeded. */
 static volatile sig_atomic_t stop_pipe = -1;
 
 static void write_signal(int signal)
@@ -57,8 +57,9 @@ static void defer_stops(int pipe)
 	}
 }
 
-/* Runs in the child, which may share hiwater's memory while hiwater waits (vfork): only system calls and execvp are
- * allowed. On failure it writes errno to the pipe, which a successful exec closes. */
+/* Runs in the child, which may share hiwater's memory while hiwater waits (vfork): only system
+ * calls and execvp are allowed. On failure it writes errno to the pipe, which a successful exec
+ * closes. */
 static _Noreturn void become(const struct launch *launch, int pipe)
 {
 	defer_stops(pipe);
@@ -78,8 +79,8 @@ out:;
 	_exit(127);
 }
 
-/* vfork does not copy hiwater's page tables, which the exec would discard. The child must not return from this function:
- * it uses this frame's stack. */
+/* vfork does not copy hiwater's page tables, which the exec would discard. The child must not
+ * return from this function: it uses this frame's stack. */
 static pid_t start_in_place(const struct launch *launch, int pipe)
 {
 	pid_t pid = vfork();
@@ -113,8 +114,8 @@ static pid_t start_in_cgroup(const struct launch *launch, int pipe)
 #endif
 }
 
-/* Returns the errno that the child wrote, or 0 once its exec succeeded. *ret_stop: the stop signal that it got before,
- * unless SIGCONT followed; 0: none. */
+/* Returns the errno that the child wrote, or 0 once its exec succeeded. *ret_stop: the stop signal
+ * that it got before, unless SIGCONT followed; 0: none. */
 static int read_error(int fd, int *ret_stop)
 {
 	*ret_stop = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Starts the job with the same environment as without hiwater: signal mask, SIGCHLD disposition and file limit.
+ * Starts the job with the same environment as without hiwater: signal mask, SIGCHLD disposition and
+ * file limit.
  */
 #pragma once
 
@@ -29,10 +30,11 @@ struct launch {
 	int cgroup_procs, cgroup_dir;     /* the cgroup to start in (hwi_cgroup_make); -1: none */
 };
 
-/* Starts the job and waits until its exec has succeeded. The caller has blocked all signals. Returns 0 with *ret_pid, or
- * -errno; then *ret_forked is true if the exec failed, false if the process could not be made. */
+/* Starts the job and waits until its exec has succeeded. The caller has blocked all signals.
+ * Returns 0 with *ret_pid, or -errno; then *ret_forked is true if the exec failed, false if the
+ * process could not be made. */
 int child_start(const struct launch *launch, pid_t *ret_pid, bool *ret_forked);
 
-/* A hint, to be appended to the error's text, why file cannot be executed (error is a positive errno); "" if there is
- * none. Static. */
+/* A hint, to be appended to the error's text, why file cannot be executed (error is a positive
+ * errno); "" if there is none. Static. */
 const char *child_hint(const char *file, int error);

@@ -26,7 +26,7 @@ enum {
 };
 static const uint64_t late_ns = 500000000; /* the owner waits twice as long for the answer to an exact phase edge */
 
-/* ---- sending -------------------------------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 static struct control *complaints_to;
 
@@ -73,14 +73,15 @@ int parse_control(const char *value, void *dest, struct err *err)
 	if (parse_u64(&p, &fd) < 0 || *p || fd > INT32_MAX)
 		return err_set(err, -EINVAL, "'%.80s' is not a descriptor number", value);
 	if (getsockopt((int) fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_SEQPACKET)
-		return err_set(err, -EINVAL, "descriptor %.80s is not a socket of type SOCK_SEQPACKET", value);
+		return err_set(err, -EINVAL, "descriptor %.80s is not a socket of type SOCK_SEQPACKET",
+			value);
 	c->fd = (int) fd;
 	complaints_to = c;
 	complain_through(send_complaint);
 	return 0;
 }
 
-/* ---- beginning ------------------------------------------------------------------------------------------------------ */
+/* ---- beginning ------------------------------------------------------------------------------- */
 
 /* unix(7): SO_PEERCRED of a socketpair is the process that made it. */
 static int open_owner(const struct control *c)
@@ -97,7 +98,8 @@ static int open_owner(const struct control *c)
 #endif
 }
 
-/* Closes the owner's descriptors except stderr: a reader of one of its pipes would never see the end. */
+/* Closes the owner's descriptors except stderr: a reader of one of its pipes would never see the
+ * end. */
 static void close_others(const struct control *c)
 {
 	const long most = sysconf(_SC_OPEN_MAX);
@@ -172,7 +174,7 @@ void control_began(struct control *c, struct hiw_recorder *recorder)
 	answer_text(c, c->begin, "ok", hiw_recorder_socket(recorder));
 }
 
-/* ---- requests --------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 struct handling {
 	struct control *control;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * attach --control FD: a program that measures itself starts the recorder and controls it through a socket that it made.
- * docs/python.md has the protocol. The process that made the socket is the owner: when it ends, the measurement ends.
+ * attach --control FD: a program that measures itself starts the recorder and controls it through a
+ * socket that it made. docs/python.md has the protocol. The process that made the socket is the
+ * owner: when it ends, the measurement ends.
  */
 #pragma once
 
@@ -21,11 +22,12 @@ struct control {
 
 #define CONTROL_INIT { .fd = -1, .owner = -1 }
 
-/* Parses the number of a descriptor. From here on complaints are sent through it, until the measurement begins. */
+/* Parses the number of a descriptor. From here on complaints are sent through it, until the
+ * measurement begins. */
 int parse_control(const char *value, void *dest, struct err *err);
 
-/* Continues in a process that is not a child of the owner, so that the owner's wait() does not see it, and closes all
- * inherited descriptors but stderr. Returns 0 or -errno. */
+/* Continues in a process that is not a child of the owner, so that the owner's wait() does not see
+ * it, and closes all inherited descriptors but stderr. Returns 0 or -errno. */
 int control_leave(struct control *c);
 
 /* Waits for the owner's request to begin. Returns 0, or -errno if the owner has ended. */
@@ -42,5 +44,6 @@ enum control_next {
 /* Handles the requests that wait in the socket; never blocks. */
 enum control_next control_step(struct control *c, const struct measure *measure, struct hiw_recorder *recorder);
 
-/* Reports the end of the run, and answers requests about it until the owner ends or closes the socket. */
+/* Reports the end of the run, and answers requests about it until the owner ends or closes the
+ * socket. */
 void control_finish(struct control *c, const struct measure *measure, struct hiw_recorder *recorder);

@@ -23,7 +23,7 @@ enum {
 	VIEW_POLL_MS = 10
 };
 
-/* ---- before the job ----------------------------------------------------------------------------------------------- */
+/* ---- before the job -------------------------------------------------------------------------- */
 
 static int open_spool(struct live *l)
 {
@@ -36,7 +36,8 @@ static int open_spool(struct live *l)
 	return l->spool < 0 ? -errno : 0;
 }
 
-/* Replaces the streams that are the terminal. The view reads the keyboard, so the job's stdin is empty. */
+/* Replaces the streams that are the terminal. The view reads the keyboard, so the job's stdin is
+ * empty. */
 static int choose_streams(struct live *l)
 {
 	if (isatty(STDIN_FILENO))
@@ -86,7 +87,7 @@ void live_begin(struct live *l)
 		(void) dup2(l->spool, STDERR_FILENO);
 }
 
-/* ---- the view ------------------------------------------------------------------------------------------------------ */
+/* ---- the view -------------------------------------------------------------------------------- */
 
 static _Noreturn void become_view(const struct live *l, const char *recording, const struct inherited *inherited)
 {
@@ -108,7 +109,8 @@ static _Noreturn void become_view(const struct live *l, const char *recording, c
 	_exit(127);
 }
 
-/* Changing the terminal from the background stops the whole process group (SIGTTOU), which includes the job. */
+/* Changing the terminal from the background stops the whole process group (SIGTTOU), which includes
+ * the job. */
 static bool in_foreground(const struct live *l)
 {
 	return tcgetpgrp(l->terminal) == getpgrp();
@@ -134,7 +136,7 @@ static void start_view(struct live *l, struct hiw_recorder *recorder, const stru
 	l->view = pid;
 }
 
-/* ---- the spooled output --------------------------------------------------------------------------------------------- */
+/* ---- the spooled output ---------------------------------------------------------------------- */
 
 static void restore_stderr(struct live *l)
 {
@@ -198,7 +200,7 @@ void live_step(struct live *l, struct hiw_recorder *recorder, const struct inher
 		copy_spool(l, PATIENCE_NONE_MS);
 }
 
-/* ---- stopping --------------------------------------------------------------------------------------------------------- */
+/* ---- stopping -------------------------------------------------------------------------------- */
 
 /* A Ctrl-Z reached the view too; a stop signal that was sent to the job only did not. */
 void live_stop(struct live *l)
@@ -217,7 +219,7 @@ void live_continue(struct live *l)
 		(void) kill(l->view, SIGCONT);
 }
 
-/* ---- after the job -------------------------------------------------------------------------------------------------- */
+/* ---- after the job --------------------------------------------------------------------------- */
 
 static bool has_ended(const struct live *l, int *ret_status)
 {
@@ -245,13 +247,15 @@ static void end_view(struct live *l)
 	live_left(l, status);
 }
 
-/* The spool file is kept if the terminal did not accept all of it: no other copy of that output exists. */
+/* The spool file is kept if the terminal did not accept all of it: no other copy of that output
+ * exists. */
 static void end_spool(struct live *l)
 {
 	struct stat st;
 
 	if (fstat(l->spool, &st) == 0 && st.st_size > l->copied)
-		complain("warning: --live: the terminal did not accept all output; the output is in %s", l->name);
+		complain("warning: --live: the terminal did not accept all output; the output is in %s",
+			l->name);
 	else
 		(void) unlink(l->name);
 	(void) close(l->spool);

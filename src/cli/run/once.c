@@ -38,9 +38,10 @@ struct run {
 	struct live live;
 };
 
-/* ---- before the job ---- */
+/* ---- before the job -------------------------------------------------------------------------- */
 
-/* Reports why the job was not started, unless it will run unmeasured (crowded). Returns EXIT_BEFORE_JOB. */
+/* Reports why the job was not started, unless it will run unmeasured (crowded). Returns
+ * EXIT_BEFORE_JOB. */
 static int not_started(struct run *r, int error, const char *prefix, const char *why)
 {
 	r->crowded = descriptors_were_lacking(error) && run_may_be_alone(r->options);
@@ -75,7 +76,8 @@ static void close_if_open(int *fd)
 	*fd = -1;
 }
 
-/* Does everything that can fail before the job is started. Returns 0, or -errno after a complaint. */
+/* Does everything that can fail before the job is started. Returns 0, or -errno after a
+ * complaint. */
 static int prepare(struct run *r)
 {
 	struct hiw_options o = r->options->measure.recorder;
@@ -125,7 +127,7 @@ static int start_job(struct run *r)
 	return run_cannot(r->argv[0], error);
 }
 
-/* ---- while it runs ---- */
+/* ---- while it runs --------------------------------------------------------------------------- */
 
 /* If the recorder cannot start, the job runs unmeasured. */
 static void begin_measuring(struct run *r)
@@ -171,8 +173,9 @@ static void print_progress(struct run *r)
 	measure_progress(&r->options->measure, r->recorder);
 }
 
-/* Have all processes of the job ended? Commands of --on-alert, and children that hiwater had before the job, are children
- * as well, and init may have adopted orphans: then the recorder decides by its last sample. */
+/* Have all processes of the job ended? Commands of --on-alert, and children that hiwater had before
+ * the job, are children as well, and init may have adopted orphans: then the recorder decides by
+ * its last sample. */
 static bool has_ended(const struct run *r)
 {
 	const bool has_others = r->watching.actions.n > 0 || r->options->no_subreaper;
@@ -188,7 +191,8 @@ static bool is_ending(const struct run *r)
 	return r->tree.main_ended && r->limited && !has_ended(r) && measure_limit_waits(&r->watching, r->recorder);
 }
 
-/* A signal to end after main's end is meant for the remaining processes: the grace of the limit ends now. */
+/* A signal to end after main's end is meant for the remaining processes: the grace of the limit
+ * ends now. */
 static void cut_grace(struct run *r)
 {
 	if (r->signals.end_asked_late && is_ending(r) && measure_cut_grace(&r->watching, r->recorder))
@@ -257,7 +261,7 @@ static void follow(struct run *r)
 	}
 }
 
-/* ---- after the job ---- */
+/* ---- after the job --------------------------------------------------------------------------- */
 
 static void report(struct run *r, struct outcome *ret)
 {
@@ -276,8 +280,8 @@ static void report(struct run *r, struct outcome *ret)
 	ret->measured = hiw_run_figures(hiw_recorder_run(r->recorder), &ret->figures) == 0;
 }
 
-/* The kernel removes a process from its cgroup shortly after its end, hence the retries. A process that is still running
- * keeps the cgroup. */
+/* The kernel removes a process from its cgroup shortly after its end, hence the retries. A process
+ * that is still running keeps the cgroup. */
 static void remove_cgroup(const struct run *r)
 {
 	enum {
@@ -295,7 +299,8 @@ static void remove_cgroup(const struct run *r)
 		error = hwi_cgroup_remove(r->cgroup);
 	}
 	if (left)
-		complain("warning: cannot remove the cgroup %s: %zu of the job's processes are still running in it", r->cgroup, left);
+		complain("warning: cannot remove the cgroup %s: %zu of the job's processes are still running in it",
+			r->cgroup, left);
 	else if (error < 0 && error != -ENOENT)
 		complain("warning: cannot remove the cgroup %s: %s", r->cgroup, strerror(-error));
 }

@@ -47,7 +47,7 @@ static struct hiw_maybe sum(struct hiw_maybe a, struct hiw_maybe b)
 	return (struct hiw_maybe) { a.value + b.value, a.known && b.known };
 }
 
-/* ---- the table ---- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct table_column columns[] = {
 	{ .head = "", .is_left = true },
@@ -109,7 +109,7 @@ static void print_table(const struct run_options *o, const struct comparison *c,
 	buf_done(&out);
 }
 
-/* ---- the runs ---- */
+/* ---- the runs -------------------------------------------------------------------------------- */
 
 /* True if run i is the last one; if that is early, prints why. */
 static bool is_last(const struct run_options *o, uint64_t i, const struct outcome *outcome)

@@ -63,7 +63,8 @@ static void raise_file_limit(const struct rlimit *before)
 		(void) setrlimit(RLIMIT_NOFILE, &raised);
 }
 
-/* Ends with the job's status, by the same signal if one killed it: a shell sees 128+n, a scheduler "killed". */
+/* Ends with the job's status, by the same signal if one killed it: a shell sees 128+n, a scheduler
+ * "killed". */
 static int end_like(int status)
 {
 	if (!WIFSIGNALED(status))
@@ -97,7 +98,7 @@ static int run_main(int argc, char **argv)
 	return end_like(outcome.status);
 }
 
-/* ---- the table ---- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct opt opts[] = {
 	MEASURE_ROWS(arg_run.measure),
@@ -106,7 +107,8 @@ static const struct opt opts[] = {
 		parse_repeat, &arg_run.repeat },
 	{ 0, "cgroup", OPT_CHOICE, CGROUP_CHOICES, "use the job's cgroup if it has one to itself, make one, or use none (auto)",
 		parse_cgroup, &arg_run.cgroup },
-	{ 0, "wait", OPT_NONE, NULL, "also follow processes that the command leaves running, until they end", opt_flag, &arg_run.wait },
+	{ 0, "wait", OPT_NONE, NULL, "also follow processes that the command leaves running, until they end",
+		opt_flag, &arg_run.wait },
 	{ 0, "live", OPT_NONE, NULL, "show the job in this terminal while it runs, as hiwater top does; the command's own output follows "
 				     "when the view is left",
 		opt_flag, &arg_run.live },
@@ -116,27 +118,30 @@ static const struct opt opts[] = {
 };
 
 static const char *const prose[] = {
-	"Runs COMMAND and, when it ends, prints what it and its descendants used: the peak of memory and how it was obtained, CPU "
-	"time, I/O, and what to request next time. The summary goes to stderr; stdin, stdout and stderr are those of the command.",
-	"hiwater ends with the command's status: its exit status, or killed by the same signal. 124 means that a limit ended the "
-	"job, 125 that hiwater failed before the command was started, 126 that the command cannot be executed, 127 that it was not "
-	"found.",
-	"A signal reaches the command exactly once, whether it is sent to hiwater, to the process group, or by the terminal; "
-	"Ctrl-C and Ctrl-Z work as without hiwater. If hiwater itself fails or is killed, the command keeps running. If the limit "
-	"of open files (ulimit -n) is too low for hiwater, it warns and runs the command unmeasured, except with --limit or "
-	"--repeat.",
-	"The run ends with the command itself. Processes that it leaves running are counted and named, but neither killed nor "
-	"waited for. With --wait all figures, the wall time included, cover the time until they end, and the summary also states "
-	"when the command itself ended, if that was much earlier.",
-	"With --live the terminal shows the job while it runs (see hiwater-top(1); q leaves the view, the job continues). What the "
-	"command writes to the terminal is stored in a file in TMPDIR until the view ends, and its stdin is empty if it is the "
-	"terminal; redirected streams are not changed. Ctrl-C and Ctrl-Z go to the command.",
+	"Runs COMMAND and, when it ends, prints what it and its descendants used: the peak of memory and "
+	"how it was obtained, CPU time, I/O, and what to request next time. The summary goes to stderr; "
+	"stdin, stdout and stderr are those of the command.",
+	"hiwater ends with the command's status: its exit status, or killed by the same signal. 124 means "
+	"that a limit ended the job, 125 that hiwater failed before the command was started, 126 that the "
+	"command cannot be executed, 127 that it was not found.",
+	"A signal reaches the command exactly once, whether it is sent to hiwater, to the process group, or "
+	"by the terminal; Ctrl-C and Ctrl-Z work as without hiwater. If hiwater itself fails or is killed, "
+	"the command keeps running. If the limit of open files (ulimit -n) is too low for hiwater, it warns "
+	"and runs the command unmeasured, except with --limit or --repeat.",
+	"The run ends with the command itself. Processes that it leaves running are counted and named, but "
+	"neither killed nor waited for. With --wait all figures, the wall time included, cover the time "
+	"until they end, and the summary also states when the command itself ended, if that was much "
+	"earlier.",
+	"With --live the terminal shows the job while it runs (see hiwater-top(1); q leaves the view, the "
+	"job continues). What the command writes to the terminal is stored in a file in TMPDIR until the "
+	"view ends, and its stdin is empty if it is the terminal; redirected streams are not changed. "
+	"Ctrl-C and Ctrl-Z go to the command.",
 	RULE_PROSE,
-	"A run longer than a second is kept in the history: see hiwater-runs(1) and hiwater-show(1). In a parallel job only the "
-	"first rank of each node keeps a recording, unless -o is given.",
-	"Environment: HIWATER_QUIET=1 suppresses all output of hiwater's own, ACCESSIBLE=1 is the same as --plain, HIWATER_DIR is "
-	"the folder of the history, NO_COLOR and CLICOLOR_FORCE control colours, HIWATER_FINDINGS_OFF=CODE,... disables findings. "
-	"The command finds its run through HIWATER_SOCKET.",
+	"A run longer than a second is kept in the history: see hiwater-runs(1) and hiwater-show(1). In a "
+	"parallel job only the first rank of each node keeps a recording, unless -o is given.",
+	"Environment: HIWATER_QUIET=1 suppresses all output of hiwater's own, ACCESSIBLE=1 is the same as "
+	"--plain, HIWATER_DIR is the folder of the history, NO_COLOR and CLICOLOR_FORCE control colours, "
+	"HIWATER_FINDINGS_OFF=CODE,... disables findings. The command finds its run through HIWATER_SOCKET.",
 	NULL,
 };
 
@@ -169,12 +174,13 @@ const struct command command_run = {
 	.main = run_main,
 };
 
-/* ---- running the job unmeasured ------------------------------------------------------------------------------------ */
+/* ---- running the job unmeasured -------------------------------------------------------------- */
 
 enum {
-	/* Descriptors that are open while the job runs with all options (21: the recording with its journals, the GPU helper,
-	 * commands of alerts, the timer of --progress), and those open briefly: files of /proc, files written at the end.
-	 * With fewer, processes would be missed and recordings lost. */
+	/* Descriptors that are open while the job runs with all options (21: the recording with its
+	 * journals, the GPU helper, commands of alerts, the timer of --progress), and those open
+	 * briefly: files of /proc, files written at the end. With fewer, processes would be missed
+	 * and recordings lost. */
 	FILES_NEEDED = 28,
 };
 

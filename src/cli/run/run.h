@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared by the files of hiwater run. run.c parses the options; once.c starts, follows and reports one run of the job;
- * repeat.c repeats that. child.c starts the job, signals.c forwards signals, tree.c reaps children, live.c shows the view.
+ * Shared by the files of hiwater run. run.c parses the options; once.c starts, follows and reports
+ * one run of the job; repeat.c repeats that. child.c starts the job, signals.c forwards signals,
+ * tree.c reaps children, live.c shows the view.
  */
 #pragma once
 
@@ -41,17 +42,21 @@ struct outcome {
 /* Starts, follows and reports one run. */
 void run_once(const struct run_options *options, char *const *argv, struct outcome *ret);
 
-/* Repeats the run and prints a table at the end. *ret is the outcome of the first failing run, else of the last. */
+/* Repeats the run and prints a table at the end. *ret is the outcome of the first failing run, else
+ * of the last. */
 void run_repeatedly(const struct run_options *options, char *const *argv, struct outcome *ret);
 
-/* May the job run unmeasured if hiwater cannot work? Not with --limit, which would not be enforced, nor with --repeat. */
+/* May the job run unmeasured if hiwater cannot work? Not with --limit, which would not be enforced,
+ * nor with --repeat. */
 bool run_may_be_alone(const struct run_options *options);
 
 /* Is RLIMIT_NOFILE too low for hiwater, and may the job run unmeasured? */
 bool run_is_crowded(const struct run_options *options);
 
-/* Executes the command in place of hiwater, unmeasured. Returns an exit status if the exec fails. */
+/* Executes the command in place of hiwater, unmeasured. Returns an exit status if the exec
+ * fails. */
 int run_alone(const struct run_options *options, char *const *argv);
 
-/* Reports that file cannot be executed because of error (-errno). Returns the exit status, 126 or 127. */
+/* Reports that file cannot be executed because of error (-errno). Returns the exit status, 126 or
+ * 127. */
 int run_cannot(const char *file, int error);

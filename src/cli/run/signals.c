@@ -11,8 +11,8 @@
 
 #include "base/clock.h"
 
-/* Long enough for a sender that signals one process after the other to reach the probe, even if every CPU is busy with the
- * job. The check ends earlier if the probe has the signal. */
+/* Long enough for a sender that signals one process after the other to reach the probe, even if
+ * every CPU is busy with the job. The check ends earlier if the probe has the signal. */
 static const uint64_t check_ns = 10000000;
 
 static uint64_t bit(int signal)
@@ -20,13 +20,14 @@ static uint64_t bit(int signal)
 	return UINT64_C(1) << (signal - 1);
 }
 
-/* The signals whose default action is to stop. SIGCONT cancels pending ones, and each of them cancels a pending SIGCONT. */
+/* The signals whose default action is to stop. SIGCONT cancels pending ones, and each of them
+ * cancels a pending SIGCONT. */
 static uint64_t stop_bits(void)
 {
 	return bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU);
 }
 
-/* ---- blocking signals ---- */
+/* ---- blocking signals ------------------------------------------------------------------------ */
 
 int signals_block(struct signals *s)
 {
@@ -113,11 +114,11 @@ bool signals_lost_probe(struct signals *s, pid_t pid)
 	return false;
 }
 
-/* ---- forwarding a signal ---- */
+/* ---- forwarding a signal --------------------------------------------------------------------- */
 
-/* Need not be forwarded: the kernel and the terminal send signals to all processes concerned, with three exceptions. A
- * hang-up and the SIGCONT with it go to the session leader only, and a timer set before the exec expires here instead of in
- * the job. */
+/* Need not be forwarded: the kernel and the terminal send signals to all processes concerned, with
+ * three exceptions. A hang-up and the SIGCONT with it go to the session leader only, and a timer
+ * set before the exec expires here instead of in the job. */
 static bool is_settled(const struct signalfd_siginfo *info)
 {
 	const int signal = (int) info->ssi_signo;
@@ -177,7 +178,8 @@ static void forward(const struct signals *s, const struct signalfd_siginfo *from
 	(void) kill(s->main, signal);
 }
 
-/* Did the group get the signal? A stop signal and a SIGCONT in quick succession cancel each other. */
+/* Did the group get the signal? A stop signal and a SIGCONT in quick succession cancel each
+ * other. */
 static bool group_got(uint64_t group, int signal)
 {
 	if (group & bit(signal))
@@ -187,7 +189,7 @@ static bool group_got(uint64_t group, int signal)
 	return signal == SIGCONT && (group & stop_bits());
 }
 
-/* ---- checks ---- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static uint64_t new_signals(const struct group_probe *p)
 {
@@ -209,9 +211,10 @@ static uint64_t own_pending(void)
 	return mask;
 }
 
-/* Reads the pending signals. The next probe is started before: a signal that comes a second time is then pending either
- * here, where it is merged with the first, or for the next probe. A signal that came to the next probe in between and is
- * read now is stale there; since it would hide a second one, there is another probe then. */
+/* Reads the pending signals. The next probe is started before: a signal that comes a second time is
+ * then pending either here, where it is merged with the first, or for the next probe. A signal that
+ * came to the next probe in between and is read now is stale there; since it would hide a second
+ * one, there is another probe then. */
 static unsigned read_batch(struct signals *s)
 {
 	uint64_t before, after;
@@ -287,7 +290,7 @@ const struct timespec *signals_timeout(const struct signals *s, struct timespec 
 	return room;
 }
 
-/* ---- stopping and ending with the job ---- */
+/* ---- stopping and ending with the job -------------------------------------------------------- */
 
 static bool has_changed(pid_t main)
 {
@@ -297,8 +300,8 @@ static bool has_changed(pid_t main)
 	       info.si_pid != 0;
 }
 
-/* Makes a SIGTSTP pending, then unblocks it: a SIGCONT that comes at any time in between cancels it, so that hiwater is
- * never left stopped. */
+/* Makes a SIGTSTP pending, then unblocks it: a SIGCONT that comes at any time in between cancels
+ * it, so that hiwater is never left stopped. */
 void signals_stop_self(struct signals *s)
 {
 	const struct sigaction normal = { .sa_handler = SIG_DFL };

@@ -2,10 +2,11 @@
  *
  * Forwards signals so that each reaches the job exactly once.
  *
- * All signals are blocked and read from descriptors. Signals of the terminal (si_code SI_KERNEL) go to the whole foreground
- * group, so the job has them. For any other signal a group probe shows whether the group got it; if not, it is forwarded to
- * main. A check takes 10 ms at most, so that a sender which signals the members one by one (Slurm's linuxproc) reaches the
- * probe too; signals that arrive meanwhile stay pending in the kernel, for the next probe.
+ * All signals are blocked and read from descriptors. Signals of the terminal (si_code SI_KERNEL) go
+ * to the whole foreground group, so the job has them. For any other signal a group probe shows
+ * whether the group got it; if not, it is forwarded to main. A check takes 10 ms at most, so that a
+ * sender which signals the members one by one (Slurm's linuxproc) reaches the probe too; signals
+ * that arrive meanwhile stay pending in the kernel, for the next probe.
  */
 #pragma once
 
@@ -37,7 +38,8 @@ struct signals {
 	struct hiw_recorder *recorder;   /* must ignore the probes, which are not part of the job; NULL: the job is not measured */
 };
 
-/* Blocks all signals and opens the descriptors. Returns 0, or -errno with the signal mask restored. */
+/* Blocks all signals and opens the descriptors. Returns 0, or -errno with the signal mask
+ * restored. */
 int signals_block(struct signals *s);
 
 /* main was started: signals that it does not get itself are forwarded to it from now on. */
@@ -49,7 +51,8 @@ void signals_end(struct signals *s);
 /* Closes the descriptors and reaps the probes. Signals stay blocked. */
 void signals_close(struct signals *s);
 
-/* Call it when fd is readable and no check is in progress: reads the pending signals and starts a check. */
+/* Call it when fd is readable and no check is in progress: reads the pending signals and starts a
+ * check. */
 void signals_read(struct signals *s);
 
 /* Continues the check in progress; at due_ns, forwards the signals that the group did not get. */
@@ -58,12 +61,14 @@ void signals_check(struct signals *s, uint64_t now_ns);
 /* How long ppoll may wait, in *room; NULL: for ever. */
 const struct timespec *signals_timeout(const struct signals *s, struct timespec *room);
 
-/* True if pid, a child that has ended, is a probe: it is reaped and, while signals are forwarded, replaced. */
+/* True if pid, a child that has ended, is a probe: it is reaped and, while signals are forwarded,
+ * replaced. */
 bool signals_lost_probe(struct signals *s, pid_t pid);
 
-/* Stops this process as Ctrl-Z does, so that the shell sees it; returns when it is continued. Does nothing if main (0:
- * there is none) was continued already or a SIGCONT is pending. */
+/* Stops this process as Ctrl-Z does, so that the shell sees it; returns when it is continued. Does
+ * nothing if main (0: there is none) was continued already or a SIGCONT is pending. */
 void signals_stop_self(struct signals *s);
 
-/* Ends this process by signal, without a core dump of its own. Returns only if that is impossible (PID 1). */
+/* Ends this process by signal, without a core dump of its own. Returns only if that is impossible
+ * (PID 1). */
 void signals_die(int signal);

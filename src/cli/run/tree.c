@@ -70,7 +70,8 @@ void tree_reap(struct tree *t, struct signals *signals)
 	}
 }
 
-/* A shell with job control gives each command a process group, and the terminal to the one in the foreground. */
+/* A shell with job control gives each command a process group, and the terminal to the one in the
+ * foreground. */
 static bool is_foreground_job(void)
 {
 	if (getpgrp() != getpid())

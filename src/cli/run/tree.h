@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The children of hiwater run: the main process and the orphans of the job that hiwater adopted. Reaps them and follows
- * their stops.
+ * The children of hiwater run: the main process and the orphans of the job that hiwater adopted.
+ * Reaps them and follows their stops.
  */
 #pragma once
 
@@ -22,10 +22,11 @@ struct tree {
 	bool childless;                /* no child that belongs to the job is left */
 };
 
-/* Handles all state changes of children: reaps those that ended, and reports them to the recorder. */
+/* Handles all state changes of children: reaps those that ended, and reports them to the
+ * recorder. */
 void tree_reap(struct tree *t, struct signals *signals);
 
-/* True if hiwater should stop now because the job did: by Ctrl-Z or the like, or because it stopped itself while the shell
- * waits for it in the foreground. Not if main was stopped from outside with kill: the user would not know that hiwater
- * must be continued as well. */
+/* True if hiwater should stop now because the job did: by Ctrl-Z or the like, or because it stopped
+ * itself while the shell waits for it in the foreground. Not if main was stopped from outside with
+ * kill: the user would not know that hiwater must be continued as well. */
 bool tree_wants_stop(const struct tree *t, const struct signals *signals);

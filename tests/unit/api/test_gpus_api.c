@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater.h: the GPUs of a machine, as a program sees them; on a captured one with two GPUs of AMD's.
+ * hiwater.h: the GPUs of a machine, as a program sees them; on a captured one with two GPUs of
+ * AMD's.
  */
 #include <errno.h>
 #include <setjmp.h>

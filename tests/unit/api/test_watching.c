@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater.h for who looks on: frames of a recorder, of all of the machine, and rules that pick processes.
+ * hiwater.h for who looks on: frames of a recorder, of all of the machine, and rules that pick
+ * processes.
  */
 #include "api/internal.h"
 #include "children.h"
@@ -158,7 +159,7 @@ static void a_machine_is_not_recorded(void **state)
 	(void) state;
 	options.everyone = options.attached = true;
 	assert_int_equal(hiw_recorder_new(&options, &r, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "not recorded"));
+	assert_non_null(strstr(err.text, "cannot record all processes"));
 }
 
 static void metrics_have_names(void **state)
