@@ -7,15 +7,18 @@
  * of a recorder, or one read back from a recording. The same functions work on both, except where
  * they say otherwise. examples/peak.c is a complete program in one page.
  *
- * Errors       Functions return 0 or a negative errno. If the user can do something about the error, a text is written
- *              to the caller's struct hiw_err (which may be NULL): what happened, why, and what to do.
- * Ownership    A handle from _new or _open is the caller's, who frees it with the _free or _close of the same name;
- *              those accept NULL. Strings in a struct that a getter fills are borrowed from the handle, and valid until
- *              the next call on it.
- * Threads      A handle may be used by one thread at a time; different handles are independent. A recorder has a writer
- *              thread of its own, which blocks all signals.
- * Environment  The library never prints, exits, installs signal handlers, or changes the locale or the environment.
- * Units        Bytes, nanoseconds, microjoules, and millionths (ppm: a ratio of 1, or one core, is 1000000).
+ * Errors       Functions return 0 or a negative errno. If the user can do something about the error,
+ *              a text is written to the caller's struct hiw_err (which may be NULL): what happened,
+ *              why, and what to do.
+ * Ownership    A handle from _new or _open is the caller's, who frees it with the _free or _close of
+ *              the same name; those accept NULL. Strings in a struct that a getter fills are borrowed
+ *              from the handle, and valid until the next call on it.
+ * Threads      A handle may be used by one thread at a time; different handles are independent. A
+ *              recorder has a writer thread of its own, which blocks all signals.
+ * Environment  The library never prints, exits, installs signal handlers, or changes the locale or
+ *              the environment.
+ * Units        Bytes, nanoseconds, microjoules, and millionths (ppm: a ratio of 1, or one core, is
+ *              1000000).
  */
 #pragma once
 
@@ -54,7 +57,8 @@ enum hiw_cgroup {
 };
 
 enum hiw_gpu {
-	HIW_GPU_AUTO, /* measure GPUs if there are any; a helper process calls their drivers (hiw_recorder_helper) */
+	HIW_GPU_AUTO, /* measure GPUs if there are any; a helper process calls their drivers
+	               * (hiw_recorder_helper) */
 	HIW_GPU_NONE, /* call no GPU driver and load no driver library */
 };
 
@@ -62,30 +66,37 @@ enum hiw_gpu {
 struct hiw_options {
 	size_t size;                 /* sizeof this struct, for compatibility with later versions */
 	uint64_t interval_ns;        /* between two samples of memory: 1 ms to 1 h */
-	uint64_t window_ns;          /* span of a stored row, and the period of metrics that cost more to read */
-	const char *const *argv;     /* the command, NULL-terminated; secrets are masked before it is stored. NULL: attached,
-	                              * the command is read from the process */
+	uint64_t window_ns;          /* span of a stored row, and the period of metrics that cost more to
+	                              * read */
+	const char *const *argv;     /* the command, NULL-terminated; secrets are masked before it is
+	                              * stored. NULL: attached, the command is read from the process */
 	const char *name;            /* runs of one name are a group; %r is the rank; NULL: no name */
 	const char *output;          /* file of the recording; %r is the rank; NULL: the history */
 	bool overwrite;              /* output may exist */
 	bool no_record;              /* write no recording */
 	bool attached;               /* the job was not started by this process */
-	bool reset_mark;             /* attached: reset VmHWM of the first process at the start (clear_refs) */
-	bool pss;                    /* also read PSS of processes over 1.5 GiB, which locks their memory map for 10 ms per GiB */
+	bool reset_mark;             /* attached: reset VmHWM of the first process at the start
+	                              * (clear_refs) */
+	bool pss;                    /* also read PSS of processes over 1.5 GiB, which locks their memory
+	                              * map for 10 ms per GiB */
 	enum hiw_cgroup cgroup;
 	const char *cgroup_made;     /* a cgroup that was made for this job; NULL: none */
-	int64_t fork_rss_bytes;      /* VmHWM of this process before it forked the job, a lower bound of the job's ru_maxrss;
-	                              * 0: unknown, or hiw_recorder_forking reads it */
-	const char *cgroup_path;     /* attached: measure all processes of this cgroup; NULL: only those given to _start, and use
-	                              * the cgroup of the first */
-	struct hiw_maybe request_bytes, request_cpus, request_time_ns; /* the job's resource request; unknown: the scheduler's */
+	int64_t fork_rss_bytes;      /* VmHWM of this process before it forked the job, a lower bound of
+	                              * the job's ru_maxrss; 0: unknown, or hiw_recorder_forking reads it */
+	const char *cgroup_path;     /* attached: measure all processes of this cgroup; NULL: only those
+	                              * given to _start, and use the cgroup of the first */
+	struct hiw_maybe request_bytes, request_cpus, request_time_ns; /* the job's resource request;
+	                                                                * unknown: the scheduler's */
 	enum hiw_gpu gpu;
-	const char *const *alerts;   /* rules, NULL-terminated: "ram > 90% for 30s", "usual" (hiwater-run(1)); NULL: none */
+	const char *const *alerts;   /* rules, NULL-terminated: "ram > 90% for 30s", "usual"
+	                              * (hiwater-run(1)); NULL: none */
 	const char *const *limits;   /* rules, NULL-terminated: "ram = 24GiB", "time = 2h"; NULL: none */
 	uint64_t grace_ns;           /* between SIGTERM and SIGKILL when a limit ends the job; 0: 30 s */
-	bool everyone;               /* measure all processes of the machine; needs attached and no_record. Metrics whose
-	                              * reading would stall other processes are not read, and there are no totals */
-	bool by_cell;                /* started by a notebook cell, which overwrites its recording when it runs again */
+	bool everyone;               /* measure all processes of the machine; needs attached and no_record.
+	                              * Metrics whose reading would stall other processes are not read, and
+	                              * there are no totals */
+	bool by_cell;                /* started by a notebook cell, which overwrites its recording when it
+	                              * runs again */
 };
 
 #define HIW_OPTIONS_INIT { .size = sizeof(struct hiw_options), .interval_ns = 100000000, .window_ns = 1000000000 }
@@ -184,7 +195,8 @@ enum hiw_level {
  * itself. */
 enum hiw_act {
 	HIW_ACT_NONE,
-	HIW_ACT_END,  /* hiw_recorder_signal(recorder, alert.pid, SIGTERM), hiw_recorder_stopped(recorder, alert.text) */
+	HIW_ACT_END,  /* hiw_recorder_signal(recorder, alert.pid, SIGTERM), hiw_recorder_stopped(recorder,
+	               * alert.text) */
 	HIW_ACT_KILL, /* the same with SIGKILL: the grace is over */
 };
 
@@ -201,9 +213,11 @@ struct hiw_alert {
 	bool raised;
 	enum hiw_level level;
 	enum hiw_act act;
-	pid_t pid;                   /* the process that the alert is about and that act applies to; 0: the job */
+	pid_t pid;                   /* the process that the alert is about and that act applies to; 0: the
+	                              * job */
 	uint64_t time_ns;            /* since the start of the run */
-	double value;                /* the value found, in bytes, seconds, joules, watts, degrees Celsius or a ratio; may be NaN */
+	double value;                /* the value found, in bytes, seconds, joules, watts, degrees Celsius
+	                              * or a ratio; may be NaN */
 	const char *rule;            /* as it was given */
 	const char *text;            /* the rule and the value, one line */
 	enum hiw_alert_about about;
@@ -283,8 +297,9 @@ HIW_API int hiw_metric_find(enum hiw_entity entity, const char *name);
 /* The value of one metric of one entity. In a window of a recording, value is the mean over time,
  * min and max are the extremes; live, all three are mostly equal. */
 struct hiw_reading {
-	uint32_t id;                 /* host and job: 0 (live, a single CPU: 1 + its number); else the id of the birth; in a
-	                              * recording, process 0 is all small processes together */
+	uint32_t id;                 /* host and job: 0 (live, a single CPU: 1 + its number); else the id
+	                              * of the birth; in a recording, process 0 is all small processes
+	                              * together */
 	unsigned metric;             /* its number */
 	bool known;                  /* false: not available from now on */
 	int64_t value, min, max;     /* in the metric's unit */
@@ -322,8 +337,8 @@ struct hiw_end {
 /* An event at an instant. */
 struct hiw_event {
 	uint64_t time_ns;            /* since the start of the run */
-	const char *kind;            /* "mark", "phase-begin", "phase-end", "alert", "cleared", "oom", "gap", "note", "trigger",
-	                              * "exec"; static */
+	const char *kind;            /* "mark", "phase-begin", "phase-end", "alert", "cleared", "oom",
+	                              * "gap", "note", "trigger", "exec"; static */
 	enum hiw_entity entity;
 	uint32_t id;                 /* of the entity that it is about */
 	int64_t value_ns;            /* gap: its length */
@@ -341,7 +356,8 @@ struct hiw_value {
 /* The values read at one time. Births in it apply before everything else, ends after. */
 struct hiw_frame {
 	uint64_t time_ns;            /* since the start of the run; never decreases */
-	uint64_t hold_ns;            /* how long a gauge read here stays valid; a longer time without a frame is a gap */
+	uint64_t hold_ns;            /* how long a gauge read here stays valid; a longer time without a
+	                              * frame is a gap */
 	bool live;                   /* false: of a recording; readings are windows that begin at time_ns */
 	size_t n_births, n_readings, n_ends, n_events, n_values;
 	const struct hiw_birth *births;
@@ -462,17 +478,20 @@ HIW_API int hiw_run_check(struct hiw_run *run, const char *const *rules, size_t 
 struct hiw_export {
 	size_t size;                 /* sizeof this struct */
 	const char *to;              /* "csv", "json", "openmetrics", "perfetto", "svg" */
-	const char *entity;          /* "host", "job", "process", "gpu", "gpu_process", "series", "events"; NULL: the job (csv),
-	                              * all (json), all but processes (openmetrics), job, gpu and series (svg) */
+	const char *entity;          /* "host", "job", "process", "gpu", "gpu_process", "series", "events";
+	                              * NULL: the job (csv), all (json), all but processes (openmetrics),
+	                              * job, gpu and series (svg) */
 	bool recent;                 /* the last minutes at full rate instead of as windows */
 	bool redact;                 /* leave out user, host, commands and process names */
 	/* Is called with the output, piece by piece. Returns 0, or a negative errno to stop the
 	 * export. */
 	int (*write)(void *ctx, const void *data, size_t len);
 	void *ctx;
-	const char *const *series;   /* svg: names of n_series user series to draw; n_series 0: the first few */
+	const char *const *series;   /* svg: names of n_series user series to draw; n_series 0: the first
+	                              * few */
 	size_t n_series;
-	unsigned width, height;      /* svg, in pixels: width of the picture, height of each chart; 0: the default */
+	unsigned width, height;      /* svg, in pixels: width of the picture, height of each chart; 0: the
+	                              * default */
 };
 
 /* Exports a run from hiw_run_open, finished or not, in memory that does not grow with the length of
@@ -531,15 +550,17 @@ enum hiw_compare_format {
 
 /* Options of a comparison. */
 struct hiw_compare {
-	const char *const *runs;     /* each a RUN (hiw_find), or a name: all finished runs of that name. Runs of one name are a
-	                              * group; the first group is the base */
+	const char *const *runs;     /* each a RUN (hiw_find), or a name: all finished runs of that name.
+	                              * Runs of one name are a group; the first group is the base */
 	size_t n_runs;
-	const char *const *rules;    /* the comparison fails if one holds for the means of a group: "ram.peak > +5%" */
+	const char *const *rules;    /* the comparison fails if one holds for the means of a group:
+	                              * "ram.peak > +5%" */
 	size_t n_rules;
 	enum hiw_compare_format format;
 	const struct hiw_style *style; /* units, utf8, width; NULL: plain ASCII, 80 columns */
-	const char *by;              /* "model,data": heads for the parts of the groups' names, eight at most; NULL: names are not
-	                              * split. With by, or with more than two groups, the table has a row per group and no test */
+	const char *by;              /* "model,data": heads for the parts of the groups' names, eight at
+	                              * most; NULL: names are not split. With by, or with more than two
+	                              * groups, the table has a row per group and no test */
 };
 
 /* Compares runs. *ret, the text, is the caller's to free(). *ret_verdict is HIW_PASS without rules.

@@ -58,14 +58,16 @@ struct hiw_recorder {
 	int epoll;
 	bool ended;
 	char warning[sizeof(((struct err *) 0)->text)];
-	char last_warning[sizeof(((struct err *) 0)->text)]; /* the text that hiw_recorder_warning returned last */
+	char last_warning[sizeof(((struct err *) 0)->text)]; /* the text that hiw_recorder_warning returned
+	                                                      * last */
 	bool warned_of_note;
 	struct watch *watch;       /* NULL: no alerts and limits */
 	struct limits limits;
 	struct queued_alert {
 		struct alert alert;
 		enum hiw_act act;
-	} alerts[64], alert;       /* a ring of those queued for hwi_recorder_alert; the one that it returned last */
+	} alerts[64], alert;       /* a ring of those queued for hwi_recorder_alert; the one that it
+	                            * returned last */
 	size_t first_alert, n_alerts;
 	void (*on_alert)(void *ctx, const struct hiw_alert *alert); /* NULL: alerts are queued */
 	void *on_alert_ctx;
@@ -74,7 +76,8 @@ struct hiw_recorder {
 	bool warned_of_lost;       /* of alerts that were lost because too many came */
 	uint64_t warned_rules;     /* bit n: warned that rule n could not be evaluated */
 	struct public_frames *seer; /* of hiw_recorder_watch; NULL: none */
-	bool hurries;              /* an alert about memory is raised: the recording is committed at each sample */
+	bool hurries;              /* an alert about memory is raised: the recording is committed at each
+	                            * sample */
 };
 
 /* alerts.c: parses the rules of the options. Returns 0 or -errno with text. */

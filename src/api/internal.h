@@ -53,7 +53,8 @@ void hwi_filter_free(struct hwi_filter *filter);
 /* A value of a process that a filter needs. */
 struct hwi_asked {
 	const char *field;           /* "name", "command", "pid", "uid"; NULL: a metric */
-	enum hiw_entity entity;      /* of the metric: HIW_PROCESS, or an entity that the process belongs to */
+	enum hiw_entity entity;      /* of the metric: HIW_PROCESS, or an entity that the process belongs
+	                              * to */
 	struct hiw_maybe gpu_index;  /* the driver's index of a GPU; unknown: any GPU */
 	int metric, also;            /* numbers of the metric and of one that is added to it; also -1: none */
 	bool rate;                   /* of a counter: its increase per second */
@@ -102,7 +103,8 @@ enum hwi_push_kind {
 	HWI_PUSH_SAMPLE,             /* a push */
 	HWI_PUSH_ALLOCATION,         /* the first series rose since the previous push */
 	HWI_PUSH_DEALLOCATION,       /* the first series fell */
-	HWI_PUSH_PEAK,               /* a new maximum of the first series: values[0], which may have been between two pushes */
+	HWI_PUSH_PEAK,               /* a new maximum of the first series: values[0], which may have been
+	                              * between two pushes */
 	HWI_PUSH_ALERT,              /* a rule holds */
 	HWI_PUSH_CLEARED,            /* a rule holds no longer */
 	HWI_PUSH_OWN = 8,            /* 8 to 31: the program's own kinds */
@@ -118,13 +120,15 @@ struct hwi_push_ratio {
 struct hwi_pushes_options {
 	size_t size;                 /* sizeof this struct */
 	size_t max_events;           /* 1 to 2^24; the oldest are dropped */
-	const char *const *series;   /* names, for rules; allocation, deallocation and peak are about the first series */
+	const char *const *series;   /* names, for rules; allocation, deallocation and peak are about the
+	                              * first series */
 	size_t n_series;
 	const struct hwi_push_ratio *ratios;
 	size_t n_ratios;
 	bool changes;                /* make events for allocation, deallocation, peak */
 	bool samples;                /* make an event for each push */
-	bool every;                  /* an alert at each push while its rule holds; false: once, and an event at the end */
+	bool every;                  /* an alert at each push while its rule holds; false: once, and an
+	                              * event at the end */
 };
 
 /* *ret is the caller's. Returns 0, -EINVAL with text, or -ENOMEM. */
@@ -193,7 +197,8 @@ struct hwi_push_stats {
 	double risen, fallen;        /* sums of the first series' increases and decreases */
 	double peaks[HWI_PUSH_SERIES]; /* NaN: unknown */
 	uint64_t active_ns;          /* between begin and end */
-	double rises_per_s, risen_per_s; /* allocations and their bytes per second of that time; NaN if it is 0 */
+	double rises_per_s, risen_per_s; /* allocations and their bytes per second of that time; NaN if it
+	                                  * is 0 */
 };
 /* Fills in the statistics up to now. */
 void hwi_pushes_stats(struct hwi_pushes *pushes, struct hwi_push_stats *ret);
@@ -215,12 +220,14 @@ struct hwi_gpu_rate {
 	const char *source, *group, *holds; /* "NVML", "memory", "device memory in use" */
 	uint64_t planned_ns;         /* the planned period */
 	uint64_t moving_ns;          /* the period while device memory moves; 0: planned_ns */
-	uint64_t lasting_ns;         /* the period that the cost of a read here permits: planned_ns or longer */
+	uint64_t lasting_ns;         /* the period that the cost of a read here permits: planned_ns or
+	                              * longer */
 	const char *why;             /* why it is longer; "" */
 	uint64_t cpu_ns, wall_ns;    /* cost of one read of all GPUs, now */
 	bool tried;                  /* false: it was not read, and those two are 0 */
 	double share_most;           /* of one core: budget of all reads together */
-	uint64_t resting_ns;         /* the period while device memory does not move, for lists that are costly; 0: lasting_ns */
+	uint64_t resting_ns;         /* the period while device memory does not move, for lists that are
+	                              * costly; 0: lasting_ns */
 };
 /* Reports each metric to see and each group of GPU metrics to see_reading (which may be NULL).
  * root: a folder of captured files; NULL: this machine. Returns 0 or -errno with text. */
@@ -287,7 +294,8 @@ struct hwi_gpu_device {
 	struct hiw_maybe number;     /* the number shown to users: the driver's index if it has one */
 	struct hiw_maybe index;      /* the driver's index; of an instance: its index on its GPU */
 	struct hiw_maybe cuda_index; /* CUDA's number in PCI order, without CUDA_VISIBLE_DEVICES */
-	struct hiw_maybe cuda_visible; /* CUDA's number in this process's environment; unknown: hidden, or only CUDA knows it */
+	struct hiw_maybe cuda_visible; /* CUDA's number in this process's environment; unknown: hidden, or
+	                                * only CUDA knows it */
 	bool cuda_hidden;
 	bool lost;                   /* it does not answer any more */
 	bool unified;                /* its memory is the host's memory */

@@ -89,7 +89,7 @@ static bool is_of_lists(enum metric m)
 static void report_totals(struct doctor *doctor)
 {
 	for (int m = 0; m < METRIC_COUNT; m++) {
-		struct source_probe probe = { .metric = (enum metric) m, .how = "from the processes", .why_not = "", .remedy = "" };
+		struct source_probe probe = { .metric = (enum metric) m, .how = "computed from the processes", .why_not = "", .remedy = "" };
 
 		if ((metrics[m].entity != ENTITY_JOB && !is_of_lists((enum metric) m)) || doctor->reported[m])
 			continue;

@@ -25,10 +25,12 @@ enum {
 struct actions {
 	struct {
 		enum hiw_level least;    /* for alerts of this level and above */
-		const char *action;      /* "trigger", "signal NAME", or a shell command; borrowed from argv */
+		const char *action;      /* "trigger", "signal NAME", or a shell command; borrowed from
+		                          * argv */
 	} given[ACTIONS_MOST];
 	size_t n;
-	bool reaps;                      /* actions_check reaps keepers: nothing else waits for hiwater's children (attach) */
+	bool reaps;                      /* actions_check reaps keepers: nothing else waits for hiwater's
+	                                  * children (attach) */
 	struct rlimit files;             /* the inherited RLIMIT_NOFILE, which the commands get back */
 	bool has_files;
 	struct {

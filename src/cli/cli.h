@@ -46,4 +46,4 @@ void complain_through(void (*handler)(const char *text));
 int print_out(const char *text, size_t len);
 
 /* True if the environment sets name to a value other than "" and "0". */
-bool environment_says(const char *name);
+bool environment_flag(const char *name);

@@ -20,5 +20,7 @@ struct doctor_rates {
 
 void doctor_rates_add(struct doctor_rates *rates, const struct hwi_gpu_rate *rate);
 void doctor_rates_done(struct doctor_rates *rates);
-void doctor_rates_text(const struct doctor_rates *rates, size_t width, struct buf *out); /* nothing if the list is empty */
-void doctor_rates_json(const struct doctor_rates *rates, struct json *j);                /* writes key and value */
+/* Appends the rates as text; nothing if there are none. */
+void doctor_rates_text(const struct doctor_rates *rates, size_t width, struct buf *out);
+/* Writes key and value. */
+void doctor_rates_json(const struct doctor_rates *rates, struct json *j);

@@ -122,7 +122,7 @@ static int read_format(struct hwi_gpus_options *o)
 static int read_options(struct hwi_gpus_options *o)
 {
 	const struct {
-		bool asked;
+		bool is_given;
 		enum hwi_gpus_format format;
 		const char *option, *fields;
 	} kinds[] = {
@@ -136,7 +136,7 @@ static int read_options(struct hwi_gpus_options *o)
 	const char *first = NULL;
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (!kinds[i].asked)
+		if (!kinds[i].is_given)
 			continue;
 		if (first) {
 			complain("%s and %s exclude each other; give one of them", first, kinds[i].option);

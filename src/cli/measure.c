@@ -245,7 +245,7 @@ int measure_prepare(struct measure *m)
 {
 	int r;
 
-	m->quiet = environment_says("HIWATER_QUIET");
+	m->quiet = environment_flag("HIWATER_QUIET");
 	m->recorder.alerts = m->alerts.text;
 	m->recorder.limits = m->limits.text;
 	if (m->quiet)

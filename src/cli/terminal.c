@@ -38,7 +38,7 @@ void terminal_guard_streams(void)
 	}
 }
 
-bool environment_says(const char *name)
+bool environment_flag(const char *name)
 {
 	const char *value = getenv(name);
 
@@ -64,7 +64,7 @@ bool terminal_has_color(int fd)
 
 	if (no && *no)
 		return false;
-	if (environment_says("CLICOLOR_FORCE"))
+	if (environment_flag("CLICOLOR_FORCE"))
 		return true;
 	return fd >= 0 && isatty(fd) && term && *term && strcmp(term, "dumb") != 0;
 }
@@ -90,7 +90,7 @@ struct hiw_style terminal_style(int fd, enum hiw_units units, bool plain)
 		.width = terminal_width(fd, WIDTH),
 		.color = fd >= 0 && terminal_has_color(fd),
 		.utf8 = terminal_is_utf8(),
-		.plain = plain || environment_says("ACCESSIBLE"),
+		.plain = plain || environment_flag("ACCESSIBLE"),
 	};
 }
 

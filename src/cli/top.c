@@ -160,7 +160,7 @@ static void add_options(struct words *w)
 	char path[PATH_MAX];
 	const char *type = getenv("TERM");
 	const bool is_dumb = !type || !*type || strcmp(type, "dumb") == 0;
-	const bool plain = arg_top.plain || arg_top.count > 0 || environment_says("ACCESSIBLE") || is_dumb ||
+	const bool plain = arg_top.plain || arg_top.count > 0 || environment_flag("ACCESSIBLE") || is_dumb ||
 			   !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO);
 
 	word(w, "plain=%d", plain);

@@ -13,7 +13,7 @@ MIB = 1 << 20
 
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory):
-    """One run whose course is known: 220 MiB or so for a while, then little; a loss that falls and is NaN once."""
+    """One run whose timeline is known: about 220 MiB for a while, then little; a loss that falls and is NaN once."""
     from cli_helpers import Tool
     tool = Tool(tmp_path_factory.mktemp("checked"))
     job = Watched(tool)
@@ -142,7 +142,7 @@ def test_no_such_run(tool):
 
 
 def test_a_run_without_an_end(tool):
-    """What it has shown is shown; what it has not yet shown is not proved."""
+    """A rule that has held already is decided; one that has not held yet is not."""
     job = Watched(tool)
     job.say("hold 200")
     wait_for(lambda: peak_so_far(tool, job) > 200 * MIB, "it is measured")
@@ -156,7 +156,7 @@ def test_a_run_without_an_end(tool):
 
 
 def test_live_and_replayed_agree(tool):
-    """What was told while the job ran is what check says of it."""
+    """check agrees with the alerts that were raised while the job ran."""
     rules = ["ram > 150MiB", "ram > 150MiB for 300ms", "ram > 150MiB for 1h", "loss > 3", "loss is nan"]
     job = Watched(tool, *[option for rule in rules for option in ("--alert", rule)])
     job.say("log loss=4")

@@ -27,7 +27,7 @@ def real(tmp_path_factory):
 
 
 class Made:
-    """Writes runs into a history of the test's own."""
+    """Writes runs into a history that only this test uses."""
 
     def __init__(self, tool, real):
         self.tool, self.real, self.number = tool, real, 0
@@ -146,7 +146,7 @@ def test_what_differs_is_said(made, tool):
 
 
 def test_the_part_in_which_commands_differ_is_said(made, tool):
-    """Both begin alike for longer than a warning is."""
+    """Both commands have a common beginning that is longer than a warning."""
     folder = "/a/long/path/of/an/environment/" + "x" * 60
     made.run("base", command=f"{folder}/python train.py mlp original 3")
     made.run("new", command=f"{folder}/python train.py mlp compressed 3")

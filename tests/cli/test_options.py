@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Help, man pages and completions say the same; errors read well."""
+"""--help, man pages and completions agree; error messages are complete sentences on one line."""
 import re
 import shutil
 import subprocess
@@ -19,7 +19,7 @@ def options_of_help(text):
 
 
 def options_of_man(text):
-    """Likewise of a man page in roff."""
+    """The same of a man page in roff."""
     found = set()
     text = re.split(r"^\.SH ", text.partition("\n.SH OPTIONS\n")[2], flags=re.M)[0]
     for heading in re.findall(r"^\.TP\n(.*)$", text, re.M):
@@ -152,7 +152,7 @@ def test_stdout_that_cannot_be_written_is_one(tool):
 
 
 def test_verdicts_that_cannot_be_written_are_a_failure(tool):
-    """Not 3, which says that the data does not tell."""
+    """The status is 1, not 3, which means that the data does not decide."""
     for name in ("a.hiw", "b.hiw"):
         assert tool.run("run", "--summary", "none", "-o", name, "--", "true").returncode == 0
     for words in (["check", "a.hiw", "time < 1h"], ["compare", "--fail-if", "time > 1h", "a.hiw", "b.hiw"]):

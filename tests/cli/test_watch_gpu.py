@@ -185,7 +185,7 @@ def test_a_driver_that_refuses_is_the_reason(gpu):
     scenario.write_text(scenario.read_text() + "[call nvmlInit*]\nerror = 9\n")
     hiwater = start(gpu, "--limit", "gpu.mem = 1GiB")
     said = warnings([hiwater.stderr.readline()])[0]
-    assert said.startswith("the limit 'gpu.mem = 1GiB' cannot be judged: no GPU can be read: ")
+    assert said.startswith("the limit 'gpu.mem = 1GiB' cannot be checked: no GPU can be read: ")
     assert "nvidia" in said
     wait_for((gpu.folder / "big").exists, "the job runs")
     end(gpu)

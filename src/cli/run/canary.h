@@ -12,7 +12,8 @@
 
 struct group_probe {
 	pid_t pid;      /* 0: none */
-	uint64_t stale; /* signals already pending before the first check, which prove nothing about later ones */
+	uint64_t stale; /* signals already pending before the first check, which prove nothing about later
+	                 * ones */
 };
 
 /* Starts a probe. Call it with all signals blocked. On failure pid is 0, and group_probe_pending

@@ -14,14 +14,14 @@
 
 #include "base/cleanup.h"
 
-void child_remember(struct inherited *ret)
+void child_save_inherited(struct inherited *ret)
 {
 	(void) sigprocmask(SIG_SETMASK, NULL, &ret->mask);
 	(void) sigaction(SIGCHLD, NULL, &ret->child);
 	(void) getrlimit(RLIMIT_NOFILE, &ret->files);
 }
 
-void child_give_back(const struct inherited *before)
+void child_restore_inherited(const struct inherited *before)
 {
 	(void) setrlimit(RLIMIT_NOFILE, &before->files);
 	if (before->child.sa_handler == SIG_IGN)
@@ -69,7 +69,7 @@ static _Noreturn void become(const struct launch *launch, int pipe)
 		if (launch->streams[fd] >= 0 && dup2(launch->streams[fd], fd) < 0)
 			goto out;
 	}
-	child_give_back(launch->inherited);
+	child_restore_inherited(launch->inherited);
 	(void) execvp(launch->argv[0], launch->argv);
 out:;
 	int error = errno;

@@ -18,15 +18,16 @@ struct inherited {
 };
 
 /* Reads the state. Call it before any of it is changed. */
-void child_remember(struct inherited *ret);
+void child_save_inherited(struct inherited *ret);
 
 /* Restores the state in this process, right before an exec. */
-void child_give_back(const struct inherited *before);
+void child_restore_inherited(const struct inherited *before);
 
 struct launch {
 	char *const *argv;
 	const struct inherited *inherited;
-	const int *streams;               /* three descriptors to replace 0, 1, 2; an entry of -1, or NULL: unchanged */
+	const int *streams;               /* three descriptors to replace 0, 1, 2; an entry of -1, or NULL:
+	                                   * unchanged */
 	int cgroup_procs, cgroup_dir;     /* the cgroup to start in (hwi_cgroup_make); -1: none */
 };
 

@@ -26,7 +26,7 @@ struct run {
 	const char *outer_socket;  /* HIWATER_SOCKET of an enclosing run; NULL: none */
 	int was_subreaper;         /* hiwater's PR_GET_CHILD_SUBREAPER before this run */
 	struct hiw_recorder *recorder;
-	bool crowded;              /* too few descriptors: the job runs unmeasured */
+	bool lacks_descriptors;    /* too few descriptors: the job runs unmeasured */
 	bool measuring;            /* the recorder was started */
 	char cgroup[4096];         /* made for this run; "" if none */
 	int cgroup_procs, cgroup_dir;
@@ -40,12 +40,12 @@ struct run {
 
 /* ---- before the job -------------------------------------------------------------------------- */
 
-/* Reports why the job was not started, unless it will run unmeasured (crowded). Returns
+/* Reports why the job was not started, unless it will run unmeasured (lacks_descriptors). Returns
  * EXIT_BEFORE_JOB. */
 static int not_started(struct run *r, int error, const char *prefix, const char *why)
 {
-	r->crowded = descriptors_were_lacking(error) && run_may_be_alone(r->options);
-	if (!r->crowded)
+	r->lacks_descriptors = descriptors_were_lacking(error) && run_may_be_unmeasured(r->options);
+	if (!r->lacks_descriptors)
 		complain("%s%s; the job was not started", prefix, why[0] ? why : strerror(-error));
 	return EXIT_BEFORE_JOB;
 }
@@ -124,7 +124,7 @@ static int start_job(struct run *r)
 		return 0;
 	if (!forked)
 		return not_started(r, error, "cannot start a process: ", "");
-	return run_cannot(r->argv[0], error);
+	return run_exec_failed(r->argv[0], error);
 }
 
 /* ---- while it runs --------------------------------------------------------------------------- */
@@ -195,7 +195,7 @@ static bool is_ending(const struct run *r)
  * ends now. */
 static void cut_grace(struct run *r)
 {
-	if (r->signals.end_asked_late && is_ending(r) && measure_cut_grace(&r->watching, r->recorder))
+	if (r->signals.end_requested_late && is_ending(r) && measure_cut_grace(&r->watching, r->recorder))
 		handle_alerts(r);
 }
 
@@ -203,7 +203,7 @@ static bool is_over(const struct run *r)
 {
 	if (!r->tree.main_ended || is_ending(r))
 		return false;
-	return !r->options->wait || has_ended(r) || r->signals.end_asked;
+	return !r->options->wait || has_ended(r) || r->signals.end_requested;
 }
 
 /* Stops hiwater if the job was stopped in a way that the shell must see (tree_wants_stop). */
@@ -320,11 +320,11 @@ static void clean_up(struct run *r)
 }
 
 /* After clean_up: restores the environment of an unmeasured job and executes it. */
-static int go_alone(const struct run *r)
+static int become_unmeasured(const struct run *r)
 {
 	(void) prctl(PR_SET_CHILD_SUBREAPER, (unsigned long) r->was_subreaper);
 	(void) (r->outer_socket ? setenv("HIWATER_SOCKET", r->outer_socket, 1) : unsetenv("HIWATER_SOCKET"));
-	return run_alone(r->options, r->argv);
+	return run_unmeasured(r->options, r->argv);
 }
 
 void run_once(const struct run_options *options, char *const *argv, struct outcome *ret)
@@ -348,7 +348,7 @@ void run_once(const struct run_options *options, char *const *argv, struct outco
 		begin_measuring(&r);
 		follow(&r);
 		ret->status = r.tree.status;
-		ret->end_asked = r.signals.end_asked;
+		ret->end_requested = r.signals.end_requested;
 		signals_end(&r.signals);
 		live_end(&r.live);
 		if (r.measuring)
@@ -356,6 +356,6 @@ void run_once(const struct run_options *options, char *const *argv, struct outco
 	}
 	ret->limited = r.limited;
 	clean_up(&r);
-	if (r.crowded)
-		ret->own = go_alone(&r);
+	if (r.lacks_descriptors)
+		ret->own = become_unmeasured(&r);
 }

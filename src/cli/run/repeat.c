@@ -118,11 +118,11 @@ static bool is_last(const struct run_options *o, uint64_t i, const struct outcom
 
 	if (i + 1 == o->repeat)
 		return true;
-	if (!failed && !outcome->end_asked)
+	if (!failed && !outcome->end_requested)
 		return false;
 	if (!o->measure.quiet)
 		complain("run %" PRIu64 " of %" PRIu64 " %s; the remaining runs are skipped", i + 1, o->repeat,
-			outcome->end_asked ? "was interrupted" : "failed");
+			outcome->end_requested ? "was interrupted" : "failed");
 	return true;
 }
 

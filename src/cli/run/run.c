@@ -84,11 +84,11 @@ static int run_main(int argc, char **argv)
 	}
 	if (check_together(&arg_run) < 0 || measure_prepare(&arg_run.measure) < 0)
 		return EXIT_BEFORE_JOB;
-	child_remember(&arg_run.inherited);
+	child_save_inherited(&arg_run.inherited);
 	actions_begin(&arg_run.measure.actions);
 	raise_file_limit(&arg_run.inherited.files);
-	if (run_is_crowded(&arg_run))
-		return run_alone(&arg_run, argv);
+	if (run_lacks_descriptors(&arg_run))
+		return run_unmeasured(&arg_run, argv);
 	if (arg_run.repeat > 1)
 		run_repeatedly(&arg_run, argv, &outcome);
 	else
@@ -184,28 +184,28 @@ enum {
 	FILES_NEEDED = 28,
 };
 
-bool run_may_be_alone(const struct run_options *options)
+bool run_may_be_unmeasured(const struct run_options *options)
 {
 	return !options->measure.limits.text[0] && options->repeat == 1;
 }
 
-bool run_is_crowded(const struct run_options *options)
+bool run_lacks_descriptors(const struct run_options *options)
 {
-	return run_may_be_alone(options) && !descriptors_are_left(FILES_NEEDED);
+	return run_may_be_unmeasured(options) && !descriptors_are_left(FILES_NEEDED);
 }
 
-int run_alone(const struct run_options *options, char *const *argv)
+int run_unmeasured(const struct run_options *options, char *const *argv)
 {
 	if (!options->measure.quiet)
 		complain("warning: the job is not measured: hiwater needs %d open files in addition to those it inherits; raise the "
 			 "limit with ulimit -n",
 			FILES_NEEDED);
-	child_give_back(&options->inherited);
+	child_restore_inherited(&options->inherited);
 	(void) execvp(argv[0], argv);
-	return run_cannot(argv[0], -errno);
+	return run_exec_failed(argv[0], -errno);
 }
 
-int run_cannot(const char *file, int error)
+int run_exec_failed(const char *file, int error)
 {
 	complain("cannot run '%s': %s%s", file, strerror(-error), child_hint(file, -error));
 	return error == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;

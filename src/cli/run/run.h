@@ -34,7 +34,7 @@ struct outcome {
 	int own;             /* hiwater's own exit status if the job was not started; else 0 */
 	int status;          /* wait status of the main process */
 	bool limited;        /* a limit ended the job */
-	bool end_asked;      /* hiwater got SIGINT, SIGTERM, SIGHUP or SIGQUIT: no further repetition */
+	bool end_requested;      /* hiwater got SIGINT, SIGTERM, SIGHUP or SIGQUIT: no further repetition */
 	bool measured;       /* figures is set; with --repeat only */
 	struct hiw_figures figures;
 };
@@ -48,15 +48,15 @@ void run_repeatedly(const struct run_options *options, char *const *argv, struct
 
 /* May the job run unmeasured if hiwater cannot work? Not with --limit, which would not be enforced,
  * nor with --repeat. */
-bool run_may_be_alone(const struct run_options *options);
+bool run_may_be_unmeasured(const struct run_options *options);
 
 /* Is RLIMIT_NOFILE too low for hiwater, and may the job run unmeasured? */
-bool run_is_crowded(const struct run_options *options);
+bool run_lacks_descriptors(const struct run_options *options);
 
 /* Executes the command in place of hiwater, unmeasured. Returns an exit status if the exec
  * fails. */
-int run_alone(const struct run_options *options, char *const *argv);
+int run_unmeasured(const struct run_options *options, char *const *argv);
 
 /* Reports that file cannot be executed because of error (-errno). Returns the exit status, 126 or
  * 127. */
-int run_cannot(const char *file, int error);
+int run_exec_failed(const char *file, int error);

@@ -77,7 +77,7 @@ void signals_begin(struct signals *s, pid_t main, struct hiw_recorder *recorder)
 void signals_end(struct signals *s)
 {
 	s->main = 0;
-	s->due_ns = s->stop_asked_ns = 0;
+	s->due_ns = s->stop_requested_ns = 0;
 	s->n = 0;
 	for (size_t i = 0; i < 2; i++) {
 		group_probe_kill(&s->now[i]);
@@ -142,8 +142,8 @@ static void note_end(struct signals *s, int signal)
 {
 	if (is_ignored(signal))
 		return;
-	s->end_asked = true;
-	s->end_asked_late = s->main <= 0;
+	s->end_requested = true;
+	s->end_requested_late = s->main <= 0;
 }
 
 static void note(struct signals *s, int signal)
@@ -151,9 +151,9 @@ static void note(struct signals *s, int signal)
 	if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT)
 		note_end(s, signal);
 	else if (bit(signal) & stop_bits())
-		s->stop_asked_ns = clock_boot_ns();
+		s->stop_requested_ns = clock_boot_ns();
 	else if (signal == SIGCONT)
-		s->stop_asked_ns = 0;
+		s->stop_requested_ns = 0;
 }
 
 /* Keeps the value that sigqueue(3) sends. */
@@ -309,7 +309,7 @@ void signals_stop_self(struct signals *s)
 	struct sigaction before;
 	sigset_t stop;
 
-	s->stop_asked_ns = 0;
+	s->stop_requested_ns = 0;
 	if (own_pending() & bit(SIGCONT))
 		return;
 	(void) sigemptyset(&stop);

@@ -26,16 +26,21 @@ enum {
 
 struct signals {
 	int fd, child_fd;                /* every signal but SIGCHLD; SIGCHLD */
-	pid_t main;                      /* signals are forwarded to it; 0: main has not started, or has ended */
-	struct group_probe now[2];       /* probes for the next check; the second only if the first is stale */
+	pid_t main;                      /* signals are forwarded to it; 0: main has not started, or has
+	                                  * ended */
+	struct group_probe now[2];       /* probes for the next check; the second only if the first is
+	                                  * stale */
 	struct group_probe checked[2];   /* probes of the check in progress */
 	struct signalfd_siginfo batch[SIGNALS_BATCH];
 	unsigned n;                      /* signals of the check in progress */
 	uint64_t due_ns;                 /* when the check ends; 0: none is in progress */
-	uint64_t stop_asked_ns;          /* when the job got a stop signal (Ctrl-Z); 0: none, or it was continued */
-	bool end_asked;                  /* got SIGINT, SIGTERM, SIGHUP or SIGQUIT: no further repetition, no waiting */
-	bool end_asked_late;             /* the same, after main's end */
-	struct hiw_recorder *recorder;   /* must ignore the probes, which are not part of the job; NULL: the job is not measured */
+	uint64_t stop_requested_ns;          /* when the job got a stop signal (Ctrl-Z); 0: none, or it was
+	                                      * continued */
+	bool end_requested;                  /* got SIGINT, SIGTERM, SIGHUP or SIGQUIT: no further
+	                                      * repetition, no waiting */
+	bool end_requested_late;             /* the same, after main's end */
+	struct hiw_recorder *recorder;   /* must ignore the probes, which are not part of the job; NULL:
+	                                  * the job is not measured */
 };
 
 /* Blocks all signals and opens the descriptors. Returns 0, or -errno with the signal mask

@@ -85,11 +85,11 @@ static bool is_foreground_job(void)
 
 bool tree_wants_stop(const struct tree *t, const struct signals *signals)
 {
-	const bool asked = signals->stop_asked_ns && clock_boot_ns() - signals->stop_asked_ns < stop_patience_ns;
+	const bool requested = signals->stop_requested_ns && clock_boot_ns() - signals->stop_requested_ns < stop_patience_ns;
 
 	if (t->main_ended)
-		return asked;
+		return requested;
 	if (!t->stop_signal)
 		return false;
-	return asked || (t->stop_signal != SIGSTOP && is_foreground_job());
+	return requested || (t->stop_signal != SIGSTOP && is_foreground_job());
 }
