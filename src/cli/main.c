@@ -90,7 +90,7 @@ static void print_help(void)
 	printf("\nExamples:\n");
 	for (const char *const *p = examples; *p; p += 2)
 		printf("  %-32s  %s\n", p[0], p[1]);
-	printf("\nSee hiwater COMMAND --help for the options of a command; hiwater --version prints the version.\n");
+	printf("\nSee hiwater COMMAND --help for options; hiwater --version prints the version.\n");
 }
 
 /* The user may have forgotten "run --" in front of a job, so the status is that of a job that was
