@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The public interface: rules while a job runs, and what they ask for.
+ * The public interface: alerts and limits while a job runs, and the signals that they lead to.
  */
 #include <errno.h>
 #include <signal.h>
@@ -30,16 +30,16 @@ int hiw_rule_check(const char *text, enum hiw_rule_kind kind, struct hiw_err *re
 	struct rule rule;
 	if (kind == HIW_RULE_ALERT && usual_is(text))
 		return 0;
-	int r = (unsigned) kind < sizeof(kinds) / sizeof(kinds[0]) ? rule_parse(text, kinds[kind], &rule, &err) : err_set(&err, -EINVAL, "no such kind of rule");
+	int r = (unsigned) kind < sizeof(kinds) / sizeof(kinds[0]) ? rule_parse(text, kinds[kind], &rule, &err) : err_set(&err, -EINVAL, "unknown kind of rule");
 
 	if (r == 0)
 		rule_done(&rule);
 	return api_err(ret_err, &err, r);
 }
 
-/* ---- before -------------------------------------------------------------------------------------------------------- */
+/* ---- before the job -------------------------------------------------------------------------- */
 
-/* Returns the rule's number. */
+/* Returns the rule's number in the watch, or -errno with text. */
 static int add_rule(struct hiw_recorder *r, const char *text, struct err *err)
 {
 	struct rule rule;
@@ -48,24 +48,24 @@ static int add_rule(struct hiw_recorder *r, const char *text, struct err *err)
 	if (error < 0)
 		return error;
 	error = watch_add(r->watch, &rule);
-	return error == -E2BIG ? err_set(err, error, "there are more than %d rules; leave some out", WATCH_RULES) : error;
+	return error == -E2BIG ? err_set(err, error, "more than %d rules; leave some out", WATCH_RULES) : error;
 }
 
-static int add_usual(struct hiw_recorder *r, struct err *err)
+static int add_defaults(struct hiw_recorder *r, struct err *err)
 {
 	int n = 0;
 
 	for (size_t i = 0; n >= 0 && usual_alerts[i]; i++) {
 		n = add_rule(r, usual_alerts[i], err);
 		if (n >= 0)
-			r->usual_rules |= UINT64_C(1) << n;
+			r->default_rules |= UINT64_C(1) << n;
 	}
 	return n;
 }
 
 static int add_alert(struct hiw_recorder *r, const char *text, struct err *err)
 {
-	const int n = usual_is(text) ? add_usual(r, err) : add_rule(r, text, err);
+	const int n = usual_is(text) ? add_defaults(r, err) : add_rule(r, text, err);
 
 	return n < 0 ? n : 0;
 }
@@ -88,23 +88,23 @@ int open_watch(struct hiw_recorder *r, struct err *err)
 	return error;
 }
 
-/* ---- while it runs ------------------------------------------------------------------------------------------------- */
+/* ---- while it runs --------------------------------------------------------------------------- */
 
-static void keep(struct hiw_recorder *r, const struct alert *alert, enum hiw_act act)
+static void queue(struct hiw_recorder *r, const struct alert *alert, enum hiw_act act)
 {
 	enum {
 		MOST = sizeof(r->alerts) / sizeof(r->alerts[0])
 	};
 
-	/* What must be done is not lost to what is only told. */
+	/* If the queue is full, an alert that needs an action replaces the last one. */
 	if (r->n_alerts == MOST && act == HIW_ACT_NONE)
 		return;
 	if (r->n_alerts == MOST)
 		r->n_alerts--;
-	r->alerts[(r->first_alert + r->n_alerts++) % MOST] = (struct told_alert) { *alert, act };
+	r->alerts[(r->first_alert + r->n_alerts++) % MOST] = (struct queued_alert) { *alert, act };
 }
 
-/* An event of the recording. */
+/* Writes the alert to the recording as an event. */
 static void push_event(struct hiw_recorder *r, const struct alert *a)
 {
 	const struct event event = {
@@ -131,7 +131,8 @@ static enum hiw_act act_of(enum limit_act act)
 								  : HIW_ACT_NONE;
 }
 
-/* While a rule about memory is raised, what is known must be on the disk before the kernel kills (record.h). */
+/* While an alert about memory is raised, data must reach the disk before the kernel kills the job
+ * (record.h). */
 static void hurry(struct hiw_recorder *r)
 {
 	const bool now = watch_about_memory(r->watch);
@@ -145,15 +146,15 @@ static void call_back(struct hiw_recorder *r)
 {
 	struct hiw_alert alert = { .size = sizeof(alert) };
 
-	if (!r->on_alert || r->is_telling)
+	if (!r->on_alert || r->is_calling_back)
 		return;
-	r->is_telling = true;
+	r->is_calling_back = true;
 	while (r->on_alert && hwi_recorder_alert(r, &alert))
 		r->on_alert(r->on_alert_ctx, &alert);
-	r->is_telling = false;
+	r->is_calling_back = false;
 }
 
-void take_alerts(struct hiw_recorder *r)
+void process_alerts(struct hiw_recorder *r)
 {
 	const uint64_t now = sampler_time(r->sampler);
 	struct alert alert;
@@ -167,24 +168,24 @@ void take_alerts(struct hiw_recorder *r)
 		if (act == LIMIT_SILENT)
 			continue;
 		push_event(r, &alert);
-		keep(r, &alert, act_of(act));
+		queue(r, &alert, act_of(act));
 	}
 	limits_settle(&r->limits, sampler_job(r->sampler));
 	while (limits_due(&r->limits, now, &alert)) {
 		push_event(r, &alert);
-		keep(r, &alert, HIW_ACT_KILL);
+		queue(r, &alert, HIW_ACT_KILL);
 	}
 	hurry(r);
 	call_back(r);
 }
 
-/* The two rules of a limit have one text. */
-static bool is_said(const struct hiw_recorder *r, size_t number)
+/* A limit is two rules with the same text; the second one is not reported again. */
+static bool is_duplicate(const struct hiw_recorder *r, size_t number)
 {
 	return number > 0 && strcmp(watch_rule(r->watch, number)->text, watch_rule(r->watch, number - 1)->text) == 0;
 }
 
-/* ---- what could not be judged -------------------------------------------------------------------------------------- */
+/* ---- rules that could not be evaluated ------------------------------------------------------- */
 
 static bool is_of_gpus(const struct rule_name *name)
 {
@@ -193,7 +194,7 @@ static bool is_of_gpus(const struct rule_name *name)
 	return name->what == RULE_METRIC && (name->entity == ENTITY_GPU || name->entity == ENTITY_GPU_PROCESS || of_job);
 }
 
-/* The first of its names that is about GPUs; NULL: none is. */
+/* The first name in the rule that is about GPUs; NULL: none. */
 static const struct rule_name *gpu_name(const struct rule *rule)
 {
 	for (size_t i = 0; i < rule->n_terms; i++) {
@@ -219,29 +220,29 @@ static bool has_named(const struct job *job, const struct rule_name *name)
 	return false;
 }
 
-/* Of a run that goes on, only what will stay so. */
+/* Why the run has no GPU; while it is still running, only reasons that are final. */
 static bool why_none(const struct hiw_recorder *r, char *buf, size_t size)
 {
 	static const struct {
 		const char *text;
-		bool stays;
+		bool is_final;
 	} whys[GPU_ABSENCES] = {
-		[GPUS_UNWANTED] = { "GPUs are not asked for (--gpu=none)", true },
+		[GPUS_UNWANTED] = { "GPUs are not measured (--gpu=none)", true },
 		[GPUS_REFUSED] = { "no GPU can be read: ", true },
-		[GPUS_HELPER_ENDED] = { "no GPU was read: the helper ended before it told of one", false },
+		[GPUS_HELPER_ENDED] = { "no GPU was read: the helper ended before it reported one", false },
 		[GPUS_UNREADABLE] = { "none of the GPUs on this machine could be read", false },
-		[GPUS_NONE_HERE] = { "there is no GPU on this machine", false },
+		[GPUS_NONE_HERE] = { "no GPU found on this machine", false },
 	};
 	const struct job *job = sampler_job(r->sampler);
 	const enum gpu_absence absence = job_gpu_absence(job);
 
-	if (!whys[absence].text || !(r->ended || whys[absence].stays))
+	if (!whys[absence].text || !(r->ended || whys[absence].is_final))
 		return false;
 	(void) snprintf(buf, size, "%s%s", whys[absence].text, absence == GPUS_REFUSED ? job_facts_const(job)->gpu_why : "");
 	return true;
 }
 
-/* False: no reason is known, or not yet. */
+/* False if no reason is known, or not yet. */
 static bool why_no_gpu(const struct hiw_recorder *r, const struct rule_name *name, char *buf, size_t size)
 {
 	const struct job *job = sampler_job(r->sampler);
@@ -254,7 +255,7 @@ static bool why_no_gpu(const struct hiw_recorder *r, const struct rule_name *nam
 	return true;
 }
 
-/* What is read once a window need not be there in less than two. */
+/* A metric that is read once per window may have no value in a run shorter than two windows. */
 static bool is_short(const struct hiw_recorder *r)
 {
 	const struct maybe ended_ns = job_facts_const(sampler_job(r->sampler))->ended_ns;
@@ -262,17 +263,17 @@ static bool is_short(const struct hiw_recorder *r)
 	return !ended_ns.known || (uint64_t) ended_ns.value < 2 * r->options.window_ns;
 }
 
-/* The run ended too early for it; what a long one never had is review_rule's to tell. */
+/* Why a rule has no value because the run ended too early; NULL: another reason (review_rule). */
 static const char *why_unread(const struct hiw_recorder *r, size_t number)
 {
 	if (!r->ended || !watch_never_had(r->watch, number))
 		return NULL;
 	if (!job_facts_const(sampler_job(r->sampler))->gpu_asked.known)
-		return "no driver had answered before the end";
-	return is_short(r) ? "the run was over before that was read" : NULL;
+		return "the run ended before a driver answered";
+	return is_short(r) ? "the run ended before that was read" : NULL;
 }
 
-/* Does it look at what members hold, where a driver has not told it of all of them? */
+/* Is the rule about the job's device memory, and did a driver not report it for all processes? */
 static bool is_partial(const struct job *job, const struct rule_name *name)
 {
 	if (name->metric != M_GPU_JOB_MEM)
@@ -286,7 +287,8 @@ static bool is_partial(const struct job *job, const struct rule_name *name)
 	return false;
 }
 
-/* Where it is known that a rule about GPUs says nothing; of one whose terms may hold without, only at the end. */
+/* Reports a rule about GPUs that cannot be evaluated; a rule with other terms, which may still
+ * hold, only at the end. */
 static bool review_gpus(const struct hiw_recorder *r, size_t number, struct err *ret)
 {
 	const struct rule *rule = watch_rule(r->watch, number);
@@ -299,11 +301,13 @@ static bool review_gpus(const struct hiw_recorder *r, size_t number, struct err 
 	if (!name || story->raised || !(r->ended || is_plain))
 		return false;
 	if (!story->had && why_no_gpu(r, name, why, sizeof(why)))
-		(void) err_set(ret, -ENODATA, "the %s '%s' %s judged: %s", what, rule->text, r->ended ? "was never" : "cannot be", why);
+		(void) err_set(ret, -ENODATA, "the %s '%s' %s checked: %s", what, rule->text, r->ended ? "was never" : "cannot be",
+			why);
 	else if (r->ended && is_partial(sampler_job(r->sampler), name))
-		(void) err_set(ret, -ENODATA, "the %s '%s' was not judged in full: what the job held on GPUs is not all known", what, rule->text);
+		(void) err_set(ret, -ENODATA, "the %s '%s' was not fully checked: part of the job's GPU memory is not known",
+			what, rule->text);
 	else if (unread)
-		(void) err_set(ret, -ENODATA, "the %s '%s' was never judged: %s", what, rule->text, unread);
+		(void) err_set(ret, -ENODATA, "the %s '%s' was never checked: %s", what, rule->text, unread);
 	else
 		return false;
 	return true;
@@ -316,22 +320,23 @@ static bool review_rule(const struct hiw_recorder *r, size_t number, struct err 
 
 	if (!name || !r->ended || is_short(r))
 		return false;
-	(void) err_set(ret, -ENODATA, "the rule '%s' had nothing to look at: '%s' was never %s",
+	(void) err_set(ret, -ENODATA, "the rule '%s' was never checked: '%s' was never %s",
 		watch_rule(r->watch, number)->text, rule_name_text(name, text), name->what == RULE_SERIES ? "pushed" : "measured");
 	return true;
 }
 
 bool watch_warning(struct hiw_recorder *r, struct err *ret)
 {
-	if (r->watch && r->ended && watch_lost(r->watch) && !r->told_lost) {
-		r->told_lost = true;
-		(void) err_set(ret, -EOVERFLOW, "%llu alerts came too fast to be told or recorded", (unsigned long long) watch_lost(r->watch));
+	if (r->watch && r->ended && watch_lost(r->watch) && !r->warned_of_lost) {
+		r->warned_of_lost = true;
+		(void) err_set(ret, -EOVERFLOW, "%llu alerts came too fast to be reported or recorded",
+			(unsigned long long) watch_lost(r->watch));
 		return true;
 	}
 	for (size_t i = 0; r->watch && watch_rule(r->watch, i); i++) {
 		const uint64_t bit = UINT64_C(1) << i;
 
-		if (((r->usual_rules | r->warned_rules) & bit) || is_said(r, i))
+		if (((r->default_rules | r->warned_rules) & bit) || is_duplicate(r, i))
 			continue;
 		if (review_gpus(r, i, ret) || review_rule(r, i, ret)) {
 			r->warned_rules |= bit;
@@ -380,13 +385,13 @@ const char *hiw_recorder_path(const struct hiw_recorder *r)
 									 : NULL;
 
 	if (!path && r->record)
-		path = r->output; /* it is made when the first window closes */
+		path = r->output; /* the file is created when the first window closes */
 	return path ? path : "";
 }
 
-/* ---- signals ------------------------------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
-/* When a process began, as its birth says it (source/process/birth.c). */
+/* The start time of a process in the unit of its birth (source/process/birth.c). */
 static uint64_t start_ns_of(const struct procfs_stat *st)
 {
 	const long a_second = sysconf(_SC_CLK_TCK);
@@ -394,7 +399,8 @@ static uint64_t start_ns_of(const struct procfs_stat *st)
 	return a_second > 0 ? st->start_ticks * (UINT64_C(1000000000) / (uint64_t) a_second) : 0;
 }
 
-/* pidfd_open(2), then a look whether it still is the one that was measured: from then on nobody else can be hit. */
+/* Opens a pidfd, then checks that it is the process that was measured: after that no other process
+ * can get the signal. */
 static int signal_one(const struct hiw_recorder *r, const struct process *p, int signal)
 {
 #if defined(SYS_pidfd_open) && defined(SYS_pidfd_send_signal)
@@ -418,17 +424,18 @@ static int signal_one(const struct hiw_recorder *r, const struct process *p, int
 	return kill(p->pid, signal) < 0 ? -errno : 0; /* Linux before 5.3 */
 }
 
-/* Main first: who cares for its children must not see them fall before. told: the last that was told before. */
-static int signal_members(const struct hiw_recorder *r, uint32_t told, pid_t pid, int signal)
+/* Signals the processes with ids above last (pid 0), or pid. Main comes first: a main process that
+ * supervises its children must not see them end before. */
+static int signal_members(const struct hiw_recorder *r, uint32_t last, pid_t pid, int signal)
 {
 	const struct job *job = sampler_job(r->sampler);
 	int n = 0;
 
-	for (int rest = 0; rest <= 1; rest++) {
-		for (size_t i = job_process_behind(job, told); i < job_process_count(job); i++) {
+	for (int descendants = 0; descendants <= 1; descendants++) {
+		for (size_t i = job_process_behind(job, last); i < job_process_count(job); i++) {
 			const struct process *p = job_process(job, i);
 
-			if (p->ended || p->is_main == (rest == 1) || (pid != 0 && p->pid != pid))
+			if (p->ended || p->is_main == (descendants == 1) || (pid != 0 && p->pid != pid))
 				continue;
 			n += signal_one(r, p, signal) == 0;
 		}
@@ -436,26 +443,27 @@ static int signal_members(const struct hiw_recorder *r, uint32_t told, pid_t pid
 	return n;
 }
 
-/* Who was born while the others were told is told as well: who is killed starts nobody any more, so that of a job that forks
- * without end fewer are left with each look. */
+/* Processes that were born while the others were signalled are signalled in the next round. Killed
+ * processes start no further ones, so a job that forks without end has fewer processes after each
+ * round. */
 int hiw_recorder_signal(struct hiw_recorder *r, pid_t pid, int signal)
 {
 	enum {
-		LOOKS = 8
+		ROUNDS = 8
 	};
 	const struct job *job = sampler_job(r->sampler);
-	uint32_t told = 0;
+	uint32_t last = 0;
 	int n = 0;
 
-	for (int look = 0; look < LOOKS; look++) {
+	for (int round = 0; round < ROUNDS; round++) {
 		if (pid == 0)
 			sampler_find(r->sampler);
 		const size_t count = job_process_count(job);
 
-		if (job_process_behind(job, told) == count)
+		if (job_process_behind(job, last) == count)
 			break;
-		n += signal_members(r, told, pid, signal);
-		told = job_process(job, count - 1)->id;
+		n += signal_members(r, last, pid, signal);
+		last = job_process(job, count - 1)->id;
 		if (pid != 0)
 			break;
 	}
@@ -470,7 +478,7 @@ bool hiw_recorder_ending(const struct hiw_recorder *r)
 void hwi_recorder_cut_grace(struct hiw_recorder *r)
 {
 	limits_cut(&r->limits);
-	take_alerts(r);
+	process_alerts(r);
 }
 
 void hiw_recorder_stopped(struct hiw_recorder *r, const char *why)
@@ -478,9 +486,9 @@ void hiw_recorder_stopped(struct hiw_recorder *r, const char *why)
 	struct job *job = sampler_job(r->sampler);
 
 	job_facts(job)->stopped_by = known(124);
-	char told[800];
+	char past[800];
 
-	limit_in_the_past(why, told, sizeof(told));
-	(void) job_set_text(&job_facts(job)->stopped_why, told);
+	limit_in_the_past(why, past, sizeof(past));
+	(void) job_set_text(&job_facts(job)->stopped_why, past);
 	sampler_now(r->sampler);
 }

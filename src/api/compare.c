@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The public interface: runs beside each other.
+ * The public interface: comparing runs.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -15,10 +15,10 @@
 #include "sink/compare/compare_runs.h"
 #include "summary/comparison.h"
 
-/* A recording that is to be compared. */
+/* A recording to compare. */
 struct candidate {
-	char *path, *name;  /* name: of the group that it belongs to */
-	bool is_named;      /* name was given to the run, or asked for */
+	char *path, *name;  /* name: of its group */
+	bool is_named;      /* the run has that name; else name is the word on the command line */
 };
 
 struct comparing {
@@ -28,12 +28,12 @@ struct comparing {
 	size_t n, cap;
 	struct rule *rules;
 	struct compare_heads heads;
-	char *by;                     /* its names point into it */
-	double *values[COMPARE_RUNS]; /* of each run: RULE_TERMS for each rule */
+	char *by;                     /* heads.names point into it */
+	double *values[COMPARE_RUNS]; /* per run: RULE_TERMS values for each rule */
 	struct err *err;
 };
 
-/* ---- which runs ------------------------------------------------------------------------------------------------------ */
+/* ---- which runs ------------------------------------------------------------------------------ */
 
 static int add_candidate(struct comparing *c, const char *path, const char *name, bool is_named)
 {
@@ -41,23 +41,24 @@ static int add_candidate(struct comparing *c, const char *path, const char *name
 
 	for (size_t i = 0; i < c->n; i++) {
 		if (strcmp(c->candidates[i].path, path) == 0)
-			return err_set(c->err, -EINVAL, "%s is named twice", path);
+			return err_set(c->err, -EINVAL, "%s is given twice; leave one out", path);
 	}
 	if (vec_room(&c->candidates, &c->cap, c->n, sizeof(candidate), COMPARE_RUNS) < 0)
-		return err_set(c->err, -EINVAL, "more than %d runs cannot be compared", COMPARE_RUNS);
+		return err_set(c->err, -EINVAL, "cannot compare more than %d runs; leave some out",
+			COMPARE_RUNS);
 	candidate.path = strdup(path);
 	candidate.name = strdup(name);
 	c->candidates[c->n++] = candidate;
 	return candidate.path && candidate.name ? 0 : -ENOMEM;
 }
 
-/* Could it be the name of a group? A number, last and a path are one run. */
+/* May word be the name of a group? A number, last and a path stand for one run. */
 static bool may_be_name(const char *word)
 {
 	return !strchr(word, '/') && !isdigit((unsigned char) *word) && strncmp(word, "last", 4) != 0 && !strchr(word, ':');
 }
 
-/* All finished runs of that name. Returns how many, or -errno. */
+/* Adds all finished runs of that name. Returns how many, or -errno. */
 static int add_group(struct comparing *c, const char *name)
 {
 	struct history history = { 0 };
@@ -111,7 +112,8 @@ static size_t groups_of(const struct comparing *c)
 	return groups;
 }
 
-/* Runs of one name are a group; where that leaves only one, each word is. */
+/* Runs of one name are a group. If there is only one group, and each word is one run, each run is a
+ * group of its own. */
 static int find_runs(struct comparing *c)
 {
 	int r = 0;
@@ -131,11 +133,11 @@ static int find_runs(struct comparing *c)
 		}
 	}
 	if (r >= 0 && groups_of(c) < 2)
-		return err_set(c->err, -EINVAL, "these are one group of runs; name another to compare them with");
+		return err_set(c->err, -EINVAL, "these runs are one group; give another run or name to compare them with");
 	return r < 0 ? r : 0;
 }
 
-/* ---- reading them ---------------------------------------------------------------------------------------------------- */
+/* ---- reading them ---------------------------------------------------------------------------- */
 
 static int group_number(struct comparing *c, const char *name)
 {
@@ -145,7 +147,7 @@ static int group_number(struct comparing *c, const char *name)
 	}
 	const int r = comparison_group(&c->comparison, name);
 
-	return r == -E2BIG ? err_set(c->err, -EINVAL, "more than %d groups of runs cannot be compared", COMPARE_GROUPS) : r;
+	return r == -E2BIG ? err_set(c->err, -EINVAL, "cannot compare more than %d groups of runs; leave some out", COMPARE_GROUPS) : r;
 }
 
 static int keep_values(struct comparing *c, const struct summary *s)
@@ -185,7 +187,7 @@ static int read_run(struct comparing *c, const struct candidate *candidate)
 	return r;
 }
 
-/* ---- heads ------------------------------------------------------------------------------------------------------------- */
+/* ---- heads ----------------------------------------------------------------------------------- */
 
 static int read_heads(struct comparing *c)
 {
@@ -200,13 +202,14 @@ static int read_heads(struct comparing *c)
 		if (!*name)
 			continue;
 		if (c->heads.n == COMPARE_HEADS)
-			return err_set(c->err, -EINVAL, "'%.80s': names have %d parts at most", c->what->by, COMPARE_HEADS);
+			return err_set(c->err, -EINVAL, "--by '%.80s' has too many parts; give at most %d",
+				c->what->by, COMPARE_HEADS);
 		c->heads.names[c->heads.n++] = name;
 	}
-	return c->heads.n > 0 ? 0 : err_set(c->err, -EINVAL, "by what? write model,data: what the parts of the runs' names are");
+	return c->heads.n > 0 ? 0 : err_set(c->err, -EINVAL, "--by is empty; give heads for the parts of the runs' names, such as model,data");
 }
 
-/* ---- rules ------------------------------------------------------------------------------------------------------------- */
+/* ---- rules ----------------------------------------------------------------------------------- */
 
 static int read_rules(struct comparing *c)
 {
@@ -222,7 +225,7 @@ static int read_rules(struct comparing *c)
 	return 0;
 }
 
-/* The mean over the group's runs; NaN where one does not know it. */
+/* The mean over the group's runs; NaN if one of them has no value. */
 static void means_of(const struct comparing *c, size_t rule, size_t group, double means[RULE_TERMS])
 {
 	const double n = (double) comparison_runs_of(&c->comparison, group);
@@ -274,7 +277,7 @@ static enum hiw_verdict judge_all(const struct comparing *c, void (*see)(void *c
 					      : HIW_PASS;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void put_line(void *ctx, const char *rule, const char *group, const struct verdict *v)
 {

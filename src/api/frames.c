@@ -9,7 +9,7 @@
 #include "api/handles.h"
 #include "rules/rule.h"
 
-/* ---- metrics -------------------------------------------------------------------------------------------------------- */
+/* ---- metrics --------------------------------------------------------------------------------- */
 
 _Static_assert((int) HIW_GPU_PROCESS == (int) ENTITY_GPU_PROCESS && (int) HIW_GPU == (int) ENTITY_GPU &&
 		       (int) HIW_PROCESS == (int) ENTITY_PROCESS && (int) HIW_JOB == (int) ENTITY_JOB,
@@ -39,7 +39,7 @@ int hiw_metric_find(enum hiw_entity entity, const char *name)
 	return metric_find((enum entity) entity, name);
 }
 
-/* ---- frames --------------------------------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 static void public_process(const struct process_birth *b, struct hiw_birth *ret)
 {
@@ -134,7 +134,7 @@ static void copy_lists(struct public_frames *f, const struct frame *frame)
 	}
 }
 
-/* Without memory a frame is left out. */
+/* If memory is exhausted, the frame is dropped. */
 void public_show(struct public_frames *f, const struct frame *frame)
 {
 	if (!room_for(f, frame))
@@ -193,7 +193,7 @@ int hiw_recorder_watch(struct hiw_recorder *r, hiw_seer *see, void *ctx)
 	return r->seer ? 0 : -ENOMEM;
 }
 
-/* ---- recordings ----------------------------------------------------------------------------------------------------- */
+/* ---- recordings ------------------------------------------------------------------------------ */
 
 struct hiw_player {
 	struct player *player;
@@ -212,7 +212,7 @@ int hiw_player_new(struct hiw_run *run, hiw_seer *see, void *ctx, struct hiw_pla
 	struct hiw_player *p;
 
 	if (!run->replay)
-		return api_err(ret_err, &err, err_set(&err, -EINVAL, "a live run is watched through its recorder (hiw_recorder_watch)"));
+		return api_err(ret_err, &err, err_set(&err, -EINVAL, "cannot replay the run of a recorder; use hiw_recorder_watch"));
 	p = calloc(1, sizeof(*p));
 	if (p)
 		p->seer = public_new(see, ctx);
@@ -247,7 +247,7 @@ int hiw_player_seek(struct hiw_player *p, uint64_t from_ns, struct hiw_err *ret_
 	return api_err(ret_err, &err, player_seek(p->player, from_ns, &err));
 }
 
-/* ---- rules that pick processes ------------------------------------------------------------------------------------- */
+/* ---- filters --------------------------------------------------------------------------------- */
 
 struct hwi_filter {
 	struct rule rule;
@@ -274,13 +274,13 @@ void hwi_filter_free(struct hwi_filter *filter)
 	free(filter);
 }
 
-/* Who answers. */
+/* The caller's callback, which returns the values of a process. */
 struct asking {
 	void (*look)(void *ctx, const struct hwi_asked *asked, struct hwi_answer *ret);
 	void *ctx;
 };
 
-static void look(void *ctx, const struct rule *rule, size_t i, struct rule_value *ret)
+static void read_term(void *ctx, const struct rule *rule, size_t i, struct rule_value *ret)
 {
 	static const char *const fields[] = {
 		[FIELD_NAME] = "name",
@@ -315,5 +315,5 @@ bool hwi_filter_picks(const struct hwi_filter *filter,
 {
 	struct asking asking = { see, ctx };
 
-	return rule_holds(&filter->rule, look, &asking, NULL);
+	return rule_holds(&filter->rule, read_term, &asking, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The interface of our own programs: the GPUs of this machine.
+ * The internal interface: the GPUs of this machine, read once or repeatedly.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -37,9 +37,9 @@ struct hwi_gpus {
 	char *what, *ids;
 };
 
-/* ---- opening -------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
-static void take_options(struct hwi_gpus *g, const struct hwi_gpus_options *o)
+static void apply_options(struct hwi_gpus *g, const struct hwi_gpus_options *o)
 {
 	static const enum gpus_kind kinds[] = {
 		[HWI_GPUS_TEXT] = GPUS_TEXT,
@@ -82,7 +82,7 @@ static int start(struct hwi_gpus *g, const struct hwi_gpus_options *o, struct er
 	g->wish = (struct gpu_wish) { .lists = needs.lists, .pairs = needs.pairs, .busy = needs.busy, .facts = needs.facts };
 	g->env = (struct source_env) { .root = &g->root, .start_boot_ns = clock_boot_ns(), .recorder_pid = getpid() };
 	if (!g->root.live && vendors->ops == &source_nvml && !getenv("HIWATER_NVML"))
-		vendors++; /* a library is no captured file */
+		vendors++; /* the driver library cannot be captured */
 	g->reader = gpu_reader_new(vendors, &g->env, &g->wish, err);
 	return g->reader ? 0 : -ENOMEM;
 }
@@ -97,7 +97,7 @@ int hwi_gpus_open(const struct hwi_gpus_options *options, struct hwi_gpus **ret,
 		return -ENOMEM;
 	r = options->size == sizeof(*options) && (unsigned) options->format <= HWI_GPUS_QUERY_APPS ? copy_texts(g, options) : -EINVAL;
 	if (r == 0) {
-		take_options(g, options);
+		apply_options(g, options);
 		r = start(g, options, &err);
 	}
 	if (r < 0) {
@@ -120,7 +120,7 @@ void hwi_gpus_close(struct hwi_gpus *g)
 	free(g);
 }
 
-/* ---- who the processes are ------------------------------------------------------------------------------------------ */
+/* ---- names and users of the processes -------------------------------------------------------- */
 
 static void replace(struct gpus_now *now, char **text, const char *by)
 {
@@ -162,7 +162,7 @@ static void describe(struct hwi_gpus *g, struct gpu_user_now *u)
 	replace(now, &u->program, block);
 }
 
-/* ---- CUDA's numbers in this environment ----------------------------------------------------------------------------- */
+/* ---- CUDA's numbers in this environment ------------------------------------------------------ */
 
 static size_t list_devices(const struct gpus_now *now, struct cuda_device *list, size_t *places)
 {
@@ -172,7 +172,7 @@ static size_t list_devices(const struct gpus_now *now, struct cuda_device *list,
 		const struct gpu_now *d = &now->gpus[i];
 		const struct maybe gi = d->facts[GF_GPU_INSTANCE].number, ci = d->facts[GF_COMPUTE_INSTANCE].number;
 
-		if (strcmp(d->vendor, "nvidia") != 0 || d->source != FRAME_NVML || !*d->uuid) /* CUDA does not find one that is lost, either */
+		if (strcmp(d->vendor, "nvidia") != 0 || d->source != FRAME_NVML || !*d->uuid) /* CUDA does not list a lost GPU */
 			continue;
 		places[n] = i;
 		list[n++] = (struct cuda_device) {
@@ -208,9 +208,10 @@ static void number_for_cuda(struct gpus_now *now)
 	}
 }
 
-/* ---- which are asked for -------------------------------------------------------------------------------------------- */
+/* ---- selecting GPUs (ids) -------------------------------------------------------------------- */
 
-/* Places as nvidia-smi and sysfs write them: a domain of four digits or eight, or none. */
+/* PCI addresses as nvidia-smi and sysfs write them: with a domain of four or eight digits, or
+ * without. */
 static bool is_place(const char *word, const char *pci)
 {
 	const size_t n = strlen(word), m = strlen(pci);
@@ -219,7 +220,8 @@ static bool is_place(const char *word, const char *pci)
 	       (n <= m || strspn(word, "0") >= n - m);
 }
 
-/* "0.1", as the table has it, or nvidia-smi's "0:1": an instance by its GPU's number and its own. */
+/* "0.1", as in the table, or nvidia-smi's "0:1": a MIG instance by the number of its GPU and its
+ * own. */
 static bool is_part(const struct gpu_now *d, const char *word)
 {
 	uint64_t gpu, part;
@@ -241,14 +243,15 @@ static bool is_named(const struct gpu_now *d, const char *word)
 	return !*d->parent && parse_u64(&p, &number) == 0 && !*p && d->number.known && (uint64_t) d->number.value == number;
 }
 
-/* An instance is chosen with its GPU. Returns 0, or -ENODEV with text where a word names none. */
+/* Selecting a GPU selects its instances too. Returns 0, or -ENODEV with text if a word matches no
+ * GPU. */
 static int choose(struct hwi_gpus *g, struct err *err)
 {
 	char *words = strdup(g->ids), *rest = words, *word;
 	int r = words ? 0 : -ENOMEM;
 
 	if (words && !words[strspn(words, ", ")])
-		r = err_set(err, -ENODEV, "no GPU was asked for: --id names none");
+		r = err_set(err, -ENODEV, "--id is empty; hiwater gpus -L lists the GPUs");
 	for (size_t i = 0; i < g->now.n_gpus; i++)
 		g->now.gpus[i].is_chosen = false;
 	while (r == 0 && (word = strsep(&rest, ", "))) {
@@ -263,15 +266,15 @@ static int choose(struct hwi_gpus *g, struct err *err)
 			any = d->is_chosen = true;
 		}
 		if (!any)
-			r = err_set(err, -ENODEV, "no GPU here is %s: hiwater gpus -L lists them", word);
+			r = err_set(err, -ENODEV, "no GPU %s found; hiwater gpus -L lists the GPUs", word);
 	}
 	free(words);
 	return r;
 }
 
-/* ---- a look --------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
-/* An instance of one that is named is not named beside it. */
+/* Instances of a lost GPU that is selected are not reported separately. */
 static bool is_lost(const struct gpus_now *now, const struct gpu_now *d)
 {
 	const struct gpu_now *parent = gpus_now_find(now, d->parent);
@@ -285,22 +288,23 @@ static const char *name_lost(const struct gpu_now *d, char number[UNITS_LEN])
 											      : d->pci;
 }
 
-/* All of them in one sentence, behind what err says already. Returns -EREMOTEIO, or 0: none is lost. */
+/* Appends a sentence about all lost GPUs to err's text. Returns -EREMOTEIO, or 0 if none is
+ * lost. */
 static int find_lost(const struct gpus_now *now, struct err *err)
 {
 	struct buf names = BUF_INIT(sizeof(err->text)), before = BUF_INIT(sizeof(err->text));
 	char number[UNITS_LEN];
-	size_t n = 0, told = 0;
+	size_t n = 0, named = 0;
 
 	for (size_t i = 0; i < now->n_gpus; i++)
 		n += is_lost(now, &now->gpus[i]);
 	for (size_t i = 0; i < now->n_gpus; i++) {
 		if (!is_lost(now, &now->gpus[i]))
 			continue;
-		(void) buf_printf(&names, "%s%s", !told ? "" : told + 1 == n ? " and "
-									     : ", ",
+		(void) buf_printf(&names, "%s%s", !named ? "" : named + 1 == n ? " and "
+									       : ", ",
 			name_lost(&now->gpus[i], number));
-		told++;
+		named++;
 	}
 	(void) buf_printf(&before, "%s%s", err->text, *err->text ? "; " : "");
 	const int r = n ? err_set(err, -EREMOTEIO, "%sGPU%s %s %s lost", before.data, n > 1 ? "s" : "", names.data, n > 1 ? "are" : "is") : 0;
@@ -340,9 +344,9 @@ int hwi_gpus_look(struct hwi_gpus *g, struct hiw_err *ret_err)
 	return api_err(ret_err, &err, r);
 }
 
-/* ---- what is missing where no note has a place ------------------------------------------------------------------------- */
+/* ---- warnings for formats without notes ------------------------------------------------------ */
 
-/* Of all devices, or of one that was asked for. */
+/* Is the note about all devices, or about a selected one? */
 static bool is_of_chosen(const struct hwi_gpus *g, const struct gpu_note_now *note)
 {
 	for (size_t i = 0; i < g->now.n_gpus; i++) {
@@ -352,8 +356,9 @@ static bool is_of_chosen(const struct hwi_gpus *g, const struct gpu_note_now *no
 	return !g->ids;
 }
 
-/* Why a device says nothing is for all who have no notes; why a figure is missing for who has all figures, why nobody is on it
- * for who lists processes. */
+/* Does the note explain missing rows or figures of the format? A missing device concerns all
+ * formats without notes, a missing figure those that have all figures, missing processes those that
+ * list processes. */
 static bool explains(const struct hwi_gpus *g, const struct gpu_note_now *note)
 {
 	static const struct {
@@ -393,7 +398,7 @@ bool hwi_gpus_warning(struct hwi_gpus *g, struct hiw_err *ret)
 	return false;
 }
 
-/* ---- what it was ---------------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 bool hwi_gpus_device(const struct hwi_gpus *g, size_t i, struct hwi_gpu_device *ret)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Private to api/: what the handles hold.
+ * Private to api/: the structs behind the handles.
  */
 #pragma once
 
@@ -17,7 +17,8 @@
 #include "source/process/pushed.h"
 #include "summary/summary.h"
 
-/* Frames as hiwater.h has them. */
+/* Converts frames to those of hiwater.h, in buffers that are reused, and passes them to a
+ * callback. */
 struct public_frames {
 	hiw_seer *see;
 	void *ctx;
@@ -31,24 +32,24 @@ struct public_frames {
 
 struct hiw_run {
 	struct job *job;
-	bool owns_job;             /* else the sampler's */
+	bool owns_job;             /* else job is the sampler's */
 	struct replay *replay;     /* NULL: live */
-	struct sampler *sampler;   /* live: asked for its cost before a summary is made; borrowed */
-	struct summary summary;    /* borrowed strings of the last call live here */
-	bool made;
-	struct sink_progress progress; /* where the last line about the present left off */
+	struct sampler *sampler;   /* live: updates the recorder's cost before a summary is made; borrowed */
+	struct summary summary;    /* owns the strings that the last call returned */
+	bool made;                 /* summary is valid */
+	struct sink_progress progress; /* state of the last progress line */
 };
 
 struct hiw_recorder {
 	struct root root;
 	struct sampler *sampler;
-	struct record *record;     /* NULL: none is kept, or it is finished */
+	struct record *record;     /* NULL: no recording, or it is finished */
 	struct pushed pushed;
 	struct framebuf pushed_frame;
 	unsigned steps;
 	int64_t received_seen;   /* processes of the job seen until received_since_ns */
-	int records_fd;          /* of exit records, while epoll waits for it; -1 */
-	unsigned received;       /* wakes for them in the second that began then */
+	int records_fd;          /* socket of exit records, while epoll waits for it; else -1 */
+	unsigned received;       /* wakeups for exit records in the second that began at received_since_ns */
 	uint64_t received_since_ns;
 	struct scheduler scheduler;
 	struct hiw_run run;
@@ -58,40 +59,47 @@ struct hiw_recorder {
 	int epoll;
 	bool ended;
 	char warning[sizeof(((struct err *) 0)->text)];
-	char told[sizeof(((struct err *) 0)->text)]; /* the warning that was given out last */
+	char last_warning[sizeof(((struct err *) 0)->text)]; /* the text that hiw_recorder_warning returned
+	                                                      * last */
 	bool warned_of_note;
-	struct watch *watch;       /* NULL: nothing is asked for */
+	struct watch *watch;       /* NULL: no alerts and limits */
 	struct limits limits;
-	struct told_alert {
+	struct queued_alert {
 		struct alert alert;
 		enum hiw_act act;
-	} alerts[64], alert;       /* those that wait for hwi_recorder_alert, a ring; the one given out last */
+	} alerts[64], alert;       /* a ring of those queued for hwi_recorder_alert; the one that it
+	                            * returned last */
 	size_t first_alert, n_alerts;
-	void (*on_alert)(void *ctx, const struct hiw_alert *alert); /* NULL: they wait to be asked for */
+	void (*on_alert)(void *ctx, const struct hiw_alert *alert); /* NULL: alerts are queued */
 	void *on_alert_ctx;
-	bool is_telling;           /* within on_alert */
-	uint64_t usual_rules;      /* bit n: rule n is one of those that nobody wrote (rules/engine.h) */
-	bool told_lost;            /* alerts that nobody could take were warned of */
-	uint64_t warned_rules;     /* bit n: that rule n has nothing to look at was warned of */
-	struct public_frames *seer; /* who watches; NULL: nobody */
-	bool hurries;              /* a rule about memory is raised: commits at each tick */
+	bool is_calling_back;      /* within on_alert */
+	uint64_t default_rules;    /* bit n: rule n comes from the preset of common alerts (rules/engine.h) */
+	bool warned_of_lost;       /* of alerts that were lost because too many came */
+	uint64_t warned_rules;     /* bit n: warned that rule n could not be evaluated */
+	struct public_frames *seer; /* of hiw_recorder_watch; NULL: none */
+	bool hurries;              /* an alert about memory is raised: the recording is committed at each
+	                            * sample */
 };
 
-/* alerts.c: reads the rules of the options; what is to be told after each step, now_ns since the run's start. */
+/* alerts.c: parses the rules of the options. Returns 0 or -errno with text. */
 int open_watch(struct hiw_recorder *r, struct err *err);
-void take_alerts(struct hiw_recorder *r);
-/* The next rule that has nothing to look at: one about GPUs once that is known, others at the end. False: there is no (more). */
+/* alerts.c: evaluates the rules after a step; records, queues and calls back alerts. */
+void process_alerts(struct hiw_recorder *r);
+/* alerts.c: the next rule that could not be evaluated: rules about GPUs as soon as that is known,
+ * others at the end. False: none. */
 bool watch_warning(struct hiw_recorder *r, struct err *ret);
 
-/* recorder.c: takes some of the messages that wait; all that were sent before the end. */
-void take_messages(struct hiw_recorder *r);
-void take_last_messages(struct hiw_recorder *r);
+/* recorder.c: handles up to MESSAGES_A_STEP of the waiting messages. */
+void handle_messages(struct hiw_recorder *r);
+/* recorder.c: handles all messages that were sent before the end. */
+void handle_last_messages(struct hiw_recorder *r);
 
-/* frames.c: shows a frame to f's seer. */
+/* frames.c: converts a frame and passes it to f's callback. */
 void public_show(struct public_frames *f, const struct frame *frame);
 void public_free(struct public_frames *f);
 
-/* Copies the text; returns code. */
+/* Copies the text of a failure (code < 0), or that of the errno if there is none. Returns code. err
+ * may be NULL. */
 int api_err(struct hiw_err *err, const struct err *from, int code);
 
 static inline struct hiw_maybe api_maybe(struct maybe m)
@@ -99,23 +107,26 @@ static inline struct hiw_maybe api_maybe(struct maybe m)
 	return (struct hiw_maybe) { m.value, m.known };
 }
 
-/* run.c: makes run->summary anew. A line about the present needs no advice. Returns 0 or -errno. */
+/* run.c: makes run->summary anew. Returns 0 or -errno. */
 int run_summarise(struct hiw_run *run, bool with_findings);
 
-/* ranks.c: how long a step took on the other ranks of its job; NULL: none are known. The caller's to free(). */
+/* run.c: the step times of the other ranks of the run's job, from their recordings; NULL: none
+ * known. The caller's to free(). */
 struct other_rank *read_ranks(const struct hiw_run *run, size_t *ret_n);
 
-/* Forgets what a run's last call gave out. */
+/* run.c: frees the summary and the strings that the last call returned. */
 void run_clear(struct hiw_run *run);
 
-/* Fills the summary's story, if there is one. Returns 0 or -ENOMEM. */
-int run_tell(struct hiw_run *run);
+/* run.c: adds the incident to the summary, if there was one. Returns 0 or -ENOMEM. */
+int run_add_incident(struct hiw_run *run);
 
-/* What this process's environment says of its launcher. */
+/* Reads the scheduler's variables from this process's environment. */
 void read_scheduler(struct scheduler *ret);
 
-/* PATTERN with each %r replaced by the rank ("0" without one). *ret is the caller's. Returns 0 or -ENOMEM. */
+/* pattern with each %r replaced by the rank ("0" without one). *ret is the caller's. Returns 0 or
+ * -ENOMEM. */
 int expand_rank(const char *pattern, const struct scheduler *scheduler, char **ret);
 
-/* The command as text and as a JSON array, secrets masked in both; the caller's, also on failure. Returns 0 or -ENOMEM. */
+/* The command as text and as a JSON array, secrets masked in both; the caller's, also on failure.
+ * *ret_cut: how many arguments were cut or left out. Returns 0 or -ENOMEM. */
 int command_texts(const char *const *argv, char **ret_text, char **ret_json, size_t *ret_cut);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The public interface: what the machine offers, what to attach to, and the way in from inside a job.
+ * The public interface: doctor's data, processes and cgroups to attach to, and marks from inside a
+ * job.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 #include "sink/html/html.h"
 #include "source/source.h"
 
-/* ---- from inside a job ----------------------------------------------------------------------------------------------- */
+/* ---- from inside a job ----------------------------------------------------------------------- */
 
 int hiw_mark(const char *text, struct hiw_err *ret_err)
 {
@@ -25,24 +26,24 @@ int hiw_mark(const char *text, struct hiw_err *ret_err)
 	int r;
 
 	if (!name || !*name)
-		r = err_set(&err, -ENOENT, "no run encloses this process (HIWATER_SOCKET is not set); start the job with hiwater run");
+		r = err_set(&err, -ENOENT, "this process belongs to no run (HIWATER_SOCKET is not set); start the job with hiwater run");
 	else if ((r = pushed_check_mark(text, &err)) == 0)
 		r = buf_printf(&message, "mark %s", text) < 0 ? message.error : pushed_send(name, message.data, &err);
 	buf_done(&message);
 	return api_err(ret_err, &err, r);
 }
 
-/* ---- doctor ------------------------------------------------------------------------------------------------------------ */
+/* ---- doctor ---------------------------------------------------------------------------------- */
 
 struct doctor {
 	void (*see)(void *ctx, const struct hwi_check *check);
 	void (*see_reading)(void *ctx, const struct hwi_gpu_rate *reading);
 	void *ctx;
-	bool told[METRIC_COUNT], available[METRIC_COUNT];
-	char no_lists[512], lists_remedy[512]; /* why processes on GPUs cannot be listed, in words of gpu_probe */
+	bool reported[METRIC_COUNT], available[METRIC_COUNT];
+	char no_lists[512], lists_remedy[512]; /* why processes on GPUs cannot be listed, as gpu_probe reported it */
 };
 
-static void tell(void *ctx, const struct source_probe *probe)
+static void report_probe(void *ctx, const struct source_probe *probe)
 {
 	struct doctor *doctor = ctx;
 	const struct metric_info *metric = &metrics[probe->metric];
@@ -61,13 +62,13 @@ static void tell(void *ctx, const struct source_probe *probe)
 		(void) snprintf(doctor->no_lists, sizeof(doctor->no_lists), "%s", probe->why_not);
 		(void) snprintf(doctor->lists_remedy, sizeof(doctor->lists_remedy), "%s", probe->remedy);
 	}
-	doctor->told[probe->metric] = true;
+	doctor->reported[probe->metric] = true;
 	doctor->available[probe->metric] = probe->available;
 	doctor->see(doctor->ctx, &check);
 }
 
-/* What a metric of the job is made of: the lists of processes on GPUs, what a process has by the same name ("private" for
- * "ram_private"), or else rss. */
+/* The metric that a metric of the job is computed from: the lists of processes on GPUs, the metric
+ * of a process with the same name ("private" for "ram_private"), or else rss. */
 static enum metric made_of(enum metric of_job)
 {
 	const char *name = metrics[of_job].name;
@@ -84,23 +85,23 @@ static bool is_of_lists(enum metric m)
 	return m == M_GPU_JOB_MEM || m == M_GPU_FOREIGN_MEM || m == M_GPU_UNATTRIBUTED_MEM;
 }
 
-/* The job's totals can be had where that can which they are made of; so can what lists of processes add up to. */
-static void tell_totals(struct doctor *doctor)
+/* Reports the metrics that are computed from others, which are available if those are. */
+static void report_totals(struct doctor *doctor)
 {
 	for (int m = 0; m < METRIC_COUNT; m++) {
-		struct source_probe probe = { .metric = (enum metric) m, .how = "from the processes", .why_not = "", .remedy = "" };
+		struct source_probe probe = { .metric = (enum metric) m, .how = "computed from the processes", .why_not = "", .remedy = "" };
 
-		if ((metrics[m].entity != ENTITY_JOB && !is_of_lists((enum metric) m)) || doctor->told[m])
+		if ((metrics[m].entity != ENTITY_JOB && !is_of_lists((enum metric) m)) || doctor->reported[m])
 			continue;
 		const enum metric of = is_of_lists((enum metric) m) ? M_GPU_PROCESSES : made_of((enum metric) m);
 
 		probe.available = doctor->available[of];
 		if (!probe.available) {
 			probe.how = "";
-			probe.why_not = of == M_GPU_PROCESSES ? doctor->no_lists : "that of a process cannot be had";
+			probe.why_not = of == M_GPU_PROCESSES ? doctor->no_lists : "not available for single processes";
 			probe.remedy = of == M_GPU_PROCESSES ? doctor->lists_remedy : "";
 		}
-		tell(doctor, &probe);
+		report_probe(doctor, &probe);
 	}
 }
 
@@ -111,7 +112,7 @@ static int open_root(const char *path, struct root *ret, struct hiw_err *ret_err
 	return api_err(ret_err, &err, root_open(path ? path : "/", ret, &err));
 }
 
-/* Whether anybody but this process is in the group: then no run of here has it to itself, unless it is given one. */
+/* Does the cgroup have other processes than this one? Then a run from here has it not to itself. */
 static bool is_shared(const struct root *root, const char *path)
 {
 	pid_t pids[2] = { 0 };
@@ -120,10 +121,10 @@ static bool is_shared(const struct root *root, const char *path)
 	return n > 1 || (n == 1 && pids[0] != getpid());
 }
 
-static void tell_reading(void *ctx, const struct gpu_schedule *plan)
+static void report_rate(void *ctx, const struct gpu_schedule *plan)
 {
 	const struct doctor *doctor = ctx;
-	const struct hwi_gpu_rate reading = {
+	const struct hwi_gpu_rate rate = {
 		.source = plan->source,
 		.group = plan->group,
 		.holds = plan->holds,
@@ -138,13 +139,13 @@ static void tell_reading(void *ctx, const struct gpu_schedule *plan)
 		.share_most = plan->share_most,
 	};
 
-	doctor->see_reading(doctor->ctx, &reading);
+	doctor->see_reading(doctor->ctx, &rate);
 }
 
 int hwi_doctor(const char *path, void (*see)(void *ctx, const struct hwi_check *check),
 	void (*see_reading)(void *ctx, const struct hwi_gpu_rate *reading), void *ctx, struct hiw_err *err)
 {
-	const struct hiw_options usual = HIW_OPTIONS_INIT;
+	const struct hiw_options defaults = HIW_OPTIONS_INIT;
 	static const struct source_ops *const sources[] = { &source_host, &source_energy, &source_cgroup };
 	struct doctor doctor = { .see = see, .see_reading = see_reading, .ctx = ctx };
 	struct cgroup_facts cgroup = { .path = "" };
@@ -166,11 +167,11 @@ int hwi_doctor(const char *path, void (*see)(void *ctx, const struct hwi_check *
 		.cgroup_cpu = cgroup.cpu_path,
 	};
 
-	processes_probe(&env, tell, &doctor);
+	processes_probe(&env, report_probe, &doctor);
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
-		sources[i]->probe(&env, tell, &doctor);
-	r = gpu_probe(gpu_vendors, &env, usual.interval_ns, tell, see_reading ? tell_reading : NULL, &doctor);
-	tell_totals(&doctor);
+		sources[i]->probe(&env, report_probe, &doctor);
+	r = gpu_probe(gpu_vendors, &env, defaults.interval_ns, report_probe, see_reading ? report_rate : NULL, &doctor);
+	report_totals(&doctor);
 	free(directory);
 	root_done(&root);
 	return r;
@@ -185,10 +186,10 @@ static void write_machine(const struct machine *m, struct buf *out)
 	(void) buf_printf(out, "processors: %u, %s\n", m->cpus, *m->cpu_model ? m->cpu_model : "unknown model");
 	(void) buf_printf(out, "memory: %s\n", units_bytes((int64_t) m->mem_total_bytes, UNITS_IEC, bytes));
 	if (m->rss_error_bytes)
-		(void) buf_printf(out, "resident sizes: right within %s a process (per-CPU counters of this kernel)\n",
+		(void) buf_printf(out, "resident sizes: accurate to %s per process (per-CPU counters of this kernel)\n",
 			units_bytes((int64_t) m->rss_error_bytes, UNITS_IEC, error));
 	else
-		(void) buf_str(out, "resident sizes: exact at each look\n");
+		(void) buf_str(out, "resident sizes: exact at each sample\n");
 }
 
 static void write_cgroup(const struct root *root, struct buf *out)
@@ -205,8 +206,8 @@ static void write_cgroup(const struct root *root, struct buf *out)
 		is_shared(root, cgroup.path) ? ", shared with other processes" : "");
 }
 
-/* How processes are found that come and go, and what is known of their ends. The gate's self-test is a fork: a captured
- * machine cannot be asked. */
+/* States how new processes are found. The gate's self-test forks, so it does not work on a captured
+ * machine. */
 static void write_gate(const struct root *root, struct buf *out)
 {
 	const struct source_env env = { .root = root, .recorder_pid = getpid() };
@@ -216,14 +217,14 @@ static void write_gate(const struct root *root, struct buf *out)
 	if (!root->live) {
 		(void) buf_str(out, "new processes: not tested on a captured machine\n");
 	} else if (processes_new(&env, false, &processes, NULL) < 0) {
-		(void) buf_str(out, "new processes: cannot be found, without a proc file system\n");
+		(void) buf_str(out, "new processes: cannot be found: /proc is not mounted\n");
 	} else {
 		processes_test_gate(processes, spent_pid());
 		if (processes_gate_works(processes, &why_not))
-			(void) buf_str(out, "new processes: looked for when the last pid handed out (loadavg) has moved\n");
+			(void) buf_str(out, "new processes: searched for when the last PID of the kernel (loadavg) has changed\n");
 		else
-			(void) buf_printf(out, "new processes: looked for in the job's whole tree, which costs more; the last-pid gate is "
-					       "off: %s\n",
+			(void) buf_printf(out, "new processes: searched for in the job's whole tree at each sample, which costs more; the "
+					       "last-PID gate is off: %s\n",
 				why_not);
 	}
 	processes_free(processes);
@@ -239,7 +240,8 @@ static void write_exit_records(const struct root *root, struct buf *out)
 	else if (taskstats_open(&taskstats, &err) == 0)
 		(void) buf_str(out, "exit records: yes (taskstats): the peak of every process is exact\n");
 	else
-		(void) buf_printf(out, "exit records: %s; without them a process's peak is its mark at the last look\n", err.text);
+		(void) buf_printf(out, "exit records: %s; without them a process's peak is its high-water mark at the last sample\n",
+			err.text);
 	taskstats_close(taskstats);
 }
 
@@ -258,14 +260,14 @@ int hwi_doctor_machine(const char *path, char **ret, struct hiw_err *err)
 	write_gate(&root, &out);
 	write_exit_records(&root, &out);
 	if (!html_is_built())
-		(void) buf_str(&out, "report: left out, because this hiwater was built without uPlot, its charts (tools/find-uplot)\n");
+		(void) buf_str(&out, "report: not available: this hiwater was built without uPlot, which draws its charts (tools/find-uplot)\n");
 	*ret = out.error ? NULL : strdup(out.data);
 	buf_done(&out);
 	root_done(&root);
 	return *ret ? 0 : -ENOMEM;
 }
 
-/* ---- what to attach to --------------------------------------------------------------------------------------------------- */
+/* ---- processes to attach to ------------------------------------------------------------------ */
 
 static int finish_pids(ssize_t found, size_t *ret_n, const char *what, const char *value, struct err *err)
 {
@@ -285,7 +287,7 @@ int hwi_pids_by_name(const char *regex, pid_t *pids, size_t n, size_t *ret_n, st
 
 	if (r < 0)
 		return r;
-	r = finish_pids(find_by_name(&root, regex, pids, n, &err), ret_n, "has a name or command line like", regex, &err);
+	r = finish_pids(find_by_name(&root, regex, pids, n, &err), ret_n, "has a name or command line that matches", regex, &err);
 	root_done(&root);
 	return api_err(ret_err, &err, r);
 }
@@ -303,7 +305,7 @@ int hwi_pids_by_cgroup(const char *path, pid_t *pids, size_t n, size_t *ret_n, s
 	return api_err(ret_err, &err, r);
 }
 
-/* ---- small things that the command needs ------------------------------------------------------------------------------- */
+/* ---- helpers of the command ------------------------------------------------------------------ */
 
 int hwi_cgroup_make(char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct hiw_err *ret_err)
 {
@@ -377,7 +379,8 @@ int expand_rank(const char *pattern, const struct scheduler *scheduler, char **r
 
 	for (const char *p = pattern; *p; p++) {
 		if (p[0] == '%' && p[1] == 'r') {
-			(void) buf_printf(&text, "%lld", scheduler->rank.known ? (long long) scheduler->rank.value : 0LL);
+			(void) buf_printf(&text, "%lld",
+				scheduler->rank.known ? (long long) scheduler->rank.value : 0LL);
 			p++;
 		} else {
 			(void) buf_add(&text, p, 1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The list of pushed values for the Python package (api/internal.h): rules/pushes.h with a lock around it.
+ * The list of pushed values for the Python package (api/internal.h): rules/pushes.h with a lock
+ * around it.
  */
 #include <errno.h>
 #include <math.h>
@@ -16,7 +17,7 @@
 _Static_assert((int) HWI_PUSH_SERIES == (int) PUSH_SERIES && (int) HWI_PUSH_RATIOS == (int) PUSH_RATIOS &&
 		       (int) HWI_PUSH_RULES == (int) PUSH_RULES && (int) HWI_PUSH_OWN == (int) PUSH_OWN &&
 		       (int) HWI_PUSH_CLEARED == (int) PUSH_CLEARED && (int) HIW_ERROR == (int) RULE_ERROR,
-	"what is public has the numbers of what it stands for");
+	"the public constants equal those of rules/pushes.h");
 
 struct hwi_pushes {
 	pthread_mutex_t lock;
@@ -82,7 +83,7 @@ int hwi_pushes_rules(struct hwi_pushes *p, const char *const *rules, size_t n, s
 	return api_err(ret_err, &err, r);
 }
 
-/* A reading of now. */
+/* The values with the current times. */
 static struct push push_of(const struct pushes *pushes, const double *values, double mark)
 {
 	struct push push = { .time_ns = clock_wall_ns(), .now_ns = clock_boot_ns(), .values = values, .mark = mark };
@@ -129,7 +130,7 @@ int hwi_pushes_note(struct hwi_pushes *p, unsigned kind, uint32_t tag, const cha
 	return r;
 }
 
-/* ---- what is asked for --------------------------------------------------------------------------------------------- */
+/* ---- reading the list ------------------------------------------------------------------------ */
 
 static struct hwi_push_event public_event(const struct push_event *e)
 {
@@ -148,7 +149,7 @@ static struct hwi_push_event public_event(const struct push_event *e)
 	return event;
 }
 
-/* The same in public, with the texts behind it. events is given up. */
+/* Converts events to public ones in one allocation, with their texts behind them. Frees events. */
 static int publish(struct push_event *events, size_t n, struct hwi_push_event **ret, size_t *ret_n)
 {
 	struct hwi_push_event *to;

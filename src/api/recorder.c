@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The public interface: the recorder. It wires the sampler's frames to the recording.
+ * The public interface: the recorder. It passes the sampler's frames to the recording, the rules
+ * and the callback.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,8 +23,8 @@
 
 enum {
 	HISTORY_RUNS = 200,
-	STEPS_DEAF = 8, /* ticks in a row that may keep messages waiting */
-	NAME_MOST = 1000, /* of a run, in bytes */
+	STEPS_WITHOUT_MESSAGES = 8, /* if each step takes a sample, messages are read only every so many steps */
+	NAME_MOST = 1000, /* bytes of a run's name */
 };
 static const uint64_t history_bytes = UINT64_C(1) << 30;
 static const uint64_t least_interval_ns = 1000000, most_interval_ns = 3600 * SECOND;
@@ -38,11 +39,12 @@ const char *hiw_version(void)
 int api_err(struct hiw_err *err, const struct err *from, int code)
 {
 	if (err && code < 0)
-		(void) snprintf(err->text, sizeof(err->text), "%s", from->text[0] ? from->text : strerror(-code));
+		(void) snprintf(err->text, sizeof(err->text), "%s",
+			from->text[0] ? from->text : strerror(-code));
 	return code;
 }
 
-/* ---- what a job is called ------------------------------------------------------------------------------------------ */
+/* ---- the facts of a job ---------------------------------------------------------------------- */
 
 static void set_id(struct facts *f)
 {
@@ -56,14 +58,14 @@ static void set_id(struct facts *f)
 	(void) job_set_text(&f->id, id);
 }
 
-static struct maybe asked(struct hiw_maybe option, struct maybe scheduler)
+static struct maybe requested(struct hiw_maybe option, struct maybe scheduler)
 {
 	return option.known ? known(option.value) : scheduler;
 }
 
 static void set_people_facts(const struct hiw_recorder *r, struct facts *f)
 {
-	const char *user = getenv("LOGNAME"); /* no question to a directory server may hold up the job */
+	const char *user = getenv("LOGNAME"); /* not getpwuid: a slow directory server would delay the job */
 	char number[24];
 
 	(void) snprintf(number, sizeof(number), "%u", (unsigned) geteuid());
@@ -94,27 +96,28 @@ static void set_facts(struct hiw_recorder *r)
 	f->rank = s->rank;
 	f->ranks = s->ranks;
 	f->nodes = s->nodes;
-	f->request_bytes = asked(o->request_bytes, s->request_bytes);
-	f->request_cpus = asked(o->request_cpus, s->request_cpus);
-	f->request_time_ns = asked(o->request_time_ns, s->request_time_ns);
+	f->request_bytes = requested(o->request_bytes, s->request_bytes);
+	f->request_cpus = requested(o->request_cpus, s->request_cpus);
+	f->request_time_ns = requested(o->request_time_ns, s->request_time_ns);
 	if (o->fork_rss_bytes > 0)
 		f->fork_rss_bytes = known(o->fork_rss_bytes);
 }
 
-/* ---- making one ------------------------------------------------------------------------------------------------------ */
+/* ---- making a recorder ----------------------------------------------------------------------- */
 
 static int check_options(const struct hiw_options *o, struct err *err)
 {
 	if (o->name && strlen(o->name) > NAME_MOST)
-		return err_set(err, -EINVAL, "the name of a run has %d bytes at most, and this one %zu; give a shorter one", NAME_MOST, strlen(o->name));
+		return err_set(err, -EINVAL, "the name of the run has %zu bytes; give one of at most %d bytes",
+			strlen(o->name), NAME_MOST);
 	if (o->interval_ns < least_interval_ns)
-		return err_set(err, -EINVAL, "an interval under 1 ms cannot be held; give 1ms or more");
+		return err_set(err, -EINVAL, "the interval is too short; give 1ms or more");
 	if (o->interval_ns > most_interval_ns)
-		return err_set(err, -EINVAL, "an interval over 1 hour measures nothing; give 1h or less");
+		return err_set(err, -EINVAL, "the interval is too long; give 1h or less");
 	if (o->no_record && o->output)
-		return err_set(err, -EINVAL, "-o FILE and --no-record contradict each other; give one of them");
+		return err_set(err, -EINVAL, "-o FILE and --no-record exclude each other; give one of them");
 	if (o->everyone && !(o->attached && o->no_record))
-		return err_set(err, -EINVAL, "all processes of a machine are watched, not recorded: attached and no_record must be set");
+		return err_set(err, -EINVAL, "cannot record all processes of a machine; set attached and no_record");
 	return 0;
 }
 
@@ -123,7 +126,7 @@ static int copy_options(struct hiw_recorder *r, const struct hiw_options *o)
 	const size_t size = o->size < sizeof(r->options) ? o->size : sizeof(r->options);
 	int error = 0;
 
-	/* What a caller built against an older header does not know stays 0. */
+	/* Options that are missing from the header of an older caller stay 0. */
 	memcpy(&r->options, o, size);
 	o = &r->options;
 	if (r->options.window_ns < o->interval_ns)
@@ -153,7 +156,7 @@ static void see_frame(void *ctx, const struct frame *frame)
 		public_show(r->seer, frame);
 }
 
-/* Under a scheduler only the ranks that speak for others keep a recording, unless a file is asked for. */
+/* Under a scheduler only the first rank of each node writes a recording, unless output is set. */
 static bool wants_record(const struct hiw_recorder *r)
 {
 	return !r->options.no_record && (r->output || scheduler_is_leader(&r->scheduler));
@@ -175,9 +178,9 @@ static int open_record(struct hiw_recorder *r, struct err *err)
 		return 0;
 	int error = record_new(&options, &r->record, err);
 
-	/* A history that cannot be written costs the recording, not the run. */
+	/* If the history cannot be written, the run continues without a recording. */
 	if (error < 0 && !r->output) {
-		(void) snprintf(r->warning, sizeof(r->warning), "no recording: %.480s", err->text);
+		(void) snprintf(r->warning, sizeof(r->warning), "no recording is written: %.480s", err->text);
 		err->text[0] = '\0';
 		return 0;
 	}
@@ -212,7 +215,7 @@ static int poll_together(struct hiw_recorder *r, struct err *err)
 
 	r->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (r->epoll < 0 || epoll_ctl(r->epoll, EPOLL_CTL_ADD, sampler_fd(r->sampler), &event) < 0)
-		return err_set(err, -errno, "no event descriptor: %s", strerror(errno));
+		return err_set(err, -errno, "cannot make an event descriptor: %s", strerror(errno));
 	if (pushed_open(&r->pushed) == 0)
 		(void) epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->pushed.fd, &event);
 	return 0;
@@ -285,37 +288,38 @@ void hiw_recorder_free(struct hiw_recorder *r)
 	free(r);
 }
 
-/* ---- measuring --------------------------------------------------------------------------------------------------------- */
+/* ---- measuring ------------------------------------------------------------------------------- */
 
 const char *hiw_recorder_socket(const struct hiw_recorder *r)
 {
 	return r->pushed.name;
 }
 
-/* Exit records are received as they come, so that it is known who lived at one time; where they come faster than that is worth, with
- * the next tick. */
-static void receive_records(struct hiw_recorder *r, bool ticked)
+/* Receives exit records as they come, so that the set of processes running at one time is known; if
+ * they come too fast, only with each sample. */
+static void receive_records(struct hiw_recorder *r, bool sampled)
 {
 	enum {
-		WAKES = 300,     /* a second, while processes of the job start and end */
-		WAKES_REST = 20  /* while all exit records are of other jobs */
+		WAKEUPS = 300,    /* per second, while processes of the job start and end */
+		WAKEUPS_REST = 20 /* while all exit records are of other jobs */
 	};
 	const int64_t seen = job_facts_const(sampler_job(r->sampler))->processes_seen.value;
 	const int fd = sampler_records_fd(r->sampler);
 	struct epoll_event event = { .events = EPOLLIN };
 
-	if (!ticked && r->records_fd >= 0) {
+	if (!sampled && r->records_fd >= 0) {
 		sampler_receive(r->sampler);
 		r->received++;
-	} else if (ticked && sampler_time(r->sampler) >= r->received_since_ns + 1000000000) {
+	} else if (sampled && sampler_time(r->sampler) >= r->received_since_ns + 1000000000) {
 		r->received_since_ns = sampler_time(r->sampler);
-		r->received = seen != r->received_seen ? 0 : WAKES - WAKES_REST;
+		r->received = seen != r->received_seen ? 0 : WAKEUPS - WAKEUPS_REST;
 		r->received_seen = seen;
 	}
-	if (r->records_fd >= 0 && (fd < 0 || r->received >= WAKES)) {
+	if (r->records_fd >= 0 && (fd < 0 || r->received >= WAKEUPS)) {
 		(void) epoll_ctl(r->epoll, EPOLL_CTL_DEL, r->records_fd, NULL);
 		r->records_fd = -1;
-	} else if (r->records_fd < 0 && fd >= 0 && ticked && r->received < WAKES && epoll_ctl(r->epoll, EPOLL_CTL_ADD, fd, &event) == 0) {
+	} else if (r->records_fd < 0 && fd >= 0 && sampled && r->received < WAKEUPS &&
+		   epoll_ctl(r->epoll, EPOLL_CTL_ADD, fd, &event) == 0) {
 		r->records_fd = fd;
 	}
 }
@@ -346,17 +350,17 @@ int hiw_recorder_fd(const struct hiw_recorder *r)
 
 void hiw_recorder_step(struct hiw_recorder *r)
 {
-	bool ticked;
+	bool sampled;
 
 	if (r->ended)
 		return;
-	/* What waits in the socket keeps the descriptor readable: the next step finds it. Where every step is a tick, one
-	 * in a few asks all the same. */
-	ticked = sampler_step(r->sampler);
-	receive_records(r, ticked);
-	if (!ticked || r->steps++ % STEPS_DEAF == 0)
-		take_messages(r);
-	take_alerts(r);
+	/* Messages in the socket keep the descriptor readable, so the next step reads them. If
+	 * every step takes a sample, only some of the steps read messages. */
+	sampled = sampler_step(r->sampler);
+	receive_records(r, sampled);
+	if (!sampled || r->steps++ % STEPS_WITHOUT_MESSAGES == 0)
+		handle_messages(r);
+	process_alerts(r);
 	if (!sampler_window_closed(r->sampler) || !r->record)
 		return;
 	sampler_cost(r->sampler);
@@ -419,7 +423,7 @@ void hiw_recorder_reaped(struct hiw_recorder *r, pid_t pid, int status, const st
 	sampler_reaped(r->sampler, pid, &end);
 }
 
-/* Attached: nobody tells when main ends; it is over when no member lives. */
+/* If attached, main is not a child, so only the end of all members counts. */
 bool hiw_recorder_over(const struct hiw_recorder *r)
 {
 	return job_alive(sampler_job(r->sampler)) == 0;
@@ -443,25 +447,25 @@ const char *hiw_recorder_warning(struct hiw_recorder *r)
 	}
 	if (!err.text[0])
 		return NULL;
-	(void) snprintf(r->told, sizeof(r->told), "%s", err.text);
-	return r->told;
+	(void) snprintf(r->last_warning, sizeof(r->last_warning), "%s", err.text);
+	return r->last_warning;
 }
 
-/* ---- the end ---------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static void finish_record(struct hiw_recorder *r)
 {
 	struct job *job = sampler_job(r->sampler);
 	struct facts *f = job_facts(job);
 	const bool is_long = f->ended_ns.known && (uint64_t) f->ended_ns.value >= r->options.window_ns;
-	const bool is_asked_for = job_oom_events(job) > 0 || f->stopped_by.known; /* a short one, too: somebody will want to know why */
-	const bool keep = r->output || is_long || is_asked_for;
+	const bool was_killed = job_oom_events(job) > 0 || f->stopped_by.known; /* keep a short run, too: the user needs the reason */
+	const bool keep = r->output || is_long || was_killed;
 	struct err err = { "" };
 	autofree char *path = NULL;
 
 	f->frames_dropped = known((int64_t) record_dropped(r->record));
 	if (!keep && !record_has_begun(r->record))
-		return; /* hwi_recorder_spare may want it; else it goes with r */
+		return; /* kept for hwi_recorder_spare; else hiw_recorder_free frees it */
 	const int error = record_finish(r->record, job, keep, finish_wait_ns, &path, &err);
 
 	if (error < 0)
@@ -483,15 +487,15 @@ int hwi_recorder_spare(struct hiw_recorder *r, const char *path, struct hiw_err 
 	int error;
 
 	if (!r->ended || !r->record)
-		error = err_set(&err, -ENOENT, "there is nothing to spare: %s", r->ended ? "the run is recorded, or not to be" : "it goes on");
+		error = err_set(&err, -ENOENT, "no spare recording: %s", r->ended ? "the run is recorded already, or not recorded" : "the run has not ended");
 	else
-		error = record_divert(r->record, path) < 0 ? err_set(&err, -ENOMEM, "no recording: out of memory") : 0;
+		error = record_divert(r->record, path) < 0 ? err_set(&err, -ENOMEM, "cannot write the recording: out of memory") : 0;
 	if (error == 0) {
 		error = record_finish(r->record, sampler_job(r->sampler), false, finish_wait_ns, &file, &err);
 		r->record = NULL;
 	}
 	if (error == 0 && !file)
-		error = err_set(&err, -EIO, "there is no recording at %s", path);
+		error = err_set(&err, -EIO, "no recording was written to %s", path);
 	return error < 0 ? api_err(ret_err, &err, error) : 0;
 }
 
@@ -500,9 +504,9 @@ int hiw_recorder_end(struct hiw_recorder *r, struct hiw_err *err)
 	(void) err;
 	if (r->ended)
 		return 0;
-	take_last_messages(r);
+	handle_last_messages(r);
 	sampler_end(r->sampler);
-	take_alerts(r);
+	process_alerts(r);
 	r->ended = true;
 	if (r->record)
 		finish_record(r);
@@ -514,7 +518,7 @@ struct hiw_run *hiw_recorder_run(struct hiw_recorder *r)
 	return &r->run;
 }
 
-/* ---- a command as text, secrets masked ----------------------------------------------------------------------------- */
+/* ---- a command as text, secrets masked ------------------------------------------------------- */
 
 int command_texts(const char *const *argv, char **ret_text, char **ret_json, size_t *ret_cut)
 {
@@ -546,15 +550,16 @@ int command_texts(const char *const *argv, char **ret_text, char **ret_json, siz
 	return *ret_text && *ret_json ? 0 : -ENOMEM;
 }
 
-/* ---- messages from the job or its user ----------------------------------------------------------------------------- */
+/* ---- messages from the job or its user ------------------------------------------------------- */
 
 enum {
-	MESSAGES_A_STEP = 64, /* taken between two looks at the clock */
+	MESSAGES_A_STEP = 64, /* a step handles so many at most, so that it does not delay the next sample */
 };
 static const uint64_t last_messages_ns = 100000000;
 
-/* Main's mark at the edge that the frame tells of: is it right for an exact peak? */
-static bool mark_at_edge(struct hiw_recorder *r, const struct frame *frame)
+/* Reads main's high-water mark at the edge of a phase, and resets it at the begin. True if the
+ * phase's peak can be exact. */
+static bool read_hwm_at_edge(struct hiw_recorder *r, const struct frame *frame)
 {
 	const enum event_kind kind = frame->n_events > 0 ? frame->events[0].kind : EVENT_MARK;
 
@@ -563,14 +568,15 @@ static bool mark_at_edge(struct hiw_recorder *r, const struct frame *frame)
 	return sampler_read_main(r->sampler) && (kind == EVENT_PHASE_END || sampler_reset_mark(r->sampler) == 0);
 }
 
-/* What a message said. A phase's edge or a mark asks for a frame at once, so that what happened lies between two looks. */
+/* Pushes the parsed message. The edge of a phase, or a mark, takes a sample at once, so that it
+ * lies between two samples. */
 static void push_message(struct hiw_recorder *r, bool exact)
 {
 	struct frame frame = framebuf_frame(&r->pushed_frame, FRAME_USER, sampler_time(r->sampler), 0);
 
 	if (frame.n_events > 0)
 		sampler_now(r->sampler);
-	exact = exact && mark_at_edge(r, &frame);
+	exact = exact && read_hwm_at_edge(r, &frame);
 	frame.time_ns = sampler_time(r->sampler);
 	if (!framebuf_is_empty(&r->pushed_frame))
 		sampler_push(r->sampler, &frame);
@@ -579,8 +585,8 @@ static void push_message(struct hiw_recorder *r, bool exact)
 	framebuf_clear(&r->pushed_frame);
 }
 
-/* Takes one that waits, if any. */
-static bool take_message(struct hiw_recorder *r)
+/* Handles one waiting message; false: none waits. */
+static bool handle_message(struct hiw_recorder *r)
 {
 	if (pushed_receive(&r->pushed, sampler_time(r->sampler), &r->pushed_frame) == 0)
 		return false;
@@ -605,18 +611,18 @@ int hwi_recorder_read_mark(struct hiw_recorder *r)
 	return sampler_read_main(r->sampler) ? 0 : -ESRCH;
 }
 
-void take_messages(struct hiw_recorder *r)
+void handle_messages(struct hiw_recorder *r)
 {
-	for (int i = 0; i < MESSAGES_A_STEP && take_message(r); i++)
+	for (int i = 0; i < MESSAGES_A_STEP && handle_message(r); i++)
 		;
 }
 
-/* All that were sent before the end. Who lives on may go on sending. */
-void take_last_messages(struct hiw_recorder *r)
+/* Bounded in time, because processes that are still running may keep sending. */
+void handle_last_messages(struct hiw_recorder *r)
 {
 	const uint64_t until = clock_boot_ns() + last_messages_ns;
 
-	while (take_message(r) && clock_boot_ns() < until)
+	while (handle_message(r) && clock_boot_ns() < until)
 		;
 }
 

@@ -10,7 +10,8 @@
 #include "record/history/history.h"
 #include "sink/html/html.h"
 
-/* One run of a page: its job anew, since a redacted one is no longer what the caller's handle holds. */
+/* One run of a page. Its job is read again, because redacting changes it, and the caller's handle
+ * must stay as it is. */
 struct reported {
 	struct hiw_run run;
 	struct html_gather gather;
@@ -66,13 +67,13 @@ static void reported_done(struct reported *r)
 static int check(struct hiw_run *const *runs, size_t n, struct err *err)
 {
 	if (!html_is_built())
-		return err_set(err, -ENOTSUP, "this hiwater was built without uPlot, the report's charts: build it again where Python's package "
-					      "youplot 1.0.0 can be had (tools/find-uplot says how)");
+		return err_set(err, -ENOTSUP, "this hiwater was built without uPlot, which draws the report's charts: build it again with the "
+					      "Python package youplot 1.0.0 (see tools/find-uplot)");
 	if (n == 0 || n > HIW_REPORT_RUNS)
-		return err_set(err, -EINVAL, "a page holds 1 to %d runs", HIW_REPORT_RUNS);
+		return err_set(err, -EINVAL, "a report needs 1 to %d runs", HIW_REPORT_RUNS);
 	for (size_t i = 0; i < n; i++) {
 		if (!runs[i]->replay)
-			return err_set(err, -EINVAL, "a report of a live run is made from its file, not from its recorder");
+			return err_set(err, -EINVAL, "cannot make a report from a recorder; open its recording instead");
 	}
 	return 0;
 }

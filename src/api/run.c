@@ -20,11 +20,11 @@
 #include "sink/export/exporter.h"
 #include "sink/sink.h"
 
-/* Under this the rules that look at earlier runs do not fire, and the history need not be read. */
+/* For a shorter run, findings about earlier runs do not apply, and the history need not be read. */
 static const int64_t earlier_matters_ns = INT64_C(60000000000);
 static const uint64_t earlier_patience_ns = 50000000;
 
-/* ---- earlier runs of the same name or command ---------------------------------------------------------------------- */
+/* ---- earlier runs of the same name or command ------------------------------------------------ */
 
 static bool is_same(const char *a, const char *b)
 {
@@ -42,7 +42,8 @@ static void add_earlier(struct earlier_runs *sum, const struct history_entry *en
 {
 	sum->n++;
 	if (entry->peak_bytes.known && (!sum->peak_bytes.known || entry->peak_bytes.value > sum->peak_bytes.value))
-		(void) snprintf(sum->peak_run, sizeof(sum->peak_run), "%llu", (unsigned long long) entry->number);
+		(void) snprintf(sum->peak_run, sizeof(sum->peak_run), "%llu",
+			(unsigned long long) entry->number);
 	sum->peak_bytes = maybe_max(sum->peak_bytes, entry->peak_bytes);
 	sum->wall_ns = maybe_max(sum->wall_ns, known(entry->wall_ns));
 	sum->cores_ppm = maybe_max(sum->cores_ppm, entry->cores_ppm);
@@ -63,7 +64,8 @@ static bool see_earlier(void *ctx, const struct history_entry *entry)
 	return clock_boot_ns() < r->until_ns;
 }
 
-/* The latest of them tell the most; the end of a job does not wait for a slow disk. */
+/* Reads from the newest on and stops after earlier_patience_ns: the end of a job must not wait for
+ * a slow disk. */
 static void read_earlier(const struct summary *summary, struct earlier_runs *ret)
 {
 	struct reading_earlier reading = { ret, summary->facts, clock_boot_ns() + earlier_patience_ns };
@@ -73,7 +75,7 @@ static void read_earlier(const struct summary *summary, struct earlier_runs *ret
 		(void) history_newest(see_earlier, &reading, NULL);
 }
 
-/* ---- runs ------------------------------------------------------------------------------------------------------------ */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 void run_clear(struct hiw_run *run)
 {
@@ -82,7 +84,7 @@ void run_clear(struct hiw_run *run)
 	run->made = false;
 }
 
-/* The file of a job on another host lies on a disk that both have. */
+/* On a shared disk a recording may be that of a job on another host. */
 static bool is_of_another_host(const struct facts *f)
 {
 	char host[256] = "";
@@ -90,7 +92,7 @@ static bool is_of_another_host(const struct facts *f)
 	return f->host && *f->host && gethostname(host, sizeof(host) - 1) == 0 && strcmp(host, f->host) != 0;
 }
 
-/* A line about the present needs no advice. */
+/* A progress line needs no findings. */
 int run_summarise(struct hiw_run *run, bool with_findings)
 {
 	struct earlier_runs earlier;
@@ -112,7 +114,7 @@ int run_summarise(struct hiw_run *run, bool with_findings)
 	struct other_rank *ranks = read_ranks(run, &earlier.n_ranks);
 
 	earlier.ranks = ranks;
-	r = run_tell(run); /* out-of-memory tells of the growth that the story found */
+	r = run_add_incident(run); /* before the findings: out-of-memory reports the growth that the incident has */
 	if (r == 0)
 		r = findings_make(&run->summary, &earlier);
 	free(ranks);
@@ -151,7 +153,7 @@ static const char *text_of(const char *text)
 	return text ? text : "";
 }
 
-/* What a caller built against an older header does not know is not written. */
+/* Fields that are missing from the header of an older caller are not written. */
 int hiw_run_about(struct hiw_run *run, struct hiw_about *ret)
 {
 	const struct facts *f = job_facts_const(run->job);
@@ -194,7 +196,8 @@ void hiw_run_close(struct hiw_run *run)
 int hwi_run_copy(struct hiw_run *run, const char *path, struct hiw_err *ret_err)
 {
 	struct err err = { "" };
-	int r = run->replay ? replay_copy(run->replay, path, &err) : err_set(&err, -EINVAL, "a live run is copied from its file, not from its recorder");
+	int r = run->replay ? replay_copy(run->replay, path, &err)
+			    : err_set(&err, -EINVAL, "cannot copy the run of a recorder; open its recording instead");
 
 	return api_err(ret_err, &err, r);
 }
@@ -214,7 +217,7 @@ static struct hiw_ram ram_of(const struct ram_figure *f)
 	};
 }
 
-/* What a caller built against an older header does not know is not written. */
+/* Fields that are missing from the header of an older caller are not written. */
 int hiw_run_figures(struct hiw_run *run, struct hiw_figures *ret)
 {
 	const size_t size = ret->size < sizeof(*ret) ? ret->size : sizeof(*ret);
@@ -274,7 +277,7 @@ int hiw_run_text(struct hiw_run *run, enum hiw_format format, const struct hiw_s
 	};
 	struct buf out = BUF_INIT(64 << 20);
 	struct err err = { "" };
-	int r = (unsigned) format < sizeof(kinds) / sizeof(kinds[0]) ? 0 : err_set(&err, -EINVAL, "no format has the number %d", (int) format);
+	int r = (unsigned) format < sizeof(kinds) / sizeof(kinds[0]) ? 0 : err_set(&err, -EINVAL, "unknown format %d", (int) format);
 
 	if (r == 0)
 		r = run_summarise(run, format != HIW_PROGRESS);
@@ -298,7 +301,7 @@ bool hwi_run_is_leader(struct hiw_run *run)
 	return !f->rank.known || f->rank.value == 0;
 }
 
-/* ---- the history ------------------------------------------------------------------------------------------------------ */
+/* ---- the history ----------------------------------------------------------------------------- */
 
 static struct hiw_entry entry_of(const struct history_entry *e)
 {
@@ -341,16 +344,16 @@ int hwi_history_remove(const char *run, struct hiw_err *ret_err)
 	return api_err(ret_err, &err, history_remove(run, &err));
 }
 
-/* ---- rules about a run that is over -------------------------------------------------------------------------------- */
+/* ---- rules about a recording ----------------------------------------------------------------- */
 
-/* The rules in their order: where each is judged. */
+/* The rules in their order, and how each is checked. */
 struct checking {
 	struct watch *watch;
 	size_t n, n_watched;
 	struct {
 		enum check_by by;
-		struct rule rule;   /* by the summary */
-		size_t watched;     /* else its number in the watch */
+		struct rule rule;   /* if checked against the summary */
+		size_t watched;     /* else: its number in watch */
 	} *rules;
 };
 
@@ -370,7 +373,8 @@ static int add_rule(struct checking *c, const char *text, struct err *err)
 	}
 	r = watch_add(c->watch, &rule);
 	if (r == -E2BIG)
-		return err_set(err, -EINVAL, "there are more than %d rules; ask in two goes", WATCH_RULES);
+		return err_set(err, -EINVAL, "more than %d rules; check them in two runs of the command",
+			WATCH_RULES);
 	if (r < 0)
 		return r;
 	c->rules[c->n++].watched = (size_t) r;
@@ -393,7 +397,7 @@ static bool see_frame(void *ctx, const struct frame *frame)
 
 	watch_see(c->watch, frame);
 	while (watch_next(c->watch, &alert))
-		; /* what counts is the story */
+		; /* the history that the watch keeps of each rule decides, not single alerts */
 	return true;
 }
 
@@ -412,7 +416,7 @@ static void judge(struct hiw_run *run, struct checking *c, size_t i, struct verd
 		check_unfinished(rule, ret);
 }
 
-static void tell(struct hiw_run *run, struct checking *c, const char *const *rules,
+static void report_results(struct hiw_run *run, struct checking *c, const char *const *rules,
 	void (*see)(void *ctx, const struct hiw_checked *checked), void *ctx)
 {
 	static const enum hiw_verdict verdicts[] = { [VERDICT_PASS] = HIW_PASS, [VERDICT_FAIL] = HIW_FAIL, [VERDICT_INCOMPLETE] = HIW_INCOMPLETE };
@@ -441,7 +445,7 @@ int hiw_run_check(struct hiw_run *run, const char *const *rules, size_t n,
 	int r = c.rules && c.watch ? 0 : -ENOMEM;
 
 	if (r == 0 && !run->replay)
-		r = err_set(&err, -EINVAL, "a live run is checked by its alerts, not by this");
+		r = err_set(&err, -EINVAL, "cannot check the run of a recorder; use its alerts, or open its recording");
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = add_rule(&c, rules[i], &err);
 	if (r == 0 && c.n_watched)
@@ -449,12 +453,12 @@ int hiw_run_check(struct hiw_run *run, const char *const *rules, size_t n,
 	if (r == 0)
 		r = run_summarise(run, false);
 	if (r == 0)
-		tell(run, &c, rules, see, ctx);
+		report_results(run, &c, rules, see, ctx);
 	checking_done(&c);
 	return api_err(ret_err, &err, r);
 }
 
-/* ---- a recording in other programs' formats ------------------------------------------------------------------------ */
+/* ---- a recording in other programs' formats -------------------------------------------------- */
 
 static bool export_frame(void *ctx, const struct frame *frame)
 {
@@ -482,7 +486,8 @@ int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hi
 		.ctx = given.ctx,
 	};
 
-	r = run->replay ? export_new(run->job, &options, &e, &err) : err_set(&err, -EINVAL, "a live run is exported from its file, not from its recorder");
+	r = run->replay ? export_new(run->job, &options, &e, &err)
+			: err_set(&err, -EINVAL, "cannot export the run of a recorder; open its recording instead");
 	if (r < 0)
 		return api_err(ret_err, &err, r);
 	if (export_wanted(e))
@@ -493,30 +498,30 @@ int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hi
 	return end < 0 ? api_err(ret_err, &end_err, end) : api_err(ret_err, &err, r);
 }
 
-/* ---- what happened, from the run's recording, worded by findings/ -------------------------------------------------- */
+/* ---- the incident: data from the run's recording, worded by findings/ ------------------------ */
 
 enum {
 	MOST = 4000000
 };
 
 struct gathering {
-	struct story_held *held;
-	struct story_level *levels;
-	size_t n_held, cap_held, n_levels, cap_levels;
+	struct story_held *used;     /* memory of each process at the moment */
+	struct story_level *levels;  /* the memory's history before it */
+	size_t n_used, cap_used, n_levels, cap_levels;
 	int error;
 };
 
-static void take_held(void *ctx, uint32_t id, int64_t bytes)
+static void add_used(void *ctx, uint32_t id, int64_t bytes)
 {
 	struct gathering *g = ctx;
 
 	if (g->error == 0)
-		g->error = vec_room(&g->held, &g->cap_held, g->n_held, sizeof(*g->held), MOST);
+		g->error = vec_room(&g->used, &g->cap_used, g->n_used, sizeof(*g->used), MOST);
 	if (g->error == 0)
-		g->held[g->n_held++] = (struct story_held) { id, bytes };
+		g->used[g->n_used++] = (struct story_held) { id, bytes };
 }
 
-static void take_level(void *ctx, uint64_t time_ns, int64_t bytes)
+static void add_level(void *ctx, uint64_t time_ns, int64_t bytes)
 {
 	struct gathering *g = ctx;
 
@@ -526,10 +531,11 @@ static void take_level(void *ctx, uint64_t time_ns, int64_t bytes)
 		g->levels[g->n_levels++] = (struct story_level) { time_ns, bytes };
 }
 
-/* The recording of a run that was just measured is read back; without one the summary is all there is. */
+/* For a run that was just measured the recording is opened and read back; without a recording there
+ * is no data. */
 static void gather(struct hiw_run *run, const struct story_moment *of, struct gathering *g)
 {
-	const struct replay_seer seer = { take_held, take_level, g };
+	const struct replay_seer seer = { add_used, add_level, g };
 	const char *path = job_facts_const(run->job)->recording;
 	struct replay *opened = NULL;
 
@@ -540,7 +546,7 @@ static void gather(struct hiw_run *run, const struct story_moment *of, struct ga
 	replay_close(opened);
 }
 
-int run_tell(struct hiw_run *run)
+int run_add_incident(struct hiw_run *run)
 {
 	struct gathering g = { 0 };
 	struct story_moment moment;
@@ -549,12 +555,12 @@ int run_tell(struct hiw_run *run)
 	if (!story_when(&run->summary, &moment))
 		return 0;
 	gather(run, &moment, &g);
-	moment.held = g.held;
-	moment.n_held = g.n_held;
+	moment.held = g.used;
+	moment.n_held = g.n_used;
 	moment.levels = g.levels;
 	moment.n_levels = g.n_levels;
 	r = story_make(&run->summary, &moment);
-	free(g.held);
+	free(g.used);
 	free(g.levels);
 	return r < 0 ? r : g.error == -ENOMEM ? g.error
 					      : 0;
@@ -566,13 +572,13 @@ void hiw_recorder_trigger(struct hiw_recorder *r, const char *why)
 	sampler_trigger(r->sampler, why);
 }
 
-/* ---- the other ranks of a run's job, by their recordings in the same folder ---------------------------------------- */
+/* ---- the other ranks of a run's job, from their recordings in the same folder ---------------- */
 
-/* The end of a job does not wait for many files; who looks at it later may. */
+/* The end of a job must not wait for many files; a later summary may. */
 static const uint64_t live_patience_ns = 50000000, later_patience_ns = UINT64_C(2000000000);
 
-/* Adds the recording's rank, if it is another one of the same job. */
-static void take_rank(const struct facts *own, const char *path, struct other_rank *ranks, size_t *n)
+/* Adds the recording's rank, if it is another rank of the same job. */
+static void add_rank(const struct facts *own, const char *path, struct other_rank *ranks, size_t *n)
 {
 	struct replay *replay = NULL;
 	struct job *job = NULL;
@@ -599,7 +605,7 @@ static void read_folder(const struct facts *own, const char *folder, uint64_t un
 		const int size = snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
 
 		if (len > 4 && strcmp(entry->d_name + len - 4, ".hiw") == 0 && size > 0 && (size_t) size < sizeof(path))
-			take_rank(own, path, ranks, n);
+			add_rank(own, path, ranks, n);
 	}
 	if (dir)
 		(void) closedir(dir);

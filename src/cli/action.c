@@ -25,7 +25,7 @@
 
 extern char **environ;
 
-/* ---- what is asked for --------------------------------------------------------------------------------------------- */
+/* ---- the option ------------------------------------------------------------------------------ */
 
 static const struct {
 	const char *name;
@@ -45,7 +45,8 @@ static const struct {
 	{ "KILL", SIGKILL },
 };
 
-/* "signal USR1", "signal SIGUSR1": its number; 0: this is a command. -1: no such signal. */
+/* The number of the signal in "signal USR1" or "signal SIGUSR1"; 0: action is a command; -1:
+ * unknown signal. */
 static int signal_of(const char *action)
 {
 	const char *p = action;
@@ -63,8 +64,8 @@ static int signal_of(const char *action)
 
 static const char *const levels[] = { [HIW_INFO] = "info", [HIW_WARN] = "warn", [HIW_ERROR] = "error" };
 
-/* Moves behind "error:"; without one it is for all. */
-static enum hiw_level take_level(const char **p)
+/* Advances *p past "error:". The default is HIW_INFO, which includes all alerts. */
+static enum hiw_level parse_level(const char **p)
 {
 	enum hiw_level level = HIW_INFO;
 
@@ -81,23 +82,24 @@ static enum hiw_level take_level(const char **p)
 	return level;
 }
 
-int take_action(const char *value, void *dest, struct err *err)
+int parse_action(const char *value, void *dest, struct err *err)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	struct actions *a = dest;
-	const char *what = value;
-	const enum hiw_level least = take_level(&what);
+	const char *action = value;
+	const enum hiw_level least = parse_level(&action);
 
-	if (isalpha((unsigned char) *what) && what[strspn(what, letters)] == ':')
-		return err_set(err, -EINVAL, "'%.80s': there is no such level; info:, warn: or error:", what);
-	if (*what == '\0')
-		return err_set(err, -EINVAL, "it is empty; give a command, signal USR1, or trigger");
-	if (signal_of(what) < 0)
-		return err_set(err, -EINVAL, "'%.80s' names no signal; one of HUP INT QUIT USR1 USR2 TERM CONT STOP TSTP ALRM WINCH KILL", what);
+	if (isalpha((unsigned char) *action) && action[strspn(action, letters)] == ':')
+		return err_set(err, -EINVAL, "unknown level in '%.80s'; give info:, warn: or error:", action);
+	if (*action == '\0')
+		return err_set(err, -EINVAL, "the action is empty; give a command, signal USR1, or trigger");
+	if (signal_of(action) < 0)
+		return err_set(err, -EINVAL, "unknown signal in '%.80s'; give one of HUP INT QUIT USR1 USR2 TERM CONT STOP TSTP ALRM WINCH KILL",
+			action);
 	if (a->n == ACTIONS_MOST)
-		return err_set(err, -EINVAL, "more than %d actions; put them into a script", ACTIONS_MOST);
+		return err_set(err, -EINVAL, "more than %d actions; combine them in a script", ACTIONS_MOST);
 	a->given[a->n].least = least;
-	a->given[a->n++].what = what;
+	a->given[a->n++].action = action;
 	return 0;
 }
 
@@ -106,21 +108,22 @@ void actions_begin(struct actions *a)
 	a->has_files = getrlimit(RLIMIT_NOFILE, &a->files) == 0;
 }
 
-/* ---- the environment of a command ---------------------------------------------------------------------------------- */
+/* ---- the environment of a command ------------------------------------------------------------ */
 
 enum {
 	VARIABLES = 7,
 	VARIABLE_SIZE = 4200
 };
 
-/* All that a command is started with, made before the fork. */
+/* Everything that a command is started with, allocated before the fork. */
 struct environment {
 	char text[VARIABLES][VARIABLE_SIZE];
 	char shell[3], option[3], *command;
 	char **list;
 };
 
-/* What hiwater was given, without what a surrounding hiwater said, and what this alert says. */
+/* hiwater's own environment, with the variables of an enclosing run's alerts replaced by those of
+ * this alert. */
 static int environment_make(struct environment *e, const struct hiw_alert *alert, const char *path, pid_t main)
 {
 	static const char *const names[VARIABLES] = { "HIWATER_ALERT=", "HIWATER_RULE=", "HIWATER_VALUE=", "HIWATER_LEVEL=",
@@ -132,9 +135,11 @@ static int environment_make(struct environment *e, const struct hiw_alert *alert
 	(void) snprintf(e->text[0], VARIABLE_SIZE, "%s%s", names[0], alert->text);
 	(void) snprintf(e->text[1], VARIABLE_SIZE, "%s%s", names[1], alert->rule);
 	if (isfinite(alert->value))
-		(void) snprintf(e->text[2], VARIABLE_SIZE, "%s%s", names[2], units_double(alert->value, number));
+		(void) snprintf(e->text[2], VARIABLE_SIZE, "%s%s",
+			names[2], units_double(alert->value, number));
 	else
-		(void) snprintf(e->text[2], VARIABLE_SIZE, isnan(alert->value) ? "%snan" : "%s%f", names[2], alert->value);
+		(void) snprintf(e->text[2], VARIABLE_SIZE, isnan(alert->value) ? "%snan" : "%s%f",
+			names[2], alert->value);
 	(void) snprintf(e->text[3], VARIABLE_SIZE, "%s%s", names[3], levels[alert->level]);
 	(void) snprintf(e->text[4], VARIABLE_SIZE, "%s%llu.%03llu", names[4], (unsigned long long) (alert->time_ns / 1000000000),
 		(unsigned long long) (alert->time_ns / 1000000 % 1000));
@@ -158,10 +163,10 @@ static int environment_make(struct environment *e, const struct hiw_alert *alert
 	return 0;
 }
 
-/* ---- the keeper: a fork of a process with threads, so nothing but system calls ------------------------------------- */
+/* ---- the keeper: a fork of a process with threads, so it may only make system calls ---------- */
 
 enum {
-	TELL = 3 /* the keeper's only descriptor besides the first three */
+	PIPE = 3 /* the keeper's only descriptor besides the first three */
 };
 
 static void close_from(unsigned first)
@@ -178,9 +183,9 @@ static void close_from(unsigned first)
 		(void) close(fd);
 }
 
-/* The job's output is not the command's: it writes where hiwater does, but into no pipe, whose reader would wait for the
- * slowest command to end. */
-static void set_streams(int tell)
+/* The command writes to hiwater's stderr, not to the job's stdout; but not into a pipe, whose
+ * reader would wait for the slowest command to end. */
+static void set_streams(int pipe)
 {
 	const int null = open("/dev/null", O_RDWR);
 	struct stat st;
@@ -190,14 +195,14 @@ static void set_streams(int tell)
 	if (null >= 0 && (fstat(STDERR_FILENO, &st) < 0 || S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))
 		(void) dup2(null, STDERR_FILENO);
 	(void) dup2(STDERR_FILENO, STDOUT_FILENO);
-	if (tell != TELL)
-		(void) dup2(tell, TELL);
-	(void) fcntl(TELL, F_SETFD, FD_CLOEXEC);
-	close_from(TELL + 1);
+	if (pipe != PIPE)
+		(void) dup2(pipe, PIPE);
+	(void) fcntl(PIPE, F_SETFD, FD_CLOEXEC);
+	close_from(PIPE + 1);
 }
 
-/* In the keeper's session, by which it and its children are known should the keeper be killed (source/process/look.c),
- * but a group of its own. */
+/* The command stays in the keeper's session, which identifies it and its children if the keeper is
+ * killed (source/process/look.c), but has a process group of its own. */
 static _Noreturn void become_command(struct environment *e)
 {
 	char *const argv[] = { e->shell, e->option, e->command, NULL };
@@ -212,7 +217,7 @@ static _Noreturn void become_command(struct environment *e)
 	_exit(127);
 }
 
-/* Whatever the command left has become a child of the keeper; a few at a time. */
+/* Kills what the command left running, which the keeper adopted; as many as fit into one read. */
 static void end_children(void)
 {
 	char text[512];
@@ -225,7 +230,7 @@ static void end_children(void)
 		return;
 	n = smallfile_read(root.proc, "thread-self/children", text, sizeof(text));
 	text[n > 0 ? n : 0] = '\0';
-	/* A number that was cut off is not taken: the next turn has it whole. */
+	/* A PID that was cut off at the end is skipped: the next call reads it whole. */
 	while (parse_u64(&p, &pid) == 0 && *p == ' ' && pid > 1 && pid < INT32_MAX) {
 		(void) kill((pid_t) pid, SIGKILL);
 		p++;
@@ -241,7 +246,8 @@ static uint64_t now_ms(void)
 	return (uint64_t) t.tv_sec * 1000 + (uint64_t) t.tv_nsec / 1000000;
 }
 
-/* Until nobody is left; past the limit, nobody is left soon. Tells the command's status as soon as it is known. */
+/* Waits until no child is left, and kills those that remain after the limit. Writes the command's
+ * wait status to the pipe as soon as it is known. */
 static _Noreturn void keep(pid_t command)
 {
 	const uint64_t end_ms = now_ms() + ACTION_LIMIT_S * UINT64_C(1000);
@@ -259,7 +265,7 @@ static _Noreturn void keep(pid_t command)
 		if (pid < 0)
 			_exit(0);
 		if (pid == command)
-			(void) !write(TELL, &status, sizeof(status));
+			(void) !write(PIPE, &status, sizeof(status));
 		if (pid > 0)
 			continue;
 		if (now >= end_ms) {
@@ -270,7 +276,7 @@ static _Noreturn void keep(pid_t command)
 	}
 }
 
-static _Noreturn void live(const struct actions *a, struct environment *e, int tell)
+static _Noreturn void become_keeper(const struct actions *a, struct environment *e, int pipe)
 {
 	sigset_t all;
 	pid_t pid;
@@ -283,7 +289,7 @@ static _Noreturn void live(const struct actions *a, struct environment *e, int t
 	(void) setsid();
 	if (a->has_files)
 		(void) setrlimit(RLIMIT_NOFILE, &a->files);
-	set_streams(tell);
+	set_streams(pipe);
 	pid = fork();
 	if (pid == 0)
 		become_command(e);
@@ -292,50 +298,51 @@ static _Noreturn void live(const struct actions *a, struct environment *e, int t
 	keep(pid);
 }
 
-/* ---- starting and hearing of them ---------------------------------------------------------------------------------- */
+/* ---- starting commands and reading their statuses -------------------------------------------- */
 
-static void complain_once(bool *told, bool quiet, const char *text, const char *what)
+static void complain_once(bool *reported, bool quiet, const char *problem, const char *command)
 {
-	if (!*told && !quiet)
-		complain("warning: --on-alert: %s '%.200s'; this is said once", text, what);
-	*told = true;
+	if (!*reported && !quiet)
+		complain("warning: --on-alert: %s '%.200s'; further cases are not reported",
+			problem, command);
+	*reported = true;
 }
 
-/* ACTIONS_AT_ONCE: there is none. */
-static size_t free_place(const struct actions *a)
+/* ACTIONS_AT_ONCE: no slot is free. */
+static size_t free_slot(const struct actions *a)
 {
 	size_t i = 0;
 
-	while (i < ACTIONS_AT_ONCE && a->running[i].tells)
+	while (i < ACTIONS_AT_ONCE && a->running[i].pipe)
 		i++;
 	return i;
 }
 
 static void start(struct actions *a, struct environment *e, const char *command, struct hiw_recorder *recorder, bool quiet)
 {
-	const size_t place = free_place(a);
+	const size_t slot = free_slot(a);
 	int fds[2];
 	pid_t pid;
 
-	if (place == ACTIONS_AT_ONCE) {
-		complain_once(&a->told_busy, quiet, "the commands before it still run, nothing is started for", command);
+	if (slot == ACTIONS_AT_ONCE) {
+		complain_once(&a->reported_busy, quiet, "earlier commands are still running, so this one was not started:", command);
 		return;
 	}
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
 		return;
 	pid = fork();
 	if (pid == 0)
-		live(a, e, fds[1]);
+		become_keeper(a, e, fds[1]);
 	(void) close(fds[1]);
 	if (pid < 0) {
 		(void) close(fds[0]);
-		complain_once(&a->told_failure, quiet, "no process can be started for", command);
+		complain_once(&a->reported_failure, quiet, "cannot start a process for", command);
 		return;
 	}
 	hiw_recorder_ignore(recorder, pid);
-	a->running[place].tells = fds[0] + 1;
-	a->running[place].command = command;
-	a->running[place].keeper = pid;
+	a->running[slot].pipe = fds[0] + 1;
+	a->running[slot].command = command;
+	a->running[slot].keeper = pid;
 }
 
 static void run_command(struct actions *a, struct environment *e, const char *command, struct hiw_recorder *recorder, bool quiet)
@@ -346,8 +353,9 @@ static void run_command(struct actions *a, struct environment *e, const char *co
 	free(e->command);
 }
 
-/* A fault to be looked into afterwards. The words before the alert say what the story has to tell of (hiwater.h). */
-static void pull_black_box(const struct hiw_alert *alert, struct hiw_recorder *recorder)
+/* Keeps the full-rate data for an analysis afterwards. The prefix decides which memory the incident
+ * is about (hiwater.h). */
+static void trigger(const struct hiw_alert *alert, struct hiw_recorder *recorder)
 {
 	static const char *const about[] = {
 		[HIW_ABOUT_OTHER] = "alert",
@@ -375,15 +383,15 @@ void actions_run(struct actions *a, const struct hiw_alert *alert, struct hiw_re
 		return;
 	}
 	for (size_t i = 0; i < a->n; i++) {
-		const char *what = a->given[i].what;
-		const int signal = signal_of(what);
+		const char *action = a->given[i].action;
+		const int signal = signal_of(action);
 
 		if (alert->level < a->given[i].least)
 			continue;
-		if (strcmp(what, "trigger") == 0)
-			pull_black_box(alert, recorder);
+		if (strcmp(action, "trigger") == 0)
+			trigger(alert, recorder);
 		else if (signal == 0)
-			run_command(a, e, what, recorder, quiet);
+			run_command(a, e, action, recorder, quiet);
 		else if (main > 0)
 			(void) hiw_recorder_signal(recorder, main, signal);
 	}
@@ -396,7 +404,7 @@ size_t actions_check(struct actions *a, bool quiet)
 	size_t n = 0;
 
 	for (size_t i = 0; i < ACTIONS_AT_ONCE; i++) {
-		const int fd = a->running[i].tells - 1;
+		const int fd = a->running[i].pipe - 1;
 		int status = 0;
 		ssize_t got;
 
@@ -404,7 +412,7 @@ size_t actions_check(struct actions *a, bool quiet)
 			continue;
 		while ((got = read(fd, &status, sizeof(status))) == sizeof(status)) {
 			if (status != 0)
-				complain_once(&a->told_failure, quiet, WIFEXITED(status) ? "it ended with a failure:" : "it was killed:",
+				complain_once(&a->reported_failure, quiet, WIFEXITED(status) ? "a command failed:" : "a command was killed:",
 					a->running[i].command);
 		}
 		if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
@@ -412,9 +420,9 @@ size_t actions_check(struct actions *a, bool quiet)
 			continue;
 		}
 		(void) close(fd);
-		if (a->reaps) /* it is about to end: this was its last descriptor */
+		if (a->reaps) /* the keeper is about to end: it has closed the pipe */
 			(void) waitpid(a->running[i].keeper, NULL, 0);
-		a->running[i].tells = 0;
+		a->running[i].pipe = 0;
 	}
 	return n;
 }

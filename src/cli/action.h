@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * What --on-alert asks for: commands, signals, the black box's trigger. A command runs in a session of its own below a
- * keeper, a process that adopts whatever the command leaves behind, ends all of it when its time is up, and tells how it
- * went. It is none of the job's, nobody waits for it, and it lives on when hiwater ends, to the end of its time at most.
+ * The actions of --on-alert: shell commands, signals, and the trigger that keeps the full-rate
+ * data. A command runs in a session of its own below a keeper, a process that adopts whatever the
+ * command leaves running, kills all of it after ACTION_LIMIT_S, and reports the exit status through
+ * a pipe. Keeper and command are not part of the job; hiwater does not wait for them, and they keep
+ * running after hiwater ends, up to the same limit.
  */
 #pragma once
 
@@ -15,36 +17,39 @@
 #include "base/err.h"
 
 enum {
-	ACTIONS_MOST = 8,    /* options */
-	ACTIONS_AT_ONCE = 4, /* commands that run; more alerts than that start none */
-	ACTION_LIMIT_S = 60, /* a command may take so long */
+	ACTIONS_MOST = 8,    /* --on-alert options */
+	ACTIONS_AT_ONCE = 4, /* running commands; while so many run, alerts start no further ones */
+	ACTION_LIMIT_S = 60, /* longest run time of a command */
 };
 
 struct actions {
 	struct {
-		enum hiw_level least;    /* it is for alerts of this level and above */
-		const char *what;        /* "trigger", "signal NAME", or a command for the shell */
+		enum hiw_level least;    /* for alerts of this level and above */
+		const char *action;      /* "trigger", "signal NAME", or a shell command; borrowed from
+		                          * argv */
 	} given[ACTIONS_MOST];
 	size_t n;
-	bool reaps;                      /* nobody else waits for hiwater's children (attach) */
-	struct rlimit files;             /* RLIMIT_NOFILE, for the commands as hiwater found it */
+	bool reaps;                      /* actions_check reaps keepers: nothing else waits for hiwater's
+	                                  * children (attach) */
+	struct rlimit files;             /* the inherited RLIMIT_NOFILE, which the commands get back */
 	bool has_files;
 	struct {
-		int tells;               /* what its keeper tells through, plus 1; 0: none runs here */
+		int pipe;                /* read end of the keeper's pipe, plus 1; 0: this slot is free */
 		pid_t keeper;
 		const char *command;
 	} running[ACTIONS_AT_ONCE];
-	bool told_failure, told_busy;
+	bool reported_failure, reported_busy;
 };
 
-/* Takes an option's value, "[LEVEL:] trigger | signal NAME | COMMAND". Returns 0 or -EINVAL with text. */
-int take_action(const char *value, void *dest, struct err *err);
+/* Parses an option's value, "[LEVEL:] trigger | signal NAME | COMMAND", into dest, a struct
+ * actions. Returns 0 or -EINVAL with text. */
+int parse_action(const char *value, void *dest, struct err *err);
 
-/* To be called before hiwater raises its own limit of files. */
+/* Remembers the inherited limits. Call it before hiwater raises RLIMIT_NOFILE. */
 void actions_begin(struct actions *a);
 
-/* Does what is asked for because of an alert that was raised. main: the job's; 0: it has ended. */
+/* Runs the actions for an alert that was raised. main: the job's main process; 0: it has ended. */
 void actions_run(struct actions *a, const struct hiw_alert *alert, struct hiw_recorder *recorder, pid_t main, bool quiet);
 
-/* How many commands run; says once if one failed. */
+/* Returns how many commands are running; warns once if one failed. */
 size_t actions_check(struct actions *a, bool quiet);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater check: a gate for CI.
+ * hiwater check: tests a run against rules; a gate for CI.
  */
 #include <errno.h>
 #include <math.h>
@@ -40,7 +40,7 @@ static void add_json(struct json *j, const struct hiw_checked *c)
 	json_key(j, "verdict");
 	json_str(j, keys[c->verdict]);
 	json_key(j, "value");
-	if (isnan(c->value) && !c->at_ns.known) /* it was seen to be no number only at a time */
+	if (isnan(c->value) && !c->at_ns.known) /* NaN with a time is a value that the job logged; without, there is no value */
 		json_null(j);
 	else
 		json_num(j, c->value);
@@ -105,7 +105,8 @@ static int check_run(struct hiw_run *run, const char *path, const char *const *r
 	return code;
 }
 
-/* Bad rules first: they are bad for any run. Returns 0 or an exit status. */
+/* Rules are parsed before the run is opened: a syntax error does not depend on the run. Returns 0
+ * or an exit status. */
 static int read_rules(const char *const *rules, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -128,7 +129,7 @@ static int check_main(int argc, char **argv)
 	int r;
 
 	if (argc < 2) {
-		complain("which RUN, and by what rules? for example: hiwater check last 'ram.peak < 20GiB'");
+		complain("check needs a RUN and at least one RULE, for example: hiwater check last 'ram.peak < 20GiB'");
 		return CHECK_BAD_RULE;
 	}
 	r = read_rules(rules, argc - 1);
@@ -146,39 +147,41 @@ static int check_main(int argc, char **argv)
 }
 
 static const struct opt opts[] = {
-	{ 0, "json", OPT_NONE, NULL, "as JSON, in base units", opt_flag, &arg_check.json },
+	{ 0, "json", OPT_NONE, NULL, "print JSON, in base units", opt_flag, &arg_check.json },
 	{ 0 },
 };
 
 static const char *const prose[] = {
-	"Says of each RULE whether RUN keeps it, a line each: pass, FAIL, or ? where that depends on what is not known of the run.",
-	"Rules are those of --alert (see hiwater-run(1)). With .peak, .mean or .last behind its names a rule is about the "
-	"summary's figures: 'ram.peak < 20GiB', 'ram.peak < 80% of limit', 'cpu.mean > 1.5 cores', 'time < 2h', "
-	"'loss.last < 0.5 and accuracy.last > 90%', 'process.rss.peak < 8GiB' (the largest process), 'gpu.mem.peak < 95%', 'gpu_process.mem.peak < 8GiB' (each GPU, each "
-	"process on one, also those that have ended; 'ever gpu.mem.peak > 95%' for one of them). Counters of the machine and of "
-	"its GPUs begin with the run: 'gpu.energy.last < 500kJ'.",
-	"Any other rule is about what was there at a time: it is kept if it ever held, as it would have been told while the job "
-	"ran: 'ram > 1GiB for 30s'. Write 'always ram < 20GiB' for one that must hold the whole time, 'never loss is nan' or "
-	"'never growth(ram) > 10MiB/min' for one that must not hold at any.",
-	"The exit status is 0 if every rule is kept, 1 if one is not (or stdout cannot be written), 2 for a rule that cannot be read, 3 where the data does not "
-	"tell: there is no such run, its end is not recorded, or a value was not had.",
+	"Prints a line for each RULE: pass, FAIL, or ? if the recording does not decide it.",
+	"The syntax is that of --alert (see hiwater-run(1)). A rule whose names end in .peak, .mean or "
+	".last tests figures of the summary: 'ram.peak < 20GiB', 'ram.peak < 80% of limit', 'cpu.mean > 1.5 "
+	"cores', 'time < 2h', 'loss.last < 0.5 and accuracy.last > 90%', 'process.rss.peak < 8GiB' (the "
+	"largest process), 'gpu.mem.peak < 95%', 'gpu_process.mem.peak < 8GiB' (each GPU, each process on a "
+	"GPU, also those that have ended; 'ever gpu.mem.peak > 95%': at least one of them). Counters of the "
+	"machine and of its GPUs start at 0 with the run: 'gpu.energy.last < 500kJ'.",
+	"Any other rule tests the values over time: it passes if it held at any time, as an alert would "
+	"have been raised: 'ram > 1GiB for 30s'. 'always ram < 20GiB' must hold at every sample, 'never "
+	"loss is nan' and 'never growth(ram) > 10MiB/min' at none.",
+	"The exit status is 0 if every rule passes, 1 if one fails (or stdout cannot be written), 2 for a "
+	"rule that cannot be parsed, 3 if the data does not decide: there is no such run, its end is not "
+	"recorded, or a value is not available.",
 	NULL,
 };
 
 static const char *const examples[] = {
 	"hiwater check last 'ram.peak < 20GiB' 'time < 2h'",
-	"did the last run keep to its budget?",
+	"test the last run against a budget",
 	"hiwater check base 'never loss is nan' 'always host.mem_used < 95%'",
 	"a gate for a nightly run",
 	"hiwater check --json run.hiw 'ram.peak < 80% of limit'",
-	"for a program",
+	"the result as JSON, for a program",
 	NULL,
 };
 
 const struct command command_check = {
 	.name = "check",
 	.usage = "[options] RUN RULE...",
-	.sentence = "a gate for CI: does a run keep to its rules?",
+	.sentence = "test a run against rules: a gate for CI",
 	.prose = prose,
 	.examples = examples,
 	.opts = opts,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of the command share: the table's rows, exit statuses, how it speaks.
+ * Shared by the files of the command: the rows of the command table, exit statuses, output and
+ * messages.
  */
 #pragma once
 
@@ -11,34 +12,38 @@
 #include "base/opt.h"
 
 enum {
-	EXIT_FAILED = 1,        /* what was asked for could not be done */
-	EXIT_USAGE = 2,         /* a command line that makes no sense; of run: EXIT_BEFORE_JOB */
-	EXIT_LIMIT = 124,       /* ended by --limit */
+	EXIT_FAILED = 1,        /* the command failed */
+	EXIT_USAGE = 2,         /* invalid command line; hiwater run exits with EXIT_BEFORE_JOB instead */
+	EXIT_LIMIT = 124,       /* a --limit ended the job */
 	EXIT_BEFORE_JOB = 125,  /* hiwater failed before the job began */
 	EXIT_NOT_EXECUTABLE = 126,
 	EXIT_NOT_FOUND = 127,
 };
 
-/* For --help and man pages of whoever takes a RUN (src/record/history/history.c finds it). */
+/* For --help and the man pages of the commands with a RUN operand (src/record/history/history.c
+ * resolves it). */
 #define WHAT_A_RUN_IS \
-	"A RUN is a number of the history (hiwater runs lists them), last, last-1 and so on, a name (its latest run; " \
-	"name:3 where it would be read as something else), the path of a recording, or slurm:JOB."
+	"A RUN is a run number (hiwater runs lists them), last, last-1 and so on, a name (its latest run; " \
+	"name:NAME where NAME alone would be read as something else), the path of a recording, or " \
+	"slurm:JOB."
 
 extern const struct command command_run, command_attach, command_top, command_runs, command_show, command_check, command_compare, command_export, command_report, command_mark, command_doctor, command_gpus,
 	command_generate;
 
-/* The table, filled by main: hiwater itself, then its commands. */
+/* The command table, filled by main(): hiwater itself, then its commands. */
 extern struct command cli_commands[14];
 extern const size_t cli_command_count;
 
-/* Writes "hiwater: TEXT" to stderr in one piece. */
+/* Writes "hiwater: TEXT\n" to stderr in one write; waits PATIENCE_SHORT_MS at most for a slow
+ * reader. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Complaints go there instead, without "hiwater: " and the end of the line; NULL: to stderr again. */
-void complain_through(void (*there)(const char *text));
+/* From now on complain() passes its text, without "hiwater: " and newline, to handler; NULL: to
+ * stderr again. */
+void complain_through(void (*handler)(const char *text));
 
-/* Writes text to stdout. Returns 0, or EXIT_FAILED after a complaint (none if the reader went away). */
+/* Writes text to stdout. Returns 0, or EXIT_FAILED after a complaint (no complaint on EPIPE). */
 int print_out(const char *text, size_t len);
 
-/* True if the environment sets name to something but "" and "0". */
-bool environment_says(const char *name);
+/* True if the environment sets name to a value other than "" and "0". */
+bool environment_flag(const char *name);

@@ -23,11 +23,11 @@ void table_cell(struct table *t, const char *text)
 	unsigned *width = &t->widths[t->n_cells++ % t->n_columns];
 
 	(void) text_clean(text, t->utf8, &t->cells);
-	const unsigned taken = text_width(t->cells.data + start);
+	const unsigned used = text_width(t->cells.data + start);
 
 	(void) buf_add(&t->cells, "", 1);
-	if (!t->cells.error && taken > *width)
-		*width = taken;
+	if (!t->cells.error && used > *width)
+		*width = used;
 }
 
 static unsigned least_of(const struct table *t, size_t i)
@@ -37,7 +37,7 @@ static unsigned least_of(const struct table *t, size_t i)
 	return least && least < t->widths[i] ? least : t->widths[i];
 }
 
-/* What the columns need when all texts are as short as they may be. */
+/* The width of the table with all texts as short as they may be. */
 static unsigned needed(const struct table *t)
 {
 	unsigned sum = 0;
@@ -49,7 +49,7 @@ static unsigned needed(const struct table *t)
 	return sum;
 }
 
-/* The column that leaves next; NULL: all that are left stay. */
+/* The width of the column that is left out next; NULL: none may be. */
 static unsigned *next_to_leave(struct table *t)
 {
 	size_t found = t->n_columns;
@@ -63,7 +63,7 @@ static unsigned *next_to_leave(struct table *t)
 	return found < t->n_columns ? &t->widths[found] : NULL;
 }
 
-/* Room that nobody needs goes to the texts, the left ones first. */
+/* Spare room is given to shortened texts, from left to right. */
 static void fit(struct table *t, unsigned width)
 {
 	for (unsigned *leaving; needed(t) > width && (leaving = next_to_leave(t));)
@@ -83,7 +83,7 @@ static void put_blanks(unsigned n, struct buf *out)
 	(void) buf_printf(out, "%*s", (int) n, "");
 }
 
-/* Blanks are owed until something stands behind them: no line ends in any. */
+/* Blanks are written only before further text, so that no line ends in blanks. */
 static void put_row(const struct table *t, const char **cell, struct buf *out)
 {
 	unsigned owed = 0;
@@ -127,10 +127,11 @@ void table_done(struct table *t)
 	buf_done(&t->cells);
 }
 
-/* ---- two texts in two columns -------------------------------------------------------------------------------------- */
+/* ---- two texts in two columns ---------------------------------------------------------------- */
 
-/* The next line of text that fits into so many columns, broken at blanks; its bytes, 0 at the end. A word that no line holds (a
- * path) goes on in the next. */
+/* Sets *line to the next line of *text, wrapped at blanks to width columns, and advances *text.
+ * Returns its length in bytes; 0 at the end. A word that is too long for a line (a path) is
+ * split. */
 static size_t line_next(const char **text, size_t width, const char **line)
 {
 	const char *p = *text + strspn(*text, " "), *end = p;
@@ -153,7 +154,7 @@ static size_t line_next(const char **text, size_t width, const char **line)
 	return (size_t) (end - *line);
 }
 
-void beside_add(struct buf *out, size_t indent, const char *left, size_t at, const char *right, size_t width)
+void add_two_columns(struct buf *out, size_t indent, const char *left, size_t at, const char *right, size_t width)
 {
 	for (;;) {
 		const char *l, *r;
@@ -161,7 +162,7 @@ void beside_add(struct buf *out, size_t indent, const char *left, size_t at, con
 
 		if (l_len + r_len == 0)
 			return;
-		const size_t to = indent + text_width(l) - text_width(l + l_len); /* the column behind left */
+		const size_t to = indent + text_width(l) - text_width(l + l_len); /* the column after left */
 
 		(void) buf_printf(out, "%*s%.*s", (int) indent, "", (int) l_len, l);
 		if (r_len)

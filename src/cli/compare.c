@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater compare: runs, or groups of repeated runs, beside each other.
+ * hiwater compare: compares runs, or groups of repeated runs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "cli/terminal.h"
 
 enum {
-	COMPARE_INCOMPLETE = 3, /* of --fail-if, as of check */
+	COMPARE_INCOMPLETE = 3, /* of --fail-if; the same status as that of hiwater check */
 };
 
 static struct {
@@ -53,7 +53,7 @@ static int compare_main(int argc, char **argv)
 	int r;
 
 	if (argc < 2) {
-		complain("compare what with what? for example: hiwater compare base new");
+		complain("compare needs at least two RUNs, for example: hiwater compare base new");
 		return EXIT_USAGE;
 	}
 	r = hiw_compare(&what, &text, &len, &verdict, &err);
@@ -68,28 +68,36 @@ static int compare_main(int argc, char **argv)
 }
 
 static const struct opt opts[] = {
-	{ 0, "by", OPT_TEXT, "HEADS", "a row a group; what the parts of its name are, for example model,data of mlp-original", opt_text,
+	{ 0, "by", OPT_TEXT, "HEADS", "one row per group, with a column for each part of its name: model,data for mlp-original",
+		opt_text,
 		(void *) &arg_compare.by },
-	{ 0, "fail-if", OPT_TEXT, "RULE", "exit with 1 if it holds: 'ram.peak > +5%'; may be repeated", take_rule, &arg_compare.rules },
-	{ 0, "json", OPT_NONE, NULL, "as JSON, in base units", opt_flag, &arg_compare.json },
-	{ 0, "md", OPT_NONE, NULL, "as a Markdown table", opt_flag, &arg_compare.md },
-	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of amounts: GiB, GB, or bytes (iec)", take_units, &arg_compare.units },
+	{ 0, "fail-if", OPT_TEXT, "RULE", "exit with 1 if RULE holds: 'ram.peak > +5%'; may be repeated",
+		parse_rule, &arg_compare.rules },
+	{ 0, "json", OPT_NONE, NULL, "print JSON, in base units", opt_flag, &arg_compare.json },
+	{ 0, "md", OPT_NONE, NULL, "print a Markdown table", opt_flag, &arg_compare.md },
+	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)",
+		parse_units, &arg_compare.units },
 	{ 0 },
 };
 
 static const char *const prose[] = {
-	"Puts runs beside each other. A name stands for all finished runs of it in the history; runs of one name are a group, and "
-	"the first group is the base. Each run counts as one value: mean +- standard deviation over the runs of a group.",
-	"With four runs or more in both groups a Mann-Whitney U test (exact, two-sided) says whether a figure differs: '~' stands "
-	"where p is over 0.05. With fewer there are too few runs to tell; of single runs the plain differences are shown.",
-	"Of more than two groups the table has a row a group and a column a figure, and no test: with many groups some difference "
-	"is always found. --by model,data gives each part of the names a column; they are cut at the first of / : , blank - _ that "
-	"cuts all of them into as many parts, from the end.",
-	"It warns where hosts, processors, commands, sampling intervals, GPUs or their drivers differ.",
-	"Rules of --fail-if are those of check with .peak, .mean or .last, on the means of the groups; a percentage with a sign is "
-	"relative to the base: 'time > +10%', 'loss.last > 0.5', 'gpu.busy.mean < -5%'.",
-	"The exit status is 0, 1 if a rule holds (or a run cannot be read, or stdout not be written), 2 for a rule or a command line that makes no sense, 3 "
-	"where the data does not tell: a value was not had, or the end of a run is not recorded.",
+	"Compares runs side by side. A name stands for all finished runs of that name in the history; runs "
+	"of one name are a group, and the first group is the base. Each run counts as one value: mean +- "
+	"standard deviation over the runs of a group.",
+	"With four runs or more in both groups, a Mann-Whitney U test (exact, two-sided) decides whether a "
+	"figure differs: '~' means p > 0.05. With fewer runs there is no test; for single runs the plain "
+	"differences are shown.",
+	"With more than two groups the table has a row per group and a column per figure, and no test: with "
+	"many groups some difference is always found. --by model,data gives each part of the names a "
+	"column; names are split at the first of / : , blank - _ that splits all of them into as many "
+	"parts, from the end.",
+	"It warns if hosts, CPUs, commands, sampling intervals, GPUs or GPU drivers differ.",
+	"Rules of --fail-if are those of hiwater check with .peak, .mean or .last, applied to the means of "
+	"the groups; a percentage with a sign is relative to the base: 'time > +10%', 'loss.last > 0.5', "
+	"'gpu.busy.mean < -5%'.",
+	"The exit status is 0, 1 if a rule holds (or a run cannot be read, or stdout cannot be written), 2 "
+	"for an invalid rule or command line, 3 if the data does not decide: a value is not available, or "
+	"the end of a run is not recorded.",
 	NULL,
 };
 
@@ -99,7 +107,7 @@ static const char *const examples[] = {
 	"hiwater compare last-1 last",
 	"the two latest runs",
 	"hiwater compare --by model,data mlp-small mlp-large xgb-small xgb-large",
-	"what each model uses on each data set",
+	"a table of what each model uses on each data set",
 	"hiwater compare --fail-if 'ram.peak > +5%' base new",
 	"a gate for CI",
 	NULL,
@@ -108,8 +116,8 @@ static const char *const examples[] = {
 const struct command command_compare = {
 	.name = "compare",
 	.usage = "[options] RUN RUN...",
-	.operands = WHAT_A_RUN_IS " Here a name is all of its finished runs.",
-	.sentence = "runs, or groups of runs of one name, beside each other",
+	.operands = WHAT_A_RUN_IS " Here a name stands for all of its finished runs.",
+	.sentence = "compare runs, or groups of runs of one name",
 	.prose = prose,
 	.examples = examples,
 	.opts = opts,

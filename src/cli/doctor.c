@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater doctor: what can be measured here, what cannot, why, and the remedy.
+ * hiwater doctor: which metrics can be measured on this machine, which cannot, why, and the remedy.
  */
 #include <errno.h>
 #include <limits.h>
@@ -23,9 +23,9 @@ enum {
 	TEXT_MOST = 1 << 22,
 	WIDTH_LEAST = 30,
 	WIDTH_MOST = 80,
-	PATIENCE_S = 2,      /* before it says what it waits for */
+	PATIENCE_S = 2,      /* until a message names the driver that is waited for */
 	FACT_COLUMNS = 16, /* "resident sizes" and two blanks */
-	NAMES_COLUMNS = 36 /* leaves 42 of 80 to the origin; half of a narrow terminal */
+	NAMES_COLUMNS = 36 /* leaves 42 of 80 columns to the origin; a narrow terminal is split in half */
 };
 
 static struct {
@@ -33,9 +33,9 @@ static struct {
 	const char *root;
 } arg_doctor;
 
-/* ---- gathering ---- */
+/* ---- gathering ------------------------------------------------------------------------------- */
 
-/* Copies of what hwi_doctor told. */
+/* Copies of the checks that hwi_doctor reported. */
 struct report {
 	struct hwi_check *checks;
 	size_t n, cap;
@@ -92,14 +92,15 @@ static void report_done(struct report *r)
 	doctor_rates_done(&r->rates);
 }
 
-/* ---- text ---- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static const char *how_of(const struct hwi_check *c)
 {
 	return *c->how ? c->how : c->origin;
 }
 
-/* May both stand in one paragraph? What can be had goes by entity, what cannot by the reason alone. */
+/* May both share a paragraph? Available metrics share one by entity and origin, missing ones by
+ * reason and remedy. */
 static bool is_alike(const struct hwi_check *a, const struct hwi_check *b)
 {
 	if (a->available != b->available)
@@ -109,7 +110,7 @@ static bool is_alike(const struct hwi_check *a, const struct hwi_check *b)
 	return strcmp(a->why_not, b->why_not) == 0 && strcmp(a->remedy, b->remedy) == 0;
 }
 
-/* Is all of c's entity missing for the one reason? */
+/* Are all metrics of c's entity missing for the same reason? */
 static bool is_all_missing(const struct report *r, const struct hwi_check *c)
 {
 	for (size_t k = 0; k < r->n; k++) {
@@ -128,8 +129,9 @@ static size_t first_of_entity(const struct report *r, size_t i)
 	return k;
 }
 
-/* The names of all that are like i, "a, b"; false if an earlier one is, which then had them. What is missing has its entity
- * in front, "gpu.*" where that is all of it. */
+/* Appends the names of all checks that share a paragraph with check i: "a, b". False if an earlier
+ * check is among them: its paragraph has the names. Missing metrics are named with their entity,
+ * "gpu.*" if all of it is missing. */
 static bool names_alike(const struct report *r, size_t i, struct buf *names)
 {
 	const struct hwi_check *c = &r->checks[i];
@@ -154,15 +156,15 @@ static void add_missing(struct buf *out, const struct hwi_check *c, const char *
 {
 	struct buf remedy = BUF_INIT(4096);
 
-	(void) buf_printf(&remedy, "to have %s: %s", strstr(names, ", ") ? "them" : "it", c->remedy);
-	beside_add(out, 2, names, width, "", width);
-	beside_add(out, 6, *c->why_not ? c->why_not : "not known why", width, "", width);
+	(void) buf_printf(&remedy, "remedy: %s", c->remedy);
+	add_two_columns(out, 2, names, width, "", width);
+	add_two_columns(out, 6, *c->why_not ? c->why_not : "the reason is not known", width, "", width);
 	if (*c->remedy && !remedy.error)
-		beside_add(out, 6, remedy.data, width, "", width);
+		add_two_columns(out, 6, remedy.data, width, "", width);
 	buf_done(&remedy);
 }
 
-/* Those of an entity that can be had; or, without an entity, all that cannot. */
+/* The available metrics of an entity; entity NULL: all missing metrics. */
 static void add_group(struct buf *out, const struct report *r, const char *entity, size_t width)
 {
 	const size_t names_end = 2 + NAMES_COLUMNS;
@@ -172,29 +174,29 @@ static void add_group(struct buf *out, const struct report *r, const char *entit
 		struct buf names = BUF_INIT(1 << 16);
 
 		if (entity && c->available && strcmp(entity, c->entity) == 0 && names_alike(r, i, &names))
-			beside_add(out, 2, names.data, names_end < width / 2 ? names_end : width / 2, how_of(c), width);
+			add_two_columns(out, 2, names.data, names_end < width / 2 ? names_end : width / 2, how_of(c), width);
 		else if (!entity && !c->available && names_alike(r, i, &names))
 			add_missing(out, c, names.data, width);
 		buf_done(&names);
 	}
 }
 
-/* How many of an entity (NULL: of all) can be had, and how many there are. */
+/* How many metrics of entity (NULL: of all) are available; *ret_all: how many exist. */
 static size_t count(const struct report *r, const char *entity, size_t *ret_all)
 {
-	size_t had = 0, all = 0;
+	size_t available = 0, all = 0;
 
 	for (size_t i = 0; i < r->n; i++) {
 		const bool of = !entity || strcmp(entity, r->checks[i].entity) == 0;
 
 		all += of;
-		had += of && r->checks[i].available;
+		available += of && r->checks[i].available;
 	}
 	*ret_all = all;
-	return had;
+	return available;
 }
 
-/* "key: value" lines, the values in a column. */
+/* machine is "key: value" lines; the values form a column. */
 static void add_facts(struct buf *out, const char *machine, size_t width)
 {
 	while (*machine) {
@@ -204,19 +206,19 @@ static void add_facts(struct buf *out, const char *machine, size_t width)
 		(void) buf_add(&left, machine, key);
 		(void) buf_add(&right, machine + key + (key < len), len - key - (key < len));
 		if (!left.error && !right.error)
-			beside_add(out, 0, left.data, FACT_COLUMNS, right.data, width);
+			add_two_columns(out, 0, left.data, FACT_COLUMNS, right.data, width);
 		buf_done(&left);
 		buf_done(&right);
 		machine += len + (machine[len] == '\n');
 	}
 }
 
-/* What is missing comes last: there the eye is. */
+/* Missing metrics come last, next to the prompt. */
 static void add_text(struct buf *out, const struct report *r, const char *machine)
 {
 	size_t width = terminal_width(STDOUT_FILENO, WIDTH_MOST), all;
-	const size_t had = count(r, NULL, &all);
-	struct buf verdict = BUF_INIT(256);
+	const size_t available = count(r, NULL, &all);
+	struct buf total = BUF_INIT(256);
 
 	width = width < WIDTH_LEAST ? WIDTH_LEAST : width > WIDTH_MOST ? WIDTH_MOST
 								       : width;
@@ -224,24 +226,25 @@ static void add_text(struct buf *out, const struct report *r, const char *machin
 	doctor_rates_text(&r->rates, width, out);
 	for (size_t i = 0; i < r->n; i++) {
 		size_t all_here;
-		const size_t had_here = count(r, r->checks[i].entity, &all_here);
+		const size_t available_here = count(r, r->checks[i].entity, &all_here);
 
-		if (first_of_entity(r, i) < i || had_here == 0)
+		if (first_of_entity(r, i) < i || available_here == 0)
 			continue;
-		(void) buf_printf(out, "\n%s: %zu of %zu metrics\n", r->checks[i].entity, had_here, all_here);
+		(void) buf_printf(out, "\n%s: %zu of %zu metrics\n",
+			r->checks[i].entity, available_here, all_here);
 		add_group(out, r, r->checks[i].entity, width);
 	}
-	if (had < all) {
-		(void) buf_printf(out, "\nmissing here: %zu\n", all - had);
+	if (available < all) {
+		(void) buf_printf(out, "\nmissing here: %zu\n", all - available);
 		add_group(out, r, NULL, width);
 	}
-	(void) buf_printf(&verdict, "%zu of %zu metrics can be measured here", had, all);
+	(void) buf_printf(&total, "%zu of %zu metrics can be measured here", available, all);
 	(void) buf_str(out, "\n");
-	beside_add(out, 0, verdict.data, width + 1, "", width);
-	buf_done(&verdict);
+	add_two_columns(out, 0, total.data, width + 1, "", width);
+	buf_done(&total);
 }
 
-/* ---- JSON ---- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void add_machine(struct json *j, const char *machine)
 {
@@ -296,20 +299,20 @@ static void add_json(struct buf *out, const struct report *r, const char *machin
 	(void) buf_str(out, "\n");
 }
 
-/* What is not installed with it, or was left out of its build. */
+/* Names the programs that are not installed with hiwater or were left out of its build. */
 static void add_programs(struct buf *out)
 {
-	char path[PATH_MAX], where[LOOKED_FOR_LEN];
+	char path[PATH_MAX], where[PROGRAM_WHY_LEN];
 
 	if (program_find("hiwater-top", path, sizeof(path)) == 0)
 		return;
-	program_looked_for("hiwater-top", where, sizeof(where));
-	(void) buf_printf(out, "\nhiwater top is not here: %s. To have it: copy it there with hiwater, or, where it was built without "
+	program_why_not("hiwater-top", where, sizeof(where));
+	(void) buf_printf(out, "\nhiwater top is not available: %s. To enable it: copy hiwater-top there; if hiwater was built without "
 			       "ncursesw, install that (Debian: apt-get install libncurses-dev) and build again.\n",
 		where);
 }
 
-/* ---- the command ---- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int print_report(const struct report *r, const char *machine)
 {
@@ -330,10 +333,10 @@ static int print_report(const struct report *r, const char *machine)
 	return status;
 }
 
-/* A driver may take its time, and whoever waits should know what for. */
+/* A driver may take long to answer; the message names what the command waits for. */
 static void say_waiting(int signal_number)
 {
-	static const char text[] = "hiwater: waiting for a driver of GPUs (30 s at most)\n";
+	static const char text[] = "hiwater: waiting for a GPU driver (30 s at most)\n";
 
 	(void) signal_number;
 	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
@@ -362,7 +365,7 @@ static int doctor_main(int argc, char **argv)
 	int r;
 
 	if (argc > 0) {
-		complain("'%s' is too much; see hiwater doctor --help", argv[0]);
+		complain("unexpected operand '%s'; see hiwater doctor --help", argv[0]);
 		return EXIT_USAGE;
 	}
 	r = hwi_doctor_machine(arg_doctor.root, &machine, &err);
@@ -378,38 +381,40 @@ static int doctor_main(int argc, char **argv)
 }
 
 static const struct opt opts[] = {
-	{ 0, "json", OPT_NONE, NULL, "as JSON", opt_flag, &arg_doctor.json },
-	{ 0, "root", OPT_FILE, "DIR", "of the machine whose files lie in DIR (a captured one), not of this one",
+	{ 0, "json", OPT_NONE, NULL, "print JSON", opt_flag, &arg_doctor.json },
+	{ 0, "root", OPT_FILE, "DIR", "examine a captured machine: DIR holds its proc and sys",
 		opt_text, (void *) &arg_doctor.root },
 	{ 0 },
 };
 
 static const char *const prose[] = {
-	"Says of each metric whether it can be had on this machine, with the rights of this user, and from where; and at the end "
-	"what is missing, why, and what would change that. It changes nothing. The metrics are those of docs/metrics.md.",
-	"In front stand the facts that decide how well things are known: how far sizes may be off, whose cgroup this is, how new "
-	"processes are found, and whether the kernel tells of each one's end. Where a driver of GPUs answers, they say how often a run at "
-	"the usual interval reads what of it (4/s while memory moves: a list is read again sooner then), what one reading of all GPUs "
-	"took now, and, where that is too dear for the plan, how often it is read here and why.",
-	"The exit status is 0 (also where much is missing), 1 if the machine could not be looked at, 2 for a command line that "
-	"makes no sense.",
+	"States for each metric whether it is available on this machine with the rights of this user, and "
+	"from which source; then lists what is missing, why, and what would enable it. It changes nothing. "
+	"The metrics are those of docs/metrics.md.",
+	"The first lines are the facts that decide the accuracy of a run: the error of resident sizes, the "
+	"cgroup, how new processes are found, and whether the kernel reports the end of each process. If a "
+	"GPU driver answers, the next lines state how often a run at the default interval reads each group "
+	"of its metrics (4/s while memory moves: a list is then read sooner), how long one read of all GPUs "
+	"took now, and, if that exceeds the CPU budget, the longer period and the reason.",
+	"The exit status is 0 (also if metrics are missing), 1 if the machine cannot be examined, 2 for an "
+	"invalid command line.",
 	NULL,
 };
 
 static const char *const examples[] = {
 	"hiwater doctor",
-	"why is there no energy in my summary?",
+	"find out why the summary has no energy",
 	"hiwater run --cgroup=new -- hiwater doctor",
-	"what is there for a job in a cgroup of its own?",
+	"what can be measured in a cgroup of the job's own",
 	"hiwater doctor --json",
-	"the same, for a program",
+	"the same as JSON, for a program",
 	NULL,
 };
 
 const struct command command_doctor = {
 	.name = "doctor",
 	.usage = "[options]",
-	.sentence = "say what can be measured here, and what not, and why",
+	.sentence = "show what can be measured here, what cannot, and why",
 	.prose = prose,
 	.examples = examples,
 	.opts = opts,

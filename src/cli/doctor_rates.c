@@ -15,7 +15,7 @@ enum {
 	RATE_COLUMNS = 2 + 36
 };
 
-/* ---- gathering ---- */
+/* ---- gathering ------------------------------------------------------------------------------- */
 
 static const char *copy(struct doctor_rates *rates, const char *text)
 {
@@ -53,17 +53,17 @@ void doctor_rates_done(struct doctor_rates *rates)
 	free(rates->list);
 }
 
-/* ---- text ---- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
-/* "10/s", "once in 24 s" */
+/* "10/s", "every 24 s" */
 static void add_period(struct buf *out, uint64_t ns)
 {
 	const double s = (double) ns / 1e9;
 
-	(void) buf_printf(out, s > 5 ? "once in %.3g s" : "%.3g/s", s > 5 ? s : 1 / s);
+	(void) buf_printf(out, s > 5 ? "every %.3g s" : "%.3g/s", s > 5 ? s : 1 / s);
 }
 
-/* "NVML processes, 1/s (4/s while memory moves), here once in 24 s" */
+/* "NVML processes, 1/s (4/s while memory moves), here every 24 s" */
 static void add_rate(struct buf *out, const struct hwi_gpu_rate *r)
 {
 	(void) buf_printf(out, "%s %s, ", r->source, r->group);
@@ -85,8 +85,8 @@ static void add_rate(struct buf *out, const struct hwi_gpu_rate *r)
 	}
 }
 
-/* said: the reason of the one before it, which stands there. */
-static void add_reading(struct buf *out, const struct hwi_gpu_rate *r, const char *said, size_t width)
+/* previous: the reason on the line above, which is not repeated. */
+static void add_group(struct buf *out, const struct hwi_gpu_rate *r, const char *previous, size_t width)
 {
 	struct buf rate = BUF_INIT(4096), holds = BUF_INIT(4096);
 	char took[UNITS_LEN];
@@ -95,10 +95,10 @@ static void add_reading(struct buf *out, const struct hwi_gpu_rate *r, const cha
 	(void) buf_str(&holds, r->holds);
 	if (r->tried)
 		(void) buf_printf(&holds, "; took %s", units_duration((int64_t) r->wall_ns, took));
-	if (*r->why && strcmp(r->why, said) != 0)
+	if (*r->why && strcmp(r->why, previous) != 0)
 		(void) buf_printf(&holds, ": %s", r->why);
 	if (!rate.error && !holds.error)
-		beside_add(out, 2, rate.data, RATE_COLUMNS < width / 2 ? RATE_COLUMNS : width / 2, holds.data, width);
+		add_two_columns(out, 2, rate.data, RATE_COLUMNS < width / 2 ? RATE_COLUMNS : width / 2, holds.data, width);
 	buf_done(&rate);
 	buf_done(&holds);
 }
@@ -109,16 +109,16 @@ void doctor_rates_text(const struct doctor_rates *rates, size_t width, struct bu
 
 	if (rates->n == 0)
 		return;
-	(void) buf_printf(&most, "together %g %% of a core at most; lists of processes give way first, memory last",
+	(void) buf_printf(&most, "at most %g %% of one core in total; process lists are slowed down first, memory last",
 		100 * rates->list[0].share_most);
 	if (!most.error)
-		beside_add(out, 0, "GPU readings", FACT_COLUMNS, most.data, width);
+		add_two_columns(out, 0, "GPU reads", FACT_COLUMNS, most.data, width);
 	for (size_t i = 0; i < rates->n; i++)
-		add_reading(out, &rates->list[i], i ? rates->list[i - 1].why : "", width);
+		add_group(out, &rates->list[i], i ? rates->list[i - 1].why : "", width);
 	buf_done(&most);
 }
 
-/* ---- JSON ---- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void add_seconds(struct json *j, const char *key, bool is_known, uint64_t ns)
 {

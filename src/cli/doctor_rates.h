@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The part of doctor that says how often what is read of GPUs.
+ * The part of doctor that states how often each group of GPU metrics is read, and what a read
+ * costs.
  */
 #pragma once
 
@@ -10,7 +11,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 
-/* Copies of what hwi_doctor told. */
+/* Copies of the rates that hwi_doctor reported. */
 struct doctor_rates {
 	struct hwi_gpu_rate *list;
 	size_t n, cap;
@@ -19,5 +20,7 @@ struct doctor_rates {
 
 void doctor_rates_add(struct doctor_rates *rates, const struct hwi_gpu_rate *rate);
 void doctor_rates_done(struct doctor_rates *rates);
-void doctor_rates_text(const struct doctor_rates *rates, size_t width, struct buf *out); /* nothing where there are none */
-void doctor_rates_json(const struct doctor_rates *rates, struct json *j);                /* key and value */
+/* Appends the rates as text; nothing if there are none. */
+void doctor_rates_text(const struct doctor_rates *rates, size_t width, struct buf *out);
+/* Writes key and value. */
+void doctor_rates_json(const struct doctor_rates *rates, struct json *j);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater export: a recording in other programs' formats, to stdout or into a file that is whole or not there.
+ * hiwater export: writes a recording in other programs' formats, to stdout or to a file. The file
+ * gets its name only when it is complete.
  */
 #include <errno.h>
 #include <string.h>
@@ -27,7 +28,7 @@ static struct {
 	unsigned width, height;
 } arg_export;
 
-static int take_to(const char *value, void *dest, struct err *err)
+static int parse_to(const char *value, void *dest, struct err *err)
 {
 	const int i = opt_choice(value, TO_CHOICES, err);
 
@@ -35,7 +36,7 @@ static int take_to(const char *value, void *dest, struct err *err)
 	return i < 0 ? i : 0;
 }
 
-static int take_entity(const char *value, void *dest, struct err *err)
+static int parse_entity(const char *value, void *dest, struct err *err)
 {
 	const int i = opt_choice(value, ENTITY_CHOICES, err);
 
@@ -43,32 +44,33 @@ static int take_entity(const char *value, void *dest, struct err *err)
 	return i < 0 ? i : 0;
 }
 
-static int take_series(const char *value, void *dest, struct err *err)
+static int parse_series(const char *value, void *dest, struct err *err)
 {
 	(void) dest;
 	if (arg_export.n_series == SERIES_MOST)
-		return err_set(err, -EINVAL, "at most %d series", SERIES_MOST);
+		return err_set(err, -EINVAL, "more than %d series; leave some out", SERIES_MOST);
 	arg_export.series[arg_export.n_series++] = value;
 	return 0;
 }
 
-static int take_pixels(const char *value, void *dest, struct err *err)
+static int parse_pixels(const char *value, void *dest, struct err *err)
 {
 	uint64_t pixels;
 	const char *p = value;
 
 	if (parse_u64(&p, &pixels) < 0 || *p || pixels < 1 || pixels > PIXELS_MOST)
-		return err_set(err, -EINVAL, "'%s' is no number of pixels from 1 to %d", value, PIXELS_MOST);
+		return err_set(err, -EINVAL, "'%s' is not a whole number of pixels from 1 to %d",
+			value, PIXELS_MOST);
 	*(unsigned *) dest = (unsigned) pixels;
 	return 0;
 }
 
-/* ---- where it goes -------------------------------------------------------------------------------------------------- */
+/* ---- the output ------------------------------------------------------------------------------ */
 
 struct target {
 	const char *name;
 	int fd;
-	int error;  /* of writing */
+	int error;  /* -errno of a failed write, else 0 */
 };
 
 static int put(void *ctx, const void *data, size_t len)
@@ -79,7 +81,7 @@ static int put(void *ctx, const void *data, size_t len)
 	return target->error;
 }
 
-/* Complains unless the reader went away; returns the exit status. */
+/* Prints the error and returns the exit status. */
 static int fail(const struct target *target, int error, const struct hiw_err *err)
 {
 	if (target->error)
@@ -136,7 +138,7 @@ static int export_out(struct hiw_run *run)
 	return r < 0 ? fail(&target, r, &err) : 0;
 }
 
-/* ---- the command ---------------------------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int export_run(const char *name)
 {
@@ -160,63 +162,72 @@ static int export_run(const char *name)
 static int export_main(int argc, char **argv)
 {
 	if (argc > 1) {
-		complain("one RUN at a time; see hiwater export --help");
+		complain("export takes one RUN; see hiwater export --help");
 		return EXIT_USAGE;
 	}
 	if (!arg_export.to) {
-		complain("to what? for example: hiwater export last --to csv");
+		complain("export needs a format, for example: hiwater export last --to csv");
 		return EXIT_USAGE;
 	}
 	return export_run(argc == 1 ? argv[0] : "last");
 }
 
 static const struct opt opts[] = {
-	{ 0, "to", OPT_CHOICE, TO_CHOICES, "the format", take_to, (void *) &arg_export.to },
-	{ 'o', "output", OPT_FILE, "FILE", "into FILE, which is whole or not there", opt_text, (void *) &arg_export.output },
-	{ 0, "entity", OPT_CHOICE, ENTITY_CHOICES, "what of it (csv: job; json: all; openmetrics: all but processes)", take_entity,
+	{ 0, "to", OPT_CHOICE, TO_CHOICES, "the format", parse_to, (void *) &arg_export.to },
+	{ 'o', "output", OPT_FILE, "FILE", "write to FILE, which appears only when it is complete",
+		opt_text, (void *) &arg_export.output },
+	{ 0, "entity", OPT_CHOICE, ENTITY_CHOICES, "what to export (csv: job; json: all; openmetrics: all but processes)",
+		parse_entity,
 		(void *) &arg_export.entity },
-	{ 0, "series", OPT_TEXT, "NAME", "svg: what the job logged as NAME, in place of the first four; may be given again", take_series, NULL },
-	{ 0, "width", OPT_TEXT, "PIXELS", "svg: of the picture (820)", take_pixels, &arg_export.width },
-	{ 0, "height", OPT_TEXT, "PIXELS", "svg: of each chart in it (74)", take_pixels, &arg_export.height },
-	{ 0, "recent", OPT_NONE, NULL, "the last minutes at full rate in place of their windows", opt_flag, &arg_export.recent },
-	{ 0, "redact", OPT_NONE, NULL, "without user, host, commands and names of processes", opt_flag, &arg_export.redact },
+	{ 0, "series", OPT_TEXT, "NAME", "svg: draw the user series NAME instead of the first four; may be repeated",
+		parse_series, NULL },
+	{ 0, "width", OPT_TEXT, "PIXELS", "svg: width of the picture (820)",
+		parse_pixels, &arg_export.width },
+	{ 0, "height", OPT_TEXT, "PIXELS", "svg: height of each chart in it (74)",
+		parse_pixels, &arg_export.height },
+	{ 0, "recent", OPT_NONE, NULL, "the last minutes at full rate instead of as windows",
+		opt_flag, &arg_export.recent },
+	{ 0, "redact", OPT_NONE, NULL, "leave out user, host, commands and process names",
+		opt_flag, &arg_export.redact },
 	{ 0 },
 };
 
 static const char *const prose[] = {
-	"Writes RUN in another program's format on stdout, also one that still runs or whose recorder was killed: then up to its "
-	"last second. Values are in base units (bytes, seconds, joules, watts, degrees Celsius, hertz, ratios of 0 to 1); what "
-	"could not be had is left empty or out, never 0.",
-	"csv is one table: a line a window, with the smallest, the mean and the largest value of what goes up and down in it, so "
-	"that no burst is lost. json is an object a line, told apart by its \"kind\".",
-	"openmetrics has timestamps, for promtool tsdb create-blocks-from openmetrics; processes are in it only if asked for "
-	"(--entity process), since each makes series of its own. It needs room for the samples in TMPDIR (/var/tmp).",
+	"Writes RUN in another program's format to stdout; a run that is still running, or whose recorder "
+	"was killed, up to its last recorded second. Values are in base units (bytes, seconds, joules, "
+	"watts, degrees Celsius, hertz, ratios of 0 to 1); a value that is not available is left empty or "
+	"out, never written as 0.",
+	"csv is one table: a line per window, with the minimum, the mean and the maximum of each gauge in "
+	"it, so that no burst is lost. json is one object per line; \"kind\" states what it is.",
+	"openmetrics has timestamps, for promtool tsdb create-blocks-from openmetrics; it has processes "
+	"only with --entity process, since each process adds series of its own. It needs room for the "
+	"samples in TMPDIR (/var/tmp).",
 	"perfetto is a trace for ui.perfetto.dev: counters, lifetimes of processes, phases and marks.",
-	"svg is a picture: CPUs, RAM, GPUs and what the job logged, one below the other over the same time.",
-	"The exit status is 0, 1 if there is no such run or it cannot be read or written, 2 for a command line that makes no "
-	"sense.",
+	"svg is a picture: CPUs, RAM, GPUs and user series, one below the other on the same time axis.",
+	"The exit status is 0, 1 if there is no such run or it cannot be read or written, 2 for an invalid "
+	"command line.",
 	NULL,
 };
 
 static const char *const examples[] = {
 	"hiwater export last --to csv -o job.csv",
-	"the last run, a line a window",
+	"the last run, a line per window",
 	"hiwater export 12 --to csv --entity process",
 	"the processes of run 12",
 	"hiwater export base --to perfetto -o run.pftrace",
-	"to be opened in ui.perfetto.dev",
+	"a trace to open in ui.perfetto.dev",
 	"hiwater export base --to openmetrics -o run.om",
 	"for promtool tsdb create-blocks-from openmetrics run.om DATA",
 	"hiwater export last --to svg --series loss -o run.svg",
-	"a picture of the run, with the loss that it logged",
+	"a picture of the run, with its user series loss",
 	NULL,
 };
 
 const struct command command_export = {
 	.name = "export",
 	.usage = "[options] --to FORMAT [RUN]",
-	.operands = WHAT_A_RUN_IS " Without one it is the last.",
-	.sentence = "a run for other programs: CSV, JSON, OpenMetrics, Perfetto, SVG",
+	.operands = WHAT_A_RUN_IS " The default is last.",
+	.sentence = "convert a run to CSV, JSON, OpenMetrics, Perfetto or SVG",
 	.prose = prose,
 	.examples = examples,
 	.opts = opts,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater gpus: the GPUs and who is on them, once or again and again; in place of nvidia-smi for scripts.
+ * hiwater gpus: lists the GPUs and the processes on them, once or repeatedly; scripts may use it
+ * instead of nvidia-smi.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,28 +19,28 @@
 #include "cli/measure.h"
 #include "cli/terminal.h"
 
-/* Exit statuses; where nvidia-smi has one for the same, it is that. */
+/* Exit statuses; those that nvidia-smi has too are the same. */
 enum {
-	GPUS_NONE = 6,      /* no GPU is here, or none of those asked for */
-	GPUS_NO_DRIVER = 9, /* there is one, and nobody to ask */
-	GPUS_LOST = 15,     /* one does not answer any more */
+	GPUS_NONE = 6,      /* no GPU found, or none that --id selects */
+	GPUS_NO_DRIVER = 9, /* a GPU, but no driver to read it */
+	GPUS_LOST = 15,     /* a GPU is lost */
 	GPUS_SILENT = 124,  /* a driver did not answer in time */
 };
 
 static struct {
 	bool json, list, spec, no_header, help_gpu, help_apps, help_line;
-	const char *csv;    /* NULL: not asked for; "gpus", "processes" */
+	const char *csv;    /* "gpus", "processes"; NULL: another format */
 	const char *line, *query, *apps, *format, *ids, *root, *file;
 	enum hiw_units units;
 	const struct loop_unit *loop_unit; /* NULL: once */
-	const char *loop_word; /* the number of these; NULL or "": the next word is, as in "-l 1", "-lms 500" */
+	const char *loop_word; /* the number of units; NULL or "": it is the next word, as in "-l 1", "-lms 500" */
 	uint64_t loop_ns;   /* 0: once */
 	uint64_t patience_ns;
 } arg_gpus = { .patience_ns = UINT64_C(30000000000) };
 
-/* ---- options -------------------------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
-static int take_csv(const char *value, void *dest, struct err *err)
+static int parse_csv(const char *value, void *dest, struct err *err)
 {
 	static const char *const kinds[] = { "gpus", "processes" };
 	const int i = value ? opt_choice(value, "gpus|processes", err) : 0;
@@ -50,7 +51,7 @@ static int take_csv(const char *value, void *dest, struct err *err)
 	return 0;
 }
 
-/* How often it is looked, as the options have it. */
+/* The unit of the loop's interval, by the option that gave it. */
 struct loop_unit {
 	const char *option, *unit, *example, *usual;
 	uint64_t ns;
@@ -59,9 +60,9 @@ static const struct loop_unit loop_seconds = { "-l (--loop)", "seconds", "-l 0.5
 static const struct loop_unit loop_short_ms = { "-lms", "milliseconds", "-lms 500", NULL, 1000000 };
 static const struct loop_unit loop_ms = { "--loop-ms", "milliseconds", "--loop-ms=500", NULL, 1000000 };
 
-/* nvidia-smi's -lms is the letter l with a value that begins with "ms". What the number is may only be known with the
- * operands (read_loop). */
-static int take_loop(const char *value, void *dest, struct err *err)
+/* nvidia-smi's -lms is the letter l with a value that begins with "ms". The number may be an
+ * operand, so read_loop parses it. */
+static int parse_loop(const char *value, void *dest, struct err *err)
 {
 	const bool is_ms = value && strncmp(value, "ms", 2) == 0;
 
@@ -72,7 +73,7 @@ static int take_loop(const char *value, void *dest, struct err *err)
 	return 0;
 }
 
-static int take_loop_ms(const char *value, void *dest, struct err *err)
+static int parse_loop_ms(const char *value, void *dest, struct err *err)
 {
 	(void) dest;
 	(void) err;
@@ -81,13 +82,13 @@ static int take_loop_ms(const char *value, void *dest, struct err *err)
 	return 0;
 }
 
-static int take_patience(const char *value, void *dest, struct err *err)
+static int parse_patience(const char *value, void *dest, struct err *err)
 {
 	int64_t ns = 0;
 	int r = units_parse_duration(value, &ns, err);
 
 	if (r == 0 && (ns < 1000000 || ns > INT64_C(3600000000000)))
-		r = err_set(err, -EINVAL, "'%.40s' is not between 1ms and 1h", value);
+		r = err_set(err, -EINVAL, "'%.40s' is out of range; give 1ms to 1h", value);
 	if (r == 0)
 		*(uint64_t *) dest = (uint64_t) ns;
 	return r;
@@ -108,20 +109,20 @@ static int read_format(struct hwi_gpus_options *o)
 		else if (strcmp(word, "nounits") == 0)
 			o->no_units = true;
 		else if (*word) {
-			complain("--format knows csv, noheader and nounits, not '%.40s'", word);
+			complain("--format: unknown word '%.40s'; give csv, noheader, nounits", word);
 			return EXIT_USAGE;
 		}
 	}
 	if (!csv)
-		complain("--format must have csv in it: --format=csv,%.100s", arg_gpus.format);
+		complain("--format must contain csv: --format=csv,%.100s", arg_gpus.format);
 	return csv ? 0 : EXIT_USAGE;
 }
 
-/* What is asked for. Returns 0, or EXIT_USAGE after a complaint. */
+/* Options to the library's. Returns 0, or EXIT_USAGE after a complaint. */
 static int read_options(struct hwi_gpus_options *o)
 {
 	const struct {
-		bool asked;
+		bool is_given;
 		enum hwi_gpus_format format;
 		const char *option, *fields;
 	} kinds[] = {
@@ -135,10 +136,10 @@ static int read_options(struct hwi_gpus_options *o)
 	const char *first = NULL;
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (!kinds[i].asked)
+		if (!kinds[i].is_given)
 			continue;
 		if (first) {
-			complain("%s and %s: one of them", first, kinds[i].option);
+			complain("%s and %s exclude each other; give one of them", first, kinds[i].option);
 			return EXIT_USAGE;
 		}
 		first = kinds[i].option;
@@ -146,11 +147,11 @@ static int read_options(struct hwi_gpus_options *o)
 		o->fields = kinds[i].fields;
 	}
 	if (arg_gpus.spec && first && !arg_gpus.json) {
-		complain("--spec is text or, with --json, JSON: not %s", first);
+		complain("--spec and %s exclude each other; --spec prints text or, with --json, JSON", first);
 		return EXIT_USAGE;
 	}
 	if (arg_gpus.format && !arg_gpus.query && !arg_gpus.apps) {
-		complain("--format is of --query-gpu and --query-compute-apps");
+		complain("--format needs --query-gpu or --query-compute-apps");
 		return EXIT_USAGE;
 	}
 	o->ids = arg_gpus.ids;
@@ -161,7 +162,7 @@ static int read_options(struct hwi_gpus_options *o)
 	return arg_gpus.query || arg_gpus.apps ? read_format(o) : 0;
 }
 
-/* ---- looks ---------------------------------------------------------------------------------------------------------- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 static int status_of(int error)
 {
@@ -182,7 +183,7 @@ static int status_of(int error)
 	return EXIT_FAILED;
 }
 
-/* Nothing was had; else there is something to show beside the error. */
+/* Did the read give nothing to show? With some errors there is still output. */
 static bool is_empty(const struct hwi_gpus *gpus, int error)
 {
 	struct hwi_gpu_device any = { .size = sizeof(any) };
@@ -190,7 +191,8 @@ static bool is_empty(const struct hwi_gpus *gpus, int error)
 	return error == -ENODEV || error == -ENXIO || error == -ENOMEM || !hwi_gpus_device(gpus, 0, &any);
 }
 
-/* A table that goes on has its header once, as nvidia-smi's and whatever reads such a file want it. */
+/* A table that is continued in a loop has its header once, as nvidia-smi's has and as programs that
+ * read it expect. */
 static const char *without_header(const char *text)
 {
 	const bool has = (arg_gpus.csv || arg_gpus.query || arg_gpus.apps) && !arg_gpus.no_header;
@@ -221,8 +223,8 @@ static int show(struct hwi_gpus *gpus, FILE *file, bool first)
 	return EXIT_FAILED;
 }
 
-/* One look, shown. *ret_go_on: another one may follow. */
-static int look(struct hwi_gpus *gpus, FILE *file, bool first, bool *ret_go_on)
+/* Reads and shows one sample. *ret_go_on: false if the loop must end. */
+static int sample(struct hwi_gpus *gpus, FILE *file, bool first, bool *ret_go_on)
 {
 	struct hiw_err err = { "" };
 	const int r = hwi_gpus_look(gpus, &err);
@@ -240,8 +242,9 @@ static int look(struct hwi_gpus *gpus, FILE *file, bool first, bool *ret_go_on)
 	return shown ? shown : status_of(r);
 }
 
-/* After a look that took longer than that there are none to make up for. */
-static void rest_until(struct timespec *next)
+/* Sleeps until one interval after *next; if that has passed already, the next interval starts
+ * now. */
+static void sleep_until(struct timespec *next)
 {
 	struct timespec now;
 
@@ -258,16 +261,16 @@ static void rest_until(struct timespec *next)
 		;
 }
 
-static int look_on(struct hwi_gpus *gpus, FILE *file)
+static int loop(struct hwi_gpus *gpus, FILE *file)
 {
 	struct timespec next;
 	bool go_on;
-	int status = look(gpus, file, true, &go_on);
+	int status = sample(gpus, file, true, &go_on);
 
 	(void) clock_gettime(CLOCK_MONOTONIC, &next);
 	while (arg_gpus.loop_ns && go_on) {
-		rest_until(&next);
-		status = look(gpus, file, false, &go_on);
+		sleep_until(&next);
+		status = sample(gpus, file, false, &go_on);
 	}
 	return status;
 }
@@ -281,7 +284,8 @@ static int help(enum hwi_gpus_format format)
 	return print_out(text, strlen(text));
 }
 
-/* "-l 1" and "-lms 500" leave their number as an operand. Returns how many operands it took, or -1 after a complaint. */
+/* "-l 1" and "-lms 500" leave their number as an operand. Returns how many operands it consumed, or
+ * -1 after a complaint. */
 static int read_loop(int argc, char **argv)
 {
 	const struct loop_unit *u = arg_gpus.loop_unit;
@@ -299,8 +303,8 @@ static int read_loop(int argc, char **argv)
 	const double number = strtod(word, &end), ns = number * (double) u->ns;
 
 	if (end == word || *end || !(ns >= 1e6) || number > 1e6) {
-		complain("%s: '%.40s' is no interval: give a number of %s from 1 ms on and up to 1000000, such as %s", u->option, word, u->unit,
-			u->example);
+		complain("%s: '%.40s' is not a valid interval; give a number of %s, at least 1 ms and at most 1000000, such as %s", u->option,
+			word, u->unit, u->example);
 		return -1;
 	}
 	arg_gpus.loop_ns = (uint64_t) ns;
@@ -315,7 +319,7 @@ static int read_operands(int argc, char **argv)
 	if (taken < 0)
 		return EXIT_USAGE;
 	if (argc > taken) {
-		complain("gpus takes no operand, '%.80s' was given; which GPU: --id", argv[taken]);
+		complain("unexpected operand '%.80s'; to select a GPU, use --id", argv[taken]);
 		return EXIT_USAGE;
 	}
 	return 0;
@@ -335,7 +339,7 @@ static int ask(FILE *file)
 		complain("%s", err.text[0] ? err.text : strerror(-r));
 		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
-	status = look_on(gpus, file);
+	status = loop(gpus, file);
 	hwi_gpus_close(gpus);
 	return status;
 }
@@ -365,69 +369,89 @@ static int gpus_main(int argc, char **argv)
 	return status;
 }
 
-/* ---- the tables ----------------------------------------------------------------------------------------------------- */
+/* ---- the tables ------------------------------------------------------------------------------ */
 
 static const struct opt opts[] = {
-	{ 0, "json", OPT_NONE, NULL, "as JSON, in base units (docs/gpus.schema.json)", opt_flag, &arg_gpus.json },
-	{ 0, "csv", OPT_OPTIONAL, "gpus|processes", "a row a GPU, or a row a process, in base units (gpus)", take_csv, &arg_gpus.csv },
-	{ 0, "line", OPT_TEXT, "FORMAT", "one line for status bars: '{gpu}: {busy}% {mem} of {mem_total}'", opt_text,
+	{ 0, "json", OPT_NONE, NULL, "print JSON, in base units (docs/gpus.schema.json)",
+		opt_flag, &arg_gpus.json },
+	{ 0, "csv", OPT_OPTIONAL, "gpus|processes", "print CSV in base units: a row per GPU, or per process (gpus)",
+		parse_csv,
+		&arg_gpus.csv },
+	{ 0, "line", OPT_TEXT, "FORMAT", "print one line for status bars: '{gpu}: {busy}% {mem} of {mem_total}'",
+		opt_text,
 		(void *) &arg_gpus.line },
-	{ 0, "spec", OPT_NONE, NULL, "what the GPUs are made of: SMs, cores, shared memory, registers, limits", opt_flag, &arg_gpus.spec },
-	{ 'L', "list-gpus", OPT_NONE, NULL, "names and UUIDs alone", opt_flag, &arg_gpus.list },
-	{ 0, "query-gpu", OPT_TEXT, "FIELDS", "a table of fields with commas between, named as nvidia-smi's", opt_text,
+	{ 0, "spec", OPT_NONE, NULL, "print the hardware: SMs, cores, shared memory, registers, limits",
+		opt_flag, &arg_gpus.spec },
+	{ 'L', "list-gpus", OPT_NONE, NULL, "print names and UUIDs only", opt_flag, &arg_gpus.list },
+	{ 0, "query-gpu", OPT_TEXT, "FIELDS", "print a table of these fields, separated by commas and named as nvidia-smi's",
+		opt_text,
 		(void *) &arg_gpus.query },
-	{ 0, "query-compute-apps", OPT_TEXT, "FIELDS", "the same of the processes that compute", opt_text, (void *) &arg_gpus.apps },
-	{ 0, "format", OPT_TEXT, "csv[,noheader][,nounits]", "how such a table is written (csv)", opt_text, (void *) &arg_gpus.format },
-	{ 'i', "id", OPT_TEXT, "IDS", "these GPUs alone: numbers (of a MIG instance 0.1), UUIDs or PCI addresses, with commas between", opt_text,
+	{ 0, "query-compute-apps", OPT_TEXT, "FIELDS", "the same for the compute processes",
+		opt_text, (void *) &arg_gpus.apps },
+	{ 0, "format", OPT_TEXT, "csv[,noheader][,nounits]", "format of a queried table (csv)",
+		opt_text, (void *) &arg_gpus.format },
+	{ 'i', "id", OPT_TEXT, "IDS", "only these GPUs, separated by commas: numbers (a MIG instance: 0.1), UUIDs or PCI addresses",
+		opt_text,
 		(void *) &arg_gpus.ids },
-	{ 'l', "loop", OPT_OPTIONAL, "SECONDS", "look again each so many seconds, until Ctrl-C (5)", take_loop, NULL },
-	{ 0, "loop-ms", OPT_TEXT, "MS", "the same in milliseconds; also: -lms MS", take_loop_ms, NULL },
-	{ 'f', "filename", OPT_FILE, "FILE", "write into FILE instead of to stdout", opt_text, (void *) &arg_gpus.file },
-	{ 0, "no-header", OPT_NONE, NULL, "without the lines above the first GPU", opt_flag, &arg_gpus.no_header },
-	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of amounts: GiB, GB, or bytes (iec)", take_units, &arg_gpus.units },
-	{ 0, "timeout", OPT_TEXT, "SPAN", "how long a driver may take to answer (30s)", take_patience, &arg_gpus.patience_ns },
-	{ 0, "root", OPT_FILE, "DIR", "of a captured machine: a folder with its proc and sys", opt_text, (void *) &arg_gpus.root },
-	{ 0, "help-query-gpu", OPT_NONE, NULL, "list the fields of --query-gpu", opt_flag, &arg_gpus.help_gpu },
-	{ 0, "help-query-compute-apps", OPT_NONE, NULL, "list the fields of --query-compute-apps", opt_flag, &arg_gpus.help_apps },
+	{ 'l', "loop", OPT_OPTIONAL, "SECONDS", "repeat every SECONDS until Ctrl-C (5)", parse_loop, NULL },
+	{ 0, "loop-ms", OPT_TEXT, "MS", "the same in milliseconds; also: -lms MS", parse_loop_ms, NULL },
+	{ 'f', "filename", OPT_FILE, "FILE", "write to FILE instead of stdout",
+		opt_text, (void *) &arg_gpus.file },
+	{ 0, "no-header", OPT_NONE, NULL, "leave out the lines above the first GPU",
+		opt_flag, &arg_gpus.no_header },
+	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)",
+		parse_units, &arg_gpus.units },
+	{ 0, "timeout", OPT_TEXT, "SPAN", "how long to wait for a driver (30s)",
+		parse_patience, &arg_gpus.patience_ns },
+	{ 0, "root", OPT_FILE, "DIR", "examine a captured machine: DIR holds its proc and sys",
+		opt_text, (void *) &arg_gpus.root },
+	{ 0, "help-query-gpu", OPT_NONE, NULL, "list the fields of --query-gpu",
+		opt_flag, &arg_gpus.help_gpu },
+	{ 0, "help-query-compute-apps", OPT_NONE, NULL, "list the fields of --query-compute-apps",
+		opt_flag, &arg_gpus.help_apps },
 	{ 0, "help-line", OPT_NONE, NULL, "list the fields of --line", opt_flag, &arg_gpus.help_line },
 	{ 0 },
 };
 
 static const char *const prose[] = {
-	"Shows each GPU in a line, and below it who is on it: NVIDIA's by their driver's library, AMD's, Intel's and others by what "
-	"the kernel shows. GPU is the driver's number, CUDA the one that a CUDA program has for it where CUDA_VISIBLE_DEVICES and "
-	"CUDA_DEVICE_ORDER are as they are here: - is hidden, ? is not known to anybody but CUDA. MIG instances stand below their GPU.",
-	"BUSY is the share of time in which some kernel ran, were it one thread on one SM; SM ACTIVE, where the driver tells it, "
-	"the share in which an SM had work, mean over all SMs: that is how full the GPU was. Behind a process stands its share of the "
-	"driver's samples. Memory that belongs to nobody who can be seen here is a line of its own, unattributed.",
-	"--query-gpu and --query-compute-apps take the names of nvidia-smi's fields and answer with its header, units and "
-	"[N/A], so that a script needs only another program's name. --line is for status bars and prompts: {field} stands for a "
-	"figure, once for each GPU; {{ and }} stand for braces, \\n for a new line, which then separates the GPUs.",
-	"A GPU that sleeps is not woken, it is named in a note. Formats without notes have on stderr why rows are missing: a GPU that "
-	"cannot be opened or is lost, processes that a driver does not list; --csv also why figures are. Drivers are asked by a process of their own: one that "
-	"hangs is given up after --timeout, what the others said is shown.",
-	"The exit status is 0; 1 where something failed; 2 for a command line that makes no sense; 6 where there is no GPU, or "
-	"none of those asked for; 9 where there is one and no driver to ask; 15 where a GPU is lost; 124 where a driver did not "
-	"answer in time. nvidia-smi has 2, 6, 9 and 15 for the same.",
+	"Prints a line per GPU, and below it the processes on it: NVIDIA GPUs are read through the driver's "
+	"library, those of AMD, Intel and others through the kernel. GPU is the driver's number; CUDA is "
+	"the number in a CUDA program with the current CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER: - means "
+	"hidden, ? that only CUDA itself knows. MIG instances are listed below their GPU.",
+	"BUSY is the share of time in which any kernel ran, even one thread on one SM; SM ACTIVE, if the "
+	"driver reports it, the share in which an SM had work, mean over all SMs: how full the GPU was. The "
+	"percentage after a process is its share of the driver's utilization samples. Memory of processes "
+	"that are not visible here has a line of its own, unattributed.",
+	"--query-gpu and --query-compute-apps accept the names of nvidia-smi's fields and print its header, "
+	"units and [N/A], so a script only has to change the program's name. --line is for status bars and "
+	"prompts: {field} is replaced by a figure, once for each GPU; {{ and }} are literal braces, \\n is "
+	"a new line, which then separates the GPUs.",
+	"A GPU that sleeps is not woken up; a note names it. For formats without notes, stderr says why "
+	"rows are missing: a GPU that cannot be opened or is lost, processes that a driver does not list; "
+	"for --csv also why figures are missing. Each driver is called in a process of its own: one that "
+	"hangs is given up after --timeout, and the others' data is printed.",
+	"The exit status is 0; 1 if the command failed; 2 for an invalid command line; 6 if there is no "
+	"GPU, or none that --id selects; 9 if there is a GPU but no driver to read it; 15 if a GPU is lost; "
+	"124 if a driver did not answer in time. nvidia-smi uses 2, 6, 9 and 15 for the same.",
 	NULL,
 };
 
 static const char *const examples[] = {
 	"hiwater gpus",
-	"the GPUs and who is on them",
+	"the GPUs and the processes on them",
 	"hiwater gpus --query-gpu=index,memory.used --format=csv,noheader,nounits",
-	"what a script would ask nvidia-smi for",
+	"a query as a script would send to nvidia-smi",
 	"hiwater gpus --line '{gpu}: {busy}% {mem}'",
-	"for a status bar",
+	"one line for a status bar",
 	"hiwater gpus --spec -i 0",
-	"what GPU 0 is made of",
+	"the hardware of GPU 0",
 	NULL,
 };
 
 const struct command command_gpus = {
 	.name = "gpus",
 	.usage = "[options]",
-	.sentence = "the GPUs and who is on them, once",
+	.sentence = "list the GPUs and the processes on them",
 	.prose = prose,
 	.examples = examples,
 	.opts = opts,

@@ -18,29 +18,30 @@ static const struct opt opts[] = {
 };
 
 static const char *const prose[] = {
-	"Tells what a job used: its memory, its processor time, its input and output, at their peak and all the way there. A job "
-	"is a command, with everything that it starts, or what already runs. A number says how it was obtained, and one that "
-	"cannot be had is left out, with the reason.",
-	"The job does not notice that it is measured: its output, its signals and its exit status are its own.",
+	"Measures the resource use of a job: memory, CPU time, input and output, and GPUs, at their peak "
+	"and over time. A job is a command with everything that it starts, or processes that already run. "
+	"Every number states how it was obtained; one that is not available is left out, with the reason.",
+	"Measuring does not change the job: its output, its signals and its exit status are the same as "
+	"without hiwater.",
 	NULL,
 };
 
 static const char *const examples[] = {
 	"hiwater run -- python train.py",
-	"run a command and see what it used",
+	"run a command and print what it used",
 	"hiwater attach 4711",
-	"measure what already runs, until Ctrl-C",
+	"measure a running process, until Ctrl-C",
 	"hiwater top",
-	"see who uses what, now",
+	"show current use, live",
 	"hiwater show",
-	"see the last run again",
+	"print the last run's summary again",
 	NULL,
 };
 
 static const struct command program = {
 	.name = "",
 	.usage = "COMMAND [options]...",
-	.sentence = "what a job used: memory, processors, I/O, at their peak",
+	.sentence = "peak and over-time resource use of a job",
 	.prose = prose,
 	.examples = examples,
 	.opts = opts,
@@ -89,10 +90,11 @@ static void print_help(void)
 	printf("\nExamples:\n");
 	for (const char *const *p = examples; *p; p += 2)
 		printf("  %-32s  %s\n", p[0], p[1]);
-	printf("\nhiwater COMMAND --help says more of each, hiwater --version which this is.\n");
+	printf("\nSee hiwater COMMAND --help for options; hiwater --version prints the version.\n");
 }
 
-/* Where there was a word too few, a job may have been meant: then nothing else than 125 may come out. */
+/* The user may have forgotten "run --" in front of a job, so the status is that of a job that was
+ * not started. */
 static int unknown_command(const char *word)
 {
 	const char *names[sizeof(cli_commands) / sizeof(cli_commands[0])] = { NULL };
@@ -102,9 +104,10 @@ static int unknown_command(const char *word)
 		names[i] = is_listed(&cli_commands[i]) ? cli_commands[i].name : NULL;
 	nearest = opt_nearest(word, names, cli_command_count);
 	if (nearest)
-		complain("there is no command '%s'; did you mean hiwater %s?", word, nearest);
+		complain("unknown command '%s'; did you mean hiwater %s?", word, nearest);
 	else
-		complain("there is no command '%s'; to measure it: hiwater run -- %s; all commands: hiwater --help", word, word);
+		complain("unknown command '%s'; see hiwater --help, or measure a program with: hiwater run -- %s",
+			word, word);
 	return EXIT_BEFORE_JOB;
 }
 
@@ -140,7 +143,7 @@ static int help(void)
 	return finish_stdout();
 }
 
-/* "help run", as some type it, is "run --help". */
+/* "hiwater help run" is the same as "hiwater run --help". */
 static int choose_command(int argc, char **argv)
 {
 	bool is_help = strcmp(argv[0], "help") == 0;
@@ -177,7 +180,7 @@ int main(int argc, char **argv)
 	return choose_command(argc - first, argv + first);
 }
 
-/* ---- hiwater _generate, for the build: man pages and completions out of the table ---------------------------------- */
+/* ---- hiwater _generate, for the build: man pages and completions from the table -------------- */
 
 static const struct command *find_command(const char *name)
 {

@@ -19,13 +19,13 @@
 
 static const uint64_t second_ns = UINT64_C(1000000000);
 enum {
-	LINE_MOST = 2000, /* columns of a line of progress in a file */
+	LINE_MOST = 2000, /* columns of a progress line that goes to a file */
 };
 static const uint64_t default_progress_ns = UINT64_C(10000000000), least_progress_ns = UINT64_C(10000000);
 
-/* ---- options ---- */
+/* ---- options --------------------------------------------------------------------------------- */
 
-int take_interval(const char *value, void *dest, struct err *err)
+int parse_interval(const char *value, void *dest, struct err *err)
 {
 	int64_t ns;
 	int r = units_parse_duration(value, &ns, err);
@@ -33,12 +33,12 @@ int take_interval(const char *value, void *dest, struct err *err)
 	if (r < 0)
 		return r;
 	if (ns < 1000000 || ns > INT64_C(3600) * (int64_t) second_ns)
-		return err_set(err, -EINVAL, "'%.80s' is not from 1ms to 1h", value);
+		return err_set(err, -EINVAL, "'%.80s' is out of range; give 1ms to 1h", value);
 	*(uint64_t *) dest = (uint64_t) ns;
 	return 0;
 }
 
-int take_progress(const char *value, void *dest, struct err *err)
+int parse_progress(const char *value, void *dest, struct err *err)
 {
 	int64_t ns;
 	int r;
@@ -51,12 +51,12 @@ int take_progress(const char *value, void *dest, struct err *err)
 	if (r < 0)
 		return r;
 	if (ns < (int64_t) least_progress_ns)
-		return err_set(err, -EINVAL, "'%.80s' is under 10ms", value);
+		return err_set(err, -EINVAL, "'%.80s' is too short; give 10ms or more", value);
 	*(uint64_t *) dest = (uint64_t) ns;
 	return 0;
 }
 
-int take_summary(const char *value, void *dest, struct err *err)
+int parse_summary(const char *value, void *dest, struct err *err)
 {
 	int i = opt_choice(value, SUMMARY_CHOICES, err);
 
@@ -66,7 +66,7 @@ int take_summary(const char *value, void *dest, struct err *err)
 	return 0;
 }
 
-int take_gpu(const char *value, void *dest, struct err *err)
+int parse_gpu(const char *value, void *dest, struct err *err)
 {
 	int i = opt_choice(value, GPU_CHOICES, err);
 
@@ -76,7 +76,7 @@ int take_gpu(const char *value, void *dest, struct err *err)
 	return 0;
 }
 
-int take_units(const char *value, void *dest, struct err *err)
+int parse_units(const char *value, void *dest, struct err *err)
 {
 	int i = opt_choice(value, UNITS_CHOICES, err);
 
@@ -86,7 +86,7 @@ int take_units(const char *value, void *dest, struct err *err)
 	return 0;
 }
 
-int take_rule(const char *value, void *dest, struct err *err)
+int parse_rule(const char *value, void *dest, struct err *err)
 {
 	struct rules *rules = dest;
 	struct hiw_err why = { "" };
@@ -98,18 +98,18 @@ int take_rule(const char *value, void *dest, struct err *err)
 	while (rules->text[n])
 		n++;
 	if (n + 1 == sizeof(rules->text) / sizeof(rules->text[0]))
-		return err_set(err, -EINVAL, "more than %zu of them; leave some out", n);
+		return err_set(err, -EINVAL, "more than %zu rules; leave some out", n);
 	rules->text[n] = value;
 	return 0;
 }
 
-int take_grace(const char *value, void *dest, struct err *err)
+int parse_grace(const char *value, void *dest, struct err *err)
 {
 	int64_t ns;
 	int r = units_parse_duration(value, &ns, err);
 
 	if (r == 0)
-		*(uint64_t *) dest = ns > 0 ? (uint64_t) ns : 1; /* 0 stands for what is usual */
+		*(uint64_t *) dest = ns > 0 ? (uint64_t) ns : 1; /* 0 means the default */
 	return r;
 }
 
@@ -119,7 +119,7 @@ static int request_ram(const char *text, struct hiw_options *o, struct err *err)
 	int r = units_parse_bytes(text, &bytes, err);
 
 	if (r == 0 && bytes <= 0)
-		return err_set(err, -EINVAL, "ram=%.80s: give more than nothing", text);
+		return err_set(err, -EINVAL, "ram=%.80s: give a size greater than 0", text);
 	if (r == 0)
 		o->request_bytes = (struct hiw_maybe) { bytes, true };
 	return r;
@@ -131,7 +131,7 @@ static int request_cpus(const char *text, struct hiw_options *o, struct err *err
 	uint64_t ppm;
 
 	if (parse_ppm(&p, &ppm) < 0 || *p || ppm == 0 || ppm > (uint64_t) 1000000 * 1000000)
-		return err_set(err, -EINVAL, "cpus=%.80s is no number of processors", text);
+		return err_set(err, -EINVAL, "cpus=%.80s: give a number of CPUs greater than 0", text);
 	o->request_cpus = (struct hiw_maybe) { (int64_t) ((ppm + 999999) / 1000000), true };
 	return 0;
 }
@@ -142,7 +142,7 @@ static int request_time(const char *text, struct hiw_options *o, struct err *err
 	int r = units_parse_duration(text, &ns, err);
 
 	if (r == 0 && ns <= 0)
-		return err_set(err, -EINVAL, "time=%.80s: give more than nothing", text);
+		return err_set(err, -EINVAL, "time=%.80s: give a time greater than 0", text);
 	if (r == 0)
 		o->request_time_ns = (struct hiw_maybe) { ns, true };
 	return r;
@@ -150,10 +150,10 @@ static int request_time(const char *text, struct hiw_options *o, struct err *err
 
 static const struct {
 	const char *key;
-	int (*take)(const char *text, struct hiw_options *o, struct err *err);
+	int (*parse)(const char *text, struct hiw_options *o, struct err *err);
 } requests[] = { { "ram=", request_ram }, { "cpus=", request_cpus }, { "time=", request_time } };
 
-/* given: which of them were there before, a bit each. */
+/* given: the keys before this item, a bit each. */
 static int request_one(const char *item, unsigned *given, struct hiw_options *o, struct err *err)
 {
 	for (size_t i = 0; i < sizeof(requests) / sizeof(*requests); i++) {
@@ -162,14 +162,14 @@ static int request_one(const char *item, unsigned *given, struct hiw_options *o,
 		if (!parse_word(&p, requests[i].key))
 			continue;
 		if (*given & 1U << i)
-			return err_set(err, -EINVAL, "'%s' is there twice: give one", requests[i].key);
+			return err_set(err, -EINVAL, "'%s' is given twice; leave one out", requests[i].key);
 		*given |= 1U << i;
-		return requests[i].take(p, o, err);
+		return requests[i].parse(p, o, err);
 	}
-	return err_set(err, -EINVAL, "'%.80s' is none of ram=SIZE, cpus=N, time=SPAN", item);
+	return err_set(err, -EINVAL, "unknown request '%.80s'; give ram=SIZE, cpus=N, time=SPAN", item);
 }
 
-int take_request(const char *value, void *dest, struct err *err)
+int parse_request(const char *value, void *dest, struct err *err)
 {
 	unsigned given = 0;
 
@@ -189,9 +189,9 @@ int take_request(const char *value, void *dest, struct err *err)
 	return 0;
 }
 
-/* ---- before ---- */
+/* ---- before the job -------------------------------------------------------------------------- */
 
-/* Puts the rank into *name; what it points to lives as long as the program. */
+/* Expands the rank in *name; the new text is never freed. */
 static int prepare_file(const char **name, const char *option)
 {
 	char *expanded;
@@ -205,11 +205,13 @@ static int prepare_file(const char **name, const char *option)
 		r = file_check(expanded);
 	}
 	if (r < 0)
-		complain("%s %s: %s; give a file in a folder that is there and can be written", option, *name, strerror(-r));
+		complain("%s %s: %s; give a file in an existing, writable folder",
+			option, *name, strerror(-r));
 	return r;
 }
 
-/* What a RUN that is written like this name means instead (history_find() decides it); NULL: the name. */
+/* How history_find() reads a RUN that is written like this name, if not as a name; NULL: as a
+ * name. */
 static const char *other_meaning(const char *name)
 {
 	const size_t len = strlen(name);
@@ -217,42 +219,43 @@ static const char *other_meaning(const char *name)
 	uint64_t number;
 
 	if (strncmp(name, "name:", 5) == 0)
-		return "the name behind the colon";
+		return "the name after the colon";
 	if (strchr(name, '/') || (len >= 4 && strcmp(name + len - 4, ".hiw") == 0))
 		return "a path";
 	if (strncmp(name, "slurm:", 6) == 0)
-		return "a job of Slurm's";
+		return "a Slurm job";
 	if (parse_word(&p, "last") && (!*p || (*p++ == '-' && parse_u64(&p, &number) == 0 && !*p)))
-		return "one of the latest runs, whatever they are called";
+		return "one of the latest runs of any name";
 	p = name;
-	return parse_u64(&p, &number) == 0 && !*p ? "the run of that number" : NULL;
+	return parse_u64(&p, &number) == 0 && !*p ? "a run number" : NULL;
 }
 
-/* The name is as good as any, so the job goes on; who looks for the run must know how. */
+/* Any name is valid, so the job starts; the user must know how to find the run afterwards. */
 static void warn_of_name(const struct measure *m)
 {
 	const char *name = m->recorder.name;
 	const char *other = name ? other_meaning(name) : NULL;
 
 	if (other && !m->quiet && !m->recorder.no_record)
-		complain("warning: -n %.80s: as a RUN, '%.80s' is %s; what this run is called is found by 'name:%.80s'", name, name, other, name);
+		complain("warning: -n %.80s: as a RUN, '%.80s' means %s; to find this run by its name, give 'name:%.80s'",
+			name, name, other, name);
 }
 
 int measure_prepare(struct measure *m)
 {
 	int r;
 
-	m->quiet = environment_says("HIWATER_QUIET");
+	m->quiet = environment_flag("HIWATER_QUIET");
 	m->recorder.alerts = m->alerts.text;
 	m->recorder.limits = m->limits.text;
 	if (m->quiet)
 		m->summary = SUMMARY_NONE;
 	if (m->json_file && strcmp(m->json_file, "-") == 0) {
-		complain("--json -: stdout belongs to the job; give a file, or see hiwater show --json afterwards");
+		complain("--json -: stdout belongs to the job; give a file, or run hiwater show --json afterwards");
 		return -EINVAL;
 	}
 	if (m->actions.n > 0 && !m->alerts.text[0] && !m->limits.text[0]) {
-		complain("--on-alert: there is no alert to do it at; say when with --alert, such as --alert usual");
+		complain("--on-alert needs an alert; give one with --alert, such as --alert usual");
 		return -EINVAL;
 	}
 	r = prepare_file(&m->json_file, "--json");
@@ -277,7 +280,7 @@ int measure_timer(const struct measure *m)
 	return fd;
 }
 
-/* ---- under way ---- */
+/* ---- while it runs --------------------------------------------------------------------------- */
 
 void measure_progress(const struct measure *m, struct hiw_recorder *recorder)
 {
@@ -290,29 +293,30 @@ void measure_progress(const struct measure *m, struct hiw_recorder *recorder)
 		(void) terminal_write(STDERR_FILENO, text, len, PATIENCE_NONE_MS);
 }
 
-/* Lines that nobody reads hold nothing up. */
-static void say_line(const char *what, const char *text)
+/* A line that stderr does not accept at once is dropped: it must not delay the measurement. */
+static void print_line(const char *prefix, const char *text)
 {
 	char line[800];
-	const int len = snprintf(line, sizeof(line), "hiwater: %s%s\n", what, text);
+	const int len = snprintf(line, sizeof(line), "hiwater: %s%s\n", prefix, text);
 
 	if (len > 0 && (size_t) len < sizeof(line))
 		(void) terminal_write(STDERR_FILENO, line, (size_t) len, PATIENCE_NONE_MS);
 }
 
-static void say_held(struct measure *m)
+static void print_dropped(struct measure *m)
 {
 	char text[80];
 
-	if (m->alert_lines.held == 0 || m->quiet)
+	if (m->alert_lines.dropped == 0 || m->quiet)
 		return;
-	(void) snprintf(text, sizeof(text), "%" PRIu64 " more alerts are in the recording", m->alert_lines.held);
-	say_line("", text);
-	m->alert_lines.held = 0;
+	(void) snprintf(text, sizeof(text), "%" PRIu64 " more alerts are in the recording",
+		m->alert_lines.dropped);
+	print_line("", text);
+	m->alert_lines.dropped = 0;
 }
 
-/* Ten lines a second at most, but for those that tell what is done to the job. */
-static void say_alert(struct measure *m, const struct hiw_alert *a)
+/* At most ten lines a second, not counting those about limits that signal the job. */
+static void print_alert(struct measure *m, const struct hiw_alert *a)
 {
 	enum {
 		LINES_A_SECOND = 10
@@ -321,17 +325,17 @@ static void say_alert(struct measure *m, const struct hiw_alert *a)
 	if (m->quiet)
 		return;
 	if (a->time_ns >= m->alert_lines.since_ns + second_ns) {
-		say_held(m);
+		print_dropped(m);
 		m->alert_lines.since_ns = a->time_ns;
-		m->alert_lines.said = 0;
+		m->alert_lines.printed = 0;
 	}
-	if (a->act == HIW_ACT_NONE && m->alert_lines.said >= LINES_A_SECOND) {
-		m->alert_lines.held++;
+	if (a->act == HIW_ACT_NONE && m->alert_lines.printed >= LINES_A_SECOND) {
+		m->alert_lines.dropped++;
 		return;
 	}
-	m->alert_lines.said++;
-	say_line(a->act != HIW_ACT_NONE ? "limit: " : a->raised ? "alert: "
-								: "cleared: ",
+	m->alert_lines.printed++;
+	print_line(a->act != HIW_ACT_NONE ? "limit: " : a->raised ? "alert: "
+								  : "cleared: ",
 		a->text);
 }
 
@@ -344,13 +348,13 @@ static bool enforce(struct measure *m, struct hiw_recorder *recorder, const stru
 		return false;
 	(void) snprintf(why, sizeof(why), "%s", a->text);
 	m->killed.all |= a->act == HIW_ACT_KILL && a->pid == 0;
-	m->killed.since_ns = a->act == HIW_ACT_KILL ? clock_boot_ns() : 0; /* who is told to end has a grace of its own */
+	m->killed.since_ns = a->act == HIW_ACT_KILL ? clock_boot_ns() : 0; /* each SIGTERM starts a grace of its own */
 	if (hiw_recorder_signal(recorder, a->pid, a->act == HIW_ACT_END ? SIGTERM : SIGKILL) < 0) {
 		if (!m->quiet && a->act == HIW_ACT_END)
-			complain("warning: nobody could be told to end: it has ended, or belongs to another user");
+			complain("warning: SIGTERM could not be sent: the process has ended, or belongs to another user");
 		return false;
 	}
-	if (a->act == HIW_ACT_END) /* a job that is stopped ends only once it goes on */
+	if (a->act == HIW_ACT_END) /* a stopped process handles SIGTERM only after SIGCONT */
 		(void) hiw_recorder_signal(recorder, a->pid, SIGCONT);
 	hiw_recorder_stopped(recorder, why);
 	return true;
@@ -362,11 +366,11 @@ bool measure_alerts(struct measure *m, struct hiw_recorder *recorder, pid_t main
 	bool ended = false;
 
 	while (hwi_recorder_alert(recorder, &a)) {
-		say_alert(m, &a);
+		print_alert(m, &a);
 		actions_run(&m->actions, &a, recorder, main, m->quiet);
 		ended |= enforce(m, recorder, &a);
 	}
-	if (m->killed.all && measure_limit_waits(m, recorder)) /* who comes later was not there at the limit */
+	if (m->killed.all && measure_limit_waits(m, recorder)) /* processes born since the last SIGKILL */
 		(void) hiw_recorder_signal(recorder, 0, SIGKILL);
 	if (m->actions.n)
 		(void) actions_check(&m->actions, m->quiet);
@@ -375,7 +379,7 @@ bool measure_alerts(struct measure *m, struct hiw_recorder *recorder, pid_t main
 
 bool measure_limit_waits(const struct measure *m, const struct hiw_recorder *recorder)
 {
-	static const uint64_t patience_ns = 2 * second_ns; /* with who belongs to another user, or hangs in the kernel */
+	static const uint64_t patience_ns = 2 * second_ns; /* for processes of another user, or stuck in the kernel */
 
 	return hiw_recorder_ending(recorder) && (!m->killed.since_ns || clock_boot_ns() - m->killed.since_ns < patience_ns);
 }
@@ -398,7 +402,7 @@ void measure_warnings(const struct measure *m, struct hiw_recorder *recorder)
 	}
 }
 
-/* ---- at the end ---- */
+/* ---- after the job --------------------------------------------------------------------------- */
 
 static void print_summary(const struct measure *m, struct hiw_run *run, enum hiw_format format)
 {
@@ -408,7 +412,7 @@ static void print_summary(const struct measure *m, struct hiw_run *run, enum hiw
 	size_t len;
 
 	if (hiw_run_text(run, format, &style, &text, &len, &err) < 0) {
-		complain("warning: no summary: %s", err.text);
+		complain("warning: cannot make the summary: %s", err.text);
 		return;
 	}
 	(void) terminal_write(STDERR_FILENO, text, len, PATIENCE_END_MS);
@@ -423,19 +427,19 @@ static void write_file(const struct measure *m, struct hiw_run *run, enum hiw_fo
 	int r = hiw_run_text(run, format, &style, &text, &len, &err);
 
 	if (r < 0) {
-		complain("warning: %s was not written: %s", path, err.text);
+		complain("warning: cannot write %s: %s", path, err.text);
 		return;
 	}
 	r = m->further ? file_add(path, text, len) : file_write(path, text, len);
 	if (r < 0)
-		complain("warning: %s was not written: %s", path, strerror(-r));
+		complain("warning: cannot write %s: %s", path, strerror(-r));
 }
 
 void measure_report(const struct measure *m, struct hiw_run *run)
 {
 	enum summary_kind kind = m->summary;
 
-	/* Of a parallel job one rank speaks for all; the others say a line. */
+	/* In a parallel job the first rank prints the full summary, the others a line each. */
 	if (kind == SUMMARY_DEFAULT)
 		kind = hwi_run_is_leader(run) ? SUMMARY_FULL : SUMMARY_LINE;
 	if (kind != SUMMARY_NONE)

@@ -9,7 +9,7 @@
 
 #include "base/root.h"
 
-/* The folder of this program; "" if it cannot be told. */
+/* The folder of this program; "" if it is not known. */
 static void own_folder(char folder[PATH_MAX])
 {
 	struct root root = { 0 };
@@ -39,13 +39,14 @@ int program_find(const char *name, char *path, size_t size)
 	return -ENOENT;
 }
 
-void program_looked_for(const char *name, char *text, size_t size)
+void program_why_not(const char *name, char *text, size_t size)
 {
 	char folder[PATH_MAX];
 
 	own_folder(folder);
 	if (*folder)
-		(void) snprintf(text, size, "there is no %s in %s or %s/../libexec/hiwater", name, folder, folder);
+		(void) snprintf(text, size, "there is no %s in %s or %s/../libexec/hiwater",
+			name, folder, folder);
 	else
-		(void) snprintf(text, size, "where %s lies cannot be told without /proc", name);
+		(void) snprintf(text, size, "%s cannot be found without /proc", name);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater report: one page of HTML about a run, or about several.
+ * hiwater report: writes one HTML page about a run, or about several.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ struct reporting {
 	struct hiw_run *runs[HIW_REPORT_RUNS];
 	size_t n;
 	int fd;
-	int error; /* of writing */
+	int error; /* -errno of a failed write, else 0 */
 };
 
 static int put(void *ctx, const void *data, size_t len)
@@ -39,7 +39,7 @@ static int add_run(struct reporting *r, const char *name)
 	int code;
 
 	if (r->n == HIW_REPORT_RUNS) {
-		complain("a page holds %d runs at most", HIW_REPORT_RUNS);
+		complain("too many runs: a report shows at most %d", HIW_REPORT_RUNS);
 		return EXIT_USAGE;
 	}
 	code = hiw_find(name, &r->paths[r->n], &err);
@@ -52,7 +52,8 @@ static int add_run(struct reporting *r, const char *name)
 	return EXIT_FAILED;
 }
 
-/* "train.hiw" gives "train.html", run 17 of the history "hiwater-17.html", in the working directory. */
+/* The default name, in the working directory: "train.html" for "train.hiw", "hiwater-17.html" for
+ * run 17 of the history. */
 static char *usual_name(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -118,24 +119,28 @@ static int report_main(int argc, char **argv)
 }
 
 static const struct opt opts[] = {
-	{ 'o', "output", OPT_FILE, "FILE.html", "into FILE.html, which is whole or not there", opt_text, (void *) &arg_report.output },
-	{ 0, "redact", OPT_NONE, NULL, "without user, host, commands, paths and names of processes", opt_flag, &arg_report.redact },
+	{ 'o', "output", OPT_FILE, "FILE.html", "write to FILE.html, which appears only when it is complete",
+		opt_text,
+		(void *) &arg_report.output },
+	{ 0, "redact", OPT_NONE, NULL, "leave out user, host, commands, paths and process names",
+		opt_flag, &arg_report.redact },
 	{ 0 },
 };
 
 static const char *const prose[] = {
-	"Makes one page of HTML about RUN, also one that still runs or whose recorder was killed: then up to its last second. It "
-	"holds all that it needs: it can be mailed, kept, and opened without a network, and loads nothing from anywhere.",
-	"It has what the summary has, and the way there on one time axis: memory, GPUs, processors, input and output, the values "
-	"that the job logged, phases, marks and alerts, the lifetimes of processes; findings that lead to their evidence; how "
-	"each figure was had; the data for download. Keys: ? lists them. Without JavaScript it has the figures, tables and plain "
-	"pictures of the main curves.",
-	"A point of a chart is the lowest, the mean and the highest value of its stretch of time, so that a peak is there however "
-	"far one looks from. Several runs lie over each other, aligned at their starts.",
-	"Without -o the page is named after the recording, train.html or hiwater-17.html, in the working directory, and its name "
-	"is printed.",
-	"The exit status is 0, 1 if there is no such run, it cannot be read or the page not be written, 2 for a command line that "
-	"makes no sense.",
+	"Writes one HTML page about RUN; a run that is still running, or whose recorder was killed, is "
+	"shown up to its last recorded second. The page is self-contained: it loads nothing, and can be "
+	"mailed, archived and opened without a network.",
+	"It shows the summary and, on one time axis, memory, GPUs, CPUs, input and output, user series, "
+	"phases, marks and alerts, and the lifetimes of processes; findings with links to their evidence; "
+	"how each figure was obtained; the data for download. Press ? for the keys. Without JavaScript it "
+	"shows the figures, the tables and plain pictures of the main curves.",
+	"A point of a chart is the minimum, the mean and the maximum of its span of time, so that a peak is "
+	"visible at every zoom. Several runs are overlaid, aligned at their starts.",
+	"Without -o the page is named after the recording, train.html or hiwater-17.html, in the working "
+	"directory, and its name is printed.",
+	"The exit status is 0, 1 if there is no such run, it cannot be read or the page cannot be written, "
+	"2 for an invalid command line.",
 	NULL,
 };
 
@@ -145,15 +150,15 @@ static const char *const examples[] = {
 	"hiwater report train.hiw -o train.html",
 	"a recording",
 	"hiwater report --redact 12 -o to-show.html",
-	"run 12, without who and where",
+	"run 12, without user, host and commands",
 	NULL,
 };
 
 const struct command command_report = {
 	.name = "report",
 	.usage = "[options] [RUN...]",
-	.operands = WHAT_A_RUN_IS " Without one it is the last.",
-	.sentence = "one self-contained page about a run: charts, findings, figures",
+	.operands = WHAT_A_RUN_IS " The default is last.",
+	.sentence = "write a self-contained HTML page: charts, findings, figures",
 	.prose = prose,
 	.examples = examples,
 	.opts = opts,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater runs: the history as a table.
+ * hiwater runs: lists the history as a table or as JSON, and removes runs from it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -37,7 +37,7 @@ struct list {
 	size_t n;
 };
 
-/* ---- text ---- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static const struct table_column columns[] = {
 	{ .head = "RUN" },
@@ -50,7 +50,7 @@ static const struct table_column columns[] = {
 	{ .head = "COMMAND", .is_left = true, .leaves = 3, .least = 12 },
 };
 
-/* "TERM"; NULL for one that has no name here. */
+/* "TERM"; NULL for a signal outside this table. */
 static const char *signal_name(int signal)
 {
 	static const struct {
@@ -84,7 +84,8 @@ static const char *signal_name(int signal)
 	return NULL;
 }
 
-/* "0", "1", "TERM": how it ended. */
+/* The EXIT column: "0", "1", "TERM", "running", "lost" (its recorder was killed), "-" (not
+ * known). */
 static const char *exit_text(const struct hiw_entry *e, char buf[UNITS_LEN])
 {
 	if (e->running)
@@ -99,7 +100,8 @@ static const char *exit_text(const struct hiw_entry *e, char buf[UNITS_LEN])
 	if (name)
 		(void) snprintf(buf, UNITS_LEN, "%s", name);
 	else
-		(void) snprintf(buf, UNITS_LEN, "%d", WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+		(void) snprintf(buf, UNITS_LEN, "%d",
+			WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 	return buf;
 }
 
@@ -111,7 +113,7 @@ static void add_text(struct table *t, const struct hiw_entry *e)
 	(void) snprintf(number, sizeof(number), "%" PRIu64, e->number);
 	if (e->peak_bytes.known)
 		(void) units_bytes(e->peak_bytes.value, units, peak);
-	/* The year's seconds are for JSON. */
+	/* Seconds are in the JSON only. */
 	(void) units_date(e->started_wall_ns, started);
 	if (strlen(started) > 16)
 		started[16] = '\0';
@@ -130,7 +132,7 @@ static void add_text(struct table *t, const struct hiw_entry *e)
 		table_cell(t, cells[i]);
 }
 
-/* ---- JSON ---- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static struct maybe maybe_of(struct hiw_maybe m)
 {
@@ -181,7 +183,7 @@ static void add_json(struct list *l, const struct hiw_entry *e)
 	json_end(j);
 }
 
-/* ---- what is asked for ---- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 static bool see(void *ctx, const struct hiw_entry *entry)
 {
@@ -210,7 +212,7 @@ static int finish(struct list *l)
 		return EXIT_FAILED;
 	}
 	if (l->n == 0 && !arg_runs.json) {
-		complain("there are no runs yet; start one with: hiwater run -- COMMAND (only runs longer than a second are kept)");
+		complain("the history has no runs yet; start one with: hiwater run -- COMMAND (only runs longer than 1 s are kept)");
 		return 0;
 	}
 	return print_out(l->out.data, l->out.len);
@@ -238,12 +240,13 @@ static int list(void)
 	return r;
 }
 
-/* What is told of a run that is removed: a name has several, and its newest goes. */
+/* A run that is removed, for the message about it. A name stands for its newest run, so the message
+ * counts the others. */
 struct removal {
 	const char *path;
-	struct buf text; /* empty where its file is damaged */
+	struct buf text; /* empty if the file is damaged */
 	char *name;
-	size_t of_name;  /* runs that have its name */
+	size_t of_name;  /* runs that still have its name */
 };
 
 static void put_cleaned(const char *text, struct buf *out)
@@ -284,14 +287,15 @@ static bool see_name(void *ctx, const struct hiw_entry *e)
 	return true;
 }
 
-static int tell_removed(struct removal *m)
+static int report_removed(struct removal *m)
 {
 	struct buf line = BUF_INIT(1 << 20);
 	int r;
 
 	(void) buf_printf(&line, "removed run %s", m->text.len > 0 ? m->text.data : m->path);
 	if (m->name && hiw_history(see_name, m, NULL) == 0)
-		(void) buf_printf(&line, m->of_name == 1 ? "; %zu more has that name" : "; %zu more have that name", m->of_name);
+		(void) buf_printf(&line, m->of_name == 1 ? "; %zu more run has that name" : "; %zu more runs have that name",
+			m->of_name);
 	(void) buf_str(&line, "\n");
 	r = print_out(line.data, line.len);
 	buf_done(&line);
@@ -312,7 +316,7 @@ static int remove_run(const char *run)
 		r = hwi_history_remove(path, &err);
 	if (r < 0)
 		complain("%s", err.text[0] ? err.text : strerror(-r));
-	r = r < 0 ? EXIT_FAILED : tell_removed(&m);
+	r = r < 0 ? EXIT_FAILED : report_removed(&m);
 	buf_done(&m.text);
 	free(m.name);
 	return r;
@@ -323,7 +327,7 @@ static int remove_runs(int argc, char **argv)
 	int status = 0;
 
 	if (argc == 0) {
-		complain("remove which? for example: hiwater runs --rm 12 13");
+		complain("--rm needs at least one RUN, for example: hiwater runs --rm 12 13");
 		return EXIT_USAGE;
 	}
 	for (int i = 0; i < argc; i++) {
@@ -338,36 +342,39 @@ static int runs_main(int argc, char **argv)
 	if (arg_runs.rm)
 		return remove_runs(argc, argv);
 	if (argc > 0) {
-		complain("'%s' is too much: hiwater runs lists all; to see one: hiwater show %s", argv[0], argv[0]);
+		complain("unexpected operand '%s'; for the summary of a run: hiwater show %s",
+			argv[0], argv[0]);
 		return EXIT_USAGE;
 	}
 	return list();
 }
 
 static const struct opt opts[] = {
-	{ 0, "json", OPT_NONE, NULL, "as JSON, in base units", opt_flag, &arg_runs.json },
-	{ 0, "rm", OPT_NONE, NULL, "remove each RUN given, and say which it was", opt_flag, &arg_runs.rm },
-	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of amounts: GiB, GB, or bytes (iec)", take_units, &arg_runs.units },
+	{ 0, "json", OPT_NONE, NULL, "print JSON, in base units", opt_flag, &arg_runs.json },
+	{ 0, "rm", OPT_NONE, NULL, "remove each RUN, and print which it was", opt_flag, &arg_runs.rm },
+	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)",
+		parse_units, &arg_runs.units },
 	{ 0 },
 };
 
 static const char *const prose[] = {
-	"Lists the runs that the history keeps, the oldest first: in HIWATER_DIR, or else in hiwater below XDG_STATE_HOME "
-	"(~/.local/state). Up to 200 runs and 1 GiB are kept; then the oldest finished ones go.",
-	"With --rm a line tells of each run that is removed: its number, its name and command, and how many of that name are left. "
-	"Of a name the latest run is removed.",
-	"EXIT is the exit status, the signal that killed the command, running, or lost where the recorder was killed: what was "
-	"recorded until then is there.",
-	"The exit status is 0, 1 if a run could not be removed or the history not be read, 2 for a command line that makes no "
-	"sense.",
+	"Lists the runs in the history, the oldest first. The history is the folder HIWATER_DIR, or else "
+	"hiwater below XDG_STATE_HOME (~/.local/state). It keeps up to 200 runs and 1 GiB; beyond that the "
+	"oldest finished runs are removed.",
+	"--rm prints a line for each run that it removes: its number, name and command, and how many runs "
+	"of that name are left. Given a name, it removes the latest run of that name.",
+	"EXIT is the exit status, the signal that killed the command, running, or lost if the recorder was "
+	"killed: the run is recorded up to that time.",
+	"The exit status is 0, 1 if a run cannot be removed or the history cannot be read, 2 for an invalid "
+	"command line.",
 	NULL,
 };
 
 static const char *const examples[] = {
 	"hiwater runs",
-	"what was measured here?",
+	"list the runs measured here",
 	"hiwater runs --rm 12 13",
-	"forget two of them",
+	"remove two of them",
 	NULL,
 };
 

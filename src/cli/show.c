@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater show: the summary of a run of the history or of a file.
+ * hiwater show: prints the summary of a run from the history or from a file.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static struct {
 	const char *copy;
 } arg_show;
 
-static int take_kind(const char *value, void *dest, struct err *err)
+static int parse_kind(const char *value, void *dest, struct err *err)
 {
 	int i = opt_choice(value, SHOW_CHOICES, err);
 
@@ -30,7 +30,7 @@ static int take_kind(const char *value, void *dest, struct err *err)
 	return 0;
 }
 
-/* Complains and returns the exit status. */
+/* Prints the error and returns the exit status. */
 static int fail(int error, const struct hiw_err *err)
 {
 	complain("%s", err->text[0] ? err->text : strerror(-error));
@@ -74,27 +74,31 @@ static int show_run(const char *name)
 static int show_main(int argc, char **argv)
 {
 	if (argc > 1) {
-		complain("one RUN at a time; see hiwater show --help");
+		complain("show takes one RUN; see hiwater show --help");
 		return EXIT_USAGE;
 	}
 	return show_run(argc == 1 ? argv[0] : "last");
 }
 
 static const struct opt opts[] = {
-	{ 0, "json", OPT_NONE, NULL, "as JSON, in base units", opt_flag, &arg_show.json },
-	{ 0, "why", OPT_NONE, NULL, "each finding, whether it applies or not, and why", opt_flag, &arg_show.why },
-	{ 0, "summary", OPT_CHOICE, SHOW_CHOICES, "how much to print (full)", take_kind, &arg_show.summary },
-	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of amounts: GiB, GB, or bytes (iec)", take_units, &arg_show.units },
-	{ 0, "plain", OPT_NONE, NULL, "one fact a line, for screen readers (also: ACCESSIBLE=1)", opt_flag, &arg_show.plain },
-	{ 0, "copy", OPT_FILE, "FILE", "print nothing, but make of the recording, which may still grow, one file",
+	{ 0, "json", OPT_NONE, NULL, "print JSON, in base units", opt_flag, &arg_show.json },
+	{ 0, "why", OPT_NONE, NULL, "every check: whether its finding applies, and why",
+		opt_flag, &arg_show.why },
+	{ 0, "summary", OPT_CHOICE, SHOW_CHOICES, "how much to print (full)", parse_kind, &arg_show.summary },
+	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)",
+		parse_units, &arg_show.units },
+	{ 0, "plain", OPT_NONE, NULL, "one fact per line, for screen readers (also: ACCESSIBLE=1)",
+		opt_flag, &arg_show.plain },
+	{ 0, "copy", OPT_FILE, "FILE", "print nothing; copy the recording, which may still grow, into one file",
 		opt_text, (void *) &arg_show.copy },
 	{ 0 },
 };
 
 static const char *const prose[] = {
-	"Prints the summary of RUN on stdout, also of one that still runs or whose recorder was killed: then up to its last "
-	"second.",
-	"The exit status is 0, 1 if there is no such run or it cannot be read, 2 for a command line that makes no sense.",
+	"Prints the summary of RUN on stdout. The summary of a run that is still running, or whose recorder "
+	"was killed, covers it up to its last recorded second.",
+	"The exit status is 0, 1 if there is no such run or it cannot be read, 2 for an invalid command "
+	"line.",
 	NULL,
 };
 
@@ -102,19 +106,19 @@ static const char *const examples[] = {
 	"hiwater show",
 	"the last run",
 	"hiwater show --why 12",
-	"run 12, and why each piece of advice is or is not given",
+	"run 12, and why each finding applies or not",
 	"hiwater show --json base",
-	"the latest run called base, for a program",
+	"the latest run named base as JSON, for a program",
 	"hiwater show --copy run.hiw last",
-	"the recording as one file, to give away",
+	"the recording as one file, to pass on",
 	NULL,
 };
 
 const struct command command_show = {
 	.name = "show",
 	.usage = "[options] [RUN]",
-	.operands = WHAT_A_RUN_IS " Without one it is the last.",
-	.sentence = "show a run's summary",
+	.operands = WHAT_A_RUN_IS " The default is last.",
+	.sentence = "print the summary of a run",
 	.prose = prose,
 	.examples = examples,
 	.opts = opts,

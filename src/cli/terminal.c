@@ -23,7 +23,7 @@
 
 enum {
 	WIDTH = 80,
-	WRITE_PIECE = 4096,     /* PIPE_BUF: so much room a pipe has when poll calls it writable */
+	WRITE_PIECE = 4096,     /* PIPE_BUF: the room in a pipe that poll reports as writable */
 	MOMENT_MS = 10,
 	LINK_LEN = 24
 };
@@ -31,13 +31,14 @@ enum {
 void terminal_guard_streams(void)
 {
 	for (int fd = 0; fd <= 2; fd++) {
-		/* The lowest number is taken: this one. Who writes to a stdout that was closed is to find out. */
+		/* open() uses the lowest free number, this one. A write to a stdout that was closed
+		 * must fail. */
 		if (fcntl(fd, F_GETFD) < 0)
 			(void) open("/dev/null", (fd == 1 ? O_RDONLY : O_RDWR) | O_CLOEXEC);
 	}
 }
 
-bool environment_says(const char *name)
+bool environment_flag(const char *name)
 {
 	const char *value = getenv(name);
 
@@ -63,7 +64,7 @@ bool terminal_has_color(int fd)
 
 	if (no && *no)
 		return false;
-	if (environment_says("CLICOLOR_FORCE"))
+	if (environment_flag("CLICOLOR_FORCE"))
 		return true;
 	return fd >= 0 && isatty(fd) && term && *term && strcmp(term, "dumb") != 0;
 }
@@ -89,14 +90,15 @@ struct hiw_style terminal_style(int fd, enum hiw_units units, bool plain)
 		.width = terminal_width(fd, WIDTH),
 		.color = fd >= 0 && terminal_has_color(fd),
 		.utf8 = terminal_is_utf8(),
-		.plain = plain || environment_says("ACCESSIBLE"),
+		.plain = plain || environment_flag("ACCESSIBLE"),
 	};
 }
 
-/* ---- writing ---- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
-/* Readable once somebody asked hiwater to end, where that is blocked (run, attach), and would not be ignored. */
-static int open_end_asked(void)
+/* A descriptor that is readable once hiwater got a signal to end that is blocked (in run and
+ * attach) and not ignored. */
+static int open_end_signals(void)
 {
 	static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 	struct sigaction action;
@@ -110,16 +112,16 @@ static int open_end_asked(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Waits until fd (-1: none) takes something. Returns 0, -ETIMEDOUT, -ECANCELED where hiwater was asked to end meanwhile,
- * -EINTR, or -errno. */
+/* Waits until fd (-1: none) is writable. Returns 0, -ETIMEDOUT, -ECANCELED if hiwater got a signal
+ * to end, -EINTR, or -errno. */
 static int wait_for_room(int fd, int patience_ms)
 {
 	struct pollfd fds[] = { { .fd = fd, .events = POLLOUT }, { .fd = -1, .events = POLLIN } };
-	autoclose int asked = -1;
+	autoclose int signals = -1;
 	int n = poll(fds, 1, 0);
 
 	if (n == 0 && patience_ms > 0) {
-		fds[1].fd = asked = open_end_asked();
+		fds[1].fd = signals = open_end_signals();
 		n = poll(fds, 2, patience_ms);
 	}
 	if (n <= 0)
@@ -127,7 +129,8 @@ static int wait_for_room(int fd, int patience_ms)
 	return fds[0].revents ? 0 : -ECANCELED;
 }
 
-/* The name that an open file has below root's proc. Returns 0 or -errno; the caller does root_done() in either case. */
+/* Opens the root and writes the name of fd's link below its proc to ret_link. Returns 0 or -errno;
+ * the caller calls root_done() in either case. */
 static int open_root_of(int fd, struct root *ret_root, char ret_link[static LINK_LEN])
 {
 	*ret_root = (struct root) { .proc = -1, .sys = -1, .top = -1 };
@@ -145,9 +148,10 @@ static int open_anew(int fd)
 	return anew;
 }
 
-/* A terminal is writable as soon as there is room for one byte, and a longer write then waits for the rest. O_NONBLOCK would hold
- * for the shell and the job, too, who share the open file: so there is one more. Returns -1 where fd is no terminal, it is
- * another user's, or its name leads to another one here (/dev/tty, /dev/ptmx). */
+/* A terminal is writable as soon as there is room for one byte, and a longer write then blocks.
+ * O_NONBLOCK on fd would also affect the shell and the job, which share the open file description,
+ * so this opens another one. Returns -1 if fd is no terminal, belongs to another user, or its name
+ * leads to a different terminal (/dev/tty, /dev/ptmx). */
 static int open_without_wait(int fd)
 {
 	unsigned before, now;
@@ -170,7 +174,7 @@ static int left_ms(uint64_t since_ns, int patience_ms)
 	return ms < (uint64_t) patience_ms ? patience_ms - (int) ms : 0;
 }
 
-/* What poll calls writable may take nothing all the same: a newline needs room for two bytes. */
+/* A write to a writable terminal may still accept nothing: a newline needs room for two bytes. */
 static int wait_a_moment(int patience_ms)
 {
 	if (patience_ms <= 0)
@@ -180,7 +184,7 @@ static int wait_a_moment(int patience_ms)
 	return r == -ETIMEDOUT ? 0 : r;
 }
 
-/* Returns how much was taken, which may be nothing, or -errno. */
+/* Returns the number of bytes written, which may be 0, or -errno. */
 static int write_piece(int fd, const char *text, size_t len, int patience_ms)
 {
 	const int r = wait_for_room(fd, patience_ms);
@@ -220,11 +224,11 @@ int terminal_write(int fd, const char *text, size_t len, int patience_ms)
 	return terminal_write_part(fd, text, len, patience_ms, &written);
 }
 
-static void (*complaints)(const char *text);
+static void (*complaint_handler)(const char *text);
 
-void complain_through(void (*there)(const char *text))
+void complain_through(void (*handler)(const char *text))
 {
-	complaints = there;
+	complaint_handler = handler;
 }
 
 void complain(const char *format, ...)
@@ -236,8 +240,8 @@ void complain(const char *format, ...)
 	va_start(ap, format);
 	(void) vsnprintf(text + start, sizeof(text) - start - 1, format, ap);
 	va_end(ap);
-	if (complaints) {
-		complaints(text + start);
+	if (complaint_handler) {
+		complaint_handler(text + start);
 		return;
 	}
 	size_t len = strlen(text);
@@ -264,7 +268,7 @@ int print_out(const char *text, size_t len)
 	return 0;
 }
 
-/* ---- files ---- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 int file_put(int fd, const void *bytes, size_t len)
 {
@@ -283,8 +287,8 @@ int file_put(int fd, const void *bytes, size_t len)
 	return 0;
 }
 
-/* Does a descriptor that the shell may have given have it open? So /dev/stdout is a file where the shell has sent stdout to one:
- * another in its place would be nobody's, and that name leads to others, too. */
+/* Is the file open as one of the descriptors that a shell can redirect? /dev/stdout is such a file
+ * if the shell redirected stdout to one: replacing it by rename would lose the output. */
 static bool is_open_already(const struct stat *file)
 {
 	enum {
@@ -299,7 +303,8 @@ static bool is_open_already(const struct stat *file)
 	return false;
 }
 
-/* True of what is there and is no file, or only the name of one that somebody has open: a device, a pipe, /dev/stdout. */
+/* True if path must be written to directly: a device, a pipe, or another name of an open file, such
+ * as /dev/stdout. */
 static bool is_special(const char *path)
 {
 	struct stat st;
@@ -307,7 +312,7 @@ static bool is_special(const char *path)
 	return stat(path, &st) == 0 && (!S_ISREG(st.st_mode) || is_open_already(&st));
 }
 
-/* Where nobody reads a FIFO yet, somebody may come within the usual patience (ENXIO: fifo(7)). */
+/* A FIFO without a reader cannot be opened yet (ENXIO, fifo(7)): waits PATIENCE_END_MS for one. */
 static int open_special(const char *path)
 {
 	int fd, r = 0;
@@ -330,7 +335,8 @@ static int write_special(const char *path, const char *text, size_t len)
 	return r;
 }
 
-/* open(2) O_TMPFILE: in the folder of path, which is on the same file system. */
+/* Opens a nameless file (O_TMPFILE) in the folder of path, so that it is on the same file
+ * system. */
 static int open_nameless(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -340,7 +346,7 @@ static int open_nameless(const char *path)
 	return n < 0 || (size_t) n >= sizeof(folder) ? -1 : open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
-/* A nameless file gets its name by way of its link in proc, which may not be mounted. */
+/* A nameless file gets its name through its link in /proc, which may not be mounted. */
 static bool can_be_named(int fd)
 {
 	char link[LINK_LEN];
@@ -378,7 +384,8 @@ int file_begin(struct file_aside *file, const char *path)
 	return file->fd < 0 ? -errno : 0;
 }
 
-/* A link replaces nothing, so it is another name that then takes path's. */
+/* linkat(2) does not replace an existing file, so the file gets a temporary name first, which
+ * end_aside renames to path. */
 static int give_name(struct file_aside *file)
 {
 	enum {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where text goes: how wide, which colours, which letters, and writing that never hangs and never complains.
+ * Output: the width, colours and character set of a terminal, writes that never hang, and files
+ * that appear whole.
  */
 #pragma once
 
@@ -8,56 +9,59 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Sees to it that 0, 1 and 2 are taken, by what is closed on exec, so that no file of ours gets such a number and the
- * job still finds them closed. */
+/* Opens /dev/null, close-on-exec, for those of 0, 1 and 2 that are closed: no file of hiwater gets
+ * such a number, and the job still finds them closed. */
 void terminal_guard_streams(void);
 
-/* Columns of fd's terminal; COLUMNS where that is set; otherwise if fd is none. */
+/* Columns of fd's terminal; if fd is no terminal, the value of COLUMNS; else the argument
+ * otherwise. */
 unsigned terminal_width(int fd, unsigned otherwise);
 
-/* NO_COLOR, CLICOLOR_FORCE and TERM are honoured. */
+/* Honours NO_COLOR, CLICOLOR_FORCE and TERM. */
 bool terminal_has_color(int fd);
 
-/* What LC_ALL, LC_CTYPE or LANG say. */
+/* According to LC_ALL, LC_CTYPE or LANG, the first that is set. */
 bool terminal_is_utf8(void);
 
-/* How text for fd looks; plain also if ACCESSIBLE is set. fd -1: a file. */
+/* The style of text for fd (-1: a file). ACCESSIBLE implies plain. */
 struct hiw_style terminal_style(int fd, enum hiw_units units, bool plain);
 
-/* How long a reader may let it wait: while the job runs, and when it is over. */
+/* How long a write waits for its reader: a progress line, a message, output after the job's end. */
 enum {
 	PATIENCE_NONE_MS = 0,
 	PATIENCE_SHORT_MS = 1000,
 	PATIENCE_END_MS = 5000
 };
 
-/* Writes it all, in pieces, unless the reader takes nothing for so long, or somebody asks hiwater to end while it waits.
- * Returns 0 or -errno. */
+/* Writes all of text, in pieces. Gives up if the reader accepts nothing for patience_ms
+ * (-ETIMEDOUT), or if hiwater gets a signal to end while it waits (-ECANCELED). Returns 0 or
+ * -errno. */
 int terminal_write(int fd, const char *text, size_t len, int patience_ms);
-/* The same, and how much the reader took, also where that is not all. */
+/* The same; *ret_written is the number of bytes written, also on failure. */
 int terminal_write_part(int fd, const char *text, size_t len, int patience_ms, size_t *ret_written);
 
-/* Writes text to path: whole and by rename where path is a file or nothing yet, else straight into it (a device, a
- * pipe). Returns 0 or -errno. */
+/* Writes text to path: atomically, by rename, if path is a file or does not exist; directly if it
+ * is a device or a pipe. Returns 0 or -errno. */
 int file_write(const char *path, const char *text, size_t len);
-/* Adds text to what path holds. Returns 0 or -errno. */
+/* Appends text to path. Returns 0 or -errno. */
 int file_add(const char *path, const char *text, size_t len);
 
-/* The same for what comes in pieces: a file in path's folder that takes its name if all went well. It has no name until
- * then, so that one that is cut off leaves nothing, also after SIGKILL; where the file system has no such files, or no proc is mounted, it is
- * called path.XXXXXX, and removed if something goes wrong. What is there and no file (a device, a pipe, /dev/stdout) is
- * written straight into. */
+/* file_write in pieces: a file in path's folder that replaces path once it is complete. Until then
+ * it has no name (O_TMPFILE), so that nothing is left behind if hiwater is killed. If the file
+ * system does not support that, or /proc is not mounted, its name is path.XXXXXX, and it is removed
+ * on failure. A device, a pipe or /dev/stdout is written to directly. */
 struct file_aside {
 	int fd;
-	bool is_special;  /* no file: fd is what path leads to */
+	bool is_special;  /* not a regular file: fd is path itself */
 	bool has_name;
 	const char *path; /* borrowed */
 	char name[4096];
 };
 int file_begin(struct file_aside *file, const char *path);
-int file_end(struct file_aside *file, int error); /* returns error, or what then went wrong */
-/* Writes it all to fd. Returns 0 or -errno. */
+/* Replaces path if error is 0, else discards the file. Returns error, or -errno of this step. */
+int file_end(struct file_aside *file, int error);
+/* Writes all bytes to fd. Returns 0 or -errno. */
 int file_put(int fd, const void *bytes, size_t len);
 
-/* Whether file_write(path) can be expected to work. Returns 0 or -errno. */
+/* Checks, without writing, whether file_write(path) is likely to succeed. Returns 0 or -errno. */
 int file_check(const char *path);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater top: says what is to be seen, and becomes the program that shows it (src/top/, hiwater-top).
+ * hiwater top: resolves its operand and options, and executes the program that shows them
+ * (src/top/, hiwater-top). The arguments of hiwater-top are KEY=VALUE words (src/top/main.c).
  */
 #include <errno.h>
 #include <limits.h>
@@ -36,9 +37,9 @@ static struct {
 	char sort[2];
 } arg_top = { .interval_ns = 1000000000, .rows = 10, .at_ns = -1 };
 
-/* ---- options ------------------------------------------------------------------------------------------------------ */
+/* ---- options --------------------------------------------------------------------------------- */
 
-static int take_period(const char *value, void *dest, struct err *err)
+static int parse_period(const char *value, void *dest, struct err *err)
 {
 	int64_t ns;
 	const int r = units_parse_duration(value, &ns, err);
@@ -46,12 +47,12 @@ static int take_period(const char *value, void *dest, struct err *err)
 	if (r < 0)
 		return r;
 	if (ns < (int64_t) interval_least_ns || ns > (int64_t) interval_most_ns)
-		return err_set(err, -EINVAL, "'%.80s': between 10ms and 1h can be shown", value);
+		return err_set(err, -EINVAL, "'%.80s' is out of range; give 10ms to 1h", value);
 	*(uint64_t *) dest = (uint64_t) ns;
 	return 0;
 }
 
-static int take_time(const char *value, void *dest, struct err *err)
+static int parse_time(const char *value, void *dest, struct err *err)
 {
 	int64_t ns;
 	const int r = units_parse_duration(value, &ns, err);
@@ -61,20 +62,20 @@ static int take_time(const char *value, void *dest, struct err *err)
 	return r;
 }
 
-static int take_number(const char *value, void *dest, struct err *err)
+static int parse_number(const char *value, void *dest, struct err *err)
 {
 	const char *p = value;
 	uint64_t n;
 
 	if (parse_u64(&p, &n) < 0 || *p)
-		return err_set(err, -EINVAL, "'%.80s' is no number", value);
+		return err_set(err, -EINVAL, "'%.80s' is not a whole number", value);
 	*(uint64_t *) dest = n;
 	return 0;
 }
 
-static int take_sort(const char *value, void *dest, struct err *err)
+static int parse_sort(const char *value, void *dest, struct err *err)
 {
-	static const char letters[] = "pucrksgbdwtn"; /* of src/top/table.c, in the order of SORT_CHOICES */
+	static const char letters[] = "pucrksgbdwtn"; /* the columns of src/top/table.c, in the order of SORT_CHOICES */
 	const int i = opt_choice(value, SORT_CHOICES, err);
 
 	if (i < 0)
@@ -83,7 +84,7 @@ static int take_sort(const char *value, void *dest, struct err *err)
 	return 0;
 }
 
-/* ---- what is to be seen ------------------------------------------------------------------------------------------- */
+/* ---- the operand ----------------------------------------------------------------------------- */
 
 /* A process, or a recording. */
 struct target {
@@ -91,7 +92,7 @@ struct target {
 	char *path;
 };
 
-/* A recording of that process that is being written, in the history. */
+/* Finds the recording in the history that is being written about process target->pid. */
 static bool see_running(void *ctx, const struct hiw_entry *entry)
 {
 	struct hiw_about about = { .size = sizeof(about) };
@@ -118,7 +119,7 @@ static bool is_process(const char *word, pid_t *ret)
 	return kill(*ret, 0) == 0 || errno == EPERM;
 }
 
-/* Returns 0 or an exit status, after a complaint. */
+/* Returns 0, or an exit status after a complaint. */
 static int find_target(const char *word, struct target *ret)
 {
 	struct hiw_err err = { "" };
@@ -134,7 +135,7 @@ static int find_target(const char *word, struct target *ret)
 	return r < 0 ? EXIT_FAILED : 0;
 }
 
-/* ---- becoming it -------------------------------------------------------------------------------------------------- */
+/* ---- executing hiwater-top ------------------------------------------------------------------- */
 
 struct words {
 	struct buf text[WORDS_MOST];
@@ -154,12 +155,12 @@ static void __attribute__((format(printf, 2, 3))) word(struct words *w, const ch
 	w->n++;
 }
 
-static void say_how(struct words *w)
+static void add_options(struct words *w)
 {
 	char path[PATH_MAX];
 	const char *type = getenv("TERM");
 	const bool is_dumb = !type || !*type || strcmp(type, "dumb") == 0;
-	const bool plain = arg_top.plain || arg_top.count > 0 || environment_says("ACCESSIBLE") || is_dumb ||
+	const bool plain = arg_top.plain || arg_top.count > 0 || environment_flag("ACCESSIBLE") || is_dumb ||
 			   !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO);
 
 	word(w, "plain=%d", plain);
@@ -188,11 +189,11 @@ static int become(const struct target *target)
 	char path[PATH_MAX];
 
 	if (program_find("hiwater-top", path, sizeof(path)) < 0) {
-		char where[LOOKED_FOR_LEN];
+		char where[PROGRAM_WHY_LEN];
 
-		program_looked_for("hiwater-top", where, sizeof(where));
-		complain("the live view is not here: %s; a build without the headers of ncursesw (Debian: libncurses-dev) has none; "
-			 "hiwater show and hiwater attach --progress work without it",
+		program_why_not("hiwater-top", where, sizeof(where));
+		complain("the live view is not available: %s; a build without the headers of ncursesw (Debian: libncurses-dev) omits "
+			 "it; hiwater show and hiwater attach --progress work without it",
 			where);
 		return EXIT_FAILED;
 	}
@@ -201,7 +202,7 @@ static int become(const struct target *target)
 		word(&words, "file=%s", target->path);
 	else if (target->pid)
 		word(&words, "pid=%d", (int) target->pid);
-	say_how(&words);
+	add_options(&words);
 	(void) execv(path, words.argv);
 	complain("cannot run %s: %s", path, strerror(errno));
 	for (size_t i = 0; i < words.n; i++)
@@ -216,7 +217,7 @@ static int top_main(int argc, char **argv)
 	int r = 0;
 
 	if (argc > 1) {
-		complain("one PID, RUN or FILE at a time; see hiwater top --help");
+		complain("top takes one PID, RUN or FILE; see hiwater top --help");
 		return EXIT_USAGE;
 	}
 	if (arg_top.filter && hiw_rule_check(arg_top.filter, HIW_RULE_FILTER, &err) < 0) {
@@ -231,54 +232,69 @@ static int top_main(int argc, char **argv)
 	return r;
 }
 
-/* ---- the table ---------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct opt opts[] = {
-	{ 'i', "interval", OPT_TEXT, "INTERVAL", "look this often, from 10ms to 1h (1s); of a recording in lines: a look each so much of "
-						 "its time",
-		take_period, &arg_top.interval_ns },
-	{ 'n', "count", OPT_TEXT, "COUNT", "print this many looks as lines and end", take_number, &arg_top.count },
-	{ 0, "plain", OPT_NONE, NULL, "lines instead of a screen; also where there is no terminal, and with ACCESSIBLE=1", opt_flag,
+	{ 'i', "interval", OPT_TEXT, "INTERVAL", "time between samples, from 10ms to 1h (1s); printing a recording: between samples of "
+						 "its own time",
+		parse_period, &arg_top.interval_ns },
+	{ 'n', "count", OPT_TEXT, "COUNT", "print this many samples as lines, then exit",
+		parse_number, &arg_top.count },
+	{ 0, "plain", OPT_NONE, NULL, "print lines instead of a screen; the default without a terminal and with ACCESSIBLE=1",
+		opt_flag,
 		&arg_top.plain },
-	{ 0, "rows", OPT_TEXT, "N", "processes in each look of lines (10)", take_number, &arg_top.rows },
-	{ 0, "at", OPT_TEXT, "TIME", "of a recording: stand still at this time since its start; lines begin there", take_time, &arg_top.at_ns },
-	{ 0, "filter", OPT_TEXT, "RULE", "only the processes that RULE picks, for example 'rss > 1GiB and name ~ ^py'", opt_text,
+	{ 0, "rows", OPT_TEXT, "N", "processes per sample when printing lines (10)",
+		parse_number, &arg_top.rows },
+	{ 0, "at", OPT_TEXT, "TIME", "of a recording: pause at this time since its start; printed lines begin there",
+		parse_time,
+		&arg_top.at_ns },
+	{ 0, "filter", OPT_TEXT, "RULE", "show only the processes that match RULE, for example 'rss > 1GiB and name ~ ^py'",
+		opt_text,
 		(void *) &arg_top.filter },
-	{ 0, "sort", OPT_CHOICE, SORT_CHOICES, "by what processes are sorted (ram)", take_sort, arg_top.sort },
-	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of amounts: GiB, GB, or bytes (iec)", take_units, &arg_top.units },
-	{ 0, "gpu", OPT_CHOICE, GPU_CHOICES, "show the GPUs there are, or ask no driver (auto)", take_gpu, &arg_top.gpu },
-	{ 0, "no-mouse", OPT_NONE, NULL, "leave the mouse to the terminal, which can then select text", opt_flag, &arg_top.no_mouse },
-	{ 0, "readonly", OPT_NONE, NULL, "no signals to processes", opt_flag, &arg_top.readonly },
+	{ 0, "sort", OPT_CHOICE, SORT_CHOICES, "sort processes by this column (ram)",
+		parse_sort, arg_top.sort },
+	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)",
+		parse_units, &arg_top.units },
+	{ 0, "gpu", OPT_CHOICE, GPU_CHOICES, "show GPUs if there are any, or call no GPU driver (auto)",
+		parse_gpu, &arg_top.gpu },
+	{ 0, "no-mouse", OPT_NONE, NULL, "leave the mouse to the terminal, which can then select text",
+		opt_flag, &arg_top.no_mouse },
+	{ 0, "readonly", OPT_NONE, NULL, "disable sending signals to processes",
+		opt_flag, &arg_top.readonly },
 	{ 0 },
 };
 
 static const char *const prose[] = {
-	"Shows what is used now, and how it went: without an operand by all of the machine; by process PID and what it starts; or "
-	"what a recording holds, growing or finished. It looks on from outside, as hiwater attach does, and keeps nothing; a "
-	"process that is being recorded is shown from its recording. A job neither ends nor slows because of it, and goes on when "
-	"the view is left.",
-	"? shows the keys: q leaves, arrows pick a process, Enter shows all of it, s sorts, / filters, f finds, t makes a tree, "
-	"[ and ] zoom the charts, space stands still. In a recording , and . step, 1 2 4 8 are speeds. The mouse sorts at heads, "
-	"picks rows, scrolls, and draws a span in a chart to look into.",
-	"A filter is a rule about a process: names are those of docs/metrics.md (rss, hwm, cpu, swap, threads, read_bytes, "
-	"gpu.mem: of the GPUs what it holds there), name, command, pid, uid, with < <= > >= == != ~ !~, and, or, not; .peak is the largest so far.",
-	"CPU% is of one core; SM is the share of time in which a GPU's SMs had work, busy that some kernel ran. A figure that "
-	"cannot be had is -. F9 sends a signal to one of one's own processes, after two questions.",
-	"Without a terminal, with -n or --plain it prints lines. Colours are those of the terminal, none under NO_COLOR. The terminal is given "
-	"back at each end but SIGKILL (kill -9), after which tput rmcup; reset does it.",
-	"The exit status is 0, 1 if there is nothing to be shown, 2 for a command line that makes no sense.",
+	"Shows current use and its recent history: of the whole machine (no operand), of process PID and "
+	"its descendants, or of a recording, growing or finished. It reads from outside, as hiwater attach "
+	"does, and keeps no recording; a process that is being recorded is shown from its recording. The "
+	"job is not slowed down, and keeps running when the view is left.",
+	"? shows the keys: q quits, arrows select a process, Enter shows its details, s sorts, / filters, f "
+	"finds, t shows a tree, [ and ] zoom the charts, space pauses. In a recording , and . step, 1 2 4 8 "
+	"set the speed. Click a column head to sort, a row to select it, scroll, or drag across a chart to "
+	"select a span.",
+	"A filter is a rule about a process: names are those of docs/metrics.md (rss, hwm, cpu, swap, "
+	"threads, read_bytes, gpu.mem: its device memory), name, command, pid, uid, with < <= > >= == != ~ "
+	"!~, and, or, not; .peak is the maximum so far.",
+	"CPU% is of one core; SM is the share of time in which a GPU's SMs had work, busy the share in "
+	"which any kernel ran. A value that is not available is shown as -. F9 sends a signal to one of "
+	"your own processes, after two questions.",
+	"Without a terminal, with -n or --plain it prints lines. Colours are those of the terminal, none "
+	"with NO_COLOR. The terminal is restored at every exit except SIGKILL (kill -9); after that, run "
+	"tput rmcup; reset.",
+	"The exit status is 0, 1 if there is nothing to show, 2 for an invalid command line.",
 	NULL,
 };
 
 static const char *const examples[] = {
 	"hiwater top",
-	"the machine: who uses what, now",
+	"current use of the whole machine",
 	"hiwater top 4711",
-	"process 4711 and all that it started",
+	"process 4711 and its descendants",
 	"hiwater top last",
-	"the latest run: as it grows, or played again",
+	"the latest run: live if it is running, else replayed",
 	"hiwater top run.hiw --at 12m",
-	"how things stood twelve minutes into a run",
+	"the state twelve minutes into a run",
 	"hiwater top -n 1 --sort cpu --rows 5",
 	"the five busiest processes, once, as lines",
 	NULL,
@@ -294,8 +310,8 @@ static const char *const keys[] = {
 const struct command command_top = {
 	.name = "top",
 	.usage = "[options] [PID|RUN|FILE]",
-	.operands = WHAT_A_RUN_IS " A number is that of a process, if there is one; else of a run. Without an operand it is the machine.",
-	.sentence = "what is used now, live: the machine, a job, a recording",
+	.operands = WHAT_A_RUN_IS " A number is a PID if such a process exists, else a run. The default is the whole machine.",
+	.sentence = "show current use, live: the machine, a job, a recording",
 	.prose = prose,
 	.examples = examples,
 	.keys = keys,

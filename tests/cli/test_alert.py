@@ -105,8 +105,8 @@ def test_nothing_to_look_at_is_said_at_the_end(tool):
                     "--", "sleep", "2.1")
     assert done.returncode == 0
     assert done.stderr.splitlines() == [
-        "hiwater: warning: the limit 'gpu.mem = 1GiB' cannot be judged: GPUs are not asked for (--gpu=none)",
-        "hiwater: warning: the rule 'lost > 5' had nothing to look at: 'lost' was never pushed"]
+        "hiwater: warning: the limit 'gpu.mem = 1GiB' cannot be checked: GPUs are not measured (--gpu=none)",
+        "hiwater: warning: the rule 'lost > 5' was never checked: 'lost' was never pushed"]
 
 
 # ---- a rule that makes no sense ----
@@ -117,12 +117,12 @@ def test_nothing_to_look_at_is_said_at_the_end(tool):
     ("--alert", "ram > 5%", None),
     ("--alert", "ram > 5 GBi", "write it as 5GiB"),
     ("--limit", "ram > 5GiB", "NAME = VALUE"),
-    ("--on-alert", "signal BOB", "names no signal"),
-    ("--on-alert", "error: signal BOB", "names no signal"),
-    ("--on-alert", "error: ", "it is empty"),
-    ("--on-alert", "critical: echo", "no such level"),
-    ("--on-alert", "signal", "names no signal"),
-    ("--on-alert", "true", "there is no alert to do it at; say when with --alert"),
+    ("--on-alert", "signal BOB", "unknown signal"),
+    ("--on-alert", "error: signal BOB", "unknown signal"),
+    ("--on-alert", "error: ", "the action is empty"),
+    ("--on-alert", "critical: echo", "unknown level"),
+    ("--on-alert", "signal", "unknown signal"),
+    ("--on-alert", "true", "--on-alert needs an alert; give one with --alert"),
     ("--limit", "ram = 24", "write it as 24GiB"),
 ])
 def test_refused_before_the_job(tool, option, rule, says):

@@ -114,7 +114,7 @@ def test_disk_full_for_everything_else(tool, small_disk):
     done = tool.run("run", "--no-record", "--json", disk / "run.json", "--summary-file", disk / "run.txt", "--", *JOB)
     unaffected(done, 2)
     for name in ("run.json", "run.txt"):
-        assert re.search(rf"^hiwater: warning: {disk}/{name} was not written: No space", done.stderr, re.M), done.stderr
+        assert re.search(rf"^hiwater: warning: cannot write {disk}/{name}: No space", done.stderr, re.M), done.stderr
     assert [p.name for p in disk.iterdir()] == ["filler"]
 
 

@@ -453,8 +453,8 @@ def test_a_group_in_which_somebody_lives_on_stays(tool, group, hog):
         assert run.returncode == 4
         below = group.below()
         assert len(below) == 1
-        assert stderr == (f"hiwater: warning: the cgroup {group.path}/{below[0]} stays: "
-                          "1 of the job's processes still live in it\n")
+        assert stderr == (f"hiwater: warning: cannot remove the cgroup {group.path}/{below[0]}: "
+                          "1 of the job's processes are still running in it\n")
         assert int((group.folder / below[0] / "cgroup.procs").read_text(encoding="ascii"))
     finally:
         run.stdin.close()

@@ -27,7 +27,7 @@ def real(tmp_path_factory):
 
 
 class Made:
-    """Writes runs into a history of the test's own."""
+    """Writes runs into a history that only this test uses."""
 
     def __init__(self, tool, real):
         self.tool, self.real, self.number = tool, real, 0
@@ -146,7 +146,7 @@ def test_what_differs_is_said(made, tool):
 
 
 def test_the_part_in_which_commands_differ_is_said(made, tool):
-    """Both begin alike for longer than a warning is."""
+    """Both commands have a common beginning that is longer than a warning."""
     folder = "/a/long/path/of/an/environment/" + "x" * 60
     made.run("base", command=f"{folder}/python train.py mlp original 3")
     made.run("new", command=f"{folder}/python train.py mlp compressed 3")
@@ -242,8 +242,8 @@ def test_names_that_cannot_be_cut_stay_whole(made, tool):
         made.run(name)
     rows = [line.split() for line in compared(tool, "--by", "model,data", *sorted(made.tool.history.glob("[45].hiw"))).splitlines()]
     assert [row[:2] for row in rows[1:3]] == [["g", "h-i"], ["j", "k"]]
-    assert "by what" in compared(tool, "--by", ",", "1", "2", status=2)
-    assert "8 parts" in compared(tool, "--by", "a,b,c,d,e,f,g,h,i", "1", "2", status=2)
+    assert "--by is empty" in compared(tool, "--by", ",", "1", "2", status=2)
+    assert "give at most 8" in compared(tool, "--by", "a,b,c,d,e,f,g,h,i", "1", "2", status=2)
 
 
 @pytest.mark.parametrize("rule, status", [
@@ -278,10 +278,10 @@ def test_a_run_without_an_end_is_incomplete(made, tool):
 
 def test_refusals(made, tool):
     made.group("base", BASE)
-    assert "with what" in compared(tool, "base", status=2)
-    assert "named twice" in compared(tool, "base", "base", status=2)
+    assert "at least two RUNs" in compared(tool, "base", status=2)
+    assert "given twice" in compared(tool, "base", "base", status=2)
     assert "nothing-of-that-name" in compared(tool, "base", "nothing-of-that-name", status=1)
-    assert "named twice" in compared(tool, "1", "1", status=2)
+    assert "given twice" in compared(tool, "1", "1", status=2)
 
 
 def test_moments_are_milliseconds(made, tool):

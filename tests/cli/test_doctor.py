@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""doctor: what it says can be measured, against what must be, and against what a run then has.
+"""doctor: the metrics that it reports as available, compared with those that must be, and with those that a run records.
 
 tests/golden/doctor-TREE.txt lists the metrics that a captured machine must have; metrics that it also has are no
 failure, so that a new one needs no change here. UPDATE_GOLDEN=1 writes them anew. doctor-here.txt is written by hand.
@@ -18,7 +18,7 @@ from stress_jobs import BUILD
 TREES = sorted(p.name for p in (ROOT / "tests" / "trees").iterdir() if (p / "proc").is_dir())
 GOLDEN = ROOT / "tests" / "golden"
 CARD = ROOT / "tests" / "fake" / "scenarios" / "cards" / "h100.conf"
-WAITING = "hiwater: waiting for a driver of GPUs (30 s at most)\n"  # said where it takes more than 2 s
+WAITING = "hiwater: waiting for a GPU driver (30 s at most)\n"  # printed if it takes more than 2 s
 
 
 def report(tool, *args, prefix=(), **options):
@@ -61,7 +61,7 @@ def test_a_captured_machine_loses_nothing(tool, tree):
 # ---- this machine ----
 
 class Facts:
-    """What the machine offers, found out without hiwater: FILE WORD (a file that the user can read has that word), or a name."""
+    """A fact of the machine, determined without hiwater: FILE WORD (a file that the user can read has that word), or a name."""
 
     def __init__(self, prefix, group=None):
         self.prefix, self.group = prefix, group
@@ -81,19 +81,19 @@ class Facts:
 
     @staticmethod
     def disk():
-        """A device behind a block device that is listed."""
+        """There is a device behind one of the listed block devices."""
         listed = {line.split()[2] for line in pathlib.Path("/proc/diskstats").read_text(encoding="ascii").splitlines()}
         return any((d / "device").exists() and d.name in listed for d in pathlib.Path("/sys/block").glob("*"))
 
     @staticmethod
     def local_root():
-        """/, where these tests let doctor look, is of a kind that cannot hang."""
+        """/, which doctor reads in these tests, is a file system that cannot hang."""
         kind = subprocess.run(["stat", "-f", "-c", "%T", "/"], capture_output=True, text=True, check=True).stdout.strip()
         return kind in ("ext2/ext3", "xfs", "btrfs", "tmpfs", "overlayfs", "zfs", "f2fs")
 
 
 def musts(facts):
-    """The metrics of doctor-here.txt whose fact is one of this machine."""
+    """The metrics of doctor-here.txt whose fact applies to this machine."""
     split = [row.split(None, 1) for row in rows("doctor-here.txt")]
     return [row[0] for row in split if facts.has(row[1].strip() if len(row) > 1 else "")]
 
@@ -121,7 +121,7 @@ def test_in_a_cgroup_of_its_own(tool, memory_cgroup):
 
 
 def test_in_a_cgroup_with_others(tool, memory_cgroup):
-    """What a run would not tell, since strangers are in the group, doctor does not promise."""
+    """A run does not report a cgroup that it shares with other processes, so doctor does not list it as available."""
     def enter():
         (memory_cgroup / "cgroup.procs").write_text("0", encoding="ascii")
 
@@ -133,7 +133,7 @@ def test_in_a_cgroup_with_others(tool, memory_cgroup):
 
 
 def test_every_promise_is_kept(tool, recorded):
-    """What can be measured here, by doctor's word, has a value in the recording of a run."""
+    """Every metric that doctor reports as available has a value in the recording of a run."""
     tables = {"host": "host_sample", "job": "job_sample", "process": "process_sample"}
     with sqlite3.connect(recorded.path) as db:
         for name in available(report(tool)):
@@ -175,7 +175,7 @@ def test_a_gpu(tool):
     ("hang", "nvmlInitWithFlags", r"NVML has not answered in 1\d s: it is stuck in {call}", "Xid"),
     ("crash", "nvmlDeviceGetPowerUsage", r"the helper was killed by signal (6|11) in a call of NVML \({call} of GPU 0\)", "NVRM")])
 def test_a_driver_that_does_not_answer(tool, ill, call, why, remedy):
-    """Which of both it was, in which call, and what to do about it."""
+    """The message says which of both happened, in which call, and what to do."""
     gpu_env(tool, f"[call {call}]\n{ill} = 1\n")
     found = report(tool)
     assert not of_gpus(available(found))
@@ -187,7 +187,7 @@ def test_a_driver_that_does_not_answer(tool, ill, call, why, remedy):
 
 
 def test_a_driver_that_is_slow_is_waited_for(tool):
-    """It takes more than ten seconds in all and answers call after call, as one does that attaches to its cards first."""
+    """It takes more than ten seconds in total but answers each call, as a driver does that initialises its cards first."""
     gpu_env(tool, "".join(f"[gpu {i}]\ninclude = {CARD}\n" for i in range(1, 8)) + "[call nvmlDeviceGetHandleByIndex*]\ndelay = 1.4\n")
     done = subprocess.run([HIWATER, "doctor", "--json"], env=tool.env, capture_output=True, text=True, timeout=60, check=True)
     assert done.stderr == WAITING
@@ -221,7 +221,7 @@ def test_device_memory_is_missing_for_the_reason_that_the_driver_gives(tool, cod
 
 
 def test_a_figure_that_cannot_be_so_is_told_as_that(tool):
-    """It was answered by a GPU that is awake."""
+    """A GPU that is awake answered the call."""
     gpu_env(tool, "temperature = 0\nutil = 255\nfan = unknown\n")
     missing = why_not(report(tool))
     assert missing["gpu.temp"] == missing["gpu.busy"] == "the driver reports an impossible value"
@@ -237,7 +237,7 @@ def test_a_gpu_that_is_divided(tool):
 
 @pytest.mark.parametrize("code, why", [(4, "no permission"), (3, "this device does not support it")])
 def test_of_several_ways_the_reason_that_matters_is_told(tool, code, why):
-    """The fields may not be read, and there is no GPM: with the right it could be had."""
+    """The user may not read the fields, and there is no GPM: with the permission it would be available."""
     gpu_env(tool, f"[call nvmlDeviceGetFieldValues]\nerror = {code}\n[call nvmlGpm*]\nerror = 3\n")
     found = {m["metric"]: m for m in report(tool)["metrics"] if m["entity"] == "gpu"}
     assert {found[name]["why_not"] for name in ("nvlink_rx", "nvlink_tx", "pcie_rx")} == {why}
@@ -263,7 +263,7 @@ def rates(tool):
 
 
 def test_how_often_gpus_are_read(tool):
-    """Each group of calls, from the plan that a run has: as planned, and what it comes to where a call is dear."""
+    """The period of each group of calls: as planned, and longer if a call is costly."""
     gpu_env(tool, "[call nvmlDeviceGetComputeRunningProcesses*]\nburn = 0.05\n")
     found = rates(tool)
     assert {group for _, group in found} == {"memory", "activity", "state", "processes", "gpm", "rare", "events"}
@@ -277,7 +277,7 @@ def test_how_often_gpus_are_read(tool):
     assert lists["cpu_s"] >= 0.05 and lists["period_here_s"] >= 0.05 / 0.002
     assert lists["why_longer"] == "all reads together may use 0.2 % of a core; lists of processes use the remainder"
     said = " ".join(tool.run("doctor").stdout.split())
-    assert "GPU readings together 0.2 % of a core at most" in said and "device memory in use; took " in said
+    assert "GPU reads at most 0.2 % of one core in total" in said and "device memory in use; took " in said
     assert re.search(r'NVML processes, 1/s \(4/s while .*the processes on each GPU', said)
 
 
@@ -289,7 +289,7 @@ def test_a_list_that_holds_locks_is_read_less_often(tool):
 
 
 def test_lists_at_rest_are_read_as_their_cost_says(tool):
-    """At the longest every five seconds, unless they are too dear for that as well."""
+    """At least every five seconds, unless a list costs too much even for that."""
     gpu_env(tool, "[call nvmlDeviceGetComputeRunningProcesses*]\ndelay = 0.03\n")
     found = rates(tool)
     lists = found["NVML", "processes"]
@@ -297,7 +297,7 @@ def test_lists_at_rest_are_read_as_their_cost_says(tool):
     assert all(r["period_resting_s"] == r["period_here_s"] for r in found.values() if r != lists)
     said = " ".join(tool.run("doctor").stdout.split())
     # A list that took a tenth of a second this time, on a busy machine, is read less often than that as it is.
-    assert "memory moves, 0.2/s while it does" in said or "memory moves), here once in" in said, said
+    assert "memory moves, 0.2/s while it does" in said or "memory moves), here every" in said, said
 
 
 def test_how_often_others_than_nvidias_are_read(tool):
@@ -312,12 +312,12 @@ def test_how_often_others_than_nvidias_are_read(tool):
 # ---- how new processes are found ----
 
 def test_the_last_pid_gate(tool):
-    assert "last pid" in report(tool)["machine"]["new processes"]
+    assert "last PID" in report(tool)["machine"]["new processes"]
     assert "off" not in report(tool)["machine"]["new processes"]
 
 
 def test_a_falsified_loadavg_turns_the_gate_off(tool):
-    """As lxcfs does it: a file of its own over /proc/loadavg; it tells of a pid that is long gone by."""
+    """lxcfs mounts a file of its own over /proc/loadavg; here it has a PID of long ago."""
     if os.geteuid() != 0:
         pytest.skip("not root: no mounts")
     fake = tool.folder / "loadavg"
@@ -333,7 +333,7 @@ def test_a_falsified_loadavg_turns_the_gate_off(tool):
 
 @pytest.mark.parametrize("user", ["as it is", "nobody"])
 def test_a_cgroup_of_its_own_is_had_as_doctor_says(tool, user):
-    """--cgroup=new is no remedy where it is refused: then what the refusal names is."""
+    """If --cgroup=new is refused, it is not offered as a remedy; the remedy is that of the refusal."""
     prefix = as_nobody(tool.folder) if user == "nobody" else []
     remedies = {m["remedy"] for m in report(tool, prefix=prefix)["metrics"] if "--cgroup=new" in (m["remedy"] or "")}
     tried = subprocess.run([*prefix, HIWATER, "run", "--cgroup=new", "--no-record", "--", "true"], cwd=tool.folder, env=tool.env,
@@ -352,7 +352,7 @@ def paragraphs(text):
 
 
 def names_missing(paragraph, missing):
-    """The names, at two blanks, of what is missing; "gpu.*" stands for all of an entity."""
+    """The names of missing metrics, which are indented by two blanks; "gpu.*" stands for all metrics of an entity."""
     named = re.findall(r"([a-z_]+)\.([\w*]+)", " ".join(re.findall(r"^  (\S.*)$", paragraph, re.M)))
     return [m for e, name in named
             for m in ([m for m in missing if m.startswith(f"{e}.")] if name == "*" else [f"{e}.{name}"])]
@@ -360,7 +360,7 @@ def names_missing(paragraph, missing):
 
 @pytest.mark.parametrize("tree", [None, *TREES])
 def test_text(tool, tree):
-    """80 columns, every metric once, what is missing last, with the reason of each."""
+    """80 columns, every metric once, missing metrics last, each with its reason."""
     root = ["--root", ROOT / "tests" / "trees" / tree] if tree else []
     done = tool.run("doctor", *root)
     assert done.returncode == 0 and done.stderr == ""

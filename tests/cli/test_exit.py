@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""hiwater ends as the job did."""
+"""hiwater ends with the job's status."""
 import json
 import os
 import pathlib
@@ -46,7 +46,7 @@ def test_leaves_no_core(tool):
 def test_command_not_found(tool):
     done = tool.run("run", "--", "no-such-command")
     assert done.returncode == 127
-    assert done.stderr.startswith("hiwater: cannot run 'no-such-command': No such file or directory; builtins, ")
+    assert done.stderr.startswith("hiwater: cannot run 'no-such-command': No such file or directory; shell builtins, ")
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
     assert not tool.history.exists()
@@ -61,10 +61,10 @@ def test_command_not_executable(tool):
 
 
 @pytest.mark.parametrize("command, status, hint", [
-    ("cd", 127, "No such file or directory; builtins, functions and aliases of a shell are no programs"),
-    ("echo hello", 127, "No such file or directory; a line for the shell is run by sh -c 'LINE'"),
-    ("A=1", 127, "No such file or directory; variables are set by env NAME=VALUE COMMAND"),
-    ("./script", 127, "No such file or directory; the file is there: what its first line asks for, or its loader, is not"),
+    ("cd", 127, "No such file or directory; shell builtins, functions and aliases are not programs"),
+    ("echo hello", 127, "No such file or directory; to run a shell command line, use sh -c 'LINE'"),
+    ("A=1", 127, "No such file or directory; to set variables, use env NAME=VALUE COMMAND"),
+    ("./script", 127, "No such file or directory; the file exists, but the interpreter in its first line, or its loader, does not"),
     ("./none", 127, "No such file or directory"),
     ("./folder", 126, "Permission denied; it is a folder"),
     ("", 127, "No such file or directory"),
@@ -117,7 +117,7 @@ def test_cpu_of_who_outlives_main_is_over_their_time(tool):
 
 
 def test_wait_measures_until_all_have_ended(tool):
-    """What was followed is what wall, history, peak and cores are about; main's own end is told beside it."""
+    """Wall time, history, peak and cores cover all processes that were followed; main's own end is reported separately."""
     hold = f"{sys.executable} -S -c 'x = bytearray(b\"x\") * (50 << 20); import time; time.sleep(1.2)'"
     done = tool.run("run", "--wait", "-n", "waited", "--json", "run.json", "--", "sh", "-c", f"({hold}) & exit 4")
     assert done.returncode == 4
@@ -144,7 +144,7 @@ def test_without_wait_the_run_is_over_with_main(tool):
 
 @pytest.mark.parametrize("files", [32, 36, 40, 60])
 def test_few_files_may_be_open(tool, files):
-    """What is kept open leaves room for what is opened and closed: the job is measured, and what is left out is said."""
+    """Open descriptors leave room for those that are opened briefly: the job is measured, and what is left out is reported."""
     line = f"ulimit -n {files} && exec {HIWATER} run --no-record --json run.json -- sh -c 'sleep 0.3; exit 7'"
     done = subprocess.run(["sh", "-c", line], cwd=tool.folder, env=tool.env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 7, done.stderr
@@ -156,7 +156,7 @@ def test_few_files_may_be_open(tool, files):
 
 @pytest.mark.skipif(not shutil.which("unshare") or os.geteuid() != 0, reason="needs unshare and root")
 def test_proc_of_another_pid_namespace(tool):
-    """Pids of one namespace mean nothing in the proc of another: nobody is read, rather than everybody."""
+    """PIDs of one namespace mean nothing in the /proc of another: no process is read, rather than all."""
     done = subprocess.run(["unshare", "--pid", "--fork", HIWATER, "run", "--no-record", "--json", "run.json", "--",
                            "sh", "-c", "sleep 0.3; exit 7"], cwd=tool.folder, env=tool.env, capture_output=True, text=True, timeout=60)
     if "unshare:" in done.stderr:
@@ -177,7 +177,7 @@ def test_proc_of_another_pid_namespace(tool):
 @pytest.mark.skipif(not shutil.which("unshare") or os.geteuid() != 0, reason="needs unshare and root")
 @pytest.mark.parametrize("rights", [[], ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]])
 def test_no_proc_is_mounted(tool, rights):
-    """What is written aside gets its name all the same, the helper that reads GPUs is nobody of the job's, and main's peak is its own."""
+    """Files still get their names, the GPU helper is not part of the job, and main's peak is its own."""
     tool.folder.chmod(0o777)
     job = f"{sys.executable} -c 'import time; held = bytearray(40_000_000); time.sleep(1.3)'; exit 3"
     done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", 'umount -l /proc && exec "$@"', "sh", *rights,
@@ -186,7 +186,7 @@ def test_no_proc_is_mounted(tool, rights):
     if "unshare:" in done.stderr or "umount:" in done.stderr:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 3, done.stderr
-    assert "not written" not in done.stderr and "mount it (mount -t proc proc /proc)" in " ".join(done.stderr.split())
+    assert "cannot write" not in done.stderr and "mount it (mount -t proc proc /proc)" in " ".join(done.stderr.split())
     assert "exit 3" in (tool.folder / "run.txt").read_text()
     run = json.loads((tool.folder / "run.json").read_text())
     assert len(list(tool.folder.glob("run.*"))) == 2
@@ -198,7 +198,7 @@ def test_no_proc_is_mounted(tool, rights):
 
 
 def in_pids_of_its_own(tool, before=""):
-    """Summary of a run in a pid namespace of its own, whose shell does something before it becomes hiwater."""
+    """Summary of a run in a PID namespace of its own, whose shell runs a command before it executes hiwater."""
     line = f"{before}exec {HIWATER} run --no-record --json run.json --summary none -- sh -c 'sleep 0.3; exit 7'"
     done = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", line], cwd=tool.folder, env=tool.env,
                           capture_output=True, text=True, timeout=60)
@@ -272,12 +272,12 @@ def test_status_survives_bad_streams(tool, stderr):
 
 
 def test_status_survives_unwritable_files(tool):
-    """A file that cannot be written at the end costs a line, not the status."""
+    """A file that cannot be written at the end causes a warning; the status is the job's."""
     process = tool.start("run", "--summary", "none", "--json", "gone/x.json", "--", "sh", "-c",
                          "rm -r gone; exit 3", preexec_fn=lambda: (tool.folder / "gone").mkdir())
     _, stderr = process.communicate(timeout=30)
     assert process.returncode == 3
-    assert stderr.decode().startswith("hiwater: warning: gone/x.json was not written: ")
+    assert stderr.decode().startswith("hiwater: warning: cannot write gone/x.json: ")
 
 
 def test_a_full_pipe_nobody_reads_does_not_hold_it_for_ever(tool):
@@ -296,7 +296,7 @@ def test_a_full_pipe_nobody_reads_does_not_hold_it_for_ever(tool):
 
 
 def test_run_ends_with_main(tool):
-    """What main leaves running is neither killed nor waited for."""
+    """Processes that main leaves running are neither killed nor waited for."""
     counter = tool.counter()
     done = tool.run("run", "--", "sh", "-c", '"$@" >/dev/null 2>&1 & while ! test -s "$3"; do sleep 0.01; done; exit 4',
                     "sh", *counter.command())

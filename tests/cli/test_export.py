@@ -400,7 +400,7 @@ def test_refusals(made):
     tool, path = made
     assert "nothing-of-that-name" in exported(tool, "nothing-of-that-name", "--to", "csv", status=1)
     assert "./nothing.hiw" in exported(tool, "./nothing.hiw", "--to", "csv", status=1)
-    assert "to what" in exported(tool, path, status=2)
+    assert "needs a format" in exported(tool, path, status=2)
     assert "csv" in exported(tool, path, "--to", "cvs", status=2)
     assert "--entity" in exported(tool, path, "--to", "perfetto", "--entity", "job", status=2)
     assert "openmetrics" in exported(tool, path, "--to", "openmetrics", "--entity", "events", status=2)

@@ -67,7 +67,7 @@ def test_a_run_is_kept_shown_and_removed(tool):
     jsonschema.validate(summary, schema())
     assert summary["exit"]["code"] == 3
     removed = tool.run("runs", "--rm", number)
-    assert removed.returncode == 0 and removed.stdout == f"removed run 1 (base): sh -c {LONGER}; exit 3; 0 more have that name\n"
+    assert removed.returncode == 0 and removed.stdout == f"removed run 1 (base): sh -c {LONGER}; exit 3; 0 more runs have that name\n"
     assert runs(tool) == []
     assert tool.run("runs", "--rm", number).returncode == 1
     assert tool.run("run", "-n", number, "--", "sleep", "1.1").returncode == 0  # the number is unused, so it is a name
@@ -76,7 +76,7 @@ def test_a_run_is_kept_shown_and_removed(tool):
     assert tool.run("show", f"name:{number}").stdout == tool.run("show").stdout != ""
 
 
-@pytest.mark.parametrize("name, meaning", [("5", "that number"), ("last", "latest runs"), ("last-1", "latest runs"), ("a/b", "a path"),
+@pytest.mark.parametrize("name, meaning", [("5", "a run number"), ("last", "latest runs"), ("last-1", "latest runs"), ("a/b", "a path"),
                                            ("x.hiw", "a path"), ("slurm:1", "Slurm"), ("name:x", "the name")])
 def test_a_name_that_means_another_run_is_warned_of(tool, name, meaning):
     """A warning before the job, which runs nevertheless; name: finds it as the warning says."""

@@ -80,8 +80,8 @@ def test_names_numbers_and_last(tool, recorded):
     assert shown(tool)["exit"]["code"] == 9
     removed = tool.run("runs", "--rm", "alpha", "beta")
     assert removed.returncode == 0 and removed.stderr == ""
-    assert removed.stdout.splitlines()[0] == "removed run 5 (alpha): sh -c sleep 1.05; exit 9; 2 more have that name"
-    assert re.fullmatch(r"removed run 2 \(beta\): .+; 0 more have that name", removed.stdout.splitlines()[1])
+    assert removed.stdout.splitlines()[0] == "removed run 5 (alpha): sh -c sleep 1.05; exit 9; 2 more runs have that name"
+    assert re.fullmatch(r"removed run 2 \(beta\): .+; 0 more runs have that name", removed.stdout.splitlines()[1])
     assert [r["number"] for r in listed(tool)] == [1, 3, 4]
     assert shown(tool, "last")["exit"]["code"] == 8 and shown(tool, "alpha")["exit"]["code"] == 7
     assert sorted(p.name for p in tool.history.glob("[25].hiw*")) == []

@@ -43,7 +43,7 @@ def test_ram(tool):
 
 
 def test_all_of_the_job_is_told(tool):
-    """A shell that is told alone would leave its child behind."""
+    """If only the shell got the signal, its child would be left behind."""
     job = Watched(tool, "--limit", "ram = 300MiB", before=["sh", "-c", '"$@"; exit 0', "sh"])
     child = int(job.say("child"))
     job.send("hold 400")
@@ -67,7 +67,7 @@ def test_who_does_not_end_is_killed(tool):
 
 
 def test_who_uses_the_grace_is_not_killed(tool):
-    """SIGTERM may mean: save what there is."""
+    """A job may save its state at SIGTERM."""
     saved = tool.folder / "saved"
     script = f"trap 'sleep 0.3; echo saved > {saved}; exit 5' TERM; while :; do sleep 0.05; done"
     done = tool.run("run", "--summary", "none", "--limit", "time = 500ms", "--grace", "20s", "--", "sh", "-c", script)
@@ -77,7 +77,7 @@ def test_who_uses_the_grace_is_not_killed(tool):
 
 
 def test_what_is_over_is_told_once(tool):
-    """Near and reached are two rules of one limit."""
+    """The warning at 90% and the limit itself are two rules of one limit."""
     job = Watched(tool, "--limit", "process.rss = 300MiB")
     job.say("ignore")
     job.say("hold 400")
@@ -100,7 +100,7 @@ def test_time(tool):
 
 
 def test_a_short_run_that_a_limit_ended_is_kept(tool):
-    """Others that are shorter than a window leave nothing in the history."""
+    """Other runs that are shorter than a window are not kept in the history."""
     tool.run("run", "--summary", "none", "--", "true")
     assert not list(tool.history.glob("*.hiw"))
     assert tool.run("run", "-i", "20ms", "--summary", "none", "--limit", "time = 200ms", "--", "sleep", "60").returncode == 124
@@ -166,7 +166,7 @@ def parent_of(pid):
 
 
 def outliving(tool, grace):
-    """A job over its limit whose main obeys SIGTERM: it, and the pids of two that ignore it."""
+    """A job over its limit whose main process ends at SIGTERM, and the PIDs of two processes that ignore it."""
     job = Watched(tool, "--limit", "ram = 300MiB", "--grace", grace, before=SHELL)
     job.say("ignore")
     child = int(job.say("child"))
@@ -225,7 +225,7 @@ time.sleep(600)
 
 
 def test_who_is_born_meanwhile_is_killed_too(tool):
-    """Each of the relay ignores SIGTERM, starts the next and ends."""
+    """Each process of the relay ignores SIGTERM, starts the next one and ends."""
     name = f"relay-{os.getpid()}"
 
     def runners():
@@ -254,7 +254,7 @@ def test_who_is_born_meanwhile_is_killed_too(tool):
 
 
 def test_a_process_that_has_ended_is_not_said_to_be_killed(tool):
-    """It was told to end and did; the job goes on beyond the grace."""
+    """It ended at SIGTERM; the job continues beyond the grace."""
     job = Watched(tool, "--limit", "process.rss = 300MiB", "--grace", "200ms", "--alert", "time > 2s",
                   before=["sh", "-c", '"$@"; read line; exit 3', "sh"])
     job.send("hold 400")
@@ -266,7 +266,7 @@ def test_a_process_that_has_ended_is_not_said_to_be_killed(tool):
 
 
 def test_attach_leaves_nobody_whom_a_limit_has_told_to_end(tool):
-    """Whatever ends the measuring in the grace: a signal does so at once."""
+    """What ends the measurement during the grace: a signal does so at once."""
     puppet = subprocess.Popen([sys.executable, str(HERE / "puppet.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                               bufsize=1)
     try:
@@ -300,7 +300,7 @@ time.sleep(600)
 
 
 def test_the_grace_of_a_limit_does_not_end_with_that_of_one_before(tool):
-    """A process that ignores SIGTERM is killed by its own limit; seconds later all are told to end, and another one ignores it."""
+    """A process that ignores SIGTERM is killed by its own limit; seconds later all get SIGTERM, and another one ignores it."""
     done = tool.run("run", "--no-record", "--summary", "none", "--limit", "process.rss = 200MiB", "--limit", "time = 4s", "--grace", "300ms",
                     "--", sys.executable, "-S", "-c", TWO, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert done.returncode == 124, done.stderr
@@ -325,7 +325,7 @@ HOLDER = "import time; held = bytearray(b'x') * (150 << 20); time.sleep(600)"
 
 
 def test_who_comes_long_after_the_kill_lives(tool):
-    """Main is another user's and stays, so that hiwater goes on; whom it starts then was not there at the limit."""
+    """Main belongs to another user and stays, so hiwater continues; processes that it starts then were not there at the limit."""
     nobody = as_nobody(tool.folder)
     main = subprocess.Popen([sys.executable, "-S", "-c", STARTER, *nobody, sys.executable, "-S", "-c", HOLDER], stdin=subprocess.PIPE,
                             stdout=subprocess.PIPE, text=True, bufsize=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Help, man pages and completions say the same; errors read well."""
+"""--help, man pages and completions agree; error messages are complete sentences on one line."""
 import re
 import shutil
 import subprocess
@@ -19,7 +19,7 @@ def options_of_help(text):
 
 
 def options_of_man(text):
-    """Likewise of a man page in roff."""
+    """The same of a man page in roff."""
     found = set()
     text = re.split(r"^\.SH ", text.partition("\n.SH OPTIONS\n")[2], flags=re.M)[0]
     for heading in re.findall(r"^\.TP\n(.*)$", text, re.M):
@@ -152,7 +152,7 @@ def test_stdout_that_cannot_be_written_is_one(tool):
 
 
 def test_verdicts_that_cannot_be_written_are_a_failure(tool):
-    """Not 3, which says that the data does not tell."""
+    """The status is 1, not 3, which means that the data does not decide."""
     for name in ("a.hiw", "b.hiw"):
         assert tool.run("run", "--summary", "none", "-o", name, "--", "true").returncode == 0
     for words in (["check", "a.hiw", "time < 1h"], ["compare", "--fail-if", "time > 1h", "a.hiw", "b.hiw"]):
@@ -164,7 +164,7 @@ def test_verdicts_that_cannot_be_written_are_a_failure(tool):
 
 def test_a_name_has_a_bound(tool):
     done = tool.run("run", "--summary", "none", "-n", "x" * 1001, "--", "touch", "started")
-    assert done.returncode == 125 and "1000 bytes at most, and this one 1001" in done.stderr
+    assert done.returncode == 125 and "has 1001 bytes; give one of at most 1000" in done.stderr
     assert not (tool.folder / "started").exists()
     assert tool.run("run", "--summary", "none", "-n", "x" * 1000, "--", "true").returncode == 0
 
@@ -174,7 +174,7 @@ def test_a_name_has_a_bound(tool):
     (["--json", "", "--"], "option --json needs a non-empty value: FILE; see"),
     (["--summary-file=", "--"], "option --summary-file needs a non-empty value: FILE; see"),
     (["-n", "", "--"], "option -n needs a non-empty value: NAME; see"),
-    (["--request", "ram=1GiB,cpus=2,ram=2GiB", "--"], "--request: 'ram=' is there twice: give one; see"),
+    (["--request", "ram=1GiB,cpus=2,ram=2GiB", "--"], "--request: 'ram=' is given twice; leave one out; see"),
 ])
 def test_a_value_that_says_nothing_starts_nothing(tool, options, said):
     done = tool.run("run", *options, "touch", "started")

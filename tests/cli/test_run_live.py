@@ -75,21 +75,21 @@ def test_live_keys_are_the_jobs(screen):
 
 
 def job_state(file):
-    """Of the process that wrote its pid into the file: S, T (stopped) and so on."""
+    """The state of the process that wrote its PID into the file: S, T (stopped) and so on."""
     return wait_for(lambda: file.exists() and file.read_text().strip(), "the job's pid") and \
         pathlib.Path(f"/proc/{file.read_text().strip()}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def ticking(folder):
-    """A job that says in the file ticks how far it is. No shell with children: one that is stopped between vfork and exec keeps
-    its parent from stopping, and so from being told of as stopped, with and without hiwater."""
+    """A job that writes its progress into the file ticks. It is no shell with children: a child that is stopped between vfork
+    and exec keeps its parent from stopping, so the stop would not be reported, with or without hiwater."""
     script = (f"import itertools, os, time; open(\"{folder}/pid\", \"w\").write(str(os.getpid())); "
               f"[(open(\"{folder}/ticks\", \"w\").write(str(i)), time.sleep(0.1)) for i in itertools.count(1)]")
     return sys.executable, "-c", f"'{script}'"
 
 
 def expect_running(folder, more=25):
-    """The job gets on, for longer than the view takes to draw again."""
+    """The job makes progress for longer than the view takes to redraw."""
     ticks = folder / "ticks"
     number = lambda: int(ticks.read_text() or 0) if ticks.exists() else 0
     first = number()
@@ -98,7 +98,7 @@ def expect_running(folder, more=25):
 
 
 def test_live_in_the_background(tool, screen):
-    """No view, and the job goes on; in the foreground there is one."""
+    """In the background there is no view, and the job continues; in the foreground there is one."""
     s = screen(100, 30)
     s.line("clear; " + live(*ticking(tool.folder)) + " &")
     expect_running(tool.folder)
@@ -112,7 +112,7 @@ def test_live_in_the_background(tool, screen):
 
 
 def test_live_goes_on_in_the_background(tool, screen):
-    """Ctrl-Z, bg: the job runs and the shell has its terminal and keys; fg: the view is there again."""
+    """Ctrl-Z, bg: the job runs, and the shell has its terminal and keys; fg: the view is shown again."""
     s = screen(100, 30)
     before = modes(s)
     s.line("clear; " + live(*ticking(tool.folder)))
@@ -135,7 +135,7 @@ def test_live_goes_on_in_the_background(tool, screen):
 
 
 def test_live_the_shell_comes_after_a_slow_view(tool, screen):
-    """Ctrl-Z: hiwater stops once the view has given the terminal back. What the shell says then is on the first screen."""
+    """Ctrl-Z: hiwater stops after the view has restored the terminal. The shell's message is on the first screen."""
     s = screen(100, 30)
     raw = tool.folder / "raw"
     s.line("clear; " + live(*ticking(tool.folder)))
@@ -157,7 +157,7 @@ def test_live_the_shell_comes_after_a_slow_view(tool, screen):
 
 
 def test_live_outlives_nobody(tool, screen):
-    """hiwater is killed: the job goes on, its output too, and the terminal is given back."""
+    """hiwater is killed: the job and its output continue, and the terminal is restored."""
     s = screen(100, 30)
     before = modes(s)
     s.line("clear; " + live("sh", "-c", f"'echo $$ > {tool.folder}/pid; exec sleep 600'"))
@@ -178,7 +178,7 @@ def parent_of(pid):
 
 @pytest.mark.parametrize("how", ["TERM", "HUP", "SEGV", "ABRT", "USR1", "KILL"])
 def test_live_the_view_ends_somehow(tool, screen, how):
-    """The terminal is given back, and has what the job prints; the job goes on."""
+    """The terminal is restored and shows the job's output; the job continues."""
     go = tool.folder / "go"
     s = screen(100, 30)
     before = modes(s)
@@ -196,7 +196,7 @@ def test_live_the_view_ends_somehow(tool, screen, how):
 
 @pytest.mark.parametrize(("how", "status"), [("TERM", 143), ("HUP", 129), ("INT", 130)])
 def test_live_is_ended_from_outside(tool, screen, how, status):
-    """hiwater passes it on; when the job has ended by it, so has the view."""
+    """hiwater forwards it; when the job has ended by it, the view has ended too."""
     s = screen(100, 30)
     before = modes(s)
     s.line("clear; " + live("sh", "-c", f"'echo $$ > {tool.folder}/pid; exec sleep 600'"))
@@ -207,7 +207,7 @@ def test_live_is_ended_from_outside(tool, screen, how, status):
 
 
 def test_live_a_view_that_steps_back_alone_comes_back(tool, screen):
-    """A Ctrl-Z that stopped nobody else, or whose SIGCONT came before: the view is not left stopped, nor the terminal idle."""
+    """A Ctrl-Z that stopped only the view, or whose SIGCONT came before: neither is the view left stopped nor the terminal idle."""
     s = screen(100, 30)
     s.line("clear; " + live(*ticking(tool.folder)))
     s.wait(r"^ hiwater .*every 1 s")
@@ -223,7 +223,7 @@ def test_live_a_view_that_steps_back_alone_comes_back(tool, screen):
 
 
 def test_live_lines_go_on_beside_a_job_that_heeds_no_ctrl_z(tool, screen):
-    """Nobody would send the view a SIGCONT."""
+    """No process would send the view a SIGCONT."""
     s = screen(100, 30)
     s.line("clear; " + live("sh", "-c", f"'trap : TSTP; echo $$ > {tool.folder}/pid; while :; do sleep 0.1; done'"))
     s.wait(r"^ hiwater .*every 1 s")
@@ -239,7 +239,7 @@ def test_live_lines_go_on_beside_a_job_that_heeds_no_ctrl_z(tool, screen):
 
 
 def test_live_a_report_is_written_beside_a_job_that_heeds_no_ctrl_z(tool, screen):
-    """It takes until the test says so. Whom Ctrl-Z stopped then, nobody would wake."""
+    """It takes until the test ends it. No process would continue what Ctrl-Z stopped then."""
     folder = tool.folder / "bin"
     folder.mkdir()
     shutil.copy(HIWATER, folder / "hiwater-itself")
@@ -281,7 +281,7 @@ def test_live_without_a_terminal(tool):
 
 @pytest.fixture
 def unread(tool):
-    """run --live of a script in a terminal that nobody reads but the test, and the end of that terminal."""
+    """run --live of a script in a terminal that only the test reads, and the end of that terminal."""
     begun = []
 
     def begin(script):
@@ -305,12 +305,12 @@ NUMBERS = [str(i) for i in range(1, 100001)]
 
 def expect_kept(tool, err):
     [kept] = tool.folder.glob("hiwater-live-*")
-    assert f"did not take all that was printed; it is in {kept}" in err
+    assert f"did not accept all output; the output is in {kept}" in err
     assert kept.read_text().splitlines() == NUMBERS
 
 
 def test_live_what_the_terminal_does_not_take_is_kept(tool, unread):
-    """What the job printed stays in a file, and stderr says in which."""
+    """The job's output stays in a file, which stderr names."""
     run, _ = unread("seq 100000; exit 3")
     _, err = run.communicate(timeout=60)
     assert run.returncode == 3
@@ -331,7 +331,7 @@ def test_live_a_terminal_that_nobody_reads_is_waited_for_until_somebody_asks_to_
 
 
 def test_live_a_terminal_that_is_read_now_and_then_has_everything_once(tool, unread):
-    """The view is left, and the job prints more than there is room for."""
+    """The view is left, and the job prints more than the terminal has room for."""
     run, ours = unread("while [ ! -e left ]; do sleep 0.1; done; seq 9999; while [ ! -e read ]; do sleep 0.1; done; exit 3")
     read = b""
 

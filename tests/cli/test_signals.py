@@ -22,7 +22,7 @@ def name_of(number):
 
 
 def settle(process, counter, n=1):
-    """hiwater answers in order: when this arrived, everything before it was decided."""
+    """hiwater handles signals in order: when this one has arrived, all earlier ones have been decided."""
     os.kill(process.pid, signal.SIGUSR2)
     counter.wait_got("USR2", n)
 
@@ -70,7 +70,7 @@ def test_many_times(tool, send):
 
 
 def test_alone_and_to_the_group_by_turns(tool):
-    """With hiwater having seen one before the next comes: else the kernel makes one of two at hiwater."""
+    """hiwater must have read one signal before the next is sent: else the kernel merges the two at hiwater."""
     process, counter = start(tool)
     for i in range(1, 61):
         (os.killpg if i % 3 else os.kill)(process.pid, signal.SIGUSR1)
@@ -125,7 +125,7 @@ def test_values_of_sigqueue(tool):
 
 
 def test_a_loop_over_the_pids(tool):
-    """Who signals a tree one by one comes to the canary too: children first, as Slurm's linuxproc does."""
+    """A sender that signals a process tree one by one reaches the group probe too: children first, as Slurm's linuxproc does."""
     process, counter = start(tool)
     for i in range(1, 11):
         for pid, _, _, _, pgrp in sorted(processes(), reverse=True):
@@ -140,7 +140,7 @@ def test_a_loop_over_the_pids(tool):
 
 
 def test_a_job_in_a_session_of_its_own(tool):
-    """It gets what is sent to hiwater, and what is sent to hiwater's group does not concern it, as without hiwater."""
+    """It gets signals sent to hiwater, but not those sent to hiwater's group, as without hiwater."""
     process, counter = start(tool, job_options=["--setsid"])
     os.kill(process.pid, signal.SIGTERM)
     counter.wait_got("TERM")
@@ -183,7 +183,7 @@ def test_a_job_that_ends_well_on_term(tool):
 
 
 def test_a_signal_before_the_job_is_there(tool):
-    """Sent the moment hiwater was started: it dies of it, or the job does; never is it lost."""
+    """Sent right after hiwater was started: it ends hiwater or the job; it is never lost."""
     for _ in range(20):
         process = tool.start("run", "--", "sleep", "1000")
         os.kill(process.pid, signal.SIGTERM)
@@ -203,7 +203,7 @@ def test_kill_9_leaves_the_job_alone(tool):
 
 
 def test_stop_and_continue_of_hiwater_alone(tool):
-    """In a group that a shell may stop: hiwater is forwarded to, then follows. The group must not be an orphan, so
+    """In a group that a shell may stop: hiwater forwards the signal, then stops as well. The group must not be orphaned, so
     this process stays in the session."""
     counter = tool.counter()
     process = tool.start("run", "--", *counter.command(), group=False, process_group=0)
@@ -239,7 +239,7 @@ def test_stop_and_continue_of_the_group(tool):
 
 
 def test_stop_and_continue_without_a_pause(tool):
-    """Nobody is left behind stopped: the kernel takes back a stop when it continues a group."""
+    """No process is left stopped: the kernel cancels a stop when it continues a group."""
     counter = tool.counter()
     process = tool.start("run", "--", *counter.command("--default-stop"), group=False, process_group=0)
     job = counter.wait_ready()

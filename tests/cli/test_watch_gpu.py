@@ -173,7 +173,7 @@ def test_without_gpus_it_is_said_at_once(gpu, option):
     """The job runs until the warning is printed."""
     rule = "gpu_mem = 1GiB" if option == "limit" else "gpu_mem > 1GiB"
     hiwater = start(gpu, "--gpu=none", f"--{option}", rule)
-    assert warnings([hiwater.stderr.readline()]) == [f"the {option} '{rule}' cannot be judged: GPUs are not asked for (--gpu=none)"]
+    assert warnings([hiwater.stderr.readline()]) == [f"the {option} '{rule}' cannot be checked: GPUs are not measured (--gpu=none)"]
     wait_for((gpu.folder / "big").exists, "the job runs")
     end(gpu)
     assert hiwater.wait(DEADLINE) == 0
@@ -185,7 +185,7 @@ def test_a_driver_that_refuses_is_the_reason(gpu):
     scenario.write_text(scenario.read_text() + "[call nvmlInit*]\nerror = 9\n")
     hiwater = start(gpu, "--limit", "gpu.mem = 1GiB")
     said = warnings([hiwater.stderr.readline()])[0]
-    assert said.startswith("the limit 'gpu.mem = 1GiB' cannot be judged: no GPU can be read: ")
+    assert said.startswith("the limit 'gpu.mem = 1GiB' cannot be checked: no GPU can be read: ")
     assert "nvidia" in said
     wait_for((gpu.folder / "big").exists, "the job runs")
     end(gpu)
@@ -199,7 +199,7 @@ def test_a_gpu_that_is_not_there_is_said_at_the_end(gpu):
     wait_for((gpu.folder / "big").exists, "the job runs")
     end(gpu)
     assert hiwater.wait(DEADLINE) == 0
-    assert warnings(hiwater.stderr) == ["the limit 'gpu7.mem = 1GiB' was never judged: there is no GPU 7"]
+    assert warnings(hiwater.stderr) == ["the limit 'gpu7.mem = 1GiB' was never checked: there is no GPU 7"]
 
 
 @pytest.mark.parametrize("option, job", [("limit", ["true"]), ("alert", ["true"]), ("limit", ["sleep", "0.5"]), ("alert", ["sleep", "2.5"])])
@@ -210,7 +210,7 @@ def test_a_run_that_ends_before_its_driver_answers_says_so(gpu, option, job):
     rules = [f"{name} {'=' if option == 'limit' else '>'} 1GiB" for name in ("gpu_mem", "gpu.mem", "gpu0.mem")]
     done = gpu.run("run", "--summary", "none", "--no-record", *[word for rule in rules for word in (f"--{option}", rule)], "--", *job)
     assert done.returncode == 0
-    assert warnings(done.stderr.splitlines()) == [f"the {option} '{rule}' was never judged: no driver had answered before the end" for rule in rules]
+    assert warnings(done.stderr.splitlines()) == [f"the {option} '{rule}' was never checked: the run ended before a driver answered" for rule in rules]
 
 
 @pytest.mark.parametrize("seconds", ["1", "2.5"])
@@ -218,7 +218,7 @@ def test_a_driver_that_crashes_is_the_reason(gpu, seconds):
     scenario = gpu.folder / "gpu.conf"
     scenario.write_text(scenario.read_text() + "[call nvmlInit*]\ncrash = 1\n")
     done = gpu.run("run", "--summary", "none", "--no-record", "--limit", "gpu.mem = 1GiB", "--", "sleep", seconds)
-    assert warnings(done.stderr.splitlines()) == ["the limit 'gpu.mem = 1GiB' was never judged: no GPU was read: the helper ended before it told of one"]
+    assert warnings(done.stderr.splitlines()) == ["the limit 'gpu.mem = 1GiB' was never checked: no GPU was read: the helper ended before it reported one"]
 
 
 def test_a_run_that_ends_before_a_list_says_so(gpu):
@@ -229,8 +229,8 @@ def test_a_run_that_ends_before_a_list_says_so(gpu):
     wait = "until grep -q RunningProcesses calls; do sleep 0.05; done"
     done = gpu.run("run", "--summary", "none", "--no-record", "--limit", "gpu.job_mem = 1GiB", "--", "sh", "-c", wait)
     assert done.returncode == 0
-    assert re.fullmatch(r"the limit 'gpu.job_mem = 1GiB' was never judged: the run was over before that was read"
-                        r"|the rule 'gpu.job_mem = 1GiB' had nothing to look at: 'gpu.job_mem' was never measured", "\n".join(warnings(done.stderr.splitlines())))
+    assert re.fullmatch(r"the limit 'gpu.job_mem = 1GiB' was never checked: the run ended before that was read"
+                        r"|the rule 'gpu.job_mem = 1GiB' was never checked: 'gpu.job_mem' was never measured", "\n".join(warnings(done.stderr.splitlines())))
 
 
 @pytest.mark.parametrize("rule", ["gpu_mem = 30GiB", "gpu.mem = 30GiB"])
@@ -241,4 +241,4 @@ def test_memory_that_no_driver_tells_of_is_not_judged(gpu, rule):
     wait_for(lambda: len(rows(gpu, "SELECT 1 FROM gpu_process")) == 2, "the driver's list has come")
     end(gpu)
     assert hiwater.wait(DEADLINE) == 0
-    assert warnings(hiwater.stderr) == [f"the limit '{rule}' was not judged in full: what the job held on GPUs is not all known"]
+    assert warnings(hiwater.stderr) == [f"the limit '{rule}' was not fully checked: part of the job's GPU memory is not known"]

@@ -273,7 +273,7 @@ def test_text_fits_forty_columns(cards, terminal):
 def test_one_thing_at_a_time(cards):
     assert "--json and --csv" in run(cards(), "--json", "--csv", status=2).stderr
     assert "--spec" in run(cards(), "--spec", "--csv", status=2).stderr
-    assert "no operand" in run(cards(), "0", status=2).stderr
+    assert "unexpected operand" in run(cards(), "0", status=2).stderr
     assert "milliseconds" in run(cards(), "-lms", status=2).stderr
 
 

@@ -27,7 +27,7 @@ def test_no_gpu(tmp_path):
 
 @pytest.mark.parametrize("scenario, options, status, why", [
     ("[driver]\nlevel = 550\n", (), NO_GPU, "reports no GPU"),
-    ("[gpu 0]\nname = some\n", ("--id=7",), NO_GPU, "no GPU here is 7"),
+    ("[gpu 0]\nname = some\n", ("--id=7",), NO_GPU, "no GPU 7 found"),
     ("[call nvmlInit*]\nerror = 9\n", (), NO_DRIVER, "kernel module is not loaded"),
     ("[call nvmlInit*]\nerror = 12\n", (), NO_DRIVER, "a library that NVML needs is missing")])
 def test_json_states_why_it_has_no_device(tmp_path, scenario, options, status, why):

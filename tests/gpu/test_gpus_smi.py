@@ -111,7 +111,7 @@ def test_each_five_seconds_unless_a_number_follows(cards):
             assert looking.stdout.readline() == "0\n"
             assert looking.poll() is None
             looking.terminate()
-    assert "'x' is no interval" in run(cards(), "-l", "x", status=2).stderr
+    assert "'x' is not a valid interval" in run(cards(), "-l", "x", status=2).stderr
     assert "-lms needs a number" in run(cards(), "-lms", status=2).stderr
 
 
@@ -123,11 +123,11 @@ def test_each_five_seconds_unless_a_number_follows(cards):
 def test_an_interval_that_is_none_names_its_option(cards, words, option, unit, wrong):
     """As it was written, and its replacement."""
     told = run(cards(), *words.split(), status=2).stderr
-    assert told.startswith(f"hiwater: {option}: '{wrong}' is no interval: give a number of {unit} ") and "such as -" in told, told
+    assert told.startswith(f"hiwater: {option}: '{wrong}' is not a valid interval; give a number of {unit}, ") and "such as -" in told, told
 
 
 def test_of_two_intervals_the_last_one_counts(cards):
-    assert "'x' is no interval" in run(cards(), "--loop-ms=20", "-lx", status=2).stderr
+    assert "'x' is not a valid interval" in run(cards(), "--loop-ms=20", "-lx", status=2).stderr
     assert run(cards(), "-lms", "--loop-ms=x", status=2).stderr.startswith("hiwater: --loop-ms: ")
 
 
@@ -141,8 +141,8 @@ def test_a_long_command_is_whole_in_csv(cards):
 
 
 def test_which_is_none(cards):
-    assert "no GPU here is 7" in run(cards(), "-i", "7", status=NO_GPU).stderr
-    assert "no GPU was asked for" in run(cards(), "-i", ", ", status=NO_GPU).stderr
+    assert "no GPU 7 found" in run(cards(), "-i", "7", status=NO_GPU).stderr
+    assert "--id is empty" in run(cards(), "-i", ", ", status=NO_GPU).stderr
 
 
 def test_again_and_again(cards):

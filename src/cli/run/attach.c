@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater attach: measures what already runs, until it ends, the time is up or a signal says so.
+ * hiwater attach: measures running processes until they end, --for has passed, or a signal ends the
+ * measurement.
  */
 #include <errno.h>
 #include <poll.h>
@@ -25,11 +26,11 @@ enum {
 static struct {
 	struct measure measure;
 	const char *name, *cgroup;
-	int64_t for_ns;  /* 0: to the end */
+	int64_t for_ns;  /* 0: until the processes end */
 	struct control control;
 } arg_attach = { .measure = MEASURE_INIT, .control = CONTROL_INIT };
 
-static int take_for(const char *value, void *dest, struct err *err)
+static int parse_for(const char *value, void *dest, struct err *err)
 {
 	int64_t ns;
 	int r = units_parse_duration(value, &ns, err);
@@ -37,12 +38,12 @@ static int take_for(const char *value, void *dest, struct err *err)
 	if (r < 0)
 		return r;
 	if (ns <= 0)
-		return err_set(err, -EINVAL, "'%.80s' is no time at all", value);
+		return err_set(err, -EINVAL, "'%.80s' is too short; give a time greater than 0", value);
 	*(int64_t *) dest = ns;
 	return 0;
 }
 
-static int take_cgroup(const char *value, void *dest, struct err *err)
+static int parse_cgroup(const char *value, void *dest, struct err *err)
 {
 	if (strchr(value, '/')) {
 		*(const char **) dest = value;
@@ -56,7 +57,7 @@ static int take_cgroup(const char *value, void *dest, struct err *err)
 	return 0;
 }
 
-/* ---- whom ---- */
+/* ---- the processes --------------------------------------------------------------------------- */
 
 struct pids {
 	pid_t pid[PIDS_MOST];
@@ -71,16 +72,16 @@ static int read_pids(int argc, char **argv, struct pids *ret)
 		uint64_t pid;
 
 		if (parse_u64(&p, &pid) < 0 || *p || pid < 1 || pid > INT32_MAX) {
-			complain("'%s' is no process number; to find processes by name: hiwater attach --name '%s'", argv[i],
-				argv[i]);
+			complain("'%s' is not a PID; to attach by name, use hiwater attach --name '%s'",
+				argv[i], argv[i]);
 			return EXIT_USAGE;
 		}
 		if (pid == (uint64_t) getpid()) {
-			complain("%s is hiwater itself", argv[i]);
+			complain("cannot attach to %s: it is hiwater itself", argv[i]);
 			return EXIT_USAGE;
 		}
 		if (ret->n == PIDS_MOST) {
-			complain("more than %d processes cannot be attached to", PIDS_MOST);
+			complain("too many processes: hiwater can attach to at most %d", PIDS_MOST);
 			return EXIT_USAGE;
 		}
 		ret->pid[ret->n++] = (pid_t) pid;
@@ -102,8 +103,8 @@ static int find_pids(struct pids *ret)
 		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
 	if (ret->n > PIDS_MOST) {
-		complain("warning: of %zu processes the first %d are measured%s", ret->n, PIDS_MOST,
-			arg_attach.cgroup ? " from the start, the others of the group a moment later" : "");
+		complain("warning: only the first %d of %zu processes are measured%s", PIDS_MOST, ret->n,
+			arg_attach.cgroup ? " from the start, the others of the cgroup a moment later" : "");
 		ret->n = PIDS_MOST;
 	}
 	return 0;
@@ -115,34 +116,34 @@ static int choose(int argc, char **argv, struct pids *ret)
 	const int ways = (argc > 0) + (arg_attach.name != NULL) + (arg_attach.cgroup != NULL);
 
 	if (ways != 1) {
-		complain("%s: give process numbers, --name RE or --cgroup PATH; see hiwater attach --help",
-			ways ? "one way to say whom is enough" : "attach to what?");
+		complain("%s PIDs, --name RE or --cgroup PATH; see hiwater attach --help",
+			ways ? "too many ways to select processes; give only one of" : "no process selected; give");
 		return EXIT_USAGE;
 	}
 	return argc > 0 ? read_pids(argc, argv, ret) : find_pids(ret);
 }
 
-/* ---- measuring ---- */
+/* ---- measuring ------------------------------------------------------------------------------- */
 
 struct attach {
 	struct measure *measure;
 	pid_t main;
-	bool limited;                  /* a limit ended it */
+	bool limited;                  /* a limit ended a process */
 	struct hiw_recorder *recorder;
-	bool is_due;                   /* the deadline has passed */
+	bool is_due;                   /* --for has passed */
 	int signals, deadline, timer;  /* descriptors; -1: none */
 };
 
 static int open_signals(void)
 {
-	static const int heard[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR2 };
+	static const int handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR2 };
 	sigset_t set, blocked;
 
 	(void) sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(heard) / sizeof(*heard); i++)
-		(void) sigaddset(&set, heard[i]);
+	for (size_t i = 0; i < sizeof(handled) / sizeof(*handled); i++)
+		(void) sigaddset(&set, handled[i]);
 	blocked = set;
-	(void) sigaddset(&blocked, SIGPIPE); /* nobody reads the progress any more: measuring goes on */
+	(void) sigaddset(&blocked, SIGPIPE); /* a closed stderr must not end the measurement */
 	(void) sigprocmask(SIG_BLOCK, &blocked, NULL);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -167,7 +168,8 @@ static void raise_file_limit(void)
 	(void) setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* Those that ended in the meantime are no reason to stop. Returns 0, or an exit status if none is left. */
+/* Starts measuring. Processes that have ended meanwhile are skipped. Returns 0, or an exit status
+ * if none is left. */
 static int start(struct attach *a, const struct pids *pids)
 {
 	size_t started = 0;
@@ -177,19 +179,20 @@ static int start(struct attach *a, const struct pids *pids)
 		int r = hiw_recorder_start(a->recorder, pids->pid[i], &err);
 
 		if (r < 0)
-			complain("cannot attach to %d: %s", (int) pids->pid[i], err.text[0] ? err.text : strerror(-r));
+			complain("cannot attach to %d: %s",
+				(int) pids->pid[i], err.text[0] ? err.text : strerror(-r));
 		else
 			a->main = started++ ? a->main : pids->pid[i];
 	}
 	return started ? 0 : EXIT_FAILED;
 }
 
-static void take_alerts(struct attach *a)
+static void handle_alerts(struct attach *a)
 {
 	a->limited |= measure_alerts(a->measure, a->recorder, a->main);
 }
 
-/* Who was told to end by a limit is waited for, whatever ends the measuring. */
+/* Processes that got SIGTERM from a limit are waited for, even when --for has passed. */
 static bool is_over(const struct attach *a)
 {
 	if (hiw_recorder_over(a->recorder))
@@ -197,16 +200,17 @@ static bool is_over(const struct attach *a)
 	return a->is_due && !(a->limited && measure_limit_waits(a->measure, a->recorder));
 }
 
-/* False while there is somebody whom a limit gave a grace, which is over now. */
+/* Does a signal end the measurement? While a limit waits for processes, it ends their grace
+ * instead. */
 static bool ends_by_signal(struct attach *a)
 {
 	if (!a->limited || !measure_cut_grace(a->measure, a->recorder))
 		return true;
-	take_alerts(a);
+	handle_alerts(a);
 	return false;
 }
 
-/* SIGUSR2 asks for what happened until now to be kept; every other signal ends it. */
+/* SIGUSR2 triggers: it keeps the full-rate data. Every other signal ends the measurement. */
 static bool is_end(struct attach *a)
 {
 	struct signalfd_siginfo info;
@@ -253,7 +257,7 @@ static void follow(struct attach *a)
 			return;
 		if (fds[STEP].revents) {
 			hiw_recorder_step(a->recorder);
-			take_alerts(a);
+			handle_alerts(a);
 			measure_warnings(a->measure, a->recorder);
 		}
 		if (control->fd >= 0 && control_step(control, a->measure, a->recorder) == CONTROL_END)
@@ -270,14 +274,14 @@ static void finish(struct attach *a)
 
 	if (r < 0 && !a->measure->quiet)
 		complain("warning: %s", err.text[0] ? err.text : strerror(-r));
-	take_alerts(a);
+	handle_alerts(a);
 	measure_warnings(a->measure, a->recorder);
 	measure_report(a->measure, hiw_recorder_run(a->recorder));
 	if (arg_attach.control.fd >= 0)
 		control_finish(&arg_attach.control, a->measure, a->recorder);
 }
 
-static int measure_them(struct attach *a, const struct pids *pids)
+static int measure_pids(struct attach *a, const struct pids *pids)
 {
 	autoclose int signals = open_signals();
 	autoclose int deadline = open_deadline(arg_attach.for_ns);
@@ -300,7 +304,8 @@ static int measure_them(struct attach *a, const struct pids *pids)
 	return r == 0 && a->limited ? EXIT_LIMIT : r;
 }
 
-/* The owner wakes up while the recorder is made, to say that it may begin. Returns 0 or an exit status. */
+/* Makes the recorder. With --control this overlaps with the owner's preparations before its request
+ * to begin. Returns 0 or an exit status. */
 static int prepare(struct attach *a)
 {
 	struct hiw_err err = { "" };
@@ -323,7 +328,7 @@ static int attach_main(int argc, char **argv)
 	if (r)
 		return r;
 	if (arg_attach.measure.recorder.output && arg_attach.measure.recorder.no_record) {
-		complain("-o and --no-record contradict each other: give one of them; see hiwater attach --help");
+		complain("-o and --no-record exclude each other; give one of them; see hiwater attach --help");
 		return EXIT_USAGE;
 	}
 	if (arg_attach.control.fd >= 0 && control_leave(&arg_attach.control) < 0)
@@ -331,62 +336,67 @@ static int attach_main(int argc, char **argv)
 	arg_attach.measure.recorder.attached = true;
 	arg_attach.measure.recorder.cgroup_path = arg_attach.cgroup;
 	r = prepare(&a);
-	/* Who has not said yet that it may begin would not hear why it did not. */
+	/* The owner reads errors only after its request to begin, so wait for it also on
+	 * failure. */
 	if (arg_attach.control.fd >= 0 && control_wait(&arg_attach.control) < 0)
 		r = EXIT_FAILED;
 	if (r == 0)
-		r = measure_them(&a, &pids);
+		r = measure_pids(&a, &pids);
 	hiw_recorder_free(a.recorder);
 	return r;
 }
 
-/* ---- the table ---- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct opt opts[] = {
-	{ 0, "control", OPT_TEXT, "FD", NULL, take_control, &arg_attach.control },
+	{ 0, "control", OPT_TEXT, "FD", NULL, parse_control, &arg_attach.control },
 	{ 0, "by-cell", OPT_NONE, NULL, NULL, opt_flag, &arg_attach.measure.recorder.by_cell },
-	{ 0, "name", OPT_TEXT, "RE", "measure the processes whose name or command line the extended regular expression RE fits",
+	{ 0, "name", OPT_TEXT, "RE", "measure the processes whose name or command line matches the extended regular expression RE",
 		opt_text, (void *) &arg_attach.name },
-	{ 0, "cgroup", OPT_TEXT, "PATH|auto|none", "measure the processes of a cgroup (a value with a /), or: whether to use the "
-						   "cgroup that those have to themselves (auto)",
-		take_cgroup, (void *) &arg_attach.cgroup },
-	{ 0, "for", OPT_TEXT, "SPAN", "end after this long, for example 10m", take_for, &arg_attach.for_ns },
+	{ 0, "cgroup", OPT_TEXT, "PATH|auto|none", "measure the processes of a cgroup (a value with a /); or: use the cgroup of the "
+						   "processes if they have it to themselves, or use none (auto)",
+		parse_cgroup, (void *) &arg_attach.cgroup },
+	{ 0, "for", OPT_TEXT, "SPAN", "stop after this time, for example 10m",
+		parse_for, &arg_attach.for_ns },
 	{ 0, "exact", OPT_NONE, NULL,
-		"set the kernel's mark of the first process's largest size (VmHWM) back now, which makes its peak exact; "
-		"getrusage of that process tells less then, too",
+		"reset the kernel's high-water mark (VmHWM) of the first process now, which makes its peak "
+		"exact; this also lowers the maximum that getrusage reports for that process",
 		opt_flag, &arg_attach.measure.recorder.reset_mark },
 	MEASURE_ROWS(arg_attach.measure),
 	{ 0 },
 };
 
 static const char *const prose[] = {
-	"Measures processes that already run, and all that they start from now on, without touching them; with --cgroup "
-	"also whoever comes into the group meanwhile. It ends when the "
-	"last of them has ended, after --for, or with Ctrl-C; then the summary is printed. The processes go on.",
-	"SIGUSR2 keeps the last five minutes at full rate, and the run in the history: hiwater show then tells who held what.",
-	"The kernel's own mark of the largest size of a process is older than the measuring: a peak before it is not taken for "
-	"one of now. With --exact it is set back first.",
+	"Measures running processes, and the processes that they start from now on, without interfering "
+	"with them; with --cgroup also processes that enter the cgroup later. It stops when the last of "
+	"them has ended, after --for, or with Ctrl-C, and then prints the summary. The processes keep "
+	"running.",
+	"SIGUSR2 keeps the last five minutes at full rate, and the run in the history; hiwater show then "
+	"lists which processes used the memory.",
+	"The kernel's high-water mark of a process covers its whole life: a peak before the attach is not "
+	"counted as a peak of this run. --exact resets the high-water mark first.",
 	RULE_PROSE,
-	"The exit status is 0, 1 if nothing could be measured, 124 if a limit ended the processes, 2 for a command line that makes no sense.",
+	"The exit status is 0, 1 if nothing could be measured, 124 if a limit ended the processes, 2 for an "
+	"invalid command line.",
 	NULL,
 };
 
 static const char *const examples[] = {
 	"hiwater attach 4711",
-	"what does process 4711 use from now on?",
+	"measure process 4711 from now on",
 	"hiwater attach --name 'python .*train' --for 10m",
-	"all of that command, for ten minutes",
-	"hiwater attach 4711 --alert 'growth(ram) > 10MiB/min' --on-alert ./tell-me",
-	"be told when it leaks",
+	"all processes of that command, for ten minutes",
+	"hiwater attach 4711 --alert 'growth(ram) > 10MiB/min' --on-alert ./notify-me",
+	"run a script when memory keeps growing",
 	"hiwater attach --cgroup /user.slice/job.scope --progress",
-	"a whole cgroup, a line each ten seconds",
+	"a whole cgroup, with a progress line every ten seconds",
 	NULL,
 };
 
 const struct command command_attach = {
 	.name = "attach",
 	.usage = "[options] PID... | --name RE | --cgroup PATH",
-	.sentence = "measure what already runs",
+	.sentence = "measure running processes",
 	.prose = prose,
 	.examples = examples,
 	.opts = opts,

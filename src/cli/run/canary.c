@@ -11,7 +11,7 @@
 
 #include "api/internal.h"
 
-/* Holds nothing open: the job's pipes must not see it. */
+/* The probe keeps nothing open: a reader of one of the job's pipes must not wait for it. */
 static void close_everything(void)
 {
 	enum {
@@ -26,8 +26,8 @@ static void close_everything(void)
 		(void) close(fd);
 }
 
-/* In the child of a process that may have threads: nothing but system calls. */
-static _Noreturn void live(pid_t parent)
+/* Runs in the child of a process that may have threads, so it may only make system calls. */
+static _Noreturn void sleep_forever(pid_t parent)
 {
 	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
@@ -38,35 +38,35 @@ static _Noreturn void live(pid_t parent)
 		(void) pause();
 }
 
-void canary_make(struct canary *c)
+void group_probe_start(struct group_probe *p)
 {
 	const pid_t parent = getpid();
 	const pid_t pid = fork();
 
 	if (pid == 0)
-		live(parent);
-	*c = (struct canary) { .pid = pid > 0 ? pid : 0 };
+		sleep_forever(parent);
+	*p = (struct group_probe) { .pid = pid > 0 ? pid : 0 };
 }
 
-void canary_dismiss(const struct canary *c)
+void group_probe_kill(const struct group_probe *p)
 {
-	if (c->pid > 0)
-		(void) kill(c->pid, SIGKILL);
+	if (p->pid > 0)
+		(void) kill(p->pid, SIGKILL);
 }
 
-void canary_end(struct canary *c)
+void group_probe_end(struct group_probe *p)
 {
-	canary_dismiss(c);
-	if (c->pid > 0) {
-		while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+	group_probe_kill(p);
+	if (p->pid > 0) {
+		while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
 			;
 	}
-	*c = (struct canary) { 0 };
+	*p = (struct group_probe) { 0 };
 }
 
-uint64_t canary_pending(const struct canary *c)
+uint64_t group_probe_pending(const struct group_probe *p)
 {
 	uint64_t mask;
 
-	return c->pid > 0 && hwi_pending_signals(c->pid, &mask) == 0 ? mask : 0;
+	return p->pid > 0 && hwi_pending_signals(p->pid, &mask) == 0 ? mask : 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A canary: a child that stays in the process group and does nothing, with every signal blocked. What waits for it was
- * sent to the whole group. It dies with hiwater.
+ * A group probe: a child that stays in hiwater's process group and does nothing, with every signal
+ * blocked. A signal that is pending for it was sent to the whole group. It is killed when hiwater
+ * ends (PR_SET_PDEATHSIG).
  */
 #pragma once
 
@@ -9,16 +10,19 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct canary {
+struct group_probe {
 	pid_t pid;      /* 0: none */
-	uint64_t stale; /* signals that waited for it before it was asked for the first time: they tell nothing any more */
+	uint64_t stale; /* signals already pending before the first check, which prove nothing about later
+	                 * ones */
 };
 
-/* To be called with all signals blocked. On failure there is none: every question is then answered with "no". */
-void canary_make(struct canary *c);
-/* Tells it to go and does not wait: canary_end() does. */
-void canary_dismiss(const struct canary *c);
-void canary_end(struct canary *c);
+/* Starts a probe. Call it with all signals blocked. On failure pid is 0, and group_probe_pending
+ * reports no signals. */
+void group_probe_start(struct group_probe *p);
+/* Kills the probe without waiting for its end: group_probe_end() does. */
+void group_probe_kill(const struct group_probe *p);
+/* Kills and reaps the probe. */
+void group_probe_end(struct group_probe *p);
 
-/* Signals that wait for it, bit n - 1 for signal n; 0 without one. */
-uint64_t canary_pending(const struct canary *c);
+/* The signals that are pending for the probe, bit n - 1 for signal n; 0 if there is no probe. */
+uint64_t group_probe_pending(const struct group_probe *p);

@@ -14,14 +14,14 @@
 
 #include "base/cleanup.h"
 
-void child_remember(struct inherited *ret)
+void child_save_inherited(struct inherited *ret)
 {
 	(void) sigprocmask(SIG_SETMASK, NULL, &ret->mask);
 	(void) sigaction(SIGCHLD, NULL, &ret->child);
 	(void) getrlimit(RLIMIT_NOFILE, &ret->files);
 }
 
-void child_give_back(const struct inherited *before)
+void child_restore_inherited(const struct inherited *before)
 {
 	(void) setrlimit(RLIMIT_NOFILE, &before->files);
 	if (before->child.sa_handler == SIG_IGN)
@@ -29,68 +29,70 @@ void child_give_back(const struct inherited *before)
 	(void) sigprocmask(SIG_SETMASK, &before->mask, NULL);
 }
 
-/* Ctrl-Z while a command is looked for would stop the child before its exec, which hiwater waits for, so that nobody could
- * tell the shell: the terminal would hang. The child tells instead, and is stopped once it is the command. */
-static volatile sig_atomic_t teller = -1;
+/* Ctrl-Z during the search for the command would stop the child before its exec. hiwater waits for
+ * that exec, so neither could tell the shell, and the terminal would hang. Until the exec the child
+ * therefore writes stop signals to the pipe, and hiwater stops it once the exec has succeeded. */
+static volatile sig_atomic_t stop_pipe = -1;
 
-static void tell_signal(int signal)
+static void write_signal(int signal)
 {
-	const int before = errno, told = -signal;
+	const int before = errno, message = -signal;
 
-	while (write(teller, &told, sizeof(told)) < 0 && errno == EINTR)
+	while (write(stop_pipe, &message, sizeof(message)) < 0 && errno == EINTR)
 		;
 	errno = before;
 }
 
-/* What is ignored stays so; handlers end with the exec. */
-static void hold_stops(int tell)
+/* Ignored signals stay ignored; the exec resets handlers. */
+static void defer_stops(int pipe)
 {
-	static const int held[] = { SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT };
-	const struct sigaction telling = { .sa_handler = tell_signal, .sa_flags = SA_RESTART };
+	static const int deferred[] = { SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT };
+	const struct sigaction writing = { .sa_handler = write_signal, .sa_flags = SA_RESTART };
 	struct sigaction now;
 
-	teller = tell;
-	for (size_t i = 0; i < sizeof(held) / sizeof(*held); i++) {
-		if (sigaction(held[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL)
-			(void) sigaction(held[i], &telling, NULL);
+	stop_pipe = pipe;
+	for (size_t i = 0; i < sizeof(deferred) / sizeof(*deferred); i++) {
+		if (sigaction(deferred[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+			(void) sigaction(deferred[i], &writing, NULL);
 	}
 }
 
-/* In the child, which may run in hiwater's own memory, hiwater waiting meanwhile: nothing but system calls, and what execvp
- * does. Tells errno through the pipe, which a successful exec closes. */
-static _Noreturn void become(const struct launch *launch, int tell)
+/* Runs in the child, which may share hiwater's memory while hiwater waits (vfork): only system
+ * calls and execvp are allowed. On failure it writes errno to the pipe, which a successful exec
+ * closes. */
+static _Noreturn void become(const struct launch *launch, int pipe)
 {
-	hold_stops(tell);
+	defer_stops(pipe);
 	if (launch->cgroup_procs >= 0 && write(launch->cgroup_procs, "0", 1) < 0)
 		goto out;
 	for (int fd = 0; launch->streams && fd <= 2; fd++) {
 		if (launch->streams[fd] >= 0 && dup2(launch->streams[fd], fd) < 0)
 			goto out;
 	}
-	child_give_back(launch->inherited);
+	child_restore_inherited(launch->inherited);
 	(void) execvp(launch->argv[0], launch->argv);
 out:;
 	int error = errno;
 
-	while (write(tell, &error, sizeof(error)) < 0 && errno == EINTR)
+	while (write(pipe, &error, sizeof(error)) < 0 && errno == EINTR)
 		;
 	_exit(127);
 }
 
-/* A fork would copy the tables of hiwater's memory, which the exec throws away. The child never comes back from here: it
- * stands on this frame's stack. */
-static pid_t start_in_place(const struct launch *launch, int tell)
+/* vfork does not copy hiwater's page tables, which the exec would discard. The child must not
+ * return from this function: it uses this frame's stack. */
+static pid_t start_in_place(const struct launch *launch, int pipe)
 {
 	pid_t pid = vfork();
 
-	if (pid < 0 && (errno == EPERM || errno == ENOSYS)) /* a sandbox that knows fork alone */
+	if (pid < 0 && (errno == EPERM || errno == ENOSYS)) /* a sandbox that allows fork only */
 		pid = fork();
 	if (pid == 0)
-		become(launch, tell);
+		become(launch, pipe);
 	return pid;
 }
 
-static pid_t start_in_cgroup(const struct launch *launch, int tell)
+static pid_t start_in_cgroup(const struct launch *launch, int pipe)
 {
 #ifdef SYS_clone3
 	struct clone_args args;
@@ -102,31 +104,32 @@ static pid_t start_in_cgroup(const struct launch *launch, int tell)
 	args.cgroup = (uint64_t) launch->cgroup_dir;
 	pid = (pid_t) syscall(SYS_clone3, &args, sizeof(args));
 	if (pid == 0)
-		become(launch, tell);
+		become(launch, pipe);
 	return pid;
 #else
 	(void) launch;
-	(void) tell;
+	(void) pipe;
 	errno = ENOSYS;
 	return -1;
 #endif
 }
 
-/* The errno that the child told, 0 once it is the command; and which stop came to it before, 0: none, or it is over. */
+/* Returns the errno that the child wrote, or 0 once its exec succeeded. *ret_stop: the stop signal
+ * that it got before, unless SIGCONT followed; 0: none. */
 static int read_error(int fd, int *ret_stop)
 {
 	*ret_stop = 0;
 	for (;;) {
-		int told;
-		const ssize_t n = read(fd, &told, sizeof(told));
+		int message;
+		const ssize_t n = read(fd, &message, sizeof(message));
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n != sizeof(told))
+		if (n != sizeof(message))
 			return 0;
-		if (told > 0)
-			return told;
-		*ret_stop = told == -SIGCONT ? 0 : -told;
+		if (message > 0)
+			return message;
+		*ret_stop = message == -SIGCONT ? 0 : -message;
 	}
 }
 
@@ -194,19 +197,19 @@ static bool is_name(const char *file)
 	return *file && !is_path(file);
 }
 
-const char *child_why_not(const char *file, int error)
+const char *child_hint(const char *file, int error)
 {
 	static const struct {
 		int error;
 		bool (*is)(const char *file);
 		const char *text;
 	} rows[] = {
-		/* the first that fits */
+		/* the first match is used */
 		{ EACCES, is_folder, "; it is a folder" },
-		{ ENOENT, is_there, "; the file is there: what its first line asks for, or its loader, is not" },
-		{ ENOENT, is_line, "; a line for the shell is run by sh -c 'LINE'" },
-		{ ENOENT, is_assignment, "; variables are set by env NAME=VALUE COMMAND" },
-		{ ENOENT, is_name, "; builtins, functions and aliases of a shell are no programs" },
+		{ ENOENT, is_there, "; the file exists, but the interpreter in its first line, or its loader, does not" },
+		{ ENOENT, is_line, "; to run a shell command line, use sh -c 'LINE'" },
+		{ ENOENT, is_assignment, "; to set variables, use env NAME=VALUE COMMAND" },
+		{ ENOENT, is_name, "; shell builtins, functions and aliases are not programs" },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {

@@ -20,18 +20,18 @@
 
 enum {
 	MESSAGE_MOST = 16384,
-	PIECE = 16384,          /* of a long answer */
-	PATIENCE_MS = 2000,     /* for an owner that does not take its answer */
+	PIECE = 16384,          /* a long answer is split into messages of this size */
+	PATIENCE_MS = 2000,     /* for an owner that does not read its answer */
 	REQUESTS_A_STEP = 64,
 };
-static const uint64_t late_ns = 500000000; /* the owner does not wait for an edge any more after twice as long */
+static const uint64_t late_ns = 500000000; /* the owner waits twice as long for the answer to an exact phase edge */
 
-/* ---- saying --------------------------------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 static struct control *complaints_to;
 
-/* Waits a little for an owner that is slow; one that is gone gets nothing. */
-static void say(const struct control *c, const char *text, size_t len)
+/* Waits PATIENCE_MS for a slow owner; drops the message if the owner has ended. */
+static void send_message(const struct control *c, const char *text, size_t len)
 {
 	struct pollfd pollfd = { .fd = c->fd, .events = POLLOUT };
 
@@ -41,7 +41,7 @@ static void say(const struct control *c, const char *text, size_t len)
 	}
 }
 
-/* word: "ok", "no", "+"; request 0: nobody asked. */
+/* word: "ok", "no", "+" (more follows). request 0: the message answers no request. */
 static void answer(const struct control *c, uint64_t request, const char *word, const char *text, size_t len)
 {
 	char message[PIECE + 64];
@@ -49,7 +49,7 @@ static void answer(const struct control *c, uint64_t request, const char *word, 
 
 	len = len < PIECE ? len : PIECE;
 	memcpy(message + n, text, len);
-	say(c, message, (size_t) n + len);
+	send_message(c, message, (size_t) n + len);
 }
 
 static void answer_text(const struct control *c, uint64_t request, const char *word, const char *text)
@@ -57,12 +57,12 @@ static void answer_text(const struct control *c, uint64_t request, const char *w
 	answer(c, request, word, text, strlen(text));
 }
 
-static void complain_there(const char *text)
+static void send_complaint(const char *text)
 {
 	answer_text(complaints_to, 0, "said", text);
 }
 
-int take_control(const char *value, void *dest, struct err *err)
+int parse_control(const char *value, void *dest, struct err *err)
 {
 	struct control *c = dest;
 	const char *p = value;
@@ -71,18 +71,19 @@ int take_control(const char *value, void *dest, struct err *err)
 	socklen_t len = sizeof(type);
 
 	if (parse_u64(&p, &fd) < 0 || *p || fd > INT32_MAX)
-		return err_set(err, -EINVAL, "'%.80s' is no number of a descriptor", value);
+		return err_set(err, -EINVAL, "'%.80s' is not a descriptor number", value);
 	if (getsockopt((int) fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_SEQPACKET)
-		return err_set(err, -EINVAL, "%.80s is no socket that keeps messages apart (SOCK_SEQPACKET)", value);
+		return err_set(err, -EINVAL, "descriptor %.80s is not a socket of type SOCK_SEQPACKET",
+			value);
 	c->fd = (int) fd;
 	complaints_to = c;
-	complain_through(complain_there);
+	complain_through(send_complaint);
 	return 0;
 }
 
-/* ---- beginning ------------------------------------------------------------------------------------------------------ */
+/* ---- beginning ------------------------------------------------------------------------------- */
 
-/* unix(7) SO_PEERCRED of a socketpair: who made it. */
+/* unix(7): SO_PEERCRED of a socketpair is the process that made it. */
 static int open_owner(const struct control *c)
 {
 	struct ucred who;
@@ -97,7 +98,8 @@ static int open_owner(const struct control *c)
 #endif
 }
 
-/* What the owner had open is none of ours: a pipe would never end. stderr stays. */
+/* Closes the owner's descriptors except stderr: a reader of one of its pipes would never see the
+ * end. */
 static void close_others(const struct control *c)
 {
 	const long most = sysconf(_SC_OPEN_MAX);
@@ -122,7 +124,7 @@ struct request {
 	char text[MESSAGE_MOST + 1];
 };
 
-/* Returns 1, 0 if none waits, or -EPIPE: the owner is gone. */
+/* Returns 1; 0 if no request waits; or -EPIPE if the owner has ended. */
 static int receive(const struct control *c, int flags, struct request *ret)
 {
 	char message[MESSAGE_MOST + 1];
@@ -172,22 +174,22 @@ void control_began(struct control *c, struct hiw_recorder *recorder)
 	answer_text(c, c->begin, "ok", hiw_recorder_socket(recorder));
 }
 
-/* ---- requests --------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
-struct asked {
+struct handling {
 	struct control *control;
 	const struct measure *measure;
 	struct hiw_recorder *recorder;
 	const struct request *request;
 };
 
-static void done(const struct asked *a, int r, const struct hiw_err *err)
+static void done(const struct handling *a, int r, const struct hiw_err *err)
 {
 	if (a->request->number > 0)
 		answer_text(a->control, a->request->number, r < 0 ? "no" : "ok", r < 0 ? err->text : "");
 }
 
-static void push(const struct asked *a)
+static void push(const struct handling *a)
 {
 	const bool exact = a->request->number > 0 && a->measure->recorder.reset_mark &&
 			   clock_boot_ns() < a->request->time_ns + late_ns;
@@ -196,13 +198,13 @@ static void push(const struct asked *a)
 	done(a, hiw_recorder_push(a->recorder, a->request->text, exact, &err), &err);
 }
 
-static void read_mark(const struct asked *a, enum hiw_format unused)
+static void read_hwm(const struct handling *a, enum hiw_format unused)
 {
 	(void) unused;
-	done(a, hwi_recorder_read_mark(a->recorder), &(struct hiw_err) { "the mark cannot be read" });
+	done(a, hwi_recorder_read_mark(a->recorder), &(struct hiw_err) { "the high-water mark cannot be read" });
 }
 
-static void tell(const struct asked *a, enum hiw_format format)
+static void send_summary(const struct handling *a, enum hiw_format format)
 {
 	const struct hiw_style style = terminal_style(-1, a->measure->units, a->measure->plain);
 	autofree char *text = NULL;
@@ -215,7 +217,7 @@ static void tell(const struct asked *a, enum hiw_format format)
 	done(a, r, &err);
 }
 
-static void end(const struct asked *a, enum hiw_format unused)
+static void end(const struct handling *a, enum hiw_format unused)
 {
 	(void) unused;
 	a->control->end = a->request->number;
@@ -223,19 +225,19 @@ static void end(const struct asked *a, enum hiw_format unused)
 
 static const struct {
 	const char *word;
-	void (*take)(const struct asked *a, enum hiw_format format);
+	void (*handle)(const struct handling *a, enum hiw_format format);
 	enum hiw_format format;
 } words[] = {
-	{ "json", tell, HIW_JSON },
-	{ "text", tell, HIW_TEXT },
-	{ "line", tell, HIW_LINE },
-	{ "read", read_mark, 0 },
+	{ "json", send_summary, HIW_JSON },
+	{ "text", send_summary, HIW_TEXT },
+	{ "line", send_summary, HIW_LINE },
+	{ "read", read_hwm, 0 },
 	{ "stop", end, 0 },
 };
 
 static const char spare_word[] = "spare ";
 
-static void take(const struct asked *a)
+static void handle(const struct handling *a)
 {
 	if (strncmp(a->request->text, spare_word, sizeof(spare_word) - 1) == 0) {
 		struct hiw_err err = { "" };
@@ -246,21 +248,21 @@ static void take(const struct asked *a)
 	}
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (strcmp(a->request->text, words[i].word) == 0) {
-			words[i].take(a, words[i].format);
+			words[i].handle(a, words[i].format);
 			return;
 		}
 	}
 	push(a);
 }
 
-/* Once there is a file, the owner can read it also where this process is killed. */
-static void tell_file(struct control *c, const struct hiw_recorder *recorder)
+/* With the path the owner can read the recording even if this process is killed. */
+static void send_file(struct control *c, const struct hiw_recorder *recorder)
 {
 	const char *path = hiw_recorder_path(recorder);
 
-	if (c->told_file || !*path || access(path, F_OK) < 0)
+	if (c->sent_file || !*path || access(path, F_OK) < 0)
 		return;
-	c->told_file = true;
+	c->sent_file = true;
 	answer_text(c, 0, "file", path);
 }
 
@@ -274,15 +276,15 @@ static bool is_owner_gone(const struct control *c)
 enum control_next control_step(struct control *c, const struct measure *measure, struct hiw_recorder *recorder)
 {
 	struct request request;
-	const struct asked asked = { c, measure, recorder, &request };
+	const struct handling handling = { c, measure, recorder, &request };
 	int r = 0;
 
-	tell_file(c, recorder);
+	send_file(c, recorder);
 	for (int i = 0; i < REQUESTS_A_STEP && c->end == 0 && !c->spared; i++) {
 		r = receive(c, MSG_DONTWAIT, &request);
 		if (r <= 0)
 			break;
-		take(&asked);
+		handle(&handling);
 	}
 	return r < 0 || c->end || c->spared || is_owner_gone(c) ? CONTROL_END : CONTROL_ON;
 }
@@ -293,7 +295,7 @@ void control_finish(struct control *c, const struct measure *measure, struct hiw
 	enum control_next next;
 
 	c->over = true;
-	tell_file(c, recorder);
+	send_file(c, recorder);
 	answer_text(c, 0, "over", "");
 	do {
 		if (c->end)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * attach --control FD: a program that measures itself starts the recorder and talks to it through a socket of its own.
- * docs/python.md has the protocol. Whoever made the socket is the owner: when it is gone, measuring ends.
+ * attach --control FD: a program that measures itself starts the recorder and controls it through a
+ * socket that it made. docs/python.md has the protocol. The process that made the socket is the
+ * owner: when it ends, the measurement ends.
  */
 #pragma once
 
@@ -12,34 +13,37 @@
 #include "cli/measure.h"
 
 struct control {
-	int fd;              /* -1: nobody controls this */
-	int owner;           /* pidfd; -1: only the socket tells when it is gone */
-	uint64_t begin, end; /* requests that wait for their answer; 0: none */
-	bool told_file;
-	bool over, spared;   /* the run has ended; its last request was taken */
+	int fd;              /* the socket; -1: no --control */
+	int owner;           /* pidfd of the owner; -1: only the end of the socket shows the owner's end */
+	uint64_t begin, end; /* numbers of requests that wait for their answer; 0: none */
+	bool sent_file;      /* the path of the recording was sent */
+	bool over, spared;   /* the run has ended; a "spare" request was handled after that */
 };
 
 #define CONTROL_INIT { .fd = -1, .owner = -1 }
 
-/* Takes the number of a descriptor; from here on complaints go through it, until something is measured. */
-int take_control(const char *value, void *dest, struct err *err);
+/* Parses the number of a descriptor. From here on complaints are sent through it, until the
+ * measurement begins. */
+int parse_control(const char *value, void *dest, struct err *err);
 
-/* Goes on as a process that no wait() of the owner sees, with nothing of the owner's open but stderr. Returns 0 or -errno. */
+/* Continues in a process that is not a child of the owner, so that the owner's wait() does not see
+ * it, and closes all inherited descriptors but stderr. Returns 0 or -errno. */
 int control_leave(struct control *c);
 
-/* Waits until the owner has said that measuring may begin. Returns 0, or -errno: there is no owner any more. */
+/* Waits for the owner's request to begin. Returns 0, or -errno if the owner has ended. */
 int control_wait(struct control *c);
 
-/* Measuring has begun: who said that it may is told. */
+/* Answers the request to begin: the measurement has begun. */
 void control_began(struct control *c, struct hiw_recorder *recorder);
 
 enum control_next {
 	CONTROL_ON,
-	CONTROL_END,  /* asked for, or the owner is gone */
+	CONTROL_END,  /* the owner asked for the end, or has ended */
 };
 
-/* Does what waits in the socket. */
+/* Handles the requests that wait in the socket; never blocks. */
 enum control_next control_step(struct control *c, const struct measure *measure, struct hiw_recorder *recorder);
 
-/* The run is over: says so and answers what is asked of it until the owner has enough. */
+/* Reports the end of the run, and answers requests about it until the owner ends or closes the
+ * socket. */
 void control_finish(struct control *c, const struct measure *measure, struct hiw_recorder *recorder);

@@ -19,11 +19,11 @@
 #include "cli/terminal.h"
 
 enum {
-	VIEW_PATIENCE_MS = 3000, /* for the view to give the terminal back */
-	VIEW_LOOK_MS = 10
+	VIEW_PATIENCE_MS = 3000, /* for the view to restore the terminal */
+	VIEW_POLL_MS = 10
 };
 
-/* ---- before ------------------------------------------------------------------------------------------------------- */
+/* ---- before the job -------------------------------------------------------------------------- */
 
 static int open_spool(struct live *l)
 {
@@ -36,7 +36,8 @@ static int open_spool(struct live *l)
 	return l->spool < 0 ? -errno : 0;
 }
 
-/* What would go into the terminal. Keys are the view's, so a job that reads them gets nothing. */
+/* Replaces the streams that are the terminal. The view reads the keyboard, so the job's stdin is
+ * empty. */
 static int choose_streams(struct live *l)
 {
 	if (isatty(STDIN_FILENO))
@@ -56,24 +57,24 @@ int live_prepare(struct live *l, const struct hiw_options *recorder)
 	int r;
 
 	if (recorder->no_record) {
-		complain("--live shows the recording: leave --no-record out");
+		complain("--live needs the recording; leave --no-record out");
 		return -EINVAL;
 	}
 	if (program_find("hiwater-top", path, sizeof(path)) < 0) {
-		char where[LOOKED_FOR_LEN];
+		char where[PROGRAM_WHY_LEN];
 
-		program_looked_for("hiwater-top", where, sizeof(where));
+		program_why_not("hiwater-top", where, sizeof(where));
 		complain("--live: %s; leave --live out, or see hiwater doctor", where);
 		return -ENOENT;
 	}
 	l->terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
 	if (l->terminal < 0 || tcgetattr(l->terminal, &l->before) < 0) {
-		complain("warning: --live: there is no terminal, so there is no view; --progress prints lines");
+		complain("warning: --live: no terminal, so no view is shown; to print lines, use --progress");
 		return 0;
 	}
 	r = choose_streams(l);
 	if (r < 0)
-		complain("--live: no file for the command's output: %s (TMPDIR says where)", strerror(-r));
+		complain("--live: cannot create a file for the command's output in TMPDIR: %s", strerror(-r));
 	return r;
 }
 
@@ -86,7 +87,7 @@ void live_begin(struct live *l)
 		(void) dup2(l->spool, STDERR_FILENO);
 }
 
-/* ---- the view ------------------------------------------------------------------------------------------------------ */
+/* ---- the view -------------------------------------------------------------------------------- */
 
 static _Noreturn void become_view(const struct live *l, const char *recording, const struct inherited *inherited)
 {
@@ -94,7 +95,7 @@ static _Noreturn void become_view(const struct live *l, const char *recording, c
 	char terminal[] = "terminal=0", live[] = "live=1", mouse[] = "mouse=1", name[] = "hiwater-top", interval[] = "interval=1000000000";
 	char *argv[] = { name, file, live, terminal, mouse, interval, utf8, color, hiwater, NULL };
 
-	(void) prctl(PR_SET_PDEATHSIG, SIGTERM); /* a view of nothing gives the terminal back */
+	(void) prctl(PR_SET_PDEATHSIG, SIGTERM); /* the view restores the terminal if hiwater is killed */
 	for (int fd = 0; fd <= 2; fd++)
 		(void) dup2(l->terminal, fd);
 	(void) snprintf(file, sizeof(file), "file=%s", recording);
@@ -108,7 +109,8 @@ static _Noreturn void become_view(const struct live *l, const char *recording, c
 	_exit(127);
 }
 
-/* Who changes the terminal from the background is stopped, and with him his group: the job. */
+/* Changing the terminal from the background stops the whole process group (SIGTTOU), which includes
+ * the job. */
 static bool in_foreground(const struct live *l)
 {
 	return tcgetpgrp(l->terminal) == getpgrp();
@@ -134,9 +136,9 @@ static void start_view(struct live *l, struct hiw_recorder *recorder, const stru
 	l->view = pid;
 }
 
-/* ---- what was meant for the terminal -------------------------------------------------------------------------------- */
+/* ---- the spooled output ---------------------------------------------------------------------- */
 
-static void own_err_back(struct live *l)
+static void restore_stderr(struct live *l)
 {
 	if (l->own_err < 0)
 		return;
@@ -145,22 +147,22 @@ static void own_err_back(struct live *l)
 	l->own_err = -1;
 }
 
-static void pass_on(struct live *l, int patience_ms)
+static void copy_spool(struct live *l, int patience_ms)
 {
 	char bytes[1 << 15];
 	ssize_t n;
 
-	while (l->spool >= 0 && (n = pread(l->spool, bytes, sizeof(bytes), l->passed_on)) > 0) {
+	while (l->spool >= 0 && (n = pread(l->spool, bytes, sizeof(bytes), l->copied)) > 0) {
 		size_t written;
 		const int r = terminal_write_part(l->terminal, bytes, (size_t) n, patience_ms, &written);
 
-		l->passed_on += (off_t) written;
+		l->copied += (off_t) written;
 		if (r < 0)
 			return;
 	}
 }
 
-/* The modes tell: who restores the terminal does them last. */
+/* The view restores the terminal's modes last, so they show whether it has finished. */
 static bool is_as_before(const struct live *l)
 {
 	struct termios now;
@@ -168,8 +170,8 @@ static bool is_as_before(const struct live *l)
 	return tcgetattr(l->terminal, &now) < 0 || now.c_lflag == l->before.c_lflag;
 }
 
-/* Who is killed restores nothing. */
-static void put_right(struct live *l)
+/* A view that was killed has not restored the terminal. */
+static void restore_terminal(struct live *l)
 {
 	static const char leave[] = "\033[?1006l\033[?1002l\033[?1000l\033[0m\033[?25h\033[?1049l";
 
@@ -183,9 +185,9 @@ void live_left(struct live *l, int status)
 {
 	l->view = 0;
 	if (WIFSIGNALED(status))
-		put_right(l);
-	own_err_back(l);
-	pass_on(l, PATIENCE_SHORT_MS);
+		restore_terminal(l);
+	restore_stderr(l);
+	copy_spool(l, PATIENCE_SHORT_MS);
 }
 
 void live_step(struct live *l, struct hiw_recorder *recorder, const struct inherited *inherited)
@@ -195,35 +197,35 @@ void live_step(struct live *l, struct hiw_recorder *recorder, const struct inher
 	if (!l->started)
 		start_view(l, recorder, inherited);
 	else if (!l->view)
-		pass_on(l, PATIENCE_NONE_MS);
+		copy_spool(l, PATIENCE_NONE_MS);
 }
 
-/* ---- stopping --------------------------------------------------------------------------------------------------------- */
+/* ---- stopping -------------------------------------------------------------------------------- */
 
-/* The terminal's Ctrl-Z reached the view, too; a stop that the job alone met did not. */
-void live_step_back(struct live *l)
+/* A Ctrl-Z reached the view too; a stop signal that was sent to the job only did not. */
+void live_stop(struct live *l)
 {
-	const struct timespec moment = { .tv_nsec = VIEW_LOOK_MS * 1000000 };
+	const struct timespec moment = { .tv_nsec = VIEW_POLL_MS * 1000000 };
 
-	for (int ms = 0; l->view && in_foreground(l) && !is_as_before(l) && ms < VIEW_PATIENCE_MS; ms += VIEW_LOOK_MS) {
+	for (int ms = 0; l->view && in_foreground(l) && !is_as_before(l) && ms < VIEW_PATIENCE_MS; ms += VIEW_POLL_MS) {
 		(void) kill(l->view, SIGTSTP);
 		(void) nanosleep(&moment, NULL);
 	}
 }
 
-void live_come_back(struct live *l)
+void live_continue(struct live *l)
 {
 	if (l->view)
 		(void) kill(l->view, SIGCONT);
 }
 
-/* ---- after ---------------------------------------------------------------------------------------------------------- */
+/* ---- after the job --------------------------------------------------------------------------- */
 
 static bool has_ended(const struct live *l, int *ret_status)
 {
-	const struct timespec moment = { .tv_nsec = VIEW_LOOK_MS * 1000000 };
+	const struct timespec moment = { .tv_nsec = VIEW_POLL_MS * 1000000 };
 
-	for (int ms = 0; ms < VIEW_PATIENCE_MS; ms += VIEW_LOOK_MS) {
+	for (int ms = 0; ms < VIEW_PATIENCE_MS; ms += VIEW_POLL_MS) {
 		if (waitpid(l->view, ret_status, WNOHANG) != 0)
 			return true;
 		(void) nanosleep(&moment, NULL);
@@ -231,7 +233,7 @@ static bool has_ended(const struct live *l, int *ret_status)
 	return false;
 }
 
-/* It ends when it is told to; where it does not, it is killed. */
+/* Sends SIGTERM, and SIGKILL if the view has not ended after VIEW_PATIENCE_MS. */
 static void end_view(struct live *l)
 {
 	int status = 0;
@@ -245,13 +247,15 @@ static void end_view(struct live *l)
 	live_left(l, status);
 }
 
-/* What the terminal did not take is kept: nobody else has it. */
+/* The spool file is kept if the terminal did not accept all of it: no other copy of that output
+ * exists. */
 static void end_spool(struct live *l)
 {
 	struct stat st;
 
-	if (fstat(l->spool, &st) == 0 && st.st_size > l->passed_on)
-		complain("warning: --live: the terminal did not take all that was printed; it is in %s", l->name);
+	if (fstat(l->spool, &st) == 0 && st.st_size > l->copied)
+		complain("warning: --live: the terminal did not accept all output; the output is in %s",
+			l->name);
 	else
 		(void) unlink(l->name);
 	(void) close(l->spool);
@@ -263,8 +267,8 @@ void live_end(struct live *l)
 		return;
 	if (l->view)
 		end_view(l);
-	own_err_back(l);
-	pass_on(l, PATIENCE_END_MS);
+	restore_stderr(l);
+	copy_spool(l, PATIENCE_END_MS);
 	if (l->spool >= 0)
 		end_spool(l);
 	if (l->streams[STDIN_FILENO] >= 0)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * run --live: the live view of the job in the terminal that the job was started in. The view reads the recording, as it
- * would from anywhere else; it is a child that neither the job nor the measuring depends on. What the job and hiwater would
- * write into the terminal goes into a file meanwhile, and into the terminal when the view is over: were hiwater killed, the
- * job would go on writing into that file. Streams that lead elsewhere stay as they are.
+ * run --live: the live view of the job in the terminal that the job was started in. The view is a
+ * child that reads the recording; neither the job nor the measurement depends on it. Output of the
+ * job and of hiwater to the terminal goes to a spool file meanwhile, and is copied to the terminal
+ * when the view ends. If hiwater is killed, the job keeps writing to the file. Redirected streams
+ * are not changed.
  */
 #pragma once
 
@@ -15,38 +16,40 @@
 #include "cli/run/child.h"
 
 struct live {
-	int terminal;            /* -1: there is no view */
-	int spool;               /* the file; -1: everything leads elsewhere */
-	int streams[3];          /* what the job gets instead of its own; -1: nothing */
-	int own_err;             /* hiwater's stderr, while the file has its place; -1 */
-	off_t passed_on;         /* of the file */
-	char name[4096];
+	int terminal;            /* -1: no view */
+	int spool;               /* the spool file; -1: all streams are redirected */
+	int streams[3];          /* replacements for the job's 0, 1, 2; -1: unchanged */
+	int own_err;             /* hiwater's stderr, while the spool file replaces it; else -1 */
+	off_t copied;            /* bytes of the spool file that were copied to the terminal */
+	char name[4096];         /* of the spool file */
 	struct termios before;
-	pid_t view;              /* 0: it does not run (yet, any more) */
+	pid_t view;              /* 0: not running */
 	bool started;
 };
 
 #define LIVE_NONE { .terminal = -1, .spool = -1, .streams = { -1, -1, -1 }, .own_err = -1 }
 
-/* Before the job. Returns 0, also where there is no terminal (a warning says so), or -errno after a complaint. */
+/* Call it before the job is started. Returns 0, also without a terminal (after a warning), or
+ * -errno after a complaint. */
 int live_prepare(struct live *l, const struct hiw_options *recorder);
 
-/* The job runs: from here on hiwater's own messages go where its do. */
+/* The job was started: from here on hiwater's own messages go to the spool file too. */
 void live_begin(struct live *l);
 
-/* After each step of the recorder: starts the view once there is something in the recording and hiwater is in the
- * terminal's foreground; once it was left, passes on what was written. */
+/* Call it after each step of the recorder: starts the view once the recording has data and hiwater
+ * is in the terminal's foreground; after the view was left, copies new output to the terminal. */
 void live_step(struct live *l, struct hiw_recorder *recorder, const struct inherited *inherited);
 
-/* hiwater is about to be stopped, and a shell to have the terminal: waits until the view has given it back, for three
- * seconds at most. */
-void live_step_back(struct live *l);
-/* It goes on. */
-void live_come_back(struct live *l);
+/* Call it before hiwater stops itself: stops the view and waits until it has restored the terminal,
+ * for three seconds at most. */
+void live_stop(struct live *l);
+/* hiwater was continued: continues the view. */
+void live_continue(struct live *l);
 
-/* The view was reaped: somebody left it, or it was killed, and the terminal is put right where it did not come to that. */
+/* The view was reaped with this wait status. Restores the terminal if the view was killed, and
+ * copies the spooled output. */
 void live_left(struct live *l, int status);
 
-/* The job is over: so is the view. The terminal is as it was, and has everything that was meant for it; what it does not take
- * stays in the file, and a warning says where that is. */
+/* The job has ended: ends the view, restores the terminal and copies the spooled output. If the
+ * terminal does not accept all of it, the spool file is kept, and a warning names it. */
 void live_end(struct live *l);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One run of the job: start it, follow it, report.
+ * One run of the job: starts it, follows it to its end, reports its summary.
  */
 #include <errno.h>
 #include <poll.h>
@@ -19,33 +19,34 @@
 #include "cli/run/signals.h"
 #include "cli/run/tree.h"
 
-/* All that one run needs. */
+/* The state of one run. */
 struct run {
 	const struct run_options *options;
 	char *const *argv;
-	const char *outer_socket;  /* of a run that encloses this one; NULL: none */
-	int was_subreaper;         /* hiwater, before it became one */
+	const char *outer_socket;  /* HIWATER_SOCKET of an enclosing run; NULL: none */
+	int was_subreaper;         /* hiwater's PR_GET_CHILD_SUBREAPER before this run */
 	struct hiw_recorder *recorder;
-	bool crowded;              /* there were too few descriptors to begin with */
+	bool lacks_descriptors;    /* too few descriptors: the job runs unmeasured */
 	bool measuring;            /* the recorder was started */
-	char cgroup[4096];         /* made for this run; "" none */
+	char cgroup[4096];         /* made for this run; "" if none */
 	int cgroup_procs, cgroup_dir;
 	struct signals signals;
 	struct tree tree;
 	int timer;
-	struct measure watching;   /* a copy: what alerts were said, which commands run */
-	bool limited;              /* a limit ended it */
+	struct measure watching;   /* a copy: the alerts printed and the commands running in this run */
+	bool limited;              /* a limit ended the job */
 	struct live live;
 };
 
-/* ---- before ---- */
+/* ---- before the job -------------------------------------------------------------------------- */
 
-/* Says why there is no job, unless it begins all the same, without hiwater. Returns EXIT_BEFORE_JOB. */
-static int no_job(struct run *r, int error, const char *what, const char *why)
+/* Reports why the job was not started, unless it will run unmeasured (lacks_descriptors). Returns
+ * EXIT_BEFORE_JOB. */
+static int not_started(struct run *r, int error, const char *prefix, const char *why)
 {
-	r->crowded = descriptors_were_lacking(error) && run_may_be_alone(r->options);
-	if (!r->crowded)
-		complain("%s%s; the job was not started", what, why[0] ? why : strerror(-error));
+	r->lacks_descriptors = descriptors_were_lacking(error) && run_may_be_unmeasured(r->options);
+	if (!r->lacks_descriptors)
+		complain("%s%s; the job was not started", prefix, why[0] ? why : strerror(-error));
 	return EXIT_BEFORE_JOB;
 }
 
@@ -61,7 +62,7 @@ static int make_cgroup(struct run *r, struct hiw_options *o)
 	error = hwi_cgroup_make(r->cgroup, sizeof(r->cgroup), &r->cgroup_procs, &r->cgroup_dir, &err);
 	if (error < 0) {
 		r->cgroup[0] = '\0';
-		(void) no_job(r, error, "", err.text);
+		(void) not_started(r, error, "", err.text);
 		return error;
 	}
 	o->cgroup_made = r->cgroup;
@@ -75,7 +76,8 @@ static void close_if_open(int *fd)
 	*fd = -1;
 }
 
-/* Everything that can fail before there is a job. Returns 0, or -errno after a complaint. */
+/* Does everything that can fail before the job is started. Returns 0, or -errno after a
+ * complaint. */
 static int prepare(struct run *r)
 {
 	struct hiw_options o = r->options->measure.recorder;
@@ -87,7 +89,7 @@ static int prepare(struct run *r)
 	o.argv = (const char *const *) r->argv;
 	error = hiw_recorder_new(&o, &r->recorder, &err);
 	if (error < 0) {
-		(void) no_job(r, error, "", err.text);
+		(void) not_started(r, error, "", err.text);
 		return error;
 	}
 	const char *socket = hiw_recorder_socket(r->recorder);
@@ -100,7 +102,7 @@ static int prepare(struct run *r)
 	return r->options->live ? live_prepare(&r->live, &o) : 0;
 }
 
-/* Returns 0 or the exit status that says why there is no job. */
+/* Returns 0, or hiwater's exit status if the job was not started. */
 static int start_job(struct run *r)
 {
 	const struct launch launch = {
@@ -114,20 +116,20 @@ static int start_job(struct run *r)
 	int error = signals_block(&r->signals);
 
 	if (error < 0)
-		return no_job(r, error, "cannot read signals: ", "");
+		return not_started(r, error, "cannot read signals: ", "");
 	hiw_recorder_forking(r->recorder);
 	error = child_start(&launch, &r->tree.main, &forked);
 	close_if_open(&r->cgroup_procs);
 	if (error == 0)
 		return 0;
 	if (!forked)
-		return no_job(r, error, "cannot start a process: ", "");
-	return run_cannot(r->argv[0], error);
+		return not_started(r, error, "cannot start a process: ", "");
+	return run_exec_failed(r->argv[0], error);
 }
 
-/* ---- while it runs ---- */
+/* ---- while it runs --------------------------------------------------------------------------- */
 
-/* Whatever happens here, the job goes on. */
+/* If the recorder cannot start, the job runs unmeasured. */
 static void begin_measuring(struct run *r)
 {
 	struct hiw_err err = { "" };
@@ -151,28 +153,30 @@ static void drain(int fd)
 		;
 }
 
-static void take_alerts(struct run *r)
+static void handle_alerts(struct run *r)
 {
 	r->limited |= measure_alerts(&r->watching, r->recorder, r->tree.main_ended ? 0 : r->tree.main);
 }
 
-static void take_step(struct run *r)
+static void step(struct run *r)
 {
 	hiw_recorder_step(r->recorder);
-	take_alerts(r);
+	handle_alerts(r);
 	measure_warnings(&r->options->measure, r->recorder);
 	if (!r->tree.main_ended)
 		live_step(&r->live, r->recorder, &r->options->inherited);
 }
 
-static void take_progress_line(struct run *r)
+static void print_progress(struct run *r)
 {
 	drain(r->timer);
 	measure_progress(&r->options->measure, r->recorder);
 }
 
-/* What --on-alert started are children, too, as who was there before the job, and orphans may be init's: then the last look says it. */
-static bool nobody_is_left(const struct run *r)
+/* Have all processes of the job ended? Commands of --on-alert, and children that hiwater had before
+ * the job, are children as well, and init may have adopted orphans: then the recorder decides by
+ * its last sample. */
+static bool has_ended(const struct run *r)
 {
 	const bool has_others = r->watching.actions.n > 0 || r->options->no_subreaper;
 
@@ -181,36 +185,37 @@ static bool nobody_is_left(const struct run *r)
 	return has_others && (!r->measuring || hiw_recorder_over(r->recorder));
 }
 
-/* Main has ended by a limit, and somebody else who was told to end may not have. */
+/* A limit ended main, and other processes that got SIGTERM may still be running. */
 static bool is_ending(const struct run *r)
 {
-	return r->tree.main_ended && r->limited && !nobody_is_left(r) && measure_limit_waits(&r->watching, r->recorder);
+	return r->tree.main_ended && r->limited && !has_ended(r) && measure_limit_waits(&r->watching, r->recorder);
 }
 
-/* An end that is asked for when main is gone means those who are left. */
+/* A signal to end after main's end is meant for the remaining processes: the grace of the limit
+ * ends now. */
 static void cut_grace(struct run *r)
 {
-	if (r->signals.end_asked_late && is_ending(r) && measure_cut_grace(&r->watching, r->recorder))
-		take_alerts(r);
+	if (r->signals.end_requested_late && is_ending(r) && measure_cut_grace(&r->watching, r->recorder))
+		handle_alerts(r);
 }
 
 static bool is_over(const struct run *r)
 {
 	if (!r->tree.main_ended || is_ending(r))
 		return false;
-	return !r->options->wait || nobody_is_left(r) || r->signals.end_asked;
+	return !r->options->wait || has_ended(r) || r->signals.end_requested;
 }
 
-/* Stops where the job stopped in a way that the shell should know of. */
+/* Stops hiwater if the job was stopped in a way that the shell must see (tree_wants_stop). */
 static void follow_stop(struct run *r)
 {
 	if (r->signals.due_ns || is_over(r) || !tree_wants_stop(&r->tree, &r->signals))
 		return;
 	if (r->measuring)
 		hiw_recorder_step(r->recorder);
-	live_step_back(&r->live);
+	live_stop(&r->live);
 	signals_stop_self(&r->signals);
-	live_come_back(&r->live);
+	live_continue(&r->live);
 	r->tree.stop_signal = 0;
 }
 
@@ -233,30 +238,30 @@ static void follow(struct run *r)
 	r->tree.live = &r->live;
 	tree_reap(&r->tree, &r->signals);
 	while (!is_over(r)) {
-		struct timespec until_answer;
+		struct timespec timeout;
 
 		fds[SIGNAL].fd = r->signals.due_ns ? -1 : r->signals.fd;
-		if (ppoll(fds, N, signals_timeout(&r->signals, &until_answer), NULL) < 0)
+		if (ppoll(fds, N, signals_timeout(&r->signals, &timeout), NULL) < 0)
 			continue;
 		if (fds[CHILD].revents) {
 			drain(r->signals.child_fd);
 			tree_reap(&r->tree, &r->signals);
 		}
 		if (fds[SIGNAL].revents)
-			signals_take(&r->signals);
+			signals_read(&r->signals);
 		cut_grace(r);
-		signals_answer(&r->signals, clock_boot_ns());
+		signals_check(&r->signals, clock_boot_ns());
 		follow_stop(r);
-		if (fds[STEP].revents && !is_over(r)) /* a tick would measure beyond main */
-			take_step(r);
+		if (fds[STEP].revents && !is_over(r)) /* a sample now would be after main's end */
+			step(r);
 		if (fds[TIMER].revents)
-			take_progress_line(r);
+			print_progress(r);
 		if (r->tree.main_ended)
 			live_end(&r->live);
 	}
 }
 
-/* ---- after ---- */
+/* ---- after the job --------------------------------------------------------------------------- */
 
 static void report(struct run *r, struct outcome *ret)
 {
@@ -266,7 +271,7 @@ static void report(struct run *r, struct outcome *ret)
 
 	if (error < 0 && !m->quiet)
 		complain("warning: %s", err.text[0] ? err.text : strerror(-error));
-	take_alerts(r);
+	handle_alerts(r);
 	measure_warnings(m, r->recorder);
 	measure_report(m, hiw_recorder_run(r->recorder));
 	if (r->options->repeat == 1)
@@ -275,7 +280,8 @@ static void report(struct run *r, struct outcome *ret)
 	ret->measured = hiw_run_figures(hiw_recorder_run(r->recorder), &ret->figures) == 0;
 }
 
-/* The kernel takes a process out of its group a moment after its end. Who lives on keeps the group. */
+/* The kernel removes a process from its cgroup shortly after its end, hence the retries. A process
+ * that is still running keeps the cgroup. */
 static void remove_cgroup(const struct run *r)
 {
 	enum {
@@ -293,16 +299,17 @@ static void remove_cgroup(const struct run *r)
 		error = hwi_cgroup_remove(r->cgroup);
 	}
 	if (left)
-		complain("warning: the cgroup %s stays: %zu of the job's processes still live in it", r->cgroup, left);
+		complain("warning: cannot remove the cgroup %s: %zu of the job's processes are still running in it",
+			r->cgroup, left);
 	else if (error < 0 && error != -ENOENT)
-		complain("warning: the cgroup %s stays: %s", r->cgroup, strerror(-error));
+		complain("warning: cannot remove the cgroup %s: %s", r->cgroup, strerror(-error));
 }
 
 static void clean_up(struct run *r)
 {
 	signals_end(&r->signals);
 	signals_close(&r->signals);
-	live_end(&r->live); /* where there never was a job */
+	live_end(&r->live); /* if the job was not started */
 	hiw_recorder_free(r->recorder);
 	close_if_open(&r->cgroup_procs);
 	close_if_open(&r->cgroup_dir);
@@ -312,12 +319,12 @@ static void clean_up(struct run *r)
 		remove_cgroup(r);
 }
 
-/* All that was prepared for measuring is gone by now, and the job finds what there was before. */
-static int go_alone(const struct run *r)
+/* After clean_up: restores the environment of an unmeasured job and executes it. */
+static int become_unmeasured(const struct run *r)
 {
 	(void) prctl(PR_SET_CHILD_SUBREAPER, (unsigned long) r->was_subreaper);
 	(void) (r->outer_socket ? setenv("HIWATER_SOCKET", r->outer_socket, 1) : unsetenv("HIWATER_SOCKET"));
-	return run_alone(r->options, r->argv);
+	return run_unmeasured(r->options, r->argv);
 }
 
 void run_once(const struct run_options *options, char *const *argv, struct outcome *ret)
@@ -341,7 +348,7 @@ void run_once(const struct run_options *options, char *const *argv, struct outco
 		begin_measuring(&r);
 		follow(&r);
 		ret->status = r.tree.status;
-		ret->end_asked = r.signals.end_asked;
+		ret->end_requested = r.signals.end_requested;
 		signals_end(&r.signals);
 		live_end(&r.live);
 		if (r.measuring)
@@ -349,6 +356,6 @@ void run_once(const struct run_options *options, char *const *argv, struct outco
 	}
 	ret->limited = r.limited;
 	clean_up(&r);
-	if (r.crowded)
-		ret->own = go_alone(&r);
+	if (r.lacks_descriptors)
+		ret->own = become_unmeasured(&r);
 }

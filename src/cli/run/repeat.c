@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * --repeat: the same command several times, and how much the runs differ.
+ * --repeat: runs the same command several times and prints how much the runs differ.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -47,7 +47,7 @@ static struct hiw_maybe sum(struct hiw_maybe a, struct hiw_maybe b)
 	return (struct hiw_maybe) { a.value + b.value, a.known && b.known };
 }
 
-/* ---- the table ---- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct table_column columns[] = {
 	{ .head = "", .is_left = true },
@@ -57,7 +57,7 @@ static const struct table_column columns[] = {
 	{ .head = "max", .leaves = 2 },
 };
 
-/* A row, its values as text. write: units_duration or units_bytes. */
+/* Adds a row of the table. write formats a value: write_duration or write_bytes. */
 static void add_row(struct table *t, const char *name, const struct spread *s, enum units units,
 	char *(*write)(int64_t value, enum units units, char buf[UNITS_LEN]))
 {
@@ -68,7 +68,7 @@ static void add_row(struct table *t, const char *name, const struct spread *s, e
 	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
 		char text[UNITS_LEN];
 
-		table_cell(t, is_known ? write(values[i], units, text) : i == 1 ? "not known"
+		table_cell(t, is_known ? write(values[i], units, text) : i == 1 ? "unknown"
 										: "");
 	}
 }
@@ -84,7 +84,7 @@ static char *write_bytes(int64_t value, enum units units, char buf[UNITS_LEN])
 	return units_bytes(value, units, buf);
 }
 
-/* What is compared over the runs. */
+/* The figures that are compared. */
 struct comparison {
 	uint64_t n;
 	struct spread wall, cpu, peak;
@@ -109,20 +109,20 @@ static void print_table(const struct run_options *o, const struct comparison *c,
 	buf_done(&out);
 }
 
-/* ---- the runs ---- */
+/* ---- the runs -------------------------------------------------------------------------------- */
 
-/* Says why there are no more of them. True if so. */
+/* True if run i is the last one; if that is early, prints why. */
 static bool is_last(const struct run_options *o, uint64_t i, const struct outcome *outcome)
 {
 	const bool failed = outcome->own || outcome->limited || outcome->status != 0;
 
 	if (i + 1 == o->repeat)
 		return true;
-	if (!failed && !outcome->end_asked)
+	if (!failed && !outcome->end_requested)
 		return false;
 	if (!o->measure.quiet)
-		complain("run %" PRIu64 " of %" PRIu64 " %s: no further one is made", i + 1, o->repeat,
-			outcome->end_asked ? "was asked to end" : "failed");
+		complain("run %" PRIu64 " of %" PRIu64 " %s; the remaining runs are skipped", i + 1, o->repeat,
+			outcome->end_requested ? "was interrupted" : "failed");
 	return true;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater run: measures a command and ends as it did.
+ * hiwater run: measures a command and ends with the command's status.
  */
 #include "cli/run/run.h"
 
@@ -18,7 +18,7 @@
 
 static struct run_options arg_run = { .measure = MEASURE_INIT, .repeat = 1 };
 
-static int take_cgroup(const char *value, void *dest, struct err *err)
+static int parse_cgroup(const char *value, void *dest, struct err *err)
 {
 	int i = opt_choice(value, CGROUP_CHOICES, err);
 
@@ -28,33 +28,33 @@ static int take_cgroup(const char *value, void *dest, struct err *err)
 	return 0;
 }
 
-static int take_repeat(const char *value, void *dest, struct err *err)
+static int parse_repeat(const char *value, void *dest, struct err *err)
 {
 	const char *p = value;
 	uint64_t n;
 
 	if (parse_u64(&p, &n) < 0 || *p || n < 1 || n > 1000000)
-		return err_set(err, -EINVAL, "'%.80s' is no number from 1 to 1000000", value);
+		return err_set(err, -EINVAL, "'%.80s' is not a whole number from 1 to 1000000", value);
 	*(uint64_t *) dest = n;
 	return 0;
 }
 
-/* What options forbid each other. Returns 0, or -EINVAL after a complaint. */
+/* Checks for options that exclude each other. Returns 0, or -EINVAL after a complaint. */
 static int check_together(const struct run_options *o)
 {
 	const struct hiw_options *recorder = &o->measure.recorder;
 
 	if (recorder->output && recorder->no_record)
-		complain("-o and --no-record contradict each other: give one of them; see hiwater run --help");
+		complain("-o and --no-record exclude each other; give one of them; see hiwater run --help");
 	else if (o->repeat > 1 && recorder->output)
-		complain("-o holds one run, --repeat makes %llu: leave -o out, name them with -n, and find them in hiwater runs",
+		complain("-o is one file, but --repeat makes %llu runs; leave -o out, name the runs with -n, and list them with hiwater runs",
 			(unsigned long long) o->repeat);
 	else
 		return 0;
 	return -EINVAL;
 }
 
-/* A job of many processes needs a descriptor for each; the job itself keeps its own limit. */
+/* hiwater needs a descriptor for each process of the job. The job itself keeps its own limit. */
 static void raise_file_limit(const struct rlimit *before)
 {
 	const struct rlimit raised = { before->rlim_max, before->rlim_max };
@@ -63,7 +63,8 @@ static void raise_file_limit(const struct rlimit *before)
 		(void) setrlimit(RLIMIT_NOFILE, &raised);
 }
 
-/* Ends as the job did, so that a shell sees 128+n and a scheduler "killed". */
+/* Ends with the job's status, by the same signal if one killed it: a shell sees 128+n, a scheduler
+ * "killed". */
 static int end_like(int status)
 {
 	if (!WIFSIGNALED(status))
@@ -78,16 +79,16 @@ static int run_main(int argc, char **argv)
 	struct outcome outcome = { 0 };
 
 	if (argc < 1) {
-		complain("there is no command to run; for example: hiwater run -- make -j4");
+		complain("run needs a COMMAND, for example: hiwater run -- make -j4");
 		return EXIT_BEFORE_JOB;
 	}
 	if (check_together(&arg_run) < 0 || measure_prepare(&arg_run.measure) < 0)
 		return EXIT_BEFORE_JOB;
-	child_remember(&arg_run.inherited);
+	child_save_inherited(&arg_run.inherited);
 	actions_begin(&arg_run.measure.actions);
 	raise_file_limit(&arg_run.inherited.files);
-	if (run_is_crowded(&arg_run))
-		return run_alone(&arg_run, argv);
+	if (run_lacks_descriptors(&arg_run))
+		return run_unmeasured(&arg_run, argv);
 	if (arg_run.repeat > 1)
 		run_repeatedly(&arg_run, argv, &outcome);
 	else
@@ -97,64 +98,68 @@ static int run_main(int argc, char **argv)
 	return end_like(outcome.status);
 }
 
-/* ---- the table ---- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct opt opts[] = {
 	MEASURE_ROWS(arg_run.measure),
-	{ 0, "repeat", OPT_TEXT, "N", "run the command N times, each a run of its own, and compare them at the end; the first "
-				      "that fails is the last; --json then writes a line a run",
-		take_repeat, &arg_run.repeat },
+	{ 0, "repeat", OPT_TEXT, "N", "run the command N times as separate runs, stop at the first that fails, and compare them at the "
+				      "end; --json then writes a line per run",
+		parse_repeat, &arg_run.repeat },
 	{ 0, "cgroup", OPT_CHOICE, CGROUP_CHOICES, "use the job's cgroup if it has one to itself, make one, or use none (auto)",
-		take_cgroup, &arg_run.cgroup },
-	{ 0, "wait", OPT_NONE, NULL, "follow what the command leaves running to its end, too", opt_flag, &arg_run.wait },
-	{ 0, "live", OPT_NONE, NULL, "watch it in this terminal while it runs, as hiwater top shows it; what it prints there is passed "
-				     "on when the view is left",
+		parse_cgroup, &arg_run.cgroup },
+	{ 0, "wait", OPT_NONE, NULL, "also follow processes that the command leaves running, until they end",
+		opt_flag, &arg_run.wait },
+	{ 0, "live", OPT_NONE, NULL, "show the job in this terminal while it runs, as hiwater top does; the command's own output follows "
+				     "when the view is left",
 		opt_flag, &arg_run.live },
-	{ 0, "no-subreaper", OPT_NONE, NULL, "let init adopt orphans, for the rare program that minds; some may be missed",
+	{ 0, "no-subreaper", OPT_NONE, NULL, "let init adopt orphans, for the rare program that depends on it; some may be missed",
 		opt_flag, &arg_run.no_subreaper },
 	{ 0 },
 };
 
 static const char *const prose[] = {
-	"Runs COMMAND and prints at its end what it used, with everything that it started: the peak of memory and how it is "
-	"known, processor time, I/O, what to request next time. The summary goes to stderr; stdin, stdout and stderr are the "
-	"command's own.",
-	"hiwater ends as the command did: with its exit status, or killed by the same signal. 124 means that a limit ended it, "
-	"125 that hiwater failed before the command began, 126 that the command cannot be executed, 127 that there is none of "
-	"that name.",
-	"A signal reaches the command exactly once, whether it is sent to hiwater alone, to the process group, or by the "
-	"terminal; Ctrl-C and Ctrl-Z work as without hiwater. Nothing that happens to hiwater ends the command. Where so few files "
-	"may be open (ulimit -n) that it could not work, it becomes the command after a warning, except with --limit or --repeat.",
-	"The run ends with the command itself. What it leaves running is counted and named, neither killed nor waited for, "
-	"unless --wait is given: then the wall time, as all figures, is that of all that was followed, and where main ended "
-	"well before, that is told beside it.",
-	"With --live the terminal shows the job while it runs (see hiwater-top(1); q leaves the view, the job goes on). What the "
-	"command writes to the terminal is kept in a file of TMPDIR until the view is over, and its stdin is empty there; "
-	"streams that lead elsewhere stay as they are. Ctrl-C and Ctrl-Z are the command's.",
+	"Runs COMMAND and, when it ends, prints what it and its descendants used: the peak of memory and "
+	"how it was obtained, CPU time, I/O, and what to request next time. The summary goes to stderr; "
+	"stdin, stdout and stderr are those of the command.",
+	"hiwater ends with the command's status: its exit status, or killed by the same signal. 124 means "
+	"that a limit ended the job, 125 that hiwater failed before the command was started, 126 that the "
+	"command cannot be executed, 127 that it was not found.",
+	"A signal reaches the command exactly once, whether it is sent to hiwater, to the process group, or "
+	"by the terminal; Ctrl-C and Ctrl-Z work as without hiwater. If hiwater itself fails or is killed, "
+	"the command keeps running. If the limit of open files (ulimit -n) is too low for hiwater, it warns "
+	"and runs the command unmeasured, except with --limit or --repeat.",
+	"The run ends with the command itself. Processes that it leaves running are counted and named, but "
+	"neither killed nor waited for. With --wait all figures, the wall time included, cover the time "
+	"until they end, and the summary also states when the command itself ended, if that was much "
+	"earlier.",
+	"With --live the terminal shows the job while it runs (see hiwater-top(1); q leaves the view, the "
+	"job continues). What the command writes to the terminal is stored in a file in TMPDIR until the "
+	"view ends, and its stdin is empty if it is the terminal; redirected streams are not changed. "
+	"Ctrl-C and Ctrl-Z go to the command.",
 	RULE_PROSE,
-	"A run longer than a second is kept in the history: see hiwater-runs(1) and hiwater-show(1). Of a parallel job only "
-	"the first rank of each node keeps one, unless -o says so.",
-	"Environment: HIWATER_QUIET=1 prints nothing of hiwater's own, ACCESSIBLE=1 is --plain, HIWATER_DIR is the folder of "
-	"the history, NO_COLOR and CLICOLOR_FORCE decide about colours, HIWATER_FINDINGS_OFF=CODE,... lists findings that are not "
-	"wanted. The command finds its run through HIWATER_SOCKET.",
+	"A run longer than a second is kept in the history: see hiwater-runs(1) and hiwater-show(1). In a "
+	"parallel job only the first rank of each node keeps a recording, unless -o is given.",
+	"Environment: HIWATER_QUIET=1 suppresses all output of hiwater's own, ACCESSIBLE=1 is the same as "
+	"--plain, HIWATER_DIR is the folder of the history, NO_COLOR and CLICOLOR_FORCE control colours, "
+	"HIWATER_FINDINGS_OFF=CODE,... disables findings. The command finds its run through HIWATER_SOCKET.",
 	NULL,
 };
 
 static const char *const examples[] = {
 	"hiwater run -- python train.py",
-	"what did it use, and what should be requested?",
+	"measure a command, and get advice on what to request",
 	"hiwater run -n base --repeat 5 -- ./solver -n 8",
-	"five runs called base, and how much they differ",
+	"five runs named base, and how much they differ",
 	"hiwater run --progress=1m -- make -j8",
-	"a line each minute about the present",
+	"a progress line every minute",
 	"srun hiwater run -o r%r.hiw -- python train.py",
 	"a recording for each rank",
 	"hiwater run --alert 'ram > 90% for 30s' --on-alert 'signal USR1' -- ./train",
-	"a checkpoint before the memory is full",
+	"have the job write a checkpoint before the memory is full",
 	"hiwater run --limit 'time = 2h' --limit 'ram = 24GiB' -- ./solve",
-	"end it there rather than let the machine suffer",
+	"end the job when it reaches a limit",
 	"hiwater run --json used.json --summary none -- ./job",
-	"for a script",
+	"the summary as JSON, for a script",
 	NULL,
 };
 
@@ -169,38 +174,39 @@ const struct command command_run = {
 	.main = run_main,
 };
 
-/* ---- where hiwater cannot work the job runs all the same ----------------------------------------------------------- */
+/* ---- running the job unmeasured -------------------------------------------------------------- */
 
 enum {
-	/* What is open while the job runs with all that can be asked for (21: the recording with its journals, the GPU helper,
-	 * commands of alerts, the clock of --progress), and for a moment beside it: files of /proc, what is written at the end.
-	 * Fewer, and processes would be overlooked, recordings lost. */
+	/* Descriptors that are open while the job runs with all options (21: the recording with its
+	 * journals, the GPU helper, commands of alerts, the timer of --progress), and those open
+	 * briefly: files of /proc, files written at the end. With fewer, processes would be missed
+	 * and recordings lost. */
 	FILES_NEEDED = 28,
 };
 
-bool run_may_be_alone(const struct run_options *options)
+bool run_may_be_unmeasured(const struct run_options *options)
 {
 	return !options->measure.limits.text[0] && options->repeat == 1;
 }
 
-bool run_is_crowded(const struct run_options *options)
+bool run_lacks_descriptors(const struct run_options *options)
 {
-	return run_may_be_alone(options) && !descriptors_are_left(FILES_NEEDED);
+	return run_may_be_unmeasured(options) && !descriptors_are_left(FILES_NEEDED);
 }
 
-int run_alone(const struct run_options *options, char *const *argv)
+int run_unmeasured(const struct run_options *options, char *const *argv)
 {
 	if (!options->measure.quiet)
-		complain("warning: the job is not measured, nothing is written: hiwater needs %d files open beside those it inherits "
-			 "(ulimit -n)",
+		complain("warning: the job is not measured: hiwater needs %d open files in addition to those it inherits; raise the "
+			 "limit with ulimit -n",
 			FILES_NEEDED);
-	child_give_back(&options->inherited);
+	child_restore_inherited(&options->inherited);
 	(void) execvp(argv[0], argv);
-	return run_cannot(argv[0], -errno);
+	return run_exec_failed(argv[0], -errno);
 }
 
-int run_cannot(const char *file, int error)
+int run_exec_failed(const char *file, int error)
 {
-	complain("cannot run '%s': %s%s", file, strerror(-error), child_why_not(file, -error));
+	complain("cannot run '%s': %s%s", file, strerror(-error), child_hint(file, -error));
 	return error == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }

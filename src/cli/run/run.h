@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of hiwater run share.
+ * Shared by the files of hiwater run. run.c parses the options; once.c starts, follows and reports
+ * one run of the job; repeat.c repeats that. child.c starts the job, signals.c forwards signals,
+ * tree.c reaps children, live.c shows the view.
  */
 #pragma once
 
@@ -18,7 +20,7 @@ enum run_cgroup {
 	RUN_CGROUP_NONE
 };
 
-/* What the options say. */
+/* The command's options. */
 struct run_options {
 	struct measure measure;
 	enum run_cgroup cgroup;
@@ -27,31 +29,34 @@ struct run_options {
 	struct inherited inherited;
 };
 
-/* How one run of the job went. */
+/* The outcome of one run of the job. */
 struct outcome {
-	int own;             /* hiwater's own exit status where the job never began; else 0 */
-	int status;          /* main's, as waitpid gives it */
-	bool limited;        /* a limit ended it */
-	bool end_asked;      /* somebody asked for an end: no further repetition */
-	bool measured;       /* figures are known; they are asked for with --repeat only */
+	int own;             /* hiwater's own exit status if the job was not started; else 0 */
+	int status;          /* wait status of the main process */
+	bool limited;        /* a limit ended the job */
+	bool end_requested;      /* hiwater got SIGINT, SIGTERM, SIGHUP or SIGQUIT: no further repetition */
+	bool measured;       /* figures is set; with --repeat only */
 	struct hiw_figures figures;
 };
 
 /* Starts, follows and reports one run. */
 void run_once(const struct run_options *options, char *const *argv, struct outcome *ret);
 
-/* Runs it over and over, prints a table at the end; *ret is the outcome of the last or first failing run. */
+/* Repeats the run and prints a table at the end. *ret is the outcome of the first failing run, else
+ * of the last. */
 void run_repeatedly(const struct run_options *options, char *const *argv, struct outcome *ret);
 
-/* May the job run where hiwater cannot work? Whoever asks for a limit does not want it without that one, and repetitions
- * need somebody to count them. */
-bool run_may_be_alone(const struct run_options *options);
+/* May the job run unmeasured if hiwater cannot work? Not with --limit, which would not be enforced,
+ * nor with --repeat. */
+bool run_may_be_unmeasured(const struct run_options *options);
 
-/* May it, and so few files be open (ulimit -n) that hiwater could not work? */
-bool run_is_crowded(const struct run_options *options);
+/* Is RLIMIT_NOFILE too low for hiwater, and may the job run unmeasured? */
+bool run_lacks_descriptors(const struct run_options *options);
 
-/* Becomes the command, unmeasured. Comes back with an exit status where it cannot be run. */
-int run_alone(const struct run_options *options, char *const *argv);
+/* Executes the command in place of hiwater, unmeasured. Returns an exit status if the exec
+ * fails. */
+int run_unmeasured(const struct run_options *options, char *const *argv);
 
-/* Says that file cannot be run because of error (-errno). Returns the exit status. */
-int run_cannot(const char *file, int error);
+/* Reports that file cannot be executed because of error (-errno). Returns the exit status, 126 or
+ * 127. */
+int run_exec_failed(const char *file, int error);

@@ -11,22 +11,23 @@
 
 #include "base/clock.h"
 
-/* Long enough for who sends it to one process after the other to come to the canary, also where every processor is busy
- * with the job. A canary that has it before ends the question. */
-static const uint64_t question_ns = 10000000;
+/* Long enough for a sender that signals one process after the other to reach the probe, even if
+ * every CPU is busy with the job. The check ends earlier if the probe has the signal. */
+static const uint64_t check_ns = 10000000;
 
 static uint64_t bit(int signal)
 {
 	return UINT64_C(1) << (signal - 1);
 }
 
-/* The signals whose default action is to stop. SIGCONT takes back those that wait, and each of them a SIGCONT. */
+/* The signals whose default action is to stop. SIGCONT cancels pending ones, and each of them
+ * cancels a pending SIGCONT. */
 static uint64_t stop_bits(void)
 {
 	return bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU);
 }
 
-/* ---- taking signals over and giving them back ---- */
+/* ---- blocking signals ------------------------------------------------------------------------ */
 
 int signals_block(struct signals *s)
 {
@@ -39,7 +40,7 @@ int signals_block(struct signals *s)
 	(void) sigaddset(&child, SIGCHLD);
 	if (sigprocmask(SIG_SETMASK, &all, &before) < 0)
 		return -errno;
-	/* Where SIGCHLD is ignored, the kernel throws exit statuses away. */
+	/* If SIGCHLD is ignored, the kernel discards exit statuses. */
 	(void) sigaction(SIGCHLD, &normal, NULL);
 	(void) sigdelset(&all, SIGCHLD);
 	s->fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -53,41 +54,41 @@ int signals_block(struct signals *s)
 	return r;
 }
 
-static void make_canary(struct signals *s, struct canary *c)
+static void start_probe(struct signals *s, struct group_probe *p)
 {
-	canary_make(c);
-	if (c->pid > 0 && s->recorder)
-		hiw_recorder_ignore(s->recorder, c->pid);
+	group_probe_start(p);
+	if (p->pid > 0 && s->recorder)
+		hiw_recorder_ignore(s->recorder, p->pid);
 }
 
-static void end_canaries(struct canary c[2])
+static void end_probes(struct group_probe p[2])
 {
-	canary_end(&c[0]);
-	canary_end(&c[1]);
+	group_probe_end(&p[0]);
+	group_probe_end(&p[1]);
 }
 
 void signals_begin(struct signals *s, pid_t main, struct hiw_recorder *recorder)
 {
 	s->main = main;
 	s->recorder = recorder;
-	make_canary(s, &s->now[0]);
+	start_probe(s, &s->now[0]);
 }
 
 void signals_end(struct signals *s)
 {
 	s->main = 0;
-	s->due_ns = s->stop_asked_ns = 0;
+	s->due_ns = s->stop_requested_ns = 0;
 	s->n = 0;
 	for (size_t i = 0; i < 2; i++) {
-		canary_dismiss(&s->now[i]);
-		canary_dismiss(&s->asked[i]);
+		group_probe_kill(&s->now[i]);
+		group_probe_kill(&s->checked[i]);
 	}
 }
 
 void signals_close(struct signals *s)
 {
-	end_canaries(s->now);
-	end_canaries(s->asked);
+	end_probes(s->now);
+	end_probes(s->checked);
 	if (s->fd >= 0)
 		(void) close(s->fd);
 	if (s->child_fd >= 0)
@@ -95,28 +96,29 @@ void signals_close(struct signals *s)
 	s->fd = s->child_fd = -1;
 }
 
-bool signals_lost_canary(struct signals *s, pid_t pid)
+bool signals_lost_probe(struct signals *s, pid_t pid)
 {
-	struct canary *const all[] = { &s->now[0], &s->now[1], &s->asked[0], &s->asked[1] };
-	struct canary lost[2] = { { 0 } };
+	struct group_probe *const all[] = { &s->now[0], &s->now[1], &s->checked[0], &s->checked[1] };
+	struct group_probe lost[2] = { { 0 } };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
 		if (all[i]->pid != pid)
 			continue;
 		lost[0] = *all[i];
-		*all[i] = (struct canary) { 0 };
-		end_canaries(lost);
+		*all[i] = (struct group_probe) { 0 };
+		end_probes(lost);
 		if (i == 0 && s->main > 0)
-			make_canary(s, &s->now[0]);
+			start_probe(s, &s->now[0]);
 		return true;
 	}
 	return false;
 }
 
-/* ---- what is to be done with a signal ---- */
+/* ---- forwarding a signal --------------------------------------------------------------------- */
 
-/* The kernel's and the terminal's signals go to everybody whom they concern, with three exceptions: a hang-up is told
- * to the session's leader alone, and a timer set before the exec rings here instead of in the job. */
+/* Need not be forwarded: the kernel and the terminal send signals to all processes concerned, with
+ * three exceptions. A hang-up and the SIGCONT with it go to the session leader only, and a timer
+ * set before the exec expires here instead of in the job. */
 static bool is_settled(const struct signalfd_siginfo *info)
 {
 	const int signal = (int) info->ssi_signo;
@@ -128,7 +130,7 @@ static bool is_settled(const struct signalfd_siginfo *info)
 	return !((signal == SIGHUP || signal == SIGCONT) && getsid(0) == getpid());
 }
 
-/* nohup, or a background job of a shell without job control. */
+/* Ignored because of nohup, or as a background job of a shell without job control. */
 static bool is_ignored(int signal)
 {
 	struct sigaction action;
@@ -140,8 +142,8 @@ static void note_end(struct signals *s, int signal)
 {
 	if (is_ignored(signal))
 		return;
-	s->end_asked = true;
-	s->end_asked_late = s->main <= 0;
+	s->end_requested = true;
+	s->end_requested_late = s->main <= 0;
 }
 
 static void note(struct signals *s, int signal)
@@ -149,12 +151,12 @@ static void note(struct signals *s, int signal)
 	if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT)
 		note_end(s, signal);
 	else if (bit(signal) & stop_bits())
-		s->stop_asked_ns = clock_boot_ns();
+		s->stop_requested_ns = clock_boot_ns();
 	else if (signal == SIGCONT)
-		s->stop_asked_ns = 0;
+		s->stop_requested_ns = 0;
 }
 
-/* With the value, where sigqueue sent one. */
+/* Keeps the value that sigqueue(3) sends. */
 static void forward(const struct signals *s, const struct signalfd_siginfo *from)
 {
 	const int signal = (int) from->ssi_signo;
@@ -176,7 +178,8 @@ static void forward(const struct signals *s, const struct signalfd_siginfo *from
 	(void) kill(s->main, signal);
 }
 
-/* Whether the group got it. A stop and a SIGCONT that followed each other closely have taken each other back. */
+/* Did the group get the signal? A stop signal and a SIGCONT in quick succession cancel each
+ * other. */
 static bool group_got(uint64_t group, int signal)
 {
 	if (group & bit(signal))
@@ -186,14 +189,14 @@ static bool group_got(uint64_t group, int signal)
 	return signal == SIGCONT && (group & stop_bits());
 }
 
-/* ---- questions ---- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
-static uint64_t ask(const struct canary *c)
+static uint64_t new_signals(const struct group_probe *p)
 {
-	return canary_pending(c) & ~c->stale;
+	return group_probe_pending(p) & ~p->stale;
 }
 
-/* What waits for hiwater itself right now. */
+/* The signals that are pending for hiwater itself. */
 static uint64_t own_pending(void)
 {
 	uint64_t mask = 0;
@@ -208,51 +211,52 @@ static uint64_t own_pending(void)
 	return mask;
 }
 
-/* Reads what waits. The next canary is made before: then a signal that comes a second time waits either here, and is
- * one with the first, or for the next canary. What came to it in between and is read now is stale; since it hides a
- * second one, there is another canary then. */
+/* Reads the pending signals. The next probe is started before: a signal that comes a second time is
+ * then pending either here, where it is merged with the first, or for the next probe. A signal that
+ * came to the next probe in between and is read now is stale there; since it would hide a second
+ * one, there is another probe then. */
 static unsigned read_batch(struct signals *s)
 {
 	uint64_t before, after;
 	ssize_t n;
 
-	make_canary(s, &s->now[0]);
-	before = canary_pending(&s->now[0]);
+	start_probe(s, &s->now[0]);
+	before = group_probe_pending(&s->now[0]);
 	n = read(s->fd, s->batch, sizeof(s->batch));
-	after = canary_pending(&s->now[0]);
+	after = group_probe_pending(&s->now[0]);
 	s->now[0].stale = before | (after & ~own_pending());
 	if (s->now[0].stale)
-		make_canary(s, &s->now[1]);
+		start_probe(s, &s->now[1]);
 	return n > 0 ? (unsigned) ((size_t) n / sizeof(s->batch[0])) : 0;
 }
 
-void signals_take(struct signals *s)
+void signals_read(struct signals *s)
 {
-	unsigned taken, open = 0;
+	unsigned n_read, open = 0;
 
 	if (s->due_ns)
 		return;
-	if (s->main <= 0) { /* nobody to ask for */
+	if (s->main <= 0) { /* nothing is forwarded */
 		ssize_t n = read(s->fd, s->batch, sizeof(s->batch));
 
 		for (size_t i = 0; n > 0 && i < (size_t) n / sizeof(s->batch[0]); i++)
 			note(s, (int) s->batch[i].ssi_signo);
 		return;
 	}
-	memcpy(s->asked, s->now, sizeof(s->asked));
+	memcpy(s->checked, s->now, sizeof(s->checked));
 	memset(s->now, 0, sizeof(s->now));
-	taken = read_batch(s);
-	for (unsigned i = 0; i < taken; i++) {
+	n_read = read_batch(s);
+	for (unsigned i = 0; i < n_read; i++) {
 		note(s, (int) s->batch[i].ssi_signo);
 		if (!is_settled(&s->batch[i]))
 			s->batch[open++] = s->batch[i];
 	}
 	s->n = open;
-	s->due_ns = clock_boot_ns() + question_ns;
-	signals_answer(s, 0);
+	s->due_ns = clock_boot_ns() + check_ns;
+	signals_check(s, 0);
 }
 
-void signals_answer(struct signals *s, uint64_t now_ns)
+void signals_check(struct signals *s, uint64_t now_ns)
 {
 	const bool is_time = now_ns >= s->due_ns;
 	uint64_t group;
@@ -260,7 +264,7 @@ void signals_answer(struct signals *s, uint64_t now_ns)
 
 	if (!s->due_ns)
 		return;
-	group = s->n ? ask(&s->asked[0]) | ask(&s->asked[1]) : 0;
+	group = s->n ? new_signals(&s->checked[0]) | new_signals(&s->checked[1]) : 0;
 	for (unsigned i = 0; i < s->n; i++) {
 		if (group_got(group, (int) s->batch[i].ssi_signo))
 			continue;
@@ -273,7 +277,7 @@ void signals_answer(struct signals *s, uint64_t now_ns)
 	if (open)
 		return;
 	s->due_ns = 0;
-	end_canaries(s->asked);
+	end_probes(s->checked);
 }
 
 const struct timespec *signals_timeout(const struct signals *s, struct timespec *room)
@@ -286,7 +290,7 @@ const struct timespec *signals_timeout(const struct signals *s, struct timespec 
 	return room;
 }
 
-/* ---- stopping and ending like the job ---- */
+/* ---- stopping and ending with the job -------------------------------------------------------- */
 
 static bool has_changed(pid_t main)
 {
@@ -296,8 +300,8 @@ static bool has_changed(pid_t main)
 	       info.si_pid != 0;
 }
 
-/* A SIGTSTP is made to wait, then let through: a SIGCONT that comes at any time in between takes it away, so that
- * hiwater is never left behind stopped. */
+/* Makes a SIGTSTP pending, then unblocks it: a SIGCONT that comes at any time in between cancels
+ * it, so that hiwater is never left stopped. */
 void signals_stop_self(struct signals *s)
 {
 	const struct sigaction normal = { .sa_handler = SIG_DFL };
@@ -305,7 +309,7 @@ void signals_stop_self(struct signals *s)
 	struct sigaction before;
 	sigset_t stop;
 
-	s->stop_asked_ns = 0;
+	s->stop_requested_ns = 0;
 	if (own_pending() & bit(SIGCONT))
 		return;
 	(void) sigemptyset(&stop);
@@ -327,7 +331,7 @@ void signals_die(int signal)
 	const struct sigaction normal = { .sa_handler = SIG_DFL };
 	sigset_t set;
 
-	/* A pipe in core_pattern does not ask for the limit. */
+	/* A pipe in core_pattern ignores RLIMIT_CORE. */
 	(void) setrlimit(RLIMIT_CORE, &no_core);
 	(void) prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	(void) sigaction(signal, &normal, NULL);

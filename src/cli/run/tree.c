@@ -10,7 +10,7 @@
 #include "api/internal.h"
 #include "base/clock.h"
 
-/* How long after a Ctrl-Z a stop of main still is its consequence. */
+/* How long after a Ctrl-Z a stop of main is still attributed to it. */
 static const uint64_t stop_patience_ns = UINT64_C(30000000000);
 
 static void reap_ended(struct tree *t, struct signals *signals, pid_t pid)
@@ -19,14 +19,14 @@ static void reap_ended(struct tree *t, struct signals *signals, pid_t pid)
 	struct rusage usage;
 	int status;
 
-	if (signals_lost_canary(signals, pid))
+	if (signals_lost_probe(signals, pid))
 		return;
 	if (t->recorder)
 		hiw_recorder_zombie(t->recorder, pid);
 	if (wait4(pid, &status, __WALL | WNOHANG, &usage) != pid)
 		return;
 	if (t->live && pid == t->live->view)
-		live_left(t->live, status); /* its number is anybody's from here on */
+		live_left(t->live, status); /* the PID may be reused from here on */
 	if (t->recorder)
 		hiw_recorder_reaped(t->recorder, pid, status, &usage);
 	if (!is_main)
@@ -37,8 +37,8 @@ static void reap_ended(struct tree *t, struct signals *signals, pid_t pid)
 	signals_end(signals);
 }
 
-/* Stops and continuations are taken off, those of orphans unseen. */
-static void take_change(struct tree *t, pid_t pid)
+/* Consumes a stop or continuation; those of orphans are ignored. */
+static void handle_stop(struct tree *t, pid_t pid)
 {
 	siginfo_t info = { 0 };
 
@@ -66,11 +66,12 @@ void tree_reap(struct tree *t, struct signals *signals)
 		if (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED)
 			reap_ended(t, signals, info.si_pid);
 		else
-			take_change(t, info.si_pid);
+			handle_stop(t, info.si_pid);
 	}
 }
 
-/* A shell with job control gives each command a process group, and the one in the foreground the terminal. */
+/* A shell with job control gives each command a process group, and the terminal to the one in the
+ * foreground. */
 static bool is_foreground_job(void)
 {
 	if (getpgrp() != getpid())
@@ -84,11 +85,11 @@ static bool is_foreground_job(void)
 
 bool tree_wants_stop(const struct tree *t, const struct signals *signals)
 {
-	const bool asked = signals->stop_asked_ns && clock_boot_ns() - signals->stop_asked_ns < stop_patience_ns;
+	const bool requested = signals->stop_requested_ns && clock_boot_ns() - signals->stop_requested_ns < stop_patience_ns;
 
 	if (t->main_ended)
-		return asked;
+		return requested;
 	if (!t->stop_signal)
 		return false;
-	return asked || (t->stop_signal != SIGSTOP && is_foreground_job());
+	return requested || (t->stop_signal != SIGSTOP && is_foreground_job());
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The children of hiwater run: main and the orphans of the job that it adopted. Who ended, who stopped.
+ * The children of hiwater run: the main process and the orphans of the job that hiwater adopted.
+ * Reaps them and follows their stops.
  */
 #pragma once
 
@@ -13,18 +14,19 @@
 
 struct tree {
 	pid_t main;
-	struct hiw_recorder *recorder; /* NULL: nobody measures */
-	struct live *live;             /* hears of its view's end; NULL: nobody does */
+	struct hiw_recorder *recorder; /* NULL: the job is not measured */
+	struct live *live;             /* notified when its view ends; NULL: there is no view */
 	bool main_ended;
-	int status;                    /* main's, once it ended */
-	int stop_signal;               /* what main was stopped by and did not go on from; 0: it was not */
-	bool childless;                /* nobody of the job is left to wait for */
+	int status;                    /* main's wait status, once it has ended */
+	int stop_signal;               /* the signal that main is stopped by; 0: it is not stopped */
+	bool childless;                /* no child that belongs to the job is left */
 };
 
-/* Takes note of everything that happened to children, and tells the recorder. */
+/* Handles all state changes of children: reaps those that ended, and reports them to the
+ * recorder. */
 void tree_reap(struct tree *t, struct signals *signals);
 
-/* True if hiwater should stop now because the job did: it was asked to by Ctrl-Z or the like, or stopped itself while
- * the shell waits for it in the foreground. A main that somebody stops from outside with kill is no reason: nobody
- * would know that hiwater must be continued as well. */
+/* True if hiwater should stop now because the job did: by Ctrl-Z or the like, or because it stopped
+ * itself while the shell waits for it in the foreground. Not if main was stopped from outside with
+ * kill: the user would not know that hiwater must be continued as well. */
 bool tree_wants_stop(const struct tree *t, const struct signals *signals);

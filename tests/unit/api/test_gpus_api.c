@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater.h: the GPUs of a machine, as a program sees them; on a captured one with two GPUs of AMD's.
+ * hiwater.h: the GPUs of a machine, as a program sees them; on a captured one with two GPUs of
+ * AMD's.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -25,7 +26,7 @@ static void devices_and_users(void **state)
 	(void) state;
 	options.root = TREE;
 	assert_int_equal(hwi_gpus_open(&options, &gpus, &err), 0);
-	assert_false(hwi_gpus_device(gpus, 0, &device)); /* nobody has looked yet */
+	assert_false(hwi_gpus_device(gpus, 0, &device)); /* nothing was read yet */
 	for (int look = 0; look < 2; look++) {
 		assert_int_equal(hwi_gpus_look(gpus, &err), 0);
 		assert_true(hwi_gpus_device(gpus, 1, &device));
@@ -37,7 +38,7 @@ static void devices_and_users(void **state)
 		assert_false(hwi_gpus_device(gpus, 2, &device) || hwi_gpus_device(gpus, 0, &none));
 		assert_true(hwi_gpus_user(gpus, 0, &user));
 		assert_true(user.pid.known && user.memory.known && user.device < 2);
-		assert_false(hwi_gpus_user(gpus, 3, &user)); /* two looks are no six processes */
+		assert_false(hwi_gpus_user(gpus, 3, &user)); /* the second read replaces the first: three processes, not six */
 	}
 	hwi_gpus_close(gpus);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A list that several threads push to, note in, read and give other rules, for the thread sanitizer to watch.
+ * A list that several threads push to, note in, read and give other rules, for the thread sanitizer
+ * to watch.
  */
 #include <setjmp.h>
 #include <stdarg.h>

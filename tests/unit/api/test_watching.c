@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater.h for who looks on: frames of a recorder, of all of the machine, and rules that pick processes.
+ * hiwater.h for programs that follow a recorder: its frames, also of the whole machine, and filters.
  */
 #include "api/internal.h"
 #include "children.h"
@@ -13,11 +13,11 @@ struct watched {
 	unsigned frames, births, totals, host, sizes;
 	bool me, child, before_birth;
 	uint32_t child_id;
-	pid_t looked_for;
+	pid_t expected_pid;
 	uint64_t last_ns;
 	bool went_back;
 	char command[64];
-	struct hiw_recorder *signals; /* is told to look for others while it shows */
+	struct hiw_recorder *signals; /* hiw_recorder_signal is called on it from within see */
 	bool inside, nested;
 };
 
@@ -40,7 +40,7 @@ static void see(void *ctx, const struct hiw_frame *f)
 
 		w->births++;
 		w->me |= b->entity == HIW_PROCESS && b->pid.value == getpid();
-		if (b->entity != HIW_PROCESS || b->pid.value != w->looked_for)
+		if (b->entity != HIW_PROCESS || b->pid.value != w->expected_pid)
 			continue;
 		w->child = true;
 		w->child_id = b->id;
@@ -88,17 +88,17 @@ static void sleeps(const struct child *c, void *arg)
 	child_wait(c);
 }
 
-static void a_job_is_seen_as_it_is_read(void **state)
+static void frames_of_a_job(void **state)
 {
 	struct child child = child_start(sleeps, NULL);
-	struct watched w = { .looked_for = child.pid };
+	struct watched w = { .expected_pid = child.pid };
 	struct hiw_recorder *r = recorder(false, &w);
 
 	(void) state;
 	assert_int_equal(hiw_recorder_start(r, child.pid, NULL), 0);
 	assert_true(w.child);
 	assert_int_equal(w.births, 1);
-	for (int i = 0; i < 1000 && w.totals < 5; i++) /* exit records of others wake it, too */
+	for (int i = 0; i < 1000 && w.totals < 5; i++) /* exit records of other processes wake the recorder, too */
 		steps(r, 1);
 	assert_int_equal(hiw_recorder_mark(r, "now"), 0);
 	assert_int_equal(hiw_recorder_end(r, NULL), 0);
@@ -109,7 +109,7 @@ static void a_job_is_seen_as_it_is_read(void **state)
 	child_end(&child);
 }
 
-static void who_signals_while_shown_is_shown_nothing_else(void **state)
+static void signals_within_a_callback_are_not_nested(void **state)
 {
 	struct child child = child_start(sleeps, NULL);
 	struct watched w = { 0 };
@@ -125,10 +125,10 @@ static void who_signals_while_shown_is_shown_nothing_else(void **state)
 	child_end(&child);
 }
 
-/* Whoever's, whatever its parent is; only the one who looks is left out. */
-static void all_of_the_machine(void **state)
+/* Processes of all users, whatever their parents are, except the recorder's own. */
+static void frames_of_the_machine(void **state)
 {
-	struct watched w = { .looked_for = -1 };
+	struct watched w = { .expected_pid = -1 };
 	struct hiw_recorder *r = recorder(true, &w);
 	struct child child;
 
@@ -137,7 +137,7 @@ static void all_of_the_machine(void **state)
 	steps(r, 2);
 	assert_true(w.births > 0);
 	child = child_start(sleeps, NULL);
-	w.looked_for = child.pid;
+	w.expected_pid = child.pid;
 	for (int i = 0; i < 500 && !w.child; i++)
 		steps(r, 1);
 	assert_true(w.child);
@@ -158,7 +158,7 @@ static void a_machine_is_not_recorded(void **state)
 	(void) state;
 	options.everyone = options.attached = true;
 	assert_int_equal(hiw_recorder_new(&options, &r, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "not recorded"));
+	assert_non_null(strstr(err.text, "cannot record all processes"));
 }
 
 static void metrics_have_names(void **state)
@@ -232,9 +232,9 @@ static void filters_pick(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_job_is_seen_as_it_is_read),
-		cmocka_unit_test(who_signals_while_shown_is_shown_nothing_else),
-		cmocka_unit_test(all_of_the_machine),
+		cmocka_unit_test(frames_of_a_job),
+		cmocka_unit_test(signals_within_a_callback_are_not_nested),
+		cmocka_unit_test(frames_of_the_machine),
 		cmocka_unit_test(a_machine_is_not_recorded),
 		cmocka_unit_test(metrics_have_names),
 		cmocka_unit_test(filters_pick),

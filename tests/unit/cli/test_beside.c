@@ -11,7 +11,7 @@ static void assert_beside(const char *left, size_t at, const char *right, size_t
 {
 	struct buf out = BUF_INIT(4096);
 
-	beside_add(&out, 2, left, at, right, width);
+	add_two_columns(&out, 2, left, at, right, width);
 	assert_string_equal(out.data, expected);
 	buf_done(&out);
 }
