@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "base/smallfile.h"
+#include "base/units.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -30,8 +31,7 @@ const char *gpu_run_time(uint64_t start_ns, uint64_t at_ns, char text[GPU_RUN_TI
 {
 	const uint64_t s = at_ns > start_ns ? (at_ns - start_ns) / SECOND : 0;
 
-	(void) snprintf(text, GPU_RUN_TIME, "%" PRIu64 ":%02" PRIu64, s / 60, s % 60);
-	return text;
+	return units_duration((int64_t) (s * SECOND), text);
 }
 
 const char *gpu_call_name(const struct source_ops *ops, const struct source_asked *call, char text[GPU_CALL])

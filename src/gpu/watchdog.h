@@ -53,7 +53,7 @@ void gpu_watchdog_end(struct gpu_watchdog *w, uint64_t now_ns);
 unsigned gpu_watchdog_finish(struct gpu_watchdog *w, const char *call, uint64_t call_ns, uint64_t now_ns,
 	char texts[2][GPU_REPORT]);
 
-/* "1:02" into a run that began at start_ns. */
+/* "62 s" into a run that began at start_ns: whole seconds. */
 const char *gpu_run_time(uint64_t start_ns, uint64_t at_ns, char text[GPU_RUN_TIME]);
 
 /* "nvmlDeviceGetUUID of GPU 1"; "" if the call is unknown or none is in progress. */

@@ -44,7 +44,7 @@ def test_a_driver_that_hangs_as_the_run_ends_is_told_of(gpu):
     add(gpu, "[call nvmlInit*]\nhang = 1\n")
     assert gpu.run("run", "--no-record", "--json", "run.json", "--", "sleep", "0.8").returncode == 0
     notes = gpu_notes(json.loads((gpu.folder / "run.json").read_text()))
-    assert any(re.match(r"NVML was still being read when the run ended, since 0:00 \(nvmlInit", n) for n in notes), notes
+    assert any(re.match(r"NVML was still being read when the run ended, since 0 s \(nvmlInit", n) for n in notes), notes
 
 
 def test_a_driver_that_hangs_costs_nothing(gpu):
@@ -55,7 +55,7 @@ def test_a_driver_that_hangs_costs_nothing(gpu):
     time.sleep(6)  # longer than a driver may be silent
     summary, took = finish(gpu, hiwater)
     assert took < LATE + 0.4  # with an interpreter that ends, on a busy machine
-    assert any(n.startswith("NVML has not answered since 0:0") for n in gpu_notes(summary))
+    assert any(n.startswith("NVML has not answered since ") for n in gpu_notes(summary))
     assert summary["sampling"]["late_ticks"] == 0
     assert ended(helper)
 
@@ -67,7 +67,7 @@ def test_a_driver_that_hangs_shortly_before_the_end_is_told_of(gpu):
     time.sleep(3.5)  # the hang is of the scenario's second second
     summary, _ = finish(gpu, hiwater)
     assert [d["memory"]["job_peak_bytes"] for d in summary["gpu"]["devices"]] == [1.5 * GIB, None]  # a zero of the first second is none
-    assert any(n.startswith("NVML has not answered since 0:0") for n in gpu_notes(summary)), gpu_notes(summary)
+    assert any(n.startswith("NVML has not answered since ") for n in gpu_notes(summary)), gpu_notes(summary)
 
 
 def hangs_at(gpu, call):
@@ -232,13 +232,13 @@ def test_a_crash_over_one_gpu_leaves_what_the_one_before_it_said(gpu):
     said, summary = run_later(gpu)
     first, second = summary["devices"]
     assert (first["power_w"]["mean"], second["power_w"]["mean"]) == (400, None), said
-    assert "in a call of NVML (nvmlDeviceGetUtilizationRates of GPU 1) at 0:0" in " ".join(said.split()), said
+    assert "in a call of NVML (nvmlDeviceGetUtilizationRates of GPU 1) at " in " ".join(said.split()), said
 
 
 def test_a_hang_in_the_first_call_names_it(gpu):
     add(gpu, "[call nvmlInit*]\nhang = 1\n")
     said, _ = run_later(gpu)
-    assert "NVML has not answered since 0:00 (nvmlInitWithFlags); its values are missing" in " ".join(said.split()), said
+    assert "NVML has not answered since 0 s (nvmlInitWithFlags); its values are missing" in " ".join(said.split()), said
 
 
 def test_a_driver_that_crashed_is_asked_again(gpu):
@@ -325,4 +325,4 @@ def test_a_driver_that_is_silent_from_the_start_is_said_once(gpu):
     scenario.write_text(scenario.read_text() + "[call nvmlInit*]\nhang = 1\n")
     gpu.run("run", "--no-record", "--json", "run.json", "--", "sleep", "3.5")
     note, = gpu_notes(json.loads((gpu.folder / "run.json").read_text()))
-    assert note.startswith("NVML has not answered since 0:00") or note == "the run ended before any GPU could be read"
+    assert note.startswith("NVML has not answered since 0 s") or note == "the run ended before any GPU could be read"

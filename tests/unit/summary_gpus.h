@@ -102,7 +102,7 @@ static inline void gpus_work(struct made *m, struct framebuf *b)
 	apply(m->job, b, (uint64_t) SECONDS(2.2));
 	for (uint32_t id = 1; id <= 5; id++) /* the end: no sample after it */
 		framebuf_end(b, &(struct end) { .entity = ENTITY_GPU, .id = id });
-	framebuf_event(b, &(struct event) { .time_ns = (uint64_t) SECONDS(2.5), .kind = EVENT_NOTE, .entity = ENTITY_GPU, .text = "gpu: NVML has not answered since 0:02; its readings are missing from then on", .cause = CAUSE_NVML });
+	framebuf_event(b, &(struct event) { .time_ns = (uint64_t) SECONDS(2.5), .kind = EVENT_NOTE, .entity = ENTITY_GPU, .text = "gpu: NVML has not answered since 2 s; its values are missing from that time on", .cause = CAUSE_NVML });
 	apply(m->job, b, (uint64_t) SECONDS(3));
 }
 

@@ -89,9 +89,9 @@ static void a_call_in_progress_at_the_end_is_reported(void **state)
 	assert_false(gpu_watchdog_check(&w, "", START + SECOND, START + 3 * SECOND, text));
 	assert_int_equal(gpu_watchdog_finish(&w, "", START + 2 * SECOND, START + 2 * SECOND + SECOND / 10, last), 0);
 	assert_int_equal(gpu_watchdog_finish(&w, "init", START + 2 * SECOND, START + 3 * SECOND, last), 1);
-	assert_string_equal(last[0], "gpu: X was still being read when the run ended, since 0:02 (init); its values are missing from that time on");
+	assert_string_equal(last[0], "gpu: X was still being read when the run ended, since 2 s (init); its values are missing from that time on");
 	assert_int_equal(gpu_watchdog_finish(&w, "init of GPU 1", START + SECOND, START + 4 * SECOND, last), 1);
-	assert_string_equal(last[0], "gpu: X has not answered since 0:01 (init of GPU 1); its values are missing from that time on");
+	assert_string_equal(last[0], "gpu: X has not answered since 1 s (init of GPU 1); its values are missing from that time on");
 }
 
 static void one_that_ended_with_the_helper_counts(void **state)

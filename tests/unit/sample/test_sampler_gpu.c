@@ -420,7 +420,7 @@ static void silence_is_reported_and_blocks_nothing(void **state)
 
 	until(g, stage->reads > 2);
 	stage->hangs = 1;
-	until(g, strstr(g->notes, "nvml gpu: FAKE has not answered since 0:0"));
+	until(g, strstr(g->notes, "nvml gpu: FAKE has not answered since "));
 	stage->hangs = 0;
 	until(g, strstr(g->notes, "nvml gpu: FAKE did not answer from 0:0"));
 	const unsigned n = stage->reads;
@@ -428,7 +428,7 @@ static void silence_is_reported_and_blocks_nothing(void **state)
 	until(g, stage->reads > n + 2);
 	stage->hangs = 1;
 	assert_true(end_takes(g) < 1000 * MS);
-	assert_null(strstr(g->notes, "stays behind")); /* a sleeping one can be killed */
+	assert_null(strstr(g->notes, "was killed but has not exited")); /* a sleeping one can be killed */
 }
 
 #define SILENCE_NS (700 * MS)
@@ -541,9 +541,9 @@ static void a_crash_is_the_helpers_alone(void **state)
 	first = sampler_helper(g->rig.s);
 	stage->user_mem[0] = 200;
 	stage->crashes = 1;
-	until(g, strstr(g->notes, "helper-ended gpu: the helper was ended by signal 11 in a call of FAKE at 0:0"));
-	assert_non_null(strstr(g->notes, "it is started again"));
-	until(g, strstr(g->notes, "none gpu: read again since 0:0"));
+	until(g, strstr(g->notes, "helper-ended gpu: the helper was killed by signal 11 in a call of FAKE at "));
+	assert_non_null(strstr(g->notes, "it is restarted"));
+	until(g, strstr(g->notes, "none gpu: reading resumed at "));
 	assert_int_not_equal(sampler_helper(g->rig.s), first);
 	until(g, is(g, M_JOB_GPU_MEM, 200)); /* the same device, the same process, counted once */
 	assert_int_equal(g->n_gpus, 1);
@@ -574,7 +574,7 @@ static void who_does_not_answer_after_a_crash_is_who_it_was(void **state)
 	until(g, is(g, M_GPU_ENERGY, 5000));
 	stage->nameless = 1;
 	stage->crashes = 1;
-	until(g, strstr(g->notes, "none gpu: read again since 0:0"));
+	until(g, strstr(g->notes, "none gpu: reading resumed at "));
 	assert_int_equal(g->n_gpus, 1);
 	sampler_end(g->rig.s);
 }
@@ -610,7 +610,7 @@ static void who_was_on_a_gpu_that_is_gone_has_left_it(void **state)
 	until(g, g->n_users == 2);
 	stage->second = -1;
 	stage->crashes = 1;
-	until(g, is(g, M_JOB_GPU_MEM, 100) && strstr(g->notes, "gpu: read again since"));
+	until(g, is(g, M_JOB_GPU_MEM, 100) && strstr(g->notes, "gpu: reading resumed at"));
 	until(g, g->n_user_ends == 1);
 	assert_int_equal(g->n_users, 2);
 }
@@ -624,7 +624,7 @@ static void who_is_awaited_in_vain_has_left(void **state)
 	until(g, g->n_users == 1);
 	stage->opens_never = 2;
 	stage->crashes = 1;
-	until(g, strstr(g->notes, "nothing is read from then on"));
+	until(g, strstr(g->notes, "GPUs are no longer read"));
 	until(g, g->n_user_ends == 1);
 }
 
@@ -637,7 +637,7 @@ static void returning_processes_end_with_the_run(void **state)
 	until(g, g->n_users == 1);
 	stage->list_fails = 1;
 	stage->crashes = 1;
-	until(g, strstr(g->notes, "gpu: read again since"));
+	until(g, strstr(g->notes, "gpu: reading resumed at"));
 	const unsigned n = stage->reads;
 
 	until(g, stage->reads > n + 40);
@@ -718,7 +718,7 @@ static void crashes_without_end_have_one(void **state)
 	struct gpu_rig *g = *state;
 
 	stage->crashes = 100;
-	until(g, strstr(g->notes, "nothing is read from then on"));
+	until(g, strstr(g->notes, "GPUs are no longer read"));
 	assert_int_equal(stage->crashes, 94); /* the first, and five more */
 	steps(&g->rig, 20);
 	assert_int_equal(sampler_helper(g->rig.s), 0);
@@ -738,7 +738,7 @@ static void a_total_may_be_reported_later(void **state)
 	stage->total = 8 * MIB;
 	until(g, gpu->memory_bytes.known && gpu->memory_bytes.value == 8 * MIB);
 	stage->crashes = 1; /* the next helper reports the same */
-	until(g, strstr(g->notes, "gpu: read again since 0:0"));
+	until(g, strstr(g->notes, "gpu: reading resumed at "));
 	assert_int_equal(g->n_gpus, 2);
 	stage->total = 4 * MIB;
 	until(g, gpu->memory_bytes.value == 4 * MIB);
@@ -757,7 +757,7 @@ static void whoever_waits_for_it(void **state)
 	stage->crashes = 1;
 	assert_int_equal(waitpid(helper, &end.status, 0), helper);
 	sampler_reaped(g->rig.s, helper, &end);
-	until(g, strstr(g->notes, "helper-ended gpu: the helper was ended by signal 11"));
+	until(g, strstr(g->notes, "helper-ended gpu: the helper was killed by signal 11"));
 }
 
 /* The driver is lost with it: the next helpers find none, and are given up too. */
@@ -768,9 +768,9 @@ static void who_finds_none_the_second_time_says_so(void **state)
 	until(g, stage->reads > 2);
 	stage->opens_never = 2;
 	stage->crashes = 1;
-	until(g, strstr(g->notes, "helper-ended gpu: helper number 2 could not read GPUs: no driver: libfake.so.1 not found; it is started again"));
+	until(g, strstr(g->notes, "helper-ended gpu: helper number 2 could not read GPUs: no driver: libfake.so.1 not found; it is restarted"));
 	stage->opens_never = 0;
-	until(g, strstr(g->notes, "none gpu: read again since 0:0"));
+	until(g, strstr(g->notes, "none gpu: reading resumed at "));
 }
 
 static void why_there_is_none_is_known(void **state)
