@@ -45,7 +45,7 @@ static void show(struct watch *w, struct framebuf *buf, enum frame_source source
 {
 	const struct frame frame = framebuf_frame(buf, source, now, UINT64_C(3000000000));
 
-	watch_see(w, &frame);
+	watch_frame(w, &frame);
 	framebuf_clear(buf);
 }
 

@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 	hiw_recorder_on_alert(recorder, print_alert, recorder);
 	if (hiw_recorder_start(recorder, (pid_t) strtol(argv[1], NULL, 10), &err) < 0)
 		return fprintf(stderr, "alerts: %s\n", err.text), 1;
-	while (!hiw_recorder_over(recorder)) {
+	while (!hiw_recorder_finished(recorder)) {
 		struct pollfd work = { .fd = hiw_recorder_fd(recorder), .events = POLLIN };
 
 		(void) poll(&work, 1, -1);

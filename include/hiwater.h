@@ -75,7 +75,7 @@ struct hiw_options {
 	bool overwrite;              /* output may exist */
 	bool no_record;              /* write no recording */
 	bool attached;               /* the job was not started by this process */
-	bool reset_mark;             /* attached: reset VmHWM of the first process at the start
+	bool reset_hwm;              /* attached: reset VmHWM of the first process at the start
 	                              * (clear_refs) */
 	bool pss;                    /* also read PSS of processes over 1.5 GiB, which locks their memory
 	                              * map for 10 ms per GiB */
@@ -88,7 +88,7 @@ struct hiw_options {
 	struct hiw_maybe request_bytes, request_cpus, request_time_ns; /* the job's resource request;
 	                                                                * unknown: the scheduler's */
 	enum hiw_gpu gpu;
-	const char *const *alerts;   /* rules, NULL-terminated: "ram > 90% for 30s", "usual"
+	const char *const *alerts;   /* rules, NULL-terminated: "ram > 90% for 30s", "default"
 	                              * (hiwater-run(1)); NULL: none */
 	const char *const *limits;   /* rules, NULL-terminated: "ram = 24GiB", "time = 2h"; NULL: none */
 	uint64_t grace_ns;           /* between SIGTERM and SIGKILL when a limit ends the job; 0: 30 s */
@@ -166,7 +166,7 @@ HIW_API void hiw_recorder_trigger(struct hiw_recorder *recorder, const char *why
 HIW_API int hiw_recorder_push(struct hiw_recorder *recorder, const char *message, bool exact, struct hiw_err *err);
 
 /* True when every process of the job has ended. */
-HIW_API bool hiw_recorder_over(const struct hiw_recorder *recorder);
+HIW_API bool hiw_recorder_finished(const struct hiw_recorder *recorder);
 
 /* The next warning that the user should see now (disk full, queue overflow, ...), each once; NULL:
  * none. Borrowed until the next call. */
@@ -237,8 +237,8 @@ HIW_API int hiw_recorder_signal(struct hiw_recorder *recorder, pid_t pid, int si
 /* True while a limit has asked for the end of a process that is still running, or for the end of
  * the whole job. Callers that enforce limits continue with hiw_recorder_step while it is true, also
  * after the main process has ended. For the whole job it stays true: continue until
- * hiw_recorder_over or, if the job's processes are children of the caller, until none is left. */
-HIW_API bool hiw_recorder_ending(const struct hiw_recorder *recorder);
+ * hiw_recorder_finished or, if the job's processes are children of the caller, until none is left. */
+HIW_API bool hiw_recorder_terminating(const struct hiw_recorder *recorder);
 
 /* The file of the recording; "" if there is none, or not yet. Borrowed. */
 HIW_API const char *hiw_recorder_path(const struct hiw_recorder *recorder);
@@ -277,7 +277,7 @@ enum hiw_unit {
 enum hiw_kind {
 	HIW_GAUGE,   /* a level */
 	HIW_COUNTER, /* only grows, except for resets */
-	HIW_MARK,    /* a high-water mark of the kernel */
+	HIW_HWM,     /* a high-water mark of the kernel */
 };
 
 /* A metric (docs/metrics.md). */
@@ -368,12 +368,12 @@ struct hiw_frame {
 };
 
 /* Is called with a frame; the frame and everything in it are borrowed until the call returns. */
-typedef void hiw_seer(void *ctx, const struct hiw_frame *frame);
+typedef void hiw_frame_fn(void *ctx, const struct hiw_frame *frame);
 
 /* Calls see with each frame from within _start, _step, _push, _mark, _end, and _signal to the whole
  * job (which searches for new processes); never recursively. Call it once, before _start. Returns 0
  * or -ENOMEM. */
-HIW_API int hiw_recorder_watch(struct hiw_recorder *recorder, hiw_seer *see, void *ctx);
+HIW_API int hiw_recorder_watch(struct hiw_recorder *recorder, hiw_frame_fn *see, void *ctx);
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
@@ -406,7 +406,7 @@ HIW_API int hiw_run_about(struct hiw_run *run, struct hiw_about *ret);
  * is borrowed; do not use it otherwise while the player exists. Between calls the file is not
  * accessed, so it may grow and be thinned meanwhile. */
 struct hiw_player;
-HIW_API int hiw_player_new(struct hiw_run *run, hiw_seer *see, void *ctx, struct hiw_player **ret, struct hiw_err *err);
+HIW_API int hiw_player_new(struct hiw_run *run, hiw_frame_fn *see, void *ctx, struct hiw_player **ret, struct hiw_err *err);
 HIW_API void hiw_player_free(struct hiw_player *player);
 /* Calls see with the further frames up to until_ns (UINT64_MAX: all that are written by now).
  * Returns 0 or -errno with text. */
@@ -452,7 +452,7 @@ enum hiw_format {
 };
 
 /* The result of a rule for a run. */
-enum hiw_verdict {
+enum hiw_check_result {
 	HIW_PASS,
 	HIW_FAIL,
 	HIW_INCOMPLETE,              /* the recording does not decide it */
@@ -460,7 +460,7 @@ enum hiw_verdict {
 
 /* The result of a rule for a run, and why. */
 struct hiw_checked {
-	enum hiw_verdict verdict;
+	enum hiw_check_result result;
 	const char *rule;
 	const char *text;            /* the value found, for people */
 	double value;                /* the value found, in base units; NaN: no value, or it is NaN */
@@ -563,10 +563,10 @@ struct hiw_compare {
 	                              * groups, the table has a row per group and no test */
 };
 
-/* Compares runs. *ret, the text, is the caller's to free(). *ret_verdict is HIW_PASS without rules.
+/* Compares runs. *ret, the text, is the caller's to free(). *ret_result is HIW_PASS without rules.
  * Returns 0; -EINVAL with text for a rule that cannot be parsed or fewer than two groups; -ENOENT
  * with text if there is no such run; or another -errno. */
-HIW_API int hiw_compare(const struct hiw_compare *what, char **ret, size_t *ret_len, enum hiw_verdict *ret_verdict, struct hiw_err *err);
+HIW_API int hiw_compare(const struct hiw_compare *what, char **ret, size_t *ret_len, enum hiw_check_result *ret_result, struct hiw_err *err);
 
 /* ---- the history ----------------------------------------------------------------------------- */
 

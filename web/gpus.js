@@ -7,7 +7,7 @@ const GPU_CHARTS = [
   { title: 'memory', unit: 'bytes', height: 150, lines: [
     { label: 'device', columns: ['mem'], color: 4, thin: true },
     { label: 'job', columns: ['job_mem'], color: 0, lead: true }, // of several runs this line alone is drawn
-    { label: 'other processes', columns: ['foreign_mem'], color: 1, drop: true },
+    { label: 'other processes', columns: ['other_mem'], color: 1, drop: true },
     { label: 'unattributed', columns: ['unattributed_mem'], color: 3, drop: true }] },
   { title: 'activity', unit: 'share', height: 150, lines: [
     { label: 'SM active', columns: ['sm_active'], color: 0 },
@@ -29,7 +29,7 @@ const GPU_CHARTS = [
     { label: 'NVLink in', columns: ['nvlink_rx'], color: 2, drop: true },
     { label: 'NVLink out', columns: ['nvlink_tx'], color: 3, drop: true }] },
 ];
-const HELD_COLORS = [1, 3, 0, 2]; // of the throttle reasons, in the order of data.held
+const HELD_COLORS = [1, 3, 0, 2]; // of the throttle reasons, in the order of data.throttles
 const HELD_LEAST = 0.05; // share of the time
 const HELD_SHOWN = ['activity', 'power', 'temperature', 'clock'];
 const GPU_ALL = [
@@ -58,7 +58,7 @@ function allocatorLines(run, gpu) {
 function throttledStretches(data, run, gpu) {
   const table = run.table('gpu', gpu.id);
   const found = [];
-  for (const [name, label] of table ? data.held : []) {
+  for (const [name, label] of table ? data.throttles : []) {
     const column = table.column(name);
     const { x, mean } = column ? lineOf(run, table, column) : { x: [], mean: [] };
     let last = null;
@@ -72,7 +72,7 @@ function throttledStretches(data, run, gpu) {
   return found.slice(0, 2 * MANY);
 }
 
-const heldLines = (data) => data.held.map(([name, label], i) => ({ label, columns: [name], color: HELD_COLORS[i], drop: true }));
+const heldLines = (data) => data.throttles.map(([name, label], i) => ({ label, columns: [name], color: HELD_COLORS[i], drop: true }));
 
 function gpuCharts(page, data, gpu) {
   const total = gpu.total_bytes ? [{ label: 'total', value: gpu.total_bytes }] : [];
@@ -96,8 +96,8 @@ function gpuTogether(page, run, gpus) {
 
 function gpus(page, data) {
   const run = data.runs[0];
-  const used = run.gpus.filter((gpu) => !gpu.beside);
-  const beside = run.gpus.filter((gpu) => gpu.beside);
+  const used = run.gpus.filter((gpu) => !gpu.unused);
+  const beside = run.gpus.filter((gpu) => gpu.unused);
   if (data.runs.length > 1) return [...used, ...beside].slice(0, 1).flatMap((gpu) => gpuCharts(page, data, gpu));
   const folded = beside.length ? [new Folded(page, `The job used no memory on ${beside.map((gpu) => gpu.label).join(', ')}`, () => gpuTogether(page, run, beside))] : [];
   if (used.length <= FEW_GPUS) return [...used.flatMap((gpu) => gpuCharts(page, data, gpu)), ...folded];

@@ -190,7 +190,7 @@ static PyObject *list_push(PyObject *object, PyObject *args)
 {
 	const struct list *self = (const struct list *) object;
 	double values[HWI_PUSH_SERIES], mark;
-	struct hwi_pushed made;
+	struct hwi_push_result made;
 
 	if (!marked_sample_of(self, args, values, &mark))
 		return NULL;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Messages to a recorder, within its size limit (src/source/process/pushed.h defines them)."""
+"""Messages to a recorder, within its size limit (src/source/process/user_events.h defines them)."""
 from __future__ import annotations
 
 from ._errors import Error

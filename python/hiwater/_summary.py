@@ -117,7 +117,7 @@ class GpuMemory:
     job_peak_bytes: Optional[int] = None
     job_mean_bytes: Optional[int] = None
     method: Optional[str] = None
-    foreign_peak_bytes: Optional[int] = None
+    other_peak_bytes: Optional[int] = None
     unattributed_peak_bytes: Optional[int] = None
     reserved_bytes: Optional[int] = None
     unified: bool = False
@@ -324,8 +324,8 @@ class Sampling:
     """How hiwater sampled, and its own cost."""
 
     interval_s: Optional[float] = None
-    ticks: Optional[int] = None
-    late_ticks: Optional[int] = None
+    samples: Optional[int] = None
+    late_samples: Optional[int] = None
     longest_gap_s: Optional[float] = None
     cpu_s: Optional[float] = None
     rss_peak_bytes: Optional[int] = None
@@ -335,7 +335,7 @@ class Sampling:
 
 
 @dataclass(frozen=True)
-class StoryProcess:
+class IncidentProcess:
     """A process, and the memory that it used at the incident, in bytes."""
 
     pid: int = 0
@@ -345,23 +345,23 @@ class StoryProcess:
 
 
 @dataclass(frozen=True)
-class Story:
+class Incident:
     """The incident: memory ran out, or a trigger fired. of: "ram" or "gpu", the kind of memory that
-    the amounts refer to. held_bytes: used by the job at that moment. foreign_bytes: the peak of
+    the amounts refer to. used_bytes: used by the job at that moment. other_bytes: the peak of
     other processes on its GPUs."""
 
-    what: str = ""
+    event: str = ""
     at_s: Optional[float] = None
-    of: str = "ram"
-    held_bytes: Optional[int] = None
+    memory: str = "ram"
+    used_bytes: Optional[int] = None
     limit_bytes: Optional[int] = None
     requested_bytes: Optional[int] = None
     growing_since_s: Optional[float] = None
     growing_from_bytes: Optional[int] = None
     growth_bytes_per_s: Optional[float] = None
-    processes: List[StoryProcess] = field(default_factory=list)
-    foreign_bytes: Optional[int] = None
-    try_: str = ""  # "try" in JSON: the remedy
+    processes: List[IncidentProcess] = field(default_factory=list)
+    other_bytes: Optional[int] = None
+    remedy: str = ""
 
 
 @dataclass(frozen=True)
@@ -443,7 +443,7 @@ class Summary:
     series: Dict[str, Series] = field(default_factory=dict)
     marks: Marks = field(default_factory=Marks)
     sampling: Sampling = field(default_factory=Sampling)
-    story: Optional[Story] = None
+    incident: Optional[Incident] = None
     findings: List[Finding] = field(default_factory=list)
     notes: List[Note] = field(default_factory=list)
     _json: str = field(default="", repr=False, compare=False)

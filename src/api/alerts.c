@@ -28,7 +28,7 @@ int hiw_rule_check(const char *text, enum hiw_rule_kind kind, struct hiw_err *re
 	};
 	struct err err = { "" };
 	struct rule rule;
-	if (kind == HIW_RULE_ALERT && usual_is(text))
+	if (kind == HIW_RULE_ALERT && is_default_alerts(text))
 		return 0;
 	int r = (unsigned) kind < sizeof(kinds) / sizeof(kinds[0]) ? rule_parse(text, kinds[kind], &rule, &err) : err_set(&err, -EINVAL, "unknown kind of rule");
 
@@ -55,8 +55,8 @@ static int add_defaults(struct hiw_recorder *r, struct err *err)
 {
 	int n = 0;
 
-	for (size_t i = 0; n >= 0 && usual_alerts[i]; i++) {
-		n = add_rule(r, usual_alerts[i], err);
+	for (size_t i = 0; n >= 0 && default_alerts[i]; i++) {
+		n = add_rule(r, default_alerts[i], err);
 		if (n >= 0)
 			r->default_rules |= UINT64_C(1) << n;
 	}
@@ -65,7 +65,7 @@ static int add_defaults(struct hiw_recorder *r, struct err *err)
 
 static int add_alert(struct hiw_recorder *r, const char *text, struct err *err)
 {
-	const int n = usual_is(text) ? add_defaults(r, err) : add_rule(r, text, err);
+	const int n = is_default_alerts(text) ? add_defaults(r, err) : add_rule(r, text, err);
 
 	return n < 0 ? n : 0;
 }
@@ -161,9 +161,9 @@ void process_alerts(struct hiw_recorder *r)
 
 	if (!r->watch)
 		return;
-	watch_tick(r->watch, now);
+	watch_advance(r->watch, now);
 	while (watch_next(r->watch, &alert)) {
-		const enum limit_act act = limits_take(&r->limits, r->watch, &alert);
+		const enum limit_act act = limits_apply(&r->limits, r->watch, &alert);
 
 		if (act == LIMIT_SILENT)
 			continue;
@@ -189,7 +189,7 @@ static bool is_duplicate(const struct hiw_recorder *r, size_t number)
 
 static bool is_of_gpus(const struct rule_name *name)
 {
-	const bool of_job = name->metric == M_JOB_GPU_MEM || name->metric == M_JOB_GPU_MEM_MAIN || name->metric == M_JOB_GPU_MEM_REST;
+	const bool of_job = name->metric == M_JOB_GPU_MEM || name->metric == M_JOB_GPU_MEM_MAIN || name->metric == M_JOB_GPU_MEM_DESCENDANTS;
 
 	return name->what == RULE_METRIC && (name->entity == ENTITY_GPU || name->entity == ENTITY_GPU_PROCESS || of_job);
 }
@@ -266,9 +266,9 @@ static bool is_short(const struct hiw_recorder *r)
 /* Why a rule has no value because the run ended too early; NULL: another reason (review_rule). */
 static const char *why_unread(const struct hiw_recorder *r, size_t number)
 {
-	if (!r->ended || !watch_never_had(r->watch, number))
+	if (!r->ended || !watch_never_known(r->watch, number))
 		return NULL;
-	if (!job_facts_const(sampler_job(r->sampler))->gpu_asked.known)
+	if (!job_facts_const(sampler_job(r->sampler))->gpu_queried.known)
 		return "the run ended before a driver answered";
 	return is_short(r) ? "the run ended before that was read" : NULL;
 }
@@ -277,11 +277,11 @@ static const char *why_unread(const struct hiw_recorder *r, size_t number)
 static bool is_partial(const struct job *job, const struct rule_name *name)
 {
 	if (name->metric != M_GPU_JOB_MEM)
-		return name->entity == ENTITY_JOB && job_gpu_untold(job, 0, name->metric != M_JOB_GPU_MEM_REST, name->metric != M_JOB_GPU_MEM_MAIN);
+		return name->entity == ENTITY_JOB && job_gpu_unreported(job, 0, name->metric != M_JOB_GPU_MEM_DESCENDANTS, name->metric != M_JOB_GPU_MEM_MAIN);
 	for (size_t i = 0; i < job_gpu_count(job); i++) {
 		const struct birth *b = &job_gpu(job, i)->birth;
 
-		if (is_named(name, &b->gpu) && job_gpu_untold(job, b->id, true, true))
+		if (is_named(name, &b->gpu) && job_gpu_unreported(job, b->id, true, true))
 			return true;
 	}
 	return false;
@@ -293,14 +293,14 @@ static bool review_gpus(const struct hiw_recorder *r, size_t number, struct err 
 {
 	const struct rule *rule = watch_rule(r->watch, number);
 	const struct rule_name *name = gpu_name(rule);
-	const struct watch_story *story = watch_story(r->watch, number);
+	const struct watch_history *history = watch_history(r->watch, number);
 	const bool is_plain = rule->n_terms == 1 && (rule->terms[0].test == TEST_COMPARE || rule->terms[0].test == TEST_GROWTH);
 	const char *what = rule->kind == RULE_LIMIT ? "limit" : "alert", *unread = why_unread(r, number);
 	char why[sizeof(ret->text) / 2];
 
-	if (!name || story->raised || !(r->ended || is_plain))
+	if (!name || history->raised || !(r->ended || is_plain))
 		return false;
-	if (!story->had && why_no_gpu(r, name, why, sizeof(why)))
+	if (!history->had && why_no_gpu(r, name, why, sizeof(why)))
 		(void) err_set(ret, -ENODATA, "the %s '%s' %s checked: %s", what, rule->text, r->ended ? "was never" : "cannot be",
 			why);
 	else if (r->ended && is_partial(sampler_job(r->sampler), name))
@@ -315,7 +315,7 @@ static bool review_gpus(const struct hiw_recorder *r, size_t number, struct err 
 
 static bool review_rule(const struct hiw_recorder *r, size_t number, struct err *ret)
 {
-	const struct rule_name *name = watch_never_had(r->watch, number);
+	const struct rule_name *name = watch_never_known(r->watch, number);
 	char text[RULE_NAME];
 
 	if (!name || !r->ended || is_short(r))
@@ -470,7 +470,7 @@ int hiw_recorder_signal(struct hiw_recorder *r, pid_t pid, int signal)
 	return n > 0 ? n : -ESRCH;
 }
 
-bool hiw_recorder_ending(const struct hiw_recorder *r)
+bool hiw_recorder_terminating(const struct hiw_recorder *r)
 {
 	return limits_wait(&r->limits, sampler_job(r->sampler));
 }

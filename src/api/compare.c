@@ -11,7 +11,7 @@
 #include "api/handles.h"
 #include "base/cleanup.h"
 #include "record/history/history.h"
-#include "rules/verdict.h"
+#include "rules/check_result.h"
 #include "sink/compare/compare_runs.h"
 #include "summary/comparison.h"
 
@@ -43,7 +43,7 @@ static int add_candidate(struct comparing *c, const char *path, const char *name
 		if (strcmp(c->candidates[i].path, path) == 0)
 			return err_set(c->err, -EINVAL, "%s is given twice; leave one out", path);
 	}
-	if (vec_room(&c->candidates, &c->cap, c->n, sizeof(candidate), COMPARE_RUNS) < 0)
+	if (vec_reserve(&c->candidates, &c->cap, c->n, sizeof(candidate), COMPARE_RUNS) < 0)
 		return err_set(c->err, -EINVAL, "cannot compare more than %d runs; leave some out",
 			COMPARE_RUNS);
 	candidate.path = strdup(path);
@@ -246,7 +246,7 @@ static bool is_whole(const struct comparison *c, size_t group)
 	return true;
 }
 
-static void judge(const struct comparing *c, size_t rule, size_t group, struct verdict *ret)
+static void judge(const struct comparing *c, size_t rule, size_t group, struct check_result *ret)
 {
 	double here[RULE_TERMS], base[RULE_TERMS];
 
@@ -254,22 +254,22 @@ static void judge(const struct comparing *c, size_t rule, size_t group, struct v
 	means_of(c, rule, group, here);
 	compare_judge(&c->rules[rule], here, base, ret);
 	if (!is_whole(&c->comparison, group))
-		ret->kind = VERDICT_INCOMPLETE;
+		ret->kind = RESULT_INCOMPLETE;
 }
 
 /* Calls see for each rule and each group but the base. */
-static enum hiw_verdict judge_all(const struct comparing *c, void (*see)(void *ctx, const char *rule, const char *group, const struct verdict *v),
+static enum hiw_check_result judge_all(const struct comparing *c, void (*see)(void *ctx, const char *rule, const char *group, const struct check_result *v),
 	void *ctx)
 {
 	bool failed = false, incomplete = false;
 
 	for (size_t i = 0; i < c->what->n_rules; i++) {
 		for (size_t g = 1; g < c->comparison.n_groups; g++) {
-			struct verdict v;
+			struct check_result v;
 
 			judge(c, i, g, &v);
-			failed |= v.kind == VERDICT_FAIL;
-			incomplete |= v.kind == VERDICT_INCOMPLETE;
+			failed |= v.kind == RESULT_FAIL;
+			incomplete |= v.kind == RESULT_INCOMPLETE;
 			see(ctx, c->what->rules[i], c->comparison.groups[g], &v);
 		}
 	}
@@ -279,16 +279,16 @@ static enum hiw_verdict judge_all(const struct comparing *c, void (*see)(void *c
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static void put_line(void *ctx, const char *rule, const char *group, const struct verdict *v)
+static void put_line(void *ctx, const char *rule, const char *group, const struct check_result *v)
 {
-	static const char *const words[] = { [VERDICT_PASS] = "pass", [VERDICT_FAIL] = "FAIL", [VERDICT_INCOMPLETE] = "?" };
+	static const char *const words[] = { [RESULT_PASS] = "pass", [RESULT_FAIL] = "FAIL", [RESULT_INCOMPLETE] = "?" };
 
 	(void) buf_printf(ctx, "%-4s  %s: in %s %s\n", words[v->kind], rule, group, v->text);
 }
 
-static void put_object(void *ctx, const char *rule, const char *group, const struct verdict *v)
+static void put_object(void *ctx, const char *rule, const char *group, const struct check_result *v)
 {
-	static const char *const words[] = { [VERDICT_PASS] = "pass", [VERDICT_FAIL] = "fail", [VERDICT_INCOMPLETE] = "incomplete" };
+	static const char *const words[] = { [RESULT_PASS] = "pass", [RESULT_FAIL] = "fail", [RESULT_INCOMPLETE] = "incomplete" };
 	struct json *j = ctx;
 
 	json_object(j);
@@ -296,14 +296,14 @@ static void put_object(void *ctx, const char *rule, const char *group, const str
 	json_str(j, rule);
 	json_key(j, "group");
 	json_str(j, group);
-	json_key(j, "verdict");
+	json_key(j, "result");
 	json_str(j, words[v->kind]);
 	json_key(j, "text");
 	json_str(j, v->text);
 	json_end(j);
 }
 
-static int write_json(const struct comparing *c, struct buf *out, enum hiw_verdict *ret)
+static int write_json(const struct comparing *c, struct buf *out, enum hiw_check_result *ret)
 {
 	struct json j;
 
@@ -322,7 +322,7 @@ static int write_json(const struct comparing *c, struct buf *out, enum hiw_verdi
 	return buf_str(out, "\n");
 }
 
-static int write_all(const struct comparing *c, struct buf *out, enum hiw_verdict *ret)
+static int write_all(const struct comparing *c, struct buf *out, enum hiw_check_result *ret)
 {
 	const struct hiw_style *style = c->what->style;
 	const struct sink_options options = { .units = style ? (enum units) style->units : UNITS_IEC, .utf8 = style && style->utf8, .width = style ? style->width : 0 };
@@ -355,7 +355,7 @@ static void comparing_done(struct comparing *c)
 	free(c);
 }
 
-int hiw_compare(const struct hiw_compare *what, char **ret, size_t *ret_len, enum hiw_verdict *ret_verdict, struct hiw_err *ret_err)
+int hiw_compare(const struct hiw_compare *what, char **ret, size_t *ret_len, enum hiw_check_result *ret_result, struct hiw_err *ret_err)
 {
 	struct comparing *c = calloc(1, sizeof(*c));
 	struct buf out = BUF_INIT(64 << 20);
@@ -374,7 +374,7 @@ int hiw_compare(const struct hiw_compare *what, char **ret, size_t *ret_len, enu
 	for (size_t i = 0; r == 0 && i < c->n; i++)
 		r = read_run(c, &c->candidates[i]);
 	if (r == 0)
-		r = write_all(c, &out, ret_verdict);
+		r = write_all(c, &out, ret_result);
 	if (r == 0) {
 		*ret = strdup(out.data);
 		*ret_len = out.len;

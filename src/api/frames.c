@@ -16,7 +16,7 @@ _Static_assert((int) HIW_GPU_PROCESS == (int) ENTITY_GPU_PROCESS && (int) HIW_GP
 	"hiw_entity is enum entity");
 _Static_assert((int) HIW_UNIT_HZ == (int) UNIT_HZ && (int) HIW_UNIT_UW == (int) UNIT_UW && (int) HIW_UNIT_PPM == (int) UNIT_PPM,
 	"hiw_unit is enum unit");
-_Static_assert((int) HIW_MARK == (int) KIND_MARK && (int) HIW_COUNTER == (int) KIND_COUNTER, "hiw_kind is enum metric_kind");
+_Static_assert((int) HIW_HWM == (int) KIND_HWM && (int) HIW_COUNTER == (int) KIND_COUNTER, "hiw_kind is enum metric_kind");
 
 static const struct hiw_metric public_metrics[METRIC_COUNT] = {
 #define X(id, ent, column, unit_, kind_, adds, om, labels, json, origin, text) \
@@ -176,7 +176,7 @@ void public_free(struct public_frames *f)
 	free(f);
 }
 
-static struct public_frames *public_new(hiw_seer *see, void *ctx)
+static struct public_frames *public_new(hiw_frame_fn *see, void *ctx)
 {
 	struct public_frames *f = calloc(1, sizeof(*f));
 
@@ -187,7 +187,7 @@ static struct public_frames *public_new(hiw_seer *see, void *ctx)
 	return f;
 }
 
-int hiw_recorder_watch(struct hiw_recorder *r, hiw_seer *see, void *ctx)
+int hiw_recorder_watch(struct hiw_recorder *r, hiw_frame_fn *see, void *ctx)
 {
 	r->seer = public_new(see, ctx);
 	return r->seer ? 0 : -ENOMEM;
@@ -206,7 +206,7 @@ static bool show(void *ctx, const struct frame *frame)
 	return true;
 }
 
-int hiw_player_new(struct hiw_run *run, hiw_seer *see, void *ctx, struct hiw_player **ret, struct hiw_err *ret_err)
+int hiw_player_new(struct hiw_run *run, hiw_frame_fn *see, void *ctx, struct hiw_player **ret, struct hiw_err *ret_err)
 {
 	struct err err = { "" };
 	struct hiw_player *p;
@@ -276,7 +276,7 @@ void hwi_filter_free(struct hwi_filter *filter)
 
 /* The caller's callback, which returns the values of a process. */
 struct asking {
-	void (*look)(void *ctx, const struct hwi_asked *asked, struct hwi_answer *ret);
+	void (*look)(void *ctx, const struct hwi_query *asked, struct hwi_answer *ret);
 	void *ctx;
 };
 
@@ -290,7 +290,7 @@ static void read_term(void *ctx, const struct rule *rule, size_t i, struct rule_
 	};
 	const struct asking *asking = ctx;
 	const struct rule_term *term = &rule->terms[i];
-	const struct hwi_asked asked = {
+	const struct hwi_query asked = {
 		.field = term->name.what == RULE_FIELD ? fields[term->name.field] : NULL,
 		.entity = (enum hiw_entity) term->name.entity,
 		.gpu_index = { term->name.index, term->name.indexed },
@@ -311,7 +311,7 @@ static void read_term(void *ctx, const struct rule *rule, size_t i, struct rule_
 }
 
 bool hwi_filter_picks(const struct hwi_filter *filter,
-	void (*see)(void *ctx, const struct hwi_asked *asked, struct hwi_answer *ret), void *ctx)
+	void (*see)(void *ctx, const struct hwi_query *asked, struct hwi_answer *ret), void *ctx)
 {
 	struct asking asking = { see, ctx };
 

@@ -314,7 +314,7 @@ static int find_lost(const struct gpus_now *now, struct err *err)
 	return r;
 }
 
-int hwi_gpus_look(struct hwi_gpus *g, struct hiw_err *ret_err)
+int hwi_gpus_read(struct hwi_gpus *g, struct hiw_err *ret_err)
 {
 	struct err err = { "" }, why = { "" };
 	char host[256];
@@ -332,7 +332,7 @@ int hwi_gpus_look(struct hwi_gpus *g, struct hiw_err *ret_err)
 	if (g->ids && r != -ENODEV && r != -ENXIO && r != -ENOMEM)
 		chosen = choose(g, &why);
 	if (chosen == -ENODEV)
-		gpus_now_look_note(&g->now, why.text);
+		gpus_now_sample_note(&g->now, why.text);
 	if (r == 0 && chosen < 0)
 		r = err_set(&err, chosen, "%s", why.text);
 	for (size_t i = 0; i < g->now.n_notes; i++)

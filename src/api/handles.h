@@ -14,13 +14,13 @@
 #include "sample/sampler.h"
 #include "sink/sink.h"
 #include "source/host/scheduler.h"
-#include "source/process/pushed.h"
+#include "source/process/user_events.h"
 #include "summary/summary.h"
 
 /* Converts frames to those of hiwater.h, in buffers that are reused, and passes them to a
  * callback. */
 struct public_frames {
-	hiw_seer *see;
+	hiw_frame_fn *see;
 	void *ctx;
 	struct hiw_birth *births;
 	struct hiw_reading *readings;
@@ -44,8 +44,8 @@ struct hiw_recorder {
 	struct root root;
 	struct sampler *sampler;
 	struct record *record;     /* NULL: no recording, or it is finished */
-	struct pushed pushed;
-	struct framebuf pushed_frame;
+	struct user_events user_events;
+	struct framebuf user_frame;
 	unsigned steps;
 	int64_t received_seen;   /* processes of the job seen until received_since_ns */
 	int records_fd;          /* socket of exit records, while epoll waits for it; else -1 */

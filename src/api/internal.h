@@ -22,7 +22,7 @@ bool hwi_recorder_has_children(const struct hiw_recorder *recorder);
 
 /* Reads main's memory and its high-water mark now; call it before resetting the mark. Returns 0, or
  * -ESRCH if it cannot be read. */
-int hwi_recorder_read_mark(struct hiw_recorder *recorder);
+int hwi_recorder_read_hwm(struct hiw_recorder *recorder);
 
 /* After hiw_recorder_end: writes the recording of a run that was too short for the history to path,
  * which must not exist. The file is the caller's to remove; the run does not refer to it. Returns
@@ -41,7 +41,7 @@ void hwi_recorder_cut_grace(struct hiw_recorder *recorder);
 /* Changes the sampling interval, 1 ms to 1 h. Only with no_record, because a recording has one
  * interval. Windows become as long, but at least a second. Returns 0, -EINVAL (out of range),
  * -EBUSY (it records), or -ESRCH (not started, or ended). */
-int hwi_recorder_pace(struct hiw_recorder *recorder, uint64_t interval_ns);
+int hwi_recorder_set_interval(struct hiw_recorder *recorder, uint64_t interval_ns);
 
 /* ---- filters --------------------------------------------------------------------------------- */
 
@@ -51,7 +51,7 @@ int hwi_filter_new(const char *rule, struct hwi_filter **ret, struct hiw_err *er
 void hwi_filter_free(struct hwi_filter *filter);
 
 /* A value of a process that a filter needs. */
-struct hwi_asked {
+struct hwi_query {
 	const char *field;           /* "name", "command", "pid", "uid"; NULL: a metric */
 	enum hiw_entity entity;      /* of the metric: HIW_PROCESS, or an entity that the process belongs
 	                              * to */
@@ -70,7 +70,7 @@ struct hwi_answer {
 /* Does the filter match the process whose values look returns? *ret is all zero when look is
  * called. */
 bool hwi_filter_picks(const struct hwi_filter *filter,
-	void (*look)(void *ctx, const struct hwi_asked *asked, struct hwi_answer *ret), void *ctx);
+	void (*look)(void *ctx, const struct hwi_query *asked, struct hwi_answer *ret), void *ctx);
 
 /* ---- runs and the history -------------------------------------------------------------------- */
 
@@ -147,7 +147,7 @@ void hwi_pushes_end(struct hwi_pushes *pushes);
 
 /* The events of a push have the numbers [first, end); bit n of rules is set if rule n has an alert
  * among them. */
-struct hwi_pushed {
+struct hwi_push_result {
 	uint64_t first, end;
 	uint32_t rules;
 };
@@ -155,7 +155,7 @@ struct hwi_pushed {
 /* Pushes current values, one per series (NaN: unknown). mark: the largest value that the first
  * series ever had, by the high-water mark of its owner (NaN: unknown); an increase since the
  * previous push counts as a peak. ret may be NULL. */
-void hwi_pushes_push(struct hwi_pushes *pushes, const double *values, double mark, struct hwi_pushed *ret);
+void hwi_pushes_push(struct hwi_pushes *pushes, const double *values, double mark, struct hwi_push_result *ret);
 
 /* Adds an event of the program's own: kind HWI_PUSH_OWN to 31 (else -EINVAL), a number and a text
  * (NULL: none; cut after 16 KiB) that are stored with it, and current values; values NULL: those of
@@ -217,7 +217,7 @@ struct hwi_check {
 /* How often a run at the default interval would read a group of GPU metrics: one call per group of
  * a driver that answers here. */
 struct hwi_gpu_rate {
-	const char *source, *group, *holds; /* "NVML", "memory", "device memory in use" */
+	const char *source, *group, *contents; /* "NVML", "memory", "device memory in use" */
 	uint64_t planned_ns;         /* the planned period */
 	uint64_t moving_ns;          /* the period while device memory moves; 0: planned_ns */
 	uint64_t lasting_ns;         /* the period that the cost of a read here permits: planned_ns or
@@ -225,8 +225,8 @@ struct hwi_gpu_rate {
 	const char *why;             /* why it is longer; "" */
 	uint64_t cpu_ns, wall_ns;    /* cost of one read of all GPUs, now */
 	bool tried;                  /* false: it was not read, and those two are 0 */
-	double share_most;           /* of one core: budget of all reads together */
-	uint64_t resting_ns;         /* the period while device memory does not move, for lists that are
+	double share_max;            /* of one core: budget of all reads together */
+	uint64_t idle_period_ns;     /* the period while device memory does not move, for lists that are
 	                              * costly; 0: lasting_ns */
 };
 /* Reports each metric to see and each group of GPU metrics to see_reading (which may be NULL).
@@ -279,7 +279,7 @@ void hwi_gpus_close(struct hwi_gpus *gpus);
  * GPU, or none that ids selects; -ENXIO if there is a GPU but no driver to read it; -ETIMEDOUT or
  * -EIO if a driver did not answer in time or crashed; -EREMOTEIO if a GPU is lost. After the last
  * three, everything that was read is available. */
-int hwi_gpus_look(struct hwi_gpus *gpus, struct hiw_err *err);
+int hwi_gpus_read(struct hwi_gpus *gpus, struct hiw_err *err);
 /* The next reason why rows are missing from a format without notes (any but text and JSON); false:
  * none. A lasting reason is reported once, after the read in which it occurred first; a temporary
  * one, such as a driver that did not answer in time, after each read that has it. The error of the

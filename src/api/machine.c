@@ -21,14 +21,14 @@
 int hiw_mark(const char *text, struct hiw_err *ret_err)
 {
 	const char *name = getenv("HIWATER_SOCKET");
-	struct buf message = BUF_INIT(PUSHED_MESSAGE);
+	struct buf message = BUF_INIT(USER_MESSAGE_BYTES);
 	struct err err = { "" };
 	int r;
 
 	if (!name || !*name)
 		r = err_set(&err, -ENOENT, "this process belongs to no run (HIWATER_SOCKET is not set); start the job with hiwater run");
-	else if ((r = pushed_check_mark(text, &err)) == 0)
-		r = buf_printf(&message, "mark %s", text) < 0 ? message.error : pushed_send(name, message.data, &err);
+	else if ((r = user_events_check_mark(text, &err)) == 0)
+		r = buf_printf(&message, "mark %s", text) < 0 ? message.error : user_events_send(name, message.data, &err);
 	buf_done(&message);
 	return api_err(ret_err, &err, r);
 }
@@ -82,7 +82,7 @@ static enum metric made_of(enum metric of_job)
 
 static bool is_of_lists(enum metric m)
 {
-	return m == M_GPU_JOB_MEM || m == M_GPU_FOREIGN_MEM || m == M_GPU_UNATTRIBUTED_MEM;
+	return m == M_GPU_JOB_MEM || m == M_GPU_OTHER_MEM || m == M_GPU_UNATTRIBUTED_MEM;
 }
 
 /* Reports the metrics that are computed from others, which are available if those are. */
@@ -127,16 +127,16 @@ static void report_rate(void *ctx, const struct gpu_schedule *plan)
 	const struct hwi_gpu_rate rate = {
 		.source = plan->source,
 		.group = plan->group,
-		.holds = plan->holds,
+		.contents = plan->contents,
 		.planned_ns = plan->planned_ns,
 		.moving_ns = plan->moving_ns,
-		.resting_ns = plan->resting_ns,
+		.idle_period_ns = plan->idle_period_ns,
 		.lasting_ns = plan->lasting_ns,
 		.why = plan->why,
 		.cpu_ns = plan->cost.cpu_ns,
 		.wall_ns = plan->cost.wall_ns,
 		.tried = plan->cost.n > 0,
-		.share_most = plan->share_most,
+		.share_max = plan->share_max,
 	};
 
 	doctor->see_reading(doctor->ctx, &rate);

@@ -108,16 +108,16 @@ void hwi_pushes_end(struct hwi_pushes *p)
 	unlock(p);
 }
 
-void hwi_pushes_push(struct hwi_pushes *p, const double *values, double mark, struct hwi_pushed *ret)
+void hwi_pushes_push(struct hwi_pushes *p, const double *values, double mark, struct hwi_push_result *ret)
 {
 	struct pushes *pushes = locked(p);
 	const struct push push = push_of(pushes, values, mark);
-	struct pushed_events made;
+	struct push_result made;
 
 	pushes_push(pushes, &push, &made);
 	unlock(p);
 	if (ret)
-		*ret = (struct hwi_pushed) { made.first, made.end, made.rules };
+		*ret = (struct hwi_push_result) { made.first, made.end, made.rules };
 }
 
 int hwi_pushes_note(struct hwi_pushes *p, unsigned kind, uint32_t tag, const char *text, const double *values)

@@ -151,7 +151,7 @@ static void see_frame(void *ctx, const struct frame *frame)
 	if (r->record)
 		record_frame(r->record, frame);
 	if (r->watch)
-		watch_see(r->watch, frame);
+		watch_frame(r->watch, frame);
 	if (r->seer)
 		public_show(r->seer, frame);
 }
@@ -196,7 +196,7 @@ static int open_sampler(struct hiw_recorder *r, struct err *err)
 		.ours = !r->options.attached,
 		.everyone = r->options.everyone,
 		.big_pss = r->options.pss,
-		.reset_mark = r->options.reset_mark,
+		.reset_hwm = r->options.reset_hwm,
 		.cgroup = r->options.cgroup == HIW_CGROUP_NONE ? CGROUP_NONE : CGROUP_AUTO,
 		.cgroup_made = r->cgroup_made,
 		.cgroup_path = r->cgroup_path,
@@ -216,8 +216,8 @@ static int poll_together(struct hiw_recorder *r, struct err *err)
 	r->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (r->epoll < 0 || epoll_ctl(r->epoll, EPOLL_CTL_ADD, sampler_fd(r->sampler), &event) < 0)
 		return err_set(err, -errno, "cannot make an event descriptor: %s", strerror(errno));
-	if (pushed_open(&r->pushed) == 0)
-		(void) epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->pushed.fd, &event);
+	if (user_events_open(&r->user_events) == 0)
+		(void) epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->user_events.fd, &event);
 	return 0;
 }
 
@@ -250,7 +250,7 @@ int hiw_recorder_new(const struct hiw_options *options, struct hiw_recorder **re
 
 	if (!r)
 		return -ENOMEM;
-	r->epoll = r->pushed.fd = r->records_fd = -1;
+	r->epoll = r->user_events.fd = r->records_fd = -1;
 	error = open_all(r, options, &err);
 	if (error < 0) {
 		hiw_recorder_free(r);
@@ -272,8 +272,8 @@ void hiw_recorder_free(struct hiw_recorder *r)
 		record_forget(r->record);
 	watch_free(r->watch);
 	sampler_free(r->sampler);
-	pushed_done(&r->pushed);
-	framebuf_done(&r->pushed_frame);
+	user_events_done(&r->user_events);
+	framebuf_done(&r->user_frame);
 	public_free(r->seer);
 	root_done(&r->root);
 	if (r->epoll >= 0)
@@ -292,7 +292,7 @@ void hiw_recorder_free(struct hiw_recorder *r)
 
 const char *hiw_recorder_socket(const struct hiw_recorder *r)
 {
-	return r->pushed.name;
+	return r->user_events.name;
 }
 
 /* Receives exit records as they come, so that the set of processes running at one time is known; if
@@ -368,11 +368,11 @@ void hiw_recorder_step(struct hiw_recorder *r)
 	record_totals(r->record, sampler_job(r->sampler));
 }
 
-int hwi_recorder_pace(struct hiw_recorder *r, uint64_t interval_ns)
+int hwi_recorder_set_interval(struct hiw_recorder *r, uint64_t interval_ns)
 {
 	if (interval_ns < least_interval_ns || interval_ns > most_interval_ns)
 		return -EINVAL;
-	return r->record ? -EBUSY : sampler_pace(r->sampler, interval_ns);
+	return r->record ? -EBUSY : sampler_set_interval(r->sampler, interval_ns);
 }
 
 void hiw_recorder_ignore(struct hiw_recorder *r, pid_t pid)
@@ -387,7 +387,7 @@ pid_t hiw_recorder_helper(const struct hiw_recorder *r)
 
 bool hwi_recorder_has_children(const struct hiw_recorder *r)
 {
-	const int has = sampler_has_elders(r->sampler) ? -1 : self_has_children(&r->root, sampler_helper(r->sampler));
+	const int has = sampler_has_preexisting(r->sampler) ? -1 : self_has_children(&r->root, sampler_helper(r->sampler));
 
 	return has < 0 ? job_alive(sampler_job(r->sampler)) > 0 : has > 0;
 }
@@ -424,7 +424,7 @@ void hiw_recorder_reaped(struct hiw_recorder *r, pid_t pid, int status, const st
 }
 
 /* If attached, main is not a child, so only the end of all members counts. */
-bool hiw_recorder_over(const struct hiw_recorder *r)
+bool hiw_recorder_finished(const struct hiw_recorder *r)
 {
 	return job_alive(sampler_job(r->sampler)) == 0;
 }
@@ -565,30 +565,30 @@ static bool read_hwm_at_edge(struct hiw_recorder *r, const struct frame *frame)
 
 	if (kind != EVENT_PHASE_BEGIN && kind != EVENT_PHASE_END)
 		return false;
-	return sampler_read_main(r->sampler) && (kind == EVENT_PHASE_END || sampler_reset_mark(r->sampler) == 0);
+	return sampler_read_main(r->sampler) && (kind == EVENT_PHASE_END || sampler_reset_hwm(r->sampler) == 0);
 }
 
 /* Pushes the parsed message. The edge of a phase, or a mark, takes a sample at once, so that it
  * lies between two samples. */
 static void push_message(struct hiw_recorder *r, bool exact)
 {
-	struct frame frame = framebuf_frame(&r->pushed_frame, FRAME_USER, sampler_time(r->sampler), 0);
+	struct frame frame = framebuf_frame(&r->user_frame, FRAME_USER, sampler_time(r->sampler), 0);
 
 	if (frame.n_events > 0)
 		sampler_now(r->sampler);
 	exact = exact && read_hwm_at_edge(r, &frame);
 	frame.time_ns = sampler_time(r->sampler);
-	if (!framebuf_is_empty(&r->pushed_frame))
+	if (!framebuf_is_empty(&r->user_frame))
 		sampler_push(r->sampler, &frame);
 	if (exact)
 		job_phase_edge(sampler_job(r->sampler), frame.events[0].phase);
-	framebuf_clear(&r->pushed_frame);
+	framebuf_clear(&r->user_frame);
 }
 
 /* Handles one waiting message; false: none waits. */
 static bool handle_message(struct hiw_recorder *r)
 {
-	if (pushed_receive(&r->pushed, sampler_time(r->sampler), &r->pushed_frame) == 0)
+	if (user_events_receive(&r->user_events, sampler_time(r->sampler), &r->user_frame) == 0)
 		return false;
 	push_message(r, false);
 	return true;
@@ -597,16 +597,16 @@ static bool handle_message(struct hiw_recorder *r)
 int hiw_recorder_push(struct hiw_recorder *r, const char *message, bool exact, struct hiw_err *ret_err)
 {
 	struct err err = { "" };
-	int error = r->ended ? -ESRCH : pushed_parse(&r->pushed, message, sampler_time(r->sampler), &r->pushed_frame, &err);
+	int error = r->ended ? -ESRCH : user_events_parse(&r->user_events, message, sampler_time(r->sampler), &r->user_frame, &err);
 
 	if (error == 0)
 		push_message(r, exact);
 	else
-		framebuf_clear(&r->pushed_frame);
+		framebuf_clear(&r->user_frame);
 	return api_err(ret_err, &err, error);
 }
 
-int hwi_recorder_read_mark(struct hiw_recorder *r)
+int hwi_recorder_read_hwm(struct hiw_recorder *r)
 {
 	return sampler_read_main(r->sampler) ? 0 : -ESRCH;
 }
@@ -638,7 +638,7 @@ int hiw_recorder_mark(struct hiw_recorder *r, const char *text)
 
 	if (r->ended)
 		return -ESRCH;
-	if (pushed_check_mark(text, NULL) < 0)
+	if (user_events_check_mark(text, NULL) < 0)
 		return -EMSGSIZE;
 	sampler_now(r->sampler);
 	frame.time_ns = sampler_time(r->sampler);

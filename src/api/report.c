@@ -22,7 +22,7 @@ static bool see_frame(void *ctx, const struct frame *frame)
 {
 	struct html_gather *g = ctx;
 
-	html_gather_see(g, frame);
+	html_gather_frame(g, frame);
 	return g->error == 0;
 }
 

@@ -14,9 +14,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "findings/findings.h"
-#include "findings/story.h"
+#include "findings/incident.h"
 #include "record/history/history.h"
-#include "rules/verdict.h"
+#include "rules/check_result.h"
 #include "sink/export/exporter.h"
 #include "sink/sink.h"
 
@@ -395,13 +395,13 @@ static bool see_frame(void *ctx, const struct frame *frame)
 	struct checking *c = ctx;
 	struct alert alert;
 
-	watch_see(c->watch, frame);
+	watch_frame(c->watch, frame);
 	while (watch_next(c->watch, &alert))
 		; /* the history that the watch keeps of each rule decides, not single alerts */
 	return true;
 }
 
-static void judge(struct hiw_run *run, struct checking *c, size_t i, struct verdict *ret)
+static void judge(struct hiw_run *run, struct checking *c, size_t i, struct check_result *ret)
 {
 	const enum check_by by = c->rules[i].by;
 	const struct rule *rule = by == CHECK_SUMMARY ? &c->rules[i].rule : watch_rule(c->watch, c->rules[i].watched);
@@ -411,7 +411,7 @@ static void judge(struct hiw_run *run, struct checking *c, size_t i, struct verd
 	else if (by == CHECK_END)
 		check_end(c->watch, c->rules[i].watched, ret);
 	else
-		check_story(c->watch, c->rules[i].watched, ret);
+		check_ever(c->watch, c->rules[i].watched, ret);
 	if (!run->summary.complete)
 		check_unfinished(rule, ret);
 }
@@ -419,14 +419,14 @@ static void judge(struct hiw_run *run, struct checking *c, size_t i, struct verd
 static void report_results(struct hiw_run *run, struct checking *c, const char *const *rules,
 	void (*see)(void *ctx, const struct hiw_checked *checked), void *ctx)
 {
-	static const enum hiw_verdict verdicts[] = { [VERDICT_PASS] = HIW_PASS, [VERDICT_FAIL] = HIW_FAIL, [VERDICT_INCOMPLETE] = HIW_INCOMPLETE };
+	static const enum hiw_check_result verdicts[] = { [RESULT_PASS] = HIW_PASS, [RESULT_FAIL] = HIW_FAIL, [RESULT_INCOMPLETE] = HIW_INCOMPLETE };
 
 	for (size_t i = 0; i < c->n; i++) {
-		struct verdict v;
+		struct check_result v;
 
 		judge(run, c, i, &v);
 		const struct hiw_checked checked = {
-			.verdict = verdicts[v.kind],
+			.result = verdicts[v.kind],
 			.rule = rules[i],
 			.text = v.text,
 			.value = v.number,
@@ -505,8 +505,8 @@ enum {
 };
 
 struct gathering {
-	struct story_held *used;     /* memory of each process at the moment */
-	struct story_level *levels;  /* the memory's history before it */
+	struct incident_use *used;   /* memory of each process at the moment */
+	struct incident_level *levels; /* the memory's history before it */
 	size_t n_used, cap_used, n_levels, cap_levels;
 	int error;
 };
@@ -516,9 +516,9 @@ static void add_used(void *ctx, uint32_t id, int64_t bytes)
 	struct gathering *g = ctx;
 
 	if (g->error == 0)
-		g->error = vec_room(&g->used, &g->cap_used, g->n_used, sizeof(*g->used), MOST);
+		g->error = vec_reserve(&g->used, &g->cap_used, g->n_used, sizeof(*g->used), MOST);
 	if (g->error == 0)
-		g->used[g->n_used++] = (struct story_held) { id, bytes };
+		g->used[g->n_used++] = (struct incident_use) { id, bytes };
 }
 
 static void add_level(void *ctx, uint64_t time_ns, int64_t bytes)
@@ -526,16 +526,16 @@ static void add_level(void *ctx, uint64_t time_ns, int64_t bytes)
 	struct gathering *g = ctx;
 
 	if (g->error == 0)
-		g->error = vec_room(&g->levels, &g->cap_levels, g->n_levels, sizeof(*g->levels), MOST);
+		g->error = vec_reserve(&g->levels, &g->cap_levels, g->n_levels, sizeof(*g->levels), MOST);
 	if (g->error == 0)
-		g->levels[g->n_levels++] = (struct story_level) { time_ns, bytes };
+		g->levels[g->n_levels++] = (struct incident_level) { time_ns, bytes };
 }
 
 /* For a run that was just measured the recording is opened and read back; without a recording there
  * is no data. */
-static void gather(struct hiw_run *run, const struct story_moment *of, struct gathering *g)
+static void gather(struct hiw_run *run, const struct incident_moment *of, struct gathering *g)
 {
-	const struct replay_seer seer = { add_used, add_level, g };
+	const struct replay_frame_fn seer = { add_used, add_level, g };
 	const char *path = job_facts_const(run->job)->recording;
 	struct replay *opened = NULL;
 
@@ -549,17 +549,17 @@ static void gather(struct hiw_run *run, const struct story_moment *of, struct ga
 int run_add_incident(struct hiw_run *run)
 {
 	struct gathering g = { 0 };
-	struct story_moment moment;
+	struct incident_moment moment;
 	int r;
 
-	if (!story_when(&run->summary, &moment))
+	if (!incident_when(&run->summary, &moment))
 		return 0;
 	gather(run, &moment, &g);
-	moment.held = g.used;
-	moment.n_held = g.n_used;
+	moment.uses = g.used;
+	moment.n_uses = g.n_used;
 	moment.levels = g.levels;
 	moment.n_levels = g.n_levels;
-	r = story_make(&run->summary, &moment);
+	r = incident_make(&run->summary, &moment);
 	free(g.used);
 	free(g.levels);
 	return r < 0 ? r : g.error == -ENOMEM ? g.error

@@ -111,7 +111,7 @@ void buf_done(struct buf *b)
 	*b = BUF_INIT(b->max);
 }
 
-int vec_room(void *array, size_t *cap, size_t n, size_t size, size_t max)
+int vec_reserve(void *array, size_t *cap, size_t n, size_t size, size_t max)
 {
 	size_t want = *cap ? *cap : VEC_FIRST, bytes;
 	void *old, *grown;

@@ -30,4 +30,4 @@ void buf_done(struct buf *b);
 
 /* Makes room for one more array element: *array has n of *cap elements of size bytes, at most
  * max. Returns 0, or -ENOMEM or -EFBIG without any change. */
-int vec_room(void *array, size_t *cap, size_t n, size_t size, size_t max);
+int vec_reserve(void *array, size_t *cap, size_t n, size_t size, size_t max);

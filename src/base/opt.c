@@ -207,7 +207,7 @@ static int apply_option(
 		return -ECANCELED;
 	if (value && *value == '\0')
 		return complain(r, "option %s needs a non-empty value: %s", shown, o->arg_name);
-	int code = o->take(value, o->dest, &why);
+	int code = o->parse(value, o->dest, &why);
 
 	if (code < 0)
 		return complain(r, "%s: %.350s", shown, why.text[0] ? why.text : strerror(-code));

@@ -29,7 +29,7 @@ struct opt {
 	const char *sentence; /* one sentence, for --help and the man page; NULL: hidden */
 	/* Parses the value (NULL with OPT_NONE or an absent optional) and stores it in dest.
 	 * Returns 0 or -errno with text. */
-	int (*take)(const char *value, void *dest, struct err *err);
+	int (*parse)(const char *value, void *dest, struct err *err);
 	void *dest;
 };
 

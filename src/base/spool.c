@@ -84,7 +84,7 @@ int spool_new(struct spool *s)
 	struct spool_stream *stream;
 
 	if (s->error == 0)
-		s->error = vec_room(&s->streams, &s->cap, s->n, sizeof(*s->streams), MOST_STREAMS);
+		s->error = vec_reserve(&s->streams, &s->cap, s->n, sizeof(*s->streams), MOST_STREAMS);
 	if (s->error)
 		return s->error;
 	stream = &s->streams[s->n];

@@ -202,7 +202,7 @@ static void set_streams(int pipe)
 }
 
 /* The command stays in the keeper's session, which identifies it and its children if the keeper is
- * killed (source/process/look.c), but has a process group of its own. */
+ * killed (source/process/scan.c), but has a process group of its own. */
 static _Noreturn void become_command(struct environment *e)
 {
 	char *const argv[] = { e->shell, e->option, e->command, NULL };

@@ -37,8 +37,8 @@ static void add_json(struct json *j, const struct hiw_checked *c)
 	json_object(j);
 	json_key(j, "rule");
 	json_str(j, c->rule);
-	json_key(j, "verdict");
-	json_str(j, keys[c->verdict]);
+	json_key(j, "result");
+	json_str(j, keys[c->result]);
 	json_key(j, "value");
 	if (isnan(c->value) && !c->at_ns.known) /* NaN with a time is a value that the job logged; without, there is no value */
 		json_null(j);
@@ -55,12 +55,12 @@ static void see(void *ctx, const struct hiw_checked *c)
 {
 	struct report *r = ctx;
 
-	r->failed |= c->verdict == HIW_FAIL;
-	r->incomplete |= c->verdict == HIW_INCOMPLETE;
+	r->failed |= c->result == HIW_FAIL;
+	r->incomplete |= c->result == HIW_INCOMPLETE;
 	if (arg_check.json)
 		add_json(&r->json, c);
 	else
-		(void) buf_printf(&r->out, "%-4s  %s: %s\n", words[c->verdict], c->rule, c->text);
+		(void) buf_printf(&r->out, "%-4s  %s: %s\n", words[c->result], c->rule, c->text);
 }
 
 static int status_of(const struct report *r)

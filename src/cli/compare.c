@@ -46,7 +46,7 @@ static int compare_main(int argc, char **argv)
 		.style = &style,
 		.by = arg_compare.by,
 	};
-	enum hiw_verdict verdict = HIW_PASS;
+	enum hiw_check_result result = HIW_PASS;
 	autofree char *text = NULL;
 	struct hiw_err err = { "" };
 	size_t len = 0;
@@ -56,7 +56,7 @@ static int compare_main(int argc, char **argv)
 		complain("compare needs at least two RUNs, for example: hiwater compare base new");
 		return EXIT_USAGE;
 	}
-	r = hiw_compare(&what, &text, &len, &verdict, &err);
+	r = hiw_compare(&what, &text, &len, &result, &err);
 	if (r < 0) {
 		complain("%s", err.text[0] ? err.text : strerror(-r));
 		return r == -EINVAL ? EXIT_USAGE : what.n_rules > 0 ? COMPARE_INCOMPLETE
@@ -64,7 +64,7 @@ static int compare_main(int argc, char **argv)
 	}
 	if (print_out(text, len))
 		return EXIT_FAILED;
-	return statuses[verdict];
+	return statuses[result];
 }
 
 static const struct opt opts[] = {

@@ -57,7 +57,7 @@ static void see(void *ctx, const struct hwi_check *check)
 	struct report *r = ctx;
 
 	if (r->error == 0)
-		r->error = vec_room(&r->checks, &r->cap, r->n, sizeof(*r->checks), CHECKS_MOST);
+		r->error = vec_reserve(&r->checks, &r->cap, r->n, sizeof(*r->checks), CHECKS_MOST);
 	if (r->error < 0)
 		return;
 	r->checks[r->n++] = (struct hwi_check) {

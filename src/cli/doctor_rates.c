@@ -29,7 +29,7 @@ static const char *copy(struct doctor_rates *rates, const char *text)
 void doctor_rates_add(struct doctor_rates *rates, const struct hwi_gpu_rate *rate)
 {
 	if (rates->error == 0)
-		rates->error = vec_room(&rates->list, &rates->cap, rates->n, sizeof(*rates->list), RATES_MOST);
+		rates->error = vec_reserve(&rates->list, &rates->cap, rates->n, sizeof(*rates->list), RATES_MOST);
 	if (rates->error < 0)
 		return;
 	struct hwi_gpu_rate *mine = &rates->list[rates->n++];
@@ -37,7 +37,7 @@ void doctor_rates_add(struct doctor_rates *rates, const struct hwi_gpu_rate *rat
 	*mine = *rate;
 	mine->source = copy(rates, rate->source);
 	mine->group = copy(rates, rate->group);
-	mine->holds = copy(rates, rate->holds);
+	mine->contents = copy(rates, rate->contents);
 	mine->why = copy(rates, rate->why);
 }
 
@@ -45,7 +45,7 @@ void doctor_rates_done(struct doctor_rates *rates)
 {
 	for (size_t i = 0; i < rates->n; i++) {
 		const struct hwi_gpu_rate *r = &rates->list[i];
-		const char *const texts[] = { r->source, r->group, r->holds, r->why };
+		const char *const texts[] = { r->source, r->group, r->contents, r->why };
 
 		for (size_t k = 0; k < sizeof(texts) / sizeof(*texts); k++)
 			free((void *) (uintptr_t) texts[k]);
@@ -72,9 +72,9 @@ static void add_rate(struct buf *out, const struct hwi_gpu_rate *r)
 		(void) buf_str(out, " (");
 		add_period(out, r->moving_ns);
 		(void) buf_str(out, " while memory moves");
-		if (r->resting_ns) {
+		if (r->idle_period_ns) {
 			(void) buf_str(out, ", ");
-			add_period(out, r->resting_ns);
+			add_period(out, r->idle_period_ns);
 			(void) buf_str(out, " while it does not");
 		}
 		(void) buf_str(out, ")");
@@ -92,7 +92,7 @@ static void add_group(struct buf *out, const struct hwi_gpu_rate *r, const char 
 	char took[UNITS_LEN];
 
 	add_rate(&rate, r);
-	(void) buf_str(&holds, r->holds);
+	(void) buf_str(&holds, r->contents);
 	if (r->tried)
 		(void) buf_printf(&holds, "; took %s", units_duration((int64_t) r->wall_ns, took));
 	if (*r->why && strcmp(r->why, previous) != 0)
@@ -110,7 +110,7 @@ void doctor_rates_text(const struct doctor_rates *rates, size_t width, struct bu
 	if (rates->n == 0)
 		return;
 	(void) buf_printf(&most, "at most %g %% of one core in total; process lists are slowed down first, memory last",
-		100 * rates->list[0].share_most);
+		100 * rates->list[0].share_max);
 	if (!most.error)
 		add_two_columns(out, 0, "GPU reads", FACT_COLUMNS, most.data, width);
 	for (size_t i = 0; i < rates->n; i++)
@@ -128,7 +128,7 @@ static void add_seconds(struct json *j, const char *key, bool is_known, uint64_t
 
 void doctor_rates_json(const struct doctor_rates *rates, struct json *j)
 {
-	json_key(j, "gpu_readings");
+	json_key(j, "gpu_reads");
 	json_array(j);
 	for (size_t i = 0; i < rates->n; i++) {
 		const struct hwi_gpu_rate *r = &rates->list[i];
@@ -136,10 +136,10 @@ void doctor_rates_json(const struct doctor_rates *rates, struct json *j)
 		json_object(j);
 		json_key_text(j, "source", r->source);
 		json_key_text(j, "group", r->group);
-		json_key_text(j, "holds", r->holds);
+		json_key_text(j, "contents", r->contents);
 		add_seconds(j, "period_s", true, r->planned_ns);
 		add_seconds(j, "period_moving_s", true, r->moving_ns ? r->moving_ns : r->planned_ns);
-		add_seconds(j, "period_resting_s", r->tried, r->resting_ns ? r->resting_ns : r->lasting_ns);
+		add_seconds(j, "period_idle_s", r->tried, r->idle_period_ns ? r->idle_period_ns : r->lasting_ns);
 		add_seconds(j, "period_here_s", r->tried, r->lasting_ns);
 		json_key_text(j, "why_longer", r->why);
 		add_seconds(j, "cpu_s", r->tried, r->cpu_ns);

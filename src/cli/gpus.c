@@ -227,7 +227,7 @@ static int show(struct hwi_gpus *gpus, FILE *file, bool first)
 static int sample(struct hwi_gpus *gpus, FILE *file, bool first, bool *ret_go_on)
 {
 	struct hiw_err err = { "" };
-	const int r = hwi_gpus_look(gpus, &err);
+	const int r = hwi_gpus_read(gpus, &err);
 
 	*ret_go_on = !is_empty(gpus, r);
 	if (r < 0)

@@ -255,7 +255,7 @@ int measure_prepare(struct measure *m)
 		return -EINVAL;
 	}
 	if (m->actions.n > 0 && !m->alerts.text[0] && !m->limits.text[0]) {
-		complain("--on-alert needs an alert; give one with --alert, such as --alert usual");
+		complain("--on-alert needs an alert; give one with --alert, such as --alert default");
 		return -EINVAL;
 	}
 	r = prepare_file(&m->json_file, "--json");
@@ -381,7 +381,7 @@ bool measure_limit_waits(const struct measure *m, const struct hiw_recorder *rec
 {
 	static const uint64_t patience_ns = 2 * second_ns; /* for processes of another user, or stuck in the kernel */
 
-	return hiw_recorder_ending(recorder) && (!m->killed.since_ns || clock_boot_ns() - m->killed.since_ns < patience_ns);
+	return hiw_recorder_terminating(recorder) && (!m->killed.since_ns || clock_boot_ns() - m->killed.since_ns < patience_ns);
 }
 
 bool measure_cut_grace(const struct measure *m, struct hiw_recorder *recorder)

@@ -118,7 +118,7 @@ struct measure {
 	"failed. Operators are < <= > >= == != ~ (a regular expression, for texts), is nan, is inf, is " \
 	"absent, and, or, not and parentheses. A rule may start with its level: 'error: ram > 95%'; the " \
 	"default is warn.", \
-		"--alert usual stands for 'ram > 90%', 'gpu.mem > 95%', 'gpu.job_mem > 0B and gpu.busy < " \
+		"--alert default stands for 'ram > 90%', 'gpu.mem > 95%', 'gpu.job_mem > 0B and gpu.busy < " \
 		"5% for 10m', 'gpu.throttle_thermal > 5% for 1m', 'host.disk_free < 1GiB', 'host.shm > " \
 		"80%', 'no step for 5x median and no step for 1m', 'error: loss is nan or loss is inf' " \
 		"and 'error: exit != 0'.", \

@@ -150,7 +150,7 @@ static void judge_cpus(const struct known_of_run *k, struct advice *a)
 	const struct maybe requested = k->s->facts->request_cpus;
 
 	/* With a timeline, busy stretches count. */
-	if (k->s->job && job_course(k->s->job, M_JOB_CPU_USER, 0)) {
+	if (k->s->job && job_timeline(k->s->job, M_JOB_CPU_USER, 0)) {
 		a->cpus = cpus_enough(k->s);
 		return;
 	}

@@ -55,11 +55,11 @@ static bool is_tight(const struct ram_figure *figure)
 
 static void too_few_samples(const struct summary *s, struct finding *f, struct buf *text)
 {
-	const struct maybe samples = s->facts->ticks;
+	const struct maybe samples = s->facts->samples;
 
 	if (!samples.known || samples.value >= FEW_SAMPLES || is_tight(&s->combined))
 		return;
-	finding_evidence(f, "ticks", (double) samples.value);
+	finding_evidence(f, "samples", (double) samples.value);
 	next(text);
 	buf_printf(text, "Only %lld sample%s: short peaks may be missing; use a shorter -i.", (long long) samples.value,
 		samples.value == 1 ? "" : "s");
@@ -85,11 +85,11 @@ static void hidden(const struct summary *s, struct finding *f, struct buf *text)
 
 static void late_samples(const struct summary *s, struct finding *f, struct buf *text)
 {
-	const struct maybe samples = s->facts->ticks, late = s->facts->late_ticks;
+	const struct maybe samples = s->facts->samples, late = s->facts->late_samples;
 
 	if (!samples.known || !late.known || late.value < LATE_LEAST || late.value * 100 <= samples.value)
 		return;
-	finding_evidence(f, "late_ticks", (double) late.value);
+	finding_evidence(f, "late_samples", (double) late.value);
 	next(text);
 	buf_printf(text, "%lld of %lld samples were late: the machine was busy, short peaks may be missing.",
 		(long long) late.value, (long long) samples.value);
@@ -181,7 +181,7 @@ bool rule_blind_spots(const struct known_of_run *k, struct finding *f, struct bu
 		checks[i](k->s, f, text);
 	if (text->len > 0)
 		return true;
-	if (!k->s->facts->ticks.known)
+	if (!k->s->facts->samples.known)
 		buf_str(text, "gaps are unknown: the recorder was lost");
 	else
 		buf_str(text, "nothing was missed: no srun, no late samples, no gaps, no process still running, no dropped frames");

@@ -37,7 +37,7 @@ static bool hardly_ran(const struct summary *s)
 bool rule_cpu_throttled(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct summary *s = k->s;
-	const struct maybe all = figures_rise(s, M_JOB_CGROUP_PERIODS), throttled = figures_rise(s, M_JOB_CGROUP_HELD_PERIODS);
+	const struct maybe all = figures_rise(s, M_JOB_CGROUP_PERIODS), throttled = figures_rise(s, M_JOB_CGROUP_THROTTLED_PERIODS);
 	const struct maybe time = figures_rise(s, M_JOB_CGROUP_THROTTLED), quota = s->facts->limit_cpu_ppm;
 	char share[UNITS_LEN], waited[UNITS_LEN];
 
@@ -54,7 +54,7 @@ bool rule_cpu_throttled(const struct known_of_run *k, struct finding *f, struct 
 		buf_printf(text, "the CPU quota throttled its cgroup in %s of its periods, but the job itself hardly ran", share);
 		return false;
 	}
-	finding_evidence(f, "held_back_ratio", (double) throttled.value / (double) all.value);
+	finding_evidence(f, "throttled_ratio", (double) throttled.value / (double) all.value);
 	buf_printf(text, "The CPU quota throttled the job in %s of its periods", share);
 	if (time.known) {
 		finding_evidence(f, "throttled_s", (double) time.value / 1e9);
@@ -83,7 +83,7 @@ static double cores_allowed(const struct summary *s)
 	return quota.known && (cpus <= 0 || (double) quota.value / 1e6 < cpus) ? (double) quota.value / 1e6 : cpus;
 }
 
-double foreign_cores(const struct summary *s)
+double other_cores(const struct summary *s)
 {
 	const struct maybe busy = maybe_sum(figures_rise(s, M_HOST_CPU_USER), figures_rise(s, M_HOST_CPU_SYSTEM));
 	const struct maybe own = s->facts->own_cpu_ns;
@@ -102,7 +102,7 @@ static double runnable(const struct summary *s)
 {
 	const double load = figures_mean(s, M_HOST_LOAD1, 0);
 
-	return load < 0 ? load : fmax(load / 1e6 - foreign_cores(s), 0);
+	return load < 0 ? load : fmax(load / 1e6 - other_cores(s), 0);
 }
 
 bool rule_cpu_oversubscribed(const struct known_of_run *k, struct finding *f, struct buf *text)
@@ -143,13 +143,13 @@ struct cpu_use {
 
 static struct cpu_use use_of(const struct job *job)
 {
-	const struct course *user = job_course(job, M_JOB_CPU_USER, 0), *system = job_course(job, M_JOB_CPU_SYSTEM, 0);
+	const struct timeline *user = job_timeline(job, M_JOB_CPU_USER, 0), *system = job_timeline(job, M_JOB_CPU_SYSTEM, 0);
 	double time = 0, sum = 0, squares = 0;
 	struct cpu_use u = { 0 };
 
-	for (int i = 0; user && system && i < COURSE_BUCKETS; i++) {
+	for (int i = 0; user && system && i < TIMELINE_BUCKETS; i++) {
 		const double weight = (double) user->buckets[i].cover_ns / 1e9;
-		const double cores = course_mean(&user->buckets[i]) + course_mean(&system->buckets[i]);
+		const double cores = timeline_mean(&user->buckets[i]) + timeline_mean(&system->buckets[i]);
 
 		if (weight <= 0)
 			continue;
@@ -158,7 +158,7 @@ static struct cpu_use use_of(const struct job *job)
 		squares += cores * cores * weight;
 		if (cores > u.most || u.n == 0) {
 			u.most = cores;
-			u.most_at_ns = (int64_t) ((uint64_t) i * job_course_span(job));
+			u.most_at_ns = (int64_t) ((uint64_t) i * job_timeline_span(job));
 		}
 		u.n++;
 	}
@@ -213,8 +213,8 @@ bool rule_cpu_request(const struct known_of_run *k, struct finding *f, struct bu
 	}
 	finding_evidence(f, "cores_mean", u.mean);
 	finding_evidence(f, "cores_sigma", u.sigma);
-	finding_evidence(f, "cores_most", u.most);
-	finding_evidence(f, "most_at_s", (double) u.most_at_ns / 1e9);
+	finding_evidence(f, "cores_max", u.most);
+	finding_evidence(f, "max_at_s", (double) u.most_at_ns / 1e9);
 	finding_evidence(f, "cores_requested", (double) requested.value);
 	finding_evidence(f, "advice_cores", (double) enough.value);
 	buf_printf(text, "Request %lld CPU%s, not %lld: the job used %s on average, %s at its busiest (from %s on).",

@@ -37,7 +37,7 @@ bool rule_io_bound(const struct known_of_run *k, struct finding *f, struct buf *
 bool rule_cpu_throttled(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_cpu_oversubscribed(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_cpu_request(const struct known_of_run *k, struct finding *f, struct buf *text);
-bool rule_foreign_load(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_cpu_contention(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_gpu_leak(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_gpu_idle(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_gpu_low_use(const struct known_of_run *k, struct finding *f, struct buf *text);
@@ -69,7 +69,7 @@ bool memory_may_have_ended_it(const struct summary *s);
 struct maybe cpus_enough(const struct summary *s);
 
 /* CPUs that other processes kept busy, on average; 0 if unknown. */
-double foreign_cores(const struct summary *s);
+double other_cores(const struct summary *s);
 
 /* True if the main process ended by itself with status 0. */
 bool run_succeeded(const struct summary *s);

@@ -37,7 +37,7 @@ static const struct finding_rule rules[] = {
 	{ "gpu-memory", SEVERITY_HINT, SECONDS(300), rule_gpu_memory },
 	{ "alloc-gap", SEVERITY_HINT, SECONDS(60), rule_alloc_gap },
 	{ "gpu-bound-by", SEVERITY_HINT, SECONDS(60), rule_gpu_bound_by },
-	{ "foreign-load", SEVERITY_HINT, SECONDS(30), rule_foreign_load },
+	{ "cpu-contention", SEVERITY_HINT, SECONDS(30), rule_cpu_contention },
 	{ "blind-spots", SEVERITY_HINT, 0, rule_blind_spots },
 };
 

@@ -52,15 +52,15 @@ static int64_t length(struct stretch stretch)
 /* The longest time in which the GPU was idle while the job used memory on it. */
 static struct stretch longest_idle(const struct job *job, uint32_t id)
 {
-	const struct course *some_kernel = job_course(job, M_GPU_BUSY, id), *used = job_course(job, M_GPU_JOB_MEM, id);
-	const struct course *busy = some_kernel ? some_kernel : job_course(job, M_GPU_GRAPHICS_ACTIVE, id);
-	const int64_t span = (int64_t) job_course_span(job);
+	const struct timeline *some_kernel = job_timeline(job, M_GPU_BUSY, id), *used = job_timeline(job, M_GPU_JOB_MEM, id);
+	const struct timeline *busy = some_kernel ? some_kernel : job_timeline(job, M_GPU_GRAPHICS_ACTIVE, id);
+	const int64_t span = (int64_t) job_timeline_span(job);
 	struct stretch most = { 0 }, now = { 0 };
 
-	for (int64_t i = 0; busy && used && i < COURSE_BUCKETS; i++) {
-		const struct course_bucket *b = &busy->buckets[i];
+	for (int64_t i = 0; busy && used && i < TIMELINE_BUCKETS; i++) {
+		const struct timeline_bucket *b = &busy->buckets[i];
 
-		if (b->cover_ns == 0 || course_mean(b) >= IDLE_PERCENT * 1e4 || used->buckets[i].min <= 0) {
+		if (b->cover_ns == 0 || timeline_mean(b) >= IDLE_PERCENT * 1e4 || used->buckets[i].min <= 0) {
 			now = (struct stretch) { 0 };
 			continue;
 		}

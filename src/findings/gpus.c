@@ -59,7 +59,7 @@ struct gpus gpus_used(const struct job *job)
 
 	for (size_t i = 0; i < all.n; i++) {
 		const double most = gpu_most(job, M_GPU_JOB_MEM, all.ids[i]);
-		const bool is_used = most > 0 || job_gpu_untold(job, all.ids[i], true, true);
+		const bool is_used = most > 0 || job_gpu_unreported(job, all.ids[i], true, true);
 
 		attributed = attributed || most >= 0;
 		if (is_used)
@@ -96,7 +96,7 @@ double gpu_job_most(const struct summary *s, uint32_t id)
 	const struct maybe most = summary_gpu_job_peak(s, id, &method);
 	uint64_t ns;
 
-	if (!most.known || job_gpu_untold(s->job, id, true, true))
+	if (!most.known || job_gpu_unreported(s->job, id, true, true))
 		return -1;
 	return (double) most.value + (birth ? (double) job_gpu_unlisted(s->job, birth, most.value, &ns) : 0);
 }
@@ -228,7 +228,7 @@ void gpus_evidence(const struct summary *s, const struct gpus_ranked *ranked, si
 {
 	put(s, ranked->list[0].id, f);
 	if (used > 1) {
-		finding_evidence(f, "gpus_concerned", (double) ranked->n);
+		finding_evidence(f, "gpus_affected", (double) ranked->n);
 		finding_evidence(f, "gpus", (double) used);
 	}
 	for (size_t i = 0; ranked->n > 1 && i < ranked->n && i < EVIDENCE_DEVICES; i++) {

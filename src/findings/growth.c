@@ -12,11 +12,11 @@ enum {
 /* ---- by samples ------------------------------------------------------------------------------------------------------- */
 
 /* The victim's memory at its last sample; 0: no sample found it. */
-static int64_t last_sample_of(const struct story_moment *moment, const struct process *victim)
+static int64_t last_sample_of(const struct incident_moment *moment, const struct process *victim)
 {
-	for (size_t i = 0; i < moment->n_held; i++) {
-		if (moment->held[i].id == victim->id)
-			return moment->held[i].bytes;
+	for (size_t i = 0; i < moment->n_uses; i++) {
+		if (moment->uses[i].id == victim->id)
+			return moment->uses[i].bytes;
 	}
 	return 0;
 }
@@ -24,10 +24,10 @@ static int64_t last_sample_of(const struct story_moment *moment, const struct pr
 /* Did the level fall because the victim ended, and not because memory was freed before it grew?
  * True if the victim existed at the highest level and the fall is at most its memory, or if its end
  * was very near (the kernel reclaims memory of a victim before it ends). */
-static bool is_left_behind(const struct story_moment *moment, const struct process *victim, size_t highest)
+static bool is_left_behind(const struct incident_moment *moment, const struct process *victim, size_t highest)
 {
 	static const uint64_t very_near_ns = 300000000;
-	const struct story_level *top = &moment->levels[highest], *last = &moment->levels[moment->n_levels - 1];
+	const struct incident_level *top = &moment->levels[highest], *last = &moment->levels[moment->n_levels - 1];
 	const int64_t bytes = last_sample_of(moment, victim);
 
 	if (victim->born_ns > top->time_ns)
@@ -37,10 +37,10 @@ static bool is_left_behind(const struct story_moment *moment, const struct proce
 
 /* Number of levels without those at the end that were sampled after the victim's memory was
  * released. */
-static size_t until_the_fall(const struct story_moment *moment, const struct process *victim)
+static size_t until_the_fall(const struct incident_moment *moment, const struct process *victim)
 {
 	static const uint64_t near_ns = 1500000000;
-	const struct story_level *levels = moment->levels;
+	const struct incident_level *levels = moment->levels;
 	size_t n = moment->n_levels, highest = n;
 
 	for (size_t i = n; i-- > 0 && levels[i].time_ns + near_ns >= moment->at_ns;) {
@@ -51,19 +51,19 @@ static size_t until_the_fall(const struct story_moment *moment, const struct pro
 }
 
 /* The last level; the victim's peak at its end where it grew faster than the samples show. */
-static struct story_level end_of(const struct story_moment *moment, const struct process *victim, size_t n)
+static struct incident_level end_of(const struct incident_moment *moment, const struct process *victim, size_t n)
 {
-	const struct story_level last = moment->levels[n - 1];
+	const struct incident_level last = moment->levels[n - 1];
 
 	if (!victim || n < moment->n_levels || moment->at_ns <= last.time_ns ||
 		last.bytes >= victim->peak_bytes / 100 * REACHED_PERCENT)
 		return last;
-	return (struct story_level) { moment->at_ns, victim->peak_bytes };
+	return (struct incident_level) { moment->at_ns, victim->peak_bytes };
 }
 
 /* Index of the last valley. A fall of less than a twentieth of the rise is no valley, and flat
  * levels before the rise are no growth. */
-static size_t foot_of_levels(const struct story_level *levels, size_t n, const struct story_level *end)
+static size_t foot_of_levels(const struct incident_level *levels, size_t n, const struct incident_level *end)
 {
 	int64_t top = end->bytes, low = end->bytes;
 	size_t first = n;
@@ -80,14 +80,14 @@ static size_t foot_of_levels(const struct story_level *levels, size_t n, const s
 	return first;
 }
 
-struct growth growth_of_levels(const struct story_moment *moment, const struct process *victim)
+struct growth growth_of_levels(const struct incident_moment *moment, const struct process *victim)
 {
-	const struct story_level *levels = moment->levels;
+	const struct incident_level *levels = moment->levels;
 	const size_t n = victim && moment->n_levels > 0 ? until_the_fall(moment, victim) : moment->n_levels;
 
 	if (n == 0)
 		return (struct growth) { 0 };
-	const struct story_level end = end_of(moment, victim, n);
+	const struct incident_level end = end_of(moment, victim, n);
 	const size_t first = foot_of_levels(levels, n, &end);
 
 	if (first == n || end.bytes - levels[first].bytes <= end.bytes / GROWTH_PARTS || end.time_ns <= levels[first].time_ns)
@@ -99,17 +99,17 @@ struct growth growth_of_levels(const struct story_moment *moment, const struct p
 /* ---- by the timeline -------------------------------------------------------------------------------------------------- */
 
 /* The mean of a bucket; the maximum of the last, which may include time after the victim's end. */
-static double level_at(const struct course *c, int place, int top)
+static double level_at(const struct timeline *c, int place, int top)
 {
-	return place == top ? (double) c->buckets[place].max : course_mean(&c->buckets[place]);
+	return place == top ? (double) c->buckets[place].max : timeline_mean(&c->buckets[place]);
 }
 
 /* Bucket with the largest maximum, the latest of equals; -1: nothing is known. */
-static int top_of(const struct course *c)
+static int top_of(const struct timeline *c)
 {
 	int top = -1;
 
-	for (int i = 0; c && i < COURSE_BUCKETS; i++) {
+	for (int i = 0; c && i < TIMELINE_BUCKETS; i++) {
 		if (c->buckets[i].cover_ns > 0 && (top < 0 || c->buckets[i].max >= c->buckets[top].max))
 			top = i;
 	}
@@ -117,7 +117,7 @@ static int top_of(const struct course *c)
 }
 
 /* Did the level fall within a bucket below that of the bucket before? */
-static bool fell_in(const struct course *c, int place, int top)
+static bool fell_in(const struct timeline *c, int place, int top)
 {
 	const double before = level_at(c, place - 1, top);
 
@@ -126,7 +126,7 @@ static bool fell_in(const struct course *c, int place, int top)
 
 /* First bucket from which on the level only rose, without nearly flat buckets before it. *ret_flat:
  * tolerance in bytes. */
-static int foot_of_timeline(const struct course *c, int top, double *ret_flat)
+static int foot_of_timeline(const struct timeline *c, int top, double *ret_flat)
 {
 	int first = top;
 
@@ -143,8 +143,8 @@ static int foot_of_timeline(const struct course *c, int top, double *ret_flat)
 
 static struct growth growth_of_timeline(const struct job *job)
 {
-	const struct course *c = job ? job_course(job, M_JOB_ANON, 0) : NULL;
-	const double span_s = job ? (double) job_course_span(job) / 1e9 : 0;
+	const struct timeline *c = job ? job_timeline(job, M_JOB_ANON, 0) : NULL;
+	const double span_s = job ? (double) job_timeline_span(job) / 1e9 : 0;
 	const int top = top_of(c);
 	double flat = 0;
 	const int first = top > 0 ? foot_of_timeline(c, top, &flat) : top;
@@ -155,17 +155,17 @@ static struct growth growth_of_timeline(const struct job *job)
 	const bool is_flat = (double) (c->buckets[first].max - c->buckets[first].min) <= flat;
 	const double from = level_at(c, first, top);
 
-	return (struct growth) { true, (int64_t) ((uint64_t) (first + is_flat) * job_course_span(job)), (int64_t) from,
+	return (struct growth) { true, (int64_t) ((uint64_t) (first + is_flat) * job_timeline_span(job)), (int64_t) from,
 		(level_at(c, top, top) - from) / (span_s * (top - first)) };
 }
 
 struct growth growth_of_run(const struct summary *s)
 {
-	const struct story *story = &s->story;
+	const struct incident *incident = &s->incident;
 
-	if (!story->what || !story->memory || story->on_gpu || !story->looked)
+	if (!incident->what || !incident->memory || incident->on_gpu || !incident->has_history)
 		return growth_of_timeline(s->job);
-	if (!story->since_ns.known)
+	if (!incident->since_ns.known)
 		return (struct growth) { 0 };
-	return (struct growth) { true, story->since_ns.value, story->from_bytes.value, story->growth_per_s };
+	return (struct growth) { true, incident->since_ns.value, incident->from_bytes.value, incident->growth_per_s };
 }

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "findings/story.h"
+#include "findings/incident.h"
 
 struct growth {
 	bool known;           /* false: no growth was found */
@@ -15,7 +15,7 @@ struct growth {
 };
 
 /* From the samples before the moment. victim: the process that the kernel killed then, or NULL. */
-struct growth growth_of_levels(const struct story_moment *moment, const struct process *victim);
+struct growth growth_of_levels(const struct incident_moment *moment, const struct process *victim);
 
 /* Growth of RAM: that of the incident report, which is finer, else from the timeline of the job's
  * anonymous memory. */

@@ -45,7 +45,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Is the last one below all before it? */
-static bool is_lowest(const struct course *c, const int *places, int n)
+static bool is_lowest(const struct timeline *c, const int *places, int n)
 {
 	for (int i = 0; i < n - 1; i++) {
 		if (c->buckets[places[i]].min <= c->buckets[places[n - 1]].min)
@@ -56,11 +56,11 @@ static bool is_lowest(const struct course *c, const int *places, int n)
 
 /* Known buckets from the end of the warm-up to the end of the run, without those of its exit.
  * Returns their number. */
-static int after_warm_up(const struct course *c, int places[COURSE_BUCKETS])
+static int after_warm_up(const struct timeline *c, int places[TIMELINE_BUCKETS])
 {
 	int first = -1, last = -1, n = 0;
 
-	for (int i = 0; i < COURSE_BUCKETS; i++) {
+	for (int i = 0; i < TIMELINE_BUCKETS; i++) {
 		if (c->buckets[i].cover_ns == 0)
 			continue;
 		first = first < 0 ? i : first;
@@ -76,20 +76,20 @@ static int after_warm_up(const struct course *c, int places[COURSE_BUCKETS])
 }
 
 /* Divides places into windows of equally many buckets. */
-static struct valleys valleys_of(const struct course *c, uint64_t span_ns, const int *places, int n, int windows)
+static struct valleys valleys_of(const struct timeline *c, uint64_t span_ns, const int *places, int n, int windows)
 {
 	struct valleys v = { .n = windows };
 
 	for (int w = 0; w < windows; w++) {
 		const int from = n * w / windows, to = n * (w + 1) / windows;
-		double lows[COURSE_BUCKETS], t = 0;
+		double minima[TIMELINE_BUCKETS], t = 0;
 
 		for (int i = from; i < to; i++) {
-			lows[i - from] = (double) c->buckets[places[i]].min;
+			minima[i - from] = (double) c->buckets[places[i]].min;
 			t += ((double) places[i] + 0.5) * (double) span_ns / 1e9;
 		}
-		qsort(lows, (size_t) (to - from), sizeof(lows[0]), by_value);
-		v.v[w] = lows[to - from >= FEW_BUCKETS ? 1 : 0];
+		qsort(minima, (size_t) (to - from), sizeof(minima[0]), by_value);
+		v.v[w] = minima[to - from >= FEW_BUCKETS ? 1 : 0];
 		v.t[w] = t / (to - from);
 	}
 	return v;
@@ -153,15 +153,15 @@ static const char *objection(const struct valleys *v, double *ret_slope)
 
 /* True if the timeline of a gauge, whose buckets are span_ns wide, shows a leak; else writes the
  * reason to why_not. */
-static bool leak_find(const struct course *course, uint64_t span_ns, struct leak *ret, struct buf *why_not)
+static bool leak_find(const struct timeline *timeline, uint64_t span_ns, struct leak *ret, struct buf *why_not)
 {
 	static const int windows[] = { 6, 8, MOST_WINDOWS };
-	int places[COURSE_BUCKETS];
-	const int n = after_warm_up(course, places);
+	int places[TIMELINE_BUCKETS];
+	const int n = after_warm_up(timeline, places);
 	const char *no = "too few samples";
 
 	for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]) && n >= windows[i] * BUCKETS_A_WINDOW; i++) {
-		const struct valleys v = valleys_of(course, span_ns, places, n, windows[i]);
+		const struct valleys v = valleys_of(timeline, span_ns, places, n, windows[i]);
 
 		no = objection(&v, &ret->per_s);
 		if (no)
@@ -243,11 +243,11 @@ static void write_growth(const char *subject, const struct leak *leak, struct fi
 
 /* Is it a leak that matters? Else writes the reason to text. most: the largest value of the
  * gauge. */
-static bool leaks(const struct course *course, uint64_t span_ns, double most, struct leak *leak, struct buf *text)
+static bool leaks(const struct timeline *timeline, uint64_t span_ns, double most, struct leak *leak, struct buf *text)
 {
 	char rate[UNITS_LEN];
 
-	if (!leak_find(course, span_ns, leak, text))
+	if (!leak_find(timeline, span_ns, leak, text))
 		return false;
 	if (leak->per_s > least_per_s && leak->per_s > least_of_peak_per_s * most)
 		return true;
@@ -258,29 +258,29 @@ static bool leaks(const struct course *course, uint64_t span_ns, double most, st
 
 static bool metric_leaks(const struct job *job, enum metric metric, struct leak *leak, struct buf *text)
 {
-	const struct course *course = job_course(job, metric, 0);
+	const struct timeline *timeline = job_timeline(job, metric, 0);
 	const struct acc *acc = job_acc(job, metric, 0);
 
-	if (!course || !acc) {
+	if (!timeline || !acc) {
 		buf_str(text, "memory use over time is unknown");
 		return false;
 	}
-	return leaks(course, job_course_span(job), (double) acc->max, leak, text);
+	return leaks(timeline, job_timeline_span(job), (double) acc->max, leak, text);
 }
 
 /* An allocator's allocated memory is lowest between two steps: judges the minima of its series as a
  * timeline. */
 static bool allocator_leaks(const struct summary *s, const struct series *series, struct leak *leak, struct buf *text)
 {
-	const struct lows *lows = &series->lows;
-	const double span_ns = (double) s->wall_ns.value * (double) lows->each / (double) series->n;
-	struct course course = { 0 };
+	const struct minima *minima = &series->minima;
+	const double span_ns = (double) s->wall_ns.value * (double) minima->each / (double) series->n;
+	struct timeline timeline = { 0 };
 
-	for (unsigned i = 0; i < lows->n && i < COURSE_BUCKETS; i++) {
-		if (isfinite(lows->low[i]) && fabs(lows->low[i]) < 9e18)
-			course.buckets[i] = (struct course_bucket) { .known = true, .cover_ns = 1, .min = (int64_t) lows->low[i] };
+	for (unsigned i = 0; i < minima->n && i < TIMELINE_BUCKETS; i++) {
+		if (isfinite(minima->low[i]) && fabs(minima->low[i]) < 9e18)
+			timeline.buckets[i] = (struct timeline_bucket) { .known = true, .cover_ns = 1, .min = (int64_t) minima->low[i] };
 	}
-	return span_ns >= 1e6 && span_ns < 1e16 && leaks(&course, (uint64_t) span_ns, series->max, leak, text);
+	return span_ns >= 1e6 && span_ns < 1e16 && leaks(&timeline, (uint64_t) span_ns, series->max, leak, text);
 }
 
 /* "torch/gpu0/allocated_bytes": "Memory allocated by torch on gpu0". */
@@ -318,7 +318,7 @@ bool rule_gpu_leak(const struct known_of_run *k, struct finding *f, struct buf *
 	for (size_t i = 0; !fires && i < job_series_count(job); i++) {
 		const struct series *series = job_series(job, i);
 
-		if (series->lows.n == 0)
+		if (series->minima.n == 0)
 			continue;
 		buf_clear(&why_not);
 		fires = allocator_leaks(k->s, series, &leak, &why_not);

@@ -100,7 +100,7 @@ static void growth(const struct summary *s, struct finding *f, struct buf *text)
 			units_duration(last.since_ns, time));
 		return;
 	}
-	if (s->story.looked || (s->job && job_course(s->job, M_JOB_ANON, 0)) || !all->peak.known || !all->at_ns.known ||
+	if (s->incident.has_history || (s->job && job_timeline(s->job, M_JOB_ANON, 0)) || !all->peak.known || !all->at_ns.known ||
 		all->at_ns.value < 1000000000)
 		return;
 	const double per_s = (double) all->peak.value / ((double) all->at_ns.value / 1e9);

@@ -175,4 +175,4 @@ int gpu_reader_read(struct gpu_reader *r, uint64_t patience_ns, struct gpus_now 
  * report_schedule is not NULL, how often a run with that interval would read each group. Blocks for
  * 30 s at most, and 10 s for one call that does not return. Returns 0 or -ENOMEM. */
 int gpu_probe(const struct gpu_vendor *vendors, const struct source_env *env, uint64_t interval_ns,
-	source_prober *report, gpu_schedule_reporter *report_schedule, void *ctx);
+	source_probe_fn *report, gpu_schedule_reporter *report_schedule, void *ctx);

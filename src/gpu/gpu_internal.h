@@ -41,7 +41,7 @@ struct gpu_last_frame {
 struct gpu_slot {
 	_Atomic int state;
 	_Atomic uint64_t in_call_ns; /* since when it waits for its driver; 0: in no call */
-	struct source_asked call;    /* the driver call in progress */
+	struct driver_call_trace call; /* the driver call in progress */
 	_Atomic uint64_t due_ns;     /* when it will wake up; 0: not sleeping */
 	_Atomic uint64_t spent_ppb;  /* share of a core, over the last seconds */
 	int code;                    /* why it failed; written before state, like why */
@@ -52,7 +52,7 @@ struct gpu_slot {
 /* GPU_READ: the facts of the read in progress. */
 struct gpu_facts {
 	_Atomic uint32_t n;
-	struct gpu_fact_told list[GPU_FACTS];
+	struct gpu_fact_value list[GPU_FACTS];
 };
 
 /* GPU_PROBE: what a source can read of a metric. */

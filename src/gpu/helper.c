@@ -101,7 +101,7 @@ static void send_buf(struct reader *t, uint64_t time_ns, uint64_t hold_ns)
 {
 	struct frame frame = framebuf_frame(&t->buf, t->ops->frame, time_ns, hold_ns);
 
-	frame.told_ns = run_ns(t);
+	frame.answered_ns = run_ns(t);
 	if (!gpu_frame_is_empty(&frame))
 		gpu_send(&t->sender, frame);
 	framebuf_clear(&t->buf);
@@ -222,7 +222,7 @@ static void sample(struct reader *t)
 
 /* ---- GPU_READ -------------------------------------------------------------------------------- */
 
-static void publish_fact(void *ctx, const struct gpu_fact_told *fact)
+static void publish_fact(void *ctx, const struct gpu_fact_value *fact)
 {
 	struct gpu_facts *facts = ctx;
 	const uint32_t n = atomic_load(&facts->n);
@@ -349,16 +349,16 @@ static void prepare_env(struct reader *t)
 
 	*env = *h->request->env;
 	env->beat = &t->slot->in_call_ns;
-	env->asked = &t->slot->call;
-	env->told_ctx = t;
+	env->call_trace = &t->slot->call;
+	env->progress_ctx = t;
 	switch (h->request->task) {
 	case GPU_SAMPLE:
-		env->credit = &t->budget.lists; /* the other requests have no read budget */
-		env->so_far = store_last_frame;
+		env->budget = &t->budget.lists; /* the other requests have no read budget */
+		env->on_partial = store_last_frame;
 		break;
 	case GPU_READ:
-		env->told = send_partial;
-		env->so_far = store_last_frame;
+		env->on_progress = send_partial;
+		env->on_partial = store_last_frame;
 		env->is_still = !env->root->live;
 		break;
 	case GPU_PROBE:

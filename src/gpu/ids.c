@@ -182,7 +182,7 @@ static void mark_divided(struct gpu_ids *ids, const char *parent)
 
 static struct gpu_device *add_device(struct gpu_ids *ids, const struct gpu_birth *b)
 {
-	if (vec_room(&ids->devices, &ids->cap_devices, ids->n_devices, sizeof(*ids->devices),
+	if (vec_reserve(&ids->devices, &ids->cap_devices, ids->n_devices, sizeof(*ids->devices),
 		    MOST_DEVICES) < 0)
 		return NULL;
 	struct gpu_device *d = &ids->devices[ids->n_devices++];
@@ -355,7 +355,7 @@ static void apply_user_birth(struct gpu_ids *ids, const struct frame *f, const s
 
 	/* A list sent before its read was complete is repeated by the complete frame. */
 	if (user_of(ids, f->source, b->id) || !d ||
-		vec_room(&ids->users, &ids->cap_users, ids->n_users, sizeof(u), MOST_USERS) < 0)
+		vec_reserve(&ids->users, &ids->cap_users, ids->n_users, sizeof(u), MOST_USERS) < 0)
 		return;
 	u.device = d->id;
 	u.process = pid.known ? member_of(ids, members, job, u.pid) : 0;
@@ -453,7 +453,7 @@ static void sum_device(const struct gpu_ids *ids, struct gpu_device *d, const st
 	}
 	if (!has_parts(ids, d)) {
 		append_amount(out, M_GPU_JOB_MEM, d->id, &ours);
-		append_amount(out, M_GPU_FOREIGN_MEM, d->id, &others);
+		append_amount(out, M_GPU_OTHER_MEM, d->id, &others);
 	}
 	d->ours = ours;
 	d->others = others;
@@ -487,7 +487,7 @@ static void sum_parts(const struct gpu_ids *ids, struct gpu_device *d, struct fr
 		add_part(&others, &part->others, part->was_listed);
 	}
 	append_amount(out, M_GPU_JOB_MEM, d->id, &ours);
-	append_amount(out, M_GPU_FOREIGN_MEM, d->id, &others);
+	append_amount(out, M_GPU_OTHER_MEM, d->id, &others);
 	d->parts_listed = false;
 }
 
@@ -552,7 +552,7 @@ void gpu_ids_total(struct gpu_ids *ids, const struct job *job, struct framebuf *
 	}
 	append_amount(out, M_JOB_GPU_MEM, 0, &all);
 	append_amount(out, M_JOB_GPU_MEM_MAIN, 0, &main);
-	append_amount(out, M_JOB_GPU_MEM_REST, 0, &rest);
+	append_amount(out, M_JOB_GPU_MEM_DESCENDANTS, 0, &rest);
 }
 
 /* ---- frames ---------------------------------------------------------------------------------- */
@@ -640,7 +640,7 @@ void gpu_ids_flush(struct gpu_ids *ids, struct framebuf *out)
  * also the sums over its list. */
 static void forget_device(struct gpu_device *d, enum frame_source source, struct framebuf *out)
 {
-	static const enum metric sums[] = { M_GPU_JOB_MEM, M_GPU_FOREIGN_MEM, M_GPU_UNATTRIBUTED_MEM };
+	static const enum metric sums[] = { M_GPU_JOB_MEM, M_GPU_OTHER_MEM, M_GPU_UNATTRIBUTED_MEM };
 	const int provider = (int) source + 1;
 	const bool any = source == FRAME_SOURCE_COUNT, mem = any || d->provider[M_GPU_MEM] == provider;
 	const bool lists = any || d->provider[M_GPU_PROCESSES] == provider || (d->divided && mem);

@@ -162,7 +162,7 @@ static bool is_any_here(const struct probe *p)
 	return false;
 }
 
-static void report_metric(const struct probe *p, enum metric metric, source_prober *report, void *ctx)
+static void report_metric(const struct probe *p, enum metric metric, source_probe_fn *report, void *ctx)
 {
 	const struct tried *t = &p->of[best_source(p, metric)];
 	struct source_probe probe = { .metric = metric, .how = "", .why_not = "no GPU driver here provides it", .remedy = "" };
@@ -180,7 +180,7 @@ static void report_metric(const struct probe *p, enum metric metric, source_prob
 	report(ctx, &probe);
 }
 
-static void report_all(const struct probe *p, source_prober *report, void *ctx)
+static void report_all(const struct probe *p, source_probe_fn *report, void *ctx)
 {
 	/* A library that was loaded and cannot be read has a reason, whether or not the PCI bus
 	 * shows a card. */
@@ -192,7 +192,7 @@ static void report_all(const struct probe *p, source_prober *report, void *ctx)
 
 		if (metrics[m].entity != ENTITY_GPU && metrics[m].entity != ENTITY_GPU_PROCESS)
 			continue;
-		if (m == M_GPU_JOB_MEM || m == M_GPU_FOREIGN_MEM || m == M_GPU_UNATTRIBUTED_MEM)
+		if (m == M_GPU_JOB_MEM || m == M_GPU_OTHER_MEM || m == M_GPU_UNATTRIBUTED_MEM)
 			continue; /* derived from the lists of processes */
 		if (none)
 			report(ctx, &absent);
@@ -216,7 +216,7 @@ static void report_schedules(const struct probe *p, uint64_t interval_ns, gpu_sc
 }
 
 int gpu_probe(const struct gpu_vendor *vendors, const struct source_env *env, uint64_t interval_ns,
-	source_prober *report, gpu_schedule_reporter *report_schedule, void *ctx)
+	source_probe_fn *report, gpu_schedule_reporter *report_schedule, void *ctx)
 {
 	struct probe *p = calloc(1, sizeof(*p));
 

@@ -96,7 +96,7 @@ static void apply_facts(struct gpu_reader *r, const struct origin *o, struct gpu
 	const uint32_t n = atomic_load(&facts->n);
 
 	for (uint32_t i = 0; i < n && i < GPU_FACTS; i++) {
-		struct gpu_fact_told fact = facts->list[i];
+		struct gpu_fact_value fact = facts->list[i];
 		const uint32_t id = gpu_ids_device(&r->ids, o->vendor->ops->frame, fact.id);
 
 		fact.text[sizeof(fact.text) - 1] = '\0';
@@ -175,7 +175,7 @@ static int give_up(struct gpu_reader *r, struct origin *o, int error, enum gpu_f
 	char text[GPU_ENDED];
 
 	(void) gpu_helper_end(o->helper);
-	gpus_now_look_note(now, gpu_helper_explain(o->helper, fate, patience_ns, text));
+	gpus_now_sample_note(now, gpu_helper_explain(o->helper, fate, patience_ns, text));
 	o->error = error;
 	o->must_forget = o->is_new;
 	if (o->is_new)
@@ -191,7 +191,7 @@ static int note_unread(const struct origin *o, struct gpus_now *now, struct err 
 
 	(void) snprintf(text, sizeof(text), "%s %s", o->vendor->label,
 		gpu_helper_will_restart(o->helper) ? "will be retried soon" : "is no longer read");
-	gpus_now_look_note(now, text);
+	gpus_now_sample_note(now, text);
 	return err_set(err, o->error, "%s", text);
 }
 
@@ -282,7 +282,7 @@ int gpu_reader_read(struct gpu_reader *r, uint64_t patience_ns, struct gpus_now 
 	for (unsigned i = 0; i < r->n; i++)
 		request(r, &r->origins[i], now);
 	r->is_first = false;
-	gpus_now_begin_look(now);
+	gpus_now_begin_sample(now);
 	receive(r, until, now);
 	now->wall_ns = clock_wall_ns();
 	for (unsigned i = 0; i < r->n; i++) {
@@ -296,7 +296,7 @@ int gpu_reader_read(struct gpu_reader *r, uint64_t patience_ns, struct gpus_now 
 
 		code = explain_none(r, now, err);
 		if (!is_noted) /* JSON has the reason next to the empty list */
-			gpus_now_look_note(now, err->text);
+			gpus_now_sample_note(now, err->text);
 	}
 	return now->error ? err_set(err, now->error, "out of memory") : code;
 }

@@ -60,7 +60,7 @@ void read_budget_set_interval(struct read_budget *b, const struct source_ops *op
 /* The expected time of the next lists if only those that justify a debt are read. */
 static uint64_t urgent_wall_ns(const struct read_budget *b, const struct read_budget_group *g)
 {
-	const struct source_credit *c = &b->lists;
+	const struct source_budget *c = &b->lists;
 	const uint64_t ns = c->urgent && c->lists ? g->wall_ns / c->lists * c->urgent : g->wall_ns;
 
 	return ns < list_wall_most_ns ? ns : list_wall_most_ns;
@@ -269,20 +269,20 @@ static void explain(const struct read_budget *b, unsigned group, struct gpu_sche
 			100.0 * (double) b->groups[group].wall_ns / (double) s->lasting_ns);
 	else
 		(void) snprintf(s->why, sizeof(s->why), "all reads together may use %g %% of a core%s",
-			100 * s->share_most,
+			100 * s->share_max,
 			is_list(b, group) ? "; lists of processes use the remainder" : "");
 }
 
 /* 0: not longer than the sustained period. */
-static uint64_t resting_ns(const struct gpu_tried *tried, const struct read_budget *b, unsigned group)
+static uint64_t idle_period_ns(const struct gpu_tried *tried, const struct read_budget *b, unsigned group)
 {
 	const struct source_group *g = &tried->ops->groups[group];
-	const uint64_t rest_ns = g->rest_ns ? source_rest_ns(g, &tried->costs[group], list_share(b)) : 0;
+	const uint64_t idle_ns = g->idle_ns ? source_idle_ns(g, &tried->costs[group], list_share(b)) : 0;
 
-	return rest_ns > read_budget_period(b, group) ? rest_ns : 0;
+	return idle_ns > read_budget_period(b, group) ? idle_ns : 0;
 }
 
-static void report_groups(const struct gpu_tried *tried, const struct read_budget *b, double share_most,
+static void report_groups(const struct gpu_tried *tried, const struct read_budget *b, double share_max,
 	gpu_schedule_reporter *report, void *ctx)
 {
 	for (unsigned g = 0; g < b->n_groups; g++) {
@@ -291,13 +291,13 @@ static void report_groups(const struct gpu_tried *tried, const struct read_budge
 		struct gpu_schedule s = {
 			.source = tried->label,
 			.group = group->name,
-			.holds = group->holds ? group->holds : "",
+			.contents = group->contents ? group->contents : "",
 			.planned_ns = b->groups[g].period_ns,
 			.moving_ns = moving_ns < b->groups[g].period_ns ? moving_ns : 0,
-			.resting_ns = resting_ns(tried, b, g),
+			.idle_period_ns = idle_period_ns(tried, b, g),
 			.lasting_ns = read_budget_period(b, g),
 			.cost = tried->costs[g],
-			.share_most = share_most,
+			.share_max = share_max,
 		};
 
 		explain(b, g, &s);
@@ -317,9 +317,9 @@ void gpu_schedule(const struct gpu_tried *tried, unsigned n, uint64_t interval_n
 	}
 	for (unsigned i = 0; i < n; i++) {
 		learn(&tried[i], interval_ns, &b);
-		const double share_most = b.share;
+		const double share_max = b.share;
 
 		read_budget_share(&b, n, all - total_demand(&b));
-		report_groups(&tried[i], &b, share_most, report, ctx);
+		report_groups(&tried[i], &b, share_max, report, ctx);
 	}
 }

@@ -37,7 +37,7 @@ struct read_budget {
 	double share;                  /* of a core, limit for all groups together */
 	double spent;                  /* of a core, actual use over the last seconds */
 	uint64_t spent_ns, since_ns;   /* ns used since then */
-	struct source_credit lists;    /* the budget of lists, visible to the source */
+	struct source_budget lists;    /* the budget of lists, visible to the source */
 	uint64_t earned_ns;            /* earned until this time */
 	uint64_t others_ns;            /* until then, only lists that justify a debt are read */
 };
@@ -65,13 +65,13 @@ uint64_t read_budget_hold(const struct read_budget *b, unsigned group);
 
 /* A group of calls to a driver that works on this machine. */
 struct gpu_schedule {
-	const char *source, *group, *holds; /* "NVML", "memory", "device memory in use" */
+	const char *source, *group, *contents; /* "NVML", "memory", "device memory in use" */
 	uint64_t planned_ns;     /* the planned period */
 	uint64_t moving_ns;      /* while device memory moves; 0: the same */
-	uint64_t resting_ns;     /* for lists of that cost while no memory moves; 0: lasting_ns */
+	uint64_t idle_period_ns; /* for lists of that cost while no memory moves; 0: lasting_ns */
 	uint64_t lasting_ns;     /* the sustained period at that cost: planned_ns or longer */
 	struct source_cost cost; /* n 0: not tried */
-	double share_most;       /* of a core, limit for the reads of all sources */
+	double share_max;        /* of a core, limit for the reads of all sources */
 	char why[GPU_SCHEDULE_WHY]; /* why lasting_ns is longer than planned_ns; "" */
 };
 typedef void gpu_schedule_reporter(void *ctx, const struct gpu_schedule *schedule);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * summary/summary_gpu_told.c matches these texts, to drop a note that a later one completes
+ * summary/summary_gpu_reported.c matches these texts, to drop a note that a later one completes
  * (is_told_better).
  */
 #include "gpu/watchdog.h"
@@ -34,7 +34,7 @@ const char *gpu_run_time(uint64_t start_ns, uint64_t at_ns, char text[GPU_RUN_TI
 	return units_duration((int64_t) (s * SECOND), text);
 }
 
-const char *gpu_call_name(const struct source_ops *ops, const struct source_asked *call, char text[GPU_CALL])
+const char *gpu_call_name(const struct source_ops *ops, const struct driver_call_trace *call, char text[GPU_CALL])
 {
 	const uint32_t device = atomic_load(&call->device);
 	const char *name = ops->call_name ? ops->call_name(atomic_load(&call->call)) : NULL;

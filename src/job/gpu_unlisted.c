@@ -15,17 +15,17 @@ static const int64_t unlisted_bytes = INT64_C(1) << 26, uncertain_bytes = INT64_
 /* Longer than the time between two lists if they are cheap. */
 static const uint64_t long_ns = UINT64_C(2000000000);
 
-bool job_gpu_is_of(const struct job *job, const struct birth *b, bool main, bool rest)
+bool job_gpu_is_of(const struct job *job, const struct birth *b, bool main, bool descendants)
 {
 	const struct process *p = job_process_by_id(job, b->gpu_process.process);
 
-	return p && p->is_main ? main : rest;
+	return p && p->is_main ? main : descendants;
 }
 
 int64_t job_gpu_unlisted(const struct job *job, const struct birth *gpu, int64_t held_bytes, uint64_t *ret_ns)
 {
 	const struct acc *device = job_acc(job, M_GPU_MEM, gpu->id), *ours = job_acc(job, M_GPU_JOB_MEM, gpu->id);
-	const struct acc *foreign = job_acc(job, M_GPU_FOREIGN_MEM, gpu->id), *unattributed = job_acc(job, M_GPU_UNATTRIBUTED_MEM, gpu->id);
+	const struct acc *foreign = job_acc(job, M_GPU_OTHER_MEM, gpu->id), *unattributed = job_acc(job, M_GPU_UNATTRIBUTED_MEM, gpu->id);
 
 	if (!device || !ours || !foreign || !unattributed || gpu->gpu.unified)
 		return 0;
@@ -51,7 +51,7 @@ static uint64_t present_since(const struct job *job, const struct gpu_entity *gp
 	return 0;
 }
 
-uint64_t job_gpu_unasked(const struct job *job, const struct gpu_entity *gpu, uint64_t *ret_ns)
+uint64_t job_gpu_unqueried(const struct job *job, const struct gpu_entity *gpu, uint64_t *ret_ns)
 {
 	const struct acc *ours = job_acc(job, M_GPU_JOB_MEM, gpu->birth.id);
 	const struct maybe end = job_facts_const(job)->ended_ns;
@@ -70,7 +70,7 @@ uint64_t job_gpu_unasked(const struct job *job, const struct gpu_entity *gpu, ui
 	return is_most || (ns > long_ns && ns > *ret_ns / 50) ? ns : 0;
 }
 
-bool job_gpu_had_strangers(const struct job *job, uint32_t gpu)
+bool job_gpu_had_hidden_pids(const struct job *job, uint32_t gpu)
 {
 	for (size_t i = 0; i < job_gpu_process_count(job); i++) {
 		const struct gpu_process_birth *p = &job_gpu_process(job, i)->birth.gpu_process;
@@ -88,14 +88,14 @@ bool job_gpu_is_unsure(const struct job *job, const struct gpu_entity *gpu)
 
 	if (!ours || ours->max != 0)
 		return false;
-	if (job_gpu_had_strangers(job, gpu->birth.id))
+	if (job_gpu_had_hidden_pids(job, gpu->birth.id))
 		return true;
 	const int64_t more = job_gpu_unlisted(job, &gpu->birth, 0, &ns);
 
-	return more >= uncertain_bytes || (more > 0 && ns >= long_ns) || job_gpu_unasked(job, gpu, &of_ns) > 0;
+	return more >= uncertain_bytes || (more > 0 && ns >= long_ns) || job_gpu_unqueried(job, gpu, &of_ns) > 0;
 }
 
-bool job_gpu_untold(const struct job *job, uint32_t gpu, bool main, bool rest)
+bool job_gpu_unreported(const struct job *job, uint32_t gpu, bool main, bool descendants)
 {
 	const struct acc *all = job ? job_acc(job, M_JOB_GPU_MEM, 0) : NULL;
 
@@ -108,7 +108,7 @@ bool job_gpu_untold(const struct job *job, uint32_t gpu, bool main, bool rest)
 	for (size_t i = 0; job && i < job_gpu_process_count(job); i++) {
 		const struct birth *b = &job_gpu_process(job, i)->birth;
 
-		if (!b->gpu_process.process || (gpu && !job_gpu_is_on(job, b->gpu_process.gpu, gpu)) || !job_gpu_is_of(job, b, main, rest))
+		if (!b->gpu_process.process || (gpu && !job_gpu_is_on(job, b->gpu_process.gpu, gpu)) || !job_gpu_is_of(job, b, main, descendants))
 			continue;
 		if (!job_acc(job, M_GPROC_MEM, b->id) && !job_acc(job, M_GPROC_MEM_PEAK, b->id))
 			return true;

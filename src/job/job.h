@@ -16,8 +16,8 @@
 #include "base/units.h"
 #include "model/framebuf.h"
 #include "model/frame.h"
-#include "job/course.h"
-#include "job/lows.h"
+#include "job/timeline.h"
+#include "job/minima.h"
 
 /* The accumulator of one metric of one entity over the whole run. It is stored completely, so
  * that a restored job can continue. Sums are doubles because bytes times nanoseconds overflow 64
@@ -131,7 +131,7 @@ struct phase {
 	struct phase_use use;
 	bool settled;              /* live: it ended, and no further reading will change it */
 	/* live, while open: the main process's high-water mark was reset when it began */
-	bool mark_reset;
+	bool hwm_reset;
 };
 
 struct series {
@@ -141,7 +141,7 @@ struct series {
 	double sum;                /* without NaN */
 	bool has_step;
 	int64_t last_step;
-	struct lows lows;          /* only for some series (lows_wanted) */
+	struct minima minima;      /* only for some series (minima_wanted) */
 };
 
 struct job_config {
@@ -184,7 +184,7 @@ enum job_need {
 	NEED_PSS = 1 << 1,     /* a PSS pass would change a result */
 	/* the maps would: files were mapped since processes_files that may be shared */
 	NEED_FILES = 1 << 2,
-	NEED_HWM = 1 << 4,   /* high-water marks of all members would: PROCESSES_MARKS */
+	NEED_HWM = 1 << 4,   /* high-water marks of all members would: PROCESSES_HWM */
 	/* the machine's mapped memory would, read before and after the members' sizes */
 	NEED_MACHINE = 1 << 3,
 };
@@ -232,9 +232,9 @@ void job_redact(struct job *job);
  * never known. */
 const struct acc *job_acc(const struct job *job, enum metric metric, uint32_t id);
 /* The timeline; NULL if the metric has none or was never known. */
-const struct course *job_course(const struct job *job, enum metric metric, uint32_t id);
+const struct timeline *job_timeline(const struct job *job, enum metric metric, uint32_t id);
 /* width of each bucket; 0: there are none */
-uint64_t job_course_span(const struct job *job);
+uint64_t job_timeline_span(const struct job *job);
 size_t job_process_count(const struct job *job);                  /* of those kept */
 const struct process *job_process(const struct job *job, size_t i);
 /* The first of those born after id. Ids are stable; indices change when ended processes are
@@ -257,7 +257,7 @@ struct maybe job_gpu_energy(const struct job *job, uint32_t id, bool *ret_counte
 /* True if the driver reported no memory of a process of the job (rest: of its descendants, main:
  * the main process) on the GPU (0: any), or listed no process when the GPU's memory grew. The
  * job's known GPU memory is then incomplete. */
-bool job_gpu_untold(const struct job *job, uint32_t gpu, bool main, bool rest);
+bool job_gpu_unreported(const struct job *job, uint32_t gpu, bool main, bool descendants);
 
 /* The reason why a job has no GPUs, so far. */
 enum gpu_absence {
@@ -266,7 +266,7 @@ enum gpu_absence {
 	GPUS_REFUSED,      /* facts.gpu_why */
 	GPUS_HELPER_ENDED, /* a driver ended the process that reads GPUs */
 	GPUS_SILENT,       /* a driver does not respond, which a note says */
-	GPUS_UNASKED,      /* no source has answered yet */
+	GPUS_NOT_QUERIED,  /* no source has answered yet */
 	GPUS_UNREADABLE,   /* there are GPUs, but no source can read them */
 	GPUS_NONE_HERE,
 	GPU_ABSENCES
@@ -279,16 +279,16 @@ enum gpu_absence job_gpu_absence(const struct job *job);
 int64_t job_gpu_unlisted(const struct job *job, const struct birth *gpu, int64_t held_bytes, uint64_t *ret_ns);
 /* The part of a GPU's presence during which the job's use of it was unknown; 0: not significant.
  * *ret_ns: the time of presence. */
-uint64_t job_gpu_unasked(const struct job *job, const struct gpu_entity *gpu, uint64_t *ret_ns);
+uint64_t job_gpu_unqueried(const struct job *job, const struct gpu_entity *gpu, uint64_t *ret_ns);
 /* True if lists had a process with a meaningless pid (in a container with an old driver), which
  * may be the job's. */
-bool job_gpu_had_strangers(const struct job *job, uint32_t gpu);
+bool job_gpu_had_hidden_pids(const struct job *job, uint32_t gpu);
 /* True if the job's listed memory on the GPU is zero but this is uncertain: there were such
  * unknown processes; memory was allocated while no list was read, either much or for long; or no
  * list was read for a good part of the run. */
 bool job_gpu_is_unsure(const struct job *job, const struct gpu_entity *gpu);
 /* True if the process on a GPU is the main process (main), or another one (rest). */
-bool job_gpu_is_of(const struct job *job, const struct birth *b, bool main, bool rest);
+bool job_gpu_is_of(const struct job *job, const struct birth *b, bool main, bool descendants);
 struct maybe job_gpus_energy(const struct job *job);              /* sum over those with a value */
 size_t job_gpu_process_count(const struct job *job);              /* on all GPUs, members or not */
 const struct gpu_entity *job_gpu_process(const struct job *job, size_t i);
@@ -358,12 +358,12 @@ void job_each_acc(const struct job *job, void (*see)(void *ctx, enum metric metr
  * since then (0: all). */
 uint64_t job_seq(const struct job *job);
 void job_each_bucket(const struct job *job, uint64_t since_seq,
-	void (*see)(void *ctx, const struct course *course, unsigned place), void *ctx);
+	void (*see)(void *ctx, const struct timeline *timeline, unsigned place), void *ctx);
 /* Restore stored values. Each returns 0 or -ENOMEM. Events and phases are restored by applying
  * their frames; job_restore_phase then adds the values that these events do not contain. */
 int job_restore_acc(struct job *job, enum metric metric, uint32_t id, const struct acc *acc);
 int job_restore_bucket(struct job *job, enum metric metric, uint32_t id, uint64_t time_ns, uint64_t span_ns,
-	const struct course_bucket *bucket);
+	const struct timeline_bucket *bucket);
 int job_restore_process(struct job *job, const struct process *process);
 int job_restore_series(struct job *job, const struct series *series);
 int job_restore_phase(struct job *job, const struct phase *phase);

@@ -109,7 +109,7 @@ static struct acc *gpu_acc_make(struct job *job, enum metric metric, uint32_t id
 
 	if (map_get(&job->gpu_places, gpu_key(metric, id), &place))
 		return &job->gpu_accs[place].acc;
-	if (vec_room(&job->gpu_accs, &job->cap_gpu_accs, job->n_gpu_accs, sizeof(*job->gpu_accs), MAX_GPU_ACCS) < 0 ||
+	if (vec_reserve(&job->gpu_accs, &job->cap_gpu_accs, job->n_gpu_accs, sizeof(*job->gpu_accs), MAX_GPU_ACCS) < 0 ||
 		map_put(&job->gpu_places, gpu_key(metric, id), (uint32_t) job->n_gpu_accs) < 0)
 		return NULL;
 	job->gpu_accs[job->n_gpu_accs] = (struct gpu_acc) { .metric = metric, .id = id };

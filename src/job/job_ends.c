@@ -164,13 +164,13 @@ static void set_main_most(struct job *job, const struct member *m)
 	const int64_t faults = larger(f->main_faults.value - m->faults_at_mark, 0);
 
 	if (f->main_faults.known && m->young && faults < INT64_MAX / 2 / piece)
-		f->main_most_bytes = known(m->p.peak_bytes + f->rss_error_bytes.value + faults * piece);
+		f->main_high_bytes = known(m->p.peak_bytes + f->rss_error_bytes.value + faults * piece);
 }
 
 /* True if value exceeds the main process's upper bound: then another process was that large. */
 static bool is_another_process(const struct facts *f, int64_t value)
 {
-	return f->main_most_bytes.known && value > f->main_most_bytes.value;
+	return f->main_high_bytes.known && value > f->main_high_bytes.value;
 }
 
 /* ru_maxrss of a fork includes the memory inherited from its parent: for an orphan that is not

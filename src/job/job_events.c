@@ -22,7 +22,7 @@ enum {
 static int event_keep(struct job *job, const struct event *event)
 {
 	struct event copy = *event;
-	int r = vec_room(&job->events, &job->cap_events, job->n_events, sizeof(*job->events), MAX_EVENTS);
+	int r = vec_reserve(&job->events, &job->cap_events, job->n_events, sizeof(*job->events), MAX_EVENTS);
 
 	if (r < 0 && r != -EFBIG)
 		return r;
@@ -61,7 +61,7 @@ struct phase *phase_find(const struct job *job, uint32_t number)
 int phase_add(struct job *job, const struct phase *phase)
 {
 	const size_t place = job->n_phases;
-	int r = vec_room(&job->phases, &job->cap_phases, place, sizeof(*job->phases), MAX_PHASES);
+	int r = vec_reserve(&job->phases, &job->cap_phases, place, sizeof(*job->phases), MAX_PHASES);
 
 	if (r == 0)
 		r = map_put(&job->phase_places, phase->number, (uint32_t) place);
@@ -148,9 +148,9 @@ void job_phase_edge(struct job *job, uint32_t number)
 	struct phase *phase = phase_find(job, number);
 
 	if (phase && phase->end_ns == 0)
-		phase->mark_reset = true;
+		phase->hwm_reset = true;
 	else if (phase)
-		phase->peak_exact = phase->mark_reset && phase->ram_known;
+		phase->peak_exact = phase->hwm_reset && phase->ram_known;
 }
 
 void phases_update_main(struct job *job, int64_t value, int64_t max)
@@ -237,7 +237,7 @@ static struct series *series_make(struct job *job, const char *name)
 {
 	char *copy;
 
-	if (vec_room(&job->series, &job->cap_series, job->n_series, sizeof(*job->series), MAX_SERIES) < 0)
+	if (vec_reserve(&job->series, &job->cap_series, job->n_series, sizeof(*job->series), MAX_SERIES) < 0)
 		return NULL;
 	copy = strdup(name);
 	if (!copy)
@@ -254,8 +254,8 @@ int series_apply(struct job *job, const struct series_value *value)
 		series = series_make(job, value->name);
 	if (!series)
 		return -ENOMEM;
-	if (lows_wanted(series->name))
-		lows_take(&series->lows, series->n, value->value);
+	if (minima_wanted(series->name))
+		minima_add(&series->minima, series->n, value->value);
 	if (series->n++ == 0)
 		series->first = value->value;
 	series->last = value->value;

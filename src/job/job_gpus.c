@@ -96,7 +96,7 @@ int gpu_birth_apply(struct job *job, const struct birth *birth, uint64_t time_ns
 		return 0;
 	r = own_texts(&new.birth);
 	if (r == 0)
-		r = vec_room(&all->list, &all->cap, all->n, sizeof(new), most);
+		r = vec_reserve(&all->list, &all->cap, all->n, sizeof(new), most);
 	if (r == 0)
 		r = map_put(&all->places, birth->id, (uint32_t) all->n);
 	if (r == 0)

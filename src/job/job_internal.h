@@ -4,7 +4,7 @@
  *
  *   job.c         creating and freeing, applying frames, reading the job
  *   job_acc.c     accumulators
- *   course.c      timelines of some metrics
+ *   timeline.c      timelines of some metrics
  *   job_tree.c    births, programs, which processes are kept
  *   job_ends.c    ends, and the use of ended processes
  *   job_read.c    values of processes
@@ -197,9 +197,9 @@ struct job {
 	struct gpu_acc *gpu_accs; /* of both */
 	size_t n_gpu_accs, cap_gpu_accs;
 	struct map gpu_places;
-	struct course **timelines;
-	size_t n_timelines, cap_timelines, course_restored;
-	uint64_t course_span_ns; /* of a bucket; 0: there are none */
+	struct timeline **timelines;
+	size_t n_timelines, cap_timelines, timeline_restored;
+	uint64_t timeline_span_ns; /* of a bucket; 0: there are none */
 
 	struct event *events;  /* a ring of the last MAX_EVENTS */
 	size_t n_events, cap_events, first_event;
@@ -224,7 +224,7 @@ void acc_advance(struct acc *acc, uint64_t time_ns);
 /* The accumulator, created if it does not exist; NULL: out of memory, or the entity has none. */
 struct acc *acc_make(struct job *job, enum metric metric, uint32_t id);
 
-/* course.c */
+/* timeline.c */
 
 /* Call before acc applies the value. */
 void timeline_apply(struct job *job, const struct acc *acc, const struct reading *r, const struct frame *frame);

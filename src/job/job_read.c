@@ -147,9 +147,9 @@ static void hwm_apply(struct job *job, struct live *l, int64_t value)
 	if (l->is_main) {
 		f->main_hwm_bytes = known(value);
 		if (!f->main_hwm_at_start_bytes.known)
-			f->main_hwm_at_start_bytes = known(m->young || f->main_mark_reset.value ? 0 : value);
+			f->main_hwm_at_start_bytes = known(m->young || f->main_hwm_reset.value ? 0 : value);
 	}
-	const bool counts = m->young || (l->is_main && f->main_mark_reset.value) || (m->mark.known && value > m->mark.value);
+	const bool counts = m->young || (l->is_main && f->main_hwm_reset.value) || (m->mark.known && value > m->mark.value);
 
 	if (counts)
 		mark_proves(job, m, value);

@@ -33,7 +33,7 @@ static const struct {
 	enum metric low, value, high;
 } ram_metrics[MEMORY_SETS] = {
 	[MEMORY_ALL] = { M_JOB_RAM_LOW, M_JOB_RAM, M_JOB_RAM_HIGH },
-	[MEMORY_DESCENDANTS] = { M_JOB_RAM_REST_LOW, M_JOB_RAM_REST, M_JOB_RAM_REST_HIGH },
+	[MEMORY_DESCENDANTS] = { M_JOB_RAM_DESCENDANTS_LOW, M_JOB_RAM_DESCENDANTS, M_JOB_RAM_DESCENDANTS_HIGH },
 };
 
 bool job_has_faults(const struct job *job)
@@ -165,7 +165,7 @@ static void split_peak(struct job *job, const struct memory_total *t, enum memor
 	const struct acc *top = &job->accs[ram_metrics[s].value];
 	const bool is_new = top->n == 0 || t->estimate_max[s] > top->max;
 	const int64_t peak = is_new ? t->estimate_max[s] : top->max;
-	struct maybe *private = s == MEMORY_ALL ? &job->facts.peak_private_bytes : &job->facts.peak_private_rest_bytes;
+	struct maybe *private = s == MEMORY_ALL ? &job->facts.peak_private_bytes : &job->facts.peak_private_descendants_bytes;
 
 	if (is_new) {
 		*private = UNKNOWN;

@@ -125,7 +125,7 @@ void member_free(struct member *m)
 
 static int live_make(struct job *job, struct member *m)
 {
-	if (vec_room(&job->live, &job->cap_live, job->n_live, sizeof(*job->live), MAX_MEMBERS) < 0)
+	if (vec_reserve(&job->live, &job->cap_live, job->n_live, sizeof(*job->live), MAX_MEMBERS) < 0)
 		return -ENOMEM;
 	m->live = (uint32_t) job->n_live++;
 	job->live[m->live] = (struct live) { .m = m, .id = m->p.id };
@@ -140,7 +140,7 @@ struct member *member_make(struct job *job, uint32_t id, bool alive)
 		return NULL;
 	m->p.id = id;
 	m->live = NOT_ALIVE;
-	if (vec_room(&job->members, &job->cap_members, job->n_members, sizeof(*job->members), MAX_MEMBERS) < 0 ||
+	if (vec_reserve(&job->members, &job->cap_members, job->n_members, sizeof(*job->members), MAX_MEMBERS) < 0 ||
 		map_put(&job->by_id, id, (uint32_t) job->n_members) < 0) {
 		member_free(m);
 		return NULL;

@@ -212,7 +212,7 @@ static void update_parts(const struct job *job, struct phase *p, const struct en
 
 int phase_unsettle(struct job *job, size_t place)
 {
-	const int r = vec_room(&job->unsettled, &job->cap_unsettled, job->n_unsettled, sizeof(*job->unsettled), MAX_UNSETTLED);
+	const int r = vec_reserve(&job->unsettled, &job->cap_unsettled, job->n_unsettled, sizeof(*job->unsettled), MAX_UNSETTLED);
 
 	if (r < 0)
 		return r;

@@ -210,7 +210,7 @@ struct frame {
 	/* how long a gauge in this frame is valid if no newer value comes: three periods of the
 	 * source; a longer silence is a gap */
 	uint64_t hold_ns;
-	uint64_t told_ns;        /* frames of GPU drivers: when the driver answered; 0: unknown */
+	uint64_t answered_ns;    /* frames of GPU drivers: when the driver answered; 0: unknown */
 	enum frame_source source;
 	bool live;               /* false: it comes from a recording and contains aggregated windows */
 	size_t n_births, n_ends, n_readings, n_events, n_series;
@@ -222,7 +222,7 @@ struct frame {
 };
 
 /* A callback for frames. It must not keep pointers into the frame and must not block. */
-typedef void frame_seer(void *ctx, const struct frame *frame);
+typedef void frame_fn(void *ctx, const struct frame *frame);
 
 /* "phase-begin", "reaped": the names in recordings and exports, and the reverse; -1 for unknown
  * names. */

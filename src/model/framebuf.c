@@ -105,21 +105,21 @@ void framebuf_birth(struct framebuf *b, const struct birth *birth)
 	struct birth copy = *birth;
 
 	if (is_fine(b,
-		    vec_room(&b->births, &b->cap_births, b->n_births, sizeof(copy), MAX_ENTRIES)) &&
+		    vec_reserve(&b->births, &b->cap_births, b->n_births, sizeof(copy), MAX_ENTRIES)) &&
 		is_fine(b, keep_birth_texts(b, &copy)))
 		b->births[b->n_births++] = copy;
 }
 
 void framebuf_reading(struct framebuf *b, struct reading reading)
 {
-	if (is_fine(b, vec_room(&b->readings, &b->cap_readings, b->n_readings, sizeof(reading),
+	if (is_fine(b, vec_reserve(&b->readings, &b->cap_readings, b->n_readings, sizeof(reading),
 			       MAX_ENTRIES)))
 		b->readings[b->n_readings++] = reading;
 }
 
 void framebuf_end(struct framebuf *b, const struct end *end)
 {
-	if (is_fine(b, vec_room(&b->ends, &b->cap_ends, b->n_ends, sizeof(*end), MAX_ENTRIES)))
+	if (is_fine(b, vec_reserve(&b->ends, &b->cap_ends, b->n_ends, sizeof(*end), MAX_ENTRIES)))
 		b->ends[b->n_ends++] = *end;
 }
 
@@ -128,7 +128,7 @@ void framebuf_event(struct framebuf *b, const struct event *event)
 	struct event copy = *event;
 
 	if (is_fine(b,
-		    vec_room(&b->events, &b->cap_events, b->n_events, sizeof(copy), MAX_ENTRIES)) &&
+		    vec_reserve(&b->events, &b->cap_events, b->n_events, sizeof(copy), MAX_ENTRIES)) &&
 		is_fine(b, keep_text(b, &copy.text)))
 		b->events[b->n_events++] = copy;
 }
@@ -138,7 +138,7 @@ void framebuf_series(struct framebuf *b, const struct series_value *value)
 	struct series_value copy = *value;
 
 	if (is_fine(b,
-		    vec_room(&b->series, &b->cap_series, b->n_series, sizeof(copy), MAX_ENTRIES)) &&
+		    vec_reserve(&b->series, &b->cap_series, b->n_series, sizeof(copy), MAX_ENTRIES)) &&
 		is_fine(b, keep_text(b, &copy.name)))
 		b->series[b->n_series++] = copy;
 }

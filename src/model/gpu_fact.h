@@ -55,7 +55,7 @@ enum gpu_lack {
 };
 
 /* One fact of one device as a source reports it, or the reason for a missing fact or metric. */
-struct gpu_fact_told {
+struct gpu_fact_value {
 	uint32_t id;      /* of the device, assigned by its source */
 	uint16_t fact;    /* enum gpu_fact; if of_metric: enum metric */
 	bool is_text, of_metric;

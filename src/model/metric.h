@@ -30,7 +30,7 @@ enum unit {
 enum metric_kind {
 	KIND_GAUGE,
 	KIND_COUNTER,
-	KIND_MARK
+	KIND_HWM
 };
 
 enum adds {

@@ -29,7 +29,7 @@ static const char *const unit_names[] = {
 static const char *const kind_names[] = {
 	[KIND_GAUGE] = "gauge",
 	[KIND_COUNTER] = "counter",
-	[KIND_MARK] = "mark",
+	[KIND_HWM] = "hwm",
 };
 static const char *const adds_names[] = { [ADDS_SUM] = "sum", [ADDS_MAX] = "max", [ADDS_NONE] = "none" };
 
@@ -57,7 +57,7 @@ static const char fixed_tables[] =
 	"CREATE TABLE metric(entity TEXT, name TEXT, unit TEXT, kind TEXT, adds TEXT, openmetrics TEXT, labels TEXT,"
 	" json TEXT, origin TEXT, sentence TEXT, PRIMARY KEY(entity, name)) WITHOUT ROWID;"
 	"CREATE TABLE process(id INTEGER PRIMARY KEY, parent INTEGER, pid INTEGER, ppid INTEGER, uid INTEGER,"
-	" start INTEGER, startstack INTEGER, born INTEGER, ended INTEGER, how TEXT, status INTEGER, is_main INTEGER,"
+	" start INTEGER, startstack INTEGER, born INTEGER, ended INTEGER, end_source TEXT, status INTEGER, is_main INTEGER,"
 	" name TEXT, rss INTEGER, rss_file INTEGER, peak INTEGER, peak_exact INTEGER, cpu_user INTEGER,"
 	" cpu_system INTEGER, faults_minor INTEGER, faults_waited INTEGER, read_bytes INTEGER, write_bytes INTEGER,"
 	" private INTEGER, shared INTEGER, command TEXT, grown INTEGER, grown_since INTEGER);"
@@ -71,14 +71,14 @@ static const char fixed_tables[] =
 	" gpu_before INTEGER, gpu_peak INTEGER, gpu_after INTEGER, gpu_busy INTEGER, gpu_sm_active INTEGER,"
 	" cpu_energy INTEGER, gpu_energy INTEGER, job_peak INTEGER, cpu INTEGER);"
 	"CREATE TABLE series(id INTEGER PRIMARY KEY, name TEXT, n INTEGER, first REAL, last REAL, min REAL, max REAL,"
-	" step INTEGER, sum REAL, lows TEXT);"
+	" step INTEGER, sum REAL, minima TEXT);"
 	"CREATE TABLE series_value(t INTEGER, series INTEGER, step INTEGER, value REAL);"
 	"CREATE TABLE event(t INTEGER, kind TEXT, entity TEXT, id INTEGER, phase INTEGER, value INTEGER, text TEXT,"
 	" cause TEXT);"
 	"CREATE TABLE summary(entity TEXT, id INTEGER, metric TEXT, n INTEGER, min INTEGER, max INTEGER,"
 	" max_at INTEGER, last INTEGER, last_at INTEGER, hold INTEGER, sum REAL, span INTEGER, unlisted INTEGER,"
 	" PRIMARY KEY(entity, metric, id)) WITHOUT ROWID;"
-	"CREATE TABLE course(entity TEXT, id INTEGER, metric TEXT, t INTEGER, span INTEGER, cover INTEGER, min INTEGER,"
+	"CREATE TABLE timeline(entity TEXT, id INTEGER, metric TEXT, t INTEGER, span INTEGER, cover INTEGER, min INTEGER,"
 	" max INTEGER, sum REAL, PRIMARY KEY(t, entity, metric, id)) WITHOUT ROWID;";
 
 int schema_name(struct buf *out, enum entity entity, bool recent)

@@ -82,7 +82,7 @@ static const char *const sql_of[STATEMENT_COUNT] = {
 			      " VALUES(?,?,?,?,?,?,?,?,?,?,?)"
 			      " ON CONFLICT(id) DO UPDATE SET uid=excluded.uid, startstack=excluded.startstack, name=excluded.name,"
 			      " command=excluded.command",
-	[PUT_PROCESS_END] = "UPDATE process SET ended=coalesce(ended,?2), how=?3, status=coalesce(?4,status) WHERE id=?1",
+	[PUT_PROCESS_END] = "UPDATE process SET ended=coalesce(ended,?2), end_source=?3, status=coalesce(?4,status) WHERE id=?1",
 	[PUT_PROCESS] = "INSERT OR REPLACE INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
 	[PUT_GPU] = ("INSERT INTO gpu VALUES(?,?,?,?,?,?,?,NULL,?,?,?,?,?,?)"
 		     " ON CONFLICT(id) DO UPDATE SET memory=excluded.memory, unified=excluded.unified"),
@@ -90,13 +90,13 @@ static const char *const sql_of[STATEMENT_COUNT] = {
 	[END_GPU] = "UPDATE gpu SET ended=?2 WHERE id=?1 AND ended IS NULL",
 	[END_GPU_PROCESS] = "UPDATE gpu_process SET ended=?2 WHERE id=?1 AND ended IS NULL",
 	[PUT_SERIES] = "INSERT OR IGNORE INTO series(id,name) VALUES(?,?)",
-	[PUT_SERIES_STATE] = "UPDATE series SET n=?2, first=?3, last=?4, min=?5, max=?6, step=?7, sum=?8, lows=?9 WHERE id=?1",
+	[PUT_SERIES_STATE] = "UPDATE series SET n=?2, first=?3, last=?4, min=?5, max=?6, step=?7, sum=?8, minima=?9 WHERE id=?1",
 	[PUT_VALUE] = "INSERT INTO series_value VALUES(?,?,?,?)",
 	[PUT_EVENT] = "INSERT INTO event VALUES(?,?,?,?,?,?,?,?)",
 	[PUT_PHASE] = "INSERT OR REPLACE INTO phase VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
 	[PUT_ACC] = "INSERT OR REPLACE INTO summary VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
-	[PUT_BUCKET] = "INSERT OR REPLACE INTO course VALUES(?,?,?,?,?,?,?,?,?)",
-	[DROP_BUCKETS] = "DELETE FROM course",
+	[PUT_BUCKET] = "INSERT OR REPLACE INTO timeline VALUES(?,?,?,?,?,?,?,?,?)",
+	[DROP_BUCKETS] = "DELETE FROM timeline",
 	[PAGE_COUNT] = "PRAGMA page_count",
 	[FREE_COUNT] = "PRAGMA freelist_count",
 };
@@ -127,7 +127,7 @@ sqlite3_stmt *store_cached(struct store *s, const char *sql)
 		if (strcmp(s->cached[i].sql, sql) == 0)
 			return s->cached[i].statement;
 	}
-	if (vec_room(&s->cached, &s->cap_cached, s->n_cached, sizeof(entry), MOST_CACHED) < 0)
+	if (vec_reserve(&s->cached, &s->cap_cached, s->n_cached, sizeof(entry), MOST_CACHED) < 0)
 		return NULL;
 	entry.sql = strdup(sql);
 	entry.statement = entry.sql ? store_prepare(s, sql) : NULL;

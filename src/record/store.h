@@ -68,7 +68,7 @@ struct store {
 	sqlite3_stmt *statements[STATEMENT_COUNT];
 	struct buf part;               /* scratch */
 	struct acc accs[METRIC_COUNT]; /* as last written, of id 0 */
-	uint64_t course_span_ns;       /* as last written */
+	uint64_t timeline_span_ns;     /* as last written */
 	uint64_t fact_fingerprints[128];     /* as last written, indexed as fact_infos */
 	char **series;                 /* names; the id is the index + 1 */
 	size_t n_series, cap_series;

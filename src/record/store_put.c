@@ -368,7 +368,7 @@ int store_series(struct store *s, const char *name, int64_t *ret_id)
 		if (s->n_series >= MOST_SERIES)
 			return 0;
 		st = store_get(s, PUT_SERIES);
-		if (!st || vec_room(&s->series, &s->cap_series, s->n_series, sizeof(*s->series), MOST_SERIES) < 0)
+		if (!st || vec_reserve(&s->series, &s->cap_series, s->n_series, sizeof(*s->series), MOST_SERIES) < 0)
 			return -ENOMEM;
 		copy = strdup(name);
 		if (!copy || map_put(&s->series_places, store_hash(name), (uint32_t) place) < 0) {

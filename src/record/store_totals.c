@@ -79,14 +79,14 @@ static int put_acc(struct store *s, const struct wire_acc *a)
 }
 
 /* Buckets of a new width replace all earlier ones. */
-static int begin_course(struct store *s, uint64_t span_ns)
+static int begin_timeline(struct store *s, uint64_t span_ns)
 {
 	sqlite3_stmt *st;
 
-	if (span_ns == s->course_span_ns)
+	if (span_ns == s->timeline_span_ns)
 		return 0;
 	st = store_get(s, DROP_BUCKETS);
-	s->course_span_ns = span_ns;
+	s->timeline_span_ns = span_ns;
 	return store_step(s, st);
 }
 
@@ -99,8 +99,8 @@ static int put_bucket(struct store *s, const struct wire_bucket *b)
 	(void) sqlite3_bind_text(st, 1, entity_name(metrics[b->metric].entity), -1, SQLITE_STATIC);
 	(void) sqlite3_bind_int64(st, 2, b->id);
 	(void) sqlite3_bind_text(st, 3, metrics[b->metric].name, -1, SQLITE_STATIC);
-	store_bind_time(st, 4, b->place * s->course_span_ns);
-	store_bind_time(st, 5, s->course_span_ns);
+	store_bind_time(st, 4, b->place * s->timeline_span_ns);
+	store_bind_time(st, 5, s->timeline_span_ns);
 	store_bind_time(st, 6, b->bucket.cover_ns);
 	(void) sqlite3_bind_int64(st, 7, b->bucket.min);
 	(void) sqlite3_bind_int64(st, 8, b->bucket.max);
@@ -108,11 +108,11 @@ static int put_bucket(struct store *s, const struct wire_bucket *b)
 	return store_step(s, st);
 }
 
-static void bind_lows(sqlite3_stmt *st, int place, const struct lows *lows)
+static void bind_minima(sqlite3_stmt *st, int place, const struct minima *minima)
 {
 	struct buf text = BUF_INIT(8192);
 
-	if (lows->n > 0 && lows_put(lows, &text) == 0)
+	if (minima->n > 0 && minima_write(minima, &text) == 0)
 		(void) sqlite3_bind_text(st, place, text.data, (int) text.len, SQLITE_TRANSIENT);
 	buf_done(&text);
 }
@@ -132,7 +132,7 @@ static int put_series_state(struct store *s, const struct series *series)
 		(void) sqlite3_bind_double(st, 3 + i, values[i]);
 	store_bind_if(st, 7, series->has_step, series->last_step);
 	(void) sqlite3_bind_double(st, 8, series->sum);
-	bind_lows(st, 9, &series->lows);
+	bind_minima(st, 9, &series->minima);
 	return store_step(s, st);
 }
 
@@ -201,7 +201,7 @@ int store_totals(struct store *s, const struct wire_totals *t)
 	for (size_t i = 0; i < t->n_accs && r == 0; i++)
 		r = put_acc(s, &t->accs[i]);
 	if (r == 0)
-		r = begin_course(s, t->course_span_ns);
+		r = begin_timeline(s, t->timeline_span_ns);
 	for (size_t i = 0; i < t->n_buckets && r == 0; i++)
 		r = put_bucket(s, &t->buckets[i]);
 	for (size_t i = 0; i < t->n_processes && r == 0; i++)

@@ -146,16 +146,16 @@ static void put_acc(void *ctx, enum metric metric, uint32_t id, const struct acc
 		p->totals->n_accs++;
 }
 
-static void put_bucket(void *ctx, const struct course *course, unsigned place)
+static void put_bucket(void *ctx, const struct timeline *timeline, unsigned place)
 {
 	struct putting *p = ctx;
 	struct wire_bucket entry;
 
 	memset(&entry, 0, sizeof(entry));
-	entry.metric = course->metric;
-	entry.id = course->id;
+	entry.metric = timeline->metric;
+	entry.id = timeline->id;
 	entry.place = place;
-	entry.bucket = course->buckets[place];
+	entry.bucket = timeline->buckets[place];
 	if (buf_add(p->out, &entry, sizeof(entry)) == 0)
 		p->totals->n_buckets++;
 }
@@ -231,7 +231,7 @@ int wire_totals_put(struct buf *out, struct wire_memory *memory, const struct jo
 	struct wire_head head = { .kind = WIRE_TOTALS };
 	struct wire_totals totals = {
 		.time_ns = job_now(job),
-		.course_span_ns = job_course_span(job),
+		.timeline_span_ns = job_timeline_span(job),
 		.facts = *job_facts_const(job),
 	};
 	struct putting p = { .out = out, .totals = &totals, .memory = memory };

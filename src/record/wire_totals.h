@@ -23,13 +23,13 @@ struct wire_bucket {
 	enum metric metric;
 	uint32_t id;
 	uint64_t place; /* index in its timeline */
-	struct course_bucket bucket;
+	struct timeline_bucket bucket;
 };
 
 /* The payload of record_totals. Everything it points to lies in the message. */
 struct wire_totals {
 	uint64_t time_ns;
-	uint64_t course_span_ns;
+	uint64_t timeline_span_ns;
 	size_t n_accs, n_buckets, n_processes, n_series, n_phases;
 	struct wire_acc *accs;
 	struct wire_bucket *buckets; /* those changed since the last message */

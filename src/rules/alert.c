@@ -122,14 +122,14 @@ static void fill(struct alert *a, struct judging *j, bool raised, const struct r
 	printable(a->value);
 }
 
-static void count_raised(struct watch_story *story, const struct alert *a)
+static void count_raised(struct watch_history *history, const struct alert *a)
 {
 	if (!a->raised)
 		return;
-	if (story->raised++ == 0) {
-		story->first_ns = a->time_ns;
-		story->number = a->number;
-		(void) snprintf(story->first, sizeof(story->first), "%s", a->what);
+	if (history->raised++ == 0) {
+		history->first_ns = a->time_ns;
+		history->number = a->number;
+		(void) snprintf(history->first, sizeof(history->first), "%s", a->what);
 	}
 }
 
@@ -141,7 +141,7 @@ void alert_append(struct judging *j, bool raised, const struct rule_seen *seen)
 	struct alert *a = is_full ? &dropped : &w->waiting[(w->first_waiting + w->n_waiting) % ALERTS_WAITING];
 
 	fill(a, j, raised, seen);
-	count_raised(&j->watched->story, a);
+	count_raised(&j->watched->history, a);
 	if (is_full)
 		w->lost++;
 	else
@@ -187,7 +187,7 @@ int32_t watch_top_user_of_index(const struct watch *w, uint32_t index)
 
 /* ---- the preset of common alerts ----------------------------------------------------------------------------------- */
 
-const char *const usual_alerts[] = {
+const char *const default_alerts[] = {
 	"ram > 90%",
 	"gpu.mem > 95%",
 	"gpu.job_mem > 0B and gpu.busy < 5% for 10m",
@@ -200,7 +200,7 @@ const char *const usual_alerts[] = {
 	NULL,
 };
 
-bool usual_is(const char *text)
+bool is_default_alerts(const char *text)
 {
 	return strcmp(text, "usual") == 0;
 }

@@ -221,7 +221,7 @@ static void judge_one(struct judging *j)
 		holds_now(j, s, &seen);
 	else
 		holds_not(j, s, &seen);
-	j->watched->story.had |= !seen.missing;
+	j->watched->history.had |= !seen.missing;
 }
 
 static void judge(struct watch *w, size_t number, uint64_t now)
@@ -335,7 +335,7 @@ static void apply_end(struct watch *w, const struct end *end, uint64_t now)
 	cells_free_place(&w->cells, end->entity, (size_t) place);
 }
 
-void watch_see(void *ctx, const struct frame *frame)
+void watch_frame(void *ctx, const struct frame *frame)
 {
 	struct watch *w = ctx;
 	uint64_t rules = 0;
@@ -359,7 +359,7 @@ void watch_see(void *ctx, const struct frame *frame)
 		apply_end(w, &frame->ends[i], frame->time_ns);
 }
 
-void watch_tick(struct watch *w, uint64_t time_ns)
+void watch_advance(struct watch *w, uint64_t time_ns)
 {
 	if (!w->begun || time_ns < w->now_ns)
 		return;
@@ -456,11 +456,11 @@ const struct rule *watch_rule(const struct watch *w, size_t number)
 	return number < w->n ? &w->rules[number].rule : NULL;
 }
 
-const struct rule_name *watch_never_had(const struct watch *w, size_t number)
+const struct rule_name *watch_never_known(const struct watch *w, size_t number)
 {
 	const struct watched *r = &w->rules[number];
 
-	for (size_t i = 0; i < r->rule.n_terms && !r->story.had && r->story.raised == 0; i++) {
+	for (size_t i = 0; i < r->rule.n_terms && !r->history.had && r->history.raised == 0; i++) {
 		const struct rule_term *t = &r->rule.terms[i];
 
 		if ((t->name.what == RULE_METRIC || t->name.what == RULE_SERIES) && !w->cells.slots[r->slots[i]].ever)
@@ -474,9 +474,9 @@ bool watch_about_memory(const struct watch *w)
 	return w->memory_raised > 0;
 }
 
-const struct watch_story *watch_story(const struct watch *w, size_t number)
+const struct watch_history *watch_history(const struct watch *w, size_t number)
 {
-	return &w->rules[number].story;
+	return &w->rules[number].history;
 }
 
 /* ---- counts over processes and GPUs, for rules on a finished run --------------------------------------------------- */

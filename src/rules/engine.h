@@ -44,7 +44,7 @@ struct alert {
 };
 
 /* History of a rule so far. */
-struct watch_story {
+struct watch_history {
 	uint64_t raised;        /* number of times */
 	uint64_t first_ns;      /* time of the first */
 	double number;          /* value at the first, in base units */
@@ -79,10 +79,10 @@ void watch_free(struct watch *w);
 int watch_add(struct watch *w, struct rule *rule);
 const struct rule *watch_rule(const struct watch *w, size_t number); /* NULL: no such rule */
 
-/* Applies a frame and evaluates the rules that are due. A frame_seer; ctx is the watch. */
-void watch_see(void *ctx, const struct frame *frame);
+/* Applies a frame and evaluates the rules that are due. A frame_fn; ctx is the watch. */
+void watch_frame(void *ctx, const struct frame *frame);
 /* Time passed without a frame: evaluates rules that became due. */
-void watch_tick(struct watch *w, uint64_t time_ns);
+void watch_advance(struct watch *w, uint64_t time_ns);
 
 /* Fetches the next alert; false if there is none. */
 bool watch_next(struct watch *w, struct alert *ret);
@@ -92,7 +92,7 @@ uint64_t watch_lost(const struct watch *w);
 bool watch_about_memory(const struct watch *w);
 /* The first name in the rule that never had a value, if the rule could not be evaluated for that
  * reason; else NULL. */
-const struct rule_name *watch_never_had(const struct watch *w, size_t number);
+const struct rule_name *watch_never_known(const struct watch *w, size_t number);
 
 /* Is the rule raised for the process or GPU with that id (0: for any), and did it hold at its last
  * evaluation? */
@@ -107,7 +107,7 @@ void watch_count(struct watch *w, size_t number, struct counts *ret);
 int watch_keep_top_users(struct watch *w);
 int32_t watch_top_user(const struct watch *w, uint32_t gpu);
 int32_t watch_top_user_of_index(const struct watch *w, uint32_t index);
-const struct watch_story *watch_story(const struct watch *w, size_t number);
+const struct watch_history *watch_history(const struct watch *w, size_t number);
 
 /* ---- the base of a percentage: the same for alerts, limits and checks ---------------------------------------------- */
 
@@ -116,10 +116,10 @@ const struct watch_story *watch_story(const struct watch *w, size_t number);
  * memory of the GPU in question. Unknown: no percentage. */
 struct maybe whole_of(const struct facts *facts, const struct rule_term *term, struct maybe gpu_bytes);
 
-/* ---- the preset of common alerts: --alert usual -------------------------------------------------------------------- */
+/* ---- the preset of common alerts: --alert default -------------------------------------------------------------------- */
 
 /* True if text is the name of the preset. */
-bool usual_is(const char *text);
+bool is_default_alerts(const char *text);
 
 /* The rules, NULL-terminated. The manual lists them, too (cli/measure.h). */
-extern const char *const usual_alerts[];
+extern const char *const default_alerts[];

@@ -23,7 +23,7 @@ struct watched {
 	size_t cap;
 	uint64_t quiet_ns;                 /* time for which it must not hold before it is cleared */
 	uint64_t next_ns;                  /* time of the next evaluation without new values */
-	struct watch_story story;
+	struct watch_history history;
 	struct counts ended;                /* of a rule of check: subjects that have ended */
 };
 

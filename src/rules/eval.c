@@ -234,7 +234,7 @@ static enum rule_memory memory_of(const struct rule_name *n)
 	if (!m || m->unit != UNIT_BYTES || m->kind == KIND_COUNTER || n->metric == M_HOST_DISK_FREE)
 		return RULE_NO_MEMORY;
 	if (n->entity == ENTITY_GPU || n->entity == ENTITY_GPU_PROCESS || n->metric == M_JOB_GPU_MEM ||
-		n->metric == M_JOB_GPU_MEM_MAIN || n->metric == M_JOB_GPU_MEM_REST)
+		n->metric == M_JOB_GPU_MEM_MAIN || n->metric == M_JOB_GPU_MEM_DESCENDANTS)
 		return RULE_GPU_MEMORY;
 	return RULE_HOST_MEMORY;
 }

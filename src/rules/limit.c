@@ -84,7 +84,7 @@ static enum limit_act begin_grace(struct limits *l, size_t limit, const struct w
 	return LIMIT_END;
 }
 
-enum limit_act limits_take(struct limits *l, const struct watch *w, struct alert *a)
+enum limit_act limits_apply(struct limits *l, const struct watch *w, struct alert *a)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		if (a->rule == l->limit[i].near && a->raised && watch_stands(w, l->limit[i].reached, a->id))

@@ -51,7 +51,7 @@ int limits_add(struct limits *l, struct watch *w, const char *text, struct err *
 
 /* Decides on an alert of the watch. Returns the action, which is appended to alert->text, too; its
  * target is alert->pid (0: the whole job). */
-enum limit_act limits_take(struct limits *l, const struct watch *w, struct alert *alert);
+enum limit_act limits_apply(struct limits *l, const struct watch *w, struct alert *alert);
 
 /* Removes pending processes that have ended. Call it after a sample, before limits_due(). */
 void limits_settle(struct limits *l, const struct job *job);

@@ -307,7 +307,7 @@ static void evaluate(struct pushes *p, const double values[NAMES], uint32_t know
 		if (known >> i & 1)
 			series[frame.n_series++] = (struct series_value) { .name = p->names[i], .value = values[i] };
 	}
-	watch_see(p->watch, &frame);
+	watch_frame(p->watch, &frame);
 }
 
 /* Appends events of rules that began or ceased to hold, with the engine's text. */
@@ -377,7 +377,7 @@ static struct push_event event_of(const struct pushes *p, const struct push *pus
 	return e;
 }
 
-void pushes_push(struct pushes *p, const struct push *push, struct pushed_events *ret)
+void pushes_push(struct pushes *p, const struct push *push, struct push_result *ret)
 {
 	const struct push_event e = event_of(p, push);
 

@@ -79,7 +79,7 @@ struct push {
 };
 
 /* Events [first, end) of a push. */
-struct pushed_events {
+struct push_result {
 	uint64_t first, end;
 	uint32_t rules;            /* bit n: rule n has an ALERT among them */
 };
@@ -115,7 +115,7 @@ int pushes_rules(struct pushes *p, const char *const *rules, size_t n, uint64_t 
 void pushes_begin(struct pushes *p, uint64_t now_ns, const struct push *push);
 void pushes_end(struct pushes *p, uint64_t now_ns);
 
-void pushes_push(struct pushes *p, const struct push *push, struct pushed_events *ret);
+void pushes_push(struct pushes *p, const struct push *push, struct push_result *ret);
 /* Appends an event of the program's own (kind PUSH_OWN and up, else -EINVAL) with the time and
  * values of push; if push->values is NULL, with those of the last push. text may be NULL. Returns
  * 0, -EINVAL or -ENOMEM. */

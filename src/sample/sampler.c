@@ -168,7 +168,7 @@ void sampler_records(struct sampler *s, uint64_t now)
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
 	if (!apply_records(s, now))
 		return;
-	(void) processes_look(s->processes, LOOK_GATE, &s->buf);
+	(void) processes_scan(s->processes, SCAN_GATE, &s->buf);
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
 	(void) apply_records(s, now);
 }
@@ -233,12 +233,12 @@ static void read_faults(struct sampler *s, uint64_t now)
 
 /* Births and memory form one frame, slower groups another: their gauges are valid for different
  * times. */
-void sampler_read_processes(struct sampler *s, uint64_t now, enum processes_look how, unsigned extra)
+void sampler_read_processes(struct sampler *s, uint64_t now, enum processes_scan how, unsigned extra)
 {
 	unsigned needs = 0;
 	bool faults;
 
-	(void) processes_look(s->processes, how, &s->buf);
+	(void) processes_scan(s->processes, how, &s->buf);
 	sampler_records(s, now);
 	faults = !s->options.everyone && faults_are_cheap(s);
 	(void) processes_read(s->processes, PROCESSES_MEMORY | (faults ? (unsigned) PROCESSES_CPU : 0u), &s->buf);
@@ -250,17 +250,17 @@ void sampler_read_processes(struct sampler *s, uint64_t now, enum processes_look
 	if (!s->options.everyone)
 		needs = job_needs(s->job);
 	if (needs & NEED_HWM)
-		extra |= PROCESSES_MARKS | (job_has_faults(s->job) ? 0u : (unsigned) PROCESSES_CPU);
+		extra |= PROCESSES_HWM | (job_has_faults(s->job) ? 0u : (unsigned) PROCESSES_CPU);
 	if (!faults && !s->options.everyone && processes_count(s->processes) <= FAULTS_MEMBERS && job_is_moving(s->job))
 		needs |= NEED_FAULTS; /* the first change after a rest */
 	if (needs & NEED_FAULTS) { /* the faults of all members, now */
-		extra = (extra | (faults ? 0u : (unsigned) PROCESSES_CPU)) & ~(unsigned) PROCESSES_TURNS;
+		extra = (extra | (faults ? 0u : (unsigned) PROCESSES_CPU)) & ~(unsigned) PROCESSES_ROTATE;
 		faults = true;
 		sampler_plan_pages(s, now);
 	}
 	if (extra)
 		sampler_read(s, now, extra);
-	if (extra & PROCESSES_MARKS) { /* belongs to the window that this sample ends */
+	if (extra & PROCESSES_HWM) { /* belongs to the window that this sample ends */
 		processes_bursts(s->processes, &s->buf);
 		sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
 	}
@@ -288,7 +288,7 @@ static bool is_due(uint64_t *next, uint64_t now, uint64_t period)
 	return true;
 }
 
-static const unsigned slow_groups = PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS | PROCESSES_TURNS;
+static const unsigned slow_groups = PROCESSES_CPU | PROCESSES_IO | PROCESSES_HWM | PROCESSES_ROTATE;
 
 static void sample(struct sampler *s, uint64_t now)
 {
@@ -296,7 +296,7 @@ static void sample(struct sampler *s, uint64_t now)
 	bool full = is_due(&s->next_full_search_ns, now, SECOND);
 
 	sampler_plan_read(s, now, false);
-	sampler_read_processes(s, now, full ? LOOK_FULL : LOOK_GATE, window ? slow_groups : 0);
+	sampler_read_processes(s, now, full ? SCAN_FULL : SCAN_GATE, window ? slow_groups : 0);
 	/* a process that joined before the last one left continues the job */
 	if (full || job_alive(s->job) == 0)
 		sampler_join(s, sampler_time(s));
@@ -311,7 +311,7 @@ static void sample(struct sampler *s, uint64_t now)
 /* Between samples that are far apart, so that no process goes unnoticed. */
 static void find_new(struct sampler *s, uint64_t now)
 {
-	(void) processes_look(s->processes, LOOK_FULL, &s->buf);
+	(void) processes_scan(s->processes, SCAN_FULL, &s->buf);
 	sampler_records(s, now);
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
 }
@@ -333,7 +333,7 @@ void sampler_now(struct sampler *s)
 	if (!s->started || s->ended || now < s->next_now_ns)
 		return;
 	sampler_plan_read(s, now, false);
-	sampler_read_processes(s, now, LOOK_GATE, slow_groups);
+	sampler_read_processes(s, now, SCAN_GATE, slow_groups);
 	s->next_now_ns = now + SHARE * (sampler_time(s) - now);
 }
 
@@ -351,18 +351,18 @@ bool sampler_read_main(struct sampler *s)
 
 	if (id == 0)
 		return false;
-	(void) processes_read_some(s->processes, PROCESSES_MEMORY | PROCESSES_MARKS, &id, 1, &s->buf);
+	(void) processes_read_some(s->processes, PROCESSES_MEMORY | PROCESSES_HWM, &id, 1, &s->buf);
 	for (size_t i = 0; i < s->buf.n_readings; i++)
 		marked |= s->buf.readings[i].metric == M_PROC_HWM && s->buf.readings[i].known;
 	sampler_show(s, &s->buf, FRAME_PROCFS, sampler_time(s), memory_hold(s));
 	return marked;
 }
 
-int sampler_reset_mark(struct sampler *s)
+int sampler_reset_hwm(struct sampler *s)
 {
 	const uint32_t id = main_id(s);
 
-	return id ? processes_reset_mark(s->processes, id) : -ESRCH;
+	return id ? processes_reset_hwm(s->processes, id) : -ESRCH;
 }
 
 /* ---- the clock ------------------------------------------------------------------------------- */
@@ -419,7 +419,7 @@ int sampler_start_clock(struct sampler *s)
 	return interval > SECOND ? sampler_set_timer(s, SECOND, 0) : sampler_set_timer(s, interval, interval);
 }
 
-int sampler_pace(struct sampler *s, uint64_t interval_ns)
+int sampler_set_interval(struct sampler *s, uint64_t interval_ns)
 {
 	const uint64_t now = sampler_time(s), window = interval_ns > SECOND ? interval_ns : SECOND;
 

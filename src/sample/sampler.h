@@ -32,7 +32,7 @@ struct sampler_options {
 	bool ours;                  /* hiwater started the job and is its subreaper */
 	bool everyone;              /* all processes of the machine, each for itself, without totals */
 	bool big_pss;               /* --pss: PSS passes also over processes that take more than 20 ms */
-	bool reset_mark;            /* attached: reset the VmHWM of the main process at the start */
+	bool reset_hwm;             /* attached: reset the VmHWM of the main process at the start */
 	enum sampler_cgroup cgroup;
 	const char *cgroup_made;    /* --cgroup=new: the cgroup created for this run; or NULL */
 	const char *cgroup_path;    /* attached to this cgroup; NULL: that of the main process */
@@ -40,7 +40,7 @@ struct sampler_options {
 	const struct gpu_vendor *vendors; /* the GPU backends; NULL: all */
 	uint64_t gpu_restart_ns;    /* 0: 1 s; tests use less */
 	const char *workdir;
-	frame_seer *see;            /* called with every frame after the job has applied it */
+	frame_fn *see;              /* called with every frame after the job has applied it */
 	void *see_ctx;
 };
 
@@ -71,13 +71,13 @@ void sampler_now(struct sampler *s);
 
 /* Changes the interval (at least 1 ms). Must not be called for a run that is recorded, which has
  * one interval. */
-int sampler_pace(struct sampler *s, uint64_t interval_ns);
+int sampler_set_interval(struct sampler *s, uint64_t interval_ns);
 
 /* Reads the main process's memory and its high-water mark now. False: the mark cannot be read. */
 bool sampler_read_main(struct sampler *s);
 /* Resets the main process's high-water mark to its resident size. Returns 0 or -errno. Call
  * sampler_read_main before, or the old mark is lost. */
-int sampler_reset_mark(struct sampler *s);
+int sampler_reset_hwm(struct sampler *s);
 
 struct job *sampler_job(struct sampler *s);
 uint64_t sampler_time(const struct sampler *s); /* now, in ns since the run's start */
@@ -91,7 +91,7 @@ void sampler_ignore(struct sampler *s, pid_t pid);
 /* The child that reads GPUs, which the sampler starts and ends itself; 0: none. */
 pid_t sampler_helper(const struct sampler *s);
 /* True if the recorder had children before it started the job. */
-bool sampler_has_elders(const struct sampler *s);
+bool sampler_has_preexisting(const struct sampler *s);
 
 /* The main process or an orphan became a zombie: reads its last values before it is reaped. */
 void sampler_zombie(struct sampler *s, pid_t pid);

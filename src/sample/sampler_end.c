@@ -47,7 +47,7 @@ static void main_zombie(struct sampler *s, pid_t pid)
 	}
 	if (!s->taskstats)
 		return;
-	(void) processes_look(s->processes, LOOK_GATE, &s->buf);
+	(void) processes_scan(s->processes, SCAN_GATE, &s->buf);
 	s->next_records_ns = 0;
 	sampler_records(s, sampler_time(s));
 }
@@ -225,8 +225,8 @@ void sampler_cost(struct sampler *s)
 
 	if (s->ended) /* already recorded */
 		return;
-	facts->ticks = known((int64_t) s->n_samples);
-	facts->late_ticks = known((int64_t) s->n_late);
+	facts->samples = known((int64_t) s->n_samples);
+	facts->late_samples = known((int64_t) s->n_late);
 	facts->longest_gap_ns = known((int64_t) s->longest_gap_ns);
 	facts->own_cpu_ns = known((int64_t) counter_delta(s->own_cpu_at_start_ns, clock_process_cpu_ns()) +
 				  facts->gpu_helper_cpu_ns.value);
@@ -256,7 +256,7 @@ static uint64_t end_run(struct sampler *s)
 
 void sampler_end(struct sampler *s)
 {
-	const unsigned all = PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS;
+	const unsigned all = PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_HWM;
 	uint64_t now;
 
 	if (!s->started || s->ended)
@@ -264,7 +264,7 @@ void sampler_end(struct sampler *s)
 	sampler_gpu_request_last(s);
 	now = end_run(s);
 	sampler_plan_read(s, now, true);
-	(void) processes_look(s->processes, LOOK_FULL, &s->buf);
+	(void) processes_scan(s->processes, SCAN_FULL, &s->buf);
 	sampler_join(s, now);
 	s->next_records_ns = 0;
 	sampler_records(s, now);

@@ -39,7 +39,7 @@ static void start(struct sampler *s)
 	s->gpus.begun = true;
 	s->gpus.ids.root = s->options.root;
 	if (s->options.gpu == GPU_NONE)
-		facts->gpu_asked = known(0);
+		facts->gpu_queried = known(0);
 	if (s->options.gpu == GPU_NONE || (!s->options.root->live && !s->options.vendors))
 		return;
 	s->gpus.helper = gpu_helper_start(&request, &err);
@@ -144,7 +144,7 @@ static void count_gap(struct sampler *s, const struct frame *frame)
 		missing |= frame->readings[i].metric == M_GPU_MEM && !frame->readings[i].known;
 	}
 	if (missing && !any) { /* it answered, so what follows is not a gap */
-		check_gap(s, frame->source, frame->told_ns);
+		check_gap(s, frame->source, frame->answered_ns);
 		*last_ns = 0;
 		*hold_ns = *hold_ns ? *hold_ns : frame->hold_ns; /* nor a slow start */
 	}
@@ -210,9 +210,9 @@ static void set_facts(struct sampler *s)
 	facts->gpu_helper_cpu_ns = known((int64_t) status.cpu_ns);
 	if (status.n_open > 0)
 		facts->gpu_helper_rss_bytes = known((int64_t) status.rss_bytes);
-	if (facts->gpu_asked.known || !status.is_settled)
+	if (facts->gpu_queried.known || !status.is_settled)
 		return;
-	facts->gpu_asked = known(1);
+	facts->gpu_queried = known(1);
 	facts->gpu_seen = known(status.saw_gpu);
 	if (status.n_open > 0)
 		return;
@@ -253,7 +253,7 @@ void sampler_gpu_step(struct sampler *s, uint64_t now_ns)
 void sampler_gpu_request_last(struct sampler *s)
 {
 	if (s->options.gpu == GPU_NONE)
-		job_facts(s->job)->gpu_asked = known(0);
+		job_facts(s->job)->gpu_queried = known(0);
 	if (s->gpus.helper)
 		gpu_helper_request_last(s->gpus.helper);
 }

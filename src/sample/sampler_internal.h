@@ -22,7 +22,7 @@ struct plan {
 
 /* Budget of PSS passes (docs/memory.md): a credit at the start, then a share of one core. */
 struct pss_budget {
-	int64_t credit_ns;
+	int64_t budget_ns;
 	uint64_t paid_until_ns;          /* the credit includes the time up to here */
 	uint64_t next_files_ns;          /* next time to read the maps */
 };
@@ -63,7 +63,7 @@ struct sampler {
 	struct taskstats *taskstats;     /* NULL: not permitted */
 	struct plan plans[SAMPLER_SOURCES];
 	struct cgroup_facts cgroup;
-	struct early_counts early;       /* before the job, if hiwater started it */
+	struct counters_before_fork early; /* before the job, if hiwater started it */
 	bool counted_early;
 	struct oom oom;
 	struct faults faults;
@@ -101,7 +101,7 @@ struct sampler {
 void sampler_show(struct sampler *s, struct framebuf *buf, enum frame_source source, uint64_t time_ns, uint64_t hold_ns);
 
 /* sampler.c: finds members, reads their memory and the extra groups, computes the totals. */
-void sampler_read_processes(struct sampler *s, uint64_t now_ns, enum processes_look how, unsigned extra);
+void sampler_read_processes(struct sampler *s, uint64_t now_ns, enum processes_scan how, unsigned extra);
 /* Applies the kernel's exit records; call after a search for members. */
 void sampler_records(struct sampler *s, uint64_t now_ns);
 /* Reads the groups what and shows the frame; with I/O, also the exit records of children that it

@@ -223,7 +223,7 @@ static bool is_stranger(const struct sampler *s, pid_t pid)
 {
 	if (pid == s->env.recorder_pid || processes_id(s->processes, pid))
 		return false;
-	return !processes_is_ignored(s->processes, pid) || processes_is_elder(s->processes, pid);
+	return !processes_is_ignored(s->processes, pid) || processes_is_preexisting(s->processes, pid);
 }
 
 /* True if pids contains a stranger that is also in older (NULL: ignored). */
@@ -244,7 +244,7 @@ static bool is_exclusive(struct sampler *s)
 	bool exclusive = pids_read(s, &before) == 0 && !has_stranger(s, &before, NULL);
 
 	if (!exclusive && before.n) {
-		(void) processes_look(s->processes, LOOK_FULL, &s->buf);
+		(void) processes_scan(s->processes, SCAN_FULL, &s->buf);
 		sampler_show(s, &s->buf, FRAME_PROCFS, sampler_time(s), 3 * s->options.interval_ns);
 		exclusive = pids_read(s, &after) == 0 && !has_stranger(s, &after, &before);
 	}

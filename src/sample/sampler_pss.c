@@ -5,7 +5,7 @@
  */
 #include "sample/sampler_internal.h"
 
-static const int64_t credit_most_ns = 100000000; /* the largest credit */
+static const int64_t budget_max_ns = 100000000; /* the largest credit */
 static const uint64_t share = 100;               /* one hundredth of a core */
 static const uint64_t walk_ns_per_gib = 13000000;/* upper end of the measured cost (docs/memory.md) */
 /* a pass is valid if at most 1/32 of the memory changed meanwhile */
@@ -14,10 +14,10 @@ static const uint64_t lock_most_ns = 20000000;   /* longest time that one proces
 
 static void earn(struct pss_budget *budget, uint64_t now)
 {
-	budget->credit_ns += (int64_t) ((now - budget->paid_until_ns) / share);
+	budget->budget_ns += (int64_t) ((now - budget->paid_until_ns) / share);
 	budget->paid_until_ns = now;
-	if (budget->credit_ns > credit_most_ns)
-		budget->credit_ns = credit_most_ns;
+	if (budget->budget_ns > budget_max_ns)
+		budget->budget_ns = budget_max_ns;
 }
 
 /* Sizes of the living members, from their last sample. */
@@ -64,7 +64,7 @@ static void read_files(struct sampler *s, uint64_t now_ns)
 	const int r = processes_files(s->processes, &files);
 
 	if (r == 0)
-		job_files_done(s->job, files.most_bytes, files.likely_bytes);
+		job_files_done(s->job, files.most_bytes, files.estimate_bytes);
 	for (size_t i = job_process_count(s->job); r >= 0 && i-- > 0;) {
 		const struct process *p = job_process(s->job, i);
 
@@ -100,7 +100,7 @@ static void pass(struct sampler *s, uint64_t now_ns, uint64_t most, const struct
 		made.valid = made.valid && made.moved_bytes * drift_share <= sizes->sum_bytes;
 		count(made.valid ? &facts->pss_passes : &facts->pss_invalid);
 	}
-	s->pss.credit_ns -= (int64_t) made.cost_ns;
+	s->pss.budget_ns -= (int64_t) made.cost_ns;
 	apply_pass(s);
 	sampler_show(s, &s->buf, FRAME_PROCFS, now_ns, 3 * s->options.window_ns);
 	job_pss_done(s->job,
@@ -120,10 +120,10 @@ void sampler_pss(struct sampler *s, uint64_t now_ns)
 	earn(&s->pss, now_ns);
 	if ((needs & NEED_FILES) && now_ns >= s->pss.next_files_ns)
 		read_files(s, now_ns);
-	if (!(needs & NEED_PSS) || s->pss.credit_ns <= 0)
+	if (!(needs & NEED_PSS) || s->pss.budget_ns <= 0)
 		return;
 	const struct sizes sizes = sizes_of(s->job);
-	const bool affordable = s->options.big_pss || (int64_t) expected_cost(s, &sizes) <= s->pss.credit_ns;
+	const bool affordable = s->options.big_pss || (int64_t) expected_cost(s, &sizes) <= s->pss.budget_ns;
 
 	if (affordable)
 		pass(s, now_ns, most, &sizes);

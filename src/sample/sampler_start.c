@@ -168,14 +168,14 @@ static void open_taskstats(struct sampler *s)
 	spare_release(&spare);
 }
 
-bool sampler_has_elders(const struct sampler *s)
+bool sampler_has_preexisting(const struct sampler *s)
 {
-	return s->processes && processes_has_elders(s->processes);
+	return s->processes && processes_has_preexisting(s->processes);
 }
 
 static void count_early(struct sampler *s)
 {
-	early_counts_read(s->options.root, s->options.cgroup == CGROUP_NONE, &s->early);
+	counters_before_fork_read(s->options.root, s->options.cgroup == CGROUP_NONE, &s->early);
 	s->counted_early = true;
 }
 
@@ -201,7 +201,7 @@ void sampler_forking(struct sampler *s)
 	open_taskstats(s);
 	if (s->taskstats)
 		taskstats_precede(s->taskstats);
-	processes_list_elders(s->options.root, &s->preexisting);
+	processes_list_preexisting(s->options.root, &s->preexisting);
 	s->forking_boot_ns = clock_boot_ns();
 }
 
@@ -226,26 +226,26 @@ static int start_first(struct sampler *s, pid_t pid, struct err *err)
 		.recorder_pid = getpid(),
 		.workdir = s->options.workdir,
 	};
-	s->foreign = s->options.everyone ? NULL : processes_foreign(s->options.root);
+	s->foreign = s->options.everyone ? NULL : processes_proc_lack(s->options.root);
 	if (s->foreign && !s->options.ours)
 		return err_set(err, -EXDEV, "cannot attach to a process: %s: %s", s->foreign->why, s->foreign->remedy);
 	r = processes_new(&s->env, s->options.ours, &s->processes, err);
 	if (r < 0)
 		return r;
 	if (s->options.everyone)
-		processes_take_all(s->processes);
+		processes_add_all(s->processes);
 	set_start_facts(s, pid);
 	if (s->foreign)
 		set_foreign_reason(s);
 	open_taskstats(s);
 	job_facts(s->job)->taskstats = known(s->taskstats != NULL);
-	s->pss.credit_ns = 100000000;
+	s->pss.budget_ns = 100000000;
 	s->next_window_ns = s->options.window_ns;
 	s->next_full_search_ns = SECOND;
 	s->next_cgroup_check_ns = s->options.ours ? SECOND : 0;
 	for (size_t i = 0; i < s->n_ignored; i++)
 		processes_ignore(s->processes, s->ignored[i]);
-	processes_ignore_elders(s->processes, &s->preexisting);
+	processes_ignore_preexisting(s->processes, &s->preexisting);
 	struct spare spare = spare_reserve(s);
 
 	sampler_plan_open_host(s);
@@ -287,8 +287,8 @@ static void start_of_main(struct sampler *s, pid_t pid)
 
 	if (s->options.root->live)
 		processes_test_gate(s->processes, s->options.ours ? pid : spent_pid());
-	if (!s->options.ours && id && s->options.reset_mark && processes_reset_mark(s->processes, id) == 0)
-		f->main_mark_reset = known(1);
+	if (!s->options.ours && id && s->options.reset_hwm && processes_reset_hwm(s->processes, id) == 0)
+		f->main_hwm_reset = known(1);
 	f->gate = known(processes_gate_works(s->processes, &why_not));
 	if (find_cgroup(s, pid) == 0) {
 		(void) job_set_text(&f->cgroup, s->cgroup.path);
@@ -303,7 +303,7 @@ static void start_of_main(struct sampler *s, pid_t pid)
  * next sample, since a search of /proc for each of thousands would take minutes. */
 static void read_further(struct sampler *s, uint64_t now)
 {
-	const unsigned all = PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS;
+	const unsigned all = PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_HWM;
 	const uint32_t id = s->buf.n_births > 0 ? s->buf.births[0].id : 0; /* 0: already a member */
 
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, 3 * s->options.interval_ns);
@@ -315,7 +315,7 @@ static void read_further(struct sampler *s, uint64_t now)
 
 static void read_main(struct sampler *s, pid_t pid)
 {
-	const unsigned what = PROCESSES_CPU | (s->options.ours ? 0 : PROCESSES_IO | PROCESSES_MARKS);
+	const unsigned what = PROCESSES_CPU | (s->options.ours ? 0 : PROCESSES_IO | PROCESSES_HWM);
 
 	sampler_show(s, &s->buf, FRAME_PROCFS, sampler_time(s), 3 * s->options.interval_ns);
 	start_of_main(s, pid);
@@ -325,7 +325,7 @@ static void read_main(struct sampler *s, pid_t pid)
 	sampler_plan_open(s);
 	spare_release(&spare);
 	s->started = true;
-	sampler_read_processes(s, sampler_time(s), LOOK_FULL, what);
+	sampler_read_processes(s, sampler_time(s), SCAN_FULL, what);
 }
 
 static void set_start_error(struct sampler *s, pid_t pid, int error, struct err *err)

@@ -187,7 +187,7 @@ void fact_value(const struct fact *fact, const struct sink_options *o, struct bu
 	if (fact->value.known && (fact->at_least || fact->at_most))
 		buf_str(out, fact->at_least ? "at" NB "least" NB : "at" NB "most" NB);
 	put_number(fact->value, fact->unit, UNKNOWN, o, out);
-	if (fact->text && fact->is_foreign)
+	if (fact->text && fact->is_untrusted)
 		(void) text_clean(fact->text, o->utf8, out);
 	else
 		buf_str(out, fact->text ? fact->text : "");

@@ -39,13 +39,13 @@ enum {
 	                   * in this many of the time */
 };
 
-uint64_t source_rest_ns(const struct source_group *group, const struct source_cost *cost, double share)
+uint64_t source_idle_ns(const struct source_group *group, const struct source_cost *cost, double share)
 {
 	const double locks = REST_LOCKS * (double) cost->wall_ns;
-	const double saved = share > 0 ? REST * (double) cost->cpu_ns / share : (double) group->rest_ns;
+	const double saved = share > 0 ? REST * (double) cost->cpu_ns / share : (double) group->idle_ns;
 	const double ns = saved > locks ? saved : locks;
 
-	if (ns <= (double) group->period_ns || group->rest_ns <= group->period_ns)
+	if (ns <= (double) group->period_ns || group->idle_ns <= group->period_ns)
 		return group->period_ns;
-	return ns < (double) group->rest_ns ? (uint64_t) ns : group->rest_ns;
+	return ns < (double) group->idle_ns ? (uint64_t) ns : group->idle_ns;
 }

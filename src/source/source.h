@@ -25,7 +25,7 @@
 
 /* The CPU time that expensive process lists on GPUs may spend: what the other groups leave, saved
  * up. The reader sets ns, most_ns, share, last and debts_only; the source sets the rest. */
-struct source_credit {
+struct source_budget {
 	int64_t ns;              /* available; 0 or less: only lists that cannot wait are made */
 	int64_t most_ns;         /* most that is saved up */
 	double share;            /* of a core: current rate of earning */
@@ -45,7 +45,7 @@ struct source_cost {
 };
 
 /* The driver call in progress, so that another thread can report it if the call does not return. */
-struct source_asked {
+struct driver_call_trace {
 	_Atomic uint32_t call;   /* numbered as in call_name; 0: none */
 	_Atomic uint32_t device; /* device number plus 1; 0: no particular device */
 };
@@ -61,16 +61,16 @@ struct source_env {
 	const char *cgroup_cpu;  /* the group whose quota throttles the job, below the mount of the
 	                          * CPU quota; NULL: unknown, on v1 the group with the same
 	                          * processes is looked up */
-	struct source_credit *credit; /* GPUs: budget for process lists; NULL: unlimited */
+	struct source_budget *budget; /* GPUs: budget for process lists; NULL: unlimited */
 	_Atomic uint64_t *beat;       /* GPUs: CLOCK_BOOTTIME of the driver's last answer; NULL: not
 	                               * watched */
-	struct source_asked *asked;   /* GPUs: NULL: not watched */
-	void (*told)(void *ctx); /* GPUs: called when out may be emptied before the next call, which
+	struct driver_call_trace *call_trace; /* GPUs: NULL: not watched */
+	void (*on_progress)(void *ctx); /* GPUs: called when out may be emptied before the next call, which
 	                          * may hang or crash; NULL: out is taken when read returns */
 	/* GPUs: called with the values known so far before a call that may hang or crash. The last
 	 * such frame is used only if that call does not return. NULL: not needed */
-	void (*so_far)(void *ctx, const struct framebuf *known);
-	void *told_ctx;               /* passed to told and so_far */
+	void (*on_partial)(void *ctx, const struct framebuf *known);
+	void *progress_ctx;           /* passed to told and so_far */
 	bool is_still;           /* GPUs: the files of a captured machine never change, so
 	                          * differences between reads are meaningless */
 	struct source_cost *costs;    /* GPUs: probe stores each group's cost here; NULL: not needed */
@@ -84,7 +84,7 @@ struct source_probe {
 	const char *why_not; /* the reason; "" if available */
 	const char *remedy;  /* what the user can do; "" if nothing */
 };
-typedef void source_prober(void *ctx, const struct source_probe *probe);
+typedef void source_probe_fn(void *ctx, const struct source_probe *probe);
 
 enum {
 	SOURCE_RANKS = 2
@@ -92,11 +92,11 @@ enum {
 
 struct source_group {
 	const char *name;
-	const char *holds;   /* GPUs: its contents, for users */
+	const char *contents; /* GPUs: its contents, for users */
 	uint64_t period_ns;  /* default; 0: at every sample */
 	uint64_t moving_ns;  /* GPUs, process lists on credit: period while device memory changes;
 	                      * else 0 */
-	uint64_t rest_ns;    /* likewise: longest period while it does not change, where a list is
+	uint64_t idle_ns;    /* likewise: longest period while it does not change, where a list is
 	                      * expensive; else 0 */
 	unsigned rank;       /* GPUs: if reads cost too much, the highest rank is read less often
 	                      * first, lists before everything else; below SOURCE_RANKS */
@@ -118,7 +118,7 @@ enum {
 struct source; /* defined by each source */
 
 /* told is valid until the function returns. */
-typedef void source_fact_teller(void *ctx, const struct gpu_fact_told *told);
+typedef void source_fact_fn(void *ctx, const struct gpu_fact_value *told);
 
 struct source_ops {
 	const char *name;
@@ -131,19 +131,19 @@ struct source_ops {
 	 * 0 or -errno (nothing was added). */
 	int (*read)(struct source *source, unsigned group_mask, struct framebuf *out);
 	/* Reports the availability of every metric of this source. */
-	void (*probe)(const struct source_env *env, source_prober *report, void *ctx);
+	void (*probe)(const struct source_env *env, source_probe_fn *report, void *ctx);
 	/* The name of library call number call, from 1; NULL: no such call. NULL member: the source
 	 * calls no library, or does not trace its calls. */
 	const char *(*call_name)(unsigned call);
 	/* GPUs: reports the wanted facts that are available, of devices whose birth was reported.
 	 * May be NULL. */
-	void (*facts)(struct source *source, const struct gpu_fact_set *wanted, source_fact_teller *report, void *ctx);
+	void (*facts)(struct source *source, const struct gpu_fact_set *wanted, source_fact_fn *report, void *ctx);
 	void (*close)(struct source *source); /* NULL is allowed */
 };
 
 /* The period of a group while device memory does not change, from the cost of a read and the share
  * of a core that is earned for it (0: unknown). The group's own period where it never rests. */
-uint64_t source_rest_ns(const struct source_group *group, const struct source_cost *cost, double share);
+uint64_t source_idle_ns(const struct source_group *group, const struct source_cost *cost, double share);
 
 /* For probe: reads all groups one after the other into out and stores their costs. Each is read
  * twice, because the first read resolves symbols and allocates; exceptions are process lists that
@@ -174,7 +174,7 @@ extern const struct source_ops source_nvml;   /* nvml.c: NVIDIA GPUs. May block 
  * lists Each time the processes on a device are listed, the source reports gpu.processes (their
  *       number; unknown: the list could not be read, which is not an empty list: no process ends,
  *       mem is unknown) and the mem of each process in it: one value per process and device. From
- *       these the recorder computes job_mem, foreign_mem and unattributed_mem.
+ *       these the recorder computes job_mem, other_mem and unattributed_mem.
  * lost  A lost GPU reports unknown values once, with an EVENT_NOTE ("gpu: GPU-8a56... fell off the
  *       bus"); it is retried rarely, the other GPUs are not affected. The same applies to anything
  *       that stops answering.
@@ -245,17 +245,17 @@ enum processes_groups {
 	                         * birth again) */
 	PROCESSES_IO = 1 << 2, /* io: storage and calls; above a few hundred members on a budget,
 	                        * round-robin */
-	PROCESSES_TURNS = 1 << 4, /* in a crowd, stat too is read only for members that were busy or
+	PROCESSES_ROTATE = 1 << 4, /* in a crowd, stat too is read only for members that were busy or
 	                           * are next in turn */
-	PROCESSES_MARKS = 1 << 3, /* status: VmHWM, swap, hugetlb, switches; on the same budget,
+	PROCESSES_HWM = 1 << 3, /* status: VmHWM, swap, hugetlb, switches; on the same budget,
 	                           * main always */
 };
 
 /* How to scan for new members. */
-enum processes_look {
-	LOOK_GATE, /* only if the last pid has changed: the pids assigned since, and those once more
+enum processes_scan {
+	SCAN_GATE, /* only if the last pid has changed: the pids assigned since, and those once more
 	            * at the next scan */
-	LOOK_FULL, /* the whole tree below the members and the recorder */
+	SCAN_FULL, /* the whole tree below the members and the recorder */
 };
 
 struct processes;
@@ -271,13 +271,13 @@ void processes_free(struct processes *p);
 struct proc_lack {
 	const char *why, *remedy;
 };
-const struct proc_lack *processes_foreign(const struct root *root);
+const struct proc_lack *processes_proc_lack(const struct root *root);
 
 /* Makes every process of the machine a member, except kernel threads and the recorder. */
-void processes_take_all(struct processes *p);
+void processes_add_all(struct processes *p);
 
 /* Makes pid a member (the first one: main, or with attach each one requested) and scans for
- * main's descendants; those of a further one are found by the next LOOK_FULL. Returns 0, -ESRCH, or
+ * main's descendants; those of a further one are found by the next SCAN_FULL. Returns 0, -ESRCH, or
  * -errno; births go to out. */
 int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebuf *out);
 
@@ -305,15 +305,15 @@ struct pid_list {
 void pid_list_done(struct pid_list *l);
 /* Lists the children of this thread, right before it forks the job. Other threads of the recorder
  * have only children that it started itself. Empty where the kernel does not list children. */
-void processes_list_elders(const struct root *root, struct pid_list *ret);
+void processes_list_preexisting(const struct root *root, struct pid_list *ret);
 /* Ignores these processes and the children they start, if a scan finds the child before it is
  * orphaned. */
-void processes_ignore_elders(struct processes *p, const struct pid_list *elders);
-bool processes_is_elder(const struct processes *p, pid_t pid);
-bool processes_has_elders(const struct processes *p); /* some were alive at the last scan */
+void processes_ignore_preexisting(struct processes *p, const struct pid_list *preexisting);
+bool processes_is_preexisting(const struct processes *p, pid_t pid);
+bool processes_has_preexisting(const struct processes *p); /* some were alive at the last scan */
 
 /* Scans for new members; births go to out. Returns the number found, or -errno. */
-int processes_look(struct processes *p, enum processes_look how, struct framebuf *out);
+int processes_scan(struct processes *p, enum processes_scan how, struct framebuf *out);
 
 /* pid was just forked: turns the last-pid gate off if the gate does not show it. */
 void processes_test_gate(struct processes *p, pid_t pid);
@@ -358,7 +358,7 @@ struct maybe processes_pss_anon(const struct processes *p, uint32_t id);
 struct files_read {
 	uint64_t most_bytes;     /* upper bound: mapped extents, limited by what the members have
 	                          * resident */
-	uint64_t likely_bytes;   /* estimate: processes that map the same file have the same part of
+	uint64_t estimate_bytes; /* estimate: processes that map the same file have the same part of
 	                          * it resident */
 	uint64_t cost_ns;        /* CPU time */
 };
@@ -385,7 +385,7 @@ bool processes_orphan(struct processes *p, pid_t pid, struct framebuf *out);
 bool processes_reaped(struct processes *p, pid_t pid, const struct end *facts, struct framebuf *out);
 
 /* Resets a member's VmHWM (clear_refs 5). Returns 0 or -errno. */
-int processes_reset_mark(struct processes *p, uint32_t id);
+int processes_reset_hwm(struct processes *p, uint32_t id);
 
 size_t processes_count(const struct processes *p);
 uint32_t processes_id(const struct processes *p, pid_t pid); /* 0: not a member */
@@ -399,7 +399,7 @@ size_t processes_unwaited(const struct processes *p);
 pid_t processes_example(const struct root *root);
 
 /* Reports the availability of every process metric, tested on env->recorder_pid. */
-void processes_probe(const struct source_env *env, source_prober *report, void *ctx);
+void processes_probe(const struct source_env *env, source_probe_fn *report, void *ctx);
 
 /* ---- the kernel's exit records ----------------------------------------------------------------------------------- */
 
@@ -435,14 +435,14 @@ struct oom_victim {
 };
 
 /* Counter values at this moment. */
-struct early_counts {
+struct counters_before_fork {
 	struct maybe oom_kills, cgroup_oom_kills;
 	struct maybe thp_faults; /* huge pages given to programs */
 	char path[512]; /* cgroup of this process; "": none */
 };
 
 /* Reads a few small files. */
-void early_counts_read(const struct root *root, bool no_cgroup, struct early_counts *ret);
+void counters_before_fork_read(const struct root *root, bool no_cgroup, struct counters_before_fork *ret);
 
 /* Opens the kernel's log at its end. Returns a descriptor, -EOPNOTSUPP in a pid namespace, where
  * the log's pids mean other processes, or -errno: usually only root may read it. */

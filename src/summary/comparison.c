@@ -60,7 +60,7 @@ static int set_value(struct comparison *c, const char *key, const char *label, e
 	double *grown;
 
 	if (!row) {
-		int error = vec_room(&c->rows, &c->cap_rows, c->n_rows, sizeof(*row), MOST_ROWS);
+		int error = vec_reserve(&c->rows, &c->cap_rows, c->n_rows, sizeof(*row), MOST_ROWS);
 
 		if (error < 0)
 			return error;
@@ -193,7 +193,7 @@ int comparison_group(struct comparison *c, const char *name)
 int comparison_add(struct comparison *c, size_t group, const char *path, const struct summary *s)
 {
 	struct compare_run *run;
-	int error = vec_room(&c->runs, &c->cap_runs, c->n_runs, sizeof(*run), COMPARE_RUNS);
+	int error = vec_reserve(&c->runs, &c->cap_runs, c->n_runs, sizeof(*run), COMPARE_RUNS);
 
 	if (error < 0)
 		return error;
@@ -299,12 +299,12 @@ struct compare_change comparison_change(const struct comparison *c, const struct
 		change.ratio_error = change.ratio * sqrt(part(base.deviation, base.mean) + part(here.deviation, here.mean));
 	}
 	if (base.n == 1 && here.n == 1) {
-		change.verdict = COMPARE_SINGLE;
+		change.result = COMPARE_SINGLE;
 	} else if (base.n < COMPARE_LEAST || here.n < COMPARE_LEAST) {
-		change.verdict = COMPARE_TOO_FEW;
+		change.result = COMPARE_TOO_FEW;
 	} else {
 		change.p = chance(c, row, group);
-		change.verdict = change.p <= COMPARE_SAME ? COMPARE_DIFFERS : COMPARE_NO_DIFFERENCE;
+		change.result = change.p <= COMPARE_SAME ? COMPARE_DIFFERS : COMPARE_NO_DIFFERENCE;
 	}
 	return change;
 }

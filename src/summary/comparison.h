@@ -55,7 +55,7 @@ struct compare_cell {
 	double mean, deviation;
 };
 
-enum compare_verdict {
+enum compare_result {
 	COMPARE_UNKNOWN,        /* one of the groups has no value */
 	COMPARE_SINGLE,         /* one run each: no test */
 	COMPARE_TOO_FEW,
@@ -65,7 +65,7 @@ enum compare_verdict {
 
 /* A figure of a group, compared with that of the first group. */
 struct compare_change {
-	enum compare_verdict verdict;
+	enum compare_result result;
 	double difference;      /* of the means */
 	double ratio, ratio_error; /* of the means, with the error from the deviations; NaN where the base is 0 */
 	double p;               /* Mann-Whitney, two-sided; NaN without a test */

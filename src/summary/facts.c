@@ -149,7 +149,7 @@ const struct figure_throttle figure_throttles[FIGURE_THROTTLES] = {
 bool figure_has_gpus(const struct summary *s)
 {
 	return (s->job && job_gpu_count(s->job) > 0) || s->facts->gpu_seen.value == 1 ||
-	       (s->facts->gpu_asked.known && s->facts->gpu_asked.value == 0);
+	       (s->facts->gpu_queried.known && s->facts->gpu_queried.value == 0);
 }
 
 bool figure_gpu_used(const struct summary *s, uint32_t id)
@@ -399,14 +399,14 @@ static void gpu_memory(struct maker *m, const struct birth *b)
 	f.of = b->gpu.memory_bytes;
 	f.words = b->gpu.unified && f.of.known ? ", shared with the host" : NULL;
 	add_known(m, f);
-	add_some(m, of_gpu(b, FACT_GPU_OTHER, "other" NB "processes", "memory peak of other processes", FACT_BYTES, summary_most(s, M_GPU_FOREIGN_MEM, b->id)));
+	add_some(m, of_gpu(b, FACT_GPU_OTHER, "other" NB "processes", "memory peak of other processes", FACT_BYTES, summary_most(s, M_GPU_OTHER_MEM, b->id)));
 	add_some(m, of_gpu(b, FACT_GPU_OTHER, "unattributed", "memory peak, unattributed", FACT_BYTES,
 			    summary_most(s, M_GPU_UNATTRIBUTED_MEM, b->id)));
 	if (*b->gpu.name) {
 		struct buf name = BUF_INIT(4096);
 
 		f = of_gpu(b, FACT_GPU_OTHER, "", "model", FACT_WORDS, UNKNOWN);
-		f.is_foreign = true;
+		f.is_untrusted = true;
 		buf_str(&name, b->gpu.name);
 		add(m, f)->text = text_of(m, &name);
 	}
@@ -582,9 +582,9 @@ static void sampling(struct maker *m)
 	const struct facts *f = m->s->facts;
 	const size_t first = m->list->n;
 
-	add_known(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, "", "sampling", FACT_COUNT, f->ticks, .after = f->ticks.value == 1 ? "sample" : "samples",
+	add_known(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, "", "sampling", FACT_COUNT, f->samples, .after = f->samples.value == 1 ? "sample" : "samples",
 			     .more = f->interval_ns, .more_unit = FACT_INTERVAL, .more_before = " "));
-	add_known(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, "", "late samples", FACT_COUNT, f->late_ticks, .after = "late"));
+	add_known(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, "", "late samples", FACT_COUNT, f->late_samples, .after = "late"));
 	add_known(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, "longest" NB "gap", "longest gap", FACT_NS, f->longest_gap_ns));
 	used(m, "hiwater itself used ", "hiwater itself used", f->own_cpu_ns, f->own_rss_bytes);
 	used(m, "of" NB "which the GPU" NB "helper ", "of which the GPU helper used", f->gpu_helper_cpu_ns, f->gpu_helper_rss_bytes);
@@ -598,28 +598,28 @@ static void add_text(struct maker *m, struct fact fact, const char *before, cons
 {
 	struct buf copy = BUF_INIT(1 << 20);
 
-	fact.is_foreign = true;
+	fact.is_untrusted = true;
 	buf_printf(&copy, "%s%s", before, text);
 	add(m, fact)->text = text_of(m, &copy);
 }
 
-static void top_users(struct maker *m, const struct story *s)
+static void top_users(struct maker *m, const struct incident *s)
 {
 	const char *title = s->on_gpu ? "GPU memory used at that time" : "RAM used at that time";
-	const bool has_foreign = s->foreign.known && s->foreign.value > 0;
+	const bool has_foreign = s->other.known && s->other.value > 0;
 
-	if (s->n_holders > 0 || has_foreign)
-		(void) add(m, FACT(FACTS_STORY, FACT_STORY, "", NULL, FACT_WORDS, UNKNOWN, .begins_line = true,
+	if (s->n_processes > 0 || has_foreign)
+		(void) add(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "", NULL, FACT_WORDS, UNKNOWN, .begins_line = true,
 				      .words = s->on_gpu ? "GPU" NB "memory" NB "at" NB "that" NB "time:" : "RAM" NB "at" NB "that" NB "time:"));
-	for (size_t i = 0; i < s->n_holders; i++)
-		(void) add(m, FACT(FACTS_STORY, FACT_PROCESS, "", title, FACT_BYTES, known(s->holders[i].bytes), .process = s->holders[i].process,
-				      .words = s->holders[i].killed ? NB "(killed)" : NULL));
+	for (size_t i = 0; i < s->n_processes; i++)
+		(void) add(m, FACT(FACTS_INCIDENT, FACT_PROCESS, "", title, FACT_BYTES, known(s->processes[i].bytes), .process = s->processes[i].process,
+				      .words = s->processes[i].killed ? NB "(killed)" : NULL));
 	if (s->others > 0)
-		(void) add(m, FACT(FACTS_STORY, FACT_STORY, "", title, FACT_COUNT, known((int64_t) s->others), .after = "others",
+		(void) add(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "", title, FACT_COUNT, known((int64_t) s->others), .after = "others",
 				      .more = known(s->others_bytes), .more_unit = FACT_BYTES, .more_before = NB));
 	if (has_foreign)
-		(void) add(m, FACT(FACTS_STORY, FACT_STORY, "other" NB "processes", s->on_gpu ? "GPU memory of other processes, at most" : "RAM of other processes, at most",
-				      FACT_BYTES, s->foreign));
+		(void) add(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "other" NB "processes", s->on_gpu ? "GPU memory of other processes, at most" : "RAM of other processes, at most",
+				      FACT_BYTES, s->other));
 }
 
 /* Qualifies the last fact: a time before the second sample is no more than "since the start". */
@@ -637,28 +637,28 @@ static void add_since(struct maker *m, int64_t since_ns)
 	grew->more_before = " since" NB;
 }
 
-static void story(struct maker *m)
+static void incident(struct maker *m)
 {
-	const struct story *s = &m->s->story;
+	const struct incident *s = &m->s->incident;
 
 	if (!s->what)
 		return;
-	add_text(m, FACT(FACTS_STORY, FACT_STORY, "at", "event after", FACT_NS, known((int64_t) s->at_ns)), ": ", s->what);
-	if (s->memory && s->held.known) {
-		(void) add(m, FACT(FACTS_STORY, FACT_STORY, "used", "used at that time", FACT_BYTES, s->held, .begins_line = true));
-		add_known(m, FACT(FACTS_STORY, FACT_STORY, "limit", "limit", FACT_BYTES, s->limit));
+	add_text(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "at", "event after", FACT_NS, known((int64_t) s->at_ns)), ": ", s->what);
+	if (s->memory && s->used.known) {
+		(void) add(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "used", "used at that time", FACT_BYTES, s->used, .begins_line = true));
+		add_known(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "limit", "limit", FACT_BYTES, s->limit));
 		if (!s->on_gpu)
-			add_known(m, FACT(FACTS_STORY, FACT_STORY, "requested", "requested", FACT_BYTES, s->asked));
+			add_known(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "requested", "requested", FACT_BYTES, s->requested));
 	}
 	if (s->since_ns.known) {
-		(void) add(m, FACT(FACTS_STORY, FACT_STORY, s->on_gpu ? "GPU" NB "memory grew " : "RAM grew ", s->on_gpu ? "GPU memory grew" : "RAM grew",
+		(void) add(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, s->on_gpu ? "GPU" NB "memory grew " : "RAM grew ", s->on_gpu ? "GPU memory grew" : "RAM grew",
 				      FACT_BYTES_PER_S, known((int64_t) s->growth_per_s), .begins_line = true));
 		add_since(m, s->since_ns.value);
-		add_known(m, FACT(FACTS_STORY, FACT_STORY, "from", "from", FACT_BYTES, s->from_bytes));
+		add_known(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "from", "from", FACT_BYTES, s->from_bytes));
 	}
 	top_users(m, s);
 	if (s->advice)
-		add_text(m, FACT(FACTS_STORY, FACT_STORY, "try: ", "try", FACT_WORDS, UNKNOWN, .begins_line = true), "", s->advice);
+		add_text(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "try: ", "try", FACT_WORDS, UNKNOWN, .begins_line = true), "", s->advice);
 }
 
 /* ---- now ----------------------------------------------------------------------------------------------------------------- */
@@ -698,7 +698,7 @@ static void now(struct maker *m)
 }
 
 /* In the order of enum fact_group. */
-static void (*const makers[])(struct maker *m) = { result, ram, largest, gpus, work, sampling, story, now };
+static void (*const makers[])(struct maker *m) = { result, ram, largest, gpus, work, sampling, incident, now };
 
 int facts_make(const struct summary *s, struct fact_list *ret)
 {

@@ -24,7 +24,7 @@ enum fact_group {
 	FACTS_IO,
 	FACTS_ENERGY,
 	FACTS_SAMPLING, /* samples, and hiwater's own cost */
-	FACTS_STORY,    /* the incident, if there was one */
+	FACTS_INCIDENT, /* the incident, if there was one */
 	FACTS_NOW,      /* the last sample of a running job */
 };
 
@@ -57,7 +57,7 @@ enum fact_key {
 	FACT_CPU_ENERGY,
 	FACT_GPU_ENERGY,
 	FACT_SAMPLING,
-	FACT_STORY,
+	FACT_INCIDENT,
 	FACT_RAM_NOW,
 	FACT_CPU_NOW,
 	FACT_GPU_NOW,
@@ -100,7 +100,7 @@ struct fact {
 	bool is_apart;                        /* words are long: a part of their own */
 	bool begins_line;
 	char *text, *detail;                  /* owned by the list; behind the value. detail: "exit 137" */
-	bool is_foreign;                      /* text may have any bytes: not cleaned yet */
+	bool is_untrusted;                    /* text may have any bytes: not cleaned yet */
 	const struct birth *gpu;              /* of FACTS_GPU and FACT_GPU_NOW; borrowed from the job, as the next */
 	const struct process *process;        /* of FACT_PROCESS */
 };

@@ -113,7 +113,7 @@ static void apply_gpu_birth(struct gpus_now *now, enum frame_source source, cons
 	};
 
 	if (!now->error)
-		now->error = vec_room(&now->gpus, &now->cap_gpus, now->n_gpus, sizeof(gpu), MOST_GPUS);
+		now->error = vec_reserve(&now->gpus, &now->cap_gpus, now->n_gpus, sizeof(gpu), MOST_GPUS);
 	if (now->error)
 		free_gpu(&gpu);
 	else
@@ -136,7 +136,7 @@ static void apply_user_birth(struct gpus_now *now, const struct birth *b)
 	};
 
 	if (!now->error)
-		now->error = vec_room(&now->users, &now->cap_users, now->n_users, sizeof(user), MOST_USERS);
+		now->error = vec_reserve(&now->users, &now->cap_users, now->n_users, sizeof(user), MOST_USERS);
 	if (now->error)
 		free_user(&user);
 	else
@@ -208,7 +208,7 @@ static void add_note(struct gpus_now *now, struct gpu_note_now note, const char 
 {
 	note.about = gpus_now_text(now, about);
 	note.why = gpus_now_text(now, why);
-	if (!now->error && !is_noted(now, &note) && vec_room(&now->notes, &now->cap_notes, now->n_notes, sizeof(note), MOST_NOTES) == 0)
+	if (!now->error && !is_noted(now, &note) && vec_reserve(&now->notes, &now->cap_notes, now->n_notes, sizeof(note), MOST_NOTES) == 0)
 		now->notes[now->n_notes++] = note;
 	else
 		free_note(&note);
@@ -219,7 +219,7 @@ void gpus_now_note(struct gpus_now *now, const char *why)
 	add_note(now, (struct gpu_note_now) { .cause = CAUSE_HELPER }, "gpu", why);
 }
 
-void gpus_now_look_note(struct gpus_now *now, const char *why)
+void gpus_now_sample_note(struct gpus_now *now, const char *why)
 {
 	add_note(now, (struct gpu_note_now) { .cause = CAUSE_HELPER, .is_of_sample = true }, "gpu", why);
 }
@@ -274,7 +274,7 @@ void gpus_now_apply(struct gpus_now *now, const struct frame *frame)
 	}
 }
 
-void gpus_now_fact(struct gpus_now *now, uint32_t id, const struct gpu_fact_told *told)
+void gpus_now_fact(struct gpus_now *now, uint32_t id, const struct gpu_fact_value *told)
 {
 	struct gpu_now *g = gpu_of(now, id);
 
@@ -295,7 +295,7 @@ void gpus_now_fact(struct gpus_now *now, uint32_t id, const struct gpu_fact_told
 	g->facts[told->fact].text = gpus_now_text(now, told->text);
 }
 
-void gpus_now_begin_look(struct gpus_now *now)
+void gpus_now_begin_sample(struct gpus_now *now)
 {
 	drop_sample_notes(now);
 	for (size_t i = 0; i < now->n_gpus; i++) {

@@ -65,16 +65,16 @@ char *gpus_now_text(struct gpus_now *now, const char *text);
 void gpus_now_apply(struct gpus_now *now, const struct frame *frame);
 
 /* Sets a fact of the device with that id (struct gpu_now). */
-void gpus_now_fact(struct gpus_now *now, uint32_t id, const struct gpu_fact_told *told);
+void gpus_now_fact(struct gpus_now *now, uint32_t id, const struct gpu_fact_value *told);
 
 /* Begins a sample: drops the facts of all devices and the notes of the previous sample, which will
  * be reported anew. */
-void gpus_now_begin_look(struct gpus_now *now);
+void gpus_now_begin_sample(struct gpus_now *now);
 
 /* Add a note about no particular GPU: one that stays, and one that the next sample drops
- * (gpus_now_begin_look). */
+ * (gpus_now_begin_sample). */
 void gpus_now_note(struct gpus_now *now, const char *why);
-void gpus_now_look_note(struct gpus_now *now, const char *why);
+void gpus_now_sample_note(struct gpus_now *now, const char *why);
 
 /* Orders the devices and numbers them. */
 void gpus_now_sort(struct gpus_now *now);

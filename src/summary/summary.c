@@ -274,7 +274,7 @@ void summary_done(struct summary *summary)
 	}
 	free(summary->notes);
 	free(summary->findings);
-	free(summary->story.what);
-	free(summary->story.advice);
+	free(summary->incident.what);
+	free(summary->incident.advice);
 	*summary = (struct summary) { 0 };
 }

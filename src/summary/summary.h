@@ -30,7 +30,7 @@ struct ram_figure {
 struct note {
 	const char *about;  /* "gpu", "energy", "cpu": first part of a JSON path; or a metric, "gpu.xid" */
 	char *why;
-	bool happened;      /* something failed during the run; false: the figure does not exist here */
+	bool is_failure;    /* something failed during the run; false: the figure does not exist here */
 };
 
 enum severity {
@@ -63,28 +63,28 @@ struct finding {
 };
 
 enum {
-	STORY_HOLDERS = 5
+	INCIDENT_PROCESSES = 5
 };
 
 /* The incident of the run, if there was one; made by findings/, declared here because the summary
  * shows it. */
-struct story {
+struct incident {
 	char *what;              /* "out of memory: the kernel killed solver[5123]"; NULL: no incident */
 	uint64_t at_ns;
 	bool memory;             /* memory ran out, or nearly */
 	bool on_gpu;             /* the memory of a GPU, as are all amounts below; else RAM */
-	struct maybe held;       /* used by the job at that moment; bytes */
-	struct maybe limit, asked;
-	struct maybe foreign;    /* used by other processes on the job's GPUs, at most */
-	bool looked;             /* the recording was read up to then */
+	struct maybe used;       /* used by the job at that moment; bytes */
+	struct maybe limit, requested;
+	struct maybe other;      /* used by other processes on the job's GPUs, at most */
+	bool has_history;        /* the recording was read up to then */
 	struct maybe since_ns, from_bytes; /* start of the growth, and the amount at that time */
 	double growth_per_s;     /* bytes each second, if it grew */
-	struct story_holder {
+	struct incident_process {
 		const struct process *process; /* borrowed from the job */
 		int64_t bytes;
 		bool killed;
-	} holders[STORY_HOLDERS]; /* the largest first */
-	size_t n_holders, others;
+	} processes[INCIDENT_PROCESSES]; /* the largest first */
+	size_t n_processes, others;
 	int64_t others_bytes;
 	char *advice;            /* suggested action */
 };
@@ -110,7 +110,7 @@ struct summary {
 	bool hugetlb_at_most; /* a sum over processes, in which shared pages count in each */
 	struct maybe read_bytes, write_bytes;
 	struct maybe cpu_energy_uj;
-	struct maybe gpu_peak, gpu_main_peak, gpu_rest_peak; /* device memory of the job, over all devices */
+	struct maybe gpu_peak, gpu_main_peak, gpu_descendants_peak; /* device memory of the job, over all devices */
 	enum method gpu_method;        /* of gpu_peak */
 	struct maybe gpu_energy_uj;    /* of all devices and all their users */
 	bool gpu_none;                 /* all drivers were asked, and the machine has none */
@@ -122,7 +122,7 @@ struct summary {
 	size_t n_notes;
 	struct finding *findings;
 	size_t n_findings;
-	struct story story;
+	struct incident incident;
 };
 
 /* Computes the summary of the job in its present state. findings and story stay empty. Returns 0 or

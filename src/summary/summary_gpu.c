@@ -79,7 +79,7 @@ static struct maybe largest_hwm(const struct summary *s, uint32_t gpu, bool main
 
 static struct maybe peak_of(const struct summary *s, enum metric metric, bool main, bool rest)
 {
-	const struct maybe seen = job_gpu_untold(s->job, 0, main, rest) ? UNKNOWN : summary_most(s, metric, 0);
+	const struct maybe seen = job_gpu_unreported(s->job, 0, main, rest) ? UNKNOWN : summary_most(s, metric, 0);
 	bool only;
 
 	return maybe_max(seen, largest_hwm(s, 0, main, rest, &only));
@@ -87,12 +87,12 @@ static struct maybe peak_of(const struct summary *s, enum metric metric, bool ma
 
 struct maybe summary_gpu_job_mean(const struct summary *s, uint32_t id)
 {
-	return job_gpu_untold(s->job, id, true, true) ? UNKNOWN : summary_mean(s, M_GPU_JOB_MEM, id);
+	return job_gpu_unreported(s->job, id, true, true) ? UNKNOWN : summary_mean(s, M_GPU_JOB_MEM, id);
 }
 
 struct maybe summary_gpu_job_peak(const struct summary *s, uint32_t id, enum method *ret_method)
 {
-	const bool is_incomplete = job_gpu_untold(s->job, id, true, true);
+	const bool is_incomplete = job_gpu_unreported(s->job, id, true, true);
 	const struct maybe seen = is_incomplete ? UNKNOWN : id ? summary_most(s, M_GPU_JOB_MEM, id)
 							       : summary_most(s, M_JOB_GPU_MEM, 0);
 	bool only;
@@ -118,7 +118,7 @@ struct maybe summary_gpu_device_peak(const struct summary *s, uint32_t id)
 /* True if the GPU helper ended, or a note may say so: then missing reports prove nothing. */
 static bool may_have_ended(const struct summary *s)
 {
-	return summary_gpu_told(s->job, CAUSE_HELPER_ENDED) || summary_gpu_told(s->job, CAUSE_UNKNOWN);
+	return summary_gpu_reported(s->job, CAUSE_HELPER_ENDED) || summary_gpu_reported(s->job, CAUSE_UNKNOWN);
 }
 
 /* True if a note says that a driver or the GPU helper did not answer. */
@@ -127,7 +127,7 @@ static bool is_silence_noted(const struct job *job)
 	static const enum note_cause causes[] = { CAUSE_NVML, CAUSE_AMDGPU, CAUSE_DRM, CAUSE_HELPER };
 
 	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
-		if (summary_gpu_told(job, causes[i]))
+		if (summary_gpu_reported(job, causes[i]))
 			return true;
 	}
 	return false;
@@ -137,16 +137,16 @@ enum gpu_absence job_gpu_absence(const struct job *job)
 {
 	const struct facts *f = job_facts_const(job);
 
-	if (f->gpu_asked.known && f->gpu_asked.value == 0)
+	if (f->gpu_queried.known && f->gpu_queried.value == 0)
 		return GPUS_UNWANTED;
 	if (f->gpu_why && *f->gpu_why)
 		return GPUS_REFUSED;
-	if (summary_gpu_told(job, CAUSE_HELPER_ENDED))
+	if (summary_gpu_reported(job, CAUSE_HELPER_ENDED))
 		return GPUS_HELPER_ENDED;
-	if (summary_gpu_told(job, CAUSE_UNKNOWN))
+	if (summary_gpu_reported(job, CAUSE_UNKNOWN))
 		return GPUS_MAYBE;
-	if (!f->gpu_asked.known)
-		return is_silence_noted(job) ? GPUS_SILENT : GPUS_UNASKED;
+	if (!f->gpu_queried.known)
+		return is_silence_noted(job) ? GPUS_SILENT : GPUS_NOT_QUERIED;
 	return f->gpu_seen.value ? GPUS_UNREADABLE : GPUS_NONE_HERE;
 }
 
@@ -155,7 +155,7 @@ static int note_absence(struct summary *s)
 	static const char *const texts[GPU_ABSENCES] = {
 		[GPUS_UNWANTED] = "not measured: --gpu=none",
 		[GPUS_HELPER_ENDED] = "none could be read: the GPU helper ended before it reported one",
-		[GPUS_UNASKED] = "the run ended before any GPU could be read",
+		[GPUS_NOT_QUERIED] = "the run ended before any GPU could be read",
 		[GPUS_UNREADABLE] = "no GPU of this machine could be read",
 		[GPUS_NONE_HERE] = "no GPU found",
 	};
@@ -164,7 +164,7 @@ static int note_absence(struct summary *s)
 	const int r = text ? summary_note(s, "gpu", "%s", text) : 0;
 
 	if (text && r == 0)
-		s->notes[s->n_notes - 1].happened = absence == GPUS_REFUSED && s->facts->gpu_fault.known;
+		s->notes[s->n_notes - 1].is_failure = absence == GPUS_REFUSED && s->facts->gpu_fault.known;
 	return r;
 }
 
@@ -265,8 +265,8 @@ static int note_no_list(struct summary *s)
 		char name[UNITS_LEN], span[UNITS_LEN], of[UNITS_LEN];
 		uint64_t of_ns = 0;
 		const bool is_zero = ours && ours->max == 0, is_none = !ours || is_zero;
-		const uint64_t ns = is_zero ? job_gpu_unasked(s->job, gpu, &of_ns) : 0;
-		const bool strange = is_none && job_gpu_had_strangers(s->job, b->id);
+		const uint64_t ns = is_zero ? job_gpu_unqueried(s->job, gpu, &of_ns) : 0;
+		const bool strange = is_none && job_gpu_had_hidden_pids(s->job, b->id);
 
 		if ((ours && ns == 0 && !strange) || is_no_list_noted(s->job, b))
 			continue;
@@ -350,11 +350,11 @@ int summary_gpu(struct summary *s)
 
 	s->gpu_peak = summary_gpu_job_peak(s, 0, &s->gpu_method);
 	s->gpu_main_peak = peak_of(s, M_JOB_GPU_MEM_MAIN, true, false);
-	s->gpu_rest_peak = peak_of(s, M_JOB_GPU_MEM_REST, false, true);
+	s->gpu_descendants_peak = peak_of(s, M_JOB_GPU_MEM_DESCENDANTS, false, true);
 	s->gpu_energy_uj = job_gpus_energy(s->job);
-	s->gpu_none = !any && s->facts->gpu_asked.value == 1 && s->facts->gpu_seen.known && !s->facts->gpu_seen.value &&
+	s->gpu_none = !any && s->facts->gpu_queried.value == 1 && s->facts->gpu_seen.known && !s->facts->gpu_seen.value &&
 		      !may_have_ended(s);
-	r = summary_gpu_note_told(s);
+	r = summary_gpu_note_reported(s);
 	if (r == 0 && !any)
 		r = note_absence(s);
 	if (r == 0 && any)

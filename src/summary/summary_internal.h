@@ -10,11 +10,11 @@
 int summary_gpu(struct summary *summary);
 /* Turns the notes that sources reported on GPUs into notes of the summary; on a device also when,
  * and how often. Returns 0 or -ENOMEM. */
-int summary_gpu_note_told(struct summary *summary);
+int summary_gpu_note_reported(struct summary *summary);
 /* The subject of a note on GPUs: its text up to the colon; NULL: the event is no such note. */
 const char *summary_gpu_about(const struct event *event);
 /* True if a note on GPUs has that cause. */
-bool summary_gpu_told(const struct job *job, enum note_cause cause);
+bool summary_gpu_reported(const struct job *job, enum note_cause cause);
 /* Fill main, descendants and combined. */
 void summary_ram(const struct job *job, struct summary *summary);
 void summary_main(const struct job *job, struct ram_figure *figure);

@@ -19,7 +19,7 @@ struct main_facts {
 
 static bool has_risen(const struct facts *f, struct maybe mark)
 {
-	return mark.known && (f->main_mark_reset.value == 1 ||
+	return mark.known && (f->main_hwm_reset.value == 1 ||
 				     (f->main_hwm_at_start_bytes.known && mark.value > f->main_hwm_at_start_bytes.value));
 }
 
@@ -88,7 +88,7 @@ static bool main_is_exact(const struct main_facts *m, struct ram_figure *figure)
  * faults; each of main's own mapped at least a page. */
 static void estimate_main(const struct facts *f, const struct main_facts *m, struct ram_figure *figure)
 {
-	const bool was_sampled = m->has_hwm || !f->ticks.known || f->ticks.value >= MEAN_SAMPLES;
+	const bool was_sampled = m->has_hwm || !f->samples.known || f->samples.value >= MEAN_SAMPLES;
 	const bool is_larger = is_maxrss_of_job(f) && f->main_faults.value >= f->main_zombie_cminflt.value;
 	int64_t most = figure->high.value, brought;
 
@@ -115,7 +115,7 @@ void summary_main(const struct job *job, struct ram_figure *figure)
 	if (main_is_exact(&m, figure)) {
 	} else if (m.maxrss.known) {
 		ram_figure_set(figure, METHOD_BOUNDED, m.seen.known ? source : "ru_maxrss", m.seen.known ? m.seen.value : 0,
-			maybe_min(m.maxrss, f->main_most_bytes).value);
+			maybe_min(m.maxrss, f->main_high_bytes).value);
 		if (!m.seen.known) /* without readable processes, ru_maxrss may be a child's */
 			figure->peak = f->processes_why && *f->processes_why ? UNKNOWN : m.maxrss;
 		estimate_main(f, &m, figure);

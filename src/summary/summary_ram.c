@@ -140,9 +140,9 @@ static struct ram_peak {
 } peak_of(const struct job *job, bool all)
 {
 	const struct facts *f = job_facts_const(job);
-	const struct acc *low = job_acc(job, all ? M_JOB_RAM_LOW : M_JOB_RAM_REST_LOW, 0);
-	const struct acc *value = job_acc(job, all ? M_JOB_RAM : M_JOB_RAM_REST, 0);
-	const struct acc *high = job_acc(job, all ? M_JOB_RAM_HIGH : M_JOB_RAM_REST_HIGH, 0);
+	const struct acc *low = job_acc(job, all ? M_JOB_RAM_LOW : M_JOB_RAM_DESCENDANTS_LOW, 0);
+	const struct acc *value = job_acc(job, all ? M_JOB_RAM : M_JOB_RAM_DESCENDANTS, 0);
+	const struct acc *high = job_acc(job, all ? M_JOB_RAM_HIGH : M_JOB_RAM_DESCENDANTS_HIGH, 0);
 
 	if (!value)
 		return (struct ram_peak) { UNKNOWN, UNKNOWN, UNKNOWN };
@@ -173,7 +173,7 @@ static void bounded_figure(const struct job *job, bool all, struct ram_figure *f
 		figure->high = UNKNOWN;
 	}
 	figure->peak = known(peak);
-	ram_figure_time(figure, job_acc(job, all ? M_JOB_RAM : M_JOB_RAM_REST, 0));
+	ram_figure_time(figure, job_acc(job, all ? M_JOB_RAM : M_JOB_RAM_DESCENDANTS, 0));
 	/* A process was found, but ended before its memory was read. */
 	if (peak == 0)
 		*figure = (struct ram_figure) { .low = known(0) };
@@ -216,7 +216,7 @@ static void combined_figure(const struct job *job, bool one, const struct ram_fi
 static void descendants_figure(const struct job *job, bool none, struct ram_figure *figure)
 {
 	const struct facts *f = job_facts_const(job);
-	const struct acc *low = job_acc(job, M_JOB_RAM_REST_LOW, 0);
+	const struct acc *low = job_acc(job, M_JOB_RAM_DESCENDANTS_LOW, 0);
 
 	if (none) {
 		ram_figure_set(figure, METHOD_EXACT, "procfs", 0, 0);
@@ -226,8 +226,8 @@ static void descendants_figure(const struct job *job, bool none, struct ram_figu
 		figure->low = known(low ? low->max : 0);
 	} else {
 		bounded_figure(job, false, figure);
-		if (f->peak_private_rest_bytes.known && figure->peak.known)
-			ram_figure_split(figure, f->peak_private_rest_bytes.value, figure->peak.value);
+		if (f->peak_private_descendants_bytes.known && figure->peak.known)
+			ram_figure_split(figure, f->peak_private_descendants_bytes.value, figure->peak.value);
 	}
 }
 
@@ -235,7 +235,7 @@ static void descendants_figure(const struct job *job, bool none, struct ram_figu
  * totals. */
 static void forget_mean(const struct facts *f, struct ram_figure *figure)
 {
-	if (f->ticks.known && f->ticks.value < MEAN_SAMPLES && figure->peak.value > 0)
+	if (f->samples.known && f->samples.value < MEAN_SAMPLES && figure->peak.value > 0)
 		figure->mean = UNKNOWN;
 }
 

@@ -89,7 +89,7 @@ static int step_recorder(struct feed *f)
 	const uint64_t frames = f->model->frames;
 
 	hiw_recorder_step(f->recorder);
-	if (!f->over && f->kind == FEED_PROCESS && hiw_recorder_over(f->recorder)) {
+	if (!f->over && f->kind == FEED_PROCESS && hiw_recorder_finished(f->recorder)) {
 		f->over = true;
 		return 1;
 	}
@@ -219,7 +219,7 @@ int feed_set_interval(struct feed *f, uint64_t interval_ns)
 	int r = 0;
 
 	if (f->recorder)
-		r = hwi_recorder_pace(f->recorder, interval_ns);
+		r = hwi_recorder_set_interval(f->recorder, interval_ns);
 	else if (f->kind == FEED_FOLLOW)
 		r = set_timer(f, interval_ns);
 	if (r == 0)

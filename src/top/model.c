@@ -138,7 +138,7 @@ static struct thing *thing_new(struct model *m, enum hiw_entity entity, uint32_t
 {
 	struct thing *t = calloc(1, sizeof(*t));
 
-	if (!t || vec_room(&m->things, &m->cap, m->n, sizeof(struct thing *), 1 << 20) < 0 ||
+	if (!t || vec_reserve(&m->things, &m->cap, m->n, sizeof(struct thing *), 1 << 20) < 0 ||
 		map_put(&m->by_id, key_of(entity, id), (uint32_t) m->n) < 0) {
 		free(t);
 		return NULL;

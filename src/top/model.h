@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 #include "base/map.h"
-#include "top/trail.h"
+#include "top/history_ring.h"
 
 /* The metrics that are shown; FIGURES in model.c has their names. */
 enum fig {
@@ -139,7 +139,7 @@ void model_done(struct model *m);
 /* Removes everything, before a move in time. */
 void model_clear(struct model *m);
 
-/* Applies a frame. A hiw_seer; ctx is the model. */
+/* Applies a frame. A hiw_frame_fn; ctx is the model. */
 void model_see(void *ctx, const struct hiw_frame *frame);
 
 /* Private to model.c: applies a value of a series; cleans a text for the terminal and cuts it to

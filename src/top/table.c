@@ -183,7 +183,7 @@ struct lookup {
 };
 
 /* The process's figure on GPUs: the sum over all GPUs. */
-static void lookup_on_gpus(const struct lookup *l, const struct hwi_asked *asked, struct hwi_answer *ret)
+static void lookup_on_gpus(const struct lookup *l, const struct hwi_query *asked, struct hwi_answer *ret)
 {
 	for (size_t i = 0; i < l->m->n; i++) {
 		const struct thing *t = l->m->things[i];
@@ -197,7 +197,7 @@ static void lookup_on_gpus(const struct lookup *l, const struct hwi_asked *asked
 	}
 }
 
-static void lookup_field(const struct lookup *l, const struct hwi_asked *asked, struct hwi_answer *ret)
+static void lookup_field(const struct lookup *l, const struct hwi_query *asked, struct hwi_answer *ret)
 {
 	const struct thing *t = l->process;
 
@@ -214,7 +214,7 @@ static void lookup_field(const struct lookup *l, const struct hwi_asked *asked, 
 		ret->known = t->uid.known;
 }
 
-static void lookup_metric(const struct lookup *l, const struct hwi_asked *asked, struct hwi_answer *ret)
+static void lookup_metric(const struct lookup *l, const struct hwi_query *asked, struct hwi_answer *ret)
 {
 	const struct figure *f = model_metric(l->m, l->process, asked->metric);
 	const struct figure *g = asked->also >= 0 ? model_metric(l->m, l->process, asked->also) : NULL;
@@ -229,7 +229,7 @@ static void lookup_metric(const struct lookup *l, const struct hwi_asked *asked,
 	ret->whole = asked->rate ? (double) l->v->cpus_ns : (double) l->v->capacity_bytes;
 }
 
-static void lookup_value(void *ctx, const struct hwi_asked *asked, struct hwi_answer *ret)
+static void lookup_value(void *ctx, const struct hwi_query *asked, struct hwi_answer *ret)
 {
 	const struct lookup *l = ctx;
 
@@ -269,7 +269,7 @@ static bool passes_filter(const struct view *v, const struct model *m, const str
 
 static void add_row(struct view *v, struct thing *process)
 {
-	if (vec_room(&v->rows, &v->cap_rows, v->n_rows, sizeof(*v->rows), 1 << 20) == 0)
+	if (vec_reserve(&v->rows, &v->cap_rows, v->n_rows, sizeof(*v->rows), 1 << 20) == 0)
 		v->rows[v->n_rows++] = (struct row) { .id = process->id, .process = process };
 }
 

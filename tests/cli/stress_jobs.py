@@ -99,7 +99,7 @@ def figures(summary):
     """Every peak, mean and total of a summary: what must not depend on who asks, and when."""
     whole = {key: summary[key] for key in ("command", "host", "started", "exit", "time", "ram", "gpu", "io", "energy",
                                            "swap", "processes", "phases", "series", "marks")}
-    return dict(whole, sampling={k: summary["sampling"][k] for k in ("interval_s", "ticks", "late_ticks", "longest_gap_s")})
+    return dict(whole, sampling={k: summary["sampling"][k] for k in ("interval_s", "samples", "late_samples", "longest_gap_s")})
 
 
 class Stress:

@@ -164,7 +164,7 @@ def test_the_usual(tool):
     usual = re.findall(r'^\t"(.*)",$', source, re.M)
     assert len(usual) > 5 and set(usual) <= quoted(tool, "run")
     told = tool.folder / "told"
-    done = tool.run("run", "--summary", "none", "--gpu=none", "-o", "run.hiw", "--alert", "usual", "--on-alert",
+    done = tool.run("run", "--summary", "none", "--gpu=none", "-o", "run.hiw", "--alert", "default", "--on-alert",
                     f"error: echo $HIWATER_VALUE > {told}", "--", "sh", "-c", "sleep 2.1; exit 3")
     assert done.returncode == 3
     assert done.stderr == "hiwater: alert: error: exit != 0: 3\n"
@@ -249,11 +249,11 @@ def test_an_alert_pulls_the_black_box(tool):
     assert job.finish() == 0
     assert job.events("trigger") == [("trigger", f"RAM alert: {line}")]
     assert job.query("SELECT value FROM meta WHERE key = 'pinned'") == [(2,)]
-    story = json.loads(tool.run("show", "--json", job.path).stdout)["story"]
-    assert story["what"] == f"RAM alert: {line}" and story["of"] == "ram"
-    assert story["held_bytes"] > 200 * MIB
-    assert story["processes"][0]["pid"] == pid and story["processes"][0]["bytes"] > 200 * MIB
-    assert "smaller chunks of data" in story["try"]
+    incident = json.loads(tool.run("show", "--json", job.path).stdout)["incident"]
+    assert incident["event"] == f"RAM alert: {line}" and incident["memory"] == "ram"
+    assert incident["used_bytes"] > 200 * MIB
+    assert incident["processes"][0]["pid"] == pid and incident["processes"][0]["bytes"] > 200 * MIB
+    assert "smaller chunks of data" in incident["remedy"]
     text = " ".join(tool.run("show", job.path).stdout.replace("\u00a0", " ").split())
     assert "Events at" in text and "RAM at that time:" in text
 

@@ -237,7 +237,7 @@ def test_a_stranger_in_the_group_is_not_the_job(tool, group, hog, log):
         + ("its log does not name pid" if log else "it may have been pid"))
     assert "(sh), which SIGKILL ended" in found["message"]
     assert ("victim_pid" in found["evidence"]) != log
-    assert ("suspected" in summary["story"]["what"]) != log
+    assert ("suspected" in summary["incident"]["event"]) != log
 
 
 def test_others_come_later(tool, group, hog):
@@ -273,20 +273,20 @@ def test_main_runs_out_of_memory(tool, measured, group, hog):
     assert "KILLED by signal 9" in done.stderr and "out-of-memory" in done.stderr
     shown = json.loads(tool.run("show", "--json", recording).stdout)
     assert shown["run"]["complete"]
-    for key in ("exit", "ram", "findings", "story"):
+    for key in ("exit", "ram", "findings", "incident"):
         assert shown[key] == summary[key]
-    assert_story(summary["story"], found["evidence"]["victim_pid"])
+    assert_incident(summary["incident"], found["evidence"]["victim_pid"])
     assert "Events" in done.stderr
 
 
-def assert_story(story, victim):
+def assert_incident(incident, victim):
     """The victim used nearly all of the limit, and the story says so."""
-    assert story["what"] == f"out of memory: the kernel killed hog[{victim}]"
-    assert story["limit_bytes"] == LIMIT
-    assert 0.7 * LIMIT <= story["held_bytes"] <= 1.05 * LIMIT  # includes files charged to others
-    assert [p["pid"] for p in story["processes"] if p["killed"]] == [victim] == [story["processes"][0]["pid"]]
-    assert 0.7 * LIMIT <= story["processes"][0]["bytes"] <= 1.05 * LIMIT
-    assert "larger limit than 128 MiB" in story["try"]
+    assert incident["event"] == f"out of memory: the kernel killed hog[{victim}]"
+    assert incident["limit_bytes"] == LIMIT
+    assert 0.7 * LIMIT <= incident["used_bytes"] <= 1.05 * LIMIT  # includes files charged to others
+    assert [p["pid"] for p in incident["processes"] if p["killed"]] == [victim] == [incident["processes"][0]["pid"]]
+    assert 0.7 * LIMIT <= incident["processes"][0]["bytes"] <= 1.05 * LIMIT
+    assert "larger limit than 128 MiB" in incident["remedy"]
 
 
 @pytest.mark.parametrize("alert", [False, True])
@@ -304,13 +304,13 @@ def test_the_kernel_kills_hiwater_too(tool, group, hog, alert):
     wait_for(lambda: group.kills() == 2 or not (group.folder / "cgroup.procs").read_text(), "the job was killed, too")
     summary = json.loads(tool.run("show", "--json", recording).stdout)
     assert summary["run"]["complete"] is False
-    story = summary["story"]
-    assert story["what"].startswith("the recording breaks off close to the memory limit")
-    assert story["limit_bytes"] == LIMIT
+    incident = summary["incident"]
+    assert incident["event"].startswith("the recording breaks off close to the memory limit")
+    assert incident["limit_bytes"] == LIMIT
     # Committed at each sample from the rule on, else once a second: up to 50 MiB are missing.
-    assert story["held_bytes"] > (0.7 if alert else 0.4) * LIMIT
-    assert 5 * MIB < story["growth_bytes_per_s"] < 80 * MIB  # a MiB every 20 ms, and the delays of the machine
-    assert "hog" in [p["name"] for p in story["processes"]]
+    assert incident["used_bytes"] > (0.7 if alert else 0.4) * LIMIT
+    assert 5 * MIB < incident["growth_bytes_per_s"] < 80 * MIB  # a MiB every 20 ms, and the delays of the machine
+    assert "hog" in [p["name"] for p in incident["processes"]]
     text = tool.run("show", recording).stdout
     assert "end not recorded: the recorder was lost" in " ".join(text.replace("\u00a0", " ").split())
     assert "for lack of memory" in " ".join(text.split())
@@ -327,7 +327,7 @@ def test_a_recorder_lost_far_from_the_limit_tells_no_story(tool, group, hog):
     job.stdin.close()
     job.stdout.close()
     summary = json.loads(tool.run("show", "--json", recording).stdout)
-    assert summary["run"]["complete"] is False and summary["story"] is None
+    assert summary["run"]["complete"] is False and summary["incident"] is None
     wait_for(lambda: not (group.folder / "cgroup.procs").read_text(), "the job has ended")
 
 
@@ -347,12 +347,12 @@ def test_the_story_names_who_held_the_rest(tool, measured, group, hog):
     finally:
         os.close(keeper)
     assert done.returncode == 4, done.stderr
-    story = summary["story"]
-    victim, other = [p for p in story["processes"] if p["name"] == "hog"]
+    incident = summary["incident"]
+    victim, other = [p for p in incident["processes"] if p["name"] == "hog"]
     assert victim["killed"] and not other["killed"]
     assert 38 * MIB <= other["bytes"] <= 45 * MIB
     assert victim["bytes"] >= 50 * MIB
-    assert json.loads(tool.run("show", "--json", recording).stdout)["story"] == story
+    assert json.loads(tool.run("show", "--json", recording).stdout)["incident"] == incident
 
 
 def test_the_shell_sees_137(tool, group, hog):
@@ -373,16 +373,16 @@ def test_a_child_runs_out_of_memory(measured, group, hog):
     if log_is_readable():  # else it may be unknown: only main reaped it
         child = [p for p in summary["processes"]["list"] if p["peak_bytes"] > LIMIT // 2]
         assert [found["evidence"]["victim_pid"]] == [p["pid"] for p in child]
-        assert_story(summary["story"], child[0]["pid"])
+        assert_incident(summary["incident"], child[0]["pid"])
 
 
 def test_how_it_grew(measured, group, hog):
     """Since when and how fast, also if the last sample is from after the victim's end."""
     done, summary = measured("sh", "-c", 'sleep 1.5; "$0" grow 400; exit 4', hog)
     assert done.returncode == 4 and group.kills() == 1
-    story, found = summary["story"], finding(summary)
-    assert 1.2 < story["growing_since_s"] < 3
-    assert 15 * MIB < story["growth_bytes_per_s"] < 60 * MIB  # a MiB every 20 ms, and the delays of the machine
+    incident, found = summary["incident"], finding(summary)
+    assert 1.2 < incident["growing_since_s"] < 3
+    assert 15 * MIB < incident["growth_bytes_per_s"] < 60 * MIB  # a MiB every 20 ms, and the delays of the machine
     assert 0 < found["evidence"]["growing_since_s"] < 3.5
 
 
@@ -395,7 +395,7 @@ def test_a_short_run_that_ran_out_of_memory_is_kept(tool, measured, hog):
     _, summary = measured(hog, "fill", TOO_MUCH)
     kept = list(tool.history.glob("*.hiw"))
     assert len(kept) == 1
-    assert json.loads(tool.run("show", "--json", "last").stdout)["story"] == summary["story"] is not None
+    assert json.loads(tool.run("show", "--json", "last").stdout)["incident"] == summary["incident"] is not None
 
 
 def test_a_kill_from_before_is_none_of_this_run(measured, group, hog):
@@ -497,13 +497,13 @@ def test_a_limit_that_was_not_seen_is_not_the_machines(tool, group, hog):
     file = tool.folder / "summary.json"
     done = tool.run("run", "--json", file, "--", "sh", "-c", 'echo $$ > "$1/cgroup.procs"; exec "$0" fill "$2"', hog, group.folder, TOO_MUCH)
     assert done.returncode == -9, done.stderr
-    story = json.loads(file.read_text())["story"]
+    incident = json.loads(file.read_text())["incident"]
     # It may have been sampled only before its exec.
-    assert story["what"].startswith(("out of memory: the kernel killed hog", "out of memory: the kernel killed sh["))
-    assert story["held_bytes"] <= LIMIT * 1.1
+    assert incident["event"].startswith(("out of memory: the kernel killed hog", "out of memory: the kernel killed sh["))
+    assert incident["used_bytes"] <= LIMIT * 1.1
     text = " ".join(done.stderr.replace("\u00a0", " ").split())
-    if story["limit_bytes"] is not None:  # the group was read between the move and the end
-        assert story["limit_bytes"] == LIMIT and "larger limit than 128 MiB" in text
+    if incident["limit_bytes"] is not None:  # the group was read between the move and the end
+        assert incident["limit_bytes"] == LIMIT and "larger limit than 128 MiB" in text
         return
     assert "of the cgroup that the process was moved into" in text and "a machine with more" not in text
 
@@ -645,7 +645,7 @@ def test_a_job_that_its_quota_holds_back(tool, quota):
     summary = json.loads(file.read_text(encoding="utf-8"))
     found = finding(summary, "cpu-throttled")
     assert found["evidence"]["quota_cores"] == 0.2
-    assert found["evidence"]["held_back_ratio"] > 0.5
+    assert found["evidence"]["throttled_ratio"] > 0.5
     assert found["evidence"]["throttled_s"] > 1
     assert "cpu-throttled" in done.stderr
 

@@ -66,12 +66,12 @@ def test_main_runs_out_of_memory(guest):
     assert "(hog) for lack of memory" in finding(result)["message"]
     assert "out-of-memory" in result["stderr"]
     assert result["shown"]["run"]["complete"]
-    for key in ("exit", "ram", "findings", "story"):
+    for key in ("exit", "ram", "findings", "incident"):
         assert result["shown"][key] == result["summary"][key]
-    story = result["summary"]["story"]
-    assert story["what"].startswith("out of memory: the kernel killed hog[")
-    assert story["processes"][0]["killed"]
-    assert 0.5 * LIMIT <= story["processes"][0]["bytes"] <= story["held_bytes"] <= 1.05 * LIMIT
+    incident = result["summary"]["incident"]
+    assert incident["event"].startswith("out of memory: the kernel killed hog[")
+    assert incident["processes"][0]["killed"]
+    assert 0.5 * LIMIT <= incident["processes"][0]["bytes"] <= incident["used_bytes"] <= 1.05 * LIMIT
 
 
 def test_a_child_runs_out_of_memory(guest):
@@ -81,7 +81,7 @@ def test_a_child_runs_out_of_memory(guest):
     assert result["summary"]["ram"]["cgroup"]["oom_kills"] == 1
     child = max(result["summary"]["processes"]["list"], key=lambda p: p["peak_bytes"] or 0)
     assert finding(result)["evidence"]["victim_pid"] == child["pid"]
-    assert [p["pid"] for p in result["summary"]["story"]["processes"] if p["killed"]] == [child["pid"]]
+    assert [p["pid"] for p in result["summary"]["incident"]["processes"] if p["killed"]] == [child["pid"]]
 
 
 def test_what_hiwater_recorded_until_it_was_killed_too_is_there(guest):
@@ -182,4 +182,4 @@ def test_a_job_that_its_quota_holds_back(guest):
         pytest.skip("no CPU quota in the guest: its kernel has none")
     found = next(f for f in result["summary"]["findings"] if f["code"] == "cpu-throttled")
     assert found["evidence"]["quota_cores"] == 0.2
-    assert found["evidence"]["held_back_ratio"] > 0.5
+    assert found["evidence"]["throttled_ratio"] > 0.5

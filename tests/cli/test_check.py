@@ -111,7 +111,7 @@ def test_json(checked):
     done = tool.run("check", "--json", path, "ram > 150MiB", "never loss is nan", "nobody.last > 1")
     said = json.loads(done.stdout)
     assert done.returncode == 1, "a failure takes precedence over unknown values"
-    assert [r["verdict"] for r in said["rules"]] == ["pass", "fail", "incomplete"]
+    assert [r["result"] for r in said["rules"]] == ["pass", "fail", "incomplete"]
     held, nan, unknown = said["rules"]
     assert held["value"] > 150 * MIB and held["at_s"] >= 0
     assert nan["value"] == "NaN" and nan["at_s"] is not None

@@ -84,7 +84,7 @@ def test_groups_by_name(made, tool):
     assert base["mean"] == pytest.approx(statistics.mean(BASE)) and base["deviation"] == pytest.approx(statistics.stdev(BASE))
     ratio = statistics.mean(NEW) / statistics.mean(BASE)
     error = ratio * ((statistics.stdev(NEW) / statistics.mean(NEW))**2 + (statistics.stdev(BASE) / statistics.mean(BASE))**2)**0.5
-    assert new["p"] == pytest.approx(0.007936507936507936) and new["verdict"] == "differs"
+    assert new["p"] == pytest.approx(0.007936507936507936) and new["result"] == "differs"
     assert new["ratio"] == pytest.approx(ratio) and new["ratio_error"] == pytest.approx(error)
     text = compared(tool, "base", "new")
     assert re.search(r"^ +base \(n=5\) +new \(n=5\) +change$", text, re.M)
@@ -103,7 +103,7 @@ def test_no_difference_is_not_made_up(made, tool):
     made.group("base", SAME_A, [1000] * 4)
     made.group("new", SAME_B, [1000] * 4)
     wall = figure(tool, "time.wall_s", "base", "new")[1]
-    assert wall["verdict"] == "no-difference" and wall["p"] == pytest.approx(0.6857142857142857)
+    assert wall["result"] == "no-difference" and wall["p"] == pytest.approx(0.6857142857142857)
     assert figure(tool, "ram.combined.peak_bytes", "base", "new")[1]["p"] == 1
     text = compared(tool, "base", "new")
     assert re.search(r"^wall .* ~ +p=0\.686$", text, re.M)

@@ -255,11 +255,11 @@ def test_no_gpu_takes_one_line(tool):
     if any(pathlib.Path(p).exists() for p in ("/dev/nvidiactl", "/dev/kfd", "/dev/dri")):
         pytest.skip("this machine has a GPU")
     said = tool.run("doctor").stdout
-    assert "  gpu.*, gpu_process.*, job.gpu_mem, job.gpu_mem_main, job.gpu_mem_rest\n      no GPU\n" in said
+    assert "  gpu.*, gpu_process.*, job.gpu_mem, job.gpu_mem_main, job.gpu_mem_descendants\n      no GPU\n" in said
 
 
 def rates(tool):
-    return {(r["source"], r["group"]): r for r in report(tool)["gpu_readings"]}
+    return {(r["source"], r["group"]): r for r in report(tool)["gpu_reads"]}
 
 
 def test_how_often_gpus_are_read(tool):
@@ -270,8 +270,8 @@ def test_how_often_gpus_are_read(tool):
     assert {source for source, _ in found} == {"NVML"}
     assert [found["NVML", group]["period_s"] for group in ("memory", "activity", "rare")] == [0.1, 0.5, 5]
     for r in found.values():
-        assert r["holds"] and r["wall_s"] >= r["cpu_s"] > 0 and r["period_here_s"] >= r["period_s"] >= r["period_moving_s"]
-        assert (r["period_here_s"] > r["period_s"]) == bool(r["why_longer"]) and r["period_resting_s"] >= r["period_here_s"]
+        assert r["contents"] and r["wall_s"] >= r["cpu_s"] > 0 and r["period_here_s"] >= r["period_s"] >= r["period_moving_s"]
+        assert (r["period_here_s"] > r["period_s"]) == bool(r["why_longer"]) and r["period_idle_s"] >= r["period_here_s"]
     lists = found["NVML", "processes"]
     assert lists["period_moving_s"] == 0.25 and lists["period_s"] == 1
     assert lists["cpu_s"] >= 0.05 and lists["period_here_s"] >= 0.05 / 0.002
@@ -293,8 +293,8 @@ def test_lists_at_rest_are_read_as_their_cost_says(tool):
     gpu_env(tool, "[call nvmlDeviceGetComputeRunningProcesses*]\ndelay = 0.03\n")
     found = rates(tool)
     lists = found["NVML", "processes"]
-    assert lists["period_here_s"] >= 50 * 0.03 and lists["period_resting_s"] == max(5, lists["period_here_s"])
-    assert all(r["period_resting_s"] == r["period_here_s"] for r in found.values() if r != lists)
+    assert lists["period_here_s"] >= 50 * 0.03 and lists["period_idle_s"] == max(5, lists["period_here_s"])
+    assert all(r["period_idle_s"] == r["period_here_s"] for r in found.values() if r != lists)
     said = " ".join(tool.run("doctor").stdout.split())
     # A list that took a tenth of a second this time, on a busy machine, is read less often than that as it is.
     assert "memory moves, 0.2/s while it does" in said or "memory moves), here every" in said, said
@@ -302,7 +302,7 @@ def test_lists_at_rest_are_read_as_their_cost_says(tool):
 
 def test_how_often_others_than_nvidias_are_read(tool):
     def read(tree):
-        return [(r["source"], r["group"]) for r in report(tool, "--root", ROOT / "tests" / "trees" / tree)["gpu_readings"]]
+        return [(r["source"], r["group"]) for r in report(tool, "--root", ROOT / "tests" / "trees" / tree)["gpu_reads"]]
 
     assert read("amd-mi") == [("amdgpu", "memory"), ("amdgpu", "sensors"), ("amdgpu", "processes")]
     assert read("i915") == [("DRM", "sensors"), ("DRM", "processes")]

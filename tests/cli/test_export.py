@@ -97,7 +97,7 @@ def test_csv_columns_come_from_the_metrics(made):
             wanted |= {f"{name}{part}".removesuffix(suffix[unit]) + suffix[unit] for part in parts}
         fixed = [c for c in header if c not in wanted]
         assert wanted == set(header) - set(fixed) and len(header) == len(set(header))
-        assert fixed[:4] == ["elapsed_s", "time", "span_s", "readings"]
+        assert fixed[:4] == ["elapsed_s", "time", "span_s", "samples"]
         assert not [c for c in header if re.search(r"(_[a-z]+)\1$", c)], "a unit stands once"
 
 
@@ -473,7 +473,7 @@ def day(made, tmp_path_factory):
             where s.t = (select min(t) from process_sample) and s.id = 1""")
         db.execute("delete from process")
         db.execute(f"""with recursive i(n) as (select 1 union all select n + 1 from i where n < {LONG + SHORT})
-            insert into process (id, parent, pid, ppid, start, born, ended, how, name, is_main, command)
+            insert into process (id, parent, pid, ppid, start, born, ended, end_source, name, is_main, command)
             select n, 0, n + 10, 1, n, 9000000000 + n * 30000000000 * (n > {LONG}),
             case when n > {LONG} then n * 30000000000 + 15000000000 end, 'seen', 'name' || n, n = 1, 'a command' from i""")
         db.execute("delete from meta where key = 'ended_ns'")

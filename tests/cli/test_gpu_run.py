@@ -117,7 +117,7 @@ def test_pids_that_mean_nothing_tell_nothing_of_the_job(gpu, memory, while_there
     _, summary = run_later(gpu, "unshare", "--pid", "--fork", "--mount-proc", before="sleep 2; ")
     zero, one = (d["memory"] for d in summary["devices"])
     assert zero["job_peak_bytes"] is None and zero["unattributed_peak_bytes"] > (3 * GIB if memory == "4Gi" else 150 << 20)
-    assert while_there or zero["foreign_peak_bytes"] is None
+    assert while_there or zero["other_peak_bytes"] is None
     assert one["job_peak_bytes"] == 0, "nobody is there"
     notes = [n["why"] for n in json.loads((gpu.folder / "run.json").read_text())["notes"] if n["about"] == "gpu.memory"]
     assert len(notes) == 1 and notes[0].startswith("GPU 0: its driver lists processes by the PIDs of another namespace"), notes
@@ -128,7 +128,7 @@ def test_others_whose_memory_is_not_told_hide_nothing_of_the_jobs(gpu):
     add(gpu, f"[process 0]\npid = {os.getpid()}\nmemory = unknown\n")
     _, summary = run_later(gpu)
     assert summary["combined"]["peak_bytes"] == summary["devices"][0]["memory"]["job_peak_bytes"] >= GIB
-    assert summary["devices"][0]["memory"]["foreign_peak_bytes"] is None
+    assert summary["devices"][0]["memory"]["other_peak_bytes"] is None
 
 
 def test_the_sum_of_instances_is_had_though_their_gpu_may_not_be_asked(gpu):
@@ -292,7 +292,7 @@ def test_an_error_of_the_jobs_gpu_is_told(gpu):
     at = re.search(r"^Events +at\s(\S+\ss):", text, re.M).group(1)
     assert any(n.startswith("GPU 1: Xid 45") for n in notes) and any(n.startswith("GPU 0: Xid 31") and n.endswith(f"(at {at})") for n in notes), (at, notes)
     assert [d["errors"]["xid"] for d in summary["gpu"]["devices"]] == [1, 1]
-    assert summary["story"]["what"].startswith("GPU 0: Xid 31: a page fault") and summary["story"]["of"] == "gpu"
+    assert summary["incident"]["event"].startswith("GPU 0: Xid 31: a page fault") and summary["incident"]["memory"] == "gpu"
 
 
 def test_a_gpu_that_was_lost_before_the_run_is_named_without_figures(gpu):

@@ -56,7 +56,7 @@ def test_a_driver_that_hangs_costs_nothing(gpu):
     summary, took = finish(gpu, hiwater)
     assert took < LATE + 0.4  # with an interpreter that ends, on a busy machine
     assert any(n.startswith("NVML has not answered since ") for n in gpu_notes(summary))
-    assert summary["sampling"]["late_ticks"] == 0
+    assert summary["sampling"]["late_samples"] == 0
     assert ended(helper)
 
 

@@ -210,8 +210,8 @@ HOSTILE = {
     "escapes": "UPDATE meta SET value = char(27) || ']0;owned' || char(7) || char(155) || '31m' || char(10) || 'x' "
                "WHERE typeof(value) = 'text'; UPDATE process SET name = char(27) || '[2J' || char(10)",
     "events": "INSERT INTO event SELECT -1, 'mark' || char(0), 'nobody', -7, -7, 'x', zeroblob(100), zeroblob(100) FROM metric",
-    "series": "INSERT INTO series (id, name, n, first, last, min, max, step, sum, lows) VALUES (1, NULL, 1, 'a', NULL, 9e999, -9e999, 9223372036854775807, 9e999, x'00ff'); "
-              "INSERT INTO series (id, name, n, first, last, min, max, step, sum, lows) VALUES (-1, char(27) || 'x', -1, x'ff', 'b', 1, 1, -1, 'c', '1 2 nan;-')",
+    "series": "INSERT INTO series (id, name, n, first, last, min, max, step, sum, minima) VALUES (1, NULL, 1, 'a', NULL, 9e999, -9e999, 9223372036854775807, 9e999, x'00ff'); "
+              "INSERT INTO series (id, name, n, first, last, min, max, step, sum, minima) VALUES (-1, char(27) || 'x', -1, x'ff', 'b', 1, 1, -1, 'c', '1 2 nan;-')",
     "phases": "INSERT INTO phase (number, parent, name, began, ended, ram_before, ram_peak, ram_after, peak_exact, "
               "facts, gpu_before, gpu_peak, gpu_after, gpu_busy, gpu_sm_active, cpu_energy, gpu_energy) "
               "VALUES (1, 1, char(27) || '[31m', 9223372036854775807, -1, -1, 'x', NULL, 7, "

@@ -26,7 +26,7 @@ NOT_SHOWN = {
     "cuda": {"gpu_process.mem"},  # nobody is on the fake CUDA
     "gb10": {"gpu.unattributed_mem"},  # of memory that is the host's nobody can say what is left over
     "no-permission": {"gpu_process.mem"},  # nobody is on the device that may be opened
-    "wsl": {"gpu.foreign_mem", "gpu.unattributed_mem", "gpu_process.mem"},  # those who are listed hold an unknown amount
+    "wsl": {"gpu.other_mem", "gpu.unattributed_mem", "gpu_process.mem"},  # those who are listed hold an unknown amount
 }
 QUICK = {"dcgm", "driver-450", "gpm", "mig", "vgpu"}
 

@@ -68,12 +68,12 @@ def test_the_rows_agree_with_the_summary(which, request):
     """Peaks and means computed from the rows are those of the summary."""
     run = request.getfixturevalue(which)
     ram = run.at_end["ram"]
-    for column, figure in (("ram", ram["combined"]), ("ram_main", ram["main"]), ("ram_rest", ram["descendants"])):
+    for column, figure in (("ram", ram["combined"]), ("ram_main", ram["main"]), ("ram_descendants", ram["descendants"])):
         rows = query(run.path, f"SELECT t, span, {column}, coalesce({column}_max, {column}) FROM job_sample "
                                f"WHERE {column} IS NOT NULL ORDER BY t")
         assert max(r[3] for r in rows) == figure["peak_bytes"], column
         mean = sum(r[1] * r[2] for r in rows) / sum(r[1] for r in rows)
-        if column != "ram_rest":  # it does not exist all the time
+        if column != "ram_descendants":  # it does not exist all the time
             assert mean == pytest.approx(figure["mean_bytes"], rel=0.01), column
         for before, after in zip(rows, rows[1:]):
             assert before[0] + before[1] <= after[0], "windows do not overlap"
@@ -87,7 +87,7 @@ def test_the_rows_agree_with_the_summary(which, request):
 def test_the_accumulators_agree_with_the_summary(which, request):
     run = request.getfixturevalue(which)
     acc, ram = accumulators(run.path), run.at_end["ram"]
-    for metric, figure in (("ram", ram["combined"]), ("ram_rest", ram["descendants"])):
+    for metric, figure in (("ram", ram["combined"]), ("ram_descendants", ram["descendants"])):
         assert acc[metric]["max"] == figure["peak_bytes"]
         assert acc[metric]["max_at"] / 1e9 == pytest.approx(figure["at_s"], abs=1e-6)
         assert acc[metric]["sum"] / acc[metric]["span"] == pytest.approx(figure["mean_bytes"], abs=1)
@@ -226,7 +226,7 @@ def test_units_of_the_rows(recorded):
 
 def test_full_rate_is_kept_too(recorded):
     ticks = value(recorded.path, "SELECT count(*) FROM job_recent WHERE ram IS NOT NULL")
-    assert 0.7 * recorded.at_end["sampling"]["ticks"] <= ticks <= recorded.at_end["sampling"]["ticks"] + 10
+    assert 0.7 * recorded.at_end["sampling"]["samples"] <= ticks <= recorded.at_end["sampling"]["samples"] + 10
     assert ticks > 5 * value(recorded.path, "SELECT count(*) FROM job_sample")
 
 
@@ -285,7 +285,7 @@ def compare_with_tables(summary, path):
     assert ram["combined"]["peak_bytes"] == acc["ram"]["max"]
     for name, metric in (("combined", "ram"), ("main", "ram_main")):
         mean = ram[name]["mean_bytes"]
-        if kept["ticks"] >= 3:  # fewer have none
+        if kept["samples"] >= 3:  # fewer have none
             assert mean == pytest.approx(acc[metric]["sum"] / acc[metric]["span"], abs=1)
         else:
             assert mean is None
@@ -293,7 +293,7 @@ def compare_with_tables(summary, path):
     assert ram["system"]["peak_bytes"] == accumulators(path, "host")["mem_used"]["max"]
     assert summary["processes"]["peak_alive"] == acc["processes"]["max"]
     assert summary["time"]["wall_s"] == pytest.approx(kept["last_ns"] / 1e9, abs=1e-6)
-    assert summary["sampling"]["ticks"] == kept["ticks"]
+    assert summary["sampling"]["samples"] == kept["samples"]
     assert summary["run"]["id"] == kept["id"]
 
 

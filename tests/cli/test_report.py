@@ -275,7 +275,7 @@ def test_a_long_run_keeps_its_peaks(long_run):
     assert len(page.source) < 2_000_000
     job = table(payload(page)["runs"][0], "job")
     ram = column(job, "ram")
-    assert job["rows"] < 16 * 3600 / 1.5 and job["fold_ns"] > 0
+    assert job["rows"] < 16 * 3600 / 1.5 and job["row_ns"] > 0
     at = max(range(job["rows"]), key=lambda i: ram["high"][i] or 0)
     assert ram["high"][at] == pytest.approx(30 << 30, rel=1e-3)
     assert job["t"][at] - 1 <= 12345 <= job["t"][at] + job["span"][at] + 1

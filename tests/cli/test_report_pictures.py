@@ -145,7 +145,7 @@ def test_gpus_that_the_job_did_not_use(made):
     assert re.findall(r'<th scope="row">(GPU \d) <small>', text) == ["GPU 0", "GPU 2", "GPU 1"]
     assert '<p class="note">The job used no memory on GPU 1.</p>' in text
     run = payload(Page(text))["runs"][0]
-    assert [(gpu["label"], gpu["beside"]) for gpu in run["gpus"]] == [("GPU 0", False), ("GPU 1", True), ("GPU 2", False)]
+    assert [(gpu["label"], gpu["unused"]) for gpu in run["gpus"]] == [("GPU 0", False), ("GPU 1", True), ("GPU 2", False)]
     assert table(run, "gpu", run["gpus"][1]["id"])["t"]
 
 

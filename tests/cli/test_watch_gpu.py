@@ -120,13 +120,13 @@ def test_the_story_of_a_gpu(gpu, by):
     end(gpu)
     assert hiwater.wait(DEADLINE) == 0
     small, big = (int((gpu.folder / name).read_text()) for name in ("small", "big"))
-    story = json.loads(gpu.run("show", "--json", "run.hiw").stdout)["story"]
-    assert story["of"] == "gpu"
-    assert story["what"].startswith("GPU memory alert: error: gpu.mem > 10GiB: gpu 0" if by == "alert" else
+    incident = json.loads(gpu.run("show", "--json", "run.hiw").stdout)["incident"]
+    assert incident["memory"] == "gpu"
+    assert incident["event"].startswith("GPU memory alert: error: gpu.mem > 10GiB: gpu 0" if by == "alert" else
                                     "out of memory: CUDA out of memory. Tried to allocate 2.00 GiB.")
-    held = [(p["pid"], p["bytes"]) for p in story["processes"]]
+    held = [(p["pid"], p["bytes"]) for p in incident["processes"]]
     assert held == [(big, 20 << 30), (small, 1 << 30)]
-    assert story["held_bytes"] == 21 << 30 and story["limit_bytes"] == 40 << 30
+    assert incident["used_bytes"] == 21 << 30 and incident["limit_bytes"] == 40 << 30
     text = " ".join(gpu.run("show", "run.hiw").stdout.replace("\u00a0", " ").split())
     assert "GPU memory at that time:" in text and "smaller batch" in text
 

@@ -62,7 +62,7 @@ def fill_meta(db, name):
 def fill_births(db, hostile):
     for id_, pid, parent, name, command in processes(hostile):
         insert(db, "process", id=id_, parent=parent, pid=pid, ppid=4099 + parent, uid=0, start=5000 * SECOND + id_, born=0,
-               ended=None if id_ == 1 else (END - 10) * SECOND, how="reaped", is_main=int(id_ == 1), name=name, command=command)
+               ended=None if id_ == 1 else (END - 10) * SECOND, end_source="reaped", is_main=int(id_ == 1), name=name, command=command)
     for g in range(2):
         insert(db, "gpu", id=g + 1, uuid=f"GPU-{g}", name="NVIDIA H200", vendor="nvidia", number=g, memory=141 * GIB, born=0,
                pci=f"0000:0{g}:00.0", parent="", driver="570.1", cuda=g, unified=0, is_module=0)

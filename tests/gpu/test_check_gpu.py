@@ -43,7 +43,7 @@ def jobs(fake, *args, lines=""):
 def test_all_is_right_on_a_gpu_that_is_as_it_should_be(fake, tmp_path):
     done, rows = checks(fake, tmp_path, "machine", "ladder", "square", "ipc", "calls", "memory_error", "captures", "look")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert not [r for r in rows if r["verdict"] == "WRONG"]
+    assert not [r for r in rows if r["result"] == "WRONG"]
     seen = {(r["check"], r["what"]): r["seen"] for r in rows}
     assert seen["ladder", "+100 MiB at 116"] == "+100.00 MiB"
     assert seen["ladder", "+3 MiB at 6"] == "+4.00 MiB"  # the driver's unit is 2 MiB
@@ -64,15 +64,15 @@ def test_a_figure_that_is_off_is_found(fake, tmp_path):
     (tmp_path / "off.conf").write_text(re.sub(r"memory = file \S+", "memory = 500Mi", text))
     done, rows = checks({**fake, "HIWATER_FAKE_NVML": str(tmp_path / "off.conf")}, tmp_path, "ladder", "ipc")
     assert done.returncode == 1
-    wrong = {r["what"] for r in rows if r["verdict"] == "WRONG"}
+    wrong = {r["what"] for r in rows if r["result"] == "WRONG"}
     assert {"+100 MiB at 116", "hiwater run: peak of the job", "the owner"} <= wrong
 
 
 def test_a_failing_check_is_reported_and_the_others_continue(fake, tmp_path):
     (tmp_path / "bin" / "nvml-cost").unlink()
     done, rows = checks(fake, tmp_path, "calls", "machine")
-    assert done.returncode == 1 and [r["verdict"] for r in rows if r["check"] == "calls"] == ["WRONG"]
-    assert [r for r in rows if r["check"] == "machine" and r["verdict"] == "ok"]
+    assert done.returncode == 1 and [r["result"] for r in rows if r["check"] == "calls"] == ["WRONG"]
+    assert [r for r in rows if r["check"] == "machine" and r["result"] == "ok"]
     done = subprocess.run([sys.executable, RUN, "ladders"], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "no such check: ladders" in done.stderr
 
@@ -91,7 +91,7 @@ def test_jobs(fake):
 def test_limits_come_from_cuda(fake):
     spec = json.loads(subprocess.run([HIWATER, "gpus", "--json", "--spec"], env=fake, capture_output=True, text=True,
                                      check=True).stdout)["devices"][0]["spec"]
-    assert (spec["l2_bytes"], spec["shared_bytes_per_block_most"], spec["copy_engines"]) == (50 * MIB, 232448, 3)
+    assert (spec["l2_bytes"], spec["shared_bytes_per_block_max"], spec["copy_engines"]) == (50 * MIB, 232448, 3)
     assert "L2 cache                      50.0 MiB" in subprocess.run([HIWATER, "gpus", "--spec"], env=fake, capture_output=True,
                                                                         text=True, check=True).stdout
 

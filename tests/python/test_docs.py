@@ -10,7 +10,7 @@ import pytest
 from track_helpers import COMMAND, ROOT
 
 sys.path.insert(0, str(ROOT / "tools" / "docs"))
-import beside  # noqa: E402
+import comparison  # noqa: E402
 import c_reference  # noqa: E402
 import commands  # noqa: E402
 import pictures  # noqa: E402
@@ -86,11 +86,11 @@ def test_pictures():
 @pytest.mark.parametrize("cell, instead, says", [
     ("| no s24 |", "| no |", "cites no evidence"), ("| yes s10 |", "| yes s99 |", "10, 99"), ("| unseen | unseen |", "| unseen |", "cells, ")])
 def test_a_cell_of_the_table_that_nobody_saw(cell, instead, says):
-    text = (ROOT / "docs" / "beside.md").read_text()
-    beside.check(text)
+    text = (ROOT / "docs" / "comparison.md").read_text()
+    comparison.check(text)
     assert cell in text
     with pytest.raises(Missing, match=says):
-        beside.check(text.replace(cell, instead, 1))
+        comparison.check(text.replace(cell, instead, 1))
 
 
 def test_private_words_are_found_outside_code():

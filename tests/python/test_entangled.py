@@ -143,7 +143,7 @@ def test_a_child_forked_beside_our_threads_does_not_hang(program):
                 children.append(pid)
             assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * 5
             run.log(loss=2)
-        assert run.summary.series["loss"].n == 1 and run.summary.phases == [] and run.summary.story is None
+        assert run.summary.series["loss"].n == 1 and run.summary.phases == [] and run.summary.incident is None
         assert set(sink.got) == {os.getpid()}
         assert threading.active_count() == 1 or time.sleep(1.5) or threading.active_count() == 1
     """)

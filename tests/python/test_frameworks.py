@@ -241,8 +241,8 @@ assert [a.get_ylabel() for a in run.plot("data_wait").axes][-1] == "data_wait"
 # ---- out of memory -------------------------------------------------------------------------------------------------------------
 
 def triggers(program, name):
-    story = program.shown(name)["story"]
-    return story["what"] if story else None
+    incident = program.shown(name)["incident"]
+    return incident["event"] if incident else None
 
 
 def test_an_exception_that_leaves_the_block(on_gpus):
@@ -265,7 +265,7 @@ events = hiwater.open("a.hiw").columns("event")
 said = [t for k, t in zip(events["kind"], events["text"]) if k == "trigger"]
 assert len(said) == 1 and "OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0" in said[0], said
 assert run.summary.gpu.devices[0].framework["torch"].ooms == 1
-assert run.summary.exit.oom_killed is False and run.summary.story is not None
+assert run.summary.exit.oom_killed is False and run.summary.incident is not None
 """)
     assert "out of memory" in triggers(on_gpus, "a.hiw")
 
@@ -314,9 +314,9 @@ def test_the_hosts_memory_is_no_devices(program):
         except MemoryError:
             pass
     """)
-    story = program.shown("a.hiw")["story"]
-    assert story["what"] == "out of memory: host: MemoryError"
-    assert "device" not in story["try"] and "smaller chunks of data" in story["try"]
+    incident = program.shown("a.hiw")["incident"]
+    assert incident["event"] == "out of memory: host: MemoryError"
+    assert "device" not in incident["remedy"] and "smaller chunks of data" in incident["remedy"]
 
 
 def test_series_of_frameworks_are_named_alike():

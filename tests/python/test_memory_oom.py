@@ -215,7 +215,7 @@ def test_out_of_memory_is_told(program):
     """)
     assert told["bundle"]["custom_metadata"]["hiwater_recording"] == told["path"]
     shown = program.shown(told["path"])
-    assert "Tried to allocate 5000.00 MiB" in json.dumps(shown["story"])
+    assert "Tried to allocate 5000.00 MiB" in json.dumps(shown["incident"])
 
 
 def test_another_run_hears_it(program):

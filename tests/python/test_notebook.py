@@ -128,7 +128,7 @@ def test_errors_are_the_cells_own(environment):
     assert name == "KeyError" and "line 3" in re.sub("\x1b\\[[0-9;]*m", "", trace) and "hiwater" not in re.sub("run_line_magic.*", "", trace)
     assert [o for o in failed if "text/html" in o.get("data", {})]
     assert errors(syntax)[0][0] == "SyntaxError" and texts(after) == ["[]\n"]
-    assert errors(oom)[0][0] == "MemoryError" and environment.shown("b.hiw")["story"]["what"].startswith("out of memory")
+    assert errors(oom)[0][0] == "MemoryError" and environment.shown("b.hiw")["incident"]["event"].startswith("out of memory")
     assert errors(usage) == [] and "unknown option" in "".join(texts(usage)) or errors(usage)[0][0] == "UsageError"
     assert texts(listed) == ["1 []\n"]
 

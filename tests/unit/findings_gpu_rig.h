@@ -44,7 +44,7 @@ static inline void put_gpu(struct framebuf *buf, uint32_t id, const struct gpu *
 	put_value(buf, M_GPU_MEM, id, g->used_gib * 1073741824.0);
 	put_value(buf, M_GPU_MEM_FREE, id, (80 - g->used_gib) * 1073741824.0);
 	put_value(buf, M_GPU_THROTTLE_THERMAL, id, g->heat * second * 1e9);
-	put_value(buf, M_GPU_FOREIGN_MEM, id, g->foreign_gib * 1073741824.0);
+	put_value(buf, M_GPU_OTHER_MEM, id, g->foreign_gib * 1073741824.0);
 	put_value(buf, M_GPU_THROTTLE_HW, id, g->braked * second * 1e9);
 	put_value(buf, M_GPU_ECC_UNCORRECTED, id, g->errors);
 	put_value(buf, M_GPU_PCIE_RX, id, g->pcie * second);

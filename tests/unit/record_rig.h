@@ -321,13 +321,13 @@ struct rig_buckets {
 	unsigned n;
 };
 
-static inline void expect_same_bucket(void *ctx, const struct course *c, unsigned place)
+static inline void expect_same_bucket(void *ctx, const struct timeline *c, unsigned place)
 {
 	struct rig_buckets *seen = ctx;
-	const struct course *other = job_course(seen->other, c->metric, c->id);
+	const struct timeline *other = job_timeline(seen->other, c->metric, c->id);
 
 	assert_non_null(other);
-	const struct course_bucket *a = &c->buckets[place], *b = &other->buckets[place];
+	const struct timeline_bucket *a = &c->buckets[place], *b = &other->buckets[place];
 
 	assert_true(b->known);
 	assert_int_equal(a->cover_ns, b->cover_ns);
@@ -337,11 +337,11 @@ static inline void expect_same_bucket(void *ctx, const struct course *c, unsigne
 	seen->n++;
 }
 
-static inline unsigned expect_same_course(const struct job *one, const struct job *other)
+static inline unsigned expect_same_timeline(const struct job *one, const struct job *other)
 {
 	struct rig_buckets there = { .other = other }, back = { .other = one };
 
-	assert_int_equal(job_course_span(one), job_course_span(other));
+	assert_int_equal(job_timeline_span(one), job_timeline_span(other));
 	job_each_bucket(one, 0, expect_same_bucket, &there);
 	job_each_bucket(other, 0, expect_same_bucket, &back);
 	assert_int_equal(there.n, back.n);

@@ -70,8 +70,8 @@ static inline void made_new(struct made *m)
 	m->f->processes_seen = known(1);
 	m->f->processes_left = known(0);
 	m->f->interval_ns = known(100000000);
-	m->f->ticks = known(412);
-	m->f->late_ticks = known(0);
+	m->f->samples = known(412);
+	m->f->late_samples = known(0);
 	m->f->longest_gap_ns = known(SECONDS(0.1));
 	m->f->own_cpu_ns = known(SECONDS(0.04));
 	m->f->own_rss_bytes = known(MIB(4.1));

@@ -45,7 +45,7 @@ static inline void gpus_work(struct made *m, struct framebuf *b)
 	} rows[] = {
 		{ M_GPU_MEM, 1, GIB(60), GIB(30) },
 		{ M_GPU_JOB_MEM, 1, GIB(50), GIB(20) },
-		{ M_GPU_FOREIGN_MEM, 1, GIB(8), GIB(8) },
+		{ M_GPU_OTHER_MEM, 1, GIB(8), GIB(8) },
 		{ M_GPU_UNATTRIBUTED_MEM, 1, GIB(2), GIB(2) },
 		{ M_GPU_MEM_RESERVED, 1, MIB(600), MIB(600) },
 		{ M_GPU_SM_ACTIVE, 1, 400000, 200000 },
@@ -77,7 +77,7 @@ static inline void gpus_work(struct made *m, struct framebuf *b)
 		{ M_GPROC_MEM, 4, GIB(2), GIB(2) },
 		{ M_JOB_GPU_MEM, 0, GIB(55), GIB(25) },
 		{ M_JOB_GPU_MEM_MAIN, 0, GIB(55), GIB(25) },
-		{ M_JOB_GPU_MEM_REST, 0, 0, 0 },
+		{ M_JOB_GPU_MEM_DESCENDANTS, 0, 0, 0 },
 	};
 
 	static const struct series_value said[] = {
@@ -121,7 +121,7 @@ static inline void made_gpus(struct made *m)
 	apply(m->job, &b, 0);
 	gpus_work(m, &b);
 	framebuf_done(&b);
-	m->f->gpu_asked = m->f->gpu_seen = known(1);
+	m->f->gpu_queried = m->f->gpu_seen = known(1);
 	m->f->gpu_helper_cpu_ns = known(SECONDS(0.012));
 	m->f->gpu_helper_rss_bytes = known(MIB(31));
 	assert_int_equal(summary_gpu(&m->s), 0);
@@ -132,7 +132,7 @@ static inline void made_gpus(struct made *m)
 static inline void made_no_driver(struct made *m)
 {
 	made_new(m);
-	m->f->gpu_asked = m->f->gpu_seen = known(1);
+	m->f->gpu_queried = m->f->gpu_seen = known(1);
 	set_text(&m->f->gpu_why, "no driver: libnvidia-ml.so.1 not found");
 	assert_int_equal(summary_gpu(&m->s), 0);
 	assert_int_equal(findings_make(&m->s, NULL), 0);
@@ -142,7 +142,7 @@ static inline void made_no_driver(struct made *m)
 static inline void made_no_gpu(struct made *m)
 {
 	made_new(m);
-	m->f->gpu_asked = known(1);
+	m->f->gpu_queried = known(1);
 	m->f->gpu_seen = known(0);
 	set_text(&m->f->gpu_why, "no driver: libnvidia-ml.so.1 not found");
 	assert_int_equal(summary_gpu(&m->s), 0);

@@ -101,8 +101,8 @@ static inline void made_training(struct made *m)
 	m->f->request_time_ns = known(SECONDS(14400));
 	m->f->request_cpus = known(16);
 	m->f->processes_seen = known(9);
-	m->f->ticks = known(43240);
-	m->f->late_ticks = known(12);
+	m->f->samples = known(43240);
+	m->f->late_samples = known(12);
 	m->f->longest_gap_ns = known(SECONDS(0.31));
 	m->f->own_cpu_ns = known(SECONDS(4.1));
 	m->s.peak_alive = known(6);
@@ -210,7 +210,7 @@ static inline void made_attached(struct made *m)
 	m->f->exit_status = UNKNOWN;
 	m->f->capacity_bytes = known(INT64_C(23100000000));
 	m->f->interval_ns = known(SECONDS(2));
-	m->f->ticks = known(301);
+	m->f->samples = known(301);
 	m->s.cpu_exact = false;
 	m->s.wall_ns = known(SECONDS(600));
 	m->s.main = m->s.combined = ram_figure(METHOD_SAMPLED, "statm", MIB(96.2), MIB(96.2), MIB(96.2));

@@ -63,7 +63,7 @@ static inline void show(struct rig *r, uint64_t hold_ns)
 {
 	const struct frame frame = framebuf_frame(&r->buf, FRAME_TOTALS, r->now, hold_ns);
 
-	watch_see(r->w, &frame);
+	watch_frame(r->w, &frame);
 	framebuf_clear(&r->buf);
 }
 

@@ -81,8 +81,8 @@ class _Query:
 
 
 _QUERIES = (
-    _Query("job", {"ram": "ram", "ram_main": "ram_main", "ram_descendants": "ram_rest", "threads": "threads", "gpu": "gpu_mem",
-                   "gpu_main": "gpu_mem_main", "gpu_descendants": "gpu_mem_rest"}, {"cpu": "cpu_user + cpu_system"}),
+    _Query("job", {"ram": "ram", "ram_main": "ram_main", "ram_descendants": "ram_descendants", "threads": "threads", "gpu": "gpu_mem",
+                   "gpu_main": "gpu_mem_main", "gpu_descendants": "gpu_mem_descendants"}, {"cpu": "cpu_user + cpu_system"}),
     _Query("process", {"threads": "threads"}, {"cpu": "cpu_user + cpu_system"},
            where="id = (SELECT id FROM process WHERE is_main)"),
     _Query("host", {"system": "mem_used"}, {

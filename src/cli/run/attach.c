@@ -195,7 +195,7 @@ static void handle_alerts(struct attach *a)
 /* Processes that got SIGTERM from a limit are waited for, even when --for has passed. */
 static bool is_over(const struct attach *a)
 {
-	if (hiw_recorder_over(a->recorder))
+	if (hiw_recorder_finished(a->recorder))
 		return true;
 	return a->is_due && !(a->limited && measure_limit_waits(a->measure, a->recorder));
 }
@@ -361,7 +361,7 @@ static const struct opt opts[] = {
 	{ 0, "exact", OPT_NONE, NULL,
 		"reset the kernel's high-water mark (VmHWM) of the first process now, which makes its peak "
 		"exact; this also lowers the maximum that getrusage reports for that process",
-		opt_flag, &arg_attach.measure.recorder.reset_mark },
+		opt_flag, &arg_attach.measure.recorder.reset_hwm },
 	MEASURE_ROWS(arg_attach.measure),
 	{ 0 },
 };

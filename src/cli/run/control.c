@@ -191,7 +191,7 @@ static void done(const struct handling *a, int r, const struct hiw_err *err)
 
 static void push(const struct handling *a)
 {
-	const bool exact = a->request->number > 0 && a->measure->recorder.reset_mark &&
+	const bool exact = a->request->number > 0 && a->measure->recorder.reset_hwm &&
 			   clock_boot_ns() < a->request->time_ns + late_ns;
 	struct hiw_err err = { "" };
 
@@ -201,7 +201,7 @@ static void push(const struct handling *a)
 static void read_hwm(const struct handling *a, enum hiw_format unused)
 {
 	(void) unused;
-	done(a, hwi_recorder_read_mark(a->recorder), &(struct hiw_err) { "the high-water mark cannot be read" });
+	done(a, hwi_recorder_read_hwm(a->recorder), &(struct hiw_err) { "the high-water mark cannot be read" });
 }
 
 static void send_summary(const struct handling *a, enum hiw_format format)

@@ -182,7 +182,7 @@ static bool has_ended(const struct run *r)
 
 	if (!r->options->no_subreaper && (r->tree.childless || (r->measuring && !hwi_recorder_has_children(r->recorder))))
 		return true;
-	return has_others && (!r->measuring || hiw_recorder_over(r->recorder));
+	return has_others && (!r->measuring || hiw_recorder_finished(r->recorder));
 }
 
 /* A limit ended main, and other processes that got SIGTERM may still be running. */

@@ -18,7 +18,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "cli/run/canary.h"
+#include "cli/run/group_probe.h"
 
 enum {
 	SIGNALS_BATCH = 64

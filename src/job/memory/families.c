@@ -20,7 +20,7 @@ uint32_t family_new(struct memory *m)
 	while (i < m->n_families && m->families[i].members > 0)
 		i++;
 	if (i == m->n_families) {
-		if (vec_room(&m->families, &m->cap_families, m->n_families, sizeof(*m->families), PROCS_MAX) < 0)
+		if (vec_reserve(&m->families, &m->cap_families, m->n_families, sizeof(*m->families), PROCS_MAX) < 0)
 			return NO_FAMILY;
 		m->n_families++;
 	}

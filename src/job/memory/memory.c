@@ -57,7 +57,7 @@ static void proc_remove(struct memory *m, struct proc *p)
 
 static struct proc *proc_make(struct memory *m, uint32_t id)
 {
-	if (vec_room(&m->procs, &m->cap_procs, m->n_procs, sizeof(*m->procs), PROCS_MAX) < 0 ||
+	if (vec_reserve(&m->procs, &m->cap_procs, m->n_procs, sizeof(*m->procs), PROCS_MAX) < 0 ||
 		map_put(&m->by_id, id, (uint32_t) m->n_procs) < 0)
 		return NULL;
 	m->procs[m->n_procs] = (struct proc) { .id = id, .family = NO_FAMILY };
@@ -289,7 +289,7 @@ void memory_end(struct memory *m, const struct memory_end *end)
 		return;
 	/* The sample that follows finds how large its parent was. Without memory to wait, now. */
 	if (!end->hwm.known || p->is_read ||
-		vec_room(&m->unsampled, &m->cap_unsampled, m->n_unsampled, sizeof(*m->unsampled), PROCS_MAX) < 0) {
+		vec_reserve(&m->unsampled, &m->cap_unsampled, m->n_unsampled, sizeof(*m->unsampled), PROCS_MAX) < 0) {
 		end_apply(m, p, end);
 		return;
 	}

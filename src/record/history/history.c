@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "record/history/history_run.h"
-#include "record/share.h"
+#include "record/network_fs.h"
 #include "record/store.h"
 
 enum {
@@ -122,7 +122,7 @@ static int list_add(struct listing *list, int folder, const char *name)
 	(void) snprintf(journal, sizeof(journal), "%s-wal", name);
 	if (fstatat(folder, journal, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		run.bytes += (uint64_t) st.st_size;
-	if (vec_room(&list->runs, &list->cap, list->n, sizeof(run), MOST_RUNS) < 0)
+	if (vec_reserve(&list->runs, &list->cap, list->n, sizeof(run), MOST_RUNS) < 0)
 		return -ENOMEM;
 	list->runs[list->n++] = run;
 	return 0;
@@ -475,7 +475,7 @@ int history_trim(unsigned max_runs, uint64_t max_bytes, struct err *err)
 {
 	char folder[PATH_MAX];
 	int r = history_dir(folder, sizeof(folder), err);
-	autoclose int turn = r < 0 ? -1 : share_await_turn(folder); /* others would change the list */
+	autoclose int turn = r < 0 ? -1 : network_fs_lock(folder); /* others would change the list */
 	autolist struct listing list = { .n = 0 };
 	uint64_t bytes = 0;
 	size_t left = 0;

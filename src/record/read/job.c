@@ -117,7 +117,7 @@ static int put_bucket(struct putting *p, sqlite3_stmt *st)
 {
 	int entity = entity_find(reader_text(st, 0));
 	int metric = entity < 0 ? -1 : metric_find((enum entity) entity, reader_text(st, 2));
-	struct course_bucket bucket = { .sum = sqlite3_column_double(st, 8) };
+	struct timeline_bucket bucket = { .sum = sqlite3_column_double(st, 8) };
 	uint64_t time_ns, span_ns;
 	uint32_t id;
 
@@ -235,7 +235,7 @@ static int put_series(struct putting *p, sqlite3_stmt *st)
 	series.name = name;
 	series.has_step = reader_int(st, 6, &series.last_step);
 	series.sum = isfinite(read_double(st, 7)) ? read_double(st, 7) : 0;
-	(void) lows_parse(reader_text(st, 8), &series.lows);
+	(void) minima_parse(reader_text(st, 8), &series.minima);
 	return job_restore_series(p->job, &series);
 }
 
@@ -301,12 +301,12 @@ static int put_phase(struct putting *p, sqlite3_stmt *st)
 /* ---- the job --------------------------------------------------------------------------------- */
 
 static const char *const process_columns[] = {
-	"id", "parent", "pid", "ppid", "uid", "start", "startstack", "born", "ended", "how", "status", "is_main", "name", "rss",
+	"id", "parent", "pid", "ppid", "uid", "start", "startstack", "born", "ended", "end_source", "status", "is_main", "name", "rss",
 	"rss_file", "peak", "peak_exact", "cpu_user", "cpu_system", "faults_minor", "faults_waited", "read_bytes", "write_bytes",
 	"private", "shared", "command", "grown", "grown_since", NULL
 };
 
-static const char *const series_columns[] = { "name", "n", "first", "last", "min", "max", "step", "sum", "lows", NULL };
+static const char *const series_columns[] = { "name", "n", "first", "last", "min", "max", "step", "sum", "minima", NULL };
 
 static const char *const phase_columns[] = {
 	"number", "parent", "name", "began", "ended", "ram_before", "ram_peak", "ram_after", "peak_exact", "facts",
@@ -327,7 +327,7 @@ static const struct table tables[] = {
 	{ "event", "ORDER BY rowid", MOST_EVENTS, put_event, event_columns },
 	{ "phase", "ORDER BY number", MOST_PHASES, put_phase, phase_columns },
 	{ "summary", "ORDER BY entity, metric, id", MOST_ACCS, put_acc, acc_columns },
-	{ "course", "SELECT entity, id, metric, t, span, cover, min, max, sum FROM course", MOST_BUCKETS, put_bucket, NULL },
+	{ "timeline", "SELECT entity, id, metric, t, span, cover, min, max, sum FROM timeline", MOST_BUCKETS, put_bucket, NULL },
 };
 
 static int put_all(struct putting *p)

@@ -89,7 +89,7 @@ static void add_living(struct population *p, const struct births *b)
 	struct living l = { .entity = b->entity, .id = b->id, .ended_ns = UINT64_MAX };
 
 	read_end(&l, b->statement, b->born_ns);
-	if (vec_room(&p->living, &p->cap_living, p->n_living, sizeof(l), MOST_LIVING) < 0 ||
+	if (vec_reserve(&p->living, &p->cap_living, p->n_living, sizeof(l), MOST_LIVING) < 0 ||
 		map_put(&p->places, key_of(l.entity, l.id), (uint32_t) p->n_living) < 0)
 		return; /* beyond the limit of any recording: its rows are ignored */
 	p->living[p->n_living++] = l;
@@ -230,7 +230,7 @@ void living_remember(struct population *p, struct living *l, const struct row *r
 
 const struct birth_table birth_tables[BIRTHS] = {
 	{ ENTITY_PROCESS, "process",
-		{ "id", "born", "ended", "how", "status", "pid", "ppid", "parent", "uid", "start", "startstack", "name", "command",
+		{ "id", "born", "ended", "end_source", "status", "pid", "ppid", "parent", "uid", "start", "startstack", "name", "command",
 			"is_main" } },
 	{ ENTITY_GPU, "gpu",
 		{ "id", "born", "ended", "uuid", "name", "vendor", "number", "memory", "pci", "parent", "driver", "cuda", "unified",

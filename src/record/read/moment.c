@@ -57,7 +57,7 @@ static void add_living(struct moment *m, sqlite3_stmt *st)
 
 	if (!reader_id(st, 0, &id) || !reader_id(st, 1, &process))
 		return;
-	m->error = vec_room(&m->users, &m->cap, m->n, sizeof(*m->users), MOST_USERS);
+	m->error = vec_reserve(&m->users, &m->cap, m->n, sizeof(*m->users), MOST_USERS);
 	if (m->error == 0)
 		m->error = map_put(&m->places, id, (uint32_t) m->n);
 	if (m->error == 0)
@@ -95,7 +95,7 @@ static void each(struct moment *m, const char *table, const char *sql, uint64_t 
 	(void) sqlite3_finalize(st);
 }
 
-static int report_used(struct replay *r, const struct kind *kind, uint64_t at_ns, uint64_t from_ns, const struct replay_seer *see)
+static int report_used(struct replay *r, const struct kind *kind, uint64_t at_ns, uint64_t from_ns, const struct replay_frame_fn *see)
 {
 	struct moment m = { .r = r, .at_ns = at_ns };
 	const uint64_t until = at_ns + kind->late_ns;
@@ -113,7 +113,7 @@ static int report_used(struct replay *r, const struct kind *kind, uint64_t at_ns
 }
 
 static void report_levels(struct replay *r, const char *table, const char *column, uint64_t from_ns, uint64_t to_ns,
-	const struct replay_seer *see)
+	const struct replay_frame_fn *see)
 {
 	char sql[160];
 	sqlite3_stmt *st;
@@ -135,7 +135,7 @@ static void report_levels(struct replay *r, const char *table, const char *colum
 	(void) sqlite3_finalize(st);
 }
 
-int replay_moment(struct replay *r, uint64_t at_ns, bool on_gpu, const struct replay_seer *see)
+int replay_moment(struct replay *r, uint64_t at_ns, bool on_gpu, const struct replay_frame_fn *see)
 {
 	const struct kind *kind = &kinds[on_gpu];
 	const uint64_t from = at_ns > recent_ns ? at_ns - recent_ns : 0;

@@ -11,7 +11,7 @@
 #include "record/read/reader.h"
 #include "record/recorder_id.h"
 #include "record/schema.h"
-#include "record/share.h"
+#include "record/network_fs.h"
 
 /* Limits of a recording's contents; a hostile file could exceed any. */
 static const struct {
@@ -112,7 +112,7 @@ static bool needs_no_locks(int rc)
 static int open_file(struct replay *r, struct err *err)
 {
 	int64_t application = 0, version = 0;
-	bool locks = !share_kind(r->path);
+	bool locks = !network_fs_kind(r->path);
 	int rc = connect(r, locks);
 
 	if (rc == SQLITE_OK)
@@ -260,7 +260,7 @@ static int forget_journal(const char *path)
 int replay_copy(struct replay *r, const char *path, struct err *err)
 {
 	char temporary[PATH_MAX];
-	int fd, code = share_temporary(path, temporary, sizeof(temporary));
+	int fd, code = network_fs_temporary(path, temporary, sizeof(temporary));
 
 	if (code < 0)
 		return err_set(err, code, "%s: %s", path, strerror(-code));
@@ -276,7 +276,7 @@ int replay_copy(struct replay *r, const char *path, struct err *err)
 	if (code == 0) {
 		code = forget_journal(temporary);
 		if (code == 0)
-			code = share_rename(temporary, path, false);
+			code = network_fs_rename(temporary, path, false);
 		if (code < 0)
 			(void) err_set(err, code, "cannot write %s: %s", path, strerror(-code));
 	}

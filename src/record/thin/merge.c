@@ -58,7 +58,7 @@ static int load(struct pair *p, enum entity entity, struct row **rows, size_t *n
 
 	*n = 0;
 	while (r == 0 && (rc = sqlite3_step(st)) == SQLITE_ROW) {
-		r = vec_room(rows, cap, *n, sizeof(**rows), MOST_ROWS);
+		r = vec_reserve(rows, cap, *n, sizeof(**rows), MOST_ROWS);
 		if (r == 0 && row_read(st, &p->s->layout, entity, false, &(*rows)[*n])) {
 			p->has_first = p->has_first || (*rows)[*n].t_ns < p->middle_ns;
 			p->has_second = p->has_second || (*rows)[*n].t_ns >= p->middle_ns;
@@ -111,7 +111,7 @@ static int set_state(struct pair *p, uint32_t id, const struct cell *cells)
 	struct thin_state *state = find_state(level, id);
 
 	if (!state) {
-		if (vec_room(&level->states, &level->cap_states, level->n_states, sizeof(state), MOST_ROWS) < 0)
+		if (vec_reserve(&level->states, &level->cap_states, level->n_states, sizeof(state), MOST_ROWS) < 0)
 			return -ENOMEM;
 		state = malloc(sizeof(*state) + size);
 		if (!state || map_put(&level->places, id, (uint32_t) level->n_states) < 0) {

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "record/share.h"
+#include "record/network_fs.h"
 #include "record/wire_totals.h"
 #include "record/write/queue.h"
 #include "record/write/record_check.h"
@@ -184,7 +184,7 @@ static void set_defaults(struct record_options *o)
 
 static void check_location(struct record *r, const char *where, struct writer_options *o)
 {
-	const char *kind = share_kind(where);
+	const char *kind = network_fs_kind(where);
 
 	o->write_locally = kind || r->options.force_snapshot;
 	if (o->write_locally)

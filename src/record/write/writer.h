@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "record/store.h"
 #include "record/thin/thin.h"
-#include "record/write/fold.h"
+#include "record/write/aggregate.h"
 #include "record/write/queue.h"
 
 struct writer_options {

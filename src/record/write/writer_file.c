@@ -11,7 +11,7 @@
 #include "base/units.h"
 #include "record/history/history.h"
 #include "record/recorder_id.h"
-#include "record/share.h"
+#include "record/network_fs.h"
 
 static const uint64_t copy_first_ns = UINT64_C(10000000000), copy_last_ns = UINT64_C(60000000000);
 
@@ -126,7 +126,7 @@ static int choose_local(struct writer *w)
 	char path[PATH_MAX];
 	int r;
 
-	r = share_folder(path, sizeof(path) - NAME_MAX - 2, &w->trouble);
+	r = network_fs_local_folder(path, sizeof(path) - NAME_MAX - 2, &w->trouble);
 	if (r < 0)
 		return r;
 	w->folder = strdup(path);
@@ -148,7 +148,7 @@ static int choose_file(struct writer *w, bool whole)
 		return r < 0 ? r : w->file ? 0
 					   : -ENOMEM;
 	}
-	r = share_temporary(w->target, path, sizeof(path));
+	r = network_fs_temporary(w->target, path, sizeof(path));
 	if (r < 0)
 		return r;
 	w->is_temporary = true;
@@ -243,9 +243,9 @@ void writer_snapshot(struct writer *w, bool now)
 	w->copy_every_ns += w->copy_every_ns / 2;
 	if (w->copy_every_ns > copy_last_ns)
 		w->copy_every_ns = copy_last_ns;
-	if (share_temporary(w->target, temporary, sizeof(temporary)) < 0 || copy_to(w, temporary) < 0)
+	if (network_fs_temporary(w->target, temporary, sizeof(temporary)) < 0 || copy_to(w, temporary) < 0)
 		return;
-	if (share_rename(temporary, w->target, may_replace(w)) == 0)
+	if (network_fs_rename(temporary, w->target, may_replace(w)) == 0)
 		w->copied = true;
 	else
 		(void) unlink(temporary);
@@ -259,20 +259,20 @@ int writer_place(struct writer *w)
 	int r;
 
 	if (w->is_temporary) {
-		r = share_rename(w->file, w->target, may_replace(w));
+		r = network_fs_rename(w->file, w->target, may_replace(w));
 		if (r < 0)
 			(void) unlink(w->file);
 		return r;
 	}
 	if (!w->folder) /* it may have been removed meanwhile */
 		return access(w->file, F_OK) < 0 ? -errno : 0;
-	r = share_temporary(w->target, temporary, sizeof(temporary));
+	r = network_fs_temporary(w->target, temporary, sizeof(temporary));
 	if (r == 0) {
 		(void) unlink(temporary);
-		r = share_copy(w->file, temporary);
+		r = network_fs_copy(w->file, temporary);
 	}
 	if (r == 0) {
-		r = share_rename(temporary, w->target, may_replace(w));
+		r = network_fs_rename(temporary, w->target, may_replace(w));
 		if (r < 0)
 			(void) unlink(temporary);
 	}

@@ -10,7 +10,7 @@ static const char *const unit_names[] = {
 	[COMPARE_JOULES] = "j",
 	[COMPARE_NUMBER] = "",
 };
-static const char *const verdict_names[] = {
+static const char *const result_names[] = {
 	[COMPARE_UNKNOWN] = "unknown",
 	[COMPARE_SINGLE] = "single-runs",
 	[COMPARE_TOO_FEW] = "too-few-runs",
@@ -79,8 +79,8 @@ static void put_values(struct json *j, const struct comparison *c, const struct 
 	key_num(j, "mean", cell.mean, cell.n > 0);
 	key_num(j, "deviation", cell.deviation, cell.n > 1);
 	if (group > 0) {
-		key_str(j, "verdict", verdict_names[change.verdict]);
-		key_num(j, "difference", change.difference, change.verdict != COMPARE_UNKNOWN);
+		key_str(j, "result", result_names[change.result]);
+		key_num(j, "difference", change.difference, change.result != COMPARE_UNKNOWN);
 		key_num(j, "ratio", change.ratio, true);
 		key_num(j, "ratio_error", change.ratio_error, cell.n > 1);
 		key_num(j, "p", change.p, true);

@@ -123,9 +123,9 @@ static void put_signed(double value, const char *unit, char buf[1 + CELL_LEN])
 /* "-15.1 %", "+11.0 pt" (points of a percentage), "~" for no difference. */
 static char *put_change(const struct compare_row *row, const struct compare_change *change, enum units units, char buf[1 + CELL_LEN])
 {
-	if (change->verdict == COMPARE_UNKNOWN)
+	if (change->result == COMPARE_UNKNOWN)
 		buf[0] = '\0';
-	else if (change->verdict == COMPARE_NO_DIFFERENCE)
+	else if (change->result == COMPARE_NO_DIFFERENCE)
 		(void) snprintf(buf, CELL_LEN, "~");
 	else if (row->unit == COMPARE_RATIO)
 		put_signed(change->difference * 100, " pt", buf);
@@ -141,7 +141,7 @@ static char *put_test(const struct compare_change *change, char *buf)
 	char number[UNITS_LEN];
 
 	buf[0] = '\0';
-	if (change->verdict == COMPARE_TOO_FEW)
+	if (change->result == COMPARE_TOO_FEW)
 		(void) snprintf(buf, CELL_LEN, "too few runs for a test");
 	else if (!isnan(change->p))
 		(void) snprintf(buf, CELL_LEN, "p%s%s", change->p < 0.001 ? "<" : "=", units_fixed(fmax(change->p, 0.001), 3, number));
@@ -271,7 +271,7 @@ static void put_row(struct table *t, const struct compare_row *row)
 		put_cell(t, compare_cell_text(row, &cell, t->options->units, text));
 		if (g == 0)
 			continue;
-		t->some_single |= change.verdict == COMPARE_SINGLE;
+		t->some_single |= change.result == COMPARE_SINGLE;
 		(void) snprintf(both, sizeof(both), is_tight ? "%s %s" : "%-9s %s",
 			put_change(row, &change, t->options->units, change_text), put_test(&change, test));
 		put_field(t, is_tight || both[0] == ' ' ? both + strspn(both, " ") : both, CHANGE_COLUMNS);
@@ -295,11 +295,11 @@ static void put_sentence(struct table *t, size_t group)
 {
 	char factor[UNITS_LEN], error[UNITS_LEN];
 	const struct compare_row *wall = comparison_row(t->c, "time.wall_s"), *ram = comparison_row(t->c, "ram.combined.peak_bytes");
-	const struct compare_change none = { .verdict = COMPARE_UNKNOWN };
+	const struct compare_change none = { .result = COMPARE_UNKNOWN };
 	const struct compare_change time = wall ? comparison_change(t->c, wall, group) : none;
 	const struct compare_change memory = ram ? comparison_change(t->c, ram, group) : none;
-	const bool has_time = time.verdict == COMPARE_DIFFERS && !isnan(time.ratio);
-	const bool has_memory = memory.verdict == COMPARE_DIFFERS && !isnan(memory.ratio);
+	const bool has_time = time.result == COMPARE_DIFFERS && !isnan(time.ratio);
+	const bool has_memory = memory.result == COMPARE_DIFFERS && !isnan(memory.ratio);
 
 	if (!has_time && !has_memory)
 		return;

@@ -181,7 +181,7 @@ static int begin(struct export *e, struct err *err)
 	const bool has_windows = e->table < ENTITY_COUNT;
 
 	(void) err;
-	(void) buf_printf(&e->out, "elapsed_s,time%s%s", has_windows ? ",span_s,readings" : "", identities[e->table]);
+	(void) buf_printf(&e->out, "elapsed_s,time%s%s", has_windows ? ",span_s,samples" : "", identities[e->table]);
 	if (has_windows)
 		export_columns((enum entity) e->table, put_title, e);
 	return buf_str(&e->out, "\n");
@@ -205,7 +205,7 @@ static void end(struct export *e)
 const struct export_format export_csv = {
 	.name = "csv",
 	.tables = (1U << EXPORT_TABLES) - 1,
-	.usual = ENTITY_JOB,
+	.default_table = ENTITY_JOB,
 	.begin = begin,
 	.see = see,
 	.end = end,

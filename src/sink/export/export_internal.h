@@ -80,7 +80,7 @@ struct export
 struct export_format {
 	const char *name;
 	unsigned tables;    /* selectable tables: bits of entities and enum export_table */
-	int usual;          /* default table; EXPORT_ALL for several */
+	int default_table;  /* default table; EXPORT_ALL for several */
 	const bool *wanted; /* METRIC_COUNT flags: the metrics that it uses; NULL: all */
 	int (*begin)(struct export *e, struct err *err); /* sets state */
 	void (*see)(struct export *e, const struct frame *frame);

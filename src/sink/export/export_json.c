@@ -119,7 +119,7 @@ static void put_end(struct export *e, uint64_t time_ns, const struct end *end)
 	put_time(e, &j, time_ns);
 	put_identity(e, &j, end->entity, end->id, names_find(&e->names, end->entity, end->id));
 	if (end->entity == ENTITY_PROCESS) {
-		json_key_text(&j, "how", how_name(end->how));
+		json_key_text(&j, "end_source", how_name(end->how));
 		key_maybe(&j, "status", end->status_known ? known(end->status) : UNKNOWN);
 	}
 	end_line(e, &j);
@@ -157,7 +157,7 @@ static void put_row(void *ctx, const struct export_row *row)
 	begin_line(e, &line.json, "sample");
 	put_time(e, &line.json, row->time_ns);
 	key_seconds(&line.json, "span_s", known((int64_t) row->span_ns));
-	key_maybe(&line.json, "readings", known(row->n));
+	key_maybe(&line.json, "samples", known(row->n));
 	put_identity(e, &line.json, row->entity, row->id, names_find(&e->names, row->entity, row->id));
 	export_columns(row->entity, put_cell, &line);
 	end_line(e, &line.json);
@@ -243,7 +243,7 @@ static void end(struct export *e)
 const struct export_format export_json = {
 	.name = "json",
 	.tables = (1U << EXPORT_TABLES) - 1,
-	.usual = EXPORT_ALL,
+	.default_table = EXPORT_ALL,
 	.begin = begin,
 	.see = see,
 	.end = end,

@@ -49,7 +49,7 @@ static void add(struct export_names *names, const struct birth *birth)
 		return;
 	}
 	if (error == 0)
-		error = vec_room(&names->births, &names->cap, names->n, sizeof(copy), MOST_NAMES);
+		error = vec_reserve(&names->births, &names->cap, names->n, sizeof(copy), MOST_NAMES);
 	if (error == 0)
 		error = map_put(&names->places, key_of(birth->entity, birth->id), (uint32_t) names->n);
 	if (error < 0) {

@@ -142,7 +142,7 @@ static struct source *find_source(struct export *e, int table, uint32_t id, cons
 
 	if (map_get(&om->places, key, &place))
 		return &om->sources[place];
-	error = vec_room(&om->sources, &om->cap, om->n, sizeof(s), MOST_SOURCES);
+	error = vec_reserve(&om->sources, &om->cap, om->n, sizeof(s), MOST_SOURCES);
 	if (error == 0)
 		error = make_labels(e, &s, series);
 	if (error == 0)
@@ -478,7 +478,7 @@ const struct export_format export_openmetrics = {
 	.name = "openmetrics",
 	.tables = 1U << ENTITY_HOST | 1U << ENTITY_JOB | 1U << ENTITY_PROCESS | 1U << ENTITY_GPU | 1U << ENTITY_GPU_PROCESS |
 		  1U << EXPORT_SERIES,
-	.usual = EXPORT_ALL,
+	.default_table = EXPORT_ALL,
 	.begin = begin,
 	.see = see,
 	.end = end,

@@ -122,7 +122,7 @@ static void begin_process(struct export *e, uint64_t time_ns, const struct birth
 static void end_process(struct export *e, uint64_t time_ns, const struct end *end)
 {
 	event_begin(e, TYPE_SLICE_END, track_uuid(e->state, TRACK_PROCESS, 0, end->id), time_ns, NULL);
-	event_note(e, "how", how_name(end->how));
+	event_note(e, "end_source", how_name(end->how));
 	event_number(e, "status", end->status_known ? known(end->status) : UNKNOWN);
 	event_end(e);
 }
@@ -304,7 +304,7 @@ static void done(struct export *e)
 
 const struct export_format export_perfetto = {
 	.name = "perfetto",
-	.usual = EXPORT_ALL,
+	.default_table = EXPORT_ALL,
 	.begin = begin,
 	.see = see,
 	.end = put_phases,

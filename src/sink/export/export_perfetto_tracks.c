@@ -204,7 +204,7 @@ static uint32_t take_place(struct export *e)
 		p->free_place = p->counters[place - 1].next_free;
 		return place - 1;
 	}
-	if (vec_room(&p->counters, &p->cap, p->n, sizeof(*p->counters), MOST_COUNTERS) < 0) {
+	if (vec_reserve(&p->counters, &p->cap, p->n, sizeof(*p->counters), MOST_COUNTERS) < 0) {
 		e->error = -ENOMEM;
 		return 0;
 	}

@@ -43,7 +43,7 @@ static void see(struct export *e, const struct frame *frame)
 {
 	struct state *s = e->state;
 
-	html_gather_see(&s->gather, frame);
+	html_gather_frame(&s->gather, frame);
 	if (e->error == 0)
 		e->error = s->gather.error;
 }
@@ -82,7 +82,7 @@ static void done(struct export *e)
 const struct export_format export_svg = {
 	.name = "svg",
 	.tables = 1U << ENTITY_JOB | 1U << ENTITY_GPU | 1U << EXPORT_SERIES,
-	.usual = EXPORT_ALL,
+	.default_table = EXPORT_ALL,
 	.wanted = svg_figure_drawn,
 	.begin = begin,
 	.see = see,

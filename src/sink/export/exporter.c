@@ -108,7 +108,7 @@ static int choose(struct export *e, struct err *err)
 	e->format = find_format(e->o.to);
 	if (!e->format)
 		return err_set(err, -EINVAL, "unknown format '%s'", e->o.to);
-	e->table = e->o.table ? find_table(e->o.table) : e->format->usual;
+	e->table = e->o.table ? find_table(e->o.table) : e->format->default_table;
 	if (!e->o.table)
 		return 0;
 	if (e->table < 0)

@@ -139,7 +139,7 @@ static void gpus(struct json *j, const struct summary *s)
 		key_maybe(j, "index", b->gpu.index);
 		key_maybe(j, "cuda_index", b->gpu.cuda_index);
 		key_maybe(j, "total_bytes", b->gpu.memory_bytes);
-		key_bool(j, "beside", figure_gpu_unused(s, b->id));
+		key_bool(j, "unused", figure_gpu_unused(s, b->id));
 		json_end(j);
 	}
 	json_end(j);
@@ -247,7 +247,7 @@ static void column(const struct streams *s, const struct html_table *t, const st
 	json_end(s->j);
 	html_put_means(t, c, step, s->out);
 	if (has_band) {
-		html_put_lows(t, c, step, s->out);
+		html_put_minima(t, c, step, s->out);
 		html_put_highs(t, c, step, s->out);
 	}
 }
@@ -259,7 +259,7 @@ static void table(const struct streams *s, const struct html_table *t)
 	key_int(s->j, "id", t->id);
 	key_int(s->j, "rows", t->n);
 	key_int(s->j, "unit_ns", s->unit_ns);
-	key_int(s->j, "fold_ns", t->fold_ns);
+	key_int(s->j, "row_ns", t->row_ns);
 	html_put_times(t->t, t->n, s->unit_ns, true, s->out);
 	html_put_times(t->span, t->n, s->unit_ns, false, s->out);
 	key_list(s->j, "columns");
@@ -316,7 +316,7 @@ static void vocabulary(struct json *j)
 /* Reasons for throttled GPU clocks: columns and words. */
 static void throttles(struct json *j)
 {
-	key_list(j, "held");
+	key_list(j, "throttles");
 	for (size_t i = 0; i < FIGURE_THROTTLES; i++) {
 		json_array(j);
 		json_str(j, metrics[figure_throttles[i].metric].name);

@@ -165,7 +165,7 @@ void html_put_highs(const struct html_table *t, const struct html_column *c, dou
 	}
 }
 
-void html_put_lows(const struct html_table *t, const struct html_column *c, double step, struct buf *out)
+void html_put_minima(const struct html_table *t, const struct html_column *c, double step, struct buf *out)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		const struct html_cell *cell = &c->cells[i];

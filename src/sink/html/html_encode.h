@@ -25,7 +25,7 @@ bool html_has_band(const struct html_table *t, const struct html_column *c);
 void html_put_times(const uint64_t *times, size_t n, uint64_t unit_ns, bool as_differences, struct buf *out);
 void html_put_means(const struct html_table *t, const struct html_column *c, double step, struct buf *out);
 void html_put_highs(const struct html_table *t, const struct html_column *c, double step, struct buf *out);
-void html_put_lows(const struct html_table *t, const struct html_column *c, double step, struct buf *out);
+void html_put_minima(const struct html_table *t, const struct html_column *c, double step, struct buf *out);
 
 /* Appends the data, compressed (zlib, RFC 1950) and as base64 (RFC 4648). Returns 0 or -errno. */
 int html_packed(const struct buf *data, struct buf *out);

@@ -22,10 +22,10 @@ static void card(struct html *h, const char *kind, const char *word, const char 
 	html_raw(h, "</h3>");
 }
 
-static void story(struct html *h, size_t run, const struct summary *s)
+static void incident(struct html *h, size_t run, const struct summary *s)
 {
 	static const uint64_t around_ns = UINT64_C(30000000000);
-	const struct story *t = &s->story;
+	const struct incident *t = &s->incident;
 	const uint64_t from = t->since_ns.known ? (uint64_t) t->since_ns.value : t->at_ns > around_ns ? t->at_ns - around_ns
 												      : 0;
 	struct fact_list facts;
@@ -42,7 +42,7 @@ static void story(struct html *h, size_t run, const struct summary *s)
 	for (size_t i = 0; i < facts.n; i++) {
 		const struct fact *f = &facts.facts[i];
 
-		if (f->group != FACTS_STORY)
+		if (f->group != FACTS_INCIDENT)
 			continue;
 		html_raw(h, f->begins_line ? "</p><p>" : f->process ? "<br>"
 								    : " ");
@@ -122,7 +122,7 @@ void html_findings(struct html *h)
 			html_raw(h, "</h2>");
 		}
 		html_raw(h, "<div class=\"cards\">\n");
-		story(h, i, s);
+		incident(h, i, s);
 		for (int severity = SEVERITY_ERROR; severity >= SEVERITY_HINT; severity--) {
 			for (size_t k = 0; k < s->n_findings; k++) {
 				if (!s->findings[k].fired || (int) s->findings[k].severity != severity)
@@ -131,7 +131,7 @@ void html_findings(struct html *h)
 				fired++;
 			}
 		}
-		if (fired == 0 && !s->story.what)
+		if (fired == 0 && !s->incident.what)
 			nothing(h, &h->runs[i]);
 		html_raw(h, "</div>\n");
 		others(h, s);

@@ -81,7 +81,7 @@ const bool html_drawn[METRIC_COUNT] = {
 	[M_HOST_ENERGY] = true,
 	[M_GPU_MEM] = true,
 	[M_GPU_JOB_MEM] = true,
-	[M_GPU_FOREIGN_MEM] = true,
+	[M_GPU_OTHER_MEM] = true,
 	[M_GPU_UNATTRIBUTED_MEM] = true,
 	[M_GPU_BUSY] = true,
 	[M_GPU_GRAPHICS_ACTIVE] = true,
@@ -127,7 +127,7 @@ bool html_is_drawn(const struct job *job, const struct reading *r)
 
 static struct html_table *add_table(struct html_gather *g, const char *entity, uint32_t id)
 {
-	const int r = vec_room(&g->tables, &g->cap_tables, g->n_tables, sizeof(*g->tables), TABLES_MOST);
+	const int r = vec_reserve(&g->tables, &g->cap_tables, g->n_tables, sizeof(*g->tables), TABLES_MOST);
 
 	fail(g, r);
 	if (r < 0)
@@ -502,7 +502,7 @@ static void see_event(struct html_gather *g, const struct event *event)
 
 	if (!is_kept(event->kind))
 		return;
-	r = vec_room(&g->events, &g->cap_events, g->n_events, sizeof(copy), EVENTS_MOST);
+	r = vec_reserve(&g->events, &g->cap_events, g->n_events, sizeof(copy), EVENTS_MOST);
 	if (r == -EFBIG) {
 		g->events_lost++;
 		return;
@@ -526,7 +526,7 @@ int html_gather_init(struct html_gather *g, const struct job *job, bool is_redac
 	return g->error ? g->error : choose_processes(g);
 }
 
-void html_gather_see(struct html_gather *g, const struct frame *frame)
+void html_gather_frame(struct html_gather *g, const struct frame *frame)
 {
 	g->now_ns = frame->time_ns;
 	if (frame->n_readings > 0 && metrics[frame->readings[0].metric].entity == ENTITY_PROCESS && g->chosen.used > 0)

@@ -46,7 +46,7 @@ struct html_gather {
 
 /* job: replayed from the same recording; borrowed until html_gather_done(). Returns 0 or -ENOMEM. */
 int html_gather_init(struct html_gather *g, const struct job *job, bool is_redacted);
-void html_gather_see(struct html_gather *g, const struct frame *frame);
+void html_gather_frame(struct html_gather *g, const struct frame *frame);
 /* After the last frame. Returns 0 or the first error. */
 int html_gather_end(struct html_gather *g);
 void html_gather_done(struct html_gather *g);

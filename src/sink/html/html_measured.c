@@ -39,7 +39,7 @@ static void figures(struct html *h, const struct summary *s, const struct fact_l
 static void cost(struct html *h, const struct summary *s, const struct fact_list *facts)
 {
 	const struct facts *f = s->facts;
-	const bool is_none = f->ticks.known && f->ticks.value == 0;
+	const bool is_none = f->samples.known && f->samples.value == 0;
 	char buf[UNITS_LEN];
 	size_t n = 0;
 

@@ -86,7 +86,7 @@ struct html_column *html_table_column(struct html_table *t)
 {
 	struct html_column *c;
 
-	if (vec_room(&t->columns, &t->cap_columns, t->n_columns, sizeof(*c), COLUMNS_MOST) < 0)
+	if (vec_reserve(&t->columns, &t->cap_columns, t->n_columns, sizeof(*c), COLUMNS_MOST) < 0)
 		return NULL;
 	c = &t->columns[t->n_columns];
 	*c = (struct html_column) { .unit = "", .weight = 1 };
@@ -103,7 +103,7 @@ size_t html_table_weight(const struct html_table *t)
 	size_t streams = 0;
 
 	for (size_t i = 0; i < t->n_columns; i++)
-		streams += t->fold_ns > 0 && !t->columns[i].is_step ? 3 : t->columns[i].weight;
+		streams += t->row_ns > 0 && !t->columns[i].is_step ? 3 : t->columns[i].weight;
 	return streams * t->n;
 }
 
@@ -116,7 +116,7 @@ static bool belong_together(const struct html_table *t, size_t a, size_t b)
 {
 	const uint64_t hole = t->t[b] > end_of(t, a) ? t->t[b] - end_of(t, a) : 0;
 
-	return end_of(t, b) - t->t[a] <= t->fold_ns && (t->is_points || hole <= t->span[a] / 2 + slack_ns);
+	return end_of(t, b) - t->t[a] <= t->row_ns && (t->is_points || hole <= t->span[a] / 2 + slack_ns);
 }
 
 /* NaN and infinities win over numbers: their presence matters more. */
@@ -179,9 +179,9 @@ bool html_table_merge(struct html_table *t)
 	const size_t before = t->n;
 
 	while (t->n > 1 && t->n > before - before / 4) {
-		if (t->fold_ns > UINT64_MAX / 4)
+		if (t->row_ns > UINT64_MAX / 4)
 			return false;
-		t->fold_ns = t->fold_ns ? 2 * t->fold_ns : merged_first_ns;
+		t->row_ns = t->row_ns ? 2 * t->row_ns : merged_first_ns;
 		merge_once(t);
 	}
 	return t->n < before;

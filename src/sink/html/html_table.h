@@ -46,7 +46,7 @@ struct html_table {
 	size_t n, cap;
 	struct html_column *columns;
 	size_t n_columns, cap_columns;
-	uint64_t fold_ns;     /* length that rows were merged to; 0: not merged */
+	uint64_t row_ns;      /* length that rows were merged to; 0: not merged */
 	int16_t place[METRIC_COUNT]; /* index of a metric's column; -1: none */
 };
 

@@ -18,7 +18,7 @@ enum {
 	LABEL_LEAST = 5,  /* letters */
 };
 
-struct timeline {
+struct phase_chart {
 	struct html *h;
 	const struct html_run *run;
 	uint64_t end_ns;
@@ -27,7 +27,7 @@ struct timeline {
 	size_t n_hues;
 };
 
-static size_t hue_of(struct timeline *t, const char *name)
+static size_t hue_of(struct phase_chart *t, const char *name)
 {
 	for (size_t i = 0; i < t->n_hues; i++) {
 		if (strcmp(t->hues[i], name) == 0)
@@ -52,7 +52,7 @@ static void label(struct html *h, double x, int y, double room, const char *text
 	html_raw(h, "</text>");
 }
 
-static void bar(struct timeline *t, const struct phase *p, unsigned lane)
+static void bar(struct phase_chart *t, const struct phase *p, unsigned lane)
 {
 	const uint64_t end = p->end_ns ? p->end_ns : t->end_ns;
 	const double from = svg_x(&svg_report_box, t->end_ns, (double) p->begin_ns), to = svg_x(&svg_report_box, t->end_ns, (double) end);
@@ -74,7 +74,7 @@ static void bar(struct timeline *t, const struct phase *p, unsigned lane)
 	label(t->h, from + 5, top + 14, to - from - 8, p->name, html_phase_facts(p));
 }
 
-static void bars(struct timeline *t)
+static void bars(struct phase_chart *t)
 {
 	const struct job *job = t->run->summary->job;
 	size_t shown = 0;
@@ -113,7 +113,7 @@ static size_t next_shown(const struct html_gather *g, size_t i)
 	return i;
 }
 
-static void event(struct timeline *t, const struct html_event *e, double room_to)
+static void event(struct phase_chart *t, const struct html_event *e, double room_to)
 {
 	const bool is_mark = e->kind == EVENT_MARK;
 	const double x = svg_x(&svg_report_box, t->end_ns, (double) e->time_ns);
@@ -127,7 +127,7 @@ static void event(struct timeline *t, const struct html_event *e, double room_to
 	label(t->h, x + 7, bottom - 4, room_to - x - 12, e->kind == EVENT_OOM ? "out of memory" : e->text, "");
 }
 
-static void events(struct timeline *t)
+static void events(struct phase_chart *t)
 {
 	const struct html_gather *g = t->run->gather;
 	size_t shown = 0;
@@ -150,7 +150,7 @@ static void name(struct html *h, unsigned lane, const char *text)
 void svg_timeline(struct html *h, size_t run)
 {
 	const struct html_gather *g = h->runs[run].gather;
-	struct timeline t = { .h = h, .run = &h->runs[run], .end_ns = g->now_ns ? g->now_ns : 1 };
+	struct phase_chart t = { .h = h, .run = &h->runs[run], .end_ns = g->now_ns ? g->now_ns : 1 };
 	const bool has_events = next_shown(g, 0) < g->n_events;
 	unsigned height;
 

@@ -101,7 +101,7 @@ static void memory(struct json *j, const struct summary *s, const struct birth *
 	key_maybe(j, "job_peak_bytes", job);
 	key_maybe(j, "job_mean_bytes", summary_gpu_job_mean(s, b->id));
 	key_method(j, method);
-	key_maybe(j, "foreign_peak_bytes", summary_most(s, M_GPU_FOREIGN_MEM, b->id));
+	key_maybe(j, "other_peak_bytes", summary_most(s, M_GPU_OTHER_MEM, b->id));
 	key_maybe(j, "unattributed_peak_bytes", summary_most(s, M_GPU_UNATTRIBUTED_MEM, b->id));
 	key_maybe(j, "reserved_bytes", summary_most(s, M_GPU_MEM_RESERVED, b->id));
 	json_key(j, "unified");
@@ -245,7 +245,7 @@ void json_gpu(struct json *j, const struct summary *s)
 	}
 	json_object(j);
 	peak(j, "main", s->gpu_main_peak);
-	peak(j, "descendants", s->gpu_rest_peak);
+	peak(j, "descendants", s->gpu_descendants_peak);
 	object(j, "combined");
 	key_maybe(j, "peak_bytes", s->gpu_peak);
 	key_method(j, s->gpu_method);

@@ -38,7 +38,7 @@ static bool lacks_process(const struct summary *s)
 
 static bool lacks_sampling(const struct facts *f)
 {
-	return !f->interval_ns.known || !f->ticks.known || !f->late_ticks.known || !f->longest_gap_ns.known ||
+	return !f->interval_ns.known || !f->samples.known || !f->late_samples.known || !f->longest_gap_ns.known ||
 	       !f->own_cpu_ns.known || !f->own_rss_bytes.known;
 }
 

@@ -344,8 +344,8 @@ static void sampling(struct json *j, const struct facts *f)
 {
 	key_object(j, "sampling");
 	key_seconds(j, "interval_s", f->interval_ns);
-	key_maybe(j, "ticks", f->ticks);
-	key_maybe(j, "late_ticks", f->late_ticks);
+	key_maybe(j, "samples", f->samples);
+	key_maybe(j, "late_samples", f->late_samples);
 	key_seconds(j, "longest_gap_s", f->longest_gap_ns);
 	key_seconds(j, "cpu_s", f->own_cpu_ns);
 	key_maybe(j, "rss_peak_bytes", f->own_rss_bytes);
@@ -425,36 +425,36 @@ static void findings(struct json *j, const struct summary *s, bool why)
 	json_end(j);
 }
 
-static void story(struct json *j, const struct story *story)
+static void incident(struct json *j, const struct incident *incident)
 {
-	if (!story->what) {
-		key_str(j, "story", NULL);
+	if (!incident->what) {
+		key_str(j, "incident", NULL);
 		return;
 	}
-	key_object(j, "story");
-	key_str(j, "what", story->what);
-	key_seconds(j, "at_s", known((int64_t) story->at_ns));
-	key_str(j, "of", story->on_gpu ? "gpu" : "ram");
-	key_maybe(j, "held_bytes", story->held);
-	key_maybe(j, "limit_bytes", story->limit);
-	key_maybe(j, "requested_bytes", story->asked);
-	key_seconds(j, "growing_since_s", story->since_ns);
-	key_maybe(j, "growing_from_bytes", story->from_bytes);
-	key_maybe(j, "growth_bytes_per_s", story->since_ns.known ? known((int64_t) story->growth_per_s) : UNKNOWN);
+	key_object(j, "incident");
+	key_str(j, "event", incident->what);
+	key_seconds(j, "at_s", known((int64_t) incident->at_ns));
+	key_str(j, "memory", incident->on_gpu ? "gpu" : "ram");
+	key_maybe(j, "used_bytes", incident->used);
+	key_maybe(j, "limit_bytes", incident->limit);
+	key_maybe(j, "requested_bytes", incident->requested);
+	key_seconds(j, "growing_since_s", incident->since_ns);
+	key_maybe(j, "growing_from_bytes", incident->from_bytes);
+	key_maybe(j, "growth_bytes_per_s", incident->since_ns.known ? known((int64_t) incident->growth_per_s) : UNKNOWN);
 	json_key(j, "processes");
 	json_array(j);
-	for (size_t i = 0; i < story->n_holders; i++) {
+	for (size_t i = 0; i < incident->n_processes; i++) {
 		json_object(j);
-		key_maybe(j, "pid", known(story->holders[i].process->pid));
-		key_str(j, "name", story->holders[i].process->name);
-		key_maybe(j, "bytes", known(story->holders[i].bytes));
+		key_maybe(j, "pid", known(incident->processes[i].process->pid));
+		key_str(j, "name", incident->processes[i].process->name);
+		key_maybe(j, "bytes", known(incident->processes[i].bytes));
 		json_key(j, "killed");
-		json_bool(j, story->holders[i].killed);
+		json_bool(j, incident->processes[i].killed);
 		json_end(j);
 	}
 	json_end(j);
-	key_maybe(j, "foreign_bytes", story->foreign);
-	key_str(j, "try", story->advice);
+	key_maybe(j, "other_bytes", incident->other);
+	key_str(j, "remedy", incident->advice);
 	json_end(j);
 }
 
@@ -475,7 +475,7 @@ static int json_write(const struct summary *s, const struct sink_options *o, str
 	phases_and_series(&j, s);
 	marks(&j, s);
 	sampling(&j, s->facts);
-	story(&j, &s->story);
+	incident(&j, &s->incident);
 	findings(&j, s, o->why);
 	json_key(&j, "notes");
 	json_notes(&j, s);

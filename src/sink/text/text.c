@@ -63,7 +63,7 @@ static const char *const row_labels[] = {
 	[FACTS_IO] = "I/O",
 	[FACTS_ENERGY] = "Energy",
 	[FACTS_SAMPLING] = "Sampling",
-	[FACTS_STORY] = "Events",
+	[FACTS_INCIDENT] = "Events",
 };
 
 static void begin_row(struct text *t, const struct fact *fact)
@@ -143,9 +143,9 @@ static void sampling(struct text *t)
 	rows_of(t, FACTS_SAMPLING, FACTS_SAMPLING);
 }
 
-static void story(struct text *t)
+static void incident(struct text *t)
 {
-	rows_of(t, FACTS_STORY, FACTS_STORY);
+	rows_of(t, FACTS_INCIDENT, FACTS_INCIDENT);
 }
 
 /* In the order of display. */
@@ -157,7 +157,7 @@ static void (*const rows[])(struct text *t) = {
 	text_marks,
 	sampling,
 	text_notes,
-	story,
+	incident,
 	text_findings,
 	text_again,
 };

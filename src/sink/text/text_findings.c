@@ -88,7 +88,7 @@ static void lines(struct text *t, const char *text)
 /* "No GPU" is no news on a machine without GPUs. */
 static bool is_shown(const struct text *t, const struct note *note)
 {
-	return strcmp(note->about, "gpu") != 0 || note->happened || figure_has_gpus(t->s);
+	return strcmp(note->about, "gpu") != 0 || note->is_failure || figure_has_gpus(t->s);
 }
 
 void text_notes(struct text *t)

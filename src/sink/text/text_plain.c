@@ -57,7 +57,7 @@ static void write_title(const struct text *t, const struct fact *f, struct buf *
 	buf_str(out, f->title);
 	if (!f->process)
 		return;
-	buf_str(out, f->group == FACTS_STORY ? " by " : " of ");
+	buf_str(out, f->group == FACTS_INCIDENT ? " by " : " of ");
 	text_name(t, f->process, out);
 	buf_printf(out, ", process %d", (int) f->process->pid);
 }
@@ -180,7 +180,7 @@ static void marks(struct text *t)
 static void notes(struct text *t)
 {
 	for (size_t i = 0; i < t->s->n_notes; i++) {
-		if (strcmp(t->s->notes[i].about, "gpu") != 0 || t->s->notes[i].happened || figure_has_gpus(t->s))
+		if (strcmp(t->s->notes[i].about, "gpu") != 0 || t->s->notes[i].is_failure || figure_has_gpus(t->s))
 			fact(t, "note on %s: %s", t->s->notes[i].about, t->s->notes[i].why);
 	}
 }
@@ -229,9 +229,9 @@ static void findings(struct text *t)
 	free(list);
 }
 
-static void story(struct text *t)
+static void incident(struct text *t)
 {
-	facts_of(t, FACTS_STORY, FACTS_STORY);
+	facts_of(t, FACTS_INCIDENT, FACTS_INCIDENT);
 }
 
 static void show_again(struct text *t)
@@ -252,7 +252,7 @@ static void (*const parts[])(struct text *t) = {
 	marks,
 	sampling,
 	notes,
-	story,
+	incident,
 	findings,
 	show_again,
 };

@@ -15,7 +15,7 @@
 #include "base/smallfile.h"
 #include "source/cgroup/path.h"
 #include "source/source.h"
-#include "source/teller.h"
+#include "source/report_once.h"
 
 enum {
 	MEMORY = 1 << 0,
@@ -89,7 +89,7 @@ static const struct row quota_v2[] = {
 		"cgroup v2 cpu.stat throttled_usec", NO_CPU_V2, "enable it in the parent group" },
 	{ M_JOB_CGROUP_PERIODS, CGROUP_UNIFIED, QUOTA, "cpu.stat", NULL, "nr_periods", 1, "cgroup v2 cpu.stat nr_periods",
 		NO_CPU_V2, "enable it in the parent group" },
-	{ M_JOB_CGROUP_HELD_PERIODS, CGROUP_UNIFIED, QUOTA, "cpu.stat", NULL, "nr_throttled", 1,
+	{ M_JOB_CGROUP_THROTTLED_PERIODS, CGROUP_UNIFIED, QUOTA, "cpu.stat", NULL, "nr_throttled", 1,
 		"cgroup v2 cpu.stat nr_throttled", NO_CPU_V2, "enable it in the parent group" },
 };
 
@@ -98,7 +98,7 @@ static const struct row quota_v1[] = {
 		"cgroup v1 cpu.stat throttled_time", NO_CPU_V1, "" },
 	{ M_JOB_CGROUP_PERIODS, CGROUP_CPU, QUOTA, "cpu.stat", NULL, "nr_periods", 1, "cgroup v1 cpu.stat nr_periods",
 		NO_CPU_V1, "" },
-	{ M_JOB_CGROUP_HELD_PERIODS, CGROUP_CPU, QUOTA, "cpu.stat", NULL, "nr_throttled", 1,
+	{ M_JOB_CGROUP_THROTTLED_PERIODS, CGROUP_CPU, QUOTA, "cpu.stat", NULL, "nr_throttled", 1,
 		"cgroup v1 cpu.stat nr_throttled", NO_CPU_V1, "" },
 };
 
@@ -119,7 +119,7 @@ struct source {
 	int errors[ROWS];      /* 0, or why the file cannot be read */
 	bool peak_is_ours;     /* the peak contains nothing from before this run */
 	int64_t peak_before;   /* the peak at its first read */
-	struct teller teller;
+	struct report_once once;
 };
 
 /* ---- opening ------------------------------------------------------------------------------------------------------ */
@@ -261,7 +261,7 @@ static void tell_row(struct source *s, size_t i, const char *text, struct frameb
 
 	if (s->rows[i]->metric == M_JOB_CGROUP_PEAK)
 		value = own_peak(s, value);
-	teller_tell(&s->teller, out, s->rows[i]->metric, value);
+	report_once(&s->once, out, s->rows[i]->metric, value);
 }
 
 static int cgroup_read(struct source *s, unsigned group_mask, struct framebuf *out)
@@ -385,7 +385,7 @@ static const char *own_group(const struct root *root)
 }
 
 static void report_row_probe(const struct source *s, size_t i, const struct source_env *env, const struct framebuf *out,
-	source_prober *report, void *ctx)
+	source_probe_fn *report, void *ctx)
 {
 	const struct row *row = s->rows[i];
 	struct source_probe probe = {
@@ -407,7 +407,7 @@ static void report_row_probe(const struct source *s, size_t i, const struct sour
 	report(ctx, &probe);
 }
 
-static void cgroup_probe(const struct source_env *env, source_prober *report, void *ctx)
+static void cgroup_probe(const struct source_env *env, source_probe_fn *report, void *ctx)
 {
 	struct framebuf out = { 0 };
 	struct source *s = NULL;

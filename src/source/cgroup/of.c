@@ -12,7 +12,7 @@
 #include "base/parse.h"
 #include "base/smallfile.h"
 #include "source/cgroup/path.h"
-#include "source/teller.h"
+#include "source/report_once.h"
 
 /* v1 writes "no limit" as the largest multiple of the page size (PAGE_COUNTER_MAX). */
 #define NO_MACHINE_HAS ((uint64_t) 1 << 60)

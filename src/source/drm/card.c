@@ -153,7 +153,7 @@ static int node_add(struct drm_cards *cards, int class_dir, const char *name, en
 	struct drm_card *card = card_of(cards, found.key);
 
 	if (!card) {
-		int r = vec_room(&cards->list, &cards->cap, cards->n, sizeof(found), DRM_CARDS);
+		int r = vec_reserve(&cards->list, &cards->cap, cards->n, sizeof(found), DRM_CARDS);
 
 		if (r < 0)
 			return r;
@@ -204,7 +204,7 @@ static int card_keep(struct drm_cards *cards, struct drm_card *card)
 		return 0;
 	}
 	if (!before) {
-		int r = vec_room(&cards->list, &cards->cap, cards->n, sizeof(*card), DRM_CARDS);
+		int r = vec_reserve(&cards->list, &cards->cap, cards->n, sizeof(*card), DRM_CARDS);
 
 		if (r < 0) {
 			drm_card_lose(card);

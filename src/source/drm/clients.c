@@ -25,7 +25,7 @@ static struct drm_client *client_of(struct drm_clients *c, int card, int64_t id)
 
 	if (map_get(&c->by_client, client_key(card, id), &at))
 		return &c->clients[at];
-	if (vec_room(&c->clients, &c->cap_clients, c->n_clients, sizeof(*c->clients), MAX_CLIENTS) < 0 ||
+	if (vec_reserve(&c->clients, &c->cap_clients, c->n_clients, sizeof(*c->clients), MAX_CLIENTS) < 0 ||
 		map_put(&c->by_client, client_key(card, id), (uint32_t) c->n_clients) < 0)
 		return NULL;
 	struct drm_client *client = &c->clients[c->n_clients++];
@@ -89,7 +89,7 @@ static int use_add(struct drm_clients *c, const struct drm_client *client)
 	struct drm_use *use = c->n_uses ? &c->uses[c->n_uses - 1] : NULL;
 
 	if (!use || use->pid != client->pid || use->card != client->card) {
-		int r = vec_room(&c->uses, &c->cap_uses, c->n_uses, sizeof(*use), MAX_CLIENTS);
+		int r = vec_reserve(&c->uses, &c->cap_uses, c->n_uses, sizeof(*use), MAX_CLIENTS);
 
 		if (r < 0)
 			return r;

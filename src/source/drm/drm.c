@@ -20,8 +20,8 @@ enum {
 };
 
 static const struct source_group groups[] = {
-	{ .name = "sensors", .holds = "power, energy, temperatures, clocks", .period_ns = 1000000000, .rank = 1, .pairs = true },
-	{ .name = "processes", .holds = "processes on the GPUs, their memory and busy time", .period_ns = 1000000000, .moving_ns = 1000000000, .pairs = true, .busy = true },
+	{ .name = "sensors", .contents = "power, energy, temperatures, clocks", .period_ns = 1000000000, .rank = 1, .pairs = true },
+	{ .name = "processes", .contents = "processes on the GPUs, their memory and busy time", .period_ns = 1000000000, .moving_ns = 1000000000, .pairs = true, .busy = true },
 };
 
 #define MEGAHERTZ  1000000, 1, 0, INT64_C(10000000000)
@@ -286,7 +286,7 @@ static const struct {
 };
 
 /* Shares exist from the second read on. */
-static void drm_probe(const struct source_env *env, source_prober *report, void *ctx)
+static void drm_probe(const struct source_env *env, source_probe_fn *report, void *ctx)
 {
 	struct framebuf out = { 0 };
 	struct source *s = NULL;
@@ -313,7 +313,7 @@ static void drm_probe(const struct source_env *env, source_prober *report, void 
 	drm_close(s);
 }
 
-static void drm_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *report, void *ctx)
+static void drm_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_fn *report, void *ctx)
 {
 	drm_gpus_facts(&s->gpus, wanted, report, ctx);
 }

@@ -300,11 +300,11 @@ struct maybe drm_gpus_busy(const struct drm_gpus *g, size_t i, enum drm_class of
 	return drm_rates_busiest(rates, n_rates, of);
 }
 
-void drm_gpus_facts(const struct drm_gpus *g, const struct gpu_fact_set *wanted, source_fact_teller *report, void *ctx)
+void drm_gpus_facts(const struct drm_gpus *g, const struct gpu_fact_set *wanted, source_fact_fn *report, void *ctx)
 {
 	for (size_t i = 0; i < g->cards.n; i++) {
 		if (g->list[i].born && g->list[i].asleep && wanted->has[GF_ASLEEP])
-			report(ctx, &(struct gpu_fact_told) { .id = (uint32_t) i + 1, .fact = GF_ASLEEP, .value = 1 });
+			report(ctx, &(struct gpu_fact_value) { .id = (uint32_t) i + 1, .fact = GF_ASLEEP, .value = 1 });
 	}
 }
 

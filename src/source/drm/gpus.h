@@ -74,7 +74,7 @@ struct maybe drm_gpu_figure(const struct drm_gpus *g, size_t i, enum metric metr
 struct maybe drm_gpus_busy(const struct drm_gpus *g, size_t i, enum drm_class of);
 
 /* Reports the facts of all (source.h). */
-void drm_gpus_facts(const struct drm_gpus *g, const struct gpu_fact_set *wanted, source_fact_teller *report, void *ctx);
+void drm_gpus_facts(const struct drm_gpus *g, const struct gpu_fact_set *wanted, source_fact_fn *report, void *ctx);
 
 /* For probes: whether a metric was reported with a value; and the reason why not: sleep if all GPUs
  * sleep, else otherwise. */

@@ -108,7 +108,7 @@ static int descriptor_read(struct drm_clients *c, struct drm_process *h, int dir
 
 	if (client_fd.card < 0)
 		return 0;
-	int r = vec_room(&h->fds, &h->cap_fds, h->n_fds, sizeof(*h->fds), MAX_FDS);
+	int r = vec_reserve(&h->fds, &h->cap_fds, h->n_fds, sizeof(*h->fds), MAX_FDS);
 
 	if (r == 0)
 		h->fds[h->n_fds++] = client_fd;
@@ -217,7 +217,7 @@ static int process_scan(void *ctx, int32_t pid)
 	int r = 0;
 
 	if (!map_get(&c->by_pid, (uint64_t) pid, &at)) {
-		r = vec_room(&c->processes, &c->cap_processes, c->n_processes, sizeof(*c->processes), MAX_PROCESSES);
+		r = vec_reserve(&c->processes, &c->cap_processes, c->n_processes, sizeof(*c->processes), MAX_PROCESSES);
 		if (r == 0)
 			r = map_put(&c->by_pid, (uint64_t) pid, (uint32_t) c->n_processes);
 		if (r < 0)

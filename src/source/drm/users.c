@@ -49,7 +49,7 @@ static struct drm_user *user_of(struct drm_users *u, const struct drm_use *use, 
 		if (user->pid == use->pid && user->card == use->card && user->start_ticks == use->start_ticks)
 			return user;
 	}
-	if (vec_room(&u->list, &u->cap, u->n, sizeof(*u->list), MAX_USERS) < 0)
+	if (vec_reserve(&u->list, &u->cap, u->n, sizeof(*u->list), MAX_USERS) < 0)
 		return NULL;
 	struct drm_user *user = &u->list[u->n++];
 	struct birth birth = {

@@ -16,7 +16,7 @@
 #include "base/parse.h"
 #include "base/smallfile.h"
 #include "source/source.h"
-#include "source/teller.h"
+#include "source/report_once.h"
 
 enum {
 	MAX_PACKAGES = 256
@@ -35,7 +35,7 @@ struct source {
 	struct package *packages;
 	size_t n_packages, cap_packages;
 	int64_t total_uj; /* over all packages, without wraps */
-	struct teller teller;
+	struct report_once once;
 };
 
 /* A package zone is "intel-rapl:0": "intel-rapl:0:0" is a part of it (core, uncore, dram) and
@@ -82,7 +82,7 @@ static int add_zone(struct source *s, int class_dir, const char *name)
 
 	if (zone < 0 || !is_package(zone))
 		return 0;
-	int r = vec_room(&s->packages, &s->cap_packages, s->n_packages, sizeof(package), MAX_PACKAGES);
+	int r = vec_reserve(&s->packages, &s->cap_packages, s->n_packages, sizeof(package), MAX_PACKAGES);
 
 	if (r < 0)
 		return r;
@@ -200,11 +200,11 @@ static int energy_read(struct source *s, unsigned group_mask, struct framebuf *o
 		return 0;
 	int r = advance(s);
 
-	teller_tell(&s->teller, out, M_HOST_ENERGY, r < 0 ? UNKNOWN : known(s->total_uj));
+	report_once(&s->once, out, M_HOST_ENERGY, r < 0 ? UNKNOWN : known(s->total_uj));
 	return 0;
 }
 
-static void energy_probe(const struct source_env *env, source_prober *report, void *ctx)
+static void energy_probe(const struct source_env *env, source_probe_fn *report, void *ctx)
 {
 	struct source_probe probe = {
 		.metric = M_HOST_ENERGY,

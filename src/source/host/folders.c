@@ -7,7 +7,7 @@
 #include <sys/statvfs.h>
 
 #include "source/host/mountinfo.h"
-#include "source/teller.h"
+#include "source/report_once.h"
 
 /* File systems on which every call may wait for another machine or a daemon, forever if that one
  * hangs. */

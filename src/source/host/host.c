@@ -17,7 +17,7 @@
 #include "source/host/folders.h"
 #include "source/host/parse.h"
 #include "source/source.h"
-#include "source/teller.h"
+#include "source/report_once.h"
 
 enum {
 	FAST = 1 << 0,
@@ -58,7 +58,7 @@ struct core {
 struct source {
 	int fds[FILE_SLOTS];    /* -1: could not be opened */
 	int errors[FILE_SLOTS]; /* 0, or the error of the last open or read */
-	struct teller teller;
+	struct report_once once;
 	struct longfile text;
 	struct core *cores;
 	size_t n_cores;
@@ -77,9 +77,9 @@ static void report_meminfo(struct source *s, const char *text, struct framebuf *
 	struct meminfo m;
 
 	meminfo_parse(text, &m);
-	teller_tell(&s->teller, out, M_HOST_MEM_USED, minus(m.total, m.available));
-	teller_tell(&s->teller, out, M_HOST_MEM_AVAILABLE, m.available);
-	teller_tell(&s->teller, out, M_HOST_SWAP_USED, minus(m.swap_total, m.swap_free));
+	report_once(&s->once, out, M_HOST_MEM_USED, minus(m.total, m.available));
+	report_once(&s->once, out, M_HOST_MEM_AVAILABLE, m.available);
+	report_once(&s->once, out, M_HOST_SWAP_USED, minus(m.swap_total, m.swap_free));
 }
 
 static struct maybe ticks(const struct source *s, uint64_t n)
@@ -89,11 +89,11 @@ static struct maybe ticks(const struct source *s, uint64_t n)
 
 static void report_total(struct source *s, const struct cpu_line *line, struct framebuf *out)
 {
-	teller_tell(&s->teller, out, M_HOST_CPU_USER, ticks(s, line->user + line->nice));
-	teller_tell(&s->teller, out, M_HOST_CPU_SYSTEM, ticks(s, line->system + line->irq + line->softirq));
-	teller_tell(&s->teller, out, M_HOST_CPU_IDLE, ticks(s, line->idle));
-	teller_tell(&s->teller, out, M_HOST_CPU_IOWAIT, ticks(s, line->iowait));
-	teller_tell(&s->teller, out, M_HOST_CPU_STEAL, ticks(s, line->steal));
+	report_once(&s->once, out, M_HOST_CPU_USER, ticks(s, line->user + line->nice));
+	report_once(&s->once, out, M_HOST_CPU_SYSTEM, ticks(s, line->system + line->irq + line->softirq));
+	report_once(&s->once, out, M_HOST_CPU_IDLE, ticks(s, line->idle));
+	report_once(&s->once, out, M_HOST_CPU_IOWAIT, ticks(s, line->iowait));
+	report_once(&s->once, out, M_HOST_CPU_STEAL, ticks(s, line->steal));
 }
 
 /* The core's entry in the list, which grows when a core comes online; NULL: out of memory. */
@@ -151,7 +151,7 @@ static void add_core(struct source *s, const struct cpu_line *line, struct frame
 static void tell_unknown(struct source *s, struct framebuf *out, const enum metric *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		teller_tell(&s->teller, out, list[i], UNKNOWN);
+		report_once(&s->once, out, list[i], UNKNOWN);
 }
 
 static void report_stat(struct source *s, const char *text, struct framebuf *out)
@@ -180,7 +180,7 @@ static void report_stat(struct source *s, const char *text, struct framebuf *out
 	if (!total)
 		tell_unknown(s, out, totals, sizeof(totals) / sizeof(totals[0]));
 	if (busiest.known || !cores) /* a single read of the cores gives no difference yet */
-		teller_tell(&s->teller, out, M_HOST_CORE_BUSIEST, busiest);
+		report_once(&s->once, out, M_HOST_CORE_BUSIEST, busiest);
 }
 
 static void report_loadavg(struct source *s, const char *text, struct framebuf *out)
@@ -188,7 +188,7 @@ static void report_loadavg(struct source *s, const char *text, struct framebuf *
 	uint64_t ppm = 0;
 	int r = parse_ppm(&text, &ppm);
 
-	teller_tell(&s->teller, out, M_HOST_LOAD1, maybe_count(*text == ' ' ? r : -EBADMSG, ppm, 1));
+	report_once(&s->once, out, M_HOST_LOAD1, maybe_count(*text == ' ' ? r : -EBADMSG, ppm, 1));
 }
 
 static struct maybe times(struct maybe value, uint64_t scale)
@@ -201,10 +201,10 @@ static void report_vmstat(struct source *s, const char *text, struct framebuf *o
 	struct vmstat v;
 
 	vmstat_parse(text, &v);
-	teller_tell(&s->teller, out, M_HOST_THP_FAULTS, v.thp_faults);
-	teller_tell(&s->teller, out, M_HOST_SWAP_IN, times(v.swap_in_pages, s->page_bytes));
-	teller_tell(&s->teller, out, M_HOST_SWAP_OUT, times(v.swap_out_pages, s->page_bytes));
-	teller_tell(&s->teller, out, M_HOST_OOM_KILLS, v.oom_kills);
+	report_once(&s->once, out, M_HOST_THP_FAULTS, v.thp_faults);
+	report_once(&s->once, out, M_HOST_SWAP_IN, times(v.swap_in_pages, s->page_bytes));
+	report_once(&s->once, out, M_HOST_SWAP_OUT, times(v.swap_out_pages, s->page_bytes));
+	report_once(&s->once, out, M_HOST_OOM_KILLS, v.oom_kills);
 }
 
 static void report_diskstats(struct source *s, const char *text, struct framebuf *out)
@@ -212,8 +212,8 @@ static void report_diskstats(struct source *s, const char *text, struct framebuf
 	struct traffic t;
 
 	diskstats_parse(text, &t);
-	teller_tell(&s->teller, out, M_HOST_DISK_READ, t.in);
-	teller_tell(&s->teller, out, M_HOST_DISK_WRITE, t.out);
+	report_once(&s->once, out, M_HOST_DISK_READ, t.in);
+	report_once(&s->once, out, M_HOST_DISK_WRITE, t.out);
 }
 
 static void report_net_dev(struct source *s, const char *text, struct framebuf *out)
@@ -221,8 +221,8 @@ static void report_net_dev(struct source *s, const char *text, struct framebuf *
 	struct traffic t;
 
 	net_dev_parse(text, &t);
-	teller_tell(&s->teller, out, M_HOST_NET_RX, t.in);
-	teller_tell(&s->teller, out, M_HOST_NET_TX, t.out);
+	report_once(&s->once, out, M_HOST_NET_RX, t.in);
+	report_once(&s->once, out, M_HOST_NET_TX, t.out);
 }
 
 static void report_psi_cpu(struct source *s, const char *text, struct framebuf *out)
@@ -230,7 +230,7 @@ static void report_psi_cpu(struct source *s, const char *text, struct framebuf *
 	struct pressure p;
 
 	pressure_parse(text, &p);
-	teller_tell(&s->teller, out, M_HOST_PSI_CPU, p.some_ns);
+	report_once(&s->once, out, M_HOST_PSI_CPU, p.some_ns);
 }
 
 static void report_psi_mem(struct source *s, const char *text, struct framebuf *out)
@@ -238,8 +238,8 @@ static void report_psi_mem(struct source *s, const char *text, struct framebuf *
 	struct pressure p;
 
 	pressure_parse(text, &p);
-	teller_tell(&s->teller, out, M_HOST_PSI_MEM, p.some_ns);
-	teller_tell(&s->teller, out, M_HOST_PSI_MEM_FULL, p.full_ns);
+	report_once(&s->once, out, M_HOST_PSI_MEM, p.some_ns);
+	report_once(&s->once, out, M_HOST_PSI_MEM_FULL, p.full_ns);
 }
 
 static void report_psi_io(struct source *s, const char *text, struct framebuf *out)
@@ -247,7 +247,7 @@ static void report_psi_io(struct source *s, const char *text, struct framebuf *o
 	struct pressure p;
 
 	pressure_parse(text, &p);
-	teller_tell(&s->teller, out, M_HOST_PSI_IO, p.some_ns);
+	report_once(&s->once, out, M_HOST_PSI_IO, p.some_ns);
 }
 
 static const struct {
@@ -271,8 +271,8 @@ static const struct {
 
 static void read_folders(struct source *s, struct framebuf *out)
 {
-	teller_tell(&s->teller, out, M_HOST_DISK_FREE, folder_free(s->fds[FILE_WORKDIR]));
-	teller_tell(&s->teller, out, M_HOST_SHM, folder_used(s->fds[FILE_SHM]));
+	report_once(&s->once, out, M_HOST_DISK_FREE, folder_free(s->fds[FILE_WORKDIR]));
+	report_once(&s->once, out, M_HOST_SHM, folder_used(s->fds[FILE_SHM]));
 }
 
 /* ---- the source --------------------------------------------------------------------------------------------------- */
@@ -431,7 +431,7 @@ static void explain(int error, const struct host_row *row, struct source_probe *
 	}
 }
 
-static void host_probe(const struct source_env *env, source_prober *report, void *ctx)
+static void host_probe(const struct source_env *env, source_probe_fn *report, void *ctx)
 {
 	struct framebuf out = { 0 };
 	struct source *s = NULL;

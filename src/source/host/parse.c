@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "source/teller.h"
+#include "source/report_once.h"
 
 enum {
 	SECTOR_BYTES = 512,

@@ -164,7 +164,7 @@ int member_add(struct processes *p, const struct procfs_stat *st, bool is_main, 
 {
 	uint32_t uid;
 	bool ignores;
-	int r = vec_room(&p->members, &p->cap, p->n, sizeof(*p->members), MEMBERS_MAX);
+	int r = vec_reserve(&p->members, &p->cap, p->n, sizeof(*p->members), MEMBERS_MAX);
 
 	if (r < 0)
 		return r;

@@ -106,7 +106,7 @@ static uint32_t file_of(struct files *f, const struct procfs_map *map)
 		if (at->inode == map->inode && at->major == map->major && at->minor == map->minor && at->name_hash == name_hash)
 			return i;
 	}
-	if (vec_room(&f->files, &f->cap_files, f->n_files, sizeof(*f->files), FILES_MAX) < 0 ||
+	if (vec_reserve(&f->files, &f->cap_files, f->n_files, sizeof(*f->files), FILES_MAX) < 0 ||
 		map_put(&f->by_hash, hash, (uint32_t) f->n_files + 1) < 0)
 		return NONE;
 	f->files[f->n_files++] = (struct file) {
@@ -126,7 +126,7 @@ static uint32_t range_new(struct files *f, uint64_t start, uint64_t end, uint32_
 	if (i != NONE) {
 		f->free_range = f->ranges[i - 1].next;
 	} else {
-		if (vec_room(&f->ranges, &f->cap_ranges, f->n_ranges, sizeof(*f->ranges), FILES_MAX) < 0)
+		if (vec_reserve(&f->ranges, &f->cap_ranges, f->n_ranges, sizeof(*f->ranges), FILES_MAX) < 0)
 			return NONE;
 		i = (uint32_t) ++f->n_ranges;
 	}
@@ -241,7 +241,7 @@ static int map_add(struct files *f, const struct procfs_map *map)
 	struct file *file = &f->files[i - 1];
 
 	if (file->seen_by != f->n_users) {
-		if (vec_room(&f->uses, &f->cap_uses, f->n_uses, sizeof(*f->uses), SIZE_MAX / sizeof(*f->uses)) < 0)
+		if (vec_reserve(&f->uses, &f->cap_uses, f->n_uses, sizeof(*f->uses), SIZE_MAX / sizeof(*f->uses)) < 0)
 			return -ENOMEM;
 		f->uses[f->n_uses++] = i;
 		f->users[f->n_users - 1].n++;
@@ -350,7 +350,7 @@ static int user_read(struct processes *p, struct member *m)
 
 	const bool is_there = member_memory(p, m) == 0;
 
-	if (vec_room(&f->users, &f->cap_users, f->n_users, sizeof(*f->users), MEMBERS_MAX) < 0)
+	if (vec_reserve(&f->users, &f->cap_users, f->n_users, sizeof(*f->users), MEMBERS_MAX) < 0)
 		return -ENOMEM;
 	struct user *u = &f->users[f->n_users++];
 
@@ -454,9 +454,9 @@ int processes_files(struct processes *p, struct files_read *ret)
 	}
 	*ret = (struct files_read) { .most_bytes = smallest_cut(f) };
 	for (size_t i = 0; i < f->n_files; i++)
-		ret->likely_bytes += f->files[i].resident;
-	if (ret->likely_bytes > ret->most_bytes)
-		ret->likely_bytes = ret->most_bytes;
+		ret->estimate_bytes += f->files[i].resident;
+	if (ret->estimate_bytes > ret->most_bytes)
+		ret->estimate_bytes = ret->most_bytes;
 	ret->cost_ns = thread_cpu_ns() - began;
 	return ended;
 }

@@ -177,10 +177,10 @@ static struct source_probe row_probe(const struct probe *p, size_t i, const int 
 	return probe;
 }
 
-void processes_probe(const struct source_env *env, source_prober *report, void *ctx)
+void processes_probe(const struct source_env *env, source_probe_fn *report, void *ctx)
 {
 	struct probe p = { .env = env };
-	const struct proc_lack *const foreign = processes_foreign(env->root);
+	const struct proc_lack *const foreign = processes_proc_lack(env->root);
 	int result[FILE_COUNT];
 
 	for (enum probe_file file = 0; file < FILE_COUNT; file++)

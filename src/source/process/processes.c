@@ -24,7 +24,7 @@ static const uint64_t verified_ns = 1000000000;
 
 /* The proc of an ancestor namespace shows this process under all its pids from there down. The proc
  * of a sibling or descendant namespace does not show it at all. */
-const struct proc_lack *processes_foreign(const struct root *root)
+const struct proc_lack *processes_proc_lack(const struct root *root)
 {
 	static const struct proc_lack
 		other = { "the file system at /proc belongs to another pid namespace", "remount it (unshare --mount-proc, mount -t proc proc /proc)" },
@@ -57,7 +57,7 @@ int processes_new(const struct source_env *env, bool ours, struct processes **re
 		return err_set(err, -ENOMEM, "out of memory");
 	p->env = *env;
 	p->ours = ours;
-	p->foreign = processes_foreign(env->root) != NULL;
+	p->foreign = processes_proc_lack(env->root) != NULL;
 	p->tick_ns = UINT64_C(1000000000) / (uint64_t) (tick > 0 ? tick : 100);
 	p->page_bytes = (uint64_t) (page > 0 ? page : 4096);
 	gate_init(p);
@@ -80,7 +80,7 @@ void processes_free(struct processes *p)
 	map_done(&p->ignored_at);
 	map_done(&p->ignored_until);
 	map_done(&p->sessions);
-	pid_list_done(&p->elders);
+	pid_list_done(&p->preexisting);
 	map_done(&p->zombies);
 	map_done(&p->ended_by_pid);
 	map_done(&p->strangers);
@@ -89,7 +89,7 @@ void processes_free(struct processes *p)
 	free(p);
 }
 
-void processes_take_all(struct processes *p)
+void processes_add_all(struct processes *p)
 {
 	p->all = true;
 	p->foreign = false; /* every visible process is meant */
@@ -141,7 +141,7 @@ int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebu
 		return r < 0 ? r : -ESRCH;
 	processes_forget_scans(p);
 	/* One scan finds the descendants of all further ones. */
-	r = is_main ? processes_look(p, LOOK_FULL, out) : 0;
+	r = is_main ? processes_scan(p, SCAN_FULL, out) : 0;
 	return r < 0 ? r : 0;
 }
 
@@ -295,7 +295,7 @@ bool processes_reaped(struct processes *p, pid_t pid, const struct end *facts, s
 	return true;
 }
 
-int processes_reset_mark(struct processes *p, uint32_t id)
+int processes_reset_hwm(struct processes *p, uint32_t id)
 {
 	char path[PATH_LEN];
 	uint32_t i;

@@ -112,7 +112,7 @@ struct processes {
 	struct map ignored;      /* pids to their start in ticks, truncated to 32 bits */
 	struct map ignored_at;   /* pids to when they were last verified as ignored, in seconds */
 	struct map ignored_until; /* pids of reaped ones to their end, in seconds; only if foreign */
-	struct pid_list elders;  /* children of the recorder from before the job, and theirs; each
+	struct pid_list preexisting; /* children of the recorder from before the job, and theirs; each
 	                          * is ignored */
 	uint64_t main_start_ticks; /* children of the recorder that are older are not part of the
 	                            * job; 0: no main yet */
@@ -130,12 +130,12 @@ struct processes {
 	size_t n_hidden;         /* members whose program is hidden */
 	size_t n_wide, n_kept;   /* members with all descriptors; descriptors */
 	size_t fd_limit;
-	size_t round_active, round_others; /* where the next round of PROCESSES_IO and PROCESSES_MARKS
+	size_t round_active, round_others; /* where the next round of PROCESSES_IO and PROCESSES_HWM
 	                                    * continues */
 	bool io_moved;           /* in this call a member may have waited for a child and taken over
 	                           * its I/O */
 	size_t unwaited;         /* members, living and ended, that ignore SIGCHLD */
-	bool foreign;            /* see processes_foreign */
+	bool foreign;            /* see processes_proc_lack */
 	int32_t main_unread;     /* main's pid if foreign, until its exit record arrives; 0:
 	                          * arrived, or not foreign */
 	bool all;                /* every process with memory is a member */
@@ -253,13 +253,13 @@ uint32_t gate_pids_between(const struct gate *g, uint32_t from, uint32_t to);
 /* Turns the gate off if it did not show the members whose ids are above before_id. */
 void gate_verify(struct processes *p, uint32_t before_id);
 
-/* look.c */
+/* scan.c */
 
 /* Whether none of the pids assigned since the last scan is a member's child. *ret_vanished: some
  * have ended and are unknown. */
 bool gate_no_births(struct processes *p, bool *ret_vanished);
 
-/* elders.c */
+/* preexisting.c */
 
 /* Also excludes children that the preexisting children have started since, even after their parent
  * has ended and they are the recorder's. */

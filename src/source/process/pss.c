@@ -131,7 +131,7 @@ struct maybe processes_pss_anon(const struct processes *p, uint32_t id)
 int processes_pss(struct processes *p, uint64_t max_bytes, struct pss_pass *ret, struct framebuf *out)
 {
 	uint64_t began = thread_cpu_ns();
-	int r = processes_look(p, LOOK_FULL, out);
+	int r = processes_scan(p, SCAN_FULL, out);
 	size_t ended;
 
 	if (r < 0)

@@ -39,11 +39,11 @@ static const struct {
 	{ PROCESSES_IO, M_PROC_WRITE_CANCELLED, offsetof(struct member, io.write_cancelled) },
 	{ PROCESSES_IO, M_PROC_READ_CHARS, offsetof(struct member, io.read_chars) },
 	{ PROCESSES_IO, M_PROC_WRITE_CHARS, offsetof(struct member, io.write_chars) },
-	{ PROCESSES_MARKS, M_PROC_HWM, offsetof(struct member, program_hwm) },
-	{ PROCESSES_MARKS, M_PROC_SWAP, offsetof(struct member, swap) },
-	{ PROCESSES_MARKS, M_PROC_HUGETLB, offsetof(struct member, hugetlb) },
-	{ PROCESSES_MARKS, M_PROC_SWITCHES, offsetof(struct member, switches) },
-	{ PROCESSES_MARKS, M_PROC_PREEMPTIONS, offsetof(struct member, preemptions) },
+	{ PROCESSES_HWM, M_PROC_HWM, offsetof(struct member, program_hwm) },
+	{ PROCESSES_HWM, M_PROC_SWAP, offsetof(struct member, swap) },
+	{ PROCESSES_HWM, M_PROC_HUGETLB, offsetof(struct member, hugetlb) },
+	{ PROCESSES_HWM, M_PROC_SWITCHES, offsetof(struct member, switches) },
+	{ PROCESSES_HWM, M_PROC_PREEMPTIONS, offsetof(struct member, preemptions) },
 };
 
 enum {
@@ -215,7 +215,7 @@ static void status_read(struct processes *p, struct member *m, struct framebuf *
 	n = member_read(p, m, KEEP_STATUS);
 	r = n < 0 ? (int) n : procfs_status_parse(p->text, &st);
 	if (r < 0) {
-		group_failed(p, m, PROCESSES_MARKS, r, out);
+		group_failed(p, m, PROCESSES_HWM, r, out);
 		return;
 	}
 	/* A zombie has no Vm lines. */
@@ -230,7 +230,7 @@ static void status_read(struct processes *p, struct member *m, struct framebuf *
 	m->preemptions = st.preemptions;
 	p->unwaited += st.ignores_sigchld && !m->ignores_sigchld;
 	m->ignores_sigchld |= st.ignores_sigchld;
-	m->groups_done |= PROCESSES_MARKS;
+	m->groups_done |= PROCESSES_HWM;
 }
 
 /* ---- expensive files, on a budget --------------------------------------------------------------------------------- */
@@ -256,7 +256,7 @@ static void expensive_read(struct processes *p, struct member *m, unsigned group
 		return;
 	if ((group_mask & PROCESSES_IO) && m->fd[KEEP_IO] < 0 && !m->gone)
 		io_read(p, m, out);
-	if ((group_mask & PROCESSES_MARKS) && !m->gone)
+	if ((group_mask & PROCESSES_HWM) && !m->gone)
 		status_read(p, m, out);
 }
 
@@ -349,7 +349,7 @@ static void groups_report(struct member *m, struct framebuf *out)
 /* In a crowd most members sleep: if the CPU time did not change, it probably still has not. */
 static bool is_skipped(const struct processes *p, const struct member *m, unsigned group_mask)
 {
-	return (group_mask & PROCESSES_TURNS) && p->n > WIDE_MEMBERS && !m->busy && !m->is_main;
+	return (group_mask & PROCESSES_ROTATE) && p->n > WIDE_MEMBERS && !m->busy && !m->is_main;
 }
 
 static void groups_read(struct processes *p, struct member *m, unsigned group_mask, struct framebuf *out)
@@ -381,7 +381,7 @@ int processes_read(struct processes *p, unsigned group_mask, struct framebuf *ou
 {
 	for (size_t i = 0; i < p->n; i++)
 		groups_read(p, &p->members[i], group_mask, out);
-	if (group_mask & (PROCESSES_IO | PROCESSES_MARKS))
+	if (group_mask & (PROCESSES_IO | PROCESSES_HWM))
 		round_all(p, group_mask, out);
 	if (p->io_moved && p->n > 1 && !p->all)
 		reaped_check(p);

@@ -103,7 +103,7 @@ static struct group *group_of(struct taskstats *t, uint32_t tgid)
 		t->lossy = true;
 		map_done(&t->by_tgid);
 	}
-	if (vec_room(&t->groups, &t->cap, t->n, sizeof(*t->groups), GROUPS_MAX) < 0 ||
+	if (vec_reserve(&t->groups, &t->cap, t->n, sizeof(*t->groups), GROUPS_MAX) < 0 ||
 		map_put(&t->by_tgid, tgid, (uint32_t) t->n) < 0) {
 		t->lossy = true;
 		return NULL;
@@ -345,7 +345,7 @@ static void group_end_or_wait(struct taskstats *t, const struct processes *p, co
 {
 	if (group_end(t, p, g, out))
 		return;
-	if (vec_room(&t->late, &t->cap_late, t->n_late, sizeof(*t->late), LATE_MAX) < 0)
+	if (vec_reserve(&t->late, &t->cap_late, t->n_late, sizeof(*t->late), LATE_MAX) < 0)
 		t->lossy = true;
 	else
 		t->late[t->n_late++] = *g;
@@ -407,7 +407,7 @@ void taskstats_receive(struct taskstats *t)
 		if (r <= 0)
 			continue;
 		record.after_ns = after;
-		if (vec_room(&t->received, &t->cap_received, t->n_received, sizeof(*t->received), GROUPS_MAX) < 0)
+		if (vec_reserve(&t->received, &t->cap_received, t->n_received, sizeof(*t->received), GROUPS_MAX) < 0)
 			t->lossy = true;
 		else
 			t->received[t->n_received++] = record;

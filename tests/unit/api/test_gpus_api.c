@@ -28,7 +28,7 @@ static void devices_and_users(void **state)
 	assert_int_equal(hwi_gpus_open(&options, &gpus, &err), 0);
 	assert_false(hwi_gpus_device(gpus, 0, &device)); /* nothing was read yet */
 	for (int look = 0; look < 2; look++) {
-		assert_int_equal(hwi_gpus_look(gpus, &err), 0);
+		assert_int_equal(hwi_gpus_read(gpus, &err), 0);
 		assert_true(hwi_gpus_device(gpus, 1, &device));
 		assert_string_equal(device.vendor, "amd");
 		assert_true(device.number.known && device.number.value == 1);
@@ -54,7 +54,7 @@ static void text_of(enum hwi_gpus_format format, const char *fields, const char 
 	options.format = format;
 	options.fields = fields;
 	assert_int_equal(hwi_gpus_open(&options, &gpus, NULL), 0);
-	assert_int_equal(hwi_gpus_look(gpus, NULL), 0);
+	assert_int_equal(hwi_gpus_read(gpus, NULL), 0);
 	assert_int_equal(hwi_gpus_text(gpus, NULL, &text, &len), 0);
 	assert_int_equal(len, strlen(text));
 	assert_int_equal(strncmp(text, begins, strlen(begins)), 0);
@@ -90,7 +90,7 @@ static void what_is_refused(void **state)
 	options.fields = "index";
 	options.ids = "0,9";
 	assert_int_equal(hwi_gpus_open(&options, &gpus, &err), 0);
-	assert_int_equal(hwi_gpus_look(gpus, &err), -ENODEV);
+	assert_int_equal(hwi_gpus_read(gpus, &err), -ENODEV);
 	assert_non_null(strstr(err.text, "9"));
 	hwi_gpus_close(gpus);
 	options.size = 3;

@@ -24,7 +24,7 @@ static void *push(void *arg)
 {
 	for (int i = 0; i < TURNS; i++) {
 		const double values[] = { i % 100, 100 };
-		struct hwi_pushed made;
+		struct hwi_push_result made;
 
 		hwi_pushes_push(arg, values, (double) NAN, &made);
 		assert_true(made.end >= made.first);

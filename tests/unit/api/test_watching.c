@@ -174,7 +174,7 @@ static void metrics_have_names(void **state)
 
 /* ---- filters -------------------------------------------------------------------------------------------------------- */
 
-static void look(void *ctx, const struct hwi_asked *asked, struct hwi_answer *ret)
+static void look(void *ctx, const struct hwi_query *asked, struct hwi_answer *ret)
 {
 	(void) ctx;
 	if (asked->field && strcmp(asked->field, "name") == 0) {

@@ -109,7 +109,7 @@ static void test_arrays(void **state)
 
 	(void) state;
 	for (; n < 1000; n++) {
-		assert_int_equal(vec_room(&numbers, &cap, n, sizeof(*numbers), 1000), 0);
+		assert_int_equal(vec_reserve(&numbers, &cap, n, sizeof(*numbers), 1000), 0);
 		assert_true(cap > n && cap <= 1000);
 		numbers[n] = (int) n;
 	}
@@ -117,11 +117,11 @@ static void test_arrays(void **state)
 		assert_int_equal(numbers[i], (int) i);
 	int *before = numbers;
 
-	assert_int_equal(vec_room(&numbers, &cap, n, sizeof(*numbers), 1000), -EFBIG);
+	assert_int_equal(vec_reserve(&numbers, &cap, n, sizeof(*numbers), 1000), -EFBIG);
 	assert_ptr_equal(numbers, before);
 	assert_int_equal(cap, 1000);
 	cap = 0;
-	assert_int_equal(vec_room(&numbers, &cap, 0, SIZE_MAX / 4, 1000), -EFBIG);
+	assert_int_equal(vec_reserve(&numbers, &cap, 0, SIZE_MAX / 4, 1000), -EFBIG);
 	assert_int_equal(cap, 0);
 	free(numbers);
 }

@@ -498,20 +498,20 @@ static void test_blind_spots(void **state)
 	assert_int_equal(finding_of(&m, "blind-spots")->severity, SEVERITY_WARN);
 	m.f->srun_seen = known(0);
 
-	m.f->ticks = known(19);
+	m.f->samples = known(19);
 	assert_false(fires(&m, "blind-spots")); /* exact without samples */
 	m.s.combined.method = METHOD_SAMPLED;
 	assert_true(fires(&m, "blind-spots"));
 	assert_int_equal(finding_of(&m, "blind-spots")->severity, SEVERITY_HINT);
-	m.f->ticks = known(20);
+	m.f->samples = known(20);
 	assert_false(fires(&m, "blind-spots"));
 
-	m.f->ticks = known(1000);
-	m.f->late_ticks = known(10);
+	m.f->samples = known(1000);
+	m.f->late_samples = known(10);
 	assert_false(fires(&m, "blind-spots"));
-	m.f->late_ticks = known(11);
+	m.f->late_samples = known(11);
 	assert_true(fires(&m, "blind-spots"));
-	m.f->late_ticks = known(0);
+	m.f->late_samples = known(0);
 
 	m.f->longest_gap_ns = known(SECONDS(1));
 	assert_false(fires(&m, "blind-spots"));

@@ -7,7 +7,7 @@
 static void test_no_findings(void **state)
 {
 	static const char *const codes[] = { "gpu-leak", "gpu-idle", "gpu-low-use", "gpu-memory", "gpu-throttle", "gpu-ecc", "data-starved",
-		"gpu-bound-by", "foreign-load" };
+		"gpu-bound-by", "cpu-contention" };
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
@@ -109,7 +109,7 @@ static void test_divided(void **state)
 	(void) state;
 	made_gpus(&m, (gpu_at *const[]) { board, instance, unused, NULL });
 	bear_divided(&m);
-	f = judged(&m, "foreign-load", NULL);
+	f = judged(&m, "cpu-contention", NULL);
 	assert_says(f->message, "used 9.00 GiB of memory on MIG 4.2, which the job used");
 	assert_string_equal(f->evidence[0].text, "MIG-1");
 	assert_says(judged(&m, "gpu-idle", NULL)->message, "1 of 2 GPUs was never used");
@@ -147,9 +147,9 @@ static void test_foreign(void **state)
 	struct made m;
 
 	(void) state;
-	assert_says(assert_fires(&m, shared, "foreign-load")->message, "Other processes used 8.10 GiB of memory on GPU 0, which the job used");
+	assert_says(assert_fires(&m, shared, "cpu-contention")->message, "Other processes used 8.10 GiB of memory on GPU 0, which the job used");
 	made_done(&m);
-	assert_silent(hardly_shared, "foreign-load");
+	assert_silent(hardly_shared, "cpu-contention");
 }
 
 /* Processes on GPU 1, one of the job's (until own_until) and another, with their shares of its
@@ -200,9 +200,9 @@ static void test_foreign_work(void **state)
 		struct made m;
 
 		made_users(&m, cases[i].own, cases[i].own_until, cases[i].foreign, cases[i].busy);
-		assert_int_equal(fires(&m, "foreign-load"), cases[i].says != NULL);
+		assert_int_equal(fires(&m, "cpu-contention"), cases[i].says != NULL);
 		if (cases[i].says)
-			assert_says(judged(&m, "foreign-load", NULL)->message, cases[i].says);
+			assert_says(judged(&m, "cpu-contention", NULL)->message, cases[i].says);
 		made_done(&m);
 	}
 }

@@ -131,7 +131,7 @@ static void test_low_use_of_one(void **state)
 	assert_says(f->message, "GPU 3 was busy 95 % of the time, which only says that some kernel ran: its SMs were active 29 %");
 	assert_says(f->message, "The other GPUs were better used");
 	assert_int_equal((int) evidence_of(f, "gpu"), 3);
-	assert_int_equal((int) evidence_of(f, "gpus_concerned"), 1);
+	assert_int_equal((int) evidence_of(f, "gpus_affected"), 1);
 	assert_int_equal((int) evidence_of(f, "gpus"), 8);
 	assert_int_equal(f->n_devices, 0);
 	made_done(&m);

@@ -27,10 +27,10 @@ static void made_gauge(struct made *m, enum metric metric, double mean, int64_t 
 /* The job used cores(bucket) in each of 100 buckets. */
 static void made_use(struct made *m, double (*cores)(int bucket))
 {
-	const struct course_bucket none = { .known = true, .cover_ns = 32000000000 };
+	const struct timeline_bucket none = { .known = true, .cover_ns = 32000000000 };
 
 	for (int i = 0; i < 100; i++) {
-		struct course_bucket b = none;
+		struct timeline_bucket b = none;
 
 		b.sum = cores(i) * 32e9;
 		assert_int_equal(job_restore_bucket(m->job, M_JOB_CPU_USER, 0, (uint64_t) i * 32000000000, 32000000000, &b), 0);
@@ -70,13 +70,13 @@ static void test_throttled(void **state)
 	made_hour(&m, 2);
 	assert_says(judged(&m, "cpu-throttled", NULL)->why_not, "unknown");
 	made_counter(&m, M_JOB_CGROUP_PERIODS, 10, 10);
-	made_counter(&m, M_JOB_CGROUP_HELD_PERIODS, 5, 5);
+	made_counter(&m, M_JOB_CGROUP_THROTTLED_PERIODS, 5, 5);
 	assert_says(judged(&m, "cpu-throttled", NULL)->why_not, "no CPU quota");
 	made_counter(&m, M_JOB_CGROUP_PERIODS, 10, 1010);
-	made_counter(&m, M_JOB_CGROUP_HELD_PERIODS, 5, 55);
+	made_counter(&m, M_JOB_CGROUP_THROTTLED_PERIODS, 5, 55);
 	assert_false(fires(&m, "cpu-throttled"));
 	assert_says(finding_of(&m, "cpu-throttled")->why_not, "in 5.0 % of its periods");
-	made_counter(&m, M_JOB_CGROUP_HELD_PERIODS, 5, 56);
+	made_counter(&m, M_JOB_CGROUP_THROTTLED_PERIODS, 5, 56);
 	made_counter(&m, M_JOB_CGROUP_THROTTLED, 0, SECONDS(12.3));
 	m.f->limit_cpu_ppm = known(2000000);
 	const struct finding *f = judged(&m, "cpu-throttled", NULL);
@@ -84,7 +84,7 @@ static void test_throttled(void **state)
 	assert_true(f->fired);
 	assert_says(f->message, "12.3 s in all");
 	assert_says(f->message, "its 2 cores");
-	assert_true(fabs(evidence_of(f, "held_back_ratio") - 0.051) < 1e-9);
+	assert_true(fabs(evidence_of(f, "throttled_ratio") - 0.051) < 1e-9);
 	m.f->limit_cpu_ppm = known(1000000);
 	assert_true(fires(&m, "cpu-throttled"));
 	assert_says(finding_of(&m, "cpu-throttled")->message, "its 1 core (");
@@ -220,20 +220,20 @@ static void test_foreign_load(void **state)
 
 	(void) state;
 	made_hour(&m, 4);
-	assert_says(judged(&m, "foreign-load", NULL)->why_not, "unknown");
+	assert_says(judged(&m, "cpu-contention", NULL)->why_not, "unknown");
 	made_machine(&m, 16, 5.6 / 16, 0);
-	assert_false(fires(&m, "foreign-load"));
+	assert_false(fires(&m, "cpu-contention"));
 	made_machine(&m, 16, 5.7 / 16, 0);
-	assert_true(fires(&m, "foreign-load"));
-	assert_true(fabs(evidence_of(finding_of(&m, "foreign-load"), "foreign_cores") - 1.7) < 0.001);
+	assert_true(fires(&m, "cpu-contention"));
+	assert_true(fabs(evidence_of(finding_of(&m, "cpu-contention"), "other_cores") - 1.7) < 0.001);
 	/* hiwater's own CPU time is no foreign load. */
 	m.f->own_cpu_ns = known(SECONDS(3600 * 0.5));
-	assert_false(fires(&m, "foreign-load"));
+	assert_false(fires(&m, "cpu-contention"));
 	m.f->own_cpu_ns = known(0);
 	/* Load on other cores does not slow the job down. */
 	made_machine(&m, 128, 0.9, 0);
-	assert_false(fires(&m, "foreign-load"));
-	assert_says(finding_of(&m, "foreign-load")->why_not, "may use 16 of 128");
+	assert_false(fires(&m, "cpu-contention"));
+	assert_says(finding_of(&m, "cpu-contention")->why_not, "may use 16 of 128");
 	made_done(&m);
 }
 
@@ -444,7 +444,7 @@ static void test_growth_before_a_kill(void **state)
 	/* Flat for 90 buckets of 32 s, then 1 GiB a bucket. */
 	for (uint64_t i = 0; i < 100; i++) {
 		const double bytes = (double) GIB(i < 90 ? 20 : 20 + (double) (i - 89));
-		const struct course_bucket b = { .known = true, .cover_ns = 32000000000, .min = (int64_t) bytes, .max = (int64_t) bytes, .sum = bytes * 32e9 };
+		const struct timeline_bucket b = { .known = true, .cover_ns = 32000000000, .min = (int64_t) bytes, .max = (int64_t) bytes, .sum = bytes * 32e9 };
 
 		assert_int_equal(job_restore_bucket(m.job, M_JOB_ANON, 0, i * 32000000000, 32000000000, &b), 0);
 	}

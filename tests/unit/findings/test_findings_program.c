@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "job/lows.h"
+#include "job/minima.h"
 
 static void made_series(struct made *m, const char *name, uint64_t n, double mean, double max)
 {
@@ -152,30 +152,30 @@ static void test_ranks_of_several_recordings(void **state)
 
 /* ---- minima --------------------------------------------------------------------------------------------------------- */
 
-static void test_lows(void **state)
+static void test_minima(void **state)
 {
-	struct lows l = { 0 }, again;
+	struct minima l = { 0 }, again;
 	struct buf text = BUF_INIT(8192);
 
 	(void) state;
-	assert_true(lows_wanted("torch/gpu0/allocated_bytes"));
-	assert_false(lows_wanted("torch/gpu0/reserved_bytes"));
-	assert_false(lows_wanted("/allocated_bytes"));
-	assert_false(lows_wanted("loss"));
+	assert_true(minima_wanted("torch/gpu0/allocated_bytes"));
+	assert_false(minima_wanted("torch/gpu0/reserved_bytes"));
+	assert_false(minima_wanted("/allocated_bytes"));
+	assert_false(minima_wanted("loss"));
 	/* 1000 rising values: parts of 16, of each the first. */
 	for (uint64_t i = 0; i < 1000; i++)
-		lows_take(&l, i, i == 500 ? (double) NAN : i == 700 ? -1.5
-								    : (double) i);
+		minima_add(&l, i, i == 500 ? (double) NAN : i == 700 ? -1.5
+								     : (double) i);
 	assert_int_equal(l.each, 16);
 	assert_int_equal(l.n, 63);
 	for (unsigned i = 0; i < l.n; i++)
 		assert_true(l.low[i] == (i == 700 / 16 ? -1.5 : (double) (i * 16)));
-	assert_int_equal(lows_put(&l, &text), 0);
-	assert_int_equal(lows_parse(text.data, &again), 0);
-	assert_memory_equal(&l, &again, offsetof(struct lows, low) + l.n * sizeof(double));
-	assert_true(lows_parse("", &again) < 0 && lows_parse("0 1", &again) < 0 && lows_parse("1 x", &again) < 0 &&
-		    lows_parse("2 1 ", &again) < 0 && lows_parse("99999999999999999999 1", &again) < 0);
-	assert_int_equal(lows_parse("3", &again), 0);
+	assert_int_equal(minima_write(&l, &text), 0);
+	assert_int_equal(minima_parse(text.data, &again), 0);
+	assert_memory_equal(&l, &again, offsetof(struct minima, low) + l.n * sizeof(double));
+	assert_true(minima_parse("", &again) < 0 && minima_parse("0 1", &again) < 0 && minima_parse("1 x", &again) < 0 &&
+		    minima_parse("2 1 ", &again) < 0 && minima_parse("99999999999999999999 1", &again) < 0);
+	assert_int_equal(minima_parse("3", &again), 0);
 	assert_int_equal(again.n, 0);
 	buf_done(&text);
 }
@@ -187,7 +187,7 @@ int main(void)
 		cmocka_unit_test(test_allocator_text),
 		cmocka_unit_test(test_ranks_of_one_recording),
 		cmocka_unit_test(test_ranks_of_several_recordings),
-		cmocka_unit_test(test_lows),
+		cmocka_unit_test(test_minima),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

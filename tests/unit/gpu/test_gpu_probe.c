@@ -17,7 +17,7 @@ static int never_open(const struct source_env *env, struct source **ret, struct 
 	return err_set(err, -ENODEV, "made up");
 }
 
-static void probe_some(const struct source_env *env, source_prober *report, void *ctx)
+static void probe_some(const struct source_env *env, source_probe_fn *report, void *ctx)
 {
 	(void) env;
 	report(ctx, &(struct source_probe) { M_GPU_MEM, true, "made up", "", "" });
@@ -77,13 +77,13 @@ static void a_card_without_its_driver_beside_another(void **state)
 	assert_null(strstr(reported.why[M_GPU_SM_ACTIVE], "nvidia"));
 }
 
-static void probe_and_crash(const struct source_env *env, source_prober *report, void *ctx)
+static void probe_and_crash(const struct source_env *env, source_probe_fn *report, void *ctx)
 {
 	probe_some(env, report, ctx);
 	(void) raise(SIGSEGV);
 }
 
-static void probe_and_exit(const struct source_env *env, source_prober *report, void *ctx)
+static void probe_and_exit(const struct source_env *env, source_probe_fn *report, void *ctx)
 {
 	probe_some(env, report, ctx);
 	_exit(3);

@@ -21,7 +21,7 @@ enum {
 static const struct source_group groups[GROUPS] = {
 	[MEMORY] = { .name = "memory", .period_ns = 100 * MS },
 	[OTHERS] = { .name = "others", .period_ns = 500 * MS, .rank = 1 },
-	[LISTS] = { .name = "lists", .period_ns = SECOND, .moving_ns = 250 * MS, .rest_ns = 5 * SECOND },
+	[LISTS] = { .name = "lists", .period_ns = SECOND, .moving_ns = 250 * MS, .idle_ns = 5 * SECOND },
 };
 static const struct source_ops ops = { .name = "made up", .groups = groups, .n_groups = GROUPS };
 
@@ -294,7 +294,7 @@ static void the_schedule_is_reported(void **state)
 	}
 	assert_int_equal(p.of[LISTS].moving_ns, groups[LISTS].moving_ns);
 	assert_int_equal(p.of[MEMORY].moving_ns, 0);
-	assert_true(p.of[MEMORY].share_most == 0.002);
+	assert_true(p.of[MEMORY].share_max == 0.002);
 }
 
 static void the_schedule_says_what_gives_way_and_why(void **state)
@@ -319,11 +319,11 @@ static void the_schedule_says_what_gives_way_and_why(void **state)
 static void the_schedule_has_resting_lists(void **state)
 {
 	(void) state;
-	assert_int_equal(schedule_of(12 * US, 50 * US, 100 * US, 100 * US).of[LISTS].resting_ns, 0);
-	assert_in_range(schedule_of(12 * US, 50 * US, 2 * MS, 2 * MS).of[LISTS].resting_ns, 2200 * MS, 2300 * MS);
-	assert_int_equal(schedule_of(12 * US, 50 * US, 10 * US, 40 * MS).of[LISTS].resting_ns, groups[LISTS].rest_ns);
-	assert_int_equal(schedule_of(12 * US, 50 * US, 36 * MS, 36 * MS).of[LISTS].resting_ns, 0);
-	assert_int_equal(schedule_of(12 * US, 5 * MS, 2 * MS, 2 * MS).of[OTHERS].resting_ns, 0);
+	assert_int_equal(schedule_of(12 * US, 50 * US, 100 * US, 100 * US).of[LISTS].idle_period_ns, 0);
+	assert_in_range(schedule_of(12 * US, 50 * US, 2 * MS, 2 * MS).of[LISTS].idle_period_ns, 2200 * MS, 2300 * MS);
+	assert_int_equal(schedule_of(12 * US, 50 * US, 10 * US, 40 * MS).of[LISTS].idle_period_ns, groups[LISTS].idle_ns);
+	assert_int_equal(schedule_of(12 * US, 50 * US, 36 * MS, 36 * MS).of[LISTS].idle_period_ns, 0);
+	assert_int_equal(schedule_of(12 * US, 5 * MS, 2 * MS, 2 * MS).of[OTHERS].idle_period_ns, 0);
 }
 
 /* Another source that uses the whole limit leaves each its part. */

@@ -150,7 +150,7 @@ static void test_main_is_none_of_the_others(void **state)
 		look(r, 200 * MB, 200 * MB, 200 * MB, 200 * MB, 200 * MB / PAGE);
 	look(r, 250 * MB, 300 * MB, 200 * MB, 200 * MB, 200 * MB / PAGE);
 	assert_within(last(r, M_JOB_RAM), 550 * MB, 554 * MB);
-	assert_within(last(r, M_JOB_RAM_REST), 500 * MB, 504 * MB);
+	assert_within(last(r, M_JOB_RAM_DESCENDANTS), 500 * MB, 504 * MB);
 }
 
 int main(void)

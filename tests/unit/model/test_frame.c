@@ -54,7 +54,7 @@ _Static_assert(
 _Static_assert(UNIT_BYTES == 0 && UNIT_NS == 1 && UNIT_COUNT == 2 && UNIT_PPM == 3 && UNIT_UJ == 4,
 	"units keep theirs");
 _Static_assert(UNIT_UW == 5 && UNIT_MCEL == 6 && UNIT_HZ == 7, "units keep theirs");
-_Static_assert(KIND_GAUGE == 0 && KIND_COUNTER == 1 && KIND_MARK == 2, "kinds keep theirs");
+_Static_assert(KIND_GAUGE == 0 && KIND_COUNTER == 1 && KIND_HWM == 2, "kinds keep theirs");
 _Static_assert(ADDS_SUM == 0 && ADDS_MAX == 1 && ADDS_NONE == 2, "ways to add up keep theirs");
 
 /* ---- a frame as text: every member, one line an entry ---- */

@@ -65,7 +65,7 @@ static const struct push_ratio ratios[] = { { "usage", 0, 2 }, { "full", 0, 1 } 
 struct rig {
 	struct pushes *p;
 	uint64_t now;      /* boot and wall; the wall began at 1000 s */
-	struct pushed_events made;
+	struct push_result made;
 };
 
 static struct pushes_options options_of(size_t max_events)

@@ -67,8 +67,8 @@ static void test_once_each(void **state)
 	assert_false(watch_about_memory(r.w));
 	ram(&r, 2100 * MS, 2 * GIB);
 	assert_raised(&r);
-	assert_int_equal(watch_story(r.w, 0)->raised, 2);
-	assert_int_equal(watch_story(r.w, 0)->first_ns, 100 * MS);
+	assert_int_equal(watch_history(r.w, 0)->raised, 2);
+	assert_int_equal(watch_history(r.w, 0)->first_ns, 100 * MS);
 	finish(&r);
 }
 
@@ -111,9 +111,9 @@ static void test_for_ends_by_the_clock(void **state)
 	(void) state;
 	begin(&r, "loss > 1 for 10s");
 	series(&r, 0, "loss", 2);
-	watch_tick(r.w, 9999 * MS);
+	watch_advance(r.w, 9999 * MS);
 	assert_quiet(&r);
-	watch_tick(r.w, 10 * S);
+	watch_advance(r.w, 10 * S);
 	assert_raised(&r);
 	finish(&r);
 }
@@ -127,11 +127,11 @@ static void test_expired_is_absent(void **state)
 	add(&r, "ram is absent");
 	add(&r, "not ram > 1GiB");
 	ram(&r, 0, 2 * GIB);
-	watch_tick(r.w, 250 * MS);
+	watch_advance(r.w, 250 * MS);
 	assert_quiet(&r);
-	watch_tick(r.w, 300 * MS);
+	watch_advance(r.w, 300 * MS);
 	assert_int_equal(next(&r).rule, 1);
-	watch_tick(r.w, 5000 * MS);
+	watch_advance(r.w, 5000 * MS);
 	assert_quiet(&r);
 	finish(&r);
 }
@@ -145,10 +145,10 @@ static void test_unknown_raises_nothing(void **state)
 	framebuf_unknown(&r.buf, M_JOB_RAM, 0);
 	show(&r, S);
 	assert_quiet(&r);
-	assert_false(watch_story(r.w, 0)->had);
+	assert_false(watch_history(r.w, 0)->had);
 	ram(&r, S, 1);
 	assert_raised(&r);
-	assert_true(watch_story(r.w, 0)->had);
+	assert_true(watch_history(r.w, 0)->had);
 	finish(&r);
 }
 
@@ -277,7 +277,7 @@ static void window(struct rig *r, uint64_t at, int64_t low, int64_t high)
 	struct frame frame = framebuf_frame(&r->buf, FRAME_TOTALS, at, 3 * S);
 
 	frame.live = false;
-	watch_see(r->w, &frame);
+	watch_frame(r->w, &frame);
 	framebuf_clear(&r->buf);
 }
 
@@ -320,7 +320,7 @@ static void test_lost_alerts_are_counted(void **state)
 		n++;
 	assert_true(n > 0 && n < 1000);
 	assert_int_equal(n + watch_lost(r.w), 3000);
-	assert_int_equal(watch_story(r.w, 0)->raised, 3000);
+	assert_int_equal(watch_history(r.w, 0)->raised, 3000);
 	finish(&r);
 }
 
@@ -372,7 +372,7 @@ static void test_a_steady_state_allocates_nothing(void **state)
 	for (uint64_t t = 1; t < 500; t++)
 		turn(&r, t);
 	assert_int_equal(allocations, before);
-	assert_true(watch_story(r.w, 0)->raised > 50);
+	assert_true(watch_history(r.w, 0)->raised > 50);
 	finish(&r);
 }
 

@@ -138,12 +138,12 @@ static void test_silence(void **state)
 	step(&r, 9 * S, 2);
 	step(&r, 18 * S, 2); /* the same one again is no step */
 	assert_quiet(&r);
-	watch_tick(r.w, 19 * S - 1);
+	watch_advance(r.w, 19 * S - 1);
 	assert_quiet(&r);
-	watch_tick(r.w, 19 * S);
+	watch_advance(r.w, 19 * S);
 	assert_non_null(strstr(next(&r).text, "no step for 10s: 10 s"));
 	step(&r, 20 * S, 3);
-	watch_tick(r.w, 21 * S);
+	watch_advance(r.w, 21 * S);
 	assert_cleared(&r);
 	finish(&r);
 }
@@ -157,18 +157,18 @@ static void test_silence_by_the_median(void **state)
 	(void) state;
 	begin(&r, "no step for 5x median");
 	step(&r, 0, 0);
-	watch_tick(r.w, 1000 * S);
+	watch_advance(r.w, 1000 * S);
 	assert_quiet(&r);
 	for (int64_t i = 1; i <= 20; i++) {
 		t = 1000 * S + (uint64_t) i * 2 * S;
 		step(&r, t, i);
 	}
-	watch_tick(r.w, t + 10 * S - 1);
+	watch_advance(r.w, t + 10 * S - 1);
 	assert_quiet(&r);
-	watch_tick(r.w, t + 10 * S);
+	watch_advance(r.w, t + 10 * S);
 	assert_non_null(strstr(next(&r).text, "no step for 5x median: 10 s, the median is 2 s"));
 	step(&r, t + 11 * S, 30);
-	watch_tick(r.w, t + 12 * S);
+	watch_advance(r.w, t + 12 * S);
 	assert_cleared(&r);
 	finish(&r);
 }
@@ -182,16 +182,16 @@ static void test_exit(void **state)
 	ram(&r, 5 * S, 1);
 	assert_quiet(&r);
 	r.facts.stopped_by = known(124); /* SIGTERM was sent, the job has not ended yet */
-	watch_tick(r.w, 6 * S);
+	watch_advance(r.w, 6 * S);
 	assert_quiet(&r);
 	r.facts.exit_status = known(15);
-	watch_tick(r.w, 7 * S);
+	watch_advance(r.w, 7 * S);
 	assert_string_equal(next(&r).text, "exit != 0: 124");
 	finish(&r);
 	begin(&r, "exit != 0");
 	ram(&r, 5 * S, 1);
 	r.facts.exit_status = known(3 << 8);
-	watch_tick(r.w, 7 * S);
+	watch_advance(r.w, 7 * S);
 	assert_string_equal(next(&r).text, "exit != 0: 3");
 	finish(&r);
 }
@@ -203,9 +203,9 @@ static void test_silence_from_the_beginning(void **state)
 	(void) state;
 	begin(&r, "no loss for 10s");
 	ram(&r, 5 * S, 1);
-	watch_tick(r.w, 15 * S - 1);
+	watch_advance(r.w, 15 * S - 1);
 	assert_quiet(&r);
-	watch_tick(r.w, 15 * S);
+	watch_advance(r.w, 15 * S);
 	assert_raised(&r);
 	finish(&r);
 }
@@ -217,9 +217,9 @@ static void test_time(void **state)
 	(void) state;
 	begin(&r, "time >= 2h");
 	ram(&r, 5 * S, 1);
-	watch_tick(r.w, 7200 * S - 1);
+	watch_advance(r.w, 7200 * S - 1);
 	assert_quiet(&r);
-	watch_tick(r.w, 7200 * S);
+	watch_advance(r.w, 7200 * S);
 	assert_raised(&r);
 	finish(&r);
 }
@@ -260,7 +260,7 @@ static int64_t one_step(uint64_t t)
 static void test_growth(void **state)
 {
 	static const struct {
-		int64_t (*course)(uint64_t t);
+		int64_t (*timeline)(uint64_t t);
 		bool grows;
 	} courses[] = {
 		{ flat, false },
@@ -278,11 +278,11 @@ static void test_growth(void **state)
 		begin(&r, "growth(ram) > 10MiB/min");
 		for (uint64_t t = 0; t < 900; t++) {
 			r.now = t * S;
-			put(&r, M_JOB_RAM, 0, courses[i].course(t));
+			put(&r, M_JOB_RAM, 0, courses[i].timeline(t));
 			show(&r, 3 * S);
 		}
-		print_message("timeline %zu: raised %llu times\n", i, (unsigned long long) watch_story(r.w, 0)->raised);
-		assert_int_equal(watch_story(r.w, 0)->raised, courses[i].grows);
+		print_message("timeline %zu: raised %llu times\n", i, (unsigned long long) watch_history(r.w, 0)->raised);
+		assert_int_equal(watch_history(r.w, 0)->raised, courses[i].grows);
 		if (courses[i].grows)
 			assert_non_null(strstr(next(&r).value, "MiB/min"));
 		finish(&r);

@@ -65,14 +65,14 @@ static void late_ticks_are_counted(void **state)
 	rig_start(&r, main.pid);
 	steps(&r, 1);
 	sampler_cost(r.s);
-	const int64_t ticks = facts_of(&r)->ticks.value, late = facts_of(&r)->late_ticks.value;
+	const int64_t ticks = facts_of(&r)->samples.value, late = facts_of(&r)->late_samples.value;
 
 	assert_int_equal(ticks, 1);
 	wait_for(300 * MS); /* no step for fifteen samples */
 	steps(&r, 1);
 	sampler_cost(r.s);
-	assert_int_equal(facts_of(&r)->ticks.value, ticks + 1); /* missed samples are not repeated */
-	assert_int_equal(facts_of(&r)->late_ticks.value, late + 1);
+	assert_int_equal(facts_of(&r)->samples.value, ticks + 1); /* missed samples are not repeated */
+	assert_int_equal(facts_of(&r)->late_samples.value, late + 1);
 	assert_true(facts_of(&r)->longest_gap_ns.value >= (int64_t) (300 * MS));
 	assert_int_equal(r.n_gaps, 0); /* under two seconds it is late, but no gap */
 	/* The timer is in step again: the next sample is at a multiple of the interval. */
@@ -141,7 +141,7 @@ static void between_far_ticks_new_processes_are_found(void **state)
 	assert_true(r.last_ns < 60 * 1000 * MS);
 	assert_int_equal(r.n_rss, readings);
 	sampler_cost(r.s);
-	assert_int_equal(facts_of(&r)->ticks.value, 0);
+	assert_int_equal(facts_of(&r)->samples.value, 0);
 	child_end(&orphan);
 	child_end(&main);
 	rig_done(&r);
@@ -183,16 +183,16 @@ static void the_interval_may_change(void **state)
 	(void) state;
 	rig_prepare(&r, NULL, 3600 * 1000 * MS, false);
 	rig_make(&r);
-	assert_int_equal(sampler_pace(r.s, 20 * MS), -ESRCH);
+	assert_int_equal(sampler_set_interval(r.s, 20 * MS), -ESRCH);
 	rig_start(&r, main.pid);
 	const size_t before = r.n_rss, mem_before = r.n_mem_used;
 
-	assert_int_equal(sampler_pace(r.s, 20 * MS), 0);
+	assert_int_equal(sampler_set_interval(r.s, 20 * MS), 0);
 	while (r.n_rss < before + 5 || r.n_mem_used < mem_before + 2)
 		steps(&r, 1);
 	assert_true(sampler_time(r.s) < 1000 * 1000 * MS); /* less than an hour */
 	assert_true(r.s->next_window_ns <= sampler_time(r.s) + 1000 * MS);
-	assert_int_equal(sampler_pace(r.s, 3600 * 1000 * MS), 0);
+	assert_int_equal(sampler_set_interval(r.s, 3600 * 1000 * MS), 0);
 	const size_t after = r.n_rss;
 
 	steps(&r, 2); /* searches for new processes, one per second */

@@ -238,11 +238,11 @@ static void without_credit_there_is_no_pass(void **state)
 	machine_start(&r, &t, true);
 	steps(&r, 1); /* a pass waits until the sizes are stable */
 	const int64_t before = passes(&r);
-	const int64_t left = r.s->pss.credit_ns;
+	const int64_t left = r.s->pss.budget_ns;
 
 	assert_true(before >= 1);
 	assert_true(left < 100 * (int64_t) MS); /* its cost was subtracted */
-	r.s->pss.credit_ns = -1000 * (int64_t) MS; /* a pass that took a second */
+	r.s->pss.budget_ns = -1000 * (int64_t) MS; /* a pass that took a second */
 	for (int i = 0; i < 5; i++) {
 		for (int k = 0; k < 4; k++)
 			/* it keeps growing */
@@ -251,9 +251,9 @@ static void without_credit_there_is_no_pass(void **state)
 	}
 	assert_int_equal(passes(&r), before);
 	/* One per cent of the time is earned. */
-	assert_true(r.s->pss.credit_ns > -1000 * (int64_t) MS);
-	assert_true(r.s->pss.credit_ns <= -1000 * (int64_t) MS + (int64_t) (sampler_time(r.s) / 100));
-	r.s->pss.credit_ns = 100 * (int64_t) MS;
+	assert_true(r.s->pss.budget_ns > -1000 * (int64_t) MS);
+	assert_true(r.s->pss.budget_ns <= -1000 * (int64_t) MS + (int64_t) (sampler_time(r.s) / 100));
+	r.s->pss.budget_ns = 100 * (int64_t) MS;
 	for (int k = 0; k < 4; k++)
 		put_process(&t, FIRST_PID + k, k ? FIRST_PID : 1, 200000);
 	steps(&r, 8);

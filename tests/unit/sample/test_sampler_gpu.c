@@ -113,8 +113,8 @@ static void list(struct source *s, struct framebuf *out)
 static int fake_read(struct source *s, unsigned what, struct framebuf *out)
 {
 	stage->reads++;
-	stage->lists_last += what & 2 && s->env->credit->last;
-	stage->marks_last += what & 4 && s->env->credit->last && s->env->credit->ns < 0;
+	stage->lists_last += what & 2 && s->env->budget->last;
+	stage->marks_last += what & 4 && s->env->budget->last && s->env->budget->ns < 0;
 	if (what & stage->slow)
 		wait_for(50 * MS);
 	stage->was_slow |= what & stage->slow;
@@ -265,19 +265,19 @@ static void memory_is_the_jobs_or_foreign_or_unattributed(void **state)
 	stage->pid[0] = g->main.pid;
 	until(g, is(g, M_JOB_GPU_MEM, 30 * MIB));
 	assert_int_equal(g->n_ours, 1);
-	assert_true(is(g, M_JOB_GPU_MEM_MAIN, 30 * MIB) && is(g, M_JOB_GPU_MEM_REST, 0) && is(g, M_GPU_JOB_MEM, 30 * MIB));
+	assert_true(is(g, M_JOB_GPU_MEM_MAIN, 30 * MIB) && is(g, M_JOB_GPU_MEM_DESCENDANTS, 0) && is(g, M_GPU_JOB_MEM, 30 * MIB));
 	until(g, is(g, M_GPU_UNATTRIBUTED_MEM, 70 * MIB));
 	/* One that is not a member, with its name and owner; one that is not visible. */
 	stage->user_mem[1] = 50 * MIB;
 	stage->pid[1] = getpid();
-	until(g, is(g, M_GPU_FOREIGN_MEM, 50 * MIB) && is(g, M_GPU_UNATTRIBUTED_MEM, 20 * MIB));
+	until(g, is(g, M_GPU_OTHER_MEM, 50 * MIB) && is(g, M_GPU_UNATTRIBUTED_MEM, 20 * MIB));
 	assert_int_equal(g->user.process, 0);
 	assert_true(g->user.uid.known && g->user.uid.value == getuid());
 	assert_string_not_equal(g->user_name, "");
 	stage->user_mem[2] = 5 * MIB;
 	stage->pid[2] = 4194304 + 1; /* PID_MAX_LIMIT: no process has it */
 	until(g, g->n_users == 3);
-	until(g, is(g, M_GPU_UNATTRIBUTED_MEM, 20 * MIB) && is(g, M_GPU_FOREIGN_MEM, 50 * MIB));
+	until(g, is(g, M_GPU_UNATTRIBUTED_MEM, 20 * MIB) && is(g, M_GPU_OTHER_MEM, 50 * MIB));
 	assert_false(g->user.uid.known);
 	/* A failed list is not an empty one. */
 	stage->list_fails = 1;
@@ -285,7 +285,7 @@ static void memory_is_the_jobs_or_foreign_or_unattributed(void **state)
 	assert_false(g->last[M_JOB_GPU_MEM].known || g->last[M_GPU_UNATTRIBUTED_MEM].known);
 	stage->list_fails = 0;
 	stage->pid[1] = stage->pid[2] = 0;
-	until(g, is(g, M_GPU_FOREIGN_MEM, 0) && is(g, M_JOB_GPU_MEM, 30 * MIB) && is(g, M_GPU_UNATTRIBUTED_MEM, 70 * MIB));
+	until(g, is(g, M_GPU_OTHER_MEM, 0) && is(g, M_JOB_GPU_MEM, 30 * MIB) && is(g, M_GPU_UNATTRIBUTED_MEM, 70 * MIB));
 	assert_int_equal(g->n_user_ends, 2);
 	/* the reason is the source's to report: a list may be outdated on purpose */
 	assert_string_equal(g->notes, "");
@@ -378,7 +378,7 @@ static void it_keeps_to_itself(void **state)
 	assert_int_equal(kill(helper, SIGTERM), 0); /* not meant for the helper */
 	n = stage->reads;
 	until(g, stage->reads > n + 2);
-	until(g, facts_of(&g->rig)->gpu_asked.value == 1);
+	until(g, facts_of(&g->rig)->gpu_queried.value == 1);
 	assert_true(facts_of(&g->rig)->gpu_helper_cpu_ns.value > 0);
 	sampler_end(g->rig.s);
 	assert_int_equal(kill(helper, 0), -1);
@@ -524,9 +524,9 @@ static void a_library_that_never_opens_holds_up_nothing(void **state)
 
 	stage->opens_never = 1;
 	steps(&g->rig, 10);
-	assert_false(facts_of(&g->rig)->gpu_asked.known);
+	assert_false(facts_of(&g->rig)->gpu_queried.known);
 	assert_true(end_takes(g) < 1000 * MS);
-	assert_false(facts_of(&g->rig)->gpu_asked.known);
+	assert_false(facts_of(&g->rig)->gpu_queried.known);
 }
 
 static void a_crash_is_the_helpers_alone(void **state)
@@ -589,11 +589,11 @@ static void a_process_gone_between_helpers_has_ended(void **state)
 	stage->pid[1] = getppid();
 	stage->user_mem[0] = 100;
 	stage->user_mem[1] = 50;
-	until(g, is(g, M_JOB_GPU_MEM, 100) && is(g, M_GPU_FOREIGN_MEM, 50));
+	until(g, is(g, M_JOB_GPU_MEM, 100) && is(g, M_GPU_OTHER_MEM, 50));
 	stage->leaves = 2;
 	stage->user_mem[0] = 200;
 	stage->crashes = 1;
-	until(g, is(g, M_JOB_GPU_MEM, 200) && is(g, M_GPU_FOREIGN_MEM, 0));
+	until(g, is(g, M_JOB_GPU_MEM, 200) && is(g, M_GPU_OTHER_MEM, 0));
 	assert_int_equal(g->n_users, 2);
 	assert_int_equal(g->n_user_ends, 1);
 }
@@ -778,7 +778,7 @@ static void why_there_is_none_is_known(void **state)
 	struct gpu_rig *g = *state;
 
 	stage->opens_never = 2;
-	until(g, facts_of(&g->rig)->gpu_asked.value == 1 && sampler_helper(g->rig.s) == 0);
+	until(g, facts_of(&g->rig)->gpu_queried.value == 1 && sampler_helper(g->rig.s) == 0);
 	assert_string_equal(facts_of(&g->rig)->gpu_why, "no driver: libfake.so.1 not found");
 	assert_true(facts_of(&g->rig)->gpu_seen.known);
 	assert_string_equal(g->notes, "");
@@ -803,8 +803,8 @@ static void no_gpu_is_read_with_gpu_none(void **state)
 	g->rig.s->options.gpu = GPU_NONE;
 	steps(&g->rig, 5);
 	assert_int_equal(sampler_helper(g->rig.s), 0);
-	assert_int_equal(facts_of(&g->rig)->gpu_asked.value, 0);
-	assert_true(facts_of(&g->rig)->gpu_asked.known);
+	assert_int_equal(facts_of(&g->rig)->gpu_queried.value, 0);
+	assert_true(facts_of(&g->rig)->gpu_queried.known);
 	assert_int_equal(stage->reads, 0);
 }
 

@@ -362,17 +362,17 @@ static void test_an_incident(void **state)
 
 	(void) state;
 	made_training(&m);
-	m.s.story = (struct story) {
+	m.s.incident = (struct incident) {
 		.what = strdup("out of memory"),
 		.at_ns = SECONDS(231),
 		.memory = true,
-		.held = known(GIB(31)),
+		.used = known(GIB(31)),
 		.limit = known(GIB(32)),
 		.since_ns = known(SECONDS(100)),
 		.from_bytes = known(GIB(2)),
 		.growth_per_s = GIB(0.25),
-		.holders = { { .process = job_process(m.job, 0), .bytes = GIB(20), .killed = true } },
-		.n_holders = 1,
+		.processes = { { .process = job_process(m.job, 0), .bytes = GIB(20), .killed = true } },
+		.n_processes = 1,
 		.others = 3,
 		.others_bytes = GIB(11),
 		.advice = strdup("Give it more."),
@@ -469,8 +469,8 @@ static void test_an_ended_helper_leaves_gpus_unknown(void **state)
 
 		made_new(&m);
 		if (rows[i].asked >= 0)
-			m.f->gpu_asked = known(rows[i].asked);
-		m.f->gpu_seen = m.f->gpu_asked.known ? known(0) : UNKNOWN;
+			m.f->gpu_queried = known(rows[i].asked);
+		m.f->gpu_seen = m.f->gpu_queried.known ? known(0) : UNKNOWN;
 		framebuf_event(&b, &(struct event) { .time_ns = (uint64_t) SECONDS(3), .kind = EVENT_NOTE, .entity = ENTITY_GPU, .text = "gpu: in other words", .cause = rows[i].cause });
 		apply(m.job, &b, (uint64_t) SECONDS(3));
 		framebuf_done(&b);
@@ -491,7 +491,7 @@ static void gpus_without_list(enum note_cause cause, uint32_t id, char ret[4])
 	struct made m;
 
 	made_new(&m);
-	m.f->gpu_asked = m.f->gpu_seen = known(1);
+	m.f->gpu_queried = m.f->gpu_seen = known(1);
 	for (uint32_t i = 0; i < 3; i++) {
 		const struct gpu_birth gpu = { .uuid = vendors[i], .name = "A", .vendor = vendors[i], .pci = "", .parent = "", .driver = "", .index = known(i) };
 
@@ -585,7 +585,7 @@ static struct maybe peak_of_zeros(double begin_s, double lists_s, bool unknown, 
 	struct made m;
 
 	made_new(&m);
-	m.f->gpu_asked = m.f->gpu_seen = known(1);
+	m.f->gpu_queried = m.f->gpu_seen = known(1);
 	m.f->ended_ns = known(SECONDS(end_s));
 	framebuf_birth(&b, &(struct birth) { .entity = ENTITY_GPU, .id = 1, .gpu = gpu });
 	for (double s = begin_s; s <= lists_s; s++) {
@@ -659,9 +659,9 @@ static bool is_zero_unsure(double lists_s, uint64_t *ret_ns)
 			framebuf_unknown(&b, M_GPU_MEM, 1);
 		for (int k = 0; k < 2; k++) {
 			if (is_listed)
-				framebuf_value(&b, k ? M_GPU_JOB_MEM : M_GPU_FOREIGN_MEM, 1, 0);
+				framebuf_value(&b, k ? M_GPU_JOB_MEM : M_GPU_OTHER_MEM, 1, 0);
 			else
-				framebuf_unknown(&b, k ? M_GPU_JOB_MEM : M_GPU_FOREIGN_MEM, 1);
+				framebuf_unknown(&b, k ? M_GPU_JOB_MEM : M_GPU_OTHER_MEM, 1);
 		}
 		framebuf_value(&b, M_GPU_UNATTRIBUTED_MEM, 1, MIB(50));
 		apply(m.job, &b, (uint64_t) SECONDS(s));
@@ -774,7 +774,7 @@ static bool is_partial(double from_s, double to_s, double end_s, bool summed, do
 	struct made m;
 
 	made_new(&m);
-	m.f->gpu_asked = m.f->gpu_seen = known(1);
+	m.f->gpu_queried = m.f->gpu_seen = known(1);
 	m.s.wall_ns = m.f->ended_ns = known(SECONDS(end_s));
 	framebuf_birth(&b, &(struct birth) { .entity = ENTITY_GPU, .id = 1, .gpu = gpu });
 	if (summed)
@@ -848,7 +848,7 @@ static void test_notes_of_several_figures_are_one(void **state)
 		tell_note(&b, told_notes[i].s, told_notes[i].gpu, told_notes[i].text);
 	apply(m.job, &b, (uint64_t) SECONDS(2));
 	framebuf_done(&b);
-	assert_int_equal(summary_gpu_note_told(&m.s), 0);
+	assert_int_equal(summary_gpu_note_reported(&m.s), 0);
 	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
 		assert_true(i < m.s.n_notes);
 		assert_string_equal(m.s.notes[i].why, expected[i]);

@@ -87,7 +87,7 @@ static void test_a_main_unsampled_after_its_exec(void **state)
 		rig_new(&r, true, 0);
 		f = job_facts(r.job);
 		f->fork_rss_bytes = known(4 * MB);
-		f->ticks = known(cases[i].ticks);
+		f->samples = known(cases[i].ticks);
 		born(&r, 1, 0, 77);
 		rss(&r, 1, 0, 200 * KB);
 		tick(&r);
@@ -252,7 +252,7 @@ static void attach_and_rise(bool reset, int64_t first, int64_t then, enum method
 	born_of(&r, 1, 0, 77, BOOT - 9000 * MS);
 	push(&r);
 	if (reset)
-		job_facts(r.job)->main_mark_reset = known(1);
+		job_facts(r.job)->main_hwm_reset = known(1);
 	rss(&r, 1, 20 * MB, 0);
 	push(&r);
 	say(&r, M_PROC_HWM, 1, first);

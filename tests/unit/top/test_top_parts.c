@@ -15,7 +15,7 @@
 
 #include "top/format.h"
 #include "top/model.h"
-#include "top/trail.h"
+#include "top/history_ring.h"
 #include "top/view.h"
 
 #define SECOND UINT64_C(1000000000)

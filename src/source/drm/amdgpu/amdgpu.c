@@ -14,9 +14,9 @@
 
 /* Reading the sensors makes the firmware write a table, about 1 ms of its time. */
 static const struct source_group groups[] = {
-	{ .name = "memory", .holds = "device memory", .period_ns = 200000000 },
-	{ .name = "sensors", .holds = "busy, power, energy, temperatures, clocks, throttling, ECC", .period_ns = 1000000000, .rank = 1 },
-	{ .name = "processes", .holds = "processes on the GPUs and their memory; encoders", .period_ns = 1000000000, .moving_ns = 1000000000, .lists = true, .pairs = true },
+	{ .name = "memory", .contents = "device memory", .period_ns = 200000000 },
+	{ .name = "sensors", .contents = "busy, power, energy, temperatures, clocks, throttling, ECC", .period_ns = 1000000000, .rank = 1 },
+	{ .name = "processes", .contents = "processes on the GPUs and their memory; encoders", .period_ns = 1000000000, .moving_ns = 1000000000, .lists = true, .pairs = true },
 };
 
 static bool is_ours(const struct drm_card *card)
@@ -64,7 +64,7 @@ static int amdgpu_open(const struct source_env *env, struct source **ret, struct
 
 static int use_add(struct source *s, const struct drm_use *use)
 {
-	int r = vec_room(&s->uses, &s->cap_uses, s->n_uses, sizeof(*use), 1 << 20);
+	int r = vec_reserve(&s->uses, &s->cap_uses, s->n_uses, sizeof(*use), 1 << 20);
 
 	if (r == 0)
 		s->uses[s->n_uses++] = *use;
@@ -222,7 +222,7 @@ static void explain_kfd(const struct source *s, struct source_probe *probe)
 	}
 }
 
-static void amdgpu_probe(const struct source_env *env, source_prober *report, void *ctx)
+static void amdgpu_probe(const struct source_env *env, source_probe_fn *report, void *ctx)
 {
 	struct framebuf out = { 0 };
 	struct source *s = NULL;

@@ -18,7 +18,7 @@ static const char topology[] = "class/kfd/kfd/topology/nodes";
 struct facts {
 	const struct drm_gpus *gpus;
 	const struct gpu_fact_set *wanted;
-	source_fact_teller *report;
+	source_fact_fn *report;
 	void *ctx;
 	int dir; /* folder of the nodes */
 };
@@ -26,12 +26,12 @@ struct facts {
 static void tell_number(const struct facts *f, uint32_t id, enum gpu_fact fact, uint64_t value)
 {
 	if (f->wanted->has[fact] && value > 0 && value <= INT64_MAX)
-		f->report(f->ctx, &(struct gpu_fact_told) { .id = id, .fact = (uint16_t) fact, .value = (int64_t) value });
+		f->report(f->ctx, &(struct gpu_fact_value) { .id = id, .fact = (uint16_t) fact, .value = (int64_t) value });
 }
 
 static void tell_text(const struct facts *f, uint32_t id, enum gpu_fact fact, const char *text)
 {
-	struct gpu_fact_told value = { .id = id, .fact = (uint16_t) fact, .is_text = true };
+	struct gpu_fact_value value = { .id = id, .fact = (uint16_t) fact, .is_text = true };
 
 	(void) snprintf(value.text, sizeof(value.text), "%.*s", (int) strcspn(text, "\n"), text);
 	if (f->wanted->has[fact] && *value.text)
@@ -83,7 +83,7 @@ static int report_node(void *ctx, int32_t number)
 	return 0;
 }
 
-void amdgpu_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *report, void *ctx)
+void amdgpu_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_fn *report, void *ctx)
 {
 	autoclose int dir = openat(s->gpus.env->root->sys, topology, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct facts f = { &s->gpus, wanted, report, ctx, dir };

@@ -58,4 +58,4 @@ const char *amdgpu_how(const struct source *s, size_t i, enum metric metric);
 
 /* ---- facts.c ------------------------------------------------------------------------------------------------ */
 
-void amdgpu_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *report, void *ctx);
+void amdgpu_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_fn *report, void *ctx);

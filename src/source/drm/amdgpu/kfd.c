@@ -63,7 +63,7 @@ static int node_add(void *ctx, int32_t number)
 
 	if (card < 0)
 		return 0;
-	int r = vec_room(&o->kfd->nodes, &o->kfd->cap_nodes, o->kfd->n_nodes, sizeof(*o->kfd->nodes), MAX_NODES);
+	int r = vec_reserve(&o->kfd->nodes, &o->kfd->cap_nodes, o->kfd->n_nodes, sizeof(*o->kfd->nodes), MAX_NODES);
 
 	if (r == 0)
 		o->kfd->nodes[o->kfd->n_nodes++] = (struct kfd_node) { (uint32_t) gpu_id, card };
@@ -124,7 +124,7 @@ static int process_add(void *ctx, int32_t number)
 			last->vram_bytes += bytes < INT64_MAX - last->vram_bytes ? bytes : 0;
 			continue;
 		}
-		r = vec_room(&kfd->uses, &kfd->cap_uses, kfd->n_uses, sizeof(*kfd->uses), MAX_USES);
+		r = vec_reserve(&kfd->uses, &kfd->cap_uses, kfd->n_uses, sizeof(*kfd->uses), MAX_USES);
 		if (r == 0)
 			kfd->uses[kfd->n_uses++] = (struct kfd_use) { number, kfd->nodes[i].card, bytes };
 	}

@@ -21,9 +21,9 @@ enum {
 
 static const struct source_group groups[] = {
 	/* One-second means, computed by the engine. */
-	{ .name = "profiling", .holds = "SM activity and occupancy, pipes, DRAM", .period_ns = 1000000000, .rank = 1 },
+	{ .name = "profiling", .contents = "SM activity and occupancy, pipes, DRAM", .period_ns = 1000000000, .rank = 1 },
 	/* Is the engine running (again), and does a client profile now? */
-	{ .name = "engine", .holds = "whether the engine runs, and which clients profile", .period_ns = 10000000000, .rank = 1 },
+	{ .name = "engine", .contents = "whether the engine runs, and which clients profile", .period_ns = 10000000000, .rank = 1 },
 };
 
 static const uint64_t first_ns = 5000000000; /* from the start of a watch; blank values before are normal */
@@ -379,7 +379,7 @@ static void await_first(struct source *s)
 	framebuf_done(&out);
 }
 
-static void dcgm_probe(const struct source_env *env, source_prober *report, void *ctx)
+static void dcgm_probe(const struct source_env *env, source_probe_fn *report, void *ctx)
 {
 	struct framebuf out = { 0 };
 	struct source *s = NULL;

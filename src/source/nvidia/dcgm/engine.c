@@ -153,9 +153,9 @@ int dcgm_engine_read(struct source *s, const struct dcgm_gpu *g)
 	fields[DCGM_ROWS] = DCGM_BUSY;
 	for (int i = 0; i < DCGM_READ; i++) /* detects entries that DCGM does not fill */
 		s->values[i] = (struct dcgm_value) { .status = DCGM_NO_DATA };
-	asked_turn_to(s->env, g->index);
+	driver_call_device(s->env, g->index);
 	code = DCGM_CALL(&s->dcgm, latest, s->dcgm.handle, (int) g->engine_id, fields, DCGM_READ, s->values);
-	asked_turn_to(s->env, UNKNOWN);
+	driver_call_device(s->env, UNKNOWN);
 	return code;
 }
 

@@ -268,14 +268,14 @@ static const struct {
 
 struct fact_reporter {
 	const struct gpu_fact_set *wanted;
-	source_fact_teller *report;
+	source_fact_fn *report;
 	void *ctx;
 	uint32_t id;
 };
 
 static void report_text(const struct fact_reporter *t, enum gpu_fact fact, const char *text)
 {
-	struct gpu_fact_told reported = { .id = t->id, .fact = (uint16_t) fact, .is_text = true };
+	struct gpu_fact_value reported = { .id = t->id, .fact = (uint16_t) fact, .is_text = true };
 
 	if (!t->wanted->has[fact] || !*text)
 		return;
@@ -286,7 +286,7 @@ static void report_text(const struct fact_reporter *t, enum gpu_fact fact, const
 static void report_lack(const struct fact_reporter *t, bool of_metric, int what, enum gpu_lack lack)
 {
 	if (lack != GPU_LACK_NONE && (of_metric || (what != NO && t->wanted->has[what])))
-		t->report(t->ctx, &(struct gpu_fact_told) { .id = t->id, .fact = (uint16_t) what, .of_metric = of_metric, .lack = lack });
+		t->report(t->ctx, &(struct gpu_fact_value) { .id = t->id, .fact = (uint16_t) what, .of_metric = of_metric, .lack = lack });
 }
 
 static void report_number(const struct fact_reporter *t, enum gpu_fact fact, struct maybe value)
@@ -296,7 +296,7 @@ static void report_number(const struct fact_reporter *t, enum gpu_fact fact, str
 	if (value.value > gpu_facts[fact].most)
 		report_lack(t, false, (int) fact, GPU_LACK_ERROR);
 	else
-		t->report(t->ctx, &(struct gpu_fact_told) { .id = t->id, .fact = (uint16_t) fact, .value = value.value });
+		t->report(t->ctx, &(struct gpu_fact_value) { .id = t->id, .fact = (uint16_t) fact, .value = value.value });
 }
 
 static enum gpu_lack lack_of(int code)
@@ -391,7 +391,7 @@ static bool any_asleep(const struct source *s)
 	return false;
 }
 
-void nvml_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *report, void *ctx)
+void nvml_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_fn *report, void *ctx)
 {
 	struct fact_reporter t = { .wanted = wanted, .report = report, .ctx = ctx };
 	const struct {

@@ -25,7 +25,7 @@ struct nvml_gpu *nvml_gpu_add(struct source *s)
 {
 	struct nvml_gpu *d = NULL;
 
-	if (vec_room(&s->gpus, &s->cap_gpus, s->n_gpus, sizeof(d), NVML_MAX_DEVICES) == 0)
+	if (vec_reserve(&s->gpus, &s->cap_gpus, s->n_gpus, sizeof(d), NVML_MAX_DEVICES) == 0)
 		d = calloc(1, sizeof(*d));
 	if (d)
 		s->gpus[s->n_gpus++] = d;

@@ -267,13 +267,13 @@ void nvml_publish_found(struct source *s, const struct nvml_gpu *queried, const 
 	struct framebuf known = { 0 };
 
 	nvml_turn_to(s, queried);
-	if (!s->env->so_far)
+	if (!s->env->on_partial)
 		return;
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		if (s->gpus[i] == queried || is_there(s->gpus[i]))
 			publish_one(s, s->gpus[i], s->gpus[i] == queried ? note : NULL, &known);
 	}
-	s->env->so_far(s->env->told_ctx, &known);
+	s->env->on_partial(s->env->progress_ctx, &known);
 	framebuf_done(&known);
 	s->last_id = 0; /* no birth was appended yet */
 }

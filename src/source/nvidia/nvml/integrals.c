@@ -57,7 +57,7 @@ static void set_ahead(struct nvml_power *p, int64_t uj, int64_t told_uj)
 
 bool nvml_energy_update(const struct source *s, struct nvml_gpu *d, struct reading *r)
 {
-	const bool is_last = s->env->credit && s->env->credit->last;
+	const bool is_last = s->env->budget && s->env->budget->last;
 	struct nvml_power *p = &d->power;
 	const int64_t uj = r->value;
 

@@ -140,7 +140,7 @@ struct source {
 	uint64_t retry_first_ns; /* first delay before a lost GPU is retried */
 	bool pids_mean_nothing; /* an old driver in a container reports the host's pids */
 	struct nvml_room room;
-	uint64_t rest_ns;       /* how long a list stays valid while memory does not move */
+	uint64_t idle_ns;       /* how long a list stays valid while memory does not move */
 	void *event_set;
 	bool events_stale; /* a device returned: register again */
 	int event_code;
@@ -152,7 +152,7 @@ static inline void nvml_turn_to(const struct source *s, const struct nvml_gpu *d
 {
 	const struct nvml_gpu *gpu = d && d->parent ? d->parent : d;
 
-	asked_turn_to(s->env, gpu ? known(gpu->index) : UNKNOWN);
+	driver_call_device(s->env, gpu ? known(gpu->index) : UNKNOWN);
 }
 
 /* ---- gpus.c ---------------------------------------------------------------------------------- */
@@ -235,11 +235,11 @@ void nvml_events_close(struct source *s);
 
 /* ---- facts.c --------------------------------------------------------------------------------- */
 
-void nvml_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *report, void *ctx);
+void nvml_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_fn *report, void *ctx);
 
 /* ---- probe.c --------------------------------------------------------------------------------- */
 
-void nvml_probe(const struct source_env *env, source_prober *report, void *ctx);
+void nvml_probe(const struct source_env *env, source_probe_fn *report, void *ctx);
 
 /* ---- rows.c ---------------------------------------------------------------------------------- */
 

@@ -81,8 +81,8 @@ static int call(struct source *s, struct nvml_gpu *d, const struct list_call *li
 		unsigned n = (unsigned) room->cap;
 
 		memset(room->bytes, NVML_PATTERN, room->cap * NVML_ENTRY_LONG);
-		asked_begin(s->env, list->call);
-		int code = asked_end(s->env, list->read(d->handle, &n, room->bytes));
+		driver_call_begin(s->env, list->call);
+		int code = driver_call_end(s->env, list->read(d->handle, &n, room->bytes));
 
 		if (code == NVML_SUCCESS && n > room->cap)
 			return NVML_UNKNOWN;

@@ -150,7 +150,7 @@ static const struct probed {
 struct prober {
 	const struct source *s; /* NULL: NVML could not be opened */
 	int error;
-	source_prober *report;
+	source_probe_fn *report;
 	void *ctx;
 };
 
@@ -204,7 +204,7 @@ static bool any_gpm(const struct source *s)
 	return false;
 }
 
-void nvml_probe(const struct source_env *env, source_prober *report, void *ctx)
+void nvml_probe(const struct source_env *env, source_probe_fn *report, void *ctx)
 {
 	const struct timespec pair = { .tv_nsec = GPM_PAIR_NS };
 	struct prober p = { .report = report, .ctx = ctx };

@@ -351,7 +351,7 @@ static void list(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 static void update_memory(struct source *s, struct nvml_gpu *d)
 {
 	struct nvml_processes *p = &d->processes;
-	const bool fresh = s->env->credit && d->mem_ns && counter_delta(d->mem_ns, s->now_ns) < FRESH_NS;
+	const bool fresh = s->env->budget && d->mem_ns && counter_delta(d->mem_ns, s->now_ns) < FRESH_NS;
 
 	nvml_turn_to(s, d);
 	if (p->listed_ns != 0)
@@ -384,7 +384,7 @@ static void append_device(struct source *s, struct nvml_gpu *d, struct framebuf 
 	nvml_turn_to(s, d);
 	if (p->list_code == NVML_SUCCESS) {
 		/* Accounting still has a process that has just ended, although a list would not. */
-		if (!is_now && s->env->credit && s->env->credit->last)
+		if (!is_now && s->env->budget && s->env->budget->last)
 			append_peaks(s, d, out);
 		if (!is_now && nvml_memory_has_moved(p))
 			return;
@@ -404,21 +404,21 @@ static void list_by_turns(struct source *s, struct framebuf *out)
 	struct nvml_gpu *d;
 	unsigned n = 0;
 
-	if (!s->env->credit)
+	if (!s->env->budget)
 		return;
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		if (nvml_can_list(s, s->gpus[i]))
 			update_memory(s, s->gpus[i]);
 	}
-	s->rest_ns = nvml_rest_ns(s);
+	s->idle_ns = nvml_idle_ns(s);
 	while ((d = nvml_next_to_list(s))) {
 		list_timed(s, d, out);
 		n++;
-		s->env->credit->ns -= (int64_t) d->processes.list_cpu_ns;
+		s->env->budget->ns -= (int64_t) d->processes.list_cpu_ns;
 		append_device(s, d, out);
 		nvml_publish(s, out);
 	}
-	s->env->credit->lists = n;
+	s->env->budget->lists = n;
 }
 
 void nvml_processes_list(struct source *s, struct nvml_gpu *d, struct framebuf *out)
@@ -426,7 +426,7 @@ void nvml_processes_list(struct source *s, struct nvml_gpu *d, struct framebuf *
 	if (!nvml_can_list(s, d))
 		return;
 	update_memory(s, d);
-	s->rest_ns = nvml_rest_ns(s);
+	s->idle_ns = nvml_idle_ns(s);
 	if (!nvml_list_is_due(s, d))
 		return;
 	list_timed(s, d, out);
@@ -437,7 +437,7 @@ void nvml_processes_list(struct source *s, struct nvml_gpu *d, struct framebuf *
  * memory, and calls about processes have crashed inside the library. */
 void nvml_processes_read(struct source *s, struct framebuf *out)
 {
-	const int64_t credit_ns = s->env->credit ? s->env->credit->ns : 0;
+	const int64_t budget_ns = s->env->budget ? s->env->budget->ns : 0;
 	uint64_t waited_ns = 0;
 
 	list_by_turns(s, out);
@@ -455,8 +455,8 @@ void nvml_processes_read(struct source *s, struct framebuf *out)
 		if (d->processes.waited_ns > waited_ns)
 			waited_ns = d->processes.waited_ns;
 	}
-	if (!s->env->credit)
+	if (!s->env->budget)
 		return;
-	s->env->credit->waited_ns = waited_ns;
-	s->env->credit->ns = credit_ns; /* the helper subtracts the cost of the whole read */
+	s->env->budget->waited_ns = waited_ns;
+	s->env->budget->ns = budget_ns; /* the helper subtracts the cost of the whole read */
 }

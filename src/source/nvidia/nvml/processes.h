@@ -75,7 +75,7 @@ struct nvml_room {
 /* Reads lists and samples of the devices that are due; appends births, ends and readings. */
 void nvml_processes_read(struct source *s, struct framebuf *out);
 
-/* ---- turns.c --------------------------------------------------------------------------------- */
+/* ---- schedule.c --------------------------------------------------------------------------------- */
 
 enum {
 	NVML_CREDIT_SPARE = 50 /* hundredths of the credit needed for reads that can wait */
@@ -83,7 +83,7 @@ enum {
 
 /* How long a list stays valid while memory does not move, by the cost of the last lists of all
  * devices. */
-uint64_t nvml_rest_ns(const struct source *s);
+uint64_t nvml_idle_ns(const struct source *s);
 /* Lists one device's processes, without a read budget. */
 void nvml_processes_list(struct source *s, struct nvml_gpu *d, struct framebuf *out);
 /* The device to list next; NULL: the remaining ones can wait. */

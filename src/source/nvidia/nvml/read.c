@@ -309,10 +309,10 @@ static void read_row(struct source *s, struct nvml_gpu *d, const struct nvml_row
 
 void nvml_publish(struct source *s, const struct framebuf *out)
 {
-	if (s->env->told)
-		s->env->told(s->env->told_ctx);
-	else if (s->env->so_far)
-		s->env->so_far(s->env->told_ctx, out);
+	if (s->env->on_progress)
+		s->env->on_progress(s->env->progress_ctx);
+	else if (s->env->on_partial)
+		s->env->on_partial(s->env->progress_ctx, out);
 }
 
 static void read_group(struct source *s, struct nvml_gpu *d, enum nvml_group group, struct framebuf *out)
@@ -338,7 +338,7 @@ static void read_device(struct source *s, struct nvml_gpu *d, unsigned what, str
 		nvml_publish(s, out);
 	}
 	nvml_note_no_value(s, d, "the driver", out);
-	if (s->env->credit || !(what & 1u << NVML_GROUP_PROCESSES))
+	if (s->env->budget || !(what & 1u << NVML_GROUP_PROCESSES))
 		return;
 	nvml_processes_list(s, d, out);
 	nvml_publish(s, out);

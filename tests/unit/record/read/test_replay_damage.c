@@ -98,7 +98,7 @@ static const char *const tampering[] = {
 	" SELECT x AS t, 1 AS span, 1 AS n, NULL AS part FROM c",
 	"DROP TABLE event; CREATE VIRTUAL TABLE event USING fts5(t, kind, entity, id, phase, value, text)",
 	"UPDATE process SET id = -id",
-	"UPDATE process SET born = 'yesterday', ended = -5, how = 7, name = zeroblob(100000), command = NULL",
+	"UPDATE process SET born = 'yesterday', ended = -5, end_source = 7, name = zeroblob(100000), command = NULL",
 	"UPDATE process SET ended = 0",
 	"UPDATE summary SET n = -1",
 	"UPDATE summary SET min = 'x', sum = 9e999, span = -3, metric = metric || 'x'",

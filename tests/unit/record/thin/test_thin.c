@@ -195,7 +195,7 @@ static void a_long_run_keeps_its_limit_and_its_truth(void **state)
 	/* The values of show do not come from the windows: they are exactly the same. */
 	assert_int_equal(replay_open(f.file, &r, NULL), 0);
 	assert_int_equal(replay_job(r, &job, NULL), 0);
-	assert_true(expect_same_course(s.job, job) > COURSE_BUCKETS / 2);
+	assert_true(expect_same_timeline(s.job, job) > TIMELINE_BUCKETS / 2);
 	for (int m = 0; m < METRIC_COUNT; m++) {
 		const struct acc *a = job_acc(s.job, (enum metric) m, 0), *b = job_acc(job, (enum metric) m, 0);
 

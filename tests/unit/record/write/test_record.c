@@ -75,7 +75,7 @@ static void a_run_is_a_database(void **state)
 	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM metric"), METRIC_COUNT);
 	expect_text(f.file, "SELECT unit FROM metric WHERE entity = 'process' AND name = 'cpu_user'", "ns");
 	expect_text(f.file, "SELECT name FROM process WHERE is_main", "proc1");
-	expect_text(f.file, "SELECT how FROM process WHERE id = 1", "reaped");
+	expect_text(f.file, "SELECT end_source FROM process WHERE id = 1", "reaped");
 	assert_int_equal(sql_int(f.file, "SELECT pid FROM process"), 1001);
 	assert_int_equal(sql_int(f.file, "SELECT max FROM summary WHERE entity = 'job' AND metric = 'ram_main'"),
 		job_acc(s.job, M_JOB_RAM_MAIN, 0)->max);

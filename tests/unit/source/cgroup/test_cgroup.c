@@ -89,7 +89,7 @@ static void check_readings(const struct root *root, const struct expected *e)
 	check_maybe(&out, M_JOB_CGROUP_THROTTLED, e->throttled_ns);
 	check_maybe(&out, M_JOB_OOM_KILLS, e->oom_kills);
 	check_maybe(&out, M_JOB_CGROUP_PERIODS, e->periods);
-	check_maybe(&out, M_JOB_CGROUP_HELD_PERIODS, e->throttled);
+	check_maybe(&out, M_JOB_CGROUP_THROTTLED_PERIODS, e->throttled);
 	framebuf_clear(&out);
 	assert_int_equal(source_cgroup.read(s, MEMORY | DETAIL | EVENTS | QUOTA, &out), 0);
 	for (size_t i = 0; i < out.n_readings; i++) /* unavailable values were reported once */
@@ -282,7 +282,7 @@ static void check_quota(const struct quota_case *c)
 	assert_int_equal(source_cgroup.open(&env, &s, NULL), 0);
 	assert_int_equal(source_cgroup.read(s, QUOTA, &out), 0);
 	check_value(&out, M_JOB_CGROUP_PERIODS, 0, c->periods);
-	check_value(&out, M_JOB_CGROUP_HELD_PERIODS, 0, 2);
+	check_value(&out, M_JOB_CGROUP_THROTTLED_PERIODS, 0, 2);
 	check_value(&out, M_JOB_CGROUP_THROTTLED, 0, 3000);
 	source_cgroup.close(s);
 	framebuf_done(&out);
@@ -568,7 +568,7 @@ static void counters_from_before_the_job(void **state)
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct early_counts counts;
+		struct counters_before_fork counts;
 		struct temp_tree t;
 		bool v2 = rows[i].group[0] == '0';
 
@@ -579,13 +579,13 @@ static void counters_from_before_the_job(void **state)
 		temp_tree_put(&t, rows[i].file, rows[i].text);
 		struct root root = temp_tree_root(&t);
 
-		early_counts_read(&root, false, &counts);
+		counters_before_fork_read(&root, false, &counts);
 		assert_int_equal(counts.oom_kills.value, 9);
 		assert_int_equal(counts.thp_faults.value, 5);
 		assert_int_equal(counts.cgroup_oom_kills.known, rows[i].cgroup.known);
 		assert_int_equal(counts.cgroup_oom_kills.value, rows[i].cgroup.value);
 		assert_string_equal(counts.path, "/a/b");
-		early_counts_read(&root, true, &counts);
+		counters_before_fork_read(&root, true, &counts);
 		assert_true(counts.oom_kills.known && !counts.cgroup_oom_kills.known);
 		assert_string_equal(counts.path, "");
 		root_done(&root);

@@ -58,7 +58,7 @@ static void children_of_further_ones_are_found_by_the_next_scan(void **state)
 		assert_int_equal(processes_adopt(b.p, further[i].pid, false, &b.out), 0);
 		assert_int_equal(processes_count(b.p), 3 + i);
 	}
-	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), FURTHER);
+	assert_int_equal(processes_scan(b.p, SCAN_FULL, &b.out), FURTHER);
 	for (int i = 0; i < FURTHER; i++)
 		assert_int_equal(birth_of(&b.out, started[i])->process.parent, processes_id(b.p, further[i].pid));
 	bench_end(&b);
@@ -93,12 +93,12 @@ static void children_are_members(void **state)
 	/* Nothing is reported twice. */
 	framebuf_clear(&b.out);
 	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
-	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 0);
+	assert_int_equal(processes_scan(b.p, SCAN_FULL, &b.out), 0);
 	assert_true(framebuf_is_empty(&b.out));
 	/* The gate alone finds the next one. */
 	child_go(&main);
 	second = child_take(&main);
-	assert_int_equal(processes_look(b.p, LOOK_GATE, &b.out), 1);
+	assert_int_equal(processes_scan(b.p, SCAN_GATE, &b.out), 1);
 	assert_non_null(birth_of(&b.out, second));
 	assert_int_equal(processes_id(b.p, second), 3);
 	assert_int_equal(processes_id(b.p, getpid()), 0);
@@ -124,7 +124,7 @@ static void the_gate_knows_of_a_fork(void **state)
 	assert_false(processes_gate_works(b.p, &why));
 	assert_true(strlen(why) > 0);
 	/* Without the gate a full scan finds it. */
-	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 1);
+	assert_int_equal(processes_scan(b.p, SCAN_FULL, &b.out), 1);
 	bench_end(&b);
 	child_end(&c);
 }
@@ -193,7 +193,7 @@ static void a_grandchild_whose_parents_died_is_a_member(void **state)
 		daemon = child_take(&main);
 	else
 		assert_int_equal(child_take(&main), 0);
-	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 1);
+	assert_int_equal(processes_scan(b.p, SCAN_FULL, &b.out), 1);
 	assert_non_null(birth_of(&b.out, daemon));
 	assert_int_equal(birth_of(&b.out, daemon)->process.ppid, getpid());
 	bench_end(&b);
@@ -238,7 +238,7 @@ static void an_orphan_is_known_by_its_session(void **state)
 	assert_int_equal(processes_count(b.p), 0);
 	(void) waitpid(leader.pid, NULL, 0);
 	(void) waitpid(other.pid, NULL, 0);
-	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 1);
+	assert_int_equal(processes_scan(b.p, SCAN_FULL, &b.out), 1);
 	assert_non_null(birth_of(&b.out, orphan));
 	assert_null(birth_of(&b.out, stranger));
 	bench_end(&b);
@@ -331,9 +331,9 @@ static void threads_are_no_processes(void **state)
 	assert_int_equal(b.out.n_births, 1);
 	child_go(&main);
 	(void) child_take(&main);
-	assert_int_equal(processes_look(b.p, LOOK_GATE, &b.out), 0);
-	assert_int_equal(processes_look(b.p, LOOK_GATE, &b.out), 0);
-	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 0);
+	assert_int_equal(processes_scan(b.p, SCAN_GATE, &b.out), 0);
+	assert_int_equal(processes_scan(b.p, SCAN_GATE, &b.out), 0);
+	assert_int_equal(processes_scan(b.p, SCAN_FULL, &b.out), 0);
 	assert_int_equal(processes_read(b.p, PROCESSES_CPU, &b.out), 0);
 	assert_int_equal(value_in(&b.out, M_PROC_THREADS, 1), 3);
 	bench_end(&b);
@@ -385,7 +385,7 @@ static void a_process_outlives_its_first_thread(void **state)
 	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
 	for (int i = 0; i < 2; i++) {
 		framebuf_clear(&b.out);
-		assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_MARKS, &b.out), 0);
+		assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_HWM, &b.out), 0);
 		assert_int_equal(b.out.n_ends, 0);
 		assert_true(value_in(&b.out, M_PROC_RSS, 1) > 0);
 		assert_true(value_in(&b.out, M_PROC_HWM, 1) > 0);

@@ -40,7 +40,7 @@ static void a_zombie_has_ended_with_its_last_facts(void **state)
 	(void) child_take(&main);
 	bench_start(&b, NULL, true);
 	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
-	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_IO | PROCESSES_MARKS, &b.out), 0);
+	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_IO | PROCESSES_HWM, &b.out), 0);
 	child_go(&main);
 	zombie_wait(main.pid);
 	assert_int_equal(processes_zombie(b.p, main.pid, &zombie, &ignored), 0);
@@ -60,7 +60,7 @@ static void a_zombie_has_ended_with_its_last_facts(void **state)
 	assert_false(end->status_known);
 	assert_int_equal(processes_count(b.p), 0);
 	/* It is still visible, but not born again. */
-	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 0);
+	assert_int_equal(processes_scan(b.p, SCAN_FULL, &b.out), 0);
 	/* Reaping adds facts. */
 	framebuf_clear(&b.out);
 	assert_true(processes_reaped(b.p, main.pid, &facts, &b.out));
@@ -97,7 +97,7 @@ static void counters_of_reaped_children_are_those_at_the_end(void **state)
 
 static void the_vanished_have_ended(void **state)
 {
-	static const unsigned what[] = { PROCESSES_MEMORY, PROCESSES_CPU, PROCESSES_IO, PROCESSES_MARKS };
+	static const unsigned what[] = { PROCESSES_MEMORY, PROCESSES_CPU, PROCESSES_IO, PROCESSES_HWM };
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(what) / sizeof(what[0]); i++) {
@@ -108,7 +108,7 @@ static void the_vanished_have_ended(void **state)
 		(void) child_take(&main);
 		bench_start(&b, NULL, true);
 		assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
-		assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_MARKS, &b.out), 0);
+		assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_HWM, &b.out), 0);
 		child_end(&main);
 		framebuf_clear(&b.out);
 		if (i % 2)
@@ -138,7 +138,7 @@ static rlim_t limit_files(rlim_t most)
 
 static void where_no_file_can_be_opened_an_end_is_seen_all_the_same(void **state)
 {
-	static const unsigned what[] = { PROCESSES_MEMORY, PROCESSES_CPU, PROCESSES_IO, PROCESSES_MARKS };
+	static const unsigned what[] = { PROCESSES_MEMORY, PROCESSES_CPU, PROCESSES_IO, PROCESSES_HWM };
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(what) / sizeof(what[0]); i++) {
@@ -229,7 +229,7 @@ static void a_pid_that_is_used_again_is_another_process(void **state)
 	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_CPU, &b.out), 0);
 	assert_int_equal(b.out.n_readings, 0);
 	assert_non_null(end_of(&b.out, 1));
-	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 1);
+	assert_int_equal(processes_scan(b.p, SCAN_FULL, &b.out), 1);
 	assert_int_equal(birth_of(&b.out, pid)->id, 2);
 	bench_end(&b);
 	(void) kill(pid, SIGKILL);
@@ -266,7 +266,7 @@ static void of_thousands_that_end_at_once_each_is_found_again(void **state)
 	(void) child_take(&main);
 	bench_start(&b, NULL, true);
 	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
-	assert_true(processes_look(b.p, LOOK_FULL, &b.out) >= 0);
+	assert_true(processes_scan(b.p, SCAN_FULL, &b.out) >= 0);
 	assert_int_equal(processes_count(b.p), 1 + CROWD);
 	for (size_t i = 0; i < b.out.n_births; i++) {
 		const pid_t pid = b.out.births[i].process.pid;

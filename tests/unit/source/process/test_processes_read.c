@@ -93,7 +93,7 @@ static void just_wait(const struct child *c, void *arg)
 /* Opening needs a free number: with none left, an open fails and a value is missing. */
 static void a_steady_read_allocates_and_opens_nothing(void **state)
 {
-	static const unsigned what = PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS;
+	static const unsigned what = PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_HWM;
 	struct child children[3];
 	struct rlimit before, none;
 	unsigned allocated;
@@ -158,7 +158,7 @@ static void without_descriptors_it_opens_and_closes(void **state)
 	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
 	assert_int_equal(next_fd(), fd);
 	assert_int_equal(processes_count(b.p), 2);
-	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS, &b.out), 0);
+	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_HWM, &b.out), 0);
 	assert_int_equal(b.out.n_readings, 2 * (2 + 8 + 5 + 5));
 	/* None at all: unknown once, then nothing, then values again. */
 	few.rlim_cur = (rlim_t) fd;
@@ -229,7 +229,7 @@ static void many_members(void **state)
 	/* At least a batch a call, and main in each. */
 	for (int calls = 0; calls < MANY && marked < MANY; calls++) {
 		framebuf_clear(&b.out);
-		assert_int_equal(processes_read(b.p, PROCESSES_MARKS, &b.out), 0);
+		assert_int_equal(processes_read(b.p, PROCESSES_HWM, &b.out), 0);
 		assert_non_null(reading_in(&b.out, M_PROC_HWM, 1));
 		for (size_t i = 0; i < b.out.n_readings; i++) {
 			uint32_t id = b.out.readings[i].id;
@@ -264,7 +264,7 @@ static void map_a_page(const struct child *c, void *arg)
 /* Reads in turns until id had one. Returns whether its status was read in it. */
 static bool turn_of(struct bench *b, uint32_t id)
 {
-	static const unsigned what = PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS | PROCESSES_TURNS;
+	static const unsigned what = PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_HWM | PROCESSES_ROTATE;
 
 	for (int calls = 0; calls < MANY; calls++) {
 		framebuf_clear(&b->out);
@@ -346,7 +346,7 @@ static void touch_32_then_burst_64(const struct child *c, void *arg)
 
 static void a_burst_between_two_reads_is_not_lost(void **state)
 {
-	static const unsigned what = PROCESSES_MEMORY | PROCESSES_MARKS;
+	static const unsigned what = PROCESSES_MEMORY | PROCESSES_HWM;
 	struct child main;
 	const struct reading *rss;
 	struct bench b;
@@ -375,8 +375,8 @@ static void a_burst_between_two_reads_is_not_lost(void **state)
 	rss = reading_in(&b.out, M_PROC_RSS, 1);
 	assert_int_equal(rss->max, rss->value);
 	/* After a reset the mark is the current size, and the end has the largest. */
-	assert_int_equal(processes_reset_mark(b.p, 1), 0);
-	assert_int_equal(processes_reset_mark(b.p, 99), -ESRCH);
+	assert_int_equal(processes_reset_hwm(b.p, 1), 0);
+	assert_int_equal(processes_reset_hwm(b.p, 99), -ESRCH);
 	framebuf_clear(&b.out);
 	assert_int_equal(processes_read(b.p, what, &b.out), 0);
 	assert_true(value_in(&b.out, M_PROC_HWM, 1) < before + 8 * MIB);
@@ -401,7 +401,7 @@ static void burst_64_then_16(const struct child *c, void *arg)
  * although it is lower than before. */
 static void a_mark_that_was_reset_proves_a_burst(void **state)
 {
-	static const unsigned what = PROCESSES_MEMORY | PROCESSES_MARKS;
+	static const unsigned what = PROCESSES_MEMORY | PROCESSES_HWM;
 	struct child main = child_start(burst_64_then_16, NULL);
 	const struct reading *rss;
 	struct bench b;
@@ -443,7 +443,7 @@ static void an_older_mark_proves_nothing(void **state)
 		;
 	bench_start(&b, NULL, false);
 	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
-	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_MARKS, &b.out), 0);
+	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_HWM, &b.out), 0);
 	rss = reading_in(&b.out, M_PROC_RSS, 1);
 	assert_int_equal(rss->max, rss->value);
 	bench_end(&b);
@@ -480,7 +480,7 @@ static void shared_vm_counts_once(void **state)
 	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
 	id = processes_id(b.p, pid);
 	assert_true(id != 0);
-	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_MARKS | PROCESSES_CPU, &b.out), 0);
+	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_HWM | PROCESSES_CPU, &b.out), 0);
 	assert_non_null(reading_in(&b.out, M_PROC_RSS, 1));
 	assert_non_null(reading_in(&b.out, M_PROC_CPU_USER, id));
 	assert_null(reading_in(&b.out, M_PROC_RSS, id));
@@ -507,8 +507,8 @@ static void members_that_ignore_sigchld_are_counted(void **state)
 	assert_int_equal(processes_unwaited(b.p), 0);
 	deaf = child_start(ignore_sigchld, NULL);
 	(void) child_take(&deaf);
-	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 1);
-	assert_int_equal(processes_read(b.p, PROCESSES_MARKS, &b.out), 0);
+	assert_int_equal(processes_scan(b.p, SCAN_FULL, &b.out), 1);
+	assert_int_equal(processes_read(b.p, PROCESSES_HWM, &b.out), 0);
 	assert_int_equal(processes_unwaited(b.p), 1);
 	bench_end(&b);
 }

@@ -115,7 +115,7 @@ static uint64_t files_of(struct bench *b)
 	assert_int_equal(processes_files(b->p, &files), 0);
 	assert_int_equal(processes_files(b->p, &files), 0);
 	assert_true(files.cost_ns > 0);
-	assert_true(files.likely_bytes <= files.most_bytes);
+	assert_true(files.estimate_bytes <= files.most_bytes);
 	return files.most_bytes;
 }
 
@@ -313,7 +313,7 @@ static void a_hostile_proc(void **state)
 		 zombie = processes_id(b.p, 105);
 
 	framebuf_clear(&b.out);
-	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS, &b.out), 0);
+	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_HWM, &b.out), 0);
 	assert_int_equal(value_in(&b.out, M_PROC_RSS, 1), 512 * sysconf(_SC_PAGESIZE));
 	assert_int_equal(value_in(&b.out, M_PROC_WRITE_BYTES, 1), 8192);
 	assert_int_equal(value_in(&b.out, M_PROC_WRITE_CANCELLED, 1), 9000);
@@ -332,7 +332,7 @@ static void a_hostile_proc(void **state)
 	assert_int_equal(b.out.n_events, 0);
 	/* Unknown was reported. */
 	framebuf_clear(&b.out);
-	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_IO | PROCESSES_MARKS, &b.out), 0);
+	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_IO | PROCESSES_HWM, &b.out), 0);
 	for (size_t i = 0; i < b.out.n_readings; i++)
 		assert_true(b.out.readings[i].known);
 	assert_int_equal(processes_pss(b.p, 0, &pass, &b.out), 0);
@@ -340,7 +340,7 @@ static void a_hostile_proc(void **state)
 	assert_int_equal(value_in(&b.out, M_PROC_PSS, 1), 1024 * 1024);
 	assert_int_equal(processes_files(b.p, &files), 0);
 	assert_true(files.most_bytes >= 2 * 4096);
-	assert_int_equal(processes_reset_mark(b.p, 1), -EROFS);
+	assert_int_equal(processes_reset_hwm(b.p, 1), -EROFS);
 	bench_end(&b);
 }
 

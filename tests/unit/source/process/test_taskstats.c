@@ -312,7 +312,7 @@ static void unsampled_child(bool reused, int strangers)
 	if (reused)
 		s.b.p->ended[0].seen_ns -= UINT64_C(10000000000);
 	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
-	assert_int_equal(processes_look(s.b.p, LOOK_FULL, &s.b.out), 0);
+	assert_int_equal(processes_scan(s.b.p, SCAN_FULL, &s.b.out), 0);
 	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
 	end = end_of(&s.b.out, 2);
 	assert_int_equal(end == NULL, reused);
@@ -385,7 +385,7 @@ static void unsampled_children_of_an_unsampled_child_are_the_jobs(void **state)
 	child_go(&s.main);
 	(void) child_take(&s.main);
 	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
-	assert_int_equal(processes_look(s.b.p, LOOK_FULL, &s.b.out), 0);
+	assert_int_equal(processes_scan(s.b.p, SCAN_FULL, &s.b.out), 0);
 	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
 	assert_int_equal(s.b.out.n_ends, 3);
 	assert_int_equal(s.b.out.births[1].process.parent, 1);
@@ -426,10 +426,10 @@ static void an_unsampled_child_waits_for_its_parents_record(void **state)
 	assert_true(taskstats_waits(s.t));
 	child_go(&s.main);
 	(void) child_take(&s.main);
-	assert_int_equal(processes_look(s.b.p, LOOK_FULL, &s.b.out), 0);
+	assert_int_equal(processes_scan(s.b.p, SCAN_FULL, &s.b.out), 0);
 	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
 	assert_int_equal(s.b.out.n_ends, 0);
-	assert_int_equal(processes_look(s.b.p, LOOK_FULL, &s.b.out), 0);
+	assert_int_equal(processes_scan(s.b.p, SCAN_FULL, &s.b.out), 0);
 	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
 	assert_false(taskstats_waits(s.t));
 	assert_int_equal(s.b.out.n_ends, 2);
@@ -466,14 +466,14 @@ static size_t ends_of_one_that_became_hiwater(bool seen)
 	job_run_adopt(&s, start_one_that_becomes_hiwater);
 	child_go(&s.main);
 	(void) child_take(&s.main);
-	assert_int_equal(processes_look(s.b.p, LOOK_FULL, &s.b.out), 1);
+	assert_int_equal(processes_scan(s.b.p, SCAN_FULL, &s.b.out), 1);
 	child_go(&s.main);
 	(void) child_take(&s.main);
 	if (seen)
 		(void) processes_read(s.b.p, PROCESSES_MEMORY | PROCESSES_CPU, &s.b.out);
 	child_go(&s.main);
 	(void) child_take(&s.main);
-	(void) processes_look(s.b.p, LOOK_FULL, &s.b.out);
+	(void) processes_scan(s.b.p, SCAN_FULL, &s.b.out);
 	(void) processes_read(s.b.p, PROCESSES_MEMORY | PROCESSES_CPU, &s.b.out);
 	framebuf_clear(&s.b.out);
 	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);

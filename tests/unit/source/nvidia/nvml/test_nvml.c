@@ -99,10 +99,10 @@ CHILD_TEST(every_driver)
 /* The reported facts by device. */
 struct reported {
 	bool has[3][GPU_FACT_COUNT];
-	struct gpu_fact_told facts[3][GPU_FACT_COUNT];
+	struct gpu_fact_value facts[3][GPU_FACT_COUNT];
 };
 
-static void take_fact(void *ctx, const struct gpu_fact_told *fact)
+static void take_fact(void *ctx, const struct gpu_fact_value *fact)
 {
 	struct reported *reported = ctx;
 

@@ -89,16 +89,16 @@ CHILD_TEST(a_stuck_energy_counter_in_a_short_run)
 {
 	(void) state;
 	const uint64_t began_ns = clock_boot_ns();
-	struct source_credit credit = { .most_ns = 100000000 };
+	struct source_budget budget = { .most_ns = 100000000 };
 	struct nvml_rig rig;
 
 	rig_scenario(&rig, "550",
 		"[driver]\nlevel = 550\n[gpu 0-1]\nname = A\nuuid = GPU-%d\npci = 00000000:0%d:00.0\nmemory_total = 1Gi\n"
 		"power = 250000\nenergy = 0\n[gpu 1]\nenergy = steps 0:0 1:100\n");
 	assert_int_equal(rig_try(&rig), 0);
-	rig.env.credit = &credit;
+	rig.env.budget = &budget;
 	rig_read(&rig, ACTIVITY);
-	credit.last = true;
+	budget.last = true;
 	rig_at(&rig, 1);
 	const int64_t drawn = later(&rig, 400);
 

@@ -33,7 +33,7 @@ CHILD_TEST(credit_is_for_new_highs)
 {
 	(void) state;
 	struct nvml_rig rig;
-	struct source_credit credit = { .ns = 100, .most_ns = 100000000 };
+	struct source_budget budget = { .ns = 100, .most_ns = 100000000 };
 
 	rig_scenario(&rig, "550",
 		"[driver]\nlevel = 550\n[gpu 0-1]\nmemory_total = 8Gi\nmemory_reserved = 0\n"
@@ -41,31 +41,31 @@ CHILD_TEST(credit_is_for_new_highs)
 		"[gpu 1]\nname = B\nuuid = GPU-2\npci = 00000000:02:00.0\nmemory_used = 1Gi\n");
 	rig_at(&rig, 1);
 	assert_int_equal(rig_try(&rig), 0);
-	rig.env.credit = &credit;
+	rig.env.budget = &budget;
 	rig_read(&rig, MEMORY);
 	rig_log(&rig);
 	rig_read(&rig, PROCESSES); /* always the first time */
 	assert_int_equal(rig_calls(&rig, "GetComputeRunningProcesses_v3", "0"), 1);
 	assert_int_equal(rig_calls(&rig, "GetComputeRunningProcesses_v3", "1"), 1);
 	assert_int_equal(rig_calls(&rig, "GraphicsRunningProcesses", "0"), 0); /* can wait */
-	assert_false(credit.moving);
+	assert_false(budget.moving);
 	check_value(&rig.out, M_GPU_PROCESSES, 1, 0);
 	rig_log(&rig);
 	rig_at(&rig, 2.5); /* 0.5 % more: no new high */
 	rig_read(&rig, MEMORY);
-	assert_false(credit.moving);
-	credit.ns = 100;
+	assert_false(budget.moving);
+	budget.ns = 100;
 	rig_read(&rig, PROCESSES);
 	assert_int_equal(rig_calls(&rig, "RunningProcesses", "0"), 0);
 	assert_null(find_reading(&rig.out, M_GPU_PROCESSES, 1));
 	check_value(&rig.out, M_GPU_PROCESSES, 2, 0);
 	rig_at(&rig, 3.5);
 	rig_read(&rig, MEMORY);
-	assert_true(credit.moving);
-	credit.ns = 0; /* nothing at all */
+	assert_true(budget.moving);
+	budget.ns = 0; /* nothing at all */
 	rig_read(&rig, PROCESSES);
 	assert_int_equal(rig_calls(&rig, "RunningProcesses", "0"), 0);
-	credit.ns = 100;
+	budget.ns = 100;
 	rig_read(&rig, PROCESSES);
 	assert_int_equal(rig_calls(&rig, "GetComputeRunningProcesses_v3", "0"), 1);
 	assert_int_equal(rig_calls(&rig, "RunningProcesses", "1"), 0);
@@ -85,39 +85,39 @@ CHILD_TEST(far_moves_are_listed_on_debt)
 {
 	(void) state;
 	struct nvml_rig rig;
-	struct source_credit credit = { .ns = 1000, .most_ns = 100000000 };
+	struct source_budget budget = { .ns = 1000, .most_ns = 100000000 };
 
 	rig_scenario(&rig, "550", THREE_GPUS("steps 0:1Gi 2:3Gi 3:1Gi", "steps 0:1Gi 2:50Gi", "steps 0:1Gi 2:1100Mi"));
 	assert_int_equal(rig_try(&rig), 0);
-	rig.env.credit = &credit;
+	rig.env.budget = &budget;
 	rig_read(&rig, MEMORY | PROCESSES);
-	assert_int_equal(credit.floor_ns, 0);
-	assert_int_equal(credit.lists, 3);
-	assert_int_equal(credit.urgent, 0);
+	assert_int_equal(budget.floor_ns, 0);
+	assert_int_equal(budget.lists, 3);
+	assert_int_equal(budget.urgent, 0);
 	rig_at(&rig, 2);
 	rig_read(&rig, MEMORY);
-	assert_int_equal(credit.floor_ns, -50000000);
-	assert_int_equal(credit.urgent, 2);
+	assert_int_equal(budget.floor_ns, -50000000);
+	assert_int_equal(budget.urgent, 2);
 	rig_log(&rig);
-	credit.ns = -50000000;
+	budget.ns = -50000000;
 	rig_read(&rig, PROCESSES);
 	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses", "0"), 0);
 	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses", "1"), 0);
-	credit.ns = -49999999; /* one */
+	budget.ns = -49999999; /* one */
 	rig_read(&rig, PROCESSES);
 	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses", "0"), 0);
 	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses", "1"), 1);
-	assert_int_equal(credit.lists, 1);
-	assert_int_equal(credit.urgent, 1);
-	credit.ns = -30000000;
+	assert_int_equal(budget.lists, 1);
+	assert_int_equal(budget.urgent, 1);
+	budget.ns = -30000000;
 	rig_read(&rig, PROCESSES);
 	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses", "0"), 1);
 	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses", "1"), 1);
 	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses", "2"), 0);
-	assert_int_equal(credit.floor_ns, 0);
+	assert_int_equal(budget.floor_ns, 0);
 	rig_at(&rig, 3); /* down again */
 	rig_read(&rig, MEMORY);
-	assert_int_equal(credit.floor_ns, -25000000);
+	assert_int_equal(budget.floor_ns, -25000000);
 	rig_done(&rig);
 }
 
@@ -126,23 +126,23 @@ CHILD_TEST(devices_not_worth_a_debt_are_not_listed_early)
 {
 	(void) state;
 	struct nvml_rig rig;
-	struct source_credit credit = { .ns = 100000000, .most_ns = 100000000 };
+	struct source_budget budget = { .ns = 100000000, .most_ns = 100000000 };
 
 	rig_scenario(&rig, "550", THREE_GPUS("steps 0:1Gi 2:50Gi", "steps 0:1Gi 2:1100Mi", "1Gi"));
 	assert_int_equal(rig_try(&rig), 0);
-	rig.env.credit = &credit;
+	rig.env.budget = &budget;
 	rig_read(&rig, MEMORY | PROCESSES);
 	rig_at(&rig, 2);
 	rig_read(&rig, MEMORY);
 	rig_log(&rig);
-	credit.debts_only = true;
+	budget.debts_only = true;
 	rig_read(&rig, PROCESSES);
-	assert_int_equal(credit.lists, 1);
+	assert_int_equal(budget.lists, 1);
 	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses_v3", "0"), 1);
 	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses", "1"), 0);
-	credit.debts_only = false;
+	budget.debts_only = false;
 	rig_read(&rig, PROCESSES);
-	assert_int_equal(credit.lists, 1);
+	assert_int_equal(budget.lists, 1);
 	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses_v3", "1"), 1);
 	rig_done(&rig);
 }
@@ -153,16 +153,16 @@ CHILD_TEST(a_list_is_invalid_after_memory_moved)
 	(void) state;
 	struct nvml_rig rig;
 	const struct timespec stale = { .tv_sec = 1, .tv_nsec = 1000000 };
-	struct source_credit credit = { .ns = 1000, .most_ns = 100000000 };
+	struct source_budget budget = { .ns = 1000, .most_ns = 100000000 };
 
 	rig_scenario(&rig, "550", THREE_GPUS("steps 0:1Gi 2:3Gi", "steps 0:1Gi 2:1025Mi", "1Gi") "[process 0]\npid = 7\nmemory = 1Gi\n");
 	assert_int_equal(rig_try(&rig), 0);
-	rig.env.credit = &credit;
+	rig.env.budget = &budget;
 	rig_read(&rig, MEMORY | PROCESSES);
 	check_value(&rig.out, M_GPU_PROCESSES, 1, 1);
 	check_value(&rig.out, M_GPROC_MEM, 1, GIB);
 	rig_at(&rig, 2);
-	credit.ns = -100000000;
+	budget.ns = -100000000;
 	rig_read(&rig, MEMORY);
 	assert_null(find_reading(&rig.out, M_GPU_PROCESSES, 1)); /* a list may follow */
 	nanosleep(&stale, NULL);
@@ -173,7 +173,7 @@ CHILD_TEST(a_list_is_invalid_after_memory_moved)
 	assert_null(find_reading(&rig.out, M_GPU_PROCESSES, 3));
 	rig_read(&rig, MEMORY); /* reported once */
 	assert_null(find_reading(&rig.out, M_GPU_PROCESSES, 1));
-	credit.ns = 1000;
+	budget.ns = 1000;
 	rig_read(&rig, MEMORY | PROCESSES);
 	check_value(&rig.out, M_GPU_PROCESSES, 1, 1);
 	check_value(&rig.out, M_GPROC_MEM, 1, GIB);

@@ -58,8 +58,8 @@ CHILD_TEST(values_of_one_gpu_are_published_before_the_next)
 	(void) state;
 	rig_new(&rig, "550", "lost.conf", 9);
 	rig_open(&rig);
-	rig.env.so_far = take_shown;
-	rig.env.told_ctx = &shown;
+	rig.env.on_partial = take_shown;
+	rig.env.progress_ctx = &shown;
 	rig_read(&rig, ACTIVITY);
 	assert_int_equal(shown.one, 1);
 	assert_int_equal(shown.both, 1);

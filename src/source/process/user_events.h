@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Messages from the job or its user to the recorder: marks, phases, values of series. Each message
+ * is a datagram to the recorder's abstract socket, whose name is in HIWATER_SOCKET
+ * ("@hiwater-PID-RANDOM-UID"):
+ *
+ *     mark TEXT
+ *     oom TEXT              a device ran out of memory, which triggers the black box;
+ *                           "oom host: TEXT": the host did
+ *     phase+ NAME           begins a phase, inside the open one; further lines are
+ *                           its attributes, KEY=VALUE
+ *     phase- NAME           ends the innermost open phase of that name
+ *     log NAME=VALUE ... [step=N]
+ *
+ * VALUE is a number, nan, inf or -inf; N a 64-bit integer. Only messages of the recorder's user and
+ * of root are accepted.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "model/framebuf.h"
+
+#define USER_MESSAGE_BYTES 8192 /* largest message, bytes */
+#define USER_MARK_BYTES    4096 /* longest text of a mark that a recording keeps, bytes */
+#define USER_PHASE_DEPTH   32 /* phases open at once */
+
+struct user_events {
+	int fd;                  /* -1: none; readable when a message waits */
+	char name[80];           /* "@hiwater-..." */
+	uint32_t last_phase;
+	unsigned depth;
+	struct {
+		uint32_t number;
+		char name[120];
+	} open[USER_PHASE_DEPTH];
+};
+
+/* Opens the socket. Returns 0 or -errno; without a socket (fd -1) everything else still works. */
+int user_events_open(struct user_events *p);
+void user_events_done(struct user_events *p);
+
+/* Appends one waiting message to out. Returns 1, or 0 if there was none; an invalid message becomes
+ * an EVENT_NOTE. */
+int user_events_receive(struct user_events *p, uint64_t time_ns, struct framebuf *out);
+
+/* Parses a message. Returns 0, or -EBADMSG with text, leaving out as it was. */
+int user_events_parse(struct user_events *p, const char *message, uint64_t time_ns, struct framebuf *out, struct err *err);
+
+/* Returns 0, or -EMSGSIZE with text. */
+int user_events_check_mark(const char *text, struct err *err);
+
+/* From inside a job: sends message to the socket called name. Returns 0, or with text -ENOENT if no
+ * recorder listens, -EAGAIN if the queue stays full for 100 ms, -EMSGSIZE, or another -errno. */
+int user_events_send(const char *name, const char *message, struct err *err);
