@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""A recording of schema 1 (tests/golden/schema-1.hiw: a job with a phase, a mark, an alert, a trigger, on a GPU that another
+process used too) opens as ever: its figures are those that the hiwater of that time reported of it (schema-1.json)."""
+import csv
+import io
+import json
+import shutil
+import sqlite3
+
+import pytest
+from cli_helpers import ROOT
+from stress_jobs import meta, shown
+
+GOLDEN = ROOT / "tests" / "golden"
+KEYS = {}      # of the summary: as in schema 1, as they are now
+COLUMNS = {}   # of the metrics
+CODES = {}     # of findings
+
+
+@pytest.fixture
+def old(tool):
+    path = tool.folder / "schema-1.hiw"
+    shutil.copy(GOLDEN / "schema-1.hiw", path)
+    return path
+
+
+def renamed(value):
+    if isinstance(value, dict):
+        return {KEYS.get(key, key): renamed(v) for key, v in value.items()}
+    return [renamed(v) for v in value] if isinstance(value, list) else value
+
+
+def figures(summary):
+    """All but what is worded for people."""
+    summary = {key: value for key, value in summary.items() if key not in ("schema", "run", "notes", "findings")}
+    incident = summary[KEYS.get("story", "story")]
+    return dict(summary, incident={key: value for key, value in incident.items() if not isinstance(value, str)})
+
+
+def test_the_summary_is_the_same(tool, old):
+    then = json.loads((GOLDEN / "schema-1.json").read_text())
+    now = shown(tool, "--why", "./schema-1.hiw")
+    assert figures(now) == figures(renamed(then))
+    assert {f["code"] for f in now["findings"]} == {CODES.get(f["code"], f["code"]) for f in then["findings"]}
+    assert {f["code"]: f["fired"] for f in now["findings"]} == {CODES.get(f["code"], f["code"]): f["fired"] for f in then["findings"]}
+    assert [n["about"] for n in now["notes"]] == [n["about"] for n in then["notes"]]
+
+
+@pytest.mark.parametrize("entity", ["host", "job", "process", "gpu", "gpu_process"])
+@pytest.mark.parametrize("recent", [[], ["--recent"]], ids=["windows", "recent"])
+def test_rows_have_all_values(tool, old, entity, recent):
+    """A column that was renamed is found under its name of then."""
+    done = tool.run("export", "--to", "csv", "--entity", entity, *recent, "./schema-1.hiw")
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    with sqlite3.connect(f"file:{old}?mode=ro", uri=True) as db:
+        db.row_factory = sqlite3.Row
+        table = f"{entity}_recent" if recent else f"{entity}_sample"
+        stored = [dict(r) for r in db.execute(f"SELECT * FROM {table} ORDER BY t")]
+    assert stored
+    for column in stored[0]:
+        if column in ("t", "id", "span", "n", "part") or column.endswith(("_min", "_max")):
+            continue
+        had = sum(r[column] is not None for r in stored)
+        found = [r for r in rows if any(k.startswith(COLUMNS.get(column, column)) and v for k, v in r.items())]
+        assert had == 0 or found, column
+
+
+def test_every_way_to_read_it(tool, old):
+    before = old.read_bytes()
+    shutil.copy(old, tool.folder / "other.hiw")
+    for args in (["show"], ["show", "--json"], ["report", "-o", "x.html"], ["export", "--to", "json"], ["export", "--to", "openmetrics"],
+                 ["export", "--to", "perfetto"], ["check"], ["compare"], ["top", "--plain", "--count", "1"]):
+        runs = ["./schema-1.hiw", *(["./other.hiw"] if args == ["compare"] else [])]
+        rules = ["ram.peak < 1GiB"] if args == ["check"] else []
+        done = tool.run(*args, *runs, *rules, stdout=-1, stderr=-1)
+        assert done.returncode == 0, (args, done.stderr)
+    assert old.read_bytes() == before
+
+
+def test_where_nothing_can_be_written(tool, old):
+    old.chmod(0o400)
+    tool.folder.chmod(0o500)
+    try:
+        assert shown(tool, "./schema-1.hiw")["schema"]
+    finally:
+        tool.folder.chmod(0o700)
+
+
+def test_a_copy_keeps_its_format(tool, old):
+    done = tool.run("show", "--copy", "copy.hiw", "./schema-1.hiw")
+    assert done.returncode == 0, done.stderr
+    assert int(meta(tool.folder / "copy.hiw")["schema"]) == 1
+    assert figures(shown(tool, "./copy.hiw")) == figures(shown(tool, "./schema-1.hiw"))
+
+
+def test_a_higher_version_does_not_open(tool, old):
+    with sqlite3.connect(old) as db:
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+    done = tool.run("show", "./schema-1.hiw")
+    assert done.returncode != 0
+    assert "is of format 99" in done.stderr
