@@ -13,6 +13,7 @@ import weakref
 
 from ._command import output_of
 from ._errors import Error
+from ._schema1 import now as _now
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -308,7 +309,7 @@ def _places(entity: str, names: Sequence[str]) -> Dict[str, int]:
     places: Dict[str, int] = {}
     for place, name in enumerate(names):
         if name not in _HIDDEN or entity not in ("host", "job", "process", "gpu", "gpu_process"):
-            places.setdefault(name, place)
+            places.setdefault(_now(name), place)
     return places
 
 

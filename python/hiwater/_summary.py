@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
 from ._errors import Error
 
-SCHEMA = 1
+SCHEMA = 2
 Value = Union[str, int, float]
 
 

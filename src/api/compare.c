@@ -310,7 +310,7 @@ static int write_json(const struct comparing *c, struct buf *out, enum hiw_check
 	json_init(&j, out, false);
 	json_object(&j);
 	json_key(&j, "schema");
-	json_int(&j, 1);
+	json_int(&j, 2);
 	(void) compare_json(&c->comparison, &c->heads, &j);
 	json_key(&j, "rules");
 	json_array(&j);

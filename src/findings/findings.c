@@ -147,13 +147,29 @@ static bool is_in(const char *list, const char *code)
 	return false;
 }
 
+/* Codes that were renamed; their former ones still switch them off. */
+static const struct {
+	const char *code, *former;
+} renamed[] = {
+	{ "cpu-contention", "foreign-load" },
+};
+
+static bool is_off(const char *list, const char *code)
+{
+	bool off = is_in(list, code);
+
+	for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++)
+		off |= strcmp(renamed[i].code, code) == 0 && is_in(list, renamed[i].former);
+	return off;
+}
+
 int findings_switch_off(struct summary *summary, const char *list)
 {
 	for (size_t i = 0; i < summary->n_findings; i++) {
 		struct finding *f = &summary->findings[i];
-		char *why_not = f->fired && is_in(list, f->code) ? strdup("switched off by HIWATER_FINDINGS_OFF") : NULL;
+		char *why_not = f->fired && is_off(list, f->code) ? strdup("switched off by HIWATER_FINDINGS_OFF") : NULL;
 
-		if (!f->fired || !is_in(list, f->code))
+		if (!f->fired || !is_off(list, f->code))
 			continue;
 		if (!why_not)
 			return -ENOMEM;

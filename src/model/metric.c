@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "model/gpu_fact.h"
+#include "model/schema1.h"
 
 const struct metric_info metrics[METRIC_COUNT] = {
 #define X(id, ent, nam, uni, kin, add, o, labels, js, orig, sent) \
@@ -38,6 +39,7 @@ const char *entity_name(enum entity entity)
 
 int metric_find(enum entity entity, const char *name)
 {
+	name = schema1_now(name);
 	for (int m = 0; m < METRIC_COUNT; m++) {
 		if (metrics[m].entity == entity && strcmp(metrics[m].name, name) == 0)
 			return m;

@@ -68,5 +68,5 @@ const char *entity_name(enum entity entity);
 /* The entity of that name; -1 if there is none. */
 int entity_find(const char *name);
 
-/* The metric of entity with that name; -1 if there is none. */
+/* The metric of entity with that name, also if it is its name in schema 1 (model/schema1.h); -1 if there is none. */
 int metric_find(enum entity entity, const char *name);

@@ -15,7 +15,7 @@
 /* 'HiWa', the application id in the file's header. The format version is in user_version and in
  * meta. */
 #define SCHEMA_APPLICATION 0x48695761
-#define SCHEMA_VERSION     1
+#define SCHEMA_VERSION     2
 
 /* Writes all CREATE TABLE statements. */
 int schema_tables(struct buf *out);

@@ -202,5 +202,5 @@ const char *const default_alerts[] = {
 
 bool is_default_alerts(const char *text)
 {
-	return strcmp(text, "usual") == 0;
+	return strcmp(text, "default") == 0 || strcmp(text, "usual") == 0; /* usual: its former name */
 }

@@ -165,7 +165,7 @@ def test_the_file(recorded):
     assert recorded.path.read_bytes()[:16] == b"SQLite format 3\0"
     kept = meta(recorded.path)
     assert kept["ended_ns"] / 1e9 == pytest.approx(recorded.at_end["time"]["wall_s"], abs=1e-6)
-    assert kept["schema"] == 1
+    assert kept["schema"] == 2
 
 
 def test_the_file_opens_where_nothing_can_be_written(recorded, tmp_path):

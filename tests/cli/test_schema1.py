@@ -12,9 +12,16 @@ from cli_helpers import ROOT
 from stress_jobs import meta, shown
 
 GOLDEN = ROOT / "tests" / "golden"
-KEYS = {}      # of the summary: as in schema 1, as they are now
-COLUMNS = {}   # of the metrics
-CODES = {}     # of findings
+# As in schema 1: as they are now.
+KEYS = {
+    "cores_most": "cores_max", "foreign_bytes": "other_bytes", "foreign_peak_bytes": "other_peak_bytes", "held_bytes": "used_bytes",
+    "late_ticks": "late_samples", "of": "memory", "story": "incident", "ticks": "samples", "try": "remedy", "what": "event",
+}
+COLUMNS = {
+    "cgroup_held_periods": "cgroup_throttled_periods", "foreign_mem": "other_mem", "gpu_mem_rest": "gpu_mem_descendants",
+    "ram_rest": "ram_descendants", "ram_rest_high": "ram_descendants_high", "ram_rest_low": "ram_descendants_low",
+}
+CODES = {"foreign-load": "cpu-contention"}
 
 
 @pytest.fixture
@@ -64,6 +71,23 @@ def test_rows_have_all_values(tool, old, entity, recent):
         had = sum(r[column] is not None for r in stored)
         found = [r for r in rows if any(k.startswith(COLUMNS.get(column, column)) and v for k, v in r.items())]
         assert had == 0 or found, column
+
+
+@pytest.mark.parametrize("recent", [[], ["--recent"]], ids=["windows", "recent"])
+def test_the_descendants_are_in_their_column(tool, old, recent):
+    """Also where a gauge has three columns, and is named in the column part."""
+    done = tool.run("export", "--to", "csv", *recent, "./schema-1.hiw")
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    with sqlite3.connect(f"file:{old}?mode=ro", uri=True) as db:
+        stored = db.execute("SELECT max(ram_rest) FROM job_recent" if recent else "SELECT max(ram_rest_max) FROM job_sample").fetchone()[0]
+    assert max(int(r["ram_descendants_max_bytes"]) for r in rows if r["ram_descendants_max_bytes"]) >= stored > 40_000_000
+
+
+def test_rules_name_it_as_then(tool, old):
+    """A rule that somebody wrote for schema 1 still means the same."""
+    for name in ("ram_rest", "ram_descendants"):
+        done = tool.run("check", "./schema-1.hiw", f"{name}.peak < 40MB", f"{name}.peak > 50MB")
+        assert done.returncode == 1 and done.stdout.count("FAIL") == 1, done.stdout
 
 
 def test_every_way_to_read_it(tool, old):

@@ -25,7 +25,7 @@ def test_the_summary_is_the_commands(program):
 opened = hiwater.open("a.hiw")
 assert opened.path == run.path == os.path.abspath("a.hiw") and opened.is_complete
 for s in (run.summary, opened.summary):
-    assert s == hiwater.Summary.from_json(s.to_json()) and s.to_dict()["schema"] == 1
+    assert s == hiwater.Summary.from_json(s.to_json()) and s.to_dict()["schema"] == 2
     (FOLDER / "summary.json").write_text(s.to_json())
 assert run.summary == opened.summary
 (FOLDER / "summary.txt").write_text(str(opened.summary) + "\\n")

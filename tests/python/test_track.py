@@ -274,7 +274,7 @@ def test_facts_may_have_any_name(program):
     ("hiwater.Summary.from_json('{}')", "schema is missing"),
     ("hiwater.Summary.from_json('[1]')", "schema is missing"),
     ("hiwater.Summary.from_json('{')", "invalid JSON"),
-    ("hiwater.Summary.from_json('{\"schema\": 99}')", "has schema 99, and this package reads 1"),
+    ("hiwater.Summary.from_json('{\"schema\": 99}')", "has schema 99, and this package reads 2"),
     ("os.environ.update(HIWATER_COMMAND='/nowhere/hiwater') or hiwater.track().start()", "/nowhere/hiwater"),
     ("os.environ.update(HIWATER_COMMAND='/bin/true') or hiwater.track().start()", "before it began"),
 ])

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "model/schema1.h"
 #include "record/read/reader.h"
 #include "record/read/replay_internal.h"
 #include "record/schema.h"
@@ -74,7 +75,7 @@ static int each(struct putting *p, const struct table *table)
 
 static int put_fact(struct putting *p, sqlite3_stmt *st)
 {
-	const char *key = reader_text(st, 0);
+	const char *key = schema1_now(reader_text(st, 0));
 	char *facts = (char *) job_facts(p->job);
 
 	for (size_t i = 0; i < fact_count; i++) {
@@ -318,6 +319,8 @@ static const char *const acc_columns[] = {
 	"entity", "id", "metric", "n", "min", "max", "max_at", "last", "last_at", "hold", "sum", "span", "unlisted", NULL
 };
 
+static const char *const timeline_columns[] = { "entity", "id", "metric", "t", "span", "cover", "min", "max", "sum", NULL };
+
 static const struct table tables[] = {
 	{ "meta", "SELECT key, value FROM meta", 1000, put_fact, NULL },
 	{ "process", "ORDER BY id", MOST_PROCESSES, put_process, process_columns },
@@ -327,7 +330,7 @@ static const struct table tables[] = {
 	{ "event", "ORDER BY rowid", MOST_EVENTS, put_event, event_columns },
 	{ "phase", "ORDER BY number", MOST_PHASES, put_phase, phase_columns },
 	{ "summary", "ORDER BY entity, metric, id", MOST_ACCS, put_acc, acc_columns },
-	{ "timeline", "SELECT entity, id, metric, t, span, cover, min, max, sum FROM timeline", MOST_BUCKETS, put_bucket, NULL },
+	{ "timeline", "", MOST_BUCKETS, put_bucket, timeline_columns },
 };
 
 static int put_all(struct putting *p)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "model/schema1.h"
 #include "record/schema.h"
 
 enum {
@@ -94,13 +95,23 @@ static int read_columns(struct replay *r, struct select *s, const char *table)
 	return s->have.error ? s->have.error : reader_error(r, rc, NULL);
 }
 
+static bool has_column(const struct select *s, const char *column)
+{
+	char word[SCHEMA1_NAME];
+
+	(void) snprintf(word, sizeof(word), " %s ", column);
+	return strstr(s->have.data, word) || strcmp(column, "rowid") == 0;
+}
+
+/* Under its name in schema 1 if the table has only that. */
 static int add_column(void *ctx, const char *column)
 {
 	struct select *s = ctx;
-	char word[96];
+	char buf[SCHEMA1_NAME];
+	const char *then = has_column(s, column) ? NULL : schema1_then(column, buf);
+	const char *name = then ? then : column;
 
-	(void) snprintf(word, sizeof(word), " %s ", column);
-	(void) buf_printf(&s->sql, "%s%s", s->started ? "," : "", strstr(s->have.data, word) || strcmp(column, "rowid") == 0 ? column : "NULL");
+	(void) buf_printf(&s->sql, "%s%s", s->started ? "," : "", has_column(s, name) ? name : "NULL");
 	s->started = true;
 	return s->sql.error;
 }
@@ -129,7 +140,11 @@ sqlite3_stmt *reader_table(struct replay *r, const char *table, const char *cons
 {
 	struct select s = { .sql = BUF_INIT(1 << 12), .have = BUF_INIT(1 << 16) };
 	sqlite3_stmt *st = NULL;
+	char buf[SCHEMA1_NAME];
+	const char *then = reader_has_table(r, table) ? NULL : schema1_then(table, buf);
 
+	if (then)
+		table = then;
 	if (reader_has_table(r, table) && read_columns(r, &s, table) == 0) {
 		(void) buf_str(&s.sql, "SELECT ");
 		for (; *columns; columns++)

@@ -201,7 +201,7 @@ static int begin(struct export *e, struct err *err)
 	(void) err;
 	begin_line(e, &j, "run");
 	json_key(&j, "schema");
-	json_int(&j, 1);
+	json_int(&j, 2);
 	json_key_text(&j, "hiwater", f->version);
 	json_key_text(&j, "id", f->id);
 	json_key_text(&j, "name", f->name);

@@ -255,7 +255,7 @@ void gpus_json(const struct gpus_options *o, const struct gpus_now *now, struct 
 
 	json_init(&j, out, false);
 	json_object(&j);
-	key_unit(&j, "schema", UNIT_COUNT, known(1));
+	key_unit(&j, "schema", UNIT_COUNT, known(2));
 	json_key_text(&j, "hiwater", HIW_VERSION);
 	json_key_text(&j, "host", now->host);
 	json_key_text(&j, "time", units_rfc3339(now->wall_ns, date));

@@ -76,7 +76,7 @@ static void identity(struct json *j, const struct summary *s)
 	char date[UNITS_LEN];
 
 	json_key(j, "schema");
-	json_int(j, 1);
+	json_int(j, 2);
 	key_str(j, "hiwater", f->version ? f->version : HIW_VERSION);
 	key_object(j, "run");
 	key_str(j, "id", f->id);

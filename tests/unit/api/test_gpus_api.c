@@ -65,7 +65,7 @@ static void text_of(enum hwi_gpus_format format, const char *fields, const char 
 static void texts(void **state)
 {
 	(void) state;
-	text_of(HWI_GPUS_JSON, NULL, "{\n  \"schema\": 1,");
+	text_of(HWI_GPUS_JSON, NULL, "{\n  \"schema\": 2,");
 	text_of(HWI_GPUS_CSV, NULL, "gpu,cuda_index,");
 	text_of(HWI_GPUS_CSV_PROCESSES, NULL, "gpu,gpu_uuid,pid,");
 	text_of(HWI_GPUS_LINE, "{gpu}={vendor}", "0=amd  1=amd\n");

@@ -13,7 +13,7 @@ static void expect_header(const char *file)
 	struct stat st;
 
 	assert_int_equal(sql_int(file, "PRAGMA application_id"), 0x48695761);
-	assert_int_equal(sql_int(file, "PRAGMA user_version"), 1);
+	assert_int_equal(sql_int(file, "PRAGMA user_version"), 2);
 	assert_int_equal(sql_int(file, "PRAGMA auto_vacuum"), 2);
 	expect_text(file, "PRAGMA journal_mode", "delete");
 	expect_sound(file);
@@ -70,7 +70,7 @@ static void a_run_is_a_database(void **state)
 	expect_windows(f.file);
 	expect_text(f.file, "SELECT value FROM meta WHERE key = 'command'", "train --data x");
 	assert_int_equal(sql_int(f.file, "SELECT value FROM meta WHERE key = 'ended_ns'"), (int64_t) sim_time(&s, 50));
-	assert_int_equal(sql_int(f.file, "SELECT value FROM meta WHERE key = 'schema'"), 1);
+	assert_int_equal(sql_int(f.file, "SELECT value FROM meta WHERE key = 'schema'"), 2);
 	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM meta WHERE key = 'recording'"), 0);
 	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM metric"), METRIC_COUNT);
 	expect_text(f.file, "SELECT unit FROM metric WHERE entity = 'process' AND name = 'cpu_user'", "ns");
