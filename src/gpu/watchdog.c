@@ -7,7 +7,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -117,7 +116,7 @@ bool gpu_watchdog_check(struct gpu_watchdog *w, const char *call, uint64_t call_
 unsigned gpu_watchdog_finish(struct gpu_watchdog *w, const char *call, uint64_t call_ns, uint64_t now_ns,
 	char texts[2][GPU_REPORT])
 {
-	char from[GPU_RUN_TIME], to[GPU_RUN_TIME];
+	char from[GPU_RUN_TIME], to[GPU_RUN_TIME], sum[GPU_RUN_TIME];
 	unsigned n = 0;
 
 	if (!w->since_ns && call_ns && now_ns > call_ns + last_silence_ns)
@@ -127,10 +126,10 @@ unsigned gpu_watchdog_finish(struct gpu_watchdog *w, const char *call, uint64_t 
 			       sum_ns = w->sum_ns + (w->since_ns ? now_ns - w->since_ns : 0);
 
 		(void) snprintf(texts[n++], GPU_REPORT,
-			"gpu: %s did not answer %u times between %s and %s, for %" PRIu64 " s in total; "
+			"gpu: %s did not answer %u times between %s and %s, for %s in total; "
 			"its values for those times are missing",
 			w->label, w->n, gpu_run_time(w->start_ns, w->first_ns, from),
-			gpu_run_time(w->start_ns, last_ns, to), (sum_ns + SECOND / 2) / SECOND);
+			gpu_run_time(w->start_ns, last_ns, to), gpu_run_time(0, sum_ns + SECOND / 2, sum));
 	}
 	if (w->since_ns && (w->n > 1 || !w->reported))
 		format_silence(w, "has not answered", call, w->since_ns, texts[n++]);
