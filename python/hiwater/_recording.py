@@ -197,7 +197,7 @@ _reader_lock = threading.Lock()
 
 
 def _renew_lock() -> None:
-    """In a forked child the lock may be held by a thread that does not exist there."""
+    """In a forked child the lock may be owned by a thread that does not exist there."""
     global _reader_lock
     _reader_lock = threading.Lock()
 
@@ -345,7 +345,7 @@ class _connection:
 
 def open_recording(run: Union[str, int, os.PathLike[str]] = "last") -> Recording:
     """Opens a recording: a path, a number of the history, the name of a run ("name:3" for a name
-    that looks like a number), "last", "slurm:JOB". The recording may be growing, or cut off by a
+    that is a number), "last", "slurm:JOB". The recording may be growing, or cut off by a
     kill. Raises Error if there is no such run, or it cannot be read."""
     import operator
 

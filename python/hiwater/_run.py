@@ -259,7 +259,7 @@ class Run:
             return Summary.from_json(*self._texts)
         if self.path:
             return self.recording.summary
-        raise Error("there is no summary: " + ("; ".join([*self.warnings, *why]) or "the run was not started in this process"))
+        raise Error("no summary: " + ("; ".join([*self.warnings, *why]) or "the run was not started in this process"))
 
     @property
     def recording(self) -> Recording:
@@ -270,7 +270,7 @@ class Run:
 
             self._recording = Recording(self.path)
         if not self._recording:
-            raise Error("there is no recording: one is made when the run ends, or with track(output='run.hiw') at once")
+            raise Error("no recording: one is made when the run ends, or with track(output='run.hiw') at once")
         return self._recording
 
     def to_pandas(self, entity: str = "job") -> Any:

@@ -422,7 +422,7 @@ class Summary:
     series       logged values, by name: n, first, last, min, max, sum
     marks        number, and the last of them: time_s, text
     sampling     number and intervals of samples, and the cost of hiwater
-    story        the incident: memory ran out, or a trigger fired; None: there was none
+    incident     the incident: memory ran out, or a trigger fired; None: there was none
     findings, notes    advice; figures that could not be measured, and the reasons
     """
 

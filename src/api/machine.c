@@ -183,7 +183,7 @@ static void write_machine(const struct machine *m, struct buf *out)
 
 	(void) buf_printf(out, "host: %s, Linux %s%s%s\n", *m->hostname ? m->hostname : "unknown",
 		*m->kernel ? m->kernel : "of an unknown version", *m->container ? ", in " : "", m->container);
-	(void) buf_printf(out, "processors: %u, %s\n", m->cpus, *m->cpu_model ? m->cpu_model : "unknown model");
+	(void) buf_printf(out, "CPUs: %u, %s\n", m->cpus, *m->cpu_model ? m->cpu_model : "unknown model");
 	(void) buf_printf(out, "memory: %s\n", units_bytes((int64_t) m->mem_total_bytes, UNITS_IEC, bytes));
 	if (m->rss_error_bytes)
 		(void) buf_printf(out, "resident sizes: accurate to %s per process (per-CPU counters of this kernel)\n",

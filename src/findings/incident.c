@@ -380,7 +380,7 @@ static void put_next_step(const struct summary *s, const struct incident *incide
 		put_advice(s, incident, out);
 }
 
-/* Stores the report with its texts in s->story. Returns 0 or -ENOMEM. */
+/* Stores the report with its texts in s->incident. Returns 0 or -ENOMEM. */
 static int store(struct summary *s, struct incident *incident, const struct event *e, const struct process *victim)
 {
 	struct buf what = BUF_INIT(4096), advice = BUF_INIT(4096);

@@ -36,5 +36,5 @@ struct incident_moment {
  * memory, and nothing else yet. */
 bool incident_when(const struct summary *s, struct incident_moment *ret);
 
-/* Fills s->story if there is an incident; summary_done() frees it. Returns 0 or -ENOMEM. */
+/* Fills s->incident if there is an incident; summary_done() frees it. Returns 0 or -ENOMEM. */
 int incident_make(struct summary *s, const struct incident_moment *moment);

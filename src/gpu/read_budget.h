@@ -7,7 +7,7 @@
  * peaks between reads are lost. Lists may hold the driver's locks, and so delay the job, for a
  * fiftieth of the time at most.
  *
- * A cost is CPU time of the reading thread, also between reads: system calls, sending and waking up
+ * A cost is CPU time of the thread that reads, also between reads: system calls, sending and waking up
  * included. Times are ns since any fixed instant, passed in. No I/O, no allocation. One thread.
  */
 #pragma once

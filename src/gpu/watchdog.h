@@ -14,11 +14,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/units.h"
 #include "source/source.h"
 
 enum {
 	GPU_REPORT = 192,
-	GPU_RUN_TIME = 32,
+	GPU_RUN_TIME = UNITS_LEN,
 	GPU_CALL = 80,
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ends: the use of an ended process, and where it is counted from then on.
+ * Ends: the use of an ended process, and where it is counted afterwards.
  *
  * When a parent waits for an ended child, the kernel adds the child's use to the parent's "waited"
  * counters. The job's own record of ended children (dead) has the same use, less exactly, but also

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Names in recordings of schema 1: of tables, columns, metrics and facts (facts.def). Schema 2 renamed some of them and changed
- * nothing else, so a reader that looks for both reads both. Names of rules that people wrote for schema 1 are found, too.
+ * nothing else, so a reader that accepts both reads both. Names of rules that people wrote for schema 1 are found, too.
  */
 #pragma once
 

@@ -50,7 +50,7 @@ const char *adds_name(enum adds adds)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* The keys of summary and course begin with the columns that change together, so that an update
+/* The keys of summary and timeline begin with the columns that change together, so that an update
  * of eight GPUs touches few pages. */
 static const char fixed_tables[] =
 	"CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"

@@ -70,7 +70,7 @@ struct source_env {
 	/* GPUs: called with the values known so far before a call that may hang or crash. The last
 	 * such frame is used only if that call does not return. NULL: not needed */
 	void (*on_partial)(void *ctx, const struct framebuf *known);
-	void *progress_ctx;           /* passed to told and so_far */
+	void *progress_ctx;           /* passed to on_progress and on_partial */
 	bool is_still;           /* GPUs: the files of a captured machine never change, so
 	                          * differences between reads are meaningless */
 	struct source_cost *costs;    /* GPUs: probe stores each group's cost here; NULL: not needed */
@@ -117,8 +117,8 @@ enum {
 
 struct source; /* defined by each source */
 
-/* told is valid until the function returns. */
-typedef void source_fact_fn(void *ctx, const struct gpu_fact_value *told);
+/* value is valid until the function returns. */
+typedef void source_fact_fn(void *ctx, const struct gpu_fact_value *value);
 
 struct source_ops {
 	const char *name;
@@ -184,7 +184,7 @@ extern const struct source_ops source_nvml;   /* nvml.c: NVIDIA GPUs. May block 
  * sleep A sleeping GPU (power/runtime_status "suspended") is not woken: its values are unknown,
  *       once.
  *
- * Each source declares its groups beside its name, here. */
+ * Each source declares its groups next to its name, here. */
 
 extern const struct source_ops source_amdgpu; /* amdgpu.c: memory, sensors, processes */
 extern const struct source_ops source_dcgm;   /* dcgm.c: SM activity of NVIDIA cards before Hopper,
@@ -419,7 +419,7 @@ int taskstats_fd(const struct taskstats *t); /* readable when a record waits */
  * two scans: if its parent is a member, it gets a birth and an end. Returns 0; -ENOBUFS: records
  * were lost, now or before; or -errno: no more will come. */
 int taskstats_read(struct taskstats *t, struct processes *p, struct framebuf *out);
-/* Only empties the socket, so that the time of arrival is known; taskstats_read goes on with the
+/* Only empties the socket, so that the time of arrival is known; taskstats_read continues with the
  * records. */
 void taskstats_receive(struct taskstats *t);
 /* Whether a record waits for one more call. */

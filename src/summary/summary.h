@@ -125,7 +125,7 @@ struct summary {
 	struct incident incident;
 };
 
-/* Computes the summary of the job in its present state. findings and story stay empty. Returns 0 or
+/* Computes the summary of the job in its present state. findings and incident stay empty. Returns 0 or
  * -ENOMEM. */
 int summary_make(struct job *job, struct summary *ret);
 /* A metric's largest value, its mean over time, the increase of a counter; id: 0 for host and job,

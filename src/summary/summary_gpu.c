@@ -339,7 +339,7 @@ static int note_gap(struct summary *s)
 	}
 	if (!gap.known || gap.value < worth_a_word)
 		return 0;
-	return summary_note(s, "gpu", "a slow driver left GPUs unread for %s; use that came and went in that time is in no figure",
+	return summary_note(s, "gpu", "a slow driver left GPUs unread for %s; use within that time is not in any figure",
 		units_duration(gap.value, text));
 }
 

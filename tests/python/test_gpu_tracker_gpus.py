@@ -130,7 +130,7 @@ while not tracker.resource_usage.max_gpu_ram.system and time.monotonic() < deadl
 tracker.stop()
 tell(**tracker.to_json())
 """, quiet=False)
-    assert on_gpus.stderr == ("WARNING:root:The driver does not tell the GPU RAM of processes here. Their GPU RAM values remain "
+    assert on_gpus.stderr == ("WARNING:root:The driver does not report the GPU RAM of processes here. Their GPU RAM values remain "
                               "0.0.\n")
     assert told["max_gpu_ram"]["main"] == 0 < told["max_gpu_ram"]["system"] < told["max_gpu_ram"]["system_capacity"]
     assert told["compute_time"]["time"] > 0 and told["max_ram"]["main"]["total_rss"] > 0

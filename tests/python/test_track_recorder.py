@@ -170,7 +170,7 @@ def test_a_recorder_that_stays_stopped_is_given_up(program):
         except hiwater.Error as e: why = str(e)
     tell(why=why, sent=sent, warnings=run.warnings, pid=os.getpid())
     """)
-    assert told["why"].startswith("there is no summary: ") and "is stopped (SIGSTOP), and was stopped again after" in told["why"]
+    assert told["why"].startswith("no summary: ") and "is stopped (SIGSTOP), and was stopped again after" in told["why"]
     assert told["sent"] == [signal.SIGCONT, signal.SIGCONT, signal.SIGKILL]
     assert told["warnings"][-1].startswith("the end was not recorded: the recorder is stopped (SIGSTOP)")
     wait_for(lambda: not recorders_of(told["pid"]), "the recorder has ended")

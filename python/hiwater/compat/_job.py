@@ -133,7 +133,7 @@ class Job(Session):
         return process.returncode
 
     def _check_start(self, status: int) -> None:
-        """Raises if there was no job: then there is no summary, and the exit status of hiwater run
+        """Raises if there was no job: then it has no summary, and the exit status of hiwater run
         shows the reason."""
         if not self.folder.path or os.path.exists(self._summary_file):
             return

@@ -30,7 +30,7 @@ void child_restore_inherited(const struct inherited *before)
 }
 
 /* Ctrl-Z during the search for the command would stop the child before its exec. hiwater waits for
- * that exec, so neither could tell the shell, and the terminal would hang. Until the exec the child
+ * that exec, so neither could notify the shell, and the terminal would hang. Until the exec the child
  * therefore writes stop signals to the pipe, and hiwater stops it once the exec has succeeded. */
 static volatile sig_atomic_t stop_pipe = -1;
 

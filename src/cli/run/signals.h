@@ -63,7 +63,7 @@ void signals_read(struct signals *s);
 /* Continues the check in progress; at due_ns, forwards the signals that the group did not get. */
 void signals_check(struct signals *s, uint64_t now_ns);
 
-/* How long ppoll may wait, in *room; NULL: for ever. */
+/* How long ppoll may wait, in *room; NULL: without limit. */
 const struct timespec *signals_timeout(const struct signals *s, struct timespec *room);
 
 /* True if pid, a child that has ended, is a probe: it is reaped and, while signals are forwarded,

@@ -4,7 +4,7 @@
  *
  * A fork copies nothing; a write to a shared page copies that page, by one fault. So after an anchor (a time at which it is known
  * what a family used at most) it uses at most that and what its faults have brought since. Of what a member's own faults brought
- * since the anchor, it holds at most its anonymous memory, and nobody else holds any of it, unless it has forked since.
+ * since the anchor, it has at most its anonymous memory, and no other process has any of it, unless it has forked since.
  *
  * A member alone uses its anonymous memory: each sample of it is an anchor. A valid PSS pass is one, too.
  */
@@ -34,7 +34,7 @@ static struct family *family_of(const struct memory *m, const struct proc *p)
 	return p->family != NO_FAMILY ? &m->families[p->family] : NULL;
 }
 
-/* Others may use what it brought before it forked, and nobody counts its faults from now on. */
+/* Others may use what it brought before it forked, and its faults are no longer counted. */
 void family_leave(struct memory *m, struct proc *p)
 {
 	struct family *f = family_of(m, p);

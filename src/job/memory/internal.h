@@ -90,7 +90,7 @@ struct interval {
 	int64_t main_anon;       /* of main at the total before */
 	bool main_has_forked;    /* in it */
 	int64_t allowed[MEMORY_SETS], huge; /* what its faults, and huge pages, brought */
-	uint64_t falls;          /* how often memory had been released until it began */
+	uint64_t falls;          /* how often memory was released before it began */
 	int64_t later[MEMORY_SETS]; /* the smallest later total, nothing having been released since */
 	uint32_t n_awaited;      /* processes that lived in it and whose hwm is not known yet */
 	bool has_faults, has_huge; /* allowed, huge is known */

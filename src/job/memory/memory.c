@@ -341,7 +341,7 @@ void memory_some_process(struct memory *m, int64_t bytes, bool no_main)
 
 void memory_huge(struct memory *m, int64_t count)
 {
-	if (m->huge_seq == 0) /* what was given out before is nobody's here */
+	if (m->huge_seq == 0) /* those allocated before the run are not the job's */
 		m->huge = m->huge_before = m->huge_then = count;
 	m->huge = larger(m->huge, count);
 	m->huge_seq = m->sample;

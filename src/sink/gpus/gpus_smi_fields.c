@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The table of fields. Fields of nvidia-smi that hiwater does not read are absent: an [N/A] would
- * claim that the driver had been asked.
+ * claim that the driver was queried.
  */
 #include <ctype.h>
 #include <stdio.h>

@@ -172,7 +172,7 @@ static struct html_table *series_table(struct html_gather *g, const char *name)
 	return NULL; /* the recording grew after the job was read: a new series */
 }
 
-/* Folds the heaviest table until all fit a page. */
+/* Shortens the heaviest table until all fit a page. */
 static void keep_small(struct html_gather *g)
 {
 	for (;;) {

@@ -6,7 +6,7 @@
 
 enum {
 	TICKS = 3,
-	SMALL = 100, /* pixels: lower charts have fewer ticks */
+	SMALL = 100, /* pixels: lower charts have fewer axis ticks */
 	DOTS_BELOW = 15, /* lines of fewer instants have dots, too */
 	SPECIAL_SHOWN = 20,
 	LETTER = 6,      /* pixels: width of a letter, about */
@@ -129,7 +129,7 @@ void svg_amount(struct html *h, double value, enum svg_amount amount)
 		html_bytes(h, known(llround(value)));
 		html_raw(h, "/s");
 		break;
-	case AMOUNT_CORES: /* ticks of an axis may be finer than units_cores() writes */
+	case AMOUNT_CORES: /* axis ticks may be finer than units_cores() writes */
 		html_printf(h, "%s cores", value != 0 && fabs(value) < 1e4 ? units_any(value / 1e6, text) : units_cores(llround(value), text));
 		break;
 	case AMOUNT_SHARE:
@@ -161,7 +161,7 @@ void svg_grid(struct html *h, const struct svg_scale *s)
 	const double span = s->top - s->bottom, tick = tick_of(s->c, h, span);
 
 	if (!isfinite(span) || !(tick > 0))
-		return; /* the span overflows, as from -1e308 to 1e308: lines without ticks */
+		return; /* the span overflows, as from -1e308 to 1e308: lines without axis ticks */
 	for (double k = ceil(s->bottom / tick); k * tick <= s->top && k + 1 > k; k++) {
 		const double value = k == 0 ? 0 : k * tick, y = svg_y(s, value);
 

@@ -62,7 +62,7 @@ static bool is_unlimited(int dir)
 
 /* Finds the folder for a new v2 group: below this process's group if that delegates the memory
  * controller. A group that contains processes cannot delegate (the "no internal process" rule);
- * then beside it, provided that this escapes no limit (else -EDQUOT). Updates path. Returns the
+ * then next to it, provided that this escapes no limit (else -EDQUOT). Updates path. Returns the
  * parent's folder or -errno. */
 static int find_v2_parent(const struct root *root, const struct cgroup_mount *mount, char *path)
 {

@@ -29,7 +29,7 @@ static const struct source_group groups[] = {
 	/* meminfo: 30 us on a CPU that just woke up, as much as twenty reads of statm */
 	{ .name = "fast", .period_ns = 500000000 },
 	{ .name = "slow", .period_ns = 1000000000 },
-	/* vmstat: huge pages, swap, OOM kills; also read to tell fork families apart */
+	/* vmstat: huge pages, swap, OOM kills; also read to distinguish fork families */
 	{ .name = "pages", .period_ns = 1000000000 },
 };
 

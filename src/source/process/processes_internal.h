@@ -109,7 +109,7 @@ struct processes {
 	struct member *members;  /* dense; an end moves the last into the gap */
 	size_t n, cap;
 	struct map by_pid, by_id;/* indices of members */
-	struct map ignored;      /* pids to their start in ticks, truncated to 32 bits */
+	struct map ignored;      /* pids to their start in clock ticks, truncated to 32 bits */
 	struct map ignored_at;   /* pids to when they were last verified as ignored, in seconds */
 	struct map ignored_until; /* pids of reaped ones to their end, in seconds; only if foreign */
 	struct pid_list preexisting; /* children of the recorder from before the job, and theirs; each
@@ -117,7 +117,7 @@ struct processes {
 	uint64_t main_start_ticks; /* children of the recorder that are older are not part of the
 	                            * job; 0: no main yet */
 	struct map sessions;     /* pid of a session whose leader is or was a member to its start in
-	                          * ticks, truncated to 32 bits */
+	                          * clock ticks, truncated to 32 bits */
 	struct map zombies;      /* pids of members that ended and are not reaped to their start,
 	                          * truncated to 32 bits */
 	struct map strangers;    /* pids that a scan found not to be part of the job; forgotten when

@@ -45,7 +45,7 @@ static bool member_pss(struct processes *p, struct member *m, uint64_t max_bytes
 
 /* ---- processes born and ended meanwhile ----------------------------------------------------------------------------- */
 
-/* A pid that came and went may have been a member's child. Then a member waited for it and got its
+/* A pid that was reused meanwhile may have been a member's child. Then a member waited for it and got its
  * faults, of which every process with memory of its own has some; a member that ignores SIGCHLD
  * does not get them. */
 static bool is_nobodys_child(struct processes *p)

@@ -64,7 +64,7 @@ static const struct member *member_of_family(const struct processes *p, const st
 	return NULL;
 }
 
-/* A daemon of an attached program whose parent came and went between two scans. Its session is
+/* A daemon of an attached program whose parent was born and reaped between two scans. Its session is
  * not main's and has no leader any more; its stack and code are at the addresses of a member's,
  * which only forks share; and it was adopted: a parent of the same family that is not a member has
  * forked it for another program. */

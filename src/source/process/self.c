@@ -128,7 +128,7 @@ static int end_at_once(void *arg)
 /* clone(2): without an exit signal, only a wait with __WCLONE finds the child. It runs in this
  * memory, on a stack of its own, while this thread waits, so that no page is copied.
  * ThreadSanitizer assumes that every clone has a memory of its own: it would attribute the child's
- * accesses to this process from then on. */
+ * accesses to this process afterwards. */
 pid_t spent_pid(void)
 {
 #ifdef __SANITIZE_THREAD__

@@ -33,7 +33,7 @@ class SubTracker:
     process_id         of the process that made the object
 
     Both rows of a block are written when it ends, one after the other, so that overlapping blocks
-    (recursion, threads) can be told apart.
+    (recursion, threads) can be distinguished.
     """
 
     def __init__(self, code_block_name: Optional[str] = None, code_block_attribute: Optional[str] = None,

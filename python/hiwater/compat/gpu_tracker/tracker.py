@@ -274,7 +274,7 @@ class Tracker:
             raise RuntimeError("The temporary tracking results file does not exist. Tracking results cannot be obtained.")
         self._usage = usage_of(self._plan, found)
         if "gpu_ram" in found.unknown:
-            self._warn("The driver does not tell the GPU RAM of processes here. Their GPU RAM values remain 0.0.")
+            self._warn("The driver does not report the GPU RAM of processes here. Their GPU RAM values remain 0.0.")
         self.state = Tracker.State.STOPPED
 
     def start(self) -> None:

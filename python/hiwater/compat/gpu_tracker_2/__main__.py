@@ -67,7 +67,7 @@ def _execute(options: Dict[str, Any]) -> int:
         status = session.run(lambda: None)
         found = session.figures()
         if found is None:
-            logging.warning("hiwater has told nothing of it: the figures are those before the start.")
+            logging.warning("hiwater returned no figures; those before the start are used.")
         tracker._set_figures(found)
         return status
 

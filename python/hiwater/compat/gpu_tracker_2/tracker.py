@@ -212,4 +212,4 @@ class Tracker:
             setattr(self._max_gpu_ram, mine, gpu / self._gpu_ram_size)
         self._compute_time.time = f.wall_s / self._time_size
         if "gpu_ram" in f.unknown:
-            logging.warning("The driver does not tell the GPU RAM of processes here. Their GPU RAM values remain 0.0.")
+            logging.warning("The driver does not report the GPU RAM of processes here. Their GPU RAM values remain 0.0.")

@@ -163,7 +163,7 @@ class Tracking:
 
     def _forget(self) -> None:
         """In a forked process: thread, session and files belong to the parent, and a lock may be
-        held by a thread that does not exist here."""
+        owned by a thread that does not exist here."""
         if self.is_tracking:
             self._list.end()
         self.is_tracking = False

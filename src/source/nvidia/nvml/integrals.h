@@ -38,7 +38,7 @@ struct nvml_power {
 	uint64_t moved_ns;       /* at this time; energy_uj continues from it */
 	int64_t ahead_uj;        /* reported minus counter: energy it missed; < 0: counted before the run */
 	bool reported;               /* energy_uj was appended */
-	bool stuck;             /* it does not advance while power is drawn: ignored from then on */
+	bool stuck;             /* it does not advance while power is drawn: ignored afterwards */
 };
 
 /* Splits a mask of clock event reasons into kinds; several may be set. */

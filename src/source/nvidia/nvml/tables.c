@@ -55,8 +55,8 @@ static const struct {
 	{ 92, "many corrected memory errors" },
 	{ 94, "a memory error contained to one program" },
 	{ 95, "an uncontained memory error: reset the GPU" },
-	{ 119, "the GPU's system processor (GSP) does not answer" },
-	{ 120, "an error in the GPU's system processor (GSP)" },
+	{ 119, "the GPU's firmware controller (GSP) does not answer" },
+	{ 120, "an error in the GPU's firmware controller (GSP)" },
 };
 
 void xid_text(uint64_t xid, char *ret, size_t size)
