@@ -305,7 +305,6 @@ static void memory_ended(struct job *job, const struct member *m, const struct e
 		.hwm = is_record ? end->hwm_bytes : is_reaped ? end->maxrss_bytes
 							      : UNKNOWN, /* ru_maxrss is no smaller */
 		.is_own = is_record ? m->young : m->p.peak_exact,
-		.from_ns = is_record ? end->from_ns : m->p.born_ns,
 		.until_ns = is_record && end->until_ns > 0 ? end->until_ns : job->now_ns,
 		.faults = (is_record ? end->faults_minor.known : m->live == NOT_ALIVE) ? known(own_faults(m)) : UNKNOWN,
 		.is_copy = end->program == PROGRAM_OF_PARENT,

@@ -152,7 +152,7 @@ struct end {
 	struct io_facts io;
 	char name[16];              /* END_TASKSTATS: its name at its end; "": unknown */
 	enum end_program program;   /* END_TASKSTATS */
-	uint64_t from_ns, until_ns; /* END_TASKSTATS: its life lies within; until 0: unknown */
+	uint64_t until_ns;      /* END_TASKSTATS: when its exit record was received; 0: unknown */
 };
 
 enum event_kind {

@@ -313,14 +313,14 @@ def test_each_repetition_has_the_limit_of_the_first(tool):
 @pytest.mark.parametrize("files", [3, 5, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28])
 def test_hardly_any_descriptors(tool, files):
     """Perhaps hiwater can't work then; but it comes to an end, and says so, or the job runs."""
-    canaries = {p[0] for p in processes() if p[1] == "hiwater-canary"}
+    canaries = {p[0] for p in processes() if p[1] == "hiwater-probe"}
     done = tool.run("run", "--json", "run.json", "--", "sh", "-c", "echo out > out; exit 3",
                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files)))
     if (tool.folder / "out").exists():
         assert done.returncode == STATUS, done.stderr
     else:
         assert done.returncode in (125, 126, 127) and done.stderr
-    assert not [p for p in processes() if p[1] == "hiwater-canary" and p[3] == 1 and p[0] not in canaries]
+    assert not [p for p in processes() if p[1] == "hiwater-probe" and p[3] == 1 and p[0] not in canaries]
 
 
 @pytest.mark.parametrize("files", [4, 8, 12, 14, 16, 17, 18, 19, 20, 22, 26, 30, 32, 34])

@@ -195,7 +195,7 @@ def test_kill_9_leaves_the_job_alone(tool):
     assert process.stdout.readline() == b"ready\n"
     process.kill()
     assert process.wait(30) == -signal.SIGKILL
-    wait_for(lambda: not [p for p in processes() if p[1] == "hiwater-canary" and p[4] == process.pid and p[2] != "Z"],
+    wait_for(lambda: not [p for p in processes() if p[1] == "hiwater-probe" and p[4] == process.pid and p[2] != "Z"],
              "the canary went with hiwater")
     process.stdin.write(b"go\n")
     process.stdin.flush()

@@ -171,7 +171,7 @@ void __wrap_memory_mapped_twice(struct memory *m, uint32_t id, int64_t bytes)
 
 void __wrap_memory_end(struct memory *m, const struct memory_end *e)
 {
-	LINE(m, "end", e->id, MAYBE(e->hwm), (int64_t) e->from_ns, (int64_t) e->until_ns, MAYBE(e->faults), e->is_own, e->is_renamed,
+	LINE(m, "end", e->id, MAYBE(e->hwm), (int64_t) e->until_ns, MAYBE(e->faults), e->is_own, e->is_renamed,
 		e->is_copy, e->is_awaited);
 	__real_memory_end(m, e);
 }

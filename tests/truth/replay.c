@@ -78,13 +78,12 @@ static void replay_end(struct memory *m, const int64_t *a)
 	const struct memory_end end = {
 		.id = (uint32_t) a[0],
 		.hwm = { .known = a[1], .value = a[2] },
-		.from_ns = (uint64_t) a[3],
-		.until_ns = (uint64_t) a[4],
-		.faults = { .known = a[5], .value = a[6] },
-		.is_own = a[7],
-		.is_renamed = a[8],
-		.is_copy = a[9],
-		.is_awaited = a[10],
+		.until_ns = (uint64_t) a[3],
+		.faults = { .known = a[4], .value = a[5] },
+		.is_own = a[6],
+		.is_renamed = a[7],
+		.is_copy = a[8],
+		.is_awaited = a[9],
 	};
 
 	memory_end(m, &end);
@@ -154,7 +153,7 @@ static const struct call calls[] = {
 	{ "hwm", 3, replay_hwm },
 	{ "faults", 2, replay_faults },
 	{ "mapped_twice", 2, replay_mapped_twice },
-	{ "end", 11, replay_end },
+	{ "end", 10, replay_end },
 	{ "records_lost", 0, replay_records_lost },
 	{ "some_process", 2, replay_some_process },
 	{ "huge", 1, replay_huge },
@@ -163,7 +162,6 @@ static const struct call calls[] = {
 	{ "files", 2, replay_files },
 	{ "pss", 4, replay_pss },
 	{ "pass", 4, replay_pass },
-	{ "needs", 0, NULL },
 	{ "total", 3, replay_total },
 	{ "finish", 0, replay_finish },
 };
@@ -274,8 +272,7 @@ static int journal_replay(const struct journal *j, const char *path, unsigned wi
 	if (!m)
 		return -ENOMEM;
 	for (size_t i = 0; i < j->n_finished; i++)
-		if (j->entries[i].call->replay)
-			j->entries[i].call->replay(m, j->entries[i].args);
+		j->entries[i].call->replay(m, j->entries[i].args);
 	printf("%s %u", path, without);
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
 		memory_peak(m, s, &peak);

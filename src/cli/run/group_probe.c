@@ -32,7 +32,7 @@ static _Noreturn void sleep_forever(pid_t parent)
 	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(0);
-	(void) prctl(PR_SET_NAME, "hiwater-canary");
+	(void) prctl(PR_SET_NAME, "hiwater-probe");
 	close_everything();
 	for (;;)
 		(void) pause();

@@ -7,7 +7,7 @@
 
 #include "source/drm/card.h"
 #include "source/drm/clients.h"
-#include "source/drm/figures.h"
+#include "source/drm/sysfs_values.h"
 #include "source/drm/users.h"
 #include "source/source.h"
 

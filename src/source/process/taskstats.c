@@ -46,7 +46,6 @@ struct taskstats {
 	struct map late_ids;     /* of these, by pid; 0: not known yet */
 	struct taskstats_record *received;
 	size_t n_received, cap_received;
-	uint64_t received_ns;    /* all records up to this time have been received */
 	int error;               /* the kernel sends no more records */
 };
 
@@ -62,7 +61,7 @@ int taskstats_open(struct taskstats **ret, struct err *err)
 
 	if (!t)
 		return err_set(err, -ENOMEM, "out of memory");
-	t->opened_ns = t->received_ns = clock_boot_ns();
+	t->opened_ns = clock_boot_ns();
 	r = taskstats_socket_open(&t->socket);
 	if (r < 0) {
 		taskstats_close(t);
@@ -139,9 +138,7 @@ static void group_add(struct group *g, const struct taskstats_record *r)
 	/* A thread's record gives the thread's own start: its process started then or before. */
 	if (r->pid == r->tgid || sum->start_wall_s == 0 || (!g->first_seen && r->start_wall_s < sum->start_wall_s))
 		sum->start_wall_s = r->start_wall_s;
-	sum->after_ns = r->after_ns;
 	sum->received_ns = r->received_ns;
-	sum->lived_ns = r->lived_ns;
 	sum->ppid = r->ppid;
 	sum->uid = r->uid;
 	if (r->pid == r->tgid || !g->first_seen) /* a thread has a name of its own */
@@ -226,7 +223,6 @@ static void end_report(struct taskstats *t, const struct processes *p, const str
 		.cpu_system_ns = value_of(r->system_ns, whole && r->run_ns > 0),
 		.faults_minor = value_of(r->faults_minor, whole),
 		.io = taskstats_io_facts(&r->io, has_io),
-		.from_ns = r->lived_ns > 0 ? run_time(p, r->after_ns - (r->lived_ns < r->after_ns ? r->lived_ns : r->after_ns)) : 0,
 		.until_ns = run_time(p, r->received_ns),
 	};
 	if (g->first_seen) {
@@ -392,7 +388,6 @@ bool taskstats_waits(const struct taskstats *t)
 
 void taskstats_receive(struct taskstats *t)
 {
-	const uint64_t after = t->received_ns, began = clock_boot_ns();
 	const size_t had = t->n_received;
 	struct taskstats_record record;
 	int r = 0;
@@ -406,7 +401,6 @@ void taskstats_receive(struct taskstats *t)
 		t->lossy |= r < 0;
 		if (r <= 0)
 			continue;
-		record.after_ns = after;
 		if (vec_reserve(&t->received, &t->cap_received, t->n_received, sizeof(*t->received), GROUPS_MAX) < 0)
 			t->lossy = true;
 		else
@@ -416,7 +410,6 @@ void taskstats_receive(struct taskstats *t)
 
 	for (size_t i = had; i < t->n_received; i++)
 		t->received[i].received_ns = ended;
-	t->received_ns = began;
 }
 
 int taskstats_read(struct taskstats *t, struct processes *p, struct framebuf *out)

@@ -28,7 +28,6 @@ enum {
 	AT_CANCELLED = 264,
 	NEEDED = 272, /* all versions from 8 on are longer */
 	AT_TGID = 368, /* version 12 */
-	AT_LIVED = 376, /* ac_tgetime, us */
 	FLAG_FORK = 0x01,  /* AFORK of linux/acct.h: forked without an exec since; of the first
 	                    * thread */
 	FLAG_GROUP = 0x20, /* AGROUP: the last thread */
@@ -159,8 +158,6 @@ int taskstats_record_parse(const char *text, size_t len, const struct taskstats_
 	if (layout->has_tgid) {
 		r.tgid = u32_at(stats, (size_t) AT_TGID + layout->tgid_shift);
 		r.is_last |= (stats[AT_FLAG] & FLAG_GROUP) != 0;
-		if (size >= (size_t) AT_LIVED + layout->tgid_shift + 8)
-			r.lived_ns = times(u64_at(stats, (size_t) AT_LIVED + layout->tgid_shift), 1000);
 	} else if (tgid && tgid_size >= 4) {
 		r.tgid = u32_at(tgid, 0);
 	}

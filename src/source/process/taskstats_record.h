@@ -46,9 +46,7 @@ struct taskstats_record {
 	uint32_t status;         /* as in waitpid; of the thread (before version 12, 0 except for
 	                          * the first) */
 	uint64_t start_wall_s;   /* since 1970 */
-	uint64_t after_ns, received_ns; /* CLOCK_BOOTTIME before and after its end (taskstats.c) */
-	uint64_t lived_ns;       /* since the start of the process, with its last thread; 0: unknown
-	                          * (before version 12) */
+	uint64_t received_ns;    /* CLOCK_BOOTTIME after its end (taskstats.c) */
 	uint64_t hwm_bytes;      /* of the process's memory; 0: not recorded */
 	uint64_t run_ns;         /* CPU time, exact; 0: not recorded */
 	uint64_t user_ns, system_ns; /* sampled by the timer */

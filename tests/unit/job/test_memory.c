@@ -60,7 +60,6 @@ static void record(struct run *r, struct process *p)
 	memory_end(r->memory, &(struct memory_end) {
 				      .id = p->id,
 				      .hwm = is_known ? known(p->hwm * r->page) : UNKNOWN,
-				      .from_ns = p->born_ns - (p->born_ns < 5 * MS ? p->born_ns : 5 * MS),
 				      .until_ns = r->now_ns,
 				      .faults = known(p->faults),
 				      .is_own = p->hwm > p->hwm_before,
@@ -537,13 +536,12 @@ static void read_one(struct memory *m, uint32_t id, int64_t rss, int64_t file, i
 	memory_faults(m, id, faults);
 }
 
-static void end(struct memory *m, uint32_t id, int64_t hwm, int64_t faults, uint64_t from_ns, uint64_t until_ns)
+static void end(struct memory *m, uint32_t id, int64_t hwm, int64_t faults, uint64_t until_ns)
 {
 	memory_end(m, &(struct memory_end) {
 			      .id = id,
 			      .hwm = known(hwm),
 			      .faults = known(faults),
-			      .from_ns = from_ns,
 			      .until_ns = until_ns,
 			      .is_own = true,
 			      .is_copy = id != MAIN,
@@ -586,8 +584,8 @@ static void test_forks_that_share(void **state)
 	}
 	memory_time(m, 500 * MS);
 	for (uint32_t k = 0; k < SHARERS; k++)
-		end(m, 2 + k, 200 * MIB, 256, 40 * MS, 500 * MS);
-	end(m, MAIN, 200 * MIB, 51200, 0, 500 * MS);
+		end(m, 2 + k, 200 * MIB, 256, 500 * MS);
+	end(m, MAIN, 200 * MIB, 51200, 500 * MS);
 	memory_total(m, 500 * MS, known(51200 + SHARERS * 256), &t);
 	memory_finish(m);
 	is_within(m, 200 * MIB, 208 * MIB / 10 * 11);
@@ -621,8 +619,8 @@ static void test_one_shared_mapping(void **state)
 	}
 	memory_time(m, 900 * MS);
 	for (uint32_t k = 0; k < SHARERS; k++)
-		end(m, 2 + k, 513 * MIB, 256 + 8192, 20 * MS, 900 * MS);
-	end(m, MAIN, MIB, 256, 0, 900 * MS);
+		end(m, 2 + k, 513 * MIB, 256 + 8192, 900 * MS);
+	end(m, MAIN, MIB, 256, 900 * MS);
 	memory_total(m, 900 * MS, known(256 + SHARERS * (256 + 8192)), &t);
 	memory_finish(m);
 	is_within(m, 513 * MIB, 521 * MIB / 10 * 11);
@@ -647,7 +645,7 @@ static void test_a_range_mapped_twice(void **state)
 		memory_total(m, (uint64_t) n * 100 * MS, known(n > 1 ? 512 + 12800 : 512), &t);
 	}
 	memory_time(m, 600 * MS);
-	end(m, MAIN, 802 * MIB, 512 + 12800, 0, 600 * MS);
+	end(m, MAIN, 802 * MIB, 512 + 12800, 600 * MS);
 	memory_total(m, 600 * MS, known(512 + 12800), &t);
 	memory_finish(m);
 	assert_true(memory_is_mapped_twice(m));
@@ -672,9 +670,9 @@ static void test_processes_that_have_ended_take_no_memory(void **state)
 		for (uint32_t k = 0; k < 3; k++)
 			child(m, first + k, at - 5 * MS);
 		for (uint32_t k = 1; k < 4 && round > 0; k++)
-			end(m, first - k - 1, 9 * MIB, 256, at - 15 * MS, at);
+			end(m, first - k - 1, 9 * MIB, 256, at);
 		child(m, first + 3, at - 5 * MS);
-		end(m, first + 3, 9 * MIB, 256, at - 5 * MS, at);
+		end(m, first + 3, 9 * MIB, 256, at);
 		read_one(m, MAIN, 8 * MIB, 0, 2048);
 		for (uint32_t k = 0; k < 3; k++)
 			read_one(m, first + k, 8 * MIB + 512 * 1024, 0, 128);

@@ -24,7 +24,7 @@ enum amdgpu_reason {
 };
 
 /* State of a GPU besides its files. */
-struct amdgpu_more {
+struct amdgpu_state {
 	bool seen;                   /* a firmware table was read before */
 	uint64_t time_ns;            /* when */
 	struct amdgpu_metrics last;
@@ -34,7 +34,7 @@ struct amdgpu_more {
 
 struct source {
 	struct drm_gpus gpus;
-	struct amdgpu_more more[DRM_CARDS];
+	struct amdgpu_state more[DRM_CARDS];
 	struct kfd kfd;
 	int kfd_error;               /* 0, or why KFD cannot be used; -EXDEV: another pid namespace */
 	bool kfd_noted;

@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "base/smallfile.h"
-#include "source/drm/figures.h"
+#include "source/drm/sysfs_values.h"
 #include "source/host/container.h"
 #include "source/process/numbers.h"
 

@@ -203,9 +203,9 @@ static uint32_t rise_of(const struct amdgpu_metrics *last, const struct amdgpu_m
 
 /* The part of the time since the last table in which a reason throttled the clocks: from the
  * firmware's counts of periods, else whether it does now. */
-static bool share_of(const struct amdgpu_more *m, const struct amdgpu_metrics *now, enum amdgpu_reason reason, double *ret)
+static bool share_of(const struct amdgpu_state *m, const struct amdgpu_metrics *now, enum amdgpu_reason reason, double *ret)
 {
-	uint32_t periods = rise_of(&m->last, now, AMDGPU_ACC_ALL), client_fd = 0;
+	uint32_t periods = rise_of(&m->last, now, AMDGPU_ACC_ALL), throttled = 0;
 
 	if (now->field[AMDGPU_THROTTLE].known) {
 		*ret = ((uint64_t) now->field[AMDGPU_THROTTLE].value & reasons[reason].bits) != 0;
@@ -218,16 +218,16 @@ static bool share_of(const struct amdgpu_more *m, const struct amdgpu_metrics *n
 					? 0
 					: rise_of(&m->last, now, reasons[reason].counters[i]);
 
-		client_fd = rise > client_fd ? rise : client_fd;
+		throttled = rise > throttled ? rise : throttled;
 	}
-	*ret = client_fd < periods ? (double) client_fd / periods : 1;
+	*ret = throttled < periods ? (double) throttled / periods : 1;
 	return true;
 }
 
 static void throttle_report(struct source *s, size_t i, const struct amdgpu_metrics *now, uint64_t now_ns,
 	struct framebuf *out)
 {
-	struct amdgpu_more *m = &s->more[i];
+	struct amdgpu_state *m = &s->more[i];
 	bool has_reasons = now->field[AMDGPU_THROTTLE].known || now->field[AMDGPU_ACC_ALL].known;
 
 	for (int reason = 0; reason < REASONS; reason++) {
@@ -294,7 +294,7 @@ static struct maybe sensor_read(const struct source *s, size_t i, size_t row, co
 
 void amdgpu_sensors_report(struct source *s, size_t i, uint64_t now_ns, struct framebuf *out)
 {
-	struct amdgpu_more *m = &s->more[i];
+	struct amdgpu_state *m = &s->more[i];
 	struct amdgpu_metrics table;
 
 	metrics_read(&s->gpus.cards.list[i], &table);

@@ -2,7 +2,7 @@
 #include "tree_helper.h"
 
 #include "source/drm/card.h"
-#include "source/drm/figures.h"
+#include "source/drm/sysfs_values.h"
 #include "source/drm/query.h"
 
 static bool all(const struct drm_card *card)

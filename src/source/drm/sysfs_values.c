@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "source/drm/figures.h"
+#include "source/drm/sysfs_values.h"
 
 #include <errno.h>
 #include <unistd.h>
