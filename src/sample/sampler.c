@@ -188,13 +188,17 @@ void sampler_read(struct sampler *s, uint64_t now, unsigned what)
 
 /* ---- one sample of the processes ------------------------------------------------------------- */
 
-/* The faults since a sample bound the memory used until the next one, so they are read right
- * after the memory if that is cheap. CPU time is read with them. */
-static bool faults_are_cheap(const struct sampler *s)
+/* The faults since a sample bound the memory used until the next one. Of few processes they are read
+ * right after each size, together with CPU time, while memory moves; of many, after all sizes. */
+static bool has_few(const struct sampler *s)
 {
-	const size_t n = processes_count(s->processes);
+	return !s->options.everyone && s->options.interval_ns >= FAULTS_INTERVAL_NS && processes_count(s->processes) <= FAULTS_MEMBERS;
+}
 
-	return s->options.interval_ns >= FAULTS_INTERVAL_NS && n <= FAULTS_MEMBERS && (s->is_moving || n == 1);
+static void read_sizes(struct sampler *s, uint64_t now, bool with_faults)
+{
+	(void) processes_read(s->processes, PROCESSES_MEMORY | (with_faults ? (unsigned) PROCESSES_CPU : 0u), &s->buf);
+	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
 }
 
 /* Reads the memory mapped on the whole machine, before and after the sizes of the members. */
@@ -240,19 +244,22 @@ void sampler_read_processes(struct sampler *s, uint64_t now, enum processes_scan
 
 	(void) processes_scan(s->processes, how, &s->buf);
 	sampler_records(s, now);
-	faults = !s->options.everyone && faults_are_cheap(s);
-	(void) processes_read(s->processes, PROCESSES_MEMORY | (faults ? (unsigned) PROCESSES_CPU : 0u), &s->buf);
-	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
+	faults = has_few(s) && (s->is_moving || processes_count(s->processes) == 1 || (extra & PROCESSES_CPU));
+	read_sizes(s, now, faults);
 	if (!s->options.everyone)
 		sampler_pss(s, now); /* may find new members: their faults are read afterwards */
+	/* The first change after a rest: sizes again, so that no fault between size and faults is missing
+	 * from the next interval. */
+	if (!faults && has_few(s) && job_is_moving(s->job)) {
+		faults = true;
+		read_sizes(s, now, true);
+	}
 	if (faults) /* already read with the memory */
 		extra &= ~(unsigned) PROCESSES_CPU;
 	if (!s->options.everyone)
 		needs = job_needs(s->job);
 	if (needs & NEED_HWM)
 		extra |= PROCESSES_HWM | (job_has_faults(s->job) ? 0u : (unsigned) PROCESSES_CPU);
-	if (!faults && !s->options.everyone && processes_count(s->processes) <= FAULTS_MEMBERS && job_is_moving(s->job))
-		needs |= NEED_FAULTS; /* the first change after a rest */
 	if (needs & NEED_FAULTS) { /* the faults of all members, now */
 		extra = (extra | (faults ? 0u : (unsigned) PROCESSES_CPU)) & ~(unsigned) PROCESSES_ROTATE;
 		faults = true;
