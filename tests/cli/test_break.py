@@ -127,7 +127,7 @@ until recorded || full; do sleep 0.05; done
 cat /dev/zero > {disk}/filler
 sleep 2.5"""
     done = tool.run("run", "-i", "5ms", "--", "sh", "-c", fill, HIWATER, env={"HIWATER_DIR": disk})
-    assert "recording stopped: cannot write" in done.stderr and "saved in part" in done.stderr, done.stderr
+    assert "recording stopped: cannot write" in done.stderr and "(incomplete)" in done.stderr, done.stderr
 
 
 def test_numbers_of_runs_on_a_full_disk(tool, small_disk):

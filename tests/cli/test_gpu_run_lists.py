@@ -89,7 +89,7 @@ def test_where_no_list_came_that_is_said(gpu, refused):
     assert summary["gpu"]["devices"][0]["memory"]["job_peak_bytes"] is None
     why = [n["why"] for n in summary["notes"] if n["about"] in ("gpu", "gpu.memory") and not n["why"].startswith("null: ")]
     assert "GPU 0: the driver returned no process list before the end; how much memory the job used there is unknown" in why or \
-        any("answer" in w or "stuck" in w or "still being asked" in w for w in why), why
+        any("answer" in w or "stuck" in w or "still being read" in w for w in why), why
 
 
 def peaks_of(tool):

@@ -118,7 +118,7 @@ def test_a_driver_that_is_slow_again_and_again_is_one_note(gpu):
     time.sleep(16)
     summary, _ = finish(gpu, hiwater)
     silent = [n for n in gpu_notes(summary) if "answer" in n]
-    assert len(silent) <= 2 and re.match(r"NVML did not answer [2-9] times between 0:0\d and 0:1\d, for \d+ s in total", silent[0]), silent
+    assert len(silent) <= 2 and re.match(r"NVML did not answer [2-9] times between \d s and \d+ s, for \d+ s in total", silent[0]), silent
     assert all(n.startswith("NVML has not answered since") for n in silent[1:]), silent
 
 
@@ -302,7 +302,7 @@ def test_a_helper_that_is_frozen_between_calls_is_told_of(gpu, freezer):
     wait_for(lambda: time.monotonic() > frozen + 4, "it should have read for three seconds")
     summary, took = finish(gpu, hiwater)
     assert took < LATE + 0.4
-    assert any(re.match(r"NVML has not answered since 0:0\d \(its helper is not running\)", n) for n in gpu_notes(summary))
+    assert any(re.match(r"NVML has not answered since \d s \(its helper is not running\)", n) for n in gpu_notes(summary))
     assert summary["sampling"]["gpu_longest_gap_s"] > 2
     assert [d["memory"]["job_peak_bytes"] for d in summary["gpu"]["devices"]] == [1.5 * GIB, None]
 

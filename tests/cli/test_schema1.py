@@ -124,4 +124,4 @@ def test_a_higher_version_does_not_open(tool, old):
     db.close()
     done = tool.run("show", "./schema-1.hiw")
     assert done.returncode != 0
-    assert "is of format 99" in done.stderr
+    assert "has format 99" in done.stderr

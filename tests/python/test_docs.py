@@ -31,9 +31,9 @@ def test_every_function_and_type_of_the_header():
 
 
 @pytest.mark.parametrize("comment, name", [
-    ("/* Does what is due; never blocks. */\n", "hiw_recorder_step"),
+    ("/* Reads what is due and handles messages and alerts; never blocks. */\n", "hiw_recorder_step"),
     ("/* The unit of a metric's values. */\n", "enum hiw_unit"),
-    ("/* The text of an error; \"\" if there is none. */\n", "struct hiw_err"),
+    ("/* The text of an error; \"\" if there is no text. */\n", "struct hiw_err"),
 ])
 def test_a_declaration_without_text(comment, name):
     assert comment in HEADER

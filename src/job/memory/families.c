@@ -78,7 +78,7 @@ void family_begin(struct memory *m, struct proc *p)
 	f->anchor = (struct anchor) { .is_set = true };
 	f->huge_at_anchor = m->huge;
 	p->faults_at_anchor = p->faults_behind_anchor = p->faults;
-	p->file_at_anchor = 0;
+	p->file_at_anchor = p->anon_at_anchor = 0;
 }
 
 /* ---- adding up ------------------------------------------------------------------------------------------------------ */
@@ -88,13 +88,13 @@ static void own_add(const struct memory *m, struct family *f, const struct proc 
 {
 	const int64_t brought = fault_bytes(m, p->faults - p->faults_at_anchor), high = brought + huge_since(m, f->huge_at_anchor);
 	const int64_t copied = p->faults_behind_anchor < 0 ? 0 : fault_bytes(m, p->faults - p->faults_behind_anchor);
-	const int64_t mapped = larger(p->file - p->file_at_anchor, 0);
+	const int64_t mapped = larger(p->file - p->file_at_anchor, 0), grown = anon_of(p) - p->anon_at_anchor;
 	const enum memory_set sets = p->has_forked ? MEMORY_SETS : sets_of(p); /* others may use what it brought before it forked */
 
 	for (enum memory_set s = MEMORY_ALL; s < sets; s++) {
 		f->sum.own_high[s] += p->has_forked ? high : smaller(high, anon_of(p));
 		f->sum.own_brought[s] += brought;
-		f->sum.own_copied[s] += smaller(larger(copied - mapped, 0), anon_of(p));
+		f->sum.own_copied[s] += smaller(larger(larger(copied - mapped, grown), 0), anon_of(p));
 	}
 }
 
@@ -189,6 +189,7 @@ static void member_anchor(const struct memory *m, struct proc *p, int64_t faults
 	p->faults_at_anchor = faults;
 	p->faults_behind_anchor = p->faults_seq == m->sample ? p->faults : -1;
 	p->file_at_anchor = p->file;
+	p->anon_at_anchor = anon_of(p);
 }
 
 /* A family uses no more than its members' sum: where the anchor allows as much, the sum is a better one. Where a member has forked, what

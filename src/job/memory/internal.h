@@ -42,7 +42,7 @@ struct proc {
 	int64_t file_at_files;   /* when the files of all were counted last */
 	int64_t rss_most;        /* largest RSS, hwm included, since the job last released memory */
 	/* At its family's anchor; faults_behind: as read first after its size, negative before that. */
-	int64_t faults_at_anchor, faults_behind_anchor, file_at_anchor;
+	int64_t faults_at_anchor, faults_behind_anchor, file_at_anchor, anon_at_anchor;
 	/* Since its hwm was read last. */
 	int64_t top;             /* largest RSS of a sample */
 	int64_t faults_at_hwm;
@@ -166,7 +166,9 @@ struct memory {
 	uint64_t hwm_read;       /* number of the sample in which a hwm was read last */
 
 	struct sum sum;
-	int64_t low[MEMORY_SETS]; /* largest hwm read since the last total */
+	/* Since the last total: the largest hwm read; the most that one exceeded all samples by, probably; how many did. */
+	int64_t low[MEMORY_SETS], excess[MEMORY_SETS];
+	unsigned n_bursts;
 	int64_t some_more;       /* memory_some_process: beyond the largest known process */
 	struct pass pass;
 	int64_t low_peak[MEMORY_SETS];

@@ -132,13 +132,15 @@ int memory_exec(struct memory *m, uint32_t id, uint64_t program)
 	return 0;
 }
 
-/* Before its exec a program was a copy of its parent. */
-static void first_size(struct memory *m, struct proc *p)
+/* Before its exec a program was a copy of its parent. A fork starts with what its parent has. */
+static void first_size(struct memory *m, struct proc *p, int64_t anon)
 {
 	const struct proc *parent = proc_find(m, p->parent);
 
 	if (p->has_execed && !p->is_main && parent)
 		p->lost_hwm = larger(p->lost_hwm, larger(parent->top, parent->hwm));
+	if (parent && p->family != NO_FAMILY && parent->family == p->family)
+		p->anon_at_anchor = parent->is_read ? smaller(anon, anon_of(parent)) : anon;
 }
 
 void memory_size(struct memory *m, uint32_t id, int64_t rss, int64_t file)
@@ -153,7 +155,7 @@ void memory_size(struct memory *m, uint32_t id, int64_t rss, int64_t file)
 	m->is_added = false;
 	m->has_moved |= !p->is_read || rss != p->rss || file != p->file;
 	if (!p->is_read)
-		first_size(m, p);
+		first_size(m, p, larger(rss - file, 0));
 	p->rss = rss;
 	p->file = smaller(file, rss);
 	/* Not at a second read in the same sample: the hwm may have been read in between. */

@@ -113,7 +113,10 @@ static void instant_apply(struct memory *m, enum memory_set s, struct memory_tot
 	t->high[s] = larger(t->high[s], t->low[s]);
 	t->estimate[s] = larger(smaller(t->estimate[s], t->high[s]), t->low[s]);
 	t->low_max[s] = larger(t->low[s], m->low[s]);
-	t->estimate_max[s] = larger(t->estimate[s], t->low_max[s]);
+	/* Of several bursts most came one after the other, and samples find what is used at one time. */
+	t->estimate_max[s] = larger(t->estimate[s] + (m->n_bursts < 2 ? m->excess[s] : 0), t->low_max[s]);
+	if (s == MEMORY_DESCENDANTS)
+		t->estimate_max[s] = smaller(t->estimate_max[s], t->estimate_max[MEMORY_ALL]);
 }
 
 /* ---- intervals ------------------------------------------------------------------------------------------------------ */
@@ -135,15 +138,22 @@ void interval_born(struct memory *m, struct proc *p, bool is_of_main, uint64_t f
 
 void interval_burst(struct memory *m, const struct proc *p, int64_t hwm, int64_t excess, int64_t faults)
 {
+	const int64_t files = larger(excess - fault_bytes(m, faults), 0);
+
 	for (enum memory_set s = MEMORY_ALL; s < sets_of(p); s++) {
+		/* It probably mapped files that another process maps, too. */
+		const int64_t probable = excess - smaller(files, m->sum.largest_file[s]);
+
 		m->low[s] = larger(m->low[s], hwm - smaller(p->twice, hwm));
 		if (excess <= 0 || !is_on(m, MEMORY_RULE_BURSTS))
 			continue;
+		m->excess[s] = larger(m->excess[s], probable);
+		m->n_bursts += s == MEMORY_ALL && probable > hwm / 8;
 		for (uint64_t q = p->first > m->first ? p->first : m->first; q <= m->sample; q++) {
 			struct interval *i = interval_at(m, q);
 
 			i->later[MEMORY_ALL] = i->later[MEMORY_DESCENDANTS] = INT64_MAX;
-			i->burst[s] += q < m->sample ? excess : larger(excess - fault_bytes(m, faults), 0);
+			i->burst[s] += q < m->sample ? excess : files;
 		}
 	}
 }
@@ -336,8 +346,10 @@ static void peaks_apply(struct memory *m, const struct memory_total *t)
 		struct recent_peak *estimate = &m->estimate_peak[s], *high = &m->high_peak[s];
 
 		m->low_peak[s] = larger(m->low_peak[s], t->low_max[s]);
-		m->low[s] = 0;
+		m->low[s] = m->excess[s] = 0;
 		estimate->recent = larger(estimate->recent, t->estimate[s]);
+		if (t->estimate_max[s] > t->estimate[s])
+			estimate->committed = larger(estimate->committed, t->estimate_max[s]);
 		if (m->has_fallen) {
 			*estimate = (struct recent_peak) { .committed = peak_of(estimate) };
 			*high = (struct recent_peak) { .committed = peak_of(high) };
@@ -346,6 +358,7 @@ static void peaks_apply(struct memory *m, const struct memory_total *t)
 	for (size_t k = 0; m->has_fallen && k < m->n_procs; k++)
 		m->procs[k].rss_most = m->procs[k].rss;
 	m->falls += m->has_fallen;
+	m->n_bursts = 0;
 	m->has_fallen = false;
 }
 

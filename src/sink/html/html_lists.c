@@ -61,9 +61,10 @@ static void extra_cell(struct html *h, const struct phase *p, enum extra extra)
 		html_bytes(h, p->use.gpu_peak);
 	else if (extra == EXTRA_ENERGY && energy_of(p).known)
 		html_raw(h, units_energy(energy_of(p).value, text));
-	else if (extra == EXTRA_GPU_WORK && work_of(p).known)
-		html_printf(h, "%s <small>%s</small>", units_percent(work_of(p).value, 1000000, text),
-			figure_gpu_lead(p->use.work[GPU_WORK_SM].known ? M_GPU_SM_ACTIVE : M_GPU_BUSY));
+	else if (extra == EXTRA_GPU_WORK && work_of(p).known) {
+		html_text(h, units_percent(work_of(p).value, 1000000, text));
+		html_printf(h, " <small>%s</small>", figure_gpu_lead(p->use.work[GPU_WORK_SM].known ? M_GPU_SM_ACTIVE : M_GPU_BUSY));
+	}
 	html_raw(h, "</td>");
 }
 
@@ -240,9 +241,10 @@ static void cell_share(struct html *h, struct stretch s, const char *unit)
 
 	html_raw(h, "<td>");
 	if (s.n > 0 && *unit)
-		html_printf(h, "%s%s", units_cores(llround(s.mean), text), unit);
+		html_text(h, units_cores(llround(s.mean), text));
 	else if (s.n > 0)
-		html_raw(h, units_percent((int64_t) s.mean, 1000000, text));
+		html_text(h, units_percent((int64_t) s.mean, 1000000, text));
+	html_raw(h, s.n > 0 ? unit : "");
 	html_raw(h, "</td>");
 }
 

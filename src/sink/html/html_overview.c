@@ -164,10 +164,11 @@ static void gpu_row(struct html *h, const struct summary *s, const struct birth 
 	html_bytes(h, b->gpu.memory_bytes);
 	html_raw(h, "</td><td>");
 	if (summary_gpu_lead(s, b->id, &lead))
-		html_printf(h, "%s <small>%s</small>", units_percent(summary_mean(s, lead, b->id).value, 1000000, text), figure_gpu_lead(lead));
+		html_text(h, units_percent(summary_mean(s, lead, b->id).value, 1000000, text));
+	html_printf(h, " <small>%s</small>", figure_gpu_lead(lead));
 	html_raw(h, "</td><td>");
 	if (summary_mean(s, M_GPU_BUSY, b->id).known)
-		html_raw(h, units_percent(summary_mean(s, M_GPU_BUSY, b->id).value, 1000000, text));
+		html_text(h, units_percent(summary_mean(s, M_GPU_BUSY, b->id).value, 1000000, text));
 	html_raw(h, "</td><td>");
 	if (summary_mean(s, M_GPU_POWER, b->id).known)
 		html_raw(h, units_power(summary_mean(s, M_GPU_POWER, b->id).value, text));

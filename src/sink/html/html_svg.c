@@ -130,10 +130,11 @@ void svg_amount(struct html *h, double value, enum svg_amount amount)
 		html_raw(h, "/s");
 		break;
 	case AMOUNT_CORES: /* axis ticks may be finer than units_cores() writes */
-		html_printf(h, "%s cores", value != 0 && fabs(value) < 1e4 ? units_any(value / 1e6, text) : units_cores(llround(value), text));
+		html_text(h, value != 0 && fabs(value) < 1e4 ? units_any(value / 1e6, text) : units_cores(llround(value), text));
+		html_raw(h, " cores");
 		break;
 	case AMOUNT_SHARE:
-		html_raw(h, units_percent(llround(value), 1000000, text));
+		html_text(h, units_percent(llround(value), 1000000, text));
 		break;
 	case AMOUNT_WATTS:
 		html_printf(h, "%s W", units_any(round(value / 1e5) / 10, text));
