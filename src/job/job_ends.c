@@ -304,11 +304,11 @@ static void memory_ended(struct job *job, const struct member *m, const struct e
 		.id = m->p.id,
 		.hwm = is_record ? end->hwm_bytes : is_reaped ? end->maxrss_bytes
 							      : UNKNOWN, /* ru_maxrss is no smaller */
-		.is_own = is_record ? m->young : m->p.peak_exact,
+		.is_own = is_record ? m->young || (m->mark.known && end->hwm_bytes.value > m->mark.value) : m->p.peak_exact,
 		.until_ns = is_record && end->until_ns > 0 ? end->until_ns : job->now_ns,
 		.faults = (is_record ? end->faults_minor.known : m->live == NOT_ALIVE) ? known(own_faults(m)) : UNKNOWN,
 		.is_copy = end->program == PROGRAM_OF_PARENT,
-		.is_renamed = is_record && *end->name && strncmp(m->p.name, end->name, sizeof(m->p.name)) != 0,
+		.is_renamed = is_record && *end->name && end->program != PROGRAM_OF_PARENT && strncmp(m->p.name, end->name, sizeof(m->p.name)) != 0,
 		.is_awaited = has_records && end->how == END_SEEN,
 	};
 

@@ -105,7 +105,7 @@ unsigned job_needs(struct job *job)
 	}
 	if (now.lacks_faults)
 		needs |= NEED_FAULTS;
-	else if (now.n > 1 && now.high > now.peak && now.high > now.estimate + now.estimate / 4)
+	if ((!now.lacks_faults || job_has_faults(job)) && now.n > 1 && now.high > now.peak && now.high > now.estimate + now.estimate / 4)
 		needs |= NEED_MACHINE;
 	return needs;
 }

@@ -170,6 +170,12 @@ static void dropped_count(struct job *job, const struct process *p)
 	f->dropped_faults = known(f->dropped_faults.value + (process_is_in_another(p) ? p->faults_minor : 0));
 }
 
+/* Its exit record is still to come: dropped now, it would count as lost. */
+static bool awaits_record(const struct job *job, const struct member *m)
+{
+	return m->p.how == END_SEEN && job->facts.taskstats.value == 1 && job->facts.taskstats_lost.value != 1;
+}
+
 /* Drops the ended members below peak, and ties of exactly that size. */
 static void drop_below(struct job *job, int64_t peak, size_t ties)
 {
@@ -177,7 +183,7 @@ static void drop_below(struct job *job, int64_t peak, size_t ties)
 
 	for (size_t i = 0; i < job->n_members; i++) {
 		struct member *m = job->members[i];
-		bool may = m->p.ended && !m->p.is_main;
+		bool may = m->p.ended && !m->p.is_main && !awaits_record(job, m);
 
 		if (may && (m->p.peak_bytes < peak || (m->p.peak_bytes == peak && ties > 0))) {
 			ties -= m->p.peak_bytes == peak;

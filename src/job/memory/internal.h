@@ -28,6 +28,7 @@ struct proc {
 	uint64_t program;
 	bool is_main, is_read, has_faults, has_ended;
 	bool is_ending;          /* its exit record is here */
+	bool is_unsampled;       /* its exit record waits for the next total */
 	bool is_early;           /* its memory was released before the present sample began */
 	bool is_over;            /* no event follows; the next total drops it, its size serves its children until then */
 	bool has_execed;         /* and its faults have not been read since */
@@ -218,6 +219,7 @@ void families_anchor(struct memory *m);
 void families_pass(struct memory *m); /* after a valid pass: each family uses what the pass found */
 
 /* total.c */
+bool has_relatives(const struct memory *m, const struct proc *p);
 void interval_born(struct memory *m, struct proc *p, bool is_of_main, uint64_t from_ns);
 /* p was hwm large at some time of the intervals that wait for its hwm, by excess more than in any sample. faults: those of the present
  * interval that brought pages of its own; they allow for a part of that. */

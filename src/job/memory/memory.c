@@ -156,6 +156,9 @@ void memory_size(struct memory *m, uint32_t id, int64_t rss, int64_t file)
 	m->has_moved |= !p->is_read || rss != p->rss || file != p->file;
 	if (!p->is_read)
 		first_size(m, p, larger(rss - file, 0));
+	/* Files that only the first of two reads in a sample found. */
+	for (enum memory_set s = MEMORY_ALL; p->is_read && p->read_seq == m->sample && s < sets_of(p); s++)
+		m->open.burst[s] += larger(p->file - smaller(file, rss), 0);
 	p->rss = rss;
 	p->file = smaller(file, rss);
 	/* Not at a second read in the same sample: the hwm may have been read in between. */
@@ -244,7 +247,7 @@ static uint64_t release_ns(const struct memory *m, const struct memory_end *end)
 
 static void record_apply(struct memory *m, struct proc *p, const struct memory_end *end)
 {
-	const bool is_reached = end->is_own && end->hwm.value > p->hwm;
+	bool is_reached;
 
 	if (end->is_renamed) {
 		program_leaves(m, p, end->faults.value);
@@ -252,6 +255,7 @@ static void record_apply(struct memory *m, struct proc *p, const struct memory_e
 	} else if (p->is_read && p->has_execed && !p->is_main) {
 		p->lost_hwm += fault_bytes(m, end->faults.value - p->faults);
 	}
+	is_reached = end->is_own && end->hwm.value > p->hwm;
 	if (!p->is_read && end->is_own)
 		unsampled_end(m, p, end);
 	p->is_ending = true;
@@ -265,8 +269,11 @@ static void record_apply(struct memory *m, struct proc *p, const struct memory_e
 
 static void leave(struct memory *m, struct proc *p)
 {
+	const bool had_relatives = has_relatives(m, p);
+
 	p->has_ended = true;
 	memory_leaves(m, p);
+	p->has_forked = had_relatives; /* for its exit record */
 }
 
 static void end_apply(struct memory *m, struct proc *p, const struct memory_end *end)
@@ -287,7 +294,7 @@ void memory_end(struct memory *m, const struct memory_end *end)
 {
 	struct proc *p = proc_find(m, end->id);
 
-	if (!p || p->is_over)
+	if (!p || p->is_over || (p->is_unsampled && !end->hwm.known))
 		return;
 	/* The sample that follows finds how large its parent was. Without memory to wait, now. */
 	if (!end->hwm.known || p->is_read ||
@@ -296,6 +303,7 @@ void memory_end(struct memory *m, const struct memory_end *end)
 		return;
 	}
 	m->unsampled[m->n_unsampled++] = *end;
+	p->is_unsampled = true;
 	if (!p->has_ended)
 		leave(m, p);
 }

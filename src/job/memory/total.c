@@ -159,7 +159,7 @@ void interval_burst(struct memory *m, const struct proc *p, int64_t hwm, int64_t
 }
 
 /* Processes that share pages since a fork may have copied them by the same faults. */
-static bool has_relatives(const struct memory *m, const struct proc *p)
+bool has_relatives(const struct memory *m, const struct proc *p)
 {
 	return p->has_forked || (p->family != NO_FAMILY && m->families[p->family].is_shared);
 }
@@ -173,18 +173,22 @@ void interval_hwm(struct memory *m, struct proc *p, int64_t hwm, bool is_reached
 		interval_burst(m, p, hwm, hwm - p->top, is_allowed ? faults - p->faults_then : 0);
 	for (enum memory_set s = MEMORY_ALL; p->is_ending && !p->is_early && s < sets_of(p); s++)
 		m->linger[s] += bytes;
-	for (uint64_t q = p->first > m->first ? p->first : m->first; q <= m->sample; q++) {
+	/* Read before the sample that ends the interval, the hwm of a living process is final for the intervals before alone. */
+	const bool is_final = p->is_ending || m->is_sampling;
+	const uint64_t end = m->sample + (is_final ? 1 : 0);
+
+	for (uint64_t q = p->first > m->first ? p->first : m->first; q < end; q++) {
 		struct interval *i = interval_at(m, q);
 
 		i->n_awaited--;
 		for (enum memory_set s = MEMORY_ALL; s < sets_of(p); s++)
 			i->hwms[s] += bytes;
 	}
-	p->first = m->sample + 1;
+	p->first = end;
 	p->rss_most = larger(p->rss_most, is_reached ? hwm : 0);
 	p->top = p->rss;
 	p->faults_at_hwm = faults;
-	p->lost_hwm = 0;
+	p->lost_hwm = is_final ? 0 : bytes - m->config.rss_error_bytes; /* it may be reset until then */
 }
 
 /* What main gave to the children that it forked: no more than it had when the interval began, and what its faults brought since. */

@@ -60,10 +60,10 @@ static void many_are_reported_once(void **state)
 	assert_int_equal(t.n, 2);
 	assert_string_equal(t.text, "gpu: X did not answer from 10 s to 17 s; its values for that time are missing");
 	assert_int_equal(gpu_watchdog_finish(&t.w, "", 0, START + 9000 * SECOND, last), 1);
-	assert_string_equal(last[0], "gpu: X did not answer 500 times between 10 s and 1 h 23 min, for 58 min 20 s in total; its values for those times are missing");
+	assert_string_equal(last[0], "gpu: X did not answer 500 times between 10 s and 1 h 23 min 27 s, for 58 min 20 s in total; its values for those times are missing");
 	call(&t, 6000, 20);
 	assert_int_equal(t.n, 4); /* longer than all before */
-	assert_string_equal(t.text, "gpu: X did not answer from 1 h 40 min to 1 h 40 min; its values for that time are missing");
+	assert_string_equal(t.text, "gpu: X did not answer from 1 h 40 min 0 s to 1 h 40 min 20 s; its values for that time are missing");
 }
 
 static void one_that_goes_on_in_the_end_is_reported(void **state)

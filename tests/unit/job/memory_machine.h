@@ -74,6 +74,7 @@ enum op_kind {
 	EXIT,
 	HAND_OVER,
 	WAIT,
+	EDGE,
 	SAMPLE,
 	OP_KINDS
 };
@@ -465,6 +466,7 @@ static void operate(struct run *r, const struct op *op)
 		hand_over(r, p, pick(r, op->b), n, op->c % 2);
 		break;
 	case WAIT:
+	case EDGE:
 	case SAMPLE:
 	case OP_KINDS:
 		break;

@@ -196,6 +196,26 @@ static int64_t machine(const struct run *r)
 	return (r->distinct[0] + r->outside) * r->page;
 }
 
+static void marks_read(struct run *r)
+{
+	for (struct process *p = r->procs; p < r->procs + PROCS; p++) {
+		if (!is_member(p) || !p->was_read || p->program != p->program_told)
+			continue;
+		SAY(r, "  %u: mark %lld", p->id, (long long) p->hwm);
+		memory_hwm(r->memory, p->id, p->hwm * r->page, p->hwm > p->hwm_before);
+	}
+}
+
+/* A phase begins or ends between two samples: the marks are read then. */
+static void edge(struct run *r)
+{
+	r->now_ns += 20000;
+	memory_time(r->memory, r->now_ns);
+	SAY(r, "%8.2f ms  edge:", (double) r->now_ns / (double) MS);
+	marks_read(r);
+	SAY(r, "%s\n", "");
+}
+
 static void sample(struct run *r, const struct op *op)
 {
 	bool has_faults = op->a % 8 < 5, late = r->profile->late_faults, is_read = op->a / 8 % 8 < 3;
@@ -236,12 +256,8 @@ static void sample(struct run *r, const struct op *op)
 		faults_read(r, p);
 		meanwhile(r);
 	}
-	for (struct process *p = r->procs; p < r->procs + PROCS && op->b / 64 % 8 == 0; p++) {
-		if (!is_member(p) || !p->was_read || p->program != p->program_told)
-			continue;
-		SAY(r, "  %u: mark %lld", p->id, (long long) p->hwm);
-		memory_hwm(r->memory, p->id, p->hwm * r->page, p->hwm > p->hwm_before);
-	}
+	if (op->b / 64 % 8 == 0)
+		marks_read(r);
 	r->torn = 0;
 	total(r, has_faults);
 }
@@ -368,6 +384,8 @@ static enum wrong run_ops(const struct profile *profile, uint64_t seed, const st
 
 		if (op->kind == SAMPLE)
 			sample(&r, op);
+		else if (op->kind == EDGE)
+			edge(&r);
 		else
 			operate(&r, op);
 		if (r.is_asked)
@@ -388,14 +406,14 @@ static enum wrong run_ops(const struct profile *profile, uint64_t seed, const st
 /* ---- profiles ----------------------------------------------------------------------------------------------------------- */
 
 static const struct profile profiles[] = {
-	{ "uniform", { 4, 4, 4, 2, 3, 4, 2, 2, 4, 2, 3, 1, 3, 12 }, .pages = 60, .living = 10 },
+	{ "uniform", { 4, 4, 4, 2, 3, 4, 2, 2, 4, 2, 3, 1, 3, 0, 12 }, .pages = 60, .living = 10 },
 	{ "lone", { [FILL] = 6, [BIG] = 1, [MAP] = 1, [TOUCH] = 2, [FREE] = 2, [WAIT] = 2, [SAMPLE] = 6 }, .pages = 90, .living = 1 },
-	{ "server", { [FORK] = 6, [WRITE] = 5, [FILL] = 2, [EXIT] = 5, [FREE] = 1, [WAIT] = 1, [SAMPLE] = 6 }, .pages = 50, .living = 12, .main_forks = true },
-	{ "build", { [FORK] = 4, [EXEC] = 5, [FILL] = 6, [TOUCH] = 4, [EXIT] = 4, [WAIT] = 2, [SAMPLE] = 5 }, .pages = 80, .living = 3, .main_forks = true },
+	{ "server", { [FORK] = 6, [WRITE] = 5, [FILL] = 2, [EXIT] = 5, [FREE] = 1, [EDGE] = 1, [WAIT] = 1, [SAMPLE] = 6 }, .pages = 50, .living = 12, .main_forks = true },
+	{ "build", { [FORK] = 4, [EXEC] = 5, [FILL] = 6, [TOUCH] = 4, [EXIT] = 4, [EDGE] = 1, [WAIT] = 2, [SAMPLE] = 5 }, .pages = 80, .living = 3, .main_forks = true },
 	{ "shared", { [FORK] = 2, [MAP] = 3, [TOUCH] = 8, [FILL] = 1, [EXIT] = 1, [WAIT] = 1, [SAMPLE] = 5 }, .pages = 256, .living = 8, .one_file = true },
-	{ "waves", { [FORK] = 2, [FILL] = 6, [FREE] = 6, [WRITE] = 2, [EXIT] = 2, [WAIT] = 1, [SAMPLE] = 5 }, .pages = 200, .living = 5 },
-	{ "copies", { [FORK] = 4, [WRITE] = 8, [FILL] = 2, [EXIT] = 4, [WAIT] = 1, [SAMPLE] = 5 }, .pages = 200, .living = 8 },
-	{ "hand-over", { [FORK] = 1, [FILL] = 3, [HAND_OVER] = 6, [FREE] = 1, [WAIT] = 1, [SAMPLE] = 6 }, .pages = 200, .living = 4 },
+	{ "waves", { [FORK] = 2, [FILL] = 6, [FREE] = 6, [WRITE] = 2, [EXIT] = 2, [EDGE] = 1, [WAIT] = 1, [SAMPLE] = 5 }, .pages = 200, .living = 5 },
+	{ "copies", { [FORK] = 4, [WRITE] = 8, [FILL] = 2, [EXIT] = 4, [EDGE] = 1, [WAIT] = 1, [SAMPLE] = 5 }, .pages = 200, .living = 8 },
+	{ "hand-over", { [FORK] = 1, [FILL] = 3, [HAND_OVER] = 6, [FREE] = 1, [EDGE] = 1, [WAIT] = 1, [SAMPLE] = 6 }, .pages = 200, .living = 4 },
 	{ "twice", { [FILL] = 2, [MAP] = 2, [TOUCH] = 6, [WAIT] = 1, [SAMPLE] = 5 }, .pages = 200, .living = 1, .twice = true },
 	{ "exchange", { [FILL] = 2, [MAP] = 2, [TOUCH] = 6, [FREE] = 1, [WAIT] = 1, [SAMPLE] = 5 }, .pages = 200, .living = 1, .twice = true, .is_open = true },
 	{ "torn", { 4, 4, 4, 0, 0, 0, 0, 0, 4, 2, 3, 3, 1, 10 }, .pages = 60, .living = 6, .is_torn = true },
