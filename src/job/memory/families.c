@@ -12,6 +12,7 @@
 #include "job/memory/internal.h"
 
 static const uint64_t sample_ns = 20000000;  /* the longest that reading a sample takes */
+static const uint64_t before_ns = 100000000; /* least age of the anchor before the last one */
 
 uint32_t family_new(struct memory *m)
 {
@@ -42,7 +43,7 @@ void family_leave(struct memory *m, struct proc *p)
 	if (!f)
 		return;
 	if (p->has_forked)
-		f->anchor.is_set = false;
+		f->anchor.is_set = f->before.is_set = false;
 	if (--f->members == 0 && p->family < m->free_family)
 		m->free_family = p->family;
 	p->family = NO_FAMILY;
@@ -53,7 +54,8 @@ static int64_t huge_since(const struct memory *m, int64_t count)
 	return m->config.huge_bytes * larger(m->huge - count, 0);
 }
 
-/* A child that lived when the anchor was set, and was not found yet, may use what its parent had released by then. */
+/* A child that lived when the anchor was set, and was not found yet, may use what its parent had released by then: the anchor before
+ * allows for that. */
 void family_join(struct memory *m, struct proc *parent, struct proc *child, uint64_t forked_ns)
 {
 	struct family *f = family_of(m, parent);
@@ -65,7 +67,11 @@ void family_join(struct memory *m, struct proc *parent, struct proc *child, uint
 	f->members++;
 	f->is_shared = true;
 	parent->has_forked = true;
-	if (f->anchor.time_ns > 0 && f->anchor.time_ns + sample_ns > forked_ns)
+	if (!f->anchor.is_set || f->anchor.time_ns == 0 || f->anchor.time_ns + sample_ns <= forked_ns)
+		return;
+	if (f->before.is_set && (f->before_ns == 0 || f->before_ns + sample_ns <= forked_ns))
+		f->anchor.bytes = larger(f->anchor.bytes, f->before.bytes);
+	else
 		f->anchor.is_set = false;
 }
 
@@ -79,6 +85,14 @@ void family_begin(struct memory *m, struct proc *p)
 	f->huge_at_anchor = m->huge;
 	p->faults_at_anchor = p->faults_behind_anchor = p->faults;
 	p->file_at_anchor = p->anon_at_anchor = 0;
+}
+
+void family_faults(const struct memory *m, const struct proc *p, int64_t faults)
+{
+	struct family *f = family_of(m, p);
+
+	if (f)
+		f->brought += larger(faults - p->faults, 0);
 }
 
 /* ---- adding up ------------------------------------------------------------------------------------------------------ */
@@ -177,14 +191,22 @@ bool families_anon(const struct memory *m, enum memory_set s, int64_t *ret_high,
 
 static void anchor_set(struct memory *m, struct family *f, int64_t bytes, int64_t estimate)
 {
+	if (!f->before.is_set || (f->anchor.is_set && f->anchor.time_ns + before_ns <= m->now_ns)) {
+		f->before = f->anchor;
+		f->before_ns = f->anchor.time_ns;
+	}
+	if (f->before.is_set)
+		f->before.bytes += fault_bytes(m, f->brought) + huge_since(m, f->huge_at_anchor);
+	f->brought = 0;
 	f->anchor = (struct anchor) { .is_set = true, .bytes = bytes, .time_ns = larger((int64_t) m->now_ns, 1) };
 	f->estimate_at_anchor = estimate;
 	f->huge_at_anchor = m->huge_before;
 }
 
 /* faults: as known before the memory was read that the anchor stands for. */
-static void member_anchor(const struct memory *m, struct proc *p, int64_t faults)
+static void member_anchor(struct memory *m, struct proc *p, int64_t faults)
 {
+	m->families[p->family].brought += larger(p->faults - faults, 0);
 	p->has_forked = false;
 	p->faults_at_anchor = faults;
 	p->faults_behind_anchor = p->faults_seq == m->sample ? p->faults : -1;

@@ -75,6 +75,10 @@ struct family {
 	uint32_t members;        /* 0: free */
 	bool is_shared;          /* it had several members at some time */
 	struct anchor anchor;
+	/* The one before it, carried forward to the same time by all faults: for a fork that is found late. */
+	struct anchor before;
+	uint64_t before_ns;      /* when that one was set */
+	int64_t brought;         /* by faults of all members since the anchor */
 	int64_t estimate_at_anchor, huge_at_anchor;
 	struct family_sum sum;
 	bool is_anchored;        /* by this sample */
@@ -212,6 +216,7 @@ uint32_t family_new(struct memory *m); /* NO_FAMILY: out of memory */
 void family_leave(struct memory *m, struct proc *p);
 void family_join(struct memory *m, struct proc *parent, struct proc *child, uint64_t forked_ns);
 void family_begin(struct memory *m, struct proc *p); /* p is its only member, and had no memory */
+void family_faults(const struct memory *m, const struct proc *p, int64_t faults); /* p's faults are read */
 void families_add(struct memory *m);                 /* adds up the sample */
 /* Anonymous memory of a set at the sample. Returns whether reading faults now would lower the upper bound. */
 bool families_anon(const struct memory *m, enum memory_set set, int64_t *ret_high, int64_t *ret_estimate);

@@ -195,6 +195,7 @@ void memory_faults(struct memory *m, uint32_t id, int64_t faults)
 	if (!p)
 		return;
 	m->has_moved |= faults != p->faults;
+	family_faults(m, p, faults);
 	if (p->faults_behind_anchor < 0)
 		p->faults_behind_anchor = faults;
 	/* No hwm shows what it was before an exec: at most what was known of it, and what its faults brought until the exec. */
