@@ -202,7 +202,7 @@ static void gpu_table(struct html *h, const struct summary *s)
 	if (n == 0)
 		return;
 	html_raw(h, "<div class=\"scroll\"><table class=\"gpus\"><thead><tr><th>Device</th><th>Job peak</th><th>Device peak</th><th>Total</th>"
-		    "<th>Activity, mean</th><th>Busy, mean</th><th>Power, mean</th><th>Temperature, highest</th></tr></thead><tbody>\n");
+		    "<th>Activity, mean</th><th>Busy, mean</th><th>Power, mean</th><th>Temp., max</th></tr></thead><tbody>\n");
 	for (int unused = 0; unused < 2; unused++) {
 		for (size_t i = 0; i < n; i++) {
 			if (figure_gpu_unused(s, job_gpu(s->job, i)->birth.id) == unused)
