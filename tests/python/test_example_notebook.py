@@ -48,7 +48,7 @@ def test_continuous_monitoring(program, monkeypatch):
     assert (program.folder / "job.csv").stat().st_size > 1000 and "<html" in (program.folder / "training.html").read_text()[:2000].lower()
     # The outputs of the cells.
     chart = [o for o in cells[of("%%hiwater")].outputs if "text/html" in o.get("data", {})]
-    assert len(chart) == 1 and all(f">{name}<" in chart[0].data["text/html"] for name in ("loss", "accuracy", "CPU, cores"))
+    assert len(chart) == 1 and all(f">{name}<" in chart[0].data["text/html"] for name in ("loss", "accuracy", "CPU"))
     for words in ("recording.plot", "import seaborn"):
         assert any("image/png" in o.get("data", {}) for o in cells[of(words)].outputs), words
     assert "\x1b[" not in said[of("print(summary)")]
