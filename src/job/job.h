@@ -189,8 +189,6 @@ enum job_need {
 	NEED_MACHINE = 1 << 3,
 };
 unsigned job_needs(struct job *job);
-/* True if the size or faults of a member changed since the last total, or a member came or left. */
-bool job_is_moving(struct job *job);
 /* True if the faults of all members were read since the last total. */
 bool job_has_faults(const struct job *job);
 

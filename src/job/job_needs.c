@@ -81,14 +81,6 @@ static bool needs_hwm(const struct job *job, const struct memory_state *now)
 	       now->rss_sum != job->growth.hwm_sum && now->peak_with_open > now->estimate + now->estimate / 16;
 }
 
-bool job_is_moving(struct job *job)
-{
-	struct memory_state now;
-
-	memory_state(job->memory, &now);
-	return now.has_moved;
-}
-
 unsigned job_needs(struct job *job)
 {
 	struct memory_state now;

@@ -189,7 +189,7 @@ void sampler_read(struct sampler *s, uint64_t now, unsigned what)
 /* ---- one sample of the processes ------------------------------------------------------------- */
 
 /* The faults since a sample bound the memory used until the next one. Of few processes they are read
- * right after each size, together with CPU time, while memory moves; of many, after all sizes. */
+ * right after each size, together with CPU time; of many, after all sizes. */
 static bool has_few(const struct sampler *s)
 {
 	return !s->options.everyone && s->options.interval_ns >= FAULTS_INTERVAL_NS && processes_count(s->processes) <= FAULTS_MEMBERS;
@@ -244,16 +244,10 @@ void sampler_read_processes(struct sampler *s, uint64_t now, enum processes_scan
 
 	(void) processes_scan(s->processes, how, &s->buf);
 	sampler_records(s, now);
-	faults = has_few(s) && (s->is_moving || processes_count(s->processes) == 1 || (extra & PROCESSES_CPU));
+	faults = has_few(s);
 	read_sizes(s, now, faults);
 	if (!s->options.everyone)
 		sampler_pss(s, now); /* may find new members: their faults are read afterwards */
-	/* The first change after a rest: sizes again, so that no fault between size and faults is missing
-	 * from the next interval. */
-	if (!faults && has_few(s) && job_is_moving(s->job)) {
-		faults = true;
-		read_sizes(s, now, true);
-	}
 	if (faults) /* already read with the memory */
 		extra &= ~(unsigned) PROCESSES_CPU;
 	if (!s->options.everyone)
@@ -278,7 +272,6 @@ void sampler_read_processes(struct sampler *s, uint64_t now, enum processes_scan
 			read_faults(s, now);
 		if (then & NEED_MACHINE)
 			read_machine(s, now);
-		s->is_moving = job_is_moving(s->job);
 		job_total(s->job, now, &s->totals);
 		sampler_show(s, &s->totals, FRAME_TOTALS, now, memory_hold(s));
 	}

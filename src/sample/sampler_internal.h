@@ -83,7 +83,6 @@ struct sampler {
 	uint64_t due_ns;                 /* time of the next sample, since the start */
 	uint64_t last_sample_ns, last_frame_ns;
 	uint64_t next_window_ns, next_full_search_ns, next_cgroup_check_ns;
-	bool is_moving;                  /* a member's memory changed in the last sample */
 	int64_t rss_sum_at_host;         /* the members' total when the machine's memory was read */
 	uint64_t next_moved_ns, next_records_ns;
 	uint64_t next_now_ns;            /* earliest time of the next sample on request */

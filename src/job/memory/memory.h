@@ -130,7 +130,6 @@ struct memory_state {
 	int64_t files_since, files_read; /* of these, mapped since memory_files; its result */
 	int64_t high, estimate;  /* at this instant */
 	int64_t peak, peak_with_open; /* upper bound so far: of the intervals that are settled; of all */
-	bool has_moved;          /* a size or faults changed since the last total, or a member came or left */
 	bool only_grew;          /* since memory was last released */
 	uint64_t since_hwm;      /* totals since a high-water mark was read */
 	bool lacks_faults;       /* faults of all members and the count of huge pages would lower a bound */

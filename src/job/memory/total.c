@@ -447,7 +447,6 @@ void memory_state(struct memory *m, struct memory_state *ret)
 		.estimate = estimate + files_estimate(m, MEMORY_ALL),
 		.peak = peak_of(&m->high_peak[MEMORY_ALL]),
 		.peak_with_open = intervals_high(m, MEMORY_ALL),
-		.has_moved = m->has_moved,
 		.only_grew = !m->has_fallen && !m->sum.is_below,
 		.since_hwm = m->sample - m->hwm_read,
 	};
