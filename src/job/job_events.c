@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Events, phases and series.
+ * Events, marks, phases and series.
  */
 #include <errno.h>
 #include <math.h>
@@ -47,6 +47,49 @@ size_t job_event_count(const struct job *job)
 const struct event *job_event(const struct job *job, size_t i)
 {
 	return i < job->n_events ? &job->events[(job->first_event + i) % job->n_events] : NULL;
+}
+
+/* ---- the user's marks ------------------------------------------------------------------------- */
+
+/* Marks are stored apart from other events, which may be numerous. Their number is a fact, too: a
+ * thinned recording has lost some marks. */
+static void marks_count(struct job *job)
+{
+	struct maybe *seen = &job->facts.marks_seen;
+
+	job->n_marks++;
+	*seen = maybe_max(*seen, known((int64_t) job->n_marks));
+}
+
+int mark_apply(struct job *job, const struct event *event)
+{
+	struct mark *mark = &job->marks[job->n_marks % MARKS_KEPT];
+	char *text = strdup(event->text ? event->text : "");
+
+	if (!text)
+		return -ENOMEM;
+	free(mark->text);
+	*mark = (struct mark) { event->time_ns, text };
+	marks_count(job);
+	return 0;
+}
+
+size_t job_mark_count(const struct job *job)
+{
+	return job->n_marks < MARKS_KEPT ? job->n_marks : MARKS_KEPT;
+}
+
+const struct mark *job_mark(const struct job *job, size_t i)
+{
+	const size_t kept = job_mark_count(job);
+
+	return i < kept ? &job->marks[(job->n_marks - kept + i) % MARKS_KEPT] : NULL;
+}
+
+void marks_done(struct job *job)
+{
+	for (size_t i = 0; i < MARKS_KEPT; i++)
+		free(job->marks[i].text);
 }
 
 /* ---- phases ---------------------------------------------------------------------------------- */

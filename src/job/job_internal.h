@@ -9,8 +9,9 @@
  *   job_ends.c    ends, and the use of ended processes
  *   job_read.c    values of processes
  *   memory/       the estimator of combined memory, used only through memory.h
+ *   job_needs.c   what should be read next to narrow the bounds of memory
  *   job_total.c   totals, the split into private and shared, the end of the run
- *   job_events.c  events, phases, series
+ *   job_events.c  events, marks, phases, series
  *   job_store.c   storing and restoring
  */
 #pragma once
@@ -288,8 +289,6 @@ void mark_proves(struct job *job, struct member *m, int64_t value);
 /* job_events.c */
 
 int event_apply(struct job *job, const struct event *event);
-
-/* job_marks.c */
 
 int mark_apply(struct job *job, const struct event *event);
 void marks_done(struct job *job);

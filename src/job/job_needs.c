@@ -78,7 +78,7 @@ static bool needs_pass(const struct job *job, const struct memory_state *now)
 static bool needs_hwm(const struct job *job, const struct memory_state *now)
 {
 	return now->n > 1 && now->n <= HWM_MEMBERS && job->growth.still > 0 && now->since_hwm >= HWM_TOTALS && now->only_grew &&
-	       now->rss_sum != job->growth.hwm_sum && now->peak_with_open > now->estimate + now->estimate / 16;
+	       now->rss_sum != job->growth.hwm_sum && memory_high_so_far(job->memory) > now->estimate + now->estimate / 16;
 }
 
 unsigned job_needs(struct job *job)

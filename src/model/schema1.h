@@ -12,6 +12,5 @@ enum {
 /* The present name of a metric or fact that schema 1 called then; then itself if it was not renamed. */
 const char *schema1_now(const char *then);
 
-/* What schema 1 calls a table, or a column (of a gauge also NAME_min and NAME_max); NULL: it was not renamed. Returns buf or a
- * static text. */
+/* What schema 1 calls a table, or a column (of a gauge also NAME_min and NAME_max); NULL: it was not renamed. Returns buf. */
 const char *schema1_then(const char *now, char buf[SCHEMA1_NAME]);

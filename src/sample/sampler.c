@@ -209,8 +209,7 @@ static void read_machine(struct sampler *s, uint64_t now)
 
 	if (!before.known)
 		return;
-	(void) processes_read(s->processes, PROCESSES_MEMORY, &s->buf);
-	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
+	read_sizes(s, now, false);
 	after = host_mapped(s->options.root);
 	if (after.known)
 		job_machine(s->job, before.value > after.value ? before.value : after.value);

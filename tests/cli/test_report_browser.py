@@ -132,7 +132,7 @@ def test_charts_are_drawn_and_hostile_text_stays_text(opened):
     assert opened.page.inner_text("tr[data-from] th") == "epoch 0", "not epoch epoch=0"
     assert opened.colors(0) > 5 and opened.colors(1) > 5
     above = opened.js("[...document.querySelectorAll('figure.chart[aria-label=\"RAM of the job\"] .above')].map(e => e.textContent)")
-    assert len(above) == 1 and above[0].startswith("total of this machine ") and above[0].endswith(", above the chart"), "a limit that would flatten the lines is told"
+    assert len(above) == 1 and above[0].startswith("total of this machine ") and above[0].endswith(", above the chart"), "a limit far above the lines is written next to the chart, not drawn"
     assert not opened.page.is_visible("#pictures") and not opened.page.is_visible("#problem")
     assert opened.js("document.documentElement.scrollWidth <= innerWidth")
     assert opened.js("document.querySelectorAll('img').length") == 0

@@ -2,6 +2,8 @@
 """Recordings read from Python: summaries, tables, and type checks of a program that uses them."""
 import json
 import pathlib
+import re
+import runpy
 import subprocess
 import sys
 
@@ -345,3 +347,11 @@ def test_the_typed_program_runs(program):
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 0, stderr
     assert "AAA" in stdout
+
+
+def test_the_old_columns_are_those_of_the_command():
+    """The package and the command translate the names of schema 1 alike."""
+    source = (ROOT / "src" / "model" / "schema1.c").read_text()
+    metrics = source[source.index("/* metrics */"):source.index("/* facts */")]
+    package = runpy.run_path(str(ROOT / "python" / "hiwater" / "_schema1.py"))
+    assert {then: now for now, then in re.findall(r'\{ "(\w+)", "(\w+)" \}', metrics)} == package["_RENAMED"]

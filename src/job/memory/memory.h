@@ -129,12 +129,14 @@ struct memory_state {
 	int64_t files;           /* sum over members of files and shared memory */
 	int64_t files_since, files_read; /* of these, mapped since memory_files; its result */
 	int64_t high, estimate;  /* at this instant */
-	int64_t peak, peak_with_open; /* upper bound so far: of the intervals that are settled; of all */
+	int64_t peak;            /* upper bound so far, of the intervals that are settled */
 	bool only_grew;          /* since memory was last released */
 	uint64_t since_hwm;      /* totals since a high-water mark was read */
 	bool lacks_faults;       /* faults of all members and the count of huge pages would lower a bound */
 };
 void memory_state(struct memory *m, struct memory_state *ret);
+/* Upper bound so far of all intervals, settled or not; bytes. It goes over the open ones: at most 256. */
+int64_t memory_high_so_far(const struct memory *m);
 
 /* Use at the instant of a sample, and the largest since the last total. */
 struct memory_total {

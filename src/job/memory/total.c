@@ -223,12 +223,11 @@ static int64_t interval_high(const struct memory *m, const struct interval *i, e
 
 	if (m->config.machine_bytes > 0)
 		high = smaller(high, m->config.machine_bytes);
-	if (is_complete(m, i) && !m->records_lost && is_on(m, MEMORY_RULE_LIFETIMES))
+	if (i->n_awaited == 0 && !m->records_lost && is_on(m, MEMORY_RULE_LIFETIMES))
 		high = smaller(high, i->hwms[s] + given(i, s));
 	return is_on(m, MEMORY_RULE_GROWTH) ? smaller(high, i->later[s]) : high;
 }
 
-/* The largest so far, settled or not. */
 static int64_t intervals_high(const struct memory *m, enum memory_set s)
 {
 	int64_t high = peak_of(&m->high_peak[s]);
@@ -251,7 +250,7 @@ static void settle_first(struct memory *m)
 	}
 }
 
-/* Huge pages that were counted now were given out at any time since they were counted last. */
+/* Huge pages that were counted now were allocated at any time since they were counted last. */
 static void huge_apply(struct memory *m)
 {
 	const int64_t huge = m->config.huge_bytes * larger(m->huge - m->huge_then, 0);
@@ -420,6 +419,11 @@ void memory_peak(const struct memory *m, enum memory_set s, struct memory_peak *
 		ret->estimate = smaller(ret->estimate, ret->high.value);
 }
 
+int64_t memory_high_so_far(const struct memory *m)
+{
+	return intervals_high(m, MEMORY_ALL);
+}
+
 bool memory_is_mapped_twice(const struct memory *m)
 {
 	return m->is_mapped_twice;
@@ -446,7 +450,6 @@ void memory_state(struct memory *m, struct memory_state *ret)
 		.high = high + files_high(m, MEMORY_ALL),
 		.estimate = estimate + files_estimate(m, MEMORY_ALL),
 		.peak = peak_of(&m->high_peak[MEMORY_ALL]),
-		.peak_with_open = intervals_high(m, MEMORY_ALL),
 		.only_grew = !m->has_fallen && !m->sum.is_below,
 		.since_hwm = m->sample - m->hwm_read,
 	};
