@@ -96,12 +96,17 @@ static void queue(struct hiw_recorder *r, const struct alert *alert, enum hiw_ac
 		MOST = sizeof(r->alerts) / sizeof(r->alerts[0])
 	};
 
-	/* If the queue is full, an alert that needs an action replaces the last one. */
-	if (r->n_alerts == MOST && act == HIW_ACT_NONE)
+	/* If the queue is full, an alert that needs an action replaces the newest one that needs none. */
+	size_t at = MOST - 1;
+
+	if (r->n_alerts < MOST)
+		at = r->n_alerts++;
+	else if (act == HIW_ACT_NONE)
 		return;
-	if (r->n_alerts == MOST)
-		r->n_alerts--;
-	r->alerts[(r->first_alert + r->n_alerts++) % MOST] = (struct queued_alert) { *alert, act };
+	else
+		while (at > 0 && r->alerts[(r->first_alert + at) % MOST].act != HIW_ACT_NONE)
+			at--;
+	r->alerts[(r->first_alert + at) % MOST] = (struct queued_alert) { *alert, act };
 }
 
 /* Writes the alert to the recording as an event. */

@@ -203,6 +203,20 @@ char *units_duration(int64_t ns, char buf[UNITS_LEN])
 	return buf;
 }
 
+char *units_instant(int64_t ns, char buf[UNITS_LEN])
+{
+	const uint64_t s = rounded(magnitude(ns), NS_PER_S, 1);
+	const char *sign = ns < 0 ? "-" : "";
+	char days[UNITS_LEN / 2] = "";
+
+	if (s < HOUR)
+		return units_duration(ns, buf);
+	if (s >= DAY)
+		(void) snprintf(days, sizeof(days), "%" PRIu64 " d ", s / DAY);
+	(void) snprintf(buf, UNITS_LEN, "%s%s%u h %u min %u s", sign, days, (unsigned) (s % DAY / HOUR), (unsigned) (s % HOUR / MINUTE), (unsigned) (s % MINUTE));
+	return buf;
+}
+
 /* "3 minutes", "1 minute" */
 static void counted(uint64_t n, const char *unit, char *buf, size_t room)
 {
@@ -272,7 +286,11 @@ char *units_percent(int64_t part, int64_t whole, char buf[UNITS_LEN])
 char *units_fixed(double value, unsigned decimals, char buf[UNITS_LEN])
 {
 	static const int64_t powers[] = { 1, 10, 100, 1000, 10000 };
-	int64_t n = llround(fabs(value) * (double) powers[decimals]);
+	const double size = fabs(value) * (double) powers[decimals];
+
+	if (!(size < (double) INT64_MAX))
+		return units_any(value, buf);
+	int64_t n = llround(size);
 	const char *sign = value < 0 && n > 0 ? "-" : "";
 
 	if (decimals == 0)
@@ -604,8 +622,8 @@ int units_parse_duration(const char *text, int64_t *ret_ns, struct err *err)
 		code = parse_clock(&p, &sum);
 	} else {
 		code = add_quantity(&p, time_suffixes, NS_PER_S, &sum);
-		/* "1h30m": the further ones need their unit */
-		while (code == 0 && *p >= '0' && *p <= '9')
+		/* "1h30m", "1 h 30 min": the further ones need their unit */
+		for (parse_blanks(&p); code == 0 && *p >= '0' && *p <= '9'; parse_blanks(&p))
 			code = add_quantity(&p, time_suffixes, 0, &sum);
 	}
 	parse_blanks(&p);

@@ -31,7 +31,10 @@ char *units_bytes_like(int64_t bytes, int64_t like, enum units units, char buf[U
 /* The one form of times: "827 us", "12.3 ms", "76 s", and from 100 s on the two
  * largest units: "12 min 40 s", "2 h 14 min", "1 d 2 h". No zeros behind the point. */
 char *units_duration(int64_t ns, char buf[UNITS_LEN]);
-/* The same in whole words, for screen readers: "3 minutes 51 seconds". */
+/* An instant, counted from the start of the run: the same below an hour, to the second after it:
+ * "2 h 14 min 5 s", "1 d 2 h 0 min 9 s". */
+char *units_instant(int64_t ns, char buf[UNITS_LEN]);
+/* A duration in whole words, for screen readers: "3 minutes 51 seconds". */
 char *units_words(int64_t ns, char buf[UNITS_LEN * 2]);
 
 /* What part is of whole: "35 %", "1.6 %", "<0.1 %"; "" if whole is 0. The sentence around it says

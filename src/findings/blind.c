@@ -160,7 +160,7 @@ static void cut_off(const struct summary *s, struct finding *f, struct buf *text
 	f->severity = SEVERITY_WARN;
 	next(text);
 	buf_printf(text, "%s%s after %s: all figures cover the time until then, later use was not measured.",
-		s->lost ? "The recorder was lost" : "The recording stopped, ", s->lost ? "" : why, units_duration(s->wall_ns.value, until));
+		s->lost ? "The recorder was lost" : "The recording stopped, ", s->lost ? "" : why, units_instant(s->wall_ns.value, until));
 }
 
 bool rule_blind_spots(const struct known_of_run *k, struct finding *f, struct buf *text)

@@ -219,6 +219,6 @@ bool rule_cpu_request(const struct known_of_run *k, struct finding *f, struct bu
 	finding_evidence(f, "advice_cores", (double) enough.value);
 	buf_printf(text, "Request %lld CPU%s, not %lld: the job used %s on average, %s at its busiest (from %s on).",
 		(long long) enough.value, enough.value == 1 ? "" : "s", (long long) requested.value, cores_text(u.mean, mean), cores_text(u.most, most),
-		units_duration(u.most_at_ns, at));
+		units_instant(u.most_at_ns, at));
 	return true;
 }

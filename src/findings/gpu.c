@@ -103,7 +103,7 @@ static void put_idle(const struct summary *s, const struct gpus_ranked *idlest, 
 	gpus_evidence(s, idlest, used, idle_evidence, f);
 	finding_interval(f, idle.from_ns, idle.to_ns);
 	buf_printf(text, "%s was idle for %s, from %s on, while the job used %s of its memory.", gpu_name(job, id, name),
-		units_duration(length(idle), time), units_duration(idle.from_ns, from),
+		units_duration(length(idle), time), units_instant(idle.from_ns, from),
 		units_bytes((int64_t) gpu_most(job, M_GPU_JOB_MEM, id), UNITS_IEC, bytes));
 	gpus_put_others(job, idlest, used, text);
 	buf_str(text, " Release it before work that needs no GPU, or run that work in a separate job.");

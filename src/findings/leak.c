@@ -207,7 +207,7 @@ static void name_grower(const struct summary *s, const struct leak *leak, struct
 	finding_evidence(f, "process_growth_bytes", (double) p->grown_bytes);
 	if (job_process_count(s->job) > 1)
 		buf_printf(text, " pid %d (%.15s) grew by %s from %s on.", p->pid, p->name,
-			units_bytes(p->grown_bytes, UNITS_IEC, by), units_duration((int64_t) p->grown_since_ns, since));
+			units_bytes(p->grown_bytes, UNITS_IEC, by), units_instant((int64_t) p->grown_since_ns, since));
 }
 
 /* " At that rate the limit of 64.0 GiB is reached in 59 h." */

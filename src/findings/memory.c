@@ -97,7 +97,7 @@ static void growth(const struct summary *s, struct finding *f, struct buf *text)
 		finding_evidence(f, "growth_bytes_per_s", last.per_s);
 		finding_evidence(f, "growing_since_s", (double) last.since_ns / 1e9);
 		buf_printf(text, " It grew %s/s from %s on.", units_bytes((int64_t) last.per_s, UNITS_IEC, rate),
-			units_duration(last.since_ns, time));
+			units_instant(last.since_ns, time));
 		return;
 	}
 	if (s->incident.has_history || (s->job && job_timeline(s->job, M_JOB_ANON, 0)) || !all->peak.known || !all->at_ns.known ||

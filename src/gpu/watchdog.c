@@ -30,10 +30,7 @@ const char *gpu_run_time(uint64_t start_ns, uint64_t at_ns, char text[GPU_RUN_TI
 {
 	const uint64_t s = at_ns > start_ns ? (at_ns - start_ns) / SECOND : 0;
 
-	if (s < 3600)
-		return units_duration((int64_t) (s * SECOND), text);
-	(void) snprintf(text, GPU_RUN_TIME, "%llu h %u min %u s", (unsigned long long) (s / 3600), (unsigned) (s / 60 % 60), (unsigned) (s % 60));
-	return text;
+	return units_instant((int64_t) (s * SECOND), text);
 }
 
 const char *gpu_call_name(const struct source_ops *ops, const struct driver_call_trace *call, char text[GPU_CALL])

@@ -251,7 +251,7 @@ void check_ever(const struct watch *w, size_t number, struct check_result *ret)
 	if (held) {
 		ret->number = history->number;
 		ret->at_ns = known((int64_t) history->first_ns);
-		(void) snprintf(ret->text, sizeof(ret->text), "%s at %s: %s", always ? "violated" : "held", units_duration((int64_t) history->first_ns, at), history->first);
+		(void) snprintf(ret->text, sizeof(ret->text), "%s at %s: %s", always ? "violated" : "held", units_instant((int64_t) history->first_ns, at), history->first);
 	} else if (!history->had) {
 		ret->kind = RESULT_INCOMPLETE;
 		(void) snprintf(ret->text, sizeof(ret->text), "its values are unknown for this run");

@@ -110,7 +110,7 @@ static int note_event(struct summary *s, size_t i)
 	char at[UNITS_LEN];
 	int r = n > 0 ? join_alike(s->job, i, &text, &last) : 0;
 
-	(void) units_duration((int64_t) e->time_ns, at);
+	(void) units_instant((int64_t) e->time_ns, at);
 	if (text.len == 0 || r < 0)
 		;
 	else if (n > 1)

@@ -60,7 +60,9 @@ WORK = """
 
 @pytest.mark.parametrize("number, status", [(signal.SIGKILL, -9), (signal.SIGTERM, -15), (signal.SIGINT, -2)])
 def test_the_interpreter_is_killed(program, number, status):
-    process = program.start(WORK.format("time.sleep(1000)"), start_new_session=True)
+    # Short sleeps: an interrupt that arrives between the interpreter's check for signals and the
+    # system call is noticed after the sleep.
+    process = program.start(WORK.format("while True: time.sleep(0.1)"), start_new_session=True)
     wait_for((program.folder / "ready").exists, "the program is ready")
     os.killpg(process.pid, number)  # as the terminal does
     assert process.wait(DEADLINE) == status
@@ -111,7 +113,7 @@ def test_an_exception_and_an_interrupt_pass_through(program):
             with hiwater.track() as run:
                 with run.phase("p"):
                     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-                    while True: time.sleep(10)
+                    while True: time.sleep(0.1)
         except KeyboardInterrupt:
             tell(complete=run.summary.run.complete)
         else:
@@ -134,7 +136,7 @@ def test_an_interrupt_with_a_run_left_open_ends_it_as_without(program, options, 
         if "output" not in {options!r}:
             while not run.path: time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(60)
+        while True: time.sleep(0.1)
     """)
     stderr = process.communicate(timeout=DEADLINE)[1]
     assert process.returncode == -signal.SIGINT and "KeyboardInterrupt" in stderr

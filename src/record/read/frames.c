@@ -26,6 +26,12 @@ static const enum frame_source source_of[ENTITY_COUNT] = {
 	[ENTITY_GPU_PROCESS] = FRAME_NVML,
 };
 
+/* Sets the error of a recording whose population could not be formed; returns the code. */
+static int unreadable(struct play *p, int code)
+{
+	return err_set(p->err, code, code == -ENOMEM ? "%s: out of memory" : "%s is damaged", p->r->path);
+}
+
 /* ---- giving out ------------------------------------------------------------------------------ */
 
 static void emit(struct play *p, enum frame_source source, uint64_t time_ns, uint64_t hold_ns)
@@ -322,7 +328,7 @@ void play_run(struct play *p, uint64_t until_ns)
 			population_ends(&p->people, &p->out);
 		emit(p, FRAME_PROCFS, now, 0);
 		if (p->error == 0 && p->people.error < 0)
-			p->error = err_set(p->err, p->people.error, "%s is damaged", p->r->path);
+			p->error = unreadable(p, p->people.error);
 	}
 }
 
@@ -456,8 +462,10 @@ void play_open(struct play *p, bool recent)
 	(void) sqlite3_exec(p->r->db, "BEGIN", NULL, NULL, NULL); /* read all tables as of one commit */
 	if (reader_meta_int(p->r, "interval_ns", &interval) && interval > 0)
 		p->interval_ns = (uint64_t) interval;
-	if (population_open(&p->people, p->last_ns) < 0)
-		p->error = err_set(p->err, -EBADMSG, "%s is damaged", p->r->path);
+	const int code = population_open(&p->people, p->last_ns);
+
+	if (code < 0)
+		p->error = unreadable(p, code);
 	open_cursors(p, recent);
 }
 

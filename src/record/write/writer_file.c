@@ -67,7 +67,7 @@ static void end_file(struct writer *w, int r, const char *why)
 		(void) err_set(&w->trouble, r, "no recording: cannot write %s: %s. The run continues", name, why);
 	} else {
 		(void) err_set(&w->trouble, r, "recording stopped: cannot write %s: %s. It ends %s into the run; the run continues",
-			name, why, units_duration((int64_t) w->committed_ns, end));
+			name, why, units_instant((int64_t) w->committed_ns, end));
 		store_reason(w, why);
 	}
 	(void) store_close(w->store, false);

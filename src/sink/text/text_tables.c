@@ -328,7 +328,7 @@ static void mark(struct text *t, const char *title, const struct mark *mark)
 	char at[UNITS_LEN];
 
 	row(t, title);
-	layout_part(&t->l, "at" NB "%s:", keep_together(units_duration((int64_t) mark->time_ns, at)));
+	layout_part(&t->l, "at" NB "%s:", keep_together(units_instant((int64_t) mark->time_ns, at)));
 	text_mark(t, mark, &text);
 	layout_words(&t->l, text.data);
 	layout_end(&t->l);

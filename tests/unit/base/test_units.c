@@ -112,6 +112,39 @@ static void test_durations(void **state)
 	}
 }
 
+static void test_instants_keep_their_seconds(void **state)
+{
+	static const struct {
+		int64_t ns;
+		const char *text;
+	} instants[] = {
+		{ 41200000000, "41.2 s" },
+		{ 760 * S, "12 min 40 s" },
+		{ 3599 * S + S / 2, "1 h 0 min 0 s" },
+		{ 8045 * S, "2 h 14 min 5 s" },
+		{ 93784 * S, "1 d 2 h 3 min 4 s" },
+		{ INT64_MAX, "106751 d 23 h 47 min 17 s" },
+	};
+	char buf[UNITS_LEN];
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(instants) / sizeof(*instants); i++)
+		assert_string_equal(units_instant(instants[i].ns, buf), instants[i].text);
+}
+
+static void test_numbers_of_any_size(void **state)
+{
+	char buf[UNITS_LEN];
+
+	(void) state;
+	assert_string_equal(units_number(1602, buf), "1602");
+	assert_string_equal(units_number(12.34, buf), "12.3");
+	assert_string_equal(units_number(-0.04567, buf), "-0.0457");
+	assert_string_equal(units_number(1e19, buf), "1.00e19");
+	assert_string_equal(units_number(-1e300, buf), "-1.00e300");
+	assert_string_equal(units_fixed(9e18, 2, buf), "9.00e18");
+}
+
 static const struct {
 	int64_t value;
 	const char *cores, *energy, *power;
@@ -239,6 +272,9 @@ static const struct {
 	{ units_parse_duration, "7ns", 7 },
 	{ units_parse_duration, "3d", 3 * 86400 * S },
 	{ units_parse_duration, "1h30m", 5400 * S },
+	{ units_parse_duration, "2 h 14 min", 8040 * S },
+	{ units_parse_duration, "1 d 2 h 3 min 4 s", 93784 * S },
+	{ units_parse_duration, "2 h 14", -1 },
 	{ units_parse_duration, "1:30:00", 5400 * S },
 	{ units_parse_duration, "1:30", 90 * S },
 	{ units_parse_duration, "1:30.5", 90 * S + S / 2 },
@@ -286,6 +322,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bytes),
 		cmocka_unit_test(test_durations),
+		cmocka_unit_test(test_numbers_of_any_size),
+		cmocka_unit_test(test_instants_keep_their_seconds),
 		cmocka_unit_test(test_amounts),
 		cmocka_unit_test(test_side_by_side),
 		cmocka_unit_test(test_percent),
