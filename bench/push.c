@@ -31,7 +31,8 @@ static double round_of(struct hwi_pushes *p)
 
 	for (int i = 0; i < PUSHES; i++) {
 		const double allocated = (double) ((i * 7919) % 1000) * (1 << 20), total = 2000.0 * (1 << 20);
-		const double values[] = { allocated, allocated + (1 << 24), allocated, 1 << 20, allocated, total - allocated, total };
+		const double values[] = { allocated, allocated + (1 << 24), allocated, 1 << 20, allocated,
+			total - allocated, total };
 
 		hwi_pushes_push(p, values, (double) NAN, NULL);
 	}
@@ -40,8 +41,10 @@ static double round_of(struct hwi_pushes *p)
 
 int main(void)
 {
-	static const char *const series[] = { "allocated", "reserved", "active", "inactive", "used", "free", "total" };
-	static const char *const rules[] = { "error: usage >= 0.95", "warn: usage >= 0.8 and usage < 0.95", "warn: change > 1e9", "warn: fragmentation > 0.3" };
+	static const char *const series[] = { "allocated", "reserved", "active", "inactive", "used", "free",
+		"total" };
+	static const char *const rules[] = { "error: usage >= 0.95", "warn: usage >= 0.8 and usage < 0.95",
+		"warn: change > 1e9", "warn: fragmentation > 0.3" };
 	static const struct hwi_push_ratio ratios[] = { { "usage", 0, 6 }, { "fragmentation", 3, 1 } };
 	const struct hwi_pushes_options options = {
 		.size = sizeof(options),

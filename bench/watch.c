@@ -52,7 +52,9 @@ static void show(struct watch *w, struct framebuf *buf, enum frame_source source
 static void births(struct watch *w, struct framebuf *buf)
 {
 	for (uint32_t id = 1; id <= PROCESSES; id++) {
-		const struct birth b = { .entity = ENTITY_PROCESS, .id = id, .process = { .pid = (int32_t) id, .name = "x", .command = "" } };
+		const struct birth b = { .entity = ENTITY_PROCESS,
+			.id = id,
+			.process = { .pid = (int32_t) id, .name = "x", .command = "" } };
 
 		framebuf_birth(buf, &b);
 	}
@@ -62,7 +64,9 @@ static void births(struct watch *w, struct framebuf *buf)
 /* FRAMES_A_TURN frames. */
 static void turn(struct watch *w, struct framebuf *buf, uint64_t now)
 {
-	const struct series_value loss = { .name = "loss", .value = (double) (now % 7), .has_step = true, .step = (int64_t) now };
+	const struct series_value loss = {
+		.name = "loss", .value = (double) (now % 7), .has_step = true, .step = (int64_t) now
+	};
 	struct alert alert;
 
 	for (uint32_t id = 1; id <= PROCESSES; id++) {
@@ -85,7 +89,9 @@ static void turn(struct watch *w, struct framebuf *buf, uint64_t now)
 
 int main(void)
 {
-	struct facts facts = { .limit_bytes = known(INT64_C(1) << 34), .capacity_bytes = known(INT64_C(1) << 36), .cpus = known(8) };
+	struct facts facts = { .limit_bytes = known(INT64_C(1) << 34),
+		.capacity_bytes = known(INT64_C(1) << 36),
+		.cpus = known(8) };
 	struct watch *w = watch_new(&facts);
 	struct framebuf buf = { 0 };
 	uint64_t now = 0;
@@ -93,7 +99,8 @@ int main(void)
 	for (size_t i = 0; w && i < RULES; i++) {
 		struct rule rule;
 
-		if (rule_parse(rules[i % (sizeof(rules) / sizeof(rules[0]))], RULE_ALERT, &rule, NULL) < 0 || watch_add(w, &rule) < 0)
+		if (rule_parse(rules[i % (sizeof(rules) / sizeof(rules[0]))], RULE_ALERT, &rule, NULL) < 0 ||
+			watch_add(w, &rule) < 0)
 			return 1;
 	}
 	if (!w)

@@ -16,7 +16,8 @@ static void print_alert(void *ctx, const struct hiw_alert *alert)
 {
 	struct hiw_recorder *recorder = ctx;
 
-	printf("%8.1f s  %s %s\n", (double) alert->time_ns / 1e9, alert->raised ? "raised " : "cleared", alert->text);
+	printf("%8.1f s  %s %s\n", (double) alert->time_ns / 1e9, alert->raised ? "raised " : "cleared",
+		alert->text);
 	fflush(stdout);
 	if (alert->raised && alert->level == HIW_ERROR)
 		hiw_recorder_trigger(recorder, alert->text);

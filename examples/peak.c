@@ -58,7 +58,8 @@ int main(int argc, char **argv)
 		return fprintf(stderr, "usage: peak COMMAND...\n"), 2;
 	options.no_record = true;
 	options.argv = (const char *const *) argv + 1;
-	(void) prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans of the job become children of this process, so none is lost */
+	/* orphans of the job become children of this process, so none is lost */
+	(void) prctl(PR_SET_CHILD_SUBREAPER, 1);
 	pid = start(argv + 1);
 	if (hiw_recorder_new(&options, &recorder, &err) < 0 || hiw_recorder_start(recorder, pid, &err) < 0)
 		return fprintf(stderr, "peak: %s\n", err.text), 125;

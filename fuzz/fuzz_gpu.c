@@ -53,7 +53,8 @@ static void fuzz_fdinfo(const uint8_t *data, size_t size)
 	REQUIRE(f.n_engines <= DRM_ENGINES && f.n_regions <= DRM_REGIONS);
 	require_count(f.client);
 	for (unsigned i = 0; i < f.n_engines; i++) {
-		REQUIRE(f.engines[i].capacity >= 1 && strlen(f.engines[i].name) < DRM_NAME && f.engines[i].name[0]);
+		REQUIRE(f.engines[i].capacity >= 1 && strlen(f.engines[i].name) < DRM_NAME &&
+			f.engines[i].name[0]);
 		require_count(f.engines[i].busy_ns);
 	}
 	for (unsigned i = 0; i < f.n_regions; i++)
@@ -97,7 +98,8 @@ static void fuzz_memory(const uint8_t *data, size_t size)
 
 		drm_memory_parse(drivers[i], data, size, &m);
 		require_count(m.total);
-		REQUIRE(!m.used.known || (m.total.known && m.used.value > 0 && m.used.value <= m.total.value));
+		REQUIRE(!m.used.known ||
+			(m.total.known && m.used.value > 0 && m.used.value <= m.total.value));
 	}
 }
 

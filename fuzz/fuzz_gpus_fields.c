@@ -19,14 +19,32 @@ static void check(int holds)
 static void make(struct gpus_now *now)
 {
 	const struct birth births[] = {
-		{ .entity = ENTITY_GPU, .id = 1, .gpu = { .uuid = "GPU-1", .name = "A, \"B\"", .vendor = "nvidia", .pci = "0000:01:00.0", .parent = "", .driver = "450.1" } },
-		{ .entity = ENTITY_GPU, .id = 2, .gpu = { .uuid = "MIG-2", .name = "C", .vendor = "nvidia", .pci = "x", .parent = "GPU-1", .driver = "" } },
-		{ .entity = ENTITY_GPU_PROCESS, .id = 1, .gpu_process = { .gpu = 1, .pid = { 7, true }, .name = "job", .compute = true } },
+		{ .entity = ENTITY_GPU,
+			.id = 1,
+			.gpu = { .uuid = "GPU-1",
+				.name = "A, \"B\"",
+				.vendor = "nvidia",
+				.pci = "0000:01:00.0",
+				.parent = "",
+				.driver = "450.1" } },
+		{ .entity = ENTITY_GPU,
+			.id = 2,
+			.gpu = { .uuid = "MIG-2",
+				.name = "C",
+				.vendor = "nvidia",
+				.pci = "x",
+				.parent = "GPU-1",
+				.driver = "" } },
+		{ .entity = ENTITY_GPU_PROCESS,
+			.id = 1,
+			.gpu_process = { .gpu = 1, .pid = { 7, true }, .name = "job", .compute = true } },
 	};
-	const struct reading readings[] = { reading_of(M_GPU_MEM, 1, 1 << 20), reading_of(M_GPU_BUSY, 1, 999999),
-		reading_of(M_GPU_TEMP, 1, -500), reading_of(M_GPROC_MEM, 1, 5) };
+	const struct reading readings[] = { reading_of(M_GPU_MEM, 1, 1 << 20),
+		reading_of(M_GPU_BUSY, 1, 999999), reading_of(M_GPU_TEMP, 1, -500),
+		reading_of(M_GPROC_MEM, 1, 5) };
 
-	gpus_now_apply(now, &(struct frame) { .births = births, .n_births = 3, .readings = readings, .n_readings = 4 });
+	gpus_now_apply(now,
+		&(struct frame) { .births = births, .n_births = 3, .readings = readings, .n_readings = 4 });
 	gpus_now_sort(now);
 }
 
@@ -41,7 +59,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	char *what = strndup((const char *) data + 1, size - 1);
-	const struct gpus_options options = { .kind = kinds[data[0] % 3], .header = true, .units = true, .what = what };
+	const struct gpus_options options = {
+		.kind = kinds[data[0] % 3], .header = true, .units = true, .what = what
+	};
 
 	check(what != NULL);
 	if (gpus_plan(&options, &needs, &err) == 0) {

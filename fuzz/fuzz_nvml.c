@@ -55,7 +55,8 @@ static void fuzz_samples(const uint8_t *data, size_t size)
 
 	REQUIRE(seen >= before);
 	if (code == NVML_SUCCESS)
-		REQUIRE(ret.n > 0 && ret.n <= n && ret.min <= ret.max && ret.min * ret.n <= ret.sum && ret.sum <= ret.max * ret.n);
+		REQUIRE(ret.n > 0 && ret.n <= n && ret.min <= ret.max && ret.min * ret.n <= ret.sum &&
+			ret.sum <= ret.max * ret.n);
 }
 
 static void fuzz_field(const uint8_t *data, size_t size)
@@ -118,7 +119,8 @@ static void fuzz_dcgm(const uint8_t *data, size_t size)
 	REQUIRE(strlen(text) < sizeof(text) && strncmp(text, "<<<", 3) != 0);
 }
 
-static void (*const parts[])(const uint8_t *data, size_t size) = { fuzz_list, fuzz_samples, fuzz_field, fuzz_visible, fuzz_dcgm };
+static void (*const parts[])(
+	const uint8_t *data, size_t size) = { fuzz_list, fuzz_samples, fuzz_field, fuzz_visible, fuzz_dcgm };
 
 /* Letters, to keep the corpus readable: 'a' is the first part. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -138,7 +138,8 @@ static void fuzz_mask(const char *text, size_t size)
 
 static void fuzz_taskstats(const char *text, size_t size)
 {
-	static const struct taskstats_layout layouts[] = { { .has_tgid = true }, { .shift = 48, .tgid_shift = 96 } };
+	static const struct taskstats_layout layouts[] = { { .has_tgid = true },
+		{ .shift = 48, .tgid_shift = 96 } };
 	struct taskstats_layout found;
 
 	for (size_t i = 0; i < 2; i++) {

@@ -13,8 +13,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A valid message is one event or any number of values, an invalid one is only an error text. */
-static void check(const struct user_events *p, const struct user_events *before, int r, const struct framebuf *out,
-	const struct err *err)
+static void check(const struct user_events *p, const struct user_events *before, int r,
+	const struct framebuf *out, const struct err *err)
 {
 	if (p->depth > USER_PHASE_DEPTH || p->last_phase < before->last_phase)
 		abort();

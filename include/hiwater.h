@@ -99,14 +99,16 @@ struct hiw_options {
 	                              * runs again */
 };
 
-#define HIW_OPTIONS_INIT { .size = sizeof(struct hiw_options), .interval_ns = 100000000, .window_ns = 1000000000 }
+#define HIW_OPTIONS_INIT \
+	{ .size = sizeof(struct hiw_options), .interval_ns = 100000000, .window_ns = 1000000000 }
 
 /* Measures a job. The caller polls hiw_recorder_fd and calls hiw_recorder_step. */
 struct hiw_recorder;
 
 /* Checks the options and allocates everything that the job needs before its start; creates no
  * file. */
-HIW_API int hiw_recorder_new(const struct hiw_options *options, struct hiw_recorder **ret, struct hiw_err *err);
+HIW_API int hiw_recorder_new(
+	const struct hiw_options *options, struct hiw_recorder **ret, struct hiw_err *err);
 HIW_API void hiw_recorder_free(struct hiw_recorder *recorder);
 
 /* The value for HIWATER_SOCKET in the job's environment, by which hiwater mark and the Python
@@ -143,7 +145,8 @@ HIW_API pid_t hiw_recorder_helper(const struct hiw_recorder *recorder);
 HIW_API void hiw_recorder_zombie(struct hiw_recorder *recorder, pid_t pid);
 /* Reports that the caller reaped pid (wait4): the main process or an orphan of the job. usage may
  * be NULL. */
-HIW_API void hiw_recorder_reaped(struct hiw_recorder *recorder, pid_t pid, int status, const struct rusage *usage);
+HIW_API void hiw_recorder_reaped(
+	struct hiw_recorder *recorder, pid_t pid, int status, const struct rusage *usage);
 
 /* Reports that the job was sent a signal because of a limit: the summary gets why, and the exit
  * status 124. */
@@ -163,7 +166,8 @@ HIW_API void hiw_recorder_trigger(struct hiw_recorder *recorder, const char *why
  * main process, and resets it (clear_refs) where the phase begins, which makes the phase's peak
  * exact if the main process does not run until this returns. Returns 0, -EBADMSG with text, or
  * -ESRCH if the run has ended. */
-HIW_API int hiw_recorder_push(struct hiw_recorder *recorder, const char *message, bool exact, struct hiw_err *err);
+HIW_API int hiw_recorder_push(
+	struct hiw_recorder *recorder, const char *message, bool exact, struct hiw_err *err);
 
 /* True when every process of the job has ended. */
 HIW_API bool hiw_recorder_finished(const struct hiw_recorder *recorder);
@@ -227,7 +231,8 @@ struct hiw_alert {
  * The alert and its texts are borrowed until see returns. see may call hiw_recorder_signal,
  * _stopped, _mark and _trigger. A slow callback delays the measurement, not the job.
  * examples/alerts.c is a complete program. */
-HIW_API void hiw_recorder_on_alert(struct hiw_recorder *recorder, void (*see)(void *ctx, const struct hiw_alert *alert), void *ctx);
+HIW_API void hiw_recorder_on_alert(
+	struct hiw_recorder *recorder, void (*see)(void *ctx, const struct hiw_alert *alert), void *ctx);
 
 /* Sends signal to process pid of the job; pid 0: to all processes of the job, the main process
  * first, and to those born meanwhile. Processes outside the job are never signalled, even if a PID
@@ -394,8 +399,8 @@ struct hiw_about {
 	size_t size;                 /* in: sizeof the caller's struct */
 	const char *command, *name, *host, *user;
 	const char *gpu_why;         /* why no GPU could be read */
-	struct hiw_maybe main_pid, started_wall_ns, ended_ns, cpus, cpu_limit_ppm, capacity_bytes, limit_bytes, interval_ns,
-		window_ns;
+	struct hiw_maybe main_pid, started_wall_ns, ended_ns, cpus, cpu_limit_ppm, capacity_bytes,
+		limit_bytes, interval_ns, window_ns;
 	uint64_t last_ns;            /* time of the last frame, since the start of the run */
 	bool growing;                /* of a recording: its recorder is still running */
 };
@@ -406,7 +411,8 @@ HIW_API int hiw_run_about(struct hiw_run *run, struct hiw_about *ret);
  * is borrowed; do not use it otherwise while the player exists. Between calls the file is not
  * accessed, so it may grow and be thinned meanwhile. */
 struct hiw_player;
-HIW_API int hiw_player_new(struct hiw_run *run, hiw_frame_fn *see, void *ctx, struct hiw_player **ret, struct hiw_err *err);
+HIW_API int hiw_player_new(
+	struct hiw_run *run, hiw_frame_fn *see, void *ctx, struct hiw_player **ret, struct hiw_err *err);
 HIW_API void hiw_player_free(struct hiw_player *player);
 /* Calls see with the further frames up to until_ns (UINT64_MAX: all that are written by now).
  * Returns 0 or -errno with text. */
@@ -517,7 +523,8 @@ enum {
  * memory nor the size of the page grows with the length of the runs. Returns 0; -ENOTSUP with text
  * if this library was built without the page's JavaScript; -EINVAL with text for too many runs or
  * the run of a recorder; the error of write; or another -errno with text. */
-HIW_API int hiw_report(struct hiw_run *const *runs, size_t n, const struct hiw_report *what, struct hiw_err *err);
+HIW_API int hiw_report(
+	struct hiw_run *const *runs, size_t n, const struct hiw_report *what, struct hiw_err *err);
 
 /* Units of sizes: 1 KiB, 1 kB, plain bytes. */
 enum hiw_units {
@@ -539,7 +546,8 @@ struct hiw_style {
 
 /* Writes the summary as text. style NULL: ASCII, 80 columns. *ret is the caller's to free().
  * Returns 0, -EINVAL for an unknown format, or another -errno. */
-HIW_API int hiw_run_text(struct hiw_run *run, enum hiw_format format, const struct hiw_style *style, char **ret, size_t *ret_len, struct hiw_err *err);
+HIW_API int hiw_run_text(struct hiw_run *run, enum hiw_format format, const struct hiw_style *style,
+	char **ret, size_t *ret_len, struct hiw_err *err);
 
 /* What hiw_compare writes. */
 enum hiw_compare_format {
@@ -566,7 +574,8 @@ struct hiw_compare {
 /* Compares runs. *ret, the text, is the caller's to free(). *ret_result is HIW_PASS without rules.
  * Returns 0; -EINVAL with text for a rule that cannot be parsed or fewer than two groups; -ENOENT
  * with text if there is no such run; or another -errno. */
-HIW_API int hiw_compare(const struct hiw_compare *what, char **ret, size_t *ret_len, enum hiw_check_result *ret_result, struct hiw_err *err);
+HIW_API int hiw_compare(const struct hiw_compare *what, char **ret, size_t *ret_len,
+	enum hiw_check_result *ret_result, struct hiw_err *err);
 
 /* ---- the history ----------------------------------------------------------------------------- */
 
@@ -582,7 +591,8 @@ struct hiw_entry {
 	uint64_t file_bytes;
 };
 /* Calls see for each run in the history, the oldest first; see returns false to stop. */
-HIW_API int hiw_history(bool (*see)(void *ctx, const struct hiw_entry *entry), void *ctx, struct hiw_err *err);
+HIW_API int hiw_history(
+	bool (*see)(void *ctx, const struct hiw_entry *entry), void *ctx, struct hiw_err *err);
 
 /* ---- from inside a job ----------------------------------------------------------------------- */
 

@@ -17,7 +17,8 @@
 #include "_core_columns.h"
 
 enum {
-	KINDS = sizeof(((struct hwi_push_stats *) 0)->counts) / sizeof(((struct hwi_push_stats *) 0)->counts[0]),
+	KINDS = sizeof(((struct hwi_push_stats *) 0)->counts) /
+		sizeof(((struct hwi_push_stats *) 0)->counts[0]),
 };
 
 /* A list of pushes. */
@@ -89,7 +90,8 @@ static bool ratios_of(PyObject *sequence, struct hwi_push_ratio *ratios, size_t 
 	}
 	for (Py_ssize_t i = 0; i < n; i++) {
 		PyObject *item = PySequence_GetItem(sequence, i);
-		const bool ok = item && PyArg_ParseTuple(item, "sII", &ratios[i].name, &ratios[i].of, &ratios[i].by);
+		const bool ok = item &&
+				PyArg_ParseTuple(item, "sII", &ratios[i].name, &ratios[i].of, &ratios[i].by);
 
 		Py_XDECREF(item);
 		if (!ok)
@@ -103,9 +105,11 @@ static bool ratios_of(PyObject *sequence, struct hwi_push_ratio *ratios, size_t 
 
 static PyObject *list_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-	static char series_name[] = "series", max_name[] = "max_events", ratios_name[] = "ratios", changes_name[] = "changes",
-		    samples_name[] = "samples", every_name[] = "every", whole_name[] = "whole";
-	static char *names[] = { series_name, max_name, ratios_name, changes_name, samples_name, every_name, whole_name, NULL };
+	static char series_name[] = "series", max_name[] = "max_events", ratios_name[] = "ratios",
+		    changes_name[] = "changes", samples_name[] = "samples", every_name[] = "every",
+		    whole_name[] = "whole";
+	static char *names[] = { series_name, max_name, ratios_name, changes_name, samples_name, every_name,
+		whole_name, NULL };
 	const allocfunc alloc = (allocfunc) PyType_GetSlot(type, Py_tp_alloc);
 	struct hwi_push_ratio ratios[HWI_PUSH_RATIOS];
 	struct hwi_pushes_options options = { .size = sizeof(options), .ratios = ratios };
@@ -115,7 +119,8 @@ static PyObject *list_new(PyTypeObject *type, PyObject *args, PyObject *keywords
 	int changes = 0, samples = 0, every = 0, whole = 0, r;
 	struct list *self;
 
-	if (!PyArg_ParseTupleAndKeywords(args, keywords, "On|$Opppp", names, &series, &max_events, &ratios_given, &changes, &samples, &every, &whole))
+	if (!PyArg_ParseTupleAndKeywords(args, keywords, "On|$Opppp", names, &series, &max_events,
+		    &ratios_given, &changes, &samples, &every, &whole))
 		return NULL;
 	if (ratios_given && !ratios_of(ratios_given, ratios, &options.n_ratios))
 		return NULL;
@@ -163,7 +168,8 @@ static bool sample_of(const struct list *self, PyObject *given, double values[HW
 {
 	if (PySequence_Size(given) != self->n_series) {
 		if (!PyErr_Occurred())
-			PyErr_Format(PyExc_ValueError, "a sample must have %zd values, one per series", self->n_series);
+			PyErr_Format(PyExc_ValueError, "a sample must have %zd values, one per series",
+				self->n_series);
 		return false;
 	}
 	for (Py_ssize_t i = 0; i < self->n_series; i++) {
@@ -179,11 +185,13 @@ static bool sample_of(const struct list *self, PyObject *given, double values[HW
 
 /* Arguments: a sample, and optionally the high-water mark of its first series. False: an error is
  * set. */
-static bool marked_sample_of(const struct list *self, PyObject *args, double values[HWI_PUSH_SERIES], double *ret_mark)
+static bool marked_sample_of(
+	const struct list *self, PyObject *args, double values[HWI_PUSH_SERIES], double *ret_mark)
 {
 	PyObject *given, *mark = Py_None;
 
-	return PyArg_ParseTuple(args, "O|O", &given, &mark) && number_of(mark, ret_mark) && sample_of(self, given, values);
+	return PyArg_ParseTuple(args, "O|O", &given, &mark) && number_of(mark, ret_mark) &&
+	       sample_of(self, given, values);
 }
 
 static PyObject *list_push(PyObject *object, PyObject *args)
@@ -288,14 +296,16 @@ static PyObject *event_of(const struct list *self, const struct hwi_push_event *
 {
 	PyObject *values = values_of(self, e->values), *change = object_of(e->change, self->whole), *text;
 
-	text = *e->text ? PyUnicode_DecodeUTF8(e->text, (Py_ssize_t) strlen(e->text), "replace") : Py_BuildValue("");
+	text = *e->text ? PyUnicode_DecodeUTF8(e->text, (Py_ssize_t) strlen(e->text), "replace")
+			: Py_BuildValue("");
 	if (!values || !change || !text) {
 		Py_XDECREF(values);
 		Py_XDECREF(change);
 		Py_XDECREF(text);
 		return NULL;
 	}
-	return Py_BuildValue("KIIiINNN", (unsigned long long) e->time_ns, e->kind, e->rule, (int) e->level, (unsigned) e->tag, change, values, text);
+	return Py_BuildValue("KIIiINNN", (unsigned long long) e->time_ns, e->kind, e->rule, (int) e->level,
+		(unsigned) e->tag, change, values, text);
 }
 
 /* A list of tuples. Frees events. */
@@ -317,7 +327,8 @@ static PyObject *events_of(const struct list *self, struct hwi_push_event *event
 
 static PyObject *list_read(PyObject *object, PyObject *args, PyObject *keywords)
 {
-	static char kinds_name[] = "kinds", since_name[] = "since_ns", first_name[] = "first", last_name[] = "last";
+	static char kinds_name[] = "kinds", since_name[] = "since_ns", first_name[] = "first",
+		    last_name[] = "last";
 	static char *names[] = { kinds_name, since_name, first_name, last_name, NULL };
 	unsigned kinds = 0;
 	unsigned long long since = 0, first = 0, last = 0;
@@ -328,7 +339,9 @@ static PyObject *list_read(PyObject *object, PyObject *args, PyObject *keywords)
 
 	if (!PyArg_ParseTupleAndKeywords(args, keywords, "|IKKK", names, &kinds, &since, &first, &last))
 		return NULL;
-	filter = (struct hwi_push_filter) { .kinds = kinds, .since_ns = since, .from = first, .last = (size_t) last };
+	filter = (struct hwi_push_filter) {
+		.kinds = kinds, .since_ns = since, .from = first, .last = (size_t) last
+	};
 	r = hwi_pushes_read(pushes_of(object), &filter, &events, &n);
 	return r < 0 ? PyErr_NoMemory() : events_of((const struct list *) object, events, n);
 }
@@ -369,8 +382,8 @@ static PyObject *list_stats(PyObject *object, PyObject *unused)
 		return NULL;
 	}
 	return Py_BuildValue("KKNNNNdNN", (unsigned long long) s.events, (unsigned long long) s.kept, counts,
-		object_of(s.risen, self->whole), object_of(s.fallen, self->whole), peaks, (double) s.active_ns / 1e9,
-		object_of(s.rises_per_s, false), object_of(s.risen_per_s, false));
+		object_of(s.risen, self->whole), object_of(s.fallen, self->whole), peaks,
+		(double) s.active_ns / 1e9, object_of(s.rises_per_s, false), object_of(s.risen_per_s, false));
 }
 
 /* ---- a recording as a picture -------------------------------------------------------------------------------------- */
@@ -412,7 +425,9 @@ static PyObject *core_svg(PyObject *module, PyObject *args)
 {
 	struct hiw_err err = { "" };
 	struct text svg = { NULL, 0 }, line = { NULL, 0 };
-	struct hiw_export request = { .size = sizeof(request), .to = "svg", .write = append_chunk, .ctx = &svg };
+	struct hiw_export request = {
+		.size = sizeof(request), .to = "svg", .write = append_chunk, .ctx = &svg
+	};
 	PyObject *series, *made = NULL;
 	const char *path, **names;
 	Py_ssize_t n;
@@ -433,7 +448,8 @@ static PyObject *core_svg(PyObject *module, PyObject *args)
 	if (r < 0)
 		(void) raise_error(r, &err);
 	else
-		made = Py_BuildValue("s#s#", svg.data, (Py_ssize_t) svg.len, line.data, (Py_ssize_t) line.len);
+		made = Py_BuildValue(
+			"s#s#", svg.data, (Py_ssize_t) svg.len, line.data, (Py_ssize_t) line.len);
 	free(svg.data);
 	free(line.data);
 	return made;

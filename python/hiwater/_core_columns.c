@@ -120,7 +120,8 @@ static int append_value(struct table *t, int i)
 	}
 	if (is_text) {
 		c->kind = TEXT;
-		return append_text(c, cell, sqlite3_column_text(t->statement, i), (size_t) sqlite3_column_bytes(t->statement, i));
+		return append_text(c, cell, sqlite3_column_text(t->statement, i),
+			(size_t) sqlite3_column_bytes(t->statement, i));
 	}
 	if (type == SQLITE_FLOAT && c->kind != REAL)
 		become_real(c, t->n);
@@ -178,7 +179,9 @@ static PyObject *texts_of(const struct column *c, size_t n)
 
 	for (size_t i = 0; list && i < n; i++) {
 		const char *text = c->texts ? c->texts + c->cells[i].text.begin : "";
-		PyObject *item = c->nulls[i] ? Py_BuildValue("") : PyUnicode_DecodeUTF8(text, (Py_ssize_t) c->cells[i].text.len, "replace");
+		PyObject *item = c->nulls[i]
+					 ? Py_BuildValue("")
+					 : PyUnicode_DecodeUTF8(text, (Py_ssize_t) c->cells[i].text.len, "replace");
 
 		if (!item || PyList_SetItem(list, (Py_ssize_t) i, item) < 0) {
 			Py_DECREF(list);
@@ -197,7 +200,8 @@ static PyObject *numbers_of(struct column *c, size_t n)
 		if (c->nulls[i])
 			c->cells[i].real = (double) NAN;
 	}
-	PyObject *bytes = PyBytes_FromStringAndSize((const char *) c->cells, (Py_ssize_t) (n * sizeof(*c->cells)));
+	PyObject *bytes = PyBytes_FromStringAndSize(
+		(const char *) c->cells, (Py_ssize_t) (n * sizeof(*c->cells)));
 	PyObject *view = bytes ? PyMemoryView_FromObject(bytes) : NULL;
 	PyObject *made = view ? PyObject_CallMethod(view, "cast", "s", c->kind == REAL ? "d" : "q") : NULL;
 
@@ -214,7 +218,8 @@ static PyObject *columns_of(struct table *t)
 	for (int i = 0; list && i < t->n_columns; i++) {
 		struct column *c = &t->columns[i];
 		PyObject *values = c->kind == TEXT ? texts_of(c, t->n) : numbers_of(c, t->n);
-		PyObject *pair = values ? Py_BuildValue("sN", sqlite3_column_name(t->statement, i), values) : NULL;
+		PyObject *pair = values ? Py_BuildValue("sN", sqlite3_column_name(t->statement, i), values)
+					: NULL;
 
 		if (!pair || PyList_SetItem(list, i, pair) < 0) {
 			Py_DECREF(list);

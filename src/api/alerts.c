@@ -30,7 +30,9 @@ int hiw_rule_check(const char *text, enum hiw_rule_kind kind, struct hiw_err *re
 	struct rule rule;
 	if (kind == HIW_RULE_ALERT && is_default_alerts(text))
 		return 0;
-	int r = (unsigned) kind < sizeof(kinds) / sizeof(kinds[0]) ? rule_parse(text, kinds[kind], &rule, &err) : err_set(&err, -EINVAL, "unknown kind of rule");
+	int r = (unsigned) kind < sizeof(kinds) / sizeof(kinds[0])
+			? rule_parse(text, kinds[kind], &rule, &err)
+			: err_set(&err, -EINVAL, "unknown kind of rule");
 
 	if (r == 0)
 		rule_done(&rule);
@@ -48,7 +50,8 @@ static int add_rule(struct hiw_recorder *r, const char *text, struct err *err)
 	if (error < 0)
 		return error;
 	error = watch_add(r->watch, &rule);
-	return error == -E2BIG ? err_set(err, error, "more than %d rules; leave some out", WATCH_RULES) : error;
+	return error == -E2BIG ? err_set(err, error, "more than %d rules; leave some out", WATCH_RULES)
+			       : error;
 }
 
 static int add_defaults(struct hiw_recorder *r, struct err *err)
@@ -187,16 +190,19 @@ void process_alerts(struct hiw_recorder *r)
 /* A limit is two rules with the same text; the second one is not reported again. */
 static bool is_duplicate(const struct hiw_recorder *r, size_t number)
 {
-	return number > 0 && strcmp(watch_rule(r->watch, number)->text, watch_rule(r->watch, number - 1)->text) == 0;
+	return number > 0 &&
+	       strcmp(watch_rule(r->watch, number)->text, watch_rule(r->watch, number - 1)->text) == 0;
 }
 
 /* ---- rules that could not be evaluated ------------------------------------------------------- */
 
 static bool is_of_gpus(const struct rule_name *name)
 {
-	const bool of_job = name->metric == M_JOB_GPU_MEM || name->metric == M_JOB_GPU_MEM_MAIN || name->metric == M_JOB_GPU_MEM_DESCENDANTS;
+	const bool of_job = name->metric == M_JOB_GPU_MEM || name->metric == M_JOB_GPU_MEM_MAIN ||
+			    name->metric == M_JOB_GPU_MEM_DESCENDANTS;
 
-	return name->what == RULE_METRIC && (name->entity == ENTITY_GPU || name->entity == ENTITY_GPU_PROCESS || of_job);
+	return name->what == RULE_METRIC &&
+	       (name->entity == ENTITY_GPU || name->entity == ENTITY_GPU_PROCESS || of_job);
 }
 
 /* The first name in the rule that is about GPUs; NULL: none. */
@@ -243,7 +249,8 @@ static bool why_none(const struct hiw_recorder *r, char *buf, size_t size)
 
 	if (!whys[absence].text || !(r->ended || whys[absence].is_final))
 		return false;
-	(void) snprintf(buf, size, "%s%s", whys[absence].text, absence == GPUS_REFUSED ? job_facts_const(job)->gpu_why : "");
+	(void) snprintf(buf, size, "%s%s", whys[absence].text,
+		absence == GPUS_REFUSED ? job_facts_const(job)->gpu_why : "");
 	return true;
 }
 
@@ -282,7 +289,9 @@ static const char *why_unread(const struct hiw_recorder *r, size_t number)
 static bool is_partial(const struct job *job, const struct rule_name *name)
 {
 	if (name->metric != M_GPU_JOB_MEM)
-		return name->entity == ENTITY_JOB && job_gpu_unreported(job, 0, name->metric != M_JOB_GPU_MEM_DESCENDANTS, name->metric != M_JOB_GPU_MEM_MAIN);
+		return name->entity == ENTITY_JOB &&
+		       job_gpu_unreported(job, 0, name->metric != M_JOB_GPU_MEM_DESCENDANTS,
+			       name->metric != M_JOB_GPU_MEM_MAIN);
 	for (size_t i = 0; i < job_gpu_count(job); i++) {
 		const struct birth *b = &job_gpu(job, i)->birth;
 
@@ -299,18 +308,20 @@ static bool review_gpus(const struct hiw_recorder *r, size_t number, struct err 
 	const struct rule *rule = watch_rule(r->watch, number);
 	const struct rule_name *name = gpu_name(rule);
 	const struct watch_history *history = watch_history(r->watch, number);
-	const bool is_plain = rule->n_terms == 1 && (rule->terms[0].test == TEST_COMPARE || rule->terms[0].test == TEST_GROWTH);
+	const bool is_plain = rule->n_terms == 1 &&
+			      (rule->terms[0].test == TEST_COMPARE || rule->terms[0].test == TEST_GROWTH);
 	const char *what = rule->kind == RULE_LIMIT ? "limit" : "alert", *unread = why_unread(r, number);
 	char why[sizeof(ret->text) / 2];
 
 	if (!name || history->raised || !(r->ended || is_plain))
 		return false;
 	if (!history->had && why_no_gpu(r, name, why, sizeof(why)))
-		(void) err_set(ret, -ENODATA, "the %s '%s' %s checked: %s", what, rule->text, r->ended ? "was never" : "cannot be",
-			why);
+		(void) err_set(ret, -ENODATA, "the %s '%s' %s checked: %s", what, rule->text,
+			r->ended ? "was never" : "cannot be", why);
 	else if (r->ended && is_partial(sampler_job(r->sampler), name))
-		(void) err_set(ret, -ENODATA, "the %s '%s' was not fully checked: part of the job's GPU memory is not known",
-			what, rule->text);
+		(void) err_set(ret, -ENODATA,
+			"the %s '%s' was not fully checked: part of the job's GPU memory is not known", what,
+			rule->text);
 	else if (unread)
 		(void) err_set(ret, -ENODATA, "the %s '%s' was never checked: %s", what, rule->text, unread);
 	else
@@ -326,7 +337,8 @@ static bool review_rule(const struct hiw_recorder *r, size_t number, struct err 
 	if (!name || !r->ended || is_short(r))
 		return false;
 	(void) err_set(ret, -ENODATA, "the rule '%s' was never checked: '%s' was never %s",
-		watch_rule(r->watch, number)->text, rule_name_text(name, text), name->what == RULE_SERIES ? "pushed" : "measured");
+		watch_rule(r->watch, number)->text, rule_name_text(name, text),
+		name->what == RULE_SERIES ? "pushed" : "measured");
 	return true;
 }
 
@@ -351,7 +363,8 @@ bool watch_warning(struct hiw_recorder *r, struct err *ret)
 	return false;
 }
 
-void hiw_recorder_on_alert(struct hiw_recorder *r, void (*see)(void *ctx, const struct hiw_alert *alert), void *ctx)
+void hiw_recorder_on_alert(
+	struct hiw_recorder *r, void (*see)(void *ctx, const struct hiw_alert *alert), void *ctx)
 {
 	r->on_alert = see;
 	r->on_alert_ctx = ctx;
@@ -386,8 +399,9 @@ bool hwi_recorder_alert(struct hiw_recorder *r, struct hiw_alert *ret)
 
 const char *hiw_recorder_path(const struct hiw_recorder *r)
 {
-	const char *path = r->record ? record_path(r->record) : r->ended ? job_facts_const(r->run.job)->recording
-									 : NULL;
+	const char *path = r->record  ? record_path(r->record)
+			   : r->ended ? job_facts_const(r->run.job)->recording
+				      : NULL;
 
 	if (!path && r->record)
 		path = r->output; /* the file is created when the first window closes */

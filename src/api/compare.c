@@ -55,7 +55,8 @@ static int add_candidate(struct comparing *c, const char *path, const char *name
 /* May word be the name of a group? A number, last and a path stand for one run. */
 static bool may_be_name(const char *word)
 {
-	return !strchr(word, '/') && !isdigit((unsigned char) *word) && strncmp(word, "last", 4) != 0 && !strchr(word, ':');
+	return !strchr(word, '/') && !isdigit((unsigned char) *word) && strncmp(word, "last", 4) != 0 &&
+	       !strchr(word, ':');
 }
 
 /* Adds all finished runs of that name. Returns how many, or -errno. */
@@ -133,7 +134,8 @@ static int find_runs(struct comparing *c)
 		}
 	}
 	if (r >= 0 && groups_of(c) < 2)
-		return err_set(c->err, -EINVAL, "these runs are one group; give another run or name to compare them with");
+		return err_set(c->err, -EINVAL,
+			"these runs are one group; give another run or name to compare them with");
 	return r < 0 ? r : 0;
 }
 
@@ -147,7 +149,10 @@ static int group_number(struct comparing *c, const char *name)
 	}
 	const int r = comparison_group(&c->comparison, name);
 
-	return r == -E2BIG ? err_set(c->err, -EINVAL, "cannot compare more than %d groups of runs; leave some out", COMPARE_GROUPS) : r;
+	return r == -E2BIG
+		       ? err_set(c->err, -EINVAL, "cannot compare more than %d groups of runs; leave some out",
+				 COMPARE_GROUPS)
+		       : r;
 }
 
 static int keep_values(struct comparing *c, const struct summary *s)
@@ -206,7 +211,10 @@ static int read_heads(struct comparing *c)
 				c->what->by, COMPARE_HEADS);
 		c->heads.names[c->heads.n++] = name;
 	}
-	return c->heads.n > 0 ? 0 : err_set(c->err, -EINVAL, "--by is empty; give heads for the parts of the runs' names, such as model,data");
+	return c->heads.n > 0
+		       ? 0
+		       : err_set(c->err, -EINVAL,
+				 "--by is empty; give heads for the parts of the runs' names, such as model,data");
 }
 
 /* ---- rules ----------------------------------------------------------------------------------- */
@@ -233,7 +241,9 @@ static void means_of(const struct comparing *c, size_t rule, size_t group, doubl
 	for (size_t t = 0; t < RULE_TERMS; t++) {
 		means[t] = 0;
 		for (size_t i = 0; i < c->comparison.n_runs; i++)
-			means[t] += c->comparison.runs[i].group == group ? c->values[i][rule * RULE_TERMS + t] / n : 0;
+			means[t] += c->comparison.runs[i].group == group
+					    ? c->values[i][rule * RULE_TERMS + t] / n
+					    : 0;
 	}
 }
 
@@ -258,8 +268,8 @@ static void judge(const struct comparing *c, size_t rule, size_t group, struct c
 }
 
 /* Calls see for each rule and each group but the base. */
-static enum hiw_check_result judge_all(const struct comparing *c, void (*see)(void *ctx, const char *rule, const char *group, const struct check_result *v),
-	void *ctx)
+static enum hiw_check_result judge_all(const struct comparing *c,
+	void (*see)(void *ctx, const char *rule, const char *group, const struct check_result *v), void *ctx)
 {
 	bool failed = false, incomplete = false;
 
@@ -281,14 +291,18 @@ static enum hiw_check_result judge_all(const struct comparing *c, void (*see)(vo
 
 static void put_line(void *ctx, const char *rule, const char *group, const struct check_result *v)
 {
-	static const char *const words[] = { [RESULT_PASS] = "pass", [RESULT_FAIL] = "FAIL", [RESULT_INCOMPLETE] = "?" };
+	static const char *const words[] = {
+		[RESULT_PASS] = "pass", [RESULT_FAIL] = "FAIL", [RESULT_INCOMPLETE] = "?"
+	};
 
 	(void) buf_printf(ctx, "%-4s  %s: in %s %s\n", words[v->kind], rule, group, v->text);
 }
 
 static void put_object(void *ctx, const char *rule, const char *group, const struct check_result *v)
 {
-	static const char *const words[] = { [RESULT_PASS] = "pass", [RESULT_FAIL] = "fail", [RESULT_INCOMPLETE] = "incomplete" };
+	static const char *const words[] = {
+		[RESULT_PASS] = "pass", [RESULT_FAIL] = "fail", [RESULT_INCOMPLETE] = "incomplete"
+	};
 	struct json *j = ctx;
 
 	json_object(j);
@@ -325,7 +339,9 @@ static int write_json(const struct comparing *c, struct buf *out, enum hiw_check
 static int write_all(const struct comparing *c, struct buf *out, enum hiw_check_result *ret)
 {
 	const struct hiw_style *style = c->what->style;
-	const struct sink_options options = { .units = style ? (enum units) style->units : UNITS_IEC, .utf8 = style && style->utf8, .width = style ? style->width : 0 };
+	const struct sink_options options = { .units = style ? (enum units) style->units : UNITS_IEC,
+		.utf8 = style && style->utf8,
+		.width = style ? style->width : 0 };
 	const bool markdown = c->what->format == HIW_COMPARE_MARKDOWN;
 
 	if (c->what->format == HIW_COMPARE_JSON)
@@ -355,7 +371,8 @@ static void comparing_done(struct comparing *c)
 	free(c);
 }
 
-int hiw_compare(const struct hiw_compare *what, char **ret, size_t *ret_len, enum hiw_check_result *ret_result, struct hiw_err *ret_err)
+int hiw_compare(const struct hiw_compare *what, char **ret, size_t *ret_len,
+	enum hiw_check_result *ret_result, struct hiw_err *ret_err)
 {
 	struct comparing *c = calloc(1, sizeof(*c));
 	struct buf out = BUF_INIT(64 << 20);

@@ -14,9 +14,11 @@
 _Static_assert((int) HIW_GPU_PROCESS == (int) ENTITY_GPU_PROCESS && (int) HIW_GPU == (int) ENTITY_GPU &&
 		       (int) HIW_PROCESS == (int) ENTITY_PROCESS && (int) HIW_JOB == (int) ENTITY_JOB,
 	"hiw_entity is enum entity");
-_Static_assert((int) HIW_UNIT_HZ == (int) UNIT_HZ && (int) HIW_UNIT_UW == (int) UNIT_UW && (int) HIW_UNIT_PPM == (int) UNIT_PPM,
+_Static_assert((int) HIW_UNIT_HZ == (int) UNIT_HZ && (int) HIW_UNIT_UW == (int) UNIT_UW &&
+		       (int) HIW_UNIT_PPM == (int) UNIT_PPM,
 	"hiw_unit is enum unit");
-_Static_assert((int) HIW_HWM == (int) KIND_HWM && (int) HIW_COUNTER == (int) KIND_COUNTER, "hiw_kind is enum metric_kind");
+_Static_assert((int) HIW_HWM == (int) KIND_HWM && (int) HIW_COUNTER == (int) KIND_COUNTER,
+	"hiw_kind is enum metric_kind");
 
 static const struct hiw_metric public_metrics[METRIC_COUNT] = {
 #define X(id, ent, column, unit_, kind_, adds, om, labels, json, origin, text) \
@@ -124,8 +126,8 @@ static void copy_lists(struct public_frames *f, const struct frame *frame)
 	for (size_t i = 0; i < frame->n_events; i++) {
 		const struct event *e = &frame->events[i];
 
-		f->events[i] = (struct hiw_event) { e->time_ns, event_name(e->kind), (enum hiw_entity) e->entity, e->id, e->value_ns,
-			e->text };
+		f->events[i] = (struct hiw_event) { e->time_ns, event_name(e->kind),
+			(enum hiw_entity) e->entity, e->id, e->value_ns, e->text };
 	}
 	for (size_t i = 0; i < frame->n_series; i++) {
 		const struct series_value *v = &frame->series[i];
@@ -144,7 +146,8 @@ void public_show(struct public_frames *f, const struct frame *frame)
 	for (size_t i = 0; i < frame->n_readings; i++) {
 		const struct reading *r = &frame->readings[i];
 
-		f->readings[i] = (struct hiw_reading) { r->id, r->metric, r->known, r->value, r->min, r->max };
+		f->readings[i] = (struct hiw_reading) { r->id, r->metric, r->known, r->value, r->min,
+			r->max };
 	}
 	copy_lists(f, frame);
 	f->see(f->ctx, &(const struct hiw_frame) {
@@ -206,13 +209,16 @@ static bool show(void *ctx, const struct frame *frame)
 	return true;
 }
 
-int hiw_player_new(struct hiw_run *run, hiw_frame_fn *see, void *ctx, struct hiw_player **ret, struct hiw_err *ret_err)
+int hiw_player_new(
+	struct hiw_run *run, hiw_frame_fn *see, void *ctx, struct hiw_player **ret, struct hiw_err *ret_err)
 {
 	struct err err = { "" };
 	struct hiw_player *p;
 
 	if (!run->replay)
-		return api_err(ret_err, &err, err_set(&err, -EINVAL, "cannot replay the run of a recorder; use hiw_recorder_watch"));
+		return api_err(ret_err, &err,
+			err_set(&err, -EINVAL,
+				"cannot replay the run of a recorder; use hiw_recorder_watch"));
 	p = calloc(1, sizeof(*p));
 	if (p)
 		p->seer = public_new(see, ctx);

@@ -79,8 +79,12 @@ static int start(struct hwi_gpus *g, const struct hwi_gpus_options *o, struct er
 		r = gpus_plan(&g->options, &needs, err);
 	if (r < 0)
 		return r;
-	g->wish = (struct gpu_wish) { .lists = needs.lists, .pairs = needs.pairs, .busy = needs.busy, .facts = needs.facts };
-	g->env = (struct source_env) { .root = &g->root, .start_boot_ns = clock_boot_ns(), .recorder_pid = getpid() };
+	g->wish = (struct gpu_wish) {
+		.lists = needs.lists, .pairs = needs.pairs, .busy = needs.busy, .facts = needs.facts
+	};
+	g->env = (struct source_env) {
+		.root = &g->root, .start_boot_ns = clock_boot_ns(), .recorder_pid = getpid()
+	};
 	if (!g->root.live && vendors->ops == &source_nvml && !getenv("HIWATER_NVML"))
 		vendors++; /* the driver library cannot be captured */
 	g->reader = gpu_reader_new(vendors, &g->env, &g->wish, err);
@@ -95,7 +99,9 @@ int hwi_gpus_open(const struct hwi_gpus_options *options, struct hwi_gpus **ret,
 
 	if (!g)
 		return -ENOMEM;
-	r = options->size == sizeof(*options) && (unsigned) options->format <= HWI_GPUS_QUERY_APPS ? copy_texts(g, options) : -EINVAL;
+	r = options->size == sizeof(*options) && (unsigned) options->format <= HWI_GPUS_QUERY_APPS
+		    ? copy_texts(g, options)
+		    : -EINVAL;
 	if (r == 0) {
 		apply_options(g, options);
 		r = start(g, options, &err);
@@ -170,9 +176,11 @@ static size_t list_devices(const struct gpus_now *now, struct cuda_device *list,
 
 	for (size_t i = 0; i < now->n_gpus && n < DEVICES_MOST; i++) {
 		const struct gpu_now *d = &now->gpus[i];
-		const struct maybe gi = d->facts[GF_GPU_INSTANCE].number, ci = d->facts[GF_COMPUTE_INSTANCE].number;
+		const struct maybe gi = d->facts[GF_GPU_INSTANCE].number,
+				   ci = d->facts[GF_COMPUTE_INSTANCE].number;
 
-		if (strcmp(d->vendor, "nvidia") != 0 || d->source != FRAME_NVML || !*d->uuid) /* CUDA does not list a lost GPU */
+		/* CUDA does not list a lost GPU */
+		if (strcmp(d->vendor, "nvidia") != 0 || d->source != FRAME_NVML || !*d->uuid)
 			continue;
 		places[n] = i;
 		list[n++] = (struct cuda_device) {
@@ -192,7 +200,8 @@ static size_t list_devices(const struct gpus_now *now, struct cuda_device *list,
 static void number_for_cuda(struct gpus_now *now)
 {
 	struct cuda_device list[DEVICES_MOST];
-	size_t places[DEVICES_MOST], order[DEVICES_MOST], visible[DEVICES_MOST], n = list_devices(now, list, places);
+	size_t places[DEVICES_MOST], order[DEVICES_MOST], visible[DEVICES_MOST],
+		n = list_devices(now, list, places);
 	ssize_t found = cuda_order(list, n, cuda_ordering_of(getenv("CUDA_DEVICE_ORDER")), order);
 
 	for (size_t i = 0; i < n; i++) {
@@ -216,7 +225,8 @@ static bool is_place(const char *word, const char *pci)
 {
 	const size_t n = strlen(word), m = strlen(pci);
 
-	return n >= 7 && m > 0 && strchr(word, ':') && strcasecmp(n > m ? word + (n - m) : word, n > m ? pci : pci + (m - n)) == 0 &&
+	return n >= 7 && m > 0 && strchr(word, ':') &&
+	       strcasecmp(n > m ? word + (n - m) : word, n > m ? pci : pci + (m - n)) == 0 &&
 	       (n <= m || strspn(word, "0") >= n - m);
 }
 
@@ -227,10 +237,12 @@ static bool is_part(const struct gpu_now *d, const char *word)
 	uint64_t gpu, part;
 	const char *p = word;
 
-	if (!*d->parent || !d->number.known || !d->index.known || parse_u64(&p, &gpu) < 0 || (*p != '.' && *p != ':'))
+	if (!*d->parent || !d->number.known || !d->index.known || parse_u64(&p, &gpu) < 0 ||
+		(*p != '.' && *p != ':'))
 		return false;
 	p++;
-	return parse_u64(&p, &part) == 0 && !*p && gpu == (uint64_t) d->number.value && part == (uint64_t) d->index.value;
+	return parse_u64(&p, &part) == 0 && !*p && gpu == (uint64_t) d->number.value &&
+	       part == (uint64_t) d->index.value;
 }
 
 static bool is_named(const struct gpu_now *d, const char *word)
@@ -240,7 +252,8 @@ static bool is_named(const struct gpu_now *d, const char *word)
 
 	if (strcasecmp(word, d->uuid) == 0 || is_part(d, word) || (!*d->parent && is_place(word, d->pci)))
 		return true;
-	return !*d->parent && parse_u64(&p, &number) == 0 && !*p && d->number.known && (uint64_t) d->number.value == number;
+	return !*d->parent && parse_u64(&p, &number) == 0 && !*p && d->number.known &&
+	       (uint64_t) d->number.value == number;
 }
 
 /* Selecting a GPU selects its instances too. Returns 0, or -ENODEV with text if a word matches no
@@ -307,7 +320,9 @@ static int find_lost(const struct gpus_now *now, struct err *err)
 		named++;
 	}
 	(void) buf_printf(&before, "%s%s", err->text, *err->text ? "; " : "");
-	const int r = n ? err_set(err, -EREMOTEIO, "%sGPU%s %s %s lost", before.data, n > 1 ? "s" : "", names.data, n > 1 ? "are" : "is") : 0;
+	const int r = n ? err_set(err, -EREMOTEIO, "%sGPU%s %s %s lost", before.data, n > 1 ? "s" : "",
+				  names.data, n > 1 ? "are" : "is")
+			: 0;
 
 	buf_done(&names);
 	buf_done(&before);
@@ -378,7 +393,8 @@ static bool explains(const struct hwi_gpus *g, const struct gpu_note_now *note)
 	if (kinds[g->options.kind].has_notes || !is_of_chosen(g, note))
 		return false;
 	if (note->cause == CAUSE_NONE)
-		return kinds[g->options.kind].of_figures && (of_device || strcmp(note->about, "gpu.memory") == 0);
+		return kinds[g->options.kind].of_figures &&
+		       (of_device || strcmp(note->about, "gpu.memory") == 0);
 	return of_device || kinds[g->options.kind].of_processes;
 }
 
@@ -466,7 +482,9 @@ bool hwi_gpus_user(const struct hwi_gpus *g, size_t i, struct hwi_gpu_user *ret)
 
 int hwi_gpus_text(struct hwi_gpus *g, const struct hiw_style *style, char **ret, size_t *ret_len)
 {
-	static const enum units units[] = { [HIW_IEC] = UNITS_IEC, [HIW_SI] = UNITS_SI, [HIW_BYTES] = UNITS_BYTES };
+	static const enum units units[] = {
+		[HIW_IEC] = UNITS_IEC, [HIW_SI] = UNITS_SI, [HIW_BYTES] = UNITS_BYTES
+	};
 	const struct sink_options o = {
 		.units = style ? units[style->units] : UNITS_IEC,
 		.width = style && style->width ? style->width : 80,
@@ -486,8 +504,9 @@ int hwi_gpus_fields(enum hwi_gpus_format format, char **ret)
 {
 	struct buf out = BUF_INIT(1 << 20);
 
-	gpus_fields_help(format == HWI_GPUS_QUERY ? GPUS_QUERY : format == HWI_GPUS_QUERY_APPS ? GPUS_QUERY_APPS
-											       : GPUS_LINE,
+	gpus_fields_help(format == HWI_GPUS_QUERY        ? GPUS_QUERY
+			 : format == HWI_GPUS_QUERY_APPS ? GPUS_QUERY_APPS
+							 : GPUS_LINE,
 		&out);
 	*ret = out.error ? NULL : strdup(out.data);
 	buf_done(&out);

@@ -155,12 +155,14 @@ struct hwi_push_result {
 /* Pushes current values, one per series (NaN: unknown). mark: the largest value that the first
  * series ever had, by the high-water mark of its owner (NaN: unknown); an increase since the
  * previous push counts as a peak. ret may be NULL. */
-void hwi_pushes_push(struct hwi_pushes *pushes, const double *values, double mark, struct hwi_push_result *ret);
+void hwi_pushes_push(
+	struct hwi_pushes *pushes, const double *values, double mark, struct hwi_push_result *ret);
 
 /* Adds an event of the program's own: kind HWI_PUSH_OWN to 31 (else -EINVAL), a number and a text
  * (NULL: none; cut after 16 KiB) that are stored with it, and current values; values NULL: those of
  * the last push. */
-int hwi_pushes_note(struct hwi_pushes *pushes, unsigned kind, uint32_t tag, const char *text, const double *values);
+int hwi_pushes_note(
+	struct hwi_pushes *pushes, unsigned kind, uint32_t tag, const char *text, const double *values);
 
 /* An event of a list. */
 struct hwi_push_event {
@@ -184,10 +186,12 @@ struct hwi_push_filter {
 
 /* Events in their order, as of one instant; filter NULL: all. *ret is the caller's to free(), which
  * frees their texts too. Returns 0 or -ENOMEM. */
-int hwi_pushes_read(struct hwi_pushes *pushes, const struct hwi_push_filter *filter, struct hwi_push_event **ret, size_t *ret_n);
+int hwi_pushes_read(struct hwi_pushes *pushes, const struct hwi_push_filter *filter,
+	struct hwi_push_event **ret, size_t *ret_n);
 /* The last event of each interval (not 0) that has one, at the time at which the interval began.
  * Ownership and errors as above. */
-int hwi_pushes_timeline(struct hwi_pushes *pushes, uint64_t interval_ns, struct hwi_push_event **ret, size_t *ret_n);
+int hwi_pushes_timeline(
+	struct hwi_pushes *pushes, uint64_t interval_ns, struct hwi_push_event **ret, size_t *ret_n);
 
 /* Statistics of a list. */
 struct hwi_push_stats {

@@ -26,9 +26,11 @@ int hiw_mark(const char *text, struct hiw_err *ret_err)
 	int r;
 
 	if (!name || !*name)
-		r = err_set(&err, -ENOENT, "this process belongs to no run (HIWATER_SOCKET is not set); start the job with hiwater run");
+		r = err_set(&err, -ENOENT,
+			"this process belongs to no run (HIWATER_SOCKET is not set); start the job with hiwater run");
 	else if ((r = user_events_check_mark(text, &err)) == 0)
-		r = buf_printf(&message, "mark %s", text) < 0 ? message.error : user_events_send(name, message.data, &err);
+		r = buf_printf(&message, "mark %s", text) < 0 ? message.error
+							      : user_events_send(name, message.data, &err);
 	buf_done(&message);
 	return api_err(ret_err, &err, r);
 }
@@ -40,7 +42,8 @@ struct doctor {
 	void (*see_reading)(void *ctx, const struct hwi_gpu_rate *reading);
 	void *ctx;
 	bool reported[METRIC_COUNT], available[METRIC_COUNT];
-	char no_lists[512], lists_remedy[512]; /* why processes on GPUs cannot be listed, as gpu_probe reported it */
+	/* why processes on GPUs cannot be listed, as gpu_probe reported it */
+	char no_lists[512], lists_remedy[512];
 };
 
 static void report_probe(void *ctx, const struct source_probe *probe)
@@ -89,16 +92,21 @@ static bool is_of_lists(enum metric m)
 static void report_totals(struct doctor *doctor)
 {
 	for (int m = 0; m < METRIC_COUNT; m++) {
-		struct source_probe probe = { .metric = (enum metric) m, .how = "computed from the processes", .why_not = "", .remedy = "" };
+		struct source_probe probe = { .metric = (enum metric) m,
+			.how = "computed from the processes",
+			.why_not = "",
+			.remedy = "" };
 
 		if ((metrics[m].entity != ENTITY_JOB && !is_of_lists((enum metric) m)) || doctor->reported[m])
 			continue;
-		const enum metric of = is_of_lists((enum metric) m) ? M_GPU_PROCESSES : made_of((enum metric) m);
+		const enum metric of = is_of_lists((enum metric) m) ? M_GPU_PROCESSES
+								    : made_of((enum metric) m);
 
 		probe.available = doctor->available[of];
 		if (!probe.available) {
 			probe.how = "";
-			probe.why_not = of == M_GPU_PROCESSES ? doctor->no_lists : "not available for single processes";
+			probe.why_not = of == M_GPU_PROCESSES ? doctor->no_lists
+							      : "not available for single processes";
 			probe.remedy = of == M_GPU_PROCESSES ? doctor->lists_remedy : "";
 		}
 		report_probe(doctor, &probe);
@@ -170,7 +178,8 @@ int hwi_doctor(const char *path, void (*see)(void *ctx, const struct hwi_check *
 	processes_probe(&env, report_probe, &doctor);
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
 		sources[i]->probe(&env, report_probe, &doctor);
-	r = gpu_probe(gpu_vendors, &env, defaults.interval_ns, report_probe, see_reading ? report_rate : NULL, &doctor);
+	r = gpu_probe(gpu_vendors, &env, defaults.interval_ns, report_probe, see_reading ? report_rate : NULL,
+		&doctor);
 	report_totals(&doctor);
 	free(directory);
 	root_done(&root);
@@ -186,7 +195,8 @@ static void write_machine(const struct machine *m, struct buf *out)
 	(void) buf_printf(out, "CPUs: %u, %s\n", m->cpus, *m->cpu_model ? m->cpu_model : "unknown model");
 	(void) buf_printf(out, "memory: %s\n", units_bytes((int64_t) m->mem_total_bytes, UNITS_IEC, bytes));
 	if (m->rss_error_bytes)
-		(void) buf_printf(out, "resident sizes: accurate to %s per process (per-CPU counters of this kernel)\n",
+		(void) buf_printf(out,
+			"resident sizes: accurate to %s per process (per-CPU counters of this kernel)\n",
 			units_bytes((int64_t) m->rss_error_bytes, UNITS_IEC, error));
 	else
 		(void) buf_str(out, "resident sizes: exact at each sample\n");
@@ -221,10 +231,12 @@ static void write_gate(const struct root *root, struct buf *out)
 	} else {
 		processes_test_gate(processes, spent_pid());
 		if (processes_gate_works(processes, &why_not))
-			(void) buf_str(out, "new processes: searched for when the last PID of the kernel (loadavg) has changed\n");
+			(void) buf_str(out,
+				"new processes: searched for when the last PID of the kernel (loadavg) has changed\n");
 		else
-			(void) buf_printf(out, "new processes: searched for in the job's whole tree at each sample, which costs more; the "
-					       "last-PID gate is off: %s\n",
+			(void) buf_printf(out,
+				"new processes: searched for in the job's whole tree at each sample, which costs more; the "
+				"last-PID gate is off: %s\n",
 				why_not);
 	}
 	processes_free(processes);
@@ -240,7 +252,8 @@ static void write_exit_records(const struct root *root, struct buf *out)
 	else if (taskstats_open(&taskstats, &err) == 0)
 		(void) buf_str(out, "exit records: yes (taskstats): the peak of every process is exact\n");
 	else
-		(void) buf_printf(out, "exit records: %s; without them a process's peak is its high-water mark at the last sample\n",
+		(void) buf_printf(out,
+			"exit records: %s; without them a process's peak is its high-water mark at the last sample\n",
 			err.text);
 	taskstats_close(taskstats);
 }
@@ -260,7 +273,8 @@ int hwi_doctor_machine(const char *path, char **ret, struct hiw_err *err)
 	write_gate(&root, &out);
 	write_exit_records(&root, &out);
 	if (!html_is_built())
-		(void) buf_str(&out, "report: not available: this hiwater was built without uPlot, which draws its charts (tools/find-uplot)\n");
+		(void) buf_str(&out,
+			"report: not available: this hiwater was built without uPlot, which draws its charts (tools/find-uplot)\n");
 	*ret = out.error ? NULL : strdup(out.data);
 	buf_done(&out);
 	root_done(&root);
@@ -274,7 +288,8 @@ static int finish_pids(ssize_t found, size_t *ret_n, const char *what, const cha
 	if (found == 0)
 		return err_set(err, -ENOENT, "no process %s '%s'", what, value);
 	if (found < 0)
-		return err->text[0] ? (int) found : err_set(err, (int) found, "'%s': %s", value, strerror((int) -found));
+		return err->text[0] ? (int) found
+				    : err_set(err, (int) found, "'%s': %s", value, strerror((int) -found));
 	*ret_n = (size_t) found;
 	return 0;
 }
@@ -287,7 +302,8 @@ int hwi_pids_by_name(const char *regex, pid_t *pids, size_t n, size_t *ret_n, st
 
 	if (r < 0)
 		return r;
-	r = finish_pids(find_by_name(&root, regex, pids, n, &err), ret_n, "has a name or command line that matches", regex, &err);
+	r = finish_pids(find_by_name(&root, regex, pids, n, &err), ret_n,
+		"has a name or command line that matches", regex, &err);
 	root_done(&root);
 	return api_err(ret_err, &err, r);
 }

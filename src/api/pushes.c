@@ -86,7 +86,9 @@ int hwi_pushes_rules(struct hwi_pushes *p, const char *const *rules, size_t n, s
 /* The values with the current times. */
 static struct push push_of(const struct pushes *pushes, const double *values, double mark)
 {
-	struct push push = { .time_ns = clock_wall_ns(), .now_ns = clock_boot_ns(), .values = values, .mark = mark };
+	struct push push = {
+		.time_ns = clock_wall_ns(), .now_ns = clock_boot_ns(), .values = values, .mark = mark
+	};
 
 	for (size_t i = 0; values && i < pushes_series(pushes); i++)
 		push.known |= isnan(values[i]) ? 0 : 1U << i;
@@ -175,9 +177,11 @@ static int publish(struct push_event *events, size_t n, struct hwi_push_event **
 	return 0;
 }
 
-int hwi_pushes_read(struct hwi_pushes *p, const struct hwi_push_filter *f, struct hwi_push_event **ret, size_t *ret_n)
+int hwi_pushes_read(
+	struct hwi_pushes *p, const struct hwi_push_filter *f, struct hwi_push_event **ret, size_t *ret_n)
 {
-	const struct push_filter filter = f ? (struct push_filter) { f->kinds, f->since_ns, f->from, f->last } : (struct push_filter) { 0 };
+	const struct push_filter filter = f ? (struct push_filter) { f->kinds, f->since_ns, f->from, f->last }
+					    : (struct push_filter) { 0 };
 	struct push_event *events;
 	size_t n;
 	const int r = pushes_read(locked(p), &filter, &events, &n);
@@ -186,7 +190,8 @@ int hwi_pushes_read(struct hwi_pushes *p, const struct hwi_push_filter *f, struc
 	return r < 0 ? r : publish(events, n, ret, ret_n);
 }
 
-int hwi_pushes_timeline(struct hwi_pushes *p, uint64_t interval_ns, struct hwi_push_event **ret, size_t *ret_n)
+int hwi_pushes_timeline(
+	struct hwi_pushes *p, uint64_t interval_ns, struct hwi_push_event **ret, size_t *ret_n)
 {
 	struct push_event *events;
 	size_t n;

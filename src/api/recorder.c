@@ -23,7 +23,8 @@
 
 enum {
 	HISTORY_RUNS = 200,
-	STEPS_WITHOUT_MESSAGES = 8, /* if each step takes a sample, messages are read only every so many steps */
+	/* if each step takes a sample, messages are read only every so many steps */
+	STEPS_WITHOUT_MESSAGES = 8,
 	NAME_MOST = 1000, /* bytes of a run's name */
 };
 static const uint64_t history_bytes = UINT64_C(1) << 30;
@@ -108,8 +109,9 @@ static void set_facts(struct hiw_recorder *r)
 static int check_options(const struct hiw_options *o, struct err *err)
 {
 	if (o->name && strlen(o->name) > NAME_MOST)
-		return err_set(err, -EINVAL, "the name of the run has %zu bytes; give one of at most %d bytes",
-			strlen(o->name), NAME_MOST);
+		return err_set(err, -EINVAL,
+			"the name of the run has %zu bytes; give one of at most %d bytes", strlen(o->name),
+			NAME_MOST);
 	if (o->interval_ns < least_interval_ns)
 		return err_set(err, -EINVAL, "the interval is too short; give 1ms or more");
 	if (o->interval_ns > most_interval_ns)
@@ -117,7 +119,8 @@ static int check_options(const struct hiw_options *o, struct err *err)
 	if (o->no_record && o->output)
 		return err_set(err, -EINVAL, "-o FILE and --no-record exclude each other; give one of them");
 	if (o->everyone && !(o->attached && o->no_record))
-		return err_set(err, -EINVAL, "cannot record all processes of a machine; set attached and no_record");
+		return err_set(
+			err, -EINVAL, "cannot record all processes of a machine; set attached and no_record");
 	return 0;
 }
 
@@ -339,7 +342,8 @@ int hiw_recorder_start(struct hiw_recorder *r, pid_t pid, struct hiw_err *ret_er
 	const struct process *main = job_main(sampler_job(r->sampler));
 
 	if (!f->command && main)
-		(void) job_set_text(&f->command, main->command && *main->command ? main->command : main->name);
+		(void) job_set_text(
+			&f->command, main->command && *main->command ? main->command : main->name);
 	return 0;
 }
 
@@ -387,7 +391,9 @@ pid_t hiw_recorder_helper(const struct hiw_recorder *r)
 
 bool hwi_recorder_has_children(const struct hiw_recorder *r)
 {
-	const int has = sampler_has_preexisting(r->sampler) ? -1 : self_has_children(&r->root, sampler_helper(r->sampler));
+	const int has = sampler_has_preexisting(r->sampler)
+				? -1
+				: self_has_children(&r->root, sampler_helper(r->sampler));
 
 	return has < 0 ? job_alive(sampler_job(r->sampler)) > 0 : has > 0;
 }
@@ -458,7 +464,8 @@ static void finish_record(struct hiw_recorder *r)
 	struct job *job = sampler_job(r->sampler);
 	struct facts *f = job_facts(job);
 	const bool is_long = f->ended_ns.known && (uint64_t) f->ended_ns.value >= r->options.window_ns;
-	const bool was_killed = job_oom_events(job) > 0 || f->stopped_by.known; /* keep a short run, too: the user needs the reason */
+	/* keep a short run, too: the user needs the reason */
+	const bool was_killed = job_oom_events(job) > 0 || f->stopped_by.known;
 	const bool keep = r->output || is_long || was_killed;
 	struct err err = { "" };
 	autofree char *path = NULL;
@@ -487,9 +494,12 @@ int hwi_recorder_spare(struct hiw_recorder *r, const char *path, struct hiw_err 
 	int error;
 
 	if (!r->ended || !r->record)
-		error = err_set(&err, -ENOENT, "no spare recording: %s", r->ended ? "the run is recorded already, or not recorded" : "the run has not ended");
+		error = err_set(&err, -ENOENT, "no spare recording: %s",
+			r->ended ? "the run is recorded already, or not recorded" : "the run has not ended");
 	else
-		error = record_divert(r->record, path) < 0 ? err_set(&err, -ENOMEM, "cannot write the recording: out of memory") : 0;
+		error = record_divert(r->record, path) < 0
+				? err_set(&err, -ENOMEM, "cannot write the recording: out of memory")
+				: 0;
 	if (error == 0) {
 		error = record_finish(r->record, sampler_job(r->sampler), false, finish_wait_ns, &file, &err);
 		r->record = NULL;
@@ -565,7 +575,8 @@ static bool read_hwm_at_edge(struct hiw_recorder *r, const struct frame *frame)
 
 	if (kind != EVENT_PHASE_BEGIN && kind != EVENT_PHASE_END)
 		return false;
-	return sampler_read_main(r->sampler) && (kind == EVENT_PHASE_END || sampler_reset_hwm(r->sampler) == 0);
+	return sampler_read_main(r->sampler) &&
+	       (kind == EVENT_PHASE_END || sampler_reset_hwm(r->sampler) == 0);
 }
 
 /* Pushes the parsed message. The edge of a phase, or a mark, takes a sample at once, so that it
@@ -597,8 +608,11 @@ static bool handle_message(struct hiw_recorder *r)
 int hiw_recorder_push(struct hiw_recorder *r, const char *message, bool exact, struct hiw_err *ret_err)
 {
 	struct err err = { "" };
-	int error = r->ended ? -ESRCH : user_events_parse(&r->user_events, message, sampler_time(r->sampler), &r->user_frame, &err);
+	int error = -ESRCH;
 
+	if (!r->ended)
+		error = user_events_parse(
+			&r->user_events, message, sampler_time(r->sampler), &r->user_frame, &err);
 	if (error == 0)
 		push_message(r, exact);
 	else

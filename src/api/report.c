@@ -67,13 +67,15 @@ static void reported_done(struct reported *r)
 static int check(struct hiw_run *const *runs, size_t n, struct err *err)
 {
 	if (!html_is_built())
-		return err_set(err, -ENOTSUP, "this hiwater was built without uPlot, which draws the report's charts: build it again with the "
-					      "Python package youplot 1.0.0 (see tools/find-uplot)");
+		return err_set(err, -ENOTSUP,
+			"this hiwater was built without uPlot, which draws the report's charts: build it again with the "
+			"Python package youplot 1.0.0 (see tools/find-uplot)");
 	if (n == 0 || n > HIW_REPORT_RUNS)
 		return err_set(err, -EINVAL, "a report needs 1 to %d runs", HIW_REPORT_RUNS);
 	for (size_t i = 0; i < n; i++) {
 		if (!runs[i]->replay)
-			return err_set(err, -EINVAL, "cannot make a report from a recorder; open its recording instead");
+			return err_set(err, -EINVAL,
+				"cannot make a report from a recorder; open its recording instead");
 	}
 	return 0;
 }
@@ -89,7 +91,8 @@ static int write_page(const struct reported *reported, size_t n, const struct hi
 	};
 
 	for (size_t i = 0; i < n; i++)
-		pages[i] = (struct html_run) { &reported[i].run.summary, &reported[i].gather, replay_growing(reported[i].run.replay) };
+		pages[i] = (struct html_run) { &reported[i].run.summary, &reported[i].gather,
+			replay_growing(reported[i].run.replay) };
 	return html_page(pages, n, &options, what->write, what->ctx);
 }
 

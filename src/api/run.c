@@ -41,7 +41,8 @@ static bool is_earlier(const struct history_entry *entry, const struct facts *f)
 static void add_earlier(struct earlier_runs *sum, const struct history_entry *entry)
 {
 	sum->n++;
-	if (entry->peak_bytes.known && (!sum->peak_bytes.known || entry->peak_bytes.value > sum->peak_bytes.value))
+	if (entry->peak_bytes.known &&
+		(!sum->peak_bytes.known || entry->peak_bytes.value > sum->peak_bytes.value))
 		(void) snprintf(sum->peak_run, sizeof(sum->peak_run), "%llu",
 			(unsigned long long) entry->number);
 	sum->peak_bytes = maybe_max(sum->peak_bytes, entry->peak_bytes);
@@ -114,7 +115,8 @@ int run_summarise(struct hiw_run *run, bool with_findings)
 	struct other_rank *ranks = read_ranks(run, &earlier.n_ranks);
 
 	earlier.ranks = ranks;
-	r = run_add_incident(run); /* before the findings: out-of-memory reports the growth that the incident has */
+	/* before the findings: out-of-memory reports the growth that the incident has */
+	r = run_add_incident(run);
 	if (r == 0)
 		r = findings_make(&run->summary, &earlier);
 	free(ranks);
@@ -196,8 +198,9 @@ void hiw_run_close(struct hiw_run *run)
 int hwi_run_copy(struct hiw_run *run, const char *path, struct hiw_err *ret_err)
 {
 	struct err err = { "" };
-	int r = run->replay ? replay_copy(run->replay, path, &err)
-			    : err_set(&err, -EINVAL, "cannot copy the run of a recorder; open its recording instead");
+	int r = run->replay
+			? replay_copy(run->replay, path, &err)
+			: err_set(&err, -EINVAL, "cannot copy the run of a recorder; open its recording instead");
 
 	return api_err(ret_err, &err, r);
 }
@@ -277,7 +280,9 @@ int hiw_run_text(struct hiw_run *run, enum hiw_format format, const struct hiw_s
 	};
 	struct buf out = BUF_INIT(64 << 20);
 	struct err err = { "" };
-	int r = (unsigned) format < sizeof(kinds) / sizeof(kinds[0]) ? 0 : err_set(&err, -EINVAL, "unknown format %d", (int) format);
+	int r = (unsigned) format < sizeof(kinds) / sizeof(kinds[0])
+			? 0
+			: err_set(&err, -EINVAL, "unknown format %d", (int) format);
 
 	if (r == 0)
 		r = run_summarise(run, format != HIW_PROGRESS);
@@ -404,7 +409,8 @@ static bool see_frame(void *ctx, const struct frame *frame)
 static void judge(struct hiw_run *run, struct checking *c, size_t i, struct check_result *ret)
 {
 	const enum check_by by = c->rules[i].by;
-	const struct rule *rule = by == CHECK_SUMMARY ? &c->rules[i].rule : watch_rule(c->watch, c->rules[i].watched);
+	const struct rule *rule = by == CHECK_SUMMARY ? &c->rules[i].rule
+						      : watch_rule(c->watch, c->rules[i].watched);
 
 	if (by == CHECK_SUMMARY)
 		check_final(rule, &run->summary, ret);
@@ -419,7 +425,9 @@ static void judge(struct hiw_run *run, struct checking *c, size_t i, struct chec
 static void report_results(struct hiw_run *run, struct checking *c, const char *const *rules,
 	void (*see)(void *ctx, const struct hiw_checked *checked), void *ctx)
 {
-	static const enum hiw_check_result verdicts[] = { [RESULT_PASS] = HIW_PASS, [RESULT_FAIL] = HIW_FAIL, [RESULT_INCOMPLETE] = HIW_INCOMPLETE };
+	static const enum hiw_check_result verdicts[] = {
+		[RESULT_PASS] = HIW_PASS, [RESULT_FAIL] = HIW_FAIL, [RESULT_INCOMPLETE] = HIW_INCOMPLETE
+	};
 
 	for (size_t i = 0; i < c->n; i++) {
 		struct check_result v;
@@ -440,12 +448,14 @@ static void report_results(struct hiw_run *run, struct checking *c, const char *
 int hiw_run_check(struct hiw_run *run, const char *const *rules, size_t n,
 	void (*see)(void *ctx, const struct hiw_checked *checked), void *ctx, struct hiw_err *ret_err)
 {
-	struct checking c = { .rules = calloc(n + 1, sizeof(*c.rules)), .watch = watch_new(job_facts_const(run->job)) };
+	struct checking c = { .rules = calloc(n + 1, sizeof(*c.rules)),
+		.watch = watch_new(job_facts_const(run->job)) };
 	struct err err = { "" };
 	int r = c.rules && c.watch ? 0 : -ENOMEM;
 
 	if (r == 0 && !run->replay)
-		r = err_set(&err, -EINVAL, "cannot check the run of a recorder; use its alerts, or open its recording");
+		r = err_set(&err, -EINVAL,
+			"cannot check the run of a recorder; use its alerts, or open its recording");
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = add_rule(&c, rules[i], &err);
 	if (r == 0 && c.n_watched)
@@ -486,12 +496,14 @@ int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hi
 		.ctx = given.ctx,
 	};
 
-	r = run->replay ? export_new(run->job, &options, &e, &err)
-			: err_set(&err, -EINVAL, "cannot export the run of a recorder; open its recording instead");
+	r = run->replay
+		    ? export_new(run->job, &options, &e, &err)
+		    : err_set(&err, -EINVAL, "cannot export the run of a recorder; open its recording instead");
 	if (r < 0)
 		return api_err(ret_err, &err, r);
 	if (export_wanted(e))
-		r = replay_frames_of(run->replay, export_wants_recent(e), export_wanted(e), export_frame, e, &err);
+		r = replay_frames_of(
+			run->replay, export_wants_recent(e), export_wanted(e), export_frame, e, &err);
 	else
 		r = replay_frames(run->replay, export_wants_recent(e), export_frame, e, &err);
 	end = export_end(e, r == 0, &end_err);
@@ -587,14 +599,16 @@ static void add_rank(const struct facts *own, const char *path, struct other_ran
 		const struct facts *f = job_facts_const(job);
 		const double step_s = findings_step_s(job);
 
-		if (is_same(own->scheduler_job, f->scheduler_job) && f->rank.known && f->rank.value != own->rank.value && step_s >= 0)
+		if (is_same(own->scheduler_job, f->scheduler_job) && f->rank.known &&
+			f->rank.value != own->rank.value && step_s >= 0)
 			ranks[(*n)++] = (struct other_rank) { f->rank.value, step_s };
 	}
 	job_free(job);
 	replay_close(replay);
 }
 
-static void read_folder(const struct facts *own, const char *folder, uint64_t until_ns, struct other_rank *ranks, size_t *n)
+static void read_folder(
+	const struct facts *own, const char *folder, uint64_t until_ns, struct other_rank *ranks, size_t *n)
 {
 	DIR *dir = opendir(folder);
 	const struct dirent *entry;
@@ -604,7 +618,8 @@ static void read_folder(const struct facts *own, const char *folder, uint64_t un
 		const size_t len = strlen(entry->d_name);
 		const int size = snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
 
-		if (len > 4 && strcmp(entry->d_name + len - 4, ".hiw") == 0 && size > 0 && (size_t) size < sizeof(path))
+		if (len > 4 && strcmp(entry->d_name + len - 4, ".hiw") == 0 && size > 0 &&
+			(size_t) size < sizeof(path))
 			add_rank(own, path, ranks, n);
 	}
 	if (dir)
@@ -620,10 +635,12 @@ struct other_rank *read_ranks(const struct hiw_run *run, size_t *ret_n)
 	char folder[4096];
 
 	*ret_n = 0;
-	if (!f->recording || !f->rank.known || !f->ranks.known || f->ranks.value < 2 || findings_step_s(run->job) < 0)
+	if (!f->recording || !f->rank.known || !f->ranks.known || f->ranks.value < 2 ||
+		findings_step_s(run->job) < 0)
 		return NULL;
 	ranks = calloc(RANKS_MOST, sizeof(*ranks));
-	(void) snprintf(folder, sizeof(folder), "%.*s", slash ? (int) (slash - f->recording) : 1, slash ? f->recording : ".");
+	(void) snprintf(folder, sizeof(folder), "%.*s", slash ? (int) (slash - f->recording) : 1,
+		slash ? f->recording : ".");
 	if (ranks)
 		read_folder(f, *folder ? folder : "/", until, ranks, ret_n);
 	return ranks;

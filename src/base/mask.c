@@ -10,8 +10,8 @@ static const char *const whole[] = { "key", "keys", "pwd", "pass", "pw", "auth",
 	"cookie" };
 /* ... or ends in one of these ("authToken", "mysqlpassword"; but not "tokenizer", "max_tokens"
  * or "monkey"). */
-static const char *const tails[] = { "token", "password", "passwd", "passphrase", "secret", "secrets", "credential",
-	"credentials", "apikey", "accesskey", "secretkey", "privatekey", "authkey" };
+static const char *const tails[] = { "token", "password", "passwd", "passphrase", "secret", "secrets",
+	"credential", "credentials", "apikey", "accesskey", "secretkey", "privatekey", "authkey" };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -199,7 +199,8 @@ static void mask_text(struct scan *s)
 /* "--token", "-token": the value is the next argument. */
 static bool is_option(const char *arg, size_t len)
 {
-	return len > 1 && arg[0] == '-' && skip(arg, arg + len, is_name) == arg + len && mask_is_secret(arg, len);
+	return len > 1 && arg[0] == '-' && skip(arg, arg + len, is_name) == arg + len &&
+	       mask_is_secret(arg, len);
 }
 
 size_t mask_argument(struct mask *m, const char *arg, size_t len, char *ret, size_t size)

@@ -143,8 +143,8 @@ int opt_choice(const char *value, const char *choices, struct err *err)
 		near_try(&near, choice, len);
 	}
 	if (near.best)
-		return err_set(err, -EINVAL, "invalid value '%.80s', expected one of %s; did you mean %.*s?", value,
-			choices, (int) near.best_len, near.best);
+		return err_set(err, -EINVAL, "invalid value '%.80s', expected one of %s; did you mean %.*s?",
+			value, choices, (int) near.best_len, near.best);
 	return err_set(err, -EINVAL, "invalid value '%.80s', expected one of %s", value, choices);
 }
 

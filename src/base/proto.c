@@ -57,7 +57,8 @@ static void end_length(struct proto *p, size_t begun)
 		return;
 	}
 	for (size_t i = 0; i < LENGTH_BYTES; i++)
-		p->out->data[begun - LENGTH_BYTES + i] = (char) ((len >> (7 * i) & 0x7f) | (i + 1 < LENGTH_BYTES ? 0x80 : 0));
+		p->out->data[begun - LENGTH_BYTES + i] = (char) ((len >> (7 * i) & 0x7f) |
+								 (i + 1 < LENGTH_BYTES ? 0x80 : 0));
 }
 
 void proto_init(struct proto *p, struct buf *out)

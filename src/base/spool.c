@@ -56,7 +56,8 @@ int spool_open(struct spool *s, size_t record_bytes, struct err *err)
 	folder = folder && *folder ? folder : "/var/tmp";
 	*s = (struct spool) { .fd = make_file(folder), .record = record_bytes, .end = SPOOL_CHUNK };
 	if (s->fd < 0)
-		return err_set(err, s->fd, "cannot create a temporary file in %s: %s; set TMPDIR to a folder with room", folder,
+		return err_set(err, s->fd,
+			"cannot create a temporary file in %s: %s; set TMPDIR to a folder with room", folder,
 			strerror(-s->fd));
 	return 0;
 }

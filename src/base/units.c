@@ -197,7 +197,8 @@ char *units_duration(int64_t ns, char buf[UNITS_LEN])
 	const struct two_units t = split_time(rounded(magnitude(ns), NS_PER_S, 1));
 
 	if (t.smaller > 0)
-		(void) snprintf(buf, UNITS_LEN, "%s%" PRIu64 " %s %" PRIu64 " %s", sign, t.larger, t.unit->name, t.smaller, t.unit[1].name);
+		(void) snprintf(buf, UNITS_LEN, "%s%" PRIu64 " %s %" PRIu64 " %s", sign, t.larger,
+			t.unit->name, t.smaller, t.unit[1].name);
 	else
 		(void) snprintf(buf, UNITS_LEN, "%s%" PRIu64 " %s", sign, t.larger, t.unit->name);
 	return buf;
@@ -213,7 +214,8 @@ char *units_instant(int64_t ns, char buf[UNITS_LEN])
 		return units_duration(ns, buf);
 	if (s >= DAY)
 		(void) snprintf(days, sizeof(days), "%" PRIu64 " d ", s / DAY);
-	(void) snprintf(buf, UNITS_LEN, "%s%s%u h %u min %u s", sign, days, (unsigned) (s % DAY / HOUR), (unsigned) (s % HOUR / MINUTE), (unsigned) (s % MINUTE));
+	(void) snprintf(buf, UNITS_LEN, "%s%s%u h %u min %u s", sign, days, (unsigned) (s % DAY / HOUR),
+		(unsigned) (s % HOUR / MINUTE), (unsigned) (s % MINUTE));
 	return buf;
 }
 
@@ -226,9 +228,11 @@ static void counted(uint64_t n, const char *unit, char *buf, size_t room)
 /* "1.57 seconds": the three digits of units_duration(), without trailing zeros. */
 static char *spoken(uint64_t ns, const char *sign, char buf[UNITS_LEN * 2])
 {
-	static const struct scale units[] = { { "", 1 }, { "millisecond", 1000000 }, { "second", NS_PER_S }, { NULL, 0 } };
+	static const struct scale units[] = { { "", 1 }, { "millisecond", 1000000 }, { "second", NS_PER_S },
+		{ NULL, 0 } };
 	char text[UNITS_LEN];
-	const bool is_one = strncmp(without_zeros(scaled((int64_t) ns, units, text, sizeof(text))), "1 ", 2) == 0;
+	const bool is_one = strncmp(without_zeros(scaled((int64_t) ns, units, text, sizeof(text))), "1 ",
+				    2) == 0;
 
 	if (ns < 999500)
 		(void) snprintf(buf, (size_t) UNITS_LEN * 2, "%sless than a millisecond", sign);
@@ -357,7 +361,8 @@ char *units_energy(int64_t uj, char buf[UNITS_LEN])
 	const bool is_long = fabs((double) uj) >= uj_a_wh;
 	char number[UNITS_LEN];
 
-	(void) snprintf(buf, UNITS_LEN, "%.20s %s", units_number((double) uj / (is_long ? uj_a_wh : 1e6), number), is_long ? "Wh" : "J");
+	(void) snprintf(buf, UNITS_LEN, "%.20s %s",
+		units_number((double) uj / (is_long ? uj_a_wh : 1e6), number), is_long ? "Wh" : "J");
 	return buf;
 }
 
@@ -387,7 +392,8 @@ char *units_decimal(int64_t value, unsigned digits, char buf[UNITS_LEN])
 
 	for (unsigned i = 0; i < digits; i++)
 		scale *= 10;
-	int len = snprintf(buf, UNITS_LEN, "%s%" PRIu64 ".%0*" PRIu64, value < 0 ? "-" : "", size / scale, (int) digits, size % scale);
+	int len = snprintf(buf, UNITS_LEN, "%s%" PRIu64 ".%0*" PRIu64, value < 0 ? "-" : "", size / scale,
+		(int) digits, size % scale);
 
 	while (buf[len - 1] == '0')
 		len--;

@@ -94,7 +94,8 @@ int parse_action(const char *value, void *dest, struct err *err)
 	if (*action == '\0')
 		return err_set(err, -EINVAL, "the action is empty; give a command, signal USR1, or trigger");
 	if (signal_of(action) < 0)
-		return err_set(err, -EINVAL, "unknown signal in '%.80s'; give one of HUP INT QUIT USR1 USR2 TERM CONT STOP TSTP ALRM WINCH KILL",
+		return err_set(err, -EINVAL,
+			"unknown signal in '%.80s'; give one of HUP INT QUIT USR1 USR2 TERM CONT STOP TSTP ALRM WINCH KILL",
 			action);
 	if (a->n == ACTIONS_MOST)
 		return err_set(err, -EINVAL, "more than %d actions; combine them in a script", ACTIONS_MOST);
@@ -124,10 +125,11 @@ struct environment {
 
 /* hiwater's own environment, with the variables of an enclosing run's alerts replaced by those of
  * this alert. */
-static int environment_make(struct environment *e, const struct hiw_alert *alert, const char *path, pid_t main)
+static int environment_make(
+	struct environment *e, const struct hiw_alert *alert, const char *path, pid_t main)
 {
-	static const char *const names[VARIABLES] = { "HIWATER_ALERT=", "HIWATER_RULE=", "HIWATER_VALUE=", "HIWATER_LEVEL=",
-		"HIWATER_TIME_S=", "HIWATER_RUN=", "HIWATER_PID=" };
+	static const char *const names[VARIABLES] = { "HIWATER_ALERT=", "HIWATER_RULE=", "HIWATER_VALUE=",
+		"HIWATER_LEVEL=", "HIWATER_TIME_S=", "HIWATER_RUN=", "HIWATER_PID=" };
 	const pid_t pid = alert->pid ? alert->pid : main;
 	char number[UNITS_LEN];
 	size_t n = 0, kept = 0;
@@ -141,7 +143,8 @@ static int environment_make(struct environment *e, const struct hiw_alert *alert
 		(void) snprintf(e->text[2], VARIABLE_SIZE, isnan(alert->value) ? "%snan" : "%s%f",
 			names[2], alert->value);
 	(void) snprintf(e->text[3], VARIABLE_SIZE, "%s%s", names[3], levels[alert->level]);
-	(void) snprintf(e->text[4], VARIABLE_SIZE, "%s%llu.%03llu", names[4], (unsigned long long) (alert->time_ns / 1000000000),
+	(void) snprintf(e->text[4], VARIABLE_SIZE, "%s%llu.%03llu", names[4],
+		(unsigned long long) (alert->time_ns / 1000000000),
 		(unsigned long long) (alert->time_ns / 1000000 % 1000));
 	(void) snprintf(e->text[5], VARIABLE_SIZE, "%s%s", names[5], path);
 	(void) snprintf(e->text[6], VARIABLE_SIZE, "%s%d", names[6], (int) pid);
@@ -259,7 +262,8 @@ static _Noreturn void keep(pid_t command)
 	for (;;) {
 		int status;
 		const uint64_t now = now_ms();
-		const struct timespec rest = { .tv_sec = now < end_ms ? (time_t) ((end_ms - now) / 1000 + 1) : 0 };
+		const struct timespec rest = { .tv_sec = now < end_ms ? (time_t) ((end_ms - now) / 1000 + 1)
+								      : 0 };
 		const pid_t pid = waitpid(-1, &status, WNOHANG);
 
 		if (pid < 0)
@@ -318,14 +322,16 @@ static size_t free_slot(const struct actions *a)
 	return i;
 }
 
-static void start(struct actions *a, struct environment *e, const char *command, struct hiw_recorder *recorder, bool quiet)
+static void start(struct actions *a, struct environment *e, const char *command,
+	struct hiw_recorder *recorder, bool quiet)
 {
 	const size_t slot = free_slot(a);
 	int fds[2];
 	pid_t pid;
 
 	if (slot == ACTIONS_AT_ONCE) {
-		complain_once(&a->reported_busy, quiet, "earlier commands are still running, so this one was not started:", command);
+		complain_once(&a->reported_busy, quiet,
+			"earlier commands are still running, so this one was not started:", command);
 		return;
 	}
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
@@ -345,7 +351,8 @@ static void start(struct actions *a, struct environment *e, const char *command,
 	a->running[slot].keeper = pid;
 }
 
-static void run_command(struct actions *a, struct environment *e, const char *command, struct hiw_recorder *recorder, bool quiet)
+static void run_command(struct actions *a, struct environment *e, const char *command,
+	struct hiw_recorder *recorder, bool quiet)
 {
 	e->command = strdup(command);
 	if (e->command)
@@ -368,7 +375,8 @@ static void trigger(const struct hiw_alert *alert, struct hiw_recorder *recorder
 	hiw_recorder_trigger(recorder, why);
 }
 
-void actions_run(struct actions *a, const struct hiw_alert *alert, struct hiw_recorder *recorder, pid_t main, bool quiet)
+void actions_run(struct actions *a, const struct hiw_alert *alert, struct hiw_recorder *recorder, pid_t main,
+	bool quiet)
 {
 	struct environment *e;
 
@@ -412,7 +420,8 @@ size_t actions_check(struct actions *a, bool quiet)
 			continue;
 		while ((got = read(fd, &status, sizeof(status))) == sizeof(status)) {
 			if (status != 0)
-				complain_once(&a->reported_failure, quiet, WIFEXITED(status) ? "a command failed:" : "a command was killed:",
+				complain_once(&a->reported_failure, quiet,
+					WIFEXITED(status) ? "a command failed:" : "a command was killed:",
 					a->running[i].command);
 		}
 		if (got < 0 && (errno == EAGAIN || errno == EINTR)) {

@@ -49,7 +49,8 @@ int parse_action(const char *value, void *dest, struct err *err);
 void actions_begin(struct actions *a);
 
 /* Runs the actions for an alert that was raised. main: the job's main process; 0: it has ended. */
-void actions_run(struct actions *a, const struct hiw_alert *alert, struct hiw_recorder *recorder, pid_t main, bool quiet);
+void actions_run(struct actions *a, const struct hiw_alert *alert, struct hiw_recorder *recorder, pid_t main,
+	bool quiet);
 
 /* Returns how many commands are running; warns once if one failed. */
 size_t actions_check(struct actions *a, bool quiet);

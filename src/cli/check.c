@@ -30,7 +30,9 @@ struct report {
 };
 
 static const char *const words[] = { [HIW_PASS] = "pass", [HIW_FAIL] = "FAIL", [HIW_INCOMPLETE] = "?" };
-static const char *const keys[] = { [HIW_PASS] = "pass", [HIW_FAIL] = "fail", [HIW_INCOMPLETE] = "incomplete" };
+static const char *const keys[] = {
+	[HIW_PASS] = "pass", [HIW_FAIL] = "fail", [HIW_INCOMPLETE] = "incomplete"
+};
 
 static void add_json(struct json *j, const struct hiw_checked *c)
 {
@@ -40,7 +42,8 @@ static void add_json(struct json *j, const struct hiw_checked *c)
 	json_key(j, "result");
 	json_str(j, keys[c->result]);
 	json_key(j, "value");
-	if (isnan(c->value) && !c->at_ns.known) /* NaN with a time is a value that the job logged; without, there is no value */
+	/* NaN with a time is a value that the job logged; without, there is no value */
+	if (isnan(c->value) && !c->at_ns.known)
 		json_null(j);
 	else
 		json_num(j, c->value);
@@ -88,7 +91,8 @@ static void end_json(struct report *r)
 	(void) buf_str(&r->out, "\n");
 }
 
-static int check_run(struct hiw_run *run, const char *path, const char *const *rules, size_t n, struct hiw_err *err)
+static int check_run(
+	struct hiw_run *run, const char *path, const char *const *rules, size_t n, struct hiw_err *err)
 {
 	struct report r = { .out = BUF_INIT(TEXT_MOST) };
 	int code;
@@ -129,7 +133,8 @@ static int check_main(int argc, char **argv)
 	int r;
 
 	if (argc < 2) {
-		complain("check needs a RUN and at least one RULE, for example: hiwater check last 'ram.peak < 20GiB'");
+		complain(
+			"check needs a RUN and at least one RULE, for example: hiwater check last 'ram.peak < 20GiB'");
 		return CHECK_BAD_RULE;
 	}
 	r = read_rules(rules, argc - 1);

@@ -27,8 +27,9 @@ enum {
 	"name:NAME where NAME alone would be read as something else), the path of a recording, or " \
 	"slurm:JOB."
 
-extern const struct command command_run, command_attach, command_top, command_runs, command_show, command_check, command_compare, command_export, command_report, command_mark, command_doctor, command_gpus,
-	command_generate;
+extern const struct command command_run, command_attach, command_top, command_runs, command_show,
+	command_check, command_compare, command_export, command_report, command_mark, command_doctor,
+	command_gpus, command_generate;
 
 /* The command table, filled by main(): hiwater itself, then its commands. */
 extern struct command cli_commands[14];

@@ -12,7 +12,12 @@ enum {
 
 void table_init(struct table *t, const struct table_column *columns, size_t n_columns, bool utf8)
 {
-	*t = (struct table) { .columns = columns, .n_columns = n_columns, .utf8 = utf8, .cells = BUF_INIT(TABLE_MOST) };
+	*t = (struct table) {
+		.columns = columns,
+		.n_columns = n_columns,
+		.utf8 = utf8,
+		.cells = BUF_INIT(TABLE_MOST),
+	};
 	for (size_t i = 0; i < n_columns; i++)
 		table_cell(t, columns[i].head);
 }
@@ -71,7 +76,8 @@ static void fit(struct table *t, unsigned width)
 	unsigned spare = width > needed(t) ? width - needed(t) : 0;
 
 	for (size_t i = 0; i < t->n_columns; i++) {
-		const unsigned least = least_of(t, i), wanted = t->widths[i] - least, given = wanted < spare ? wanted : spare;
+		const unsigned least = least_of(t, i), wanted = t->widths[i] - least,
+			       given = wanted < spare ? wanted : spare;
 
 		t->widths[i] = least + given;
 		spare -= given;
@@ -154,11 +160,13 @@ static size_t line_next(const char **text, size_t width, const char **line)
 	return (size_t) (end - *line);
 }
 
-void add_two_columns(struct buf *out, size_t indent, const char *left, size_t at, const char *right, size_t width)
+void add_two_columns(
+	struct buf *out, size_t indent, const char *left, size_t at, const char *right, size_t width)
 {
 	for (;;) {
 		const char *l, *r;
-		const size_t l_len = line_next(&left, at - indent - 1, &l), r_len = line_next(&right, width - at, &r);
+		const size_t l_len = line_next(&left, at - indent - 1, &l),
+			     r_len = line_next(&right, width - at, &r);
 
 		if (l_len + r_len == 0)
 			return;

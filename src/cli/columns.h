@@ -45,4 +45,5 @@ void table_done(struct table *t);
 
 /* Appends left and right side by side, each wrapped: left starts at column indent, right at column
  * at and ends before width. */
-void add_two_columns(struct buf *out, size_t indent, const char *left, size_t at, const char *right, size_t width);
+void add_two_columns(
+	struct buf *out, size_t indent, const char *left, size_t at, const char *right, size_t width);

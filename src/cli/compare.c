@@ -34,7 +34,9 @@ static size_t count(const char *const *texts)
 
 static int compare_main(int argc, char **argv)
 {
-	static const int statuses[] = { [HIW_PASS] = 0, [HIW_FAIL] = 1, [HIW_INCOMPLETE] = COMPARE_INCOMPLETE };
+	static const int statuses[] = {
+		[HIW_PASS] = 0, [HIW_FAIL] = 1, [HIW_INCOMPLETE] = COMPARE_INCOMPLETE
+	};
 	const struct hiw_style style = terminal_style(STDOUT_FILENO, arg_compare.units, false);
 	const struct hiw_compare what = {
 		.runs = (const char *const *) argv,
@@ -68,15 +70,15 @@ static int compare_main(int argc, char **argv)
 }
 
 static const struct opt opts[] = {
-	{ 0, "by", OPT_TEXT, "HEADS", "one row per group, with a column for each part of its name: model,data for mlp-original",
-		opt_text,
-		(void *) &arg_compare.by },
+	{ 0, "by", OPT_TEXT, "HEADS",
+		"one row per group, with a column for each part of its name: model,data for mlp-original",
+		opt_text, (void *) &arg_compare.by },
 	{ 0, "fail-if", OPT_TEXT, "RULE", "exit with 1 if RULE holds: 'ram.peak > +5%'; may be repeated",
 		parse_rule, &arg_compare.rules },
 	{ 0, "json", OPT_NONE, NULL, "print JSON, in base units", opt_flag, &arg_compare.json },
 	{ 0, "md", OPT_NONE, NULL, "print a Markdown table", opt_flag, &arg_compare.md },
-	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)",
-		parse_units, &arg_compare.units },
+	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)", parse_units,
+		&arg_compare.units },
 	{ 0 },
 };
 

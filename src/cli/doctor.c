@@ -83,7 +83,8 @@ static void report_done(struct report *r)
 {
 	for (size_t i = 0; i < r->n; i++) {
 		const struct hwi_check *c = &r->checks[i];
-		const char *const texts[] = { c->entity, c->metric, c->sentence, c->origin, c->how, c->why_not, c->remedy };
+		const char *const texts[] = { c->entity, c->metric, c->sentence, c->origin, c->how,
+			c->why_not, c->remedy };
 
 		for (size_t k = 0; k < sizeof(texts) / sizeof(*texts); k++)
 			free((void *) (uintptr_t) texts[k]);
@@ -174,7 +175,8 @@ static void add_group(struct buf *out, const struct report *r, const char *entit
 		struct buf names = BUF_INIT(1 << 16);
 
 		if (entity && c->available && strcmp(entity, c->entity) == 0 && names_alike(r, i, &names))
-			add_two_columns(out, 2, names.data, names_end < width / 2 ? names_end : width / 2, how_of(c), width);
+			add_two_columns(out, 2, names.data, names_end < width / 2 ? names_end : width / 2,
+				how_of(c), width);
 		else if (!entity && !c->available && names_alike(r, i, &names))
 			add_missing(out, c, names.data, width);
 		buf_done(&names);
@@ -307,8 +309,9 @@ static void add_programs(struct buf *out)
 	if (program_find("hiwater-top", path, sizeof(path)) == 0)
 		return;
 	program_why_not("hiwater-top", where, sizeof(where));
-	(void) buf_printf(out, "\nhiwater top is not available: %s. To enable it: copy hiwater-top there; if hiwater was built without "
-			       "ncursesw, install that (Debian: apt-get install libncurses-dev) and build again.\n",
+	(void) buf_printf(out,
+		"\nhiwater top is not available: %s. To enable it: copy hiwater-top there; if hiwater was built without "
+		"ncursesw, install that (Debian: apt-get install libncurses-dev) and build again.\n",
 		where);
 }
 

@@ -29,7 +29,8 @@ static const char *copy(struct doctor_rates *rates, const char *text)
 void doctor_rates_add(struct doctor_rates *rates, const struct hwi_gpu_rate *rate)
 {
 	if (rates->error == 0)
-		rates->error = vec_reserve(&rates->list, &rates->cap, rates->n, sizeof(*rates->list), RATES_MOST);
+		rates->error = vec_reserve(
+			&rates->list, &rates->cap, rates->n, sizeof(*rates->list), RATES_MOST);
 	if (rates->error < 0)
 		return;
 	struct hwi_gpu_rate *mine = &rates->list[rates->n++];
@@ -98,7 +99,8 @@ static void add_group(struct buf *out, const struct hwi_gpu_rate *r, const char 
 	if (*r->why && strcmp(r->why, previous) != 0)
 		(void) buf_printf(&holds, ": %s", r->why);
 	if (!rate.error && !holds.error)
-		add_two_columns(out, 2, rate.data, RATE_COLUMNS < width / 2 ? RATE_COLUMNS : width / 2, holds.data, width);
+		add_two_columns(out, 2, rate.data, RATE_COLUMNS < width / 2 ? RATE_COLUMNS : width / 2,
+			holds.data, width);
 	buf_done(&rate);
 	buf_done(&holds);
 }
@@ -109,7 +111,8 @@ void doctor_rates_text(const struct doctor_rates *rates, size_t width, struct bu
 
 	if (rates->n == 0)
 		return;
-	(void) buf_printf(&most, "at most %g %% of one core in total; process lists are slowed down first, memory last",
+	(void) buf_printf(&most,
+		"at most %g %% of one core in total; process lists are slowed down first, memory last",
 		100 * rates->list[0].share_max);
 	if (!most.error)
 		add_two_columns(out, 0, "GPU reads", FACT_COLUMNS, most.data, width);
@@ -139,7 +142,8 @@ void doctor_rates_json(const struct doctor_rates *rates, struct json *j)
 		json_key_text(j, "contents", r->contents);
 		add_seconds(j, "period_s", true, r->planned_ns);
 		add_seconds(j, "period_moving_s", true, r->moving_ns ? r->moving_ns : r->planned_ns);
-		add_seconds(j, "period_idle_s", r->tried, r->idle_period_ns ? r->idle_period_ns : r->lasting_ns);
+		add_seconds(
+			j, "period_idle_s", r->tried, r->idle_period_ns ? r->idle_period_ns : r->lasting_ns);
 		add_seconds(j, "period_here_s", r->tried, r->lasting_ns);
 		json_key_text(j, "why_longer", r->why);
 		add_seconds(j, "cpu_s", r->tried, r->cpu_ns);

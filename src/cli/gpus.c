@@ -33,7 +33,8 @@ static struct {
 	const char *line, *query, *apps, *format, *ids, *root, *file;
 	enum hiw_units units;
 	const struct loop_unit *loop_unit; /* NULL: once */
-	const char *loop_word; /* the number of units; NULL or "": it is the next word, as in "-l 1", "-lms 500" */
+	const char *
+		loop_word; /* the number of units; NULL or "": it is the next word, as in "-l 1", "-lms 500" */
 	uint64_t loop_ns;   /* 0: once */
 	uint64_t patience_ns;
 } arg_gpus = { .patience_ns = UINT64_C(30000000000) };
@@ -56,7 +57,8 @@ struct loop_unit {
 	const char *option, *unit, *example, *usual;
 	uint64_t ns;
 };
-static const struct loop_unit loop_seconds = { "-l (--loop)", "seconds", "-l 0.5", "5", 1000000000 }; /* 5 as nvidia-smi's */
+/* 5 as nvidia-smi's */
+static const struct loop_unit loop_seconds = { "-l (--loop)", "seconds", "-l 0.5", "5", 1000000000 };
 static const struct loop_unit loop_short_ms = { "-lms", "milliseconds", "-lms 500", NULL, 1000000 };
 static const struct loop_unit loop_ms = { "--loop-ms", "milliseconds", "--loop-ms=500", NULL, 1000000 };
 
@@ -127,7 +129,8 @@ static int read_options(struct hwi_gpus_options *o)
 		const char *option, *fields;
 	} kinds[] = {
 		{ arg_gpus.json, HWI_GPUS_JSON, "--json", NULL },
-		{ arg_gpus.csv, arg_gpus.csv && *arg_gpus.csv == 'p' ? HWI_GPUS_CSV_PROCESSES : HWI_GPUS_CSV, "--csv", NULL },
+		{ arg_gpus.csv, arg_gpus.csv && *arg_gpus.csv == 'p' ? HWI_GPUS_CSV_PROCESSES : HWI_GPUS_CSV,
+			"--csv", NULL },
 		{ arg_gpus.line, HWI_GPUS_LINE, "--line", arg_gpus.line },
 		{ arg_gpus.list, HWI_GPUS_LIST, "--list-gpus", NULL },
 		{ arg_gpus.query, HWI_GPUS_QUERY, "--query-gpu", arg_gpus.query },
@@ -303,8 +306,9 @@ static int read_loop(int argc, char **argv)
 	const double number = strtod(word, &end), ns = number * (double) u->ns;
 
 	if (end == word || *end || !(ns >= 1e6) || number > 1e6) {
-		complain("%s: '%.40s' is not a valid interval; give a number of %s, at least 1 ms and at most 1000000, such as %s", u->option,
-			word, u->unit, u->example);
+		complain(
+			"%s: '%.40s' is not a valid interval; give a number of %s, at least 1 ms and at most 1000000, such as %s",
+			u->option, word, u->unit, u->example);
 		return -1;
 	}
 	arg_gpus.loop_ns = (uint64_t) ns;
@@ -372,43 +376,42 @@ static int gpus_main(int argc, char **argv)
 /* ---- the tables ------------------------------------------------------------------------------ */
 
 static const struct opt opts[] = {
-	{ 0, "json", OPT_NONE, NULL, "print JSON, in base units (docs/gpus.schema.json)",
-		opt_flag, &arg_gpus.json },
-	{ 0, "csv", OPT_OPTIONAL, "gpus|processes", "print CSV in base units: a row per GPU, or per process (gpus)",
-		parse_csv,
-		&arg_gpus.csv },
-	{ 0, "line", OPT_TEXT, "FORMAT", "print one line for status bars: '{gpu}: {busy}% {mem} of {mem_total}'",
-		opt_text,
+	{ 0, "json", OPT_NONE, NULL, "print JSON, in base units (docs/gpus.schema.json)", opt_flag,
+		&arg_gpus.json },
+	{ 0, "csv", OPT_OPTIONAL, "gpus|processes",
+		"print CSV in base units: a row per GPU, or per process (gpus)", parse_csv, &arg_gpus.csv },
+	{ 0, "line", OPT_TEXT, "FORMAT",
+		"print one line for status bars: '{gpu}: {busy}% {mem} of {mem_total}'", opt_text,
 		(void *) &arg_gpus.line },
 	{ 0, "spec", OPT_NONE, NULL, "print the hardware: SMs, cores, shared memory, registers, limits",
 		opt_flag, &arg_gpus.spec },
 	{ 'L', "list-gpus", OPT_NONE, NULL, "print names and UUIDs only", opt_flag, &arg_gpus.list },
-	{ 0, "query-gpu", OPT_TEXT, "FIELDS", "print a table of these fields, separated by commas and named as nvidia-smi's",
-		opt_text,
+	{ 0, "query-gpu", OPT_TEXT, "FIELDS",
+		"print a table of these fields, separated by commas and named as nvidia-smi's", opt_text,
 		(void *) &arg_gpus.query },
-	{ 0, "query-compute-apps", OPT_TEXT, "FIELDS", "the same for the compute processes",
-		opt_text, (void *) &arg_gpus.apps },
-	{ 0, "format", OPT_TEXT, "csv[,noheader][,nounits]", "format of a queried table (csv)",
-		opt_text, (void *) &arg_gpus.format },
-	{ 'i', "id", OPT_TEXT, "IDS", "only these GPUs, separated by commas: numbers (a MIG instance: 0.1), UUIDs or PCI addresses",
-		opt_text,
-		(void *) &arg_gpus.ids },
+	{ 0, "query-compute-apps", OPT_TEXT, "FIELDS", "the same for the compute processes", opt_text,
+		(void *) &arg_gpus.apps },
+	{ 0, "format", OPT_TEXT, "csv[,noheader][,nounits]", "format of a queried table (csv)", opt_text,
+		(void *) &arg_gpus.format },
+	{ 'i', "id", OPT_TEXT, "IDS",
+		"only these GPUs, separated by commas: numbers (a MIG instance: 0.1), UUIDs or PCI addresses",
+		opt_text, (void *) &arg_gpus.ids },
 	{ 'l', "loop", OPT_OPTIONAL, "SECONDS", "repeat every SECONDS until Ctrl-C (5)", parse_loop, NULL },
 	{ 0, "loop-ms", OPT_TEXT, "MS", "the same in milliseconds; also: -lms MS", parse_loop_ms, NULL },
-	{ 'f', "filename", OPT_FILE, "FILE", "write to FILE instead of stdout",
-		opt_text, (void *) &arg_gpus.file },
-	{ 0, "no-header", OPT_NONE, NULL, "leave out the lines above the first GPU",
-		opt_flag, &arg_gpus.no_header },
-	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)",
-		parse_units, &arg_gpus.units },
-	{ 0, "timeout", OPT_TEXT, "SPAN", "how long to wait for a driver (30s)",
-		parse_patience, &arg_gpus.patience_ns },
-	{ 0, "root", OPT_FILE, "DIR", "examine a captured machine: DIR holds its proc and sys",
-		opt_text, (void *) &arg_gpus.root },
-	{ 0, "help-query-gpu", OPT_NONE, NULL, "list the fields of --query-gpu",
-		opt_flag, &arg_gpus.help_gpu },
-	{ 0, "help-query-compute-apps", OPT_NONE, NULL, "list the fields of --query-compute-apps",
-		opt_flag, &arg_gpus.help_apps },
+	{ 'f', "filename", OPT_FILE, "FILE", "write to FILE instead of stdout", opt_text,
+		(void *) &arg_gpus.file },
+	{ 0, "no-header", OPT_NONE, NULL, "leave out the lines above the first GPU", opt_flag,
+		&arg_gpus.no_header },
+	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)", parse_units,
+		&arg_gpus.units },
+	{ 0, "timeout", OPT_TEXT, "SPAN", "how long to wait for a driver (30s)", parse_patience,
+		&arg_gpus.patience_ns },
+	{ 0, "root", OPT_FILE, "DIR", "examine a captured machine: DIR holds its proc and sys", opt_text,
+		(void *) &arg_gpus.root },
+	{ 0, "help-query-gpu", OPT_NONE, NULL, "list the fields of --query-gpu", opt_flag,
+		&arg_gpus.help_gpu },
+	{ 0, "help-query-compute-apps", OPT_NONE, NULL, "list the fields of --query-compute-apps", opt_flag,
+		&arg_gpus.help_apps },
 	{ 0, "help-line", OPT_NONE, NULL, "list the fields of --line", opt_flag, &arg_gpus.help_line },
 	{ 0 },
 };

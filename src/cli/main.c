@@ -69,7 +69,8 @@ static void fill_table(void)
 		&command_doctor,
 		&command_generate,
 	};
-	_Static_assert(sizeof(all) / sizeof(all[0]) == sizeof(cli_commands) / sizeof(cli_commands[0]), "one row a command");
+	_Static_assert(sizeof(all) / sizeof(all[0]) == sizeof(cli_commands) / sizeof(cli_commands[0]),
+		"one row a command");
 
 	for (size_t i = 0; i < cli_command_count; i++)
 		cli_commands[i] = *all[i];
@@ -106,7 +107,8 @@ static int unknown_command(const char *word)
 	if (nearest)
 		complain("unknown command '%s'; did you mean hiwater %s?", word, nearest);
 	else
-		complain("unknown command '%s'; see hiwater --help, or measure a program with: hiwater run -- %s",
+		complain(
+			"unknown command '%s'; see hiwater --help, or measure a program with: hiwater run -- %s",
 			word, word);
 	return EXIT_BEFORE_JOB;
 }

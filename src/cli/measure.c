@@ -237,7 +237,8 @@ static void warn_of_name(const struct measure *m)
 	const char *other = name ? other_meaning(name) : NULL;
 
 	if (other && !m->quiet && !m->recorder.no_record)
-		complain("warning: -n %.80s: as a RUN, '%.80s' means %s; to find this run by its name, give 'name:%.80s'",
+		complain(
+			"warning: -n %.80s: as a RUN, '%.80s' means %s; to find this run by its name, give 'name:%.80s'",
 			name, name, other, name);
 }
 
@@ -251,7 +252,8 @@ int measure_prepare(struct measure *m)
 	if (m->quiet)
 		m->summary = SUMMARY_NONE;
 	if (m->json_file && strcmp(m->json_file, "-") == 0) {
-		complain("--json -: stdout belongs to the job; give a file, or run hiwater show --json afterwards");
+		complain(
+			"--json -: stdout belongs to the job; give a file, or run hiwater show --json afterwards");
 		return -EINVAL;
 	}
 	if (m->actions.n > 0 && !m->alerts.text[0] && !m->limits.text[0]) {
@@ -348,10 +350,12 @@ static bool enforce(struct measure *m, struct hiw_recorder *recorder, const stru
 		return false;
 	(void) snprintf(why, sizeof(why), "%s", a->text);
 	m->killed.all |= a->act == HIW_ACT_KILL && a->pid == 0;
-	m->killed.since_ns = a->act == HIW_ACT_KILL ? clock_boot_ns() : 0; /* each SIGTERM starts a grace of its own */
+	/* each SIGTERM starts a grace of its own */
+	m->killed.since_ns = a->act == HIW_ACT_KILL ? clock_boot_ns() : 0;
 	if (hiw_recorder_signal(recorder, a->pid, a->act == HIW_ACT_END ? SIGTERM : SIGKILL) < 0) {
 		if (!m->quiet && a->act == HIW_ACT_END)
-			complain("warning: SIGTERM could not be sent: the process has ended, or belongs to another user");
+			complain(
+				"warning: SIGTERM could not be sent: the process has ended, or belongs to another user");
 		return false;
 	}
 	if (a->act == HIW_ACT_END) /* a stopped process handles SIGTERM only after SIGCONT */
@@ -379,9 +383,11 @@ bool measure_alerts(struct measure *m, struct hiw_recorder *recorder, pid_t main
 
 bool measure_limit_waits(const struct measure *m, const struct hiw_recorder *recorder)
 {
-	static const uint64_t patience_ns = 2 * second_ns; /* for processes of another user, or stuck in the kernel */
+	/* for processes of another user, or stuck in the kernel */
+	static const uint64_t patience_ns = 2 * second_ns;
 
-	return hiw_recorder_terminating(recorder) && (!m->killed.since_ns || clock_boot_ns() - m->killed.since_ns < patience_ns);
+	return hiw_recorder_terminating(recorder) &&
+	       (!m->killed.since_ns || clock_boot_ns() - m->killed.since_ns < patience_ns);
 }
 
 bool measure_cut_grace(const struct measure *m, struct hiw_recorder *recorder)

@@ -55,7 +55,10 @@ struct measure {
 };
 
 #define MEASURE_INIT \
-	{ .recorder = HIW_OPTIONS_INIT, .summary = SUMMARY_DEFAULT, .alerts.kind = HIW_RULE_ALERT, .limits.kind = HIW_RULE_LIMIT }
+	{ .recorder = HIW_OPTIONS_INIT, \
+		.summary = SUMMARY_DEFAULT, \
+		.alerts.kind = HIW_RULE_ALERT, \
+		.limits.kind = HIW_RULE_LIMIT }
 
 /* Option rows of both commands; m is a static struct measure. */
 #define MEASURE_ROWS(m) \
@@ -66,10 +69,12 @@ struct measure {
 		{ 0, "no-record", OPT_NONE, NULL, "keep no recording", opt_flag, &(m).recorder.no_record }, \
 		{ 'n', NULL, OPT_TEXT, "NAME", "name the run; runs of one name are a group; %r is the rank", \
 			opt_text, (void *) &(m).recorder.name }, \
-		{ 'i', "interval", OPT_TEXT, "INTERVAL", "time between samples of memory, from 1ms to 1h (100ms)", \
-			parse_interval, &(m).recorder.interval_ns }, \
-		{ 0, "gpu", OPT_CHOICE, GPU_CHOICES, "measure GPUs if there are any, or call no GPU driver (auto)", \
-			parse_gpu, &(m).recorder.gpu }, \
+		{ 'i', "interval", OPT_TEXT, "INTERVAL", \
+			"time between samples of memory, from 1ms to 1h (100ms)", parse_interval, \
+			&(m).recorder.interval_ns }, \
+		{ 0, "gpu", OPT_CHOICE, GPU_CHOICES, \
+			"measure GPUs if there are any, or call no GPU driver (auto)", parse_gpu, \
+			&(m).recorder.gpu }, \
 		{ 0, "pss", OPT_NONE, NULL, \
 			"also split processes over 1.5 GiB into private and shared memory, which stalls " \
 			"them for 10 ms per GiB", \
@@ -90,20 +95,24 @@ struct measure {
 			"end the job when it reaches a limit, for example 'ram = 24GiB' or 'time = 2h'; " \
 			"may be repeated", \
 			parse_rule, &(m).limits }, \
-		{ 0, "grace", OPT_TEXT, "SPAN", "time between SIGTERM and SIGKILL when a limit ends the job (30s)", \
-			parse_grace, &(m).recorder.grace_ns }, \
-		{ 0, "summary", OPT_CHOICE, SUMMARY_CHOICES, "how much to print to stderr at the end (full)", \
-			parse_summary, &(m).summary }, \
+		{ 0, "grace", OPT_TEXT, "SPAN", \
+			"time between SIGTERM and SIGKILL when a limit ends the job (30s)", parse_grace, \
+			&(m).recorder.grace_ns }, \
+		{ 0, "summary", OPT_CHOICE, SUMMARY_CHOICES, \
+			"how much to print to stderr at the end (full)", parse_summary, &(m).summary }, \
 		{ 0, "summary-file", OPT_FILE, "FILE", "also write the summary to FILE; %r is the rank", \
 			opt_text, (void *) &(m).summary_file }, \
 		{ 0, "json", OPT_FILE, "FILE", "write the summary as JSON to FILE; %r is the rank", \
 			opt_text, (void *) &(m).json_file }, \
-		{ 0, "progress", OPT_OPTIONAL, "PERIOD", "print a line about the current state every PERIOD (10s)", \
-			parse_progress, &(m).progress_ns }, \
+		{ 0, "progress", OPT_OPTIONAL, "PERIOD", \
+			"print a line about the current state every PERIOD (10s)", parse_progress, \
+			&(m).progress_ns }, \
 		{ 0, "plain", OPT_NONE, NULL, "one fact per line, for screen readers (also: ACCESSIBLE=1)", \
 			opt_flag, &(m).plain }, \
-	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)", \
-		parse_units, &(m).units }
+	{ \
+		0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)", \
+			parse_units, &(m).units \
+	}
 
 /* Paragraphs of both manuals. tests/cli/test_alert.py parses each rule in them. */
 #define RULE_PROSE \

@@ -67,7 +67,9 @@ static char *usual_name(const char *path)
 
 static int write_to(struct reporting *r, const char *path, struct hiw_err *err)
 {
-	const struct hiw_report what = { .size = sizeof(what), .redact = arg_report.redact, .write = put, .ctx = r };
+	const struct hiw_report what = {
+		.size = sizeof(what), .redact = arg_report.redact, .write = put, .ctx = r
+	};
 	struct file_aside file;
 	int code;
 

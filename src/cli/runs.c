@@ -107,7 +107,8 @@ static const char *exit_text(const struct hiw_entry *e, char buf[UNITS_LEN])
 
 static void add_text(struct table *t, const struct hiw_entry *e)
 {
-	char number[UNITS_LEN], started[UNITS_LEN], wall[UNITS_LEN], exit_status[UNITS_LEN], peak[UNITS_LEN] = "-", size[UNITS_LEN];
+	char number[UNITS_LEN], started[UNITS_LEN], wall[UNITS_LEN], exit_status[UNITS_LEN],
+		peak[UNITS_LEN] = "-", size[UNITS_LEN];
 	const enum units units = (enum units) arg_runs.units;
 
 	(void) snprintf(number, sizeof(number), "%" PRIu64, e->number);
@@ -212,7 +213,8 @@ static int finish(struct list *l)
 		return EXIT_FAILED;
 	}
 	if (l->n == 0 && !arg_runs.json) {
-		complain("the history has no runs yet; start one with: hiwater run -- COMMAND (only runs longer than 1 s are kept)");
+		complain(
+			"the history has no runs yet; start one with: hiwater run -- COMMAND (only runs longer than 1 s are kept)");
 		return 0;
 	}
 	return print_out(l->out.data, l->out.len);
@@ -294,7 +296,8 @@ static int report_removed(struct removal *m)
 
 	(void) buf_printf(&line, "removed run %s", m->text.len > 0 ? m->text.data : m->path);
 	if (m->name && hiw_history(see_name, m, NULL) == 0)
-		(void) buf_printf(&line, m->of_name == 1 ? "; %zu more run has that name" : "; %zu more runs have that name",
+		(void) buf_printf(&line,
+			m->of_name == 1 ? "; %zu more run has that name" : "; %zu more runs have that name",
 			m->of_name);
 	(void) buf_str(&line, "\n");
 	r = print_out(line.data, line.len);

@@ -82,15 +82,16 @@ static int show_main(int argc, char **argv)
 
 static const struct opt opts[] = {
 	{ 0, "json", OPT_NONE, NULL, "print JSON, in base units", opt_flag, &arg_show.json },
-	{ 0, "why", OPT_NONE, NULL, "every check: whether its finding applies, and why",
-		opt_flag, &arg_show.why },
+	{ 0, "why", OPT_NONE, NULL, "every check: whether its finding applies, and why", opt_flag,
+		&arg_show.why },
 	{ 0, "summary", OPT_CHOICE, SHOW_CHOICES, "how much to print (full)", parse_kind, &arg_show.summary },
-	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)",
-		parse_units, &arg_show.units },
-	{ 0, "plain", OPT_NONE, NULL, "one fact per line, for screen readers (also: ACCESSIBLE=1)",
-		opt_flag, &arg_show.plain },
-	{ 0, "copy", OPT_FILE, "FILE", "print nothing; copy the recording, which may still grow, into one file",
-		opt_text, (void *) &arg_show.copy },
+	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)", parse_units,
+		&arg_show.units },
+	{ 0, "plain", OPT_NONE, NULL, "one fact per line, for screen readers (also: ACCESSIBLE=1)", opt_flag,
+		&arg_show.plain },
+	{ 0, "copy", OPT_FILE, "FILE",
+		"print nothing; copy the recording, which may still grow, into one file", opt_text,
+		(void *) &arg_show.copy },
 	{ 0 },
 };
 

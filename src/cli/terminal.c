@@ -142,7 +142,9 @@ static int open_anew(int fd)
 {
 	char link[LINK_LEN];
 	struct root root;
-	const int anew = open_root_of(fd, &root, link) == 0 ? openat(root.proc, link, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY) : -1;
+	const int anew = open_root_of(fd, &root, link) == 0
+				 ? openat(root.proc, link, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)
+				 : -1;
 
 	root_done(&root);
 	return anew;
@@ -205,7 +207,8 @@ int terminal_write_part(int fd, const char *text, size_t len, int patience_ms, s
 
 	*ret_written = 0;
 	while (*ret_written < len) {
-		const int n = write_piece(anew >= 0 ? anew : fd, text + *ret_written, len - *ret_written, left_ms(since_ns, patience_ms));
+		const int n = write_piece(anew >= 0 ? anew : fd, text + *ret_written, len - *ret_written,
+			left_ms(since_ns, patience_ms));
 
 		if (n < 0 && n != -EINTR)
 			return n;
@@ -341,9 +344,11 @@ static int open_nameless(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char folder[4096];
-	const int n = slash ? snprintf(folder, sizeof(folder), "%.*s/", (int) (slash - path), path) : snprintf(folder, sizeof(folder), ".");
+	const int n = slash ? snprintf(folder, sizeof(folder), "%.*s/", (int) (slash - path), path)
+			    : snprintf(folder, sizeof(folder), ".");
 
-	return n < 0 || (size_t) n >= sizeof(folder) ? -1 : open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	return n < 0 || (size_t) n >= sizeof(folder) ? -1
+						     : open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
 /* A nameless file gets its name through its link in /proc, which may not be mounted. */
@@ -467,7 +472,8 @@ int file_check(const char *path)
 		return -EISDIR;
 	if (is_special(path))
 		return access(path, W_OK) < 0 ? -errno : 0;
-	n = snprintf(folder, sizeof(folder), "%.*s", slash ? (int) (slash - path + 1) : 1, slash ? path : ".");
+	n = snprintf(
+		folder, sizeof(folder), "%.*s", slash ? (int) (slash - path + 1) : 1, slash ? path : ".");
 	if (n < 0 || (size_t) n >= sizeof(folder))
 		return -ENAMETOOLONG;
 	if (stat(folder, &st) < 0)

@@ -75,7 +75,8 @@ static int parse_number(const char *value, void *dest, struct err *err)
 
 static int parse_sort(const char *value, void *dest, struct err *err)
 {
-	static const char letters[] = "pucrksgbdwtn"; /* the columns of src/top/table.c, in the order of SORT_CHOICES */
+	/* the columns of src/top/table.c, in the order of SORT_CHOICES */
+	static const char letters[] = "pucrksgbdwtn";
 	const int i = opt_choice(value, SORT_CHOICES, err);
 
 	if (i < 0)
@@ -192,8 +193,9 @@ static int become(const struct target *target)
 		char where[PROGRAM_WHY_LEN];
 
 		program_why_not("hiwater-top", where, sizeof(where));
-		complain("the live view is not available: %s; a build without the headers of ncursesw (Debian: libncurses-dev) omits "
-			 "it; hiwater show and hiwater attach --progress work without it",
+		complain(
+			"the live view is not available: %s; a build without the headers of ncursesw (Debian: libncurses-dev) omits "
+			"it; hiwater show and hiwater attach --progress work without it",
 			where);
 		return EXIT_FAILED;
 	}
@@ -235,32 +237,33 @@ static int top_main(int argc, char **argv)
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct opt opts[] = {
-	{ 'i', "interval", OPT_TEXT, "INTERVAL", "time between samples, from 10ms to 1h (1s); printing a recording: between samples of "
-						 "its own time",
+	{ 'i', "interval", OPT_TEXT, "INTERVAL",
+		"time between samples, from 10ms to 1h (1s); printing a recording: between samples of "
+		"its own time",
 		parse_period, &arg_top.interval_ns },
-	{ 'n', "count", OPT_TEXT, "COUNT", "print this many samples as lines, then exit",
-		parse_number, &arg_top.count },
-	{ 0, "plain", OPT_NONE, NULL, "print lines instead of a screen; the default without a terminal and with ACCESSIBLE=1",
-		opt_flag,
-		&arg_top.plain },
-	{ 0, "rows", OPT_TEXT, "N", "processes per sample when printing lines (10)",
-		parse_number, &arg_top.rows },
-	{ 0, "at", OPT_TEXT, "TIME", "of a recording: pause at this time since its start; printed lines begin there",
-		parse_time,
+	{ 'n', "count", OPT_TEXT, "COUNT", "print this many samples as lines, then exit", parse_number,
+		&arg_top.count },
+	{ 0, "plain", OPT_NONE, NULL,
+		"print lines instead of a screen; the default without a terminal and with ACCESSIBLE=1",
+		opt_flag, &arg_top.plain },
+	{ 0, "rows", OPT_TEXT, "N", "processes per sample when printing lines (10)", parse_number,
+		&arg_top.rows },
+	{ 0, "at", OPT_TEXT, "TIME",
+		"of a recording: pause at this time since its start; printed lines begin there", parse_time,
 		&arg_top.at_ns },
-	{ 0, "filter", OPT_TEXT, "RULE", "show only the processes that match RULE, for example 'rss > 1GiB and name ~ ^py'",
-		opt_text,
+	{ 0, "filter", OPT_TEXT, "RULE",
+		"show only the processes that match RULE, for example 'rss > 1GiB and name ~ ^py'", opt_text,
 		(void *) &arg_top.filter },
-	{ 0, "sort", OPT_CHOICE, SORT_CHOICES, "sort processes by this column (ram)",
-		parse_sort, arg_top.sort },
-	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)",
-		parse_units, &arg_top.units },
+	{ 0, "sort", OPT_CHOICE, SORT_CHOICES, "sort processes by this column (ram)", parse_sort,
+		arg_top.sort },
+	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)", parse_units,
+		&arg_top.units },
 	{ 0, "gpu", OPT_CHOICE, GPU_CHOICES, "show GPUs if there are any, or call no GPU driver (auto)",
 		parse_gpu, &arg_top.gpu },
 	{ 0, "no-mouse", OPT_NONE, NULL, "leave the mouse to the terminal, which can then select text",
 		opt_flag, &arg_top.no_mouse },
-	{ 0, "readonly", OPT_NONE, NULL, "disable sending signals to processes",
-		opt_flag, &arg_top.readonly },
+	{ 0, "readonly", OPT_NONE, NULL, "disable sending signals to processes", opt_flag,
+		&arg_top.readonly },
 	{ 0 },
 };
 
@@ -310,7 +313,8 @@ static const char *const keys[] = {
 const struct command command_top = {
 	.name = "top",
 	.usage = "[options] [PID|RUN|FILE]",
-	.operands = WHAT_A_RUN_IS " A number is a PID if such a process exists, else a run. The default is the whole machine.",
+	.operands = WHAT_A_RUN_IS
+	" A number is a PID if such a process exists, else a run. The default is the whole machine.",
 	.sentence = "show current use, live: the machine, a job, a recording",
 	.prose = prose,
 	.examples = examples,

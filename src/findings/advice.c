@@ -63,7 +63,8 @@ void advice_put_time(int64_t ns, struct buf *out)
 		buf_printf(out, " --time=%lld-%02d:%02d:%02d", (long long) days, (int) (s % 86400 / 3600),
 			(int) (s % 3600 / 60), (int) (s % 60));
 	else
-		buf_printf(out, " --time=%d:%02d:%02d", (int) (s / 3600), (int) (s % 3600 / 60), (int) (s % 60));
+		buf_printf(
+			out, " --time=%d:%02d:%02d", (int) (s / 3600), (int) (s % 3600 / 60), (int) (s % 60));
 }
 
 void advice_put_cpus(int64_t cpus, struct buf *out)
@@ -113,12 +114,14 @@ static void judge_memory(const struct summary *s, struct advice *a)
 
 	if (!requested.known && !slurm)
 		return why_not(&a->mem_why_not, "no memory was requested (--request ram=.. or a scheduler)");
-	if (requested.known && all.known && (double) requested.value >= (double) all.value * WHOLE_NODE_PERCENT / 100)
+	if (requested.known && all.known &&
+		(double) requested.value >= (double) all.value * WHOLE_NODE_PERCENT / 100)
 		return why_not(&a->mem_why_not, "the request is for the whole machine");
 	if (requested.known && (double) enough >= (double) requested.value * MEM_PERCENT / 100) {
 		(void) snprintf(a->mem_why_not, sizeof(a->mem_why_not),
 			"%s would do; fires below %d %% of the %s requested",
-			units_bytes(enough, UNITS_IEC, used), MEM_PERCENT, units_bytes(requested.value, UNITS_IEC, of));
+			units_bytes(enough, UNITS_IEC, used), MEM_PERCENT,
+			units_bytes(requested.value, UNITS_IEC, of));
 		return;
 	}
 	a->mem_bytes = known(enough);
@@ -130,13 +133,16 @@ static void judge_time(const struct summary *s, struct advice *a)
 	char used[UNITS_LEN], of[UNITS_LEN];
 
 	if (!a->wall_ns.known || !requested.known)
-		return why_not(&a->time_why_not, requested.known ? "the wall time is unknown" : "no time was requested");
+		return why_not(&a->time_why_not,
+			requested.known ? "the wall time is unknown" : "no time was requested");
 	const int64_t enough = advice_time(a->wall_ns.value);
 
-	if ((double) a->wall_ns.value >= (double) requested.value * TIME_PERCENT / 100 || enough >= requested.value) {
+	if ((double) a->wall_ns.value >= (double) requested.value * TIME_PERCENT / 100 ||
+		enough >= requested.value) {
 		(void) snprintf(a->time_why_not, sizeof(a->time_why_not),
 			"the run took %s; fires below %d %% of the %s requested, where a shorter request would do",
-			units_duration(a->wall_ns.value, used), TIME_PERCENT, units_duration(requested.value, of));
+			units_duration(a->wall_ns.value, used), TIME_PERCENT,
+			units_duration(requested.value, of));
 		return;
 	}
 	a->time_ns = known(enough);
@@ -154,7 +160,8 @@ static void judge_cpus(const struct known_of_run *k, struct advice *a)
 		a->cpus = cpus_enough(k->s);
 		return;
 	}
-	if (!used.known || !requested.known || (double) used.value / 1e6 >= (double) requested.value * CPU_PERCENT / 100)
+	if (!used.known || !requested.known ||
+		(double) used.value / 1e6 >= (double) requested.value * CPU_PERCENT / 100)
 		return;
 	const int64_t enough = used.value > 0 ? (used.value + 999999) / 1000000 : 1;
 
@@ -172,7 +179,8 @@ void advice_make(const struct known_of_run *k, struct advice *ret)
 		.runs = k->earlier->n + 1,
 		.wall_ns = maybe_max(k->s->wall_ns, k->earlier->wall_ns),
 	};
-	ret->peak_is_bound = need.known && ret->peak_bytes.value == need.value && k->s->combined.method == METHOD_BOUNDED;
+	ret->peak_is_bound = need.known && ret->peak_bytes.value == need.value &&
+			     k->s->combined.method == METHOD_BOUNDED;
 	ret->peak_is_earlier = ret->peak_bytes.known && (!need.known || ret->peak_bytes.value > need.value);
 	if (no) {
 		why_not(&ret->mem_why_not, no);

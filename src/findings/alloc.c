@@ -45,10 +45,12 @@ static bool parse_device(const struct job *job, const struct series *s, struct d
 	static const char begin[] = "torch/", end[] = "/reserved_peak_bytes";
 	const size_t len = strlen(s->name), around = sizeof(begin) - 1 + sizeof(end) - 1;
 
-	if (len <= around || len - around >= sizeof(ret->name) || strncmp(s->name, begin, sizeof(begin) - 1) != 0 ||
+	if (len <= around || len - around >= sizeof(ret->name) ||
+		strncmp(s->name, begin, sizeof(begin) - 1) != 0 ||
 		strcmp(s->name + len - (sizeof(end) - 1), end) != 0)
 		return false;
-	(void) snprintf(ret->name, sizeof(ret->name), "%.*s", (int) (len - around), s->name + sizeof(begin) - 1);
+	(void) snprintf(
+		ret->name, sizeof(ret->name), "%.*s", (int) (len - around), s->name + sizeof(begin) - 1);
 	ret->reserved = is_amount(s->max) ? s->max : -1;
 	ret->allocated = most_of(job, ret->name, "allocated_peak_bytes");
 	ret->retries = most_of(job, ret->name, "alloc_retries");
@@ -57,7 +59,9 @@ static bool parse_device(const struct job *job, const struct series *s, struct d
 
 static double gap_of(const struct device *d)
 {
-	return d->reserved >= 0 && d->allocated >= 0 && d->reserved > d->allocated ? d->reserved - d->allocated : 0;
+	return d->reserved >= 0 && d->allocated >= 0 && d->reserved > d->allocated
+		       ? d->reserved - d->allocated
+		       : 0;
 }
 
 /* *ret: the device with the most retries, else with the largest gap. Returns the number of
@@ -71,7 +75,8 @@ static int worst(const struct job *job, struct device *ret)
 
 		if (!parse_device(job, job_series(job, i), &d))
 			continue;
-		if (n++ == 0 || d.retries > ret->retries || (d.retries >= ret->retries && gap_of(&d) > gap_of(ret)))
+		if (n++ == 0 || d.retries > ret->retries ||
+			(d.retries >= ret->retries && gap_of(&d) > gap_of(ret)))
 			*ret = d;
 	}
 	return n;
@@ -82,7 +87,8 @@ static void write_amounts(const struct device *d, struct buf *text)
 	char reserved[UNITS_LEN], allocated[UNITS_LEN];
 
 	buf_printf(text, "PyTorch reserved up to %s of %s and allocated up to %s of it",
-		units_bytes((int64_t) d->reserved, UNITS_IEC, reserved), d->name, units_bytes((int64_t) d->allocated, UNITS_IEC, allocated));
+		units_bytes((int64_t) d->reserved, UNITS_IEC, reserved), d->name,
+		units_bytes((int64_t) d->allocated, UNITS_IEC, allocated));
 }
 
 bool rule_alloc_gap(const struct known_of_run *k, struct finding *f, struct buf *text)
@@ -90,7 +96,8 @@ bool rule_alloc_gap(const struct known_of_run *k, struct finding *f, struct buf 
 	struct device d;
 	const bool any = worst(k->s->job, &d) > 0 && d.reserved >= 0 && d.allocated >= 0;
 	const double gap = any ? gap_of(&d) : 0;
-	const bool wide = gap > gap_least && gap * 100 > d.reserved * GAP_PERCENT, retried = any && d.retries > 0;
+	const bool wide = gap > gap_least && gap * 100 > d.reserved * GAP_PERCENT,
+		   retried = any && d.retries > 0;
 	char bytes[UNITS_LEN];
 
 	if (!any) {
@@ -110,11 +117,13 @@ bool rule_alloc_gap(const struct known_of_run *k, struct finding *f, struct buf 
 	write_amounts(&d, text);
 	if (retried) {
 		f->severity = SEVERITY_WARN;
-		buf_printf(text, "; it had to empty its cache %.0f time%s, which waits for the device", d.retries, d.retries > 1 ? "s" : "");
+		buf_printf(text, "; it had to empty its cache %.0f time%s, which waits for the device",
+			d.retries, d.retries > 1 ? "s" : "");
 	}
 	if (wide)
-		buf_printf(text, ": %s may be lost to fragmentation. Try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or batches of "
-				 "fewer different sizes.",
+		buf_printf(text,
+			": %s may be lost to fragmentation. Try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or batches of "
+			"fewer different sizes.",
 			units_bytes((int64_t) gap, UNITS_IEC, bytes));
 	else
 		buf_str(text, ". A smaller batch may be faster.");

@@ -34,8 +34,9 @@ static void tasks_elsewhere(const struct summary *s, struct finding *f, struct b
 	finding_evidence(f, "srun", 1);
 	f->severity = SEVERITY_WARN;
 	next(text);
-	buf_str(text, "Tasks that srun or mpirun started on other nodes, or outside this process tree, were not measured: run "
-		      "hiwater in each task (srun hiwater run -- ...).");
+	buf_str(text,
+		"Tasks that srun or mpirun started on other nodes, or outside this process tree, were not measured: run "
+		"hiwater in each task (srun hiwater run -- ...).");
 }
 
 /* Bounds hold at any sampling interval; narrow ones need no warning. */
@@ -61,8 +62,8 @@ static void too_few_samples(const struct summary *s, struct finding *f, struct b
 		return;
 	finding_evidence(f, "samples", (double) samples.value);
 	next(text);
-	buf_printf(text, "Only %lld sample%s: short peaks may be missing; use a shorter -i.", (long long) samples.value,
-		samples.value == 1 ? "" : "s");
+	buf_printf(text, "Only %lld sample%s: short peaks may be missing; use a shorter -i.",
+		(long long) samples.value, samples.value == 1 ? "" : "s");
 }
 
 /* One process is enough: it may be a fork, hidden by prctl, of a parent whose memory can be
@@ -75,8 +76,9 @@ static void hidden(const struct summary *s, struct finding *f, struct buf *text)
 		return;
 	finding_evidence(f, "processes_hidden", (double) n.value);
 	next(text);
-	buf_printf(text, "The memory of %lld process%s cannot be inspected (setuid, or hidden by prctl): pages that %s with others are known by "
-			 "mapping name only, and some may be counted more than once; %s.",
+	buf_printf(text,
+		"The memory of %lld process%s cannot be inspected (setuid, or hidden by prctl): pages that %s with others are known by "
+		"mapping name only, and some may be counted more than once; %s.",
 		(long long) n.value, n.value == 1 ? "" : "es", n.value == 1 ? "it shares" : "they share",
 		is_set(s->facts->refused_with_ptrace)
 			? "hiwater has CAP_SYS_PTRACE, but the kernel still denies access (a sandbox or a security module)"
@@ -98,7 +100,9 @@ static void late_samples(const struct summary *s, struct finding *f, struct buf 
 static void gaps(const struct summary *s, struct finding *f, struct buf *text)
 {
 	const struct maybe gap = s->facts->longest_gap_ns, interval = s->facts->interval_ns;
-	const int64_t least = maybe_max(known(gap_least_ns), known(interval.known ? interval.value * GAP_INTERVALS : 0)).value;
+	const int64_t least = maybe_max(
+		known(gap_least_ns), known(interval.known ? interval.value * GAP_INTERVALS : 0))
+				      .value;
 	char length[UNITS_LEN];
 
 	if (!gap.known || gap.value <= least)
@@ -106,7 +110,8 @@ static void gaps(const struct summary *s, struct finding *f, struct buf *text)
 	finding_evidence(f, "longest_gap_s", (double) gap.value / 1e9);
 	f->severity = SEVERITY_WARN;
 	next(text);
-	buf_printf(text, "No samples for %s (the machine was suspended, or hiwater was stopped).", units_duration(gap.value, length));
+	buf_printf(text, "No samples for %s (the machine was suspended, or hiwater was stopped).",
+		units_duration(gap.value, length));
 }
 
 static void lost_exit_records(const struct summary *s, struct finding *f, struct buf *text)
@@ -117,8 +122,9 @@ static void lost_exit_records(const struct summary *s, struct finding *f, struct
 	if (s->seen_at_least)
 		f->severity = SEVERITY_WARN;
 	next(text);
-	buf_str(text, "The kernel dropped exit records, probably because too many processes ended at once: short processes may be missing, "
-		      "with their memory, I/O and, where they were not waited for, CPU time.");
+	buf_str(text,
+		"The kernel dropped exit records, probably because too many processes ended at once: short processes may be missing, "
+		"with their memory, I/O and, where they were not waited for, CPU time.");
 }
 
 /* With attach, processes that keep running are normal. */
@@ -160,7 +166,8 @@ static void cut_off(const struct summary *s, struct finding *f, struct buf *text
 	f->severity = SEVERITY_WARN;
 	next(text);
 	buf_printf(text, "%s%s after %s: all figures cover the time until then, later use was not measured.",
-		s->lost ? "The recorder was lost" : "The recording stopped, ", s->lost ? "" : why, units_instant(s->wall_ns.value, until));
+		s->lost ? "The recorder was lost" : "The recording stopped, ", s->lost ? "" : why,
+		units_instant(s->wall_ns.value, until));
 }
 
 bool rule_blind_spots(const struct known_of_run *k, struct finding *f, struct buf *text)
@@ -184,6 +191,7 @@ bool rule_blind_spots(const struct known_of_run *k, struct finding *f, struct bu
 	if (!k->s->facts->samples.known)
 		buf_str(text, "gaps are unknown: the recorder was lost");
 	else
-		buf_str(text, "nothing was missed: no srun, no late samples, no gaps, no process still running, no dropped frames");
+		buf_str(text,
+			"nothing was missed: no srun, no late samples, no gaps, no process still running, no dropped frames");
 	return false;
 }

@@ -44,16 +44,20 @@ static bool foreign_on_cores(const struct summary *s, struct finding *f, struct 
 	}
 	/* Load on CPUs that the job may not use does not slow it down. */
 	if (ours < all * 0.9) {
-		buf_printf(text, "the job may use %.0f of %.0f cores; load on the others does not matter", ours, all);
+		buf_printf(text, "the job may use %.0f of %.0f cores; load on the others does not matter",
+			ours, all);
 		return false;
 	}
 	if (others * 100 <= all * FOREIGN_PERCENT) {
-		buf_printf(text, "other processes kept %.1f of %.0f cores busy; fires above %d %% of the cores", others, all, FOREIGN_PERCENT);
+		buf_printf(text,
+			"other processes kept %.1f of %.0f cores busy; fires above %d %% of the cores",
+			others, all, FOREIGN_PERCENT);
 		return false;
 	}
 	finding_evidence(f, "other_cores", others);
 	finding_evidence(f, "cores", all);
-	buf_printf(text, "Other processes kept %.1f of the job's %.0f cores busy: it may have run slower than it would alone.",
+	buf_printf(text,
+		"Other processes kept %.1f of the job's %.0f cores busy: it may have run slower than it would alone.",
 		others, all);
 	return true;
 }
@@ -70,7 +74,8 @@ struct others {
 /* Time for which the GPU was read: drivers stop answering at times. */
 static double time_read_ns(const struct summary *s, uint32_t id)
 {
-	const struct acc *busy = job_acc(s->job, M_GPU_BUSY, id), *acc = busy ? busy : job_acc(s->job, M_GPU_MEM, id);
+	const struct acc *busy = job_acc(s->job, M_GPU_BUSY, id),
+			 *acc = busy ? busy : job_acc(s->job, M_GPU_MEM, id);
 
 	return acc ? (double) acc->span_ns : 0;
 }
@@ -142,8 +147,8 @@ static struct others others_on(const struct summary *s, uint32_t id)
  * there. */
 static bool is_busy_unattributed(const struct others *o)
 {
-	return o->busy * 100 > FOREIGN_PERCENT && o->own >= 0 && o->own * 100 < IDLE_PERCENT && o->active * 100 <= FOREIGN_PERCENT &&
-	       o->memory * 100 <= FOREIGN_PERCENT;
+	return o->busy * 100 > FOREIGN_PERCENT && o->own >= 0 && o->own * 100 < IDLE_PERCENT &&
+	       o->active * 100 <= FOREIGN_PERCENT && o->memory * 100 <= FOREIGN_PERCENT;
 }
 
 /* Share of the GPU that others used, by the strongest sign; negative: no sign. */
@@ -180,15 +185,18 @@ static void put_foreign(const struct summary *s, uint32_t id, struct buf *text)
 	(void) gpu_name(s->job, id, name);
 	(void) units_bytes((int64_t) o.bytes, UNITS_IEC, bytes);
 	if (is_busy_unattributed(&o))
-		buf_printf(text, "%s was busy %.0f %% of the time, the job's processes on it %.0f %% (the driver's samples): other processes may have used it.",
+		buf_printf(text,
+			"%s was busy %.0f %% of the time, the job's processes on it %.0f %% (the driver's samples): other processes may have used it.",
 			name, o.busy * 100, o.own * 100);
 	else if (used && active_there)
-		buf_printf(text, "Other processes used %s of memory on %s, which the job used, and were active there %.0f %% of the time (the driver's samples)",
+		buf_printf(text,
+			"Other processes used %s of memory on %s, which the job used, and were active there %.0f %% of the time (the driver's samples)",
 			bytes, name, o.active * 100);
 	else if (used)
 		buf_printf(text, "Other processes used %s of memory on %s, which the job used", bytes, name);
 	else
-		buf_printf(text, "Other processes were active %.0f %% of the time (the driver's samples) on %s, which the job used",
+		buf_printf(text,
+			"Other processes were active %.0f %% of the time (the driver's samples) on %s, which the job used",
 			o.active * 100, name);
 	if (!is_busy_unattributed(&o))
 		buf_str(text, ": they may have slowed it down.");

@@ -37,7 +37,8 @@ static bool hardly_ran(const struct summary *s)
 bool rule_cpu_throttled(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct summary *s = k->s;
-	const struct maybe all = figures_rise(s, M_JOB_CGROUP_PERIODS), throttled = figures_rise(s, M_JOB_CGROUP_THROTTLED_PERIODS);
+	const struct maybe all = figures_rise(s, M_JOB_CGROUP_PERIODS),
+			   throttled = figures_rise(s, M_JOB_CGROUP_THROTTLED_PERIODS);
 	const struct maybe time = figures_rise(s, M_JOB_CGROUP_THROTTLED), quota = s->facts->limit_cpu_ppm;
 	char share[UNITS_LEN], waited[UNITS_LEN];
 
@@ -47,11 +48,14 @@ bool rule_cpu_throttled(const struct known_of_run *k, struct finding *f, struct 
 	}
 	(void) units_percent(throttled.value, all.value, share);
 	if (throttled.value * 100 <= all.value * THROTTLED_PERCENT) {
-		buf_printf(text, "the CPU quota throttled the job in %s of its periods; fires above %d %%", share, THROTTLED_PERCENT);
+		buf_printf(text, "the CPU quota throttled the job in %s of its periods; fires above %d %%",
+			share, THROTTLED_PERCENT);
 		return false;
 	}
 	if (hardly_ran(s)) {
-		buf_printf(text, "the CPU quota throttled its cgroup in %s of its periods, but the job itself hardly ran", share);
+		buf_printf(text,
+			"the CPU quota throttled its cgroup in %s of its periods, but the job itself hardly ran",
+			share);
 		return false;
 	}
 	finding_evidence(f, "throttled_ratio", (double) throttled.value / (double) all.value);
@@ -80,17 +84,20 @@ static double cores_allowed(const struct summary *s)
 	const double cpus = s->facts->cpus.known ? (double) s->facts->cpus.value : 0;
 	const struct maybe quota = s->facts->limit_cpu_ppm;
 
-	return quota.known && (cpus <= 0 || (double) quota.value / 1e6 < cpus) ? (double) quota.value / 1e6 : cpus;
+	return quota.known && (cpus <= 0 || (double) quota.value / 1e6 < cpus) ? (double) quota.value / 1e6
+									       : cpus;
 }
 
 double other_cores(const struct summary *s)
 {
-	const struct maybe busy = maybe_sum(figures_rise(s, M_HOST_CPU_USER), figures_rise(s, M_HOST_CPU_SYSTEM));
+	const struct maybe busy = maybe_sum(
+		figures_rise(s, M_HOST_CPU_USER), figures_rise(s, M_HOST_CPU_SYSTEM));
 	const struct maybe own = s->facts->own_cpu_ns;
 
 	if (!busy.known || !s->cores_mean_ppm.known || !s->wall_ns.known || s->wall_ns.value <= 0)
 		return 0;
-	const double others = ((double) busy.value - (own.known ? (double) own.value : 0)) / (double) s->wall_ns.value -
+	const double others = ((double) busy.value - (own.known ? (double) own.value : 0)) /
+				      (double) s->wall_ns.value -
 			      (double) s->cores_mean_ppm.value / 1e6;
 
 	return others > 0 ? others : 0;
@@ -108,7 +115,8 @@ static double runnable(const struct summary *s)
 bool rule_cpu_oversubscribed(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct summary *s = k->s;
-	const double cores = cores_allowed(s), threads = figures_mean(s, M_JOB_THREADS, 0), waiting = runnable(s);
+	const double cores = cores_allowed(s), threads = figures_mean(s, M_JOB_THREADS, 0),
+		     waiting = runnable(s);
 	const double used = s->cores_mean_ppm.known ? (double) s->cores_mean_ppm.value / 1e6 : 0;
 
 	if (cores <= 0 || threads < 0 || waiting < 0) {
@@ -116,9 +124,11 @@ bool rule_cpu_oversubscribed(const struct known_of_run *k, struct finding *f, st
 		return false;
 	}
 	if (threads <= 2 * cores || waiting <= 2 * cores || used * 100 < cores * BUSY_PERCENT) {
-		buf_printf(text, "%.0f threads, about %.0f of them runnable, kept %.1f of ", threads, fmin(waiting, threads), used);
+		buf_printf(text, "%.0f threads, about %.0f of them runnable, kept %.1f of ", threads,
+			fmin(waiting, threads), used);
 		put_cores(cores, text);
-		buf_printf(text, " busy; fires above two runnable threads per core, with the cores %d %% busy",
+		buf_printf(text,
+			" busy; fires above two runnable threads per core, with the cores %d %% busy",
 			BUSY_PERCENT);
 		return false;
 	}
@@ -128,7 +138,8 @@ bool rule_cpu_oversubscribed(const struct known_of_run *k, struct finding *f, st
 	finding_evidence(f, "cores_used", used);
 	buf_printf(text, "About %.0f threads were runnable on ", fmin(waiting, threads));
 	put_cores(cores, text);
-	buf_str(text, " at a time: they may slow each other down. Try fewer: OMP_NUM_THREADS x processes = cores, or fewer workers.");
+	buf_str(text,
+		" at a time: they may slow each other down. Try fewer: OMP_NUM_THREADS x processes = cores, or fewer workers.");
 	return true;
 }
 
@@ -143,7 +154,8 @@ struct cpu_use {
 
 static struct cpu_use use_of(const struct job *job)
 {
-	const struct timeline *user = job_timeline(job, M_JOB_CPU_USER, 0), *system = job_timeline(job, M_JOB_CPU_SYSTEM, 0);
+	const struct timeline *user = job_timeline(job, M_JOB_CPU_USER, 0),
+			      *system = job_timeline(job, M_JOB_CPU_SYSTEM, 0);
 	double time = 0, sum = 0, squares = 0;
 	struct cpu_use u = { 0 };
 
@@ -175,7 +187,8 @@ struct maybe cpus_enough(const struct summary *s)
 	const struct cpu_use u = s->job ? use_of(s->job) : (struct cpu_use) { 0 };
 	const double wanted = u.mean + 2 * u.sigma;
 
-	if (!requested.known || u.n < FEW_BUCKETS || wanted * 100 >= (double) requested.value * WANTED_PERCENT ||
+	if (!requested.known || u.n < FEW_BUCKETS ||
+		wanted * 100 >= (double) requested.value * WANTED_PERCENT ||
 		u.most * 100 > (double) requested.value * STRETCH_PERCENT)
 		return UNKNOWN;
 	return known((int64_t) ceil(fmax(fmax(wanted, u.most), 1)));
@@ -196,19 +209,24 @@ bool rule_cpu_request(const struct known_of_run *k, struct finding *f, struct bu
 	const struct summary *s = k->s;
 	const struct maybe requested = s->facts->request_cpus, enough = cpus_enough(s);
 	const struct cpu_use u = use_of(s->job);
-	const bool earlier_more = k->earlier->cores_ppm.known && (double) k->earlier->cores_ppm.value / 1e6 > u.mean + 2 * u.sigma;
+	const bool earlier_more = k->earlier->cores_ppm.known &&
+				  (double) k->earlier->cores_ppm.value / 1e6 > u.mean + 2 * u.sigma;
 	char at[UNITS_LEN], mean[UNITS_LEN], most[UNITS_LEN];
 
 	if (!requested.known || u.n < FEW_BUCKETS || !run_succeeded(s)) {
-		buf_str(text, !requested.known ? "no CPUs were requested (--request cpus=.. or a scheduler)" : u.n < FEW_BUCKETS ? "CPU use over time is unknown"
-																 : "the run did not end with status 0, so its needs are unknown");
+		buf_str(text,
+			!requested.known ? "no CPUs were requested (--request cpus=.. or a scheduler)"
+			: u.n < FEW_BUCKETS
+				? "CPU use over time is unknown"
+				: "the run did not end with status 0, so its needs are unknown");
 		return false;
 	}
 	if (!enough.known || enough.value >= requested.value || earlier_more) {
-		buf_printf(text, "the job used %s cores on average, %s at its busiest, of %lld requested%s; fires where mean + 2 sigma is below %d %% "
-				 "of the request and no stretch is above %d %%",
-			cores_text(u.mean, mean), cores_text(u.most, most), (long long) requested.value, earlier_more ? ", and more in an earlier run" : "", WANTED_PERCENT,
-			STRETCH_PERCENT);
+		buf_printf(text,
+			"the job used %s cores on average, %s at its busiest, of %lld requested%s; fires where mean + 2 sigma is below %d %% "
+			"of the request and no stretch is above %d %%",
+			cores_text(u.mean, mean), cores_text(u.most, most), (long long) requested.value,
+			earlier_more ? ", and more in an earlier run" : "", WANTED_PERCENT, STRETCH_PERCENT);
 		return false;
 	}
 	finding_evidence(f, "cores_mean", u.mean);
@@ -217,8 +235,9 @@ bool rule_cpu_request(const struct known_of_run *k, struct finding *f, struct bu
 	finding_evidence(f, "max_at_s", (double) u.most_at_ns / 1e9);
 	finding_evidence(f, "cores_requested", (double) requested.value);
 	finding_evidence(f, "advice_cores", (double) enough.value);
-	buf_printf(text, "Request %lld CPU%s, not %lld: the job used %s on average, %s at its busiest (from %s on).",
-		(long long) enough.value, enough.value == 1 ? "" : "s", (long long) requested.value, cores_text(u.mean, mean), cores_text(u.most, most),
-		units_instant(u.most_at_ns, at));
+	buf_printf(text,
+		"Request %lld CPU%s, not %lld: the job used %s on average, %s at its busiest (from %s on).",
+		(long long) enough.value, enough.value == 1 ? "" : "s", (long long) requested.value,
+		cores_text(u.mean, mean), cores_text(u.most, most), units_instant(u.most_at_ns, at));
 	return true;
 }

@@ -92,8 +92,8 @@ static bool is_long_enough(const struct finding_rule *rule, const struct summary
 	}
 	if (s->wall_ns.value > rule->min_wall_ns)
 		return true;
-	buf_printf(text, "the run took %s; this rule needs more than %s", units_duration(s->wall_ns.value, wall),
-		units_duration(rule->min_wall_ns, least));
+	buf_printf(text, "the run took %s; this rule needs more than %s",
+		units_duration(s->wall_ns.value, wall), units_duration(rule->min_wall_ns, least));
 	return false;
 }
 
@@ -167,7 +167,9 @@ int findings_switch_off(struct summary *summary, const char *list)
 {
 	for (size_t i = 0; i < summary->n_findings; i++) {
 		struct finding *f = &summary->findings[i];
-		char *why_not = f->fired && is_off(list, f->code) ? strdup("switched off by HIWATER_FINDINGS_OFF") : NULL;
+		char *why_not = f->fired && is_off(list, f->code)
+					? strdup("switched off by HIWATER_FINDINGS_OFF")
+					: NULL;
 
 		if (!f->fired || !is_off(list, f->code))
 			continue;

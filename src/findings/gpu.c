@@ -35,7 +35,9 @@ static double copied(const struct summary *s, uint32_t id)
 {
 	const double in = gpu_rise(s->job, M_GPU_PCIE_RX, id), out = gpu_rise(s->job, M_GPU_PCIE_TX, id);
 
-	return in >= 0 && out >= 0 && s->wall_ns.known && s->wall_ns.value > 0 ? (in + out) * 1e9 / (double) s->wall_ns.value : -1;
+	return in >= 0 && out >= 0 && s->wall_ns.known && s->wall_ns.value > 0
+		       ? (in + out) * 1e9 / (double) s->wall_ns.value
+		       : -1;
 }
 
 /* ---- gpu-idle --------------------------------------------------------------------------------------------------------- */
@@ -52,8 +54,10 @@ static int64_t length(struct stretch stretch)
 /* The longest time in which the GPU was idle while the job used memory on it. */
 static struct stretch longest_idle(const struct job *job, uint32_t id)
 {
-	const struct timeline *some_kernel = job_timeline(job, M_GPU_BUSY, id), *used = job_timeline(job, M_GPU_JOB_MEM, id);
-	const struct timeline *busy = some_kernel ? some_kernel : job_timeline(job, M_GPU_GRAPHICS_ACTIVE, id);
+	const struct timeline *some_kernel = job_timeline(job, M_GPU_BUSY, id),
+			      *used = job_timeline(job, M_GPU_JOB_MEM, id);
+	const struct timeline *busy = some_kernel ? some_kernel
+						  : job_timeline(job, M_GPU_GRAPHICS_ACTIVE, id);
 	const int64_t span = (int64_t) job_timeline_span(job);
 	struct stretch most = { 0 }, now = { 0 };
 
@@ -93,7 +97,8 @@ static void idle_evidence(const struct summary *s, uint32_t id, struct finding *
 	finding_evidence(f, "idle_s", (double) length(longest_idle(s->job, id)) / 1e9);
 }
 
-static void put_idle(const struct summary *s, const struct gpus_ranked *idlest, size_t used, struct finding *f, struct buf *text)
+static void put_idle(const struct summary *s, const struct gpus_ranked *idlest, size_t used,
+	struct finding *f, struct buf *text)
 {
 	const struct job *job = s->job;
 	const uint32_t id = idlest->list[0].id;
@@ -102,8 +107,9 @@ static void put_idle(const struct summary *s, const struct gpus_ranked *idlest, 
 
 	gpus_evidence(s, idlest, used, idle_evidence, f);
 	finding_interval(f, idle.from_ns, idle.to_ns);
-	buf_printf(text, "%s was idle for %s, from %s on, while the job used %s of its memory.", gpu_name(job, id, name),
-		units_duration(length(idle), time), units_instant(idle.from_ns, from),
+	buf_printf(text, "%s was idle for %s, from %s on, while the job used %s of its memory.",
+		gpu_name(job, id, name), units_duration(length(idle), time),
+		units_instant(idle.from_ns, from),
 		units_bytes((int64_t) gpu_most(job, M_GPU_JOB_MEM, id), UNITS_IEC, bytes));
 	gpus_put_others(job, idlest, used, text);
 	buf_str(text, " Release it before work that needs no GPU, or run that work in a separate job.");
@@ -130,11 +136,13 @@ bool rule_gpu_idle(const struct known_of_run *k, struct finding *f, struct buf *
 	if (unused > 0) {
 		finding_evidence(f, "unused_gpus", unused);
 		finding_evidence(f, "gpus", (double) all.n);
-		buf_printf(text, "%u of %zu GPUs %s never used by the job: request fewer, or use them all.", unused, all.n,
-			unused == 1 ? "was" : "were");
+		buf_printf(text, "%u of %zu GPUs %s never used by the job: request fewer, or use them all.",
+			unused, all.n, unused == 1 ? "was" : "were");
 		return true;
 	}
-	buf_printf(text, "no GPU was under %d %% busy for 10 minutes while the job used memory on it, none was unused", IDLE_PERCENT);
+	buf_printf(text,
+		"no GPU was under %d %% busy for 10 minutes while the job used memory on it, none was unused",
+		IDLE_PERCENT);
 	return false;
 }
 
@@ -181,17 +189,20 @@ static void low_use_evidence(const struct summary *s, uint32_t id, struct findin
 }
 
 /* known: the GPUs with known activity, the least active first. */
-static void put_no_low_use(const struct summary *s, const struct gpus_ranked *known, size_t used, struct buf *text)
+static void put_no_low_use(
+	const struct summary *s, const struct gpus_ranked *known, size_t used, struct buf *text)
 {
 	const struct use u = use_of(s, known->list[0].id);
 	char name[UNITS_LEN];
 
-	buf_printf(text, "%s was busy %.0f %% of the time", gpu_called(s->job, known->list[0].id, used, name), u.busy * 100);
+	buf_printf(text, "%s was busy %.0f %% of the time", gpu_called(s->job, known->list[0].id, used, name),
+		u.busy * 100);
 	put_share(", SMs active ", u.sm, "", text);
 	put_share(", ", u.drawn, " of the power limit", text);
 	if (known->n > 1)
 		buf_printf(text, " (the least of %zu)", known->n);
-	buf_printf(text, "; fires above %d %% busy with SMs under %d %% or power under %d %%", BUSY_PERCENT, SM_PERCENT, POWER_PERCENT);
+	buf_printf(text, "; fires above %d %% busy with SMs under %d %% or power under %d %%", BUSY_PERCENT,
+		SM_PERCENT, POWER_PERCENT);
 }
 
 static void put_low_use(const struct summary *s, const struct gpus_ranked *low, size_t used, struct buf *text)
@@ -200,8 +211,8 @@ static void put_low_use(const struct summary *s, const struct gpus_ranked *low, 
 	const struct use u = use_of(s, id);
 	char name[UNITS_LEN];
 
-	buf_printf(text, "%s was busy %.0f %% of the time, which only says that some kernel ran:", gpu_called(s->job, id, used, name),
-		u.busy * 100);
+	buf_printf(text, "%s was busy %.0f %% of the time, which only says that some kernel ran:",
+		gpu_called(s->job, id, used, name), u.busy * 100);
 	put_share(" its SMs were active ", u.sm, "", text);
 	put_share(u.sm >= 0 ? " and it drew " : " it drew ", u.drawn, " of its power limit", text);
 	buf_str(text, ".");
@@ -273,7 +284,8 @@ static const struct bound {
 	bool (*is_so)(const struct use *u);
 	const char *name, *advice;
 } bounds[] = {
-	{ by_memory, "memory", "lower precision, fused kernels and better locality help; more FLOPs are free" },
+	{ by_memory, "memory",
+		"lower precision, fused kernels and better locality help; more FLOPs are free" },
 	{ by_compute, "compute", "the GPU is well used; tensor cores and lower precision may still help" },
 	{ by_copies, "copy", "keep data on the GPU, use pinned memory and overlap copies with kernels" },
 	{ by_launches, "launch", "larger batches, fused kernels or CUDA graphs help" },
@@ -313,7 +325,8 @@ static void put_bound(const struct summary *s, const struct gpus_ranked *worst, 
 	const struct bound *bound = &bounds[bound_of(&u)];
 	char name[UNITS_LEN];
 
-	buf_printf(text, "The work on %s may be bound by %s", gpu_called_within(s->job, id, used, name), bound->name);
+	buf_printf(text, "The work on %s may be bound by %s", gpu_called_within(s->job, id, used, name),
+		bound->name);
 	put_share(", busy ", u.busy, "", text);
 	put_share(", SMs active ", u.sm, "", text);
 	put_share(", memory active ", u.dram, "", text);
@@ -350,7 +363,9 @@ bool rule_gpu_bound_by(const struct known_of_run *k, struct finding *f, struct b
 		put_bound(k->s, &by[i], used.n, text);
 		return true;
 	}
-	buf_str(text, any_known ? "no single bound stands out" : idle ? "the GPU was idle for long: see gpu-idle"
-								      : "the GPU's activity is unknown");
+	buf_str(text,
+		any_known ? "no single bound stands out"
+		: idle    ? "the GPU was idle for long: see gpu-idle"
+			  : "the GPU's activity is unknown");
 	return false;
 }

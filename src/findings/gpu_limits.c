@@ -54,7 +54,8 @@ bool rule_gpu_memory(const struct known_of_run *k, struct finding *f, struct buf
 	if (gpus_none(&used, text))
 		return false;
 	for (size_t i = 0; i < used.n; i++) {
-		const double all = gpu_memory(job, used.ids[i]), used_most = gpu_device_most(k->s, used.ids[i]);
+		const double all = gpu_memory(job, used.ids[i]),
+			     used_most = gpu_device_most(k->s, used.ids[i]);
 
 		if (all <= 0 || used_most < 0)
 			continue;
@@ -73,13 +74,14 @@ bool rule_gpu_memory(const struct known_of_run *k, struct finding *f, struct buf
 	(void) units_bytes((int64_t) peak, UNITS_IEC, most);
 	(void) units_bytes_like((int64_t) size, (int64_t) peak, UNITS_IEC, of);
 	if (peak * 100 >= size * MEMORY_PERCENT || is_starved(k)) {
-		buf_printf(text, "peak %s of %s (%s); fires below %d %% unless data-starved fires", most, of, share,
-			MEMORY_PERCENT);
+		buf_printf(text, "peak %s of %s (%s); fires below %d %% unless data-starved fires", most, of,
+			share, MEMORY_PERCENT);
 		return false;
 	}
 	finding_evidence(f, "gpu_peak_bytes", peak);
 	finding_evidence(f, "gpu_memory_bytes", size);
-	buf_printf(text, "%s of GPU memory was never used (peak %s of %s, %s): a larger batch may fit, and may be faster.",
+	buf_printf(text,
+		"%s of GPU memory was never used (peak %s of %s, %s): a larger batch may fit, and may be faster.",
 		units_bytes((int64_t) least_left, UNITS_IEC, left), most, of, share);
 	const double enough = largest > 0 ? smallest_fit(largest, size) : 0;
 
@@ -118,11 +120,14 @@ static void find_worst(const struct summary *s, enum metric reason, struct throt
 bool rule_gpu_throttle(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct gpus used = gpus_used(k->s->job);
-	struct throttling heat = { .by = "because it was too hot", .advice = "Check its cooling, or use another node." };
+	struct throttling heat = { .by = "because it was too hot",
+		.advice = "Check its cooling, or use another node." };
 	/* NVML sets the slowdown bit (0x8) for either cause, with or without the power brake's
 	 * (0x80); AMD's bit is an external signal. */
-	struct throttling hardware = { .by = "by its hardware, not for heat (an external power brake, or a surge of its own power)",
-		.advice = "Report it to the node's administrator." };
+	struct throttling hardware = {
+		.by = "by its hardware, not for heat (an external power brake, or a surge of its own power)",
+		.advice = "Report it to the node's administrator."
+	};
 	struct throttling power = { 0 };
 	char name[UNITS_LEN];
 
@@ -138,10 +143,13 @@ bool rule_gpu_throttle(const struct known_of_run *k, struct finding *f, struct b
 		return false;
 	}
 	if (worst->share * 100 <= THROTTLE_PERCENT) {
-		buf_printf(text, "clocks throttled for heat %.0f %% of the time, by the hardware without heat %.0f %%; fires above %d %%",
-			heat.share > 0 ? heat.share * 100 : 0, hardware.share > 0 ? hardware.share * 100 : 0, THROTTLE_PERCENT);
+		buf_printf(text,
+			"clocks throttled for heat %.0f %% of the time, by the hardware without heat %.0f %%; fires above %d %%",
+			heat.share > 0 ? heat.share * 100 : 0, hardware.share > 0 ? hardware.share * 100 : 0,
+			THROTTLE_PERCENT);
 		if (power.share * 100 > THROTTLE_PERCENT)
-			buf_printf(text, " (throttling at the power cap, %.0f %% of the time, is normal)", power.share * 100);
+			buf_printf(text, " (throttling at the power cap, %.0f %% of the time, is normal)",
+				power.share * 100);
 		return false;
 	}
 	gpu_evidence(k->s->job, worst->gpu, f);
@@ -149,8 +157,10 @@ bool rule_gpu_throttle(const struct known_of_run *k, struct finding *f, struct b
 		finding_evidence(f, "thermal_ratio", heat.share);
 	if (hardware.share >= 0)
 		finding_evidence(f, "hardware_ratio", hardware.share);
-	buf_printf(text, "%s's clocks were throttled %.0f %% of the time %s: the run was slower than the GPU allows. %s",
-		used.n > 1 ? gpu_name(k->s->job, worst->gpu, name) : "The GPU", worst->share * 100, worst->by, worst->advice);
+	buf_printf(text,
+		"%s's clocks were throttled %.0f %% of the time %s: the run was slower than the GPU allows. %s",
+		used.n > 1 ? gpu_name(k->s->job, worst->gpu, name) : "The GPU", worst->share * 100, worst->by,
+		worst->advice);
 	return true;
 }
 
@@ -182,15 +192,19 @@ bool rule_gpu_ecc(const struct known_of_run *k, struct finding *f, struct buf *t
 			gpus_rank(&failed, boards.ids[i], errors);
 	}
 	if (failed.n == 0) {
-		buf_str(text, n_known > 0 ? "no GPU that it used counted a memory error that ECC could not correct, as far as its counter was read; fires at one"
-					  : "uncorrected memory errors are unknown: no GPU that it used counts them");
+		buf_str(text,
+			n_known > 0
+				? "no GPU that it used counted a memory error that ECC could not correct, as far as its counter was read; fires at one"
+				: "uncorrected memory errors are unknown: no GPU that it used counts them");
 		return false;
 	}
 	const double most = failed.list[0].bad;
 
 	gpus_evidence(k->s, &failed, n_known, put_errors, f);
-	buf_printf(text, "The memory of %s had %.0f error%s during the run that ECC could not correct: the job may have ended because of %s, or its results may be wrong.",
-		gpu_called_within(job, failed.list[0].id, gpus_all(job).n, name), most, most > 1 ? "s" : "", most > 1 ? "them" : "it");
+	buf_printf(text,
+		"The memory of %s had %.0f error%s during the run that ECC could not correct: the job may have ended because of %s, or its results may be wrong.",
+		gpu_called_within(job, failed.list[0].id, gpus_all(job).n, name), most, most > 1 ? "s" : "",
+		most > 1 ? "them" : "it");
 	gpus_put_others(job, &failed, n_known, text);
 	buf_str(text, " Run it on another GPU, and report this one to the node's administrator.");
 	return true;

@@ -158,7 +158,8 @@ struct gpus gpus_boards(const struct job *job)
 		const uint32_t id = job_gpu(job, i)->birth.id;
 
 		for (size_t k = 0; k < used.n; k++) {
-			if (id != used.ids[k] && job_gpu_is_on(job, used.ids[k], id) && boards.n < GPUS_MOST) {
+			if (id != used.ids[k] && job_gpu_is_on(job, used.ids[k], id) &&
+				boards.n < GPUS_MOST) {
 				boards.ids[boards.n++] = id;
 				break;
 			}
@@ -194,7 +195,8 @@ double gpu_busy(const struct job *job, uint32_t id)
 	return busy >= 0 ? busy : gpu_share(job, M_GPU_GRAPHICS_ACTIVE, id);
 }
 
-static const char *call(const struct job *job, uint32_t id, size_t used, const char *the_one, char buf[UNITS_LEN])
+static const char *call(
+	const struct job *job, uint32_t id, size_t used, const char *the_one, char buf[UNITS_LEN])
 {
 	const struct gpu_birth *birth = birth_of(job, id);
 
@@ -224,7 +226,8 @@ void gpus_rank(struct gpus_ranked *ranked, uint32_t id, double bad)
 	ranked->n++;
 }
 
-void gpus_evidence(const struct summary *s, const struct gpus_ranked *ranked, size_t used, gpu_put *put, struct finding *f)
+void gpus_evidence(const struct summary *s, const struct gpus_ranked *ranked, size_t used, gpu_put *put,
+	struct finding *f)
 {
 	put(s, ranked->list[0].id, f);
 	if (used > 1) {

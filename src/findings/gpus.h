@@ -68,7 +68,8 @@ void gpus_rank(struct gpus_ranked *ranked, uint32_t id, double bad);
 typedef void gpu_put(const struct summary *s, uint32_t id, struct finding *f);
 /* Adds the figures of the worst GPU and, if there are several, their number and the figures of
  * each. */
-void gpus_evidence(const struct summary *s, const struct gpus_ranked *ranked, size_t used, gpu_put *put, struct finding *f);
+void gpus_evidence(const struct summary *s, const struct gpus_ranked *ranked, size_t used, gpu_put *put,
+	struct finding *f);
 /* Appends " The same applies to GPU 5 and GPU 6 (3 of 8)." if the list has more than the worst. */
 void gpus_put_others(const struct job *job, const struct gpus_ranked *ranked, size_t used, struct buf *text);
 

@@ -27,12 +27,14 @@ static int64_t last_sample_of(const struct incident_moment *moment, const struct
 static bool is_left_behind(const struct incident_moment *moment, const struct process *victim, size_t highest)
 {
 	static const uint64_t very_near_ns = 300000000;
-	const struct incident_level *top = &moment->levels[highest], *last = &moment->levels[moment->n_levels - 1];
+	const struct incident_level *top = &moment->levels[highest],
+				    *last = &moment->levels[moment->n_levels - 1];
 	const int64_t bytes = last_sample_of(moment, victim);
 
 	if (victim->born_ns > top->time_ns)
 		return false;
-	return top->bytes - last->bytes <= bytes + bytes / FALL_PARTS || top->time_ns + very_near_ns >= moment->at_ns;
+	return top->bytes - last->bytes <= bytes + bytes / FALL_PARTS ||
+	       top->time_ns + very_near_ns >= moment->at_ns;
 }
 
 /* Number of levels without those at the end that were sampled after the victim's memory was
@@ -51,7 +53,8 @@ static size_t until_the_fall(const struct incident_moment *moment, const struct 
 }
 
 /* The last level; the victim's peak at its end where it grew faster than the samples show. */
-static struct incident_level end_of(const struct incident_moment *moment, const struct process *victim, size_t n)
+static struct incident_level end_of(
+	const struct incident_moment *moment, const struct process *victim, size_t n)
 {
 	const struct incident_level last = moment->levels[n - 1];
 
@@ -68,7 +71,8 @@ static size_t foot_of_levels(const struct incident_level *levels, size_t n, cons
 	int64_t top = end->bytes, low = end->bytes;
 	size_t first = n;
 
-	while (first > 0 && levels[first - 1].bytes <= low + (top - low) / GROWTH_PARTS + top / GROWTH_PARTS) {
+	while (first > 0 &&
+		levels[first - 1].bytes <= low + (top - low) / GROWTH_PARTS + top / GROWTH_PARTS) {
 		first--;
 		low = levels[first].bytes < low ? levels[first].bytes : low;
 		top = levels[first].bytes > top ? levels[first].bytes : top;
@@ -90,10 +94,12 @@ struct growth growth_of_levels(const struct incident_moment *moment, const struc
 	const struct incident_level end = end_of(moment, victim, n);
 	const size_t first = foot_of_levels(levels, n, &end);
 
-	if (first == n || end.bytes - levels[first].bytes <= end.bytes / GROWTH_PARTS || end.time_ns <= levels[first].time_ns)
+	if (first == n || end.bytes - levels[first].bytes <= end.bytes / GROWTH_PARTS ||
+		end.time_ns <= levels[first].time_ns)
 		return (struct growth) { 0 };
 	return (struct growth) { true, (int64_t) levels[first].time_ns, levels[first].bytes,
-		(double) (end.bytes - levels[first].bytes) / ((double) (end.time_ns - levels[first].time_ns) / 1e9) };
+		(double) (end.bytes - levels[first].bytes) /
+			((double) (end.time_ns - levels[first].time_ns) / 1e9) };
 }
 
 /* ---- by the timeline -------------------------------------------------------------------------------------------------- */
@@ -130,8 +136,8 @@ static int foot_of_timeline(const struct timeline *c, int top, double *ret_flat)
 {
 	int first = top;
 
-	while (first > 0 && c->buckets[first - 1].cover_ns > 0 && level_at(c, first - 1, top) < level_at(c, first, top) &&
-		!fell_in(c, first, top))
+	while (first > 0 && c->buckets[first - 1].cover_ns > 0 &&
+		level_at(c, first - 1, top) < level_at(c, first, top) && !fell_in(c, first, top))
 		first--;
 	*ret_flat = (level_at(c, top, top) - level_at(c, first, top)) / FLAT_PARTS;
 	const double flat = level_at(c, first, top) + *ret_flat;
@@ -155,8 +161,8 @@ static struct growth growth_of_timeline(const struct job *job)
 	const bool is_flat = (double) (c->buckets[first].max - c->buckets[first].min) <= flat;
 	const double from = level_at(c, first, top);
 
-	return (struct growth) { true, (int64_t) ((uint64_t) (first + is_flat) * job_timeline_span(job)), (int64_t) from,
-		(level_at(c, top, top) - from) / (span_s * (top - first)) };
+	return (struct growth) { true, (int64_t) ((uint64_t) (first + is_flat) * job_timeline_span(job)),
+		(int64_t) from, (level_at(c, top, top) - from) / (span_s * (top - first)) };
 }
 
 struct growth growth_of_run(const struct summary *s)
@@ -167,5 +173,6 @@ struct growth growth_of_run(const struct summary *s)
 		return growth_of_timeline(s->job);
 	if (!incident->since_ns.known)
 		return (struct growth) { 0 };
-	return (struct growth) { true, incident->since_ns.value, incident->from_bytes.value, incident->growth_per_s };
+	return (struct growth) { true, incident->since_ns.value, incident->from_bytes.value,
+		incident->growth_per_s };
 }

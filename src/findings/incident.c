@@ -78,7 +78,9 @@ static bool kernel_killed(const struct event *e)
 
 static bool is_on_gpu(const struct event *e)
 {
-	return begins(e->text, "GPU memory alert") || strstr(e->text, ": Xid ") || (begins(e->text, "out of memory") && !kernel_killed(e) && !begins(e->text, "out of memory: host: "));
+	return begins(e->text, "GPU memory alert") || strstr(e->text, ": Xid ") ||
+	       (begins(e->text, "out of memory") && !kernel_killed(e) &&
+		       !begins(e->text, "out of memory: host: "));
 }
 
 /* SIGKILL ended main, and out-of-memory suspects a lack of memory. */
@@ -112,8 +114,9 @@ bool incident_when(const struct summary *s, struct incident_moment *ret)
 	const struct event *e = event_of(s->job);
 	const struct process *victim = e ? victim_of(s->job, e) : NULL;
 
-	*ret = (struct incident_moment) { .at_ns = e ? e->time_ns : s->wall_ns.known ? (uint64_t) s->wall_ns.value
-										     : 0 };
+	*ret = (struct incident_moment) { .at_ns = s->wall_ns.known ? (uint64_t) s->wall_ns.value : 0 };
+	if (e)
+		ret->at_ns = e->time_ns;
 	if (!e)
 		return s->lost;
 	ret->on_gpu = is_on_gpu(e);
@@ -154,8 +157,8 @@ static bool came_after(const struct process *p, const struct process *victim)
 
 /* Processes that existed at the moment, each once with the sum of its entries. Returns their
  * number. */
-static size_t add_up(const struct job *job, const struct incident_moment *moment, const struct process *victim,
-	struct incident_use *list)
+static size_t add_up(const struct job *job, const struct incident_moment *moment,
+	const struct process *victim, struct incident_use *list)
 {
 	size_t n = 0, kept = 0;
 
@@ -175,8 +178,8 @@ static size_t add_up(const struct job *job, const struct incident_moment *moment
 	return kept;
 }
 
-static int collect_top_users(struct incident *incident, const struct job *job, const struct incident_moment *moment,
-	const struct process *victim)
+static int collect_top_users(struct incident *incident, const struct job *job,
+	const struct incident_moment *moment, const struct process *victim)
 {
 	struct incident_use *list = calloc(moment->n_uses + 1, sizeof(*list));
 	size_t n;
@@ -199,7 +202,8 @@ static int collect_top_users(struct incident *incident, const struct job *job, c
 		if (i < INCIDENT_PROCESSES) {
 			const struct process *p = job_process_by_id(job, list[i].id);
 
-			incident->processes[incident->n_processes++] = (struct incident_process) { p, list[i].bytes, p == victim };
+			incident->processes[incident->n_processes++] = (struct incident_process) { p,
+				list[i].bytes, p == victim };
 		} else {
 			incident->others++;
 			incident->others_bytes += list[i].bytes;
@@ -211,7 +215,8 @@ static int collect_top_users(struct incident *incident, const struct job *job, c
 
 /* ---- growth ----------------------------------------------------------------------------------------------------------- */
 
-static void set_growth(struct incident *incident, const struct incident_moment *moment, const struct process *victim)
+static void set_growth(
+	struct incident *incident, const struct incident_moment *moment, const struct process *victim)
 {
 	const struct growth growth = growth_of_levels(moment, victim);
 
@@ -237,12 +242,15 @@ static void put_advice_on_gpu(const struct summary *s, const struct incident *in
 {
 	char number[UNITS_LEN];
 
-	if (incident->other.known && incident->limit.known && incident->other.value > incident->limit.value / 10)
-		buf_printf(out, "a GPU of its own: other processes used %s there; ", units_bytes(incident->other.value, UNITS_IEC, number));
+	if (incident->other.known && incident->limit.known &&
+		incident->other.value > incident->limit.value / 10)
+		buf_printf(out, "a GPU of its own: other processes used %s there; ",
+			units_bytes(incident->other.value, UNITS_IEC, number));
 	if (grew_for_long(s, incident))
 		buf_str(out, keeps_growing);
-	buf_str(out, "a smaller batch, lower precision, or freeing unused data on the device; if much is reserved and little "
-		     "allocated, it may be fragmented");
+	buf_str(out,
+		"a smaller batch, lower precision, or freeing unused data on the device; if much is reserved and little "
+		"allocated, it may be fragmented");
 }
 
 static bool has_killed_process(const struct incident *incident)
@@ -267,8 +275,9 @@ static bool ran_into_unseen_limit(const struct summary *s, const struct incident
 {
 	const struct maybe capacity = s->facts->capacity_bytes;
 
-	return !incident->on_gpu && has_killed_process(incident) && capacity.known && incident->limit.known && incident->limit.value == capacity.value &&
-	       is_far_below(incident->used, capacity) && is_far_below(figures_most(s, M_HOST_MEM_USED, 0), capacity);
+	return !incident->on_gpu && has_killed_process(incident) && capacity.known && incident->limit.known &&
+	       incident->limit.value == capacity.value && is_far_below(incident->used, capacity) &&
+	       is_far_below(figures_most(s, M_HOST_MEM_USED, 0), capacity);
 }
 
 /* An alert may fire long before the limit. */
@@ -276,8 +285,9 @@ static bool ran_into_limit(const struct incident *incident)
 {
 	const bool killed = has_killed_process(incident);
 
-	return incident->limit.known && (killed || !incident->used.known ||
-						(double) incident->used.value >= (double) incident->limit.value * NEAR_PERCENT / 100);
+	return incident->limit.known &&
+	       (killed || !incident->used.known ||
+		       (double) incident->used.value >= (double) incident->limit.value * NEAR_PERCENT / 100);
 }
 
 static void put_advice(const struct summary *s, const struct incident *incident, struct buf *out)
@@ -287,12 +297,19 @@ static void put_advice(const struct summary *s, const struct incident *incident,
 	char number[UNITS_LEN];
 
 	if (!incident->limit.known && has_killed_process(incident))
-		buf_printf(out, "a larger limit (now about %s) of the cgroup that the process was moved into, which hiwater did not read; ",
+		buf_printf(out,
+			"a larger limit (now about %s) of the cgroup that the process was moved into, which hiwater did not read; ",
 			units_bytes(incident->used.value, UNITS_IEC, number));
-	else if (ran_into_limit(incident) && requested.known && llabs(incident->limit.value - requested.value) <= requested.value / 20)
-		buf_printf(out, "a larger request than %s; ", units_bytes(requested.value, UNITS_IEC, number));
+	else if (ran_into_limit(incident) && requested.known &&
+		 llabs(incident->limit.value - requested.value) <= requested.value / 20)
+		buf_printf(
+			out, "a larger request than %s; ", units_bytes(requested.value, UNITS_IEC, number));
 	else if (ran_into_limit(incident))
-		buf_printf(out, s->facts->capacity_bytes.known && incident->limit.value == s->facts->capacity_bytes.value ? "a machine with more than %s; " : "a larger limit than %s; ",
+		buf_printf(out,
+			s->facts->capacity_bytes.known &&
+					incident->limit.value == s->facts->capacity_bytes.value
+				? "a machine with more than %s; "
+				: "a larger limit than %s; ",
 			units_bytes(incident->limit.value, UNITS_IEC, number));
 	if (incident->n_processes + incident->others > 2 && most && most->bytes < incident->used.value / 2)
 		buf_str(out, "fewer processes at a time (workers, -j); ");
@@ -305,7 +322,8 @@ static void put_advice(const struct summary *s, const struct incident *incident,
 
 /* Memory in use at the moment: the largest of the last sample, the peak if it was just then, and
  * the victim's peak. */
-static struct maybe use_at(const struct summary *s, const struct incident_moment *moment, const struct process *victim)
+static struct maybe use_at(
+	const struct summary *s, const struct incident_moment *moment, const struct process *victim)
 {
 	static const int64_t near_ns = 1000000000;
 	const struct ram_figure *all = &s->combined;
@@ -320,7 +338,8 @@ static struct maybe use_at(const struct summary *s, const struct incident_moment
 		use = maybe_max(use, known(total));
 	if (victim)
 		use = maybe_max(use, known(victim->peak_bytes));
-	if (!moment->on_gpu && all->at_ns.known && all->at_ns.value <= at_ns && all->at_ns.value + near_ns >= at_ns)
+	if (!moment->on_gpu && all->at_ns.known && all->at_ns.value <= at_ns &&
+		all->at_ns.value + near_ns >= at_ns)
 		use = maybe_max(use, all->peak);
 	return use;
 }
@@ -353,25 +372,29 @@ static bool ended_at_limit(const struct incident *incident)
 	const double soon_s = 2;
 
 	return incident->used.known && incident->limit.known &&
-	       (double) incident->used.value + incident->growth_per_s * soon_s >= (double) incident->limit.value * LIMIT_PERCENT / 100;
+	       (double) incident->used.value + incident->growth_per_s * soon_s >=
+		       (double) incident->limit.value * LIMIT_PERCENT / 100;
 }
 
-static void put_headline(const struct summary *s, const struct event *e, const struct process *victim, const struct incident *incident,
-	struct buf *out)
+static void put_headline(const struct summary *s, const struct event *e, const struct process *victim,
+	const struct incident *incident, struct buf *out)
 {
 	if (!e)
-		buf_str(out, "the recording breaks off close to the memory limit: the kernel may have killed the job "
-			     "and hiwater for lack of memory");
+		buf_str(out,
+			"the recording breaks off close to the memory limit: the kernel may have killed the job "
+			"and hiwater for lack of memory");
 	else if (victim && incident->memory)
 		buf_printf(out, "out of memory: the kernel killed %.15s[%d]", victim->name, victim->pid);
 	else
-		buf_printf(out, "%s%s", *e->text ? e->text : event_ranks[0].begins, is_suspected(s, e) ? ": out of memory is suspected" : "");
+		buf_printf(out, "%s%s", *e->text ? e->text : event_ranks[0].begins,
+			is_suspected(s, e) ? ": out of memory is suspected" : "");
 }
 
 static void put_next_step(const struct summary *s, const struct incident *incident, struct buf *out)
 {
 	if (!incident->memory && !s->facts->recording)
-		buf_str(out, "-o FILE.hiw, which keeps the last minutes at full rate (this run was not recorded)");
+		buf_str(out,
+			"-o FILE.hiw, which keeps the last minutes at full rate (this run was not recorded)");
 	else if (!incident->memory)
 		buf_str(out, "hiwater show for the last minutes, or the tables *_recent of the recording");
 	else if (incident->on_gpu)
@@ -381,7 +404,8 @@ static void put_next_step(const struct summary *s, const struct incident *incide
 }
 
 /* Stores the report with its texts in s->incident. Returns 0 or -ENOMEM. */
-static int store(struct summary *s, struct incident *incident, const struct event *e, const struct process *victim)
+static int store(
+	struct summary *s, struct incident *incident, const struct event *e, const struct process *victim)
 {
 	struct buf what = BUF_INIT(4096), advice = BUF_INIT(4096);
 

@@ -35,7 +35,8 @@ bool rule_swap(const struct known_of_run *k, struct finding *f, struct buf *text
 		if (!in.known)
 			buf_str(text, "swap activity is unknown");
 		else
-			buf_printf(text, "%s read back from swap on this machine, at most %s of the job in swap", back,
+			buf_printf(text,
+				"%s read back from swap on this machine, at most %s of the job in swap", back,
 				swapped.known ? number : "an unknown amount");
 		return false;
 	}
@@ -43,9 +44,13 @@ bool rule_swap(const struct known_of_run *k, struct finding *f, struct buf *text
 	if (swapped.known)
 		finding_evidence(f, "swap_peak_bytes", (double) swapped.value);
 	if (ours)
-		buf_printf(text, "%s of the job were swapped out, and %s were read back on this machine: the job waited for swap. ", number, back);
+		buf_printf(text,
+			"%s of the job were swapped out, and %s were read back on this machine: the job waited for swap. ",
+			number, back);
 	else
-		buf_printf(text, "%s were read back from swap on this machine: the job may have waited for swap. ", back);
+		buf_printf(text,
+			"%s were read back from swap on this machine: the job may have waited for swap. ",
+			back);
 	buf_str(text, "Use less memory, or a machine with more.");
 	return true;
 }
@@ -54,11 +59,14 @@ bool rule_swap(const struct known_of_run *k, struct finding *f, struct buf *text
 
 static struct maybe busy_ppm(const struct summary *s)
 {
-	const struct maybe busy = maybe_sum(figures_rise(s, M_HOST_CPU_USER), figures_rise(s, M_HOST_CPU_SYSTEM));
-	const struct maybe idle = maybe_sum(figures_rise(s, M_HOST_CPU_IDLE), figures_rise(s, M_HOST_CPU_IOWAIT));
+	const struct maybe busy = maybe_sum(
+		figures_rise(s, M_HOST_CPU_USER), figures_rise(s, M_HOST_CPU_SYSTEM));
+	const struct maybe idle = maybe_sum(
+		figures_rise(s, M_HOST_CPU_IDLE), figures_rise(s, M_HOST_CPU_IOWAIT));
 	const double all = (double) busy.value + (double) idle.value;
 
-	return busy.known && idle.known && all > 0 ? known((int64_t) ((double) busy.value / all * 1e6)) : UNKNOWN;
+	return busy.known && idle.known && all > 0 ? known((int64_t) ((double) busy.value / all * 1e6))
+						   : UNKNOWN;
 }
 
 /* Share of the run, in ppm, in which some task of the machine waited for a disk. */
@@ -81,7 +89,8 @@ static bool moves_data(const struct summary *s)
 {
 	const struct maybe moved = maybe_sum(s->read_bytes, s->write_bytes);
 
-	return moved.known && s->wall_ns.known && s->cores_mean_ppm.known && s->cores_mean_ppm.value < 500000 &&
+	return moved.known && s->wall_ns.known && s->cores_mean_ppm.known &&
+	       s->cores_mean_ppm.value < 500000 &&
 	       (double) moved.value > (double) MIB * (double) s->wall_ns.value / 1e9;
 }
 
@@ -91,7 +100,8 @@ static void put_moved(const struct summary *s, const char *verb, struct maybe by
 
 	if (bytes.known && bytes.value >= MIB)
 		buf_printf(text, ", %s %s/s", verb,
-			units_bytes((int64_t) ((double) bytes.value / ((double) s->wall_ns.value / 1e9)), UNITS_IEC, number));
+			units_bytes((int64_t) ((double) bytes.value / ((double) s->wall_ns.value / 1e9)),
+				UNITS_IEC, number));
 }
 
 static void put_waits(struct maybe wait, struct maybe stalled, struct buf *text)
@@ -101,9 +111,12 @@ static void put_waits(struct maybe wait, struct maybe stalled, struct buf *text)
 	buf_printf(text, "CPUs waited for disks %s of the time", units_percent(wait.value, 1000000, share));
 	if (stalled.known)
 		buf_printf(text, ", some task %s", units_percent(stalled.value, 1000000, share));
-	buf_printf(text, "; fires above %d %% with less than %d %% of the CPUs busy", WAIT_PERCENT, FEW_BUSY_PERCENT);
+	buf_printf(text, "; fires above %d %% with less than %d %% of the CPUs busy", WAIT_PERCENT,
+		FEW_BUSY_PERCENT);
 	if (stalled.known)
-		buf_printf(text, ", or above %d %% while the job moves a MiB a second and uses under half a core", STALLED_PERCENT);
+		buf_printf(text,
+			", or above %d %% while the job moves a MiB a second and uses under half a core",
+			STALLED_PERCENT);
 }
 
 bool rule_io_bound(const struct known_of_run *k, struct finding *f, struct buf *text)
@@ -126,13 +139,16 @@ bool rule_io_bound(const struct known_of_run *k, struct finding *f, struct buf *
 	if (stalled.known)
 		finding_evidence(f, "io_pressure_ratio", (double) stalled.value / 1e6);
 	if (waits)
-		buf_printf(text, "The machine's CPUs waited for disks %s of the time", units_percent(wait.value, 1000000, share));
+		buf_printf(text, "The machine's CPUs waited for disks %s of the time",
+			units_percent(wait.value, 1000000, share));
 	else
-		buf_printf(text, "Tasks waited for disks %s of the time while the job used less than half a core",
+		buf_printf(text,
+			"Tasks waited for disks %s of the time while the job used less than half a core",
 			units_percent(stalled.value, 1000000, share));
 	put_moved(s, "read", s->read_bytes, text);
 	put_moved(s, "written", s->write_bytes, text);
-	buf_str(text, ": the disk may be the bottleneck. Try a local or faster disk, larger reads, or more of them in parallel.");
+	buf_str(text,
+		": the disk may be the bottleneck. Try a local or faster disk, larger reads, or more of them in parallel.");
 	return true;
 }
 
@@ -155,8 +171,9 @@ static const char *remedy(const struct facts *f)
 
 	if (is_container && strcmp(f->container, "kubernetes") == 0)
 		return "Mount an emptyDir of medium Memory at /dev/shm";
-	return is_container ? "Start the container with a larger --shm-size, or use fewer workers"
-			    : "Use fewer or smaller shared buffers, or enlarge it (mount -o remount,size=.. /dev/shm)";
+	return is_container
+		       ? "Start the container with a larger --shm-size, or use fewer workers"
+		       : "Use fewer or smaller shared buffers, or enlarge it (mount -o remount,size=.. /dev/shm)";
 }
 
 bool rule_shm_full(const struct known_of_run *k, struct finding *f, struct buf *text)
@@ -170,7 +187,8 @@ bool rule_shm_full(const struct known_of_run *k, struct finding *f, struct buf *
 	(void) units_percent(most.value, 1000000, share);
 	if (!above(most, SHM_PERCENT) && !(victim && (!most.known || above(most, SHM_SIGBUS_PERCENT)))) {
 		if (most.known)
-			buf_printf(text, "/dev/shm was at most %s full; fires above %d %%, or on SIGBUS", share, SHM_PERCENT);
+			buf_printf(text, "/dev/shm was at most %s full; fires above %d %%, or on SIGBUS",
+				share, SHM_PERCENT);
 		else
 			buf_str(text, "the use of /dev/shm is unknown, and SIGBUS ended no process");
 		return false;
@@ -183,10 +201,13 @@ bool rule_shm_full(const struct known_of_run *k, struct finding *f, struct buf *
 		f->severity = SEVERITY_ERROR;
 		finding_evidence(f, "victim_pid", victim->pid);
 		buf_printf(text, "SIGBUS ended pid %d (%.15s)", victim->pid, victim->name);
-		buf_printf(text, most.known ? "; shared memory (/dev/shm) was %s full: it may have run out. " : "; shared memory (/dev/shm) may have run out. ",
+		buf_printf(text,
+			most.known ? "; shared memory (/dev/shm) was %s full: it may have run out. "
+				   : "; shared memory (/dev/shm) may have run out. ",
 			share);
 	} else {
-		buf_printf(text, "Shared memory (/dev/shm) was %s full; a process that fills it gets SIGBUS. ", share);
+		buf_printf(text,
+			"Shared memory (/dev/shm) was %s full; a process that fills it gets SIGBUS. ", share);
 	}
 	buf_printf(text, "%s.", remedy(s->facts));
 	return true;

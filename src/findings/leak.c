@@ -76,7 +76,8 @@ static int after_warm_up(const struct timeline *c, int places[TIMELINE_BUCKETS])
 }
 
 /* Divides places into windows of equally many buckets. */
-static struct valleys valleys_of(const struct timeline *c, uint64_t span_ns, const int *places, int n, int windows)
+static struct valleys valleys_of(
+	const struct timeline *c, uint64_t span_ns, const int *places, int n, int windows)
 {
 	struct valleys v = { .n = windows };
 
@@ -137,7 +138,8 @@ static const char *objection(const struct valleys *v, double *ret_slope)
 	const int half = v->n / 2;
 	double rising;
 	const double all = slope(v->t, v->v, v->n, &rising);
-	const double first = slope(v->t, v->v, half, NULL), second = slope(v->t + half, v->v + half, v->n - half, NULL);
+	const double first = slope(v->t, v->v, half, NULL),
+		     second = slope(v->t + half, v->v + half, v->n - half, NULL);
 
 	*ret_slope = all;
 	if (all <= 0 || rising < RISING_PERCENT)
@@ -153,14 +155,16 @@ static const char *objection(const struct valleys *v, double *ret_slope)
 
 /* True if the timeline of a gauge, whose buckets are span_ns wide, shows a leak; else writes the
  * reason to why_not. */
-static bool leak_find(const struct timeline *timeline, uint64_t span_ns, struct leak *ret, struct buf *why_not)
+static bool leak_find(
+	const struct timeline *timeline, uint64_t span_ns, struct leak *ret, struct buf *why_not)
 {
 	static const int windows[] = { 6, 8, MOST_WINDOWS };
 	int places[TIMELINE_BUCKETS];
 	const int n = after_warm_up(timeline, places);
 	const char *no = "too few samples";
 
-	for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]) && n >= windows[i] * BUCKETS_A_WINDOW; i++) {
+	for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]) && n >= windows[i] * BUCKETS_A_WINDOW;
+		i++) {
 		const struct valleys v = valleys_of(timeline, span_ns, places, n, windows[i]);
 
 		no = objection(&v, &ret->per_s);
@@ -207,11 +211,13 @@ static void name_grower(const struct summary *s, const struct leak *leak, struct
 	finding_evidence(f, "process_growth_bytes", (double) p->grown_bytes);
 	if (job_process_count(s->job) > 1)
 		buf_printf(text, " pid %d (%.15s) grew by %s from %s on.", p->pid, p->name,
-			units_bytes(p->grown_bytes, UNITS_IEC, by), units_instant((int64_t) p->grown_since_ns, since));
+			units_bytes(p->grown_bytes, UNITS_IEC, by),
+			units_instant((int64_t) p->grown_since_ns, since));
 }
 
 /* " At that rate the limit of 64.0 GiB is reached in 59 h." */
-static void time_left(double left_bytes, double per_s, struct maybe limit, struct finding *f, struct buf *text)
+static void time_left(
+	double left_bytes, double per_s, struct maybe limit, struct finding *f, struct buf *text)
 {
 	const double most_s = 365 * 86400.0, left_s = left_bytes / per_s;
 	char of[UNITS_LEN], left[UNITS_LEN];
@@ -219,8 +225,8 @@ static void time_left(double left_bytes, double per_s, struct maybe limit, struc
 	if (!limit.known || left_bytes <= 0 || left_s > most_s)
 		return;
 	finding_evidence(f, "time_left_s", left_s);
-	buf_printf(text, " At that rate the limit of %s is reached in %s.", units_bytes(limit.value, UNITS_IEC, of),
-		units_duration((int64_t) (left_s * 1e9), left));
+	buf_printf(text, " At that rate the limit of %s is reached in %s.",
+		units_bytes(limit.value, UNITS_IEC, of), units_duration((int64_t) (left_s * 1e9), left));
 }
 
 /* Values from a recording are untrusted: out of range becomes INT64_MAX. */
@@ -237,13 +243,15 @@ static void write_growth(const char *subject, const struct leak *leak, struct fi
 	finding_evidence(f, "growth_bytes_per_s", leak->per_s);
 	finding_evidence(f, "growth_bytes", leak->grown);
 	buf_printf(text, "%s grew %s/min, steadily for %s (+%s): a leak is suspected.", subject,
-		units_bytes(to_int64(leak->per_s * 60), UNITS_IEC, rate), units_duration(leak->to_ns - leak->from_ns, time),
+		units_bytes(to_int64(leak->per_s * 60), UNITS_IEC, rate),
+		units_duration(leak->to_ns - leak->from_ns, time),
 		units_bytes(to_int64(leak->grown), UNITS_IEC, by));
 }
 
 /* Is it a leak that matters? Else writes the reason to text. most: the largest value of the
  * gauge. */
-static bool leaks(const struct timeline *timeline, uint64_t span_ns, double most, struct leak *leak, struct buf *text)
+static bool leaks(
+	const struct timeline *timeline, uint64_t span_ns, double most, struct leak *leak, struct buf *text)
 {
 	char rate[UNITS_LEN];
 
@@ -270,7 +278,8 @@ static bool metric_leaks(const struct job *job, enum metric metric, struct leak 
 
 /* An allocator's allocated memory is lowest between two steps: judges the minima of its series as a
  * timeline. */
-static bool allocator_leaks(const struct summary *s, const struct series *series, struct leak *leak, struct buf *text)
+static bool allocator_leaks(
+	const struct summary *s, const struct series *series, struct leak *leak, struct buf *text)
 {
 	const struct minima *minima = &series->minima;
 	const double span_ns = (double) s->wall_ns.value * (double) minima->each / (double) series->n;
@@ -278,27 +287,32 @@ static bool allocator_leaks(const struct summary *s, const struct series *series
 
 	for (unsigned i = 0; i < minima->n && i < TIMELINE_BUCKETS; i++) {
 		if (isfinite(minima->low[i]) && fabs(minima->low[i]) < 9e18)
-			timeline.buckets[i] = (struct timeline_bucket) { .known = true, .cover_ns = 1, .min = (int64_t) minima->low[i] };
+			timeline.buckets[i] = (struct timeline_bucket) {
+				.known = true, .cover_ns = 1, .min = (int64_t) minima->low[i]
+			};
 	}
-	return span_ns >= 1e6 && span_ns < 1e16 && leaks(&timeline, (uint64_t) span_ns, series->max, leak, text);
+	return span_ns >= 1e6 && span_ns < 1e16 &&
+	       leaks(&timeline, (uint64_t) span_ns, series->max, leak, text);
 }
 
 /* "torch/gpu0/allocated_bytes": "Memory allocated by torch on gpu0". */
-static void write_series_growth(const struct series *series, const struct leak *leak, struct finding *f, struct buf *text)
+static void write_series_growth(
+	const struct series *series, const struct leak *leak, struct finding *f, struct buf *text)
 {
 	const char *slash = strchr(series->name, '/'), *last = strrchr(series->name, '/');
 	char subject[160];
 
 	finding_text(f, "series", series->name);
 	if (slash && last > slash)
-		(void) snprintf(subject, sizeof(subject), "Memory allocated by %.*s on %.*s", (int) (slash - series->name), series->name,
-			(int) (last - slash - 1), slash + 1);
+		(void) snprintf(subject, sizeof(subject), "Memory allocated by %.*s on %.*s",
+			(int) (slash - series->name), series->name, (int) (last - slash - 1), slash + 1);
 	else
 		(void) snprintf(subject, sizeof(subject), "'%.100s'", series->name);
 	write_growth(subject, leak, f, text);
 }
 
-static const char keeps_tensors[] = " Look for tensors that stay referenced (losses summed up with their graphs, lists of outputs).";
+static const char keeps_tensors[] =
+	" Look for tensors that stay referenced (losses summed up with their graphs, lists of outputs).";
 
 /* The driver's figure grows only once the allocator's cache is used up; the allocator's own figure
  * shows a leak earlier. */

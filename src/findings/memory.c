@@ -16,7 +16,8 @@ enum {
 };
 
 static const int64_t pressure_least_ns = 10000000000; /* in shorter runs the share means little */
-static const int64_t before_end_ns = 10000000000;     /* the finding's interval starts this long before the peak */
+/* the finding's interval starts this long before the peak */
+static const int64_t before_end_ns = 10000000000;
 
 struct maybe memory_limit(const struct summary *s)
 {
@@ -26,7 +27,8 @@ struct maybe memory_limit(const struct summary *s)
 /* -1, below any threshold, if either is unknown. */
 static double percent_of(struct maybe part, struct maybe total)
 {
-	return part.known && total.known && total.value > 0 ? (double) part.value * 100 / (double) total.value : -1;
+	return part.known && total.known && total.value > 0 ? (double) part.value * 100 / (double) total.value
+							    : -1;
 }
 
 static bool was_killed(int64_t status)
@@ -96,18 +98,19 @@ static void growth(const struct summary *s, struct finding *f, struct buf *text)
 	if (last.known) {
 		finding_evidence(f, "growth_bytes_per_s", last.per_s);
 		finding_evidence(f, "growing_since_s", (double) last.since_ns / 1e9);
-		buf_printf(text, " It grew %s/s from %s on.", units_bytes((int64_t) last.per_s, UNITS_IEC, rate),
+		buf_printf(text, " It grew %s/s from %s on.",
+			units_bytes((int64_t) last.per_s, UNITS_IEC, rate),
 			units_instant(last.since_ns, time));
 		return;
 	}
-	if (s->incident.has_history || (s->job && job_timeline(s->job, M_JOB_ANON, 0)) || !all->peak.known || !all->at_ns.known ||
-		all->at_ns.value < 1000000000)
+	if (s->incident.has_history || (s->job && job_timeline(s->job, M_JOB_ANON, 0)) || !all->peak.known ||
+		!all->at_ns.known || all->at_ns.value < 1000000000)
 		return;
 	const double per_s = (double) all->peak.value / ((double) all->at_ns.value / 1e9);
 
 	finding_evidence(f, "growth_bytes_per_s", per_s);
-	buf_printf(text, " The peak was reached in %s, %s/s on average.", units_duration(all->at_ns.value, time),
-		units_bytes((int64_t) per_s, UNITS_IEC, rate));
+	buf_printf(text, " The peak was reached in %s, %s/s on average.",
+		units_duration(all->at_ns.value, time), units_bytes((int64_t) per_s, UNITS_IEC, rate));
 }
 
 static void memory_evidence(const struct summary *s, struct finding *f)
@@ -154,7 +157,8 @@ static bool main_was_killed(const struct summary *s)
 /* The machine's counter is a sign only where neither the job's cgroup nor the log says more. */
 static bool machine_ran_out(const struct summary *s)
 {
-	return !s->oom_kills.known && s->host_oom_kills.known && s->host_oom_kills.value > 0 && !log_names_others_only(s);
+	return !s->oom_kills.known && s->host_oom_kills.known && s->host_oom_kills.value > 0 &&
+	       !log_names_others_only(s);
 }
 
 static enum oom_sign oom_sign_of(const struct summary *s)
@@ -165,7 +169,8 @@ static enum oom_sign oom_sign_of(const struct summary *s)
 		return NEARBY;
 	if (!main_was_killed(s))
 		return NO_SIGN;
-	return machine_ran_out(s) || percent_of(s->combined.peak, memory_limit(s)) >= OOM_PERCENT ? SUSPECTED : NO_SIGN;
+	return machine_ran_out(s) || percent_of(s->combined.peak, memory_limit(s)) >= OOM_PERCENT ? SUSPECTED
+												  : NO_SIGN;
 }
 
 bool memory_may_have_ended_it(const struct summary *s)
@@ -179,8 +184,8 @@ static void machine_count(const struct summary *s, struct buf *text)
 {
 	const int64_t n = s->host_oom_kills.value;
 
-	buf_printf(text, "the kernel killed %lld process%s on this machine for lack of memory during the run", (long long) n,
-		n == 1 ? "" : "es");
+	buf_printf(text, "the kernel killed %lld process%s on this machine for lack of memory during the run",
+		(long long) n, n == 1 ? "" : "es");
 }
 
 static bool oom_quiet(const struct summary *s, struct buf *text)
@@ -193,7 +198,8 @@ static bool oom_quiet(const struct summary *s, struct buf *text)
 		buf_str(text, "OOM kills could not be counted");
 	buf_str(text, main_was_killed(s) ? ", SIGKILL ended it" : ", SIGKILL did not end it");
 	peak_of_limit(s, ", ", text);
-	buf_printf(text, "; fires on a counted kill, or on SIGKILL with the peak at %d %% of the limit", OOM_PERCENT);
+	buf_printf(text, "; fires on a counted kill, or on SIGKILL with the peak at %d %% of the limit",
+		OOM_PERCENT);
 	return false;
 }
 
@@ -218,13 +224,17 @@ static void killed_nearby(const struct summary *s, struct finding *f, struct buf
 	const struct victim killed = killed_one(s);
 
 	if (n == 1)
-		buf_str(text, "The kernel killed a process for lack of memory in the job's cgroup, which other processes share");
+		buf_str(text,
+			"The kernel killed a process for lack of memory in the job's cgroup, which other processes share");
 	else
-		buf_printf(text, "The kernel killed %lld processes for lack of memory in the job's cgroup, which other processes share", n);
+		buf_printf(text,
+			"The kernel killed %lld processes for lack of memory in the job's cgroup, which other processes share",
+			n);
 	if (!killed.process)
 		return;
 	if (log_names_others_only(s)) {
-		buf_printf(text, "; its log does not name pid %d (%.15s), which SIGKILL ended", killed.process->pid, killed.name);
+		buf_printf(text, "; its log does not name pid %d (%.15s), which SIGKILL ended",
+			killed.process->pid, killed.name);
 		return;
 	}
 	buf_str(text, n == 1 ? "; it may have been " : "; one of them may have been ");
@@ -294,9 +304,11 @@ static bool near_quiet(const struct summary *s, bool is_oom, struct maybe pressu
 		return false;
 	}
 	peak_of_limit(s, "", text);
-	buf_printf(text, "%sfires above %d %% of the limit", text->len > 0 ? "; " : "the peak is unknown; ", NEAR_PERCENT);
+	buf_printf(text, "%sfires above %d %% of the limit", text->len > 0 ? "; " : "the peak is unknown; ",
+		NEAR_PERCENT);
 	if (pressure.known)
-		buf_printf(text, "; tasks waited for memory %s of the time", units_percent(pressure.value, 1000000, share));
+		buf_printf(text, "; tasks waited for memory %s of the time",
+			units_percent(pressure.value, 1000000, share));
 	else
 		buf_str(text, "; memory pressure is unknown");
 	buf_printf(text, ", fires above %d %%", PRESSURE_PERCENT);
@@ -310,7 +322,8 @@ bool rule_memory_near_limit(const struct known_of_run *k, struct finding *f, str
 	const struct summary *s = k->s;
 	const struct maybe pressure = pressure_ppm(s);
 	const bool near = percent_of(s->combined.peak, memory_limit(s)) > NEAR_PERCENT;
-	const bool pressed = pressure.known && s->wall_ns.value >= pressure_least_ns && pressure.value > PRESSURE_PERCENT * 10000;
+	const bool pressed = pressure.known && s->wall_ns.value >= pressure_least_ns &&
+			     pressure.value > PRESSURE_PERCENT * 10000;
 	const bool is_oom = oom_sign_of(s) != NO_SIGN;
 	char share[UNITS_LEN];
 
@@ -324,7 +337,8 @@ bool rule_memory_near_limit(const struct known_of_run *k, struct finding *f, str
 	buf_str(text, near ? "RAM came close to the limit" : "Memory was short on this machine");
 	peak_of_limit(s, ", ", text);
 	if (pressed)
-		buf_printf(text, "; tasks waited for memory %s of the time", units_percent(pressure.value, 1000000, share));
+		buf_printf(text, "; tasks waited for memory %s of the time",
+			units_percent(pressure.value, 1000000, share));
 	buf_str(text, ". A larger input may exceed it: request more memory, or use less.");
 	return true;
 }

@@ -81,7 +81,8 @@ static size_t gather(const struct known_of_run *k, struct other_rank *ranks)
 	return n;
 }
 
-static void put_skew(const struct other_rank *slowest, double median_s, size_t n, struct finding *f, struct buf *text)
+static void put_skew(
+	const struct other_rank *slowest, double median_s, size_t n, struct finding *f, struct buf *text)
 {
 	char slow[UNITS_LEN], median[UNITS_LEN];
 
@@ -89,8 +90,9 @@ static void put_skew(const struct other_rank *slowest, double median_s, size_t n
 	finding_evidence(f, "step_s", slowest->step_s);
 	finding_evidence(f, "median_step_s", median_s);
 	finding_evidence(f, "ranks", (double) n);
-	buf_printf(text, "A step took %s on rank %lld, the median of %zu ranks is %s: the others may wait for it. Check its data, "
-			 "its node and other processes there.",
+	buf_printf(text,
+		"A step took %s on rank %lld, the median of %zu ranks is %s: the others may wait for it. Check its data, "
+		"its node and other processes there.",
 		units_duration((int64_t) (slowest->step_s * 1e9), slow), (long long) slowest->rank, n,
 		units_duration((int64_t) (median_s * 1e9), median));
 }
@@ -102,18 +104,22 @@ bool rule_rank_skew(const struct known_of_run *k, struct finding *f, struct buf 
 	bool fires = false;
 
 	if (n < FEW_RANKS) {
-		buf_str(text, "step times are known for fewer than two ranks (series step_time of each rank, or step_time/rank3)");
+		buf_str(text,
+			"step times are known for fewer than two ranks (series step_time of each rank, or step_time/rank3)");
 	} else {
 		qsort(ranks, n, sizeof(ranks[0]), by_time);
-		const double median_s = n % 2 ? ranks[n / 2].step_s : (ranks[n / 2 - 1].step_s + ranks[n / 2].step_s) / 2;
+		const double median_s = n % 2 ? ranks[n / 2].step_s
+					      : (ranks[n / 2 - 1].step_s + ranks[n / 2].step_s) / 2;
 		const struct other_rank *slowest = &ranks[n - 1];
 
 		fires = slowest->step_s * 100 > median_s * (100 + SKEW_PERCENT);
 		if (fires)
 			put_skew(slowest, median_s, n, f, text);
 		else
-			buf_printf(text, "a step on the slowest of %zu ranks, %lld, took %.0f %% of the median time; fires above %d %%",
-				n, (long long) slowest->rank, median_s > 0 ? slowest->step_s / median_s * 100 : 100, 100 + SKEW_PERCENT);
+			buf_printf(text,
+				"a step on the slowest of %zu ranks, %lld, took %.0f %% of the median time; fires above %d %%",
+				n, (long long) slowest->rank,
+				median_s > 0 ? slowest->step_s / median_s * 100 : 100, 100 + SKEW_PERCENT);
 	}
 	free(ranks);
 	return fires;

@@ -21,7 +21,8 @@ static void cpus_evidence(const struct known_of_run *k, const struct advice *a, 
 {
 	if (!a->cpus.known)
 		return;
-	finding_evidence(f, "cores_used", (double) maybe_max(k->s->cores_mean_ppm, k->earlier->cores_ppm).value / 1e6);
+	finding_evidence(
+		f, "cores_used", (double) maybe_max(k->s->cores_mean_ppm, k->earlier->cores_ppm).value / 1e6);
 	finding_evidence(f, "cores_requested", (double) k->s->facts->request_cpus.value);
 }
 
@@ -98,7 +99,8 @@ bool rule_time_request(const struct known_of_run *k, struct finding *f, struct b
 		a.cpus = UNKNOWN;
 	time_evidence(k, &a, f);
 	buf_printf(text, "Request %s, not %s: it may start sooner (took %s + 25 %%, rounded up to 5 minutes",
-		units_duration(a.time_ns.value, enough), units_duration(k->s->facts->request_time_ns.value, of),
+		units_duration(a.time_ns.value, enough),
+		units_duration(k->s->facts->request_time_ns.value, of),
 		units_duration(a.wall_ns.value, took));
 	of_runs(k, &a, false, text);
 	buf_str(text, ").");

@@ -123,12 +123,13 @@ static bool put_cause(const struct summary *s, const struct signs *e, struct buf
 	const double used = s->cores_mean_ppm.known ? (double) s->cores_mean_ppm.value / 1e6 : cores;
 
 	if (e->full > 0 && e->full * 2 > e->loaders) {
-		buf_printf(text, "%d of %d child processes are busy all the time (%d %% of a core or more)", e->full, e->loaders,
-			LOADER_PERCENT);
+		buf_printf(text, "%d of %d child processes are busy all the time (%d %% of a core or more)",
+			e->full, e->loaders, LOADER_PERCENT);
 		if (cores - used >= 1)
 			buf_printf(text, ", and %.0f cores are free: try more workers", cores - used);
 		else
-			buf_str(text, ", and no core is free: preprocess the data in advance, or do less preprocessing");
+			buf_str(text,
+				", and no core is free: preprocess the data in advance, or do less preprocessing");
 		return true;
 	}
 	if (e->iowait * 100 > IOWAIT_PERCENT) {
@@ -145,10 +146,12 @@ static bool put_cause(const struct summary *s, const struct signs *e, struct buf
 static void put_quiet(const struct signs *e, struct buf *text)
 {
 	if (e->waits >= 0)
-		buf_printf(text, "it waits for data %.0f %% of a step; fires above %d %%", e->waits * 100, WAIT_PERCENT);
+		buf_printf(text, "it waits for data %.0f %% of a step; fires above %d %%", e->waits * 100,
+			WAIT_PERCENT);
 	else if (e->gpu_busy >= 0)
-		buf_printf(text, "GPUs were busy %.0f %% of the time or more, %d of %d child processes all the time; fires below %d %% of the "
-				 "time, with busy loaders, a slow disk or a main process that loads alone",
+		buf_printf(text,
+			"GPUs were busy %.0f %% of the time or more, %d of %d child processes all the time; fires below %d %% of the "
+			"time, with busy loaders, a slow disk or a main process that loads alone",
 			e->gpu_busy * 100, e->full, e->loaders, IDLE_PERCENT);
 	else
 		buf_str(text, "no sign of training that waits: no GPU, no series data_wait and step_time");
@@ -161,7 +164,8 @@ static bool is_starved(const struct signs *e, bool has_cause)
 		return e->waits * 100 > WAIT_PERCENT;
 	if (e->gpu_busy >= 0)
 		return e->idle.n > 0 && has_cause;
-	return e->steps && e->full > 0 && has_cause && e->main_cores >= 0 && e->main_cores * 100 < IDLE_PERCENT;
+	return e->steps && e->full > 0 && has_cause && e->main_cores >= 0 &&
+	       e->main_cores * 100 < IDLE_PERCENT;
 }
 
 static void put_busy(const struct summary *s, uint32_t id, struct finding *f)
@@ -181,7 +185,8 @@ static void put_sign(const struct summary *s, const struct signs *e, struct find
 		buf_printf(text, "%s was busy %.0f %% of the time: it may be waiting for data",
 			gpu_called(s->job, e->idle.list[0].id, e->gpus, name), e->gpu_busy * 100);
 	} else {
-		buf_printf(text, "The main process used %.2f cores: it may be waiting for data", e->main_cores);
+		buf_printf(
+			text, "The main process used %.2f cores: it may be waiting for data", e->main_cores);
 	}
 	if (e->main_cores >= 0)
 		finding_evidence(f, "main_cores", e->main_cores);

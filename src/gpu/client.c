@@ -344,7 +344,8 @@ const char *gpu_helper_explain(const struct gpu_helper *g, enum gpu_fate fate, u
 	char call[GPU_CALL], stays[64] = "";
 
 	if (g->stays)
-		(void) snprintf(stays, sizeof(stays), "; the helper (process %d) was killed but has not exited", (int) g->pid);
+		(void) snprintf(stays, sizeof(stays),
+			"; the helper (process %d) was killed but has not exited", (int) g->pid);
 	text[0] = '\0';
 	switch (fate) {
 	case GPU_RUNS:
@@ -484,7 +485,12 @@ __attribute__((format(printf, 4, 5))) static void note(const struct gpu_helper *
 	va_start(ap, format);
 	(void) vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
-	framebuf_event(out, &(struct event) { .time_ns = now_ns, .kind = EVENT_NOTE, .entity = ENTITY_GPU, .text = text, .cause = cause });
+	framebuf_event(out,
+		&(struct event) { .time_ns = now_ns,
+			.kind = EVENT_NOTE,
+			.entity = ENTITY_GPU,
+			.text = text,
+			.cause = cause });
 }
 
 static const char *run_time_now(const struct gpu_helper *g, char text[GPU_RUN_TIME])

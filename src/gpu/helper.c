@@ -517,7 +517,9 @@ _Noreturn void gpu_helper_main(const struct gpu_request *request, struct gpu_sha
 
 	isolate(client);
 	keep_only(request->env->root, channel);
-	h = (struct helper) { .request = request, .shared = shared, .channel = channel, .running = request->n_vendors };
+	h = (struct helper) {
+		.request = request, .shared = shared, .channel = channel, .running = request->n_vendors
+	};
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		_exit(1);
 	h.wake_rd = fds[0];

@@ -351,7 +351,9 @@ static void apply_user_birth(struct gpu_ids *ids, const struct frame *f, const s
 {
 	const struct maybe pid = b->gpu_process.pid;
 	const struct gpu_device *d = device_of(ids, f->source, b->gpu_process.gpu);
-	struct gpu_user u = { .key = key_of(f->source, b->id), .birth = b->gpu_process, .pid = (int32_t) pid.value };
+	struct gpu_user u = {
+		.key = key_of(f->source, b->id), .birth = b->gpu_process, .pid = (int32_t) pid.value
+	};
 
 	/* A list sent before its read was complete is repeated by the complete frame. */
 	if (user_of(ids, f->source, b->id) || !d ||

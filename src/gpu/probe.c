@@ -57,7 +57,9 @@ static const char *const remedies[GPU_FATES][2] = {
 
 static void start(struct probe *p, const struct gpu_vendor *vendor, const struct source_env *env)
 {
-	const struct gpu_request request = { .task = GPU_PROBE, .vendors = vendor, .n_vendors = 1, .env = env };
+	const struct gpu_request request = {
+		.task = GPU_PROBE, .vendors = vendor, .n_vendors = 1, .env = env
+	};
 	struct tried *t = &p->of[p->n++];
 	struct err err = { "" };
 
@@ -165,7 +167,9 @@ static bool is_any_here(const struct probe *p)
 static void report_metric(const struct probe *p, enum metric metric, source_probe_fn *report, void *ctx)
 {
 	const struct tried *t = &p->of[best_source(p, metric)];
-	struct source_probe probe = { .metric = metric, .how = "", .why_not = "no GPU driver here provides it", .remedy = "" };
+	struct source_probe probe = {
+		.metric = metric, .how = "", .why_not = "no GPU driver here provides it", .remedy = ""
+	};
 
 	if (p->n > 0 && !t->answered) {
 		probe.why_not = t->why;
@@ -188,7 +192,9 @@ static void report_all(const struct probe *p, source_probe_fn *report, void *ctx
 	const bool none = !is_any_here(p) && !gpu_is_present(p->root) && !is_refused;
 
 	for (int m = 0; m < METRIC_COUNT; m++) {
-		const struct source_probe absent = { .metric = (enum metric) m, .how = "", .why_not = "no GPU", .remedy = "" };
+		const struct source_probe absent = {
+			.metric = (enum metric) m, .how = "", .why_not = "no GPU", .remedy = ""
+		};
 
 		if (metrics[m].entity != ENTITY_GPU && metrics[m].entity != ENTITY_GPU_PROCESS)
 			continue;

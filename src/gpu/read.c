@@ -45,9 +45,15 @@ struct gpu_reader *gpu_reader_new(const struct gpu_vendor *vendors, const struct
 	r->ids.root = env->root;
 	for (; vendors->ops && r->n < GPU_SOURCES; vendors++) {
 		struct origin *o = &r->origins[r->n++];
-		const struct gpu_request request = { .task = GPU_READ, .vendors = vendors, .n_vendors = 1, .env = env, .wish = wish };
+		const struct gpu_request request = {
+			.task = GPU_READ, .vendors = vendors, .n_vendors = 1, .env = env, .wish = wish
+		};
 
-		*o = (struct origin) { .vendor = vendors, .is_new = true, .helper = gpu_helper_start(&request, err) };
+		*o = (struct origin) {
+			.vendor = vendors,
+			.is_new = true,
+			.helper = gpu_helper_start(&request, err),
+		};
 		if (o->helper)
 			continue;
 		gpu_reader_free(r);
@@ -73,8 +79,8 @@ void gpu_reader_free(struct gpu_reader *r)
 /* ---- frames ---------------------------------------------------------------------------------- */
 
 /* Applies the buffer as a frame of source. */
-static void apply_buffer(struct gpu_reader *r, struct gpus_now *now, enum frame_source source, uint64_t time_ns,
-	uint64_t hold_ns)
+static void apply_buffer(struct gpu_reader *r, struct gpus_now *now, enum frame_source source,
+	uint64_t time_ns, uint64_t hold_ns)
 {
 	const struct frame mine = framebuf_frame(&r->buf, source, time_ns, hold_ns);
 

@@ -33,7 +33,8 @@ const char *gpu_run_time(uint64_t start_ns, uint64_t at_ns, char text[GPU_RUN_TI
 	return units_instant((int64_t) (s * SECOND), text);
 }
 
-const char *gpu_call_name(const struct source_ops *ops, const struct driver_call_trace *call, char text[GPU_CALL])
+const char *gpu_call_name(
+	const struct source_ops *ops, const struct driver_call_trace *call, char text[GPU_CALL])
 {
 	const uint32_t device = atomic_load(&call->device);
 	const char *name = ops->call_name ? ops->call_name(atomic_load(&call->call)) : NULL;
@@ -78,14 +79,14 @@ void gpu_watchdog_end(struct gpu_watchdog *w, uint64_t now_ns)
 }
 
 /* Words a silence that has not ended. */
-static void format_silence(const struct gpu_watchdog *w, const char *what, const char *call, uint64_t since_ns,
-	char text[GPU_REPORT])
+static void format_silence(const struct gpu_watchdog *w, const char *what, const char *call,
+	uint64_t since_ns, char text[GPU_REPORT])
 {
 	char at[GPU_RUN_TIME];
 
-	(void) snprintf(text, GPU_REPORT, "gpu: %s %s since %s%s%s%s; its values are missing from that time on",
-		w->label, what, gpu_run_time(w->start_ns, since_ns, at), *call ? " (" : "", call,
-		*call ? ")" : "");
+	(void) snprintf(text, GPU_REPORT,
+		"gpu: %s %s since %s%s%s%s; its values are missing from that time on", w->label, what,
+		gpu_run_time(w->start_ns, since_ns, at), *call ? " (" : "", call, *call ? ")" : "");
 }
 
 bool gpu_watchdog_check(struct gpu_watchdog *w, const char *call, uint64_t call_ns, uint64_t now_ns,

@@ -58,7 +58,8 @@ unsigned gpu_watchdog_finish(struct gpu_watchdog *w, const char *call, uint64_t 
 const char *gpu_run_time(uint64_t start_ns, uint64_t at_ns, char text[GPU_RUN_TIME]);
 
 /* "nvmlDeviceGetUUID of GPU 1"; "" if the call is unknown or none is in progress. */
-const char *gpu_call_name(const struct source_ops *ops, const struct driver_call_trace *call, char text[GPU_CALL]);
+const char *gpu_call_name(
+	const struct source_ops *ops, const struct driver_call_trace *call, char text[GPU_CALL]);
 
 /* Is a killed process gone or exiting, rather than stuck in a driver? Releasing a driver's mappings
  * takes a while. */

@@ -24,8 +24,10 @@ bool job_gpu_is_of(const struct job *job, const struct birth *b, bool main, bool
 
 int64_t job_gpu_unlisted(const struct job *job, const struct birth *gpu, int64_t held_bytes, uint64_t *ret_ns)
 {
-	const struct acc *device = job_acc(job, M_GPU_MEM, gpu->id), *ours = job_acc(job, M_GPU_JOB_MEM, gpu->id);
-	const struct acc *foreign = job_acc(job, M_GPU_OTHER_MEM, gpu->id), *unattributed = job_acc(job, M_GPU_UNATTRIBUTED_MEM, gpu->id);
+	const struct acc *device = job_acc(job, M_GPU_MEM, gpu->id),
+			 *ours = job_acc(job, M_GPU_JOB_MEM, gpu->id);
+	const struct acc *foreign = job_acc(job, M_GPU_OTHER_MEM, gpu->id),
+			 *unattributed = job_acc(job, M_GPU_UNATTRIBUTED_MEM, gpu->id);
 
 	if (!device || !ours || !foreign || !unattributed || gpu->gpu.unified)
 		return 0;
@@ -45,7 +47,8 @@ static uint64_t present_since(const struct job *job, const struct gpu_entity *gp
 	for (size_t i = 0; i < job_gpu_count(job); i++) {
 		const struct gpu_entity *other = job_gpu(job, i);
 
-		if (strcmp(other->birth.gpu.vendor, gpu->birth.gpu.vendor) == 0 && other->born_ns < gpu->born_ns)
+		if (strcmp(other->birth.gpu.vendor, gpu->birth.gpu.vendor) == 0 &&
+			other->born_ns < gpu->born_ns)
 			return gpu->born_ns;
 	}
 	return 0;
@@ -92,7 +95,8 @@ bool job_gpu_is_unsure(const struct job *job, const struct gpu_entity *gpu)
 		return true;
 	const int64_t more = job_gpu_unlisted(job, &gpu->birth, 0, &ns);
 
-	return more >= uncertain_bytes || (more > 0 && ns >= long_ns) || job_gpu_unqueried(job, gpu, &of_ns) > 0;
+	return more >= uncertain_bytes || (more > 0 && ns >= long_ns) ||
+	       job_gpu_unqueried(job, gpu, &of_ns) > 0;
 }
 
 bool job_gpu_unreported(const struct job *job, uint32_t gpu, bool main, bool descendants)
@@ -108,7 +112,8 @@ bool job_gpu_unreported(const struct job *job, uint32_t gpu, bool main, bool des
 	for (size_t i = 0; job && i < job_gpu_process_count(job); i++) {
 		const struct birth *b = &job_gpu_process(job, i)->birth;
 
-		if (!b->gpu_process.process || (gpu && !job_gpu_is_on(job, b->gpu_process.gpu, gpu)) || !job_gpu_is_of(job, b, main, descendants))
+		if (!b->gpu_process.process || (gpu && !job_gpu_is_on(job, b->gpu_process.gpu, gpu)) ||
+			!job_gpu_is_of(job, b, main, descendants))
 			continue;
 		if (!job_acc(job, M_GPROC_MEM, b->id) && !job_acc(job, M_GPROC_MEM_PEAK, b->id))
 			return true;

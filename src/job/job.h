@@ -274,7 +274,8 @@ enum gpu_absence job_gpu_absence(const struct job *job);
  * the processes were not listed (lists may be expensive, or fail), so it may be the job's, whose
  * known part is held_bytes. 0: not significant. *ret_ns: the time in which the memory was known
  * but its users were not. */
-int64_t job_gpu_unlisted(const struct job *job, const struct birth *gpu, int64_t held_bytes, uint64_t *ret_ns);
+int64_t job_gpu_unlisted(
+	const struct job *job, const struct birth *gpu, int64_t held_bytes, uint64_t *ret_ns);
 /* The part of a GPU's presence during which the job's use of it was unknown; 0: not significant.
  * *ret_ns: the time of presence. */
 uint64_t job_gpu_unqueried(const struct job *job, const struct gpu_entity *gpu, uint64_t *ret_ns);
@@ -351,7 +352,8 @@ static inline bool process_is_in_another(const struct process *p)
 /* ---- storing: the recording's tables summary, process, meta ---------------------------------- */
 
 /* Calls see for each accumulator with n > 0 of host, job, GPUs and processes on them. */
-void job_each_acc(const struct job *job, void (*see)(void *ctx, enum metric metric, uint32_t id, const struct acc *acc), void *ctx);
+void job_each_acc(const struct job *job,
+	void (*see)(void *ctx, enum metric metric, uint32_t id, const struct acc *acc), void *ctx);
 /* The number of frames applied so far. Calls see for each bucket of a timeline that changed
  * since then (0: all). */
 uint64_t job_seq(const struct job *job);

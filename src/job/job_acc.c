@@ -36,7 +36,8 @@ static bool is_about(const struct acc *acc, const struct reading *r)
 
 /* A maximum that no sample observed was reached since the last sample; for a high-water mark,
  * since that was last read. The middle of the interval minimizes the largest error. */
-static uint64_t time_of_max(const struct job *job, const struct acc *acc, const struct reading *r, const struct frame *frame)
+static uint64_t time_of_max(
+	const struct job *job, const struct acc *acc, const struct reading *r, const struct frame *frame)
 {
 	uint64_t since = job->proven_since_ns < acc->last_at_ns ? job->proven_since_ns : acc->last_at_ns;
 
@@ -45,7 +46,8 @@ static uint64_t time_of_max(const struct job *job, const struct acc *acc, const 
 	return since + (frame->time_ns - since) / 2;
 }
 
-static void extremes_apply(const struct job *job, struct acc *acc, const struct reading *r, const struct frame *frame)
+static void extremes_apply(
+	const struct job *job, struct acc *acc, const struct reading *r, const struct frame *frame)
 {
 	const uint64_t time_ns = time_of_max(job, acc, r, frame);
 
@@ -109,7 +111,8 @@ static struct acc *gpu_acc_make(struct job *job, enum metric metric, uint32_t id
 
 	if (map_get(&job->gpu_places, gpu_key(metric, id), &place))
 		return &job->gpu_accs[place].acc;
-	if (vec_reserve(&job->gpu_accs, &job->cap_gpu_accs, job->n_gpu_accs, sizeof(*job->gpu_accs), MAX_GPU_ACCS) < 0 ||
+	if (vec_reserve(&job->gpu_accs, &job->cap_gpu_accs, job->n_gpu_accs, sizeof(*job->gpu_accs),
+		    MAX_GPU_ACCS) < 0 ||
 		map_put(&job->gpu_places, gpu_key(metric, id), (uint32_t) job->n_gpu_accs) < 0)
 		return NULL;
 	job->gpu_accs[job->n_gpu_accs] = (struct gpu_acc) { .metric = metric, .id = id };
@@ -138,8 +141,10 @@ void gpu_unlisted_advance(struct job *job, uint32_t id, uint64_t time_ns)
 
 	if (!mem)
 		return;
-	const uint64_t since_ns = ours && ours->last_at_ns > mem->last_at_ns ? ours->last_at_ns : mem->last_at_ns;
-	const uint64_t listed_ns = valid_until(ours, time_ns), from_ns = listed_ns > since_ns ? listed_ns : since_ns;
+	const uint64_t since_ns = ours && ours->last_at_ns > mem->last_at_ns ? ours->last_at_ns
+									     : mem->last_at_ns;
+	const uint64_t listed_ns = valid_until(ours, time_ns),
+		       from_ns = listed_ns > since_ns ? listed_ns : since_ns;
 	const uint64_t until_ns = valid_until(mem, time_ns);
 
 	mem->unlisted_ns += until_ns > from_ns ? until_ns - from_ns : 0;

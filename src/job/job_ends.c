@@ -160,7 +160,8 @@ int64_t image_before_exec(const struct facts *f)
 static void set_main_most(struct job *job, const struct member *m)
 {
 	struct facts *f = &job->facts;
-	const int64_t piece = larger(larger(job->page_bytes, FAULT_AROUND), (int64_t) job->config.huge_page_bytes);
+	const int64_t piece = larger(
+		larger(job->page_bytes, FAULT_AROUND), (int64_t) job->config.huge_page_bytes);
 	const int64_t faults = larger(f->main_faults.value - m->faults_at_mark, 0);
 
 	if (f->main_faults.known && m->young && faults < INT64_MAX / 2 / piece)
@@ -215,7 +216,8 @@ static void maxrss_apply(struct job *job, struct member *m, const struct end *en
 		job->largest_peak = value;
 		if (m->p.born_ns < job->burst_since_ns) /* at any time until now */
 			job->burst_since_ns = m->p.born_ns;
-		memory_some_process(job->memory, value, is_other && (!m->p.is_main || is_another_process(f, value)));
+		memory_some_process(
+			job->memory, value, is_other && (!m->p.is_main || is_another_process(f, value)));
 	}
 }
 
@@ -286,7 +288,8 @@ static void plain_before(struct job *job, const struct member *m, const struct e
 {
 	for (enum plain k = 0; k < PLAINS; k++) {
 		ret[k] = plain_value(m, k);
-		if (m->live == NOT_ALIVE && end->how == END_REAPED && m->p.how != END_REAPED && plain_is_io(k)) {
+		if (m->live == NOT_ALIVE && end->how == END_REAPED && m->p.how != END_REAPED &&
+			plain_is_io(k)) {
 			hand_over_plain(job, m, k, -ret[k]);
 			ret[k] = 0;
 		}
@@ -302,13 +305,17 @@ static void memory_ended(struct job *job, const struct member *m, const struct e
 	const bool is_record = end->how == END_TASKSTATS, is_reaped = end->how == END_REAPED;
 	const struct memory_end e = {
 		.id = m->p.id,
-		.hwm = is_record ? end->hwm_bytes : is_reaped ? end->maxrss_bytes
-							      : UNKNOWN, /* ru_maxrss is no smaller */
-		.is_own = is_record ? m->young || (m->mark.known && end->hwm_bytes.value > m->mark.value) : m->p.peak_exact,
+		.hwm = is_record   ? end->hwm_bytes
+		       : is_reaped ? end->maxrss_bytes
+				   : UNKNOWN, /* ru_maxrss is no smaller */
+		.is_own = is_record ? m->young || (m->mark.known && end->hwm_bytes.value > m->mark.value)
+				    : m->p.peak_exact,
 		.until_ns = is_record && end->until_ns > 0 ? end->until_ns : job->now_ns,
-		.faults = (is_record ? end->faults_minor.known : m->live == NOT_ALIVE) ? known(own_faults(m)) : UNKNOWN,
+		.faults = (is_record ? end->faults_minor.known : m->live == NOT_ALIVE) ? known(own_faults(m))
+										       : UNKNOWN,
 		.is_copy = end->program == PROGRAM_OF_PARENT,
-		.is_renamed = is_record && *end->name && end->program != PROGRAM_OF_PARENT && strncmp(m->p.name, end->name, sizeof(m->p.name)) != 0,
+		.is_renamed = is_record && *end->name && end->program != PROGRAM_OF_PARENT &&
+			      strncmp(m->p.name, end->name, sizeof(m->p.name)) != 0,
 		.is_awaited = has_records && end->how == END_SEEN,
 	};
 

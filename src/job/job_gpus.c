@@ -64,8 +64,9 @@ static struct gpu_entity *returned(const struct gpu_entities *all, const struct 
 	for (size_t i = 0; birth->entity == ENTITY_GPU_PROCESS && b->pid.known && i < all->n; i++) {
 		const struct gpu_process_birth *a = &all->list[i].birth.gpu_process;
 
-		if (a->pid.value == b->pid.value && a->pid.known && a->gpu == b->gpu && a->process == b->process &&
-			a->uid.known == b->uid.known && a->uid.value == b->uid.value && strcmp(a->name, b->name ? b->name : "") == 0)
+		if (a->pid.value == b->pid.value && a->pid.known && a->gpu == b->gpu &&
+			a->process == b->process && a->uid.known == b->uid.known &&
+			a->uid.value == b->uid.value && strcmp(a->name, b->name ? b->name : "") == 0)
 			return &all->list[i];
 	}
 	return NULL;
@@ -168,7 +169,9 @@ bool job_gpu_is_on(const struct job *job, uint32_t device, uint32_t gpu)
 {
 	const struct gpu_entity *part = find(&job->gpus, device), *whole = find(&job->gpus, gpu);
 
-	return device == gpu || (part && whole && *part->birth.gpu.parent && strcmp(part->birth.gpu.parent, whole->birth.gpu.uuid) == 0);
+	return device == gpu ||
+	       (part && whole && *part->birth.gpu.parent &&
+		       strcmp(part->birth.gpu.parent, whole->birth.gpu.uuid) == 0);
 }
 
 bool job_gpu_is_divided(const struct job *job, uint32_t gpu)
@@ -194,11 +197,13 @@ char *job_gpu_name(const struct job *job, const struct gpu_birth *gpu, char buf[
 	const struct maybe parent = *gpu->parent && job ? number_by_uuid(job, gpu->parent) : UNKNOWN;
 
 	if (parent.known && gpu->index.known)
-		(void) snprintf(buf, UNITS_LEN, "MIG %lld.%lld", (long long) parent.value, (long long) gpu->index.value);
+		(void) snprintf(buf, UNITS_LEN, "MIG %lld.%lld", (long long) parent.value,
+			(long long) gpu->index.value);
 	else if (*gpu->parent)
 		(void) snprintf(buf, UNITS_LEN, "MIG");
 	else if (gpu->index.known)
-		(void) snprintf(buf, UNITS_LEN, "%s %lld", gpu_is_npu(gpu) ? "NPU" : "GPU", (long long) gpu->index.value);
+		(void) snprintf(buf, UNITS_LEN, "%s %lld", gpu_is_npu(gpu) ? "NPU" : "GPU",
+			(long long) gpu->index.value);
 	else
 		(void) snprintf(buf, UNITS_LEN, "%s", gpu_is_npu(gpu) ? "NPU" : "GPU");
 	return buf;

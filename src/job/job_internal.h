@@ -228,7 +228,8 @@ struct acc *acc_make(struct job *job, enum metric metric, uint32_t id);
 /* timeline.c */
 
 /* Call before acc applies the value. */
-void timeline_apply(struct job *job, const struct acc *acc, const struct reading *r, const struct frame *frame);
+void timeline_apply(
+	struct job *job, const struct acc *acc, const struct reading *r, const struct frame *frame);
 void timelines_end(struct job *job, uint64_t time_ns);
 void timelines_done(struct job *job);
 
@@ -310,7 +311,8 @@ void needs_pass_ended(struct job *job, bool is_valid);
 void phase_use_begin(const struct job *job, struct phase *phase);
 void phases_update_use(struct job *job, const struct frame *frame);
 /* A value changed an accumulator. */
-void phases_add_rise(struct job *job, const struct reading *r, const struct acc *before, const struct acc *now, uint64_t hold_ns);
+void phases_add_rise(struct job *job, const struct reading *r, const struct acc *before,
+	const struct acc *now, uint64_t hold_ns);
 void phases_update_parts(struct job *job);
 /* Adds a phase that is open or waits for values. Returns 0 or -ENOMEM. */
 int phase_unsettle(struct job *job, size_t place);

@@ -45,7 +45,8 @@ void needs_pass_ended(struct job *job, bool is_valid)
 	growth->waited = 0;
 	if (!is_valid && ++growth->tries < TRIES)
 		return;
-	growth->passed = larger(growth->passed, growth->still > 0 ? larger(now.rss_sum, growth->top) : now.rss_sum);
+	growth->passed = larger(
+		growth->passed, growth->still > 0 ? larger(now.rss_sum, growth->top) : now.rss_sum);
 	growth->tries = 0;
 }
 
@@ -65,9 +66,11 @@ static bool needs_pass(const struct job *job, const struct memory_state *now)
 	const bool is_lone = now->n == 1, has_files = now->files > larger(16 * MIB, sum / 4);
 	const bool is_close = now->high - now->largest < now->high / CLOSE;
 
-	if (now->n == 0 || (is_lone && !has_files && !memory_is_mapped_twice(job->memory)) || sum < growth->top / 50 * 49)
+	if (now->n == 0 || (is_lone && !has_files && !memory_is_mapped_twice(job->memory)) ||
+		sum < growth->top / 50 * 49)
 		return false;
-	if (!is_still(job) && (is_close || (sum > growth->top + growth->top / 200 && growth->waited < PASS_TOTALS)))
+	if (!is_still(job) &&
+		(is_close || (sum > growth->top + growth->top / 200 && growth->waited < PASS_TOTALS)))
 		return false;
 	if (sum > passed + passed / (is_lone ? 4 : 50) && sum > passed + MIB)
 		return true;
@@ -77,8 +80,9 @@ static bool needs_pass(const struct job *job, const struct memory_state *now)
 /* Memory that only grew was never more than it is now, if every hwm agrees. Once for each size: what did not help will not. */
 static bool needs_hwm(const struct job *job, const struct memory_state *now)
 {
-	return now->n > 1 && now->n <= HWM_MEMBERS && job->growth.still > 0 && now->since_hwm >= HWM_TOTALS && now->only_grew &&
-	       now->rss_sum != job->growth.hwm_sum && memory_high_so_far(job->memory) > now->estimate + now->estimate / 16;
+	return now->n > 1 && now->n <= HWM_MEMBERS && job->growth.still > 0 && now->since_hwm >= HWM_TOTALS &&
+	       now->only_grew && now->rss_sum != job->growth.hwm_sum &&
+	       memory_high_so_far(job->memory) > now->estimate + now->estimate / 16;
 }
 
 unsigned job_needs(struct job *job)
@@ -97,7 +101,8 @@ unsigned job_needs(struct job *job)
 	}
 	if (now.lacks_faults)
 		needs |= NEED_FAULTS;
-	if ((!now.lacks_faults || job_has_faults(job)) && now.n > 1 && now.high > now.peak && now.high > now.estimate + now.estimate / 4)
+	if ((!now.lacks_faults || job_has_faults(job)) && now.n > 1 && now.high > now.peak &&
+		now.high > now.estimate + now.estimate / 4)
 		needs |= NEED_MACHINE;
 	return needs;
 }

@@ -84,8 +84,8 @@ void mark_proves(struct job *job, struct member *m, int64_t value)
  * which were read after it, would be too old for it. */
 static bool is_repeated(const struct job *job, const struct live *l, const struct reading *r)
 {
-	return r->known && job->memory_seq != job->seq && job->memory_ns == job->now_ns && l->rss_seq == job->memory_seq &&
-	       l->rss_known && (l->rss == r->value || r->max > r->value);
+	return r->known && job->memory_seq != job->seq && job->memory_ns == job->now_ns &&
+	       l->rss_seq == job->memory_seq && l->rss_known && (l->rss == r->value || r->max > r->value);
 }
 
 static void rss_apply(struct job *job, struct live *l, const struct reading *r)
@@ -149,7 +149,8 @@ static void hwm_apply(struct job *job, struct live *l, int64_t value)
 		if (!f->main_hwm_at_start_bytes.known)
 			f->main_hwm_at_start_bytes = known(m->young || f->main_hwm_reset.value ? 0 : value);
 	}
-	const bool counts = m->young || (l->is_main && f->main_hwm_reset.value) || (m->mark.known && value > m->mark.value);
+	const bool counts = m->young || (l->is_main && f->main_hwm_reset.value) ||
+			    (m->mark.known && value > m->mark.value);
 
 	if (counts)
 		mark_proves(job, m, value);

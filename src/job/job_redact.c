@@ -24,8 +24,8 @@ static void empty(const char *text)
 void job_redact(struct job *job)
 {
 	struct facts *f = &job->facts;
-	char **const private_facts[] = { &f->user, &f->host, &f->command, &f->argv_json, &f->directory, &f->recording, &f->cgroup,
-		&f->left_names, &f->stopped_why };
+	char **const private_facts[] = { &f->user, &f->host, &f->command, &f->argv_json, &f->directory,
+		&f->recording, &f->cgroup, &f->left_names, &f->stopped_why };
 
 	for (size_t i = 0; i < sizeof(private_facts) / sizeof(private_facts[0]); i++)
 		forget(private_facts[i]);

@@ -8,7 +8,8 @@
 
 #include "job/job_internal.h"
 
-void job_each_acc(const struct job *job, void (*see)(void *ctx, enum metric metric, uint32_t id, const struct acc *acc), void *ctx)
+void job_each_acc(const struct job *job,
+	void (*see)(void *ctx, enum metric metric, uint32_t id, const struct acc *acc), void *ctx)
 {
 	for (int m = 0; m < METRIC_COUNT; m++) {
 		if (job->accs[m].n > 0)
@@ -125,7 +126,8 @@ int job_restore_phase(struct job *job, const struct phase *phase)
 		return -ENOMEM;
 	if (phase->end_ns != 0 && !mine->settled)
 		phase_settle(job, mine);
-	else if (phase->end_ns == 0 && mine->settled && phase_unsettle(job, (size_t) (mine - job->phases)) < 0)
+	else if (phase->end_ns == 0 && mine->settled &&
+		 phase_unsettle(job, (size_t) (mine - job->phases)) < 0)
 		return -ENOMEM;
 	if (mine->end_ns == 0 && phase->end_ns != 0)
 		job->n_open--;

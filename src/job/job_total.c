@@ -33,7 +33,8 @@ static const struct {
 	enum metric low, value, high;
 } ram_metrics[MEMORY_SETS] = {
 	[MEMORY_ALL] = { M_JOB_RAM_LOW, M_JOB_RAM, M_JOB_RAM_HIGH },
-	[MEMORY_DESCENDANTS] = { M_JOB_RAM_DESCENDANTS_LOW, M_JOB_RAM_DESCENDANTS, M_JOB_RAM_DESCENDANTS_HIGH },
+	[MEMORY_DESCENDANTS] = { M_JOB_RAM_DESCENDANTS_LOW, M_JOB_RAM_DESCENDANTS,
+		M_JOB_RAM_DESCENDANTS_HIGH },
 };
 
 bool job_has_faults(const struct job *job)
@@ -76,7 +77,8 @@ void job_pss_done(struct job *job, struct pss_drift drift, bool valid)
 		pass->lone[MEMORY_ALL] = job->n_live == 1;
 		pass->lone[MEMORY_DESCENDANTS] = job->n_live == 1 + (size_t) has_main;
 		pass->whole[MEMORY_ALL] = pass->adding[MEMORY_ALL];
-		pass->whole[MEMORY_DESCENDANTS] = larger(pass->adding[MEMORY_DESCENDANTS], pass->adding[MEMORY_ALL] - pass->main_private);
+		pass->whole[MEMORY_DESCENDANTS] = larger(
+			pass->adding[MEMORY_DESCENDANTS], pass->adding[MEMORY_ALL] - pass->main_private);
 		pass->private_part[MEMORY_ALL] = pass->adding_private;
 		pass->private_part[MEMORY_DESCENDANTS] = larger(pass->adding_private - of_main, 0);
 		pass->at_ns = job->now_ns;
@@ -120,7 +122,8 @@ static size_t alive_in(const struct job *job, enum memory_set s)
 
 /* A single process with few files shares only those; otherwise the split is that of the last
  * pass. */
-static void split_set(const struct job *job, const struct memory_total *t, enum memory_set s, struct split *ret)
+static void split_set(
+	const struct job *job, const struct memory_total *t, enum memory_set s, struct split *ret)
 {
 	const struct split_pass *pass = &job->pass;
 	const struct live *lone = s == MEMORY_ALL && job->n_live == 1 ? &job->live[0] : NULL;
@@ -160,12 +163,14 @@ static uint64_t apart(uint64_t a, uint64_t b)
 /* The peak is split by the pass nearest to it, before or after. The split is unknown for a burst
  * between two samples, for memory of which a quarter was allocated since the pass, and for
  * several processes if the pass had one. */
-static void split_peak(struct job *job, const struct memory_total *t, enum memory_set s, const struct split *split)
+static void split_peak(
+	struct job *job, const struct memory_total *t, enum memory_set s, const struct split *split)
 {
 	const struct acc *top = &job->accs[ram_metrics[s].value];
 	const bool is_new = top->n == 0 || t->estimate_max[s] > top->max;
 	const int64_t peak = is_new ? t->estimate_max[s] : top->max;
-	struct maybe *private = s == MEMORY_ALL ? &job->facts.peak_private_bytes : &job->facts.peak_private_descendants_bytes;
+	struct maybe *private = s == MEMORY_ALL ? &job->facts.peak_private_bytes
+						: &job->facts.peak_private_descendants_bytes;
 
 	if (is_new) {
 		*private = UNKNOWN;
@@ -175,8 +180,11 @@ static void split_peak(struct job *job, const struct memory_total *t, enum memor
 		return;
 	if (split->used < peak / 10 * 9 || split->whole < split->used / 4 * 3 || split->whole <= 0)
 		return;
-	if (!is_new && (split->at_ns != job->now_ns ||
-			       (private->known && apart(job->now_ns, top->max_at_ns) >= apart(top->max_at_ns, job->split_ns[s]))))
+	if (!is_new &&
+		(split->at_ns != job->now_ns ||
+			(private->known &&
+				apart(job->now_ns, top->max_at_ns) >=
+					apart(top->max_at_ns, job->split_ns[s]))))
 		return;
 	*private = known(share(peak, split->part, split->whole));
 	job->split_ns[s] = split->at_ns;
@@ -199,7 +207,8 @@ static void append_private(struct job *job, const struct memory_total *t, struct
 
 static void append_memory(struct job *job, const struct memory_total *t, struct framebuf *out)
 {
-	const struct live *main = job->main && job->main->live != NOT_ALIVE ? &job->live[job->main->live] : NULL;
+	const struct live *main = job->main && job->main->live != NOT_ALIVE ? &job->live[job->main->live]
+									    : NULL;
 
 	append_ram(t, out);
 	if (main && main->rss_known) {
@@ -341,7 +350,8 @@ static void gpu_acc_end(struct gpu_acc *g, uint64_t time_ns)
 static void append_raised(const struct job *job, const struct memory_total *t, struct framebuf *out)
 {
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
-		const struct acc *value = &job->accs[ram_metrics[s].value], *low = &job->accs[ram_metrics[s].low];
+		const struct acc *value = &job->accs[ram_metrics[s].value],
+				 *low = &job->accs[ram_metrics[s].low];
 
 		if (t->estimate_max[s] > value->max)
 			append(out, ram_metrics[s].value, value->last, t->estimate_max[s]);

@@ -140,7 +140,8 @@ struct member *member_make(struct job *job, uint32_t id, bool alive)
 		return NULL;
 	m->p.id = id;
 	m->live = NOT_ALIVE;
-	if (vec_reserve(&job->members, &job->cap_members, job->n_members, sizeof(*job->members), MAX_MEMBERS) < 0 ||
+	if (vec_reserve(&job->members, &job->cap_members, job->n_members, sizeof(*job->members),
+		    MAX_MEMBERS) < 0 ||
 		map_put(&job->by_id, id, (uint32_t) job->n_members) < 0) {
 		member_free(m);
 		return NULL;
@@ -173,7 +174,8 @@ static void dropped_count(struct job *job, const struct process *p)
 /* Its exit record is still to come: dropped now, it would count as lost. */
 static bool awaits_record(const struct job *job, const struct member *m)
 {
-	return m->p.how == END_SEEN && job->facts.taskstats.value == 1 && job->facts.taskstats_lost.value != 1;
+	return m->p.how == END_SEEN && job->facts.taskstats.value == 1 &&
+	       job->facts.taskstats_lost.value != 1;
 }
 
 /* Drops the ended members below peak, and ties of exactly that size. */
@@ -237,7 +239,8 @@ static bool is_young(const struct job *job, uint64_t start_ns)
 	const struct maybe run = job->facts.started_boot_ns;
 
 	/* 0: known only from its exit record, which starts with the run */
-	return job->config.ours || !run.known || start_ns == 0 || (int64_t) start_ns + CLOCK_TICK_NS > run.value;
+	return job->config.ours || !run.known || start_ns == 0 ||
+	       (int64_t) start_ns + CLOCK_TICK_NS > run.value;
 }
 
 /* The time of its fork, since the run's start; now if unknown. */
@@ -298,8 +301,8 @@ static bool is_program_new(const struct job *job, const struct member *m)
 
 	if (m->p.is_main)
 		return job->config.ours;
-	return m->young && m->p.startstack != 0 && m->p.startstack < STARTSTACK_HIDDEN && parent && parent->p.startstack != 0 &&
-	       !parent->ran_another && parent->p.startstack != m->p.startstack;
+	return m->young && m->p.startstack != 0 && m->p.startstack < STARTSTACK_HIDDEN && parent &&
+	       parent->p.startstack != 0 && !parent->ran_another && parent->p.startstack != m->p.startstack;
 }
 
 static int memory_born(struct job *job, const struct member *m)

@@ -109,7 +109,9 @@ static struct rise integral_rise(const struct acc *before, const struct acc *now
 	const uint64_t span_ns = now->span_ns - before->span_ns;
 	const uint64_t from_ns = before->n > 0 ? before->last_at_ns : now->last_at_ns - span_ns;
 
-	return (struct rise) { .from_ns = from_ns, .to_ns = from_ns + span_ns, .amount = now->sum - before->sum };
+	return (struct rise) {
+		.from_ns = from_ns, .to_ns = from_ns + span_ns, .amount = now->sum - before->sum
+	};
 }
 
 static void phase_add_rise(struct phase *p, const struct rise *rise)
@@ -124,14 +126,16 @@ static void phase_add_rise(struct phase *p, const struct rise *rise)
 	p->use.parts[rise->part].span_ns += to - from;
 }
 
-void phases_add_rise(struct job *job, const struct reading *r, const struct acc *before, const struct acc *now, uint64_t hold_ns)
+void phases_add_rise(struct job *job, const struct reading *r, const struct acc *before,
+	const struct acc *now, uint64_t hold_ns)
 {
 	const enum phase_part part = job->n_unsettled > 0 ? part_of(job, r->metric, r->id) : PART_COUNT;
 	struct rise rise;
 
 	if (part == PART_COUNT)
 		return;
-	rise = metrics[r->metric].kind == KIND_GAUGE ? integral_rise(before, now) : counter_rise(before, now, hold_ns);
+	rise = metrics[r->metric].kind == KIND_GAUGE ? integral_rise(before, now)
+						     : counter_rise(before, now, hold_ns);
 	rise.part = part;
 	if (r->metric == M_GPU_POWER)
 		rise.amount /= 1e9; /* uW x ns */
@@ -184,7 +188,8 @@ static struct energy_readings energy_readings_of(const struct job *job)
 }
 
 /* Until the value after its end comes, the time after the last one is extrapolated. */
-static struct maybe energy_of(const struct job *job, const struct phase *p, enum phase_part part, const struct energy_readings *t)
+static struct maybe energy_of(
+	const struct job *job, const struct phase *p, enum phase_part part, const struct energy_readings *t)
 {
 	const uint64_t length = (p->end_ns ? p->end_ns : job->now_ns) - p->begin_ns;
 	const uint64_t covered_ns = p->use.parts[part].span_ns / (part == PART_GPU_ENERGY ? t->gpus : 1);
@@ -212,7 +217,8 @@ static void update_parts(const struct job *job, struct phase *p, const struct en
 
 int phase_unsettle(struct job *job, size_t place)
 {
-	const int r = vec_reserve(&job->unsettled, &job->cap_unsettled, job->n_unsettled, sizeof(*job->unsettled), MAX_UNSETTLED);
+	const int r = vec_reserve(&job->unsettled, &job->cap_unsettled, job->n_unsettled,
+		sizeof(*job->unsettled), MAX_UNSETTLED);
 
 	if (r < 0)
 		return r;
@@ -299,7 +305,8 @@ static bool is_memory(const struct reading *r)
 static bool has_any(const struct frame *frame)
 {
 	for (size_t i = 0; i < frame->n_readings; i++) {
-		if (is_memory(&frame->readings[i]) || (frame->readings[i].known && frame->readings[i].metric == M_JOB_CPU_USER))
+		if (is_memory(&frame->readings[i]) ||
+			(frame->readings[i].known && frame->readings[i].metric == M_JOB_CPU_USER))
 			return true;
 	}
 	return false;

@@ -37,7 +37,8 @@ const char *series_time(const char *name, enum series_time time)
 	for (size_t i = 0; i < TIMES; i++) {
 		const size_t len = strlen(times[i].name);
 
-		if (times[i].time == time && strncmp(name, times[i].name, len) == 0 && (!name[len] || name[len] == '/'))
+		if (times[i].time == time && strncmp(name, times[i].name, len) == 0 &&
+			(!name[len] || name[len] == '/'))
 			return name + len;
 	}
 	return NULL;

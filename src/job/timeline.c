@@ -54,7 +54,8 @@ static void halve(struct timeline *c, uint64_t seq)
 	for (int i = 0; i < TIMELINE_BUCKETS; i++) {
 		const bool is_left = i < TIMELINE_BUCKETS / 2;
 
-		c->buckets[i] = is_left ? timeline_merged(&c->buckets[2 * i], &c->buckets[2 * i + 1]) : (struct timeline_bucket) { 0 };
+		c->buckets[i] = is_left ? timeline_merged(&c->buckets[2 * i], &c->buckets[2 * i + 1])
+					: (struct timeline_bucket) { 0 };
 		c->buckets[i].seq = seq;
 	}
 }
@@ -70,14 +71,15 @@ static void widen(struct job *job, uint64_t time_ns)
 }
 
 /* Adds the time from from_ns to to_ns, with this rate of the sum and these extremes. */
-static void cover(struct job *job, struct timeline *c, uint64_t from_ns, uint64_t to_ns, double sum_per_ns, int64_t min,
-	int64_t max)
+static void cover(struct job *job, struct timeline *c, uint64_t from_ns, uint64_t to_ns, double sum_per_ns,
+	int64_t min, int64_t max)
 {
 	if (to_ns <= from_ns || to_ns > INT64_MAX)
 		return;
 	widen(job, to_ns - 1);
 	while (from_ns < to_ns) {
-		const uint64_t place = from_ns / job->timeline_span_ns, end = (place + 1) * job->timeline_span_ns;
+		const uint64_t place = from_ns / job->timeline_span_ns,
+			       end = (place + 1) * job->timeline_span_ns;
 		const uint64_t part = (end < to_ns ? end : to_ns) - from_ns;
 		struct timeline_bucket *b = &c->buckets[place];
 
@@ -117,7 +119,8 @@ static struct timeline *make(struct job *job, enum metric metric, uint32_t id)
 	struct timeline *c = has_timeline[metric] ? find(job, metric, id) : NULL;
 
 	if (c || !has_timeline[metric] || (metrics[metric].entity != ENTITY_GPU && id != 0) ||
-		vec_reserve(&job->timelines, &job->cap_timelines, job->n_timelines, sizeof(struct timeline *), MAX_TIMELINES) < 0)
+		vec_reserve(&job->timelines, &job->cap_timelines, job->n_timelines, sizeof(struct timeline *),
+			MAX_TIMELINES) < 0)
 		return c;
 	c = calloc(1, sizeof(*c));
 	if (!c)
@@ -143,7 +146,8 @@ static void cover_until(struct job *job, struct timeline *c, const struct acc *a
 }
 
 /* Adds the rate since the last value. The value of a window is that of its end. */
-static void rate_apply(struct job *job, struct timeline *c, const struct acc *acc, const struct reading *r, uint64_t time_ns)
+static void rate_apply(
+	struct job *job, struct timeline *c, const struct acc *acc, const struct reading *r, uint64_t time_ns)
 {
 	const uint64_t from = acc->last_at_ns + r->span_ns, to = time_ns + r->span_ns;
 
@@ -155,7 +159,8 @@ static void rate_apply(struct job *job, struct timeline *c, const struct acc *ac
 	cover(job, c, from, to, rate, a_second, a_second);
 }
 
-void timeline_apply(struct job *job, const struct acc *acc, const struct reading *r, const struct frame *frame)
+void timeline_apply(
+	struct job *job, const struct acc *acc, const struct reading *r, const struct frame *frame)
 {
 	struct timeline *c = make(job, r->metric, r->id);
 
@@ -177,7 +182,8 @@ void timelines_end(struct job *job, uint64_t time_ns)
 {
 	for (size_t i = 0; i < job->n_timelines; i++) {
 		struct timeline *c = job->timelines[i];
-		const struct acc *acc = metrics[c->metric].kind == KIND_GAUGE ? job_acc(job, c->metric, c->id) : NULL;
+		const struct acc *acc = metrics[c->metric].kind == KIND_GAUGE ? job_acc(job, c->metric, c->id)
+									      : NULL;
 
 		if (acc)
 			cover_until(job, c, acc, time_ns);

@@ -78,14 +78,16 @@ enum note_cause cause_find(const char *name)
 
 bool event_is_private(const struct event *event)
 {
-	return event->kind == EVENT_EXEC || event->kind == EVENT_OOM || event->entity == ENTITY_PROCESS || event->entity == ENTITY_GPU_PROCESS;
+	return event->kind == EVENT_EXEC || event->kind == EVENT_OOM || event->entity == ENTITY_PROCESS ||
+	       event->entity == ENTITY_GPU_PROCESS;
 }
 
 bool note_is_about(const struct event *event, const char *about)
 {
 	const size_t n = strlen(about);
 
-	return event->kind == EVENT_NOTE && strncmp(event->text, about, n) == 0 && event->text[n] == ':' && event->text[n + 1] == ' ';
+	return event->kind == EVENT_NOTE && strncmp(event->text, about, n) == 0 && event->text[n] == ':' &&
+	       event->text[n + 1] == ' ';
 }
 
 /* "Intel NPU 8086:7d1d": the name set by source/drm/card.c. */

@@ -177,8 +177,10 @@ bool wire_frame_is_whole(const void *where, size_t size)
 		return false;
 	const struct birth *births = (const void *) (bytes + at);
 
-	if (!skip(&at, size, f->n_births, sizeof(*f->births)) || !skip(&at, size, f->n_readings, sizeof(*f->readings)) ||
-		!skip(&at, size, f->n_ends, sizeof(*f->ends)) || !skip(&at, size, f->n_events, sizeof(*f->events)) ||
+	if (!skip(&at, size, f->n_births, sizeof(*f->births)) ||
+		!skip(&at, size, f->n_readings, sizeof(*f->readings)) ||
+		!skip(&at, size, f->n_ends, sizeof(*f->ends)) ||
+		!skip(&at, size, f->n_events, sizeof(*f->events)) ||
 		!skip(&at, size, f->n_series, sizeof(*f->series)))
 		return false;
 	for (size_t i = 0; i < f->n_births; i++) {

@@ -100,7 +100,8 @@ int network_fs_temporary(const char *path, char *ret, size_t size)
 {
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path;
-	int n = snprintf(ret, size, "%.*s.%s.%lld.tmp", (int) (name - path), path, name, (long long) getpid());
+	int n = snprintf(
+		ret, size, "%.*s.%s.%lld.tmp", (int) (name - path), path, name, (long long) getpid());
 
 	return n < 0 || (size_t) n >= size ? -ENAMETOOLONG : 0;
 }

@@ -53,7 +53,8 @@ static void merge_gauge(struct cell *a, const struct cell *b)
 	if (cover == 0)
 		a->value = b->value;
 	else
-		a->value = mean_of((__int128) a->value * a->cover_ns + (__int128) b->value * b->cover_ns, cover);
+		a->value = mean_of(
+			(__int128) a->value * a->cover_ns + (__int128) b->value * b->cover_ns, cover);
 	a->cover_ns = cover;
 }
 
@@ -104,7 +105,8 @@ void row_part_write(const struct row *row, const struct row_layout *l, enum enti
 		const struct metric_info *m = &metrics[l->metric[entity][c]];
 
 		if (m->kind == KIND_GAUGE && row->cells[c].known && row->cells[c].cover_ns != row->span_ns)
-			(void) buf_printf(out, "%s%s %" PRIu64, out->len ? " " : "", m->name, row->cells[c].cover_ns);
+			(void) buf_printf(
+				out, "%s%s %" PRIu64, out->len ? " " : "", m->name, row->cells[c].cover_ns);
 	}
 }
 

@@ -46,8 +46,8 @@ enum {
 	ROW_CELLS = 64, /* most metrics of an entity */
 };
 
-_Static_assert(ROW_HOST <= ROW_CELLS && ROW_JOB <= ROW_CELLS && ROW_PROCESS <= ROW_CELLS && ROW_GPU <= ROW_CELLS &&
-		       ROW_GPU_PROCESS <= ROW_CELLS,
+_Static_assert(ROW_HOST <= ROW_CELLS && ROW_JOB <= ROW_CELLS && ROW_PROCESS <= ROW_CELLS &&
+		       ROW_GPU <= ROW_CELLS && ROW_GPU_PROCESS <= ROW_CELLS,
 	"ROW_CELLS is too small");
 
 /* The position of each metric in its entity's rows. */

@@ -86,7 +86,8 @@ int schema_name(struct buf *out, enum entity entity, bool recent)
 	return buf_printf(out, "%s_%s", entity_name(entity), recent ? "recent" : "sample");
 }
 
-static int see_metric(const struct metric_info *m, bool recent, int (*see)(void *ctx, const char *column), void *ctx)
+static int see_metric(
+	const struct metric_info *m, bool recent, int (*see)(void *ctx, const char *column), void *ctx)
 {
 	static const char *const suffixes[] = { "_min", "", "_max" };
 	const bool three = m->kind == KIND_GAUGE && !recent;
@@ -103,8 +104,8 @@ static int see_metric(const struct metric_info *m, bool recent, int (*see)(void 
 	return r;
 }
 
-int schema_columns(const struct row_layout *l, enum entity entity, bool recent, int (*see)(void *ctx, const char *column),
-	void *ctx)
+int schema_columns(const struct row_layout *l, enum entity entity, bool recent,
+	int (*see)(void *ctx, const char *column), void *ctx)
 {
 	static const char *const first[] = { "t", "id", "span", "n", "part" };
 	int r = 0;

@@ -26,8 +26,8 @@ int schema_name(struct buf *out, enum entity entity, bool recent);
 /* Calls see for each column of entity's rows in table order, which is the order of binding: t,
  * id (if the entity has one), span, n, part, then the metric's name, or NAME_min, NAME, NAME_max
  * for a gauge of a window. Stops at a negative result and returns it. */
-int schema_columns(const struct row_layout *l, enum entity entity, bool recent, int (*see)(void *ctx, const char *column),
-	void *ctx);
+int schema_columns(const struct row_layout *l, enum entity entity, bool recent,
+	int (*see)(void *ctx, const char *column), void *ctx);
 
 /* Writes INSERT OR REPLACE with one parameter per column. */
 int schema_insert(struct buf *out, const struct row_layout *l, enum entity entity, bool recent);

@@ -78,19 +78,23 @@ const char *store_why(const struct store *s)
 
 static const char *const sql_of[STATEMENT_COUNT] = {
 	[PUT_META] = "INSERT OR REPLACE INTO meta VALUES(?,?)",
-	[PUT_PROCESS_BIRTH] = "INSERT INTO process(id,parent,pid,ppid,uid,start,startstack,born,is_main,name,command)"
-			      " VALUES(?,?,?,?,?,?,?,?,?,?,?)"
-			      " ON CONFLICT(id) DO UPDATE SET uid=excluded.uid, startstack=excluded.startstack, name=excluded.name,"
-			      " command=excluded.command",
-	[PUT_PROCESS_END] = "UPDATE process SET ended=coalesce(ended,?2), end_source=?3, status=coalesce(?4,status) WHERE id=?1",
-	[PUT_PROCESS] = "INSERT OR REPLACE INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+	[PUT_PROCESS_BIRTH] =
+		"INSERT INTO process(id,parent,pid,ppid,uid,start,startstack,born,is_main,name,command)"
+		" VALUES(?,?,?,?,?,?,?,?,?,?,?)"
+		" ON CONFLICT(id) DO UPDATE SET uid=excluded.uid, startstack=excluded.startstack, name=excluded.name,"
+		" command=excluded.command",
+	[PUT_PROCESS_END] =
+		"UPDATE process SET ended=coalesce(ended,?2), end_source=?3, status=coalesce(?4,status) WHERE id=?1",
+	[PUT_PROCESS] =
+		"INSERT OR REPLACE INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
 	[PUT_GPU] = ("INSERT INTO gpu VALUES(?,?,?,?,?,?,?,NULL,?,?,?,?,?,?)"
 		     " ON CONFLICT(id) DO UPDATE SET memory=excluded.memory, unified=excluded.unified"),
 	[PUT_GPU_PROCESS] = "INSERT OR IGNORE INTO gpu_process VALUES(?,?,?,?,?,NULL,?,?,?,?)",
 	[END_GPU] = "UPDATE gpu SET ended=?2 WHERE id=?1 AND ended IS NULL",
 	[END_GPU_PROCESS] = "UPDATE gpu_process SET ended=?2 WHERE id=?1 AND ended IS NULL",
 	[PUT_SERIES] = "INSERT OR IGNORE INTO series(id,name) VALUES(?,?)",
-	[PUT_SERIES_STATE] = "UPDATE series SET n=?2, first=?3, last=?4, min=?5, max=?6, step=?7, sum=?8, minima=?9 WHERE id=?1",
+	[PUT_SERIES_STATE] =
+		"UPDATE series SET n=?2, first=?3, last=?4, min=?5, max=?6, step=?7, sum=?8, minima=?9 WHERE id=?1",
 	[PUT_VALUE] = "INSERT INTO series_value VALUES(?,?,?,?)",
 	[PUT_EVENT] = "INSERT INTO event VALUES(?,?,?,?,?,?,?,?)",
 	[PUT_PHASE] = "INSERT OR REPLACE INTO phase VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
@@ -105,7 +109,8 @@ sqlite3_stmt *store_prepare(struct store *s, const char *sql)
 {
 	sqlite3_stmt *statement = NULL;
 
-	(void) store_error(s, sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, NULL));
+	(void) store_error(
+		s, sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, NULL));
 	return statement;
 }
 
@@ -253,7 +258,8 @@ uint64_t store_disk_bytes(const struct store *s)
 int store_checkpoint(struct store *s)
 {
 	/* Not through store_error: a reader that keeps the journal for a while is not an error. */
-	return error_of(s->db, sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL));
+	return error_of(
+		s->db, sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL));
 }
 
 static int write_all(int fd, const unsigned char *bytes, size_t n)
@@ -351,9 +357,10 @@ static int make_tables(struct store *s)
 	struct buf sql = BUF_INIT(1 << 20);
 	int r;
 
-	(void) buf_printf(&sql, "PRAGMA page_size=%d; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
-				"PRAGMA auto_vacuum=INCREMENTAL; PRAGMA secure_delete=OFF; PRAGMA cache_size=-512;"
-				"PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d;",
+	(void) buf_printf(&sql,
+		"PRAGMA page_size=%d; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
+		"PRAGMA auto_vacuum=INCREMENTAL; PRAGMA secure_delete=OFF; PRAGMA cache_size=-512;"
+		"PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d;",
 		STORE_PAGE, SCHEMA_APPLICATION, SCHEMA_VERSION);
 	(void) schema_tables(&sql);
 	r = sql.error ? sql.error : store_run(s, sql.data);
@@ -375,7 +382,8 @@ static int start_journal(struct store *s, const struct store_options *o)
 	s->wal = true;
 	s->checkpoint_pages = o->wal_pages;
 	(void) sqlite3_wal_hook(s->db, journal_grew, s);
-	(void) buf_printf(&sql, "PRAGMA journal_mode=WAL; PRAGMA journal_size_limit=%u", o->wal_pages * STORE_PAGE);
+	(void) buf_printf(
+		&sql, "PRAGMA journal_mode=WAL; PRAGMA journal_size_limit=%u", o->wal_pages * STORE_PAGE);
 	r = sql.error ? sql.error : store_run(s, sql.data);
 	buf_done(&sql);
 	return r;
@@ -392,7 +400,8 @@ static int open_new(struct store *s, const struct store_options *o)
 		(void) snprintf(s->why, sizeof(s->why), "%s", strerror(-r));
 		return r;
 	}
-	return store_error(s, sqlite3_open_v2(o->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL));
+	return store_error(
+		s, sqlite3_open_v2(o->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL));
 }
 
 int store_create(const struct store_options *options, struct store **ret, struct err *err)
@@ -415,7 +424,8 @@ int store_create(const struct store_options *options, struct store **ret, struct
 			store_unlink(s->path);
 	}
 	if (r < 0) {
-		(void) err_set(err, r, "cannot write %s: %s", options->name, s->why[0] ? s->why : strerror(-r));
+		(void) err_set(
+			err, r, "cannot write %s: %s", options->name, s->why[0] ? s->why : strerror(-r));
 		(void) store_close(s, false);
 		return r;
 	}

@@ -41,8 +41,8 @@ static bool is_utf8(const char *text)
 			return false;
 		/* Overlong forms, surrogates and code points beyond U+10FFFF are visible in the
 		 * second byte. */
-		if ((first == 0xe0 && *p < 0xa0) || (first == 0xed && *p > 0x9f) || (first == 0xf0 && *p < 0x90) ||
-			(first == 0xf4 && *p > 0x8f))
+		if ((first == 0xe0 && *p < 0xa0) || (first == 0xed && *p > 0x9f) ||
+			(first == 0xf0 && *p < 0x90) || (first == 0xf4 && *p > 0x8f))
 			return false;
 		for (; more > 0; more--, p++) {
 			if ((*p & 0xc0) != 0x80)
@@ -121,8 +121,8 @@ static unsigned bind_gauge(sqlite3_stmt *st, int at, const struct cell *cell)
 	return bytes + int_bytes(cell->min);
 }
 
-static unsigned bind_cells(sqlite3_stmt *st, int at, const struct row_layout *l, enum entity entity, bool recent,
-	const struct row *row)
+static unsigned bind_cells(sqlite3_stmt *st, int at, const struct row_layout *l, enum entity entity,
+	bool recent, const struct row *row)
 {
 	unsigned bytes = 0;
 
@@ -327,7 +327,8 @@ static int put_event(struct store *s, const struct event *event)
 	(void) sqlite3_bind_int64(st, 5, event->phase);
 	(void) sqlite3_bind_int64(st, 6, event->value_ns);
 	store_bind_text(st, 7, text);
-	(void) sqlite3_bind_text(st, 8, event->kind == EVENT_NOTE ? cause_name(event->cause) : NULL, -1, SQLITE_STATIC);
+	(void) sqlite3_bind_text(
+		st, 8, event->kind == EVENT_NOTE ? cause_name(event->cause) : NULL, -1, SQLITE_STATIC);
 	count(s, CLASS_EVENT, 40 + len);
 	return store_step(s, st);
 }
@@ -368,7 +369,9 @@ int store_series(struct store *s, const char *name, int64_t *ret_id)
 		if (s->n_series >= MOST_SERIES)
 			return 0;
 		st = store_get(s, PUT_SERIES);
-		if (!st || vec_reserve(&s->series, &s->cap_series, s->n_series, sizeof(*s->series), MOST_SERIES) < 0)
+		if (!st ||
+			vec_reserve(
+				&s->series, &s->cap_series, s->n_series, sizeof(*s->series), MOST_SERIES) < 0)
 			return -ENOMEM;
 		copy = strdup(name);
 		if (!copy || map_put(&s->series_places, store_hash(name), (uint32_t) place) < 0) {

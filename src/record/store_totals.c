@@ -49,7 +49,8 @@ static bool is_same_acc(const struct acc *a, const struct acc *b)
 {
 	return a->n == b->n && a->min == b->min && a->max == b->max && a->max_at_ns == b->max_at_ns &&
 	       a->last == b->last && a->last_at_ns == b->last_at_ns && a->hold_ns == b->hold_ns &&
-	       !(a->sum < b->sum) && !(a->sum > b->sum) && a->span_ns == b->span_ns && a->unlisted_ns == b->unlisted_ns;
+	       !(a->sum < b->sum) && !(a->sum > b->sum) && a->span_ns == b->span_ns &&
+	       a->unlisted_ns == b->unlisted_ns;
 }
 
 static int put_acc(struct store *s, const struct wire_acc *a)
@@ -138,8 +139,8 @@ static int put_series_state(struct store *s, const struct series *series)
 
 static void bind_use(sqlite3_stmt *st, const struct phase_use *u)
 {
-	const struct maybe values[] = { u->gpu_before, u->gpu_peak, u->gpu_after, u->work[GPU_WORK_BUSY], u->work[GPU_WORK_SM],
-		u->cpu_energy_uj, u->gpu_energy_uj, u->job_peak, u->cpu_ns };
+	const struct maybe values[] = { u->gpu_before, u->gpu_peak, u->gpu_after, u->work[GPU_WORK_BUSY],
+		u->work[GPU_WORK_SM], u->cpu_energy_uj, u->gpu_energy_uj, u->job_peak, u->cpu_ns };
 
 	for (int i = 0; i < (int) (sizeof(values) / sizeof(values[0])); i++)
 		store_bind_if(st, 11 + i, values[i].known, values[i].value);
@@ -189,7 +190,8 @@ static int put_fact(struct store *s, size_t place, const struct facts *facts)
 	/* A fact that was known may have become unknown. */
 	if (print == 0)
 		return store_meta_text(s, info->name, NULL);
-	return info->is_text ? store_meta_text(s, info->name, text) : store_meta_int(s, info->name, number.value);
+	return info->is_text ? store_meta_text(s, info->name, text)
+			     : store_meta_int(s, info->name, number.value);
 }
 
 int store_totals(struct store *s, const struct wire_totals *t)

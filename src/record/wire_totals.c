@@ -57,8 +57,8 @@ static uint64_t process_print(const struct process *p)
 		p->born_ns,
 		p->ended_ns,
 		(uint64_t) p->is_main | (uint64_t) p->ended << 1 | (uint64_t) p->status_known << 2 |
-			(uint64_t) p->peak_exact << 3 | (uint64_t) p->cpu_known << 4 | (uint64_t) p->io_known << 5 |
-			(uint64_t) p->split_known << 6 | (uint64_t) p->how << 8,
+			(uint64_t) p->peak_exact << 3 | (uint64_t) p->cpu_known << 4 |
+			(uint64_t) p->io_known << 5 | (uint64_t) p->split_known << 6 | (uint64_t) p->how << 8,
 		(uint64_t) (uint32_t) p->status,
 		(uint64_t) p->rss_bytes,
 		(uint64_t) p->rss_file_bytes,
@@ -177,7 +177,8 @@ static void put_series(struct putting *p, struct wire_memory *memory, const stru
 	for (size_t i = 0; i < job_series_count(job); i++) {
 		const struct series *series = job_series(job, i);
 
-		if (is_changed(&memory->series, i, series->n) && buf_add(p->out, series, sizeof(*series)) == 0)
+		if (is_changed(&memory->series, i, series->n) &&
+			buf_add(p->out, series, sizeof(*series)) == 0)
 			p->totals->n_series++;
 	}
 	pad(p->out);
@@ -196,7 +197,8 @@ static void put_phases(struct putting *p, struct wire_memory *memory, const stru
 }
 
 /* The structs were written first; their texts follow in the same order. */
-static void put_texts(struct buf *out, const struct wire_totals *t, size_t processes_at, size_t series_at, size_t phases_at)
+static void put_texts(
+	struct buf *out, const struct wire_totals *t, size_t processes_at, size_t series_at, size_t phases_at)
 {
 	for (size_t i = 0; i < t->n_processes; i++) {
 		struct process p;

@@ -77,7 +77,8 @@ static void seen_text(const struct rule *rule, const struct rule_seen *seen, cha
 		return;
 	}
 	(void) rule_value_text(t, &seen->value, value);
-	(void) snprintf(buf, size, "%s%s%s", several ? rule_name_text(&t->name, name) : "", several ? " " : "", value);
+	(void) snprintf(buf, size, "%s%s%s", several ? rule_name_text(&t->name, name) : "",
+		several ? " " : "", value);
 	if (t->whole == WHOLE_NONE || !seen->value.whole_known)
 		return;
 	const struct rule_value of = { .known = true, .value = seen->value.whole };
@@ -85,7 +86,8 @@ static void seen_text(const struct rule *rule, const struct rule_seen *seen, cha
 	struct rule_term amount = *t;
 
 	if (t->whole == WHOLE_MEDIAN) {
-		(void) snprintf(buf + len, size - len, ", the median is %s", rule_value_text(&amount, &of, whole));
+		(void) snprintf(
+			buf + len, size - len, ", the median is %s", rule_value_text(&amount, &of, whole));
 		return;
 	}
 	amount.test = TEST_COMPARE;
@@ -138,7 +140,8 @@ void alert_append(struct judging *j, bool raised, const struct rule_seen *seen)
 	struct watch *w = j->w;
 	struct alert dropped;
 	const bool is_full = w->n_waiting == ALERTS_WAITING;
-	struct alert *a = is_full ? &dropped : &w->waiting[(w->first_waiting + w->n_waiting) % ALERTS_WAITING];
+	struct alert *a = is_full ? &dropped
+				  : &w->waiting[(w->first_waiting + w->n_waiting) % ALERTS_WAITING];
 
 	fill(a, j, raised, seen);
 	count_raised(&j->watched->history, a);
@@ -152,7 +155,10 @@ void alert_append(struct judging *j, bool raised, const struct rule_seen *seen)
 
 int watch_keep_top_users(struct watch *w)
 {
-	const struct rule_term used = { .name = { .what = RULE_METRIC, .entity = ENTITY_GPU_PROCESS, .metric = M_GPROC_MEM, .also = -1 } };
+	const struct rule_term used = { .name = { .what = RULE_METRIC,
+						.entity = ENTITY_GPU_PROCESS,
+						.metric = M_GPROC_MEM,
+						.also = -1 } };
 
 	w->entities |= 1U << ENTITY_GPU_PROCESS | 1U << ENTITY_GPU;
 	w->top_users = cells_slot(&w->cells, &used);

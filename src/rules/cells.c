@@ -29,7 +29,8 @@ static int reserve_places(struct cells *c, enum entity entity, size_t n)
 		cap *= 2;
 	for (size_t i = 0; i < c->n_slots; i++) {
 		struct slot *s = &c->slots[i];
-		struct cell *cells = s->name.entity == entity ? reallocarray(s->cells, cap, sizeof(*cells)) : s->cells;
+		struct cell *cells = s->name.entity == entity ? reallocarray(s->cells, cap, sizeof(*cells))
+							      : s->cells;
 
 		if (s->name.entity == entity && !cells)
 			return -ENOMEM;
@@ -187,7 +188,8 @@ static bool is_same_name(const struct rule_name *a, const struct rule_name *b)
 {
 	if (a->what != b->what || a->entity != b->entity)
 		return false;
-	return a->what == RULE_SERIES ? strcmp(a->series, b->series) == 0 : a->metric == b->metric && a->also == b->also;
+	return a->what == RULE_SERIES ? strcmp(a->series, b->series) == 0
+				      : a->metric == b->metric && a->also == b->also;
 }
 
 static void link_slot(struct cells *c, size_t slot, int metric, size_t chain)
@@ -221,7 +223,8 @@ size_t cells_slot(struct cells *c, const struct rule_term *term)
 		if (name->also >= 0)
 			link_slot(c, i, name->also, 1);
 	}
-	s->cells = c->crowds[name->entity].cap ? calloc(c->crowds[name->entity].cap, sizeof(*s->cells)) : NULL;
+	s->cells = c->crowds[name->entity].cap ? calloc(c->crowds[name->entity].cap, sizeof(*s->cells))
+					       : NULL;
 	if (s->cells)
 		s->cells[0].slope.part_ns = growth / SLOPE_PARTS;
 	c->has_series |= name->what == RULE_SERIES;
@@ -278,7 +281,8 @@ uint64_t cell_gap(const struct cell *cell)
 
 static void record_gap(struct cell *cell, uint64_t now)
 {
-	cell->gaps.ns[cell->gaps.n++ % (sizeof(cell->gaps.ns) / sizeof(cell->gaps.ns[0]))] = now - cell->at_ns;
+	cell->gaps.ns[cell->gaps.n++ % (sizeof(cell->gaps.ns) / sizeof(cell->gaps.ns[0]))] = now -
+											     cell->at_ns;
 }
 
 /* Records the new value of the cell (low, value, high, expires_ns are set). */
@@ -300,7 +304,8 @@ static void record_value(struct slot *s, struct cell *cell, uint64_t now)
 		slope_add(&cell->slope, now, cell->low);
 }
 
-static void apply_reading(struct slot *s, struct cell *cell, bool also, const struct reading *r, const struct frame *frame)
+static void apply_reading(
+	struct slot *s, struct cell *cell, bool also, const struct reading *r, const struct frame *frame)
 {
 	const uint64_t now = frame->time_ns;
 
@@ -366,7 +371,8 @@ static void apply_series(struct slot *s, double value, uint64_t now)
  * new value. */
 static bool is_value_of(const struct slot *s, const struct series_value *v, double *ret)
 {
-	const bool is_step = strcmp(s->name.series, "step") == 0, is_it = strcmp(s->name.series, v->name) == 0;
+	const bool is_step = strcmp(s->name.series, "step") == 0,
+		   is_it = strcmp(s->name.series, v->name) == 0;
 
 	if (!is_it && !(is_step && v->has_step))
 		return false;

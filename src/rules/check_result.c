@@ -24,7 +24,8 @@ static bool is_peak_of_processes(const struct rule_name *n)
 
 static bool is_in_summary(const struct rule_name *n)
 {
-	return n->entity == ENTITY_HOST || n->entity == ENTITY_JOB || (n->entity == ENTITY_PROCESS && is_peak_of_processes(n));
+	return n->entity == ENTITY_HOST || n->entity == ENTITY_JOB ||
+	       (n->entity == ENTITY_PROCESS && is_peak_of_processes(n));
 }
 
 enum check_by check_by(const struct rule *rule)
@@ -86,7 +87,8 @@ static double risen(const struct acc *acc, enum entity entity)
 }
 
 /* Adds the accumulator's figure for the term to *sum. False: it has none. */
-static bool add_part(const struct summary *s, const struct rule_term *t, const struct acc *acc, int metric, double *sum)
+static bool add_part(
+	const struct summary *s, const struct rule_term *t, const struct acc *acc, int metric, double *sum)
 {
 	const bool is_gauge = metrics[metric].kind == KIND_GAUGE;
 
@@ -102,14 +104,17 @@ static bool add_part(const struct summary *s, const struct rule_term *t, const s
 	if (t->name.part == PART_MEAN && (!is_gauge || acc->span_ns == 0))
 		return false;
 	if (!is_gauge)
-		*sum += metrics[metric].kind == KIND_HWM ? (double) acc->max : risen(acc, metrics[metric].entity);
+		*sum += metrics[metric].kind == KIND_HWM ? (double) acc->max
+							 : risen(acc, metrics[metric].entity);
 	else
-		*sum += t->name.part == PART_PEAK ? (double) acc->max : t->name.part == PART_MEAN ? acc->sum / (double) acc->span_ns
-												  : (double) acc->last;
+		*sum += t->name.part == PART_PEAK   ? (double) acc->max
+			: t->name.part == PART_MEAN ? acc->sum / (double) acc->span_ns
+						    : (double) acc->last;
 	return true;
 }
 
-static void lookup_acc(const struct summary *s, const struct rule_term *t, uint32_t id, struct rule_value *ret)
+static void lookup_acc(
+	const struct summary *s, const struct rule_term *t, uint32_t id, struct rule_value *ret)
 {
 	const struct rule_name *n = &t->name;
 	double sum = 0;
@@ -142,8 +147,9 @@ static void lookup_series(const struct summary *s, const struct rule_name *n, st
 		if (strcmp(series->name, n->series) != 0 || series->n == 0)
 			continue;
 		ret->known = true;
-		ret->value = n->part == PART_PEAK ? series->max : n->part == PART_MEAN ? series->sum / (double) series->n
-										       : series->last;
+		ret->value = n->part == PART_PEAK   ? series->max
+			     : n->part == PART_MEAN ? series->sum / (double) series->n
+						    : series->last;
 		ret->low = ret->high = ret->value;
 	}
 }
@@ -164,7 +170,8 @@ static void lookup(void *ctx, const struct rule *rule, size_t number, struct rul
 		lookup_series(s, &t->name, ret);
 	else if (t->name.entity == ENTITY_PROCESS)
 		lookup_processes(s, &t->name, ret);
-	else if (!lookup_ram(s, &t->name, ret) && (t->name.entity == ENTITY_JOB || t->name.entity == ENTITY_HOST))
+	else if (!lookup_ram(s, &t->name, ret) &&
+		 (t->name.entity == ENTITY_JOB || t->name.entity == ENTITY_HOST))
 		lookup_acc(s, t, 0, ret);
 }
 
@@ -182,9 +189,11 @@ static void value_text(const struct rule_seen *seen, char *buf, size_t size)
 	char name[RULE_NAME], value[RULE_VALUE_TEXT];
 
 	if (!t || !seen->value.known)
-		(void) snprintf(buf, size, "%s is unknown for this run", t ? rule_name_text(&t->name, name) : "it");
+		(void) snprintf(
+			buf, size, "%s is unknown for this run", t ? rule_name_text(&t->name, name) : "it");
 	else
-		(void) snprintf(buf, size, "%s is %s%s", rule_name_text(&t->name, name), rule_value_text(t, &seen->value, value),
+		(void) snprintf(buf, size, "%s is %s%s", rule_name_text(&t->name, name),
+			rule_value_text(t, &seen->value, value),
 			t->whole != WHOLE_NONE && !seen->value.whole_known ? ", of an unknown total" : "");
 }
 
@@ -214,10 +223,14 @@ void check_end(struct watch *w, size_t number, struct check_result *ret)
 		enum count_kind of;
 		enum check_result_kind result;
 	} orders[][COUNT_KINDS] = {
-		[RULE_BARE] = { { COUNT_HOLDS_NOT, RESULT_FAIL }, { COUNT_UNKNOWN, RESULT_INCOMPLETE }, { COUNT_HOLDS, RESULT_PASS } },
-		[RULE_EVER] = { { COUNT_HOLDS, RESULT_PASS }, { COUNT_UNKNOWN, RESULT_INCOMPLETE }, { COUNT_HOLDS_NOT, RESULT_FAIL } },
-		[RULE_ALWAYS] = { { COUNT_HOLDS, RESULT_FAIL }, { COUNT_UNKNOWN, RESULT_INCOMPLETE }, { COUNT_HOLDS_NOT, RESULT_PASS } },
-		[RULE_NEVER] = { { COUNT_HOLDS, RESULT_FAIL }, { COUNT_UNKNOWN, RESULT_INCOMPLETE }, { COUNT_HOLDS_NOT, RESULT_PASS } },
+		[RULE_BARE] = { { COUNT_HOLDS_NOT, RESULT_FAIL }, { COUNT_UNKNOWN, RESULT_INCOMPLETE },
+			{ COUNT_HOLDS, RESULT_PASS } },
+		[RULE_EVER] = { { COUNT_HOLDS, RESULT_PASS }, { COUNT_UNKNOWN, RESULT_INCOMPLETE },
+			{ COUNT_HOLDS_NOT, RESULT_FAIL } },
+		[RULE_ALWAYS] = { { COUNT_HOLDS, RESULT_FAIL }, { COUNT_UNKNOWN, RESULT_INCOMPLETE },
+			{ COUNT_HOLDS_NOT, RESULT_PASS } },
+		[RULE_NEVER] = { { COUNT_HOLDS, RESULT_FAIL }, { COUNT_UNKNOWN, RESULT_INCOMPLETE },
+			{ COUNT_HOLDS_NOT, RESULT_PASS } },
 	};
 	const enum rule_quantifier quantifier = watch_rule(w, number)->quantifier;
 	struct counts counts;
@@ -247,16 +260,19 @@ void check_ever(const struct watch *w, size_t number, struct check_result *ret)
 	const bool always = rule->quantifier == RULE_ALWAYS;
 	char at[UNITS_LEN];
 
-	*ret = (struct check_result) { .kind = held == passes_if_held(rule) ? RESULT_PASS : RESULT_FAIL, .number = (double) NAN };
+	*ret = (struct check_result) { .kind = held == passes_if_held(rule) ? RESULT_PASS : RESULT_FAIL,
+		.number = (double) NAN };
 	if (held) {
 		ret->number = history->number;
 		ret->at_ns = known((int64_t) history->first_ns);
-		(void) snprintf(ret->text, sizeof(ret->text), "%s at %s: %s", always ? "violated" : "held", units_instant((int64_t) history->first_ns, at), history->first);
+		(void) snprintf(ret->text, sizeof(ret->text), "%s at %s: %s", always ? "violated" : "held",
+			units_instant((int64_t) history->first_ns, at), history->first);
 	} else if (!history->had) {
 		ret->kind = RESULT_INCOMPLETE;
 		(void) snprintf(ret->text, sizeof(ret->text), "its values are unknown for this run");
 	} else {
-		(void) snprintf(ret->text, sizeof(ret->text), "%s", always ? "held all the time" : "never held");
+		(void) snprintf(
+			ret->text, sizeof(ret->text), "%s", always ? "held all the time" : "never held");
 	}
 }
 
@@ -281,7 +297,9 @@ static void lookup_gpus(const struct summary *s, const struct rule_term *t, stru
 		const struct birth *b = &job_gpu(s->job, i)->birth;
 		struct rule_value one = { .known = false };
 
-		if (t->name.indexed && (*b->gpu.parent || !b->gpu.index.known || b->gpu.index.value != (int64_t) t->name.index))
+		if (t->name.indexed &&
+			(*b->gpu.parent || !b->gpu.index.known ||
+				b->gpu.index.value != (int64_t) t->name.index))
 			continue;
 		lookup_acc(s, t, b->id, &one);
 		if (one.known && (!ret->known || one.value > ret->value))
@@ -329,6 +347,8 @@ void compare_judge(const struct rule *rule, const double *here, const double *ba
 	ret->number = rule_number(seen.term, &seen.value);
 	value_text(&seen, ret->text, sizeof(ret->text));
 	len = strlen(ret->text);
-	if (seen.term && seen.value.known && seen.value.whole_known && seen.term->whole == WHOLE_BASE && seen.value.whole > 0)
-		(void) snprintf(ret->text + len, sizeof(ret->text) - len, ", %+.1f %%", (seen.value.value / seen.value.whole - 1) * 100);
+	if (seen.term && seen.value.known && seen.value.whole_known && seen.term->whole == WHOLE_BASE &&
+		seen.value.whole > 0)
+		(void) snprintf(ret->text + len, sizeof(ret->text) - len, ", %+.1f %%",
+			(seen.value.value / seen.value.whole - 1) * 100);
 }

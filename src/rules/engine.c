@@ -13,7 +13,8 @@
 
 #include "rules/engine_internal.h"
 
-static const uint64_t least_quiet_ns = UINT64_C(1000000000); /* before a rule without a time span is cleared */
+/* before a rule without a time span is cleared */
+static const uint64_t least_quiet_ns = UINT64_C(1000000000);
 
 /* ---- values for the terms ------------------------------------------------------------------------------------------ */
 
@@ -61,7 +62,8 @@ static void since_start(const struct cell *cell, struct rule_value *ret)
 	ret->high -= cell->first;
 }
 
-static void lookup_silence(struct judging *j, const struct cell *cell, const struct rule_term *t, struct rule_value *ret)
+static void lookup_silence(
+	struct judging *j, const struct cell *cell, const struct rule_term *t, struct rule_value *ret)
 {
 	const struct place *p = &j->w->cells.crowds[t->name.entity].places[j->value_place];
 	const uint64_t begun = cell->ever ? cell->at_ns : p->born_ns;
@@ -80,7 +82,8 @@ static void lookup_silence(struct judging *j, const struct cell *cell, const str
 	}
 }
 
-static void lookup_cell(struct judging *j, const struct cell *cell, const struct rule_term *t, struct rule_value *ret)
+static void lookup_cell(
+	struct judging *j, const struct cell *cell, const struct rule_term *t, struct rule_value *ret)
 {
 	const bool is_counter = t->name.what == RULE_METRIC && metrics[t->name.metric].kind == KIND_COUNTER;
 	const bool is_older = t->name.entity == ENTITY_HOST || t->name.entity == ENTITY_GPU;
@@ -315,13 +318,20 @@ static uint64_t apply_birth(struct watch *w, const struct birth *birth, uint64_t
 /* Clears the rules that are raised for it. */
 static void apply_end(struct watch *w, const struct end *end, uint64_t now)
 {
-	const int place = end->entity == ENTITY_HOST || end->entity == ENTITY_JOB ? -1 : cells_place(&w->cells, end->entity, end->id);
+	const int place = end->entity == ENTITY_HOST || end->entity == ENTITY_JOB
+				  ? -1
+				  : cells_place(&w->cells, end->entity, end->id);
 
 	if (place < 0)
 		return;
 	for (size_t i = 0; i < w->n; i++) {
 		struct watched *r = &w->rules[i];
-		struct judging j = { .w = w, .watched = r, .number = i, .subject = end->entity, .place = (size_t) place, .now = now };
+		struct judging j = { .w = w,
+			.watched = r,
+			.number = i,
+			.subject = end->entity,
+			.place = (size_t) place,
+			.now = now };
 
 		if (r->rule.subject != end->entity)
 			continue;
@@ -463,7 +473,8 @@ const struct rule_name *watch_never_known(const struct watch *w, size_t number)
 	for (size_t i = 0; i < r->rule.n_terms && !r->history.had && r->history.raised == 0; i++) {
 		const struct rule_term *t = &r->rule.terms[i];
 
-		if ((t->name.what == RULE_METRIC || t->name.what == RULE_SERIES) && !w->cells.slots[r->slots[i]].ever)
+		if ((t->name.what == RULE_METRIC || t->name.what == RULE_SERIES) &&
+			!w->cells.slots[r->slots[i]].ever)
 			return &t->name;
 	}
 	return NULL;
@@ -489,7 +500,8 @@ static bool is_nearer(const struct rule *rule, const struct rule_seen *a, const 
 
 	if (t != b->term || t->test != TEST_COMPARE || !a->value.known || !b->value.known)
 		return false;
-	return ((t->op == OP_GT || t->op == OP_GE) != (rule->quantifier == RULE_BARE)) == (a->value.value > b->value.value);
+	return ((t->op == OP_GT || t->op == OP_GE) != (rule->quantifier == RULE_BARE)) ==
+	       (a->value.value > b->value.value);
 }
 
 void counts_add(struct judging *j, struct counts *counts)
@@ -511,7 +523,9 @@ void watch_count(struct watch *w, size_t number, struct counts *ret)
 {
 	struct watched *r = &w->rules[number];
 	const struct crowd *crowd = &w->cells.crowds[r->rule.subject];
-	struct judging j = { .w = w, .watched = r, .number = number, .subject = r->rule.subject, .now = w->now_ns };
+	struct judging j = {
+		.w = w, .watched = r, .number = number, .subject = r->rule.subject, .now = w->now_ns
+	};
 
 	*ret = r->ended;
 	for (j.place = 0; j.place < crowd->n; j.place++) {

@@ -72,7 +72,8 @@ static bool term_holds(const struct rule_term *t, const struct rule_value *v, bo
 	case TEST_INF:
 		return !isinf(v->value) == t->negated;
 	case TEST_SILENT:
-		return (v->value >= (t->whole == WHOLE_MEDIAN ? t->value * v->whole : (double) t->span_ns)) != t->negated;
+		return (v->value >= (t->whole == WHOLE_MEDIAN ? t->value * v->whole : (double) t->span_ns)) !=
+		       t->negated;
 	case TEST_MATCH:
 		return v->text && (regexec(t->pattern, v->text, 0, NULL, 0) == 0) != t->negated;
 	case TEST_ABSENT:
@@ -100,14 +101,16 @@ bool rule_holds(const struct rule *rule, rule_lookup *lookup, void *ctx, struct 
 
 		if (code < 0) {
 			depth--;
-			stack[depth - 1] = code == CODE_AND ? stack[depth - 1] && stack[depth] : stack[depth - 1] || stack[depth];
+			stack[depth - 1] = code == CODE_AND ? stack[depth - 1] && stack[depth]
+							    : stack[depth - 1] || stack[depth];
 			continue;
 		}
 		const struct rule_term *t = &rule->terms[code];
 		struct rule_value value = { .known = false };
 
 		lookup(ctx, rule, (size_t) code, &value);
-		const bool holds = term_holds(t, &value, rule->for_ns > 0), evaluable = is_evaluable(t, &value);
+		const bool holds = term_holds(t, &value, rule->for_ns > 0),
+			   evaluable = is_evaluable(t, &value);
 
 		/* report the extreme that decided, such as a high-water mark that proves a burst */
 		if (holds && t->test == TEST_COMPARE)
@@ -157,13 +160,15 @@ static void amount_text(const struct rule_term *t, enum unit unit, double value,
 	char text[UNITS_LEN];
 
 	if (unit == UNIT_BYTES)
-		(void) snprintf(buf, RULE_VALUE_TEXT, "%s", units_bytes(whole_number(value), UNITS_IEC, text));
+		(void) snprintf(
+			buf, RULE_VALUE_TEXT, "%s", units_bytes(whole_number(value), UNITS_IEC, text));
 	else if (unit == UNIT_NS && !t->rate)
 		(void) snprintf(buf, RULE_VALUE_TEXT, "%s", units_duration(whole_number(value), text));
 	else if (t->name.what == RULE_METRIC && t->name.metric == M_HOST_LOAD1)
 		(void) snprintf(buf, RULE_VALUE_TEXT, "%.3g", value / 1e6); /* number of tasks, not a ratio */
 	else if (unit == UNIT_NS)
-		(void) snprintf(buf, RULE_VALUE_TEXT, "%.3g%s", value / 1e9, t->name.also >= 0 ? " cores" : "");
+		(void) snprintf(
+			buf, RULE_VALUE_TEXT, "%.3g%s", value / 1e9, t->name.also >= 0 ? " cores" : "");
 	else
 		(void) snprintf(buf, RULE_VALUE_TEXT, "%.4g%s", value / plain[unit].size,
 			unit == UNIT_UJ && t->rate ? " W" : plain[unit].name);
@@ -217,7 +222,14 @@ char *rule_value_text(const struct rule_term *t, const struct rule_value *v, cha
 
 double rule_number(const struct rule_term *t, const struct rule_value *value)
 {
-	static const double sizes[] = { [UNIT_BYTES] = 1, [UNIT_NS] = 1e9, [UNIT_COUNT] = 1, [UNIT_PPM] = 1e6, [UNIT_UJ] = 1e6, [UNIT_UW] = 1e6, [UNIT_MCEL] = 1e3, [UNIT_HZ] = 1 };
+	static const double sizes[] = { [UNIT_BYTES] = 1,
+		[UNIT_NS] = 1e9,
+		[UNIT_COUNT] = 1,
+		[UNIT_PPM] = 1e6,
+		[UNIT_UJ] = 1e6,
+		[UNIT_UW] = 1e6,
+		[UNIT_MCEL] = 1e3,
+		[UNIT_HZ] = 1 };
 
 	if (!t || !value->known)
 		return (double) NAN;

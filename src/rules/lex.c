@@ -135,7 +135,8 @@ void lex_name(struct parser *p, struct rule_name *ret)
 		return;
 	if (!quoted)
 		p->p += strlen(word);
-	if (p->code == 0 && !quoted && *at && !isalpha((unsigned char) *at) && *at != '_' && (unsigned char) *at < 0x80)
+	if (p->code == 0 && !quoted && *at && !isalpha((unsigned char) *at) && *at != '_' &&
+		(unsigned char) *at < 0x80)
 		lex_fail(p, at, "expected a name, such as ram or process.rss");
 	else if (rule_name(word, quoted, p->rule->kind, ret, &why) < 0)
 		lex_fail(p, at, "%s", why.text);
@@ -198,8 +199,9 @@ bool lex_number(struct parser *p, struct rule_number *ret)
 	const bool is_next_word = s > p->p && isalpha((unsigned char) *s); /* "5 and ..." */
 
 	if (!rule_unit(&s, ret) || (!is_next_word && s == unit && isalpha((unsigned char) *s))) {
-		lex_fail(p, unit, "unknown unit; units are B KiB MiB GiB TiB kB MB GB TB %% ms s m h d W J C Hz cores, "
-				  "optionally with /s, /min or /h");
+		lex_fail(p, unit,
+			"unknown unit; units are B KiB MiB GiB TiB kB MB GB TB %% ms s m h d W J C Hz cores, "
+			"optionally with /s, /min or /h");
 		return false;
 	}
 	if (s > unit)

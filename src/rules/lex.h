@@ -16,7 +16,8 @@ struct parser {
 };
 
 /* Sets the error: the message, the rule, and a caret below at. Later errors are ignored. */
-void lex_fail(struct parser *p, const char *at, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void lex_fail(struct parser *p, const char *at, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 void lex_blanks(struct parser *p);
 

@@ -35,7 +35,8 @@ int limits_add(struct limits *l, struct watch *w, const char *text, struct err *
 		r = add_rule(w, text, 100, err, &l->limit[l->n].reached);
 	if (r < 0)
 		return r;
-	(void) snprintf(l->limit[l->n].text, sizeof(l->limit[0].text), "%s", watch_rule(w, l->limit[l->n].near)->text);
+	(void) snprintf(l->limit[l->n].text, sizeof(l->limit[0].text), "%s",
+		watch_rule(w, l->limit[l->n].near)->text);
 	if (watch_rule(w, l->limit[l->n].near)->terms[0].name.entity == ENTITY_GPU)
 		r = watch_keep_top_users(w);
 	l->n++;
@@ -74,12 +75,15 @@ static enum limit_act begin_grace(struct limits *l, size_t limit, const struct w
 	if (a->entity == ENTITY_GPU)
 		a->pid = watch_top_user(w, a->id);
 	else if (a->entity == ENTITY_JOB)
-		a->pid = watch_rule(w, a->rule)->terms[0].name.entity == ENTITY_GPU ? watch_top_user_of_index(w, watch_rule(w, a->rule)->terms[0].name.index) : 0;
+		a->pid = watch_rule(w, a->rule)->terms[0].name.entity == ENTITY_GPU
+				 ? watch_top_user_of_index(w, watch_rule(w, a->rule)->terms[0].name.index)
+				 : 0;
 	if (is_pending(l, a->pid) || l->n_pending == LIMITS_PENDING)
 		return LIMIT_NOTHING;
-	l->pending[l->n_pending++] = (struct limit_pending) { .pid = a->pid, .kill_ns = a->time_ns + l->grace_ns, .limit = limit };
-	(void) snprintf(text, sizeof(text), "; sending SIGTERM to %s, SIGKILL after %s", target_text(a, name, sizeof(name)),
-		units_duration((int64_t) l->grace_ns, grace));
+	l->pending[l->n_pending++] =
+		(struct limit_pending) { .pid = a->pid, .kill_ns = a->time_ns + l->grace_ns, .limit = limit };
+	(void) snprintf(text, sizeof(text), "; sending SIGTERM to %s, SIGKILL after %s",
+		target_text(a, name, sizeof(name)), units_duration((int64_t) l->grace_ns, grace));
 	add_text(a, text);
 	return LIMIT_END;
 }
@@ -139,9 +143,11 @@ static void write_kill(const struct limits *l, const char *rule, struct alert *a
 	char name[40], grace[UNITS_LEN];
 
 	if (l->cut)
-		(void) snprintf(a->text, sizeof(a->text), "%s: an end was requested; sending SIGKILL to %s", rule, target_text(a, name, sizeof(name)));
+		(void) snprintf(a->text, sizeof(a->text), "%s: an end was requested; sending SIGKILL to %s",
+			rule, target_text(a, name, sizeof(name)));
 	else
-		(void) snprintf(a->text, sizeof(a->text), "%s: %s did not end within %s; sending SIGKILL", rule, target_text(a, name, sizeof(name)),
+		(void) snprintf(a->text, sizeof(a->text), "%s: %s did not end within %s; sending SIGKILL",
+			rule, target_text(a, name, sizeof(name)),
 			units_duration((int64_t) l->grace_ns, grace));
 }
 
@@ -182,7 +188,8 @@ void limit_in_the_past(const char *why, char *ret, size_t size)
 
 		if (!at)
 			continue;
-		(void) snprintf(ret, size, "%.*s%s%s", (int) (at - why), why, words[i].then, at + strlen(words[i].now));
+		(void) snprintf(ret, size, "%.*s%s%s", (int) (at - why), why, words[i].then,
+			at + strlen(words[i].now));
 		return;
 	}
 }

@@ -16,7 +16,8 @@ static const char *const parts[] = { [PART_PEAK] = ".peak", [PART_MEAN] = ".mean
 static const struct {
 	const char *name;
 	enum rule_field field;
-} fields[] = { { "name", FIELD_NAME }, { "command", FIELD_COMMAND }, { "pid", FIELD_PID }, { "uid", FIELD_UID } };
+} fields[] = { { "name", FIELD_NAME }, { "command", FIELD_COMMAND }, { "pid", FIELD_PID },
+	{ "uid", FIELD_UID } };
 
 /* Names of the run that are no metrics. */
 static const struct {
@@ -137,7 +138,8 @@ static void vocabulary_make(struct vocabulary *v, enum rule_kind kind)
 	for (size_t i = 0; i < FIELDS; i++)
 		vocabulary_add(v, kind == RULE_FILTER ? "" : "process", fields[i].name);
 	for (int m = 0; m < METRIC_COUNT; m++)
-		vocabulary_add(v, metrics[m].entity == plain ? "" : entity_name(metrics[m].entity), metrics[m].name);
+		vocabulary_add(
+			v, metrics[m].entity == plain ? "" : entity_name(metrics[m].entity), metrics[m].name);
 }
 
 /* Keeps the names of entity, without the prefix. */
@@ -148,7 +150,8 @@ static void vocabulary_narrow(struct vocabulary *v, enum entity entity, enum rul
 	for (size_t i = 0; i < v->n; i++) {
 		const char *dot = strchr(v->names[i], '.');
 		const size_t len = dot ? (size_t) (dot - v->names[i]) : 0;
-		const bool is_own = dot ? strlen(name) == len && memcmp(v->names[i], name, len) == 0 : entity == plain_entity(kind);
+		const bool is_own = dot ? strlen(name) == len && memcmp(v->names[i], name, len) == 0
+					: entity == plain_entity(kind);
 
 		v->names[i] = !is_own ? NULL : dot ? dot + 1
 						   : v->names[i];
@@ -168,9 +171,12 @@ static int unknown_name(const char *word, enum rule_kind kind, struct rule_why *
 		vocabulary_narrow(&v, of.entity, kind);
 	near = opt_nearest(own, v.names, v.n);
 	if (near)
-		return rule_refuse(why, "unknown name '%s'; did you mean '%.*s%s'?", word, (int) (own - word), word, near);
+		return rule_refuse(why, "unknown name '%s'; did you mean '%.*s%s'?", word, (int) (own - word),
+			word, near);
 	if (kind == RULE_FILTER)
-		return rule_refuse(why, "unknown name '%s' for processes; docs/metrics.md lists all names, for example rss, cpu, name, gpu.mem", word);
+		return rule_refuse(why,
+			"unknown name '%s' for processes; docs/metrics.md lists all names, for example rss, cpu, name, gpu.mem",
+			word);
 	return rule_refuse(why, "unknown name '%s'; docs/metrics.md lists all names, for example %s", word,
 		of.entity == ENTITY_GPU ? "gpu.busy, gpu.mem, gpu.power" : "ram, cpu, process.rss");
 }
@@ -254,7 +260,8 @@ static const char *suggest(const char *word, struct vocabulary *v, enum rule_kin
 	return NULL;
 }
 
-static int name_series(const char *word, bool quoted, enum rule_kind kind, struct rule_name *ret, struct rule_why *why)
+static int name_series(
+	const char *word, bool quoted, enum rule_kind kind, struct rule_name *ret, struct rule_why *why)
 {
 	struct vocabulary v;
 	char buf[RULE_NAME];
@@ -263,7 +270,8 @@ static int name_series(const char *word, bool quoted, enum rule_kind kind, struc
 	if (near && kind == RULE_FILTER)
 		return rule_refuse(why, "unknown name '%s' for processes; did you mean '%s'?", word, near);
 	if (near)
-		return rule_refuse(why, "unknown name '%s'; did you mean '%s'? For a user series of this name, write \"%s\" in quotes",
+		return rule_refuse(why,
+			"unknown name '%s'; did you mean '%s'? For a user series of this name, write \"%s\" in quotes",
 			word, near, word);
 	if (kind == RULE_LIMIT || kind == RULE_FILTER || (!quoted && strpbrk(word, "[]")))
 		return unknown_name(word, kind, why);
@@ -291,9 +299,12 @@ static int name_of_process(const char *word, enum rule_kind kind, struct rule_na
 	if (kind != RULE_FILTER || ret->entity == ENTITY_PROCESS || ret->entity == ENTITY_GPU_PROCESS)
 		return 0;
 	if (ret->entity == ENTITY_GPU && !ret->indexed)
-		part = metric_find(ENTITY_GPU_PROCESS, ret->metric == M_GPU_BUSY ? "sm_busy" : metrics[ret->metric].name);
+		part = metric_find(ENTITY_GPU_PROCESS,
+			ret->metric == M_GPU_BUSY ? "sm_busy" : metrics[ret->metric].name);
 	if (part < 0)
-		return rule_refuse(why, "'%s' is not a value of a process; a filter is a rule on rss, cpu, name, gpu.mem, ...", word);
+		return rule_refuse(why,
+			"'%s' is not a value of a process; a filter is a rule on rss, cpu, name, gpu.mem, ...",
+			word);
 	ret->entity = ENTITY_GPU_PROCESS;
 	ret->metric = part;
 	return 0;
@@ -309,7 +320,8 @@ static int check_part(const char *word, struct rule_why *why)
 	if (!dot || (size_t) (dot - word) >= sizeof(head))
 		return 0;
 	(void) snprintf(head, sizeof(head), "%.*s", (int) (dot - word), word);
-	return is_metric(head, &name) ? rule_refuse(why, "'%s' has no '%s'; use %s.peak, %s.mean or %s.last", head, dot, head, head, head)
+	return is_metric(head, &name) ? rule_refuse(why, "'%s' has no '%s'; use %s.peak, %s.mean or %s.last",
+						head, dot, head, head, head)
 				      : 0;
 }
 
@@ -329,7 +341,8 @@ static int name_bare(const char *word, enum rule_kind kind, struct rule_name *re
 	return name_series(word, false, kind, ret, why);
 }
 
-int rule_name(const char *given, bool quoted, enum rule_kind kind, struct rule_name *ret, struct rule_why *why)
+int rule_name(
+	const char *given, bool quoted, enum rule_kind kind, struct rule_name *ret, struct rule_why *why)
 {
 	char word[RULE_NAME];
 	const char *p = word;

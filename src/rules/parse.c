@@ -89,7 +89,8 @@ static void parse_pattern(struct parser *p, struct rule_term *term)
 			return;
 	}
 	if (!*pattern) {
-		lex_fail(p, at, "expected a pattern: an extended regular expression, in quotes if it contains blanks");
+		lex_fail(p, at,
+			"expected a pattern: an extended regular expression, in quotes if it contains blanks");
 		return;
 	}
 	if (strchr(pattern, '{') || strchr(pattern, '\\')) {
@@ -132,7 +133,8 @@ static void parse_is(struct parser *p, struct rule_term *term)
 
 static bool always_has_value(const struct rule_name *name)
 {
-	return name->what == RULE_TIME || name->what == RULE_EXIT || name->what == RULE_FIELD || name->part != PART_NOW;
+	return name->what == RULE_TIME || name->what == RULE_EXIT || name->what == RULE_FIELD ||
+	       name->part != PART_NOW;
 }
 
 static void parse_growth(struct parser *p, struct rule_term *term)
@@ -321,9 +323,12 @@ static void parse_limit(struct parser *p)
 	at = p->p;
 	term->offset = (unsigned) (at - p->start);
 	lex_name(p, &term->name);
-	if (p->code == 0 && (term->name.part != PART_NOW || term->name.what == RULE_FIELD || term->name.what == RULE_EXIT ||
-				    (term->name.what == RULE_METRIC && metrics[term->name.metric].kind != KIND_GAUGE)))
-		lex_fail(p, at, "a limit needs a current value: ram, gpu.mem, process.rss, processes or time");
+	if (p->code == 0 &&
+		(term->name.part != PART_NOW || term->name.what == RULE_FIELD ||
+			term->name.what == RULE_EXIT ||
+			(term->name.what == RULE_METRIC && metrics[term->name.metric].kind != KIND_GAUGE)))
+		lex_fail(
+			p, at, "a limit needs a current value: ram, gpu.mem, process.rss, processes or time");
 	lex_blanks(p);
 	at = p->p;
 	if (p->code == 0 && (!lex_sign(p, "=") || *p->p == '='))
@@ -344,13 +349,19 @@ static void check_level(struct parser *p)
 	while (isalpha((unsigned char) p->p[len]))
 		len++;
 	if (len > 0 && p->p[len] == ':')
-		lex_fail(p, p->p, "unknown level '%.*s'; use info:, warn: or error:", (int) (len < 40 ? len : 40), p->p);
+		lex_fail(p, p->p,
+			"unknown level '%.*s'; use info:, warn: or error:", (int) (len < 40 ? len : 40),
+			p->p);
 }
 
 static void parse_head(struct parser *p)
 {
-	static const char *const levels[] = { [RULE_INFO] = "info", [RULE_WARN] = "warn", [RULE_ERROR] = "error" };
-	static const char *const quantifiers[] = { [RULE_EVER] = "ever", [RULE_ALWAYS] = "always", [RULE_NEVER] = "never" };
+	static const char *const levels[] = {
+		[RULE_INFO] = "info", [RULE_WARN] = "warn", [RULE_ERROR] = "error"
+	};
+	static const char *const quantifiers[] = {
+		[RULE_EVER] = "ever", [RULE_ALWAYS] = "always", [RULE_NEVER] = "never"
+	};
 
 	p->rule->level = RULE_WARN;
 	lex_blanks(p);
@@ -370,7 +381,8 @@ static void parse_head(struct parser *p)
 
 		if (lex_keyword(p, quantifiers[i])) {
 			if (p->rule->kind != RULE_CHECK)
-				lex_fail(p, at, "'%s' is for hiwater check only, which judges a whole run", quantifiers[i]);
+				lex_fail(p, at, "'%s' is for hiwater check only, which judges a whole run",
+					quantifiers[i]);
 			p->rule->quantifier = (enum rule_quantifier) i;
 			p->negated = i == RULE_ALWAYS;
 			break;
@@ -393,7 +405,8 @@ static void parse_tail(struct parser *p)
 	}
 	lex_blanks(p);
 	if (*p->p)
-		lex_fail(p, p->p, "unexpected text; join comparisons with 'and' or 'or', and write 'for' before a duration");
+		lex_fail(p, p->p,
+			"unexpected text; join comparisons with 'and' or 'or', and write 'for' before a duration");
 }
 
 /* Sets the subject of the rule: the job, each process or each GPU. */
@@ -408,8 +421,9 @@ static void find_subject(struct parser *p)
 		if (e == ENTITY_HOST || e == ENTITY_JOB || rule->terms[i].name.indexed)
 			continue;
 		if (rule->subject != ENTITY_JOB && rule->subject != e)
-			lex_fail(p, p->start + rule->terms[i].offset, "a rule judges each %s or each %s, not both",
-				entity_name(rule->subject), entity_name(e));
+			lex_fail(p, p->start + rule->terms[i].offset,
+				"a rule judges each %s or each %s, not both", entity_name(rule->subject),
+				entity_name(e));
 		rule->subject = e;
 	}
 }
@@ -426,10 +440,12 @@ static void check_figures(struct parser *p)
 
 		(void) rule_name_text(&t->name, name);
 		if (t->test == TEST_GROWTH || t->test == TEST_SILENT || t->name.what == RULE_FIELD)
-			lex_fail(p, at, "'%s': runs are compared by figures of the whole run, such as ram.peak", name);
+			lex_fail(p, at,
+				"'%s': runs are compared by figures of the whole run, such as ram.peak",
+				name);
 		else if (t->name.part == PART_NOW && t->name.what != RULE_TIME && t->name.what != RULE_EXIT)
-			lex_fail(p, at, "'%s' is a momentary value; write %s.peak, %s.mean or %s.last", name, name,
-				name, name);
+			lex_fail(p, at, "'%s' is a momentary value; write %s.peak, %s.mean or %s.last", name,
+				name, name, name);
 	}
 }
 
@@ -451,7 +467,8 @@ int rule_parse(const char *text, enum rule_kind kind, struct rule *ret, struct e
 
 	*ret = (struct rule) { .kind = kind };
 	if (strlen(text) >= RULE_TEXT)
-		return err_set(err, -EINVAL, "the rule is longer than %d bytes; split it in two", RULE_TEXT - 1);
+		return err_set(
+			err, -EINVAL, "the rule is longer than %d bytes; split it in two", RULE_TEXT - 1);
 	if (text[strspn(text, " \t\r\n")] == '\0')
 		return err_set(err, -EINVAL, "the rule is empty; for example: %s",
 			kind == RULE_LIMIT ? "ram = 24GiB" : "ram > 90%");

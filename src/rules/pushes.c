@@ -69,7 +69,8 @@ static int check(const struct pushes_options *o, struct err *err)
 	if (o->max_events < 1 || o->max_events > PUSH_EVENTS_MOST)
 		return err_set(err, -EINVAL, "a list holds 1 to %d events", PUSH_EVENTS_MOST);
 	if (o->n_series < 1 || o->n_series > PUSH_SERIES || o->n_ratios > PUSH_RATIOS)
-		return err_set(err, -EINVAL, "a list has 1 to %d series and at most %d ratios", PUSH_SERIES, PUSH_RATIOS);
+		return err_set(err, -EINVAL, "a list has 1 to %d series and at most %d ratios", PUSH_SERIES,
+			PUSH_RATIOS);
 	for (size_t i = 0; i < o->n_ratios; i++) {
 		if (o->ratios[i].of >= o->n_series || o->ratios[i].by >= o->n_series)
 			return err_set(err, -EINVAL, "a ratio needs two series of the list");
@@ -154,14 +155,15 @@ static int names_of(const struct pushes *p, const struct rule *rule, uint32_t *r
 		while (n < NAMES && (name->what != RULE_SERIES || strcmp(p->names[n], name->series) != 0))
 			n++;
 		if (n == NAMES)
-			return err_set(err, -EINVAL, "rule '%s': '%s' is not pushed here; '%s' is", rule->text,
-				rule_name_text(name, text), p->names[0]);
+			return err_set(err, -EINVAL, "rule '%s': '%s' is not pushed here; '%s' is",
+				rule->text, rule_name_text(name, text), p->names[0]);
 		*ret |= UINT32_C(1) << n;
 	}
 	return 0;
 }
 
-static int add_rule(const struct pushes *p, struct watch *w, const char *text, uint32_t *ret_needs, struct err *err)
+static int add_rule(
+	const struct pushes *p, struct watch *w, const char *text, uint32_t *ret_needs, struct err *err)
 {
 	struct rule rule;
 	int r = rule_parse(text, RULE_ALERT, &rule, err);
@@ -236,7 +238,8 @@ static void update_peaks(struct pushes *p, const struct push_event *e, double hi
 	for (unsigned i = 0; i < p->options.n_series; i++) {
 		const double value = i == 0 ? highest : e->values[i];
 
-		if (!is_known(e, i) || isnan(value) || (p->stats.known >> i & 1 && p->stats.peaks[i] >= value))
+		if (!is_known(e, i) || isnan(value) ||
+			(p->stats.known >> i & 1 && p->stats.peaks[i] >= value))
 			continue;
 		p->stats.peaks[i] = value;
 		p->stats.known |= (uint8_t) (1U << i);
@@ -305,7 +308,8 @@ static void evaluate(struct pushes *p, const double values[NAMES], uint32_t know
 	frame.time_ns = counter_delta(p->watch_began_ns, now_ns);
 	for (size_t i = 0; i < NAMES; i++) {
 		if (known >> i & 1)
-			series[frame.n_series++] = (struct series_value) { .name = p->names[i], .value = values[i] };
+			series[frame.n_series++] = (struct series_value) { .name = p->names[i],
+				.value = values[i] };
 	}
 	watch_frame(p->watch, &frame);
 }
@@ -472,7 +476,8 @@ static void copy_event(struct push_event *to, const struct push_event *e, char *
 	*texts += size;
 }
 
-int pushes_read(const struct pushes *p, const struct push_filter *filter, struct push_event **ret, size_t *ret_n)
+int pushes_read(
+	const struct pushes *p, const struct push_filter *filter, struct push_event **ret, size_t *ret_n)
 {
 	size_t n, texts_size, i = 0;
 	const uint64_t begin = survey(p, filter, &n, &texts_size);

@@ -122,7 +122,8 @@ void pushes_push(struct pushes *p, const struct push *push, struct push_result *
 int pushes_note(struct pushes *p, const struct push *push, unsigned kind, uint32_t tag, const char *text);
 
 /* Copies events in order to one block with their texts: free(*ret). Returns 0 or -ENOMEM. */
-int pushes_read(const struct pushes *p, const struct push_filter *filter, struct push_event **ret, size_t *ret_n);
+int pushes_read(
+	const struct pushes *p, const struct push_filter *filter, struct push_event **ret, size_t *ret_n);
 /* Likewise the last event of each interval that has any, with the time at which the interval began,
  * without text. */
 int pushes_timeline(const struct pushes *p, uint64_t interval_ns, struct push_event **ret, size_t *ret_n);

@@ -191,7 +191,8 @@ double rule_threshold(const struct rule_term *term, const struct rule_value *val
 double rule_number(const struct rule_term *term, const struct rule_value *value);
 
 /* "23.1 GiB", "12.0 MiB/min", "nan", "absent". Returns buf. */
-char *rule_value_text(const struct rule_term *term, const struct rule_value *value, char buf[RULE_VALUE_TEXT]);
+char *rule_value_text(
+	const struct rule_term *term, const struct rule_value *value, char buf[RULE_VALUE_TEXT]);
 
 /* "ram", "gpu0.mem", "process.rss.peak"; returns buf. */
 char *rule_name_text(const struct rule_name *name, char buf[RULE_NAME]);

@@ -43,11 +43,13 @@ bool rule_unit(const char **p, struct rule_number *number);
 const char *rule_time_name(uint64_t ns);
 
 /* Resolves a name (quoted: it was in quotes). Returns 0 or -EINVAL with the reason. */
-int rule_name(const char *word, bool quoted, enum rule_kind kind, struct rule_name *ret, struct rule_why *why);
+int rule_name(
+	const char *word, bool quoted, enum rule_kind kind, struct rule_name *ret, struct rule_why *why);
 
 /* Sets the value that term (test and name are set) is compared with. Returns 0 or -EINVAL with the
  * reason. */
-int rule_amount(struct rule_term *term, const struct rule_number *number, enum rule_kind kind, struct rule_why *why);
+int rule_amount(
+	struct rule_term *term, const struct rule_number *number, enum rule_kind kind, struct rule_why *why);
 
 /* Applies "of limit" or "of capacity" after a percentage. Returns 0 or -EINVAL with the reason. */
 int rule_of(struct rule_term *term, enum rule_whole whole, struct rule_why *why);

@@ -59,7 +59,8 @@ static double median_slope(const struct slope *s, uint64_t first, size_t *n)
 	for (uint64_t a = first; a < s->last; a++) {
 		for (uint64_t b = a + 1; b < s->last && s->has[a % SLOPE_PARTS]; b++) {
 			if (s->has[b % SLOPE_PARTS])
-				slopes[(*n)++] = (s->least[b % SLOPE_PARTS] - s->least[a % SLOPE_PARTS]) / (double) (b - a);
+				slopes[(*n)++] = (s->least[b % SLOPE_PARTS] - s->least[a % SLOPE_PARTS]) /
+						 (double) (b - a);
 		}
 	}
 	return *n ? select_kth(slopes, *n, *n / 2) : 0;

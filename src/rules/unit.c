@@ -160,11 +160,13 @@ static enum rule_whole whole_of(const struct rule_name *name)
 /* The mean of a counter is its mean rate. */
 static bool is_mean_of_counter(const struct rule_name *name)
 {
-	return name->what == RULE_METRIC && name->part == PART_MEAN && metrics[name->metric].kind == KIND_COUNTER;
+	return name->what == RULE_METRIC && name->part == PART_MEAN &&
+	       metrics[name->metric].kind == KIND_COUNTER;
 }
 
 /* Sets a percentage of some amount, or a ratio. */
-static int percentage(struct rule_term *term, const struct rule_number *number, enum rule_kind kind, struct rule_why *why)
+static int percentage(
+	struct rule_term *term, const struct rule_number *number, enum rule_kind kind, struct rule_why *why)
 {
 	const struct rule_name *name = &term->name;
 	const bool is_time = name->what == RULE_METRIC && metrics[name->metric].unit == UNIT_NS;
@@ -184,41 +186,52 @@ static int percentage(struct rule_term *term, const struct rule_number *number, 
 	term->whole = whole_of(name);
 	term->rate = is_time;
 	if (term->whole == WHOLE_CORES && term->value > 100)
-		return rule_refuse(why, "100%% is all CPUs that the job may use, so this never holds; write it as %g cores", term->value / 100);
+		return rule_refuse(why,
+			"100%% is all CPUs that the job may use, so this never holds; write it as %g cores",
+			term->value / 100);
 	if (term->whole == WHOLE_NONE && is_time)
 		term->value *= 1e7; /* of elapsed time */
 	else if (term->whole == WHOLE_NONE)
-		return rule_refuse(why, "'%s' has no limit or capacity to take a percentage of; give an amount", rule_name_text(name, text));
+		return rule_refuse(why,
+			"'%s' has no limit or capacity to take a percentage of; give an amount",
+			rule_name_text(name, text));
 	return 0;
 }
 
 /* Refuses numbers without a unit that are probably mistakes. */
-static int plain_number(const struct rule_term *term, enum unit unit, enum rule_kind kind, struct rule_why *why)
+static int plain_number(
+	const struct rule_term *term, enum unit unit, enum rule_kind kind, struct rule_why *why)
 {
 	const bool is_load = term->name.what == RULE_METRIC && term->name.metric == M_HOST_LOAD1;
 	/* "gpu.mem > 95" does not mean 95 bytes; 1 byte, or numbers above 100, may come from a
 	 * program. */
-	const bool is_percent = term->value > 1 && term->value <= 100 && kind != RULE_FILTER && whole_of(&term->name) != WHOLE_NONE;
+	const bool is_percent = term->value > 1 && term->value <= 100 && kind != RULE_FILTER &&
+				whole_of(&term->name) != WHOLE_NONE;
 	char percents[24] = "";
 
 	if (is_percent)
 		(void) snprintf(percents, sizeof(percents), " or %g%%", term->value);
 	if (unit == UNIT_BYTES && (kind == RULE_LIMIT || is_percent))
-		return rule_refuse(why, "missing unit; write it as %gGiB%s, or %gB for bytes", term->value, percents,
-			term->value);
+		return rule_refuse(why, "missing unit; write it as %gGiB%s, or %gB for bytes", term->value,
+			percents, term->value);
 	if (unit == UNIT_PPM && term->value > 1 && !is_load)
-		return rule_refuse(why, "a ratio is between 0 and 1; write it as %g%% or %g", term->value, term->value / 100);
+		return rule_refuse(why, "a ratio is between 0 and 1; write it as %g%% or %g", term->value,
+			term->value / 100);
 	return 0;
 }
 
-static int metric_amount(struct rule_term *term, const struct rule_number *number, enum rule_kind kind, struct rule_why *why)
+static int metric_amount(
+	struct rule_term *term, const struct rule_number *number, enum rule_kind kind, struct rule_why *why)
 {
 	const enum unit unit = term->name.what == RULE_METRIC ? metrics[term->name.metric].unit : UNIT_NS;
-	const bool is_cpu = term->name.also >= 0, is_counter = term->name.what == RULE_METRIC && metrics[term->name.metric].kind == KIND_COUNTER;
+	const bool is_cpu = term->name.also >= 0,
+		   is_counter = term->name.what == RULE_METRIC &&
+				metrics[term->name.metric].kind == KIND_COUNTER;
 	char text[RULE_NAME];
 
 	term->rate = is_counter && number->per_ns;
-	if (unit == UNIT_NS && is_counter && (number->dim == DIM_CORES || (is_cpu && number->dim == DIM_BARE))) {
+	if (unit == UNIT_NS && is_counter &&
+		(number->dim == DIM_CORES || (is_cpu && number->dim == DIM_BARE))) {
 		term->value *= 1e9;
 		term->rate = true;
 	} else if (unit == UNIT_UJ && number->dim == DIM_POWER) {
@@ -230,12 +243,13 @@ static int metric_amount(struct rule_term *term, const struct rule_number *numbe
 	} else if (number->dim == amounts[unit].dim) {
 		term->value *= amounts[unit].size;
 	} else {
-		return rule_refuse(why, "wrong unit for '%s'; write it as %s", rule_name_text(&term->name, text),
+		return rule_refuse(why, "wrong unit for '%s'; write it as %s",
+			rule_name_text(&term->name, text),
 			is_cpu ? "3.5 cores or 90%" : amounts[unit].example);
 	}
 	if (number->per_ns && !is_counter && term->test != TEST_GROWTH)
-		return rule_refuse(why, "'%s' is a level, not a rate; for its growth, write growth(%s)", rule_name_text(&term->name, text),
-			text);
+		return rule_refuse(why, "'%s' is a level, not a rate; for its growth, write growth(%s)",
+			rule_name_text(&term->name, text), text);
 	return 0;
 }
 
@@ -249,11 +263,13 @@ static int number_field(struct rule_term *term, const struct rule_number *number
 	char text[RULE_NAME];
 
 	if (term->name.field == FIELD_NAME || term->name.field == FIELD_COMMAND)
-		return rule_refuse(why, "'%s' is a text; write %s ~ PATTERN", rule_name_text(&term->name, text), text);
+		return rule_refuse(
+			why, "'%s' is a text; write %s ~ PATTERN", rule_name_text(&term->name, text), text);
 	return number->dim == DIM_BARE ? 0 : rule_refuse(why, "expected a plain number");
 }
 
-int rule_amount(struct rule_term *term, const struct rule_number *number, enum rule_kind kind, struct rule_why *why)
+int rule_amount(
+	struct rule_term *term, const struct rule_number *number, enum rule_kind kind, struct rule_why *why)
 {
 	term->value = number->value;
 	term->whole = WHOLE_NONE;
@@ -262,7 +278,8 @@ int rule_amount(struct rule_term *term, const struct rule_number *number, enum r
 		return rule_refuse(why, "growth needs a rate; write it as 10MiB/min");
 	if (number->has_sign && kind == RULE_COMPARE && number->dim != DIM_PERCENT)
 		return rule_refuse(why, "only a percentage can be relative; write it as +5%%");
-	if (number->has_sign && kind != RULE_COMPARE && (number->dim == DIM_PERCENT || (number->value > 0 && term->name.what != RULE_SERIES)))
+	if (number->has_sign && kind != RULE_COMPARE &&
+		(number->dim == DIM_PERCENT || (number->value > 0 && term->name.what != RULE_SERIES)))
 		return rule_refuse(why, "a sign is for compare --fail-if only; remove it");
 	if (kind == RULE_LIMIT && number->value <= 0)
 		return rule_refuse(why, "a limit must be above 0");
@@ -283,7 +300,8 @@ int rule_of(struct rule_term *term, enum rule_whole whole, struct rule_why *why)
 	if (term->whole == WHOLE_NONE)
 		return rule_refuse(why, "only a percentage can be of limit or of capacity");
 	if (term->whole == WHOLE_BASE)
-		return rule_refuse(why, "a percentage in compare is of the base run's figure; remove of %s", whole == WHOLE_LIMIT ? "limit" : "capacity");
+		return rule_refuse(why, "a percentage in compare is of the base run's figure; remove of %s",
+			whole == WHOLE_LIMIT ? "limit" : "capacity");
 	if (whole_of(&term->name) != WHOLE_RAM && whole_of(&term->name) != WHOLE_CAPACITY && !is_gpu)
 		return rule_refuse(why, "'%s' has no such limit", rule_name_text(&term->name, text));
 	if (is_gpu && whole == WHOLE_LIMIT)

@@ -61,7 +61,8 @@ static void note_launchers(struct sampler *s, const struct frame *frame)
 	for (size_t i = 0; i < frame->n_births; i++) {
 		const struct birth *b = &frame->births[i];
 
-		if (b->entity == ENTITY_PROCESS && b->process.name && is_launcher(b->process.name, many_nodes))
+		if (b->entity == ENTITY_PROCESS && b->process.name &&
+			is_launcher(b->process.name, many_nodes))
 			facts->srun_seen = known(1);
 	}
 }
@@ -143,7 +144,8 @@ static bool apply_records(struct sampler *s, uint64_t now)
 
 	sampler_show(s, &s->buf, FRAME_TASKSTATS, now, memory_hold(s));
 	if (r == -ENOBUFS)
-		report_lost_records(s, now, "exit records: some were lost, because too many processes ended at once");
+		report_lost_records(
+			s, now, "exit records: some were lost, because too many processes ended at once");
 	if (r == 0 || r == -ENOBUFS)
 		return taskstats_waits(s->taskstats);
 	report_lost_records(s, now, "exit records: the kernel stopped sending them");
@@ -192,12 +194,14 @@ void sampler_read(struct sampler *s, uint64_t now, unsigned what)
  * right after each size, together with CPU time; of many, after all sizes. */
 static bool has_few(const struct sampler *s)
 {
-	return !s->options.everyone && s->options.interval_ns >= FAULTS_INTERVAL_NS && processes_count(s->processes) <= FAULTS_MEMBERS;
+	return !s->options.everyone && s->options.interval_ns >= FAULTS_INTERVAL_NS &&
+	       processes_count(s->processes) <= FAULTS_MEMBERS;
 }
 
 static void read_sizes(struct sampler *s, uint64_t now, bool with_faults)
 {
-	(void) processes_read(s->processes, PROCESSES_MEMORY | (with_faults ? (unsigned) PROCESSES_CPU : 0u), &s->buf);
+	(void) processes_read(
+		s->processes, PROCESSES_MEMORY | (with_faults ? (unsigned) PROCESSES_CPU : 0u), &s->buf);
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
 }
 
@@ -433,14 +437,16 @@ int sampler_set_interval(struct sampler *s, uint64_t interval_ns)
 	sampler_plan_pace(s);
 	if (s->gpus.helper)
 		gpu_helper_set_interval(s->gpus.helper, interval_ns);
-	return interval_ns > SECOND ? sampler_set_timer(s, now + SECOND, 0) : sampler_set_timer(s, s->due_ns, interval_ns);
+	return interval_ns > SECOND ? sampler_set_timer(s, now + SECOND, 0)
+				    : sampler_set_timer(s, s->due_ns, interval_ns);
 }
 
 bool sampler_step(struct sampler *s)
 {
 	uint64_t expirations, now;
 
-	if (!s->started || s->ended || read(s->timer, &expirations, sizeof(expirations)) != sizeof(expirations))
+	if (!s->started || s->ended ||
+		read(s->timer, &expirations, sizeof(expirations)) != sizeof(expirations))
 		return false;
 	now = sampler_time(s);
 	s->outlived_main = job_facts_const(s->job)->main_ended_ns.known;

@@ -145,7 +145,8 @@ void sampler_end_note(struct sampler *s, const struct frame *frame)
 
 	for (size_t i = 0; i < frame->n_ends && !s->options.ours && s->n_attached == 1; i++) {
 		const struct end *end = &frame->ends[i];
-		const struct process *p = end->entity == ENTITY_PROCESS ? job_process_by_id(s->job, end->id) : NULL;
+		const struct process *p = end->entity == ENTITY_PROCESS ? job_process_by_id(s->job, end->id)
+									: NULL;
 
 		if (p && p->is_main && end->how == END_TASKSTATS && end->status_known)
 			facts->exit_status = known(end->status);
@@ -246,7 +247,9 @@ static uint64_t end_run(struct sampler *s)
 {
 	struct facts *facts = job_facts(s->job);
 	const struct maybe main = facts->main_ended_ns;
-	const uint64_t last_ns = main.known && (uint64_t) main.value > s->last_frame_ns ? (uint64_t) main.value : s->last_frame_ns;
+	const uint64_t last_ns = main.known && (uint64_t) main.value > s->last_frame_ns
+					 ? (uint64_t) main.value
+					 : s->last_frame_ns;
 	const bool alive = processes_count(s->processes) > 0;
 	const uint64_t now = alive || !main.known ? sampler_time(s) : last_ns;
 

@@ -91,7 +91,8 @@ static size_t xids_of(const struct framebuf *buf, struct xid *ret, size_t room)
 			continue;
 		ret[n].gpu = buf->events[i].id;
 		ret[n].time_ns = buf->events[i].time_ns;
-		(void) snprintf(ret[n].what, sizeof(ret[n].what), "%s", buf->events[i].text + sizeof(about) - 1);
+		(void) snprintf(
+			ret[n].what, sizeof(ret[n].what), "%s", buf->events[i].text + sizeof(about) - 1);
 		n++;
 	}
 	return n;

@@ -97,7 +97,8 @@ struct sampler {
 
 /* Makes a frame of source at time_ns from buf, applies it to the job, passes it to the callback,
  * and clears buf. */
-void sampler_show(struct sampler *s, struct framebuf *buf, enum frame_source source, uint64_t time_ns, uint64_t hold_ns);
+void sampler_show(struct sampler *s, struct framebuf *buf, enum frame_source source, uint64_t time_ns,
+	uint64_t hold_ns);
 
 /* sampler.c: finds members, reads their memory and the extra groups, computes the totals. */
 void sampler_read_processes(struct sampler *s, uint64_t now_ns, enum processes_scan how, unsigned extra);

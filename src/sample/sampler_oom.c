@@ -64,7 +64,9 @@ static bool has_oom_kills(const struct job *job)
 static void append_oom_event(struct sampler *s, const struct oom_victim *victim, uint64_t now_ns)
 {
 	const struct process *p = find_victim(s->job, victim);
-	struct event event = { .time_ns = now_ns, .kind = EVENT_OOM, .entity = ENTITY_PROCESS, .text = victim->name };
+	struct event event = {
+		.time_ns = now_ns, .kind = EVENT_OOM, .entity = ENTITY_PROCESS, .text = victim->name
+	};
 
 	if (!p)
 		return;

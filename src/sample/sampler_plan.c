@@ -29,7 +29,8 @@ static const struct source_ops *const plan_ops[SAMPLER_SOURCES] = {
  * interval. */
 static void set_periods(const struct sampler *s, struct plan *plan)
 {
-	const uint64_t least = s->options.interval_ns > HOST_PERIOD_NS ? s->options.interval_ns : HOST_PERIOD_NS;
+	const uint64_t least = s->options.interval_ns > HOST_PERIOD_NS ? s->options.interval_ns
+								       : HOST_PERIOD_NS;
 
 	for (unsigned g = 0; g < plan->ops->n_groups && g < SAMPLER_GROUPS; g++) {
 		const uint64_t period = plan->ops->groups[g].period_ns;

@@ -83,7 +83,8 @@ static void apply_pass(struct sampler *s)
 		if (r->metric != M_PROC_PSS || !r->known)
 			continue;
 		/* private follows pss */
-		job_pss(s->job, r->id, r->value, anon.known ? anon.value : -1, i + 1 < s->buf.n_readings ? s->buf.readings[i + 1].value : 0);
+		job_pss(s->job, r->id, r->value, anon.known ? anon.value : -1,
+			i + 1 < s->buf.n_readings ? s->buf.readings[i + 1].value : 0);
 	}
 }
 

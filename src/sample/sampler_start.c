@@ -22,7 +22,8 @@
 static int open_clock(struct sampler *s, struct err *err)
 {
 	s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-	return s->timer < 0 ? err_set(err, -errno, "cannot create the sampling timer: %s", strerror(errno)) : 0;
+	return s->timer < 0 ? err_set(err, -errno, "cannot create the sampling timer: %s", strerror(errno))
+			    : 0;
 }
 
 static int make_job(struct sampler *s)
@@ -106,7 +107,8 @@ static bool are_few(rlim_t *ret)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || (limit.rlim_cur >= FEW_FILES && descriptors_are_left(FEW_LEFT)))
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
+		(limit.rlim_cur >= FEW_FILES && descriptors_are_left(FEW_LEFT)))
 		return false;
 	*ret = limit.rlim_cur;
 	return true;
@@ -228,7 +230,8 @@ static int start_first(struct sampler *s, pid_t pid, struct err *err)
 	};
 	s->foreign = s->options.everyone ? NULL : processes_proc_lack(s->options.root);
 	if (s->foreign && !s->options.ours)
-		return err_set(err, -EXDEV, "cannot attach to a process: %s: %s", s->foreign->why, s->foreign->remedy);
+		return err_set(err, -EXDEV, "cannot attach to a process: %s: %s", s->foreign->why,
+			s->foreign->remedy);
 	r = processes_new(&s->env, s->options.ours, &s->processes, err);
 	if (r < 0)
 		return r;
@@ -333,7 +336,8 @@ static void set_start_error(struct sampler *s, pid_t pid, int error, struct err 
 	const int32_t process = error == -ESRCH && s->processes ? processes_of_thread(s->processes, pid) : 0;
 
 	if (process)
-		(void) err_set(err, error, "%d is a thread of process %d; give the process number", (int) pid, (int) process);
+		(void) err_set(err, error, "%d is a thread of process %d; give the process number", (int) pid,
+			(int) process);
 	else if (!err || !err->text[0])
 		(void) err_set(err, error, "process %d: %s", (int) pid, strerror(-error));
 }

@@ -25,7 +25,9 @@ void sampler_trigger(struct sampler *s, const char *why)
 void sampler_trigger_at(struct sampler *s, uint64_t time_ns, const char *why)
 {
 	const uint64_t now = sampler_time(s);
-	const struct event event = { .time_ns = time_ns, .kind = EVENT_TRIGGER, .entity = ENTITY_JOB, .text = why };
+	const struct event event = {
+		.time_ns = time_ns, .kind = EVENT_TRIGGER, .entity = ENTITY_JOB, .text = why
+	};
 
 	if (!s->started || s->ended || s->triggers >= MOST_TRIGGERS)
 		return;
@@ -40,7 +42,8 @@ void sampler_trigger_at(struct sampler *s, uint64_t time_ns, const char *why)
  * in normal operation, and OOM kills are reported separately. */
 static bool is_own_fault(int signal)
 {
-	return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL || signal == SIGABRT || signal == SIGSYS;
+	return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL ||
+	       signal == SIGABRT || signal == SIGSYS;
 }
 
 /* Frames are shown from the buffer into which a trigger would be written, so the trigger waits
@@ -51,7 +54,8 @@ void sampler_trigger_note(struct sampler *s, const struct frame *frame)
 
 	for (size_t i = 0; i < frame->n_ends && f->id == 0; i++) {
 		const struct end *end = &frame->ends[i];
-		const struct process *p = end->entity == ENTITY_PROCESS ? job_process_by_id(s->job, end->id) : NULL;
+		const struct process *p = end->entity == ENTITY_PROCESS ? job_process_by_id(s->job, end->id)
+									: NULL;
 
 		if (!end->status_known || !WIFSIGNALED(end->status) || !is_own_fault(WTERMSIG(end->status)))
 			continue;
@@ -71,7 +75,8 @@ static void faults_watch(struct sampler *s)
 	char why[64];
 
 	f->id = 0;
-	if (!p || job_facts_const(s->job)->stopped_by.known || now < f->quiet_until_ns || f->reported >= MOST_FAULTS)
+	if (!p || job_facts_const(s->job)->stopped_by.known || now < f->quiet_until_ns ||
+		f->reported >= MOST_FAULTS)
 		return;
 	f->reported++;
 	f->quiet_until_ns = now + BURST_NS;
@@ -99,8 +104,8 @@ void sampler_trigger_watch(struct sampler *s)
 /* Signals with which a user ends a job are not faults. */
 static bool is_fault(int signal)
 {
-	return signal != SIGINT && signal != SIGTERM && signal != SIGHUP && signal != SIGPIPE && signal != SIGQUIT &&
-	       signal != SIGALRM;
+	return signal != SIGINT && signal != SIGTERM && signal != SIGHUP && signal != SIGPIPE &&
+	       signal != SIGQUIT && signal != SIGALRM;
 }
 
 void sampler_trigger_end(struct sampler *s)

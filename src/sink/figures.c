@@ -23,7 +23,8 @@ char *figure_rate(const struct facts *f, char buf[UNITS_LEN])
 		double rate = (double) NS_PER_S / (double) ns;
 		bool whole = fabs(rate - round(rate)) < 0.005;
 
-		(void) snprintf(buf, UNITS_LEN, "%.30s/s", whole ? units_fixed(rate, 0, number) : units_number(rate, number));
+		(void) snprintf(buf, UNITS_LEN, "%.30s/s",
+			whole ? units_fixed(rate, 0, number) : units_number(rate, number));
 	} else {
 		(void) snprintf(buf, UNITS_LEN, "every %.33s", units_duration(ns, number));
 	}
@@ -48,7 +49,8 @@ static void bounds(const struct ram_figure *r, const struct sink_options *o, str
 		keep_together(low), keep_together(high));
 }
 
-void figure_method(const struct ram_figure *r, const struct facts *f, const struct sink_options *o, struct buf *out)
+void figure_method(
+	const struct ram_figure *r, const struct facts *f, const struct sink_options *o, struct buf *out)
 {
 	char rate[UNITS_LEN];
 
@@ -138,7 +140,8 @@ static const char *percent(int64_t part, int64_t whole, bool plain, char buf[UNI
 }
 
 /* like: the number before this one, whose unit this one shares; UNKNOWN: there is none. */
-static void put_number(struct maybe value, enum fact_unit unit, struct maybe like, const struct sink_options *o, struct buf *out)
+static void put_number(struct maybe value, enum fact_unit unit, struct maybe like,
+	const struct sink_options *o, struct buf *out)
 {
 	char text[UNITS_LEN * 2] = "", number[UNITS_LEN];
 
@@ -148,7 +151,8 @@ static void put_number(struct maybe value, enum fact_unit unit, struct maybe lik
 	case FACT_WORDS:
 		break;
 	case FACT_BYTES:
-		(void) (like.known && !o->plain ? units_bytes_like(value.value, like.value, o->units, text) : units_bytes(value.value, o->units, text));
+		(void) (like.known && !o->plain ? units_bytes_like(value.value, like.value, o->units, text)
+						: units_bytes(value.value, o->units, text));
 		break;
 	case FACT_BYTES_PER_S:
 		(void) snprintf(text, sizeof(text), "%s/s", units_bytes(value.value, o->units, number));
@@ -173,10 +177,12 @@ static void put_number(struct maybe value, enum fact_unit unit, struct maybe lik
 		(void) in_words(units_energy(value.value, text), o->plain);
 		break;
 	case FACT_UW:
-		(void) (like.known ? units_number((double) value.value / 1e6, text) : in_words(units_power(value.value, text), o->plain));
+		(void) (like.known ? units_number((double) value.value / 1e6, text)
+				   : in_words(units_power(value.value, text), o->plain));
 		break;
 	case FACT_MCEL:
-		(void) snprintf(text, sizeof(text), "%lld %s", (long long) (value.value + 500) / 1000, o->plain ? "degrees Celsius" : "C");
+		(void) snprintf(text, sizeof(text), "%lld %s", (long long) (value.value + 500) / 1000,
+			o->plain ? "degrees Celsius" : "C");
 		break;
 	}
 	(void) buf_str(out, keep_together(text));
@@ -204,10 +210,12 @@ static void put_share(const struct fact *fact, const struct sink_options *o, str
 	if (fact->is_percent_hidden)
 		return;
 	(void) percent(fact->value.value, fact->of.value, o->plain, text);
-	buf_printf(out, o->plain ? ", %s%s" : " (%s%s)", keep_together(text), fact->percent_words ? fact->percent_words : "");
+	buf_printf(out, o->plain ? ", %s%s" : " (%s%s)", keep_together(text),
+		fact->percent_words ? fact->percent_words : "");
 }
 
-static void put_method(const struct fact *fact, const struct facts *f, const struct sink_options *o, struct buf *out)
+static void put_method(
+	const struct fact *fact, const struct facts *f, const struct sink_options *o, struct buf *out)
 {
 	char rate[UNITS_LEN];
 
@@ -229,13 +237,15 @@ void fact_rest(const struct fact *fact, const struct facts *f, const struct sink
 
 	if (fact->detail && *fact->detail)
 		buf_printf(out, has_no_end ? ": %s" : " (%s)", fact->detail);
-	if (fact->after && !(o->plain && fact->title && strstr(fact->title, fact->after))) /* "processes: 9" */
+	if (fact->after &&
+		!(o->plain && fact->title && strstr(fact->title, fact->after))) /* "processes: 9" */
 		buf_printf(out, NB "%s", fact->after);
 	if (fact->of.known && fact->value.known)
 		put_share(fact, o, out);
 	if (fact->more.known) {
 		buf_str(out, fact->more_before);
-		put_number(fact->more, fact->more_unit, fact->more_unit == fact->unit ? fact->value : UNKNOWN, o, out);
+		put_number(fact->more, fact->more_unit, fact->more_unit == fact->unit ? fact->value : UNKNOWN,
+			o, out);
 		buf_str(out, fact->more_after ? fact->more_after : "");
 	}
 	put_method(fact, f, o, out);

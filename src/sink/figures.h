@@ -14,7 +14,8 @@ char *figure_rate(const struct facts *f, char buf[UNITS_LEN]);
 
 /* The method by which a figure was obtained: "exact (VmHWM)", "bounded 301-330 MiB (fork
  * families)", "sampled 10/s (statm)". */
-void figure_method(const struct ram_figure *r, const struct facts *f, const struct sink_options *o, struct buf *out);
+void figure_method(
+	const struct ram_figure *r, const struct facts *f, const struct sink_options *o, struct buf *out);
 
 /* The run's number in the history, whose recordings are options->history/NUMBER.hiw. False: the
  * recording is elsewhere. */
@@ -33,4 +34,5 @@ void fact_value(const struct fact *fact, const struct sink_options *o, struct bu
 /* The qualifiers behind the value: "of 64.0 requested (35 %) exact (VmHWM)". */
 void fact_rest(const struct fact *fact, const struct facts *f, const struct sink_options *o, struct buf *out);
 /* The value and its qualifiers. */
-void fact_words(const struct fact *fact, const struct facts *f, const struct sink_options *o, struct buf *out);
+void fact_words(
+	const struct fact *fact, const struct facts *f, const struct sink_options *o, struct buf *out);

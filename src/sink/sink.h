@@ -25,7 +25,8 @@ struct sink_options {
 	bool utf8;          /* false: ASCII only */
 	bool plain;         /* one fact a line, no boxes, no bars (screen readers) */
 	bool why;           /* list all findings, fired or not */
-	const char *history; /* folder of the history, whose recordings are named by number; NULL: no history */
+	/* folder of the history, whose recordings are named by number; NULL: no history */
+	const char *history;
 	struct sink_progress *progress; /* of SINK_PROGRESS; NULL: CPU use is the mean since the start */
 };
 

@@ -137,7 +137,8 @@ struct source_ops {
 	const char *(*call_name)(unsigned call);
 	/* GPUs: reports the wanted facts that are available, of devices whose birth was reported.
 	 * May be NULL. */
-	void (*facts)(struct source *source, const struct gpu_fact_set *wanted, source_fact_fn *report, void *ctx);
+	void (*facts)(
+		struct source *source, const struct gpu_fact_set *wanted, source_fact_fn *report, void *ctx);
 	void (*close)(struct source *source); /* NULL is allowed */
 };
 
@@ -148,7 +149,8 @@ uint64_t source_idle_ns(const struct source_group *group, const struct source_co
 /* For probe: reads all groups one after the other into out and stores their costs. Each is read
  * twice, because the first read resolves symbols and allocates; exceptions are process lists that
  * need one read only, and reads that took more than 1 s. */
-void source_try(const struct source_ops *ops, const struct source_env *env, struct source *source, struct framebuf *out);
+void source_try(const struct source_ops *ops, const struct source_env *env, struct source *source,
+	struct framebuf *out);
 
 extern const struct source_ops source_host;   /* host.c: groups fast (meminfo), pages (vmstat), slow
                                                * (the rest) */
@@ -230,7 +232,8 @@ ssize_t cgroup_pids(const struct root *root, const char *path, pid_t *pids, size
  * no limit. *ret_procs is an open cgroup.procs (write "0" in the child before exec); *ret_dir is
  * the group's folder and must stay open while the group is in use. The caller closes both. Removes
  * empty groups there that killed recorders left behind. Returns 0 or -errno with text. */
-int cgroup_make(const struct root *root, char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct err *err);
+int cgroup_make(
+	const struct root *root, char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct err *err);
 /* Whether cgroup_make has permission. Creates nothing. */
 bool cgroup_may_make(const struct root *root);
 /* Removes a group that cgroup_make created, if it is empty; leaves any other alone. */
@@ -335,7 +338,8 @@ int processes_read(struct processes *p, unsigned group_mask, struct framebuf *ou
 void processes_bursts(struct processes *p, struct framebuf *out);
 
 /* Reads the given groups of the members with these ids at once, without a budget. */
-int processes_read_some(struct processes *p, unsigned group_mask, const uint32_t *ids, size_t n, struct framebuf *out);
+int processes_read_some(
+	struct processes *p, unsigned group_mask, const uint32_t *ids, size_t n, struct framebuf *out);
 
 /* One smaps_rollup pass over all members: pss, private, shared; begins with a full scan.
  * Processes with an rss above max_bytes are left out and make the pass invalid (0: no limit).

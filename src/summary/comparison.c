@@ -54,7 +54,8 @@ static struct compare_row *find_row(struct comparison *c, const char *key)
 }
 
 /* Runs that were added before the row existed have no value in it. */
-static int set_value(struct comparison *c, const char *key, const char *label, enum compare_unit unit, double value)
+static int set_value(
+	struct comparison *c, const char *key, const char *label, enum compare_unit unit, double value)
 {
 	struct compare_row *row = find_row(c, key);
 	double *grown;
@@ -79,7 +80,8 @@ static int set_value(struct comparison *c, const char *key, const char *label, e
 	return 0;
 }
 
-static int set_maybe(struct comparison *c, const char *key, const char *label, enum compare_unit unit, struct maybe value, double by)
+static int set_maybe(struct comparison *c, const char *key, const char *label, enum compare_unit unit,
+	struct maybe value, double by)
 {
 	return value.known ? set_value(c, key, label, unit, (double) value.value / by) : 0;
 }
@@ -104,15 +106,18 @@ static int add_gpu(struct comparison *c, const struct summary *s, size_t number)
 	static const struct {
 		enum metric metric;
 		const char *key, *label;
-	} ratios[] = { { M_GPU_BUSY, "gpu_mean", "busy" }, { M_GPU_SM_ACTIVE, "sm_active_mean", "SM active" } };
+	} ratios[] = { { M_GPU_BUSY, "gpu_mean", "busy" },
+		{ M_GPU_SM_ACTIVE, "sm_active_mean", "SM active" } };
 	const struct birth *b = &job_gpu(s->job, number)->birth;
 	char key[80], label[64], name[UNITS_LEN];
 	int error = 0;
 
 	for (size_t i = 0; i < sizeof(ratios) / sizeof(ratios[0]) && error == 0; i++) {
 		(void) snprintf(key, sizeof(key), "gpu.devices[%zu].utilization.%s", number, ratios[i].key);
-		(void) snprintf(label, sizeof(label), "%s %s", job_gpu_name(s->job, &b->gpu, name), ratios[i].label);
-		error = set_maybe(c, key, label, COMPARE_RATIO, summary_mean(s, ratios[i].metric, b->id), 1e6);
+		(void) snprintf(
+			label, sizeof(label), "%s %s", job_gpu_name(s->job, &b->gpu, name), ratios[i].label);
+		error = set_maybe(
+			c, key, label, COMPARE_RATIO, summary_mean(s, ratios[i].metric, b->id), 1e6);
 	}
 	return error;
 }
@@ -123,13 +128,18 @@ static int add_series(struct comparison *c, const struct series *series)
 
 	(void) snprintf(key, sizeof(key), "series.%.60s.last", series->name);
 	(void) snprintf(label, sizeof(label), "final %.50s", series->name);
-	return series->n > 0 ? set_value(c, key, label, series_is_bytes(series->name) ? COMPARE_BYTES : COMPARE_NUMBER, series->last) : 0;
+	if (series->n == 0)
+		return 0;
+	return set_value(
+		c, key, label, series_is_bytes(series->name) ? COMPARE_BYTES : COMPARE_NUMBER, series->last);
 }
 
 /* ---- facts that should be equal ------------------------------------------------------------------------------------------------ */
 
-static const char *const alike[] = { "hosts", "CPUs", "commands", "sampling intervals", "GPUs", "GPU drivers" };
-_Static_assert(sizeof(alike) / sizeof(alike[0]) == sizeof(((struct compare_run *) 0)->facts) / sizeof(char *), "a fact each");
+static const char *const alike[] = { "hosts", "CPUs", "commands", "sampling intervals", "GPUs",
+	"GPU drivers" };
+_Static_assert(sizeof(alike) / sizeof(alike[0]) == sizeof(((struct compare_run *) 0)->facts) / sizeof(char *),
+	"a fact each");
 
 static void add_gpu_texts(const struct summary *s, struct buf *names, struct buf *drivers)
 {
@@ -163,7 +173,8 @@ static int add_facts(struct compare_run *run, const struct summary *s)
 	return error;
 }
 
-bool comparison_differs(const struct comparison *c, size_t i, const char **ret_what, const char **ret_one, const char **ret_other)
+bool comparison_differs(const struct comparison *c, size_t i, const char **ret_what, const char **ret_one,
+	const char **ret_other)
 {
 	for (size_t fact = 0; fact < sizeof(alike) / sizeof(alike[0]); fact++) {
 		size_t other = 1;
@@ -248,7 +259,8 @@ const struct compare_row *comparison_row(const struct comparison *c, const char 
 }
 
 /* Copies the finite values of the group into values, which has COMPARE_RUNS. Returns how many. */
-static size_t known_values(const struct comparison *c, const struct compare_row *row, size_t group, double *values)
+static size_t known_values(
+	const struct comparison *c, const struct compare_row *row, size_t group, double *values)
 {
 	size_t n = 0;
 
@@ -261,7 +273,8 @@ static size_t known_values(const struct comparison *c, const struct compare_row 
 
 static struct compare_cell cell_of(const double *values, size_t n)
 {
-	return n == 0 ? (struct compare_cell) { 0 } : (struct compare_cell) { n, stats_mean(values, n), stats_deviation(values, n) };
+	return n == 0 ? (struct compare_cell) { 0 }
+		      : (struct compare_cell) { n, stats_mean(values, n), stats_deviation(values, n) };
 }
 
 struct compare_cell comparison_cell(const struct comparison *c, const struct compare_row *row, size_t group)
@@ -286,17 +299,21 @@ static double chance(const struct comparison *c, const struct compare_row *row, 
 	return stats_mann_whitney(values, n, others, group > 0 ? known_values(c, row, group, others) : n);
 }
 
-struct compare_change comparison_change(const struct comparison *c, const struct compare_row *row, size_t group)
+struct compare_change comparison_change(
+	const struct comparison *c, const struct compare_row *row, size_t group)
 {
 	const struct compare_cell base = comparison_cell(c, row, 0), here = comparison_cell(c, row, group);
-	struct compare_change change = { .ratio = (double) NAN, .ratio_error = (double) NAN, .p = (double) NAN };
+	struct compare_change change = {
+		.ratio = (double) NAN, .ratio_error = (double) NAN, .p = (double) NAN
+	};
 
 	if (base.n == 0 || here.n == 0)
 		return change;
 	change.difference = here.mean - base.mean;
 	if (base.mean > 0 && here.mean > 0) {
 		change.ratio = here.mean / base.mean;
-		change.ratio_error = change.ratio * sqrt(part(base.deviation, base.mean) + part(here.deviation, here.mean));
+		change.ratio_error = change.ratio *
+				     sqrt(part(base.deviation, base.mean) + part(here.deviation, here.mean));
 	}
 	if (base.n == 1 && here.n == 1) {
 		change.result = COMPARE_SINGLE;

@@ -67,7 +67,8 @@ enum compare_result {
 struct compare_change {
 	enum compare_result result;
 	double difference;      /* of the means */
-	double ratio, ratio_error; /* of the means, with the error from the deviations; NaN where the base is 0 */
+	/* of the means, with the error from the deviations; NaN where the base is 0 */
+	double ratio, ratio_error;
 	double p;               /* Mann-Whitney, two-sided; NaN without a test */
 };
 
@@ -79,10 +80,12 @@ void comparison_done(struct comparison *c);
 
 size_t comparison_runs_of(const struct comparison *c, size_t group);
 struct compare_cell comparison_cell(const struct comparison *c, const struct compare_row *row, size_t group);
-struct compare_change comparison_change(const struct comparison *c, const struct compare_row *row, size_t group);
+struct compare_change comparison_change(
+	const struct comparison *c, const struct compare_row *row, size_t group);
 /* The row of that key; NULL: none. */
 const struct compare_row *comparison_row(const struct comparison *c, const char *key);
 
 /* The i-th fact that differs between runs but should not: "hosts", with two of its values. False:
  * there are no more. */
-bool comparison_differs(const struct comparison *c, size_t i, const char **ret_what, const char **ret_one, const char **ret_other);
+bool comparison_differs(const struct comparison *c, size_t i, const char **ret_what, const char **ret_one,
+	const char **ret_other);

@@ -17,8 +17,9 @@ enum {
 	LARGEST_SHOWN = 4,
 };
 
-#define FACT(group_, key_, label_, title_, unit_, value_, ...) \
-	((struct fact) { .group = (group_), .key = (key_), .label = (label_), .title = (title_), .unit = (unit_), .value = (value_), ##__VA_ARGS__ })
+#define FACT(g, k, l, t, u, v, ...) \
+	((struct fact) { \
+		.group = g, .key = k, .label = l, .title = t, .unit = u, .value = v, ##__VA_ARGS__ })
 
 struct maker {
 	const struct summary *s;
@@ -91,16 +92,19 @@ bool figure_outlived(const struct summary *s)
 	static const int64_t least_ns = 1000000, least_share = 100;
 	const int64_t beyond_ns = s->wall_ns.value - s->main_wall_ns.value;
 
-	return s->wall_ns.known && s->main_wall_ns.known && beyond_ns >= least_ns && beyond_ns >= s->wall_ns.value / least_share;
+	return s->wall_ns.known && s->main_wall_ns.known && beyond_ns >= least_ns &&
+	       beyond_ns >= s->wall_ns.value / least_share;
 }
 
 struct ceiling ceiling_of(const struct summary *s)
 {
 	const struct facts *f = s->facts;
 	struct maybe limit = maybe_min(f->limit_bytes, s->cgroup_limit);
-	bool limit_counts = limit.known && (!f->capacity_bytes.known || limit.value <= f->capacity_bytes.value);
+	bool limit_counts = limit.known &&
+			    (!f->capacity_bytes.known || limit.value <= f->capacity_bytes.value);
 
-	if (f->request_bytes.known && !(limit_counts && (limit.value < f->request_bytes.value || s->oom_killed)))
+	if (f->request_bytes.known &&
+		!(limit_counts && (limit.value < f->request_bytes.value || s->oom_killed)))
 		return (struct ceiling) { f->request_bytes, "requested" };
 	if (limit_counts)
 		return (struct ceiling) { limit, "limit" };
@@ -285,25 +289,33 @@ static void result(struct maker *m)
 	end->text = text_of(m, &text);
 	end->detail = text_of(m, &detail);
 	if (s->oom_killed || (f->stopped_by.known && f->stopped_why))
-		(void) add(m, FACT(FACTS_RESULT, FACT_CAUSE, NULL, NULL, FACT_WORDS, UNKNOWN,
-				      .words = s->oom_killed ? "out of memory: the kernel killed a process" : f->stopped_why));
+		(void) add(m,
+			FACT(FACTS_RESULT, FACT_CAUSE, NULL, NULL, FACT_WORDS, UNKNOWN,
+				.words = s->oom_killed ? "out of memory: the kernel killed a process"
+						       : f->stopped_why));
 	add_known(m, FACT(FACTS_RESULT, FACT_WALL, attached ? "watched for" : s->complete ? "wall"
 											  : "so far",
 			     attached ? "watched for" : s->complete ? "wall time"
 								    : "wall time so far",
 			     FACT_NS, s->wall_ns));
 	if (figure_outlived(s))
-		add_known(m, FACT(FACTS_RESULT, FACT_MAIN_ENDED, "main" NB "ended" NB "at", "the main process ended at", FACT_NS,
-				     s->main_wall_ns));
-	add_known(m, FACT(FACTS_RESULT, FACT_CPU_TIME, "CPU" NB "time", "CPU time", FACT_NS, maybe_sum(s->user_ns, s->system_ns),
-			     .at_least = !s->cpu_exact && !attached, .words = attached ? NB "(sampled)" : NULL));
-	add_some(m, FACT(FACTS_RESULT, FACT_PROCESSES, "", "processes", FACT_COUNT, seen, .at_least = s->seen_at_least,
-			    .after = seen.value == 1 ? "process" : "processes",
-			    .more = alive.known && alive.value > 0 && alive.value < seen.value ? alive : UNKNOWN, .more_unit = FACT_COUNT,
-			    .more_before = " (", .more_after = NB "seen" NB "at" NB "once)"));
+		add_known(m,
+			FACT(FACTS_RESULT, FACT_MAIN_ENDED, "main" NB "ended" NB "at",
+				"the main process ended at", FACT_NS, s->main_wall_ns));
+	add_known(m,
+		FACT(FACTS_RESULT, FACT_CPU_TIME, "CPU" NB "time", "CPU time", FACT_NS,
+			maybe_sum(s->user_ns, s->system_ns), .at_least = !s->cpu_exact && !attached,
+			.words = attached ? NB "(sampled)" : NULL));
+	add_some(m,
+		FACT(FACTS_RESULT, FACT_PROCESSES, "", "processes", FACT_COUNT, seen,
+			.at_least = s->seen_at_least, .after = seen.value == 1 ? "process" : "processes",
+			.more = alive.known && alive.value > 0 && alive.value < seen.value ? alive : UNKNOWN,
+			.more_unit = FACT_COUNT, .more_before = " (",
+			.more_after = NB "seen" NB "at" NB "once)"));
 	if (f->ranks.known && f->ranks.value > 1)
-		add_known(m, FACT(FACTS_RESULT, FACT_RANK, "rank", "rank", FACT_COUNT, f->rank, .more = f->ranks, .more_unit = FACT_COUNT,
-				     .more_before = NB "of" NB));
+		add_known(m,
+			FACT(FACTS_RESULT, FACT_RANK, "rank", "rank", FACT_COUNT, f->rank, .more = f->ranks,
+				.more_unit = FACT_COUNT, .more_before = NB "of" NB));
 }
 
 /* ---- RAM ----------------------------------------------------------------------------------------------------------------- */
@@ -319,7 +331,8 @@ static bool is_cgroup_peak_missed(const struct summary *s)
 {
 	const bool killed = s->cgroup_oom_kills.known && s->cgroup_oom_kills.value > 0;
 
-	return s->cgroup_method == METHOD_SAMPLED && (killed || (s->combined.low.known && s->combined.low.value > s->cgroup_peak.value));
+	return s->cgroup_method == METHOD_SAMPLED &&
+	       (killed || (s->combined.low.known && s->combined.low.value > s->cgroup_peak.value));
 }
 
 static void ram_parts(struct maker *m)
@@ -331,16 +344,22 @@ static void ram_parts(struct maker *m)
 		ram_of(m, "main", "RAM peak of the main process", &s->main);
 		ram_of(m, "descendants", "RAM peak of the descendants", &s->descendants);
 		if (all->shared_bytes.known)
-			add_known(m, FACT(FACTS_RAM, FACT_RAM_OTHER, "private", "private RAM at the peak", FACT_BYTES, all->private_bytes,
-					     .more = all->shared_bytes, .more_unit = FACT_BYTES, .more_before = ", shared" NB));
+			add_known(m,
+				FACT(FACTS_RAM, FACT_RAM_OTHER, "private", "private RAM at the peak",
+					FACT_BYTES, all->private_bytes, .more = all->shared_bytes,
+					.more_unit = FACT_BYTES, .more_before = ", shared" NB));
 	}
 	add_some(m, FACT(FACTS_RAM, FACT_RAM_OTHER, "swap", "swap peak", FACT_BYTES, s->swap_peak));
-	add_some(m, FACT(FACTS_RAM, FACT_RAM_OTHER, "huge" NB "pages", "huge pages peak", FACT_BYTES, s->hugetlb_peak,
-			    .at_most = s->hugetlb_at_most));
-	add_some(m, FACT(FACTS_RAM, FACT_RAM_OTHER, "cgroup" NB "peak", "cgroup peak, page cache included", FACT_BYTES, s->cgroup_peak,
-			    .at_least = is_cgroup_peak_missed(s), .method = s->cgroup_method == METHOD_SAMPLED ? METHOD_SAMPLED : METHOD_UNKNOWN,
-			    .has_rate = true, .more = s->cgroup_file_at_peak.value > 0 ? s->cgroup_file_at_peak : UNKNOWN,
-			    .more_unit = FACT_BYTES, .more_before = ", file cache" NB));
+	add_some(m,
+		FACT(FACTS_RAM, FACT_RAM_OTHER, "huge" NB "pages", "huge pages peak", FACT_BYTES,
+			s->hugetlb_peak, .at_most = s->hugetlb_at_most));
+	add_some(m,
+		FACT(FACTS_RAM, FACT_RAM_OTHER, "cgroup" NB "peak", "cgroup peak, page cache included",
+			FACT_BYTES, s->cgroup_peak, .at_least = is_cgroup_peak_missed(s),
+			.method = s->cgroup_method == METHOD_SAMPLED ? METHOD_SAMPLED : METHOD_UNKNOWN,
+			.has_rate = true,
+			.more = s->cgroup_file_at_peak.value > 0 ? s->cgroup_file_at_peak : UNKNOWN,
+			.more_unit = FACT_BYTES, .more_before = ", file cache" NB));
 }
 
 static void ram(struct maker *m)
@@ -350,13 +369,17 @@ static void ram(struct maker *m)
 	const struct ceiling top = ceiling_of(s);
 
 	if (!all->peak.known) {
-		(void) add(m, FACT(FACTS_RAM, FACT_RAM_PEAK, "", "RAM peak", FACT_BYTES, UNKNOWN, .words = "not measured"));
+		(void) add(m,
+			FACT(FACTS_RAM, FACT_RAM_PEAK, "", "RAM peak", FACT_BYTES, UNKNOWN,
+				.words = "not measured"));
 		if (s->main.high.known)
-			(void) add(m, FACT(FACTS_RAM, FACT_RAM_OTHER, "main", "RAM peak of the main process", FACT_BYTES, s->main.high,
-					      .at_most = true));
+			(void) add(m,
+				FACT(FACTS_RAM, FACT_RAM_OTHER, "main", "RAM peak of the main process",
+					FACT_BYTES, s->main.high, .at_most = true));
 	} else {
-		(void) add(m, FACT(FACTS_RAM, FACT_RAM_PEAK, "peak", "RAM peak", FACT_BYTES, all->peak, .of = top.bytes,
-				      .of_words = top.words, .figure = all));
+		(void) add(m,
+			FACT(FACTS_RAM, FACT_RAM_PEAK, "peak", "RAM peak", FACT_BYTES, all->peak,
+				.of = top.bytes, .of_words = top.words, .figure = all));
 		add_known(m, FACT(FACTS_RAM, FACT_RAM_AT, "at", "time of the RAM peak", FACT_NS, all->at_ns));
 		add_known(m, FACT(FACTS_RAM, FACT_RAM_MEAN, "mean", "RAM mean", FACT_BYTES, all->mean));
 		/* In a row it follows the mean, so that the peak and its time stay together. */
@@ -373,14 +396,17 @@ static void largest(struct maker *m)
 	if (m->s->job && job_process_count(m->s->job) >= 2 && figure_processes(m->s->job, &list, &n) < 0)
 		m->error = -ENOMEM;
 	for (size_t i = 0; i < n && i < LARGEST_SHOWN && list[i]->peak_bytes > 0; i++)
-		(void) add(m, FACT(FACTS_LARGEST, FACT_PROCESS, "", "RAM peak", FACT_BYTES, known(list[i]->peak_bytes),
-				      .at_least = !list[i]->peak_exact, .process = list[i]));
+		(void) add(m,
+			FACT(FACTS_LARGEST, FACT_PROCESS, "", "RAM peak", FACT_BYTES,
+				known(list[i]->peak_bytes), .at_least = !list[i]->peak_exact,
+				.process = list[i]));
 	free(list);
 }
 
 /* ---- GPUs ---------------------------------------------------------------------------------------------------------------- */
 
-static struct fact of_gpu(const struct birth *b, enum fact_key key, const char *label, const char *title, enum fact_unit unit, struct maybe value)
+static struct fact of_gpu(const struct birth *b, enum fact_key key, const char *label, const char *title,
+	enum fact_unit unit, struct maybe value)
 {
 	return FACT(FACTS_GPU, key, label, title, unit, value, .gpu = b);
 }
@@ -389,7 +415,8 @@ static void gpu_memory(struct maker *m, const struct birth *b)
 {
 	const struct summary *s = m->s;
 	enum method method;
-	const struct maybe device = summary_gpu_device_peak(s, b->id), job = summary_gpu_job_peak(s, b->id, &method);
+	const struct maybe device = summary_gpu_device_peak(s, b->id),
+			   job = summary_gpu_job_peak(s, b->id, &method);
 	struct fact f = of_gpu(b, FACT_GPU_JOB, "job" NB "peak", "memory peak of the job", FACT_BYTES, job);
 
 	f.method = job.known ? method : METHOD_UNKNOWN;
@@ -399,7 +426,9 @@ static void gpu_memory(struct maker *m, const struct birth *b)
 	f.of = b->gpu.memory_bytes;
 	f.words = b->gpu.unified && f.of.known ? ", shared with the host" : NULL;
 	add_known(m, f);
-	add_some(m, of_gpu(b, FACT_GPU_OTHER, "other" NB "processes", "memory peak of other processes", FACT_BYTES, summary_most(s, M_GPU_OTHER_MEM, b->id)));
+	add_some(m,
+		of_gpu(b, FACT_GPU_OTHER, "other" NB "processes", "memory peak of other processes",
+			FACT_BYTES, summary_most(s, M_GPU_OTHER_MEM, b->id)));
 	add_some(m, of_gpu(b, FACT_GPU_OTHER, "unattributed", "memory peak, unattributed", FACT_BYTES,
 			    summary_most(s, M_GPU_UNATTRIBUTED_MEM, b->id)));
 	if (*b->gpu.name) {
@@ -417,20 +446,26 @@ static void gpu_work(struct maker *m, const struct birth *b)
 	static const int64_t tensor_least = 5000; /* ppm */
 	static const char some_kernel[] = " of the time (any kernel)";
 	const struct summary *s = m->s;
-	const struct maybe tensor = summary_mean(s, M_GPU_TENSOR_ACTIVE, b->id), busy = summary_mean(s, M_GPU_BUSY, b->id);
+	const struct maybe tensor = summary_mean(s, M_GPU_TENSOR_ACTIVE, b->id),
+			   busy = summary_mean(s, M_GPU_BUSY, b->id);
 	enum metric lead = M_GPU_BUSY;
 	const bool has_lead = summary_gpu_lead(s, b->id, &lead);
 	const char *name = has_lead ? figure_gpu_lead(lead) : "utilisation";
-	struct fact f = of_gpu(b, FACT_GPU_LEAD, name, name, FACT_SHARE, has_lead ? summary_mean(s, lead, b->id) : UNKNOWN);
+	struct fact f = of_gpu(
+		b, FACT_GPU_LEAD, name, name, FACT_SHARE, has_lead ? summary_mean(s, lead, b->id) : UNKNOWN);
 
 	f.begins_line = true;
 	f.words = !has_lead ? "unknown" : lead == M_GPU_BUSY ? some_kernel
 							     : NULL;
 	(void) add(m, f);
-	add_known(m, of_gpu(b, FACT_GPU_OTHER, "occupancy", "occupancy", FACT_SHARE, summary_mean(s, M_GPU_SM_OCCUPANCY, b->id)));
+	add_known(m,
+		of_gpu(b, FACT_GPU_OTHER, "occupancy", "occupancy", FACT_SHARE,
+			summary_mean(s, M_GPU_SM_OCCUPANCY, b->id)));
 	if (tensor.value >= tensor_least)
 		add_known(m, of_gpu(b, FACT_GPU_OTHER, "tensor", "tensor cores", FACT_SHARE, tensor));
-	add_known(m, of_gpu(b, FACT_GPU_OTHER, "memory" NB "bandwidth", "memory bandwidth", FACT_SHARE, summary_mean(s, M_GPU_DRAM_ACTIVE, b->id)));
+	add_known(m,
+		of_gpu(b, FACT_GPU_OTHER, "memory" NB "bandwidth", "memory bandwidth", FACT_SHARE,
+			summary_mean(s, M_GPU_DRAM_ACTIVE, b->id)));
 	f = of_gpu(b, FACT_GPU_BUSY, "busy", "busy", FACT_SHARE, busy);
 	f.words = some_kernel;
 	if (lead != M_GPU_BUSY)
@@ -440,10 +475,12 @@ static void gpu_work(struct maker *m, const struct birth *b)
 static void gpu_power(struct maker *m, const struct birth *b)
 {
 	static const int64_t least_ns = 10000000;
-	static const char *const by[FIGURE_THROTTLES] = { " by power limit", " by heat", " by hardware", " by other reasons" };
+	static const char *const by[FIGURE_THROTTLES] = { " by power limit", " by heat", " by hardware",
+		" by other reasons" };
 	bool counted;
 	const struct maybe energy = summary_gpu_energy(m->s, b->id, &counted);
-	struct fact f = of_gpu(b, FACT_GPU_POWER, "mean", "power, mean", FACT_UW, summary_mean(m->s, M_GPU_POWER, b->id));
+	struct fact f = of_gpu(
+		b, FACT_GPU_POWER, "mean", "power, mean", FACT_UW, summary_mean(m->s, M_GPU_POWER, b->id));
 
 	f.more = summary_most(m->s, M_GPU_POWER, b->id);
 	f.more_unit = FACT_UW;
@@ -452,9 +489,12 @@ static void gpu_power(struct maker *m, const struct birth *b)
 	f = of_gpu(b, FACT_GPU_OTHER, "", "energy", FACT_UJ, energy);
 	f.words = counted ? NULL : " (power over time)";
 	add_known(m, f);
-	add_known(m, of_gpu(b, FACT_GPU_TEMP, "", "temperature, highest", FACT_MCEL, summary_most(m->s, M_GPU_TEMP, b->id)));
+	add_known(m,
+		of_gpu(b, FACT_GPU_TEMP, "", "temperature, highest", FACT_MCEL,
+			summary_most(m->s, M_GPU_TEMP, b->id)));
 	for (size_t i = 0; i < FIGURE_THROTTLES; i++) {
-		f = of_gpu(b, FACT_GPU_OTHER, "throttled", "clocks throttled for", FACT_NS, summary_risen(m->s, figure_throttles[i].metric, b->id));
+		f = of_gpu(b, FACT_GPU_OTHER, "throttled", "clocks throttled for", FACT_NS,
+			summary_risen(m->s, figure_throttles[i].metric, b->id));
 		f.words = by[i];
 		if (f.value.value >= least_ns)
 			add_known(m, f);
@@ -467,9 +507,12 @@ static void gpu_frameworks(struct maker *m, const struct birth *b)
 {
 	static const int64_t worth_a_word = 100000; /* ppm */
 	static const char *const labels[FRAMEWORKS_MOST][4] = {
-		{ "torch", "torch" NB "allocated" NB "peak", "memory peak that torch allocated", "memory peak that torch reserved" },
-		{ "jax", "jax" NB "allocated" NB "peak", "memory peak that jax allocated", "memory peak that jax reserved" },
-		{ "tensorflow", "tensorflow" NB "allocated" NB "peak", "memory peak that tensorflow allocated", "memory peak that tensorflow reserved" },
+		{ "torch", "torch" NB "allocated" NB "peak", "memory peak that torch allocated",
+			"memory peak that torch reserved" },
+		{ "jax", "jax" NB "allocated" NB "peak", "memory peak that jax allocated",
+			"memory peak that jax reserved" },
+		{ "tensorflow", "tensorflow" NB "allocated" NB "peak",
+			"memory peak that tensorflow allocated", "memory peak that tensorflow reserved" },
 	};
 	struct framework list[FRAMEWORKS_MOST];
 	const size_t n = frameworks_of(m->s->job, b, list);
@@ -481,15 +524,22 @@ static void gpu_frameworks(struct maker *m, const struct birth *b)
 
 		while (k + 1 < FRAMEWORKS_MOST && strcmp(labels[k][0], f->name) != 0)
 			k++;
-		add_some(m, of_gpu(b, FACT_GPU_OTHER, labels[k][1], labels[k][2], FACT_BYTES, f->allocated_peak));
-		add_some(m, of_gpu(b, FACT_GPU_OTHER, "reserved" NB "peak", labels[k][3], FACT_BYTES, f->reserved_peak));
+		add_some(m,
+			of_gpu(b, FACT_GPU_OTHER, labels[k][1], labels[k][2], FACT_BYTES, f->allocated_peak));
+		add_some(m,
+			of_gpu(b, FACT_GPU_OTHER, "reserved" NB "peak", labels[k][3], FACT_BYTES,
+				f->reserved_peak));
 		if (f->fragmentation_ppm.value >= worth_a_word)
-			add_known(m, of_gpu(b, FACT_GPU_OTHER, "fragmented", "memory fragmented", FACT_SHARE, f->fragmentation_ppm));
-		struct fact times = of_gpu(b, FACT_GPU_OTHER, "", "allocations", FACT_COUNT, f->alloc_retries);
+			add_known(m,
+				of_gpu(b, FACT_GPU_OTHER, "fragmented", "memory fragmented", FACT_SHARE,
+					f->fragmentation_ppm));
+		struct fact times = of_gpu(
+			b, FACT_GPU_OTHER, "", "allocations", FACT_COUNT, f->alloc_retries);
 
 		times.after = "retries";
 		add_some(m, times);
-		times = of_gpu(b, FACT_GPU_OTHER, "out" NB "of" NB "memory ", "out of memory", FACT_COUNT, f->ooms);
+		times = of_gpu(
+			b, FACT_GPU_OTHER, "out" NB "of" NB "memory ", "out of memory", FACT_COUNT, f->ooms);
 		times.after = "times";
 		add_some(m, times);
 		if (m->list->n > first)
@@ -518,7 +568,8 @@ static void gpus(struct maker *m)
 		gpu_frameworks(m, b);
 	}
 	if (unused.len > 0)
-		add(m, FACT(FACTS_UNUSED_GPUS, FACT_GPU_OTHER, "", "GPUs", FACT_WORDS, UNKNOWN))->text = text_of(m, &unused);
+		add(m, FACT(FACTS_UNUSED_GPUS, FACT_GPU_OTHER, "", "GPUs", FACT_WORDS, UNKNOWN))->text =
+			text_of(m, &unused);
 	buf_done(&unused);
 }
 
@@ -527,10 +578,12 @@ static void gpus(struct maker *m)
 static struct fact cores(const struct summary *s)
 {
 	const struct maybe all = figure_cores(s->facts);
-	const bool quota = all.known && s->facts->limit_cpu_ppm.known && all.value == s->facts->limit_cpu_ppm.value;
+	const bool quota = all.known && s->facts->limit_cpu_ppm.known &&
+			   all.value == s->facts->limit_cpu_ppm.value;
 
 	return FACT(FACTS_CPU, FACT_CPU, "", "CPU", FACT_CORES, s->cores_mean_ppm, .of = all,
-		.of_words = all.value == 1000000 ? "core" : "cores", .after = all.known ? NULL : "cores", .percent_words = quota ? " of its quota" : "");
+		.of_words = all.value == 1000000 ? "core" : "cores", .after = all.known ? NULL : "cores",
+		.percent_words = quota ? " of its quota" : "");
 }
 
 /* No rate over less than a second, or of less than 1 MiB. */
@@ -545,8 +598,9 @@ static struct maybe rate_of(const struct summary *s, struct maybe bytes)
 
 static void io(struct maker *m, enum fact_key key, const char *label, struct maybe bytes)
 {
-	add_some(m, FACT(FACTS_IO, key, label, label, FACT_BYTES, bytes, .more = rate_of(m->s, bytes), .more_unit = FACT_BYTES_PER_S,
-			    .more_before = " (", .more_after = ")"));
+	add_some(m,
+		FACT(FACTS_IO, key, label, label, FACT_BYTES, bytes, .more = rate_of(m->s, bytes),
+			.more_unit = FACT_BYTES_PER_S, .more_before = " (", .more_after = ")"));
 }
 
 static void work(struct maker *m)
@@ -554,27 +608,37 @@ static void work(struct maker *m)
 	static const int64_t iowait_least = 5000, throttled_least = 1000000;
 	const struct summary *s = m->s;
 	const struct acc *throttled = s->job ? job_acc(s->job, M_JOB_CGROUP_THROTTLED, 0) : NULL;
-	const struct maybe throttled_ns = throttled && throttled->n > 0 ? known(throttled->max - throttled->min) : UNKNOWN;
+	const struct maybe throttled_ns = throttled && throttled->n > 0
+						  ? known(throttled->max - throttled->min)
+						  : UNKNOWN;
 
 	add_known(m, cores(s));
 	if (s->cores_mean_ppm.known && s->iowait_ppm.value >= iowait_least)
-		add_known(m, FACT(FACTS_CPU, FACT_IOWAIT, "io-wait", "waited for storage", FACT_SHARE, s->iowait_ppm,
-				     .words = " of" NB "the" NB "machine's" NB "CPU" NB "time"));
+		add_known(m,
+			FACT(FACTS_CPU, FACT_IOWAIT, "io-wait", "waited for storage", FACT_SHARE,
+				s->iowait_ppm, .words = " of" NB "the" NB "machine's" NB "CPU" NB "time"));
 	if (s->cores_mean_ppm.known && throttled_ns.value >= throttled_least)
-		add_known(m, FACT(FACTS_CPU, FACT_THROTTLED, "throttled", "CPU throttled for", FACT_NS, throttled_ns));
+		add_known(m,
+			FACT(FACTS_CPU, FACT_THROTTLED, "throttled", "CPU throttled for", FACT_NS,
+				throttled_ns));
 	io(m, FACT_READ, "read", s->read_bytes);
 	io(m, FACT_WRITTEN, "written", s->write_bytes);
-	add_known(m, FACT(FACTS_ENERGY, FACT_CPU_ENERGY, "", "energy", FACT_UJ, s->cpu_energy_uj, .is_apart = true,
-			     .words = "whole CPU package, all its users (RAPL)"));
-	add_known(m, FACT(FACTS_ENERGY, FACT_GPU_ENERGY, "", "energy of the GPUs", FACT_UJ, s->gpu_energy_uj, .is_apart = true,
-			     .words = "whole GPUs, all their users", .begins_line = s->cpu_energy_uj.known));
+	add_known(m,
+		FACT(FACTS_ENERGY, FACT_CPU_ENERGY, "", "energy", FACT_UJ, s->cpu_energy_uj, .is_apart = true,
+			.words = "whole CPU package, all its users (RAPL)"));
+	add_known(m,
+		FACT(FACTS_ENERGY, FACT_GPU_ENERGY, "", "energy of the GPUs", FACT_UJ, s->gpu_energy_uj,
+			.is_apart = true, .words = "whole GPUs, all their users",
+			.begins_line = s->cpu_energy_uj.known));
 }
 
-static void used(struct maker *m, const char *label, const char *title, struct maybe cpu_ns, struct maybe bytes)
+static void used(
+	struct maker *m, const char *label, const char *title, struct maybe cpu_ns, struct maybe bytes)
 {
 	if (bytes.known)
-		add_known(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, label, title, FACT_NS, cpu_ns, .after = "CPU", .more = bytes,
-				     .more_unit = FACT_BYTES, .more_before = ", "));
+		add_known(m,
+			FACT(FACTS_SAMPLING, FACT_SAMPLING, label, title, FACT_NS, cpu_ns, .after = "CPU",
+				.more = bytes, .more_unit = FACT_BYTES, .more_before = ", "));
 }
 
 static void sampling(struct maker *m)
@@ -582,14 +646,23 @@ static void sampling(struct maker *m)
 	const struct facts *f = m->s->facts;
 	const size_t first = m->list->n;
 
-	add_known(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, "", "sampling", FACT_COUNT, f->samples, .after = f->samples.value == 1 ? "sample" : "samples",
-			     .more = f->interval_ns, .more_unit = FACT_INTERVAL, .more_before = " "));
-	add_known(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, "", "late samples", FACT_COUNT, f->late_samples, .after = "late"));
-	add_known(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, "longest" NB "gap", "longest gap", FACT_NS, f->longest_gap_ns));
+	add_known(m,
+		FACT(FACTS_SAMPLING, FACT_SAMPLING, "", "sampling", FACT_COUNT, f->samples,
+			.after = f->samples.value == 1 ? "sample" : "samples", .more = f->interval_ns,
+			.more_unit = FACT_INTERVAL, .more_before = " "));
+	add_known(m,
+		FACT(FACTS_SAMPLING, FACT_SAMPLING, "", "late samples", FACT_COUNT, f->late_samples,
+			.after = "late"));
+	add_known(m,
+		FACT(FACTS_SAMPLING, FACT_SAMPLING, "longest" NB "gap", "longest gap", FACT_NS,
+			f->longest_gap_ns));
 	used(m, "hiwater itself used ", "hiwater itself used", f->own_cpu_ns, f->own_rss_bytes);
-	used(m, "of" NB "which the GPU" NB "helper ", "of which the GPU helper used", f->gpu_helper_cpu_ns, f->gpu_helper_rss_bytes);
+	used(m, "of" NB "which the GPU" NB "helper ", "of which the GPU helper used", f->gpu_helper_cpu_ns,
+		f->gpu_helper_rss_bytes);
 	if (m->list->n == first) /* the row is always there */
-		(void) add(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, "", NULL, FACT_WORDS, UNKNOWN, .words = "unknown"));
+		(void) add(m,
+			FACT(FACTS_SAMPLING, FACT_SAMPLING, "", NULL, FACT_WORDS, UNKNOWN,
+				.words = "unknown"));
 }
 
 /* ---- the incident ----------------------------------------------------------------------------------------------------- */
@@ -609,17 +682,27 @@ static void top_users(struct maker *m, const struct incident *s)
 	const bool has_foreign = s->other.known && s->other.value > 0;
 
 	if (s->n_processes > 0 || has_foreign)
-		(void) add(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "", NULL, FACT_WORDS, UNKNOWN, .begins_line = true,
-				      .words = s->on_gpu ? "GPU" NB "memory" NB "at" NB "that" NB "time:" : "RAM" NB "at" NB "that" NB "time:"));
+		(void) add(m,
+			FACT(FACTS_INCIDENT, FACT_INCIDENT, "", NULL, FACT_WORDS, UNKNOWN,
+				.begins_line = true,
+				.words = s->on_gpu ? "GPU" NB "memory" NB "at" NB "that" NB "time:"
+						   : "RAM" NB "at" NB "that" NB "time:"));
 	for (size_t i = 0; i < s->n_processes; i++)
-		(void) add(m, FACT(FACTS_INCIDENT, FACT_PROCESS, "", title, FACT_BYTES, known(s->processes[i].bytes), .process = s->processes[i].process,
-				      .words = s->processes[i].killed ? NB "(killed)" : NULL));
+		(void) add(m,
+			FACT(FACTS_INCIDENT, FACT_PROCESS, "", title, FACT_BYTES,
+				known(s->processes[i].bytes), .process = s->processes[i].process,
+				.words = s->processes[i].killed ? NB "(killed)" : NULL));
 	if (s->others > 0)
-		(void) add(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "", title, FACT_COUNT, known((int64_t) s->others), .after = "others",
-				      .more = known(s->others_bytes), .more_unit = FACT_BYTES, .more_before = NB));
+		(void) add(m,
+			FACT(FACTS_INCIDENT, FACT_INCIDENT, "", title, FACT_COUNT, known((int64_t) s->others),
+				.after = "others", .more = known(s->others_bytes), .more_unit = FACT_BYTES,
+				.more_before = NB));
 	if (has_foreign)
-		(void) add(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "other" NB "processes", s->on_gpu ? "GPU memory of other processes, at most" : "RAM of other processes, at most",
-				      FACT_BYTES, s->other));
+		(void) add(m,
+			FACT(FACTS_INCIDENT, FACT_INCIDENT, "other" NB "processes",
+				s->on_gpu ? "GPU memory of other processes, at most"
+					  : "RAM of other processes, at most",
+				FACT_BYTES, s->other));
 }
 
 /* Qualifies the last fact: a time before the second sample is no more than "since the start". */
@@ -643,36 +726,49 @@ static void incident(struct maker *m)
 
 	if (!s->what)
 		return;
-	add_text(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "at", "event after", FACT_NS, known((int64_t) s->at_ns)), ": ", s->what);
+	add_text(m,
+		FACT(FACTS_INCIDENT, FACT_INCIDENT, "at", "event after", FACT_NS, known((int64_t) s->at_ns)),
+		": ", s->what);
 	if (s->memory && s->used.known) {
-		(void) add(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "used", "used at that time", FACT_BYTES, s->used, .begins_line = true));
+		(void) add(m,
+			FACT(FACTS_INCIDENT, FACT_INCIDENT, "used", "used at that time", FACT_BYTES, s->used,
+				.begins_line = true));
 		add_known(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "limit", "limit", FACT_BYTES, s->limit));
 		if (!s->on_gpu)
-			add_known(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "requested", "requested", FACT_BYTES, s->requested));
+			add_known(m,
+				FACT(FACTS_INCIDENT, FACT_INCIDENT, "requested", "requested", FACT_BYTES,
+					s->requested));
 	}
 	if (s->since_ns.known) {
-		(void) add(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, s->on_gpu ? "GPU" NB "memory grew " : "RAM grew ", s->on_gpu ? "GPU memory grew" : "RAM grew",
-				      FACT_BYTES_PER_S, known((int64_t) s->growth_per_s), .begins_line = true));
+		(void) add(m,
+			FACT(FACTS_INCIDENT, FACT_INCIDENT, s->on_gpu ? "GPU" NB "memory grew " : "RAM grew ",
+				s->on_gpu ? "GPU memory grew" : "RAM grew", FACT_BYTES_PER_S,
+				known((int64_t) s->growth_per_s), .begins_line = true));
 		add_since(m, s->since_ns.value);
 		add_known(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "from", "from", FACT_BYTES, s->from_bytes));
 	}
 	top_users(m, s);
 	if (s->advice)
-		add_text(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "try: ", "try", FACT_WORDS, UNKNOWN, .begins_line = true), "", s->advice);
+		add_text(m,
+			FACT(FACTS_INCIDENT, FACT_INCIDENT, "try: ", "try", FACT_WORDS, UNKNOWN,
+				.begins_line = true),
+			"", s->advice);
 }
 
 /* ---- now ----------------------------------------------------------------------------------------------------------------- */
 
 static void gpu_now(struct maker *m, const struct birth *b)
 {
-	struct fact f = FACT(FACTS_NOW, FACT_GPU_NOW, NULL, NULL, FACT_BYTES, now_of(m->s, M_GPU_MEM, b->id), .gpu = b);
+	struct fact f = FACT(
+		FACTS_NOW, FACT_GPU_NOW, NULL, NULL, FACT_BYTES, now_of(m->s, M_GPU_MEM, b->id), .gpu = b);
 	enum metric lead;
 
 	if (summary_gpu_lead(m->s, b->id, &lead)) {
 		f.more = now_of(m->s, lead, b->id);
 		f.more_unit = FACT_SHARE;
-		f.more_before = lead == M_GPU_SM_ACTIVE ? " SM active " : lead == M_GPU_BUSY ? " busy "
-											     : " engine active ";
+		f.more_before = lead == M_GPU_SM_ACTIVE ? " SM active "
+				: lead == M_GPU_BUSY    ? " busy "
+							: " engine active ";
 	}
 	(void) add(m, f);
 }
@@ -682,8 +778,10 @@ static void now(struct maker *m)
 	const struct maybe processes = now_of(m->s, M_JOB_PROCESSES, 0);
 	struct fact cpu = cores(m->s);
 
-	add_known(m, FACT(FACTS_NOW, FACT_RAM_NOW, "RAM", NULL, FACT_BYTES, now_of(m->s, M_JOB_RAM, 0), .more = m->s->combined.peak,
-			     .more_unit = FACT_BYTES, .more_before = " (peak ", .more_after = ")"));
+	add_known(m,
+		FACT(FACTS_NOW, FACT_RAM_NOW, "RAM", NULL, FACT_BYTES, now_of(m->s, M_JOB_RAM, 0),
+			.more = m->s->combined.peak, .more_unit = FACT_BYTES, .more_before = " (peak ",
+			.more_after = ")"));
 	cpu.group = FACTS_NOW;
 	cpu.key = FACT_CPU_NOW;
 	cpu.label = "CPU";
@@ -698,7 +796,8 @@ static void now(struct maker *m)
 }
 
 /* In the order of enum fact_group. */
-static void (*const makers[])(struct maker *m) = { result, ram, largest, gpus, work, sampling, incident, now };
+static void (*const makers[])(
+	struct maker *m) = { result, ram, largest, gpus, work, sampling, incident, now };
 
 int facts_make(const struct summary *s, struct fact_list *ret)
 {
@@ -727,7 +826,8 @@ void facts_done(struct fact_list *list)
 const struct fact *facts_find(const struct fact_list *list, enum fact_key key, uint32_t gpu)
 {
 	for (size_t i = 0; i < list->n; i++) {
-		if (list->facts[i].key == key && (!gpu || (list->facts[i].gpu && list->facts[i].gpu->id == gpu)))
+		if (list->facts[i].key == key &&
+			(!gpu || (list->facts[i].gpu && list->facts[i].gpu->id == gpu)))
 			return &list->facts[i];
 	}
 	return NULL;

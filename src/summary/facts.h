@@ -82,7 +82,8 @@ struct fact {
 	enum fact_group group;
 	enum fact_key key;
 	const char *label;   /* in a row of its group: "wall"; "": none; NULL: not in rows */
-	const char *title;   /* on a line of its own: "wall time"; NULL: not as a line. Of GPUs: follows the GPU's name */
+	const char *
+		title; /* on a line of its own: "wall time"; NULL: not as a line. Of GPUs: follows the GPU's name */
 	enum fact_unit unit;
 	struct maybe value;
 	bool at_least, at_most;
@@ -101,7 +102,8 @@ struct fact {
 	bool begins_line;
 	char *text, *detail;                  /* owned by the list; behind the value. detail: "exit 137" */
 	bool is_untrusted;                    /* text may have any bytes: not cleaned yet */
-	const struct birth *gpu;              /* of FACTS_GPU and FACT_GPU_NOW; borrowed from the job, as the next */
+	/* of FACTS_GPU and FACT_GPU_NOW; borrowed from the job, as the next */
+	const struct birth *gpu;
 	const struct process *process;        /* of FACT_PROCESS */
 };
 
@@ -129,7 +131,8 @@ enum outcome {
 
 struct ending {
 	enum outcome outcome;
-	int code;            /* as a shell reports it: the job's own, 128 + signal, 124; not for UNSEEN and UNFINISHED */
+	/* as a shell reports it: the job's own, 128 + signal, 124; not for UNSEEN and UNFINISHED */
+	int code;
 	int signal;          /* OUTCOME_SIGNAL */
 	bool code_known;
 };

@@ -43,7 +43,11 @@ static bool split(const char *series, struct parts *ret)
 
 	if (!slash || last == slash)
 		return false;
-	*ret = (struct parts) { .device = slash + 1, .device_len = (size_t) (last - slash - 1), .figure = FIGURES };
+	*ret = (struct parts) {
+		.device = slash + 1,
+		.device_len = (size_t) (last - slash - 1),
+		.figure = FIGURES,
+	};
 	for (size_t i = 0; i < FIGURES; i++) {
 		if (strcmp(last + 1, figures[i].name) == 0)
 			ret->figure = i;
@@ -69,8 +73,8 @@ static bool is_number(const char *text, size_t len, struct maybe number)
 	const char *p = text + 3;
 	uint64_t value;
 
-	return number.known && len > 3 && strncmp(text, "gpu", 3) == 0 && parse_u64(&p, &value) == 0 && p == text + len &&
-	       value == (uint64_t) number.value;
+	return number.known && len > 3 && strncmp(text, "gpu", 3) == 0 && parse_u64(&p, &value) == 0 &&
+	       p == text + len && value == (uint64_t) number.value;
 }
 
 /* The driver's indices stand in where CUDA's are unknown, as on other vendors' GPUs. */
@@ -84,11 +88,13 @@ static bool is_device(const struct job *job, const struct birth *gpu, const char
 	return is_number(text, len, gpu->gpu.index) || (len > 4 && strncmp(gpu->gpu.uuid, text, len) == 0);
 }
 
-const char *framework_memory(const struct job *job, const struct birth *gpu, const char *series, char buf[FRAMEWORK_LEN])
+const char *framework_memory(
+	const struct job *job, const struct birth *gpu, const char *series, char buf[FRAMEWORK_LEN])
 {
 	struct parts parts;
 
-	if (!split(series, &parts) || !figures[parts.figure].word || !is_device(job, gpu, parts.device, parts.device_len))
+	if (!split(series, &parts) || !figures[parts.figure].word ||
+		!is_device(job, gpu, parts.device, parts.device_len))
 		return NULL;
 	(void) snprintf(buf, FRAMEWORK_LEN, "%s %s", names[parts.framework], figures[parts.figure].word);
 	return buf;

@@ -25,7 +25,8 @@ enum {
 bool framework_has(const char *series);
 
 /* The label of a memory series of this GPU, "torch allocated", in buf; NULL: the series is none. */
-const char *framework_memory(const struct job *job, const struct birth *gpu, const char *series, char buf[FRAMEWORK_LEN]);
+const char *framework_memory(
+	const struct job *job, const struct birth *gpu, const char *series, char buf[FRAMEWORK_LEN]);
 
 /* The statistics of each framework that reported on the GPU, into ret, which has FRAMEWORKS_MOST.
  * Returns how many. */

@@ -136,7 +136,8 @@ static void apply_user_birth(struct gpus_now *now, const struct birth *b)
 	};
 
 	if (!now->error)
-		now->error = vec_reserve(&now->users, &now->cap_users, now->n_users, sizeof(user), MOST_USERS);
+		now->error = vec_reserve(
+			&now->users, &now->cap_users, now->n_users, sizeof(user), MOST_USERS);
 	if (now->error)
 		free_user(&user);
 	else
@@ -162,7 +163,8 @@ static void apply_reading(struct gpus_now *now, const struct reading *r)
 		struct gpu_now *g = gpu_of(now, r->id);
 
 		if (g)
-			g->metrics[r->metric] = r->metric == M_GPU_ENERGY && g->energy_is_summed ? UNKNOWN : value;
+			g->metrics[r->metric] = r->metric == M_GPU_ENERGY && g->energy_is_summed ? UNKNOWN
+												 : value;
 	} else if (metrics[r->metric].entity == ENTITY_GPU_PROCESS) {
 		struct gpu_user_now *u = user_of(now, r->id);
 
@@ -208,7 +210,8 @@ static void add_note(struct gpus_now *now, struct gpu_note_now note, const char 
 {
 	note.about = gpus_now_text(now, about);
 	note.why = gpus_now_text(now, why);
-	if (!now->error && !is_noted(now, &note) && vec_reserve(&now->notes, &now->cap_notes, now->n_notes, sizeof(note), MOST_NOTES) == 0)
+	if (!now->error && !is_noted(now, &note) &&
+		vec_reserve(&now->notes, &now->cap_notes, now->n_notes, sizeof(note), MOST_NOTES) == 0)
 		now->notes[now->n_notes++] = note;
 	else
 		free_note(&note);
@@ -250,8 +253,8 @@ static void note_event(struct gpus_now *now, const struct event *e)
 	}
 	if (g && note_is_about(e, "gpu.energy"))
 		g->energy_is_summed = true;
-	add_note(now, (struct gpu_note_now) { .gpu = e->entity == ENTITY_GPU ? e->id : 0, .cause = e->cause }, about,
-		colon ? colon + 1 + strspn(colon + 1, " ") : e->text);
+	add_note(now, (struct gpu_note_now) { .gpu = e->entity == ENTITY_GPU ? e->id : 0, .cause = e->cause },
+		about, colon ? colon + 1 + strspn(colon + 1, " ") : e->text);
 }
 
 void gpus_now_apply(struct gpus_now *now, const struct frame *frame)
@@ -278,7 +281,8 @@ void gpus_now_fact(struct gpus_now *now, uint32_t id, const struct gpu_fact_valu
 {
 	struct gpu_now *g = gpu_of(now, id);
 
-	if (!g || told->fact >= (told->of_metric ? (int) METRIC_COUNT : (int) GPU_FACT_COUNT) || told->lack >= GPU_LACK_COUNT)
+	if (!g || told->fact >= (told->of_metric ? (int) METRIC_COUNT : (int) GPU_FACT_COUNT) ||
+		told->lack >= GPU_LACK_COUNT)
 		return;
 	if (told->of_metric) {
 		g->lacks[told->fact] = told->lack;

@@ -15,10 +15,12 @@ struct gpu_now {
 	char *uuid, *name, *vendor, *pci, *parent, *driver; /* as in struct gpu_birth */
 	struct maybe index, cuda_index, memory_bytes;
 	bool unified, is_module;
-	struct maybe number;         /* shown to users: the driver's index, else the next free one; a MIG instance has
+	struct maybe number; /* shown to users: the driver's index, else the next free one; a MIG instance has
 	                              * that of its GPU, and index is its own within that */
-	struct maybe visible;        /* CUDA's index in the caller's environment; unknown if hidden or not determined */
-	bool energy_is_summed;       /* energy is power over time since the first sample, not the driver's counter */
+	/* CUDA's index in the caller's environment; unknown if hidden or not determined */
+	struct maybe visible;
+	/* energy is power over time since the first sample, not the driver's counter */
+	bool energy_is_summed;
 	bool is_hidden;              /* the caller's environment hides it from CUDA */
 	bool is_chosen;              /* the user selected it */
 	struct maybe metrics[METRIC_COUNT];
@@ -48,7 +50,8 @@ struct gpu_note_now {
 };
 
 struct gpus_now {
-	struct gpu_now *gpus;        /* in the order of their numbers, each followed by its MIG instances (gpus_now_sort) */
+	/* in the order of their numbers, each followed by its MIG instances (gpus_now_sort) */
+	struct gpu_now *gpus;
 	struct gpu_user_now *users;
 	struct gpu_note_now *notes;
 	size_t n_gpus, cap_gpus, n_users, cap_users, n_notes, cap_notes;

@@ -43,7 +43,12 @@ static bool split_note(const char *text, struct parts *ret)
 
 	if (!names)
 		return false;
-	*ret = (struct parts) { .names = names, .before_len = (size_t) (names - text), .names_len = name_len(names), .verb = "" };
+	*ret = (struct parts) {
+		.names = names,
+		.before_len = (size_t) (names - text),
+		.names_len = name_len(names),
+		.verb = "",
+	};
 	while ((next = next_name(names, ret->names_len)))
 		ret->names_len += 2 + next;
 	ret->after = names + ret->names_len;
@@ -61,8 +66,9 @@ bool note_names_alike(const char *a, const char *b)
 {
 	struct parts x, y;
 
-	return split_note(a, &x) && split_note(b, &y) && x.before_len == y.before_len && strncmp(a, b, x.before_len) == 0 &&
-	       strcmp(x.verb, y.verb) == 0 && strcmp(x.after, y.after) == 0;
+	return split_note(a, &x) && split_note(b, &y) && x.before_len == y.before_len &&
+	       strncmp(a, b, x.before_len) == 0 && strcmp(x.verb, y.verb) == 0 &&
+	       strcmp(x.after, y.after) == 0;
 }
 
 static bool has_name(const struct parts *p, const char *name, size_t len)

@@ -65,25 +65,29 @@ static int note_descendants(struct summary *s)
 	if (s->descendants.peak.known || !s->descendants.low.known)
 		return 0;
 	if (s->facts->main_ignored_sigchld.value == 1)
-		return summary_note(s, "ram.descendants", "if there were any, each ended before it could be sampled; the main process ignored SIGCHLD, "
-							  "so the kernel reported none of them");
-	return summary_note(s, "ram.descendants", "there were some, but each ended before it could be sampled");
+		return summary_note(s, "ram.descendants",
+			"if there were any, each ended before it could be sampled; the main process ignored SIGCHLD, "
+			"so the kernel reported none of them");
+	return summary_note(
+		s, "ram.descendants", "there were some, but each ended before it could be sampled");
 }
 
 static int note_processes(struct summary *s)
 {
 	if (!s->facts->processes_why || !*s->facts->processes_why)
 		return 0;
-	return summary_note(s, "processes", "none could be read, so for the whole job only wall time, exit status%s the use of reaped processes%s are known: %s",
-		s->facts->taskstats.value ? "," : " and", s->facts->taskstats.value ? " and the kernel's exit records" : "",
-		s->facts->processes_why);
+	return summary_note(s, "processes",
+		"none could be read, so for the whole job only wall time, exit status%s the use of reaped processes%s are known: %s",
+		s->facts->taskstats.value ? "," : " and",
+		s->facts->taskstats.value ? " and the kernel's exit records" : "", s->facts->processes_why);
 }
 
 static int note_files(struct summary *s)
 {
 	if (!s->facts->few_files.known)
 		return 0;
-	return summary_note(s, "sampling", "hiwater may open at most %lld files (ulimit -n): sources that need more were not read",
+	return summary_note(s, "sampling",
+		"hiwater may open at most %lld files (ulimit -n): sources that need more were not read",
 		(long long) s->facts->few_files.value);
 }
 
@@ -149,7 +153,9 @@ static void time_figures(const struct job *job, struct summary *s)
 		const double cpu = (double) s->user_ns.value + (double) s->system_ns.value;
 		/* Where main's own end is unknown, the wall time may be main's alone, though others
 		 * were followed beyond it. */
-		const struct maybe span = s->main_wall_ns.known ? s->wall_ns : maybe_max(s->wall_ns, known((int64_t) job_now(job)));
+		const struct maybe span = s->main_wall_ns.known
+						  ? s->wall_ns
+						  : maybe_max(s->wall_ns, known((int64_t) job_now(job)));
 
 		s->cores_mean_ppm = known((int64_t) (cpu / (double) span.value * 1e6));
 		if (f->cpus.known && f->cpus.value > 0 && s->cores_mean_ppm.value > f->cpus.value * 1000000)
@@ -171,7 +177,8 @@ static struct maybe file_at_peak(const struct job *job, const struct summary *s)
 		return known(file->max < mem->max ? file->max : mem->max);
 	if (!s->combined.high.known || !s->facts->own_rss_bytes.known)
 		return UNKNOWN;
-	rest = s->cgroup_peak.value - s->combined.high.value - s->facts->own_rss_bytes.value - (kernel ? kernel->max : 0);
+	rest = s->cgroup_peak.value - s->combined.high.value - s->facts->own_rss_bytes.value -
+	       (kernel ? kernel->max : 0);
 	return known(rest > 0 ? rest : 0);
 }
 
@@ -219,7 +226,8 @@ static struct maybe iowait(const struct job *job)
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
 		whole += risen(job, parts[i]).value;
-	return part.known && whole > 0 ? known((int64_t) ((double) part.value / (double) whole * 1e6)) : UNKNOWN;
+	return part.known && whole > 0 ? known((int64_t) ((double) part.value / (double) whole * 1e6))
+				       : UNKNOWN;
 }
 
 int summary_make(struct job *job, struct summary *ret)

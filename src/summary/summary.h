@@ -24,7 +24,8 @@ struct ram_figure {
 	struct maybe private_bytes, shared_bytes; /* at the last PSS pass before or at the peak */
 	struct maybe at_ns;            /* time of the peak since the start */
 	enum method method;
-	const char *source;            /* "VmHWM", "ru_maxrss", "taskstats", "statm", "faults", "PSS", "fork families", "fork families by name", "procfs"; static */
+	const char *
+		source; /* "VmHWM", "ru_maxrss", "taskstats", "statm", "faults", "PSS", "fork families", "fork families by name", "procfs"; static */
 };
 
 struct note {
@@ -94,7 +95,8 @@ struct summary {
 	const struct facts *facts;
 	bool complete;                 /* the end was recorded */
 	bool lost;                     /* it was not, and no recorder on this host is alive */
-	bool elsewhere;                /* lost, unless the recorder on another host is alive: only that host knows */
+	/* lost, unless the recorder on another host is alive: only that host knows */
+	bool elsewhere;
 	bool oom_killed;               /* the kernel killed a process of the job for lack of memory */
 	struct maybe wall_ns;      /* until the end of the measurement */
 	struct maybe main_wall_ns; /* until the end of the main process, where that was observed */
@@ -102,19 +104,23 @@ struct summary {
 	bool cpu_exact;                /* else a lower bound (or sampled, with attach) */
 	struct ram_figure main, descendants, combined;
 	struct maybe system_peak;
-	struct maybe cgroup_peak, cgroup_limit, cgroup_oom_kills, cgroup_file_at_peak; /* only of a cgroup that the job does not share */
+	/* only of a cgroup that the job does not share */
+	struct maybe cgroup_peak, cgroup_limit, cgroup_oom_kills, cgroup_file_at_peak;
 	enum method cgroup_method;     /* of its peak: the kernel's high-water mark, or the largest sample */
-	struct maybe oom_kills;        /* in the job's cgroup, its other members included; at least the kills that the kernel named */
+	/* in the job's cgroup, its other members included; at least the kills that the kernel named */
+	struct maybe oom_kills;
 	struct maybe host_oom_kills;   /* on the whole machine while the job ran */
 	struct maybe swap_peak, hugetlb_peak;
 	bool hugetlb_at_most; /* a sum over processes, in which shared pages count in each */
 	struct maybe read_bytes, write_bytes;
 	struct maybe cpu_energy_uj;
-	struct maybe gpu_peak, gpu_main_peak, gpu_descendants_peak; /* device memory of the job, over all devices */
+	/* device memory of the job, over all devices */
+	struct maybe gpu_peak, gpu_main_peak, gpu_descendants_peak;
 	enum method gpu_method;        /* of gpu_peak */
 	struct maybe gpu_energy_uj;    /* of all devices and all their users */
 	bool gpu_none;                 /* all drivers were asked, and the machine has none */
-	struct maybe cores_mean_ppm;   /* (user + system) / time until the last process ended, in millionths of a core; at most all cores */
+	/* (user + system) / time until the last process ended, in millionths of a core; at most all cores */
+	struct maybe cores_mean_ppm;
 	struct maybe iowait_ppm;       /* of the machine, while the job ran */
 	struct maybe peak_alive;
 	bool seen_at_least;            /* there may have been more processes than were found */
@@ -147,5 +153,6 @@ struct maybe summary_gpu_job_peak(const struct summary *summary, uint32_t id, en
 struct maybe summary_gpu_device_peak(const struct summary *summary, uint32_t id);
 
 /* Adds a note; its text is copied, about is not. Returns 0 or -errno. */
-int summary_note(struct summary *summary, const char *about, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int summary_note(struct summary *summary, const char *about, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 void summary_done(struct summary *summary);

@@ -68,7 +68,8 @@ static struct maybe largest_hwm(const struct summary *s, uint32_t gpu, bool main
 	for (size_t i = 0; i < job_gpu_process_count(s->job); i++) {
 		const struct birth *b = &job_gpu_process(s->job, i)->birth;
 
-		if (!b->gpu_process.process || (gpu && !job_gpu_is_on(s->job, b->gpu_process.gpu, gpu)) || !job_gpu_is_of(s->job, b, main, rest))
+		if (!b->gpu_process.process || (gpu && !job_gpu_is_on(s->job, b->gpu_process.gpu, gpu)) ||
+			!job_gpu_is_of(s->job, b, main, rest))
 			continue;
 		n++;
 		mark = maybe_max(mark, summary_most(s, M_GPROC_MEM_PEAK, b->id));
@@ -79,7 +80,8 @@ static struct maybe largest_hwm(const struct summary *s, uint32_t gpu, bool main
 
 static struct maybe peak_of(const struct summary *s, enum metric metric, bool main, bool rest)
 {
-	const struct maybe seen = job_gpu_unreported(s->job, 0, main, rest) ? UNKNOWN : summary_most(s, metric, 0);
+	const struct maybe seen = job_gpu_unreported(s->job, 0, main, rest) ? UNKNOWN
+									    : summary_most(s, metric, 0);
 	bool only;
 
 	return maybe_max(seen, largest_hwm(s, 0, main, rest, &only));
@@ -118,7 +120,8 @@ struct maybe summary_gpu_device_peak(const struct summary *s, uint32_t id)
 /* True if the GPU helper ended, or a note may say so: then missing reports prove nothing. */
 static bool may_have_ended(const struct summary *s)
 {
-	return summary_gpu_reported(s->job, CAUSE_HELPER_ENDED) || summary_gpu_reported(s->job, CAUSE_UNKNOWN);
+	return summary_gpu_reported(s->job, CAUSE_HELPER_ENDED) ||
+	       summary_gpu_reported(s->job, CAUSE_UNKNOWN);
 }
 
 /* True if a note says that a driver or the GPU helper did not answer. */
@@ -174,14 +177,16 @@ static int note_unattributed(struct summary *s)
 	int64_t most = 0;
 
 	for (size_t i = 0; i < job_gpu_count(s->job); i++) {
-		const struct maybe mem = summary_mean(s, M_GPU_UNATTRIBUTED_MEM, job_gpu(s->job, i)->birth.id);
+		const struct maybe mem = summary_mean(
+			s, M_GPU_UNATTRIBUTED_MEM, job_gpu(s->job, i)->birth.id);
 
 		most = mem.known && mem.value > most ? mem.value : most;
 	}
 	if (most < worth_a_word)
 		return 0;
-	return summary_note(s, "gpu", "part of the memory in use belongs to no visible process: to processes of "
-				      "another container, or to the driver");
+	return summary_note(s, "gpu",
+		"part of the memory in use belongs to no visible process: to processes of "
+		"another container, or to the driver");
 }
 
 static int note_unlisted(struct summary *s)
@@ -196,12 +201,16 @@ static int note_unlisted(struct summary *s)
 		uint64_t ns = 0;
 		const int64_t more = job_gpu_unlisted(s->job, b, job.known ? job.value : 0, &ns);
 
-		if (more == 0 || (job.known ? job.value == 0 : !job_gpu_is_unsure(s->job, job_gpu(s->job, i))))
+		if (more == 0 ||
+			(job.known ? job.value == 0 : !job_gpu_is_unsure(s->job, job_gpu(s->job, i))))
 			continue;
 		if (ns >= UINT64_C(1000000000)) /* a process list is valid for that long anyway */
-			(void) snprintf(whose, sizeof(whose), " (for %s its users are unknown)", units_duration((int64_t) ns, time));
-		r = summary_note(s, "gpu.memory", "%s: the driver did not list its processes when most memory was in use%s; by the samples of the device, the job's peak there may be up to %s, and higher between samples",
-			job_gpu_name(s->job, &b->gpu, name), whose, units_bytes(job.value + more, UNITS_IEC, bytes));
+			(void) snprintf(whose, sizeof(whose), " (for %s its users are unknown)",
+				units_duration((int64_t) ns, time));
+		r = summary_note(s, "gpu.memory",
+			"%s: the driver did not list its processes when most memory was in use%s; by the samples of the device, the job's peak there may be up to %s, and higher between samples",
+			job_gpu_name(s->job, &b->gpu, name), whose,
+			units_bytes(job.value + more, UNITS_IEC, bytes));
 	}
 	return r;
 }
@@ -252,10 +261,13 @@ static bool is_no_list_noted(const struct job *job, const struct birth *gpu)
  * namespace. */
 static int note_no_list(struct summary *s)
 {
-	static const char none[] = "%s: the driver returned no process list before the end; how much memory the job used there is unknown";
-	static const char theirs[] = "%s: its driver lists processes by the PIDs of another namespace (a container, and a driver"
-				     " before 535.113); how much memory the job used there is unknown";
-	static const char partly[] = "%s: the driver returned no process list for %s of the %s; whether the job used memory there then is unknown";
+	static const char none[] =
+		"%s: the driver returned no process list before the end; how much memory the job used there is unknown";
+	static const char theirs[] =
+		"%s: its driver lists processes by the PIDs of another namespace (a container, and a driver"
+		" before 535.113); how much memory the job used there is unknown";
+	static const char partly[] =
+		"%s: the driver returned no process list for %s of the %s; whether the job used memory there then is unknown";
 	int r = 0;
 
 	for (size_t i = 0; i < job_gpu_count(s->job) && r == 0; i++) {
@@ -272,7 +284,8 @@ static int note_no_list(struct summary *s)
 			continue;
 		(void) job_gpu_name(s->job, &b->gpu, name);
 		if (ours && !strange)
-			r = summary_note(s, "gpu.memory", partly, name, units_duration((int64_t) ns, span), units_duration((int64_t) of_ns, of));
+			r = summary_note(s, "gpu.memory", partly, name, units_duration((int64_t) ns, span),
+				units_duration((int64_t) of_ns, of));
 		else
 			r = summary_note(s, "gpu.memory", strange ? theirs : none, name);
 	}
@@ -317,10 +330,14 @@ static int note_energy(struct summary *s)
 			continue;
 		(void) job_gpu_name(s->job, &b->gpu, name);
 		if (counter->n < 2)
-			r = summary_note(s, "gpu.energy", "%s: its energy counter was read only once, so the energy used is unknown", name);
+			r = summary_note(s, "gpu.energy",
+				"%s: its energy counter was read only once, so the energy used is unknown",
+				name);
 		else if (covered_ns > 0 && lacks_much(covered_ns, wall_ns))
-			r = summary_note(s, "gpu.energy", "%s: its energy covers %s of the %s; it was not read for the rest", name,
-				units_duration((int64_t) covered_ns, span), units_duration(s->wall_ns.value, wall));
+			r = summary_note(s, "gpu.energy",
+				"%s: its energy covers %s of the %s; it was not read for the rest", name,
+				units_duration((int64_t) covered_ns, span),
+				units_duration(s->wall_ns.value, wall));
 	}
 	return r;
 }
@@ -339,7 +356,8 @@ static int note_gap(struct summary *s)
 	}
 	if (!gap.known || gap.value < worth_a_word)
 		return 0;
-	return summary_note(s, "gpu", "a slow driver left GPUs unread for %s; use within that time is not in any figure",
+	return summary_note(s, "gpu",
+		"a slow driver left GPUs unread for %s; use within that time is not in any figure",
 		units_duration(gap.value, text));
 }
 
@@ -352,8 +370,8 @@ int summary_gpu(struct summary *s)
 	s->gpu_main_peak = peak_of(s, M_JOB_GPU_MEM_MAIN, true, false);
 	s->gpu_descendants_peak = peak_of(s, M_JOB_GPU_MEM_DESCENDANTS, false, true);
 	s->gpu_energy_uj = job_gpus_energy(s->job);
-	s->gpu_none = !any && s->facts->gpu_queried.value == 1 && s->facts->gpu_seen.known && !s->facts->gpu_seen.value &&
-		      !may_have_ended(s);
+	s->gpu_none = !any && s->facts->gpu_queried.value == 1 && s->facts->gpu_seen.known &&
+		      !s->facts->gpu_seen.value && !may_have_ended(s);
 	r = summary_gpu_note_reported(s);
 	if (r == 0 && !any)
 		r = note_absence(s);

@@ -29,7 +29,8 @@ const char *summary_gpu_about(const struct event *e)
  * not answered since". */
 static bool is_superseded(const struct job *job, size_t i)
 {
-	static const char *const worse[] = { " has not answered since", " did not answer from" }, better[] = " did not answer";
+	static const char *const worse[] = { " has not answered since", " did not answer from" },
+				 better[] = " did not answer";
 	const char *text = job_event(job, i)->text, *words = NULL;
 
 	for (size_t w = 0; w < sizeof(worse) / sizeof(worse[0]) && !words; w++)
@@ -38,7 +39,8 @@ static bool is_superseded(const struct job *job, size_t i)
 		const struct event *e = job_event(job, k);
 		const size_t n = (size_t) (words - text);
 
-		if (summary_gpu_about(e) && strncmp(e->text, text, n) == 0 && strncmp(e->text + n, better, sizeof(better) - 1) == 0)
+		if (summary_gpu_about(e) && strncmp(e->text, text, n) == 0 &&
+			strncmp(e->text + n, better, sizeof(better) - 1) == 0)
 			return true;
 	}
 	return false;
@@ -70,7 +72,8 @@ static const char *words_of(const struct event *e)
 
 static bool is_alike(const struct event *a, const struct event *b)
 {
-	return summary_gpu_about(a) && summary_gpu_about(a) == summary_gpu_about(b) && note_names_alike(words_of(a), words_of(b));
+	return summary_gpu_about(a) && summary_gpu_about(a) == summary_gpu_about(b) &&
+	       note_names_alike(words_of(a), words_of(b));
 }
 
 /* Appends the text of event i with the figures of all later events that say the same; *ret_last:

@@ -21,10 +21,12 @@ void summary_main(const struct job *job, struct ram_figure *figure);
 
 enum {
 	PAGE = 4096,   /* bytes: the smallest size that a fault maps */
-	MEAN_SAMPLES = 3 /* fewer give no mean: the first is taken before the program has allocated anything */
+	/* fewer give no mean: the first is taken before the program has allocated anything */
+	MEAN_SAMPLES = 3
 };
 
-void ram_figure_set(struct ram_figure *figure, enum method method, const char *source, int64_t low, int64_t high);
+void ram_figure_set(
+	struct ram_figure *figure, enum method method, const char *source, int64_t low, int64_t high);
 void ram_figure_time(struct ram_figure *figure, const struct acc *acc);
 /* Splits the peak into private and shared, as private is to whole. */
 void ram_figure_split(struct ram_figure *figure, int64_t private, int64_t whole);

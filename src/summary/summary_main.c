@@ -19,14 +19,16 @@ struct main_facts {
 
 static bool has_risen(const struct facts *f, struct maybe mark)
 {
-	return mark.known && (f->main_hwm_reset.value == 1 ||
-				     (f->main_hwm_at_start_bytes.known && mark.value > f->main_hwm_at_start_bytes.value));
+	return mark.known &&
+	       (f->main_hwm_reset.value == 1 ||
+		       (f->main_hwm_at_start_bytes.known && mark.value > f->main_hwm_at_start_bytes.value));
 }
 
 /* ru_maxrss includes hiwater's own image between fork and exec. */
 static bool is_maxrss_of_job(const struct facts *f)
 {
-	return f->main_maxrss_bytes.known && f->fork_rss_bytes.known && f->main_maxrss_bytes.value > image_before_exec(f);
+	return f->main_maxrss_bytes.known && f->fork_rss_bytes.known &&
+	       f->main_maxrss_bytes.value > image_before_exec(f);
 }
 
 static bool is_maxrss_main(const struct facts *f)
@@ -114,8 +116,8 @@ void summary_main(const struct job *job, struct ram_figure *figure)
 
 	if (main_is_exact(&m, figure)) {
 	} else if (m.maxrss.known) {
-		ram_figure_set(figure, METHOD_BOUNDED, m.seen.known ? source : "ru_maxrss", m.seen.known ? m.seen.value : 0,
-			maybe_min(m.maxrss, f->main_high_bytes).value);
+		ram_figure_set(figure, METHOD_BOUNDED, m.seen.known ? source : "ru_maxrss",
+			m.seen.known ? m.seen.value : 0, maybe_min(m.maxrss, f->main_high_bytes).value);
 		if (!m.seen.known) /* without readable processes, ru_maxrss may be a child's */
 			figure->peak = f->processes_why && *f->processes_why ? UNKNOWN : m.maxrss;
 		estimate_main(f, &m, figure);
@@ -132,6 +134,7 @@ void summary_main(const struct job *job, struct ram_figure *figure)
 	/* A lone main process is the job, which is split at its peak. */
 	if (f->processes_seen.known && f->processes_seen.value == 1 && f->peak_private_bytes.known)
 		ram_figure_split(figure, f->peak_private_bytes.value, figure->peak.value);
-	else if (main && main->split_known && main->private_bytes + main->shared_bytes >= figure->peak.value / 4 * 3)
+	else if (main && main->split_known &&
+		 main->private_bytes + main->shared_bytes >= figure->peak.value / 4 * 3)
 		ram_figure_split(figure, main->private_bytes, main->private_bytes + main->shared_bytes);
 }

@@ -12,7 +12,8 @@ static struct maybe mean_of(const struct acc *acc)
 	return known((int64_t) (acc->sum / (double) acc->span_ns));
 }
 
-void ram_figure_set(struct ram_figure *figure, enum method method, const char *source, int64_t low, int64_t high)
+void ram_figure_set(
+	struct ram_figure *figure, enum method method, const char *source, int64_t low, int64_t high)
 {
 	figure->method = method;
 	figure->source = source;
@@ -107,7 +108,8 @@ static struct maybe unsampled_most(const struct job *job, int64_t peak)
 	faults -= LATE * f->dropped_sampled.value;
 	for (size_t i = 0; i < job_process_count(job); i++)
 		faults -= !job_process(job, i)->is_main && job_process(job, i)->peak_bytes > 0 ? LATE : 0;
-	if (f->main_ignored_sigchld.value == 1 || __builtin_mul_overflow(larger(faults, 0), FAULT_AROUND, &most) || most > peak / PART)
+	if (f->main_ignored_sigchld.value == 1 ||
+		__builtin_mul_overflow(larger(faults, 0), FAULT_AROUND, &most) || most > peak / PART)
 		return UNKNOWN;
 	return known(most);
 }
@@ -149,8 +151,10 @@ static struct ram_peak {
 	if (all && f->ram_peak_bytes.known)
 		return (struct ram_peak) { f->ram_low_bytes, f->ram_peak_bytes, f->ram_high_bytes };
 	if (!all && f->ram_descendants_peak_bytes.known)
-		return (struct ram_peak) { f->ram_descendants_low_bytes, f->ram_descendants_peak_bytes, f->ram_descendants_high_bytes };
-	return (struct ram_peak) { low ? known(low->max) : UNKNOWN, known(value->max), high ? known(high->max) : UNKNOWN };
+		return (struct ram_peak) { f->ram_descendants_low_bytes, f->ram_descendants_peak_bytes,
+			f->ram_descendants_high_bytes };
+	return (struct ram_peak) { low ? known(low->max) : UNKNOWN, known(value->max),
+		high ? known(high->max) : UNKNOWN };
 }
 
 static void bounded_figure(const struct job *job, bool all, struct ram_figure *figure)
@@ -167,7 +171,8 @@ static void bounded_figure(const struct job *job, bool all, struct ram_figure *f
 	low = larger(p.low.value, least);
 	peak = larger(p.estimate.value, low);
 	if (p.high.known && unseen.known) {
-		ram_figure_set(figure, METHOD_BOUNDED, source_of_all(job), low, larger(p.high.value, peak) + unseen.value);
+		ram_figure_set(figure, METHOD_BOUNDED, source_of_all(job), low,
+			larger(p.high.value, peak) + unseen.value);
 	} else {
 		ram_figure_set(figure, METHOD_SAMPLED, "statm", low, low);
 		figure->high = UNKNOWN;
@@ -181,13 +186,16 @@ static void bounded_figure(const struct job *job, bool all, struct ram_figure *f
 
 /* Samples of all and of the descendants are separate estimates: the combined peak cannot exceed the
  * sum of the two. */
-static void parts_bound(const struct ram_figure *main, const struct ram_figure *rest, struct ram_figure *figure)
+static void parts_bound(
+	const struct ram_figure *main, const struct ram_figure *rest, struct ram_figure *figure)
 {
 	if (figure->peak.known && main->high.known && rest->peak.known)
-		figure->peak = maybe_max(figure->low, maybe_min(figure->peak, known(main->high.value + rest->peak.value)));
+		figure->peak = maybe_max(
+			figure->low, maybe_min(figure->peak, known(main->high.value + rest->peak.value)));
 }
 
-static void combined_figure(const struct job *job, bool one, const struct ram_figure *main, const struct ram_figure *rest, struct ram_figure *figure)
+static void combined_figure(const struct job *job, bool one, const struct ram_figure *main,
+	const struct ram_figure *rest, struct ram_figure *figure)
 {
 	const struct facts *f = job_facts_const(job);
 	const struct maybe private = f->peak_private_bytes;

@@ -32,8 +32,8 @@ static void state_text(const struct feed *f, const struct view *v, char *buf, si
 									 : "replay",
 			f->speed);
 	else
-		(void) snprintf(buf, size, "%s  every %s%s%s", now, short_span(f->interval_ns, each), v->paused ? "  PAUSED" : "",
-			f->over ? "  ended" : "");
+		(void) snprintf(buf, size, "%s  every %s%s%s", now, short_span(f->interval_ns, each),
+			v->paused ? "  PAUSED" : "", f->over ? "  ended" : "");
 }
 
 /* Draws the host, or the command and its pid, in width columns; the pid is never cut. */
@@ -167,10 +167,12 @@ static void draw_question(struct picture *p, int y)
 
 static void draw_keys(struct picture *p, int y)
 {
-	static const char *const live[] = { "? help", "q quit", "space pause", "s sort", "/ filter", "f find", "t tree", "[ ] zoom",
-		"Enter details", "m mark", "e events", "C cores", "F9 signal", "Tab panel", "w report", "F2 setup", NULL };
-	static const char *const replay[] = { "? help", "q quit", "space pause", ", . step", "1 2 4 8 speed", "s sort", "/ filter",
-		"f find", "t tree", "[ ] zoom", "Enter details", "Tab panel", "w report", "F2 setup", NULL };
+	static const char *const live[] = { "? help", "q quit", "space pause", "s sort", "/ filter", "f find",
+		"t tree", "[ ] zoom", "Enter details", "m mark", "e events", "C cores", "F9 signal",
+		"Tab panel", "w report", "F2 setup", NULL };
+	static const char *const replay[] = { "? help", "q quit", "space pause", ", . step", "1 2 4 8 speed",
+		"s sort", "/ filter", "f find", "t tree", "[ ] zoom", "Enter details", "Tab panel",
+		"w report", "F2 setup", NULL };
 	const char *const *keys = p->f->kind == FEED_REPLAY ? replay : live;
 	int x = 1;
 
@@ -196,13 +198,14 @@ static void draw_line(struct picture *p)
 		(void) short_bytes((double) ram->value, p->v->units, amount);
 		(void) short_bytes((double) ram->peak, p->v->units, peak);
 	}
-	if (model_rate(p->m, t, p->m->machine ? HOST_CPU_USER : JOB_CPU_USER, p->m->machine ? HOST_CPU_SYSTEM : JOB_CPU_SYSTEM, &rate))
+	if (model_rate(p->m, t, p->m->machine ? HOST_CPU_USER : JOB_CPU_USER,
+		    p->m->machine ? HOST_CPU_SYSTEM : JOB_CPU_SYSTEM, &rate))
 		(void) short_number(rate / 1e9, cpu);
 	char text[4 * SHORT_LEN] = "";
 
 	for (int parts = 3; parts > 0; parts--) { /* leave parts out rather than cut them */
-		(void) snprintf(text, sizeof(text), "RAM %s%s%s%s%s", amount, parts > 2 ? " peak " : "", parts > 2 ? peak : "",
-			parts > 1 ? " CPU " : "", parts > 1 ? cpu : "");
+		(void) snprintf(text, sizeof(text), "RAM %s%s%s%s%s", amount, parts > 2 ? " peak " : "",
+			parts > 2 ? peak : "", parts > 1 ? " CPU " : "", parts > 1 ? cpu : "");
 		if ((int) text_width(text) <= p->s->columns)
 			break;
 	}
@@ -236,12 +239,17 @@ static int draw_middle(struct picture *p, int y, int bottom)
 	if (two_columns)
 		(void) draw_charts(p, y, room, width + 1, right - 1);
 	else if (p->v->show_charts && room - TABLE_LEAST >= 3)
-		y += draw_charts(p, y, room / 2 > room - TABLE_LEAST ? room - TABLE_LEAST : room / 2 > 13 ? 13
-													  : room / 2,
+		y += draw_charts(p, y,
+			room / 2 > room - TABLE_LEAST ? room - TABLE_LEAST
+			: room / 2 > 13               ? 13
+						      : room / 2,
 			0, width);
 	room = bottom - y;
 	if (room - TABLE_LEAST >= 2)
-		y += draw_events(p, y, room - TABLE_LEAST > (p->s->rows >= 40 ? 7 : 4) ? (p->s->rows >= 40 ? 7 : 4) : room - TABLE_LEAST, width);
+		y += draw_events(p, y,
+			room - TABLE_LEAST > (p->s->rows >= 40 ? 7 : 4) ? (p->s->rows >= 40 ? 7 : 4)
+									: room - TABLE_LEAST,
+			width);
 	room = bottom - y;
 	if (p->v->detail)
 		y += draw_detail(p, y, room > 10 ? 8 : room, width);
@@ -263,7 +271,8 @@ void draw(struct picture *p)
 		draw_help(p);
 	} else {
 		draw_title(p);
-		y += draw_head(p, y, s->rows - TABLE_LEAST > 14 ? s->rows * 2 / 5 + 1 : s->rows - TABLE_LEAST - 1);
+		y += draw_head(
+			p, y, s->rows - TABLE_LEAST > 14 ? s->rows * 2 / 5 + 1 : s->rows - TABLE_LEAST - 1);
 		(void) draw_middle(p, y, bottom);
 		if (p->v->asking != ASK_NOTHING)
 			draw_question(p, bottom);

@@ -40,7 +40,8 @@ struct charts {
 	size_t n;
 };
 
-static void add(struct charts *c, const char *name, const struct history_ring *h, enum scale scale, enum ink ink)
+static void add(
+	struct charts *c, const char *name, const struct history_ring *h, enum scale scale, enum ink ink)
 {
 	struct chart *chart;
 
@@ -90,7 +91,8 @@ static struct bucket value_at(const struct chart *c, const struct plot *plot, in
 {
 	const uint64_t span = plot->to_ns - plot->from_ns;
 	const uint64_t n = (uint64_t) (plot->columns * plot->parts);
-	const uint64_t from = plot->from_ns + span / n * (uint64_t) i, to = plot->from_ns + span / n * (uint64_t) (i + 1);
+	const uint64_t from = plot->from_ns + span / n * (uint64_t) i,
+		       to = plot->from_ns + span / n * (uint64_t) (i + 1);
 
 	return history_span(c->history, from, to);
 }
@@ -132,7 +134,8 @@ static void braille(const struct chart *c, const struct plot *plot, int column, 
 
 	for (int part = 0; part < 2; part++) {
 		const struct bucket b = value_at(c, plot, column * 2 + part);
-		const int mean = b.n ? level_of(plot, (double) b.mean) : 0, max = b.n ? level_of(plot, (double) b.max) : 0;
+		const int mean = b.n ? level_of(plot, (double) b.mean) : 0,
+			  max = b.n ? level_of(plot, (double) b.max) : 0;
 
 		for (int i = 0; i < 4; i++) {
 			if (base + i < mean || base + i == max - 1)
@@ -149,7 +152,8 @@ static void ascii(const struct chart *c, const struct plot *plot, int column, in
 	static const char fill[] = " .:|";
 	const int base = (plot->rows - 1 - row) * plot->levels;
 	const struct bucket b = value_at(c, plot, column);
-	const int mean = b.n ? level_of(plot, (double) b.mean) - base : 0, max = b.n ? level_of(plot, (double) b.max) - base : 0;
+	const int mean = b.n ? level_of(plot, (double) b.mean) - base : 0,
+		  max = b.n ? level_of(plot, (double) b.max) - base : 0;
 	char mark = fill[mean < 0 ? 0 : mean > 3 ? 3
 						 : mean];
 
@@ -180,7 +184,9 @@ static void scale_text(const struct picture *p, const struct chart *c, double va
 
 static void draw_chart(struct picture *p, const struct chart *c, int y, int height, int x, int width)
 {
-	struct plot plot = { .from_ns = p->chart_from_ns, .to_ns = p->chart_to_ns, .columns = width - LABEL, .rows = height };
+	struct plot plot = {
+		.from_ns = p->chart_from_ns, .to_ns = p->chart_to_ns, .columns = width - LABEL, .rows = height
+	};
 	char text[SHORT_LEN], cell[8];
 
 	plot.parts = p->s->utf8 ? 2 : 1;
@@ -196,7 +202,8 @@ static void draw_chart(struct picture *p, const struct chart *c, int y, int heig
 	if (height > 1)
 		(void) screen_print(p->s, y + height - 1, x + LABEL - 7, INK_DIM, "%6s", text);
 	for (int row = 0; row < height; row++) {
-		(void) screen_put(p->s, y + row, x + LABEL - 1, 1, INK_DIM, p->s->utf8 ? "\xe2\x94\x82" : "|");
+		(void) screen_put(
+			p->s, y + row, x + LABEL - 1, 1, INK_DIM, p->s->utf8 ? "\xe2\x94\x82" : "|");
 		for (int column = 0; column < plot.columns; column++) {
 			(p->s->utf8 ? braille : ascii)(c, &plot, column, row, cell);
 			(void) screen_put(p->s, y + row, x + LABEL + column, 1, c->ink, cell);
@@ -208,7 +215,8 @@ static void draw_chart(struct picture *p, const struct chart *c, int y, int heig
 
 static void set_span(struct picture *p)
 {
-	const uint64_t second = 1000000000, now = (p->m->now_ns / second + 1) * second, span = view_span(p->v);
+	const uint64_t second = 1000000000, now = (p->m->now_ns / second + 1) * second,
+		       span = view_span(p->v);
 
 	p->chart_to_ns = p->v->to_ns ? p->v->to_ns : now;
 	p->chart_from_ns = p->v->to_ns ? p->v->from_ns : span && now > span ? now - span
@@ -224,11 +232,14 @@ static void draw_title(struct picture *p, int y, int x, int width)
 	const char *mark = p->v->panel == PANEL_CHARTS ? "> " : "";
 
 	if (p->v->to_ns)
-		(void) snprintf(title, sizeof(title), "%s%s to %s, [ ] back", mark, short_time(p->chart_from_ns, span), short_time(p->chart_to_ns, to));
+		(void) snprintf(title, sizeof(title), "%s%s to %s, [ ] back", mark,
+			short_time(p->chart_from_ns, span), short_time(p->chart_to_ns, to));
 	else if (view_span(p->v) && p->m->now_ns > view_span(p->v))
-		(void) snprintf(title, sizeof(title), "%slast %s, zoom [ ]", mark, short_span(view_span(p->v), span));
+		(void) snprintf(
+			title, sizeof(title), "%slast %s, zoom [ ]", mark, short_span(view_span(p->v), span));
 	else
-		(void) snprintf(title, sizeof(title), "%ssince the start (%s), zoom [ ]", mark, short_span(p->m->now_ns, span));
+		(void) snprintf(title, sizeof(title), "%ssince the start (%s), zoom [ ]", mark,
+			short_span(p->m->now_ns, span));
 	if (width < 60) /* too narrow for the keys */
 		title[strcspn(title, ",")] = '\0';
 	draw_rule(p, y, x, width, title);

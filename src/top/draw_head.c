@@ -78,7 +78,8 @@ static void draw_meter(struct picture *p, int y, const struct meter *meter)
 		(void) screen_print(p->s, y, x, INK_PLAIN, "%*s", AMOUNT_COLUMNS, meter->amount);
 		x += AMOUNT_COLUMNS + 1;
 	} else {
-		(void) snprintf(text, sizeof(text), "%s%s%s", meter->amount, *meter->total ? "/" : "", meter->total);
+		(void) snprintf(
+			text, sizeof(text), "%s%s%s", meter->amount, *meter->total ? "/" : "", meter->total);
 		(void) screen_print(p->s, y, x, INK_PLAIN, "%-13s", text);
 		x += 14;
 	}
@@ -111,7 +112,9 @@ static struct meter ram_meter(const struct picture *p)
 	const struct figure *ram = model_figure(p->m, t, p->m->machine ? HOST_MEM_USED : JOB_RAM);
 	const struct figure *swap = model_figure(p->m, t, p->m->machine ? HOST_SWAP_USED : JOB_SWAP);
 	const struct hiw_maybe total = capacity_of(p);
-	struct meter meter = { .name = "RAM", .amount = "-", .share = (double) NAN, .peak = (double) NAN, .ink = INK_RAM };
+	struct meter meter = {
+		.name = "RAM", .amount = "-", .share = (double) NAN, .peak = (double) NAN, .ink = INK_RAM
+	};
 	char text[SHORT_LEN];
 	int at = 0;
 
@@ -121,7 +124,8 @@ static struct meter ram_meter(const struct picture *p)
 		(void) short_bytes((double) ram->value, p->v->units, meter.amount);
 		meter.share = share_of((double) ram->value, total.known ? (double) total.value : 0);
 		meter.peak = share_of((double) ram->peak, total.known ? (double) total.value : 0);
-		at = snprintf(meter.note, sizeof(meter.note), "peak %s", short_bytes((double) ram->peak, p->v->units, text));
+		at = snprintf(meter.note, sizeof(meter.note), "peak %s",
+			short_bytes((double) ram->peak, p->v->units, text));
 	}
 	if (swap && swap->value > 0)
 		(void) snprintf(meter.note + at, sizeof(meter.note) - (size_t) at, "  swap %s",
@@ -143,22 +147,26 @@ static struct meter cpu_meter(const struct picture *p)
 	const struct thing *t = p->m->machine ? &p->m->host : &p->m->job;
 	const struct figure *wait = model_figure(p->m, &p->m->host, HOST_CPU_IOWAIT);
 	const double cpus = cpus_of(p);
-	struct meter meter = { .name = "CPU", .amount = "-", .share = (double) NAN, .peak = (double) NAN, .ink = INK_CPU };
+	struct meter meter = {
+		.name = "CPU", .amount = "-", .share = (double) NAN, .peak = (double) NAN, .ink = INK_CPU
+	};
 	char number[SHORT_LEN];
 	double rate;
 	int at = 0;
 
 	if (cpus > 0)
 		(void) snprintf(meter.total, sizeof(meter.total), "%g", cpus);
-	if (model_rate(p->m, t, p->m->machine ? HOST_CPU_USER : JOB_CPU_USER, p->m->machine ? HOST_CPU_SYSTEM : JOB_CPU_SYSTEM, &rate)) {
+	if (model_rate(p->m, t, p->m->machine ? HOST_CPU_USER : JOB_CPU_USER,
+		    p->m->machine ? HOST_CPU_SYSTEM : JOB_CPU_SYSTEM, &rate)) {
 		(void) short_number(rate / 1e9, number);
-		(void) snprintf(meter.amount, sizeof(meter.amount), "%.10s%s", number, p->s->columns >= WIDE ? " cores" : "");
+		(void) snprintf(meter.amount, sizeof(meter.amount), "%.10s%s", number,
+			p->s->columns >= WIDE ? " cores" : "");
 		meter.share = share_of(rate / 1e9, cpus);
 	}
 	if (wait && wait->has_rate && cpus > 0)
 		at = snprintf(meter.note, sizeof(meter.note), "disk wait %.0f %%", wait->rate / 1e7 / cpus);
-	(void) snprintf(meter.note + at, sizeof(meter.note) - (size_t) at, "%s%zu process%s", at ? "  " : "", model_processes(p->m),
-		model_processes(p->m) == 1 ? "" : "es");
+	(void) snprintf(meter.note + at, sizeof(meter.note) - (size_t) at, "%s%zu process%s", at ? "  " : "",
+		model_processes(p->m), model_processes(p->m) == 1 ? "" : "es");
 	return meter;
 }
 
@@ -167,7 +175,8 @@ static struct meter cpu_meter(const struct picture *p)
 /* "318 W  71 C  NVIDIA H200"; unknown figures are left out. */
 static void gpu_state(const struct picture *p, const struct thing *gpu, bool name, char *buf, size_t size)
 {
-	const struct figure *power = model_figure(p->m, gpu, GPU_POWER), *temp = model_figure(p->m, gpu, GPU_TEMP);
+	const struct figure *power = model_figure(p->m, gpu, GPU_POWER),
+			    *temp = model_figure(p->m, gpu, GPU_TEMP);
 	int at = 0;
 
 	buf[0] = '\0';
@@ -181,8 +190,11 @@ static void gpu_state(const struct picture *p, const struct thing *gpu, bool nam
 
 static struct meter gpu_mem_meter(const struct picture *p, const struct thing *gpu, const char *name)
 {
-	const struct figure *mem = model_figure(p->m, gpu, GPU_MEM), *job = model_figure(p->m, gpu, GPU_JOB_MEM);
-	struct meter meter = { .name = name, .amount = "-", .share = (double) NAN, .peak = (double) NAN, .ink = INK_GPU };
+	const struct figure *mem = model_figure(p->m, gpu, GPU_MEM),
+			    *job = model_figure(p->m, gpu, GPU_JOB_MEM);
+	struct meter meter = {
+		.name = name, .amount = "-", .share = (double) NAN, .peak = (double) NAN, .ink = INK_GPU
+	};
 	const double total = gpu->memory_bytes.known ? (double) gpu->memory_bytes.value : 0;
 	char peak[SHORT_LEN], text[SHORT_LEN];
 
@@ -193,8 +205,9 @@ static struct meter gpu_mem_meter(const struct picture *p, const struct thing *g
 	(void) short_bytes((double) mem->value, p->v->units, meter.amount);
 	meter.share = share_of((double) mem->value, total);
 	meter.peak = share_of((double) mem->peak, total);
-	(void) snprintf(meter.note, sizeof(meter.note), "peak %s%s%s", short_bytes((double) mem->peak, p->v->units, peak),
-		job && !p->m->machine ? "  job " : "", job && !p->m->machine ? short_bytes((double) job->value, p->v->units, text) : "");
+	(void) snprintf(meter.note, sizeof(meter.note), "peak %s%s%s",
+		short_bytes((double) mem->peak, p->v->units, peak), job && !p->m->machine ? "  job " : "",
+		job && !p->m->machine ? short_bytes((double) job->value, p->v->units, text) : "");
 	return meter;
 }
 
@@ -203,7 +216,11 @@ static struct meter gpu_busy_meter(const struct picture *p, const struct thing *
 {
 	const struct figure *busy = model_figure(p->m, gpu, GPU_BUSY), *sm = model_figure(p->m, gpu, GPU_SM);
 	const struct figure *lead = sm ? sm : busy;
-	struct meter meter = { .name = sm ? " SM" : " busy", .amount = "", .share = (double) NAN, .peak = (double) NAN, .ink = INK_GPU };
+	struct meter meter = { .name = sm ? " SM" : " busy",
+		.amount = "",
+		.share = (double) NAN,
+		.peak = (double) NAN,
+		.ink = INK_GPU };
 	int at = 0;
 
 	if (lead)
@@ -284,7 +301,8 @@ static int draw_gpus(struct picture *p, int y, int lines)
 		}
 	}
 	if (others > 0 && used < lines && p->s->rows >= 30)
-		(void) screen_print(p->s, y + used++, 1, INK_DIM, "%zu GPU%s on which the job uses no memory", others, others == 1 ? "" : "s");
+		(void) screen_print(p->s, y + used++, 1, INK_DIM, "%zu GPU%s on which the job uses no memory",
+			others, others == 1 ? "" : "s");
 	return used;
 }
 
@@ -296,7 +314,8 @@ static int draw_rate(struct picture *p, int y, int x, const char *name, const st
 
 	if (!f || !f->has_rate)
 		return 0;
-	return screen_print(p->s, y, x, INK_PLAIN, "%s %s/s  ", name, short_bytes(f->rate, p->v->units, text));
+	return screen_print(
+		p->s, y, x, INK_PLAIN, "%s %s/s  ", name, short_bytes(f->rate, p->v->units, text));
 }
 
 static int draw_io(struct picture *p, int y)
@@ -337,7 +356,8 @@ static int draw_series(struct picture *p, int y)
 		if (i == 0 && line->has_step)
 			x += screen_print(p->s, y, x, INK_PLAIN, "step %lld  ", (long long) line->step);
 		if (line->is_bytes && line->value < 1e18)
-			(void) snprintf(value, sizeof(value), "%s  ", short_bytes(line->value, p->v->units, bytes));
+			(void) snprintf(
+				value, sizeof(value), "%s  ", short_bytes(line->value, p->v->units, bytes));
 		else
 			(void) snprintf(value, sizeof(value), "%.4g  ", line->value);
 		if (x + (int) text_width(line->name) + (int) strlen(value) - 1 > p->s->columns)
@@ -357,7 +377,8 @@ static int draw_narrow_peak(struct picture *p, int y)
 
 	if (!ram || p->s->columns >= WIDE)
 		return 0;
-	(void) screen_print(p->s, y, 1, INK_DIM, "peak %s", short_bytes((double) ram->peak, p->v->units, text));
+	(void) screen_print(
+		p->s, y, 1, INK_DIM, "peak %s", short_bytes((double) ram->peak, p->v->units, text));
 	return 1;
 }
 

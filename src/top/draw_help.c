@@ -77,8 +77,10 @@ void draw_help(struct picture *p)
 		lines = put_note(p, lines, notes[i]);
 	p->help_rest = lines > p->v->help_top + p->help_page ? lines - p->v->help_top - p->help_page : 0;
 	screen_fill(p->s, 0, 0, p->s->columns, INK_TITLE, " ");
-	(void) screen_print(p->s, 0, 1, INK_TITLE, "hiwater top: keys%s%s%s", p->help_rest || p->v->help_top ? "  (" : "",
-		p->help_rest ? "down: more" : p->v->help_top ? "up: more"
-							     : "",
+	(void) screen_print(p->s, 0, 1, INK_TITLE, "hiwater top: keys%s%s%s",
+		p->help_rest || p->v->help_top ? "  (" : "",
+		p->help_rest     ? "down: more"
+		: p->v->help_top ? "up: more"
+				 : "",
 		p->help_rest || p->v->help_top ? ")" : "");
 }

@@ -60,14 +60,14 @@ int draw_events(struct picture *p, int y, int lines, int width)
 		return 0;
 	if (p->v->events_back > newest)
 		p->v->events_back = newest;
-	(void) snprintf(title, sizeof(title), "%sevents %zu%s (e)", p->v->panel == PANEL_EVENTS ? "> " : "", n,
-		p->v->events_back ? ", newer below" : "");
+	(void) snprintf(title, sizeof(title), "%sevents %zu%s (e)", p->v->panel == PANEL_EVENTS ? "> " : "",
+		n, p->v->events_back ? ", newer below" : "");
 	draw_rule(p, y, 0, width, title);
 	for (size_t i = newest - p->v->events_back; i < n && used < lines; i++) {
 		const struct event_line *e = list[i];
 
-		(void) screen_print(p->s, y + used++, 1, ink_of(e), "%s %s %s %s", ink_of(e) == INK_PLAIN ? "." : "!", short_time(e->time_ns, at),
-			e->kind, e->text);
+		(void) screen_print(p->s, y + used++, 1, ink_of(e), "%s %s %s %s",
+			ink_of(e) == INK_PLAIN ? "." : "!", short_time(e->time_ns, at), e->kind, e->text);
 	}
 	return used;
 }
@@ -78,7 +78,8 @@ static bool is_shown(const struct picture *p, enum column column)
 {
 	const struct column_info *info = &column_infos[column];
 
-	return p->table_columns >= (int) info->from && !(info->on_gpu && p->m->n_gpus == 0) && !(p->v->hidden & 1U << column);
+	return p->table_columns >= (int) info->from && !(info->on_gpu && p->m->n_gpus == 0) &&
+	       !(p->v->hidden & 1U << column);
 }
 
 int table_column(const struct picture *p, enum column column, int *ret_width)
@@ -117,19 +118,23 @@ static void draw_heads(struct picture *p, int y)
 
 		if (width == 0)
 			continue;
-		(void) snprintf(head, sizeof(head), "%s%s", sorted ? arrows[p->s->utf8][column_infos[c].down != p->v->reverse] : "",
+		(void) snprintf(head, sizeof(head), "%s%s",
+			sorted ? arrows[p->s->utf8][column_infos[c].down != p->v->reverse] : "",
 			column_infos[c].title);
 		if (is_left((enum column) c))
 			(void) screen_put(p->s, y, x, width, INK_TITLE, head);
 		else
-			(void) screen_put(p->s, y, x + width - (int) text_width(head), width, INK_TITLE, head);
+			(void) screen_put(
+				p->s, y, x + width - (int) text_width(head), width, INK_TITLE, head);
 	}
 }
 
 /* The tree's branch, in front of the command. Returns its width. */
 static int draw_branch(struct picture *p, int y, int x, const struct row *row, enum ink ink)
 {
-	const char *branch = p->s->utf8 ? (row->last ? "\xe2\x94\x94\xe2\x94\x80" : "\xe2\x94\x9c\xe2\x94\x80") : "+-";
+	const char *branch = p->s->utf8
+				     ? (row->last ? "\xe2\x94\x94\xe2\x94\x80" : "\xe2\x94\x9c\xe2\x94\x80")
+				     : "+-";
 	const int indent = (int) (row->depth > 20 ? 20 : row->depth) * 2 - 2;
 
 	if (!p->v->tree || row->depth == 0)
@@ -156,7 +161,8 @@ static void draw_row(struct picture *p, int y, const struct row *row)
 		if (c == COL_COMMAND) {
 			const int branch = draw_branch(p, y, x, row, ink);
 
-			(void) screen_put_front(p->s, y, x + branch, width - branch > 0 ? width - branch : 0, ink, text);
+			(void) screen_put_front(
+				p->s, y, x + branch, width - branch > 0 ? width - branch : 0, ink, text);
 		} else if (is_left((enum column) c)) {
 			(void) screen_put(p->s, y, x, width, ink, text);
 		} else {
@@ -171,7 +177,8 @@ static void draw_no_process(struct picture *p, int y)
 	if (p->v->filter && model_processes(p->m) > 0)
 		(void) screen_print(p->s, y, 1, INK_DIM, "no process matches: %s", p->v->filter_text);
 	else
-		(void) screen_put(p->s, y, 1, -1, INK_DIM, p->f->over ? "no process at this time" : "no process yet");
+		(void) screen_put(
+			p->s, y, 1, -1, INK_DIM, p->f->over ? "no process at this time" : "no process yet");
 }
 
 void draw_table(struct picture *p, int y, int lines, int width)
@@ -227,14 +234,15 @@ static int draw_command(struct picture *p, int y, int lines, int width, const ch
 int draw_detail(struct picture *p, int y, int lines, int width)
 {
 	const struct thing *t = p->v->picked ? model_find(p->m, HIW_PROCESS, p->v->picked) : NULL;
-	static const enum column shown[] = { COL_USER, COL_CPU, COL_THREADS, COL_RAM, COL_PEAK, COL_SWAP, COL_GPU_MEM, COL_GPU_BUSY,
-		COL_READ, COL_WRITE };
+	static const enum column shown[] = { COL_USER, COL_CPU, COL_THREADS, COL_RAM, COL_PEAK, COL_SWAP,
+		COL_GPU_MEM, COL_GPU_BUSY, COL_READ, COL_WRITE };
 	char title[64];
 	int used = 1, x = 1;
 
 	if (!p->v->detail || !t || lines < 4)
 		return 0;
-	(void) snprintf(title, sizeof(title), "process %lld %.20s (Enter)", (long long) t->pid.value, t->name ? t->name : "");
+	(void) snprintf(title, sizeof(title), "process %lld %.20s (Enter)", (long long) t->pid.value,
+		t->name ? t->name : "");
 	draw_rule(p, y, 0, width, title);
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]) && used < lines; i++) {
 		if (x + 20 > width) {
@@ -244,6 +252,7 @@ int draw_detail(struct picture *p, int y, int lines, int width)
 		x += print_figure(p, y + used, x, shown[i], t);
 	}
 	used++;
-	used += draw_command(p, y + used, lines - used < 4 ? lines - used : 4, width, t->command && *t->command ? t->command : t->name);
+	used += draw_command(p, y + used, lines - used < 4 ? lines - used : 4, width,
+		t->command && *t->command ? t->command : t->name);
 	return used;
 }

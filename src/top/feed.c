@@ -60,12 +60,19 @@ static int start(struct feed *f, pid_t pid, struct hiw_err *err)
 	return r;
 }
 
-int feed_open_recorder(struct feed *f, struct model *m, pid_t pid, uint64_t interval_ns, bool gpus, struct hiw_err *err)
+int feed_open_recorder(
+	struct feed *f, struct model *m, pid_t pid, uint64_t interval_ns, bool gpus, struct hiw_err *err)
 {
 	struct hiw_options options = HIW_OPTIONS_INIT;
 	int r;
 
-	*f = (struct feed) { .kind = pid ? FEED_PROCESS : FEED_MACHINE, .model = m, .timer = -1, .interval_ns = interval_ns, .least_ns = least_ns };
+	*f = (struct feed) {
+		.kind = pid ? FEED_PROCESS : FEED_MACHINE,
+		.model = m,
+		.timer = -1,
+		.interval_ns = interval_ns,
+		.least_ns = least_ns,
+	};
 	options.attached = options.no_record = true;
 	options.everyone = pid == 0;
 	options.interval_ns = interval_ns;
@@ -128,7 +135,15 @@ int feed_open_file(struct feed *f, struct model *m, const char *path, uint64_t f
 {
 	int r;
 
-	*f = (struct feed) { .kind = FEED_REPLAY, .model = m, .timer = -1, .speed = 1, .interval_ns = SECOND, .least_ns = SECOND, .path = path };
+	*f = (struct feed) {
+		.kind = FEED_REPLAY,
+		.model = m,
+		.timer = -1,
+		.speed = 1,
+		.interval_ns = SECOND,
+		.least_ns = SECOND,
+		.path = path,
+	};
 	r = open_run(f, path, err);
 	if (r < 0)
 		return r;
@@ -149,8 +164,8 @@ static void restore_peak(struct feed *f, uint64_t until_ns)
 {
 	struct hiw_figures figures = { .size = sizeof(figures) };
 
-	if (hiw_run_figures(f->run, &figures) == 0 && figures.combined.peak.known && figures.combined.at_ns.known &&
-		(uint64_t) figures.combined.at_ns.value <= until_ns)
+	if (hiw_run_figures(f->run, &figures) == 0 && figures.combined.peak.known &&
+		figures.combined.at_ns.known && (uint64_t) figures.combined.at_ns.value <= until_ns)
 		model_raise_ram(f->model, figures.combined.peak.value);
 }
 

@@ -40,7 +40,8 @@ struct feed {
 
 /* Open a feed on a process (pid 0: the machine), or on a recording: FEED_FOLLOW if it is growing,
  * else FEED_REPLAY, which begins at from_ns. Return 0, or -errno with text. */
-int feed_open_recorder(struct feed *f, struct model *m, pid_t pid, uint64_t interval_ns, bool gpus, struct hiw_err *err);
+int feed_open_recorder(
+	struct feed *f, struct model *m, pid_t pid, uint64_t interval_ns, bool gpus, struct hiw_err *err);
 int feed_open_file(struct feed *f, struct model *m, const char *path, uint64_t from_ns, struct hiw_err *err);
 void feed_close(struct feed *f); /* of a feed that was opened */
 

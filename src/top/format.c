@@ -45,8 +45,8 @@ char *short_time(uint64_t ns, char buf[SHORT_LEN])
 
 	if (days > 0)
 		at = snprintf(buf, SHORT_LEN, "%llud ", (unsigned long long) days);
-	(void) snprintf(buf + at, SHORT_LEN - (size_t) at, "%u:%02u:%02u", (unsigned) (s % 86400 / 3600), (unsigned) (s % 3600 / 60),
-		(unsigned) (s % 60));
+	(void) snprintf(buf + at, SHORT_LEN - (size_t) at, "%u:%02u:%02u", (unsigned) (s % 86400 / 3600),
+		(unsigned) (s % 3600 / 60), (unsigned) (s % 60));
 	return buf;
 }
 

@@ -65,7 +65,11 @@ static void put(struct history_ring *h, uint64_t time_ns, double mean, double ma
 void history_add(struct history_ring *h, uint64_t time_ns, uint64_t hold_ns, double mean, double max)
 {
 	if (!h->began)
-		*h = (struct history_ring) { .began = true, .coarse_ns = SECOND, .fine_last_s = time_ns / SECOND };
+		*h = (struct history_ring) {
+			.began = true,
+			.coarse_ns = SECOND,
+			.fine_last_s = time_ns / SECOND,
+		};
 	/* the last value was valid until now */
 	else if (time_ns > h->last_ns && time_ns - h->last_ns <= h->hold_ns)
 		for (uint64_t t = h->last_ns / SECOND + 1; t < time_ns / SECOND; t++)

@@ -241,7 +241,8 @@ void key_next_column(struct top *t, int key)
 
 	do
 		t->view.sort = (enum column)((int) (t->view.sort + (unsigned) step) % COLUMNS);
-	while (t->view.sort != before && ((void) table_column(&t->picture, t->view.sort, &width), width == 0));
+	while (t->view.sort != before &&
+		((void) table_column(&t->picture, t->view.sort, &width), width == 0));
 }
 
 void key_reverse(struct top *t, int key)
@@ -353,7 +354,8 @@ void top_go(struct top *t, uint64_t time_ns)
 
 void key_step(struct top *t, int key)
 {
-	const bool arrow = key == PRESS_ARROW_LEFT || key == PRESS_ARROW_RIGHT, back = key == PRESS_ARROW_LEFT || key == ',';
+	const bool arrow = key == PRESS_ARROW_LEFT || key == PRESS_ARROW_RIGHT,
+		   back = key == PRESS_ARROW_LEFT || key == ',';
 	const uint64_t one = t->feed.interval_ns ? t->feed.interval_ns : SECOND, by = arrow ? 10 * one : one;
 	const uint64_t now = t->feed.cursor_ns;
 
@@ -376,8 +378,8 @@ void key_speed(struct top *t, int key)
 /* The next interval in that direction; 0: none. */
 static uint64_t next_interval(uint64_t interval_ns, int key)
 {
-	static const uint64_t intervals[] = { 100 * MS, 200 * MS, 500 * MS, SECOND, 2 * SECOND, 5 * SECOND, 10 * SECOND, 30 * SECOND,
-		60 * SECOND };
+	static const uint64_t intervals[] = { 100 * MS, 200 * MS, 500 * MS, SECOND, 2 * SECOND, 5 * SECOND,
+		10 * SECOND, 30 * SECOND, 60 * SECOND };
 	enum {
 		N = sizeof(intervals) / sizeof(intervals[0])
 	};
@@ -400,7 +402,8 @@ void key_interval(struct top *t, int key)
 	int r;
 
 	if (next == 0 || next < f->least_ns) {
-		(void) snprintf(text, sizeof(text), "%s is the %s interval%s", short_span(f->interval_ns, each), key == '+' ? "longest" : "shortest",
+		(void) snprintf(text, sizeof(text), "%s is the %s interval%s",
+			short_span(f->interval_ns, each), key == '+' ? "longest" : "shortest",
 			f->recorder ? "" : " of the recording");
 		key_say(t, text);
 		return;
@@ -409,7 +412,8 @@ void key_interval(struct top *t, int key)
 	if (r < 0)
 		(void) snprintf(text, sizeof(text), "interval not changed: %s", strerror(-r));
 	else
-		(void) snprintf(text, sizeof(text), f->kind == FEED_REPLAY ? "step: %s" : "interval: %s", short_span(next, each));
+		(void) snprintf(text, sizeof(text), f->kind == FEED_REPLAY ? "step: %s" : "interval: %s",
+			short_span(next, each));
 	key_say(t, text);
 }
 
@@ -417,7 +421,8 @@ void key_interval(struct top *t, int key)
 
 static bool is_in_chart(const struct picture *p, int y, int x)
 {
-	return p->chart_end > 0 && y >= p->chart_y && y < p->chart_end && x >= p->chart_x && x < p->chart_x + p->chart_columns;
+	return p->chart_end > 0 && y >= p->chart_y && y < p->chart_end && x >= p->chart_x &&
+	       x < p->chart_x + p->chart_columns;
 }
 
 static uint64_t time_at(const struct picture *p, int x)

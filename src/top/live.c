@@ -92,7 +92,8 @@ static bool parse_args(int argc, char **argv, struct top_options *o)
 	*o = (struct top_options) { .at_ns = UINT64_MAX, .rows = 10 };
 	for (int i = 1; i < argc; i++) {
 		if (!parse_arg(argv[i], o)) {
-			(void) fprintf(stderr, "hiwater-top: unknown argument '%.80s'; start it by hiwater top\n", argv[i]);
+			(void) fprintf(stderr,
+				"hiwater-top: unknown argument '%.80s'; start it by hiwater top\n", argv[i]);
 			return false;
 		}
 	}
@@ -199,7 +200,8 @@ static void step(struct top *t)
 	const int r = feed_step(&t->feed, &err);
 
 	if (r < 0)
-		(void) snprintf(t->view.message, sizeof(t->view.message), "%s", *err.text ? err.text : strerror(-r));
+		(void) snprintf(
+			t->view.message, sizeof(t->view.message), "%s", *err.text ? err.text : strerror(-r));
 	if (r > 0 && t->away > 0 && screen_in_foreground())
 		t->away--;
 	t->redraw |= r != 0 && !(t->view.paused && t->feed.kind != FEED_REPLAY);
@@ -243,7 +245,8 @@ static int run_loop(struct top *t, int signals)
 			t->quit = true;
 			end = SIGHUP;
 		}
-		while (!t->quit && !t->to_lines && (fds[KEYS].revents & POLLIN) && (press = screen_key(&t->screen)).key != PRESS_NONE)
+		while (!t->quit && !t->to_lines && (fds[KEYS].revents & POLLIN) &&
+			(press = screen_key(&t->screen)).key != PRESS_NONE)
 			top_key(t, press);
 	}
 	return end;
@@ -344,7 +347,8 @@ int main(int argc, char **argv)
 	t.picture = (struct picture) { .s = &t.screen, .v = &t.view, .m = &t.model, .f = &t.feed };
 	t.drag_x = -1;
 	t.report.fd = -1;
-	if (model_init(&t.model, !t.options.file && t.options.pid == 0, t.options.utf8) < 0 || open_feed(&t) < 0)
+	if (model_init(&t.model, !t.options.file && t.options.pid == 0, t.options.utf8) < 0 ||
+		open_feed(&t) < 0)
 		return FAILED;
 	set_percent_bases(&t);
 	r = t.options.plain ? plain_run(&t) : run_screen(&t);

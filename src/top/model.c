@@ -247,7 +247,8 @@ static void apply_counter(struct figure *f, const struct hiw_reading *r, uint64_
 
 /* Written bytes are shown as in the summary: without cancelled ones, whose counter is read right
  * after. */
-static void apply_cancelled(struct model *m, struct thing *t, const struct figure *last, const struct hiw_reading *r, uint64_t time_ns)
+static void apply_cancelled(struct model *m, struct thing *t, const struct figure *last,
+	const struct hiw_reading *r, uint64_t time_ns)
 {
 	const enum fig fig = t->entity == HIW_JOB ? JOB_WRITE : PROC_WRITE;
 	struct figure *f = &t->figures[(unsigned) m->metric[fig] - m->first[t->entity]];
@@ -353,7 +354,8 @@ static void apply_event(struct model *m, const struct hiw_event *e)
 	line->time_ns = e->time_ns;
 	(void) snprintf(line->kind, sizeof(line->kind), "%s", e->kind);
 	if (strcmp(e->kind, "gap") == 0)
-		(void) snprintf(line->text, sizeof(line->text), "no samples for %.1f s", (double) e->value_ns / 1e9);
+		(void) snprintf(
+			line->text, sizeof(line->text), "no samples for %.1f s", (double) e->value_ns / 1e9);
 	else
 		model_clean(m, e->text, line->text, sizeof(line->text));
 }
@@ -363,14 +365,16 @@ static void apply_event(struct model *m, const struct hiw_event *e)
 static void draw_on(struct history_ring *h, const struct figure *f, const struct hiw_frame *frame, double max)
 {
 	if (h && f && f->at_ns == frame->time_ns)
-		history_add(h, frame->time_ns, frame->hold_ns, (double) f->value, max > (double) f->value ? max : (double) f->value);
+		history_add(h, frame->time_ns, frame->hold_ns, (double) f->value,
+			max > (double) f->value ? max : (double) f->value);
 }
 
 /* The largest value of a metric in the frame's window, for charts. */
 static double largest(const struct hiw_frame *frame, int metric, uint32_t id)
 {
 	for (size_t i = 0; i < frame->n_readings; i++) {
-		if ((int) frame->readings[i].metric == metric && frame->readings[i].id == id && frame->readings[i].known)
+		if ((int) frame->readings[i].metric == metric && frame->readings[i].id == id &&
+			frame->readings[i].known)
 			return (double) frame->readings[i].max;
 	}
 	return 0;
@@ -379,7 +383,8 @@ static double largest(const struct hiw_frame *frame, int metric, uint32_t id)
 static void extend_charts(struct model *m, const struct hiw_frame *frame)
 {
 	const struct thing *t = m->machine ? &m->host : &m->job;
-	const enum fig ram = m->machine ? HOST_MEM_USED : JOB_RAM, user = m->machine ? HOST_CPU_USER : JOB_CPU_USER;
+	const enum fig ram = m->machine ? HOST_MEM_USED : JOB_RAM,
+		       user = m->machine ? HOST_CPU_USER : JOB_CPU_USER;
 	const enum fig system = m->machine ? HOST_CPU_SYSTEM : JOB_CPU_SYSTEM;
 	const struct figure *f = model_figure(m, t, user);
 	double rate;
@@ -391,7 +396,8 @@ static void extend_charts(struct model *m, const struct hiw_frame *frame)
 		struct thing *gpu = m->gpus[i];
 		const struct figure *sm = model_figure(m, gpu, GPU_SM);
 
-		draw_on(gpu->mem, model_figure(m, gpu, GPU_MEM), frame, largest(frame, m->metric[GPU_MEM], gpu->id));
+		draw_on(gpu->mem, model_figure(m, gpu, GPU_MEM), frame,
+			largest(frame, m->metric[GPU_MEM], gpu->id));
 		if (sm && !gpu->has_sm && gpu->busy)
 			gpu->busy->began = false; /* restart: a chart shows one figure only */
 		gpu->has_sm |= sm != NULL;
@@ -425,7 +431,8 @@ const struct figure *model_metric(const struct model *m, const struct thing *t, 
 {
 	const struct figure *f;
 
-	if (metric < 0 || (unsigned) metric < m->first[t->entity] || (unsigned) metric - m->first[t->entity] >= FIGURES_MOST)
+	if (metric < 0 || (unsigned) metric < m->first[t->entity] ||
+		(unsigned) metric - m->first[t->entity] >= FIGURES_MOST)
 		return NULL;
 	f = &t->figures[(unsigned) metric - m->first[t->entity]];
 	/* A value that was not renewed in time is a gap; for processes the recorder reports itself
@@ -461,7 +468,9 @@ size_t model_processes(const struct model *m)
 
 void model_raise_ram(struct model *m, int64_t bytes)
 {
-	struct figure *f = m->metric[JOB_RAM] >= 0 ? &m->job.figures[(unsigned) m->metric[JOB_RAM] - m->first[HIW_JOB]] : NULL;
+	struct figure *f = m->metric[JOB_RAM] >= 0
+				   ? &m->job.figures[(unsigned) m->metric[JOB_RAM] - m->first[HIW_JOB]]
+				   : NULL;
 
 	if (f && f->peak < bytes)
 		f->peak = bytes;
@@ -481,16 +490,19 @@ static bool is_instance(const struct thing *gpu)
 	return gpu->instance_of && *gpu->instance_of;
 }
 
-void model_gpu_name(const struct model *m, size_t place, const char *whole, const char *instance, char buf[GPU_NAME])
+void model_gpu_name(
+	const struct model *m, size_t place, const char *whole, const char *instance, char buf[GPU_NAME])
 {
 	const struct thing *gpu = m->gpus[place];
 	const long long number = gpu->index.known ? (long long) gpu->index.value : (long long) place;
 	size_t of = 0;
 
-	while (of < m->n_gpus && !(is_instance(gpu) && m->gpus[of]->uuid && strcmp(m->gpus[of]->uuid, gpu->instance_of) == 0))
+	while (of < m->n_gpus &&
+		!(is_instance(gpu) && m->gpus[of]->uuid && strcmp(m->gpus[of]->uuid, gpu->instance_of) == 0))
 		of++;
 	if (of < m->n_gpus && m->gpus[of]->index.known)
-		(void) snprintf(buf, GPU_NAME, "%s%lld.%lld", instance, (long long) m->gpus[of]->index.value, number);
+		(void) snprintf(
+			buf, GPU_NAME, "%s%lld.%lld", instance, (long long) m->gpus[of]->index.value, number);
 	else
 		(void) snprintf(buf, GPU_NAME, "%s%lld", is_instance(gpu) ? instance : whole, number);
 }
@@ -507,7 +519,8 @@ void model_settle(struct model *m)
 		m->things[i]->gpu_mem = m->things[i]->gpu_busy_ppm = (struct hiw_maybe) { 0, false };
 	for (size_t i = 0; i < m->n; i++) {
 		const struct thing *t = m->things[i];
-		struct thing *process = t->entity == HIW_GPU_PROCESS ? model_find(m, HIW_PROCESS, t->process) : NULL;
+		struct thing *process = t->entity == HIW_GPU_PROCESS ? model_find(m, HIW_PROCESS, t->process)
+								     : NULL;
 
 		if (!process)
 			continue;

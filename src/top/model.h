@@ -165,4 +165,5 @@ size_t model_processes(const struct model *m);
 bool model_uses(const struct model *m, const struct thing *gpu);
 /* Name of gpus[place] by its number in hiwater gpus: whole and "0"; of an instance, instance and
  * "0.1". */
-void model_gpu_name(const struct model *m, size_t place, const char *whole, const char *instance, char buf[GPU_NAME]);
+void model_gpu_name(
+	const struct model *m, size_t place, const char *whole, const char *instance, char buf[GPU_NAME]);

@@ -39,7 +39,8 @@ static void print_level(const struct top *t, const char *name, const struct figu
 	}
 	printf("%s %s", name, short_bytes((double) f->value, t->view.units, now));
 	if (total.known && total.value > 0)
-		printf(" of %s (%.0f %%)", short_bytes((double) total.value, t->view.units, all), (double) f->value / (double) total.value * 100);
+		printf(" of %s (%.0f %%)", short_bytes((double) total.value, t->view.units, all),
+			(double) f->value / (double) total.value * 100);
 	printf(", peak %s\n", short_bytes((double) f->peak, t->view.units, peak));
 }
 
@@ -50,7 +51,8 @@ static void print_cpu(const struct top *t)
 	char number[SHORT_LEN];
 	double rate;
 
-	if (!model_rate(m, subject, m->machine ? HOST_CPU_USER : JOB_CPU_USER, m->machine ? HOST_CPU_SYSTEM : JOB_CPU_SYSTEM, &rate)) {
+	if (!model_rate(m, subject, m->machine ? HOST_CPU_USER : JOB_CPU_USER,
+		    m->machine ? HOST_CPU_SYSTEM : JOB_CPU_SYSTEM, &rate)) {
 		puts("CPU unknown");
 		return;
 	}
@@ -72,7 +74,8 @@ static void print_gpus(const struct top *t)
 
 	for (size_t i = 0; i < m->n_gpus; i++) {
 		const struct thing *gpu = m->gpus[i];
-		const struct figure *power = model_figure(m, gpu, GPU_POWER), *temp = model_figure(m, gpu, GPU_TEMP);
+		const struct figure *power = model_figure(m, gpu, GPU_POWER),
+				    *temp = model_figure(m, gpu, GPU_TEMP);
 		char name[GPU_NAME], memory[48];
 
 		model_gpu_name(m, i, "GPU", "MIG", name);
@@ -108,7 +111,8 @@ static void print_rates(const struct top *t)
 	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
 		if (!rates[i].f || !rates[i].f->has_rate)
 			continue;
-		printf("%s %s %s/s", any ? "," : "I/O", rates[i].name, short_bytes(rates[i].f->rate, t->view.units, text));
+		printf("%s %s %s/s", any ? "," : "I/O", rates[i].name,
+			short_bytes(rates[i].f->rate, t->view.units, text));
 		any = true;
 	}
 	if (any)
@@ -161,7 +165,9 @@ static void print_last(const struct top *t, const char *text, unsigned depth, un
 	const unsigned taken = x + 2 * depth;
 	struct buf cut = BUF_INIT(1 << 16);
 
-	if (columns > 0 && text_shorten(text, columns > taken + LEAST_NAME ? columns - taken : LEAST_NAME, t->options.utf8, &cut) == 0)
+	if (columns > 0 &&
+		text_shorten(text, columns > taken + LEAST_NAME ? columns - taken : LEAST_NAME,
+			t->options.utf8, &cut) == 0)
 		text = cut.data;
 	printf("%*s%s\n", (int) (2 * depth), "", text);
 	buf_done(&cut);
@@ -293,7 +299,8 @@ static bool lacks_gpus(struct top *t)
 {
 	struct hiw_about about = { .size = sizeof(about) };
 
-	if (!t->feed.recorder || !t->options.gpus || is_over(&t->feed) || (t->model.n_gpus > 0 && model_figure(&t->model, t->model.gpus[0], GPU_MEM)))
+	if (!t->feed.recorder || !t->options.gpus || is_over(&t->feed) ||
+		(t->model.n_gpus > 0 && model_figure(&t->model, t->model.gpus[0], GPU_MEM)))
 		return false;
 	return hiw_run_about(t->feed.run, &about) == 0 && !*about.gpu_why;
 }
@@ -306,7 +313,8 @@ static void await_gpus(struct top *t, const struct pollfd *fds)
 	struct pollfd two[] = { fds[FEED], fds[SIGNALS] };
 
 	for (uint64_t now = clock_boot_ns(); now < until && lacks_gpus(t); now = clock_boot_ns()) {
-		if (poll(two, 2, (int) ((until - now) / 1000000) + 1) > 0 && (two[1].revents || feed_step(&t->feed, &err) < 0))
+		if (poll(two, 2, (int) ((until - now) / 1000000) + 1) > 0 &&
+			(two[1].revents || feed_step(&t->feed, &err) < 0))
 			return;
 	}
 }
@@ -322,7 +330,8 @@ static int step_lines(struct top *t, struct pollfd *fds, uint64_t *events_seen, 
 		(void) fprintf(stderr, "hiwater: %s\n", err.text);
 		return -1;
 	}
-	if (!is_over(&t->feed) && !(fds[TIMER].revents && read(fds[TIMER].fd, &expirations, sizeof(expirations)) > 0))
+	if (!is_over(&t->feed) &&
+		!(fds[TIMER].revents && read(fds[TIMER].fd, &expirations, sizeof(expirations)) > 0))
 		return 0;
 	if (t->feed.kind == FEED_REPLAY && t->feed.paused) /* already printed */
 		return 0;
@@ -335,7 +344,9 @@ static int follow(struct top *t)
 {
 	autoclose int timer = open_timer(t->options.interval_ns ? t->options.interval_ns : SECOND);
 	autoclose int signals = open_signals();
-	struct pollfd fds[] = { [FEED] = { .fd = feed_fd(&t->feed), .events = POLLIN }, [TIMER] = { .fd = timer, .events = POLLIN }, [SIGNALS] = { .fd = signals, .events = POLLIN } };
+	struct pollfd fds[] = { [FEED] = { .fd = feed_fd(&t->feed), .events = POLLIN },
+		[TIMER] = { .fd = timer, .events = POLLIN },
+		[SIGNALS] = { .fd = signals, .events = POLLIN } };
 	uint64_t events = 0, samples = 0;
 	int r = 0;
 
@@ -383,7 +394,10 @@ static int read_line(int terminal)
 int plain_follow(struct top *t, int signals)
 {
 	autoclose int timer = open_timer(t->feed.interval_ns);
-	struct pollfd fds[FDS] = { [FEED] = { .fd = feed_fd(&t->feed), .events = POLLIN }, [TIMER] = { .fd = timer, .events = POLLIN }, [SIGNALS] = { .fd = signals, .events = POLLIN }, [KEYS] = { .fd = t->options.terminal } };
+	struct pollfd fds[FDS] = { [FEED] = { .fd = feed_fd(&t->feed), .events = POLLIN },
+		[TIMER] = { .fd = timer, .events = POLLIN },
+		[SIGNALS] = { .fd = signals, .events = POLLIN },
+		[KEYS] = { .fd = t->options.terminal } };
 	uint64_t events = 0, samples = 0;
 	int r = 0, end = 0, typed = 0;
 

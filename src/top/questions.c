@@ -25,7 +25,8 @@ void key_ask_sort(struct top *t, int key)
 
 		if (column_infos[c].on_gpu && t->model.n_gpus == 0)
 			continue;
-		(void) snprintf(t->view.input + at, sizeof(t->view.input) - at, "%c %s  ", column_infos[c].letter, column_infos[c].title);
+		(void) snprintf(t->view.input + at, sizeof(t->view.input) - at, "%c %s  ",
+			column_infos[c].letter, column_infos[c].title);
 	}
 }
 
@@ -94,8 +95,9 @@ static void choose_signal(struct top *t, int key)
 	}
 	ask(t, ASK_SURE);
 	t->view.signal_to = process->id;
-	(void) snprintf(t->view.input, sizeof(t->view.input), "%s to %lld %.60s: y or n", signal_name(t->view.signal),
-		(long long) process->pid.value, process->name ? process->name : "");
+	(void) snprintf(t->view.input, sizeof(t->view.input), "%s to %lld %.60s: y or n",
+		signal_name(t->view.signal), (long long) process->pid.value,
+		process->name ? process->name : "");
 }
 
 /* Applies the finished line. */

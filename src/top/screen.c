@@ -108,8 +108,8 @@ static struct {
 } terminal = { .fd = -1 };
 
 /* Signals that end the process; the others come through live.c's descriptor. */
-static const int crashes[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGXCPU, SIGXFSZ, SIGALRM, SIGVTALRM,
-	SIGPROF, SIGUSR1, SIGUSR2, SIGIO };
+static const int crashes[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGXCPU, SIGXFSZ,
+	SIGALRM, SIGVTALRM, SIGPROF, SIGUSR1, SIGUSR2, SIGIO };
 
 /* False: another process group, mostly a shell, owns the terminal. True if it is no controlling
  * terminal. */
@@ -141,7 +141,8 @@ static void handle_crashes(void)
 {
 	static char stack[16384]; /* the handler must run after a stack overflow, too */
 	const stack_t other = { .ss_sp = stack, .ss_size = sizeof(stack) };
-	struct sigaction action = { .sa_handler = crashed, .sa_flags = (int) (SA_RESETHAND | SA_NODEFER | SA_ONSTACK) };
+	struct sigaction action = { .sa_handler = crashed,
+		.sa_flags = (int) (SA_RESETHAND | SA_NODEFER | SA_ONSTACK) };
 
 	(void) sigaltstack(&other, NULL);
 
@@ -210,7 +211,8 @@ static int open_terminal(int fd, char *text, size_t size)
 	terminal.in = fdopen(other, "r");
 	terminal.screen = terminal.out && terminal.in ? newterm(NULL, terminal.out, terminal.in) : NULL;
 	if (!terminal.screen) {
-		(void) snprintf(text, size, "unknown terminal type '%.40s' (TERM, terminfo)", type ? type : "");
+		(void) snprintf(
+			text, size, "unknown terminal type '%.40s' (TERM, terminfo)", type ? type : "");
 		return -ENOTTY;
 	}
 	return 0;
@@ -218,7 +220,8 @@ static int open_terminal(int fd, char *text, size_t size)
 
 static void set_mouse(bool mouse)
 {
-	(void) mousemask(mouse ? BUTTON1_PRESSED | BUTTON1_RELEASED | BUTTON4_PRESSED | BUTTON5_PRESSED : 0, NULL);
+	(void) mousemask(
+		mouse ? BUTTON1_PRESSED | BUTTON1_RELEASED | BUTTON4_PRESSED | BUTTON5_PRESSED : 0, NULL);
 }
 
 static void set_modes(bool mouse)
@@ -327,7 +330,8 @@ static void use(const struct screen *s, enum ink ink)
 {
 	const bool colored = s->color && has_colors() && inks[ink].color >= 0;
 
-	(void) attr_set((s->color ? inks[ink].with : inks[ink].without), colored ? (short) (ink + 1) : 0, NULL);
+	(void) attr_set(
+		(s->color ? inks[ink].with : inks[ink].without), colored ? (short) (ink + 1) : 0, NULL);
 }
 
 int screen_put(struct screen *s, int y, int x, int width, enum ink ink, const char *text)
@@ -439,7 +443,8 @@ static void read_mouse(struct screen *s)
 
 	while (s->n_waiting < sizeof(s->waiting) / sizeof(s->waiting[0]) && getmouse(&event) == OK) {
 		if (button(event.bstate) != PRESS_NONE)
-			s->waiting[s->n_waiting++] = (struct press) { button(event.bstate), event.y, event.x };
+			s->waiting[s->n_waiting++] = (struct press) { button(event.bstate), event.y,
+				event.x };
 	}
 }
 

@@ -70,7 +70,8 @@ void screen_close(struct screen *s);
 int screen_put(struct screen *s, int y, int x, int width, enum ink ink, const char *text);
 /* The same, but cuts the end. */
 int screen_put_front(struct screen *s, int y, int x, int width, enum ink ink, const char *text);
-int screen_print(struct screen *s, int y, int x, enum ink ink, const char *format, ...) __attribute__((format(printf, 5, 6)));
+int screen_print(struct screen *s, int y, int x, enum ink ink, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
 /* Fills width columns from x on with one character. */
 void screen_fill(struct screen *s, int y, int x, int width, enum ink ink, const char *character);
 

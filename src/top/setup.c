@@ -30,7 +30,9 @@ static void show_zoom(const struct top *t, char *buf, size_t size)
 
 static void show_units(const struct top *t, char *buf, size_t size)
 {
-	static const char *const names[] = { [UNITS_IEC] = "GiB", [UNITS_SI] = "GB", [UNITS_BYTES] = "bytes" };
+	static const char *const names[] = {
+		[UNITS_IEC] = "GiB", [UNITS_SI] = "GB", [UNITS_BYTES] = "bytes"
+	};
 
 	(void) snprintf(buf, size, "%s", names[t->view.units]);
 }
@@ -73,12 +75,13 @@ static void show_setting(const struct top *t, const struct setting *setting, cha
 	if (setting->show)
 		setting->show(t, buf, size);
 	else
-		(void) snprintf(buf, size, "%s", *(const bool *) ((const char *) t + setting->flag) ? "yes" : "no");
+		(void) snprintf(
+			buf, size, "%s", *(const bool *) ((const char *) t + setting->flag) ? "yes" : "no");
 }
 
 /* After the settings: a row for each column that can be hidden. */
-static const enum column columns[] = { COL_USER, COL_CPU, COL_RAM, COL_PEAK, COL_SWAP, COL_GPU_MEM, COL_GPU_BUSY, COL_READ, COL_WRITE,
-	COL_THREADS };
+static const enum column columns[] = { COL_USER, COL_CPU, COL_RAM, COL_PEAK, COL_SWAP, COL_GPU_MEM,
+	COL_GPU_BUSY, COL_READ, COL_WRITE, COL_THREADS };
 
 enum {
 	SETTINGS = sizeof(settings) / sizeof(settings[0]),
@@ -161,9 +164,11 @@ static void show_column(const struct top *t, enum column column, char *buf, size
 	int width;
 
 	(void) table_column(&t->picture, column, &width);
-	(void) snprintf(buf, size, "%s", t->view.hidden & 1U << column ? "hidden" : width                                         ? "shown"
-									    : column_infos[column].on_gpu && t->model.n_gpus == 0 ? "no GPU"
-																  : "too narrow");
+	(void) snprintf(buf, size, "%s",
+		t->view.hidden & 1U << column                         ? "hidden"
+		: width                                               ? "shown"
+		: column_infos[column].on_gpu && t->model.n_gpus == 0 ? "no GPU"
+								      : "too narrow");
 }
 
 static void draw_row(struct top *t, size_t row, int y)

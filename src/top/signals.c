@@ -90,8 +90,9 @@ void top_signal(struct top *t, int signal)
 		return;
 	r = hiw_recorder_signal(t->feed.recorder, (pid_t) pid, signal);
 	if (r < 0)
-		(void) snprintf(t->view.message, sizeof(t->view.message), "%s was not sent to %lld: %s", signal_name(signal), pid,
-			strerror(-r));
+		(void) snprintf(t->view.message, sizeof(t->view.message), "%s was not sent to %lld: %s",
+			signal_name(signal), pid, strerror(-r));
 	else
-		(void) snprintf(t->view.message, sizeof(t->view.message), "%s was sent to %lld", signal_name(signal), pid);
+		(void) snprintf(t->view.message, sizeof(t->view.message), "%s was sent to %lld",
+			signal_name(signal), pid);
 }

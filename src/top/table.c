@@ -33,7 +33,9 @@ const struct column_info column_infos[COLUMNS] = {
 /* The number that a column sorts by; false: unknown. */
 static bool number_of(const struct model *m, const struct thing *t, enum column column, double *ret)
 {
-	static const enum fig levels[COLUMNS] = { [COL_RAM] = PROC_RSS, [COL_SWAP] = PROC_SWAP, [COL_THREADS] = PROC_THREADS };
+	static const enum fig levels[COLUMNS] = {
+		[COL_RAM] = PROC_RSS, [COL_SWAP] = PROC_SWAP, [COL_THREADS] = PROC_THREADS
+	};
 	static const enum fig rises[COLUMNS] = { [COL_READ] = PROC_READ, [COL_WRITE] = PROC_WRITE };
 	const struct figure *f;
 
@@ -91,7 +93,10 @@ static const char *user_name(struct view *v, int64_t uid)
 	user->uid = uid;
 	entry = getpwuid((uid_t) uid);
 	(void) snprintf(user->name, sizeof(user->name), "%lld", (long long) uid);
-	if (entry && strspn(entry->pw_name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-$") == strlen(entry->pw_name))
+	if (entry &&
+		strspn(entry->pw_name,
+			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-$") ==
+			strlen(entry->pw_name))
 		(void) snprintf(user->name, sizeof(user->name), "%.8s", entry->pw_name);
 	return user->name;
 }
@@ -111,7 +116,8 @@ static const char *without_folder(const char *command)
 	return slash && slash[1] && slash[1] != ' ' ? slash + 1 : command;
 }
 
-void column_text(struct view *v, const struct model *m, const struct thing *t, enum column column, char *buf, size_t size)
+void column_text(struct view *v, const struct model *m, const struct thing *t, enum column column, char *buf,
+	size_t size)
 {
 	char text[SHORT_LEN];
 	double value;
@@ -163,7 +169,8 @@ static int compare(const void *x, const void *y, void *ctx)
 	if (o->v->sort == COL_COMMAND || o->v->sort == COL_USER) {
 		way = compare_texts(o->v, a, b);
 	} else {
-		const bool has_p = number_of(o->m, a, o->v->sort, &p), has_q = number_of(o->m, b, o->v->sort, &q);
+		const bool has_p = number_of(o->m, a, o->v->sort, &p),
+			   has_q = number_of(o->m, b, o->v->sort, &q);
 
 		if (has_p != has_q)
 			return has_p ? -1 : 1;
@@ -249,7 +256,8 @@ int view_filter(struct view *v, const char *text)
 
 	v->trouble[0] = '\0';
 	if (r < 0) {
-		(void) snprintf(v->trouble, sizeof(v->trouble), "%.*s", (int) strcspn(err.text, "\n"), err.text);
+		(void) snprintf(
+			v->trouble, sizeof(v->trouble), "%.*s", (int) strcspn(err.text, "\n"), err.text);
 		return r;
 	}
 	hwi_filter_free(v->filter);
@@ -303,7 +311,8 @@ static uint32_t parent_of(const struct map *shown, const struct thing *process)
 {
 	uint32_t place;
 
-	return process->parent != process->id && map_get(shown, process->parent, &place) ? process->parent : 0;
+	return process->parent != process->id && map_get(shown, process->parent, &place) ? process->parent
+											 : 0;
 }
 
 static void make_tree(struct view *v)
@@ -344,7 +353,8 @@ void view_rows(struct view *v, struct model *m)
 	for (size_t i = 0; i < m->n; i++) {
 		struct thing *t = m->things[i];
 
-		if (t->entity == HIW_PROCESS && (t->id > 0 || model_figure(m, t, PROC_RSS)) && passes_filter(v, m, t))
+		if (t->entity == HIW_PROCESS && (t->id > 0 || model_figure(m, t, PROC_RSS)) &&
+			passes_filter(v, m, t))
 			add_row(v, t);
 	}
 	if (v->n_rows > 1)

@@ -7,8 +7,8 @@
 
 #define SECOND UINT64_C(1000000000)
 
-static const uint64_t zooms[] = { 60 * SECOND, 180 * SECOND, 600 * SECOND, 1800 * SECOND, 3600 * SECOND, 6 * 3600 * SECOND,
-	24 * 3600 * SECOND, 0 };
+static const uint64_t zooms[] = { 60 * SECOND, 180 * SECOND, 600 * SECOND, 1800 * SECOND, 3600 * SECOND,
+	6 * 3600 * SECOND, 24 * 3600 * SECOND, 0 };
 
 enum {
 	ZOOMS = sizeof(zooms) / sizeof(zooms[0]),
@@ -70,7 +70,8 @@ static bool has_text(const struct thing *t, const char *text)
 	char pid[24];
 
 	(void) snprintf(pid, sizeof(pid), "%lld", (long long) t->pid.value);
-	return (t->name && strcasestr(t->name, text)) || (t->command && strcasestr(t->command, text)) || strcmp(pid, text) == 0;
+	return (t->name && strcasestr(t->name, text)) || (t->command && strcasestr(t->command, text)) ||
+	       strcmp(pid, text) == 0;
 }
 
 void view_search(struct view *v, const struct model *m, bool again)

@@ -126,5 +126,5 @@ struct column_info {
 extern const struct column_info column_infos[COLUMNS];
 
 /* The text of a cell; "-" if unknown. */
-void column_text(struct view *v, const struct model *m, const struct thing *process, enum column column, char *buf,
-	size_t size);
+void column_text(struct view *v, const struct model *m, const struct thing *process, enum column column,
+	char *buf, size_t size);

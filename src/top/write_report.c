@@ -91,7 +91,8 @@ static void show_result(struct top *t, bool done)
 	if (strncmp(text, prefix, sizeof(prefix) - 1) == 0)
 		text += sizeof(prefix) - 1;
 	(void) text_clean(text, t->screen.utf8, &clean);
-	(void) snprintf(t->view.message, sizeof(t->view.message), "%s%s", done ? "written: " : "report failed: ", clean.len ? clean.data : "");
+	(void) snprintf(t->view.message, sizeof(t->view.message), "%s%s",
+		done ? "written: " : "report failed: ", clean.len ? clean.data : "");
 	buf_done(&clean);
 }
 
@@ -116,7 +117,8 @@ void report_step(struct top *t)
 		char rest[256];
 		const bool room = w->len < sizeof(w->output);
 
-		n = read(w->fd, room ? w->output + w->len : rest, room ? sizeof(w->output) - w->len : sizeof(rest));
+		n = read(w->fd, room ? w->output + w->len : rest,
+			room ? sizeof(w->output) - w->len : sizeof(rest));
 		if (n > 0 && room)
 			w->len += (size_t) n;
 	} while (n > 0);

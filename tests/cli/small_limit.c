@@ -10,8 +10,10 @@
 
 int __real_record_new(const struct record_options *options, struct record **ret, struct err *err);
 int __wrap_record_new(const struct record_options *options, struct record **ret, struct err *err);
-int __real_hiw_recorder_new(const struct hiw_options *options, struct hiw_recorder **ret, struct hiw_err *err);
-int __wrap_hiw_recorder_new(const struct hiw_options *options, struct hiw_recorder **ret, struct hiw_err *err);
+int __real_hiw_recorder_new(
+	const struct hiw_options *options, struct hiw_recorder **ret, struct hiw_err *err);
+int __wrap_hiw_recorder_new(
+	const struct hiw_options *options, struct hiw_recorder **ret, struct hiw_err *err);
 
 static unsigned long long setting(const char *name, unsigned long long otherwise)
 {

@@ -350,7 +350,8 @@ int cuIpcCloseMemHandle(uint64_t at)
 EXPORT int cuModuleLoadData(void **ret, const void *text);
 int cuModuleLoadData(void **ret, const void *text)
 {
-	if (strncmp(text, ".version ", 9) != 0 || !strstr(text, ".entry square(") || !strstr(text, "%globaltimer"))
+	if (strncmp(text, ".version ", 9) != 0 || !strstr(text, ".entry square(") ||
+		!strstr(text, "%globaltimer"))
 		return NO_BINARY;
 	*ret = (void *) (uintptr_t) text;
 	return ready();
@@ -369,13 +370,14 @@ static double percent(double part, double whole)
 }
 
 /* parameters: output address, and duration in ns. */
-EXPORT int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-	unsigned shared, void *stream, void **parameters, void **extra);
-int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-	unsigned shared, void *stream, void **parameters, void **extra)
+EXPORT int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+	unsigned bz, unsigned shared, void *stream, void **parameters, void **extra);
+int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+	unsigned bz, unsigned shared, void *stream, void **parameters, void **extra)
 {
 	const double threads = (double) gx * bx, now = seconds();
-	const bool is_one = function && gx && bx && gy == 1 && gz == 1 && by == 1 && bz == 1 && !shared && !stream && !extra;
+	const bool is_one = function && gx && bx && gy == 1 && gz == 1 && by == 1 && bz == 1 && !shared &&
+			    !stream && !extra;
 
 	if (!is_one || bx > 1024 || !is_ours(*(uint64_t *) parameters[0]))
 		return INVALID_VALUE;

@@ -105,7 +105,8 @@ static bool is_engine(const char *address)
 	const char *engine = fake_bag_text(&the.scenario.driver, "engine", "");
 	size_t len = strlen(address);
 
-	return strncmp(engine, address, len) == 0 && (engine[len] == '\0' || strcmp(engine + len, ":5555") == 0);
+	return strncmp(engine, address, len) == 0 &&
+	       (engine[len] == '\0' || strcmp(engine + len, ":5555") == 0);
 }
 
 static int connect_to(const char *call, const char *address, bool is_unix, uintptr_t *ret)
@@ -148,7 +149,8 @@ EXPORT int dcgmDisconnect(uintptr_t handle)
 EXPORT int dcgmStartEmbedded_v2(void *params)
 {
 	(void) params;
-	return the.references == 0 ? DCGM_UNINITIALIZED : (fake_call(&the.scenario, __func__, NULL), DCGM_NOT_SUPPORTED);
+	return the.references == 0 ? DCGM_UNINITIALIZED
+				   : (fake_call(&the.scenario, __func__, NULL), DCGM_NOT_SUPPORTED);
 }
 
 static int pause_set(const char *call, uintptr_t handle, bool is_paused)
@@ -210,7 +212,8 @@ EXPORT int dcgmGetAllSupportedDevices(uintptr_t handle, unsigned ids[], int *n)
 	return devices_get(__func__, handle, ids, n);
 }
 
-EXPORT int dcgmGetEntityGroupEntities(uintptr_t handle, unsigned entity_group, unsigned ids[], int *n, unsigned flags)
+EXPORT int dcgmGetEntityGroupEntities(
+	uintptr_t handle, unsigned entity_group, unsigned ids[], int *n, unsigned flags)
 {
 	int code = enter(__func__, handle), capacity;
 
@@ -304,7 +307,8 @@ static struct field_group *field_group_find(uintptr_t id)
 	return id >= 1 && id <= the.n_field_groups ? &the.field_groups[id - 1] : NULL;
 }
 
-EXPORT int dcgmFieldGroupCreate(uintptr_t handle, int n, const uint16_t ids[], const char *name, uintptr_t *ret)
+EXPORT int dcgmFieldGroupCreate(
+	uintptr_t handle, int n, const uint16_t ids[], const char *name, uintptr_t *ret)
 {
 	int code = enter(__func__, handle);
 	struct field_group *made = &the.field_groups[the.n_field_groups];
@@ -353,16 +357,18 @@ static bool is_group(uintptr_t id)
 	return group_find(id) || id == ALL_GPUS || id == ALL_INSTANCES || id == ALL_COMPUTE;
 }
 
-EXPORT int dcgmWatchFields(uintptr_t handle, uintptr_t group, uintptr_t field_group, long long every_us, double keep_s,
-	int keep_n)
+EXPORT int dcgmWatchFields(uintptr_t handle, uintptr_t group, uintptr_t field_group, long long every_us,
+	double keep_s, int keep_n)
 {
 	int code = enter(__func__, handle);
 
 	(void) keep_s;
 	(void) keep_n;
-	if (code != 0 || !is_group(group) || !field_group_find(field_group) || every_us <= 0 || the.n_watches == MOST)
+	if (code != 0 || !is_group(group) || !field_group_find(field_group) || every_us <= 0 ||
+		the.n_watches == MOST)
 		return code ?: DCGM_BADPARAM;
-	the.watches[the.n_watches++] = (struct watch) { group, field_group, fake_now(), (double) every_us / 1e6 };
+	the.watches[the.n_watches++] = (struct watch) { group, field_group, fake_now(),
+		(double) every_us / 1e6 };
 	return DCGM_OK;
 }
 
@@ -404,7 +410,9 @@ static struct dcgm_update others_update(uint16_t field)
 		if (end == p)
 			fake_die("profiled: not a list of fields: %s", list);
 		if (id == field)
-			return (struct dcgm_update) { .is_watched = true, .is_there = true, .before = at - every, .at = at };
+			return (struct dcgm_update) {
+				.is_watched = true, .is_there = true, .before = at - every, .at = at
+			};
 		end += strspn(end, " ");
 	}
 	return (struct dcgm_update) { 0 };
@@ -417,7 +425,9 @@ static struct dcgm_update update_of(unsigned entity_group, unsigned entity, uint
 	for (size_t i = 0; i < the.n_watches; i++) {
 		const struct watch *w = &the.watches[i];
 		double at = w->since + floor((fake_now() - w->since) / w->every + 1e-9) * w->every;
-		struct dcgm_update update = { .is_watched = true, .is_there = at > w->since, .before = at - w->every, .at = at };
+		struct dcgm_update update = {
+			.is_watched = true, .is_there = at > w->since, .before = at - w->every, .at = at
+		};
 		if (!group_has(w->group, entity_group, entity) || !field_group_has(w->field_group, field))
 			continue;
 		if (the.updated > at || (!update.is_there && the.updated >= w->since)) {
@@ -445,7 +455,8 @@ static int value_get(unsigned entity_group, unsigned entity, uint16_t field, str
 
 	if (!gpu)
 		return DCGM_BADPARAM;
-	dcgm_value_fill(&the.scenario, gpu, field, update_of(entity_group, entity, field), the.is_paused, ret);
+	dcgm_value_fill(
+		&the.scenario, gpu, field, update_of(entity_group, entity, field), the.is_paused, ret);
 	if (is_lost(gpu))
 		ret->status = DCGM_GPU_IS_LOST;
 	return DCGM_OK;

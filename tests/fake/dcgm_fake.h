@@ -67,5 +67,5 @@ struct dcgm_update {
 
 /* Fills the value of a field of a device after an update as DCGM writes it, with blanks for missing
  * ones. */
-void dcgm_value_fill(const struct fake_scenario *s, const struct fake_gpu *gpu, uint16_t field, struct dcgm_update update,
-	bool is_paused, struct dcgm_value_v1 *ret);
+void dcgm_value_fill(const struct fake_scenario *s, const struct fake_gpu *gpu, uint16_t field,
+	struct dcgm_update update, bool is_paused, struct dcgm_value_v1 *ret);

@@ -57,7 +57,8 @@ static void blank_put(struct dcgm_value_v1 *ret, int which)
 	if (ret->type == 'd')
 		ret->value.dbl = DOUBLE_BLANK + which;
 	else if (ret->type == 's')
-		snprintf(ret->value.str, sizeof(ret->value.str), "%s", which == BLANK ? "<<<NULL>>>" : "<<<NOT_SUPPORTED>>>");
+		snprintf(ret->value.str, sizeof(ret->value.str), "%s",
+			which == BLANK ? "<<<NULL>>>" : "<<<NOT_SUPPORTED>>>");
 	else
 		ret->value.i64 = INT64_BLANK + which;
 }
@@ -78,7 +79,8 @@ static int figure(const struct fake_scenario *s, const struct fake_gpu *gpu, siz
 
 	snprintf(own, sizeof(own), "dcgm %u", field);
 	if (at < N_FIELDS && fields[at].is_mean)
-		return update.before < update.at ? fake_figure_mean(gpu, own, update.before, update.at, ret) : FAKE_UNKNOWN;
+		return update.before < update.at ? fake_figure_mean(gpu, own, update.before, update.at, ret)
+						 : FAKE_UNKNOWN;
 	if (fake_bag_find(&gpu->bag, own) || at == N_FIELDS)
 		return fake_figure(s, gpu, own, update.at, ret);
 	if (field == CAPABILITY) {
@@ -92,8 +94,8 @@ static int figure(const struct fake_scenario *s, const struct fake_gpu *gpu, siz
 	return fake_figure(s, gpu, fields[at].key, update.at, ret);
 }
 
-void dcgm_value_fill(const struct fake_scenario *s, const struct fake_gpu *gpu, uint16_t field, struct dcgm_update update,
-	bool is_paused, struct dcgm_value_v1 *ret)
+void dcgm_value_fill(const struct fake_scenario *s, const struct fake_gpu *gpu, uint16_t field,
+	struct dcgm_update update, bool is_paused, struct dcgm_value_v1 *ret)
 {
 	size_t at = 0;
 	double x = 0;
@@ -114,7 +116,8 @@ void dcgm_value_fill(const struct fake_scenario *s, const struct fake_gpu *gpu, 
 			fake_bag_text(&gpu->bag, fields[at].key, "<<<NOT_SUPPORTED>>>"));
 		return;
 	}
-	code = at < N_FIELDS && fields[at].is_mean && is_paused ? FAKE_UNKNOWN : figure(s, gpu, at, field, update, &x);
+	code = at < N_FIELDS && fields[at].is_mean && is_paused ? FAKE_UNKNOWN
+								: figure(s, gpu, at, field, update, &x);
 	if (code == 0)
 		number_put(ret, at < N_FIELDS && fields[at].per > 1 && !isnan(x) ? x / fields[at].per : x);
 	else

@@ -150,7 +150,8 @@ bool fake_process_lives(const struct fake_item *process, double t, unsigned *ret
 
 /* A figure of a device at t: a code, possibly FAKE_UNKNOWN; *ret is set for 0. A missing key is
  * NOT_SUPPORTED (3). */
-int fake_figure(const struct fake_scenario *s, const struct fake_gpu *gpu, const char *key, double t, double *ret);
+int fake_figure(
+	const struct fake_scenario *s, const struct fake_gpu *gpu, const char *key, double t, double *ret);
 
 /* Its mean between two times; an error or nan at the end is returned as such; nan if no time has
  * passed. */

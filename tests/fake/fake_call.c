@@ -12,7 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static pthread_mutex_t the_driver = PTHREAD_MUTEX_INITIALIZER; /* locked during delays if the scenario has `lock` */
+/* locked during delays if the scenario has `lock` */
+static pthread_mutex_t the_driver = PTHREAD_MUTEX_INITIALIZER;
 
 /* Appends a line per call, "TIME NAME DEVICE", to the file that HIWATER_FAKE_LOG names. */
 static void log_write(const char *call, const struct fake_gpu *gpu)
@@ -38,9 +39,11 @@ static bool rule_holds(struct fake_item *rule, const char *call, const struct fa
 
 	if (fnmatch(rule->call, call, 0) != 0 || (label && (!gpu || strcmp(label, gpu->label) != 0)))
 		return false;
-	if (t < fake_bag_number(&rule->bag, "from", t, t) || t >= fake_bag_number(&rule->bag, "until", t, t + 1))
+	if (t < fake_bag_number(&rule->bag, "from", t, t) ||
+		t >= fake_bag_number(&rule->bag, "until", t, t + 1))
 		return false;
-	return (double) __atomic_fetch_add(&rule->seen, 1, __ATOMIC_RELAXED) >= fake_bag_number(&rule->bag, "first", t, 0);
+	return (double) __atomic_fetch_add(&rule->seen, 1, __ATOMIC_RELAXED) >=
+	       fake_bag_number(&rule->bag, "first", t, 0);
 }
 
 static double thread_seconds(void)

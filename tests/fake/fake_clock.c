@@ -101,6 +101,7 @@ unsigned long long fake_stamp(double t)
 
 void fake_clock_called(const char *call, const struct fake_gpu *gpu)
 {
-	if (the.kind == CLOCK_STEPS && the.on && gpu && !gpu->parent && gpu->index == 0 && strcmp(call, the.on) == 0)
+	if (the.kind == CLOCK_STEPS && the.on && gpu && !gpu->parent && gpu->index == 0 &&
+		strcmp(call, the.on) == 0)
 		atomic_fetch_add(&the.calls, 1);
 }

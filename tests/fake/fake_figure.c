@@ -11,13 +11,15 @@ static double process_memory(const struct fake_scenario *s, const struct fake_gp
 
 	for (size_t i = 0; i < s->processes.n; i++) {
 		const struct fake_item *process = s->processes.items[i];
-		if ((process->gpu == gpu || process->gpu->parent == gpu) && fake_process_lives(process, t, &pid))
+		if ((process->gpu == gpu || process->gpu->parent == gpu) &&
+			fake_process_lives(process, t, &pid))
 			sum += fake_bag_number(&process->bag, "memory", t, 0);
 	}
 	return sum;
 }
 
-int fake_figure(const struct fake_scenario *s, const struct fake_gpu *gpu, const char *key, double t, double *ret)
+int fake_figure(
+	const struct fake_scenario *s, const struct fake_gpu *gpu, const char *key, double t, double *ret)
 {
 	const struct fake_key *found = fake_bag_find(&gpu->bag, key);
 	const struct fake_value *v = found ? &found->value : NULL;

@@ -28,7 +28,9 @@ static unsigned pid_parse(const char *text)
 	if (!fake_expanded(text + (text[0] == '@'), value, sizeof(value)))
 		return 0;
 	if (text[0] == '@' || value[0] == '@')
-		return file_get(value + (value[0] == '@'), digits, sizeof(digits)) ? (unsigned) strtoul(digits, NULL, 10) : 0;
+		return file_get(value + (value[0] == '@'), digits, sizeof(digits))
+			       ? (unsigned) strtoul(digits, NULL, 10)
+			       : 0;
 	return (unsigned) strtoul(value, NULL, 10);
 }
 
@@ -43,7 +45,8 @@ bool fake_process_lives(const struct fake_item *process, double t, unsigned *ret
 	const char *text = fake_bag_text(&process->bag, "pid", "0");
 	unsigned *named = process->named;
 
-	if (t < fake_bag_number(&process->bag, "from", t, t) || t >= fake_bag_number(&process->bag, "until", t, t + 1))
+	if (t < fake_bag_number(&process->bag, "from", t, t) ||
+		t >= fake_bag_number(&process->bag, "until", t, t + 1))
 		return false;
 	if (text[0] != '$' && text[0] != '@') {
 		*ret_pid = pid_parse(text);

@@ -174,7 +174,10 @@ static const struct {
 /* A section about this device: its own bag, or that of a new item. */
 static void device_take(struct reading *r, enum of of, struct fake_gpu *gpu)
 {
-	section_take(r, of == OF_GPU ? &gpu->bag : item_add(of == OF_PROCESS ? &r->s->processes : &r->s->events, gpu, NULL), gpu);
+	section_take(r,
+		of == OF_GPU ? &gpu->bag
+			     : item_add(of == OF_PROCESS ? &r->s->processes : &r->s->events, gpu, NULL),
+		gpu);
 }
 
 /* "0", "0-7", "0.1": devices or one instance. */
@@ -186,7 +189,8 @@ static void devices_take(struct reading *r, enum of of, const char *text)
 	if (p == text || first > 1000)
 		bad(r, "a device is a number", text);
 	if (*p == '.') {
-		device_take(r, of, mig_get(r->s, gpu_get(r->s, (unsigned) first), (unsigned) strtoul(p + 1, &p, 10)));
+		device_take(r, of,
+			mig_get(r->s, gpu_get(r->s, (unsigned) first), (unsigned) strtoul(p + 1, &p, 10)));
 	} else {
 		if (*p == '-')
 			last = strtoul(p + 1, &p, 10);
@@ -231,7 +235,8 @@ static bool is_text(const struct reading *r, const char *name)
 			return known_keys[i].is_text;
 	}
 	if (strcmp(r->section, "gpu") != 0 ||
-		(strncmp(name, "field ", 6) != 0 && strncmp(name, "gpm ", 4) != 0 && strncmp(name, "dcgm ", 5) != 0))
+		(strncmp(name, "field ", 6) != 0 && strncmp(name, "gpm ", 4) != 0 &&
+			strncmp(name, "dcgm ", 5) != 0))
 		bad(r, "no such key in this section", name);
 	return false;
 }
@@ -299,7 +304,8 @@ static void include(struct reading *r, const char *name, unsigned depth)
 
 	if (depth > 8)
 		bad(r, "too many includes", name);
-	snprintf(path, sizeof(path), "%.*s%s", name[0] != '/' && slash ? (int) (slash + 1 - r->path) : 0, r->path, name);
+	snprintf(path, sizeof(path), "%.*s%s", name[0] != '/' && slash ? (int) (slash + 1 - r->path) : 0,
+		r->path, name);
 	file_read(r, path, depth + 1);
 	r->path = path_here;
 	r->line = line_here;

@@ -289,7 +289,8 @@ double fake_value_integral(const struct fake_value *v, double t)
 	case FAKE_SINE:
 		return v->a * t + v->b * v->c / TAU * (1 - cos(TAU * t / v->c));
 	case FAKE_SQUARE:
-		return v->a * t + (v->b - v->a) * (floor(t / v->c) * v->c * v->d + fmin(fmod(t, v->c), v->c * v->d));
+		return v->a * t +
+		       (v->b - v->a) * (floor(t / v->c) * v->c * v->d + fmin(fmod(t, v->c), v->c * v->d));
 	case FAKE_RATE:
 		return v->b * t + v->a * t * t / 2;
 	case FAKE_FILE: /* as if constant */

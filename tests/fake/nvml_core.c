@@ -43,7 +43,8 @@ static int device_state(const struct fake_gpu *gpu)
 
 	if (t >= fake_bag_number(&whole->bag, "lost", t, t + 1))
 		return NVML_GPU_IS_LOST;
-	if (t < fake_bag_number(&gpu->bag, "from", t, t) || t >= fake_bag_number(&gpu->bag, "until", t, t + 1))
+	if (t < fake_bag_number(&gpu->bag, "from", t, t) ||
+		t >= fake_bag_number(&gpu->bag, "until", t, t + 1))
 		return NVML_INVALID_ARGUMENT;
 	return NVML_SUCCESS;
 }
@@ -86,7 +87,8 @@ static void load(void)
 	fake_scenario_load(&scenario, path ? path : FAKE_SCENARIOS "/default.conf");
 	level = fake_bag_text(&scenario.driver, "level", nvml_level_name);
 	if (path && strcmp(level, nvml_level_name) != 0)
-		fake_die("%s: this is for the library of driver %s, not for %s", path, level, nvml_level_name);
+		fake_die(
+			"%s: this is for the library of driver %s, not for %s", path, level, nvml_level_name);
 	fake_clock_start(&scenario);
 	take_memory((size_t) fake_bag_number(&scenario.driver, "resident", 0, 0));
 }
@@ -162,7 +164,8 @@ EXPORT const char *nvmlErrorString(int code)
 		[27] = "Not ready",
 	};
 
-	return code >= 0 && (size_t) code < sizeof(texts) / sizeof(texts[0]) && texts[code] ? texts[code] : "Unknown Error";
+	return code >= 0 && (size_t) code < sizeof(texts) / sizeof(texts[0]) && texts[code] ? texts[code]
+											    : "Unknown Error";
 }
 
 /* ---- figures --------------------------------------------------------------------------------- */
@@ -223,7 +226,8 @@ int nvml_text(const char *text, char *ret, unsigned size)
 
 EXPORT int nvmlSystemGetDriverVersion(char *ret, unsigned size)
 {
-	return nvml_enter(__func__, NULL) ?: nvml_text(fake_bag_text(&scenario.driver, "version", nvml_level_version), ret, size);
+	return nvml_enter(__func__, NULL)
+		       ?: nvml_text(fake_bag_text(&scenario.driver, "version", nvml_level_version), ret, size);
 }
 
 EXPORT int nvmlSystemGetNVMLVersion(char *ret, unsigned size)
@@ -231,7 +235,8 @@ EXPORT int nvmlSystemGetNVMLVersion(char *ret, unsigned size)
 	char made[80];
 
 	snprintf(made, sizeof(made), "12.%s", fake_bag_text(&scenario.driver, "version", nvml_level_version));
-	return nvml_enter(__func__, NULL) ?: nvml_text(fake_bag_text(&scenario.driver, "nvml", made), ret, size);
+	return nvml_enter(__func__, NULL)
+		       ?: nvml_text(fake_bag_text(&scenario.driver, "nvml", made), ret, size);
 }
 
 static int cuda_get(int *ret)
@@ -312,7 +317,8 @@ EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, struct fake_gpu **ret)
 	struct fake_gpu *found = NULL;
 
 	for (size_t i = 0; uuid && i < scenario.n_gpus + scenario.n_migs; i++) {
-		struct fake_gpu *gpu = i < scenario.n_gpus ? scenario.gpus[i] : scenario.migs[i - scenario.n_gpus];
+		struct fake_gpu *gpu = i < scenario.n_gpus ? scenario.gpus[i]
+							   : scenario.migs[i - scenario.n_gpus];
 		if (strcmp(nvml_uuid(gpu), uuid) == 0)
 			found = gpu;
 	}

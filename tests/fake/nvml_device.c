@@ -55,7 +55,8 @@ FIGURE(DeviceGetSupportedEventTypes, 64, "event_types")
 #define TEXT(name, key) \
 	EXPORT int nvml##name(struct fake_gpu *gpu, char *ret, unsigned size) \
 	{ \
-		return nvml_enter(__func__, gpu) ?: nvml_text(fake_bag_text(&gpu->bag, key, NULL), ret, size); \
+		return nvml_enter(__func__, gpu) \
+			       ?: nvml_text(fake_bag_text(&gpu->bag, key, NULL), ret, size); \
 	}
 
 TEXT(DeviceGetSerial, "serial")
@@ -69,7 +70,8 @@ const char *nvml_uuid(const struct fake_gpu *gpu)
 
 EXPORT int nvmlDeviceGetName(struct fake_gpu *gpu, char *ret, unsigned size)
 {
-	return nvml_enter(__func__, gpu) ?: nvml_text(fake_bag_text(&gpu->bag, "name", "Fake GPU"), ret, size);
+	return nvml_enter(__func__, gpu)
+		       ?: nvml_text(fake_bag_text(&gpu->bag, "name", "Fake GPU"), ret, size);
 }
 
 EXPORT int nvmlDeviceGetUUID(struct fake_gpu *gpu, char *ret, unsigned size)
@@ -106,7 +108,8 @@ static int chosen(const struct fake_gpu *gpu, const char *const keys[], int n, i
 }
 
 /* Two figures, or the first error. */
-static int two(const struct fake_gpu *gpu, const char *key, uint32_t *ret, const char *other, uint32_t *ret_other)
+static int two(
+	const struct fake_gpu *gpu, const char *key, uint32_t *ret, const char *other, uint32_t *ret_other)
 {
 	int code = nvml_u32(gpu, key, ret);
 
@@ -133,8 +136,10 @@ static int pci_get(const struct fake_gpu *gpu, struct nvml_pci_v3 *ret)
 	v1->device = (uint32_t) strtoul(p + 1, &p, 16);
 	v1->pci_device = (uint32_t) nvml_number(gpu, "pci_device", 0);
 	ret->v2.subsystem = (uint32_t) nvml_number(gpu, "pci_subsystem", 0);
-	snprintf(v1->bus_id, sizeof(v1->bus_id), "%04X:%02X:%02X.0", v1->domain & 0xffff, v1->bus & 0xff, v1->device & 0xff);
-	snprintf(ret->bus_id, sizeof(ret->bus_id), "%08X:%02X:%02X.0", v1->domain, v1->bus & 0xff, v1->device & 0xff);
+	snprintf(v1->bus_id, sizeof(v1->bus_id), "%04X:%02X:%02X.0", v1->domain & 0xffff, v1->bus & 0xff,
+		v1->device & 0xff);
+	snprintf(ret->bus_id, sizeof(ret->bus_id), "%08X:%02X:%02X.0", v1->domain, v1->bus & 0xff,
+		v1->device & 0xff);
 	return NVML_SUCCESS;
 }
 
@@ -269,7 +274,8 @@ EXPORT int nvmlDeviceGetClockInfo(struct fake_gpu *gpu, int type, uint32_t *ret)
 
 EXPORT int nvmlDeviceGetMaxClockInfo(struct fake_gpu *gpu, int type, uint32_t *ret)
 {
-	static const char *const keys[] = { "clock_max_graphics", "clock_max_sm", "clock_max_memory", "clock_max_video" };
+	static const char *const keys[] = { "clock_max_graphics", "clock_max_sm", "clock_max_memory",
+		"clock_max_video" };
 
 	return nvml_enter(__func__, gpu) ?: chosen(gpu, keys, 4, type, ret);
 }
@@ -289,13 +295,14 @@ EXPORT int nvmlDeviceGetTemperatureV(struct fake_gpu *gpu, struct nvml_temperatu
 		return code ?: NVML_INVALID_ARGUMENT;
 	if (ret->version != NVML_VERSION(nvml_temperature, 1))
 		return NVML_ARGUMENT_VERSION_MISMATCH;
-	return ret->sensor != 0 ? NVML_INVALID_ARGUMENT : nvml_u32(gpu, "temperature", (uint32_t *) &ret->celsius);
+	return ret->sensor != 0 ? NVML_INVALID_ARGUMENT
+				: nvml_u32(gpu, "temperature", (uint32_t *) &ret->celsius);
 }
 
 EXPORT int nvmlDeviceGetTemperatureThreshold(struct fake_gpu *gpu, int type, uint32_t *ret)
 {
-	static const char *const keys[] = { "temperature_shutdown", "temperature_slowdown", "temperature_memory_max",
-		"temperature_gpu_max" };
+	static const char *const keys[] = { "temperature_shutdown", "temperature_slowdown",
+		"temperature_memory_max", "temperature_gpu_max" };
 
 	return nvml_enter(__func__, gpu) ?: chosen(gpu, keys, 4, type, ret);
 }
@@ -341,7 +348,8 @@ EXPORT int nvmlDeviceGetFanSpeedRPM(struct fake_gpu *gpu, struct nvml_fan_rpm *r
 
 	if (code != 0 || !ret)
 		return code ?: NVML_INVALID_ARGUMENT;
-	return ret->version != NVML_VERSION(nvml_fan_rpm, 1) ? NVML_ARGUMENT_VERSION_MISMATCH : nvml_u32(gpu, "fan_rpm", &ret->rpm);
+	return ret->version != NVML_VERSION(nvml_fan_rpm, 1) ? NVML_ARGUMENT_VERSION_MISMATCH
+							     : nvml_u32(gpu, "fan_rpm", &ret->rpm);
 }
 
 EXPORT int nvmlDeviceGetPowerManagementLimitConstraints(struct fake_gpu *gpu, uint32_t *least, uint32_t *most)

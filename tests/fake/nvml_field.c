@@ -108,7 +108,8 @@ enum {
 }; /* samples that the driver keeps */
 
 /* The samples after last_seen, the oldest first. Returns their number. */
-static unsigned samples_fill(const struct fake_gpu *gpu, const char *key, uint64_t last_seen, struct nvml_sample rows[])
+static unsigned samples_fill(
+	const struct fake_gpu *gpu, const char *key, uint64_t last_seen, struct nvml_sample rows[])
 {
 	double interval = fake_bag_number(&gpu->bag, "sample_interval", 0, 0.1), t = fake_now(), x;
 	long long newest = (long long) floor(t / interval), oldest = newest >= RING ? newest - RING + 1 : 0;
@@ -124,11 +125,11 @@ static unsigned samples_fill(const struct fake_gpu *gpu, const char *key, uint64
 	return n;
 }
 
-EXPORT int nvmlDeviceGetSamples(struct fake_gpu *gpu, int type, unsigned long long last_seen, int *ret_type, unsigned *n,
-	struct nvml_sample *rows)
+EXPORT int nvmlDeviceGetSamples(struct fake_gpu *gpu, int type, unsigned long long last_seen, int *ret_type,
+	unsigned *n, struct nvml_sample *rows)
 {
-	static const char *const keys[] = { "power", "util", "util_memory", "util_encoder", "util_decoder", "clock_sm",
-		"clock_memory", "power_module", "util_jpg", "util_ofa" };
+	static const char *const keys[] = { "power", "util", "util_memory", "util_encoder", "util_decoder",
+		"clock_sm", "clock_memory", "power_module", "util_jpg", "util_ofa" };
 	struct nvml_sample found[RING];
 	int code = nvml_enter(__func__, gpu);
 	unsigned count;

@@ -40,7 +40,8 @@ static bool is_on(const struct fake_item *process, const struct fake_gpu *gpu)
 /* An instance of the process, or all ones. */
 static uint32_t instance(const struct fake_item *process, const char *key, double t)
 {
-	double otherwise = process->gpu->parent ? fake_bag_number(&process->gpu->bag, key, t, UINT32_MAX) : UINT32_MAX;
+	double otherwise = process->gpu->parent ? fake_bag_number(&process->gpu->bag, key, t, UINT32_MAX)
+						: UINT32_MAX;
 
 	return (uint32_t) fake_bag_number(&process->bag, key, t, otherwise);
 }
@@ -78,7 +79,8 @@ static unsigned list_fill(const struct fake_gpu *gpu, const char *list, struct n
 }
 
 /* A list into rows of stride bytes: the first 16, 24 or all 32 bytes of each process. */
-static int list_get(const char *call, const struct fake_gpu *gpu, const char *list, size_t stride, unsigned *n, void *rows)
+static int list_get(const char *call, const struct fake_gpu *gpu, const char *list, size_t stride,
+	unsigned *n, void *rows)
 {
 	struct nvml_process_detail found[MOST_ROWS];
 	int code = nvml_enter(call, gpu);
@@ -129,7 +131,8 @@ EXPORT int nvmlDeviceGetRunningProcessDetailList(struct fake_gpu *gpu, struct nv
 	if (list && list->version != NVML_VERSION(nvml_detail_list, 1))
 		code = NVML_ARGUMENT_VERSION_MISMATCH;
 	else if (list && list->mode < modes)
-		return list_get(__func__, gpu, names[list->mode], sizeof(struct nvml_process_detail), &list->n, list->rows);
+		return list_get(__func__, gpu, names[list->mode], sizeof(struct nvml_process_detail),
+			&list->n, list->rows);
 	return nvml_enter(__func__, gpu) ?: code;
 }
 
@@ -151,7 +154,8 @@ static bool has_util(const struct fake_item *process)
 
 /* A row for each process with figures, all of the last sample; none if it is not newer than
  * last_seen. Returns a code: NOT_SUPPORTED if no process ever has figures. */
-static int util_fill(const struct fake_gpu *gpu, uint64_t last_seen, struct nvml_process_util rows[], unsigned *ret_n)
+static int util_fill(
+	const struct fake_gpu *gpu, uint64_t last_seen, struct nvml_process_util rows[], unsigned *ret_n)
 {
 	const struct fake_list *all = &nvml_scenario()->processes;
 	double t = sampled(gpu, fake_now());
@@ -182,8 +186,8 @@ static int util_fill(const struct fake_gpu *gpu, uint64_t last_seen, struct nvml
 	return n == 0 ? NVML_NOT_FOUND : NVML_SUCCESS;
 }
 
-EXPORT int nvmlDeviceGetProcessUtilization(struct fake_gpu *gpu, struct nvml_process_sample *rows, unsigned *n,
-	unsigned long long last_seen)
+EXPORT int nvmlDeviceGetProcessUtilization(
+	struct fake_gpu *gpu, struct nvml_process_sample *rows, unsigned *n, unsigned long long last_seen)
 {
 	enum {
 		ANNOUNCED = 100

@@ -41,8 +41,8 @@ struct cuda_ipc {
 	X(module, (void **, const void *ptx), "cuModuleLoadData") \
 	X(function, (void **, void *module, const char *name), "cuModuleGetFunction") \
 	X(launch, \
-		(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, \
-			void *stream, void **parameters, void **extra), \
+		(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, \
+			unsigned bz, unsigned shared, void *stream, void **parameters, void **extra), \
 		"cuLaunchKernel") \
 	X(ipc_export, (struct cuda_ipc *, uint64_t), "cuIpcGetMemHandle") \
 	X(ipc_open, (uint64_t *, struct cuda_ipc, unsigned flags), "cuIpcOpenMemHandle_v2") \

@@ -123,7 +123,8 @@ static void say_held(const struct cuda *cuda, uint64_t held)
 	size_t available = 0, total = 0;
 
 	CUDA(cuda, info, &available, &total);
-	say("\"pid\": %d, \"held\": %" PRIu64 ", \"free\": %zu, \"total\": %zu", (int) getpid(), held, available, total);
+	say("\"pid\": %d, \"held\": %" PRIu64 ", \"free\": %zu, \"total\": %zu", (int) getpid(), held,
+		available, total);
 	await();
 }
 
@@ -183,7 +184,8 @@ static int copy(const struct cuda *cuda, int n, char **args)
 
 	for (uint64_t i = 0; i < times; i++)
 		CUDA(cuda, to_host, host, device, bytes);
-	say("\"bytes\": %" PRIu64 ", \"to_device_s\": %.6f, \"to_host_s\": %.6f", bytes * times, there - began, seconds() - there);
+	say("\"bytes\": %" PRIu64 ", \"to_device_s\": %.6f, \"to_host_s\": %.6f", bytes * times,
+		there - began, seconds() - there);
 	await();
 	return 0;
 }
@@ -204,7 +206,8 @@ static void make(const struct cuda *cuda, struct kernel *ret)
 	CUDA(cuda, alloc, &ret->out, 1024);
 }
 
-static void launch(const struct cuda *cuda, const struct kernel *k, unsigned blocks, unsigned threads, uint64_t ns)
+static void launch(
+	const struct cuda *cuda, const struct kernel *k, unsigned blocks, unsigned threads, uint64_t ns)
 {
 	uint64_t out = k->out;
 	void *parameters[] = { &out, &ns };
@@ -221,7 +224,8 @@ static int square(const struct cuda *cuda, int n, char **args)
 
 	(void) n;
 	make(cuda, &k);
-	say("\"pid\": %d, \"blocks\": %u, \"threads\": %u, \"sms\": %d", (int) getpid(), blocks, threads, cuda->sms);
+	say("\"pid\": %d, \"blocks\": %u, \"threads\": %u, \"sms\": %d", (int) getpid(), blocks, threads,
+		cuda->sms);
 	launch(cuda, &k, blocks, threads, LAUNCH_NS);
 	while (seconds() < until) {
 		for (int i = 0; i < 5; i++)
@@ -338,7 +342,8 @@ static int info(const struct cuda *cuda, int n, char **args)
 	(void) n;
 	(void) args;
 	CUDA(cuda, version, &version);
-	say("\"name\": \"%s\", \"sms\": %d, \"threads_sm\": %d, \"cuda\": %d", cuda->gpu, cuda->sms, cuda->threads_sm, version);
+	say("\"name\": \"%s\", \"sms\": %d, \"threads_sm\": %d, \"cuda\": %d", cuda->gpu, cuda->sms,
+		cuda->threads_sm, version);
 	return 0;
 }
 
@@ -368,6 +373,7 @@ int main(int argc, char **argv)
 		cuda_open(&cuda);
 		return jobs[i].run(&cuda, argc - 2, argv + 2);
 	}
-	(void) fprintf(stderr, "cuda-jobs: info, ladder, fill, square, work, long, copy or share, with what each needs\n");
+	(void) fprintf(stderr,
+		"cuda-jobs: info, ladder, fill, square, work, long, copy or share, with what each needs\n");
 	return 2;
 }

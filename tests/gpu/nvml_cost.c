@@ -113,12 +113,14 @@ static int call(void *f, enum shape shape, void *device)
 	case USE:
 		return ((int (*)(void *, void *, unsigned *, uint64_t)) f)(device, room, &n, 0);
 	case SAMPLES:
-		return ((int (*)(void *, int, uint64_t, unsigned *, unsigned *, void *)) f)(device, 1, 0, &type, &n, room);
+		return ((int (*)(void *, int, uint64_t, unsigned *, unsigned *, void *)) f)(
+			device, 1, 0, &type, &n, room);
 	case FIELDS:
 		memset(fields, 0, sizeof(fields));
 		for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
 			fields[i].id = ids[i];
-		return ((int (*)(void *, int, void *)) f)(device, (int) (sizeof(ids) / sizeof(ids[0])), fields);
+		return ((int (*)(void *, int, void *)) f)(
+			device, (int) (sizeof(ids) / sizeof(ids[0])), fields);
 	case ECC:
 		return ((int (*)(void *, int, int, void *)) f)(device, 0, 0, words);
 	default:
@@ -136,8 +138,10 @@ static int compare(const void *a, const void *b)
 static void say(const char *name, unsigned gpu, int code, unsigned n)
 {
 	qsort(times, n, sizeof(times[0]), compare);
-	(void) printf("{\"call\": \"%s\", \"gpu\": %u, \"code\": %d, \"n\": %u, \"fastest_ns\": %llu, \"median_ns\": %llu, \"slowest_ns\": %llu}\n",
-		name, gpu, code, n, (unsigned long long) times[0], (unsigned long long) times[n / 2], (unsigned long long) times[n - 1]);
+	(void) printf(
+		"{\"call\": \"%s\", \"gpu\": %u, \"code\": %d, \"n\": %u, \"fastest_ns\": %llu, \"median_ns\": %llu, \"slowest_ns\": %llu}\n",
+		name, gpu, code, n, (unsigned long long) times[0], (unsigned long long) times[n / 2],
+		(unsigned long long) times[n - 1]);
 	(void) fflush(stdout);
 }
 
@@ -172,7 +176,8 @@ static void measure_gpm(unsigned gpu, void *device, uint64_t span_ns)
 	int code = 0, sampled = 0;
 	unsigned n = 0;
 
-	if (!alloc || !sample || !metrics || alloc(&pair[0]) != 0 || alloc(&pair[1]) != 0 || sample(device, pair[0]) != 0)
+	if (!alloc || !sample || !metrics || alloc(&pair[0]) != 0 || alloc(&pair[1]) != 0 ||
+		sample(device, pair[0]) != 0)
 		return;
 	const struct timespec gap = { .tv_nsec = 100000000 };
 
@@ -182,7 +187,10 @@ static void measure_gpm(unsigned gpu, void *device, uint64_t span_ns)
 
 		sampled = sample(device, pair[(n + 1) % 2]);
 		samples_ns[n] = now_ns() - began;
-		get = (struct gpm_get) { .version = 1, .n = sizeof(ids) / sizeof(ids[0]), .before = pair[n % 2], .after = pair[(n + 1) % 2] };
+		get = (struct gpm_get) { .version = 1,
+			.n = sizeof(ids) / sizeof(ids[0]),
+			.before = pair[n % 2],
+			.after = pair[(n + 1) % 2] };
 		for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
 			get.metrics[i].id = ids[i];
 		began = now_ns();
@@ -208,7 +216,8 @@ int main(int argc, char **argv)
 	}
 	int (*init)(void) = (int (*)(void)) dlsym(library, "nvmlInit_v2");
 	int (*get_count)(unsigned *) = (int (*)(unsigned *)) dlsym(library, "nvmlDeviceGetCount_v2");
-	int (*by_index)(unsigned, void **) = (int (*)(unsigned, void **)) dlsym(library, "nvmlDeviceGetHandleByIndex_v2");
+	int (*by_index)(unsigned, void **) = (int (*)(unsigned, void **)) dlsym(
+		library, "nvmlDeviceGetHandleByIndex_v2");
 
 	if (!init || !get_count || !by_index || init() != 0 || get_count(&count) != 0) {
 		(void) fprintf(stderr, "nvml-cost: the driver does not start\n");

@@ -9,8 +9,10 @@ int main(void)
 {
 	void *driver = dlopen("libnvidia-ml.so.1", RTLD_NOW), *gpu;
 	int (*init)(void) = (int (*)(void)) dlsym(driver, "nvmlInit_v2");
-	int (*by_index)(unsigned, void **) = (int (*)(unsigned, void **)) dlsym(driver, "nvmlDeviceGetHandleByIndex_v2");
-	int (*list)(void *, unsigned *, void *) = (int (*)(void *, unsigned *, void *)) dlsym(driver, "nvmlDeviceGetComputeRunningProcesses_v3");
+	int (*by_index)(unsigned, void **) = (int (*)(unsigned, void **)) dlsym(
+		driver, "nvmlDeviceGetHandleByIndex_v2");
+	int (*list)(void *, unsigned *, void *) = (int (*)(void *, unsigned *, void *)) dlsym(
+		driver, "nvmlDeviceGetComputeRunningProcesses_v3");
 	unsigned n = 2;
 	char *rows = malloc(n * 24);
 

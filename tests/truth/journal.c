@@ -129,7 +129,8 @@ void __wrap_memory_free(struct memory *m)
 
 int __wrap_memory_birth(struct memory *m, const struct memory_birth *b)
 {
-	LINE(m, "birth", b->id, b->parent, (int64_t) b->program, (int64_t) b->forked_ns, b->is_main, b->is_new);
+	LINE(m, "birth", b->id, b->parent, (int64_t) b->program, (int64_t) b->forked_ns, b->is_main,
+		b->is_new);
 	return __real_memory_birth(m, b);
 }
 
@@ -171,8 +172,8 @@ void __wrap_memory_mapped_twice(struct memory *m, uint32_t id, int64_t bytes)
 
 void __wrap_memory_end(struct memory *m, const struct memory_end *e)
 {
-	LINE(m, "end", e->id, MAYBE(e->hwm), (int64_t) e->until_ns, MAYBE(e->faults), e->is_own, e->is_renamed,
-		e->is_copy, e->is_awaited);
+	LINE(m, "end", e->id, MAYBE(e->hwm), (int64_t) e->until_ns, MAYBE(e->faults), e->is_own,
+		e->is_renamed, e->is_copy, e->is_awaited);
 	__real_memory_end(m, e);
 }
 

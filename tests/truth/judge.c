@@ -138,7 +138,8 @@ static size_t append_children(long pid, long *pids, size_t n, const struct stat 
 			continue;
 		(void) snprintf(path, sizeof(path), "/proc/%ld/task/%s/children", pid, entry->d_name);
 		text = slurp(path);
-		for (long child; text && (child = strtol(text, &next, 10)) > 0 && n < MOST_PROCESSES; text = next) {
+		for (long child; text && (child = strtol(text, &next, 10)) > 0 && n < MOST_PROCESSES;
+			text = next) {
 			if (!except || !runs_same(child, except))
 				pids[n++] = child;
 		}
@@ -174,7 +175,9 @@ static uint64_t frame_of_zeros(void)
 	volatile char c = *p;
 
 	(void) c;
-	if (fd < 0 || pread(fd, &entry, sizeof(entry), (off_t) ((uintptr_t) p / PAGE * sizeof(entry))) != sizeof(entry))
+	if (fd < 0 ||
+		pread(fd, &entry, sizeof(entry), (off_t) ((uintptr_t) p / PAGE * sizeof(entry))) !=
+			sizeof(entry))
 		entry = 0;
 	if (fd >= 0)
 		(void) close(fd);
@@ -276,13 +279,15 @@ static void count(const struct process *p, const struct process *before, uint64_
 			while (before && k < before->n_ranges && before->ranges[k].end <= page)
 				k++;
 			if (before && k < before->n_ranges && before->ranges[k].begin <= page &&
-				before->frames[before->ranges[k].at + (size_t) (page - before->ranges[k].begin)] == frame)
+				before->frames[before->ranges[k].at +
+					       (size_t) (page - before->ranges[k].begin)] == frame)
 				*both += add(1, frame);
 		}
 	}
 }
 
-static void walk_frames(struct walk *walk, const struct walk *last, const long *pids, size_t n, uint64_t *once, uint64_t *both)
+static void walk_frames(struct walk *walk, const struct walk *last, const long *pids, size_t n,
+	uint64_t *once, uint64_t *both)
 {
 	if (n > walk->max) {
 		size_t had = walk->max;
@@ -366,7 +371,7 @@ int main(int argc, char **argv)
 		longest = next - begin > longest ? next - begin : longest;
 		begin = next;
 	}
-	printf("%s %llu %llu %lu %llu\n", zero_frame ? "frames" : "pss", (unsigned long long) least, (unsigned long long) most_once,
-		n_walks, (unsigned long long) longest);
+	printf("%s %llu %llu %lu %llu\n", zero_frame ? "frames" : "pss", (unsigned long long) least,
+		(unsigned long long) most_once, n_walks, (unsigned long long) longest);
 	return 0;
 }

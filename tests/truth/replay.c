@@ -122,7 +122,8 @@ static void replay_files(struct memory *m, const int64_t *a)
 
 static void replay_pss(struct memory *m, const int64_t *a)
 {
-	memory_pss(m, &(struct memory_pss) { .id = (uint32_t) a[0], .pss = a[1], .anon = a[2], .private = a[3] });
+	memory_pss(m,
+		&(struct memory_pss) { .id = (uint32_t) a[0], .pss = a[1], .anon = a[2], .private = a[3] });
 }
 
 static void replay_pass(struct memory *m, const int64_t *a)
@@ -216,7 +217,8 @@ static int entry_add(struct journal *j, const struct entry *entry)
 {
 	if (j->n == j->max) {
 		const size_t max = j->max ? 2 * j->max : 1024;
-		struct entry *entries = max <= CALLS_MOST ? realloc(j->entries, max * sizeof(*entries)) : NULL;
+		struct entry *entries = max <= CALLS_MOST ? realloc(j->entries, max * sizeof(*entries))
+							  : NULL;
 
 		if (!entries)
 			return -ENOMEM;
@@ -236,9 +238,11 @@ static int line_take(struct journal *j, char *line, bool is_first)
 	const int64_t *a = entry.args;
 
 	if (is_first && n == 5 && !strcmp(line, "new")) {
-		j->config = (struct memory_config) {
-			.page_bytes = a[0], .huge_bytes = a[1], .machine_bytes = a[2], .rss_error_bytes = a[3], .ours = a[4]
-		};
+		j->config = (struct memory_config) { .page_bytes = a[0],
+			.huge_bytes = a[1],
+			.machine_bytes = a[2],
+			.rss_error_bytes = a[3],
+			.ours = a[4] };
 		return 0;
 	}
 	entry.call = is_first ? NULL : call_find(line);
@@ -317,7 +321,8 @@ int main(int argc, char **argv)
 		const int r = file_replay(argv[i], argv[1]);
 
 		if (r < 0) {
-			fprintf(stderr, "truth-replay: %s: %s\n", argv[i], r == -EINVAL ? "not a complete journal" : strerror(-r));
+			fprintf(stderr, "truth-replay: %s: %s\n", argv[i],
+				r == -EINVAL ? "not a complete journal" : strerror(-r));
 			return 1;
 		}
 	}

@@ -252,7 +252,8 @@ static void write_shared(int i)
 static void forks_write_shared(void)
 {
 	(void) fill(100 * (size_t) MB);
-	shared_with = mmap(NULL, 100 * (size_t) MB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared_with = mmap(
+		NULL, 100 * (size_t) MB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared_with == MAP_FAILED)
 		die("mmap");
 	memset(shared_with, 1, 100 * (size_t) MB);
@@ -566,8 +567,9 @@ static void gives_way(const char *how)
 		char *p, c;
 
 		(void) close(gate[1]);
-		p = strcmp(how, "file") == 0 ? map_file(0, bytes) : strcmp(how, "huge") == 0 ? fill_huge(bytes)
-											     : fill(bytes);
+		p = strcmp(how, "file") == 0   ? map_file(0, bytes)
+		    : strcmp(how, "huge") == 0 ? fill_huge(bytes)
+					       : fill(bytes);
 		if (read(gate[0], &c, 1) != 0) /* end of file opens the gate */
 			die("read");
 		if (strcmp(how, "give-back") == 0)
@@ -656,7 +658,8 @@ static char *map_shared(const char *way, size_t bytes)
 	if (strcmp(way, "memfd") == 0) {
 		fd = memfd_create("truth", MFD_CLOEXEC);
 	} else if (strcmp(way, "anon") != 0) {
-		(void) snprintf(path, sizeof(path), "%s/truth-%ld", strcmp(way, "shm") == 0 ? "/dev/shm" : folder, (long) getpid());
+		(void) snprintf(path, sizeof(path), "%s/truth-%ld",
+			strcmp(way, "shm") == 0 ? "/dev/shm" : folder, (long) getpid());
 		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		(void) unlink(path);
 	}
@@ -696,7 +699,8 @@ static void twice(const char *way, size_t mib, int n)
 {
 	const size_t bytes = mib << 20;
 	char *first = map_shared(way, bytes);
-	char *second = mremap(first, 0, bytes, MREMAP_MAYMOVE); /* of a shared mapping: a second one of the same pages */
+	/* of a shared mapping: a second one of the same pages */
+	char *second = mremap(first, 0, bytes, MREMAP_MAYMOVE);
 
 	if (second == MAP_FAILED)
 		die("mremap");

@@ -142,7 +142,9 @@ static inline void bench_start(struct bench *b, const char *root, bool ours)
 
 	*b = (struct bench) { 0 };
 	assert_int_equal(root_open(root, &b->root, &err), 0);
-	b->env = (struct source_env) { .root = &b->root, .start_boot_ns = clock_boot_ns(), .recorder_pid = ours ? getpid() : 0 };
+	b->env = (struct source_env) {
+		.root = &b->root, .start_boot_ns = clock_boot_ns(), .recorder_pid = ours ? getpid() : 0
+	};
 	assert_int_equal(processes_new(&b->env, ours, &b->p, &err), 0);
 }
 

@@ -20,7 +20,8 @@ typedef struct gpu gpu_at(int second);
 
 static inline void apply(struct made *m, struct framebuf *buf, int second)
 {
-	const struct frame frame = framebuf_frame(buf, FRAME_NVML, (uint64_t) second * 1000000000, UINT64_C(30000000000));
+	const struct frame frame = framebuf_frame(
+		buf, FRAME_NVML, (uint64_t) second * 1000000000, UINT64_C(30000000000));
 
 	assert_int_equal(job_apply(m->job, &frame), 0);
 	framebuf_clear(buf);
@@ -82,7 +83,9 @@ static inline void made_gpu(struct made *m, gpu_at *gpu)
 static inline struct gpu good(int second)
 {
 	(void) second;
-	return (struct gpu) { .busy = 0.95, .sm = 0.5, .dram = 0.4, .power = 0.7, .job_gib = 60, .used_gib = 61 };
+	return (struct gpu) {
+		.busy = 0.95, .sm = 0.5, .dram = 0.4, .power = 0.7, .job_gib = 60, .used_gib = 61
+	};
 }
 
 static inline void assert_silent(gpu_at *gpu, const char *code)

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 
 /* Recomputes the findings; returns that of code. */
-static inline const struct finding *judged(struct made *m, const char *code, const struct earlier_runs *earlier)
+static inline const struct finding *judged(
+	struct made *m, const char *code, const struct earlier_runs *earlier)
 {
 	for (size_t i = 0; i < m->s.n_findings; i++) {
 		free(m->s.findings[i].message);

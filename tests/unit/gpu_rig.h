@@ -36,7 +36,8 @@ static inline void gpu_rig_read(struct gpu_rig *rig)
 
 		assert_true(r->id > 0);
 		for (size_t k = 0; k < i; k++) /* each once a frame */
-			assert_false(rig->out.readings[k].id == r->id && rig->out.readings[k].metric == r->metric);
+			assert_false(
+				rig->out.readings[k].id == r->id && rig->out.readings[k].metric == r->metric);
 	}
 }
 
@@ -85,7 +86,8 @@ static inline void check_lacks(const struct framebuf *b, enum metric metric, uin
 	const struct reading *r = find_reading(b, metric, id);
 
 	if (!r || r->known)
-		fail_msg("%s of %u: %s, unknown expected", metrics[metric].name, (unsigned) id, r ? "a value" : "no reading");
+		fail_msg("%s of %u: %s, unknown expected", metrics[metric].name, (unsigned) id,
+			r ? "a value" : "no reading");
 }
 
 /* Nothing was reported for it. */

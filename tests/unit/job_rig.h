@@ -84,7 +84,8 @@ static inline int rig_teardown(void **state)
 }
 
 #define RIG_TEST_OF(name, ours, huge) \
-	cmocka_unit_test_prestate_setup_teardown(name, rig_setup, rig_teardown, (&(struct rig_kind) { ours, huge }))
+	cmocka_unit_test_prestate_setup_teardown( \
+		name, rig_setup, rig_teardown, (&(struct rig_kind) { ours, huge }))
 #define RIG_TEST(name)          RIG_TEST_OF(name, true, 0)
 #define ATTACHED_RIG_TEST(name) RIG_TEST_OF(name, false, 0)
 #define HUGE_RIG_TEST(name)     RIG_TEST_OF(name, true, HUGE_PAGE)
@@ -133,7 +134,8 @@ static inline void finish(struct rig *r)
 }
 
 /* A process with its own stack unless set otherwise; it starts now. */
-static inline void born_as(struct rig *r, const char *name, uint32_t id, uint32_t parent, uint64_t startstack, uint64_t start_ns)
+static inline void born_as(
+	struct rig *r, const char *name, uint32_t id, uint32_t parent, uint64_t startstack, uint64_t start_ns)
 {
 	struct birth b = { .entity = ENTITY_PROCESS, .id = id };
 
@@ -151,7 +153,8 @@ static inline void born_as(struct rig *r, const char *name, uint32_t id, uint32_
 	framebuf_birth(&r->buf, &b);
 }
 
-static inline void born_of(struct rig *r, uint32_t id, uint32_t parent, uint64_t startstack, uint64_t start_ns)
+static inline void born_of(
+	struct rig *r, uint32_t id, uint32_t parent, uint64_t startstack, uint64_t start_ns)
 {
 	char name[16];
 
@@ -205,7 +208,9 @@ static inline void swapped_in(struct rig *r, int64_t bytes)
 /* An exit record has its high-water mark and its own use. */
 static inline void ended_with(struct rig *r, uint32_t id, int64_t hwm)
 {
-	framebuf_end(&r->buf, &(struct end) { .entity = ENTITY_PROCESS, .id = id, .how = END_TASKSTATS, .hwm_bytes = known(hwm) });
+	framebuf_end(&r->buf,
+		&(struct end) {
+			.entity = ENTITY_PROCESS, .id = id, .how = END_TASKSTATS, .hwm_bytes = known(hwm) });
 }
 
 static inline void ended_with_faults(struct rig *r, uint32_t id, int64_t hwm, int64_t minor)
@@ -235,7 +240,8 @@ static inline void main_starts(struct rig *r)
 }
 
 /* The main process is reaped, as reported by the sampler. cminflt < 0: its zombie was not read. */
-static inline void main_reaped(struct rig *r, int64_t maxrss, int64_t cminflt, int64_t user_ns, int64_t system_ns)
+static inline void main_reaped(
+	struct rig *r, int64_t maxrss, int64_t cminflt, int64_t user_ns, int64_t system_ns)
 {
 	struct facts *f = job_facts(r->job);
 

@@ -187,8 +187,8 @@ static inline const struct birth *find_process(const struct framebuf *b, uint32_
 	for (size_t i = 0; i < b->n_births; i++) {
 		const struct birth *birth = &b->births[i];
 
-		if (birth->entity == ENTITY_GPU_PROCESS && birth->gpu_process.gpu == gpu && birth->gpu_process.pid.known &&
-			birth->gpu_process.pid.value == pid)
+		if (birth->entity == ENTITY_GPU_PROCESS && birth->gpu_process.gpu == gpu &&
+			birth->gpu_process.pid.known && birth->gpu_process.pid.value == pid)
 			return birth;
 	}
 	return NULL;
@@ -199,8 +199,8 @@ static inline const struct event *find_note(const struct framebuf *b, const char
 	for (size_t i = 0; i < b->n_events; i++) {
 		const char *text = b->events[i].text;
 
-		if (b->events[i].kind == EVENT_NOTE && strncmp(text, about, strlen(about)) == 0 && text[strlen(about)] == ':' &&
-			strstr(text, words))
+		if (b->events[i].kind == EVENT_NOTE && strncmp(text, about, strlen(about)) == 0 &&
+			text[strlen(about)] == ':' && strstr(text, words))
 			return &b->events[i];
 	}
 	return NULL;
@@ -228,7 +228,8 @@ static inline bool has_mere_note(const struct framebuf *b, const char *about, co
 }
 
 /* A value with any extremes. */
-static inline void check_mean(const struct framebuf *b, enum metric metric, uint32_t id, int64_t min, int64_t value, int64_t max)
+static inline void check_mean(
+	const struct framebuf *b, enum metric metric, uint32_t id, int64_t min, int64_t value, int64_t max)
 {
 	const struct reading *r = find_reading(b, metric, id);
 
@@ -244,7 +245,8 @@ static inline void check_absent(const struct framebuf *b, enum metric metric, ui
 	const struct reading *r = find_reading(b, metric, id);
 
 	if (r && r->known)
-		fail_msg("%s of %u: %lld, nothing expected", metrics[metric].name, (unsigned) id, (long long) r->value);
+		fail_msg("%s of %u: %lld, nothing expected", metrics[metric].name, (unsigned) id,
+			(long long) r->value);
 }
 
 /* Runs body in a child, as a test of its own. Checking for leaks takes most of the time in files of

@@ -190,7 +190,8 @@ static inline int64_t sim_cpu(unsigned id, uint64_t k)
 	return id % 4 == 2 ? 0 : (int64_t) (k * 3 * MS / (id % 4 == 3 ? 500 : 1) / 10 * 10);
 }
 
-static inline void sim_new(struct sim *s, uint64_t tick_ns, uint64_t window_ns, unsigned processes, bool with_job)
+static inline void sim_new(
+	struct sim *s, uint64_t tick_ns, uint64_t window_ns, unsigned processes, bool with_job)
 {
 	const struct job_config config = { .page_bytes = 4096, .fault_page_bytes = 4096, .ours = true };
 
@@ -241,13 +242,16 @@ static inline void sim_born(struct sim *s, unsigned id)
 static inline void sim_host(struct sim *s, uint64_t time_ns)
 {
 	framebuf_value(&s->buf, M_HOST_MEM_USED, 0, 8000 * MB + (int64_t) (s->k * 104729 % 5000) * 4096);
-	framebuf_value(&s->buf, M_HOST_MEM_AVAILABLE, 0, 16000 * MB - (int64_t) (s->k * 104729 % 5000) * 4096);
+	framebuf_value(
+		&s->buf, M_HOST_MEM_AVAILABLE, 0, 16000 * MB - (int64_t) (s->k * 104729 % 5000) * 4096);
 	sim_send(s, FRAME_HOST, time_ns, 3 * s->tick_ns);
 	if (s->k % 10)
 		return;
 	for (int m = 0; m < METRIC_COUNT; m++) {
 		if (metrics[m].entity == ENTITY_HOST && m != M_HOST_MEM_USED && m != M_HOST_MEM_AVAILABLE)
-			framebuf_value(&s->buf, (enum metric) m, 0, metrics[m].kind == KIND_COUNTER ? (int64_t) (s->k * 1000003 * (1 + m % 7)) : (int64_t) (s->k / 50 % 100) * 10000);
+			framebuf_value(&s->buf, (enum metric) m, 0,
+				metrics[m].kind == KIND_COUNTER ? (int64_t) (s->k * 1000003 * (1 + m % 7))
+								: (int64_t) (s->k / 50 % 100) * 10000);
 	}
 	sim_send(s, FRAME_HOST, time_ns, 3 * s->window_ns);
 }
@@ -300,7 +304,9 @@ static inline void sim_end(struct sim *s)
 	const uint64_t now = sim_time(s, s->k);
 
 	for (unsigned id = s->processes; id >= 1; id--) {
-		struct end end = { .entity = ENTITY_PROCESS, .id = id, .how = id == 1 ? END_REAPED : END_SEEN };
+		struct end end = {
+			.entity = ENTITY_PROCESS, .id = id, .how = id == 1 ? END_REAPED : END_SEEN
+		};
 
 		end.status_known = id == 1;
 		framebuf_end(&s->buf, &end);

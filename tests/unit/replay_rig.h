@@ -42,13 +42,26 @@ static inline void say(struct sim *s, uint64_t k)
 	const uint64_t now = sim_time(s, k);
 
 	if (k % 20 == 5)
-		framebuf_event(&s->buf, &(struct event) { .time_ns = now, .kind = EVENT_PHASE_BEGIN, .entity = ENTITY_JOB, .phase = 1 + (uint32_t) k / 20, .text = "epoch" });
+		framebuf_event(&s->buf,
+			&(struct event) { .time_ns = now,
+				.kind = EVENT_PHASE_BEGIN,
+				.entity = ENTITY_JOB,
+				.phase = 1 + (uint32_t) k / 20,
+				.text = "epoch" });
 	if (k % 20 == 15)
-		framebuf_event(&s->buf, &(struct event) { .time_ns = now, .kind = EVENT_PHASE_END, .entity = ENTITY_JOB, .phase = 1 + (uint32_t) k / 20, .text = "" });
+		framebuf_event(&s->buf,
+			&(struct event) { .time_ns = now,
+				.kind = EVENT_PHASE_END,
+				.entity = ENTITY_JOB,
+				.phase = 1 + (uint32_t) k / 20,
+				.text = "" });
 	if (k % 7 == 0)
-		framebuf_event(&s->buf, &(struct event) { .time_ns = now, .kind = EVENT_MARK, .entity = ENTITY_JOB, .text = "m" });
-	framebuf_series(&s->buf, &(struct series_value) { "loss", k == 9 ? (double) NAN : 1.0 / (double) (k + 1), true,
-					 (int64_t) k });
+		framebuf_event(&s->buf,
+			&(struct event) {
+				.time_ns = now, .kind = EVENT_MARK, .entity = ENTITY_JOB, .text = "m" });
+	framebuf_series(&s->buf,
+		&(struct series_value) {
+			"loss", k == 9 ? (double) NAN : 1.0 / (double) (k + 1), true, (int64_t) k });
 	sim_send(s, FRAME_USER, now, 0);
 }
 

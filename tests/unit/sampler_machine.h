@@ -7,11 +7,13 @@
 
 #include "sampler_rig.h"
 
-#define STATUS "Name:\tjob\nTgid:\t%d\nPid:\t%d\nUid:\t0\t0\t0\t0\nVmHWM:\t%8ld kB\nVmRSS:\t%8ld kB\nVmSwap:\t0 kB\n" \
-	       "HugetlbPages:\t0 kB\nThreads:\t1\nSigIgn:\t0000000000000000\n" \
-	       "voluntary_ctxt_switches:\t1\nnonvoluntary_ctxt_switches:\t1\n"
-#define ROLLUP "00400000-7ffd0000 ---p 00000000 00:00 0 [rollup]\nRss: %ld kB\nPss: %ld kB\nShared_Clean: 0 kB\n" \
-	       "Shared_Dirty: 0 kB\nPrivate_Clean: 0 kB\nPrivate_Dirty: %ld kB\n"
+#define STATUS \
+	"Name:\tjob\nTgid:\t%d\nPid:\t%d\nUid:\t0\t0\t0\t0\nVmHWM:\t%8ld kB\nVmRSS:\t%8ld kB\nVmSwap:\t0 kB\n" \
+	"HugetlbPages:\t0 kB\nThreads:\t1\nSigIgn:\t0000000000000000\n" \
+	"voluntary_ctxt_switches:\t1\nnonvoluntary_ctxt_switches:\t1\n"
+#define ROLLUP \
+	"00400000-7ffd0000 ---p 00000000 00:00 0 [rollup]\nRss: %ld kB\nPss: %ld kB\nShared_Clean: 0 kB\n" \
+	"Shared_Dirty: 0 kB\nPrivate_Clean: 0 kB\nPrivate_Dirty: %ld kB\n"
 
 enum {
 	FIRST_PID = 300
@@ -22,8 +24,9 @@ static inline void put_process(const struct temp_tree *t, int pid, int ppid, lon
 	char file[64], text[1024];
 
 	(void) snprintf(file, sizeof(file), "proc/%d/stat", pid);
-	(void) snprintf(text, sizeof(text), "%d (job) S %d 300 300 0 -1 0 10 0 0 0 5 5 0 0 20 0 1 0 1000 1000000 10 1 1 1 "
-					    "140722 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+	(void) snprintf(text, sizeof(text),
+		"%d (job) S %d 300 300 0 -1 0 10 0 0 0 5 5 0 0 20 0 1 0 1000 1000000 10 1 1 1 "
+		"140722 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
 		pid, ppid);
 	temp_tree_put(t, file, text);
 	(void) snprintf(file, sizeof(file), "proc/%d/statm", pid);
@@ -53,7 +56,8 @@ static inline void put_machine(struct temp_tree *t, int n, long rss_kib)
 
 	temp_tree_new(t);
 	temp_tree_put(t, "proc/loadavg", "0.00 0.00 0.00 1/100 999\n");
-	temp_tree_put(t, "proc/meminfo", "MemTotal: 99000000 kB\nMemFree: 50000000 kB\nMemAvailable: 60000000 kB\n");
+	temp_tree_put(t, "proc/meminfo",
+		"MemTotal: 99000000 kB\nMemFree: 50000000 kB\nMemAvailable: 60000000 kB\n");
 	temp_tree_put(t, "proc/stat", "cpu  1 1 1 1 1 1 1 1 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n");
 	temp_tree_put(t, "proc/vmstat", "thp_fault_alloc 0\nthp_collapse_alloc 0\npswpin 0\npswpout 0\n");
 	temp_tree_put(t, "proc/self/status", "Name:\thiwater\nVmHWM:\t2000 kB\nVmRSS:\t2000 kB\n");

@@ -34,7 +34,8 @@ static inline void set_text(char **field, const char *text)
 	assert_int_equal(job_set_text(field, text), 0);
 }
 
-static inline struct ram_figure ram_figure(enum method method, const char *source, int64_t low, int64_t peak, int64_t high)
+static inline struct ram_figure ram_figure(
+	enum method method, const char *source, int64_t low, int64_t peak, int64_t high)
 {
 	return (struct ram_figure) {
 		.peak = known(peak),

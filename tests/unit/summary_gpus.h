@@ -20,19 +20,60 @@ static inline void apply(struct job *job, struct framebuf *b, uint64_t time_ns)
 static inline void gpus_are_born(struct framebuf *b)
 {
 	static const struct gpu_birth gpus[] = {
-		{ .uuid = "GPU-0a", .name = "NVIDIA H100 80GB HBM3", .vendor = "nvidia", .pci = "0000:18:00.0", .driver = "580.65.06", .index = { 0, true }, .cuda_index = { 1, true }, .memory_bytes = { 85520809984, true } },
-		{ .uuid = "GPU-0b", .name = "Tesla T4", .vendor = "nvidia", .index = { 1, true }, .memory_bytes = { 16106127360, true } },
-		{ .uuid = "GPU-0c", .name = "NVIDIA A100-SXM4-40GB", .vendor = "nvidia", .index = { 2, true }, .memory_bytes = { 42949672960, true } },
-		{ .uuid = "MIG-0d", .name = "NVIDIA A100-SXM4-40GB MIG 1g.5gb", .vendor = "nvidia", .parent = "GPU-0c", .memory_bytes = { 5100273664, true } },
-		{ .uuid = "GPU-0e", .name = "NVIDIA GB10", .vendor = "nvidia", .index = { 3, true }, .unified = true, .is_module = true, .memory_bytes = { 128523960320, true } },
+		{ .uuid = "GPU-0a",
+			.name = "NVIDIA H100 80GB HBM3",
+			.vendor = "nvidia",
+			.pci = "0000:18:00.0",
+			.driver = "580.65.06",
+			.index = { 0, true },
+			.cuda_index = { 1, true },
+			.memory_bytes = { 85520809984, true } },
+		{ .uuid = "GPU-0b",
+			.name = "Tesla T4",
+			.vendor = "nvidia",
+			.index = { 1, true },
+			.memory_bytes = { 16106127360, true } },
+		{ .uuid = "GPU-0c",
+			.name = "NVIDIA A100-SXM4-40GB",
+			.vendor = "nvidia",
+			.index = { 2, true },
+			.memory_bytes = { 42949672960, true } },
+		{ .uuid = "MIG-0d",
+			.name = "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
+			.vendor = "nvidia",
+			.parent = "GPU-0c",
+			.memory_bytes = { 5100273664, true } },
+		{ .uuid = "GPU-0e",
+			.name = "NVIDIA GB10",
+			.vendor = "nvidia",
+			.index = { 3, true },
+			.unified = true,
+			.is_module = true,
+			.memory_bytes = { 128523960320, true } },
 	};
 
 	for (uint32_t i = 0; i < sizeof(gpus) / sizeof(gpus[0]); i++)
 		framebuf_birth(b, &(struct birth) { .entity = ENTITY_GPU, .id = i + 1, .gpu = gpus[i] });
-	framebuf_birth(b, &(struct birth) { .entity = ENTITY_GPU_PROCESS, .id = 1, .gpu_process = { .gpu = 1, .process = 1, .pid = known(5001), .compute = true } });
-	framebuf_birth(b, &(struct birth) { .entity = ENTITY_GPU_PROCESS, .id = 2, .gpu_process = { .gpu = 1, .pid = known(77), .uid = known(1001), .name = "other\x1b[31m", .compute = true } });
-	framebuf_birth(b, &(struct birth) { .entity = ENTITY_GPU_PROCESS, .id = 3, .gpu_process = { .gpu = 2, .process = 1, .pid = known(5001), .graphics = true } });
-	framebuf_birth(b, &(struct birth) { .entity = ENTITY_GPU_PROCESS, .id = 4, .gpu_process = { .gpu = 5, .process = 1, .pid = known(5001) } });
+	framebuf_birth(b,
+		&(struct birth) { .entity = ENTITY_GPU_PROCESS,
+			.id = 1,
+			.gpu_process = { .gpu = 1, .process = 1, .pid = known(5001), .compute = true } });
+	framebuf_birth(b,
+		&(struct birth) { .entity = ENTITY_GPU_PROCESS,
+			.id = 2,
+			.gpu_process = { .gpu = 1,
+				.pid = known(77),
+				.uid = known(1001),
+				.name = "other\x1b[31m",
+				.compute = true } });
+	framebuf_birth(b,
+		&(struct birth) { .entity = ENTITY_GPU_PROCESS,
+			.id = 3,
+			.gpu_process = { .gpu = 2, .process = 1, .pid = known(5001), .graphics = true } });
+	framebuf_birth(b,
+		&(struct birth) { .entity = ENTITY_GPU_PROCESS,
+			.id = 4,
+			.gpu_process = { .gpu = 5, .process = 1, .pid = known(5001) } });
 }
 
 /* Two samples, 1 s apart; in the second a level is half of the first. */
@@ -89,7 +130,12 @@ static inline void gpus_work(struct made *m, struct framebuf *b)
 		{ "torch/gpu1/ooms", 0, false, 0 },
 	};
 
-	framebuf_event(b, &(struct event) { .time_ns = (uint64_t) SECONDS(0.5), .kind = EVENT_PHASE_BEGIN, .entity = ENTITY_JOB, .phase = 1, .text = "epoch" });
+	framebuf_event(b,
+		&(struct event) { .time_ns = (uint64_t) SECONDS(0.5),
+			.kind = EVENT_PHASE_BEGIN,
+			.entity = ENTITY_JOB,
+			.phase = 1,
+			.text = "epoch" });
 	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
 		framebuf_series(b, &said[i]);
 	apply(m->job, b, (uint64_t) SECONDS(0.5));
@@ -98,11 +144,21 @@ static inline void gpus_work(struct made *m, struct framebuf *b)
 			framebuf_value(b, rows[i].metric, rows[i].id, look ? rows[i].second : rows[i].first);
 		apply(m->job, b, (uint64_t) SECONDS(1 + look));
 	}
-	framebuf_event(b, &(struct event) { .time_ns = (uint64_t) SECONDS(2.2), .kind = EVENT_PHASE_END, .entity = ENTITY_JOB, .phase = 1, .text = "epoch" });
+	framebuf_event(b,
+		&(struct event) { .time_ns = (uint64_t) SECONDS(2.2),
+			.kind = EVENT_PHASE_END,
+			.entity = ENTITY_JOB,
+			.phase = 1,
+			.text = "epoch" });
 	apply(m->job, b, (uint64_t) SECONDS(2.2));
 	for (uint32_t id = 1; id <= 5; id++) /* the end: no sample after it */
 		framebuf_end(b, &(struct end) { .entity = ENTITY_GPU, .id = id });
-	framebuf_event(b, &(struct event) { .time_ns = (uint64_t) SECONDS(2.5), .kind = EVENT_NOTE, .entity = ENTITY_GPU, .text = "gpu: NVML has not answered since 2 s; its values are missing from that time on", .cause = CAUSE_NVML });
+	framebuf_event(b,
+		&(struct event) { .time_ns = (uint64_t) SECONDS(2.5),
+			.kind = EVENT_NOTE,
+			.entity = ENTITY_GPU,
+			.text = "gpu: NVML has not answered since 2 s; its values are missing from that time on",
+			.cause = CAUSE_NVML });
 	apply(m->job, b, (uint64_t) SECONDS(3));
 }
 

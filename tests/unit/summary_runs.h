@@ -93,7 +93,8 @@ static inline void made_training(struct made *m)
 
 	made_new(m);
 	set_text(&m->f->command, "python train.py --epochs 3 --data /scratch/ana/imagenet-21k/train");
-	set_text(&m->f->argv_json, "[\"python\",\"train.py\",\"--epochs\",\"3\",\"--data\",\"/scratch/ana/imagenet-21k/train\"]");
+	set_text(&m->f->argv_json,
+		"[\"python\",\"train.py\",\"--epochs\",\"3\",\"--data\",\"/scratch/ana/imagenet-21k/train\"]");
 	set_text(&m->f->scheduler, "slurm");
 	m->f->capacity_bytes = known(GIB(256));
 	m->f->limit_bytes = known(GIB(64));
@@ -137,7 +138,9 @@ static inline void made_training(struct made *m)
 	loss.name = name;
 	assert_int_equal(job_restore_series(m->job, &loss), 0);
 	assert_int_equal(summary_note(&m->s, "gpu", "not measured: --gpu=none"), 0);
-	assert_int_equal(summary_note(&m->s, "ram.descendants", "3 PSS passes were left out: a process was too large"), 0);
+	assert_int_equal(
+		summary_note(&m->s, "ram.descendants", "3 PSS passes were left out: a process was too large"),
+		0);
 	assert_int_equal(findings_make(&m->s, NULL), 0);
 }
 
@@ -178,9 +181,11 @@ static inline void made_many(struct made *m)
 	char name[16];
 
 	made_new(m);
-	set_text(&m->f->command, "make -j16 \x1b[31mall\x1b[0m FLAGS='\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e' \xe2\x80\xaegnp.exe \xff");
+	set_text(&m->f->command,
+		"make -j16 \x1b[31mall\x1b[0m FLAGS='\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e' \xe2\x80\xaegnp.exe \xff");
 	set_text(&m->f->argv_json, "[\"make\",\"-j16\",\"\\u001b[31mall\",\"\\u65e5\\ud83d\\ude00\"]");
-	set_text(&m->f->recording, "/scratch/project/a-rather-long-folder-name/with-another-one-below-it/build-2026-11-21.hiw");
+	set_text(&m->f->recording,
+		"/scratch/project/a-rather-long-folder-name/with-another-one-below-it/build-2026-11-21.hiw");
 	set_text(&m->f->left_names, "ccache (7001), \xe6\x97\xa5\xe6\x9c\xac (7002)");
 	m->f->processes_seen = known(2011);
 	m->f->processes_left = known(2);
@@ -192,8 +197,10 @@ static inline void made_many(struct made *m)
 	m->s.descendants = ram_figure(METHOD_BOUNDED, "fork families", MIB(2801), MIB(2817), MIB(2818));
 	m->s.combined = ram_figure(METHOD_BOUNDED, "fork families", MIB(2805), MIB(2820), MIB(2830));
 	for (uint32_t i = 1; i <= 2000; i++) {
-		(void) snprintf(name, sizeof(name), i == 7 ? "\xe6\x97\xa5\xe6\x9c\xac" : i == 8 ? "a\x1b[2Jb c"
-												 : "cc1-%u",
+		(void) snprintf(name, sizeof(name),
+			i == 7   ? "\xe6\x97\xa5\xe6\x9c\xac"
+			: i == 8 ? "a\x1b[2Jb c"
+				 : "cc1-%u",
 			i);
 		made_process(m, i, i == 1 ? "make" : name, MIB(i < 9 ? 300 + i : i % 97), i % 2);
 	}
@@ -217,8 +224,10 @@ static inline void made_attached(struct made *m)
 	m->s.combined.at_ns = known(SECONDS(0.25));
 	m->s.swap_peak = known(MIB(12));
 	m->s.hugetlb_peak = known(MIB(64));
-	assert_int_equal(summary_note(&m->s, "time", "CPU time is sampled: hiwater did not start the job"), 0);
-	assert_int_equal(summary_note(&m->s, "io", "not permitted: /proc/PID/io of another user's process"), 0);
+	assert_int_equal(
+		summary_note(&m->s, "time", "CPU time is sampled: hiwater did not start the job"), 0);
+	assert_int_equal(
+		summary_note(&m->s, "io", "not permitted: /proc/PID/io of another user's process"), 0);
 	m->s.read_bytes = m->s.write_bytes = UNKNOWN;
 	assert_int_equal(findings_make(&m->s, NULL), 0);
 }

@@ -111,7 +111,14 @@ static inline void gpu(struct rig *r, uint32_t id, int64_t index, int64_t memory
 	const struct birth b = {
 		.entity = ENTITY_GPU,
 		.id = id,
-		.gpu = { .uuid = "GPU-1", .name = "a GPU", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = known(index), .memory_bytes = known(memory) },
+		.gpu = { .uuid = "GPU-1",
+			.name = "a GPU",
+			.vendor = "nvidia",
+			.pci = "",
+			.parent = "",
+			.driver = "",
+			.index = known(index),
+			.memory_bytes = known(memory) },
 	};
 
 	framebuf_birth(&r->buf, &b);

@@ -117,7 +117,8 @@ static int choose(int argc, char **argv, struct pids *ret)
 
 	if (ways != 1) {
 		complain("%s PIDs, --name RE or --cgroup PATH; see hiwater attach --help",
-			ways ? "too many ways to select processes; give only one of" : "no process selected; give");
+			ways ? "too many ways to select processes; give only one of"
+			     : "no process selected; give");
 		return EXIT_USAGE;
 	}
 	return argc > 0 ? read_pids(argc, argv, ret) : find_pids(ret);
@@ -328,7 +329,8 @@ static int attach_main(int argc, char **argv)
 	if (r)
 		return r;
 	if (arg_attach.measure.recorder.output && arg_attach.measure.recorder.no_record) {
-		complain("-o and --no-record exclude each other; give one of them; see hiwater attach --help");
+		complain(
+			"-o and --no-record exclude each other; give one of them; see hiwater attach --help");
 		return EXIT_USAGE;
 	}
 	if (arg_attach.control.fd >= 0 && control_leave(&arg_attach.control) < 0)
@@ -351,13 +353,15 @@ static int attach_main(int argc, char **argv)
 static const struct opt opts[] = {
 	{ 0, "control", OPT_TEXT, "FD", NULL, parse_control, &arg_attach.control },
 	{ 0, "by-cell", OPT_NONE, NULL, NULL, opt_flag, &arg_attach.measure.recorder.by_cell },
-	{ 0, "name", OPT_TEXT, "RE", "measure the processes whose name or command line matches the extended regular expression RE",
+	{ 0, "name", OPT_TEXT, "RE",
+		"measure the processes whose name or command line matches the extended regular expression RE",
 		opt_text, (void *) &arg_attach.name },
-	{ 0, "cgroup", OPT_TEXT, "PATH|auto|none", "measure the processes of a cgroup (a value with a /); or: use the cgroup of the "
-						   "processes if they have it to themselves, or use none (auto)",
+	{ 0, "cgroup", OPT_TEXT, "PATH|auto|none",
+		"measure the processes of a cgroup (a value with a /); or: use the cgroup of the "
+		"processes if they have it to themselves, or use none (auto)",
 		parse_cgroup, (void *) &arg_attach.cgroup },
-	{ 0, "for", OPT_TEXT, "SPAN", "stop after this time, for example 10m",
-		parse_for, &arg_attach.for_ns },
+	{ 0, "for", OPT_TEXT, "SPAN", "stop after this time, for example 10m", parse_for,
+		&arg_attach.for_ns },
 	{ 0, "exact", OPT_NONE, NULL,
 		"reset the kernel's high-water mark (VmHWM) of the first process now, which makes its peak "
 		"exact; this also lowers the maximum that getrusage reports for that process",

@@ -206,7 +206,8 @@ const char *child_hint(const char *file, int error)
 	} rows[] = {
 		/* the first match is used */
 		{ EACCES, is_folder, "; it is a folder" },
-		{ ENOENT, is_there, "; the file exists, but the interpreter in its first line, or its loader, does not" },
+		{ ENOENT, is_there,
+			"; the file exists, but the interpreter in its first line, or its loader, does not" },
 		{ ENOENT, is_line, "; to run a shell command line, use sh -c 'LINE'" },
 		{ ENOENT, is_assignment, "; to set variables, use env NAME=VALUE COMMAND" },
 		{ ENOENT, is_name, "; shell builtins, functions and aliases are not programs" },

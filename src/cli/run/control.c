@@ -24,7 +24,8 @@ enum {
 	PATIENCE_MS = 2000,     /* for an owner that does not read its answer */
 	REQUESTS_A_STEP = 64,
 };
-static const uint64_t late_ns = 500000000; /* the owner waits twice as long for the answer to an exact phase edge */
+/* the owner waits twice as long for the answer to an exact phase edge */
+static const uint64_t late_ns = 500000000;
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
@@ -201,7 +202,8 @@ static void push(const struct handling *a)
 static void read_hwm(const struct handling *a, enum hiw_format unused)
 {
 	(void) unused;
-	done(a, hwi_recorder_read_hwm(a->recorder), &(struct hiw_err) { "the high-water mark cannot be read" });
+	done(a, hwi_recorder_read_hwm(a->recorder),
+		&(struct hiw_err) { "the high-water mark cannot be read" });
 }
 
 static void send_summary(const struct handling *a, enum hiw_format format)
@@ -242,7 +244,8 @@ static void handle(const struct handling *a)
 	if (strncmp(a->request->text, spare_word, sizeof(spare_word) - 1) == 0) {
 		struct hiw_err err = { "" };
 
-		done(a, hwi_recorder_spare(a->recorder, a->request->text + sizeof(spare_word) - 1, &err), &err);
+		done(a, hwi_recorder_spare(a->recorder, a->request->text + sizeof(spare_word) - 1, &err),
+			&err);
 		a->control->spared = a->control->over;
 		return;
 	}
@@ -273,7 +276,8 @@ static bool is_owner_gone(const struct control *c)
 	return c->owner >= 0 && poll(&pollfd, 1, 0) > 0;
 }
 
-enum control_next control_step(struct control *c, const struct measure *measure, struct hiw_recorder *recorder)
+enum control_next control_step(
+	struct control *c, const struct measure *measure, struct hiw_recorder *recorder)
 {
 	struct request request;
 	const struct handling handling = { c, measure, recorder, &request };

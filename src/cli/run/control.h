@@ -42,7 +42,8 @@ enum control_next {
 };
 
 /* Handles the requests that wait in the socket; never blocks. */
-enum control_next control_step(struct control *c, const struct measure *measure, struct hiw_recorder *recorder);
+enum control_next control_step(
+	struct control *c, const struct measure *measure, struct hiw_recorder *recorder);
 
 /* Reports the end of the run, and answers requests about it until the owner ends or closes the
  * socket. */

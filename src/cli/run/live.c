@@ -28,7 +28,8 @@ enum {
 static int open_spool(struct live *l)
 {
 	const char *folder = getenv("TMPDIR");
-	const int len = snprintf(l->name, sizeof(l->name), "%s/hiwater-live-XXXXXX", folder && *folder ? folder : "/tmp");
+	const int len = snprintf(
+		l->name, sizeof(l->name), "%s/hiwater-live-XXXXXX", folder && *folder ? folder : "/tmp");
 
 	if (len < 0 || (size_t) len >= sizeof(l->name))
 		return -ENAMETOOLONG;
@@ -89,17 +90,20 @@ void live_begin(struct live *l)
 
 /* ---- the view -------------------------------------------------------------------------------- */
 
-static _Noreturn void become_view(const struct live *l, const char *recording, const struct inherited *inherited)
+static _Noreturn void become_view(
+	const struct live *l, const char *recording, const struct inherited *inherited)
 {
 	char path[PATH_MAX], file[PATH_MAX + 8], hiwater[PATH_MAX + 8], utf8[16], color[16];
-	char terminal[] = "terminal=0", live[] = "live=1", mouse[] = "mouse=1", name[] = "hiwater-top", interval[] = "interval=1000000000";
+	char terminal[] = "terminal=0", live[] = "live=1", mouse[] = "mouse=1", name[] = "hiwater-top",
+	     interval[] = "interval=1000000000";
 	char *argv[] = { name, file, live, terminal, mouse, interval, utf8, color, hiwater, NULL };
 
 	(void) prctl(PR_SET_PDEATHSIG, SIGTERM); /* the view restores the terminal if hiwater is killed */
 	for (int fd = 0; fd <= 2; fd++)
 		(void) dup2(l->terminal, fd);
 	(void) snprintf(file, sizeof(file), "file=%s", recording);
-	(void) snprintf(hiwater, sizeof(hiwater), "hiwater=%s", program_find("hiwater", path, sizeof(path)) == 0 ? path : "");
+	(void) snprintf(hiwater, sizeof(hiwater), "hiwater=%s",
+		program_find("hiwater", path, sizeof(path)) == 0 ? path : "");
 	(void) snprintf(utf8, sizeof(utf8), "utf8=%d", terminal_is_utf8());
 	(void) snprintf(color, sizeof(color), "color=%d", terminal_has_color(STDOUT_FILENO));
 	(void) setrlimit(RLIMIT_NOFILE, &inherited->files);
@@ -207,7 +211,8 @@ void live_stop(struct live *l)
 {
 	const struct timespec moment = { .tv_nsec = VIEW_POLL_MS * 1000000 };
 
-	for (int ms = 0; l->view && in_foreground(l) && !is_as_before(l) && ms < VIEW_PATIENCE_MS; ms += VIEW_POLL_MS) {
+	for (int ms = 0; l->view && in_foreground(l) && !is_as_before(l) && ms < VIEW_PATIENCE_MS;
+		ms += VIEW_POLL_MS) {
 		(void) kill(l->view, SIGTSTP);
 		(void) nanosleep(&moment, NULL);
 	}

@@ -180,7 +180,8 @@ static bool has_ended(const struct run *r)
 {
 	const bool has_others = r->watching.actions.n > 0 || r->options->no_subreaper;
 
-	if (!r->options->no_subreaper && (r->tree.childless || (r->measuring && !hwi_recorder_has_children(r->recorder))))
+	if (!r->options->no_subreaper &&
+		(r->tree.childless || (r->measuring && !hwi_recorder_has_children(r->recorder))))
 		return true;
 	return has_others && (!r->measuring || hiw_recorder_finished(r->recorder));
 }
@@ -188,7 +189,8 @@ static bool has_ended(const struct run *r)
 /* A limit ended main, and other processes that got SIGTERM may still be running. */
 static bool is_ending(const struct run *r)
 {
-	return r->tree.main_ended && r->limited && !has_ended(r) && measure_limit_waits(&r->watching, r->recorder);
+	return r->tree.main_ended && r->limited && !has_ended(r) &&
+	       measure_limit_waits(&r->watching, r->recorder);
 }
 
 /* A signal to end after main's end is meant for the remaining processes: the grace of the limit
@@ -299,7 +301,8 @@ static void remove_cgroup(const struct run *r)
 		error = hwi_cgroup_remove(r->cgroup);
 	}
 	if (left)
-		complain("warning: cannot remove the cgroup %s: %zu of the job's processes are still running in it",
+		complain(
+			"warning: cannot remove the cgroup %s: %zu of the job's processes are still running in it",
 			r->cgroup, left);
 	else if (error < 0 && error != -ENOENT)
 		complain("warning: cannot remove the cgroup %s: %s", r->cgroup, strerror(-error));

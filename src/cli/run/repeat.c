@@ -121,8 +121,8 @@ static bool is_last(const struct run_options *o, uint64_t i, const struct outcom
 	if (!failed && !outcome->end_requested)
 		return false;
 	if (!o->measure.quiet)
-		complain("run %" PRIu64 " of %" PRIu64 " %s; the remaining runs are skipped", i + 1, o->repeat,
-			outcome->end_requested ? "was interrupted" : "failed");
+		complain("run %" PRIu64 " of %" PRIu64 " %s; the remaining runs are skipped", i + 1,
+			o->repeat, outcome->end_requested ? "was interrupted" : "failed");
 	return true;
 }
 

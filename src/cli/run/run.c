@@ -47,7 +47,8 @@ static int check_together(const struct run_options *o)
 	if (recorder->output && recorder->no_record)
 		complain("-o and --no-record exclude each other; give one of them; see hiwater run --help");
 	else if (o->repeat > 1 && recorder->output)
-		complain("-o is one file, but --repeat makes %llu runs; leave -o out, name the runs with -n, and list them with hiwater runs",
+		complain(
+			"-o is one file, but --repeat makes %llu runs; leave -o out, name the runs with -n, and list them with hiwater runs",
 			(unsigned long long) o->repeat);
 	else
 		return 0;
@@ -102,17 +103,21 @@ static int run_main(int argc, char **argv)
 
 static const struct opt opts[] = {
 	MEASURE_ROWS(arg_run.measure),
-	{ 0, "repeat", OPT_TEXT, "N", "run the command N times as separate runs, stop at the first that fails, and compare them at the "
-				      "end; --json then writes a line per run",
+	{ 0, "repeat", OPT_TEXT, "N",
+		"run the command N times as separate runs, stop at the first that fails, and compare them at the "
+		"end; --json then writes a line per run",
 		parse_repeat, &arg_run.repeat },
-	{ 0, "cgroup", OPT_CHOICE, CGROUP_CHOICES, "use the job's cgroup if it has one to itself, make one, or use none (auto)",
-		parse_cgroup, &arg_run.cgroup },
+	{ 0, "cgroup", OPT_CHOICE, CGROUP_CHOICES,
+		"use the job's cgroup if it has one to itself, make one, or use none (auto)", parse_cgroup,
+		&arg_run.cgroup },
 	{ 0, "wait", OPT_NONE, NULL, "also follow processes that the command leaves running, until they end",
 		opt_flag, &arg_run.wait },
-	{ 0, "live", OPT_NONE, NULL, "show the job in this terminal while it runs, as hiwater top does; the command's own output follows "
-				     "when the view is left",
+	{ 0, "live", OPT_NONE, NULL,
+		"show the job in this terminal while it runs, as hiwater top does; the command's own output follows "
+		"when the view is left",
 		opt_flag, &arg_run.live },
-	{ 0, "no-subreaper", OPT_NONE, NULL, "let init adopt orphans, for the rare program that depends on it; some may be missed",
+	{ 0, "no-subreaper", OPT_NONE, NULL,
+		"let init adopt orphans, for the rare program that depends on it; some may be missed",
 		opt_flag, &arg_run.no_subreaper },
 	{ 0 },
 };
@@ -197,8 +202,9 @@ bool run_lacks_descriptors(const struct run_options *options)
 int run_unmeasured(const struct run_options *options, char *const *argv)
 {
 	if (!options->measure.quiet)
-		complain("warning: the job is not measured: hiwater needs %d open files in addition to those it inherits; raise the "
-			 "limit with ulimit -n",
+		complain(
+			"warning: the job is not measured: hiwater needs %d open files in addition to those it inherits; raise the "
+			"limit with ulimit -n",
 			FILES_NEEDED);
 	child_restore_inherited(&options->inherited);
 	(void) execvp(argv[0], argv);

@@ -171,7 +171,8 @@ static void forward(const struct signals *s, const struct signalfd_siginfo *from
 		info.si_code = SI_QUEUE;
 		info.si_pid = (pid_t) from->ssi_pid;
 		info.si_uid = from->ssi_uid;
-		info.si_value.sival_ptr = (void *) (uintptr_t) from->ssi_ptr; /* an integer is its first half */
+		/* an integer is its first half */
+		info.si_value.sival_ptr = (void *) (uintptr_t) from->ssi_ptr;
 		if (syscall(SYS_rt_sigqueueinfo, s->main, signal, &info) == 0)
 			return;
 	}

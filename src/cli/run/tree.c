@@ -42,7 +42,8 @@ static void handle_stop(struct tree *t, pid_t pid)
 {
 	siginfo_t info = { 0 };
 
-	if (waitid(P_PID, (id_t) pid, &info, WSTOPPED | WCONTINUED | WNOHANG | __WALL) < 0 || info.si_pid != t->main)
+	if (waitid(P_PID, (id_t) pid, &info, WSTOPPED | WCONTINUED | WNOHANG | __WALL) < 0 ||
+		info.si_pid != t->main)
 		return;
 	t->stop_signal = info.si_code == CLD_STOPPED ? info.si_status : 0;
 }
@@ -85,7 +86,8 @@ static bool is_foreground_job(void)
 
 bool tree_wants_stop(const struct tree *t, const struct signals *signals)
 {
-	const bool requested = signals->stop_requested_ns && clock_boot_ns() - signals->stop_requested_ns < stop_patience_ns;
+	const bool requested = signals->stop_requested_ns &&
+			       clock_boot_ns() - signals->stop_requested_ns < stop_patience_ns;
 
 	if (t->main_ended)
 		return requested;

@@ -21,7 +21,8 @@ uint32_t family_new(struct memory *m)
 	while (i < m->n_families && m->families[i].members > 0)
 		i++;
 	if (i == m->n_families) {
-		if (vec_reserve(&m->families, &m->cap_families, m->n_families, sizeof(*m->families), PROCS_MAX) < 0)
+		if (vec_reserve(&m->families, &m->cap_families, m->n_families, sizeof(*m->families),
+			    PROCS_MAX) < 0)
 			return NO_FAMILY;
 		m->n_families++;
 	}
@@ -100,10 +101,14 @@ void family_faults(const struct memory *m, const struct proc *p, int64_t faults)
 /* What its own faults brought since the anchor: at most (high: as far as it can be there), and probably. */
 static void own_add(const struct memory *m, struct family *f, const struct proc *p)
 {
-	const int64_t brought = fault_bytes(m, p->faults - p->faults_at_anchor), high = brought + huge_since(m, f->huge_at_anchor);
-	const int64_t copied = p->faults_behind_anchor < 0 ? 0 : fault_bytes(m, p->faults - p->faults_behind_anchor);
+	const int64_t brought = fault_bytes(m, p->faults - p->faults_at_anchor),
+		      high = brought + huge_since(m, f->huge_at_anchor);
+	const int64_t copied = p->faults_behind_anchor < 0
+				       ? 0
+				       : fault_bytes(m, p->faults - p->faults_behind_anchor);
 	const int64_t mapped = larger(p->file - p->file_at_anchor, 0), grown = anon_of(p) - p->anon_at_anchor;
-	const enum memory_set sets = p->has_forked ? MEMORY_SETS : sets_of(p); /* others may use what it brought before it forked */
+	/* others may use what it brought before it forked */
+	const enum memory_set sets = p->has_forked ? MEMORY_SETS : sets_of(p);
 
 	for (enum memory_set s = MEMORY_ALL; s < sets; s++) {
 		f->sum.own_high[s] += p->has_forked ? high : smaller(high, anon_of(p));
@@ -154,7 +159,8 @@ static bool is_open(const struct memory *m, const struct family *f)
 
 static int64_t family_high(const struct memory *m, const struct family *f, enum memory_set s)
 {
-	const int64_t own = smaller(f->sum.own_high[s], f->sum.own_brought[s] + huge_since(m, f->huge_at_anchor));
+	const int64_t own = smaller(
+		f->sum.own_high[s], f->sum.own_brought[s] + huge_since(m, f->huge_at_anchor));
 
 	if (f->sum.n_in[s] <= 1 || !f->anchor.is_set || is_open(m, f) || !is_on(m, MEMORY_RULE_FAMILIES))
 		return f->sum.anon[s];
@@ -166,7 +172,8 @@ static int64_t family_estimate(const struct memory *m, const struct family *f, e
 {
 	if (f->sum.n_in[s] <= 1 || !is_on(m, MEMORY_RULE_FAMILIES))
 		return f->sum.anon[s];
-	return smaller(f->anchor.is_set ? f->estimate_at_anchor + f->sum.own_copied[s] : f->sum.largest, f->sum.anon[s]);
+	return smaller(f->anchor.is_set ? f->estimate_at_anchor + f->sum.own_copied[s] : f->sum.largest,
+		f->sum.anon[s]);
 }
 
 bool families_anon(const struct memory *m, enum memory_set s, int64_t *ret_high, int64_t *ret_estimate)
@@ -198,7 +205,8 @@ static void anchor_set(struct memory *m, struct family *f, int64_t bytes, int64_
 	if (f->before.is_set)
 		f->before.bytes += fault_bytes(m, f->brought) + huge_since(m, f->huge_at_anchor);
 	f->brought = 0;
-	f->anchor = (struct anchor) { .is_set = true, .bytes = bytes, .time_ns = larger((int64_t) m->now_ns, 1) };
+	f->anchor =
+		(struct anchor) { .is_set = true, .bytes = bytes, .time_ns = larger((int64_t) m->now_ns, 1) };
 	f->estimate_at_anchor = estimate;
 	f->huge_at_anchor = m->huge_before;
 }
@@ -249,6 +257,7 @@ void families_pass(struct memory *m)
 	}
 	for (size_t i = 0; i < m->n_families; i++) {
 		if (m->families[i].members > 0)
-			anchor_set(m, &m->families[i], m->families[i].pss_anon + m->pass.moved, m->families[i].pss_anon);
+			anchor_set(m, &m->families[i], m->families[i].pss_anon + m->pass.moved,
+				m->families[i].pss_anon);
 	}
 }

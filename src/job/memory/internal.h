@@ -30,11 +30,14 @@ struct proc {
 	bool is_ending;          /* its exit record is here */
 	bool is_unsampled;       /* its exit record waits for the next total */
 	bool is_early;           /* its memory was released before the present sample began */
-	bool is_over;            /* no event follows; the next total drops it, its size serves its children until then */
+	/* no event follows; the next total drops it, its size serves its children until then */
+	bool is_over;
 	bool has_execed;         /* and its faults have not been read since */
-	bool has_forked;         /* since its family's anchor: others may use pages that it brought since then */
+	/* since its family's anchor: others may use pages that it brought since then */
+	bool has_forked;
 	int64_t rss, file;       /* of the last sample */
-	int64_t twice;           /* bytes of its files that may be, or become, pages that it maps more than once */
+	/* bytes of its files that may be, or become, pages that it maps more than once */
+	int64_t twice;
 	int64_t faults, faults_before; /* as read last; as known when its size was read last */
 	int64_t pss_anon;        /* in the present pass */
 	int64_t hwm;             /* as read last; 0: never */
@@ -129,7 +132,8 @@ struct sum {
 	int64_t rss_sum, anon_sum;
 	int64_t largest[MEMORY_SETS]; /* one process, without pages that it may map twice */
 	int64_t files[MEMORY_SETS], largest_file[MEMORY_SETS];
-	int64_t files_since[MEMORY_SETS], files_grown[MEMORY_SETS]; /* growth since memory_files, since the last total */
+	/* growth since memory_files, since the last total */
+	int64_t files_since[MEMORY_SETS], files_grown[MEMORY_SETS];
 };
 
 struct memory {
@@ -151,7 +155,8 @@ struct memory {
 	bool is_mapped_twice;
 	bool is_sampled;         /* faults could not be read, or exits went unseen: no upper bound */
 	bool records_lost;       /* the hwm of an ended process is not known: no rule (c) */
-	int64_t left[MEMORY_SETS];   /* sizes of processes that ended, or ran another program, since the last total */
+	/* sizes of processes that ended, or ran another program, since the last total */
+	int64_t left[MEMORY_SETS];
 	int64_t linger[MEMORY_SETS]; /* hwm of those whose memory the next interval may still see */
 	struct memory_end *unsampled; /* ends of processes that no sample found, until the next total */
 	size_t n_unsampled, cap_unsampled;
@@ -162,7 +167,8 @@ struct memory {
 
 	struct maybe faults;     /* of the job, as read last */
 	int64_t main_faults;     /* of main, then */
-	int64_t huge, huge_before, huge_then; /* as read last; before sizes were read; when huge_known was set */
+	/* as read last; before sizes were read; when huge_known was set */
+	int64_t huge, huge_before, huge_then;
 	uint64_t huge_seq;
 	struct maybe files;      /* memory_files: upper bound */
 	int64_t files_likely;

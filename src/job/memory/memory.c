@@ -241,7 +241,9 @@ static void unsampled_end(struct memory *m, struct proc *p, const struct memory_
 static uint64_t release_ns(const struct memory *m, const struct memory_end *end)
 {
 	const int64_t hwm = larger(end->hwm.value, 0);
-	const int64_t own = end->is_copy && end->faults.known ? smaller(hwm, fault_bytes(m, end->faults.value)) : hwm;
+	const int64_t own = end->is_copy && end->faults.known
+				    ? smaller(hwm, fault_bytes(m, end->faults.value))
+				    : hwm;
 
 	return 4000000 + (uint64_t) larger(own, hwm / 16) / 8;
 }
@@ -299,7 +301,8 @@ void memory_end(struct memory *m, const struct memory_end *end)
 		return;
 	/* The sample that follows finds how large its parent was. Without memory to wait, now. */
 	if (!end->hwm.known || p->is_read ||
-		vec_reserve(&m->unsampled, &m->cap_unsampled, m->n_unsampled, sizeof(*m->unsampled), PROCS_MAX) < 0) {
+		vec_reserve(&m->unsampled, &m->cap_unsampled, m->n_unsampled, sizeof(*m->unsampled),
+			PROCS_MAX) < 0) {
 		end_apply(m, p, end);
 		return;
 	}

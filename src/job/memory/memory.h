@@ -40,18 +40,22 @@ enum memory_rule {
 	MEMORY_RULE_LIFETIMES = 1 << 2, /* (c): high-water marks of all processes that lived in an interval */
 	MEMORY_RULE_MACHINE = 1 << 3,   /* (d): what the whole machine has mapped */
 	MEMORY_RULE_PASS = 1 << 4,      /* PSS passes correct high and estimate, too */
-	MEMORY_RULE_FILES = 1 << 5,     /* files and shared memory count once, at most at their mapped extent */
+	/* files and shared memory count once, at most at their mapped extent */
+	MEMORY_RULE_FILES = 1 << 5,
 	MEMORY_RULE_BURSTS = 1 << 7,    /* high-water marks above every sample raise high */
-	MEMORY_RULE_GROWTH = 1 << 8,    /* (e): memory that only grew was never more than a later total allows */
+	/* (e): memory that only grew was never more than a later total allows */
+	MEMORY_RULE_GROWTH = 1 << 8,
 };
 
 struct memory_config {
-	int64_t page_bytes;      /* the most that one fault brings of anonymous memory, PMD huge pages apart */
+	/* the most that one fault brings of anonymous memory, PMD huge pages apart */
+	int64_t page_bytes;
 	int64_t huge_bytes;      /* a PMD huge page; 0: none */
 	int64_t machine_bytes;   /* memory of the machine; 0: unknown */
 	int64_t rss_error_bytes; /* how far the RSS of one process may be off */
 	bool is_off;             /* no totals are wanted: nothing is kept */
-	bool ours;               /* hiwater started the job: no process outside it shares its anonymous pages */
+	/* hiwater started the job: no process outside it shares its anonymous pages */
+	bool ours;
 	unsigned without;        /* enum memory_rule: switched off */
 };
 
@@ -62,10 +66,12 @@ void memory_free(struct memory *m);
 
 struct memory_birth {
 	uint32_t id, parent;     /* parent: 0 if it is not a member */
-	uint64_t program;        /* equal for two processes that share pages since a fork (procfs startstack); 0: has no memory */
+	/* equal for two processes that share pages since a fork (procfs startstack); 0: has no memory */
+	uint64_t program;
 	uint64_t forked_ns;      /* earliest time of its fork */
 	bool is_main;
-	bool is_new;             /* all its memory is of the program that a scan found first, started by an exec in this run */
+	/* all its memory is of the program that a scan found first, started by an exec in this run */
+	bool is_new;
 };
 /* Returns 0 or -ENOMEM. */
 int memory_birth(struct memory *m, const struct memory_birth *birth);
@@ -113,7 +119,8 @@ void memory_files(struct memory *m, int64_t most, int64_t likely);
 /* One process in a PSS pass; private: pages that only it maps. */
 struct memory_pss {
 	uint32_t id;
-	int64_t pss, anon, private; /* anon: the anonymous part of pss; negative: the kernel does not report it */
+	/* anon: the anonymous part of pss; negative: the kernel does not report it */
+	int64_t pss, anon, private;
 };
 void memory_pss(struct memory *m, const struct memory_pss *pss);
 /* Ends a pass. moved: change of sizes during it; grown: growth of the members between the sample

@@ -206,7 +206,8 @@ static int64_t by_faults(const struct memory *m, const struct interval *i, enum 
 
 	if (!is_on(m, MEMORY_RULE_FAULTS))
 		return larger(i->at_end[s], i->before[s]) + i->burst[s] + given(i, s);
-	if (__builtin_add_overflow(i->before[s] + i->files[s] + i->burst[s] + i->huge + given(i, s), i->allowed[s], &high))
+	if (__builtin_add_overflow(
+		    i->before[s] + i->files[s] + i->burst[s] + i->huge + given(i, s), i->allowed[s], &high))
 		high = INT64_MAX;
 	return larger(high, i->at_end[s]);
 }
@@ -267,7 +268,8 @@ static void intervals_settle(struct memory *m)
 {
 	while (m->first < m->sample) {
 		const struct interval *i = &m->intervals[m->first % INTERVALS];
-		const bool is_ready = i->has_faults && i->has_huge && is_complete(m, i) && m->sample - m->first > SETTLE_AFTER;
+		const bool is_ready = i->has_faults && i->has_huge && is_complete(m, i) &&
+				      m->sample - m->first > SETTLE_AFTER;
 
 		if (!is_ready && m->sample - m->first < INTERVALS)
 			break;
@@ -296,7 +298,8 @@ static void faults_apply(struct memory *m, const struct proc *main, int64_t faul
 	m->faults_known = m->sample;
 }
 
-static void interval_close(struct memory *m, uint64_t time_ns, struct maybe faults, const struct memory_total *total)
+static void interval_close(
+	struct memory *m, uint64_t time_ns, struct maybe faults, const struct memory_total *total)
 {
 	const struct proc *main = proc_find(m, m->main);
 	struct interval *i = &m->intervals[m->sample++ % INTERVALS];
@@ -306,7 +309,9 @@ static void interval_close(struct memory *m, uint64_t time_ns, struct maybe faul
 	memcpy(i->at_end, total->high, sizeof(i->at_end));
 	memcpy(i->files, m->sum.files_grown, sizeof(i->files));
 	/* Memory that this sample found released may still have been used when the next interval began: falls counts it later. */
-	m->open = (struct interval) { .falls = m->falls, .n_awaited = (uint32_t) m->n_procs, .later = { INT64_MAX, INT64_MAX } };
+	m->open = (struct interval) {
+		.falls = m->falls, .n_awaited = (uint32_t) m->n_procs, .later = { INT64_MAX, INT64_MAX }
+	};
 	if (faults.known)
 		faults_apply(m, main, faults.value);
 	if (m->config.huge_bytes == 0 || m->huge_seq == m->sample - 1)
@@ -315,7 +320,9 @@ static void interval_close(struct memory *m, uint64_t time_ns, struct maybe faul
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
 		const int64_t with = total->high[s] + m->sum.fallen[s] + m->left[s];
 
-		m->open.before[s] = i->has_faults && i->has_huge ? larger(total->high[s], smaller(with, by_faults(m, i, s))) : with;
+		m->open.before[s] = i->has_faults && i->has_huge
+					    ? larger(total->high[s], smaller(with, by_faults(m, i, s)))
+					    : with;
 		m->open.hwms[s] = m->linger[s];
 		m->left[s] = m->linger[s] = 0;
 	}
@@ -329,7 +336,8 @@ static void interval_close(struct memory *m, uint64_t time_ns, struct maybe faul
  * An exception is not seen: a process that maps what others map already in place of anonymous memory that no sample found. */
 static void later_limits(struct memory *m, const struct memory_total *t)
 {
-	const int64_t slack = m->sum.rss_sum / 256 + (int64_t) m->sum.n * (MIB / 16 + m->config.rss_error_bytes);
+	const int64_t slack = m->sum.rss_sum / 256 +
+			      (int64_t) m->sum.n * (MIB / 16 + m->config.rss_error_bytes);
 
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
 		m->estimate_peak[s].recent = smaller(m->estimate_peak[s].recent, t->estimate[s]);
@@ -394,7 +402,8 @@ void memory_total(struct memory *m, uint64_t time_ns, struct maybe faults, struc
 	if (m->is_sampling)
 		families_anchor(m);
 	interval_close(m, time_ns, faults, ret);
-	if (m->is_sampling && faults.known && !m->has_fallen && !m->sum.is_below && !m->sum.lacks_hwm && is_on(m, MEMORY_RULE_GROWTH))
+	if (m->is_sampling && faults.known && !m->has_fallen && !m->sum.is_below && !m->sum.lacks_hwm &&
+		is_on(m, MEMORY_RULE_GROWTH))
 		later_limits(m, ret);
 	peaks_apply(m, ret);
 	m->pass.is_fresh = m->is_sampling = m->is_added = m->has_moved = false;
@@ -410,7 +419,8 @@ void memory_finish(struct memory *m)
 
 void memory_peak(const struct memory *m, enum memory_set s, struct memory_peak *ret)
 {
-	const int64_t all = intervals_high(m, MEMORY_ALL), high = s == MEMORY_ALL ? all : smaller(intervals_high(m, s), all);
+	const int64_t all = intervals_high(m, MEMORY_ALL),
+		      high = s == MEMORY_ALL ? all : smaller(intervals_high(m, s), all);
 
 	ret->low = m->low_peak[s];
 	ret->estimate = larger(peak_of(&m->estimate_peak[s]), ret->low);
@@ -454,6 +464,7 @@ void memory_state(struct memory *m, struct memory_state *ret)
 		.since_hwm = m->sample - m->hwm_read,
 	};
 	/* Without faults no interval can be settled, and only so many can wait. */
-	ret->lacks_faults = (open && m->sum.n > 1 && ret->high > ret->peak) || (fallen > MIB && ret->high + fallen > ret->peak) ||
+	ret->lacks_faults = (open && m->sum.n > 1 && ret->high > ret->peak) ||
+			    (fallen > MIB && ret->high + fallen > ret->peak) ||
 			    m->sample > INTERVALS / 2 + unknown;
 }

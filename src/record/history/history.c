@@ -35,7 +35,8 @@ static const char *absolute(const char *name)
 
 int history_dir(char *ret, size_t size, struct err *err)
 {
-	const char *own = getenv("HIWATER_DIR"), *state = absolute("XDG_STATE_HOME"), *home = absolute("HOME");
+	const char *own = getenv("HIWATER_DIR"), *state = absolute("XDG_STATE_HOME"),
+		   *home = absolute("HOME");
 	autofree char *here = NULL;
 	char folder[PATH_MAX];
 	int n;
@@ -47,7 +48,8 @@ int history_dir(char *ret, size_t size, struct err *err)
 	else if (home)
 		n = snprintf(folder, sizeof(folder), "%s/.local/state/hiwater", home);
 	else
-		return err_set(err, -ENOENT, "no folder for the history: HOME is %s; set HIWATER_DIR or use -o FILE",
+		return err_set(err, -ENOENT,
+			"no folder for the history: HOME is %s; set HIWATER_DIR or use -o FILE",
 			getenv("HOME") ? "not an absolute path" : "not set");
 	if (n < 0 || (size_t) n >= sizeof(folder))
 		return err_set(err, -ENAMETOOLONG, "the path of the history's folder is too long");
@@ -115,7 +117,8 @@ static int list_add(struct listing *list, int folder, const char *name)
 	struct stat st;
 	char journal[NAME_MAX + 8];
 
-	if (!read_number(name, &run.number) || fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+	if (!read_number(name, &run.number) || fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		!S_ISREG(st.st_mode))
 		return 0;
 	run.bytes = (uint64_t) st.st_size;
 	run.mtime_s = st.st_mtime;
@@ -202,7 +205,8 @@ int history_reserve(char **ret_path, uint64_t *ret_number, struct err *err)
 	int r = list_read(&list, err);
 
 	if (r == 0 && (r = make_folder(list.folder)) < 0)
-		(void) err_set(err, r, "cannot create the history's folder %s: %s", list.folder, strerror(-r));
+		(void) err_set(
+			err, r, "cannot create the history's folder %s: %s", list.folder, strerror(-r));
 	if (r < 0)
 		return r;
 	number = newest_removed(list.folder);
@@ -328,12 +332,13 @@ static int find_last(const struct listing *list, uint64_t back, char **ret_path,
 		path_of(list, list->runs[i - 1].number, path, sizeof(path));
 		return found(path, ret_path, err);
 	}
-	return err_set(err, -ENOENT, list->n ? "there are fewer runs in %s; see hiwater runs" : "no runs in %s yet", list->folder);
+	return err_set(err, -ENOENT,
+		list->n ? "there are fewer runs in %s; see hiwater runs" : "no runs in %s yet", list->folder);
 }
 
 /* The latest run for which is returns true. */
-static int find_latest(const struct listing *list, bool (*is)(const struct history_run *run, const char *what),
-	const char *what, char **ret_path)
+static int find_latest(const struct listing *list,
+	bool (*is)(const struct history_run *run, const char *what), const char *what, char **ret_path)
 {
 	char path[PATH_MAX];
 
@@ -385,11 +390,14 @@ int history_find(const char *run, char **ret_path, struct err *err)
 	int r;
 
 	if (*run == '\0')
-		return err_set(err, -EINVAL, "RUN is empty; give a number, \"last\", a name, name:NAME, a path or slurm:JOB");
+		return err_set(err, -EINVAL,
+			"RUN is empty; give a number, \"last\", a name, name:NAME, a path or slurm:JOB");
 	if (strncmp(run, name, strlen(name)) == 0) {
 		r = list_read(&list, err);
 		r = r < 0 ? r : find_latest(&list, is_name, run + strlen(name), ret_path);
-		return r == -ENOENT ? err_set(err, r, "no run named %s in %s", run + strlen(name), list.folder) : r;
+		return r == -ENOENT
+			       ? err_set(err, r, "no run named %s in %s", run + strlen(name), list.folder)
+			       : r;
 	}
 	if (strchr(run, '/') || ends_in(run, ".hiw"))
 		return find_path(run, ret_path, err);
@@ -402,7 +410,9 @@ int history_find(const char *run, char **ret_path, struct err *err)
 		return find_number(&list, number, ret_path, err);
 	if (strncmp(run, slurm, strlen(slurm)) == 0) {
 		r = find_latest(&list, is_slurm, run + strlen(slurm), ret_path);
-		return r < 0 ? err_set(err, r, "no run of Slurm job %s in %s", run + strlen(slurm), list.folder) : 0;
+		return r < 0
+			       ? err_set(err, r, "no run of Slurm job %s in %s", run + strlen(slurm), list.folder)
+			       : 0;
 	}
 	r = find_latest(&list, is_name, run, ret_path);
 	if (r == -ENOENT && access(run, F_OK) == 0)
@@ -442,7 +452,8 @@ int history_remove(const char *run, struct err *err)
 		if (running)
 			return err_set(err, -EBUSY, "run %" PRIu64 " is still running", number);
 	} else if (is_beginning(path)) {
-		return err_set(err, -EBUSY, "run %" PRIu64 " has just started; try again when it has ended", number);
+		return err_set(
+			err, -EBUSY, "run %" PRIu64 " has just started; try again when it has ended", number);
 	}
 	const bool is_noted = note_removed(folder, number);
 

@@ -11,7 +11,8 @@
 /* The keys of table meta that a listing needs. */
 struct listed {
 	char *name, *command, *scheduler, *scheduler_job;
-	struct maybe started_wall_ns, ended_ns, last_ns, exit_status, pinned, reaped_user_ns, reaped_system_ns;
+	struct maybe started_wall_ns, ended_ns, last_ns, exit_status, pinned, reaped_user_ns,
+		reaped_system_ns;
 };
 
 static const struct {
@@ -102,14 +103,16 @@ struct largest {
 
 static void read_largest(struct replay *replay, struct largest *ret)
 {
-	sqlite3_stmt *st = reader_prepare(replay, "SELECT metric, max FROM summary WHERE entity = 'job' AND id = 0 AND"
-						  " metric IN ('ram', 'cpu_user', 'cpu_system') AND n > 0");
+	sqlite3_stmt *st = reader_prepare(replay,
+		"SELECT metric, max FROM summary WHERE entity = 'job' AND id = 0 AND"
+		" metric IN ('ram', 'cpu_user', 'cpu_system') AND n > 0");
 
 	*ret = (struct largest) { UNKNOWN, UNKNOWN, UNKNOWN };
 	for (int i = 0; st && i < 3 && sqlite3_step(st) == SQLITE_ROW; i++) {
 		const char *metric = reader_text(st, 0);
-		struct maybe *to = strcmp(metric, "ram") == 0 ? &ret->ram : strcmp(metric, "cpu_user") == 0 ? &ret->cpu_user
-													    : &ret->cpu_system;
+		struct maybe *to = strcmp(metric, "ram") == 0        ? &ret->ram
+				   : strcmp(metric, "cpu_user") == 0 ? &ret->cpu_user
+								     : &ret->cpu_system;
 
 		to->known = reader_int(st, 1, &to->value);
 	}

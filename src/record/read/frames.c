@@ -66,7 +66,8 @@ static void step(struct play *p, struct cursor *c)
 
 	c->pending = false;
 	while (c->statement && !c->pending && (rc = sqlite3_step(c->statement)) == SQLITE_ROW)
-		c->pending = row_read(c->statement, &p->r->layout, c->entity, c->recent, &c->row) && c->row.t_ns >= before;
+		c->pending = row_read(c->statement, &p->r->layout, c->entity, c->recent, &c->row) &&
+			     c->row.t_ns >= before;
 	fail(p, rc);
 }
 
@@ -125,7 +126,8 @@ static void append_pending(struct play *p, struct cursor *c)
 
 /* Repeats the last rows of the processes that have no row at time_ns although the job has one.
  * done: the ids that have a row. */
-static void append_unchanged(struct play *p, const struct cursor *c, const struct row *job, const struct map *done)
+static void append_unchanged(
+	struct play *p, const struct cursor *c, const struct row *job, const struct map *done)
 {
 	const unsigned n = p->r->layout.n[ENTITY_PROCESS];
 	struct row row;
@@ -134,7 +136,8 @@ static void append_unchanged(struct play *p, const struct cursor *c, const struc
 	for (size_t i = 0; i < p->people.n_living; i++) {
 		const struct living *l = &p->people.living[i];
 
-		if (l->entity != ENTITY_PROCESS || !l->has_state || l->ended_ns <= job->t_ns || map_get(done, l->id, &mark))
+		if (l->entity != ENTITY_PROCESS || !l->has_state || l->ended_ns <= job->t_ns ||
+			map_get(done, l->id, &mark))
 			continue;
 		row = (struct row) { .t_ns = job->t_ns, .span_ns = job->span_ns, .id = l->id };
 		if (l->ended_ns - job->t_ns < row.span_ns)
@@ -271,7 +274,8 @@ static void append_value(struct play *p, sqlite3_stmt *st)
 	struct series_value value = { .name = reader_text(st, 3) };
 	int type = sqlite3_column_type(st, 2);
 
-	value.value = type == SQLITE_FLOAT || type == SQLITE_INTEGER ? sqlite3_column_double(st, 2) : (double) NAN;
+	value.value = type == SQLITE_FLOAT || type == SQLITE_INTEGER ? sqlite3_column_double(st, 2)
+								     : (double) NAN;
 	value.has_step = reader_int(st, 1, &value.step);
 	framebuf_series(&p->out, &value);
 }
@@ -342,8 +346,9 @@ static void skip_holes(struct replay *r, uint64_t interval_ns, int64_t *first)
 	char sql[160];
 	int64_t begin;
 
-	(void) snprintf(sql, sizeof(sql), "SELECT max(t) FROM (SELECT t, t - lag(t) OVER (ORDER BY t) AS d FROM job_recent)"
-					  " WHERE d > %" PRIu64,
+	(void) snprintf(sql, sizeof(sql),
+		"SELECT max(t) FROM (SELECT t, t - lag(t) OVER (ORDER BY t) AS d FROM job_recent)"
+		" WHERE d > %" PRIu64,
 		hole);
 	if (reader_number(r, sql, &begin) && begin > *first)
 		*first = begin;
@@ -396,11 +401,12 @@ static void open_lists(struct play *p)
 {
 	char sql[256];
 
-	(void) snprintf(sql, sizeof(sql), "WHERE rowid > %" PRId64 " AND t >= %" PRIu64 " ORDER BY rowid", p->events.last_row,
-		p->people.from_ns);
+	(void) snprintf(sql, sizeof(sql), "WHERE rowid > %" PRId64 " AND t >= %" PRIu64 " ORDER BY rowid",
+		p->events.last_row, p->people.from_ns);
 	p->events.statement = reader_table(p->r, "event", event_columns, sql);
-	(void) snprintf(sql, sizeof(sql), "SELECT t, step, value, (SELECT name FROM series WHERE id = series_value.series), rowid"
-					  " FROM series_value WHERE rowid > %" PRId64 " AND t >= %" PRIu64 " ORDER BY rowid",
+	(void) snprintf(sql, sizeof(sql),
+		"SELECT t, step, value, (SELECT name FROM series WHERE id = series_value.series), rowid"
+		" FROM series_value WHERE rowid > %" PRId64 " AND t >= %" PRIu64 " ORDER BY rowid",
 		p->values.last_row, p->people.from_ns);
 	if (reader_has_table(p->r, "series_value") && reader_has_table(p->r, "series"))
 		p->values.statement = reader_prepare(p->r, sql);
@@ -476,7 +482,8 @@ void play_close(struct play *p)
 	(void) sqlite3_exec(p->r->db, "COMMIT", NULL, NULL, NULL);
 }
 
-int replay_frames(struct replay *r, bool recent, bool (*see)(void *ctx, const struct frame *frame), void *ctx, struct err *err)
+int replay_frames(struct replay *r, bool recent, bool (*see)(void *ctx, const struct frame *frame), void *ctx,
+	struct err *err)
 {
 	struct play *p = malloc(sizeof(*p));
 	int code;

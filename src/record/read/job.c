@@ -106,9 +106,10 @@ static int put_acc(struct putting *p, sqlite3_stmt *st)
 	uint32_t id;
 
 	if (metric < 0 || !reader_id(st, 1, &id) || !reader_time(st, 3, &acc.n) || acc.n == 0 ||
-		!reader_int(st, 4, &acc.min) || !reader_int(st, 5, &acc.max) || !reader_int(st, 7, &acc.last) ||
-		!reader_time(st, 6, &acc.max_at_ns) || !reader_time(st, 8, &acc.last_at_ns) ||
-		!reader_time(st, 9, &acc.hold_ns) || !reader_time(st, 11, &acc.span_ns) || !isfinite(acc.sum))
+		!reader_int(st, 4, &acc.min) || !reader_int(st, 5, &acc.max) ||
+		!reader_int(st, 7, &acc.last) || !reader_time(st, 6, &acc.max_at_ns) ||
+		!reader_time(st, 8, &acc.last_at_ns) || !reader_time(st, 9, &acc.hold_ns) ||
+		!reader_time(st, 11, &acc.span_ns) || !isfinite(acc.sum))
 		return 0;
 	(void) reader_time(st, 12, &acc.unlisted_ns); /* missing in older recordings */
 	return job_restore_acc(p->job, (enum metric) metric, id, &acc);
@@ -122,9 +123,10 @@ static int put_bucket(struct putting *p, sqlite3_stmt *st)
 	uint64_t time_ns, span_ns;
 	uint32_t id;
 
-	if (metric < 0 || !reader_id(st, 1, &id) || !reader_time(st, 3, &time_ns) || !reader_time(st, 4, &span_ns) ||
-		span_ns == 0 || !reader_time(st, 5, &bucket.cover_ns) || bucket.cover_ns > span_ns ||
-		!reader_int(st, 6, &bucket.min) || !reader_int(st, 7, &bucket.max) || !isfinite(bucket.sum))
+	if (metric < 0 || !reader_id(st, 1, &id) || !reader_time(st, 3, &time_ns) ||
+		!reader_time(st, 4, &span_ns) || span_ns == 0 || !reader_time(st, 5, &bucket.cover_ns) ||
+		bucket.cover_ns > span_ns || !reader_int(st, 6, &bucket.min) ||
+		!reader_int(st, 7, &bucket.max) || !isfinite(bucket.sum))
 		return 0;
 	return job_restore_bucket(p->job, (enum metric) metric, id, time_ns, span_ns, &bucket);
 }
@@ -301,25 +303,23 @@ static int put_phase(struct putting *p, sqlite3_stmt *st)
 
 /* ---- the job --------------------------------------------------------------------------------- */
 
-static const char *const process_columns[] = {
-	"id", "parent", "pid", "ppid", "uid", "start", "startstack", "born", "ended", "end_source", "status", "is_main", "name", "rss",
-	"rss_file", "peak", "peak_exact", "cpu_user", "cpu_system", "faults_minor", "faults_waited", "read_bytes", "write_bytes",
-	"private", "shared", "command", "grown", "grown_since", NULL
-};
+static const char *const process_columns[] = { "id", "parent", "pid", "ppid", "uid", "start", "startstack",
+	"born", "ended", "end_source", "status", "is_main", "name", "rss", "rss_file", "peak", "peak_exact",
+	"cpu_user", "cpu_system", "faults_minor", "faults_waited", "read_bytes", "write_bytes", "private",
+	"shared", "command", "grown", "grown_since", NULL };
 
-static const char *const series_columns[] = { "name", "n", "first", "last", "min", "max", "step", "sum", "minima", NULL };
+static const char *const series_columns[] = { "name", "n", "first", "last", "min", "max", "step", "sum",
+	"minima", NULL };
 
-static const char *const phase_columns[] = {
-	"number", "parent", "name", "began", "ended", "ram_before", "ram_peak", "ram_after", "peak_exact", "facts",
-	"gpu_before", "gpu_peak", "gpu_after", "gpu_busy", "gpu_sm_active", "cpu_energy", "gpu_energy",
-	"job_peak", "cpu", NULL
-};
+static const char *const phase_columns[] = { "number", "parent", "name", "began", "ended", "ram_before",
+	"ram_peak", "ram_after", "peak_exact", "facts", "gpu_before", "gpu_peak", "gpu_after", "gpu_busy",
+	"gpu_sm_active", "cpu_energy", "gpu_energy", "job_peak", "cpu", NULL };
 
-static const char *const acc_columns[] = {
-	"entity", "id", "metric", "n", "min", "max", "max_at", "last", "last_at", "hold", "sum", "span", "unlisted", NULL
-};
+static const char *const acc_columns[] = { "entity", "id", "metric", "n", "min", "max", "max_at", "last",
+	"last_at", "hold", "sum", "span", "unlisted", NULL };
 
-static const char *const timeline_columns[] = { "entity", "id", "metric", "t", "span", "cover", "min", "max", "sum", NULL };
+static const char *const timeline_columns[] = { "entity", "id", "metric", "t", "span", "cover", "min", "max",
+	"sum", NULL };
 
 static const struct table tables[] = {
 	{ "meta", "SELECT key, value FROM meta", 1000, put_fact, NULL },

@@ -196,7 +196,8 @@ int population_open(struct population *p, uint64_t since_ns)
 
 		if (p->n_living > 0)
 			read_new_ends(p, &birth_tables[i], since_ns > slack ? since_ns - slack : 0);
-		(void) snprintf(behind, sizeof(behind), "WHERE id > %" PRIu32 " AND (ended IS NULL OR ended >= %" PRIu64 ") ORDER BY id",
+		(void) snprintf(behind, sizeof(behind),
+			"WHERE id > %" PRIu32 " AND (ended IS NULL OR ended >= %" PRIu64 ") ORDER BY id",
 			b->last_id, p->from_ns);
 		b->statement = reader_table(p->r, birth_tables[i].table, birth_tables[i].columns, behind);
 		step(p, b);
@@ -230,11 +231,11 @@ void living_remember(struct population *p, struct living *l, const struct row *r
 
 const struct birth_table birth_tables[BIRTHS] = {
 	{ ENTITY_PROCESS, "process",
-		{ "id", "born", "ended", "end_source", "status", "pid", "ppid", "parent", "uid", "start", "startstack", "name", "command",
-			"is_main" } },
+		{ "id", "born", "ended", "end_source", "status", "pid", "ppid", "parent", "uid", "start",
+			"startstack", "name", "command", "is_main" } },
 	{ ENTITY_GPU, "gpu",
-		{ "id", "born", "ended", "uuid", "name", "vendor", "number", "memory", "pci", "parent", "driver", "cuda", "unified",
-			"is_module" } },
+		{ "id", "born", "ended", "uuid", "name", "vendor", "number", "memory", "pci", "parent",
+			"driver", "cuda", "unified", "is_module" } },
 	{ ENTITY_GPU_PROCESS, "gpu_process",
 		{ "id", "born", "ended", "gpu", "process", "pid", "uid", "name", "compute", "graphics" } },
 };
@@ -310,7 +311,8 @@ struct birth birth_read(enum entity entity, sqlite3_stmt *st)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-const char *const event_columns[] = { "t", "kind", "entity", "id", "phase", "value", "text", "cause", "rowid", NULL };
+const char *const event_columns[] = { "t", "kind", "entity", "id", "phase", "value", "text", "cause", "rowid",
+	NULL };
 
 bool event_read(sqlite3_stmt *st, struct event *ret)
 {

@@ -70,8 +70,8 @@ static void apply_row(struct moment *m, sqlite3_stmt *st)
 	int64_t bytes;
 	uint64_t time_ns;
 
-	if (!reader_id(st, 0, &id) || !reader_int(st, 1, &bytes) || bytes < 0 || !reader_time(st, 2, &time_ns) ||
-		!map_get(&m->places, id, &place))
+	if (!reader_id(st, 0, &id) || !reader_int(st, 1, &bytes) || bytes < 0 ||
+		!reader_time(st, 2, &time_ns) || !map_get(&m->places, id, &place))
 		return;
 	if (time_ns > m->at_ns && m->users[place].known && m->users[place].bytes >= bytes)
 		return;
@@ -95,7 +95,8 @@ static void each(struct moment *m, const char *table, const char *sql, uint64_t 
 	(void) sqlite3_finalize(st);
 }
 
-static int report_used(struct replay *r, const struct kind *kind, uint64_t at_ns, uint64_t from_ns, const struct replay_frame_fn *see)
+static int report_used(struct replay *r, const struct kind *kind, uint64_t at_ns, uint64_t from_ns,
+	const struct replay_frame_fn *see)
 {
 	struct moment m = { .r = r, .at_ns = at_ns };
 	const uint64_t until = at_ns + kind->late_ns;
@@ -112,13 +113,14 @@ static int report_used(struct replay *r, const struct kind *kind, uint64_t at_ns
 	return m.error;
 }
 
-static void report_levels(struct replay *r, const char *table, const char *column, uint64_t from_ns, uint64_t to_ns,
-	const struct replay_frame_fn *see)
+static void report_levels(struct replay *r, const char *table, const char *column, uint64_t from_ns,
+	uint64_t to_ns, const struct replay_frame_fn *see)
 {
 	char sql[160];
 	sqlite3_stmt *st;
 
-	(void) snprintf(sql, sizeof(sql), "SELECT t, %s FROM %s WHERE t >= ? AND t <= ? AND %s IS NOT NULL ORDER BY t", column, table,
+	(void) snprintf(sql, sizeof(sql),
+		"SELECT t, %s FROM %s WHERE t >= ? AND t <= ? AND %s IS NOT NULL ORDER BY t", column, table,
 		column);
 	st = reader_has_table(r, table) ? reader_prepare(r, sql) : NULL;
 	if (st) {
@@ -146,7 +148,8 @@ int replay_moment(struct replay *r, uint64_t at_ns, bool on_gpu, const struct re
 	reader_allow(r);
 	(void) sqlite3_exec(r->db, "BEGIN", NULL, NULL, NULL); /* read all tables as of one commit */
 	code = report_used(r, kind, at_ns, from, see);
-	(void) snprintf(sql, sizeof(sql), "SELECT min(t) FROM job_recent WHERE t >= %" PRIu64 " AND t <= %" PRIu64, from, at_ns);
+	(void) snprintf(sql, sizeof(sql),
+		"SELECT min(t) FROM job_recent WHERE t >= %" PRIu64 " AND t <= %" PRIu64, from, at_ns);
 	if (!reader_number(r, sql, &first))
 		first = (int64_t) at_ns + 1;
 	if (first > 0)

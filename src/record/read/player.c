@@ -12,7 +12,8 @@ struct player {
 	struct play play;
 };
 
-int player_new(struct replay *r, bool (*see)(void *ctx, const struct frame *frame), void *ctx, struct player **ret)
+int player_new(
+	struct replay *r, bool (*see)(void *ctx, const struct frame *frame), void *ctx, struct player **ret)
 {
 	struct player *p = malloc(sizeof(*p));
 

@@ -30,7 +30,8 @@ int reader_error(struct replay *r, int rc, struct err *err)
 	case SQLITE_NOTADB:
 		return err_set(err, -EBADMSG, "%s is not a hiwater recording", r->path);
 	case SQLITE_INTERRUPT:
-		return err_set(err, -EBADMSG, "%s is damaged: reading one of its tables does not end", r->path);
+		return err_set(
+			err, -EBADMSG, "%s is damaged: reading one of its tables does not end", r->path);
 	case SQLITE_NOMEM:
 		return err_set(err, -ENOMEM, "%s: out of memory", r->path);
 	case SQLITE_BUSY:
@@ -61,7 +62,8 @@ sqlite3_stmt *reader_prepare(struct replay *r, const char *sql)
 
 bool reader_has_table(struct replay *r, const char *name)
 {
-	sqlite3_stmt *st = reader_prepare(r, "SELECT 1 FROM sqlite_master WHERE name = ? AND type = 'table' AND rootpage > 0");
+	sqlite3_stmt *st = reader_prepare(
+		r, "SELECT 1 FROM sqlite_master WHERE name = ? AND type = 'table' AND rootpage > 0");
 	bool has = false;
 
 	if (st) {
@@ -126,7 +128,8 @@ sqlite3_stmt *reader_rows(struct replay *r, enum entity entity, bool recent, con
 		read_columns(r, &s, table.data) == 0) {
 		(void) buf_str(&s.sql, "SELECT ");
 		(void) schema_columns(&r->layout, entity, recent, add_column, &s);
-		(void) buf_printf(&s.sql, " FROM %s %s ORDER BY t%s", table.data, where, entity_has_id(entity) ? ", id" : "");
+		(void) buf_printf(&s.sql, " FROM %s %s ORDER BY t%s", table.data, where,
+			entity_has_id(entity) ? ", id" : "");
 		if (!s.sql.error)
 			st = reader_prepare(r, s.sql.data);
 	}
@@ -136,7 +139,8 @@ sqlite3_stmt *reader_rows(struct replay *r, enum entity entity, bool recent, con
 	return st;
 }
 
-sqlite3_stmt *reader_table(struct replay *r, const char *table, const char *const *columns, const char *behind)
+sqlite3_stmt *reader_table(
+	struct replay *r, const char *table, const char *const *columns, const char *behind)
 {
 	struct select s = { .sql = BUF_INIT(1 << 12), .have = BUF_INIT(1 << 16) };
 	sqlite3_stmt *st = NULL;

@@ -45,7 +45,8 @@ sqlite3_stmt *reader_rows(struct replay *r, enum entity entity, bool recent, con
 
 /* Selects the columns (NULL-terminated) of a table, with the clauses behind after FROM table.
  * Missing columns read as NULL; rowid always exists. Returns NULL if there is no such table. */
-sqlite3_stmt *reader_table(struct replay *r, const char *table, const char *const *columns, const char *behind);
+sqlite3_stmt *reader_table(
+	struct replay *r, const char *table, const char *const *columns, const char *behind);
 
 /* A column as an integer, a time or an id; false if it is not one. */
 bool reader_int(sqlite3_stmt *statement, int column, int64_t *ret);

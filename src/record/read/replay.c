@@ -65,7 +65,9 @@ static int connect(struct replay *r, bool locks)
 	if (rc != SQLITE_OK)
 		return rc;
 	protect(r);
-	return sqlite3_exec(r->db, locks ? "PRAGMA cell_size_check=ON; PRAGMA query_only=ON; PRAGMA mmap_size=0" : "PRAGMA locking_mode=EXCLUSIVE; PRAGMA cell_size_check=ON; PRAGMA query_only=ON; PRAGMA mmap_size=0",
+	return sqlite3_exec(r->db,
+		locks ? "PRAGMA cell_size_check=ON; PRAGMA query_only=ON; PRAGMA mmap_size=0"
+		      : "PRAGMA locking_mode=EXCLUSIVE; PRAGMA cell_size_check=ON; PRAGMA query_only=ON; PRAGMA mmap_size=0",
 		NULL, NULL, NULL);
 }
 
@@ -129,7 +131,8 @@ static int open_file(struct replay *r, struct err *err)
 	if (application != SCHEMA_APPLICATION)
 		return err_set(err, -EBADMSG, "%s is not a hiwater recording", r->path);
 	if (version > SCHEMA_VERSION)
-		return err_set(err, -EBADMSG, "%s has format %lld; this hiwater reads formats up to %d; install a newer hiwater",
+		return err_set(err, -EBADMSG,
+			"%s has format %lld; this hiwater reads formats up to %d; install a newer hiwater",
 			r->path, (long long) version, SCHEMA_VERSION);
 	if (!reader_has_table(r, "meta"))
 		return err_set(err, -EBADMSG, "%s is damaged: the table meta is missing", r->path);
@@ -154,9 +157,12 @@ static int check_file(const char *path, uint64_t *ret_bytes, struct err *err)
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, -EBADMSG, "%s is not a regular file", path);
 	if (st.st_size == 0)
-		return err_set(err, -EBADMSG, "%s is empty: its run has just started, or hiwater was killed before it wrote anything", path);
+		return err_set(err, -EBADMSG,
+			"%s is empty: its run has just started, or hiwater was killed before it wrote anything",
+			path);
 	*ret_bytes = (uint64_t) st.st_size;
-	if (snprintf(journal, sizeof(journal), "%s-wal", path) < (int) sizeof(journal) && stat(journal, &st) == 0)
+	if (snprintf(journal, sizeof(journal), "%s-wal", path) < (int) sizeof(journal) &&
+		stat(journal, &st) == 0)
 		*ret_bytes += (uint64_t) st.st_size;
 	return 0;
 }

@@ -23,7 +23,8 @@ int replay_job(struct replay *r, struct job **ret, struct err *err);
 /* The whole run as frames in the order of time: births, windows, ends, events, series. recent:
  * the last minutes at full rate instead of their windows. see returns false to stop. Memory use
  * does not depend on the run's length. Returns 0 or -errno with text. */
-int replay_frames(struct replay *r, bool recent, bool (*see)(void *ctx, const struct frame *frame), void *ctx, struct err *err);
+int replay_frames(struct replay *r, bool recent, bool (*see)(void *ctx, const struct frame *frame), void *ctx,
+	struct err *err);
 
 /* The same with only the values of the wanted metrics, which takes less time. */
 int replay_frames_of(struct replay *r, bool recent, const bool wanted[METRIC_COUNT],
@@ -32,7 +33,8 @@ int replay_frames_of(struct replay *r, bool recent, const bool wanted[METRIC_COU
 /* The same in stretches. The file is not locked between two calls, so it may grow meanwhile; r
  * is borrowed. */
 struct player;
-int player_new(struct replay *r, bool (*see)(void *ctx, const struct frame *frame), void *ctx, struct player **ret);
+int player_new(
+	struct replay *r, bool (*see)(void *ctx, const struct frame *frame), void *ctx, struct player **ret);
 void player_free(struct player *p);
 /* Emits all frames that were not shown yet, up to until_ns, as of the last commit. Returns 0 or
  * -errno with text. */

@@ -10,4 +10,5 @@
 #include "record/rows.h"
 
 /* False if the row has no time or no id. */
-bool row_read(sqlite3_stmt *statement, const struct row_layout *l, enum entity entity, bool recent, struct row *ret);
+bool row_read(sqlite3_stmt *statement, const struct row_layout *l, enum entity entity, bool recent,
+	struct row *ret);

@@ -33,8 +33,9 @@ static int by_series(const void *a, const void *b)
  * consecutive, as it was not thinned yet). Returns their number or -errno. */
 static int64_t read_values(struct thin *t, struct store *s, struct value *values, int64_t most)
 {
-	sqlite3_stmt *st = store_prepare(s, "SELECT rowid, series, value FROM series_value WHERE rowid > ?1 AND rowid <="
-					    " (SELECT max(rowid) FROM series_value) - ?3 ORDER BY rowid LIMIT ?2");
+	sqlite3_stmt *st = store_prepare(s,
+		"SELECT rowid, series, value FROM series_value WHERE rowid > ?1 AND rowid <="
+		" (SELECT max(rowid) FROM series_value) - ?3 ORDER BY rowid LIMIT ?2");
 	int64_t n = 0;
 	int rc = SQLITE_DONE;
 
@@ -163,8 +164,9 @@ int thin_events(struct thin *t, struct store *s)
 
 static int drop_processes(struct thin *t, struct store *s, int64_t last)
 {
-	sqlite3_stmt *st = store_cached(s, "DELETE FROM process WHERE id > ?1 AND id <= ?2 AND ended IS NOT NULL AND NOT"
-					   " is_main AND coalesce(peak, 0) < ?3");
+	sqlite3_stmt *st = store_cached(s,
+		"DELETE FROM process WHERE id > ?1 AND id <= ?2 AND ended IS NOT NULL AND NOT"
+		" is_main AND coalesce(peak, 0) < ?3");
 	int r;
 
 	if (!st)
@@ -184,7 +186,8 @@ int thin_processes(struct thin *t, struct store *s)
 {
 	int64_t last;
 	bool found;
-	int r = thin_number(s, "SELECT max(id) FROM (SELECT id FROM process WHERE id > ?1 ORDER BY id LIMIT ?2)",
+	int r = thin_number(s,
+		"SELECT max(id) FROM (SELECT id FROM process WHERE id > ?1 ORDER BY id LIMIT ?2)",
 		t->process_cursor, t->wal_pages * PROCESSES_A_PAGE, &last, &found);
 
 	if (r < 0)

@@ -34,13 +34,14 @@ struct pair {
 
 /* ---- reading and writing --------------------------------------------------------------------- */
 
-static sqlite3_stmt *select_rows(struct store *s, enum entity entity, uint64_t from_ns, uint64_t to_ns, unsigned most)
+static sqlite3_stmt *select_rows(
+	struct store *s, enum entity entity, uint64_t from_ns, uint64_t to_ns, unsigned most)
 {
 	struct buf sql = BUF_INIT(512);
 	sqlite3_stmt *st;
 
-	(void) buf_printf(&sql, "SELECT * FROM %s_sample WHERE t >= ?1 AND t < ?2 ORDER BY %st LIMIT %u", entity_name(entity),
-		entity_has_id(entity) && most > 1 ? "id, " : "", most);
+	(void) buf_printf(&sql, "SELECT * FROM %s_sample WHERE t >= ?1 AND t < ?2 ORDER BY %st LIMIT %u",
+		entity_name(entity), entity_has_id(entity) && most > 1 ? "id, " : "", most);
 	st = store_cached(s, sql.data);
 	buf_done(&sql);
 	if (st) {
@@ -111,7 +112,8 @@ static int set_state(struct pair *p, uint32_t id, const struct cell *cells)
 	struct thin_state *state = find_state(level, id);
 
 	if (!state) {
-		if (vec_reserve(&level->states, &level->cap_states, level->n_states, sizeof(state), MOST_ROWS) < 0)
+		if (vec_reserve(&level->states, &level->cap_states, level->n_states, sizeof(state),
+			    MOST_ROWS) < 0)
 			return -ENOMEM;
 		state = malloc(sizeof(*state) + size);
 		if (!state || map_put(&level->places, id, (uint32_t) level->n_states) < 0) {
@@ -159,8 +161,8 @@ static int read_life(struct store *s, uint32_t id, struct life *ret)
 }
 
 /* The row of a process without one in a window of the job: unchanged values. */
-static void repeat_row(const struct pair *p, const struct cell *cells, const struct row *job, const struct life *life,
-	struct row *ret)
+static void repeat_row(const struct pair *p, const struct cell *cells, const struct row *job,
+	const struct life *life, struct row *ret)
 {
 	const struct row_layout *l = &p->s->layout;
 
@@ -193,7 +195,8 @@ static void add(const struct pair *p, struct merging *m, const struct row *row)
 }
 
 /* Goes through the windows of the job and the n rows of one process in the order of time. */
-static void add_all(const struct pair *p, struct merging *m, const struct row *rows, size_t n, const struct life *life)
+static void add_all(
+	const struct pair *p, struct merging *m, const struct row *rows, size_t n, const struct life *life)
 {
 	const struct thin *t = p->t;
 	struct row still;
@@ -226,8 +229,8 @@ static int write_next(struct pair *p, uint32_t id, const struct merging *m, cons
 
 	if (!p->next_known || life->ended_ns <= p->next_job.t_ns)
 		return 0;
-	r = thin_number(p->s, "SELECT 1 FROM process_sample WHERE t = ?1 AND id = ?2", (int64_t) p->next_job.t_ns, id,
-		&there, &found);
+	r = thin_number(p->s, "SELECT 1 FROM process_sample WHERE t = ?1 AND id = ?2",
+		(int64_t) p->next_job.t_ns, id, &there, &found);
 	if (r < 0 || found)
 		return r;
 	repeat_row(p, m->now, &p->next_job, life, &row);
@@ -372,11 +375,12 @@ static int skip_gap(struct thin *t, struct store *s, unsigned level, uint64_t en
 	uint64_t to = end_ns - end_ns % width;
 	int64_t next;
 	bool found;
-	int r = thin_number(s, "SELECT min(t) FROM (SELECT min(t) AS t FROM job_sample WHERE t >= ?1 UNION ALL"
-			       " SELECT min(t) FROM host_sample WHERE t >= ?1 UNION ALL"
-			       " SELECT min(t) FROM process_sample WHERE t >= ?1 UNION ALL"
-			       " SELECT min(t) FROM gpu_sample WHERE t >= ?1 UNION ALL"
-			       " SELECT min(t) FROM gpu_process_sample WHERE t >= ?1)",
+	int r = thin_number(s,
+		"SELECT min(t) FROM (SELECT min(t) AS t FROM job_sample WHERE t >= ?1 UNION ALL"
+		" SELECT min(t) FROM host_sample WHERE t >= ?1 UNION ALL"
+		" SELECT min(t) FROM process_sample WHERE t >= ?1 UNION ALL"
+		" SELECT min(t) FROM gpu_sample WHERE t >= ?1 UNION ALL"
+		" SELECT min(t) FROM gpu_process_sample WHERE t >= ?1)",
 		(int64_t) t->levels[level].begin_ns, 0, &next, &found);
 
 	if (r < 0)

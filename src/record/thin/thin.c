@@ -38,7 +38,9 @@ struct thin *thin_new(const struct thin_options *options)
 	t->n_levels = 1;
 	t->wal_pages = thin_wal_pages(options->max_bytes);
 	t->process_least = 1 << 20;
-	t->high_bytes = options->max_bytes > 2 * reserve(options->max_bytes) ? options->max_bytes - reserve(options->max_bytes) : options->max_bytes / 2;
+	t->high_bytes = options->max_bytes > 2 * reserve(options->max_bytes)
+				? options->max_bytes - reserve(options->max_bytes)
+				: options->max_bytes / 2;
 	t->low_bytes = t->high_bytes - t->high_bytes / 32;
 	return t;
 }
@@ -62,7 +64,8 @@ bool thin_is_urgent(struct thin *t, struct store *s)
 {
 	uint64_t used, all;
 
-	return store_pages(s, &used, &all) == 0 && all * STORE_PAGE > t->high_bytes + t->options.max_bytes / 32;
+	return store_pages(s, &used, &all) == 0 &&
+	       all * STORE_PAGE > t->high_bytes + t->options.max_bytes / 32;
 }
 
 unsigned thin_steps(const struct thin *t)
@@ -116,7 +119,8 @@ int64_t thin_delete(struct store *s, enum store_class class, const char *sql, in
 	return gone;
 }
 
-int thin_number(struct store *s, const char *sql, int64_t first, int64_t second, int64_t *ret, bool *ret_found)
+int thin_number(
+	struct store *s, const char *sql, int64_t first, int64_t second, int64_t *ret, bool *ret_found)
 {
 	sqlite3_stmt *st = store_cached(s, sql);
 	int rc;

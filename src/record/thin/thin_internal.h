@@ -52,7 +52,8 @@ int64_t thin_delete(struct store *s, enum store_class class, const char *sql, in
 void thin_count(struct store *s, enum store_class class, int64_t gone);
 /* The number that sql selects, with up to two parameters; 0 and not found if it is NULL or there
  * is no row. Returns 0 or -errno. */
-int thin_number(struct store *s, const char *sql, int64_t first, int64_t second, int64_t *ret, bool *ret_found);
+int thin_number(
+	struct store *s, const char *sql, int64_t first, int64_t second, int64_t *ret, bool *ret_found);
 
 /* Merges the oldest pair of windows of some level. Returns 1, 0 (there is none) or -errno. */
 int thin_merge(struct thin *t, struct store *s, uint64_t begin_ns);

@@ -74,8 +74,9 @@ static bool is_new(const struct column *column)
 {
 	if (column->pending_known != column->recent_known)
 		return true;
-	return column->pending_known && (column->pending_min != column->recent_min ||
-						column->pending_value != column->recent_value || column->pending_max != column->recent_max);
+	return column->pending_known &&
+	       (column->pending_min != column->recent_min || column->pending_value != column->recent_value ||
+		       column->pending_max != column->recent_max);
 }
 
 /* Moves the pending sample into the row and remembers its values. Returns whether any of them is
@@ -113,12 +114,14 @@ void slot_flush(struct aggregate *f, struct slot *slot)
 	row->id = slot->id;
 	row->n = 1;
 	row->span_ns = 0;
-	row->t_ns = slot->pending_ns > slot->flushed_ns || slot->flushed_ns == 0 ? slot->pending_ns : slot->flushed_ns + 1;
+	row->t_ns = slot->pending_ns > slot->flushed_ns || slot->flushed_ns == 0 ? slot->pending_ns
+										 : slot->flushed_ns + 1;
 	slot->flushed_ns = row->t_ns;
 	aggregate_emit(f, slot->entity, true, row);
 }
 
-static void set_pending(struct aggregate *f, struct slot *slot, unsigned c, const struct reading *r, uint64_t time_ns)
+static void set_pending(
+	struct aggregate *f, struct slot *slot, unsigned c, const struct reading *r, uint64_t time_ns)
 {
 	struct column *column = &slot->columns[c];
 	const bool gauge = columns_has(slot->gauge, c);
@@ -157,7 +160,8 @@ void slot_advance(struct slot *slot, uint64_t time_ns)
 		advance_column(slot, c, time_ns);
 }
 
-static void add_gauge_value(struct slot *slot, unsigned c, const struct reading *r, uint64_t time_ns, uint64_t hold_ns)
+static void add_gauge_value(
+	struct slot *slot, unsigned c, const struct reading *r, uint64_t time_ns, uint64_t hold_ns)
 {
 	struct column *column = &slot->columns[c];
 	/* A value from before the window that was not valid in it is not an extreme of it. */
@@ -174,7 +178,8 @@ static void add_gauge_value(struct slot *slot, unsigned c, const struct reading 
 	columns_set(&slot->valid, c, hold_ns > 0);
 }
 
-static void add_value(struct slot *slot, unsigned c, const struct reading *r, uint64_t time_ns, uint64_t hold_ns)
+static void add_value(
+	struct slot *slot, unsigned c, const struct reading *r, uint64_t time_ns, uint64_t hold_ns)
 {
 	struct column *column = &slot->columns[c];
 
@@ -203,7 +208,8 @@ static void add_ahead(const struct aggregate *f, struct slot *slot, unsigned c, 
 {
 	struct column *column = &slot->columns[c];
 	const bool gauge = columns_has(slot->gauge, c);
-	const bool proves = r->known && columns_has(slot->have, c) && frame->time_ns < f->end_ns + f->options.window_ns;
+	const bool proves = r->known && columns_has(slot->have, c) &&
+			    frame->time_ns < f->end_ns + f->options.window_ns;
 
 	columns_set(&slot->ahead, c, true);
 	column->ahead_known = r->known;
@@ -238,7 +244,8 @@ static void apply_ahead(struct slot *slot, uint64_t time_ns)
 			.max = column->ahead_max,
 		};
 
-		add_value(slot, c, &r, time_ns < column->ahead_ns ? time_ns : column->ahead_ns, column->ahead_hold_ns);
+		add_value(slot, c, &r, time_ns < column->ahead_ns ? time_ns : column->ahead_ns,
+			column->ahead_hold_ns);
 	}
 }
 
@@ -261,7 +268,9 @@ static bool is_read_again(const struct aggregate *f, const struct frame *frame)
 {
 	for (size_t i = 0; i < frame->n_readings; i++) {
 		const struct reading *r = &frame->readings[i];
-		const struct slot *slot = r->metric < METRIC_COUNT ? find_slot(f, metrics[r->metric].entity, r->id) : NULL;
+		const struct slot *slot = r->metric < METRIC_COUNT
+						  ? find_slot(f, metrics[r->metric].entity, r->id)
+						  : NULL;
 
 		if (slot && columns_has(slot->ahead, f->options.layout->place[r->metric]))
 			return true;
@@ -305,7 +314,8 @@ static void add_births(struct aggregate *f, const struct frame *frame)
 {
 	for (size_t i = 0; i < frame->n_births; i++) {
 		const struct birth *birth = &frame->births[i];
-		struct slot *slot = birth->entity < ENTITY_COUNT ? need_slot(f, birth->entity, birth->id) : NULL;
+		struct slot *slot = birth->entity < ENTITY_COUNT ? need_slot(f, birth->entity, birth->id)
+								 : NULL;
 
 		if (slot && birth->entity == ENTITY_PROCESS)
 			slot->is_main = birth->process.is_main;

@@ -19,7 +19,12 @@ static void fill_cell(const struct slot *slot, unsigned c, struct cell *cell)
 {
 	const struct column *column = &slot->columns[c];
 
-	*cell = (struct cell) { .known = true, .min = column->last, .value = column->last, .max = column->last };
+	*cell = (struct cell) {
+		.known = true,
+		.min = column->last,
+		.value = column->last,
+		.max = column->last,
+	};
 	if (!columns_has(slot->gauge, c))
 		return;
 	cell->min = column->min;
@@ -63,7 +68,8 @@ static bool column_changed(const struct slot *slot, unsigned c)
 	if (!columns_has(slot->gauge, c))
 		return column->last != column->out_value;
 	return column->min != column->out_min || column->max != column->out_max ||
-	       (column->cover_ns > 0 ? mean_of(column->sum, column->cover_ns) : column->last) != column->out_value;
+	       (column->cover_ns > 0 ? mean_of(column->sum, column->cover_ns) : column->last) !=
+		       column->out_value;
 }
 
 static bool has_changed(const struct slot *slot)

@@ -163,7 +163,8 @@ static void start(struct record *r)
 	(void) pthread_attr_destroy(&attr);
 	r->started = code == 0;
 	if (code != 0)
-		(void) err_set(&r->trouble, -code, "no recording: cannot create its thread: %s. The run continues", strerror(code));
+		(void) err_set(&r->trouble, -code,
+			"no recording: cannot create its thread: %s. The run continues", strerror(code));
 }
 
 /* ---- the recorder's thread ------------------------------------------------------------------- */
@@ -391,7 +392,8 @@ static int finish_alone(struct record *r, struct err *err)
 	return error;
 }
 
-int record_finish(struct record *r, const struct job *job, bool keep, uint64_t wait_ns, char **ret_path, struct err *err)
+int record_finish(struct record *r, const struct job *job, bool keep, uint64_t wait_ns, char **ret_path,
+	struct err *err)
 {
 	const bool wanted = keep || r->path;
 	int error;
@@ -411,7 +413,8 @@ int record_finish(struct record *r, const struct job *job, bool keep, uint64_t w
 	queue_push(&r->queue, true);
 	queue_set(&r->queue, false, true);
 	if (!join(r, wait_ns))
-		return err_set(err, -ETIMEDOUT, "the recording may lack its end: the disk did not respond within %.3g s",
+		return err_set(err, -ETIMEDOUT,
+			"the recording may lack its end: the disk did not respond within %.3g s",
 			(double) wait_ns / 1e9);
 	error = r->result;
 	if (error < 0 && !r->reported)

@@ -61,7 +61,8 @@ int record_divert(struct record *r, const char *path);
 /* Writes the queued data (for at most wait_ns) and closes the file. keep false: a run that is
  * too short for the history is not created, or removed. Frees r. *ret_path (may be NULL) is the
  * resulting file, freed by the caller, or NULL if there is none. Returns 0 or -errno with text. */
-int record_finish(struct record *r, const struct job *job, bool keep, uint64_t wait_ns, char **ret_path, struct err *err);
+int record_finish(struct record *r, const struct job *job, bool keep, uint64_t wait_ns, char **ret_path,
+	struct err *err);
 
 /* Frees r without writing queued data: for a run that never began, or in a forked child, which
  * must not touch the file. */

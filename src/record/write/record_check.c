@@ -32,11 +32,13 @@ static int check_folder(const char *path, bool may_be_made, struct err *err)
 		slash[slash == folder] = '\0';
 	} while (may_be_made && stat(folder, &st) < 0 && errno == ENOENT && folder[1]);
 	if (stat(folder, &st) < 0)
-		return err_set(err, -errno, "cannot write %s: the folder %s: %s", path, folder, strerror(errno));
+		return err_set(
+			err, -errno, "cannot write %s: the folder %s: %s", path, folder, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
 		return err_set(err, -ENOTDIR, "cannot write %s: %s is not a folder", path, folder);
 	if (!may_write_in(folder))
-		return err_set(err, -errno, "cannot write %s: the folder %s: %s", path, folder, strerror(errno));
+		return err_set(
+			err, -errno, "cannot write %s: the folder %s: %s", path, folder, strerror(errno));
 	return 0;
 }
 

@@ -128,7 +128,8 @@ static int apply_message(struct writer *w, struct wire_head *head)
 
 	if (r < 0)
 		return r;
-	return head->kind == WIRE_FRAME ? apply_frame(w, wire_frame_get(head)) : apply_totals(w, wire_totals_get(head));
+	return head->kind == WIRE_FRAME ? apply_frame(w, wire_frame_get(head))
+					: apply_totals(w, wire_totals_get(head));
 }
 
 /* ---- maintenance ----------------------------------------------------------------------------- */
@@ -213,7 +214,8 @@ bool writer_apply(struct writer *w, struct chunk *chunk, bool hurry)
 		r = apply_next(w, chunk);
 	}
 	/* If there are no totals, windows are committed here. */
-	if (r == 0 && w->store->wal && (hurry || aggregate_windows(w->aggregate) > w->committed_windows + 1)) {
+	if (r == 0 && w->store->wal &&
+		(hurry || aggregate_windows(w->aggregate) > w->committed_windows + 1)) {
 		r = commit(w);
 		if (r == 0)
 			r = maintain(w);
@@ -272,8 +274,8 @@ void writer_finish(struct writer *w, bool keep)
 	} else {
 		r = writer_place(w);
 		if (r < 0)
-			(void) err_set(&w->trouble, r, "cannot move the recording to %s: %s%s%s", w->target, strerror(-r),
-				w->folder ? "; it remains at " : "", w->folder ? w->file : "");
+			(void) err_set(&w->trouble, r, "cannot move the recording to %s: %s%s%s", w->target,
+				strerror(-r), w->folder ? "; it remains at " : "", w->folder ? w->file : "");
 		w->result = r;
 	}
 	if (r == 0)

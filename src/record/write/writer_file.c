@@ -51,7 +51,8 @@ static void store_reason(struct writer *w, const char *why)
 
 	(void) snprintf(text, sizeof(text), "%s", why);
 	spare_free(w);
-	if (w->store->wal && store_begin(w->store) == 0 && store_meta_text(w->store, "recording_stopped", text) == 0)
+	if (w->store->wal && store_begin(w->store) == 0 &&
+		store_meta_text(w->store, "recording_stopped", text) == 0)
 		(void) store_commit(w->store);
 }
 
@@ -64,9 +65,11 @@ static void end_file(struct writer *w, int r, const char *why)
 
 	store_rollback(w->store);
 	if (is_empty) {
-		(void) err_set(&w->trouble, r, "no recording: cannot write %s: %s. The run continues", name, why);
+		(void) err_set(
+			&w->trouble, r, "no recording: cannot write %s: %s. The run continues", name, why);
 	} else {
-		(void) err_set(&w->trouble, r, "recording stopped: cannot write %s: %s. It ends %s into the run; the run continues",
+		(void) err_set(&w->trouble, r,
+			"recording stopped: cannot write %s: %s. It ends %s into the run; the run continues",
 			name, why, units_instant((int64_t) w->committed_ns, end));
 		store_reason(w, why);
 	}
@@ -115,7 +118,8 @@ static int clear_target(struct writer *w)
 	if (w->reserved || lstat(w->target, &st) < 0)
 		return 0;
 	if (!w->options.overwrite)
-		return err_set(&w->trouble, -EEXIST, "no recording: %s was created by another program meanwhile", w->target);
+		return err_set(&w->trouble, -EEXIST,
+			"no recording: %s was created by another program meanwhile", w->target);
 	store_unlink(w->target);
 	return 0;
 }

@@ -33,7 +33,8 @@ static void key_num(struct json *j, const char *key, double value, bool known)
 		json_null(j);
 }
 
-static void put_parts(struct json *j, const struct comparison *c, const struct compare_heads *heads, size_t group)
+static void put_parts(
+	struct json *j, const struct comparison *c, const struct compare_heads *heads, size_t group)
 {
 	json_key(j, "by");
 	json_object(j);
@@ -47,7 +48,8 @@ static void put_parts(struct json *j, const struct comparison *c, const struct c
 	json_end(j);
 }
 
-static void put_group(struct json *j, const struct comparison *c, const struct compare_heads *heads, size_t group)
+static void put_group(
+	struct json *j, const struct comparison *c, const struct compare_heads *heads, size_t group)
 {
 	json_object(j);
 	key_str(j, "name", c->groups[group]);
@@ -68,7 +70,8 @@ static void put_group(struct json *j, const struct comparison *c, const struct c
 	json_end(j);
 }
 
-static void put_values(struct json *j, const struct comparison *c, const struct compare_row *row, size_t group)
+static void put_values(
+	struct json *j, const struct comparison *c, const struct compare_row *row, size_t group)
 {
 	const struct compare_cell cell = comparison_cell(c, row, group);
 	const struct compare_change change = comparison_change(c, row, group);

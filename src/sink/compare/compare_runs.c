@@ -30,7 +30,8 @@ static const double BYTES_MOST = 9e18; /* a user series may have any value */
 
 /* The deviation behind "+-", in the unit of the mean and with as many decimals. mean_text: "22.4
  * GiB", "0.431". */
-static void put_spread(const char *mean_text, const struct compare_cell *cell, double scale, char buf[UNITS_LEN])
+static void put_spread(
+	const char *mean_text, const struct compare_cell *cell, double scale, char buf[UNITS_LEN])
 {
 	char *end;
 	const double shown = strtod(mean_text, &end), mean = cell->mean * scale;
@@ -57,7 +58,8 @@ static void put_bytes(const struct compare_cell *cell, enum units units, char *b
 	if (cell->n == 1)
 		(void) snprintf(buf, CELL_LEN, "%s", mean);
 	else
-		(void) snprintf(buf, CELL_LEN, "%.*s +- %s%s", (int) strcspn(mean, " "), mean, spread, unit ? unit : "");
+		(void) snprintf(buf, CELL_LEN, "%.*s +- %s%s", (int) strcspn(mean, " "), mean, spread,
+			unit ? unit : "");
 }
 
 static void put_number(const struct compare_cell *cell, double scale, const char *unit, char *buf)
@@ -87,7 +89,8 @@ static void put_seconds(const struct compare_cell *cell, char *buf)
 	(void) snprintf(buf, CELL_LEN, cell->n == 1 ? "%s" : "%s +- %s", mean, spread);
 }
 
-char *compare_cell_text(const struct compare_row *row, const struct compare_cell *cell, enum units units, char buf[COMPARE_CELL_LEN])
+char *compare_cell_text(const struct compare_row *row, const struct compare_cell *cell, enum units units,
+	char buf[COMPARE_CELL_LEN])
 {
 	if (cell->n == 0)
 		(void) snprintf(buf, CELL_LEN, "unknown");
@@ -96,14 +99,17 @@ char *compare_cell_text(const struct compare_row *row, const struct compare_cell
 	else if (row->unit == COMPARE_SECONDS)
 		put_seconds(cell, buf);
 	else
-		put_number(cell, row->unit == COMPARE_RATIO ? 100 : 1, row->unit == COMPARE_RATIO ? " %" : row->unit == COMPARE_JOULES ? " J"
-																       : "",
+		put_number(cell, row->unit == COMPARE_RATIO ? 100 : 1,
+			row->unit == COMPARE_RATIO    ? " %"
+			: row->unit == COMPARE_JOULES ? " J"
+						      : "",
 			buf);
 	return buf;
 }
 
 /* Where the base is 0 there is no percentage: the difference in the figure's own unit. */
-static void put_amount(const struct compare_row *row, double difference, enum units units, char buf[1 + CELL_LEN])
+static void put_amount(
+	const struct compare_row *row, double difference, enum units units, char buf[1 + CELL_LEN])
 {
 	const struct compare_cell by = { .n = 1, .mean = fabs(difference) };
 
@@ -117,11 +123,13 @@ static void put_signed(double value, const char *unit, char buf[1 + CELL_LEN])
 	static const double three_digits = 99.95;
 	char number[UNITS_LEN];
 
-	(void) snprintf(buf, CELL_LEN, "%s%s%s", value < 0 ? "-" : "+", units_fixed(fabs(value), fabs(value) < three_digits, number), unit);
+	(void) snprintf(buf, CELL_LEN, "%s%s%s", value < 0 ? "-" : "+",
+		units_fixed(fabs(value), fabs(value) < three_digits, number), unit);
 }
 
 /* "-15.1 %", "+11.0 pt" (points of a percentage), "~" for no difference. */
-static char *put_change(const struct compare_row *row, const struct compare_change *change, enum units units, char buf[1 + CELL_LEN])
+static char *put_change(const struct compare_row *row, const struct compare_change *change, enum units units,
+	char buf[1 + CELL_LEN])
 {
 	if (change->result == COMPARE_UNKNOWN)
 		buf[0] = '\0';
@@ -144,7 +152,8 @@ static char *put_test(const struct compare_change *change, char *buf)
 	if (change->result == COMPARE_TOO_FEW)
 		(void) snprintf(buf, CELL_LEN, "too few runs for a test");
 	else if (!isnan(change->p))
-		(void) snprintf(buf, CELL_LEN, "p%s%s", change->p < 0.001 ? "<" : "=", units_fixed(fmax(change->p, 0.001), 3, number));
+		(void) snprintf(buf, CELL_LEN, "p%s%s", change->p < 0.001 ? "<" : "=",
+			units_fixed(fmax(change->p, 0.001), 3, number));
 	return buf;
 }
 
@@ -209,7 +218,8 @@ static void put_field(struct table *t, const char *text, unsigned columns)
 	else if (t->form == FORM_FLOWING)
 		layout_part(&t->layout, "%s", clean.data);
 	else
-		(void) buf_printf(t->out, "%s%*s", clean.data, width < columns ? (int) (columns - width) : 1, "");
+		(void) buf_printf(
+			t->out, "%s%*s", clean.data, width < columns ? (int) (columns - width) : 1, "");
 	buf_done(&clean);
 }
 
@@ -294,7 +304,8 @@ bool compare_is_nothing(const struct comparison *c, const struct compare_row *ro
 static void put_sentence(struct table *t, size_t group)
 {
 	char factor[UNITS_LEN], error[UNITS_LEN];
-	const struct compare_row *wall = comparison_row(t->c, "time.wall_s"), *ram = comparison_row(t->c, "ram.combined.peak_bytes");
+	const struct compare_row *wall = comparison_row(t->c, "time.wall_s"),
+				 *ram = comparison_row(t->c, "ram.combined.peak_bytes");
 	const struct compare_change none = { .result = COMPARE_UNKNOWN };
 	const struct compare_change time = wall ? comparison_change(t->c, wall, group) : none;
 	const struct compare_change memory = ram ? comparison_change(t->c, ram, group) : none;
@@ -308,9 +319,11 @@ static void put_sentence(struct table *t, size_t group)
 		(void) buf_printf(t->out, " is %s +- %s times faster", units_fixed(1 / time.ratio, 2, factor),
 			units_fixed(time.ratio_error / (time.ratio * time.ratio), 2, error));
 	else if (has_time)
-		(void) buf_printf(t->out, " takes %s +- %s times as long", units_fixed(time.ratio, 2, factor), units_fixed(time.ratio_error, 2, error));
+		(void) buf_printf(t->out, " takes %s +- %s times as long", units_fixed(time.ratio, 2, factor),
+			units_fixed(time.ratio_error, 2, error));
 	if (has_memory)
-		(void) buf_printf(t->out, "%s uses %s times the RAM", has_time ? " and" : "", units_fixed(memory.ratio, 2, factor));
+		(void) buf_printf(t->out, "%s uses %s times the RAM", has_time ? " and" : "",
+			units_fixed(memory.ratio, 2, factor));
 	(void) buf_str(t->out, ".\n");
 }
 
@@ -330,7 +343,8 @@ static void put_difference(const char *one, const char *other, struct buf *out)
 		while (from > 0 && ((unsigned char) texts[i][from] & 0xc0) == 0x80)
 			from--;
 		(void) buf_printf(out, "%s %s", i ? ";" : "", from > 0 ? "..." : "");
-		(void) buf_printf(out, "%.*s%s", WARNED_LEN, len ? texts[i] + from : "unknown", len > from + WARNED_LEN ? "..." : "");
+		(void) buf_printf(out, "%.*s%s", WARNED_LEN, len ? texts[i] + from : "unknown",
+			len > from + WARNED_LEN ? "..." : "");
 	}
 	(void) buf_str(out, "\n");
 }
@@ -402,7 +416,8 @@ static void put_fitting(struct table *t)
 	t->label_columns = labels > LABEL_COLUMNS ? labels : LABEL_COLUMNS;
 	t->cell_columns = CELL_COLUMNS;
 	put_table(t);
-	while (!t->markdown && t->options->width && t->form < FORM_FLOWING && is_too_wide(text.data, t->options->width)) {
+	while (!t->markdown && t->options->width && t->form < FORM_FLOWING &&
+		is_too_wide(text.data, t->options->width)) {
 		t->form++;
 		t->label_columns = labels;
 		t->cell_columns = t->widest_cell + GAP;
@@ -420,7 +435,8 @@ void compare_notes(const char *text, const struct sink_options *options, bool ma
 {
 	struct layout l;
 
-	if (markdown || !options->width || options->width >= USUAL_WIDTH || !is_too_wide(text, options->width)) {
+	if (markdown || !options->width || options->width >= USUAL_WIDTH ||
+		!is_too_wide(text, options->width)) {
 		(void) buf_str(out, text);
 		return;
 	}
@@ -435,7 +451,8 @@ static void put_notes(struct table *t)
 
 	t->out = &text;
 	if (t->some_single)
-		(void) buf_str(&text, "single runs: a difference may be chance; four runs each allow a test\n");
+		(void) buf_str(
+			&text, "single runs: a difference may be chance; four runs each allow a test\n");
 	for (size_t g = 1; g < t->c->n_groups; g++)
 		put_sentence(t, g);
 	compare_warnings(t->c, false, &text);
@@ -446,7 +463,8 @@ static void put_notes(struct table *t)
 	buf_done(&text);
 }
 
-int compare_text(const struct comparison *c, const struct sink_options *options, bool markdown, struct buf *out)
+int compare_text(
+	const struct comparison *c, const struct sink_options *options, bool markdown, struct buf *out)
 {
 	struct table t = { .c = c, .options = options, .markdown = markdown, .out = out };
 

@@ -51,7 +51,8 @@ static char separator_of(const struct comparison *c, size_t n)
 	return '\0';
 }
 
-void compare_part(const struct comparison *c, const struct compare_heads *heads, size_t group, size_t head, struct buf *out)
+void compare_part(const struct comparison *c, const struct compare_heads *heads, size_t group, size_t head,
+	struct buf *out)
 {
 	const char *name = c->groups[group];
 	const char separator = separator_of(c, heads->n);
@@ -83,7 +84,8 @@ static void put(struct grid *g, size_t row, size_t column, const char *text, boo
 	(void) text_clean(text, utf8, at(g, row, column));
 }
 
-static void fill_names(struct grid *g, const struct comparison *c, const struct compare_heads *heads, bool utf8)
+static void fill_names(
+	struct grid *g, const struct comparison *c, const struct compare_heads *heads, bool utf8)
 {
 	for (size_t h = 0; h < g->heads - 1; h++) {
 		put(g, 0, h, heads->n ? heads->names[h] : "runs", utf8);
@@ -118,7 +120,8 @@ static void fill_figures(struct grid *g, const struct comparison *c, const struc
 		for (size_t group = 0; group < c->n_groups; group++) {
 			const struct compare_cell cell = comparison_cell(c, &c->rows[i], group);
 
-			put(g, group + 1, column, compare_cell_text(&c->rows[i], &cell, options->units, text), options->utf8);
+			put(g, group + 1, column, compare_cell_text(&c->rows[i], &cell, options->units, text),
+				options->utf8);
 		}
 		column++;
 	}
@@ -219,8 +222,8 @@ static void grid_done(struct grid *g)
 	free(g->cells);
 }
 
-int compare_table(const struct comparison *c, const struct compare_heads *heads, const struct sink_options *options, bool markdown,
-	struct buf *out)
+int compare_table(const struct comparison *c, const struct compare_heads *heads,
+	const struct sink_options *options, bool markdown, struct buf *out)
 {
 	const size_t width = options->width ? options->width : 80;
 	struct buf notes = BUF_INIT(out->max);

@@ -181,7 +181,8 @@ static int begin(struct export *e, struct err *err)
 	const bool has_windows = e->table < ENTITY_COUNT;
 
 	(void) err;
-	(void) buf_printf(&e->out, "elapsed_s,time%s%s", has_windows ? ",span_s,samples" : "", identities[e->table]);
+	(void) buf_printf(
+		&e->out, "elapsed_s,time%s%s", has_windows ? ",span_s,samples" : "", identities[e->table]);
 	if (has_windows)
 		export_columns((enum entity) e->table, put_title, e);
 	return buf_str(&e->out, "\n");

@@ -20,9 +20,11 @@ struct export_names {
 
 void names_see(struct export_names *names, const struct frame *frame);    /* before its values are used */
 void names_forget(struct export_names *names, const struct frame *frame); /* afterwards */
-const struct birth *names_find(const struct export_names *names, enum entity entity, uint32_t id); /* NULL: none */
+/* NULL: none */
+const struct birth *names_find(const struct export_names *names, enum entity entity, uint32_t id);
 /* "0", for a MIG instance "0.2", as in hiwater gpus; the id if it has no number. Returns buf. */
-char *names_gpu_number(const struct export_names *names, const struct birth *gpu, uint32_t id, char buf[UNITS_LEN]);
+char *names_gpu_number(
+	const struct export_names *names, const struct birth *gpu, uint32_t id, char buf[UNITS_LEN]);
 void names_done(struct export_names *names);
 
 /* ---- rows and columns ------------------------------------------------------------------------------------------------- */
@@ -46,7 +48,8 @@ enum export_part {
 };
 
 /* Calls see for each column of the entity, in metric.def's order. */
-void export_columns(enum entity entity, void (*see)(void *ctx, enum metric metric, enum export_part part), void *ctx);
+void export_columns(
+	enum entity entity, void (*see)(void *ctx, enum metric metric, enum export_part part), void *ctx);
 
 enum {
 	COLUMN_LEN = 64

@@ -40,7 +40,8 @@ static void put_time(struct export *e, struct json *j, uint64_t time_ns)
 	char date[UNITS_LEN];
 
 	key_seconds(j, "elapsed_s", known((int64_t) time_ns));
-	json_key_text(j, "time", e->facts->started_wall_ns.known ? units_rfc3339(export_wall(e, time_ns), date) : NULL);
+	json_key_text(j, "time",
+		e->facts->started_wall_ns.known ? units_rfc3339(export_wall(e, time_ns), date) : NULL);
 }
 
 /* ---- entities ---------------------------------------------------------------------------------------------------------------- */
@@ -68,9 +69,11 @@ static void put_gpu_process(struct export *e, struct json *j, const struct birth
 	json_key_text(j, "name", b ? export_private(e, b->gpu_process.name) : NULL);
 }
 
-static void put_identity(struct export *e, struct json *j, enum entity entity, uint32_t id, const struct birth *b)
+static void put_identity(
+	struct export *e, struct json *j, enum entity entity, uint32_t id, const struct birth *b)
 {
-	static void (*const putters[ENTITY_COUNT])(struct export *e, struct json *j, const struct birth *b) = {
+	static void (*const putters[ENTITY_COUNT])(
+		struct export *e, struct json *j, const struct birth *b) = {
 		[ENTITY_PROCESS] = put_process,
 		[ENTITY_GPU] = put_gpu,
 		[ENTITY_GPU_PROCESS] = put_gpu_process,

@@ -76,15 +76,18 @@ static void forget(struct export_names *names, enum entity entity, uint32_t id)
 	names->n--;
 }
 
-char *names_gpu_number(const struct export_names *names, const struct birth *gpu, uint32_t id, char buf[UNITS_LEN])
+char *names_gpu_number(
+	const struct export_names *names, const struct birth *gpu, uint32_t id, char buf[UNITS_LEN])
 {
-	const long long number = gpu && gpu->gpu.index.known ? (long long) gpu->gpu.index.value : (long long) id;
+	const long long number = gpu && gpu->gpu.index.known ? (long long) gpu->gpu.index.value
+							     : (long long) id;
 
 	(void) snprintf(buf, UNITS_LEN, "%lld", number);
 	for (size_t i = 0; gpu && *gpu->gpu.parent && i < names->n; i++) {
 		const struct birth *b = &names->births[i];
 
-		if (b->entity == ENTITY_GPU && b->gpu.index.known && strcmp(b->gpu.uuid, gpu->gpu.parent) == 0)
+		if (b->entity == ENTITY_GPU && b->gpu.index.known &&
+			strcmp(b->gpu.uuid, gpu->gpu.parent) == 0)
 			(void) snprintf(buf, UNITS_LEN, "%lld.%lld", (long long) b->gpu.index.value, number);
 	}
 	return buf;

@@ -36,7 +36,8 @@ struct om {
 	struct source *sources;
 	size_t n, cap;
 	struct map places;  /* of sources, from table and id */
-	struct map streams; /* from the source's place and metric to the stream and the time of its last sample */
+	/* from the source's place and metric to the stream and the time of its last sample */
+	struct map streams;
 	int64_t last_ms;    /* of all samples */
 };
 
@@ -72,7 +73,8 @@ static void put_number(struct buf *out, const char *name, struct maybe value)
 
 /* Numbers identify an entity, names are labels of the info family: as labels of samples they would
  * make a series a name. */
-static void label_process(struct export *e, const struct birth *b, uint32_t id, struct buf *labels, struct buf *info)
+static void label_process(
+	struct export *e, const struct birth *b, uint32_t id, struct buf *labels, struct buf *info)
 {
 	put_number(labels, "process", known(id));
 	put_number(labels, "pid", b ? known(b->process.pid) : UNKNOWN);
@@ -80,7 +82,8 @@ static void label_process(struct export *e, const struct birth *b, uint32_t id, 
 	put_label(info, "command", b ? export_private(e, b->process.command) : "");
 }
 
-static void label_gpu(struct export *e, const struct birth *b, uint32_t id, struct buf *labels, struct buf *info)
+static void label_gpu(
+	struct export *e, const struct birth *b, uint32_t id, struct buf *labels, struct buf *info)
 {
 	char number[UNITS_LEN];
 
@@ -92,7 +95,8 @@ static void label_gpu(struct export *e, const struct birth *b, uint32_t id, stru
 	put_label(info, "parent", b ? b->gpu.parent : "");
 }
 
-static void label_gpu_process(struct export *e, const struct birth *b, uint32_t id, struct buf *labels, struct buf *info)
+static void label_gpu_process(
+	struct export *e, const struct birth *b, uint32_t id, struct buf *labels, struct buf *info)
 {
 	const struct birth *gpu = b ? names_find(&e->names, ENTITY_GPU, b->gpu_process.gpu) : NULL;
 
@@ -103,7 +107,8 @@ static void label_gpu_process(struct export *e, const struct birth *b, uint32_t 
 }
 
 static const struct {
-	void (*label)(struct export *e, const struct birth *b, uint32_t id, struct buf *labels, struct buf *info);
+	void (*label)(
+		struct export *e, const struct birth *b, uint32_t id, struct buf *labels, struct buf *info);
 	const char *info, *help; /* the family that describes the entity */
 } kinds[ENTITY_COUNT] = {
 	[ENTITY_PROCESS] = { label_process, "hiwater_process", "processes of the job" },
@@ -119,7 +124,8 @@ static int make_labels(struct export *e, struct source *s, const char *series)
 	if (series)
 		put_label(&labels, "series", series);
 	else if (kinds[s->table].label)
-		kinds[s->table].label(e, names_find(&e->names, (enum entity) s->table, s->id), s->id, &labels, &info);
+		kinds[s->table].label(
+			e, names_find(&e->names, (enum entity) s->table, s->id), s->id, &labels, &info);
 	error = labels.error ? labels.error : info.error;
 	s->labels = strdup(labels.data);
 	s->info = strdup(info.data);
@@ -189,7 +195,8 @@ static void see_row(void *ctx, const struct export_row *row)
 	struct export *e = ctx;
 	struct source *s;
 
-	if (!(e->table == EXPORT_ALL ? row->entity != ENTITY_PROCESS && row->entity != ENTITY_GPU_PROCESS : e->table == (int) row->entity))
+	if (!(e->table == EXPORT_ALL ? row->entity != ENTITY_PROCESS && row->entity != ENTITY_GPU_PROCESS
+				     : e->table == (int) row->entity))
 		return;
 	s = find_source(e, (int) row->entity, row->id, NULL);
 	for (unsigned m = 0; s && m < METRIC_COUNT && e->error == 0; m++) {
@@ -197,7 +204,9 @@ static void see_row(void *ctx, const struct export_row *row)
 		const uint64_t end_ns = row->time_ns + row->span_ns;
 
 		if (r && r->known)
-			put_sample(e, s, m, &(struct sample) { (int64_t) (export_wall(e, end_ns) / 1000000), r->value, r->max });
+			put_sample(e, s, m,
+				&(struct sample) {
+					(int64_t) (export_wall(e, end_ns) / 1000000), r->value, r->max });
 	}
 }
 
@@ -208,7 +217,10 @@ static void see_series(struct export *e, const struct frame *frame)
 	for (size_t i = 0; i < frame->n_series && e->error == 0; i++) {
 		const struct series_value *value = &frame->series[i];
 		const struct maybe place = export_series(e, value->name);
-		struct source *s = place.known ? find_source(e, EXPORT_SERIES, (uint32_t) place.value, value->name) : NULL;
+		struct source *s = NULL;
+
+		if (place.known)
+			s = find_source(e, EXPORT_SERIES, (uint32_t) place.value, value->name);
 
 		memcpy(&sample.value, &value->value, sizeof(sample.value));
 		if (s)
@@ -225,7 +237,8 @@ static void see_end(struct export *e, const struct end *end)
 	if (!map_get(&om->places, (uint64_t) end->entity << 32 | end->id, &place))
 		return;
 	for (unsigned m = 0; m < METRIC_COUNT; m++) {
-		if (metrics[m].entity == end->entity && map_get(&om->streams, stream_key(om, &om->sources[place], m), &stream))
+		if (metrics[m].entity == end->entity &&
+			map_get(&om->streams, stream_key(om, &om->sources[place], m), &stream))
 			spool_close(&om->spool, (int) stream);
 	}
 }
@@ -278,7 +291,8 @@ static struct family family_of(const struct metric_info *m, bool is_max)
 		f.unit = unit;
 	else
 		f.unit = "";
-	(void) snprintf(f.name, sizeof(f.name), "%.*s%s%s", (int) (len - strlen(f.unit)), m->om, is_max ? "_max" : "", f.unit);
+	(void) snprintf(f.name, sizeof(f.name), "%.*s%s%s", (int) (len - strlen(f.unit)), m->om,
+		is_max ? "_max" : "", f.unit);
 	return f;
 }
 
@@ -287,14 +301,16 @@ static void put_head(struct export *e, const struct family *f)
 	(void) buf_printf(&e->out, "# TYPE %s %s\n", f->name, f->type);
 	if (*f->unit)
 		(void) buf_printf(&e->out, "# UNIT %s %s\n", f->name, f->unit + 1);
-	(void) buf_printf(&e->out, "# HELP %s %s%s\n", f->name, f->is_max ? "maximum of a window: " : "", f->help);
+	(void) buf_printf(
+		&e->out, "# HELP %s %s%s\n", f->name, f->is_max ? "maximum of a window: " : "", f->help);
 }
 
 static void put_name(const struct writing *w)
 {
 	struct buf *out = &w->e->out;
 
-	(void) buf_printf(out, "%s%s{run=\"%s\"", w->family->name, strcmp(w->family->type, "counter") == 0 ? "_total" : "",
+	(void) buf_printf(out, "%s%s{run=\"%s\"", w->family->name,
+		strcmp(w->family->type, "counter") == 0 ? "_total" : "",
 		w->e->facts->id ? w->e->facts->id : "");
 	if (*w->labels)
 		(void) buf_printf(out, ",%s", w->labels);
@@ -328,13 +344,15 @@ static void put_stored(void *ctx, const void *record)
 		export_double(&w->e->out, number, "Inf");
 	else
 		(void) buf_str(&w->e->out,
-			units_decimal(w->family->is_max ? s.max : s.value, export_digits(metrics[w->metric].unit), text));
+			units_decimal(w->family->is_max ? s.max : s.value,
+				export_digits(metrics[w->metric].unit), text));
 	put_time(w->e, s.time_ms);
 	export_flush(w->e);
 }
 
 /* Writes all samples of one metric of the family. False: none. */
-static bool put_metric(struct export *e, const struct family *f, int metric, const char *labels, bool has_head)
+static bool put_metric(
+	struct export *e, const struct family *f, int metric, const char *labels, bool has_head)
 {
 	struct om *om = e->state;
 	uint32_t stream;
@@ -375,11 +393,12 @@ static void put_family(struct export *e, int first, bool is_max)
 	}
 }
 
-static void put_info(struct export *e, const char *name, const char *labels, const char *more, int64_t from_ms, int64_t to_ms)
+static void put_info(struct export *e, const char *name, const char *labels, const char *more,
+	int64_t from_ms, int64_t to_ms)
 {
 	for (int64_t t = from_ms;; t = t + info_every_ms < to_ms ? t + info_every_ms : to_ms) {
-		(void) buf_printf(&e->out, "%s_info{run=\"%s\"%s%s%s%s} 1", name, e->facts->id ? e->facts->id : "", *labels ? "," : "",
-			labels, *more ? "," : "", more);
+		(void) buf_printf(&e->out, "%s_info{run=\"%s\"%s%s%s%s} 1", name,
+			e->facts->id ? e->facts->id : "", *labels ? "," : "", labels, *more ? "," : "", more);
 		put_time(e, t);
 		export_flush(e);
 		if (t >= to_ms)
@@ -401,7 +420,8 @@ static void put_run(struct export *e)
 	put_label(&labels, "scheduler", f->scheduler ? f->scheduler : "");
 	put_label(&labels, "scheduler_job", f->scheduler_job ? f->scheduler_job : "");
 	put_label(&labels, "version", f->version ? f->version : "");
-	(void) buf_str(&e->out, "# TYPE hiwater_run info\n# HELP hiwater_run facts of the run; join by the label run\n");
+	(void) buf_str(&e->out,
+		"# TYPE hiwater_run info\n# HELP hiwater_run facts of the run; join by the label run\n");
 	put_info(e, "hiwater_run", labels.data, "", from, om->last_ms > from ? om->last_ms : from);
 	if (labels.error && e->error == 0)
 		e->error = labels.error;
@@ -419,8 +439,8 @@ static void put_entities(struct export *e, int entity)
 		if (s->table != entity || !*s->info || s->first_ms > s->last_ms)
 			continue;
 		if (!has_head)
-			(void) buf_printf(&e->out, "# TYPE %s info\n# HELP %s %s\n", kinds[entity].info, kinds[entity].info,
-				kinds[entity].help);
+			(void) buf_printf(&e->out, "# TYPE %s info\n# HELP %s %s\n", kinds[entity].info,
+				kinds[entity].info, kinds[entity].help);
 		has_head = true;
 		put_info(e, kinds[entity].info, s->labels, s->info, s->first_ms, s->last_ms);
 	}
@@ -428,7 +448,11 @@ static void put_entities(struct export *e, int entity)
 
 static void end(struct export *e)
 {
-	static const struct family series = { .om = "", .name = "hiwater_series", .unit = "", .type = "gauge", .help = "series that the job logged" };
+	static const struct family series = { .om = "",
+		.name = "hiwater_series",
+		.unit = "",
+		.type = "gauge",
+		.help = "series that the job logged" };
 	struct om *om = e->state;
 
 	put_run(e);
@@ -476,8 +500,8 @@ static void done(struct export *e)
 
 const struct export_format export_openmetrics = {
 	.name = "openmetrics",
-	.tables = 1U << ENTITY_HOST | 1U << ENTITY_JOB | 1U << ENTITY_PROCESS | 1U << ENTITY_GPU | 1U << ENTITY_GPU_PROCESS |
-		  1U << EXPORT_SERIES,
+	.tables = 1U << ENTITY_HOST | 1U << ENTITY_JOB | 1U << ENTITY_PROCESS | 1U << ENTITY_GPU |
+		  1U << ENTITY_GPU_PROCESS | 1U << EXPORT_SERIES,
 	.default_table = EXPORT_ALL,
 	.begin = begin,
 	.see = see,

@@ -20,7 +20,8 @@
 
 static uint64_t run_track(struct export *e)
 {
-	const char *name = e->facts->name && *e->facts->name ? e->facts->name : export_private(e, e->facts->command);
+	const char *name = e->facts->name && *e->facts->name ? e->facts->name
+							     : export_private(e, e->facts->command);
 	char text[200];
 
 	(void) snprintf(text, sizeof(text), "run %.190s", name);
@@ -32,8 +33,8 @@ static uint64_t gpu_track(struct export *e, uint32_t id)
 	const struct birth *b = names_find(&e->names, ENTITY_GPU, id);
 	char text[200], number[UNITS_LEN];
 
-	(void) snprintf(text, sizeof(text), "%s %s %.150s", b && *b->gpu.parent ? "MIG" : "GPU", names_gpu_number(&e->names, b, id, number),
-		b ? b->gpu.name : "");
+	(void) snprintf(text, sizeof(text), "%s %s %.150s", b && *b->gpu.parent ? "MIG" : "GPU",
+		names_gpu_number(&e->names, b, id, number), b ? b->gpu.name : "");
 	return track_named(e, TRACK_GPU, id, 0, text);
 }
 
@@ -41,7 +42,8 @@ static uint64_t gpu_track(struct export *e, uint32_t id)
 static uint64_t gpu_process_track(struct export *e, uint32_t id)
 {
 	const struct birth *b = names_find(&e->names, ENTITY_GPU_PROCESS, id);
-	const struct birth *process = b ? names_find(&e->names, ENTITY_PROCESS, b->gpu_process.process) : NULL;
+	const struct birth *process = b ? names_find(&e->names, ENTITY_PROCESS, b->gpu_process.process)
+					: NULL;
 
 	if (process)
 		return track_process(e, process->id, process);
@@ -71,7 +73,8 @@ static uint64_t entity_track(struct export *e, enum entity entity, uint32_t id)
 
 /* ---- counters ------------------------------------------------------------------------------------------------------------ */
 
-static void put_reading(struct export *e, const struct reading *r, uint64_t time_ns, uint64_t end_ns, uint64_t parent)
+static void put_reading(
+	struct export *e, const struct reading *r, uint64_t time_ns, uint64_t end_ns, uint64_t parent)
 {
 	const struct perfetto *p = e->state;
 
@@ -103,7 +106,8 @@ static void put_value(struct export *e, uint64_t time_ns, const struct series_va
 
 	if (!place.known || !isfinite(value->value))
 		return;
-	event_begin(e, TYPE_COUNTER, track_series(e, (uint32_t) place.value, run_track(e), value->name), time_ns, NULL);
+	event_begin(e, TYPE_COUNTER, track_series(e, (uint32_t) place.value, run_track(e), value->name),
+		time_ns, NULL);
 	proto_double(&p->proto, 44, value->value);
 	event_end(e);
 }
@@ -146,7 +150,8 @@ static void put_gap(struct export *e, const struct event *event)
 	const uint64_t track = track_named(e, TRACK_GAPS, 0, run_track(e), "gaps");
 	const uint64_t long_ns = event->value_ns > 0 ? (uint64_t) event->value_ns : 0;
 
-	event_begin(e, TYPE_SLICE_BEGIN, track, event->time_ns > long_ns ? event->time_ns - long_ns : 0, "no samples");
+	event_begin(e, TYPE_SLICE_BEGIN, track, event->time_ns > long_ns ? event->time_ns - long_ns : 0,
+		"no samples");
 	event_end(e);
 	event_begin(e, TYPE_SLICE_END, track, event->time_ns, NULL);
 	event_end(e);
@@ -155,16 +160,19 @@ static void put_gap(struct export *e, const struct event *event)
 static void put_instant(struct export *e, const struct event *event)
 {
 	const bool is_mark = event->kind == EVENT_MARK;
-	const bool is_process = event->entity == ENTITY_PROCESS && names_find(&e->names, ENTITY_PROCESS, event->id);
+	const bool is_process = event->entity == ENTITY_PROCESS &&
+				names_find(&e->names, ENTITY_PROCESS, event->id);
 	const char *text = export_event_text(e, event);
 	uint64_t track;
 	char name[300];
 
-	(void) snprintf(name, sizeof(name), "%s%s%s", is_mark ? "" : event_name(event->kind), is_mark || !*text ? "" : ": ", text);
+	(void) snprintf(name, sizeof(name), "%s%s%s", is_mark ? "" : event_name(event->kind),
+		is_mark || !*text ? "" : ": ", text);
 	if (is_process)
 		track = track_process(e, event->id, names_find(&e->names, ENTITY_PROCESS, event->id));
 	else
-		track = is_mark ? track_named(e, TRACK_MARKS, 0, run_track(e), "marks") : track_named(e, TRACK_EVENTS, 0, run_track(e), "events");
+		track = is_mark ? track_named(e, TRACK_MARKS, 0, run_track(e), "marks")
+				: track_named(e, TRACK_EVENTS, 0, run_track(e), "events");
 	event_begin(e, TYPE_INSTANT, track, event->time_ns, name);
 	event_end(e);
 }
@@ -231,7 +239,8 @@ static void put_phase(struct export *e, struct lane *lanes, const struct phase *
 		struct lane *lane = &lanes[i];
 
 		close_lane(e, lane, i, p->begin_ns);
-		if (lane->depth < LANE_DEPTH && (lane->depth == 0 || end_of(p) <= end_of(lane->open[lane->depth - 1]))) {
+		if (lane->depth < LANE_DEPTH &&
+			(lane->depth == 0 || end_of(p) <= end_of(lane->open[lane->depth - 1]))) {
 			begin_phase(e, lane, i, p);
 			return;
 		}
@@ -280,7 +289,8 @@ static void see(struct export *e, const struct frame *frame)
 {
 	for (size_t i = 0; i < frame->n_births; i++) {
 		if (frame->births[i].entity == ENTITY_PROCESS)
-			begin_process(e, export_born(e, &frame->births[i], frame->time_ns), &frame->births[i]);
+			begin_process(
+				e, export_born(e, &frame->births[i], frame->time_ns), &frame->births[i]);
 	}
 	export_rows(frame, put_row, e);
 	for (size_t i = 0; i < frame->n_series; i++)

@@ -69,7 +69,8 @@ uint64_t track_process(struct export *e, uint32_t id, const struct birth *birth)
 uint64_t track_series(struct export *e, uint32_t id, uint64_t parent, const char *name);
 
 /* Writes the counter's value at that time, in the metric's unit, if it changed. */
-void track_count(struct export *e, enum track_kind kind, const struct reading *reading, uint64_t parent, uint64_t time_ns, int64_t value);
+void track_count(struct export *e, enum track_kind kind, const struct reading *reading, uint64_t parent,
+	uint64_t time_ns, int64_t value);
 /* True if the track was described. */
 bool track_known(const struct perfetto *p, uint64_t uuid);
 /* Ends the counter of an entity that ended: a gauge drops to 0. */

@@ -221,11 +221,13 @@ static void put_unit(struct proto *out, enum unit unit)
 	proto_end(out);
 }
 
-static void describe_counter(struct export *e, uint64_t uuid, enum track_kind kind, unsigned metric, uint64_t parent)
+static void describe_counter(
+	struct export *e, uint64_t uuid, enum track_kind kind, unsigned metric, uint64_t parent)
 {
 	char name[COLUMN_LEN];
 
-	(void) snprintf(name, sizeof(name), "%s%s", metrics[metric].name, kind == TRACK_COUNTER_MAX ? " max" : "");
+	(void) snprintf(
+		name, sizeof(name), "%s%s", metrics[metric].name, kind == TRACK_COUNTER_MAX ? " max" : "");
 	if (!describe(e, uuid, parent, name, take_place(e)))
 		return;
 	put_unit(&((struct perfetto *) e->state)->proto, metrics[metric].unit);
@@ -262,7 +264,8 @@ uint64_t track_series(struct export *e, uint32_t id, uint64_t parent, const char
 	return uuid;
 }
 
-void track_count(struct export *e, enum track_kind kind, const struct reading *r, uint64_t parent, uint64_t time_ns, int64_t value)
+void track_count(struct export *e, enum track_kind kind, const struct reading *r, uint64_t parent,
+	uint64_t time_ns, int64_t value)
 {
 	struct perfetto *p = e->state;
 	const uint64_t uuid = track_uuid(p, kind, r->metric, r->id);

@@ -23,7 +23,9 @@ void export_rows(const struct frame *frame, void (*see)(void *ctx, const struct 
 
 	while (i < frame->n_readings) {
 		const struct reading *first = &frame->readings[i];
-		struct export_row row = { .entity = metrics[first->metric].entity, .id = first->id, .time_ns = frame->time_ns };
+		struct export_row row = {
+			.entity = metrics[first->metric].entity, .id = first->id, .time_ns = frame->time_ns
+		};
 
 		for (; i < frame->n_readings; i++) {
 			const struct reading *r = &frame->readings[i];
@@ -62,14 +64,16 @@ static const struct {
 	[EXPORT_LAST] = { "", offsetof(struct reading, value) },
 };
 
-void export_columns(enum entity entity, void (*see)(void *ctx, enum metric metric, enum export_part part), void *ctx)
+void export_columns(
+	enum entity entity, void (*see)(void *ctx, enum metric metric, enum export_part part), void *ctx)
 {
 	for (int m = 0; m < METRIC_COUNT; m++) {
 		const bool is_gauge = metrics[m].kind == KIND_GAUGE;
 
 		if (metrics[m].entity != entity)
 			continue;
-		for (int p = is_gauge ? EXPORT_MIN : EXPORT_LAST; p <= (is_gauge ? EXPORT_MAX : EXPORT_LAST); p++)
+		for (int p = is_gauge ? EXPORT_MIN : EXPORT_LAST; p <= (is_gauge ? EXPORT_MAX : EXPORT_LAST);
+			p++)
 			see(ctx, (enum metric) m, (enum export_part) p);
 	}
 }

@@ -8,7 +8,8 @@
 
 #include "sink/export/export_internal.h"
 
-static const struct export_format *const formats[] = { &export_csv, &export_json, &export_openmetrics, &export_perfetto, &export_svg };
+static const struct export_format *const formats[] = { &export_csv, &export_json, &export_openmetrics,
+	&export_perfetto, &export_svg };
 
 enum {
 	FORMATS = sizeof(formats) / sizeof(formats[0]),
@@ -50,7 +51,8 @@ const char *export_process_name(const struct export *e, const struct birth *birt
 
 uint64_t export_born(const struct export *e, const struct birth *birth, uint64_t otherwise)
 {
-	const struct process *p = birth->entity == ENTITY_PROCESS ? job_process_by_id(e->job, birth->id) : NULL;
+	const struct process *p = birth->entity == ENTITY_PROCESS ? job_process_by_id(e->job, birth->id)
+								  : NULL;
 
 	return p ? p->born_ns : otherwise;
 }
@@ -99,8 +101,9 @@ static const struct export_format *find_format(const char *name)
 
 static int find_table(const char *name)
 {
-	return strcmp(name, "series") == 0 ? (int) EXPORT_SERIES : strcmp(name, "events") == 0 ? (int) EXPORT_EVENTS
-											       : entity_find(name);
+	return strcmp(name, "series") == 0   ? (int) EXPORT_SERIES
+	       : strcmp(name, "events") == 0 ? (int) EXPORT_EVENTS
+					     : entity_find(name);
 }
 
 static int choose(struct export *e, struct err *err)
@@ -114,7 +117,9 @@ static int choose(struct export *e, struct err *err)
 	if (e->table < 0)
 		return err_set(err, -EINVAL, "unknown entity '%s'", e->o.table);
 	if (!(e->format->tables >> e->table & 1))
-		return err_set(err, -EINVAL, e->format->tables ? "%s has no table '%s'; csv and json do" : "%s always holds the whole run; omit --entity %s",
+		return err_set(err, -EINVAL,
+			e->format->tables ? "%s has no table '%s'; csv and json do"
+					  : "%s always holds the whole run; omit --entity %s",
 			e->o.to, e->o.table);
 	return 0;
 }
@@ -128,14 +133,20 @@ static void free_export(struct export *e)
 	free(e);
 }
 
-int export_new(const struct job *job, const struct export_options *options, struct export **ret, struct err *err)
+int export_new(
+	const struct job *job, const struct export_options *options, struct export **ret, struct err *err)
 {
 	struct export *e = calloc(1, sizeof(*e));
 	int error;
 
 	if (!e)
 		return err_set(err, -ENOMEM, "out of memory");
-	*e = (struct export) { .o = *options, .job = job, .facts = job_facts_const(job), .out = BUF_INIT(MOST_BYTES) };
+	*e = (struct export) {
+		.o = *options,
+		.job = job,
+		.facts = job_facts_const(job),
+		.out = BUF_INIT(MOST_BYTES),
+	};
 	error = choose(e, err);
 	if (error == 0)
 		error = e->format->begin(e, err);
@@ -154,7 +165,8 @@ const bool *export_wanted(const struct export *e)
 
 bool export_wants_recent(const struct export *e)
 {
-	static const uint64_t short_ns = UINT64_C(400000000000); /* of runs this short a picture needs full-rate samples, of longer ones windows do */
+	/* of runs this short a picture needs full-rate samples, of longer ones windows do */
+	static const uint64_t short_ns = UINT64_C(400000000000);
 
 	return e->o.recent || (e->format->wanted && job_now(e->job) < short_ns);
 }

@@ -35,7 +35,8 @@ struct export;
 
 /* Begins an export. job has the facts of the whole run, borrowed until export_end(). Returns 0;
  * -EINVAL with text if the format lacks the table or a series; or -errno with text. */
-int export_new(const struct job *job, const struct export_options *options, struct export **ret, struct err *err);
+int export_new(
+	const struct job *job, const struct export_options *options, struct export **ret, struct err *err);
 
 /* The metrics that the export uses, METRIC_COUNT flags; NULL: all. */
 const bool *export_wanted(const struct export *e);

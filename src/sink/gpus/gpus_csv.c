@@ -48,7 +48,8 @@ static void put_devices(const struct gpus_options *g, const struct gpus_now *now
 			if (gpus_figures[f].text)
 				put_text(out, gpus_figures[f].text(&now->gpus[i]));
 			else
-				put_value(out, gpus_figures[f].unit, gpus_figure_get(&gpus_figures[f], now, &now->gpus[i]));
+				put_value(out, gpus_figures[f].unit,
+					gpus_figure_get(&gpus_figures[f], now, &now->gpus[i]));
 		}
 		(void) buf_str(out, "\n");
 	}
@@ -56,7 +57,8 @@ static void put_devices(const struct gpus_options *g, const struct gpus_now *now
 
 static void put_process(const struct gpu_now *gpu, const struct gpu_user_now *u, struct buf *out)
 {
-	static const enum metric figures[] = { M_GPROC_MEM, M_GPROC_SM_BUSY, M_GPROC_MEM_BUSY, M_GPROC_ENC_BUSY, M_GPROC_DEC_BUSY };
+	static const enum metric figures[] = { M_GPROC_MEM, M_GPROC_SM_BUSY, M_GPROC_MEM_BUSY,
+		M_GPROC_ENC_BUSY, M_GPROC_DEC_BUSY };
 	char number[UNITS_LEN];
 
 	(void) buf_printf(out, "%s,", gpus_number(gpu, number));
@@ -65,8 +67,10 @@ static void put_process(const struct gpu_now *gpu, const struct gpu_user_now *u,
 	put_value(out, UNIT_COUNT, u->pid);
 	(void) buf_str(out, ",");
 	put_text(out, u->user);
-	(void) buf_printf(out, ",%s,", u->compute ? u->graphics ? "compute+graphics" : "compute" : u->graphics ? "graphics"
-													       : "");
+	(void) buf_printf(out, ",%s,",
+		u->compute    ? u->graphics ? "compute+graphics" : "compute"
+		: u->graphics ? "graphics"
+			      : "");
 	put_text(out, u->name);
 	(void) buf_str(out, ",");
 	put_text(out, u->command);
@@ -80,8 +84,9 @@ static void put_process(const struct gpu_now *gpu, const struct gpu_user_now *u,
 static void put_processes(const struct gpus_options *g, const struct gpus_now *now, struct buf *out)
 {
 	if (g->header)
-		(void) buf_str(out, "gpu,gpu_uuid,pid,user,type,name,command,memory_bytes,sm_busy_ratio,memory_busy_ratio,"
-				    "encoder_busy_ratio,decoder_busy_ratio\n");
+		(void) buf_str(out,
+			"gpu,gpu_uuid,pid,user,type,name,command,memory_bytes,sm_busy_ratio,memory_busy_ratio,"
+			"encoder_busy_ratio,decoder_busy_ratio\n");
 	for (size_t i = 0; i < now->n_gpus; i++) {
 		for (int hidden = 0; hidden < 2 && now->gpus[i].is_chosen; hidden++) {
 			const struct gpu_user_now *u = NULL;

@@ -24,15 +24,16 @@ static bool is_before(const struct gpu_user_now *a, const struct gpu_user_now *b
 	return x.value == y.value ? a->id < b->id : x.value > y.value;
 }
 
-const struct gpu_user_now *gpus_next_user(const struct gpus_now *now, const struct gpu_now *gpu, const struct gpu_user_now *user,
-	bool hidden)
+const struct gpu_user_now *gpus_next_user(
+	const struct gpus_now *now, const struct gpu_now *gpu, const struct gpu_user_now *user, bool hidden)
 {
 	const struct gpu_user_now *next = NULL;
 
 	for (size_t i = 0; i < now->n_users; i++) {
 		const struct gpu_user_now *u = &now->users[i];
 
-		if (u->gpu == gpu->id && is_hidden(u) == hidden && (!user || is_before(user, u)) && (!next || is_before(u, next)))
+		if (u->gpu == gpu->id && is_hidden(u) == hidden && (!user || is_before(user, u)) &&
+			(!next || is_before(u, next)))
 			next = u;
 	}
 	return next;
@@ -60,8 +61,8 @@ char *gpus_number(const struct gpu_now *gpu, char buf[UNITS_LEN])
 {
 	char whole[UNITS_LEN / 2 - 1], part[UNITS_LEN / 2];
 
-	(void) snprintf(buf, UNITS_LEN, "%s%s%s", write_number(gpu->number, whole, sizeof(whole)), *gpu->parent ? "." : "",
-		*gpu->parent ? write_number(gpu->index, part, sizeof(part)) : "");
+	(void) snprintf(buf, UNITS_LEN, "%s%s%s", write_number(gpu->number, whole, sizeof(whole)),
+		*gpu->parent ? "." : "", *gpu->parent ? write_number(gpu->index, part, sizeof(part)) : "");
 	return buf;
 }
 
@@ -136,9 +137,11 @@ static const char *text_driver(const struct gpu_now *gpu)
 
 /* ---- the table ------------------------------------------------------------------------------------------------------ */
 
-#define METRIC(word, column, unit, metric, sentence) { word, column, sentence, UNIT_##unit, metric, NULL, NULL }
-#define NUMBER(word, column, unit, get, sentence)    { word, column, sentence, UNIT_##unit, METRIC_COUNT, get, NULL }
-#define TEXT(word, column, text, sentence)           { word, column, sentence, UNIT_COUNT, METRIC_COUNT, NULL, text }
+#define METRIC(word, column, unit, metric, sentence) \
+	{ word, column, sentence, UNIT_##unit, metric, NULL, NULL }
+#define NUMBER(word, column, unit, get, sentence) \
+	{ word, column, sentence, UNIT_##unit, METRIC_COUNT, get, NULL }
+#define TEXT(word, column, text, sentence) { word, column, sentence, UNIT_COUNT, METRIC_COUNT, NULL, text }
 
 const struct gpus_figure gpus_figures[] = {
 	NUMBER("cuda", "cuda_index", COUNT, get_cuda, "CUDA's number for it in this environment"),
@@ -150,21 +153,28 @@ const struct gpus_figure gpus_figures[] = {
 	TEXT("driver", "driver", text_driver, "version of its driver"),
 	METRIC("temp", "temperature_c", MCEL, M_GPU_TEMP, "temperature, in degrees Celsius"),
 	METRIC("temp_mem", "memory_temperature_c", MCEL, M_GPU_TEMP_MEM, "temperature of its memory"),
-	NUMBER("util", "utilization_ratio", PPM, get_lead, "sm where available, else gract, else busy; util_kind says which"),
+	NUMBER("util", "utilization_ratio", PPM, get_lead,
+		"sm where available, else gract, else busy; util_kind says which"),
 	TEXT("util_kind", "utilization_kind", text_lead, "sm_active, graphics_active or busy"),
 	METRIC("busy", "busy_ratio", PPM, M_GPU_BUSY, "share of time in which some kernel ran"),
-	METRIC("mem_busy", "memory_busy_ratio", PPM, M_GPU_MEM_BUSY, "share of time in which its memory was read or written"),
-	METRIC("gract", "graphics_active_ratio", PPM, M_GPU_GRAPHICS_ACTIVE, "share of time in which the compute engine was active"),
-	METRIC("sm", "sm_active_ratio", PPM, M_GPU_SM_ACTIVE, "share of time in which an SM had work, mean over the SMs"),
-	METRIC("occupancy", "sm_occupancy_ratio", PPM, M_GPU_SM_OCCUPANCY, "resident warps, as a share of the SMs' maximum"),
-	METRIC("tensor", "tensor_active_ratio", PPM, M_GPU_TENSOR_ACTIVE, "share of time in which the tensor cores worked"),
+	METRIC("mem_busy", "memory_busy_ratio", PPM, M_GPU_MEM_BUSY,
+		"share of time in which its memory was read or written"),
+	METRIC("gract", "graphics_active_ratio", PPM, M_GPU_GRAPHICS_ACTIVE,
+		"share of time in which the compute engine was active"),
+	METRIC("sm", "sm_active_ratio", PPM, M_GPU_SM_ACTIVE,
+		"share of time in which an SM had work, mean over the SMs"),
+	METRIC("occupancy", "sm_occupancy_ratio", PPM, M_GPU_SM_OCCUPANCY,
+		"resident warps, as a share of the SMs' maximum"),
+	METRIC("tensor", "tensor_active_ratio", PPM, M_GPU_TENSOR_ACTIVE,
+		"share of time in which the tensor cores worked"),
 	METRIC("dram", "dram_active_ratio", PPM, M_GPU_DRAM_ACTIVE, "share of the memory's bandwidth in use"),
 	METRIC("enc", "encoder_busy_ratio", PPM, M_GPU_ENC_BUSY, "share of time in which the encoder worked"),
 	METRIC("dec", "decoder_busy_ratio", PPM, M_GPU_DEC_BUSY, "share of time in which the decoder worked"),
 	METRIC("mem", "memory_used_bytes", BYTES, M_GPU_MEM, "memory in use by all processes"),
 	NUMBER("mem_total", "memory_total_bytes", BYTES, get_total, "total memory"),
 	METRIC("mem_free", "memory_free_bytes", BYTES, M_GPU_MEM_FREE, "free memory"),
-	METRIC("mem_reserved", "memory_reserved_bytes", BYTES, M_GPU_MEM_RESERVED, "memory reserved by the driver"),
+	METRIC("mem_reserved", "memory_reserved_bytes", BYTES, M_GPU_MEM_RESERVED,
+		"memory reserved by the driver"),
 	NUMBER("mem_share", "memory_used_ratio", PPM, get_share, "mem as a share of mem_total"),
 	METRIC("power", "power_w", UW, M_GPU_POWER, "power drawn, in watts"),
 	METRIC("power_limit", "power_limit_w", UW, M_GPU_POWER_LIMIT, "power limit in force, in watts"),
@@ -178,7 +188,8 @@ const struct gpus_figure gpus_figures[] = {
 
 const size_t gpus_n_figures = sizeof(gpus_figures) / sizeof(gpus_figures[0]);
 
-struct maybe gpus_figure_get(const struct gpus_figure *f, const struct gpus_now *now, const struct gpu_now *gpu)
+struct maybe gpus_figure_get(
+	const struct gpus_figure *f, const struct gpus_now *now, const struct gpu_now *gpu)
 {
 	if (f->text)
 		return UNKNOWN;

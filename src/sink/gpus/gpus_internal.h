@@ -21,7 +21,8 @@ struct gpus_figure {
 extern const struct gpus_figure gpus_figures[];
 extern const size_t gpus_n_figures;
 
-struct maybe gpus_figure_get(const struct gpus_figure *f, const struct gpus_now *now, const struct gpu_now *gpu);
+struct maybe gpus_figure_get(
+	const struct gpus_figure *f, const struct gpus_now *now, const struct gpu_now *gpu);
 
 /* A name without that of the parent GPU: "NVIDIA H100 80GB HBM3 MIG 3g.40gb" is "MIG 3g.40gb". */
 const char *gpus_own_name(const struct gpus_now *now, const struct gpu_now *g);
@@ -34,19 +35,21 @@ void gpus_put_text(const char *text, const struct sink_options *o, struct buf *o
 
 /* The next process on the device after user (NULL: the first), largest first; NULL: no more.
  * hidden: iterates over processes that are not visible here (another PID namespace) instead. */
-const struct gpu_user_now *gpus_next_user(const struct gpus_now *now, const struct gpu_now *gpu, const struct gpu_user_now *user,
-	bool hidden);
+const struct gpu_user_now *gpus_next_user(
+	const struct gpus_now *now, const struct gpu_now *gpu, const struct gpu_user_now *user, bool hidden);
 
 /* Memory in use that belongs to no visible process, bytes. */
 struct maybe gpus_unattributed(const struct gpus_now *now, const struct gpu_now *gpu);
 
 /* ---- the outputs, a file each --------------------------------------------------------------------------------------------------- */
 
-void gpus_text(const struct gpus_options *g, const struct gpus_now *now, const struct sink_options *o, struct buf *out);
+void gpus_text(const struct gpus_options *g, const struct gpus_now *now, const struct sink_options *o,
+	struct buf *out);
 void gpus_spec(const struct gpus_now *now, const struct sink_options *o, struct buf *out);
 void gpus_json(const struct gpus_options *g, const struct gpus_now *now, struct buf *out);
 void gpus_csv(const struct gpus_options *g, const struct gpus_now *now, struct buf *out);
-void gpus_line(const struct gpus_options *g, const struct gpus_now *now, const struct sink_options *o, struct buf *out);
+void gpus_line(const struct gpus_options *g, const struct gpus_now *now, const struct sink_options *o,
+	struct buf *out);
 void gpus_list(const struct gpus_now *now, const struct sink_options *o, struct buf *out);
 void gpus_query(const struct gpus_options *g, const struct gpus_now *now, struct buf *out);
 

@@ -34,7 +34,8 @@ struct key {
 
 #define N(table) (sizeof(table) / sizeof((table)[0]))
 
-static void put_keys(struct json *j, const char *name, const struct key *keys, size_t n, const struct maybe *values)
+static void put_keys(
+	struct json *j, const char *name, const struct key *keys, size_t n, const struct maybe *values)
 {
 	if (name) {
 		json_key(j, name);
@@ -65,8 +66,10 @@ static const struct key utilization[] = {
 static const struct key power[] = { { "now", M_GPU_POWER }, { "limit", M_GPU_POWER_LIMIT } };
 static const struct key temperature[] = { { "gpu", M_GPU_TEMP }, { "memory", M_GPU_TEMP_MEM } };
 static const struct key clock_hz[] = { { "sm", M_GPU_CLOCK_SM }, { "memory", M_GPU_CLOCK_MEM } };
-static const struct key rest[] = { { "energy_j", M_GPU_ENERGY }, { "performance_state", M_GPU_PSTATE }, { "fan", M_GPU_FAN } };
-static const struct key errors[] = { { "ecc_corrected", M_GPU_ECC_CORRECTED }, { "ecc_uncorrected", M_GPU_ECC_UNCORRECTED } };
+static const struct key rest[] = { { "energy_j", M_GPU_ENERGY }, { "performance_state", M_GPU_PSTATE },
+	{ "fan", M_GPU_FAN } };
+static const struct key errors[] = { { "ecc_corrected", M_GPU_ECC_CORRECTED },
+	{ "ecc_uncorrected", M_GPU_ECC_UNCORRECTED } };
 static const struct key traffic[] = {
 	{ "pcie_rx_bytes", M_GPU_PCIE_RX },
 	{ "pcie_tx_bytes", M_GPU_PCIE_TX },
@@ -147,7 +150,14 @@ static void put_processes(struct json *j, const struct gpus_now *now, const stru
 
 static void put_fact(struct json *j, const char *key, const struct gpu_now *g, enum gpu_fact fact)
 {
-	static const enum unit units[] = { [FACT_COUNT] = UNIT_COUNT, [FACT_BYTES] = UNIT_BYTES, [FACT_HZ] = UNIT_HZ, [FACT_UW] = UNIT_UW, [FACT_MCEL] = UNIT_MCEL, [FACT_FLAG] = UNIT_COUNT, [FACT_MASK] = UNIT_COUNT, [FACT_TEXT] = UNIT_COUNT };
+	static const enum unit units[] = { [FACT_COUNT] = UNIT_COUNT,
+		[FACT_BYTES] = UNIT_BYTES,
+		[FACT_HZ] = UNIT_HZ,
+		[FACT_UW] = UNIT_UW,
+		[FACT_MCEL] = UNIT_MCEL,
+		[FACT_FLAG] = UNIT_COUNT,
+		[FACT_MASK] = UNIT_COUNT,
+		[FACT_TEXT] = UNIT_COUNT };
 	const enum gpu_fact_kind kind = gpu_facts[fact].kind;
 
 	if (kind == FACT_TEXT)
@@ -202,7 +212,8 @@ static void put_spec(struct json *j, const struct gpu_now *g)
 
 	json_key(j, "spec");
 	json_object(j);
-	(void) snprintf(text, sizeof(text), "%lld.%lld", (long long) capability.value / 10, (long long) capability.value % 10);
+	(void) snprintf(text, sizeof(text), "%lld.%lld", (long long) capability.value / 10,
+		(long long) capability.value % 10);
 	json_key_text(j, "compute_capability", capability.known ? text : NULL);
 	for (size_t i = 0; i < N(rows); i++)
 		put_fact(j, rows[i].key, g, rows[i].fact);
@@ -215,7 +226,8 @@ static const char *state_of(const struct gpus_now *now, const struct gpu_now *g)
 										    : "ok";
 }
 
-static void put_device(struct json *j, const struct gpus_options *o, const struct gpus_now *now, const struct gpu_now *g)
+static void put_device(
+	struct json *j, const struct gpus_options *o, const struct gpus_now *now, const struct gpu_now *g)
 {
 	char number[UNITS_LEN];
 

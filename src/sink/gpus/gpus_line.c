@@ -63,7 +63,8 @@ static int unknown_field(const char *word, struct err *err)
 		names[n++] = gpus_figures[i].word;
 	const char *nearest = opt_nearest(word, names, n);
 
-	return err_set(err, -EINVAL, "unknown field {%s} in the format of --line%s%s%s; hiwater gpus --help-line lists all", word,
+	return err_set(err, -EINVAL,
+		"unknown field {%s} in the format of --line%s%s%s; hiwater gpus --help-line lists all", word,
 		nearest ? "; did you mean {" : "", nearest ? nearest : "", nearest ? "}?" : "");
 }
 
@@ -93,7 +94,8 @@ static int next_piece(const char **format, struct piece *ret, struct err *err)
 	}
 	end = strchr(p, '}');
 	if (!end || (size_t) (end - p) >= sizeof(word))
-		return err_set(err, -EINVAL, "a { without } in the format of --line: '%.40s' (write {{ for a literal {)", p);
+		return err_set(err, -EINVAL,
+			"a { without } in the format of --line: '%.40s' (write {{ for a literal {)", p);
 	(void) snprintf(word, sizeof(word), "%.*s", (int) (end - p - 1), p + 1);
 	ret->figure = figure_of(word);
 	ret->special = special_of(word);
@@ -124,7 +126,8 @@ int gpus_line_plan(const char *format, struct gpus_needs *ret, struct err *err)
 	int r;
 
 	if (!*format)
-		return err_set(err, -EINVAL, "the format of --line is empty; for example: '{gpu}: {busy}%% {mem} of {mem_total}'");
+		return err_set(err, -EINVAL,
+			"the format of --line is empty; for example: '{gpu}: {busy}%% {mem} of {mem_total}'");
 	ret->lists = ret->pairs = ret->busy = false;
 	while ((r = next_piece(&format, &piece, err)) > 0)
 		add_needs(&piece, ret);
@@ -133,7 +136,8 @@ int gpus_line_plan(const char *format, struct gpus_needs *ret, struct err *err)
 
 /* ---- writing -------------------------------------------------------------------------------------------------------- */
 
-static void put_users(const struct gpus_now *now, const struct gpu_now *gpu, const struct sink_options *o, struct buf *out)
+static void put_users(
+	const struct gpus_now *now, const struct gpu_now *gpu, const struct sink_options *o, struct buf *out)
 {
 	const struct gpu_user_now *u = NULL, *other;
 	bool any = false;
@@ -160,7 +164,13 @@ static int64_t rounded(int64_t value, int64_t by)
 
 static void put_figure(const struct gpus_figure *f, struct maybe value, enum units units, struct buf *out)
 {
-	static const int64_t whole[] = { [UNIT_NS] = 1000000000, [UNIT_PPM] = 10000, [UNIT_UJ] = 1000000, [UNIT_UW] = 1000000, [UNIT_MCEL] = 1000, [UNIT_HZ] = 1000000, [UNIT_COUNT] = 1 };
+	static const int64_t whole[] = { [UNIT_NS] = 1000000000,
+		[UNIT_PPM] = 10000,
+		[UNIT_UJ] = 1000000,
+		[UNIT_UW] = 1000000,
+		[UNIT_MCEL] = 1000,
+		[UNIT_HZ] = 1000000,
+		[UNIT_COUNT] = 1 };
 	char text[UNITS_LEN];
 
 	if (!value.known)
@@ -189,7 +199,8 @@ static void put_piece(const struct piece *piece, const struct gpus_now *now, con
 		(void) buf_add(out, piece->text, piece->len);
 }
 
-void gpus_line(const struct gpus_options *g, const struct gpus_now *now, const struct sink_options *o, struct buf *out)
+void gpus_line(const struct gpus_options *g, const struct gpus_now *now, const struct sink_options *o,
+	struct buf *out)
 {
 	bool any = false;
 
@@ -211,10 +222,12 @@ void gpus_line(const struct gpus_options *g, const struct gpus_now *now, const s
 
 void gpus_line_help(struct buf *out)
 {
-	(void) buf_str(out, "Fields of --line. Shares are percentages without the sign; - stands for an unavailable value.\n\n");
+	(void) buf_str(out,
+		"Fields of --line. Shares are percentages without the sign; - stands for an unavailable value.\n\n");
 	for (int i = 0; i < SPECIALS; i++)
-		(void) buf_printf(out, "  {%s}%*s%s\n", specials[i].word, (int) (14 - strlen(specials[i].word)), "", specials[i].sentence);
+		(void) buf_printf(out, "  {%s}%*s%s\n", specials[i].word,
+			(int) (14 - strlen(specials[i].word)), "", specials[i].sentence);
 	for (size_t i = 0; i < gpus_n_figures; i++)
-		(void) buf_printf(out, "  {%s}%*s%s\n", gpus_figures[i].word, (int) (14 - strlen(gpus_figures[i].word)), "",
-			gpus_figures[i].sentence);
+		(void) buf_printf(out, "  {%s}%*s%s\n", gpus_figures[i].word,
+			(int) (14 - strlen(gpus_figures[i].word)), "", gpus_figures[i].sentence);
 }

@@ -41,8 +41,8 @@ int gpus_plan(const struct gpus_options *options, struct gpus_needs *ret, struct
 	return r;
 }
 
-int gpus_sink(const struct gpus_options *options, const struct gpus_now *now, const struct sink_options *style,
-	struct buf *out)
+int gpus_sink(const struct gpus_options *options, const struct gpus_now *now,
+	const struct sink_options *style, struct buf *out)
 {
 	struct sink_options o = *style;
 
@@ -113,14 +113,16 @@ const char *gpus_best_name(const struct gpus_now *now, const struct gpu_now *g)
 }
 
 /* As nvidia-smi -L writes it, except for lost GPUs, which that omits. */
-static void put_listed(const struct gpus_now *now, const struct gpu_now *g, const struct sink_options *o, struct buf *out)
+static void put_listed(
+	const struct gpus_now *now, const struct gpu_now *g, const struct sink_options *o, struct buf *out)
 {
 	struct buf name = BUF_INIT(NAME_MOST);
 	char number[UNITS_LEN];
 
 	gpus_put_text(gpus_best_name(now, g), o, &name);
 	if (*g->parent)
-		(void) buf_printf(out, "  %-15s Device  %s: (UUID: ", name.data, strchr(gpus_number(g, number), '.') + 1);
+		(void) buf_printf(out, "  %-15s Device  %s: (UUID: ", name.data,
+			strchr(gpus_number(g, number), '.') + 1);
 	else
 		(void) buf_printf(out, "GPU %s: %s (UUID: ", gpus_number(g, number), name.data);
 	gpus_put_text(*g->uuid ? g->uuid : "unknown", o, out);

@@ -25,7 +25,8 @@ struct gpus_options {
 	bool spec;          /* of text and JSON: properties of the devices */
 	bool header;        /* of text, tables and CSV */
 	bool units;         /* of the queries: after the numbers */
-	const char *what;   /* GPUS_LINE: the format; of the queries: fields, separated by commas; else NULL */
+	/* GPUS_LINE: the format; of the queries: fields, separated by commas; else NULL */
+	const char *what;
 };
 
 /* Data that an output needs: process lists, pairs of samples, utilisation, facts. */
@@ -39,8 +40,8 @@ struct gpus_needs {
 int gpus_plan(const struct gpus_options *options, struct gpus_needs *ret, struct err *err);
 
 /* Appends the output, of chosen devices only. Returns 0 or -errno. */
-int gpus_sink(const struct gpus_options *options, const struct gpus_now *now, const struct sink_options *style,
-	struct buf *out);
+int gpus_sink(const struct gpus_options *options, const struct gpus_now *now,
+	const struct sink_options *style, struct buf *out);
 
 /* "0", and "0.1" for instance 1 of GPU 0; "?" if unknown. Returns buf. */
 char *gpus_number(const struct gpu_now *gpu, char buf[UNITS_LEN]);

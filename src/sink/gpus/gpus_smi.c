@@ -24,7 +24,8 @@ struct table {
 
 static struct table table_of(enum gpus_kind kind)
 {
-	return kind == GPUS_QUERY ? (struct table) { smi_gpu_fields, smi_n_gpu_fields } : (struct table) { smi_app_fields, smi_n_app_fields };
+	return kind == GPUS_QUERY ? (struct table) { smi_gpu_fields, smi_n_gpu_fields }
+				  : (struct table) { smi_app_fields, smi_n_app_fields };
 }
 
 /* ---- fields by name ------------------------------------------------------------------------------------------------- */
@@ -53,8 +54,9 @@ static int unknown_field(const struct table *t, enum gpus_kind kind, const char 
 	}
 	const char *nearest = opt_nearest(name, names, n);
 
-	return err_set(err, -EINVAL, "Field \"%s\" is not a valid field to query.%s%s%s hiwater gpus --help-query-%s lists all.", name,
-		nearest ? " Did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "",
+	return err_set(err, -EINVAL,
+		"Field \"%s\" is not a valid field to query.%s%s%s hiwater gpus --help-query-%s lists all.",
+		name, nearest ? " Did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "",
 		kind == GPUS_QUERY ? "gpu" : "compute-apps");
 }
 
@@ -72,7 +74,8 @@ static bool next_name(const char **list, char ret[NAME_MOST])
 }
 
 /* Parses the list. Returns the number of fields, or -EINVAL with text. */
-static int parse_fields(const struct gpus_options *g, const struct smi_field *ret[FIELDS_MOST], struct err *err)
+static int parse_fields(
+	const struct gpus_options *g, const struct smi_field *ret[FIELDS_MOST], struct err *err)
 {
 	const struct table t = table_of(g->kind);
 	const char *list = g->what;
@@ -89,7 +92,9 @@ static int parse_fields(const struct gpus_options *g, const struct smi_field *re
 		ret[n++] = f;
 	}
 	if (n == 0)
-		return err_set(err, -EINVAL, "no fields given; for example: --query-%s", g->kind == GPUS_QUERY ? "gpu=index,name,memory.used" : "compute-apps=pid,used_memory");
+		return err_set(err, -EINVAL, "no fields given; for example: --query-%s",
+			g->kind == GPUS_QUERY ? "gpu=index,name,memory.used"
+					      : "compute-apps=pid,used_memory");
 	return n;
 }
 
@@ -131,7 +136,8 @@ static void put_number(enum smi_form form, int64_t v, struct buf *out)
 		(void) buf_printf(out, "%" PRId64, v >> 20);
 		break;
 	case SMI_WATTS:
-		(void) buf_printf(out, "%" PRId64 ".%02" PRId64, (v + 5000) / 1000000, (v + 5000) / 10000 % 100);
+		(void) buf_printf(
+			out, "%" PRId64 ".%02" PRId64, (v + 5000) / 1000000, (v + 5000) / 10000 % 100);
 		break;
 	case SMI_MHZ:
 		(void) buf_printf(out, "%" PRId64, v / 1000000);
@@ -194,8 +200,10 @@ static const char *absent(const struct gpu_now *gpu, const struct smi_field *fie
 		return lost.value == 16 ? "[GPU requires reset]" : "[GPU is lost]";
 	if (field->from == FROM_METRIC && field->which == M_GPU_TEMP_MEM)
 		return "N/A"; /* as nvidia-smi has it, of this field alone */
-	return *gpu->driver && strncmp(gpu->driver, "470", 3) < 0 && strlen(gpu->driver) > 3 && gpu->driver[3] == '.' ? "[Not Supported]"
-														      : "[N/A]";
+	return *gpu->driver && strncmp(gpu->driver, "470", 3) < 0 && strlen(gpu->driver) > 3 &&
+			       gpu->driver[3] == '.'
+		       ? "[Not Supported]"
+		       : "[N/A]";
 }
 
 static bool put_value(const struct gpus_now *now, const struct gpu_now *gpu, const struct gpu_user_now *user,
@@ -229,7 +237,8 @@ static void put_header(const struct query *q)
 	for (int i = 0; i < q->n; i++) {
 		const struct form *form = &forms[q->fields[i]->form];
 
-		(void) buf_printf(q->out, "%s%s%s", i ? ", " : "", q->fields[i]->name, form->header ? form->header : "");
+		(void) buf_printf(q->out, "%s%s%s", i ? ", " : "", q->fields[i]->name,
+			form->header ? form->header : "");
 	}
 	(void) buf_str(q->out, "\n");
 }
@@ -284,7 +293,8 @@ void gpus_query_help(enum gpus_kind kind, struct buf *out)
 {
 	const struct table t = table_of(kind);
 
-	(void) buf_printf(out, "Fields of --query-%s, under nvidia-smi's names:\n", kind == GPUS_QUERY ? "gpu" : "compute-apps");
+	(void) buf_printf(out, "Fields of --query-%s, under nvidia-smi's names:\n",
+		kind == GPUS_QUERY ? "gpu" : "compute-apps");
 	for (size_t i = 0; i < t.n; i++) {
 		const struct smi_field *f = &t.fields[i];
 

@@ -13,8 +13,8 @@
 /* ---- fields with a form of their own ---------------------------------------------------------------------------- */
 
 #define OWN(name) \
-	static bool put_##name(const struct gpus_now *now, const struct gpu_now *gpu, const struct gpu_user_now *user, \
-		const struct smi_field *field, struct buf *out)
+	static bool put_##name(const struct gpus_now *now, const struct gpu_now *gpu, \
+		const struct gpu_user_now *user, const struct smi_field *field, struct buf *out)
 #define UNUSED(...) (void) (sizeof((const void *[]) { __VA_ARGS__ }))
 
 /* "2026/11/21 19:05:54.123", local time */
@@ -101,7 +101,8 @@ OWN(bus_id)
 	UNUSED(now, user, field);
 	if (!*gpu->pci)
 		return false;
-	(void) snprintf(text, sizeof(text), "%.*s%.24s", (int) (domain < 8 ? 8 - domain : 0), "00000000", gpu->pci);
+	(void) snprintf(
+		text, sizeof(text), "%.*s%.24s", (int) (domain < 8 ? 8 - domain : 0), "00000000", gpu->pci);
 	for (char *p = text; *p; p++)
 		*p = (char) toupper((unsigned char) *p);
 	return put(out, text);
@@ -119,7 +120,10 @@ OWN(pci_part)
 	for (int i = 0; i < 3; i++) {
 		part[i] = 0;
 		for (end = p; isxdigit((unsigned char) *end); end++)
-			part[i] = part[i] * 16 + (unsigned) (isdigit((unsigned char) *end) ? *end - '0' : tolower((unsigned char) *end) - 'a' + 10);
+			part[i] = part[i] * 16 +
+				  (unsigned) (isdigit((unsigned char) *end)
+						      ? *end - '0'
+						      : tolower((unsigned char) *end) - 'a' + 10);
 		if (end == p)
 			return false;
 		p = end + (*end != '\0');
@@ -134,7 +138,8 @@ OWN(capability)
 
 	UNUSED(now, user, field);
 	if (value.known)
-		(void) buf_printf(out, "%lld.%lld", (long long) value.value / 10, (long long) value.value % 10);
+		(void) buf_printf(
+			out, "%lld.%lld", (long long) value.value / 10, (long long) value.value % 10);
 	return value.known;
 }
 
@@ -145,7 +150,8 @@ static bool put_one_of(const char *const *names, size_t n, struct maybe value, s
 
 OWN(compute_mode)
 {
-	static const char *const names[] = { "Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process" };
+	static const char *const names[] = { "Default", "Exclusive_Thread", "Prohibited",
+		"Exclusive_Process" };
 
 	UNUSED(now, user, field);
 	return put_one_of(names, sizeof(names) / sizeof(names[0]), gpu->facts[GF_COMPUTE_MODE].number, out);
@@ -212,12 +218,17 @@ OWN(program)
 
 /* ---- the tables ----------------------------------------------------------------------------------------------------- */
 
-#define F(name, form, from, which, sentence)         { name, { NULL, NULL }, SMI_##form, FROM_##from, which, NULL, sentence }
-#define F1(name, alias, form, from, which, sentence) { name, { alias, NULL }, SMI_##form, FROM_##from, which, NULL, sentence }
-#define O(name, from, which, own, sentence)          { name, { NULL, NULL }, SMI_OWN, FROM_##from, which, own, sentence }
-#define O1(name, alias, from, which, own, sentence)  { name, { alias, NULL }, SMI_OWN, FROM_##from, which, own, sentence }
+#define F(name, form, from, which, sentence) \
+	{ name, { NULL, NULL }, SMI_##form, FROM_##from, which, NULL, sentence }
+#define F1(name, alias, form, from, which, sentence) \
+	{ name, { alias, NULL }, SMI_##form, FROM_##from, which, NULL, sentence }
+#define O(name, from, which, own, sentence) \
+	{ name, { NULL, NULL }, SMI_OWN, FROM_##from, which, own, sentence }
+#define O1(name, alias, from, which, own, sentence) \
+	{ name, { alias, NULL }, SMI_OWN, FROM_##from, which, own, sentence }
 #define REASON(last, sentence) \
-	O1("clocks_event_reasons." last, "clocks_throttle_reasons." last, FACT, GF_REASONS, put_reason, sentence)
+	O1("clocks_event_reasons." last, "clocks_throttle_reasons." last, FACT, GF_REASONS, put_reason, \
+		sentence)
 
 const struct smi_field smi_gpu_fields[] = {
 	O("timestamp", BIRTH, 0, put_timestamp, "Time of the query, local time"),
@@ -226,13 +237,15 @@ const struct smi_field smi_gpu_fields[] = {
 	O1("name", "gpu_name", BIRTH, 0, put_name, "Product name of the GPU"),
 	F1("serial", "gpu_serial", TEXT, FACT, GF_SERIAL, "Serial number of the board"),
 	O1("uuid", "gpu_uuid", BIRTH, 0, put_uuid, "Identifier of the GPU, in any machine or slot"),
-	O1("pci.bus_id", "gpu_bus_id", BIRTH, 0, put_bus_id, "PCI address: domain:bus:device.function, in hex"),
+	O1("pci.bus_id", "gpu_bus_id", BIRTH, 0, put_bus_id,
+		"PCI address: domain:bus:device.function, in hex"),
 	O("pci.domain", BIRTH, 0, put_pci_part, "Its PCI domain, in hex"),
 	O("pci.bus", BIRTH, 1, put_pci_part, "Its PCI bus, in hex"),
 	O("pci.device", BIRTH, 2, put_pci_part, "Its number on the bus, in hex"),
 	F("pci.device_id", MASK8, FACT, GF_PCI_DEVICE, "PCI device and vendor, in hex"),
 	F("pci.sub_device_id", MASK8, FACT, GF_PCI_SUBSYSTEM, "PCI subsystem, in hex"),
-	F1("pcie.link.gen.current", "pcie.link.gen.gpucurrent", COUNT, FACT, GF_PCIE_GENERATION, "Current generation of the PCIe link"),
+	F1("pcie.link.gen.current", "pcie.link.gen.gpucurrent", COUNT, FACT, GF_PCIE_GENERATION,
+		"Current generation of the PCIe link"),
 	F("pcie.link.gen.max", COUNT, FACT, GF_PCIE_GENERATION_MAX, "Highest generation of the PCIe link"),
 	F("pcie.link.width.current", COUNT, FACT, GF_PCIE_LANES, "Current lanes of the PCIe link"),
 	F("pcie.link.width.max", COUNT, FACT, GF_PCIE_LANES_MAX, "Most lanes of the PCIe link"),
@@ -240,16 +253,21 @@ const struct smi_field smi_gpu_fields[] = {
 	F("display_mode", ENABLED, FACT, GF_DISPLAY, "Whether a display is connected"),
 	F("display_attached", YES, FACT, GF_DISPLAY, "Whether a display is connected"),
 	F("display_active", ENABLED, FACT, GF_DISPLAY_ACTIVE, "Whether a display is active"),
-	F("persistence_mode", ENABLED, FACT, GF_PERSISTENCE, "Whether the driver stays loaded without clients"),
-	O("addressing_mode", FACT, GF_ADDRESSING, put_addressing, "How it reads the host's memory: None, HMM or ATS"),
-	F("accounting.mode", ENABLED, FACT, GF_ACCOUNTING, "Whether the driver records the usage of each process"),
-	F("accounting.buffer_size", COUNT, FACT, GF_ACCOUNTING_ROOM, "Number of processes whose usage it records"),
+	F("persistence_mode", ENABLED, FACT, GF_PERSISTENCE,
+		"Whether the driver stays loaded without clients"),
+	O("addressing_mode", FACT, GF_ADDRESSING, put_addressing,
+		"How it reads the host's memory: None, HMM or ATS"),
+	F("accounting.mode", ENABLED, FACT, GF_ACCOUNTING,
+		"Whether the driver records the usage of each process"),
+	F("accounting.buffer_size", COUNT, FACT, GF_ACCOUNTING_ROOM,
+		"Number of processes whose usage it records"),
 	F("vbios_version", TEXT, FACT, GF_VBIOS, "Version of the board's BIOS"),
 	F("fan.speed", PERCENT, METRIC, M_GPU_FAN, "Fan speed, as a share of the intended fastest"),
 	F("pstate", STATE, METRIC, M_GPU_PSTATE, "Performance state, from P0, the fastest, to P15"),
-	F1("clocks_event_reasons.supported", "clocks_throttle_reasons.supported", MASK16, FACT, GF_REASONS_KNOWN,
-		"Reasons for its clocks that it can report, as bits"),
-	F1("clocks_event_reasons.active", "clocks_throttle_reasons.active", MASK16, FACT, GF_REASONS, "Current reasons for its clocks, as bits"),
+	F1("clocks_event_reasons.supported", "clocks_throttle_reasons.supported", MASK16, FACT,
+		GF_REASONS_KNOWN, "Reasons for its clocks that it can report, as bits"),
+	F1("clocks_event_reasons.active", "clocks_throttle_reasons.active", MASK16, FACT, GF_REASONS,
+		"Current reasons for its clocks, as bits"),
 	REASON("gpu_idle", "Clocks are low because the GPU is idle"),
 	REASON("applications_clocks_setting", "Clocks are limited by a setting"),
 	REASON("sw_power_cap", "Clocks are throttled by the power limit"),
@@ -258,28 +276,41 @@ const struct smi_field smi_gpu_fields[] = {
 	REASON("hw_power_brake_slowdown", "The same, on request of the power supply"),
 	REASON("sw_thermal_slowdown", "Clocks are throttled because of heat"),
 	REASON("sync_boost", "Clocks follow the slowest GPU of a group"),
-	F("clocks_event_reasons_counters.sw_power_cap", MICROS, METRIC, M_GPU_THROTTLE_POWER, "Time in which the power limit throttled the clocks"),
+	F("clocks_event_reasons_counters.sw_power_cap", MICROS, METRIC, M_GPU_THROTTLE_POWER,
+		"Time in which the power limit throttled the clocks"),
 	{ "memory.total", { NULL, NULL }, SMI_MIB, FROM_BIRTH, 0, put_total, "Memory of the GPU" },
 	F("memory.reserved", MIB, METRIC, M_GPU_MEM_RESERVED, "Memory reserved by the driver"),
-	F("memory.used", MIB, METRIC, M_GPU_MEM, "Memory in use, without reserved memory where the driver reports that separately"),
+	F("memory.used", MIB, METRIC, M_GPU_MEM,
+		"Memory in use, without reserved memory where the driver reports that separately"),
 	F("memory.free", MIB, METRIC, M_GPU_MEM_FREE, "Free memory"),
-	O("compute_mode", FACT, GF_COMPUTE_MODE, put_compute_mode, "Compute mode: Default, Exclusive_Thread, Prohibited, Exclusive_Process"),
+	O("compute_mode", FACT, GF_COMPUTE_MODE, put_compute_mode,
+		"Compute mode: Default, Exclusive_Thread, Prohibited, Exclusive_Process"),
 	O("compute_cap", FACT, GF_CAPABILITY, put_capability, "Compute capability"),
 	F("utilization.gpu", PERCENT, METRIC, M_GPU_BUSY, "Share of time in which some kernel ran"),
-	F("utilization.memory", PERCENT, METRIC, M_GPU_MEM_BUSY, "Share of time in which memory was read or written"),
-	F("utilization.encoder", PERCENT, METRIC, M_GPU_ENC_BUSY, "Share of time in which the encoder worked"),
-	F("utilization.decoder", PERCENT, METRIC, M_GPU_DEC_BUSY, "Share of time in which the decoder worked"),
-	F("utilization.jpeg", PERCENT, METRIC, M_GPU_JPG_BUSY, "Share of time in which the JPEG engine worked"),
-	F("utilization.ofa", PERCENT, METRIC, M_GPU_OFA_BUSY, "Share of time in which the optical flow engine worked"),
+	F("utilization.memory", PERCENT, METRIC, M_GPU_MEM_BUSY,
+		"Share of time in which memory was read or written"),
+	F("utilization.encoder", PERCENT, METRIC, M_GPU_ENC_BUSY,
+		"Share of time in which the encoder worked"),
+	F("utilization.decoder", PERCENT, METRIC, M_GPU_DEC_BUSY,
+		"Share of time in which the decoder worked"),
+	F("utilization.jpeg", PERCENT, METRIC, M_GPU_JPG_BUSY,
+		"Share of time in which the JPEG engine worked"),
+	F("utilization.ofa", PERCENT, METRIC, M_GPU_OFA_BUSY,
+		"Share of time in which the optical flow engine worked"),
 	F("ecc.mode.current", ENABLED, FACT, GF_ECC, "Whether memory errors are corrected"),
 	F("ecc.mode.pending", ENABLED, FACT, GF_ECC_PENDING, "Whether they will be after a reset"),
-	F("ecc.errors.corrected.volatile.total", COUNT, METRIC, M_GPU_ECC_CORRECTED, "Errors corrected since the driver was loaded"),
-	F("ecc.errors.corrected.aggregate.total", COUNT, FACT, GF_ECC_CORRECTED_EVER, "Errors corrected over the GPU's lifetime"),
-	F("ecc.errors.uncorrected.volatile.total", COUNT, METRIC, M_GPU_ECC_UNCORRECTED, "Errors not corrected since the driver was loaded"),
-	F("ecc.errors.uncorrected.aggregate.total", COUNT, FACT, GF_ECC_UNCORRECTED_EVER, "Errors not corrected over the GPU's lifetime"),
+	F("ecc.errors.corrected.volatile.total", COUNT, METRIC, M_GPU_ECC_CORRECTED,
+		"Errors corrected since the driver was loaded"),
+	F("ecc.errors.corrected.aggregate.total", COUNT, FACT, GF_ECC_CORRECTED_EVER,
+		"Errors corrected over the GPU's lifetime"),
+	F("ecc.errors.uncorrected.volatile.total", COUNT, METRIC, M_GPU_ECC_UNCORRECTED,
+		"Errors not corrected since the driver was loaded"),
+	F("ecc.errors.uncorrected.aggregate.total", COUNT, FACT, GF_ECC_UNCORRECTED_EVER,
+		"Errors not corrected over the GPU's lifetime"),
 	F("retired_pages.pending", YES, FACT, GF_RETIRED_PENDING, "Whether pages wait to be retired"),
 	F("temperature.gpu", CELSIUS, METRIC, M_GPU_TEMP, "Temperature in degrees Celsius"),
-	F("temperature.gpu.tlimit", CELSIUS, FACT, GF_TEMP_MARGIN, "Degrees below the temperature at which it throttles"),
+	F("temperature.gpu.tlimit", CELSIUS, FACT, GF_TEMP_MARGIN,
+		"Degrees below the temperature at which it throttles"),
 	F("temperature.memory", CELSIUS, METRIC, M_GPU_TEMP_MEM, "Temperature of the memory"),
 	F("power.management", ENABLED, FACT, GF_POWER_MANAGED, "Whether power is managed"),
 	F("power.draw", WATTS, METRIC, M_GPU_POWER, "Power drawn"),
@@ -290,11 +321,14 @@ const struct smi_field smi_gpu_fields[] = {
 	F("power.default_limit", WATTS, FACT, GF_POWER_DEFAULT, "Power limit without a setting"),
 	F("power.min_limit", WATTS, FACT, GF_POWER_MIN, "Smallest power limit that can be set"),
 	F("power.max_limit", WATTS, FACT, GF_POWER_MAX, "Largest power limit that can be set"),
-	{ "clocks.current.graphics", { "clocks.gr", "clocks.graphics" }, SMI_MHZ, FROM_FACT, GF_CLOCK_GRAPHICS, NULL, "Clock of the graphics engine" },
+	{ "clocks.current.graphics", { "clocks.gr", "clocks.graphics" }, SMI_MHZ, FROM_FACT,
+		GF_CLOCK_GRAPHICS, NULL, "Clock of the graphics engine" },
 	F1("clocks.current.sm", "clocks.sm", MHZ, METRIC, M_GPU_CLOCK_SM, "Clock of the SMs"),
-	{ "clocks.current.memory", { "clocks.mem", "clocks.memory" }, SMI_MHZ, FROM_METRIC, M_GPU_CLOCK_MEM, NULL, "Clock of the memory" },
+	{ "clocks.current.memory", { "clocks.mem", "clocks.memory" }, SMI_MHZ, FROM_METRIC, M_GPU_CLOCK_MEM,
+		NULL, "Clock of the memory" },
 	F1("clocks.current.video", "clocks.video", MHZ, FACT, GF_CLOCK_VIDEO, "Clock of the video engines"),
-	{ "clocks.max.graphics", { "clocks.max.gr", NULL }, SMI_MHZ, FROM_FACT, GF_MAX_CLOCK_GRAPHICS, NULL, "Fastest clock of the graphics engine" },
+	{ "clocks.max.graphics", { "clocks.max.gr", NULL }, SMI_MHZ, FROM_FACT, GF_MAX_CLOCK_GRAPHICS, NULL,
+		"Fastest clock of the graphics engine" },
 	F("clocks.max.sm", MHZ, FACT, GF_MAX_CLOCK_SM, "Fastest clock of the SMs"),
 	F1("clocks.max.memory", "clocks.max.mem", MHZ, FACT, GF_MAX_CLOCK_MEM, "Fastest clock of the memory"),
 	F("mig.mode.current", ENABLED, FACT, GF_MIG, "Whether it is divided into instances"),
@@ -309,7 +343,8 @@ const struct smi_field smi_app_fields[] = {
 	F("gpu_serial", TEXT, FACT, GF_SERIAL, "Serial number of the board"),
 	O("gpu_uuid", BIRTH, 0, put_uuid, "Identifier of the GPU"),
 	O("pid", BIRTH, 0, put_pid, "The process"),
-	O1("process_name", "name", BIRTH, 0, put_program, "Its program, as it was started; [Not Found] if it is not visible"),
+	O1("process_name", "name", BIRTH, 0, put_program,
+		"Its program, as it was started; [Not Found] if it is not visible"),
 	F1("used_gpu_memory", "used_memory", MIB, METRIC, M_GPROC_MEM, "Memory that it uses on the GPU"),
 };
 const size_t smi_n_app_fields = sizeof(smi_app_fields) / sizeof(smi_app_fields[0]);

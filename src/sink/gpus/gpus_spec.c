@@ -77,7 +77,8 @@ static bool write_own(const struct gpu_now *g, enum gpu_fact fact, long long val
 	else if (fact == GF_CUDA_VERSION)
 		(void) snprintf(text, 64, "%lld.%lld", value / 1000, value % 1000 / 10);
 	else if (fact == GF_POWER_MIN && most.known)
-		(void) snprintf(text, 64, "%lld to %lld W", value / 1000000, (long long) most.value / 1000000);
+		(void) snprintf(
+			text, 64, "%lld to %lld W", value / 1000000, (long long) most.value / 1000000);
 	else if (fact == GF_PCIE_GENERATION_MAX && lanes.known)
 		(void) snprintf(text, 64, "generation %lld, %lld lanes", value, (long long) lanes.value);
 	else
@@ -126,7 +127,8 @@ static void put_line(const struct sink_options *o, struct buf *out, const char *
 	(void) buf_str(out, "\n");
 }
 
-static void put_device(const struct gpus_now *now, const struct gpu_now *g, const struct sink_options *o, struct buf *out)
+static void put_device(
+	const struct gpus_now *now, const struct gpu_now *g, const struct sink_options *o, struct buf *out)
 {
 	char number[UNITS_LEN], bytes[UNITS_LEN], text[64];
 
@@ -141,7 +143,8 @@ static void put_device(const struct gpus_now *now, const struct gpu_now *g, cons
 	if (*g->driver)
 		put_line(o, out, "Driver", g->driver);
 	if (g->memory_bytes.known) {
-		(void) snprintf(text, sizeof(text), "%s%s", units_bytes(g->memory_bytes.value, o->units, bytes),
+		(void) snprintf(text, sizeof(text), "%s%s",
+			units_bytes(g->memory_bytes.value, o->units, bytes),
 			g->unified ? ", shared with the host" : "");
 		put_line(o, out, "Memory", text);
 	}

@@ -51,7 +51,8 @@ static void write_cuda(const struct page *p, const struct gpu_now *g, char cell[
 	if (g->visible.known)
 		(void) snprintf(cell, CELL, "%lld", (long long) g->visible.value);
 	else
-		(void) snprintf(cell, CELL, "%s", strcmp(g->vendor, "nvidia") != 0 || g->is_hidden ? "-" : "?");
+		(void) snprintf(
+			cell, CELL, "%s", strcmp(g->vendor, "nvidia") != 0 || g->is_hidden ? "-" : "?");
 }
 
 static void write_name(const struct page *p, const struct gpu_now *g, char cell[CELL])
@@ -179,7 +180,8 @@ static void measure(const struct page *p, unsigned widths[COLUMNS])
 		widths[c] = any ? widths[c] : 0;
 		sum += c == NAME_COLUMN || !widths[c] ? 0 : widths[c] + GAP;
 	}
-	for (size_t i = 0; i < sizeof(first_to_go) / sizeof(first_to_go[0]) && sum + NAME_LEAST > p->o->width; i++) {
+	for (size_t i = 0; i < sizeof(first_to_go) / sizeof(first_to_go[0]) && sum + NAME_LEAST > p->o->width;
+		i++) {
 		sum -= widths[first_to_go[i]] ? widths[first_to_go[i]] + GAP : 0;
 		widths[first_to_go[i]] = 0;
 	}
@@ -208,7 +210,8 @@ static void put_cell(const struct page *p, const char *cell, unsigned width, boo
 	(void) text_shorten(cell, width, p->o->utf8, &text);
 	const unsigned fill = text_width(text.data) < width ? width - text_width(text.data) : 0;
 
-	(void) buf_printf(p->out, "%*s%s%*s", left ? 0 : (int) fill, "", text.data, left && !is_last ? (int) fill : 0, "");
+	(void) buf_printf(p->out, "%*s%s%*s", left ? 0 : (int) fill, "", text.data,
+		left && !is_last ? (int) fill : 0, "");
 	if (!is_last)
 		(void) buf_printf(p->out, "%*s", GAP, "");
 	buf_done(&text);
@@ -250,7 +253,8 @@ struct user_widths {
 /* Columns before the command. */
 static unsigned taken_of(const struct user_widths *w)
 {
-	return INDENT + w->pid + GAP + w->memory + GAP + (w->user ? w->user + GAP : 0) + (w->share ? w->share + GAP : 0);
+	return INDENT + w->pid + GAP + w->memory + GAP + (w->user ? w->user + GAP : 0) +
+	       (w->share ? w->share + GAP : 0);
 }
 
 static const char *memory_of(const struct page *p, struct maybe bytes, char text[UNITS_LEN])
@@ -302,7 +306,8 @@ static void put_user(const struct page *p, const struct user_widths *w, const st
 	put_part(p, user.data, w->user, true);
 	put_part(p, memory_of(p, u->metrics[M_GPROC_MEM], memory), w->memory, false);
 	put_part(p, busy.known ? share : "", w->share, false);
-	put_cell(p, command.data, p->o->width > taken + NAME_STUB ? p->o->width - taken : NAME_STUB, true, true);
+	put_cell(p, command.data, p->o->width > taken + NAME_STUB ? p->o->width - taken : NAME_STUB, true,
+		true);
 	(void) buf_str(p->out, "\n");
 	buf_done(&user);
 	buf_done(&command);
@@ -318,7 +323,8 @@ static void put_hidden(const struct page *p, const struct gpu_now *g, unsigned w
 
 	while ((u = gpus_next_user(p->now, g, u, true))) {
 		if (u->pid.known && n < HIDDEN_SHOWN)
-			(void) buf_printf(&who, "%s%lld", n ? ", " : "of processes not visible here: ", (long long) u->pid.value);
+			(void) buf_printf(&who, "%s%lld",
+				n ? ", " : "of processes not visible here: ", (long long) u->pid.value);
 		n++;
 	}
 	if (n > HIDDEN_SHOWN)
@@ -339,7 +345,8 @@ static void put_unattributed(const struct page *p, const struct user_widths *w, 
 
 	if (!hidden && (!bytes.known || bytes.value < SHOWN_LEAST))
 		return;
-	(void) buf_printf(p->out, "%*s%-*s  %*s", INDENT, "", (int) label, nobody, (int) w->memory, memory_of(p, bytes, memory));
+	(void) buf_printf(p->out, "%*s%-*s  %*s", INDENT, "", (int) label, nobody, (int) w->memory,
+		memory_of(p, bytes, memory));
 	put_hidden(p, g, p->o->width > taken ? p->o->width - taken : NAME_LEAST);
 	(void) buf_str(p->out, "\n");
 }
@@ -364,8 +371,8 @@ static void put_header(const struct page *p)
 
 	for (size_t i = 0; i < p->now->n_gpus && !*driver; i++)
 		driver = p->now->gpus[i].driver;
-	(void) buf_printf(&line, "%s  %s%s", p->now->host ? p->now->host : "", units_date(p->now->wall_ns, date),
-		*driver ? "  driver " : "");
+	(void) buf_printf(&line, "%s  %s%s", p->now->host ? p->now->host : "",
+		units_date(p->now->wall_ns, date), *driver ? "  driver " : "");
 	gpus_put_text(driver, p->o, &line);
 	(void) text_shorten(line.data, p->o->width, p->o->utf8, p->out);
 	(void) buf_str(p->out, "\n");
@@ -391,7 +398,8 @@ static void put_notes(const struct page *p)
 
 		if (!g->is_chosen || !g->facts[GF_ASLEEP].number.known)
 			continue;
-		(void) snprintf(text, sizeof(text), "GPU %s: asleep: the kernel powered it down; hiwater does not wake it",
+		(void) snprintf(text, sizeof(text),
+			"GPU %s: asleep: the kernel powered it down; hiwater does not wake it",
 			gpus_number(g, number));
 		put_note(p, text);
 	}
@@ -403,7 +411,8 @@ static void put_notes(const struct page *p)
 	}
 }
 
-void gpus_text(const struct gpus_options *g, const struct gpus_now *now, const struct sink_options *o, struct buf *out)
+void gpus_text(const struct gpus_options *g, const struct gpus_now *now, const struct sink_options *o,
+	struct buf *out)
 {
 	const struct page p = { .now = now, .o = o, .out = out };
 	const struct user_widths w = measure_users(&p);

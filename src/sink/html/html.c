@@ -52,8 +52,8 @@ bool html_is_built(void)
 	return page_piece_count > 0;
 }
 
-int html_page(const struct html_run *runs, size_t n, const struct sink_options *o, int (*write)(void *ctx, const void *data, size_t len),
-	void *ctx)
+int html_page(const struct html_run *runs, size_t n, const struct sink_options *o,
+	int (*write)(void *ctx, const void *data, size_t len), void *ctx)
 {
 	struct buf out = BUF_INIT(PART_MOST);
 	struct html h = { &out, runs, n, o };

@@ -13,5 +13,5 @@ bool html_is_built(void);
 
 /* Writes the page of n runs, the first at the top. Returns 0, an error of write, -ENOTSUP without
  * the page's program, or -errno. */
-int html_page(const struct html_run *runs, size_t n, const struct sink_options *o, int (*write)(void *ctx, const void *data, size_t len),
-	void *ctx);
+int html_page(const struct html_run *runs, size_t n, const struct sink_options *o,
+	int (*write)(void *ctx, const void *data, size_t len), void *ctx);

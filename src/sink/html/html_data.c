@@ -269,10 +269,12 @@ static void table(const struct streams *s, const struct html_table *t)
 	json_end(s->j);
 }
 
-static int one_run(struct json *j, const struct html_run *run, bool small, const struct sink_options *o, struct buf *numbers)
+static int one_run(struct json *j, const struct html_run *run, bool small, const struct sink_options *o,
+	struct buf *numbers)
 {
 	const struct job *job = run->summary->job;
-	const struct streams s = { j, numbers, small, run->gather->now_ns < fine_until_ns ? fine_ns : coarse_ns };
+	const struct streams s = { j, numbers, small,
+		run->gather->now_ns < fine_until_ns ? fine_ns : coarse_ns };
 	int r;
 
 	json_object(j);
@@ -328,7 +330,8 @@ static void throttles(struct json *j)
 
 static void put_length(struct buf *out, size_t len)
 {
-	const unsigned char bytes[4] = { (unsigned char) len, (unsigned char) (len >> 8), (unsigned char) (len >> 16), (unsigned char) (len >> 24) };
+	const unsigned char bytes[4] = { (unsigned char) len, (unsigned char) (len >> 8),
+		(unsigned char) (len >> 16), (unsigned char) (len >> 24) };
 
 	(void) buf_add(out, bytes, sizeof(bytes));
 }

@@ -70,7 +70,9 @@ double html_step(const struct html_table *t, const struct html_column *c, bool s
 	if (!c->is_whole)
 		step = ldexp(s.high > s.low ? s.high - s.low : largest, -RANGE_BITS);
 	if (small && s.n_moves > 0)
-		step = fmax(step, fmax(s.moved / (double) s.n_moves, fmax(s.above, s.below) / (double) s.n) / NOISE_PARTS);
+		step = fmax(step,
+			fmax(s.moved / (double) s.n_moves, fmax(s.above, s.below) / (double) s.n) /
+				NOISE_PARTS);
 	step = fmax(step, ldexp(largest, -NUMBER_BITS));
 	return step > 0 && isfinite(step) ? power_of_two_below(step) : 1;
 }
@@ -206,7 +208,9 @@ int html_packed(const struct buf *data, struct buf *out)
 	if (data->error)
 		return data->error;
 	packed = malloc(len);
-	if (!packed || compress2(packed, &len, (const unsigned char *) data->data, data->len, Z_DEFAULT_COMPRESSION) != Z_OK) {
+	if (!packed ||
+		compress2(packed, &len, (const unsigned char *) data->data, data->len,
+			Z_DEFAULT_COMPRESSION) != Z_OK) {
 		free(packed);
 		return -ENOMEM;
 	}

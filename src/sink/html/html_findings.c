@@ -26,8 +26,9 @@ static void incident(struct html *h, size_t run, const struct summary *s)
 {
 	static const uint64_t around_ns = UINT64_C(30000000000);
 	const struct incident *t = &s->incident;
-	const uint64_t from = t->since_ns.known ? (uint64_t) t->since_ns.value : t->at_ns > around_ns ? t->at_ns - around_ns
-												      : 0;
+	const uint64_t from = t->since_ns.known      ? (uint64_t) t->since_ns.value
+			      : t->at_ns > around_ns ? t->at_ns - around_ns
+						     : 0;
 	struct fact_list facts;
 	const int r = facts_make(s, &facts);
 
@@ -37,7 +38,8 @@ static void incident(struct html *h, size_t run, const struct summary *s)
 		facts_done(&facts);
 		return;
 	}
-	html_printf(h, "<article class=\"card error\" data-run=\"%zu\" data-from=\"%llu\" data-to=\"%llu\"><h3><span class=\"word\">Event</span></h3><p>",
+	html_printf(h,
+		"<article class=\"card error\" data-run=\"%zu\" data-from=\"%llu\" data-to=\"%llu\"><h3><span class=\"word\">Event</span></h3><p>",
 		run, (unsigned long long) from, (unsigned long long) t->at_ns);
 	for (size_t i = 0; i < facts.n; i++) {
 		const struct fact *f = &facts.facts[i];
@@ -57,8 +59,10 @@ static void incident(struct html *h, size_t run, const struct summary *s)
 
 static void finding(struct html *h, size_t run, const struct finding *f)
 {
-	html_printf(h, "<article class=\"card %s\" data-run=\"%zu\" data-from=\"%llu\" data-to=\"%llu\" tabindex=\"-1\"><h3><span class=\"word\">%s</span> ",
-		severities[f->severity].kind, run, (unsigned long long) f->from_ns, (unsigned long long) f->to_ns, severities[f->severity].word);
+	html_printf(h,
+		"<article class=\"card %s\" data-run=\"%zu\" data-from=\"%llu\" data-to=\"%llu\" tabindex=\"-1\"><h3><span class=\"word\">%s</span> ",
+		severities[f->severity].kind, run, (unsigned long long) f->from_ns,
+		(unsigned long long) f->to_ns, severities[f->severity].word);
 	html_text(h, f->code);
 	html_raw(h, "</h3><p>");
 	html_text(h, f->message);
@@ -74,7 +78,9 @@ static void others(struct html *h, const struct summary *s)
 		n += !s->findings[i].fired;
 	if (n == 0)
 		return;
-	html_printf(h, "<details class=\"quiet\"><summary>%zu checks passed or did not apply</summary><dl class=\"reasons\">\n", n);
+	html_printf(h,
+		"<details class=\"quiet\"><summary>%zu checks passed or did not apply</summary><dl class=\"reasons\">\n",
+		n);
 	for (size_t i = 0; i < s->n_findings; i++) {
 		if (s->findings[i].fired)
 			continue;
@@ -91,7 +97,8 @@ static bool ended_well(const struct html_run *run)
 {
 	const struct ending end = ending_of(run->summary);
 
-	return (end.outcome == OUTCOME_EXIT && end.code == 0) || end.outcome == OUTCOME_UNSEEN || (end.outcome == OUTCOME_UNFINISHED && run->is_growing);
+	return (end.outcome == OUTCOME_EXIT && end.code == 0) || end.outcome == OUTCOME_UNSEEN ||
+	       (end.outcome == OUTCOME_UNFINISHED && run->is_growing);
 }
 
 /* Nothing fired. Readers should know that not all checks apply to a short run. */
@@ -104,7 +111,8 @@ static void nothing(struct html *h, const struct html_run *run)
 	for (size_t i = 0; i < s->n_findings; i++)
 		n += s->findings[i].is_unjudged;
 	card(h, is_good ? "good" : "none", is_good ? "OK" : "No findings", "");
-	html_raw(h, is_good ? "<p>Nothing to advise." : "<p>No check explains the result or suggests a change.");
+	html_raw(h,
+		is_good ? "<p>Nothing to advise." : "<p>No check explains the result or suggests a change.");
 	if (n > 0)
 		html_printf(h, " The run was too short for %zu of %zu checks.", n, s->n_findings);
 	html_raw(h, "</p></article>\n");

@@ -110,7 +110,8 @@ const bool html_drawn[METRIC_COUNT] = {
 /* The charge of a shared cgroup may be so large that the job's line would vanish. */
 static bool is_of_shared_cgroup(const struct job *job, enum metric metric)
 {
-	return (metric == M_JOB_CGROUP_MEM || metric == M_JOB_CGROUP_FILE) && job_facts_const(job)->cgroup_exclusive.value != 1;
+	return (metric == M_JOB_CGROUP_MEM || metric == M_JOB_CGROUP_FILE) &&
+	       job_facts_const(job)->cgroup_exclusive.value != 1;
 }
 
 bool html_is_drawn(const struct job *job, const struct reading *r)
@@ -280,7 +281,8 @@ static void put_rate(struct html_column *c, int64_t row, double value, uint64_t 
 }
 
 /* A counter had its first value at the beginning of its first window. */
-static void begin_rate(const struct html_gather *g, struct html_column *c, enum metric metric, uint32_t id, uint64_t begin_ns)
+static void begin_rate(const struct html_gather *g, struct html_column *c, enum metric metric, uint32_t id,
+	uint64_t begin_ns)
 {
 	const struct acc *acc = job_acc(g->job, metric, id);
 
@@ -299,18 +301,21 @@ static int64_t counted(struct html_gather *g, const struct frame *frame, const s
 	if (r->metric != M_JOB_WRITE_BYTES)
 		return r->value;
 	for (size_t i = 0; i < frame->n_readings; i++)
-		cancelled = frame->readings[i].metric == M_JOB_WRITE_CANCELLED && frame->readings[i].known ? frame->readings[i].value : cancelled;
+		cancelled = frame->readings[i].metric == M_JOB_WRITE_CANCELLED && frame->readings[i].known
+				    ? frame->readings[i].value
+				    : cancelled;
 	return g->to_storage = written_to_storage(g->to_storage, r->value, cancelled);
 }
 
 /* Shares of time, which cannot exceed 1: an excess comes from the duration of the reads. */
 static bool is_share_of_time(enum metric metric)
 {
-	return (metric >= M_GPU_THROTTLE_POWER && metric <= M_GPU_THROTTLE_OTHER) || metric == M_HOST_PSI_CPU || metric == M_HOST_PSI_MEM ||
-	       metric == M_HOST_PSI_IO;
+	return (metric >= M_GPU_THROTTLE_POWER && metric <= M_GPU_THROTTLE_OTHER) ||
+	       metric == M_HOST_PSI_CPU || metric == M_HOST_PSI_MEM || metric == M_HOST_PSI_IO;
 }
 
-static void put_reading(struct html_gather *g, struct html_table *t, int64_t row, const struct frame *frame, const struct reading *r)
+static void put_reading(struct html_gather *g, struct html_table *t, int64_t row, const struct frame *frame,
+	const struct reading *r)
 {
 	const struct metric_info *m = &metrics[r->metric];
 	struct html_column *c = r->known ? column_of(g, t, (enum metric) r->metric) : NULL;
@@ -321,8 +326,10 @@ static void put_reading(struct html_gather *g, struct html_table *t, int64_t row
 		return;
 	if (m->kind == KIND_COUNTER) {
 		begin_rate(g, c, (enum metric) r->metric, r->id, frame->time_ns);
-		put_rate(c, row, (double) counted(g, frame, r), frame->time_ns + r->span_ns, units[m->unit].scale);
-		if (is_share_of_time((enum metric) r->metric) && c->cells[row].kind == CELL_NUMBER && c->cells[row].mean > 1e6)
+		put_rate(c, row, (double) counted(g, frame, r), frame->time_ns + r->span_ns,
+			units[m->unit].scale);
+		if (is_share_of_time((enum metric) r->metric) && c->cells[row].kind == CELL_NUMBER &&
+			c->cells[row].mean > 1e6)
 			c->cells[row] = number(1e6, 1e6, 1e6);
 	} else {
 		c->cells[row] = number((double) r->min, (double) r->value, (double) r->max);
@@ -402,7 +409,8 @@ static void put_memory(struct html_table *t, int64_t row, uint32_t place, const 
 	if (cell->kind == CELL_NONE)
 		*cell = number((double) r->min, (double) r->value, (double) r->max);
 	else
-		*cell = number(cell->low + (double) r->min, cell->mean + (double) r->value, cell->high + (double) r->max);
+		*cell = number(cell->low + (double) r->min, cell->mean + (double) r->value,
+			cell->high + (double) r->max);
 }
 
 /* A process without a row is unchanged, or was not read in that sample: only after a second is it
@@ -437,7 +445,8 @@ static void see_processes(struct html_gather *g, const struct frame *frame)
 		} else if (is_chosen && r->id == chosen_id && r->known && r->metric == M_PROC_CPU_USER) {
 			user = (double) r->value;
 		} else if (is_chosen && r->id == chosen_id && r->known && r->metric == M_PROC_CPU_SYSTEM) {
-			put_time(&t->columns[place + 1], row, user + (double) r->value, frame->time_ns + r->span_ns);
+			put_time(&t->columns[place + 1], row, user + (double) r->value,
+				frame->time_ns + r->span_ns);
 		}
 	}
 }
@@ -529,7 +538,8 @@ int html_gather_init(struct html_gather *g, const struct job *job, bool is_redac
 void html_gather_frame(struct html_gather *g, const struct frame *frame)
 {
 	g->now_ns = frame->time_ns;
-	if (frame->n_readings > 0 && metrics[frame->readings[0].metric].entity == ENTITY_PROCESS && g->chosen.used > 0)
+	if (frame->n_readings > 0 && metrics[frame->readings[0].metric].entity == ENTITY_PROCESS &&
+		g->chosen.used > 0)
 		see_processes(g, frame);
 	for (size_t i = 0; i < frame->n_readings; i++) {
 		const struct reading *r = &frame->readings[i];

@@ -33,7 +33,8 @@ struct html_gather {
 	struct html_table *tables; /* job, host, processes, then GPUs and series as they come */
 	size_t n_tables, cap_tables;
 	struct map gpus;           /* id to table */
-	struct map chosen;         /* id of a process to the column of its memory; the next column is its CPU time */
+	/* id of a process to the column of its memory; the next column is its CPU time */
+	struct map chosen;
 	size_t weight;             /* of all tables, when last computed */
 	unsigned rows_since;
 	struct html_event *events;

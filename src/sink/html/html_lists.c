@@ -63,7 +63,8 @@ static void extra_cell(struct html *h, const struct phase *p, enum extra extra)
 		html_raw(h, units_energy(energy_of(p).value, text));
 	else if (extra == EXTRA_GPU_WORK && work_of(p).known) {
 		html_text(h, units_percent(work_of(p).value, 1000000, text));
-		html_printf(h, " <small>%s</small>", figure_gpu_lead(p->use.work[GPU_WORK_SM].known ? M_GPU_SM_ACTIVE : M_GPU_BUSY));
+		html_printf(h, " <small>%s</small>",
+			figure_gpu_lead(p->use.work[GPU_WORK_SM].known ? M_GPU_SM_ACTIVE : M_GPU_BUSY));
 	}
 	html_raw(h, "</td>");
 }
@@ -74,8 +75,9 @@ static void phase_row(struct html *h, size_t run, const struct job *job, size_t 
 	const uint64_t end = p->end_ns ? p->end_ns : job_now(job);
 	const char *facts = html_phase_facts(p);
 
-	html_printf(h, "<tr data-run=\"%zu\" data-from=\"%llu\" data-to=\"%llu\"><th scope=\"row\" class=\"depth-%u\">", run,
-		(unsigned long long) p->begin_ns, (unsigned long long) end, job_phase_depth(job, p));
+	html_printf(h,
+		"<tr data-run=\"%zu\" data-from=\"%llu\" data-to=\"%llu\"><th scope=\"row\" class=\"depth-%u\">",
+		run, (unsigned long long) p->begin_ns, (unsigned long long) end, job_phase_depth(job, p));
 	html_text(h, p->name);
 	if (facts && *facts) {
 		html_raw(h, " <small>");
@@ -90,7 +92,10 @@ static void phase_row(struct html *h, size_t run, const struct job *job, size_t 
 	html_bytes(h, p->ram_known ? known(p->ram_before) : UNKNOWN);
 	html_raw(h, "</td><td>");
 	html_bytes(h, p->ram_known ? known(p->ram_peak) : UNKNOWN);
-	html_raw(h, p->ram_known ? (p->peak_exact ? " <small>exact</small></td><td>" : " <small>sampled</small></td><td>") : "</td><td>");
+	html_raw(h,
+		p->ram_known ? (p->peak_exact ? " <small>exact</small></td><td>"
+					      : " <small>sampled</small></td><td>")
+			     : "</td><td>");
 	html_bytes(h, p->ram_known && p->end_ns ? known(p->ram_after) : UNKNOWN);
 	html_raw(h, "</td>");
 	for (int extra = 0; extra < EXTRAS; extra++) {
@@ -112,9 +117,10 @@ void html_phases(struct html *h)
 		find_extras(job, extras);
 		html_raw(h, "<section class=\"panel\"><h2>Phases");
 		html_which(h, run);
-		html_raw(h, "</h2><p class=\"note\">RAM is that of the main process.</p>\n"
-			    "<div class=\"scroll\"><table class=\"phases\"><thead><tr><th>Phase</th><th>Begin</th><th>Duration</th>"
-			    "<th>RAM before</th><th>RAM peak</th><th>RAM after</th>");
+		html_raw(h,
+			"</h2><p class=\"note\">RAM is that of the main process.</p>\n"
+			"<div class=\"scroll\"><table class=\"phases\"><thead><tr><th>Phase</th><th>Begin</th><th>Duration</th>"
+			"<th>RAM before</th><th>RAM peak</th><th>RAM after</th>");
 		for (int extra = 0; extra < EXTRAS; extra++) {
 			if (extras[extra])
 				html_printf(h, "<th>%s</th>", extra_titles[extra]);
@@ -149,12 +155,15 @@ static void process_row(struct html *h, size_t run, const struct process *p, uin
 {
 	const uint64_t end = p->ended ? p->ended_ns : now_ns;
 
-	html_printf(h, "<tr data-run=\"%zu\" data-from=\"%llu\" data-to=\"%llu\"><th scope=\"row\">", run, (unsigned long long) p->born_ns,
-		(unsigned long long) end);
+	html_printf(h, "<tr data-run=\"%zu\" data-from=\"%llu\" data-to=\"%llu\"><th scope=\"row\">", run,
+		(unsigned long long) p->born_ns, (unsigned long long) end);
 	html_process(h, p);
 	html_raw(h, p->is_main ? " <small>main</small></th><td>" : "</th><td>");
 	html_bytes(h, p->peak_bytes > 0 ? known(p->peak_bytes) : UNKNOWN);
-	html_raw(h, p->peak_bytes > 0 ? (p->peak_exact ? " <small>exact</small></td><td>" : " <small>at least</small></td><td>") : "</td><td>");
+	html_raw(h,
+		p->peak_bytes > 0 ? (p->peak_exact ? " <small>exact</small></td><td>"
+						   : " <small>at least</small></td><td>")
+				  : "</td><td>");
 	html_duration(h, p->cpu_known ? known(p->cpu_user_ns + p->cpu_system_ns) : UNKNOWN);
 	html_raw(h, "</td><td>");
 	html_duration(h, known((int64_t) p->born_ns));
@@ -173,9 +182,10 @@ static void process_table(struct html *h, size_t run, const struct process **lis
 
 	html_raw(h, "<section class=\"panel\"><h2>Processes");
 	html_which(h, run);
-	html_printf(h, "</h2><div class=\"gantt\" data-run=\"%zu\"></div>\n"
-		       "<details class=\"list\"><summary>As a table</summary><div class=\"scroll\"><table class=\"processes\"><thead><tr>"
-		       "<th>Process</th><th>RAM peak</th><th>CPU time</th><th>Begin</th><th>Duration</th><th>End</th><th>Command</th></tr></thead><tbody>\n",
+	html_printf(h,
+		"</h2><div class=\"gantt\" data-run=\"%zu\"></div>\n"
+		"<details class=\"list\"><summary>As a table</summary><div class=\"scroll\"><table class=\"processes\"><thead><tr>"
+		"<th>Process</th><th>RAM peak</th><th>CPU time</th><th>Begin</th><th>Duration</th><th>End</th><th>Command</th></tr></thead><tbody>\n",
 		run);
 	for (size_t i = 0; i < n && i < PROCESSES_SHOWN; i++)
 		process_row(h, run, list[i], job_now(job));
@@ -209,7 +219,8 @@ struct stretch {
 	size_t n;
 };
 
-static struct stretch stretch_of(const struct html_table *t, const struct html_column *c, uint64_t from_ns, uint64_t to_ns)
+static struct stretch stretch_of(
+	const struct html_table *t, const struct html_column *c, uint64_t from_ns, uint64_t to_ns)
 {
 	struct stretch s = { 0 };
 
@@ -251,8 +262,10 @@ static void cell_share(struct html *h, struct stretch s, const char *unit)
 static void minute_rows(struct html *h, const struct html_gather *g)
 {
 	const struct html_table *job = html_gather_find(g, "job", 0), *gpu = html_gather_find(g, "gpu", 0);
-	const struct html_column *ram = html_gather_column(job, M_JOB_RAM), *user = html_gather_column(job, M_JOB_CPU_USER);
-	const struct html_column *system = html_gather_column(job, M_JOB_CPU_SYSTEM), *mem = html_gather_column(gpu, M_GPU_MEM);
+	const struct html_column *ram = html_gather_column(job, M_JOB_RAM),
+				 *user = html_gather_column(job, M_JOB_CPU_USER);
+	const struct html_column *system = html_gather_column(job, M_JOB_CPU_SYSTEM),
+				 *mem = html_gather_column(gpu, M_GPU_MEM);
 	const struct html_column *busy = html_gather_column(gpu, M_GPU_BUSY);
 	const uint64_t width = g->now_ns / ROWS + 1;
 

@@ -16,7 +16,8 @@ enum {
 /* The facts that state their method. */
 static void figures(struct html *h, const struct summary *s, const struct fact_list *facts)
 {
-	html_raw(h, "<div class=\"scroll\"><table><thead><tr><th>Figure</th><th>Value</th><th>Obtained by</th></tr></thead><tbody>\n");
+	html_raw(h,
+		"<div class=\"scroll\"><table><thead><tr><th>Figure</th><th>Value</th><th>Obtained by</th></tr></thead><tbody>\n");
 	for (size_t i = 0; i < facts->n; i++) {
 		const struct fact *f = &facts->facts[i];
 		const struct fact how = { .figure = f->figure, .method = f->method, .has_rate = f->has_rate };
@@ -25,15 +26,17 @@ static void figures(struct html *h, const struct summary *s, const struct fact_l
 		if (!f->title || !f->value.known || (!f->figure && f->method == METHOD_UNKNOWN))
 			continue;
 		html_raw(h, "<tr><th scope=\"row\">");
-		html_printf(h, f->gpu ? "%s %s</th><td>" : "%s%s</th><td>", f->gpu ? job_gpu_name(s->job, &f->gpu->gpu, name) : "", f->title);
+		html_printf(h, f->gpu ? "%s %s</th><td>" : "%s%s</th><td>",
+			f->gpu ? job_gpu_name(s->job, &f->gpu->gpu, name) : "", f->title);
 		html_fact(h, s, f, "", true, false);
 		html_raw(h, "</td><td>");
 		html_fact(h, s, &how, "", false, true);
 		html_raw(h, "</td></tr>\n");
 	}
-	html_raw(h, "</tbody></table></div>\n"
-		    "<p class=\"note\"><b>exact</b> is the kernel's or the driver's own high-water mark; <b>bounded</b> lies between the two numbers given; "
-		    "<b>sampled</b> is the largest sample at the rate given; the true value is at least that.</p>\n");
+	html_raw(h,
+		"</tbody></table></div>\n"
+		"<p class=\"note\"><b>exact</b> is the kernel's or the driver's own high-water mark; <b>bounded</b> lies between the two numbers given; "
+		"<b>sampled</b> is the largest sample at the rate given; the true value is at least that.</p>\n");
 }
 
 static void cost(struct html *h, const struct summary *s, const struct fact_list *facts)
@@ -45,7 +48,10 @@ static void cost(struct html *h, const struct summary *s, const struct fact_list
 
 	html_raw(h, "<p>");
 	if (is_none)
-		html_printf(h, f->ended_ns.known ? "The run ended before the first sample of memory was due (%s): its figures were read at its start and its end. " : "The next sample of memory was not due yet (%s): the figures were read at the start of the run. ",
+		html_printf(h,
+			f->ended_ns.known
+				? "The run ended before the first sample of memory was due (%s): its figures were read at its start and its end. "
+				: "The next sample of memory was not due yet (%s): the figures were read at the start of the run. ",
 			figure_rate(f, buf));
 	for (size_t i = 0; i < facts->n; i++) {
 		const struct fact *fact = &facts->facts[i];
@@ -90,12 +96,14 @@ static bool was_read(const struct summary *s, enum metric metric)
 
 static void origins(struct html *h, const struct summary *s)
 {
-	html_raw(h, "<details><summary>Metrics that were read, and their sources</summary><div class=\"scroll\"><table><thead><tr>"
-		    "<th>Metric</th><th>Meaning</th><th>Source</th></tr></thead><tbody>\n");
+	html_raw(h,
+		"<details><summary>Metrics that were read, and their sources</summary><div class=\"scroll\"><table><thead><tr>"
+		"<th>Metric</th><th>Meaning</th><th>Source</th></tr></thead><tbody>\n");
 	for (int m = 0; m < METRIC_COUNT; m++) {
 		if (!was_read(s, (enum metric) m))
 			continue;
-		html_printf(h, "<tr><th scope=\"row\"><code>%s.%s</code></th><td>", entity_name(metrics[m].entity), metrics[m].name);
+		html_printf(h, "<tr><th scope=\"row\"><code>%s.%s</code></th><td>",
+			entity_name(metrics[m].entity), metrics[m].name);
 		html_text(h, metrics[m].sentence);
 		html_raw(h, "</td><td>");
 		html_text(h, metrics[m].origin);

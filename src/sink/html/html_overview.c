@@ -69,7 +69,8 @@ static void put_phases(struct html *h, const struct job *job, uint64_t at_ns)
 
 /* The main fact in large, its qualifiers and further facts below. Writes nothing and returns false
  * without the main fact. */
-static bool put_tile(struct html *h, const struct html_run *run, const struct fact_list *facts, const struct tile *tile, const struct birth *gpu, const char *kind)
+static bool put_tile(struct html *h, const struct html_run *run, const struct fact_list *facts,
+	const struct tile *tile, const struct birth *gpu, const char *kind)
 {
 	const struct fact *f = facts_find(facts, tile->key, gpu ? gpu->id : 0);
 	const struct summary *s = run->summary;
@@ -80,12 +81,14 @@ static bool put_tile(struct html *h, const struct html_run *run, const struct fa
 		return false;
 	if (gpu)
 		(void) job_gpu_name(s->job, &gpu->gpu, name);
-	html_printf(h, "<div class=\"tile %s\"><dt>%s%s%s</dt><dd>", kind ? kind : tile->kind, name, gpu ? " " : "", tile->label);
+	html_printf(h, "<div class=\"tile %s\"><dt>%s%s%s</dt><dd>", kind ? kind : tile->kind, name,
+		gpu ? " " : "", tile->label);
 	html_fact(h, s, f, "", true, !f->value.known && !f->text);
 	html_raw(h, "</dd><dd class=\"more\">");
 	empty = h->out->len;
 	if (f->value.known && f->of.known && f->of.value > 0)
-		html_printf(h, "<meter max=\"%lld\" value=\"%lld\"></meter> ", (long long) f->of.value, (long long) f->value.value);
+		html_printf(h, "<meter max=\"%lld\" value=\"%lld\"></meter> ", (long long) f->of.value,
+			(long long) f->value.value);
 	if (f->value.known || f->text)
 		html_fact(h, s, f, "", false, true);
 	for (size_t i = 0; i < LINES_BELOW && tile->below[i] != FACT_END; i++) {
@@ -106,7 +109,8 @@ static void put_tile_result(struct html *h, const struct html_run *run, const st
 {
 	const struct summary *s = run->summary;
 	const struct ending end = ending_of(s);
-	const bool is_bad = end.outcome == OUTCOME_SIGNAL || end.outcome == OUTCOME_LIMIT || (end.outcome == OUTCOME_EXIT && end.code != 0) ||
+	const bool is_bad = end.outcome == OUTCOME_SIGNAL || end.outcome == OUTCOME_LIMIT ||
+			    (end.outcome == OUTCOME_EXIT && end.code != 0) ||
 			    (end.outcome == OUTCOME_UNFINISHED && !run->is_growing);
 
 	(void) put_tile(h, run, facts, &tiles[0], NULL, is_bad ? "bad" : "");
@@ -124,7 +128,8 @@ static void put_gpu_tiles(struct html *h, const struct html_run *run, const stru
 	if (used > 1 && s->gpu_peak.known) {
 		html_raw(h, "<div class=\"tile key\"><dt>GPU memory</dt><dd>");
 		html_bytes(h, s->gpu_peak);
-		html_printf(h, "</dd><dd class=\"more\">the job's peak over %zu GPUs, %s</dd></div>\n", used, method_name(s->gpu_method));
+		html_printf(h, "</dd><dd class=\"more\">the job's peak over %zu GPUs, %s</dd></div>\n", used,
+			method_name(s->gpu_method));
 	}
 	for (size_t i = 0; i < n && used <= 2; i++) {
 		for (size_t k = 0; k < sizeof(gpu_tiles) / sizeof(gpu_tiles[0]); k++)
@@ -174,7 +179,8 @@ static void gpu_row(struct html *h, const struct summary *s, const struct birth 
 		html_raw(h, units_power(summary_mean(s, M_GPU_POWER, b->id).value, text));
 	html_raw(h, "</td><td>");
 	if (summary_most(s, M_GPU_TEMP, b->id).known)
-		html_printf(h, "%lld &deg;C", (long long) (summary_most(s, M_GPU_TEMP, b->id).value + 500) / 1000);
+		html_printf(h, "%lld &deg;C",
+			(long long) (summary_most(s, M_GPU_TEMP, b->id).value + 500) / 1000);
 	html_raw(h, "</td></tr>\n");
 }
 
@@ -188,7 +194,8 @@ static void unused_gpus(struct html *h, const struct summary *s)
 		const struct birth *b = &job_gpu(s->job, i)->birth;
 
 		if (figure_gpu_unused(s, b->id))
-			html_printf(h, "%s%s", n++ ? ", " : "<p class=\"note\">The job used no memory on ", job_gpu_name(s->job, &b->gpu, label));
+			html_printf(h, "%s%s", n++ ? ", " : "<p class=\"note\">The job used no memory on ",
+				job_gpu_name(s->job, &b->gpu, label));
 	}
 	if (n > 0)
 		html_raw(h, ".</p>\n");
@@ -201,8 +208,9 @@ static void gpu_table(struct html *h, const struct summary *s)
 
 	if (n == 0)
 		return;
-	html_raw(h, "<div class=\"scroll\"><table class=\"gpus\"><thead><tr><th>Device</th><th>Job peak</th><th>Device peak</th><th>Total</th>"
-		    "<th>Activity, mean</th><th>Busy, mean</th><th>Power, mean</th><th>Temp., max</th></tr></thead><tbody>\n");
+	html_raw(h,
+		"<div class=\"scroll\"><table class=\"gpus\"><thead><tr><th>Device</th><th>Job peak</th><th>Device peak</th><th>Total</th>"
+		"<th>Activity, mean</th><th>Busy, mean</th><th>Power, mean</th><th>Temp., max</th></tr></thead><tbody>\n");
 	for (int unused = 0; unused < 2; unused++) {
 		for (size_t i = 0; i < n; i++) {
 			if (figure_gpu_unused(s, job_gpu(s->job, i)->birth.id) == unused)
@@ -239,7 +247,8 @@ static void subtitle(struct html *h, const struct html_run *run)
 		html_raw(h, "</span>");
 	}
 	if (f->ranks.known && f->ranks.value > 1 && f->rank.known)
-		html_printf(h, "<span>rank %lld of %lld</span>", (long long) f->rank.value, (long long) f->ranks.value);
+		html_printf(h, "<span>rank %lld of %lld</span>", (long long) f->rank.value,
+			(long long) f->ranks.value);
 	if (f->cpu_model && *f->cpu_model) {
 		html_raw(h, "<span>");
 		html_text(h, f->cpu_model);
@@ -259,7 +268,9 @@ static void one(struct html *h, size_t i)
 		h->out->error = r;
 		return;
 	}
-	html_raw(h, s->facts->name && *s->facts->name ? "<section class=\"run\"><h1>" : "<section class=\"run\"><h1 class=\"command\">");
+	html_raw(h,
+		s->facts->name && *s->facts->name ? "<section class=\"run\"><h1>"
+						  : "<section class=\"run\"><h1 class=\"command\">");
 	if (h->n > 1)
 		html_printf(h, "%zu. ", i + 1);
 	html_text(h, html_name(s));

@@ -44,19 +44,56 @@ struct picture {
 /* web/wanted.js and web/gpus.js have the same charts. Labels of throttle reasons come from
  * figure_throttles. */
 static const struct picture pictures[] = {
-	{ "RAM of the job", "job", AMOUNT_BYTES, false, ABOUT_PEAK | ABOUT_MACHINE, { { "job, shared pages once", M_JOB_RAM, ALONE, false, false }, { "swap", M_JOB_SWAP, ALONE, true, false }, { "charged to its cgroup", M_JOB_CGROUP_MEM, ALONE, true, false }, { "private", M_JOB_PRIVATE, ALONE, true, false }, { "shared", M_JOB_SHARED, ALONE, true, false } } },
-	{ "RAM of the machine", "host", AMOUNT_BYTES, false, ABOUT_MACHINE, { { "in use, system-wide", M_HOST_MEM_USED, ALONE, false, false }, { "swap", M_HOST_SWAP_USED, ALONE, true, false } } },
-	{ "memory", "gpu", AMOUNT_BYTES, false, ABOUT_GPU | ABOUT_ALLOCATORS, { { "job", M_GPU_JOB_MEM, ALONE, false, false }, { "device", M_GPU_MEM, ALONE, false, false }, { "other processes", M_GPU_OTHER_MEM, ALONE, true, false }, { "unattributed", M_GPU_UNATTRIBUTED_MEM, ALONE, true, false } } },
-	{ "activity", "gpu", AMOUNT_SHARE, false, ABOUT_CLOCKS, { { "SM active", M_GPU_SM_ACTIVE, ALONE, false, false }, { "\"utilisation\": any kernel ran", M_GPU_BUSY, ALONE, false, false }, { "SM occupancy", M_GPU_SM_OCCUPANCY, ALONE, false, false }, { "memory bandwidth", M_GPU_DRAM_ACTIVE, ALONE, false, false }, { "tensor cores", M_GPU_TENSOR_ACTIVE, ALONE, true, false } } },
-	{ "power", "gpu", AMOUNT_WATTS, false, ABOUT_CLOCKS, { { "drawn", M_GPU_POWER, ALONE, false, false }, { "limit", M_GPU_POWER_LIMIT, ALONE, false, true } } },
-	{ "temperature", "gpu", AMOUNT_CELSIUS, true, ABOUT_CLOCKS, { { "GPU", M_GPU_TEMP, ALONE, false, false }, { "its memory", M_GPU_TEMP_MEM, ALONE, false, false } } },
-	{ "throttled by", "gpu", AMOUNT_SHARE, false, 0, { { NULL, M_GPU_THROTTLE_POWER, ALONE, true, false }, { NULL, M_GPU_THROTTLE_THERMAL, ALONE, true, false }, { NULL, M_GPU_THROTTLE_HW, ALONE, true, false }, { NULL, M_GPU_THROTTLE_OTHER, ALONE, true, false } } },
-	{ "traffic", "gpu", AMOUNT_RATE, false, 0, { { "PCIe in", M_GPU_PCIE_RX, ALONE, true, false }, { "PCIe out", M_GPU_PCIE_TX, ALONE, true, false }, { "NVLink in", M_GPU_NVLINK_RX, ALONE, true, false }, { "NVLink out", M_GPU_NVLINK_TX, ALONE, true, false } } },
-	{ "CPUs used by the job", "job", AMOUNT_CORES, false, ABOUT_CORES, { { "job", M_JOB_CPU_USER, M_JOB_CPU_SYSTEM, false, false }, { "in the kernel", M_JOB_CPU_SYSTEM, ALONE, false, false } } },
-	{ "Tasks waiting", "host", AMOUNT_SHARE, false, 0, { { "for a CPU", M_HOST_PSI_CPU, ALONE, true, false }, { "for memory", M_HOST_PSI_MEM, ALONE, true, false }, { "for a disk", M_HOST_PSI_IO, ALONE, true, false } } },
-	{ "Throttled by the cgroup's CPU quota", "job", AMOUNT_SHARE, false, 0, { { "time", M_JOB_CGROUP_THROTTLED, ALONE, true, false } } },
-	{ "Storage", "job", AMOUNT_RATE, false, 0, { { "job reads", M_JOB_READ_BYTES, ALONE, false, false }, { "job writes", M_JOB_WRITE_BYTES, ALONE, false, false } } },
-	{ "Network of the machine", "host", AMOUNT_RATE, false, 0, { { "received", M_HOST_NET_RX, ALONE, true, false }, { "sent", M_HOST_NET_TX, ALONE, true, false } } },
+	{ "RAM of the job", "job", AMOUNT_BYTES, false, ABOUT_PEAK | ABOUT_MACHINE,
+		{ { "job, shared pages once", M_JOB_RAM, ALONE, false, false },
+			{ "swap", M_JOB_SWAP, ALONE, true, false },
+			{ "charged to its cgroup", M_JOB_CGROUP_MEM, ALONE, true, false },
+			{ "private", M_JOB_PRIVATE, ALONE, true, false },
+			{ "shared", M_JOB_SHARED, ALONE, true, false } } },
+	{ "RAM of the machine", "host", AMOUNT_BYTES, false, ABOUT_MACHINE,
+		{ { "in use, system-wide", M_HOST_MEM_USED, ALONE, false, false },
+			{ "swap", M_HOST_SWAP_USED, ALONE, true, false } } },
+	{ "memory", "gpu", AMOUNT_BYTES, false, ABOUT_GPU | ABOUT_ALLOCATORS,
+		{ { "job", M_GPU_JOB_MEM, ALONE, false, false }, { "device", M_GPU_MEM, ALONE, false, false },
+			{ "other processes", M_GPU_OTHER_MEM, ALONE, true, false },
+			{ "unattributed", M_GPU_UNATTRIBUTED_MEM, ALONE, true, false } } },
+	{ "activity", "gpu", AMOUNT_SHARE, false, ABOUT_CLOCKS,
+		{ { "SM active", M_GPU_SM_ACTIVE, ALONE, false, false },
+			{ "\"utilisation\": any kernel ran", M_GPU_BUSY, ALONE, false, false },
+			{ "SM occupancy", M_GPU_SM_OCCUPANCY, ALONE, false, false },
+			{ "memory bandwidth", M_GPU_DRAM_ACTIVE, ALONE, false, false },
+			{ "tensor cores", M_GPU_TENSOR_ACTIVE, ALONE, true, false } } },
+	{ "power", "gpu", AMOUNT_WATTS, false, ABOUT_CLOCKS,
+		{ { "drawn", M_GPU_POWER, ALONE, false, false },
+			{ "limit", M_GPU_POWER_LIMIT, ALONE, false, true } } },
+	{ "temperature", "gpu", AMOUNT_CELSIUS, true, ABOUT_CLOCKS,
+		{ { "GPU", M_GPU_TEMP, ALONE, false, false },
+			{ "its memory", M_GPU_TEMP_MEM, ALONE, false, false } } },
+	{ "throttled by", "gpu", AMOUNT_SHARE, false, 0,
+		{ { NULL, M_GPU_THROTTLE_POWER, ALONE, true, false },
+			{ NULL, M_GPU_THROTTLE_THERMAL, ALONE, true, false },
+			{ NULL, M_GPU_THROTTLE_HW, ALONE, true, false },
+			{ NULL, M_GPU_THROTTLE_OTHER, ALONE, true, false } } },
+	{ "traffic", "gpu", AMOUNT_RATE, false, 0,
+		{ { "PCIe in", M_GPU_PCIE_RX, ALONE, true, false },
+			{ "PCIe out", M_GPU_PCIE_TX, ALONE, true, false },
+			{ "NVLink in", M_GPU_NVLINK_RX, ALONE, true, false },
+			{ "NVLink out", M_GPU_NVLINK_TX, ALONE, true, false } } },
+	{ "CPUs used by the job", "job", AMOUNT_CORES, false, ABOUT_CORES,
+		{ { "job", M_JOB_CPU_USER, M_JOB_CPU_SYSTEM, false, false },
+			{ "in the kernel", M_JOB_CPU_SYSTEM, ALONE, false, false } } },
+	{ "Tasks waiting", "host", AMOUNT_SHARE, false, 0,
+		{ { "for a CPU", M_HOST_PSI_CPU, ALONE, true, false },
+			{ "for memory", M_HOST_PSI_MEM, ALONE, true, false },
+			{ "for a disk", M_HOST_PSI_IO, ALONE, true, false } } },
+	{ "Throttled by the cgroup's CPU quota", "job", AMOUNT_SHARE, false, 0,
+		{ { "time", M_JOB_CGROUP_THROTTLED, ALONE, true, false } } },
+	{ "Storage", "job", AMOUNT_RATE, false, 0,
+		{ { "job reads", M_JOB_READ_BYTES, ALONE, false, false },
+			{ "job writes", M_JOB_WRITE_BYTES, ALONE, false, false } } },
+	{ "Network of the machine", "host", AMOUNT_RATE, false, 0,
+		{ { "received", M_HOST_NET_RX, ALONE, true, false },
+			{ "sent", M_HOST_NET_TX, ALONE, true, false } } },
 };
 
 enum {
@@ -105,7 +142,8 @@ static size_t point_at(uint64_t end_ns, uint64_t at_ns)
 	return point < SVG_POINTS ? point : SVG_POINTS - 1;
 }
 
-static void reduce_instants(const struct html_table *t, const struct html_column *c, uint64_t end_ns, struct svg_point *points)
+static void reduce_instants(
+	const struct html_table *t, const struct html_column *c, uint64_t end_ns, struct svg_point *points)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		const double middle = (double) t->t[i] + (double) t->span[i] / 2;
@@ -136,7 +174,8 @@ static size_t next_number(const struct html_table *t, const struct html_column *
 	return i;
 }
 
-static void fill(const struct html_cell *cell, uint64_t end_ns, uint64_t from, uint64_t to, struct svg_point *points)
+static void fill(
+	const struct html_cell *cell, uint64_t end_ns, uint64_t from, uint64_t to, struct svg_point *points)
 {
 	const size_t last = point_at(end_ns, to);
 
@@ -159,7 +198,8 @@ static struct html_cell sum_at(const struct html_column *c, const struct html_co
 }
 
 /* A gauge is valid until the next value, if that comes in time; a rate since the previous one. */
-static void reduce(const struct html_table *t, const struct html_column *c, const struct html_column *added, uint64_t end_ns, struct svg_point *points)
+static void reduce(const struct html_table *t, const struct html_column *c, const struct html_column *added,
+	uint64_t end_ns, struct svg_point *points)
 {
 	const double hold = c ? hold_of(t, c) : 0;
 	uint64_t ended = 0;
@@ -168,8 +208,10 @@ static void reduce(const struct html_table *t, const struct html_column *c, cons
 	for (size_t i = c ? next_number(t, c, 0) : t->n; i < t->n; is_first = false) {
 		const size_t next = next_number(t, c, i + 1);
 		const uint64_t end = t->t[i] + t->span[i];
-		const bool stands = !c->is_rate && next < t->n && t->t[next] > end && (double) (t->t[next] - end) <= hold;
-		const bool stood = c->is_rate && !is_first && t->t[i] > ended && (double) (t->t[i] - ended) <= hold;
+		const bool stands = !c->is_rate && next < t->n && t->t[next] > end &&
+				    (double) (t->t[next] - end) <= hold;
+		const bool stood = c->is_rate && !is_first && t->t[i] > ended &&
+				   (double) (t->t[i] - ended) <= hold;
 
 		const struct html_cell cell = sum_at(c, added, i);
 
@@ -217,7 +259,8 @@ static void add_line(struct drawing *d, const struct picture *p, size_t line, co
 	if (!l)
 		return;
 	l->is_dashed = p->lines[line].is_limit;
-	reduce(t, c, p->lines[line].added != ALONE ? html_gather_column(t, p->lines[line].added) : NULL, d->chart.end_ns, l->points);
+	reduce(t, c, p->lines[line].added != ALONE ? html_gather_column(t, p->lines[line].added) : NULL,
+		d->chart.end_ns, l->points);
 	d->chart.n_lines += !p->lines[line].is_dropped || !is_nothing(l->points);
 }
 
@@ -226,14 +269,16 @@ static void add_line(struct drawing *d, const struct picture *p, size_t line, co
 static void reference(struct drawing *d, const char *label, struct maybe value)
 {
 	if (value.known && value.value > 0 && d->chart.n_references < SVG_REFERENCES)
-		d->chart.references[d->chart.n_references++] = (struct svg_reference) { label, (double) value.value };
+		d->chart.references[d->chart.n_references++] = (struct svg_reference) { label,
+			(double) value.value };
 }
 
 static void references(struct drawing *d, unsigned about, const struct birth *gpu)
 {
 	const struct facts *f = d->run->summary->facts;
 	const struct maybe limit = maybe_min(f->limit_bytes, d->run->summary->cgroup_limit);
-	const bool limits = limit.known && (!f->capacity_bytes.known || limit.value < f->capacity_bytes.value);
+	const bool limits = limit.known &&
+			    (!f->capacity_bytes.known || limit.value < f->capacity_bytes.value);
 	const struct {
 		enum picture_about about;
 		const char *label;
@@ -310,19 +355,22 @@ static void find_events(struct drawing *d)
 
 	for (size_t i = 0; i < g->n_events; i++) {
 		const struct html_event *e = &g->events[i];
-		const bool is_alert = e->kind == EVENT_ALERT || e->kind == EVENT_OOM || e->kind == EVENT_TRIGGER;
+		const bool is_alert = e->kind == EVENT_ALERT || e->kind == EVENT_OOM ||
+				      e->kind == EVENT_TRIGGER;
 
 		if (e->kind == EVENT_GAP && e->value_ns > 0)
 			stretch(d, e->time_ns - (uint64_t) e->value_ns, e->time_ns, "gap", "no samples");
 		else if ((is_alert || e->kind == EVENT_MARK) && d->n_moments < MOMENTS_SHOWN)
-			d->moments[d->n_moments++] = (struct svg_moment) { e->time_ns, is_alert, e->kind == EVENT_OOM ? "out of memory" : e->text };
+			d->moments[d->n_moments++] = (struct svg_moment) { e->time_ns, is_alert,
+				e->kind == EVENT_OOM ? "out of memory" : e->text };
 	}
 }
 
 static const double throttled_least = 50000; /* millionths of the time: less is not shaded */
 
 /* Shades stretches in which the clocks were throttled for a reason. Returns the throttled time, ns. */
-static double shade_throttled(struct drawing *d, const struct html_table *t, const struct html_column *c, const char *words)
+static double shade_throttled(
+	struct drawing *d, const struct html_table *t, const struct html_column *c, const char *words)
 {
 	const double hold = c ? hold_of(t, c) : 0;
 	uint64_t ended = 0;
@@ -330,7 +378,9 @@ static double shade_throttled(struct drawing *d, const struct html_table *t, con
 	struct svg_stretch *last = NULL;
 
 	for (size_t i = c ? next_number(t, c, 0) : t->n; i < t->n; i = next_number(t, c, i + 1)) {
-		const uint64_t from = ended > 0 && t->t[i] > ended && (double) (t->t[i] - ended) <= hold ? ended : t->t[i];
+		const uint64_t from = ended > 0 && t->t[i] > ended && (double) (t->t[i] - ended) <= hold
+					      ? ended
+					      : t->t[i];
 
 		ended = t->t[i] + t->span[i];
 		if (c->cells[i].mean < throttled_least)
@@ -356,8 +406,9 @@ static void about_clocks(struct drawing *d, const struct html_table *t)
 		const double sum = shade_throttled(d, t, html_gather_column(t, why->metric), why->words);
 
 		if (sum > 0) {
-			(void) buf_printf(&d->note, "%s%s, %s", d->note.len > 0 ? "; " : "Shaded with an edge: the clocks were throttled by ", why->words,
-				units_duration(llround(sum), text));
+			(void) buf_printf(&d->note, "%s%s, %s",
+				d->note.len > 0 ? "; " : "Shaded with an edge: the clocks were throttled by ",
+				why->words, units_duration(llround(sum), text));
 		}
 	}
 	d->chart.n_stretches = d->n_stretches;
@@ -373,7 +424,8 @@ static void add_allocators(struct drawing *d, const struct birth *gpu)
 		const struct html_table *t = &g->tables[i];
 		char *label = d->allocators[d->chart.n_lines];
 
-		if (!t->is_points || t->n == 0 || !framework_memory(d->run->summary->job, gpu, t->columns[0].name, label))
+		if (!t->is_points || t->n == 0 ||
+			!framework_memory(d->run->summary->job, gpu, t->columns[0].name, label))
 			continue;
 		struct svg_line *l = new_line(d, label);
 
@@ -439,9 +491,11 @@ static void pictures_of(struct drawing *d)
 			end++;
 		for (size_t k = 0; k < d->run->gather->n_tables; k++) {
 			const struct html_table *t = &d->run->gather->tables[k];
-			const bool is_unused = strcmp(t->entity, "gpu") == 0 && figure_gpu_unused(d->run->summary, t->id);
+			const bool is_unused = strcmp(t->entity, "gpu") == 0 &&
+					       figure_gpu_unused(d->run->summary, t->id);
 
-			for (size_t i = first; i < end && t->n > 0 && !is_unused && strcmp(t->entity, entity) == 0; i++)
+			for (size_t i = first;
+				i < end && t->n > 0 && !is_unused && strcmp(t->entity, entity) == 0; i++)
 				picture(d, &pictures[i], t);
 		}
 	}
@@ -458,7 +512,8 @@ static const char *family(const char *name)
 	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
 		const size_t len = strlen(sets[i]);
 
-		if (strncmp(last, sets[i], len) == 0 && last[len] && strchr("_.-", last[len]) && last[len + 1])
+		if (strncmp(last, sets[i], len) == 0 && last[len] && strchr("_.-", last[len]) &&
+			last[len + 1])
 			return last + len + 1;
 	}
 	return last;
@@ -474,7 +529,8 @@ static bool is_in_family(const struct html_table *t, const char *name)
 {
 	const char *other = t->columns[0].name;
 
-	return is_series(t) && strcmp(family(other), family(name)) == 0 && series_is_seconds(other) == series_is_seconds(name);
+	return is_series(t) && strcmp(family(other), family(name)) == 0 &&
+	       series_is_seconds(other) == series_is_seconds(name);
 }
 
 static void family_picture(struct drawing *d, size_t first)
@@ -521,7 +577,8 @@ static void series_of(struct drawing *d)
 		if (!is_series(&g->tables[i]) || was_before(g, i))
 			continue;
 		if (shown++ == SERIES_SHOWN) {
-			html_raw(d->h, "<p class=\"note\">Further series are in the data of this page.</p>\n");
+			html_raw(
+				d->h, "<p class=\"note\">Further series are in the data of this page.</p>\n");
 			return;
 		}
 		family_picture(d, i);
@@ -536,7 +593,14 @@ static struct drawing *new_drawing(struct html *h, size_t run, size_t lines_most
 		h->out->error = -ENOMEM;
 		return NULL;
 	}
-	*d = (struct drawing) { .h = h, .run = &h->runs[run], .number = run, .lines_most = lines_most, .flag = BUF_INIT(4096), .note = BUF_INIT(4096) };
+	*d = (struct drawing) {
+		.h = h,
+		.run = &h->runs[run],
+		.number = run,
+		.lines_most = lines_most,
+		.flag = BUF_INIT(4096),
+		.note = BUF_INIT(4096),
+	};
 	d->chart.end_ns = d->run->gather->now_ns ? d->run->gather->now_ns : 1;
 	find_phases(d);
 	find_events(d);
@@ -590,7 +654,8 @@ const bool svg_figure_drawn[METRIC_COUNT] = {
 };
 
 static const struct picture figure_job[] = {
-	{ "CPU", "job", AMOUNT_CORES, false, 0, { { "job", M_JOB_CPU_USER, M_JOB_CPU_SYSTEM, false, false } } },
+	{ "CPU", "job", AMOUNT_CORES, false, 0,
+		{ { "job", M_JOB_CPU_USER, M_JOB_CPU_SYSTEM, false, false } } },
 	{ "RAM", "job", AMOUNT_BYTES, false, 0, { { "job", M_JOB_RAM, ALONE, false, false } } },
 };
 
@@ -632,8 +697,10 @@ static void put_labels(struct html *h, const struct svg_scale *s, bool is_named)
 		is_put[next] = true;
 		if (!isfinite(y))
 			continue;
-		at = fmax(at + FIGURE_LABEL, fmin(y + 4, c->box.bottom - (double) (c->n_lines - k - 1) * FIGURE_LABEL));
-		html_printf(h, "<text class=\"name c%u\" fill=\"%s\" x=\"", c->lines[next].color, svg_colors[c->lines[next].color]);
+		at = fmax(at + FIGURE_LABEL,
+			fmin(y + 4, c->box.bottom - (double) (c->n_lines - k - 1) * FIGURE_LABEL));
+		html_printf(h, "<text class=\"name c%u\" fill=\"%s\" x=\"", c->lines[next].color,
+			svg_colors[c->lines[next].color]);
 		svg_pixels(h, c->box.right + 6);
 		html_raw(h, "\" y=\"");
 		svg_pixels(h, at);
@@ -649,12 +716,13 @@ static void put_labels(struct html *h, const struct svg_scale *s, bool is_named)
 
 static void begin_chart(struct figure *f, const char *title, enum svg_amount amount, bool is_loose)
 {
-	const double width = f->what->width ? f->what->width : FIGURE_WIDTH, height = f->what->height ? f->what->height : FIGURE_HEIGHT;
+	const double width = f->what->width ? f->what->width : FIGURE_WIDTH,
+		     height = f->what->height ? f->what->height : FIGURE_HEIGHT;
 	struct svg_chart *c = &f->d->chart;
 
 	begin(f->d, title, "", amount, is_loose);
-	c->box = (struct svg_box) { SVG_LEFT, fmax(width, FIGURE_WIDTH_LEAST) - FIGURE_LABELS, f->y + FIGURE_ABOVE,
-		f->y + FIGURE_ABOVE + fmax(height, FIGURE_HEIGHT_LEAST) };
+	c->box = (struct svg_box) { SVG_LEFT, fmax(width, FIGURE_WIDTH_LEAST) - FIGURE_LABELS,
+		f->y + FIGURE_ABOVE, f->y + FIGURE_ABOVE + fmax(height, FIGURE_HEIGHT_LEAST) };
 }
 
 static bool has_points(const struct svg_chart *c)
@@ -686,7 +754,8 @@ static void end_chart(struct figure *f, bool is_named)
 }
 
 /* Adds a line of a GPU. */
-static void gpu_line(struct figure *f, const struct html_table *t, enum metric metric, const char *word, unsigned color, bool is_dashed)
+static void gpu_line(struct figure *f, const struct html_table *t, enum metric metric, const char *word,
+	unsigned color, bool is_dashed)
 {
 	struct drawing *d = f->d;
 	const struct html_column *c = html_gather_column(t, metric);
@@ -696,7 +765,8 @@ static void gpu_line(struct figure *f, const struct html_table *t, enum metric m
 
 	if (!l)
 		return;
-	(void) snprintf(name, sizeof(f->names[0]), "%s%s", job_gpu_name(d->run->summary->job, &gpu->gpu, number), word);
+	(void) snprintf(name, sizeof(f->names[0]), "%s%s",
+		job_gpu_name(d->run->summary->job, &gpu->gpu, number), word);
 	l->color = color % SVG_COLORS;
 	l->is_dashed = is_dashed;
 	reduce(t, c, NULL, d->chart.end_ns, l->points);
@@ -712,12 +782,14 @@ static void figure_gpus(struct figure *f, bool is_memory)
 	for (size_t i = 0; i < g->n_tables; i++) {
 		const struct html_table *t = &g->tables[i];
 
-		if (strcmp(t->entity, "gpu") != 0 || t->n == 0 || figure_gpu_unused(f->d->run->summary, t->id))
+		if (strcmp(t->entity, "gpu") != 0 || t->n == 0 ||
+			figure_gpu_unused(f->d->run->summary, t->id))
 			continue;
 		if (is_memory) {
 			const size_t before = f->d->chart.n_lines;
 
-			gpu_line(f, t, html_gather_column(t, M_GPU_JOB_MEM) ? M_GPU_JOB_MEM : M_GPU_MEM, "", color, false);
+			gpu_line(f, t, html_gather_column(t, M_GPU_JOB_MEM) ? M_GPU_JOB_MEM : M_GPU_MEM, "",
+				color, false);
 			if (gpu_of(f->d, t->id))
 				add_allocators(f->d, gpu_of(f->d, t->id));
 			for (size_t k = before + 1; k < f->d->chart.n_lines; k++) {
@@ -759,7 +831,8 @@ static void figure_series(struct figure *f)
 
 		if (!t->is_points || t->n == 0 || !is_in_figure(f->what, t->columns[0].name))
 			continue;
-		begin_chart(f, t->columns[0].name, series_is_bytes(t->columns[0].name) ? AMOUNT_BYTES : AMOUNT_PLAIN, true);
+		begin_chart(f, t->columns[0].name,
+			series_is_bytes(t->columns[0].name) ? AMOUNT_BYTES : AMOUNT_PLAIN, true);
 		l = new_line(f->d, t->columns[0].name);
 		l->is_instants = true;
 		reduce_instants(t, &t->columns[0], f->d->chart.end_ns, l->points);
@@ -780,7 +853,8 @@ static void figure_phases(struct figure *f)
 	for (size_t i = 0, shown = 0; i < job_phase_count(job) && shown < PHASES_SHOWN; i++) {
 		const struct phase *p = job_phase(job, i);
 		const double from = svg_x(&f->d->chart.box, f->d->chart.end_ns, (double) p->begin_ns);
-		const double to = svg_x(&f->d->chart.box, f->d->chart.end_ns, (double) (p->end_ns ? p->end_ns : f->d->chart.end_ns));
+		const double to = svg_x(&f->d->chart.box, f->d->chart.end_ns,
+			(double) (p->end_ns ? p->end_ns : f->d->chart.end_ns));
 		const double width = (double) text_width(p->name) * letter;
 
 		if (p->parent != 0 || from < free_from || to - from < width)
@@ -814,7 +888,9 @@ void svg_figure(struct html *h, const struct svg_figure *what)
 	const double width = fmax(what->width ? what->width : FIGURE_WIDTH, FIGURE_WIDTH_LEAST);
 	struct buf charts = BUF_INIT(64 << 20), *out = h->out;
 	struct html inner = *h;
-	struct figure f = { .d = new_drawing(h, 0, SVG_LINES_MOST), .what = what, .y = FIGURE_TOP - FIGURE_ABOVE / 2 };
+	struct figure f = {
+		.d = new_drawing(h, 0, SVG_LINES_MOST), .what = what, .y = FIGURE_TOP - FIGURE_ABOVE / 2
+	};
 
 	if (!f.d)
 		return;
@@ -827,8 +903,9 @@ void svg_figure(struct html *h, const struct svg_figure *what)
 		html_raw(&inner, "nothing recorded yet</text>");
 	}
 	svg_times(&inner, &f.d->chart.box, f.d->chart.end_ns, (int) f.y + FIGURE_BELOW - 10);
-	html_printf(h, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" font-size=\"11\" "
-		       "font-family=\"system-ui,sans-serif\" role=\"img\" aria-label=\"",
+	html_printf(h,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" font-size=\"11\" "
+		"font-family=\"system-ui,sans-serif\" role=\"img\" aria-label=\"",
 		width, f.y + FIGURE_BELOW, width, f.y + FIGURE_BELOW);
 	html_text(h, what->label);
 	html_raw(h, "\"><rect class=\"ground\" width=\"100%\" height=\"100%\" fill=\"#fff\"/>");

@@ -39,7 +39,8 @@ void html_text(struct html *h, const char *text)
 	buf_done(&clean);
 }
 
-void html_fact(struct html *h, const struct summary *s, const struct fact *f, const char *label, bool value, bool rest)
+void html_fact(struct html *h, const struct summary *s, const struct fact *f, const char *label, bool value,
+	bool rest)
 {
 	struct buf words = BUF_INIT(1 << 20);
 
@@ -132,5 +133,6 @@ const char *html_phase_facts(const struct phase *p)
 {
 	const size_t len = strlen(p->name);
 
-	return p->facts && strncmp(p->facts, p->name, len) == 0 && p->facts[len] == '=' ? p->facts + len + 1 : p->facts;
+	return p->facts && strncmp(p->facts, p->name, len) == 0 && p->facts[len] == '=' ? p->facts + len + 1
+											: p->facts;
 }

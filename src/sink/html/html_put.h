@@ -18,7 +18,8 @@ struct html {
 /* Writes a text without control characters and invalid UTF-8, escaped for HTML. */
 void html_text(struct html *h, const char *text);
 /* Writes a fact of the summary: its label ("" for none), its value, its qualifiers (rest). */
-void html_fact(struct html *h, const struct summary *s, const struct fact *f, const char *label, bool value, bool rest);
+void html_fact(struct html *h, const struct summary *s, const struct fact *f, const char *label, bool value,
+	bool rest);
 /* Writes text and more with a blank between, shortened to so many columns; more may be "" or NULL. */
 void html_short(struct html *h, const char *text, const char *more, unsigned columns);
 /* Write markup, unescaped. */

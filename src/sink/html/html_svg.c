@@ -12,7 +12,8 @@ enum {
 	LETTER = 6,      /* pixels: width of a letter, about */
 };
 
-const char *const svg_colors[SVG_COLORS] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#6b7280", "#8b5e1a" };
+const char *const svg_colors[SVG_COLORS] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#6b7280",
+	"#8b5e1a" };
 
 const struct svg_box svg_report_box = { SVG_LEFT, SVG_WIDTH - SVG_RIGHT, SVG_TOP, SVG_HEIGHT - SVG_BOTTOM };
 
@@ -20,7 +21,8 @@ struct vertex {
 	long x, low, mean, high;
 };
 
-static const double reference_reach = 2.5; /* a limit further above the lines is written next to them, not drawn */
+/* a limit further above the lines is written next to them, not drawn */
+static const double reference_reach = 2.5;
 
 /* The top of the scale of lines that are always 0. */
 static const double ones[] = {
@@ -130,7 +132,9 @@ void svg_amount(struct html *h, double value, enum svg_amount amount)
 		html_raw(h, "/s");
 		break;
 	case AMOUNT_CORES: /* axis ticks may be finer than units_cores() writes */
-		html_text(h, value != 0 && fabs(value) < 1e4 ? units_any(value / 1e6, text) : units_cores(llround(value), text));
+		html_text(h,
+			value != 0 && fabs(value) < 1e4 ? units_any(value / 1e6, text)
+							: units_cores(llround(value), text));
 		html_raw(h, " cores");
 		break;
 	case AMOUNT_SHARE:
@@ -166,7 +170,8 @@ void svg_grid(struct html *h, const struct svg_scale *s)
 	for (double k = ceil(s->bottom / tick); k * tick <= s->top && k + 1 > k; k++) {
 		const double value = k == 0 ? 0 : k * tick, y = svg_y(s, value);
 
-		html_printf(h, "<path class=\"grid\" fill=\"none\" stroke=\"#e2e5ea\" d=\"M%d ", (int) s->c->box.left);
+		html_printf(h, "<path class=\"grid\" fill=\"none\" stroke=\"#e2e5ea\" d=\"M%d ",
+			(int) s->c->box.left);
 		svg_pixels(h, y);
 		html_printf(h, "H%d\"/>", (int) s->c->box.right);
 		svg_text(h, s->c->box.left - 8, fmax(y + 4, s->c->box.top + 6), "end");
@@ -177,7 +182,8 @@ void svg_grid(struct html *h, const struct svg_scale *s)
 
 static uint64_t time_tick(uint64_t end_ns)
 {
-	static const uint64_t seconds[] = { 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 432000, 864000 };
+	static const uint64_t seconds[] = { 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200,
+		14400, 21600, 43200, 86400, 172800, 432000, 864000 };
 	const uint64_t second = 1000000000, about = end_ns / 7;
 
 	for (uint64_t tick = 1000000; tick < second; tick *= 10) {
@@ -229,11 +235,13 @@ static void put_stretches(struct html *h, const struct svg_chart *c)
 {
 	for (size_t i = 0; i < c->n_stretches; i++) {
 		const struct svg_stretch *s = &c->stretches[i];
-		const double from = svg_x(&c->box, c->end_ns, (double) s->from_ns), to = svg_x(&c->box, c->end_ns, (double) s->to_ns);
+		const double from = svg_x(&c->box, c->end_ns, (double) s->from_ns),
+			     to = svg_x(&c->box, c->end_ns, (double) s->to_ns);
 
 		html_printf(h, "<rect class=\"%s\" fill=\"%s\" x=\"", s->kind, fill_of(s->kind));
 		svg_pixels(h, from);
-		html_printf(h, "\" y=\"%d\" height=\"%d\" width=\"", (int) c->box.top, (int) (c->box.bottom - c->box.top));
+		html_printf(h, "\" y=\"%d\" height=\"%d\" width=\"", (int) c->box.top,
+			(int) (c->box.bottom - c->box.top));
 		svg_pixels(h, fmax(to - from, 1));
 		html_raw(h, "\"><title>");
 		html_text(h, s->words);
@@ -246,8 +254,8 @@ static void put_moments(struct html *h, const struct svg_chart *c)
 	for (size_t i = 0; i < c->n_moments; i++) {
 		const struct svg_moment *m = &c->moments[i];
 
-		html_printf(h, "<path class=\"%s\" stroke=\"%s\"%s d=\"M", m->is_alert ? "alert" : "mark", m->is_alert ? "#c2410c" : "#6b7280",
-			m->is_alert ? "" : " stroke-dasharray=\"4 4\"");
+		html_printf(h, "<path class=\"%s\" stroke=\"%s\"%s d=\"M", m->is_alert ? "alert" : "mark",
+			m->is_alert ? "#c2410c" : "#6b7280", m->is_alert ? "" : " stroke-dasharray=\"4 4\"");
 		svg_pixels(h, svg_x(&c->box, c->end_ns, (double) m->at_ns));
 		html_printf(h, " %dV%d\"><title>", (int) c->box.top, (int) c->box.bottom);
 		html_text(h, m->words);
@@ -304,7 +312,8 @@ static bool has_band(const struct vertex *v, size_t n)
 /* Reverses v. */
 static void put_band(struct html *h, struct vertex *v, size_t n, unsigned line)
 {
-	html_printf(h, "<path class=\"band c%u\" fill=\"%s\" opacity=\".25\" d=\"M%ld %ldl", line, svg_colors[line], v[0].x, v[0].high);
+	html_printf(h, "<path class=\"band c%u\" fill=\"%s\" opacity=\".25\" d=\"M%ld %ldl", line,
+		svg_colors[line], v[0].x, v[0].high);
 	put_path(h, v, n, high_of);
 	reverse(v, n);
 	html_printf(h, "L%ld %ldl", v[0].x, v[0].low);
@@ -318,8 +327,9 @@ static void put_line(struct html *h, struct vertex *v, size_t n, unsigned line, 
 		put_band(h, v, n, line);
 		reverse(v, n);
 	}
-	html_printf(h, "<path class=\"line c%u\" fill=\"none\" stroke=\"%s\" stroke-width=\"16\"%s d=\"M%ld %ldl", line, svg_colors[line], is_dashed ? " stroke-dasharray=\"80 40\"" : "", v[0].x,
-		v[0].mean);
+	html_printf(h,
+		"<path class=\"line c%u\" fill=\"none\" stroke=\"%s\" stroke-width=\"16\"%s d=\"M%ld %ldl",
+		line, svg_colors[line], is_dashed ? " stroke-dasharray=\"80 40\"" : "", v[0].x, v[0].mean);
 	if (n > 1)
 		put_path(h, v, n, mean_of);
 	else
@@ -330,7 +340,8 @@ static void put_line(struct html *h, struct vertex *v, size_t n, unsigned line, 
 static void put_dots(struct html *h, const struct vertex *v, size_t n, unsigned line)
 {
 	for (size_t i = 0; i < n; i++)
-		html_printf(h, "<circle class=\"c%u\" fill=\"%s\" cx=\"%ld\" cy=\"%ld\" r=\"28\"/>", line, svg_colors[line], v[i].x, v[i].mean);
+		html_printf(h, "<circle class=\"c%u\" fill=\"%s\" cx=\"%ld\" cy=\"%ld\" r=\"28\"/>", line,
+			svg_colors[line], v[i].x, v[i].mean);
 }
 
 static struct vertex vertex_of(const struct svg_scale *s, const struct svg_point *p, double at_ns)
@@ -344,7 +355,8 @@ static struct vertex vertex_of(const struct svg_scale *s, const struct svg_point
 }
 
 /* The next unbroken stretch of a line. Returns its number of vertices; advances *at behind it. */
-static size_t next_stretch(const struct svg_scale *s, const struct svg_line *l, size_t *at, struct vertex *ret)
+static size_t next_stretch(
+	const struct svg_scale *s, const struct svg_line *l, size_t *at, struct vertex *ret)
 {
 	const double width_ns = (double) s->c->end_ns / SVG_POINTS;
 	size_t n = 0;
@@ -384,7 +396,9 @@ static void put_special(struct html *h, const struct svg_scale *s, const struct 
 		if (!l->points[i].special)
 			continue;
 		html_raw(h, "<text class=\"special\" fill=\"#c2410c\" text-anchor=\"middle\" x=\"");
-		svg_pixels(h, svg_x(&s->c->box, s->c->end_ns, ((double) i + 0.5) * (double) s->c->end_ns / SVG_POINTS));
+		svg_pixels(h,
+			svg_x(&s->c->box, s->c->end_ns,
+				((double) i + 0.5) * (double) s->c->end_ns / SVG_POINTS));
 		html_printf(h, "\" y=\"%d\">%s</text>", (int) s->c->box.top + 10, l->points[i].special);
 		shown++;
 	}
@@ -420,7 +434,9 @@ static void put_references(struct html *h, const struct svg_scale *s)
 
 		if (!svg_is_shown(s, r->value))
 			continue;
-		html_printf(h, "<path class=\"reference\" fill=\"none\" stroke=\"#4b5563\" stroke-dasharray=\"8 4\" d=\"M%d ", (int) s->c->box.left);
+		html_printf(h,
+			"<path class=\"reference\" fill=\"none\" stroke=\"#4b5563\" stroke-dasharray=\"8 4\" d=\"M%d ",
+			(int) s->c->box.left);
 		svg_pixels(h, y);
 		html_printf(h, "H%d\"/>", (int) s->c->box.right);
 		svg_text(h, s->c->box.left + 6, y < s->c->box.top + 14 ? y + 13 : y - 4, "start");
@@ -433,7 +449,9 @@ static void put_references(struct html *h, const struct svg_scale *s)
 /* A triangle that points at the peak, with its words above. */
 static void put_flag(struct html *h, const struct svg_scale *s)
 {
-	const double x = s->c->flag_ns.known ? svg_x(&s->c->box, s->c->end_ns, (double) s->c->flag_ns.value) : 0, y = svg_y(s, s->c->flag);
+	const double x = s->c->flag_ns.known ? svg_x(&s->c->box, s->c->end_ns, (double) s->c->flag_ns.value)
+					     : 0,
+		     y = svg_y(s, s->c->flag);
 	const double half = (double) strlen(s->c->flag_words ? s->c->flag_words : "") * LETTER / 2;
 
 	if (!s->c->flag_ns.known)
@@ -518,7 +536,9 @@ void svg_chart(struct html *h, const struct svg_chart *c)
 		html_raw(h, "</span>");
 	}
 	put_above(h, &s);
-	html_printf(h, "</figcaption><svg viewBox=\"0 0 %d %d\" font-size=\"11\" font-family=\"sans-serif\" role=\"img\" aria-label=\"", SVG_WIDTH, SVG_HEIGHT);
+	html_printf(h,
+		"</figcaption><svg viewBox=\"0 0 %d %d\" font-size=\"11\" font-family=\"sans-serif\" role=\"img\" aria-label=\"",
+		SVG_WIDTH, SVG_HEIGHT);
 	html_text(h, c->of);
 	html_raw(h, *c->of ? " " : "");
 	html_text(h, c->title);

@@ -129,10 +129,12 @@ bool svg_is_shown(const struct svg_scale *s, double value);
 double svg_x(const struct svg_box *box, uint64_t end_ns, double at_ns); /* pixels, as the next */
 double svg_y(const struct svg_scale *s, double value);
 void svg_grid(struct html *h, const struct svg_scale *s);
-void svg_times(struct html *h, const struct svg_box *box, uint64_t end_ns, int y); /* the time axis, its labels at y */
+/* the time axis, its labels at y */
+void svg_times(struct html *h, const struct svg_box *box, uint64_t end_ns, int y);
 void svg_pixels(struct html *h, double value);          /* "12.5", in any locale */
 void svg_amount(struct html *h, double value, enum svg_amount amount);
-void svg_text(struct html *h, double x, double y, const char *anchor); /* opens a text element; anchor: "start", "middle", "end" */
+void svg_text(struct html *h, double x, double y,
+	const char *anchor); /* opens a text element; anchor: "start", "middle", "end" */
 /* Opens figure and figcaption. of: "" or the device. */
 void svg_caption(struct html *h, size_t run, const char *title, const char *of);
 extern const char *const svg_colors[SVG_COLORS];

@@ -120,7 +120,8 @@ static bool belong_together(const struct html_table *t, size_t a, size_t b)
 }
 
 /* NaN and infinities win over numbers: their presence matters more. */
-static struct html_cell both(const struct html_cell *a, uint64_t a_ns, const struct html_cell *b, uint64_t b_ns)
+static struct html_cell both(
+	const struct html_cell *a, uint64_t a_ns, const struct html_cell *b, uint64_t b_ns)
 {
 	const double wa = a_ns ? (double) a_ns : 1, wb = b_ns ? (double) b_ns : 1;
 

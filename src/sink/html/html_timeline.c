@@ -55,11 +55,13 @@ static void label(struct html *h, double x, int y, double room, const char *text
 static void bar(struct phase_chart *t, const struct phase *p, unsigned lane)
 {
 	const uint64_t end = p->end_ns ? p->end_ns : t->end_ns;
-	const double from = svg_x(&svg_report_box, t->end_ns, (double) p->begin_ns), to = svg_x(&svg_report_box, t->end_ns, (double) end);
+	const double from = svg_x(&svg_report_box, t->end_ns, (double) p->begin_ns),
+		     to = svg_x(&svg_report_box, t->end_ns, (double) end);
 	const size_t hue = hue_of(t, p->name);
 	const int top = (int) lane * LANE;
 
-	html_printf(t->h, "<rect class=\"band c%zu\" fill=\"%s\" opacity=\".3\" y=\"%d\" height=\"%d\" x=\"", hue, svg_colors[hue], top + 2, LANE - 4);
+	html_printf(t->h, "<rect class=\"band c%zu\" fill=\"%s\" opacity=\".3\" y=\"%d\" height=\"%d\" x=\"",
+		hue, svg_colors[hue], top + 2, LANE - 4);
 	svg_pixels(t->h, from);
 	html_raw(t->h, "\" width=\"");
 	svg_pixels(t->h, fmax(to - from, 1));
@@ -68,7 +70,8 @@ static void bar(struct phase_chart *t, const struct phase *p, unsigned lane)
 	html_raw(t->h, ": ");
 	html_duration(t->h, known((int64_t) (end - p->begin_ns)));
 	html_raw(t->h, p->end_ns ? "</title></rect>" : " so far</title></rect>");
-	html_printf(t->h, "<path class=\"line c%zu\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\" d=\"M", hue, svg_colors[hue]);
+	html_printf(t->h, "<path class=\"line c%zu\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\" d=\"M",
+		hue, svg_colors[hue]);
 	svg_pixels(t->h, from + 1);
 	html_printf(t->h, " %dv%d\"/>", top + 2, LANE - 4);
 	label(t->h, from + 5, top + 14, to - from - 8, p->name, html_phase_facts(p));
@@ -103,7 +106,8 @@ static unsigned lanes_of(const struct job *job)
 
 static bool is_shown(const struct html_event *e)
 {
-	return e->kind == EVENT_MARK || e->kind == EVENT_ALERT || e->kind == EVENT_OOM || e->kind == EVENT_TRIGGER;
+	return e->kind == EVENT_MARK || e->kind == EVENT_ALERT || e->kind == EVENT_OOM ||
+	       e->kind == EVENT_TRIGGER;
 }
 
 static size_t next_shown(const struct html_gather *g, size_t i)
@@ -119,12 +123,14 @@ static void event(struct phase_chart *t, const struct html_event *e, double room
 	const double x = svg_x(&svg_report_box, t->end_ns, (double) e->time_ns);
 	const int bottom = (int) (t->lanes + 1) * LANE - 2;
 
-	html_printf(t->h, "<path class=\"%s\" fill=\"%s\" d=\"M", is_mark ? "mark" : "flag", is_mark ? "#6b7280" : "#c2410c");
+	html_printf(t->h, "<path class=\"%s\" fill=\"%s\" d=\"M", is_mark ? "mark" : "flag",
+		is_mark ? "#6b7280" : "#c2410c");
 	svg_pixels(t->h, x);
 	html_printf(t->h, " %dl-4-14h8Z\"><title>", bottom);
 	html_text(t->h, e->kind == EVENT_OOM ? "out of memory" : e->text);
 	html_raw(t->h, "</title></path>");
-	label(t->h, x + 7, bottom - 4, room_to - x - 12, e->kind == EVENT_OOM ? "out of memory" : e->text, "");
+	label(t->h, x + 7, bottom - 4, room_to - x - 12, e->kind == EVENT_OOM ? "out of memory" : e->text,
+		"");
 }
 
 static void events(struct phase_chart *t)
@@ -135,7 +141,10 @@ static void events(struct phase_chart *t)
 	for (size_t i = next_shown(g, 0); i < g->n_events && shown < EVENTS_SHOWN; shown++) {
 		const size_t next = next_shown(g, i + 1);
 
-		event(t, &g->events[i], next < g->n_events ? svg_x(&svg_report_box, t->end_ns, (double) g->events[next].time_ns) : SVG_WIDTH);
+		event(t, &g->events[i],
+			next < g->n_events
+				? svg_x(&svg_report_box, t->end_ns, (double) g->events[next].time_ns)
+				: SVG_WIDTH);
 		i = next;
 	}
 }
@@ -159,7 +168,8 @@ void svg_timeline(struct html *h, size_t run)
 		return;
 	height = (t.lanes + has_events) * LANE + 20;
 	svg_caption(h, run, "Phases and events", "");
-	html_printf(h, "</figcaption><svg viewBox=\"0 0 %d %u\" font-size=\"11\" font-family=\"sans-serif\" role=\"img\" aria-label=\"Phases and events\">",
+	html_printf(h,
+		"</figcaption><svg viewBox=\"0 0 %d %u\" font-size=\"11\" font-family=\"sans-serif\" role=\"img\" aria-label=\"Phases and events\">",
 		SVG_WIDTH, height);
 	if (t.lanes > 0)
 		name(h, 0, "phases");

@@ -74,8 +74,8 @@ static void object(struct json *j, const char *key)
 	json_object(j);
 }
 
-static void risen(struct json *j, const char *key, const struct summary *s, uint32_t id, const struct key *keys, size_t n,
-	double scale)
+static void risen(struct json *j, const char *key, const struct summary *s, uint32_t id,
+	const struct key *keys, size_t n, double scale)
 {
 	object(j, key);
 	for (size_t i = 0; i < n; i++) {
@@ -153,8 +153,11 @@ static void power(struct json *j, const struct summary *s, const struct birth *b
 
 static void process(struct json *j, const struct summary *s, const struct birth *b)
 {
-	const struct maybe mark = summary_most(s, M_GPROC_MEM_PEAK, b->id), seen = summary_most(s, M_GPROC_MEM, b->id);
-	const struct process *member = b->gpu_process.process ? job_process_by_id(s->job, b->gpu_process.process) : NULL;
+	const struct maybe mark = summary_most(s, M_GPROC_MEM_PEAK, b->id),
+			   seen = summary_most(s, M_GPROC_MEM, b->id);
+	const struct process *member = b->gpu_process.process
+					       ? job_process_by_id(s->job, b->gpu_process.process)
+					       : NULL;
 
 	json_object(j);
 	key_maybe(j, "pid", b->gpu_process.pid);

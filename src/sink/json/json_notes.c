@@ -38,8 +38,8 @@ static bool lacks_process(const struct summary *s)
 
 static bool lacks_sampling(const struct facts *f)
 {
-	return !f->interval_ns.known || !f->samples.known || !f->late_samples.known || !f->longest_gap_ns.known ||
-	       !f->own_cpu_ns.known || !f->own_rss_bytes.known;
+	return !f->interval_ns.known || !f->samples.known || !f->late_samples.known ||
+	       !f->longest_gap_ns.known || !f->own_cpu_ns.known || !f->own_rss_bytes.known;
 }
 
 /* A note about "ram" explains "ram.main" too. */
@@ -48,7 +48,8 @@ static bool is_explained(const struct summary *s, const char *about)
 	for (size_t i = 0; i < s->n_notes; i++) {
 		size_t n = strlen(s->notes[i].about);
 
-		if (n > 0 && strncmp(s->notes[i].about, about, n) == 0 && (about[n] == '\0' || about[n] == '.'))
+		if (n > 0 && strncmp(s->notes[i].about, about, n) == 0 &&
+			(about[n] == '\0' || about[n] == '.'))
 			return true;
 	}
 	return false;
@@ -75,7 +76,8 @@ static void explain(const struct explainer *e, bool is_null, const char *about, 
 		note(e->j, about, why);
 }
 
-static void explain_figure(const struct explainer *e, const struct ram_figure *r, const char *about, const char *why)
+static void explain_figure(
+	const struct explainer *e, const struct ram_figure *r, const char *about, const char *why)
 {
 	char mean[64];
 
@@ -86,7 +88,8 @@ static void explain_figure(const struct explainer *e, const struct ram_figure *r
 	else if (lacks_detail(r))
 		explain(e, true, about, "only its peak is known");
 	else
-		explain(e, !r->private_bytes.known || !r->shared_bytes.known, about, "private and shared: no valid PSS pass near the peak");
+		explain(e, !r->private_bytes.known || !r->shared_bytes.known, about,
+			"private and shared: no valid PSS pass near the peak");
 }
 
 /* Why there is no end, and no figure that is read at the end. */
@@ -105,15 +108,18 @@ static void explain_run(const struct explainer *e)
 	char stopped[256], cut[128];
 
 	if (f->argv_cut.known)
-		(void) snprintf(cut, sizeof(cut), "too long to record: %lld arguments are missing or cut", (long long) f->argv_cut.value);
+		(void) snprintf(cut, sizeof(cut), "too long to record: %lld arguments are missing or cut",
+			(long long) f->argv_cut.value);
 	explain(e, f->argv_cut.known, "command", cut);
 	explain(e, !f->id, "run", "not recorded");
 	explain(e, !f->host, "host", "not recorded");
 	explain(e, !f->started_wall_ns.known, "started", "not recorded");
 	if (f->recording_stopped)
-		(void) snprintf(stopped, sizeof(stopped), "the recording stopped before the end of the job: %s", f->recording_stopped);
+		(void) snprintf(stopped, sizeof(stopped),
+			"the recording stopped before the end of the job: %s", f->recording_stopped);
 	explain(e, unseen && !s->complete, "exit", f->recording_stopped ? stopped : no_end(s));
-	explain(e, unseen && s->complete, "exit", "hiwater did not start the job; only its parent receives its exit status");
+	explain(e, unseen && s->complete, "exit",
+		"hiwater did not start the job; only its parent receives its exit status");
 	explain(e, !unseen && f->exit_status.known && f->mode && strcmp(f->mode, "attach") == 0, "exit",
 		"hiwater did not start the job; the kernel's exit record (taskstats) has its status");
 	explain(e, !s->wall_ns.known || !s->user_ns.known || !s->system_ns.known, "time", "not read");
@@ -136,7 +142,8 @@ static void explain_cgroup(const struct explainer *e)
 	else if (!counts)
 		explain(e, true, "ram.cgroup", "this kernel does not report it");
 	else
-		explain(e, true, "ram.cgroup.limit_bytes", "neither the job's cgroup nor those above it have a limit");
+		explain(e, true, "ram.cgroup.limit_bytes",
+			"neither the job's cgroup nor those above it have a limit");
 }
 
 static void explain_memory(const struct explainer *e)
@@ -145,16 +152,22 @@ static void explain_memory(const struct explainer *e)
 
 	explain(e, !s->facts->capacity_bytes.known, "ram.capacity_bytes", "not read");
 	explain(e, s->seen_at_least, "processes.seen",
-		s->facts->taskstats_lost.value == 1 ? "a lower bound: exit records of the kernel were lost"
-						    : "a lower bound: the kernel reports processes that start and end between two samples only to root");
-	explain(e, !s->facts->limit_bytes.known, "ram.limit_bytes", "no limit below the machine's capacity was found");
+		s->facts->taskstats_lost.value == 1
+			? "a lower bound: exit records of the kernel were lost"
+			: "a lower bound: the kernel reports processes that start and end between two samples only to root");
+	explain(e, !s->facts->limit_bytes.known, "ram.limit_bytes",
+		"no limit below the machine's capacity was found");
 	explain(e, !s->system_peak.known, "ram.system", "not read");
-	explain_figure(e, &s->main, "ram.main", "the main process ended before the first sample, or was not readable");
-	explain_figure(e, &s->descendants, "ram.descendants", "no descendant was found, or none was readable");
-	explain_figure(e, &s->combined, "ram.combined", "the job ended before the first sample, or was not readable");
+	explain_figure(e, &s->main, "ram.main",
+		"the main process ended before the first sample, or was not readable");
+	explain_figure(
+		e, &s->descendants, "ram.descendants", "no descendant was found, or none was readable");
+	explain_figure(e, &s->combined, "ram.combined",
+		"the job ended before the first sample, or was not readable");
 	explain_cgroup(e);
 	explain(e, !s->hugetlb_peak.known, "ram.hugetlb", "not read");
-	explain(e, s->hugetlb_at_most, "ram.hugetlb", "an upper bound: a sum over processes, in which shared pages count in each");
+	explain(e, s->hugetlb_at_most, "ram.hugetlb",
+		"an upper bound: a sum over processes, in which shared pages count in each");
 	explain(e, !s->swap_peak.known, "swap", "not read");
 }
 
@@ -174,7 +187,8 @@ static void explain_rest(const struct explainer *e)
 	const bool any = e->s->job && job_gpu_count(e->s->job) > 0;
 
 	explain(e, !any, "gpu", "not measured");
-	explain(e, any, "gpu", "null: not provided by this device or its driver, or not readable with this user's rights");
+	explain(e, any, "gpu",
+		"null: not provided by this device or its driver, or not readable with this user's rights");
 	explain(e, !e->s->gpu_energy_uj.known, "energy.gpu_j", no_gpu_energy(e->s));
 	explain(e, !e->s->read_bytes.known || !e->s->write_bytes.known, "io", "not readable");
 	explain(e, !e->s->cpu_energy_uj.known, "energy.cpu_j", "no readable energy counter");
@@ -193,8 +207,8 @@ void json_notes(struct json *j, const struct summary *s)
 	explain_memory(&e);
 	explain_rest(&e);
 	if (n > JSON_PROCESSES) {
-		(void) snprintf(others, sizeof(others), "the %d largest are listed; %zu more were found", JSON_PROCESSES,
-			n - JSON_PROCESSES);
+		(void) snprintf(others, sizeof(others), "the %d largest are listed; %zu more were found",
+			JSON_PROCESSES, n - JSON_PROCESSES);
 		note(j, "processes.list", others);
 	}
 	json_end(j);

@@ -87,7 +87,8 @@ static void identity(struct json *j, const struct summary *s)
 	json_end(j);
 	command(j, f);
 	key_str(j, "host", f->host);
-	key_str(j, "started", f->started_wall_ns.known ? units_rfc3339((uint64_t) f->started_wall_ns.value, date) : NULL);
+	key_str(j, "started",
+		f->started_wall_ns.known ? units_rfc3339((uint64_t) f->started_wall_ns.value, date) : NULL);
 }
 
 static void exit_and_time(struct json *j, const struct summary *s)
@@ -152,7 +153,8 @@ static void ram(struct json *j, const struct summary *s)
 	if (s->cgroup_peak.known || s->cgroup_limit.known || s->cgroup_oom_kills.known) {
 		json_object(j);
 		key_maybe(j, "peak_bytes", s->cgroup_peak);
-		key_str(j, "method", s->cgroup_method == METHOD_UNKNOWN ? NULL : method_name(s->cgroup_method));
+		key_str(j, "method",
+			s->cgroup_method == METHOD_UNKNOWN ? NULL : method_name(s->cgroup_method));
 		key_maybe(j, "limit_bytes", s->cgroup_limit);
 		key_maybe(j, "oom_kills", s->cgroup_oom_kills);
 		json_end(j);
@@ -266,7 +268,8 @@ static void phase_use(struct json *j, const struct phase *p)
 	key_object(j, "energy");
 	key_joules(j, "cpu_j", u->cpu_energy_uj);
 	key_joules(j, "gpu_j", u->gpu_energy_uj);
-	key_str(j, "method", u->cpu_energy_uj.known || u->gpu_energy_uj.known ? method_name(METHOD_SAMPLED) : NULL);
+	key_str(j, "method",
+		u->cpu_energy_uj.known || u->gpu_energy_uj.known ? method_name(METHOD_SAMPLED) : NULL);
 	json_end(j);
 }
 
@@ -281,7 +284,8 @@ static void phase(struct json *j, const struct phase *p)
 	key_maybe(j, "before_bytes", p->ram_known ? known(p->ram_before) : UNKNOWN);
 	key_maybe(j, "peak_bytes", p->ram_known ? known(p->ram_peak) : UNKNOWN);
 	key_maybe(j, "after_bytes", p->ram_known && p->end_ns ? known(p->ram_after) : UNKNOWN);
-	key_str(j, "method", p->ram_known ? method_name(p->peak_exact ? METHOD_EXACT : METHOD_SAMPLED) : NULL);
+	key_str(j, "method",
+		p->ram_known ? method_name(p->peak_exact ? METHOD_EXACT : METHOD_SAMPLED) : NULL);
 	key_maybe(j, "job_peak_bytes", p->use.job_peak);
 	json_end(j);
 	key_seconds(j, "cpu_s", p->use.cpu_ns);
@@ -440,7 +444,8 @@ static void incident(struct json *j, const struct incident *incident)
 	key_maybe(j, "requested_bytes", incident->requested);
 	key_seconds(j, "growing_since_s", incident->since_ns);
 	key_maybe(j, "growing_from_bytes", incident->from_bytes);
-	key_maybe(j, "growth_bytes_per_s", incident->since_ns.known ? known((int64_t) incident->growth_per_s) : UNKNOWN);
+	key_maybe(j, "growth_bytes_per_s",
+		incident->since_ns.known ? known((int64_t) incident->growth_per_s) : UNKNOWN);
 	json_key(j, "processes");
 	json_array(j);
 	for (size_t i = 0; i < incident->n_processes; i++) {

@@ -43,8 +43,10 @@ static void value(struct buf *out, const char *key, const struct fact *fact, con
 
 	if (fact && fact->value.known && fact->unit == FACT_BYTES)
 		(void) units_bytes(fact->value.value, o->units, text);
-	else if (fact && fact->value.known && fact->unit == FACT_NS) /* whole seconds from 100 on, three digits below */
-		(void) snprintf(text, sizeof(text), "%.20ss", units_number((double) fact->value.value / 1e9, number));
+	/* whole seconds from 100 on, three digits below */
+	else if (fact && fact->value.known && fact->unit == FACT_NS)
+		(void) snprintf(
+			text, sizeof(text), "%.20ss", units_number((double) fact->value.value / 1e9, number));
 	else if (fact && fact->value.known)
 		(void) units_number((double) fact->value.value / 1e6, text);
 	for (const char *p = text; *p; p++) {
@@ -81,13 +83,15 @@ static int64_t free_number(const struct summary *s, size_t at)
 }
 
 /* Appends nothing without GPUs. */
-static void gpus(const struct summary *s, const struct fact_list *facts, const struct sink_options *o, struct buf *out)
+static void gpus(
+	const struct summary *s, const struct fact_list *facts, const struct sink_options *o, struct buf *out)
 {
 	for (size_t i = 0; s->job && i < job_gpu_count(s->job); i++) {
 		const struct birth *b = &job_gpu(s->job, i)->birth;
 		const struct fact *work = facts_find(facts, FACT_GPU_LEAD, b->id);
 		char name[UNITS_LEN], place[UNITS_LEN], key[2 * UNITS_LEN];
-		const char *number = strpbrk(job_gpu_name(s->job, &b->gpu, name), "0123456789"); /* "0.1" of an instance */
+		const char *number = strpbrk(
+			job_gpu_name(s->job, &b->gpu, name), "0123456789"); /* "0.1" of an instance */
 		enum metric lead;
 
 		if (!work)
@@ -99,7 +103,8 @@ static void gpus(const struct summary *s, const struct fact_list *facts, const s
 		(void) snprintf(key, sizeof(key), "gpu%s_job_peak", number);
 		value(out, key, facts_find(facts, FACT_GPU_JOB, b->id), o);
 		if (summary_gpu_lead(s, b->id, &lead))
-			buf_printf(out, " gpu%s_%s=%lld%%", number, metrics[lead].name, (long long) (work->value.value + 5000) / 10000);
+			buf_printf(out, " gpu%s_%s=%lld%%", number, metrics[lead].name,
+				(long long) (work->value.value + 5000) / 10000);
 	}
 }
 

@@ -40,7 +40,8 @@ static struct maybe current_cores(const struct summary *s, const struct sink_opt
 }
 
 /* False: the line has no room for it. */
-static bool fact_part(const struct summary *s, const struct sink_options *o, struct fact fact, bool terse, struct buf *out)
+static bool fact_part(
+	const struct summary *s, const struct sink_options *o, struct fact fact, bool terse, struct buf *out)
 {
 	char name[UNITS_LEN] = "";
 	struct buf words = BUF_INIT(4096), text = BUF_INIT(4096);
@@ -50,7 +51,8 @@ static bool fact_part(const struct summary *s, const struct sink_options *o, str
 		fact.of = fact.more = UNKNOWN;
 	fact_words(&fact, s->facts, o, &words);
 	buf_str(&text, fact.gpu ? job_gpu_name(s->job, &fact.gpu->gpu, name) : fact.label);
-	buf_printf(&text, "%s%s", text.len > 0 && words.len > 0 && words.data[0] != ' ' ? " " : "", words.data);
+	buf_printf(
+		&text, "%s%s", text.len > 0 && words.len > 0 && words.data[0] != ' ' ? " " : "", words.data);
 	for (char *p = strchr(text.data, NB[0]); p; p = strchr(p, NB[0]))
 		*p = ' ';
 	fits = part(out, o, text.data);
@@ -60,8 +62,8 @@ static bool fact_part(const struct summary *s, const struct sink_options *o, str
 }
 
 /* False: the line has no room for the job's GPUs. */
-static bool compose(const struct summary *s, const struct fact_list *facts, const struct sink_options *o, struct maybe cores, bool terse,
-	struct buf *line)
+static bool compose(const struct summary *s, const struct fact_list *facts, const struct sink_options *o,
+	struct maybe cores, bool terse, struct buf *line)
 {
 	char time[UNITS_LEN];
 	bool whole = true;

@@ -70,7 +70,10 @@ static void begin_row(struct text *t, const struct fact *fact)
 {
 	char name[UNITS_LEN];
 
-	layout_row(&t->l, TONE_LABEL, fact->group == FACTS_GPU ? job_gpu_name(t->s->job, &fact->gpu->gpu, name) : row_labels[fact->group], TEXT_INDENT);
+	layout_row(&t->l, TONE_LABEL,
+		fact->group == FACTS_GPU ? job_gpu_name(t->s->job, &fact->gpu->gpu, name)
+					 : row_labels[fact->group],
+		TEXT_INDENT);
 }
 
 /* "python[5001] ≥12.1 GiB" */
@@ -82,8 +85,8 @@ static void process(struct text *t, const struct fact *fact)
 	bare.at_least = false; /* the sign says so */
 	text_process(t, fact->process, &name);
 	fact_value(&bare, t->o, &amount);
-	layout_part(&t->l, "%s %s%s%s", keep_together(name.data), fact->at_least ? text_at_least(t) : "", amount.data,
-		fact->words ? fact->words : "");
+	layout_part(&t->l, "%s %s%s%s", keep_together(name.data), fact->at_least ? text_at_least(t) : "",
+		amount.data, fact->words ? fact->words : "");
 	buf_done(&name);
 	buf_done(&amount);
 }
@@ -97,7 +100,8 @@ static void part(struct text *t, const struct fact *fact)
 	if (fact->key == FACT_RAM_PEAK)
 		shown.figure = NULL; /* FACT_RAM_METHOD shows it */
 	fact_words(&shown, t->f, t->o, &words);
-	layout_part(&t->l, "%s%s%s", fact->label, len > 0 && fact->label[len - 1] != ' ' ? NB : "", words.data);
+	layout_part(
+		&t->l, "%s%s%s", fact->label, len > 0 && fact->label[len - 1] != ' ' ? NB : "", words.data);
 	if (fact->is_apart)
 		layout_part(&t->l, "%s", fact->words);
 	if (words.error)
@@ -115,7 +119,9 @@ static void rows_of(struct text *t, enum fact_group first, enum fact_group last)
 
 		if (fact->group < first || fact->group > last || !fact->label)
 			continue;
-		if (before && (before->group != fact->group || (fact->group == FACTS_GPU && before->gpu != fact->gpu))) {
+		if (before &&
+			(before->group != fact->group ||
+				(fact->group == FACTS_GPU && before->gpu != fact->gpu))) {
 			layout_end(&t->l);
 			before = NULL;
 		}

@@ -190,8 +190,10 @@ static void evidence(struct text *t, const struct finding *f)
 		if (f->evidence[i].device == 1) /* the first device repeats the finding as a whole */
 			continue;
 		text_evidence(t, &f->evidence[i], &one);
-		buf_printf(&all, "%s%s", i == 0 ? "" : f->evidence[i].device != f->evidence[i - 1].device ? "; "
-													  : ", ",
+		buf_printf(&all, "%s%s",
+			i == 0                                               ? ""
+			: f->evidence[i].device != f->evidence[i - 1].device ? "; "
+									     : ", ",
 			keep_together(one.data));
 		buf_done(&one);
 	}

@@ -112,18 +112,23 @@ static void phase(struct text *t, const struct phase *p, const char *title)
 
 	fact(t, "%s: %s", title, units_words((int64_t) (end - p->begin_ns), words));
 	if (p->ram_known) {
-		fact(t, "%s: RAM of the main process before: %s", title, units_bytes(p->ram_before, t->o->units, text));
+		fact(t, "%s: RAM of the main process before: %s", title,
+			units_bytes(p->ram_before, t->o->units, text));
 		fact(t, "%s: RAM peak of the main process: %s%s", title, p->peak_exact ? "" : "at least ",
 			units_bytes(p->ram_peak, t->o->units, text));
 	}
 	if (p->ram_known && p->end_ns)
-		fact(t, "%s: RAM of the main process after: %s", title, units_bytes(p->ram_after, t->o->units, text));
+		fact(t, "%s: RAM of the main process after: %s", title,
+			units_bytes(p->ram_after, t->o->units, text));
 	if (p->use.gpu_peak.known)
-		fact(t, "%s: GPU memory peak of the job: %s", title, units_bytes(p->use.gpu_peak.value, t->o->units, text));
+		fact(t, "%s: GPU memory peak of the job: %s", title,
+			units_bytes(p->use.gpu_peak.value, t->o->units, text));
 	if (p->use.cpu_energy_uj.known)
-		fact(t, "%s: about %s joules of the CPUs", title, units_number((double) p->use.cpu_energy_uj.value / 1e6, text));
+		fact(t, "%s: about %s joules of the CPUs", title,
+			units_number((double) p->use.cpu_energy_uj.value / 1e6, text));
 	if (p->use.gpu_energy_uj.known)
-		fact(t, "%s: about %s joules of the GPUs", title, units_number((double) p->use.gpu_energy_uj.value / 1e6, text));
+		fact(t, "%s: about %s joules of the GPUs", title,
+			units_number((double) p->use.gpu_energy_uj.value / 1e6, text));
 }
 
 static void phases(struct text *t)
@@ -146,8 +151,9 @@ static void series(struct text *t)
 		const struct series *v = list[i];
 		char first[UNITS_LEN * 2], last[UNITS_LEN * 2], low[UNITS_LEN * 2], high[UNITS_LEN * 2];
 
-		fact(t, "series %s: first %s, last %s, lowest %s, highest %s, %llu value%s", v->name, text_series_value(t, v, v->first, first),
-			text_series_value(t, v, v->last, last), text_series_value(t, v, v->min, low), text_series_value(t, v, v->max, high),
+		fact(t, "series %s: first %s, last %s, lowest %s, highest %s, %llu value%s", v->name,
+			text_series_value(t, v, v->first, first), text_series_value(t, v, v->last, last),
+			text_series_value(t, v, v->min, low), text_series_value(t, v, v->max, high),
 			(unsigned long long) v->n, v->n == 1 ? "" : "s");
 	}
 	if (n > SERIES_SHOWN)
@@ -180,7 +186,8 @@ static void marks(struct text *t)
 static void notes(struct text *t)
 {
 	for (size_t i = 0; i < t->s->n_notes; i++) {
-		if (strcmp(t->s->notes[i].about, "gpu") != 0 || t->s->notes[i].is_failure || figure_has_gpus(t->s))
+		if (strcmp(t->s->notes[i].about, "gpu") != 0 || t->s->notes[i].is_failure ||
+			figure_has_gpus(t->s))
 			fact(t, "note on %s: %s", t->s->notes[i].about, t->s->notes[i].why);
 	}
 }
@@ -192,7 +199,9 @@ static void message(struct text *t, const char *head, const char *text)
 	struct buf words = BUF_INIT(1 << 16);
 
 	for (size_t i = 0; i < n; i++)
-		buf_str(&words, text[i] == '%' && i > 0 && text[i - 1] == ' ' ? "percent" : (char[]) { text[i], '\0' });
+		buf_str(&words,
+			text[i] == '%' && i > 0 && text[i - 1] == ' ' ? "percent"
+								      : (char[]) { text[i], '\0' });
 	fact(t, "%s: %s", head, words.data);
 	if (text[n] == '\n')
 		fact(t, "ready line: %s", text + n + 1);
@@ -216,12 +225,15 @@ static void findings(struct text *t)
 	for (int i = 0; i < n; i++)
 		fired += list[i]->fired;
 	if (fired == 0)
-		fact(t, t->s->combined.peak.known ? "findings: OK" : "findings: none, too little was measured");
+		fact(t,
+			t->s->combined.peak.known ? "findings: OK"
+						  : "findings: none, too little was measured");
 	for (int i = 0; i < n; i++) {
 		char head[128];
 
 		if (list[i]->fired)
-			(void) snprintf(head, sizeof(head), "%s %d of %d, %s", words[list[i]->severity], ++at, fired, list[i]->code);
+			(void) snprintf(head, sizeof(head), "%s %d of %d, %s", words[list[i]->severity], ++at,
+				fired, list[i]->code);
 		else
 			(void) snprintf(head, sizeof(head), "passed or not applicable, %s", list[i]->code);
 		message(t, head, list[i]->fired ? list[i]->message : list[i]->why_not);

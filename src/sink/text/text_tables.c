@@ -76,7 +76,8 @@ static void choose_columns(const struct text *t, struct phase_table *table)
 		unsigned used = 0;
 
 		for (int c = 0; c < COLUMN_COUNT; c++) {
-			table->shown[c] = (columns[c].dropped == 0 || columns[c].dropped > level) && table->has[c];
+			table->shown[c] = (columns[c].dropped == 0 || columns[c].dropped > level) &&
+					  table->has[c];
 			used += table->shown[c] ? columns[c].width : 0;
 		}
 		/* At 40 columns, the minimum, duration and peak leave 8. */
@@ -134,7 +135,8 @@ static struct maybe figure_of(const struct text *t, const struct phase *p, enum 
 		[COLUMN_PEAK] = { p->ram_peak, p->ram_known },
 		[COLUMN_AFTER] = { p->ram_after, p->ram_known && p->end_ns },
 		[COLUMN_GPU_PEAK] = p->use.gpu_peak,
-		[COLUMN_GPU_BUSY] = p->use.work[GPU_WORK_SM].known ? p->use.work[GPU_WORK_SM] : p->use.work[GPU_WORK_BUSY],
+		[COLUMN_GPU_BUSY] = p->use.work[GPU_WORK_SM].known ? p->use.work[GPU_WORK_SM]
+								   : p->use.work[GPU_WORK_BUSY],
 		[COLUMN_ENERGY] = maybe_max(maybe_max(p->use.cpu_energy_uj, p->use.gpu_energy_uj),
 			maybe_sum(p->use.cpu_energy_uj, p->use.gpu_energy_uj)),
 	};
@@ -142,7 +144,8 @@ static struct maybe figure_of(const struct text *t, const struct phase *p, enum 
 	return figures[c];
 }
 
-static void write_figure(const struct text *t, const struct phase_table *table, enum column c, int64_t value, char *text)
+static void write_figure(
+	const struct text *t, const struct phase_table *table, enum column c, int64_t value, char *text)
 {
 	if (c == COLUMN_BEGIN || c == COLUMN_LASTS)
 		(void) units_duration(value, text);
@@ -236,7 +239,8 @@ char *text_series_value(const struct text *t, const struct series *v, double val
 
 	if (!(series_is_seconds(v->name) && value >= 0 && value < most_s)) /* NaN is no time */
 		return units_any(value, buf);
-	return t->o->plain ? units_words((int64_t) (value * 1e9), buf) : units_duration((int64_t) (value * 1e9), buf);
+	return t->o->plain ? units_words((int64_t) (value * 1e9), buf)
+			   : units_duration((int64_t) (value * 1e9), buf);
 }
 
 static void series(struct text *t, const struct series *v)
@@ -247,10 +251,10 @@ static void series(struct text *t, const struct series *v)
 
 	text_clean(v->name, t->o->utf8, &name);
 	text_shorten(name.data, (t->o->width - TEXT_INDENT) / 2, t->o->utf8, &fitted);
-	layout_part(&t->l, "%s" NB "%s" NB "%s" NB "%s", keep_together(fitted.data), text_series_value(t, v, v->first, first), arrow,
-		text_series_value(t, v, v->last, last));
-	layout_part(&t->l, "from %s to %s, %llu value%s", text_series_value(t, v, v->min, low), text_series_value(t, v, v->max, high),
-		(unsigned long long) v->n, v->n == 1 ? "" : "s");
+	layout_part(&t->l, "%s" NB "%s" NB "%s" NB "%s", keep_together(fitted.data),
+		text_series_value(t, v, v->first, first), arrow, text_series_value(t, v, v->last, last));
+	layout_part(&t->l, "from %s to %s, %llu value%s", text_series_value(t, v, v->min, low),
+		text_series_value(t, v, v->max, high), (unsigned long long) v->n, v->n == 1 ? "" : "s");
 	buf_done(&name);
 	buf_done(&fitted);
 }
@@ -311,7 +315,8 @@ void text_mark(const struct text *t, const struct mark *mark, struct buf *out)
 
 size_t text_marks_shown(const struct text *t, size_t *ret_before)
 {
-	const size_t kept = t->s->job ? job_mark_count(t->s->job) : 0, shown = kept < MARKS_SHOWN ? kept : MARKS_SHOWN;
+	const size_t kept = t->s->job ? job_mark_count(t->s->job) : 0,
+		     shown = kept < MARKS_SHOWN ? kept : MARKS_SHOWN;
 
 	*ret_before = (size_t) maybe_max(t->f->marks_seen, known((int64_t) kept)).value - shown;
 	return shown;

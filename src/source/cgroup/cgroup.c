@@ -46,18 +46,21 @@ struct row {
 #define NO_TWIN "no cpuacct group has exactly these processes"
 
 static const struct row rows_v2[] = {
-	{ M_JOB_CGROUP_MEM, CGROUP_UNIFIED, MEMORY, "memory.current", NULL, NULL, 1, "cgroup v2 memory.current",
-		"the memory controller is not enabled for this group", "enable it in the parent group" },
+	{ M_JOB_CGROUP_MEM, CGROUP_UNIFIED, MEMORY, "memory.current", NULL, NULL, 1,
+		"cgroup v2 memory.current", "the memory controller is not enabled for this group",
+		"enable it in the parent group" },
 	{ M_JOB_CGROUP_PEAK, CGROUP_UNIFIED, MEMORY, "memory.peak", NULL, NULL, 1,
-		"cgroup v2 memory.peak, once it belongs to this run", "no memory.peak", "Linux 5.19 or newer" },
-	{ M_JOB_CGROUP_ANON, CGROUP_UNIFIED, DETAIL, "memory.stat", NULL, "anon", 1, "cgroup v2 memory.stat anon",
-		"the memory controller is not enabled for this group", "" },
-	{ M_JOB_CGROUP_FILE, CGROUP_UNIFIED, DETAIL, "memory.stat", NULL, "file", 1, "cgroup v2 memory.stat file",
-		"the memory controller is not enabled for this group", "" },
+		"cgroup v2 memory.peak, once it belongs to this run", "no memory.peak",
+		"Linux 5.19 or newer" },
+	{ M_JOB_CGROUP_ANON, CGROUP_UNIFIED, DETAIL, "memory.stat", NULL, "anon", 1,
+		"cgroup v2 memory.stat anon", "the memory controller is not enabled for this group", "" },
+	{ M_JOB_CGROUP_FILE, CGROUP_UNIFIED, DETAIL, "memory.stat", NULL, "file", 1,
+		"cgroup v2 memory.stat file", "the memory controller is not enabled for this group", "" },
 	{ M_JOB_CGROUP_KERNEL, CGROUP_UNIFIED, DETAIL, "memory.stat", NULL, "kernel", 1,
 		"cgroup v2 memory.stat kernel", "memory.stat has no such line", "Linux 5.18 or newer" },
 	{ M_JOB_OOM_KILLS, CGROUP_UNIFIED, EVENTS, "memory.events", "memory.events.local", "oom_kill", 1,
-		"cgroup v2 memory.events oom_kill", "the memory controller is not enabled for this group", "" },
+		"cgroup v2 memory.events oom_kill", "the memory controller is not enabled for this group",
+		"" },
 	{ M_JOB_CGROUP_CPU, CGROUP_UNIFIED, DETAIL, "cpu.stat", NULL, "usage_usec", 1000,
 		"cgroup v2 cpu.stat usage_usec", "no cpu.stat", "Linux 4.15 or newer" },
 };
@@ -67,18 +70,20 @@ static const struct row rows_v1[] = {
 	{ M_JOB_CGROUP_MEM, CGROUP_MEMORY, MEMORY, "memory.usage_in_bytes", NULL, NULL, 1,
 		"cgroup v1 memory.usage_in_bytes", "no memory.usage_in_bytes", "" },
 	{ M_JOB_CGROUP_PEAK, CGROUP_MEMORY, MEMORY, "memory.max_usage_in_bytes", NULL, NULL, 1,
-		"cgroup v1 memory.max_usage_in_bytes, once it belongs to this run", "no memory.max_usage_in_bytes", "" },
+		"cgroup v1 memory.max_usage_in_bytes, once it belongs to this run",
+		"no memory.max_usage_in_bytes", "" },
 	{ M_JOB_CGROUP_ANON, CGROUP_MEMORY, DETAIL, "memory.stat", NULL, "total_rss", 1,
 		"cgroup v1 memory.stat total_rss", "no memory.stat", "" },
 	{ M_JOB_CGROUP_FILE, CGROUP_MEMORY, DETAIL, "memory.stat", NULL, "total_cache", 1,
 		"cgroup v1 memory.stat total_cache", "no memory.stat", "" },
 	{ M_JOB_CGROUP_KERNEL, CGROUP_MEMORY, DETAIL, "memory.kmem.usage_in_bytes", NULL, NULL, 1,
-		"cgroup v1 memory.kmem.usage_in_bytes", "this kernel does not account for kernel memory", "" },
-	{ M_JOB_OOM_KILLS, CGROUP_MEMORY, EVENTS, "memory.oom_control", NULL, "oom_kill", 1,
-		"cgroup v1 memory.oom_control oom_kill, this group alone", "memory.oom_control does not count kills",
-		"Linux 4.13 or newer" },
-	{ M_JOB_CGROUP_CPU, CGROUP_CPUACCT, DETAIL, "cpuacct.usage", NULL, NULL, 1, "cgroup v1 cpuacct.usage", NO_TWIN,
+		"cgroup v1 memory.kmem.usage_in_bytes", "this kernel does not account for kernel memory",
 		"" },
+	{ M_JOB_OOM_KILLS, CGROUP_MEMORY, EVENTS, "memory.oom_control", NULL, "oom_kill", 1,
+		"cgroup v1 memory.oom_control oom_kill, this group alone",
+		"memory.oom_control does not count kills", "Linux 4.13 or newer" },
+	{ M_JOB_CGROUP_CPU, CGROUP_CPUACCT, DETAIL, "cpuacct.usage", NULL, NULL, 1, "cgroup v1 cpuacct.usage",
+		NO_TWIN, "" },
 };
 
 #define NO_CPU_V2 "the cpu controller is not enabled for this group"
@@ -87,8 +92,8 @@ static const struct row rows_v1[] = {
 static const struct row quota_v2[] = {
 	{ M_JOB_CGROUP_THROTTLED, CGROUP_UNIFIED, QUOTA, "cpu.stat", NULL, "throttled_usec", 1000,
 		"cgroup v2 cpu.stat throttled_usec", NO_CPU_V2, "enable it in the parent group" },
-	{ M_JOB_CGROUP_PERIODS, CGROUP_UNIFIED, QUOTA, "cpu.stat", NULL, "nr_periods", 1, "cgroup v2 cpu.stat nr_periods",
-		NO_CPU_V2, "enable it in the parent group" },
+	{ M_JOB_CGROUP_PERIODS, CGROUP_UNIFIED, QUOTA, "cpu.stat", NULL, "nr_periods", 1,
+		"cgroup v2 cpu.stat nr_periods", NO_CPU_V2, "enable it in the parent group" },
 	{ M_JOB_CGROUP_THROTTLED_PERIODS, CGROUP_UNIFIED, QUOTA, "cpu.stat", NULL, "nr_throttled", 1,
 		"cgroup v2 cpu.stat nr_throttled", NO_CPU_V2, "enable it in the parent group" },
 };
@@ -96,8 +101,8 @@ static const struct row quota_v2[] = {
 static const struct row quota_v1[] = {
 	{ M_JOB_CGROUP_THROTTLED, CGROUP_CPU, QUOTA, "cpu.stat", NULL, "throttled_time", 1,
 		"cgroup v1 cpu.stat throttled_time", NO_CPU_V1, "" },
-	{ M_JOB_CGROUP_PERIODS, CGROUP_CPU, QUOTA, "cpu.stat", NULL, "nr_periods", 1, "cgroup v1 cpu.stat nr_periods",
-		NO_CPU_V1, "" },
+	{ M_JOB_CGROUP_PERIODS, CGROUP_CPU, QUOTA, "cpu.stat", NULL, "nr_periods", 1,
+		"cgroup v1 cpu.stat nr_periods", NO_CPU_V1, "" },
 	{ M_JOB_CGROUP_THROTTLED_PERIODS, CGROUP_CPU, QUOTA, "cpu.stat", NULL, "nr_throttled", 1,
 		"cgroup v1 cpu.stat nr_throttled", NO_CPU_V1, "" },
 };
@@ -149,7 +154,8 @@ static void dirs_done(const struct dirs *dirs)
 		(void) close(dirs->quota);
 }
 
-static int open_twin(const struct source_env *env, const struct cgroup_mounts *mounts, enum cgroup_hierarchy hierarchy)
+static int open_twin(
+	const struct source_env *env, const struct cgroup_mounts *mounts, enum cgroup_hierarchy hierarchy)
 {
 	char twin[CGROUP_PATH];
 	int r = env->cgroup_shared ? -ENOENT : cgroup_twin(env->root, mounts, env->cgroup, hierarchy, twin);
@@ -158,13 +164,16 @@ static int open_twin(const struct source_env *env, const struct cgroup_mounts *m
 }
 
 /* If the group whose quota throttles the job is unknown, the charged group is used. */
-static int open_quota(const struct source_env *env, const struct cgroup_mounts *mounts, enum cgroup_hierarchy charging)
+static int open_quota(
+	const struct source_env *env, const struct cgroup_mounts *mounts, enum cgroup_hierarchy charging)
 {
 	const enum cgroup_hierarchy hierarchy = cgroup_with_quota(mounts);
-	const char *path = env->cgroup_cpu && env->cgroup_cpu[0] ? env->cgroup_cpu : charging == hierarchy ? env->cgroup
-													   : NULL;
+	const char *path = env->cgroup_cpu && env->cgroup_cpu[0] ? env->cgroup_cpu
+			   : charging == hierarchy               ? env->cgroup
+								 : NULL;
 
-	return path ? cgroup_open_dir(env->root, &mounts->of[hierarchy], path) : open_twin(env, mounts, hierarchy);
+	return path ? cgroup_open_dir(env->root, &mounts->of[hierarchy], path)
+		    : open_twin(env, mounts, hierarchy);
 }
 
 /* Returns 0 if the group that charges memory was found, or -errno; *ret then says which rows exist. */
@@ -216,7 +225,8 @@ static void open_row(struct source *s, size_t i, const struct source_env *env, c
 	}
 	int fd = -1;
 
-	if (dir >= 0 && row->metric == M_JOB_CGROUP_PEAK && row->hierarchy == CGROUP_UNIFIED && env->root->live) {
+	if (dir >= 0 && row->metric == M_JOB_CGROUP_PEAK && row->hierarchy == CGROUP_UNIFIED &&
+		env->root->live) {
 		fd = open_own_peak(dir, row->file);
 		s->peak_is_ours = fd >= 0;
 	}
@@ -272,7 +282,8 @@ static int cgroup_read(struct source *s, unsigned group_mask, struct framebuf *o
 		if (!(s->rows[i]->group & group_mask))
 			continue;
 		if (!shares_file(s, i)) {
-			ssize_t n = s->fds[i] < 0 ? s->fds[i] : smallfile_pread(s->fds[i], text, sizeof(text));
+			ssize_t n = s->fds[i] < 0 ? s->fds[i]
+						  : smallfile_pread(s->fds[i], text, sizeof(text));
 
 			s->errors[i] = n < 0 ? (int) n : 0;
 			text[n < 0 ? 0 : n] = '\0';
@@ -328,7 +339,8 @@ static int cgroup_open(const struct source_env *env, struct source **ret, struct
 	bool any = false;
 
 	if (!s)
-		return err_set(err, -ENOMEM, "cgroup %s: out of memory", env->cgroup ? env->cgroup : "(none)");
+		return err_set(
+			err, -ENOMEM, "cgroup %s: out of memory", env->cgroup ? env->cgroup : "(none)");
 	int r = open_dirs(env, &dirs, s);
 
 	if (r < 0) {
@@ -381,11 +393,12 @@ static const char *own_group(const struct root *root)
 {
 	if (!root->live || cgroup_may_make(root))
 		return "--cgroup=new, or " FIRST_PROCESS;
-	return CGROUP_DELEGATED " hiwater run --cgroup=new (--cgroup=new alone has no permission here), or " FIRST_PROCESS;
+	return CGROUP_DELEGATED
+		" hiwater run --cgroup=new (--cgroup=new alone has no permission here), or " FIRST_PROCESS;
 }
 
-static void report_row_probe(const struct source *s, size_t i, const struct source_env *env, const struct framebuf *out,
-	source_probe_fn *report, void *ctx)
+static void report_row_probe(const struct source *s, size_t i, const struct source_env *env,
+	const struct framebuf *out, source_probe_fn *report, void *ctx)
 {
 	const struct row *row = s->rows[i];
 	struct source_probe probe = {

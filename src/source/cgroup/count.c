@@ -30,8 +30,8 @@ struct answer {
 
 /* Sends one request with one attribute. Returns the size of the answer behind its generic header,
  * *ret_text, or -errno. */
-static ssize_t send_request(int fd, const struct genlmsghdr *genl, uint16_t type, struct nlattr attr, const void *value,
-	struct answer *answer, const char **ret_text)
+static ssize_t send_request(int fd, const struct genlmsghdr *genl, uint16_t type, struct nlattr attr,
+	const void *value, struct answer *answer, const char **ret_text)
 {
 	struct {
 		struct nlmsghdr head;
@@ -55,7 +55,8 @@ static ssize_t send_request(int fd, const struct genlmsghdr *genl, uint16_t type
 	n = recv(fd, answer->bytes, sizeof(answer->bytes), MSG_DONTWAIT);
 	if (n < 0)
 		return -errno;
-	if ((size_t) n < NLMSG_HDRLEN + GENL_HDRLEN || head->nlmsg_len > (size_t) n || head->nlmsg_len < NLMSG_HDRLEN + GENL_HDRLEN)
+	if ((size_t) n < NLMSG_HDRLEN + GENL_HDRLEN || head->nlmsg_len > (size_t) n ||
+		head->nlmsg_len < NLMSG_HDRLEN + GENL_HDRLEN)
 		return -EBADMSG;
 	*ret_text = answer->bytes + NLMSG_HDRLEN + GENL_HDRLEN;
 	if (head->nlmsg_type != NLMSG_ERROR)
@@ -69,8 +70,9 @@ static int family_of(int fd, struct answer *answer, uint16_t *ret)
 	static const char name[] = "TASKSTATS";
 	const char *text, *id;
 	size_t size;
-	ssize_t n = send_request(fd, &(struct genlmsghdr) { .cmd = CTRL_CMD_GETFAMILY, .version = 1 }, GENL_ID_CTRL,
-		(struct nlattr) { NLA_HDRLEN + sizeof(name), CTRL_ATTR_FAMILY_NAME }, name, answer, &text);
+	ssize_t n = send_request(fd, &(struct genlmsghdr) { .cmd = CTRL_CMD_GETFAMILY, .version = 1 },
+		GENL_ID_CTRL, (struct nlattr) { NLA_HDRLEN + sizeof(name), CTRL_ATTR_FAMILY_NAME }, name,
+		answer, &text);
 
 	if (n < 0)
 		return (int) n;

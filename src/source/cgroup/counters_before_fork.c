@@ -26,7 +26,8 @@ static struct vmstat of_machine(const struct root *root)
 }
 
 /* The same files and keys as in the tables of cgroup.c. */
-static struct maybe of_group(const struct root *root, const struct cgroup_mount *mount, bool v2, const char *path)
+static struct maybe of_group(
+	const struct root *root, const struct cgroup_mount *mount, bool v2, const char *path)
 {
 	autoclose int dir = cgroup_open_dir(root, mount, path);
 	char text[512];
@@ -42,7 +43,8 @@ static struct maybe of_group(const struct root *root, const struct cgroup_mount 
 	return maybe_count(r, kills, 1);
 }
 
-_Static_assert(sizeof(((struct counters_before_fork *) 0)->path) == CGROUP_PATH, "it holds any path that is taken");
+_Static_assert(
+	sizeof(((struct counters_before_fork *) 0)->path) == CGROUP_PATH, "it holds any path that is taken");
 
 void counters_before_fork_read(const struct root *root, bool no_cgroup, struct counters_before_fork *ret)
 {
@@ -55,7 +57,8 @@ void counters_before_fork_read(const struct root *root, bool no_cgroup, struct c
 	const enum cgroup_hierarchy hierarchy = cgroup_charging(&mounts);
 
 	if (cgroup_own_path(root, &mounts, hierarchy, ret->path) == 0)
-		ret->cgroup_oom_kills = of_group(root, &mounts.of[hierarchy], hierarchy == CGROUP_UNIFIED, ret->path);
+		ret->cgroup_oom_kills = of_group(
+			root, &mounts.of[hierarchy], hierarchy == CGROUP_UNIFIED, ret->path);
 	else
 		ret->path[0] = '\0';
 }

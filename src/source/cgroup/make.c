@@ -104,8 +104,10 @@ static void remove_abandoned(int parent)
 	if (!folder && fd >= 0)
 		(void) close(fd);
 	while (folder && (entry = readdir(folder))) {
-		autoclose int dir = is_made_name(entry->d_name) ? openat(parent, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+		autoclose int dir = -1;
 
+		if (is_made_name(entry->d_name))
+			dir = openat(parent, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) == 0)
 			(void) unlinkat(parent, entry->d_name, AT_REMOVEDIR);
 	}
@@ -197,16 +199,19 @@ static int explain(int error, struct err *err)
 	if (error == -ENOENT)
 		return err_set(err, error, "--cgroup=new: no cgroup hierarchy is mounted on this machine");
 	if (error == -EOPNOTSUPP)
-		return err_set(err, error, "--cgroup=new: this group does not delegate the memory controller: %s", remedy);
+		return err_set(err, error,
+			"--cgroup=new: this group does not delegate the memory controller: %s", remedy);
 	if (error == -EDQUOT)
-		return err_set(err, error, "--cgroup=new: this group has a limit that a new sibling group would escape: "
-					   "set the limit on the parent group");
+		return err_set(err, error,
+			"--cgroup=new: this group has a limit that a new sibling group would escape: "
+			"set the limit on the parent group");
 	if (error == -EACCES || error == -EPERM || error == -EROFS)
 		return err_set(err, error, "--cgroup=new: no permission to create a group: %s", remedy);
 	return err_set(err, error, "--cgroup=new: cannot create a group: %s", strerror(-error));
 }
 
-int cgroup_make(const struct root *root, char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct err *err)
+int cgroup_make(
+	const struct root *root, char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct err *err)
 {
 	char path[CGROUP_PATH];
 

@@ -128,7 +128,8 @@ static struct maybe smallest(const struct root *root, const struct cgroup_mount 
 
 /* The kernel's own view of the smallest limit on v1, which includes groups above a container's
  * mount. */
-static struct maybe hierarchical_limit(const struct root *root, const struct cgroup_mount *mount, const char *path)
+static struct maybe hierarchical_limit(
+	const struct root *root, const struct cgroup_mount *mount, const char *path)
 {
 	autoclose int dir = cgroup_open_dir(root, mount, path);
 	char text[8192];
@@ -153,7 +154,8 @@ static struct maybe below_memory(const struct root *root, struct maybe limit)
 	return limit;
 }
 
-static struct maybe memory_limit(const struct root *root, const struct cgroup_mount *mount, const char *path, bool v2)
+static struct maybe memory_limit(
+	const struct root *root, const struct cgroup_mount *mount, const char *path, bool v2)
 {
 	if (v2)
 		return smallest(root, mount, path, memory_v2, NULL);

@@ -205,8 +205,8 @@ int cgroup_given(const struct cgroup_mount *mount, const char *path, char ret[CG
 	return 0;
 }
 
-int cgroup_own_path(const struct root *root, const struct cgroup_mounts *mounts, enum cgroup_hierarchy hierarchy,
-	char ret[CGROUP_PATH])
+int cgroup_own_path(const struct root *root, const struct cgroup_mounts *mounts,
+	enum cgroup_hierarchy hierarchy, char ret[CGROUP_PATH])
 {
 	struct longfile text = { 0 };
 	struct cgroup_line line;

@@ -73,16 +73,16 @@ int cgroup_below(const struct cgroup_mount *mount, const char *path, size_t len,
 int cgroup_given(const struct cgroup_mount *mount, const char *path, char ret[CGROUP_PATH]);
 
 /* This process's group in the hierarchy. Returns likewise, or -errno. */
-int cgroup_own_path(const struct root *root, const struct cgroup_mounts *mounts, enum cgroup_hierarchy hierarchy,
-	char ret[CGROUP_PATH]);
+int cgroup_own_path(const struct root *root, const struct cgroup_mounts *mounts,
+	enum cgroup_hierarchy hierarchy, char ret[CGROUP_PATH]);
 
 /* Opens the folder of the group at path ("/a/b") below the mount. Rejects paths with "..". Returns
  * a descriptor or -errno. */
 int cgroup_open_dir(const struct root *root, const struct cgroup_mount *mount, const char *path);
 
 /* cgroup_pids in one hierarchy. */
-ssize_t cgroup_pids_in(const struct root *root, const struct cgroup_mount *mount, const char *path, pid_t *pids,
-	size_t n);
+ssize_t cgroup_pids_in(
+	const struct root *root, const struct cgroup_mount *mount, const char *path, pid_t *pids, size_t n);
 
 /* The number of tasks in the v1 group open at dir, of every pid namespace; may be slightly low. Or
  * -errno. */

@@ -115,8 +115,8 @@ static int walk(int fd, unsigned depth, struct pids *pids)
 	return 0;
 }
 
-ssize_t cgroup_pids_in(const struct root *root, const struct cgroup_mount *mount, const char *path, pid_t *list,
-	size_t n)
+ssize_t cgroup_pids_in(
+	const struct root *root, const struct cgroup_mount *mount, const char *path, pid_t *list, size_t n)
 {
 	struct pids pids = {
 		.list = list,
@@ -162,7 +162,8 @@ static int by_pid(const void *a, const void *b)
 }
 
 /* The processes of a group, sorted. -EFBIG: too many to compare. */
-static ssize_t sorted_pids(const struct root *root, const struct cgroup_mount *mount, const char *path, pid_t *pids)
+static ssize_t sorted_pids(
+	const struct root *root, const struct cgroup_mount *mount, const char *path, pid_t *pids)
 {
 	ssize_t n = cgroup_pids_in(root, mount, path, pids, TWIN_PIDS);
 
@@ -174,8 +175,8 @@ static ssize_t sorted_pids(const struct root *root, const struct cgroup_mount *m
 }
 
 /* The path in that hierarchy of one of the processes; the memory group's path if none is left. */
-static int twin_path(const struct root *root, const struct cgroup_mount *mount, enum cgroup_hierarchy hierarchy,
-	pid_t pid, const char *path, char ret[CGROUP_PATH])
+static int twin_path(const struct root *root, const struct cgroup_mount *mount,
+	enum cgroup_hierarchy hierarchy, pid_t pid, const char *path, char ret[CGROUP_PATH])
 {
 	struct longfile text = { 0 };
 	struct cgroup_line line;
@@ -202,8 +203,8 @@ static bool is_below(const char *path, const char *group)
 
 /* Whether one of the m processes is in another memory group than the one at path, which has n. A
  * process that just started or ended is not: it is in none or in this one. */
-static bool has_stranger(const struct root *root, const struct cgroup_mounts *mounts, const char *path, const pid_t *pids,
-	size_t n, const pid_t *others, size_t m)
+static bool has_stranger(const struct root *root, const struct cgroup_mounts *mounts, const char *path,
+	const pid_t *pids, size_t n, const pid_t *others, size_t m)
 {
 	enum {
 		SAMPLED_PIDS = 8

@@ -148,7 +148,8 @@ static int node_add(struct drm_cards *cards, int class_dir, const char *name, en
 	autoclose int dir = dir_open(class_dir, name);
 	char text[1024];
 
-	if (dir < 0 || smallfile_read(dir, "device/uevent", text, sizeof(text)) < 0 || !uevent_parse(text, &found))
+	if (dir < 0 || smallfile_read(dir, "device/uevent", text, sizeof(text)) < 0 ||
+		!uevent_parse(text, &found))
 		return 0;
 	struct drm_card *card = card_of(cards, found.key);
 
@@ -223,7 +224,8 @@ static int by_key(const void *a, const void *b)
 	return strcmp(x->key, y->key);
 }
 
-int drm_cards_scan(struct drm_cards *cards, const struct root *root, bool (*is_ours)(const struct drm_card *card))
+int drm_cards_scan(
+	struct drm_cards *cards, const struct root *root, bool (*is_ours)(const struct drm_card *card))
 {
 	struct drm_cards found = { 0 };
 	int r = 0, n = 0;
@@ -259,7 +261,8 @@ int drm_cards_find(const struct drm_cards *cards, const char *pdev, const char *
 	for (size_t i = 0; i < cards->n; i++) {
 		const struct drm_card *card = &cards->list[i];
 
-		if (*pdev ? strcmp(card->pci, pdev) == 0 : card->pci[0] == '\0' && strcmp(card->driver, driver) == 0)
+		if (*pdev ? strcmp(card->pci, pdev) == 0
+			  : card->pci[0] == '\0' && strcmp(card->driver, driver) == 0)
 			return (int) i;
 	}
 	return -1;
@@ -277,12 +280,13 @@ bool drm_card_sleeps(const struct drm_card *card)
 {
 	char status[32];
 
-	return card->dir >= 0 && smallfile_read(card->dir, "power/runtime_status", status, sizeof(status)) > 0 &&
+	return card->dir >= 0 &&
+	       smallfile_read(card->dir, "power/runtime_status", status, sizeof(status)) > 0 &&
 	       is_asleep(status);
 }
 
-bool drm_gate_may_read(struct drm_gate *gate, const char *status, const char *control, struct maybe delay_ms, bool in_use,
-	uint64_t now_ns)
+bool drm_gate_may_read(struct drm_gate *gate, const char *status, const char *control, struct maybe delay_ms,
+	bool in_use, uint64_t now_ns)
 {
 	enum {
 		DELAY_MS = 5000, /* if the file has no value; drivers set 1 to 10 s */
@@ -325,8 +329,8 @@ bool drm_card_may_read(struct drm_card *card, bool in_use, uint64_t now_ns)
 	(void) smallfile_read(card->dir, "power/control", control, sizeof(control));
 	if (strncmp(control, "auto", 4) == 0 && !in_use)
 		(void) smallfile_read(card->dir, "power/autosuspend_delay_ms", delay, sizeof(delay));
-	return drm_gate_may_read(&card->gate, status, control, parse_i64(&p, &ms) == 0 ? known(ms) : UNKNOWN, in_use,
-		now_ns);
+	return drm_gate_may_read(
+		&card->gate, status, control, parse_i64(&p, &ms) == 0 ? known(ms) : UNKNOWN, in_use, now_ns);
 }
 
 /* ---- names -------------------------------------------------------------------------------------------------------- */
@@ -365,8 +369,8 @@ void drm_card_name(const struct drm_card *card, char *ret, size_t size)
 	const char *shown = i < sizeof(vendors) / sizeof(vendors[0]) ? vendors[i].shown : card->driver;
 
 	if (card->vendor)
-		snprintf(ret, size, "%s %s %04x:%04x", shown, card->accel ? "NPU" : "GPU", (unsigned) card->vendor,
-			(unsigned) card->device);
+		snprintf(ret, size, "%s %s %04x:%04x", shown, card->accel ? "NPU" : "GPU",
+			(unsigned) card->vendor, (unsigned) card->device);
 	else
 		snprintf(ret, size, "%s", card->model[0] ? card->model : card->driver);
 }

@@ -52,7 +52,8 @@ struct drm_cards {
 /* Scans for devices that is_ours accepts and that have a render or accel node. Known devices keep
  * their place; one that returned gets its folders again. Returns the number of devices present, or
  * -errno. */
-int drm_cards_scan(struct drm_cards *cards, const struct root *root, bool (*is_ours)(const struct drm_card *card));
+int drm_cards_scan(
+	struct drm_cards *cards, const struct root *root, bool (*is_ours)(const struct drm_card *card));
 void drm_cards_done(struct drm_cards *cards);
 
 /* Closes its folders: the device is gone until a scan finds it again. */
@@ -70,8 +71,8 @@ bool drm_card_may_read(struct drm_card *card, bool in_use, uint64_t now_ns);
 
 /* Likewise from the contents of the files: status, control ("auto": it may sleep), delay until
  * then. */
-bool drm_gate_may_read(struct drm_gate *gate, const char *status, const char *control, struct maybe delay_ms, bool in_use,
-	uint64_t now_ns);
+bool drm_gate_may_read(struct drm_gate *gate, const char *status, const char *control, struct maybe delay_ms,
+	bool in_use, uint64_t now_ns);
 
 /* "amd", "intel", ... by PCI vendor; "" if unknown. */
 const char *drm_card_vendor(const struct drm_card *card);

@@ -121,7 +121,8 @@ static struct drm_meter *meter_of(struct drm_client *client, const char *name)
 
 /* The share of the interval in which the engine worked for this client: of elapsed cycles if the
  * driver counts them, else of time. False if unknown. */
-static bool engine_rate(struct drm_client *client, const struct drm_engine *engine, uint64_t passed_ns, int64_t *ret_ppm)
+static bool engine_rate(
+	struct drm_client *client, const struct drm_engine *engine, uint64_t passed_ns, int64_t *ret_ppm)
 {
 	struct drm_meter *meter = meter_of(client, engine->name);
 
@@ -143,7 +144,8 @@ static bool engine_rate(struct drm_client *client, const struct drm_engine *engi
 	return true;
 }
 
-static void rates_update(struct drm_client *client, const struct drm_fdinfo *f, bool is_first, uint64_t now_ns)
+static void rates_update(
+	struct drm_client *client, const struct drm_fdinfo *f, bool is_first, uint64_t now_ns)
 {
 	uint64_t passed = now_ns - client->time_ns;
 

@@ -35,7 +35,8 @@ static struct drm_client *client_of(struct drm_clients *c, int card, int64_t id)
 }
 
 /* A client belongs to the process that started first: a program inherits its parent's open files. */
-void drm_client_seen(struct drm_clients *c, const struct client_fd *client_fd, const struct drm_fdinfo *f, const struct drm_process *h)
+void drm_client_seen(struct drm_clients *c, const struct client_fd *client_fd, const struct drm_fdinfo *f,
+	const struct drm_process *h)
 {
 	struct drm_client *client = client_of(c, client_fd->card, client_fd->id);
 
@@ -94,7 +95,11 @@ static int use_add(struct drm_clients *c, const struct drm_client *client)
 		if (r < 0)
 			return r;
 		use = &c->uses[c->n_uses++];
-		*use = (struct drm_use) { .pid = client->pid, .start_ticks = client->start_ticks, .card = client->card };
+		*use = (struct drm_use) {
+			.pid = client->pid,
+			.start_ticks = client->start_ticks,
+			.card = client->card,
+		};
 	}
 	use->device_bytes = plus(use->device_bytes, client->device_bytes);
 	use->host_bytes = plus(use->host_bytes, client->host_bytes);

@@ -70,7 +70,8 @@ struct drm_clients {
 };
 
 /* Called for each descriptor of a client; f: its fdinfo, NULL if it was not read. */
-void drm_client_seen(struct drm_clients *c, const struct client_fd *client_fd, const struct drm_fdinfo *f, const struct drm_process *h);
+void drm_client_seen(struct drm_clients *c, const struct client_fd *client_fd, const struct drm_fdinfo *f,
+	const struct drm_process *h);
 
 /* Scans all processes; calls drm_client_seen for each of their clients. Returns 0 or -errno. */
 int drm_processes_scan(struct drm_clients *c);

@@ -20,8 +20,17 @@ enum {
 };
 
 static const struct source_group groups[] = {
-	{ .name = "sensors", .contents = "power, energy, temperatures, clocks", .period_ns = 1000000000, .rank = 1, .pairs = true },
-	{ .name = "processes", .contents = "processes on the GPUs, their memory and busy time", .period_ns = 1000000000, .moving_ns = 1000000000, .pairs = true, .busy = true },
+	{ .name = "sensors",
+		.contents = "power, energy, temperatures, clocks",
+		.period_ns = 1000000000,
+		.rank = 1,
+		.pairs = true },
+	{ .name = "processes",
+		.contents = "processes on the GPUs, their memory and busy time",
+		.period_ns = 1000000000,
+		.moving_ns = 1000000000,
+		.pairs = true,
+		.busy = true },
 };
 
 #define MEGAHERTZ  1000000, 1, 0, INT64_C(10000000000)
@@ -31,8 +40,10 @@ static const struct source_group groups[] = {
 static const struct drm_figure rows[] = {
 	{ M_GPU_CLOCK_SM, SENSORS, AT_CLASS, "gt_act_freq_mhz", MEGAHERTZ, "sysfs gt_act_freq_mhz" },
 	{ M_GPU_CLOCK_SM, SENSORS, AT_CLASS, "gt_cur_freq_mhz", MEGAHERTZ, "sysfs gt_cur_freq_mhz" },
-	{ M_GPU_CLOCK_SM, SENSORS, AT_DEVICE, "tile0/gt0/freq0/act_freq", MEGAHERTZ, "sysfs tile0/gt0/freq0/act_freq" },
-	{ M_GPU_CLOCK_SM, SENSORS, AT_DEVICE, "tile0/gt0/freq0/cur_freq", MEGAHERTZ, "sysfs tile0/gt0/freq0/cur_freq" },
+	{ M_GPU_CLOCK_SM, SENSORS, AT_DEVICE, "tile0/gt0/freq0/act_freq", MEGAHERTZ,
+		"sysfs tile0/gt0/freq0/act_freq" },
+	{ M_GPU_CLOCK_SM, SENSORS, AT_DEVICE, "tile0/gt0/freq0/cur_freq", MEGAHERTZ,
+		"sysfs tile0/gt0/freq0/cur_freq" },
 	{ M_GPU_POWER, 0, AT_HWMON, "power1_input", MICROWATTS, "hwmon power1_input" }, /* energy_report */
 	{ M_GPU_POWER_LIMIT, SENSORS, AT_HWMON, "power1_max", MICROWATTS, "hwmon power1_max" },
 	{ M_GPU_TEMP, SENSORS, AT_HWMON, "temp1_input", DEGREES, "hwmon temp1_input" },
@@ -147,7 +158,8 @@ static void energy_report(struct source *s, size_t i, uint64_t now_ns, struct fr
 	struct more *m = &s->more[i];
 	const bool seen = m->energy.seen, moves = seen && !s->gpus.env->is_still;
 	int64_t before = m->energy.total;
-	struct maybe power = drm_gpu_figure(&s->gpus, i, M_GPU_POWER), energy = energy_read(s, i, &m->energy.range);
+	struct maybe power = drm_gpu_figure(&s->gpus, i, M_GPU_POWER),
+		     energy = energy_read(s, i, &m->energy.range);
 
 	energy = drm_counter_apply(&m->energy, energy);
 	if (!power.known && energy.known && moves && now_ns > m->time_ns) {
@@ -189,7 +201,8 @@ static int drm_open(const struct source_env *env, struct source **ret, struct er
 
 	if (r < 0) {
 		drm_close(s);
-		return err_set(err, r, "no other GPU found: %s", r == -ENOENT ? "no driver has a render node" : strerror(-r));
+		return err_set(err, r, "no other GPU found: %s",
+			r == -ENOENT ? "no driver has a render node" : strerror(-r));
 	}
 	*ret = s;
 	return 0;
@@ -232,11 +245,15 @@ static void processes_report(struct source *s, uint64_t now_ns, struct framebuf 
 	else
 		drm_gpus_report_no_users(&s->gpus, out);
 	for (size_t i = 0; i < s->gpus.cards.n; i++) {
-		drm_gpu_report_by_users(&s->gpus, i, out, M_GPU_BUSY, drm_gpus_busy(&s->gpus, i, DRM_COMPUTE));
-		drm_gpu_report_by_users(&s->gpus, i, out, M_GPU_ENC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_ENCODE));
-		drm_gpu_report_by_users(&s->gpus, i, out, M_GPU_DEC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_DECODE));
+		drm_gpu_report_by_users(
+			&s->gpus, i, out, M_GPU_BUSY, drm_gpus_busy(&s->gpus, i, DRM_COMPUTE));
+		drm_gpu_report_by_users(
+			&s->gpus, i, out, M_GPU_ENC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_ENCODE));
+		drm_gpu_report_by_users(
+			&s->gpus, i, out, M_GPU_DEC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_DECODE));
 		if (s->gpus.list[i].unified)
-			drm_gpu_report_by_users(&s->gpus, i, out, M_GPU_MEM, listed ? memory_of_users(uses, n, i) : UNKNOWN);
+			drm_gpu_report_by_users(
+				&s->gpus, i, out, M_GPU_MEM, listed ? memory_of_users(uses, n, i) : UNKNOWN);
 	}
 }
 
@@ -265,12 +282,14 @@ static const struct {
 	const char *how, *why_not, *remedy;
 } probed[] = {
 	{ M_GPU_MEM, "DRM fdinfo, memory of visible processes; Intel cards: i915 and xe queries",
-		"Intel cards report it only with CAP_PERFMON, other cards do not report it", "sudo setcap cap_perfmon+ep hiwater" },
+		"Intel cards report it only with CAP_PERFMON, other cards do not report it",
+		"sudo setcap cap_perfmon+ep hiwater" },
 	{ M_GPU_PROCESSES, "DRM fdinfo", "processes cannot be listed", "" },
 	{ M_GPU_BUSY, FDINFO, BLIND, "run as root" },
 	{ M_GPU_ENC_BUSY, FDINFO, BLIND, "run as root" },
 	{ M_GPU_DEC_BUSY, FDINFO, BLIND, "run as root" },
-	{ M_GPU_POWER, "hwmon energy1_input, RAPL uncore, between two samples", "no energy counter, or no permission to read it",
+	{ M_GPU_POWER, "hwmon energy1_input, RAPL uncore, between two samples",
+		"no energy counter, or no permission to read it",
 		"integrated GPUs: sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj" },
 	{ M_GPU_POWER_LIMIT, "hwmon power1_max", NO_FILE, "" },
 	{ M_GPU_ENERGY, "hwmon energy1_input, RAPL uncore", "no energy counter, or no permission to read it",
@@ -280,9 +299,12 @@ static const struct {
 	{ M_GPU_CLOCK_SM, "sysfs act_freq", NO_FILE, "" },
 	{ M_GPU_FAN, "hwmon pwm1", NO_FILE, "" },
 	{ M_GPROC_MEM, "DRM fdinfo resident memory", "no process is on the GPU", "" },
-	{ M_GPROC_SM_BUSY, "DRM fdinfo, busiest engine", "no process is on the GPU, or its driver has no engine counters", "" },
-	{ M_GPROC_ENC_BUSY, "DRM fdinfo engines", "no process is on the GPU, or its driver has no engine counters", "" },
-	{ M_GPROC_DEC_BUSY, "DRM fdinfo engines", "no process is on the GPU, or its driver has no engine counters", "" },
+	{ M_GPROC_SM_BUSY, "DRM fdinfo, busiest engine",
+		"no process is on the GPU, or its driver has no engine counters", "" },
+	{ M_GPROC_ENC_BUSY, "DRM fdinfo engines",
+		"no process is on the GPU, or its driver has no engine counters", "" },
+	{ M_GPROC_DEC_BUSY, "DRM fdinfo engines",
+		"no process is on the GPU, or its driver has no engine counters", "" },
 };
 
 /* Shares exist from the second read on. */
@@ -304,7 +326,8 @@ static void drm_probe(const struct source_env *env, source_probe_fn *report, voi
 		};
 
 		if (!probe.available) {
-			probe.why_not = r < 0 ? "no GPU whose driver has a render node" : drm_gpus_sleep(&s->gpus, probed[i].why_not);
+			probe.why_not = r < 0 ? "no GPU whose driver has a render node"
+					      : drm_gpus_sleep(&s->gpus, probed[i].why_not);
 			probe.remedy = r < 0 ? "" : probed[i].remedy;
 		}
 		report(ctx, &probe);

@@ -70,7 +70,8 @@ void drm_gpus_close(struct drm_gpus *g)
 
 /* Uses the display name and the address: the kernel has no number for a device, and several cards
  * may be of one product. */
-void drm_gpu_note(struct drm_gpus *g, size_t i, const char *about, enum note_cause cause, const char *message, uint64_t now_ns, struct framebuf *out)
+void drm_gpu_note(struct drm_gpus *g, size_t i, const char *about, enum note_cause cause, const char *message,
+	uint64_t now_ns, struct framebuf *out)
 {
 	const char *pci = g->cards.list[i].pci;
 	char text[256];
@@ -83,11 +84,13 @@ void drm_gpu_note(struct drm_gpus *g, size_t i, const char *about, enum note_cau
 		.cause = cause,
 	};
 
-	snprintf(text, sizeof(text), "%s: %s%s%s%s %s", about, g->list[i].name, *pci ? " (" : "", pci, *pci ? ")" : "", message);
+	snprintf(text, sizeof(text), "%s: %s%s%s%s %s", about, g->list[i].name, *pci ? " (" : "", pci,
+		*pci ? ")" : "", message);
 	framebuf_event(out, &event);
 }
 
-static void note(struct drm_gpus *g, size_t i, enum note_cause cause, const char *message, uint64_t now_ns, struct framebuf *out)
+static void note(struct drm_gpus *g, size_t i, enum note_cause cause, const char *message, uint64_t now_ns,
+	struct framebuf *out)
 {
 	drm_gpu_note(g, i, "gpu", cause, message, now_ns, out);
 }
@@ -150,11 +153,13 @@ static void note_impossible(struct drm_gpus *g, size_t i, struct framebuf *out, 
 	if (g->list[i].files.impossible_noted[metric])
 		return;
 	g->list[i].files.impossible_noted[metric] = true;
-	snprintf(message, sizeof(message), "reports an impossible value of gpu.%s, which is left out", metrics[metric].name);
+	snprintf(message, sizeof(message), "reports an impossible value of gpu.%s, which is left out",
+		metrics[metric].name);
 	note(g, i, CAUSE_NONE, message, g->now_ns, out);
 }
 
-void drm_gpu_report(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value)
+void drm_gpu_report(
+	struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value)
 {
 	if (!value.known && g->list[i].files.impossible[metric])
 		note_impossible(g, i, out, metric);
@@ -162,7 +167,8 @@ void drm_gpu_report(struct drm_gpus *g, size_t i, struct framebuf *out, enum met
 	drm_report(&g->list[i].files, out, metric, (uint32_t) i + 1, value);
 }
 
-void drm_gpu_report_by_users(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value)
+void drm_gpu_report_by_users(
+	struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value)
 {
 	g->list[i].files.by_users[metric] = true;
 	drm_gpu_report(g, i, out, metric, value);
@@ -242,7 +248,8 @@ void drm_gpus_report_rows(struct drm_gpus *g, size_t i, unsigned group, struct f
 {
 	for (size_t row = 0; row < g->n_rows; row++) {
 		if (g->rows[row].group & group && is_first_row(g, row))
-			drm_gpu_report(g, i, out, g->rows[row].metric, drm_gpu_figure(g, i, g->rows[row].metric));
+			drm_gpu_report(
+				g, i, out, g->rows[row].metric, drm_gpu_figure(g, i, g->rows[row].metric));
 	}
 }
 
@@ -274,7 +281,9 @@ void drm_gpus_report_no_users(struct drm_gpus *g, struct framebuf *out)
 	for (size_t i = 0; i < g->cards.n; i++) {
 		drm_gpu_report_by_users(g, i, out, M_GPU_PROCESSES, UNKNOWN);
 		if (!g->list[i].no_users_noted)
-			drm_gpu_note(g, i, "gpu.memory", CAUSE_DEVICE, "has processes that cannot be listed: the job's memory on it is unknown", clock_boot_ns(), out);
+			drm_gpu_note(g, i, "gpu.memory", CAUSE_DEVICE,
+				"has processes that cannot be listed: the job's memory on it is unknown",
+				clock_boot_ns(), out);
 		g->list[i].no_users_noted = true;
 	}
 	drm_users_unknown(&g->users, out);
@@ -300,11 +309,14 @@ struct maybe drm_gpus_busy(const struct drm_gpus *g, size_t i, enum drm_class of
 	return drm_rates_busiest(rates, n_rates, of);
 }
 
-void drm_gpus_facts(const struct drm_gpus *g, const struct gpu_fact_set *wanted, source_fact_fn *report, void *ctx)
+void drm_gpus_facts(
+	const struct drm_gpus *g, const struct gpu_fact_set *wanted, source_fact_fn *report, void *ctx)
 {
 	for (size_t i = 0; i < g->cards.n; i++) {
 		if (g->list[i].born && g->list[i].asleep && wanted->has[GF_ASLEEP])
-			report(ctx, &(struct gpu_fact_value) { .id = (uint32_t) i + 1, .fact = GF_ASLEEP, .value = 1 });
+			report(ctx,
+				&(struct gpu_fact_value) {
+					.id = (uint32_t) i + 1, .fact = GF_ASLEEP, .value = 1 });
 	}
 }
 

@@ -51,8 +51,8 @@ void drm_gpus_refresh(struct drm_gpus *g, uint64_t now_ns, struct framebuf *out)
 bool drm_gpus_may_query(struct drm_gpus *g, size_t i, uint64_t now_ns, struct framebuf *out);
 
 /* A note on GPU i, "gpu.memory: <its name> <message>". */
-void drm_gpu_note(struct drm_gpus *g, size_t i, const char *about, enum note_cause cause, const char *message, uint64_t now_ns,
-	struct framebuf *out);
+void drm_gpu_note(struct drm_gpus *g, size_t i, const char *about, enum note_cause cause, const char *message,
+	uint64_t now_ns, struct framebuf *out);
 
 /* Reports the values of the rows of group, each metric once. */
 void drm_gpus_report_rows(struct drm_gpus *g, size_t i, unsigned group, struct framebuf *out);
@@ -63,10 +63,12 @@ void drm_gpus_report_no_users(struct drm_gpus *g, struct framebuf *out);
 
 /* Reports a value. One that is unknown because the driver reports an impossible value gets a note,
  * once: found by drm_gpu_figure or by the caller (odd). */
-void drm_gpu_report(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value);
+void drm_gpu_report(
+	struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value);
 void drm_gpu_set_impossible(struct drm_gpus *g, size_t i, enum metric metric);
 /* Likewise for a value from the list of processes, which remains valid while the GPU sleeps. */
-void drm_gpu_report_by_users(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value);
+void drm_gpu_report_by_users(
+	struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value);
 struct maybe drm_gpu_figure(const struct drm_gpus *g, size_t i, enum metric metric);
 
 /* The share of time in which GPU i's busiest engine of a class worked, from its clients. Unknown if
@@ -74,7 +76,8 @@ struct maybe drm_gpu_figure(const struct drm_gpus *g, size_t i, enum metric metr
 struct maybe drm_gpus_busy(const struct drm_gpus *g, size_t i, enum drm_class of);
 
 /* Reports the facts of all (source.h). */
-void drm_gpus_facts(const struct drm_gpus *g, const struct gpu_fact_set *wanted, source_fact_fn *report, void *ctx);
+void drm_gpus_facts(
+	const struct drm_gpus *g, const struct gpu_fact_set *wanted, source_fact_fn *report, void *ctx);
 
 /* For probes: whether a metric was reported with a value; and the reason why not: sleep if all GPUs
  * sleep, else otherwise. */

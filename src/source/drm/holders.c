@@ -50,8 +50,9 @@ static bool begins(const char *text, const char *const *with, size_t n)
  * stat) never waits for a file system. */
 static bool may_be_device(struct drm_clients *c, const char *link)
 {
-	static const char *const none[] = { "/memfd:", "/SYSV", "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom",
-		"/dev/tty", "/dev/pts/", "/dev/ptmx", "/dev/shm/", "/dev/nvidia", "/dev/kfd" };
+	static const char *const none[] = { "/memfd:", "/SYSV", "/dev/null", "/dev/zero", "/dev/random",
+		"/dev/urandom", "/dev/tty", "/dev/pts/", "/dev/ptmx", "/dev/shm/", "/dev/nvidia",
+		"/dev/kfd" };
 	static const char *const some[] = { "/dev/", "/dri/", "/accel/" };
 
 	if (link[0] != '/' || begins(link, none, sizeof(none) / sizeof(none[0])))
@@ -217,7 +218,8 @@ static int process_scan(void *ctx, int32_t pid)
 	int r = 0;
 
 	if (!map_get(&c->by_pid, (uint64_t) pid, &at)) {
-		r = vec_reserve(&c->processes, &c->cap_processes, c->n_processes, sizeof(*c->processes), MAX_PROCESSES);
+		r = vec_reserve(&c->processes, &c->cap_processes, c->n_processes, sizeof(*c->processes),
+			MAX_PROCESSES);
 		if (r == 0)
 			r = map_put(&c->by_pid, (uint64_t) pid, (uint32_t) c->n_processes);
 		if (r < 0)

@@ -53,7 +53,9 @@ int drm_number_read(int dir, const char *file, int64_t *ret)
 
 static int place_of(const struct drm_card *card, enum drm_place place)
 {
-	const int places[] = { [AT_DEVICE] = card->dir, [AT_CLASS] = card->class_dir, [AT_HWMON] = card->hwmon };
+	const int places[] = {
+		[AT_DEVICE] = card->dir, [AT_CLASS] = card->class_dir, [AT_HWMON] = card->hwmon
+	};
 
 	return places[place];
 }
@@ -89,8 +91,8 @@ static struct maybe scaled(const struct drm_figure *row, int64_t number)
 	return value >= row->min && value <= row->max ? known(value) : UNKNOWN;
 }
 
-struct maybe drm_files_read(const struct drm_files *f, const struct drm_figure *rows, size_t n, enum metric metric,
-	int *ret_error)
+struct maybe drm_files_read(const struct drm_files *f, const struct drm_figure *rows, size_t n,
+	enum metric metric, int *ret_error)
 {
 	struct maybe value = UNKNOWN;
 	int error = -ENOENT;
@@ -111,7 +113,8 @@ struct maybe drm_files_read(const struct drm_files *f, const struct drm_figure *
 	return value;
 }
 
-void drm_report(struct drm_files *f, struct framebuf *out, enum metric metric, uint32_t id, struct maybe value)
+void drm_report(
+	struct drm_files *f, struct framebuf *out, enum metric metric, uint32_t id, struct maybe value)
 {
 	if (value.known)
 		framebuf_value(out, metric, id, value.value);
@@ -128,8 +131,9 @@ struct maybe drm_counter_apply(struct drm_counter *c, struct maybe now)
 	int64_t rise = now.value;
 
 	if (c->seen)
-		rise = now.value >= c->last ? now.value - c->last : c->range > c->last ? c->range - c->last + now.value
-										       : 0;
+		rise = now.value >= c->last ? now.value - c->last
+		       : c->range > c->last ? c->range - c->last + now.value
+					    : 0;
 
 	if (rise < 0 || __builtin_add_overflow(c->total, rise, &c->total))
 		return UNKNOWN;

@@ -46,21 +46,23 @@ struct drm_files {
 	                              * not be awake */
 };
 
-void drm_files_open(struct drm_files *f, const struct drm_card *card, const struct drm_figure *rows, size_t n);
+void drm_files_open(
+	struct drm_files *f, const struct drm_card *card, const struct drm_figure *rows, size_t n);
 void drm_files_close(struct drm_files *f, size_t n);
 
 /* The value of a metric; unknown if no row of it could be read. *ret_error (may be NULL) is 0, or
  * the last row's error: -ENOENT: no row, -ENODEV: the device is gone, -ENODATA: unknown to the
  * driver, -ERANGE: impossible value. */
-struct maybe drm_files_read(const struct drm_files *f, const struct drm_figure *rows, size_t n, enum metric metric,
-	int *ret_error);
+struct maybe drm_files_read(const struct drm_files *f, const struct drm_figure *rows, size_t n,
+	enum metric metric, int *ret_error);
 
 /* Reads a file below dir, or an open one, that is a single number. Returns 0 or -errno. */
 int drm_number_read(int dir, const char *file, int64_t *ret);
 int drm_number_pread(int fd, int64_t *ret);
 
 /* Reports a value of the GPU with this id. */
-void drm_report(struct drm_files *f, struct framebuf *out, enum metric metric, uint32_t id, struct maybe value);
+void drm_report(
+	struct drm_files *f, struct framebuf *out, enum metric metric, uint32_t id, struct maybe value);
 
 /* A driver's counter that may restart, summed up from its first value on. */
 struct drm_counter {

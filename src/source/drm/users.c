@@ -37,7 +37,8 @@ struct maybe drm_use_bytes(const struct drm_use *use, bool adds_host)
 		return use->device_bytes;
 	if (!use->device_bytes.known)
 		return use->host_bytes;
-	return __builtin_add_overflow(use->device_bytes.value, use->host_bytes.value, &sum) ? UNKNOWN : known(sum);
+	return __builtin_add_overflow(use->device_bytes.value, use->host_bytes.value, &sum) ? UNKNOWN
+											    : known(sum);
 }
 
 /* The process of a use; a new one is created with its birth. NULL: out of memory. */
@@ -96,7 +97,8 @@ static void ends_tell(struct drm_users *u, struct framebuf *out)
 	}
 }
 
-int drm_users_report(struct drm_users *u, const struct drm_use *uses, size_t n, const bool *adds_host, struct framebuf *out)
+int drm_users_report(struct drm_users *u, const struct drm_use *uses, size_t n, const bool *adds_host,
+	struct framebuf *out)
 {
 	u->scan++;
 	for (size_t i = 0; i < n; i++) {

@@ -18,7 +18,8 @@ struct drm_users {
 /* Reports the n uses that a scan found. Memory is one value per process and device: the device's,
  * plus the host's on cards for which adds_host (one entry per card) is set. Ids of GPUs are index +
  * 1. Returns 0 or -errno. */
-int drm_users_report(struct drm_users *u, const struct drm_use *uses, size_t n, const bool *adds_host, struct framebuf *out);
+int drm_users_report(struct drm_users *u, const struct drm_use *uses, size_t n, const bool *adds_host,
+	struct framebuf *out);
 
 /* Processes cannot be listed any more: reports their values as unknown, once; no process ends. */
 void drm_users_unknown(struct drm_users *u, struct framebuf *out);

@@ -68,7 +68,8 @@ int folder_open_work(const struct source_env *env)
 int folder_open_shm(const struct source_env *env)
 {
 	/* Always in kernel memory (shm_overview(7)) wherever glibc is used: no call to it can hang. */
-	const int fd = env->root->live ? openat(env->root->top, "dev/shm", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	const int fd = env->root->live ? openat(env->root->top, "dev/shm", O_PATH | O_DIRECTORY | O_CLOEXEC)
+				       : -1;
 
 	if (fd < 0)
 		return env->root->live ? -errno : -ENOENT;

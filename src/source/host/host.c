@@ -379,16 +379,19 @@ static const struct host_row {
 } rows[] = {
 #define ROW(m, file, how, missing, remedy) { M_HOST_##m, M_HOST_##m, file, how, missing, remedy }
 	ROW(MEM_USED, FILE_MEMINFO, "procfs meminfo", "meminfo has no MemAvailable", "Linux 3.14 or newer"),
-	ROW(MEM_AVAILABLE, FILE_MEMINFO, "procfs meminfo", "meminfo has no MemAvailable", "Linux 3.14 or newer"),
+	ROW(MEM_AVAILABLE, FILE_MEMINFO, "procfs meminfo", "meminfo has no MemAvailable",
+		"Linux 3.14 or newer"),
 	ROW(SWAP_USED, FILE_MEMINFO, "procfs meminfo", NO_LINE("meminfo"), ""),
 	ROW(CPU_USER, FILE_STAT, "procfs stat, in clock ticks", NO_LINE("stat"), ""),
 	ROW(CPU_SYSTEM, FILE_STAT, "procfs stat, in clock ticks", NO_LINE("stat"), ""),
 	ROW(CPU_IDLE, FILE_STAT, "procfs stat, in clock ticks", NO_LINE("stat"), ""),
 	ROW(CPU_IOWAIT, FILE_STAT, "procfs stat, in clock ticks", NO_LINE("stat"), ""),
 	ROW(CPU_STEAL, FILE_STAT, "procfs stat, in clock ticks", NO_LINE("stat"), ""),
-	{ M_HOST_CORE_BUSIEST, M_HOST_CPU_USER, FILE_STAT, "procfs stat, between two samples", NO_LINE("stat"), "" },
+	{ M_HOST_CORE_BUSIEST, M_HOST_CPU_USER, FILE_STAT, "procfs stat, between two samples",
+		NO_LINE("stat"), "" },
 	ROW(LOAD1, FILE_LOADAVG, "procfs loadavg", NO_LINE("loadavg"), ""),
-	ROW(DISK_FREE, FILE_WORKDIR, "statvfs of the working directory", "no working directory is known (a captured machine has none)", ""),
+	ROW(DISK_FREE, FILE_WORKDIR, "statvfs of the working directory",
+		"no working directory is known (a captured machine has none)", ""),
 	ROW(SHM, FILE_SHM, "statvfs of /dev/shm", "no /dev/shm (a captured machine has none)", ""),
 	ROW(DISK_READ, FILE_DISKSTATS, "procfs diskstats, whole disks", "no disk is listed", ""),
 	ROW(DISK_WRITE, FILE_DISKSTATS, "procfs diskstats, whole disks", "no disk is listed", ""),
@@ -440,7 +443,8 @@ static void host_probe(const struct source_env *env, source_probe_fn *report, vo
 	if (failed == 0)
 		(void) host_read(s, FAST | SLOW | PAGES, &out);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct source_probe probe = { rows[i].metric, was_read(&out, rows[i].shown_by), rows[i].how, "", "" };
+		struct source_probe probe = { rows[i].metric, was_read(&out, rows[i].shown_by), rows[i].how,
+			"", "" };
 
 		if (!probe.available)
 			explain(s ? s->errors[rows[i].file] : failed, &rows[i], &probe);

@@ -48,7 +48,8 @@ static bool model_from_cpuid(char *model, size_t size)
 	const char *p = text;
 
 	for (unsigned i = 0; i < LEAVES; i++) {
-		if (!__get_cpuid((unsigned) FIRST_LEAF + i, &words[i][0], &words[i][1], &words[i][2], &words[i][3]))
+		if (!__get_cpuid((unsigned) FIRST_LEAF + i, &words[i][0], &words[i][1], &words[i][2],
+			    &words[i][3]))
 			return false;
 	}
 	memcpy(text, words, sizeof(words));
@@ -70,7 +71,8 @@ static void cpu_model(const struct root *root, char *model, size_t size)
 	static const char *const keys[] = { "model name", "Model", "cpu model", "Hardware", "uarch", "cpu" };
 	char text[4096];
 
-	if ((root->live && model_from_cpuid(model, size)) || smallfile_read(root->proc, "cpuinfo", text, sizeof(text)) < 0)
+	if ((root->live && model_from_cpuid(model, size)) ||
+		smallfile_read(root->proc, "cpuinfo", text, sizeof(text)) < 0)
 		return;
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		const char *p = text;
@@ -158,7 +160,8 @@ static uint64_t pmd_bytes(const struct root *root)
 	const char *p = text;
 	uint64_t size = 0;
 
-	if (smallfile_read(root->sys, THP "/hpage_pmd_size", text, sizeof(text)) < 0 || parse_u64(&p, &size) < 0)
+	if (smallfile_read(root->sys, THP "/hpage_pmd_size", text, sizeof(text)) < 0 ||
+		parse_u64(&p, &size) < 0)
 		return 0;
 	return size;
 }
@@ -174,7 +177,8 @@ static bool is_chosen(const char *text, const char *word)
 /* Whether an anonymous fault may map such pages (at least where the program asks for them). */
 static bool is_enabled(const char *text, bool inherited)
 {
-	return is_chosen(text, "always") || is_chosen(text, "madvise") || (inherited && is_chosen(text, "inherit"));
+	return is_chosen(text, "always") || is_chosen(text, "madvise") ||
+	       (inherited && is_chosen(text, "inherit"));
 }
 
 /* The size if "hugepages-64kB" is enabled, else 0. */
@@ -184,7 +188,8 @@ static uint64_t enabled_size(int thp_dir, const char *name, bool top_enabled)
 	const char *p = name;
 	uint64_t kib;
 
-	if (!parse_word(&p, "hugepages-") || parse_u64(&p, &kib) < 0 || strcmp(p, "kB") != 0 || kib > UINT32_MAX)
+	if (!parse_word(&p, "hugepages-") || parse_u64(&p, &kib) < 0 || strcmp(p, "kB") != 0 ||
+		kib > UINT32_MAX)
 		return 0;
 	snprintf(path, sizeof(path), "%s/enabled", name);
 	if (smallfile_read(thp_dir, path, text, sizeof(text)) < 0)

@@ -28,10 +28,10 @@ static const struct {
 
 /* The innermost launcher wins: torchrun inside srun numbers its own workers, and so does mpirun
  * inside a batch script, where every rank inherits the script's SLURM_PROCID=0. */
-static const char *const rank_names[] = { "RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID",
-	"FLUX_TASK_RANK", NULL };
-static const char *const ranks_names[] = { "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS",
-	"SLURM_NTASKS", "FLUX_JOB_SIZE", NULL };
+static const char *const rank_names[] = { "RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+	"SLURM_PROCID", "FLUX_TASK_RANK", NULL };
+static const char *const ranks_names[] = { "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+	"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "FLUX_JOB_SIZE", NULL };
 static const char *const local_rank_names[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
 	"SLURM_LOCALID", "FLUX_TASK_LOCAL_ID", NULL };
 /* The variables before SLURM_*: a launcher that sets one of them numbers its own tasks. */
@@ -71,7 +71,8 @@ static struct maybe first_number(const struct environment *env, const char *cons
 /* mib MiB for each of n. */
 static bool times(struct maybe mib, struct maybe n, int64_t *ret)
 {
-	return mib.known && n.known && mib.value > 0 && n.value > 0 && !__builtin_mul_overflow(mib.value, n.value, ret) &&
+	return mib.known && n.known && mib.value > 0 && n.value > 0 &&
+	       !__builtin_mul_overflow(mib.value, n.value, ret) &&
 	       !__builtin_mul_overflow(*ret, 1 << 20, ret);
 }
 
@@ -117,7 +118,8 @@ static const char *step_of(const struct environment *env)
  * by srun. */
 static struct maybe slurm_cpus(const struct environment *env, bool step)
 {
-	const struct maybe task = number_of(env, "SLURM_CPUS_PER_TASK"), tasks = number_of(env, "SLURM_NTASKS");
+	const struct maybe task = number_of(env, "SLURM_CPUS_PER_TASK"),
+			   tasks = number_of(env, "SLURM_NTASKS");
 	const struct maybe node = number_of(env, "SLURM_CPUS_ON_NODE");
 
 	if (step || !node.known || (task.known && (!tasks.known || tasks.value <= 1)))

@@ -48,15 +48,16 @@ static void image_update(struct processes *p, struct member *m, const struct pro
 	(void) snprintf(m->name, sizeof(m->name), "%.15s", st->name);
 }
 
-static void birth_report(struct processes *p, const struct member *m, const struct procfs_stat *st, uint32_t uid,
-	struct framebuf *out)
+static void birth_report(struct processes *p, const struct member *m, const struct procfs_stat *st,
+	uint32_t uid, struct framebuf *out)
 {
 	const struct member *parent = member_of_pid(p, st->ppid);
 	struct maybe start = ticks_ns(p, m->start_ticks);
 	char path[PATH_LEN];
 	ssize_t n;
 
-	n = smallfile_read(p->env.root->proc, process_path(path, m->pid, m->pid, "cmdline"), p->text, sizeof(p->text));
+	n = smallfile_read(
+		p->env.root->proc, process_path(path, m->pid, m->pid, "cmdline"), p->text, sizeof(p->text));
 	(void) mask_command(p->text, n > 0 ? (size_t) n : 0, p->command, sizeof(p->command));
 	framebuf_birth(out, &(struct birth) {
 				    .entity = ENTITY_PROCESS,
@@ -81,7 +82,8 @@ static int birth_status_read(struct processes *p, int32_t pid, uint32_t *ret_uid
 {
 	struct procfs_status st;
 	char path[PATH_LEN];
-	ssize_t n = smallfile_read(p->env.root->proc, process_path(path, pid, pid, "status"), p->text, sizeof(p->text));
+	ssize_t n = smallfile_read(
+		p->env.root->proc, process_path(path, pid, pid, "status"), p->text, sizeof(p->text));
 
 	*ret_uid = 0;
 	*ret_ignores = false;
@@ -135,7 +137,8 @@ static bool member_open(struct processes *p, struct member *m)
 static int32_t vm_owner_of(struct processes *p, const struct procfs_stat *st)
 {
 	const struct member *parent = member_of_pid(p, st->ppid);
-	bool may = parent && parent->startstack != 0 && (st->startstack == 0 || st->startstack == parent->startstack);
+	bool may = parent && parent->startstack != 0 &&
+		   (st->startstack == 0 || st->startstack == parent->startstack);
 
 	return may ? parent->pid : 0;
 }
@@ -227,8 +230,8 @@ static uint32_t ended_parent(const struct processes *p, int32_t ppid)
 	return id && (process_stat(p, ppid, &st) < 0 || st.start_ticks == start) ? id : 0;
 }
 
-uint32_t member_unsampled(struct processes *p, int32_t pid, int32_t ppid, uint32_t parent, uint32_t uid, const char *name,
-	struct framebuf *out)
+uint32_t member_unsampled(struct processes *p, int32_t pid, int32_t ppid, uint32_t parent, uint32_t uid,
+	const char *name, struct framebuf *out)
 {
 	const struct member *found = member_of_pid(p, ppid);
 	const uint32_t parent_id = parent ? parent : found ? found->id

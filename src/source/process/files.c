@@ -95,7 +95,8 @@ static uint64_t hash_add(uint64_t hash, const void *bytes, size_t n)
 static uint32_t file_of(struct files *f, const struct procfs_map *map)
 {
 	uint64_t name_hash = hash_add(UINT64_C(0xcbf29ce484222325), map->name, map->name_len);
-	uint64_t hash = hash_add(hash_add(name_hash, &map->inode, sizeof(map->inode)), &map->major, sizeof(map->major));
+	uint64_t hash = hash_add(
+		hash_add(name_hash, &map->inode, sizeof(map->inode)), &map->major, sizeof(map->major));
 	uint32_t first = NONE;
 
 	hash = hash_add(hash, &map->minor, sizeof(map->minor));
@@ -103,7 +104,8 @@ static uint32_t file_of(struct files *f, const struct procfs_map *map)
 	for (uint32_t i = first; i != NONE; i = f->files[i - 1].next) {
 		const struct file *at = &f->files[i - 1];
 
-		if (at->inode == map->inode && at->major == map->major && at->minor == map->minor && at->name_hash == name_hash)
+		if (at->inode == map->inode && at->major == map->major && at->minor == map->minor &&
+			at->name_hash == name_hash)
 			return i;
 	}
 	if (vec_reserve(&f->files, &f->cap_files, f->n_files, sizeof(*f->files), FILES_MAX) < 0 ||
@@ -225,7 +227,8 @@ static bool is_counted(const struct procfs_map *map)
 
 	if (map->barred || (map->inode == 0 && map->major == 0 && map->minor == 0))
 		return false;
-	return strncmp(map->name, dev, sizeof(dev) - 1) != 0 || strncmp(map->name, zero, sizeof(zero) - 1) == 0 ||
+	return strncmp(map->name, dev, sizeof(dev) - 1) != 0 ||
+	       strncmp(map->name, zero, sizeof(zero) - 1) == 0 ||
 	       strncmp(map->name, shm, sizeof(shm) - 1) == 0;
 }
 
@@ -241,7 +244,8 @@ static int map_add(struct files *f, const struct procfs_map *map)
 	struct file *file = &f->files[i - 1];
 
 	if (file->seen_by != f->n_users) {
-		if (vec_reserve(&f->uses, &f->cap_uses, f->n_uses, sizeof(*f->uses), SIZE_MAX / sizeof(*f->uses)) < 0)
+		if (vec_reserve(&f->uses, &f->cap_uses, f->n_uses, sizeof(*f->uses),
+			    SIZE_MAX / sizeof(*f->uses)) < 0)
 			return -ENOMEM;
 		f->uses[f->n_uses++] = i;
 		f->users[f->n_users - 1].n++;
@@ -330,7 +334,10 @@ static void resident_estimate(struct files *f, const struct user *u)
 				mapped += bytes;
 				continue;
 			}
-			resident = u->rss_file < mapped ? (uint64_t) ((double) u->rss_file * ((double) bytes / (double) mapped)) : bytes;
+			resident = bytes;
+			if (u->rss_file < mapped)
+				resident = (uint64_t) ((double) u->rss_file *
+						       ((double) bytes / (double) mapped));
 			if (resident > file->resident)
 				file->resident = resident;
 		}

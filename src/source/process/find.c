@@ -112,7 +112,8 @@ ssize_t find_by_name(const struct root *root, const char *regex, pid_t *pids, si
 		char why[128];
 
 		(void) regerror(r, &re, why, sizeof(why));
-		return err_set(err, -EINVAL, "'%s' is not a valid extended regular expression: %s", regex, why);
+		return err_set(
+			err, -EINVAL, "'%s' is not a valid extended regular expression: %s", regex, why);
 	}
 	found = find_all(root, &re, pids, n);
 	regfree(&re);

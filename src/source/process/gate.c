@@ -20,8 +20,8 @@ static uint32_t pid_max_read(const struct processes *p)
 	const char *at = text;
 	uint64_t value;
 
-	if (smallfile_read(p->env.root->proc, "sys/kernel/pid_max", text, sizeof(text)) < 0 || parse_u64(&at, &value) < 0 ||
-		value > 1 << 22)
+	if (smallfile_read(p->env.root->proc, "sys/kernel/pid_max", text, sizeof(text)) < 0 ||
+		parse_u64(&at, &value) < 0 || value > 1 << 22)
 		return 1 << 22; /* PID_MAX_LIMIT */
 	return (uint32_t) value;
 }
@@ -31,7 +31,8 @@ bool gate_read(struct processes *p, uint32_t *ret)
 	struct gate *g = &p->gate;
 	char text[256];
 
-	if (g->fd < 0 || smallfile_pread(g->fd, text, sizeof(text)) <= 0 || procfs_lastpid_parse(text, ret) < 0)
+	if (g->fd < 0 || smallfile_pread(g->fd, text, sizeof(text)) <= 0 ||
+		procfs_lastpid_parse(text, ret) < 0)
 		return false;
 	if (*ret >= g->pid_max) /* it was raised */
 		g->pid_max = pid_max_read(p);
@@ -106,7 +107,8 @@ void processes_test_gate(struct processes *p, pid_t pid)
 		return;
 	/* It was forked since the source was opened, or just before. */
 	if (gate_read(p, &now) &&
-		(is_between(g, g->first, (uint32_t) pid, now) || gate_pids_between(g, (uint32_t) pid, now) < NEAR)) {
+		(is_between(g, g->first, (uint32_t) pid, now) ||
+			gate_pids_between(g, (uint32_t) pid, now) < NEAR)) {
 		g->proven = true;
 		return;
 	}

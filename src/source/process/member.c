@@ -36,7 +36,10 @@ struct member *member_of_pid(const struct processes *p, int32_t pid)
 int process_stat(const struct processes *p, int32_t pid, struct procfs_stat *ret)
 {
 	char path[PATH_LEN], text[2048];
-	ssize_t n = p->foreign ? -ESRCH : smallfile_read(p->env.root->proc, process_path(path, pid, pid, "stat"), text, sizeof(text));
+	ssize_t n = p->foreign
+			    ? -ESRCH
+			    : smallfile_read(p->env.root->proc, process_path(path, pid, pid, "stat"),
+				      text, sizeof(text));
 
 	return n < 0 ? (int) n : procfs_stat_parse(text, ret);
 }
@@ -193,7 +196,8 @@ bool member_io_last(struct member *m)
 {
 	char text[512];
 
-	return m->fd[KEEP_IO] >= 0 && smallfile_pread(m->fd[KEEP_IO], text, sizeof(text)) > 0 && process_io(text, &m->io) == 0;
+	return m->fd[KEEP_IO] >= 0 && smallfile_pread(m->fd[KEEP_IO], text, sizeof(text)) > 0 &&
+	       process_io(text, &m->io) == 0;
 }
 
 void member_died(struct processes *p, struct member *m, const char *stat)
@@ -221,7 +225,8 @@ bool member_check(struct processes *p, struct member *m)
 	if (m->fd[KEEP_STAT] >= 0)
 		n = smallfile_pread(m->fd[KEEP_STAT], text, sizeof(text));
 	else
-		n = smallfile_read(p->env.root->proc, process_path(path, m->pid, m->pid, "stat"), text, sizeof(text));
+		n = smallfile_read(
+			p->env.root->proc, process_path(path, m->pid, m->pid, "stat"), text, sizeof(text));
 	if (n == -ENOENT || n == -ESRCH || (descriptors_were_lacking((int) n) && !is_there(p, m->pid))) {
 		m->gone = true;
 		return false;
@@ -408,7 +413,8 @@ void ended_remember(struct processes *p, const struct member *m)
 	(void) map_put(&p->ended_by_pid, (uint64_t) m->pid, at);
 }
 
-void member_end(struct processes *p, size_t i, enum end_how how, const struct end *facts, struct framebuf *out)
+void member_end(
+	struct processes *p, size_t i, enum end_how how, const struct end *facts, struct framebuf *out)
 {
 	struct member *m = &p->members[i];
 	struct end end = end_facts(m, how, facts);

@@ -35,7 +35,8 @@ static int list_add(void *ctx, int32_t pid)
 
 void processes_list_preexisting(const struct root *root, struct pid_list *ret)
 {
-	const int fd = root->live && root->proc >= 0 ? smallfile_open(root->proc, "thread-self/children") : -1;
+	const int fd = root->live && root->proc >= 0 ? smallfile_open(root->proc, "thread-self/children")
+						     : -1;
 
 	ret->n = 0;
 	if (fd >= 0)
@@ -99,7 +100,8 @@ void preexisting_scan(struct processes *p)
 		struct parent parent = { .p = p, .pid = p->preexisting.pid[i] };
 
 		if (processes_is_ignored(p, parent.pid) &&
-			numbers_list(p->env.root->proc, process_path(path, parent.pid, parent.pid, "task"), thread_visit, &parent) >= 0)
+			numbers_list(p->env.root->proc, process_path(path, parent.pid, parent.pid, "task"),
+				thread_visit, &parent) >= 0)
 			i++;
 		else
 			p->preexisting.pid[i] = p->preexisting.pid[--p->preexisting.n];

@@ -72,10 +72,11 @@ static const struct {
 		"mount a complete proc file system" },
 	[FILE_STATUS] = { "status", status_try, "procfs status, kept descriptor", "no status file",
 		"mount a complete proc file system" },
-	[FILE_IO] = { "io", io_try, "procfs io, kept descriptor", "this kernel does not count the I/O of processes",
+	[FILE_IO] = { "io", io_try, "procfs io, kept descriptor",
+		"this kernel does not count the I/O of processes",
 		"use a kernel with CONFIG_TASK_IO_ACCOUNTING" },
-	[FILE_ROLLUP] = { "smaps_rollup", rollup_try, "procfs smaps_rollup, in passes", "this kernel has no smaps_rollup",
-		"Linux 4.14 or later" },
+	[FILE_ROLLUP] = { "smaps_rollup", rollup_try, "procfs smaps_rollup, in passes",
+		"this kernel has no smaps_rollup", "Linux 4.14 or later" },
 };
 
 static const struct {
@@ -125,7 +126,8 @@ static int example_seen(void *ctx, int32_t pid)
 		e->with_memory = pid;
 		return -ECANCELED;
 	}
-	if (pid != 1 && smallfile_read(e->root->proc, process_path(path, pid, pid, "cgroup"), text, sizeof(text)) > 0)
+	if (pid != 1 &&
+		smallfile_read(e->root->proc, process_path(path, pid, pid, "cgroup"), text, sizeof(text)) > 0)
 		e->with_cgroup = pid;
 	return 0;
 }
@@ -158,7 +160,9 @@ static struct source_probe row_probe(const struct probe *p, size_t i, const int 
 {
 	enum probe_file file = rows[i].file;
 	int r = result[file];
-	struct source_probe probe = { .metric = rows[i].metric, .how = files[file].how, .why_not = "", .remedy = "" };
+	struct source_probe probe = {
+		.metric = rows[i].metric, .how = files[file].how, .why_not = "", .remedy = ""
+	};
 
 	if (r == 0 && rows[i].line > 0 &&
 		!((const struct maybe *) (const void *) ((const char *) &p->status + rows[i].line))->known)

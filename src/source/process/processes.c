@@ -26,9 +26,10 @@ static const uint64_t verified_ns = 1000000000;
  * of a sibling or descendant namespace does not show it at all. */
 const struct proc_lack *processes_proc_lack(const struct root *root)
 {
-	static const struct proc_lack
-		other = { "the file system at /proc belongs to another pid namespace", "remount it (unshare --mount-proc, mount -t proc proc /proc)" },
-		none = { "no proc file system is mounted at /proc", "mount it (mount -t proc proc /proc)" };
+	static const struct proc_lack other = { "the file system at /proc belongs to another pid namespace",
+		"remount it (unshare --mount-proc, mount -t proc proc /proc)" },
+				      none = { "no proc file system is mounted at /proc",
+					      "mount it (mount -t proc proc /proc)" };
 	struct statfs fs;
 	char text[16384];
 	const char *at;
@@ -106,7 +107,8 @@ int32_t processes_of_thread(struct processes *p, pid_t pid)
 	char path[PATH_LEN];
 	uint64_t tgid;
 
-	if (smallfile_read(p->env.root->proc, process_path(path, pid, pid, "status"), p->text, sizeof(p->text)) <= 0 ||
+	if (smallfile_read(p->env.root->proc, process_path(path, pid, pid, "status"), p->text,
+		    sizeof(p->text)) <= 0 ||
 		parse_key(p->text, "Tgid", &tgid) < 0 || tgid == (uint64_t) pid || tgid > INT32_MAX)
 		return 0;
 	return (int32_t) tgid;
@@ -194,7 +196,8 @@ static bool ignores_sigchld(struct processes *p, pid_t pid)
 	struct procfs_status st;
 	char path[PATH_LEN];
 
-	return smallfile_read(p->env.root->proc, process_path(path, pid, pid, "status"), p->text, sizeof(p->text)) > 0 &&
+	return smallfile_read(p->env.root->proc, process_path(path, pid, pid, "status"), p->text,
+		       sizeof(p->text)) > 0 &&
 	       procfs_status_parse(p->text, &st) == 0 && st.ignores_sigchld;
 }
 
@@ -231,7 +234,8 @@ void processes_zombie_io(struct processes *p, pid_t pid, struct io_facts *ret)
 	*ret = (struct io_facts) { 0 };
 	if (m && member_io_last(m))
 		*ret = m->io;
-	else if (smallfile_read(p->env.root->proc, process_path(path, pid, pid, "io"), p->text, sizeof(p->text)) > 0)
+	else if (smallfile_read(
+			 p->env.root->proc, process_path(path, pid, pid, "io"), p->text, sizeof(p->text)) > 0)
 		(void) process_io(p->text, ret);
 }
 
@@ -241,7 +245,8 @@ bool processes_orphan(struct processes *p, pid_t pid, struct framebuf *out)
 	uint64_t start;
 	uint32_t id;
 
-	if (!p->ours || p->foreign || member_of_pid(p, pid) || process_stat(p, pid, &st) < 0 || st.start_ticks < p->main_start_ticks)
+	if (!p->ours || p->foreign || member_of_pid(p, pid) || process_stat(p, pid, &st) < 0 ||
+		st.start_ticks < p->main_start_ticks)
 		return false;
 	if (ended_find(p, pid, &start) && start == st.start_ticks)
 		return false;

@@ -180,7 +180,8 @@ void member_disown(struct processes *p, struct member *m);
 char *process_path(char buf[PATH_LEN], int32_t pid, int32_t tid, const char *name);
 
 /* Reports the end of members[i] with all known facts, and forgets it; facts may be NULL. */
-void member_end(struct processes *p, size_t i, enum end_how how, const struct end *facts, struct framebuf *out);
+void member_end(
+	struct processes *p, size_t i, enum end_how how, const struct end *facts, struct framebuf *out);
 /* Copies the values of a stat line. */
 void member_stat(struct processes *p, struct member *m, const struct procfs_stat *st);
 /* Keeps one of its files open, if the limit of descriptors allows; member_close closes all of them. */
@@ -236,10 +237,11 @@ uint32_t process_uid(struct processes *p, int32_t pid);
  * its parent (pid ppid; parent: its id if it is another such process, else 0) is or was a member
  * or, for a job of ours, is the recorder, its birth goes to out. Returns its id, 0 if it is not
  * part of the job. */
-uint32_t member_unsampled(struct processes *p, int32_t pid, int32_t ppid, uint32_t parent, uint32_t uid, const char *name,
-	struct framebuf *out);
+uint32_t member_unsampled(struct processes *p, int32_t pid, int32_t ppid, uint32_t parent, uint32_t uid,
+	const char *name, struct framebuf *out);
 /* Reports its birth again with the values of st: after an exec or a new name. */
-void member_rebirth(struct processes *p, struct member *m, const struct procfs_stat *st, struct framebuf *out);
+void member_rebirth(
+	struct processes *p, struct member *m, const struct procfs_stat *st, struct framebuf *out);
 
 /* gate.c */
 

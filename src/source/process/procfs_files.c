@@ -22,8 +22,8 @@ int procfs_statm_parse(const char *text, struct procfs_statm *ret)
 /* "rchar: 2012\nwchar: 0\nsyscr: 7\nsyscw: 0\nread_bytes: 0\nwrite_bytes: 0\ncancelled_write_bytes: 0\n" */
 int procfs_io_parse(const char *text, struct procfs_io *ret)
 {
-	static const char *const keys[] = { "rchar: ", "wchar: ", "syscr: ", "syscw: ", "read_bytes: ", "write_bytes: ",
-		"cancelled_write_bytes: " };
+	static const char *const keys[] = { "rchar: ", "wchar: ", "syscr: ", "syscw: ", "read_bytes: ",
+		"write_bytes: ", "cancelled_write_bytes: " };
 	uint64_t value[7];
 	const char *p = text;
 

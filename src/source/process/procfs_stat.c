@@ -16,8 +16,8 @@ enum {
 
 /* The fields that are read; the others are skipped (field 25, rsslim, does not even fit an
  * int64_t). */
-static const uint32_t wanted = BIT(4) | BIT(5) | BIT(6) | BIT(10) | BIT(11) | BIT(12) | BIT(14) | BIT(15) | BIT(16) |
-			       BIT(17) | BIT(20) | BIT(22) | BIT(23) | BIT(26) | BIT(27) | BIT(28);
+static const uint32_t wanted = BIT(4) | BIT(5) | BIT(6) | BIT(10) | BIT(11) | BIT(12) | BIT(14) | BIT(15) |
+			       BIT(16) | BIT(17) | BIT(20) | BIT(22) | BIT(23) | BIT(26) | BIT(27) | BIT(28);
 
 /* Fields that may be negative: ppid is 0 and session -1 outside the pid namespace. */
 static const uint32_t is_signed = BIT(4) | BIT(5) | BIT(6);

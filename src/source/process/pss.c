@@ -29,7 +29,8 @@ static bool member_pss(struct processes *p, struct member *m, uint64_t max_bytes
 		return true;
 	if (max_bytes > 0 && m->rss > max_bytes)
 		return false;
-	n = member_read_path(p, m, process_path(path, m->pid, m->tid, "smaps_rollup"), p->text, sizeof(p->text));
+	n = member_read_path(
+		p, m, process_path(path, m->pid, m->tid, "smaps_rollup"), p->text, sizeof(p->text));
 	if (n >= 0 && procfs_rollup_parse(p->text, &rollup) == 0) {
 		rollup_report(m, &rollup, out);
 		return true;

@@ -65,7 +65,8 @@ static void group_unknown(struct member *m, unsigned group_mask, struct framebuf
 }
 
 /* A file of m could not be read or parsed: m has ended, or the group is unknown. */
-static void group_failed(struct processes *p, struct member *m, unsigned group_mask, int error, struct framebuf *out)
+static void group_failed(
+	struct processes *p, struct member *m, unsigned group_mask, int error, struct framebuf *out)
 {
 	if ((error == -ESRCH || error == -ENOENT || descriptors_were_lacking(error)) && !member_check(p, m))
 		return;
@@ -89,10 +90,12 @@ static void memory_read(struct processes *p, struct member *m, struct framebuf *
 
 /* A new program, or only a new name (prctl)? An exec places stack and code anew. Where the kernel
  * hides them, a new name is the only sign. A process without memory (vsize 0) shows neither. */
-static void exec_detect(struct processes *p, struct member *m, const struct procfs_stat *st, struct framebuf *out)
+static void exec_detect(
+	struct processes *p, struct member *m, const struct procfs_stat *st, struct framebuf *out)
 {
 	bool renamed = strncmp(st->name, m->name, sizeof(m->name) - 1) != 0;
-	bool moved = st->startstack != m->startstack || st->startcode != m->startcode || st->endcode != m->endcode;
+	bool moved = st->startstack != m->startstack || st->startcode != m->startcode ||
+		     st->endcode != m->endcode;
 	bool hidden = st->startstack == 0 || m->startstack == 0;
 	uint64_t now = clock_boot_ns();
 	enum recorder recorder;
@@ -152,8 +155,9 @@ static void cpu_read(struct processes *p, struct member *m, struct framebuf *out
 /* Counters never fall: the sum changes if one of them does. */
 static uint64_t io_sum(const struct io_facts *io)
 {
-	return (uint64_t) io->read_bytes.value + (uint64_t) io->write_bytes.value + (uint64_t) io->write_cancelled.value +
-	       (uint64_t) io->read_chars.value + (uint64_t) io->write_chars.value;
+	return (uint64_t) io->read_bytes.value + (uint64_t) io->write_bytes.value +
+	       (uint64_t) io->write_cancelled.value + (uint64_t) io->read_chars.value +
+	       (uint64_t) io->write_chars.value;
 }
 
 /* Whether it has waited for a child. Each child has faults, and its I/O moves to the parent. */
@@ -198,7 +202,8 @@ static void hwm_update(struct member *m, struct maybe hwm)
  * hundredths of a second. */
 static uint64_t activity(const struct member *m)
 {
-	return m->cpu_ticks + (uint64_t) (m->faults_minor.value + m->faults_major.value + m->faults_waited.value);
+	return m->cpu_ticks +
+	       (uint64_t) (m->faults_minor.value + m->faults_major.value + m->faults_waited.value);
 }
 
 static void status_read(struct processes *p, struct member *m, struct framebuf *out)
@@ -239,8 +244,8 @@ static void status_read(struct processes *p, struct member *m, struct framebuf *
  * turn. */
 static bool is_idle(const struct processes *p, struct member *m)
 {
-	if (p->n <= WIDE_MEMBERS || m->is_main || !(m->groups_done & PROCESSES_CPU) || m->activity_at_status != activity(m) ||
-		m->rss != m->rss_at_status)
+	if (p->n <= WIDE_MEMBERS || m->is_main || !(m->groups_done & PROCESSES_CPU) ||
+		m->activity_at_status != activity(m) || m->rss != m->rss_at_status)
 		return false;
 	return ++m->idle_turns < IDLE_TURNS_MAX;
 }
@@ -339,8 +344,9 @@ static void groups_report(struct member *m, struct framebuf *out)
 		for (size_t i = 0; i < ROWS; i++) {
 			if (!(m->groups_done & rows[i].group))
 				continue;
-			member_report(m, rows[i].metric,
-				*(const struct maybe *) (const void *) ((const char *) m + rows[i].from), out);
+			const void *value = (const char *) m + rows[i].from;
+
+			member_report(m, rows[i].metric, *(const struct maybe *) value, out);
 		}
 	}
 	m->groups_done = 0;
@@ -404,7 +410,8 @@ void processes_bursts(struct processes *p, struct framebuf *out)
 	}
 }
 
-int processes_read_some(struct processes *p, unsigned group_mask, const uint32_t *ids, size_t n, struct framebuf *out)
+int processes_read_some(
+	struct processes *p, unsigned group_mask, const uint32_t *ids, size_t n, struct framebuf *out)
 {
 	for (size_t k = 0; k < n; k++) {
 		uint32_t i;

@@ -48,7 +48,8 @@ static bool is_in_session(struct processes *p, int32_t session)
 	return false;
 }
 
-static bool is_fork_of(const struct procfs_stat *st, uint64_t startstack, uint64_t startcode, uint64_t endcode)
+static bool is_fork_of(
+	const struct procfs_stat *st, uint64_t startstack, uint64_t startcode, uint64_t endcode)
 {
 	return st->startstack == startstack && st->startcode == startcode && st->endcode == endcode;
 }
@@ -121,11 +122,13 @@ enum recorder process_recorder(struct processes *p, const struct procfs_stat *st
 
 	if (p->all || strcmp(st->name, HIWATER) != 0)
 		return RECORDER_NOT;
-	n = smallfile_read(p->env.root->proc, process_path(path, st->pid, st->pid, "cmdline"), text, sizeof(p->command));
+	n = smallfile_read(
+		p->env.root->proc, process_path(path, st->pid, st->pid, "cmdline"), text, sizeof(p->command));
 	if (n <= 0)
 		return RECORDER_MAY_BE;
 	at = strnlen(text, (size_t) n) + 1;
-	return at + sizeof(how) <= (size_t) n && memcmp(text + at, how, sizeof(how)) == 0 ? RECORDER_IS : RECORDER_NOT;
+	return at + sizeof(how) <= (size_t) n && memcmp(text + at, how, sizeof(how)) == 0 ? RECORDER_IS
+											  : RECORDER_NOT;
 }
 
 /* Reads a process that is not a member yet and may become one. */
@@ -259,7 +262,8 @@ static int scan_tree(struct processes *p, struct framebuf *out)
 	for (size_t i = 0; i < p->n && r >= 0; i++) {
 		const struct member *m = &p->members[i];
 
-		r = process_visit(&v, m->pid, p->gate.proven && !p->gate.off && m->threads.known && m->threads.value == 1);
+		r = process_visit(&v, m->pid,
+			p->gate.proven && !p->gate.off && m->threads.known && m->threads.value == 1);
 	}
 	return r;
 }
@@ -362,7 +366,8 @@ static int scan_new(struct processes *p, uint32_t now, struct framebuf *out)
 
 	if (now == g->last && now == g->before)
 		return 0;
-	if (!p->all && p->children > 0 && (uint64_t) gate_pids_between(g, g->before, now) * COST_PID > tree_cost_ns(p))
+	if (!p->all && p->children > 0 &&
+		(uint64_t) gate_pids_between(g, g->before, now) * COST_PID > tree_cost_ns(p))
 		return scan_tree(p, out);
 	return scan_pids(p, g->before, now, out);
 }
@@ -373,7 +378,8 @@ static bool walk_waits(const struct processes *p, uint64_t now_ns)
 {
 	const struct gate *g = &p->gate;
 
-	return g->proven && g->walked && p->children > 0 && now_ns - g->walked_ns < tree_cost_ns(p) * WALK_SHARE;
+	return g->proven && g->walked && p->children > 0 &&
+	       now_ns - g->walked_ns < tree_cost_ns(p) * WALK_SHARE;
 }
 
 /* now: the last pid, if gated. If it has not changed since the last walk, there is nothing to find;
@@ -383,7 +389,8 @@ static int scan_full(struct processes *p, bool gated, uint32_t now, uint64_t beg
 	struct gate *g = &p->gate;
 	int r;
 
-	if (gated && g->proven && g->walked && now == g->last_full && g->before == now && p->full_scans++ % RECHECK_EVERY != 0)
+	if (gated && g->proven && g->walked && now == g->last_full && g->before == now &&
+		p->full_scans++ % RECHECK_EVERY != 0)
 		return 0;
 	if (gated && walk_waits(p, began_ns))
 		return scan_new(p, now, out);
@@ -448,7 +455,8 @@ bool gate_no_births(struct processes *p, bool *ret_vanished)
 			continue;
 		if (process_stat(p, (int32_t) pid, &st) < 0)
 			vanished = true;
-		else if (belongs(p, &st) && !processes_is_ignored(p, (int32_t) pid) && processes_of_thread(p, (int32_t) pid) == 0)
+		else if (belongs(p, &st) && !processes_is_ignored(p, (int32_t) pid) &&
+			 processes_of_thread(p, (int32_t) pid) == 0)
 			return false;
 	}
 	*ret_vanished = vanished;

@@ -72,8 +72,8 @@ bool self_has_ptrace(const struct root *root)
 	autolongfile struct longfile file = { 0 };
 	uint64_t caps;
 
-	return longfile_read(&file, root->proc, "self/status") >= 0 && mask_of(file.data, "\nCapEff:", &caps) == 0 &&
-	       (caps & (UINT64_C(1) << CAP_SYS_PTRACE)) != 0;
+	return longfile_read(&file, root->proc, "self/status") >= 0 &&
+	       mask_of(file.data, "\nCapEff:", &caps) == 0 && (caps & (UINT64_C(1) << CAP_SYS_PTRACE)) != 0;
 }
 
 int process_owner(const struct root *root, pid_t pid, char ret_name[16], uint32_t *ret_uid)

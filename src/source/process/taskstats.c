@@ -65,7 +65,8 @@ int taskstats_open(struct taskstats **ret, struct err *err)
 	r = taskstats_socket_open(&t->socket);
 	if (r < 0) {
 		taskstats_close(t);
-		return err_set(err, r, "the kernel's exit records (taskstats) are not available: %s", taskstats_socket_why(r));
+		return err_set(err, r, "the kernel's exit records (taskstats) are not available: %s",
+			taskstats_socket_why(r));
 	}
 	*ret = t;
 	return 0;
@@ -136,7 +137,8 @@ static void group_add(struct group *g, const struct taskstats_record *r)
 	sum->faults_minor += r->faults_minor;
 	taskstats_io_add(&sum->io, &r->io);
 	/* A thread's record gives the thread's own start: its process started then or before. */
-	if (r->pid == r->tgid || sum->start_wall_s == 0 || (!g->first_seen && r->start_wall_s < sum->start_wall_s))
+	if (r->pid == r->tgid || sum->start_wall_s == 0 ||
+		(!g->first_seen && r->start_wall_s < sum->start_wall_s))
 		sum->start_wall_s = r->start_wall_s;
 	sum->received_ns = r->received_ns;
 	sum->ppid = r->ppid;
@@ -159,8 +161,10 @@ static uint32_t member_id(const struct processes *p, const struct group *g, uint
 	const struct member *m = member_of_pid(p, (int32_t) r->tgid);
 	uint64_t ticks = m ? m->start_ticks : 0;
 	uint32_t id = m ? m->id : ended_find(p, (int32_t) r->tgid, &ticks);
-	int64_t wall = (int64_t) (clock_wall_ns() / 1000000000), boot = (int64_t) (clock_boot_ns() / 1000000000);
-	int64_t off = (int64_t) (ticks * p->tick_ns / 1000000000) - ((int64_t) r->start_wall_s - (wall - boot));
+	int64_t wall = (int64_t) (clock_wall_ns() / 1000000000),
+		boot = (int64_t) (clock_boot_ns() / 1000000000);
+	int64_t off = (int64_t) (ticks * p->tick_ns / 1000000000) -
+		      ((int64_t) r->start_wall_s - (wall - boot));
 
 	*ret_start_ns = ticks * p->tick_ns;
 	return (off >= -START_SLACK_S || !g->first_seen) && off <= START_SLACK_S ? id : 0;
@@ -190,7 +194,8 @@ static void scale(struct taskstats_record *r)
  * (pthread_exit) has 0. */
 static struct maybe status_of(const struct taskstats *t, const struct group *g)
 {
-	if (!g->first_seen || (g->sum.status == 0 && g->last_tid != g->sum.tgid && !t->socket.layout.has_tgid))
+	if (!g->first_seen ||
+		(g->sum.status == 0 && g->last_tid != g->sum.tgid && !t->socket.layout.has_tgid))
 		return UNKNOWN;
 	return known((int32_t) (g->sum.status != 0 ? g->sum.status : g->last_status));
 }
@@ -201,7 +206,8 @@ static uint64_t run_time(const struct processes *p, uint64_t boot_ns)
 }
 
 /* Reports the end of the process with this id. */
-static void end_report(struct taskstats *t, const struct processes *p, const struct group *g, uint32_t id, uint64_t start_ns, struct framebuf *out)
+static void end_report(struct taskstats *t, const struct processes *p, const struct group *g, uint32_t id,
+	uint64_t start_ns, struct framebuf *out)
 {
 	struct taskstats_record sum = g->sum, *r = &sum;
 	const struct maybe status = status_of(t, g);
@@ -239,11 +245,13 @@ static bool is_of_recorder(const struct processes *p, const struct taskstats_rec
 	const int32_t pid = (int32_t) r->tgid;
 	const struct member *m = member_of_pid(p, pid);
 
-	return strcmp(r->name, HIWATER) == 0 && (m ? strcmp(m->name, HIWATER) != 0 : !ended_is_hiwater(p, pid));
+	return strcmp(r->name, HIWATER) == 0 &&
+	       (m ? strcmp(m->name, HIWATER) != 0 : !ended_is_hiwater(p, pid));
 }
 
 /* Returns whether its process is known. */
-static bool group_end(struct taskstats *t, const struct processes *p, const struct group *g, struct framebuf *out)
+static bool group_end(
+	struct taskstats *t, const struct processes *p, const struct group *g, struct framebuf *out)
 {
 	uint64_t start_ns;
 	uint32_t id = member_id(p, g, &start_ns);
@@ -257,7 +265,8 @@ static bool group_end(struct taskstats *t, const struct processes *p, const stru
  * end is not its child. */
 static bool started_in_parents_life(const struct processes *p, const struct taskstats_record *r)
 {
-	const int64_t wall = (int64_t) (clock_wall_ns() / 1000000000), boot = (int64_t) (clock_boot_ns() / 1000000000);
+	const int64_t wall = (int64_t) (clock_wall_ns() / 1000000000),
+		      boot = (int64_t) (clock_boot_ns() / 1000000000);
 	const uint64_t ended_ns = member_of_pid(p, (int32_t) r->ppid) ? 0 : ended_when(p, (int32_t) r->ppid);
 
 	return ended_ns == 0 || r->start_wall_s == 0 ||
@@ -266,9 +275,11 @@ static bool started_in_parents_life(const struct processes *p, const struct task
 
 /* A scan took place and did not find it: it was born and reaped between two scans. If its
  * parent is a member, it was one too. */
-static uint32_t late_unsampled(const struct taskstats *t, struct processes *p, const struct taskstats_record *r, struct framebuf *out)
+static uint32_t late_unsampled(const struct taskstats *t, struct processes *p,
+	const struct taskstats_record *r, struct framebuf *out)
 {
-	const int64_t wall = (int64_t) (clock_wall_ns() / 1000000000), boot = (int64_t) (clock_boot_ns() / 1000000000);
+	const int64_t wall = (int64_t) (clock_wall_ns() / 1000000000),
+		      boot = (int64_t) (clock_boot_ns() / 1000000000);
 	uint64_t ticks;
 	uint32_t parent = 0;
 
@@ -366,7 +377,8 @@ static void record_take(struct taskstats *t, const struct processes *p, const st
 	struct group *g, alone = { .sum.tgid = r->tgid };
 	uint32_t i;
 
-	if (!map_get(&t->by_tgid, r->tgid, &i) && (r->is_last || (!t->socket.layout.has_tgid && is_process_end(p, r)))) {
+	if (!map_get(&t->by_tgid, r->tgid, &i) &&
+		(r->is_last || (!t->socket.layout.has_tgid && is_process_end(p, r)))) {
 		group_add(&alone, r);
 		group_end_or_wait(t, p, &alone, out);
 		return;
@@ -401,7 +413,8 @@ void taskstats_receive(struct taskstats *t)
 		t->lossy |= r < 0;
 		if (r <= 0)
 			continue;
-		if (vec_reserve(&t->received, &t->cap_received, t->n_received, sizeof(*t->received), GROUPS_MAX) < 0)
+		if (vec_reserve(&t->received, &t->cap_received, t->n_received, sizeof(*t->received),
+			    GROUPS_MAX) < 0)
 			t->lossy = true;
 		else
 			t->received[t->n_received++] = record;

@@ -94,7 +94,8 @@ static const char *stats_of(const char *text, size_t len, uint16_t shift, size_t
 	return stats && *ret_size >= (size_t) NEEDED + shift ? stats : NULL;
 }
 
-int taskstats_layout_find(const char *text, size_t len, uint32_t tid, uint32_t pid, struct taskstats_layout *ret)
+int taskstats_layout_find(
+	const char *text, size_t len, uint32_t tid, uint32_t pid, struct taskstats_layout *ret)
 {
 	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
 		struct taskstats_layout l = layouts[i];
@@ -106,7 +107,9 @@ int taskstats_layout_find(const char *text, size_t len, uint32_t tid, uint32_t p
 		l.has_tgid = version_of(stats) >= 12 && size >= (size_t) AT_TGID + l.tgid_shift + 4 &&
 			     u32_at(stats, (size_t) AT_TGID + l.tgid_shift) == pid;
 		/* This process has read its own libraries. */
-		l.has_io = u64_at(stats, (size_t) AT_READ_CHAR + l.shift) + u64_at(stats, (size_t) AT_WRITE_CHAR + l.shift) > 0;
+		l.has_io = u64_at(stats, (size_t) AT_READ_CHAR + l.shift) +
+				   u64_at(stats, (size_t) AT_WRITE_CHAR + l.shift) >
+			   0;
 		*ret = l;
 		return 0;
 	}

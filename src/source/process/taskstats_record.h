@@ -59,7 +59,8 @@ const char *taskstats_attribute(const char *text, size_t len, uint16_t type, siz
 
 /* text: the kernel's answer about thread tid of process pid. Returns 0, or -EPROTO if no known
  * layout fits. */
-int taskstats_layout_find(const char *text, size_t len, uint32_t tid, uint32_t pid, struct taskstats_layout *ret);
+int taskstats_layout_find(
+	const char *text, size_t len, uint32_t tid, uint32_t pid, struct taskstats_layout *ret);
 
 /* Returns 0, or -EBADMSG, leaving *ret alone. */
 int taskstats_record_parse(const char *text, size_t len, const struct taskstats_layout *layout,

@@ -17,7 +17,8 @@ enum {
 };
 
 /* One request with one attribute. Returns 0 or -errno. */
-static int request_send(struct taskstats_socket *s, uint16_t type, uint8_t cmd, uint16_t attr, const void *value, size_t size)
+static int request_send(
+	struct taskstats_socket *s, uint16_t type, uint8_t cmd, uint16_t attr, const void *value, size_t size)
 {
 	struct {
 		struct nlmsghdr head;
@@ -25,7 +26,9 @@ static int request_send(struct taskstats_socket *s, uint16_t type, uint8_t cmd, 
 		struct nlattr attr;
 		char value[64];
 	} request = {
-		.head = { .nlmsg_type = type, .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK, .nlmsg_seq = ++s->seq },
+		.head = { .nlmsg_type = type,
+			.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK,
+			.nlmsg_seq = ++s->seq },
 		.genl = { .cmd = cmd, .version = 1 },
 		.attr = { .nla_len = (uint16_t) (NLA_HDRLEN + size), .nla_type = attr },
 	};
@@ -35,7 +38,8 @@ static int request_send(struct taskstats_socket *s, uint16_t type, uint8_t cmd, 
 		return -EINVAL;
 	memcpy(request.value, value, size);
 	request.head.nlmsg_len = (uint32_t) (NLMSG_HDRLEN + GENL_HDRLEN + NLA_HDRLEN + NLA_ALIGN(size));
-	if (sendto(s->fd, &request, request.head.nlmsg_len, 0, (struct sockaddr *) &kernel, sizeof(kernel)) < 0)
+	if (sendto(s->fd, &request, request.head.nlmsg_len, 0, (struct sockaddr *) &kernel, sizeof(kernel)) <
+		0)
 		return -errno;
 	return 0;
 }
@@ -58,8 +62,8 @@ static ssize_t message_receive(struct taskstats_socket *s)
 
 /* Reads the answer to the last request: the kernel queues it before the request returns. take is
  * called for each message. Returns the result in the acknowledgement. */
-static int answer_read(struct taskstats_socket *s, int (*take)(struct taskstats_socket *s, const char *text, size_t len, void *ret),
-	void *ret)
+static int answer_read(struct taskstats_socket *s,
+	int (*take)(struct taskstats_socket *s, const char *text, size_t len, void *ret), void *ret)
 {
 	int r = -ENOMSG;
 	ssize_t n;
@@ -78,7 +82,8 @@ static int answer_read(struct taskstats_socket *s, int (*take)(struct taskstats_
 									      : r;
 		}
 		if (take && head->nlmsg_len >= NLMSG_HDRLEN + GENL_HDRLEN)
-			r = take(s, s->buf + NLMSG_HDRLEN + GENL_HDRLEN, head->nlmsg_len - NLMSG_HDRLEN - GENL_HDRLEN, ret);
+			r = take(s, s->buf + NLMSG_HDRLEN + GENL_HDRLEN,
+				head->nlmsg_len - NLMSG_HDRLEN - GENL_HDRLEN, ret);
 	}
 	return (int) n;
 }
@@ -195,9 +200,9 @@ int taskstats_socket_next(struct taskstats_socket *s, struct taskstats_record *r
 
 	if (n < 0)
 		return (int) n;
-	if ((size_t) n < NLMSG_HDRLEN + GENL_HDRLEN || head->nlmsg_len > (size_t) n || head->nlmsg_type != s->family ||
-		head->nlmsg_len < NLMSG_HDRLEN + GENL_HDRLEN)
+	if ((size_t) n < NLMSG_HDRLEN + GENL_HDRLEN || head->nlmsg_len > (size_t) n ||
+		head->nlmsg_type != s->family || head->nlmsg_len < NLMSG_HDRLEN + GENL_HDRLEN)
 		return 0;
-	return taskstats_record_parse(s->buf + NLMSG_HDRLEN + GENL_HDRLEN, head->nlmsg_len - NLMSG_HDRLEN - GENL_HDRLEN, &s->layout,
-		       ret) == 0;
+	return taskstats_record_parse(s->buf + NLMSG_HDRLEN + GENL_HDRLEN,
+		       head->nlmsg_len - NLMSG_HDRLEN - GENL_HDRLEN, &s->layout, ret) == 0;
 }

@@ -64,7 +64,8 @@ void user_events_done(struct user_events *p)
 
 /* ---- messages --------------------------------------------------------------------------------------------------- */
 
-static void event(struct framebuf *out, uint64_t time_ns, enum event_kind kind, uint32_t phase, const char *text)
+static void event(
+	struct framebuf *out, uint64_t time_ns, enum event_kind kind, uint32_t phase, const char *text)
 {
 	const struct event e = {
 		.time_ns = time_ns,
@@ -79,12 +80,16 @@ static void event(struct framebuf *out, uint64_t time_ns, enum event_kind kind, 
 
 int user_events_check_mark(const char *text, struct err *err)
 {
-	return strlen(text) <= USER_MARK_BYTES ? 0 : err_set(err, -EMSGSIZE, "mark: the text is longer than the %d bytes that a recording keeps of one, so it is left out; "
-									     "shorten it, or mark the name of a file that has it",
-							     USER_MARK_BYTES);
+	return strlen(text) <= USER_MARK_BYTES
+		       ? 0
+		       : err_set(err, -EMSGSIZE,
+				 "mark: the text is longer than the %d bytes that a recording keeps of one, so it is left out; "
+				 "shorten it, or mark the name of a file that has it",
+				 USER_MARK_BYTES);
 }
 
-static int parse_mark(struct user_events *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
+static int parse_mark(
+	struct user_events *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
 {
 	(void) p;
 	if (user_events_check_mark(text, err) < 0)
@@ -95,7 +100,8 @@ static int parse_mark(struct user_events *p, const char *text, uint64_t time_ns,
 
 /* A framework ran out of its device's memory. The kernel killed no process, so this is not an
  * EVENT_OOM. */
-static int parse_oom(struct user_events *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
+static int parse_oom(
+	struct user_events *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
 {
 	char why[USER_MESSAGE_BYTES + 32];
 
@@ -106,18 +112,21 @@ static int parse_oom(struct user_events *p, const char *text, uint64_t time_ns, 
 	return 0;
 }
 
-static int parse_begin(struct user_events *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
+static int parse_begin(
+	struct user_events *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
 {
 	if (p->depth == USER_PHASE_DEPTH)
 		return err_set(err, -EBADMSG, "phase: more than %d phases are open", USER_PHASE_DEPTH);
 	p->open[p->depth].number = ++p->last_phase;
-	(void) snprintf(p->open[p->depth].name, sizeof(p->open[0].name), "%.*s", (int) strcspn(text, "\n"), text);
+	(void) snprintf(
+		p->open[p->depth].name, sizeof(p->open[0].name), "%.*s", (int) strcspn(text, "\n"), text);
 	p->depth++;
 	event(out, time_ns, EVENT_PHASE_BEGIN, p->last_phase, text);
 	return 0;
 }
 
-static int parse_end(struct user_events *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
+static int parse_end(
+	struct user_events *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
 {
 	for (unsigned i = p->depth; i-- > 0;) {
 		if (strncmp(p->open[i].name, text, sizeof(p->open[i].name) - 1) != 0)
@@ -202,7 +211,8 @@ static int read_pairs(const char *text, struct series_value *value, struct frame
 	return n;
 }
 
-static int parse_log(struct user_events *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
+static int parse_log(
+	struct user_events *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
 {
 	struct series_value value = { 0 };
 	int n;
@@ -224,7 +234,8 @@ static int parse_log(struct user_events *p, const char *text, uint64_t time_ns, 
 
 static const struct {
 	const char *verb;
-	int (*parse)(struct user_events *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err);
+	int (*parse)(struct user_events *p, const char *text, uint64_t time_ns, struct framebuf *out,
+		struct err *err);
 } verbs[] = {
 	{ "mark ", parse_mark },
 	{ "oom ", parse_oom },
@@ -233,7 +244,8 @@ static const struct {
 	{ "log ", parse_log },
 };
 
-int user_events_parse(struct user_events *p, const char *message, uint64_t time_ns, struct framebuf *out, struct err *err)
+int user_events_parse(
+	struct user_events *p, const char *message, uint64_t time_ns, struct framebuf *out, struct err *err)
 {
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
 		const char *text = message;
@@ -367,9 +379,13 @@ int user_events_send(const char *name, const char *message, struct err *err)
 	int r;
 
 	if (len == 0)
-		return err_set(err, -EINVAL, "HIWATER_SOCKET is '%.60s', which is not a recorder's socket", name);
+		return err_set(
+			err, -EINVAL, "HIWATER_SOCKET is '%.60s', which is not a recorder's socket", name);
 	if (is_of_other_user(name, &uid))
-		return err_set(err, -EPERM, "the run belongs to user %" PRIu64 ", whose recorder accepts no messages from other users", uid);
+		return err_set(err, -EPERM,
+			"the run belongs to user %" PRIu64
+			", whose recorder accepts no messages from other users",
+			uid);
 	if (strlen(message) > USER_MESSAGE_BYTES)
 		return err_set(err, -EMSGSIZE, "the message is longer than %d bytes", USER_MESSAGE_BYTES);
 	r = send_one(message, &address, len);

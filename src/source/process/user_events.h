@@ -44,7 +44,8 @@ void user_events_done(struct user_events *p);
 int user_events_receive(struct user_events *p, uint64_t time_ns, struct framebuf *out);
 
 /* Parses a message. Returns 0, or -EBADMSG with text, leaving out as it was. */
-int user_events_parse(struct user_events *p, const char *message, uint64_t time_ns, struct framebuf *out, struct err *err);
+int user_events_parse(
+	struct user_events *p, const char *message, uint64_t time_ns, struct framebuf *out, struct err *err);
 
 /* Returns 0, or -EMSGSIZE with text. */
 int user_events_check_mark(const char *text, struct err *err);

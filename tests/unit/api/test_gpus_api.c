@@ -38,7 +38,8 @@ static void devices_and_users(void **state)
 		assert_false(hwi_gpus_device(gpus, 2, &device) || hwi_gpus_device(gpus, 0, &none));
 		assert_true(hwi_gpus_user(gpus, 0, &user));
 		assert_true(user.pid.known && user.memory.known && user.device < 2);
-		assert_false(hwi_gpus_user(gpus, 3, &user)); /* the second read replaces the first: three processes, not six */
+		/* the second read replaces the first: three processes, not six */
+		assert_false(hwi_gpus_user(gpus, 3, &user));
 	}
 	hwi_gpus_close(gpus);
 }
@@ -70,7 +71,8 @@ static void texts(void **state)
 	text_of(HWI_GPUS_CSV_PROCESSES, NULL, "gpu,gpu_uuid,pid,");
 	text_of(HWI_GPUS_LINE, "{gpu}={vendor}", "0=amd  1=amd\n");
 	text_of(HWI_GPUS_LIST, NULL, "GPU 0: AMD Instinct MI300X");
-	text_of(HWI_GPUS_QUERY, "index,memory.total", "index, memory.total [MiB]\n0, 196592 MiB\n1, 196592 MiB\n");
+	text_of(HWI_GPUS_QUERY, "index,memory.total",
+		"index, memory.total [MiB]\n0, 196592 MiB\n1, 196592 MiB\n");
 	text_of(HWI_GPUS_QUERY_APPS, "pid,used_memory", "pid, used_gpu_memory [MiB]\n800, 40960 MiB\n");
 }
 

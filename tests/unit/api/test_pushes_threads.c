@@ -101,7 +101,8 @@ static void everything_at_once(void **state)
 	hwi_pushes_begin(p, (const double[]) { 1, 2 }, (double) NAN);
 	hwi_pushes_push(p, (const double[]) { 5, 5 }, (double) NAN, NULL);
 	hwi_pushes_stats(p, &stats);
-	assert_true(stats.rises_per_s > 0 && stats.risen_per_s == stats.risen / ((double) stats.active_ns / 1e9));
+	assert_true(
+		stats.rises_per_s > 0 && stats.risen_per_s == stats.risen / ((double) stats.active_ns / 1e9));
 	hwi_pushes_clear(p);
 	hwi_pushes_stats(p, &stats);
 	assert_true(stats.events == 0 && isnan(stats.peaks[0]) && stats.rises_per_s == 0);

@@ -51,7 +51,8 @@ static void see(void *ctx, const struct hiw_frame *f)
 
 		w->totals += m->entity == HIW_JOB && strcmp(m->name, "ram") == 0;
 		w->host += m->entity == HIW_HOST;
-		w->sizes += m->entity == HIW_PROCESS && f->readings[i].metric == (unsigned) rss && f->readings[i].id == w->child_id;
+		w->sizes += m->entity == HIW_PROCESS && f->readings[i].metric == (unsigned) rss &&
+			    f->readings[i].id == w->child_id;
 	}
 }
 
@@ -98,7 +99,8 @@ static void frames_of_a_job(void **state)
 	assert_int_equal(hiw_recorder_start(r, child.pid, NULL), 0);
 	assert_true(w.child);
 	assert_int_equal(w.births, 1);
-	for (int i = 0; i < 1000 && w.totals < 5; i++) /* exit records of other processes wake the recorder, too */
+	/* exit records of other processes wake the recorder, too */
+	for (int i = 0; i < 1000 && w.totals < 5; i++)
 		steps(r, 1);
 	assert_int_equal(hiw_recorder_mark(r, "now"), 0);
 	assert_int_equal(hiw_recorder_end(r, NULL), 0);

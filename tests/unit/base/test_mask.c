@@ -42,7 +42,8 @@ static void names_that_only_look_like_it_stay(void **state)
 {
 	(void) state;
 	COMMAND("python\0train.py\0--tokenizer\0bert\0--max_tokens=512\0--monkey=1\0--keyboard\0us\0compass=3\0key");
-	assert_string_equal(out, "python train.py --tokenizer bert --max_tokens=512 --monkey=1 --keyboard us compass=3 key");
+	assert_string_equal(out,
+		"python train.py --tokenizer bert --max_tokens=512 --monkey=1 --keyboard us compass=3 key");
 	assert_false(mask_is_secret("tokenizer", 9));
 	assert_true(mask_is_secret("api_key", 7));
 	assert_true(mask_is_secret("DB_PASSWORD", 11));

@@ -282,9 +282,11 @@ static void test_more_errors(void **state)
 		"unknown option -summary; did you mean --summary? see hiwater run --help");
 	refused(run, "run --output",
 		"option --output needs a value: FILE.hiw; see hiwater run --help");
-	refused(run, "run --output -- make", "option --output needs a value: FILE.hiw; see hiwater run --help");
+	refused(run, "run --output -- make",
+		"option --output needs a value: FILE.hiw; see hiwater run --help");
 	refused(run, "run -n -- make", "option -n needs a value: NAME; see hiwater run --help");
-	refused(run, "run --output= make", "option --output needs a non-empty value: FILE.hiw; see hiwater run --help");
+	refused(run, "run --output= make",
+		"option --output needs a non-empty value: FILE.hiw; see hiwater run --help");
 	refused(run, "run -pn", "option -n needs a value: NAME; see hiwater run --help");
 	refused(run, "run --plain=yes",
 		"option --plain takes no value, 'yes' was given; see hiwater run --help");
@@ -331,7 +333,8 @@ static void test_choices(void **state)
 	assert_int_equal(opt_choice("iec", "iec|si|bytes", NULL), 0);
 	assert_int_equal(opt_choice("bytes", "iec|si|bytes", NULL), 2);
 	assert_int_equal(opt_choice("byte", "iec|si|bytes", &err), -EINVAL);
-	assert_string_equal(err.text, "invalid value 'byte', expected one of iec|si|bytes; did you mean bytes?");
+	assert_string_equal(
+		err.text, "invalid value 'byte', expected one of iec|si|bytes; did you mean bytes?");
 	assert_int_equal(opt_choice("", "iec|si", NULL), -EINVAL);
 	assert_int_equal(opt_choice("iec|si", "iec|si", NULL), -EINVAL);
 }

@@ -42,8 +42,10 @@ static void test_small_samples(void **state)
 {
 	(void) state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		expect_near(stats_mann_whitney(cases[i].a, cases[i].n_a, cases[i].b, cases[i].n_b), cases[i].p);
-		expect_near(stats_mann_whitney(cases[i].b, cases[i].n_b, cases[i].a, cases[i].n_a), cases[i].p);
+		expect_near(
+			stats_mann_whitney(cases[i].a, cases[i].n_a, cases[i].b, cases[i].n_b), cases[i].p);
+		expect_near(
+			stats_mann_whitney(cases[i].b, cases[i].n_b, cases[i].a, cases[i].n_a), cases[i].p);
 	}
 	assert_true(isnan(stats_mann_whitney(cases[0].a, 0, cases[0].b, 4)));
 }

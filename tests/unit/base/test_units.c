@@ -189,7 +189,8 @@ static void test_side_by_side(void **state)
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-		assert_string_equal(units_bytes_like(rows[i].bytes, rows[i].like, UNITS_IEC, buf), rows[i].text);
+		assert_string_equal(
+			units_bytes_like(rows[i].bytes, rows[i].like, UNITS_IEC, buf), rows[i].text);
 }
 
 static void test_percent(void **state)

@@ -24,13 +24,16 @@ static void test_columns(void **state)
 		      "e",
 		10, "resident", 40, "  Gr\xc3\xb6\xc3\x9f"
 				    "e   resident\n");
-	assert_beside("\xe8\xae\xb0\xe5\xbf\x86", 8, "resident", 40, "  \xe8\xae\xb0\xe5\xbf\x86  resident\n"); /* two wide ones */
+	/* two wide ones */
+	assert_beside(
+		"\xe8\xae\xb0\xe5\xbf\x86", 8, "resident", 40, "  \xe8\xae\xb0\xe5\xbf\x86  resident\n");
 }
 
 static void test_lines_are_full(void **state)
 {
 	(void) state;
-	assert_beside("a", 4, "\xc3\xa4\xc3\xa4\xc3\xa4 \xc3\xb6\xc3\xb6\xc3\xb6 b", 11, /* seven columns, not bytes */
+	/* seven columns, not bytes */
+	assert_beside("a", 4, "\xc3\xa4\xc3\xa4\xc3\xa4 \xc3\xb6\xc3\xb6\xc3\xb6 b", 11,
 		"  a \xc3\xa4\xc3\xa4\xc3\xa4 \xc3\xb6\xc3\xb6\xc3\xb6\n    b\n");
 	assert_beside("a", 4, "/abcdefgh i", 8, "  a /abc\n    defg\n    h i\n");
 }

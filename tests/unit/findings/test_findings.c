@@ -95,7 +95,8 @@ static void test_out_of_memory_names_the_victim(void **state)
 	m.s.combined.at_ns = known(SECONDS(40));
 	const struct finding *f = judged(&m, "out-of-memory", NULL);
 
-	assert_says(f->message, "pid 5123 (solver) and 2 more for lack of memory, peak 31.9 GiB of 32.0 (100 %)");
+	assert_says(
+		f->message, "pid 5123 (solver) and 2 more for lack of memory, peak 31.9 GiB of 32.0 (100 %)");
 	assert_true(evidence_of(f, "victim_pid") == 5123);
 	assert_true(evidence_of(f, "growth_bytes_per_s") == (double) GIB(31.9) / 40);
 	assert_int_equal(f->from_ns, SECONDS(30));
@@ -157,11 +158,13 @@ static void test_out_of_memory_on_the_machine(void **state)
 	m.s.host_oom_kills = known(2);
 	f = judged(&m, "out-of-memory", NULL);
 	assert_false(f->fired);
-	assert_says(f->why_not, "killed 2 processes on this machine for lack of memory during the run, SIGKILL did not end");
+	assert_says(f->why_not,
+		"killed 2 processes on this machine for lack of memory during the run, SIGKILL did not end");
 	m.f->exit_status = known(SIGKILL);
 	f = judged(&m, "out-of-memory", NULL);
 	assert_true(f->fired);
-	assert_says(f->message, "suspected, the kernel killed 2 processes on this machine for lack of memory during the run");
+	assert_says(f->message,
+		"suspected, the kernel killed 2 processes on this machine for lack of memory during the run");
 	assert_true(evidence_of(f, "host_oom_kills") == 2);
 	/* No kill in the job's own cgroup: other processes were killed. */
 	m.s.oom_kills = known(0);
@@ -184,7 +187,8 @@ static void test_out_of_memory_nearby(void **state)
 	made_process(&m, 1, "solver", MIB(2), true);
 	m.s.oom_kills = known(1);
 	assert_true(fires(&m, "out-of-memory"));
-	assert_says(finding_of(&m, "out-of-memory")->message, "in the job's cgroup, which other processes share");
+	assert_says(
+		finding_of(&m, "out-of-memory")->message, "in the job's cgroup, which other processes share");
 	assert_null(strstr(finding_of(&m, "out-of-memory")->message, "solver"));
 	made_done(&m);
 }
@@ -193,7 +197,14 @@ static void test_out_of_memory_nearby(void **state)
  * read and does not name it. */
 static void test_out_of_memory_nearby_and_killed(void **state)
 {
-	const struct process main = { .id = 1, .pid = 40, .name = "solver", .is_main = true, .start_ns = 4, .ended = true, .status_known = true, .status = SIGKILL };
+	const struct process main = { .id = 1,
+		.pid = 40,
+		.name = "solver",
+		.is_main = true,
+		.start_ns = 4,
+		.ended = true,
+		.status_known = true,
+		.status = SIGKILL };
 	struct made m;
 	const struct finding *f;
 
@@ -204,18 +215,21 @@ static void test_out_of_memory_nearby_and_killed(void **state)
 	m.s.oom_kills = known(1);
 	f = judged(&m, "out-of-memory", NULL);
 	assert_true(f->fired);
-	assert_says(f->message, "The kernel killed a process for lack of memory in the job's cgroup, which other processes share; "
-				"it may have been pid 40 (solver), which SIGKILL ended");
+	assert_says(f->message,
+		"The kernel killed a process for lack of memory in the job's cgroup, which other processes share; "
+		"it may have been pid 40 (solver), which SIGKILL ended");
 	assert_true(evidence_of(f, "victim_pid") == 40);
 	assert_true(memory_may_have_ended_it(&m.s));
 	m.s.oom_kills = known(3);
 	f = judged(&m, "out-of-memory", NULL);
-	assert_says(f->message, "The kernel killed 3 processes for lack of memory in the job's cgroup, which other processes share; "
-				"one of them may have been pid 40 (solver), which SIGKILL ended");
+	assert_says(f->message,
+		"The kernel killed 3 processes for lack of memory in the job's cgroup, which other processes share; "
+		"one of them may have been pid 40 (solver), which SIGKILL ended");
 	m.f->oom_log = known(1);
 	f = judged(&m, "out-of-memory", NULL);
 	assert_true(f->fired);
-	assert_says(f->message, "which other processes share; its log does not name pid 40 (solver), which SIGKILL ended");
+	assert_says(f->message,
+		"which other processes share; its log does not name pid 40 (solver), which SIGKILL ended");
 	assert_false(memory_may_have_ended_it(&m.s));
 	/* The job's own cgroup: a process of the job, but not that one. */
 	m.s.oom_killed = true;
@@ -274,7 +288,8 @@ static void test_near_limit_by_pressure(void **state)
 	m.s.wall_ns = known(SECONDS(9.9));
 	made_counter(&m, M_HOST_PSI_MEM, 0, SECONDS(4.95));
 	assert_false(fires(&m, "memory-near-limit"));
-	assert_says(judged(&m, "memory-near-limit", NULL)->why_not, "waited for memory 50 % of the time, fires above 10 % in runs of 10 s or more");
+	assert_says(judged(&m, "memory-near-limit", NULL)->why_not,
+		"waited for memory 50 % of the time, fires above 10 % in runs of 10 s or more");
 	made_done(&m);
 }
 
@@ -299,7 +314,8 @@ static void test_memory_request(void **state)
 
 	assert_true(f->fired);
 	assert_int_equal(f->severity, SEVERITY_HINT);
-	assert_string_equal(f->message, "Request 27 GiB, not 64 GiB (peak 22.4 GiB + 20 %, one run).\n#SBATCH --mem=27G");
+	assert_string_equal(
+		f->message, "Request 27 GiB, not 64 GiB (peak 22.4 GiB + 20 %, one run).\n#SBATCH --mem=27G");
 	assert_true(evidence_of(f, "advice_bytes") == (double) GIB(27));
 	/* 70 % of 64 GiB are 44.8: 44 GiB is less, 45 is not. */
 	set_peak(&m, GIB(44) / 6 * 5);
@@ -389,9 +405,11 @@ static void test_requests_look_at_earlier_runs(void **state)
 	m.f->request_cpus = known(16);
 	m.s.cores_mean_ppm = known(1000000);
 	judged(&m, "memory-request", &earlier);
-	assert_says(finding_of(&m, "memory-request")->message, "(peak 30.0 GiB + 20 %, max of 3 runs: run 12)");
+	assert_says(
+		finding_of(&m, "memory-request")->message, "(peak 30.0 GiB + 20 %, max of 3 runs: run 12)");
 	assert_says(finding_of(&m, "memory-request")->message, "\n#SBATCH --mem=36G --cpus-per-task=7");
-	assert_says(finding_of(&m, "time-request")->message, "took 1 h 57 min + 25 %, rounded up to 5 minutes, max of 3 runs");
+	assert_says(finding_of(&m, "time-request")->message,
+		"took 1 h 57 min + 25 %, rounded up to 5 minutes, max of 3 runs");
 	assert_says(finding_of(&m, "time-request")->message, "\n#SBATCH --time=2:30:00");
 	assert_null(strstr(finding_of(&m, "time-request")->message, "--cpus"));
 	/* This run is the largest: no other is named. */
@@ -528,7 +546,8 @@ static void test_blind_spots(void **state)
 	m.s.complete = false;
 	m.s.lost = true;
 	assert_true(fires(&m, "blind-spots"));
-	assert_says(finding_of(&m, "blind-spots")->message, "The recorder was lost after 41.2 s: all figures cover the time until then");
+	assert_says(finding_of(&m, "blind-spots")->message,
+		"The recorder was lost after 41.2 s: all figures cover the time until then");
 	assert_int_equal(finding_of(&m, "blind-spots")->severity, SEVERITY_WARN);
 	m.s.elsewhere = true; /* it may still run there */
 	assert_false(fires(&m, "blind-spots"));
@@ -545,20 +564,24 @@ static void test_blind_spots(void **state)
 	assert_false(fires(&m, "blind-spots"));
 	m.s.combined = ram_figure(METHOD_BOUNDED, "fork families by name", MIB(300), MIB(302), MIB(400));
 	assert_true(fires(&m, "blind-spots"));
-	assert_says(finding_of(&m, "blind-spots")->message, "The memory of 8 processes cannot be inspected (setuid,");
+	assert_says(finding_of(&m, "blind-spots")->message,
+		"The memory of 8 processes cannot be inspected (setuid,");
 	m.f->processes_hidden = known(1);
 	assert_true(fires(&m, "blind-spots")); /* its parent may be readable */
 	assert_says(finding_of(&m, "blind-spots")->message, "The memory of 1 process cannot be inspected");
-	assert_says(finding_of(&m, "blind-spots")->message, "run hiwater as root or with CAP_SYS_PTRACE to include them.");
+	assert_says(finding_of(&m, "blind-spots")->message,
+		"run hiwater as root or with CAP_SYS_PTRACE to include them.");
 	m.f->refused_with_ptrace = known(1);
 	assert_true(fires(&m, "blind-spots"));
-	assert_says(finding_of(&m, "blind-spots")->message, "hiwater has CAP_SYS_PTRACE, but the kernel still denies access");
+	assert_says(finding_of(&m, "blind-spots")->message,
+		"hiwater has CAP_SYS_PTRACE, but the kernel still denies access");
 	m.f->processes_hidden = known(0);
 	assert_false(fires(&m, "blind-spots"));
 
 	m.f->taskstats_lost = known(1);
 	assert_true(fires(&m, "blind-spots"));
-	assert_int_equal(finding_of(&m, "blind-spots")->severity, SEVERITY_HINT); /* possibly of other processes */
+	/* possibly of other processes */
+	assert_int_equal(finding_of(&m, "blind-spots")->severity, SEVERITY_HINT);
 	m.s.seen_at_least = true;
 	assert_int_equal(judged(&m, "blind-spots", NULL)->severity, SEVERITY_WARN);
 	m.s.seen_at_least = false;
@@ -567,7 +590,8 @@ static void test_blind_spots(void **state)
 	m.f->processes_left = known(1);
 	set_text(&m.f->left_names, "sleepd (5123)");
 	assert_true(fires(&m, "blind-spots"));
-	assert_says(finding_of(&m, "blind-spots")->message, "1 process was left running and not measured further: sleepd (5123)");
+	assert_says(finding_of(&m, "blind-spots")->message,
+		"1 process was left running and not measured further: sleepd (5123)");
 	made_done(&m);
 }
 

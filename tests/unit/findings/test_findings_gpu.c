@@ -6,8 +6,8 @@
 
 static void test_no_findings(void **state)
 {
-	static const char *const codes[] = { "gpu-leak", "gpu-idle", "gpu-low-use", "gpu-memory", "gpu-throttle", "gpu-ecc", "data-starved",
-		"gpu-bound-by", "cpu-contention" };
+	static const char *const codes[] = { "gpu-leak", "gpu-idle", "gpu-low-use", "gpu-memory",
+		"gpu-throttle", "gpu-ecc", "data-starved", "gpu-bound-by", "cpu-contention" };
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
@@ -16,7 +16,8 @@ static void test_no_findings(void **state)
 
 static void test_without_a_gpu(void **state)
 {
-	static const char *const codes[] = { "gpu-leak", "gpu-idle", "gpu-low-use", "gpu-memory", "gpu-throttle", "gpu-ecc", "gpu-bound-by" };
+	static const char *const codes[] = { "gpu-leak", "gpu-idle", "gpu-low-use", "gpu-memory",
+		"gpu-throttle", "gpu-ecc", "gpu-bound-by" };
 	struct made m;
 
 	(void) state;
@@ -31,7 +32,16 @@ static void test_without_a_gpu(void **state)
  * the host is not the GPU's. */
 static void test_static_properties(void **state)
 {
-	struct birth birth = { .entity = ENTITY_GPU, .id = 1, .gpu = { .uuid = "GPU-1", .name = "x", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = known(5), .memory_bytes = known(GIB(100)) } };
+	struct birth birth = { .entity = ENTITY_GPU,
+		.id = 1,
+		.gpu = { .uuid = "GPU-1",
+			.name = "x",
+			.vendor = "nvidia",
+			.pci = "",
+			.parent = "",
+			.driver = "",
+			.index = known(5),
+			.memory_bytes = known(GIB(100)) } };
 	struct framebuf buf = { 0 };
 	struct made m;
 
@@ -87,9 +97,27 @@ static struct gpu idle_instance(int second)
 static void bear_divided(struct made *m)
 {
 	static const struct gpu_birth gpus[] = {
-		{ .uuid = "GPU-1", .name = "x", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = { 4, true } },
-		{ .uuid = "MIG-1", .name = "x", .vendor = "nvidia", .pci = "", .parent = "GPU-1", .driver = "", .index = { 2, true } },
-		{ .uuid = "MIG-2", .name = "x", .vendor = "nvidia", .pci = "", .parent = "GPU-1", .driver = "", .index = { 3, true } },
+		{ .uuid = "GPU-1",
+			.name = "x",
+			.vendor = "nvidia",
+			.pci = "",
+			.parent = "",
+			.driver = "",
+			.index = { 4, true } },
+		{ .uuid = "MIG-1",
+			.name = "x",
+			.vendor = "nvidia",
+			.pci = "",
+			.parent = "GPU-1",
+			.driver = "",
+			.index = { 2, true } },
+		{ .uuid = "MIG-2",
+			.name = "x",
+			.vendor = "nvidia",
+			.pci = "",
+			.parent = "GPU-1",
+			.driver = "",
+			.index = { 3, true } },
 	};
 	struct framebuf buf = { 0 };
 
@@ -113,10 +141,12 @@ static void test_divided(void **state)
 	assert_says(f->message, "used 9.00 GiB of memory on MIG 4.2, which the job used");
 	assert_string_equal(f->evidence[0].text, "MIG-1");
 	assert_says(judged(&m, "gpu-idle", NULL)->message, "1 of 2 GPUs was never used");
-	assert_says(judged(&m, "gpu-throttle", NULL)->message, "throttled 6 % of the time because it was too hot");
+	assert_says(judged(&m, "gpu-throttle", NULL)->message,
+		"throttled 6 % of the time because it was too hot");
 	/* Busy time is that of its engine; power is that of all instances, and is not used. */
 	f = judged(&m, "gpu-low-use", NULL);
-	assert_says(f->message, "MIG 4.2 was busy 90 % of the time, which only says that some kernel ran: its SMs were active 29 %. ");
+	assert_says(f->message,
+		"MIG 4.2 was busy 90 % of the time, which only says that some kernel ran: its SMs were active 29 %. ");
 	assert_string_equal(words_of(f, "gpu_uuid"), "MIG-1");
 	assert_says(judged(&m, "gpu-bound-by", NULL)->message, "The work on MIG 4.2 may be bound by launch");
 	made_done(&m);
@@ -147,7 +177,8 @@ static void test_foreign(void **state)
 	struct made m;
 
 	(void) state;
-	assert_says(assert_fires(&m, shared, "cpu-contention")->message, "Other processes used 8.10 GiB of memory on GPU 0, which the job used");
+	assert_says(assert_fires(&m, shared, "cpu-contention")->message,
+		"Other processes used 8.10 GiB of memory on GPU 0, which the job used");
 	made_done(&m);
 	assert_silent(hardly_shared, "cpu-contention");
 }
@@ -156,14 +187,26 @@ static void test_foreign(void **state)
  * engine; -1: not reported, -2: no process of the job. */
 static void made_users(struct made *m, double own, int own_until, double foreign, double busy)
 {
-	static const struct gpu_birth gpu = { .uuid = "GPU-1", .name = "x", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = { 4, true } };
+	static const struct gpu_birth gpu = { .uuid = "GPU-1",
+		.name = "x",
+		.vendor = "nvidia",
+		.pci = "",
+		.parent = "",
+		.driver = "",
+		.index = { 4, true } };
 	struct framebuf buf = { 0 };
 
 	made_new(m);
 	m->s.wall_ns = m->f->ended_ns = known(SECONDS(HOUR_S));
 	framebuf_birth(&buf, &(struct birth) { .entity = ENTITY_GPU, .id = 1, .gpu = gpu });
 	for (uint32_t id = own < -1 ? 2 : 1; id <= 2; id++)
-		framebuf_birth(&buf, &(struct birth) { .entity = ENTITY_GPU_PROCESS, .id = id, .gpu_process = { .gpu = 1, .process = id == 1 ? 7 : 0, .pid = known(id), .name = "x" } });
+		framebuf_birth(&buf,
+			&(struct birth) { .entity = ENTITY_GPU_PROCESS,
+				.id = id,
+				.gpu_process = { .gpu = 1,
+					.process = id == 1 ? 7 : 0,
+					.pid = known(id),
+					.name = "x" } });
 	for (int t = 0; t <= HOUR_S; t += STEP_S) {
 		struct gpu g = good(t);
 
@@ -186,10 +229,12 @@ static void test_foreign_work(void **state)
 		double foreign, busy;
 		const char *says;
 	} cases[] = {
-		{ 0.7, HOUR_S, 0.11, 0.8, "Other processes were active 11 % of the time (the driver's samples) on GPU 4, which the job used" },
+		{ 0.7, HOUR_S, 0.11, 0.8,
+			"Other processes were active 11 % of the time (the driver's samples) on GPU 4, which the job used" },
 		{ 0.7, HOUR_S, 0.09, 0.8, NULL },
 		{ 0.7, HOUR_S, -1, 0.95, NULL },
-		{ 0.01, HOUR_S, -1, 0.4, "GPU 4 was busy 40 % of the time, the job's processes on it 1 % (the driver's samples): other processes may have used it." },
+		{ 0.01, HOUR_S, -1, 0.4,
+			"GPU 4 was busy 40 % of the time, the job's processes on it 1 % (the driver's samples): other processes may have used it." },
 		{ 0.01, 1200, -1, 0.4, NULL }, /* the job's activity is unknown for most of the time */
 		{ -1, HOUR_S, -1, 0.4, NULL },
 		{ -2, HOUR_S, 0.9, 0.9, NULL }, /* pids may be those of another namespace */
@@ -245,15 +290,18 @@ static void test_throttle(void **state)
 	struct made m;
 
 	(void) state;
-	assert_says(assert_fires(&m, hot, "gpu-throttle")->message, "throttled 6 % of the time because it was too hot");
+	assert_says(assert_fires(&m, hot, "gpu-throttle")->message,
+		"throttled 6 % of the time because it was too hot");
 	made_done(&m);
 	assert_silent(warm, "gpu-throttle");
 	assert_says(assert_fires(&m, braked, "gpu-throttle")->message,
 		"throttled 20 % of the time by its hardware, not for heat (an external power brake, or a surge of its own power)");
-	assert_int_equal((int) (evidence_of(finding_of(&m, "gpu-throttle"), "hardware_ratio") * 100 + 0.5), 20);
+	assert_int_equal(
+		(int) (evidence_of(finding_of(&m, "gpu-throttle"), "hardware_ratio") * 100 + 0.5), 20);
 	made_done(&m);
 	made_gpus(&m, (gpu_at *const[]) { warm, hot, NULL });
-	assert_says(judged(&m, "gpu-throttle", NULL)->message, "GPU 1's clocks were throttled 6 % of the time because it was too hot");
+	assert_says(judged(&m, "gpu-throttle", NULL)->message,
+		"GPU 1's clocks were throttled 6 % of the time because it was too hot");
 	assert_int_equal((int) evidence_of(judged(&m, "gpu-throttle", NULL), "gpu"), 1);
 	made_done(&m);
 	/* heat of an unused GPU does not matter */
@@ -307,15 +355,18 @@ static void test_ecc(void **state)
 	struct made m;
 
 	(void) state;
-	assert_says(assert_fires(&m, failing, "gpu-ecc")->message, "The memory of the GPU had 2 errors during the run that ECC could not correct: "
-								   "the job may have ended because of them");
+	assert_says(assert_fires(&m, failing, "gpu-ecc")->message,
+		"The memory of the GPU had 2 errors during the run that ECC could not correct: "
+		"the job may have ended because of them");
 	assert_int_equal((int) evidence_of(finding_of(&m, "gpu-ecc"), "ecc_uncorrected"), 2);
 	made_done(&m);
-	assert_says(assert_fires(&m, failed_once, "gpu-ecc")->message, "1 error during the run that ECC could not correct: the job may have ended because of it,");
+	assert_says(assert_fires(&m, failed_once, "gpu-ecc")->message,
+		"1 error during the run that ECC could not correct: the job may have ended because of it,");
 	made_done(&m);
 	made_gpus(&m, (gpu_at *const[]) { failed_once, good, failing, NULL });
 	assert_says(judged(&m, "gpu-ecc", NULL)->message, "The memory of GPU 2 had 2 errors");
-	assert_says(finding_of(&m, "gpu-ecc")->message, "The same applies to GPU 0 (2 of 3). Run it on another GPU");
+	assert_says(finding_of(&m, "gpu-ecc")->message,
+		"The same applies to GPU 0 (2 of 3). Run it on another GPU");
 	assert_int_equal((int) evidence_of_device(finding_of(&m, "gpu-ecc"), 2, "gpu"), 0);
 	made_done(&m);
 	assert_silent(failed_before, "gpu-ecc");

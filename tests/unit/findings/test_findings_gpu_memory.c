@@ -88,8 +88,18 @@ static struct gpu listed_late(int second)
  * attributed. */
 static void test_smallest_fit(void **state)
 {
-	const struct birth gpu = { .entity = ENTITY_GPU, .id = 1, .gpu = { .uuid = "GPU-1", .name = "x", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = known(0) } };
-	const struct birth unlisted = { .entity = ENTITY_GPU_PROCESS, .id = 1, .gpu_process = { .gpu = 1, .process = 7, .pid = known(7), .name = "x" } };
+	const struct birth gpu = { .entity = ENTITY_GPU,
+		.id = 1,
+		.gpu = { .uuid = "GPU-1",
+			.name = "x",
+			.vendor = "nvidia",
+			.pci = "",
+			.parent = "",
+			.driver = "",
+			.index = known(0) } };
+	const struct birth unlisted = { .entity = ENTITY_GPU_PROCESS,
+		.id = 1,
+		.gpu_process = { .gpu = 1, .process = 7, .pid = known(7), .name = "x" } };
 	struct framebuf buf = { 0 };
 	struct made m;
 
@@ -119,11 +129,13 @@ static void test_memory(void **state)
 	struct made m;
 
 	(void) state;
-	assert_says(assert_fires(&m, small, "gpu-memory")->message, "25.0 GiB of GPU memory was never used (peak 55.0 GiB of 80.0, 69 %)");
+	assert_says(assert_fires(&m, small, "gpu-memory")->message,
+		"25.0 GiB of GPU memory was never used (peak 55.0 GiB of 80.0, 69 %)");
 	made_done(&m);
 	assert_silent(large, "gpu-memory");
 	made_gpu(&m, tiny);
-	assert_says(judged(&m, "gpu-memory", NULL)->message, "may be faster. As it is, a GPU with 24 GB may be enough.");
+	assert_says(judged(&m, "gpu-memory", NULL)->message,
+		"may be faster. As it is, a GPU with 24 GB may be enough.");
 	assert_true(evidence_of(judged(&m, "gpu-memory", NULL), "enough_gpu_bytes") > 25e9);
 	made_done(&m);
 	made_gpu(&m, small); /* the smallest that fits is its own size */

@@ -47,7 +47,9 @@ static void test_idle(void **state)
 	made_done(&m);
 	assert_silent(idle_for_9_minutes, "gpu-idle");
 	assert_silent(idle_and_free, "gpu-idle");
-	made_gpus(&m, (gpu_at *const[]) { good, idle_for_11_minutes, good, idle_for_long, idle_for_9_minutes, NULL });
+	made_gpus(&m,
+		(gpu_at *const[]) {
+			good, idle_for_11_minutes, good, idle_for_long, idle_for_9_minutes, NULL });
 	f = judged(&m, "gpu-idle", NULL);
 	assert_says(f->message, "GPU 3 was idle for");
 	assert_says(f->message, "The same applies to GPU 1 (2 of 5). Release it");
@@ -93,7 +95,8 @@ static void test_low_use(void **state)
 	struct made m;
 
 	(void) state;
-	assert_says(assert_fires(&m, few_sms, "gpu-low-use")->message, "busy 95 % of the time, which only says that some kernel ran");
+	assert_says(assert_fires(&m, few_sms, "gpu-low-use")->message,
+		"busy 95 % of the time, which only says that some kernel ran");
 	made_done(&m);
 	assert_says(assert_fires(&m, low_power, "gpu-low-use")->message, "it drew 39 % of its power limit");
 	made_done(&m);
@@ -128,7 +131,8 @@ static void test_low_use_of_one(void **state)
 	(void) state;
 	made_gpus(&m, (gpu_at *const[]) { good, good, good, few_sms, good, good, good, good, NULL });
 	f = judged(&m, "gpu-low-use", NULL);
-	assert_says(f->message, "GPU 3 was busy 95 % of the time, which only says that some kernel ran: its SMs were active 29 %");
+	assert_says(f->message,
+		"GPU 3 was busy 95 % of the time, which only says that some kernel ran: its SMs were active 29 %");
 	assert_says(f->message, "The other GPUs were better used");
 	assert_int_equal((int) evidence_of(f, "gpu"), 3);
 	assert_int_equal((int) evidence_of(f, "gpus_affected"), 1);
@@ -137,23 +141,27 @@ static void test_low_use_of_one(void **state)
 	made_done(&m);
 	made_gpus(&m, (gpu_at *const[]) { good, few_sms, good, fewer_sms, NULL }); /* the worst first */
 	f = judged(&m, "gpu-low-use", NULL);
-	assert_says(f->message, "GPU 3 was busy 95 % of the time, which only says that some kernel ran: its SMs were active 10 %");
+	assert_says(f->message,
+		"GPU 3 was busy 95 % of the time, which only says that some kernel ran: its SMs were active 10 %");
 	assert_says(f->message, "The same applies to GPU 1 (2 of 4).");
 	assert_int_equal(f->n_devices, 2);
 	assert_int_equal((int) evidence_of_device(f, 1, "gpu"), 3);
 	assert_int_equal((int) evidence_of_device(f, 2, "gpu"), 1);
 	assert_true(fabs(evidence_of_device(f, 2, "sm_active_ratio") - 0.29) < 0.001);
-	assert_written(&m, SINK_JSON, "\"gpus\": 4,\n        \"devices\": [\n          {\n            \"gpu\": 3,\n            \"gpu_busy_ratio\": 0.95,");
+	assert_written(&m, SINK_JSON,
+		"\"gpus\": 4,\n        \"devices\": [\n          {\n            \"gpu\": 3,\n            \"gpu_busy_ratio\": 0.95,");
 	assert_written(&m, SINK_TEXT, "gpus 4; gpu 1,");
 	made_done(&m);
-	made_gpus(&m, (gpu_at *const[]) { few_sms, few_sms, few_sms, few_sms, few_sms, few_sms, few_sms, NULL });
+	made_gpus(&m,
+		(gpu_at *const[]) { few_sms, few_sms, few_sms, few_sms, few_sms, few_sms, few_sms, NULL });
 	f = judged(&m, "gpu-low-use", NULL);
 	assert_says(f->message, "The same applies to GPU 1, GPU 2, GPU 3, GPU 4 and 2 more (7 of 7).");
 	assert_null(strstr(f->message, "better used"));
 	assert_int_equal(f->n_devices, 7);
 	made_done(&m);
 	made_gpus(&m, (gpu_at *const[]) { good, not_busy, NULL });
-	assert_says(judged(&m, "gpu-low-use", NULL)->why_not, "GPU 1 was busy 79 % of the time, SMs active 29 %, 70 % of the power limit (the least of 2)");
+	assert_says(judged(&m, "gpu-low-use", NULL)->why_not,
+		"GPU 1 was busy 79 % of the time, SMs active 29 %, 70 % of the power limit (the least of 2)");
 	made_done(&m);
 }
 
@@ -175,7 +183,8 @@ static void test_starved(void **state)
 	assert_silent(waiting, "data-starved");
 	made_gpu(&m, waiting);
 	m.s.iowait_ppm = known(210000);
-	assert_says(judged(&m, "data-starved", NULL)->message, "busy 40 % of the time: it may be waiting for data; CPUs wait for the disk");
+	assert_says(judged(&m, "data-starved", NULL)->message,
+		"busy 40 % of the time: it may be waiting for data; CPUs wait for the disk");
 	/* Then a larger batch would not help. */
 	assert_false(fires(&m, "gpu-memory"));
 	made_done(&m);
@@ -186,7 +195,8 @@ static void test_starved(void **state)
 	/* One of eight GPUs waits; two of three. */
 	made_gpus(&m, (gpu_at *const[]) { good, good, good, waiting, good, good, good, good, NULL });
 	m.s.iowait_ppm = known(210000);
-	assert_says(judged(&m, "data-starved", NULL)->message, "GPU 3 was busy 40 % of the time: it may be waiting for data; CPUs wait for the disk");
+	assert_says(judged(&m, "data-starved", NULL)->message,
+		"GPU 3 was busy 40 % of the time: it may be waiting for data; CPUs wait for the disk");
 	assert_int_equal((int) evidence_of(judged(&m, "data-starved", NULL), "gpu"), 3);
 	assert_int_equal((int) evidence_of(judged(&m, "data-starved", NULL), "gpus"), 8);
 	made_done(&m);

@@ -19,7 +19,12 @@ static void made_hour(struct made *m, double cores)
 /* A gauge whose mean and largest are known. */
 static void made_gauge(struct made *m, enum metric metric, double mean, int64_t max)
 {
-	const struct acc acc = { .n = 10, .max = max, .max_at_ns = 5, .last = (int64_t) mean, .sum = mean * 3600e9, .span_ns = 3600000000000 };
+	const struct acc acc = { .n = 10,
+		.max = max,
+		.max_at_ns = 5,
+		.last = (int64_t) mean,
+		.sum = mean * 3600e9,
+		.span_ns = 3600000000000 };
 
 	assert_int_equal(job_restore_acc(m->job, metric, 0, &acc), 0);
 }
@@ -33,8 +38,12 @@ static void made_use(struct made *m, double (*cores)(int bucket))
 		struct timeline_bucket b = none;
 
 		b.sum = cores(i) * 32e9;
-		assert_int_equal(job_restore_bucket(m->job, M_JOB_CPU_USER, 0, (uint64_t) i * 32000000000, 32000000000, &b), 0);
-		assert_int_equal(job_restore_bucket(m->job, M_JOB_CPU_SYSTEM, 0, (uint64_t) i * 32000000000, 32000000000, &none), 0);
+		assert_int_equal(job_restore_bucket(m->job, M_JOB_CPU_USER, 0, (uint64_t) i * 32000000000,
+					 32000000000, &b),
+			0);
+		assert_int_equal(job_restore_bucket(m->job, M_JOB_CPU_SYSTEM, 0, (uint64_t) i * 32000000000,
+					 32000000000, &none),
+			0);
 	}
 }
 
@@ -55,7 +64,9 @@ static void made_machine(struct made *m, double cores, double busy, double iowai
 
 	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
 		const int64_t ns = (int64_t) (times[i].part * all);
-		const struct acc acc = { .n = 2, .min = 7, .max = 7 + ns, .last = 7 + ns, .last_at_ns = 3600000000000 };
+		const struct acc acc = {
+			.n = 2, .min = 7, .max = 7 + ns, .last = 7 + ns, .last_at_ns = 3600000000000
+		};
 
 		assert_int_equal(job_restore_acc(m->job, times[i].metric, 0, &acc), 0);
 	}
@@ -175,7 +186,8 @@ static void test_cpu_request(void **state)
 	assert_true(fires(&m, "cpu-request"));
 	/* An earlier run used more. */
 	m.f->request_cpus = known(16);
-	assert_false(judged(&m, "cpu-request", &(struct earlier_runs) { .n = 1, .cores_ppm = known(2300000) })->fired);
+	assert_false(judged(&m, "cpu-request", &(struct earlier_runs) { .n = 1, .cores_ppm = known(2300000) })
+			->fired);
 	m.f->exit_status = known(256);
 	assert_false(fires(&m, "cpu-request"));
 	made_done(&m);
@@ -189,9 +201,11 @@ static void test_cpu_request_low_use(void **state)
 	made_hour(&m, 2);
 	made_use(&m, nearly_idle);
 	m.f->request_cpus = known(4);
-	assert_says(judged(&m, "cpu-request", NULL)->message, "the job used 0.013 on average, 0.26 at its busiest");
+	assert_says(judged(&m, "cpu-request", NULL)->message,
+		"the job used 0.013 on average, 0.26 at its busiest");
 	m.f->request_cpus = known(1);
-	assert_says(judged(&m, "cpu-request", NULL)->why_not, "the job used 0.013 cores on average, 0.26 at its busiest, of 1 requested");
+	assert_says(judged(&m, "cpu-request", NULL)->why_not,
+		"the job used 0.013 cores on average, 0.26 at its busiest, of 1 requested");
 	made_done(&m);
 }
 
@@ -267,7 +281,8 @@ static void test_io_bound(void **state)
 	made_machine(&m, 16, 0.1, 0.31);
 	m.s.read_bytes = known(GIB(36));
 	assert_true(fires(&m, "io-bound"));
-	assert_says(finding_of(&m, "io-bound")->message, "waited for disks 31 % of the time, read 10.2 MiB/s");
+	assert_says(
+		finding_of(&m, "io-bound")->message, "waited for disks 31 % of the time, read 10.2 MiB/s");
 	/* Busy CPUs do not wait for disks. */
 	made_machine(&m, 16, 0.4, 0.31);
 	assert_false(fires(&m, "io-bound"));
@@ -286,7 +301,9 @@ static void test_io_bound(void **state)
 static void test_shm_full(void **state)
 {
 	struct made m;
-	struct process victim = { .id = 2, .pid = 5002, .name = "loader", .ended = true, .status_known = true, .status = SIGBUS };
+	struct process victim = {
+		.id = 2, .pid = 5002, .name = "loader", .ended = true, .status_known = true, .status = SIGBUS
+	};
 
 	(void) state;
 	made_hour(&m, 1);
@@ -314,7 +331,9 @@ static void test_shm_full(void **state)
 static void made_series(struct made *m, const char *name, uint64_t n, double mean)
 {
 	char copy[32];
-	struct series s = { .name = copy, .n = n, .sum = mean * (double) n, .has_step = true, .last_step = (int64_t) n };
+	struct series s = {
+		.name = copy, .n = n, .sum = mean * (double) n, .has_step = true, .last_step = (int64_t) n
+	};
 
 	(void) snprintf(copy, sizeof(copy), "%s", name);
 	assert_int_equal(job_restore_series(m->job, &s), 0);
@@ -358,7 +377,8 @@ static void test_starved_by_series(void **state)
 	const struct finding *f = judged(&m, "data-starved", NULL);
 
 	assert_true(f->fired);
-	assert_says(f->message, "waits for data 31 % of its time; 4 of 4 child processes are busy all the time");
+	assert_says(
+		f->message, "waits for data 31 % of its time; 4 of 4 child processes are busy all the time");
 	assert_says(f->message, "12 cores are free: try more workers");
 	assert_true(evidence_of(f, "busy_loaders") == 4);
 	/* Too few steps. */
@@ -444,9 +464,14 @@ static void test_growth_before_a_kill(void **state)
 	/* Flat for 90 buckets of 32 s, then 1 GiB a bucket. */
 	for (uint64_t i = 0; i < 100; i++) {
 		const double bytes = (double) GIB(i < 90 ? 20 : 20 + (double) (i - 89));
-		const struct timeline_bucket b = { .known = true, .cover_ns = 32000000000, .min = (int64_t) bytes, .max = (int64_t) bytes, .sum = bytes * 32e9 };
+		const struct timeline_bucket b = { .known = true,
+			.cover_ns = 32000000000,
+			.min = (int64_t) bytes,
+			.max = (int64_t) bytes,
+			.sum = bytes * 32e9 };
 
-		assert_int_equal(job_restore_bucket(m.job, M_JOB_ANON, 0, i * 32000000000, 32000000000, &b), 0);
+		assert_int_equal(
+			job_restore_bucket(m.job, M_JOB_ANON, 0, i * 32000000000, 32000000000, &b), 0);
 	}
 	const struct finding *f = judged(&m, "out-of-memory", NULL);
 

@@ -122,7 +122,8 @@ static void test_ranks_of_one_recording(void **state)
 			made_series(&m, name, 100, cases[i].seconds[rank], 9);
 		}
 		f = judged(&m, "rank-skew", NULL);
-		if (f->fired != (cases[i].slowest >= 0) || (f->fired && evidence_of(f, "rank") != cases[i].slowest))
+		if (f->fired != (cases[i].slowest >= 0) ||
+			(f->fired && evidence_of(f, "rank") != cases[i].slowest))
 			wrong++;
 		made_done(&m);
 	}
@@ -173,8 +174,9 @@ static void test_minima(void **state)
 	assert_int_equal(minima_write(&l, &text), 0);
 	assert_int_equal(minima_parse(text.data, &again), 0);
 	assert_memory_equal(&l, &again, offsetof(struct minima, low) + l.n * sizeof(double));
-	assert_true(minima_parse("", &again) < 0 && minima_parse("0 1", &again) < 0 && minima_parse("1 x", &again) < 0 &&
-		    minima_parse("2 1 ", &again) < 0 && minima_parse("99999999999999999999 1", &again) < 0);
+	assert_true(minima_parse("", &again) < 0 && minima_parse("0 1", &again) < 0 &&
+		    minima_parse("1 x", &again) < 0 && minima_parse("2 1 ", &again) < 0 &&
+		    minima_parse("99999999999999999999 1", &again) < 0);
 	assert_int_equal(minima_parse("3", &again), 0);
 	assert_int_equal(again.n, 0);
 	buf_done(&text);

@@ -17,7 +17,9 @@ static void made_event(struct made *m, enum event_kind kind, double at_s, uint32
 		.id = id,
 		.text = text,
 	};
-	const struct frame frame = { .source = FRAME_RECORDER, .live = true, .time_ns = e.time_ns, .n_events = 1, .events = &e };
+	const struct frame frame = {
+		.source = FRAME_RECORDER, .live = true, .time_ns = e.time_ns, .n_events = 1, .events = &e
+	};
 
 	assert_int_equal(job_apply(m->job, &frame), 0);
 }
@@ -67,14 +69,17 @@ static void test_the_victim(void **state)
 	m.f->request_bytes = known(GIB(32));
 	assert_false(incident_when(&m.s, &when));
 	made_event(&m, EVENT_TRIGGER, 150, 0, "SIGUSR2");
-	made_event(&m, EVENT_TRIGGER, 201, 0, "out of memory: the kernel killed a process in the job's cgroup");
+	made_event(
+		&m, EVENT_TRIGGER, 201, 0, "out of memory: the kernel killed a process in the job's cgroup");
 	made_event(&m, EVENT_OOM, 210, 2, "solver");
 	rise(levels);
 	assert_true(incident_when(&m.s, &when));
 	/* The victim's end, not the time of the report. */
 	assert_int_equal(when.at_ns, SECONDS(200));
 	assert_false(when.on_gpu);
-	assert_int_equal(incident_make(&m.s, &(struct incident_moment) { when.at_ns, false, held, 4, levels, 2000 }), 0);
+	assert_int_equal(
+		incident_make(&m.s, &(struct incident_moment) { when.at_ns, false, held, 4, levels, 2000 }),
+		0);
 	const struct incident *s = &m.s.incident;
 
 	assert_string_equal(s->what, "out of memory: the kernel killed solver[5002]");
@@ -94,7 +99,9 @@ static void test_the_victim(void **state)
 static void test_a_replacement_is_left_out(void **state)
 {
 	const struct incident_use held[] = { { 1, MIB(2) }, { 2, GIB(3) }, { 3, GIB(1) }, { 4, GIB(2) } };
-	struct process next = { .id = 4, .pid = 5004, .start_ns = 4, .name = "sleep", .born_ns = (uint64_t) SECONDS(200) };
+	struct process next = {
+		.id = 4, .pid = 5004, .start_ns = 4, .name = "sleep", .born_ns = (uint64_t) SECONDS(200)
+	};
 	struct made m;
 
 	(void) state;
@@ -104,7 +111,10 @@ static void test_a_replacement_is_left_out(void **state)
 	made_process(&m, 3, "loader", GIB(1), true);
 	assert_int_equal(job_restore_process(m.job, &next), 0);
 	made_event(&m, EVENT_OOM, 201, 2, "solver");
-	assert_int_equal(incident_make(&m.s, &(struct incident_moment) { .at_ns = SECONDS(200), .uses = held, .n_uses = 4 }), 0);
+	assert_int_equal(
+		incident_make(
+			&m.s, &(struct incident_moment) { .at_ns = SECONDS(200), .uses = held, .n_uses = 4 }),
+		0);
 	assert_int_equal(m.s.incident.n_processes, 3);
 	for (size_t i = 0; i < m.s.incident.n_processes; i++)
 		assert_int_not_equal(m.s.incident.processes[i].process->id, 4);
@@ -120,7 +130,10 @@ static void test_flat_is_no_growth(void **state)
 	made_new(&m);
 	made_event(&m, EVENT_TRIGGER, 99, 0, "SIGUSR2");
 	rise(levels);
-	assert_int_equal(incident_make(&m.s, &(struct incident_moment) { .at_ns = SECONDS(99), .levels = levels, .n_levels = 1000 }), 0);
+	assert_int_equal(incident_make(&m.s,
+				 &(struct incident_moment) {
+					 .at_ns = SECONDS(99), .levels = levels, .n_levels = 1000 }),
+		0);
 	assert_false(m.s.incident.since_ns.known);
 	assert_false(m.s.incident.memory);
 	assert_string_equal(m.s.incident.what, "SIGUSR2");
@@ -159,7 +172,9 @@ static void test_growth_until_the_kill(void **state)
 	rise(levels);
 	for (int i = 1995; i < 2000; i++)
 		levels[i].bytes = GIB(1);
-	assert_int_equal(incident_make(&m.s, &(struct incident_moment) { SECONDS(199.9), false, held, 1, levels, 2000 }), 0);
+	assert_int_equal(incident_make(&m.s,
+				 &(struct incident_moment) { SECONDS(199.9), false, held, 1, levels, 2000 }),
+		0);
 	assert_in_range(m.s.incident.since_ns.value, SECONDS(99), SECONDS(103));
 	assert_true(fabs(m.s.incident.growth_per_s / (double) MIB(100) - 1) < 0.03);
 	assert_int_equal(m.s.incident.used.value, GIB(31));
@@ -171,7 +186,8 @@ static void test_growth_until_the_kill(void **state)
 static size_t freed_before(struct incident_level levels[31])
 {
 	for (int i = 0; i < 31; i++)
-		levels[i] = (struct incident_level) { (uint64_t) SECONDS(i / 10.0), i > 0 && i < 20 ? MIB(80) : MIB(2) };
+		levels[i] = (struct incident_level) { (uint64_t) SECONDS(i / 10.0),
+			i > 0 && i < 20 ? MIB(80) : MIB(2) };
 	return 31;
 }
 
@@ -192,7 +208,12 @@ static void test_what_was_freed_before_is_no_growth(void **state)
 
 	(void) state;
 	for (int is_old = 0; is_old < 2; is_old++) {
-		struct process victim = { .id = 2, .pid = 5002, .start_ns = 2, .name = "hold", .ended = true, .peak_bytes = MIB(98) };
+		struct process victim = { .id = 2,
+			.pid = 5002,
+			.start_ns = 2,
+			.name = "hold",
+			.ended = true,
+			.peak_bytes = MIB(98) };
 
 		victim.born_ns = is_old ? 1 : (uint64_t) SECONDS(3.05);
 		victim.ended_ns = (uint64_t) SECONDS(3.1);
@@ -203,7 +224,10 @@ static void test_what_was_freed_before_is_no_growth(void **state)
 		m.s.wall_ns = known(SECONDS(3.2));
 		assert_int_equal(job_restore_process(m.job, &victim), 0);
 		made_event(&m, EVENT_OOM, 3.1, 2, "hold");
-		assert_int_equal(incident_make(&m.s, &(struct incident_moment) { SECONDS(3.1), false, held, (size_t) is_old, levels, freed_before(levels) }), 0);
+		assert_int_equal(incident_make(&m.s,
+					 &(struct incident_moment) { SECONDS(3.1), false, held,
+						 (size_t) is_old, levels, freed_before(levels) }),
+			0);
 		assert_jump(&m.s.incident);
 		/* The finding agrees. */
 		m.s.oom_killed = true;
@@ -246,7 +270,9 @@ static void test_many_processes(void **state)
 	made_event(&m, EVENT_OOM, 20, 0, "");
 	const struct incident_level level = { SECONDS(19), GIB(19.5) };
 
-	assert_int_equal(incident_make(&m.s, &(struct incident_moment) { SECONDS(20), false, held, 20, &level, 1 }), 0);
+	assert_int_equal(
+		incident_make(&m.s, &(struct incident_moment) { SECONDS(20), false, held, 20, &level, 1 }),
+		0);
 	assert_int_equal(m.s.incident.n_processes, INCIDENT_PROCESSES);
 	assert_int_equal(m.s.incident.others, 15);
 	assert_int_equal(m.s.incident.processes[0].bytes, MIB(1020));
@@ -258,8 +284,9 @@ static void test_many_processes(void **state)
 /* The event with the highest rank is reported, not the first. */
 static void test_which_event_is_reported(void **state)
 {
-	static const char *const texts[] = { "SIGUSR2", "alert: loss is nan: nan", "GPU memory alert: gpu.mem > 95%: gpu 0: 39 GiB",
-		"RAM alert: ram > 90%: 29 GiB", "signal 11 ended the job", "out of memory: CUDA: tried to allocate 2 GiB" };
+	static const char *const texts[] = { "SIGUSR2", "alert: loss is nan: nan",
+		"GPU memory alert: gpu.mem > 95%: gpu 0: 39 GiB", "RAM alert: ram > 90%: 29 GiB",
+		"signal 11 ended the job", "out of memory: CUDA: tried to allocate 2 GiB" };
 	struct incident_moment when;
 	struct made m;
 
@@ -293,7 +320,9 @@ static void test_an_alert_about_memory(void **state)
 	made_process(&m, 2, "trainer", GIB(19), true);
 	made_event(&m, EVENT_TRIGGER, 199, 0, "RAM alert: ram > 90%: 28.9 GiB of 32.0 GiB");
 	rise(levels);
-	assert_int_equal(incident_make(&m.s, &(struct incident_moment) { SECONDS(199), false, held, 2, levels, 1991 }), 0);
+	assert_int_equal(
+		incident_make(&m.s, &(struct incident_moment) { SECONDS(199), false, held, 2, levels, 1991 }),
+		0);
 	assert_true(m.s.incident.memory && !m.s.incident.on_gpu);
 	assert_string_equal(m.s.incident.processes[0].process->name, "trainer");
 	assert_int_equal(m.s.incident.used.value, levels[1990].bytes);
@@ -301,10 +330,14 @@ static void test_an_alert_about_memory(void **state)
 	assert_says(m.s.incident.advice, "a larger limit than 32.0 GiB");
 	m.f->limit_bytes = UNKNOWN;
 	m.f->capacity_bytes = known(GIB(34));
-	assert_int_equal(incident_make(&m.s, &(struct incident_moment) { SECONDS(199), false, held, 2, levels, 1991 }), 0);
+	assert_int_equal(
+		incident_make(&m.s, &(struct incident_moment) { SECONDS(199), false, held, 2, levels, 1991 }),
+		0);
 	assert_says(m.s.incident.advice, "a machine with more than 34.0 GiB");
 	m.f->capacity_bytes = known(GIB(64)); /* far above the memory in use */
-	assert_int_equal(incident_make(&m.s, &(struct incident_moment) { SECONDS(199), false, held, 2, levels, 1991 }), 0);
+	assert_int_equal(
+		incident_make(&m.s, &(struct incident_moment) { SECONDS(199), false, held, 2, levels, 1991 }),
+		0);
 	assert_null(strstr(m.s.incident.advice, "more than"));
 	made_done(&m);
 }
@@ -322,14 +355,22 @@ static void test_memory_of_gpus(void **state)
 	made_new(&m);
 	made_process(&m, 1, "helper", GIB(1), true);
 	made_process(&m, 2, "trainer", GIB(1), true);
-	framebuf_birth(&b, &(struct birth) { .entity = ENTITY_GPU, .id = 1, .gpu = { .uuid = "GPU-1", .name = "x", .vendor = "nvidia", .index = known(0), .memory_bytes = known(GIB(40)) } });
+	framebuf_birth(&b,
+		&(struct birth) { .entity = ENTITY_GPU,
+			.id = 1,
+			.gpu = { .uuid = "GPU-1",
+				.name = "x",
+				.vendor = "nvidia",
+				.index = known(0),
+				.memory_bytes = known(GIB(40)) } });
 	framebuf_value(&b, M_GPU_JOB_MEM, 1, GIB(12));
 	framebuf_value(&b, M_GPU_OTHER_MEM, 1, GIB(27));
 	const struct frame frame = framebuf_frame(&b, FRAME_NVML, SECONDS(29), UINT64_MAX);
 
 	assert_int_equal(job_apply(m.job, &frame), 0);
 	made_event(&m, EVENT_TRIGGER, 30, 0, "out of memory: CUDA: tried to allocate 2 GiB");
-	assert_int_equal(incident_make(&m.s, &(struct incident_moment) { SECONDS(30), true, held, 3, &level, 1 }), 0);
+	assert_int_equal(
+		incident_make(&m.s, &(struct incident_moment) { SECONDS(30), true, held, 3, &level, 1 }), 0);
 	const struct incident *s = &m.s.incident;
 
 	assert_int_equal(s->n_processes, 2);
@@ -370,7 +411,9 @@ static void test_sigkill_at_the_limit(void **state)
 		made_event(&m, EVENT_TRIGGER, 30, 0, "signal 9 ended the job");
 		assert_int_equal(incident_make(&m.s, &(struct incident_moment) { .at_ns = SECONDS(30) }), 0);
 		assert_int_equal(m.s.incident.memory, near);
-		assert_string_equal(m.s.incident.what, near ? "signal 9 ended the job: out of memory is suspected" : "signal 9 ended the job");
+		assert_string_equal(m.s.incident.what,
+			near ? "signal 9 ended the job: out of memory is suspected"
+			     : "signal 9 ended the job");
 		made_done(&m);
 	}
 }

@@ -179,7 +179,8 @@ static struct series_value allocated(const struct shape *s, double mib, uint64_t
 {
 	const double at = between(state, -0.2, 1);
 
-	return (struct series_value) { .name = "torch/gpu0/allocated_bytes", .value = (mib + (at < 0 ? 0 : at * s->base)) * (double) MB };
+	return (struct series_value) { .name = "torch/gpu0/allocated_bytes",
+		.value = (mib + (at < 0 ? 0 : at * s->base)) * (double) MB };
 }
 
 /* Plays a run; each frame goes to the job, and to the recording if there is one. */
@@ -271,8 +272,8 @@ static void false_alarms_and_misses(void **state)
 		for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 			const int wrong = wrong_of(&kinds[i], judged[c].code, judged[c].tolerance);
 
-			print_message("# %-10s %-40s %3d %s of %d\n", judged[c].code, kinds[i].name, wrong, kinds[i].leaks ? "misses" : "false alarms",
-				RUNS);
+			print_message("# %-10s %-40s %3d %s of %d\n", judged[c].code, kinds[i].name, wrong,
+				kinds[i].leaks ? "misses" : "false alarms", RUNS);
 			good = good && wrong <= kinds[i].most_wrong[c];
 		}
 	}
@@ -292,14 +293,17 @@ static void a_recording_says_the_same(void **state)
 		double per_s;
 
 		folder_new(&f);
-		record = rig_record(&(struct record_options) { .path = f.file, .max_bytes = 400000, .queue_bytes = 1 << 30 });
+		record = rig_record(&(struct record_options) {
+			.path = f.file, .max_bytes = 400000, .queue_bytes = 1 << 30 });
 		play(job, record, &kinds[i], 7);
 		rig_finish(record, job);
 		assert_int_equal(replay_open(f.file, &r, NULL), 0);
 		assert_int_equal(replay_job(r, &again, NULL), 0);
 		for (size_t c = 0; c < sizeof(judged) / sizeof(judged[0]); c++) {
-			assert_int_equal(judge(job, judged[c].code, &per_s, live, sizeof(live)), kinds[i].leaks);
-			assert_int_equal(judge(again, judged[c].code, &per_s, shown, sizeof(shown)), kinds[i].leaks);
+			assert_int_equal(
+				judge(job, judged[c].code, &per_s, live, sizeof(live)), kinds[i].leaks);
+			assert_int_equal(
+				judge(again, judged[c].code, &per_s, shown, sizeof(shown)), kinds[i].leaks);
 			assert_string_equal(live, shown);
 		}
 		replay_close(r);

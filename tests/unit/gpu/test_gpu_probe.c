@@ -24,8 +24,11 @@ static void probe_some(const struct source_env *env, source_probe_fn *report, vo
 	report(ctx, &(struct source_probe) { M_GPU_TEMP, false, "made up", "no sensor", "" });
 }
 
-static const struct source_ops made_up = { .name = "made up", .frame = FRAME_DRM, .open = never_open, .probe = probe_some };
-static const struct gpu_vendor vendors[] = { { &source_nvml, "NVML", NULL, CAUSE_NVML }, { &made_up, "made up", NULL, CAUSE_NONE }, { NULL, NULL, NULL, CAUSE_NONE } };
+static const struct source_ops made_up = {
+	.name = "made up", .frame = FRAME_DRM, .open = never_open, .probe = probe_some
+};
+static const struct gpu_vendor vendors[] = { { &source_nvml, "NVML", NULL, CAUSE_NVML },
+	{ &made_up, "made up", NULL, CAUSE_NONE }, { NULL, NULL, NULL, CAUSE_NONE } };
 
 struct reported {
 	bool available[METRIC_COUNT];
@@ -56,7 +59,9 @@ static void ask(const char *vendor, struct reported *ret)
 	root.live = true; /* otherwise a library is no source */
 	memset(ret, 0, sizeof(*ret));
 	assert_int_equal(setenv("HIWATER_NVML", "/nowhere/libnvidia-ml.so.1", 1), 0);
-	assert_int_equal(gpu_probe(vendors, &(struct source_env) { .root = &root }, 100000000, take_report, NULL, ret), 0);
+	assert_int_equal(
+		gpu_probe(vendors, &(struct source_env) { .root = &root }, 100000000, take_report, NULL, ret),
+		0);
 	root_done(&root);
 	temp_tree_done(&t);
 }
@@ -68,7 +73,8 @@ static void a_card_without_its_driver_beside_another(void **state)
 	(void) state;
 	ask("0x10de\n", &reported);
 	assert_true(reported.available[M_GPU_MEM]);
-	assert_string_equal(reported.why[M_GPU_SM_ACTIVE], "the library that HIWATER_NVML names cannot be loaded");
+	assert_string_equal(
+		reported.why[M_GPU_SM_ACTIVE], "the library that HIWATER_NVML names cannot be loaded");
 	assert_non_null(strstr(reported.remedy[M_GPU_SM_ACTIVE], "unset HIWATER_NVML"));
 	assert_non_null(strstr(reported.remedy[M_GPU_TEMP], "unset HIWATER_NVML"));
 	ask("0x8086\n", &reported); /* NVIDIA's driver is not needed */
@@ -92,8 +98,12 @@ static void probe_and_exit(const struct source_env *env, source_probe_fn *report
 /* Its earlier answers are ignored, since the later ones are missing. */
 static void a_source_whose_helper_ends(void **state)
 {
-	static const struct source_ops crashes = { .name = "crashes", .frame = FRAME_DRM, .open = never_open, .probe = probe_and_crash };
-	static const struct source_ops exits = { .name = "exits", .frame = FRAME_DRM, .open = never_open, .probe = probe_and_exit };
+	static const struct source_ops crashes = {
+		.name = "crashes", .frame = FRAME_DRM, .open = never_open, .probe = probe_and_crash
+	};
+	static const struct source_ops exits = {
+		.name = "exits", .frame = FRAME_DRM, .open = never_open, .probe = probe_and_exit
+	};
 	static const struct {
 		const struct source_ops *ops;
 		const char *why;
@@ -105,10 +115,13 @@ static void a_source_whose_helper_ends(void **state)
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const struct gpu_vendor x[] = { { cases[i].ops, "X", NULL, CAUSE_NONE }, { NULL, NULL, NULL, CAUSE_NONE } };
+		const struct gpu_vendor x[] = { { cases[i].ops, "X", NULL, CAUSE_NONE },
+			{ NULL, NULL, NULL, CAUSE_NONE } };
 		struct reported reported = { .available = { false } };
 
-		assert_int_equal(gpu_probe(x, &(struct source_env) { .root = &root }, 100000000, take_report, NULL, &reported), 0);
+		assert_int_equal(gpu_probe(x, &(struct source_env) { .root = &root }, 100000000, take_report,
+					 NULL, &reported),
+			0);
 		assert_false(reported.available[M_GPU_MEM]);
 		assert_string_equal(reported.why[M_GPU_MEM], cases[i].why);
 		assert_non_null(strstr(reported.remedy[M_GPU_MEM], "kernel log"));

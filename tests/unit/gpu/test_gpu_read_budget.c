@@ -188,7 +188,8 @@ static void an_urgent_list_waits_for_its_own_cost(void **state)
 	p.lists.urgent = 4;
 	assert_in_range(read_budget_period(&p, LISTS), 600 * MS, 601 * MS);
 	p.lists.urgent = 1;
-	assert_in_range(read_budget_period(&p, LISTS), 250 * MS, 251 * MS); /* the planned rate while memory moves */
+	/* the planned rate while memory moves */
+	assert_in_range(read_budget_period(&p, LISTS), 250 * MS, 251 * MS);
 }
 
 /* Eight devices whose lists wait 20 ms each and cost little CPU time: one changes a lot all the
@@ -266,7 +267,8 @@ static void take_each(void *ctx, const struct gpu_schedule *s)
 	*(*next)++ = *s;
 }
 
-static struct schedules schedule_of(uint64_t memory_ns, uint64_t others_ns, uint64_t list_cpu_ns, uint64_t list_wall_ns)
+static struct schedules schedule_of(
+	uint64_t memory_ns, uint64_t others_ns, uint64_t list_cpu_ns, uint64_t list_wall_ns)
 {
 	const struct source_cost costs[GROUPS] = {
 		[MEMORY] = { memory_ns, memory_ns, 2 },
@@ -304,10 +306,12 @@ static void the_schedule_says_what_gives_way_and_why(void **state)
 	(void) state; /* 0.2 % of a core less 0.022 % leaves 1.78 ms per second */
 	assert_int_equal(p.of[MEMORY].lasting_ns, 100 * MS);
 	assert_in_range(p.of[LISTS].lasting_ns, 20 * SECOND, 20500 * MS);
-	assert_string_equal(p.of[LISTS].why, "all reads together may use 0.2 % of a core; lists of processes use the remainder");
+	assert_string_equal(p.of[LISTS].why,
+		"all reads together may use 0.2 % of a core; lists of processes use the remainder");
 	p = schedule_of(12 * US, 50 * US, 10 * US, 40 * MS);
 	assert_int_equal(p.of[LISTS].lasting_ns, 2 * SECOND);
-	assert_string_equal(p.of[LISTS].why, "lists of processes may lock the driver, and delay the job, for 2 % of the time");
+	assert_string_equal(p.of[LISTS].why,
+		"lists of processes may lock the driver, and delay the job, for 2 % of the time");
 	p = schedule_of(12 * US, 5 * MS, 10 * US, 10 * US);
 	assert_true(p.of[OTHERS].lasting_ns > 5 * SECOND);
 	assert_string_equal(p.of[OTHERS].why, "all reads together may use 0.2 % of a core");
@@ -320,8 +324,10 @@ static void the_schedule_has_resting_lists(void **state)
 {
 	(void) state;
 	assert_int_equal(schedule_of(12 * US, 50 * US, 100 * US, 100 * US).of[LISTS].idle_period_ns, 0);
-	assert_in_range(schedule_of(12 * US, 50 * US, 2 * MS, 2 * MS).of[LISTS].idle_period_ns, 2200 * MS, 2300 * MS);
-	assert_int_equal(schedule_of(12 * US, 50 * US, 10 * US, 40 * MS).of[LISTS].idle_period_ns, groups[LISTS].idle_ns);
+	assert_in_range(
+		schedule_of(12 * US, 50 * US, 2 * MS, 2 * MS).of[LISTS].idle_period_ns, 2200 * MS, 2300 * MS);
+	assert_int_equal(schedule_of(12 * US, 50 * US, 10 * US, 40 * MS).of[LISTS].idle_period_ns,
+		groups[LISTS].idle_ns);
 	assert_int_equal(schedule_of(12 * US, 50 * US, 36 * MS, 36 * MS).of[LISTS].idle_period_ns, 0);
 	assert_int_equal(schedule_of(12 * US, 5 * MS, 2 * MS, 2 * MS).of[OTHERS].idle_period_ns, 0);
 }
@@ -329,7 +335,8 @@ static void the_schedule_has_resting_lists(void **state)
 /* Another source that uses the whole limit leaves each its part. */
 static void the_schedule_is_of_all_sources(void **state)
 {
-	const struct source_cost dear[GROUPS] = { [MEMORY] = { 10 * MS, 10 * MS, 2 } }, cheap[GROUPS] = { [MEMORY] = { 120 * US, 120 * US, 2 } };
+	const struct source_cost dear[GROUPS] = { [MEMORY] = { 10 * MS, 10 * MS, 2 } },
+				 cheap[GROUPS] = { [MEMORY] = { 120 * US, 120 * US, 2 } };
 	const struct gpu_tried tried[] = { { "made up", &ops, cheap }, { "made up", &ops, dear } };
 	struct gpu_schedule reported[2 * GROUPS];
 	struct gpu_schedule *next = reported;

@@ -42,10 +42,13 @@ static void one_is_reported_when_it_begins_and_when_it_is_over(void **state)
 	assert_int_equal(t.n, 0); /* no silence yet */
 	assert_false(gpu_watchdog_check(&t.w, "", START + 10 * SECOND, START + 15 * SECOND, text));
 	assert_true(gpu_watchdog_check(&t.w, "", START + 10 * SECOND, START + 16 * SECOND, text));
-	assert_string_equal(text, "gpu: X has not answered since 10 s; its values are missing from that time on");
+	assert_string_equal(
+		text, "gpu: X has not answered since 10 s; its values are missing from that time on");
 	assert_false(gpu_watchdog_check(&t.w, "", START + 10 * SECOND, START + 70 * SECOND, text));
-	assert_true(gpu_watchdog_check(&t.w, "", START + 74 * SECOND, START + 75 * SECOND, text)); /* the next call */
-	assert_string_equal(text, "gpu: X did not answer from 10 s to 75 s; its values for that time are missing");
+	/* the next call */
+	assert_true(gpu_watchdog_check(&t.w, "", START + 74 * SECOND, START + 75 * SECOND, text));
+	assert_string_equal(
+		text, "gpu: X did not answer from 10 s to 75 s; its values for that time are missing");
 	assert_int_equal(gpu_watchdog_finish(&t.w, "", 0, START + 80 * SECOND, last), 0);
 }
 
@@ -58,12 +61,15 @@ static void many_are_reported_once(void **state)
 	for (unsigned i = 0; i < 500; i++)
 		call(&t, 10 + i * 10, 7);
 	assert_int_equal(t.n, 2);
-	assert_string_equal(t.text, "gpu: X did not answer from 10 s to 17 s; its values for that time are missing");
+	assert_string_equal(
+		t.text, "gpu: X did not answer from 10 s to 17 s; its values for that time are missing");
 	assert_int_equal(gpu_watchdog_finish(&t.w, "", 0, START + 9000 * SECOND, last), 1);
-	assert_string_equal(last[0], "gpu: X did not answer 500 times between 10 s and 1 h 23 min 27 s, for 58 min 20 s in total; its values for those times are missing");
+	assert_string_equal(last[0],
+		"gpu: X did not answer 500 times between 10 s and 1 h 23 min 27 s, for 58 min 20 s in total; its values for those times are missing");
 	call(&t, 6000, 20);
 	assert_int_equal(t.n, 4); /* longer than all before */
-	assert_string_equal(t.text, "gpu: X did not answer from 1 h 40 min 0 s to 1 h 40 min 20 s; its values for that time are missing");
+	assert_string_equal(t.text,
+		"gpu: X did not answer from 1 h 40 min 0 s to 1 h 40 min 20 s; its values for that time are missing");
 }
 
 static void one_that_goes_on_in_the_end_is_reported(void **state)
@@ -75,8 +81,10 @@ static void one_that_goes_on_in_the_end_is_reported(void **state)
 	call(&t, 10, 7);
 	assert_false(gpu_watchdog_check(&t.w, "", START + 30 * SECOND, START + 36 * SECOND, text));
 	assert_int_equal(gpu_watchdog_finish(&t.w, "", START + 30 * SECOND, START + 38 * SECOND, last), 2);
-	assert_string_equal(last[0], "gpu: X did not answer 2 times between 10 s and 38 s, for 15 s in total; its values for those times are missing");
-	assert_string_equal(last[1], "gpu: X has not answered since 30 s; its values are missing from that time on");
+	assert_string_equal(last[0],
+		"gpu: X did not answer 2 times between 10 s and 38 s, for 15 s in total; its values for those times are missing");
+	assert_string_equal(
+		last[1], "gpu: X has not answered since 30 s; its values are missing from that time on");
 }
 
 /* A run may end before a pending call returns. */
@@ -87,11 +95,15 @@ static void a_call_in_progress_at_the_end_is_reported(void **state)
 
 	(void) state;
 	assert_false(gpu_watchdog_check(&w, "", START + SECOND, START + 3 * SECOND, text));
-	assert_int_equal(gpu_watchdog_finish(&w, "", START + 2 * SECOND, START + 2 * SECOND + SECOND / 10, last), 0);
+	assert_int_equal(
+		gpu_watchdog_finish(&w, "", START + 2 * SECOND, START + 2 * SECOND + SECOND / 10, last), 0);
 	assert_int_equal(gpu_watchdog_finish(&w, "init", START + 2 * SECOND, START + 3 * SECOND, last), 1);
-	assert_string_equal(last[0], "gpu: X was still being read when the run ended, since 2 s (init); its values are missing from that time on");
-	assert_int_equal(gpu_watchdog_finish(&w, "init of GPU 1", START + SECOND, START + 4 * SECOND, last), 1);
-	assert_string_equal(last[0], "gpu: X has not answered since 1 s (init of GPU 1); its values are missing from that time on");
+	assert_string_equal(last[0],
+		"gpu: X was still being read when the run ended, since 2 s (init); its values are missing from that time on");
+	assert_int_equal(
+		gpu_watchdog_finish(&w, "init of GPU 1", START + SECOND, START + 4 * SECOND, last), 1);
+	assert_string_equal(last[0],
+		"gpu: X has not answered since 1 s (init of GPU 1); its values are missing from that time on");
 }
 
 static void one_that_ended_with_the_helper_counts(void **state)
@@ -101,12 +113,14 @@ static void one_that_ended_with_the_helper_counts(void **state)
 
 	(void) state;
 	for (unsigned i = 0; i < 2; i++) {
-		(void) gpu_watchdog_check(&t.w, "", START + (10 + i * 100) * SECOND, START + (20 + i * 100) * SECOND, text);
+		(void) gpu_watchdog_check(
+			&t.w, "", START + (10 + i * 100) * SECOND, START + (20 + i * 100) * SECOND, text);
 		gpu_watchdog_end(&t.w, START + (30 + i * 100) * SECOND);
 	}
 	gpu_watchdog_end(&t.w, START + 500 * SECOND); /* no silence in progress */
 	assert_int_equal(gpu_watchdog_finish(&t.w, "", 0, START + 900 * SECOND, last), 1);
-	assert_string_equal(last[0], "gpu: X did not answer 2 times between 10 s and 2 min 10 s, for 40 s in total; its values for those times are missing");
+	assert_string_equal(last[0],
+		"gpu: X did not answer 2 times between 10 s and 2 min 10 s, for 40 s in total; its values for those times are missing");
 }
 
 /* A sleeping helper and a frozen one differ only by the planned wake-up. */
@@ -119,8 +133,11 @@ static void an_overslept_source_is_waited_for(void **state)
 	assert_int_equal(gpu_watchdog_overslept(&w, START + SECOND, START), 0);
 	assert_int_equal(gpu_watchdog_overslept(&w, START + SECOND, START + 2 * SECOND), START + 2 * SECOND);
 	assert_int_equal(gpu_watchdog_overslept(&w, START + SECOND, START + 9 * SECOND), START + 2 * SECOND);
-	assert_int_equal(gpu_watchdog_overslept(&w, START + 10 * SECOND, START + 9 * SECOND), 0); /* it was awake */
-	assert_int_equal(gpu_watchdog_overslept(&w, START + 10 * SECOND, START + 900 * SECOND), START + 900 * SECOND); /* the machine was suspended */
+	/* it was awake */
+	assert_int_equal(gpu_watchdog_overslept(&w, START + 10 * SECOND, START + 9 * SECOND), 0);
+	/* the machine was suspended */
+	assert_int_equal(
+		gpu_watchdog_overslept(&w, START + 10 * SECOND, START + 900 * SECOND), START + 900 * SECOND);
 }
 
 /* ---- killed processes that still exist ------------------------------------------------------- */
@@ -151,7 +168,8 @@ static void who_is_on_its_way_out_is_not_stuck(void **state)
 	(void) state;
 	assert_true(ends_with(ZOMBIE, FREEING));
 	assert_false(ends_with(ZOMBIE, "8 (a) b) D 1 7 7 0 -1 4194624 0 0\n")); /* in a call */
-	assert_false(ends_with(ZOMBIE, "8 (hiwater-gpu) D 1 7 7 0 -1 4194628 0 0\n")); /* in the driver's release */
+	/* in the driver's release */
+	assert_false(ends_with(ZOMBIE, "8 (hiwater-gpu) D 1 7 7 0 -1 4194628 0 0\n"));
 	assert_false(ends_with(ZOMBIE, "8 (hiwater-gpu) S 1 7 7 0 -1 4194624 0 0\n"));
 	assert_false(ends_with(ZOMBIE, "8 (hiwater-gpu)"));
 }
@@ -164,10 +182,13 @@ static const char *a_call(unsigned call)
 /* Each source has a thread: if two were in calls when the helper ended, either may be the cause. */
 static void all_that_were_in_calls_are_named(void **state)
 {
-	static const struct source_ops named = { .name = "a", .call_name = a_call }, nameless = { .name = "b" };
-	static const struct gpu_vendor vendors[] = { { &named, "NVML", NULL, CAUSE_NVML }, { &nameless, "DRM", NULL, CAUSE_DRM } };
+	static const struct source_ops named = { .name = "a", .call_name = a_call },
+				       nameless = { .name = "b" };
+	static const struct gpu_vendor vendors[] = { { &named, "NVML", NULL, CAUSE_NVML },
+		{ &nameless, "DRM", NULL, CAUSE_DRM } };
 	static struct gpu_shared shared;
-	const struct gpu_request request = { .vendors = vendors, .n_vendors = 2 }, single = { .vendors = vendors, .n_vendors = 1 };
+	const struct gpu_request request = { .vendors = vendors, .n_vendors = 2 },
+				 single = { .vendors = vendors, .n_vendors = 1 };
 	char text[GPU_CALLS];
 
 	(void) state;
@@ -178,7 +199,8 @@ static void all_that_were_in_calls_are_named(void **state)
 	atomic_store(&shared.slots[0].in_call_ns, 1);
 	atomic_store(&shared.slots[0].call.call, 7);
 	atomic_store(&shared.slots[0].call.device, 2);
-	assert_string_equal(gpu_calls_in_progress(&request, &shared, text), " in a call of NVML (nvmlInit of GPU 1) or of DRM");
+	assert_string_equal(gpu_calls_in_progress(&request, &shared, text),
+		" in a call of NVML (nvmlInit of GPU 1) or of DRM");
 }
 
 int main(void)

@@ -121,7 +121,8 @@ struct run {
 	/* The sampler: */
 	struct memory *memory;
 	unsigned samples, torn;
-	int64_t files_most;      /* since the sample began: hiwater reads no files of a process that ends meanwhile */
+	/* since the sample began: hiwater reads no files of a process that ends meanwhile */
+	int64_t files_most;
 	bool is_asked;           /* a sample is */
 	bool is_unsampled;       /* one was found by no sample */
 	char wrong[256];
@@ -215,7 +216,8 @@ static struct mapping *map(struct process *p, uint32_t file, uint32_t from, uint
 	return &p->maps[p->n_maps++];
 }
 
-static void touch(struct run *r, struct process *p, struct mapping *m, uint32_t from, uint32_t n, uint32_t around)
+static void touch(
+	struct run *r, struct process *p, struct mapping *m, uint32_t from, uint32_t n, uint32_t around)
 {
 	for (uint32_t k = from; k < m->n && k < from + n; k++) {
 		if (m->is_there[k])
@@ -356,12 +358,14 @@ static void op_fork(struct run *r, struct process *parent, const struct op *op)
 		return;
 	p->find_at = r->samples + 1 + (r->finds_late && op->b % 4 == 0) + (r->finds_late && op->b % 16 == 0);
 	p->record_at = op->b / 16 % 3;
-	SAY(r, "%u forks %u, to be found at sample %u, record %u samples late", parent->id, p->id, p->find_at, p->record_at);
+	SAY(r, "%u forks %u, to be found at sample %u, record %u samples late", parent->id, p->id, p->find_at,
+		p->record_at);
 }
 
 static void op_map(struct run *r, struct process *p, const struct op *op)
 {
-	const uint32_t file = r->profile->one_file ? 1 : op->b % FILES, n = r->profile->one_file ? FILE_PAGES : 1 + op->c % FILE_PAGES;
+	const uint32_t file = r->profile->one_file ? 1 : op->b % FILES,
+		       n = r->profile->one_file ? FILE_PAGES : 1 + op->c % FILE_PAGES;
 	const struct mapping *had = NULL;
 	struct mapping *m;
 
@@ -370,9 +374,11 @@ static void op_map(struct run *r, struct process *p, const struct op *op)
 	if (had && !r->profile->twice)
 		return;
 	m = had ? map(p, file, had->from, had->n) : map(p, file, (FILE_PAGES - n) / 2, n);
-	r->is_asked |= had && m; /* no mark tells which pages are the same: its maps are read before it touches them */
+	/* no mark tells which pages are the same: its maps are read before it touches them */
+	r->is_asked |= had && m;
 	if (m)
-		SAY(r, "%u maps file %u, pages %u to %u%s", p->id, file, m->from, m->from + m->n, had ? ", again" : "");
+		SAY(r, "%u maps file %u, pages %u to %u%s", p->id, file, m->from, m->from + m->n,
+			had ? ", again" : "");
 }
 
 static void op_on_map(struct run *r, struct process *p, const struct op *op, uint32_t n)
@@ -382,10 +388,11 @@ static void op_on_map(struct run *r, struct process *p, const struct op *op, uin
 
 	if (!m || (r->profile->twice && op->kind == UNMAP))
 		return;
-	SAY(r, "%u %s file %u, page %u, %u pages", p->id, op->kind == TOUCH ? "touches" : op->kind == COPY ? "writes to its private"
-													   : "unmaps",
-		m->file,
-		m->from + from, n);
+	SAY(r, "%u %s file %u, page %u, %u pages", p->id,
+		op->kind == TOUCH  ? "touches"
+		: op->kind == COPY ? "writes to its private"
+				   : "unmaps",
+		m->file, m->from + from, n);
 	if (op->kind == TOUCH)
 		touch(r, p, m, r->profile->one_file ? 0 : from, n, 1 + op->c / FILE_PAGES % AROUND);
 	else if (op->kind == COPY)
@@ -410,7 +417,8 @@ static void operate(struct run *r, const struct op *op)
 {
 	const bool by_main = r->profile->main_forks && (op->kind == FORK || op->kind == MAP);
 	struct process *p = pick(r, by_main ? 0 : op->a);
-	const uint32_t n = 1 + op->c / 1024 % r->profile->pages, from = p && p->n_anon > 0 ? op->b % p->n_anon : 0;
+	const uint32_t n = 1 + op->c / 1024 % r->profile->pages,
+		       from = p && p->n_anon > 0 ? op->b % p->n_anon : 0;
 
 	r->now_ns += 20000 + op->a / 64 % 2000000;
 	if (op->kind == WAIT)

@@ -114,7 +114,13 @@ static void test_birth_exec_and_end(void **state)
 {
 	struct rig *r = *state;
 	const struct process *p;
-	struct birth exec = { .entity = ENTITY_PROCESS, .id = 2, .process = { .pid = 9999, .startstack = 5, .name = "a-name-that-is-far-too-long", .command = "other --x", .uid = 8 } };
+	struct birth exec = { .entity = ENTITY_PROCESS,
+		.id = 2,
+		.process = { .pid = 9999,
+			.startstack = 5,
+			.name = "a-name-that-is-far-too-long",
+			.command = "other --x",
+			.uid = 8 } };
 
 	assert_null(job_main(r->job));
 	born(r, 1, 0, 77);
@@ -176,7 +182,8 @@ static void test_many_come_and_go(void **state)
 	assert_int_equal(job_process_count(r->job), 399);
 	for (uint32_t id = 1; id < 400; id++) {
 		assert_int_equal(job_process_by_id(r->job, id)->id, id);
-		assert_int_equal(job_process_by_id(r->job, id)->peak_bytes, id == 1 ? MB : (int64_t) id * PAGE);
+		assert_int_equal(
+			job_process_by_id(r->job, id)->peak_bytes, id == 1 ? MB : (int64_t) id * PAGE);
 	}
 }
 
@@ -431,7 +438,9 @@ static void test_io_of_waited_children_counts_once(void **state)
 
 static void ends(struct rig *r, uint32_t id, enum end_how how, int64_t kb)
 {
-	framebuf_end(&r->buf, &(struct end) { .entity = ENTITY_PROCESS, .id = id, .how = how, .io.read_bytes = known(kb * KB) });
+	framebuf_end(&r->buf,
+		&(struct end) {
+			.entity = ENTITY_PROCESS, .id = id, .how = how, .io.read_bytes = known(kb * KB) });
 }
 
 /* An exit record has a process's own I/O; its parent's counter includes it too, once it was
@@ -722,7 +731,9 @@ static void test_series(void **state)
 	const struct series *s;
 
 	for (int i = 0; i < 5; i++) {
-		framebuf_series(&r->buf, &(struct series_value) { .name = "loss", .value = values[i], .has_step = true, .step = i });
+		framebuf_series(&r->buf,
+			&(struct series_value) {
+				.name = "loss", .value = values[i], .has_step = true, .step = i });
 		framebuf_series(&r->buf, &(struct series_value) { .name = "other", .value = 2 });
 		push(r);
 	}
@@ -740,8 +751,10 @@ static void test_series(void **state)
 /* A sanitizer's allocator reports nothing here; the plain build does. */
 static void test_what_names_of_series_say(void **state)
 {
-	static const char *const seconds[] = { "load_seconds", "data_wait", "train/data_wait", "step_time/rank0", "a//step_s", "data_s", "hiwater/step_s" };
-	static const char *const none[] = { "", "/", "loss", "hiwater/data_wait", "my_step_time", "step_timed", "data_wait_share" };
+	static const char *const seconds[] = { "load_seconds", "data_wait", "train/data_wait",
+		"step_time/rank0", "a//step_s", "data_s", "hiwater/step_s" };
+	static const char *const none[] = { "", "/", "loss", "hiwater/data_wait", "my_step_time",
+		"step_timed", "data_wait_share" };
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++) {

@@ -49,7 +49,8 @@ static void each_faults(struct rig *r, int64_t minor)
 		faults(r, id, minor);
 }
 
-static void look(struct rig *r, int64_t main_anon, int64_t main_shared, int64_t anon, int64_t shared, int64_t minor)
+static void look(
+	struct rig *r, int64_t main_anon, int64_t main_shared, int64_t anon, int64_t shared, int64_t minor)
 {
 	rss(r, 1, main_anon, main_shared);
 	each(r, anon, shared);
@@ -118,7 +119,8 @@ static void test_what_was_filled_is_not_what_was_mapped(void **state)
 	faults(r, 1, (200 * MB + 200 * MB / 16) / PAGE);
 	each_faults(r, 100 * MB / PAGE);
 	tick(r);
-	assert_within(last(r, M_JOB_RAM), 400 * MB + CHILDREN * 100 * MB, 400 * MB + CHILDREN * 100 * MB + MB);
+	assert_within(
+		last(r, M_JOB_RAM), 400 * MB + CHILDREN * 100 * MB, 400 * MB + CHILDREN * 100 * MB + MB);
 }
 
 static void test_who_ends_takes_with_it_what_it_mapped(void **state)

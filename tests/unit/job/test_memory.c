@@ -41,14 +41,16 @@ static void find(struct run *r, struct process *p)
 	p->is_found = true;
 	p->program_told = p->program;
 	SAY(r, "  finds %u", p->id);
-	assert_int_equal(memory_birth(r->memory, &(struct memory_birth) {
-							 .id = p->id,
-							 .parent = p->parent,
-							 .program = p->is_alive ? p->program : 0,
-							 .forked_ns = p->born_ns / (10 * MS) * (10 * MS),
-							 .is_main = p->is_main,
-							 .is_new = p->is_alive && (p->is_main ? !r->is_attached : p->has_execed),
-						 }),
+	assert_int_equal(
+		memory_birth(r->memory,
+			&(struct memory_birth) {
+				.id = p->id,
+				.parent = p->parent,
+				.program = p->is_alive ? p->program : 0,
+				.forked_ns = p->born_ns / (10 * MS) * (10 * MS),
+				.is_main = p->is_main,
+				.is_new = p->is_alive && (p->is_main ? !r->is_attached : p->has_execed),
+			}),
 		0);
 }
 
@@ -78,7 +80,9 @@ static void ends_tell(struct run *r)
 		if (p->record_at > 0 && r->has_records) {
 			p->record_at--;
 			if (p->is_found && !p->end_is_told)
-				memory_end(r->memory, &(struct memory_end) { .id = p->id, .until_ns = r->now_ns, .is_awaited = true });
+				memory_end(r->memory,
+					&(struct memory_end) {
+						.id = p->id, .until_ns = r->now_ns, .is_awaited = true });
 			p->end_is_told = p->is_found;
 		} else if (p->is_found || r->has_records) {
 			if (!p->is_found)
@@ -164,7 +168,8 @@ static void pass(struct run *r, bool is_valid)
 		pss = anon;
 		for (uint32_t k = 0; k < p->n_maps; k++) {
 			for (uint32_t i = 0; i < p->maps[k].n; i++) {
-				const uint16_t n = r->refs[0][p->maps[k].file * FILE_PAGES + p->maps[k].from + i];
+				const uint16_t n =
+					r->refs[0][p->maps[k].file * FILE_PAGES + p->maps[k].from + i];
 
 				pss += p->maps[k].is_there[i] ? 1.0 / n : 0;
 				private += p->maps[k].is_there[i] && n == 1;
@@ -172,7 +177,9 @@ static void pass(struct run *r, bool is_valid)
 		}
 		for (int s = 0; s < MEMORY_SETS - p->is_main; s++)
 			grown[s] += (p->rss - p->file - p->anon_told) * r->page;
-		memory_pss(r->memory, &(struct memory_pss) { p->id, (int64_t) (pss * (double) r->page), (int64_t) (anon * (double) r->page), private * r->page });
+		memory_pss(r->memory,
+			&(struct memory_pss) { p->id, (int64_t) (pss * (double) r->page),
+				(int64_t) (anon * (double) r->page), private * r->page });
 	}
 	SAY(r, "  %s pass", is_valid ? "valid" : "invalid");
 	memory_pass(r->memory, is_valid, 0, grown);
@@ -186,9 +193,11 @@ static void total(struct run *r, bool has_faults)
 	for (struct process *p = r->procs; p < r->procs + PROCS; p++)
 		faults += is_member(p) ? p->faults_told : 0;
 	memory_total(r->memory, r->now_ns, has_faults ? known(faults) : UNKNOWN, &t);
-	SAY(r, "\n%8.2f ms    total: %lld, %lld, %lld; others %lld, %lld, %lld\n", (double) r->now_ns / (double) MS, (long long) (t.low[0] / r->page),
-		(long long) (t.estimate[0] / r->page), (long long) (t.high[0] / r->page), (long long) (t.low[1] / r->page),
-		(long long) (t.estimate[1] / r->page), (long long) (t.high[1] / r->page));
+	SAY(r, "\n%8.2f ms    total: %lld, %lld, %lld; others %lld, %lld, %lld\n",
+		(double) r->now_ns / (double) MS, (long long) (t.low[0] / r->page),
+		(long long) (t.estimate[0] / r->page), (long long) (t.high[0] / r->page),
+		(long long) (t.low[1] / r->page), (long long) (t.estimate[1] / r->page),
+		(long long) (t.high[1] / r->page));
 }
 
 static int64_t machine(const struct run *r)
@@ -227,9 +236,11 @@ static void sample(struct run *r, const struct op *op)
 	r->torn = r->profile->is_torn ? op->c % 4 : 0;
 	r->now_ns += 50000;
 	memory_time(r->memory, r->now_ns);
-	SAY(r, "%8.2f ms  sample %u%s:", (double) r->now_ns / (double) MS, r->samples, has_faults ? " with faults" : "");
+	SAY(r, "%8.2f ms  sample %u%s:", (double) r->now_ns / (double) MS, r->samples,
+		has_faults ? " with faults" : "");
 	for (struct process *p = r->procs; p < r->procs + PROCS; p++) {
-		if (p->id != 0 && p->is_alive && !p->is_found && (p->find_at <= r->samples || op->c == FINDS_ALL))
+		if (p->id != 0 && p->is_alive && !p->is_found &&
+			(p->find_at <= r->samples || op->c == FINDS_ALL))
 			find(r, p);
 	}
 	ends_tell(r);
@@ -237,7 +248,8 @@ static void sample(struct run *r, const struct op *op)
 		memory_huge(r->memory, r->huge);
 	sizes_read(r, has_faults && !late);
 	memory_state(r->memory, &state);
-	if (op->a / 64 % 8 == 0 || (r->obeys && state.files_since > 0) || (r->profile->one_file && !r->profile->twice)) {
+	if (op->a / 64 % 8 == 0 || (r->obeys && state.files_since > 0) ||
+		(r->profile->one_file && !r->profile->twice)) {
 		memory_files(r->memory, r->files_most * r->page, r->files_most * r->page);
 		SAY(r, "  files %lld", (long long) r->files_most);
 	}
@@ -308,15 +320,18 @@ static enum wrong peak_check(struct run *r, enum memory_set s)
 	memory_peak(r->memory, s, &peak);
 	if (peak.low > r->truth[s] * r->page)
 		wrong = LOW;
-	else if (peak.high.known && peak.high.value < (r->truth[s] - 1) * r->page && (r->has_records || !r->is_unsampled))
+	else if (peak.high.known && peak.high.value < (r->truth[s] - 1) * r->page &&
+		 (r->has_records || !r->is_unsampled))
 		wrong = HIGH;
 	else if (peak.estimate < peak.low || (peak.high.known && peak.estimate > peak.high.value))
 		wrong = ORDER;
 	else if (peak.high.known && peak.high.value > PAGES * r->page)
 		wrong = MACHINE;
 	if (wrong != RIGHT && r->wrong[0] == '\0')
-		(void) snprintf(r->wrong, sizeof(r->wrong), "%s: truth %lld pages; low %.1f, estimate %.1f, high %.1f", sets[s], (long long) r->truth[s],
-			(double) peak.low / (double) r->page, (double) peak.estimate / (double) r->page,
+		(void) snprintf(r->wrong, sizeof(r->wrong),
+			"%s: truth %lld pages; low %.1f, estimate %.1f, high %.1f", sets[s],
+			(long long) r->truth[s], (double) peak.low / (double) r->page,
+			(double) peak.estimate / (double) r->page,
 			peak.high.known ? (double) peak.high.value / (double) r->page : -1);
 	return wrong;
 }
@@ -366,11 +381,13 @@ static void run_begin(struct run *r)
 		memory_huge(r->memory, 0);
 	if (!r->has_records)
 		memory_records_lost(r->memory);
-	SAY(r, "\nprofile %s, seed %llu: pages of %lld%s%s%s\n", r->profile->name, (unsigned long long) r->seed, (long long) r->page,
-		r->has_records ? "" : ", no exit records", r->has_huge ? ", huge pages" : "", r->is_attached ? ", attached" : "");
+	SAY(r, "\nprofile %s, seed %llu: pages of %lld%s%s%s\n", r->profile->name,
+		(unsigned long long) r->seed, (long long) r->page, r->has_records ? "" : ", no exit records",
+		r->has_huge ? ", huge pages" : "", r->is_attached ? ", attached" : "");
 }
 
-static enum wrong run_ops(const struct profile *profile, uint64_t seed, const struct op *ops, size_t n, bool is_printed)
+static enum wrong run_ops(
+	const struct profile *profile, uint64_t seed, const struct op *ops, size_t n, bool is_printed)
 {
 	struct run r = { .profile = profile, .seed = seed, .ops = ops, .n = n, .is_printed = is_printed };
 	enum wrong wrong;
@@ -407,21 +424,68 @@ static enum wrong run_ops(const struct profile *profile, uint64_t seed, const st
 
 static const struct profile profiles[] = {
 	{ "uniform", { 4, 4, 4, 2, 3, 4, 2, 2, 4, 2, 3, 1, 3, 0, 12 }, .pages = 60, .living = 10 },
-	{ "lone", { [FILL] = 6, [BIG] = 1, [MAP] = 1, [TOUCH] = 2, [FREE] = 2, [WAIT] = 2, [SAMPLE] = 6 }, .pages = 90, .living = 1 },
-	{ "server", { [FORK] = 6, [WRITE] = 5, [FILL] = 2, [EXIT] = 5, [FREE] = 1, [EDGE] = 1, [WAIT] = 1, [SAMPLE] = 6 }, .pages = 50, .living = 12, .main_forks = true },
-	{ "build", { [FORK] = 4, [EXEC] = 5, [FILL] = 6, [TOUCH] = 4, [EXIT] = 4, [EDGE] = 1, [WAIT] = 2, [SAMPLE] = 5 }, .pages = 80, .living = 3, .main_forks = true },
-	{ "shared", { [FORK] = 2, [MAP] = 3, [TOUCH] = 8, [FILL] = 1, [EXIT] = 1, [WAIT] = 1, [SAMPLE] = 5 }, .pages = 256, .living = 8, .one_file = true },
-	{ "waves", { [FORK] = 2, [FILL] = 6, [FREE] = 6, [WRITE] = 2, [EXIT] = 2, [EDGE] = 1, [WAIT] = 1, [SAMPLE] = 5 }, .pages = 200, .living = 5 },
-	{ "copies", { [FORK] = 4, [WRITE] = 8, [FILL] = 2, [EXIT] = 4, [EDGE] = 1, [WAIT] = 1, [SAMPLE] = 5 }, .pages = 200, .living = 8 },
-	{ "hand-over", { [FORK] = 1, [FILL] = 3, [HAND_OVER] = 6, [FREE] = 1, [EDGE] = 1, [WAIT] = 1, [SAMPLE] = 6 }, .pages = 200, .living = 4 },
-	{ "twice", { [FILL] = 2, [MAP] = 2, [TOUCH] = 6, [WAIT] = 1, [SAMPLE] = 5 }, .pages = 200, .living = 1, .twice = true },
-	{ "exchange", { [FILL] = 2, [MAP] = 2, [TOUCH] = 6, [FREE] = 1, [WAIT] = 1, [SAMPLE] = 5 }, .pages = 200, .living = 1, .twice = true, .is_open = true },
+	{ "lone", { [FILL] = 6, [BIG] = 1, [MAP] = 1, [TOUCH] = 2, [FREE] = 2, [WAIT] = 2, [SAMPLE] = 6 },
+		.pages = 90, .living = 1 },
+	{ "server",
+		{ [FORK] = 6,
+			[WRITE] = 5,
+			[FILL] = 2,
+			[EXIT] = 5,
+			[FREE] = 1,
+			[EDGE] = 1,
+			[WAIT] = 1,
+			[SAMPLE] = 6 },
+		.pages = 50, .living = 12, .main_forks = true },
+	{ "build",
+		{ [FORK] = 4,
+			[EXEC] = 5,
+			[FILL] = 6,
+			[TOUCH] = 4,
+			[EXIT] = 4,
+			[EDGE] = 1,
+			[WAIT] = 2,
+			[SAMPLE] = 5 },
+		.pages = 80, .living = 3, .main_forks = true },
+	{ "shared", { [FORK] = 2, [MAP] = 3, [TOUCH] = 8, [FILL] = 1, [EXIT] = 1, [WAIT] = 1, [SAMPLE] = 5 },
+		.pages = 256, .living = 8, .one_file = true },
+	{ "waves",
+		{ [FORK] = 2,
+			[FILL] = 6,
+			[FREE] = 6,
+			[WRITE] = 2,
+			[EXIT] = 2,
+			[EDGE] = 1,
+			[WAIT] = 1,
+			[SAMPLE] = 5 },
+		.pages = 200, .living = 5 },
+	{ "copies", { [FORK] = 4, [WRITE] = 8, [FILL] = 2, [EXIT] = 4, [EDGE] = 1, [WAIT] = 1, [SAMPLE] = 5 },
+		.pages = 200, .living = 8 },
+	{ "hand-over",
+		{ [FORK] = 1, [FILL] = 3, [HAND_OVER] = 6, [FREE] = 1, [EDGE] = 1, [WAIT] = 1, [SAMPLE] = 6 },
+		.pages = 200, .living = 4 },
+	{ "twice", { [FILL] = 2, [MAP] = 2, [TOUCH] = 6, [WAIT] = 1, [SAMPLE] = 5 }, .pages = 200,
+		.living = 1, .twice = true },
+	{ "exchange", { [FILL] = 2, [MAP] = 2, [TOUCH] = 6, [FREE] = 1, [WAIT] = 1, [SAMPLE] = 5 },
+		.pages = 200, .living = 1, .twice = true, .is_open = true },
 	{ "torn", { 4, 4, 4, 0, 0, 0, 0, 0, 4, 2, 3, 3, 1, 10 }, .pages = 60, .living = 6, .is_torn = true },
-	{ "user", { 4, 4, 4, 2, 2, 3, 1, 1, 4, 2, 3, 1, 3, 12 }, .pages = 60, .living = 6, .no_records = true, .is_open = true },
-	{ "execs", { [FORK] = 4, [EXEC] = 5, [FILL] = 4, [TOUCH] = 4, [EXIT] = 3, [WAIT] = 2, [SAMPLE] = 5 }, .pages = 80, .living = 4, .leaves_files = true, .is_open = true },
-	{ "attached", { [FILL] = 6, [MAP] = 1, [TOUCH] = 3, [FREE] = 2, [WAIT] = 2, [SAMPLE] = 6 }, .pages = 90, .living = 1, .attaches = true, .is_open = true },
-	{ "files", { [FORK] = 2, [FILL] = 1, [MAP] = 4, [TOUCH] = 8, [COPY] = 1, [UNMAP] = 4, [WAIT] = 1, [SAMPLE] = 7 }, .pages = 120, .living = 5, .is_open = true },
-	{ "late-faults", { 4, 4, 4, 0, 0, 0, 0, 0, 4, 2, 3, 3, 1, 10 }, .pages = 60, .living = 6, .is_torn = true, .late_faults = true, .is_open = true },
+	{ "user", { 4, 4, 4, 2, 2, 3, 1, 1, 4, 2, 3, 1, 3, 12 }, .pages = 60, .living = 6, .no_records = true,
+		.is_open = true },
+	{ "execs", { [FORK] = 4, [EXEC] = 5, [FILL] = 4, [TOUCH] = 4, [EXIT] = 3, [WAIT] = 2, [SAMPLE] = 5 },
+		.pages = 80, .living = 4, .leaves_files = true, .is_open = true },
+	{ "attached", { [FILL] = 6, [MAP] = 1, [TOUCH] = 3, [FREE] = 2, [WAIT] = 2, [SAMPLE] = 6 },
+		.pages = 90, .living = 1, .attaches = true, .is_open = true },
+	{ "files",
+		{ [FORK] = 2,
+			[FILL] = 1,
+			[MAP] = 4,
+			[TOUCH] = 8,
+			[COPY] = 1,
+			[UNMAP] = 4,
+			[WAIT] = 1,
+			[SAMPLE] = 7 },
+		.pages = 120, .living = 5, .is_open = true },
+	{ "late-faults", { 4, 4, 4, 0, 0, 0, 0, 0, 4, 2, 3, 3, 1, 10 }, .pages = 60, .living = 6,
+		.is_torn = true, .late_faults = true, .is_open = true },
 };
 
 static void ops_make(const struct profile *profile, uint64_t seed, struct op *ops, size_t n)
@@ -437,12 +501,14 @@ static void ops_make(const struct profile *profile, uint64_t seed, struct op *op
 
 		while (at >= profile->weight[kind])
 			at -= profile->weight[kind++];
-		ops[i] = (struct op) { kind, (uint32_t) next(&state), (uint32_t) next(&state), (uint32_t) next(&state) };
+		ops[i] = (struct op) { kind, (uint32_t) next(&state), (uint32_t) next(&state),
+			(uint32_t) next(&state) };
 	}
 }
 
 /* Leaves out whatever it fails without. */
-static size_t shorten(const struct profile *profile, uint64_t seed, struct op *ops, size_t n, enum wrong wrong)
+static size_t shorten(
+	const struct profile *profile, uint64_t seed, struct op *ops, size_t n, enum wrong wrong)
 {
 	static struct op less[OPS];
 
@@ -535,17 +601,25 @@ enum {
 
 static struct memory *start(void)
 {
-	struct memory *m = memory_new(&(struct memory_config) { .page_bytes = 4096, .machine_bytes = 65536 * MIB, .ours = true });
+	struct memory *m = memory_new(
+		&(struct memory_config) { .page_bytes = 4096, .machine_bytes = 65536 * MIB, .ours = true });
 
 	assert_non_null(m);
 	memory_time(m, MS);
-	assert_int_equal(memory_birth(m, &(struct memory_birth) { .id = MAIN, .program = 1, .forked_ns = 0, .is_main = true, .is_new = true }), 0);
+	assert_int_equal(
+		memory_birth(m,
+			&(struct memory_birth) {
+				.id = MAIN, .program = 1, .forked_ns = 0, .is_main = true, .is_new = true }),
+		0);
 	return m;
 }
 
 static void child(struct memory *m, uint32_t id, uint64_t at_ns)
 {
-	assert_int_equal(memory_birth(m, &(struct memory_birth) { .id = id, .parent = MAIN, .program = 1, .forked_ns = at_ns }), 0);
+	assert_int_equal(memory_birth(m,
+				 &(struct memory_birth) {
+					 .id = id, .parent = MAIN, .program = 1, .forked_ns = at_ns }),
+		0);
 }
 
 static void read_one(struct memory *m, uint32_t id, int64_t rss, int64_t file, int64_t faults)
@@ -654,7 +728,8 @@ static void test_a_range_mapped_twice(void **state)
 	(void) state;
 	for (int64_t n = 1; n <= 5; n++) {
 		memory_time(m, (uint64_t) n * 100 * MS);
-		read_one(m, MAIN, n > 1 ? 802 * MIB : 2 * MIB, n > 1 ? 800 * MIB : 0, n > 1 ? 512 + 12800 : 512);
+		read_one(m, MAIN, n > 1 ? 802 * MIB : 2 * MIB, n > 1 ? 800 * MIB : 0,
+			n > 1 ? 512 + 12800 : 512);
 		if (n > 1) {
 			memory_files(m, 400 * MIB, 400 * MIB);
 			memory_mapped_twice(m, MAIN, 400 * MIB);
@@ -722,6 +797,8 @@ int main(void)
 	struct CMUnitTest runs[PROFILES];
 
 	for (int k = 0; k < PROFILES; k++)
-		runs[k] = (struct CMUnitTest) { profiles[k].name, test_profile, NULL, NULL, (void *) (uintptr_t) &profiles[k] };
-	return cmocka_run_group_tests_name("tight", tests, NULL, NULL) + cmocka_run_group_tests_name("profiles", runs, NULL, NULL);
+		runs[k] = (struct CMUnitTest) { profiles[k].name, test_profile, NULL, NULL,
+			(void *) (uintptr_t) &profiles[k] };
+	return cmocka_run_group_tests_name("tight", tests, NULL, NULL) +
+	       cmocka_run_group_tests_name("profiles", runs, NULL, NULL);
 }

@@ -12,7 +12,14 @@ static void gpu_is_there(struct rig *r, uint32_t id, int64_t index, struct maybe
 	const struct birth birth = {
 		.entity = ENTITY_GPU,
 		.id = id,
-		.gpu = { .uuid = uuid, .name = "GPU", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = known(index), .cuda_index = cuda },
+		.gpu = { .uuid = uuid,
+			.name = "GPU",
+			.vendor = "nvidia",
+			.pci = "",
+			.parent = "",
+			.driver = "",
+			.index = known(index),
+			.cuda_index = cuda },
 	};
 
 	framebuf_birth(&r->buf, &birth);
@@ -35,14 +42,17 @@ static void look(struct rig *r, uint64_t now, size_t n, const struct reading *re
 
 static void edge(struct rig *r, uint64_t now, enum event_kind kind, uint32_t number)
 {
-	struct event event = { .time_ns = now, .kind = kind, .entity = ENTITY_JOB, .phase = number, .text = "p" };
+	struct event event = {
+		.time_ns = now, .kind = kind, .entity = ENTITY_JOB, .phase = number, .text = "p"
+	};
 	const struct frame frame = { .time_ns = now, .source = FRAME_USER, .n_events = 1, .events = &event };
 
 	assert_int_equal(job_apply(r->job, &frame), 0);
 }
 
 #define LOOK(r, now, ...) \
-	look(r, now, sizeof((const struct reading[]) { __VA_ARGS__ }) / sizeof(struct reading), (const struct reading[]) { __VA_ARGS__ })
+	look(r, now, sizeof((const struct reading[]) { __VA_ARGS__ }) / sizeof(struct reading), \
+		(const struct reading[]) { __VA_ARGS__ })
 
 static void test_of_a_phase_is_what_rose_while_it_was_open(void **state)
 {
@@ -50,15 +60,18 @@ static void test_of_a_phase_is_what_rose_while_it_was_open(void **state)
 	const struct phase_use *outer, *inner;
 
 	gpu_is_there(r, 1, 0, UNKNOWN, "GPU-a");
-	LOOK(r, 1 * SECOND, reading_of(M_HOST_ENERGY, 0, 1000), reading_of(M_GPU_ENERGY, 1, 500), reading_of(M_GPU_JOB_MEM, 1, 10 * MB),
-		reading_of(M_JOB_GPU_MEM, 0, 10 * MB), reading_of(M_GPU_BUSY, 1, 0));
+	LOOK(r, 1 * SECOND, reading_of(M_HOST_ENERGY, 0, 1000), reading_of(M_GPU_ENERGY, 1, 500),
+		reading_of(M_GPU_JOB_MEM, 1, 10 * MB), reading_of(M_JOB_GPU_MEM, 0, 10 * MB),
+		reading_of(M_GPU_BUSY, 1, 0));
 	edge(r, 1 * SECOND, EVENT_PHASE_BEGIN, 1);
-	LOOK(r, 2 * SECOND, reading_of(M_HOST_ENERGY, 0, 1100), reading_of(M_GPU_ENERGY, 1, 700), reading_of(M_JOB_GPU_MEM, 0, 50 * MB),
-		reading_of(M_GPU_BUSY, 1, 600000));
+	LOOK(r, 2 * SECOND, reading_of(M_HOST_ENERGY, 0, 1100), reading_of(M_GPU_ENERGY, 1, 700),
+		reading_of(M_JOB_GPU_MEM, 0, 50 * MB), reading_of(M_GPU_BUSY, 1, 600000));
 	edge(r, 2 * SECOND, EVENT_PHASE_BEGIN, 2);
-	LOOK(r, 3 * SECOND, reading_of(M_JOB_GPU_MEM, 0, 90 * MB), reading_of(M_GPU_BUSY, 1, 200000), reading_of(M_GPU_ENERGY, 1, 750));
+	LOOK(r, 3 * SECOND, reading_of(M_JOB_GPU_MEM, 0, 90 * MB), reading_of(M_GPU_BUSY, 1, 200000),
+		reading_of(M_GPU_ENERGY, 1, 750));
 	edge(r, 3 * SECOND, EVENT_PHASE_END, 2);
-	LOOK(r, 4 * SECOND, reading_of(M_JOB_GPU_MEM, 0, 20 * MB), reading_of(M_GPU_BUSY, 1, 0), reading_of(M_HOST_ENERGY, 0, 1300));
+	LOOK(r, 4 * SECOND, reading_of(M_JOB_GPU_MEM, 0, 20 * MB), reading_of(M_GPU_BUSY, 1, 0),
+		reading_of(M_HOST_ENERGY, 0, 1300));
 	edge(r, 4 * SECOND, EVENT_PHASE_END, 1);
 	LOOK(r, 5 * SECOND, reading_of(M_JOB_GPU_MEM, 0, 99 * MB), reading_of(M_GPU_ENERGY, 1, 950));
 	outer = &job_phase(r->job, 0)->use;
@@ -115,7 +128,8 @@ static void test_a_counter_that_was_read_once_has_no_rise(void **state)
 	LOOK(r, 1000 * MS, reading_of(M_GPU_ENERGY, 1, 5000000));
 	assert_false(job_gpu_energy(r->job, 1, &counted).known || job_gpus_energy(r->job).known);
 	LOOK(r, 3000 * MS, reading_of(M_GPU_ENERGY, 1, 5000000));
-	assert_true(job_gpu_energy(r->job, 1, &counted).known && job_gpu_energy(r->job, 1, &counted).value == 0);
+	assert_true(
+		job_gpu_energy(r->job, 1, &counted).known && job_gpu_energy(r->job, 1, &counted).value == 0);
 	assert_int_equal(job_acc(r->job, M_GPU_ENERGY, 1)->span_ns, 2000 * MS);
 }
 
@@ -187,9 +201,11 @@ static void test_ram_and_processors_of_the_whole_job(void **state)
 	struct rig *r = *state;
 	const struct phase_use *use;
 
-	LOOK(r, 1 * SECOND, reading_of(M_JOB_RAM, 0, 10 * MB), reading_of(M_JOB_CPU_USER, 0, 100), reading_of(M_JOB_CPU_SYSTEM, 0, 10));
+	LOOK(r, 1 * SECOND, reading_of(M_JOB_RAM, 0, 10 * MB), reading_of(M_JOB_CPU_USER, 0, 100),
+		reading_of(M_JOB_CPU_SYSTEM, 0, 10));
 	edge(r, 1 * SECOND, EVENT_PHASE_BEGIN, 1);
-	LOOK(r, 2 * SECOND, reading_of(M_JOB_RAM, 0, 70 * MB), reading_of(M_JOB_CPU_USER, 0, 150), reading_of(M_JOB_CPU_SYSTEM, 0, 12));
+	LOOK(r, 2 * SECOND, reading_of(M_JOB_RAM, 0, 70 * MB), reading_of(M_JOB_CPU_USER, 0, 150),
+		reading_of(M_JOB_CPU_SYSTEM, 0, 12));
 	LOOK(r, 3 * SECOND, reading_of(M_JOB_RAM, 0, 20 * MB));
 	edge(r, 3 * SECOND, EVENT_PHASE_END, 1);
 	LOOK(r, 4 * SECOND, reading_of(M_JOB_RAM, 0, 90 * MB), reading_of(M_JOB_CPU_USER, 0, 900));

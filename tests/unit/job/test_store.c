@@ -69,7 +69,8 @@ static void live_through(struct rig *r, uint64_t seed)
 		push(r);
 		say(r, M_HOST_MEM_USED, 0, (int64_t) roll(&seed, 1000) * MB);
 		say(r, M_HOST_ENERGY, 0, (int64_t) t * 5000);
-		framebuf_series(&r->buf, &(struct series_value) { .name = "loss", .value = 1.0 / (double) (t + 1) });
+		framebuf_series(
+			&r->buf, &(struct series_value) { .name = "loss", .value = 1.0 / (double) (t + 1) });
 		push_as(r, &r->buf, FRAME_HOST);
 		if (t == 30 || t == 60)
 			phase(r, (uint32_t) t, true);
@@ -123,23 +124,25 @@ static void dump_lists(struct buf *b, const struct job *job)
 	for (size_t i = 0; i < job_process_count(job); i++) {
 		const struct process *p = job_process(job, i);
 
-		buf_printf(b, "%u %u %d %s '%s' %lld %d %lld %lld %lld %lld %llu %llu %d\n", p->id, p->parent, p->pid,
-			p->name, p->command, (long long) p->peak_bytes, p->peak_exact, (long long) p->cpu_user_ns,
-			(long long) p->cpu_system_ns, (long long) p->private_bytes, (long long) p->read_bytes,
+		buf_printf(b, "%u %u %d %s '%s' %lld %d %lld %lld %lld %lld %llu %llu %d\n", p->id, p->parent,
+			p->pid, p->name, p->command, (long long) p->peak_bytes, p->peak_exact,
+			(long long) p->cpu_user_ns, (long long) p->cpu_system_ns,
+			(long long) p->private_bytes, (long long) p->read_bytes,
 			(unsigned long long) p->born_ns, (unsigned long long) p->ended_ns, p->how);
 	}
 	for (size_t i = 0; i < job_phase_count(job); i++) {
 		const struct phase *p = job_phase(job, i);
 
-		buf_printf(b, "phase %u in %u '%s' %llu %llu %d %lld %lld %lld\n", p->number, p->parent, p->name,
-			(unsigned long long) p->begin_ns, (unsigned long long) p->end_ns, p->ram_known,
-			(long long) p->ram_before, (long long) p->ram_peak, (long long) p->ram_after);
+		buf_printf(b, "phase %u in %u '%s' %llu %llu %d %lld %lld %lld\n", p->number, p->parent,
+			p->name, (unsigned long long) p->begin_ns, (unsigned long long) p->end_ns,
+			p->ram_known, (long long) p->ram_before, (long long) p->ram_peak,
+			(long long) p->ram_after);
 	}
 	for (size_t i = 0; i < job_series_count(job); i++) {
 		const struct series *s = job_series(job, i);
 
-		buf_printf(b, "series %s %llu %.17g %.17g %.17g %.17g\n", s->name, (unsigned long long) s->n, s->first,
-			s->last, s->min, s->max);
+		buf_printf(b, "series %s %llu %.17g %.17g %.17g %.17g\n", s->name, (unsigned long long) s->n,
+			s->first, s->last, s->min, s->max);
 	}
 	for (size_t i = 0; i < job_event_count(job); i++)
 		buf_printf(b, "event %d %s\n", job_event(job, i)->kind, job_event(job, i)->text);

@@ -67,7 +67,8 @@ static void a_gauge_is_what_was_read(void **state)
 		job_end(job, lengths[i] * SEC, &buf);
 		expect_seconds(job, lengths[i]);
 		/* At least half of the buckets are used once there are as many seconds. */
-		assert_true(lengths[i] / (job_timeline_span(job) / SEC) >= (lengths[i] < 64 ? lengths[i] : 64));
+		assert_true(
+			lengths[i] / (job_timeline_span(job) / SEC) >= (lengths[i] < 64 ? lengths[i] : 64));
 		framebuf_done(&buf);
 		job_free(job);
 	}
@@ -109,7 +110,8 @@ static void a_counter_is_its_rate(void **state)
 	/* Two cores for 100 s, then half a core; sampled every two seconds, not at the edges of
 	 * buckets. */
 	for (int64_t s = 0; s <= 300; s += 2) {
-		framebuf_value(&buf, M_JOB_CPU_USER, 0, 5 + (s < 100 ? 2000 * s : 200000 + 500 * (s - 100)) * (int64_t) MS);
+		framebuf_value(&buf, M_JOB_CPU_USER, 0,
+			5 + (s < 100 ? 2000 * s : 200000 + 500 * (s - 100)) * (int64_t) MS);
 		apply(job, &buf, (uint64_t) s * SEC + 300 * MS, 3 * SEC);
 	}
 	c = job_timeline(job, M_JOB_CPU_USER, 0);
@@ -204,13 +206,16 @@ static void replayed_windows_make_it_too(void **state)
 	assert_int_equal(replay_frames(r, false, apply_frame, job, NULL), 0);
 	assert_int_equal(job_timeline_span(job), job_timeline_span(s.job));
 	for (size_t i = 0; i < sizeof(which) / sizeof(which[0]); i++) {
-		const struct timeline *a = job_timeline(s.job, which[i], 0), *b = job_timeline(job, which[i], 0);
+		const struct timeline *a = job_timeline(s.job, which[i], 0),
+				      *b = job_timeline(job, which[i], 0);
 
 		for (int place = 1; place < TIMELINE_BUCKETS - 1; place++) {
-			const double live = timeline_mean(&a->buckets[place]), again = timeline_mean(&b->buckets[place]);
+			const double live = timeline_mean(&a->buckets[place]),
+				     again = timeline_mean(&b->buckets[place]);
 
 			if (a->buckets[place + 1].known && fabs(live - again) > fabs(live) / 50)
-				fail_msg("%s, bucket %d: %g live, %g again", metrics[which[i]].name, place, live, again);
+				fail_msg("%s, bucket %d: %g live, %g again", metrics[which[i]].name, place,
+					live, again);
 		}
 	}
 	replay_close(r);

@@ -318,9 +318,15 @@ static void gpu_births(struct framebuf *b)
 					  .memory_bytes = known(122570 * MIB),
 					  .unified = true,
 					  .is_module = true } });
-	framebuf_birth(b, &(struct birth) { .entity = ENTITY_GPU_PROCESS,
-				  .id = 1,
-				  .gpu_process = { .gpu = 1, .process = 1, .pid = known(4711), .uid = known(1000), .name = "python3", .compute = true } });
+	framebuf_birth(b,
+		&(struct birth) { .entity = ENTITY_GPU_PROCESS,
+			.id = 1,
+			.gpu_process = { .gpu = 1,
+				.process = 1,
+				.pid = known(4711),
+				.uid = known(1000),
+				.name = "python3",
+				.compute = true } });
 	framebuf_birth(b, &(struct birth) { .entity = ENTITY_GPU_PROCESS,
 				  .id = 2,
 				  .gpu_process = { .gpu = 1, .process = 0, .pid = UNKNOWN } });
@@ -481,8 +487,8 @@ static const struct {
 		false },
 	{ "gauges, a burst between two samples, an unavailable value, a high-water mark, a counter", gauges,
 		FRAME_PROCFS, 100000000, 300000000, false },
-	{ "a GPU's gauges in their units, with the driver's samples of the interval", gpu_gauges, FRAME_NVML, S,
-		300000000, false },
+	{ "a GPU's gauges in their units, with the driver's samples of the interval", gpu_gauges, FRAME_NVML,
+		S, 300000000, false },
 	{ "the machine, one of its cores", host, FRAME_HOST, S, 3 * S, false },
 	{ "totals of the job", totals, FRAME_TOTALS, S, 300000000, false },
 	{ "aggregated windows of a recording", folded, FRAME_PROCFS, 2 * S, 3 * S, true },

@@ -73,7 +73,8 @@ static bool held_live(const char *text, const struct facts *f)
 	for (int t = 0; t <= 10; t++) {
 		framebuf_value(&b, M_JOB_CPU_USER, 0, SECONDS(t));
 		framebuf_value(&b, M_JOB_CPU_SYSTEM, 0, SECONDS(t / 2.0));
-		const struct frame frame = framebuf_frame(&b, FRAME_TOTALS, (uint64_t) SECONDS(t), (uint64_t) SECONDS(3));
+		const struct frame frame = framebuf_frame(
+			&b, FRAME_TOTALS, (uint64_t) SECONDS(t), (uint64_t) SECONDS(3));
 
 		watch_frame(w, &frame);
 		framebuf_clear(&b);
@@ -117,7 +118,8 @@ static void test_cores_live_and_afterwards(void **state)
 	for (int t = 0; t <= 10; t += 10) {
 		framebuf_value(&b, M_JOB_CPU_USER, 0, SECONDS(t));
 		framebuf_value(&b, M_JOB_CPU_SYSTEM, 0, SECONDS(t / 2.0));
-		const struct frame frame = framebuf_frame(&b, FRAME_TOTALS, (uint64_t) SECONDS(t) + 1, (uint64_t) SECONDS(30));
+		const struct frame frame = framebuf_frame(
+			&b, FRAME_TOTALS, (uint64_t) SECONDS(t) + 1, (uint64_t) SECONDS(30));
 
 		assert_int_equal(job_apply(m.job, &frame), 0);
 		framebuf_clear(&b);

@@ -156,13 +156,17 @@ static void test_changes_and_peaks(void **state)
 	assert_string_equal(made(&rig), "D");
 	push(&rig, 40, 300);
 	assert_string_equal(made(&rig), "A");
-	assert_int_equal(pushes_read(rig.p, &(struct push_filter) { .kinds = 1 << PUSH_DEALLOCATION }, &events, &n), 0);
+	assert_int_equal(
+		pushes_read(rig.p, &(struct push_filter) { .kinds = 1 << PUSH_DEALLOCATION }, &events, &n),
+		0);
 	assert_int_equal(n, 1);
 	assert_true(events[0].change == -120 && events[0].values[0] == 30 && events[0].values[1] == 300);
-	assert_true(events[0].time_ns == 1000 * S + 300 * MS && events[0].text == NULL && events[0].known == 7);
+	assert_true(
+		events[0].time_ns == 1000 * S + 300 * MS && events[0].text == NULL && events[0].known == 7);
 	free(events);
 	pushes_stats(rig.p, 500 * MS, &s);
-	assert_true(s.risen == 60 && s.fallen == 120 && s.peaks[0] == 150 && s.peaks[1] == 300 && s.known == 7);
+	assert_true(
+		s.risen == 60 && s.fallen == 120 && s.peaks[0] == 150 && s.peaks[1] == 300 && s.known == 7);
 	assert_int_equal(s.counts[PUSH_ALLOCATION], 2);
 	assert_int_equal(s.counts[PUSH_PEAK], 2);
 	assert_int_equal(s.events, 5);
@@ -192,7 +196,9 @@ static void test_a_burst_between_two_pushes(void **state)
 	push_marked(&rig, 120, 200, 130);
 	pushes_stats(rig.p, rig.now, &s);
 	assert_true(s.peaks[0] == 950);
-	assert_int_equal(pushes_read(rig.p, &(struct push_filter) { .kinds = 1 << PUSH_PEAK, .last = 1 }, &events, &n), 0);
+	assert_int_equal(
+		pushes_read(rig.p, &(struct push_filter) { .kinds = 1 << PUSH_PEAK, .last = 1 }, &events, &n),
+		0);
 	assert_true(n == 1 && events[0].values[0] == 950);
 	free(events);
 	pushes_begin(rig.p, rig.now, NULL); /* a new beginning, also for the mark */
@@ -204,7 +210,8 @@ static void test_a_burst_between_two_pushes(void **state)
 
 static void test_rules_once(void **state)
 {
-	static const char *const rules[] = { "warn: usage >= 0.8 and usage < 0.95", "error: usage >= 0.95 for 200ms", "change > 104857600" };
+	static const char *const rules[] = { "warn: usage >= 0.8 and usage < 0.95",
+		"error: usage >= 0.95 for 200ms", "change > 104857600" };
 	struct pushes_options o = options_of(100);
 	struct rig rig;
 	struct push_event *events;
@@ -222,7 +229,8 @@ static void test_rules_once(void **state)
 	assert_int_equal(rig.made.rules, 0);
 	for (int i = 0; i < 4; i++)
 		push(&rig, 960 * MIB, 980 * MIB);
-	assert_string_equal(kinds(&rig, &all), "!!!"); /* 110 MiB more: that rule was not cleared yet; 96% for 200 ms */
+	/* 110 MiB more: that rule was not cleared yet; 96% for 200 ms */
+	assert_string_equal(kinds(&rig, &all), "!!!");
 	for (int i = 0; i < 12; i++)
 		push(&rig, 100 * MIB, 980 * MIB);
 	assert_string_equal(kinds(&rig, &(struct push_filter) { .kinds = 1 << PUSH_CLEARED }), "...");
@@ -299,7 +307,9 @@ static void test_bounded(void **state)
 	(void) state;
 	memset(long_text, 'x', 19999);
 	for (int i = 0; i < 20; i++)
-		assert_int_equal(pushes_note(rig.p, &(struct push) { .time_ns = 1000 * S + (unsigned) i }, PUSH_OWN + 1, (uint32_t) i, i == 19 ? long_text : "hello"), 0);
+		assert_int_equal(pushes_note(rig.p, &(struct push) { .time_ns = 1000 * S + (unsigned) i },
+					 PUSH_OWN + 1, (uint32_t) i, i == 19 ? long_text : "hello"),
+			0);
 	assert_int_equal(pushes_note(rig.p, &(struct push) { 0 }, PUSH_ALERT, 0, NULL), -EINVAL);
 	assert_int_equal(pushes_note(rig.p, &(struct push) { 0 }, PUSH_KINDS, 0, NULL), -EINVAL);
 	pushes_stats(rig.p, 0, &s);
@@ -391,7 +401,8 @@ static void test_begun_with_a_reading(void **state)
 	push_marked(&rig, 160, 200, 750);
 	assert_string_equal(kinds(&rig, &all), "oPA");
 	assert_int_equal(pushes_read(rig.p, &all, &events, &n), 0);
-	assert_true(events[0].values[1] == 200 && events[0].change == 0 && events[1].values[0] == 750 && events[2].change == 60);
+	assert_true(events[0].values[1] == 200 && events[0].change == 0 && events[1].values[0] == 750 &&
+		    events[2].change == 60);
 	free(events);
 	pushes_free(rig.p);
 }

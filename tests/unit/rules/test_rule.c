@@ -53,8 +53,10 @@ static const struct {
 	{ "ram > 90%", "ram", RULE_ALERT, TEST_COMPARE, OP_GT, 90, WHOLE_RAM, false },
 	{ "ram > 90% of limit", "ram", RULE_ALERT, TEST_COMPARE, OP_GT, 90, WHOLE_LIMIT, false },
 	{ "ram > 90 % of capacity", "ram", RULE_ALERT, TEST_COMPARE, OP_GT, 90, WHOLE_CAPACITY, false },
-	{ "host.mem_used > 95%", "host.mem_used", RULE_ALERT, TEST_COMPARE, OP_GT, 95, WHOLE_CAPACITY, false },
-	{ "process.rss < 1.5TiB", "process.rss", RULE_ALERT, TEST_COMPARE, OP_LT, 1.5 * 0x1p40, WHOLE_NONE, false },
+	{ "host.mem_used > 95%", "host.mem_used", RULE_ALERT, TEST_COMPARE, OP_GT, 95, WHOLE_CAPACITY,
+		false },
+	{ "process.rss < 1.5TiB", "process.rss", RULE_ALERT, TEST_COMPARE, OP_LT, 1.5 * 0x1p40, WHOLE_NONE,
+		false },
 	{ "ram.peak > 1GiB", "ram.peak", RULE_CHECK, TEST_COMPARE, OP_GT, GIB, WHOLE_NONE, false },
 	{ "ram.mean > 1GiB", "ram.mean", RULE_CHECK, TEST_COMPARE, OP_GT, GIB, WHOLE_NONE, false },
 	{ "processes > 100", "processes", RULE_ALERT, TEST_COMPARE, OP_GT, 100, WHOLE_NONE, false },
@@ -68,19 +70,23 @@ static const struct {
 	{ "host.psi_mem > 10%", "host.psi_mem", RULE_ALERT, TEST_COMPARE, OP_GT, 1e8, WHOLE_NONE, true },
 	{ "host.energy > 50W", "host.energy", RULE_ALERT, TEST_COMPARE, OP_GT, 5e7, WHOLE_NONE, true },
 	{ "host.energy > 2Wh", "host.energy", RULE_ALERT, TEST_COMPARE, OP_GT, 7.2e9, WHOLE_NONE, false },
-	{ "host.core_busiest < 5%", "host.core_busiest", RULE_ALERT, TEST_COMPARE, OP_LT, 5e4, WHOLE_NONE, false },
-	{ "host.core_busiest < 0.05", "host.core_busiest", RULE_ALERT, TEST_COMPARE, OP_LT, 5e4, WHOLE_NONE, false },
+	{ "host.core_busiest < 5%", "host.core_busiest", RULE_ALERT, TEST_COMPARE, OP_LT, 5e4, WHOLE_NONE,
+		false },
+	{ "host.core_busiest < 0.05", "host.core_busiest", RULE_ALERT, TEST_COMPARE, OP_LT, 5e4, WHOLE_NONE,
+		false },
 	{ "time > 2h", "time", RULE_ALERT, TEST_COMPARE, OP_GT, 7200e9, WHOLE_NONE, false },
 	{ "loss > -1.5e-3", "loss", RULE_ALERT, TEST_COMPARE, OP_GT, -1.5e-3, WHOLE_NONE, false },
 	{ "\"ram\" > 5", "ram", RULE_ALERT, TEST_COMPARE, OP_GT, 5, WHOLE_NONE, false },
 	{ "'eval loss' > 5", "eval loss", RULE_ALERT, TEST_COMPARE, OP_GT, 5, WHOLE_NONE, false },
 	{ "train/loss-1 > .5", "train/loss-1", RULE_ALERT, TEST_COMPARE, OP_GT, .5, WHOLE_NONE, false },
 	{ "accuracy < 90%", "accuracy", RULE_ALERT, TEST_COMPARE, OP_LT, .9, WHOLE_NONE, false },
-	{ "torch.reserved > 2GiB", "torch.reserved", RULE_ALERT, TEST_COMPARE, OP_GT, 2 * GIB, WHOLE_NONE, false },
+	{ "torch.reserved > 2GiB", "torch.reserved", RULE_ALERT, TEST_COMPARE, OP_GT, 2 * GIB, WHOLE_NONE,
+		false },
 	{ "loss is nan", "loss", RULE_ALERT, TEST_NAN, OP_LT, 0, WHOLE_NONE, false },
 	{ "loss is inf", "loss", RULE_ALERT, TEST_INF, OP_LT, 0, WHOLE_NONE, false },
 	{ "swap is absent", "swap", RULE_ALERT, TEST_ABSENT, OP_LT, 0, WHOLE_NONE, false },
-	{ "growth(ram) > 10MiB/min", "ram", RULE_ALERT, TEST_GROWTH, OP_GT, 10 * 0x1p20 / 60, WHOLE_NONE, false },
+	{ "growth(ram) > 10MiB/min", "ram", RULE_ALERT, TEST_GROWTH, OP_GT, 10 * 0x1p20 / 60, WHOLE_NONE,
+		false },
 	{ "growth( loss , 10m ) > 0.6/min", "loss", RULE_ALERT, TEST_GROWTH, OP_GT, 0.01, WHOLE_NONE, false },
 	{ "growth(ram) > 6%/min", "ram", RULE_ALERT, TEST_GROWTH, OP_GT, .1, WHOLE_RAM, false },
 	{ "no step for 5m", "step", RULE_ALERT, TEST_SILENT, OP_LT, 0, WHOLE_NONE, false },
@@ -88,14 +94,16 @@ static const struct {
 	{ "exit != 0", "exit", RULE_ALERT, TEST_COMPARE, OP_NE, 0, WHOLE_NONE, false },
 	{ "host.load1 > 3.5", "host.load1", RULE_ALERT, TEST_COMPARE, OP_GT, 3.5e6, WHOLE_NONE, false },
 	{ "process.name ~ ^py", "process.name", RULE_ALERT, TEST_MATCH, OP_LT, 0, WHOLE_NONE, false },
-	{ "command ~ 'train [a-z]+'", "process.command", RULE_FILTER, TEST_MATCH, OP_LT, 0, WHOLE_NONE, false },
+	{ "command ~ 'train [a-z]+'", "process.command", RULE_FILTER, TEST_MATCH, OP_LT, 0, WHOLE_NONE,
+		false },
 	{ "gpu.mem > 95%", "gpu.mem", RULE_ALERT, TEST_COMPARE, OP_GT, 95, WHOLE_GPU, false },
 	{ "gpu0.mem > 8GiB", "gpu0.mem", RULE_ALERT, TEST_COMPARE, OP_GT, 8 * GIB, WHOLE_NONE, false },
 	{ "gpu[7].mem > 8GiB", "gpu7.mem", RULE_ALERT, TEST_COMPARE, OP_GT, 8 * GIB, WHOLE_NONE, false },
 	{ "gpu.busy < 5%", "gpu.busy", RULE_ALERT, TEST_COMPARE, OP_LT, 5e4, WHOLE_NONE, false },
 	{ "gpu.temp > 85C", "gpu.temp", RULE_ALERT, TEST_COMPARE, OP_GT, 85e3, WHOLE_NONE, false },
 	{ "gpu.power > 300W", "gpu.power", RULE_ALERT, TEST_COMPARE, OP_GT, 3e8, WHOLE_NONE, false },
-	{ "gpu.clock_sm < 1.2GHz", "gpu.clock_sm", RULE_ALERT, TEST_COMPARE, OP_LT, 1.2e9, WHOLE_NONE, false },
+	{ "gpu.clock_sm < 1.2GHz", "gpu.clock_sm", RULE_ALERT, TEST_COMPARE, OP_LT, 1.2e9, WHOLE_NONE,
+		false },
 	{ "gpu.mem = 8GiB", "gpu.job_mem", RULE_LIMIT, TEST_COMPARE, OP_GE, 8 * GIB, WHOLE_NONE, false },
 	{ "gpu1.mem = 90%", "gpu1.job_mem", RULE_LIMIT, TEST_COMPARE, OP_GE, 90, WHOLE_GPU, false },
 	{ "gpu.mem > 1GiB", "gpu_process.mem", RULE_FILTER, TEST_COMPARE, OP_GT, GIB, WHOLE_NONE, false },
@@ -110,10 +118,13 @@ static const struct {
 	{ "ram.peak > +5%", "ram.peak", RULE_COMPARE, TEST_COMPARE, OP_GT, 105, WHOLE_BASE, false },
 	{ "ram.peak < -5%", "ram.peak", RULE_COMPARE, TEST_COMPARE, OP_LT, 95, WHOLE_BASE, false },
 	{ "ram.peak > 110%", "ram.peak", RULE_COMPARE, TEST_COMPARE, OP_GT, 110, WHOLE_BASE, false },
-	{ "cpu.mean > +5%", "cpu.mean", RULE_COMPARE, TEST_COMPARE, OP_GT, 105, WHOLE_BASE, true }, /* cores */
+	/* cores */
+	{ "cpu.mean > +5%", "cpu.mean", RULE_COMPARE, TEST_COMPARE, OP_GT, 105, WHOLE_BASE, true },
 	{ "host.cpu.mean < 50%", "host.cpu.mean", RULE_COMPARE, TEST_COMPARE, OP_LT, 50, WHOLE_BASE, true },
-	{ "gpu.energy.mean > +5%", "gpu.energy.mean", RULE_COMPARE, TEST_COMPARE, OP_GT, 105, WHOLE_BASE, true },
-	{ "cpu.last > +5%", "cpu.last", RULE_COMPARE, TEST_COMPARE, OP_GT, 105, WHOLE_BASE, false }, /* seconds in all */
+	{ "gpu.energy.mean > +5%", "gpu.energy.mean", RULE_COMPARE, TEST_COMPARE, OP_GT, 105, WHOLE_BASE,
+		true },
+	/* seconds in all */
+	{ "cpu.last > +5%", "cpu.last", RULE_COMPARE, TEST_COMPARE, OP_GT, 105, WHOLE_BASE, false },
 	{ "loss.mean > +5%", "loss.mean", RULE_COMPARE, TEST_COMPARE, OP_GT, 105, WHOLE_BASE, false },
 };
 
@@ -238,7 +249,8 @@ static const struct {
 	{ "no step for 1x median", RULE_ALERT, 13, "above 1" },
 	{ "gpu.memm > 5GiB", RULE_ALERT, 1, "did you mean 'gpu.mem'?" },
 	{ "gpu > 90%", RULE_ALERT, 1, "did you mean 'gpu.busy'?" },
-	{ "gpu0 > 90%", RULE_ALERT, 1, "unknown name 'gpu0'; did you mean 'gpu0.busy'? For a user series of this name, write \"gpu0\" in quotes" },
+	{ "gpu0 > 90%", RULE_ALERT, 1,
+		"unknown name 'gpu0'; did you mean 'gpu0.busy'? For a user series of this name, write \"gpu0\" in quotes" },
 	{ "GPU[12].peak > 90%", RULE_ALERT, 1, "did you mean 'gpu12.busy'?" },
 	{ "gpu1 > 90%", RULE_LIMIT, 1, "did you mean 'gpu1.busy'?" },
 	{ "gpu1 > 1GiB", RULE_FILTER, 1, "did you mean 'gpu.mem'?" },
@@ -247,7 +259,8 @@ static const struct {
 	{ "gpu0.ener > 5J", RULE_ALERT, 1, "did you mean 'gpu0.energy'?" },
 	{ "gpu.cpu > 5", RULE_ALERT, 1, "unknown name 'gpu.cpu'; docs/metrics.md" },
 	{ "gpu. > 5", RULE_ALERT, 1, "unknown name 'gpu.'; docs/metrics.md" },
-	{ "gpu.util > 5%", RULE_ALERT, 1, "unknown name 'gpu.util'; docs/metrics.md lists all names, for example gpu.busy" },
+	{ "gpu.util > 5%", RULE_ALERT, 1,
+		"unknown name 'gpu.util'; docs/metrics.md lists all names, for example gpu.busy" },
 	{ "job.thread > 5", RULE_ALERT, 1, "did you mean 'job.threads'?" },
 	{ "process.rsss > 5GiB", RULE_FILTER, 1, "did you mean 'process.rss'?" },
 	{ "busy < 5%", RULE_ALERT, 1, "did you mean 'gpu.busy'?" },
@@ -305,8 +318,10 @@ static const struct {
 	{ "name ~ ((", RULE_FILTER, 8, "invalid pattern" },
 	{ "name ~ a{3}", RULE_FILTER, 8, "{ and" },
 	{ "name ~", RULE_FILTER, 7, "expected a pattern" },
-	{ "\xc3\xa4\xc3\xb6 > x", RULE_ALERT, 6, "expected a number" }, /* characters are counted, not bytes */
-	{ "not not not not not not not not not not not not not not not not ram > 5B", RULE_ALERT, 65, "deep" },
+	/* characters are counted, not bytes */
+	{ "\xc3\xa4\xc3\xb6 > x", RULE_ALERT, 6, "expected a number" },
+	{ "not not not not not not not not not not not not not not not not ram > 5B", RULE_ALERT, 65,
+		"deep" },
 	{ "a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1",
 		RULE_ALERT, 113, "split the rule" },
 };
@@ -323,7 +338,8 @@ static void test_refused(void **state)
 		assert_int_equal(rule_parse(refused[i].text, refused[i].kind, &rule, &err), -EINVAL);
 		assert_int_equal(rule.n_terms, 0);
 		(void) snprintf(column, sizeof(column), "column %d: ", refused[i].column);
-		if (!strstr(err.text, refused[i].says) || (refused[i].column && strncmp(err.text, column, strlen(column)) != 0))
+		if (!strstr(err.text, refused[i].says) ||
+			(refused[i].column && strncmp(err.text, column, strlen(column)) != 0))
 			fail_msg("expected \"%s%s\", got: %s", column, refused[i].says, err.text);
 	}
 }

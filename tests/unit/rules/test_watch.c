@@ -185,7 +185,8 @@ static void test_each_process(void **state)
 	assert_int_equal(a.entity, ENTITY_PROCESS);
 	assert_int_equal(a.id, 2);
 	assert_int_equal(a.pid, 1002);
-	assert_string_equal(a.text, "process.rss > 1GiB and process.name ~ ^py: python (1002): process.rss 2.00 GiB");
+	assert_string_equal(
+		a.text, "process.rss > 1GiB and process.name ~ ^py: python (1002): process.rss 2.00 GiB");
 	assert_quiet(&r);
 	r.now = S / 2;
 	process_end(&r, 2);
@@ -247,8 +248,12 @@ static void test_a_gpu_with_late_memory_size(void **state)
 	(void) state;
 	begin(&r, "gpu.mem > 95%");
 	add(&r, "gpu_process.mem > 95%");
-	framebuf_birth(&r.buf, &(struct birth) { .entity = ENTITY_GPU, .id = 7, .gpu = { .index = known(0) } });
-	framebuf_birth(&r.buf, &(struct birth) { .entity = ENTITY_GPU_PROCESS, .id = 3, .gpu_process = { .gpu = 7, .process = 1, .pid = known(9), .name = "a" } });
+	framebuf_birth(
+		&r.buf, &(struct birth) { .entity = ENTITY_GPU, .id = 7, .gpu = { .index = known(0) } });
+	framebuf_birth(&r.buf,
+		&(struct birth) { .entity = ENTITY_GPU_PROCESS,
+			.id = 3,
+			.gpu_process = { .gpu = 7, .process = 1, .pid = known(9), .name = "a" } });
 	put(&r, M_GPU_MEM, 7, 8 * GIB);
 	put(&r, M_GPROC_MEM, 3, 8 * GIB);
 	show(&r, S);

@@ -281,7 +281,8 @@ static void test_growth(void **state)
 			put(&r, M_JOB_RAM, 0, courses[i].timeline(t));
 			show(&r, 3 * S);
 		}
-		print_message("timeline %zu: raised %llu times\n", i, (unsigned long long) watch_history(r.w, 0)->raised);
+		print_message("timeline %zu: raised %llu times\n", i,
+			(unsigned long long) watch_history(r.w, 0)->raised);
 		assert_int_equal(watch_history(r.w, 0)->raised, courses[i].grows);
 		if (courses[i].grows)
 			assert_non_null(strstr(next(&r).value, "MiB/min"));

@@ -127,7 +127,8 @@ static void main_ends_once(void **state)
 	const struct maybe ended = facts_of(&r)->main_ended_ns;
 
 	assert_int_equal(facts_of(&r)->exit_status.value, 0);
-	sampler_reaped(r.s, main.pid, &(struct end) { .how = END_REAPED, .status_known = true, .status = SIGKILL });
+	sampler_reaped(
+		r.s, main.pid, &(struct end) { .how = END_REAPED, .status_known = true, .status = SIGKILL });
 	assert_int_equal(facts_of(&r)->exit_status.value, 0);
 	assert_int_equal(facts_of(&r)->main_ended_ns.value, ended.value);
 	child_close(&main);
@@ -206,7 +207,9 @@ static void lost_exit_records_are_a_fact(void **state)
 	rig_start(&r, main.pid);
 	if (r.s->taskstats) {
 		assert_false(facts_of(&r)->taskstats_lost.known);
-		assert_int_equal(setsockopt(taskstats_fd(r.s->taskstats), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)), 0);
+		assert_int_equal(setsockopt(taskstats_fd(r.s->taskstats), SOL_SOCKET, SO_RCVBUF, &bytes,
+					 sizeof(bytes)),
+			0);
 		assert_true(waitpid(strangers_end(50), NULL, 0) > 0);
 	}
 	child_go(&main);

@@ -71,11 +71,12 @@ static void list(struct source *s, struct framebuf *out)
 			framebuf_end(out, &(struct end) { .entity = ENTITY_GPU_PROCESS, .id = s->id[i] });
 		if (pid && s->pid[i] != pid) {
 			s->id[i] = ++s->last_id;
-			framebuf_birth(out, &(struct birth) {
-						    .entity = ENTITY_GPU_PROCESS,
-						    .id = s->id[i],
-						    .gpu_process = { .gpu = 1, .pid = known(pid), .compute = true },
-					    });
+			framebuf_birth(out,
+				&(struct birth) {
+					.entity = ENTITY_GPU_PROCESS,
+					.id = s->id[i],
+					.gpu_process = { .gpu = 1, .pid = known(pid), .compute = true },
+				});
 		}
 		s->pid[i] = pid;
 		if (pid)
@@ -84,11 +85,12 @@ static void list(struct source *s, struct framebuf *out)
 	}
 	if (!s->second && stage->second > 0) {
 		s->second = ++s->last_id;
-		framebuf_birth(out, &(struct birth) {
-					    .entity = ENTITY_GPU_PROCESS,
-					    .id = s->second,
-					    .gpu_process = { .gpu = 2, .pid = known(stage->second), .compute = true },
-				    });
+		framebuf_birth(out,
+			&(struct birth) {
+				.entity = ENTITY_GPU_PROCESS,
+				.id = s->second,
+				.gpu_process = { .gpu = 2, .pid = known(stage->second), .compute = true },
+			});
 	}
 	for (int i = 0; i < stage->crowd; i++) {
 		framebuf_birth(out, &(struct birth) {
@@ -101,7 +103,10 @@ static void list(struct source *s, struct framebuf *out)
 	stage->crowd = 0;
 	s->last_id += stage->hidden > 0;
 	for (int i = 0; i < stage->hidden; i++)
-		framebuf_birth(out, &(struct birth) { .entity = ENTITY_GPU_PROCESS, .id = s->last_id, .gpu_process = { .gpu = 1, .compute = true } });
+		framebuf_birth(out,
+			&(struct birth) { .entity = ENTITY_GPU_PROCESS,
+				.id = s->last_id,
+				.gpu_process = { .gpu = 1, .compute = true } });
 	stage->hidden = 0;
 	framebuf_value(out, M_GPU_PROCESSES, 1, n);
 	if (n > 0 && stage->held == 1)
@@ -127,15 +132,23 @@ static int fake_read(struct source *s, unsigned what, struct framebuf *out)
 		(void) raise(SIGSEGV);
 	}
 	if (!s->born || s->total != stage->total)
-		framebuf_birth(out, &(struct birth) {
-					    .entity = ENTITY_GPU,
-					    .id = 1,
-					    .gpu = { .uuid = stage->nameless ? "" : "GPU-1", .index = known(0), .name = "Fake", .vendor = "nvidia", .memory_bytes = stage->total ? known(stage->total) : UNKNOWN },
-				    });
+		framebuf_birth(out,
+			&(struct birth) {
+				.entity = ENTITY_GPU,
+				.id = 1,
+				.gpu = { .uuid = stage->nameless ? "" : "GPU-1",
+					.index = known(0),
+					.name = "Fake",
+					.vendor = "nvidia",
+					.memory_bytes = stage->total ? known(stage->total) : UNKNOWN },
+			});
 	s->born = true;
 	s->total = stage->total;
 	if (stage->second > 0 && !s->second_born)
-		framebuf_birth(out, &(struct birth) { .entity = ENTITY_GPU, .id = 2, .gpu = { .uuid = "GPU-2", .name = "Fake", .vendor = "nvidia" } });
+		framebuf_birth(out,
+			&(struct birth) { .entity = ENTITY_GPU,
+				.id = 2,
+				.gpu = { .uuid = "GPU-2", .name = "Fake", .vendor = "nvidia" } });
 	s->second_born = stage->second > 0;
 	if (what & 1) {
 		if (stage->mem < 0)
@@ -144,7 +157,11 @@ static int fake_read(struct source *s, unsigned what, struct framebuf *out)
 			framebuf_value(out, M_GPU_MEM, 1, stage->mem);
 		framebuf_value(out, M_GPU_ENERGY, 1, stage->energy);
 		if (stage->sums)
-			framebuf_event(out, &(struct event) { .kind = EVENT_NOTE, .entity = ENTITY_GPU, .id = 1, .text = "gpu.energy: GPU 0: no energy counter: power is integrated over time" });
+			framebuf_event(out,
+				&(struct event) { .kind = EVENT_NOTE,
+					.entity = ENTITY_GPU,
+					.id = 1,
+					.text = "gpu.energy: GPU 0: no energy counter: power is integrated over time" });
 		stage->sums = 0;
 	}
 	if (what & 2 && !stage->list_fails)
@@ -162,7 +179,8 @@ static const struct source_ops fake = {
 	.open = fake_open,
 	.read = fake_read,
 };
-static const struct gpu_vendor vendors[] = { { .ops = &fake, .label = "FAKE", .silent = CAUSE_NVML }, { .ops = NULL } };
+static const struct gpu_vendor vendors[] = { { .ops = &fake, .label = "FAKE", .silent = CAUSE_NVML },
+	{ .ops = NULL } };
 
 /* ---- a run ----------------------------------------------------------------------------------- */
 
@@ -185,7 +203,8 @@ static void see_gpus(void *ctx, const struct frame *f)
 	g->last_ns = f->time_ns;
 	for (size_t i = 0; i < f->n_readings; i++) {
 		if (metrics[f->readings[i].metric].entity != ENTITY_HOST)
-			g->last[f->readings[i].metric] = f->readings[i].known ? known(f->readings[i].value) : UNKNOWN;
+			g->last[f->readings[i].metric] = f->readings[i].known ? known(f->readings[i].value)
+									      : UNKNOWN;
 	}
 	for (size_t i = 0; i < f->n_births; i++) {
 		g->n_gpus += f->births[i].entity == ENTITY_GPU;
@@ -202,7 +221,8 @@ static void see_gpus(void *ctx, const struct frame *f)
 		const size_t len = strlen(g->notes);
 
 		if (f->events[i].kind == EVENT_NOTE)
-			(void) snprintf(g->notes + len, sizeof(g->notes) - len, "%s %s\n", cause_name(f->events[i].cause), f->events[i].text);
+			(void) snprintf(g->notes + len, sizeof(g->notes) - len, "%s %s\n",
+				cause_name(f->events[i].cause), f->events[i].text);
 	}
 }
 
@@ -265,7 +285,8 @@ static void memory_is_the_jobs_or_foreign_or_unattributed(void **state)
 	stage->pid[0] = g->main.pid;
 	until(g, is(g, M_JOB_GPU_MEM, 30 * MIB));
 	assert_int_equal(g->n_ours, 1);
-	assert_true(is(g, M_JOB_GPU_MEM_MAIN, 30 * MIB) && is(g, M_JOB_GPU_MEM_DESCENDANTS, 0) && is(g, M_GPU_JOB_MEM, 30 * MIB));
+	assert_true(is(g, M_JOB_GPU_MEM_MAIN, 30 * MIB) && is(g, M_JOB_GPU_MEM_DESCENDANTS, 0) &&
+		    is(g, M_GPU_JOB_MEM, 30 * MIB));
 	until(g, is(g, M_GPU_UNATTRIBUTED_MEM, 70 * MIB));
 	/* One that is not a member, with its name and owner; one that is not visible. */
 	stage->user_mem[1] = 50 * MIB;
@@ -285,7 +306,9 @@ static void memory_is_the_jobs_or_foreign_or_unattributed(void **state)
 	assert_false(g->last[M_JOB_GPU_MEM].known || g->last[M_GPU_UNATTRIBUTED_MEM].known);
 	stage->list_fails = 0;
 	stage->pid[1] = stage->pid[2] = 0;
-	until(g, is(g, M_GPU_OTHER_MEM, 0) && is(g, M_JOB_GPU_MEM, 30 * MIB) && is(g, M_GPU_UNATTRIBUTED_MEM, 70 * MIB));
+	until(g,
+		is(g, M_GPU_OTHER_MEM, 0) && is(g, M_JOB_GPU_MEM, 30 * MIB) &&
+			is(g, M_GPU_UNATTRIBUTED_MEM, 70 * MIB));
 	assert_int_equal(g->n_user_ends, 2);
 	/* the reason is the source's to report: a list may be outdated on purpose */
 	assert_string_equal(g->notes, "");
@@ -513,7 +536,9 @@ static void a_driver_that_is_not_found_again_is_a_gap(void **state)
 
 	const uint64_t since = clock_boot_ns();
 
-	until(g, clock_boot_ns() > since + SILENCE_NS && strstr(g->notes, "helper number 2 could not read GPUs"));
+	until(g,
+		clock_boot_ns() > since + SILENCE_NS &&
+			strstr(g->notes, "helper number 2 could not read GPUs"));
 	sampler_end(g->rig.s);
 	assert_silence_is_a_gap(g);
 }
@@ -541,7 +566,9 @@ static void a_crash_is_the_helpers_alone(void **state)
 	first = sampler_helper(g->rig.s);
 	stage->user_mem[0] = 200;
 	stage->crashes = 1;
-	until(g, strstr(g->notes, "helper-ended gpu: the helper was killed by signal 11 in a call of FAKE at "));
+	until(g,
+		strstr(g->notes,
+			"helper-ended gpu: the helper was killed by signal 11 in a call of FAKE at "));
 	assert_non_null(strstr(g->notes, "it is restarted"));
 	until(g, strstr(g->notes, "none gpu: reading resumed at "));
 	assert_int_not_equal(sampler_helper(g->rig.s), first);
@@ -768,7 +795,9 @@ static void who_finds_none_the_second_time_says_so(void **state)
 	until(g, stage->reads > 2);
 	stage->opens_never = 2;
 	stage->crashes = 1;
-	until(g, strstr(g->notes, "helper-ended gpu: helper number 2 could not read GPUs: no driver: libfake.so.1 not found; it is restarted"));
+	until(g,
+		strstr(g->notes,
+			"helper-ended gpu: helper number 2 could not read GPUs: no driver: libfake.so.1 not found; it is restarted"));
 	stage->opens_never = 0;
 	until(g, strstr(g->notes, "none gpu: reading resumed at "));
 }

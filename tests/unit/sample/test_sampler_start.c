@@ -102,7 +102,8 @@ static void ignored_children_are_none_of_the_job(void **state)
 	assert_true(was_born(&r, main.pid) && was_born(&r, later.pid));
 	assert_false(was_born(&r, before.pid) || was_born(&r, after.pid));
 	/* Its use is not the job's. */
-	sampler_reaped(r.s, after.pid, &(struct end) { .how = END_REAPED, .cpu_user_ns = known(5), .cpu_system_ns = known(5) });
+	sampler_reaped(r.s, after.pid,
+		&(struct end) { .how = END_REAPED, .cpu_user_ns = known(5), .cpu_system_ns = known(5) });
 	assert_false(facts_of(&r)->reaped_user_ns.known);
 	child_end(&later);
 	child_end(&after);
@@ -175,7 +176,8 @@ static void a_stranger_in_the_cgroup_is_seen(void **state)
 		struct rig r;
 
 		put_machine(&t, 2, 10000);
-		temp_tree_put(&t, "proc/self/mountinfo", "30 24 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+		temp_tree_put(
+			&t, "proc/self/mountinfo", "30 24 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
 		temp_tree_put(&t, "proc/300/cgroup", "0::/job\n");
 		temp_tree_put(&t, "sys/fs/cgroup/job/cgroup.procs", cases[i].procs);
 		temp_tree_put(&t, "sys/fs/cgroup/job/memory.current", "4096\n");

@@ -14,7 +14,9 @@
 #include "sink/sink.h"
 #include "summary/gpus_now.h"
 
-static const struct sink_options usual = { .width = 80, .utf8 = true, .history = "/home/ana/.local/state/hiwater" };
+static const struct sink_options usual = {
+	.width = 80, .utf8 = true, .history = "/home/ana/.local/state/hiwater"
+};
 
 /* ---- golden files --------------------------------------------------------------------------------------------------- */
 
@@ -231,7 +233,8 @@ static void test_units(void **state)
 /* At any width that the terminal reports. */
 static void test_every_width(void **state)
 {
-	void (*const makers[])(struct made *m) = { made_training, made_killed, made_many, made_lost, made_gpus };
+	void (*const makers[])(
+		struct made *m) = { made_training, made_killed, made_many, made_lost, made_gpus };
 	struct sink_options o = usual;
 
 	(void) state;
@@ -286,7 +289,8 @@ static void test_json(void **state)
 	}
 }
 
-static void assert_line(struct made *m, const struct sink_options *o, enum sink_kind kind, const char *expected)
+static void assert_line(
+	struct made *m, const struct sink_options *o, enum sink_kind kind, const char *expected)
 {
 	struct buf text = BUF_INIT(1 << 16);
 
@@ -301,19 +305,22 @@ static void test_line(void **state)
 
 	(void) state;
 	made_training(&m);
-	assert_line(&m, &usual, SINK_LINE, "hiwater 17 exit=0 wall=4324s ram_peak=22.4GiB ram_method=bounded cpu=20890s "
-					   "cores=4.83 error=0 warn=0 hint=2\n");
+	assert_line(&m, &usual, SINK_LINE,
+		"hiwater 17 exit=0 wall=4324s ram_peak=22.4GiB ram_method=bounded cpu=20890s "
+		"cores=4.83 error=0 warn=0 hint=2\n");
 	made_done(&m);
 	made_killed(&m);
 	set_text(&m.f->recording, "/tmp/8.hiw");
 	set_text(&m.f->name, "a name");
 	m.f->rank = known(3);
-	assert_line(&m, &usual, SINK_LINE, "hiwater a_name rank=3 exit=137 wall=231s ram_peak=31.9GiB ram_method=exact "
-					   "cpu=72.1s cores=1.75 error=1 warn=0 hint=0\n");
+	assert_line(&m, &usual, SINK_LINE,
+		"hiwater a_name rank=3 exit=137 wall=231s ram_peak=31.9GiB ram_method=exact "
+		"cpu=72.1s cores=1.75 error=1 warn=0 hint=0\n");
 	made_done(&m);
 	made_lost(&m);
-	assert_line(&m, &usual, SINK_LINE, "hiwater - exit=unknown wall=unknown ram_peak=unknown ram_method=unknown "
-					   "cpu=unknown cores=unknown error=0 warn=0 hint=0\n");
+	assert_line(&m, &usual, SINK_LINE,
+		"hiwater - exit=unknown wall=unknown ram_peak=unknown ram_method=unknown "
+		"cpu=unknown cores=unknown error=0 warn=0 hint=0\n");
 	made_done(&m);
 }
 
@@ -380,13 +387,15 @@ static void test_an_incident(void **state)
 	assert_true(text_has(&m, "Events    at 3 min 51 s: out of memory\n"));
 	assert_true(text_has(&m, "          used 31.0 GiB   limit 32.0 GiB\n"));
 	assert_true(text_has(&m, "          RAM grew 256 MiB/s since 1 min 40 s   from 2.00 GiB\n"));
-	assert_true(text_has(&m, "          RAM at that time:   python[5001] 20.0 GiB (killed)   3 others 11.0 GiB\n"));
+	assert_true(text_has(
+		&m, "          RAM at that time:   python[5001] 20.0 GiB (killed)   3 others 11.0 GiB\n"));
 	assert_true(text_has(&m, "          try: Give it more.\n"));
 	plain.plain = true;
 	assert_int_equal(sink_summary(SINK_TEXT, &m.s, &plain, &out), 0);
 	assert_non_null(strstr(out.data, "event after: 3 minutes 51 seconds: out of memory\n"));
 	assert_non_null(strstr(out.data, "RAM grew: 256 MiB/s since 1 minute 40 seconds\n"));
-	assert_non_null(strstr(out.data, "RAM used at that time by python, process 5001: 20.0 GiB (killed)\n"));
+	assert_non_null(
+		strstr(out.data, "RAM used at that time by python, process 5001: 20.0 GiB (killed)\n"));
 	assert_non_null(strstr(out.data, "try: Give it more.\n"));
 	buf_done(&out);
 	made_done(&m);
@@ -396,7 +405,8 @@ static void test_progress(void **state)
 {
 	struct sink_progress progress = { 0 };
 	struct sink_options o = usual;
-	const struct acc ram = { .n = 5, .last = GIB(1.2), .max = GIB(1.31) }, processes = { .n = 5, .last = 3 };
+	const struct acc ram = { .n = 5, .last = GIB(1.2), .max = GIB(1.31) },
+			 processes = { .n = 5, .last = 3 };
 	struct made m;
 
 	(void) state;
@@ -417,7 +427,8 @@ static void test_progress(void **state)
 	assert_line(&m, &o, SINK_PROGRESS,
 		"hiwater 1 min 50 s  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 2 cores  3 processes\n");
 	o.width = 66;
-	assert_line(&m, &o, SINK_PROGRESS, "hiwater 1 min 50 s  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 2 cores\n");
+	assert_line(
+		&m, &o, SINK_PROGRESS, "hiwater 1 min 50 s  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 2 cores\n");
 	made_done(&m);
 	made_lost(&m);
 	assert_line(&m, &o, SINK_PROGRESS, "hiwater\n");
@@ -437,10 +448,12 @@ static void test_progress_has_the_gpus(void **state)
 	m.f->cpus = known(64);
 	m.s.wall_ns = known(SECONDS(100));
 	assert_int_equal(job_restore_acc(m.job, M_JOB_RAM, 0, &ram), 0);
-	assert_line(&m, &o, SINK_PROGRESS, "hiwater 1 min 40 s  RAM 1.20 GiB  CPU 1.75  GPU 0 30.0 GiB SM active 20 %\n");
+	assert_line(&m, &o, SINK_PROGRESS,
+		"hiwater 1 min 40 s  RAM 1.20 GiB  CPU 1.75  GPU 0 30.0 GiB SM active 20 %\n");
 	o.width = 2000;
-	assert_line(&m, &o, SINK_PROGRESS, "hiwater 1 min 40 s  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 64 cores  GPU 0 30.0 GiB SM active 20 %"
-					   "  GPU 1 4.00 GiB busy 90 %  GPU 3 2.00 GiB\n");
+	assert_line(&m, &o, SINK_PROGRESS,
+		"hiwater 1 min 40 s  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 64 cores  GPU 0 30.0 GiB SM active 20 %"
+		"  GPU 1 4.00 GiB busy 90 %  GPU 3 2.00 GiB\n");
 	made_done(&m);
 }
 
@@ -471,7 +484,12 @@ static void test_an_ended_helper_leaves_gpus_unknown(void **state)
 		if (rows[i].asked >= 0)
 			m.f->gpu_queried = known(rows[i].asked);
 		m.f->gpu_seen = m.f->gpu_queried.known ? known(0) : UNKNOWN;
-		framebuf_event(&b, &(struct event) { .time_ns = (uint64_t) SECONDS(3), .kind = EVENT_NOTE, .entity = ENTITY_GPU, .text = "gpu: in other words", .cause = rows[i].cause });
+		framebuf_event(&b,
+			&(struct event) { .time_ns = (uint64_t) SECONDS(3),
+				.kind = EVENT_NOTE,
+				.entity = ENTITY_GPU,
+				.text = "gpu: in other words",
+				.cause = rows[i].cause });
 		apply(m.job, &b, (uint64_t) SECONDS(3));
 		framebuf_done(&b);
 		assert_int_equal(summary_gpu(&m.s), 0);
@@ -493,12 +511,23 @@ static void gpus_without_list(enum note_cause cause, uint32_t id, char ret[4])
 	made_new(&m);
 	m.f->gpu_queried = m.f->gpu_seen = known(1);
 	for (uint32_t i = 0; i < 3; i++) {
-		const struct gpu_birth gpu = { .uuid = vendors[i], .name = "A", .vendor = vendors[i], .pci = "", .parent = "", .driver = "", .index = known(i) };
+		const struct gpu_birth gpu = { .uuid = vendors[i],
+			.name = "A",
+			.vendor = vendors[i],
+			.pci = "",
+			.parent = "",
+			.driver = "",
+			.index = known(i) };
 
 		framebuf_birth(&b, &(struct birth) { .entity = ENTITY_GPU, .id = i + 1, .gpu = gpu });
 		framebuf_value(&b, M_GPU_MEM, i + 1, MIB(1));
 	}
-	framebuf_event(&b, &(struct event) { .kind = EVENT_NOTE, .entity = ENTITY_GPU, .id = id, .text = "gpu: in other words", .cause = cause });
+	framebuf_event(&b,
+		&(struct event) { .kind = EVENT_NOTE,
+			.entity = ENTITY_GPU,
+			.id = id,
+			.text = "gpu: in other words",
+			.cause = cause });
 	apply(m.job, &b, (uint64_t) SECONDS(1));
 	framebuf_done(&b);
 	assert_int_equal(summary_gpu(&m.s), 0);
@@ -579,7 +608,13 @@ static void test_a_mark_is_in_the_peak_of_its_device(void **state)
  * and from lists_s on there are none, or (unknown) a note says that they fail. */
 static struct maybe peak_of_zeros(double begin_s, double lists_s, bool unknown, double end_s, bool *ret_noted)
 {
-	const struct gpu_birth gpu = { .uuid = "A", .name = "A", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = known(0) };
+	const struct gpu_birth gpu = { .uuid = "A",
+		.name = "A",
+		.vendor = "nvidia",
+		.pci = "",
+		.parent = "",
+		.driver = "",
+		.index = known(0) };
 	struct framebuf b = { 0 };
 	enum method method;
 	struct made m;
@@ -632,7 +667,8 @@ static void test_a_zero_for_part_of_the_run_is_unknown(void **state)
 	(void) state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		bool noted;
-		const struct maybe peak = peak_of_zeros(rows[i].begin_s, rows[i].lists_s, rows[i].unknown, rows[i].end_s, &noted);
+		const struct maybe peak = peak_of_zeros(
+			rows[i].begin_s, rows[i].lists_s, rows[i].unknown, rows[i].end_s, &noted);
 
 		if (peak.known != rows[i].is_zero || noted == rows[i].is_zero)
 			fail_msg("row %zu: %d, %d", i, peak.known, noted);
@@ -643,7 +679,13 @@ static void test_a_zero_for_part_of_the_run_is_unknown(void **state)
  * from 300 to lists_s, when more memory is in use than ever. */
 static bool is_zero_unsure(double lists_s, uint64_t *ret_ns)
 {
-	const struct gpu_birth gpu = { .uuid = "A", .name = "A", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = known(0) };
+	const struct gpu_birth gpu = { .uuid = "A",
+		.name = "A",
+		.vendor = "nvidia",
+		.pci = "",
+		.parent = "",
+		.driver = "",
+		.index = known(0) };
 	struct framebuf b = { 0 };
 	struct made m;
 
@@ -690,7 +732,10 @@ static void test_time_without_a_list_needs_memory_samples(void **state)
 static void process_at(struct made *m, double s, uint32_t id, int32_t pid, int64_t mem, bool born)
 {
 	struct framebuf b = { 0 };
-	const struct birth birth = { .entity = ENTITY_GPU_PROCESS, .id = id, .gpu_process = { .gpu = 1, .pid = known(pid), .uid = known(7), .name = "train", .compute = true } };
+	const struct birth birth = { .entity = ENTITY_GPU_PROCESS,
+		.id = id,
+		.gpu_process = {
+			.gpu = 1, .pid = known(pid), .uid = known(7), .name = "train", .compute = true } };
 
 	if (born)
 		framebuf_birth(&b, &birth);
@@ -756,8 +801,23 @@ static void restored_who_came_back(const struct acc *first, const struct acc *se
 static void test_two_stored_stints_on_a_gpu_are_added_up(void **state)
 {
 	const double gib_s = 1073741824e9;
-	const struct acc first = { .n = 2, .min = GIB(20), .max = GIB(20), .max_at_ns = SECONDS(1), .last = GIB(20), .last_at_ns = SECONDS(2), .sum = 2 * 20 * gib_s, .span_ns = SECONDS(2) };
-	const struct acc second = { .n = 3, .min = GIB(5), .max = GIB(8), .max_at_ns = SECONDS(4), .last = GIB(8), .last_at_ns = SECONDS(4), .hold_ns = 7, .sum = 13 * gib_s, .span_ns = SECONDS(2) };
+	const struct acc first = { .n = 2,
+		.min = GIB(20),
+		.max = GIB(20),
+		.max_at_ns = SECONDS(1),
+		.last = GIB(20),
+		.last_at_ns = SECONDS(2),
+		.sum = 2 * 20 * gib_s,
+		.span_ns = SECONDS(2) };
+	const struct acc second = { .n = 3,
+		.min = GIB(5),
+		.max = GIB(8),
+		.max_at_ns = SECONDS(4),
+		.last = GIB(8),
+		.last_at_ns = SECONDS(4),
+		.hold_ns = 7,
+		.sum = 13 * gib_s,
+		.span_ns = SECONDS(2) };
 
 	(void) state;
 	restored_who_came_back(&first, &second, false);
@@ -768,7 +828,13 @@ static void test_two_stored_stints_on_a_gpu_are_added_up(void **state)
  * its power is unknown, which matters where energy is the sum of power. */
 static bool is_partial(double from_s, double to_s, double end_s, bool summed, double hole_s, double to_hole_s)
 {
-	const struct gpu_birth gpu = { .uuid = "A", .name = "A", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = known(0) };
+	const struct gpu_birth gpu = { .uuid = "A",
+		.name = "A",
+		.vendor = "nvidia",
+		.pci = "",
+		.parent = "",
+		.driver = "",
+		.index = known(0) };
 	struct framebuf b = { 0 };
 	bool noted = false;
 	struct made m;
@@ -778,7 +844,11 @@ static bool is_partial(double from_s, double to_s, double end_s, bool summed, do
 	m.s.wall_ns = m.f->ended_ns = known(SECONDS(end_s));
 	framebuf_birth(&b, &(struct birth) { .entity = ENTITY_GPU, .id = 1, .gpu = gpu });
 	if (summed)
-		framebuf_event(&b, &(struct event) { .kind = EVENT_NOTE, .entity = ENTITY_GPU, .id = 1, .text = "gpu.energy: GPU 0: no energy counter" });
+		framebuf_event(&b,
+			&(struct event) { .kind = EVENT_NOTE,
+				.entity = ENTITY_GPU,
+				.id = 1,
+				.text = "gpu.energy: GPU 0: no energy counter" });
 	for (double s = from_s; s <= to_s + 0.01; s += 0.1) {
 		if (s > hole_s && s < to_hole_s)
 			framebuf_unknown(&b, M_GPU_POWER, 1);
@@ -801,7 +871,8 @@ static void test_energy_for_part_of_the_run_has_a_note(void **state)
 	assert_false(is_partial(0, 7, 7, false, 0, 0));
 	assert_true(is_partial(0.1, 0.3, 0.3, false, 0, 0));
 	assert_true(is_partial(1, 3, 3, false, 0, 0));
-	assert_false(is_partial(0.2, 1.4, 1.4, false, 0, 0)); /* the first sample is one or two intervals after the start */
+	/* the first sample is one or two intervals after the start */
+	assert_false(is_partial(0.2, 1.4, 1.4, false, 0, 0));
 	assert_true(is_partial(0.2, 0.8, 0.8, false, 0, 0));
 	assert_true(is_partial(0.5, 3, 3, false, 0, 0));
 	assert_false(is_partial(0, 7, 7, false, 2, 5)); /* the driver's counter continues */
@@ -811,7 +882,12 @@ static void test_energy_for_part_of_the_run_has_a_note(void **state)
 
 static void tell_note(struct framebuf *b, double s, uint32_t gpu, const char *text)
 {
-	framebuf_event(b, &(struct event) { .time_ns = (uint64_t) SECONDS(s), .kind = EVENT_NOTE, .entity = ENTITY_GPU, .id = gpu, .text = text });
+	framebuf_event(b,
+		&(struct event) { .time_ns = (uint64_t) SECONDS(s),
+			.kind = EVENT_NOTE,
+			.entity = ENTITY_GPU,
+			.id = gpu,
+			.text = text });
 }
 
 /* An error for many figures is one note a GPU and reason, which names all of them. */
@@ -874,8 +950,10 @@ static void test_notes_of_one_time_are_merged(void **state)
 		framebuf_clear(&b);
 		assert_int_equal(now.error, 0);
 		assert_int_equal(now.n_notes, 5);
-		assert_string_equal(now.notes[0].why, "GPU 0: the driver answers with error 999 for gpu.mem, gpu.temp, gpu.pcie_rx, gpu.pcie_tx");
-		assert_string_equal(now.notes[3].why, "GPU 0: gpu.busy, gpu.power are missing from then on: no");
+		assert_string_equal(now.notes[0].why,
+			"GPU 0: the driver answers with error 999 for gpu.mem, gpu.temp, gpu.pcie_rx, gpu.pcie_tx");
+		assert_string_equal(
+			now.notes[3].why, "GPU 0: gpu.busy, gpu.power are missing from then on: no");
 		assert_int_equal(now.notes[0].is_warned, look);
 		now.notes[0].is_warned = true;
 	}

@@ -104,7 +104,9 @@ static void test_out_of_memory(void **state)
 static void test_out_of_memory_in_a_shared_cgroup(void **state)
 {
 	const struct event event = { .kind = EVENT_OOM, .entity = ENTITY_PROCESS, .id = 1, .text = "" };
-	const struct frame named = { .source = FRAME_RECORDER, .live = true, .n_events = 1, .events = &event };
+	const struct frame named = {
+		.source = FRAME_RECORDER, .live = true, .n_events = 1, .events = &event
+	};
 	struct rig *r = *state;
 	struct summary s;
 	struct facts *f;
@@ -137,7 +139,9 @@ static void test_out_of_memory_in_a_shared_cgroup(void **state)
 static void test_out_of_memory_named(void **state)
 {
 	const struct event event = { .kind = EVENT_OOM, .entity = ENTITY_PROCESS, .id = 1, .text = "" };
-	const struct frame frame = { .source = FRAME_RECORDER, .live = true, .n_events = 1, .events = &event };
+	const struct frame frame = {
+		.source = FRAME_RECORDER, .live = true, .n_events = 1, .events = &event
+	};
 	struct rig *r = *state;
 	struct summary s;
 

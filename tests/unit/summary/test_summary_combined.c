@@ -116,7 +116,8 @@ static void test_the_split_is_that_of_the_nearest_pass(void **state)
 	assert_within(s.combined.private_bytes.value, (int64_t) (part * (double) s.combined.peak.value) - MB,
 		(int64_t) (part * (double) s.combined.peak.value) + MB);
 	assert_true(s.descendants.private_bytes.value > 270 * MB);
-	assert_int_equal(s.descendants.private_bytes.value + s.descendants.shared_bytes.value, s.descendants.peak.value);
+	assert_int_equal(s.descendants.private_bytes.value + s.descendants.shared_bytes.value,
+		s.descendants.peak.value);
 	summary_done(&s);
 }
 
@@ -134,7 +135,8 @@ static void test_a_little_growth_before_the_end_is_split(void **state)
 	tick(r);
 	s = summary_of(r);
 	assert_true(s.combined.peak.value >= 500 * MB);
-	assert_within(s.combined.private_bytes.value, s.combined.peak.value / 5 * 4 - MB, s.combined.peak.value / 5 * 4 + MB);
+	assert_within(s.combined.private_bytes.value, s.combined.peak.value / 5 * 4 - MB,
+		s.combined.peak.value / 5 * 4 + MB);
 	assert_true(s.descendants.peak.value > 300 * MB && s.descendants.private_bytes.known);
 	summary_done(&s);
 }

@@ -4,8 +4,8 @@
  */
 #include "job_rig.h"
 
-static void assert_figure(const struct ram_figure *f, enum method method, const char *source, int64_t low, int64_t peak,
-	int64_t high)
+static void assert_figure(const struct ram_figure *f, enum method method, const char *source, int64_t low,
+	int64_t peak, int64_t high)
 {
 	assert_string_equal(method_name(f->method), method_name(method));
 	assert_string_equal(f->source, source);
@@ -173,7 +173,8 @@ static void test_rusage_equal_to_the_high_water_mark(void **state)
 	assert_int_equal(s.descendants.method, METHOD_UNKNOWN);
 	assert_false(s.descendants.peak.known);
 	assert_false(s.descendants.high.known);
-	assert_int_equal(s.combined.method, METHOD_BOUNDED); /* the 500 faults of unsampled children cannot have mapped much */
+	/* the 500 faults of unsampled children cannot have mapped much */
+	assert_int_equal(s.combined.method, METHOD_BOUNDED);
 	assert_int_equal(s.combined.peak.value, 600 * MB);
 	summary_done(&s);
 }

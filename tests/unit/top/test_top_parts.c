@@ -99,7 +99,9 @@ static void bear(struct model *m, uint32_t id, uint32_t parent, const char *name
 static void say(struct model *m, uint64_t time_ns, enum fig fig, uint32_t id, int64_t value, bool known)
 {
 	const struct hiw_reading reading = { id, (unsigned) m->metric[fig], known, value, value, value };
-	const struct hiw_frame frame = { .time_ns = time_ns, .hold_ns = 3 * SECOND, .n_readings = 1, .readings = &reading };
+	const struct hiw_frame frame = {
+		.time_ns = time_ns, .hold_ns = 3 * SECOND, .n_readings = 1, .readings = &reading
+	};
 
 	model_see(m, &frame);
 }
@@ -107,7 +109,9 @@ static void say(struct model *m, uint64_t time_ns, enum fig fig, uint32_t id, in
 /* Busy time is not SM activity: a chart of SM activity begins at its first value. */
 static void a_chart_is_of_one_figure(void **state)
 {
-	const struct hiw_birth gpu = { .entity = HIW_GPU, .id = 1, .name = "H100", .command = "", .uuid = "GPU-1", .instance_of = "" };
+	const struct hiw_birth gpu = {
+		.entity = HIW_GPU, .id = 1, .name = "H100", .command = "", .uuid = "GPU-1", .instance_of = ""
+	};
 	const struct hiw_frame born = { .n_births = 1, .births = &gpu };
 	struct model m;
 
@@ -203,7 +207,9 @@ static void write_to(struct model *m, uint64_t time_ns, int64_t written, int64_t
 		{ 0, (unsigned) m->metric[JOB_WRITE], true, written, written, written },
 		{ 0, (unsigned) m->metric[JOB_CANCELLED], cancelled >= 0, cancelled, cancelled, cancelled },
 	};
-	const struct hiw_frame frame = { .time_ns = time_ns, .hold_ns = 3 * SECOND, .n_readings = 2, .readings = readings };
+	const struct hiw_frame frame = {
+		.time_ns = time_ns, .hold_ns = 3 * SECOND, .n_readings = 2, .readings = readings
+	};
 
 	model_see(m, &frame);
 }
@@ -271,11 +277,16 @@ static void names_are_harmless(void **state)
 	model_done(&m);
 }
 
-static void bear_gpu(struct model *m, uint32_t id, const char *uuid, const char *instance_of, struct hiw_maybe index)
+static void bear_gpu(
+	struct model *m, uint32_t id, const char *uuid, const char *instance_of, struct hiw_maybe index)
 {
-	const struct hiw_birth birth = {
-		.entity = HIW_GPU, .id = id, .name = "x", .command = "", .uuid = uuid, .instance_of = instance_of, .index = index
-	};
+	const struct hiw_birth birth = { .entity = HIW_GPU,
+		.id = id,
+		.name = "x",
+		.command = "",
+		.uuid = uuid,
+		.instance_of = instance_of,
+		.index = index };
 	const struct hiw_frame frame = { .time_ns = m->now_ns, .n_births = 1, .births = &birth };
 
 	model_see(m, &frame);
@@ -284,7 +295,8 @@ static void bear_gpu(struct model *m, uint32_t id, const char *uuid, const char 
 /* Named by the numbers of hiwater gpus, wherever they are in the list. */
 static void gpus_are_called_by_their_numbers(void **state)
 {
-	static const char *const names[] = { "GPU4", "busy4", "MIG4.0", "busy4.0", "MIG4.3", "busy4.3", "GPU1", "busy1", "MIG2", "busy2", "GPU5", "busy5" };
+	static const char *const names[] = { "GPU4", "busy4", "MIG4.0", "busy4.0", "MIG4.3", "busy4.3",
+		"GPU1", "busy1", "MIG2", "busy2", "GPU5", "busy5" };
 	struct model m;
 	char name[GPU_NAME];
 

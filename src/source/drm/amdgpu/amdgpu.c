@@ -15,8 +15,16 @@
 /* Reading the sensors makes the firmware write a table, about 1 ms of its time. */
 static const struct source_group groups[] = {
 	{ .name = "memory", .contents = "device memory", .period_ns = 200000000 },
-	{ .name = "sensors", .contents = "busy, power, energy, temperatures, clocks, throttling, ECC", .period_ns = 1000000000, .rank = 1 },
-	{ .name = "processes", .contents = "processes on the GPUs and their memory; encoders", .period_ns = 1000000000, .moving_ns = 1000000000, .lists = true, .pairs = true },
+	{ .name = "sensors",
+		.contents = "busy, power, energy, temperatures, clocks, throttling, ECC",
+		.period_ns = 1000000000,
+		.rank = 1 },
+	{ .name = "processes",
+		.contents = "processes on the GPUs and their memory; encoders",
+		.period_ns = 1000000000,
+		.moving_ns = 1000000000,
+		.lists = true,
+		.pairs = true },
 };
 
 static bool is_ours(const struct drm_card *card)
@@ -51,7 +59,8 @@ static int amdgpu_open(const struct source_env *env, struct source **ret, struct
 
 	if (r < 0) {
 		amdgpu_close(s);
-		return err_set(err, r, "no AMD GPU found: %s", r == -ENOENT ? "no card uses the amdgpu driver" : strerror(-r));
+		return err_set(err, r, "no AMD GPU found: %s",
+			r == -ENOENT ? "no card uses the amdgpu driver" : strerror(-r));
 	}
 	s->kfd_error = kfd_open(env->root, &s->gpus.cards, &s->kfd);
 	*ret = s;
@@ -115,8 +124,9 @@ static int uses_gather(struct source *s, uint64_t now_ns)
 /* A ROCm process may use more than fdinfo shows, or be visible only through KFD. */
 static void note_kfd(struct source *s, uint64_t now_ns, struct framebuf *out)
 {
-	static const char unseen[] = "may have ROCm processes that cannot be identified here: " KFD_FOREIGN
-				     "; memory that DRM fdinfo does not show is not attributed to any process";
+	static const char unseen[] =
+		"may have ROCm processes that cannot be identified here: " KFD_FOREIGN
+		"; memory that DRM fdinfo does not show is not attributed to any process";
 
 	if (s->kfd_error != -EXDEV || s->kfd_noted)
 		return;
@@ -135,8 +145,10 @@ static void processes_report(struct source *s, uint64_t now_ns, struct framebuf 
 	else
 		drm_gpus_report_no_users(&s->gpus, out);
 	for (size_t i = 0; i < s->gpus.cards.n; i++) {
-		drm_gpu_report_by_users(&s->gpus, i, out, M_GPU_ENC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_ENCODE));
-		drm_gpu_report_by_users(&s->gpus, i, out, M_GPU_DEC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_DECODE));
+		drm_gpu_report_by_users(
+			&s->gpus, i, out, M_GPU_ENC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_ENCODE));
+		drm_gpu_report_by_users(
+			&s->gpus, i, out, M_GPU_DEC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_DECODE));
 	}
 }
 
@@ -187,9 +199,12 @@ static const struct {
 	{ M_GPU_CLOCK_SM, NULL, NO_FILE, "" },
 	{ M_GPU_CLOCK_MEM, NULL, NO_FILE, "" },
 	{ M_GPU_FAN, NULL, NO_FILE, "" },
-	{ M_GPU_THROTTLE_POWER, "sysfs gpu_metrics throttle residency, or the status at each sample", NO_TABLE, "" },
-	{ M_GPU_THROTTLE_THERMAL, "sysfs gpu_metrics throttle residency, or the status at each sample", NO_TABLE, "" },
-	{ M_GPU_THROTTLE_HW, "sysfs gpu_metrics throttle residency, or the status at each sample", NO_TABLE, "" },
+	{ M_GPU_THROTTLE_POWER, "sysfs gpu_metrics throttle residency, or the status at each sample",
+		NO_TABLE, "" },
+	{ M_GPU_THROTTLE_THERMAL, "sysfs gpu_metrics throttle residency, or the status at each sample",
+		NO_TABLE, "" },
+	{ M_GPU_THROTTLE_HW, "sysfs gpu_metrics throttle residency, or the status at each sample", NO_TABLE,
+		"" },
 	{ M_GPU_THROTTLE_OTHER, "sysfs gpu_metrics throttle status at each sample", NO_TABLE, "" },
 	{ M_GPU_PCIE_RX, "sysfs pcie_bw", "not read: each read of pcie_bw takes 1 s", "" },
 	{ M_GPU_PCIE_TX, "sysfs pcie_bw", "not read: each read of pcie_bw takes 1 s", "" },
@@ -213,12 +228,16 @@ static const struct {
 
 static void explain_kfd(const struct source *s, struct source_probe *probe)
 {
-	for (size_t i = 0; s && s->kfd_error == -EXDEV && i < sizeof(without_kfd) / sizeof(without_kfd[0]); i++) {
+	for (size_t i = 0; s && s->kfd_error == -EXDEV && i < sizeof(without_kfd) / sizeof(without_kfd[0]);
+		i++) {
 		if (without_kfd[i].metric != probe->metric)
 			continue;
 		probe->how = without_kfd[i].how;
-		probe->why_not = probe->available ? "" : "no process on the GPU shows it in fdinfo; " KFD_FOREIGN;
-		probe->remedy = probe->available ? "" : "run hiwater outside the container, or in the host's pid namespace (--pid=host)";
+		probe->why_not = probe->available ? ""
+						  : "no process on the GPU shows it in fdinfo; " KFD_FOREIGN;
+		probe->remedy = probe->available
+					? ""
+					: "run hiwater outside the container, or in the host's pid namespace (--pid=host)";
 	}
 }
 
@@ -241,7 +260,8 @@ static void amdgpu_probe(const struct source_env *env, source_probe_fn *report, 
 		};
 
 		if (!probe.available) {
-			probe.why_not = r < 0 ? "no AMD GPU with the amdgpu driver found" : drm_gpus_sleep(&s->gpus, probed[i].why_not);
+			probe.why_not = r < 0 ? "no AMD GPU with the amdgpu driver found"
+					      : drm_gpus_sleep(&s->gpus, probed[i].why_not);
 			probe.remedy = r < 0 ? "" : probed[i].remedy;
 		}
 		explain_kfd(s, &probe);

@@ -26,7 +26,9 @@ struct facts {
 static void tell_number(const struct facts *f, uint32_t id, enum gpu_fact fact, uint64_t value)
 {
 	if (f->wanted->has[fact] && value > 0 && value <= INT64_MAX)
-		f->report(f->ctx, &(struct gpu_fact_value) { .id = id, .fact = (uint16_t) fact, .value = (int64_t) value });
+		f->report(f->ctx,
+			&(struct gpu_fact_value) {
+				.id = id, .fact = (uint16_t) fact, .value = (int64_t) value });
 }
 
 static void tell_text(const struct facts *f, uint32_t id, enum gpu_fact fact, const char *text)
@@ -51,8 +53,8 @@ static void report_architecture(const struct facts *f, uint32_t id, uint64_t ver
 {
 	char text[32];
 
-	(void) snprintf(text, sizeof(text), "gfx%u%x%x", (unsigned) (version / 10000), (unsigned) (version / 100 % 100),
-		(unsigned) (version % 100));
+	(void) snprintf(text, sizeof(text), "gfx%u%x%x", (unsigned) (version / 10000),
+		(unsigned) (version / 100 % 100), (unsigned) (version % 100));
 	if (version > 0)
 		tell_text(f, id, GF_ARCHITECTURE, text);
 }
@@ -63,7 +65,8 @@ static int report_node(void *ctx, int32_t number)
 	char path[64], text[4096], address[32];
 
 	(void) snprintf(path, sizeof(path), "%u/properties", (unsigned) number);
-	if (smallfile_read(f->dir, path, text, sizeof(text)) < 0 || !kfd_address_parse(text, address, sizeof(address)))
+	if (smallfile_read(f->dir, path, text, sizeof(text)) < 0 ||
+		!kfd_address_parse(text, address, sizeof(address)))
 		return 0;
 	const int card = drm_cards_find(&f->gpus->cards, address, "");
 	const uint64_t simds = property(text, "simd_count"), per_cu = property(text, "simd_per_cu");

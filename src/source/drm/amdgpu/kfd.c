@@ -57,13 +57,15 @@ static int node_add(void *ctx, int32_t number)
 	if (drm_number_read(dir, path, &gpu_id) < 0 || gpu_id <= 0 || gpu_id > UINT32_MAX) /* 0: a CPU */
 		return 0;
 	snprintf(path, sizeof(path), "%u/properties", (unsigned) number);
-	if (smallfile_read(dir, path, text, sizeof(text)) < 0 || !kfd_address_parse(text, address, sizeof(address)))
+	if (smallfile_read(dir, path, text, sizeof(text)) < 0 ||
+		!kfd_address_parse(text, address, sizeof(address)))
 		return 0;
 	int card = drm_cards_find(o->cards, address, "");
 
 	if (card < 0)
 		return 0;
-	int r = vec_reserve(&o->kfd->nodes, &o->kfd->cap_nodes, o->kfd->n_nodes, sizeof(*o->kfd->nodes), MAX_NODES);
+	int r = vec_reserve(
+		&o->kfd->nodes, &o->kfd->cap_nodes, o->kfd->n_nodes, sizeof(*o->kfd->nodes), MAX_NODES);
 
 	if (r == 0)
 		o->kfd->nodes[o->kfd->n_nodes++] = (struct kfd_node) { (uint32_t) gpu_id, card };
@@ -114,12 +116,15 @@ static int process_add(void *ctx, int32_t number)
 	for (size_t i = 0; i < kfd->n_nodes && r == 0; i++) {
 		int64_t bytes;
 
-		snprintf(path, sizeof(path), "%u/vram_%u", (unsigned) number, (unsigned) kfd->nodes[i].gpu_id);
-		if (drm_number_read(dir, path, &bytes) < 0 || bytes < 0) /* -ENOENT: gone, or not on this GPU */
+		snprintf(
+			path, sizeof(path), "%u/vram_%u", (unsigned) number, (unsigned) kfd->nodes[i].gpu_id);
+		/* -ENOENT: gone, or not on this GPU */
+		if (drm_number_read(dir, path, &bytes) < 0 || bytes < 0)
 			continue;
 		struct kfd_use *last = kfd->n_uses ? &kfd->uses[kfd->n_uses - 1] : NULL;
 
-		if (last && last->pid == number && last->card == kfd->nodes[i].card) { /* a partition of the same GPU
+		if (last && last->pid == number &&
+			last->card == kfd->nodes[i].card) { /* a partition of the same GPU
 		                                                                        */
 			last->vram_bytes += bytes < INT64_MAX - last->vram_bytes ? bytes : 0;
 			continue;

@@ -69,12 +69,14 @@ struct field {
 /* Offsets on 64-bit machines, where the C compiler lays out the table. Omitted: energy before 1.4,
  * and power, activity and temperature of some APUs, whose units differ by chip or firmware. */
 #define DISCRETE \
-	[AMDGPU_TEMP] = { 2, 4, CELSIUS }, [AMDGPU_TEMP_HOTSPOT] = { 2, 6, CELSIUS }, [AMDGPU_TEMP_MEM] = { 2, 8, CELSIUS }, \
-	[AMDGPU_BUSY] = { 2, 16, PERCENT }, [AMDGPU_MEM_BUSY] = { 2, 18, PERCENT }, [AMDGPU_POWER] = { 2, 22, WATT }, \
+	[AMDGPU_TEMP] = { 2, 4, CELSIUS }, [AMDGPU_TEMP_HOTSPOT] = { 2, 6, CELSIUS }, \
+	[AMDGPU_TEMP_MEM] = { 2, 8, CELSIUS }, [AMDGPU_BUSY] = { 2, 16, PERCENT }, \
+	[AMDGPU_MEM_BUSY] = { 2, 18, PERCENT }, [AMDGPU_POWER] = { 2, 22, WATT }, \
 	[AMDGPU_CLOCK] = { 2, 54, MHZ }, [AMDGPU_CLOCK_MEM] = { 2, 58, MHZ }
 #define INSTINCT \
-	[AMDGPU_TEMP_HOTSPOT] = { 2, 4, CELSIUS }, [AMDGPU_TEMP_MEM] = { 2, 6, CELSIUS }, [AMDGPU_POWER] = { 2, 10, WATT }, \
-	[AMDGPU_BUSY] = { 2, 12, PERCENT }, [AMDGPU_MEM_BUSY] = { 2, 14, PERCENT }
+	[AMDGPU_TEMP_HOTSPOT] = { 2, 4, CELSIUS }, [AMDGPU_TEMP_MEM] = { 2, 6, CELSIUS }, \
+	[AMDGPU_POWER] = { 2, 10, WATT }, [AMDGPU_BUSY] = { 2, 12, PERCENT }, \
+	[AMDGPU_MEM_BUSY] = { 2, 14, PERCENT }
 #define RESIDENCY(at) \
 	[AMDGPU_ACC_ALL] = { 4, (at), PLAIN }, [AMDGPU_ACC_PROCHOT] = { 4, (at) + 4, PLAIN }, \
 	[AMDGPU_ACC_POWER] = { 4, (at) + 8, PLAIN }, [AMDGPU_ACC_SOCKET] = { 4, (at) + 12, PLAIN }, \
@@ -107,14 +109,14 @@ static const struct layout {
 		{ INSTINCT, [AMDGPU_ENERGY] = { 8, 88, JOULE_2_16 }, [AMDGPU_CLOCK] = { 2, 312, MHZ },
 			[AMDGPU_CLOCK_MEM] = { 2, 352, MHZ } } },
 	{ 1, 6, 1664,
-		{ INSTINCT, RESIDENCY(32), [AMDGPU_ENERGY] = { 8, 16, JOULE_2_16 }, [AMDGPU_CLOCK] = { 2, 264, MHZ },
-			[AMDGPU_CLOCK_MEM] = { 2, 304, MHZ } } },
+		{ INSTINCT, RESIDENCY(32), [AMDGPU_ENERGY] = { 8, 16, JOULE_2_16 },
+			[AMDGPU_CLOCK] = { 2, 264, MHZ }, [AMDGPU_CLOCK_MEM] = { 2, 304, MHZ } } },
 	{ 1, 7, 2208,
-		{ INSTINCT, RESIDENCY(40), [AMDGPU_ENERGY] = { 8, 24, JOULE_2_16 }, [AMDGPU_CLOCK] = { 2, 296, MHZ },
-			[AMDGPU_CLOCK_MEM] = { 2, 336, MHZ } } },
+		{ INSTINCT, RESIDENCY(40), [AMDGPU_ENERGY] = { 8, 24, JOULE_2_16 },
+			[AMDGPU_CLOCK] = { 2, 296, MHZ }, [AMDGPU_CLOCK_MEM] = { 2, 336, MHZ } } },
 	{ 1, 8, 3360,
-		{ INSTINCT, RESIDENCY(40), [AMDGPU_ENERGY] = { 8, 24, JOULE_2_16 }, [AMDGPU_CLOCK] = { 2, 296, MHZ },
-			[AMDGPU_CLOCK_MEM] = { 2, 336, MHZ } } },
+		{ INSTINCT, RESIDENCY(40), [AMDGPU_ENERGY] = { 8, 24, JOULE_2_16 },
+			[AMDGPU_CLOCK] = { 2, 296, MHZ }, [AMDGPU_CLOCK_MEM] = { 2, 336, MHZ } } },
 	{ 2, 0, 120,
 		{
 			[AMDGPU_TEMP] = { 2, 16, CENTICELSIUS },
@@ -122,7 +124,9 @@ static const struct layout {
 			[AMDGPU_CLOCK] = { 2, 80, MHZ },
 			[AMDGPU_CLOCK_MEM] = { 2, 84, MHZ },
 		} },
-	{ 2, 1, 120, { APU_CLOCKS, [AMDGPU_TEMP] = { 2, 4, CENTICELSIUS }, [AMDGPU_BUSY] = { 2, 28, CENTIPERCENT } } },
+	{ 2, 1, 120,
+		{ APU_CLOCKS, [AMDGPU_TEMP] = { 2, 4, CENTICELSIUS },
+			[AMDGPU_BUSY] = { 2, 28, CENTIPERCENT } } },
 	{ 2, 2, 128,
 		{ APU_CLOCKS, [AMDGPU_TEMP] = { 2, 4, CENTICELSIUS }, [AMDGPU_BUSY] = { 2, 28, CENTIPERCENT },
 			[AMDGPU_THROTTLE] = { 8, 120, PLAIN } } },
@@ -215,7 +219,8 @@ static void attribute_store(const struct encoding *code, const uint8_t *value, s
 	for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++) {
 		const struct attribute *a = &attributes[i];
 
-		if (a->id == code->id && a->unit == code->unit && !(code->is_signed && value[code->width - 1] & 0x80))
+		if (a->id == code->id && a->unit == code->unit &&
+			!(code->is_signed && value[code->width - 1] & 0x80))
 			ret->field[a->field] = number_at(value, code->width, a->scale);
 	}
 }

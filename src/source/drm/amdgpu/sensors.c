@@ -194,7 +194,8 @@ static const struct {
 };
 
 /* The rise of a 32-bit counter, which wraps to 0. */
-static uint32_t rise_of(const struct amdgpu_metrics *last, const struct amdgpu_metrics *now, enum amdgpu_field field)
+static uint32_t rise_of(
+	const struct amdgpu_metrics *last, const struct amdgpu_metrics *now, enum amdgpu_field field)
 {
 	bool both = last->field[field].known && now->field[field].known;
 
@@ -203,7 +204,8 @@ static uint32_t rise_of(const struct amdgpu_metrics *last, const struct amdgpu_m
 
 /* The part of the time since the last table in which a reason throttled the clocks: from the
  * firmware's counts of periods, else whether it does now. */
-static bool share_of(const struct amdgpu_state *m, const struct amdgpu_metrics *now, enum amdgpu_reason reason, double *ret)
+static bool share_of(const struct amdgpu_state *m, const struct amdgpu_metrics *now,
+	enum amdgpu_reason reason, double *ret)
 {
 	uint32_t periods = rise_of(&m->last, now, AMDGPU_ACC_ALL), throttled = 0;
 
@@ -274,14 +276,18 @@ static struct maybe can_be(enum metric metric, struct maybe value)
 {
 	const bool is_temperature = metric == M_GPU_TEMP || metric == M_GPU_TEMP_MEM;
 
-	return is_temperature && (value.value < GPU_TEMP_LEAST || value.value > GPU_TEMP_MOST) ? UNKNOWN : value;
+	return is_temperature && (value.value < GPU_TEMP_LEAST || value.value > GPU_TEMP_MOST) ? UNKNOWN
+											       : value;
 }
 
-static struct maybe sensor_read(const struct source *s, size_t i, size_t row, const struct amdgpu_metrics *table)
+static struct maybe sensor_read(
+	const struct source *s, size_t i, size_t row, const struct amdgpu_metrics *table)
 {
 	const struct drm_card *card = &s->gpus.cards.list[i];
 	enum metric metric = by_table[row].metric;
-	struct maybe value = metric == M_GPU_BUSY && is_busy_invalid(card) ? UNKNOWN : drm_gpu_figure(&s->gpus, i, metric);
+	struct maybe value = metric == M_GPU_BUSY && is_busy_invalid(card)
+				     ? UNKNOWN
+				     : drm_gpu_figure(&s->gpus, i, metric);
 
 	for (size_t k = 0; k < 2 && !value.known && by_table[row].fields[k] < AMDGPU_FIELDS; k++)
 		value = can_be(metric, table->field[by_table[row].fields[k]]);
@@ -300,7 +306,8 @@ void amdgpu_sensors_report(struct source *s, size_t i, uint64_t now_ns, struct f
 	metrics_read(&s->gpus.cards.list[i], &table);
 	for (size_t k = 0; k < sizeof(by_table) / sizeof(by_table[0]); k++)
 		drm_gpu_report(&s->gpus, i, out, by_table[k].metric, sensor_read(s, i, k, &table));
-	drm_gpu_report(&s->gpus, i, out, M_GPU_ENERGY, drm_counter_apply(&m->energy, table.field[AMDGPU_ENERGY]));
+	drm_gpu_report(
+		&s->gpus, i, out, M_GPU_ENERGY, drm_counter_apply(&m->energy, table.field[AMDGPU_ENERGY]));
 	throttle_report(s, i, &table, now_ns, out);
 	errors_report(s, i, out);
 	m->seen = table.format != 0;

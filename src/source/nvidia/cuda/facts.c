@@ -39,8 +39,8 @@ struct cuda {
 
 bool cuda_facts_any(const struct gpu_fact_set *wanted)
 {
-	static const enum gpu_fact only_here[] = { GF_THREADS_BLOCK, GF_SHARED_BLOCK, GF_CONSTANT, GF_REGISTERS_BLOCK, GF_L2,
-		GF_COPY_ENGINES, GF_SHARED_BLOCK_MOST };
+	static const enum gpu_fact only_here[] = { GF_THREADS_BLOCK, GF_SHARED_BLOCK, GF_CONSTANT,
+		GF_REGISTERS_BLOCK, GF_L2, GF_COPY_ENGINES, GF_SHARED_BLOCK_MOST };
 
 	for (size_t i = 0; i < sizeof(only_here) / sizeof(only_here[0]); i++) {
 		if (wanted->has[only_here[i]])
@@ -66,8 +66,9 @@ static bool load(struct cuda *ret)
 
 static void name_of(const unsigned char b[16], char ret[64])
 {
-	(void) snprintf(ret, 64, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3],
-		b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+	(void) snprintf(ret, 64, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+		b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
+		b[15]);
 }
 
 void cuda_facts(cuda_fact_reporter *report, void *ctx)

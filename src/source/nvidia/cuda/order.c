@@ -21,7 +21,8 @@ static ssize_t first_instance(const struct cuda_device *list, size_t n, const ch
 	ssize_t first = -1;
 
 	for (size_t i = 0; i < n; i++) {
-		if (strcmp(list[i].parent, uuid) == 0 && (first < 0 || list[i].instance < list[first].instance))
+		if (strcmp(list[i].parent, uuid) == 0 &&
+			(first < 0 || list[i].instance < list[first].instance))
 			first = (ssize_t) i;
 	}
 	return first;
@@ -133,11 +134,13 @@ static ssize_t by_old_uuid(const struct cuda_device *list, size_t n, const struc
 	const struct word parent = { w->text + 4, slash ? (size_t) (slash - w->text) - 4 : 0 };
 	uint64_t gi, ci;
 
-	if (!slash || parse_u64(&p, &gi) < 0 || *p++ != '/' || parse_u64(&p, &ci) < 0 || p != w->text + w->len)
+	if (!slash || parse_u64(&p, &gi) < 0 || *p++ != '/' || parse_u64(&p, &ci) < 0 ||
+		p != w->text + w->len)
 		return -1;
 	for (size_t i = 0; i < n; i++) {
-		if (*list[i].parent && strlen(list[i].parent) == parent.len && begins(list[i].parent, &parent) &&
-			list[i].gpu_instance == gi && list[i].compute_instance == ci)
+		if (*list[i].parent && strlen(list[i].parent) == parent.len &&
+			begins(list[i].parent, &parent) && list[i].gpu_instance == gi &&
+			list[i].compute_instance == ci)
 			return (ssize_t) i;
 	}
 	return -1;
@@ -158,7 +161,8 @@ static bool word_begins(const struct word *w, const char *with)
 	return w->len > strlen(with) && memcmp(w->text, with, strlen(with)) == 0;
 }
 
-static ssize_t find(const struct cuda_device *list, size_t n, const size_t *order, size_t n_order, const struct word *w)
+static ssize_t find(
+	const struct cuda_device *list, size_t n, const size_t *order, size_t n_order, const struct word *w)
 {
 	if (word_begins(w, "MIG-GPU-"))
 		return by_old_uuid(list, n, w);
@@ -195,8 +199,8 @@ static ssize_t with_one_instance(const struct cuda_device *list, size_t n_found,
 	return (ssize_t) n_found;
 }
 
-ssize_t cuda_visible(const struct cuda_device *list, size_t n, const size_t *order, size_t n_order, const char *value,
-	size_t *ret)
+ssize_t cuda_visible(const struct cuda_device *list, size_t n, const size_t *order, size_t n_order,
+	const char *value, size_t *ret)
 {
 	size_t found = 0;
 	struct word w;

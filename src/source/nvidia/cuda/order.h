@@ -37,5 +37,5 @@ ssize_t cuda_order(const struct cuda_device *list, size_t n, enum cuda_ordering 
 /* The same with CUDA_VISIBLE_DEVICES (NULL: not set) applied, which selects from order. An invalid
  * entry ends the list; a device named twice leaves no device at all. Returns the number of devices,
  * possibly 0. ret must have room for n. */
-ssize_t cuda_visible(const struct cuda_device *list, size_t n, const size_t *order, size_t n_order, const char *value,
-	size_t *ret);
+ssize_t cuda_visible(const struct cuda_device *list, size_t n, const size_t *order, size_t n_order,
+	const char *value, size_t *ret);

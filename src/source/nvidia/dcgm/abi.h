@@ -106,9 +106,14 @@ static_assert(offsetof(struct dcgm_value, value) == 24, "dcgmFieldValue_v1");
 	X(devices, (uintptr_t, unsigned ids[], int *n), "dcgmGetAllSupportedDevices") \
 	X(group, (uintptr_t, int kind, const char *name, uintptr_t *ret), "dcgmGroupCreate") \
 	X(group_add, (uintptr_t, uintptr_t group, unsigned gpu), "dcgmGroupAddDevice") \
-	X(field_group, (uintptr_t, int n, const uint16_t ids[], const char *name, uintptr_t *ret), "dcgmFieldGroupCreate") \
+	X(field_group, (uintptr_t, int n, const uint16_t ids[], const char *name, uintptr_t *ret), \
+		"dcgmFieldGroupCreate") \
 	X(group_end, (uintptr_t, uintptr_t group), "dcgmGroupDestroy") \
 	X(field_group_end, (uintptr_t, uintptr_t fields), "dcgmFieldGroupDestroy") \
-	X(watch, (uintptr_t, uintptr_t group, uintptr_t fields, long long every_us, double keep_s, int keep_n), "dcgmWatchFields") \
+	X(watch, \
+		(uintptr_t, uintptr_t group, uintptr_t fields, long long every_us, double keep_s, \
+			int keep_n), \
+		"dcgmWatchFields") \
 	X(update, (uintptr_t, int wait), "dcgmUpdateAllFields") \
-	X(latest, (uintptr_t, int gpu, const uint16_t ids[], unsigned n, struct dcgm_value *ret), "dcgmGetLatestValuesForFields")
+	X(latest, (uintptr_t, int gpu, const uint16_t ids[], unsigned n, struct dcgm_value *ret), \
+		"dcgmGetLatestValuesForFields")

@@ -21,9 +21,15 @@ enum {
 
 static const struct source_group groups[] = {
 	/* One-second means, computed by the engine. */
-	{ .name = "profiling", .contents = "SM activity and occupancy, pipes, DRAM", .period_ns = 1000000000, .rank = 1 },
+	{ .name = "profiling",
+		.contents = "SM activity and occupancy, pipes, DRAM",
+		.period_ns = 1000000000,
+		.rank = 1 },
 	/* Is the engine running (again), and does a client profile now? */
-	{ .name = "engine", .contents = "whether the engine runs, and which clients profile", .period_ns = 10000000000, .rank = 1 },
+	{ .name = "engine",
+		.contents = "whether the engine runs, and which clients profile",
+		.period_ns = 10000000000,
+		.rank = 1 },
 };
 
 static const uint64_t first_ns = 5000000000; /* from the start of a watch; blank values before are normal */
@@ -100,7 +106,8 @@ static void name_profiler(const struct source *s, char *ret, size_t size)
 	pid_t pid;
 
 	*ret = '\0';
-	if (find_by_name(s->env->root, profilers, &pid, 1, NULL) > 0 && process_owner(s->env->root, pid, name, &uid) == 0)
+	if (find_by_name(s->env->root, profilers, &pid, 1, NULL) > 0 &&
+		process_owner(s->env->root, pid, name, &uid) == 0)
 		(void) snprintf(ret, size, " (possibly %s, process %d)", name, (int) pid);
 }
 
@@ -124,7 +131,8 @@ static void note_status(struct source *s, struct dcgm_gpu *g, struct framebuf *o
 	if (g->why == DCGM_FINE)
 		(void) snprintf(text, sizeof(text), "DCGM reports it again");
 	else
-		(void) snprintf(text, sizeof(text), "%s%s%s%s", reason->why, who, *reason->remedy ? ": " : "", reason->remedy);
+		(void) snprintf(text, sizeof(text), "%s%s%s%s", reason->why, who, *reason->remedy ? ": " : "",
+			reason->remedy);
 	g->noted = g->why;
 	note(s, g, out, text);
 }
@@ -136,7 +144,9 @@ static void note_origin(struct source *s, struct framebuf *out)
 	if (s->origin_noted)
 		return;
 	s->origin_noted = true;
-	(void) snprintf(text, sizeof(text), "reported by the DCGM host engine at %s, as are the other shares of SM time", s->dcgm.address);
+	(void) snprintf(text, sizeof(text),
+		"reported by the DCGM host engine at %s, as are the other shares of SM time",
+		s->dcgm.address);
 	note(s, NULL, out, text);
 }
 
@@ -164,7 +174,8 @@ static struct maybe rate_total(struct dcgm_gpu *g, int row, double rate, int64_t
 	return known((int64_t) g->bytes[row]);
 }
 
-static void append_value(struct source *s, struct dcgm_gpu *g, int row, double x, int64_t stamp_us, struct framebuf *out)
+static void append_value(
+	struct source *s, struct dcgm_gpu *g, int row, double x, int64_t stamp_us, struct framebuf *out)
 {
 	const struct maybe value = dcgm_rows[row].is_rate ? rate_total(g, row, x, stamp_us) : dcgm_ppm(x);
 
@@ -203,7 +214,8 @@ static enum dcgm_why append_figure(struct source *s, struct dcgm_gpu *g, int row
 	double x = 0;
 	enum dcgm_why why = dcgm_number(v, &x);
 
-	if (why == DCGM_COUNTERS_IN_USE && !g->stamp_us[row] && counter_delta(s->watched_ns, s->now_ns) < first_ns)
+	if (why == DCGM_COUNTERS_IN_USE && !g->stamp_us[row] &&
+		counter_delta(s->watched_ns, s->now_ns) < first_ns)
 		return DCGM_NOT_YET;
 	if (why == DCGM_FINE && v->stamp_us == g->stamp_us[row]) {
 		if ((int64_t) (clock_wall_ns() / 1000) - v->stamp_us < stopped_us)
@@ -334,7 +346,8 @@ static int dcgm_open(const struct source_env *env, struct source **ret, struct e
 	if (r == 0 && code != DCGM_OK)
 		r = err_set(err, -EIO, "the DCGM host engine does not list its GPUs (DCGM code %d)", code);
 	else if (r == 0 && s->n_gpus == 0)
-		r = err_set(err, -ENODEV, "NVML reports as much as the DCGM host engine for each of its GPUs");
+		r = err_set(
+			err, -ENODEV, "NVML reports as much as the DCGM host engine for each of its GPUs");
 	if (r < 0) {
 		dcgm_close(s);
 		return r;
@@ -391,11 +404,13 @@ static void dcgm_probe(const struct source_env *env, source_probe_fn *report, vo
 		source_try(&source_dcgm, env, s, &out);
 	}
 	for (int i = 0; i < DCGM_ROWS; i++) {
-		struct source_probe probe = { dcgm_rows[i].metric, false, "DCGM host engine, one-second means", err.text, "" };
+		struct source_probe probe = { dcgm_rows[i].metric, false,
+			"DCGM host engine, one-second means", err.text, "" };
 
 		probe.available = s && any(s, i);
 		if (s && !probe.available) {
-			const enum dcgm_why why = s->gpus[0].why == DCGM_FINE ? DCGM_NO_COUNTERS : s->gpus[0].why;
+			const enum dcgm_why why = s->gpus[0].why == DCGM_FINE ? DCGM_NO_COUNTERS
+									      : s->gpus[0].why;
 
 			probe.why_not = dcgm_reason(why)->why;
 			probe.remedy = dcgm_reason(why)->remedy;

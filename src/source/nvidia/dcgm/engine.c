@@ -21,7 +21,8 @@ enum {
 /* A profiled field has a value this recent: exporters sample it every 30 s. */
 static const int64_t fresh_us = 120000000;
 
-static const uint16_t identity[] = { DCGM_UUID, DCGM_NAME, DCGM_PCI, DCGM_CAPABILITY, DCGM_INDEX, DCGM_MEM_TOTAL };
+static const uint16_t identity[] = { DCGM_UUID, DCGM_NAME, DCGM_PCI, DCGM_CAPABILITY, DCGM_INDEX,
+	DCGM_MEM_TOTAL };
 
 enum {
 	IDENTITY = sizeof(identity) / sizeof(identity[0])
@@ -32,12 +33,14 @@ enum {
 /* A name that is unique in the engine, which keeps names until the connection ends. */
 static void name_new(struct source *s, char ret[64])
 {
-	(void) snprintf(ret, 64, "hiwater-%d-%llu-%u", (int) getpid(), (unsigned long long) clock_boot_ns(), s->n_names++);
+	(void) snprintf(ret, 64, "hiwater-%d-%llu-%u", (int) getpid(), (unsigned long long) clock_boot_ns(),
+		s->n_names++);
 }
 
 /* Watches fields of the GPUs with these ids. The engine is shared and keeps every object created in
  * it, so a failed attempt removes its own. */
-static int watch(struct source *s, const unsigned *ids, int n_ids, const uint16_t *fields, size_t n, long long every_us)
+static int watch(struct source *s, const unsigned *ids, int n_ids, const uint16_t *fields, size_t n,
+	long long every_us)
 {
 	const struct dcgm *dcgm = &s->dcgm;
 	uintptr_t group = 0, list = 0;
@@ -77,7 +80,8 @@ static struct maybe number(const struct dcgm_value *v, double scale)
 {
 	double x;
 
-	return dcgm_number(v, &x) == DCGM_FINE && x >= 0 && x < 0x1p40 ? known((int64_t) (x * scale)) : UNKNOWN;
+	return dcgm_number(v, &x) == DCGM_FINE && x >= 0 && x < 0x1p40 ? known((int64_t) (x * scale))
+								       : UNKNOWN;
 }
 
 /* "00000000:3B:00.0" as sysfs writes it. */
@@ -134,7 +138,8 @@ int dcgm_engine_find_gpus(struct source *s)
 		code = DCGM_CALL(&s->dcgm, update, s->dcgm.handle, 1);
 	for (int i = 0; i < n && code == DCGM_OK; i++) {
 		memset(s->values, 0, sizeof(s->values));
-		code = DCGM_CALL(&s->dcgm, latest, s->dcgm.handle, (int) ids[i], identity, IDENTITY, s->values);
+		code = DCGM_CALL(
+			&s->dcgm, latest, s->dcgm.handle, (int) ids[i], identity, IDENTITY, s->values);
 		if (code == DCGM_OK)
 			add_gpu(s, ids[i], s->values);
 	}
@@ -204,7 +209,8 @@ void dcgm_engine_watch(struct source *s)
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		struct dcgm_gpu *g = &s->gpus[i];
 
-		if (g->is_present && (is_profiled(s, g) || (s->may_profile && g->why == DCGM_NOBODY_PROFILES)))
+		if (g->is_present &&
+			(is_profiled(s, g) || (s->may_profile && g->why == DCGM_NOBODY_PROFILES)))
 			ids[n++] = g->engine_id;
 	}
 	if (n == 0)

@@ -50,7 +50,9 @@ static bool listens_unix(const char *path)
 static bool listens_here(void)
 {
 	autoclose int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	const struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	const struct sockaddr_in to = {
+		.sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr = { htonl(INADDR_LOOPBACK) }
+	};
 
 	return fd >= 0 && connect(fd, (const struct sockaddr *) &to, sizeof(to)) == 0;
 }
@@ -100,10 +102,12 @@ int dcgm_connect_again(struct dcgm *dcgm, struct err *err)
 		return 0;
 	dcgm->handle = 0;
 	if (code == DCGM_VER_MISMATCH)
-		return err_set(err, -ELIBBAD, "libdcgm and the DCGM host engine at %s have different versions", address);
+		return err_set(err, -ELIBBAD,
+			"libdcgm and the DCGM host engine at %s have different versions", address);
 	if (code == DCGM_CONNECTION_NOT_VALID)
 		return err_set(err, -ENODEV, "no DCGM host engine answers at %s", address);
-	return err_set(err, -EIO, "the DCGM host engine at %s refuses the connection (DCGM code %d)", address, code);
+	return err_set(
+		err, -EIO, "the DCGM host engine at %s refuses the connection (DCGM code %d)", address, code);
 }
 
 const char *dcgm_call_name(unsigned call)
@@ -118,7 +122,8 @@ int dcgm_load(const struct source_env *env, struct dcgm *ret, struct err *err)
 
 	if (!engine_address())
 		return dcgm_connect_again(&dcgm, err);
-	dcgm.library = library_open("HIWATER_DCGM", library_names, sizeof(library_names) / sizeof(library_names[0]));
+	dcgm.library = library_open(
+		"HIWATER_DCGM", library_names, sizeof(library_names) / sizeof(library_names[0]));
 	if (!dcgm.library)
 		return err_set(err, -ENOENT, "a DCGM host engine runs, but libdcgm.so.4 was not found");
 	find_symbols(&dcgm);

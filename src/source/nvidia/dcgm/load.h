@@ -34,7 +34,9 @@ struct dcgm {
 
 /* Calls a function of the library; DCGM_FUNCTION_NOT_FOUND if the library lacks it. */
 #define DCGM_CALL(dcgm, member, ...) \
-	((dcgm)->member ? (driver_call_begin((dcgm)->env, DCGM_CALL_##member), driver_call_end((dcgm)->env, (dcgm)->member(__VA_ARGS__))) : DCGM_FUNCTION_NOT_FOUND)
+	((dcgm)->member ? (driver_call_begin((dcgm)->env, DCGM_CALL_##member), \
+				  driver_call_end((dcgm)->env, (dcgm)->member(__VA_ARGS__))) \
+			: DCGM_FUNCTION_NOT_FOUND)
 
 /* Looks for an engine on this machine: at HIWATER_DCGM_ENGINE (an address, or the path of a socket)
  * if set, else at its default socket and port. The library (HIWATER_DCGM names another one) is

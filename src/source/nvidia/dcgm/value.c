@@ -8,16 +8,20 @@
 static const struct dcgm_reason reasons[DCGM_WHYS] = {
 	[DCGM_FINE] = { "", "" },
 	[DCGM_NOT_YET] = { "the DCGM host engine has no value yet", "" },
-	[DCGM_COUNTERS_IN_USE] = { "profiling is paused in the DCGM host engine, or a profiler has the counters", "dcgmi profile --resume, or wait until the profiler ends" },
-	[DCGM_STALLED] = { "the profiling module of DCGM is stalled: it reports 0 while the GPU is busy", "restart the DCGM host engine" },
+	[DCGM_COUNTERS_IN_USE] = { "profiling is paused in the DCGM host engine, or a profiler has the counters",
+		"dcgmi profile --resume, or wait until the profiler ends" },
+	[DCGM_STALLED] = { "the profiling module of DCGM is stalled: it reports 0 while the GPU is busy",
+		"restart the DCGM host engine" },
 	[DCGM_STOPPED] = { "the DCGM host engine produces no new values", "restart the DCGM host engine" },
-	[DCGM_ENGINE_GONE] = { "the DCGM host engine no longer answers", "start it again (nv-hostengine); hiwater keeps trying" },
+	[DCGM_ENGINE_GONE] = { "the DCGM host engine no longer answers",
+		"start it again (nv-hostengine); hiwater keeps trying" },
 	[DCGM_GPU_GONE] = { "the DCGM host engine has lost the GPU", "" },
 	[DCGM_NOBODY_PROFILES] = { "no client of the DCGM host engine uses profiling counters, and hiwater does not claim them by default",
 		"HIWATER_DCGM_PROFILE=1 requests them; a profiler cannot use them meanwhile" },
 	[DCGM_NO_COUNTERS] = { "DCGM has no profiling counters for this GPU", "data-center cards have them" },
 	[DCGM_FORBIDDEN] = { "the DCGM host engine has no permission to profile", "run it as root" },
-	[DCGM_NO_MODULE] = { "the DCGM host engine lacks its profiling module, or cannot load it", "install DCGM's proprietary part (datacenter-gpu-manager-4-proprietary)" },
+	[DCGM_NO_MODULE] = { "the DCGM host engine lacks its profiling module, or cannot load it",
+		"install DCGM's proprietary part (datacenter-gpu-manager-4-proprietary)" },
 	[DCGM_ERROR] = { "the DCGM host engine reports an unspecified error", "" },
 };
 
@@ -80,7 +84,8 @@ enum dcgm_why dcgm_number(const struct dcgm_value *v, double *ret)
 	if (v->status != DCGM_OK)
 		return dcgm_code_why(v->status);
 	if (v->type == 'd' && v->value.d >= DCGM_BLANK_DOUBLE)
-		return blank_why(v->value.d < DCGM_BLANK_DOUBLE + 16 ? (int64_t) (v->value.d - DCGM_BLANK_DOUBLE) : 0);
+		return blank_why(
+			v->value.d < DCGM_BLANK_DOUBLE + 16 ? (int64_t) (v->value.d - DCGM_BLANK_DOUBLE) : 0);
 	if (v->type == 'i' && v->value.i64 >= DCGM_BLANK_I64)
 		return blank_why(v->value.i64 - DCGM_BLANK_I64);
 	if ((v->type != 'd' && v->type != 'i') || (v->type == 'd' && isnan(v->value.d)))

@@ -183,10 +183,12 @@ struct nvml_attributes {
 
 static_assert(sizeof(struct nvml_memory) == 24 && sizeof(struct nvml_memory_v2) == 40, "memory");
 static_assert(NVML_VERSION(struct nvml_memory_v2, 2) == 0x02000028, "the version word");
-static_assert(sizeof(struct nvml_utilization) == 8 && sizeof(struct nvml_temperature) == 12, "utilization, temperature");
+static_assert(sizeof(struct nvml_utilization) == 8 && sizeof(struct nvml_temperature) == 12,
+	"utilization, temperature");
 static_assert(sizeof(struct nvml_pci) == 68 && offsetof(struct nvml_pci, bus_id) == 36, "PciInfo_v3");
 static_assert(sizeof(struct nvml_field_value) == 40 && sizeof(struct nvml_sample) == 16, "fields, samples");
-static_assert(sizeof(struct nvml_process_sample) == 32 && sizeof(struct nvml_process_info) == 40, "processes");
+static_assert(
+	sizeof(struct nvml_process_sample) == 32 && sizeof(struct nvml_process_info) == 40, "processes");
 static_assert(sizeof(struct nvml_processes_info) == 24 && sizeof(struct nvml_accounting) == 56, "processes");
 static_assert(sizeof(struct nvml_gpm_support) == 8 && sizeof(struct nvml_gpm_metric) == 40, "GPM");
 static_assert(sizeof(struct nvml_gpm_metrics) == 24 + 477 * 40, "GPM");
@@ -204,7 +206,8 @@ static_assert(sizeof(struct nvml_event) == 32 && sizeof(struct nvml_attributes) 
 	X(cuda_version, (unsigned *), "nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion") \
 	X(count, (unsigned *), "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount") \
 	X(by_index, (unsigned, void **), "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex") \
-	X(by_bus_id, (const char *, void **), "nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId") \
+	X(by_bus_id, (const char *, void **), "nvmlDeviceGetHandleByPciBusId_v2", \
+		"nvmlDeviceGetHandleByPciBusId") \
 	X(index, (void *, unsigned *), "nvmlDeviceGetIndex") \
 	X(pci, (void *, struct nvml_pci *), "nvmlDeviceGetPciInfo_v3") \
 	X(name, (void *, char *, unsigned size), "nvmlDeviceGetName") \
@@ -233,7 +236,8 @@ static_assert(sizeof(struct nvml_event) == 32 && sizeof(struct nvml_attributes) 
 	X(cores, (void *, unsigned *), "nvmlDeviceGetNumGpuCores") \
 	X(bus_width, (void *, unsigned *bits), "nvmlDeviceGetMemoryBusWidth") \
 	X(max_clock, (void *, int which, unsigned *mhz), "nvmlDeviceGetMaxClockInfo") \
-	X(power_range, (void *, unsigned *min_mw, unsigned *max_mw), "nvmlDeviceGetPowerManagementLimitConstraints") \
+	X(power_range, (void *, unsigned *min_mw, unsigned *max_mw), \
+		"nvmlDeviceGetPowerManagementLimitConstraints") \
 	X(power_default, (void *, unsigned *mw), "nvmlDeviceGetPowerManagementDefaultLimit") \
 	X(pcie_generation, (void *, unsigned *), "nvmlDeviceGetMaxPcieLinkGeneration") \
 	X(pcie_width, (void *, unsigned *), "nvmlDeviceGetMaxPcieLinkWidth") \
@@ -244,7 +248,8 @@ static_assert(sizeof(struct nvml_event) == 32 && sizeof(struct nvml_attributes) 
 	X(decoder, (void *, unsigned *pct, unsigned *us), "nvmlDeviceGetDecoderUtilization") \
 	X(jpeg, (void *, unsigned *pct, unsigned *us), "nvmlDeviceGetJpgUtilization") \
 	X(optical_flow, (void *, unsigned *pct, unsigned *us), "nvmlDeviceGetOfaUtilization") \
-	X(samples, (void *, int what, uint64_t seen_us, int *type, unsigned *n, struct nvml_sample *), "nvmlDeviceGetSamples") \
+	X(samples, (void *, int what, uint64_t seen_us, int *type, unsigned *n, struct nvml_sample *), \
+		"nvmlDeviceGetSamples") \
 	X(power, (void *, unsigned *mw), "nvmlDeviceGetPowerUsage") \
 	X(power_limit, (void *, unsigned *mw), "nvmlDeviceGetEnforcedPowerLimit") \
 	X(energy, (void *, uint64_t *mj), "nvmlDeviceGetTotalEnergyConsumption") \

@@ -101,6 +101,7 @@ void nvml_events_read(struct source *s, struct framebuf *out)
 		struct nvml_gpu *d = s->gpus[i];
 
 		if (d->id && !d->parent && (d->state == NVML_AWAKE || d->state == NVML_AWAY))
-			nvml_append_value(d, out, M_GPU_XID, known_count && d->has_events ? known((int64_t) d->xids) : UNKNOWN);
+			nvml_append_value(d, out, M_GPU_XID,
+				known_count && d->has_events ? known((int64_t) d->xids) : UNKNOWN);
 	}
 }

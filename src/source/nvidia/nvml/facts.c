@@ -286,7 +286,9 @@ static void report_text(const struct fact_reporter *t, enum gpu_fact fact, const
 static void report_lack(const struct fact_reporter *t, bool of_metric, int what, enum gpu_lack lack)
 {
 	if (lack != GPU_LACK_NONE && (of_metric || (what != NO && t->wanted->has[what])))
-		t->report(t->ctx, &(struct gpu_fact_value) { .id = t->id, .fact = (uint16_t) what, .of_metric = of_metric, .lack = lack });
+		t->report(t->ctx,
+			&(struct gpu_fact_value) {
+				.id = t->id, .fact = (uint16_t) what, .of_metric = of_metric, .lack = lack });
 }
 
 static void report_number(const struct fact_reporter *t, enum gpu_fact fact, struct maybe value)
@@ -296,7 +298,9 @@ static void report_number(const struct fact_reporter *t, enum gpu_fact fact, str
 	if (value.value > gpu_facts[fact].most)
 		report_lack(t, false, (int) fact, GPU_LACK_ERROR);
 	else
-		t->report(t->ctx, &(struct gpu_fact_value) { .id = t->id, .fact = (uint16_t) fact, .value = value.value });
+		t->report(t->ctx,
+			&(struct gpu_fact_value) {
+				.id = t->id, .fact = (uint16_t) fact, .value = value.value });
 }
 
 static enum gpu_lack lack_of(int code)
@@ -320,7 +324,8 @@ static void report_row(struct source *s, struct nvml_gpu *d, size_t row, const s
 	const enum gpu_fact first = rows[row].facts[0], second = rows[row].facts[1];
 	struct answer answer = { .text = "" };
 
-	if ((d->parent && !rows[row].of_instance) || (!t->wanted->has[first] && (second == NO || !t->wanted->has[second])))
+	if ((d->parent && !rows[row].of_instance) ||
+		(!t->wanted->has[first] && (second == NO || !t->wanted->has[second])))
 		return;
 	const int code = rows[row].read(s, d, &answer);
 
@@ -341,7 +346,8 @@ static void report_sm(struct source *s, struct nvml_gpu *d, const struct fact_re
 {
 	struct answer capability = { .text = "" }, cores = { .text = "" };
 
-	if (!t->wanted->has[GF_ARCHITECTURE] || d->parent || read_capability(s, d, &capability) != NVML_SUCCESS)
+	if (!t->wanted->has[GF_ARCHITECTURE] || d->parent ||
+		read_capability(s, d, &capability) != NVML_SUCCESS)
 		return;
 	const int64_t value = capability.number[0].value;
 	const struct nvml_spec *of = nvml_spec_of((int) (value / 10), (int) (value % 10));

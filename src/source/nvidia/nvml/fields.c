@@ -96,8 +96,8 @@ static void apply_value(struct nvml_fields *f, int i, const struct nvml_field_va
 	f->code[i] = code;
 	if (code != NVML_SUCCESS) {
 		/* A field's own "invalid argument" concerns its id or scope, not the device. */
-		f->absent[i] = nvml_code(code)->meaning == NVML_ABSENT || nvml_code(code)->meaning == NVML_FORBIDDEN ||
-			       code == NVML_INVALID_ARGUMENT;
+		f->absent[i] = nvml_code(code)->meaning == NVML_ABSENT ||
+			       nvml_code(code)->meaning == NVML_FORBIDDEN || code == NVML_INVALID_ARGUMENT;
 		if (code == NVML_INVALID_ARGUMENT)
 			f->code[i] = NVML_NOT_SUPPORTED;
 		return;
@@ -119,7 +119,9 @@ int nvml_fields_read(const struct nvml *nvml, void *handle, struct nvml_fields *
 		if (f->absent[i])
 			continue;
 		/* Detects fields that the driver does not fill. */
-		values[n] = (struct nvml_field_value) { .id = fields[i].id, .scope = fields[i].scope, .type = UINT32_MAX, .code = NVML_UNKNOWN };
+		values[n] = (struct nvml_field_value) {
+			.id = fields[i].id, .scope = fields[i].scope, .type = UINT32_MAX, .code = NVML_UNKNOWN
+		};
 		which[n++] = i;
 	}
 	if (n == 0)
@@ -149,7 +151,8 @@ enum {
 	ROOM = 256 /* the driver is known to keep 120 of a kind at most */
 };
 
-int nvml_samples_aggregate(const struct nvml_sample *list, size_t n, int type, uint64_t *seen_us, struct nvml_samples *ret)
+int nvml_samples_aggregate(
+	const struct nvml_sample *list, size_t n, int type, uint64_t *seen_us, struct nvml_samples *ret)
 {
 	struct nvml_samples found = { .min = UINT64_MAX };
 	uint64_t newest = *seen_us;
@@ -158,7 +161,8 @@ int nvml_samples_aggregate(const struct nvml_sample *list, size_t n, int type, u
 		const struct nvml_field_value value = { .type = (uint32_t) type, .value = list[i].value };
 		uint64_t number, wraps;
 
-		if (list[i].time_us <= *seen_us || nvml_field_number(&value, &number, &wraps) != NVML_SUCCESS || number > UINT32_MAX)
+		if (list[i].time_us <= *seen_us ||
+			nvml_field_number(&value, &number, &wraps) != NVML_SUCCESS || number > UINT32_MAX)
 			continue;
 		found.n++;
 		found.sum += number;
@@ -175,7 +179,8 @@ int nvml_samples_aggregate(const struct nvml_sample *list, size_t n, int type, u
 	return NVML_SUCCESS;
 }
 
-int nvml_samples_read(const struct nvml *nvml, void *handle, int what, uint64_t *seen_us, struct nvml_samples *ret)
+int nvml_samples_read(
+	const struct nvml *nvml, void *handle, int what, uint64_t *seen_us, struct nvml_samples *ret)
 {
 	struct nvml_sample list[ROOM];
 	unsigned n = ROOM;

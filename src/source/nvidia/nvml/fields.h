@@ -57,7 +57,9 @@ struct nvml_samples {
 /* Aggregates the samples of a kind (NVML_SAMPLES_*) newer than *seen_us, the driver's wall clock,
  * which is advanced. Returns NVML's code: NVML_NOT_FOUND if there is none, and on the first read
  * (*seen_us 0), which only finds the driver's clock: older samples may be hours old. */
-int nvml_samples_read(const struct nvml *nvml, void *handle, int what, uint64_t *seen_us, struct nvml_samples *ret);
+int nvml_samples_read(
+	const struct nvml *nvml, void *handle, int what, uint64_t *seen_us, struct nvml_samples *ret);
 
 /* The same for n samples of that type; older entries and invalid values are skipped. */
-int nvml_samples_aggregate(const struct nvml_sample *list, size_t n, int type, uint64_t *seen_us, struct nvml_samples *ret);
+int nvml_samples_aggregate(
+	const struct nvml_sample *list, size_t n, int type, uint64_t *seen_us, struct nvml_samples *ret);

@@ -139,15 +139,18 @@ static struct maybe rate_total(struct nvml_gpm *g, int i, double mib_s, uint64_t
 static void note_missing(struct source *s, struct nvml_gpu *d, int code, struct framebuf *out)
 {
 	const struct nvml_code *meant = nvml_code(code);
-	const bool was_had = d->reported[M_GPU_SM_ACTIVE] == REPORTED_KNOWN, is_refusal = meant->meaning == NVML_FORBIDDEN;
+	const bool was_had = d->reported[M_GPU_SM_ACTIVE] == REPORTED_KNOWN,
+		   is_refusal = meant->meaning == NVML_FORBIDDEN;
 	char text[256];
 
 	if (d->gpm.noted || !(was_had || is_refusal || meant->code == NVML_UNKNOWN))
 		return;
 	d->gpm.noted = true;
-	(void) snprintf(text, sizeof(text), "%s available from GPM: %s (NVML code %d)%s%s", was_had ? "no longer" : "not", meant->why,
-		code, is_refusal ? "; " : meant->meaning == NVML_ABSENT ? ""
-									: "; hiwater retries",
+	(void) snprintf(text, sizeof(text), "%s available from GPM: %s (NVML code %d)%s%s",
+		was_had ? "no longer" : "not", meant->why, code,
+		is_refusal                      ? "; "
+		: meant->meaning == NVML_ABSENT ? ""
+						: "; hiwater retries",
 		is_refusal ? meant->remedy : "");
 	nvml_note(s, d, out, "gpu.sm_active", CAUSE_NONE, text);
 }
@@ -166,7 +169,8 @@ static void note_rejected(struct source *s, struct nvml_gpu *d, struct framebuf 
 		d->rejected_noted[metric] = d->rejected[metric];
 		(void) buf_printf(&names, "%sgpu.%s", names.len ? ", " : "", metrics[metric].name);
 	}
-	(void) snprintf(text, sizeof(text), "GPM reports impossible values for %s; they are left out", names.data);
+	(void) snprintf(
+		text, sizeof(text), "GPM reports impossible values for %s; they are left out", names.data);
 	if (names.len)
 		nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 	buf_done(&names);
@@ -174,8 +178,8 @@ static void note_rejected(struct source *s, struct nvml_gpu *d, struct framebuf 
 
 /* GPM reports NaN for "no value"; after a valid value, NaN is as impossible as a negative value or
  * more than 100 %. */
-static void append_metric(struct source *s, struct nvml_gpu *d, int i, const struct nvml_gpm_metric *m, uint64_t span_ns,
-	struct framebuf *out)
+static void append_metric(struct source *s, struct nvml_gpu *d, int i, const struct nvml_gpm_metric *m,
+	uint64_t span_ns, struct framebuf *out)
 {
 	struct nvml_gpm *g = &d->gpm;
 	struct maybe value = UNKNOWN;
@@ -185,7 +189,8 @@ static void append_metric(struct source *s, struct nvml_gpu *d, int i, const str
 		return;
 	if (m->code == NVML_SUCCESS)
 		value = list[i].is_rate ? rate_total(g, i, m->value, span_ns) : nvml_gpm_ppm(m->value);
-	if (m->code == NVML_SUCCESS && !value.known && (!isnan(m->value) || d->reported[list[i].metric] == REPORTED_KNOWN))
+	if (m->code == NVML_SUCCESS && !value.known &&
+		(!isnan(m->value) || d->reported[list[i].metric] == REPORTED_KNOWN))
 		nvml_reject(d, list[i].metric, NVML_REJECTED_FIGURE);
 	else if (m->code == NVML_SUCCESS && !value.known)
 		nvml_mark_no_value(d, list[i].metric);
@@ -214,14 +219,16 @@ static int compare(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 	m->after = g->samples[newest];
 	for (int i = 0; i < NVML_GPM_METRICS; i++) {
 		if (!is_absent(g, i))
-			m->metrics[m->count++] = (struct nvml_gpm_metric) { .id = list[i].id, .code = NVML_UNKNOWN };
+			m->metrics[m->count++] = (struct nvml_gpm_metric) { .id = list[i].id,
+				.code = NVML_UNKNOWN };
 	}
 	int code = m->count ? NVML_CALL(&s->nvml, gpm_metrics, m) : NVML_NOT_SUPPORTED;
 
 	for (uint32_t k = 0; code == NVML_SUCCESS && k < m->count && k < NVML_GPM_METRICS; k++) {
 		for (int i = 0; i < NVML_GPM_METRICS; i++) {
 			if (list[i].id == m->metrics[k].id)
-				append_metric(s, d, i, &m->metrics[k], g->taken_ns[newest] - g->taken_ns[g->next], out);
+				append_metric(s, d, i, &m->metrics[k],
+					g->taken_ns[newest] - g->taken_ns[g->next], out);
 		}
 	}
 	note_rejected(s, d, out);

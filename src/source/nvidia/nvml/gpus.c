@@ -63,7 +63,8 @@ static const char no_instances[] = "its driver did not answer when asked for its
 static void plan_retry(struct source *s, struct nvml_gpu *d)
 {
 	const uint64_t now_ns = clock_boot_ns(); /* after the call, which may have taken long */
-	const bool goes_on = d->wait_ns && !(d->state == NVML_AWAKE && counter_delta(d->awake_ns, now_ns) >= RETRY_MOST_NS);
+	const bool goes_on = d->wait_ns &&
+			     !(d->state == NVML_AWAKE && counter_delta(d->awake_ns, now_ns) >= RETRY_MOST_NS);
 
 	d->wait_ns = goes_on ? 2 * d->wait_ns : s->retry_first_ns;
 	if (d->wait_ns > RETRY_MOST_NS)
@@ -91,7 +92,9 @@ static const char *identity_note(unsigned i, unsigned n, char text[160])
 {
 	if (i + 1 == n)
 		return no_identity;
-	(void) snprintf(text, 160, i + 2 < n ? "%s; GPUs %u to %u were not queried" : "%s; GPU %u was not queried", no_identity, i + 1, n - 1);
+	(void) snprintf(text, 160,
+		i + 2 < n ? "%s; GPUs %u to %u were not queried" : "%s; GPU %u was not queried", no_identity,
+		i + 1, n - 1);
 	return text;
 }
 
@@ -170,13 +173,15 @@ int nvml_gpus_find(struct source *s, struct err *err)
 		int code = NVML_CALL(&s->nvml, count, &n);
 
 		if (code != NVML_SUCCESS)
-			return err_set(err, -EIO, "NVML cannot count the GPUs: %s (NVML code %d)", nvml_code(code)->why, code);
+			return err_set(err, -EIO, "NVML cannot count the GPUs: %s (NVML code %d)",
+				nvml_code(code)->why, code);
 		r = find_by_index(s, n < NVML_MAX_DEVICES ? n : NVML_MAX_DEVICES);
 	}
 	if (r < 0)
 		return err_set(err, r, "NVML: out of memory");
 	if (s->n_gpus == 0)
-		return err_set(err, -ENODEV, "NVIDIA's driver is loaded but reports no GPU; in a container, NVIDIA_VISIBLE_DEVICES selects its GPUs");
+		return err_set(err, -ENODEV,
+			"NVIDIA's driver is loaded but reports no GPU; in a container, NVIDIA_VISIBLE_DEVICES selects its GPUs");
 	for (size_t i = 0, found = s->n_gpus; i < found; i++) {
 		if (s->gpus[i]->state != NVML_AWAKE)
 			continue;
@@ -200,7 +205,8 @@ static void mark_unavailable(struct nvml_gpu *d, enum nvml_state state, struct f
 	d->state = state;
 }
 
-static void mark_all_unavailable(struct source *s, struct nvml_gpu *d, enum nvml_state state, struct framebuf *out)
+static void mark_all_unavailable(
+	struct source *s, struct nvml_gpu *d, enum nvml_state state, struct framebuf *out)
 {
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		if (s->gpus[i] == d || (s->gpus[i]->parent == d && s->gpus[i]->state == NVML_AWAKE))
@@ -215,10 +221,13 @@ static void note_state(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 	char text[192];
 
 	if (d->state == NVML_ASLEEP)
-		(void) snprintf(text, sizeof(text), "asleep: the kernel has powered it down; hiwater does not wake it");
+		(void) snprintf(text, sizeof(text),
+			"asleep: the kernel has powered it down; hiwater does not wake it");
 	else
-		(void) snprintf(text, sizeof(text), "%s: %s%s%s (NVML code %d); the job's memory on it is unknown", d->state == NVML_CLOSED ? "closed" : "lost",
-			code->why, *code->remedy ? ": " : "", code->remedy, d->lost_code);
+		(void) snprintf(text, sizeof(text),
+			"%s: %s%s%s (NVML code %d); the job's memory on it is unknown",
+			d->state == NVML_CLOSED ? "closed" : "lost", code->why, *code->remedy ? ": " : "",
+			code->remedy, d->lost_code);
 	nvml_note(s, d, out, "gpu", CAUSE_DEVICE, text);
 	d->state_noted = true;
 }
@@ -252,7 +261,8 @@ static void reopen(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 
 	memcpy(uuid, d->uuid, sizeof(uuid));
 	nvml_turn_to(s, d);
-	int code = *d->bus_id ? NVML_CALL(&s->nvml, by_bus_id, d->bus_id, &d->handle) : NVML_CALL(&s->nvml, by_index, d->index, &d->handle);
+	int code = *d->bus_id ? NVML_CALL(&s->nvml, by_bus_id, d->bus_id, &d->handle)
+			      : NVML_CALL(&s->nvml, by_index, d->index, &d->handle);
 
 	if (d->id)
 		reset_state(s, d);
@@ -303,7 +313,8 @@ static void check_sleep(struct source *s, struct nvml_gpu *d, struct framebuf *o
 {
 	struct nvml_pci_gpu now;
 
-	if (d->parent || !(d->may_sleep || d->state == NVML_ASLEEP) || !nvml_pci_read(s->env->root, d->pci, &now))
+	if (d->parent || !(d->may_sleep || d->state == NVML_ASLEEP) ||
+		!nvml_pci_read(s->env->root, d->pci, &now))
 		return;
 	if (now.asleep && d->state == NVML_AWAKE)
 		mark_all_unavailable(s, d, NVML_ASLEEP, out);
@@ -370,7 +381,8 @@ size_t nvml_pci_list(const struct root *root, struct nvml_pci_gpu *ret, size_t n
 	for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
 		struct nvml_pci_gpu gpu;
 
-		if (entry->d_name[0] == '.' || strlen(entry->d_name) >= sizeof(gpu.id) || !nvml_pci_read(root, entry->d_name, &gpu))
+		if (entry->d_name[0] == '.' || strlen(entry->d_name) >= sizeof(gpu.id) ||
+			!nvml_pci_read(root, entry->d_name, &gpu))
 			continue;
 		if (found < n)
 			ret[found] = gpu;
@@ -387,7 +399,8 @@ size_t nvml_pci_list(const struct root *root, struct nvml_pci_gpu *ret, size_t n
 static struct nvml_gpu *find(struct source *s, const struct nvml_gpu *parent, const char *uuid)
 {
 	for (size_t i = 0; i < s->n_gpus; i++) {
-		if (s->gpus[i]->parent == parent && s->gpus[i]->state != NVML_ENDED && strcmp(s->gpus[i]->uuid, uuid) == 0)
+		if (s->gpus[i]->parent == parent && s->gpus[i]->state != NVML_ENDED &&
+			strcmp(s->gpus[i]->uuid, uuid) == 0)
 			return s->gpus[i];
 	}
 	return NULL;
@@ -452,7 +465,8 @@ void nvml_instances_find(struct source *s, struct nvml_gpu *d, struct framebuf *
 	for (unsigned i = 0; i < most && i < NVML_MAX_DEVICES; i++) {
 		void *handle = NULL;
 		/* NOT_FOUND is a gap in the numbering: others may follow. */
-		struct nvml_gpu *instance = NVML_CALL(&s->nvml, mig_by_index, d->handle, i, &handle) == NVML_SUCCESS
+		struct nvml_gpu *instance = NVML_CALL(&s->nvml, mig_by_index, d->handle, i, &handle) ==
+							    NVML_SUCCESS
 						    ? find_or_add(s, d, handle, i)
 						    : NULL;
 

@@ -71,7 +71,8 @@ static struct maybe host_memory(const struct source *s)
 	char text[4096];
 	uint64_t bytes;
 
-	if (smallfile_read(s->env->root->proc, "meminfo", text, sizeof(text)) <= 0 || parse_key(text, "MemTotal", &bytes) < 0)
+	if (smallfile_read(s->env->root->proc, "meminfo", text, sizeof(text)) <= 0 ||
+		parse_key(text, "MemTotal", &bytes) < 0)
 		return UNKNOWN;
 	return known((int64_t) bytes);
 }
@@ -119,7 +120,9 @@ static int read_memory(struct source *s, struct nvml_gpu *d)
 /* A board that reports the power of a whole module is part of one. */
 static bool is_of_module(struct source *s, const struct nvml_gpu *d)
 {
-	struct nvml_field_value v = { .id = FIELD_POWER_INSTANT, .scope = SCOPE_MODULE, .code = NVML_UNKNOWN };
+	struct nvml_field_value v = {
+		.id = FIELD_POWER_INSTANT, .scope = SCOPE_MODULE, .code = NVML_UNKNOWN
+	};
 
 	return NVML_CALL(&s->nvml, fields, d->handle, 1, &v) == NVML_SUCCESS && v.code == NVML_SUCCESS;
 }
@@ -131,7 +134,9 @@ static void read_modes(struct source *s, struct nvml_gpu *d)
 	struct nvml_pci_gpu pci;
 
 	d->mig = NVML_CALL(&s->nvml, mig_mode, d->handle, &mig, &pending) == NVML_SUCCESS && mig == 1;
-	d->processes.accounting = NVML_CALL(&s->nvml, accounting_mode, d->handle, &accounting) == NVML_SUCCESS && accounting == 1;
+	d->processes.accounting = NVML_CALL(&s->nvml, accounting_mode, d->handle, &accounting) ==
+					  NVML_SUCCESS &&
+				  accounting == 1;
 	d->is_module = is_of_module(s, d);
 	d->may_sleep = nvml_pci_read(s->env->root, d->pci, &pci) && pci.may_sleep;
 }
@@ -198,7 +203,9 @@ static void write_birth(const struct source *s, struct nvml_gpu *d, struct frame
 			.pci = d->pci,
 			.parent = d->parent ? d->parent->uuid : "",
 			.driver = s->nvml.driver,
-			.gpu_instance = d->parent && d->gpu_instance != NVML_NONE_U32 ? known(d->gpu_instance) : UNKNOWN,
+			.gpu_instance = d->parent && d->gpu_instance != NVML_NONE_U32
+						? known(d->gpu_instance)
+						: UNKNOWN,
 			.index = known(d->index),
 			.cuda_index = cuda_index(s, d),
 			.memory_bytes = d->memory_bytes,
@@ -216,7 +223,8 @@ static void append_birth(struct source *s, struct nvml_gpu *d, struct framebuf *
 	d->id = ++s->last_id;
 	write_birth(s, d, out);
 	if (d->is_duplicate)
-		nvml_note(s, d, out, "gpu", CAUSE_NONE, "it has the UUID of another GPU; its PCI address identifies it");
+		nvml_note(s, d, out, "gpu", CAUSE_NONE,
+			"it has the UUID of another GPU; its PCI address identifies it");
 	if (d->state != NVML_AWAKE) /* its processes cannot be listed */
 		nvml_append_value(d, out, M_GPU_PROCESSES, UNKNOWN);
 }
@@ -231,7 +239,8 @@ static bool is_there(const struct nvml_gpu *d)
 /* Was the total memory unknown or different when the birth was written? */
 static bool has_another_total(const struct nvml_gpu *d)
 {
-	return d->memory_bytes.known && (!d->memory_reported.known || d->memory_reported.value != d->memory_bytes.value);
+	return d->memory_bytes.known &&
+	       (!d->memory_reported.known || d->memory_reported.value != d->memory_bytes.value);
 }
 
 /* A parent precedes its instances in the list. */

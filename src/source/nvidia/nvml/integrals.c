@@ -32,7 +32,9 @@ void nvml_power_update(struct source *s, struct nvml_gpu *d, int code, struct ma
 
 	p->code = code;
 	if (uw.known && p->uw.known) {
-		__int128 sum = (__int128) (uw.value + p->uw.value) * (int64_t) span_of(p->read_ns, s->now_ns) + p->left;
+		__int128 sum = (__int128) (uw.value + p->uw.value) *
+				       (int64_t) span_of(p->read_ns, s->now_ns) +
+			       p->left;
 
 		p->energy_uj += (int64_t) (sum / 2000000000);
 		p->left = (int64_t) (sum % 2000000000);
@@ -73,7 +75,8 @@ bool nvml_energy_update(const struct source *s, struct nvml_gpu *d, struct readi
 		p->energy_uj = r->value;
 		p->left = 0;
 	}
-	p->stuck = counter_delta(p->moved_ns, s->now_ns) >= (is_last ? STUCK_LAST_NS : STUCK_NS) && p->energy_uj - r->value >= STUCK_UJ;
+	p->stuck = counter_delta(p->moved_ns, s->now_ns) >= (is_last ? STUCK_LAST_NS : STUCK_NS) &&
+		   p->energy_uj - r->value >= STUCK_UJ;
 	return !p->stuck;
 }
 
@@ -88,7 +91,8 @@ int nvml_power_integral(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
 	struct nvml_power *p = &d->power;
 
-	if (p->code == NVML_SUCCESS ? !(p->uw.known && p->read_ns == s->now_ns) : nvml_code(p->code)->code == NVML_UNKNOWN)
+	if (p->code == NVML_SUCCESS ? !(p->uw.known && p->read_ns == s->now_ns)
+				    : nvml_code(p->code)->code == NVML_UNKNOWN)
 		return NVML_NO_DATA;
 	nvml_set(r, (uint64_t) p->energy_uj, 1);
 	p->reported |= p->code == NVML_SUCCESS;
@@ -201,7 +205,8 @@ int nvml_throttle_thermal(struct source *s, struct nvml_gpu *d, struct reading *
 /* All three or none: a sum without one of them would be less precise than the mask. */
 int nvml_throttle_other(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
-	static const enum nvml_field fields[] = { FIELD_THROTTLE_SYNC_BOOST, FIELD_THROTTLE_BOARD, FIELD_THROTTLE_RELIABILITY };
+	static const enum nvml_field fields[] = { FIELD_THROTTLE_SYNC_BOOST, FIELD_THROTTLE_BOARD,
+		FIELD_THROTTLE_RELIABILITY };
 	uint64_t sum = 0;
 
 	(void) s;

@@ -206,11 +206,12 @@ void nvml_instances_find(struct source *s, struct nvml_gpu *d, struct framebuf *
 /* Appends a metric of d: a value always, unknown once. */
 void nvml_append(struct nvml_gpu *d, struct framebuf *out, const struct reading *reading);
 void nvml_append_value(struct nvml_gpu *d, struct framebuf *out, enum metric metric, struct maybe value);
-void nvml_note(struct source *s, const struct nvml_gpu *d, struct framebuf *out, const char *about, enum note_cause cause,
-	const char *text);
+void nvml_note(struct source *s, const struct nvml_gpu *d, struct framebuf *out, const char *about,
+	enum note_cause cause, const char *text);
 /* Marks a value of d as impossible; nvml_note_rejected notes each metric and kind once. */
 void nvml_reject(struct nvml_gpu *d, enum metric metric, enum nvml_rejected kind);
-void nvml_note_rejected(struct source *s, struct nvml_gpu *d, const enum metric *rejected, size_t n, struct framebuf *out);
+void nvml_note_rejected(
+	struct source *s, struct nvml_gpu *d, const enum metric *rejected, size_t n, struct framebuf *out);
 /* Marks that d's first answer had no value; nvml_note_no_value notes them together, each once: "GPM
  * returns no value for ...". */
 void nvml_mark_no_value(struct nvml_gpu *d, enum metric metric);

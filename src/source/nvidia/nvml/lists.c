@@ -107,8 +107,10 @@ static bool is_of(const struct nvml_gpu *d, const struct nvml_listed *l)
 static void keep(struct source *s, struct nvml_gpu *d, enum nvml_list which, unsigned n)
 {
 	struct nvml_room *room = &s->room;
-	size_t stride = d->processes.version[which] == VERSIONS - 1 ? NVML_ENTRY_V1
-								    : nvml_list_stride(room->bytes, room->cap * NVML_ENTRY_LONG, n, maybe_long(&s->nvml));
+	size_t stride = d->processes.version[which] == VERSIONS - 1
+				? NVML_ENTRY_V1
+				: nvml_list_stride(
+					  room->bytes, room->cap * NVML_ENTRY_LONG, n, maybe_long(&s->nvml));
 	struct nvml_listed *list = room->listed + room->n;
 	size_t found = nvml_list_decode(room->bytes, n, stride, list), kept = 0;
 
@@ -151,7 +153,8 @@ static void read_list(struct source *s, struct nvml_gpu *d, enum nvml_list which
  * there. */
 bool nvml_list_lacks(const struct nvml_processes *p, enum nvml_list which)
 {
-	return p->code[which] != NVML_SUCCESS && (which == NVML_LIST_COMPUTE || nvml_code(p->code[which])->meaning != NVML_ABSENT);
+	return p->code[which] != NVML_SUCCESS &&
+	       (which == NVML_LIST_COMPUTE || nvml_code(p->code[which])->meaning != NVML_ABSENT);
 }
 
 /* Without the compute list the processes are unknown; without another one, the remaining lists are
@@ -160,7 +163,8 @@ static bool is_fatal(const struct nvml_processes *p, enum nvml_list which)
 {
 	const enum nvml_meaning meaning = nvml_code(p->code[which])->meaning;
 
-	return p->code[which] != NVML_SUCCESS && (which == NVML_LIST_COMPUTE || meaning == NVML_LOST || meaning == NVML_STALE);
+	return p->code[which] != NVML_SUCCESS &&
+	       (which == NVML_LIST_COMPUTE || meaning == NVML_LOST || meaning == NVML_STALE);
 }
 
 static bool is_due(const struct source *s, struct nvml_processes *p, enum nvml_list which)

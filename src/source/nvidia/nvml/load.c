@@ -68,10 +68,12 @@ static int no_library(const struct root *root, struct err *err)
 	const char *name = getenv("HIWATER_NVML"), *why = dlerror();
 
 	if (name && *name)
-		return err_set(err, -EINVAL, "the library that HIWATER_NVML names cannot be loaded: %s", why ? why : name);
+		return err_set(err, -EINVAL, "the library that HIWATER_NVML names cannot be loaded: %s",
+			why ? why : name);
 	if (has_driver(root))
-		return err_set(err, -ENOENT, "NVIDIA's driver is loaded, but libnvidia-ml.so.1 was not found: in a container, "
-					     "NVIDIA_DRIVER_CAPABILITIES must contain utility");
+		return err_set(err, -ENOENT,
+			"NVIDIA's driver is loaded, but libnvidia-ml.so.1 was not found: in a container, "
+			"NVIDIA_DRIVER_CAPABILITIES must contain utility");
 	return err_set(err, -ENOENT, "no NVIDIA driver: libnvidia-ml.so.1 was not found");
 }
 
@@ -80,11 +82,16 @@ static const struct {
 	int code, error;
 	const char *text;
 } init_texts[] = {
-	{ NVML_DRIVER_NOT_LOADED, -ENXIO, "libnvidia-ml is installed, but NVIDIA's kernel module is not loaded: run modprobe nvidia if the machine has an NVIDIA GPU" },
-	{ NVML_LIB_RM_VERSION_MISMATCH, -ELIBBAD, "NVIDIA's library and kernel module have different versions: the driver was upgraded; reboot or reload the module" },
-	{ NVML_LIBRARY_NOT_FOUND, -ELIBACC, "a library that NVML needs is missing: a container without the driver's companion libraries" },
-	{ NVML_NOT_FOUND, -ELIBACC, "a library that NVML needs is missing: a container without the driver's companion libraries" },
-	{ NVML_NO_PERMISSION, -EPERM, "no permission to use NVIDIA's driver: open access to the device nodes nvidiactl and nvidia0 is needed" },
+	{ NVML_DRIVER_NOT_LOADED, -ENXIO,
+		"libnvidia-ml is installed, but NVIDIA's kernel module is not loaded: run modprobe nvidia if the machine has an NVIDIA GPU" },
+	{ NVML_LIB_RM_VERSION_MISMATCH, -ELIBBAD,
+		"NVIDIA's library and kernel module have different versions: the driver was upgraded; reboot or reload the module" },
+	{ NVML_LIBRARY_NOT_FOUND, -ELIBACC,
+		"a library that NVML needs is missing: a container without the driver's companion libraries" },
+	{ NVML_NOT_FOUND, -ELIBACC,
+		"a library that NVML needs is missing: a container without the driver's companion libraries" },
+	{ NVML_NO_PERMISSION, -EPERM,
+		"no permission to use NVIDIA's driver: open access to the device nodes nvidiactl and nvidia0 is needed" },
 	{ NVML_FUNCTION_NOT_FOUND, -ENOEXEC, "this libnvidia-ml has no nvmlInit: it is not NVML" },
 };
 
@@ -94,7 +101,8 @@ static int init_failed(int code, struct err *err)
 		if (init_texts[i].code == code)
 			return err_set(err, init_texts[i].error, "%s", init_texts[i].text);
 	}
-	return err_set(err, -EIO, "NVML cannot be initialised: %s (NVML code %d)", nvml_code(code)->why, code);
+	return err_set(
+		err, -EIO, "NVML cannot be initialised: %s (NVML code %d)", nvml_code(code)->why, code);
 }
 
 const char *nvml_call_name(unsigned call)
@@ -105,7 +113,8 @@ const char *nvml_call_name(unsigned call)
 int nvml_load(const struct source_env *env, struct nvml *ret, struct err *err)
 {
 	struct nvml nvml = {
-		.library = library_open("HIWATER_NVML", library_names, sizeof(library_names) / sizeof(library_names[0])),
+		.library = library_open(
+			"HIWATER_NVML", library_names, sizeof(library_names) / sizeof(library_names[0])),
 		.env = env,
 	};
 

@@ -29,7 +29,9 @@ struct nvml {
 
 /* Calls a function of the library; NVML_FUNCTION_NOT_FOUND if the library lacks it. */
 #define NVML_CALL(nvml, member, ...) \
-	((nvml)->member ? (driver_call_begin((nvml)->env, NVML_CALL_##member), driver_call_end((nvml)->env, (nvml)->member(__VA_ARGS__))) : NVML_FUNCTION_NOT_FOUND)
+	((nvml)->member ? (driver_call_begin((nvml)->env, NVML_CALL_##member), \
+				  driver_call_end((nvml)->env, (nvml)->member(__VA_ARGS__))) \
+			: NVML_FUNCTION_NOT_FOUND)
 
 /* Loads and initialises the library; if HIWATER_NVML is set, only the library that it names. The
  * driver's files below env's root help to word the error. Returns 0, -ENOENT (no library), -EINVAL

@@ -20,24 +20,49 @@
 
 static const struct source_group groups[NVML_GROUPS] = {
 	/* Peak memory matters most: read as often as the driver's page changes; 12 us a device. */
-	[NVML_GROUP_MEMORY] = { .name = "memory", .contents = "device memory in use", .period_ns = 100000000 },
+	[NVML_GROUP_MEMORY] = { .name = "memory",
+		.contents = "device memory in use",
+		.period_ns = 100000000 },
 	/* Utilisation is itself a mean of up to 1 s, the driver's samples cover the time between
 	 * reads, and energy is a counter: two reads a second lose nothing. */
-	[NVML_GROUP_ACTIVITY] = { .name = "activity", .contents = "busy, power, energy", .period_ns = 500000000, .rank = 1 },
+	[NVML_GROUP_ACTIVITY] = { .name = "activity",
+		.contents = "busy, power, energy",
+		.period_ns = 500000000,
+		.rank = 1 },
 	/* Temperature, clocks and counters: slow enough for one read a second. */
-	[NVML_GROUP_STATE] = { .name = "state", .contents = "free memory, temperatures, clocks, throttling, PCIe, NVLink, encoders", .period_ns = 1000000000, .rank = 1 },
+	[NVML_GROUP_STATE] = { .name = "state",
+		.contents = "free memory, temperatures, clocks, throttling, PCIe, NVLink, encoders",
+		.period_ns = 1000000000,
+		.rank = 1 },
 	/* Takes milliseconds a device, under locks that the measured program waits for: read faster
 	 * only while device memory moves, and only the lists of those devices; slower where lists
 	 * are expensive and nothing moves (schedule.c). */
-	[NVML_GROUP_PROCESSES] = { .name = "processes", .contents = "the processes on each GPU, and their memory", .period_ns = 1000000000, .moving_ns = 250000000, .idle_ns = 5000000000, .lists = true, .marks = true },
+	[NVML_GROUP_PROCESSES] = { .name = "processes",
+		.contents = "the processes on each GPU, and their memory",
+		.period_ns = 1000000000,
+		.moving_ns = 250000000,
+		.idle_ns = 5000000000,
+		.lists = true,
+		.marks = true },
 	/* The mean between two samples: a longer period loses no time, only detail within a
 	 * second. */
-	[NVML_GROUP_GPM] = { .name = "gpm", .contents = "SM activity and occupancy, pipes, DRAM", .period_ns = 1000000000, .rank = 1, .pairs = true },
+	[NVML_GROUP_GPM] = { .name = "gpm",
+		.contents = "SM activity and occupancy, pipes, DRAM",
+		.period_ns = 1000000000,
+		.rank = 1,
+		.pairs = true },
 	/* Reading the fan takes 137 us; ECC, limits, MIG instances, sleeping and lost devices
 	 * seldom change. */
-	[NVML_GROUP_RARE] = { .name = "rare", .contents = "power limit, fan, ECC, MIG instances, lost GPUs", .period_ns = 5000000000, .rank = 1 },
+	[NVML_GROUP_RARE] = { .name = "rare",
+		.contents = "power limit, fan, ECC, MIG instances, lost GPUs",
+		.period_ns = 5000000000,
+		.rank = 1 },
 	/* The driver collects them between reads. */
-	[NVML_GROUP_EVENTS] = { .name = "events", .contents = "Xid errors", .period_ns = 1000000000, .rank = 1, .gathers = true },
+	[NVML_GROUP_EVENTS] = { .name = "events",
+		.contents = "Xid errors",
+		.period_ns = 1000000000,
+		.rank = 1,
+		.gathers = true },
 };
 
 #define RESCAN_NS 1000000000ULL  /* between scans for MIG instances after a handle became invalid */
@@ -107,7 +132,8 @@ static int nvml_read(struct source *s, unsigned what, struct framebuf *out)
 {
 	s->now_ns = clock_boot_ns();
 	s->n_reads++;
-	if (what & 1u << NVML_GROUP_RARE || (s->rescan && counter_delta(s->checked_ns, s->now_ns) > RESCAN_NS)) {
+	if (what & 1u << NVML_GROUP_RARE ||
+		(s->rescan && counter_delta(s->checked_ns, s->now_ns) > RESCAN_NS)) {
 		s->checked_ns = s->now_ns;
 		nvml_gpus_check(s, out);
 	}

@@ -15,14 +15,20 @@ static const struct {
 	int error;
 	const char *why, *remedy;
 } open_texts[] = {
-	{ -ENOENT, "libnvidia-ml.so.1 was not found", "install NVIDIA's driver; in a container, NVIDIA_DRIVER_CAPABILITIES must contain utility" },
-	{ -EINVAL, "the library that HIWATER_NVML names cannot be loaded", "unset HIWATER_NVML, or set it to the path of NVIDIA's libnvidia-ml.so.1" },
-	{ -ELIBACC, "a library that NVML needs is missing", "in a container, NVIDIA_DRIVER_CAPABILITIES must contain utility; otherwise install all of NVIDIA's driver" },
+	{ -ENOENT, "libnvidia-ml.so.1 was not found",
+		"install NVIDIA's driver; in a container, NVIDIA_DRIVER_CAPABILITIES must contain utility" },
+	{ -EINVAL, "the library that HIWATER_NVML names cannot be loaded",
+		"unset HIWATER_NVML, or set it to the path of NVIDIA's libnvidia-ml.so.1" },
+	{ -ELIBACC, "a library that NVML needs is missing",
+		"in a container, NVIDIA_DRIVER_CAPABILITIES must contain utility; otherwise install all of NVIDIA's driver" },
 	{ -ENOEXEC, "this libnvidia-ml has no nvmlInit: it is not NVML", "install NVIDIA's driver" },
 	{ -ENXIO, "libnvidia-ml is installed, but NVIDIA's kernel module is not loaded", "modprobe nvidia" },
-	{ -ENODEV, "NVIDIA's driver is loaded but reports no GPU", "in a container, NVIDIA_VISIBLE_DEVICES must name a GPU" },
-	{ -ELIBBAD, "NVIDIA's library and kernel module have different versions", "reboot, or reload the kernel module" },
-	{ -EPERM, "no permission to use NVIDIA's driver", "get access to the device nodes nvidiactl and nvidia0" },
+	{ -ENODEV, "NVIDIA's driver is loaded but reports no GPU",
+		"in a container, NVIDIA_VISIBLE_DEVICES must name a GPU" },
+	{ -ELIBBAD, "NVIDIA's library and kernel module have different versions",
+		"reboot, or reload the kernel module" },
+	{ -EPERM, "no permission to use NVIDIA's driver",
+		"get access to the device nodes nvidiactl and nvidia0" },
 	{ 0, "NVML cannot be initialised", "" },
 };
 
@@ -56,7 +62,8 @@ static const struct {
 	{ ASLEEP, "the GPU is asleep", "hiwater reads it once another program wakes it" },
 	{ IN_WSL, "WSL's driver does not report processes", "" },
 	{ DIVIDED, "the GPU is divided by MIG: its instances are read instead", "" },
-	{ ACCOUNTING_OFF, "the driver's accounting is off", "sudo nvidia-smi --accounting-mode=1, before the job" },
+	{ ACCOUNTING_OFF, "the driver's accounting is off",
+		"sudo nvidia-smi --accounting-mode=1, before the job" },
 	{ NO_VALUE, "the driver returns no value", "" },
 	{ WITHHELD, NVML_WITHHELD, "" },
 };
@@ -72,7 +79,8 @@ static void explain(enum metric metric, int code, struct source_probe *ret)
 		}
 	}
 	if (nvml_code(code)->meaning == NVML_ABSENT && nvml_gpm_has_metric(metric) && !nvml_row_of(metric))
-		ret->remedy = "Hopper and newer support it; on older data-center cards, run a DCGM host engine (nv-hostengine)";
+		ret->remedy =
+			"Hopper and newer support it; on older data-center cards, run a DCGM host engine (nv-hostengine)";
 }
 
 /* Availability of a metric on d: NVML_SUCCESS, else the code of the reason. */
@@ -171,8 +179,9 @@ static void probe(const struct prober *p, enum metric metric, availability *chec
 
 	for (size_t i = 0; p->s && !probe.available && i < p->s->n_gpus; i++) {
 		const struct nvml_gpu *d = p->s->gpus[i];
-		int now = d->state == NVML_AWAKE ? check(p->s, d, metric) : d->state == NVML_ASLEEP ? ASLEEP
-												    : d->lost_code;
+		int now = d->state == NVML_AWAKE    ? check(p->s, d, metric)
+			  : d->state == NVML_ASLEEP ? ASLEEP
+						    : d->lost_code;
 
 		probe.available = now == NVML_SUCCESS;
 		if (code == NO_VALUE)

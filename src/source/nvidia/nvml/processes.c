@@ -27,7 +27,8 @@ static bool is_implausible(const struct nvml_gpu *d, uint64_t bytes)
 }
 
 /* Sets pid, owner and name, as far as /proc shows them. */
-static void describe(const struct source *s, uint32_t pid, char *ret_name, size_t size, struct gpu_process_birth *ret)
+static void describe(
+	const struct source *s, uint32_t pid, char *ret_name, size_t size, struct gpu_process_birth *ret)
 {
 	struct procfs_status status;
 	char path[32], text[4096];
@@ -37,7 +38,8 @@ static void describe(const struct source *s, uint32_t pid, char *ret_name, size_
 		return;
 	ret->pid = known(pid);
 	(void) snprintf(path, sizeof(path), "%u/status", pid);
-	if (smallfile_read(s->env->root->proc, path, text, sizeof(text)) <= 0 || procfs_status_parse(text, &status) < 0)
+	if (smallfile_read(s->env->root->proc, path, text, sizeof(text)) <= 0 ||
+		procfs_status_parse(text, &status) < 0)
 		return;
 	ret->uid = status.uid;
 	(void) snprintf(ret_name, size, "%s", status.name);
@@ -51,12 +53,14 @@ static uint64_t start_of(const struct source *s, uint32_t pid)
 	char path[32], text[4096];
 
 	(void) snprintf(path, sizeof(path), "%u/stat", pid);
-	if (s->pids_mean_nothing || smallfile_read(s->env->root->proc, path, text, sizeof(text)) <= 0 || procfs_stat_parse(text, &stat) < 0)
+	if (s->pids_mean_nothing || smallfile_read(s->env->root->proc, path, text, sizeof(text)) <= 0 ||
+		procfs_stat_parse(text, &stat) < 0)
 		return 0;
 	return (clock_wall_ns() - clock_boot_ns()) / 1000 + stat.start_ticks * tick_us;
 }
 
-static void append_birth(struct source *s, const struct nvml_gpu *d, const struct nvml_process *p, struct framebuf *out)
+static void append_birth(
+	struct source *s, const struct nvml_gpu *d, const struct nvml_process *p, struct framebuf *out)
 {
 	char name[64];
 	struct birth birth = {
@@ -84,9 +88,11 @@ static void append_peak(struct source *s, struct nvml_gpu *d, struct nvml_proces
 {
 	struct nvml_accounting a = { .max_bytes = NVML_NONE_U64 };
 
-	if (!d->processes.accounting || NVML_CALL(&s->nvml, accounting, d->handle, p->pid, &a) != NVML_SUCCESS)
+	if (!d->processes.accounting ||
+		NVML_CALL(&s->nvml, accounting, d->handle, p->pid, &a) != NVML_SUCCESS)
 		return;
-	if (a.max_bytes > INT64_MAX || a.max_bytes == 0 || is_of_earlier(p, &a) || is_implausible(d, a.max_bytes))
+	if (a.max_bytes > INT64_MAX || a.max_bytes == 0 || is_of_earlier(p, &a) ||
+		is_implausible(d, a.max_bytes))
 		return;
 	p->accounted_us = a.start_us;
 	framebuf_value(out, M_GPROC_MEM_PEAK, p->id, (int64_t) a.max_bytes);
@@ -251,7 +257,8 @@ static void name_lists(struct nvml_gpu *d, int first, char *names, size_t room)
 	size_t len = 0;
 
 	for (int which = first; which < NVML_LISTS; which++) {
-		if (d->list_noted[which] || p->code[which] != p->code[first] || !nvml_list_lacks(p, (enum nvml_list) which))
+		if (d->list_noted[which] || p->code[which] != p->code[first] ||
+			!nvml_list_lacks(p, (enum nvml_list) which))
 			continue;
 		d->list_noted[which] = true;
 		len += (size_t) snprintf(names + len, room - len, "%s%s", len ? ", " : "", of[which]);
@@ -270,7 +277,8 @@ static void note_lists(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 		if (d->list_noted[which] || !nvml_list_lacks(p, (enum nvml_list) which))
 			continue;
 		name_lists(d, which, names, sizeof(names));
-		(void) snprintf(text, sizeof(text), "its %s processes cannot be listed: %s (NVML code %d); their memory is missing from the job's",
+		(void) snprintf(text, sizeof(text),
+			"its %s processes cannot be listed: %s (NVML code %d); their memory is missing from the job's",
 			names, code->why, p->code[which]);
 		nvml_note(s, d, out, "gpu.memory", CAUSE_DEVICE, text);
 	}
@@ -314,9 +322,13 @@ static void append_all(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 	for (size_t i = 0; i < p->n; i++) {
 		append_memory(&p->list[i], out);
 		if (p->list[i].implausible)
-			note_silence(s, d, "the driver reports more memory for some of its processes than the GPU has; these values are left out", out);
+			note_silence(s, d,
+				"the driver reports more memory for some of its processes than the GPU has; these values are left out",
+				out);
 		else if (!p->list[i].bytes.known)
-			note_silence(s, d, "the driver does not report how much memory some of its processes use; it is counted for no process", out);
+			note_silence(s, d,
+				"the driver does not report how much memory some of its processes use; it is counted for no process",
+				out);
 	}
 	if (d->unified)
 		append_sum(d, out);
@@ -447,7 +459,9 @@ void nvml_processes_read(struct source *s, struct framebuf *out)
 		if (d->state != NVML_AWAKE)
 			continue;
 		if (s->is_wsl)
-			note_silence(s, d, "WSL's driver does not report processes; the job's memory on this GPU is unknown", out);
+			note_silence(s, d,
+				"WSL's driver does not report processes; the job's memory on this GPU is unknown",
+				out);
 		if (s->is_wsl || d->mig)
 			nvml_append_value(d, out, M_GPU_PROCESSES, UNKNOWN);
 		else if (d->processes.listed_ns != s->now_ns)

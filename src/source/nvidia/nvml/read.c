@@ -27,7 +27,8 @@ void nvml_append(struct nvml_gpu *d, struct framebuf *out, const struct reading 
 	enum nvml_reported *reported = &d->reported[reading->metric];
 
 	if (reading->known)
-		framebuf_reading(out, metrics[reading->metric].kind == KIND_COUNTER ? continued(d, *reading) : *reading);
+		framebuf_reading(out,
+			metrics[reading->metric].kind == KIND_COUNTER ? continued(d, *reading) : *reading);
 	else if (*reported != REPORTED_UNKNOWN)
 		framebuf_unknown(out, (enum metric) reading->metric, d->id);
 	*reported = reading->known ? REPORTED_KNOWN : REPORTED_UNKNOWN;
@@ -49,8 +50,8 @@ void nvml_set(struct reading *r, uint64_t value, uint64_t scale)
 		*r = reading_of((enum metric) r->metric, r->id, scaled);
 }
 
-void nvml_note(struct source *s, const struct nvml_gpu *d, struct framebuf *out, const char *about, enum note_cause cause,
-	const char *text)
+void nvml_note(struct source *s, const struct nvml_gpu *d, struct framebuf *out, const char *about,
+	enum note_cause cause, const char *text)
 {
 	char words[640], instance[48] = "";
 	const struct event event = {
@@ -64,7 +65,8 @@ void nvml_note(struct source *s, const struct nvml_gpu *d, struct framebuf *out,
 
 	if (d->parent)
 		(void) snprintf(instance, sizeof(instance), ", MIG instance %u", d->index);
-	(void) snprintf(words, sizeof(words), "%s: GPU %u%s: %s", about, d->parent ? d->parent->index : d->index, instance, text);
+	(void) snprintf(words, sizeof(words), "%s: GPU %u%s: %s", about,
+		d->parent ? d->parent->index : d->index, instance, text);
 	framebuf_event(out, &event);
 }
 
@@ -98,14 +100,16 @@ static bool is_unsupported(enum nvml_meaning meaning)
 }
 
 /* An unspecified error is noted once: it may be the first sign of a fault. */
-static void note_error(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, struct framebuf *out)
+static void note_error(struct source *s, struct nvml_gpu *d, const struct nvml_row *row,
+	const struct nvml_try *t, struct framebuf *out)
 {
 	char text[128];
 
 	if (nvml_code(t->code)->code != NVML_UNKNOWN || notes_of(d, row)->error)
 		return;
 	notes_of(d, row)->error = true;
-	(void) snprintf(text, sizeof(text), "the driver returns error %d for gpu.%s", t->code, metrics[row->metrics[0]].name);
+	(void) snprintf(text, sizeof(text), "the driver returns error %d for gpu.%s", t->code,
+		metrics[row->metrics[0]].name);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 
@@ -114,25 +118,32 @@ void nvml_reject(struct nvml_gpu *d, enum metric metric, enum nvml_rejected kind
 	d->rejected[metric] |= (uint8_t) (1u << kind);
 }
 
-static void note_rejected(struct source *s, struct nvml_gpu *d, enum metric metric, enum nvml_rejected kind, struct framebuf *out)
+static void note_rejected(struct source *s, struct nvml_gpu *d, enum metric metric, enum nvml_rejected kind,
+	struct framebuf *out)
 {
 	static const struct {
 		const char *of, *instead;
 	} words[NVML_REJECTED] = {
-		[NVML_REJECTED_FIGURE] = { "the driver reports impossible values for gpu.", "they are left out" },
-		[NVML_REJECTED_SAMPLES] = { "the driver's samples have impossible values of gpu.", "the current value is used instead" },
-		[NVML_REJECTED_ROW] = { "the driver reports impossible values for a process's ", "such samples of processes are left out" },
+		[NVML_REJECTED_FIGURE] = { "the driver reports impossible values for gpu.",
+			"they are left out" },
+		[NVML_REJECTED_SAMPLES] = { "the driver's samples have impossible values of gpu.",
+			"the current value is used instead" },
+		[NVML_REJECTED_ROW] = { "the driver reports impossible values for a process's ",
+			"such samples of processes are left out" },
 	};
 	char text[160];
 
-	(void) snprintf(text, sizeof(text), "%s%s; %s", words[kind].of, metrics[metric].name, words[kind].instead);
+	(void) snprintf(
+		text, sizeof(text), "%s%s; %s", words[kind].of, metrics[metric].name, words[kind].instead);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 
-void nvml_note_rejected(struct source *s, struct nvml_gpu *d, const enum metric *rejected, size_t n, struct framebuf *out)
+void nvml_note_rejected(
+	struct source *s, struct nvml_gpu *d, const enum metric *rejected, size_t n, struct framebuf *out)
 {
 	for (size_t i = 0; i < n; i++) {
-		const unsigned unnoted = d->rejected[rejected[i]] & ~(unsigned) d->rejected_noted[rejected[i]];
+		const unsigned unnoted = d->rejected[rejected[i]] &
+					 ~(unsigned) d->rejected_noted[rejected[i]];
 
 		for (int kind = 0; unnoted && kind < NVML_REJECTED; kind++) {
 			if (unnoted & 1u << kind)
@@ -172,8 +183,8 @@ static bool is_rejected(const struct nvml_gpu *d, enum metric metric)
 
 /* Notes once why values end: means cover only the time before. The driver may report that by a
  * value, all ones. */
-static void note_unavailable(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, enum nvml_meaning meaning,
-	struct framebuf *out)
+static void note_unavailable(struct source *s, struct nvml_gpu *d, const struct nvml_row *row,
+	const struct nvml_try *t, enum nvml_meaning meaning, struct framebuf *out)
 {
 	const struct nvml_code *code = nvml_code(t->code);
 	const bool was_had = d->reported[row->metrics[0]] == REPORTED_KNOWN;
@@ -181,31 +192,36 @@ static void note_unavailable(struct source *s, struct nvml_gpu *d, const struct 
 
 	if (t->code == NVML_NONSENSE)
 		nvml_reject(d, row->metrics[0], NVML_REJECTED_FIGURE);
-	if (notes_of(d, row)->unavailable || !was_had || is_rejected(d, row->metrics[0]) || !(meaning == NVML_FINE || is_unsupported(meaning)))
+	if (notes_of(d, row)->unavailable || !was_had || is_rejected(d, row->metrics[0]) ||
+		!(meaning == NVML_FINE || is_unsupported(meaning)))
 		return;
 	notes_of(d, row)->unavailable = true;
 	if (meaning == NVML_FINE)
 		(void) snprintf(why, sizeof(why), "the driver reports that it is no longer available");
 	else
 		(void) snprintf(why, sizeof(why), "%s (NVML code %d)", code->why, t->code);
-	(void) snprintf(text, sizeof(text), "gpu.%s became unavailable: %s", metrics[row->metrics[0]].name, why);
+	(void) snprintf(
+		text, sizeof(text), "gpu.%s became unavailable: %s", metrics[row->metrics[0]].name, why);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 
 /* The instances may report other busy figures, or none. */
-static void note_divided(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct framebuf *out)
+static void note_divided(
+	struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct framebuf *out)
 {
 	char text[128];
 
 	if (notes_of(d, row)->divided || row->metrics[0] != M_GPU_BUSY)
 		return;
 	notes_of(d, row)->divided = true;
-	(void) snprintf(text, sizeof(text), "gpu.%s is not available: " NVML_WITHHELD, metrics[M_GPU_BUSY].name);
+	(void) snprintf(
+		text, sizeof(text), "gpu.%s is not available: " NVML_WITHHELD, metrics[M_GPU_BUSY].name);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 
 /* One permission applies to many figures: only the first refused one of a device is noted. */
-static void note_refusal(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, struct framebuf *out)
+static void note_refusal(struct source *s, struct nvml_gpu *d, const struct nvml_row *row,
+	const struct nvml_try *t, struct framebuf *out)
 {
 	const struct nvml_code *code = nvml_code(t->code);
 	char text[224];
@@ -213,12 +229,14 @@ static void note_refusal(struct source *s, struct nvml_gpu *d, const struct nvml
 	if (code->meaning != NVML_FORBIDDEN || d->refusal_noted)
 		return;
 	d->refusal_noted = true;
-	(void) snprintf(text, sizeof(text), "the driver refuses some values, gpu.%s first: %s (NVML code %d); %s", metrics[row->metrics[0]].name,
-		code->why, t->code, code->remedy);
+	(void) snprintf(text, sizeof(text),
+		"the driver refuses some values, gpu.%s first: %s (NVML code %d); %s",
+		metrics[row->metrics[0]].name, code->why, t->code, code->remedy);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 
-static void note_way(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, struct framebuf *out)
+static void note_way(struct source *s, struct nvml_gpu *d, const struct nvml_row *row,
+	const struct nvml_try *t, struct framebuf *out)
 {
 	const char *note = row->ways[t->way].note, *colon = note ? strchr(note, ':') : NULL;
 	char about[32];
@@ -238,10 +256,12 @@ static bool has_no_value(const struct nvml_row *row, const struct nvml_try *t)
 {
 	const enum metric metric = row->metrics[0];
 
-	return t->code == NVML_SUCCESS || (t->code == NVML_NO_DATA && metrics[metric].kind != KIND_COUNTER && metric != M_GPU_MEM_FREE);
+	return t->code == NVML_SUCCESS ||
+	       (t->code == NVML_NO_DATA && metrics[metric].kind != KIND_COUNTER && metric != M_GPU_MEM_FREE);
 }
 
-static void mark_missing_values(struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, const struct reading *r)
+static void mark_missing_values(
+	struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, const struct reading *r)
 {
 	for (unsigned i = 0; has_no_value(row, t) && !r[0].known && i < row->n; i++) {
 		if (!r[i].known && !is_rejected(d, row->metrics[i]))
@@ -251,14 +271,15 @@ static void mark_missing_values(struct nvml_gpu *d, const struct nvml_row *row, 
 
 /* Tries the way in use, and the next ones if it is not supported. Returns the meaning of the last
  * code. */
-static enum nvml_meaning try_ways(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct nvml_try *t,
-	struct reading *r, struct framebuf *out)
+static enum nvml_meaning try_ways(struct source *s, struct nvml_gpu *d, const struct nvml_row *row,
+	struct nvml_try *t, struct reading *r, struct framebuf *out)
 {
 	for (;;) {
 		for (unsigned i = 0; i < row->n; i++)
 			r[i] = (struct reading) { .id = d->id, .metric = (uint16_t) row->metrics[i], .n = 1 };
 		t->code = row->ways[t->way].read(s, d, r);
-		enum nvml_meaning meaning = t->code == NVML_ELSEWHERE ? NVML_NOT_NOW : nvml_handle_code(s, d, t->code, out);
+		enum nvml_meaning meaning = t->code == NVML_ELSEWHERE ? NVML_NOT_NOW
+								      : nvml_handle_code(s, d, t->code, out);
 
 		if (!is_unsupported(meaning))
 			return meaning;
@@ -325,7 +346,8 @@ static void read_group(struct source *s, struct nvml_gpu *d, enum nvml_group gro
 	}
 }
 
-static const enum nvml_group by_rows[] = { NVML_GROUP_MEMORY, NVML_GROUP_ACTIVITY, NVML_GROUP_STATE, NVML_GROUP_RARE };
+static const enum nvml_group by_rows[] = { NVML_GROUP_MEMORY, NVML_GROUP_ACTIVITY, NVML_GROUP_STATE,
+	NVML_GROUP_RARE };
 
 /* With a read budget, lists are read in turn instead (nvml_processes_read). */
 static void read_device(struct source *s, struct nvml_gpu *d, unsigned what, struct framebuf *out)

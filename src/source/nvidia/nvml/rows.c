@@ -54,7 +54,8 @@ static void set_bytes(struct reading *r, uint64_t value)
  * total. */
 static int set_used(struct nvml_gpu *d, struct reading *r, uint64_t used, uint64_t total, int code)
 {
-	const bool has_both = code == NVML_SUCCESS && used != NVML_NONE_U64 && total && total != NVML_NONE_U64;
+	const bool has_both = code == NVML_SUCCESS && used != NVML_NONE_U64 && total &&
+			      total != NVML_NONE_U64;
 
 	if (has_both && used > total)
 		return NVML_NONSENSE;
@@ -66,7 +67,11 @@ static int set_used(struct nvml_gpu *d, struct reading *r, uint64_t used, uint64
 
 static int read_memory_v2(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
-	struct nvml_memory_v2 m = { .version = NVML_VERSION(m, 2), .total = NVML_NONE_U64, .reserved = NVML_NONE_U64, .free = NVML_NONE_U64, .used = NVML_NONE_U64 };
+	struct nvml_memory_v2 m = { .version = NVML_VERSION(m, 2),
+		.total = NVML_NONE_U64,
+		.reserved = NVML_NONE_U64,
+		.free = NVML_NONE_U64,
+		.used = NVML_NONE_U64 };
 	int code = NVML_CALL(&s->nvml, memory_v2, d->handle, &m);
 
 	d->mem_free = known_unsigned(m.free);
@@ -337,9 +342,10 @@ static int read_ecc_uncorrected(struct source *s, struct nvml_gpu *d, struct rea
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-#define ROW_OF(group, of_instance, ...) NVML_GROUP_##group, of_instance, { __VA_ARGS__ }, sizeof((int[]) { __VA_ARGS__ }) / sizeof(int)
-#define GPU(group, ...)                 ROW_OF(group, false, __VA_ARGS__)
-#define ANY(group, ...)                 ROW_OF(group, true, __VA_ARGS__)
+#define ROW_OF(group, of_instance, ...) \
+	NVML_GROUP_##group, of_instance, { __VA_ARGS__ }, sizeof((int[]) { __VA_ARGS__ }) / sizeof(int)
+#define GPU(group, ...) ROW_OF(group, false, __VA_ARGS__)
+#define ANY(group, ...) ROW_OF(group, true, __VA_ARGS__)
 
 const struct nvml_row nvml_rows[] = {
 	{ ANY(MEMORY, M_GPU_MEM), ANYTHING,
@@ -350,47 +356,70 @@ const struct nvml_row nvml_rows[] = {
 			{ read_memory_unified, "the host's memory: the sum over the visible processes",
 				"gpu.memory: its memory is the host's and the driver reports no device total; the sum over the visible processes is used instead" } } },
 	{ ANY(STATE, M_GPU_MEM_FREE, M_GPU_MEM_RESERVED), ANYTHING,
-		{ { read_memory_cached, "nvmlDeviceGetMemoryInfo_v2; drivers before 510 report no reserved memory", NULL } } },
-	{ GPU(ACTIVITY, M_GPU_BUSY, M_GPU_MEM_BUSY), ALL_TIME, { { read_utilization, "nvmlDeviceGetUtilizationRates, nvmlDeviceGetSamples", NULL } } },
-	{ GPU(ACTIVITY, M_GPU_POWER), GPU_POWER_MOST, { { read_power, "nvmlDeviceGetPowerUsage, nvmlDeviceGetSamples", NULL } } },
+		{ { read_memory_cached,
+			"nvmlDeviceGetMemoryInfo_v2; drivers before 510 report no reserved memory",
+			NULL } } },
+	{ GPU(ACTIVITY, M_GPU_BUSY, M_GPU_MEM_BUSY), ALL_TIME,
+		{ { read_utilization, "nvmlDeviceGetUtilizationRates, nvmlDeviceGetSamples", NULL } } },
+	{ GPU(ACTIVITY, M_GPU_POWER), GPU_POWER_MOST,
+		{ { read_power, "nvmlDeviceGetPowerUsage, nvmlDeviceGetSamples", NULL } } },
 	{ GPU(ACTIVITY, M_GPU_ENERGY), ANYTHING,
 		{ { read_energy, "nvmlDeviceGetTotalEnergyConsumption", NULL },
-			{ nvml_power_instead, "power integrated over time: the energy counter does not advance",
+			{ nvml_power_instead,
+				"power integrated over time: the energy counter does not advance",
 				"gpu.energy: its energy counter does not advance while power is drawn; power is integrated over time instead" },
-			{ nvml_power_onwards, "power integrated over time: the energy counter became unavailable",
+			{ nvml_power_onwards,
+				"power integrated over time: the energy counter became unavailable",
 				"gpu.energy: its energy counter became unavailable; power is integrated over time instead" },
 			{ nvml_power_integral, "power integrated over time",
 				"gpu.energy: no energy counter; power is integrated over time instead" } } },
 	{ GPU(STATE, M_GPU_TEMP), GPU_TEMP_MOST,
-		{ { read_temperature_v, "nvmlDeviceGetTemperatureV", NULL }, { read_temperature, "nvmlDeviceGetTemperature", NULL } } },
+		{ { read_temperature_v, "nvmlDeviceGetTemperatureV", NULL },
+			{ read_temperature, "nvmlDeviceGetTemperature", NULL } } },
 	{ GPU(STATE, M_GPU_TEMP_MEM), GPU_TEMP_MOST, { { read_temperature_memory, "NVML field 82", NULL } } },
 	{ GPU(STATE, M_GPU_CLOCK_SM), GPU_CLOCK_MOST, { { read_clock_sm, "nvmlDeviceGetClockInfo", NULL } } },
-	{ GPU(STATE, M_GPU_CLOCK_MEM), GPU_CLOCK_MOST, { { read_clock_memory, "nvmlDeviceGetClockInfo", NULL } } },
-	{ GPU(STATE, M_GPU_PSTATE), HIGHEST_PSTATE, { { read_pstate, "nvmlDeviceGetPerformanceState", NULL } } },
+	{ GPU(STATE, M_GPU_CLOCK_MEM), GPU_CLOCK_MOST,
+		{ { read_clock_memory, "nvmlDeviceGetClockInfo", NULL } } },
+	{ GPU(STATE, M_GPU_PSTATE), HIGHEST_PSTATE,
+		{ { read_pstate, "nvmlDeviceGetPerformanceState", NULL } } },
 	{ GPU(STATE, M_GPU_THROTTLE_POWER), ANYTHING,
-		{ { nvml_throttle_power, "NVML field 74", NULL }, { nvml_reasons_power, "clock event reasons, over time", NULL } } },
+		{ { nvml_throttle_power, "NVML field 74", NULL },
+			{ nvml_reasons_power, "clock event reasons, over time", NULL } } },
 	{ GPU(STATE, M_GPU_THROTTLE_THERMAL), ANYTHING,
-		{ { nvml_throttle_thermal, "NVML field 75", NULL }, { nvml_reasons_thermal, "clock event reasons, over time", NULL } } },
-	{ GPU(STATE, M_GPU_THROTTLE_HW), ANYTHING, { { nvml_reasons_hw, "clock event reasons, over time", NULL } } },
+		{ { nvml_throttle_thermal, "NVML field 75", NULL },
+			{ nvml_reasons_thermal, "clock event reasons, over time", NULL } } },
+	{ GPU(STATE, M_GPU_THROTTLE_HW), ANYTHING,
+		{ { nvml_reasons_hw, "clock event reasons, over time", NULL } } },
 	{ GPU(STATE, M_GPU_THROTTLE_OTHER), ANYTHING,
-		{ { nvml_throttle_other, "NVML fields 76, 77, 79", NULL }, { nvml_reasons_other, "clock event reasons, over time", NULL } } },
-	{ GPU(STATE, M_GPU_PCIE_RX, M_GPU_PCIE_TX), ANYTHING, { { read_pcie, "NVML fields 197, 198, or GPM over time", NULL } } },
+		{ { nvml_throttle_other, "NVML fields 76, 77, 79", NULL },
+			{ nvml_reasons_other, "clock event reasons, over time", NULL } } },
+	{ GPU(STATE, M_GPU_PCIE_RX, M_GPU_PCIE_TX), ANYTHING,
+		{ { read_pcie, "NVML fields 197, 198, or GPM over time", NULL } } },
 	{ GPU(STATE, M_GPU_NVLINK_RX, M_GPU_NVLINK_TX), ANYTHING,
 		{ { read_nvlink_kib, "NVML fields 138, 139", NULL },
 			{ read_nvlink_bytes, "NVML fields 202, 204", NULL },
 			{ read_nvlink_gpm, "GPM over time", NULL } } },
-	{ GPU(STATE, M_GPU_ENC_BUSY), ALL_TIME, { { read_encoder, "nvmlDeviceGetEncoderUtilization", NULL } } },
-	{ GPU(STATE, M_GPU_DEC_BUSY), ALL_TIME, { { read_decoder, "nvmlDeviceGetDecoderUtilization", NULL } } },
+	{ GPU(STATE, M_GPU_ENC_BUSY), ALL_TIME,
+		{ { read_encoder, "nvmlDeviceGetEncoderUtilization", NULL } } },
+	{ GPU(STATE, M_GPU_DEC_BUSY), ALL_TIME,
+		{ { read_decoder, "nvmlDeviceGetDecoderUtilization", NULL } } },
 	{ GPU(STATE, M_GPU_JPG_BUSY), ALL_TIME, { { read_jpeg, "nvmlDeviceGetJpgUtilization", NULL } } },
-	{ GPU(STATE, M_GPU_OFA_BUSY), ALL_TIME, { { read_optical_flow, "nvmlDeviceGetOfaUtilization", NULL } } },
-	{ GPU(RARE, M_GPU_POWER_LIMIT), GPU_POWER_MOST, { { read_power_limit, "nvmlDeviceGetEnforcedPowerLimit", NULL } } },
+	{ GPU(STATE, M_GPU_OFA_BUSY), ALL_TIME,
+		{ { read_optical_flow, "nvmlDeviceGetOfaUtilization", NULL } } },
+	{ GPU(RARE, M_GPU_POWER_LIMIT), GPU_POWER_MOST,
+		{ { read_power_limit, "nvmlDeviceGetEnforcedPowerLimit", NULL } } },
 	{ GPU(RARE, M_GPU_FAN), FAN_MOST, { { read_fan, "nvmlDeviceGetFanSpeed", NULL } } },
-	{ GPU(RARE, M_GPU_ECC_CORRECTED), ANYTHING, { { read_ecc_corrected, "nvmlDeviceGetTotalEccErrors, since the driver was loaded", NULL } } },
-	{ GPU(RARE, M_GPU_ECC_UNCORRECTED), ANYTHING, { { read_ecc_uncorrected, "nvmlDeviceGetTotalEccErrors, since the driver was loaded", NULL } } },
+	{ GPU(RARE, M_GPU_ECC_CORRECTED), ANYTHING,
+		{ { read_ecc_corrected, "nvmlDeviceGetTotalEccErrors, since the driver was loaded",
+			NULL } } },
+	{ GPU(RARE, M_GPU_ECC_UNCORRECTED), ANYTHING,
+		{ { read_ecc_uncorrected, "nvmlDeviceGetTotalEccErrors, since the driver was loaded",
+			NULL } } },
 };
 
 const size_t nvml_n_rows = sizeof(nvml_rows) / sizeof(nvml_rows[0]);
-static_assert(sizeof(nvml_rows) / sizeof(nvml_rows[0]) <= NVML_MAX_ROWS, "struct nvml_gpu has one try per row");
+static_assert(
+	sizeof(nvml_rows) / sizeof(nvml_rows[0]) <= NVML_MAX_ROWS, "struct nvml_gpu has one try per row");
 
 const struct nvml_row *nvml_row_of(enum metric metric)
 {
@@ -405,7 +434,8 @@ const struct nvml_row *nvml_row_of(enum metric metric)
 
 bool nvml_is_withheld(const struct nvml_gpu *d, enum metric metric, int code)
 {
-	static const enum metric withheld[] = { M_GPU_BUSY, M_GPU_MEM_BUSY, M_GPU_ENC_BUSY, M_GPU_DEC_BUSY, M_GPU_JPG_BUSY, M_GPU_OFA_BUSY };
+	static const enum metric withheld[] = { M_GPU_BUSY, M_GPU_MEM_BUSY, M_GPU_ENC_BUSY, M_GPU_DEC_BUSY,
+		M_GPU_JPG_BUSY, M_GPU_OFA_BUSY };
 
 	for (size_t i = 0; d->mig && i < sizeof(withheld) / sizeof(withheld[0]); i++) {
 		if (withheld[i] == metric)

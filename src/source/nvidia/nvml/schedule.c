@@ -145,7 +145,8 @@ struct nvml_gpu *nvml_next_to_list(const struct source *s)
 
 		if (now == NOT_DUE)
 			continue;
-		if (now > best_urgency || (now == best_urgency && is_before(&d->processes, &best->processes, now))) {
+		if (now > best_urgency ||
+			(now == best_urgency && is_before(&d->processes, &best->processes, now))) {
 			best = d;
 			best_urgency = now;
 		}

@@ -11,9 +11,11 @@ static const struct nvml_code codes[] = {
 	{ NVML_FUNCTION_NOT_FOUND, NVML_ABSENT, "this driver does not support it", "a newer driver may" },
 	{ NVML_DEPRECATED, NVML_ABSENT, "this driver no longer supports it", "" },
 	{ NVML_ARGUMENT_VERSION_MISMATCH, NVML_ABSENT, "this driver has another version of the call", "" },
-	{ NVML_NO_PERMISSION, NVML_FORBIDDEN, "no permission", "run as root; with MIG, access to the device's mig/monitor capability suffices" },
+	{ NVML_NO_PERMISSION, NVML_FORBIDDEN, "no permission",
+		"run as root; with MIG, access to the device's mig/monitor capability suffices" },
 	{ NVML_INSUFFICIENT_SIZE, NVML_GROW, "the list is too long", "" },
-	{ NVML_GPU_IS_LOST, NVML_LOST, "the GPU has fallen off the bus", "reboot; the kernel log (dmesg) has the cause" },
+	{ NVML_GPU_IS_LOST, NVML_LOST, "the GPU has fallen off the bus",
+		"reboot; the kernel log (dmesg) has the cause" },
 	{ NVML_RESET_REQUIRED, NVML_LOST, "the GPU needs a reset", "nvidia-smi --gpu-reset, or reboot" },
 	{ NVML_GPU_NOT_FOUND, NVML_LOST, "the driver no longer finds the GPU", "" },
 	{ NVML_UNINITIALIZED, NVML_STALE, "the driver was unloaded", "" },
@@ -27,7 +29,8 @@ static const struct nvml_code codes[] = {
 
 const struct nvml_code *nvml_code(int code)
 {
-	static const struct nvml_code other = { NVML_UNKNOWN, NVML_NOT_NOW, "the driver reports an unspecified error", "" };
+	static const struct nvml_code other = { NVML_UNKNOWN, NVML_NOT_NOW,
+		"the driver reports an unspecified error", "" };
 
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
 		if (codes[i].code == code)

@@ -21,7 +21,8 @@ enum {
 	PCT = 10000,
 };
 
-static const enum metric engine_metrics[ENGINES] = { M_GPROC_SM_BUSY, M_GPROC_MEM_BUSY, M_GPROC_ENC_BUSY, M_GPROC_DEC_BUSY };
+static const enum metric engine_metrics[ENGINES] = { M_GPROC_SM_BUSY, M_GPROC_MEM_BUSY, M_GPROC_ENC_BUSY,
+	M_GPROC_DEC_BUSY };
 
 /* A row of either call. */
 struct use {
@@ -66,7 +67,8 @@ static int read_samples(struct source *s, struct nvml_gpu *d, uint64_t seen_us, 
 	return code;
 }
 
-static int (*const calls[])(struct source *, struct nvml_gpu *, uint64_t, struct use_list *) = { read_info, read_samples };
+static int (*const calls[])(
+	struct source *, struct nvml_gpu *, uint64_t, struct use_list *) = { read_info, read_samples };
 
 enum {
 	CALLS = sizeof(calls) / sizeof(calls[0])
@@ -100,11 +102,13 @@ static int implausible_engine(const struct use *u)
 /* A stamp in the future is invalid: once used as the newest, no later sample would be newer. */
 static bool is_plausible(const struct use *u, uint64_t after_us, uint64_t until_us)
 {
-	return implausible_engine(u) == ENGINES && u->pid != 0 && u->time_us > after_us && u->time_us <= until_us;
+	return implausible_engine(u) == ENGINES && u->pid != 0 && u->time_us > after_us &&
+	       u->time_us <= until_us;
 }
 
 /* Mean and extremes over the rows of one process. */
-static void append_process(const struct use *rows, size_t n, const struct nvml_process *p, struct framebuf *out)
+static void append_process(
+	const struct use *rows, size_t n, const struct nvml_process *p, struct framebuf *out)
 {
 	for (int e = 0; e < ENGINES; e++) {
 		struct reading r = reading_of(engine_metrics[e], p->id, 0);
@@ -184,11 +188,13 @@ static void note_error(struct source *s, struct nvml_gpu *d, enum nvml_meaning m
 	const struct nvml_code *code = nvml_code(d->processes.use_code);
 	char text[224];
 
-	if (d->use_noted || !(meaning == NVML_FORBIDDEN || meaning == NVML_GROW || code->code == NVML_UNKNOWN))
+	if (d->use_noted ||
+		!(meaning == NVML_FORBIDDEN || meaning == NVML_GROW || code->code == NVML_UNKNOWN))
 		return;
 	d->use_noted = true;
-	(void) snprintf(text, sizeof(text), "the driver does not report which processes used the SMs and other engines: %s (NVML code %d)", code->why,
-		d->processes.use_code);
+	(void) snprintf(text, sizeof(text),
+		"the driver does not report which processes used the SMs and other engines: %s (NVML code %d)",
+		code->why, d->processes.use_code);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 

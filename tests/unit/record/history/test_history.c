@@ -307,8 +307,9 @@ static void the_oldest_go_first_and_some_stay(void **state)
 	self.boot[strcspn(self.boot, "\n")] = '\0';
 	char sql[400];
 
-	(void) snprintf(sql, sizeof(sql), "DELETE FROM meta WHERE key = 'ended_ns'; INSERT OR REPLACE INTO meta VALUES"
-					  "('recorder_pid', %lld), ('recorder_start', %llu), ('boot_id', '%s')",
+	(void) snprintf(sql, sizeof(sql),
+		"DELETE FROM meta WHERE key = 'ended_ns'; INSERT OR REPLACE INTO meta VALUES"
+		"('recorder_pid', %lld), ('recorder_start', %llu), ('boot_id', '%s')",
 		(long long) self.pid, self.start, self.boot);
 	sql_run(path[1], sql);
 	file = fopen(path[2], "w");

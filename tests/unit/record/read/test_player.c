@@ -23,8 +23,8 @@ static void note_readings(struct log *log, const struct frame *f)
 	for (size_t i = 0; i < f->n_readings; i++) {
 		const struct reading *r = &f->readings[i];
 
-		(void) buf_printf(&log->text, "%" PRIu64 " %u/%u %d %" PRId64 " %" PRId64 " %" PRId64 "\n", f->time_ns, r->metric, r->id,
-			r->known, r->min, r->value, r->max);
+		(void) buf_printf(&log->text, "%" PRIu64 " %u/%u %d %" PRId64 " %" PRId64 " %" PRId64 "\n",
+			f->time_ns, r->metric, r->id, r->known, r->min, r->value, r->max);
 	}
 }
 
@@ -41,9 +41,11 @@ static bool note(void *ctx, const struct frame *f)
 		return true;
 	note_readings(log, f);
 	for (size_t i = 0; i < f->n_events; i++)
-		(void) buf_printf(&log->text, "%" PRIu64 " %s %s\n", f->time_ns, event_name(f->events[i].kind), f->events[i].text);
+		(void) buf_printf(&log->text, "%" PRIu64 " %s %s\n", f->time_ns,
+			event_name(f->events[i].kind), f->events[i].text);
 	for (size_t i = 0; i < f->n_series; i++)
-		(void) buf_printf(&log->text, "%" PRIu64 " %s %.17g\n", f->time_ns, f->series[i].name, f->series[i].value);
+		(void) buf_printf(&log->text, "%" PRIu64 " %s %.17g\n", f->time_ns, f->series[i].name,
+			f->series[i].value);
 	return true;
 }
 
@@ -79,8 +81,11 @@ static void speaking_tick(struct sim *s)
 	const uint64_t now = sim_time(s, s->k);
 
 	if (s->k % 13 == 0) {
-		framebuf_event(&s->buf, &(struct event) { .time_ns = now, .kind = EVENT_MARK, .entity = ENTITY_JOB, .text = "m" });
-		framebuf_series(&s->buf, &(struct series_value) { "loss", 1.0 / (double) (s->k + 1), true, (int64_t) s->k });
+		framebuf_event(&s->buf,
+			&(struct event) {
+				.time_ns = now, .kind = EVENT_MARK, .entity = ENTITY_JOB, .text = "m" });
+		framebuf_series(&s->buf,
+			&(struct series_value) { "loss", 1.0 / (double) (s->k + 1), true, (int64_t) s->k });
 		sim_send(s, FRAME_USER, now, 0);
 	}
 	sim_tick(s);

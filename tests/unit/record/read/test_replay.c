@@ -409,15 +409,22 @@ static void notes_keep_their_causes(void **state)
 	sim_new(&s, 100 * MS, SEC, 1, true);
 	r = rig_record(&(struct record_options) { .path = f.file, .queue_bytes = 1 << 28 });
 	sim_into(&s, r);
-	framebuf_event(&s.buf, &(struct event) { .time_ns = 1, .kind = EVENT_MARK, .entity = ENTITY_JOB, .text = "m" });
+	framebuf_event(&s.buf,
+		&(struct event) { .time_ns = 1, .kind = EVENT_MARK, .entity = ENTITY_JOB, .text = "m" });
 	for (enum note_cause cause = CAUSE_NONE; cause < CAUSE_COUNT; cause++)
-		framebuf_event(&s.buf, &(struct event) { .time_ns = 1, .kind = EVENT_NOTE, .entity = ENTITY_GPU, .text = "gpu: x", .cause = cause });
+		framebuf_event(&s.buf,
+			&(struct event) { .time_ns = 1,
+				.kind = EVENT_NOTE,
+				.entity = ENTITY_GPU,
+				.text = "gpu: x",
+				.cause = cause });
 	sim_send(&s, FRAME_RECORDER, 1, 0);
 	sim_tick(&s);
 	sim_end(&s);
 	rig_finish(r, s.job);
 	assert_int_equal(causes_of(f.file), (1U << CAUSE_COUNT) - 1);
-	expect_text(f.file, "SELECT group_concat(ifnull(cause, '-')) FROM (SELECT cause FROM event ORDER BY rowid)",
+	expect_text(f.file,
+		"SELECT group_concat(ifnull(cause, '-')) FROM (SELECT cause FROM event ORDER BY rowid)",
 		"-,none,device,nvml,amdgpu,drm,helper,helper-ended,-");
 	sql_run(f.file, "UPDATE event SET cause = 'later'");
 	assert_int_equal(causes_of(f.file), 1U << CAUSE_UNKNOWN);

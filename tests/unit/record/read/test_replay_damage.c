@@ -52,7 +52,8 @@ static void other_files_are_refused(void **state)
 	expect_refused(f.file, -EBADMSG, "not a hiwater recording");
 	sql_run(f.file, "PRAGMA application_id=1214863201; PRAGMA user_version=99");
 	expect_refused(f.file, -EBADMSG, "newer");
-	sql_run(f.file, "PRAGMA user_version=1; DROP TABLE meta; CREATE VIEW meta AS SELECT 1 AS key, 2 AS value");
+	sql_run(f.file,
+		"PRAGMA user_version=1; DROP TABLE meta; CREATE VIEW meta AS SELECT 1 AS key, 2 AS value");
 	expect_refused(f.file, -EBADMSG, "meta");
 	folder_done(&f);
 }
@@ -227,10 +228,12 @@ static void the_corpus_does_no_harm(void **state)
 		{ "cut", 60, NULL },
 		{ "flipped", 1, NULL },
 		{ "running", 0, "DELETE FROM meta WHERE key = 'ended_ns'; DELETE FROM process WHERE id = 2" },
-		{ "types", 0, "UPDATE process SET born = 'x', ended = -1; UPDATE job_sample SET part = 'ram 1 swap 2',"
-			      " ram_max = 'y', span = -1; UPDATE summary SET n = -1 WHERE metric < 'm'; UPDATE event SET phase = -1" },
-		{ "views", 0, "DROP TABLE process_sample; CREATE VIEW process_sample AS SELECT * FROM job_sample;"
-			      " DROP TABLE summary; CREATE TABLE summary(entity, id, metric)" },
+		{ "types", 0,
+			"UPDATE process SET born = 'x', ended = -1; UPDATE job_sample SET part = 'ram 1 swap 2',"
+			" ram_max = 'y', span = -1; UPDATE summary SET n = -1 WHERE metric < 'm'; UPDATE event SET phase = -1" },
+		{ "views", 0,
+			"DROP TABLE process_sample; CREATE VIEW process_sample AS SELECT * FROM job_sample;"
+			" DROP TABLE summary; CREATE TABLE summary(entity, id, metric)" },
 	};
 
 	(void) state;
@@ -239,7 +242,8 @@ static void the_corpus_does_no_harm(void **state)
 		struct sim s;
 		char path[300];
 
-		(void) snprintf(path, sizeof(path), "%s/../fuzz/corpus/recording/%s", TESTS_DIR, files[i].name);
+		(void) snprintf(
+			path, sizeof(path), "%s/../fuzz/corpus/recording/%s", TESTS_DIR, files[i].name);
 		if (!getenv("UPDATE_CORPUS")) {
 			int code = read_everything(path);
 

@@ -144,8 +144,9 @@ static uint64_t file_bytes(const char *file)
 static void expect_within(const char *file, uint64_t limit, const struct sim *s)
 {
 	if (disk_bytes(file) > limit)
-		fail_msg("%llu bytes after sample %llu, %llu of them in the file", (unsigned long long) disk_bytes(file),
-			(unsigned long long) s->k, (unsigned long long) file_bytes(file));
+		fail_msg("%llu bytes after sample %llu, %llu of them in the file",
+			(unsigned long long) disk_bytes(file), (unsigned long long) s->k,
+			(unsigned long long) file_bytes(file));
 }
 
 static uint64_t run(struct sim *s, const char *file, uint64_t ticks, uint64_t max_bytes, uint64_t recent_ns)
@@ -197,7 +198,8 @@ static void a_long_run_keeps_its_limit_and_its_truth(void **state)
 	assert_int_equal(replay_job(r, &job, NULL), 0);
 	assert_true(expect_same_timeline(s.job, job) > TIMELINE_BUCKETS / 2);
 	for (int m = 0; m < METRIC_COUNT; m++) {
-		const struct acc *a = job_acc(s.job, (enum metric) m, 0), *b = job_acc(job, (enum metric) m, 0);
+		const struct acc *a = job_acc(s.job, (enum metric) m, 0),
+				 *b = job_acc(job, (enum metric) m, 0);
 
 		assert_int_equal(!a, !b);
 		if (!a)
@@ -259,17 +261,24 @@ static void the_oldest_windows_are_the_widest(void **state)
 	(void) run(&s, f.file, 16000, 500000, 10 * SEC);
 	/* No window is wider than the previous one, except where a level begins, and none
 	 * overlaps the next. */
-	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM (SELECT span, lag(span) OVER (ORDER BY t) AS before FROM"
-					 " job_sample) WHERE span > before + 10000000"),
+	assert_int_equal(
+		sql_int(f.file,
+			"SELECT count(*) FROM (SELECT span, lag(span) OVER (ORDER BY t) AS before FROM"
+			" job_sample) WHERE span > before + 10000000"),
 		0);
-	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM (SELECT t, lag(t + span) OVER (ORDER BY t) AS before FROM"
-					 " job_sample) WHERE t < before - 1000000000"),
+	assert_int_equal(
+		sql_int(f.file,
+			"SELECT count(*) FROM (SELECT t, lag(t + span) OVER (ORDER BY t) AS before FROM"
+			" job_sample) WHERE t < before - 1000000000"),
 		0);
-	assert_int_equal(sql_int(f.file, "SELECT span FROM job_sample ORDER BY t DESC LIMIT 1 OFFSET 10"), SEC);
+	assert_int_equal(
+		sql_int(f.file, "SELECT span FROM job_sample ORDER BY t DESC LIMIT 1 OFFSET 10"), SEC);
 	assert_true(sql_int(f.file, "SELECT span FROM job_sample ORDER BY t LIMIT 1") >= (int64_t) (8 * SEC));
 	/* Windows of processes begin where the job's do, except the last: it has no sample. */
-	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM process_sample WHERE t NOT IN (SELECT t FROM job_sample)"
-					 " AND t < 8000000000000"),
+	assert_int_equal(
+		sql_int(f.file,
+			"SELECT count(*) FROM process_sample WHERE t NOT IN (SELECT t FROM job_sample)"
+			" AND t < 8000000000000"),
 		0);
 	sim_done(&s);
 	folder_done(&f);
@@ -288,11 +297,15 @@ static void rows_of_slow_looks_do_not_overlap(void **state)
 	(void) run(&s, f.file, 6000, 400000, 10 * SEC);
 	expect_sound(f.file);
 	assert_true(sql_int(f.file, "SELECT max(span) FROM job_sample") >= (int64_t) (8 * SEC));
-	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM (SELECT t, lag(t + span) OVER (ORDER BY t) AS before FROM"
-					 " job_sample) WHERE t < before"),
+	assert_int_equal(
+		sql_int(f.file,
+			"SELECT count(*) FROM (SELECT t, lag(t + span) OVER (ORDER BY t) AS before FROM"
+			" job_sample) WHERE t < before"),
 		0);
-	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM (SELECT t, lag(t + span) OVER (ORDER BY t) AS before FROM"
-					 " host_sample) WHERE t < before"),
+	assert_int_equal(
+		sql_int(f.file,
+			"SELECT count(*) FROM (SELECT t, lag(t + span) OVER (ORDER BY t) AS before FROM"
+			" host_sample) WHERE t < before"),
 		0);
 	sim_done(&s);
 	folder_done(&f);
@@ -377,7 +390,8 @@ static void the_full_rate_has_its_share(void **state)
 	assert_true(sql_int(f.file, "SELECT min(t) FROM job_recent") > (int64_t) (40 * SEC));
 	assert_int_equal(sql_int(f.file, "SELECT max(t) FROM job_recent"), (int64_t) sim_time(&s, 39999));
 	assert_true(sql_int(f.file, "SELECT count(*) FROM job_recent") > 1000);
-	assert_int_equal(sql_int(f.file, "SELECT max(rss_max) FROM process_sample WHERE id = 1"), sim_rss(1, 777));
+	assert_int_equal(
+		sql_int(f.file, "SELECT max(rss_max) FROM process_sample WHERE id = 1"), sim_rss(1, 777));
 	sim_done(&s);
 	folder_done(&f);
 }
@@ -387,7 +401,9 @@ static void the_full_rate_has_its_share(void **state)
 /* A trigger at sample k. */
 static void sim_trigger(struct sim *s)
 {
-	const struct event event = { .time_ns = sim_time(s, s->k), .kind = EVENT_TRIGGER, .entity = ENTITY_JOB, .text = "x" };
+	const struct event event = {
+		.time_ns = sim_time(s, s->k), .kind = EVENT_TRIGGER, .entity = ENTITY_JOB, .text = "x"
+	};
 
 	framebuf_event(&s->buf, &event);
 	sim_send(s, FRAME_RECORDER, event.time_ns, 0);
@@ -548,10 +564,13 @@ static void extremes_of_series_stay(void **state)
 	flood_begin(&o);
 	for (uint64_t k = 0; k < 5000; k++) {
 		for (unsigned i = 0; i < 40; i++) {
-			double value = sin((double) (k * 40 + i)) + (k == 1234 && i == 20 ? 1e6 : 0) - (k == 99 && i == 3 ? 1e6 : 0);
+			double value = sin((double) (k * 40 + i)) + (k == 1234 && i == 20 ? 1e6 : 0) -
+				       (k == 99 && i == 3 ? 1e6 : 0);
 
-			framebuf_series(&o.b, &(struct series_value) { i % 2 ? "a" : "b", k == 777 && i == 8 ? (double) NAN : value,
-						      true, (int64_t) (k * 40 + i) });
+			framebuf_series(&o.b,
+				&(struct series_value) { i % 2 ? "a" : "b",
+					k == 777 && i == 8 ? (double) NAN : value, true,
+					(int64_t) (k * 40 + i) });
 		}
 		flood_tick(&o, FRAME_USER, 0);
 	}
@@ -559,12 +578,21 @@ static void extremes_of_series_stay(void **state)
 	flood_end(&o);
 	assert_true(sql_int(o.f.file, "SELECT count(*) FROM series_value") < 20000);
 	assert_true(sql_int(o.f.file, "SELECT count(*) FROM series_value") > 500);
-	assert_int_equal(sql_int(o.f.file, "SELECT step FROM series_value ORDER BY value DESC LIMIT 1"), 1234 * 40 + 20);
-	assert_int_equal(sql_int(o.f.file, "SELECT step FROM series_value WHERE value IS NOT NULL ORDER BY value LIMIT 1"),
+	assert_int_equal(sql_int(o.f.file, "SELECT step FROM series_value ORDER BY value DESC LIMIT 1"),
+		1234 * 40 + 20);
+	assert_int_equal(
+		sql_int(o.f.file,
+			"SELECT step FROM series_value WHERE value IS NOT NULL ORDER BY value LIMIT 1"),
 		99 * 40 + 3);
-	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM series_value WHERE value IS NULL AND step = 777 * 40 + 8"), 1);
+	assert_int_equal(
+		sql_int(o.f.file,
+			"SELECT count(*) FROM series_value WHERE value IS NULL AND step = 777 * 40 + 8"),
+		1);
 	/* No value was changed. */
-	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM series_value WHERE abs(value) > 1.0 AND abs(value) < 900000"), 0);
+	assert_int_equal(
+		sql_int(o.f.file,
+			"SELECT count(*) FROM series_value WHERE abs(value) > 1.0 AND abs(value) < 900000"),
+		0);
 	flood_done(&o);
 }
 
@@ -578,31 +606,70 @@ static void events_are_bounded_and_a_kill_stays(void **state)
 		const uint64_t now = sim_time(&o.s, o.s.k);
 
 		for (unsigned i = 0; i < 8; i++)
-			framebuf_event(&o.b, &(struct event) { .time_ns = now, .kind = EVENT_ALERT, .entity = ENTITY_JOB, .text = "an alert of some length, to fill the table" });
+			framebuf_event(&o.b,
+				&(struct event) { .time_ns = now,
+					.kind = EVENT_ALERT,
+					.entity = ENTITY_JOB,
+					.text = "an alert of some length, to fill the table" });
 		for (unsigned i = 0; k == 5 && i < 60; i++)
-			framebuf_event(&o.b, &(struct event) { .time_ns = now, .kind = EVENT_MARK, .entity = ENTITY_JOB, .text = i < 10 ? "early" : "late" });
-		framebuf_event(&o.b, &(struct event) { .time_ns = now, .kind = k % 2 ? EVENT_PHASE_END : EVENT_PHASE_BEGIN, .entity = ENTITY_JOB, .phase = 1 + (uint32_t) k / 2, .text = "phase" });
+			framebuf_event(&o.b,
+				&(struct event) { .time_ns = now,
+					.kind = EVENT_MARK,
+					.entity = ENTITY_JOB,
+					.text = i < 10 ? "early" : "late" });
+		framebuf_event(&o.b,
+			&(struct event) { .time_ns = now,
+				.kind = k % 2 ? EVENT_PHASE_END : EVENT_PHASE_BEGIN,
+				.entity = ENTITY_JOB,
+				.phase = 1 + (uint32_t) k / 2,
+				.text = "phase" });
 		if (k == 10)
-			framebuf_event(&o.b, &(struct event) { .time_ns = now, .kind = EVENT_OOM, .entity = ENTITY_JOB, .text = "killed" });
+			framebuf_event(&o.b,
+				&(struct event) { .time_ns = now,
+					.kind = EVENT_OOM,
+					.entity = ENTITY_JOB,
+					.text = "killed" });
 		if (k == 10)
-			framebuf_event(&o.b, &(struct event) { .time_ns = now, .kind = EVENT_NOTE, .entity = ENTITY_GPU, .id = 1, .text = "gpu.energy: summed" });
+			framebuf_event(&o.b,
+				&(struct event) { .time_ns = now,
+					.kind = EVENT_NOTE,
+					.entity = ENTITY_GPU,
+					.id = 1,
+					.text = "gpu.energy: summed" });
 		if (k == 10)
-			framebuf_event(&o.b, &(struct event) { .time_ns = now, .kind = EVENT_NOTE, .entity = ENTITY_GPU, .id = 1, .text = "gpu: other" });
+			framebuf_event(&o.b,
+				&(struct event) { .time_ns = now,
+					.kind = EVENT_NOTE,
+					.entity = ENTITY_GPU,
+					.id = 1,
+					.text = "gpu: other" });
 		if (k == 0)
-			framebuf_event(&o.b, &(struct event) { .time_ns = now, .kind = EVENT_PHASE_BEGIN, .entity = ENTITY_JOB, .phase = 100000, .text = "all" });
+			framebuf_event(&o.b,
+				&(struct event) { .time_ns = now,
+					.kind = EVENT_PHASE_BEGIN,
+					.entity = ENTITY_JOB,
+					.phase = 100000,
+					.text = "all" });
 		flood_tick(&o, FRAME_USER, 0);
 	}
 	flood_end(&o);
 	assert_true(sql_int(o.f.file, "SELECT count(*) FROM event") < 20000);
 	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE kind = 'oom'"), 1);
 	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE kind = 'mark'"), MARKS_KEPT);
-	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE kind = 'mark' AND text = 'late'"), MARKS_KEPT);
-	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE kind = 'note' AND text = 'gpu.energy: summed'"), 1);
+	assert_int_equal(
+		sql_int(o.f.file, "SELECT count(*) FROM event WHERE kind = 'mark' AND text = 'late'"),
+		MARKS_KEPT);
+	assert_int_equal(
+		sql_int(o.f.file,
+			"SELECT count(*) FROM event WHERE kind = 'note' AND text = 'gpu.energy: summed'"),
+		1);
 	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE kind = 'note'"), 1);
 	/* it is still open */
 	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE phase = 100000"), 1);
-	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event e WHERE kind = 'phase-end' AND NOT EXISTS"
-					   " (SELECT 1 FROM event b WHERE b.kind = 'phase-begin' AND b.phase = e.phase)"),
+	assert_int_equal(
+		sql_int(o.f.file,
+			"SELECT count(*) FROM event e WHERE kind = 'phase-end' AND NOT EXISTS"
+			" (SELECT 1 FROM event b WHERE b.kind = 'phase-begin' AND b.phase = e.phase)"),
 		0);
 	flood_done(&o);
 }
@@ -662,8 +729,10 @@ static void the_others_are_thinned_too(void **state)
 	expect_sound(f.file);
 	/* The main process, 5, 9 and a fourth have their own rows; the sum of the others never
 	 * decreases. */
-	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM (SELECT cpu_user, lag(cpu_user) OVER (ORDER BY t) AS before"
-					 " FROM process_sample WHERE id = 0) WHERE cpu_user < before"),
+	assert_int_equal(
+		sql_int(f.file,
+			"SELECT count(*) FROM (SELECT cpu_user, lag(cpu_user) OVER (ORDER BY t) AS before"
+			" FROM process_sample WHERE id = 0) WHERE cpu_user < before"),
 		0);
 	used = sql_int(f.file, "SELECT max(cpu_user) FROM process_sample WHERE id = 0");
 	assert_true(used > 0);
@@ -730,7 +799,8 @@ static void a_reader_that_stays_stops_it_at_the_limit(void **state)
 		sim_tick(&s);
 	writer_rig_give(&w, false);
 	expect_within(f.file, limit, &s);
-	assert_int_equal(sql_int(f.file, "SELECT value FROM meta WHERE key = 'last_ns'"), (int64_t) sim_time(&s, s.k - 1));
+	assert_int_equal(sql_int(f.file, "SELECT value FROM meta WHERE key = 'last_ns'"),
+		(int64_t) sim_time(&s, s.k - 1));
 	sim_end(&s);
 	writer_rig_finish(&w);
 	assert_int_equal(w.writer.result, 0);

@@ -49,8 +49,11 @@ static void bench_new(struct bench *b, unsigned others_after)
 	memset(b, 0, sizeof(*b));
 	row_layout_init(&b->layout);
 	b->rows = calloc(MOST, sizeof(*b->rows));
-	b->aggregate = aggregate_new(&(struct aggregate_options) {
-		.window_ns = S, .others_after = others_after, .layout = &b->layout, .row = catch_row, .ctx = b });
+	b->aggregate = aggregate_new(&(struct aggregate_options) { .window_ns = S,
+		.others_after = others_after,
+		.layout = &b->layout,
+		.row = catch_row,
+		.ctx = b });
 	assert_non_null(b->rows);
 	assert_non_null(b->aggregate);
 }
@@ -103,8 +106,8 @@ static const struct cell *cell_of(const struct bench *b, const struct row *row, 
 	return &row->cells[b->layout.place[metric]];
 }
 
-static void expect_cell(const struct bench *b, const struct row *row, enum metric metric, int64_t min, int64_t value,
-	int64_t max)
+static void expect_cell(const struct bench *b, const struct row *row, enum metric metric, int64_t min,
+	int64_t value, int64_t max)
 {
 	const struct cell *cell = cell_of(b, row, metric);
 
@@ -614,7 +617,9 @@ static void windows_keep_the_samples(void **state)
 
 static struct row random_row(const struct row_layout *l, uint64_t *seed, uint64_t t)
 {
-	struct row row = { .t_ns = t, .span_ns = 1 + next_random(seed) % S, .n = (uint32_t) (next_random(seed) % 100) };
+	struct row row = {
+		.t_ns = t, .span_ns = 1 + next_random(seed) % S, .n = (uint32_t) (next_random(seed) % 100)
+	};
 
 	for (unsigned c = 0; c < l->n[ENTITY_JOB]; c++) {
 		struct cell *cell = &row.cells[c];
@@ -626,7 +631,8 @@ static struct row random_row(const struct row_layout *l, uint64_t *seed, uint64_
 		if (metrics[l->metric[ENTITY_JOB][c]].kind == KIND_GAUGE) {
 			cell->min -= (int64_t) (next_random(seed) % 1000);
 			cell->max += (int64_t) (next_random(seed) % 1000);
-			cell->cover_ns = next_random(seed) % 3 ? row.span_ns : next_random(seed) % row.span_ns;
+			cell->cover_ns = next_random(seed) % 3 ? row.span_ns
+							       : next_random(seed) % row.span_ns;
 		}
 	}
 	return row;
@@ -640,7 +646,8 @@ static void merging_is_associative(void **state)
 	(void) state;
 	row_layout_init(&l);
 	for (int turn = 0; turn < 2000; turn++) {
-		struct row a = random_row(&l, &seed, 0), b = random_row(&l, &seed, S), c = random_row(&l, &seed, 2 * S);
+		struct row a = random_row(&l, &seed, 0), b = random_row(&l, &seed, S),
+			   c = random_row(&l, &seed, 2 * S);
 		struct row left = a, right = b;
 
 		row_merge(&left, &b, &l, ENTITY_JOB);

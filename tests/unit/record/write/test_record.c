@@ -38,21 +38,26 @@ static void expect_windows(const char *file)
 			min = rss < min ? rss : min;
 			sum += rss;
 		}
-		(void) snprintf(sql, sizeof(sql), "SELECT rss_max FROM process_sample WHERE id = 1 AND t = %d000000000", w);
+		(void) snprintf(sql, sizeof(sql),
+			"SELECT rss_max FROM process_sample WHERE id = 1 AND t = %d000000000", w);
 		/* A value of the window before is valid for the first millisecond. */
 		assert_true(sql_int(file, sql) >= max);
-		(void) snprintf(sql, sizeof(sql), "SELECT rss_min FROM process_sample WHERE id = 1 AND t = %d000000000", w);
+		(void) snprintf(sql, sizeof(sql),
+			"SELECT rss_min FROM process_sample WHERE id = 1 AND t = %d000000000", w);
 		assert_true(sql_int(file, sql) <= min);
-		(void) snprintf(sql, sizeof(sql), "SELECT rss FROM process_sample WHERE id = 1 AND t = %d000000000", w);
+		(void) snprintf(sql, sizeof(sql),
+			"SELECT rss FROM process_sample WHERE id = 1 AND t = %d000000000", w);
 		assert_true(llabs(sql_int(file, sql) - sum / 10) < MB);
-		(void) snprintf(sql, sizeof(sql), "SELECT n FROM process_sample WHERE id = 1 AND t = %d000000000", w);
+		(void) snprintf(
+			sql, sizeof(sql), "SELECT n FROM process_sample WHERE id = 1 AND t = %d000000000", w);
 		assert_int_equal(sql_int(file, sql), 10);
 	}
 	/* and the values set by the end of the run */
 	assert_int_equal(sql_int(file, "SELECT count(*) FROM job_recent"), 51);
 	assert_int_equal(sql_int(file, "SELECT ram FROM job_recent WHERE t = 301000000"), sim_rss(1, 3));
 	assert_true(sql_is_null(file, "SELECT part FROM job_recent WHERE t = 301000000"));
-	assert_true(sql_is_null(file, "SELECT energy FROM job_recent, host_recent WHERE host_recent.t = 301000000"));
+	assert_true(sql_is_null(
+		file, "SELECT energy FROM job_recent, host_recent WHERE host_recent.t = 301000000"));
 	assert_int_equal(sql_int(file, "SELECT count(*) FROM job_sample WHERE cgroup_mem IS NOT NULL"), 0);
 }
 
@@ -69,7 +74,8 @@ static void a_run_is_a_database(void **state)
 	expect_header(f.file);
 	expect_windows(f.file);
 	expect_text(f.file, "SELECT value FROM meta WHERE key = 'command'", "train --data x");
-	assert_int_equal(sql_int(f.file, "SELECT value FROM meta WHERE key = 'ended_ns'"), (int64_t) sim_time(&s, 50));
+	assert_int_equal(
+		sql_int(f.file, "SELECT value FROM meta WHERE key = 'ended_ns'"), (int64_t) sim_time(&s, 50));
 	assert_int_equal(sql_int(f.file, "SELECT value FROM meta WHERE key = 'schema'"), 2);
 	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM meta WHERE key = 'recording'"), 0);
 	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM metric"), METRIC_COUNT);
@@ -77,9 +83,11 @@ static void a_run_is_a_database(void **state)
 	expect_text(f.file, "SELECT name FROM process WHERE is_main", "proc1");
 	expect_text(f.file, "SELECT end_source FROM process WHERE id = 1", "reaped");
 	assert_int_equal(sql_int(f.file, "SELECT pid FROM process"), 1001);
-	assert_int_equal(sql_int(f.file, "SELECT max FROM summary WHERE entity = 'job' AND metric = 'ram_main'"),
+	assert_int_equal(
+		sql_int(f.file, "SELECT max FROM summary WHERE entity = 'job' AND metric = 'ram_main'"),
 		job_acc(s.job, M_JOB_RAM_MAIN, 0)->max);
-	assert_int_equal(sql_int(f.file, "SELECT n FROM summary WHERE entity = 'job' AND metric = 'ram_main'"),
+	assert_int_equal(
+		sql_int(f.file, "SELECT n FROM summary WHERE entity = 'job' AND metric = 'ram_main'"),
 		(int64_t) job_acc(s.job, M_JOB_RAM_MAIN, 0)->n);
 	sim_done(&s);
 	folder_done(&f);
@@ -101,7 +109,8 @@ static void sqlite3_reads_it(void **state)
 	folder_new(&f);
 	sim_new(&s, 100 * MS, SEC, 1, true);
 	rig_run(f.file, &s, 30, 0);
-	(void) snprintf(command, sizeof(command), "sqlite3 %s 'SELECT max(rss_max) FROM process_sample'", f.file);
+	(void) snprintf(
+		command, sizeof(command), "sqlite3 %s 'SELECT max(rss_max) FROM process_sample'", f.file);
 	out = popen(command, "r");
 	assert_non_null(out);
 	assert_non_null(fgets(text, sizeof(text), out));
@@ -129,20 +138,35 @@ static void events_and_series_are_there(void **state)
 	(void) state;
 	folder_new(&f);
 	r = rig_record(&(struct record_options) { .path = f.file });
-	framebuf_event(&b, &(struct event) { .time_ns = 5 * MS, .kind = EVENT_PHASE_BEGIN, .entity = ENTITY_JOB, .phase = 3, .text = "epoch" });
-	framebuf_event(&b, &(struct event) { .time_ns = 6 * MS, .kind = EVENT_MARK, .entity = ENTITY_PROCESS, .id = 9, .text = "\xff not UTF-8" });
+	framebuf_event(&b,
+		&(struct event) { .time_ns = 5 * MS,
+			.kind = EVENT_PHASE_BEGIN,
+			.entity = ENTITY_JOB,
+			.phase = 3,
+			.text = "epoch" });
+	framebuf_event(&b,
+		&(struct event) { .time_ns = 6 * MS,
+			.kind = EVENT_MARK,
+			.entity = ENTITY_PROCESS,
+			.id = 9,
+			.text = "\xff not UTF-8" });
 	for (int i = 0; i < 4; i++)
 		framebuf_series(&b, &(struct series_value) { "loss", values[i], i > 0, i });
 	framebuf_series(&b, &(struct series_value) { "accuracy", 1, false, 0 });
 	send_all(r, &b, 7 * MS);
 	framebuf_done(&b);
 	rig_finish(r, NULL);
-	expect_text(f.file, "SELECT text FROM event WHERE kind = 'phase-begin' AND phase = 3 AND t = 5000000", "epoch");
-	expect_text(f.file, "SELECT typeof(text) FROM event WHERE kind = 'mark' AND entity = 'process' AND id = 9", "blob");
-	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM series_value v JOIN series s ON v.series = s.id"
-					 " WHERE s.name = 'loss'"),
+	expect_text(f.file, "SELECT text FROM event WHERE kind = 'phase-begin' AND phase = 3 AND t = 5000000",
+		"epoch");
+	expect_text(f.file,
+		"SELECT typeof(text) FROM event WHERE kind = 'mark' AND entity = 'process' AND id = 9",
+		"blob");
+	assert_int_equal(sql_int(f.file,
+				 "SELECT count(*) FROM series_value v JOIN series s ON v.series = s.id"
+				 " WHERE s.name = 'loss'"),
 		4);
-	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM series_value WHERE value IS NULL AND step = 1"), 1);
+	assert_int_equal(
+		sql_int(f.file, "SELECT count(*) FROM series_value WHERE value IS NULL AND step = 1"), 1);
 	assert_int_equal(sql_int(f.file, "SELECT value > 1e308 FROM series_value WHERE step = 2"), 1);
 	assert_true(sql_is_null(f.file, "SELECT step FROM series_value WHERE value = 0.5"));
 	folder_done(&f);
@@ -189,7 +213,10 @@ static void a_gpu_that_is_born_again_is_one(void **state)
 	send_all(r, &b, 2 * MS);
 	framebuf_done(&b);
 	rig_finish(r, NULL);
-	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM gpu WHERE memory = 8192 AND unified AND born = 1000000 AND uuid = 'GPU-1'"), 1);
+	assert_int_equal(
+		sql_int(f.file,
+			"SELECT count(*) FROM gpu WHERE memory = 8192 AND unified AND born = 1000000 AND uuid = 'GPU-1'"),
+		1);
 	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM gpu"), 1);
 	folder_done(&f);
 }
@@ -294,7 +321,8 @@ static void what_is_there_is_kept(void **state)
 	assert_non_null(strstr(err.text, f.file));
 	(void) snprintf(path, sizeof(path), "%s/run.hiw/x", f.path);
 	assert_int_equal(record_new(&(struct record_options) { .path = path }, &r, &err), -ENOTDIR);
-	assert_int_equal(record_new(&(struct record_options) { .path = f.path, .overwrite = true }, &r, &err), -EINVAL);
+	assert_int_equal(record_new(&(struct record_options) { .path = f.path, .overwrite = true }, &r, &err),
+		-EINVAL);
 	r = rig_record(&(struct record_options) { .path = f.file, .overwrite = true });
 	rig_finish(r, NULL);
 	expect_header(f.file);
@@ -336,7 +364,8 @@ static void wait_for(const char *file, uint64_t time_ns)
 			int64_t last = -1;
 
 			(void) sqlite3_open_v2(file, &db, SQLITE_OPEN_READONLY, NULL);
-			if (sqlite3_prepare_v2(db, "SELECT value FROM meta WHERE key = 'last_ns'", -1, &st_, NULL) == SQLITE_OK &&
+			if (sqlite3_prepare_v2(db, "SELECT value FROM meta WHERE key = 'last_ns'", -1, &st_,
+				    NULL) == SQLITE_OK &&
 				sqlite3_step(st_) == SQLITE_ROW)
 				last = sqlite3_column_int64(st_, 0);
 			(void) sqlite3_finalize(st_);
@@ -368,7 +397,9 @@ static void it_is_readable_while_it_grows(void **state)
 		/* The open window is available at full rate; closed ones as windows. */
 		assert_int_equal(sql_int(f.file, "SELECT count(*) FROM job_recent"), w * 10);
 		assert_int_equal(sql_int(f.file, "SELECT count(*) FROM job_sample"), w - 1);
-		assert_int_equal(sql_int(f.file, "SELECT last FROM summary WHERE entity = 'job' AND metric = 'ram_main'"),
+		assert_int_equal(
+			sql_int(f.file,
+				"SELECT last FROM summary WHERE entity = 'job' AND metric = 'ram_main'"),
 			sim_rss(1, s.k - 1));
 	}
 	assert_string_equal(record_path(r), f.file);

@@ -368,7 +368,8 @@ static void a_locked_file_is_waited_for_only_so_long(void **state)
 	/* Another program writes to it and does not finish. */
 	for (int i = 0; i < 6000; i++) {
 		if (!db)
-			assert_int_equal(sqlite3_open_v2(f.file, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+			assert_int_equal(
+				sqlite3_open_v2(f.file, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
 		if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK)
 			break;
 		(void) usleep(10000);
@@ -381,8 +382,11 @@ static void a_locked_file_is_waited_for_only_so_long(void **state)
 	(void) sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
 	(void) sqlite3_close(db);
 	/* The thread continues on its own and finishes: the file is then one file, and complete. */
-	for (int i = 0; i < 6000 && (folder_count(&f) > 1 || sql_is_null(f.file, "SELECT 1 FROM meta WHERE key = 'last_ns' AND"
-										 " value > 3900000000"));
+	for (int i = 0; i < 6000 &&
+			(folder_count(&f) > 1 ||
+				sql_is_null(f.file,
+					"SELECT 1 FROM meta WHERE key = 'last_ns' AND"
+					" value > 3900000000"));
 		i++)
 		(void) usleep(10000);
 	assert_int_equal(folder_count(&f), 1);

@@ -29,25 +29,29 @@ struct expected {
 #define K(n) { (n), true }
 
 static const struct expected machines[] = {
-	{ "cgroup-v2", "/user.slice/user-1000.slice/user@1000.service/app.slice/run-4242.scope", "systemd", true,
-		K(8589934592), K(1500000), 3, { 4242, 4250, 4251 }, K(734003200), K(734003200), K(524288000), K(157286400),
-		K(41943040), K(12500000000), K(45000000), K(1), K(100), K(3) },
-	{ "cgroup-v1", "/batch/job9", "", false, K(4294967296), K(2000000), 3, { 4242, 4243, 4250 }, K(209715200),
-		NONE, K(104857600), K(94371840), K(1048576), K(987654321000), K(250000000), K(2), K(10), K(4) },
+	{ "cgroup-v2", "/user.slice/user-1000.slice/user@1000.service/app.slice/run-4242.scope", "systemd",
+		true, K(8589934592), K(1500000), 3, { 4242, 4250, 4251 }, K(734003200), K(734003200),
+		K(524288000), K(157286400), K(41943040), K(12500000000), K(45000000), K(1), K(100), K(3) },
+	{ "cgroup-v1", "/batch/job9", "", false, K(4294967296), K(2000000), 3, { 4242, 4243, 4250 },
+		K(209715200), NONE, K(104857600), K(94371840), K(1048576), K(987654321000), K(250000000),
+		K(2), K(10), K(4) },
 	/* cpuacct:/ has more processes than the memory group: it is not the job's CPU time */
-	{ "hybrid", "/process_api/6b0302aa", "", false, NONE, NONE, 1, { 4242 }, K(52428800), K(52428800), K(41943040),
-		K(8388608), K(524288), NONE, NONE, K(0), NONE, NONE },
-	{ "container", "/", "", true, K(2147483648), K(500000), 2, { 1, 4242 }, K(104857600), NONE, K(73400320),
-		K(20971520), K(6291456), K(900000), K(7000), K(0), K(5), K(1) },
-	{ "no-permission", "/job", "", true, NONE, NONE, 1, { 4242 }, NONE, NONE, NONE, NONE, NONE, K(1000000), NONE,
+	{ "hybrid", "/process_api/6b0302aa", "", false, NONE, NONE, 1, { 4242 }, K(52428800), K(52428800),
+		K(41943040), K(8388608), K(524288), NONE, NONE, K(0), NONE, NONE },
+	{ "container", "/", "", true, K(2147483648), K(500000), 2, { 1, 4242 }, K(104857600), NONE,
+		K(73400320), K(20971520), K(6291456), K(900000), K(7000), K(0), K(5), K(1) },
+	{ "no-permission", "/job", "", true, NONE, NONE, 1, { 4242 }, NONE, NONE, NONE, NONE, NONE,
+		K(1000000), NONE, NONE, NONE, NONE },
+	{ "wsl", "/", "", true, NONE, NONE, 2, { 1, 4242 }, NONE, NONE, NONE, NONE, NONE, K(77000), NONE,
 		NONE, NONE, NONE },
-	{ "wsl", "/", "", true, NONE, NONE, 2, { 1, 4242 }, NONE, NONE, NONE, NONE, NONE, K(77000), NONE, NONE, NONE, NONE },
-	{ "slurm-v1", "/slurm/uid_1001/job_77/step_0/task_0", "slurm", false, K(2147483648), NONE, 1, { 4242 },
-		K(1073741824), K(1073741824), K(1000000000), K(50000000), K(2000000), K(60000000000), K(0), K(1), K(0), K(0) },
-	{ "slurm-v2", "/system.slice/node018_slurmstepd.scope/job_77/step_0/user/task_0", "slurm", true, K(3221225472),
-		NONE, 1, { 4242 }, K(300), NONE, K(200), K(60), NONE, K(5000), NONE, K(3), NONE, NONE },
-	{ "kubernetes", "/", "kubernetes", false, K(1073741824), K(2500000), 2, { 1, 4242 }, K(400000), NONE, K(300000),
-		K(90000), K(1000), K(42), K(99), K(0), K(1), K(1) },
+	{ "slurm-v1", "/slurm/uid_1001/job_77/step_0/task_0", "slurm", false, K(2147483648), NONE, 1,
+		{ 4242 }, K(1073741824), K(1073741824), K(1000000000), K(50000000), K(2000000),
+		K(60000000000), K(0), K(1), K(0), K(0) },
+	{ "slurm-v2", "/system.slice/node018_slurmstepd.scope/job_77/step_0/user/task_0", "slurm", true,
+		K(3221225472), NONE, 1, { 4242 }, K(300), NONE, K(200), K(60), NONE, K(5000), NONE, K(3),
+		NONE, NONE },
+	{ "kubernetes", "/", "kubernetes", false, K(1073741824), K(2500000), 2, { 1, 4242 }, K(400000), NONE,
+		K(300000), K(90000), K(1000), K(42), K(99), K(0), K(1), K(1) },
 };
 
 static void check_maybe(const struct framebuf *out, enum metric metric, struct maybe value)
@@ -188,8 +192,8 @@ static void a_mark_from_before_counts_once_it_rises(void **state)
 static void garbage_is_unknown(void **state)
 {
 	(void) state;
-	static const char *const garbage[] = { "", "\n", "max\n", "-5\n", "12", "12 13\n", "99999999999999999999\n",
-		"18446744073709551615\n", "\xff\xfe\n" };
+	static const char *const garbage[] = { "", "\n", "max\n", "-5\n", "12", "12 13\n",
+		"99999999999999999999\n", "18446744073709551615\n", "\xff\xfe\n" };
 	static const char *const garbage_stat[] = { "", "anon", "anon \n", "anon x\n", "anonymous 5\n",
 		"anon 99999999999999999999\n" };
 	struct temp_tree t;
@@ -229,7 +233,8 @@ static void garbage_is_unknown(void **state)
 /* ---- quotas --------------------------------------------------------------------------------------------------------- */
 
 struct quota_case {
-	const char *groups, *controllers; /* proc/7/cgroup; the file that makes the unified hierarchy, NULL: v1 */
+	/* proc/7/cgroup; the file that makes the unified hierarchy, NULL: v1 */
+	const char *groups, *controllers;
 	const char *file[8], *text[8];
 	const char *cpu_path;
 	int64_t ppm, periods;
@@ -242,21 +247,22 @@ struct quota_case {
 static const struct quota_case quota_cases[] = {
 	/* v1: the job's own place in the other hierarchy, independent of its memory's group */
 	{ "4:memory:/everybody\n1:cpu:/q\n", NULL,
-		{ "sys/fs/cgroup/memory/everybody/memory.usage_in_bytes", CPU "q/cpu.cfs_quota_us", CPU "q/cpu.cfs_period_us",
-			CPU "q/cpu.stat" },
+		{ "sys/fs/cgroup/memory/everybody/memory.usage_in_bytes", CPU "q/cpu.cfs_quota_us",
+			CPU "q/cpu.cfs_period_us", CPU "q/cpu.stat" },
 		{ "1\n", "20000\n", "100000\n", STAT("7") }, "/q", 200000, 7 },
 	/* above it */
 	{ "4:memory:/everybody\n1:cpu:/q/below\n", NULL,
-		{ "sys/fs/cgroup/memory/everybody/memory.usage_in_bytes", CPU "q/cpu.cfs_quota_us", CPU "q/cpu.cfs_period_us",
-			CPU "q/cpu.stat", CPU "q/below/cpu.cfs_quota_us", CPU "q/below/cpu.cfs_period_us",
-			CPU "q/below/cpu.stat" },
+		{ "sys/fs/cgroup/memory/everybody/memory.usage_in_bytes", CPU "q/cpu.cfs_quota_us",
+			CPU "q/cpu.cfs_period_us", CPU "q/cpu.stat", CPU "q/below/cpu.cfs_quota_us",
+			CPU "q/below/cpu.cfs_period_us", CPU "q/below/cpu.stat" },
 		{ "1\n", "20000\n", "100000\n", STAT("7"), "-1\n", "100000\n", STAT("0") }, "/q", 200000, 7 },
 	/* v2: the smallest of two */
 	{ "0::/a/b/c\n", ALL "cgroup.controllers",
-		{ ALL "a/cpu.max", ALL "a/cpu.stat", ALL "a/b/cpu.max", ALL "a/b/cpu.stat", ALL "a/b/c/cpu.max",
-			ALL "a/b/c/cpu.stat", ALL "a/b/c/memory.current" },
-		{ "300000 100000\n", STAT("5"), "50000 100000\n", STAT("6"), "max 100000\n", STAT("8"), "1\n" }, "/a/b", 500000,
-		6 },
+		{ ALL "a/cpu.max", ALL "a/cpu.stat", ALL "a/b/cpu.max", ALL "a/b/cpu.stat",
+			ALL "a/b/c/cpu.max", ALL "a/b/c/cpu.stat", ALL "a/b/c/memory.current" },
+		{ "300000 100000\n", STAT("5"), "50000 100000\n", STAT("6"), "max 100000\n", STAT("8"),
+			"1\n" },
+		"/a/b", 500000, 6 },
 };
 
 static void check_quota(const struct quota_case *c)
@@ -277,7 +283,9 @@ static void check_quota(const struct quota_case *c)
 	assert_int_equal(cgroup_of(&root, 7, &facts), 0);
 	assert_string_equal(facts.cpu_path, c->cpu_path);
 	check_same(facts.cpu_limit_ppm, known(c->ppm));
-	const struct source_env env = { .root = &root, .cgroup = facts.path, .cgroup_shared = true, .cgroup_cpu = facts.cpu_path };
+	const struct source_env env = {
+		.root = &root, .cgroup = facts.path, .cgroup_shared = true, .cgroup_cpu = facts.cpu_path
+	};
 
 	assert_int_equal(source_cgroup.open(&env, &s, NULL), 0);
 	assert_int_equal(source_cgroup.read(s, QUOTA, &out), 0);
@@ -322,12 +330,14 @@ static void schedulers_are_recognized_by_their_paths(void **state)
 		{ "/system.slice/slurmd.service", "systemd" },
 		{ "/slurm/uid_x/job_77", "" },
 		{ "/slurm/job_77", "" },
-		{ "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0d3a_1.slice/cri-containerd-" HEX64 ".scope",
+		{ "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0d3a_1.slice/cri-containerd-" HEX64
+		  ".scope",
 			"kubernetes" },
 		{ "/kubepods.slice/kubepods-pod0d3a_1.slice/crio-" HEX64 ".scope", "kubernetes" },
 		{ "/kubepods/burstable/pod0d3a1f5e/" HEX64, "kubernetes" },
 		{ "/kubepods/pod0d3a1f5e/" HEX64, "kubernetes" },
-		{ "/system.slice/docker-" HEX64 ".scope/kubepods/pod1/x", "kubernetes" }, /* a cluster inside docker */
+		/* a cluster inside docker */
+		{ "/system.slice/docker-" HEX64 ".scope/kubepods/pod1/x", "kubernetes" },
 		{ "/docker/" HEX64, "docker" },
 		{ "/system.slice/docker-" HEX64 ".scope", "docker" },
 		{ "/system.slice/docker.service", "systemd" },
@@ -356,8 +366,9 @@ static void schedulers_are_recognized_by_their_paths(void **state)
 static void lines_of_proc_cgroup(void **state)
 {
 	(void) state;
-	static const char text[] = "garbage\n:\n12:memory\n12:memory:relative\nx:memory:/x\n9:cpu,cpuacct:/a:b c\n"
-				   "5:xmemory,memoryx:/no\n1:name=systemd:/s\n0::/u";
+	static const char text[] =
+		"garbage\n:\n12:memory\n12:memory:relative\nx:memory:/x\n9:cpu,cpuacct:/a:b c\n"
+		"5:xmemory,memoryx:/no\n1:name=systemd:/s\n0::/u";
 	struct cgroup_line line;
 
 	assert_true(cgroup_line_of(text, CGROUP_CPUACCT, &line));
@@ -418,11 +429,14 @@ static void mounts_are_recognized_by_type_and_controller(void **state)
 
 	cgroup_mounts_parse("", &m);
 	assert_int_equal(cgroup_charging(&m), CGROUP_HIERARCHIES);
-	cgroup_mounts_parse("1 0 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n2 0 0:2 / /host/cg rw - cgroup2 x rw\n", &m);
+	cgroup_mounts_parse(
+		"1 0 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n2 0 0:2 / /host/cg rw - cgroup2 x rw\n",
+		&m);
 	assert_int_equal(cgroup_charging(&m), CGROUP_UNIFIED);
 	assert_string_equal(m.of[CGROUP_UNIFIED].point, "sys/fs/cgroup"); /* the first */
-	cgroup_mounts_parse("1 0 0:1 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
-			    "2 0 0:2 /x /m rw - cgroup cgroup rw,memory\n3 0 0:3 / /s rw - cgroup cgroup rw,name=memory\n",
+	cgroup_mounts_parse(
+		"1 0 0:1 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
+		"2 0 0:2 /x /m rw - cgroup cgroup rw,memory\n3 0 0:3 / /s rw - cgroup cgroup rw,name=memory\n",
 		&m);
 	assert_int_equal(cgroup_charging(&m), CGROUP_MEMORY);
 	assert_string_equal(m.of[CGROUP_MEMORY].root, "/x");
@@ -454,7 +468,8 @@ static void a_limit_above_the_memory_is_none(void **state)
 	static const struct {
 		const char *limit;
 		struct maybe expected;
-	} rows[] = { { "1024\n", { 1024, true } }, { "102399\n", { 102399, true } }, { "102400\n", { 0, false } } };
+	} rows[] = { { "1024\n", { 1024, true } }, { "102399\n", { 102399, true } },
+		{ "102400\n", { 0, false } } };
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct temp_tree t;
@@ -559,10 +574,12 @@ static void counters_from_before_the_job(void **state)
 		const char *group, *file, *text;
 		struct maybe cgroup;
 	} rows[] = {
-		{ "4:memory:/a/b\n", "sys/fs/cgroup/memory/a/b/memory.oom_control", "under_oom 0\noom_kill 6\n", K(6) },
+		{ "4:memory:/a/b\n", "sys/fs/cgroup/memory/a/b/memory.oom_control",
+			"under_oom 0\noom_kill 6\n", K(6) },
 		{ "4:memory:/a/b\n", "sys/fs/cgroup/memory/a/b/memory.oom_control", "under_oom 0\n", NONE },
 		{ "4:memory:/a/b\n", "sys/fs/cgroup/memory/a/b/else", "", NONE },
-		{ "0::/a/b\n", "sys/fs/cgroup/a/b/memory.events", "max 3\noom 2\noom_kill 7\noom_group_kill 1\n", K(7) },
+		{ "0::/a/b\n", "sys/fs/cgroup/a/b/memory.events",
+			"max 3\noom 2\noom_kill 7\noom_group_kill 1\n", K(7) },
 		{ "0::/a/b\n", "sys/fs/cgroup/a/b/memory.events.local", "oom_kill 8\n", K(8) },
 	};
 
@@ -574,7 +591,8 @@ static void counters_from_before_the_job(void **state)
 
 		temp_tree_new(&t);
 		temp_tree_put(&t, "proc/self/cgroup", rows[i].group);
-		temp_tree_put(&t, "proc/vmstat", "pgfault 3\nthp_fault_alloc 4\nthp_collapse_alloc 1\noom_kill 9\n");
+		temp_tree_put(&t, "proc/vmstat",
+			"pgfault 3\nthp_fault_alloc 4\nthp_collapse_alloc 1\noom_kill 9\n");
 		temp_tree_put(&t, v2 ? "sys/fs/cgroup/cgroup.controllers" : "sys/fs/cgroup/memory/x", "");
 		temp_tree_put(&t, rows[i].file, rows[i].text);
 		struct root root = temp_tree_root(&t);

@@ -168,7 +168,8 @@ static void limit_group(const struct group *g)
 	autoclose int dir = cgroup_open_dir(&g->root, &mounts.of[hierarchy], g->path);
 
 	assert_true(dir >= 0);
-	autoclose int fd = openat(dir, hierarchy == CGROUP_UNIFIED ? "memory.max" : "memory.limit_in_bytes", O_WRONLY);
+	autoclose int fd = openat(
+		dir, hierarchy == CGROUP_UNIFIED ? "memory.max" : "memory.limit_in_bytes", O_WRONLY);
 	int n = snprintf(text, sizeof(text), "%d", LIMIT);
 
 	assert_int_equal(write(fd, text, (size_t) n), n);
@@ -211,8 +212,8 @@ static void the_smallest_limit_is_found(void **state)
 
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		bool ok = write(g.procs, "0", 1) == 1 && cgroup_of(&g.root, 0, &facts) == 0 && facts.limit_bytes.known &&
-			  facts.limit_bytes.value == LIMIT;
+		bool ok = write(g.procs, "0", 1) == 1 && cgroup_of(&g.root, 0, &facts) == 0 &&
+			  facts.limit_bytes.known && facts.limit_bytes.value == LIMIT;
 
 		_exit(ok ? 0 : 1);
 	}

@@ -104,7 +104,8 @@ static void cards_of_others_are_left_to_them(void **state)
 		char uevent[128];
 
 		temp_tree_new(&t);
-		snprintf(uevent, sizeof(uevent), "DRIVER=%s\nPCI_ID=10DE:1234\nPCI_SLOT_NAME=0000:01:00.0\n", drivers[i]);
+		snprintf(uevent, sizeof(uevent), "DRIVER=%s\nPCI_ID=10DE:1234\nPCI_SLOT_NAME=0000:01:00.0\n",
+			drivers[i]);
 		temp_tree_put(&t, "sys/class/drm/card0/device/uevent", uevent);
 		if (strcmp(drivers[i], "ast") != 0) /* a display only */
 			temp_tree_put(&t, "sys/class/drm/renderD128/device/uevent", uevent);
@@ -203,14 +204,19 @@ static void processes_that_cannot_be_listed_for_a_while(void **state)
 		rig.root.proc = -1;
 		gpu_rig_read(&rig);
 		check_lacks(&rig.out, M_GPU_PROCESSES, 1);
-		assert_int_equal(notes(&rig.out, "gpu.memory: Intel GPU 8086:a7a0 (0000:00:02.0) has processes that cannot be listed"), 1);
+		assert_int_equal(
+			notes(&rig.out,
+				"gpu.memory: Intel GPU 8086:a7a0 (0000:00:02.0) has processes that cannot be listed"),
+			1);
 		assert_int_equal(only_cause(&rig.out), CAUSE_DEVICE);
 		gpu_rig_read(&rig);
 		assert_int_equal(notes(&rig.out, "listed"), 0); /* reported once */
 		rig.root.proc = proc;
 		gpu_rig_read(&rig);
 		check_value(&rig.out, M_GPU_PROCESSES, 1, 2);
-		assert_int_equal(notes(&rig.out, "gpu: Intel GPU 8086:a7a0 (0000:00:02.0) lists its processes again"), 1);
+		assert_int_equal(
+			notes(&rig.out, "gpu: Intel GPU 8086:a7a0 (0000:00:02.0) lists its processes again"),
+			1);
 		assert_int_equal(only_cause(&rig.out), CAUSE_NONE);
 		gpu_rig_read(&rig);
 		assert_int_equal(notes(&rig.out, "listed"), 0);

@@ -95,7 +95,8 @@ static void a_sleeping_gpu_is_never_asked(void **state)
 	assert_false(drm_gate_may_read(&gate, "suspending\n", "auto\n", known(5000), true, S));
 	assert_false(drm_gate_may_read(&gate, "suspended\n", "on\n", UNKNOWN, true, S));
 	assert_true(drm_gate_may_read(&gate, "active\n", "on\n", UNKNOWN, false, S));
-	assert_true(drm_gate_may_read(&gate, "", "", UNKNOWN, false, S)); /* a kernel without power management */
+	/* a kernel without power management */
+	assert_true(drm_gate_may_read(&gate, "", "", UNKNOWN, false, S));
 }
 
 /* Read every second, it would stay awake forever: it is left alone for longer than it takes to go
@@ -117,7 +118,8 @@ static void an_idle_gpu_may_fall_asleep(void **state)
 	}
 	assert_true(longest > 5 * S);
 	assert_true(asked >= 5 * 14 && asked <= 6 * 15); /* five or six times a second and a half */
-	assert_true(drm_gate_may_read(&gate, "active\n", "auto\n", known(5000), true, 160 * S)); /* a process uses it
+	assert_true(drm_gate_may_read(
+		&gate, "active\n", "auto\n", known(5000), true, 160 * S)); /* a process uses it
 	                                                                                          */
 	for (int i = 0; i < 100; i++) /* it never goes to sleep */
 		assert_true(drm_gate_may_read(&gate, "active\n", "auto\n", known(-1), false, 161 * S));

@@ -47,8 +47,8 @@ static void put_process(struct rig *rig, int pid, int start)
 
 	snprintf(path, sizeof(path), "proc/%d/stat", pid);
 	snprintf(text, sizeof(text),
-		"%d (x) S 1 %d %d 0 -1 0 1 0 0 0 1 1 0 0 20 0 1 0 %d 1000 10 18446744073709551615 1 1 1 0 0 0\n", pid, pid,
-		pid, start);
+		"%d (x) S 1 %d %d 0 -1 0 1 0 0 0 1 1 0 0 20 0 1 0 %d 1000 10 18446744073709551615 1 1 1 0 0 0\n",
+		pid, pid, pid, start);
 	temp_tree_put(&rig->t, path, text);
 	snprintf(path, sizeof(path), "proc/%d/fd/x", pid);
 	temp_tree_put(&rig->t, path, "");
@@ -60,7 +60,8 @@ static void put_fd(struct rig *rig, int pid, int fd, int client, const char *res
 	char path[256], text[1024];
 
 	snprintf(path, sizeof(path), "proc/%d/fdinfo/%d", pid, fd);
-	snprintf(text, sizeof(text), "drm-driver:\txe\ndrm-pdev:\t0000:03:00.0\ndrm-client-id:\t%d\n%s", client, rest);
+	snprintf(text, sizeof(text), "drm-driver:\txe\ndrm-pdev:\t0000:03:00.0\ndrm-client-id:\t%d\n%s",
+		client, rest);
 	temp_tree_put(&rig->t, path, text);
 	snprintf(path, sizeof(path), "%s/proc/%d/fd/%d", rig->t.path, pid, fd);
 	assert_true(symlink("/dev/dri/renderD128", path) == 0 || errno == EEXIST);
@@ -115,9 +116,11 @@ static void cycles_need_no_clock(void **state)
 
 	rig_new(&rig, XE);
 	put_process(&rig, 10, 5);
-	put_fd(&rig, 10, 3, 1, "drm-cycles-ccs:\t100\ndrm-total-cycles-ccs:\t10000\ndrm-engine-capacity-ccs:\t4\n");
+	put_fd(&rig, 10, 3, 1,
+		"drm-cycles-ccs:\t100\ndrm-total-cycles-ccs:\t10000\ndrm-engine-capacity-ccs:\t4\n");
 	scan(&rig, 0, 1);
-	put_fd(&rig, 10, 3, 1, "drm-cycles-ccs:\t2100\ndrm-total-cycles-ccs:\t11000\ndrm-engine-capacity-ccs:\t4\n");
+	put_fd(&rig, 10, 3, 1,
+		"drm-cycles-ccs:\t2100\ndrm-total-cycles-ccs:\t11000\ndrm-engine-capacity-ccs:\t4\n");
 	check_busiest(scan(&rig, 77 * S, 1), DRM_COMPUTE, 500000);
 	rig_done(&rig);
 }
@@ -197,8 +200,8 @@ static void a_client_outlives_its_opener(void **state)
 	put_fd(&rig, 10, 3, 1, "drm-engine-rcs:\t1000000000 ns\n");
 	assert_int_equal(scan(&rig, 0, 1)->pid, 20);
 	assert_int_equal(scan(&rig, S, 1)->pid, 20);
-	assert_int_equal(nftw((snprintf(path, sizeof(path), "%s/proc/20", rig.t.path), path), temp_tree_unlink, 16,
-				 FTW_DEPTH | FTW_PHYS),
+	assert_int_equal(nftw((snprintf(path, sizeof(path), "%s/proc/20", rig.t.path), path),
+				 temp_tree_unlink, 16, FTW_DEPTH | FTW_PHYS),
 		0);
 	put_fd(&rig, 10, 3, 1, "drm-engine-rcs:\t1100000000 ns\n");
 	const struct drm_use *use = scan(&rig, S, 1);

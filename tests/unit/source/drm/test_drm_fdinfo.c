@@ -34,10 +34,11 @@ static void check_region(const struct drm_fdinfo *f, const char *name, int64_t b
 static void a_client_of_i915(void **state)
 {
 	(void) state;
-	struct drm_fdinfo f = parsed(HEAD "drm-total-system0:\t96 MiB\ndrm-shared-system0:\t16 MiB\n"
-					  "drm-resident-system0:\t80 MiB\ndrm-engine-render:\t25662044495 ns\n"
-					  "drm-engine-video:\t9 ns\ndrm-engine-capacity-video:\t2\n"
-					  "drm-engine-video-enhance:\t3 ns\n");
+	struct drm_fdinfo f = parsed(
+		HEAD "drm-total-system0:\t96 MiB\ndrm-shared-system0:\t16 MiB\n"
+		     "drm-resident-system0:\t80 MiB\ndrm-engine-render:\t25662044495 ns\n"
+		     "drm-engine-video:\t9 ns\ndrm-engine-capacity-video:\t2\n"
+		     "drm-engine-video-enhance:\t3 ns\n");
 
 	assert_string_equal(f.driver, "i915");
 	assert_string_equal(f.pdev, "0000:00:02.0");
@@ -57,9 +58,10 @@ static void a_client_of_i915(void **state)
 static void units_differ_by_value(void **state)
 {
 	(void) state;
-	struct drm_fdinfo f = parsed(HEAD "drm-resident-a:\t0\ndrm-resident-b:\t123\ndrm-resident-c:\t4 KiB\n"
-					  "drm-resident-d:\t2 MiB\ndrm-resident-e:  3 GiB  \ndrm-resident-f:\t5 kB\n"
-					  "drm-memory-g:\t6 KiB\ndrm-memory-d:\t9 KiB\n");
+	struct drm_fdinfo f = parsed(
+		HEAD "drm-resident-a:\t0\ndrm-resident-b:\t123\ndrm-resident-c:\t4 KiB\n"
+		     "drm-resident-d:\t2 MiB\ndrm-resident-e:  3 GiB  \ndrm-resident-f:\t5 kB\n"
+		     "drm-memory-g:\t6 KiB\ndrm-memory-d:\t9 KiB\n");
 
 	check_region(&f, "a", 0);
 	check_region(&f, "b", 123);
@@ -73,8 +75,9 @@ static void units_differ_by_value(void **state)
 static void cycles_of_xe(void **state)
 {
 	(void) state;
-	struct drm_fdinfo f = parsed("drm-driver:\txe\ndrm-cycles-rcs:\t28257900\ndrm-total-cycles-rcs:\t7655183225\n"
-				     "drm-engine-capacity-vcs:\t2\ndrm-maxfreq-gpu:\t800 MHz\n");
+	struct drm_fdinfo f = parsed(
+		"drm-driver:\txe\ndrm-cycles-rcs:\t28257900\ndrm-total-cycles-rcs:\t7655183225\n"
+		"drm-engine-capacity-vcs:\t2\ndrm-maxfreq-gpu:\t800 MHz\n");
 
 	assert_int_equal(f.n_engines, 3);
 	check_maybe(f.engines[0].cycles, 28257900);
@@ -89,8 +92,9 @@ static void cycles_of_xe(void **state)
 static void amdgpu_before_5_19(void **state)
 {
 	(void) state;
-	struct drm_fdinfo f = parsed("pos:\t0\nflags:\t02\npdev:\t0000:2b:00.0\npasid:\t32769\nvram mem:\t262144 kB\n"
-				     "gtt mem:\t1024 kB\ncpu mem:\t0 kB\ngfx0:\t 12.50%\n");
+	struct drm_fdinfo f = parsed(
+		"pos:\t0\nflags:\t02\npdev:\t0000:2b:00.0\npasid:\t32769\nvram mem:\t262144 kB\n"
+		"gtt mem:\t1024 kB\ncpu mem:\t0 kB\ngfx0:\t 12.50%\n");
 
 	assert_string_equal(f.pdev, "0000:2b:00.0");
 	check_maybe(f.client, 32769);
@@ -123,11 +127,12 @@ static void invalid_clients(void **state)
 static void nonsense_is_unknown(void **state)
 {
 	(void) state;
-	struct drm_fdinfo f = parsed(HEAD "drm-resident-a:\t99999999999999999999\ndrm-resident-b:\t9223372036854775807 KiB\n"
-					  "drm-resident-c:\t5 parsecs\ndrm-resident-d:\t-1\ndrm-resident-e:\t\n"
-					  "drm-engine-x:\t1.5 ns\ndrm-engine-capacity-x:\t0\ndrm-engine-:\t4 ns\n"
-					  "drm-engine-a-name-that-is-longer-than-any:\t4 ns\ndrm-resident-two words:\t4\n"
-					  "drm-client-identity:\t5\n");
+	struct drm_fdinfo f = parsed(
+		HEAD "drm-resident-a:\t99999999999999999999\ndrm-resident-b:\t9223372036854775807 KiB\n"
+		     "drm-resident-c:\t5 parsecs\ndrm-resident-d:\t-1\ndrm-resident-e:\t\n"
+		     "drm-engine-x:\t1.5 ns\ndrm-engine-capacity-x:\t0\ndrm-engine-:\t4 ns\n"
+		     "drm-engine-a-name-that-is-longer-than-any:\t4 ns\ndrm-resident-two words:\t4\n"
+		     "drm-client-identity:\t5\n");
 
 	assert_int_equal(f.n_regions, 5);
 	for (unsigned i = 0; i < f.n_regions; i++)

@@ -4,7 +4,8 @@
 #define CLASS "sys/class/powercap/"
 
 /* A zone of the powercap class. */
-static void put_zone(const struct temp_tree *t, const char *zone, const char *name, const char *energy, const char *range)
+static void put_zone(
+	const struct temp_tree *t, const char *zone, const char *name, const char *energy, const char *range)
 {
 	char path[256];
 

@@ -184,8 +184,9 @@ static void the_busiest_core_is_a_difference(void **state)
 	struct framebuf out = { 0 };
 
 	temp_tree_new(&t);
-	temp_tree_put(&t, "proc/stat", "cpu  200 0 0 200 0 0 0 0 0 0\n"
-				       "cpu0 100 0 0 100 0 0 0 0 0 0\ncpu1 100 0 0 100 50 0 0 0 0 0\nintr 1\n");
+	temp_tree_put(&t, "proc/stat",
+		"cpu  200 0 0 200 0 0 0 0 0 0\n"
+		"cpu0 100 0 0 100 0 0 0 0 0 0\ncpu1 100 0 0 100 50 0 0 0 0 0\nintr 1\n");
 	struct root root = temp_tree_root(&t);
 	struct source *s = open_host(&root, NULL);
 
@@ -218,7 +219,8 @@ static void values_that_return_are_reported(void **state)
 	struct framebuf out = { 0 };
 
 	temp_tree_new(&t);
-	temp_tree_put(&t, "proc/meminfo", "MemTotal: 100 kB\nMemAvailable: 60 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n");
+	temp_tree_put(&t, "proc/meminfo",
+		"MemTotal: 100 kB\nMemAvailable: 60 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n");
 	struct root root = temp_tree_root(&t);
 	struct source *s = open_host(&root, NULL);
 
@@ -227,10 +229,12 @@ static void values_that_return_are_reported(void **state)
 	check_unknown(&out, M_HOST_MEM_USED);
 	check_unknown(&out, M_HOST_SWAP_USED);
 	framebuf_clear(&out);
-	temp_tree_put(&t, "proc/meminfo", "MemTotal: many kB\n\xff\xfe: 12\nMemAvailable: 99999999999999999999 kB\n");
+	temp_tree_put(&t, "proc/meminfo",
+		"MemTotal: many kB\n\xff\xfe: 12\nMemAvailable: 99999999999999999999 kB\n");
 	assert_int_equal(source_host.read(s, FAST, &out), 0);
 	assert_int_equal(out.n_readings, 0);
-	temp_tree_put(&t, "proc/meminfo", "MemTotal: 100 kB\nMemAvailable: 60 kB\nSwapTotal: 8 kB\nSwapFree: 5 kB\n");
+	temp_tree_put(&t, "proc/meminfo",
+		"MemTotal: 100 kB\nMemAvailable: 60 kB\nSwapTotal: 8 kB\nSwapFree: 5 kB\n");
 	assert_int_equal(source_host.read(s, FAST, &out), 0);
 	check_value(&out, M_HOST_MEM_USED, 0, 40 * 1024);
 	check_value(&out, M_HOST_SWAP_USED, 0, 3 * 1024);
@@ -278,7 +282,8 @@ static void a_sum_is_whole_or_unknown(void **state)
 {
 	(void) state;
 	struct traffic t;
-	static const char disks[] = "   8       0 sda 1 1 100 1 1 1 200 1 0 3 7\n   8      16 sdb 1 1 10 1 1 1 20 1 0 3 7\n";
+	static const char disks[] =
+		"   8       0 sda 1 1 100 1 1 1 200 1 0 3 7\n   8      16 sdb 1 1 10 1 1 1 20 1 0 3 7\n";
 	static const char *const bad_disks[] = {
 		"",
 		"\n",
@@ -298,13 +303,15 @@ static void a_sum_is_whole_or_unknown(void **state)
 		diskstats_parse(bad_disks[i], &t);
 		assert_false(t.in.known);
 	}
-	static const char *const bad_net[] = { "", "a\n", "a\nb\n", "a\nb\neth0: 1 2 3 4\n", "a\nb\neth0 1\n", "a\nb\n: 1\n" };
+	static const char *const bad_net[] = { "", "a\n", "a\nb\n", "a\nb\neth0: 1 2 3 4\n", "a\nb\neth0 1\n",
+		"a\nb\n: 1\n" };
 
 	for (size_t i = 0; i < sizeof(bad_net) / sizeof(bad_net[0]); i++) {
 		net_dev_parse(bad_net[i], &t);
 		assert_false(t.in.known || t.out.known);
 	}
-	net_dev_parse("a\nb\n    lo: 5 1 0 0 0 0 0 0 5 1 0\n", &t); /* a namespace of its own, nothing in it */
+	/* a namespace of its own, nothing in it */
+	net_dev_parse("a\nb\n    lo: 5 1 0 0 0 0 0 0 5 1 0\n", &t);
 	assert_true(t.in.known && t.in.value == 0);
 	net_dev_parse("a\nb\nlong_name0:5 1 0 0 0 0 0 0 6 1 0\n", &t); /* no blank behind the colon */
 	assert_true(t.in.value == 5 && t.out.value == 6);
@@ -315,9 +322,10 @@ static void partitions_are_recognized_by_their_disks(void **state)
 	(void) state;
 	struct traffic t;
 
-	diskstats_parse("179 0 mmcblk0 1 1 7 1 1 1 0 1\n179 1 mmcblk0p1 1 1 6 1 1 1 0 1\n179 8 mmcblk0boot0 1 1 1 1 1 1 0 1\n"
-			"202 1 xvda1 1 1 1000 1 1 1 0 1\n8 0 sda 1 1 100 1 1 1 0 1\n8 1 sda15 1 1 50 1 1 1 0 1\n"
-			"65 160 sdaa 1 1 10000 1 1 1 0 1\n11 0 sr0 1 1 100000 1 1 1 0 1\n",
+	diskstats_parse(
+		"179 0 mmcblk0 1 1 7 1 1 1 0 1\n179 1 mmcblk0p1 1 1 6 1 1 1 0 1\n179 8 mmcblk0boot0 1 1 1 1 1 1 0 1\n"
+		"202 1 xvda1 1 1 1000 1 1 1 0 1\n8 0 sda 1 1 100 1 1 1 0 1\n8 1 sda15 1 1 50 1 1 1 0 1\n"
+		"65 160 sdaa 1 1 10000 1 1 1 0 1\n11 0 sr0 1 1 100000 1 1 1 0 1\n",
 		&t);
 	assert_int_equal(t.in.value, (7 + 1 + 1000 + 100 + 10000 + 100000) * 512);
 }
@@ -370,8 +378,9 @@ static void the_file_system_is_that_of_the_longest_mount(void **state)
 static void lines_that_are_none_are_passed_over(void **state)
 {
 	(void) state;
-	const char *p = "garbage\n36 35 98:0 / /a rw - ext3\n36 35 98:0 /r\\040t /b\\134c rw shared:1 master:2 - ext3 none rw,x\n"
-			"36 35 98:0 / /c rw shared:1\n\\\n36 35";
+	const char *p =
+		"garbage\n36 35 98:0 / /a rw - ext3\n36 35 98:0 /r\\040t /b\\134c rw shared:1 master:2 - ext3 none rw,x\n"
+		"36 35 98:0 / /c rw shared:1\n\\\n36 35";
 	struct mount mount;
 
 	assert_true(mountinfo_next(&p, &mount));
@@ -410,7 +419,8 @@ static int mount_and_look(const char *folder)
 
 	if (unshare(CLONE_NEWNS) < 0)
 		return errno;
-	if (root_open("/", &root, NULL) < 0 || is_mounted(&root, folder) || mountinfo_text(&root) != mountinfo_text(&root))
+	if (root_open("/", &root, NULL) < 0 || is_mounted(&root, folder) ||
+		mountinfo_text(&root) != mountinfo_text(&root))
 		return UNSEEN;
 	if (mount_tmpfs(folder) < 0)
 		return errno;
@@ -473,7 +483,8 @@ static void a_network_file_system_is_not_asked(void **state)
 	char line[256];
 
 	temp_tree_new(&t);
-	snprintf(line, sizeof(line), "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:9 / %s rw - nfs4 server:/x rw\n", t.path);
+	snprintf(line, sizeof(line),
+		"1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:9 / %s rw - nfs4 server:/x rw\n", t.path);
 	temp_tree_put(&t, "proc/self/mountinfo", line);
 	temp_tree_put(&t, "proc/loadavg", "0.10 0.00 0.00 1/1 1\n");
 	struct root root = temp_tree_root(&t);

@@ -21,10 +21,13 @@ static void oom_victims_are_read(void **state)
 		{ "3,900,123456789,-,caller=T812;Out of memory: Killed process 4711 (python3) total-vm:9207144kB, "
 		  "anon-rss:7265280kB\n SUBSYSTEM=memory\n",
 			4711, "python3" },
-		{ HEAD "Out of memory (oom_kill_allocating_task): Killed process 5 (x) total-vm:1kB\n", 5, "x" },
+		{ HEAD "Out of memory (oom_kill_allocating_task): Killed process 5 (x) total-vm:1kB\n", 5,
+			"x" },
 		/* Linux 4.4, RHEL 7 */
-		{ HEAD "Killed process 77 (mysqld) total-vm:12kB, anon-rss:4kB, file-rss:0kB\n", 77, "mysqld" },
-		{ HEAD "Killed process 77 (java), UID 501, total-vm:12kB, anon-rss:4kB, file-rss:0kB\n", 77, "java" },
+		{ HEAD "Killed process 77 (mysqld) total-vm:12kB, anon-rss:4kB, file-rss:0kB\n", 77,
+			"mysqld" },
+		{ HEAD "Killed process 77 (java), UID 501, total-vm:12kB, anon-rss:4kB, file-rss:0kB\n", 77,
+			"java" },
 		/* hostile names */
 		{ HEAD "Killed process 6 (a (b) c) total-vm:1kB", 6, "a (b) c" },
 		{ HEAD "Killed process 6 (a) total-vm:9) total-vm:1kB", 6, "a) total-vm:9" },

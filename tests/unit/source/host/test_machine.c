@@ -21,22 +21,22 @@ struct expected {
 /* Errors: 64 pages per thread before Linux 6.2; else 3 counters x (batch - 1) x CPUs, batch =
  * max(32, 2 x CPUs), until 6.17 for rss. */
 static const struct expected machines[] = {
-	{ "cgroup-v2", "workstation", "6.12.9-200.fc41.x86_64", "Intel(R) Core(TM) i7-10700 CPU @ 2.90GHz", "", 8, 8,
-		2 * MIB, 64 * KIB, 16384000, 8192000, 3 * 31 * 8, 3 * 31 * 8, false },
-	{ "cgroup-v1", "oldnode", "4.18.0-553.el8_10.x86_64", "Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz", "", 3, 4,
-		2 * MIB, PAGE, 32768000, 0, 64, 64, true },
+	{ "cgroup-v2", "workstation", "6.12.9-200.fc41.x86_64", "Intel(R) Core(TM) i7-10700 CPU @ 2.90GHz",
+		"", 8, 8, 2 * MIB, 64 * KIB, 16384000, 8192000, 3 * 31 * 8, 3 * 31 * 8, false },
+	{ "cgroup-v1", "oldnode", "4.18.0-553.el8_10.x86_64", "Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz", "",
+		3, 4, 2 * MIB, PAGE, 32768000, 0, 64, 64, true },
 	{ "hybrid", "vm", "6.18.44", "AMD EPYC", "", 2, 2, 2 * MIB, PAGE, 24684084, 0, 0, 3 * 31 * 2, false },
-	{ "container", "3f2a9c1d7b60", "6.8.0-51-generic", "AMD Ryzen 9 7950X 16-Core Processor", "docker", 4, 32,
-		2 * MIB, PAGE, 65536000, 2048000, 3 * 63 * 32, 3 * 63 * 32, false },
+	{ "container", "3f2a9c1d7b60", "6.8.0-51-generic", "AMD Ryzen 9 7950X 16-Core Processor", "docker", 4,
+		32, 2 * MIB, PAGE, 65536000, 2048000, 3 * 63 * 32, 3 * 63 * 32, false },
 	{ "no-permission", "", "", "", "", 0, 0, 0, PAGE, 8192000, 0, 0, 0, false },
-	{ "wsl", "DESKTOP", "5.15.153.1-microsoft-standard-WSL2", "Intel(R) Core(TM) Ultra 7 155H", "wsl", 22, 22,
-		2 * MIB, PAGE, 16000000, 4194304, 64, 64, true },
-	{ "slurm-v1", "node017", "4.18.0-477.el8.x86_64", "AMD EPYC 7763 64-Core Processor", "", 16, 128, 2 * MIB,
-		PAGE, 527433728, 0, 64, 64, true },
-	{ "slurm-v2", "node018", "5.14.0-427.el9.x86_64", "AMD EPYC 9654 96-Core Processor", "", 8, 192, 2 * MIB,
-		PAGE, 792000000, 0, 64, 64, true },
-	{ "kubernetes", "trainer-0", "5.4.0-1103-aws", "Intel(R) Xeon(R) Platinum 8375C CPU @ 2.90GHz", "kubernetes",
-		16, 16, 0, PAGE, 128000000, 0, 64, 64, true },
+	{ "wsl", "DESKTOP", "5.15.153.1-microsoft-standard-WSL2", "Intel(R) Core(TM) Ultra 7 155H", "wsl", 22,
+		22, 2 * MIB, PAGE, 16000000, 4194304, 64, 64, true },
+	{ "slurm-v1", "node017", "4.18.0-477.el8.x86_64", "AMD EPYC 7763 64-Core Processor", "", 16, 128,
+		2 * MIB, PAGE, 527433728, 0, 64, 64, true },
+	{ "slurm-v2", "node018", "5.14.0-427.el9.x86_64", "AMD EPYC 9654 96-Core Processor", "", 8, 192,
+		2 * MIB, PAGE, 792000000, 0, 64, 64, true },
+	{ "kubernetes", "trainer-0", "5.4.0-1103-aws", "Intel(R) Xeon(R) Platinum 8375C CPU @ 2.90GHz",
+		"kubernetes", 16, 16, 0, PAGE, 128000000, 0, 64, 64, true },
 };
 
 static void check_machine(const struct expected *e)
@@ -81,7 +81,8 @@ static void the_model_is_as_in_cpuinfo(void **state)
 	(void) state;
 	assert_int_equal(root_open(NULL, &root, &err), 0);
 	assert_int_equal(machine_read(&root, &m), 0);
-	if (smallfile_read(root.proc, "cpuinfo", text, sizeof(text)) > 0 && (at = strstr(text, "model name\t: "))) {
+	if (smallfile_read(root.proc, "cpuinfo", text, sizeof(text)) > 0 &&
+		(at = strstr(text, "model name\t: "))) {
 		at += strlen("model name\t: ");
 		assert_int_equal(strlen(m.cpu_model), strcspn(at, "\n"));
 		assert_memory_equal(m.cpu_model, at, strlen(m.cpu_model));
@@ -119,13 +120,20 @@ static void a_fault_may_map_the_largest_enabled_page(void **state)
 		const char *top, *small, *pmd;
 		uint64_t bytes;
 	} rows[] = {
-		{ "always madvise [never]", "always inherit madvise [never]", "always [inherit] madvise never", 4 * KIB },
-		{ "always madvise [never]", "always inherit [madvise] never", "always [inherit] madvise never", 64 * KIB },
-		{ "always madvise [never]", "[always] inherit madvise never", "always inherit madvise [never]", 64 * KIB },
-		{ "always madvise [never]", "always inherit madvise [never]", "[always] inherit madvise never", 4 * KIB },
-		{ "[always] madvise never", "always [inherit] madvise never", "always inherit madvise [never]", 64 * KIB },
-		{ "always [madvise] never", "always inherit madvise [never]", "always [inherit] madvise never", 4 * KIB },
-		{ "[always] madvise never", "always [inherit] madvise never", "[always] inherit madvise never", 64 * KIB },
+		{ "always madvise [never]", "always inherit madvise [never]",
+			"always [inherit] madvise never", 4 * KIB },
+		{ "always madvise [never]", "always inherit [madvise] never",
+			"always [inherit] madvise never", 64 * KIB },
+		{ "always madvise [never]", "[always] inherit madvise never",
+			"always inherit madvise [never]", 64 * KIB },
+		{ "always madvise [never]", "always inherit madvise [never]",
+			"[always] inherit madvise never", 4 * KIB },
+		{ "[always] madvise never", "always [inherit] madvise never",
+			"always inherit madvise [never]", 64 * KIB },
+		{ "always [madvise] never", "always inherit madvise [never]",
+			"always [inherit] madvise never", 4 * KIB },
+		{ "[always] madvise never", "always [inherit] madvise never",
+			"[always] inherit madvise never", 64 * KIB },
 		{ "always [madvise] never", NULL, NULL, 4 * KIB }, /* before Linux 6.8 */
 		{ "always madvise [never]", NULL, NULL, 4 * KIB },
 		{ "", NULL, NULL, 4 * KIB },

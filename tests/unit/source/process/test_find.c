@@ -305,8 +305,9 @@ static void many_groups_hide_nothing(void **state)
 	(void) snprintf(text, sizeof(text), "Name:\tx\nGroups:\t");
 	for (int i = 0; i < 3000; i++)
 		(void) snprintf(text + strlen(text), 12, "%d ", 1000000 + i);
-	(void) snprintf(text + strlen(text), 200, "\nVmHWM:\t    300 kB\nVmRSS:\t    200 kB\nSigPnd:\t0000000000000001\n"
-						  "ShdPnd:\t8000000000000000\n");
+	(void) snprintf(text + strlen(text), 200,
+		"\nVmHWM:\t    300 kB\nVmRSS:\t    200 kB\nSigPnd:\t0000000000000001\n"
+		"ShdPnd:\t8000000000000000\n");
 	temp_tree_new(&tree);
 	temp_tree_put(&tree, "proc/self/status", text);
 	temp_tree_put(&tree, "proc/7/status", text);

@@ -60,7 +60,8 @@ static void children_of_further_ones_are_found_by_the_next_scan(void **state)
 	}
 	assert_int_equal(processes_scan(b.p, SCAN_FULL, &b.out), FURTHER);
 	for (int i = 0; i < FURTHER; i++)
-		assert_int_equal(birth_of(&b.out, started[i])->process.parent, processes_id(b.p, further[i].pid));
+		assert_int_equal(
+			birth_of(&b.out, started[i])->process.parent, processes_id(b.p, further[i].pid));
 	bench_end(&b);
 }
 
@@ -278,8 +279,10 @@ static void lead_with_an_orphan(const struct child *c, void *arg)
 /* Also an orphan from before the first scan, which reads only the session of most processes. */
 static void an_orphan_was_in_the_session_before(void **state)
 {
-	struct child leader = child_start(lead_with_an_orphan, NULL), other = child_start(lead_with_an_orphan, NULL);
-	const pid_t orphan = child_take(&leader) + child_take(&leader), stranger = child_take(&other) + child_take(&other);
+	struct child leader = child_start(lead_with_an_orphan, NULL),
+		     other = child_start(lead_with_an_orphan, NULL);
+	const pid_t orphan = child_take(&leader) + child_take(&leader),
+		    stranger = child_take(&other) + child_take(&other);
 	struct bench b;
 
 	(void) state;
@@ -385,7 +388,8 @@ static void a_process_outlives_its_first_thread(void **state)
 	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
 	for (int i = 0; i < 2; i++) {
 		framebuf_clear(&b.out);
-		assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_HWM, &b.out), 0);
+		assert_int_equal(
+			processes_read(b.p, PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_HWM, &b.out), 0);
 		assert_int_equal(b.out.n_ends, 0);
 		assert_true(value_in(&b.out, M_PROC_RSS, 1) > 0);
 		assert_true(value_in(&b.out, M_PROC_HWM, 1) > 0);

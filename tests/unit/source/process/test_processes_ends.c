@@ -195,7 +195,9 @@ static void inherited_descriptors_reduce_the_kept_ones(void **state)
 /* A child with a pid of our choice; 0 if that is not permitted. */
 static pid_t fork_as(pid_t pid)
 {
-	struct clone_args args = { .exit_signal = SIGCHLD, .set_tid = (uint64_t) (uintptr_t) &pid, .set_tid_size = 1 };
+	struct clone_args args = {
+		.exit_signal = SIGCHLD, .set_tid = (uint64_t) (uintptr_t) &pid, .set_tid_size = 1
+	};
 	long child = syscall(SYS_clone3, &args, sizeof(args));
 
 	if (child == 0) {

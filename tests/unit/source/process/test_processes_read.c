@@ -158,7 +158,9 @@ static void without_descriptors_it_opens_and_closes(void **state)
 	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
 	assert_int_equal(next_fd(), fd);
 	assert_int_equal(processes_count(b.p), 2);
-	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_HWM, &b.out), 0);
+	assert_int_equal(
+		processes_read(b.p, PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_HWM, &b.out),
+		0);
 	assert_int_equal(b.out.n_readings, 2 * (2 + 8 + 5 + 5));
 	/* None at all: unknown once, then nothing, then values again. */
 	few.rlim_cur = (rlim_t) fd;
@@ -264,7 +266,8 @@ static void map_a_page(const struct child *c, void *arg)
 /* Reads in turns until id had one. Returns whether its status was read in it. */
 static bool turn_of(struct bench *b, uint32_t id)
 {
-	static const unsigned what = PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_HWM | PROCESSES_ROTATE;
+	static const unsigned what = PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_HWM |
+				     PROCESSES_ROTATE;
 
 	for (int calls = 0; calls < MANY; calls++) {
 		framebuf_clear(&b->out);

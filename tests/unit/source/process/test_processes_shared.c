@@ -309,11 +309,13 @@ static void a_hostile_proc(void **state)
 	assert_int_equal(birth_of(&b.out, 100)->process.uid, 1000);
 	assert_string_equal(birth_of(&b.out, 106)->process.name, "\xff\xfe");
 	assert_int_equal(birth_of(&b.out, 108)->process.parent, processes_id(b.p, 103));
-	uint32_t cut_statm = processes_id(b.p, 102), cut_status = processes_id(b.p, 103), huge = processes_id(b.p, 106),
-		 zombie = processes_id(b.p, 105);
+	uint32_t cut_statm = processes_id(b.p, 102), cut_status = processes_id(b.p, 103),
+		 huge = processes_id(b.p, 106), zombie = processes_id(b.p, 105);
 
 	framebuf_clear(&b.out);
-	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_HWM, &b.out), 0);
+	assert_int_equal(
+		processes_read(b.p, PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_HWM, &b.out),
+		0);
 	assert_int_equal(value_in(&b.out, M_PROC_RSS, 1), 512 * sysconf(_SC_PAGESIZE));
 	assert_int_equal(value_in(&b.out, M_PROC_WRITE_BYTES, 1), 8192);
 	assert_int_equal(value_in(&b.out, M_PROC_WRITE_CANCELLED, 1), 9000);

@@ -15,7 +15,8 @@
 
 static void statm(void **state)
 {
-	static const char *const bad[] = { "", "1", "1 2", "1 2 3", "1  2 3 4", "x 2 3 4", "1 2 -3 4", "1 99999999999999999999 3 4" };
+	static const char *const bad[] = { "", "1", "1 2", "1 2 3", "1  2 3 4", "x 2 3 4", "1 2 -3 4",
+		"1 99999999999999999999 3 4" };
 	struct procfs_statm st = { 0 };
 
 	(void) state;
@@ -29,7 +30,8 @@ static void statm(void **state)
 	}
 }
 
-#define IO "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: "
+#define IO \
+	"rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: "
 
 static void io(void **state)
 {
@@ -49,10 +51,11 @@ static void io(void **state)
 
 static void rollup(void **state)
 {
-	static const char text[] = "55d0c0a00000-7ffd4f7fe000 ---p 00000000 00:00 0                          [rollup]\n"
-				   "Rss:                 884 kB\nPss:                 385 kB\nPss_Dirty:           84 kB\n"
-				   "Shared_Clean:        500 kB\nShared_Dirty:          1 kB\nPrivate_Clean:       300 kB\n"
-				   "Private_Dirty:        83 kB\nReferenced:          884 kB\n";
+	static const char text[] =
+		"55d0c0a00000-7ffd4f7fe000 ---p 00000000 00:00 0                          [rollup]\n"
+		"Rss:                 884 kB\nPss:                 385 kB\nPss_Dirty:           84 kB\n"
+		"Shared_Clean:        500 kB\nShared_Dirty:          1 kB\nPrivate_Clean:       300 kB\n"
+		"Private_Dirty:        83 kB\nReferenced:          884 kB\n";
 	struct procfs_rollup r = { 0 };
 
 	(void) state;
@@ -83,7 +86,10 @@ static void maps(void **state)
 	struct procfs_map m = { 0 };
 
 	(void) state;
-	assert_int_equal(procfs_map_parse("7f0c1a000000-7f0c1a021000 rw-p 0000a000 fd:01 1234      /usr/lib/a b.so\nnext", &m), 0);
+	assert_int_equal(
+		procfs_map_parse(
+			"7f0c1a000000-7f0c1a021000 rw-p 0000a000 fd:01 1234      /usr/lib/a b.so\nnext", &m),
+		0);
 	assert_int_equal(m.end - m.start, 0x21000);
 	assert_int_equal(m.offset, 0xa000);
 	assert_int_equal(m.major, 0xfd);
@@ -103,8 +109,9 @@ static void maps(void **state)
 
 static void lastpid(void **state)
 {
-	static const char *const bad[] = { "", "0.20 0.18 0.12 1/80", "0.20 0.18 0.12 1/80 ", "0.20 0.18 0.12 1/80 x\n",
-		"0.20 0.18 0.12 1/80 112", "0.20  0.18 0.12 1/80 1\n", "0.20 0.18 0.12 1/80 99999999999\n" };
+	static const char *const bad[] = { "", "0.20 0.18 0.12 1/80", "0.20 0.18 0.12 1/80 ",
+		"0.20 0.18 0.12 1/80 x\n", "0.20 0.18 0.12 1/80 112", "0.20  0.18 0.12 1/80 1\n",
+		"0.20 0.18 0.12 1/80 99999999999\n" };
 	uint32_t pid = 7;
 
 	(void) state;

@@ -13,8 +13,9 @@
 #include "source/process/procfs_stat.h"
 
 /* Fields 3 to 52 as a kernel wrote them, apart from the numbers that name their own field. */
-#define REST " S 4 5 6 0 -1 4194304 10 11 12 13 14 15 16 17 20 0 20 0 22 23 24 18446744073709551615 26 27 28 0 0 0 0 " \
-	     "4096 0 0 0 0 17 1 0 0 0 0 0 45 46 47 48 49 50 51 52\n"
+#define REST \
+	" S 4 5 6 0 -1 4194304 10 11 12 13 14 15 16 17 20 0 20 0 22 23 24 18446744073709551615 26 27 28 0 0 0 0 " \
+	"4096 0 0 0 0 17 1 0 0 0 0 0 45 46 47 48 49 50 51 52\n"
 
 static void each_field_has_its_place(void **state)
 {
@@ -58,7 +59,8 @@ static void the_last_field_is_the_exit_status(void **state)
 
 static void the_name_may_hold_anything(void **state)
 {
-	static const char *const names[] = { "a) b", "((", ")", "", "x) R 1 1 1", "new\nline", "\xff\xfe\x01", " " };
+	static const char *const names[] = { "a) b", "((", ")", "", "x) R 1 1 1", "new\nline", "\xff\xfe\x01",
+		" " };
 	struct procfs_stat st;
 	char line[512];
 

@@ -60,7 +60,9 @@ static void missing_lines_are_unknown(void **state)
 	struct procfs_status st;
 
 	(void) state;
-	assert_int_equal(procfs_status_parse("Name:\tkthreadd\nTgid:\t2\nThreads:\t1\nSigIgn:\tfffffffffffeffff\n", &st), 0);
+	assert_int_equal(procfs_status_parse(
+				 "Name:\tkthreadd\nTgid:\t2\nThreads:\t1\nSigIgn:\tfffffffffffeffff\n", &st),
+		0);
 	assert_false(st.hwm_bytes.known);
 	assert_false(st.rss_bytes.known);
 	assert_false(st.swap_bytes.known);
@@ -74,8 +76,9 @@ static void nonsense_is_unknown(void **state)
 	struct procfs_status st;
 
 	(void) state;
-	assert_int_equal(procfs_status_parse("Tgid:\t2\nVmHWM:\tx kB\nVmRSS:\t-1 kB\nVmSwap:\t99999999999999999999 kB\n"
-					     "HugetlbPages:\t18014398509481984 kB\nThreads:\t\nUid:\n",
+	assert_int_equal(procfs_status_parse(
+				 "Tgid:\t2\nVmHWM:\tx kB\nVmRSS:\t-1 kB\nVmSwap:\t99999999999999999999 kB\n"
+				 "HugetlbPages:\t18014398509481984 kB\nThreads:\t\nUid:\n",
 				 &st),
 		0);
 	assert_false(st.hwm_bytes.known);
@@ -88,7 +91,8 @@ static void nonsense_is_unknown(void **state)
 
 static void without_a_tgid_it_is_refused(void **state)
 {
-	static const char *const texts[] = { "", "\n", "Name:\tx\n", "Tgid:\tx\n", "Tgid:\t\n", "Tgid:\t99999999999\n", "tgid:\t1\n" };
+	static const char *const texts[] = { "", "\n", "Name:\tx\n", "Tgid:\tx\n", "Tgid:\t\n",
+		"Tgid:\t99999999999\n", "tgid:\t1\n" };
 	struct procfs_status st = { .name = "before" };
 
 	(void) state;

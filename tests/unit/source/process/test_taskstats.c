@@ -555,7 +555,8 @@ static void put_attribute(struct message *m, uint16_t type, const void *value, s
 	m->len += NLA_ALIGN(NLA_HDRLEN + size);
 }
 
-static void put_record(struct message *m, uint16_t aggr, uint16_t kind, uint32_t pid, const void *stats, size_t size)
+static void put_record(
+	struct message *m, uint16_t aggr, uint16_t kind, uint32_t pid, const void *stats, size_t size)
 {
 	struct message inner = { .len = 0 };
 
@@ -593,7 +594,8 @@ static void set_u32(char *stats, size_t at, uint32_t value)
 }
 
 /* The header here has the layout of version 13, whose offsets are those of the first half of all others. */
-static void stats_make(const struct taskstats_fields *k, char stats[1024], uint32_t pid, uint32_t tgid, uint8_t flag)
+static void stats_make(
+	const struct taskstats_fields *k, char stats[1024], uint32_t pid, uint32_t tgid, uint8_t flag)
 {
 	memset(stats, 0, 1024);
 	memcpy(stats, &k->version, sizeof(k->version));

@@ -73,7 +73,8 @@ static void check_event(const struct event *e, enum event_kind kind, const char 
 
 static void a_mark_is_any_text(void **state)
 {
-	static const char *const texts[] = { "epoch 3", "", " ", "mark again", "phase+ x", "\xff\n=", "step=1" };
+	static const char *const texts[] = { "epoch 3", "", " ", "mark again", "phase+ x",
+		"\xff\n=", "step=1" };
 	struct result t = { 0 };
 
 	(void) state;
@@ -184,7 +185,8 @@ static void values_have_names_and_one_step(void **state)
 	assert_string_equal(t.out.series[0].name, "loss");
 	assert_string_equal(t.out.series[1].name, "accuracy");
 	assert_string_equal(t.out.series[2].name, "lr");
-	assert_true(t.out.series[0].value == 0.25 && t.out.series[1].value == -1000 && t.out.series[2].value == 0.125);
+	assert_true(t.out.series[0].value == 0.25 && t.out.series[1].value == -1000 &&
+		    t.out.series[2].value == 0.125);
 	for (size_t i = 0; i < 3; i++) {
 		assert_true(t.out.series[i].has_step);
 		assert_int_equal(t.out.series[i].step, 7);
@@ -476,7 +478,11 @@ static void descriptors_are_closed(void **state)
 	char text[] = "mark x";
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct iovec io = { text, sizeof(text) - 1 };
-	struct msghdr header = { .msg_name = &address, .msg_iov = &io, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control.space) };
+	struct msghdr header = { .msg_name = &address,
+		.msg_iov = &io,
+		.msg_iovlen = 1,
+		.msg_control = control.space,
+		.msg_controllen = sizeof(control.space) };
 	struct framebuf out = { 0 };
 	struct user_events p;
 	int ends[2], fd;
@@ -518,7 +524,8 @@ static bool is_refused(const char *name)
 {
 	struct err err = { "" };
 
-	return user_events_send(name, "mark stranger", &err) == -EPERM && strstr(err.text, "belongs to user 0");
+	return user_events_send(name, "mark stranger", &err) == -EPERM &&
+	       strstr(err.text, "belongs to user 0");
 }
 
 /* In a child that drops its privileges: runs does. */
@@ -538,9 +545,11 @@ static bool hears(struct user_events *p, uid_t receiver, uid_t sender)
 	struct framebuf out = { 0 };
 	bool heard;
 
-	if (seteuid(0) < 0 || !does_as(send_rudely, p->name, sender) || seteuid(receiver) < 0 || user_events_receive(p, AT, &out) != 1)
+	if (seteuid(0) < 0 || !does_as(send_rudely, p->name, sender) || seteuid(receiver) < 0 ||
+		user_events_receive(p, AT, &out) != 1)
 		_exit(99);
-	heard = out.n_events == 1 && out.events[0].kind == EVENT_MARK && strcmp(out.events[0].text, "stranger") == 0;
+	heard = out.n_events == 1 && out.events[0].kind == EVENT_MARK &&
+		strcmp(out.events[0].text, "stranger") == 0;
 	if (!heard && !framebuf_is_empty(&out)) /* ignored, without a note */
 		_exit(98);
 	framebuf_done(&out);
@@ -565,8 +574,9 @@ static void messages_of_strangers_are_dropped(void **state)
 
 	assert_true(pid >= 0);
 	if (pid == 0)
-		_exit((hears(&p, 0, OTHERS) ? 1 : 0) | (hears(&p, US, OTHERS) ? 2 : 0) | (hears(&p, US, US) ? 0 : 4) |
-			(hears(&p, US, 0) ? 0 : 8) | (hears(&p, 0, 0) ? 0 : 16));
+		_exit((hears(&p, 0, OTHERS) ? 1 : 0) | (hears(&p, US, OTHERS) ? 2 : 0) |
+			(hears(&p, US, US) ? 0 : 4) | (hears(&p, US, 0) ? 0 : 8) |
+			(hears(&p, 0, 0) ? 0 : 16));
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	user_events_done(&p);

@@ -105,8 +105,10 @@ static void impossible_values_are_left_out(void **state)
 	gpu_rig_read(&rig);
 	check_lacks(&rig.out, M_GPU_MEM, 1);
 	check_lacks(&rig.out, M_GPU_TEMP, 1);
-	assert_true(is_noted(&rig.out, "AMD GPU 1002:74a1 (0000:03:00.0) reports an impossible value of gpu.mem"));
-	assert_true(is_noted(&rig.out, "AMD GPU 1002:74a1 (0000:03:00.0) reports an impossible value of gpu.temp"));
+	assert_true(is_noted(
+		&rig.out, "AMD GPU 1002:74a1 (0000:03:00.0) reports an impossible value of gpu.mem"));
+	assert_true(is_noted(
+		&rig.out, "AMD GPU 1002:74a1 (0000:03:00.0) reports an impossible value of gpu.temp"));
 	gpu_rig_read(&rig);
 	assert_false(is_noted(&rig.out, "cannot be so"));
 	gpu_rig_done(&rig);
@@ -149,7 +151,8 @@ static void a_client_counts_once_for_the_process_that_started_first(void **state
 
 	gpu_rig_new(&rig, &source_amdgpu, tree_open("amd-rdna"));
 	gpu_rig_read(&rig);
-	assert_string_equal(gpu_birth_of(&rig.out, ENTITY_GPU, 1)->gpu.uuid, "pci-0000:03:00.0"); /* unique_id 0 means none
+	assert_string_equal(gpu_birth_of(&rig.out, ENTITY_GPU, 1)->gpu.uuid,
+		"pci-0000:03:00.0"); /* unique_id 0 means none
 	                                                                                           */
 	check_value(&rig.out, M_GPU_PROCESSES, 1, 2);
 	assert_int_equal(gpu_births(&rig.out, ENTITY_GPU_PROCESS), 2);
@@ -223,7 +226,8 @@ static void rocm_by_kfd(void **state)
 	check_value(&rig.out, M_GPROC_MEM, gpu_process(&rig.out, 1, 800), 40 * GIB);
 	check_value(&rig.out, M_GPROC_MEM, gpu_process(&rig.out, 2, 800), 512 * MIB);
 	check_value(&rig.out, M_GPROC_MEM, gpu_process(&rig.out, 1, 801), 7 * GIB);
-	assert_true(gpu_birth_of(&rig.out, ENTITY_GPU_PROCESS, gpu_process(&rig.out, 1, 801))->gpu_process.compute);
+	assert_true(gpu_birth_of(&rig.out, ENTITY_GPU_PROCESS, gpu_process(&rig.out, 1, 801))
+			->gpu_process.compute);
 	check_value(&rig.out, M_GPU_TEMP, 1, 71000); /* it has no edge sensor */
 	check_value(&rig.out, M_GPU_ENERGY, 1, 1024000000);
 	check_value(&rig.out, M_GPU_THROTTLE_POWER, 1, 0);
@@ -258,8 +262,10 @@ static void pids_of_another_namespace_are_refused(void **state)
 	struct gpu_rig rig;
 
 	temp_tree_new(&t);
-	temp_tree_put(&t, "sys/class/drm/card0/device/uevent", "DRIVER=amdgpu\nPCI_ID=1002:74A1\nPCI_SLOT_NAME=0000:03:00.0\n");
-	temp_tree_put(&t, "sys/class/drm/renderD128/device/uevent", "DRIVER=amdgpu\nPCI_ID=1002:74A1\nPCI_SLOT_NAME=0000:03:00.0\n");
+	temp_tree_put(&t, "sys/class/drm/card0/device/uevent",
+		"DRIVER=amdgpu\nPCI_ID=1002:74A1\nPCI_SLOT_NAME=0000:03:00.0\n");
+	temp_tree_put(&t, "sys/class/drm/renderD128/device/uevent",
+		"DRIVER=amdgpu\nPCI_ID=1002:74A1\nPCI_SLOT_NAME=0000:03:00.0\n");
 	temp_tree_put(&t, "sys/class/drm/card0/device/mem_info_vram_used", "4096\n");
 	temp_tree_put(&t, "sys/class/kfd/kfd/topology/nodes/1/gpu_id", "77\n");
 	temp_tree_put(&t, "sys/class/kfd/kfd/topology/nodes/1/properties", "location_id 768\ndomain 0\n");
@@ -280,11 +286,14 @@ static void pids_of_another_namespace_are_refused(void **state)
 		check_value(&rig.out, M_GPU_PROCESSES, 1, first);
 		assert_int_equal(rig.out.n_events, !first);
 		if (!first)
-			assert_non_null(strstr(rig.out.events[0].text, "may have ROCm processes that cannot be identified here: KFD reports pids of the host"));
+			assert_non_null(strstr(rig.out.events[0].text,
+				"may have ROCm processes that cannot be identified here: KFD reports pids of the host"));
 		gpu_rig_read(&rig);
 		assert_int_equal(rig.out.n_events, 0);
 		gpu_rig_done(&rig);
-		check_how(temp_tree_root(&t), first ? "the larger of KFD vram and DRM fdinfo" : "DRM fdinfo alone, which may be less than is used: KFD");
+		check_how(temp_tree_root(&t),
+			first ? "the larger of KFD vram and DRM fdinfo"
+			      : "DRM fdinfo alone, which may be less than is used: KFD");
 	}
 	temp_tree_done(&t);
 }
@@ -343,8 +352,10 @@ static void processes_come_and_go(void **state)
 	struct temp_tree t;
 	struct gpu_rig rig;
 	static const char uevent[] = "DRIVER=amdgpu\nPCI_ID=1002:73BF\nPCI_SLOT_NAME=0000:03:00.0\n";
-	static const char stat[] = "30 (x) S 1 30 30 0 -1 0 1 0 0 0 1 1 0 0 20 0 1 0 55 1000 10 18446744073709551615 1 1 1 0 0 0\n";
-	static const char info[] = "drm-driver:\tamdgpu\ndrm-client-id:\t5\ndrm-pdev:\t0000:03:00.0\ndrm-resident-vram:\t%s\n";
+	static const char stat[] =
+		"30 (x) S 1 30 30 0 -1 0 1 0 0 0 1 1 0 0 20 0 1 0 55 1000 10 18446744073709551615 1 1 1 0 0 0\n";
+	static const char info[] =
+		"drm-driver:\tamdgpu\ndrm-client-id:\t5\ndrm-pdev:\t0000:03:00.0\ndrm-resident-vram:\t%s\n";
 	char text[256], path[256];
 
 	temp_tree_new(&t);
@@ -408,7 +419,8 @@ static void hostile_files_give_no_value(void **state)
 static void probes_say_how_or_why_not(void **state)
 {
 	(void) state;
-	static const char *const trees[] = { "amd-vega", "amd-rdna", "amd-apu", "amd-mi", "hostile-gpu", "wsl" };
+	static const char *const trees[] = { "amd-vega", "amd-rdna", "amd-apu", "amd-mi", "hostile-gpu",
+		"wsl" };
 
 	for (size_t i = 0; i < sizeof(trees) / sizeof(trees[0]); i++) {
 		struct root root = tree_open(trees[i]);

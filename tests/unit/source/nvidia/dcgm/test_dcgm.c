@@ -233,7 +233,8 @@ CHILD_TEST(a_refusal_leaves_nothing)
 	rig_log(&rig);
 	for (int t = 0; t < 10; t++)
 		dcgm_read(&rig, 10 * t + 2.5, PROFILING | ENGINE);
-	assert_int_equal(rig_calls(&rig, " dcgmGroupCreate", "-"), which ? 10 : 0); /* a profiler ends; a missing module is permanent */
+	/* a profiler ends; a missing module is permanent */
+	assert_int_equal(rig_calls(&rig, " dcgmGroupCreate", "-"), which ? 10 : 0);
 	assert_int_equal(rig_calls(&rig, " dcgmGroupDestroy", "-"), which ? 10 : 0);
 	assert_int_equal(rig_calls(&rig, " dcgmFieldGroupDestroy", "-"), which ? 10 : 0);
 	dcgm_done(&rig);
@@ -248,11 +249,13 @@ CHILD_TEST(a_watch_that_is_refused)
 	const struct {
 		int code;
 		const char *why;
-	} refusals[] = { { 33, "lacks its profiling module" }, { 34, "a profiler has the counters" }, { 29, "no permission to profile" }, { 36, "no profiling counters" } };
+	} refusals[] = { { 33, "lacks its profiling module" }, { 34, "a profiler has the counters" },
+		{ 29, "no permission to profile" }, { 36, "no profiling counters" } };
 	const int which = (int) (intptr_t) *state;
 	char text[128];
 
-	(void) snprintf(text, sizeof(text), "[call dcgmWatchFields]\nfirst = 1\nerror = %d\n", refusals[which].code);
+	(void) snprintf(
+		text, sizeof(text), "[call dcgmWatchFields]\nfirst = 1\nerror = %d\n", refusals[which].code);
 	dcgm_scenario(&rig, "dcgm.conf", text);
 	dcgm_read(&rig, 2.5, PROFILING | ENGINE);
 	assert_int_equal(rig.out.n_readings, 0);
@@ -266,7 +269,8 @@ CHILD_TEST(hopper_and_later_are_left_to_nvml)
 	struct nvml_rig rig;
 
 	dcgm_env(&rig, "");
-	temp_tree_put(&rig.tree, "scenario", "[driver]\nengine = 127.0.0.1:5555\nprofiled = 1001\n[gpu 0]\nuuid = GPU-1\ncc_major = 9\ncc_minor = 0\n");
+	temp_tree_put(&rig.tree, "scenario",
+		"[driver]\nengine = 127.0.0.1:5555\nprofiled = 1001\n[gpu 0]\nuuid = GPU-1\ncc_major = 9\ncc_minor = 0\n");
 	char path[256];
 
 	(void) snprintf(path, sizeof(path), "%s/scenario", rig.tree.path);

@@ -20,9 +20,12 @@ struct driver {
 static const struct driver drivers[] = {
 	{ "450", "driver-450.conf", "Tesla V100-SXM2-16GB", 16160 * MIB, 4 * MIB, -1, 0, true, true },
 	{ "470", "driver-470.conf", "NVIDIA A100-SXM4-40GB", 40 * GIB, 4 * MIB, -1, 571 * MIB, true, true },
-	{ "535.43", "driver-535.43.conf", "NVIDIA GeForce RTX 4090", 24564 * MIB, 1 * MIB, 473 * MIB, 0, true, false },
-	{ "535.98", "driver-535.98.conf", "NVIDIA A100-SXM4-40GB", 40 * GIB, 4 * MIB, 571 * MIB, 0, true, true },
-	{ "550", "driver-550.conf", "NVIDIA GeForce RTX 4090", 24564 * MIB, 1 * MIB, 473 * MIB, 0, true, false },
+	{ "535.43", "driver-535.43.conf", "NVIDIA GeForce RTX 4090", 24564 * MIB, 1 * MIB, 473 * MIB, 0, true,
+		false },
+	{ "535.98", "driver-535.98.conf", "NVIDIA A100-SXM4-40GB", 40 * GIB, 4 * MIB, 571 * MIB, 0, true,
+		true },
+	{ "550", "driver-550.conf", "NVIDIA GeForce RTX 4090", 24564 * MIB, 1 * MIB, 473 * MIB, 0, true,
+		false },
 	{ "580", "driver-580.conf", "NVIDIA A100-SXM4-40GB", 40 * GIB, 4 * MIB, 571 * MIB, 0, true, true },
 	{ "615", "driver-615.conf", "NVIDIA B200", 183359 * MIB, 4 * MIB, 733 * MIB, 0, true, true },
 };
@@ -164,14 +167,17 @@ CHILD_TEST(facts_of_a_card)
 	rig_new(&rig, "550", "gpm.conf", 0);
 	ask_facts(&rig, &reported);
 	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
-		if (!reported.has[1][expected[i].fact] || reported.facts[1][expected[i].fact].value != expected[i].value)
-			fail_msg("%s: %lld", gpu_facts[expected[i].fact].name, (long long) reported.facts[1][expected[i].fact].value);
+		if (!reported.has[1][expected[i].fact] ||
+			reported.facts[1][expected[i].fact].value != expected[i].value)
+			fail_msg("%s: %lld", gpu_facts[expected[i].fact].name,
+				(long long) reported.facts[1][expected[i].fact].value);
 	}
 	assert_string_equal(reported.facts[1][GF_ARCHITECTURE].text, "Hopper");
 	assert_string_equal(reported.facts[1][GF_VBIOS].text, "96.00.61.00.01");
 	assert_string_equal(reported.facts[1][GF_SERIAL].text, "1653122000000");
 	assert_string_equal(reported.facts[2][GF_SERIAL].text, "1653122000001");
-	assert_false(reported.has[1][GF_LOST] || reported.has[1][GF_GPU_INSTANCE] || reported.has[1][GF_L2] || reported.has[1][GF_TEMP_MARGIN]);
+	assert_false(reported.has[1][GF_LOST] || reported.has[1][GF_GPU_INSTANCE] || reported.has[1][GF_L2] ||
+		     reported.has[1][GF_TEMP_MARGIN]);
 	rig_done(&rig);
 }
 
@@ -182,10 +188,12 @@ CHILD_TEST(a_card_without_an_identity)
 	struct reported reported;
 	int n = 0;
 
-	rig_scenario(&rig, "450", "[driver]\nlevel = 450\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\n");
+	rig_scenario(&rig, "450",
+		"[driver]\nlevel = 450\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\n");
 	ask_facts(&rig, &reported);
 	for (int f = 0; f < GPU_FACT_COUNT; f++)
-		n += reported.has[1][f] && f != GF_PCI_DEVICE && f != GF_PCI_SUBSYSTEM && f != GF_MINOR && f != GF_CUDA_VERSION && f != GF_LIBRARY;
+		n += reported.has[1][f] && f != GF_PCI_DEVICE && f != GF_PCI_SUBSYSTEM && f != GF_MINOR &&
+		     f != GF_CUDA_VERSION && f != GF_LIBRARY;
 	assert_int_equal(n, 0);
 	rig_done(&rig);
 }
@@ -193,8 +201,8 @@ CHILD_TEST(a_card_without_an_identity)
 /* An impossible fact is an error of the driver, and has no value. */
 CHILD_TEST(impossible_facts)
 {
-	static const enum gpu_fact refused[] = { GF_POWER_DEFAULT, GF_MAX_CLOCK_SM, GF_TEMP_SHUTDOWN, GF_PCIE_GENERATION, GF_PCIE_LANES_MAX,
-		GF_PERSISTENCE, GF_BUS_BITS };
+	static const enum gpu_fact refused[] = { GF_POWER_DEFAULT, GF_MAX_CLOCK_SM, GF_TEMP_SHUTDOWN,
+		GF_PCIE_GENERATION, GF_PCIE_LANES_MAX, GF_PERSISTENCE, GF_BUS_BITS };
 	struct nvml_rig rig;
 	struct reported reported;
 
@@ -207,7 +215,8 @@ CHILD_TEST(impossible_facts)
 	ask_facts(&rig, &reported);
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		if (!reported.has[1][refused[i]] || reported.facts[1][refused[i]].lack != GPU_LACK_ERROR)
-			fail_msg("%s: %lld", gpu_facts[refused[i]].name, (long long) reported.facts[1][refused[i]].value);
+			fail_msg("%s: %lld", gpu_facts[refused[i]].name,
+				(long long) reported.facts[1][refused[i]].value);
 	}
 	assert_int_equal(reported.facts[1][GF_POWER_MAX].value, 3000000000);
 	assert_int_equal(reported.facts[1][GF_MAX_CLOCK_MEM].value, 24000000000);
@@ -221,7 +230,8 @@ int main(void)
 	size_t n = 0;
 
 	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++)
-		tests[n++] = (struct CMUnitTest) { drivers[i].scenario, every_driver, NULL, NULL, (void *) (uintptr_t) &drivers[i] };
+		tests[n++] = (struct CMUnitTest) { drivers[i].scenario, every_driver, NULL, NULL,
+			(void *) (uintptr_t) &drivers[i] };
 	tests[n++] = (struct CMUnitTest) cmocka_unit_test(facts_of_a_card);
 	tests[n++] = (struct CMUnitTest) cmocka_unit_test(a_card_without_an_identity);
 	tests[n++] = (struct CMUnitTest) cmocka_unit_test(impossible_facts);

@@ -32,7 +32,8 @@ static void check_energy(const struct nvml_rig *rig, uint32_t gpu, int64_t least
 	const struct reading *r = find_reading(&rig->out, M_GPU_ENERGY, gpu);
 
 	assert_true(r && r->known);
-	assert_in_range(r->value, least, least + (int64_t) ((clock_boot_ns() - began_ns) / 1000 * DRAWN_W) + DRAWN_W);
+	assert_in_range(
+		r->value, least, least + (int64_t) ((clock_boot_ns() - began_ns) / 1000 * DRAWN_W) + DRAWN_W);
 }
 
 /* The counter is used until it ends, and power is integrated from there: each joule counts once. */
@@ -78,7 +79,8 @@ CHILD_TEST(a_stuck_energy_counter)
 	const int64_t more = three_seconds_later(&rig);
 
 	check_energy(&rig, 1, INT64_C(8000000000) + more, began_ns);
-	assert_true(has_note(&rig.out, "gpu.energy", "GPU 0: its energy counter does not advance while power is drawn"));
+	assert_true(has_note(
+		&rig.out, "gpu.energy", "GPU 0: its energy counter does not advance while power is drawn"));
 	check_value(&rig.out, M_GPU_ENERGY, 2, INT64_C(8000000000));
 	assert_int_equal(rig.out.n_events, 1);
 	rig_done(&rig);
@@ -103,7 +105,8 @@ CHILD_TEST(a_stuck_energy_counter_in_a_short_run)
 	const int64_t drawn = later(&rig, 400);
 
 	check_energy(&rig, 1, drawn, began_ns);
-	assert_true(has_note(&rig.out, "gpu.energy", "GPU 0: its energy counter does not advance while power is drawn"));
+	assert_true(has_note(
+		&rig.out, "gpu.energy", "GPU 0: its energy counter does not advance while power is drawn"));
 	check_value(&rig.out, M_GPU_ENERGY, 2, 100000);
 	assert_int_equal(rig.out.n_events, 1);
 	rig_done(&rig);

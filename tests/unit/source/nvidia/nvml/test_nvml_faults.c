@@ -29,7 +29,8 @@ CHILD_TEST(a_driver_that_fails_to_start_reports_why)
 	assert_null(rig.s);
 	assert_non_null(strstr(rig.err.text, c->words));
 	source_nvml.probe(&rig.env, probes_take, &probes);
-	assert_true(probes.told[M_GPU_MEM] && !probes.of[M_GPU_MEM].available && *probes.of[M_GPU_MEM].remedy);
+	assert_true(
+		probes.told[M_GPU_MEM] && !probes.of[M_GPU_MEM].available && *probes.of[M_GPU_MEM].remedy);
 	assert_true(probes.told[M_GPU_SM_ACTIVE] && !probes.of[M_GPU_SM_ACTIVE].available);
 	rig_done(&rig);
 }
@@ -70,9 +71,9 @@ struct failing {
 
 static void check_second(const struct framebuf *out, uint32_t second)
 {
-	static const enum metric some[] = { M_GPU_MEM, M_GPU_MEM_FREE, M_GPU_MEM_RESERVED, M_GPU_BUSY, M_GPU_POWER, M_GPU_ENERGY,
-		M_GPU_TEMP, M_GPU_TEMP_MEM, M_GPU_CLOCK_SM, M_GPU_PSTATE, M_GPU_THROTTLE_HW, M_GPU_NVLINK_RX, M_GPU_PROCESSES,
-		M_GPU_POWER_LIMIT, M_GPU_ECC_CORRECTED };
+	static const enum metric some[] = { M_GPU_MEM, M_GPU_MEM_FREE, M_GPU_MEM_RESERVED, M_GPU_BUSY,
+		M_GPU_POWER, M_GPU_ENERGY, M_GPU_TEMP, M_GPU_TEMP_MEM, M_GPU_CLOCK_SM, M_GPU_PSTATE,
+		M_GPU_THROTTLE_HW, M_GPU_NVLINK_RX, M_GPU_PROCESSES, M_GPU_POWER_LIMIT, M_GPU_ECC_CORRECTED };
 
 	for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
 		const struct reading *r = find_reading(out, some[i], second);
@@ -85,9 +86,10 @@ static void check_second(const struct framebuf *out, uint32_t second)
 /* On the first GPU of gpm.conf at 1 s these are not zero, so a zero was not read. */
 static void check_no_false_zero(const struct framebuf *out)
 {
-	static const enum metric some[] = { M_GPU_MEM, M_GPU_MEM_FREE, M_GPU_MEM_RESERVED, M_GPU_BUSY, M_GPU_MEM_BUSY, M_GPU_POWER,
-		M_GPU_TEMP, M_GPU_TEMP_MEM, M_GPU_CLOCK_SM, M_GPU_CLOCK_MEM, M_GPU_POWER_LIMIT, M_GPU_NVLINK_RX, M_GPU_NVLINK_TX,
-		M_GPU_PROCESSES, M_GPU_SM_ACTIVE, M_GPU_PCIE_TX };
+	static const enum metric some[] = { M_GPU_MEM, M_GPU_MEM_FREE, M_GPU_MEM_RESERVED, M_GPU_BUSY,
+		M_GPU_MEM_BUSY, M_GPU_POWER, M_GPU_TEMP, M_GPU_TEMP_MEM, M_GPU_CLOCK_SM, M_GPU_CLOCK_MEM,
+		M_GPU_POWER_LIMIT, M_GPU_NVLINK_RX, M_GPU_NVLINK_TX, M_GPU_PROCESSES, M_GPU_SM_ACTIVE,
+		M_GPU_PCIE_TX };
 
 	for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
 		const struct reading *r = find_reading(out, some[i], 1);
@@ -103,8 +105,9 @@ static void a_call_that_fails(void **state)
 	struct nvml_rig rig;
 	char text[512];
 
-	snprintf(text, sizeof(text), "include = %s/fake/scenarios/gpm.conf\n[call %s]\ngpu = 0\nfrom = %d\nerror = %d\n", TESTS_DIR,
-		f->call, f->from, f->code);
+	snprintf(text, sizeof(text),
+		"include = %s/fake/scenarios/gpm.conf\n[call %s]\ngpu = 0\nfrom = %d\nerror = %d\n",
+		TESTS_DIR, f->call, f->from, f->code);
 	rig_scenario(&rig, "550", text);
 	rig_at(&rig, 0.5);
 	if (rig_try(&rig) == 0) {
@@ -150,7 +153,8 @@ CHILD_TEST(doctor_reports_ways_and_reasons)
 	rig.env = (struct source_env) { .root = &rig.root };
 	source_nvml.probe(&rig.env, probes_take, &probes);
 	assert_true(probes.of[M_GPU_MEM].available);
-	assert_string_equal(probes.of[M_GPU_MEM].how, "nvmlDeviceGetMemoryInfo"); /* before 510 without reserved memory */
+	/* before 510 without reserved memory */
+	assert_string_equal(probes.of[M_GPU_MEM].how, "nvmlDeviceGetMemoryInfo");
 	assert_false(probes.of[M_GPU_MEM_RESERVED].available);
 	assert_true(probes.of[M_GPU_BUSY].available);
 	assert_true(probes.of[M_GPROC_MEM].available);
@@ -207,8 +211,10 @@ CHILD_TEST(absent_calls_are_made_once)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		{ "mismatch", a_driver_that_fails_to_start_reports_why, NULL, NULL, (void *) (uintptr_t) &closed[0] },
-		{ "no-driver", a_driver_that_fails_to_start_reports_why, NULL, NULL, (void *) (uintptr_t) &closed[1] },
+		{ "mismatch", a_driver_that_fails_to_start_reports_why, NULL, NULL,
+			(void *) (uintptr_t) &closed[0] },
+		{ "no-driver", a_driver_that_fails_to_start_reports_why, NULL, NULL,
+			(void *) (uintptr_t) &closed[1] },
 		cmocka_unit_test(no_library_is_another_thing_than_no_driver),
 		cmocka_unit_test(every_call_may_fail),
 		cmocka_unit_test(doctor_reports_ways_and_reasons),

@@ -87,7 +87,8 @@ CHILD_TEST(far_moves_are_listed_on_debt)
 	struct nvml_rig rig;
 	struct source_budget budget = { .ns = 1000, .most_ns = 100000000 };
 
-	rig_scenario(&rig, "550", THREE_GPUS("steps 0:1Gi 2:3Gi 3:1Gi", "steps 0:1Gi 2:50Gi", "steps 0:1Gi 2:1100Mi"));
+	rig_scenario(&rig, "550",
+		THREE_GPUS("steps 0:1Gi 2:3Gi 3:1Gi", "steps 0:1Gi 2:50Gi", "steps 0:1Gi 2:1100Mi"));
 	assert_int_equal(rig_try(&rig), 0);
 	rig.env.budget = &budget;
 	rig_read(&rig, MEMORY | PROCESSES);
@@ -155,7 +156,9 @@ CHILD_TEST(a_list_is_invalid_after_memory_moved)
 	const struct timespec stale = { .tv_sec = 1, .tv_nsec = 1000000 };
 	struct source_budget budget = { .ns = 1000, .most_ns = 100000000 };
 
-	rig_scenario(&rig, "550", THREE_GPUS("steps 0:1Gi 2:3Gi", "steps 0:1Gi 2:1025Mi", "1Gi") "[process 0]\npid = 7\nmemory = 1Gi\n");
+	rig_scenario(&rig, "550",
+		THREE_GPUS("steps 0:1Gi 2:3Gi", "steps 0:1Gi 2:1025Mi",
+			"1Gi") "[process 0]\npid = 7\nmemory = 1Gi\n");
 	assert_int_equal(rig_try(&rig), 0);
 	rig.env.budget = &budget;
 	rig_read(&rig, MEMORY | PROCESSES);

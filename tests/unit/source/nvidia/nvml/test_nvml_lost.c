@@ -28,7 +28,9 @@ CHILD_TEST(a_lost_gpu_does_not_affect_the_other)
 	rig_log(&rig);
 	rig_read(&rig, ALL_GROUPS & ~(unsigned) EVENTS);
 	for (size_t i = 0; i < rig.out.n_readings; i++)
-		assert_int_not_equal(metrics[rig.out.readings[i].metric].entity == ENTITY_GPU ? rig.out.readings[i].id : 1, 2);
+		assert_int_not_equal(
+			metrics[rig.out.readings[i].metric].entity == ENTITY_GPU ? rig.out.readings[i].id : 1,
+			2);
 	assert_int_equal(rig.out.n_events, 0);
 	assert_int_equal(rig_calls(&rig, "nvml", "1"), 0); /* retried only now and then */
 	assert_true(find_reading(&rig.out, M_GPU_MEM, 1)->known);
@@ -72,7 +74,9 @@ CHILD_TEST(processes_of_a_lost_gpu_end)
 	struct nvml_rig rig;
 	char text[512];
 
-	snprintf(text, sizeof(text), "include = %s/fake/scenarios/lost.conf\n[process 1]\npid = 4100007\nmemory = 1Gi\n", TESTS_DIR);
+	snprintf(text, sizeof(text),
+		"include = %s/fake/scenarios/lost.conf\n[process 1]\npid = 4100007\nmemory = 1Gi\n",
+		TESTS_DIR);
 	rig_scenario(&rig, "550", text);
 	rig_open(&rig);
 	rig_read(&rig, ALL_GROUPS);
@@ -328,7 +332,8 @@ CHILD_TEST(a_missing_total_is_reported_later)
 
 static void put_pci(struct nvml_rig *rig, const char *id, const char *status)
 {
-	static const char *const files[][2] = { { "vendor", "0x10de\n" }, { "class", "0x030200\n" }, { "power/control", "auto\n" } };
+	static const char *const files[][2] = { { "vendor", "0x10de\n" }, { "class", "0x030200\n" },
+		{ "power/control", "auto\n" } };
 	char path[128];
 
 	for (size_t i = 0; i < 3; i++) {
@@ -347,7 +352,8 @@ CHILD_TEST(a_sleeping_gpu_is_not_woken)
 	rig_new(&rig, "550", "default.conf", 0);
 	put_pci(&rig, "0000:00:00.0", "active\n");
 	put_pci(&rig, "0000:01:00.0", "suspended\n");
-	temp_tree_put(&rig.tree, "sys/bus/pci/devices/0000:01:00.1/vendor", "0x10de\n"); /* its sound device */
+	/* its sound device */
+	temp_tree_put(&rig.tree, "sys/bus/pci/devices/0000:01:00.1/vendor", "0x10de\n");
 	temp_tree_put(&rig.tree, "sys/bus/pci/devices/0000:01:00.1/class", "0x040300\n");
 	rig_log(&rig);
 	rig_open(&rig);
@@ -357,7 +363,8 @@ CHILD_TEST(a_sleeping_gpu_is_not_woken)
 	assert_int_equal(rig_calls(&rig, "ByIndex", "-"), 0);
 	put_pci(&rig, "0000:01:00.0", "active\n"); /* another program woke it */
 	rig_read(&rig, ALL_GROUPS);
-	assert_string_equal(find_birth(&rig.out, ENTITY_GPU, 0)->gpu.uuid, "GPU-00000000-0000-4000-8000-000000000001");
+	assert_string_equal(
+		find_birth(&rig.out, ENTITY_GPU, 0)->gpu.uuid, "GPU-00000000-0000-4000-8000-000000000001");
 	check_value(&rig.out, M_GPU_BUSY, 2, 870000);
 	put_pci(&rig, "0000:01:00.0", "suspended\n");
 	rig_log(&rig);

@@ -37,8 +37,10 @@ CHILD_TEST(gpm_reports_the_mean_between_two_samples)
 	check_value(&rig.out, M_GPU_SM_ACTIVE, 2, 0); /* idle: a measured zero */
 	const struct reading *sent = find_reading(&rig.out, M_GPU_PCIE_TX, 1);
 
-	assert_true(sent && sent->known && sent->value >= 286 * MIB / 10 && (double) sent->value <= 286.0 * MIB * (double) longest / 1e9);
-	check_absent(&rig.out, M_GPU_NVLINK_TX, 1); /* reported by the driver's own counter, in another group */
+	assert_true(sent && sent->known && sent->value >= 286 * MIB / 10 &&
+		    (double) sent->value <= 286.0 * MIB * (double) longest / 1e9);
+	/* reported by the driver's own counter, in another group */
+	check_absent(&rig.out, M_GPU_NVLINK_TX, 1);
 	rig_at(&rig, 4);
 	rig_wait_gpm();
 	rig_read(&rig, GPM);
@@ -76,7 +78,8 @@ CHILD_TEST(counters_and_states_of_a_card)
 	rig_done(&rig);
 }
 
-#define BARE_GPU "[driver]\nlevel = 580\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\n"
+#define BARE_GPU \
+	"[driver]\nlevel = 580\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\n"
 
 /* The total of a rate lies between those of the shortest and the longest possible time. */
 static void check_rate(const struct framebuf *out, enum metric metric, int64_t mib_s, uint64_t longest_ns)
@@ -84,7 +87,8 @@ static void check_rate(const struct framebuf *out, enum metric metric, int64_t m
 	const struct reading *r = find_reading(out, metric, 1);
 
 	assert_true(r && r->known);
-	assert_true(r->value >= mib_s * MIB / 10 && (double) r->value <= (double) (mib_s * MIB) * (double) longest_ns / 1e9);
+	assert_true(r->value >= mib_s * MIB / 10 &&
+		    (double) r->value <= (double) (mib_s * MIB) * (double) longest_ns / 1e9);
 }
 
 CHILD_TEST(traffic_without_counters_is_gpm_over_time)
@@ -93,7 +97,9 @@ CHILD_TEST(traffic_without_counters_is_gpm_over_time)
 	struct nvml_rig rig;
 	uint64_t begin = clock_boot_ns();
 
-	rig_scenario(&rig, "580", BARE_GPU "gpm 20 = 300\ngpm 21 = 700\ngpm 60 = 2000\ngpm 61 = 100\nfield 197 = 5\nfield 198 = 5\n");
+	rig_scenario(&rig, "580",
+		BARE_GPU
+		"gpm 20 = 300\ngpm 21 = 700\ngpm 60 = 2000\ngpm 61 = 100\nfield 197 = 5\nfield 198 = 5\n");
 	rig_open(&rig);
 	rig_read(&rig, ALL_GROUPS);
 	rig_wait_gpm();
@@ -105,8 +111,10 @@ CHILD_TEST(traffic_without_counters_is_gpm_over_time)
 	check_rate(&rig.out, M_GPU_PCIE_RX, 700, longest);
 	check_rate(&rig.out, M_GPU_NVLINK_RX, 2000, longest);
 	check_rate(&rig.out, M_GPU_NVLINK_TX, 100, longest);
-	assert_true(find_reading(&rig.out, M_GPU_NVLINK_TX, 1)->value < find_reading(&rig.out, M_GPU_NVLINK_RX, 1)->value / 10);
-	assert_true(find_reading(&rig.out, M_GPU_PCIE_TX, 1)->value < find_reading(&rig.out, M_GPU_PCIE_RX, 1)->value / 2);
+	assert_true(find_reading(&rig.out, M_GPU_NVLINK_TX, 1)->value <
+		    find_reading(&rig.out, M_GPU_NVLINK_RX, 1)->value / 10);
+	assert_true(find_reading(&rig.out, M_GPU_PCIE_TX, 1)->value <
+		    find_reading(&rig.out, M_GPU_PCIE_RX, 1)->value / 2);
 	rig_done(&rig);
 }
 
@@ -117,11 +125,13 @@ CHILD_TEST(a_row_from_the_future_hides_no_other)
 	struct nvml_rig rig;
 
 	rig_scenario(&rig, "580",
-		BARE_GPU "[process 0]\npid = $HIWATER_FAKE_PID\nmemory = 1Gi\nsm = 40\n[process 0]\npid = 4100001\nmemory = 1Gi\nsm = 90\nahead = 9e7\n");
+		BARE_GPU
+		"[process 0]\npid = $HIWATER_FAKE_PID\nmemory = 1Gi\nsm = 40\n[process 0]\npid = 4100001\nmemory = 1Gi\nsm = 90\nahead = 9e7\n");
 	rig_at(&rig, 3);
 	rig_open(&rig);
 	rig_read(&rig, ALL_GROUPS);
-	const uint32_t mine = find_process(&rig.out, 1, getpid())->id, other = find_process(&rig.out, 1, 4100001)->id;
+	const uint32_t mine = find_process(&rig.out, 1, getpid())->id,
+		       other = find_process(&rig.out, 1, 4100001)->id;
 
 	check_mean(&rig.out, M_GPROC_SM_BUSY, mine, 400000, 400000, 400000);
 	assert_null(find_reading(&rig.out, M_GPROC_SM_BUSY, other));
@@ -137,7 +147,8 @@ CHILD_TEST(traffic_without_gpm_is_counted_by_fields)
 	struct nvml_rig rig;
 
 	rig_scenario(&rig, "580",
-		BARE_GPU "field 197 = rate 300 7\nfield 198 = rate 700 9\nfield 202 = rate 11\nfield 204 = rate 13\n");
+		BARE_GPU
+		"field 197 = rate 300 7\nfield 198 = rate 700 9\nfield 202 = rate 11\nfield 204 = rate 13\n");
 	rig_open(&rig);
 	rig_at(&rig, 10);
 	rig_read(&rig, ALL_GROUPS);
@@ -293,10 +304,12 @@ CHILD_TEST(without_counters_time_is_added_up)
 	rig_wait_gpm();
 	rig_read(&rig, ACTIVITY | STATE);
 	int64_t longest = (int64_t) (clock_boot_ns() - begin), shortest = 100000000;
-	const struct reading *energy = find_reading(&rig.out, M_GPU_ENERGY, 1), *thermal = find_reading(&rig.out, M_GPU_THROTTLE_THERMAL, 1),
+	const struct reading *energy = find_reading(&rig.out, M_GPU_ENERGY, 1),
+			     *thermal = find_reading(&rig.out, M_GPU_THROTTLE_THERMAL, 1),
 			     *hw = find_reading(&rig.out, M_GPU_THROTTLE_HW, 1);
 
-	assert_true(energy->known && energy->value >= shortest / 10 && energy->value <= longest / 10); /* 100 W: 1 uJ each 10 ns */
+	/* 100 W: 1 uJ each 10 ns */
+	assert_true(energy->known && energy->value >= shortest / 10 && energy->value <= longest / 10);
 	assert_true(thermal->known && thermal->value >= shortest && thermal->value <= longest);
 	assert_true(hw->known && hw->value == thermal->value);
 	check_value(&rig.out, M_GPU_THROTTLE_POWER, 1, 0);
@@ -427,7 +440,9 @@ CHILD_TEST(unreported_memory_is_not_assumed_to_be_the_hosts)
 	(void) state;
 	struct nvml_rig rig;
 
-	rig_scenario(&rig, "580", BARE_GPU "[call nvmlDeviceGetMemoryInfo*]\nerror = 3\n[call nvmlDeviceGet*RunningProcesses*]\nerror = 3\n");
+	rig_scenario(&rig, "580",
+		BARE_GPU
+		"[call nvmlDeviceGetMemoryInfo*]\nerror = 3\n[call nvmlDeviceGet*RunningProcesses*]\nerror = 3\n");
 	rig_open(&rig);
 	rig_read(&rig, ALL_GROUPS);
 	const struct birth *b = find_birth(&rig.out, ENTITY_GPU, 0);
@@ -443,8 +458,9 @@ CHILD_TEST(two_gpus_of_one_uuid_are_two)
 	(void) state;
 	struct nvml_rig rig;
 
-	rig_scenario(&rig, "580", BARE_GPU "memory_used = 1Mi\n[gpu 1]\nname = B\nuuid = GPU-1\npci = 00000000:02:00.0\n"
-					   "memory_total = 2Gi\nmemory_used = 2Mi\n");
+	rig_scenario(&rig, "580",
+		BARE_GPU "memory_used = 1Mi\n[gpu 1]\nname = B\nuuid = GPU-1\npci = 00000000:02:00.0\n"
+			 "memory_total = 2Gi\nmemory_used = 2Mi\n");
 	rig_open(&rig);
 	rig_read(&rig, ALL_GROUPS);
 	assert_string_equal(find_birth(&rig.out, ENTITY_GPU, 0)->gpu.uuid, "GPU-1");
@@ -489,7 +505,8 @@ CHILD_TEST(memory_that_is_not_available_is_absent)
 	check_value(&rig.out, M_GPU_PROCESSES, 1, 2); /* the pids remain */
 	check_absent(&rig.out, M_GPROC_MEM, find_process(&rig.out, 1, getpid())->id);
 	check_absent(&rig.out, M_GPROC_MEM, find_process(&rig.out, 1, 22)->id);
-	assert_true(has_cause(&rig.out, "gpu.memory", "does not report how much memory some of its processes use", 1));
+	assert_true(has_cause(
+		&rig.out, "gpu.memory", "does not report how much memory some of its processes use", 1));
 	check_absent(&rig.out, M_GPU_FAN, 1);
 	check_absent(&rig.out, M_GPU_XID, 1);
 	rig_done(&rig);
@@ -508,7 +525,8 @@ CHILD_TEST(processes_are_not_read_in_wsl)
 	check_value(&rig.out, M_GPU_BUSY, 1, 910000);
 	check_absent(&rig.out, M_GPU_PROCESSES, 1);
 	assert_null(find_birth(&rig.out, ENTITY_GPU_PROCESS, 0));
-	assert_true(has_cause(&rig.out, "gpu.memory", "GPU 0: WSL's driver does not report processes; the job's memory on this GPU is unknown", 1));
+	assert_true(has_cause(&rig.out, "gpu.memory",
+		"GPU 0: WSL's driver does not report processes; the job's memory on this GPU is unknown", 1));
 	assert_true(rig_calls(&rig, "Utilization", "0") > 0);
 	assert_int_equal(rig_calls(&rig, "RunningProcesses", "0"), 0);
 	assert_int_equal(rig_calls(&rig, "ProcessUtilization", "0"), 0);
@@ -548,7 +566,8 @@ CHILD_TEST(an_old_driver_reports_host_pids_in_a_container)
 	assert_null(find_process(&rig.out, 1, 1));
 	const struct birth *b = find_birth(&rig.out, ENTITY_GPU_PROCESS, 0);
 
-	assert_true(b && !b->gpu_process.pid.known && !b->gpu_process.uid.known && *b->gpu_process.name == '\0');
+	assert_true(
+		b && !b->gpu_process.pid.known && !b->gpu_process.uid.known && *b->gpu_process.name == '\0');
 	check_value(&rig.out, M_GPU_PROCESSES, 1, 2);
 	check_value(&rig.out, M_GPROC_MEM, b->id, 3 * GIB);
 	rig_done(&rig);
@@ -565,9 +584,9 @@ CHILD_TEST(a_virtual_gpu_has_gaps)
 	check_value(&rig.out, M_GPU_MEM, 1, 6 * GIB + 2 * MIB);
 	check_value(&rig.out, M_GPU_MEM_RESERVED, 1, 512 * MIB);
 	check_value(&rig.out, M_GPU_BUSY, 1, 770000);
-	static const enum metric absent[] = { M_GPU_POWER, M_GPU_POWER_LIMIT, M_GPU_ENERGY, M_GPU_TEMP, M_GPU_TEMP_MEM, M_GPU_FAN,
-		M_GPU_PCIE_RX, M_GPU_NVLINK_TX, M_GPU_SM_ACTIVE, M_GPU_XID, M_GPU_THROTTLE_POWER, M_GPU_THROTTLE_HW,
-		M_GPU_ECC_CORRECTED };
+	static const enum metric absent[] = { M_GPU_POWER, M_GPU_POWER_LIMIT, M_GPU_ENERGY, M_GPU_TEMP,
+		M_GPU_TEMP_MEM, M_GPU_FAN, M_GPU_PCIE_RX, M_GPU_NVLINK_TX, M_GPU_SM_ACTIVE, M_GPU_XID,
+		M_GPU_THROTTLE_POWER, M_GPU_THROTTLE_HW, M_GPU_ECC_CORRECTED };
 
 	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++)
 		check_absent(&rig.out, absent[i], 1);

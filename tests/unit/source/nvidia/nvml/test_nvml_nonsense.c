@@ -43,7 +43,8 @@ CHILD_TEST(all_ones_and_nonsense_are_absent)
 	rig_wait_gpm();
 	rig_at(&rig, 1);
 	rig_read(&rig, ALL_GROUPS);
-	assert_true(has_mere_note(&rig.out, "gpu", "GPU 0: GPM returns no value for gpu.graphics_active, gpu.sm_active, gpu.pcie_tx"));
+	assert_true(has_mere_note(&rig.out, "gpu",
+		"GPU 0: GPM returns no value for gpu.graphics_active, gpu.sm_active, gpu.pcie_tx"));
 	assert_int_equal(count_notes(&rig.out, "returns no value"), 1);
 	for (size_t i = 0; i < rig.out.n_readings; i++) {
 		const struct reading *r = &rig.out.readings[i];
@@ -71,7 +72,8 @@ static void check_impossible_values(const char *level)
 	rig_read(&rig, MEMORY | STATE);
 	assert_false(find_reading(&rig.out, M_GPU_MEM, 1)->known);
 	assert_false(find_reading(&rig.out, M_GPU_TEMP, 1)->known);
-	assert_true(has_mere_note(&rig.out, "gpu", "GPU 0: the driver reports impossible values for gpu.mem;"));
+	assert_true(
+		has_mere_note(&rig.out, "gpu", "GPU 0: the driver reports impossible values for gpu.mem;"));
 	assert_true(has_note(&rig.out, "gpu", "GPU 0: the driver reports impossible values for gpu.temp;"));
 	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: the driver returns no value for gpu.temp"));
 	assert_int_equal(rig.out.n_events, 3);
@@ -99,7 +101,8 @@ CHILD_TEST(impossible_values_are_left_out_by_old_calls)
  * above existing hardware are accepted. Energy is not integrated from impossible power. */
 CHILD_TEST(impossible_power_and_clocks)
 {
-	static const enum metric refused[] = { M_GPU_POWER, M_GPU_POWER_LIMIT, M_GPU_CLOCK_SM, M_GPU_CLOCK_MEM, M_GPU_PSTATE };
+	static const enum metric refused[] = { M_GPU_POWER, M_GPU_POWER_LIMIT, M_GPU_CLOCK_SM,
+		M_GPU_CLOCK_MEM, M_GPU_PSTATE };
 	struct nvml_rig rig;
 
 	(void) state;
@@ -123,7 +126,8 @@ CHILD_TEST(impossible_power_and_clocks)
 	rig_at(&rig, 5);
 	rig_read(&rig, ALL_GROUPS);
 	check_value(&rig.out, M_GPU_POWER, 2, 9000000000);
-	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: the driver's samples have impossible values of gpu.power"));
+	assert_true(has_mere_note(
+		&rig.out, "gpu", "GPU 1: the driver's samples have impossible values of gpu.power"));
 	rig_done(&rig);
 }
 
@@ -144,7 +148,8 @@ CHILD_TEST(a_process_with_more_memory_than_the_device)
 	const uint32_t id = born->id;
 
 	check_absent(&rig.out, M_GPROC_MEM, id);
-	assert_true(has_cause(&rig.out, "gpu.memory", "more memory for some of its processes than the GPU has; these values are left out", 1));
+	assert_true(has_cause(&rig.out, "gpu.memory",
+		"more memory for some of its processes than the GPU has; these values are left out", 1));
 	check_value(&rig.out, M_GPU_PROCESSES, 1, 1);
 	rig_read(&rig, PROCESSES);
 	assert_int_equal(rig.out.n_events, 0);
@@ -157,8 +162,9 @@ CHILD_TEST(a_process_with_more_memory_than_the_device)
 CHILD_TEST(implausible_answers)
 {
 	(void) state;
-	static const enum metric none[] = { M_GPU_BUSY, M_GPU_MEM_BUSY, M_GPU_TEMP, M_GPU_FAN, M_GPU_CLOCK_SM, M_GPU_THROTTLE_HW,
-		M_GPU_MEM_RESERVED, M_GPU_SM_ACTIVE, M_GPU_SM_OCCUPANCY, M_GPU_TENSOR_ACTIVE, M_GPU_DRAM_ACTIVE };
+	static const enum metric none[] = { M_GPU_BUSY, M_GPU_MEM_BUSY, M_GPU_TEMP, M_GPU_FAN, M_GPU_CLOCK_SM,
+		M_GPU_THROTTLE_HW, M_GPU_MEM_RESERVED, M_GPU_SM_ACTIVE, M_GPU_SM_OCCUPANCY,
+		M_GPU_TENSOR_ACTIVE, M_GPU_DRAM_ACTIVE };
 	struct nvml_rig rig;
 
 	rig_new(&rig, "550", "hostile.conf", 6);
@@ -234,7 +240,8 @@ CHILD_TEST(impossible_gpm_values_are_noted_once)
 		"GPU 0: GPM reports impossible values for gpu.sm_occupancy, gpu.tensor_active, gpu.pcie_tx; they are left out"));
 	assert_int_equal(count_notes(&rig.out, "impossible values"), 1);
 	read_next_pair(&rig, 4);
-	assert_true(has_mere_note(&rig.out, "gpu", "GPU 0: GPM reports impossible values for gpu.sm_active; they are left out"));
+	assert_true(has_mere_note(&rig.out, "gpu",
+		"GPU 0: GPM reports impossible values for gpu.sm_active; they are left out"));
 	assert_int_equal(count_notes(&rig.out, "impossible values"), 1);
 	read_next_pair(&rig, 5);
 	assert_int_equal(count_notes(&rig.out, "impossible values"), 0);
@@ -249,11 +256,14 @@ CHILD_TEST(a_refusal_of_gpm_is_noted)
 	char text[512];
 
 	(void) state;
-	snprintf(text, sizeof(text), "include = %s/fake/scenarios/gpm.conf\n[call nvmlGpmSampleGet]\nerror = 4\ngpu = 0\n", TESTS_DIR);
+	snprintf(text, sizeof(text),
+		"include = %s/fake/scenarios/gpm.conf\n[call nvmlGpmSampleGet]\nerror = 4\ngpu = 0\n",
+		TESTS_DIR);
 	rig_scenario(&rig, "550", text);
 	rig_open(&rig);
 	rig_read(&rig, ALL_GROUPS);
-	assert_true(has_mere_note(&rig.out, "gpu.sm_active", "GPU 0: not available from GPM: no permission (NVML code 4); run as root; with MIG, access"));
+	assert_true(has_mere_note(&rig.out, "gpu.sm_active",
+		"GPU 0: not available from GPM: no permission (NVML code 4); run as root; with MIG, access"));
 	read_next_pair(&rig, 2);
 	assert_int_equal(count_notes(&rig.out, "not available from GPM"), 0);
 	rig_done(&rig);
@@ -293,7 +303,10 @@ CHILD_TEST(rejected_samples_are_noted_once)
 	rig_at(&rig, 5);
 	rig_read(&rig, ALL_GROUPS);
 	check_value(&rig.out, M_GPU_BUSY, 1, 600000);
-	assert_int_equal(count_notes(&rig.out, "GPU 0: the driver's samples have impossible values of gpu.busy; the current value is used instead"), 1);
+	assert_int_equal(
+		count_notes(&rig.out,
+			"GPU 0: the driver's samples have impossible values of gpu.busy; the current value is used instead"),
+		1);
 	assert_int_equal(count_notes(&rig.out, "impossible values"), 1);
 	rig_at(&rig, 6);
 	rig_read(&rig, ALL_GROUPS);
@@ -319,7 +332,9 @@ CHILD_TEST(all_ones_after_a_value)
 	for (size_t i = 0; i < sizeof(ended) / sizeof(ended[0]); i++) {
 		char text[160];
 
-		snprintf(text, sizeof(text), "GPU 0: gpu.%s became unavailable: the driver reports that it is no longer available", ended[i]);
+		snprintf(text, sizeof(text),
+			"GPU 0: gpu.%s became unavailable: the driver reports that it is no longer available",
+			ended[i]);
 		if (count_notes(&rig.out, text) != 1)
 			fail_msg("%zu times: %s", count_notes(&rig.out, text), text);
 	}
@@ -337,10 +352,11 @@ CHILD_TEST(figures_that_become_unavailable)
 	struct nvml_rig rig;
 	char text[1024];
 
-	snprintf(text, sizeof(text), "include = %s/fake/scenarios/gpm.conf\n[gpu 0-1]\npower = 100000\nutil = 50\ngpm 2 = 30\n"
-				     "[gpu 0]\nutil = steps 0:50 3:250\n[gpu 1]\ngpm 2 = steps 0:30 3:nan\n"
-				     "[call nvmlDeviceGetTemperature*]\nfrom = 3\ngpu = 1\nerror = 3\n"
-				     "[call nvmlGpmSampleGet]\nfrom = 3\ngpu = 0\nerror = 999\n",
+	snprintf(text, sizeof(text),
+		"include = %s/fake/scenarios/gpm.conf\n[gpu 0-1]\npower = 100000\nutil = 50\ngpm 2 = 30\n"
+		"[gpu 0]\nutil = steps 0:50 3:250\n[gpu 1]\ngpm 2 = steps 0:30 3:nan\n"
+		"[call nvmlDeviceGetTemperature*]\nfrom = 3\ngpu = 1\nerror = 3\n"
+		"[call nvmlGpmSampleGet]\nfrom = 3\ngpu = 0\nerror = 999\n",
 		TESTS_DIR);
 	rig_scenario(&rig, "550", text);
 	rig_open(&rig);
@@ -351,9 +367,12 @@ CHILD_TEST(figures_that_become_unavailable)
 	assert_int_equal(rig.out.n_events, 0);
 	read_next_pair(&rig, 4);
 	assert_true(has_note(&rig.out, "gpu", "GPU 0: the driver reports impossible values for gpu.busy;"));
-	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: gpu.temp became unavailable: this device does not support it (NVML code 3)"));
-	assert_true(has_mere_note(&rig.out, "gpu.sm_active", "GPU 0: no longer available from GPM: the driver reports an unspecified error"));
-	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: GPM reports impossible values for gpu.sm_active; they are left out"));
+	assert_true(has_mere_note(&rig.out, "gpu",
+		"GPU 1: gpu.temp became unavailable: this device does not support it (NVML code 3)"));
+	assert_true(has_mere_note(&rig.out, "gpu.sm_active",
+		"GPU 0: no longer available from GPM: the driver reports an unspecified error"));
+	assert_true(has_mere_note(&rig.out, "gpu",
+		"GPU 1: GPM reports impossible values for gpu.sm_active; they are left out"));
 	read_next_pair(&rig, 5);
 	assert_int_equal(rig.out.n_events, 0);
 	rig_done(&rig);
@@ -365,7 +384,8 @@ CHILD_TEST(a_bare_device_has_nothing)
 	struct nvml_rig rig;
 	struct probes probes = { 0 };
 
-	rig_scenario(&rig, "450", "[driver]\nlevel = 450\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\n");
+	rig_scenario(&rig, "450",
+		"[driver]\nlevel = 450\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\n");
 	rig_open(&rig);
 	rig_read(&rig, ALL_GROUPS);
 	for (size_t i = 0; i < rig.out.n_readings; i++) {
@@ -376,7 +396,8 @@ CHILD_TEST(a_bare_device_has_nothing)
 	}
 	source_nvml.probe(&rig.env, probes_take, &probes);
 	for (int m = 0; m < METRIC_COUNT; m++) {
-		if (probes.told[m] && probes.of[m].available && m != M_GPU_PROCESSES && m != M_GPROC_MEM && m != M_GPU_MEM)
+		if (probes.told[m] && probes.of[m].available && m != M_GPU_PROCESSES && m != M_GPROC_MEM &&
+			m != M_GPU_MEM)
 			fail_msg("%s is reported as available", metrics[m].name);
 	}
 	assert_true(probes.told[M_GPU_TEMP] && !probes.of[M_GPU_TEMP].available);

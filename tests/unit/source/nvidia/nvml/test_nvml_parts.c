@@ -43,7 +43,8 @@ static void write_list(uint8_t *room, size_t size, const struct entry *entries, 
 static void the_stride_shows_in_what_was_written(void **state)
 {
 	(void) state;
-	const struct entry entries[] = { { 10, 1000, NONE, NONE }, { 20, 2000, 3, 1 }, { 30, 3000, NONE, NONE } };
+	const struct entry entries[] = { { 10, 1000, NONE, NONE }, { 20, 2000, 3, 1 },
+		{ 30, 3000, NONE, NONE } };
 	uint8_t room[8 * NVML_ENTRY_LONG];
 	struct nvml_listed list[8];
 
@@ -215,13 +216,16 @@ static void a_field_that_is_not_here_is_not_asked_again(void **state)
 static void samples_are_those_since_the_last_look(void **state)
 {
 	(void) state;
-	struct nvml_sample list[4] = { { 100, { .u32 = 50 } }, { 200, { .u32 = 10 } }, { 300, { .u32 = 90 } }, { 400, { .u32 = UINT32_MAX } } };
+	struct nvml_sample list[4] = { { 100, { .u32 = 50 } }, { 200, { .u32 = 10 } }, { 300, { .u32 = 90 } },
+		{ 400, { .u32 = UINT32_MAX } } };
 	struct nvml_samples got = { 0 };
 	uint64_t seen = 0;
 
-	assert_int_equal(nvml_samples_aggregate(list, 3, NVML_U32, &seen, &got), NVML_NOT_FOUND); /* the first read only finds the clock */
+	/* the first read only finds the clock */
+	assert_int_equal(nvml_samples_aggregate(list, 3, NVML_U32, &seen, &got), NVML_NOT_FOUND);
 	assert_int_equal(seen, 300);
-	assert_int_equal(nvml_samples_aggregate(list, 4, NVML_U32, &seen, &got), NVML_NOT_FOUND); /* "not available" is no sample */
+	assert_int_equal(nvml_samples_aggregate(list, 4, NVML_U32, &seen, &got),
+		NVML_NOT_FOUND); /* "not available" is no sample */
 	seen = 100;
 	assert_int_equal(nvml_samples_aggregate(list, 4, NVML_U32, &seen, &got), NVML_SUCCESS);
 	assert_int_equal(seen, 300);
@@ -250,12 +254,12 @@ static void reasons_are_told_apart(void **state)
 	static const struct {
 		uint64_t mask;
 		bool power, thermal, hw, other;
-	} cases[] = {
-		{ 0x0, false, false, false, false }, { 0x1 | 0x2 | 0x100, false, false, false, false },
-		{ 0x4, true, false, false, false }, { 0x20, false, true, false, false }, { 0x48, false, true, false, false },
-		{ 0x28, false, true, false, false }, { 0x8, false, false, true, false }, { 0xc8, false, true, true, false },
-		{ 0x80, false, false, true, false }, { 0x10, false, false, false, true }, { 0x604, true, false, false, true }
-	};
+	} cases[] = { { 0x0, false, false, false, false }, { 0x1 | 0x2 | 0x100, false, false, false, false },
+		{ 0x4, true, false, false, false }, { 0x20, false, true, false, false },
+		{ 0x48, false, true, false, false }, { 0x28, false, true, false, false },
+		{ 0x8, false, false, true, false }, { 0xc8, false, true, true, false },
+		{ 0x80, false, false, true, false }, { 0x10, false, false, false, true },
+		{ 0x604, true, false, false, true } };
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		bool is[NVML_REASONS];
@@ -316,7 +320,8 @@ static void cuda_counts_in_pci_order(void **state)
 	size_t order[5];
 
 	assert_int_equal(cuda_order(machine, 5, CUDA_PCI_BUS_ID, order), 3);
-	assert_true(order[0] == 4 && order[1] == 1 && order[2] == 0); /* the first instance replaces its GPU */
+	/* the first instance replaces its GPU */
+	assert_true(order[0] == 4 && order[1] == 1 && order[2] == 0);
 	assert_int_equal(cuda_order(machine, 2, CUDA_FASTEST_FIRST, order), 2); /* all alike */
 	assert_true(order[0] == 1 && order[1] == 0);
 	struct cuda_device unlike[] = { machine[0], machine[1] };
@@ -344,12 +349,12 @@ static void cuda_visible_devices_selects(void **state)
 		const char *value;
 		ssize_t n;
 		size_t which[3];
-	} cases[] = {
-		{ NULL, 3, { 0, 1, 2 } }, { "", 0, { 0 } }, { "2,0", 2, { 2, 0 } }, { " 1 , 2 ", 2, { 1, 2 } }, { "-1", 0, { 0 } },
-		{ "0,7,1", 1, { 0 } }, { "1,1", 0, { 0 } }, { "0,x,1", 1, { 0 } }, { "GPU-bb", 1, { 2 } }, { "GPU-aa", 0, { 0 } },
-		{ "GPU-aa2,GPU-aa1", 2, { 1, 0 } }, { "2,GPU-aa1", 1, { 2 } }, { "GPU-aa1,2", 1, { 0 } }, { "1,MIG-1", 1, { 1 } }, { "NoDevFiles", 0, { 0 } }, { "0,,1", 1, { 0 } }, { "0x1", 0, { 0 } },
-		{ "99999999999999999999", 0, { 0 } }
-	};
+	} cases[] = { { NULL, 3, { 0, 1, 2 } }, { "", 0, { 0 } }, { "2,0", 2, { 2, 0 } },
+		{ " 1 , 2 ", 2, { 1, 2 } }, { "-1", 0, { 0 } }, { "0,7,1", 1, { 0 } }, { "1,1", 0, { 0 } },
+		{ "0,x,1", 1, { 0 } }, { "GPU-bb", 1, { 2 } }, { "GPU-aa", 0, { 0 } },
+		{ "GPU-aa2,GPU-aa1", 2, { 1, 0 } }, { "2,GPU-aa1", 1, { 2 } }, { "GPU-aa1,2", 1, { 0 } },
+		{ "1,MIG-1", 1, { 1 } }, { "NoDevFiles", 0, { 0 } }, { "0,,1", 1, { 0 } },
+		{ "0x1", 0, { 0 } }, { "99999999999999999999", 0, { 0 } } };
 	const size_t order[] = { 0, 1, 2 };
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -370,11 +375,10 @@ static void a_process_sees_one_instance(void **state)
 		const char *value;
 		ssize_t n;
 		size_t which;
-	} cases[] = {
-		{ "MIG-cc2", 1, 3 }, { "MIG-cc", 0, 0 }, { "MIG-cc1,MIG-cc2", 1, 4 }, { "MIG-GPU-aa22/9/0", 1, 3 },
-		{ "MIG-GPU-aa22/9/1", 0, 0 }, { "MIG-GPU-aa22", 0, 0 }, { "MIG-GPU-/9/0", 0, 0 }, { "GPU-aa22", 1, 4 }, { "0", 1, 4 },
-		{ "1", 1, 1 }, { "1,0", 1, 4 }
-	};
+	} cases[] = { { "MIG-cc2", 1, 3 }, { "MIG-cc", 0, 0 }, { "MIG-cc1,MIG-cc2", 1, 4 },
+		{ "MIG-GPU-aa22/9/0", 1, 3 }, { "MIG-GPU-aa22/9/1", 0, 0 }, { "MIG-GPU-aa22", 0, 0 },
+		{ "MIG-GPU-/9/0", 0, 0 }, { "GPU-aa22", 1, 4 }, { "0", 1, 4 }, { "1", 1, 1 },
+		{ "1,0", 1, 4 } };
 	size_t order[5], ret[5];
 	ssize_t n_order = cuda_order(machine, 5, CUDA_PCI_BUS_ID, order);
 
