@@ -96,6 +96,11 @@ class Runner:
         return summary
 
 
+# For tests whose jobs the scoreboard runs as root in each `make test`: as root only in full runs.
+ROOT_BY_SCOREBOARD = [pytest.param("root", marks=pytest.mark.full), "user"]
+scored_as_root = pytest.mark.parametrize("run", ROOT_BY_SCOREBOARD, indirect=True)
+
+
 @pytest.fixture(params=["root", "user"])
 def run(request, tmp_path):
     """Runs each test as root, who gets exit records from the kernel, and as another user."""

@@ -10,6 +10,7 @@ import tempfile
 
 import pytest
 import truth_jobs
+from conftest import ROOT_BY_SCOREBOARD
 from truth_jobs import MIB, WAYS, Job
 
 pytestmark = pytest.mark.timeout(300)
@@ -31,6 +32,9 @@ def rights(request):
     if request.param == "root" and os.geteuid() != 0:
         pytest.skip("not root: no exit records here")
     return request.param
+
+
+scored_as_root = pytest.mark.parametrize("rights", ROOT_BY_SCOREBOARD, indirect=True)
 
 
 @pytest.fixture(params=["quiet", pytest.param("busy", marks=pytest.mark.full)])
@@ -80,11 +84,13 @@ def test_a_mapping_in_nine_processes_counts_once(bench, rights, load, way):
 
 
 @pytest.mark.parametrize("way", WAYS)
+@scored_as_root
 def test_a_mapping_in_nine_processes_counts_once_with_pss(bench, rights, way):
     check_limit(bench, shared(way, 512, 8), rights, "--pss")
 
 
 @pytest.mark.parametrize("mib, n, options", [(1200, 2, []), (1800, 4, ["--pss"]), (1800, 4, [])], ids=["1200x2", "1800x4-pss", "1800x4"])
+@scored_as_root
 def test_a_large_mapping_counts_once(bench, rights, mib, n, options):
     """PSS of processes over 1.5 GiB is read only with --pss."""
     check_limit(bench, shared("anon", mib, n), rights, *options)
@@ -92,6 +98,7 @@ def test_a_large_mapping_counts_once(bench, rights, mib, n, options):
 
 @pytest.mark.parametrize("pss", [[], ["--pss"]], ids=["", "pss"])
 @pytest.mark.parametrize("way", WAYS)
+@scored_as_root
 def test_a_mapping_that_was_there_before_hiwater_counts_once(bench, rights, way, pss):
     check_counts_once(bench.measure(attached(shared(way, 512, 8)), rights, options=pss))
 

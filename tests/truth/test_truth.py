@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from conftest import MB, unprivileged
+from conftest import MB, scored_as_root, unprivileged
 
 CGROUPS = ["--cgroup=none", "--cgroup=auto"]
 
@@ -57,6 +57,7 @@ def test_a_burst_between_two_looks_is_not_lost(run, workload, cgroup):
 
 @pytest.mark.parametrize("cgroup", CGROUPS)
 @pytest.mark.parametrize("pieces", [1, 30])
+@scored_as_root
 def test_eight_forks_share_300_mb(run, workload, pieces, cgroup):
     summary = run(workload, "forks", pieces, options=[cgroup])
     check_all(summary)
@@ -185,6 +186,7 @@ def test_a_parent_that_rewrites_everything_after_the_fork_is_caught(run, workloa
 
 @pytest.mark.parametrize("job", ["copy-and-end", "copy-and-all-end", "copy-and-give-back", "copy-and-exec", "copy-by-main"])
 @pytest.mark.parametrize("options", [[], ["-i", "1s"], ["-i", "10ms"]])
+@scored_as_root
 def test_a_child_that_copies_what_it_shares_and_lets_it_go(run, workload, job, options):
     """No sample may have seen the copy, and no high-water mark shows it: its faults do, if a sample
     found the process."""
@@ -201,6 +203,7 @@ def test_a_child_that_copies_what_it_shares_and_lets_it_go(run, workload, job, o
     between(combined["peak_bytes"], 150, 320)
 
 
+@scored_as_root
 def test_memory_that_is_taken_again_and_again_beside_forks(run, workload):
     """1,000 MB in faults of the parent, which never used more than 200 MB."""
     summary = run(workload, "forks-churn", 8)
@@ -322,6 +325,7 @@ def test_a_child_that_no_look_saw_counts(run, workload):
 
 @pytest.mark.parametrize("waits", [[], ["wait"]], ids=["never", "late"])
 @pytest.mark.parametrize("options, n, size", [([], 4, 15), ([], 20, 2), (["-i", "1s"], 4, 100)])
+@scored_as_root
 def test_children_that_ended_before_a_look_are_within_the_bounds(run, workload, options, n, size, waits):
     """All use theirs at one instant. A sample finds a part of them, or none."""
     summary = run(workload, "all-at-once", n, size, *waits, options=options)
@@ -333,6 +337,7 @@ def test_children_that_ended_before_a_look_are_within_the_bounds(run, workload, 
 
 
 @pytest.mark.parametrize("options", [[], ["-i", "1s"]], ids=["often", "seldom"])
+@scored_as_root
 def test_few_faults_of_children_that_no_look_saw_bring_huge_pages(run, workload, options):
     summary = run(workload, "huge-at-once", options=options)
     check_all(summary)
@@ -343,6 +348,7 @@ def test_few_faults_of_children_that_no_look_saw_bring_huge_pages(run, workload,
 
 @pytest.mark.parametrize("how", ["end", "exec", "give-back", "file", "huge"])
 @pytest.mark.parametrize("options", [[], ["-i", "1s"]], ids=["often", "seldom"])
+@scored_as_root
 def test_what_lets_go_as_another_comes_was_there_beside_it(run, workload, how, options):
     """They existed together between two samples, or one after the other: the bound must allow for
     both."""
@@ -367,6 +373,7 @@ def test_what_main_did_after_the_last_look_is_its_own(run):
 
 @pytest.mark.parametrize("how", ["end", "exec"])
 @pytest.mark.parametrize("options", [[], ["-i", "30ms"], ["-i", "1s"]])
+@scored_as_root
 def test_a_burst_whose_mark_nobody_reads_is_within_the_bounds(run, workload, how, options):
     """Exit records have the mark of the last program only, and main's ru_maxrss is its own. Marks
     are exact only to a few pages."""
@@ -379,6 +386,7 @@ def test_a_burst_whose_mark_nobody_reads_is_within_the_bounds(run, workload, how
 
 
 @pytest.mark.parametrize("options", [[], ["-i", "1s"]], ids=["often", "seldom"])
+@scored_as_root
 def test_a_file_that_an_unseen_program_maps_by_few_faults_counts(run, workload, options):
     summary = run(workload, "file-by-exec", options=options)
     check_all(summary)
