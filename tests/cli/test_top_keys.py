@@ -145,7 +145,7 @@ def test_one_table_names_every_key(tool, screen, recording):
     for _ in range(40):
         s.keys("Down")
     s.wait("up: more")
-    s.wait("Any key leaves")
+    s.wait("Keys but q leave")
     end = s.text()
     for _ in range(40):
         s.keys("Up")
@@ -251,7 +251,7 @@ def test_setup(screen, recording):
     s.keys("Escape")
     s.wait("└─ tail|▼PEAK")
     assert "READ/s" not in s.text() and "68.7G" in s.text() and "▼PEAK" in s.text()
-    s.keys("F2", "q")  # leaves the page alone
+    s.keys("F2", "x")  # leaves the page
     s.wait("loader 1")
 
 
