@@ -404,10 +404,11 @@ static bool is_tool(const struct mask_tool *tool, const char *word, size_t len)
 	return len == n && memcmp(word, tool->name, n) == 0;
 }
 
-/* A word other than an option: does it name the program? */
+/* A word other than an option: does it name the program? Or one further on: what starts another program is
+ * not always known. */
 static void see_program(struct mask *m, const char *word, size_t len)
 {
-	const bool is_value = m->after_option && m->has_values;
+	const bool is_value = m->after_option && (m->has_values || !m->wraps);
 
 	for (const char *p = word + len; p > word; p--) {
 		if (p[-1] == '/') {
@@ -416,7 +417,7 @@ static void see_program(struct mask *m, const char *word, size_t len)
 			break;
 		}
 	}
-	if (m->started && (!m->wraps || is_value))
+	if (m->started && is_value)
 		return;
 	for (size_t i = 0; i < COUNT(tools); i++) {
 		if (is_tool(&tools[i], word, len))

@@ -318,8 +318,12 @@ int user_events_receive(struct user_events *p, uint64_t time_ns, struct framebuf
 		(void) err_set(&err, -EMSGSIZE, "message: longer than %d bytes", USER_MESSAGE_BYTES);
 	else
 		(void) user_events_parse(p, message, time_ns, out, &err);
-	if (err.text[0] && p->invalid[kind_of(message)]++ == 0)
-		event(out, time_ns, EVENT_NOTE, 0, err.text);
+	if (err.text[0] && p->invalid[kind_of(message)]++ == 0) {
+		char masked[sizeof(err.text)];
+
+		(void) mask_text(err.text, masked, sizeof(masked)); /* it quotes the message */
+		event(out, time_ns, EVENT_NOTE, 0, masked);
+	}
 	return 1;
 }
 

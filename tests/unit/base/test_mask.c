@@ -128,6 +128,7 @@ static void passwords_in_options_of_known_programs_are_hidden(void **state)
 		MASKED("ssh\0-p22\0h", "ssh -p22 h"),
 		MASKED("ldapsearch\0-D\0cn\0-w\0SECRET", "ldapsearch -D cn -w ***"),
 		MASKED("cp\0-pr\0a\0b", "cp -pr a b"),
+		MASKED("./with-retries\0mysql\0-pSECRET", "./with-retries mysql -p***"),
 	};
 
 	(void) state;

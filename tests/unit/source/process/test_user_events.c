@@ -442,6 +442,13 @@ static void secrets_in_marks_are_masked(void **state)
 	assert_int_equal(parse(&t, "mark login --password SECRET\n2"), 0);
 	check_event(only_event(&t.out), EVENT_MARK, "login --password ***\n2");
 	framebuf_done(&t.out);
+	t = (struct result) { 0 };
+	open_socket(&t.p);
+	assert_int_equal(user_events_send(t.p.name, "log token=SECRET", NULL), 0);
+	assert_int_equal(user_events_receive(&t.p, AT, &t.out), 1);
+	check_event(only_event(&t.out), EVENT_NOTE, "log: 'token=***' is not NAME=NUMBER");
+	framebuf_done(&t.out);
+	user_events_done(&t.p);
 }
 
 /* Like user_events_send, but with any number of bytes. */
