@@ -561,3 +561,15 @@ def current_umask():
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def test_files_for_others_follow_the_umask(tool, made):
+    """Only the recording is for its owner alone."""
+    path = made[1]
+    for umask, mode in ((0o022, "0o644"), (0o027, "0o640")):
+        for args in (["run", "-o", f"{umask}.hiw", "--json", f"{umask}.json", "--summary-file", f"{umask}.txt", "--", "sleep", "1.1"],
+                     ["export", path, "--to", "csv", "-o", f"{umask}.csv"], ["report", path, "-o", f"{umask}.html"]):
+            done = tool.run(*args, preexec_fn=lambda umask=umask: os.umask(umask))
+            assert done.returncode == 0, done.stderr
+        modes = {f.suffix: oct(f.stat().st_mode & 0o777) for f in tool.folder.glob(f"{umask}.*")}
+        assert modes == {".hiw": "0o600", ".json": mode, ".txt": mode, ".csv": mode, ".html": mode}
