@@ -71,7 +71,8 @@ static bool is_transport(const char *args)
 
 static const struct client {
 	const char *name;
-	const char *words; /* one of them must be in the command line; NULL: no condition */
+	/* one of them must be in the command line, after "!" none of them may; NULL: no condition */
+	const char *words;
 	const char *where, *remedy;
 } clients[] = {
 	{ "docker", "run|exec|start|attach|wait|build|buildx|compose", CONTAINER, IN_CONTAINER },
@@ -100,7 +101,7 @@ static const struct client {
 	{ "pssh", NULL, HOST, ON_HOST },
 	{ "parallel-ssh", NULL, HOST, ON_HOST },
 	{ "dask-ssh", NULL, CLUSTER, IN_CLUSTER },
-	{ "dask", "ssh", CLUSTER, IN_CLUSTER },
+	{ "dask", "!worker|scheduler|cuda|spec|config|info|docs", CLUSTER, IN_CLUSTER },
 	{ "ray", "submit|exec|attach", CLUSTER,
 		"put hiwater run -- in front of the command: ray job submit -- hiwater run -- COMMAND" },
 };
@@ -144,7 +145,7 @@ static const struct client *client_of(const struct job *job, const struct proces
 			continue;
 		const char *args = arguments(p);
 
-		if (c->words && !has_word(args, c->words))
+		if (c->words && (c->words[0] == '!' ? has_word(args, c->words + 1) : !has_word(args, c->words)))
 			return NULL;
 		if (strcmp(c->name, "ssh") == 0 && (is_transport(args) || is_of_mover(job, p)))
 			return NULL;

@@ -581,6 +581,7 @@ static void test_clients_of_daemons(void **state)
 		{ "ssh", "ssh -W h:22 jump", "bash", false },
 		{ "pdsh", "pdsh -w n[1-9] uptime", "bash", true },
 		{ "dask", "python /usr/bin/dask ssh a b", "bash", true },
+		{ "dask", "python /usr/bin/dask run x", "bash", true },
 		{ "dask", "python /usr/bin/dask worker tcp://a:1", "bash", false },
 		{ "ray", "/usr/bin/python /usr/bin/ray job submit -- python x.py", "bash", true },
 		{ "ray", "/usr/bin/python /usr/bin/ray start --head --block", "bash", false },
