@@ -145,7 +145,9 @@ static const struct client *client_of(const struct job *job, const struct proces
 			continue;
 		const char *args = arguments(p);
 
-		if (c->words && (c->words[0] == '!' ? has_word(args, c->words + 1) : !has_word(args, c->words)))
+		const bool excludes = c->words && *c->words == '!';
+
+		if (c->words && has_word(args, c->words + excludes) == excludes)
 			return NULL;
 		if (strcmp(c->name, "ssh") == 0 && (is_transport(args) || is_of_mover(job, p)))
 			return NULL;
