@@ -97,6 +97,7 @@ struct hiw_options {
 	                              * there are no totals */
 	bool by_cell;                /* started by a notebook cell, which overwrites its recording when it
 	                              * runs again */
+	const char *note;            /* a sentence for people, kept with the run; NULL: none */
 };
 
 #define HIW_OPTIONS_INIT \
@@ -455,6 +456,7 @@ enum hiw_format {
 	HIW_JSON,     /* docs/summary.schema.json */
 	HIW_PROGRESS, /* one line about the current state */
 	HIW_JSON_LINE, /* HIW_JSON on one line */
+	HIW_MARKDOWN, /* for pull requests and notes */
 };
 
 /* The result of a rule for a run. */
@@ -589,6 +591,7 @@ struct hiw_entry {
 	bool complete, running, pinned;
 	struct hiw_maybe peak_bytes; /* combined RAM */
 	uint64_t file_bytes;
+	const char *note;            /* "": none */
 };
 /* Calls see for each run in the history, the oldest first; see returns false to stop. */
 HIW_API int hiw_history(

@@ -64,6 +64,7 @@ def _span(value: Any) -> list[str]:
 _OPTIONS = {
     "interval": ("--interval", _span),
     "name": ("-n", _one),
+    "note": ("--note", _one),
     "output": ("--output", _file),
     "cgroup": ("--cgroup", _one),
     "gpu": ("--gpu", _one),

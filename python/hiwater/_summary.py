@@ -404,6 +404,7 @@ class RunId:
 
     id: Optional[str] = None
     name: Optional[str] = None
+    note: Optional[str] = None
     recording: Optional[str] = None
     complete: bool = False
 

@@ -15,14 +15,14 @@ _Request = Union[str, Mapping[str, object]]
 def track(function: _F, /) -> _F: ...
 @overload
 def track(name: Optional[str] = None, /, *, pid: Optional[int] = None, interval: _Span = 0.1,
-          output: Optional[_Path] = None, record: bool = True, cgroup: Optional[str] = None, gpu: Optional[str] = None,
+          note: Optional[str] = None, output: Optional[_Path] = None, record: bool = True, cgroup: Optional[str] = None, gpu: Optional[str] = None,
           exact: Optional[bool] = None, pss: bool = False, print_every: Optional[_Span] = None,
           summary: Optional[str] = None, live: bool = False, alert: Optional[_Rules] = None, on_alert: Optional[_Rules] = None,
           limit: Optional[_Rules] = None, grace: Optional[_Span] = None, request: Optional[_Request] = None,
           json: Optional[_Path] = None, summary_file: Optional[_Path] = None, units: Optional[str] = None,
           plain: bool = False) -> Run: ...
 def start(name: Optional[str] = None, /, *, pid: Optional[int] = None, interval: _Span = 0.1,
-          output: Optional[_Path] = None, record: bool = True, cgroup: Optional[str] = None, gpu: Optional[str] = None,
+          note: Optional[str] = None, output: Optional[_Path] = None, record: bool = True, cgroup: Optional[str] = None, gpu: Optional[str] = None,
           exact: Optional[bool] = None, pss: bool = False, print_every: Optional[_Span] = None,
           summary: Optional[str] = None, live: bool = False, alert: Optional[_Rules] = None, on_alert: Optional[_Rules] = None,
           limit: Optional[_Rules] = None, grace: Optional[_Span] = None, request: Optional[_Request] = None,

@@ -53,7 +53,7 @@ struct hiw_recorder {
 	uint64_t received_since_ns;
 	struct scheduler scheduler;
 	struct hiw_run run;
-	char *name, *output, *cgroup_made, *cgroup_path, *argv_text, *argv_json, *directory;
+	char *name, *note, *output, *cgroup_made, *cgroup_path, *argv_text, *argv_json, *directory;
 	size_t argv_cut;
 	struct hiw_options options;
 	int epoll;

@@ -338,6 +338,13 @@ int hwi_gpus_fields(enum hwi_gpus_format format, char **ret);
 int hwi_pids_by_name(const char *regex, pid_t *pids, size_t n, size_t *ret_n, struct hiw_err *err);
 int hwi_pids_by_cgroup(const char *path, pid_t *pids, size_t n, size_t *ret_n, struct hiw_err *err);
 
+/* The processes of a container: of the one whose id begins with id, or, if id is NULL, of the one that
+ * process pid is in. At most n are stored; *ret_n is their number. ret_cgroup is the container's
+ * cgroup, "" if it is not visible from here. Returns 0, or with text -ENOENT if there is no such
+ * container, -ESRCH if there is no such process, -EEXIST if two containers match, or another -errno. */
+int hwi_container_find(const char *id, pid_t pid, char *ret_cgroup, size_t size, pid_t *pids, size_t n,
+	size_t *ret_n, struct hiw_err *err);
+
 /* Makes a cgroup for a job. ret_path is its name for hiw_options.cgroup_made. The child writes "0"
  * to *ret_procs before its exec. *ret_dir is the cgroup's folder: while it is open, other runs,
  * which remove cgroups that killed runs left behind, know that it is in use. The caller closes both

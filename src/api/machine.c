@@ -321,6 +321,42 @@ int hwi_pids_by_cgroup(const char *path, pid_t *pids, size_t n, size_t *ret_n, s
 	return api_err(ret_err, &err, r);
 }
 
+static int container_error(int r, const char *id, struct err *err)
+{
+	if (r == -EEXIST)
+		return err_set(err, r, "the ids of several containers begin with '%s': give more of it", id);
+	if (r == -ENOENT)
+		return err_set(err, r, "no process here is in a container whose id begins with '%s'", id);
+	return r < 0 ? err_set(err, r, "cannot read /proc: %s", strerror(-r)) : 0;
+}
+
+int hwi_container_find(const char *id, pid_t pid, char *ret_cgroup, size_t size, pid_t *pids, size_t n,
+	size_t *ret_n, struct hiw_err *ret_err)
+{
+	struct err err = { "" };
+	struct root root = { 0 };
+	struct container found = { .id = "" };
+	char of[CONTAINER_ID];
+	int r = open_root(NULL, &root, ret_err);
+
+	if (r < 0)
+		return r;
+	if (!id)
+		r = container_of(&root, pid, of);
+	if (r == -ESRCH)
+		(void) err_set(&err, r, "process %d does not exist here", (int) pid);
+	else if (r == -ENOENT)
+		(void) err_set(&err, r, "process %d is in no container's cgroup", (int) pid);
+	else
+		r = container_error(container_find(&root, id ? id : of, pids, n, &found), id ? id : of, &err);
+	if (r == 0) {
+		(void) snprintf(ret_cgroup, size, "%s", found.cgroup);
+		*ret_n = found.n;
+	}
+	root_done(&root);
+	return api_err(ret_err, &err, r);
+}
+
 /* ---- helpers of the command ------------------------------------------------------------------ */
 
 int hwi_cgroup_make(char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct hiw_err *ret_err)

@@ -26,6 +26,7 @@ enum {
 	/* if each step takes a sample, messages are read only every so many steps */
 	STEPS_WITHOUT_MESSAGES = 8,
 	NAME_MOST = 1000, /* bytes of a run's name */
+	NOTE_MOST = 4000, /* bytes of its note */
 };
 static const uint64_t history_bytes = UINT64_C(1) << 30;
 static const uint64_t least_interval_ns = 1000000, most_interval_ns = 3600 * SECOND;
@@ -86,6 +87,7 @@ static void set_facts(struct hiw_recorder *r)
 	if (o->by_cell)
 		f->by_cell = known(1);
 	(void) job_set_text(&f->name, r->name);
+	(void) job_set_text(&f->note, r->note);
 	(void) job_set_text(&f->command, r->argv_text);
 	(void) job_set_text(&f->argv_json, r->argv_json);
 	if (r->argv_cut)
@@ -112,6 +114,9 @@ static int check_options(const struct hiw_options *o, struct err *err)
 		return err_set(err, -EINVAL,
 			"the name of the run has %zu bytes; give one of at most %d bytes", strlen(o->name),
 			NAME_MOST);
+	if (o->note && strlen(o->note) > NOTE_MOST)
+		return err_set(err, -EINVAL, "the note has %zu bytes; give one of at most %d bytes",
+			strlen(o->note), NOTE_MOST);
 	if (o->interval_ns < least_interval_ns)
 		return err_set(err, -EINVAL, "the interval is too short; give 1ms or more");
 	if (o->interval_ns > most_interval_ns)
@@ -136,6 +141,8 @@ static int copy_options(struct hiw_recorder *r, const struct hiw_options *o)
 		r->options.window_ns = o->interval_ns;
 	if (o->name)
 		error = expand_rank(o->name, &r->scheduler, &r->name);
+	if (error == 0 && o->note)
+		error = (r->note = strdup(o->note)) ? 0 : -ENOMEM;
 	if (error == 0 && o->output)
 		error = expand_rank(o->output, &r->scheduler, &r->output);
 	if (error == 0 && o->cgroup_made)
@@ -282,6 +289,7 @@ void hiw_recorder_free(struct hiw_recorder *r)
 	if (r->epoll >= 0)
 		(void) close(r->epoll);
 	free(r->name);
+	free(r->note);
 	free(r->output);
 	free(r->cgroup_made);
 	free(r->cgroup_path);
@@ -638,15 +646,18 @@ void handle_last_messages(struct hiw_recorder *r)
 
 	while (handle_message(r) && clock_boot_ns() < until)
 		;
+	user_events_report(&r->user_events, sampler_time(r->sampler), &r->user_frame);
+	push_message(r, false);
 }
 
 int hiw_recorder_mark(struct hiw_recorder *r, const char *text)
 {
+	char masked[USER_MARK_BYTES + 1];
 	const struct event event = {
 		.time_ns = sampler_time(r->sampler),
 		.kind = EVENT_MARK,
 		.entity = ENTITY_JOB,
-		.text = text,
+		.text = masked,
 	};
 	struct frame frame = { .source = FRAME_USER, .live = true, .n_events = 1, .events = &event };
 
@@ -654,6 +665,7 @@ int hiw_recorder_mark(struct hiw_recorder *r, const char *text)
 		return -ESRCH;
 	if (user_events_check_mark(text, NULL) < 0)
 		return -EMSGSIZE;
+	(void) mask_text(text, masked, sizeof(masked));
 	sampler_now(r->sampler);
 	frame.time_ns = sampler_time(r->sampler);
 	sampler_push(r->sampler, &frame);

@@ -259,6 +259,7 @@ static const enum sink_kind kinds[] = {
 	[HIW_JSON] = SINK_JSON,
 	[HIW_PROGRESS] = SINK_PROGRESS,
 	[HIW_JSON_LINE] = SINK_JSON_LINE,
+	[HIW_MARKDOWN] = SINK_MARKDOWN,
 };
 
 int hiw_run_text(struct hiw_run *run, enum hiw_format format, const struct hiw_style *style, char **ret,
@@ -323,6 +324,7 @@ static struct hiw_entry entry_of(const struct history_entry *e)
 		.pinned = e->pinned,
 		.peak_bytes = api_maybe(e->peak_bytes),
 		.file_bytes = e->file_bytes,
+		.note = e->note,
 	};
 }
 

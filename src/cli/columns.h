@@ -11,7 +11,7 @@
 #include "base/buf.h"
 
 enum {
-	TABLE_COLUMNS = 8
+	TABLE_COLUMNS = 9
 };
 
 struct table_column {

@@ -15,6 +15,7 @@
 #include "cli/cli.h"
 #include "cli/columns.h"
 #include "cli/doctor_rates.h"
+#include "cli/doctor_overview.h"
 #include "cli/programs.h"
 #include "cli/terminal.h"
 
@@ -29,7 +30,7 @@ enum {
 };
 
 static struct {
-	bool json;
+	bool json, why;
 	const char *root;
 } arg_doctor;
 
@@ -215,15 +216,17 @@ static void add_facts(struct buf *out, const char *machine, size_t width)
 	}
 }
 
-/* Missing metrics come last, next to the prompt. */
-static void add_text(struct buf *out, const struct report *r, const char *machine)
+static struct findings_here findings_of(const struct report *r, const char *machine)
 {
-	size_t width = terminal_width(STDOUT_FILENO, WIDTH_MOST), all;
-	const size_t available = count(r, NULL, &all);
-	struct buf total = BUF_INIT(256);
+	return (struct findings_here) { r->checks, r->n, machine };
+}
 
-	width = width < WIDTH_LEAST ? WIDTH_LEAST : width > WIDTH_MOST ? WIDTH_MOST
-								       : width;
+/* Everything. Missing metrics come last, next to the prompt. */
+static void add_all(struct buf *out, const struct report *r, const char *machine, size_t width)
+{
+	size_t all;
+	const size_t available = count(r, NULL, &all);
+
 	add_facts(out, machine, width);
 	doctor_rates_text(&r->rates, width, out);
 	for (size_t i = 0; i < r->n; i++) {
@@ -240,7 +243,25 @@ static void add_text(struct buf *out, const struct report *r, const char *machin
 		(void) buf_printf(out, "\nmissing here: %zu\n", all - available);
 		add_group(out, r, NULL, width);
 	}
-	(void) buf_printf(&total, "%zu of %zu metrics can be measured here", available, all);
+}
+
+static void add_text(struct buf *out, const struct report *r, const char *machine)
+{
+	const struct findings_here here = findings_of(r, machine);
+	size_t width = terminal_width(STDOUT_FILENO, WIDTH_MOST), all;
+	const size_t available = count(r, NULL, &all);
+	struct buf total = BUF_INIT(256);
+
+	width = width < WIDTH_LEAST ? WIDTH_LEAST : width > WIDTH_MOST ? WIDTH_MOST
+								       : width;
+	doctor_overview_text(&here, width, out);
+	(void) buf_str(out, "\n");
+	if (arg_doctor.why)
+		add_all(out, r, machine, width);
+	else
+		doctor_overview_table(&here, width, out);
+	(void) buf_printf(&total, "%zu of %zu metrics can be measured here%s", available, all,
+		arg_doctor.why ? "" : "; each of them, and why not: hiwater doctor --why");
 	(void) buf_str(out, "\n");
 	add_two_columns(out, 0, total.data, width + 1, "", width);
 	buf_done(&total);
@@ -272,10 +293,13 @@ static void add_json(struct buf *out, const struct report *r, const char *machin
 {
 	struct json json, *j = &json;
 
+	const struct findings_here here = findings_of(r, machine);
+
 	json_init(j, out, false);
 	json_object(j);
 	json_key(j, "hiwater");
 	json_str(j, hiw_version());
+	doctor_overview_json(&here, j);
 	json_key(j, "machine");
 	add_machine(j, machine);
 	doctor_rates_json(&r->rates, j);
@@ -385,20 +409,23 @@ static int doctor_main(int argc, char **argv)
 
 static const struct opt opts[] = {
 	{ 0, "json", OPT_NONE, NULL, "print JSON", opt_flag, &arg_doctor.json },
+	{ 0, "why", OPT_NONE, NULL,
+		"every metric with its source, or why it is missing and the remedy; facts of the machine; how often GPUs are read",
+		opt_flag, &arg_doctor.why },
 	{ 0, "root", OPT_FILE, "DIR", "examine a captured machine: DIR holds its proc and sys",
 		opt_text, (void *) &arg_doctor.root },
 	{ 0 },
 };
 
 static const char *const prose[] = {
-	"States for each metric whether it is available on this machine with the rights of this user, and "
-	"from which source; then lists what is missing, why, and what would enable it. It changes nothing. "
-	"The metrics are those of docs/metrics.md.",
-	"The first lines are the facts that decide the accuracy of a run: the error of resident sizes, the "
-	"cgroup, how new processes are found, and whether the kernel reports the end of each process. If a "
+	"Begins with two lines: what can be measured on this machine with the rights of this user, and the one "
+	"thing that would improve it most. A table of the topics follows. It changes nothing.",
+	"--why prints the rest. First the facts that decide the accuracy of a run: the error of resident sizes, "
+	"the cgroup, how new processes are found, and whether the kernel reports the end of each process. If a "
 	"GPU driver answers, the next lines state how often a run at the default interval reads each group "
 	"of its metrics (4/s while memory moves: a list is then read sooner), how long one read of all GPUs "
-	"took now, and, if that exceeds the CPU budget, the longer period and the reason.",
+	"took now, and, if that exceeds the CPU budget, the longer period and the reason. Then each metric "
+	"(docs/metrics.md) with its source; last what is missing, why, and what would enable it.",
 	"The exit status is 0 (also if metrics are missing), 1 if the machine cannot be examined, 2 for an "
 	"invalid command line.",
 	NULL,
@@ -406,6 +433,8 @@ static const char *const prose[] = {
 
 static const char *const examples[] = {
 	"hiwater doctor",
+	"what can be measured here",
+	"hiwater doctor --why",
 	"find out why the summary has no energy",
 	"hiwater run --cgroup=new -- hiwater doctor",
 	"what can be measured in a cgroup of the job's own",

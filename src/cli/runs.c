@@ -3,16 +3,19 @@
  * hiwater runs: lists the history as a table or as JSON, and removes runs from it.
  */
 #include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/textwidth.h"
 #include "base/units.h"
@@ -23,19 +26,123 @@
 
 enum {
 	OUTPUT_MOST = 64 << 20,
+	RUNS_MOST = 1 << 20,
+};
+
+#define SORT_CHOICES "start|ram|wall|size"
+
+enum order {
+	BY_START,
+	BY_RAM,
+	BY_WALL,
+	BY_SIZE
 };
 
 static struct {
-	bool json, rm;
+	bool json, rm, failed;
+	uint64_t since_ns;   /* wall clock; 0: no such filter */
+	enum order sort;
 	enum hiw_units units;
+	char *const *names;  /* patterns; NULL-terminated */
+	size_t n_names;
 } arg_runs;
 
 struct list {
 	struct buf out;
 	struct json json;
 	struct table table;
-	size_t n;
+	struct hiw_entry *entries; /* the chosen ones; their texts are copies */
+	size_t n, cap, n_all;
+	bool has_notes;
+	int error;
 };
+
+/* ---- which runs, in which order -------------------------------------------------------------- */
+
+static bool has_name(const struct hiw_entry *e)
+{
+	const char *name = e->name ? e->name : "";
+
+	for (size_t i = 0; i < arg_runs.n_names; i++) {
+		if (strcmp(arg_runs.names[i], name) == 0 || fnmatch(arg_runs.names[i], name, 0) == 0)
+			return true;
+	}
+	return arg_runs.n_names == 0;
+}
+
+/* It ended with another status than 0, by a signal, or its recorder was killed. */
+static bool has_failed(const struct hiw_entry *e)
+{
+	if (e->running)
+		return false;
+	return !e->complete || (e->exit_status.known && e->exit_status.value != 0);
+}
+
+static bool is_chosen(const struct hiw_entry *e)
+{
+	return has_name(e) && (!arg_runs.failed || has_failed(e)) && e->started_wall_ns >= arg_runs.since_ns;
+}
+
+static int compare_values(int64_t a, int64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int64_t value_of(const struct hiw_entry *e)
+{
+	switch (arg_runs.sort) {
+	case BY_RAM:
+		return e->peak_bytes.known ? e->peak_bytes.value : -1;
+	case BY_WALL:
+		return e->wall_ns;
+	case BY_SIZE:
+		return (int64_t) e->file_bytes;
+	case BY_START:
+		break;
+	}
+	return 0;
+}
+
+/* The largest first; equal ones, and without a value all, from the oldest to the newest. */
+static int in_order(const void *a, const void *b)
+{
+	const struct hiw_entry *x = a, *y = b;
+	const int by_value = compare_values(value_of(y), value_of(x));
+
+	return by_value ? by_value : compare_values((int64_t) x->number, (int64_t) y->number);
+}
+
+/* "7d", or a date, at whose midnight it begins. */
+static int parse_since(const char *value, void *dest, struct err *err)
+{
+	struct tm date = { .tm_isdst = -1 };
+	const char *end = strptime(value, "%Y-%m-%d", &date);
+	int64_t span;
+
+	if (end && *end == '\0') {
+		const time_t at = mktime(&date);
+
+		*(uint64_t *) dest = at > 0 ? (uint64_t) at * UINT64_C(1000000000) : 1;
+		return 0;
+	}
+	if (units_parse_duration(value, &span, NULL) < 0 || span <= 0)
+		return err_set(err, -EINVAL, "'%.80s' is neither a time span, such as 7d or 12h, nor a date, such as 2026-11-01",
+			value);
+	const uint64_t now = clock_wall_ns();
+
+	*(uint64_t *) dest = (uint64_t) span < now ? now - (uint64_t) span : 1;
+	return 0;
+}
+
+static int parse_sort(const char *value, void *dest, struct err *err)
+{
+	const int i = opt_choice(value, SORT_CHOICES, err);
+
+	if (i < 0)
+		return i;
+	*(enum order *) dest = (enum order) i;
+	return 0;
+}
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
@@ -48,6 +155,7 @@ static const struct table_column columns[] = {
 	{ .head = "PEAK RAM" },
 	{ .head = "FILE", .leaves = 1 },
 	{ .head = "COMMAND", .is_left = true, .leaves = 3, .least = 12 },
+	{ .head = "NOTE", .is_left = true, .leaves = 7, .least = 8 }, /* only if a run has one */
 };
 
 /* "TERM"; NULL for a signal outside this table. */
@@ -105,8 +213,9 @@ static const char *exit_text(const struct hiw_entry *e, char buf[UNITS_LEN])
 	return buf;
 }
 
-static void add_text(struct table *t, const struct hiw_entry *e)
+static void add_text(struct list *l, const struct hiw_entry *e)
 {
+	struct table *t = &l->table;
 	char number[UNITS_LEN], started[UNITS_LEN], wall[UNITS_LEN], exit_status[UNITS_LEN],
 		peak[UNITS_LEN] = "-", size[UNITS_LEN];
 	const enum units units = (enum units) arg_runs.units;
@@ -127,9 +236,10 @@ static void add_text(struct table *t, const struct hiw_entry *e)
 		peak,
 		units_bytes((int64_t) e->file_bytes, units, size),
 		e->command ? e->command : "",
+		e->note ? e->note : "",
 	};
 
-	for (size_t i = 0; i < sizeof(cells) / sizeof(*cells); i++)
+	for (size_t i = 0; i < sizeof(cells) / sizeof(*cells) - !l->has_notes; i++)
 		table_cell(t, cells[i]);
 }
 
@@ -164,6 +274,8 @@ static void add_json(struct list *l, const struct hiw_entry *e)
 	json_int(j, (int64_t) e->number);
 	json_key(j, "name");
 	json_str(j, e->name && *e->name ? e->name : NULL);
+	json_key(j, "note");
+	json_str(j, e->note && *e->note ? e->note : NULL);
 	json_key(j, "command");
 	json_str(j, e->command);
 	json_key(j, "recording");
@@ -186,59 +298,103 @@ static void add_json(struct list *l, const struct hiw_entry *e)
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
+static const char *copy(struct list *l, const char *text)
+{
+	char *copied = strdup(text ? text : "");
+
+	if (!copied)
+		l->error = -ENOMEM;
+	return copied;
+}
+
 static bool see(void *ctx, const struct hiw_entry *entry)
 {
 	struct list *l = ctx;
 
-	l->n++;
-	if (arg_runs.json)
-		add_json(l, entry);
-	else
-		add_text(&l->table, entry);
-	return l->out.error == 0 && l->table.cells.error == 0;
+	l->n_all++;
+	if (!is_chosen(entry))
+		return true;
+	l->error = vec_reserve(&l->entries, &l->cap, l->n, sizeof(*l->entries), RUNS_MOST);
+	if (l->error < 0)
+		return false;
+	struct hiw_entry *mine = &l->entries[l->n++];
+
+	*mine = *entry;
+	mine->path = copy(l, entry->path);
+	mine->name = copy(l, entry->name);
+	mine->command = copy(l, entry->command);
+	mine->note = copy(l, entry->note);
+	l->has_notes |= entry->note && *entry->note;
+	return l->error == 0;
 }
 
-static int finish(struct list *l)
+static void list_done(struct list *l)
 {
-	int r = 0;
+	for (size_t i = 0; i < l->n; i++) {
+		const struct hiw_entry *e = &l->entries[i];
+		const char *const texts[] = { e->path, e->name, e->command, e->note };
 
+		for (size_t k = 0; k < sizeof(texts) / sizeof(*texts); k++)
+			free((void *) (uintptr_t) texts[k]);
+	}
+	free(l->entries);
+	buf_done(&l->out);
+}
+
+static int write_list(struct list *l)
+{
+	int r;
+
+	if (l->n > 0)
+		qsort(l->entries, l->n, sizeof(*l->entries), in_order);
 	if (arg_runs.json) {
+		json_init(&l->json, &l->out, false);
+		json_array(&l->json);
+		for (size_t i = 0; i < l->n; i++)
+			add_json(l, &l->entries[i]);
 		json_end(&l->json);
-		r = buf_str(&l->out, "\n");
-	} else if (l->n > 0) {
-		r = table_put(&l->table, terminal_width(STDOUT_FILENO, 0), &l->out);
+		return buf_str(&l->out, "\n");
 	}
-	if (r < 0) {
-		complain("cannot list the runs: %s", strerror(-r));
-		return EXIT_FAILED;
-	}
-	if (l->n == 0 && !arg_runs.json) {
+	table_init(&l->table, columns, sizeof(columns) / sizeof(*columns) - !l->has_notes,
+		terminal_is_utf8());
+	for (size_t i = 0; i < l->n; i++)
+		add_text(l, &l->entries[i]);
+	r = l->n > 0 ? table_put(&l->table, terminal_width(STDOUT_FILENO, 0), &l->out) : 0;
+	table_done(&l->table);
+	return r;
+}
+
+/* Returns the exit status. A name that no run has is most likely wrong; filters may match none. */
+static int report_none(const struct list *l)
+{
+	if (arg_runs.n_names > 0 && !arg_runs.failed && arg_runs.since_ns == 0)
+		complain("no run in the history is named '%s'; for the summary of one run: hiwater show %s",
+			arg_runs.names[0], arg_runs.names[0]);
+	else if (l->n_all == 0)
 		complain(
 			"the history has no runs yet; start one with: hiwater run -- COMMAND (only runs longer than 1 s are kept)");
-		return 0;
-	}
-	return print_out(l->out.data, l->out.len);
+	else
+		complain("none of the %zu runs in the history matches", l->n_all);
+	return arg_runs.n_names > 0 ? EXIT_FAILED : 0;
 }
 
 static int list(void)
 {
 	struct list l = { .out = BUF_INIT(OUTPUT_MOST) };
 	struct hiw_err err = { "" };
-	int r;
+	int r = hiw_history(see, &l, &err);
 
-	table_init(&l.table, columns, sizeof(columns) / sizeof(*columns), terminal_is_utf8());
-	json_init(&l.json, &l.out, false);
-	if (arg_runs.json)
-		json_array(&l.json);
-	r = hiw_history(see, &l, &err);
+	if (r == 0)
+		r = l.error < 0 ? l.error : write_list(&l);
 	if (r < 0) {
-		complain("%s", err.text[0] ? err.text : strerror(-r));
+		complain("cannot list the runs: %s", err.text[0] ? err.text : strerror(-r));
 		r = EXIT_FAILED;
+	} else if (l.n == 0 && !arg_runs.json) {
+		r = report_none(&l);
 	} else {
-		r = finish(&l);
+		r = print_out(l.out.data, l.out.len);
 	}
-	table_done(&l.table);
-	buf_done(&l.out);
+	list_done(&l);
 	return r;
 }
 
@@ -342,18 +498,26 @@ static int remove_runs(int argc, char **argv)
 
 static int runs_main(int argc, char **argv)
 {
-	if (arg_runs.rm)
-		return remove_runs(argc, argv);
-	if (argc > 0) {
-		complain("unexpected operand '%s'; for the summary of a run: hiwater show %s",
-			argv[0], argv[0]);
+	if (arg_runs.rm && (arg_runs.failed || arg_runs.since_ns || arg_runs.sort != BY_START)) {
+		complain("--rm removes the RUNs that it is given; it takes no --since, --failed or --sort");
 		return EXIT_USAGE;
 	}
+	if (arg_runs.rm)
+		return remove_runs(argc, argv);
+	arg_runs.names = argv;
+	arg_runs.n_names = (size_t) argc;
 	return list();
 }
 
 static const struct opt opts[] = {
 	{ 0, "json", OPT_NONE, NULL, "print JSON, in base units", opt_flag, &arg_runs.json },
+	{ 0, "since", OPT_TEXT, "SPAN|DATE", "only runs that started in the last SPAN (7d), or on DATE (2026-11-01) or later",
+		parse_since, &arg_runs.since_ns },
+	{ 0, "failed", OPT_NONE, NULL, "only runs that ended with another status than 0, by a signal, or lost", opt_flag,
+		&arg_runs.failed },
+	{ 0, "sort", OPT_CHOICE, SORT_CHOICES,
+		"order: the oldest first (start), or the largest first by peak RAM, wall time or size of the file",
+		parse_sort, &arg_runs.sort },
 	{ 0, "rm", OPT_NONE, NULL, "remove each RUN, and print which it was", opt_flag, &arg_runs.rm },
 	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)",
 		parse_units, &arg_runs.units },
@@ -361,21 +525,24 @@ static const struct opt opts[] = {
 };
 
 static const char *const prose[] = {
-	"Lists the runs in the history, the oldest first. The history is the folder HIWATER_DIR, or else "
+	"Lists the runs in the history, the oldest first; with NAMEs only those of these names, which may be "
+	"patterns ('base*'). The history is the folder HIWATER_DIR, or else "
 	"hiwater below XDG_STATE_HOME (~/.local/state). It keeps up to 200 runs and 1 GiB; beyond that the "
 	"oldest finished runs are removed.",
 	"--rm prints a line for each run that it removes: its number, name and command, and how many runs "
 	"of that name are left. Given a name, it removes the latest run of that name.",
 	"EXIT is the exit status, the signal that killed the command, running, or lost if the recorder was "
 	"killed: the run is recorded up to that time.",
-	"The exit status is 0, 1 if a run cannot be removed or the history cannot be read, 2 for an invalid "
-	"command line.",
+	"The exit status is 0, 1 if no run has that name, a run cannot be removed or the history cannot be read, "
+	"2 for an invalid command line.",
 	NULL,
 };
 
 static const char *const examples[] = {
 	"hiwater runs",
 	"list the runs measured here",
+	"hiwater runs base --since 7d --failed --sort ram",
+	"the failed runs called base of the last week, the largest first",
 	"hiwater runs --rm 12 13",
 	"remove two of them",
 	NULL,
@@ -383,7 +550,7 @@ static const char *const examples[] = {
 
 const struct command command_runs = {
 	.name = "runs",
-	.usage = "[options] | --rm RUN...",
+	.usage = "[options] [NAME...] | --rm RUN...",
 	.operands = WHAT_A_RUN_IS,
 	.sentence = "list the history",
 	.prose = prose,

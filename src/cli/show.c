@@ -14,7 +14,7 @@
 #define SHOW_CHOICES "full|line"
 
 static struct {
-	bool json, why, plain;
+	bool json, why, plain, markdown;
 	enum summary_kind summary;
 	enum hiw_units units;
 	const char *copy;
@@ -40,8 +40,10 @@ static int fail(int error, const struct hiw_err *err)
 static int print_run(struct hiw_run *run)
 {
 	struct hiw_style style = terminal_style(STDOUT_FILENO, arg_show.units, arg_show.plain);
-	enum hiw_format format = arg_show.json ? HIW_JSON : arg_show.summary == SUMMARY_LINE ? HIW_LINE
-											     : HIW_TEXT;
+	enum hiw_format format = arg_show.json                      ? HIW_JSON
+				 : arg_show.markdown                ? HIW_MARKDOWN
+				 : arg_show.summary == SUMMARY_LINE ? HIW_LINE
+								    : HIW_TEXT;
 	autofree char *text = NULL;
 	struct hiw_err err = { "" };
 	size_t len;
@@ -73,6 +75,10 @@ static int show_run(const char *name)
 
 static int show_main(int argc, char **argv)
 {
+	if (arg_show.json && arg_show.markdown) {
+		complain("--json and --md exclude each other; give one of them");
+		return EXIT_USAGE;
+	}
 	if (argc > 1) {
 		complain("show takes one RUN; see hiwater show --help");
 		return EXIT_USAGE;
@@ -82,6 +88,7 @@ static int show_main(int argc, char **argv)
 
 static const struct opt opts[] = {
 	{ 0, "json", OPT_NONE, NULL, "print JSON, in base units", opt_flag, &arg_show.json },
+	{ 0, "md", OPT_NONE, NULL, "print Markdown, for a pull request or notes", opt_flag, &arg_show.markdown },
 	{ 0, "why", OPT_NONE, NULL, "every check: whether its finding applies, and why", opt_flag,
 		&arg_show.why },
 	{ 0, "summary", OPT_CHOICE, SHOW_CHOICES, "how much to print (full)", parse_kind, &arg_show.summary },
@@ -110,6 +117,8 @@ static const char *const examples[] = {
 	"run 12, and why each finding applies or not",
 	"hiwater show --json base",
 	"the latest run named base as JSON, for a program",
+	"hiwater show --md base >> notes.md",
+	"the same as a table in Markdown",
 	"hiwater show --copy run.hiw last",
 	"the recording as one file, to pass on",
 	NULL,

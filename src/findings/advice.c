@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "findings/client.h"
 
 enum {
 	MEM_PERCENT = 70,
@@ -92,6 +93,8 @@ static const char *obstacle(const struct summary *s)
 		return "the run did not end with status 0, so its needs are unknown";
 	if (s->facts->srun_seen.known && s->facts->srun_seen.value)
 		return "the tasks that srun started were not measured";
+	if (client_find(s).name)
+		return "a client of a daemon ran for most of the time, and its work was not measured";
 	if (s->facts->ranks.known && s->facts->ranks.value > 1)
 		return "only one of several ranks was measured";
 	return NULL;

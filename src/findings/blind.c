@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "findings/client.h"
 #include "findings/finding.h"
 
 enum {
@@ -37,6 +38,21 @@ static void tasks_elsewhere(const struct summary *s, struct finding *f, struct b
 	buf_str(text,
 		"Tasks that srun or mpirun started on other nodes, or outside this process tree, were not measured: run "
 		"hiwater in each task (srun hiwater run -- ...).");
+}
+
+/* The figures are those of the client. */
+static void work_elsewhere(const struct summary *s, struct finding *f, struct buf *text)
+{
+	const struct client_seen client = client_find(s);
+
+	if (!client.name)
+		return;
+	finding_text(f, "client", client.name);
+	finding_evidence(f, "client_ratio", client.share);
+	f->severity = SEVERITY_WARN;
+	next(text);
+	buf_printf(text, "%s ran for %.0f %% of the time; the work was done %s, and was not measured: %s.",
+		client.name, 100 * client.share, client.where, client.remedy);
 }
 
 /* Bounds hold at any sampling interval; narrow ones need no warning. */
@@ -175,6 +191,7 @@ bool rule_blind_spots(const struct known_of_run *k, struct finding *f, struct bu
 	static void (*const checks[])(const struct summary *s, struct finding *f, struct buf *text) = {
 		cut_off,
 		tasks_elsewhere,
+		work_elsewhere,
 		too_few_samples,
 		hidden,
 		late_samples,

@@ -35,6 +35,7 @@ enum sink_kind {
 	SINK_LINE,  /* one line of key=value */
 	SINK_JSON,  /* docs/summary.schema.json */
 	SINK_JSON_LINE, /* the same in one line, ended by a newline */
+	SINK_MARKDOWN, /* for pull requests and notes */
 	SINK_PROGRESS, /* one line about the present: CPU, RAM, each GPU */
 };
 

@@ -227,6 +227,23 @@ bool cgroup_is_common(const struct root *root, pid_t a, pid_t b);
  * there are, or -errno. */
 ssize_t cgroup_pids(const struct root *root, const char *path, pid_t *pids, size_t n);
 
+#define CONTAINER_ID 65 /* 64 hexadecimal digits and a NUL */
+
+struct container {
+	char id[CONTAINER_ID];
+	char cgroup[512]; /* in the hierarchy that charges memory; "": not visible from here */
+	size_t n;         /* its processes */
+};
+
+/* The processes in the container whose id begins with id, which is not "", by their procfs cgroup.
+ * Stores at most n of them. Returns 0, -ENOENT if there are none, -EEXIST if two containers match, or
+ * -errno. */
+int container_find(
+	const struct root *root, const char *id, pid_t *pids, size_t n, struct container *ret);
+/* The id of the container that pid is in, the innermost. Returns 0, -ENOENT if its groups show none, or
+ * -ESRCH. */
+int container_of(const struct root *root, pid_t pid, char ret[CONTAINER_ID]);
+
 /* Creates a cgroup for a job about to start (--cgroup=new), in the hierarchy that charges memory:
  * below this process's group; on v2 as its sibling if the group cannot delegate controllers and has
  * no limit. *ret_procs is an open cgroup.procs (write "0" in the child before exec); *ret_dir is

@@ -316,6 +316,15 @@ static void result(struct maker *m)
 		add_known(m,
 			FACT(FACTS_RESULT, FACT_RANK, "rank", "rank", FACT_COUNT, f->rank, .more = f->ranks,
 				.more_unit = FACT_COUNT, .more_before = NB "of" NB));
+	if (f->note && *f->note) {
+		struct buf note = BUF_INIT(1 << 20);
+		struct fact *fact = add(m,
+			FACT(FACTS_RESULT, FACT_NOTE, "note", "note", FACT_WORDS, UNKNOWN, .begins_line = true,
+				.is_untrusted = true));
+
+		(void) buf_str(&note, f->note);
+		fact->text = text_of(m, &note);
+	}
 }
 
 /* ---- RAM ----------------------------------------------------------------------------------------------------------------- */

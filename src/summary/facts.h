@@ -36,6 +36,7 @@ enum fact_key {
 	FACT_CPU_TIME,
 	FACT_PROCESSES,
 	FACT_RANK,
+	FACT_NOTE,      /* of -m */
 	FACT_RAM_PEAK,
 	FACT_RAM_AT,
 	FACT_RAM_MEAN,

@@ -11,7 +11,7 @@ static const char *const notes[] = {
 	"CPU%: of one core. SM: share of time in which the GPU's SMs had work.",
 	"busy: time in which some kernel ran, even on one SM. -: not available.",
 	"Charts: filled to the mean of each column, a dot at its largest value.",
-	"The view only reads; the job is not affected. Any key leaves this page.",
+	"The view only reads; the job is not affected. Keys but q leave this page.",
 };
 
 enum {

@@ -69,11 +69,28 @@ static bool is_mouse(int key)
 	return key >= PRESS_CLICK && key <= PRESS_WHEEL_DOWN;
 }
 
+/* A pasted text is no key: it goes to a line that is being edited, else nowhere. */
+static void take_paste(struct top *t, int key)
+{
+	if (question_is_text(t) && key >= ' ' && key < 127)
+		question_key(t, key);
+	else if (!question_is_text(t))
+		key_say(t, "pasted text is ignored");
+}
+
 void top_key(struct top *t, struct press press)
 {
 	key_action *act = action_of(press.key);
 
 	t->redraw = true;
+	if (press.pasted) {
+		take_paste(t, press.key);
+		return;
+	}
+	if (act == key_quit && !question_is_text(t)) { /* from every page and menu */
+		act(t, press.key);
+		return;
+	}
 	t->view.message[0] = '\0';
 	if (t->view.setup)
 		setup_key(t, press);

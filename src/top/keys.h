@@ -21,3 +21,5 @@ void key_sorted(struct top *t);
 
 /* questions.c: handles a key while a question is open on the bottom line. */
 void question_key(struct top *t, int key);
+/* True if the open question is a line of text, in which every letter is text. */
+bool question_is_text(const struct top *t);

@@ -140,6 +140,13 @@ static void edit(struct view *v, int key)
 	}
 }
 
+bool question_is_text(const struct top *t)
+{
+	const enum asking a = t->view.asking;
+
+	return a == ASK_FILTER || a == ASK_SEARCH || a == ASK_MARK;
+}
+
 void question_key(struct top *t, int key)
 {
 	if (key == PRESS_CANCEL)

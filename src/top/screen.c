@@ -76,6 +76,17 @@ static const struct {
 	{ "\033[14~", KEY_F(4) },
 };
 
+/* Bracketed paste: a terminal that supports it sends these before and after a pasted text. The key codes
+ * are of keys that no terminal has. */
+enum {
+	PASTE_BEGIN = KEY_OPEN,
+	PASTE_END = KEY_CLOSE
+};
+#define PASTE_MARK_BEGIN "\033[200~"
+#define PASTE_MARK_END   "\033[201~"
+#define PASTE_MODE_ON    "\033[?2004h"
+#define PASTE_MODE_OFF   "\033[?2004l"
+
 static const struct {
 	short color;
 	attr_t with, without; /* colours */
@@ -164,6 +175,7 @@ static void add_leave(const char *text)
 static void prepare_leave(bool mouse)
 {
 	terminal.leave_len = 0;
+	add_leave(PASTE_MODE_OFF);
 	if (mouse)
 		add_leave("\033[?1006l\033[?1002l\033[?1000l");
 	add_leave(tigetstr("sgr0"));
@@ -224,6 +236,14 @@ static void set_mouse(bool mouse)
 		mouse ? BUTTON1_PRESSED | BUTTON1_RELEASED | BUTTON4_PRESSED | BUTTON5_PRESSED : 0, NULL);
 }
 
+/* ncurses does not know this mode. */
+static void set_paste_mode(bool on)
+{
+	const char *text = on ? PASTE_MODE_ON : PASTE_MODE_OFF;
+
+	(void) !write(terminal.fd, text, strlen(text));
+}
+
 static void set_modes(bool mouse)
 {
 	(void) cbreak();
@@ -234,6 +254,9 @@ static void set_modes(bool mouse)
 		if (key_defined(sent[i].bytes) == 0)
 			(void) define_key(sent[i].bytes, sent[i].key);
 	}
+	(void) define_key(PASTE_MARK_BEGIN, PASTE_BEGIN);
+	(void) define_key(PASTE_MARK_END, PASTE_END);
+	set_paste_mode(true);
 	(void) nodelay(stdscr, TRUE);
 	(void) set_escdelay(50);
 	(void) curs_set(0);
@@ -265,6 +288,7 @@ static void release_terminal(void)
 		return;
 	}
 	terminal.active = 0;
+	set_paste_mode(false);
 	(void) endwin();
 	(void) tcsetattr(terminal.fd, TCSANOW, &terminal.before);
 }
@@ -302,6 +326,8 @@ void screen_resume(struct screen *s)
 	}
 	terminal.active = 1;
 	(void) reset_prog_mode();
+	set_paste_mode(true);
+	s->pasting = false;
 	screen_resize(s);
 }
 
@@ -488,10 +514,12 @@ struct press screen_key(struct screen *s)
 		r = get_wch(&code);
 		if (r == KEY_CODE_YES && code == KEY_MOUSE)
 			read_mouse(s);
+		else if (r == KEY_CODE_YES && (code == PASTE_BEGIN || code == PASTE_END))
+			s->pasting = code == PASTE_BEGIN;
 		else if (r == KEY_CODE_YES && special(code) != PRESS_NONE)
-			return (struct press) { .key = special(code) };
+			return (struct press) { .key = special(code), .pasted = s->pasting };
 		else if (r == OK)
-			return (struct press) { .key = ordinary(code) };
+			return (struct press) { .key = ordinary(code), .pasted = s->pasting };
 	} while (r != ERR);
 	return (struct press) { .key = PRESS_NONE };
 }

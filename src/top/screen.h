@@ -51,11 +51,13 @@ enum press_key {
 struct press {
 	int key;             /* a character or an enum press_key */
 	int y, x;            /* mouse */
+	bool pasted;         /* part of a pasted text */
 };
 
 struct screen {
 	int rows, columns;
 	bool utf8, color, mouse;
+	bool pasting;        /* between the marks that the terminal sends around a pasted text */
 	struct press waiting[16]; /* mouse events, the latest first */
 	size_t n_waiting;
 };

@@ -549,6 +549,35 @@ def test_attached_to_a_group(tool, group, hog, mounted):
             job.communicate(timeout=DEADLINE)
 
 
+@pytest.mark.parametrize("given", ["short", "name"])
+def test_attached_to_a_container(tool, group, hog, given):
+    """A container is the cgroup that has its id in its name: all processes in it and below."""
+    container = "0123456789ab" + f"{os.getpid():052x}"
+    scope = group.folder / f"docker-{container}.scope"
+    (scope / "below").mkdir(parents=True)
+
+    def enter(folder):
+        return lambda: (folder / "cgroup.procs").write_text("0", encoding="ascii")
+    file = tool.folder / "summary.json"
+    jobs = [subprocess.Popen([hog, "hold", "20"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=enter(folder))
+            for folder in (scope, scope / "below", group.folder)]
+    try:
+        for job in jobs:
+            assert job.stdout.readline() == b"holds\n"
+        docker = tool.folder / "docker"
+        docker.write_text(f"#!/bin/sh\necho {jobs[1].pid}\n", encoding="ascii")
+        docker.chmod(0o755)
+        done = tool.run("attach", "--container", container[:12] if given == "short" else "web", "--for", "500ms", "--json", file,
+                        env={"PATH": f"{tool.folder}:{os.environ['PATH']}"})
+        assert done.returncode == 0 and "warning" not in done.stderr, done.stderr
+        summary = json.loads(file.read_text(encoding="utf-8"))
+        assert sorted(p["pid"] for p in summary["processes"]["list"]) == sorted(job.pid for job in jobs[:2])
+        assert 40 * MIB <= summary["ram"]["cgroup"]["peak_bytes"] <= 60 * MIB
+    finally:
+        for job in jobs:
+            job.communicate(timeout=DEADLINE)
+
+
 def test_who_comes_into_the_group_belongs_to_it(tool, group, hog):
     """None of the attached processes has started it."""
     file = tool.folder / "summary.json"

@@ -254,7 +254,8 @@ def test_a_driver_without_a_gpu_says_so(tool):
 def test_no_gpu_takes_one_line(tool):
     if any(pathlib.Path(p).exists() for p in ("/dev/nvidiactl", "/dev/kfd", "/dev/dri")):
         pytest.skip("this machine has a GPU")
-    said = tool.run("doctor").stdout
+    assert re.search("^GPU +no +no GPU$", tool.run("doctor").stdout, re.M)
+    said = tool.run("doctor", "--why").stdout
     assert "  gpu.*, gpu_process.*, job.gpu_mem, job.gpu_mem_main, job.gpu_mem_descendants\n      no GPU\n" in said
 
 
@@ -276,7 +277,7 @@ def test_how_often_gpus_are_read(tool):
     assert lists["period_moving_s"] == 0.25 and lists["period_s"] == 1
     assert lists["cpu_s"] >= 0.05 and lists["period_here_s"] >= 0.05 / 0.002
     assert lists["why_longer"] == "all reads together may use 0.2 % of a core; lists of processes use the remainder"
-    said = " ".join(tool.run("doctor").stdout.split())
+    said = " ".join(tool.run("doctor", "--why").stdout.split())
     assert "GPU reads at most 0.2 % of one core in total" in said and "device memory in use; took " in said
     assert re.search(r'NVML processes, 1/s \(4/s while .*the processes on each GPU', said)
 
@@ -295,7 +296,7 @@ def test_lists_at_rest_are_read_as_their_cost_says(tool):
     lists = found["NVML", "processes"]
     assert lists["period_here_s"] >= 50 * 0.03 and lists["period_idle_s"] == max(5, lists["period_here_s"])
     assert all(r["period_idle_s"] == r["period_here_s"] for r in found.values() if r != lists)
-    said = " ".join(tool.run("doctor").stdout.split())
+    said = " ".join(tool.run("doctor", "--why").stdout.split())
     # A list that took a tenth of a second this time, on a busy machine, is read less often than that as it is.
     assert "memory moves, 0.2/s while it does" in said or "memory moves), here every" in said, said
 
@@ -362,14 +363,14 @@ def names_missing(paragraph, missing):
 def test_text(tool, tree):
     """80 columns, every metric once, missing metrics last, each with its reason."""
     root = ["--root", ROOT / "tests" / "trees" / tree] if tree else []
-    done = tool.run("doctor", *root)
+    done = tool.run("doctor", "--why", *root)
     assert done.returncode == 0 and done.stderr == ""
     assert not [l for l in done.stdout.splitlines() if len(l) > 80 and len(l.split()) > 2]  # a path of 70 stays whole
     found = report(tool, *root)
     parts = paragraphs(done.stdout)
     had, total = map(int, re.fullmatch(r"(\d+) of (\d+) metrics can be measured here", parts[-1]).groups())
     assert had == len(available(found)) and total == len(found["metrics"])
-    for part in parts[1:-1]:
+    for part in parts[2:-1]:
         entity, n = re.match(r"(\w+): (\d+) of ", part).groups() if not part.startswith("missing") else (None, None)
         if entity:
             mine = [name.split(".")[1] for name in available(found) if name.startswith(f"{entity}.")]
@@ -379,3 +380,40 @@ def test_text(tool, tree):
             assert sorted(names_missing(part, why_not(found))) == sorted(why_not(found))
     for reason in why_not(found).values():
         assert reason and " ".join(reason.split()) in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("tree", [None, *TREES])
+def test_the_overview_comes_first(tool, tree):
+    """What is here and what is not, then one remedy; the table agrees with both."""
+    root = ["--root", ROOT / "tests" / "trees" / tree] if tree else []
+    done = tool.run("doctor", *root)
+    assert done.returncode == 0 and done.stderr == ""
+    overview, table, total = paragraphs(done.stdout)
+    found = report(tool, *root)
+    assert overview.startswith(", ".join(found["overview"]["here"]).join(["Here: ", "."]) if found["overview"]["here"] else "Here: nothing.")
+    assert len(overview.splitlines()[0]) <= 80
+    assert "hiwater doctor --why" in " ".join(total.split())
+    rows = [re.split(r"  +", line) for line in table.splitlines()]
+    assert rows[0][:2] == ["WHAT", "HERE"] and all(len(row) == 3 and row[1] in ("yes", "no") for row in rows[1:])
+    assert set(found["overview"]["here"]) <= {row[0] for row in rows if row[1] == "yes"}
+    assert set(found["overview"]["missing"]) <= {row[0] for row in rows if row[1] == "no"}
+    remedies = {m["remedy"] for m in found["metrics"]} | {"run hiwater as root or with CAP_NET_ADMIN", None}
+    assert found["overview"]["improve"] in remedies
+    if found["overview"]["improve"]:
+        assert f"To add {found['overview']['gain']}: {found['overview']['improve']}." in " ".join(overview.split())
+
+
+def test_the_remedy_is_that_of_what_is_missed_most(tool):
+    """The driver refuses, no cgroup is the job's own, and there is no energy: the first matters most."""
+    gpu_env(tool, "[call nvmlInit*]\nerror = 9\n")
+    found = report(tool)
+    assert {"GPU memory", "GPU use"} <= set(found["overview"]["missing"]) and "modprobe" in found["overview"]["improve"]
+    assert found["overview"]["gain"] == "GPU memory"
+    assert "modprobe" in "".join(tool.run("doctor").stdout.splitlines(keepends=True)[1:3])
+
+
+def test_without_root_exit_records_are_missed(tool):
+    prefix = as_nobody(tool.folder)
+    found = report(tool, prefix=prefix)
+    assert "yes" not in found["machine"]["exit records"][:3]
+    assert found["overview"]["improve"] == "run hiwater as root or with CAP_NET_ADMIN"

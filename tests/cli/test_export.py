@@ -122,6 +122,31 @@ def test_csv_of_events_and_series(made):
     assert [(v["series"], v["step"], v["value"]) for v in values] == [("loss", "0", "4"), ("loss", "1", "NaN"), ("loss", "2", "0.8")]
 
 
+FORMULA_JOB = r"""
+import ctypes, os, socket, time
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.connect("\0" + os.environ["HIWATER_SOCKET"][1:])
+ctypes.CDLL(None).prctl(15, b"@SUM(1)", 0, 0, 0)  # PR_SET_NAME
+for text in ("=HYPERLINK(1)", "+1", "-1", "@x", 'a=1, "b"'):
+    s.send(f"mark {text}".encode())
+s.send(b"log -x=-5")
+time.sleep(1.2)
+"""
+
+
+def test_csv_has_no_formulas(tool):
+    """An apostrophe marks a text for spreadsheets; numbers stay numbers."""
+    tool.run("run", "--summary", "none", "-o", "run.hiw", "--", sys.executable, "-c", FORMULA_JOB)
+    path = tool.folder / "run.hiw"
+    events = [e["text"] for e in table(tool, path, "--entity", "events") if e["kind"] == "mark"]
+    assert events == ["'=HYPERLINK(1)", "'+1", "'-1", "'@x", 'a=1, "b"']
+    assert "\"'=HYPERLINK(1)\"" in exported(tool, path, "--to", "csv", "--entity", "events")
+    value, = table(tool, path, "--entity", "series")
+    assert value["series"] == "'-x" and value["value"] == "-5"
+    assert "'@SUM(1)" in {p["name"] for p in table(tool, path, "--entity", "process")}
+    assert "=HYPERLINK(1)" in exported(tool, path, "--to", "json")
+
+
 EVIL_JOB = r"""
 import ctypes, os, socket, time
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -536,3 +561,15 @@ def current_umask():
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def test_files_for_others_follow_the_umask(tool, made):
+    """Only the recording is for its owner alone."""
+    path = made[1]
+    for umask, mode in ((0o022, "0o644"), (0o027, "0o640")):
+        for args in (["run", "-o", f"{umask}.hiw", "--json", f"{umask}.json", "--summary-file", f"{umask}.txt", "--", "sleep", "1.1"],
+                     ["export", path, "--to", "csv", "-o", f"{umask}.csv"], ["report", path, "-o", f"{umask}.html"]):
+            done = tool.run(*args, preexec_fn=lambda umask=umask: os.umask(umask))
+            assert done.returncode == 0, done.stderr
+        modes = {f.suffix: oct(f.stat().st_mode & 0o777) for f in tool.folder.glob(f"{umask}.*")}
+        assert modes == {".hiw": "0o600", ".json": mode, ".txt": mode, ".csv": mode, ".html": mode}

@@ -108,6 +108,52 @@ def test_why_lists_more(tool):
     assert len(tool.run("show", "--why", "x.hiw").stdout) > len(tool.run("show", "x.hiw").stdout)
 
 
+def listed(tool, *args):
+    done = tool.run("runs", "--json", *args)
+    assert done.returncode == 0, done.stderr
+    return [run["number"] for run in json.loads(done.stdout)]
+
+
+def test_runs_are_chosen_and_sorted(tool):
+    """By name, age and end; the largest first."""
+    fill = "import sys, time; x = bytearray(int(sys.argv[1]) << 20); time.sleep(1.1); sys.exit(int(sys.argv[2]))"
+    for name, mib, status in (("base", 30, 0), ("base", 90, 1), ("new", 60, 3)):
+        tool.run("run", "-n", name, "-m", f"took {mib}", "--", sys.executable, "-c", fill, mib, status)
+    assert listed(tool) == listed(tool, "--since", "1d") == listed(tool, "--since", "2020-01-01") == [1, 2, 3]
+    assert listed(tool, "base") == listed(tool, "ba*") == [1, 2] and listed(tool, "base", "new") == [1, 2, 3]
+    assert listed(tool, "--failed") == [2, 3] and listed(tool, "base", "--failed", "--since", "7d") == [2]
+    assert listed(tool, "--sort", "ram") == [2, 3, 1] and listed(tool, "--failed", "--sort", "ram") == [2, 3]
+    assert listed(tool, "--since", "2999-01-01") == []
+    assert json.loads(tool.run("runs", "--json", "new").stdout)[0]["note"] == "took 60"
+    table = tool.run("runs", "base", "--sort", "ram").stdout.splitlines()
+    assert table[0].split()[-1] == "NOTE" and [row.split()[0] for row in table[1:]] == ["2", "1"] and table[1].endswith("took 90")
+    assert "note took 90" in tool.run("show", "2").stdout
+    assert json.loads(tool.run("show", "--json", "2").stdout)["run"]["note"] == "took 90"
+    markdown = tool.run("show", "--md", "2").stdout
+    assert markdown.startswith("### base: `") and "| Note | took 90 |\n" in markdown and "| Result | exit 1 |\n" in markdown
+
+
+@pytest.mark.parametrize("args, status, text", [
+    (["none"], 1, "no run in the history is named 'none'"),
+    (["1", "--failed"], 1, "none of the 1 runs"),
+    (["--failed"], 0, "none of the 1 runs"),
+    (["--since", "yesterday"], 2, "neither a time span, such as 7d"),
+    (["--since", "-1d"], 2, "neither a time span"),
+    (["--sort", "color"], 2, "color"),
+    (["--rm", "--failed"], 2, "--rm removes the RUNs that it is given"),
+])
+def test_filters_that_match_nothing_or_are_wrong(tool, args, status, text):
+    tool.run("run", "-n", "base", "--", "sh", "-c", LONGER)
+    done = tool.run("runs", *args)
+    assert done.returncode == status and text in done.stderr and not done.stdout, done
+
+
+def test_a_note_that_is_too_long(tool):
+    done = tool.run("run", "-m", "x" * 5000, "--", "true")
+    assert done.returncode == 125 and "4000 bytes" in done.stderr
+    assert tool.run("show", "--md", "--json").returncode == 2
+
+
 def test_copy_makes_one_file(tool):
     process = tool.start("run", "-o", "x.hiw", "--", "sh", "-c", "echo ready; read x", stdin=subprocess.PIPE)
     assert process.stdout.readline() == b"ready\n"

@@ -107,7 +107,7 @@ def test_examples_say_run_with_two_dashes(tool):
     (["show", "--jsn"], 2, ["--jsn", "--json"]),
     (["show", "a", "b"], 2, ["one RUN"]),
     (["show", "no-such-run"], 1, ["no-such-run"]),
-    (["runs", "x"], 2, ["hiwater show x"]),
+    (["runs", "x"], 1, ["hiwater show x"]),
     (["runs", "--rm"], 2, ["--rm"]),
     (["mark"], 2, ["hiwater mark"]),
     (["mark", "x"], 1, ["no run"]),

@@ -55,7 +55,7 @@ def test_help(screen, recording):
     s.wait("loader 1")
     s.keys("?")
     expect_screen(s, "top-help")
-    s.keys("q")  # leaves the page alone
+    s.keys("x")  # leaves the page
     s.wait("loader 1")
 
 

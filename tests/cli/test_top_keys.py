@@ -145,7 +145,7 @@ def test_one_table_names_every_key(tool, screen, recording):
     for _ in range(40):
         s.keys("Down")
     s.wait("up: more")
-    s.wait("Any key leaves")
+    s.wait("Keys but q leave")
     end = s.text()
     for _ in range(40):
         s.keys("Up")
@@ -191,6 +191,42 @@ def test_tab_goes_from_panel_to_panel(screen, recording):
     s.wait("process 4100 python")
 
 
+@pytest.mark.parametrize("keys, shown", [(["?"], "keys"), (["F2"], "top: setup"), (["s"], "sort by"), (["Enter"], "process 4100"),
+                                         (["Tab", "Enter"], "charts|─")])
+def test_q_leaves_from_every_page(screen, recording, keys, shown):
+    s = screen(80, 30)
+    s.line(top(recording, "--at", "90s"))
+    s.wait("loader 1")
+    s.keys(*keys)
+    s.wait(shown)
+    s.keys("q")
+    wait_for(lambda: s.value("alternate_on") == "0", "the view has ended")
+
+
+def test_pasted_text_is_not_taken_for_keys(screen, recording):
+    s = screen(80, 30)
+    s.line(top(recording, "--at", "90s"))
+    s.wait("loader 1")
+    s.tmux("set-buffer", "quit; q?s")
+    s.tmux("paste-buffer", "-p")
+    s.wait("pasted text is ignored")
+    assert s.value("alternate_on") == "1" and "loader 1" in s.text()
+    s.keys("/")
+    s.wait("filter")
+    s.tmux("set-buffer", "command ~ q\n")
+    s.tmux("paste-buffer", "-p")
+    s.wait("command ~ q")
+    assert s.value("alternate_on") == "1"
+    s.keys("Enter")  # the line end of the text was no answer
+    s.wait("^ filter: command ~ q")
+    s.keys("q")
+    wait_for(lambda: s.value("alternate_on") == "0", "the view has ended")
+    s.tmux("set-buffer", "echo 4''2")
+    s.tmux("paste-buffer", "-p")
+    s.keys("Enter")
+    s.wait("^42")  # the mode is off again: the shell gets the text alone
+
+
 def test_setup(screen, recording):
     """All settings on one page; changes stay after it is left."""
     s = screen(100, 30)
@@ -215,7 +251,7 @@ def test_setup(screen, recording):
     s.keys("Escape")
     s.wait("└─ tail|▼PEAK")
     assert "READ/s" not in s.text() and "68.7G" in s.text() and "▼PEAK" in s.text()
-    s.keys("F2", "q")  # leaves the page alone
+    s.keys("F2", "x")  # leaves the page
     s.wait("loader 1")
 
 

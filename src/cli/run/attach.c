@@ -17,6 +17,7 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/measure.h"
+#include "cli/run/container.h"
 #include "cli/run/control.h"
 
 enum {
@@ -25,7 +26,8 @@ enum {
 
 static struct {
 	struct measure measure;
-	const char *name, *cgroup;
+	const char *name, *cgroup, *container;
+	char container_cgroup[4096];
 	int64_t for_ns;  /* 0: until the processes end */
 	struct control control;
 } arg_attach = { .measure = MEASURE_INIT, .control = CONTROL_INIT };
@@ -89,6 +91,15 @@ static int read_pids(int argc, char **argv, struct pids *ret)
 	return 0;
 }
 
+static void warn_too_many(struct pids *pids)
+{
+	if (pids->n <= PIDS_MOST)
+		return;
+	complain("warning: only the first %d of %zu processes are measured%s", PIDS_MOST, pids->n,
+		arg_attach.cgroup ? " from the start, the others of the cgroup a moment later" : "");
+	pids->n = PIDS_MOST;
+}
+
 static int find_pids(struct pids *ret)
 {
 	struct hiw_err err = { "" };
@@ -102,26 +113,39 @@ static int find_pids(struct pids *ret)
 		complain("%s", err.text[0] ? err.text : strerror(-r));
 		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
-	if (ret->n > PIDS_MOST) {
-		complain("warning: only the first %d of %zu processes are measured%s", PIDS_MOST, ret->n,
-			arg_attach.cgroup ? " from the start, the others of the cgroup a moment later" : "");
-		ret->n = PIDS_MOST;
-	}
+	warn_too_many(ret);
+	return 0;
+}
+
+/* A container has a cgroup of its own, unless that is hidden from here. */
+static int find_container(struct pids *ret)
+{
+	const int r = container_choose(arg_attach.container, arg_attach.container_cgroup,
+		sizeof(arg_attach.container_cgroup), ret->pid, PIDS_MOST, &ret->n);
+
+	if (r)
+		return r;
+	if (arg_attach.container_cgroup[0])
+		arg_attach.cgroup = arg_attach.container_cgroup;
+	warn_too_many(ret);
 	return 0;
 }
 
 /* Returns 0 or an exit status. */
 static int choose(int argc, char **argv, struct pids *ret)
 {
-	const int ways = (argc > 0) + (arg_attach.name != NULL) + (arg_attach.cgroup != NULL);
+	const int ways = (argc > 0) + (arg_attach.name != NULL) + (arg_attach.cgroup != NULL) +
+			 (arg_attach.container != NULL);
 
 	if (ways != 1) {
-		complain("%s PIDs, --name RE or --cgroup PATH; see hiwater attach --help",
+		complain("%s PIDs, --name RE, --cgroup PATH or --container NAME; see hiwater attach --help",
 			ways ? "too many ways to select processes; give only one of"
 			     : "no process selected; give");
 		return EXIT_USAGE;
 	}
-	return argc > 0 ? read_pids(argc, argv, ret) : find_pids(ret);
+	if (argc > 0)
+		return read_pids(argc, argv, ret);
+	return arg_attach.container ? find_container(ret) : find_pids(ret);
 }
 
 /* ---- measuring ------------------------------------------------------------------------------- */
@@ -360,6 +384,10 @@ static const struct opt opts[] = {
 		"measure the processes of a cgroup (a value with a /); or: use the cgroup of the "
 		"processes if they have it to themselves, or use none (auto)",
 		parse_cgroup, (void *) &arg_attach.cgroup },
+	{ 0, "container", OPT_TEXT, "NAME|ID",
+		"measure the processes of a container: by id (12 digits are enough), or by name, for which docker, "
+		"podman or nerdctl is asked",
+		opt_text, (void *) &arg_attach.container },
 	{ 0, "for", OPT_TEXT, "SPAN", "stop after this time, for example 10m", parse_for,
 		&arg_attach.for_ns },
 	{ 0, "exact", OPT_NONE, NULL,
@@ -372,7 +400,7 @@ static const struct opt opts[] = {
 
 static const char *const prose[] = {
 	"Measures running processes, and the processes that they start from now on, without interfering "
-	"with them; with --cgroup also processes that enter the cgroup later. It stops when the last of "
+	"with them; with --cgroup and --container also processes that enter the cgroup later. It stops when the last of "
 	"them has ended, after --for, or with Ctrl-C, and then prints the summary. The processes keep "
 	"running.",
 	"SIGUSR2 keeps the last five minutes at full rate, and the run in the history; hiwater show then "
@@ -394,12 +422,14 @@ static const char *const examples[] = {
 	"run a script when memory keeps growing",
 	"hiwater attach --cgroup /user.slice/job.scope --progress",
 	"a whole cgroup, with a progress line every ten seconds",
+	"hiwater attach --container web --for 10m",
+	"everything in the container called web, for ten minutes",
 	NULL,
 };
 
 const struct command command_attach = {
 	.name = "attach",
-	.usage = "[options] PID... | --name RE | --cgroup PATH",
+	.usage = "[options] PID... | --name RE | --cgroup PATH | --container NAME",
 	.sentence = "measure running processes",
 	.prose = prose,
 	.examples = examples,

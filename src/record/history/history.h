@@ -17,7 +17,7 @@
 struct history_entry {
 	uint64_t number;         /* 0: a file outside the history */
 	char *path;
-	char *name, *command;    /* of the run; "" if unknown */
+	char *name, *command, *note; /* of the run; "" if unknown */
 	uint64_t started_wall_ns;
 	int64_t wall_ns;         /* so far, if it is running */
 	struct maybe status;     /* of the main process */

@@ -25,9 +25,10 @@ static const char *const identities[EXPORT_TABLES] = {
 static void put_text(struct buf *out, const char *text)
 {
 	const bool has_blank_edge = *text == ' ' || text_ends(text, " ");
-	const char *quote = has_blank_edge || text[strcspn(text, ",\"\t\r\n")] ? "\"" : "";
+	const bool is_formula = export_is_formula(text);
+	const char *quote = is_formula || has_blank_edge || text[strcspn(text, ",\"\t\r\n")] ? "\"" : "";
 
-	(void) buf_printf(out, ",%s", quote);
+	(void) buf_printf(out, ",%s%s", quote, is_formula ? "'" : "");
 	while (*text) {
 		if (*text == '"')
 			(void) buf_str(out, "\"");

@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include <string.h>
+
 #include "base/map.h"
 #include "base/units.h"
 #include "sink/export/exporter.h"
@@ -116,6 +118,12 @@ struct maybe export_series(const struct export *e, const char *name);
 
 /* Appends a user's number with as many digits as it needs; infinity: the format's word, "Inf". */
 void export_double(struct buf *out, double value, const char *infinity);
+
+/* Would a spreadsheet read the text as a formula? CSV has an apostrophe before it, which marks a text. */
+static inline bool export_is_formula(const char *text)
+{
+	return *text && strchr("=+-@", *text);
+}
 
 /* Wall clock time, ns since 1970; time_ns itself if the run's start is unknown. */
 uint64_t export_wall(const struct export *e, uint64_t time_ns);

@@ -13,9 +13,9 @@
 
 static void put_text(struct buf *out, const char *text)
 {
-	const bool quoted = text[strcspn(text, ",\"")];
+	const bool is_formula = export_is_formula(text), quoted = is_formula || text[strcspn(text, ",\"")];
 
-	(void) buf_str(out, quoted ? "\"" : "");
+	(void) buf_printf(out, "%s%s", quoted ? "\"" : "", is_formula ? "'" : "");
 	for (const char *p = text; *p; p++)
 		(void) buf_add(out, *p == '"' ? "\"\"" : p, *p == '"' ? 2 : 1);
 	(void) buf_str(out, quoted ? "\"" : "");

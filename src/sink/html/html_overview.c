@@ -280,6 +280,11 @@ static void one(struct html *h, size_t i)
 		html_text(h, s->facts->command);
 		html_raw(h, "</code></p>\n");
 	}
+	if (s->facts->note && *s->facts->note) {
+		html_raw(h, "<p class=\"note\">");
+		html_text(h, s->facts->note);
+		html_raw(h, "</p>\n");
+	}
 	subtitle(h, run);
 	html_raw(h, "<dl class=\"tiles\">\n");
 	put_tiles(h, run, &facts);

@@ -81,6 +81,7 @@ static void identity(struct json *j, const struct summary *s)
 	key_object(j, "run");
 	key_str(j, "id", f->id);
 	key_str(j, "name", f->name);
+	key_str(j, "note", f->note);
 	key_str(j, "recording", f->recording);
 	json_key(j, "complete");
 	json_bool(j, s->complete);

@@ -19,6 +19,7 @@ static int (*const sinks[])(const struct summary *s, const struct sink_options *
 	[SINK_LINE] = line_sink,
 	[SINK_JSON] = json_sink,
 	[SINK_JSON_LINE] = json_line_sink,
+	[SINK_MARKDOWN] = markdown_sink,
 	[SINK_PROGRESS] = progress_sink,
 };
 

@@ -2,7 +2,7 @@
  *
  * Private to text/: the full summary for people. text.c writes the rows of facts, text_tables.c the
  * lists (phases, series, marks), text_findings.c findings and notes, text_plain.c the form for
- * screen readers.
+ * screen readers, text_markdown.c that for pull requests and notes.
  */
 #pragma once
 
@@ -43,6 +43,9 @@ void text_process(const struct text *t, const struct process *p, struct buf *out
 /* Appends its name alone, cleaned. */
 void text_name(const struct text *t, const struct process *p, struct buf *out);
 
+/* Appends the title of a fact on a line of its own: "GPU 0 memory peak of the job". */
+void text_title(const struct text *t, const struct fact *f, struct buf *out);
+
 /* A value of a series: a time if its name says seconds (series_is_seconds), in words in the plain
  * form. Returns buf. */
 char *text_series_value(const struct text *t, const struct series *v, double value, char buf[UNITS_LEN * 2]);
@@ -69,7 +72,8 @@ void text_evidence(const struct text *t, const struct evidence *e, struct buf *o
  * The caller frees *ret with free(). Returns how many, or -ENOMEM. */
 int text_ordered(const struct text *t, const struct finding ***ret);
 
-/* SINK_TEXT, SINK_LINE, SINK_PROGRESS. */
+/* SINK_TEXT, SINK_MARKDOWN, SINK_LINE, SINK_PROGRESS. */
 int text_sink(const struct summary *s, const struct sink_options *o, struct buf *out);
+int markdown_sink(const struct summary *s, const struct sink_options *o, struct buf *out);
 int line_sink(const struct summary *s, const struct sink_options *o, struct buf *out);
 int progress_sink(const struct summary *s, const struct sink_options *o, struct buf *out);

@@ -48,7 +48,7 @@ static void first_line(struct text *t)
 /* ---- facts ------------------------------------------------------------------------------------------------------------- */
 
 /* "RAM peak of python, process 5001", "GPU 0 memory peak of the job" */
-static void write_title(const struct text *t, const struct fact *f, struct buf *out)
+void text_title(const struct text *t, const struct fact *f, struct buf *out)
 {
 	char name[UNITS_LEN];
 
@@ -70,7 +70,7 @@ static void facts_of(struct text *t, enum fact_group first, enum fact_group last
 
 		if (f->group < first || f->group > last || !f->title)
 			continue;
-		write_title(t, f, &title);
+		text_title(t, f, &title);
 		fact_words(f, t->f, t->o, &words);
 		fact(t, "%s: %s", title.data, words.data);
 		if (words.error)

@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/mask.h"
 #include "base/parse.h"
 #include "base/root.h"
 #include "base/smallfile.h"
@@ -91,10 +92,13 @@ int user_events_check_mark(const char *text, struct err *err)
 static int parse_mark(
 	struct user_events *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
 {
+	char masked[USER_MARK_BYTES + 1];
+
 	(void) p;
 	if (user_events_check_mark(text, err) < 0)
 		return -EBADMSG;
-	event(out, time_ns, EVENT_MARK, 0, text);
+	(void) mask_text(text, masked, sizeof(masked));
+	event(out, time_ns, EVENT_MARK, 0, masked);
 	return 0;
 }
 
@@ -244,10 +248,25 @@ static const struct {
 	{ "log ", parse_log },
 };
 
+enum {
+	VERBS = sizeof(verbs) / sizeof(verbs[0])
+};
+_Static_assert((int) USER_KINDS == (int) VERBS + 1, "a kind for each verb, and one for other messages");
+
+/* The place of the message's verb; VERBS: it has none. */
+static unsigned kind_of(const char *message)
+{
+	unsigned i = 0;
+
+	while (i < VERBS && strncmp(message, verbs[i].verb, strlen(verbs[i].verb)) != 0)
+		i++;
+	return i;
+}
+
 int user_events_parse(
 	struct user_events *p, const char *message, uint64_t time_ns, struct framebuf *out, struct err *err)
 {
-	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+	for (size_t i = 0; i < VERBS; i++) {
 		const char *text = message;
 
 		if (parse_word(&text, verbs[i].verb))
@@ -299,9 +318,27 @@ int user_events_receive(struct user_events *p, uint64_t time_ns, struct framebuf
 		(void) err_set(&err, -EMSGSIZE, "message: longer than %d bytes", USER_MESSAGE_BYTES);
 	else
 		(void) user_events_parse(p, message, time_ns, out, &err);
-	if (err.text[0])
-		event(out, time_ns, EVENT_NOTE, 0, err.text);
+	if (err.text[0] && p->invalid[kind_of(message)]++ == 0) {
+		char masked[sizeof(err.text)];
+
+		(void) mask_text(err.text, masked, sizeof(masked)); /* it quotes the message */
+		event(out, time_ns, EVENT_NOTE, 0, masked);
+	}
 	return 1;
+}
+
+void user_events_report(const struct user_events *p, uint64_t time_ns, struct framebuf *out)
+{
+	uint64_t more = 0;
+	char text[96];
+
+	for (unsigned i = 0; i < USER_KINDS; i++)
+		more += p->invalid[i] > 1 ? p->invalid[i] - 1 : 0;
+	if (more == 0)
+		return;
+	(void) snprintf(text, sizeof(text), "message: %" PRIu64 " more message%s not valid, and ignored", more,
+		more == 1 ? " was" : "s were");
+	event(out, time_ns, EVENT_NOTE, 0, text);
 }
 
 /* unix(7): a full queue would block the sender for as long as the recorder does not read. socket(7)

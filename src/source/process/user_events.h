@@ -4,7 +4,7 @@
  * is a datagram to the recorder's abstract socket, whose name is in HIWATER_SOCKET
  * ("@hiwater-PID-RANDOM-UID"):
  *
- *     mark TEXT
+ *     mark TEXT             secrets in it are masked
  *     oom TEXT              a device ran out of memory, which triggers the black box;
  *                           "oom host: TEXT": the host did
  *     phase+ NAME           begins a phase, inside the open one; further lines are
@@ -24,11 +24,17 @@
 #define USER_MARK_BYTES    4096 /* longest text of a mark that a recording keeps, bytes */
 #define USER_PHASE_DEPTH   32 /* phases open at once */
 
+/* Kinds of messages, for the count of invalid ones: the verbs, then everything else. */
+enum {
+	USER_KINDS = 6
+};
+
 struct user_events {
 	int fd;                  /* -1: none; readable when a message waits */
 	char name[80];           /* "@hiwater-..." */
 	uint32_t last_phase;
 	unsigned depth;
+	uint64_t invalid[USER_KINDS]; /* messages that were not valid, by kind */
 	struct {
 		uint32_t number;
 		char name[120];
@@ -39,9 +45,13 @@ struct user_events {
 int user_events_open(struct user_events *p);
 void user_events_done(struct user_events *p);
 
-/* Appends one waiting message to out. Returns 1, or 0 if there was none; an invalid message becomes
- * an EVENT_NOTE. */
+/* Appends one waiting message to out. Returns 1, or 0 if there was none; the first invalid message of
+ * a kind becomes an EVENT_NOTE, further ones are counted. */
 int user_events_receive(struct user_events *p, uint64_t time_ns, struct framebuf *out);
+
+/* At the end: appends an EVENT_NOTE with the number of invalid messages that no note reported, if there
+ * were any. */
+void user_events_report(const struct user_events *p, uint64_t time_ns, struct framebuf *out);
 
 /* Parses a message. Returns 0, or -EBADMSG with text, leaving out as it was. */
 int user_events_parse(

@@ -503,6 +503,126 @@ static void test_processors(void **state)
 	made_done(&m);
 }
 
+/* A process of the job, alive from second from to second to; made_process has none of these. */
+static void add_client(struct made *m, uint32_t id, uint32_t parent, const char *name, const char *command,
+	double from, double to)
+{
+	char text[256];
+	struct process p = {
+		.id = id,
+		.parent = parent,
+		.pid = 5000 + (int32_t) id,
+		.is_main = id == 1,
+		.born_ns = (uint64_t) SECONDS(from),
+		.ended_ns = (uint64_t) SECONDS(to),
+		.ended = true,
+		.command = text,
+	};
+
+	(void) snprintf(p.name, sizeof(p.name), "%s", name);
+	(void) snprintf(text, sizeof(text), "%s", command);
+	assert_int_equal(job_restore_process(m->job, &p), 0);
+}
+
+/* The run takes 41.2 s; the process lives for its first 30 s. */
+static bool is_client(const char *name, const char *command, const char *parent)
+{
+	struct made m;
+	bool ret;
+
+	made_new(&m);
+	add_client(&m, 1, 0, parent, parent, 0, 41.2);
+	add_client(&m, 2, 1, name, command, 0.5, 30);
+	ret = fires(&m, "blind-spots");
+	if (ret) {
+		const struct finding *f = finding_of(&m, "blind-spots");
+
+		assert_string_equal(words_of(f, "client"), name);
+		assert_int_equal((int) (100 * evidence_of(f, "client_ratio")), 71);
+		assert_int_equal(f->severity, SEVERITY_WARN);
+		assert_says(f->message, "hiwater");
+	}
+	made_done(&m);
+	return ret;
+}
+
+static void test_clients_of_daemons(void **state)
+{
+	static const struct {
+		const char *name, *command, *parent;
+		bool is;
+	} cases[] = {
+		{ "docker", "docker run --rm image python train.py", "bash", true },
+		{ "docker", "/bin/sh /tmp/x/docker run image", "hiwater", true },
+		{ "docker", "docker --context there exec c make", "bash", true },
+		{ "docker", "docker logs -f c", "bash", false },
+		{ "docker", "docker events -- run", "bash", false },
+		{ "docker-compose", "/usr/lib/docker/docker-compose compose up", "docker", true },
+		{ "nerdctl", "nerdctl run image", "bash", true },
+		{ "podman", "podman --remote run image", "bash", true },
+		{ "podman", "podman -r run image", "bash", true },
+		{ "podman", "podman --url=ssh://h/run run image", "bash", true },
+		{ "podman", "podman run image rm -r x", "bash", false }, /* its container is a descendant */
+		{ "kubectl", "kubectl -n ns exec pod -- make", "bash", true },
+		{ "kubectl", "kubectl port-forward pod 80", "bash", false },
+		{ "oc", "oc rsh pod", "bash", true },
+		{ "systemd-run", "systemd-run --wait make", "bash", true },
+		{ "machinectl", "machinectl shell m", "bash", true },
+		{ "sbatch", "sbatch --wait job.sh", "bash", true },
+		{ "qsub", "qsub -sync y job.sh", "bash", true },
+		{ "bsub", "bsub -K ./job", "bash", true },
+		{ "ssh", "ssh node7 make -j8", "bash", true },
+		{ "ssh", "ssh -l ana node7 ./N -N", "bash", true },
+		{ "ssh", "ssh -o X=1 git@host git-upload-pack 'a.git'", "bash", false },
+		{ "ssh", "ssh git@host x", "git", false },
+		{ "ssh", "ssh git@host x", "git-remote-ssh", false },
+		{ "ssh", "ssh host rsync --server -e x", "bash", false },
+		{ "ssh", "ssh -fNL 8080:h:80 host", "bash", false },
+		{ "ssh", "ssh -W h:22 jump", "bash", false },
+		{ "pdsh", "pdsh -w n[1-9] uptime", "bash", true },
+		{ "dask", "python /usr/bin/dask ssh a b", "bash", true },
+		{ "dask", "python /usr/bin/dask run x", "bash", true },
+		{ "dask", "python /usr/bin/dask worker tcp://a:1", "bash", false },
+		{ "ray", "/usr/bin/python /usr/bin/ray job submit -- python x.py", "bash", true },
+		{ "ray", "/usr/bin/python /usr/bin/ray start --head --block", "bash", false },
+		{ "dockerd", "dockerd run", "bash", false },
+		{ "python", "python docker run", "bash", false },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (is_client(cases[i].name, cases[i].command, cases[i].parent) != cases[i].is)
+			fail_msg("%s, of %s", cases[i].command, cases[i].parent);
+	}
+}
+
+/* Clients one after the other count together, those at the same time once. */
+static void test_a_client_must_live_for_most_of_the_run(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	add_client(&m, 1, 0, "bash", "bash x.sh", 0, 41.2);
+	add_client(&m, 2, 1, "docker", "docker run a", 0, 15);
+	add_client(&m, 3, 1, "docker", "docker run b", 1, 16);
+	assert_false(fires(&m, "blind-spots"));
+	add_client(&m, 4, 1, "ssh", "ssh h make", 16, 30);
+	assert_false(fires(&m, "blind-spots"));
+	add_client(&m, 5, 1, "docker", "docker run c", 30, 36);
+	assert_true(fires(&m, "blind-spots"));
+	assert_int_equal((int) (100 * evidence_of(finding_of(&m, "blind-spots"), "client_ratio")), 53);
+	/* What was requested cannot be judged by the client's use. */
+	m.f->request_bytes = known(GIB(32));
+	m.s.wall_ns = known(SECONDS(400));
+	assert_false(fires(&m, "blind-spots"));
+	assert_true(fires(&m, "memory-request"));
+	add_client(&m, 6, 1, "docker", "docker run d", 41, 400);
+	assert_false(fires(&m, "memory-request"));
+	assert_says(finding_of(&m, "memory-request")->why_not, "client");
+	made_done(&m);
+}
+
 static void test_blind_spots(void **state)
 {
 	struct made m;
@@ -653,6 +773,8 @@ int main(void)
 		cmocka_unit_test(test_time_request),
 		cmocka_unit_test(test_processors),
 		cmocka_unit_test(test_blind_spots),
+		cmocka_unit_test(test_clients_of_daemons),
+		cmocka_unit_test(test_a_client_must_live_for_most_of_the_run),
 		cmocka_unit_test(test_nothing_known),
 	};
 

@@ -412,6 +412,45 @@ static void an_invalid_message_becomes_a_note(void **state)
 	user_events_done(&p);
 }
 
+/* A program that writes something else to the socket does not fill the recording. */
+static void further_invalid_messages_are_counted(void **state)
+{
+	struct framebuf out = { 0 };
+	struct user_events p;
+
+	(void) state;
+	open_socket(&p);
+	user_events_report(&p, AT, &out);
+	assert_true(framebuf_is_empty(&out));
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(user_events_send(p.name, i % 2 ? "log x" : "GET / HTTP/1.1", NULL), 0);
+		assert_int_equal(user_events_receive(&p, AT, &out), 1);
+	}
+	assert_int_equal(out.n_events, 2); /* the first of each kind */
+	framebuf_clear(&out);
+	user_events_report(&p, AT, &out);
+	check_event(only_event(&out), EVENT_NOTE, "message: 98 more messages were not valid, and ignored");
+	framebuf_done(&out);
+	user_events_done(&p);
+}
+
+static void secrets_in_marks_are_masked(void **state)
+{
+	struct result t = { 0 };
+
+	(void) state;
+	assert_int_equal(parse(&t, "mark login --password SECRET\n2"), 0);
+	check_event(only_event(&t.out), EVENT_MARK, "login --password ***\n2");
+	framebuf_done(&t.out);
+	t = (struct result) { 0 };
+	open_socket(&t.p);
+	assert_int_equal(user_events_send(t.p.name, "log token=SECRET", NULL), 0);
+	assert_int_equal(user_events_receive(&t.p, AT, &t.out), 1);
+	check_event(only_event(&t.out), EVENT_NOTE, "log: 'token=***' is not NAME=NUMBER");
+	framebuf_done(&t.out);
+	user_events_done(&t.p);
+}
+
 /* Like user_events_send, but with any number of bytes. */
 static void send_raw(const char *name, const char *bytes, size_t n)
 {
@@ -662,6 +701,8 @@ int main(void)
 		cmocka_unit_test(long_messages_are_refused),
 		cmocka_unit_test(a_message_goes_there_and_is_read),
 		cmocka_unit_test(an_invalid_message_becomes_a_note),
+		cmocka_unit_test(further_invalid_messages_are_counted),
+		cmocka_unit_test(secrets_in_marks_are_masked),
 		cmocka_unit_test(a_message_is_whole_or_none),
 		cmocka_unit_test(descriptors_are_closed),
 		cmocka_unit_test(messages_of_strangers_are_dropped),
