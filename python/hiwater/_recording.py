@@ -65,6 +65,13 @@ class Recording:
     def __repr__(self) -> str:
         return f"hiwater.open({self.path!r})"
 
+    def _repr_html_(self) -> Optional[str]:
+        """The summary as a short table, for a notebook."""
+        try:
+            return self.summary._repr_html_()
+        except Error:
+            return None
+
     @property
     def summary(self) -> Summary:
         """The summary, of the run so far if it is still measured. Raises Error if the recording

@@ -78,5 +78,5 @@ def html(summary: Any) -> str:
     """The same table for a notebook, with whole values."""
     cells = "".join(f'<tr><th scope="row" style="text-align:left">{escape(label)}</th>'
                     f'<td style="text-align:left">{escape(shortened(value, 5 * VALUE_MOST))}</td></tr>' for label, value in rows(summary))
-    head = f'<tr><th colspan="2" style="text-align:left">{escape(headline(summary))}</th></tr>'
+    head = f'<tr><th colspan="2" style="text-align:left">{escape(headline(summary).replace("   ", ", "))}</th></tr>'
     return f'<table class="hiwater-run"><thead>{head}</thead><tbody>{cells}</tbody></table>'

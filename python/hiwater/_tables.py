@@ -91,13 +91,14 @@ def _figures(times: Any, samples: Columns, windows: Columns, entity_id: Optional
 
 
 def _cores(recording: Recording, times: Any, numpy: Any) -> Any:
-    """The CPUs in use between the two reads around each of times."""
+    """The CPUs in use between the two reads around each of times; shortly after the last read, those
+    before it."""
     from ._plot import cores
 
     found = numpy.full(len(times), numpy.nan)
     for _, at, values in cores(recording):
-        place = numpy.searchsorted(numpy.asarray(at), times, side="left")
-        valid = place < len(at)
+        place = numpy.minimum(numpy.searchsorted(numpy.asarray(at), times, side="left"), len(at) - 1)
+        valid = times <= at[-1] + LEAST_HOLD_S
         found[valid] = numpy.asarray(values, dtype=float)[place[valid]]
     return found
 

@@ -167,7 +167,7 @@ with sqlite3.connect("a.hiw") as db:
     SEC = 10**9
     # the first logged value lies in a window only, the second behind a sample, the third in a gap
     db.execute("INSERT INTO job_sample (t, span, n, ram, ram_max, cpu_user) VALUES (0, ?, 1, 7000, 9000, 5)", (times[0] + 1000,))
-    for t, ram in ((times[1] - SEC // 10, 111), (times[1] - SEC // 100, 222), (times[1] + 1, 333)):
+    for t, ram in ((times[1] - SEC // 2, 111), (times[1] - SEC // 100, 222), (times[1] + 1, 333)):
         db.execute("INSERT INTO job_recent (t, span, n, ram) VALUES (?, 0, 1, ?)", (t, ram))
     db.execute("INSERT INTO job_recent (t, span, n) VALUES (?, 0, 1)", (times[1] - 5,))  # it did not read this
     db.execute("UPDATE series_value SET t = t + 10 * ? WHERE t >= ?", (SEC, times[2]))
@@ -177,12 +177,16 @@ assert list(table.loss)[:3] == [1, 1 / 2, 1 / 3] and list(table.step)[:3] == [0,
 assert table.step.isna().tolist() == [False] * 3 + [True]
 assert list(table.ram)[:3] == [0, 1, 2]  # the program's own series of that name
 assert list(table.ram_job)[:2] == [7000, 222] and table.ram_job.isna().tolist() == [False, False, True, True], table.ram_job
-assert list(table.cpu_user)[:1] == [5] and "cores" in table and "id" not in table and "ram_max" not in table
+assert list(table.cpu_user)[:1] == [5] and table.cores.isna().all() and "id" not in table and "ram_max" not in table
 try: run.joined("process")
 except hiwater.Error as e: assert "host, job, gpu" in str(e), e
 else: raise AssertionError
 with hiwater.track(output="b.hiw") as other: pass
 nothing, no_gpu = other.joined(), run.joined("gpu")
+with sqlite3.connect("a.hiw") as db:
+    db.execute("UPDATE job_recent SET cpu_user = t / 2, cpu_system = t / 4")  # three quarters of a core
+cores = run.joined("job").cores
+assert [abs(c - 0.75) < 0.01 for c in cores.dropna()] == [True, True] and cores.isna().tolist() == [False, False, True, True], cores
 assert len(nothing) == len(no_gpu) == 0 and {"ram", "cores"} <= set(nothing.columns) and {"loss", "gpu", "mem"} <= set(no_gpu.columns)
 sys.modules["pandas"] = None
 try: run.joined()
@@ -214,6 +218,10 @@ for shown in (run, run.summary, hiwater.open("fit<&>").summary):
     assert table.startswith("<table") and "fit&lt;&amp;&gt;" in table and "epoch 1" in table and "<fit" not in table
     assert str(hiwater.open("fit<&>").summary) != repr(shown)
 assert [p.label for p in run.summary.phases] == ["epoch 0", "epoch 1"]
+advice = [{"code": "x", "severity": "hint", "message": f"advice {i} " + 200 * "w"} for i in range(9)]
+full = hiwater.Summary.from_json(json.dumps({**run.summary.to_dict(), "command": ["c" * 999], "run": {}, "findings": advice, "energy": {"gpu_j": 5}}))
+assert 500 < len(repr(full)) <= 700 and "advice 0" in full._repr_html_() and "advice 0" in repr(full)
+assert hiwater.open("fit<&>")._repr_html_() == run._repr_html_() and hiwater.Recording("/nowhere")._repr_html_() is None
 copy = pickle.loads(pickle.dumps(run))
 assert repr(copy) == "hiwater.Run('fit<&>'), measured in another process" and copy._repr_html_() is None
 long = hiwater.track("n" * 5000)
