@@ -119,7 +119,7 @@ def test_too_few_runs(made, tool):
     assert "p=" not in text and "\nno test: it needs 4 runs of each; base has 3, new has 5\n" in text
     assert re.search(r"^every run of new is below every run of base: wall$", text, re.M), text
     assert re.search(r"^runs of new and base overlap: .*\bpeak RAM\b", text, re.M), text
-    assert re.search(r"^Result: undecided, too few runs; so far new is 1.1\d times faster and uses 1.00 times the RAM\.\n\Z", text, re.M), text
+    assert re.search(r"^Result: undecided, too few runs; so far new is 1.1\d times faster; less than 0.5 % apart in peak RAM\.\n\Z", text, re.M), text
     wall = figure(tool, "time.wall_s", "base", "new")[1]
     assert wall["p"] is None and wall["order"] == "below" and wall["runs_needed"] is None
 
@@ -145,6 +145,16 @@ def test_how_many_runs_a_difference_needs(made, tool):
     text = compared(tool, "base", "new")
     assert f"\nwall: about {math.ceil(needed)} runs of each would show whether +1.8 % is real\n" in text, text
     assert text.endswith("Result: no difference found in wall and peak RAM.\n")
+
+
+def test_a_slight_difference_is_not_a_factor(made, tool):
+    """Even if the test finds it, or if it would need few runs."""
+    made.group("base", BASE, [1000.1, 1000.2, 1000.3, 1000.4, 1000.5])
+    made.group("new", NEW, [1001.1, 1001.2, 1001.3, 1001.4, 1001.5])
+    assert compared(tool, "base", "new").endswith("Result: new is 1.18 ± 0.01 times faster; less than 0.5 % apart in peak RAM.\n")
+    made.group("near", BASE, [1000.3, 1000.4, 1000.5, 1000.6, 1000.7])
+    text = compared(tool, "base", "near")
+    assert "peak RAM: about" not in text and text.endswith("Result: no difference found in wall and peak RAM.\n"), text
 
 
 def test_signs_in_ascii(made, tool):

@@ -62,6 +62,12 @@ static bool is_undecided(const struct compare_change *change)
 	return change->result == COMPARE_SINGLE || change->result == COMPARE_TOO_FEW;
 }
 
+/* Less than half a percent: its factor would be written as 1.00. */
+static bool is_slight(const struct compare_change *change)
+{
+	return fabs(change->ratio - 1) < 0.005;
+}
+
 /* "every run of new is below every run of base: wall, CPU time" */
 static void put_order(const struct comparison *c, enum compare_order order, const char *names[2],
 	struct buf *out)
@@ -105,7 +111,8 @@ static void put_needed(const struct comparison *c, const struct sink_options *o,
 		const struct compare_row *row = leading_row(c, i, &change);
 		char text[COMPARE_CHANGE_LEN];
 
-		if (!row || change.result != COMPARE_NO_DIFFERENCE || !(change.runs_needed <= RUNS_NAMED))
+		if (!row || change.result != COMPARE_NO_DIFFERENCE || is_slight(&change) ||
+			!(change.runs_needed <= RUNS_NAMED))
 			continue;
 		change.result = COMPARE_DIFFERS;
 		(void) buf_printf(out, "%s: about %.0f runs of each would show whether %s is real\n",
@@ -216,7 +223,8 @@ static size_t put_factors(const struct comparison *c, const struct sink_options 
 	size_t shown[LEADING], n = 0;
 
 	for (size_t i = 0; i < LEADING; i++) {
-		if (leading_row(c, i, &changes[i]) && wants(&changes[i]) && !isnan(changes[i].ratio))
+		if (leading_row(c, i, &changes[i]) && wants(&changes[i]) && !isnan(changes[i].ratio) &&
+			!is_slight(&changes[i]))
 			shown[n++] = i;
 	}
 	for (size_t k = 0; k < n; k++) {
@@ -232,8 +240,19 @@ static bool differs(const struct compare_change *change)
 	return change->result == COMPARE_DIFFERS;
 }
 
-/* "wall and peak RAM". Returns how many. */
-static size_t put_equal(const struct comparison *c, struct buf *out)
+static bool is_equal(const struct compare_change *change)
+{
+	return change->result == COMPARE_NO_DIFFERENCE;
+}
+
+static bool is_slight_only(const struct compare_change *change)
+{
+	return !is_equal(change) && is_slight(change);
+}
+
+/* The figures of which wants is true: "wall and peak RAM". Returns how many. */
+static size_t put_labels(const struct comparison *c, bool (*wants)(const struct compare_change *change),
+	struct buf *out)
 {
 	const struct compare_row *rows[LEADING];
 	size_t n = 0;
@@ -242,7 +261,7 @@ static size_t put_equal(const struct comparison *c, struct buf *out)
 		struct compare_change change;
 		const struct compare_row *row = leading_row(c, i, &change);
 
-		if (row && change.result == COMPARE_NO_DIFFERENCE)
+		if (row && wants(&change))
 			rows[n++] = row;
 	}
 	for (size_t k = 0; k < n; k++)
@@ -255,23 +274,27 @@ static size_t put_equal(const struct comparison *c, struct buf *out)
 /* The result of two groups. */
 static void put_tested(const struct comparison *c, const struct sink_options *o, struct buf *out)
 {
-	struct buf name = BUF_INIT(1 << 16), changed = BUF_INIT(1 << 16), equal = BUF_INIT(1 << 16),
-		   open = BUF_INIT(1 << 16);
+	struct buf name = BUF_INIT(1 << 16), text = BUF_INIT(1 << 16);
 
 	compare_name(c, 1, o, &name);
-	if (put_factors(c, o, differs, &changed) > 0)
-		(void) buf_printf(out, "%s%s", name.data, changed.data);
-	if (put_equal(c, &equal) > 0)
-		(void) buf_printf(out, "%sno difference found in %s", out->len ? "; " : "", equal.data);
-	if (put_factors(c, o, is_undecided, &open) > 0)
-		(void) buf_printf(out, "%sundecided, too few runs; so far %s%s", out->len ? "; " : "", name.data,
-			open.data);
+	if (put_factors(c, o, differs, &text) > 0)
+		(void) buf_printf(out, "%s%s", name.data, text.data);
+	buf_clear(&text);
+	if (put_labels(c, is_equal, &text) > 0)
+		(void) buf_printf(out, "%sno difference found in %s", out->len ? "; " : "", text.data);
+	buf_clear(&text);
+	if (put_labels(c, is_undecided, &text) > 0)
+		(void) buf_printf(out, "%sundecided, too few runs", out->len ? "; " : "");
+	buf_clear(&text);
+	if (put_factors(c, o, is_undecided, &text) > 0)
+		(void) buf_printf(out, "; so far %s%s", name.data, text.data);
+	buf_clear(&text);
+	if (put_labels(c, is_slight_only, &text) > 0)
+		(void) buf_printf(out, "%sless than 0.5 %% apart in %s", out->len ? "; " : "", text.data);
 	if (out->len == 0)
 		(void) buf_str(out, "undecided; neither time nor memory can be compared");
 	buf_done(&name);
-	buf_done(&changed);
-	buf_done(&equal);
-	buf_done(&open);
+	buf_done(&text);
 }
 
 /* The group with the lowest mean of each leading figure. */
