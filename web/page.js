@@ -203,6 +203,8 @@ async function begin() {
   keyboard(page, leads(page));
   downloads(data);
   page.showRange();
+  const stretch = /^#t=([\d.]+)-([\d.]+)$/.exec(location.hash); // seconds
+  if (stretch) page.view.showAround(Number(stretch[1]), Number(stretch[2]));
   let width = innerWidth;
   new ResizeObserver(() => {
     if (innerWidth === width) return;

@@ -10,13 +10,17 @@
 
 A separate process, the hiwater command, measures; the sampling does not run in this interpreter,
 and the program continues if that process fails. `track` measures a block, a function or another
-process; `open` reads a recording.
+process; `open` reads a recording; `compare` compares runs, and `report` writes one page about
+several.
 """
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import callbacks as callbacks
     from . import sinks as sinks
     from ._command import command as command
+    from ._compare import Comparison as Comparison
+    from ._compare import compare as compare
+    from ._compare import report as report
     from ._errors import Error as Error
     from ._ipython import load_ipython_extension as load_ipython_extension
     from ._ipython import unload_ipython_extension as unload_ipython_extension
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
 
 # Name: (module, attribute), imported at first use, so that `import hiwater` stays cheap.
 _NAMES = {
+    "Comparison": ("_compare", "Comparison"), "compare": ("_compare", "compare"), "report": ("_compare", "report"),
     "Error": ("_errors", "Error"), "Phase": ("_run", "Phase"), "Recording": ("_recording", "Recording"),
     "Run": ("_run", "Run"), "load_ipython_extension": ("_ipython", "load_ipython_extension"),
     "unload_ipython_extension": ("_ipython", "unload_ipython_extension"), "Summary": ("_summary", "Summary"), "command": ("_command", "command"),
@@ -51,8 +56,8 @@ _NAMES = {
 
 _MODULES = {"callbacks", "sinks"}
 
-__all__ = ["Error", "Phase", "Recording", "Run", "Summary", "__version__", "callbacks", "command", "current", "last", "log", "mark",
-           "oom", "open", "phase", "sinks", "start", "stop", "track", "wrap_loader"]
+__all__ = ["Comparison", "Error", "Phase", "Recording", "Run", "Summary", "__version__", "callbacks", "command", "compare", "current",
+           "last", "log", "mark", "oom", "open", "phase", "report", "sinks", "start", "stop", "track", "wrap_loader"]
 
 
 def _version() -> str:

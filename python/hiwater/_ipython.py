@@ -5,7 +5,8 @@
     %hiwater off                ends the run and prints its totals
     %hiwater status             prints the present use of the run
     %hiwater last               prints the summary of the run that ended last
-    %hiwater report [FILE]      writes a page about the run that is measured, or ended last
+    %hiwater report [FILE]      writes a page about the last cell: its run, or the run of %hiwater on at its time
+    %hiwater report all [FILE]  writes a page about the notebook: the run of %hiwater on, else the runs of its cells
     %%hiwater [-n NAME] [--live] [--report] [-i INTERVAL] [-o FILE]    at the top of a cell: measures the cell as a separate run
 
 `%%hiwater` is replaced by a line of Python before the cell runs. The cell is therefore compiled,
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pathlib
 import re
 import shlex
 import sys
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 CELL = "%%hiwater"
 FINISH_LIMIT_S = 2.0  # wait for the recorder of an ended kernel to finish its recording
 _SUFFIXES = ("", "-wal", "-shm")  # suffixes of the files of a recording; the latter two are left by a killed recorder
+FILE_LIMIT_S = 3.0  # wait for the recording of a run that has just begun
+CELLS_MOST = 16  # runs on a page
 LEAST_CPU_S = 0.5  # below this, CPU time is too coarse for a mean
 ACTIONS = "on, off, status, report, last"
 _OPTIONS = {"-n": "name", "--name": "name", "-i": "interval", "--interval": "interval", "-o": "output", "--output": "output"}
@@ -147,6 +151,9 @@ class Magic:
     def __init__(self, shell: Any) -> None:
         self.shell = shell
         self.session: Optional[Run] = None                    # the run of %hiwater on
+        self.notebook: Optional[Run] = None                   # the same, also after %hiwater off
+        self.cells: List[Run] = []                            # the last runs of %%hiwater
+        self.last_cell: Optional[Tuple[Run, Optional[PhaseSummary]]] = None  # its run, and in the run of %hiwater on its phase
         self.phase: Optional[Tuple[str, Phase]] = None        # the running cell, in that run
         self.cell: Optional[Tuple[Run, Dict[str, Any]]] = None  # the run of %%hiwater
         self.next_cell = 0  # the number of the next cell; depending on the version, the shell's count may be one ahead
@@ -178,6 +185,7 @@ class Magic:
         self.session = Run({"name": "notebook", **options, "_by_cell": True})
         with replacing_previous(self.session._options):
             self.session.start()
+        self.notebook, self.last_cell = self.session, None
 
     def _off(self, words: List[str]) -> None:
         self._no_arguments(words)
@@ -204,12 +212,28 @@ class Magic:
         self._show(str(_finished[-1].summary))
 
     def _report(self, words: List[str]) -> None:
+        words = list(words)
+        is_whole = words[:1] == ["all"]
+        if is_whole:
+            words.pop(0)
         if len(words) > 1:
-            raise Error("%hiwater report takes one file name at most")
-        run = self.session if self.session and self.session.is_running else _finished[-1] if _finished else None
-        if run is None:
+            raise Error("%hiwater report takes `all` and one file name at most")
+        runs, phase = self._whole() if is_whole else self._last_run()
+        if not runs:
             raise Error("there is no run to report; use %hiwater on, or %%hiwater at the top of a cell")
-        self._show_report(run, words[0] if words else None)
+        self._show_report(runs, words[0] if words else None, phase)
+
+    def _whole(self) -> Tuple[List[Run], Optional[PhaseSummary]]:
+        """The run of the notebook, or those of its cells."""
+        return [self.notebook] if self.notebook else list(self.cells), None
+
+    def _last_run(self) -> Tuple[List[Run], Optional[PhaseSummary]]:
+        """The run of the last cell, and the cell's phase in the run of %hiwater on; else the run that
+        ended last."""
+        session = self.session if self.session and self.session.is_running else None
+        if self.last_cell and (session or _finished[-1:] == [self.last_cell[0]]):
+            return [self.last_cell[0]], self.last_cell[1]
+        return [session] if session else _finished[-1:], None
 
     def _cell(self, words: List[str]) -> None:
         """Starts the run of a cell: the call that replaces its line %%hiwater."""
@@ -261,12 +285,15 @@ class Magic:
             exception = getattr(result, "error_in_exec", None) or getattr(result, "error_before_exec", None)
             if getattr(result, "execution_count", None) is not None:
                 self.next_cell = result.execution_count + 1
+            has_run = self.cell is not None
             self._end_cell(exception)
-            self._end_phase(exception)
+            self._end_phase(exception, is_last=not has_run)
         except Error as e:
             print(f"hiwater: {e}", file=sys.stderr)
 
-    def _end_phase(self, exception: Optional[BaseException]) -> None:
+    def _end_phase(self, exception: Optional[BaseException], is_last: bool) -> None:
+        """Ends the phase of a cell in the run of %hiwater on. is_last: the cell has no run of its
+        own."""
         if not self.phase or not self.session:
             return
         name, phase = self.phase
@@ -277,11 +304,14 @@ class Magic:
         found = [p for p in self.session.summary.phases if p.name == name]
         if found:
             self._show(cell_line(name, found[-1]))
+        if found and is_last:
+            self.last_cell = self.session, found[-1]
 
     def _end_cell(self, exception: Optional[BaseException] = None) -> None:
         if not self.cell:
             return
         (run, wants), self.cell = self.cell, None
+        self.cells, self.last_cell = [*self.cells, run][-CELLS_MOST:], (run, None)
         if exception is not None:
             run.oom(exception)
         has_chart = run._live is not None
@@ -292,14 +322,25 @@ class Magic:
         for warning in run.warnings:
             print(f"hiwater: {warning}", file=sys.stderr)
         if wants["report"]:
-            self._show_report(run)
+            self._show_report([run])
 
-    def _show_report(self, run: Run, path: Optional[str] = None) -> None:
-        """Writes the page next to the recording, or, if that is a temporary file, into the working
-        folder."""
+    def _show_report(self, runs: List[Run], path: Optional[str] = None, phase: Optional[PhaseSummary] = None) -> None:
+        """Writes the page next to the recording; of several runs, or of a temporary recording, into
+        the working folder. Opened by the address that is shown, the page begins at the phase."""
+        if len(runs) > 1:
+            from ._compare import report
+
+            self._show(f"report: {report(*runs, path=path or 'hiwater-notebook.html')}")
+            return
+        run = runs[0]
+        until = time.monotonic() + FILE_LIMIT_S
+        while run.is_running and not run.path and time.monotonic() < until:
+            time.sleep(0.02)
         if path is None and run.recording.is_temporary:
             path = f"hiwater-{re.sub('[^-_.0-9A-Za-z]+', '-', run.name or 'cell')}.html"
-        self._show(f"report: {run.report(path)}")
+        page = run.report(path)
+        self._show(f"report: {page}" + (f"   {phase.name}: {pathlib.Path(page).as_uri()}#t={phase.begin_s:.3f}-{phase.end_s:.3f}"
+                                        if phase and phase.end_s is not None else ""))
 
     def _show(self, text: str) -> None:
         """Shows text as output of the cell; in a terminal on stdout."""

@@ -53,6 +53,8 @@ def number(value: float) -> str:
     """Three significant digits."""
     if value == 0:
         return "0"
+    if value - value != 0:  # NaN, an infinity
+        return str(value)
     if abs(value) >= 1e5 or abs(value) < 1e-3:
         return f"{value:.3g}"
     exponent = int(f"{value:.2e}".partition("e")[2])
@@ -191,11 +193,13 @@ def device_label(summary: Any, device: Any) -> str:
 
 def busy_parts(summary: Any) -> list[str]:
     """The utilisation of the devices on which the job used memory."""
-    parts = []
-    for device in leaf_devices(summary):
-        lead = device.utilization_lead
-        value = device.utilization.get(lead) if lead else None
-        if value is not None and device.memory.job_peak_bytes:
-            word = {"sm_active_mean": "SM active", "graphics_active_mean": "active"}.get(lead, "busy")
-            parts.append(f"{device_label(summary, device)} {word} {number(value * 100)} %")
-    return parts
+    return [f"{device_label(summary, device)} {busy(device)}" for device in leaf_devices(summary)
+            if device.memory.job_peak_bytes and busy(device)]
+
+
+def busy(device: Any) -> str:
+    """"SM active 30 %"; "" if unknown."""
+    lead = device.utilization_lead
+    value = device.utilization.get(lead) if lead else None
+    word = {"sm_active_mean": "SM active", "graphics_active_mean": "active"}.get(lead, "busy")
+    return "" if value is None else f"{word} {number(value * 100)} %"

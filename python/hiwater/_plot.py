@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A recording as a matplotlib figure. No other module imports matplotlib."""
+"""A recording as a matplotlib figure. No other module imports matplotlib (but _figure, for this one)."""
 from __future__ import annotations
 
 import re
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 GIB = 1 << 30
 FRAMEWORK = re.compile(r"(torch|jax|tensorflow)/([^/]+)/(\w+)$")
 LOOP = ("data_wait", "step_time", "steps")  # series of callbacks and wrap_loader: drawn only on request
+PEAK = "RAM, peak"  # of windows: drawn as steps
+LABELS_MOST = 9  # labels at the ends of the lines of one panel; more lines have a legend
+LABEL_POINTS = 9.0  # height of a label
+PANEL_POINTS = 90.0  # height of a panel, about
+LETTER = 0.0085  # width of a letter, of the width of a panel, about
 RATE_LEAST_NS = 200_000_000  # shortest interval of a rate: counters advance in steps of 10 ms
 
 
@@ -25,8 +30,19 @@ def scaled(values: List[Any], by: float) -> List[Optional[float]]:
 
 
 def memory(recording: Recording) -> List[Line]:
-    job = recording.columns("job")
-    return [("RAM", job["t_s"], scaled(job["ram"], GIB)), ("RAM, peak", job["t_s"], scaled(job["ram_max"], GIB))]
+    """RAM of full-rate rows, and before the first of these the means of windows; peaks of windows.
+    Both reach to the end of the last window."""
+    job, full = recording.columns("job"), recording.columns("job", rate="full")
+    since = full["t_s"][0] if full["t_s"] else float("inf")
+    means = [(t, ram) for t, span, ram in zip(job["t_s"], job["span_s"], job["ram"]) if t + span <= since]
+    rows = [*means, *((t, ram) for t, ram in zip(full["t_s"], full["ram"]) if ram is not None)]
+    peaks = list(zip(job["t_s"], job["ram_max"]))
+    ends = [t + span for t, span in zip(job["t_s"], job["span_s"])]
+    for line in (rows, peaks):
+        if line and ends and max(ends) > line[-1][0]:
+            line.append((max(ends), line[-1][1]))
+    return [(name, [t for t, _ in line], scaled([v for _, v in line], GIB))
+            for name, line in (("RAM", rows), (PEAK, peaks)) if line]
 
 
 def cores(recording: Recording) -> List[Line]:
@@ -98,31 +114,75 @@ def panels(recording: Recording, series: Sequence[str]) -> List[Tuple[str, List[
     return [panel for panel in all_of_them if panel[1]]
 
 
+def outer_phases(recording: Recording, end: float) -> List[Tuple[float, float, str]]:
+    """(begin, end, label) of the phases that are in no other: "epoch 3"."""
+    columns = recording.columns("phase")
+    found = []
+    for name, facts, parent, begin, ended in zip(*(columns[key] for key in ("name", "facts", "parent", "begin_s", "end_s"))):
+        if not parent:
+            first = (facts or "").split("\n")[0]
+            number = first[len(name) + 1:] if first.startswith(name + "=") else ""
+            found.append((begin, end if ended is None else ended, f"{name} {number}".rstrip()))
+    return found
+
+
+def label_lines(axis: Any) -> None:
+    """Names the lines at their ends, without overlaps; a legend next to the panel if they are many."""
+    if len(axis.get_lines()) > LABELS_MOST:
+        axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize="small", frameon=False)
+        return
+    low, high = axis.get_ylim()
+    ends = []
+    for line in axis.get_lines():
+        points = [(x, y) for x, y in zip(line.get_xdata(), line.get_ydata()) if y - y == 0]
+        if points:
+            ends.append(((points[-1][1] - low) / ((high - low) or 1) * PANEL_POINTS, points[-1], line))
+    at = float("-inf")
+    for height, point, line in sorted(ends, key=lambda end: end[0]):
+        at = max(height, at + LABEL_POINTS)
+        axis.annotate(line.get_label(), point, xytext=(4, at - height), textcoords="offset points", color=line.get_color(),
+                      fontsize="small", va="center", annotation_clip=False)
+
+
+def shade_phases(axes: Any, phases: Sequence[Tuple[float, float, str]]) -> None:
+    """Shades every other phase, and names those that are wide enough above the first panel."""
+    begin, end = axes[0].get_xlim()
+    free = begin
+    for i, (since, until, label) in enumerate(phases):
+        for axis in axes if i % 2 == 0 else ():
+            axis.axvspan(since, until, alpha=0.08, linewidth=0)
+        if since >= free and until - since >= len(label) * LETTER * (end - begin):
+            axes[0].annotate(label, (since, 1), xycoords=("data", "axes fraction"), xytext=(2, 3), textcoords="offset points",
+                             fontsize="small", annotation_clip=False)
+            free = since + len(label) * LETTER * (end - begin)
+
+
 def plot(recording: Recording, series: Sequence[str]) -> Any:
     from importlib import import_module
 
     try:
-        make_figure: Any = import_module("matplotlib.figure").Figure
+        make_figure: Any = import_module("._figure", __package__).Figure
     except ImportError as e:
         raise Error("plot needs matplotlib: pip install matplotlib; columns() returns the values") from e
     shown = panels(recording, series)
-    phases, events = recording.columns("phase"), recording.columns("event")
+    if not shown:
+        raise Error("nothing to draw: the recording has no samples yet")
+    events = recording.columns("event")
     figure = make_figure(figsize=(9, 1 + 1.6 * len(shown)), layout="constrained")
     axes = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
     for axis, (label, lines, from_zero) in zip(axes, shown):
         for name, times, values in lines:
-            axis.plot(times, [float("nan") if v is None else v for v in values], label=name, linewidth=1.2)
+            axis.plot(times, [float("nan") if v is None else v for v in values], label=name, linewidth=1.2,
+                      drawstyle="steps-post" if name == PEAK else "default")
         axis.set_ylabel(label)
         axis.margins(x=0)
         if from_zero:
             axis.set_ylim(0, 1.05 * axis.get_ylim()[1])  # keeps a constant line off the frame
         if len(lines) > 1:
-            axis.legend(loc="upper left", fontsize="small", frameon=False)
-        for i, (begin, end) in enumerate(zip(phases["begin_s"], phases["end_s"])):
-            if end is not None and i % 2 == 0:
-                axis.axvspan(begin, end, alpha=0.08, linewidth=0)
+            label_lines(axis)
         for time, kind in zip(events["t_s"], events["kind"]):
             if kind == "mark":
                 axis.axvline(time, linewidth=0.8, linestyle=":")
+    shade_phases(axes, outer_phases(recording, axes[0].get_xlim()[1]))
     axes[-1].set_xlabel("seconds")
     return figure

@@ -28,16 +28,19 @@ if TYPE_CHECKING:
 
 GPU_NUMBER = ("CASE WHEN coalesce(g.parent, '') = '' THEN g.number ELSE (SELECT w.number FROM gpu w WHERE w.uuid = g.parent) || '.' || "
               "g.number END")  # the number of the gpu g, as hiwater gpus shows it: 0, of an instance 0.1
-_SAMPLES = {
-    "host": "SELECT t / 1e9 AS t_s, span / 1e9 AS span_s, * FROM host_sample ORDER BY t",
-    "job": "SELECT t / 1e9 AS t_s, span / 1e9 AS span_s, * FROM job_sample ORDER BY t",
-    "process": "SELECT s.t / 1e9 AS t_s, s.span / 1e9 AS span_s, p.pid AS pid, p.name AS name, s.* FROM process_sample s "
+RATES = {"windows": "sample", "full": "recent"}  # endings of the names of tables
+_SAMPLED = {  # @ is the rate's ending
+    "host": "SELECT s.t / 1e9 AS t_s, s.span / 1e9 AS span_s, s.* FROM host_@ s ORDER BY s.t",
+    "job": "SELECT s.t / 1e9 AS t_s, s.span / 1e9 AS span_s, s.* FROM job_@ s ORDER BY s.t",
+    "process": "SELECT s.t / 1e9 AS t_s, s.span / 1e9 AS span_s, p.pid AS pid, p.name AS name, s.* FROM process_@ s "
                "LEFT JOIN process p ON p.id = s.id ORDER BY s.t, s.id",
-    "gpu": "SELECT s.t / 1e9 AS t_s, s.span / 1e9 AS span_s, g.number AS gpu, g.name AS name, s.* FROM gpu_sample s "
+    "gpu": "SELECT s.t / 1e9 AS t_s, s.span / 1e9 AS span_s, g.number AS gpu, g.name AS name, s.* FROM gpu_@ s "
            "LEFT JOIN gpu g ON g.id = s.id ORDER BY s.t, s.id",
     "gpu_process": "SELECT s.t / 1e9 AS t_s, s.span / 1e9 AS span_s, p.pid AS pid, p.name AS name, g.number AS gpu, s.* "
-                   "FROM gpu_process_sample s LEFT JOIN gpu_process p ON p.id = s.id LEFT JOIN gpu g ON g.id = p.gpu "
+                   "FROM gpu_process_@ s LEFT JOIN gpu_process p ON p.id = s.id LEFT JOIN gpu g ON g.id = p.gpu "
                    "ORDER BY s.t, s.id",
+}
+_LISTED = {
     "series": "SELECT v.t / 1e9 AS t_s, s.name AS name, v.step AS step, v.value AS value FROM series_value v "
               "JOIN series s ON s.id = v.series ORDER BY v.t, v.rowid",
     "event": "SELECT t / 1e9 AS t_s, kind, entity, id, phase, value AS value_ns, text FROM event ORDER BY rowid",
@@ -61,6 +64,13 @@ class Recording:
 
     def __repr__(self) -> str:
         return f"hiwater.open({self.path!r})"
+
+    def _repr_html_(self) -> Optional[str]:
+        """The summary as a short table, for a notebook."""
+        try:
+            return self.summary._repr_html_()
+        except Error:
+            return None
 
     @property
     def summary(self) -> Summary:
@@ -97,22 +107,26 @@ class Recording:
         except sqlite3.Error as e:
             raise Error(f"{self.path} cannot be read: {e}") from e
 
-    def columns(self, entity: str = "job") -> Dict[str, List[Any]]:
+    def columns(self, entity: str = "job", *, rate: str = "windows") -> Dict[str, List[Any]]:
         """The windows (1 s each unless they were merged) of host, job, process, gpu or gpu_process,
         or all values of series, event, phase: a list per column. t_s and span_s are seconds; the
         others have the names and base units of docs/metrics.md (NAME the mean, NAME_min and
-        NAME_max the extremes of a window); None is unknown. Raises Error."""
-        names, rows = self.query(_select(entity))
+        NAME_max the extremes of a window); None is unknown.
+
+        rate="full": every sample instead of windows, with one column NAME per metric; None where
+        this sample did not read it. Samples are kept for the last five minutes, and around a
+        trigger. Raises Error."""
+        names, rows = self.query(_select(entity, rate))
         return {name: [row[place] for row in rows] for name, place in _places(entity, names).items()}
 
-    def arrays(self, entity: str = "job") -> Arrays:
+    def arrays(self, entity: str = "job", *, rate: str = "windows") -> Arrays:
         """As `columns`, without a Python object per value: memoryviews of 8-byte numbers, which
         numpy uses without a copy (`numpy.asarray(run.arrays()["ram"])`), and lists of strings. A
         column is of integers ("q") if all its values are known, else of floats ("d") with NaN for
         unknown. Raises Error."""
         from ._native import columns
 
-        sql, uri = _select(entity), _uri(self._file())
+        sql, uri = _select(entity, rate), _uri(self._file())
         with _reader_lock:
             try:
                 made = columns(uri, sql)
@@ -123,17 +137,29 @@ class Recording:
                     raise Error(f"{self.path} cannot be read: {e}") from e
         return {name: made[place][1] for name, place in _places(entity, [name for name, _ in made]).items()}
 
-    def to_pandas(self, entity: str = "job") -> Any:
-        """As `columns`, as a pandas.DataFrame with t_s as its index where the table has one. Needs
-        pandas. Raises Error."""
-        from importlib import import_module
+    def to_pandas(self, entity: str = "job", *, rate: str = "windows") -> Any:
+        """As `columns`, as a pandas.DataFrame with t_s as its index where the table has one, and
+        with a column `time`: the wall clock in UTC (of a phase, at its begin). Needs pandas. Raises
+        Error."""
+        from ._tables import pandas_for, wall_clock
 
-        try:
-            pandas: Any = import_module("pandas")
-        except ImportError as e:
-            raise Error("to_pandas needs pandas: pip install pandas; columns() returns the same as lists") from e
-        frame = pandas.DataFrame(self._for_pandas(entity))
+        pandas = pandas_for("to_pandas", "columns() returns the same as lists")
+        frame = pandas.DataFrame(self._for_pandas(entity, rate))
+        frame.insert(1 if "t_s" in frame.columns else 0, "time", wall_clock(self, pandas, frame["t_s" if "t_s" in frame.columns else "begin_s"]))
         return frame.set_index("t_s") if "t_s" in frame.columns else frame
+
+    def joined(self, entity: str = "job") -> Any:
+        """What the program logged, with the use of the job (or of "host" or "gpu") at the same
+        times: a pandas.DataFrame with a row for each instant at which values were logged (and for
+        each GPU), t_s as its index, the wall clock `time`, `step`, a column for each series, and
+        the columns of `to_pandas(entity, rate="full")`; of the job also `cores`, the CPUs in use in the
+        stretch between two reads around that instant. Each other figure is the last one read at or
+        before that instant; where samples are no longer kept at full rate, the mean of the window
+        around it. Without logged values, or without GPUs, it has no
+        rows. Needs pandas. Raises Error."""
+        from ._tables import joined
+
+        return joined(self, entity)
 
     def to_parquet(self, path: Union[str, os.PathLike[str]], entity: str = "job") -> str:
         """Writes the table into a Parquet file, atomically, and returns its path. Integers stay
@@ -144,7 +170,7 @@ class Recording:
 
         from ._parquet import ROWS, write
 
-        sql, target, summary = _select(entity), os.path.abspath(path), output_of("show", "--json", self._file())
+        sql, target, summary = _select(entity, "windows"), os.path.abspath(path), output_of("show", "--json", self._file())
         try:
             with _reader_lock, _connection(self._file()) as connection:
                 connection.execute(f"CREATE TEMP VIEW request AS {sql}")
@@ -157,22 +183,23 @@ class Recording:
             raise Error(f"{self.path} cannot be read: {e}") from e
         return target
 
-    def _for_pandas(self, entity: str) -> Dict[str, Any]:
+    def _for_pandas(self, entity: str, rate: str) -> Dict[str, Any]:
         """As numpy arrays; as lists if the package's C extension was not built."""
         from importlib import import_module
 
-        _select(entity)
+        _select(entity, rate)
         try:
             import_module("._native", __package__)
         except Error:
-            return self.columns(entity)
+            return self.columns(entity, rate=rate)
         as_array: Any = import_module("numpy").asarray
-        return {name: as_array(v) if isinstance(v, memoryview) else v for name, v in self.arrays(entity).items()}
+        return {name: as_array(v) if isinstance(v, memoryview) else v for name, v in self.arrays(entity, rate=rate).items()}
 
     def plot(self, *series: str) -> Any:
         """A matplotlib figure: RAM, CPUs and GPUs over time, below them the named series (without
-        names, all that the program logged), with phases and marks. Needs matplotlib; does not show
-        or save the figure. Raises Error."""
+        names, all that the program logged), with phases and marks. As the last line of a cell it is
+        shown, without %matplotlib; elsewhere it is neither shown nor saved. Needs matplotlib.
+        Raises Error."""
         from ._plot import plot
 
         return plot(self, series)
@@ -298,17 +325,19 @@ def _remove_spare(folder: str, pid: int, channel: Channel, request: int) -> None
         pass  # already removed
 
 
-def _select(entity: str) -> str:
-    if entity not in _SAMPLES:
-        raise Error(f"unknown entity {entity!r}; the entities are {', '.join(_SAMPLES)}")
-    return _SAMPLES[entity]
+def _select(entity: str, rate: str) -> str:
+    if entity not in _SAMPLED and entity not in _LISTED:
+        raise Error(f"unknown entity {entity!r}; the entities are {', '.join([*_SAMPLED, *_LISTED])}")
+    if rate not in RATES:
+        raise Error(f"unknown rate {rate!r}; the rates are {', '.join(RATES)}")
+    return _SAMPLED[entity].replace("@", RATES[rate]) if entity in _SAMPLED else _LISTED[entity]
 
 
 def _places(entity: str, names: Sequence[str]) -> Dict[str, int]:
     """Name and index of the columns of a table: the first of each name."""
     places: Dict[str, int] = {}
     for place, name in enumerate(names):
-        if name not in _HIDDEN or entity not in ("host", "job", "process", "gpu", "gpu_process"):
+        if name not in _HIDDEN or entity not in _SAMPLED:
             places.setdefault(_now(name), place)
     return places
 

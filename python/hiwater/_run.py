@@ -222,6 +222,22 @@ class Run:
         """True while this process measures the run, until `stop`; also if the recorder was lost."""
         return self._channel is not None and self._pid == os.getpid()
 
+    def __repr__(self) -> str:
+        """A short table of a run that has ended; one line of one that is running."""
+        is_ours = self._pid == os.getpid()
+        if is_ours and self._texts:
+            return repr(self.summary)
+        state = ("running" if self.is_running else "ended without a summary" if is_ours else
+                 "measured in another process" if self._pid else "not started")
+        return f"hiwater.Run({(self.name or '')[:100]!r}), {state}"
+
+    def _repr_html_(self) -> Optional[str]:
+        """The same table for a notebook, also of a run that is running."""
+        try:
+            return self.summary._repr_html_() if self._pid == os.getpid() else None
+        except (Error, OSError):
+            return None
+
     @property
     def name(self) -> Optional[str]:
         """The name given to track(name); None if none was given."""
@@ -273,9 +289,13 @@ class Run:
             raise Error("no recording: one is made when the run ends, or with track(output='run.hiw') at once")
         return self._recording
 
-    def to_pandas(self, entity: str = "job") -> Any:
+    def to_pandas(self, entity: str = "job", *, rate: str = "windows") -> Any:
         """A pandas.DataFrame of the recording; see `Recording.to_pandas`."""
-        return self.recording.to_pandas(entity)
+        return self.recording.to_pandas(entity, rate=rate)
+
+    def joined(self, entity: str = "job") -> Any:
+        """Logged values with the use at their times; see `Recording.joined`."""
+        return self.recording.joined(entity)
 
     def to_parquet(self, path: Union[str, os.PathLike[str]], entity: str = "job") -> str:
         """A Parquet file of the recording; see `Recording.to_parquet`."""

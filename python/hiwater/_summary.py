@@ -295,6 +295,12 @@ class PhaseSummary:
     energy: PhaseEnergy = field(default_factory=PhaseEnergy)
 
     @property
+    def label(self) -> str:
+        """The name with its number, if the first fact has the same name: "epoch 3"."""
+        key, value = next(iter(self.facts.items()), (None, None))
+        return f"{self.name} {value}" if key == self.name else self.name
+
+    @property
     def wall_s(self) -> Optional[float]:
         """From begin to end; None while it is open."""
         return None if self.begin_s is None or self.end_s is None else self.end_s - self.begin_s
@@ -409,11 +415,12 @@ class RunId:
     complete: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Summary:
-    """The summary of a run. str() is the text that the command prints, `to_json` its JSON. Names
-    end in their unit (`_bytes`, `_s` seconds, `_j` joules); None is unknown; `method` states how a
-    figure was obtained.
+    """The summary of a run. str() is the text that the command prints, `to_json` its JSON, repr() a
+    short table, which a notebook shows for a last line `run.summary`. Names end in their unit
+    (`_bytes`, `_s` seconds, `_j` joules); None is unknown; `method` states how a figure was
+    obtained.
 
     run, command, host, started, exit    identity, command line, host name, start (UTC), exit status
     time, ram, swap, io, energy          of all processes; ram.combined, .main, .descendants
@@ -476,6 +483,16 @@ class Summary:
 
     def __str__(self) -> str:
         return self._text.rstrip("\n")
+
+    def __repr__(self) -> str:
+        from ._short import text
+
+        return text(self)
+
+    def _repr_html_(self) -> str:
+        from ._short import html
+
+        return html(self)
 
     @property
     def ram_peak_bytes(self) -> Optional[int]:

@@ -84,11 +84,13 @@ static const struct opt opts[] = {
 
 static const char *const prose[] = {
 	"Compares runs side by side. A name stands for all finished runs of that name in the history; runs "
-	"of one name are a group, and the first group is the base. Each run counts as one value: mean +- "
+	"of one name are a group, and the first group is the base. Each run counts as one value: mean and "
 	"standard deviation over the runs of a group.",
 	"With four runs or more in both groups, a Mann-Whitney U test (exact, two-sided) decides whether a "
-	"figure differs: '~' means p > 0.05. With fewer runs there is no test; for single runs the plain "
-	"differences are shown.",
+	"figure differs: '~', or the sign for almost equal, means p > 0.05. With fewer runs there is no test: the text states how many runs "
+	"it needs, and for which figures every run of one group lies above, or below, every run of the base; "
+	"for single runs the plain differences are shown. The last line is the result: time, RAM and GPU "
+	"memory in one sentence.",
 	"With more than two groups the table has a row per group and a column per figure, and no test: with "
 	"many groups some difference is always found. --by model,data gives each part of the names a "
 	"column; names are split at the first of / : , blank - _ that splits all of them into as many "
@@ -108,6 +110,8 @@ static const char *const examples[] = {
 	"all runs called base, and all called new",
 	"hiwater compare last-1 last",
 	"the two latest runs",
+	"hiwater report base new -o two.html",
+	"the latest run of each in one set of charts",
 	"hiwater compare --by model,data mlp-small mlp-large xgb-small xgb-large",
 	"a table of what each model uses on each data set",
 	"hiwater compare --fail-if 'ram.peak > +5%' base new",

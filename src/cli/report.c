@@ -138,7 +138,8 @@ static const char *const prose[] = {
 	"how each figure was obtained; the data for download. Press ? for the keys. Without JavaScript it "
 	"shows the figures, the tables and plain pictures of the main curves.",
 	"A point of a chart is the minimum, the mean and the maximum of its span of time, so that a peak is "
-	"visible at every zoom. Several runs are overlaid, aligned at their starts.",
+	"visible at every zoom. Several runs are overlaid, aligned at their starts; of a name, the latest run "
+	"is taken. The address FILE.html#t=1.5-3 opens the page at these seconds.",
 	"Without -o the page is named after the recording, train.html or hiwater-17.html, in the working "
 	"directory, and its name is printed.",
 	"The exit status is 0, 1 if there is no such run, it cannot be read or the page cannot be written, "
@@ -151,6 +152,8 @@ static const char *const examples[] = {
 	"the last run, as hiwater-NUMBER.html",
 	"hiwater report train.hiw -o train.html",
 	"a recording",
+	"hiwater report base new -o two.html",
+	"the latest runs called base and new in one set of charts",
 	"hiwater report --redact 12 -o to-show.html",
 	"run 12, without user, host and commands",
 	NULL,

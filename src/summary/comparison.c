@@ -299,17 +299,48 @@ static double chance(const struct comparison *c, const struct compare_row *row, 
 	return stats_mann_whitney(values, n, others, group > 0 ? known_values(c, row, group, others) : n);
 }
 
+static enum compare_order order_of(const struct comparison *c, const struct compare_row *row, size_t group)
+{
+	double low[2] = { INFINITY, INFINITY }, high[2] = { -INFINITY, -INFINITY };
+
+	for (size_t i = 0; i < row->n; i++) {
+		const bool is_here = c->runs[i].group == group;
+
+		if ((!is_here && c->runs[i].group != 0) || !isfinite(row->values[i]))
+			continue;
+		low[is_here] = fmin(low[is_here], row->values[i]);
+		high[is_here] = fmax(high[is_here], row->values[i]);
+	}
+	return high[1] < low[0] ? COMPARE_BELOW : low[1] > high[0] ? COMPARE_ABOVE
+								   : COMPARE_OVERLAP;
+}
+
+/* The usual formula for two means (power 80 %, level 5 %, two-sided), divided by the relative
+ * efficiency of the rank test for normal values, 3 / pi. */
+static double runs_needed(const struct compare_cell *a, const struct compare_cell *b)
+{
+	static const double normal = 1.959964 + 0.841621, efficiency = 0.954930;
+	const double squares = a->deviation * a->deviation + b->deviation * b->deviation;
+	const double difference = a->mean - b->mean;
+
+	return ceil(normal * normal * squares / (difference * difference) / efficiency);
+}
+
 struct compare_change comparison_change(
 	const struct comparison *c, const struct compare_row *row, size_t group)
 {
 	const struct compare_cell base = comparison_cell(c, row, 0), here = comparison_cell(c, row, group);
 	struct compare_change change = {
-		.ratio = (double) NAN, .ratio_error = (double) NAN, .p = (double) NAN
+		.ratio = (double) NAN,
+		.ratio_error = (double) NAN,
+		.p = (double) NAN,
+		.runs_needed = (double) NAN,
 	};
 
 	if (base.n == 0 || here.n == 0)
 		return change;
 	change.difference = here.mean - base.mean;
+	change.order = order_of(c, row, group);
 	if (base.mean > 0 && here.mean > 0) {
 		change.ratio = here.mean / base.mean;
 		change.ratio_error = change.ratio *
@@ -322,6 +353,8 @@ struct compare_change comparison_change(
 	} else {
 		change.p = chance(c, row, group);
 		change.result = change.p <= COMPARE_SAME ? COMPARE_DIFFERS : COMPARE_NO_DIFFERENCE;
+		if (change.difference != 0)
+			change.runs_needed = runs_needed(&base, &here);
 	}
 	return change;
 }

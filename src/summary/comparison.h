@@ -63,13 +63,24 @@ enum compare_result {
 	COMPARE_DIFFERS,
 };
 
+/* How the runs of a group lie to those of the first group. */
+enum compare_order {
+	COMPARE_OVERLAP,
+	COMPARE_BELOW,          /* each run lies below each run of the first group */
+	COMPARE_ABOVE,
+};
+
 /* A figure of a group, compared with that of the first group. */
 struct compare_change {
 	enum compare_result result;
+	enum compare_order order; /* not of COMPARE_UNKNOWN */
 	double difference;      /* of the means */
 	/* of the means, with the error from the deviations; NaN where the base is 0 */
 	double ratio, ratio_error;
 	double p;               /* Mann-Whitney, two-sided; NaN without a test */
+	/* About how many runs of each group would show a difference of this size, in four of five
+	 * such comparisons; NaN without a test, or if all values are equal */
+	double runs_needed;
 };
 
 /* Adds a group. Returns its number, -E2BIG or -ENOMEM. */

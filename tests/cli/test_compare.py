@@ -2,6 +2,7 @@
 """hiwater compare on recordings made by hand: real ones whose figures were set by SQL. The values of p are those of SciPy
 1.17.1's mannwhitneyu(method="exact") on the same samples, as in tests/unit/base/test_stats.c."""
 import json
+import math
 import re
 import sqlite3
 import statistics
@@ -88,9 +89,9 @@ def test_groups_by_name(made, tool):
     assert new["ratio"] == pytest.approx(ratio) and new["ratio_error"] == pytest.approx(error)
     text = compared(tool, "base", "new")
     assert re.search(r"^ +base \(n=5\) +new \(n=5\) +change$", text, re.M)
-    assert re.search(r"^wall +72\.2 \+- 0\.7 s +61\.2 \+- 0\.4 s +-15\.\d % +p=0\.008$", text, re.M), text
-    assert re.search(r"^peak RAM +\S+ \+- \S+ [MG]iB .* \+11\.0 % +p=0\.008$", text, re.M), text
-    assert "new is 1.18 +- 0.01 times faster and uses 1.11 times the RAM.\n" in text
+    assert re.search(r"^wall +72\.2 ± 0\.7 s +61\.2 ± 0\.4 s +-15\.\d % +p=0\.008$", text, re.M), text
+    assert re.search(r"^peak RAM +\S+ ± \S+ [MG]iB .* \+11\.0 % +p=0\.008$", text, re.M), text
+    assert text.endswith("\nResult: new is 1.18 ± 0.01 times faster and uses 1.11 times the RAM.\n")
     assert "peak swap" not in text, "nobody used any"
     cpu = figure(tool, "time.cpu_s", "base", "new")[0]
     facts = dict(sqlite3.connect(made.real).execute("select key, value from meta").fetchall())
@@ -106,8 +107,8 @@ def test_no_difference_is_not_made_up(made, tool):
     assert wall["result"] == "no-difference" and wall["p"] == pytest.approx(0.6857142857142857)
     assert figure(tool, "ram.combined.peak_bytes", "base", "new")[1]["p"] == 1
     text = compared(tool, "base", "new")
-    assert re.search(r"^wall .* ~ +p=0\.686$", text, re.M)
-    assert "faster" not in text
+    assert re.search(r"^wall .* ≈ +p=0\.686$", text, re.M)
+    assert "faster" not in text and text.endswith("\nResult: no difference found in wall and peak RAM.\n")
 
 
 def test_too_few_runs(made, tool):
@@ -115,15 +116,67 @@ def test_too_few_runs(made, tool):
     made.group("new", NEW)
     text = compared(tool, "base", "new")
     assert re.search(r"^wall .*-15\.\d % +too few runs for a test$", text, re.M), text
-    assert "faster" not in text and "p=" not in text
-    assert figure(tool, "time.wall_s", "base", "new")[1]["p"] is None
+    assert "p=" not in text and "\nno test: it needs 4 runs of each; base has 3, new has 5\n" in text
+    assert re.search(r"^every run of new is below every run of base: wall$", text, re.M), text
+    assert re.search(r"^runs of new and base overlap: .*\bpeak RAM\b", text, re.M), text
+    assert re.search(r"^Result: undecided, too few runs; so far new is 1.1\d times faster; less than 0.5 % apart in peak RAM\.\n\Z", text, re.M), text
+    wall = figure(tool, "time.wall_s", "base", "new")[1]
+    assert wall["p"] is None and wall["order"] == "below" and wall["runs_needed"] is None
+
+
+def test_the_runs_lie_above(made, tool):
+    made.group("base", NEW[:2], [1000, 1010])
+    made.group("new", BASE[:2], [2000, 2020])
+    text = compared(tool, "base", "new")
+    assert re.search(r"^every run of new is above every run of base: wall, .*peak RAM", text, re.M) and "overlap: wall" not in text, text
+    assert text.endswith("so far new takes 1.18 times as long and uses 2.00 times the RAM.\n"), text
+
+
+def test_how_many_runs_a_difference_needs(made, tool):
+    """The formula for two means, with the relative efficiency of the rank test."""
+    walls = [60, 61, 62, 63, 64], [61, 62, 63, 64, 65.5]
+    made.group("base", walls[0])
+    made.group("new", walls[1])
+    normal = statistics.NormalDist()
+    z = normal.inv_cdf(0.975) + normal.inv_cdf(0.8)
+    needed = z * z * sum(map(statistics.variance, walls)) / (statistics.mean(walls[0]) - statistics.mean(walls[1]))**2 / (3 / math.pi)
+    wall = figure(tool, "time.wall_s", "base", "new")[1]
+    assert wall["result"] == "no-difference" and wall["order"] == "overlap" and wall["runs_needed"] == math.ceil(needed)
+    text = compared(tool, "base", "new")
+    assert f"\nwall: about {math.ceil(needed)} runs of each would show whether +1.8 % is real\n" in text, text
+    assert text.endswith("Result: no difference found in wall and peak RAM.\n")
+
+
+def test_a_slight_difference_is_not_a_factor(made, tool):
+    """Even if the test finds it, or if it would need few runs."""
+    made.group("base", BASE, [1000.1, 1000.2, 1000.3, 1000.4, 1000.5])
+    made.group("new", NEW, [1001.1, 1001.2, 1001.3, 1001.4, 1001.5])
+    assert compared(tool, "base", "new").endswith("Result: new is 1.18 ± 0.01 times faster; less than 0.5 % apart in peak RAM.\n")
+    made.group("near", BASE, [1000.3, 1000.4, 1000.5, 1000.6, 1000.7])
+    text = compared(tool, "base", "near")
+    assert "peak RAM: about" not in text and text.endswith("Result: no difference found in wall and peak RAM.\n"), text
+
+
+def test_signs_in_ascii(made, tool):
+    made.group("base", SAME_A, [1000] * 4)
+    made.group("new", SAME_B, [1000] * 4)
+    tool.env["LANG"] = "C"
+    text = compared(tool, "base", "new")
+    assert text.isascii() and re.search(r"^wall +2\.5\d* \+- .* ~ +p=0\.686$", text, re.M), text
+
+
+def test_names_cannot_move_the_cursor(made, tool):
+    made.group("base", BASE)
+    made.group("n\x1b[2Jew", NEW)
+    assert "\x1b" not in compared(tool, "base", "n\x1b[2Jew")
 
 
 def test_single_runs(made, tool):
     one, two = made.run(wall=100, loss=0.5), made.run(wall=150, loss=float("nan"))
     for words in ((one, two), ("1", "2"), ("last-1", "last")):
         text = compared(tool, *words)
-        assert "single runs" in text and "p=" not in text and "+-" not in text
+        assert "single runs" in text and "p=" not in text and "±" not in text and "every run" not in text
+        assert text.endswith(".\n") and "\nResult: undecided, too few runs; so far " in text
         assert re.search(r"^wall .* \+50\.0 %$", text, re.M), text
     loss = figure(tool, "series.loss.last", one, two)
     assert loss[0]["values"] == [0.5] and loss[1]["n"] == 0, "what is no number is not compared"
@@ -171,6 +224,7 @@ def test_markdown(made, tool):
     lines = [l for l in compared(tool, "--md", "base", "new|x").splitlines() if l.startswith("|")]
     assert len({l.replace("\\|", "").count("|") for l in lines}) == 1 and set(lines[1]) == set("| -")
     assert "new\\|x (n=5)" in lines[0]
+    assert compared(tool, "--md", "base", "new|x").splitlines()[-1].startswith("Result: new|x is 1.18")
 
 
 STUDY = {("mlp", "original"): (72.0, 2507), ("mlp", "compressed"): (61.0, 1764), ("xgb-hist", "original"): (55.0, 23878),
@@ -192,7 +246,7 @@ def test_a_table_over_models_and_data(study, tool):
     blocks = [b.splitlines() for b in text.split("\n\n")]
     rows = [re.split("  +", line.strip()) for line in blocks[0]]
     assert rows[0][:5] == ["model", "data", "n", "wall", "CPU time"], text
-    assert max(map(len, text.splitlines())) <= 80
+    assert max(map(len, text.splitlines()[:-1])) <= 80
     assert [tuple(row[:2]) for row in rows[1:]] == list(STUDY) and {row[2] for row in rows[1:]} == {"3"}
     figures = {}
     for block in blocks:
@@ -202,15 +256,16 @@ def test_a_table_over_models_and_data(study, tool):
             if len(cells) == len(heads):
                 figures.setdefault(tuple(cells[:2]), {}).update(zip(heads, cells))
     for key, (wall, ram) in STUDY.items():
-        number, unit = figures[key]["wall"].split(" +- ")
+        number, unit = figures[key]["wall"].split(" ± ")
         assert float(number) == wall and unit == "1.0 s", figures[key]
-        mean, rest = figures[key]["peak RAM"].split(" +- ")
+        mean, rest = figures[key]["peak RAM"].split(" ± ")
         deviation, unit = rest.split()
         scale = {"MB": 10**6, "GB": 10**9}[unit]
         assert float(mean) * scale == pytest.approx(ram * MIB, rel=0.01)
         assert float(deviation) * scale == pytest.approx(10 * MIB, abs=0.06 * scale)
-    assert figures["xgb-hist", "original"]["peak RAM"].endswith(" +- 0.0 GB"), "no more digits than the mean has"
+    assert figures["xgb-hist", "original"]["peak RAM"].endswith(" ± 0.0 GB"), "no more digits than the mean has"
     assert "p=" not in text and "too few" not in text and "change" not in text
+    assert text.endswith("Result: lowest wall: xgb-hist-compressed, lowest peak RAM: mlp-compressed (means, not tested).\n"), text
     assert "hosts differ" in text and "commands differ" not in text, "other models are other commands"
 
 
@@ -288,7 +343,7 @@ def test_moments_are_milliseconds(made, tool):
     made.group("base", [0.00521, 0.00523], RAM[:2])
     made.group("new", [0.000962, 0.000986], RAM[:2])
     row = next(line for line in compared(tool, "base", "new").splitlines() if line.startswith("wall"))
-    assert re.search(r"5\.22 \+- 0\.01 ms +0\.974 \+- 0\.017 ms", row), row
+    assert re.search(r"5\.22 ± 0\.01 ms +0\.974 ± 0\.017 ms", row), row
 
 
 def test_what_one_group_has_none_of_differs_by_an_amount(made, tool):

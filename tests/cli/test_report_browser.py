@@ -63,7 +63,7 @@ def page_file(tmp_path_factory):
 class Opened:
     """A page, what it said and what it asked for."""
 
-    def __init__(self, browser, path, init="", **options):
+    def __init__(self, browser, path, init="", fragment="", **options):
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "accept_downloads": True, **options})
         self.context.add_init_script(init)
         self.page = self.context.new_page()
@@ -73,7 +73,7 @@ class Opened:
         self.page.on("console", lambda message: "readback operations" in message.text or self.said.append(message.text))  # of colors()
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
         self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.goto(path.as_uri())
+        self.page.goto(path.as_uri() + fragment)
         if options.get("java_script_enabled", True):
             self.until("document.documentElement.dataset.ready")
             self.page.wait_for_selector(".uplot canvas")
@@ -303,6 +303,13 @@ def test_phases_and_processes_show_their_time(opened):
     opened.settle()
     opened.page.locator(".gantt .u-over").hover(position={"x": 60, "y": 10})
     assert " for " in opened.page.locator(".gantt .values").inner_text()
+
+
+def test_an_address_names_a_stretch(browser, page_file):
+    opened = Opened(browser, page_file, fragment="#t=0.5-1")
+    low, high = opened.js("(() => { const view = document.querySelector('figure.chart').panel.page.view; return [view.min, view.max]; })()")
+    assert low == pytest.approx(0.46, abs=0.001) and high == pytest.approx(1.04, abs=0.001) and opened.said == []
+    opened.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

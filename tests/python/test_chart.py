@@ -47,6 +47,23 @@ def test_a_growing_recording_is_drawn(program):
     assert "data_wait" in words(told["chosen"][0]) and "loss" not in words(told["chosen"][0])
 
 
+def test_phases_have_their_numbers(program):
+    """In the picture and in the trace, as in the summary."""
+    program.run("""
+        from hiwater._live import picture
+        with hiwater.track("fit", output="a.hiw", interval=0.02) as run:
+            for epoch in range(2):
+                with run.phase("epoch", epoch=epoch, lr=0.1): time.sleep(0.5)
+        tell(svg=picture(run.recording, ())[0])
+    """)
+    [told] = program.told()
+    assert [t for t in words(told["svg"]) if t.startswith("epoch")] == ["epoch 0", "epoch 1"]
+    assert "epoch 0" in [t.text for t in ElementTree.fromstring(told["svg"]).iter(SVG + "title")]
+    trace = (program.folder / "trace")
+    program.hiwater("export", "--to", "perfetto", "-o", trace, program.folder / "a.hiw")
+    assert b"epoch 0" in trace.read_bytes() and b"epoch 1" in trace.read_bytes()
+
+
 def test_what_cannot_be_drawn(program):
     program.run("""
         from hiwater._live import picture

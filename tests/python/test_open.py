@@ -125,6 +125,165 @@ else: raise AssertionError
 """)
 
 
+def test_full_rate_and_the_wall_clock(program):
+    """Every sample, as SQLite has it; the wall clock is that of the start plus t_s."""
+    pytest.importorskip("pandas")
+    program.run(RECORDED + """
+import sqlite3
+stored = sqlite3.connect("a.hiw").execute("SELECT t, ram FROM job_recent ORDER BY t").fetchall()
+started = int(sqlite3.connect("a.hiw").execute("SELECT value FROM meta WHERE key = 'started_wall_ns'").fetchone()[0])
+full = run.to_pandas("job", rate="full")
+assert len(full) == len(stored) > 2 * len(run.to_pandas("job")) and list(full.index) == [t / 1e9 for t, _ in stored]
+assert [int(v) for v in full.ram.dropna()] == [ram for _, ram in stored if ram is not None]
+for frame in (full, run.to_pandas("job"), run.to_pandas("host", rate="full"), run.to_pandas("series"), run.to_pandas("event")):
+    assert str(frame.time.dtype) == "datetime64[ns, UTC]"
+    assert all(abs(time.value - started - t * 1e9) < 1000 for t, time in frame.time.items())
+phases = run.to_pandas("phase")
+assert [abs(t.value - started - b * 1e9) < 1000 for t, b in zip(phases.time, phases.begin_s)] == [True] * 2
+assert set(run.recording.columns("process", rate="full")) >= {"t_s", "pid", "name", "rss"} and "rss_max" not in full.columns
+assert list(run.recording.arrays("job", rate="full")["t_s"]) == list(full.index)
+for bad in (lambda: run.to_pandas("job", rate="fast"), lambda: run.to_pandas("jobs", rate="full")):
+    try: bad()
+    except hiwater.Error as e: assert "unknown" in str(e) and "windows, full" in str(e) or "job" in str(e)
+    else: raise AssertionError
+with sqlite3.connect("a.hiw") as db: db.execute("DELETE FROM meta WHERE key = 'started_wall_ns'")
+assert run.to_pandas("job").time.isna().all()
+""")
+
+
+def test_logged_values_joined_with_use(program):
+    """Each logged value has the last sample at or before it; older than full rate, the window around it; in a gap, nothing."""
+    pytest.importorskip("pandas")
+    program.run("""
+import sqlite3
+with hiwater.track("train", output="a.hiw", interval=0.02) as run:
+    for step in range(3):
+        time.sleep(0.6)
+        run.log(loss=1 / (step + 1), ram=step, step=step)
+    run.log(accuracy=float("nan"))
+with sqlite3.connect("a.hiw") as db:
+    times = [t for t, in db.execute("SELECT DISTINCT t FROM series_value ORDER BY t")]
+    db.execute("DELETE FROM job_recent"); db.execute("DELETE FROM job_sample")
+    SEC = 10**9
+    # the first logged value lies in a window only, the second behind a sample, the third in a gap
+    db.execute("INSERT INTO job_sample (t, span, n, ram, ram_max, cpu_user) VALUES (0, ?, 1, 7000, 9000, 5)", (times[0] + 1000,))
+    for t, ram in ((times[1] - SEC // 2, 111), (times[1] - SEC // 100, 222), (times[1] + 1, 333)):
+        db.execute("INSERT INTO job_recent (t, span, n, ram) VALUES (?, 0, 1, ?)", (t, ram))
+    db.execute("INSERT INTO job_recent (t, span, n) VALUES (?, 0, 1)", (times[1] - 5,))  # it did not read this
+    db.execute("UPDATE series_value SET t = t + 10 * ? WHERE t >= ?", (SEC, times[2]))
+table = run.joined("job")
+assert table.index.name == "t_s" and len(table) == 4 and str(table.time.dtype) == "datetime64[ns, UTC]"
+assert list(table.loss)[:3] == [1, 1 / 2, 1 / 3] and list(table.step)[:3] == [0, 1, 2] and table.accuracy.isna().all()
+assert table.step.isna().tolist() == [False] * 3 + [True]
+assert list(table.ram)[:3] == [0, 1, 2]  # the program's own series of that name
+assert list(table.ram_job)[:2] == [7000, 222] and table.ram_job.isna().tolist() == [False, False, True, True], table.ram_job
+assert list(table.cpu_user)[:1] == [5] and table.cores.isna().all() and "id" not in table and "ram_max" not in table
+try: run.joined("process")
+except hiwater.Error as e: assert "host, job, gpu" in str(e), e
+else: raise AssertionError
+with hiwater.track(output="b.hiw") as other: pass
+nothing, no_gpu = other.joined(), run.joined("gpu")
+with sqlite3.connect("a.hiw") as db:
+    db.execute("UPDATE job_recent SET cpu_user = t / 2, cpu_system = t / 4")  # three quarters of a core
+cores = run.joined("job").cores
+assert [abs(c - 0.75) < 0.01 for c in cores.dropna()] == [True, True] and cores.isna().tolist() == [False, False, True, True], cores
+assert len(nothing) == len(no_gpu) == 0 and {"ram", "cores"} <= set(nothing.columns) and {"loss", "gpu", "mem"} <= set(no_gpu.columns)
+sys.modules["pandas"] = None
+try: run.joined()
+except hiwater.Error as e: assert "pip install pandas" in str(e)
+else: raise AssertionError
+""")
+
+
+def test_what_a_notebook_shows(program):
+    """A picture, and short tables; none raises, before the start, while it runs, at its end, in another process."""
+    pytest.importorskip("matplotlib")
+    program.run("""
+import pickle, re
+run = hiwater.track("fit<&>", interval=0.02)
+assert repr(run) == "hiwater.Run('fit<&>'), not started" and run._repr_html_() is None
+with run:
+    assert repr(run) == "hiwater.Run('fit<&>'), running"
+    assert "so far" in repr(run.summary) and "so far" in run._repr_html_()
+    for epoch in range(2):
+        with run.phase("epoch", epoch=epoch):
+            block = fill(50); time.sleep(0.6)
+            for i in range(40): run.log({f"a_long_name_of_a_series,_number_{i}_" + 60 * "x": i})
+    run.log(loss=0.5)
+for shown in (run, run.summary, hiwater.open("fit<&>").summary):
+    lines, table = repr(shown).splitlines(), shown._repr_html_()
+    assert len(repr(shown)) <= 700 and re.match(r"fit<&>   [0-9.]+ s", lines[0]), lines
+    assert [l for l in lines if re.match("RAM +peak [0-9.]+ MiB exact", l)] and [l for l in lines if l.startswith("CPU ")]
+    assert [l for l in lines if re.match("Phases +epoch 0 [0-9.]+ s, epoch 1 [0-9.]+ s", l)], lines
+    assert table.startswith("<table") and "fit&lt;&amp;&gt;" in table and "epoch 1" in table and "<fit" not in table
+    assert str(hiwater.open("fit<&>").summary) != repr(shown)
+assert [p.label for p in run.summary.phases] == ["epoch 0", "epoch 1"]
+advice = [{"code": "x", "severity": "hint", "message": f"advice {i} " + 200 * "w"} for i in range(9)]
+full = hiwater.Summary.from_json(json.dumps({**run.summary.to_dict(), "command": ["c" * 999], "run": {}, "findings": advice, "energy": {"gpu_j": 5}}))
+assert 500 < len(repr(full)) <= 700 and "advice 0" in full._repr_html_() and "advice 0" in repr(full)
+assert hiwater.open("fit<&>")._repr_html_() == run._repr_html_() and hiwater.Recording("/nowhere")._repr_html_() is None
+copy = pickle.loads(pickle.dumps(run))
+assert repr(copy) == "hiwater.Run('fit<&>'), measured in another process" and copy._repr_html_() is None
+long = hiwater.track("n" * 5000)
+assert len(repr(long)) <= 700
+import matplotlib.figure
+figure = run.plot("loss")
+assert isinstance(figure, matplotlib.figure.Figure) and figure._repr_png_()[:8] == b"\\x89PNG\\r\\n\\x1a\\n"
+assert len(repr(figure)) <= 700 and isinstance(pickle.loads(pickle.dumps(figure)), matplotlib.figure.Figure)
+assert "matplotlib.pyplot" not in sys.modules
+""")
+
+
+def test_a_plot_names_its_lines_and_reaches_the_end(program):
+    pytest.importorskip("matplotlib")
+    program.run(RECORDED + """
+figure = run.plot()
+ram = figure.axes[0]
+line, peak = ram.get_lines()[:2]  # then the mark
+full = run.recording.columns("job", rate="full")
+assert len(line.get_xdata()) >= len([v for v in full["ram"] if v is not None]) > 20
+assert line.get_xdata()[-1] > run.summary.wall_s - 0.1 and peak.get_xdata()[-1] == line.get_xdata()[-1]
+assert max(peak.get_ydata()) * (1 << 30) == run.summary.ram_peak_bytes
+assert {t.get_text() for t in ram.texts} == {"RAM", "RAM, peak", "epoch 0", "epoch 1"} and ram.get_legend() is None
+figure.savefig("a.png")
+places = sorted(t.get_window_extent().y0 for t in ram.texts if t.get_text().startswith("RAM"))
+assert places[1] - places[0] > 8
+""")
+
+
+def test_two_runs(program):
+    program.run("""
+def one(name, mib):
+    with hiwater.track(name) as run:
+        block = fill(mib)
+        time.sleep(1.05)
+    return run
+a, b = one("base", 20), one("new", 200)
+compared = hiwater.compare("base", "new")
+assert compared.groups == ["base", "new"] and str(compared) == str(hiwater.compare(a, b)) == str(hiwater.compare(1, pathlib.Path(b.path)))
+ram = compared.figures["ram.combined.peak_bytes"]
+assert ram[1].values == [b.summary.ram_peak_bytes] and ram[1].ratio > 2 and ram[1].result == "single-runs" and ram[0].result is None
+assert str(compared).endswith(f"Result: {compared.conclusion}.") and compared.conclusion in repr(compared)
+assert compared._repr_markdown_().startswith("| ") and compared.to_dict()["groups"][1]["name"] == "new"
+assert hiwater.compare(hiwater.open("base"), b, by="name").to_dict()["groups"][0]["by"] == {"name": "base"}
+for bad, words in ((lambda: hiwater.compare("base"), "at least two"), (lambda: hiwater.compare("base", "nowhere"), "nowhere"),
+                   (lambda: hiwater.compare("base", 1.5), "1.5 is not a run"), (lambda: hiwater.report("base", "nowhere"), "nowhere")):
+    try: bad()
+    except hiwater.Error as e: assert words in str(e), e
+    else: raise AssertionError
+with hiwater.track("short") as c: pass
+with hiwater.track("short") as d: pass
+assert len(hiwater.compare(c, d).groups) == 2
+try:
+    assert hiwater.report(a, "new", path="two.html") == os.path.abspath("two.html")
+    page = pathlib.Path("two.html").read_text()
+    assert "base" in page and "new" in page and compared.report("three.html") == os.path.abspath("three.html")
+    assert os.path.exists(hiwater.report(a, b))
+except hiwater.Error as e:
+    assert "built without uPlot" in str(e)
+""")
+
+
 def test_a_plot_has_cores_between_readings(program):
     """Counters are read at instants of their own: a core that is busy all the time is one core in
     each window. Amounts start at 0."""

@@ -43,6 +43,9 @@ def main() -> None:
     print(whole(2) + 1, named("a", times=3).upper(), summary.to_json(), names, hiwater.__version__)
     started: hiwater.Run = hiwater.start("more")
     hiwater.stop()
+    compared: hiwater.Comparison = hiwater.compare(run, started)
+    ratio: Optional[float] = compared.figures["time.wall_s"][1].ratio
+    print(compared.conclusion, ratio, [phase.label for phase in summary.phases])
     try:
         started.recording.to_pandas("gpu")
     except hiwater.Error as error:

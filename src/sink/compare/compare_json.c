@@ -18,6 +18,12 @@ static const char *const result_names[] = {
 	[COMPARE_DIFFERS] = "differs",
 };
 
+static const char *const order_names[] = {
+	[COMPARE_OVERLAP] = "overlap",
+	[COMPARE_BELOW] = "below",
+	[COMPARE_ABOVE] = "above",
+};
+
 static void key_str(struct json *j, const char *key, const char *text)
 {
 	json_key(j, key);
@@ -83,10 +89,16 @@ static void put_values(
 	key_num(j, "deviation", cell.deviation, cell.n > 1);
 	if (group > 0) {
 		key_str(j, "result", result_names[change.result]);
+		json_key(j, "order");
+		if (change.result == COMPARE_UNKNOWN)
+			json_null(j);
+		else
+			json_str(j, order_names[change.order]);
 		key_num(j, "difference", change.difference, change.result != COMPARE_UNKNOWN);
 		key_num(j, "ratio", change.ratio, true);
 		key_num(j, "ratio_error", change.ratio_error, cell.n > 1);
 		key_num(j, "p", change.p, true);
+		key_num(j, "runs_needed", change.runs_needed, true);
 	}
 	json_key(j, "values");
 	json_array(j);
@@ -98,6 +110,16 @@ static void put_values(
 	}
 	json_end(j);
 	json_end(j);
+}
+
+static void put_conclusion(struct json *j, const struct comparison *c, const struct compare_heads *heads)
+{
+	const struct sink_options options = { .width = 80, .utf8 = true };
+	struct buf text = BUF_INIT(1 << 16);
+
+	compare_result(c, &options, c->n_groups == 2 && heads->n == 0, &text);
+	key_str(j, "conclusion", text.len ? text.data : "");
+	buf_done(&text);
 }
 
 int compare_json(const struct comparison *c, const struct compare_heads *heads, struct json *j)
@@ -128,5 +150,6 @@ int compare_json(const struct comparison *c, const struct compare_heads *heads, 
 	for (size_t i = 0; comparison_differs(c, i, &what, &one, &other); i++)
 		json_str(j, what);
 	json_end(j);
+	put_conclusion(j, c, heads);
 	return j->out->error;
 }

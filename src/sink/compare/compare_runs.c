@@ -14,12 +14,9 @@ enum {
 	CELL_LEN = COMPARE_CELL_LEN,
 	LABEL_COLUMNS = 22,
 	CELL_COLUMNS = 24,
-	NAME_MOST = 40,
-	USUAL_WIDTH = 80,    /* from here on a note stays on one line, for grep */
 	GAP = 2,
 	CHANGE_COLUMNS = 28,
-	WARNED_LEN = 60,     /* of a fact in a warning */
-	WARNED_BEFORE = 20,  /* of it, the common beginning that is kept */
+	CHANGE_AMOUNT = 9,   /* of them before the test */
 	CLOCK_SECONDS = 600, /* below it seconds, so that a mean and its deviation share their unit */
 };
 
@@ -46,23 +43,29 @@ static void put_spread(
 		(void) units_any(cell->deviation * scale, buf);
 }
 
+static const char *plus_minus(const struct sink_options *o)
+{
+	return o->utf8 ? "\xC2\xB1" : "+-"; /* U+00B1 */
+}
+
 /* "22.4 GiB" of several runs: "22.4 +- 0.1 GiB". */
-static void put_bytes(const struct compare_cell *cell, enum units units, char *buf)
+static void put_bytes(const struct compare_cell *cell, const struct sink_options *o, char *buf)
 {
 	char mean[UNITS_LEN], spread[UNITS_LEN];
 	const char *unit;
 
-	(void) units_bytes((int64_t) cell->mean, units, mean);
+	(void) units_bytes((int64_t) cell->mean, o->units, mean);
 	unit = strrchr(mean, ' ');
 	put_spread(mean, cell, 1, spread);
 	if (cell->n == 1)
 		(void) snprintf(buf, CELL_LEN, "%s", mean);
 	else
-		(void) snprintf(buf, CELL_LEN, "%.*s +- %s%s", (int) strcspn(mean, " "), mean, spread,
-			unit ? unit : "");
+		(void) snprintf(buf, CELL_LEN, "%.*s %s %s%s", (int) strcspn(mean, " "), mean, plus_minus(o),
+			spread, unit ? unit : "");
 }
 
-static void put_number(const struct compare_cell *cell, double scale, const char *unit, char *buf)
+static void put_number(const struct compare_cell *cell, double scale, const char *unit,
+	const struct sink_options *o, char *buf)
 {
 	char mean[UNITS_LEN], spread[UNITS_LEN];
 
@@ -71,54 +74,57 @@ static void put_number(const struct compare_cell *cell, double scale, const char
 	if (cell->n == 1)
 		(void) snprintf(buf, CELL_LEN, "%s%s", mean, unit);
 	else
-		(void) snprintf(buf, CELL_LEN, "%s +- %s%s", mean, spread, unit);
+		(void) snprintf(buf, CELL_LEN, "%s %s %s%s", mean, plus_minus(o), spread, unit);
 }
 
-static void put_seconds(const struct compare_cell *cell, char *buf)
+static void put_seconds(const struct compare_cell *cell, const struct sink_options *o, char *buf)
 {
 	char mean[UNITS_LEN], spread[UNITS_LEN];
 
 	if (cell->mean < CLOCK_SECONDS) {
 		const bool is_moment = cell->mean > 0 && cell->mean < MOMENT_SECONDS;
 
-		put_number(cell, is_moment ? 1000 : 1, is_moment ? " ms" : " s", buf);
+		put_number(cell, is_moment ? 1000 : 1, is_moment ? " ms" : " s", o, buf);
 		return;
 	}
 	(void) units_duration((int64_t) (cell->mean * 1e9), mean);
 	(void) units_duration((int64_t) (cell->deviation * 1e9), spread);
-	(void) snprintf(buf, CELL_LEN, cell->n == 1 ? "%s" : "%s +- %s", mean, spread);
+	if (cell->n == 1)
+		(void) snprintf(buf, CELL_LEN, "%s", mean);
+	else
+		(void) snprintf(buf, CELL_LEN, "%s %s %s", mean, plus_minus(o), spread);
 }
 
-char *compare_cell_text(const struct compare_row *row, const struct compare_cell *cell, enum units units,
-	char buf[COMPARE_CELL_LEN])
+char *compare_cell_text(const struct compare_row *row, const struct compare_cell *cell,
+	const struct sink_options *o, char buf[COMPARE_CELL_LEN])
 {
 	if (cell->n == 0)
 		(void) snprintf(buf, CELL_LEN, "unknown");
 	else if (row->unit == COMPARE_BYTES && fabs(cell->mean) < BYTES_MOST)
-		put_bytes(cell, units, buf);
+		put_bytes(cell, o, buf);
 	else if (row->unit == COMPARE_SECONDS)
-		put_seconds(cell, buf);
+		put_seconds(cell, o, buf);
 	else
 		put_number(cell, row->unit == COMPARE_RATIO ? 100 : 1,
 			row->unit == COMPARE_RATIO    ? " %"
 			: row->unit == COMPARE_JOULES ? " J"
 						      : "",
-			buf);
+			o, buf);
 	return buf;
 }
 
 /* Where the base is 0 there is no percentage: the difference in the figure's own unit. */
-static void put_amount(
-	const struct compare_row *row, double difference, enum units units, char buf[1 + CELL_LEN])
+static void put_amount(const struct compare_row *row, double difference, const struct sink_options *o,
+	char buf[COMPARE_CHANGE_LEN])
 {
 	const struct compare_cell by = { .n = 1, .mean = fabs(difference) };
 
 	buf[0] = difference < 0 ? '-' : '+';
-	(void) compare_cell_text(row, &by, units, buf + 1);
+	(void) compare_cell_text(row, &by, o, buf + 1);
 }
 
 /* "-15.1", "+123" and the unit. */
-static void put_signed(double value, const char *unit, char buf[1 + CELL_LEN])
+static void put_signed(double value, const char *unit, char buf[COMPARE_CHANGE_LEN])
 {
 	static const double three_digits = 99.95;
 	char number[UNITS_LEN];
@@ -127,18 +133,17 @@ static void put_signed(double value, const char *unit, char buf[1 + CELL_LEN])
 		units_fixed(fabs(value), fabs(value) < three_digits, number), unit);
 }
 
-/* "-15.1 %", "+11.0 pt" (points of a percentage), "~" for no difference. */
-static char *put_change(const struct compare_row *row, const struct compare_change *change, enum units units,
-	char buf[1 + CELL_LEN])
+char *compare_change_text(const struct compare_row *row, const struct compare_change *change,
+	const struct sink_options *o, char buf[COMPARE_CHANGE_LEN])
 {
 	if (change->result == COMPARE_UNKNOWN)
 		buf[0] = '\0';
 	else if (change->result == COMPARE_NO_DIFFERENCE)
-		(void) snprintf(buf, CELL_LEN, "~");
+		(void) snprintf(buf, CELL_LEN, "%s", o->utf8 ? "\xE2\x89\x88" : "~"); /* U+2248 */
 	else if (row->unit == COMPARE_RATIO)
 		put_signed(change->difference * 100, " pt", buf);
 	else if (isnan(change->ratio))
-		put_amount(row, change->difference, units, buf);
+		put_amount(row, change->difference, o, buf);
 	else
 		put_signed((change->ratio - 1) * 100, " %", buf);
 	return buf;
@@ -176,7 +181,6 @@ struct table {
 	unsigned label_columns, cell_columns;
 	unsigned widest_cell;
 	struct layout layout;    /* of FORM_FLOWING */
-	bool some_single;
 };
 
 /* Ends a line without trailing blanks. */
@@ -242,14 +246,12 @@ static void put_cell(struct table *t, const char *text)
 static void put_name(struct table *t, size_t group)
 {
 	const size_t n = comparison_runs_of(t->c, group);
-	struct buf clean = BUF_INIT(1 << 16), name = BUF_INIT(1 << 16);
+	struct buf name = BUF_INIT(1 << 16);
 
-	(void) text_clean(t->c->groups[group], t->options->utf8, &clean);
-	(void) text_shorten(clean.data, NAME_MOST, t->options->utf8, &name);
+	compare_name(t->c, group, t->options, &name);
 	if (n != 1)
 		(void) buf_printf(&name, " (n=%zu)", n);
 	put_cell(t, name.data);
-	buf_done(&clean);
 	buf_done(&name);
 }
 
@@ -271,19 +273,23 @@ static void put_head(struct table *t)
 static void put_row(struct table *t, const struct compare_row *row)
 {
 	const bool is_tight = t->markdown || t->form == FORM_FLOWING;
-	char text[CELL_LEN], change_text[1 + CELL_LEN], test[CELL_LEN], both[2 * CELL_LEN + 5];
+	unsigned width;
+	char text[CELL_LEN], change_text[COMPARE_CHANGE_LEN], test[CELL_LEN];
+	char both[3 * CELL_LEN];
 
 	put_label(t, row->label);
 	for (size_t g = 0; g < t->c->n_groups; g++) {
 		const struct compare_cell cell = comparison_cell(t->c, row, g);
 		const struct compare_change change = comparison_change(t->c, row, g);
 
-		put_cell(t, compare_cell_text(row, &cell, t->options->units, text));
+		put_cell(t, compare_cell_text(row, &cell, t->options, text));
 		if (g == 0)
 			continue;
-		t->some_single |= change.result == COMPARE_SINGLE;
-		(void) snprintf(both, sizeof(both), is_tight ? "%s %s" : "%-9s %s",
-			put_change(row, &change, t->options->units, change_text), put_test(&change, test));
+		(void) compare_change_text(row, &change, t->options, change_text);
+		width = text_width(change_text);
+		(void) snprintf(both, sizeof(both), "%s%*s %s", change_text,
+			is_tight || width >= CHANGE_AMOUNT ? 0 : (int) (CHANGE_AMOUNT - width), "",
+			put_test(&change, test));
 		put_field(t, is_tight || both[0] == ' ' ? both + strspn(both, " ") : both, CHANGE_COLUMNS);
 	}
 	end_line(t);
@@ -297,73 +303,6 @@ bool compare_is_nothing(const struct comparison *c, const struct compare_row *ro
 			return false;
 	}
 	return row->unit != COMPARE_NUMBER;
-}
-
-/* "new is 1.18 +- 0.01 times faster and uses 1.11 times the RAM." for differences that the test
- * supports. */
-static void put_sentence(struct table *t, size_t group)
-{
-	char factor[UNITS_LEN], error[UNITS_LEN];
-	const struct compare_row *wall = comparison_row(t->c, "time.wall_s"),
-				 *ram = comparison_row(t->c, "ram.combined.peak_bytes");
-	const struct compare_change none = { .result = COMPARE_UNKNOWN };
-	const struct compare_change time = wall ? comparison_change(t->c, wall, group) : none;
-	const struct compare_change memory = ram ? comparison_change(t->c, ram, group) : none;
-	const bool has_time = time.result == COMPARE_DIFFERS && !isnan(time.ratio);
-	const bool has_memory = memory.result == COMPARE_DIFFERS && !isnan(memory.ratio);
-
-	if (!has_time && !has_memory)
-		return;
-	(void) buf_printf(t->out, "%s", t->c->groups[group]);
-	if (has_time && time.ratio < 1)
-		(void) buf_printf(t->out, " is %s +- %s times faster", units_fixed(1 / time.ratio, 2, factor),
-			units_fixed(time.ratio_error / (time.ratio * time.ratio), 2, error));
-	else if (has_time)
-		(void) buf_printf(t->out, " takes %s +- %s times as long", units_fixed(time.ratio, 2, factor),
-			units_fixed(time.ratio_error, 2, error));
-	if (has_memory)
-		(void) buf_printf(t->out, "%s uses %s times the RAM", has_time ? " and" : "",
-			units_fixed(memory.ratio, 2, factor));
-	(void) buf_str(t->out, ".\n");
-}
-
-/* Two long texts, each cut to the part in which they differ: a common beginning is dropped,
- * "...train.py mlp". */
-static void put_difference(const char *one, const char *other, struct buf *out)
-{
-	const char *const texts[] = { one, other };
-	size_t alike = 0;
-
-	while (one[alike] && one[alike] == other[alike])
-		alike++;
-	for (size_t i = 0; i < 2; i++) {
-		const size_t len = strlen(texts[i]);
-		size_t from = len > WARNED_LEN && alike > WARNED_BEFORE ? alike - WARNED_BEFORE : 0;
-
-		while (from > 0 && ((unsigned char) texts[i][from] & 0xc0) == 0x80)
-			from--;
-		(void) buf_printf(out, "%s %s", i ? ";" : "", from > 0 ? "..." : "");
-		(void) buf_printf(out, "%.*s%s", WARNED_LEN, len ? texts[i] + from : "unknown",
-			len > from + WARNED_LEN ? "..." : "");
-	}
-	(void) buf_str(out, "\n");
-}
-
-void compare_warnings(const struct comparison *c, bool other_commands, struct buf *out)
-{
-	const char *what, *one, *other;
-	size_t lost = 0;
-
-	for (size_t i = 0; comparison_differs(c, i, &what, &one, &other); i++) {
-		if (other_commands && strcmp(what, "commands") == 0)
-			continue;
-		(void) buf_printf(out, "warning: the %s differ:", what);
-		put_difference(one, other, out);
-	}
-	for (size_t i = 0; i < c->n_runs; i++)
-		lost += !c->runs[i].complete;
-	if (lost > 0)
-		(void) buf_printf(out, "warning: %zu of the runs have no recorded end\n", lost);
 }
 
 static unsigned label_columns(const struct comparison *c)
@@ -389,22 +328,6 @@ static void put_table(struct table *t)
 	}
 }
 
-static bool is_too_wide(const char *text, unsigned width)
-{
-	unsigned widest = 0;
-
-	while (*text) {
-		const size_t len = strcspn(text, "\n");
-		struct buf line = BUF_INIT(1 << 16);
-
-		(void) buf_add(&line, text, len);
-		widest = text_width(line.data) > widest ? text_width(line.data) : widest;
-		buf_done(&line);
-		text += len + (text[len] != '\0');
-	}
-	return widest > width;
-}
-
 /* The first form that fits the terminal. */
 static void put_fitting(struct table *t)
 {
@@ -417,7 +340,7 @@ static void put_fitting(struct table *t)
 	t->cell_columns = CELL_COLUMNS;
 	put_table(t);
 	while (!t->markdown && t->options->width && t->form < FORM_FLOWING &&
-		is_too_wide(text.data, t->options->width)) {
+		compare_is_too_wide(text.data, t->options->width)) {
 		t->form++;
 		t->label_columns = labels;
 		t->cell_columns = t->widest_cell + GAP;
@@ -425,38 +348,6 @@ static void put_fitting(struct table *t)
 		put_table(t);
 	}
 	(void) buf_str(out, text.data);
-	if (text.error)
-		out->error = text.error;
-	t->out = out;
-	buf_done(&text);
-}
-
-void compare_notes(const char *text, const struct sink_options *options, bool markdown, struct buf *out)
-{
-	struct layout l;
-
-	if (markdown || !options->width || options->width >= USUAL_WIDTH ||
-		!is_too_wide(text, options->width)) {
-		(void) buf_str(out, text);
-		return;
-	}
-	layout_init(&l, out, options);
-	layout_words(&l, text);
-}
-
-static void put_notes(struct table *t)
-{
-	struct buf *const out = t->out;
-	struct buf text = BUF_INIT(out->max);
-
-	t->out = &text;
-	if (t->some_single)
-		(void) buf_str(
-			&text, "single runs: a difference may be chance; four runs each allow a test\n");
-	for (size_t g = 1; g < t->c->n_groups; g++)
-		put_sentence(t, g);
-	compare_warnings(t->c, false, &text);
-	compare_notes(text.data, t->options, t->markdown, out);
 	if (text.error)
 		out->error = text.error;
 	t->out = out;
@@ -471,6 +362,6 @@ int compare_text(
 	put_fitting(&t);
 	if (markdown)
 		(void) buf_str(out, "\n");
-	put_notes(&t);
+	compare_notes(c, options, markdown, out);
 	return out->error;
 }

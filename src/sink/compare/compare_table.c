@@ -120,7 +120,7 @@ static void fill_figures(struct grid *g, const struct comparison *c, const struc
 		for (size_t group = 0; group < c->n_groups; group++) {
 			const struct compare_cell cell = comparison_cell(c, &c->rows[i], group);
 
-			put(g, group + 1, column, compare_cell_text(&c->rows[i], &cell, options->units, text),
+			put(g, group + 1, column, compare_cell_text(&c->rows[i], &cell, options, text),
 				options->utf8);
 		}
 		column++;
@@ -226,7 +226,6 @@ int compare_table(const struct comparison *c, const struct compare_heads *heads,
 	const struct sink_options *options, bool markdown, struct buf *out)
 {
 	const size_t width = options->width ? options->width : 80;
-	struct buf notes = BUF_INIT(out->max);
 	struct grid g = { 0 };
 
 	if (!grid_make(&g, c, heads))
@@ -239,9 +238,6 @@ int compare_table(const struct comparison *c, const struct compare_heads *heads,
 		put_text(&g, width > LEAST_WIDTH ? width : LEAST_WIDTH, out);
 	grid_done(&g);
 	(void) buf_str(out, "\n");
-	(void) buf_str(&notes, "mean +- standard deviation over the runs of each row\n");
-	compare_warnings(c, true, &notes);
-	compare_notes(notes.data, options, markdown, out);
-	buf_done(&notes);
+	compare_table_notes(c, options, markdown, out);
 	return out->error;
 }

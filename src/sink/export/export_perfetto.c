@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sink/figures.h"
+
 /* ---- parents of tracks ---------------------------------------------------------------------------------------------- */
 
 static uint64_t run_track(struct export *e)
@@ -224,7 +226,11 @@ static void close_lane(struct export *e, struct lane *lane, unsigned number, uin
 
 static void begin_phase(struct export *e, struct lane *lane, unsigned number, const struct phase *p)
 {
-	event_begin(e, TYPE_SLICE_BEGIN, lane_track(e, number), p->begin_ns, p->name);
+	struct buf label = BUF_INIT(1 << 16);
+
+	figure_phase(p, false, &label);
+	event_begin(e, TYPE_SLICE_BEGIN, lane_track(e, number), p->begin_ns, label.data);
+	buf_done(&label);
 	event_number(e, "phase", known(p->number));
 	event_note(e, "facts", p->facts ? p->facts : "");
 	event_number(e, "ram_before", p->ram_known ? known(p->ram_before) : UNKNOWN);

@@ -112,6 +112,8 @@ struct drawing {
 	struct svg_stretch stretches[PHASES_SHOWN + MOMENTS_SHOWN];
 	struct svg_moment moments[MOMENTS_SHOWN];
 	size_t n_stretches, n_moments;
+	char *labels[PHASES_SHOWN]; /* of stretches */
+	size_t n_labels;
 	struct buf flag, note;
 	size_t lines_most;
 	char allocators[SVG_LINES_MOST][FRAMEWORK_LEN]; /* labels of their lines */
@@ -335,6 +337,20 @@ static void stretch(struct drawing *d, uint64_t from_ns, uint64_t to_ns, const c
 		d->stretches[d->n_stretches++] = (struct svg_stretch) { from_ns, to_ns, kind, words };
 }
 
+/* "epoch 3". It is freed with the drawing. */
+static const char *label_of_phase(struct drawing *d, const struct phase *p)
+{
+	struct buf text = BUF_INIT(1 << 16);
+	char *label;
+
+	figure_phase(p, false, &text);
+	label = d->n_labels < PHASES_SHOWN ? strdup(text.data) : NULL;
+	if (label)
+		d->labels[d->n_labels++] = label;
+	buf_done(&text);
+	return label ? label : p->name;
+}
+
 /* Shades every other top-level phase. */
 static void find_phases(struct drawing *d)
 {
@@ -345,7 +361,8 @@ static void find_phases(struct drawing *d)
 		const struct phase *p = job_phase(job, i);
 
 		if (p->parent == 0 && outer++ % 2 == 0)
-			stretch(d, p->begin_ns, p->end_ns ? p->end_ns : d->chart.end_ns, "phase", p->name);
+			stretch(d, p->begin_ns, p->end_ns ? p->end_ns : d->chart.end_ns, "phase",
+				label_of_phase(d, p));
 	}
 }
 
@@ -609,6 +626,8 @@ static struct drawing *new_drawing(struct html *h, size_t run, size_t lines_most
 
 static void free_drawing(struct drawing *d)
 {
+	for (size_t i = 0; i < d->n_labels; i++)
+		free(d->labels[i]);
 	buf_done(&d->flag);
 	buf_done(&d->note);
 	free(d);
@@ -855,15 +874,19 @@ static void figure_phases(struct figure *f)
 		const double from = svg_x(&f->d->chart.box, f->d->chart.end_ns, (double) p->begin_ns);
 		const double to = svg_x(&f->d->chart.box, f->d->chart.end_ns,
 			(double) (p->end_ns ? p->end_ns : f->d->chart.end_ns));
-		const double width = (double) text_width(p->name) * letter;
+		struct buf label = BUF_INIT(1 << 16);
 
-		if (p->parent != 0 || from < free_from || to - from < width)
-			continue;
-		svg_text(f->d->h, from + 2, FIGURE_TOP - 2, "start");
-		html_text(f->d->h, p->name);
-		html_raw(f->d->h, "</text>");
-		free_from = from + width;
-		shown++;
+		figure_phase(p, false, &label);
+		const double width = (double) text_width(label.data) * letter;
+
+		if (p->parent == 0 && from >= free_from && to - from >= width) {
+			svg_text(f->d->h, from + 2, FIGURE_TOP - 2, "start");
+			html_text(f->d->h, label.data);
+			html_raw(f->d->h, "</text>");
+			free_from = from + width;
+			shown++;
+		}
+		buf_done(&label);
 	}
 }
 

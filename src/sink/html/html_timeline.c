@@ -59,6 +59,7 @@ static void bar(struct phase_chart *t, const struct phase *p, unsigned lane)
 		     to = svg_x(&svg_report_box, t->end_ns, (double) end);
 	const size_t hue = hue_of(t, p->name);
 	const int top = (int) lane * LANE;
+	struct buf title = BUF_INIT(1 << 16);
 
 	html_printf(t->h, "<rect class=\"band c%zu\" fill=\"%s\" opacity=\".3\" y=\"%d\" height=\"%d\" x=\"",
 		hue, svg_colors[hue], top + 2, LANE - 4);
@@ -66,7 +67,9 @@ static void bar(struct phase_chart *t, const struct phase *p, unsigned lane)
 	html_raw(t->h, "\" width=\"");
 	svg_pixels(t->h, fmax(to - from, 1));
 	html_raw(t->h, "\"><title>");
-	html_text(t->h, p->name);
+	figure_phase(p, false, &title);
+	html_text(t->h, title.data);
+	buf_done(&title);
 	html_raw(t->h, ": ");
 	html_duration(t->h, known((int64_t) (end - p->begin_ns)));
 	html_raw(t->h, p->end_ns ? "</title></rect>" : " so far</title></rect>");
