@@ -20,6 +20,16 @@ static void give_up(int signal, bool is_fault)
 		(void) raise(signal); /* delivered when the handler returns */
 }
 
+/* To the main thread, with its sender. SI_USER and SI_TKILL may not be sent to another thread. */
+static int pass_on(int signal, const siginfo_t *info)
+{
+	siginfo_t copy = *info;
+
+	if (copy.si_code != SI_QUEUE)
+		copy.si_code = SI_ASYNCIO;
+	return (int) syscall(SYS_rt_tgsigqueueinfo, getpid(), getpid(), signal, &copy);
+}
+
 static void handle(int signal, siginfo_t *info, void *context)
 {
 	(void) context;
@@ -27,8 +37,7 @@ static void handle(int signal, siginfo_t *info, void *context)
 		return;
 	/* Sent by a process: the thread that writes recordings does not block it, the main thread may,
 	 * to read it and forward it to the job. */
-	if (info->si_code <= 0 && syscall(SYS_gettid) != getpid() &&
-		syscall(SYS_rt_tgsigqueueinfo, getpid(), getpid(), signal, info) == 0)
+	if (info->si_code <= 0 && syscall(SYS_gettid) != getpid() && pass_on(signal, info) == 0)
 		return;
 	give_up(signal, info->si_code > 0);
 }

@@ -291,6 +291,7 @@ static void a_full_disk_ends_the_recording_only(void **state)
 	}
 	run_into_trouble(f.file, "No space left on device");
 	expect_readable(f.file, 1);
+	expect_text(f.file, "SELECT value FROM meta WHERE key = 'recording_stopped'", "No space left on device");
 	assert_int_equal(umount(f.path), 0);
 	folder_done(&f);
 }
