@@ -44,7 +44,7 @@ int writer_init(struct writer *w, const struct writer_options *options)
 	};
 
 	*w = (struct writer) { .options = *options, .spare = -1 };
-	w->uncommitted = w->gpu_births = BUF_INIT(KEPT_MOST);
+	w->uncommitted = w->uncommitted_totals = w->gpu_births = BUF_INIT(KEPT_MOST);
 	row_layout_init(&w->layout);
 	w->aggregate = aggregate_new(&aggregate);
 	w->thin = thin_new(&thin);
@@ -61,6 +61,7 @@ void writer_done(struct writer *w)
 	free(w->folder);
 	spare_free(w);
 	buf_done(&w->uncommitted);
+	buf_done(&w->uncommitted_totals);
 	buf_done(&w->gpu_births);
 	*w = (struct writer) { .result = w->result, .spare = -1 };
 }
@@ -111,6 +112,7 @@ static int commit(struct writer *w)
 	w->commits++;
 	w->committed_ns = w->last_ns;
 	buf_clear(&w->uncommitted);
+	buf_clear(&w->uncommitted_totals);
 	if ((w->was_replaced || w->was_removed) && !w->store->nameless)
 		(void) store_detach(w->store);
 	return 0;
@@ -146,6 +148,16 @@ static void keep_uncommitted(struct writer *w, const struct frame *frame)
 		keep_frame(&w->gpu_births, &kept);
 }
 
+/* Call it before wire_totals_get, which relocates pointers. */
+static void keep_totals(struct writer *w, const struct wire_head *head)
+{
+	const struct wire_totals *totals = (const void *) (head + 1);
+
+	if (totals->is_whole)
+		buf_clear(&w->uncommitted_totals);
+	(void) buf_add(&w->uncommitted_totals, head, head->size);
+}
+
 static int write_kept(struct writer *w, const struct buf *kept)
 {
 	autofree char *copy = malloc(kept->len ? kept->len : 1); /* reading relocates pointers */
@@ -157,7 +169,8 @@ static int write_kept(struct writer *w, const struct buf *kept)
 		struct wire_head *head = (struct wire_head *) (void *) (copy + at);
 
 		at += head->size;
-		r = store_frame(w->store, wire_frame_get(head));
+		r = head->kind == WIRE_FRAME ? store_frame(w->store, wire_frame_get(head))
+					     : store_totals(w->store, wire_totals_get(head));
 	}
 	return r;
 }
@@ -185,7 +198,7 @@ static void pause_writing(struct writer *w, int r)
 	if (w->harm)
 		(void) err_set(&w->trouble, r, "%s%s", w->file, harms[w->harm]);
 	else if (w->commits == 0)
-		(void) err_set(&w->trouble, r, "no recording: cannot write %s: %s. The run continues", w->file, w->why);
+		(void) err_set(&w->trouble, r, "no recording yet: cannot write %s: %s; hiwater tries again, the run continues", w->file, w->why);
 	else
 		(void) err_set(&w->trouble, r,
 			"recording stopped: cannot write %s: %s. It ends %s into the run, unless it can be written "
@@ -266,6 +279,8 @@ static int begin_again(struct writer *w, uint64_t *ret_gap_ns)
 		r = write_kept(w, &w->gpu_births);
 	if (r == 0)
 		r = write_kept(w, &w->uncommitted);
+	if (r == 0)
+		r = write_kept(w, &w->uncommitted_totals);
 	return r == 0 ? write_gap(w, *ret_gap_ns) : r;
 }
 
@@ -355,8 +370,11 @@ static int apply_message(struct writer *w, struct wire_head *head)
 
 	if (r < 0)
 		return r;
-	return head->kind == WIRE_FRAME ? apply_frame(w, wire_frame_get(head))
-					: apply_totals(w, wire_totals_get(head));
+	if (head->kind == WIRE_FRAME)
+		return apply_frame(w, wire_frame_get(head));
+	if (w->store->wal)
+		keep_totals(w, head);
+	return apply_totals(w, wire_totals_get(head));
 }
 
 /* ---- maintenance ----------------------------------------------------------------------------- */

@@ -56,6 +56,7 @@ struct writer {
 	bool lost;               /* the file is of no use: another program damaged it */
 	uint64_t gap_ns;         /* time without windows, because of pauses */
 	struct buf uncommitted;  /* frames: births, ends, events and series values since the last commit */
+	struct buf uncommitted_totals; /* messages: since the last whole totals or the last commit */
 	struct buf gpu_births;   /* frames: all births of GPUs, which totals do not contain */
 	char why[256];           /* of the pause */
 	int result;
