@@ -332,7 +332,9 @@ class Sampling:
     interval_s: Optional[float] = None
     samples: Optional[int] = None
     late_samples: Optional[int] = None
+    skipped_samples: Optional[int] = None
     longest_gap_s: Optional[float] = None
+    longest_gap_cause: Optional[str] = None
     cpu_s: Optional[float] = None
     rss_peak_bytes: Optional[int] = None
     gpu_longest_gap_s: Optional[float] = None

@@ -59,6 +59,7 @@ struct hiw_recorder {
 	int epoll;
 	bool ended;
 	char warning[sizeof(((struct err *) 0)->text)];
+	char removed[sizeof(((struct err *) 0)->text)]; /* runs removed from the history; reported as a warning */
 	char last_warning[sizeof(((struct err *) 0)->text)]; /* the text that hiw_recorder_warning returned
 	                                                      * last */
 	bool warned_of_note;

@@ -35,6 +35,10 @@ int hwi_recorder_spare(struct hiw_recorder *recorder, const char *path, struct h
  * HIW_ACT_NONE are dropped. */
 bool hwi_recorder_alert(struct hiw_recorder *recorder, struct hiw_alert *ret);
 
+/* The calling process was stopped and got SIGCONT: call it before the next step, so that the gap has
+ * this cause. */
+void hwi_recorder_continued(struct hiw_recorder *recorder);
+
 /* Ends the grace of all limits now: alerts with HIW_ACT_KILL follow. */
 void hwi_recorder_cut_grace(struct hiw_recorder *recorder);
 
@@ -329,6 +333,11 @@ int hwi_gpus_text(struct hwi_gpus *gpus, const struct hiw_style *style, char **r
 int hwi_gpus_fields(enum hwi_gpus_format format, char **ret);
 
 /* ---- helpers of the command ------------------------------------------------------------------ */
+
+/* Installs a SIGBUS handler, unless the signal is ignored or handled: this process then survives other
+ * programs that truncate the index of a recording's journal (NAME-shm), which SQLite maps. Only for
+ * programs of hiwater's own. */
+void hwi_guard_recordings(void);
 
 /* Finds processes to attach to: by an extended regular expression on name and command line, or
  * those of a cgroup ("/a/b" below the hierarchy, or a path of the mounted tree). At most n PIDs are

@@ -387,6 +387,11 @@ int hwi_recorder_set_interval(struct hiw_recorder *r, uint64_t interval_ns)
 	return r->record ? -EBUSY : sampler_set_interval(r->sampler, interval_ns);
 }
 
+void hwi_recorder_continued(struct hiw_recorder *r)
+{
+	sampler_continued(r->sampler);
+}
+
 void hiw_recorder_ignore(struct hiw_recorder *r, pid_t pid)
 {
 	sampler_ignore(r->sampler, pid);
@@ -451,6 +456,9 @@ const char *hiw_recorder_warning(struct hiw_recorder *r)
 	if (r->warning[0]) {
 		(void) snprintf(err.text, sizeof(err.text), "%s", r->warning);
 		r->warning[0] = '\0';
+	} else if (r->removed[0]) {
+		(void) snprintf(err.text, sizeof(err.text), "%s", r->removed);
+		r->removed[0] = '\0';
 	} else if (r->record && record_trouble(r->record, &err)) {
 		;
 	} else if (r->record && !r->warned_of_note && (note = record_note(r->record))) {
@@ -476,29 +484,34 @@ static void finish_record(struct hiw_recorder *r)
 	const bool was_killed = job_oom_events(job) > 0 || f->stopped_by.known;
 	const bool keep = r->output || is_long || was_killed;
 	struct err err = { "" };
-	autofree char *path = NULL;
+	struct record_end end = { 0 };
 
 	f->frames_dropped = known((int64_t) record_dropped(r->record));
 	if (!keep && !record_has_begun(r->record))
 		return; /* kept for hwi_recorder_spare; else hiw_recorder_free frees it */
-	const int error = record_finish(r->record, job, keep, finish_wait_ns, &path, &err);
+	const int error = record_finish(r->record, job, keep, finish_wait_ns, &end, &err);
+	autofree char *path = end.path;
 
-	if (error < 0)
+	if (err.text[0])
 		(void) snprintf(r->warning, sizeof(r->warning), "%s", err.text);
 	r->record = NULL;
 	if (!keep || !path)
 		return;
+	if (end.gap_ns > 0)
+		f->recording_gap_ns = known((int64_t) end.gap_ns);
 	if (error < 0)
 		(void) job_set_text(&f->recording_stopped, strerror(-error));
 	(void) job_set_text(&f->recording, path);
-	if (!r->output)
-		(void) history_trim(HISTORY_RUNS, history_bytes, NULL);
+	struct err removed = { "" };
+
+	if (!r->output && history_trim(HISTORY_RUNS, history_bytes, &removed) == 0)
+		(void) snprintf(r->removed, sizeof(r->removed), "%s", removed.text);
 }
 
 int hwi_recorder_spare(struct hiw_recorder *r, const char *path, struct hiw_err *ret_err)
 {
 	struct err err = { "" };
-	autofree char *file = NULL;
+	struct record_end end = { 0 };
 	int error;
 
 	if (!r->ended || !r->record)
@@ -509,9 +522,11 @@ int hwi_recorder_spare(struct hiw_recorder *r, const char *path, struct hiw_err 
 				? err_set(&err, -ENOMEM, "cannot write the recording: out of memory")
 				: 0;
 	if (error == 0) {
-		error = record_finish(r->record, sampler_job(r->sampler), false, finish_wait_ns, &file, &err);
+		error = record_finish(r->record, sampler_job(r->sampler), false, finish_wait_ns, &end, &err);
 		r->record = NULL;
 	}
+	autofree char *file = end.path;
+
 	if (error == 0 && !file)
 		error = err_set(&err, -EIO, "no recording was written to %s", path);
 	return error < 0 ? api_err(ret_err, &err, error) : 0;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 uint64_t clock_boot_ns(void);
+uint64_t clock_awake_ns(void);       /* as clock_boot_ns, but stands still during suspension */
 uint64_t clock_wall_ns(void);        /* since 1970, UTC */
 uint64_t clock_process_cpu_ns(void); /* CPU time of this process, all threads */
 uint64_t clock_thread_cpu_ns(void);  /* of this thread */

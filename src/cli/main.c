@@ -167,6 +167,7 @@ int main(int argc, char **argv)
 	int first;
 
 	terminal_guard_streams();
+	hwi_guard_recordings();
 	fill_table();
 	first = opt_parse(&program, argc, argv, &err);
 	if (first < 0 && first != -ECANCELED) {

@@ -109,8 +109,23 @@ static void late_samples(const struct summary *s, struct finding *f, struct buf 
 		return;
 	finding_evidence(f, "late_samples", (double) late.value);
 	next(text);
-	buf_printf(text, "%lld of %lld samples were late: the machine was busy, short peaks may be missing.",
-		(long long) late.value, (long long) samples.value);
+	buf_printf(text, "%lld of %lld samples were late", (long long) late.value, (long long) samples.value);
+	if (is_set(s->facts->skipped_samples)) {
+		finding_evidence(f, "skipped_samples", (double) s->facts->skipped_samples.value);
+		buf_printf(text, " and %lld were skipped", (long long) s->facts->skipped_samples.value);
+	}
+	buf_str(text, ": the machine was busy, short peaks may be missing.");
+}
+
+static const char *gap_cause(const struct summary *s)
+{
+	const char *cause = s->facts->longest_gap_cause;
+
+	if (!cause)
+		return "the machine was suspended or busy, or hiwater was stopped";
+	if (strcmp(cause, "suspended") == 0)
+		return "the machine was suspended";
+	return strcmp(cause, "stopped") == 0 ? "hiwater was stopped" : "the machine was busy";
 }
 
 static void gaps(const struct summary *s, struct finding *f, struct buf *text)
@@ -126,8 +141,7 @@ static void gaps(const struct summary *s, struct finding *f, struct buf *text)
 	finding_evidence(f, "longest_gap_s", (double) gap.value / 1e9);
 	f->severity = SEVERITY_WARN;
 	next(text);
-	buf_printf(text, "No samples for %s (the machine was suspended, or hiwater was stopped).",
-		units_duration(gap.value, length));
+	buf_printf(text, "No samples for %s: %s.", units_duration(gap.value, length), gap_cause(s));
 }
 
 static void lost_exit_records(const struct summary *s, struct finding *f, struct buf *text)
@@ -170,6 +184,21 @@ static void lost_frames(const struct summary *s, struct finding *f, struct buf *
 		(long long) s->facts->frames_dropped.value);
 }
 
+/* Of rows only: the totals at the end cover the gap. */
+static void recording_gap(const struct summary *s, struct finding *f, struct buf *text)
+{
+	const struct maybe gap = s->facts->recording_gap_ns;
+	char length[UNITS_LEN];
+
+	if (!is_set(gap))
+		return;
+	finding_evidence(f, "recording_gap_s", (double) gap.value / 1e9);
+	next(text);
+	buf_printf(text,
+		"The recording has a gap of %s, in which it could not be written; the summary includes that time.",
+		units_duration(gap.value, length));
+}
+
 /* The measurement ended before the run. A recorder on another host may still be running. */
 static void cut_off(const struct summary *s, struct finding *f, struct buf *text)
 {
@@ -199,6 +228,7 @@ bool rule_blind_spots(const struct known_of_run *k, struct finding *f, struct bu
 		lost_exit_records,
 		still_running,
 		lost_frames,
+		recording_gap,
 	};
 
 	for (size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++)

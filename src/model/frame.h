@@ -162,7 +162,7 @@ enum event_kind {
 	EVENT_ALERT,       /* raised; text is the rule and the value */
 	EVENT_CLEARED,
 	EVENT_OOM,         /* OOM kill; id is the victim if known, text its name then */
-	EVENT_GAP,         /* no samples for value_ns (suspension, a stopped recorder) */
+	EVENT_GAP,         /* no samples for value_ns; text: "suspended", "stopped" or "busy" */
 	/* a value is not available from here on; its name is the text up to the first ':' */
 	EVENT_NOTE,
 	EVENT_TRIGGER,

@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "record/index_guard.h"
 #include "record/schema.h"
 
 enum {
@@ -172,6 +174,8 @@ int store_begin(struct store *s)
 
 	if (s->in_transaction)
 		return 0;
+	if (!s->db) /* reopening failed */
+		return -EIO;
 	errno = 0;
 	for (int i = 0; i < BUSY_TRIES && (rc & 0xff) == SQLITE_BUSY; i++)
 		rc = sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
@@ -230,13 +234,15 @@ int store_commit(struct store *s)
 		r = store_run(s, "COMMIT");
 	if (r < 0)
 		store_rollback(s);
+	else
+		store_note_files(s);
 	s->in_transaction = false;
 	return r;
 }
 
 void store_rollback(struct store *s)
 {
-	if (!sqlite3_get_autocommit(s->db))
+	if (s->db && !sqlite3_get_autocommit(s->db))
 		(void) sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
 	s->in_transaction = false;
 }
@@ -258,8 +264,11 @@ uint64_t store_disk_bytes(const struct store *s)
 int store_checkpoint(struct store *s)
 {
 	/* Not through store_error: a reader that keeps the journal for a while is not an error. */
-	return error_of(
+	int r = error_of(
 		s->db, sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL));
+
+	store_note_files(s);
+	return r;
 }
 
 static int write_all(int fd, const unsigned char *bytes, size_t n)
@@ -306,15 +315,20 @@ int store_copy(struct store *s, int fd)
 	return r;
 }
 
-void store_unlink(const char *path)
+void store_unlink_journals(const char *path)
 {
 	char journal[4200];
 
-	(void) unlink(path);
 	for (size_t i = 0; i < sizeof(journals) / sizeof(journals[0]); i++) {
 		(void) snprintf(journal, sizeof(journal), "%s%s", path, journals[i]);
 		(void) unlink(journal);
 	}
+}
+
+void store_unlink(const char *path)
+{
+	(void) unlink(path);
+	store_unlink_journals(path);
 }
 
 /* ---- making and closing ---------------------------------------------------------------------- */
@@ -350,6 +364,10 @@ static int put_metrics(struct store *s)
 	return r;
 }
 
+static const char connection_settings[] =
+	"PRAGMA synchronous=OFF; PRAGMA secure_delete=OFF; PRAGMA cache_size=-512; PRAGMA mmap_size=0;"
+	"PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF";
+
 /* The tables go directly into the file, so that it is recognizable even while all rows are in
  * the journal. */
 static int make_tables(struct store *s)
@@ -358,10 +376,9 @@ static int make_tables(struct store *s)
 	int r;
 
 	(void) buf_printf(&sql,
-		"PRAGMA page_size=%d; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
-		"PRAGMA auto_vacuum=INCREMENTAL; PRAGMA secure_delete=OFF; PRAGMA cache_size=-512;"
-		"PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d;",
-		STORE_PAGE, SCHEMA_APPLICATION, SCHEMA_VERSION);
+		"PRAGMA page_size=%d; PRAGMA journal_mode=OFF; PRAGMA auto_vacuum=INCREMENTAL; %s;"
+		"BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d;",
+		STORE_PAGE, connection_settings, SCHEMA_APPLICATION, SCHEMA_VERSION);
 	(void) schema_tables(&sql);
 	r = sql.error ? sql.error : store_run(s, sql.data);
 	buf_done(&sql);
@@ -372,21 +389,57 @@ static int make_tables(struct store *s)
 	return r == 0 ? store_run(s, "COMMIT") : r;
 }
 
-static int start_journal(struct store *s, const struct store_options *o)
+static int start_journal(struct store *s)
 {
 	struct buf sql = BUF_INIT(1024);
 	int r;
 
-	if (!o->wal)
-		return 0;
-	s->wal = true;
-	s->checkpoint_pages = o->wal_pages;
 	(void) sqlite3_wal_hook(s->db, journal_grew, s);
-	(void) buf_printf(
-		&sql, "PRAGMA journal_mode=WAL; PRAGMA journal_size_limit=%u", o->wal_pages * STORE_PAGE);
+	(void) buf_printf(&sql, "PRAGMA journal_mode=WAL; PRAGMA journal_size_limit=%u",
+		s->checkpoint_pages * STORE_PAGE);
 	r = sql.error ? sql.error : store_run(s, sql.data);
 	buf_done(&sql);
 	return r;
+}
+
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct store *open_stores;
+
+static void list_open(struct store *s)
+{
+	struct stat st;
+
+	if (stat(s->path, &st) < 0)
+		return;
+	s->device = st.st_dev;
+	s->inode = st.st_ino;
+	(void) pthread_mutex_lock(&open_lock);
+	s->next = open_stores;
+	open_stores = s;
+	(void) pthread_mutex_unlock(&open_lock);
+}
+
+static void unlist_open(const struct store *s)
+{
+	(void) pthread_mutex_lock(&open_lock);
+	for (struct store **at = &open_stores; *at; at = &(*at)->next) {
+		if (*at == s) {
+			*at = s->next;
+			break;
+		}
+	}
+	(void) pthread_mutex_unlock(&open_lock);
+}
+
+bool store_is_open(const struct stat *st)
+{
+	bool is_open = false;
+
+	(void) pthread_mutex_lock(&open_lock);
+	for (const struct store *s = open_stores; s && !is_open; s = s->next)
+		is_open = s->device == st->st_dev && s->inode == st->st_ino;
+	(void) pthread_mutex_unlock(&open_lock);
+	return is_open;
 }
 
 static int open_new(struct store *s, const struct store_options *o)
@@ -416,10 +469,13 @@ int store_create(const struct store_options *options, struct store **ret, struct
 	s->path = strdup(options->path);
 	r = s->path ? open_new(s, options) : -ENOMEM;
 	if (r == 0) {
+		list_open(s);
 		(void) sqlite3_busy_timeout(s->db, BUSY_MS);
 		r = make_tables(s);
-		if (r == 0)
-			r = start_journal(s, options);
+		s->wal = options->wal;
+		s->checkpoint_pages = options->wal_pages;
+		if (r == 0 && s->wal)
+			r = start_journal(s);
 		if (r < 0 && s->path)
 			store_unlink(s->path);
 	}
@@ -458,6 +514,46 @@ static void finalize_all(struct store *s)
 		free(s->cached[i].sql);
 	}
 	free(s->cached);
+	memset(s->rows, 0, sizeof(s->rows));
+	memset(s->statements, 0, sizeof(s->statements));
+	s->cached = NULL;
+	s->n_cached = s->cap_cached = 0;
+}
+
+static void disconnect(struct store *s, bool checkpoint)
+{
+	const sqlite3 *db = s->db;
+
+	finalize_all(s);
+	if (s->db && !checkpoint)
+		(void) sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	(void) sqlite3_close_v2(s->db);
+	s->db = NULL;
+	if (db)
+		index_guard_forget(db);
+}
+
+int store_reopen(struct store *s, enum store_harm harm)
+{
+	const bool has_journal = harm == HARM_INDEX;
+	int r;
+
+	store_rollback(s);
+	if (harm == HARM_JOURNAL_NAME)
+		(void) store_checkpoint(s);
+	disconnect(s, false);
+	memset(s->files, 0, sizeof(s->files));
+	if (!has_journal)
+		store_unlink_journals(s->path);
+	s->why[0] = '\0';
+	s->wal_pages = 0;
+	r = store_error(
+		s, sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL));
+	if (r == 0) {
+		(void) sqlite3_busy_timeout(s->db, BUSY_MS);
+		r = store_run(s, connection_settings);
+	}
+	return r == 0 ? start_journal(s) : r;
 }
 
 int store_close(struct store *s, bool finished)
@@ -469,9 +565,8 @@ int store_close(struct store *s, bool finished)
 	finalize_all(s);
 	if (s->db && finished)
 		r = leave_one_file(s);
-	else if (s->db)
-		(void) sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-	(void) sqlite3_close_v2(s->db);
+	disconnect(s, finished);
+	unlist_open(s);
 	for (size_t i = 0; i < s->n_series; i++)
 		free(s->series[i]);
 	free(s->series);

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <sqlite3.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -50,18 +52,44 @@ enum store_statement {
 	STATEMENT_COUNT,
 };
 
+/* What another program did to the files while they were open. */
+enum store_harm {
+	HARM_NONE,
+	HARM_INDEX,       /* NAME-shm was truncated, replaced or removed: open the file again */
+	HARM_JOURNAL,     /* NAME-wal was truncated: what it had is lost; open the file again */
+	HARM_JOURNAL_NAME, /* NAME-wal was replaced or removed: nothing is lost; open the file again */
+	HARM_REMOVED,     /* the file has no name any more */
+	HARM_REPLACED,    /* another file has its name */
+	HARM_TRUNCATED,   /* the file is of no use any more */
+	HARM_OVERWRITTEN, /* likewise */
+};
+
+/* A file as this process left it. */
+struct store_file {
+	dev_t device;
+	ino_t inode; /* 0: unknown */
+	off_t bytes;
+	struct timespec written;
+};
+
 struct store_cached {
 	char *sql;
 	sqlite3_stmt *statement;
 };
 
 struct store {
+	struct store *next;            /* of those that this process has open */
+	dev_t device;
+	ino_t inode;
 	sqlite3 *db;
 	char *path;
 	struct row_layout layout;
 	bool in_transaction, wal;
 	unsigned wal_pages;            /* pages in the journal after the last commit */
 	unsigned checkpoint_pages;     /* the journal is checkpointed from this size on */
+	struct store_file files[3];    /* the file, its journal and its index, after the last commit */
+	bool nameless;                 /* HARM_REMOVED or HARM_REPLACED was handled */
+	bool is_touched;               /* another program wrote to the file; its header is sound */
 	uint64_t pages_used, pages;    /* as of the last commit */
 	struct store_use use[CLASS_COUNT];
 	sqlite3_stmt *rows[ENTITY_COUNT][2];
@@ -93,6 +121,11 @@ int store_create(const struct store_options *options, struct store **ret, struct
 int store_close(struct store *s, bool finished);
 /* Removes the file at path and SQLite's files next to it. */
 void store_unlink(const char *path);
+/* Only the files next to it. */
+void store_unlink_journals(const char *path);
+
+/* True if this process is writing the file with this inode. */
+bool store_is_open(const struct stat *st);
 
 const char *store_why(const struct store *s);
 
@@ -142,3 +175,24 @@ uint64_t store_disk_bytes(const struct store *s);
 int store_checkpoint(struct store *s);
 /* Checkpoints, then writes the file to fd such that it can be read without a journal. */
 int store_copy(struct store *s, int fd);
+
+/* ---- harm done by other programs (store_harm.c) ---------------------------------------------- */
+
+/* Compares the files with what this process left; call it before a transaction and before its commit. */
+enum store_harm store_harm(struct store *s);
+/* Remembers the files as they are now: after each commit or checkpoint of this process. */
+void store_note_files(struct store *s);
+
+/* Forgets what was written, as after a transaction that was rolled back: the next totals are written
+ * in full. */
+void store_forget_written(struct store *s);
+/* After HARM_INDEX and HARM_JOURNAL*: closes the file without a checkpoint and opens it again. After an
+ * error, call it again later. */
+int store_reopen(struct store *s, enum store_harm harm);
+/* After HARM_REMOVED and HARM_REPLACED, between two transactions: from now on no file next to this one
+ * is used, since those with its name are another program's. */
+int store_detach(struct store *s);
+/* In a new transaction after one was rolled back: the names of all series again. */
+int store_series_again(struct store *s);
+/* False: the file is damaged. Only if another program wrote to it, as this reads all of it. */
+bool store_is_sound(struct store *s);

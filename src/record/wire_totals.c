@@ -23,6 +23,12 @@ void wire_memory_done(struct wire_memory *memory)
 	map_done(&memory->phases);
 }
 
+void wire_memory_clear(struct wire_memory *memory)
+{
+	wire_memory_done(memory);
+	*memory = (struct wire_memory) { 0 };
+}
+
 static uint64_t hash_add(uint64_t hash, uint64_t value)
 {
 	hash = (hash ^ value) * 0x9e3779b97f4a7c15U;
@@ -234,6 +240,7 @@ int wire_totals_put(struct buf *out, struct wire_memory *memory, const struct jo
 	struct wire_totals totals = {
 		.time_ns = job_now(job),
 		.timeline_span_ns = job_timeline_span(job),
+		.is_whole = memory->next_seq == 0,
 		.facts = *job_facts_const(job),
 	};
 	struct putting p = { .out = out, .totals = &totals, .memory = memory };

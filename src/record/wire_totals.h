@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,7 @@ struct wire_bucket {
 struct wire_totals {
 	uint64_t time_ns;
 	uint64_t timeline_span_ns;
+	bool is_whole; /* everything, not only what changed since the last message */
 	size_t n_accs, n_buckets, n_processes, n_series, n_phases;
 	struct wire_acc *accs;
 	struct wire_bucket *buckets; /* those changed since the last message */
@@ -46,6 +48,8 @@ struct wire_memory {
 };
 
 void wire_memory_done(struct wire_memory *memory);
+/* Forgets what was sent: the next message has everything. */
+void wire_memory_clear(struct wire_memory *memory);
 
 /* Writes the message into out. Returns 0, -ENOMEM or -EFBIG. */
 int wire_totals_put(struct buf *out, struct wire_memory *memory, const struct job *job);

@@ -370,14 +370,26 @@ int sampler_reset_hwm(struct sampler *s)
 
 /* ---- the clock ------------------------------------------------------------------------------- */
 
-static void note_gap(struct sampler *s, uint64_t now, uint64_t gap)
+const char *sampler_gap_cause(uint64_t gap_ns, uint64_t awake_ns, bool was_continued)
+{
+	if (gap_ns > awake_ns && gap_ns - awake_ns > gap_ns / 2)
+		return "suspended";
+	return was_continued ? "stopped" : "busy";
+}
+
+void sampler_continued(struct sampler *s)
+{
+	s->was_continued = true;
+}
+
+static void note_gap(struct sampler *s, uint64_t now, uint64_t gap, const char *cause)
 {
 	const struct event event = {
 		.time_ns = now,
 		.kind = EVENT_GAP,
 		.entity = ENTITY_JOB,
 		.value_ns = (int64_t) gap,
-		.text = "",
+		.text = cause,
 	};
 
 	framebuf_event(&s->buf, &event);
@@ -387,16 +399,23 @@ static void note_gap(struct sampler *s, uint64_t now, uint64_t gap)
 static void count_sample(struct sampler *s, uint64_t now)
 {
 	const uint64_t interval = s->options.interval_ns;
-	uint64_t gap = now - s->last_sample_ns;
+	const uint64_t awake = clock_awake_ns(), gap = now - s->last_sample_ns;
+	const char *cause = sampler_gap_cause(gap, awake - s->last_awake_ns, s->was_continued);
 
 	s->n_samples++;
 	if (now > s->due_ns && now - s->due_ns > interval)
 		s->n_late++;
-	if (gap > s->longest_gap_ns)
+	if (now > s->due_ns)
+		s->n_skipped += (now - s->due_ns) / interval;
+	if (gap > s->longest_gap_ns) {
 		s->longest_gap_ns = gap;
+		s->longest_gap_cause = cause;
+	}
 	if (gap > GAP_INTERVALS * interval && gap > gap_least_ns)
-		note_gap(s, now, gap);
+		note_gap(s, now, gap, cause);
 	s->last_sample_ns = now;
+	s->last_awake_ns = awake;
+	s->was_continued = false;
 	s->due_ns += interval;
 	if (s->due_ns <= now)
 		s->due_ns = now - (now - s->due_ns) % interval + interval;
@@ -419,6 +438,7 @@ int sampler_start_clock(struct sampler *s)
 	const uint64_t interval = s->options.interval_ns;
 
 	s->due_ns = interval;
+	s->last_awake_ns = clock_awake_ns();
 	return interval > SECOND ? sampler_set_timer(s, SECOND, 0) : sampler_set_timer(s, interval, interval);
 }
 
@@ -431,6 +451,7 @@ int sampler_set_interval(struct sampler *s, uint64_t interval_ns)
 	s->options.interval_ns = interval_ns;
 	s->options.window_ns = window;
 	s->last_sample_ns = now; /* a pause until now is not a gap */
+	s->last_awake_ns = clock_awake_ns();
 	s->due_ns = now + interval_ns;
 	if (s->next_window_ns > now + window)
 		s->next_window_ns = now + window;

@@ -228,7 +228,10 @@ void sampler_cost(struct sampler *s)
 		return;
 	facts->samples = known((int64_t) s->n_samples);
 	facts->late_samples = known((int64_t) s->n_late);
+	facts->skipped_samples = known((int64_t) s->n_skipped);
 	facts->longest_gap_ns = known((int64_t) s->longest_gap_ns);
+	if (s->longest_gap_cause)
+		(void) job_set_text(&facts->longest_gap_cause, s->longest_gap_cause);
 	facts->own_cpu_ns = known((int64_t) counter_delta(s->own_cpu_at_start_ns, clock_process_cpu_ns()) +
 				  facts->gpu_helper_cpu_ns.value);
 	if (s->processes) {

@@ -86,7 +86,10 @@ struct sampler {
 	int64_t rss_sum_at_host;         /* the members' total when the machine's memory was read */
 	uint64_t next_moved_ns, next_records_ns;
 	uint64_t next_now_ns;            /* earliest time of the next sample on request */
-	uint64_t n_samples, n_late, longest_gap_ns;
+	uint64_t n_samples, n_late, n_skipped, longest_gap_ns;
+	uint64_t last_awake_ns;          /* clock_awake_ns at the last sample */
+	const char *longest_gap_cause;
+	bool was_continued;              /* hiwater got a SIGCONT since the last sample */
 	uint64_t own_cpu_at_start_ns;
 	bool window_closed, started, ended;
 	unsigned showing; /* frames being shown now */
@@ -100,6 +103,9 @@ struct sampler {
 void sampler_show(struct sampler *s, struct framebuf *buf, enum frame_source source, uint64_t time_ns,
 	uint64_t hold_ns);
 
+/* sampler.c: why no sample was taken for gap_ns, of which the machine ran for awake_ns: "suspended",
+ * "stopped" or "busy". */
+const char *sampler_gap_cause(uint64_t gap_ns, uint64_t awake_ns, bool was_continued);
 /* sampler.c: finds members, reads their memory and the extra groups, computes the totals. */
 void sampler_read_processes(struct sampler *s, uint64_t now_ns, enum processes_scan how, unsigned extra);
 /* Applies the kernel's exit records; call after a search for members. */

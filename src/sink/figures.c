@@ -14,7 +14,7 @@
 char *figure_rate(const struct facts *f, char buf[UNITS_LEN])
 {
 	char number[UNITS_LEN];
-	const int64_t ns = f->interval_ns.value;
+	const int64_t ns = facts_reached_interval(f).value;
 
 	buf[0] = '\0';
 	if (!f->interval_ns.known || ns <= 0)

@@ -650,6 +650,18 @@ static void used(
 				.more = bytes, .more_unit = FACT_BYTES, .more_before = ", "));
 }
 
+struct maybe facts_reached_interval(const struct facts *f)
+{
+	enum {
+		FEW = 50
+	};
+	const struct maybe interval = f->interval_ns, samples = f->samples, skipped = f->skipped_samples;
+
+	if (!interval.known || !skipped.known || samples.value <= 0 || skipped.value <= samples.value / FEW)
+		return interval;
+	return known((int64_t) ((__int128) interval.value * (samples.value + skipped.value) / samples.value));
+}
+
 static void sampling(struct maker *m)
 {
 	const struct facts *f = m->s->facts;
@@ -657,11 +669,15 @@ static void sampling(struct maker *m)
 
 	add_known(m,
 		FACT(FACTS_SAMPLING, FACT_SAMPLING, "", "sampling", FACT_COUNT, f->samples,
-			.after = f->samples.value == 1 ? "sample" : "samples", .more = f->interval_ns,
+			.after = f->samples.value == 1 ? "sample" : "samples", .more = facts_reached_interval(f),
 			.more_unit = FACT_INTERVAL, .more_before = " "));
 	add_known(m,
 		FACT(FACTS_SAMPLING, FACT_SAMPLING, "", "late samples", FACT_COUNT, f->late_samples,
 			.after = "late"));
+	if (f->skipped_samples.value > 0)
+		add_known(m,
+			FACT(FACTS_SAMPLING, FACT_SAMPLING, "", "skipped samples", FACT_COUNT, f->skipped_samples,
+				.after = "skipped"));
 	add_known(m,
 		FACT(FACTS_SAMPLING, FACT_SAMPLING, "longest" NB "gap", "longest gap", FACT_NS,
 			f->longest_gap_ns));

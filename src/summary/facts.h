@@ -113,6 +113,10 @@ struct fact_list {
 	size_t n;
 };
 
+/* The mean time between two samples: the interval, unless more than a fiftieth of the samples were
+ * skipped. */
+struct maybe facts_reached_interval(const struct facts *facts);
+
 /* Makes the list. Facts borrow from the summary, which must outlive it. Returns 0 or -ENOMEM. */
 int facts_make(const struct summary *s, struct fact_list *ret);
 void facts_done(struct fact_list *list);

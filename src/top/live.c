@@ -340,6 +340,7 @@ int main(int argc, char **argv)
 	static struct top t;
 	int r;
 
+	hwi_guard_recordings();
 	if (!parse_args(argc, argv, &t.options))
 		return USAGE;
 	if (set_view(&t) < 0)

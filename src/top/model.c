@@ -354,8 +354,8 @@ static void apply_event(struct model *m, const struct hiw_event *e)
 	line->time_ns = e->time_ns;
 	(void) snprintf(line->kind, sizeof(line->kind), "%s", e->kind);
 	if (strcmp(e->kind, "gap") == 0)
-		(void) snprintf(
-			line->text, sizeof(line->text), "no samples for %.1f s", (double) e->value_ns / 1e9);
+		(void) snprintf(line->text, sizeof(line->text), "no samples for %.1f s%s%.20s",
+			(double) e->value_ns / 1e9, *e->text ? ": " : "", e->text);
 	else
 		model_clean(m, e->text, line->text, sizeof(line->text));
 }

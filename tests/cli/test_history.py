@@ -41,6 +41,25 @@ def test_empty_history(tool):
     assert tool.run("show").returncode == 1
 
 
+def test_only_recordings_count_and_are_removed(tool):
+    """A large file of another program with a number for a name stays and counts nothing; what goes is named."""
+    tool.run("run", "-n", "kept", "--", "sh", "-c", LONGER)
+    foreign = tool.history / "2.hiw"
+    with open(foreign, "wb") as f:
+        f.truncate(5 << 30)
+    done = tool.run("run", "-n", "next", "--", "sh", "-c", LONGER)
+    assert "removed" not in done.stderr, done.stderr
+    assert [r["number"] for r in runs(tool)] == [1, 3] and foreign.stat().st_size == 5 << 30
+    assert json.loads(tool.run("show", "--json", "last").stdout)["run"]["name"] == "next"
+    refused = tool.run("runs", "--rm", "2")
+    assert refused.returncode != 0 and "2.hiw is not a hiwater recording; remove it with rm" in refused.stderr, refused.stderr
+    for number in range(4, 203):
+        os.link(tool.history / "1.hiw", tool.history / f"{number}.hiw")
+    done = tool.run("run", "--", "sh", "-c", LONGER)
+    assert "removed the oldest runs from the history, which keeps at most 200 runs and 1.00 GiB: 1, 3" in done.stderr, done.stderr
+    assert foreign.exists() and not (tool.history / "3.hiw").exists() and len(runs(tool)) == 200
+
+
 def test_short_runs_are_not_kept(tool):
     tool.run("run", "--", "true")
     assert runs(tool) == []

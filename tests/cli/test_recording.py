@@ -378,6 +378,9 @@ def test_a_stopped_recorder_says_what_it_missed(stress, tool):
     assert process.returncode == STATUS and stdout == "done\n"
     summary = valid((tool.folder / "run.json").read_text())
     assert 3 <= summary["sampling"]["longest_gap_s"] < gone + 2
+    assert summary["sampling"]["longest_gap_cause"] == "stopped" and summary["sampling"]["skipped_samples"] >= 140
+    assert value(tool.folder / "x.hiw", "SELECT text FROM event WHERE kind = 'gap' ORDER BY value DESC") == "stopped"
+    assert any("hiwater was stopped" in f["message"] for f in summary["findings"] if f["code"] == "blind-spots")
     gaps = query(tool.folder / "x.hiw", "SELECT t, value FROM event WHERE kind = 'gap' ORDER BY value DESC")
     assert 3e9 <= gaps[0][1] < (gone + 2) * 1e9
     assert shown(tool, "x.hiw")["sampling"]["longest_gap_s"] == summary["sampling"]["longest_gap_s"]

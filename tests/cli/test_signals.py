@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -53,6 +54,20 @@ def test_to_the_group(tool, number):
     counter.wait_got(name_of(number))
     settle(process, counter, 2)
     assert len(counter.got(name_of(number))) == 1
+    counter.finish()
+    assert process.wait(30) == 0
+
+
+@pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["alone", "group"])
+def test_a_bus_error_that_is_sent(tool, send):
+    """The thread that writes the recording does not block it, since a fault of its own would then end hiwater."""
+    process, counter = start(tool, "-o", "x.hiw")
+    wait_for(lambda: len(list(pathlib.Path(f"/proc/{process.pid}/task").iterdir())) > 1 and (tool.folder / "x.hiw").exists(),
+             "the recording is written")
+    send(process.pid, signal.SIGBUS)
+    counter.wait_got("BUS")
+    settle(process, counter, 2)
+    assert len(counter.got("BUS")) == 1
     counter.finish()
     assert process.wait(30) == 0
 

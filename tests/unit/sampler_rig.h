@@ -24,6 +24,7 @@ struct rig {
 	uint64_t last_ns;
 	size_t n_frames, n_births, n_left, n_gaps, n_rss, n_mem_used;
 	int64_t gap_ns;
+	char gap_cause[16];
 	pid_t born[64];
 	uint32_t left_id;
 	bool went_back;
@@ -51,6 +52,7 @@ static inline void see(void *ctx, const struct frame *frame)
 		if (frame->events[i].kind == EVENT_GAP) {
 			r->n_gaps++;
 			r->gap_ns = frame->events[i].value_ns;
+			(void) snprintf(r->gap_cause, sizeof(r->gap_cause), "%s", frame->events[i].text);
 		}
 	}
 	for (size_t i = 0; i < frame->n_readings; i++) {

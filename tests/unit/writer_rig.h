@@ -33,6 +33,9 @@ static inline void writer_rig_totals(void *ctx, const struct job *job)
 	struct writer_rig *w = ctx;
 	void *room;
 
+	if (w->writer.needs_totals)
+		wire_memory_clear(&w->memory);
+	w->writer.needs_totals = false;
 	assert_int_equal(wire_totals_put(&w->totals, &w->memory, job), 0);
 	room = queue_room(&w->queue, w->totals.len, true);
 	assert_non_null(room);

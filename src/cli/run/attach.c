@@ -161,7 +161,7 @@ struct attach {
 
 static int open_signals(void)
 {
-	static const int handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR2 };
+	static const int handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR2, SIGCONT };
 	sigset_t set, blocked;
 
 	(void) sigemptyset(&set);
@@ -235,15 +235,19 @@ static bool ends_by_signal(struct attach *a)
 	return false;
 }
 
-/* SIGUSR2 triggers: it keeps the full-rate data. Every other signal ends the measurement. */
+/* SIGUSR2 triggers: it keeps the full-rate data. SIGCONT explains a gap. Every other signal ends the
+ * measurement. */
 static bool is_end(struct attach *a)
 {
 	struct signalfd_siginfo info;
 
 	while (read(a->signals, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo != SIGUSR2)
+		if (info.ssi_signo == SIGUSR2)
+			hiw_recorder_trigger(a->recorder, "SIGUSR2");
+		else if (info.ssi_signo == SIGCONT)
+			hwi_recorder_continued(a->recorder);
+		else
 			return ends_by_signal(a);
-		hiw_recorder_trigger(a->recorder, "SIGUSR2");
 	}
 	return false;
 }

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/internal.h"
 #include "base/clock.h"
 
 /* Long enough for a sender that signals one process after the other to reach the probe, even if
@@ -152,8 +153,11 @@ static void note(struct signals *s, int signal)
 		note_end(s, signal);
 	else if (bit(signal) & stop_bits())
 		s->stop_requested_ns = clock_boot_ns();
-	else if (signal == SIGCONT)
+	else if (signal == SIGCONT) {
 		s->stop_requested_ns = 0;
+		if (s->recorder)
+			hwi_recorder_continued(s->recorder);
+	}
 }
 
 /* Keeps the value that sigqueue(3) sends. */
@@ -322,6 +326,8 @@ void signals_stop_self(struct signals *s)
 	} else {
 		(void) sigprocmask(SIG_UNBLOCK, &stop, NULL);
 		(void) sigprocmask(SIG_BLOCK, &stop, NULL);
+		if (s->recorder)
+			hwi_recorder_continued(s->recorder);
 	}
 	(void) sigaction(SIGTSTP, &before, NULL);
 }

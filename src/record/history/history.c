@@ -12,8 +12,10 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/parse.h"
+#include "base/units.h"
 #include "record/history/history_run.h"
 #include "record/network_fs.h"
+#include "record/schema.h"
 #include "record/store.h"
 
 enum {
@@ -111,6 +113,30 @@ static void list_done(struct listing *list)
 
 #define autolist __attribute__((cleanup(list_done)))
 
+/* An empty file is a number that a run has reserved. Any other file without the header of a recording
+ * belongs to another program: it does not count and is never removed. A file that this process writes is not
+ * opened here, since closing it would drop its locks (fcntl(2)). */
+static bool is_ours(int folder, const char *name, const struct stat *st)
+{
+	enum {
+		APPLICATION = 68, /* sqlite.org/fileformat2.html */
+		HEADER = 100
+	};
+	static const char magic[16] = "SQLite format 3";
+	unsigned char header[HEADER];
+
+	if (st->st_size == 0 || store_is_open(st))
+		return true;
+	autoclose int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+	if (fd < 0 || pread(fd, header, HEADER, 0) != HEADER || memcmp(header, magic, sizeof(magic)) != 0)
+		return false;
+	const unsigned char *at = header + APPLICATION;
+
+	return ((uint32_t) at[0] << 24 | (uint32_t) at[1] << 16 | (uint32_t) at[2] << 8 | at[3]) ==
+	       SCHEMA_APPLICATION;
+}
+
 static int list_add(struct listing *list, int folder, const char *name)
 {
 	struct listed run;
@@ -118,7 +144,7 @@ static int list_add(struct listing *list, int folder, const char *name)
 	char journal[NAME_MAX + 8];
 
 	if (!read_number(name, &run.number) || fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		!S_ISREG(st.st_mode))
+		!S_ISREG(st.st_mode) || !is_ours(folder, name, &st))
 		return 0;
 	run.bytes = (uint64_t) st.st_size;
 	run.mtime_s = st.st_mtime;
@@ -430,6 +456,17 @@ static bool is_beginning(const char *path)
 	return stat(path, &st) == 0 && st.st_size == 0 && time(NULL) - st.st_mtime < NEW_S;
 }
 
+/* False: there is no such file, or it is not a recording. */
+static bool is_listed(const char *folder, uint64_t number)
+{
+	autoclosedir DIR *dir = opendir(folder);
+	autolist struct listing list = { .n = 0 };
+	char name[NAME_MAX];
+
+	(void) snprintf(name, sizeof(name), "%" PRIu64 ".hiw", number);
+	return dir && list_add(&list, dirfd(dir), name) == 0 && list.n == 1;
+}
+
 int history_remove(const char *run, struct err *err)
 {
 	struct history_entry entry = { 0 };
@@ -445,6 +482,8 @@ int history_remove(const char *run, struct err *err)
 	if (strncmp(path, folder, strlen(folder)) != 0 || path[strlen(folder)] != '/' ||
 		!read_number(path + strlen(folder) + 1, &number))
 		return err_set(err, -EINVAL, "%s is not in the history; remove it with rm", path);
+	if (!is_listed(folder, number))
+		return err_set(err, -EINVAL, "%s is not a hiwater recording; remove it with rm", path);
 	if (history_entry_read(path, &entry) == 0) {
 		bool running = entry.running;
 
@@ -482,12 +521,42 @@ static bool remove_if_allowed(const struct listing *list, const struct listed *r
 	return !stays;
 }
 
+static void write_removed(const struct listing *list, const bool *removed, unsigned max_runs,
+	uint64_t max_bytes, struct err *err)
+{
+	enum {
+		MOST_NAMED = 20
+	};
+	struct buf text = BUF_INIT(sizeof(err->text) / 2);
+	char most[UNITS_LEN];
+	size_t n = 0, more = 0;
+
+	for (size_t i = 0; i < list->n; i++) {
+		if (!removed[i])
+			continue;
+		if (n < MOST_NAMED)
+			(void) buf_printf(&text, "%s%" PRIu64, n ? ", " : "", list->runs[i].number);
+		else
+			more++;
+		n++;
+	}
+	if (more > 0)
+		(void) buf_printf(&text, " and %zu more", more);
+	if (n > 0)
+		(void) err_set(err, 0,
+			"removed the oldest run%s from the history, which keeps at most %u runs and %s: %s",
+			n == 1 ? "" : "s", max_runs, units_bytes((int64_t) max_bytes, UNITS_IEC, most),
+			text.data);
+	buf_done(&text);
+}
+
 int history_trim(unsigned max_runs, uint64_t max_bytes, struct err *err)
 {
 	char folder[PATH_MAX];
 	int r = history_dir(folder, sizeof(folder), err);
 	autoclose int turn = r < 0 ? -1 : network_fs_lock(folder); /* others would change the list */
 	autolist struct listing list = { .n = 0 };
+	autofree bool *removed = NULL;
 	uint64_t bytes = 0;
 	size_t left = 0;
 
@@ -495,6 +564,9 @@ int history_trim(unsigned max_runs, uint64_t max_bytes, struct err *err)
 	r = r < 0 ? r : list_read(&list, err);
 	if (r < 0)
 		return r;
+	removed = calloc(list.n ? list.n : 1, sizeof(*removed));
+	if (!removed)
+		return err_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < list.n; i++) {
 		bytes += list.runs[i].bytes;
 		left += list.runs[i].bytes > 0; /* a run that has just started may not be kept */
@@ -504,10 +576,12 @@ int history_trim(unsigned max_runs, uint64_t max_bytes, struct err *err)
 		for (size_t i = 0; i + 1 < list.n && (left > max_runs || bytes > max_bytes); i++) {
 			if (list.runs[i].bytes == 0 || !remove_if_allowed(&list, &list.runs[i], hard == 1))
 				continue;
+			removed[i] = true;
 			left--;
 			bytes -= list.runs[i].bytes;
 			list.runs[i].bytes = 0;
 		}
 	}
+	write_removed(&list, removed, max_runs, max_bytes, err);
 	return 0;
 }

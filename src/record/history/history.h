@@ -54,8 +54,10 @@ int history_find(const char *run, char **ret_path, struct err *err);
  * O_EXCL). */
 int history_reserve(char **ret_path, uint64_t *ret_number, struct err *err);
 
-/* Removes one run; refuses a running one. */
+/* Removes one run; refuses a running one and a file that is not a recording. */
 int history_remove(const char *run, struct err *err);
 
-/* Removes runs until the limits are met; never running, unreadable or hand-pinned ones. */
+/* Removes runs until the limits are met; never running, unreadable or hand-pinned ones, nor files that
+ * are no recordings, which do not count either. Returns 0 or -errno with text; 0 with a text that names
+ * the removed runs; "" if there are none. */
 int history_trim(unsigned max_runs, uint64_t max_bytes, struct err *err);

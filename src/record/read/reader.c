@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "model/schema1.h"
+#include "record/index_guard.h"
 #include "record/schema.h"
 
 enum {
@@ -18,6 +19,13 @@ enum {
 void reader_allow(struct replay *r)
 {
 	r->steps = (int64_t) ((STEPS_LEAST + r->file_bytes * STEPS_A_BYTE) / READER_STEPS);
+	reader_guard(r);
+}
+
+void reader_guard(struct replay *r)
+{
+	if (r->has_index)
+		index_guard_watch(r->db);
 }
 
 int reader_error(struct replay *r, int rc, struct err *err)

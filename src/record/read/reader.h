@@ -19,6 +19,7 @@ struct replay {
 	char *path;
 	struct row_layout layout;
 	uint64_t file_bytes;
+	bool has_index;      /* of a journal, mapped (record/index_guard.h) */
 	int64_t steps;       /* remaining budget of the running call, in units of READER_STEPS */
 };
 
@@ -29,6 +30,9 @@ enum {
 /* Sets the step budget of a call, in proportion to the file size, so that queries on a damaged
  * file terminate. */
 void reader_allow(struct replay *r);
+
+/* Guards the index of the journal, if there is one. */
+void reader_guard(struct replay *r);
 
 /* Converts an SQLite result code to 0 or -errno with text. */
 int reader_error(struct replay *r, int rc, struct err *err);

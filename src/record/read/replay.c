@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "record/index_guard.h"
 #include "record/read/reader.h"
 #include "record/recorder_id.h"
 #include "record/schema.h"
@@ -111,6 +112,16 @@ static bool needs_no_locks(int rc)
 	}
 }
 
+/* Only then SQLite maps an index; asking for it otherwise would make one. */
+static bool has_journal(struct replay *r)
+{
+	sqlite3_stmt *st = reader_prepare(r, "PRAGMA journal_mode");
+	const bool has = st && sqlite3_step(st) == SQLITE_ROW && strcmp(reader_text(st, 0), "wal") == 0;
+
+	(void) sqlite3_finalize(st);
+	return has;
+}
+
 static int open_file(struct replay *r, struct err *err)
 {
 	int64_t application = 0, version = 0;
@@ -120,6 +131,7 @@ static int open_file(struct replay *r, struct err *err)
 	if (rc == SQLITE_OK)
 		rc = read_header(r, &application, &version);
 	if (locks && needs_no_locks(rc)) {
+		locks = false;
 		(void) sqlite3_close_v2(r->db);
 		r->db = NULL;
 		rc = connect(r, false);
@@ -136,6 +148,8 @@ static int open_file(struct replay *r, struct err *err)
 			r->path, (long long) version, SCHEMA_VERSION);
 	if (!reader_has_table(r, "meta"))
 		return err_set(err, -EBADMSG, "%s is damaged: the table meta is missing", r->path);
+	r->has_index = locks && has_journal(r);
+	reader_guard(r);
 	return 0;
 }
 
@@ -158,7 +172,7 @@ static int check_file(const char *path, uint64_t *ret_bytes, struct err *err)
 		return err_set(err, -EBADMSG, "%s is not a regular file", path);
 	if (st.st_size == 0)
 		return err_set(err, -EBADMSG,
-			"%s is empty: its run has just started, or hiwater was killed before it wrote anything",
+			"%s is empty: its run has just started, hiwater was killed before it wrote anything, or another program emptied it",
 			path);
 	*ret_bytes = (uint64_t) st.st_size;
 	if (snprintf(journal, sizeof(journal), "%s-wal", path) < (int) sizeof(journal) &&
@@ -197,7 +211,10 @@ void replay_close(struct replay *r)
 {
 	if (!r)
 		return;
+	const sqlite3 *db = r->db;
+
 	(void) sqlite3_close_v2(r->db);
+	index_guard_forget(db);
 	free(r->path);
 	free(r);
 }

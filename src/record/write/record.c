@@ -41,9 +41,10 @@ struct record {
 	/* protected by the lock */
 	pthread_mutex_t lock;
 	pthread_cond_t done_cond;
-	bool done, abandoned, keep, discard, reported;
+	bool done, abandoned, keep, discard, reported, news_reported;
+	bool needs_totals;       /* the next totals must be whole */
 	int result;
-	struct err trouble;
+	struct err trouble, news;
 	char *file;              /* path of the recording, once it exists */
 	/* used by the writer's thread only */
 	struct writer writer;
@@ -79,6 +80,10 @@ static void publish(struct record *r)
 		r->file = strdup(r->writer.target);
 	if (!r->trouble.text[0] && r->writer.trouble.text[0])
 		r->trouble = r->writer.trouble;
+	if (!r->news.text[0] && r->writer.news.text[0])
+		r->news = r->writer.news;
+	r->needs_totals = r->needs_totals || r->writer.needs_totals;
+	r->writer.needs_totals = false;
 	(void) pthread_mutex_unlock(&r->lock);
 }
 
@@ -155,6 +160,7 @@ static void start(struct record *r)
 	if (r->started || r->trouble.text[0])
 		return;
 	(void) sigfillset(&all);
+	(void) sigdelset(&all, SIGBUS); /* a blocked fault ends the process: record/index_guard.h */
 	(void) pthread_attr_init(&attr);
 	(void) pthread_attr_setstacksize(&attr, STACK_BYTES);
 	(void) pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -282,6 +288,11 @@ static bool push_totals(struct record *r, const struct job *job, bool force)
 {
 	void *room = NULL;
 
+	(void) pthread_mutex_lock(&r->lock);
+	if (r->needs_totals)
+		wire_memory_clear(&r->memory);
+	r->needs_totals = false;
+	(void) pthread_mutex_unlock(&r->lock);
 	if (wire_totals_put(&r->totals, &r->memory, job) == 0)
 		room = queue_room(&r->queue, r->totals.len, force);
 	if (room) {
@@ -289,8 +300,7 @@ static bool push_totals(struct record *r, const struct job *job, bool force)
 		return true;
 	}
 	/* Send everything again next time. */
-	wire_memory_done(&r->memory);
-	r->memory = (struct wire_memory) { 0 };
+	wire_memory_clear(&r->memory);
 	return false;
 }
 
@@ -315,9 +325,13 @@ bool record_trouble(struct record *r, struct err *ret)
 
 	(void) pthread_mutex_lock(&r->lock);
 	is_new = r->trouble.text[0] && !r->reported;
-	if (is_new)
+	if (is_new) {
 		*ret = r->trouble;
-	r->reported = r->reported || is_new;
+		r->reported = true;
+	} else if (r->news.text[0] && !r->news_reported) {
+		*ret = r->news;
+		is_new = r->news_reported = true;
+	}
 	(void) pthread_mutex_unlock(&r->lock);
 	return is_new;
 }
@@ -392,14 +406,35 @@ static int finish_alone(struct record *r, struct err *err)
 	return error;
 }
 
-int record_finish(struct record *r, const struct job *job, bool keep, uint64_t wait_ns, char **ret_path,
-	struct err *err)
+/* The resulting file; NULL: there is none, or its name is now that of another file. */
+static const char *resulting_file(const struct record *r)
+{
+	const struct writer *w = &r->writer;
+	const char *file = w->moved ? w->target : w->lost || w->was_replaced || w->was_removed ? NULL
+											       : r->file;
+
+	return file && access(file, F_OK) == 0 ? file : NULL;
+}
+
+/* What record_trouble has not reported. */
+static void unreported(const struct record *r, int error, struct err *err)
+{
+	const char *trouble = r->reported ? "" : r->writer.trouble.text;
+	const char *news = r->news_reported ? "" : r->writer.news.text;
+
+	if (*trouble || *news)
+		(void) err_set(err, error, "%s%s%s", trouble, *trouble && *news ? "; " : "", news);
+}
+
+int record_finish(struct record *r, const struct job *job, bool keep, uint64_t wait_ns,
+	struct record_end *ret, struct err *err)
 {
 	const bool wanted = keep || r->path;
+	const char *file;
 	int error;
 
-	if (ret_path)
-		*ret_path = NULL;
+	if (ret)
+		*ret = (struct record_end) { 0 };
 	if (!r->started && !wanted)
 		return finish_alone(r, err);
 	if (job && wanted)
@@ -417,10 +452,10 @@ int record_finish(struct record *r, const struct job *job, bool keep, uint64_t w
 			"the recording may lack its end: the disk did not respond within %.3g s",
 			(double) wait_ns / 1e9);
 	error = r->result;
-	if (error < 0 && !r->reported)
-		(void) err_set(err, error, "%s", r->writer.trouble.text);
-	if (ret_path && wanted && r->file && access(r->file, F_OK) == 0)
-		*ret_path = strdup(r->file);
+	unreported(r, error, err);
+	file = wanted ? resulting_file(r) : NULL;
+	if (ret && file)
+		*ret = (struct record_end) { .path = strdup(file), .gap_ns = r->writer.gap_ns };
 	free_record(r);
 	return error;
 }

@@ -41,8 +41,8 @@ void record_totals(struct record *r, const struct job *job);
 /* hurry: commit at each sample (while a rule about memory is raised); else once a second. */
 void record_hurry(struct record *r, bool hurry);
 
-/* The first error (disk full, ...): true once, with its text. Recording has stopped; the run
- * continues. */
+/* The first error (a full disk, a file damaged by another program), then what became of it: true once
+ * each, with its text. The run continues, and so does the recording where it can. */
 bool record_trouble(struct record *r, struct err *ret);
 
 /* A note on the recording's location for the user (a network file system: copies), or NULL. */
@@ -59,10 +59,14 @@ bool record_has_begun(const struct record *r);
 int record_divert(struct record *r, const char *path);
 
 /* Writes the queued data (for at most wait_ns) and closes the file. keep false: a run that is
- * too short for the history is not created, or removed. Frees r. *ret_path (may be NULL) is the
- * resulting file, freed by the caller, or NULL if there is none. Returns 0 or -errno with text. */
-int record_finish(struct record *r, const struct job *job, bool keep, uint64_t wait_ns, char **ret_path,
-	struct err *err);
+ * too short for the history is not created, or removed. Frees r. Returns 0 or -errno with text; 0 with
+ * text: what record_trouble has not reported yet. ret may be NULL. */
+struct record_end {
+	char *path;               /* the resulting file, freed by the caller; NULL: there is none */
+	uint64_t gap_ns;          /* time without rows, because the file could not be written */
+};
+int record_finish(struct record *r, const struct job *job, bool keep, uint64_t wait_ns,
+	struct record_end *ret, struct err *err);
 
 /* Frees r without writing queued data: for a run that never began, or in a forked child, which
  * must not touch the file. */

@@ -5,13 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/units.h"
 #include "record/wire_totals.h"
 #include "record/write/writer_file.h"
 
 enum {
 	THIN_ROUNDS = 4,      /* between two commits, unless the limit is near */
 	MOST_ROUNDS = 1000,
+	KEPT_MOST = 8 << 20,  /* bytes of frames for the end of a pause; later ones are dropped */
 };
 static const uint64_t thin_ns = 6000000; /* time of a round: with its commit it takes less than 10 ms */
 
@@ -19,6 +22,8 @@ static int write_row(void *ctx, enum entity entity, bool recent, const struct ro
 {
 	struct writer *w = ctx;
 
+	if (w->paused)
+		return 0;
 	w->row_written = w->row_written || !recent;
 	return store_row(w->store, entity, recent, row);
 }
@@ -39,6 +44,7 @@ int writer_init(struct writer *w, const struct writer_options *options)
 	};
 
 	*w = (struct writer) { .options = *options, .spare = -1 };
+	w->uncommitted = w->uncommitted_totals = w->gpu_births = BUF_INIT(KEPT_MOST);
 	row_layout_init(&w->layout);
 	w->aggregate = aggregate_new(&aggregate);
 	w->thin = thin_new(&thin);
@@ -54,10 +60,13 @@ void writer_done(struct writer *w)
 	free(w->file);
 	free(w->folder);
 	spare_free(w);
+	buf_done(&w->uncommitted);
+	buf_done(&w->uncommitted_totals);
+	buf_done(&w->gpu_births);
 	*w = (struct writer) { .result = w->result, .spare = -1 };
 }
 
-/* ---- messages -------------------------------------------------------------------------------- */
+/* ---- commits --------------------------------------------------------------------------------- */
 
 static void count_windows(struct writer *w, uint64_t before)
 {
@@ -65,6 +74,19 @@ static void count_windows(struct writer *w, uint64_t before)
 		return;
 	thin_window(w->thin);
 	w->row_written = false;
+}
+
+/* Before a commit: what another program did to the files. Returns 0, or -ESTALE: the transaction must
+ * not be committed (see stumble). */
+static int check_files(struct writer *w)
+{
+	w->harm = store_harm(w->store);
+	if (w->harm != HARM_REMOVED && w->harm != HARM_REPLACED)
+		return w->harm == HARM_NONE ? 0 : -ESTALE;
+	w->was_replaced = w->harm == HARM_REPLACED;
+	w->was_removed = w->harm == HARM_REMOVED;
+	w->harm = HARM_NONE;
+	return 0;
 }
 
 static int commit(struct writer *w)
@@ -81,12 +103,198 @@ static int commit(struct writer *w)
 	if (r == 0)
 		r = store_meta_int(w->store, "last_ns", (int64_t) w->last_ns);
 	if (r == 0)
+		r = check_files(w);
+	if (r == 0)
 		r = store_commit(w->store);
 	w->committed_windows = aggregate_windows(w->aggregate);
-	w->commits += r == 0;
-	w->committed_ns = r == 0 ? w->last_ns : w->committed_ns;
+	if (r < 0)
+		return r;
+	w->commits++;
+	w->committed_ns = w->last_ns;
+	buf_clear(&w->uncommitted);
+	buf_clear(&w->uncommitted_totals);
+	if ((w->was_replaced || w->was_removed) && !w->store->nameless)
+		(void) store_detach(w->store);
+	return 0;
+}
+
+/* ---- pauses ---------------------------------------------------------------------------------- */
+
+static void keep_frame(struct buf *b, const struct frame *frame)
+{
+	const size_t size = wire_frame_size(frame);
+	autofree void *message = malloc(size);
+
+	if (!message)
+		return;
+	wire_frame_put(message, frame);
+	(void) buf_add(b, message, size);
+}
+
+/* Everything but readings, until it is committed. */
+static void keep_uncommitted(struct writer *w, const struct frame *frame)
+{
+	struct frame kept = *frame;
+	bool has_gpu = false;
+
+	kept.n_readings = 0;
+	if (kept.n_births + kept.n_ends + kept.n_events + kept.n_series == 0)
+		return;
+	keep_frame(&w->uncommitted, &kept);
+	for (size_t i = 0; i < kept.n_births; i++)
+		has_gpu = has_gpu || kept.births[i].entity != ENTITY_PROCESS;
+	kept.n_ends = kept.n_events = kept.n_series = 0;
+	if (has_gpu)
+		keep_frame(&w->gpu_births, &kept);
+}
+
+/* Call it before wire_totals_get, which relocates pointers. */
+static void keep_totals(struct writer *w, const struct wire_head *head)
+{
+	const struct wire_totals *totals = (const void *) (head + 1);
+
+	if (totals->is_whole)
+		buf_clear(&w->uncommitted_totals);
+	(void) buf_add(&w->uncommitted_totals, head, head->size);
+}
+
+static int write_kept(struct writer *w, const struct buf *kept)
+{
+	autofree char *copy = malloc(kept->len ? kept->len : 1); /* reading relocates pointers */
+	int r = copy ? 0 : -ENOMEM;
+
+	if (copy)
+		memcpy(copy, kept->data, kept->len);
+	for (size_t at = 0; at < kept->len && r == 0;) {
+		struct wire_head *head = (struct wire_head *) (void *) (copy + at);
+
+		at += head->size;
+		r = head->kind == WIRE_FRAME ? store_frame(w->store, wire_frame_get(head))
+					     : store_totals(w->store, wire_totals_get(head));
+	}
 	return r;
 }
+
+static void pause_writing(struct writer *w, int r)
+{
+	static const char *const harms[] = {
+		[HARM_INDEX] = "-shm was truncated or removed by another program: the recording continues after a "
+			       "gap of a second or two",
+		[HARM_JOURNAL] = "-wal was truncated by another program: the recording lacks its last seconds, and "
+				 "continues",
+		[HARM_JOURNAL_NAME] = "-wal was removed or replaced by another program: the recording continues "
+				      "after a gap of a second or two",
+	};
+	const char *why = store_why(w->store);
+	char end[UNITS_LEN];
+
+	store_rollback(w->store);
+	w->needs_totals = true;
+	w->paused = true;
+	(void) snprintf(w->why, sizeof(w->why), "%s", w->harm ? "its journal was lost" : *why ? why
+											      : strerror(-r));
+	if (w->trouble.text[0])
+		return;
+	if (w->harm)
+		(void) err_set(&w->trouble, r, "%s%s", w->file, harms[w->harm]);
+	else if (w->commits == 0)
+		(void) err_set(&w->trouble, r, "no recording yet: cannot write %s: %s; hiwater tries again, the run continues", w->file, w->why);
+	else
+		(void) err_set(&w->trouble, r,
+			"recording stopped: cannot write %s: %s. It ends %s into the run, unless it can be written "
+			"again; the run continues",
+			w->file, w->why, units_instant((int64_t) w->committed_ns, end));
+}
+
+/* After an error: ends the recording, or pauses it. Returns 0 if it may continue later. */
+static int stumble(struct writer *w, int r)
+{
+	if (w->failed)
+		return r;
+	if (r != -ESTALE)
+		w->harm = store_harm(w->store);
+	if (w->harm == HARM_TRUNCATED || w->harm == HARM_OVERWRITTEN)
+		return writer_lose(w, w->harm == HARM_TRUNCATED ? "truncated" : "overwritten");
+	if (w->harm == HARM_REMOVED || w->harm == HARM_REPLACED)
+		w->harm = HARM_NONE;
+	if (w->harm == HARM_NONE && (r == -EBADMSG || !w->store->wal))
+		return writer_fail(w, r, store_why(w->store));
+	pause_writing(w, r);
+	return 0;
+}
+
+/* A journal that was lost had the last commits. */
+static void find_end(struct writer *w)
+{
+	sqlite3_stmt *st = store_prepare(w->store, "SELECT value FROM meta WHERE key = 'last_ns'");
+
+	w->committed_ns = 0;
+	if (st && sqlite3_step(st) == SQLITE_ROW)
+		w->committed_ns = (uint64_t) sqlite3_column_int64(st, 0);
+	(void) sqlite3_finalize(st);
+}
+
+/* Notes the gap in the file. */
+static int write_gap(struct writer *w, uint64_t gap_ns)
+{
+	char from[UNITS_LEN], to[UNITS_LEN], text[sizeof(w->why) + 3 * UNITS_LEN];
+	const struct event event = {
+		.time_ns = w->last_ns,
+		.kind = EVENT_NOTE,
+		.entity = ENTITY_JOB,
+		.text = text,
+	};
+	const struct frame frame = { .source = FRAME_RECORDER, .n_events = 1, .events = &event };
+
+	(void) snprintf(text, sizeof(text), "recording: no rows from %s to %s: %s",
+		units_instant((int64_t) w->committed_ns, from), units_instant((int64_t) w->last_ns, to),
+		w->why);
+	int r = store_frame(w->store, &frame);
+
+	return r == 0 ? store_meta_int(w->store, "recording_gap_ns", (int64_t) (w->gap_ns + gap_ns)) : r;
+}
+
+/* Begins a transaction with all that was kept, which apply_totals completes. */
+static int begin_again(struct writer *w, uint64_t *ret_gap_ns)
+{
+	int r = 0;
+
+	store_rollback(w->store);
+	if (w->harm) {
+		r = store_reopen(w->store, w->harm);
+		if (r == 0) {
+			w->harm = HARM_NONE;
+			find_end(w);
+		}
+	}
+	store_forget_written(w->store);
+	*ret_gap_ns = w->last_ns > w->committed_ns ? w->last_ns - w->committed_ns : 0;
+	if (r == 0)
+		r = store_begin(w->store);
+	if (r == 0)
+		r = writer_sign(w);
+	if (r == 0)
+		r = store_series_again(w->store);
+	if (r == 0)
+		r = write_kept(w, &w->gpu_births);
+	if (r == 0)
+		r = write_kept(w, &w->uncommitted);
+	if (r == 0)
+		r = write_kept(w, &w->uncommitted_totals);
+	return r == 0 ? write_gap(w, *ret_gap_ns) : r;
+}
+
+static void note_resumed(struct writer *w, uint64_t gap_ns)
+{
+	char gap[UNITS_LEN];
+
+	w->gap_ns += gap_ns;
+	if (!w->news.text[0])
+		(void) err_set(&w->news, 0, "the recording continues; it has a gap of %s",
+			units_duration((int64_t) gap_ns, gap));
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void keep_around(struct writer *w, const struct frame *frame)
 {
@@ -99,8 +307,10 @@ static void keep_around(struct writer *w, const struct frame *frame)
 static int apply_frame(struct writer *w, const struct frame *frame)
 {
 	const uint64_t before = aggregate_windows(w->aggregate);
-	int r = store_frame(w->store, frame);
+	int r = w->paused ? 0 : store_frame(w->store, frame);
 
+	if (w->store->wal)
+		keep_uncommitted(w, frame);
 	keep_around(w, frame);
 	if (r == 0)
 		r = aggregate_frame(w->aggregate, frame);
@@ -110,26 +320,61 @@ static int apply_frame(struct writer *w, const struct frame *frame)
 	return r;
 }
 
-static int apply_totals(struct writer *w, const struct wire_totals *totals)
+static int write_totals(struct writer *w, const struct wire_totals *totals)
 {
 	const uint64_t before = aggregate_windows(w->aggregate);
-	int r = store_totals(w->store, totals);
+	const bool was_paused = w->paused;
+	uint64_t gap_ns = 0;
+	int r = 0;
 
-	aggregate_settle(w->aggregate);
-	count_windows(w, before);
 	if (totals->time_ns > w->last_ns)
 		w->last_ns = totals->time_ns;
-	return r < 0 || !w->store->wal ? r : commit(w); /* else all is one transaction */
+	if (was_paused)
+		r = begin_again(w, &gap_ns);
+	if (r == 0)
+		r = store_totals(w->store, totals);
+	w->paused = was_paused && r < 0;
+	aggregate_settle(w->aggregate);
+	count_windows(w, before);
+	if (r == 0 && w->store->wal) /* else all is one transaction */
+		r = commit(w);
+	if (r == 0 && was_paused)
+		note_resumed(w, gap_ns);
+	return r;
+}
+
+static int apply_totals(struct writer *w, const struct wire_totals *totals)
+{
+	int r = 0;
+
+	if (!w->paused || totals->is_whole || w->finishing) {
+		if (w->paused && w->finishing)
+			spare_free(w);
+		r = write_totals(w, totals);
+	} else {
+		aggregate_settle(w->aggregate); /* its rows are dropped */
+		w->needs_totals = true;
+	}
+	if (r < 0 && w->finishing && stumble(w, r) == 0) { /* the last ones */
+		spare_free(w);
+		r = write_totals(w, totals);
+		if (r < 0)
+			(void) writer_fail(w, r, w->why);
+	}
+	return r;
 }
 
 static int apply_message(struct writer *w, struct wire_head *head)
 {
-	int r = store_begin(w->store);
+	int r = w->paused ? 0 : store_begin(w->store);
 
 	if (r < 0)
 		return r;
-	return head->kind == WIRE_FRAME ? apply_frame(w, wire_frame_get(head))
-					: apply_totals(w, wire_totals_get(head));
+	if (head->kind == WIRE_FRAME)
+		return apply_frame(w, wire_frame_get(head));
+	if (w->store->wal)
+		keep_totals(w, head);
+	return apply_totals(w, wire_totals_get(head));
 }
 
 /* ---- maintenance ----------------------------------------------------------------------------- */
@@ -199,7 +444,7 @@ static int apply_next(struct writer *w, struct chunk *chunk)
 	r = apply_message(w, head);
 	if (r == 0 && w->maintained != w->commits)
 		r = maintain(w);
-	return r;
+	return r < 0 ? stumble(w, r) : 0;
 }
 
 bool writer_apply(struct writer *w, struct chunk *chunk, bool hurry)
@@ -209,19 +454,19 @@ bool writer_apply(struct writer *w, struct chunk *chunk, bool hurry)
 	if (w->failed || (!w->store && writer_open(w, w->finishing) < 0))
 		return true;
 	while (chunk->done < chunk->len && r == 0) {
-		if (!w->finishing && is_blocked(w))
+		if (!w->finishing && !w->paused && is_blocked(w))
 			return false;
 		r = apply_next(w, chunk);
 	}
 	/* If there are no totals, windows are committed here. */
-	if (r == 0 && w->store->wal &&
+	if (r == 0 && !w->paused && w->store->wal &&
 		(hurry || aggregate_windows(w->aggregate) > w->committed_windows + 1)) {
 		r = commit(w);
 		if (r == 0)
 			r = maintain(w);
+		if (r < 0)
+			(void) stumble(w, r);
 	}
-	if (r < 0)
-		(void) writer_fail(w, r, store_why(w->store));
 	return true;
 }
 
@@ -236,17 +481,44 @@ void writer_finishing(struct writer *w, bool keep)
 	}
 }
 
-static int finish_store(struct writer *w)
+static int write_end(struct writer *w)
 {
-	int r = store_begin(w->store);
+	uint64_t gap_ns = 0;
+	const bool was_paused = w->paused;
+	int r = was_paused ? begin_again(w, &gap_ns) : store_begin(w->store);
 
+	w->paused = was_paused && r < 0;
 	if (r == 0)
 		r = aggregate_end(w->aggregate, w->last_ns);
 	if (r == 0)
 		r = commit(w);
+	if (r == 0 && was_paused)
+		note_resumed(w, gap_ns);
+	return r;
+}
+
+static int finish_store(struct writer *w)
+{
+	int r;
+
+	if (w->paused)
+		spare_free(w);
+	r = write_end(w);
+	if (r < 0 && stumble(w, r) == 0) {
+		spare_free(w);
+		r = write_end(w);
+	}
+	if (w->failed)
+		return r;
 	if (r < 0)
-		return writer_fail(w, r, store_why(w->store));
-	r = store_close(w->store, true);
+		return writer_fail(w, r, w->paused ? w->why : store_why(w->store));
+	if (!store_is_sound(w->store))
+		return writer_lose(w, "overwritten");
+	if (w->was_replaced)
+		r = writer_move(w);
+	else if (w->was_removed)
+		r = err_set(&w->trouble, -ENOENT, "no recording: %s was removed during the run", w->target);
+	(void) store_close(w->store, true);
 	w->store = NULL;
 	return r;
 }
@@ -270,8 +542,9 @@ void writer_finish(struct writer *w, bool keep)
 	}
 	r = finish_store(w);
 	if (r < 0) {
+		w->result = r;
 		writer_abandon(w, true);
-	} else {
+	} else if (!w->moved) {
 		r = writer_place(w);
 		if (r < 0)
 			(void) err_set(&w->trouble, r, "cannot move the recording to %s: %s%s%s", w->target,

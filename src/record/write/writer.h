@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
  * The work of the writer thread: from messages (model/wire.h) to a file. Has no locks and no
- * threads; all calls must come from one thread. After the first error nothing more is written;
- * committed data stays readable.
+ * threads; all calls must come from one thread.
+ *
+ * After an error that may pass (a full disk, a journal that another program truncated) the open
+ * transaction is lost and the writer pauses: windows are dropped, births, ends, events and series
+ * values are kept in memory. With the next whole totals (needs_totals) it tries again; what is
+ * missing is then the gap. After any other error, and if the end cannot be written, nothing more is
+ * written. Committed data stays readable.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "record/store.h"
 #include "record/thin/thin.h"
@@ -42,8 +48,20 @@ struct writer {
 	uint64_t committed_ns;   /* time of the last committed frame */
 	uint64_t committed_windows;
 	uint64_t copied_ns, copy_every_ns;
+	bool paused;
+	bool needs_totals;       /* the next totals must be whole (wire_totals.h) */
+	enum store_harm harm;    /* why the store must be opened again before it is used */
+	bool was_replaced, was_removed; /* the file has no name any more; another file has its name */
+	bool moved;              /* after was_replaced: target is a new name */
+	bool lost;               /* the file is of no use: another program damaged it */
+	uint64_t gap_ns;         /* time without windows, because of pauses */
+	struct buf uncommitted;  /* frames: births, ends, events and series values since the last commit */
+	struct buf uncommitted_totals; /* messages: since the last whole totals or the last commit */
+	struct buf gpu_births;   /* frames: all births of GPUs, which totals do not contain */
+	char why[256];           /* of the pause */
 	int result;
-	struct err trouble;
+	struct err trouble;      /* the first error */
+	struct err news;         /* the first end of a pause; the name of a moved recording */
 	uint64_t commits, maintained;
 	bool (*busy)(void *ctx); /* true if there is more urgent work than thinning; may be NULL */
 	void *busy_ctx;

@@ -64,15 +64,17 @@ static void end_file(struct writer *w, int r, const char *why)
 	char end[UNITS_LEN];
 
 	store_rollback(w->store);
-	if (is_empty) {
+	if (!is_empty)
+		store_reason(w, why);
+	if (w->trouble.text[0])
+		; /* reported when the recording paused */
+	else if (is_empty)
 		(void) err_set(
 			&w->trouble, r, "no recording: cannot write %s: %s. The run continues", name, why);
-	} else {
+	else
 		(void) err_set(&w->trouble, r,
 			"recording stopped: cannot write %s: %s. It ends %s into the run; the run continues",
 			name, why, units_instant((int64_t) w->committed_ns, end));
-		store_reason(w, why);
-	}
 	(void) store_close(w->store, false);
 	w->store = NULL;
 	if (is_empty) {
@@ -93,6 +95,24 @@ int writer_fail(struct writer *w, int r, const char *why)
 	else if (!w->trouble.text[0])
 		(void) err_set(&w->trouble, r, "no recording: %s. The run continues", why);
 	return r;
+}
+
+int writer_lose(struct writer *w, const char *what)
+{
+	struct err *text = w->trouble.text[0] ? &w->news : &w->trouble;
+	char end[UNITS_LEN];
+
+	(void) err_set(text, -EBADMSG,
+		"no recording: another program has %s %s, %s into the run. The run continues", what, w->file,
+		units_instant((int64_t) w->last_ns, end));
+	w->failed = w->lost = true;
+	w->result = -EBADMSG;
+	store_rollback(w->store);
+	(void) store_close(w->store, false);
+	w->store = NULL;
+	store_unlink_journals(w->file);
+	spare_free(w);
+	return w->result;
 }
 
 /* ---- creating -------------------------------------------------------------------------------- */
@@ -161,8 +181,9 @@ static int choose_file(struct writer *w, bool whole)
 	return w->file ? 0 : -ENOMEM;
 }
 
-static int sign(struct store *s)
+int writer_sign(struct writer *w)
 {
+	struct store *s = w->store;
 	struct recorder_id id;
 	int r = 0;
 
@@ -194,7 +215,7 @@ int writer_open(struct writer *w, bool whole)
 	if (r == 0)
 		r = store_begin(w->store);
 	if (r == 0)
-		r = sign(w->store);
+		r = writer_sign(w);
 	if (r == 0 && !whole)
 		spare_keep(w);
 	if (r < 0) {
@@ -281,6 +302,64 @@ int writer_place(struct writer *w)
 			(void) unlink(temporary);
 	}
 	return r;
+}
+
+/* "run.hiw", 2: "run-2.hiw" */
+static void numbered_name(const char *path, unsigned number, char *ret, size_t size)
+{
+	static const char end[] = ".hiw";
+	const size_t len = strlen(path);
+	const bool has_end = len > strlen(end) && strcmp(path + len - strlen(end), end) == 0;
+
+	(void) snprintf(ret, size, "%.*s-%u%s", (int) (has_end ? len - strlen(end) : len), path, number,
+		has_end ? end : "");
+}
+
+static int place_anew(struct writer *w, const char *temporary, char *ret, size_t size)
+{
+	enum {
+		MOST_TRIES = 1000
+	};
+	autofree char *path = NULL;
+	uint64_t number;
+	int r = -EEXIST;
+
+	if (w->reserved) {
+		r = history_reserve(&path, &number, &w->trouble);
+		if (r < 0)
+			return r;
+		(void) snprintf(ret, size, "%s", path);
+		return network_fs_rename(temporary, ret, true);
+	}
+	for (unsigned n = 2; n < MOST_TRIES && r == -EEXIST; n++) {
+		numbered_name(w->target, n, ret, size);
+		r = network_fs_rename(temporary, ret, false);
+	}
+	return r;
+}
+
+int writer_move(struct writer *w)
+{
+	char temporary[PATH_MAX], path[PATH_MAX] = "";
+	int r = network_fs_temporary(w->target, temporary, sizeof(temporary));
+
+	if (r == 0)
+		r = copy_to(w, temporary);
+	if (r == 0) {
+		r = place_anew(w, temporary, path, sizeof(path));
+		if (r < 0)
+			(void) unlink(temporary);
+	}
+	if (r < 0)
+		return err_set(&w->trouble, r,
+			"no recording: another program replaced %s during the run, and no other file can be written: %s",
+			w->target, strerror(-r));
+	(void) err_set(&w->news, 0, "another program replaced %s during the run: its recording is %s",
+		w->target, path);
+	free(w->target);
+	w->target = strdup(path);
+	w->moved = true;
+	return w->target ? 0 : -ENOMEM;
 }
 
 void writer_remove(struct writer *w, bool keep)

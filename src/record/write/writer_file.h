@@ -11,6 +11,12 @@
  * -errno with trouble set. */
 int writer_open(struct writer *w, bool whole);
 
+/* Writes the identity of this process, in the open transaction. */
+int writer_sign(struct writer *w);
+
+/* For a file whose name another one has: copies it to a new name, which becomes target. */
+int writer_move(struct writer *w);
+
 /* Copies the committed data to target if a copy is due, or now. */
 void writer_snapshot(struct writer *w, bool now);
 
@@ -22,6 +28,9 @@ void writer_remove(struct writer *w, bool keep);
 
 /* Stores the first error's text and stops writing. Returns r. */
 int writer_fail(struct writer *w, int r, const char *why);
+/* The same for a file that another program has damaged: what is left of it is of no use. Returns
+ * -EBADMSG. */
+int writer_lose(struct writer *w, const char *what);
 
 /* Releases the disk space that was reserved for the final message. */
 void spare_free(struct writer *w);

@@ -396,7 +396,13 @@ static void put_family(struct export *e, int first, bool is_max)
 static void put_info(struct export *e, const char *name, const char *labels, const char *more,
 	int64_t from_ms, int64_t to_ms)
 {
-	for (int64_t t = from_ms;; t = t + info_every_ms < to_ms ? t + info_every_ms : to_ms) {
+	enum {
+		MOST_LINES = 200000 /* of 138 days; more only in a damaged recording */
+	};
+	const int64_t least_ms = (to_ms - from_ms) / MOST_LINES,
+		      step_ms = least_ms > info_every_ms ? least_ms : info_every_ms;
+
+	for (int64_t t = from_ms;; t = to_ms - t > step_ms ? t + step_ms : to_ms) {
 		(void) buf_printf(&e->out, "%s_info{run=\"%s\"%s%s%s%s} 1", name,
 			e->facts->id ? e->facts->id : "", *labels ? "," : "", labels, *more ? "," : "", more);
 		put_time(e, t);

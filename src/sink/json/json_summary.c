@@ -351,7 +351,11 @@ static void sampling(struct json *j, const struct facts *f)
 	key_seconds(j, "interval_s", f->interval_ns);
 	key_maybe(j, "samples", f->samples);
 	key_maybe(j, "late_samples", f->late_samples);
+	if (f->skipped_samples.known)
+		key_maybe(j, "skipped_samples", f->skipped_samples);
 	key_seconds(j, "longest_gap_s", f->longest_gap_ns);
+	if (f->longest_gap_cause)
+		key_str(j, "longest_gap_cause", f->longest_gap_cause);
 	key_seconds(j, "cpu_s", f->own_cpu_ns);
 	key_maybe(j, "rss_peak_bytes", f->own_rss_bytes);
 	if (f->gpu_longest_gap_ns.known)

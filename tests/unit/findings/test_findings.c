@@ -649,12 +649,25 @@ static void test_blind_spots(void **state)
 	assert_false(fires(&m, "blind-spots"));
 	m.f->late_samples = known(11);
 	assert_true(fires(&m, "blind-spots"));
+	m.f->skipped_samples = known(442);
+	assert_true(fires(&m, "blind-spots"));
+	assert_says(finding_of(&m, "blind-spots")->message, "11 of 1000 samples were late and 442 were skipped");
+	m.f->skipped_samples = UNKNOWN;
 	m.f->late_samples = known(0);
 
 	m.f->longest_gap_ns = known(SECONDS(1));
 	assert_false(fires(&m, "blind-spots"));
 	m.f->longest_gap_ns = known(SECONDS(1.1));
 	assert_true(fires(&m, "blind-spots"));
+	assert_says(finding_of(&m, "blind-spots")->message, "suspended or busy, or hiwater was stopped");
+	const char *const causes[][2] = { { "busy", ": the machine was busy." },
+		{ "suspended", ": the machine was suspended." }, { "stopped", ": hiwater was stopped." } };
+
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(job_set_text(&m.f->longest_gap_cause, causes[i][0]), 0);
+		assert_true(fires(&m, "blind-spots"));
+		assert_says(finding_of(&m, "blind-spots")->message, causes[i][1]);
+	}
 	m.f->interval_ns = known(SECONDS(1));
 	assert_false(fires(&m, "blind-spots"));
 

@@ -73,6 +73,7 @@ static void late_ticks_are_counted(void **state)
 	sampler_cost(r.s);
 	assert_int_equal(facts_of(&r)->samples.value, ticks + 1); /* missed samples are not repeated */
 	assert_int_equal(facts_of(&r)->late_samples.value, late + 1);
+	assert_true(facts_of(&r)->skipped_samples.value >= 13);
 	assert_true(facts_of(&r)->longest_gap_ns.value >= (int64_t) (300 * MS));
 	assert_int_equal(r.n_gaps, 0); /* under two seconds it is late, but no gap */
 	/* The timer is in step again: the next sample is at a multiple of the interval. */
@@ -95,10 +96,27 @@ static void a_long_silence_is_a_gap(void **state)
 	steps(&r, 1);
 	assert_int_equal(r.n_gaps, 1);
 	assert_true(r.gap_ns >= (int64_t) (2100 * MS));
+	assert_string_equal(r.gap_cause, "busy");
+	sampler_cost(r.s);
+	assert_string_equal(facts_of(&r)->longest_gap_cause, "busy");
+	wait_for(2200 * MS);
+	sampler_continued(r.s);
+	steps(&r, 1);
+	assert_string_equal(r.gap_cause, "stopped");
 	sampler_end(r.s);
 	assert_true(facts_of(&r)->longest_gap_ns.value >= r.gap_ns);
 	child_end(&main);
 	rig_done(&r);
+}
+
+static void a_gap_has_a_cause(void **state)
+{
+	(void) state;
+	assert_string_equal(sampler_gap_cause(3000 * MS, 3000 * MS, false), "busy");
+	assert_string_equal(sampler_gap_cause(3000 * MS, 3001 * MS, false), "busy"); /* two reads of clocks */
+	assert_string_equal(sampler_gap_cause(3000 * MS, 2999 * MS, true), "stopped");
+	assert_string_equal(sampler_gap_cause(3000 * MS, 100 * MS, false), "suspended");
+	assert_string_equal(sampler_gap_cause(3000 * MS, 100 * MS, true), "suspended");
 }
 
 static void a_window_closes_once(void **state)
@@ -209,6 +227,7 @@ int main(void)
 		CHILDREN_TEST(frames_are_in_the_order_of_time),
 		CHILDREN_TEST(late_ticks_are_counted),
 		CHILDREN_TEST(a_long_silence_is_a_gap),
+		cmocka_unit_test(a_gap_has_a_cause),
 		CHILDREN_TEST(a_window_closes_once),
 		CHILDREN_TEST(between_far_ticks_new_processes_are_found),
 		CHILDREN_TEST(what_is_asked_for_at_once_has_its_limit),

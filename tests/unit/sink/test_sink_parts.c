@@ -12,6 +12,7 @@
 
 #include <errno.h>
 
+#include "sink/figures.h"
 #include "base/textwidth.h"
 #include "sink/argv.h"
 #include "sink/sink.h"
@@ -155,6 +156,33 @@ static void test_evidence(void **state)
 	}
 }
 
+/* What was reached, not what was asked for. */
+static void test_a_rate(void **state)
+{
+	static const struct {
+		int64_t interval_ns, samples, skipped;
+		const char *text;
+	} cases[] = {
+		{ 100000000, 1000, 0, "10/s" },
+		{ 1000000, 1000, 0, "1000/s" },
+		{ 1000000, 1000, 20, "1000/s" },
+		{ 1000000, 558, 442, "558/s" },
+		{ 1000000000, 50, 50, "every 2 s" },
+	};
+	char text[UNITS_LEN];
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct facts facts = {
+			.interval_ns = known(cases[i].interval_ns),
+			.samples = known(cases[i].samples),
+			.skipped_samples = known(cases[i].skipped),
+		};
+
+		assert_string_equal(figure_rate(&facts, text), cases[i].text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,6 +190,7 @@ int main(void)
 		cmocka_unit_test(test_names_are_shortened_in_the_middle),
 		cmocka_unit_test(test_argv),
 		cmocka_unit_test(test_evidence),
+		cmocka_unit_test(test_a_rate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

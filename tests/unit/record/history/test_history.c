@@ -33,6 +33,7 @@ static char *add_run(const char *name, const char *slurm, uint64_t ticks, bool k
 	struct record *r = rig_record(&(struct record_options) { .window_ns = SEC });
 	struct sim s;
 	char *path = NULL;
+	struct record_end end;
 
 	sim_new(&s, 100 * MS, SEC, 1, true);
 	sim_into(&s, r);
@@ -45,7 +46,8 @@ static char *add_run(const char *name, const char *slurm, uint64_t ticks, bool k
 	for (uint64_t k = 0; k < ticks; k++)
 		sim_tick(&s);
 	sim_end(&s);
-	assert_int_equal(record_finish(r, s.job, keep, 60 * SEC, &path, NULL), 0);
+	assert_int_equal(record_finish(r, s.job, keep, 60 * SEC, &end, NULL), 0);
+	path = end.path;
 	sim_done(&s);
 	return path;
 }
@@ -204,6 +206,7 @@ static void a_history_on_a_share_gets_copies(void **state)
 	struct history h;
 	struct sim s;
 	char *path = NULL;
+	struct record_end end;
 
 	(void) state;
 	sim_new(&s, 100 * MS, SEC, 1, true);
@@ -211,7 +214,8 @@ static void a_history_on_a_share_gets_copies(void **state)
 	for (int k = 0; k < 300; k++)
 		sim_tick(&s);
 	sim_end(&s);
-	assert_int_equal(record_finish(r, s.job, true, 60 * SEC, &path, NULL), 0);
+	assert_int_equal(record_finish(r, s.job, true, 60 * SEC, &end, NULL), 0);
+	path = end.path;
 	assert_non_null(strstr(path, "/state/runs/1.hiw"));
 	expect_sound(path);
 	assert_int_equal(history_read(&h, NULL), 0);
@@ -324,32 +328,73 @@ static void the_oldest_go_first_and_some_stay(void **state)
 	assert_false(h.entries[1].complete);
 	history_done(&h);
 
-	assert_int_equal(history_trim(4, UINT64_MAX, NULL), 0);
+	struct err err = { "" };
+
+	/* What is no recording does not count either. */
+	assert_int_equal(history_trim(5, UINT64_MAX, &err), 0);
+	assert_string_equal(err.text, "");
+	assert_int_equal(history_trim(4, UINT64_MAX, &err), 0);
+	assert_non_null(strstr(err.text, "removed the oldest run from the history"));
+	assert_non_null(strstr(err.text, ": 4"));
 	assert_int_equal(access(path[0], F_OK), 0);
 	assert_int_equal(access(path[1], F_OK), 0);
 	assert_int_equal(access(path[2], F_OK), 0);
 	assert_int_equal(access(path[3], F_OK), -1);
-	assert_int_equal(access(path[4], F_OK), -1);
+	assert_int_equal(access(path[4], F_OK), 0);
 	assert_int_equal(access(path[5], F_OK), 0);
 	/* The newest stays, however small the limit. */
 	assert_int_equal(history_trim(0, 0, NULL), 0);
+	assert_int_equal(access(path[2], F_OK), 0);
+	assert_int_equal(access(path[4], F_OK), -1);
 	assert_int_equal(access(path[5], F_OK), 0);
 
 	/* Removing by hand: not a running one, and not a file that is not a recording. */
-	struct err err = { "" };
-
 	assert_int_equal(history_remove("2", &err), -EBUSY);
 	assert_non_null(strstr(err.text, "running"));
 	assert_int_equal(history_remove("6", NULL), 0);
 	assert_int_equal(access(path[5], F_OK), -1);
 	assert_int_equal(history_remove("6", NULL), -ENOENT);
-	assert_int_equal(history_remove("3", NULL), 0);
+	assert_int_equal(history_remove("3", &err), -EINVAL);
+	assert_non_null(strstr(err.text, "is not a hiwater recording; remove it with rm"));
+	assert_int_equal(access(path[2], F_OK), 0);
 	(void) snprintf(junk, sizeof(junk), "%s/run.hiw", folder.path);
 	assert_int_equal(close(open(junk, O_CREAT | O_WRONLY, 0600)), 0);
 	assert_int_equal(history_remove(junk, NULL), -EINVAL);
 	assert_int_equal(stat(junk, &st), 0);
 	assert_int_equal(count_runs(), 2);
 	for (int i = 0; i < 6; i++)
+		free(path[i]);
+}
+
+/* A large file of somebody else, with a number for a name. */
+static void foreign_files_are_left_alone(void **state)
+{
+	char foreign[160], *path[3], *next;
+	struct stat st;
+	int fd;
+
+	(void) state;
+	for (int i = 0; i < 3; i++)
+		path[i] = add_run("study", NULL, 15, true);
+	(void) snprintf(foreign, sizeof(foreign), "%.*s/4.hiw", (int) (strrchr(path[0], '/') - path[0]), path[0]);
+	fd = open(foreign, O_CREAT | O_WRONLY, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, INT64_C(5) << 30), 0);
+	assert_int_equal(close(fd), 0);
+	expect_found("last", "/3.hiw");
+	next = add_run("study", NULL, 15, true);
+	assert_non_null(strstr(next, "/5.hiw"));
+	assert_int_equal(history_trim(200, 1 << 30, NULL), 0);
+	assert_int_equal(count_runs(), 4);
+	expect_found("last", "/5.hiw");
+	expect_found("last-1", "/3.hiw");
+	assert_int_equal(history_trim(0, 0, NULL), 0);
+	assert_int_equal(count_runs(), 1);
+	assert_int_equal(stat(foreign, &st), 0);
+	assert_int_equal(st.st_size, INT64_C(5) << 30);
+	assert_int_equal(unlink(foreign), 0);
+	free(next);
+	for (int i = 0; i < 3; i++)
 		free(path[i]);
 }
 
@@ -578,6 +623,7 @@ int main(void)
 		WITH_HISTORY(a_file_is_found_where_nothing_else_is),
 		WITH_HISTORY(the_oldest_go_first_and_some_stay),
 		WITH_HISTORY(what_a_trigger_pinned_goes_last),
+		WITH_HISTORY(foreign_files_are_left_alone),
 		WITH_HISTORY(bytes_are_limited_too),
 		WITH_HISTORY(runs_that_end_at_once_remove_no_more_than_one_would),
 		WITH_HISTORY(trimming_does_not_wait_for_a_stuck_lock),

@@ -282,6 +282,7 @@ static void nothing_is_made_before_there_is_something_to_say(void **state)
 	struct record *r;
 	struct sim s;
 	char *path = NULL;
+	struct record_end end;
 
 	(void) state;
 	folder_new(&f);
@@ -293,7 +294,8 @@ static void nothing_is_made_before_there_is_something_to_say(void **state)
 	assert_int_equal(folder_count(&f), 0);
 	assert_null(record_path(r));
 	sim_end(&s);
-	assert_int_equal(record_finish(r, s.job, true, 10 * SEC, &path, NULL), 0);
+	assert_int_equal(record_finish(r, s.job, true, 10 * SEC, &end, NULL), 0);
+	path = end.path;
 	assert_string_equal(path, f.file);
 	assert_int_equal(folder_count(&f), 1);
 	expect_header(f.file);

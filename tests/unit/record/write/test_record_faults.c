@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Disks that fill up or fail: one message, the recording ends, committed data stays readable, the
- * caller continues.
+ * Disks that fill up or fail: one message, the recording pauses or ends, committed data stays readable,
+ * the caller continues.
  */
 #include "base/units.h"
 #include "record/read/reader.h"
@@ -165,6 +165,67 @@ static void every_write_may_fail(void **state)
 	assert_true(left > 50);
 }
 
+/* All writes from the left-th on fail for three seconds; then the disk has space again. */
+static void with_fault_for_a_while(long left, int rc)
+{
+	struct rig_folder f;
+	struct writer_rig w;
+	struct sim s;
+	bool was_paused = false;
+
+	folder_new(&f);
+	faults_on(left, rc);
+	sim_new(&s, 100 * MS, SEC, 2, true);
+	writer_rig_new(&w, &s, f.file, 64000000, 100 * SEC, 200);
+	for (int k = 0; k < 100; k++) {
+		const struct event mark = { .time_ns = sim_time(&s, s.k), .kind = EVENT_MARK, .text = "x" };
+
+		framebuf_event(&s.buf, &mark);
+		framebuf_series(&s.buf, &(struct series_value) { k % 2 ? "odd" : "even", k, true, k });
+		sim_send(&s, FRAME_USER, mark.time_ns, 0);
+		sim_tick(&s);
+		writer_rig_give(&w, false);
+		if (k == 60)
+			faults.left = -1;
+		was_paused = was_paused || w.writer.paused;
+	}
+	sim_end(&s);
+	s.totals(s.ctx, s.job);
+	writer_rig_finish(&w);
+	if (faults.left < 0 && was_paused) {
+		assert_true(strstr(w.writer.trouble.text, "cannot write") != NULL);
+		assert_true(strstr(w.writer.news.text, "the recording continues; it has a gap of") != NULL);
+		assert_true(w.writer.gap_ns > 0 && w.writer.gap_ns < 9 * SEC);
+		assert_int_equal(sql_int(f.file, "SELECT value FROM meta WHERE key = 'recording_gap_ns'"),
+			(int64_t) w.writer.gap_ns);
+	}
+	assert_int_equal(w.writer.result, 0);
+	faults_off();
+	expect_sound(f.file);
+	assert_int_equal(sql_int(f.file, "SELECT value FROM meta WHERE key = 'ended_ns'"),
+		(int64_t) sim_time(&s, s.k));
+	/* What cannot be read again is there from the whole time. */
+	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM event WHERE kind = 'mark'"), 100);
+	assert_int_equal(sql_int(f.file, "SELECT count(DISTINCT t) FROM series_value"), 100);
+	assert_int_equal(sql_int(f.file, "SELECT n FROM series WHERE name = 'odd'"), 50);
+	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM process WHERE ended IS NOT NULL"), 2);
+	assert_int_equal(sql_int(f.file, "SELECT n FROM summary WHERE entity = 'job' AND metric = 'ram'"),
+		(int64_t) s.k);
+	assert_true(sql_int(f.file, "SELECT max(t) FROM job_sample") >= (int64_t) (9 * SEC));
+	writer_rig_done(&w);
+	sim_done(&s);
+	folder_done(&f);
+}
+
+static void a_disk_that_fails_for_a_while_leaves_a_gap(void **state)
+{
+	(void) state;
+	for (long left = 60; left < 400; left += 1 + left / 4) {
+		with_fault_for_a_while(left, SQLITE_FULL);
+		with_fault_for_a_while(left, SQLITE_IOERR_WRITE);
+	}
+}
+
 /* ---- real disks ------------------------------------------------------------------------------ */
 
 /* The reported end is that of the file. */
@@ -190,6 +251,7 @@ static void run_into_trouble(const char *file, const char *word)
 	struct sim s;
 	bool told = false;
 	char *path = NULL;
+	struct record_end end;
 
 	sim_new(&s, 100 * MS, SEC, 10, true);
 	sim_into(&s, r);
@@ -210,7 +272,8 @@ static void run_into_trouble(const char *file, const char *word)
 		sim_tick(&s);
 	assert_false(record_trouble(r, &err));
 	sim_end(&s);
-	assert_true(record_finish(r, s.job, true, 60 * SEC, &path, NULL) < 0);
+	assert_true(record_finish(r, s.job, true, 60 * SEC, &end, NULL) < 0);
+	path = end.path;
 	free(path);
 	sim_done(&s);
 }
@@ -228,6 +291,7 @@ static void a_full_disk_ends_the_recording_only(void **state)
 	}
 	run_into_trouble(f.file, "No space left on device");
 	expect_readable(f.file, 1);
+	expect_text(f.file, "SELECT value FROM meta WHERE key = 'recording_stopped'", "No space left on device");
 	assert_int_equal(umount(f.path), 0);
 	folder_done(&f);
 }
@@ -399,6 +463,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_write_may_fail),
+		cmocka_unit_test(a_disk_that_fails_for_a_while_leaves_a_gap),
 		cmocka_unit_test(a_full_disk_ends_the_recording_only),
 		cmocka_unit_test(a_file_size_limit_ends_the_recording_only),
 		cmocka_unit_test(a_folder_that_goes_away_is_trouble),
