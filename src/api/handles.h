@@ -61,7 +61,7 @@ struct hiw_recorder {
 	char warning[sizeof(((struct err *) 0)->text)];
 	char last_warning[sizeof(((struct err *) 0)->text)]; /* the text that hiw_recorder_warning returned
 	                                                      * last */
-	bool warned_of_note;
+	bool warned_of_note, warned_of_clock;
 	struct watch *watch;       /* NULL: no alerts and limits */
 	struct limits limits;
 	struct queued_alert {
