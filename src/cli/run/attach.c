@@ -277,7 +277,7 @@ static void finish(struct attach *a)
 		complain("warning: %s", err.text[0] ? err.text : strerror(-r));
 	handle_alerts(a);
 	measure_warnings(a->measure, a->recorder);
-	measure_report(a->measure, hiw_recorder_run(a->recorder));
+	measure_report(a->measure, a->recorder);
 	if (arg_attach.control.fd >= 0)
 		control_finish(&arg_attach.control, a->measure, a->recorder);
 }
