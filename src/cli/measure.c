@@ -441,6 +441,13 @@ static void print_summary(
 	ret->any |= terminal_write(STDERR_FILENO, text, len, PATIENCE_END_MS) < 0;
 }
 
+static const char *explain_write(int error)
+{
+	if (error == -ENXIO)
+		return "no program has opened it to read";
+	return error == -ETIMEDOUT ? "its reader accepts nothing" : strerror(-error);
+}
+
 /* Returns 0, or -errno with err. */
 static int write_text(const struct measure *m, struct hiw_run *run, enum hiw_format format, const char *path,
 	int fd, struct hiw_err *err)
@@ -457,7 +464,7 @@ static int write_text(const struct measure *m, struct hiw_run *run, enum hiw_for
 	else
 		r = m->further ? file_add(path, text, len) : file_write(path, text, len);
 	if (r < 0)
-		(void) snprintf(err->text, sizeof(err->text), "%s", strerror(-r));
+		(void) snprintf(err->text, sizeof(err->text), "%s", explain_write(r));
 	return r;
 }
 
@@ -466,11 +473,10 @@ static void write_file(const struct measure *m, struct hiw_run *run, bool is_jso
 	const enum hiw_format text = m->summary == SUMMARY_LINE ? HIW_LINE : HIW_TEXT;
 	const enum hiw_format json = m->many ? HIW_JSON_LINE : HIW_JSON;
 	const char *path = is_json ? m->json_file : m->summary_file;
+	const int fd = is_json ? m->json_fd : m->summary_fd;
 	struct hiw_err err = { "" };
-	int r = 0;
+	const int r = path ? write_text(m, run, is_json ? json : text, path, fd, &err) : 0;
 
-	if (path)
-		r = write_text(m, run, is_json ? json : text, path, is_json ? m->json_fd : m->summary_fd, &err);
 	if (r == 0)
 		return;
 	ret->any = true;
