@@ -30,6 +30,10 @@ int hwi_recorder_read_hwm(struct hiw_recorder *recorder);
  * ended. */
 int hwi_recorder_spare(struct hiw_recorder *recorder, const char *path, struct hiw_err *err);
 
+/* Before the job is started: how many more processes and threads the limit of a container or another
+ * cgroup allows; INT64_MAX: no limit is known. */
+int64_t hwi_recorder_processes_left(const struct hiw_recorder *recorder);
+
 /* After hiw_recorder_end: keeps the run in the history although it was short. True if there is a
  * recording of it now. */
 bool hwi_recorder_keep(struct hiw_recorder *recorder);

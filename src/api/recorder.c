@@ -529,6 +529,11 @@ int hwi_recorder_spare(struct hiw_recorder *r, const char *path, struct hiw_err 
 	return error < 0 ? api_err(ret_err, &err, error) : 0;
 }
 
+int64_t hwi_recorder_processes_left(const struct hiw_recorder *r)
+{
+	return cgroup_processes_left(&r->root);
+}
+
 bool hwi_recorder_keep(struct hiw_recorder *r)
 {
 	if (r->ended && r->record)

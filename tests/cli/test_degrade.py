@@ -130,6 +130,29 @@ def test_strict_takes_what_there_is(tool):
     assert done.returncode == 125 and not (tool.folder / "began").exists()
 
 
+@pytest.fixture
+def process_cgroup():
+    """A group (v1) with a limit of processes; gone afterwards."""
+    group = pathlib.Path("/sys/fs/cgroup/pids") / f"hiwater-test-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / "pids.max").write_text("max", encoding="ascii")
+    except OSError as error:
+        pytest.skip(f"no cgroup with a limit of processes: {error}")
+    yield group
+    wait_for(lambda: not (group / "cgroup.procs").read_text(encoding="ascii"), "the cgroup is empty")
+    group.rmdir()
+
+
+@pytest.mark.parametrize("most, measured", [(2, False), (16, False), (17, True)])
+def test_no_process_is_taken_from_a_container_that_has_few(tool, process_cgroup, most, measured):
+    (process_cgroup / "pids.max").write_text(str(most), encoding="ascii")
+    done = tool.run("run", "--json", "run.json", "--summary", "none", "--", "sh", "-c", "sleep 0.1; exit 7",
+                    preexec_fn=lambda: (process_cgroup / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii"))
+    assert done.returncode == 7, done.stderr
+    assert (tool.folder / "run.json").exists() == measured and done.stderr.count("\n") == (not measured)
+
+
 # ---- the recording's place and name ----
 
 def test_a_name_that_is_taken_gets_a_number(tool):

@@ -117,21 +117,24 @@ static int prepare(struct run *r)
 static int start_job(struct run *r)
 {
 	enum {
-		PROCESSES_LEFT = 15 /* and the job: 16 */
+		PROCESSES_NEEDED = 16 /* of which the job is one */
 	};
+	static const char few[] = "fewer than 16 more are allowed (ulimit -u, or the limit of the container)";
 	const struct launch launch = {
 		.argv = r->argv,
 		.inherited = &r->options->inherited,
 		.streams = r->live.streams,
 		.cgroup_procs = r->cgroup_procs,
 		.cgroup_dir = r->cgroup_dir,
-		.spare_processes = r->options->strict ? 0 : PROCESSES_LEFT,
+		.spare_processes = r->options->strict ? 0 : PROCESSES_NEEDED - 1,
 	};
 	bool forked;
 	int error = signals_block(&r->signals);
 
 	if (error < 0)
 		return not_started(r, error == -EINVAL ? -ENOSYS : error, "cannot read signals: ", "");
+	if (!r->options->strict && hwi_recorder_processes_left(r->recorder) < PROCESSES_NEEDED)
+		return not_started(r, -EAGAIN, "cannot start processes: ", few);
 	hiw_recorder_forking(r->recorder);
 	error = child_start(&launch, &r->tree.main, &forked);
 	close_if_open(&r->cgroup_procs);
@@ -139,9 +142,8 @@ static int start_job(struct run *r)
 		return 0;
 	if (forked)
 		return run_exec_failed(r->argv[0], error);
-	return not_started(r, error == -EINVAL ? -EAGAIN : error, "cannot start a process: ",
-		error == -EAGAIN ? "fewer than 16 more are allowed (ulimit -u, or the limit of the container)"
-				 : strerror(-error));
+	return not_started(r, error == -EINVAL ? -EAGAIN : error, "cannot start processes: ",
+		error == -EAGAIN ? few : strerror(-error));
 }
 
 /* ---- while it runs --------------------------------------------------------------------------- */
