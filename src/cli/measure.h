@@ -67,8 +67,8 @@ struct measure {
 /* Option rows of both commands; m is a static struct measure. */
 #define MEASURE_ROWS(m) \
 	{ 'o', "output", OPT_FILE, "FILE.hiw", \
-		"write the recording to FILE.hiw, which must not exist, instead of the history; %r is the " \
-		"rank", \
+		"write the recording to FILE.hiw, or FILE-2.hiw if that exists, instead of the history; %r is " \
+		"the rank", \
 		opt_text, (void *) &(m).recorder.output }, \
 		{ 0, "no-record", OPT_NONE, NULL, "keep no recording", opt_flag, &(m).recorder.no_record }, \
 		{ 'n', NULL, OPT_TEXT, "NAME", "name the run; runs of one name are a group; %r is the rank", \

@@ -165,6 +165,17 @@ def test_a_name_that_is_taken_gets_a_number(tool):
     assert (tool.folder / "x.hiw").read_text() == "mine"
 
 
+def test_attach_records_under_another_name_or_not_at_all(tool):
+    (tool.folder / "x.hiw").write_text("mine")
+    with subprocess.Popen(["sleep", "60"]) as job:
+        again = tool.run("attach", "--for", "0.3s", "--summary", "none", "-o", "x.hiw", job.pid)
+        nowhere = tool.run("attach", "--for", "0.3s", "--summary", "line", "-o", "no/x.hiw", job.pid)
+        job.kill()
+    assert again.returncode == 0 and len(warnings_of(again.stderr)) == 1, again.stderr
+    assert (tool.folder / "x.hiw").read_text() == "mine" and (tool.folder / "x-2.hiw").exists()
+    assert nowhere.returncode == 0 and len(warnings_of(nowhere.stderr)) == 1 and "ram_peak=" in nowhere.stderr, nowhere.stderr
+
+
 @pytest.mark.parametrize("seconds", ["0.2", "1.3"])
 def test_runs_that_take_a_name_at_the_same_time_have_a_file_each(tool, seconds):
     job = ["run", "-o", "rank", "--summary", "none", "--", "sh", "-c", f"sleep {seconds}; exit 7"]
