@@ -98,6 +98,9 @@ struct hiw_options {
 	bool by_cell;                /* started by a notebook cell, which overwrites its recording when it
 	                              * runs again */
 	const char *note;            /* a sentence for people, kept with the run; NULL: none */
+	bool degrade;                /* what is missing is a warning instead of an error: without a place
+	                              * for the recording there is none, if output exists it is NAME-2.hiw,
+	                              * without a timer there are no samples (not if attached) */
 };
 
 #define HIW_OPTIONS_INIT \
@@ -249,7 +252,7 @@ HIW_API bool hiw_recorder_terminating(const struct hiw_recorder *recorder);
 /* The file of the recording; "" if there is none, or not yet. Borrowed. */
 HIW_API const char *hiw_recorder_path(const struct hiw_recorder *recorder);
 
-/* Ends the run: reads the last values and finishes the recording, waiting for the disk two seconds
+/* Ends the run: reads the last values and finishes the recording, waiting for the disk a second
  * at most. The run stays readable through hiw_recorder_run until _free. A failure to write is a
  * warning (hiw_recorder_warning), not an error. */
 HIW_API int hiw_recorder_end(struct hiw_recorder *recorder, struct hiw_err *err);

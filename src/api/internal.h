@@ -30,6 +30,14 @@ int hwi_recorder_read_hwm(struct hiw_recorder *recorder);
  * ended. */
 int hwi_recorder_spare(struct hiw_recorder *recorder, const char *path, struct hiw_err *err);
 
+/* Before the job is started: how many more processes and threads the limit of a container or another
+ * cgroup allows; INT64_MAX: no limit is known. */
+int64_t hwi_recorder_processes_left(const struct hiw_recorder *recorder);
+
+/* After hiw_recorder_end: keeps the run in the history although it was short. True if there is a
+ * recording of it now. */
+bool hwi_recorder_keep(struct hiw_recorder *recorder);
+
 /* The next alert, each once; false: none. Call it after each step and after the end. Always false
  * if hiw_recorder_on_alert is used. Up to 64 alerts are queued; beyond that, alerts with
  * HIW_ACT_NONE are dropped. */

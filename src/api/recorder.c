@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "base/mask.h"
 #include "record/history/history.h"
+#include "record/write/record_check.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -30,7 +31,7 @@ enum {
 };
 static const uint64_t history_bytes = UINT64_C(1) << 30;
 static const uint64_t least_interval_ns = 1000000, most_interval_ns = 3600 * SECOND;
-static const uint64_t recent_ns = 300 * SECOND, recording_bytes = 64000000, finish_wait_ns = 2 * SECOND;
+static const uint64_t recent_ns = 300 * SECOND, recording_bytes = 64000000, finish_wait_ns = SECOND;
 static const size_t queue_bytes = 8 << 20;
 
 const char *hiw_version(void)
@@ -177,6 +178,7 @@ static int open_record(struct hiw_recorder *r, struct err *err)
 	const struct record_options options = {
 		.path = r->output,
 		.overwrite = r->options.overwrite,
+		.renames = r->options.degrade,
 		.window_ns = r->options.window_ns,
 		.recent_ns = recent_ns,
 		.max_bytes = recording_bytes,
@@ -188,8 +190,17 @@ static int open_record(struct hiw_recorder *r, struct err *err)
 		return 0;
 	int error = record_new(&options, &r->record, err);
 
+	if (error == 0 && record_renamed(r->record)) {
+		char *path = strdup(record_renamed(r->record));
+
+		if (!path)
+			return err_set(err, -ENOMEM, "out of memory");
+		(void) snprintf(r->warning, sizeof(r->warning), RECORD_RENAMED, r->output, path);
+		free(r->output);
+		r->output = path;
+	}
 	/* If the history cannot be written, the run continues without a recording. */
-	if (error < 0 && !r->output) {
+	if (error < 0 && (!r->output || (r->options.degrade && error != -EINVAL))) {
 		(void) snprintf(r->warning, sizeof(r->warning), "no recording is written: %.480s", err->text);
 		err->text[0] = '\0';
 		return 0;
@@ -204,6 +215,7 @@ static int open_sampler(struct hiw_recorder *r, struct err *err)
 		.interval_ns = r->options.interval_ns,
 		.window_ns = r->options.window_ns,
 		.ours = !r->options.attached,
+		.may_lack_clock = r->options.degrade && !r->options.attached,
 		.everyone = r->options.everyone,
 		.big_pss = r->options.pss,
 		.reset_hwm = r->options.reset_hwm,
@@ -224,7 +236,10 @@ static int poll_together(struct hiw_recorder *r, struct err *err)
 	struct epoll_event event = { .events = EPOLLIN };
 
 	r->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (r->epoll < 0 || epoll_ctl(r->epoll, EPOLL_CTL_ADD, sampler_fd(r->sampler), &event) < 0)
+	if (r->epoll < 0 && !r->options.degrade)
+		return err_set(err, -errno, "cannot make an event descriptor: %s", strerror(errno));
+	if (sampler_fd(r->sampler) >= 0 &&
+		epoll_ctl(r->epoll, EPOLL_CTL_ADD, sampler_fd(r->sampler), &event) < 0 && r->epoll >= 0)
 		return err_set(err, -errno, "cannot make an event descriptor: %s", strerror(errno));
 	if (user_events_open(&r->user_events) == 0)
 		(void) epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->user_events.fd, &event);
@@ -355,9 +370,10 @@ int hiw_recorder_start(struct hiw_recorder *r, pid_t pid, struct hiw_err *ret_er
 	return 0;
 }
 
+/* Without epoll, messages wait for the next sample. */
 int hiw_recorder_fd(const struct hiw_recorder *r)
 {
-	return r->epoll;
+	return r->epoll >= 0 ? r->epoll : sampler_fd(r->sampler);
 }
 
 void hiw_recorder_step(struct hiw_recorder *r)
@@ -459,6 +475,10 @@ const char *hiw_recorder_warning(struct hiw_recorder *r)
 	} else if (r->removed[0]) {
 		(void) snprintf(err.text, sizeof(err.text), "%s", r->removed);
 		r->removed[0] = '\0';
+	} else if (!r->warned_of_clock && sampler_fd(r->sampler) < 0) {
+		r->warned_of_clock = true;
+		(void) err_set(&err, 0, "%s; the summary has what the kernel reports at the end",
+			sampler_clock_why(r->sampler));
 	} else if (r->record && record_trouble(r->record, &err)) {
 		;
 	} else if (r->record && !r->warned_of_note && (note = record_note(r->record))) {
@@ -475,14 +495,14 @@ const char *hiw_recorder_warning(struct hiw_recorder *r)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static void finish_record(struct hiw_recorder *r)
+static void finish_record(struct hiw_recorder *r, bool wanted)
 {
 	struct job *job = sampler_job(r->sampler);
 	struct facts *f = job_facts(job);
 	const bool is_long = f->ended_ns.known && (uint64_t) f->ended_ns.value >= r->options.window_ns;
 	/* keep a short run, too: the user needs the reason */
 	const bool was_killed = job_oom_events(job) > 0 || f->stopped_by.known;
-	const bool keep = r->output || is_long || was_killed;
+	const bool keep = wanted || r->output || is_long || was_killed;
 	struct err err = { "" };
 	struct record_end end = { 0 };
 
@@ -532,6 +552,18 @@ int hwi_recorder_spare(struct hiw_recorder *r, const char *path, struct hiw_err 
 	return error < 0 ? api_err(ret_err, &err, error) : 0;
 }
 
+int64_t hwi_recorder_processes_left(const struct hiw_recorder *r)
+{
+	return cgroup_processes_left(&r->root);
+}
+
+bool hwi_recorder_keep(struct hiw_recorder *r)
+{
+	if (r->ended && r->record)
+		finish_record(r, true);
+	return r->ended && job_facts_const(sampler_job(r->sampler))->recording;
+}
+
 int hiw_recorder_end(struct hiw_recorder *r, struct hiw_err *err)
 {
 	(void) err;
@@ -542,7 +574,7 @@ int hiw_recorder_end(struct hiw_recorder *r, struct hiw_err *err)
 	process_alerts(r);
 	r->ended = true;
 	if (r->record)
-		finish_record(r);
+		finish_record(r, false);
 	return 0;
 }
 

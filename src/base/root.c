@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -26,6 +27,18 @@ static int open_dir(int at, const char *path)
 	int code = moved < 0 ? -errno : moved;
 
 	(void) close(fd);
+	return code;
+}
+
+/* A descriptor below which no file can be opened. */
+static int open_nothing(void)
+{
+	const int fd = memfd_create("no-proc", MFD_CLOEXEC);
+	const int above = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	const int code = above < 0 ? -errno : above;
+
+	if (fd >= 0)
+		(void) close(fd);
 	return code;
 }
 
@@ -55,12 +68,13 @@ int root_open(const char *path, struct root *ret, struct err *err)
 	root.mounts->fd = -1;
 	root.proc = open_dir(root.top, proc_dir);
 	root.sys = open_dir(root.top, sys_dir);
+	if (root.live && root.proc < 0) /* as an empty folder, where no proc file system is mounted */
+		root.proc = open_nothing();
 	if (root.live && root.proc < 0) {
 		int code = root.proc;
 
 		root_done(&root);
-		return err_set(err, code, "cannot open /%s: %s; nothing can be measured without it",
-			proc_dir, strerror(-code));
+		return err_set(err, code, "cannot open /%s: %s", proc_dir, strerror(-code));
 	}
 	/* A captured machine may lack either one, a container its sysfs. */
 	if (root.proc < 0)

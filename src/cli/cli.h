@@ -35,8 +35,11 @@ extern const struct command command_run, command_attach, command_top, command_ru
 extern struct command cli_commands[14];
 extern const size_t cli_command_count;
 
-/* Writes "hiwater: TEXT\n" to stderr in one write; waits PATIENCE_SHORT_MS at most for a slow
- * reader. */
+/* Writes "hiwater: TEXT\n" to stderr, in one write if it is short, with control characters masked;
+ * waits patience_ms at most for a slow reader. */
+void print_message(const char *text, int patience_ms);
+
+/* The same, waiting PATIENCE_SHORT_MS. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* From now on complain() passes its text, without "hiwater: " and newline, to handler; NULL: to

@@ -192,7 +192,7 @@ int parse_request(const char *value, void *dest, struct err *err)
 /* ---- before the job -------------------------------------------------------------------------- */
 
 /* Expands the rank in *name; the new text is never freed. */
-static int prepare_file(const char **name, const char *option)
+static int prepare_file(const struct measure *m, const char **name, int *fd, int *error, const char *option)
 {
 	char *expanded;
 	int r;
@@ -203,6 +203,14 @@ static int prepare_file(const char **name, const char *option)
 	if (r == 0) {
 		*name = expanded;
 		r = file_check(expanded);
+		*fd = r == 0 ? file_open_inherited(expanded) : -1;
+	}
+	if (r < 0 && m->recorder.degrade && r != -EISDIR) {
+		*error = r;
+		if (!m->quiet)
+			complain("warning: %s %s: %s; hiwater tries again when the job has ended", option,
+				*name, strerror(-r));
+		return 0;
 	}
 	if (r < 0)
 		complain("%s %s: %s; give a file in an existing, writable folder",
@@ -260,9 +268,9 @@ int measure_prepare(struct measure *m)
 		complain("--on-alert needs an alert; give one with --alert, such as --alert default");
 		return -EINVAL;
 	}
-	r = prepare_file(&m->json_file, "--json");
+	r = prepare_file(m, &m->json_file, &m->json_fd, &m->json_error, "--json");
 	if (r == 0)
-		r = prepare_file(&m->summary_file, "--summary-file");
+		r = prepare_file(m, &m->summary_file, &m->summary_fd, &m->summary_error, "--summary-file");
 	if (r == 0)
 		warn_of_name(m);
 	return r;
@@ -299,10 +307,9 @@ void measure_progress(const struct measure *m, struct hiw_recorder *recorder)
 static void print_line(const char *prefix, const char *text)
 {
 	char line[800];
-	const int len = snprintf(line, sizeof(line), "hiwater: %s%s\n", prefix, text);
 
-	if (len > 0 && (size_t) len < sizeof(line))
-		(void) terminal_write(STDERR_FILENO, line, (size_t) len, PATIENCE_NONE_MS);
+	(void) snprintf(line, sizeof(line), "%s%s", prefix, text);
+	print_message(line, PATIENCE_NONE_MS);
 }
 
 static void print_dropped(struct measure *m)
@@ -410,7 +417,17 @@ void measure_warnings(const struct measure *m, struct hiw_recorder *recorder)
 
 /* ---- after the job --------------------------------------------------------------------------- */
 
-static void print_summary(const struct measure *m, struct hiw_run *run, enum hiw_format format)
+/* What could not be written. */
+struct unwritten {
+	bool any;
+	struct {
+		const char *path, *option; /* NULL: nothing to report; the option of hiwater show */
+		char why[200];
+	} files[2];
+};
+
+static void print_summary(
+	const struct measure *m, struct hiw_run *run, enum hiw_format format, struct unwritten *ret)
 {
 	const struct hiw_style style = terminal_style(STDERR_FILENO, m->units, m->plain);
 	autofree char *text = NULL;
@@ -421,37 +438,84 @@ static void print_summary(const struct measure *m, struct hiw_run *run, enum hiw
 		complain("warning: cannot make the summary: %s", err.text);
 		return;
 	}
-	(void) terminal_write(STDERR_FILENO, text, len, PATIENCE_END_MS);
+	ret->any |= terminal_write(STDERR_FILENO, text, len, PATIENCE_END_MS) < 0;
 }
 
-static void write_file(const struct measure *m, struct hiw_run *run, enum hiw_format format, const char *path)
+static const char *explain_write(int error)
 {
-	struct hiw_style style = terminal_style(-1, m->units, m->plain);
+	if (error == -ENXIO)
+		return "no program has opened it to read";
+	return error == -ETIMEDOUT ? "its reader accepts nothing" : strerror(-error);
+}
+
+/* Returns 0, or -errno with err. */
+static int write_text(const struct measure *m, struct hiw_run *run, enum hiw_format format, const char *path,
+	int fd, struct hiw_err *err)
+{
+	const struct hiw_style style = terminal_style(-1, m->units, m->plain);
 	autofree char *text = NULL;
-	struct hiw_err err = { "" };
 	size_t len;
-	int r = hiw_run_text(run, format, &style, &text, &len, &err);
+	int r = hiw_run_text(run, format, &style, &text, &len, err);
 
-	if (r < 0) {
-		complain("warning: cannot write %s: %s", path, err.text);
-		return;
-	}
-	r = m->further ? file_add(path, text, len) : file_write(path, text, len);
 	if (r < 0)
-		complain("warning: cannot write %s: %s", path, strerror(-r));
+		return r;
+	if (fd >= 0)
+		r = terminal_write(fd, text, len, PATIENCE_END_MS);
+	else
+		r = m->further ? file_add(path, text, len) : file_write(path, text, len);
+	if (r < 0)
+		(void) snprintf(err->text, sizeof(err->text), "%s", explain_write(r));
+	return r;
 }
 
-void measure_report(const struct measure *m, struct hiw_run *run)
+static void write_file(const struct measure *m, struct hiw_run *run, bool is_json, struct unwritten *ret)
 {
+	const enum hiw_format text = m->summary == SUMMARY_LINE ? HIW_LINE : HIW_TEXT;
+	const enum hiw_format json = m->many ? HIW_JSON_LINE : HIW_JSON;
+	const char *path = is_json ? m->json_file : m->summary_file;
+	const int fd = is_json ? m->json_fd : m->summary_fd;
+	struct hiw_err err = { "" };
+	const int r = path ? write_text(m, run, is_json ? json : text, path, fd, &err) : 0;
+
+	if (r == 0)
+		return;
+	ret->any = true;
+	if (r == (is_json ? m->json_error : m->summary_error))
+		return;
+	ret->files[is_json].path = path;
+	ret->files[is_json].option = is_json ? " --json" : "";
+	(void) snprintf(ret->files[is_json].why, sizeof(ret->files[is_json].why), "%.190s", err.text);
+}
+
+static void report_unwritten(const struct measure *m, const struct unwritten *u, bool is_kept)
+{
+	const char *run = m->recorder.output ? "FILE.hiw" : "last";
+
+	for (size_t i = 0; i < sizeof(u->files) / sizeof(u->files[0]); i++) {
+		char where[80] = "";
+
+		if (!u->files[i].path || m->quiet)
+			continue;
+		if (is_kept)
+			(void) snprintf(where, sizeof(where), "; its text is in hiwater show%s %s",
+				u->files[i].option, run);
+		complain("warning: cannot write %s: %s%s", u->files[i].path, u->files[i].why, where);
+	}
+}
+
+void measure_report(const struct measure *m, struct hiw_recorder *recorder)
+{
+	struct hiw_run *run = hiw_recorder_run(recorder);
+	struct unwritten unwritten = { 0 };
 	enum summary_kind kind = m->summary;
 
 	/* In a parallel job the first rank prints the full summary, the others a line each. */
 	if (kind == SUMMARY_DEFAULT)
 		kind = hwi_run_is_leader(run) ? SUMMARY_FULL : SUMMARY_LINE;
 	if (kind != SUMMARY_NONE)
-		print_summary(m, run, kind == SUMMARY_LINE ? HIW_LINE : HIW_TEXT);
-	if (m->summary_file)
-		write_file(m, run, m->summary == SUMMARY_LINE ? HIW_LINE : HIW_TEXT, m->summary_file);
-	if (m->json_file)
-		write_file(m, run, m->many ? HIW_JSON_LINE : HIW_JSON, m->json_file);
+		print_summary(m, run, kind == SUMMARY_LINE ? HIW_LINE : HIW_TEXT, &unwritten);
+	write_file(m, run, false, &unwritten);
+	write_file(m, run, true, &unwritten);
+	if (unwritten.any)
+		report_unwritten(m, &unwritten, hwi_recorder_keep(recorder));
 }

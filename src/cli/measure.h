@@ -36,6 +36,8 @@ struct measure {
 	enum summary_kind summary;
 	enum hiw_units units;
 	const char *summary_file, *json_file;
+	int summary_error, json_error; /* 0; or -errno that was reported before the job: not again */
+	int summary_fd, json_fd; /* they name an inherited descriptor: opened before the job starts; else -1 */
 	bool many;              /* --repeat: the files get every run, the JSON file a line per run */
 	bool further;           /* not the first of these runs */
 	uint64_t progress_ns;   /* 0: none */
@@ -57,14 +59,16 @@ struct measure {
 #define MEASURE_INIT \
 	{ .recorder = HIW_OPTIONS_INIT, \
 		.summary = SUMMARY_DEFAULT, \
+		.summary_fd = -1, \
+		.json_fd = -1, \
 		.alerts.kind = HIW_RULE_ALERT, \
 		.limits.kind = HIW_RULE_LIMIT }
 
 /* Option rows of both commands; m is a static struct measure. */
 #define MEASURE_ROWS(m) \
 	{ 'o', "output", OPT_FILE, "FILE.hiw", \
-		"write the recording to FILE.hiw, which must not exist, instead of the history; %r is the " \
-		"rank", \
+		"write the recording to FILE.hiw, or FILE-2.hiw if that exists, instead of the history; %r is " \
+		"the rank", \
 		opt_text, (void *) &(m).recorder.output }, \
 		{ 0, "no-record", OPT_NONE, NULL, "keep no recording", opt_flag, &(m).recorder.no_record }, \
 		{ 'n', NULL, OPT_TEXT, "NAME", "name the run; runs of one name are a group; %r is the rank", \
@@ -168,8 +172,9 @@ int parse_request(const char *value, void *dest, struct err *err);
 int parse_summary(const char *value, void *dest, struct err *err);
 int parse_units(const char *value, void *dest, struct err *err);
 
-/* Applies the environment, expands the rank in file names, and checks that files can be written.
- * Call it once, before the job is started. Returns 0, or -errno after a complaint. */
+/* Applies the environment, expands the rank in file names, and checks that files can be written; if
+ * not, that is an error, or with recorder.degrade a warning. Call it once, before the job is
+ * started. Returns 0, or -errno after a complaint. */
 int measure_prepare(struct measure *m);
 
 /* Prints a progress line: the current state of the job. */
@@ -190,8 +195,9 @@ bool measure_cut_grace(const struct measure *m, struct hiw_recorder *recorder);
 /* Prints the recorder's warnings. */
 void measure_warnings(const struct measure *m, struct hiw_recorder *recorder);
 
-/* Prints the summary of a finished run and writes the files; a failure is a warning. */
-void measure_report(const struct measure *m, struct hiw_run *run);
+/* Prints the summary of a finished run and writes the files. A failure is a warning; the run is then
+ * kept in the history, to be shown again. */
+void measure_report(const struct measure *m, struct hiw_recorder *recorder);
 
 /* Makes the timer of progress lines. Returns a descriptor, the caller's to close, or -1: no
  * progress lines. */

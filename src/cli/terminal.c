@@ -15,10 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/root.h"
+#include "base/textwidth.h"
 #include "cli/cli.h"
 
 enum {
@@ -200,16 +202,21 @@ static int write_piece(int fd, const char *text, size_t len, int patience_ms)
 	return n > 0 ? (int) n : wait_a_moment(patience_ms);
 }
 
+static bool gave_up; /* a reader was waited for in vain */
+
 int terminal_write_part(int fd, const char *text, size_t len, int patience_ms, size_t *ret_written)
 {
 	autoclose int anew = open_without_wait(fd);
 	uint64_t since_ns = clock_boot_ns();
 
 	*ret_written = 0;
+	if (gave_up)
+		patience_ms = PATIENCE_NONE_MS;
 	while (*ret_written < len) {
 		const int n = write_piece(anew >= 0 ? anew : fd, text + *ret_written, len - *ret_written,
 			left_ms(since_ns, patience_ms));
 
+		gave_up |= n == -ETIMEDOUT && patience_ms > 0;
 		if (n < 0 && n != -EINTR)
 			return n;
 		if (n > 0) {
@@ -234,23 +241,47 @@ void complain_through(void (*handler)(const char *text))
 	complaint_handler = handler;
 }
 
+/* Replaces what a terminal would obey: names and arguments can have any bytes. hiwater's own line
+ * breaks are followed by an indented line. */
+static void mask_controls(const char *text, struct buf *out)
+{
+	const bool utf8 = terminal_is_utf8();
+
+	while (*text) {
+		if (strncmp(text, "\n  ", 3) == 0)
+			(void) buf_add(out, text++, 1);
+		else
+			text = text_clean_next(text, utf8, out);
+	}
+}
+
+void print_message(const char *text, int patience_ms)
+{
+	static const char no_memory[] = "hiwater: a message is missing: out of memory\n";
+	struct buf line = BUF_INIT(8192);
+
+	(void) buf_str(&line, "hiwater: ");
+	mask_controls(text, &line);
+	(void) buf_str(&line, "\n");
+	if (line.error)
+		(void) terminal_write(STDERR_FILENO, no_memory, sizeof(no_memory) - 1, patience_ms);
+	else
+		(void) terminal_write(STDERR_FILENO, line.data, line.len, patience_ms);
+	buf_done(&line);
+}
+
 void complain(const char *format, ...)
 {
-	char text[1200] = "hiwater: ";
-	const size_t start = strlen(text);
+	char text[1200];
 	va_list ap;
 
 	va_start(ap, format);
-	(void) vsnprintf(text + start, sizeof(text) - start - 1, format, ap);
+	(void) vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
-	if (complaint_handler) {
-		complaint_handler(text + start);
-		return;
-	}
-	size_t len = strlen(text);
-
-	text[len++] = '\n';
-	(void) terminal_write(STDERR_FILENO, text, len, PATIENCE_SHORT_MS);
+	if (complaint_handler)
+		complaint_handler(text);
+	else
+		print_message(text, PATIENCE_SHORT_MS);
 }
 
 int print_out(const char *text, size_t len)
@@ -290,20 +321,41 @@ int file_put(int fd, const void *bytes, size_t len)
 	return 0;
 }
 
+/* The descriptor below most by which the file is open; -1: none. */
+static int descriptor_of(const struct stat *file, int most)
+{
+	struct stat st;
+
+	for (int fd = 0; fd < most; fd++) {
+		if (fstat(fd, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino)
+			return fd;
+	}
+	return -1;
+}
+
+enum {
+	SHELLS = 10, /* descriptors that a shell can redirect */
+	PIPES = 256, /* and those of >(COMMAND) */
+};
+
 /* Is the file open as one of the descriptors that a shell can redirect? /dev/stdout is such a file
  * if the shell redirected stdout to one: replacing it by rename would lose the output. */
 static bool is_open_already(const struct stat *file)
 {
-	enum {
-		SHELLS = 10
-	};
-	struct stat st;
+	return descriptor_of(file, SHELLS) >= 0;
+}
 
-	for (int fd = 0; fd < SHELLS; fd++) {
-		if (fstat(fd, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino)
-			return true;
-	}
-	return false;
+int file_open_inherited(const char *path)
+{
+	struct stat st;
+	const int fd = stat(path, &st) < 0 ? -1 : descriptor_of(&st, S_ISREG(st.st_mode) ? SHELLS : PIPES);
+	int anew = -1;
+
+	if (fd >= 0)
+		anew = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_APPEND | O_NONBLOCK);
+	if (fd >= 0 && anew < 0) /* a socket has no name, and the file may have been removed */
+		anew = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	return anew;
 }
 
 /* True if path must be written to directly: a device, a pipe, or another name of an open file, such
@@ -318,12 +370,16 @@ static bool is_special(const char *path)
 /* A FIFO without a reader cannot be opened yet (ENXIO, fifo(7)): waits PATIENCE_END_MS for one. */
 static int open_special(const char *path)
 {
+	const uint64_t since_ns = clock_boot_ns();
 	int fd, r = 0;
 
-	for (int waited_ms = 0;; waited_ms += MOMENT_MS) {
+	for (;;) {
 		fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_APPEND | O_NONBLOCK);
-		if (fd >= 0 || errno != ENXIO || waited_ms >= PATIENCE_END_MS || r == -ECANCELED)
+		if (fd >= 0 || errno != ENXIO)
 			return fd < 0 ? -errno : fd;
+		gave_up |= left_ms(since_ns, PATIENCE_END_MS) == 0;
+		if (gave_up || r == -ECANCELED)
+			return -ENXIO;
 		r = wait_for_room(-1, MOMENT_MS);
 	}
 }

@@ -26,11 +26,13 @@ bool terminal_is_utf8(void);
 /* The style of text for fd (-1: a file). ACCESSIBLE implies plain. */
 struct hiw_style terminal_style(int fd, enum hiw_units units, bool plain);
 
-/* How long a write waits for its reader: a progress line, a message, output after the job's end. */
+/* How long a write waits for its reader: a progress line, a message, output after the job's end.
+ * Once a reader was waited for in vain, none is waited for any more: the end of a run is delayed by
+ * a second at most. */
 enum {
 	PATIENCE_NONE_MS = 0,
 	PATIENCE_SHORT_MS = 1000,
-	PATIENCE_END_MS = 5000
+	PATIENCE_END_MS = 1000
 };
 
 /* Writes all of text, in pieces. Gives up if the reader accepts nothing for patience_ms
@@ -65,3 +67,8 @@ int file_put(int fd, const void *bytes, size_t len);
 
 /* Checks, without writing, whether file_write(path) is likely to succeed. Returns 0 or -errno. */
 int file_check(const char *path);
+
+/* If path is another name of a descriptor that this process inherited (/dev/stdout, /dev/fd/63),
+ * opens it, to be written with terminal_write: it stays valid when the descriptor is closed. -1: it
+ * is none, or cannot be opened. */
+int file_open_inherited(const char *path);

@@ -31,6 +31,8 @@ struct sampler_options {
 	uint64_t window_ns;         /* default 1 s: period of the slow groups */
 	bool ours;                  /* hiwater started the job and is its subreaper */
 	bool everyone;              /* all processes of the machine, each for itself, without totals */
+	bool may_lack_clock;        /* without a timer, no samples are taken between start and end, instead of an
+	                             * error */
 	bool big_pss;               /* --pss: PSS passes also over processes that take more than 20 ms */
 	bool reset_hwm;             /* attached: reset the VmHWM of the main process at the start */
 	enum sampler_cgroup cgroup;
@@ -57,7 +59,8 @@ void sampler_forking(struct sampler *s);
  * first sample. Returns 0 or -errno with text. */
 int sampler_start(struct sampler *s, pid_t pid, struct err *err);
 
-int sampler_fd(const struct sampler *s);     /* poll for POLLIN; does not change */
+int sampler_fd(const struct sampler *s);     /* poll for POLLIN; does not change; -1: no clock */
+const char *sampler_clock_why(const struct sampler *s); /* why there is no clock; "": there is one */
 bool sampler_step(struct sampler *s);        /* takes the sample that is due; false: nothing was due */
 /* Readable when the kernel's exit records are pending; -1: not available, or not needed now.
  * sampler_receive receives them, so that their time is known, and the next sample applies them. */

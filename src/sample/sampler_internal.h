@@ -77,7 +77,8 @@ struct sampler {
 	size_t n_ignored;
 	struct pid_list preexisting;     /* the recorder's children before the job */
 	const struct proc_lack *foreign;             /* why no process can be read; NULL: they can */
-	int timer;
+	int timer;               /* -1: none (may_lack_clock) */
+	char clock_why[160];     /* why there is none */
 	uint64_t forking_boot_ns;        /* just before the job's fork; 0: not called */
 	uint64_t start_boot_ns;
 	uint64_t due_ns;                 /* time of the next sample, since the start */

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -22,8 +23,13 @@
 static int open_clock(struct sampler *s, struct err *err)
 {
 	s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-	return s->timer < 0 ? err_set(err, -errno, "cannot create the sampling timer: %s", strerror(errno))
-			    : 0;
+	if (s->timer >= 0)
+		return 0;
+	const int error = errno;
+
+	(void) snprintf(s->clock_why, sizeof(s->clock_why),
+		"no samples were taken: cannot create the sampling timer: %s", strerror(error));
+	return s->options.may_lack_clock ? 0 : err_set(err, -error, "%s", s->clock_why);
 }
 
 static int make_job(struct sampler *s)

@@ -244,6 +244,10 @@ int container_find(
  * -ESRCH. */
 int container_of(const struct root *root, pid_t pid, char ret[CONTAINER_ID]);
 
+/* How many more processes and threads the limits of this process's group and of those above allow;
+ * INT64_MAX: no limit is known. */
+int64_t cgroup_processes_left(const struct root *root);
+
 /* Creates a cgroup for a job about to start (--cgroup=new), in the hierarchy that charges memory:
  * below this process's group; on v2 as its sibling if the group cannot delegate controllers and has
  * no limit. *ret_procs is an open cgroup.procs (write "0" in the child before exec); *ret_dir is

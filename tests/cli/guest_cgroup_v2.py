@@ -139,14 +139,14 @@ def made_beside_a_limit():
     group = Group("escape")
     leaf = group.delegate(0)
     leaf.write("memory.max", LIMIT)
-    return {**measure(leaf, HOG, "fill", "10", options=["--cgroup=new"]), "below": group.below()}
+    return {**measure(leaf, HOG, "fill", "10", options=["--cgroup=new", "--strict"]), "below": group.below()}
 
 
 def made_without_delegation():
     """The parent group does not delegate the memory controller."""
     above = Group("undelegated")
     leaf = Group("leaf", above=above.folder)
-    return {**measure(leaf, HOG, "fill", "10", options=["--cgroup=new"]), "below": above.below()}
+    return {**measure(leaf, HOG, "fill", "10", options=["--cgroup=new", "--strict"]), "below": above.below()}
 
 
 def none():

@@ -2,7 +2,7 @@
 """sandbox.py WITHOUT COMMAND...: runs a command where one system call is refused.
 
 no-pidfd: as on a kernel that has no pidfd_open (before Linux 5.3). no-vfork: as under a filter that knows fork alone.
-no-pipe: as if as many files were open as may be, once it comes to a pipe."""
+no-pipe: as if as many files were open as may be, once it comes to a pipe. no-timerfd and so on: that call does not exist."""
 import ctypes
 import errno
 import os
@@ -19,11 +19,23 @@ LOAD_WORD, JUMP_IF_EQUAL, JUMP_IF_BITS, RETURN = 0x20, 0x15, 0x45, 0x06
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 NUMBER, FLAGS = 0, 16  # in struct seccomp_data
 
+
+def absent(x86_64, other):
+    number = x86_64 if platform.machine() == "x86_64" else other
+    return [(LOAD_WORD, 0, 0, NUMBER), (JUMP_IF_EQUAL, 0, 1, number), (RETURN, 0, 0, ERRNO | errno.ENOSYS)]
+
+
 REFUSED = {
     "no-pidfd": [(LOAD_WORD, 0, 0, NUMBER), (JUMP_IF_EQUAL, 0, 1, PIDFD_OPEN), (RETURN, 0, 0, ERRNO | errno.ENOSYS)],
     "no-vfork": [(LOAD_WORD, 0, 0, NUMBER), (JUMP_IF_EQUAL, 3, 0, VFORK if VFORK != CLONE else 0xFFFF),
                  (JUMP_IF_EQUAL, 0, 3, CLONE), (LOAD_WORD, 0, 0, FLAGS), (JUMP_IF_BITS, 0, 1, CLONE_VFORK),
                  (RETURN, 0, 0, ERRNO | errno.EPERM)],
+    "no-timerfd": absent(283, 85),
+    "no-signalfd": absent(289, 74),
+    "no-epoll": absent(291, 20),
+    "no-waitid": absent(247, 95),
+    "no-ppoll": absent(271, 73),
+    "no-poll": [*absent(271, 73), *absent(7, 73)],
     "no-pipe": [(LOAD_WORD, 0, 0, NUMBER), (JUMP_IF_EQUAL, 0, 1, PIPE2), (RETURN, 0, 0, ERRNO | errno.EMFILE)],
 }
 

@@ -260,7 +260,7 @@ def test_no_place_for_the_history(tool, small_disk):
 
 def test_a_file_that_cannot_be_is_said_before_the_job_begins(tool):
     for path in ("no/such/folder/x.hiw", "/dev/null/x.hiw", ".", "x" * 5000 + ".hiw"):
-        done = tool.run("run", "-o", path, "--", "touch", "began")
+        done = tool.run("run", "--strict", "-o", path, "--", "touch", "began")
         assert done.returncode == 125 and done.stderr.count("\n") == 1, (path[:30], done.stderr)
     assert not (tool.folder / "began").exists()
 
@@ -456,6 +456,9 @@ def test_a_start_without_a_descriptor_to_spare(tool):
     assert done.stderr.count("\n") == 1 and "the job is not measured" in done.stderr
     assert not (tool.folder / "x.hiw").exists()
     done = subprocess.run([*refused, "--limit", "time = 1h", "--", *job], cwd=tool.folder, env=env, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (7, "none\n") and done.stderr.count("\n") == 1, done.stderr
+    assert "its limits are not enforced: " in done.stderr and "Too many open files" in done.stderr
+    done = subprocess.run([*refused, "--strict", "--", *job], cwd=tool.folder, env=env, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (125, "") and "Too many open files" in done.stderr
 
 
@@ -489,10 +492,11 @@ def test_hardly_any_descriptors_and_no_command(tool):
     assert done.returncode == 127 and "cannot run './none'" in done.stderr
 
 
-def test_without_descriptors_no_job_begins_that_was_to_have_a_limit(tool):
-    done = tool.run("run", "--limit", "time = 1h", "--", "sh", "-c", "echo out > out",
-                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8)))
-    assert done.returncode == 125 and not (tool.folder / "out").exists()
+def test_without_descriptors_no_strict_job_begins(tool):
+    for options in ([], ["--limit", "time = 1h"]):
+        done = tool.run("run", "--strict", *options, "--", "sh", "-c", "echo out > out",
+                        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8)))
+        assert done.returncode == 125 and not (tool.folder / "out").exists()
 
 
 @pytest.mark.release  # a sanitizer's frames need more

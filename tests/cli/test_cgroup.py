@@ -462,10 +462,10 @@ def test_a_group_in_which_somebody_lives_on_stays(tool, group, hog):
 
 def test_a_group_that_cannot_be_made(tool, measured, group):
     prefix = as_nobody(tool.folder)
-    done, summary = measured("touch", tool.folder / "started", options=["--cgroup=new", "--no-record"], prefix=prefix)
+    done, summary = measured("touch", tool.folder / "started", options=["--cgroup=new", "--strict", "--no-record"], prefix=prefix)
     assert done.returncode == 125
     assert done.stderr.startswith("hiwater: --cgroup=new: no permission to create a group: ")
-    assert done.stderr.endswith("; the job was not started\n") and done.stderr.count("\n") == 1
+    assert done.stderr.endswith("; the job was not started (--strict)\n") and done.stderr.count("\n") == 1
     assert done.stderr.count("--cgroup=new") == 1
     assert summary is None
     assert not (tool.folder / "started").exists()

@@ -337,7 +337,7 @@ def test_a_cgroup_of_its_own_is_had_as_doctor_says(tool, user):
     """If --cgroup=new is refused, it is not offered as a remedy; the remedy is that of the refusal."""
     prefix = as_nobody(tool.folder) if user == "nobody" else []
     remedies = {m["remedy"] for m in report(tool, prefix=prefix)["metrics"] if "--cgroup=new" in (m["remedy"] or "")}
-    tried = subprocess.run([*prefix, HIWATER, "run", "--cgroup=new", "--no-record", "--", "true"], cwd=tool.folder, env=tool.env,
+    tried = subprocess.run([*prefix, HIWATER, "run", "--cgroup=new", "--strict", "--no-record", "--", "true"], cwd=tool.folder, env=tool.env,
                            capture_output=True, text=True, check=False)
     if not remedies:
         pytest.skip("the cgroup is the job's own, or there is none")

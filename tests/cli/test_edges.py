@@ -196,7 +196,7 @@ def test_who_was_there_before_is_not_followed(tool):
 
 
 def test_a_stderr_that_nobody_reads_is_waited_for_until_somebody_asks_to_end(tool):
-    """With a full pipe, progress lines are dropped and the summary waits five seconds, or until SIGTERM."""
+    """With a full pipe, progress lines are dropped and the summary waits a second, or until SIGTERM."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     try:

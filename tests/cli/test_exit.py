@@ -86,11 +86,12 @@ def test_script_without_interpreter_line(tool):
 
 
 @pytest.mark.parametrize("args", [["--no-such-option", "true"], ["-i", "0", "true"], [], ["--repeat", "x", "true"],
-                                  ["-o", "/no/such/folder/x.hiw", "true"], ["--json", "/no/such/folder/x", "true"],
+                                  ["-o", ".", "true"], ["-o", "/dev/null", "true"], ["-o", "x/", "true"], ["-n", "x" * 1001, "true"],
+                                  ["--strict", "-o", "/no/such/folder/x.hiw", "true"], ["--strict", "--json", "/no/such/folder/x", "true"],
                                   ["--json", "-", "true"], ["--summary-file", "/", "true"], ["--units", "mb", "true"],
                                   ["-o", "x.hiw", "--no-record", "true"], ["-o", "x.hiw", "--repeat", "2", "true"],
                                   ["--request", "ram", "true"], ["--progress=1ms", "true"]])
-def test_own_failure_before_the_job_is_125(tool, args):
+def test_a_wrong_command_line_is_125(tool, args):
     mark = tool.folder / "started"
     args = [*args[:-1], "touch", mark] if args else args
     done = tool.run("run", *args)
@@ -99,9 +100,9 @@ def test_own_failure_before_the_job_is_125(tool, args):
     assert not mark.exists()
 
 
-def test_existing_output_is_refused_before_the_job(tool):
+def test_existing_output_is_refused_with_strict(tool):
     (tool.folder / "x.hiw").write_text("mine")
-    done = tool.run("run", "-o", "x.hiw", "touch", "started")
+    done = tool.run("run", "--strict", "-o", "x.hiw", "touch", "started")
     assert done.returncode == 125
     assert "x.hiw" in done.stderr
     assert (tool.folder / "x.hiw").read_text() == "mine"

@@ -265,7 +265,7 @@ def test_cgroup_none_makes_no_difference_to_the_job(tool):
 
 def test_cgroup_new(tool):
     """In a group of its own, which is gone afterwards; or a refusal that says what to do."""
-    done = tool.run("run", "--cgroup=new", "--summary", "none", "--json", "out.json", "--", "sh", "-c",
+    done = tool.run("run", "--cgroup=new", "--strict", "--summary", "none", "--json", "out.json", "--", "sh", "-c",
                     "cat /proc/self/cgroup; sleep 0.5")
     if done.returncode == 125:
         assert "--cgroup=new" in done.stderr

@@ -244,7 +244,7 @@ def test_copy(recorded):
 
 def test_a_recording_is_never_written_over(recorded):
     before = recorded.path.read_bytes()
-    done = recorded.tool.run("run", "-o", "x.hiw", "--", "touch", "began")
+    done = recorded.tool.run("run", "--strict", "-o", "x.hiw", "--", "touch", "began")
     assert done.returncode == 125 and done.stderr.count("\n") == 1 and "x.hiw" in done.stderr
     assert not (recorded.tool.folder / "began").exists()
     assert recorded.path.read_bytes() == before

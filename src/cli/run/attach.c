@@ -305,7 +305,7 @@ static void finish(struct attach *a)
 		complain("warning: %s", err.text[0] ? err.text : strerror(-r));
 	handle_alerts(a);
 	measure_warnings(a->measure, a->recorder);
-	measure_report(a->measure, hiw_recorder_run(a->recorder));
+	measure_report(a->measure, a->recorder);
 	if (arg_attach.control.fd >= 0)
 		control_finish(&arg_attach.control, a->measure, a->recorder);
 }
@@ -364,6 +364,7 @@ static int attach_main(int argc, char **argv)
 	if (arg_attach.control.fd >= 0 && control_leave(&arg_attach.control) < 0)
 		return EXIT_FAILED;
 	arg_attach.measure.recorder.attached = true;
+	arg_attach.measure.recorder.degrade = arg_attach.control.fd < 0; /* an owner handles errors itself */
 	arg_attach.measure.recorder.cgroup_path = arg_attach.cgroup;
 	r = prepare(&a);
 	/* The owner reads errors only after its request to begin, so wait for it also on

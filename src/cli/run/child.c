@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/run/child.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,15 +24,124 @@ void child_save_inherited(struct inherited *ret)
 	(void) sigprocmask(SIG_SETMASK, NULL, &ret->mask);
 	(void) sigaction(SIGCHLD, NULL, &ret->child);
 	(void) getrlimit(RLIMIT_NOFILE, &ret->files);
+	ret->limits_processes = getrlimit(RLIMIT_NPROC, &ret->processes) == 0;
+}
+
+static void restore_process_limit(const struct inherited *before)
+{
+	if (before->limits_processes)
+		(void) setrlimit(RLIMIT_NPROC, &before->processes);
 }
 
 void child_restore_inherited(const struct inherited *before)
 {
 	(void) setrlimit(RLIMIT_NOFILE, &before->files);
+	restore_process_limit(before);
 	if (before->child.sa_handler == SIG_IGN)
 		(void) sigaction(SIGCHLD, &before->child, NULL);
 	(void) sigprocmask(SIG_SETMASK, &before->mask, NULL);
 }
+
+/* ---- executing a command --------------------------------------------------------------------- */
+
+/* The next candidate for file in *path, a list as in PATH; false: there is none. */
+static bool next_candidate(const char **path, const char *file, char ret[static PATH_MAX])
+{
+	while (*path) {
+		const char *folder = *path;
+		const size_t len = strcspn(folder, ":"), n = strlen(file);
+
+		*path = folder[len] ? folder + len + 1 : NULL;
+		if (len + n + 2 > PATH_MAX)
+			continue;
+		memcpy(ret, folder, len);
+		ret[len] = '/';
+		memcpy(ret + len + (len > 0), file, n + 1); /* an empty folder is the current one */
+		return true;
+	}
+	return false;
+}
+
+static const char *search_path(void)
+{
+	const char *path = getenv("PATH");
+
+	return path ? path : "/bin:/usr/bin"; /* confstr(_CS_PATH) */
+}
+
+/* A file that the kernel does not execute is a shell script, unless its first line has a byte that
+ * no text has, as in a program of another machine. */
+static bool is_binary(const char *file)
+{
+	autoclose int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char head[128];
+	const ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof(head));
+
+	if (n < 0)
+		return true; /* the shell could not read it either */
+	for (ssize_t i = 0; i < n && head[i] != '\n'; i++) {
+		if (head[i] == '\0')
+			return true;
+	}
+	return n >= SELFMAG && memcmp(head, ELFMAG, SELFMAG) == 0;
+}
+
+char **child_script(char *const *argv)
+{
+	size_t n = 0;
+	char **script;
+
+	while (argv[n])
+		n++;
+	script = calloc(n + 2, sizeof(*script));
+	for (size_t i = 1; script && i < n; i++)
+		script[i + 1] = argv[i];
+	return script;
+}
+
+/* Returns an errno. */
+static int execute(char *file, char *const *argv, char **script)
+{
+	static char shell[] = "/bin/sh";
+
+	(void) execve(file, argv, environ);
+	if (errno != ENOEXEC || !script)
+		return errno;
+	if (is_binary(file))
+		return ENOEXEC;
+	script[0] = shell;
+	script[1] = file;
+	(void) execve(shell, script, environ);
+	return errno;
+}
+
+/* As execvp(3): these errors of one candidate do not end the search. */
+static bool is_passed_over(int error)
+{
+	return error == ENOENT || error == ENOTDIR || error == ESTALE || error == ENODEV ||
+	       error == ETIMEDOUT || error == EACCES;
+}
+
+int child_exec(char *const *argv, char **script)
+{
+	const char *path = search_path();
+	int error = ENOENT;
+	char file[PATH_MAX];
+
+	if (strchr(argv[0], '/'))
+		return -execute(argv[0], argv, script);
+	while (argv[0][0] && next_candidate(&path, argv[0], file)) {
+		const int tried = execute(file, argv, script);
+
+		if (!is_passed_over(tried))
+			return -tried;
+		if (tried == EACCES)
+			error = EACCES;
+	}
+	return -error;
+}
+
+/* ---- starting -------------------------------------------------------------------------------- */
 
 /* Ctrl-Z during the search for the command would stop the child before its exec. hiwater waits for
  * that exec, so neither could notify the shell, and the terminal would hang. Until the exec the child
@@ -57,23 +171,37 @@ static void defer_stops(int pipe)
 	}
 }
 
-/* Runs in the child, which may share hiwater's memory while hiwater waits (vfork): only system
- * calls and execvp are allowed. On failure it writes errno to the pipe, which a successful exec
- * closes. */
-static _Noreturn void become(const struct launch *launch, int pipe)
+enum {
+	BEFORE_EXEC = 1 << 16 /* a message: this step before the exec failed, with the errno below */
+};
+
+/* Enters the cgroup and replaces the streams. Returns 0 or an errno. */
+static int prepare(const struct launch *launch)
 {
-	defer_stops(pipe);
 	if (launch->cgroup_procs >= 0 && write(launch->cgroup_procs, "0", 1) < 0)
-		goto out;
+		return errno;
 	for (int fd = 0; launch->streams && fd <= 2; fd++) {
 		if (launch->streams[fd] >= 0 && dup2(launch->streams[fd], fd) < 0)
-			goto out;
+			return errno;
 	}
-	child_restore_inherited(launch->inherited);
-	(void) execvp(launch->argv[0], launch->argv);
-out:;
-	int error = errno;
+	return 0;
+}
 
+/* Runs in the child, which may share hiwater's memory while hiwater waits (vfork): only system
+ * calls and child_exec are allowed. On failure it writes errno to the pipe, which a successful exec
+ * closes. */
+static _Noreturn void become(const struct launch *launch, char **script, int pipe)
+{
+	int error;
+
+	defer_stops(pipe);
+	error = prepare(launch);
+	if (error) {
+		error |= BEFORE_EXEC;
+	} else {
+		child_restore_inherited(launch->inherited);
+		error = -child_exec(launch->argv, script);
+	}
 	while (write(pipe, &error, sizeof(error)) < 0 && errno == EINTR)
 		;
 	_exit(127);
@@ -81,18 +209,18 @@ out:;
 
 /* vfork does not copy hiwater's page tables, which the exec would discard. The child must not
  * return from this function: it uses this frame's stack. */
-static pid_t start_in_place(const struct launch *launch, int pipe)
+static pid_t start_in_place(const struct launch *launch, char **script, int pipe)
 {
 	pid_t pid = vfork();
 
 	if (pid < 0 && (errno == EPERM || errno == ENOSYS)) /* a sandbox that allows fork only */
 		pid = fork();
 	if (pid == 0)
-		become(launch, pipe);
+		become(launch, script, pipe);
 	return pid;
 }
 
-static pid_t start_in_cgroup(const struct launch *launch, int pipe)
+static pid_t start_in_cgroup(const struct launch *launch, char **script, int pipe)
 {
 #ifdef SYS_clone3
 	struct clone_args args;
@@ -104,10 +232,11 @@ static pid_t start_in_cgroup(const struct launch *launch, int pipe)
 	args.cgroup = (uint64_t) launch->cgroup_dir;
 	pid = (pid_t) syscall(SYS_clone3, &args, sizeof(args));
 	if (pid == 0)
-		become(launch, pipe);
+		become(launch, script, pipe);
 	return pid;
 #else
 	(void) launch;
+	(void) script;
 	(void) pipe;
 	errno = ENOSYS;
 	return -1;
@@ -133,10 +262,26 @@ static int read_error(int fd, int *ret_stop)
 	}
 }
 
+/* The kernel compares the processes of a user with the limit of the process that forks: with a
+ * lower one a fork fails unless so many more can be started. */
+static void lower_process_limit(const struct launch *launch)
+{
+	struct rlimit limit = launch->inherited->processes;
+
+	if (!launch->spare_processes || !launch->inherited->limits_processes ||
+		limit.rlim_cur == RLIM_INFINITY)
+		return;
+	limit.rlim_cur = limit.rlim_cur > launch->spare_processes
+				 ? limit.rlim_cur - launch->spare_processes
+				 : 0;
+	(void) setrlimit(RLIMIT_NPROC, &limit);
+}
+
 int child_start(const struct launch *launch, pid_t *ret_pid, bool *ret_forked)
 {
 	autoclose int reader = -1;
 	autoclose int writer = -1;
+	autofree char **script = child_script(launch->argv);
 	const bool into = launch->cgroup_procs < 0 && launch->cgroup_dir >= 0;
 	int fds[2], error, stop;
 	pid_t pid;
@@ -146,22 +291,28 @@ int child_start(const struct launch *launch, pid_t *ret_pid, bool *ret_forked)
 		return -errno;
 	reader = fds[0];
 	writer = fds[1];
-	pid = into ? start_in_cgroup(launch, writer) : start_in_place(launch, writer);
+	lower_process_limit(launch);
+	pid = into ? start_in_cgroup(launch, script, writer) : start_in_place(launch, script, writer);
+	error = errno;
+	restore_process_limit(launch->inherited);
 	if (pid < 0)
-		return -errno;
+		return -error;
 	*ret_forked = true;
 	(void) close(take_fd(writer));
 	error = read_error(reader, &stop);
 	if (error) {
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;
-		return -error;
+		*ret_forked = !(error & BEFORE_EXEC);
+		return -(error & ~BEFORE_EXEC);
 	}
 	if (stop)
 		(void) kill(pid, stop);
 	*ret_pid = pid;
 	return 0;
 }
+
+/* ---- why a file is no program ---------------------------------------------------------------- */
 
 static bool is_path(const char *file)
 {
@@ -197,7 +348,61 @@ static bool is_name(const char *file)
 	return *file && !is_path(file);
 }
 
-const char *child_hint(const char *file, int error)
+static bool is_any(const char *file)
+{
+	(void) file;
+	return true;
+}
+
+static const struct {
+	unsigned number; /* e_machine of an ELF file */
+	const char *name; /* as uname(2) has it */
+} machines[] = {
+	{ EM_386, "i686" },
+	{ EM_X86_64, "x86_64" },
+	{ EM_ARM, "armv7l" },
+	{ EM_AARCH64, "aarch64" },
+	{ EM_PPC64, "ppc64le" },
+	{ EM_S390, "s390x" },
+	{ EM_RISCV, "riscv64" },
+};
+
+static void find_file(const char *name, char ret[static PATH_MAX])
+{
+	const char *path = search_path();
+
+	(void) snprintf(ret, PATH_MAX, "%s", name);
+	while (!is_path(name) && next_candidate(&path, name, ret)) {
+		if (access(ret, X_OK) == 0)
+			return;
+	}
+}
+
+/* Of a file with ENOEXEC. */
+static void explain_binary(const char *name, char ret[static CHILD_HINT])
+{
+	char path[PATH_MAX];
+	Elf64_Ehdr head; /* e_machine is at the same place in 32-bit files */
+	struct utsname here;
+
+	find_file(name, path);
+	autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	const ssize_t n = fd < 0 ? -1 : read(fd, &head, sizeof(head));
+	const bool is_elf = n >= SELFMAG && memcmp(head.e_ident, ELFMAG, SELFMAG) == 0;
+
+	(void) snprintf(ret, CHILD_HINT, "%s",
+		is_elf ? "; the program is damaged, or for another operating system"
+		       : "; it is neither a program for this machine nor a script");
+	if (!is_elf || n < (ssize_t) sizeof(head) || uname(&here) < 0)
+		return;
+	for (size_t i = 0; i < sizeof(machines) / sizeof(*machines); i++) {
+		if (machines[i].number == head.e_machine && strcmp(machines[i].name, here.machine) != 0)
+			(void) snprintf(ret, CHILD_HINT, "; the program is for %s, this machine is %.64s",
+				machines[i].name, here.machine);
+	}
+}
+
+const char *child_hint(const char *file, int error, char room[static CHILD_HINT])
 {
 	static const struct {
 		int error;
@@ -211,8 +416,13 @@ const char *child_hint(const char *file, int error)
 		{ ENOENT, is_line, "; to run a shell command line, use sh -c 'LINE'" },
 		{ ENOENT, is_assignment, "; to set variables, use env NAME=VALUE COMMAND" },
 		{ ENOENT, is_name, "; shell builtins, functions and aliases are not programs" },
+		{ ELIBBAD, is_any, "; its loader is damaged, or for another machine" },
 	};
 
+	if (error == ENOEXEC) {
+		explain_binary(file, room);
+		return room;
+	}
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		if (rows[i].error == error && rows[i].is(file))
 			return rows[i].text;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Starts the job with the same environment as without hiwater: signal mask, SIGCHLD disposition and
- * file limit.
+ * limits.
  */
 #pragma once
 
@@ -15,6 +15,8 @@ struct inherited {
 	sigset_t mask;
 	struct sigaction child;  /* of SIGCHLD */
 	struct rlimit files;     /* RLIMIT_NOFILE */
+	struct rlimit processes; /* RLIMIT_NPROC */
+	bool limits_processes;   /* processes was read */
 };
 
 /* Reads the state. Call it before any of it is changed. */
@@ -29,13 +31,27 @@ struct launch {
 	const int *streams;               /* three descriptors to replace 0, 1, 2; an entry of -1, or NULL:
 	                                   * unchanged */
 	int cgroup_procs, cgroup_dir;     /* the cgroup to start in (hwi_cgroup_make); -1: none */
+	unsigned spare_processes;         /* start the job only if, by RLIMIT_NPROC, so many more processes
+	                                   * can be started after it; else the result is -EAGAIN */
 };
+
+/* Memory for child_exec to run argv as a script; the caller's to free. NULL: out of memory, then no
+ * script without "#!" is run. */
+char **child_script(char *const *argv);
+
+/* Executes a command in place of this process, as execvp(3), but gives only text to sh. Makes system
+ * calls only. Returns -errno. */
+int child_exec(char *const *argv, char **script);
 
 /* Starts the job and waits until its exec has succeeded. The caller has blocked all signals.
  * Returns 0 with *ret_pid, or -errno; then *ret_forked is true if the exec failed, false if the
  * process could not be made. */
 int child_start(const struct launch *launch, pid_t *ret_pid, bool *ret_forked);
 
+enum {
+	CHILD_HINT = 160
+};
+
 /* A hint, to be appended to the error's text, why file cannot be executed (error is a positive
- * errno); "" if there is none. Static. */
-const char *child_hint(const char *file, int error);
+ * errno); "" if there is none. Static, or in room. */
+const char *child_hint(const char *file, int error, char room[static CHILD_HINT]);

@@ -52,21 +52,32 @@ static int choose_streams(struct live *l)
 	return r;
 }
 
-int live_prepare(struct live *l, const struct hiw_options *recorder)
+/* Without a view the job runs all the same, except with --strict. Returns 0 or error. */
+static int without_view(struct live *l, int error, bool strict, bool quiet, const char *why)
 {
-	char path[PATH_MAX];
+	if (strict)
+		complain("--live: %s; the job was not started (--strict)", why);
+	else if (!quiet)
+		complain("warning: --live: %s; no view is shown", why);
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		l->streams[fd] = -1;
+	if (l->terminal >= 0)
+		(void) close(l->terminal);
+	l->terminal = -1;
+	return strict ? error : 0;
+}
+
+int live_prepare(struct live *l, bool strict, bool quiet)
+{
+	char path[PATH_MAX], why[PROGRAM_WHY_LEN + 80];
 	int r;
 
-	if (recorder->no_record) {
-		complain("--live needs the recording; leave --no-record out");
-		return -EINVAL;
-	}
 	if (program_find("hiwater-top", path, sizeof(path)) < 0) {
 		char where[PROGRAM_WHY_LEN];
 
 		program_why_not("hiwater-top", where, sizeof(where));
-		complain("--live: %s; leave --live out, or see hiwater doctor", where);
-		return -ENOENT;
+		(void) snprintf(why, sizeof(why), "%s; see hiwater doctor", where);
+		return without_view(l, -ENOENT, strict, quiet, why);
 	}
 	l->terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
 	if (l->terminal < 0 || tcgetattr(l->terminal, &l->before) < 0) {
@@ -74,9 +85,11 @@ int live_prepare(struct live *l, const struct hiw_options *recorder)
 		return 0;
 	}
 	r = choose_streams(l);
-	if (r < 0)
-		complain("--live: cannot create a file for the command's output in TMPDIR: %s", strerror(-r));
-	return r;
+	if (r == 0)
+		return 0;
+	(void) snprintf(why, sizeof(why), "cannot create a file for the command's output in TMPDIR: %s",
+		strerror(-r));
+	return without_view(l, r, strict, quiet, why);
 }
 
 void live_begin(struct live *l)

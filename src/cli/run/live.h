@@ -29,9 +29,9 @@ struct live {
 
 #define LIVE_NONE { .terminal = -1, .spool = -1, .streams = { -1, -1, -1 }, .own_err = -1 }
 
-/* Call it before the job is started. Returns 0, also without a terminal (after a warning), or
- * -errno after a complaint. */
-int live_prepare(struct live *l, const struct hiw_options *recorder);
+/* Call it before the job is started. Returns 0, also where no view can be shown (after a warning,
+ * unless quiet); with strict, that is -errno after a complaint. */
+int live_prepare(struct live *l, bool strict, bool quiet);
 
 /* The job was started: from here on hiwater's own messages go to the spool file too. */
 void live_begin(struct live *l);

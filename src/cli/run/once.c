@@ -4,16 +4,19 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/smallfile.h"
+#include "base/units.h"
 #include "cli/cli.h"
 #include "cli/run/child.h"
+#include "cli/run/descriptors.h"
 #include "cli/run/live.h"
 #include "cli/run/run.h"
 #include "cli/run/signals.h"
@@ -26,7 +29,7 @@ struct run {
 	const char *outer_socket;  /* HIWATER_SOCKET of an enclosing run; NULL: none */
 	int was_subreaper;         /* hiwater's PR_GET_CHILD_SUBREAPER before this run */
 	struct hiw_recorder *recorder;
-	bool lacks_descriptors;    /* too few descriptors: the job runs unmeasured */
+	char lack[600];            /* why hiwater must become the job; "": it need not */
 	bool measuring;            /* the recorder was started */
 	char cgroup[4096];         /* made for this run; "" if none */
 	int cgroup_procs, cgroup_dir;
@@ -40,16 +43,19 @@ struct run {
 
 /* ---- before the job -------------------------------------------------------------------------- */
 
-/* Reports why the job was not started, unless it will run unmeasured (lacks_descriptors). Returns
+/* The job cannot be started as a child; hiwater becomes it, unless the command line is wrong. Returns
  * EXIT_BEFORE_JOB. */
 static int not_started(struct run *r, int error, const char *prefix, const char *why)
 {
-	r->lacks_descriptors = descriptors_were_lacking(error) && run_may_be_unmeasured(r->options);
-	if (!r->lacks_descriptors)
-		complain("%s%s; the job was not started", prefix, why[0] ? why : strerror(-error));
+	why = why[0] ? why : strerror(-error);
+	if (error == -EINVAL)
+		complain("%s%s; the job was not started", prefix, why);
+	else
+		(void) snprintf(r->lack, sizeof(r->lack), "%s%s", prefix, why);
 	return EXIT_BEFORE_JOB;
 }
 
+/* Returns 0; with --strict also -errno. */
 static int make_cgroup(struct run *r, struct hiw_options *o)
 {
 	struct hiw_err err = { "" };
@@ -60,12 +66,17 @@ static int make_cgroup(struct run *r, struct hiw_options *o)
 	if (r->options->cgroup != RUN_CGROUP_NEW)
 		return 0;
 	error = hwi_cgroup_make(r->cgroup, sizeof(r->cgroup), &r->cgroup_procs, &r->cgroup_dir, &err);
-	if (error < 0) {
-		r->cgroup[0] = '\0';
-		(void) not_started(r, error, "", err.text);
+	if (error == 0) {
+		o->cgroup_made = r->cgroup;
+		return 0;
+	}
+	r->cgroup[0] = '\0';
+	if (r->options->strict) {
+		complain("%s; the job was not started (--strict)", err.text);
 		return error;
 	}
-	o->cgroup_made = r->cgroup;
+	if (!r->options->measure.quiet)
+		complain("warning: %s; the job runs in the cgroup of hiwater", err.text);
 	return 0;
 }
 
@@ -95,36 +106,44 @@ static int prepare(struct run *r)
 	const char *socket = hiw_recorder_socket(r->recorder);
 
 	if (*socket && setenv("HIWATER_SOCKET", socket, 1) < 0) {
-		complain("cannot set HIWATER_SOCKET: %s; the job was not started", strerror(errno));
+		(void) not_started(r, -ENOMEM, "cannot set HIWATER_SOCKET: ", "");
 		return -ENOMEM;
 	}
 	(void) prctl(PR_SET_CHILD_SUBREAPER, r->options->no_subreaper ? 0UL : 1UL);
-	return r->options->live ? live_prepare(&r->live, &o) : 0;
+	return r->options->live ? live_prepare(&r->live, r->options->strict, r->options->measure.quiet) : 0;
 }
 
 /* Returns 0, or hiwater's exit status if the job was not started. */
 static int start_job(struct run *r)
 {
+	enum {
+		PROCESSES_NEEDED = 16 /* of which the job is one */
+	};
+	static const char few[] = "fewer than 16 more are allowed (ulimit -u, or the limit of the container)";
 	const struct launch launch = {
 		.argv = r->argv,
 		.inherited = &r->options->inherited,
 		.streams = r->live.streams,
 		.cgroup_procs = r->cgroup_procs,
 		.cgroup_dir = r->cgroup_dir,
+		.spare_processes = r->options->strict ? 0 : PROCESSES_NEEDED - 1,
 	};
 	bool forked;
 	int error = signals_block(&r->signals);
 
 	if (error < 0)
-		return not_started(r, error, "cannot read signals: ", "");
+		return not_started(r, error == -EINVAL ? -ENOSYS : error, "cannot read signals: ", "");
+	if (!r->options->strict && hwi_recorder_processes_left(r->recorder) < PROCESSES_NEEDED)
+		return not_started(r, -EAGAIN, "cannot start processes: ", few);
 	hiw_recorder_forking(r->recorder);
 	error = child_start(&launch, &r->tree.main, &forked);
 	close_if_open(&r->cgroup_procs);
 	if (error == 0)
 		return 0;
-	if (!forked)
-		return not_started(r, error, "cannot start a process: ", "");
-	return run_exec_failed(r->argv[0], error);
+	if (forked)
+		return run_exec_failed(r->argv[0], error);
+	return not_started(r, error == -EINVAL ? -EAGAIN : error, "cannot start processes: ",
+		error == -EAGAIN ? few : strerror(-error));
 }
 
 /* ---- while it runs --------------------------------------------------------------------------- */
@@ -142,6 +161,8 @@ static void begin_measuring(struct run *r)
 	if (error < 0 && !r->options->measure.quiet)
 		complain("warning: the job is not measured: %s", err.text[0] ? err.text : strerror(-error));
 	r->tree.recorder = r->measuring ? r->recorder : NULL;
+	if (r->measuring)
+		measure_warnings(&r->options->measure, r->recorder);
 	r->timer = r->measuring ? measure_timer(&r->options->measure) : -1;
 }
 
@@ -221,6 +242,24 @@ static void follow_stop(struct run *r)
 	r->tree.stop_signal = 0;
 }
 
+/* A sandbox may refuse ppoll, and poll too: then everything is tried every 10 ms, as no descriptor
+ * here blocks. */
+static int await(struct pollfd *fds, nfds_t n, const struct timespec *timeout)
+{
+	static const struct timespec moment = { .tv_nsec = 10000000 };
+	const int ms = timeout ? (int) (timeout->tv_sec * 1000 + timeout->tv_nsec / 1000000 + 1) : -1;
+	int got = ppoll(fds, n, timeout, NULL);
+
+	if (got < 0 && errno != EINTR)
+		got = poll(fds, n, ms);
+	if (got >= 0 || errno == EINTR)
+		return got;
+	(void) nanosleep(&moment, NULL);
+	for (nfds_t i = 0; i < n; i++)
+		fds[i].revents = fds[i].fd >= 0 ? POLLIN : 0;
+	return (int) n;
+}
+
 static void follow(struct run *r)
 {
 	enum {
@@ -243,7 +282,7 @@ static void follow(struct run *r)
 		struct timespec timeout;
 
 		fds[SIGNAL].fd = r->signals.due_ns ? -1 : r->signals.fd;
-		if (ppoll(fds, N, signals_timeout(&r->signals, &timeout), NULL) < 0)
+		if (await(fds, N, signals_timeout(&r->signals, &timeout)) < 0)
 			continue;
 		if (fds[CHILD].revents) {
 			drain(r->signals.child_fd);
@@ -275,11 +314,27 @@ static void report(struct run *r, struct outcome *ret)
 		complain("warning: %s", err.text[0] ? err.text : strerror(-error));
 	handle_alerts(r);
 	measure_warnings(m, r->recorder);
-	measure_report(m, hiw_recorder_run(r->recorder));
+	measure_report(m, r->recorder);
 	if (r->options->repeat == 1)
 		return;
 	ret->figures.size = sizeof(ret->figures);
 	ret->measured = hiw_run_figures(hiw_recorder_run(r->recorder), &ret->figures) == 0;
+}
+
+/* The job was not measured, though hiwater waited for it. */
+static void report_usage(const struct run *r)
+{
+	const struct measure *m = &r->options->measure;
+	const struct rusage *u = &r->tree.usage;
+	char cpu[UNITS_LEN], ram[UNITS_LEN];
+
+	if (m->summary == SUMMARY_NONE)
+		return;
+	(void) units_duration((int64_t) (u->ru_utime.tv_sec + u->ru_stime.tv_sec) * 1000000000 +
+				      (int64_t) (u->ru_utime.tv_usec + u->ru_stime.tv_usec) * 1000,
+		cpu);
+	(void) units_bytes((int64_t) u->ru_maxrss * 1024, (enum units) m->units, ram);
+	complain("the kernel reports %s of CPU time, and %s of RAM for the largest process", cpu, ram);
 }
 
 /* The kernel removes a process from its cgroup shortly after its end, hence the retries. A process
@@ -322,12 +377,11 @@ static void clean_up(struct run *r)
 		remove_cgroup(r);
 }
 
-/* After clean_up: restores the environment of an unmeasured job and executes it. */
-static int become_unmeasured(const struct run *r)
+/* As the job would find it without hiwater. */
+static void restore_environment(const struct run *r)
 {
 	(void) prctl(PR_SET_CHILD_SUBREAPER, (unsigned long) r->was_subreaper);
 	(void) (r->outer_socket ? setenv("HIWATER_SOCKET", r->outer_socket, 1) : unsetenv("HIWATER_SOCKET"));
-	return run_unmeasured(r->options, r->argv);
 }
 
 void run_once(const struct run_options *options, char *const *argv, struct outcome *ret)
@@ -348,6 +402,8 @@ void run_once(const struct run_options *options, char *const *argv, struct outco
 	(void) prctl(PR_GET_CHILD_SUBREAPER, &r.was_subreaper);
 	ret->own = prepare(&r) < 0 ? EXIT_BEFORE_JOB : start_job(&r);
 	if (ret->own == 0) {
+		if (options->is_last)
+			descriptors_release();
 		begin_measuring(&r);
 		follow(&r);
 		ret->status = r.tree.status;
@@ -356,9 +412,13 @@ void run_once(const struct run_options *options, char *const *argv, struct outco
 		live_end(&r.live);
 		if (r.measuring)
 			report(&r, ret);
+		else
+			report_usage(&r);
 	}
 	ret->limited = r.limited;
 	clean_up(&r);
-	if (r.lacks_descriptors)
-		ret->own = become_unmeasured(&r);
+	if (r.lack[0]) {
+		restore_environment(&r);
+		memcpy(ret->lack, r.lack, sizeof(ret->lack));
+	}
 }

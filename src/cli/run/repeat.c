@@ -116,7 +116,7 @@ static bool is_last(const struct run_options *o, uint64_t i, const struct outcom
 {
 	const bool failed = outcome->own || outcome->limited || outcome->status != 0;
 
-	if (i + 1 == o->repeat)
+	if (i + 1 == o->repeat || outcome->lack[0])
 		return true;
 	if (!failed && !outcome->end_requested)
 		return false;
@@ -135,6 +135,7 @@ void run_repeatedly(const struct run_options *options, char *const *argv, struct
 	if (each.measure.summary == SUMMARY_DEFAULT)
 		each.measure.summary = SUMMARY_LINE;
 	for (uint64_t i = 0;; i++) {
+		each.is_last = i + 1 == options->repeat;
 		run_once(&each, argv, ret);
 		each.measure.further = true;
 		if (ret->measured) {

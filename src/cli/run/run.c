@@ -5,10 +5,12 @@
 #include "cli/run/run.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/parse.h"
 #include "base/smallfile.h"
 #include "cli/cli.h"
@@ -16,7 +18,15 @@
 
 #define CGROUP_CHOICES "auto|new|none"
 
-static struct run_options arg_run = { .measure = MEASURE_INIT, .repeat = 1 };
+enum {
+	/* Descriptors that are open while the job runs with all options (21: the recording with its
+	 * journals, the GPU helper, commands of alerts, the timer of --progress), and those open
+	 * briefly: files of /proc, files written at the end. With fewer, processes would be missed
+	 * and recordings lost. */
+	FILES_NEEDED = 28,
+};
+
+static struct run_options arg_run = { .measure = MEASURE_INIT, .repeat = 1, .is_last = true };
 
 static int parse_cgroup(const char *value, void *dest, struct err *err)
 {
@@ -46,6 +56,8 @@ static int check_together(const struct run_options *o)
 
 	if (recorder->output && recorder->no_record)
 		complain("-o and --no-record exclude each other; give one of them; see hiwater run --help");
+	else if (o->live && recorder->no_record)
+		complain("--live needs the recording; leave --no-record out");
 	else if (o->repeat > 1 && recorder->output)
 		complain(
 			"-o is one file, but --repeat makes %llu runs; leave -o out, name the runs with -n, and list them with hiwater runs",
@@ -62,6 +74,12 @@ static void raise_file_limit(const struct rlimit *before)
 
 	if (before->rlim_cur < before->rlim_max)
 		(void) setrlimit(RLIMIT_NOFILE, &raised);
+}
+
+/* With limits or repetitions it is better to measure with gaps than not at all. */
+static bool must_measure(const struct run_options *o)
+{
+	return o->measure.limits.text[0] || o->repeat > 1;
 }
 
 /* Ends with the job's status, by the same signal if one killed it: a shell sees 128+n, a scheduler
@@ -83,17 +101,22 @@ static int run_main(int argc, char **argv)
 		complain("run needs a COMMAND, for example: hiwater run -- make -j4");
 		return EXIT_BEFORE_JOB;
 	}
+	arg_run.measure.recorder.degrade = !arg_run.strict;
 	if (check_together(&arg_run) < 0 || measure_prepare(&arg_run.measure) < 0)
 		return EXIT_BEFORE_JOB;
 	child_save_inherited(&arg_run.inherited);
 	actions_begin(&arg_run.measure.actions);
 	raise_file_limit(&arg_run.inherited.files);
-	if (run_lacks_descriptors(&arg_run))
-		return run_unmeasured(&arg_run, argv);
-	if (arg_run.repeat > 1)
+	if (!must_measure(&arg_run) && !descriptors_are_left(FILES_NEEDED))
+		(void) snprintf(outcome.lack, sizeof(outcome.lack),
+			"hiwater needs %d open files in addition to those it inherits; raise the limit with ulimit -n",
+			FILES_NEEDED);
+	else if (arg_run.repeat > 1)
 		run_repeatedly(&arg_run, argv, &outcome);
 	else
 		run_once(&arg_run, argv, &outcome);
+	if (outcome.lack[0])
+		return run_unmeasured(&arg_run, argv, outcome.lack);
 	if (outcome.own || outcome.limited)
 		return outcome.own ? outcome.own : EXIT_LIMIT;
 	return end_like(outcome.status);
@@ -116,6 +139,9 @@ static const struct opt opts[] = {
 		"show the job in this terminal while it runs, as hiwater top does; the command's own output follows "
 		"when the view is left",
 		opt_flag, &arg_run.live },
+	{ 0, "strict", OPT_NONE, NULL,
+		"exit with 125, before the job is started, where hiwater would measure less than it was asked to, or nothing",
+		opt_flag, &arg_run.strict },
 	{ 0, "no-subreaper", OPT_NONE, NULL,
 		"let init adopt orphans, for the rare program that depends on it; some may be missed",
 		opt_flag, &arg_run.no_subreaper },
@@ -127,12 +153,17 @@ static const char *const prose[] = {
 	"how it was obtained, CPU time, I/O, and what to request next time. The summary goes to stderr; "
 	"stdin, stdout and stderr are those of the command.",
 	"hiwater ends with the command's status: its exit status, or killed by the same signal. 124 means "
-	"that a limit ended the job, 125 that hiwater failed before the command was started, 126 that the "
-	"command cannot be executed, 127 that it was not found.",
+	"that a limit ended the job, 125 that the command line is wrong, 126 that the command cannot be "
+	"executed, 127 that it was not found.",
+	"What hiwater lacks does not keep the command from running. Each step is a line on stderr: without "
+	"a place for the recording there is none, without a timer there are no samples, and the summary has "
+	"what the kernel reports at the end; where hiwater cannot work at all, or fewer than 16 more "
+	"processes may be started (ulimit -u), it becomes the command, which is then not measured, not "
+	"limited and not repeated. If FILE.hiw of -o exists, the recording is FILE-2.hiw. With --strict all "
+	"this is an error, with exit status 125.",
 	"A signal reaches the command exactly once, whether it is sent to hiwater, to the process group, or "
 	"by the terminal; Ctrl-C and Ctrl-Z work as without hiwater. If hiwater itself fails or is killed, "
-	"the command keeps running. If the limit of open files (ulimit -n) is too low for hiwater, it warns "
-	"and runs the command unmeasured, except with --limit or --repeat.",
+	"the command keeps running.",
 	"The run ends with the command itself. Processes that it leaves running are counted and named, but "
 	"neither killed nor waited for. With --wait all figures, the wall time included, cover the time "
 	"until they end, and the summary also states when the command itself ended, if that was much "
@@ -181,38 +212,26 @@ const struct command command_run = {
 
 /* ---- running the job unmeasured -------------------------------------------------------------- */
 
-enum {
-	/* Descriptors that are open while the job runs with all options (21: the recording with its
-	 * journals, the GPU helper, commands of alerts, the timer of --progress), and those open
-	 * briefly: files of /proc, files written at the end. With fewer, processes would be missed
-	 * and recordings lost. */
-	FILES_NEEDED = 28,
-};
-
-bool run_may_be_unmeasured(const struct run_options *options)
+int run_unmeasured(const struct run_options *options, char *const *argv, const char *lack)
 {
-	return !options->measure.limits.text[0] && options->repeat == 1;
-}
+	autofree char **script = child_script(argv);
 
-bool run_lacks_descriptors(const struct run_options *options)
-{
-	return run_may_be_unmeasured(options) && !descriptors_are_left(FILES_NEEDED);
-}
-
-int run_unmeasured(const struct run_options *options, char *const *argv)
-{
+	if (options->strict) {
+		complain("%s; the job was not started (--strict)", lack);
+		return EXIT_BEFORE_JOB;
+	}
 	if (!options->measure.quiet)
-		complain(
-			"warning: the job is not measured: hiwater needs %d open files in addition to those it inherits; raise the "
-			"limit with ulimit -n",
-			FILES_NEEDED);
+		complain("warning: the job is not measured%s%s: %s",
+			options->measure.limits.text[0] ? ", its limits are not enforced" : "",
+			options->repeat > 1 ? ", and it is not repeated" : "", lack);
 	child_restore_inherited(&options->inherited);
-	(void) execvp(argv[0], argv);
-	return run_exec_failed(argv[0], -errno);
+	return run_exec_failed(argv[0], child_exec(argv, script));
 }
 
 int run_exec_failed(const char *file, int error)
 {
-	complain("cannot run '%s': %s%s", file, strerror(-error), child_hint(file, -error));
+	char room[CHILD_HINT];
+
+	complain("cannot run '%s': %s%s", file, strerror(-error), child_hint(file, -error, room));
 	return error == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }

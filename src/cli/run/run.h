@@ -25,13 +25,16 @@ struct run_options {
 	struct measure measure;
 	enum run_cgroup cgroup;
 	uint64_t repeat;
-	bool no_subreaper, wait, live;
+	bool is_last;        /* no further run follows: the job has no more use of what hiwater inherited */
+	bool no_subreaper, wait, live, strict;
 	struct inherited inherited;
 };
 
 /* The outcome of one run of the job. */
 struct outcome {
 	int own;             /* hiwater's own exit status if the job was not started; else 0 */
+	char lack[600];      /* why hiwater cannot start the job as its child, and must become it; "" if it
+	                      * can */
 	int status;          /* wait status of the main process */
 	bool limited;        /* a limit ended the job */
 	bool end_requested;      /* hiwater got SIGINT, SIGTERM, SIGHUP or SIGQUIT: no further repetition */
@@ -46,16 +49,9 @@ void run_once(const struct run_options *options, char *const *argv, struct outco
  * of the last. */
 void run_repeatedly(const struct run_options *options, char *const *argv, struct outcome *ret);
 
-/* May the job run unmeasured if hiwater cannot work? Not with --limit, which would not be enforced,
- * nor with --repeat. */
-bool run_may_be_unmeasured(const struct run_options *options);
-
-/* Is RLIMIT_NOFILE too low for hiwater, and may the job run unmeasured? */
-bool run_lacks_descriptors(const struct run_options *options);
-
-/* Executes the command in place of hiwater, unmeasured. Returns an exit status if the exec
- * fails. */
-int run_unmeasured(const struct run_options *options, char *const *argv);
+/* Executes the command in place of hiwater, unmeasured because of lack. Returns an exit status if the
+ * exec fails. */
+int run_unmeasured(const struct run_options *options, char *const *argv, const char *lack);
 
 /* Reports that file cannot be executed because of error (-errno). Returns the exit status, 126 or
  * 127. */

@@ -2,20 +2,39 @@
 #include "cli/run/tree.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "api/internal.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 
 /* How long after a Ctrl-Z a stop of main is still attributed to it. */
 static const uint64_t stop_patience_ns = UINT64_C(30000000000);
 
-static void reap_ended(struct tree *t, struct signals *signals, pid_t pid)
+static void note_reaped(
+	struct tree *t, struct signals *signals, pid_t pid, int status, const struct rusage *usage)
 {
 	const bool is_main = pid == t->main && !t->main_ended;
+
+	if (t->live && pid == t->live->view)
+		live_left(t->live, status); /* the PID may be reused from here on */
+	if (t->recorder)
+		hiw_recorder_reaped(t->recorder, pid, status, usage);
+	if (!is_main)
+		return;
+	t->main_ended = true;
+	t->status = status;
+	t->usage = *usage;
+	t->stop_signal = 0;
+	signals_end(signals);
+}
+
+static void reap_ended(struct tree *t, struct signals *signals, pid_t pid)
+{
 	struct rusage usage;
 	int status;
 
@@ -23,18 +42,8 @@ static void reap_ended(struct tree *t, struct signals *signals, pid_t pid)
 		return;
 	if (t->recorder)
 		hiw_recorder_zombie(t->recorder, pid);
-	if (wait4(pid, &status, __WALL | WNOHANG, &usage) != pid)
-		return;
-	if (t->live && pid == t->live->view)
-		live_left(t->live, status); /* the PID may be reused from here on */
-	if (t->recorder)
-		hiw_recorder_reaped(t->recorder, pid, status, &usage);
-	if (!is_main)
-		return;
-	t->main_ended = true;
-	t->status = status;
-	t->stop_signal = 0;
-	signals_end(signals);
+	if (wait4(pid, &status, __WALL | WNOHANG, &usage) == pid)
+		note_reaped(t, signals, pid, status, &usage);
 }
 
 /* Consumes a stop or continuation; those of orphans are ignored. */
@@ -48,6 +57,24 @@ static void handle_stop(struct tree *t, pid_t pid)
 	t->stop_signal = info.si_code == CLD_STOPPED ? info.si_status : 0;
 }
 
+/* Where a sandbox refuses waitid: without the last values of zombies. */
+static void reap_unseen(struct tree *t, struct signals *signals)
+{
+	struct rusage usage;
+	int status;
+	pid_t pid;
+
+	while ((pid = wait4(-1, &status, WUNTRACED | WCONTINUED | WNOHANG | __WALL, &usage)) > 0) {
+		const bool has_ended = WIFEXITED(status) || WIFSIGNALED(status);
+
+		if (has_ended && !signals_lost_probe(signals, pid))
+			note_reaped(t, signals, pid, status, &usage);
+		else if (!has_ended && pid == t->main)
+			t->stop_signal = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
+	}
+	t->childless = pid < 0 && errno == ECHILD;
+}
+
 void tree_reap(struct tree *t, struct signals *signals)
 {
 	const int all = WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT | __WALL;
@@ -57,6 +84,8 @@ void tree_reap(struct tree *t, struct signals *signals)
 
 		if (waitid(P_ALL, 0, &info, all) < 0) {
 			t->childless = errno == ECHILD;
+			if (!t->childless)
+				reap_unseen(t, signals);
 			return;
 		}
 		if (info.si_pid == 0) {
@@ -75,13 +104,12 @@ void tree_reap(struct tree *t, struct signals *signals)
  * foreground. */
 static bool is_foreground_job(void)
 {
+	autoclose int terminal = -1;
+
 	if (getpgrp() != getpid())
 		return false;
-	for (int fd = 0; fd <= 2; fd++) {
-		if (tcgetpgrp(fd) == getpgrp())
-			return true;
-	}
-	return false;
+	terminal = open("/dev/tty", O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	return terminal >= 0 && tcgetpgrp(terminal) == getpgrp();
 }
 
 bool tree_wants_stop(const struct tree *t, const struct signals *signals)

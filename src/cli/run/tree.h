@@ -7,6 +7,7 @@
 
 #include <hiwater.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "cli/run/live.h"
@@ -18,6 +19,8 @@ struct tree {
 	struct live *live;             /* notified when its view ends; NULL: there is no view */
 	bool main_ended;
 	int status;                    /* main's wait status, once it has ended */
+	struct rusage usage;           /* and what the kernel reports of it and the children that it
+	                                * waited for */
 	int stop_signal;               /* the signal that main is stopped by; 0: it is not stopped */
 	bool childless;                /* no child that belongs to the job is left */
 };

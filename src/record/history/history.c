@@ -35,14 +35,26 @@ static const char *absolute(const char *name)
 	return value && *value == '/' ? value : NULL;
 }
 
+static bool is_below(const char *path, const char *folder)
+{
+	const size_t n = strlen(folder);
+
+	return strncmp(path, folder, n) == 0 && (path[n] == '/' || (n > 0 && folder[n - 1] == '/'));
+}
+
+/* A home that does not exist is not made (a service user's, one that is not mounted). */
 int history_dir(char *ret, size_t size, struct err *err)
 {
 	const char *own = getenv("HIWATER_DIR"), *state = absolute("XDG_STATE_HOME"),
 		   *home = absolute("HOME");
 	autofree char *here = NULL;
 	char folder[PATH_MAX];
+	struct stat st;
 	int n;
 
+	if (!(own && *own) && home && (!state || is_below(state, home)) && stat(home, &st) < 0)
+		return err_set(err, -errno, "no folder for the history: HOME is %.200s: %s; set HIWATER_DIR or use -o FILE",
+			home, strerror(errno));
 	if (own && *own)
 		n = snprintf(folder, sizeof(folder), "%s", own);
 	else if (state)

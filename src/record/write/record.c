@@ -28,6 +28,7 @@ static const uint64_t forget_wait_ns = 2 * SECOND;
 struct record {
 	struct record_options options;
 	char *path;              /* absolute; NULL: the history */
+	char *renamed;           /* the first free name, if path is taken; else NULL */
 	char note[256];
 	pid_t pid;               /* pid of the process that created it */
 	struct queue queue;
@@ -61,6 +62,7 @@ static void free_record(struct record *r)
 	(void) pthread_mutex_destroy(&r->lock);
 	(void) pthread_cond_destroy(&r->done_cond);
 	free(r->path);
+	free(r->renamed);
 	free(r->file);
 	free(r);
 }
@@ -233,7 +235,10 @@ int record_new(const struct record_options *options, struct record **ret, struct
 		free(r);
 		return err_set(err, error, "no recording: %s", strerror(-error));
 	}
-	error = record_check(r->options.path, r->options.overwrite, &r->path, where, sizeof(where), err);
+	error = record_check(r->options.path, r->options.overwrite,
+		r->options.renames ? &writer.number : NULL, &r->path, where, sizeof(where), err);
+	if (error == 0 && writer.number > 1)
+		error = (r->renamed = strdup(where)) ? 0 : -ENOMEM;
 	if (error == 0) {
 		writer.path = r->path;
 		writer.overwrite = r->options.overwrite;
@@ -339,6 +344,11 @@ bool record_trouble(struct record *r, struct err *ret)
 const char *record_note(const struct record *r)
 {
 	return r->note[0] ? r->note : NULL;
+}
+
+const char *record_renamed(const struct record *r)
+{
+	return r->renamed;
 }
 
 uint64_t record_dropped(const struct record *r)

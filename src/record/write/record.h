@@ -15,6 +15,7 @@
 struct record_options {
 	const char *path;         /* NULL: a new file in the history, created when the first window closes */
 	bool overwrite;           /* replace an existing file */
+	bool renames;             /* if path exists: NAME-2.hiw, and so on, instead of an error */
 	uint64_t window_ns;       /* default 1 s */
 	uint64_t recent_ns;       /* default 5 min: *_recent keeps every sample for this long */
 	uint64_t max_bytes;       /* default 64 MB: beyond it the oldest windows are merged */
@@ -50,6 +51,7 @@ const char *record_note(const struct record *r);
 
 uint64_t record_dropped(const struct record *r);
 const char *record_path(const struct record *r); /* NULL: no file (yet) */
+const char *record_renamed(const struct record *r); /* instead of options.path, which exists; or NULL */
 
 /* True if writing to disk has begun. Before that, nothing is stored until record_finish. */
 bool record_has_begun(const struct record *r);

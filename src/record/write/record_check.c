@@ -61,6 +61,42 @@ static int check_existing(const char *path, bool overwrite, struct err *err)
 	return growing ? err_set(err, -EBUSY, "another run is writing %s; choose another name", path) : 0;
 }
 
+int record_name(const char *path, unsigned number, char *ret, size_t size)
+{
+	enum {
+		MOST = 10000
+	};
+	static const char suffix[] = ".hiw";
+	const size_t len = strlen(path), n = strlen(suffix);
+	const bool has_suffix = len > n && strcmp(path + len - n, suffix) == 0;
+	int written;
+
+	if (number > MOST)
+		return -EEXIST;
+	if (number < 2)
+		written = snprintf(ret, size, "%s", path);
+	else
+		written = snprintf(ret, size, "%.*s-%u%s", (int) (has_suffix ? len - n : len), path, number,
+			has_suffix ? suffix : "");
+	return written < 0 || (size_t) written >= size ? -ENAMETOOLONG : 0;
+}
+
+/* The first free name; only in place of a regular file, which is a recording in most cases. */
+static int find_free(const char *path, unsigned *ret_number, char *where, size_t size, struct err *err)
+{
+	struct stat st;
+	int r;
+
+	for (unsigned n = 1; (r = record_name(path, n, where, size)) == 0; n++) {
+		*ret_number = n;
+		if (lstat(where, &st) < 0)
+			return 0;
+		if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+			return err_set(err, -EINVAL, "%s is not a regular file; choose another name", where);
+	}
+	return err_set(err, r, "cannot write %s: %s", path, strerror(-r));
+}
+
 static int absolute(const char *path, char **ret)
 {
 	autofree char *here = path[0] == '/' ? NULL : getcwd(NULL, 0);
@@ -81,7 +117,8 @@ static int check_history(char *where, size_t size, struct err *err)
 	return check_folder(where, true, err);
 }
 
-int record_check(const char *path, bool overwrite, char **ret_path, char *where, size_t size, struct err *err)
+int record_check(const char *path, bool overwrite, unsigned *ret_number, char **ret_path, char *where,
+	size_t size, struct err *err)
 {
 	autofree char *whole = NULL;
 	int r;
@@ -94,7 +131,10 @@ int record_check(const char *path, bool overwrite, char **ret_path, char *where,
 	if (strlen(whole) >= size || whole[strlen(whole) - 1] == '/')
 		return err_set(err, -EINVAL, "\"%s\" is not a file name", path);
 	(void) snprintf(where, size, "%s", whole);
-	r = check_existing(whole, overwrite, err);
+	if (ret_number && !overwrite)
+		r = find_free(whole, ret_number, where, size, err);
+	else
+		r = check_existing(whole, overwrite, err);
 	if (r == 0)
 		r = check_folder(whole, false, err);
 	if (r == 0)

@@ -24,6 +24,7 @@
 struct writer_options {
 	const char *path;        /* absolute, borrowed; NULL: the history */
 	bool overwrite;
+	unsigned number;             /* of the first name to try (record_name); 0: path alone */
 	bool write_locally;          /* write on a local file system and copy to path */
 	uint64_t window_ns, recent_ns, max_bytes;
 	unsigned others_after;
@@ -39,7 +40,7 @@ struct writer {
 	char *file;              /* path that is written: target, a file next to it, or a local one */
 	char *folder;            /* temporary folder of that local file */
 	int spare;               /* an unnamed file that reserves disk space; -1: none */
-	bool reserved;           /* target is an empty file reserved in the history */
+	bool reserved;           /* target is an empty file that this writer made */
 	bool is_temporary;       /* file has to be renamed to target */
 	bool copied;             /* target was written before */
 	bool finishing, failed;

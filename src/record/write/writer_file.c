@@ -12,6 +12,7 @@
 #include "record/history/history.h"
 #include "record/recorder_id.h"
 #include "record/network_fs.h"
+#include "record/write/record_check.h"
 
 static const uint64_t copy_first_ns = UINT64_C(10000000000), copy_last_ns = UINT64_C(60000000000);
 
@@ -117,10 +118,34 @@ int writer_lose(struct writer *w, const char *what)
 
 /* ---- creating -------------------------------------------------------------------------------- */
 
+/* Other runs may choose a name at the same time (the ranks of a job): making the file decides. */
+static int reserve_name(struct writer *w)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	for (unsigned n = w->options.number; record_name(w->options.path, n, path, sizeof(path)) == 0; n++) {
+		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		if (fd < 0 && errno == EEXIST)
+			continue;
+		if (fd < 0)
+			return -errno;
+		(void) close(fd);
+		w->reserved = true;
+		w->target = strdup(path);
+		if (n != w->options.number)
+			(void) err_set(&w->trouble, 0, RECORD_RENAMED, w->options.path, path);
+		return w->target ? 0 : -ENOMEM;
+	}
+	return -EEXIST;
+}
+
 static int choose_target(struct writer *w)
 {
 	uint64_t number;
 
+	if (w->options.path && w->options.number)
+		return reserve_name(w);
 	if (w->options.path) {
 		w->target = strdup(w->options.path);
 		return w->target ? 0 : -ENOMEM;

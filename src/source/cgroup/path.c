@@ -16,6 +16,7 @@ static const char *const controllers[] = {
 	[CGROUP_MEMORY] = "memory",
 	[CGROUP_CPU] = "cpu",
 	[CGROUP_CPUACCT] = "cpuacct",
+	[CGROUP_PIDS] = "pids",
 };
 
 /* ---- mounts ------------------------------------------------------------------------------------------------------- */
@@ -60,6 +61,7 @@ static void usual_mounts(const struct root *root, struct cgroup_mounts *ret)
 		{ CGROUP_CPU, "sys/fs/cgroup/cpu,cpuacct", "sys/fs/cgroup/cpu,cpuacct" },
 		{ CGROUP_CPUACCT, "sys/fs/cgroup/cpuacct", "sys/fs/cgroup/cpuacct" },
 		{ CGROUP_CPUACCT, "sys/fs/cgroup/cpu,cpuacct", "sys/fs/cgroup/cpu,cpuacct" },
+		{ CGROUP_PIDS, "sys/fs/cgroup/pids", "sys/fs/cgroup/pids" },
 	};
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {

@@ -23,6 +23,7 @@ enum cgroup_hierarchy {
 	CGROUP_MEMORY,  /* v1 */
 	CGROUP_CPU,     /* v1 */
 	CGROUP_CPUACCT, /* v1; often the same mount as cpu */
+	CGROUP_PIDS,    /* v1 */
 	CGROUP_UNIFIED, /* v2 */
 	CGROUP_HIERARCHIES,
 };

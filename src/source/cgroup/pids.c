@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/longfile.h"
 #include "base/parse.h"
+#include "base/smallfile.h"
 #include "source/cgroup/path.h"
 #include "source/host/container.h"
 
@@ -271,4 +272,45 @@ int cgroup_twin(const struct root *root, const struct cgroup_mounts *mounts, con
 			return r;
 	}
 	return -ENOENT;
+}
+
+/* ---- how many more may be started ---------------------------------------------------------------------------------- */
+
+/* Of one group. */
+static int64_t left_in(int dir)
+{
+	char most[32], now[32];
+	const char *p = most, *q = now;
+	uint64_t limit, used;
+
+	if (smallfile_read(dir, "pids.max", most, sizeof(most)) <= 0 || parse_u64(&p, &limit) < 0 ||
+		limit > INT64_MAX) /* "max" */
+		return INT64_MAX;
+	if (smallfile_read(dir, "pids.current", now, sizeof(now)) <= 0 || parse_u64(&q, &used) < 0)
+		return INT64_MAX;
+	return used < limit ? (int64_t) (limit - used) : 0;
+}
+
+int64_t cgroup_processes_left(const struct root *root)
+{
+	struct cgroup_mounts mounts;
+	int64_t left = INT64_MAX;
+	char path[CGROUP_PATH];
+
+	if (cgroup_mounts_read(root, &mounts) < 0)
+		return INT64_MAX;
+	const enum cgroup_hierarchy hierarchy =
+		mounts.of[CGROUP_PIDS].found ? CGROUP_PIDS : CGROUP_UNIFIED;
+
+	if (!mounts.of[hierarchy].found || cgroup_own_path(root, &mounts, hierarchy, path) < 0)
+		return INT64_MAX;
+	for (char *slash = path;; *slash = '\0') {
+		autoclose int dir = cgroup_open_dir(root, &mounts.of[hierarchy], *path ? path : "/");
+		const int64_t here = dir < 0 ? INT64_MAX : left_in(dir);
+
+		left = here < left ? here : left;
+		slash = strrchr(path, '/');
+		if (!slash || !slash[1])
+			return left;
+	}
 }

@@ -568,9 +568,10 @@ static void a_damaged_number_of_the_newest_counts_nothing(void **state)
 static void the_folder_follows_the_environment(void **state)
 {
 	struct err err = { "" };
-	char dir[4096];
+	char dir[4096], expected[4096];
 
 	(void) state;
+	(void) snprintf(expected, sizeof(expected), "%s/.local/state/hiwater", folder.path);
 	assert_int_equal(history_dir(dir, sizeof(dir), NULL), 0);
 	assert_string_equal(dir, getenv("HIWATER_DIR"));
 	assert_int_equal(unsetenv("HIWATER_DIR"), 0);
@@ -578,12 +579,20 @@ static void the_folder_follows_the_environment(void **state)
 	assert_int_equal(history_dir(dir, sizeof(dir), NULL), 0);
 	assert_string_equal(dir, "/x/state/hiwater");
 	assert_int_equal(setenv("XDG_STATE_HOME", "state", 1), 0); /* as if it were not set */
-	assert_int_equal(setenv("HOME", "/home/me", 1), 0);
+	assert_int_equal(setenv("HOME", folder.path, 1), 0);
 	assert_int_equal(history_dir(dir, sizeof(dir), NULL), 0);
-	assert_string_equal(dir, "/home/me/.local/state/hiwater");
+	assert_string_equal(dir, expected);
 	assert_int_equal(unsetenv("XDG_STATE_HOME"), 0);
 	assert_int_equal(history_dir(dir, sizeof(dir), NULL), 0);
-	assert_string_equal(dir, "/home/me/.local/state/hiwater");
+	assert_string_equal(dir, expected);
+	assert_int_equal(setenv("HOME", "/no/home", 1), 0); /* is not made */
+	assert_int_equal(history_dir(dir, sizeof(dir), &err), -ENOENT);
+	assert_non_null(strstr(err.text, "HOME is /no/home: No such file"));
+	assert_int_equal(setenv("XDG_STATE_HOME", "/no/home/state", 1), 0);
+	assert_int_equal(history_dir(dir, sizeof(dir), &err), -ENOENT);
+	assert_int_equal(setenv("XDG_STATE_HOME", "/no/homes", 1), 0);
+	assert_int_equal(history_dir(dir, sizeof(dir), &err), 0);
+	assert_int_equal(unsetenv("XDG_STATE_HOME"), 0);
 	assert_int_equal(setenv("HOME", "home/me", 1), 0);
 	assert_int_equal(history_dir(dir, sizeof(dir), &err), -ENOENT);
 	assert_non_null(strstr(err.text, "HOME is not an absolute path"));

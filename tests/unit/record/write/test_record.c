@@ -306,6 +306,38 @@ static void nothing_is_made_before_there_is_something_to_say(void **state)
 	folder_done(&f);
 }
 
+static void a_name_that_is_taken_gets_a_number(void **state)
+{
+	struct rig_folder f;
+	struct record *r;
+	char path[160], other[] = "other";
+	struct err err = { "" };
+
+	(void) state;
+	folder_new(&f);
+	r = rig_record(&(struct record_options) { .path = f.file, .renames = true });
+	assert_null(record_renamed(r));
+	rig_finish(r, NULL);
+	for (unsigned n = 2; n < 4; n++) {
+		(void) snprintf(path, sizeof(path), "%.*s-%u.hiw", (int) strlen(f.file) - 4, f.file, n);
+		r = rig_record(&(struct record_options) { .path = f.file, .renames = true });
+		assert_string_equal(record_renamed(r), path);
+		rig_finish(r, NULL);
+		expect_header(path);
+	}
+	/* Taken between the check and the first row. */
+	(void) snprintf(path, sizeof(path), "%s/%s", f.path, other);
+	r = rig_record(&(struct record_options) { .path = path, .renames = true });
+	assert_null(record_renamed(r));
+	assert_int_equal(close(open(path, O_CREAT | O_WRONLY, 0644)), 0);
+	rig_finish(r, NULL);
+	(void) snprintf(path, sizeof(path), "%s/%s-2", f.path, other);
+	expect_header(path);
+	assert_int_equal(record_new(&(struct record_options) { .path = "/dev/null", .renames = true }, &r, &err),
+		-EINVAL);
+	folder_done(&f);
+}
+
 static void what_is_there_is_kept(void **state)
 {
 	struct rig_folder f;
@@ -491,6 +523,7 @@ int main(void)
 		cmocka_unit_test(a_training_of_37_minutes_is_under_two_megabytes),
 		cmocka_unit_test(a_row_of_ten_processes_is_under_a_hundred_bytes),
 		cmocka_unit_test(nothing_is_made_before_there_is_something_to_say),
+		cmocka_unit_test(a_name_that_is_taken_gets_a_number),
 		cmocka_unit_test(what_is_there_is_kept),
 		cmocka_unit_test(a_forgotten_one_leaves_nothing),
 		cmocka_unit_test(it_is_readable_while_it_grows),

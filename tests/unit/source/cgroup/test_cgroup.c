@@ -566,6 +566,45 @@ static void a_group_is_found_by_either_path(void **state)
 	root_done(&root);
 }
 
+/* ---- processes that may still be started ------------------------------------------------------------------------------- */
+
+static void the_closest_limit_of_processes_counts(void **state)
+{
+	static const struct {
+		const char *group, *a, *b, *used_a, *used_b;
+		int64_t left;
+	} rows[] = {
+		{ "0::/a/b\n", "100\n", "max\n", "90\n", "3\n", 10 },
+		{ "0::/a/b\n", "100\n", "8\n", "90\n", "3\n", 5 },
+		{ "0::/a/b\n", "100\n", "8\n", "90\n", "9\n", 0 },
+		{ "0::/a/b\n", "max\n", "max\n", "90\n", "3\n", INT64_MAX },
+		{ "4:pids:/a/b\n0::/\n", "20\n", "max\n", "8\n", "3\n", 12 },
+		{ "0::/elsewhere\n", "20\n", "max\n", "8\n", "3\n", INT64_MAX },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *at = rows[i].group[0] == '0' ? "sys/fs/cgroup" : "sys/fs/cgroup/pids";
+		const char *const files[] = { "a/pids.max", "a/b/pids.max", "a/pids.current", "a/b/pids.current" };
+		const char *const texts[] = { rows[i].a, rows[i].b, rows[i].used_a, rows[i].used_b };
+		struct temp_tree t;
+		char file[80];
+
+		temp_tree_new(&t);
+		temp_tree_put(&t, "proc/self/cgroup", rows[i].group);
+		temp_tree_put(&t, "sys/fs/cgroup/cgroup.controllers", "");
+		for (size_t k = 0; k < sizeof(files) / sizeof(files[0]); k++) {
+			(void) snprintf(file, sizeof(file), "%s/%s", at, files[k]);
+			temp_tree_put(&t, file, texts[k]);
+		}
+		struct root root = temp_tree_root(&t);
+
+		assert_int_equal(cgroup_processes_left(&root), rows[i].left);
+		root_done(&root);
+		temp_tree_done(&t);
+	}
+}
+
 /* ---- counts from before the job --------------------------------------------------------------------------------------- */
 
 static void counters_from_before_the_job(void **state)
@@ -615,6 +654,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_group_is_found_by_either_path),
+		cmocka_unit_test(the_closest_limit_of_processes_counts),
 		cmocka_unit_test(counters_from_before_the_job),
 		cmocka_unit_test(captured_groups_give_the_same_values),
 		cmocka_unit_test(a_folder_without_cgroups_has_none),
