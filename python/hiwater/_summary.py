@@ -109,28 +109,31 @@ class GpuPeak:
 class GpuMemory:
     """peak_bytes: memory in use on the device by all processes; job_*: used by the job's processes;
     foreign: by other processes; unattributed: by no visible process; reserved: by the driver.
-    unified: the device shares the host's memory."""
+    unified: the device shares the host's memory; numa: its memory is a NUMA node of the host."""
 
     total_bytes: Optional[int] = None
     peak_bytes: Optional[int] = None
     mean_bytes: Optional[int] = None
     job_peak_bytes: Optional[int] = None
+    job_high_bytes: Optional[int] = None
     job_mean_bytes: Optional[int] = None
     method: Optional[str] = None
     other_peak_bytes: Optional[int] = None
     unattributed_peak_bytes: Optional[int] = None
     reserved_bytes: Optional[int] = None
     unified: bool = False
+    numa: bool = False
 
 
 @dataclass(frozen=True)
 class Power:
-    """Watts. module: the power of a whole module, CPUs included."""
+    """Watts. module: the power of a whole module, CPUs included. averaged_s: each value is the mean of this time."""
 
     mean: Optional[float] = None
     max: Optional[float] = None
     limit: Optional[float] = None
     module: bool = False
+    averaged_s: Optional[float] = None
 
 
 @dataclass(frozen=True)
@@ -143,13 +146,15 @@ class Temperature:
 
 @dataclass(frozen=True)
 class GpuProcess:
-    """A process on a device. job: it belongs to the job. busy_mean: a ratio from 0 to 1."""
+    """A process on a device. job: it belongs to the job. high_bytes: the upper bound of a peak that is not exact: the
+    driver's high-water mark, which counts from the start of the process. busy_mean: a ratio from 0 to 1."""
 
     pid: Optional[int] = None
     name: Optional[str] = None
     job: bool = False
     uid: Optional[int] = None
     peak_bytes: Optional[int] = None
+    high_bytes: Optional[int] = None
     mean_bytes: Optional[int] = None
     method: Optional[str] = None
     busy_mean: Optional[float] = None

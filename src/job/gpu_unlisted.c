@@ -84,6 +84,28 @@ bool job_gpu_had_hidden_pids(const struct job *job, uint32_t gpu)
 	return false;
 }
 
+/* A driver that lists one process of the job does so for all of them. */
+static bool lists_the_job(const struct job *job)
+{
+	for (size_t i = 0; i < job_gpu_process_count(job); i++) {
+		const struct birth *b = &job_gpu_process(job, i)->birth;
+
+		if (b->gpu_process.process && job_acc(job, M_GPROC_MEM, b->id))
+			return true;
+	}
+	return false;
+}
+
+int64_t job_gpu_hidden(const struct job *job, uint32_t gpu)
+{
+	const struct acc *nobodys = job_acc(job, M_GPU_UNATTRIBUTED_MEM, gpu);
+
+	if (job_facts_const(job)->pid_namespace.value != 1 || !nobodys || nobodys->rise < unlisted_bytes ||
+		lists_the_job(job))
+		return 0;
+	return nobodys->rise;
+}
+
 bool job_gpu_is_unsure(const struct job *job, const struct gpu_entity *gpu)
 {
 	const struct acc *ours = job_acc(job, M_GPU_JOB_MEM, gpu->birth.id);
@@ -91,12 +113,21 @@ bool job_gpu_is_unsure(const struct job *job, const struct gpu_entity *gpu)
 
 	if (!ours || ours->max != 0)
 		return false;
-	if (job_gpu_had_hidden_pids(job, gpu->birth.id))
+	if (job_gpu_had_hidden_pids(job, gpu->birth.id) || job_gpu_hidden(job, gpu->birth.id) > 0)
 		return true;
 	const int64_t more = job_gpu_unlisted(job, &gpu->birth, 0, &ns);
 
 	return more >= uncertain_bytes || (more > 0 && ns >= long_ns) ||
 	       job_gpu_unqueried(job, gpu, &of_ns) > 0;
+}
+
+/* True if device is gpu, or an instance of it while gpu's own figure, the sum over its instances,
+ * is zero. */
+static bool is_zero_on(const struct job *job, uint32_t device, uint32_t gpu)
+{
+	const struct acc *ours = job_acc(job, M_GPU_JOB_MEM, gpu);
+
+	return device == gpu || (ours && ours->max == 0 && job_gpu_is_on(job, device, gpu));
 }
 
 bool job_gpu_unreported(const struct job *job, uint32_t gpu, bool main, bool descendants)
@@ -106,17 +137,27 @@ bool job_gpu_unreported(const struct job *job, uint32_t gpu, bool main, bool des
 	for (size_t i = 0; job && i < job_gpu_count(job); i++) {
 		const struct gpu_entity *g = job_gpu(job, i);
 
-		if ((gpu ? g->birth.id == gpu : all && all->max == 0) && job_gpu_is_unsure(job, g))
+		if ((gpu ? is_zero_on(job, g->birth.id, gpu) : all && all->max == 0) &&
+			job_gpu_is_unsure(job, g))
 			return true;
 	}
 	for (size_t i = 0; job && i < job_gpu_process_count(job); i++) {
 		const struct birth *b = &job_gpu_process(job, i)->birth;
+		bool is_of_run;
 
 		if (!b->gpu_process.process || (gpu && !job_gpu_is_on(job, b->gpu_process.gpu, gpu)) ||
 			!job_gpu_is_of(job, b, main, descendants))
 			continue;
-		if (!job_acc(job, M_GPROC_MEM, b->id) && !job_acc(job, M_GPROC_MEM_PEAK, b->id))
+		(void) job_gpu_hwm(job, b, &is_of_run);
+		if (!job_acc(job, M_GPROC_MEM, b->id) && !is_of_run)
 			return true;
 	}
 	return false;
+}
+
+struct maybe job_phase_gpu_peak(const struct job *job, const struct phase *phase)
+{
+	const struct maybe peak = phase->use.gpu_peak;
+
+	return peak.known && peak.value == 0 && job_gpu_unreported(job, 0, true, true) ? UNKNOWN : peak;
 }

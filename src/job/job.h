@@ -35,6 +35,8 @@ struct acc {
 	uint64_t span_ns;
 	/* memory of a GPU: time in which it was known but the job's part of it was not */
 	uint64_t unlisted_ns;
+	/* memory of a GPU that belongs to no visible process: largest rise above an earlier value */
+	int64_t rise;
 };
 
 /* The facts of the run: one field per row of facts.def. */
@@ -282,12 +284,23 @@ uint64_t job_gpu_unqueried(const struct job *job, const struct gpu_entity *gpu, 
 /* True if lists had a process with a meaningless pid (in a container with an old driver), which
  * may be the job's. */
 bool job_gpu_had_hidden_pids(const struct job *job, uint32_t gpu);
+/* Memory that was allocated on the GPU in this run and belongs to no visible process, while
+ * hiwater is in a PID namespace of its own and no list had a process of the job: the driver may
+ * hide it. 0: none, or not significant. */
+int64_t job_gpu_hidden(const struct job *job, uint32_t gpu);
 /* True if the job's listed memory on the GPU is zero but this is uncertain: there were such
- * unknown processes; memory was allocated while no list was read, either much or for long; or no
- * list was read for a good part of the run. */
+ * unknown or hidden processes; memory was allocated while no list was read, either much or for
+ * long; or no list was read for a good part of the run. */
 bool job_gpu_is_unsure(const struct job *job, const struct gpu_entity *gpu);
+/* The driver's high-water mark of a process on a GPU (a birth of job_gpu_process); unknown without
+ * accounting. It counts from the start of the process. *ret_of_run: the process started in this
+ * run, or the mark rose in it, so that it is the peak in this run; else it is an upper bound. */
+struct maybe job_gpu_hwm(const struct job *job, const struct birth *b, bool *ret_of_run);
 /* True if the process on a GPU is the main process (main), or another one (rest). */
 bool job_gpu_is_of(const struct job *job, const struct birth *b, bool main, bool descendants);
+/* The peak of the job's GPU memory in a phase; unknown instead of 0 where the job's is
+ * (job_gpu_unreported). */
+struct maybe job_phase_gpu_peak(const struct job *job, const struct phase *phase);
 struct maybe job_gpus_energy(const struct job *job);              /* sum over those with a value */
 size_t job_gpu_process_count(const struct job *job);              /* on all GPUs, members or not */
 const struct gpu_entity *job_gpu_process(const struct job *job, size_t i);

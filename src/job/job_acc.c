@@ -90,6 +90,8 @@ void acc_apply(const struct job *job, struct acc *acc, const struct reading *r, 
 		}
 		return;
 	}
+	if (r->metric == M_GPU_UNATTRIBUTED_MEM && acc->n > 0 && r->max - acc->min > acc->rise)
+		acc->rise = r->max - acc->min;
 	if (is_gauge)
 		gauge_apply(acc, r, frame);
 	else if (acc->n > 0 && frame->time_ns > acc->last_at_ns)

@@ -82,6 +82,8 @@ int gpu_birth_apply(struct job *job, const struct birth *birth, uint64_t time_ns
 	if (before && birth->entity == ENTITY_GPU) {
 		before->birth.gpu.memory_bytes = birth->gpu.memory_bytes;
 		before->birth.gpu.unified = birth->gpu.unified;
+		before->birth.gpu.is_numa = birth->gpu.is_numa;
+		before->birth.gpu.power_span_ns = birth->gpu.power_span_ns;
 	}
 	if (before)
 		return 0;
@@ -163,6 +165,26 @@ size_t job_gpu_process_count(const struct job *job)
 const struct gpu_entity *job_gpu_process(const struct job *job, size_t i)
 {
 	return i < job->gpu_users.n ? &job->gpu_users.list[i] : NULL;
+}
+
+/* All processes of a job that hiwater started began in the run. */
+static bool is_of_run(const struct job *job, const struct process *p)
+{
+	const struct facts *f = &job->facts;
+
+	return job->config.ours || (f->mode && strcmp(f->mode, "run") == 0) || p->start_ns == 0 ||
+	       (f->started_boot_ns.known && (int64_t) p->start_ns >= f->started_boot_ns.value);
+}
+
+/* Of a mark's accumulator, min is its first value. */
+struct maybe job_gpu_hwm(const struct job *job, const struct birth *b, bool *ret_of_run)
+{
+	const struct acc *acc = job_acc(job, M_GPROC_MEM_PEAK, b->id);
+	const struct process *p = b->gpu_process.process ? job_process_by_id(job, b->gpu_process.process)
+							 : NULL;
+
+	*ret_of_run = acc && (acc->max > acc->min || (p && is_of_run(job, p)));
+	return acc ? known(acc->max) : UNKNOWN;
 }
 
 bool job_gpu_is_on(const struct job *job, uint32_t device, uint32_t gpu)

@@ -29,6 +29,7 @@ static struct acc both_stints(const struct acc *a, const struct acc *b)
 	struct acc both = *then;
 
 	both.n += first->n;
+	both.rise = first->rise > then->rise ? first->rise : then->rise;
 	both.min = first->min < then->min ? first->min : then->min;
 	if (first->max >= then->max) {
 		both.max = first->max;

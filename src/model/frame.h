@@ -86,6 +86,10 @@ struct gpu_birth {
 	 * the machine's */
 	bool unified;
 	bool is_module;          /* power and energy are those of the whole module, CPUs included */
+	/* its memory is a NUMA node of the host: the kernel may keep memory of ended processes in
+	 * use, and give it to programs that use no GPU */
+	bool is_numa;
+	struct maybe power_span_ns; /* its power is the mean of this time; 0: momentary */
 };
 
 /* A process observed on a GPU for the first time. */

@@ -63,7 +63,7 @@ static const char fixed_tables[] =
 	" private INTEGER, shared INTEGER, command TEXT, grown INTEGER, grown_since INTEGER);"
 	"CREATE TABLE gpu(id INTEGER PRIMARY KEY, uuid TEXT, name TEXT, vendor TEXT, number INTEGER, memory INTEGER,"
 	" born INTEGER, ended INTEGER, pci TEXT, parent TEXT, driver TEXT, cuda INTEGER, unified INTEGER,"
-	" is_module INTEGER);"
+	" is_module INTEGER, is_numa INTEGER, power_span INTEGER);"
 	"CREATE TABLE gpu_process(id INTEGER PRIMARY KEY, gpu INTEGER, process INTEGER, pid INTEGER, born INTEGER,"
 	" ended INTEGER, uid INTEGER, name TEXT, compute INTEGER, graphics INTEGER);"
 	"CREATE TABLE phase(number INTEGER PRIMARY KEY, parent INTEGER, name TEXT, began INTEGER, ended INTEGER,"
@@ -76,7 +76,7 @@ static const char fixed_tables[] =
 	"CREATE TABLE event(t INTEGER, kind TEXT, entity TEXT, id INTEGER, phase INTEGER, value INTEGER, text TEXT,"
 	" cause TEXT);"
 	"CREATE TABLE summary(entity TEXT, id INTEGER, metric TEXT, n INTEGER, min INTEGER, max INTEGER,"
-	" max_at INTEGER, last INTEGER, last_at INTEGER, hold INTEGER, sum REAL, span INTEGER, unlisted INTEGER,"
+	" max_at INTEGER, last INTEGER, last_at INTEGER, hold INTEGER, sum REAL, span INTEGER, unlisted INTEGER, rise INTEGER,"
 	" PRIMARY KEY(entity, metric, id)) WITHOUT ROWID;"
 	"CREATE TABLE timeline(entity TEXT, id INTEGER, metric TEXT, t INTEGER, span INTEGER, cover INTEGER, min INTEGER,"
 	" max INTEGER, sum REAL, PRIMARY KEY(t, entity, metric, id)) WITHOUT ROWID;";

@@ -246,6 +246,8 @@ static int put_gpu_birth(struct store *s, const struct birth *b, uint64_t time_n
 	store_bind_if(st, 11, b->gpu.cuda_index.known, b->gpu.cuda_index.value);
 	(void) sqlite3_bind_int64(st, 12, b->gpu.unified);
 	(void) sqlite3_bind_int64(st, 13, b->gpu.is_module);
+	(void) sqlite3_bind_int64(st, 14, b->gpu.is_numa);
+	store_bind_if(st, 15, b->gpu.power_span_ns.known, b->gpu.power_span_ns.value);
 	return store_step(s, st);
 }
 

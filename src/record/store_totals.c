@@ -50,7 +50,7 @@ static bool is_same_acc(const struct acc *a, const struct acc *b)
 	return a->n == b->n && a->min == b->min && a->max == b->max && a->max_at_ns == b->max_at_ns &&
 	       a->last == b->last && a->last_at_ns == b->last_at_ns && a->hold_ns == b->hold_ns &&
 	       !(a->sum < b->sum) && !(a->sum > b->sum) && a->span_ns == b->span_ns &&
-	       a->unlisted_ns == b->unlisted_ns;
+	       a->unlisted_ns == b->unlisted_ns && a->rise == b->rise;
 }
 
 static int put_acc(struct store *s, const struct wire_acc *a)
@@ -76,6 +76,7 @@ static int put_acc(struct store *s, const struct wire_acc *a)
 	(void) sqlite3_bind_double(st, 11, a->acc.sum);
 	store_bind_time(st, 12, a->acc.span_ns);
 	store_bind_if(st, 13, a->metric == M_GPU_MEM, (int64_t) a->acc.unlisted_ns);
+	store_bind_if(st, 14, a->metric == M_GPU_UNATTRIBUTED_MEM, a->acc.rise);
 	return store_step(s, st);
 }
 

@@ -130,7 +130,8 @@ static uint64_t acc_print(const struct acc *acc)
 	uint64_t print = hash_add(hash_add(acc->n, acc->last_at_ns), acc->hold_ns);
 
 	print = hash_add(hash_add(print, (uint64_t) acc->min), (uint64_t) acc->max);
-	return hash_add(hash_add(hash_add(print, (uint64_t) acc->last), acc->span_ns), acc->unlisted_ns);
+	print = hash_add(hash_add(hash_add(print, (uint64_t) acc->last), acc->span_ns), acc->unlisted_ns);
+	return hash_add(print, (uint64_t) acc->rise);
 }
 
 static void put_acc(void *ctx, enum metric metric, uint32_t id, const struct acc *acc)

@@ -163,6 +163,8 @@ static void set_start_facts(struct sampler *s, pid_t pid)
 	(void) job_set_text(&f->kernel, s->machine.kernel);
 	(void) job_set_text(&f->cpu_model, s->machine.cpu_model);
 	(void) job_set_text(&f->container, s->machine.container);
+	if (s->machine.pid_namespace)
+		f->pid_namespace = known(1);
 	if (!f->host)
 		(void) job_set_text(&f->host, s->machine.hostname);
 }

@@ -484,6 +484,7 @@ struct machine {
 	char kernel[128];
 	char cpu_model[128];
 	char container[32];           /* "docker", "kubernetes", "lxc", "wsl", "" */
+	bool pid_namespace;           /* not the initial one */
 	uint32_t cpus;                /* CPUs that this process may run on (affinity, without the
 	                               * quota) */
 	uint32_t cpus_online;

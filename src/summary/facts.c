@@ -494,6 +494,7 @@ static void gpu_power(struct maker *m, const struct birth *b)
 	f.more = summary_most(m->s, M_GPU_POWER, b->id);
 	f.more_unit = FACT_UW;
 	f.more_before = ", max" NB;
+	f.words = b->gpu.power_span_ns.value > 0 ? " (means of 1" NB "s)" : NULL;
 	add_known(m, f);
 	f = of_gpu(b, FACT_GPU_OTHER, "", "energy", FACT_UJ, energy);
 	f.words = counted ? NULL : " (power over time)";

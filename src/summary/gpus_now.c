@@ -109,6 +109,8 @@ static void apply_gpu_birth(struct gpus_now *now, enum frame_source source, cons
 		.memory_bytes = b->gpu.memory_bytes,
 		.unified = b->gpu.unified,
 		.is_module = b->gpu.is_module,
+		.is_numa = b->gpu.is_numa,
+		.power_span_ns = b->gpu.power_span_ns,
 		.is_chosen = true,
 	};
 

@@ -14,7 +14,8 @@ struct gpu_now {
 	enum frame_source source;    /* that reported it */
 	char *uuid, *name, *vendor, *pci, *parent, *driver; /* as in struct gpu_birth */
 	struct maybe index, cuda_index, memory_bytes;
-	bool unified, is_module;
+	bool unified, is_module, is_numa;
+	struct maybe power_span_ns;  /* power is the mean of this time; 0: momentary */
 	struct maybe number; /* shown to users: the driver's index, else the next free one; a MIG instance has
 	                              * that of its GPU, and index is its own within that */
 	/* CUDA's index in the caller's environment; unknown if hidden or not determined */

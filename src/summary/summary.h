@@ -148,8 +148,14 @@ struct maybe summary_gpu_energy(const struct summary *summary, uint32_t id, bool
  * driver does not report one of the job's processes there. */
 struct maybe summary_gpu_job_mean(const struct summary *summary, uint32_t id);
 struct maybe summary_gpu_job_peak(const struct summary *summary, uint32_t id, enum method *ret_method);
+/* Upper bound of that peak, where the only mark of the driver is older than the run; else unknown. */
+struct maybe summary_gpu_job_high(const struct summary *summary, uint32_t id);
+/* The peak of a process on a GPU in this run, b of job_gpu_process. *ret_high: its upper bound by a
+ * mark that is older than the run, or unknown. */
+struct maybe summary_gpu_process_peak(const struct summary *summary, const struct birth *b,
+	enum method *ret_method, struct maybe *ret_high);
 /* Peak of the device's memory in use by all processes: the largest sample, and at least the
- * high-water mark of each of the job's processes. */
+ * high-water mark in this run of each of the job's processes. */
 struct maybe summary_gpu_device_peak(const struct summary *summary, uint32_t id);
 
 /* Adds a note; its text is copied, about is not. Returns 0 or -errno. */

@@ -58,33 +58,40 @@ struct maybe summary_gpu_energy(const struct summary *s, uint32_t id, bool *ret_
 
 /* ---- memory of the job ----------------------------------------------------------------------------------------------- */
 
-/* The largest high-water mark of a process of main, of the descendants or of both there (gpu 0: on
- * all devices); no sum is below it. *ret_only: there is only that process, so the mark is exact. */
-static struct maybe largest_hwm(const struct summary *s, uint32_t gpu, bool main, bool rest, bool *ret_only)
+/* High-water marks of the processes of main, of the descendants or of both on a GPU (0: on all
+ * devices). */
+struct hwms {
+	size_t n;              /* processes there */
+	struct maybe largest;  /* of the marks that are of this run: no sum is below it */
+	struct maybe only;     /* that of the only process there, of this run or earlier */
+};
+
+static struct hwms hwms_of(const struct summary *s, uint32_t gpu, bool main, bool rest)
 {
-	struct maybe mark = UNKNOWN;
-	size_t n = 0;
+	struct hwms all = { .largest = UNKNOWN, .only = UNKNOWN };
 
 	for (size_t i = 0; i < job_gpu_process_count(s->job); i++) {
 		const struct birth *b = &job_gpu_process(s->job, i)->birth;
+		bool is_of_run;
 
 		if (!b->gpu_process.process || (gpu && !job_gpu_is_on(s->job, b->gpu_process.gpu, gpu)) ||
 			!job_gpu_is_of(s->job, b, main, rest))
 			continue;
-		n++;
-		mark = maybe_max(mark, summary_most(s, M_GPROC_MEM_PEAK, b->id));
+		const struct maybe hwm = job_gpu_hwm(s->job, b, &is_of_run);
+
+		all.only = all.n++ == 0 ? hwm : UNKNOWN;
+		if (is_of_run)
+			all.largest = maybe_max(all.largest, hwm);
 	}
-	*ret_only = n == 1 && mark.known;
-	return mark;
+	return all;
 }
 
 static struct maybe peak_of(const struct summary *s, enum metric metric, bool main, bool rest)
 {
 	const struct maybe seen = job_gpu_unreported(s->job, 0, main, rest) ? UNKNOWN
 									    : summary_most(s, metric, 0);
-	bool only;
 
-	return maybe_max(seen, largest_hwm(s, 0, main, rest, &only));
+	return maybe_max(seen, hwms_of(s, 0, main, rest).largest);
 }
 
 struct maybe summary_gpu_job_mean(const struct summary *s, uint32_t id)
@@ -92,27 +99,51 @@ struct maybe summary_gpu_job_mean(const struct summary *s, uint32_t id)
 	return job_gpu_unreported(s->job, id, true, true) ? UNKNOWN : summary_mean(s, M_GPU_JOB_MEM, id);
 }
 
+/* The marks decide if there is one process only: the peak is its mark, if that is of this run, or
+ * lies between the samples and the mark. */
 struct maybe summary_gpu_job_peak(const struct summary *s, uint32_t id, enum method *ret_method)
 {
 	const bool is_incomplete = job_gpu_unreported(s->job, id, true, true);
 	const struct maybe seen = is_incomplete ? UNKNOWN : id ? summary_most(s, M_GPU_JOB_MEM, id)
 							       : summary_most(s, M_JOB_GPU_MEM, 0);
-	bool only;
-	const struct maybe mark = largest_hwm(s, id, true, true, &only);
+	const struct hwms hwms = hwms_of(s, id, true, true);
+	const struct maybe peak = maybe_max(seen, hwms.largest);
 
-	if (only)
+	if (hwms.only.known && peak.known && peak.value >= hwms.only.value)
 		*ret_method = METHOD_EXACT;
 	else
-		*ret_method = seen.known || mark.known ? METHOD_SAMPLED : METHOD_UNKNOWN;
-	return maybe_max(seen, mark);
+		*ret_method = peak.known ? METHOD_SAMPLED : METHOD_UNKNOWN;
+	return peak;
+}
+
+struct maybe summary_gpu_job_high(const struct summary *s, uint32_t id)
+{
+	enum method method;
+
+	(void) summary_gpu_job_peak(s, id, &method);
+	return method == METHOD_EXACT ? UNKNOWN : hwms_of(s, id, true, true).only;
+}
+
+struct maybe summary_gpu_process_peak(
+	const struct summary *s, const struct birth *b, enum method *ret_method, struct maybe *ret_high)
+{
+	bool is_of_run;
+	const struct maybe seen = summary_most(s, M_GPROC_MEM, b->id),
+			   hwm = job_gpu_hwm(s->job, b, &is_of_run);
+	const struct maybe peak = is_of_run ? maybe_max(seen, hwm) : seen;
+	const bool is_exact = hwm.known && peak.known && peak.value >= hwm.value;
+
+	*ret_high = is_exact ? UNKNOWN : hwm;
+	*ret_method = is_exact ? METHOD_EXACT : peak.known ? METHOD_SAMPLED
+							   : METHOD_UNKNOWN;
+	return peak;
 }
 
 struct maybe summary_gpu_device_peak(const struct summary *s, uint32_t id)
 {
 	const struct maybe seen = summary_most(s, M_GPU_MEM, id);
-	bool only;
 
-	return seen.known ? maybe_max(seen, largest_hwm(s, id, true, true, &only)) : UNKNOWN;
+	return seen.known ? maybe_max(seen, hwms_of(s, id, true, true).largest) : UNKNOWN;
 }
 
 /* ---- notes ----------------------------------------------------------------------------------------------------------- */
@@ -174,19 +205,26 @@ static int note_absence(struct summary *s)
 static int note_unattributed(struct summary *s)
 {
 	static const int64_t worth_a_word = INT64_C(1) << 30;
-	int64_t most = 0;
+	bool any = false, any_numa = false;
+	int r;
 
 	for (size_t i = 0; i < job_gpu_count(s->job); i++) {
-		const struct maybe mem = summary_mean(
-			s, M_GPU_UNATTRIBUTED_MEM, job_gpu(s->job, i)->birth.id);
+		const struct birth *b = &job_gpu(s->job, i)->birth;
+		const struct maybe mem = summary_mean(s, M_GPU_UNATTRIBUTED_MEM, b->id);
 
-		most = mem.known && mem.value > most ? mem.value : most;
+		if (mem.known && mem.value >= worth_a_word)
+			*(b->gpu.is_numa ? &any_numa : &any) = true;
 	}
-	if (most < worth_a_word)
-		return 0;
-	return summary_note(s, "gpu",
-		"part of the memory in use belongs to no visible process: to processes of "
-		"another container, or to the driver");
+	r = any ? summary_note(s, "gpu",
+			  "part of the memory in use belongs to no visible process: to processes of "
+			  "another container, or to the driver")
+		: 0;
+	if (r == 0 && any_numa)
+		r = summary_note(s, "gpu",
+			"part of the memory in use belongs to no visible process: the GPU's memory is a "
+			"NUMA node of the host, where the kernel may keep memory of processes that ended, "
+			"and give memory to programs that use no GPU");
+	return r;
 }
 
 static int note_unlisted(struct summary *s)
@@ -257,8 +295,27 @@ static bool is_no_list_noted(const struct job *job, const struct birth *gpu)
 	return false;
 }
 
-/* GPUs without a process list and without a note that explains it, or with PIDs of another
- * namespace. */
+/* Marks of the job's only process on a GPU that are older than the run. */
+static int note_early_hwm(struct summary *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < job_gpu_count(s->job) && r == 0; i++) {
+		const struct birth *b = &job_gpu(s->job, i)->birth;
+		const struct maybe high = summary_gpu_job_high(s, b->id);
+		char name[UNITS_LEN], bytes[UNITS_LEN];
+
+		if (high.known && !*b->gpu.parent)
+			r = summary_note(s, "gpu.memory",
+				"%s: the driver's high-water mark, %s, counts from the start of the process and did not rise in this run: the job's peak is at most that",
+				job_gpu_name(s->job, &b->gpu, name),
+				units_bytes(high.value, UNITS_IEC, bytes));
+	}
+	return r;
+}
+
+/* GPUs without a process list and without a note that explains it, with PIDs of another namespace,
+ * or with memory of processes that this namespace hides. */
 static int note_no_list(struct summary *s)
 {
 	static const char none[] =
@@ -266,6 +323,9 @@ static int note_no_list(struct summary *s)
 	static const char theirs[] =
 		"%s: its driver lists processes by the PIDs of another namespace (a container, and a driver"
 		" before 535.113); how much memory the job used there is unknown";
+	static const char hidden[] =
+		"%s: %s was allocated during the run, but no visible process uses it: hiwater runs in a PID namespace"
+		" (a container), and the driver lists no process outside it; how much memory the job used there is unknown";
 	static const char partly[] =
 		"%s: the driver returned no process list for %s of the %s; whether the job used memory there then is unknown";
 	int r = 0;
@@ -279,11 +339,15 @@ static int note_no_list(struct summary *s)
 		const bool is_zero = ours && ours->max == 0, is_none = !ours || is_zero;
 		const uint64_t ns = is_zero ? job_gpu_unqueried(s->job, gpu, &of_ns) : 0;
 		const bool strange = is_none && job_gpu_had_hidden_pids(s->job, b->id);
+		const int64_t bytes = is_none && !strange ? job_gpu_hidden(s->job, b->id) : 0;
 
-		if ((ours && ns == 0 && !strange) || is_no_list_noted(s->job, b))
+		if ((ours && ns == 0 && !strange && bytes == 0) || is_no_list_noted(s->job, b))
 			continue;
 		(void) job_gpu_name(s->job, &b->gpu, name);
-		if (ours && !strange)
+		if (bytes > 0)
+			r = summary_note(
+				s, "gpu.memory", hidden, name, units_bytes(bytes, UNITS_IEC, span));
+		else if (ours && !strange)
 			r = summary_note(s, "gpu.memory", partly, name, units_duration((int64_t) ns, span),
 				units_duration((int64_t) of_ns, of));
 		else
@@ -379,6 +443,8 @@ int summary_gpu(struct summary *s)
 		r = note_gap(s);
 	if (r == 0 && any)
 		r = note_unlisted(s);
+	if (r == 0 && any)
+		r = note_early_hwm(s);
 	if (r == 0 && any)
 		r = note_no_list(s);
 	if (r == 0 && any)

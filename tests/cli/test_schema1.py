@@ -38,7 +38,11 @@ def renamed(value):
 
 
 def figures(summary):
-    """All but what is worded for people."""
+    """All but what is worded for people, and but keys of GPUs that schema 1 did not have: they are unknown."""
+    for device in summary["gpu"]["devices"]:
+        for entry, key in (device["memory"], "job_high_bytes"), (device["power_w"], "averaged_s"), *((p, "high_bytes") for p in device["processes"]):
+            assert entry.pop(key, None) is None
+        assert not device["memory"].pop("numa", False)
     summary = {key: value for key, value in summary.items() if key not in ("schema", "run", "notes", "findings")}
     incident = summary[KEYS.get("story", "story")]
     return dict(summary, incident={key: value for key, value in incident.items() if not isinstance(value, str)})

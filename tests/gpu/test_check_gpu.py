@@ -5,8 +5,10 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 from fake_gpu import BUILD, DRIVERS, ROOT, SCENARIOS
@@ -56,6 +58,53 @@ def test_all_is_right_on_a_gpu_that_is_as_it_should_be(fake, tmp_path):
     assert (results / "results.md").read_text().count("\n") == len(rows) + 2
     for name in ("idle", "work", "oom"):
         assert "[gpu 0]" in (results / f"{name}.conf").read_text()
+
+
+def with_keys(fake, folder, gpu="", process=""):
+    """The scenario with keys added to the GPU and to its first process; its time is that of the boot, for all processes."""
+    text = (SCENARIOS / "cuda.conf").read_text().replace("include = cards", f"include = {SCENARIOS}/cards")
+    text = text.replace("power = 300000\n", f"power = 300000\n{gpu}")
+    (folder / "open.conf").write_text(text.replace("[process 0]\n", f"[process 0]\n{process}", 1))
+    return {**fake, "HIWATER_FAKE_NVML": str(folder / "open.conf"), "HIWATER_FAKE_TIME": f"since:{time.clock_gettime(time.CLOCK_BOOTTIME) - 50}"}
+
+
+def test_what_the_header_leaves_open_is_asked_first(fake, tmp_path):
+    listed = subprocess.run([sys.executable, RUN, "--list"], capture_output=True, text=True, check=True).stdout.split("\n")
+    assert [line.split()[0] for line in listed[:5]] == ["accounting", "namespace", "throttling", "momentary", "numa"]
+    env = with_keys(fake, tmp_path, "accounting_mode = 1\nevent_reasons = 0x48\nfield 74 = 0\nfield 75 = 0\nfield 185 = 300000\n",
+                    "account_memory = 1500Mi\nfrom = 0\n")
+    done, rows = checks(env, tmp_path, "accounting", "throttling", "momentary", "numa")
+    assert done.returncode == 0 and not [r for r in rows if r["result"] in ("WRONG", "skipped")], done.stdout + done.stderr
+    seen = {(r["check"], r["what"]): r["seen"] for r in rows}
+    assert seen["accounting", "its upper bound"] == "1500 MiB"
+    assert seen["throttling", "hardware thermal, by the mask"].startswith("2.") and seen["throttling", "field 75"] == "0.00 s"
+    assert seen["momentary", "hiwater gpus: power_averaged_s, capability 9.0"] in ("1", "1.0")
+    assert seen["numa", "NUMA node"] == "code 3"
+
+
+def test_a_driver_that_is_not_as_the_header_says_is_found(fake, tmp_path):
+    """Accounting that does not know of what was allocated; a field that counts what the mask does not show; memory that stays."""
+    env = with_keys(fake, tmp_path, "accounting_mode = 1\nevent_reasons = 0\nfield 74 = 0\nfield 75 = rate 1000000000\n", "account_memory = 5Mi\nfrom = 0\n")
+    done, rows = checks(env, tmp_path, "accounting", "throttling")
+    wrong = {(r["check"], r["what"]) for r in rows if r["result"] == "WRONG"}
+    assert done.returncode == 1
+    assert wrong >= {("accounting", "the mark right after 1 GiB was allocated"),
+                     ("throttling", "field 75 compared with the mask's bit of software thermal")}, wrong
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs unshare and root")
+def test_a_namespace_is_asked(fake, tmp_path):
+    """The fake lists nobody who is not in its namespace, and counts their memory."""
+    env = with_keys(fake, tmp_path)
+    text = pathlib.Path(env["HIWATER_FAKE_NVML"]).read_text()
+    pathlib.Path(env["HIWATER_FAKE_NVML"]).write_text(text.replace("power = 300000\n", "power = 300000\nmemory_used = file $HIWATER_FAKE_CUDA/memory.0\n"))
+    done, rows = checks(env, tmp_path, "namespace")
+    assert done.returncode == 0 and len(rows) == 5, done.stdout + done.stderr
+
+
+def test_accounting_that_is_off_is_not_tried(fake, tmp_path):
+    done, rows = checks(fake, tmp_path, "accounting")
+    assert done.returncode == 0 and rows[0]["result"] == "skipped" and "accounting is off" in rows[0]["seen"]
 
 
 def test_a_figure_that_is_off_is_found(fake, tmp_path):

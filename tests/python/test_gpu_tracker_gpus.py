@@ -74,6 +74,38 @@ def test_memory_and_utilisation(on_gpus):
     assert last["gpu_sum_utilization_percent"] == pytest.approx(80)
 
 
+ACCOUNTED = "[gpu 0-1]\naccounting_mode = 1\n[process 0]\npid = @{pid}\nmemory = 1000Mi\naccount_memory = 12000Mi\nfrom = -100\n"
+
+
+@pytest.mark.parametrize("module", ["gpu_tracker", "gpu_tracker_2"])
+def test_what_the_program_used_before_is_not_of_the_block(on_gpus, module):
+    """The driver's high-water mark counts from the start of the program; main is never above the system."""
+    scenario = pathlib.Path(on_gpus.env["HIWATER_FAKE_NVML"])
+    text = SCENARIO.format(pid=on_gpus.folder / "pid").replace("memory = 1000Mi\n", "", 1)
+    first = text.index("[process 0]")
+    scenario.write_text(text[:first] + ACCOUNTED.format(pid=on_gpus.folder / "pid") + text[text.index("[process 1]"):])
+    held = "tracker.resource_usage.max_gpu_ram.main" if module == "gpu_tracker" else "tracker.max_gpu_ram.main"
+    [told] = on_gpus.run(TRACK.format(module=module, arguments="gpu_ram_unit='bytes'", held=held, told="tracker.to_json()"))
+    assert told["max_gpu_ram"]["main"] == told["max_gpu_ram"]["combined"] == 1500 * MIB
+    assert told["max_gpu_ram"].get("system", 1700 * MIB) == 1700 * MIB
+
+
+def test_a_block_and_a_mark_from_before(on_gpus):
+    scenario = pathlib.Path(on_gpus.env["HIWATER_FAKE_NVML"])
+    text = SCENARIO.format(pid=on_gpus.folder / "pid")
+    first = text.index("[process 0]")
+    scenario.write_text(text[:first] + ACCOUNTED.format(pid=on_gpus.folder / "pid"))
+    [told] = on_gpus.run("""
+import hiwater
+pathlib.Path("pid").write_text(str(os.getpid()))
+with hiwater.track() as run:
+    time.sleep(3)  # the length of the block, with some lists
+memory = run.summary.gpu.devices[0].memory
+tell(memory=[memory.job_peak_bytes, memory.method, memory.job_high_bytes], main=run.summary.gpu.main.peak_bytes)
+""")
+    assert told == {"memory": [1000 * MIB, "sampled", 12000 * MIB], "main": 1000 * MIB}
+
+
 def test_nothing_is_taken_for_idle_before_the_driver_answers(on_gpus):
     with open(on_gpus.env["HIWATER_FAKE_NVML"], "a") as scenario:
         scenario.write("[call nvmlInit*]\ndelay = 0.7\n")

@@ -111,7 +111,8 @@ static int put_acc(struct putting *p, sqlite3_stmt *st)
 		!reader_time(st, 8, &acc.last_at_ns) || !reader_time(st, 9, &acc.hold_ns) ||
 		!reader_time(st, 11, &acc.span_ns) || !isfinite(acc.sum))
 		return 0;
-	(void) reader_time(st, 12, &acc.unlisted_ns); /* missing in older recordings */
+	(void) reader_time(st, 12, &acc.unlisted_ns); /* missing in older recordings, like rise */
+	acc.rise = reader_int_or(st, 13, 0);
 	return job_restore_acc(p->job, (enum metric) metric, id, &acc);
 }
 
@@ -316,7 +317,7 @@ static const char *const phase_columns[] = { "number", "parent", "name", "began"
 	"gpu_sm_active", "cpu_energy", "gpu_energy", "job_peak", "cpu", NULL };
 
 static const char *const acc_columns[] = { "entity", "id", "metric", "n", "min", "max", "max_at", "last",
-	"last_at", "hold", "sum", "span", "unlisted", NULL };
+	"last_at", "hold", "sum", "span", "unlisted", "rise", NULL };
 
 static const char *const timeline_columns[] = { "entity", "id", "metric", "t", "span", "cover", "min", "max",
 	"sum", NULL };

@@ -235,7 +235,7 @@ const struct birth_table birth_tables[BIRTHS] = {
 			"startstack", "name", "command", "is_main" } },
 	{ ENTITY_GPU, "gpu",
 		{ "id", "born", "ended", "uuid", "name", "vendor", "number", "memory", "pci", "parent",
-			"driver", "cuda", "unified", "is_module" } },
+			"driver", "cuda", "unified", "is_module", "is_numa", "power_span" } },
 	{ ENTITY_GPU_PROCESS, "gpu_process",
 		{ "id", "born", "ended", "gpu", "process", "pid", "uid", "name", "compute", "graphics" } },
 };
@@ -279,6 +279,8 @@ static struct birth read_gpu(sqlite3_stmt *st)
 	b.gpu.cuda_index = maybe_int(st, 11);
 	b.gpu.unified = reader_int_or(st, 12, 0) != 0;
 	b.gpu.is_module = reader_int_or(st, 13, 0) != 0;
+	b.gpu.is_numa = reader_int_or(st, 14, 0) != 0;
+	b.gpu.power_span_ns = maybe_int(st, 15);
 	return b;
 }
 

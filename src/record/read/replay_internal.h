@@ -32,7 +32,7 @@ struct births {
 
 enum {
 	BIRTHS = 3,
-	BIRTH_COLUMNS = 16
+	BIRTH_COLUMNS = 20
 };
 
 /* living.c: the tables with births. */

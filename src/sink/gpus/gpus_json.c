@@ -112,6 +112,7 @@ static void put_memory(struct json *j, const struct gpu_now *g)
 	key_unit(j, "total_bytes", UNIT_BYTES, g->memory_bytes);
 	put_keys(j, NULL, memory, N(memory), g->metrics);
 	key_bool(j, "unified", g->unified);
+	key_bool(j, "numa", g->is_numa);
 	json_end(j);
 }
 
@@ -249,6 +250,7 @@ static void put_device(
 	put_keys(j, "utilization", utilization, N(utilization), g->metrics);
 	put_keys(j, "power_w", power, N(power), g->metrics);
 	key_bool(j, "power_of_module", g->is_module);
+	key_unit(j, "power_averaged_s", UNIT_NS, g->power_span_ns);
 	put_keys(j, "temperature_c", temperature, N(temperature), g->metrics);
 	put_keys(j, "clock_hz", clock_hz, N(clock_hz), g->metrics);
 	put_keys(j, NULL, rest, N(rest), g->metrics);

@@ -329,6 +329,8 @@ static void put_hidden(const struct page *p, const struct gpu_now *g, unsigned w
 	}
 	if (n > HIDDEN_SHOWN)
 		(void) buf_printf(&who, ", and %zu more", n - HIDDEN_SHOWN);
+	if (n == 0 && g->is_numa)
+		(void) buf_str(&who, "NUMA node: may be of ended processes");
 	(void) buf_printf(p->out, "%*s", who.len ? GAP : 0, "");
 	(void) text_shorten(who.data, width, p->o->utf8, p->out);
 	buf_done(&who);

@@ -46,19 +46,19 @@ static void find_extras(const struct job *job, bool extras[EXTRAS])
 	for (size_t i = 0; i < job_phase_count(job); i++) {
 		const struct phase *p = job_phase(job, i);
 
-		extras[EXTRA_GPU_MEMORY] |= p->use.gpu_peak.known;
+		extras[EXTRA_GPU_MEMORY] |= job_phase_gpu_peak(job, p).known;
 		extras[EXTRA_GPU_WORK] |= work_of(p).known;
 		extras[EXTRA_ENERGY] |= energy_of(p).known;
 	}
 }
 
-static void extra_cell(struct html *h, const struct phase *p, enum extra extra)
+static void extra_cell(struct html *h, const struct job *job, const struct phase *p, enum extra extra)
 {
 	char text[UNITS_LEN];
 
 	html_raw(h, "<td>");
 	if (extra == EXTRA_GPU_MEMORY)
-		html_bytes(h, p->use.gpu_peak);
+		html_bytes(h, job_phase_gpu_peak(job, p));
 	else if (extra == EXTRA_ENERGY && energy_of(p).known)
 		html_raw(h, units_energy(energy_of(p).value, text));
 	else if (extra == EXTRA_GPU_WORK && work_of(p).known) {
@@ -100,7 +100,7 @@ static void phase_row(struct html *h, size_t run, const struct job *job, size_t 
 	html_raw(h, "</td>");
 	for (int extra = 0; extra < EXTRAS; extra++) {
 		if (extras[extra])
-			extra_cell(h, p, (enum extra) extra);
+			extra_cell(h, job, p, (enum extra) extra);
 	}
 	html_raw(h, "</tr>\n");
 }

@@ -99,6 +99,7 @@ static void memory(struct json *j, const struct summary *s, const struct birth *
 	key_maybe(j, "peak_bytes", summary_gpu_device_peak(s, b->id));
 	key_maybe(j, "mean_bytes", summary_mean(s, M_GPU_MEM, b->id));
 	key_maybe(j, "job_peak_bytes", job);
+	key_maybe(j, "job_high_bytes", summary_gpu_job_high(s, b->id));
 	key_maybe(j, "job_mean_bytes", summary_gpu_job_mean(s, b->id));
 	key_method(j, method);
 	key_maybe(j, "other_peak_bytes", summary_most(s, M_GPU_OTHER_MEM, b->id));
@@ -106,6 +107,8 @@ static void memory(struct json *j, const struct summary *s, const struct birth *
 	key_maybe(j, "reserved_bytes", summary_most(s, M_GPU_MEM_RESERVED, b->id));
 	json_key(j, "unified");
 	json_bool(j, b->gpu.unified);
+	json_key(j, "numa");
+	json_bool(j, b->gpu.is_numa);
 	json_end(j);
 }
 
@@ -144,6 +147,7 @@ static void power(struct json *j, const struct summary *s, const struct birth *b
 	key_scaled(j, "limit", summary_most(s, M_GPU_POWER_LIMIT, b->id), 1e6);
 	json_key(j, "module");
 	json_bool(j, b->gpu.is_module);
+	key_scaled(j, "averaged_s", b->gpu.power_span_ns, 1e9);
 	json_end(j);
 	object(j, "temperature_c");
 	key_scaled(j, "max", summary_most(s, M_GPU_TEMP, b->id), 1e3);
@@ -153,8 +157,9 @@ static void power(struct json *j, const struct summary *s, const struct birth *b
 
 static void process(struct json *j, const struct summary *s, const struct birth *b)
 {
-	const struct maybe mark = summary_most(s, M_GPROC_MEM_PEAK, b->id),
-			   seen = summary_most(s, M_GPROC_MEM, b->id);
+	enum method method;
+	struct maybe high;
+	const struct maybe peak = summary_gpu_process_peak(s, b, &method, &high);
 	const struct process *member = b->gpu_process.process
 					       ? job_process_by_id(s->job, b->gpu_process.process)
 					       : NULL;
@@ -165,10 +170,10 @@ static void process(struct json *j, const struct summary *s, const struct birth 
 	json_key(j, "job");
 	json_bool(j, b->gpu_process.process != 0);
 	key_maybe(j, "uid", b->gpu_process.uid);
-	key_maybe(j, "peak_bytes", maybe_max(mark, seen));
+	key_maybe(j, "peak_bytes", peak);
+	key_maybe(j, "high_bytes", high);
 	key_maybe(j, "mean_bytes", summary_mean(s, M_GPROC_MEM, b->id));
-	key_method(j, mark.known ? METHOD_EXACT : seen.known ? METHOD_SAMPLED
-							     : METHOD_UNKNOWN);
+	key_method(j, method);
 	key_scaled(j, "busy_mean", summary_mean(s, M_GPROC_SM_BUSY, b->id), 1e6);
 	json_end(j);
 }

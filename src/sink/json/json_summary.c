@@ -249,19 +249,20 @@ static void key_ratio(struct json *j, const char *key, struct maybe ppm)
 		json_null(j);
 }
 
-static void phase_use(struct json *j, const struct phase *p)
+static void phase_use(struct json *j, const struct job *job, const struct phase *p)
 {
 	const struct phase_use *u = &p->use;
+	const struct maybe peak = job_phase_gpu_peak(job, p);
 
 	json_key(j, "gpu");
-	if (!u->gpu_peak.known && !u->work[GPU_WORK_BUSY].known && !u->work[GPU_WORK_SM].known) {
+	if (!peak.known && !u->work[GPU_WORK_BUSY].known && !u->work[GPU_WORK_SM].known) {
 		json_null(j);
 	} else {
 		json_object(j);
-		key_maybe(j, "before_bytes", u->gpu_before);
-		key_maybe(j, "peak_bytes", u->gpu_peak);
-		key_maybe(j, "after_bytes", p->end_ns ? u->gpu_after : UNKNOWN);
-		key_str(j, "method", u->gpu_peak.known ? method_name(METHOD_SAMPLED) : NULL);
+		key_maybe(j, "before_bytes", peak.known ? u->gpu_before : UNKNOWN);
+		key_maybe(j, "peak_bytes", peak);
+		key_maybe(j, "after_bytes", peak.known && p->end_ns ? u->gpu_after : UNKNOWN);
+		key_str(j, "method", peak.known ? method_name(METHOD_SAMPLED) : NULL);
 		key_ratio(j, "gpu_mean", u->work[GPU_WORK_BUSY]);
 		key_ratio(j, "sm_active_mean", u->work[GPU_WORK_SM]);
 		json_end(j);
@@ -274,7 +275,7 @@ static void phase_use(struct json *j, const struct phase *p)
 	json_end(j);
 }
 
-static void phase(struct json *j, const struct phase *p)
+static void phase(struct json *j, const struct job *job, const struct phase *p)
 {
 	json_object(j);
 	key_str(j, "name", p->name);
@@ -290,7 +291,7 @@ static void phase(struct json *j, const struct phase *p)
 	key_maybe(j, "job_peak_bytes", p->use.job_peak);
 	json_end(j);
 	key_seconds(j, "cpu_s", p->use.cpu_ns);
-	phase_use(j, p);
+	phase_use(j, job, p);
 	json_end(j);
 }
 
@@ -317,7 +318,7 @@ static void phases_and_series(struct json *j, const struct summary *s)
 	json_key(j, "phases");
 	json_array(j);
 	for (size_t i = 0; s->job && i < job_phase_count(s->job); i++)
-		phase(j, job_phase(s->job, i));
+		phase(j, s->job, job_phase(s->job, i));
 	json_end(j);
 	key_object(j, "series");
 	for (size_t i = 0; s->job && i < job_series_count(s->job); i++)

@@ -120,9 +120,11 @@ static void phase(struct text *t, const struct phase *p, const char *title)
 	if (p->ram_known && p->end_ns)
 		fact(t, "%s: RAM of the main process after: %s", title,
 			units_bytes(p->ram_after, t->o->units, text));
-	if (p->use.gpu_peak.known)
+	const struct maybe gpu_peak = job_phase_gpu_peak(t->s->job, p);
+
+	if (gpu_peak.known)
 		fact(t, "%s: GPU memory peak of the job: %s", title,
-			units_bytes(p->use.gpu_peak.value, t->o->units, text));
+			units_bytes(gpu_peak.value, t->o->units, text));
 	if (p->use.cpu_energy_uj.known)
 		fact(t, "%s: about %s joules of the CPUs", title,
 			units_number((double) p->use.cpu_energy_uj.value / 1e6, text));

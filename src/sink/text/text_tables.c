@@ -134,7 +134,7 @@ static struct maybe figure_of(const struct text *t, const struct phase *p, enum 
 		[COLUMN_BEFORE] = { p->ram_before, p->ram_known },
 		[COLUMN_PEAK] = { p->ram_peak, p->ram_known },
 		[COLUMN_AFTER] = { p->ram_after, p->ram_known && p->end_ns },
-		[COLUMN_GPU_PEAK] = p->use.gpu_peak,
+		[COLUMN_GPU_PEAK] = job_phase_gpu_peak(t->s->job, p),
 		[COLUMN_GPU_BUSY] = p->use.work[GPU_WORK_SM].known ? p->use.work[GPU_WORK_SM]
 								   : p->use.work[GPU_WORK_BUSY],
 		[COLUMN_ENERGY] = maybe_max(maybe_max(p->use.cpu_energy_uj, p->use.gpu_energy_uj),

@@ -302,6 +302,7 @@ static void names(const struct root *root, struct machine *m)
 	first_line(root->proc, "sys/kernel/osrelease", m->kernel, sizeof(m->kernel));
 	cpu_model(root, m->cpu_model, sizeof(m->cpu_model));
 	snprintf(m->container, sizeof(m->container), "%s", machine_container(root, m->kernel));
+	m->pid_namespace = root->live && !machine_first_pids(root);
 	first_line(root->proc, "sys/kernel/random/boot_id", boot_id, sizeof(boot_id));
 	m->boot_id_hash = boot_id[0] ? hash_of(boot_id) : 0;
 }

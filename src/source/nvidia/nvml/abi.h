@@ -221,6 +221,7 @@ static_assert(sizeof(struct nvml_event) == 32 && sizeof(struct nvml_attributes) 
 	X(display_active, (void *, unsigned *), "nvmlDeviceGetDisplayActive") \
 	X(compute_mode, (void *, unsigned *), "nvmlDeviceGetComputeMode") \
 	X(addressing, (void *, struct nvml_versioned *), "nvmlDeviceGetAddressingMode") \
+	X(numa_node, (void *, unsigned *), "nvmlDeviceGetNumaNodeId") \
 	X(ecc_mode, (void *, unsigned *now, unsigned *pending), "nvmlDeviceGetEccMode") \
 	X(retired_pending, (void *, unsigned *), "nvmlDeviceGetRetiredPagesPendingStatus") \
 	X(power_managed, (void *, unsigned *), "nvmlDeviceGetPowerManagementMode") \

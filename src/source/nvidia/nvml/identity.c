@@ -127,6 +127,24 @@ static bool is_of_module(struct source *s, const struct nvml_gpu *d)
 	return NVML_CALL(&s->nvml, fields, d->handle, 1, &v) == NVML_SUCCESS && v.code == NVML_SUCCESS;
 }
 
+/* NVML's header: power is the mean of 1 s on Ampere and later, GA100 (capability 8.0) excepted, and
+ * momentary on all others. */
+static struct maybe power_span(struct source *s, const struct nvml_gpu *d)
+{
+	int major = 0, minor = 0;
+
+	if (NVML_CALL(&s->nvml, compute_capability, d->handle, &major, &minor) != NVML_SUCCESS || major <= 0)
+		return UNKNOWN;
+	return known(major > 8 || (major == 8 && minor > 0) ? 1000000000 : 0);
+}
+
+static bool is_numa_node(struct source *s, const struct nvml_gpu *d)
+{
+	unsigned node = NVML_NONE_U32;
+
+	return NVML_CALL(&s->nvml, numa_node, d->handle, &node) == NVML_SUCCESS && node != NVML_NONE_U32;
+}
+
 static void read_modes(struct source *s, struct nvml_gpu *d)
 {
 	unsigned mig = 0, pending;
@@ -138,6 +156,8 @@ static void read_modes(struct source *s, struct nvml_gpu *d)
 					  NVML_SUCCESS &&
 				  accounting == 1;
 	d->is_module = is_of_module(s, d);
+	d->is_numa = is_numa_node(s, d);
+	d->power_span_ns = power_span(s, d);
 	d->may_sleep = nvml_pci_read(s->env->root, d->pci, &pci) && pci.may_sleep;
 }
 
@@ -211,6 +231,8 @@ static void write_birth(const struct source *s, struct nvml_gpu *d, struct frame
 			.memory_bytes = d->memory_bytes,
 			.unified = d->unified,
 			.is_module = d->is_module,
+			.is_numa = d->parent ? d->parent->is_numa : d->is_numa,
+			.power_span_ns = d->power_span_ns,
 		},
 	};
 

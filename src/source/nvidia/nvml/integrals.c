@@ -122,6 +122,7 @@ static const uint64_t reason_bits[NVML_REASONS] = {
 	[REASON_THERMAL] = 0x20 | 0x40, /* software and hardware thermal slowdown */
 	[REASON_HW] = HW_SLOWDOWN | 0x80, /* power brake */
 	[REASON_OTHER] = 0x10 | 0x200 | 0x400, /* sync boost, board limit, reliability */
+	[REASON_HW_THERMAL] = 0x40,
 };
 
 void nvml_reasons_of(uint64_t mask, bool ret[NVML_REASONS])
@@ -196,10 +197,42 @@ int nvml_throttle_power(struct source *s, struct nvml_gpu *d, struct reading *r)
 	return read_field(d, FIELD_THROTTLE_POWER, r);
 }
 
-int nvml_throttle_thermal(struct source *s, struct nvml_gpu *d, struct reading *r)
+/* Where the mask of reasons cannot be read. */
+int nvml_throttle_thermal_sw(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
 	(void) s;
 	return read_field(d, FIELD_THROTTLE_THERMAL, r);
+}
+
+/* By NVML's header the driver's time (field 75) is that of the software's slowdown alone. It may
+ * include the hardware's on some driver, and both may be active at once: between two reads, the
+ * larger of the driver's time and the hardware's time by the mask counts. */
+int nvml_throttle_thermal(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	struct nvml_thermal *t = &d->thermal;
+	const uint64_t driver_ns = d->fields.value[FIELD_THROTTLE_THERMAL];
+	const int code = d->fields.code[FIELD_THROTTLE_THERMAL];
+
+	if (code != NVML_SUCCESS)
+		return code;
+	if (d->reasons.n_reads != s->n_reads)
+		read_reasons(s, d);
+	if (nvml_code(d->reasons.code)->meaning == NVML_ABSENT ||
+		nvml_code(d->reasons.code)->meaning == NVML_FORBIDDEN)
+		return d->reasons.code;
+	const uint64_t hw_ns = d->reasons.total_ns[REASON_HW_THERMAL];
+	const uint64_t of_driver = counter_delta(t->driver_ns, driver_ns),
+		       of_hw = counter_delta(t->hw_ns, hw_ns);
+
+	if (!t->begun)
+		t->total_ns = driver_ns;
+	else
+		t->total_ns += of_driver > of_hw ? of_driver : of_hw;
+	*t = (struct nvml_thermal) {
+		.driver_ns = driver_ns, .hw_ns = hw_ns, .total_ns = t->total_ns, .begun = true
+	};
+	nvml_set(r, t->total_ns, 1);
+	return NVML_SUCCESS;
 }
 
 /* All three or none: a sum without one of them would be less precise than the mask. */

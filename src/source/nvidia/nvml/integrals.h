@@ -17,6 +17,7 @@ enum nvml_reason {
 	REASON_THERMAL,
 	REASON_HW,
 	REASON_OTHER,
+	REASON_HW_THERMAL, /* the hardware's part of REASON_THERMAL */
 	NVML_REASONS,
 };
 
@@ -27,6 +28,14 @@ struct nvml_reasons {
 	bool active[NVML_REASONS];
 	uint64_t total_ns[NVML_REASONS];
 	int code;
+};
+
+/* Time of throttling for heat: the driver's time of the software's, and the hardware's by the
+ * mask. */
+struct nvml_thermal {
+	uint64_t driver_ns, hw_ns; /* as last read */
+	uint64_t total_ns;
+	bool begun;
 };
 
 struct nvml_power {
@@ -60,6 +69,7 @@ int nvml_power_onwards(struct source *s, struct nvml_gpu *d, struct reading *r);
 int nvml_power_integral(struct source *s, struct nvml_gpu *d, struct reading *r);
 int nvml_throttle_power(struct source *s, struct nvml_gpu *d, struct reading *r);
 int nvml_throttle_thermal(struct source *s, struct nvml_gpu *d, struct reading *r);
+int nvml_throttle_thermal_sw(struct source *s, struct nvml_gpu *d, struct reading *r);
 int nvml_throttle_other(struct source *s, struct nvml_gpu *d, struct reading *r);
 int nvml_reasons_power(struct source *s, struct nvml_gpu *d, struct reading *r);
 int nvml_reasons_thermal(struct source *s, struct nvml_gpu *d, struct reading *r);

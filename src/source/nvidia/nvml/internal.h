@@ -92,6 +92,8 @@ struct nvml_gpu {
 	bool unified;  /* its memory is the host's */
 	bool is_duplicate; /* has another GPU's UUID: identified by PCI address */
 	bool is_module;
+	bool is_numa;  /* its memory is a NUMA node of the host */
+	struct maybe power_span_ns; /* its power is the mean of this time; 0: momentary */
 	struct maybe memory_bytes, memory_reported; /* in total; as its birth reported it */
 	bool may_sleep;    /* the kernel powers it down when unused */
 	bool state_noted;  /* asleep, closed or away */
@@ -111,6 +113,7 @@ struct nvml_gpu {
 	struct nvml_counter counters[METRIC_COUNT];
 	struct nvml_fields fields;
 	struct nvml_reasons reasons;
+	struct nvml_thermal thermal;
 	struct nvml_power power;
 	uint64_t samples_seen_us[NVML_SAMPLES]; /* newest sample used, by NVML_SAMPLES_*; wall clock */
 	bool samples_absent[NVML_SAMPLES];
@@ -138,6 +141,7 @@ struct source {
 	bool rescan;     /* MIG instances may have changed */
 	uint64_t checked_ns;
 	uint64_t retry_first_ns; /* first delay before a lost GPU is retried */
+	uint64_t run_wall_us;    /* wall clock at the run's start; UINT64_MAX: no run */
 	bool pids_mean_nothing; /* an old driver in a container reports the host's pids */
 	struct nvml_room room;
 	uint64_t idle_ns;       /* how long a list stays valid while memory does not move */

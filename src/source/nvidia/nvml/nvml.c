@@ -111,6 +111,9 @@ static int nvml_open(const struct source_env *env, struct source **ret, struct e
 		return err_set(err, -ENOMEM, "NVML: out of memory");
 	s->env = env;
 	s->now_ns = clock_boot_ns();
+	s->run_wall_us = UINT64_MAX;
+	if (env->start_boot_ns)
+		s->run_wall_us = (clock_wall_ns() - counter_delta(env->start_boot_ns, s->now_ns)) / 1000;
 	s->retry_first_ns = RETRY_NS;
 	s->is_wsl = is_wsl(env->root);
 	int r = nvml_load(env, &s->nvml, err);

@@ -94,6 +94,9 @@ static void append_peak(struct source *s, struct nvml_gpu *d, struct nvml_proces
 	if (a.max_bytes > INT64_MAX || a.max_bytes == 0 || is_of_earlier(p, &a) ||
 		is_implausible(d, a.max_bytes))
 		return;
+	/* A mark that began within the run is all of the run's: it began at 0. */
+	if (!p->accounted_us && a.start_us > s->run_wall_us)
+		framebuf_value(out, M_GPROC_MEM_PEAK, p->id, 0);
 	p->accounted_us = a.start_us;
 	framebuf_value(out, M_GPROC_MEM_PEAK, p->id, (int64_t) a.max_bytes);
 }

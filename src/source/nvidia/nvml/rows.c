@@ -167,6 +167,17 @@ static int read_power(struct source *s, struct nvml_gpu *d, struct reading *r)
 	return code;
 }
 
+static int read_power_mean(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return d->power_span_ns.value > 0 ? read_power(s, d, r) : NVML_NOT_SUPPORTED;
+}
+
+static int read_power_momentary(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return d->power_span_ns.known && d->power_span_ns.value == 0 ? read_power(s, d, r)
+								     : NVML_NOT_SUPPORTED;
+}
+
 static int read_energy(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
 	uint64_t mj = NVML_NONE_U64;
@@ -362,7 +373,11 @@ const struct nvml_row nvml_rows[] = {
 	{ GPU(ACTIVITY, M_GPU_BUSY, M_GPU_MEM_BUSY), ALL_TIME,
 		{ { read_utilization, "nvmlDeviceGetUtilizationRates, nvmlDeviceGetSamples", NULL } } },
 	{ GPU(ACTIVITY, M_GPU_POWER), GPU_POWER_MOST,
-		{ { read_power, "nvmlDeviceGetPowerUsage, nvmlDeviceGetSamples", NULL } } },
+		{ { read_power_mean, "nvmlDeviceGetPowerUsage, the mean of 1 s; nvmlDeviceGetSamples",
+			  NULL },
+			{ read_power_momentary,
+				"nvmlDeviceGetPowerUsage, momentary; nvmlDeviceGetSamples", NULL },
+			{ read_power, "nvmlDeviceGetPowerUsage, nvmlDeviceGetSamples", NULL } } },
 	{ GPU(ACTIVITY, M_GPU_ENERGY), ANYTHING,
 		{ { read_energy, "nvmlDeviceGetTotalEnergyConsumption", NULL },
 			{ nvml_power_instead,
@@ -386,7 +401,11 @@ const struct nvml_row nvml_rows[] = {
 		{ { nvml_throttle_power, "NVML field 74", NULL },
 			{ nvml_reasons_power, "clock event reasons, over time", NULL } } },
 	{ GPU(STATE, M_GPU_THROTTLE_THERMAL), ANYTHING,
-		{ { nvml_throttle_thermal, "NVML field 75", NULL },
+		{ { nvml_throttle_thermal,
+			  "NVML field 75 for the software's slowdown, clock event reasons for the hardware's",
+			  NULL },
+			{ nvml_throttle_thermal_sw, "NVML field 75, of the software's slowdown",
+				"gpu: throttling by the hardware for heat is not in gpu.throttle_thermal: the driver does not report clock event reasons" },
 			{ nvml_reasons_thermal, "clock event reasons, over time", NULL } } },
 	{ GPU(STATE, M_GPU_THROTTLE_HW), ANYTHING,
 		{ { nvml_reasons_hw, "clock event reasons, over time", NULL } } },

@@ -244,6 +244,49 @@ CHILD_TEST(accounting_is_the_drivers_own_mark)
 	rig_done(&rig);
 }
 
+/* The first value of the mark of a process that began that many seconds after the run. */
+static int64_t first_mark(const char *from)
+{
+	struct nvml_rig rig;
+	char text[1024];
+
+	(void) snprintf(text, sizeof(text),
+		"[driver]\nlevel = 580\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 80Gi\n"
+		"memory_used = 20Gi\naccounting_mode = 1\n"
+		"[process 0]\npid = 4100002\nfrom = %s\nmemory = 1Gi\naccount_memory = 50Gi\n",
+		from);
+	rig_scenario(&rig, "580", text);
+	rig_at(&rig, 3);
+	rig.root = temp_tree_root(&rig.tree);
+	rig.env = (struct source_env) { .root = &rig.root, .start_boot_ns = clock_boot_ns() - 2000000000 };
+	assert_int_equal(source_nvml.open(&rig.env, &rig.s, &rig.err), 0);
+	rig_read(&rig, PROCESSES);
+	const struct birth *born = find_process(&rig.out, 1, 4100002);
+
+	assert_non_null(born);
+	const struct reading *first_read = rig.out.readings;
+
+	check_value(&rig.out, M_GPROC_MEM_PEAK, born->id, 50 * GIB); /* the last one */
+	while (first_read->metric != M_GPROC_MEM_PEAK)
+		first_read++;
+	const int64_t first = first_read->value;
+
+	rig_done(&rig);
+	return first;
+}
+
+CHILD_TEST(a_mark_that_began_in_the_run_began_at_zero)
+{
+	(void) state;
+	assert_int_equal(first_mark("2.5"), 0);
+}
+
+CHILD_TEST(a_mark_that_began_before_the_run_did_not)
+{
+	(void) state;
+	assert_int_equal(first_mark("-3600"), 50 * GIB);
+}
+
 /* Accounting data of a listed process which the driver reports as ended, with that start time. */
 static bool has_mark(const char *epoch)
 {
@@ -316,6 +359,90 @@ CHILD_TEST(without_counters_time_is_added_up)
 	check_value(&rig.out, M_GPU_THROTTLE_OTHER, 1, 0);
 	assert_int_equal(rig.out.n_events, 0); /* noted once */
 	rig_done(&rig);
+}
+
+/* Thermal and hardware throttling over a tenth of a second and more, and what is noted. */
+struct throttled {
+	int64_t thermal_ns, hw_ns, least_ns, most_ns;
+	bool noted;
+};
+
+static struct throttled throttled(const char *keys, double span_s)
+{
+	struct nvml_rig rig;
+	struct throttled t;
+	char text[512];
+
+	(void) snprintf(text, sizeof(text),
+		"[driver]\nlevel = 580\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\n%s",
+		keys);
+	rig_scenario(&rig, "580", text);
+	rig_open(&rig);
+	const uint64_t begin = clock_boot_ns();
+
+	rig_read(&rig, STATE);
+	const struct reading *thermal = find_reading(&rig.out, M_GPU_THROTTLE_THERMAL, 1),
+			     *hw = find_reading(&rig.out, M_GPU_THROTTLE_HW, 1);
+
+	assert_true(thermal && thermal->known);
+	t.noted = has_note(&rig.out, "gpu", "throttling by the hardware for heat is not in");
+	t.thermal_ns = thermal->value;
+	t.hw_ns = hw && hw->known ? hw->value : 0;
+	rig_wait_gpm();
+	rig_at(&rig, span_s);
+	rig_read(&rig, STATE);
+	thermal = find_reading(&rig.out, M_GPU_THROTTLE_THERMAL, 1);
+	hw = find_reading(&rig.out, M_GPU_THROTTLE_HW, 1);
+	t.thermal_ns = thermal->value - t.thermal_ns;
+	t.hw_ns = hw && hw->known ? hw->value - t.hw_ns : 0;
+	t.least_ns = 100000000;
+	t.most_ns = (int64_t) (clock_boot_ns() - begin);
+	rig_done(&rig);
+	return t;
+}
+
+CHILD_TEST(hardware_slowdown_for_heat_is_not_in_the_drivers_time)
+{
+	(void) state;
+	const struct throttled t = throttled("field 75 = 7000000000\nevent_reasons = 0x48\n", 1);
+
+	assert_true(t.thermal_ns >= t.least_ns && t.thermal_ns <= t.most_ns);
+	assert_int_equal(t.hw_ns, 0);
+}
+
+CHILD_TEST(the_drivers_time_is_that_of_the_software)
+{
+	(void) state;
+	/* 0.7 s of it, whatever the mask says of two instants */
+	const struct throttled t = throttled("field 75 = rate 700000000 5\nevent_reasons = 0x28\n", 1);
+
+	assert_int_equal(t.thermal_ns, 700000000);
+}
+
+CHILD_TEST(a_driver_whose_time_includes_the_hardwares)
+{
+	(void) state;
+	const struct throttled t = throttled("field 75 = rate 1000000000\nevent_reasons = 0x48\n", 20);
+
+	assert_int_equal(t.thermal_ns, 20000000000); /* not twice */
+}
+
+CHILD_TEST(a_power_brake_is_no_heat)
+{
+	(void) state;
+	const struct throttled t = throttled("field 75 = 0\nevent_reasons = 0x88\n", 1);
+
+	assert_int_equal(t.thermal_ns, 0);
+	assert_true(t.hw_ns >= t.least_ns && t.hw_ns <= t.most_ns && !t.noted);
+}
+
+CHILD_TEST(without_the_reasons_it_is_noted)
+{
+	(void) state;
+	const struct throttled t = throttled("field 75 = rate 300000000\n", 1);
+
+	assert_int_equal(t.thermal_ns, 300000000);
+	assert_true(t.noted);
 }
 
 /* ---- MIG ------------------------------------------------------------------------------------- */
@@ -603,6 +730,13 @@ int main(void)
 		cmocka_unit_test(traffic_without_gpm_is_counted_by_fields),
 		cmocka_unit_test(processes_come_and_go),
 		cmocka_unit_test(bursts_between_two_samples_are_reported),
+		cmocka_unit_test(hardware_slowdown_for_heat_is_not_in_the_drivers_time),
+		cmocka_unit_test(the_drivers_time_is_that_of_the_software),
+		cmocka_unit_test(a_driver_whose_time_includes_the_hardwares),
+		cmocka_unit_test(a_power_brake_is_no_heat),
+		cmocka_unit_test(without_the_reasons_it_is_noted),
+		cmocka_unit_test(a_mark_that_began_in_the_run_began_at_zero),
+		cmocka_unit_test(a_mark_that_began_before_the_run_did_not),
 		cmocka_unit_test(accounting_is_the_drivers_own_mark),
 		cmocka_unit_test(the_mark_of_an_earlier_process_of_that_pid),
 		cmocka_unit_test(the_mark_of_one_that_has_just_ended),

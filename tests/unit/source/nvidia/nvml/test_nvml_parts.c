@@ -269,6 +269,7 @@ static void reasons_are_told_apart(void **state)
 		assert_int_equal(is[REASON_THERMAL], cases[i].thermal);
 		assert_int_equal(is[REASON_HW], cases[i].hw);
 		assert_int_equal(is[REASON_OTHER], cases[i].other);
+		assert_int_equal(is[REASON_HW_THERMAL], (cases[i].mask & 0x40) != 0);
 	}
 }
 
