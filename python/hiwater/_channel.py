@@ -9,6 +9,7 @@ STOPPED_LIMIT_S, and is abandoned if it is still stopped as long again later.
 """
 from __future__ import annotations
 
+import atexit
 import errno
 import fcntl
 import os
@@ -240,11 +241,6 @@ class Channel:
         if self._spawned:
             self._spawned.wait(_spawn.WAIT_LIMIT_S)
 
-    @property
-    def must_be_reaped(self) -> bool:
-        """True if this process has to reap what is left of the recorder; `close` does."""
-        return self._spawned is not None and self._spawned.is_waiting
-
     def _begin(self, text: str, end: float) -> int:
         self._number += 1
         number = self._number
@@ -371,4 +367,11 @@ def _forget_all() -> None:
     _channels.clear()
 
 
+def _close_all() -> None:
+    """At exit, after the runs: nothing of a recorder is left to be reaped by others."""
+    for channel in list(_channels):
+        channel.close()
+
+
 os.register_at_fork(after_in_child=_forget_all)
+atexit.register(_close_all)

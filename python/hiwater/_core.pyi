@@ -43,5 +43,5 @@ def spawn(argv: List[bytes], environment: List[bytes], descriptors: Tuple[int, i
     always has without stays. Raises OSError."""
 
 def reap(pid: int, stack: int, limit_ms: int, /) -> int:
-    """Waits for an intermediate process. Returns the exit status of its command, -1 if it still
+    """Lets an intermediate process end after its command, and waits for it. Returns the exit status of its command, -1 if it still
     runs, -2 if it is no child of this process."""

@@ -135,7 +135,7 @@ static inline long raw(long number, long a, long b, long c, long d, long e)
 #endif
 
 struct waiting {
-	struct pollfd fds[2];    /* SIGCHLD; the end of the program */
+	struct pollfd fds[2];    /* signals; the end of the program */
 	int report;
 	pid_t command, owner;
 	struct timespec limit;   /* without a pidfd: how often to look for the program */
@@ -146,7 +146,7 @@ struct waiting {
 __attribute__((noinline, noreturn)) NO_CANARY static void reap_all(struct waiting *w)
 {
 	const long limit = w->fds[1].fd < 0 ? (long) &w->limit : 0;
-	int status = 0, code = 0;
+	int status = 0, code = 0, is_released = 0;
 	long pid;
 
 	(void) raw(SYS_write, w->report, (long) &status, sizeof(status), 0, 0); /* the program continues */
@@ -156,12 +156,13 @@ __attribute__((noinline, noreturn)) NO_CANARY static void reap_all(struct waitin
 			if (pid == w->command)
 				code = status;
 		}
-		if (pid < 0 || w->fds[1].revents || raw(SYS_getppid, 0, 0, 0, 0, 0) != w->owner)
+		if ((pid < 0 && is_released) || w->fds[1].revents || raw(SYS_getppid, 0, 0, 0, 0, 0) != w->owner)
 			break;
 		w->limit.tv_sec = 1;
 		(void) raw(SYS_ppoll, (long) w->fds, 2, limit, 0, 8);
-		if (w->fds[0].revents)
-			(void) raw(SYS_read, w->fds[0].fd, (long) &w->info, sizeof(w->info), 0, 0);
+		if (w->fds[0].revents &&
+			raw(SYS_read, w->fds[0].fd, (long) &w->info, sizeof(w->info), 0, 0) > 0)
+			is_released |= w->info.ssi_signo == SIGTERM;
 	}
 	for (;;)
 		(void) raw(SYS_exit_group, (code & 0x7f) ? 128 + (code & 0x7f) : code >> 8 & 0xff, 0, 0, 0, 0);
@@ -191,6 +192,7 @@ static void stay(const struct task *t, pid_t command)
 	close_all_but(t->report);
 	(void) sigemptyset(&ends);
 	(void) sigaddset(&ends, SIGCHLD);
+	(void) sigaddset(&ends, SIGTERM);
 	w.fds[0] = (struct pollfd) { .fd = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK), .events = POLLIN };
 #ifdef SYS_pidfd_open
 	w.fds[1] = (struct pollfd) { .fd = (int) syscall(SYS_pidfd_open, t->owner, 0U), .events = POLLIN };
@@ -330,14 +332,19 @@ PyObject *core_spawn(PyObject *module, PyObject *arguments)
 	return made;
 }
 
-/* Waits for an intermediate, at most limit_ms. Returns an exit status, -1 if it still runs, -2 if it
+/* Releases an intermediate, and waits for it, at most limit_ms. Returns an exit status, -1 if it still runs, -2 if it
  * is no child of this process any more. */
 static int reap(pid_t pid, int limit_ms)
 {
 	const struct timespec moment = { .tv_nsec = ONE_MS };
+	siginfo_t info;
 	int status = 0;
 	pid_t r;
 
+	/* As long as it is this process's child, no other process has its pid. */
+	if (waitid(P_PID, (id_t) pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0)
+		return -2;
+	(void) kill(pid, SIGTERM);
 	while ((r = waitpid(pid, &status, WNOHANG | __WALL)) == 0 && limit_ms-- > 0)
 		(void) nanosleep(&moment, NULL);
 	if (r == 0)

@@ -7,8 +7,9 @@
  * that never calls exec starts the command. It shares the memory of the program, so that nothing is
  * copied and no page becomes copy-on-write. Either it ends at once, and the command is adopted by
  * init, or it stays as subreaper, where init does not reap: it reaps the command and its
- * descendants, and then ends with the exit status of the command. It also ends with the program,
- * since the shared memory would stay with it.
+ * descendants. When those have ended and core_reap() has sent SIGTERM, it ends, with the exit status
+ * of the command; before, it would be a zombie. It also ends with the program, since the shared
+ * memory would stay with it.
  */
 #pragma once
 

@@ -259,8 +259,7 @@ class Spare:
         self._recording.is_temporary = True
         os.mkdir(folder, 0o700)
         try:
-            word = "spare-and-wait" if channel.must_be_reaped else "spare"
-            self._request = channel.ask_for_later(f"{word} {self._recording.path}")
+            self._request = channel.ask_for_later(f"spare {self._recording.path}")
         except BaseException:
             os.rmdir(folder)
             raise

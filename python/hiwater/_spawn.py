@@ -35,11 +35,6 @@ class Spawned:
         self._pid = pid  # of its intermediate process; 0: it has ended
         self._stacks = stacks
 
-    @property
-    def is_waiting(self) -> bool:
-        """True if there is an intermediate process that was not reaped yet."""
-        return self._pid > 0
-
     def wait(self, limit_s: float) -> bool:
         """Waits for the end of the helper if it has an intermediate process, and reaps that. False:
         it has not ended yet; a later helper's start or wait reaps it."""

@@ -146,6 +146,21 @@ def test_the_commands_of_the_drop_ins_run_the_job_unmeasured(program):
         assert done.returncode == 7 and done.stdout.startswith("ran\n") and "Nothing is tracked: /nonexistent/hiwater" in done.stderr, done
 
 
+def test_the_magics_of_a_shell(program):
+    """%hiwater on and off, and a cell, without the command: a line on stderr says why."""
+    program.env["HIWATER_COMMAND"] = "/nonexistent/hiwater"
+    program.run("""
+        import contextlib, io, types
+        from hiwater._ipython import Magic
+        magic = Magic(types.SimpleNamespace(execution_count=1))
+        for line in ("on -n x", "off", "_cell -n y --live --report"):
+            with contextlib.redirect_stderr(io.StringIO()) as said: magic(line)
+            assert ("/nonexistent/hiwater" in said.getvalue()) == (line != "off"), (line, said.getvalue())
+        magic.after_cell(types.SimpleNamespace())
+        assert hiwater.current() is None
+    """)
+
+
 def test_a_thread_limit(program):
     """The thread that reads the frameworks cannot start: the run is measured without it."""
     program.run("""
@@ -282,6 +297,9 @@ def test_no_handler_of_sigchld_is_called(program):
         got = []
         signal.signal(signal.SIGCHLD, lambda *_: got.append(1))
         with hiwater.track() as run: pass
+        assert run.recording.summary.run.complete and run.report("r.html")  # these run the command
+        try: hiwater.open("nothing-like-it")
+        except hiwater.Error as e: assert "nothing-like-it" in str(e)
         from hiwater.compat.gpu_tracker import Tracker
         with Tracker(disable_logs=True, tracking_file="t.csv", sleep_time=0.1) as tracker: time.sleep(0.3)
         time.sleep(0.1)
@@ -339,6 +357,22 @@ def test_nothing_is_left_in_a_container(program, init):
     """, *CONTAINER, *init)
 
 
+def test_nothing_is_left_by_what_the_program_left_open(program):
+    """A run and a tracker that nobody stopped, where process 1 reaps nobody."""
+    if not is_allowed():
+        pytest.skip("no user and pid namespaces here")
+    (program.folder / "inner.py").write_text("import hiwater\nfrom hiwater.compat.gpumemprof import CPUMemoryTracker\n"
+                                             "run = hiwater.start()\ntracker = CPUMemoryTracker(); tracker.start_tracking()\n"
+                                             "tracker._evidence._starter and tracker._evidence._starter.join()\n"
+                                             "from hiwater._channel import Channel\nfrom hiwater._command import command\n"
+                                             "import os\nleft = Channel(command(), ['--summary', 'none', '--no-record', '--', str(os.getpid())])\n")
+    program.run(LEFT + """
+    pid = os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, "inner.py"])
+    assert os.waitpid(pid, 0)[1] == 0
+    assert left() == [], left()
+    """, *CONTAINER)
+
+
 def test_a_killed_program_takes_its_reaper_along(program):
     """The memory that they share is free at once; the recording is complete."""
     if not is_allowed():
@@ -387,11 +421,27 @@ def test_a_reaper_is_no_process_of_the_job(program):
 
 # ---- green threads -------------------------------------------------------------------------------------------------------
 
+def test_no_function_that_green_threads_replace_is_used(program):
+    program.run("""
+        import select, socket
+        from hiwater import _run, _channel
+        sleep = time.sleep
+        def replaced(*_, **__): raise AssertionError("a green function")
+        del select.poll
+        socket.socket = socket.socketpair = select.select = time.sleep = replaced
+        with hiwater.track(output="a.hiw") as run:
+            run.log(loss=1)
+            with run.phase("p"): run.summary
+        assert run.summary.run.complete and run.summary.series["loss"].n == 1 and run.warnings == []
+    """)
+
+
+@pytest.mark.full
+@pytest.mark.frameworks
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("package", ["gevent", "eventlet"])
 def test_with_green_threads(program, package, when):
     """Patched before or after the import of hiwater."""
-    pytest.importorskip(package)
     patch = {"gevent": "from gevent import monkey; monkey.patch_all()", "eventlet": "import eventlet; eventlet.monkey_patch()"}[package]
     program.env["PYTHONWARNINGS"] = "ignore"
     [told] = program.run(f"""

@@ -249,30 +249,18 @@ static const struct {
 	{ "stop", end, 0 },
 };
 
-static const struct {
-	const char *word;
-	bool ends; /* this process ends, without waiting for the end of the socket */
-} spare_words[] = { { "spare ", true }, { "spare-and-wait ", false } };
-
-static bool handle_spare(const struct handling *a)
-{
-	for (size_t i = 0; i < sizeof(spare_words) / sizeof(spare_words[0]); i++) {
-		const char *path = a->request->text;
-		struct hiw_err err = { "" };
-
-		if (!parse_word(&path, spare_words[i].word))
-			continue;
-		done(a, hwi_recorder_spare(a->recorder, path, &err), &err);
-		a->control->spared = a->control->over && spare_words[i].ends;
-		return true;
-	}
-	return false;
-}
+static const char spare_word[] = "spare ";
 
 static void handle(const struct handling *a)
 {
-	if (handle_spare(a))
+	if (strncmp(a->request->text, spare_word, sizeof(spare_word) - 1) == 0) {
+		struct hiw_err err = { "" };
+
+		done(a, hwi_recorder_spare(a->recorder, a->request->text + sizeof(spare_word) - 1, &err),
+			&err);
+		a->control->spared = a->control->over;
 		return;
+	}
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (strcmp(a->request->text, words[i].word) == 0) {
 			words[i].handle(a, words[i].format);
