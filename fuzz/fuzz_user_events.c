@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void check(const struct user_events *p, const struct user_events *before, int r,
 	const struct framebuf *out, const struct err *err)
 {
-	if (p->depth > USER_PHASE_DEPTH || p->last_phase < before->last_phase)
+	if (p->depth > USER_PHASES_OPEN || p->last_phase < before->last_phase)
 		abort();
 	if (r < 0 && (r != -EBADMSG || !framebuf_is_empty(out) || !err->text[0] ||
 			     memcmp(p, before, sizeof(*p)) != 0))
@@ -58,6 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		message = next;
 	}
 	framebuf_done(&out);
+	free(p.open);
 	free(text);
 	return 0;
 }

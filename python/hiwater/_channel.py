@@ -1,27 +1,33 @@
 # SPDX-License-Identifier: MIT
 """The recorder process of this interpreter, and the socket to it (docs/python.md has the protocol).
 
-The recorder is `hiwater attach --control FD`, a daemonised process, so that no wait() of the
-program returns it. A request is "NUMBER TIME TEXT", its answer "NUMBER ok|no|+ TEXT". A request
+The recorder is `hiwater attach --control FD`, started by _spawn, so that no wait() of the program
+returns it. A request is "NUMBER TIME TEXT", its answer "NUMBER ok|no|+ TEXT". A request
 with number 0 is not answered; a message from the recorder with number 0 is a notice. No method
 waits longer than its limit. A recorder that was stopped (SIGSTOP) gets SIGCONT after
 STOPPED_LIMIT_S, and is abandoned if it is still stopped as long again later.
 """
 from __future__ import annotations
 
+import atexit
+import errno
+import fcntl
 import os
-import select
 import signal
-import socket
+import struct
 import threading
 import time
 import weakref
 
-from . import _process
-from ._errors import Error
+# Not from socket: gevent and eventlet replace its names by sockets that switch to another greenlet.
+from _socket import AF_UNIX, MSG_DONTWAIT, MSG_NOSIGNAL, SO_RCVTIMEO, SO_SNDTIMEO, SOCK_SEQPACKET, SOL_SOCKET, socketpair
+
+from . import _process, _spawn
+from ._errors import ArgumentValueError, Error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from _socket import socket
     from typing import Optional, Sequence
 
 START_LIMIT_S = 20.0
@@ -42,6 +48,60 @@ class Late(Error):
 
 class Refused(Error):
     """The recorder answered with an error."""
+
+
+CLOSED = "the program closed the descriptor of the recorder's socket"
+
+
+def _timeout(seconds: float) -> bytes:
+    """A struct timeval (socket(7), SO_RCVTIMEO): the kernel waits, in one system call."""
+    return struct.pack("@ll", int(seconds), int(seconds % 1 * 1e6))
+
+
+class OwnSocket:
+    """A socket whose descriptor the program may have closed, or closed and opened again: it is used
+    and closed only while it is still this socket."""
+
+    FIRST = 3  # a socket with the number of a standard stream would get the program's output
+
+    def __init__(self, made: socket) -> None:
+        """Takes over a socket. Raises OSError."""
+        if made.fileno() < self.FIRST:
+            number = fcntl.fcntl(made.fileno(), fcntl.F_DUPFD_CLOEXEC, self.FIRST)
+            made.close()
+            made = type(made)(fileno=number)
+        self._socket = made
+        self._identity = self._identify()
+
+    def _identify(self) -> Optional[tuple[int, int]]:
+        try:
+            found = os.fstat(self._socket.fileno())
+            return found.st_dev, found.st_ino
+        except OSError:
+            return None
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    @property
+    def is_open(self) -> bool:
+        return self._socket.fileno() >= 0 and self._identify() == self._identity
+
+    def get(self) -> socket:
+        """The socket, for one system call. Raises OSError if the descriptor is not its own any
+        more."""
+        if self._socket.fileno() >= 0 and not self.is_open:
+            raise OSError(errno.EBADF, CLOSED)
+        return self._socket
+
+    def close(self) -> None:
+        if self.is_open:
+            self._socket.close()
+        else:
+            self._socket.detach()
+
+    def __del__(self) -> None:
+        self.close()
 
 
 class _StopDeadline:
@@ -71,33 +131,52 @@ class Channel:
         self.file: Optional[str] = None  # path of the recording, once it exists
         self._is_slow = False  # the last notification was lost: the next does not wait for room
         self._startup_messages: list[str] = []  # errors and warnings at startup
+        self._is_usage = False  # the recorder refused its arguments
         self._warnings = [] if warnings is None else warnings
         self._recorder: Optional[_process.Process] = None  # known from its first message
         self._is_given_up = False  # stopped again after SIGCONT
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._recorder_inode: Optional[int] = os.fstat(theirs.fileno()).st_ino  # inode of the recorder's end, until it was searched
+        self._socket: Optional[OwnSocket] = None
+        self._recorder_inode: Optional[int] = None  # inode of the recorder's end, until it was searched
+        self._spawned: Optional[_spawn.Spawned] = None
         try:
-            with theirs:
-                spawn(command, options, theirs.fileno())
-            self._socket.setblocking(False)
-            _process.request_credentials(self._socket)
-            _channels.add(self)
-            self.ask("begin", START_LIMIT_S)
+            self._start(command, options)
         except Lost:
             self.close()
-            raise Error(f"nothing is measured: {' '.join(self._startup_messages) or command + ' ended before it began'}") from None
+            text = f"nothing is measured: {' '.join(self._startup_messages) or command + ' ended before it began'}"
+            raise (ArgumentValueError if self._is_usage else Error)(text) from None
         except Late as e:
             self.close()
             raise Error(f"nothing is measured: {e}" if self._is_given_up else
                         f"nothing is measured: {command} did not begin within {START_LIMIT_S:g} s; the machine may be "
                         "overloaded, or the command may not be the one of this package") from None
+        except OSError as e:
+            self.close()
+            raise Error(f"nothing is measured: {command} cannot be started: {e.strerror}") from e
         except BaseException:
             self.close()
             raise
 
+    def _start(self, command: str, options: Sequence[str]) -> None:
+        """Raises OSError, Lost or Late."""
+        ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
+        try:
+            theirs.setblocking(True)  # also where socket.setdefaulttimeout() was called
+            self._socket = OwnSocket(ours)
+            self._recorder_inode = os.fstat(theirs.fileno()).st_ino
+            mine = self._socket.get()
+            mine.setblocking(True)  # without a limit of Python's: the kernel has one
+            mine.setsockopt(SOL_SOCKET, SO_RCVTIMEO, _timeout(POLL_MS / 1000))
+            mine.setsockopt(SOL_SOCKET, SO_SNDTIMEO, _timeout(ROOM_LIMIT_S))
+            _process.request_credentials(mine)
+            self._spawned = _spawn.spawn([command, "attach", "--control", str(_spawn.TARGET), *options], theirs.fileno())
+        finally:
+            theirs.close()
+        _channels.add(self)
+        self.ask("begin", START_LIMIT_S)
+
     @property
     def is_open(self) -> bool:
-        return self._socket.fileno() >= 0 and self._pid == os.getpid()
+        return self._socket is not None and self._socket.is_open and self._pid == os.getpid()
 
     def notify(self, text: str) -> bool:
         """Sends a message without an answer. False: it is lost, because the socket's buffer is
@@ -137,7 +216,7 @@ class Channel:
     def receive_notices(self) -> None:
         """Receives pending notices, such as the path of the recording."""
         try:
-            while self._receive(time.monotonic() + 1, wait=False):
+            while self._receive(0, wait=False):
                 pass
         except Error:
             pass
@@ -153,12 +232,14 @@ class Channel:
 
     def close(self) -> None:
         """Closes the socket, which ends the recorder. A stopped recorder is killed."""
-        try:
+        if self._socket:
             self._socket.close()
-        except OSError:
-            pass  # the program closed its descriptor
-        if self._recorder and self._pid == os.getpid() and (self._is_given_up or self._recorder.is_stopped):
+        if self._pid != os.getpid():
+            return
+        if self._recorder and (self._is_given_up or self._recorder.is_stopped):
             self._recorder.signal(signal.SIGKILL)
+        if self._spawned:
+            self._spawned.wait(_spawn.WAIT_LIMIT_S)
 
     def _begin(self, text: str, end: float) -> int:
         self._number += 1
@@ -175,19 +256,19 @@ class Channel:
         message = b"%d %d %s" % (number, time.clock_gettime_ns(time.CLOCK_BOOTTIME), text.encode(errors="replace"))
         if len(message) > MESSAGE_MOST:
             raise Refused(f"a message of {len(message)} bytes is too long; the limit is {MESSAGE_MOST} bytes")
-        if not self.is_open:
+        if self._socket is None or self._pid != os.getpid():
             raise Lost("this process has no recorder")
         while True:
             try:
-                self._socket.send(message, socket.MSG_NOSIGNAL)
+                is_waiting = time.monotonic() < end
+                self._socket.get().send(message, MSG_NOSIGNAL | (0 if is_waiting else MSG_DONTWAIT))
                 return
             except BlockingIOError:
                 if time.monotonic() >= end:
                     raise Late("the recorder does not read its socket") from None
-                time.sleep(0.0002)
-            except OSError:
+            except OSError as e:
                 self._receive_rest()
-                raise Lost("the recorder has ended") from None
+                raise Lost(CLOSED if e.strerror == CLOSED else "the recorder has ended") from None
 
     def _answer(self, number: int, end: float) -> str:
         pieces: list[bytes] = []
@@ -228,20 +309,21 @@ class Channel:
         """Receives a message and dispatches it; False if none came within POLL_MS. A signal handler
         may meanwhile receive the answer that the caller waits for, so the caller checks again after
         each call."""
-        poll = select.poll()
-        left_ms = (end - time.monotonic()) * 1000
+        if self._socket is None or (wait and time.monotonic() >= end):
+            raise Late(self._why_late())
         try:
-            poll.register(self._socket, select.POLLIN)
-            if left_ms <= 0:
-                raise Late(self._why_late())
-            if not poll.poll(min(left_ms, POLL_MS) if wait else 0):
-                return False
-            message, ancillary, _, _ = self._socket.recvmsg(2 * MESSAGE_MOST, _process.ANCILLARY_SIZE)
+            flags = 0 if wait else MSG_DONTWAIT
+            try:
+                message, ancillary, _, _ = self._socket.get().recvmsg(2 * MESSAGE_MOST, _process.ANCILLARY_SIZE, flags)
+            except ConnectionResetError:  # it ended without reading a request; its own messages come after this error
+                message, ancillary, _, _ = self._socket.get().recvmsg(2 * MESSAGE_MOST, _process.ANCILLARY_SIZE, flags)
             self._recorder = _process.sender(ancillary, self._recorder)
             self._is_given_up = False
-        except BlockingIOError:
+        except BlockingIOError:  # none came
             return False
-        except (OSError, ValueError):  # ValueError: another thread closed the socket
+        except OSError as e:
+            if e.strerror == CLOSED:
+                raise Lost(CLOSED) from None
             message = b""
         if not message:
             raise Lost("the recorder has ended")
@@ -251,8 +333,8 @@ class Channel:
     def _receive_rest(self) -> None:
         """Receives the last messages of a recorder that has ended."""
         try:
-            while True:
-                self._receive(time.monotonic() + 1)
+            while self._receive(0, wait=False):
+                pass
         except Error:
             pass
 
@@ -266,38 +348,14 @@ class Channel:
             self.file = os.fsdecode(text)
         elif word == b"said":
             self._startup_messages.append(text.decode(errors="replace"))
+        elif word == b"usage":
+            self._is_usage = True
 
     def _forget(self) -> None:
         """In a forked child: the recorder belongs to the parent."""
         self._lock = threading.RLock()
-        self._socket.close()
-
-
-def spawn(command: str, options: Sequence[str], descriptor: int) -> None:
-    """Starts the recorder with this descriptor. It daemonises; this waits for its first process."""
-    theirs = 3 if descriptor != 3 else 4
-    actions = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-               (os.POSIX_SPAWN_DUP2, descriptor, theirs)]
-    default_signals = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGCHLD]
-    try:
-        pid = os.posix_spawn(command, [command, "attach", "--control", str(theirs), *options], os.environ,
-                             file_actions=actions, setsigmask=[], setsigdef=default_signals)
-    except OSError as e:
-        raise Error(f"nothing is measured: {command} cannot be started: {e.strerror}") from e
-    try:
-        _await_first(pid)
-    except ChildProcessError:
-        pass  # SIGCHLD is ignored in this program, or another thread waits for all children
-
-
-def _await_first(pid: int) -> None:
-    """Waits for the first process. If it is stopped, it gets SIGCONT; if it is stopped again,
-    SIGKILL."""
-    for number in (signal.SIGCONT, signal.SIGKILL):
-        if not os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1]):
-            return
-        os.kill(pid, number)
-    os.waitpid(pid, 0)
+        if self._socket:
+            self._socket.close()
 
 
 _channels: weakref.WeakSet[Channel] = weakref.WeakSet()
@@ -309,4 +367,11 @@ def _forget_all() -> None:
     _channels.clear()
 
 
+def _close_all() -> None:
+    """At exit, after the runs: nothing of a recorder is left to be reaped by others."""
+    for channel in list(_channels):
+        channel.close()
+
+
 os.register_at_fork(after_in_child=_forget_all)
+atexit.register(_close_all)

@@ -49,15 +49,14 @@ def needed_command() -> str:
 
 def output_of(*arguments: str) -> str:
     """The stdout of the command. Raises Error with its error message if it fails."""
-    import subprocess
+    from ._spawn import run
 
     path = needed_command()
     try:
-        done = subprocess.run([path, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              env={k: v for k, v in os.environ.items() if k != "CLICOLOR_FORCE"}, check=False)
+        status, stdout, stderr = run([path, *arguments], {k: v for k, v in os.environb.items() if k != b"CLICOLOR_FORCE"})
     except OSError as e:
         raise Error(f"{path} cannot be started: {e.strerror}") from e
-    if done.returncode:
-        raise Error(done.stderr.decode(errors="replace").strip().removeprefix("hiwater: ") or
-                    f"{path} {arguments[0]} ended with {done.returncode}")
-    return done.stdout.decode(errors="replace")
+    if status:
+        raise Error(stderr.decode(errors="replace").strip().removeprefix("hiwater: ") or
+                    f"{path} {arguments[0]} ended with {status}")
+    return stdout.decode(errors="replace")

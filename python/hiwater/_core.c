@@ -15,6 +15,7 @@
 
 #include "api/internal.h"
 #include "_core_columns.h"
+#include "_core_spawn.h"
 
 enum {
 	KINDS = sizeof(((struct hwi_push_stats *) 0)->counts) /
@@ -494,7 +495,7 @@ static int fill_module(PyObject *module)
 		Py_XDECREF(type);
 		return -1;
 	}
-	return 0;
+	return PyModule_AddIntConstant(module, "CAN_STAY", CORE_CAN_STAY);
 }
 
 static PyModuleDef_Slot module_slots[] = {
@@ -505,6 +506,8 @@ static PyModuleDef_Slot module_slots[] = {
 static PyMethodDef module_methods[] = {
 	{ "svg", core_svg, METH_VARARGS, NULL },
 	{ "columns", core_columns, METH_VARARGS, NULL },
+	{ "spawn", core_spawn, METH_VARARGS, NULL },
+	{ "reap", core_reap, METH_VARARGS, NULL },
 	{ 0 },
 };
 

@@ -33,3 +33,15 @@ def svg(path: str, series: Sequence[str], /) -> Tuple[str, str]:
 def columns(uri: str, sql: str, /) -> List[Tuple[str, Union[memoryview, List[Optional[str]]]]]:
     """The result of a SELECT on a recording (an SQLite URI), by column: integers ("q") if all are
     known, else floats ("d") with NaN for unknown; texts as a list. Raises OSError."""
+
+CAN_STAY: int  # 0: no intermediate process can stay on this architecture
+
+def spawn(argv: List[bytes], environment: List[bytes], descriptors: Tuple[int, int, int, int], stays: bool, /) -> Tuple[int, int]:
+    """Starts a command that is no child of this process (_core_spawn.h), in a session of its own.
+    descriptors: its 0 to 3; -1 is /dev/null, for 2 that of this process. Returns the pid of the
+    intermediate process and the address of its stack, for `reap`; zeros if it has ended, as it
+    always has without stays. Raises OSError."""
+
+def reap(pid: int, stack: int, limit_ms: int, /) -> int:
+    """Lets an intermediate process end after its command, and waits for it. Returns the exit status of its command, -1 if it still
+    runs, -2 if it is no child of this process."""

@@ -1,11 +1,32 @@
 # SPDX-License-Identifier: MIT
-"""The one exception of this package."""
+"""The exceptions of this package, and its warnings."""
+from __future__ import annotations
+
+import sys
 
 
 class Error(Exception):
     """A request failed. The message states the failure, its cause and the remedy.
 
-    Raised by `track`, `start`, `open` and the functions that read recordings, and for invalid
-    arguments. A lost or slow recorder never raises into the measured program; `Run.warnings`
-    reports it.
+    Raised by `open` and the functions that read recordings, for invalid arguments, and by `track`
+    with strict=True. A recorder that cannot be started, is lost or slow never raises into the
+    measured program; `Run.warnings` reports it.
     """
+
+
+class ArgumentValueError(Error, ValueError):
+    """The value of an argument is invalid."""
+
+
+class ArgumentTypeError(Error, TypeError):
+    """There is no such argument, or it has the wrong type."""
+
+
+def warn(text: str) -> None:
+    """Warns at the line of the program that called this package."""
+    import warnings
+
+    level, frame = 1, sys._getframe()
+    while frame.f_back and str(frame.f_globals.get("__name__", "")).partition(".")[0] == __package__:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(f"hiwater: {text}", RuntimeWarning, stacklevel=level)

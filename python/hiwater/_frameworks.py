@@ -21,6 +21,8 @@ import sys
 import threading
 import time
 
+from ._messages import text_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence, Set, Tuple
@@ -198,8 +200,12 @@ class Thread:
     def start(self) -> None:
         with self._lock:
             if self._end is None and may_use_devices():
-                self._end = threading.Event()
-                threading.Thread(target=self._work, args=(self._end,), name="hiwater-frameworks", daemon=True).start()
+                end = threading.Event()
+                try:
+                    threading.Thread(target=self._work, args=(end,), name="hiwater-frameworks", daemon=True).start()
+                    self._end = end
+                except RuntimeError:
+                    pass  # no more threads: the figures are read when the program calls its run
 
     def stop(self) -> None:
         with self._lock:
@@ -226,7 +232,7 @@ def oom_text(exception: BaseException) -> Optional[str]:
     import errno
 
     name = type(exception).__name__
-    text = " ".join(str(exception).split())
+    text = text_of(exception)
     kinds: Set[str] = {kind.__name__ for kind in type(exception).__mro__}
     in_words = text if isinstance(exception, RuntimeError) else ""
     is_device = bool(kinds & _DEVICE_TYPES) or any(word in in_words for word in _OOM_WORDS)

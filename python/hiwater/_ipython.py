@@ -154,6 +154,7 @@ class Magic:
         self.notebook: Optional[Run] = None                   # the same, also after %hiwater off
         self.cells: List[Run] = []                            # the last runs of %%hiwater
         self.last_cell: Optional[Tuple[Run, Optional[PhaseSummary]]] = None  # its run, and in the run of %hiwater on its phase
+        self.is_unmeasured = False                            # %hiwater on could not measure
         self.phase: Optional[Tuple[str, Phase]] = None        # the running cell, in that run
         self.cell: Optional[Tuple[Run, Dict[str, Any]]] = None  # the run of %%hiwater
         self.next_cell = 0  # the number of the next cell; depending on the version, the shell's count may be one ahead
@@ -182,13 +183,25 @@ class Magic:
             raise Error("a run is already measured; %hiwater off ends it")
         if options.pop("report", False):
             raise Error("--report applies to %%hiwater only; use %hiwater report to write a page about the present run")
-        self.session = Run({"name": "notebook", **options, "_by_cell": True})
-        with replacing_previous(self.session._options):
-            self.session.start()
-        self.notebook, self.last_cell = self.session, None
+        session = Run({"name": "notebook", **options, "_by_cell": True})
+        self.is_unmeasured = False
+        try:
+            with replacing_previous(session._options):
+                session._begin()
+        except ValueError:
+            raise  # an invalid option
+        except Exception as e:
+            self.is_unmeasured = True
+            print(f"hiwater: {e}", file=sys.stderr)
+            return
+        self.session = session
+        self.notebook, self.last_cell = session, None
 
     def _off(self, words: List[str]) -> None:
         self._no_arguments(words)
+        if self.is_unmeasured:
+            self.is_unmeasured = False
+            return
         if not self.session or not self.session.is_running:
             raise Error("nothing is measured; %hiwater on starts a run")
         self.phase = None
@@ -243,8 +256,8 @@ class Magic:
         run = Run({**options, "_by_cell": True})
         try:
             with replacing_previous(options):
-                run.start()
-        except (Error, OSError) as e:
+                run._begin()
+        except Exception as e:
             print(f"hiwater: {e}", file=sys.stderr)
             return
         self.cell = run, wants

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from . import _enclosing
-from ._errors import Error
+from ._errors import ArgumentTypeError, ArgumentValueError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def span(value: Union[float, str]) -> str:
     try:
         return f"{round(float(value) * 1e6)}us"
     except (TypeError, ValueError, OverflowError):  # also NaN and infinity
-        raise Error(f"invalid time {value!r}: give seconds, or a string such as '10ms'") from None
+        raise ArgumentValueError(f"invalid time {value!r}: give seconds, or a string such as '10ms'") from None
 
 
 def several(value: object) -> list[str]:
@@ -37,7 +37,7 @@ def several(value: object) -> list[str]:
         return [value]
     if isinstance(value, (list, tuple)):
         return [str(v) for v in value]
-    raise Error(f"invalid value {value!r}: give a string or a list of strings")
+    raise ArgumentTypeError(f"invalid value {value!r}: give a string or a list of strings")
 
 
 def request(value: object) -> list[str]:
@@ -45,15 +45,34 @@ def request(value: object) -> list[str]:
         return [value]
     if isinstance(value, dict):
         return [",".join(f"{k}={v}" for k, v in value.items())]
-    raise Error(f"invalid request {value!r}: give ram, cpus and time, as 'ram=16G,cpus=4' or a dict")
+    raise ArgumentTypeError(f"invalid request {value!r}: give ram, cpus and time, as 'ram=16G,cpus=4' or a dict")
 
 
 def _one(value: object) -> list[str]:
     return [str(value)]
 
 
+NAME_MOST = 1000  # bytes of the name of a run
+
+
+def _name(value: object) -> list[str]:
+    size = len(str(value).encode(errors="replace"))
+    if size > NAME_MOST:
+        raise ArgumentValueError(f"the name of the run has {size} bytes; give one of at most {NAME_MOST}")
+    return [str(value)]
+
+
 def _file(value: Any) -> list[str]:
-    return [os.path.abspath(os.fspath(value))]
+    return [absolute(os.fspath(value))]
+
+
+def absolute(path: str) -> str:
+    """The path, absolute, because the program may change its working directory; as it is if that
+    folder was removed."""
+    try:
+        return os.path.abspath(path)
+    except OSError:
+        return path
 
 
 def _span(value: Any) -> list[str]:
@@ -63,7 +82,7 @@ def _span(value: Any) -> list[str]:
 # Keyword: (option of hiwater attach, function that formats its value).
 _OPTIONS = {
     "interval": ("--interval", _span),
-    "name": ("-n", _one),
+    "name": ("-n", _name),
     "note": ("--note", _one),
     "output": ("--output", _file),
     "cgroup": ("--cgroup", _one),
@@ -79,12 +98,12 @@ _OPTIONS = {
     "summary_file": ("--summary-file", _file),
 }
 _FLAGS = {"pss": "--pss", "plain": "--plain", "_by_cell": "--by-cell"}
-_OTHERS = {"pid", "record", "exact", "summary", "live"}
+_OTHERS = {"pid", "record", "exact", "summary", "live", "strict"}
 
 
 def arguments(options: Mapping[str, Any]) -> list[str]:
-    """The arguments after `hiwater attach --control FD`. Raises Error for an unknown option or an
-    invalid value."""
+    """The arguments after `hiwater attach --control FD`. Raises ArgumentTypeError or
+    ArgumentValueError."""
     made = ["--summary", "none"]
     for key, value in options.items():
         if key in _OPTIONS and value is not None:
@@ -95,7 +114,7 @@ def arguments(options: Mapping[str, Any]) -> list[str]:
         elif key in _FLAGS and value:
             made.append(_FLAGS[key])
         elif key not in _OPTIONS and key not in _FLAGS and key not in _OTHERS:
-            raise Error(f"unknown option {key!r} of track; see help(hiwater.track)")
+            raise ArgumentTypeError(f"unknown option {key!r} of track; see help(hiwater.track)")
     if options.get("record") is False:
         made.append("--no-record")
     if is_exact(options):

@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import struct
+
+from _socket import CMSG_SPACE, SOL_SOCKET
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from _socket import socket
     from typing import Iterable, Optional
 
 SO_PASSCRED = 16
 SCM_CREDENTIALS = 2  # not every build of Python names these two
 _CREDENTIALS = struct.Struct("@iII")  # the kernel's struct ucred: pid, uid, gid
-ANCILLARY_SIZE = socket.CMSG_SPACE(_CREDENTIALS.size)
+ANCILLARY_SIZE = CMSG_SPACE(_CREDENTIALS.size)
 
 
 class Process:
@@ -93,16 +95,16 @@ def _open_files(pid: str) -> Iterable[str]:
         pass  # another user's process, or it has ended
 
 
-def request_credentials(mine: socket.socket) -> None:
+def request_credentials(mine: socket) -> None:
     """Makes received messages carry the credentials of their sender (unix(7))."""
-    mine.setsockopt(socket.SOL_SOCKET, SO_PASSCRED, 1)
+    mine.setsockopt(SOL_SOCKET, SO_PASSCRED, 1)
 
 
 def sender(ancillary: Iterable[tuple[int, int, bytes]], before: Optional[Process]) -> Optional[Process]:
     """The sender, from the ancillary data of a message; before if the data has no credentials, or
     the sender is in a pid namespace that is not visible here."""
     for level, kind, data in ancillary:
-        if level == socket.SOL_SOCKET and kind == SCM_CREDENTIALS and len(data) >= _CREDENTIALS.size:
+        if level == SOL_SOCKET and kind == SCM_CREDENTIALS and len(data) >= _CREDENTIALS.size:
             pid, _, _ = _CREDENTIALS.unpack(data[:_CREDENTIALS.size])
             return Process(pid) if pid > 0 and not (before and before.pid == pid) else before
     return before

@@ -11,7 +11,8 @@ import weakref
 from . import _enclosing, _frameworks, _messages
 from ._channel import Channel, Late, Lost, Refused
 from ._command import needed_command
-from ._errors import Error
+from ._errors import ArgumentTypeError, ArgumentValueError, Error, warn
+from ._options import absolute, arguments, is_exact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 EDGE_LIMIT_S = 1.0  # the recorder accepts an edge as exact only if it handles the message within half of this
 STOP_LIMIT_S = 15.0
+PHASE_NAME_MOST = 200  # characters
 
 
 class Run:
@@ -41,8 +43,6 @@ class Run:
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        from ._options import arguments
-
         self._options = dict(options)
         arguments(self._options)  # raises for invalid options now, not at start()
         self._is_exact = False
@@ -57,24 +57,42 @@ class Run:
         self._path: Optional[str] = None  # of the recording
         self._recording: Optional[Recording] = None
         self._pending_spare: Optional[Spare] = None  # the temporary recording of a short run, until it is collected
+        self._dropped: set[str] = set()  # names whose values were dropped
         self.warnings: list[str] = []
         """Failures of the measurement, in order."""
 
     # ---- start and end
 
     def start(self) -> Run:
-        """Starts the recorder and returns once it measures. Raises Error if it cannot measure."""
-        if self.is_running:
-            raise Error("this run is already being measured: stop it first, or make another one with hiwater.track()")
-        from ._options import arguments, is_exact
+        """Starts the recorder and returns once it measures. If nothing can be measured, `warnings`
+        says why, and so does one RuntimeWarning; with track(strict=True) this raises Error."""
+        try:
+            return self._begin()
+        except (ArgumentTypeError, ArgumentValueError):
+            raise
+        except Exception as e:
+            why = str(e) if isinstance(e, Error) else f"nothing is measured: {type(e).__name__}: {e}"
+            if self._options.get("strict"):
+                raise e if isinstance(e, Error) else Error(why)
+        self._warn(why)
+        warn(why)
+        _running.append(self)  # so that stop() ends this run, and not the one around it
+        return self
 
+    def _begin(self) -> Run:
+        """As `start`; raises Error or another exception if nothing can be measured."""
+        if self.is_running:
+            raise ArgumentValueError("this run is already being measured: stop it first, or make another one with hiwater.track()")
+        if self in _running:
+            _running.remove(self)
         self._texts, self._path, self._recording, self._pending_spare, self.warnings = None, None, None, None, []
+        self._dropped = set()
         if self._pid != os.getpid():  # made before a fork: its chart and sinks belong to the parent
             self._live, self._feeds = None, [feed for feed in self._feeds if feed.pid == os.getpid()]
         self._pid = os.getpid()
         self._is_exact = is_exact(self._options)
         output = self._options.get("output")
-        self._output = os.path.abspath(output) if output else None
+        self._output = absolute(os.fspath(output)) if output else None
         with _hwm_lock:
             if self._is_exact:
                 _read_hwms(self)
@@ -88,18 +106,21 @@ class Run:
         return self
 
     def stop(self) -> None:
-        """Ends the run; the summary is then ready. Does nothing in a forked child. Raises Error
-        only if the run was never started."""
+        """Ends the run; the summary is then ready. Does nothing in a forked child, or if nothing was
+        measured. Raises Error only if the run was never started."""
         if not self._pid:
             raise Error("this run was not started: call start() first")
         self._stop(keeps_recording=True)
 
     def _stop(self, keeps_recording: bool) -> None:
-        channel, self._channel = self._channel, None
-        if not channel or self._pid != os.getpid():
+        if self._pid != os.getpid() or self not in _running:
             return
-        if self in _running:
-            _running.remove(self)
+        channel, self._channel = self._channel, None
+        _running.remove(self)
+        if not channel:  # it could not be measured
+            _finished[:] = [self]
+            self._end_outputs()
+            return
         try:
             self._read_frameworks(channel)
             if not _running:
@@ -259,8 +280,9 @@ class Run:
 
     @property
     def summary(self) -> Summary:
-        """The summary of the run so far while it is measured, else of the whole run. Raises Error
-        if there is none."""
+        """The summary of the run so far while it is measured, else of the whole run. That of a run
+        that could not be measured has no values, and its text is the reason. Raises Error if there
+        is none."""
         from ._summary import Summary
 
         channel, why = self._channel, []
@@ -275,6 +297,8 @@ class Run:
             return Summary.from_json(*self._texts)
         if self.path:
             return self.recording.summary
+        if (self.warnings or why) and not self._options.get("strict"):
+            return Summary.without_values("; ".join([*self.warnings, *why]))
         raise Error("no summary: " + ("; ".join([*self.warnings, *why]) or "the run was not started in this process"))
 
     @property
@@ -335,15 +359,12 @@ class Run:
         `run.log({"val/loss": 0.5})`.
 
         Values are anything that float() accepts, NaN and infinities included, and any number of
-        them. step is an integer of 64 bits; a larger one is dropped, and `warnings` says so. Raises
-        Error for names that contain blanks, `=` or NUL or have over 1000 bytes, and the exception
-        of float(), with the name.
+        them; step is an integer of 64 bits. Nothing raises: a value that is not a number, a name
+        that is empty or over 1000 bytes, or a step that does not fit is dropped, and `warnings`
+        says so, as does one RuntimeWarning a name.
         """
-        numbers = {_messages.series_name(name): _messages.number(name, value) for name, value in {**(values or {}), **more}.items()}
-        number = None if step is None else int(step)
-        if number is not None and not _messages.step_fits(number):
-            self._warn(_messages.STEP_TOO_FAR)
-            number = None
+        numbers = self._numbers(values, more)
+        number = self._step_of(step)
         self._step = self._step if number is None else number
         for text in _messages.logged(numbers, number):
             self._notify(text)
@@ -351,6 +372,34 @@ class Run:
         if self._pid == os.getpid():
             for feed in self._feeds:
                 feed.write(self, self._step)
+
+    def _numbers(self, values: Any, more: Mapping[str, Any]) -> dict[str, float]:
+        try:
+            given = {**(values or {}), **more}
+        except Exception as e:
+            self._drop("values", f"log: what is not a mapping of names to numbers was dropped: {e}")
+            given = dict(more)
+        numbers: dict[str, float] = {}
+        for key, value in given.items():
+            try:
+                numbers[_messages.series_name(key)] = float(value)
+            except Exception as e:  # whatever the value's own conversion raises
+                name = _messages.text_of(key)[:80]
+                self._drop(name, f"log: a value of {name!r} was dropped: {e}")
+        return numbers
+
+    def _step_of(self, step: Any) -> Optional[int]:
+        if step is None:
+            return None
+        try:
+            number = int(step)
+        except Exception as e:
+            self._drop("step", f"log: a step was dropped, and its values are kept without it: {e}")
+            return None
+        if _messages.step_fits(number):
+            return number
+        self._drop("step", _messages.STEP_TOO_FAR)
+        return None
 
     def add_sink(self, sink: Sink, *, every: float = 10.0) -> None:
         """Adds a sink for figures of this run (`hiwater.sinks`). It gets them from `log`, every
@@ -378,25 +427,25 @@ class Run:
                 return True
             text = _frameworks.oom_text(what)
         else:
-            text = " ".join(str(what).split())[:_frameworks.TEXT_MOST]
+            text = _messages.text_of(what)[:_frameworks.TEXT_MOST]
         if text is None:
             return False
         self._read_frameworks(self._channel)
         self._notify("oom " + text)
         try:
             what._hiwater_told = True  # type: ignore[union-attr]
-        except AttributeError:
-            pass  # a string
+        except Exception:
+            pass  # a string, or an exception without room for it
         return True
 
     def mark(self, text: str) -> None:
         """Records a mark at this instant. A text over 4096 bytes is dropped, and `warnings` says
-        so."""
-        text = str(text)
+        so, as does one RuntimeWarning."""
+        text = _messages.mark_text(text)
         if not _messages.is_long_mark(text):
             self._notify("mark " + text)
         elif self._pid == os.getpid():
-            self._warn(_messages.MARK_TOO_LONG)
+            self._drop("mark", _messages.MARK_TOO_LONG)
             _enclosing.notify("mark " + text[:_messages.MESSAGE_MOST])  # the enclosing recorder then warns as well
 
     def phase(self, name: str, /, **facts: Any) -> Phase:
@@ -453,6 +502,15 @@ class Run:
         if text not in self.warnings:
             self.warnings.append(text)
 
+    def _drop(self, name: str, text: str) -> None:
+        """Warns that something the program logged was dropped, once a name. Says nothing where
+        nothing is recorded."""
+        if name in self._dropped or self._pid != os.getpid() or not (self._channel or _enclosing.name()):
+            return
+        self._dropped.add(name)
+        self._warn(text)
+        warn(text)
+
 
 class Phase:
     """A part of a run: `with run.phase("epoch", epoch=3):`, or `@run.phase("load")` on a function.
@@ -461,13 +519,12 @@ class Phase:
     def __init__(self, run: Optional[Run], name: str, facts: Mapping[str, Any]) -> None:
         self._run = run  # None: the run that is innermost when the phase begins
         self._inside = run
-        self.name = " ".join(str(name).split()) or "phase"
+        self.name = _messages.text_of(name)[:PHASE_NAME_MOST] or "phase"
         self.facts = dict(facts)
 
     def __enter__(self) -> Phase:
-        lines = [f"{key}={str(value)[:500]}".replace("\n", " ") for key, value in self.facts.items()]
         self._inside = self._run or _innermost()
-        self._inside._edge("\n".join([f"phase+ {self.name}", *lines]))
+        self._inside._edge(_messages.phase_begin(self.name, self.facts))
         return self
 
     def __exit__(self, kind: Optional[type[BaseException]], value: Optional[BaseException],

@@ -479,6 +479,13 @@ class Summary:
         made: Summary = _made(cls, {**data, "_json": text, "_text": as_text})
         return made
 
+    @classmethod
+    def without_values(cls, why: str) -> Summary:
+        """The summary of a run that was not measured."""
+        data = {"schema": SCHEMA, "notes": [{"about": "run", "why": why}]}
+        made: Summary = _made(cls, {**data, "_json": json.dumps(data), "_text": why})
+        return made
+
     def to_json(self) -> str:
         """The JSON that the command writes (docs/summary.schema.json)."""
         return self._json

@@ -3,7 +3,7 @@
 the types."""
 from __future__ import annotations
 
-from ._errors import Error
+from ._errors import ArgumentTypeError, ArgumentValueError
 from ._run import Loader, Phase, Run, _finished, _innermost, _newest
 
 TYPE_CHECKING = False
@@ -40,23 +40,24 @@ def track(target: object = None, /, **options: Any) -> Any:
     json, summary_file    files that the summary is also written into, as JSON and as text
     units        of amounts in texts: "iec" (GiB), "si" (GB) or "bytes"
     plain        print one fact per line, for screen readers
+    strict       True: raise Error if the run cannot be measured
     alert, on_alert, limit, grace, request    rules, as on the command line; a string or a list of strings
 
-    Raises Error if an option is invalid. `start`, or entering the block, raises Error if nothing
-    can be measured.
+    Raises TypeError or ValueError if an option is invalid. If nothing can be measured, the block
+    runs unmeasured: `Run.warnings` says why, and so does one RuntimeWarning.
     """
     if callable(target):
         if options:
-            raise Error("give either a function or options: @hiwater.track(interval=0.01)")
+            raise ArgumentTypeError("give either a function or options: @hiwater.track(interval=0.01)")
         return Run({})(target)
     if target is not None and not isinstance(target, str):
-        raise Error(f"the name of a run must be a string, not {target!r}; to measure another process: track(pid={target!r})")
+        raise ArgumentTypeError(f"the name of a run must be a string, not {target!r}; to measure another process: track(pid={target!r})")
     if target is not None:
         options["name"] = target
     if options.get("summary") not in (None, "none", "line", "full"):
-        raise Error(f"summary={options['summary']!r}: must be 'full', 'line' or 'none'")
+        raise ArgumentValueError(f"summary={options['summary']!r}: must be 'full', 'line' or 'none'")
     if options.get("record") not in (None, True, False):
-        raise Error(f"record={options['record']!r}: must be True or False; to choose the file: output='run.hiw'")
+        raise ArgumentValueError(f"record={options['record']!r}: must be True or False; to choose the file: output='run.hiw'")
     if options.get("summary") == "none":
         del options["summary"]
     return Run(options)

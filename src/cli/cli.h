@@ -42,9 +42,12 @@ void print_message(const char *text, int patience_ms);
 /* The same, waiting PATIENCE_SHORT_MS. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* From now on complain() passes its text, without "hiwater: " and newline, to handler; NULL: to
- * stderr again. */
-void complain_through(void (*handler)(const char *text));
+/* From now on complain() passes its text, without "hiwater: " and newline, to handler (NULL: to
+ * stderr again), and report_usage_error() calls usage. */
+void complain_through(void (*handler)(const char *text), void (*usage)(void));
+
+/* The command line is invalid; what is wrong was reported by complain(). */
+void report_usage_error(void);
 
 /* Writes text to stdout. Returns 0, or EXIT_FAILED after a complaint (no complaint on EPIPE). */
 int print_out(const char *text, size_t len);

@@ -164,7 +164,7 @@ static int choose_command(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	struct err err = { "" };
-	int first;
+	int first, status;
 
 	terminal_guard_streams();
 	hwi_guard_recordings();
@@ -180,7 +180,10 @@ int main(int argc, char **argv)
 	}
 	if (first == -ECANCELED || first >= argc)
 		return help();
-	return choose_command(argc - first, argv + first);
+	status = choose_command(argc - first, argv + first);
+	if (status == EXIT_USAGE)
+		report_usage_error();
+	return status;
 }
 
 /* ---- hiwater _generate, for the build: man pages and completions from the table -------------- */

@@ -235,10 +235,18 @@ int terminal_write(int fd, const char *text, size_t len, int patience_ms)
 }
 
 static void (*complaint_handler)(const char *text);
+static void (*usage_handler)(void);
 
-void complain_through(void (*handler)(const char *text))
+void complain_through(void (*handler)(const char *text), void (*usage)(void))
 {
 	complaint_handler = handler;
+	usage_handler = usage;
+}
+
+void report_usage_error(void)
+{
+	if (usage_handler)
+		usage_handler();
 }
 
 /* Replaces what a terminal would obey: names and arguments can have any bytes. hiwater's own line

@@ -251,6 +251,7 @@ def test_a_sink_that_fails_costs_its_figures_only(program):
 def test_no_hook_raises(program):
     """Works with any arguments of a framework, and without a recorder. Losses on a device are not
     read."""
+    program.env["PYTHONWARNINGS"] = "ignore"
     program.run("""
         import types
         base = types.ModuleType("transformers"); base.TrainerCallback = object; sys.modules["transformers"] = base

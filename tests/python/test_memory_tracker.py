@@ -323,6 +323,65 @@ refused(ValueError, "Legacy record conversion is disabled", telemetry_event_from
 """)
 
 
+def test_records_of_stormlog_are_read(program):
+    """Schema 3, and records without a session or the capabilities of their collector, become records
+    of schema 4; jobs and ranks in schema 2 are kept."""
+    run_with(program, f"V2 = {V2!r}" + """
+from hiwater.compat.gpumemprof import TelemetryEventV2, TelemetryEventV3, TelemetryEventV4
+values = [3, 5, "sample", "stormlog.cuda_tracker", 100, 7, "here", 0, 10, 20, None, None, 1, 10, None, 100, None, {"backend": "cuda"}]
+old = dict(zip(V2, values))
+identity = {"job_id": "j", "rank": 1, "local_rank": 1, "world_size": 4}
+three = {**old, "session_id": "s", **identity}
+four = {**three, "schema_version": 4, "allocator_allocated_bytes": None, "allocator_change_bytes": None}
+json.dump([three, {k: v for k, v in three.items() if k not in (*identity, "session_id")}, four], open("a.json", "w"))
+loaded = load_telemetry_events("a.json")
+assert [type(e) for e in loaded] == [TelemetryEventV4] * 3 and {e.schema_version for e in loaded} == {4}
+assert [(e.session_id[:6], e.job_id, e.rank, e.world_size) for e in loaded] == [("s", "j", 1, 4), ("legacy", None, 0, 1), ("s", "j", 1, 4)]
+capabilities = loaded[0].metadata["memory_capabilities"]
+assert capabilities["supports_allocator_allocated"] and not capabilities["supports_device_free"] and capabilities["backend"] == "cuda"
+assert not loaded[2].metadata["memory_capabilities"]["supports_allocator_allocated"]
+for event in loaded: validate_telemetry_record(telemetry_event_to_dict(event))
+assert load_telemetry_events("a.json", session_id="s") == [loaded[0], loaded[2]]
+refused(ValueError, "Requested session_id not found: x", load_telemetry_events, "a.json", session_id="x")
+assert telemetry_event_from_record({**three, "session_id": None}, default_session_id="d").session_id == "d"
+refused(ValueError, "allocator_allocated_bytes must be an integer", telemetry_event_from_record, {**three, "allocator_allocated_bytes": None})
+refused(ValueError, "Missing required telemetry fields: metadata", telemetry_event_from_record, {k: v for k, v in three.items() if k != "metadata"})
+refused(ValueError, "Unknown telemetry fields: more", telemetry_event_from_record, {**three, "more": 1})
+refused(ValueError, "memory_capabilities must be an object", validate_telemetry_record, four)
+event = TelemetryEventV2(**{**old, "schema_version": 2}, job_id="j", rank=2, world_size=3)
+record = telemetry_event_to_dict(event)
+assert record["job_id"] == "j" and record["local_rank"] == 0 and telemetry_event_from_record(record) == event
+assert list(telemetry_event_to_dict(TelemetryEventV2(**{**old, "schema_version": 2}))) == V2
+refused(ValueError, "rank must be < world_size", TelemetryEventV2, **{**old, "schema_version": 2}, rank=3)
+assert telemetry_event_to_dict(TelemetryEventV3(**three))["schema_version"] == 3
+""")
+
+
+def test_phases_and_sessions_by_hand(program):
+    """As a program for stormlog calls them."""
+    run_with(program, """
+from hiwater.compat.gpumemprof.phases import PhaseProtocolError, PhaseRecorder
+from hiwater.compat.gpumemprof.telemetry_sink import AppendOnlyTelemetrySink
+phases = PhaseRecorder()
+outer, entered = phases.enter(session_id="s", rank=1, name=" epoch ", attrs={"n": 3})
+assert (entered.event_type, entered.context, entered.path) == ("phase_enter", "Phase entered: epoch", ("epoch",))
+assert entered.metadata["phase_scope"]["attributes"] == {"n": 3} and outer.rank == 1 and entered.scope_id == outer.scope_id
+inner, _ = phases.enter(session_id="s", rank=1, name="load")
+other, _ = phases.enter(session_id="s", rank=2, name="other")
+assert inner.path == ("epoch", "load") and other.path == ("other",)
+refused(PhaseProtocolError, "strict LIFO order", phases.exit, outer)
+assert phases.exit(inner).context == "Phase exited: epoch / load" and phases.exit(other).event_type == "phase_exit"
+assert phases.exit_phase(session_id="s", rank=1, scope_id=outer.scope_id, thread_id=outer.thread_id).path == ("epoch",)
+refused(PhaseProtocolError, "No active phase", phases.exit, outer)
+refused(ValueError, "non-empty", phases.enter, session_id="s", rank=0, name=" ")
+sink = AppendOnlyTelemetrySink(TelemetrySinkConfig("sink"))
+session = sink.start_session()
+assert sink.start_session() == session == sink.current_session() and session.status == "running"
+sink.close("completed")
+assert json.load(open("sink/manifest.json"))["sessions"][0]["session_id"] == session.session_id
+""")
+
+
 def test_whose_it_is(program):
     """job_id, rank and so on, given or from the launcher; records are then of schema 4."""
     program.env.update(SLURM_PROCID="1", SLURM_LOCALID="1", SLURM_NTASKS="4", SLURM_JOB_ID="77")

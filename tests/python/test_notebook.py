@@ -169,7 +169,7 @@ def test_a_cell_that_runs_again(environment):
     for outputs in (other, mine):
         assert "already exists" in "".join(texts(outputs))
     assert "already exists" not in "".join(texts(again) + texts(on)) and errors(on) == []
-    assert [name for name, _ in errors(twice)] == ["Error"]
+    assert errors(twice) == [] and "already exists" in "".join(texts(twice))
     assert pathlib.Path("mine.hiw").read_text() == "mine" and environment.shown("on.hiw")["run"]["complete"]
     assert environment.shown("fit.hiw")["run"]["name"] == "fit" and not list(pathlib.Path().glob("*~"))
 

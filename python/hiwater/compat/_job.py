@@ -61,7 +61,8 @@ def run_and_report(words: List[str], run: Callable[[Started], int], is_for_progr
     try:
         print(f"Resource tracking complete. Process completed with status code: {status}",
               file=sys.stderr if is_for_programs else sys.stdout, flush=True)
-        write()
+        if jobs[0].is_measured:
+            write()
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of stdout has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -108,6 +109,7 @@ class Job(Session):
                  system_uuids: Collection[str] = ()) -> None:
         super().__init__(None, period_s, n_cores or os.cpu_count() or 1, uuids, system_uuids)
         self._words = words
+        self.is_measured = True
         self._summary_file = self.folder.file("run.json")
 
     def start(self) -> None:
@@ -122,7 +124,7 @@ class Job(Session):
         probe: Optional[subprocess.Popen[bytes]] = None
         try:
             probe = _start_probe()
-            process = subprocess.Popen(command, preexec_fn=lambda: _unblock(blocked))
+            process = self._popen(command, lambda: _unblock(blocked))
             while process.poll() is None:
                 probe = self._wait(process, probe)
                 on_wake()
@@ -132,10 +134,21 @@ class Job(Session):
         self._check_start(process.returncode)
         return process.returncode
 
+    def _popen(self, command: List[str], before_exec: Callable[[], None]) -> subprocess.Popen[bytes]:
+        """Starts the command, unmeasured if hiwater cannot be started. Raises OSError."""
+        try:
+            return subprocess.Popen(command, preexec_fn=before_exec)
+        except OSError as e:
+            if not self.is_measured:
+                raise
+            logging.warning(f"Nothing is tracked: {command[0]}: {e.strerror}")
+            self.is_measured = False
+            return subprocess.Popen(self._words, preexec_fn=before_exec)
+
     def _check_start(self, status: int) -> None:
         """Raises if there was no job: then it has no summary, and the exit status of hiwater run
         shows the reason."""
-        if not self.folder.path or os.path.exists(self._summary_file):
+        if not self.is_measured or not self.folder.path or os.path.exists(self._summary_file):
             return
         if status == 127:
             raise _NoJob(FileNotFoundError(2, "No such file or directory", self._words[0]))
@@ -145,7 +158,13 @@ class Job(Session):
             raise Error("hiwater could not measure the command; it was not started")
 
     def _command(self) -> List[str]:
-        made = [needed_command(), "run", "--summary", "none", "--interval", f"{interval_of(self.period_s) * 1e6:.0f}us"]
+        try:
+            made = [needed_command()]
+        except Error as e:
+            logging.warning(f"Nothing is tracked: {e}")
+            self.is_measured = False
+            return self._words
+        made += ["run", "--summary", "none", "--interval", f"{interval_of(self.period_s) * 1e6:.0f}us"]
         if self.folder.path:
             made += ["--json", self._summary_file, "--output", self.timeline.path]
         return [*made, "--", *self._words]

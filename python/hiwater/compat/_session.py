@@ -59,23 +59,26 @@ class Session:
         self.timeline = Timeline(self.folder.file("run.hiw"), uuids, system_uuids)
         self._run: Optional[_run.Run] = None
         self.has_begun = False
+        self.not_measured = ""  # why, after `start`
+        self._started_s = 0.0
         atexit.register(self._at_exit)
         self._final: Optional[Dict[str, Any]] = None
 
     def start(self) -> None:
-        """Raises Error if nothing can be measured; ProcessLookupError if there is no such
-        process."""
+        """Raises ProcessLookupError if there is no such process. If nothing can be measured,
+        `not_measured` says why, and the figures are unknown."""
         if self.pid is not None and not os.path.exists(f"/proc/{self.pid}"):
             raise ProcessLookupError(f"process PID not found (pid={self.pid})")
         path = self.timeline.path or None
         self._run = _run.Run({"pid": self.pid, "interval": interval_of(self.period_s), "output": path, "record": bool(path)})
+        self._started_s = time.monotonic()
         try:
-            self._run.start()
+            self._run._begin()
             self.has_begun = True
-        except Error:
+        except Exception as e:  # of any kind: the program must run all the same
             if self.pid is not None and not os.path.exists(f"/proc/{self.pid}"):
                 raise ProcessLookupError(f"process PID not found (pid={self.pid})") from None
-            raise
+            self.not_measured = str(e) or type(e).__name__
 
     def end_within(self, limit_s: Optional[float]) -> bool:
         """Requests the end of the recorder. Returns False if it does not answer within limit_s
@@ -97,7 +100,7 @@ class Session:
         if self._run:
             self._run.stop()
         self._final = self._summary_so_far()
-        return self.figures()
+        return Figures(wall_s=time.monotonic() - self._started_s) if self.not_measured else self.figures()
 
     def silent_s(self) -> Optional[float]:
         """Seconds since the recorder last wrote; None if it never did."""

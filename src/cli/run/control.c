@@ -63,6 +63,11 @@ static void send_complaint(const char *text)
 	answer_text(complaints_to, 0, "said", text);
 }
 
+static void send_usage_error(void)
+{
+	answer_text(complaints_to, 0, "usage", "");
+}
+
 int parse_control(const char *value, void *dest, struct err *err)
 {
 	struct control *c = dest;
@@ -78,22 +83,29 @@ int parse_control(const char *value, void *dest, struct err *err)
 			value);
 	c->fd = (int) fd;
 	complaints_to = c;
-	complain_through(send_complaint);
+	complain_through(send_complaint, send_usage_error);
 	return 0;
 }
 
 /* ---- beginning ------------------------------------------------------------------------------- */
 
-/* unix(7): SO_PEERCRED of a socketpair is the process that made it. */
-static int open_owner(const struct control *c)
+/* unix(7): SO_PEERCRED of a socketpair is the process that made it. 0: unknown. */
+static pid_t owner_of(const struct control *c)
 {
 	struct ucred who;
 	socklen_t len = sizeof(who);
 
-	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 || who.pid <= 0)
+	return getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 || who.pid < 0 ? 0 : who.pid;
+}
+
+static int open_owner(const struct control *c)
+{
+	const pid_t owner = owner_of(c);
+
+	if (owner == 0)
 		return -1;
 #ifdef SYS_pidfd_open
-	return (int) syscall(SYS_pidfd_open, who.pid, 0U);
+	return (int) syscall(SYS_pidfd_open, owner, 0U);
 #else
 	return -1;
 #endif
@@ -145,7 +157,7 @@ static int receive(const struct control *c, int flags, struct request *ret)
 
 int control_leave(struct control *c)
 {
-	const pid_t pid = fork();
+	const pid_t pid = getppid() == owner_of(c) ? fork() : 0;
 
 	if (pid < 0)
 		return -errno;
@@ -171,7 +183,7 @@ int control_wait(struct control *c)
 
 void control_began(struct control *c, struct hiw_recorder *recorder)
 {
-	complain_through(NULL);
+	complain_through(NULL, NULL);
 	answer_text(c, c->begin, "ok", hiw_recorder_socket(recorder));
 }
 

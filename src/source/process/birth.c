@@ -239,9 +239,11 @@ uint32_t member_unsampled(struct processes *p, int32_t pid, int32_t ppid, uint32
 	const bool orphan = p->ours && ppid == p->env.recorder_pid;
 	const bool is_main = orphan && pid == p->main_unread;
 
-	/* A process that no scan found is known by its name alone: a recorder's first process, a
-	 * group probe, the GPU helper. */
-	if (strcmp(name, HIWATER) == 0 || (orphan && strncmp(name, HIWATER "-", sizeof(HIWATER)) == 0))
+	/* A process that no scan found is known by its name alone: a recorder's first process, its
+	 * reaper, a group probe, the GPU helper. */
+	if (strcmp(name, HIWATER) == 0 || strcmp(name, REAPER) == 0)
+		return 0;
+	if (orphan && strncmp(name, HIWATER "-", sizeof(HIWATER)) == 0)
 		return 0;
 	if (pid == p->env.recorder_pid || processes_is_ignored(p, pid) || (!parent_id && !orphan))
 		return 0;

@@ -162,6 +162,7 @@ uint64_t thread_cpu_ns(void);
  * from pid. Returns buf. */
 #define PATH_LEN 64
 #define HIWATER  "hiwater" /* name of hiwater's own processes */
+#define REAPER   "hiwater-reaper" /* name of the process that reaps a recorder (python/hiwater/_core_spawn.c) */
 
 /* The recorder of a program that measures itself (attach --control) has no job below it and is not
  * part of the job. */

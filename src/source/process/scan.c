@@ -120,6 +120,8 @@ enum recorder process_recorder(struct processes *p, const struct procfs_stat *st
 	ssize_t n;
 	size_t at;
 
+	if (!p->all && strcmp(st->name, REAPER) == 0)
+		return RECORDER_IS;
 	if (p->all || strcmp(st->name, HIWATER) != 0)
 		return RECORDER_NOT;
 	n = smallfile_read(

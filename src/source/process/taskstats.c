@@ -245,6 +245,8 @@ static bool is_of_recorder(const struct processes *p, const struct taskstats_rec
 	const int32_t pid = (int32_t) r->tgid;
 	const struct member *m = member_of_pid(p, pid);
 
+	if (strcmp(r->name, REAPER) == 0)
+		return true;
 	return strcmp(r->name, HIWATER) == 0 &&
 	       (m ? strcmp(m->name, HIWATER) != 0 : !ended_is_hiwater(p, pid));
 }

@@ -60,6 +60,7 @@ void user_events_done(struct user_events *p)
 {
 	if (p->fd >= 0)
 		(void) close(p->fd);
+	free(p->open);
 	*p = (struct user_events) { .fd = -1 };
 }
 
@@ -116,11 +117,29 @@ static int parse_oom(
 	return 0;
 }
 
+/* For one more open phase. */
+static bool has_room(struct user_events *p)
+{
+	const unsigned room = p->room ? 2 * p->room : 8;
+	struct open_phase *open;
+
+	if (p->depth < p->room)
+		return true;
+	open = realloc(p->open, room * sizeof(*open));
+	if (!open)
+		return false;
+	p->open = open;
+	p->room = room;
+	return true;
+}
+
 static int parse_begin(
 	struct user_events *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
 {
-	if (p->depth == USER_PHASE_DEPTH)
-		return err_set(err, -EBADMSG, "phase: more than %d phases are open", USER_PHASE_DEPTH);
+	if (p->depth == USER_PHASES_OPEN)
+		return err_set(err, -EBADMSG, "phase: more than %d phases are open", USER_PHASES_OPEN);
+	if (!has_room(p))
+		return err_set(err, -EBADMSG, "phase: out of memory");
 	p->open[p->depth].number = ++p->last_phase;
 	(void) snprintf(
 		p->open[p->depth].name, sizeof(p->open[0].name), "%.*s", (int) strcspn(text, "\n"), text);
@@ -148,30 +167,45 @@ struct pair {
 	double value;
 };
 
-/* Cuts the next word off *rest in place; NULL at the end. */
-static char *next_word(char **rest)
+/* Removes the quotes of a name in place. Returns what follows the closing quote, NULL without one. */
+static char *unquote(char *name)
 {
-	char *word = *rest + strspn(*rest, " \n");
-	size_t len = strcspn(word, " \n");
+	char *to = name;
 
-	if (len == 0)
-		return NULL;
-	*rest = word + len + (word[len] != '\0');
-	word[len] = '\0';
-	return word;
+	for (char *from = name + 1; *from; from++) {
+		if (*from == '"') {
+			*to = '\0';
+			return from + 1;
+		}
+		if (*from == '\\' && from[1] != '\0')
+			from++;
+		*to++ = *from;
+	}
+	return NULL;
 }
 
-static int parse_pair(char *word, struct pair *ret, struct err *err)
+/* Cuts the next NAME=VALUE off *rest in place. Returns 1; 0 at the end; or -EBADMSG. */
+static int next_pair(char **rest, struct pair *ret, struct err *err)
 {
-	char *equals = strchr(word, '=');
-	const char *p = equals ? equals + 1 : word;
+	char *word = *rest + strspn(*rest, " \n");
+	char *equals = *word == '"' ? unquote(word) : word + strcspn(word, "= \n");
+	const char *p;
+	size_t len;
 
-	if (!equals || equals == word || parse_double(&p, &ret->value) < 0 || *p)
+	if (*word == '\0' && equals == word)
+		return 0;
+	if (!equals || equals == word || *equals != '=' || *word == '\0')
 		return err_set(err, -EBADMSG, "log: '%.60s' is not NAME=NUMBER", word);
-	*equals = '\0';
+	*equals++ = '\0';
+	len = strcspn(equals, " \n");
+	*rest = equals + len + (equals[len] != '\0');
+	equals[len] = '\0';
+	p = equals;
+	if (parse_double(&p, &ret->value) < 0 || *p)
+		return err_set(err, -EBADMSG, "log: the value of '%.60s' is not a number: '%.60s'", word, equals);
 	ret->name = word;
-	ret->text = equals + 1;
-	return 0;
+	ret->text = equals;
+	return 1;
 }
 
 static int parse_step(const struct pair *pair, struct series_value *ret, struct err *err)
@@ -193,14 +227,13 @@ static int parse_step(const struct pair *pair, struct series_value *ret, struct 
 static int read_pairs(const char *text, struct series_value *value, struct framebuf *out, struct err *err)
 {
 	char copy[USER_MESSAGE_BYTES + 1], *rest = copy;
-	int n = 0;
+	struct pair pair;
+	int n = 0, r;
 
 	(void) snprintf(copy, sizeof(copy), "%s", text);
-	for (char *word = next_word(&rest); word; word = next_word(&rest)) {
-		struct pair pair;
-
-		if (parse_pair(word, &pair, err) < 0)
-			return -EBADMSG;
+	while ((r = next_pair(&rest, &pair, err)) != 0) {
+		if (r < 0)
+			return r;
 		if (strcmp(pair.name, "step") == 0) {
 			if (!out && parse_step(&pair, value, err) < 0)
 				return -EBADMSG;

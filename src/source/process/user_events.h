@@ -12,7 +12,8 @@
  *     phase- NAME           ends the innermost open phase of that name
  *     log NAME=VALUE ... [step=N]
  *
- * VALUE is a number, nan, inf or -inf; N a 64-bit integer. Only messages of the recorder's user and
+ * NAME may be in double quotes, with \\ before " and \\; it may then contain blanks and =. VALUE is a
+ * number, nan, inf or -inf; N a 64-bit integer. Only messages of the recorder's user and
  * of root are accepted.
  */
 #pragma once
@@ -22,7 +23,7 @@
 
 #define USER_MESSAGE_BYTES 8192 /* largest message, bytes */
 #define USER_MARK_BYTES    4096 /* longest text of a mark that a recording keeps, bytes */
-#define USER_PHASE_DEPTH   32 /* phases open at once */
+#define USER_PHASES_OPEN   4096 /* at once; a program that leaves its phases open has a limit, too */
 
 /* Kinds of messages, for the count of invalid ones: the verbs, then everything else. */
 enum {
@@ -33,12 +34,12 @@ struct user_events {
 	int fd;                  /* -1: none; readable when a message waits */
 	char name[80];           /* "@hiwater-..." */
 	uint32_t last_phase;
-	unsigned depth;
+	unsigned depth, room;
 	uint64_t invalid[USER_KINDS]; /* messages that were not valid, by kind */
-	struct {
+	struct open_phase {
 		uint32_t number;
 		char name[120];
-	} open[USER_PHASE_DEPTH];
+	} *open; /* depth of them */
 };
 
 /* Opens the socket. Returns 0 or -errno; without a socket (fd -1) everything else still works. */

@@ -9,13 +9,15 @@ import os
 import select
 import shutil
 import signal
-import socket
-import subprocess
+import struct
 import sys
 import time
 import weakref
 
-from ... import _process
+from _socket import AF_UNIX, MSG_NOSIGNAL, SO_RCVTIMEO, SOCK_SEQPACKET, SOL_SOCKET, socket, socketpair
+
+from ... import _process, _spawn
+from ..._channel import OwnSocket
 from ..._command import command
 from ._follower import Follower
 from ._rows import Plan
@@ -29,16 +31,15 @@ if TYPE_CHECKING:
 END_LIMIT_S = 30.0
 SLOWEST_S, FASTEST_S = 1.0, 0.1  # limits of the time between two reads of the recording
 
-# It daemonises first, so that no wait() of the program returns it and it is not a member of the
-# job.
+# A child of the program daemonises first (_spawn._spawn_twice).
 _CODE = """
 import os, sys
-if os.fork():
+if os.getppid() == int(sys.argv[2]) and os.fork():
     os._exit(0)
-os.setsid()
 sys.path.append(sys.argv[1])
+os.environ["HIWATER_COMMAND"] = sys.argv[3]
 from hiwater.compat.gpu_tracker._keeper import main
-main(int(sys.argv[2]), sys.argv[3])
+main(sys.argv[4])
 """
 
 
@@ -48,26 +49,34 @@ class Keeper:
     def __init__(self, plan: Plan, session: Session) -> None:
         self._plan = plan
         self._session = session
-        self._socket: Optional[socket.socket] = None
+        self._socket: Optional[OwnSocket] = None
+        self._spawned: Optional[_spawn.Spawned] = None
         self._process: Optional[_process.Process] = None  # known from its first message
         self._pid = os.getpid()
         try:
             self._start()
-        except OSError:
+        except Exception:
             self._socket = None  # the files are written at the end only
         _keepers.add(self)
 
     def _start(self) -> None:
-        mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        _process.request_credentials(mine)
         package = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
         task = json.dumps({"plan": dataclasses.asdict(self._plan), "path": self._session.timeline.path,
                            "folder": self._session.folder.path, "working": os.getcwd()})
-        with theirs:
-            subprocess.run([sys.executable or "python3", "-I", "-S", "-c", _CODE, package, str(theirs.fileno()), task],
-                           pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                           stderr=subprocess.DEVNULL, check=True, env={**os.environ, "HIWATER_COMMAND": command() or ""})
-        self._socket = mine
+        python = sys.executable or shutil.which("python3") or "python3"
+        made, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
+        try:
+            ours = OwnSocket(made)
+            theirs.setblocking(True)
+            ours.get().setblocking(True)
+            ours.get().setsockopt(SOL_SOCKET, SO_RCVTIMEO, struct.pack("@ll", 0, int(FASTEST_S * 1e6)))
+            _process.request_credentials(ours.get())
+            with open(os.devnull, "wb") as null:
+                self._spawned = _spawn.spawn([python, "-I", "-S", "-c", _CODE, package, str(os.getpid()), command() or "", task],
+                                             theirs.fileno(), null.fileno())
+        finally:
+            theirs.close()
+        self._socket = ours
         self._session.folder.is_temporary = False  # the keeper still reads the recording if this process ends before end()
 
     def end(self) -> Optional[str]:
@@ -77,24 +86,26 @@ class Keeper:
         if self._socket is None:
             Follower(self._plan, self._session.timeline.path).finish()
             return None
-        with self._socket as s:
-            s.settimeout(FASTEST_S)
-            try:
-                s.send(b"end")
-                self._next(s)  # its greeting
-                return self._next(s).decode() or None
-            except OSError as e:
-                return f"the rest of {self._plan.tracking_file or self._plan.resource_usage_file} was not written: {e}"
+        try:
+            self._socket.get().send(b"end", MSG_NOSIGNAL)
+            self._next(self._socket)  # its greeting
+            return self._next(self._socket).decode() or None
+        except OSError as e:
+            return f"the rest of {self._plan.tracking_file or self._plan.resource_usage_file} was not written: {e}"
+        finally:
+            self._socket.close()
+            if self._spawned:
+                self._spawned.wait(_spawn.WAIT_LIMIT_S)
 
-    def _next(self, s: socket.socket) -> bytes:
+    def _next(self, s: OwnSocket) -> bytes:
         """The next message of the keeper. A keeper that was stopped (SIGSTOP) gets SIGCONT."""
         end = time.monotonic() + END_LIMIT_S
         while True:
             try:
-                message, ancillary, _, _ = s.recvmsg(4096, _process.ANCILLARY_SIZE)
+                message, ancillary, _, _ = s.get().recvmsg(4096, _process.ANCILLARY_SIZE)
                 self._process = _process.sender(ancillary, self._process)
                 return message
-            except socket.timeout:
+            except BlockingIOError:
                 if time.monotonic() >= end:
                     raise
             if self._process and self._process.is_stopped:
@@ -106,7 +117,7 @@ class Keeper:
             self._socket.close()
 
 
-def main(fd: int, task: str) -> None:
+def main(task: str) -> None:
     """Main function of the keeper process."""
     task_data = json.loads(task)
     plan = Plan(**task_data["plan"])
@@ -114,18 +125,18 @@ def main(fd: int, task: str) -> None:
     follower = Follower(plan, task_data["path"])
     period_s = min(max(plan.sleep_time, FASTEST_S), SLOWEST_S)
     error = ""
-    with socket.socket(fileno=fd) as s:
-        s.send(b"here")
-        while not select.select([s], [], [], period_s)[0]:
-            error = error or _error_of(follower.step)
-        if _end_request(s):
-            error = error or _error_of(follower.finish)
-            s.send(error.encode() or b"")
-        else:
-            _finish_alone(follower, task_data["folder"])
+    s = socket(fileno=_spawn.TARGET)
+    s.send(b"here", MSG_NOSIGNAL)
+    while not select.select([s], [], [], period_s)[0]:
+        error = error or _error_of(follower.step)
+    if _end_request(s):
+        error = error or _error_of(follower.finish)
+        s.send(error.encode() or b"", MSG_NOSIGNAL)
+    else:
+        _finish_alone(follower, task_data["folder"])
 
 
-def _end_request(s: socket.socket) -> bytes:
+def _end_request(s: socket) -> bytes:
     """The request to end; empty if the program has ended."""
     try:
         return s.recv(16)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .._figures import Ram, Share
     from ._keeper import Keeper
 
+_NO_RESULTS = "The temporary tracking results file does not exist. Tracking results cannot be obtained."
 LEAST_SLEEP_S = 0.1
 FRESH_S = 0.02  # attributes read within this time share one request to the recorder
 SILENCE_S = 10.0  # time without a write of the recorder that is worth a warning
@@ -235,6 +236,8 @@ class Tracker:
             self._end_keeper()
             session.close()
             raise
+        if session.not_measured:
+            self._warn(f"The usage values will remain 0.0: {session.not_measured}")
         self._session = session
         self.state = Tracker.State.STARTED
         return self
@@ -251,7 +254,9 @@ class Tracker:
             self._end_keeper()
         finally:
             session.close()
-        self._set_figures(found if session.has_begun else Figures())
+        if session.has_begun and found is None:  # the recorder was lost, with its recording
+            self._warn(_NO_RESULTS)
+        self._set_figures(found or Figures())
 
     def _join(self, session: _session.Session) -> None:
         """Waits for the recorder to end, within the configured attempts; kills it if it does not
@@ -269,17 +274,17 @@ class Tracker:
                             "was last updated. Resource usage was not updated during that time.")
 
     def _set_figures(self, found: Optional[Figures]) -> None:
-        """Sets the final usage."""
+        """Sets the final usage. Raises RuntimeError for None."""
         if found is None:
-            raise RuntimeError("The temporary tracking results file does not exist. Tracking results cannot be obtained.")
+            raise RuntimeError(_NO_RESULTS)
         self._usage = usage_of(self._plan, found)
         if "gpu_ram" in found.unknown:
             self._warn("The driver does not report the GPU RAM of processes here. Their GPU RAM values remain 0.0.")
         self.state = Tracker.State.STOPPED
 
     def start(self) -> None:
-        """Starts tracking, as entering the `with` block does. Raises hiwater.Error if nothing can
-        be measured."""
+        """Starts tracking, as entering the `with` block does. If nothing can be measured, it logs a
+        warning, and the figures are 0."""
         self.__enter__()
 
     def stop(self) -> None:

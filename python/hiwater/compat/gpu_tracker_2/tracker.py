@@ -137,6 +137,8 @@ class Tracker:
             self._was_started = False
             session.close()
             raise
+        if session.not_measured:
+            logging.warning(f"The usage values will remain 0.0: {session.not_measured}")
         self._session = session
         return self
 
@@ -169,8 +171,8 @@ class Tracker:
         return False
 
     def start(self) -> None:
-        """Starts tracking, as entering the `with` block does. Raises hiwater.Error if nothing can
-        be measured."""
+        """Starts tracking, as entering the `with` block does. If nothing can be measured, it logs a
+        warning, and the figures are 0."""
         self.__enter__()
 
     def stop(self) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .phases import PhaseHandle as PhaseHandle
     from .session import SessionSummary as SessionSummary
     from .telemetry import TelemetryEventV2 as TelemetryEventV2
+    from .telemetry import TelemetryEventV3 as TelemetryEventV3
     from .telemetry import TelemetryEventV4 as TelemetryEventV4
     from .telemetry import load_telemetry_events as load_telemetry_events
     from .telemetry import resolve_distributed_identity as resolve_distributed_identity
@@ -53,7 +54,7 @@ _MODULES = {
                             "classify_oom_exception"),
     "phases": ("PhaseHandle",),
     "session": ("SessionSummary",),
-    "telemetry": ("TelemetryEventV2", "TelemetryEventV4", "load_telemetry_events", "resolve_distributed_identity",
+    "telemetry": ("TelemetryEventV2", "TelemetryEventV3", "TelemetryEventV4", "load_telemetry_events", "resolve_distributed_identity",
                   "telemetry_event_from_record", "telemetry_event_to_dict", "validate_telemetry_record"),
     "telemetry_sink": ("AppendOnlyTelemetrySink", "TelemetrySinkConfig"),
     "tracker": ("MemoryTracker", "MemoryWatchdog"),

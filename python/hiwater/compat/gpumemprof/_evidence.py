@@ -34,7 +34,7 @@ def _existing_run() -> Optional[Callable[[str], object]]:
     """The function that sends to a run that already measures this process (hiwater.track, or an
     enclosing hiwater run)."""
     run = sys.modules.get("hiwater._run")
-    running = getattr(run, "_running", None)
+    running = [one for one in getattr(run, "_running", ()) if one.is_running]
     if running:
         notify: Callable[[str], object] = running[-1]._notify
         return notify
@@ -75,8 +75,13 @@ class Evidence:
         self._notify = _existing_run()
         if self._notify is None:
             self._waiting = deque(maxlen=WAITING_MOST)
-            self._starter = threading.Thread(target=self._start, args=(name,), daemon=True)
-            self._starter.start()
+            starter = threading.Thread(target=self._start, args=(name,), daemon=True)
+            try:
+                starter.start()
+                self._starter = starter
+            except RuntimeError as e:  # no more threads
+                self._waiting = None
+                log.debug("nothing is recorded: %s", e)
 
     def _start(self, name: str) -> None:
         """Starts a recorder, and sends the waiting messages first."""

@@ -22,7 +22,7 @@ from .collector_health import CollectorHealthState
 from .device_collectors import DeviceMemoryCapabilities, DeviceMemorySample
 from .events import (ALERT, ALERT_TYPES, ALLOCATED, ERROR, FREE, GPU_WORDS, INACTIVE, KINDS, OTHER, RESERVED, SAMPLE, SERIES,
                      START, TOTAL, USED, Timed, TrackingEvent, Words, packed, unpacked_event, values_of)
-from .phases import PHASE_ENTER_EVENT, PHASE_EXIT_EVENT, OpenPhase, PhaseHandle, PhaseRecorder
+from .phases import PhaseHandle, PhaseRecorder, PhaseToken
 from .session import SessionSummary
 from .telemetry import (SCHEMA_VERSION_V2, SCHEMA_VERSION_V4, TelemetryEvent, TelemetryEventV2, TelemetryEventV4,
                         resolve_distributed_identity, telemetry_event_to_dict)
@@ -327,18 +327,18 @@ class Tracking:
         session = self._sessions.last
         if not self.is_tracking or session is None:
             raise RuntimeError("Tracking must be active before entering a phase.")
-        phase, scope = self._phases.enter(session.session_id, name, metadata)
-        path = " / ".join(phase.path)
+        phase, entered = self._phases.enter(session_id=session.session_id, rank=self.distributed_identity["rank"], name=name,
+                                            attrs=metadata)
         self._evidence.send(f"phase+ {' '.join(phase.name.split())}")
-        self._note(PHASE_ENTER_EVENT, f"Phase entered: {path}", scope, sample=self._sample())
+        self._note(entered.event_type, entered.context, entered.metadata, sample=self._sample())
         return PhaseHandle(scope_id=phase.scope_id, name=name, path=phase.path,
                            close_callback=lambda: self._exit_phase(phase, pid))
 
-    def _exit_phase(self, phase: OpenPhase, pid: int) -> None:
+    def _exit_phase(self, phase: PhaseToken, pid: int) -> None:
         if pid != os.getpid():
             return  # the phase belongs to the parent process
-        scope = self._phases.exit(phase)
-        self._note(PHASE_EXIT_EVENT, f"Phase exited: {' / '.join(phase.path)}", scope, sample=self._sample())
+        exited = self._phases.exit(phase)
+        self._note(exited.event_type, exited.context, exited.metadata, sample=self._sample())
         self._evidence.send(f"phase- {' '.join(phase.name.split())}")
 
     @contextmanager

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Events as telemetry records: schema 2, which gpu-memory-profiler 0.2.2 writes and reads, and
 schema 4 of stormlog, which also has the session, job and rank of an event and the capabilities of
-its collector."""
+its collector. Schema 3 of stormlog is read."""
 from __future__ import annotations
 
 import json
+import uuid
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type, Union
@@ -12,6 +13,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type, Un
 from .device_collectors import SAMPLE_FIELDS, DeviceMemoryCapabilities
 
 SCHEMA_VERSION_V2 = 2
+SCHEMA_VERSION_V3 = 3
 SCHEMA_VERSION_V4 = 4
 UNKNOWN_PID = -1
 UNKNOWN_HOST = "unknown"
@@ -38,6 +40,10 @@ class TelemetryEventV2:
     device_free_bytes: Optional[int]
     device_total_bytes: Optional[int]
     context: Optional[str]
+    job_id: Optional[str] = None
+    rank: int = 0
+    local_rank: int = 0
+    world_size: int = 1
     metadata: Dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -45,8 +51,8 @@ class TelemetryEventV2:
 
 
 @dataclass
-class TelemetryEventV4:
-    """A record of schema 4; null means not measured."""
+class _OfSession:
+    """The fields of schemas 3 and 4."""
 
     schema_version: int
     session_id: str
@@ -76,20 +82,33 @@ class TelemetryEventV4:
         validate_telemetry_record(telemetry_event_to_dict(self))
 
 
-TelemetryEvent = Union[TelemetryEventV2, TelemetryEventV4]
-_SCHEMAS: Dict[int, Type[Any]] = {SCHEMA_VERSION_V2: TelemetryEventV2, SCHEMA_VERSION_V4: TelemetryEventV4}
+class TelemetryEventV3(_OfSession):
+    """A record of schema 3; the figures of schema 2 cannot be null."""
 
-# The order of the fields in stormlog's records of schema 4.
-_ORDER_V4 = ("schema_version", "session_id", "timestamp_ns", "event_type", "collector", "sampling_interval_ms", "pid", "host",
+
+class TelemetryEventV4(_OfSession):
+    """A record of schema 4; null means not measured."""
+
+
+TelemetryEvent = Union[TelemetryEventV2, TelemetryEventV3, TelemetryEventV4]
+_SCHEMAS: Dict[int, Type[Any]] = {SCHEMA_VERSION_V2: TelemetryEventV2, SCHEMA_VERSION_V3: TelemetryEventV3,
+                                  SCHEMA_VERSION_V4: TelemetryEventV4}
+_IDENTITY = {"job_id": None, "rank": 0, "local_rank": 0, "world_size": 1}  # may be missing; with their defaults
+
+# The order of the fields in stormlog's records.
+_ORDER = ("schema_version", "session_id", "timestamp_ns", "event_type", "collector", "sampling_interval_ms", "pid", "host",
              "job_id", "rank", "local_rank", "world_size", "device_id", "allocator_allocated_bytes",
              "allocator_reserved_bytes", "allocator_active_bytes", "allocator_inactive_bytes", "allocator_change_bytes",
              "device_used_bytes", "device_free_bytes", "device_total_bytes", "context", "metadata")
 
 
-def telemetry_event_to_dict(event: TelemetryEvent) -> Dict[str, Any]:
-    """The record of an event, in the order of its schema."""
+def telemetry_event_to_dict(event: Union[TelemetryEvent, _OfSession]) -> Dict[str, Any]:
+    """The record of an event, in the order of its schema. Schema 2 of gpu-memory-profiler has no job
+    and rank: only those that are set are added."""
     values = asdict(event)
-    return {name: values[name] for name in _ORDER_V4} if isinstance(event, TelemetryEventV4) else values
+    if isinstance(event, TelemetryEventV2) and all(values[name] == default for name, default in _IDENTITY.items()):
+        return {name: value for name, value in values.items() if name not in _IDENTITY}
+    return {name: values[name] for name in _ORDER if name in values}
 
 
 # ---- validation ----------------------------------------------------------------------------------------------------------
@@ -130,7 +149,7 @@ def _any_integer(value: Any, name: str) -> None:
     _integer(value, name)
 
 
-# Field: (check, may be null in schema 2, may be null in schema 4).
+# Field: (check, may be null in schemas 2 and 3, may be null in schema 4).
 _CHECKS: Dict[str, Tuple[Callable[[Any, str], None], bool, bool]] = {
     "schema_version": (_any_integer, False, False),
     "session_id": (_text, False, False),
@@ -160,13 +179,13 @@ _CHECKS: Dict[str, Tuple[Callable[[Any, str], None], bool, bool]] = {
 
 def _check_fields(record: Mapping[str, Any], version: int) -> None:
     names = [f.name for f in fields(_SCHEMAS[version])]
-    missing = [name for name in names if name not in record]
+    missing = [name for name in names if name not in record and name not in _IDENTITY]
     if missing:
         raise ValueError(f"Missing required telemetry fields: {', '.join(missing)}")
     unknown = sorted(str(name) for name in record if name not in names)
     if unknown:
         raise ValueError(f"Unknown telemetry fields: {', '.join(unknown)}")
-    for name in names:
+    for name in record:
         check, null_in_2, null_in_4 = _CHECKS[name]
         if record[name] is not None or not (null_in_4 if version == SCHEMA_VERSION_V4 else null_in_2):
             check(record[name], name)
@@ -189,7 +208,7 @@ def _check_capabilities(record: Mapping[str, Any]) -> None:
 
 
 def validate_telemetry_record(record: Mapping[str, Any]) -> None:
-    """Raises ValueError unless record is a valid record of schema 2 or 4."""
+    """Raises ValueError unless record is a valid record of schema 2, 3 or 4."""
     version = _integer(record.get("schema_version"), "schema_version")
     if version not in _SCHEMAS:
         raise ValueError(f"Unsupported schema_version: {version}")
@@ -200,7 +219,7 @@ def validate_telemetry_record(record: Mapping[str, Any]) -> None:
             raise ValueError(f"{name} cannot exceed device_total_bytes")
     if version == SCHEMA_VERSION_V4:
         _check_capabilities(record)
-        resolve_distributed_identity(**{name: record[name] for name in ("job_id", "rank", "local_rank", "world_size")})
+    resolve_distributed_identity(**{name: record.get(name) for name in _IDENTITY})
 
 
 # ---- from records, also those of older programs ----------------------------------------------------------------------------
@@ -273,13 +292,51 @@ def _from_old(record: Mapping[str, Any], collector: str, interval_ms: int) -> Te
         device_total_bytes=total, context=_first(record, "context"), metadata=metadata)
 
 
+_BACKENDS = ("cuda", "rocm", "mps", "cpu", "tensorflow", "jax")
+
+
+def _capabilities_of(record: Mapping[str, Any]) -> Dict[str, Any]:
+    """The capabilities of the collector of a record that does not have them: those of the fields
+    that are set."""
+    metadata, collector = record["metadata"], str(record.get("collector"))
+    backend = metadata.get("backend") or next((name for name in _BACKENDS if name in collector.lower()), "unknown")
+    has = {capability: record.get(name) is not None for name, capability in SAMPLE_FIELDS.values()}
+    has_allocator = has["supports_allocator_allocated"] and has["supports_allocator_reserved"]
+    return {"backend": str(backend), "telemetry_collector": collector,
+            "sampling_source": str(metadata.get("sampling_source", "legacy")), **has,
+            "supports_native_allocator_history": False, "supports_fragmentation_analysis": has_allocator,
+            "supports_allocator_attribution": has_allocator, "supports_bounded_profiling": False}
+
+
+def _session_of(record: Mapping[str, Any], default: Optional[str]) -> str:
+    """The session of a record; for one without, the same for the same process and time."""
+    found = record.get("session_id") or record["metadata"].get("session_id") or default
+    parts = "::".join(str(record.get(name, "unknown")) for name in ("timestamp_ns", "host", "pid"))
+    return found if isinstance(found, str) else f"legacy-{uuid.uuid5(uuid.NAMESPACE_URL, parts)}"
+
+
+def _from_session_record(record: Mapping[str, Any], default_session_id: Optional[str]) -> TelemetryEvent:
+    """The event, of schema 4, of a record of schema 3 or 4, which may lack its session and the
+    capabilities of its collector."""
+    if not isinstance(record.get("metadata"), Mapping):
+        validate_telemetry_record(record)  # raises
+    whole = {**record, "session_id": _session_of(record, default_session_id),
+             "metadata": {"memory_capabilities": _capabilities_of(record), **record["metadata"]}}
+    validate_telemetry_record(whole)
+    identity = resolve_distributed_identity(**{name: record.get(name) for name in _IDENTITY})
+    return TelemetryEventV4(**{**whole, **identity, "schema_version": SCHEMA_VERSION_V4})
+
+
 def telemetry_event_from_record(record: Mapping[str, Any], permissive_legacy: bool = True,
-                                default_collector: str = "legacy.unknown",
-                                default_sampling_interval_ms: int = 0) -> TelemetryEvent:
-    """The event of a record of schema 2 or 4; permissive_legacy: also of an older record without
-    schema_version. Raises ValueError."""
+                                default_collector: str = "legacy.unknown", default_sampling_interval_ms: int = 0,
+                                default_session_id: Optional[str] = None) -> TelemetryEvent:
+    """The event of a record of schema 2, or of schema 3 or 4 as one of schema 4; permissive_legacy:
+    also of an older record without schema_version. default_session_id: of records of schema 3 and 4
+    without a session. Raises ValueError."""
     if not isinstance(record, Mapping):
         raise ValueError("record must be a mapping")
+    if record.get("schema_version") in (SCHEMA_VERSION_V3, SCHEMA_VERSION_V4):
+        return _from_session_record(record, default_session_id)
     if "schema_version" in record:
         validate_telemetry_record(record)
         event: TelemetryEvent = _SCHEMAS[record["schema_version"]](**record)
@@ -309,9 +366,10 @@ def _records(path: Path, events_key: Optional[str]) -> List[Any]:
 
 
 def load_telemetry_events(path: Union[str, Path], permissive_legacy: bool = True,
-                          events_key: Optional[str] = None) -> List[TelemetryEvent]:
-    """The events of a JSON file, a JSONL segment, or the folder of a telemetry sink. Raises
-    ValueError for other content."""
+                          events_key: Optional[str] = None, session_id: Optional[str] = None) -> List[TelemetryEvent]:
+    """The events of a JSON file, a JSONL segment, or the folder of a telemetry sink; session_id:
+    only those of this session. Raises ValueError for other content, and if there is no such
+    session."""
     files = sorted(Path(path).glob("segment-*.jsonl")) if Path(path).is_dir() else [Path(path)]
     found: List[TelemetryEvent] = []
     for file in files:
@@ -319,6 +377,16 @@ def load_telemetry_events(path: Union[str, Path], permissive_legacy: bool = True
             if not isinstance(record, Mapping):
                 raise ValueError(f"Event at index {number} must be an object")
             found.append(telemetry_event_from_record(record, permissive_legacy))
+    if session_id is None:
+        return found
+    found = [event for event in found if _session(event) == session_id]
+    if not found:
+        raise ValueError(f"Requested session_id not found: {session_id}")
+    return found
+
+
+def _session(event: TelemetryEvent) -> Optional[str]:
+    found: Optional[str] = event.metadata.get("session_id") if isinstance(event, TelemetryEventV2) else event.session_id
     return found
 
 

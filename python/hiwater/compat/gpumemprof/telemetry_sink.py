@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Union
 
-from .session import (SESSION_STATUS_COMPLETED, SESSION_STATUS_INTERRUPTED, SESSION_STATUS_RUNNING, SessionSummary, ended,
+from .session import (SESSION_STATUS_COMPLETED, SESSION_STATUS_INTERRUPTED, SESSION_STATUS_RUNNING, SessionSummary, begun, ended,
                       session_summary_from_dict, session_summary_to_dict)
 
 MANIFEST = "manifest.json"
@@ -133,9 +133,12 @@ class AppendOnlyTelemetrySink:
 
     # ---- sessions
 
-    def start_session(self, summary: SessionSummary) -> SessionSummary:
-        """Starts a session, to which all records appended from now on belong."""
+    def start_session(self, summary: Optional[SessionSummary] = None) -> SessionSummary:
+        """Starts a session, to which all records appended from now on belong. Without an argument:
+        the session that is active, or a new one."""
         with self._lock:
+            if summary is None:
+                summary = self.current_session() or begun("gpumemprof.telemetry_sink", {})
             self._sessions[summary.session_id] = summary
             self._active = summary.session_id
             self._write_manifest()

@@ -116,6 +116,7 @@ static void phases_nest_and_have_numbers(void **state)
 	}
 	assert_int_equal(t.p.depth, 0);
 	check_bad(&t, "phase- epoch");
+	free(t.p.open);
 	framebuf_done(&t.out);
 }
 
@@ -156,6 +157,7 @@ static void a_phase_may_have_facts(void **state)
 	assert_string_equal(only_event(&t.out)->text, "epoch\nepoch=3\nsplit=a b");
 	assert_int_equal(parse(&t, "phase- epoch"), 0);
 	assert_int_equal(only_event(&t.out)->phase, 1);
+	free(t.p.open);
 	framebuf_done(&t.out);
 }
 
@@ -164,13 +166,14 @@ static void only_so_many_phases_are_open_at_once(void **state)
 	struct result t = { 0 };
 
 	(void) state;
-	for (int i = 0; i < USER_PHASE_DEPTH; i++)
+	for (int i = 0; i < USER_PHASES_OPEN; i++)
 		assert_int_equal(parse(&t, "phase+ deep"), 0);
 	check_bad(&t, "phase+ deeper");
 	assert_int_equal(parse(&t, "phase- deep"), 0);
-	assert_int_equal(only_event(&t.out)->phase, USER_PHASE_DEPTH);
+	assert_int_equal(only_event(&t.out)->phase, USER_PHASES_OPEN);
 	assert_int_equal(parse(&t, "phase+ again"), 0);
-	assert_int_equal(only_event(&t.out)->phase, USER_PHASE_DEPTH + 1); /* numbers are never reused */
+	assert_int_equal(only_event(&t.out)->phase, USER_PHASES_OPEN + 1); /* numbers are never reused */
+	free(t.p.open);
 	framebuf_done(&t.out);
 }
 
@@ -199,6 +202,24 @@ static void values_have_names_and_one_step(void **state)
 	assert_true(t.out.series[0].value == 9 && t.out.series[0].step == 9);
 	assert_int_equal(parse(&t, "log steps=2"), 0);
 	assert_string_equal(t.out.series[0].name, "steps");
+	framebuf_done(&t.out);
+}
+
+static void names_in_quotes_may_have_blanks(void **state)
+{
+	static const char *const names[] = { "train loss", "a=b", "say \"hi\" \\o/", "plain", "step", " " };
+	struct result t = { 0 };
+
+	(void) state;
+	assert_int_equal(parse(&t, "log \"train loss\"=1 \"a=b\"=2 \"say \\\"hi\\\" \\\\o/\"=3 plain=4 \"step\"=5 \" \"=6 step=7"), 0);
+	assert_int_equal(t.out.n_series, 5); /* a step is a step, in quotes as well */
+	for (size_t i = 0, n = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(names[i], "step") == 0)
+			continue;
+		assert_string_equal(t.out.series[n].name, names[i]);
+		assert_true(t.out.series[n].value == (double) i + 1);
+		assert_int_equal(t.out.series[n++].step, 7);
+	}
 	framebuf_done(&t.out);
 }
 
@@ -258,6 +279,13 @@ static void bad_messages_leave_nothing(void **state)
 		"log a=1 step=inf",
 		"log a=1 step=1e300",
 		"log a=0x",
+		"log \"a=1",
+		"log \"a\"",
+		"log \"a\"1",
+		"log \"a\" =1",
+		"log \"\"=1",
+		"log \"a\\",
+		"log \"a\"=x",
 		"stop",
 		"logloss=1",
 		"log\ta=1",
@@ -692,6 +720,7 @@ int main(void)
 		cmocka_unit_test(a_phase_may_have_facts),
 		cmocka_unit_test(only_so_many_phases_are_open_at_once),
 		cmocka_unit_test(values_have_names_and_one_step),
+		cmocka_unit_test(names_in_quotes_may_have_blanks),
 		cmocka_unit_test(nan_and_inf_are_values),
 		cmocka_unit_test(the_locale_of_the_process_does_not_count),
 		cmocka_unit_test(bad_messages_leave_nothing),
