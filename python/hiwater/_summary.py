@@ -83,9 +83,42 @@ class Hugetlb:
 
 
 @dataclass(frozen=True)
+class Shmem:
+    """Files in tmpfs and shared memory, which count as memory until they are removed. method:
+    "sampled" (source "cgroup"), "bounded" (source "meminfo": at most, the rise on the whole
+    machine) or None."""
+
+    peak_bytes: Optional[int] = None
+    method: Optional[str] = None
+    source: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Rlimit:
+    """A limit of single processes (ulimit), and the process that came nearest to its own;
+    peak_bytes is a lower bound."""
+
+    limit_bytes: Optional[int] = None
+    peak_bytes: Optional[int] = None
+    pid: Optional[int] = None
+    name: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Rlimits:
+    """None: no process with that limit was found. rss_bytes is of the main process; Linux ignores
+    it."""
+
+    address_space: Optional[Rlimit] = None
+    data: Optional[Rlimit] = None
+    rss_bytes: Optional[int] = None
+
+
+@dataclass(frozen=True)
 class RamOfAll:
     """main is the tracked process; descendants are the processes that it started; combined is all
-    of them at one instant, with shared pages counted once."""
+    of them at one instant, with shared pages counted once. unreclaimable_peak_bytes: memory in the
+    cgroup with the limit that the kernel cannot free."""
 
     capacity_bytes: Optional[int] = None
     limit_bytes: Optional[int] = None
@@ -94,6 +127,9 @@ class RamOfAll:
     descendants: Ram = field(default_factory=Ram)
     combined: Ram = field(default_factory=Ram)
     hugetlb: Hugetlb = field(default_factory=Hugetlb)
+    shmem: Shmem = field(default_factory=Shmem)
+    unreclaimable_peak_bytes: Optional[int] = None
+    rlimits: Rlimits = field(default_factory=Rlimits)
     cgroup: Optional[Cgroup] = None
 
 
@@ -358,6 +394,15 @@ class IncidentProcess:
 
 
 @dataclass(frozen=True)
+class IncidentPart:
+    """A part of a full limit. what: "processes" (of the job), "shmem" (tmpfs and shared memory),
+    "page_cache", "kernel" or "others"."""
+
+    what: str = ""
+    bytes: Optional[int] = None
+
+
+@dataclass(frozen=True)
 class Incident:
     """The incident: memory ran out, or a trigger fired. of: "ram" or "gpu", the kind of memory that
     the amounts refer to. used_bytes: used by the job at that moment. other_bytes: the peak of
@@ -372,6 +417,7 @@ class Incident:
     growing_since_s: Optional[float] = None
     growing_from_bytes: Optional[int] = None
     growth_bytes_per_s: Optional[float] = None
+    filled_by: List[IncidentPart] = field(default_factory=list)
     processes: List[IncidentProcess] = field(default_factory=list)
     other_bytes: Optional[int] = None
     remedy: str = ""

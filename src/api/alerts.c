@@ -139,11 +139,27 @@ static enum hiw_act act_of(enum limit_act act)
 								  : HIW_ACT_NONE;
 }
 
-/* While an alert about memory is raised, data must reach the disk before the kernel kills the job
- * (record.h). */
+/* The cgroup whose limit applies is filling up: at the rate of the last rise, 80 % of it could not be
+ * freed two reads from now, and it rose in the last two seconds. */
+static bool is_filling_limit(struct hiw_recorder *r)
+{
+	static const uint64_t lately_ns = UINT64_C(2000000000);
+	const struct job *job = sampler_job(r->sampler);
+	const struct acc *kept = job_acc(job, M_JOB_LIMIT_UNRECLAIMABLE, 0);
+	const struct maybe limit = job_facts_const(job)->limit_bytes;
+
+	if (kept && kept->last != r->kept_bytes) {
+		r->kept_rise = kept->last - r->kept_bytes;
+		r->kept_bytes = kept->last;
+	}
+	return kept && limit.known && r->kept_bytes + 2 * r->kept_rise >= limit.value / 5 * 4 &&
+	       kept->max_at_ns + lately_ns >= sampler_time(r->sampler);
+}
+
+/* Before the kernel kills the job, and perhaps hiwater, data must reach the disk (record.h). */
 static void hurry(struct hiw_recorder *r)
 {
-	const bool now = watch_about_memory(r->watch);
+	const bool now = (r->watch && watch_about_memory(r->watch)) || is_filling_limit(r);
 
 	if (now != r->hurries && r->record)
 		record_hurry(r->record, now);
@@ -167,8 +183,10 @@ void process_alerts(struct hiw_recorder *r)
 	const uint64_t now = sampler_time(r->sampler);
 	struct alert alert;
 
-	if (!r->watch)
+	if (!r->watch) {
+		hurry(r);
 		return;
+	}
 	watch_advance(r->watch, now);
 	while (watch_next(r->watch, &alert)) {
 		const enum limit_act act = limits_apply(&r->limits, r->watch, &alert);

@@ -78,6 +78,7 @@ struct hiw_recorder {
 	bool warned_of_lost;       /* of alerts that were lost because too many came */
 	uint64_t warned_rules;     /* bit n: warned that rule n could not be evaluated */
 	struct public_frames *seer; /* of hiw_recorder_watch; NULL: none */
+	int64_t kept_bytes, kept_rise; /* last value of job.limit_unreclaimable, and its last change */
 	bool hurries;              /* an alert about memory is raised: the recording is committed at each
 	                            * sample */
 };

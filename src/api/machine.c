@@ -173,6 +173,8 @@ int hwi_doctor(const char *path, void (*see)(void *ctx, const struct hwi_check *
 		.cgroup = cgroup.path,
 		.cgroup_shared = is_shared(&root, cgroup.path),
 		.cgroup_cpu = cgroup.cpu_path,
+		.cgroup_limit = cgroup.limit_bytes.known ? cgroup.limit_path : NULL,
+		.cgroup_limit_bytes = cgroup.limit_bytes,
 	};
 
 	processes_probe(&env, report_probe, &doctor);

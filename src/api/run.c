@@ -554,9 +554,9 @@ static void gather(struct hiw_run *run, const struct incident_moment *of, struct
 	struct replay *opened = NULL;
 
 	if (run->replay)
-		g->error = replay_moment(run->replay, of->at_ns, of->on_gpu, &seer);
+		g->error = replay_moment(run->replay, of->at_ns, of->on_gpu, of->of_limit, &seer);
 	else if (path && replay_open(path, &opened, NULL) == 0)
-		g->error = replay_moment(opened, of->at_ns, of->on_gpu, &seer);
+		g->error = replay_moment(opened, of->at_ns, of->on_gpu, of->of_limit, &seer);
 	replay_close(opened);
 }
 

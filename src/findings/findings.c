@@ -17,6 +17,8 @@
 /* Findings of one severity are shown in this order. */
 static const struct finding_rule rules[] = {
 	{ "out-of-memory", SEVERITY_ERROR, 0, rule_out_of_memory },
+	{ "rlimit", SEVERITY_WARN, 0, rule_rlimit },
+	{ "failed", SEVERITY_WARN, 0, rule_failed },
 	{ "gpu-ecc", SEVERITY_ERROR, 0, rule_gpu_ecc },
 	{ "shm-full", SEVERITY_WARN, 0, rule_shm_full },
 	{ "memory-near-limit", SEVERITY_WARN, 0, rule_memory_near_limit },

@@ -9,6 +9,16 @@ enum {
 	FEW_BUCKETS = 3     /* fewer cannot distinguish steady growth from a jump */
 };
 
+int64_t growth_least(struct maybe limit)
+{
+	enum {
+		LIMIT_PARTS = 20,
+		WITHOUT_LIMIT = 8 << 20
+	};
+
+	return limit.known ? limit.value / LIMIT_PARTS : WITHOUT_LIMIT;
+}
+
 /* ---- by samples ------------------------------------------------------------------------------------------------------- */
 
 /* The victim's memory at its last sample; 0: no sample found it. */
@@ -99,7 +109,8 @@ struct growth growth_of_levels(const struct incident_moment *moment, const struc
 		return (struct growth) { 0 };
 	return (struct growth) { true, (int64_t) levels[first].time_ns, levels[first].bytes,
 		(double) (end.bytes - levels[first].bytes) /
-			((double) (end.time_ns - levels[first].time_ns) / 1e9) };
+			((double) (end.time_ns - levels[first].time_ns) / 1e9),
+		(double) (end.bytes - levels[first].bytes) };
 }
 
 /* ---- by the timeline -------------------------------------------------------------------------------------------------- */
@@ -162,7 +173,8 @@ static struct growth growth_of_timeline(const struct job *job)
 	const double from = level_at(c, first, top);
 
 	return (struct growth) { true, (int64_t) ((uint64_t) (first + is_flat) * job_timeline_span(job)),
-		(int64_t) from, (level_at(c, top, top) - from) / (span_s * (top - first)) };
+		(int64_t) from, (level_at(c, top, top) - from) / (span_s * (top - first)),
+		level_at(c, top, top) - from };
 }
 
 struct growth growth_of_run(const struct summary *s)
@@ -174,5 +186,5 @@ struct growth growth_of_run(const struct summary *s)
 	if (!incident->since_ns.known)
 		return (struct growth) { 0 };
 	return (struct growth) { true, incident->since_ns.value, incident->from_bytes.value,
-		incident->growth_per_s };
+		incident->growth_per_s, 0 };
 }

@@ -12,10 +12,14 @@ struct growth {
 	int64_t since_ns;
 	int64_t from_bytes;
 	double per_s;
+	double rise;          /* to its end, in bytes */
 };
 
 /* From the samples before the moment. victim: the process that the kernel killed then, or NULL. */
 struct growth growth_of_levels(const struct incident_moment *moment, const struct process *victim);
+
+/* The least rise that counts as growth towards a limit: a twentieth of it; 8 MiB without a limit. */
+int64_t growth_least(struct maybe limit);
 
 /* Growth of RAM: that of the incident report, which is finer, else from the timeline of the job's
  * anonymous memory. */

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/units.h"
 #include "findings/finding.h"
+#include "findings/fill.h"
 #include "findings/gpus.h"
 #include "findings/growth.h"
 
@@ -118,12 +119,15 @@ bool incident_when(const struct summary *s, struct incident_moment *ret)
 	if (e)
 		ret->at_ns = e->time_ns;
 	if (!e)
+		ret->of_limit = is_filled_by_shmem(s, ret->at_ns);
+	if (!e)
 		return s->lost;
 	ret->on_gpu = is_on_gpu(e);
 	if (!victim)
 		victim = job_main(s->job); /* its end is reported later, too */
 	if (victim && victim->ended && victim->ended_ns < e->time_ns)
 		ret->at_ns = victim->ended_ns;
+	ret->of_limit = !ret->on_gpu && is_filled_by_shmem(s, ret->at_ns);
 	return true;
 }
 
@@ -219,9 +223,10 @@ static void set_growth(
 	struct incident *incident, const struct incident_moment *moment, const struct process *victim)
 {
 	const struct growth growth = growth_of_levels(moment, victim);
+	const int64_t least = growth_least(incident->memory ? incident->limit : UNKNOWN);
 
 	incident->has_history = moment->n_levels > 0;
-	if (!growth.known)
+	if (!growth.known || growth.rise < (double) least)
 		return;
 	incident->since_ns = known(growth.since_ns);
 	incident->from_bytes = known(growth.from_bytes);
@@ -292,14 +297,14 @@ static bool ran_into_limit(const struct incident *incident)
 
 static void put_advice(const struct summary *s, const struct incident *incident, struct buf *out)
 {
+	const bool is_shmem = incident->n_parts > 0 && incident->parts[0].fill == FILL_SHMEM;
 	const struct incident_process *most = incident->n_processes > 0 ? &incident->processes[0] : NULL;
 	const struct maybe requested = s->facts->request_bytes;
 	char number[UNITS_LEN];
 
 	if (!incident->limit.known && has_killed_process(incident))
-		buf_printf(out,
-			"a larger limit (now about %s) of the cgroup that the process was moved into, which hiwater did not read; ",
-			units_bytes(incident->used.value, UNITS_IEC, number));
+		buf_str(out,
+			"a larger limit of the cgroup that the process was moved into, which hiwater did not read; ");
 	else if (ran_into_limit(incident) && requested.known &&
 		 llabs(incident->limit.value - requested.value) <= requested.value / 20)
 		buf_printf(
@@ -313,9 +318,11 @@ static void put_advice(const struct summary *s, const struct incident *incident,
 			units_bytes(incident->limit.value, UNITS_IEC, number));
 	if (incident->n_processes + incident->others > 2 && most && most->bytes < incident->used.value / 2)
 		buf_str(out, "fewer processes at a time (workers, -j); ");
-	if (grew_for_long(s, incident))
+	if (!is_shmem && grew_for_long(s, incident))
 		buf_str(out, keeps_growing);
-	buf_str(out, "smaller chunks of data");
+	buf_str(out,
+		is_shmem ? "removing files in /dev/shm and other tmpfs when they are done, or keeping them on a disk: they count as memory"
+			 : "smaller chunks of data");
 }
 
 /* ---- the report ------------------------------------------------------------------------------------------------------- */
@@ -426,6 +433,16 @@ static int store(
 	return 0;
 }
 
+/* What filled the limit; job: RAM of the job's processes at the moment. */
+static void set_fills(const struct summary *s, struct incident *incident, struct maybe job)
+{
+	const struct fills fills = fills_at(s, incident->at_ns, job, incident->limit);
+
+	incident->is_group_limit = fills.is_group;
+	incident->n_parts = fills.n;
+	memcpy(incident->parts, fills.parts, sizeof(incident->parts));
+}
+
 int incident_make(struct summary *s, const struct incident_moment *moment)
 {
 	const struct event *e = event_of(s->job);
@@ -442,11 +459,19 @@ int incident_make(struct summary *s, const struct incident_moment *moment)
 
 	if (r < 0)
 		return r;
+	const struct maybe job = use_at(s, moment, victim);
+
 	set_growth(&incident, moment, victim);
-	incident.used = use_at(s, moment, victim);
+	incident.is_kill = !e || kernel_killed(e) || is_suspected(s, e);
+	incident.used = job;
+	if (!moment->on_gpu && incident.limit.known && s->facts->limit_bytes.known &&
+		incident.limit.value == s->facts->limit_bytes.value)
+		incident.used = maybe_max(job, value_near(s, M_JOB_LIMIT_UNRECLAIMABLE, moment->at_ns));
 	if (!e && !ended_at_limit(&incident))
 		return 0;
 	if (ran_into_unseen_limit(s, &incident))
 		incident.limit = UNKNOWN;
+	if (incident.memory && !moment->on_gpu)
+		set_fills(s, &incident, moment->of_limit ? s->combined.peak : job);
 	return store(s, &incident, e, victim);
 }

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rules about memory that ran out, or nearly did: out-of-memory and memory-near-limit.
+ * Rules about memory that ran out, or nearly did: out-of-memory, memory-near-limit, and rlimit for
+ * limits of single processes.
  */
 #include <signal.h>
 #include <sys/wait.h>
 
 #include "base/units.h"
+#include "findings/fill.h"
 #include "findings/finding.h"
 #include "findings/growth.h"
+#include "summary/facts.h"
 
 enum {
 	OOM_PERCENT = 95,
 	NEAR_PERCENT = 90,
+	HALF_PERCENT = 50,
 	PRESSURE_PERCENT = 10
 };
 
@@ -95,6 +99,9 @@ static void growth(const struct summary *s, struct finding *f, struct buf *text)
 	const struct growth last = growth_of_run(s);
 	char rate[UNITS_LEN], time[UNITS_LEN];
 
+	/* The incident report has left out what is no growth. */
+	if (last.known && !s->incident.since_ns.known && last.rise < (double) growth_least(memory_limit(s)))
+		return;
 	if (last.known) {
 		finding_evidence(f, "growth_bytes_per_s", last.per_s);
 		finding_evidence(f, "growing_since_s", (double) last.since_ns / 1e9);
@@ -121,6 +128,44 @@ static void memory_evidence(const struct summary *s, struct finding *f)
 		finding_evidence(f, "limit_bytes", (double) limit.value);
 	if (s->combined.peak.known)
 		finding_evidence(f, "peak_bytes", (double) s->combined.peak.value);
+}
+
+/* What the limit of the cgroup counts and the kernel cannot free, if that is more than the RAM of the
+ * job's processes. */
+static struct maybe kept_of_limit(const struct summary *s)
+{
+	const struct maybe kept = s->unreclaimable_peak, peak = s->combined.peak;
+
+	return kept.known && s->facts->limit_bytes.known && (!peak.known || kept.value > peak.value)
+		       ? kept
+		       : UNKNOWN;
+}
+
+static double percent_of_limit(const struct summary *s)
+{
+	const double kept = percent_of(kept_of_limit(s), s->facts->limit_bytes),
+		     peak = percent_of(s->combined.peak, memory_limit(s));
+
+	return kept > peak ? kept : peak;
+}
+
+/* "565 MiB of 600 (94 %) cannot be reclaimed: tmpfs and shared memory 551 MiB, ..." */
+static void kept_put(const struct summary *s, struct finding *f, struct buf *text)
+{
+	const struct maybe kept = s->unreclaimable_peak, limit = s->facts->limit_bytes;
+	char number[UNITS_LEN], of[UNITS_LEN], percent[UNITS_LEN];
+	const struct fills fills =
+		fills_at(s, (uint64_t) s->unreclaimable_at_ns.value, s->combined.peak, limit);
+
+	finding_evidence(f, "unreclaimable_bytes", (double) kept.value);
+	for (size_t i = 0; i < fills.n; i++) {
+		if (fills.parts[i].fill == FILL_SHMEM)
+			finding_evidence(f, "shmem_bytes", (double) fills.parts[i].bytes);
+	}
+	buf_printf(text, "%s of %s (%s) cannot be reclaimed: ", units_bytes(kept.value, UNITS_IEC, number),
+		units_bytes_like(limit.value, kept.value, UNITS_IEC, of),
+		units_percent(kept.value, limit.value, percent));
+	fills_put(&fills, text);
 }
 
 /* "peak 31.9 GiB of 32.0 (100 %)" */
@@ -169,8 +214,7 @@ static enum oom_sign oom_sign_of(const struct summary *s)
 		return NEARBY;
 	if (!main_was_killed(s))
 		return NO_SIGN;
-	return machine_ran_out(s) || percent_of(s->combined.peak, memory_limit(s)) >= OOM_PERCENT ? SUSPECTED
-												  : NO_SIGN;
+	return machine_ran_out(s) || percent_of_limit(s) >= OOM_PERCENT ? SUSPECTED : NO_SIGN;
 }
 
 bool memory_may_have_ended_it(const struct summary *s)
@@ -278,6 +322,11 @@ bool rule_out_of_memory(const struct known_of_run *k, struct finding *f, struct 
 	write_kill(s, sign, f, text);
 	peak_of_limit(s, ", ", text);
 	buf_str(text, ".");
+	if (kept_of_limit(s).known && percent_of(kept_of_limit(s), s->facts->limit_bytes) > HALF_PERCENT) {
+		buf_str(text, " Of the limit ");
+		kept_put(s, f, text);
+		buf_str(text, ".");
+	}
 	growth(s, f, text);
 	buf_str(text, " Give it more memory, or make it use less.");
 	if (s->combined.at_ns.known)
@@ -295,6 +344,32 @@ static struct maybe pressure_ppm(const struct summary *s)
 	return known((int64_t) ((double) waited.value * 1e6 / (double) s->wall_ns.value));
 }
 
+/* The machine's memory is nearly used up, and the job's part of it is large. Shared memory may be in the
+ * RAM of processes as well, so the sum only says that the job matters. */
+static bool fills_machine(const struct summary *s)
+{
+	const struct maybe capacity = s->facts->capacity_bytes;
+	const int64_t own = s->combined.peak.value + s->shmem_peak.value;
+
+	return capacity.known && memory_limit(s).value == capacity.value && own >= capacity.value / 2 &&
+	       percent_of(s->system_peak, capacity) >= NEAR_PERCENT;
+}
+
+static void machine_put(const struct summary *s, struct finding *f, struct buf *text)
+{
+	const struct maybe capacity = s->facts->capacity_bytes, used = s->system_peak;
+	const struct acc *acc = s->job ? job_acc(s->job, M_HOST_MEM_USED, 0) : NULL;
+	const struct fills fills = fills_at(s, acc ? acc->max_at_ns : 0, s->combined.peak, capacity);
+	char number[UNITS_LEN], of[UNITS_LEN], percent[UNITS_LEN];
+
+	finding_evidence(f, "system_bytes", (double) used.value);
+	buf_printf(text, "The memory of this machine was nearly full, %s of %s (%s): ",
+		units_bytes(used.value, UNITS_IEC, number),
+		units_bytes_like(capacity.value, used.value, UNITS_IEC, of),
+		units_percent(used.value, capacity.value, percent));
+	fills_put(&fills, text);
+}
+
 static bool near_quiet(const struct summary *s, bool is_oom, struct maybe pressure, struct buf *text)
 {
 	char share[UNITS_LEN];
@@ -304,6 +379,9 @@ static bool near_quiet(const struct summary *s, bool is_oom, struct maybe pressu
 		return false;
 	}
 	peak_of_limit(s, "", text);
+	if (kept_of_limit(s).known)
+		buf_printf(text, "%sof the limit %s cannot be reclaimed", text->len > 0 ? ", " : "",
+			units_percent(kept_of_limit(s).value, s->facts->limit_bytes.value, share));
 	buf_printf(text, "%sfires above %d %% of the limit", text->len > 0 ? "; " : "the peak is unknown; ",
 		NEAR_PERCENT);
 	if (pressure.known)
@@ -322,23 +400,100 @@ bool rule_memory_near_limit(const struct known_of_run *k, struct finding *f, str
 	const struct summary *s = k->s;
 	const struct maybe pressure = pressure_ppm(s);
 	const bool near = percent_of(s->combined.peak, memory_limit(s)) > NEAR_PERCENT;
+	const bool kept = !near && percent_of(kept_of_limit(s), s->facts->limit_bytes) >= NEAR_PERCENT;
+	const bool machine = !near && !kept && fills_machine(s);
 	const bool pressed = pressure.known && s->wall_ns.value >= pressure_least_ns &&
 			     pressure.value > PRESSURE_PERCENT * 10000;
 	const bool is_oom = oom_sign_of(s) != NO_SIGN;
 	char share[UNITS_LEN];
 
-	if (is_oom || (!near && !pressed))
+	if (is_oom || (!near && !kept && !machine && !pressed))
 		return near_quiet(s, is_oom, pressure, text);
 	memory_evidence(s, f);
 	if (pressure.known)
 		finding_evidence(f, "pressure_ratio", (double) pressure.value / 1e6);
 	if (near && s->combined.at_ns.known)
 		finding_interval(f, s->combined.at_ns.value, s->combined.at_ns.value);
-	buf_str(text, near ? "RAM came close to the limit" : "Memory was short on this machine");
-	peak_of_limit(s, ", ", text);
+	if (kept && s->unreclaimable_at_ns.known)
+		finding_interval(f, s->unreclaimable_at_ns.value, s->unreclaimable_at_ns.value);
+	if (kept) {
+		buf_str(text, "The memory limit was nearly full: ");
+		kept_put(s, f, text);
+	} else if (machine) {
+		machine_put(s, f, text);
+	} else {
+		buf_str(text, near ? "RAM came close to the limit" : "Memory was short on this machine");
+		peak_of_limit(s, ", ", text);
+	}
 	if (pressed)
 		buf_printf(text, "; tasks waited for memory %s of the time",
 			units_percent(pressure.value, 1000000, share));
-	buf_str(text, ". A larger input may exceed it: request more memory, or use less.");
+	if (kept && is_filled_by_shmem(s, (uint64_t) s->unreclaimable_at_ns.value))
+		buf_str(text,
+			". Files in tmpfs and shared memory count as memory until they are removed: remove them sooner, keep them "
+			"on a disk, or request more.");
+	else
+		buf_str(text, ". A larger input may exceed it: request more memory, or use less.");
+	return true;
+}
+
+/* ---- limits of single processes ------------------------------------------------------------------- */
+
+/* A limit that a process sets itself, or inherits (ulimit). */
+struct process_limit {
+	struct maybe limit, peak, pid;
+	const char *name, *of, *option;
+};
+
+static struct process_limit nearest_rlimit(const struct facts *f)
+{
+	const struct process_limit vm = { f->vm_limit_bytes, f->vm_peak_bytes, f->vm_pid, f->vm_name,
+		"address space", "ulimit -v" };
+	const struct process_limit data = { f->data_limit_bytes, f->data_peak_bytes, f->data_pid,
+		f->data_name, "data segment", "ulimit -d" };
+	const bool is_data = percent_of(data.peak, data.limit) > percent_of(vm.peak, vm.limit);
+
+	return is_data || !vm.limit.known ? data : vm;
+}
+
+static void rlimit_put(const struct process_limit *l, struct buf *text)
+{
+	char number[UNITS_LEN], of[UNITS_LEN], percent[UNITS_LEN];
+
+	buf_printf(text, "%.15s[%lld] used %s%s of its %s limit on %s (%s)",
+		l->name && *l->name ? l->name : "process", (long long) l->pid.value, "at least ",
+		units_bytes(l->peak.value, UNITS_IEC, number), units_bytes(l->limit.value, UNITS_IEC, of),
+		l->of, units_percent(l->peak.value, l->limit.value, percent));
+}
+
+bool rule_rlimit(const struct known_of_run *k, struct finding *f, struct buf *text)
+{
+	const struct process_limit l = nearest_rlimit(k->s->facts);
+
+	if (!l.limit.known) {
+		buf_str(text, "no process with a limit on its address space or data segment was found");
+		return false;
+	}
+	if (percent_of(l.peak, l.limit) < NEAR_PERCENT) {
+		if (l.peak.known)
+			rlimit_put(&l, text);
+		else
+			buf_printf(text, "use under the limit on %s is unknown", l.of);
+		buf_printf(text, "; fires above %d %%", NEAR_PERCENT);
+		return false;
+	}
+	finding_evidence(f, "limit_bytes", (double) l.limit.value);
+	finding_evidence(f, "peak_bytes", (double) l.peak.value);
+	finding_evidence(f, "process_pid", (double) l.pid.value);
+	if (l.name)
+		finding_text(f, "process", l.name);
+	finding_text(f, "limit", l.of);
+	if (ended_badly(k->s))
+		f->severity = SEVERITY_ERROR;
+	rlimit_put(&l, text);
+	buf_printf(text,
+		": beyond it allocations fail (MemoryError, bad_alloc, ENOMEM). Raise the limit (%s, or the memory request of "
+		"the batch system that sets it), or use less memory.",
+		l.option);
 	return true;
 }

@@ -344,6 +344,10 @@ int end_apply(struct job *job, const struct end *end, uint64_t time_ns)
 		m->p.status_known = true;
 		m->p.status = end->status;
 	}
+	/* The kernel's mark is since the program began. */
+	if (end->vm_bytes.known && m->young && m->rlimit[RLIMIT_OF_VM].known)
+		m->under_rlimit[RLIMIT_OF_VM] = maybe_max(m->under_rlimit[RLIMIT_OF_VM], end->vm_bytes);
+	rlimits_update(job, m);
 	/* If sampled between its fork and its exec, it had its parent's name. */
 	if (*end->name)
 		memcpy(m->p.name, end->name, sizeof(m->p.name));

@@ -8,6 +8,7 @@
  *   job_tree.c    births, programs, which processes are kept
  *   job_ends.c    ends, and the use of ended processes
  *   job_read.c    values of processes
+ *   job_rlimit.c  the process that came nearest to a limit of its own (RLIMIT_AS, RLIMIT_DATA)
  *   memory/       the estimator of combined memory, used only through memory.h
  *   job_needs.c   what should be read next to narrow the bounds of memory
  *   job_total.c   totals, the split into private and shared, the end of the run
@@ -39,6 +40,13 @@ enum plain {
 	PLAIN_SWITCHES,
 	PLAIN_PREEMPTIONS,
 	PLAINS,
+};
+
+/* Limits of the process itself, in facts.def: vm_*, data_*. */
+enum rlimit_kind {
+	RLIMIT_OF_VM,
+	RLIMIT_OF_DATA,
+	RLIMITS
 };
 
 /* Gauges that are summed. */
@@ -101,6 +109,8 @@ struct member {
 		/* anonymous memory at about half and a quarter of the run, or at the first
 		 * sample */
 	} mid, old;
+	/* RLIMIT_AS and RLIMIT_DATA, and what they limit, of this program; unknown: no limit */
+	struct maybe rlimit[RLIMITS], under_rlimit[RLIMITS];
 	int64_t program_peak;  /* largest of rss and valid marks of this program */
 	uint64_t last_seq, ended_seq; /* frames of its last memory reading and of its end */
 };
@@ -184,6 +194,7 @@ struct job {
 	bool counters_read;    /* since the last total */
 	bool memory_known;     /* at any time */
 	bool tree_known, plain_known[PLAINS]; /* at any time */
+	uint32_t rlimit_of[RLIMITS]; /* id of the process in the facts of that limit; 0: none yet */
 
 	size_t n_faults_read;  /* members whose faults were read since the last total */
 	int64_t main_burst;
@@ -286,6 +297,11 @@ int end_apply(struct job *job, const struct end *end, uint64_t time_ns);
 int process_apply(struct job *job, const struct reading *r);
 /* Its memory reached value at some time since its mark was last read. */
 void mark_proves(struct job *job, struct member *m, int64_t value);
+
+/* job_rlimit.c */
+
+/* A limit or what it limits of m has changed. */
+void rlimits_update(struct job *job, struct member *m);
 
 /* job_events.c */
 

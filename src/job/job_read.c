@@ -16,7 +16,9 @@ enum target {
 	TO_LEVEL,
 	TO_OWN,
 	TO_WAITED,
-	TO_PLAIN
+	TO_PLAIN,
+	TO_RLIMIT,
+	TO_UNDER_RLIMIT
 };
 
 static const struct {
@@ -45,6 +47,10 @@ static const struct {
 	[M_PROC_WRITE_CHARS] = { TO_PLAIN, PLAIN_WRITE_CHARS },
 	[M_PROC_SWITCHES] = { TO_PLAIN, PLAIN_SWITCHES },
 	[M_PROC_PREEMPTIONS] = { TO_PLAIN, PLAIN_PREEMPTIONS },
+	[M_PROC_VM_LIMIT] = { TO_RLIMIT, RLIMIT_OF_VM },
+	[M_PROC_VM] = { TO_UNDER_RLIMIT, RLIMIT_OF_VM },
+	[M_PROC_DATA_LIMIT] = { TO_RLIMIT, RLIMIT_OF_DATA },
+	[M_PROC_DATA] = { TO_UNDER_RLIMIT, RLIMIT_OF_DATA },
 };
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -223,6 +229,19 @@ static void waited_apply(struct member *m, enum tree k, int64_t value)
 		m->p.faults_waited = counter_value(&m->tree[k].waited);
 }
 
+static void rlimit_apply(struct job *job, struct member *m, enum rlimit_kind k, const struct reading *r)
+{
+	m->rlimit[k] = r->known ? known(r->value) : UNKNOWN;
+	rlimits_update(job, m);
+}
+
+static void under_rlimit_apply(struct job *job, struct member *m, enum rlimit_kind k, const struct reading *r)
+{
+	if (r->known)
+		m->under_rlimit[k] = known(larger(r->value, r->max));
+	rlimits_update(job, m);
+}
+
 static void counter_reading_apply(struct job *job, struct live *l, const struct reading *r)
 {
 	const unsigned target = rows[r->metric].target, which = rows[r->metric].which;
@@ -277,6 +296,12 @@ int process_apply(struct job *job, const struct reading *r)
 	case TO_SHARED:
 		if (r->known)
 			shared_apply(l->m, r->value);
+		break;
+	case TO_RLIMIT:
+		rlimit_apply(job, l->m, rows[r->metric].which, r);
+		break;
+	case TO_UNDER_RLIMIT:
+		under_rlimit_apply(job, l->m, rows[r->metric].which, r);
 		break;
 	case TO_NOTHING:
 		break;

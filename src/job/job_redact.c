@@ -25,7 +25,7 @@ void job_redact(struct job *job)
 {
 	struct facts *f = &job->facts;
 	char **const private_facts[] = { &f->user, &f->host, &f->command, &f->argv_json, &f->directory,
-		&f->recording, &f->cgroup, &f->left_names, &f->stopped_why, &f->note };
+		&f->recording, &f->cgroup, &f->left_names, &f->stopped_why, &f->note, &f->vm_name, &f->data_name };
 
 	for (size_t i = 0; i < sizeof(private_facts) / sizeof(private_facts[0]); i++)
 		forget(private_facts[i]);

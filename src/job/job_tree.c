@@ -274,6 +274,8 @@ static int exec_apply(struct job *job, struct member *m)
 	m->young = m->ran_another = true;
 	m->mark = UNKNOWN;
 	m->program_peak = 0;
+	for (enum rlimit_kind k = 0; k < RLIMITS; k++)
+		m->under_rlimit[k] = UNKNOWN;
 	m->p.split_known = false;
 	if (m->p.is_main && job->facts.main_hwm_at_start_bytes.known)
 		job->facts.main_hwm_at_start_bytes = known(0);

@@ -145,6 +145,7 @@ struct end {
 	bool status_known;
 	int32_t status;          /* as waitpid returns it */
 	struct maybe hwm_bytes;     /* largest rss of its last program */
+	struct maybe vm_bytes;      /* END_TASKSTATS: largest address space of its last program */
 	/* ru_maxrss: an upper bound of hwm (other programs before exec, children) */
 	struct maybe maxrss_bytes;
 	struct maybe cpu_user_ns, cpu_system_ns; /* END_REAPED: including children that it waited for */

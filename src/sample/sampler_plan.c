@@ -60,6 +60,8 @@ void sampler_plan_open(struct sampler *s)
 
 	s->env.cgroup = s->cgroup.path;
 	s->env.cgroup_cpu = s->cgroup.cpu_path;
+	s->env.cgroup_limit = s->cgroup.limit_bytes.known ? s->cgroup.limit_path : NULL;
+	s->env.cgroup_limit_bytes = s->cgroup.limit_bytes;
 	/* The shell that started hiwater is not a member: if it is in the cgroup, the cgroup is
 	 * shared and its list need not be read. */
 	if (s->options.ours && getppid() > 1 && cgroup_is_common(s->options.root, getppid(), getpid()) &&

@@ -295,11 +295,15 @@ static void start_of_main(struct sampler *s, pid_t pid)
 	struct facts *f = job_facts(s->job);
 	const uint32_t id = processes_id(s->processes, pid);
 	const char *why_not;
+	struct rlimit rss;
 
 	if (s->options.root->live)
 		processes_test_gate(s->processes, s->options.ours ? pid : spent_pid());
 	if (!s->options.ours && id && s->options.reset_hwm && processes_reset_hwm(s->processes, id) == 0)
 		f->main_hwm_reset = known(1);
+	if (s->options.root->live && prlimit(pid, RLIMIT_RSS, NULL, &rss) == 0 &&
+		rss.rlim_cur != RLIM_INFINITY)
+		f->rss_limit_bytes = known_unsigned(rss.rlim_cur);
 	f->gate = known(processes_gate_works(s->processes, &why_not));
 	if (find_cgroup(s, pid) == 0) {
 		(void) job_set_text(&f->cgroup, s->cgroup.path);

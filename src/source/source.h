@@ -58,6 +58,9 @@ struct source_env {
 	const char *workdir;     /* folder whose file system is measured; NULL: none */
 	const char *cgroup;      /* SOURCE_CGROUP: path below the hierarchy's mount, "/a/b" */
 	bool cgroup_shared;      /* other processes are in the cgroup: only for_all groups are valid */
+	const char *cgroup_limit; /* the group whose memory limit applies, below the same mount;
+	                          * NULL: there is no limit */
+	struct maybe cgroup_limit_bytes; /* that limit */
 	const char *cgroup_cpu;  /* the group whose quota throttles the job, below the mount of the
 	                          * CPU quota; NULL: unknown, on v1 the group with the same
 	                          * processes is looked up */
@@ -156,7 +159,7 @@ extern const struct source_ops source_host;   /* host.c: groups fast (meminfo), 
                                                * (the rest) */
 extern const struct source_ops source_energy; /* energy.c: RAPL */
 extern const struct source_ops source_cgroup; /* cgroup.c: env->cgroup; groups memory (charged,
-                                               * peak), detail, events, quota. The peak is known if
+                                               * peak), detail, events, quota, limit. The peak is known if
                                                * it belongs to this run: reset at its start, or
                                                * risen since */
 extern const struct source_ops source_nvml;   /* nvml.c: NVIDIA GPUs. May block in the driver, so it
@@ -206,6 +209,8 @@ struct cgroup_facts {
 	bool peak_is_ours;            /* its memory peak was created or reset for this run; set by
 	                               * the caller (cgroup_make) */
 	struct maybe limit_bytes;     /* smallest limit of it and its ancestors; unknown: none */
+	char limit_path[512];         /* the group with that limit; its own path where there is none,
+	                               * or where it is out of sight */
 	struct maybe cpu_limit_ppm;   /* smallest CPU quota of it and its ancestors, in millionths
 	                               * of a core */
 	char cpu_path[512];           /* the group with that quota, the process's own if none has

@@ -2,11 +2,9 @@
 #include "summary/facts.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "base/buf.h"
 #include "base/textwidth.h"
@@ -29,63 +27,6 @@ struct maker {
 };
 
 /* ---- shared with other outputs ------------------------------------------------------------------------------------------ */
-
-/* signal(7); real-time signals have no names. */
-static const struct {
-	int number;
-	const char *name;
-} signals[] = {
-	{ SIGHUP, "SIGHUP" },
-	{ SIGINT, "SIGINT" },
-	{ SIGQUIT, "SIGQUIT" },
-	{ SIGILL, "SIGILL" },
-	{ SIGTRAP, "SIGTRAP" },
-	{ SIGABRT, "SIGABRT" },
-	{ SIGBUS, "SIGBUS" },
-	{ SIGFPE, "SIGFPE" },
-	{ SIGKILL, "SIGKILL" },
-	{ SIGUSR1, "SIGUSR1" },
-	{ SIGSEGV, "SIGSEGV" },
-	{ SIGUSR2, "SIGUSR2" },
-	{ SIGPIPE, "SIGPIPE" },
-	{ SIGALRM, "SIGALRM" },
-	{ SIGTERM, "SIGTERM" },
-	{ SIGXCPU, "SIGXCPU" },
-	{ SIGXFSZ, "SIGXFSZ" },
-	{ SIGVTALRM, "SIGVTALRM" },
-	{ SIGPROF, "SIGPROF" },
-	{ SIGIO, "SIGIO" },
-	{ SIGPWR, "SIGPWR" },
-	{ SIGSYS, "SIGSYS" },
-};
-
-const char *figure_signal(int signal, char buf[UNITS_LEN])
-{
-	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
-		if (signals[i].number == signal)
-			return signals[i].name;
-	}
-	(void) snprintf(buf, UNITS_LEN, "signal %d", signal);
-	return buf;
-}
-
-struct ending ending_of(const struct summary *s)
-{
-	const struct facts *f = s->facts;
-	const struct maybe code = job_exit_code(f);
-	const int status = (int) f->exit_status.value;
-	struct ending end = { .outcome = OUTCOME_EXIT, .code = (int) code.value, .code_known = code.known };
-
-	if (!code.known)
-		end.outcome = s->complete ? OUTCOME_UNSEEN : OUTCOME_UNFINISHED;
-	else if (f->stopped_by.known)
-		end.outcome = OUTCOME_LIMIT;
-	else if (WIFSIGNALED(status)) {
-		end.outcome = OUTCOME_SIGNAL;
-		end.signal = WTERMSIG(status);
-	}
-	return end;
-}
 
 bool figure_outlived(const struct summary *s)
 {
@@ -371,6 +312,70 @@ static void ram_parts(struct maker *m)
 			.more_unit = FACT_BYTES, .more_before = ", file cache" NB));
 }
 
+/* The machine's rise is that of all its users, so a small one is not shown. */
+static void shmem(struct maker *m)
+{
+	static const int64_t least = 1 << 20, least_of_machine = 16 << 20, part_of_peak = 10;
+	const struct summary *s = m->s;
+	const int64_t bytes = s->shmem_peak.value;
+
+	if (!s->shmem_peak.known || bytes < least ||
+		(s->shmem_at_most &&
+			(bytes < least_of_machine || bytes < s->combined.peak.value / part_of_peak)))
+		return;
+	(void) add(m,
+		FACT(FACTS_RAM, FACT_RAM_OTHER, "tmpfs" NB "and" NB "shared" NB "memory",
+			"tmpfs and shared memory peak", FACT_BYTES, s->shmem_peak, .at_most = s->shmem_at_most,
+			.words = s->shmem_at_most ? NB "(system-wide)" : NULL));
+}
+
+/* Shown where it says more of the limit than the RAM of the processes does. */
+static void unreclaimable(struct maker *m)
+{
+	const struct summary *s = m->s;
+	const int64_t processes = s->combined.peak.value;
+
+	if (s->unreclaimable_peak.known && s->facts->limit_bytes.known &&
+		s->unreclaimable_peak.value > processes + processes / 10 + (1 << 20))
+		(void) add(m,
+			FACT(FACTS_RAM, FACT_RAM_OTHER, "not" NB "reclaimable",
+				"memory in the cgroup that cannot be reclaimed, peak", FACT_BYTES,
+				s->unreclaimable_peak, .of = s->facts->limit_bytes, .of_words = "limit"));
+}
+
+/* "address space 780 MiB of 781 limit (100 %) (python3[5001])" */
+static void rlimit(struct maker *m, const char *label, const char *title, struct maybe peak,
+	struct maybe limit, const char *name, struct maybe pid)
+{
+	struct fact f = FACT(FACTS_RAM, FACT_RAM_OTHER, label, title, FACT_BYTES, peak, .at_least = true,
+		.of = limit, .of_words = "limit", .is_untrusted = true);
+	struct buf text = BUF_INIT(256);
+
+	if (!limit.known)
+		return;
+	if (!peak.known) {
+		f = FACT(FACTS_RAM, FACT_RAM_OTHER, label, title, FACT_BYTES, limit, .words = " limit");
+	} else if (name && *name) {
+		buf_printf(&text, "%s[%lld]", name, (long long) pid.value);
+		f.detail = text_of(m, &text);
+	}
+	(void) add(m, f);
+}
+
+static void rlimits(struct maker *m)
+{
+	const struct facts *f = m->s->facts;
+
+	rlimit(m, "address" NB "space", "largest address space of a process", f->vm_peak_bytes,
+		f->vm_limit_bytes, f->vm_name, f->vm_pid);
+	rlimit(m, "data" NB "segment", "largest data segment of a process", f->data_peak_bytes,
+		f->data_limit_bytes, f->data_name, f->data_pid);
+	add_known(m,
+		FACT(FACTS_RAM, FACT_RAM_OTHER, "limit" NB "on" NB "resident" NB "size",
+			"limit on the resident size", FACT_BYTES, f->rss_limit_bytes,
+			.words = NB "(RLIMIT_RSS, which Linux ignores)"));
+}
+
 static void ram(struct maker *m)
 {
 	const struct summary *s = m->s;
@@ -395,6 +400,9 @@ static void ram(struct maker *m)
 		(void) add(m, FACT(FACTS_RAM, FACT_RAM_METHOD, "", NULL, FACT_WORDS, UNKNOWN, .figure = all));
 		ram_parts(m);
 	}
+	shmem(m);
+	unreclaimable(m);
+	rlimits(m);
 }
 
 static void largest(struct maker *m)
@@ -746,12 +754,112 @@ static void add_since(struct maker *m, int64_t since_ns)
 	grew->more_before = " since" NB;
 }
 
+/* ---- out of memory, in five lines: when, who, what filled which limit, how it grew, what to try ---- */
+
+static void killed(struct maker *m, const struct incident *s)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < s->n_processes; i++) {
+		if (!s->processes[i].killed)
+			continue;
+		struct buf name = BUF_INIT(256);
+
+		buf_printf(&name, "%.15s[%d]", s->processes[i].process->name, s->processes[i].process->pid);
+		struct fact f = FACT(FACTS_INCIDENT, FACT_INCIDENT, "killed: ", "killed", FACT_WORDS, UNKNOWN,
+			.more = known(s->processes[i].bytes), .more_unit = FACT_BYTES, .more_before = ", ",
+			.begins_line = true, .is_untrusted = true);
+
+		f.text = text_of(m, &name);
+		(void) add(m, f);
+		any = true;
+	}
+	if (!any)
+		(void) add(m,
+			FACT(FACTS_INCIDENT, FACT_INCIDENT, "killed: ", "killed", FACT_WORDS, UNKNOWN,
+				.begins_line = true, .words = "not known, no process was seen to be killed"));
+}
+
+static void filled(struct maker *m, const struct incident *s)
+{
+	if (!s->limit.known)
+		(void) add(m,
+			FACT(FACTS_INCIDENT, FACT_INCIDENT, "filled: ", "filled", FACT_WORDS, UNKNOWN,
+				.begins_line = true, .words = "a limit that hiwater did not read"));
+	else
+		(void) add(m,
+			FACT(FACTS_INCIDENT, FACT_INCIDENT,
+				s->is_group_limit ? "filled: limit" NB "of" NB "the" NB "cgroup"
+						  : "filled: memory" NB "of" NB "this" NB "machine",
+				s->is_group_limit ? "filled, limit of the cgroup"
+						  : "filled, memory of this machine",
+				FACT_BYTES, s->limit, .begins_line = true));
+	for (size_t i = 0; i < s->n_parts; i++)
+		(void) add(m,
+			FACT(FACTS_INCIDENT, FACT_INCIDENT, fill_words(s->parts[i].fill),
+				fill_words(s->parts[i].fill), FACT_BYTES, known(s->parts[i].bytes)));
+	if (s->requested.known && !(s->limit.known && s->requested.value == s->limit.value))
+		(void) add(m,
+			FACT(FACTS_INCIDENT, FACT_INCIDENT, "requested", "requested", FACT_BYTES,
+				s->requested));
+	for (size_t i = 0; i < s->n_processes && s->n_processes > 1; i++)
+		(void) add(m,
+			FACT(FACTS_INCIDENT, FACT_PROCESS, "", "RAM used at that time", FACT_BYTES,
+				known(s->processes[i].bytes), .process = s->processes[i].process,
+				.words = s->processes[i].killed ? NB "(killed)" : NULL));
+	if (s->others > 0)
+		(void) add(m,
+			FACT(FACTS_INCIDENT, FACT_INCIDENT, "", "RAM used at that time", FACT_COUNT,
+				known((int64_t) s->others), .after = "others", .more = known(s->others_bytes),
+				.more_unit = FACT_BYTES, .more_before = NB));
+}
+
+static void grew(struct maker *m, const struct incident *s)
+{
+	if (!s->since_ns.known) {
+		(void) add(m,
+			FACT(FACTS_INCIDENT, FACT_INCIDENT, "grew: ", "growth", FACT_WORDS, UNKNOWN,
+				.begins_line = true,
+				.words = s->has_history ? "no growth was seen before it"
+							: "not known, without a recording"));
+		return;
+	}
+	(void) add(m,
+		FACT(FACTS_INCIDENT, FACT_INCIDENT, "grew: ", "grew", FACT_BYTES_PER_S,
+			known((int64_t) s->growth_per_s), .begins_line = true));
+	add_since(m, s->since_ns.value);
+	add_known(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "from", "from", FACT_BYTES, s->from_bytes));
+}
+
+static void out_of_memory(struct maker *m, const struct incident *s)
+{
+	const bool is_counted = m->s->oom_killed;
+
+	(void) add(m,
+		FACT(FACTS_INCIDENT, FACT_INCIDENT, "at", "event after", FACT_NS, known((int64_t) s->at_ns),
+			.words = is_counted    ? ": out of memory, the kernel ended it"
+				 : !m->s->lost ? ": out of memory is suspected"
+					       : ": the recording breaks off close to the memory limit, the kernel may have killed the job and hiwater for lack of memory"));
+	killed(m, s);
+	filled(m, s);
+	grew(m, s);
+	if (s->advice)
+		add_text(m,
+			FACT(FACTS_INCIDENT, FACT_INCIDENT, "try: ", "try", FACT_WORDS, UNKNOWN,
+				.begins_line = true),
+			"", s->advice);
+}
+
 static void incident(struct maker *m)
 {
 	const struct incident *s = &m->s->incident;
 
 	if (!s->what)
 		return;
+	if (s->is_kill && s->memory && !s->on_gpu) {
+		out_of_memory(m, s);
+		return;
+	}
 	add_text(m,
 		FACT(FACTS_INCIDENT, FACT_INCIDENT, "at", "event after", FACT_NS, known((int64_t) s->at_ns)),
 		": ", s->what);

@@ -143,9 +143,14 @@ struct ending {
 };
 
 struct ending ending_of(const struct summary *s);
+/* True if it ended with a status other than 0, by a signal or by a limit. */
+bool ended_badly(const struct summary *s);
 
 /* "SIGKILL"; "signal 40" (in buf) for one without a name. */
 const char *figure_signal(int signal, char buf[UNITS_LEN]);
+
+/* True if the incident report says all that the finding does: out of memory is reported once. */
+bool finding_is_repeated(const struct summary *s, const struct finding *f);
 
 /* True if the measurement continued well beyond the end of main. */
 bool figure_outlived(const struct summary *s);

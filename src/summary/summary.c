@@ -21,6 +21,26 @@ const char *method_name(enum method method)
 	return names[method];
 }
 
+static const struct {
+	const char *name, *words;
+} fills[FILLS] = {
+	[FILL_PROCESSES] = { "processes", "processes of the job" },
+	[FILL_SHMEM] = { "shmem", "tmpfs and shared memory" },
+	[FILL_CACHE] = { "page_cache", "page cache" },
+	[FILL_KERNEL] = { "kernel", "the kernel" },
+	[FILL_OTHERS] = { "others", "others" },
+};
+
+const char *fill_name(enum fill fill)
+{
+	return fills[fill].name;
+}
+
+const char *fill_words(enum fill fill)
+{
+	return fills[fill].words;
+}
+
 /* ---- notes ---------------------------------------------------------------------------------------------------------- */
 
 int summary_note(struct summary *summary, const char *about, const char *format, ...)
@@ -164,11 +184,12 @@ static void time_figures(const struct job *job, struct summary *s)
 }
 
 /* Page cache in the cgroup's largest charge: as read at that time, else a lower bound, the charge
- * less the most that the job, hiwater and the kernel can have used. */
+ * less the most that the job, hiwater, tmpfs and the kernel can have used. */
 static struct maybe file_at_peak(const struct job *job, const struct summary *s)
 {
 	const struct acc *mem = job_acc(job, M_JOB_CGROUP_MEM, 0), *file = job_acc(job, M_JOB_CGROUP_FILE, 0);
-	const struct acc *kernel = job_acc(job, M_JOB_CGROUP_KERNEL, 0);
+	const struct acc *kernel = job_acc(job, M_JOB_CGROUP_KERNEL, 0),
+			 *shmem = job_acc(job, M_JOB_CGROUP_SHMEM, 0);
 	int64_t rest;
 
 	if (!mem || !file)
@@ -178,7 +199,7 @@ static struct maybe file_at_peak(const struct job *job, const struct summary *s)
 	if (!s->combined.high.known || !s->facts->own_rss_bytes.known)
 		return UNKNOWN;
 	rest = s->cgroup_peak.value - s->combined.high.value - s->facts->own_rss_bytes.value -
-	       (kernel ? kernel->max : 0);
+	       (kernel ? kernel->max : 0) - (shmem ? shmem->max : 0);
 	return known(rest > 0 ? rest : 0);
 }
 
@@ -212,6 +233,23 @@ static void cgroup_figures(const struct job *job, struct summary *s)
 	s->cgroup_file_at_peak = file_at_peak(job, s);
 }
 
+/* A rise from the least value on: what was there before the run is not the job's. */
+static void shmem_figures(const struct job *job, struct summary *s)
+{
+	const struct acc *machine = job_acc(job, M_HOST_SHMEM, 0),
+			 *limit = job_acc(job, M_JOB_LIMIT_UNRECLAIMABLE, 0);
+
+	if (s->facts->cgroup_exclusive.value == 1)
+		s->shmem_peak = most_of(job, M_JOB_CGROUP_SHMEM);
+	s->shmem_at_most = !s->shmem_peak.known;
+	if (s->shmem_at_most && machine)
+		s->shmem_peak = known(machine->max - machine->min);
+	if (limit) {
+		s->unreclaimable_peak = known(limit->max);
+		s->unreclaimable_at_ns = known((int64_t) limit->max_at_ns);
+	}
+}
+
 static struct maybe iowait(const struct job *job)
 {
 	static const enum metric parts[] = {
@@ -240,6 +278,7 @@ int summary_make(struct job *job, struct summary *ret)
 	oom_figures(job, &s);
 	summary_ram(job, &s);
 	cgroup_figures(job, &s);
+	shmem_figures(job, &s);
 	s.system_peak = most_of(job, M_HOST_MEM_USED);
 	s.swap_peak = most_of(job, M_JOB_SWAP);
 	s.hugetlb_peak = most_of(job, M_JOB_HUGETLB);

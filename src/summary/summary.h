@@ -67,6 +67,20 @@ enum {
 	INCIDENT_PROCESSES = 5
 };
 
+/* What fills a memory limit. */
+enum fill {
+	FILL_PROCESSES, /* memory of the job's processes */
+	FILL_SHMEM,     /* tmpfs files and shared memory */
+	FILL_CACHE,     /* page cache */
+	FILL_KERNEL,
+	FILL_OTHERS,    /* processes outside the job */
+	FILLS
+};
+
+/* "processes", "shmem", "page_cache", "kernel", "others": in JSON; and in words. */
+const char *fill_name(enum fill fill);
+const char *fill_words(enum fill fill);
+
 /* The incident of the run, if there was one; made by findings/, declared here because the summary
  * shows it. */
 struct incident {
@@ -74,7 +88,7 @@ struct incident {
 	uint64_t at_ns;
 	bool memory;             /* memory ran out, or nearly */
 	bool on_gpu;             /* the memory of a GPU, as are all amounts below; else RAM */
-	struct maybe used;       /* used by the job at that moment; bytes */
+	struct maybe used;       /* used by the job, or of the limit, at that moment; bytes */
 	struct maybe limit, requested;
 	struct maybe other;      /* used by other processes on the job's GPUs, at most */
 	bool has_history;        /* the recording was read up to then */
@@ -87,6 +101,15 @@ struct incident {
 	} processes[INCIDENT_PROCESSES]; /* the largest first */
 	size_t n_processes, others;
 	int64_t others_bytes;
+	struct incident_part {
+		enum fill fill;
+		int64_t bytes;
+	} parts[FILLS];          /* of RAM: what the limit was filled with, the largest first */
+	size_t n_parts;
+	/* the limit is that of a cgroup, which counts more than the RAM of the processes; else the
+	 * machine's memory */
+	bool is_group_limit;
+	bool is_kill;            /* the kernel killed a process, or is suspected to have */
 	char *advice;            /* suggested action */
 };
 
@@ -107,6 +130,13 @@ struct summary {
 	/* only of a cgroup that the job does not share */
 	struct maybe cgroup_peak, cgroup_limit, cgroup_oom_kills, cgroup_file_at_peak;
 	enum method cgroup_method;     /* of its peak: the kernel's high-water mark, or the largest sample */
+	/* tmpfs and shared memory: of the job's own cgroup, or, as an upper bound (shmem_at_most), the rise
+	 * on the whole machine */
+	struct maybe shmem_peak;
+	bool shmem_at_most;
+	/* in the cgroup whose limit applies (facts.limit_bytes), of all its processes: memory that the
+	 * kernel cannot free */
+	struct maybe unreclaimable_peak, unreclaimable_at_ns;
 	/* in the job's cgroup, its other members included; at least the kills that the kernel named */
 	struct maybe oom_kills;
 	struct maybe host_oom_kills;   /* on the whole machine while the job ran */

@@ -270,7 +270,10 @@ def test_main_runs_out_of_memory(tool, measured, group, hog):
     assert found["evidence"]["victim"] == "hog"
     assert found["evidence"]["victim_pid"] == summary["processes"]["list"][0]["pid"]
     assert found["message"].startswith(f"The kernel killed pid {found['evidence']['victim_pid']} (hog) for lack of memory")
-    assert "KILLED by signal 9" in done.stderr and "out-of-memory" in done.stderr
+    text = " ".join(done.stderr.replace("\u00a0", " ").split())
+    assert "KILLED by signal 9" in text and "out-of-memory" not in text  # it is reported once
+    assert re.search(r"Events at .* out of memory, the kernel ended it killed: hog\[\d+\], .* MiB "
+                     r"filled: limit of the cgroup 128 MiB processes of the job \d+ MiB .*grew: .* try: ", text), text
     shown = json.loads(tool.run("show", "--json", recording).stdout)
     assert shown["run"]["complete"]
     for key in ("exit", "ram", "findings", "incident"):
@@ -359,7 +362,7 @@ def test_the_shell_sees_137(tool, group, hog):
     done = subprocess.run(["sh", "-c", '"$@"; exit $?', "sh", HIWATER, "run", "--", hog, "fill", str(TOO_MUCH)], env=tool.env,
                           cwd=tool.folder, capture_output=True, text=True, preexec_fn=group.enter, check=False)
     assert done.returncode == 137
-    assert "for lack of memory" in " ".join(done.stderr.split())
+    assert "out of memory, the kernel ended it" in " ".join(done.stderr.split())
 
 
 def test_a_child_runs_out_of_memory(measured, group, hog):
@@ -714,3 +717,62 @@ def test_a_group_that_a_killed_run_left_is_removed_by_the_next(tool, group):
     assert start("true").wait(DEADLINE) == 0
     assert group.below() == ["hiwater-1-0"]
     os.close(in_use)
+
+
+# Writes MiB of files into /dev/shm, waits, and removes them: with little memory of its own.
+FILL_SHM = "trap 'rm -f {file}' EXIT; dd if=/dev/zero of={file} bs=1M count={mib} 2>/dev/null; sleep {sleep}; exit 3"
+
+
+@pytest.fixture
+def shm_file():
+    if not os.path.ismount("/dev/shm") or not os.access("/dev/shm", os.W_OK):
+        pytest.skip("no /dev/shm to write")
+    file = pathlib.Path(f"/dev/shm/hiwater-test-{os.getpid()}")
+    yield file
+    file.unlink(missing_ok=True)
+
+
+def test_files_in_tmpfs_fill_the_limit(measured, shm_file):
+    """They cannot be reclaimed; 118 of 128 MiB are over 90 %."""
+    done, summary = measured("sh", "-c", FILL_SHM.format(file=shm_file, mib=118, sleep=1.5))
+    ram = summary["ram"]
+    assert ram["shmem"] == {"peak_bytes": ram["shmem"]["peak_bytes"], "method": "sampled", "source": "cgroup"}
+    assert 118 * MIB <= ram["shmem"]["peak_bytes"] <= 126 * MIB
+    assert ram["shmem"]["peak_bytes"] <= ram["unreclaimable_peak_bytes"] <= LIMIT
+    assert ram["combined"]["peak_bytes"] < 30 * MIB
+    near = finding(summary, "memory-near-limit")
+    assert "cannot be reclaimed: tmpfs and shared memory 11" in near["message"]
+    assert 118 * MIB <= near["evidence"]["shmem_bytes"] <= 126 * MIB
+    text = " ".join(done.stderr.replace("\u00a0", " ").split())
+    assert re.search(r"tmpfs and shared memory 1[12]\d MiB", text) and "file cache" not in text
+    assert finding(summary, "failed") and "Findings OK" not in text
+
+
+def test_page_cache_fills_no_limit(measured, tool):
+    """It fills the group, and alarms nobody."""
+    done, summary = measured("sh", "-c", "dd if=/dev/zero of=big bs=1M count=300 2>/dev/null; sync big; sleep 1.5; rm big")
+    assert done.returncode == 0
+    assert summary["ram"]["cgroup"]["peak_bytes"] > 0.9 * LIMIT
+    assert summary["ram"]["unreclaimable_peak_bytes"] < 0.5 * LIMIT
+    assert finding(summary, "memory-near-limit") is None
+
+
+def test_out_of_memory_by_files_in_tmpfs(tool, group, shm_file):
+    """The job's processes are small; so is hiwater, which the kernel may choose. What was known is kept."""
+    def enter():
+        group.enter()
+    recording = tool.folder / "run.hiw"
+    command = f"i=0; while [ $i -lt 200 ]; do dd if=/dev/zero of={shm_file} bs=1M count=1 seek=$i conv=notrunc 2>/dev/null; " \
+              "i=$((i + 1)); sleep .01; done"
+    subprocess.run([HIWATER, "run", "-o", recording, "--", "sh", "-c", command], env=tool.env, cwd=tool.folder,
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=enter,
+                   timeout=2 * DEADLINE, check=False)
+    shm_file.unlink(missing_ok=True)
+    assert group.kills() >= 1
+    incident = json.loads(tool.run("show", "--json", recording).stdout)["incident"]
+    assert incident["filled_by"][0]["what"] == "shmem"
+    assert 0.7 * LIMIT <= incident["filled_by"][0]["bytes"] <= LIMIT
+    assert incident["limit_bytes"] == LIMIT and 0.7 * LIMIT <= incident["used_bytes"] <= LIMIT
+    assert "removing files in /dev/shm" in incident["remedy"]
+    text = " ".join(tool.run("show", recording).stdout.replace("\u00a0", " ").split())
+    assert "filled: limit of the cgroup 128 MiB tmpfs and shared memory" in text

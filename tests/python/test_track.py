@@ -27,6 +27,26 @@ def test_a_burst_between_two_looks_is_exact(program):
     assert told["combined"] == told["main"]
 
 
+def test_limits_of_the_process(program):
+    """RLIMIT_AS and the address space of this process, in the block alone; what it used before is not the block's."""
+    [told] = program.run("""
+        import mmap, resource
+        big = mmap.mmap(-1, 3000 * MIB); big.close()
+        resource.setrlimit(resource.RLIMIT_AS, (4000 * MIB, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_RSS, (1 * MIB, resource.RLIM_INFINITY))
+        with hiwater.track(interval=0.02) as run:
+            block = fill(200)
+            time.sleep(0.3)
+        r = run.summary.ram.rlimits
+        tell(limit=r.address_space.limit_bytes, peak=r.address_space.peak_bytes, pid=r.address_space.pid == os.getpid(), data=r.data,
+             rss=r.rss_bytes, findings=[f.code for f in run.summary.findings])
+    """)
+    assert told["limit"] == 4000 * MIB and told["rss"] == MIB
+    assert 200 * MIB < told["peak"] < 3000 * MIB
+    assert told["pid"] and told["data"] is None
+    assert "rlimit" not in told["findings"]
+
+
 def test_phases_have_exact_peaks_of_their_own(program):
     """Nested phases too: a reset at an inner one loses nothing of the outer one, before or after
     it."""

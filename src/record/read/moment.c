@@ -137,9 +137,11 @@ static void report_levels(struct replay *r, const char *table, const char *colum
 	(void) sqlite3_finalize(st);
 }
 
-int replay_moment(struct replay *r, uint64_t at_ns, bool on_gpu, const struct replay_frame_fn *see)
+int replay_moment(struct replay *r, uint64_t at_ns, bool on_gpu, bool of_limit,
+	const struct replay_frame_fn *see)
 {
 	const struct kind *kind = &kinds[on_gpu];
+	const char *level = of_limit ? "limit_unreclaimable" : kind->level;
 	const uint64_t from = at_ns > recent_ns ? at_ns - recent_ns : 0;
 	char sql[128];
 	int64_t first;
@@ -153,8 +155,8 @@ int replay_moment(struct replay *r, uint64_t at_ns, bool on_gpu, const struct re
 	if (!reader_number(r, sql, &first))
 		first = (int64_t) at_ns + 1;
 	if (first > 0)
-		report_levels(r, "job_sample", kind->level, 0, (uint64_t) first - 1, see);
-	report_levels(r, "job_recent", kind->level, (uint64_t) first, at_ns, see);
+		report_levels(r, "job_sample", level, 0, (uint64_t) first - 1, see);
+	report_levels(r, "job_recent", level, (uint64_t) first, at_ns, see);
 	(void) sqlite3_exec(r->db, "COMMIT", NULL, NULL, NULL);
 	return code;
 }

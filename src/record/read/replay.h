@@ -45,14 +45,16 @@ int player_seek(struct player *p, uint64_t from_ns, struct err *err);
 
 /* One instant: held is called with the bytes that each process alive then used according to its
  * last row, level with the job's bytes from the run's start until then: RAM, or GPU memory (then
- * held is called once per GPU and process). Returns 0 or -ENOMEM. */
+ * held is called once per GPU and process); of_limit: with what cannot be freed in the cgroup whose
+ * limit applies. Returns 0 or -ENOMEM. */
 struct replay_frame_fn {
 	void (*held)(void *ctx, uint32_t id, int64_t bytes);
 	void (*level)(void *ctx, uint64_t time_ns, int64_t bytes);
 	void *ctx;
 };
 
-int replay_moment(struct replay *r, uint64_t at_ns, bool on_gpu, const struct replay_frame_fn *see);
+int replay_moment(struct replay *r, uint64_t at_ns, bool on_gpu, bool of_limit,
+	const struct replay_frame_fn *see);
 
 /* True while its recorder is running (pid and start time). */
 bool replay_growing(struct replay *r);

@@ -133,7 +133,8 @@ void html_findings(struct html *h)
 		incident(h, i, s);
 		for (int severity = SEVERITY_ERROR; severity >= SEVERITY_HINT; severity--) {
 			for (size_t k = 0; k < s->n_findings; k++) {
-				if (!s->findings[k].fired || (int) s->findings[k].severity != severity)
+				if (!s->findings[k].fired || finding_is_repeated(s, &s->findings[k]) ||
+					(int) s->findings[k].severity != severity)
 					continue;
 				finding(h, i, &s->findings[k]);
 				fired++;

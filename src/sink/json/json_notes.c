@@ -165,6 +165,16 @@ static void explain_memory(const struct explainer *e)
 	explain_figure(e, &s->combined, "ram.combined",
 		"the job ended before the first sample, or was not readable");
 	explain_cgroup(e);
+	explain(e, !s->shmem_peak.known, "ram.shmem", "not read");
+	explain(e, s->shmem_peak.known && s->shmem_at_most, "ram.shmem",
+		"an upper bound: the rise on the whole machine, because the job has no cgroup to itself");
+	explain(e, !s->unreclaimable_peak.known, "ram.unreclaimable_peak_bytes",
+		s->facts->limit_bytes.known ? "the cgroup with the limit could not be read"
+					    : "no memory limit applies to the job");
+	explain(e,
+		!s->facts->vm_limit_bytes.known || !s->facts->data_limit_bytes.known ||
+			!s->facts->rss_limit_bytes.known,
+		"ram.rlimits", "no process with such a limit was found, or its limits could not be read");
 	explain(e, !s->hugetlb_peak.known, "ram.hugetlb", "not read");
 	explain(e, s->hugetlb_at_most, "ram.hugetlb",
 		"an upper bound: a sum over processes, in which shared pages count in each");

@@ -138,6 +138,44 @@ static void hugetlb(struct json *j, const struct summary *s)
 	json_end(j);
 }
 
+static void shmem(struct json *j, const struct summary *s)
+{
+	const enum method method = s->shmem_at_most ? METHOD_BOUNDED : METHOD_SAMPLED;
+	const char *source = s->shmem_at_most ? "meminfo" : "cgroup";
+
+	key_object(j, "shmem");
+	key_maybe(j, "peak_bytes", s->shmem_peak);
+	key_str(j, "method", s->shmem_peak.known ? method_name(method) : NULL);
+	key_str(j, "source", s->shmem_peak.known ? source : NULL);
+	json_end(j);
+}
+
+static void rlimit(struct json *j, const char *key, struct maybe limit, struct maybe peak, struct maybe pid,
+	const char *name)
+{
+	json_key(j, key);
+	if (!limit.known) {
+		json_null(j);
+		return;
+	}
+	json_object(j);
+	key_maybe(j, "limit_bytes", limit);
+	key_maybe(j, "peak_bytes", peak);
+	key_maybe(j, "pid", pid);
+	key_str(j, "name", name);
+	json_end(j);
+}
+
+/* Limits of single processes; null: none. Linux ignores that of the resident size. */
+static void rlimits(struct json *j, const struct facts *f)
+{
+	key_object(j, "rlimits");
+	rlimit(j, "address_space", f->vm_limit_bytes, f->vm_peak_bytes, f->vm_pid, f->vm_name);
+	rlimit(j, "data", f->data_limit_bytes, f->data_peak_bytes, f->data_pid, f->data_name);
+	key_maybe(j, "rss_bytes", f->rss_limit_bytes);
+	json_end(j);
+}
+
 static void ram(struct json *j, const struct summary *s)
 {
 	key_object(j, "ram");
@@ -150,6 +188,9 @@ static void ram(struct json *j, const struct summary *s)
 	ram_figure(j, "descendants", &s->descendants);
 	ram_figure(j, "combined", &s->combined);
 	hugetlb(j, s);
+	shmem(j, s);
+	key_maybe(j, "unreclaimable_peak_bytes", s->unreclaimable_peak);
+	rlimits(j, s->facts);
 	json_key(j, "cgroup");
 	if (s->cgroup_peak.known || s->cgroup_limit.known || s->cgroup_oom_kills.known) {
 		json_object(j);
@@ -452,6 +493,15 @@ static void incident(struct json *j, const struct incident *incident)
 	key_maybe(j, "growing_from_bytes", incident->from_bytes);
 	key_maybe(j, "growth_bytes_per_s",
 		incident->since_ns.known ? known((int64_t) incident->growth_per_s) : UNKNOWN);
+	json_key(j, "filled_by");
+	json_array(j);
+	for (size_t i = 0; i < incident->n_parts; i++) {
+		json_object(j);
+		key_str(j, "what", fill_name(incident->parts[i].fill));
+		key_maybe(j, "bytes", known(incident->parts[i].bytes));
+		json_end(j);
+	}
+	json_end(j);
 	json_key(j, "processes");
 	json_array(j);
 	for (size_t i = 0; i < incident->n_processes; i++) {

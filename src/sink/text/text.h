@@ -68,7 +68,11 @@ const char *text_at_least(const struct text *t);
  * "_ratio"). */
 void text_evidence(const struct text *t, const struct evidence *e, struct buf *out);
 
-/* The findings in the order of display: fired ones, worst first; with options->why then the others.
+/* What is said where no finding is shown. Static. */
+const char *text_no_findings(const struct summary *s);
+
+/* The findings in the order of display: fired ones, worst first, without those that the incident
+ * report repeats; with options->why then the others.
  * The caller frees *ret with free(). Returns how many, or -ENOMEM. */
 int text_ordered(const struct text *t, const struct finding ***ret);
 

@@ -135,7 +135,8 @@ int text_ordered(const struct text *t, const struct finding ***ret)
 		return -ENOMEM;
 	for (int rank = 0; rank <= SEVERITY_ERROR + (t->o->why ? 1 : 0); rank++) {
 		for (size_t i = 0; i < t->s->n_findings; i++) {
-			if (rank_of(&t->s->findings[i]) == rank)
+			if (rank_of(&t->s->findings[i]) == rank &&
+				(t->o->why || !finding_is_repeated(t->s, &t->s->findings[i])))
 				list[n++] = &t->s->findings[i];
 		}
 	}
@@ -231,6 +232,15 @@ static unsigned message_column(const struct text *t, const struct finding *const
 	return t->o->width < NARROW ? 2 : column;
 }
 
+const char *text_no_findings(const struct summary *s)
+{
+	if (s->incident.what && s->incident.is_kill)
+		return "see the event above";
+	if (ended_badly(s))
+		return "none explains why the job failed";
+	return s->combined.peak.known ? "OK" : "none: too little was measured";
+}
+
 void text_findings(struct text *t)
 {
 	const struct finding **list = NULL;
@@ -242,7 +252,7 @@ void text_findings(struct text *t)
 	}
 	if (n == 0) {
 		layout_row(&t->l, TONE_LABEL, "Findings", TEXT_INDENT);
-		layout_part(&t->l, t->s->combined.peak.known ? "OK" : "none: too little was measured");
+		layout_part(&t->l, "%s", text_no_findings(t->s));
 		layout_end(&t->l);
 	} else {
 		layout_end(&t->l);

@@ -227,9 +227,7 @@ static void findings(struct text *t)
 	for (int i = 0; i < n; i++)
 		fired += list[i]->fired;
 	if (fired == 0)
-		fact(t,
-			t->s->combined.peak.known ? "findings: OK"
-						  : "findings: none, too little was measured");
+		fact(t, "findings: %s", text_no_findings(t->s));
 	for (int i = 0; i < n; i++) {
 		char head[128];
 

@@ -21,7 +21,8 @@ enum {
 	MEMORY = 1 << 0,
 	DETAIL = 1 << 1,
 	EVENTS = 1 << 2,
-	QUOTA = 1 << 3
+	QUOTA = 1 << 3,
+	LIMIT = 1 << 4
 };
 
 static const struct source_group groups[] = {
@@ -30,6 +31,8 @@ static const struct source_group groups[] = {
 	{ .name = "events", .period_ns = 1000000000, .for_all = true },
 	/* all processes in the group are throttled together */
 	{ .name = "quota", .period_ns = 1000000000, .for_all = true },
+	/* all processes in the group with the limit fill it together */
+	{ .name = "limit", .period_ns = 1000000000, .for_all = true },
 };
 
 /* One metric of a group. Rows of the same file are adjacent: the file is read once for all of them. */
@@ -38,7 +41,9 @@ struct row {
 	enum cgroup_hierarchy hierarchy;
 	unsigned group;
 	const char *file, *other_file; /* other_file: used if file does not exist; NULL: none */
-	const char *key;               /* NULL: the file is a single number */
+	/* a sum of keys, "anon -shmem"; after a "|" the one of kernels that lack a key; NULL: the file is a
+	 * single number */
+	const char *key;
 	uint64_t scale;
 	const char *how, *missing, *remedy;
 };
@@ -54,8 +59,10 @@ static const struct row rows_v2[] = {
 		"Linux 5.19 or newer" },
 	{ M_JOB_CGROUP_ANON, CGROUP_UNIFIED, DETAIL, "memory.stat", NULL, "anon", 1,
 		"cgroup v2 memory.stat anon", "the memory controller is not enabled for this group", "" },
-	{ M_JOB_CGROUP_FILE, CGROUP_UNIFIED, DETAIL, "memory.stat", NULL, "file", 1,
-		"cgroup v2 memory.stat file", "the memory controller is not enabled for this group", "" },
+	{ M_JOB_CGROUP_FILE, CGROUP_UNIFIED, DETAIL, "memory.stat", NULL, "file -shmem", 1,
+		"cgroup v2 memory.stat file - shmem", "the memory controller is not enabled for this group", "" },
+	{ M_JOB_CGROUP_SHMEM, CGROUP_UNIFIED, DETAIL, "memory.stat", NULL, "shmem", 1,
+		"cgroup v2 memory.stat shmem", "the memory controller is not enabled for this group", "" },
 	{ M_JOB_CGROUP_KERNEL, CGROUP_UNIFIED, DETAIL, "memory.stat", NULL, "kernel", 1,
 		"cgroup v2 memory.stat kernel", "memory.stat has no such line", "Linux 5.18 or newer" },
 	{ M_JOB_OOM_KILLS, CGROUP_UNIFIED, EVENTS, "memory.events", "memory.events.local", "oom_kill", 1,
@@ -74,8 +81,11 @@ static const struct row rows_v1[] = {
 		"no memory.max_usage_in_bytes", "" },
 	{ M_JOB_CGROUP_ANON, CGROUP_MEMORY, DETAIL, "memory.stat", NULL, "total_rss", 1,
 		"cgroup v1 memory.stat total_rss", "no memory.stat", "" },
-	{ M_JOB_CGROUP_FILE, CGROUP_MEMORY, DETAIL, "memory.stat", NULL, "total_cache", 1,
-		"cgroup v1 memory.stat total_cache", "no memory.stat", "" },
+	{ M_JOB_CGROUP_FILE, CGROUP_MEMORY, DETAIL, "memory.stat", NULL, "total_cache -total_shmem", 1,
+		"cgroup v1 memory.stat total_cache - total_shmem", "memory.stat has no such lines",
+		"Linux 4.12 or newer" },
+	{ M_JOB_CGROUP_SHMEM, CGROUP_MEMORY, DETAIL, "memory.stat", NULL, "total_shmem", 1,
+		"cgroup v1 memory.stat total_shmem", "memory.stat has no such line", "Linux 4.12 or newer" },
 	{ M_JOB_CGROUP_KERNEL, CGROUP_MEMORY, DETAIL, "memory.kmem.usage_in_bytes", NULL, NULL, 1,
 		"cgroup v1 memory.kmem.usage_in_bytes", "this kernel does not account for kernel memory",
 		"" },
@@ -107,14 +117,41 @@ static const struct row quota_v1[] = {
 		"cgroup v1 cpu.stat nr_throttled", NO_CPU_V1, "" },
 };
 
+#define NO_LIMIT_GROUP "no memory limit applies to the job, or its group cannot be read"
+/* without a key that only newer kernels have */
+#define OLDER_UNRECLAIMABLE "|anon shmem slab_unreclaimable kernel_stack"
+
+static const struct row limit_v2[] = {
+	{ M_JOB_LIMIT_UNRECLAIMABLE, CGROUP_UNIFIED, LIMIT, "memory.stat", NULL,
+		"anon shmem kernel -slab_reclaimable" OLDER_UNRECLAIMABLE, 1,
+		"cgroup v2 memory.stat of the group with the limit", NO_LIMIT_GROUP, "" },
+	{ M_JOB_LIMIT_SHMEM, CGROUP_UNIFIED, LIMIT, "memory.stat", NULL, "shmem", 1,
+		"cgroup v2 memory.stat of the group with the limit", NO_LIMIT_GROUP, "" },
+	{ M_JOB_LIMIT_KERNEL, CGROUP_UNIFIED, LIMIT, "memory.stat", NULL, "kernel -slab_reclaimable|slab_unreclaimable kernel_stack", 1,
+		"cgroup v2 memory.stat of the group with the limit", NO_LIMIT_GROUP, "" },
+};
+
+/* v1 does not separate the kernel's reclaimable memory, so the sum has none of it. */
+static const struct row limit_v1[] = {
+	{ M_JOB_LIMIT_UNRECLAIMABLE, CGROUP_MEMORY, LIMIT, "memory.stat", NULL, "total_rss total_shmem", 1,
+		"cgroup v1 memory.stat of the group with the limit", NO_LIMIT_GROUP, "" },
+	{ M_JOB_LIMIT_SHMEM, CGROUP_MEMORY, LIMIT, "memory.stat", NULL, "total_shmem", 1,
+		"cgroup v1 memory.stat of the group with the limit", NO_LIMIT_GROUP, "" },
+	{ M_JOB_LIMIT_KERNEL, CGROUP_MEMORY, LIMIT, "memory.stat", NULL, "slab_unreclaimable", 1,
+		"cgroup v1 memory.stat of the group with the limit",
+		"cgroup v1 does not separate the kernel's reclaimable memory", "" },
+};
+
 #define LENGTH(rows) (sizeof(rows) / sizeof((rows)[0]))
 
 enum {
 	CHARGED = LENGTH(rows_v1),
-	ROWS = CHARGED + LENGTH(quota_v1)
+	QUOTAS = LENGTH(quota_v1),
+	ROWS = CHARGED + QUOTAS + LENGTH(limit_v1)
 };
 _Static_assert(LENGTH(rows_v1) == LENGTH(rows_v2), "the same metrics in both");
 _Static_assert(LENGTH(quota_v1) == LENGTH(quota_v2), "likewise");
+_Static_assert(LENGTH(limit_v1) == LENGTH(limit_v2), "likewise");
 
 struct source {
 	const struct row *rows[ROWS]; /* rows of the charged group, then the quota's, which may be
@@ -124,6 +161,8 @@ struct source {
 	int errors[ROWS];      /* 0, or why the file cannot be read */
 	bool peak_is_ours;     /* the peak contains nothing from before this run */
 	int64_t peak_before;   /* the peak at its first read */
+	struct maybe limit;    /* of the group with the limit, in bytes */
+	int64_t charged_at_detail; /* the charge when that group was last read */
 	struct report_once once;
 };
 
@@ -141,7 +180,7 @@ static bool shares_file(const struct source *s, size_t i)
 /* The folders of the rows' files; -errno: not available. */
 struct dirs {
 	int fd[CGROUP_HIERARCHIES];
-	int quota;
+	int quota, limit;
 };
 
 static void dirs_done(const struct dirs *dirs)
@@ -152,6 +191,8 @@ static void dirs_done(const struct dirs *dirs)
 	}
 	if (dirs->quota >= 0)
 		(void) close(dirs->quota);
+	if (dirs->limit >= 0)
+		(void) close(dirs->limit);
 }
 
 static int open_twin(
@@ -176,6 +217,14 @@ static int open_quota(
 		    : open_twin(env, mounts, hierarchy);
 }
 
+static const struct row *row_at(
+	size_t i, const struct row *charged, const struct row *quota, const struct row *limit)
+{
+	if (i < CHARGED)
+		return &charged[i];
+	return i < CHARGED + QUOTAS ? &quota[i - CHARGED] : &limit[i - CHARGED - QUOTAS];
+}
+
 /* Returns 0 if the group that charges memory was found, or -errno; *ret then says which rows exist. */
 static int open_dirs(const struct source_env *env, struct dirs *dirs, struct source *ret)
 {
@@ -183,7 +232,7 @@ static int open_dirs(const struct source_env *env, struct dirs *dirs, struct sou
 
 	for (int i = 0; i < CGROUP_HIERARCHIES; i++)
 		dirs->fd[i] = -ENOENT;
-	dirs->quota = -ENOENT;
+	dirs->quota = dirs->limit = -ENOENT;
 	int r = env->cgroup && env->cgroup[0] ? cgroup_mounts_read(env->root, &mounts) : -ENOENT;
 
 	if (r < 0)
@@ -191,15 +240,18 @@ static int open_dirs(const struct source_env *env, struct dirs *dirs, struct sou
 	const enum cgroup_hierarchy charging = cgroup_charging(&mounts);
 	const struct row *charged = charging == CGROUP_UNIFIED ? rows_v2 : rows_v1;
 	const struct row *quota = cgroup_with_quota(&mounts) == CGROUP_UNIFIED ? quota_v2 : quota_v1;
+	const struct row *limit = charging == CGROUP_UNIFIED ? limit_v2 : limit_v1;
 
 	for (size_t i = 0; i < ROWS; i++)
-		ret->rows[i] = i < CHARGED ? &charged[i] : &quota[i - CHARGED];
+		ret->rows[i] = row_at(i, charged, quota, limit);
 	dirs->fd[charging] = cgroup_open_dir(env->root, &mounts.of[charging], env->cgroup);
 	if (dirs->fd[charging] < 0)
 		return dirs->fd[charging];
 	if (charging == CGROUP_MEMORY)
 		dirs->fd[CGROUP_CPUACCT] = open_twin(env, &mounts, CGROUP_CPUACCT);
 	dirs->quota = open_quota(env, &mounts, charging);
+	if (env->cgroup_limit)
+		dirs->limit = cgroup_open_dir(env->root, &mounts.of[charging], env->cgroup_limit);
 	return 0;
 }
 
@@ -217,7 +269,9 @@ static int open_own_peak(int dir, const char *file)
 static void open_row(struct source *s, size_t i, const struct source_env *env, const struct dirs *dirs)
 {
 	const struct row *row = s->rows[i];
-	int dir = row->group == QUOTA ? dirs->quota : dirs->fd[row->hierarchy];
+	int dir = row->group == QUOTA   ? dirs->quota
+		  : row->group == LIMIT ? dirs->limit
+					: dirs->fd[row->hierarchy];
 
 	if (shares_file(s, i)) {
 		s->fds[i] = -1;
@@ -251,10 +305,46 @@ static int whole_number(const char *text, uint64_t *ret)
 	return 0;
 }
 
+/* The sum of keys, "anon shmem -slab"; -ENOENT if the text lacks one of them. Parts that are read one
+ * after the other by the kernel may not fit together: the sum is not below 0. */
+static int sum_up(const char *text, const char *keys, uint64_t *ret)
+{
+	uint64_t sum = 0, less = 0;
+
+	while (*keys && *keys != '|') {
+		const bool is_less = *keys == '-';
+		const size_t len = strcspn(keys += is_less, " |");
+		char key[32];
+		uint64_t value = 0;
+
+		if (len >= sizeof(key))
+			return -EINVAL;
+		memcpy(key, keys, len);
+		key[len] = '\0';
+		int r = parse_flat(text, key, &value);
+
+		if (r < 0)
+			return r;
+		if (__builtin_add_overflow(is_less ? less : sum, value, is_less ? &less : &sum))
+			return -ERANGE;
+		keys += len + (keys[len] == ' ');
+	}
+	*ret = sum > less ? sum - less : 0;
+	return 0;
+}
+
+static int sum_of_keys(const char *text, const char *keys, uint64_t *ret)
+{
+	const char *older = strchr(keys, '|');
+	const int r = sum_up(text, keys, ret);
+
+	return r < 0 && older ? sum_up(text, older + 1, ret) : r;
+}
+
 static struct maybe row_value(const struct row *row, const char *text)
 {
 	uint64_t value = 0;
-	int r = row->key ? parse_flat(text, row->key, &value) : whole_number(text, &value);
+	int r = row->key ? sum_of_keys(text, row->key, &value) : whole_number(text, &value);
 
 	return maybe_count(r, value, row->scale);
 }
@@ -274,7 +364,7 @@ static void tell_row(struct source *s, size_t i, const char *text, struct frameb
 	report_once(&s->once, out, s->rows[i]->metric, value);
 }
 
-static int cgroup_read(struct source *s, unsigned group_mask, struct framebuf *out)
+static void read_groups(struct source *s, unsigned group_mask, struct framebuf *out)
 {
 	char text[8192]; /* memory.stat is about 2 KiB today */
 
@@ -292,6 +382,41 @@ static int cgroup_read(struct source *s, unsigned group_mask, struct framebuf *o
 		}
 		tell_row(s, i, text, out);
 	}
+}
+
+/* The charge that was just read, if this read has it. */
+static struct maybe charge_in(const struct framebuf *out, size_t first)
+{
+	for (size_t i = first; i < out->n_readings; i++) {
+		if (out->readings[i].metric == M_JOB_CGROUP_MEM && out->readings[i].known)
+			return known(out->readings[i].value);
+	}
+	return UNKNOWN;
+}
+
+/* True if a group that is a quarter full moved by a sixteenth of it since what fills it was last read: the
+ * kernel may end the job, and hiwater, before the next second. */
+static bool is_near_limit(const struct source *s, struct maybe charge)
+{
+	const int64_t moved = charge.value - s->charged_at_detail;
+
+	return s->limit.known && charge.known && charge.value >= s->limit.value / 4 &&
+	       (moved >= s->limit.value / 16 || -moved >= s->limit.value / 16);
+}
+
+static int cgroup_read(struct source *s, unsigned group_mask, struct framebuf *out)
+{
+	const size_t first = out->n_readings;
+
+	read_groups(s, group_mask, out);
+	const struct maybe charge = charge_in(out, first);
+
+	if (!(group_mask & LIMIT) && is_near_limit(s, charge)) {
+		group_mask |= LIMIT | DETAIL;
+		read_groups(s, LIMIT | DETAIL, out);
+	}
+	if (charge.known && (group_mask & LIMIT))
+		s->charged_at_detail = charge.value;
 	return 0;
 }
 
@@ -357,6 +482,7 @@ static int cgroup_open(const struct source_env *env, struct source **ret, struct
 		return err_set(err, -ENOENT, "cgroup %s: no file of it can be read", env->cgroup);
 	}
 	check_peak(s);
+	s->limit = env->cgroup_limit_bytes;
 	*ret = s;
 	return 0;
 }
@@ -411,7 +537,9 @@ static void report_row_probe(const struct source *s, size_t i, const struct sour
 
 	if (row->metric == M_JOB_CGROUP_PEAK) /* unknown only means that it has not risen yet */
 		probe.available = s->errors[i] == 0;
-	if (env->cgroup_shared && !(row->group & (EVENTS | QUOTA))) {
+	if (row->group == LIMIT && !env->cgroup_limit) {
+		probe.why_not = row->missing;
+	} else if (env->cgroup_shared && !(row->group & (EVENTS | QUOTA | LIMIT))) {
 		probe.available = false;
 		probe.why_not = "other processes are in this cgroup and would be included";
 		probe.remedy = own_group(env->root);
@@ -426,12 +554,12 @@ static void cgroup_probe(const struct source_env *env, source_probe_fn *report, 
 	struct source *s = NULL;
 
 	if (cgroup_open(env, &s, NULL) == 0) {
-		(void) cgroup_read(s, MEMORY | DETAIL | EVENTS | QUOTA, &out);
+		(void) cgroup_read(s, MEMORY | DETAIL | EVENTS | QUOTA | LIMIT, &out);
 		for (size_t i = 0; i < ROWS; i++)
 			report_row_probe(s, i, env, &out, report, ctx);
 	} else {
 		for (size_t i = 0; i < ROWS; i++) {
-			const struct row *row = i < CHARGED ? &rows_v2[i] : &quota_v2[i - CHARGED];
+			const struct row *row = row_at(i, rows_v2, quota_v2, limit_v2);
 			struct source_probe probe = {
 				.metric = row->metric,
 				.how = row->how,

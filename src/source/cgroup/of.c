@@ -154,13 +154,17 @@ static struct maybe below_memory(const struct root *root, struct maybe limit)
 	return limit;
 }
 
-static struct maybe memory_limit(
-	const struct root *root, const struct cgroup_mount *mount, const char *path, bool v2)
+static struct maybe memory_limit(const struct root *root, const struct cgroup_mount *mount, const char *path,
+	bool v2, char ret_at[CGROUP_PATH])
 {
+	const struct maybe in_sight = smallest(root, mount, path, v2 ? memory_v2 : memory_v1, ret_at);
+	const struct maybe all = v2 ? UNKNOWN : hierarchical_limit(root, mount, path);
+
 	if (v2)
-		return smallest(root, mount, path, memory_v2, NULL);
-	return below_memory(root, maybe_min(smallest(root, mount, path, memory_v1, NULL),
-					  hierarchical_limit(root, mount, path)));
+		return in_sight;
+	if (all.known && (!in_sight.known || all.value < in_sight.value))
+		memcpy(ret_at, path, strlen(path) + 1); /* of a group above the mount */
+	return below_memory(root, maybe_min(in_sight, all));
 }
 
 static struct maybe cpu_limit(const struct root *root, const struct cgroup_mounts *mounts, const char *text,
@@ -221,13 +225,14 @@ static int facts_read(const struct root *root, const char *text, struct cgroup_f
 	memset(ret, 0, sizeof(*ret));
 	memcpy(ret->path, path, sizeof(ret->path));
 	ret->v2 = hierarchy == CGROUP_UNIFIED;
-	ret->limit_bytes = memory_limit(root, mount, path, ret->v2);
+	ret->limit_bytes = memory_limit(root, mount, path, ret->v2, ret->limit_path);
 	ret->cpu_limit_ppm = cpu_limit(root, &mounts, text, ret->cpu_path);
 	ret->scheduler = find_scheduler(text, &line, mount);
 	return 0;
 }
 
 _Static_assert(sizeof(((struct cgroup_facts *) 0)->path) == CGROUP_PATH, "both hold any path that is taken");
+_Static_assert(sizeof(((struct cgroup_facts *) 0)->limit_path) == CGROUP_PATH, "likewise");
 _Static_assert(sizeof(((struct cgroup_facts *) 0)->cpu_path) == CGROUP_PATH, "likewise");
 
 int cgroup_of(const struct root *root, pid_t pid, struct cgroup_facts *ret)
@@ -263,7 +268,7 @@ int cgroup_at(const struct root *root, const char *path, struct cgroup_facts *re
 		return dir;
 	*ret = (struct cgroup_facts) { .v2 = hierarchy == CGROUP_UNIFIED };
 	memcpy(ret->path, plain, strlen(plain) + 1);
-	ret->limit_bytes = memory_limit(root, mount, plain, ret->v2);
+	ret->limit_bytes = memory_limit(root, mount, plain, ret->v2, ret->limit_path);
 	if (ret->v2)
 		ret->cpu_limit_ppm = smallest(root, mount, plain, cpu_v2, ret->cpu_path);
 	ret->scheduler = cgroup_scheduler(plain, strlen(plain));

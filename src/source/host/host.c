@@ -79,6 +79,7 @@ static void report_meminfo(struct source *s, const char *text, struct framebuf *
 	meminfo_parse(text, &m);
 	report_once(&s->once, out, M_HOST_MEM_USED, minus(m.total, m.available));
 	report_once(&s->once, out, M_HOST_MEM_AVAILABLE, m.available);
+	report_once(&s->once, out, M_HOST_SHMEM, m.shmem);
 	report_once(&s->once, out, M_HOST_SWAP_USED, minus(m.swap_total, m.swap_free));
 }
 
@@ -381,6 +382,7 @@ static const struct host_row {
 	ROW(MEM_USED, FILE_MEMINFO, "procfs meminfo", "meminfo has no MemAvailable", "Linux 3.14 or newer"),
 	ROW(MEM_AVAILABLE, FILE_MEMINFO, "procfs meminfo", "meminfo has no MemAvailable",
 		"Linux 3.14 or newer"),
+	ROW(SHMEM, FILE_MEMINFO, "procfs meminfo", NO_LINE("meminfo"), ""),
 	ROW(SWAP_USED, FILE_MEMINFO, "procfs meminfo", NO_LINE("meminfo"), ""),
 	ROW(CPU_USER, FILE_STAT, "procfs stat, in clock ticks", NO_LINE("stat"), ""),
 	ROW(CPU_SYSTEM, FILE_STAT, "procfs stat, in clock ticks", NO_LINE("stat"), ""),

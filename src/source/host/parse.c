@@ -26,6 +26,7 @@ void meminfo_parse(const char *text, struct meminfo *ret)
 	ret->total = key_bytes(text, "MemTotal");
 	ret->available = key_bytes(text, "MemAvailable");
 	ret->mapped = maybe_sum(key_bytes(text, "AnonPages"), key_bytes(text, "Mapped"));
+	ret->shmem = key_bytes(text, "Shmem");
 	ret->swap_total = key_bytes(text, "SwapTotal");
 	ret->swap_free = key_bytes(text, "SwapFree");
 }

@@ -14,6 +14,7 @@
 struct meminfo {
 	struct maybe total, available, swap_total, swap_free;
 	struct maybe mapped;     /* of processes: AnonPages + Mapped */
+	struct maybe shmem;      /* tmpfs and shared memory */
 };
 void meminfo_parse(const char *text, struct meminfo *ret);
 

@@ -297,6 +297,7 @@ static int statm_read(struct processes *p, struct member *m)
 	if (__builtin_mul_overflow(st.resident, p->page_bytes, &m->rss) || m->rss > INT64_MAX ||
 		__builtin_mul_overflow(st.shared, p->page_bytes, &m->rss_file) || m->rss_file > INT64_MAX)
 		return -EBADMSG;
+	m->size = st.size < UINT64_MAX / p->page_bytes ? st.size * p->page_bytes : 0;
 	return 0;
 }
 

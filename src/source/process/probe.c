@@ -24,6 +24,7 @@ enum probe_file {
 	FILE_STATUS,
 	FILE_IO,
 	FILE_ROLLUP,
+	FILE_LIMITS,
 	FILE_COUNT
 };
 
@@ -60,6 +61,25 @@ static int rollup_try(struct probe *p)
 	return procfs_rollup_parse(p->text, &rollup);
 }
 
+static int limits_try(struct probe *p)
+{
+	return strstr(p->text, "Max address space") ? 0 : -EBADMSG;
+}
+
+/* limits is the last file read. */
+static bool has_limit(const struct probe *p, enum metric metric)
+{
+	const bool is_vm = metric == M_PROC_VM || metric == M_PROC_VM_LIMIT;
+	const char *const key = is_vm ? "Max address space" : "Max data size";
+	const char *at = strstr(p->text, key);
+
+	if (!at)
+		return false;
+	at += strlen(key);
+	at += strspn(at, " ");
+	return *at >= '0' && *at <= '9';
+}
+
 static const struct {
 	const char *name;
 	int (*take)(struct probe *p);
@@ -77,6 +97,8 @@ static const struct {
 		"use a kernel with CONFIG_TASK_IO_ACCOUNTING" },
 	[FILE_ROLLUP] = { "smaps_rollup", rollup_try, "procfs smaps_rollup, in passes",
 		"this kernel has no smaps_rollup", "Linux 4.14 or later" },
+	[FILE_LIMITS] = { "limits", limits_try, "prlimit, of processes that have a limit",
+		"the limits of its processes are not known", "" },
 };
 
 static const struct {
@@ -107,6 +129,10 @@ static const struct {
 	{ M_PROC_WRITE_CHARS, FILE_IO, 0 },
 	{ M_PROC_SWITCHES, FILE_STATUS, offsetof(struct procfs_status, switches) },
 	{ M_PROC_PREEMPTIONS, FILE_STATUS, offsetof(struct procfs_status, preemptions) },
+	{ M_PROC_VM, FILE_LIMITS, 0 },
+	{ M_PROC_VM_LIMIT, FILE_LIMITS, 0 },
+	{ M_PROC_DATA, FILE_LIMITS, 0 },
+	{ M_PROC_DATA_LIMIT, FILE_LIMITS, 0 },
 };
 
 struct example {
@@ -167,6 +193,8 @@ static struct source_probe row_probe(const struct probe *p, size_t i, const int 
 	if (r == 0 && rows[i].line > 0 &&
 		!((const struct maybe *) (const void *) ((const char *) &p->status + rows[i].line))->known)
 		probe.why_not = "this kernel's status file has no such line";
+	else if (r == 0 && file == FILE_LIMITS && !has_limit(p, rows[i].metric))
+		probe.why_not = "the process has no such limit";
 	else if (r == -ENOENT) {
 		probe.why_not = files[file].missing;
 		probe.remedy = files[file].remedy;

@@ -61,7 +61,7 @@ struct member {
 	uint64_t cpu_ticks;      /* user and system, at that read */
 	unsigned groups_done;    /* PROCESSES_*: groups read in this call */
 	uint32_t reported_unknown; /* bit metric - M_PROC_RSS: already reported as unknown */
-	uint64_t rss, rss_file;  /* bytes, last read */
+	uint64_t rss, rss_file, size; /* bytes, last read; size: of the address space */
 	struct maybe pss_anon;   /* of the last PSS pass */
 	uint64_t mapped_twice;   /* part of rss_file that it may map more than once, from its maps
 	                          * as last read */
@@ -77,6 +77,11 @@ struct member {
 	struct maybe faults_minor, faults_major, faults_waited;
 	struct io_facts io;
 	struct maybe swap, hugetlb, switches, preemptions;
+	/* RLIMIT_AS and RLIMIT_DATA; unknown: none, or not readable. vm: largest address space, data:
+	 * VmData, both read only under such a limit. */
+	struct maybe vm_limit, vm, data_limit, data;
+	struct maybe vm_peak_before; /* VmPeak at its first read */
+	bool limits_read;        /* since its last exec */
 };
 
 /* A member that has ended. */

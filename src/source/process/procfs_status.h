@@ -14,8 +14,10 @@ struct procfs_status {
 	struct maybe tgid;       /* differs from the file's own pid for a thread */
 	struct maybe ppid;
 	struct maybe uid;        /* the real one */
+	struct maybe vm_peak_bytes; /* VmPeak: the largest address space */
 	struct maybe hwm_bytes;  /* VmHWM */
 	struct maybe rss_bytes;  /* VmRSS */
+	struct maybe data_bytes; /* VmData: private writable address space */
 	struct maybe swap_bytes; /* VmSwap */
 	struct maybe hugetlb_bytes; /* HugetlbPages */
 	struct maybe threads;

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/smallfile.h"
+#include <sys/resource.h>
 #include "source/process/procfs_status.h"
 
 enum {
@@ -76,6 +77,49 @@ static void group_failed(
 
 /* ---- the groups --------------------------------------------------------------------------------------------------- */
 
+static struct maybe rlimit_of(const struct member *m, int resource)
+{
+	struct rlimit limit;
+
+	if (prlimit(m->pid, resource, NULL, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+		return UNKNOWN;
+	return known_unsigned(limit.rlim_cur);
+}
+
+/* A process may change its limits at any time, and a shell does for the programs that it starts. */
+static void limits_read(const struct processes *p, struct member *m)
+{
+	m->limits_read = true;
+	if (!p->env.root->live)
+		return;
+	m->vm_limit = rlimit_of(m, RLIMIT_AS);
+	m->data_limit = rlimit_of(m, RLIMIT_DATA);
+}
+
+/* The address space is read with each sample where it has a limit: VmData is in status only. */
+static void limited_read(struct processes *p, struct member *m)
+{
+	struct procfs_status st;
+
+	if (m->vm_limit.known)
+		m->vm = maybe_max(m->vm, known_unsigned(m->size));
+	if (m->data_limit.known && member_read(p, m, KEEP_STATUS) > 0 &&
+		procfs_status_parse(p->text, &st) == 0)
+		m->data = st.data_bytes;
+}
+
+static void limits_report(struct member *m, struct framebuf *out)
+{
+	if (m->vm_limit.known) {
+		member_report(m, M_PROC_VM_LIMIT, m->vm_limit, out);
+		member_report(m, M_PROC_VM, m->vm, out);
+	}
+	if (m->data_limit.known) {
+		member_report(m, M_PROC_DATA_LIMIT, m->data_limit, out);
+		member_report(m, M_PROC_DATA, m->data, out);
+	}
+}
+
 static void memory_read(struct processes *p, struct member *m, struct framebuf *out)
 {
 	if (m->vm_owner && member_shares_vm(p, m))
@@ -86,6 +130,12 @@ static void memory_read(struct processes *p, struct member *m, struct framebuf *
 		group_failed(p, m, PROCESSES_MEMORY, r, out);
 	else
 		m->groups_done |= PROCESSES_MEMORY;
+	if (r < 0)
+		return;
+	if (!m->limits_read)
+		limits_read(p, m);
+	if (m->vm_limit.known || m->data_limit.known)
+		limited_read(p, m);
 }
 
 /* A new program, or only a new name (prctl)? An exec places stack and code anew. Where the kernel
@@ -112,7 +162,8 @@ static void exec_detect(
 		return;
 	m->vm_owner = 0;
 	m->young = true;
-	m->program_hwm = m->hwm = UNKNOWN;
+	m->program_hwm = m->hwm = m->vm = m->data = UNKNOWN;
+	m->limits_read = false;
 	m->burst = 0;
 	framebuf_event(out, &(struct event) {
 				    .time_ns = now > p->env.start_boot_ns ? now - p->env.start_boot_ns : 0,
@@ -206,6 +257,15 @@ static uint64_t activity(const struct member *m)
 	       (uint64_t) (m->faults_minor.value + m->faults_major.value + m->faults_waited.value);
 }
 
+/* VmPeak is since the program began: of a process older than the run it counts once it rises. */
+static void vm_peak_update(struct member *m, struct maybe peak)
+{
+	if (m->young || (m->vm_peak_before.known && peak.known && peak.value > m->vm_peak_before.value))
+		m->vm = maybe_max(m->vm, peak);
+	if (!m->vm_peak_before.known)
+		m->vm_peak_before = peak;
+}
+
 static void status_read(struct processes *p, struct member *m, struct framebuf *out)
 {
 	struct procfs_status st;
@@ -229,6 +289,9 @@ static void status_read(struct processes *p, struct member *m, struct framebuf *
 	if (!st.rss_bytes.known && st.threads.known)
 		return;
 	hwm_update(m, st.hwm_bytes);
+	limits_read(p, m);
+	if (m->vm_limit.known)
+		vm_peak_update(m, st.vm_peak_bytes);
 	m->swap = st.swap_bytes;
 	m->hugetlb = st.hugetlb_bytes;
 	m->switches = st.switches;
@@ -333,6 +396,7 @@ static void rss_report(struct member *m, struct framebuf *out)
 	m->burst = 0;
 	framebuf_reading(out, rss);
 	framebuf_value(out, M_PROC_RSS_FILE, m->id, (int64_t) m->rss_file);
+	limits_report(m, out);
 	m->reported_unknown &= ~(uint32_t) MEMORY_BITS;
 }
 

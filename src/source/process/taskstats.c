@@ -131,6 +131,8 @@ static void group_add(struct group *g, const struct taskstats_record *r)
 
 	if (r->hwm_bytes > sum->hwm_bytes)
 		sum->hwm_bytes = r->hwm_bytes;
+	if (r->vm_bytes > sum->vm_bytes)
+		sum->vm_bytes = r->vm_bytes;
 	sum->run_ns += r->run_ns;
 	sum->user_ns += r->user_ns;
 	sum->system_ns += r->system_ns;
@@ -225,6 +227,7 @@ static void end_report(struct taskstats *t, const struct processes *p, const str
 		.status_known = status.known,
 		.status = (int32_t) status.value,
 		.hwm_bytes = value_of(r->hwm_bytes, r->hwm_bytes > 0),
+		.vm_bytes = value_of(r->vm_bytes, r->vm_bytes > 0),
 		.cpu_user_ns = value_of(r->user_ns, whole && r->run_ns > 0),
 		.cpu_system_ns = value_of(r->system_ns, whole && r->run_ns > 0),
 		.faults_minor = value_of(r->faults_minor, whole),

@@ -21,6 +21,7 @@ enum {
 	AT_STIME = 160,
 	AT_MINFLT = 168,
 	AT_HIWATER = 200, /* KiB */
+	AT_HIWATER_VM = 208, /* KiB */
 	AT_READ_CHAR = 216,
 	AT_WRITE_CHAR = 224,
 	AT_READ = 248,
@@ -143,6 +144,7 @@ int taskstats_record_parse(const char *text, size_t len, const struct taskstats_
 		.status = u32_at(stats, AT_EXITCODE),
 		.start_wall_s = u32_at(stats, AT_BTIME + shift),
 		.hwm_bytes = times(u64_at(stats, AT_HIWATER + shift), 1024),
+		.vm_bytes = times(u64_at(stats, AT_HIWATER_VM + shift), 1024),
 		.run_ns = u64_at(stats, AT_RUN + shift),
 		.user_ns = times(u64_at(stats, AT_UTIME + shift), 1000),
 		.system_ns = times(u64_at(stats, AT_STIME + shift), 1000),

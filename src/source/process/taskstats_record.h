@@ -48,6 +48,7 @@ struct taskstats_record {
 	uint64_t start_wall_s;   /* since 1970 */
 	uint64_t received_ns;    /* CLOCK_BOOTTIME after its end (taskstats.c) */
 	uint64_t hwm_bytes;      /* of the process's memory; 0: not recorded */
+	uint64_t vm_bytes;       /* the largest address space; 0: not recorded */
 	uint64_t run_ns;         /* CPU time, exact; 0: not recorded */
 	uint64_t user_ns, system_ns; /* sampled by the timer */
 	uint64_t faults_minor;

@@ -12,7 +12,7 @@ static void test_a_good_run_has_none(void **state)
 	(void) state;
 	made_new(&m);
 	assert_int_equal(findings_make(&m.s, NULL), 0);
-	assert_int_equal(m.s.n_findings, 23);
+	assert_int_equal(m.s.n_findings, 25);
 	for (size_t i = 0; i < m.s.n_findings; i++) {
 		if (m.s.findings[i].fired)
 			fail_msg("%s: %s", m.s.findings[i].code, m.s.findings[i].message);
@@ -269,6 +269,131 @@ static void test_near_limit_by_peak(void **state)
 	/* out-of-memory covers it. */
 	m.s.oom_killed = true;
 	assert_false(fires(&m, "memory-near-limit"));
+	made_done(&m);
+}
+
+/* Files in tmpfs count against the limit of a cgroup and cannot be freed; page cache can. */
+static void test_near_limit_by_tmpfs(void **state)
+{
+	struct made m;
+	const struct finding *f;
+
+	(void) state;
+	made_new(&m);
+	m.f->limit_bytes = m.s.cgroup_limit = known(MIB(600));
+	m.f->cgroup_exclusive = known(1);
+	set_peak(&m, MIB(3));
+	m.s.cgroup_peak = known(MIB(600)); /* page cache fills every group */
+	m.s.unreclaimable_at_ns = known(SECONDS(2));
+	m.s.unreclaimable_peak = known(MIB(539));
+	assert_false(fires(&m, "memory-near-limit"));
+	made_counter(&m, M_JOB_LIMIT_SHMEM, MIB(535), MIB(535));
+	made_counter(&m, M_JOB_LIMIT_UNRECLAIMABLE, MIB(540), MIB(540));
+	m.s.unreclaimable_peak = known(MIB(540));
+	f = judged(&m, "memory-near-limit", NULL);
+	assert_true(f->fired);
+	assert_says(f->message, "540 MiB of 600 (90 %) cannot be reclaimed: tmpfs and shared memory 535 MiB");
+	assert_says(f->message, "remove them sooner");
+	assert_int_equal(evidence_of(f, "shmem_bytes"), MIB(535));
+	made_done(&m);
+}
+
+/* Without a limit the machine's memory counts, if the job uses much of it. */
+static void test_near_the_end_of_the_machine(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_new(&m); /* 64 GiB */
+	m.s.system_peak = known(GIB(60));
+	m.s.shmem_peak = known(GIB(40));
+	set_peak(&m, MIB(3));
+	made_counter(&m, M_HOST_MEM_USED, GIB(60), GIB(60));
+	made_counter(&m, M_HOST_SHMEM, GIB(41), GIB(41));
+	assert_true(fires(&m, "memory-near-limit"));
+	assert_says(finding_of(&m, "memory-near-limit")->message, "60.0 GiB of 64.0 (94 %): tmpfs and shared memory 41.0 GiB");
+	m.s.shmem_peak = known(GIB(1)); /* others use it */
+	assert_false(fires(&m, "memory-near-limit"));
+	m.s.shmem_peak = known(GIB(40));
+	m.s.system_peak = known(GIB(50));
+	assert_false(fires(&m, "memory-near-limit"));
+	made_done(&m);
+}
+
+/* A limit on the address space is judged by that of one process, not by RAM. */
+static void test_limits_of_processes(void **state)
+{
+	struct made m;
+	const struct finding *f;
+
+	(void) state;
+	made_new(&m);
+	assert_false(fires(&m, "rlimit"));
+	m.f->vm_limit_bytes = known(MIB(781));
+	m.f->vm_pid = known(5001);
+	set_text(&m.f->vm_name, "python3");
+	set_peak(&m, GIB(2)); /* several processes, each below its limit */
+	m.f->vm_peak_bytes = known(MIB(700));
+	assert_false(fires(&m, "rlimit"));
+	assert_says(finding_of(&m, "rlimit")->why_not, "(90 %)");
+	m.f->vm_peak_bytes = known(MIB(780));
+	f = judged(&m, "rlimit", NULL);
+	assert_true(f->fired);
+	assert_int_equal(f->severity, SEVERITY_WARN);
+	assert_says(f->message, "python3[5001] used at least 780 MiB of its 781 MiB limit on address space");
+	assert_says(f->message, "ulimit -v");
+	m.f->exit_status = known(1 << 8);
+	assert_int_equal(judged(&m, "rlimit", NULL)->severity, SEVERITY_ERROR);
+	m.f->data_limit_bytes = m.f->data_peak_bytes = known(MIB(100));
+	m.f->data_pid = known(5001);
+	assert_says(judged(&m, "rlimit", NULL)->message, "ulimit -d");
+	/* Linux ignores the limit on the resident size. */
+	m.f->vm_limit_bytes = m.f->data_limit_bytes = UNKNOWN;
+	m.f->rss_limit_bytes = known(MIB(1));
+	assert_false(fires(&m, "rlimit"));
+	made_done(&m);
+}
+
+/* What is known of a failure is said; a good run, or one whose end is unknown, has no such finding. */
+static void test_failed(void **state)
+{
+	struct made m;
+	struct process worker = { .id = 2,
+		.pid = 5002,
+		.name = "worker",
+		.start_ns = 2,
+		.ended = true,
+		.status_known = true,
+		.status = SIGSEGV };
+
+	(void) state;
+	made_new(&m);
+	assert_false(fires(&m, "failed"));
+	m.s.oom_kills = known(0);
+	m.f->exit_status = known(1 << 8);
+	assert_true(fires(&m, "failed"));
+	assert_says(finding_of(&m, "failed")->message, "exit status 1. Memory reached 413 MiB, 0.6 % of what");
+	assert_says(finding_of(&m, "failed")->message, "the kernel killed no process for lack of it");
+	assert_says(finding_of(&m, "failed")->message, "not the likely cause");
+	m.f->exit_status = known(127 << 8);
+	assert_says(judged(&m, "failed", NULL)->message, "a command was not found");
+	m.f->exit_status = known(139 << 8);
+	assert_says(judged(&m, "failed", NULL)->message, "ended by SIGSEGV (an invalid memory access)");
+	m.f->exit_status = known(SIGTERM);
+	assert_says(judged(&m, "failed", NULL)->message, "SIGTERM (sent by a user or a scheduler");
+	assert_int_equal(job_restore_process(m.job, &worker), 0);
+	assert_says(judged(&m, "failed", NULL)->message, "SIGSEGV (an invalid memory access) ended worker[5002]");
+	made_counter(&m, M_HOST_DISK_FREE, 0, 0);
+	assert_says(judged(&m, "failed", NULL)->message, "working directory was full");
+	m.f->stopped_by = known(124);
+	set_text(&m.f->stopped_why, "ram > 1 GiB: 1.2 GiB");
+	assert_says(judged(&m, "failed", NULL)->message, "A limit (--limit) ended the job");
+	m.f->stopped_by = UNKNOWN;
+	m.s.oom_killed = true;
+	assert_false(fires(&m, "failed"));
+	m.s.oom_killed = false;
+	m.f->exit_status = UNKNOWN;
+	assert_false(fires(&m, "failed"));
 	made_done(&m);
 }
 
@@ -776,6 +901,10 @@ int main(void)
 		cmocka_unit_test(test_out_of_memory_nearby),
 		cmocka_unit_test(test_out_of_memory_nearby_and_killed),
 		cmocka_unit_test(test_near_limit_by_peak),
+		cmocka_unit_test(test_near_limit_by_tmpfs),
+		cmocka_unit_test(test_near_the_end_of_the_machine),
+		cmocka_unit_test(test_limits_of_processes),
+		cmocka_unit_test(test_failed),
 		cmocka_unit_test(test_near_limit_by_pressure),
 		cmocka_unit_test(test_memory_request),
 		cmocka_unit_test(test_memory_request_is_silent),

@@ -78,7 +78,7 @@ static void test_the_victim(void **state)
 	assert_int_equal(when.at_ns, SECONDS(200));
 	assert_false(when.on_gpu);
 	assert_int_equal(
-		incident_make(&m.s, &(struct incident_moment) { when.at_ns, false, held, 4, levels, 2000 }),
+		incident_make(&m.s, &(struct incident_moment) { when.at_ns, false, held, 4, levels, 2000, false }),
 		0);
 	const struct incident *s = &m.s.incident;
 
@@ -173,7 +173,7 @@ static void test_growth_until_the_kill(void **state)
 	for (int i = 1995; i < 2000; i++)
 		levels[i].bytes = GIB(1);
 	assert_int_equal(incident_make(&m.s,
-				 &(struct incident_moment) { SECONDS(199.9), false, held, 1, levels, 2000 }),
+				 &(struct incident_moment) { SECONDS(199.9), false, held, 1, levels, 2000, false }),
 		0);
 	assert_in_range(m.s.incident.since_ns.value, SECONDS(99), SECONDS(103));
 	assert_true(fabs(m.s.incident.growth_per_s / (double) MIB(100) - 1) < 0.03);
@@ -226,7 +226,7 @@ static void test_what_was_freed_before_is_no_growth(void **state)
 		made_event(&m, EVENT_OOM, 3.1, 2, "hold");
 		assert_int_equal(incident_make(&m.s,
 					 &(struct incident_moment) { SECONDS(3.1), false, held,
-						 (size_t) is_old, levels, freed_before(levels) }),
+						 (size_t) is_old, levels, freed_before(levels), false }),
 			0);
 		assert_jump(&m.s.incident);
 		/* The finding agrees. */
@@ -271,7 +271,7 @@ static void test_many_processes(void **state)
 	const struct incident_level level = { SECONDS(19), GIB(19.5) };
 
 	assert_int_equal(
-		incident_make(&m.s, &(struct incident_moment) { SECONDS(20), false, held, 20, &level, 1 }),
+		incident_make(&m.s, &(struct incident_moment) { SECONDS(20), false, held, 20, &level, 1, false }),
 		0);
 	assert_int_equal(m.s.incident.n_processes, INCIDENT_PROCESSES);
 	assert_int_equal(m.s.incident.others, 15);
@@ -321,7 +321,7 @@ static void test_an_alert_about_memory(void **state)
 	made_event(&m, EVENT_TRIGGER, 199, 0, "RAM alert: ram > 90%: 28.9 GiB of 32.0 GiB");
 	rise(levels);
 	assert_int_equal(
-		incident_make(&m.s, &(struct incident_moment) { SECONDS(199), false, held, 2, levels, 1991 }),
+		incident_make(&m.s, &(struct incident_moment) { SECONDS(199), false, held, 2, levels, 1991, false }),
 		0);
 	assert_true(m.s.incident.memory && !m.s.incident.on_gpu);
 	assert_string_equal(m.s.incident.processes[0].process->name, "trainer");
@@ -331,12 +331,12 @@ static void test_an_alert_about_memory(void **state)
 	m.f->limit_bytes = UNKNOWN;
 	m.f->capacity_bytes = known(GIB(34));
 	assert_int_equal(
-		incident_make(&m.s, &(struct incident_moment) { SECONDS(199), false, held, 2, levels, 1991 }),
+		incident_make(&m.s, &(struct incident_moment) { SECONDS(199), false, held, 2, levels, 1991, false }),
 		0);
 	assert_says(m.s.incident.advice, "a machine with more than 34.0 GiB");
 	m.f->capacity_bytes = known(GIB(64)); /* far above the memory in use */
 	assert_int_equal(
-		incident_make(&m.s, &(struct incident_moment) { SECONDS(199), false, held, 2, levels, 1991 }),
+		incident_make(&m.s, &(struct incident_moment) { SECONDS(199), false, held, 2, levels, 1991, false }),
 		0);
 	assert_null(strstr(m.s.incident.advice, "more than"));
 	made_done(&m);
@@ -370,7 +370,7 @@ static void test_memory_of_gpus(void **state)
 	assert_int_equal(job_apply(m.job, &frame), 0);
 	made_event(&m, EVENT_TRIGGER, 30, 0, "out of memory: CUDA: tried to allocate 2 GiB");
 	assert_int_equal(
-		incident_make(&m.s, &(struct incident_moment) { SECONDS(30), true, held, 3, &level, 1 }), 0);
+		incident_make(&m.s, &(struct incident_moment) { SECONDS(30), true, held, 3, &level, 1, false }), 0);
 	const struct incident *s = &m.s.incident;
 
 	assert_int_equal(s->n_processes, 2);
@@ -418,6 +418,100 @@ static void test_sigkill_at_the_limit(void **state)
 	}
 }
 
+/* The story names what filled the limit, not the process that happened to be killed. */
+static void test_tmpfs_filled_the_limit(void **state)
+{
+	struct incident_level levels[20];
+	struct incident_moment when;
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	made_victim(&m, 1, "bash", MIB(3.13), 2);
+	m.f->limit_bytes = known(MIB(600));
+	m.f->cgroup_exclusive = known(1);
+	made_counter(&m, M_JOB_LIMIT_SHMEM, MIB(590), MIB(590));
+	made_counter(&m, M_JOB_LIMIT_UNRECLAIMABLE, MIB(596), MIB(596));
+	made_event(&m, EVENT_OOM, 2, 1, "bash");
+	for (int i = 0; i < 20; i++)
+		levels[i] = (struct incident_level) { (uint64_t) SECONDS(i / 10.0), MIB(10 + 30 * i) };
+	assert_true(incident_when(&m.s, &when));
+	assert_true(when.of_limit);
+	when.levels = levels;
+	when.n_levels = 20;
+	assert_int_equal(incident_make(&m.s, &when), 0);
+	const struct incident *s = &m.s.incident;
+
+	assert_true(s->is_kill && s->is_group_limit);
+	assert_int_equal(s->parts[0].fill, FILL_SHMEM);
+	assert_int_equal(s->parts[0].bytes, MIB(590));
+	assert_int_equal(s->used.value, MIB(596));
+	assert_true(s->since_ns.known);
+	assert_says(s->advice, "removing files in /dev/shm");
+	assert_null(strstr(s->advice, "chunks"));
+	made_done(&m);
+}
+
+/* A process of 3 MiB that grew from 1 MiB in its first 100 ms did not fill 600 MiB. */
+static void test_a_small_rise_is_no_growth(void **state)
+{
+	struct incident_level levels[20];
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	made_victim(&m, 1, "bash", MIB(3.13), 2);
+	m.f->limit_bytes = known(MIB(600));
+	made_event(&m, EVENT_OOM, 2, 1, "bash");
+	for (int i = 0; i < 20; i++)
+		levels[i] = (struct incident_level) { (uint64_t) SECONDS(i / 10.0), MIB(i == 0 ? 1 : 3) };
+	assert_int_equal(incident_make(&m.s,
+				 &(struct incident_moment) {
+					 .at_ns = SECONDS(2), .levels = levels, .n_levels = 20 }),
+		0);
+	assert_false(m.s.incident.since_ns.known);
+	made_done(&m);
+}
+
+/* The limit of a group that other processes share: what they use is not the job's. */
+static void test_others_filled_the_limit(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	made_victim(&m, 1, "python", GIB(1), 2);
+	m.f->limit_bytes = known(GIB(8));
+	m.f->cgroup_exclusive = known(0);
+	made_counter(&m, M_JOB_LIMIT_UNRECLAIMABLE, GIB(7.9), GIB(7.9));
+	made_counter(&m, M_JOB_LIMIT_SHMEM, 0, 0);
+	made_counter(&m, M_JOB_ANON, GIB(0.9), GIB(0.9));
+	made_event(&m, EVENT_OOM, 2, 1, "python");
+	assert_int_equal(incident_make(&m.s, &(struct incident_moment) { .at_ns = SECONDS(2) }), 0);
+	assert_int_equal(m.s.incident.parts[0].fill, FILL_OTHERS);
+	assert_int_equal(m.s.incident.parts[0].bytes, GIB(7.9) - GIB(1));
+	assert_int_equal(m.s.incident.parts[1].fill, FILL_PROCESSES);
+	assert_int_equal(m.s.incident.parts[1].bytes, GIB(1));
+	made_done(&m);
+}
+
+/* Neither the size of the victim nor anything else is presented as a limit that was not read. */
+static void test_an_unknown_limit_is_not_invented(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_new(&m); /* 64 GiB, of which 3 are in use */
+	made_victim(&m, 1, "bash", MIB(3.13), 2);
+	made_counter(&m, M_HOST_MEM_USED, GIB(3), GIB(3));
+	made_event(&m, EVENT_OOM, 2, 1, "bash");
+	assert_int_equal(incident_make(&m.s, &(struct incident_moment) { .at_ns = SECONDS(2) }), 0);
+	assert_false(m.s.incident.limit.known);
+	assert_says(m.s.incident.advice, "which hiwater did not read");
+	assert_null(strstr(m.s.incident.advice, "MiB"));
+	made_done(&m);
+}
+
 /* hiwater was killed, too: only the last frames show it. A recorder lost far from the limit is no
  * incident. */
 static void test_cut_off(void **state)
@@ -455,6 +549,10 @@ int main(void)
 		cmocka_unit_test(test_flat_is_no_growth),
 		cmocka_unit_test(test_a_device),
 		cmocka_unit_test(test_growth_until_the_kill),
+		cmocka_unit_test(test_tmpfs_filled_the_limit),
+		cmocka_unit_test(test_a_small_rise_is_no_growth),
+		cmocka_unit_test(test_others_filled_the_limit),
+		cmocka_unit_test(test_an_unknown_limit_is_not_invented),
 		cmocka_unit_test(test_what_was_freed_before_is_no_growth),
 		cmocka_unit_test(test_a_short_life),
 		cmocka_unit_test(test_many_processes),

@@ -792,6 +792,52 @@ static void test_a_steady_tick_allocates_nothing(void **state)
 	assert_int_equal(mallinfo2().uordblks, before);
 }
 
+/* Each process has limits of its own; the one that came nearest to them is named. */
+static void test_limits_are_of_processes(void **state)
+{
+	struct rig *r = *state;
+	const struct facts *f = job_facts_const(r->job);
+
+	main_starts(r);
+	assert_false(f->vm_limit_bytes.known || f->data_limit_bytes.known);
+	born(r, 2, 1, 78);
+	born(r, 3, 1, 79);
+	/* Together they use more than each may. */
+	rss(r, 2, 400 * MB, 0);
+	rss(r, 3, 500 * MB, 0);
+	say(r, M_PROC_VM_LIMIT, 2, 1000 * MB);
+	say(r, M_PROC_VM, 2, 700 * MB);
+	say(r, M_PROC_VM_LIMIT, 3, 800 * MB);
+	say(r, M_PROC_VM, 3, 600 * MB);
+	tick(r);
+	assert_int_equal(f->vm_limit_bytes.value, 800 * MB);
+	assert_int_equal(f->vm_peak_bytes.value, 600 * MB);
+	assert_int_equal(f->vm_pid.value, 1003);
+	assert_string_equal(f->vm_name, "p3");
+	assert_false(f->data_limit_bytes.known);
+	/* An exit record has the last value; resident pages are part of the address space. */
+	framebuf_end(&r->buf, &(struct end) {
+				      .entity = ENTITY_PROCESS,
+				      .id = 2,
+				      .how = END_TASKSTATS,
+				      .hwm_bytes = known(900 * MB),
+				      .vm_bytes = known(950 * MB),
+			      });
+	tick(r);
+	assert_int_equal(f->vm_peak_bytes.value, 950 * MB);
+	assert_string_equal(f->vm_name, "p2");
+	ended_with(r, 3, 799 * MB);
+	tick(r);
+	assert_int_equal(f->vm_peak_bytes.value, 799 * MB);
+	assert_int_equal(f->vm_limit_bytes.value, 800 * MB);
+	/* Another program of the same process starts anew; its data segment is another limit. */
+	say(r, M_PROC_DATA_LIMIT, 1, 100 * MB);
+	say(r, M_PROC_DATA, 1, 40 * MB);
+	tick(r);
+	assert_int_equal(f->data_peak_bytes.value, 40 * MB); /* not its resident size */
+	assert_int_equal(f->data_limit_bytes.value, 100 * MB);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -799,6 +845,7 @@ int main(void)
 		RIG_TEST(test_a_window_brings_its_own_span),
 		RIG_TEST(test_counters_keep_first_and_last),
 		RIG_TEST(test_birth_exec_and_end),
+		RIG_TEST(test_limits_are_of_processes),
 		RIG_TEST(test_many_come_and_go),
 		RIG_TEST(test_the_largest_are_kept_by_name),
 		RIG_TEST(test_new_processes_are_found_by_id),

@@ -401,6 +401,102 @@ static void test_an_incident(void **state)
 	made_done(&m);
 }
 
+/* Out of memory: five lines say when, who, what filled which limit, how it grew and what to try, and no
+ * finding repeats them. */
+static void test_out_of_memory_is_reported_once(void **state)
+{
+	struct sink_options why = usual;
+	struct buf out = BUF_INIT(1 << 20);
+	struct made m;
+
+	(void) state;
+	made_killed(&m);
+	m.s.incident = (struct incident) {
+		.what = strdup("out of memory: the kernel killed solver[5123]"),
+		.at_ns = SECONDS(231),
+		.memory = true,
+		.is_kill = true,
+		.is_group_limit = true,
+		.used = known(GIB(32)),
+		.limit = known(GIB(32)),
+		.has_history = true,
+		.since_ns = known(SECONDS(100)),
+		.from_bytes = known(GIB(2)),
+		.growth_per_s = GIB(0.25),
+		.processes = { { .process = job_process(m.job, 0), .bytes = GIB(2), .killed = true } },
+		.n_processes = 1,
+		.parts = { { FILL_SHMEM, GIB(29) }, { FILL_PROCESSES, GIB(2) } },
+		.n_parts = 2,
+		.advice = strdup("Give it more."),
+	};
+	assert_true(text_has(&m,
+		"Events    at 3 min 51 s: out of memory, the kernel ended it\n"
+		"          killed: solver[5123], 2.00 GiB\n"
+		"          filled: limit of the cgroup 32.0 GiB\n"
+		"          tmpfs and shared memory 29.0 GiB   processes of the job 2.00 GiB\n"
+		"          grew: 256 MiB/s since 1 min 40 s   from 2.00 GiB\n"
+		"          try: Give it more.\n"));
+	assert_false(text_has(&m, "ERROR"));
+	assert_false(text_has(&m, "OK"));
+	assert_true(text_has(&m, "Findings  see the event above\n"));
+	why.why = true; /* all rules, and why they fired */
+	assert_int_equal(sink_summary(SINK_TEXT, &m.s, &why, &out), 0);
+	assert_non_null(strstr(out.data, "ERROR out-of-memory"));
+	buf_clear(&out);
+	m.s.incident.since_ns = UNKNOWN;
+	assert_true(text_has(&m, "          grew: no growth was seen before it\n"));
+	m.s.incident.limit = UNKNOWN;
+	assert_true(text_has(&m, "          filled: a limit that hiwater did not read"));
+	buf_done(&out);
+	made_done(&m);
+}
+
+/* No failure is followed by OK, even if the rule that reports it is switched off. */
+static void test_a_failure_is_not_ok(void **state)
+{
+	struct made m;
+
+	(void) state;
+	for (int i = 0; i < 3; i++) {
+		made_new(&m);
+		m.f->exit_status = known(i == 0 ? 0 : i == 1 ? 1 << 8
+							     : SIGSEGV);
+		assert_int_equal(findings_make(&m.s, NULL), 0);
+		assert_int_equal(text_has(&m, "Findings  OK"), i == 0);
+		assert_int_equal(text_has(&m, "WARN  failed"), i != 0);
+		assert_int_equal(findings_switch_off(&m.s, "failed"), 0);
+		assert_int_equal(text_has(&m, "Findings  OK"), i == 0);
+		assert_int_equal(text_has(&m, "none explains why the job failed"), i != 0);
+		made_done(&m);
+	}
+}
+
+static void test_limits_are_shown(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	assert_false(text_has(&m, "address space"));
+	m.f->vm_limit_bytes = known(MIB(781));
+	m.f->vm_peak_bytes = known(MIB(780));
+	m.f->vm_pid = known(5001);
+	set_text(&m.f->vm_name, "python3");
+	m.f->rss_limit_bytes = known(GIB(1));
+	m.s.shmem_peak = known(MIB(551));
+	m.s.unreclaimable_peak = known(MIB(960));
+	m.f->limit_bytes = known(GIB(1));
+	assert_true(text_has(&m, "address space at least 780 MiB (python3[5001]) of 781 limit (100 %)"));
+	assert_true(text_has(&m, "limit on resident size 1.00 GiB (RLIMIT_RSS, which Linux ignores)"));
+	assert_true(text_has(&m, "tmpfs and shared memory 551 MiB"));
+	assert_true(text_has(&m, "not reclaimable 960 MiB of 1.00 GiB limit (94 %)"));
+	m.s.shmem_at_most = true;
+	assert_true(text_has(&m, "tmpfs and shared memory at most 551 MiB (system-wide)"));
+	m.s.shmem_peak = known(MIB(15)); /* of everybody: says little */
+	assert_false(text_has(&m, "tmpfs"));
+	made_done(&m);
+}
+
 static void test_progress(void **state)
 {
 	struct sink_progress progress = { 0 };
@@ -978,6 +1074,9 @@ int main(void)
 		cmocka_unit_test(test_line),
 		cmocka_unit_test(test_a_sampled_peak_of_a_cgroup),
 		cmocka_unit_test(test_an_incident),
+		cmocka_unit_test(test_out_of_memory_is_reported_once),
+		cmocka_unit_test(test_a_failure_is_not_ok),
+		cmocka_unit_test(test_limits_are_shown),
 		cmocka_unit_test(test_progress),
 		cmocka_unit_test(test_progress_has_the_gpus),
 		cmocka_unit_test(test_an_ended_helper_leaves_gpus_unknown),

@@ -224,6 +224,34 @@ static void test_page_cache_is_the_remainder(void **state)
 	}
 }
 
+/* tmpfs and shared memory: of the job's own cgroup, else at most the rise on the machine. */
+static void test_shared_memory(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	main_starts(r);
+	s = summary_of(r);
+	assert_false(s.shmem_peak.known || s.unreclaimable_peak.known);
+	summary_done(&s);
+	for (int i = 0; i < 3; i++) {
+		say(r, M_HOST_SHMEM, 0, (i == 1 ? 700 : 100) * MB);
+		say(r, M_JOB_CGROUP_SHMEM, 0, (i == 1 ? 550 : 10) * MB);
+		say(r, M_JOB_LIMIT_UNRECLAIMABLE, 0, (i == 1 ? 570 : 20) * MB);
+		tick(r);
+	}
+	s = summary_of(r);
+	assert_true(s.shmem_at_most);
+	assert_int_equal(s.shmem_peak.value, 600 * MB);
+	assert_int_equal(s.unreclaimable_peak.value, 570 * MB);
+	summary_done(&s);
+	job_facts(r->job)->cgroup_exclusive = known(1);
+	s = summary_of(r);
+	assert_false(s.shmem_at_most);
+	assert_int_equal(s.shmem_peak.value, 550 * MB);
+	summary_done(&s);
+}
+
 static void test_the_machine(void **state)
 {
 	struct rig *r = *state;
@@ -256,6 +284,7 @@ int main(void)
 		RIG_TEST(test_out_of_memory_named),
 		RIG_TEST(test_the_cgroup_counts_only_if_it_is_the_jobs),
 		cmocka_unit_test(test_page_cache_is_the_remainder),
+		RIG_TEST(test_shared_memory),
 		RIG_TEST(test_the_machine),
 	};
 

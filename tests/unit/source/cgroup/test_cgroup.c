@@ -8,7 +8,8 @@ enum {
 	MEMORY = 1,
 	DETAIL = 2,
 	EVENTS = 4,
-	QUOTA = 8
+	QUOTA = 8,
+	LIMIT = 16
 };
 
 #define NONE UNKNOWN
@@ -24,6 +25,8 @@ struct expected {
 	pid_t pid[3];
 	struct maybe mem, peak, anon, file, kernel, cpu_ns, throttled_ns, oom_kills;
 	struct maybe periods, throttled;
+	/* of the group with the limit */
+	struct maybe shmem, unreclaimable, unreclaimable_kernel;
 };
 
 #define K(n) { (n), true }
@@ -31,27 +34,29 @@ struct expected {
 static const struct expected machines[] = {
 	{ "cgroup-v2", "/user.slice/user-1000.slice/user@1000.service/app.slice/run-4242.scope", "systemd",
 		true, K(8589934592), K(1500000), 3, { 4242, 4250, 4251 }, K(734003200), K(734003200),
-		K(524288000), K(157286400), K(41943040), K(12500000000), K(45000000), K(1), K(100), K(3) },
+		K(524288000), K(157286400 - 1048576), K(41943040), K(12500000000), K(45000000), K(1), K(100),
+		K(3), K(1048576), K(524288000 + 1048576 + 41943040 - 31457280), K(41943040 - 31457280) },
 	{ "cgroup-v1", "/batch/job9", "", false, K(4294967296), K(2000000), 3, { 4242, 4243, 4250 },
-		K(209715200), NONE, K(104857600), K(94371840), K(1048576), K(987654321000), K(250000000),
-		K(2), K(10), K(4) },
+		K(209715200), NONE, K(104857600), K(94371840 - 10485760), K(1048576), K(987654321000),
+		K(250000000), K(2), K(10), K(4), K(10485760), K(104857600 + 10485760), NONE },
 	/* cpuacct:/ has more processes than the memory group: it is not the job's CPU time */
 	{ "hybrid", "/process_api/6b0302aa", "", false, NONE, NONE, 1, { 4242 }, K(52428800), K(52428800),
-		K(41943040), K(8388608), K(524288), NONE, NONE, K(0), NONE, NONE },
+		K(41943040), K(8388608 - 1048576), K(524288), NONE, NONE, K(0), NONE, NONE, K(1048576), NONE, NONE },
 	{ "container", "/", "", true, K(2147483648), K(500000), 2, { 1, 4242 }, K(104857600), NONE,
-		K(73400320), K(20971520), K(6291456), K(900000), K(7000), K(0), K(5), K(1) },
+		K(73400320), K(20971520 - 4194304), K(6291456), K(900000), K(7000), K(0), K(5), K(1), K(4194304),
+		K(73400320 + 4194304 + 6291456 - 2097152), K(6291456 - 2097152) },
 	{ "no-permission", "/job", "", true, NONE, NONE, 1, { 4242 }, NONE, NONE, NONE, NONE, NONE,
-		K(1000000), NONE, NONE, NONE, NONE },
+		K(1000000), NONE, NONE, NONE, NONE, NONE, NONE, NONE },
 	{ "wsl", "/", "", true, NONE, NONE, 2, { 1, 4242 }, NONE, NONE, NONE, NONE, NONE, K(77000), NONE,
-		NONE, NONE, NONE },
+		NONE, NONE, NONE, NONE, NONE, NONE },
 	{ "slurm-v1", "/slurm/uid_1001/job_77/step_0/task_0", "slurm", false, K(2147483648), NONE, 1,
-		{ 4242 }, K(1073741824), K(1073741824), K(1000000000), K(50000000), K(2000000),
-		K(60000000000), K(0), K(1), K(0), K(0) },
+		{ 4242 }, K(1073741824), K(1073741824), K(1000000000), K(50000000 - 10000000),
+		K(2000000), K(60000000000), K(0), K(1), K(0), K(0), K(10000000), K(1010000000), NONE },
 	{ "slurm-v2", "/system.slice/node018_slurmstepd.scope/job_77/step_0/user/task_0", "slurm", true,
-		K(3221225472), NONE, 1, { 4242 }, K(300), NONE, K(200), K(60), NONE, K(5000), NONE, K(3),
-		NONE, NONE },
+		K(3221225472), NONE, 1, { 4242 }, K(300), NONE, K(200), K(40), NONE, K(5000), NONE, K(3),
+		NONE, NONE, K(20), K(226), K(6) },
 	{ "kubernetes", "/", "kubernetes", false, K(1073741824), K(2500000), 2, { 1, 4242 }, K(400000), NONE,
-		K(300000), K(90000), K(1000), K(42), K(99), K(0), K(1), K(1) },
+		K(300000), K(60000), K(1000), K(42), K(99), K(0), K(1), K(1), K(30000), K(330000), NONE },
 };
 
 static void check_maybe(const struct framebuf *out, enum metric metric, struct maybe value)
@@ -74,16 +79,25 @@ static void check_readings(const struct root *root, const struct expected *e)
 	struct source_env env = { .root = root, .cgroup = e->path };
 	struct framebuf out = { 0 };
 	struct source *s = NULL;
+	struct cgroup_facts facts;
 
+	assert_int_equal(cgroup_of(root, 4242, &facts), 0);
+	env.cgroup_limit = facts.limit_bytes.known ? facts.limit_path : NULL;
 	assert_int_equal(source_cgroup.open(&env, &s, NULL), 0);
 	assert_int_equal(source_cgroup.read(s, MEMORY, &out), 0);
 	assert_int_equal(out.n_readings, 2);
 	assert_int_equal(source_cgroup.read(s, DETAIL, &out), 0);
-	assert_int_equal(out.n_readings, 6);
-	assert_int_equal(source_cgroup.read(s, EVENTS, &out), 0);
 	assert_int_equal(out.n_readings, 7);
+	assert_int_equal(source_cgroup.read(s, EVENTS, &out), 0);
+	assert_int_equal(out.n_readings, 8);
 	assert_int_equal(source_cgroup.read(s, QUOTA, &out), 0);
-	assert_int_equal(out.n_readings, 10);
+	assert_int_equal(out.n_readings, 11);
+	assert_int_equal(source_cgroup.read(s, LIMIT, &out), 0);
+	assert_int_equal(out.n_readings, 14);
+	check_maybe(&out, M_JOB_CGROUP_SHMEM, e->shmem);
+	check_maybe(&out, M_JOB_LIMIT_UNRECLAIMABLE, e->unreclaimable);
+	check_maybe(&out, M_JOB_LIMIT_SHMEM, e->unreclaimable.known ? e->shmem : UNKNOWN);
+	check_maybe(&out, M_JOB_LIMIT_KERNEL, e->unreclaimable_kernel);
 	check_maybe(&out, M_JOB_CGROUP_MEM, e->mem);
 	check_maybe(&out, M_JOB_CGROUP_PEAK, e->peak);
 	check_maybe(&out, M_JOB_CGROUP_ANON, e->anon);
@@ -95,7 +109,7 @@ static void check_readings(const struct root *root, const struct expected *e)
 	check_maybe(&out, M_JOB_CGROUP_PERIODS, e->periods);
 	check_maybe(&out, M_JOB_CGROUP_THROTTLED_PERIODS, e->throttled);
 	framebuf_clear(&out);
-	assert_int_equal(source_cgroup.read(s, MEMORY | DETAIL | EVENTS | QUOTA, &out), 0);
+	assert_int_equal(source_cgroup.read(s, MEMORY | DETAIL | EVENTS | QUOTA | LIMIT, &out), 0);
 	for (size_t i = 0; i < out.n_readings; i++) /* unavailable values were reported once */
 		assert_true(out.readings[i].known);
 	source_cgroup.close(s);
@@ -157,6 +171,100 @@ static void a_folder_without_cgroups_has_none(void **state)
 	env.cgroup = NULL;
 	assert_int_equal(source_cgroup.open(&env, &s, &err), -ENOENT);
 	assert_null(s);
+	root_done(&root);
+	temp_tree_done(&t);
+}
+
+/* ---- what fills a limit --------------------------------------------------------------------------------------------- */
+
+/* The limit is that of a group above, which other processes fill too. */
+static void the_group_with_the_limit_is_read(void **state)
+{
+	struct temp_tree t;
+	struct framebuf out = { 0 };
+	struct source *s = NULL;
+	struct cgroup_facts facts;
+
+	(void) state;
+	temp_tree_new(&t);
+	temp_tree_put(&t, "proc/7/cgroup", "0::/a/b\n");
+	temp_tree_put(&t, "sys/fs/cgroup/cgroup.controllers", "memory\n");
+	temp_tree_put(&t, "sys/fs/cgroup/a/memory.max", "1000\n");
+	temp_tree_put(&t, "sys/fs/cgroup/a/memory.stat",
+		"anon 100\nfile 500\nkernel 60\nshmem 400\nslab_reclaimable 50\n");
+	temp_tree_put(&t, "sys/fs/cgroup/a/b/memory.max", "max\n");
+	temp_tree_put(&t, "sys/fs/cgroup/a/b/memory.stat", "anon 10\nfile 40\nshmem 30\n");
+	struct root root = temp_tree_root(&t);
+
+	assert_int_equal(cgroup_of(&root, 7, &facts), 0);
+	assert_string_equal(facts.limit_path, "/a");
+	struct source_env env = {
+		.root = &root, .cgroup = facts.path, .cgroup_limit = facts.limit_path
+	};
+
+	assert_int_equal(source_cgroup.open(&env, &s, NULL), 0);
+	assert_int_equal(source_cgroup.read(s, DETAIL | LIMIT, &out), 0);
+	check_value(&out, M_JOB_LIMIT_UNRECLAIMABLE, 0, 100 + 400 + 60 - 50);
+	check_value(&out, M_JOB_LIMIT_SHMEM, 0, 400);
+	check_value(&out, M_JOB_LIMIT_KERNEL, 0, 10);
+	check_value(&out, M_JOB_CGROUP_SHMEM, 0, 30);
+	check_value(&out, M_JOB_CGROUP_FILE, 0, 10); /* shared memory is no page cache */
+	source_cgroup.close(s);
+	framebuf_clear(&out);
+	/* before Linux 5.18 */
+	temp_tree_put(&t, "sys/fs/cgroup/a/memory.stat",
+		"anon 100\nfile 500\nkernel_stack 3\nshmem 400\nslab_unreclaimable 7\n");
+	assert_int_equal(source_cgroup.open(&env, &s, NULL), 0);
+	assert_int_equal(source_cgroup.read(s, LIMIT, &out), 0);
+	check_value(&out, M_JOB_LIMIT_UNRECLAIMABLE, 0, 510);
+	check_value(&out, M_JOB_LIMIT_KERNEL, 0, 10);
+	source_cgroup.close(s);
+	framebuf_done(&out);
+	root_done(&root);
+	temp_tree_done(&t);
+}
+
+static bool has_reading(const struct framebuf *out, enum metric metric)
+{
+	for (size_t i = 0; i < out->n_readings; i++) {
+		if (out->readings[i].metric == metric)
+			return true;
+	}
+	return false;
+}
+
+/* Near the limit, what fills it is read with the charge: the kernel may end the job within the second. */
+static void a_group_that_fills_is_read_out_of_turn(void **state)
+{
+	static const struct {
+		const char *charge;
+		bool is_read;
+	} steps[] = { { "100\n", false }, { "240\n", false }, { "600\n", true }, { "630\n", false },
+		{ "700\n", true }, { "400\n", true }, { "200\n", false } };
+	struct temp_tree t;
+	struct framebuf out = { 0 };
+	struct source *s = NULL;
+
+	(void) state;
+	temp_tree_new(&t);
+	temp_tree_put(&t, "sys/fs/cgroup/cgroup.controllers", "memory\n");
+	temp_tree_put(&t, "sys/fs/cgroup/j/memory.current", "0\n");
+	temp_tree_put(&t, "sys/fs/cgroup/j/memory.stat",
+		"anon 1\nfile 500\nkernel 1\nshmem 400\nslab_reclaimable 0\n");
+	struct root root = temp_tree_root(&t);
+	struct source_env env = {
+		.root = &root, .cgroup = "/j", .cgroup_limit = "/j", .cgroup_limit_bytes = known(1000)
+	};
+
+	assert_int_equal(source_cgroup.open(&env, &s, NULL), 0);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		framebuf_clear(&out);
+		temp_tree_put(&t, "sys/fs/cgroup/j/memory.current", steps[i].charge);
+		assert_int_equal(source_cgroup.read(s, MEMORY, &out), 0);
+		assert_int_equal(has_reading(&out, M_JOB_LIMIT_UNRECLAIMABLE), steps[i].is_read);
+	}
+	source_cgroup.close(s);
+	framebuf_done(&out);
 	root_done(&root);
 	temp_tree_done(&t);
 }
@@ -517,7 +625,7 @@ static void every_cgroup_metric_is_probed(void **state)
 		struct source_env env = { .root = &root, .cgroup = facts.path };
 
 		source_cgroup.probe(&env, probes_take, &p);
-		assert_int_equal(p.n, 10);
+		assert_int_equal(p.n, 14);
 		bool all = i < 2;
 
 		assert_true(p.of[M_JOB_CGROUP_PEAK].available == all);
@@ -530,7 +638,7 @@ static void every_cgroup_metric_is_probed(void **state)
 		memset(&p, 0, sizeof(p));
 		env.cgroup = NULL;
 		source_cgroup.probe(&env, probes_take, &p);
-		assert_int_equal(p.n, 10);
+		assert_int_equal(p.n, 14);
 		assert_non_null(strstr(p.of[M_JOB_CGROUP_MEM].remedy, "--cgroup=new"));
 		root_done(&root);
 	}
@@ -658,6 +766,8 @@ int main(void)
 		cmocka_unit_test(counters_from_before_the_job),
 		cmocka_unit_test(captured_groups_give_the_same_values),
 		cmocka_unit_test(a_folder_without_cgroups_has_none),
+		cmocka_unit_test(the_group_with_the_limit_is_read),
+		cmocka_unit_test(a_group_that_fills_is_read_out_of_turn),
 		cmocka_unit_test(a_mark_from_before_counts_once_it_rises),
 		cmocka_unit_test(garbage_is_unknown),
 		cmocka_unit_test(a_quota_is_read_where_it_throttles_the_job),

@@ -104,7 +104,7 @@ static void the_fast_group_is_memory_alone(void **state)
 	assert_int_equal(source_host.groups[0].period_ns, 500000000);
 	assert_int_equal(source_host.groups[1].period_ns, 1000000000);
 	assert_int_equal(source_host.read(s, FAST, &out), 0);
-	assert_int_equal(out.n_readings, 3);
+	assert_int_equal(out.n_readings, 4);
 	source_host.close(s);
 	framebuf_done(&out);
 	root_done(&root);
@@ -149,11 +149,11 @@ static void unreadable_files_are_reported_once(void **state)
 	for (size_t i = 0; i < out.n_readings; i++)
 		unknown += !out.readings[i].known;
 	assert_int_equal(unknown, 21);
-	assert_int_equal(out.n_readings, 21 + 3);
+	assert_int_equal(out.n_readings, 21 + 4);
 	check_value(&out, M_HOST_MEM_USED, 0, INT64_C(4096000) * 1024);
 	framebuf_clear(&out);
 	assert_int_equal(source_host.read(s, FAST | SLOW, &out), 0);
-	assert_int_equal(out.n_readings, 3);
+	assert_int_equal(out.n_readings, 4);
 	source_host.close(s);
 	framebuf_done(&out);
 	root_done(&root);

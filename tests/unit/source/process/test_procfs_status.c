@@ -24,7 +24,9 @@ static const char whole[] =
 	"Gid:\t100\t100\t100\t100\n"
 	"NStgid:\t4711\n"
 	"VmPeak:\t   99999 kB\n"
+	"VmPeak:\t   91234 kB\n"
 	"VmHWM:\t    5678 kB\n"
+	"VmData:\t     812 kB\n"
 	"VmRSS:\t    1234 kB\n"
 	"VmSwap:\t      12 kB\n"
 	"HugetlbPages:\t    2048 kB\n"
@@ -45,6 +47,8 @@ static void each_line_has_its_place(void **state)
 	assert_true(st.ppid.known && st.ppid.value == 4000);
 	assert_true(st.uid.known && st.uid.value == 1000);
 	assert_true(st.hwm_bytes.known && st.hwm_bytes.value == 5678 * 1024);
+	assert_true(st.vm_peak_bytes.known && st.vm_peak_bytes.value == 91234 * 1024);
+	assert_true(st.data_bytes.known && st.data_bytes.value == 812 * 1024);
 	assert_true(st.rss_bytes.known && st.rss_bytes.value == 1234 * 1024);
 	assert_true(st.swap_bytes.known && st.swap_bytes.value == 12 * 1024);
 	assert_true(st.hugetlb_bytes.known && st.hugetlb_bytes.value == 2048 * 1024);

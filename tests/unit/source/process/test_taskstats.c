@@ -110,6 +110,7 @@ static void a_burst_before_the_end_is_in_the_record(void **state)
 	assert_int_equal(end->entity, ENTITY_PROCESS);
 	assert_true(end->hwm_bytes.known);
 	assert_true(end->hwm_bytes.value >= 80 * MIB);
+	assert_true(end->vm_bytes.known && end->vm_bytes.value >= end->hwm_bytes.value);
 #ifndef __SANITIZE_ADDRESS__
 	assert_true(end->hwm_bytes.value < 90 * MIB);
 #endif

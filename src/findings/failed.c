@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * failed: what is known of a run that ended badly, where no other rule explains it.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/units.h"
+#include "findings/finding.h"
+#include "summary/facts.h"
+
+enum {
+	SHELL_SIGNAL = 128,
+	DISK_FULL_BYTES = 1 << 20,
+	FAR_PERCENT = 80   /* of the limit: below it memory is no likely cause */
+};
+
+/* What a signal means to the process that it ends. */
+static const struct {
+	int signal;
+	const char *words;
+} meanings[] = {
+	{ SIGSEGV, "an invalid memory access" },
+	{ SIGBUS, "a mapped file that was truncated, or a full /dev/shm" },
+	{ SIGILL, "an instruction that this CPU does not have" },
+	{ SIGFPE, "a division by zero" },
+	{ SIGABRT, "the program aborted itself" },
+	{ SIGKILL, "sent by a user, a scheduler or the kernel" },
+	{ SIGTERM, "sent by a user or a scheduler, often at a time limit" },
+	{ SIGINT, "an interrupt, as by Ctrl-C" },
+	{ SIGHUP, "its terminal or session ended" },
+	{ SIGPIPE, "the reader of its output ended" },
+	{ SIGXCPU, "the limit on CPU time (ulimit -t)" },
+	{ SIGXFSZ, "the limit on the size of a file (ulimit -f)" },
+	{ SIGSYS, "a system call that is not allowed" },
+};
+
+static void put_signal(int signal, struct buf *text)
+{
+	char name[UNITS_LEN];
+
+	buf_str(text, figure_signal(signal, name));
+	for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++) {
+		if (meanings[i].signal == signal)
+			buf_printf(text, " (%s)", meanings[i].words);
+	}
+}
+
+static void put_code(int code, struct buf *text)
+{
+	buf_printf(text, "The job ended with exit status %d", code);
+	if (code == 126)
+		buf_str(text, ": a command could not be executed");
+	else if (code == 127)
+		buf_str(text, ": a command was not found");
+	else if (code > SHELL_SIGNAL && code < SHELL_SIGNAL + 65) {
+		buf_str(text, ", which a shell reports for a process ended by ");
+		put_signal(code - SHELL_SIGNAL, text);
+	}
+	buf_str(text, ".");
+}
+
+static void put_ending(const struct ending *end, struct finding *f, struct buf *text)
+{
+	finding_evidence(f, "exit_code", end->code);
+	if (end->outcome == OUTCOME_SIGNAL) {
+		finding_evidence(f, "signal", end->signal);
+		put_signal(end->signal, text);
+		buf_str(text, " ended the job.");
+	} else if (end->outcome == OUTCOME_LIMIT) {
+		buf_str(text, "A limit (--limit) ended the job; the notes have its value.");
+	} else {
+		put_code(end->code, text);
+	}
+}
+
+/* A descendant that a signal ended: often the cause of main's status. Signals by which programs end
+ * their own children say nothing. */
+static const struct process *killed_descendant(const struct job *job)
+{
+	for (size_t i = 0; job && i < job_process_count(job); i++) {
+		const struct process *p = job_process(job, i);
+		const int signal = p->status_known && WIFSIGNALED(p->status) ? WTERMSIG(p->status) : 0;
+
+		if (!p->is_main && signal && signal != SIGTERM && signal != SIGPIPE && signal != SIGINT &&
+			signal != SIGHUP)
+			return p;
+	}
+	return NULL;
+}
+
+static void put_descendant(const struct summary *s, struct finding *f, struct buf *text)
+{
+	const struct process *p = killed_descendant(s->job);
+
+	if (!p)
+		return;
+	finding_evidence(f, "victim_pid", p->pid);
+	finding_text(f, "victim", p->name);
+	buf_str(text, " Before it, ");
+	put_signal(WTERMSIG(p->status), text);
+	buf_printf(text, " ended %.15s[%d].", p->name, p->pid);
+}
+
+static void put_disk(const struct summary *s, struct finding *f, struct buf *text)
+{
+	const struct acc *free = s->job ? job_acc(s->job, M_HOST_DISK_FREE, 0) : NULL;
+
+	if (!free || free->min >= DISK_FULL_BYTES)
+		return;
+	finding_evidence(f, "disk_free_bytes", (double) free->min);
+	buf_str(text, " The file system of the working directory was full.");
+}
+
+/* Whether memory may be the cause. */
+static void put_memory(const struct summary *s, struct finding *f, struct buf *text)
+{
+	const struct maybe limit = memory_limit(s), peak = maybe_max(s->combined.peak, s->unreclaimable_peak);
+	const bool was_counted = s->oom_kills.known || s->host_oom_kills.known;
+	char number[UNITS_LEN], percent[UNITS_LEN];
+
+	if (!peak.known || !limit.known)
+		return;
+	finding_evidence(f, "peak_bytes", (double) peak.value);
+	finding_evidence(f, "limit_bytes", (double) limit.value);
+	buf_printf(text, " Memory reached %s, %s of what is available%s", units_bytes(peak.value, UNITS_IEC, number),
+		units_percent(peak.value, limit.value, percent),
+		!was_counted                                                                     ? ""
+		: s->oom_kills.value > 0 || (!s->oom_kills.known && s->host_oom_kills.value > 0) ? ""
+												 : ", and the kernel killed no process for lack of it");
+	if (s->facts->vm_limit_bytes.known)
+		buf_printf(text, "; a limit of %s on the address space of a process applies",
+			units_bytes(s->facts->vm_limit_bytes.value, UNITS_IEC, number));
+	buf_str(text, (double) peak.value < (double) limit.value * FAR_PERCENT / 100 &&
+				      !s->facts->vm_limit_bytes.known
+			      ? ": it is not the likely cause."
+			      : ".");
+}
+
+bool rule_failed(const struct known_of_run *k, struct finding *f, struct buf *text)
+{
+	const struct summary *s = k->s;
+	const struct ending end = ending_of(s);
+
+	if (!ended_badly(s)) {
+		buf_str(text, end.outcome == OUTCOME_EXIT         ? "the exit status is 0"
+			      : end.outcome == OUTCOME_UNFINISHED ? "the end was not recorded"
+								  : "the exit status is unknown");
+		return false;
+	}
+	if (memory_may_have_ended_it(s)) {
+		buf_str(text, "covered by out-of-memory");
+		return false;
+	}
+	put_ending(&end, f, text);
+	if (end.outcome == OUTCOME_LIMIT)
+		return true;
+	put_descendant(s, f, text);
+	put_disk(s, f, text);
+	put_memory(s, f, text);
+	return true;
+}
