@@ -154,6 +154,9 @@ int store_step(struct store *s, sqlite3_stmt *statement)
 		r = error_of(s->db, sqlite3_errcode(s->db)); /* error of preparing it */
 		return r < 0 ? r : -ENOMEM;
 	}
+	/* After some errors SQLite has rolled the transaction back: nothing may be written without it. */
+	if (s->in_transaction && sqlite3_get_autocommit(s->db))
+		return -EIO;
 	errno = 0;
 	r = store_error(s, sqlite3_step(statement));
 	(void) sqlite3_reset(statement);

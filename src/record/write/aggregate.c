@@ -351,11 +351,14 @@ int aggregate_frame(struct aggregate *f, const struct frame *frame)
 
 int aggregate_flush(struct aggregate *f)
 {
-	f->error = 0;
+	int r;
+
 	aggregate_settle(f);
 	for (size_t i = 0; i < f->n_slots; i++)
 		slot_flush(f, f->slots[i]);
-	return f->error;
+	r = f->error; /* of an earlier aggregate_settle, too */
+	f->error = 0;
+	return r;
 }
 
 int aggregate_end(struct aggregate *f, uint64_t time_ns)
