@@ -223,7 +223,8 @@ static void set_growth(
 	struct incident *incident, const struct incident_moment *moment, const struct process *victim)
 {
 	const struct growth growth = growth_of_levels(moment, victim);
-	const int64_t least = growth_least(incident->memory ? incident->limit : UNKNOWN);
+	const int64_t least =
+		growth_least(incident->memory && !moment->on_gpu ? incident->limit : UNKNOWN);
 
 	incident->has_history = moment->n_levels > 0;
 	if (!growth.known || growth.rise < (double) least)

@@ -127,8 +127,6 @@ static const struct row limit_v2[] = {
 		"cgroup v2 memory.stat of the group with the limit", NO_LIMIT_GROUP, "" },
 	{ M_JOB_LIMIT_SHMEM, CGROUP_UNIFIED, LIMIT, "memory.stat", NULL, "shmem", 1,
 		"cgroup v2 memory.stat of the group with the limit", NO_LIMIT_GROUP, "" },
-	{ M_JOB_LIMIT_KERNEL, CGROUP_UNIFIED, LIMIT, "memory.stat", NULL, "kernel -slab_reclaimable|slab_unreclaimable kernel_stack", 1,
-		"cgroup v2 memory.stat of the group with the limit", NO_LIMIT_GROUP, "" },
 };
 
 /* v1 does not separate the kernel's reclaimable memory, so the sum has none of it. */
@@ -137,9 +135,6 @@ static const struct row limit_v1[] = {
 		"cgroup v1 memory.stat of the group with the limit", NO_LIMIT_GROUP, "" },
 	{ M_JOB_LIMIT_SHMEM, CGROUP_MEMORY, LIMIT, "memory.stat", NULL, "total_shmem", 1,
 		"cgroup v1 memory.stat of the group with the limit", NO_LIMIT_GROUP, "" },
-	{ M_JOB_LIMIT_KERNEL, CGROUP_MEMORY, LIMIT, "memory.stat", NULL, "slab_unreclaimable", 1,
-		"cgroup v1 memory.stat of the group with the limit",
-		"cgroup v1 does not separate the kernel's reclaimable memory", "" },
 };
 
 #define LENGTH(rows) (sizeof(rows) / sizeof((rows)[0]))

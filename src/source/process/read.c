@@ -105,7 +105,7 @@ static void limited_read(struct processes *p, struct member *m)
 		m->vm = maybe_max(m->vm, known_unsigned(m->size));
 	if (m->data_limit.known && member_read(p, m, KEEP_STATUS) > 0 &&
 		procfs_status_parse(p->text, &st) == 0)
-		m->data = st.data_bytes;
+		m->data = maybe_max(m->data, st.data_bytes);
 }
 
 static void limits_report(struct member *m, struct framebuf *out)

@@ -227,7 +227,7 @@ static const char rows[] = "SELECT (SELECT count(*) FROM host_sample) + (SELECT 
 			   " + (SELECT count(*) FROM process_sample) + (SELECT count(*) FROM host_recent)"
 			   " + (SELECT count(*) FROM job_recent) + (SELECT count(*) FROM process_recent)";
 
-static void a_training_of_37_minutes_is_under_two_megabytes(void **state)
+static void a_training_of_37_minutes_is_under_two_mebibytes(void **state)
 {
 	const uint64_t ticks = 37 * 60 * 10;
 	struct rig_folder f;
@@ -244,7 +244,7 @@ static void a_training_of_37_minutes_is_under_two_megabytes(void **state)
 	/* The last minutes at full rate, and nothing older. */
 	assert_in_range(sql_int(f.file, "SELECT count(*) FROM job_recent"), 3000, 3200);
 	print_message("%lld bytes, %lld rows\n", (long long) st.st_size, (long long) sql_int(f.file, rows));
-	assert_true(st.st_size < 2000000);
+	assert_true(st.st_size < 2 * 1024 * 1024);
 	sim_done(&s);
 	folder_done(&f);
 }
@@ -520,7 +520,7 @@ int main(void)
 		cmocka_unit_test(events_and_series_are_there),
 		cmocka_unit_test(any_bytes_are_a_name),
 		cmocka_unit_test(a_gpu_that_is_born_again_is_one),
-		cmocka_unit_test(a_training_of_37_minutes_is_under_two_megabytes),
+		cmocka_unit_test(a_training_of_37_minutes_is_under_two_mebibytes),
 		cmocka_unit_test(a_row_of_ten_processes_is_under_a_hundred_bytes),
 		cmocka_unit_test(nothing_is_made_before_there_is_something_to_say),
 		cmocka_unit_test(a_name_that_is_taken_gets_a_number),

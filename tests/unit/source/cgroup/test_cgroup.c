@@ -26,7 +26,7 @@ struct expected {
 	struct maybe mem, peak, anon, file, kernel, cpu_ns, throttled_ns, oom_kills;
 	struct maybe periods, throttled;
 	/* of the group with the limit */
-	struct maybe shmem, unreclaimable, unreclaimable_kernel;
+	struct maybe shmem, unreclaimable;
 };
 
 #define K(n) { (n), true }
@@ -35,28 +35,28 @@ static const struct expected machines[] = {
 	{ "cgroup-v2", "/user.slice/user-1000.slice/user@1000.service/app.slice/run-4242.scope", "systemd",
 		true, K(8589934592), K(1500000), 3, { 4242, 4250, 4251 }, K(734003200), K(734003200),
 		K(524288000), K(157286400 - 1048576), K(41943040), K(12500000000), K(45000000), K(1), K(100),
-		K(3), K(1048576), K(524288000 + 1048576 + 41943040 - 31457280), K(41943040 - 31457280) },
+		K(3), K(1048576), K(524288000 + 1048576 + 41943040 - 31457280) },
 	{ "cgroup-v1", "/batch/job9", "", false, K(4294967296), K(2000000), 3, { 4242, 4243, 4250 },
 		K(209715200), NONE, K(104857600), K(94371840 - 10485760), K(1048576), K(987654321000),
-		K(250000000), K(2), K(10), K(4), K(10485760), K(104857600 + 10485760), NONE },
+		K(250000000), K(2), K(10), K(4), K(10485760), K(104857600 + 10485760) },
 	/* cpuacct:/ has more processes than the memory group: it is not the job's CPU time */
 	{ "hybrid", "/process_api/6b0302aa", "", false, NONE, NONE, 1, { 4242 }, K(52428800), K(52428800),
-		K(41943040), K(8388608 - 1048576), K(524288), NONE, NONE, K(0), NONE, NONE, K(1048576), NONE, NONE },
+		K(41943040), K(8388608 - 1048576), K(524288), NONE, NONE, K(0), NONE, NONE, K(1048576), NONE },
 	{ "container", "/", "", true, K(2147483648), K(500000), 2, { 1, 4242 }, K(104857600), NONE,
 		K(73400320), K(20971520 - 4194304), K(6291456), K(900000), K(7000), K(0), K(5), K(1), K(4194304),
-		K(73400320 + 4194304 + 6291456 - 2097152), K(6291456 - 2097152) },
+		K(73400320 + 4194304 + 6291456 - 2097152) },
 	{ "no-permission", "/job", "", true, NONE, NONE, 1, { 4242 }, NONE, NONE, NONE, NONE, NONE,
-		K(1000000), NONE, NONE, NONE, NONE, NONE, NONE, NONE },
+		K(1000000), NONE, NONE, NONE, NONE, NONE, NONE },
 	{ "wsl", "/", "", true, NONE, NONE, 2, { 1, 4242 }, NONE, NONE, NONE, NONE, NONE, K(77000), NONE,
-		NONE, NONE, NONE, NONE, NONE, NONE },
+		NONE, NONE, NONE, NONE, NONE },
 	{ "slurm-v1", "/slurm/uid_1001/job_77/step_0/task_0", "slurm", false, K(2147483648), NONE, 1,
 		{ 4242 }, K(1073741824), K(1073741824), K(1000000000), K(50000000 - 10000000),
-		K(2000000), K(60000000000), K(0), K(1), K(0), K(0), K(10000000), K(1010000000), NONE },
+		K(2000000), K(60000000000), K(0), K(1), K(0), K(0), K(10000000), K(1010000000) },
 	{ "slurm-v2", "/system.slice/node018_slurmstepd.scope/job_77/step_0/user/task_0", "slurm", true,
 		K(3221225472), NONE, 1, { 4242 }, K(300), NONE, K(200), K(40), NONE, K(5000), NONE, K(3),
-		NONE, NONE, K(20), K(226), K(6) },
+		NONE, NONE, K(20), K(226) },
 	{ "kubernetes", "/", "kubernetes", false, K(1073741824), K(2500000), 2, { 1, 4242 }, K(400000), NONE,
-		K(300000), K(60000), K(1000), K(42), K(99), K(0), K(1), K(1), K(30000), K(330000), NONE },
+		K(300000), K(60000), K(1000), K(42), K(99), K(0), K(1), K(1), K(30000), K(330000) },
 };
 
 static void check_maybe(const struct framebuf *out, enum metric metric, struct maybe value)
@@ -93,11 +93,10 @@ static void check_readings(const struct root *root, const struct expected *e)
 	assert_int_equal(source_cgroup.read(s, QUOTA, &out), 0);
 	assert_int_equal(out.n_readings, 11);
 	assert_int_equal(source_cgroup.read(s, LIMIT, &out), 0);
-	assert_int_equal(out.n_readings, 14);
+	assert_int_equal(out.n_readings, 13);
 	check_maybe(&out, M_JOB_CGROUP_SHMEM, e->shmem);
 	check_maybe(&out, M_JOB_LIMIT_UNRECLAIMABLE, e->unreclaimable);
 	check_maybe(&out, M_JOB_LIMIT_SHMEM, e->unreclaimable.known ? e->shmem : UNKNOWN);
-	check_maybe(&out, M_JOB_LIMIT_KERNEL, e->unreclaimable_kernel);
 	check_maybe(&out, M_JOB_CGROUP_MEM, e->mem);
 	check_maybe(&out, M_JOB_CGROUP_PEAK, e->peak);
 	check_maybe(&out, M_JOB_CGROUP_ANON, e->anon);
@@ -206,7 +205,6 @@ static void the_group_with_the_limit_is_read(void **state)
 	assert_int_equal(source_cgroup.read(s, DETAIL | LIMIT, &out), 0);
 	check_value(&out, M_JOB_LIMIT_UNRECLAIMABLE, 0, 100 + 400 + 60 - 50);
 	check_value(&out, M_JOB_LIMIT_SHMEM, 0, 400);
-	check_value(&out, M_JOB_LIMIT_KERNEL, 0, 10);
 	check_value(&out, M_JOB_CGROUP_SHMEM, 0, 30);
 	check_value(&out, M_JOB_CGROUP_FILE, 0, 10); /* shared memory is no page cache */
 	source_cgroup.close(s);
@@ -217,7 +215,6 @@ static void the_group_with_the_limit_is_read(void **state)
 	assert_int_equal(source_cgroup.open(&env, &s, NULL), 0);
 	assert_int_equal(source_cgroup.read(s, LIMIT, &out), 0);
 	check_value(&out, M_JOB_LIMIT_UNRECLAIMABLE, 0, 510);
-	check_value(&out, M_JOB_LIMIT_KERNEL, 0, 10);
 	source_cgroup.close(s);
 	framebuf_done(&out);
 	root_done(&root);
@@ -625,7 +622,7 @@ static void every_cgroup_metric_is_probed(void **state)
 		struct source_env env = { .root = &root, .cgroup = facts.path };
 
 		source_cgroup.probe(&env, probes_take, &p);
-		assert_int_equal(p.n, 14);
+		assert_int_equal(p.n, 13);
 		bool all = i < 2;
 
 		assert_true(p.of[M_JOB_CGROUP_PEAK].available == all);
@@ -638,7 +635,7 @@ static void every_cgroup_metric_is_probed(void **state)
 		memset(&p, 0, sizeof(p));
 		env.cgroup = NULL;
 		source_cgroup.probe(&env, probes_take, &p);
-		assert_int_equal(p.n, 14);
+		assert_int_equal(p.n, 13);
 		assert_non_null(strstr(p.of[M_JOB_CGROUP_MEM].remedy, "--cgroup=new"));
 		root_done(&root);
 	}
