@@ -12,7 +12,7 @@
 # make bench            measures the budgets of docs/design.md
 # make fuzz             fuzzes each parser for FUZZ_SECONDS (30)
 # make check-gpu        compares hiwater with jobs of known use on a real GPU; make check-gpu-bundle: dist/check-gpu, to copy to a machine with one
-# make wheel            builds a manylinux wheel in dist/
+# make wheel            builds manylinux wheels in dist/, for x86_64 and aarch64
 # make docs             builds the site in build-docs/html: tutorials, every command, option, metric, function and class
 # make install          installs into PREFIX (/usr/local), below DESTDIR if given
 BUILD ?= build
@@ -93,7 +93,8 @@ fuzz: deps
 
 wheel: deps
 	@tools/venv .venv-wheel tools/requirements-build.txt tools/requirements-wheel.txt
-	@tools/make-wheel dist
+	@tools/make-wheel dist x86_64
+	@tools/make-wheel dist aarch64
 
 docs: deps
 	@$(MAKE) --no-print-directory all
