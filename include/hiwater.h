@@ -97,6 +97,8 @@ struct hiw_options {
 	                              * there are no totals */
 	bool by_cell;                /* started by a notebook cell, which overwrites its recording when it
 	                              * runs again */
+	bool by_block;               /* attached to a program for one block of it, after which it continues */
+	struct hiw_maybe request_gpus; /* as request_bytes */
 };
 
 #define HIW_OPTIONS_INIT \

@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "summary/summary.h"
 
 enum fact_group {
@@ -141,6 +142,10 @@ struct ending ending_of(const struct summary *s);
 
 /* "SIGKILL"; "signal 40" (in buf) for one without a name. */
 const char *figure_signal(int signal, char buf[UNITS_LEN]);
+
+/* True if the run is a block or a notebook cell of a program; appends "block fit", "cell". Its name may
+ * have any bytes. */
+bool figure_is_block(const struct facts *f, struct buf *ret_title);
 
 /* True if the measurement continued well beyond the end of main. */
 bool figure_outlived(const struct summary *s);
