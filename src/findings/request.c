@@ -25,6 +25,14 @@ enum {
 
 /* ---- one run --------------------------------------------------------------------------------- */
 
+/* A recording may have any numbers. */
+static struct maybe plausible(struct maybe value)
+{
+	static const int64_t most = INT64_MAX / 8;
+
+	return value.known && value.value >= 0 && value.value <= most ? value : UNKNOWN;
+}
+
 /* The upper bound where there is one (a request that is too small kills the job), plus swap and huge
  * pages. */
 static struct maybe memory_need(const struct summary *s)
@@ -32,10 +40,9 @@ static struct maybe memory_need(const struct summary *s)
 	const struct ram_figure *all = &s->combined;
 	const struct maybe need = all->method == METHOD_BOUNDED ? maybe_max(all->peak, all->high) : all->peak;
 
-	if (!need.known)
-		return UNKNOWN;
-	return known(need.value + (s->swap_peak.known ? s->swap_peak.value : 0) +
-		     (s->hugetlb_peak.known ? s->hugetlb_peak.value : 0));
+	return plausible(maybe_sum(plausible(need),
+		maybe_sum(plausible(maybe_max(s->swap_peak, known(0))),
+			plausible(maybe_max(s->hugetlb_peak, known(0))))));
 }
 
 /* A limit of hiwater's on this metric ended the job. */
@@ -80,7 +87,7 @@ static struct request_use time_use(const struct summary *s, bool is_whole)
 {
 	const bool at_limit = !is_whole && ran_out_of_time(s);
 
-	return (struct request_use) { s->wall_ns, !is_whole || at_limit, at_limit };
+	return (struct request_use) { plausible(s->wall_ns), !is_whole || at_limit, at_limit };
 }
 
 /* Why the figures are not those of the whole job; NULL: they are. */
@@ -140,11 +147,18 @@ static void gpu_use(const struct summary *s, struct request_run *ret)
 		if (!peak.known || peak.value <= 0)
 			continue;
 		used++;
-		ret->gpu_bytes = maybe_max(ret->gpu_bytes, peak);
+		ret->gpu_bytes = maybe_max(ret->gpu_bytes, plausible(peak));
 		copy(ret->gpu_vendor, sizeof(ret->gpu_vendor), gpu->birth.gpu.vendor);
 	}
 	if (!ret->gpu_unseen[0] && (n > 0 || s->gpu_none))
 		ret->gpus = known(used);
+}
+
+static struct maybe millionths(double cores)
+{
+	static const double most = 1e9;
+
+	return cores >= 0 && cores <= most ? known((int64_t) (cores * 1e6)) : UNKNOWN;
 }
 
 void request_run_of(const struct summary *s, struct request_run *ret)
@@ -160,11 +174,11 @@ void request_run_of(const struct summary *s, struct request_run *ret)
 		.has_swap = s->swap_peak.value > 0 || s->hugetlb_peak.value > 0,
 		.is_bound = s->combined.method == METHOD_BOUNDED,
 		.is_sampled = s->combined.method == METHOD_SAMPLED,
-		.cores_mean_ppm = s->cores_mean_ppm,
-		.requested_bytes = f->request_bytes,
-		.requested_cpus = f->request_cpus,
-		.requested_ns = f->request_time_ns,
-		.requested_gpus = f->request_gpus,
+		.cores_mean_ppm = plausible(s->cores_mean_ppm),
+		.requested_bytes = plausible(f->request_bytes),
+		.requested_cpus = plausible(f->request_cpus),
+		.requested_ns = plausible(f->request_time_ns),
+		.requested_gpus = plausible(f->request_gpus),
 		.is_whole_machine = f->request_bytes.known && f->capacity_bytes.known &&
 				    (double) f->request_bytes.value >=
 					    (double) f->capacity_bytes.value * WHOLE_NODE_PERCENT / 100,
@@ -174,8 +188,8 @@ void request_run_of(const struct summary *s, struct request_run *ret)
 	r.memory = memory_use(s, r.is_whole);
 	r.time = time_use(s, r.is_whole);
 	if (cpus.n >= CPU_USE_FEW) {
-		r.cores_typical_ppm = known((int64_t) ((cpus.mean + 2 * cpus.sigma) * 1e6));
-		r.cores_most_ppm = known((int64_t) (cpus.most * 1e6));
+		r.cores_typical_ppm = millionths(cpus.mean + 2 * cpus.sigma);
+		r.cores_most_ppm = millionths(cpus.most);
 	}
 	name_run(f->recording, &r);
 	copy(r.name, sizeof(r.name), f->name);

@@ -538,7 +538,7 @@ static void put_early_end(const struct request_amount *a, struct buf *out)
 	buf_str(out, a->at_limit ? " there)" : " did not finish)");
 }
 
-static void put_memory(const struct request *r, const char *before, struct buf *out)
+static void put_memory(const struct request *r, const char *before, enum units units, struct buf *out)
 {
 	const struct request_amount *m = &r->memory;
 	char number[UNITS_LEN];
@@ -552,7 +552,7 @@ static void put_memory(const struct request *r, const char *before, struct buf *
 		: m->is_least ? "at least "
 		: r->is_bound ? "at most "
 			      : "",
-		units_bytes(m->need.value, UNITS_IEC, number));
+		units_bytes(m->need.value, units, number));
 	if (r->is_sampled && !m->is_least)
 		buf_str(out, " (sampled)");
 	buf_str(out, r->has_swap ? " with swap and huge pages" : "");
@@ -584,7 +584,7 @@ static void put_cores(const struct request *r, struct buf *out)
 		buf_printf(out, ", cores %s", units_cores(r->cpus.need.value, number));
 }
 
-static void put_gpus(const struct request *r, struct buf *out)
+static void put_gpus(const struct request *r, enum units units, struct buf *out)
 {
 	char number[UNITS_LEN];
 
@@ -594,7 +594,7 @@ static void put_gpus(const struct request *r, struct buf *out)
 		buf_printf(out, ", %lld GPU%s", (long long) r->gpus.value.value, r->gpus.value.value == 1 ? "" : "s");
 		if (r->gpu_bytes.known)
 			buf_printf(out, " with up to %s used",
-				units_bytes(r->gpu_bytes.value, UNITS_IEC, number));
+				units_bytes(r->gpu_bytes.value, units, number));
 	}
 }
 
@@ -609,7 +609,7 @@ static void put_failures(const struct request *r, struct buf *out)
 			r->may_fail == 1 ? "it" : "they");
 }
 
-void request_basis(const struct request *r, struct buf *out)
+void request_basis(const struct request *r, enum units units, struct buf *out)
 {
 	if (r->why_not[0])
 		return;
@@ -620,16 +620,16 @@ void request_basis(const struct request *r, struct buf *out)
 					: "rough: one run");
 		if (r->time.need.known)
 			put_time(r, r->is_watched && !r->is_block ? " for " : " of ", out);
-		put_memory(r, ", ", out);
+		put_memory(r, ", ", units, out);
 	} else {
 		buf_printf(out, "from %zu runs of ", r->runs);
 		buf_str(out, r->name[0] ? r->name : "this command");
-		put_memory(r, ": ", out);
+		put_memory(r, ": ", units, out);
 	}
 	put_cores(r, out);
 	if (r->runs > 1 && r->time.value.known)
 		put_time(r, ", ", out);
-	put_gpus(r, out);
+	put_gpus(r, units, out);
 	put_failures(r, out);
 }
 

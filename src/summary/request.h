@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/maybe.h"
+#include "base/units.h"
 
 enum request_format {
 	REQUEST_AUTO,           /* of the scheduler of the newest run; Slurm without one */
@@ -114,7 +115,7 @@ void request_line(const struct request *r, struct buf *out);
 const char *request_comment(const struct request *r);
 /* In words; names in them may have any bytes.
  * "from 3 runs of xgb: peak 509 MiB + 20 %, cores 1.80, 6 min 40 s + 50 %" */
-void request_basis(const struct request *r, struct buf *out);
+void request_basis(const struct request *r, enum units units, struct buf *out);
 /* "rounded up: memory to 64 MiB, CPUs to whole ones, time to 5 min"; nothing if nothing is known. */
 void request_rounding(const struct request *r, struct buf *out);
 /* "memory: 4.00 GiB requested, 509 MiB used: too much". False: nothing was requested, or it cannot be

@@ -230,7 +230,7 @@ static void put_request(struct html *h, const struct request *r)
 	if (!r->made)
 		return;
 	request_line(r, &line);
-	request_basis(r, &basis);
+	request_basis(r, h->o->units, &basis);
 	html_raw(h, "<p class=\"note request\">Request: ");
 	if (line.len > 0) {
 		html_raw(h, "<code>");

@@ -496,6 +496,11 @@ static void amount(struct json *j, const char *key, const struct request_amount 
 	json_end(j);
 }
 
+static void put_basis(const struct request *r, struct buf *out)
+{
+	request_basis(r, UNITS_IEC, out);
+}
+
 void json_request(struct json *j, const struct request *r)
 {
 	if (!r->made) {
@@ -520,7 +525,7 @@ void json_request(struct json *j, const struct request *r)
 	amount(j, "time", &r->time, 9);
 	amount(j, "gpu", &r->gpus, 0);
 	key_text(j, "line", request_line, r);
-	key_text(j, "basis", request_basis, r);
+	key_text(j, "basis", put_basis, r);
 	key_str(j, "why_not", r->why_not[0] ? r->why_not : NULL);
 	key_str(j, "gpus_why_not", r->gpu_why_not[0] ? r->gpu_why_not : NULL);
 	json_end(j);

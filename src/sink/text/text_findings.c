@@ -270,7 +270,7 @@ void text_request(struct text *t)
 	if (!r->made)
 		return;
 	request_line(r, &line);
-	request_basis(r, &basis);
+	request_basis(r, t->o->units, &basis);
 	layout_row(&t->l, TONE_LABEL, "Request", TEXT_INDENT);
 	if (r->why_not[0]) {
 		layout_words(&t->l, "not known:");

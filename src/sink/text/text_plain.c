@@ -222,7 +222,7 @@ static void request(struct text *t)
 	if (!r->made)
 		return;
 	request_line(r, &line);
-	request_basis(r, &basis);
+	request_basis(r, t->o->units, &basis);
 	if (r->why_not[0]) {
 		message(t, "request: not known", r->why_not);
 	} else {

@@ -32,6 +32,11 @@ static void why_not(const struct request *r, struct buf *out)
 	buf_printf(out, "not known: %s", r->why_not);
 }
 
+static void basis(const struct request *r, struct buf *out)
+{
+	request_basis(r, UNITS_IEC, out);
+}
+
 void sink_request(
 	const struct request *r, const struct sink_options *options, const char *head, struct buf *out)
 {
@@ -48,7 +53,7 @@ void sink_request(
 
 		request_line(r, out);
 		buf_str(out, out->len > at ? "\n" : "");
-		put(r, options, request_basis, out);
+		put(r, options, basis, out);
 		put(r, options, request_rounding, out);
 	}
 	for (unsigned which = 0; which < 4; which++) {

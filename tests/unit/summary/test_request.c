@@ -63,6 +63,11 @@ static void assert_text(void (*put)(const struct request *r, struct buf *out), c
 	buf_done(&text);
 }
 
+static void basis(const struct request *r, struct buf *out)
+{
+	request_basis(r, UNITS_IEC, out);
+}
+
 static void assert_judged(const struct request *r, unsigned which, const char *expected)
 {
 	struct buf text = BUF_INIT(1 << 16);
@@ -84,7 +89,7 @@ static void test_largest_of_all_runs(void **state)
 
 	(void) state;
 	assert_text(request_line, &r, "#SBATCH --mem=640M --cpus-per-task=2 --time=0:10:00");
-	assert_text(request_basis, &r,
+	assert_text(basis, &r,
 		"from 3 runs of xgb: peak 509 MiB + 20 %, cores 1.80, 6 min 40 s + 50 %");
 	assert_text(request_rounding, &r, "rounded up: memory to 64 MiB, CPUs to whole ones, time to 5 min");
 	assert_string_equal(r.memory.run, "2");
@@ -100,17 +105,17 @@ static void test_one_run_is_rough(void **state)
 
 	(void) state;
 	assert_text(request_line, &r, "#SBATCH --mem=640M --cpus-per-task=2 --time=0:05:00");
-	assert_text(request_basis, &r, "rough: one run of 76 s + 50 %, peak 509 MiB + 20 %, cores 1.80");
+	assert_text(basis, &r, "rough: one run of 76 s + 50 %, peak 509 MiB + 20 %, cores 1.80");
 	/* What was watched is a part of the job's time: no time is requested. */
 	struct request_run watched = run;
 
 	watched.is_watched = true;
 	r = made(&watched, 1);
 	assert_text(request_line, &r, "#SBATCH --mem=640M --cpus-per-task=2");
-	assert_text(request_basis, &r, "rough: watched for 76 s, peak 509 MiB + 20 %, cores 1.80");
+	assert_text(basis, &r, "rough: watched for 76 s, peak 509 MiB + 20 %, cores 1.80");
 	watched.is_block = watched.has_swap = true;
 	r = made(&watched, 1);
-	assert_text(request_basis, &r,
+	assert_text(basis, &r,
 		"rough: one block of 76 s, peak 509 MiB with swap and huge pages + 20 %, cores 1.80");
 }
 
@@ -131,12 +136,12 @@ static void test_failed_runs_are_lower_bounds(void **state)
 	runs[1].memory.value = known(GIB(30));
 	r = made(runs, 3);
 	assert_text(request_line, &r, "#SBATCH --mem=36G --cpus-per-task=1 --time=3:00:00");
-	assert_text(request_basis, &r,
+	assert_text(basis, &r,
 		"from 3 runs of xgb: peak at least 30.0 GiB (run 2 did not finish) + 20 %, cores 1, 2 h + 50 %");
 	/* Killed at a limit. */
 	runs[1].memory.at_limit = true;
 	r = made(runs, 3);
-	assert_text(request_basis, &r,
+	assert_text(basis, &r,
 		"from 3 runs of xgb: peak more than 30.0 GiB (a limit ended run 2 there) + 20 %, cores 1, 2 h + 50 %");
 	assert_true(r.memory.at_limit && r.memory.is_least);
 	/* A limit that a later run needed as well: the later run says more. */
@@ -160,13 +165,13 @@ static void test_only_early_ends(void **state)
 		"the run did not end with status 0, so its needs are unknown; at least 509 MiB and 6 min 40 s");
 	assert_false(r.memory.value.known || r.time.value.known || r.cpus.value.known);
 	assert_text(request_line, &r, "");
-	assert_text(request_basis, &r, "");
+	assert_text(basis, &r, "");
 	r = made((struct request_run[]) { failed, failed }, 2);
 	assert_non_null(strstr(r.why_not, "none of 2 runs ended with status 0"));
 	/* It needs more memory than this; how long it takes is unknown. */
 	r = made(&killed, 1);
 	assert_text(request_line, &r, "#SBATCH --mem=39G --cpus-per-task=2");
-	assert_text(request_basis, &r,
+	assert_text(basis, &r,
 		"rough: one run of 3 min 51 s, peak more than 32.0 GiB (a limit ended run 8 there) + 20 %, cores 1.75");
 }
 
@@ -181,7 +186,7 @@ static void test_out_of_time(void **state)
 
 	assert_text(request_line, &r, "#SBATCH --mem=2560M --cpus-per-task=1 --time=1:30:00");
 	assert_judged(&r, 2, "time: 1 h requested, more than 1 h used: too little");
-	assert_text(request_basis, &r,
+	assert_text(basis, &r,
 		"rough: one run of more than 1 h (a limit ended run 8 there) + 50 %, peak at least 2.00 GiB (run 8 did not "
 		"finish) + 20 %, cores 1");
 }
@@ -359,7 +364,7 @@ static void test_failures_are_counted(void **state)
 	struct request r = at_quantile(runs, 40, 0.2, 0.9);
 
 	assert_text(request_line, &r, "#SBATCH --mem=5G --cpus-per-task=1 --time=0:15:00");
-	assert_text(request_basis, &r,
+	assert_text(basis, &r,
 		"from 40 runs of xgb: peak 4.00 GiB + 20 %, cores 1, 10 min + 50 %; 2 of 40 runs would have failed, 1 more may "
 		"have: it ended early");
 	/* A run that takes longer than the rest fails too. */
@@ -447,7 +452,7 @@ static void test_formats(void **state)
 	assert_int_equal(made(&run, 1).format, REQUEST_PBS);
 	const struct request r = made(&run, 1);
 
-	assert_text(request_basis, &r,
+	assert_text(basis, &r,
 		"rough: one run of 1 d 1 h + 50 %, peak 4.00 GiB + 20 %, cores 2.20, 2 GPUs with up to 23.0 GiB used");
 }
 
@@ -460,7 +465,7 @@ static void test_unknown_gpus(void **state)
 	const struct request r = made(&run, 1);
 
 	assert_text(request_line, &r, "#SBATCH --mem=5G --cpus-per-task=1 --time=0:15:00");
-	assert_text(request_basis, &r,
+	assert_text(basis, &r,
 		"rough: one run of 10 min + 50 %, peak 4.00 GiB + 20 %, cores 1, GPUs not known: none could be read");
 	assert_false(r.gpus.value.known);
 }
