@@ -201,3 +201,9 @@ def test_a_real_run(tool):
     r = answer(tool, "fill")
     assert 100 * MIB * 1.2 < r["memory_bytes"] <= 256 * MIB and r["gpus"] is None and r["gpu"]["requested"] == 2
     assert "GPUs not known" not in r["basis"] or "--gpu=none" in r["basis"]
+    # the next run of that name counts both; one of another name, or without a name, does not
+    sleep = ["--gpu=none", "--", "sleep", "1.1"]
+    assert "from 2 runs of fill: " in tool.run("run", "-n", "fill", *sleep).stderr
+    assert "rough: one run of " in tool.run("run", "-n", "other", *sleep).stderr
+    assert "rough: one run of " in tool.run("run", *sleep).stderr
+    assert "from 2 runs of this command: " in tool.run("run", *sleep).stderr
