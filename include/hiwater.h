@@ -101,8 +101,11 @@ struct hiw_options {
 	bool degrade;                /* what is missing is a warning instead of an error: without a place
 	                              * for the recording there is none, if output exists it is NAME-2.hiw,
 	                              * without a timer there are no samples (not if attached) */
+	bool by_block;               /* attached to a program for one block of it, after which it continues */
+	struct hiw_maybe request_gpus; /* as request_bytes */
 };
 
+/* The defaults: a sample each 100 ms, a row each second. */
 #define HIW_OPTIONS_INIT \
 	{ .size = sizeof(struct hiw_options), .interval_ns = 100000000, .window_ns = 1000000000 }
 

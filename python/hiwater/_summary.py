@@ -440,6 +440,45 @@ class Marks:
 
 
 @dataclass(frozen=True)
+class Need:
+    """What the runs needed of a resource, without margin and rounding: at least that if the run that
+    used it did not finish, more if a limit ended it there. fit: "too little", "about right" or
+    "too much" about what was requested, or None."""
+
+    need: Optional[float] = None
+    at_least: bool = False
+    at_limit: bool = False
+    requested: Optional[float] = None
+    fit: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to request for the next run, from this run and the others of its name or command. line
+    is ready for a batch script, basis states the runs and figures behind it. why_not: the reason if
+    there is no request. memory, cpu, time and gpu are the needs in bytes, cores, seconds, GPUs."""
+
+    memory_bytes: Optional[int] = None
+    cpus: Optional[int] = None
+    time_s: Optional[float] = None
+    gpus: Optional[int] = None
+    gpu_memory_bytes: Optional[int] = None
+    runs: int = 0
+    runs_succeeded: int = 0
+    runs_would_fail: int = 0
+    margin: float = 0.2
+    quantile: float = 1.0
+    memory: Need = field(default_factory=Need)
+    cpu: Need = field(default_factory=Need)
+    time: Need = field(default_factory=Need)
+    gpu: Need = field(default_factory=Need)
+    line: Optional[str] = None
+    basis: Optional[str] = None
+    why_not: Optional[str] = None
+    gpus_why_not: Optional[str] = None
+
+
+@dataclass(frozen=True)
 class Finding:
     """A piece of advice with its evidence. severity: "hint", "warn" or "error"."""
 
@@ -484,6 +523,7 @@ class Summary:
     marks        number, and the last of them: time_s, text
     sampling     number and intervals of samples, and the cost of hiwater
     incident     the incident: memory ran out, or a trigger fired; None: there was none
+    request      what to request for the next run: memory_bytes, cpus, time_s, gpus, line, basis
     findings, notes    advice; figures that could not be measured, and the reasons
     """
 
@@ -505,6 +545,7 @@ class Summary:
     marks: Marks = field(default_factory=Marks)
     sampling: Sampling = field(default_factory=Sampling)
     incident: Optional[Incident] = None
+    request: Optional[Request] = None
     findings: List[Finding] = field(default_factory=list)
     notes: List[Note] = field(default_factory=list)
     _json: str = field(default="", repr=False, compare=False)

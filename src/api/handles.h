@@ -112,6 +112,11 @@ static inline struct hiw_maybe api_maybe(struct maybe m)
 /* run.c: makes run->summary anew. Returns 0 or -errno. */
 int run_summarise(struct hiw_run *run, bool with_findings);
 
+/* run.c: what the run of a recording says about the next request; see (which may be NULL) gets its
+ * facts. Returns 0 or -errno with text. */
+int run_request_of(const char *path, void (*see)(void *ctx, const struct facts *facts), void *ctx,
+	struct request_run *ret, struct err *err);
+
 /* run.c: the step times of the other ranks of the run's job, from their recordings; NULL: none
  * known. The caller's to free(). */
 struct other_rank *read_ranks(const struct hiw_run *run, size_t *ret_n);

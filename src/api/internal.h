@@ -96,6 +96,35 @@ bool hwi_run_is_leader(struct hiw_run *run);
  * running. */
 int hwi_history_remove(const char *run, struct hiw_err *err);
 
+/* How a request for a scheduler or a workflow system is written. */
+enum hwi_request_format {
+	HWI_REQUEST_AUTO,            /* of the scheduler under which the newest run ran; else Slurm's */
+	HWI_REQUEST_SLURM,
+	HWI_REQUEST_PBS,
+	HWI_REQUEST_LSF,
+	HWI_REQUEST_SGE,
+	HWI_REQUEST_K8S,
+	HWI_REQUEST_SNAKEMAKE,
+	HWI_REQUEST_NEXTFLOW,
+};
+
+struct hwi_request {
+	const char *const *runs;     /* a name stands for all of its runs in the history */
+	size_t n_runs;
+	enum hwi_request_format format;
+	bool json;
+	double margin;               /* added to memory: 0.2 */
+	double quantile;             /* of the runs that the request is enough for: above 0, at most 1 */
+	const char *by;              /* an argument or a part of the name: a request for each value; NULL: one */
+	const struct hiw_style *style; /* NULL: ASCII */
+};
+
+/* What to request for the next run of a job, from its runs. *ret is the caller's to free().
+ * *ret_known: a request could be made. Returns 0, or -errno with text: -ENOENT if there is no such
+ * run, or none has the key. */
+int hwi_request(const struct hwi_request *what, char **ret, size_t *ret_len, bool *ret_known,
+	struct hiw_err *err);
+
 /* ---- user series of the calling program ------------------------------------------------------ */
 
 /* A bounded list of the values that a program pushes: of its framework's allocator, a loss, a step.

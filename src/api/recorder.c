@@ -87,6 +87,8 @@ static void set_facts(struct hiw_recorder *r)
 	(void) job_set_text(&f->mode, o->attached ? "attach" : "run");
 	if (o->by_cell)
 		f->by_cell = known(1);
+	if (o->by_block)
+		f->by_block = known(1);
 	(void) job_set_text(&f->name, r->name);
 	(void) job_set_text(&f->note, r->note);
 	(void) job_set_text(&f->command, r->argv_text);
@@ -103,6 +105,7 @@ static void set_facts(struct hiw_recorder *r)
 	f->request_bytes = requested(o->request_bytes, s->request_bytes);
 	f->request_cpus = requested(o->request_cpus, s->request_cpus);
 	f->request_time_ns = requested(o->request_time_ns, s->request_time_ns);
+	f->request_gpus = requested(o->request_gpus, s->request_gpus);
 	if (o->fork_rss_bytes > 0)
 		f->fork_rss_bytes = known(o->fork_rss_bytes);
 }

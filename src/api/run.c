@@ -20,11 +20,43 @@
 #include "sink/export/exporter.h"
 #include "sink/sink.h"
 
-/* For a shorter run, findings about earlier runs do not apply, and the history need not be read. */
-static const int64_t earlier_matters_ns = INT64_C(60000000000);
-static const uint64_t earlier_patience_ns = 50000000;
+/* Runs as long as this are kept in the history. */
+static const int64_t kept_ns = 1000000000;
+/* The end of a job must not wait for a slow disk, and not for a noticeable part of its time; a later
+ * summary may. */
+static const uint64_t end_patience_ns = 50000000, later_patience_ns = UINT64_C(2000000000);
+enum {
+	END_PATIENCE_SHARE = 200, /* of the run */
+	EARLIER_MOST = 1000
+};
 
 /* ---- earlier runs of the same name or command ------------------------------------------------ */
+
+int run_request_of(const char *path, void (*see)(void *ctx, const struct facts *facts), void *ctx,
+	struct request_run *ret, struct err *err)
+{
+	struct replay *replay = NULL;
+	struct job *job = NULL;
+	struct summary summary = { 0 };
+	int r = replay_open(path, &replay, err);
+
+	if (r == 0)
+		r = replay_job(replay, &job, err);
+	if (r == 0)
+		r = job_set_text(&job_facts(job)->recording, path);
+	if (r == 0)
+		r = summary_make(job, &summary);
+	if (r == 0) {
+		summary.lost = !summary.complete && !replay_growing(replay);
+		request_run_of(&summary, ret);
+		if (see)
+			see(ctx, summary.facts);
+		summary_done(&summary);
+	}
+	job_free(job);
+	replay_close(replay);
+	return r;
+}
 
 static bool is_same(const char *a, const char *b)
 {
@@ -33,47 +65,51 @@ static bool is_same(const char *a, const char *b)
 
 static bool is_earlier(const struct history_entry *entry, const struct facts *f)
 {
-	if (!entry->complete || entry->running || is_same(entry->path, f->recording))
+	if (entry->running || is_same(entry->path, f->recording))
 		return false;
-	return f->name && *f->name ? is_same(f->name, entry->name) : is_same(f->command, entry->command);
-}
-
-static void add_earlier(struct earlier_runs *sum, const struct history_entry *entry)
-{
-	sum->n++;
-	if (entry->peak_bytes.known &&
-		(!sum->peak_bytes.known || entry->peak_bytes.value > sum->peak_bytes.value))
-		(void) snprintf(sum->peak_run, sizeof(sum->peak_run), "%llu",
-			(unsigned long long) entry->number);
-	sum->peak_bytes = maybe_max(sum->peak_bytes, entry->peak_bytes);
-	sum->wall_ns = maybe_max(sum->wall_ns, known(entry->wall_ns));
-	sum->cores_ppm = maybe_max(sum->cores_ppm, entry->cores_ppm);
+	return f->name && *f->name ? is_same(f->name, entry->name)
+				   : !*entry->name && is_same(f->command, entry->command);
 }
 
 struct reading_earlier {
-	struct earlier_runs *sum;
+	struct request_run *runs;
+	size_t n, cap;
 	const struct facts *facts;
 	uint64_t until_ns;
 };
+
+/* A block of a program and a whole program of one name are different jobs. */
+static bool is_same_mode(const struct facts *f, const struct request_run *run)
+{
+	return run->is_watched == (f->mode && strcmp(f->mode, "attach") == 0);
+}
 
 static bool see_earlier(void *ctx, const struct history_entry *entry)
 {
 	struct reading_earlier *r = ctx;
 
-	if (is_earlier(entry, r->facts))
-		add_earlier(r->sum, entry);
+	if (is_earlier(entry, r->facts) &&
+		vec_reserve(&r->runs, &r->cap, r->n, sizeof(*r->runs), EARLIER_MOST) == 0 &&
+		run_request_of(entry->path, NULL, NULL, &r->runs[r->n], NULL) == 0)
+		r->n += is_same_mode(r->facts, &r->runs[r->n]);
 	return clock_boot_ns() < r->until_ns;
 }
 
-/* Reads from the newest on and stops after earlier_patience_ns: the end of a job must not wait for
- * a slow disk. */
-static void read_earlier(const struct summary *summary, struct earlier_runs *ret)
+/* Reads from the newest on, until the patience ends. */
+static void read_earlier(const struct hiw_run *run, struct reading_earlier *ret)
 {
-	struct reading_earlier reading = { ret, summary->facts, clock_boot_ns() + earlier_patience_ns };
+	const struct maybe wall = run->summary.wall_ns;
+	uint64_t patience_ns = later_patience_ns;
 
-	*ret = (struct earlier_runs) { 0 };
-	if (summary->wall_ns.known && summary->wall_ns.value >= earlier_matters_ns)
-		(void) history_newest(see_earlier, &reading, NULL);
+	*ret = (struct reading_earlier) { .facts = run->summary.facts };
+	if (!run->replay) {
+		patience_ns = (uint64_t) wall.value / END_PATIENCE_SHARE;
+		if (patience_ns > end_patience_ns)
+			patience_ns = end_patience_ns;
+	}
+	ret->until_ns = clock_boot_ns() + patience_ns;
+	if (wall.known && wall.value >= kept_ns)
+		(void) history_newest(see_earlier, ret, NULL);
 }
 
 /* ---- runs ------------------------------------------------------------------------------------ */
@@ -96,7 +132,8 @@ static bool is_of_another_host(const struct facts *f)
 /* A progress line needs no findings. */
 int run_summarise(struct hiw_run *run, bool with_findings)
 {
-	struct earlier_runs earlier;
+	struct reading_earlier reading;
+	size_t n_ranks;
 	int r;
 
 	run_clear(run);
@@ -111,14 +148,15 @@ int run_summarise(struct hiw_run *run, bool with_findings)
 	run->summary.elsewhere = run->summary.lost && is_of_another_host(job_facts_const(run->job));
 	if (!with_findings)
 		return 0;
-	read_earlier(&run->summary, &earlier);
-	struct other_rank *ranks = read_ranks(run, &earlier.n_ranks);
+	read_earlier(run, &reading);
+	struct other_rank *ranks = read_ranks(run, &n_ranks);
+	const struct earlier_runs earlier = { reading.runs, reading.n, ranks, n_ranks };
 
-	earlier.ranks = ranks;
 	/* before the findings: out-of-memory reports the growth that the incident has */
 	r = run_add_incident(run);
 	if (r == 0)
 		r = findings_make(&run->summary, &earlier);
+	free(reading.runs);
 	free(ranks);
 	if (r == 0)
 		r = findings_switch_off(&run->summary, getenv("HIWATER_FINDINGS_OFF"));
@@ -588,9 +626,6 @@ void hiw_recorder_trigger(struct hiw_recorder *r, const char *why)
 
 /* ---- the other ranks of a run's job, from their recordings in the same folder ---------------- */
 
-/* The end of a job must not wait for many files; a later summary may. */
-static const uint64_t live_patience_ns = 50000000, later_patience_ns = UINT64_C(2000000000);
-
 /* Adds the recording's rank, if it is another rank of the same job. */
 static void add_rank(const struct facts *own, const char *path, struct other_rank *ranks, size_t *n)
 {
@@ -632,7 +667,7 @@ struct other_rank *read_ranks(const struct hiw_run *run, size_t *ret_n)
 {
 	const struct facts *f = job_facts_const(run->job);
 	const char *slash = f->recording ? strrchr(f->recording, '/') : NULL;
-	const uint64_t until = clock_boot_ns() + (run->replay ? later_patience_ns : live_patience_ns);
+	const uint64_t until = clock_boot_ns() + (run->replay ? later_patience_ns : end_patience_ns);
 	struct other_rank *ranks;
 	char folder[4096];
 

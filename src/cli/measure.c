@@ -148,10 +148,22 @@ static int request_time(const char *text, struct hiw_options *o, struct err *err
 	return r;
 }
 
+static int request_gpus(const char *text, struct hiw_options *o, struct err *err)
+{
+	const char *p = text;
+	uint64_t n;
+
+	if (parse_u64(&p, &n) < 0 || *p || n > 1000000)
+		return err_set(err, -EINVAL, "gpus=%.80s: give a number of GPUs", text);
+	o->request_gpus = (struct hiw_maybe) { (int64_t) n, true };
+	return 0;
+}
+
 static const struct {
 	const char *key;
 	int (*parse)(const char *text, struct hiw_options *o, struct err *err);
-} requests[] = { { "ram=", request_ram }, { "cpus=", request_cpus }, { "time=", request_time } };
+} requests[] = { { "ram=", request_ram }, { "cpus=", request_cpus }, { "time=", request_time },
+	{ "gpus=", request_gpus } };
 
 /* given: the keys before this item, a bit each. */
 static int request_one(const char *item, unsigned *given, struct hiw_options *o, struct err *err)
@@ -166,7 +178,7 @@ static int request_one(const char *item, unsigned *given, struct hiw_options *o,
 		*given |= 1U << i;
 		return requests[i].parse(p, o, err);
 	}
-	return err_set(err, -EINVAL, "unknown request '%.80s'; give ram=SIZE, cpus=N, time=SPAN", item);
+	return err_set(err, -EINVAL, "unknown request '%.80s'; give ram=SIZE, cpus=N, time=SPAN, gpus=N", item);
 }
 
 int parse_request(const char *value, void *dest, struct err *err)

@@ -85,7 +85,7 @@ struct measure {
 			"also split processes over 1.5 GiB into private and shared memory, which stalls " \
 			"them for 10 ms per GiB", \
 			opt_flag, &(m).recorder.pss }, \
-		{ 0, "request", OPT_TEXT, "ram=SIZE,cpus=N,time=SPAN", \
+		{ 0, "request", OPT_TEXT, "ram=SIZE,cpus=N,time=SPAN,gpus=N", \
 			"the resources requested for the job, to compare its use with; overrides the " \
 			"scheduler's", \
 			parse_request, &(m).recorder }, \

@@ -10,10 +10,7 @@
 
 enum {
 	THROTTLED_PERCENT = 5,
-	BUSY_PERCENT = 80,
-	WANTED_PERCENT = 50,   /* of what was requested, mean + 2 sigma */
-	STRETCH_PERCENT = 80,  /* likewise, in any bucket of the timeline */
-	FEW_BUCKETS = 10
+	BUSY_PERCENT = 80
 };
 
 static void put_cores(double cores, struct buf *out)
@@ -145,14 +142,7 @@ bool rule_cpu_oversubscribed(const struct known_of_run *k, struct finding *f, st
 
 /* ---- cpu-request ------------------------------------------------------------------------------------------------------ */
 
-/* Cores that the job used: mean, standard deviation, and the busiest bucket of the timeline. */
-struct cpu_use {
-	double mean, sigma, most;
-	int64_t most_at_ns;
-	int n;
-};
-
-static struct cpu_use use_of(const struct job *job)
+struct cpu_use cpu_use_of(const struct job *job)
 {
 	const struct timeline *user = job_timeline(job, M_JOB_CPU_USER, 0),
 			      *system = job_timeline(job, M_JOB_CPU_SYSTEM, 0);
@@ -181,19 +171,6 @@ static struct cpu_use use_of(const struct job *job)
 	return u;
 }
 
-struct maybe cpus_enough(const struct summary *s)
-{
-	const struct maybe requested = s->facts->request_cpus;
-	const struct cpu_use u = s->job ? use_of(s->job) : (struct cpu_use) { 0 };
-	const double wanted = u.mean + 2 * u.sigma;
-
-	if (!requested.known || u.n < FEW_BUCKETS ||
-		wanted * 100 >= (double) requested.value * WANTED_PERCENT ||
-		u.most * 100 > (double) requested.value * STRETCH_PERCENT)
-		return UNKNOWN;
-	return known((int64_t) ceil(fmax(fmax(wanted, u.most), 1)));
-}
-
 /* "2.0", "0.25", "0.012": values far below one core keep two significant digits. */
 static const char *cores_text(double cores, char buf[UNITS_LEN])
 {
@@ -207,37 +184,36 @@ static const char *cores_text(double cores, char buf[UNITS_LEN])
 bool rule_cpu_request(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct summary *s = k->s;
-	const struct maybe requested = s->facts->request_cpus, enough = cpus_enough(s);
-	const struct cpu_use u = use_of(s->job);
-	const bool earlier_more = k->earlier->cores_ppm.known &&
-				  (double) k->earlier->cores_ppm.value / 1e6 > u.mean + 2 * u.sigma;
+	const struct request_amount *cpus = &s->request.cpus;
+	const struct cpu_use u = s->job ? cpu_use_of(s->job) : (struct cpu_use) { 0 };
 	char at[UNITS_LEN], mean[UNITS_LEN], most[UNITS_LEN];
 
-	if (!requested.known || u.n < FEW_BUCKETS || !run_succeeded(s)) {
+	if (!s->facts->request_cpus.known || u.n < CPU_USE_FEW || s->request.why_not[0]) {
 		buf_str(text,
-			!requested.known ? "no CPUs were requested (--request cpus=.. or a scheduler)"
-			: u.n < FEW_BUCKETS
-				? "CPU use over time is unknown"
-				: "the run did not end with status 0, so its needs are unknown");
+			!s->facts->request_cpus.known
+				? "no CPUs were requested (--request cpus=.. or a scheduler)"
+			: u.n < CPU_USE_FEW ? "CPU use over time is unknown"
+					    : s->request.why_not);
 		return false;
 	}
-	if (!enough.known || enough.value >= requested.value || earlier_more) {
+	if (cpus->fit != REQUEST_TOO_MUCH) {
 		buf_printf(text,
-			"the job used %s cores on average, %s at its busiest, of %lld requested%s; fires where mean + 2 sigma is below %d %% "
-			"of the request and no stretch is above %d %%",
-			cores_text(u.mean, mean), cores_text(u.most, most), (long long) requested.value,
-			earlier_more ? ", and more in an earlier run" : "", WANTED_PERCENT, STRETCH_PERCENT);
+			"the job used %s cores on average, %s at its busiest, of %lld requested%s; fires where mean + 2 sigma is below "
+			"half of the request and no stretch is above 80 %%",
+			cores_text(u.mean, mean), cores_text(u.most, most), (long long) cpus->requested.value,
+			(double) cpus->need.value > u.most * 1e6 + 1 ? ", and more in an earlier run" : "");
 		return false;
 	}
 	finding_evidence(f, "cores_mean", u.mean);
 	finding_evidence(f, "cores_sigma", u.sigma);
 	finding_evidence(f, "cores_max", u.most);
 	finding_evidence(f, "max_at_s", (double) u.most_at_ns / 1e9);
-	finding_evidence(f, "cores_requested", (double) requested.value);
-	finding_evidence(f, "advice_cores", (double) enough.value);
+	finding_evidence(f, "cores_requested", (double) cpus->requested.value);
+	finding_evidence(f, "advice_cores", (double) cpus->value.value);
 	buf_printf(text,
 		"Request %lld CPU%s, not %lld: the job used %s on average, %s at its busiest (from %s on).",
-		(long long) enough.value, enough.value == 1 ? "" : "s", (long long) requested.value,
-		cores_text(u.mean, mean), cores_text(u.most, most), units_instant(u.most_at_ns, at));
+		(long long) cpus->value.value, cpus->value.value == 1 ? "" : "s",
+		(long long) cpus->requested.value, cores_text(u.mean, mean), cores_text(u.most, most),
+		units_instant(u.most_at_ns, at));
 	return true;
 }

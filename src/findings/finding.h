@@ -67,8 +67,19 @@ struct maybe memory_limit(const struct summary *s);
  * other processes only. */
 bool memory_may_have_ended_it(const struct summary *s);
 
-/* Number of CPUs that would have been enough, where far more were requested; else unknown. */
-struct maybe cpus_enough(const struct summary *s);
+enum {
+	CPU_USE_FEW = 10 /* buckets: with fewer, the spread means little */
+};
+
+/* Cores that a job used over time: mean, standard deviation, and the busiest bucket of the
+ * timeline. */
+struct cpu_use {
+	double mean, sigma, most;
+	int64_t most_at_ns;
+	int n; /* buckets; 0: unknown */
+};
+
+struct cpu_use cpu_use_of(const struct job *job);
 
 /* CPUs that other processes kept busy, on average; 0 if unknown. */
 double other_cores(const struct summary *s);

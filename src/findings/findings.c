@@ -117,12 +117,30 @@ static int judge(const struct finding_rule *rule, const struct known_of_run *k, 
 	return copy ? 0 : -ENOMEM;
 }
 
+/* If this run does not show the job's use, earlier ones do not stand in for it: they may have been of
+ * another size. */
+static int make_request(struct summary *s, const struct earlier_runs *earlier)
+{
+	static const struct request_options options = REQUEST_OPTIONS_INIT;
+	struct request_run *runs = calloc(earlier->n + 1, sizeof(*runs));
+	int code;
+
+	if (!runs)
+		return -ENOMEM;
+	request_run_of(s, &runs[0]);
+	if (earlier->n > 0)
+		memcpy(&runs[1], earlier->runs, earlier->n * sizeof(*runs));
+	code = request_make(runs, runs[0].unseen ? 1 : earlier->n + 1, &options, &s->request);
+	free(runs);
+	return code;
+}
+
 int findings_make(struct summary *summary, const struct earlier_runs *earlier)
 {
 	static const struct earlier_runs none;
 	const struct known_of_run k = { .s = summary, .earlier = earlier ? earlier : &none };
 	struct finding *list = calloc(RULES, sizeof(*list));
-	int code = list ? 0 : -ENOMEM;
+	int code = list ? make_request(summary, k.earlier) : -ENOMEM;
 	size_t n = 0;
 
 	while (code == 0 && n < RULES) {

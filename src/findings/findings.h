@@ -20,21 +20,21 @@ enum {
 /* Earlier runs of the same name or command, for rules that must not judge by one run; and the other
  * ranks of this job. */
 struct earlier_runs {
+	const struct request_run *runs; /* the newest first; borrowed, as the next */
 	size_t n;
-	struct maybe peak_bytes;   /* largest combined peak without page cache */
-	struct maybe wall_ns;      /* longest */
-	struct maybe cores_ppm;    /* largest mean CPU use */
-	char peak_run[64];         /* the run of peak_bytes: "17" or the end of a path */
-	const struct other_rank *ranks; /* other ranks, from their recordings; borrowed */
+	const struct other_rank *ranks; /* other ranks, from their recordings */
 	size_t n_ranks;
 };
+
+/* What this run says about the next request. */
+void request_run_of(const struct summary *summary, struct request_run *ret);
 
 /* Mean seconds of a step, from the program's series (SERIES_STEP). Negative: unknown, or too few
  * steps. */
 double findings_step_s(const struct job *job);
 
-/* Fills summary->findings with one entry per rule, fired or not; summary_done() frees them. earlier
- * may be NULL. Returns 0 or -ENOMEM. */
+/* Fills summary->request, and summary->findings with one entry per rule, fired or not; summary_done()
+ * frees them. earlier may be NULL. Returns 0 or -ENOMEM. */
 int findings_make(struct summary *summary, const struct earlier_runs *earlier);
 
 /* Turns fired findings whose codes are in the comma-separated list ("host-leak,swap"; NULL: empty)

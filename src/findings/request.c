@@ -1,113 +1,297 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rules about requests, with #SBATCH lines for the next run. One run is weak evidence, so the
- * largest of all runs of the same name or command decides, and is named.
+ * What a run says about the next request, and the rules about requests that are too large or too
+ * small. One run is weak evidence, so the need of all runs of the same name or command decides
+ * (summary/request.h).
  */
+#include "summary/request.h"
+
+#include <ctype.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/parse.h"
 #include "base/units.h"
-#include "findings/advice.h"
+#include "findings/client.h"
+#include "findings/finding.h"
+#include "summary/facts.h"
 
-/* " max of 3 runs, run 17" */
-static void of_runs(const struct known_of_run *k, const struct advice *a, bool peak, struct buf *text)
+enum {
+	WHOLE_NODE_PERCENT = 90,
+	AT_LIMIT_PERCENT = 90, /* of a limit: it ended the run there */
+	AT_TIME_PERCENT = 97
+};
+
+/* ---- one run --------------------------------------------------------------------------------- */
+
+/* A recording may have any numbers. */
+static struct maybe plausible(struct maybe value)
 {
-	if (a->runs > 1)
-		buf_printf(text, ", max of %zu runs", a->runs);
-	else
+	static const int64_t most = INT64_MAX / 8;
+
+	return value.known && value.value >= 0 && value.value <= most ? value : UNKNOWN;
+}
+
+/* The upper bound where there is one (a request that is too small kills the job), plus swap and huge
+ * pages; and what the kernel could not free in the job's own cgroup, files in tmpfs included. */
+static struct maybe memory_need(const struct summary *s)
+{
+	const struct ram_figure *all = &s->combined;
+	const struct maybe need = all->method == METHOD_BOUNDED ? maybe_max(all->peak, all->high) : all->peak;
+
+	const struct maybe processes = plausible(maybe_sum(plausible(need),
+		maybe_sum(plausible(maybe_max(s->swap_peak, known(0))),
+			plausible(maybe_max(s->hugetlb_peak, known(0))))));
+	const bool is_own = s->shmem_peak.known && !s->shmem_at_most;
+
+	return is_own && processes.known ? maybe_max(processes, plausible(s->unreclaimable_peak)) : processes;
+}
+
+/* A limit of hiwater's on this metric ended the job. */
+static bool is_stopped_by(const struct facts *f, const char *metric)
+{
+	const char *p = f->stopped_why;
+
+	return f->stopped_by.known && p && parse_word(&p, metric) && !isalnum((unsigned char) *p) &&
+	       *p != '.';
+}
+
+static struct request_use memory_use(const struct summary *s, bool is_whole)
+{
+	const struct maybe limit = maybe_min(s->facts->limit_bytes, s->cgroup_limit);
+	struct request_use use = { .value = memory_need(s), .is_least = !is_whole };
+
+	use.at_limit = s->oom_killed || is_stopped_by(s->facts, "ram") ||
+		       (!is_whole && memory_may_have_ended_it(s));
+	use.is_least |= use.at_limit;
+	/* The kernel kills at the limit, which the last sample may have missed. */
+	if (use.at_limit && use.value.known && limit.known && use.value.value < limit.value &&
+		(double) use.value.value >= (double) limit.value * AT_LIMIT_PERCENT / 100)
+		use.value = limit;
+	return use;
+}
+
+/* Schedulers end a job at its time limit by a signal. */
+static bool ran_out_of_time(const struct summary *s)
+{
+	const struct maybe limit = s->facts->request_time_ns;
+	const struct ending end = ending_of(s);
+	const bool by_signal = end.outcome == OUTCOME_SIGNAL || end.code == 128 + SIGTERM ||
+			       end.code == 128 + SIGKILL || end.code == 128 + SIGINT ||
+			       end.code == 128 + SIGXCPU;
+
+	return is_stopped_by(s->facts, "time") ||
+	       (by_signal && limit.known && s->wall_ns.known &&
+		       (double) s->wall_ns.value >= (double) limit.value * AT_TIME_PERCENT / 100);
+}
+
+static struct request_use time_use(const struct summary *s, bool is_whole)
+{
+	const bool at_limit = !is_whole && ran_out_of_time(s);
+
+	return (struct request_use) { plausible(s->wall_ns), !is_whole || at_limit, at_limit };
+}
+
+/* Why the figures are not those of the whole job; NULL: they are. */
+static const char *unseen(const struct summary *s)
+{
+	if (!s->complete && !s->lost && !s->facts->recording_stopped)
+		return "the run has not ended";
+	if (s->facts->srun_seen.known && s->facts->srun_seen.value)
+		return "the tasks that srun started were not measured";
+	if (client_find(s).name)
+		return "a client of a daemon ran for most of the time, and its work was not measured";
+	if (s->facts->ranks.known && s->facts->ranks.value > 1)
+		return "only one of several ranks was measured";
+	return NULL;
+}
+
+static void copy(char *to, size_t size, const char *from)
+{
+	(void) snprintf(to, size, "%s", from ? from : "");
+}
+
+/* "17" of a numbered recording, "base.hiw" of another. */
+static void name_run(const char *path, struct request_run *ret)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL, *name = slash ? slash + 1 : path;
+	const char *p = name;
+	uint64_t number;
+
+	copy(ret->run, sizeof(ret->run), name);
+	if (name && parse_u64(&p, &number) == 0 && strcmp(p, ".hiw") == 0)
+		ret->run[strcspn(ret->run, ".")] = '\0';
+}
+
+/* Why no GPU was read, where there are some. */
+static const char *no_gpus(const struct summary *s)
+{
+	const enum gpu_absence absence = job_gpu_absence(s->job);
+
+	return absence == GPUS_UNWANTED  ? "--gpu=none was given"
+	       : absence == GPUS_REFUSED ? s->facts->gpu_why
+					 : "none could be read";
+}
+
+static void gpu_use(const struct summary *s, struct request_run *ret)
+{
+	const size_t n = s->job ? job_gpu_count(s->job) : 0;
+	int64_t used = 0;
+
+	if (n == 0 && s->job && figure_has_gpus(s))
+		copy(ret->gpu_unseen, sizeof(ret->gpu_unseen), no_gpus(s));
+	for (size_t i = 0; i < n; i++) {
+		const struct gpu_entity *gpu = job_gpu(s->job, i);
+		enum method method;
+		const struct maybe peak = summary_gpu_job_peak(s, gpu->birth.id, &method);
+
+		if (!peak.known)
+			copy(ret->gpu_unseen, sizeof(ret->gpu_unseen),
+				"the driver does not report which memory is the job's");
+		if (!peak.known || peak.value <= 0)
+			continue;
+		used++;
+		ret->gpu_bytes = maybe_max(ret->gpu_bytes, plausible(peak));
+		copy(ret->gpu_vendor, sizeof(ret->gpu_vendor), gpu->birth.gpu.vendor);
+	}
+	if (!ret->gpu_unseen[0] && (n > 0 || s->gpu_none))
+		ret->gpus = known(used);
+}
+
+static struct maybe millionths(double cores)
+{
+	static const double most = 1e9;
+
+	return cores >= 0 && cores <= most ? known((int64_t) (cores * 1e6)) : UNKNOWN;
+}
+
+void request_run_of(const struct summary *s, struct request_run *ret)
+{
+	const struct facts *f = s->facts;
+	const struct ending end = ending_of(s);
+	const struct cpu_use cpus = s->job ? cpu_use_of(s->job) : (struct cpu_use) { 0 };
+	const bool is_watched = f->mode && strcmp(f->mode, "attach") == 0;
+	struct request_run r = {
+		.is_whole = run_succeeded(s) || (is_watched && end.outcome == OUTCOME_UNSEEN),
+		.is_watched = is_watched,
+		.is_block = f->by_block.value == 1,
+		.has_swap = s->swap_peak.value > 0 || s->hugetlb_peak.value > 0,
+		.is_bound = s->combined.method == METHOD_BOUNDED,
+		.is_sampled = s->combined.method == METHOD_SAMPLED,
+		.cores_mean_ppm = plausible(s->cores_mean_ppm),
+		.requested_bytes = plausible(f->request_bytes),
+		.requested_cpus = plausible(f->request_cpus),
+		.requested_ns = plausible(f->request_time_ns),
+		.requested_gpus = plausible(f->request_gpus),
+		.is_whole_machine = f->request_bytes.known && f->capacity_bytes.known &&
+				    (double) f->request_bytes.value >=
+					    (double) f->capacity_bytes.value * WHOLE_NODE_PERCENT / 100,
+		.unseen = unseen(s),
+	};
+
+	r.memory = memory_use(s, r.is_whole);
+	r.time = time_use(s, r.is_whole);
+	if (cpus.n >= CPU_USE_FEW) {
+		r.cores_typical_ppm = millionths(cpus.mean + 2 * cpus.sigma);
+		r.cores_most_ppm = millionths(cpus.most);
+	}
+	name_run(f->recording, &r);
+	copy(r.name, sizeof(r.name), f->name);
+	copy(r.scheduler, sizeof(r.scheduler), f->scheduler);
+	gpu_use(s, &r);
+	*ret = r;
+}
+
+/* ---- the rules ------------------------------------------------------------------------------- */
+
+static void of_runs(const struct request *r, const struct request_amount *a, bool is_own, struct buf *text)
+{
+	if (r->runs <= 1) {
 		buf_str(text, ", one run");
-	if (peak && a->peak_is_earlier && k->earlier->peak_run[0])
-		buf_printf(text, ": run %.63s", k->earlier->peak_run);
-}
-
-static void cpus_evidence(const struct known_of_run *k, const struct advice *a, struct finding *f)
-{
-	if (!a->cpus.known)
 		return;
-	finding_evidence(
-		f, "cores_used", (double) maybe_max(k->s->cores_mean_ppm, k->earlier->cores_ppm).value / 1e6);
-	finding_evidence(f, "cores_requested", (double) k->s->facts->request_cpus.value);
+	}
+	buf_printf(text, ", max of %zu runs", r->runs);
+	if (!is_own && a->run[0])
+		buf_printf(text, ": run %s", a->run);
 }
 
-static void about_cpus(const struct advice *a, struct buf *text)
+/* The run that decided is this one. */
+static bool is_own(const struct known_of_run *k, const struct request_amount *a)
 {
-	if (a->cpus.known)
-		buf_str(text, " Fewer CPUs may be enough, too, if no part of the job needs them all.");
+	struct request_run own = { .run = "" };
+
+	name_run(k->s->facts->recording, &own);
+	return strcmp(own.run, a->run) == 0;
 }
 
-static void memory_evidence(const struct known_of_run *k, const struct advice *a, struct finding *f)
+/* False, with the reason, if nothing was requested or the request fits. */
+static bool fits(const struct request *r, const struct request_amount *a, const char *none, unsigned which,
+	struct buf *text)
 {
-	const struct maybe requested = k->s->facts->request_bytes;
-
-	finding_evidence(f, "peak_bytes", (double) a->peak_bytes.value);
-	finding_evidence(f, "advice_bytes", (double) a->mem_bytes.value);
-	finding_evidence(f, "runs", (double) a->runs);
-	if (requested.known)
-		finding_evidence(f, "request_bytes", (double) requested.value);
-	cpus_evidence(k, a, f);
+	if (r->why_not[0])
+		buf_str(text, r->why_not);
+	else if (!a->value.known)
+		buf_str(text, "its use is unknown");
+	else if (!a->requested.known)
+		buf_str(text, none);
+	else if (which == 0 && r->is_whole_machine)
+		buf_str(text, "the request is for the whole machine");
+	else if (a->fit == REQUEST_TOO_LITTLE || a->fit == REQUEST_TOO_MUCH)
+		return false;
+	else if (!request_judgement(r, which, text))
+		buf_str(text, "runs that did not finish do not say how much is enough");
+	return true;
 }
 
 bool rule_memory_request(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
-	const struct maybe requested = k->s->facts->request_bytes;
+	const struct request *r = &k->s->request;
+	const struct request_amount *m = &r->memory;
 	char peak[UNITS_LEN];
-	struct advice a;
 
-	advice_make(k, &a);
-	if (!a.mem_bytes.known) {
-		buf_str(text, a.mem_why_not);
+	if (fits(r, m, "no memory was requested (--request ram=.. or a scheduler)", 0, text))
 		return false;
-	}
-	memory_evidence(k, &a, f);
+	finding_evidence(f, "peak_bytes", (double) m->need.value);
+	finding_evidence(f, "advice_bytes", (double) m->value.value);
+	finding_evidence(f, "runs", (double) r->runs);
+	finding_evidence(f, "request_bytes", (double) m->requested.value);
 	buf_str(text, "Request ");
-	advice_put_amount(a.mem_bytes.value, text);
-	if (requested.known) {
-		buf_str(text, ", not ");
-		advice_put_amount(requested.value, text);
-	}
-	buf_printf(text, " (peak %s%s + 20 %%", a.peak_is_bound ? "at most " : "",
-		units_bytes(a.peak_bytes.value, UNITS_IEC, peak));
-	of_runs(k, &a, true, text);
+	request_put_bytes(m->value.value, text);
+	buf_str(text, ", not ");
+	request_put_bytes(m->requested.value, text);
+	buf_printf(text, " (peak %s%s + %g %%",
+		m->at_limit   ? "more than "
+		: m->is_least ? "at least "
+		: r->is_bound ? "at most "
+			      : "",
+		units_bytes(m->need.value, UNITS_IEC, peak), r->margin * 100);
+	of_runs(r, m, is_own(k, m), text);
 	buf_str(text, ").");
-	about_cpus(&a, text);
-	buf_str(text, "\n#SBATCH");
-	advice_put_mem(a.mem_bytes.value, text);
-	if (a.cpus.known)
-		advice_put_cpus(a.cpus.value, text);
 	return true;
-}
-
-static void time_evidence(const struct known_of_run *k, const struct advice *a, struct finding *f)
-{
-	finding_evidence(f, "wall_s", (double) a->wall_ns.value / 1e9);
-	finding_evidence(f, "advice_s", (double) a->time_ns.value / 1e9);
-	finding_evidence(f, "request_s", (double) k->s->facts->request_time_ns.value / 1e9);
-	finding_evidence(f, "runs", (double) a->runs);
-	cpus_evidence(k, a, f);
 }
 
 bool rule_time_request(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
+	const struct request *r = &k->s->request;
+	const struct request_amount *t = &r->time;
 	char enough[UNITS_LEN], of[UNITS_LEN], took[UNITS_LEN];
-	struct advice a;
 
-	advice_make(k, &a);
-	if (!a.time_ns.known) {
-		buf_str(text, a.time_why_not);
+	if (fits(r, t, "no time was requested", 2, text))
 		return false;
-	}
-	/* Only one of the two #SBATCH lines states CPUs: that of memory-request, if it fires, which
-	 * it can from five minutes on. */
-	if (a.mem_bytes.known && k->s->wall_ns.value > INT64_C(300000000000))
-		a.cpus = UNKNOWN;
-	time_evidence(k, &a, f);
-	buf_printf(text, "Request %s, not %s: it may start sooner (took %s + 25 %%, rounded up to 5 minutes",
-		units_duration(a.time_ns.value, enough),
-		units_duration(k->s->facts->request_time_ns.value, of),
-		units_duration(a.wall_ns.value, took));
-	of_runs(k, &a, false, text);
+	finding_evidence(f, "wall_s", (double) t->need.value / 1e9);
+	finding_evidence(f, "advice_s", (double) t->value.value / 1e9);
+	finding_evidence(f, "request_s", (double) t->requested.value / 1e9);
+	finding_evidence(f, "runs", (double) r->runs);
+	buf_printf(text, "Request %s, not %s%s (took %s%s + 50 %%, rounded up to 5 minutes",
+		units_duration(t->value.value, enough), units_duration(t->requested.value, of),
+		t->fit == REQUEST_TOO_MUCH ? ": it may start sooner" : "",
+		t->at_limit   ? "more than "
+		: t->is_least ? "at least "
+			      : "",
+		units_duration(t->need.value, took));
+	of_runs(r, t, is_own(k, t), text);
 	buf_str(text, ").");
-	about_cpus(&a, text);
-	buf_str(text, "\n#SBATCH");
-	advice_put_time(a.time_ns.value, text);
-	if (a.cpus.known)
-		advice_put_cpus(a.cpus.value, text);
 	return true;
 }

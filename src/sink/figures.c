@@ -80,6 +80,17 @@ bool figure_run(const struct facts *f, const struct sink_options *o, uint64_t *r
 	return true;
 }
 
+void figure_headline(const struct facts *f, struct buf *out)
+{
+	const bool has_name = f->name && *f->name;
+
+	if (has_name && figure_is_block(f, out))
+		return;
+	if (has_name)
+		buf_printf(out, "%s: ", f->name);
+	buf_str(out, f->command ? f->command : "");
+}
+
 /* Facts are lines of KEY=VALUE. A first key that equals the phase's name holds its number: "epoch
  * 3". */
 void figure_phase(const struct phase *p, bool all, struct buf *out)

@@ -21,6 +21,10 @@ void figure_method(
  * recording is elsewhere. */
 bool figure_run(const struct facts *f, const struct sink_options *o, uint64_t *ret);
 
+/* Appends what the run is called: "block fit", "xgb: python train.py", or the command alone. Not
+ * cleaned. */
+void figure_headline(const struct facts *f, struct buf *out);
+
 /* Appends a phase's name and its facts: "epoch 3, split=train"; without all only its number: "epoch
  * 3". The texts are the job's own, not cleaned. */
 void figure_phase(const struct phase *p, bool all, struct buf *out);

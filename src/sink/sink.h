@@ -43,3 +43,8 @@ enum sink_kind {
  * SINK_LINE, for scripts, is one line of any length. Returns 0 or -errno. */
 int sink_summary(enum sink_kind kind, const struct summary *summary, const struct sink_options *options,
 	struct buf *out);
+
+/* Appends a request in the format of its scheduler, with comments that say where it comes from and
+ * how it compares with what was requested. head: a comment above it; NULL: none. */
+void sink_request(
+	const struct request *r, const struct sink_options *options, const char *head, struct buf *out);

@@ -164,6 +164,28 @@ static bool is_attached(const struct summary *s)
 	return s->facts->mode && strcmp(s->facts->mode, "attach") == 0;
 }
 
+/* A block or a notebook cell of a program that continued: it has no exit status. */
+static bool is_block(const struct summary *s)
+{
+	return (s->facts->by_block.value == 1 || s->facts->by_cell.value == 1) &&
+	       ending_of(s).outcome == OUTCOME_UNSEEN;
+}
+
+bool figure_is_block(const struct facts *f, struct buf *ret_title)
+{
+	const bool is_cell = f->by_cell.value == 1, has_name = f->name && *f->name;
+
+	if (!is_cell && f->by_block.value != 1)
+		return false;
+	/* Of a whole notebook, which hiwater on measures. */
+	if (is_cell && has_name && strcmp(f->name, "notebook") == 0)
+		buf_str(ret_title, f->name);
+	else
+		buf_printf(ret_title, "%s%s%s", is_cell ? "cell" : "block", has_name ? " " : "",
+			has_name ? f->name : "");
+	return true;
+}
+
 static struct maybe now_of(const struct summary *s, enum metric metric, uint32_t id)
 {
 	const struct acc *acc = s->job ? job_acc(s->job, metric, id) : NULL;
@@ -191,6 +213,12 @@ static void write_ending(const struct summary *s, struct buf *text, struct buf *
 	const struct ending end = ending_of(s);
 	char name[UNITS_LEN];
 
+	if (is_block(s)) {
+		(void) figure_is_block(s->facts, text);
+		if (s->wall_ns.known)
+			buf_printf(text, " took %s", units_duration(s->wall_ns.value, name));
+		return;
+	}
 	if (is_attached(s) && end.outcome != OUTCOME_UNFINISHED)
 		buf_str(text, "attached, ");
 	switch (end.outcome) {
@@ -229,15 +257,19 @@ static void result(struct maker *m)
 
 	end->text = text_of(m, &text);
 	end->detail = text_of(m, &detail);
+	end->is_untrusted = is_block(s);
 	if (s->oom_killed || (f->stopped_by.known && f->stopped_why))
 		(void) add(m,
 			FACT(FACTS_RESULT, FACT_CAUSE, NULL, NULL, FACT_WORDS, UNKNOWN,
 				.words = s->oom_killed ? "out of memory: the kernel killed a process"
 						       : f->stopped_why));
-	add_known(m, FACT(FACTS_RESULT, FACT_WALL, attached ? "watched for" : s->complete ? "wall"
-											  : "so far",
-			     attached ? "watched for" : s->complete ? "wall time"
-								    : "wall time so far",
+	/* In a row, the result of a block has its time. */
+	add_known(m, FACT(FACTS_RESULT, FACT_WALL, is_block(s) ? NULL : attached ? "watched for"
+								: s->complete    ? "wall"
+										 : "so far",
+			     attached && !is_block(s) ? "watched for"
+			     : s->complete            ? "wall time"
+						      : "wall time so far",
 			     FACT_NS, s->wall_ns));
 	if (figure_outlived(s))
 		add_known(m,

@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "summary/summary.h"
 
 enum fact_group {
@@ -151,6 +152,10 @@ const char *figure_signal(int signal, char buf[UNITS_LEN]);
 
 /* True if the incident report says all that the finding does: out of memory is reported once. */
 bool finding_is_repeated(const struct summary *s, const struct finding *f);
+
+/* True if the run is a block or a notebook cell of a program; appends "block fit", "cell". Its name may
+ * have any bytes. */
+bool figure_is_block(const struct facts *f, struct buf *ret_title);
 
 /* True if the measurement continued well beyond the end of main. */
 bool figure_outlived(const struct summary *s);

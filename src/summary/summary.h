@@ -6,6 +6,7 @@
 #pragma once
 
 #include "job/job.h"
+#include "summary/request.h"
 
 enum method {
 	METHOD_UNKNOWN, /* the figure is not available; a note says why */
@@ -159,9 +160,10 @@ struct summary {
 	struct finding *findings;
 	size_t n_findings;
 	struct incident incident;
+	struct request request;        /* made with the findings */
 };
 
-/* Computes the summary of the job in its present state. findings and incident stay empty. Returns 0 or
+/* Computes the summary of the job in its present state. findings, incident and request stay empty. Returns 0 or
  * -ENOMEM. */
 int summary_make(struct job *job, struct summary *ret);
 /* A metric's largest value, its mean over time, the increase of a counter; id: 0 for host and job,

@@ -35,6 +35,9 @@ def test_whose_memory_and_show_agrees(gpu):
     shown = json.loads(gpu.run("show", "--json", "run.hiw").stdout)
     assert shown["gpu"] == summary["gpu"]
     assert shown["energy"] == summary["energy"]
+    assert shown["request"] == summary["request"]
+    assert (shown["request"]["gpus"], shown["request"]["gpu_memory_bytes"]) == (1, 3.5 * GIB)
+    assert shown["request"]["line"].endswith(" --gres=gpu:1")
     assert gpu_notes(shown) == gpu_notes(summary)
     text = gpu.run("show", "run.hiw").stdout
     assert "GPU 0     job peak 3.50 GiB sampled" in text

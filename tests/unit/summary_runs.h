@@ -232,6 +232,22 @@ static inline void made_attached(struct made *m)
 	assert_int_equal(findings_make(&m->s, NULL), 0);
 }
 
+/* A named block of a Python program that went on. */
+static inline void made_block(struct made *m)
+{
+	made_new(m);
+	set_text(&m->f->name, "fit");
+	set_text(&m->f->command, "python3 train.py");
+	set_text(&m->f->mode, "attach");
+	m->f->by_block = known(1);
+	m->f->exit_status = UNKNOWN;
+	m->s.cpu_exact = false;
+	m->s.wall_ns = m->f->ended_ns = known(SECONDS(1.44));
+	assert_int_equal(
+		summary_note(&m->s, "time", "CPU time is sampled: hiwater did not start the job"), 0);
+	assert_int_equal(findings_make(&m->s, NULL), 0);
+}
+
 /* The recorder was killed in its first window: almost nothing is known. */
 static inline void made_lost(struct made *m)
 {

@@ -365,6 +365,7 @@ static int attach_main(int argc, char **argv)
 		return EXIT_FAILED;
 	arg_attach.measure.recorder.attached = true;
 	arg_attach.measure.recorder.degrade = arg_attach.control.fd < 0; /* an owner handles errors itself */
+	arg_attach.measure.recorder.by_block = arg_attach.control.fd >= 0;
 	arg_attach.measure.recorder.cgroup_path = arg_attach.cgroup;
 	r = prepare(&a);
 	/* The owner reads errors only after its request to begin, so wait for it also on

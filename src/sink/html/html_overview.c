@@ -2,6 +2,7 @@
  *
  * The head of a report: the run, how it ended, and its main figures.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "sink/html/html_put.h"
@@ -221,6 +222,30 @@ static void gpu_table(struct html *h, const struct summary *s)
 	unused_gpus(h, s);
 }
 
+/* What to request for the next run. */
+static void put_request(struct html *h, const struct request *r)
+{
+	struct buf line = BUF_INIT(4096), basis = BUF_INIT(1 << 16);
+
+	if (!r->made)
+		return;
+	request_line(r, &line);
+	request_basis(r, h->o->units, &basis);
+	html_raw(h, "<p class=\"note request\">Request: ");
+	if (line.len > 0) {
+		html_raw(h, "<code>");
+		html_text(h, line.data);
+		html_raw(h, "</code><br>");
+	}
+	html_text(h, r->why_not[0] ? "not known: " : basis.data);
+	html_text(h, r->why_not);
+	html_raw(h, "</p>\n");
+	if (line.error || basis.error)
+		h->out->error = -ENOMEM;
+	buf_done(&line);
+	buf_done(&basis);
+}
+
 /* ---- the head -------------------------------------------------------------------------------------------------------------- */
 
 static void subtitle(struct html *h, const struct html_run *run)
@@ -289,6 +314,7 @@ static void one(struct html *h, size_t i)
 	html_raw(h, "<dl class=\"tiles\">\n");
 	put_tiles(h, run, &facts);
 	html_raw(h, "</dl>\n");
+	put_request(h, &s->request);
 	gpu_table(h, s);
 	html_raw(h, "</section>\n");
 	facts_done(&facts);

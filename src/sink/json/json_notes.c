@@ -204,6 +204,28 @@ static void explain_rest(const struct explainer *e)
 	explain(e, !e->s->cpu_energy_uj.known, "energy.cpu_j", "no readable energy counter");
 }
 
+static void explain_request(const struct explainer *e)
+{
+	const struct request *r = &e->s->request;
+
+	if (!r->made || r->why_not[0]) {
+		explain(e, true, "request", r->made ? r->why_not : "not made for this output");
+		return;
+	}
+	explain(e, !r->time.value.known, "request.time_s",
+		r->is_watched ? "only a part of the job's time was watched" : "no run ended with status 0");
+	explain(e, !r->memory.value.known, "request.memory_bytes", "memory was not measured");
+	explain(e, !r->cpus.value.known, "request.cpus", "CPU time was not measured");
+	explain(e, !r->gpus.value.known, "request.gpus",
+		r->gpu_why_not[0] ? r->gpu_why_not : "no GPU was read");
+	explain(e, !r->gpu_bytes.known, "request.gpu_memory_bytes",
+		r->gpus.value.known && r->gpus.value.value == 0 ? "the job used no GPU" : "not known");
+	explain(e,
+		r->memory.fit == REQUEST_UNJUDGED || r->cpus.fit == REQUEST_UNJUDGED ||
+			r->time.fit == REQUEST_UNJUDGED || r->gpus.fit == REQUEST_UNJUDGED,
+		"request", "a fit is null: nothing was requested, or it cannot be judged");
+}
+
 void json_notes(struct json *j, const struct summary *s)
 {
 	const struct explainer e = { j, s };
@@ -216,6 +238,7 @@ void json_notes(struct json *j, const struct summary *s)
 	explain_run(&e);
 	explain_memory(&e);
 	explain_rest(&e);
+	explain_request(&e);
 	if (n > JSON_PROCESSES) {
 		(void) snprintf(others, sizeof(others), "the %d largest are listed; %zu more were found",
 			JSON_PROCESSES, n - JSON_PROCESSES);

@@ -519,6 +519,74 @@ static void incident(struct json *j, const struct incident *incident)
 	json_end(j);
 }
 
+/* ---- the request ------------------------------------------------------------------------------------------------------- */
+
+static void key_text(struct json *j, const char *key, void (*put)(const struct request *r, struct buf *out),
+	const struct request *r)
+{
+	struct buf text = BUF_INIT(1 << 16);
+
+	put(r, &text);
+	key_str(j, key, text.len > 0 ? text.data : NULL);
+	buf_done(&text);
+}
+
+static void amount(struct json *j, const char *key, const struct request_amount *a, int digits)
+{
+	key_object(j, key);
+	json_key(j, "need");
+	if (a->need.known)
+		json_decimal(j, a->need.value, (unsigned) digits);
+	else
+		json_null(j);
+	json_key(j, "at_least");
+	json_bool(j, a->is_least);
+	json_key(j, "at_limit");
+	json_bool(j, a->at_limit);
+	json_key(j, "requested");
+	if (a->requested.known)
+		json_decimal(j, a->requested.value, digits == 9 ? 9 : 0);
+	else
+		json_null(j);
+	key_str(j, "fit", request_fit_words(a->fit));
+	json_end(j);
+}
+
+static void put_basis(const struct request *r, struct buf *out)
+{
+	request_basis(r, UNITS_IEC, out);
+}
+
+void json_request(struct json *j, const struct request *r)
+{
+	if (!r->made) {
+		json_null(j);
+		return;
+	}
+	json_object(j);
+	key_maybe(j, "memory_bytes", r->memory.value);
+	key_maybe(j, "cpus", r->cpus.value);
+	key_seconds(j, "time_s", r->time.value);
+	key_maybe(j, "gpus", r->gpus.value);
+	key_maybe(j, "gpu_memory_bytes", r->gpu_bytes);
+	key_maybe(j, "runs", known((int64_t) r->runs));
+	key_maybe(j, "runs_succeeded", known((int64_t) r->whole));
+	key_maybe(j, "runs_would_fail", known((int64_t) r->would_fail));
+	json_key(j, "margin");
+	json_num(j, r->margin);
+	json_key(j, "quantile");
+	json_num(j, r->quantile);
+	amount(j, "memory", &r->memory, 0);
+	amount(j, "cpu", &r->cpus, 6);
+	amount(j, "time", &r->time, 9);
+	amount(j, "gpu", &r->gpus, 0);
+	key_text(j, "line", request_line, r);
+	key_text(j, "basis", put_basis, r);
+	key_str(j, "why_not", r->why_not[0] ? r->why_not : NULL);
+	key_str(j, "gpus_why_not", r->gpu_why_not[0] ? r->gpu_why_not : NULL);
+	json_end(j);
+}
+
 static int json_write(const struct summary *s, const struct sink_options *o, struct buf *out, bool compact)
 {
 	struct json j;
@@ -537,6 +605,8 @@ static int json_write(const struct summary *s, const struct sink_options *o, str
 	marks(&j, s);
 	sampling(&j, s->facts);
 	incident(&j, &s->incident);
+	json_key(&j, "request");
+	json_request(&j, &s->request);
 	findings(&j, s, o->why);
 	json_key(&j, "notes");
 	json_notes(&j, s);

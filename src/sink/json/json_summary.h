@@ -11,6 +11,9 @@ int json_line_sink(const struct summary *s, const struct sink_options *o, struct
 /* The notes: those of the summary, and a reason for whatever is null and has none there. An array. */
 void json_notes(struct json *j, const struct summary *s);
 
+/* The request for the next run: null if it was not made, else an object. */
+void json_request(struct json *j, const struct request *r);
+
 /* json_gpu.c: null, or the object of the GPUs. */
 void json_gpu(struct json *j, const struct summary *s);
 

@@ -28,11 +28,13 @@ static void header_right(const struct text *t, struct buf *out)
 
 static void header(struct text *t)
 {
-	struct buf clean = BUF_INIT(1 << 20), command = BUF_INIT(1 << 20), right = BUF_INIT(256);
+	struct buf clean = BUF_INIT(1 << 20), command = BUF_INIT(1 << 20), right = BUF_INIT(256),
+		   headline = BUF_INIT(1 << 20);
 	const unsigned fixed = 3 + 10 + 1 + 3 + 3; /* rule, "hiwater", blank, rule, rule */
 
 	header_right(t, &right);
-	text_clean(t->f->command ? t->f->command : "", t->o->utf8, &clean);
+	figure_headline(t->f, &headline);
+	text_clean(headline.data, t->o->utf8, &clean);
 	text_shorten(clean.data, t->o->width - fixed - text_width(right.data), t->o->utf8, &command);
 	layout_row(&t->l, TONE_NONE, "", 0);
 	rule(t, 3);
@@ -47,6 +49,7 @@ static void header(struct text *t)
 	layout_end(&t->l);
 	if (clean.error || command.error)
 		t->l.out->error = clean.error ? clean.error : command.error;
+	buf_done(&headline);
 	buf_done(&clean);
 	buf_done(&command);
 	buf_done(&right);
@@ -164,6 +167,7 @@ static void (*const rows[])(struct text *t) = {
 	sampling,
 	text_notes,
 	incident,
+	text_request,
 	text_findings,
 	text_again,
 };

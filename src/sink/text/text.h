@@ -31,8 +31,13 @@ void text_series(struct text *t);
 void text_marks(struct text *t);
 void text_notes(struct text *t);
 void text_findings(struct text *t);
+/* What to request for the next run: a line for a batch script, and where it comes from. */
+void text_request(struct text *t);
 /* "hiwater show 17", and the path of the recording. */
 void text_again(struct text *t);
+
+/* False: the note is no news. */
+bool text_shows_note(const struct text *t, const struct note *note);
 
 /* The whole summary, one fact a line. */
 void text_plain(struct text *t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Findings, notes, and how to show the run again.
+ * The request for the next run, findings, notes, and how to show the run again.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -85,9 +85,12 @@ static void lines(struct text *t, const char *text)
 
 /* ---- notes: figures that are missing, and why ---------------------------------------------------------------------------------------- */
 
-/* "No GPU" is no news on a machine without GPUs. */
-static bool is_shown(const struct text *t, const struct note *note)
+/* "No GPU" is no news on a machine without GPUs, and neither is it that hiwater did not start the
+ * program of a block. */
+bool text_shows_note(const struct text *t, const struct note *note)
 {
+	if (strcmp(note->about, "time") == 0 && t->f->by_block.value == 1)
+		return false;
 	return strcmp(note->about, "gpu") != 0 || note->is_failure || figure_has_gpus(t->s);
 }
 
@@ -98,7 +101,7 @@ void text_notes(struct text *t)
 	for (size_t i = 0; i < t->s->n_notes; i++) {
 		const struct note *note = &t->s->notes[i];
 
-		if (!is_shown(t, note))
+		if (!text_shows_note(t, note))
 			continue;
 		if (shown == NOTES_SHOWN) {
 			more++;
@@ -267,6 +270,29 @@ void text_findings(struct text *t)
 	if (n > 0)
 		layout_end(&t->l);
 	free(list);
+}
+
+void text_request(struct text *t)
+{
+	const struct request *r = &t->s->request;
+	struct buf line = BUF_INIT(4096), basis = BUF_INIT(1 << 16);
+
+	if (!r->made)
+		return;
+	request_line(r, &line);
+	request_basis(r, t->o->units, &basis);
+	layout_row(&t->l, TONE_LABEL, "Request", TEXT_INDENT);
+	if (r->why_not[0]) {
+		layout_words(&t->l, "not known:");
+		lines(t, r->why_not);
+	} else {
+		layout_words(&t->l, line.data);
+		layout_break(&t->l);
+		lines(t, basis.data);
+	}
+	layout_end(&t->l);
+	buf_done(&line);
+	buf_done(&basis);
 }
 
 void text_again(struct text *t)

@@ -38,11 +38,18 @@ static void first_line(struct text *t)
 {
 	uint64_t number;
 	const char *command = t->f->command ? t->f->command : "unknown";
+	struct buf title = BUF_INIT(1 << 16);
 
+	buf_str(&title, "hiwater summary");
 	if (figure_run(t->f, t->o, &number))
-		fact(t, "hiwater summary, run %llu, command %s", (unsigned long long) number, command);
-	else
-		fact(t, "hiwater summary, command %s", command);
+		buf_printf(&title, ", run %llu", (unsigned long long) number);
+	if (t->f->name && *t->f->name) {
+		buf_str(&title, ", ");
+		if (!figure_is_block(t->f, &title))
+			buf_str(&title, t->f->name);
+	}
+	fact(t, "%s, command %s", title.data, command);
+	buf_done(&title);
 }
 
 /* ---- facts ------------------------------------------------------------------------------------------------------------- */
@@ -188,8 +195,7 @@ static void marks(struct text *t)
 static void notes(struct text *t)
 {
 	for (size_t i = 0; i < t->s->n_notes; i++) {
-		if (strcmp(t->s->notes[i].about, "gpu") != 0 || t->s->notes[i].is_failure ||
-			figure_has_gpus(t->s))
+		if (text_shows_note(t, &t->s->notes[i]))
 			fact(t, "note on %s: %s", t->s->notes[i].about, t->s->notes[i].why);
 	}
 }
@@ -208,6 +214,25 @@ static void message(struct text *t, const char *head, const char *text)
 	if (text[n] == '\n')
 		fact(t, "ready line: %s", text + n + 1);
 	buf_done(&words);
+}
+
+static void request(struct text *t)
+{
+	const struct request *r = &t->s->request;
+	struct buf line = BUF_INIT(4096), basis = BUF_INIT(1 << 16);
+
+	if (!r->made)
+		return;
+	request_line(r, &line);
+	request_basis(r, t->o->units, &basis);
+	if (r->why_not[0]) {
+		message(t, "request: not known", r->why_not);
+	} else {
+		fact(t, "request: %s", line.data);
+		message(t, "request based on", basis.data);
+	}
+	buf_done(&line);
+	buf_done(&basis);
 }
 
 static void findings(struct text *t)
@@ -265,6 +290,7 @@ static void (*const parts[])(struct text *t) = {
 	sampling,
 	notes,
 	incident,
+	request,
 	findings,
 	show_again,
 };

@@ -141,6 +141,7 @@ static void read_slurm(const struct environment *env, struct scheduler *s)
 	s->request_bytes = slurm_memory(env);
 	s->request_cpus = slurm_cpus(env, s->step);
 	s->request_time_ns = slurm_time(env);
+	s->request_gpus = number_of(env, "SLURM_GPUS_ON_NODE");
 	if (!s->step) /* a batch script has SLURM_PROCID=0 and a world size that is not its own */
 		s->ranks = first_number(env, own_ranks_names);
 }

@@ -15,7 +15,7 @@ struct scheduler {
 	char job[96];              /* "123.0": job and step; "": unknown */
 	char node[128];            /* the scheduler's name of this node; "": unknown */
 	struct maybe rank, ranks, local_rank, nodes;
-	struct maybe request_bytes, request_cpus, request_time_ns;
+	struct maybe request_bytes, request_cpus, request_time_ns, request_gpus;
 	bool step;                 /* inside a Slurm step; false in a batch script, whose steps are
 	                            * not below it */
 };

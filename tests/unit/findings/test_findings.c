@@ -440,14 +440,20 @@ static void test_memory_request(void **state)
 	assert_true(f->fired);
 	assert_int_equal(f->severity, SEVERITY_HINT);
 	assert_string_equal(
-		f->message, "Request 27 GiB, not 64 GiB (peak 22.4 GiB + 20 %, one run).\n#SBATCH --mem=27G");
+		f->message, "Request 27 GiB, not 64 GiB (peak 22.4 GiB + 20 %, one run).");
 	assert_true(evidence_of(f, "advice_bytes") == (double) GIB(27));
 	/* 70 % of 64 GiB are 44.8: 44 GiB is less, 45 is not. */
 	set_peak(&m, GIB(44) / 6 * 5);
 	assert_true(fires(&m, "memory-request"));
 	set_peak(&m, GIB(44) / 6 * 5 + 100);
 	assert_false(fires(&m, "memory-request"));
-	assert_says(finding_of(&m, "memory-request")->why_not, "45.0 GiB would do");
+	assert_says(finding_of(&m, "memory-request")->why_not,
+		"memory: 64.0 GiB requested, 36.7 GiB used: about right");
+	/* Too little. */
+	set_peak(&m, GIB(65));
+	assert_true(fires(&m, "memory-request"));
+	assert_string_equal(finding_of(&m, "memory-request")->message,
+		"Request 78 GiB, not 64 GiB (peak 65.0 GiB + 20 %, one run).");
 	made_done(&m);
 }
 
@@ -483,6 +489,7 @@ static void test_memory_request_is_silent(void **state)
 	made_done(&m);
 }
 
+/* Without a request there is nothing to advise against; the summary's line has what to request. */
 static void test_memory_request_without_one(void **state)
 {
 	struct made m;
@@ -490,11 +497,9 @@ static void test_memory_request_without_one(void **state)
 	(void) state;
 	made_slurm(&m);
 	m.f->request_bytes = UNKNOWN;
-	assert_true(fires(&m, "memory-request"));
-	assert_string_equal(finding_of(&m, "memory-request")->message,
-		"Request 27 GiB (peak 22.4 GiB + 20 %, one run).\n#SBATCH --mem=27G");
-	set_text(&m.f->scheduler, NULL);
 	assert_false(fires(&m, "memory-request"));
+	assert_says(finding_of(&m, "memory-request")->why_not, "no memory was requested");
+	assert_true(m.s.request.memory.value.value == GIB(27));
 	made_done(&m);
 }
 
@@ -509,20 +514,28 @@ static void test_memory_request_is_careful(void **state)
 	m.s.swap_peak = known(GIB(2));
 	m.s.hugetlb_peak = known(GIB(1));
 	judged(&m, "memory-request", NULL);
-	assert_says(finding_of(&m, "memory-request")->message, "--mem=18G");
+	assert_true(m.s.request.memory.value.value == GIB(18));
 	made_done(&m);
+}
+
+static struct request_run earlier_run(const char *name, int64_t bytes, double seconds)
+{
+	struct request_run r = {
+		.is_whole = true,
+		.memory.value = known(bytes),
+		.time.value = known(SECONDS(seconds)),
+		.cores_mean_ppm = known(6500000),
+	};
+
+	(void) snprintf(r.run, sizeof(r.run), "%s", name);
+	return r;
 }
 
 static void test_requests_look_at_earlier_runs(void **state)
 {
 	struct made m;
-	struct earlier_runs earlier = {
-		.n = 2,
-		.peak_bytes = known(GIB(30)),
-		.wall_ns = known(SECONDS(7000)),
-		.cores_ppm = known(6500000),
-		.peak_run = "12",
-	};
+	struct request_run runs[] = { earlier_run("12", GIB(30), 7000), earlier_run("11", GIB(1), 1) };
+	const struct earlier_runs earlier = { .runs = runs, .n = 2 };
 
 	(void) state;
 	made_slurm(&m);
@@ -532,46 +545,71 @@ static void test_requests_look_at_earlier_runs(void **state)
 	judged(&m, "memory-request", &earlier);
 	assert_says(
 		finding_of(&m, "memory-request")->message, "(peak 30.0 GiB + 20 %, max of 3 runs: run 12)");
-	assert_says(finding_of(&m, "memory-request")->message, "\n#SBATCH --mem=36G --cpus-per-task=7");
 	assert_says(finding_of(&m, "time-request")->message,
-		"took 1 h 57 min + 25 %, rounded up to 5 minutes, max of 3 runs");
-	assert_says(finding_of(&m, "time-request")->message, "\n#SBATCH --time=2:30:00");
-	assert_null(strstr(finding_of(&m, "time-request")->message, "--cpus"));
+		"took 1 h 57 min + 50 %, rounded up to 5 minutes, max of 3 runs: run 12");
+	assert_true(m.s.request.cpus.value.value == 7);
 	/* This run is the largest: no other is named. */
-	earlier.peak_bytes = known(GIB(20));
+	runs[0].memory.value = known(GIB(20));
 	judged(&m, "memory-request", &earlier);
 	assert_says(finding_of(&m, "memory-request")->message, "(peak 22.4 GiB + 20 %, max of 3 runs).");
 	/* An earlier run needed all of it. */
-	earlier.peak_bytes = known(GIB(60));
+	runs[0].memory.value = known(GIB(60));
 	assert_false(judged(&m, "memory-request", &earlier)->fired);
+	/* This run failed: the others decide. */
+	m.f->exit_status = known(1 << 8);
+	runs[0].memory.value = known(GIB(25));
+	assert_true(judged(&m, "memory-request", &earlier)->fired);
+	assert_true(m.s.request.memory.need.value == GIB(25));
+	/* ... unless it used more than they: how much would be enough is unknown. */
+	runs[0].memory.value = known(GIB(20));
+	assert_false(judged(&m, "memory-request", &earlier)->fired);
+	assert_true(m.s.request.memory.is_least && m.s.request.memory.need.value == GIB(22.4));
+	/* What this run did was not seen: the others do not stand in for it. */
+	m.f->exit_status = known(0);
+	m.f->srun_seen = known(1);
+	assert_false(judged(&m, "memory-request", &earlier)->fired);
+	assert_string_equal(m.s.request.why_not, "the tasks that srun started were not measured");
 	made_done(&m);
 }
 
-static void test_memory_steps(void **state)
+/* How a run ended says whether it needed more. */
+static void test_requests_of_runs_that_ended_early(void **state)
 {
-	static const struct {
-		int64_t peak;
-		const char *line;
-	} rows[] = {
-		{ 1, "--mem=64M" },
-		{ MIB(53.3), "--mem=64M" },
-		{ MIB(53.4), "--mem=128M" },
-		{ MIB(413), "--mem=512M" },
-		{ GIB(1), "--mem=1280M" },
-		{ GIB(2.5), "--mem=3G" },
-		{ GIB(6.6), "--mem=8G" },
-		{ GIB(100), "--mem=120G" },
-	};
 	struct made m;
 
 	(void) state;
 	made_slurm(&m);
-	m.f->request_bytes = UNKNOWN;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		set_peak(&m, rows[i].peak);
-		judged(&m, "memory-request", NULL);
-		assert_string_equal(strstr(finding_of(&m, "memory-request")->message, "--mem"), rows[i].line);
-	}
+	m.f->limit_bytes = known(GIB(24));
+	m.f->exit_status = known(SIGKILL);
+	m.s.oom_killed = true;
+	judged(&m, "memory-request", NULL);
+	assert_true(m.s.request.memory.at_limit && m.s.request.memory.need.value == GIB(24));
+	m.s.oom_killed = false;
+	m.f->limit_bytes = UNKNOWN;
+	m.f->exit_status = known(SIGTERM);
+	judged(&m, "memory-request", NULL);
+	assert_says(m.s.request.why_not, "the run did not end with status 0");
+	/* The scheduler's time limit, and hiwater's. */
+	m.f->request_time_ns = known(SECONDS(3650));
+	judged(&m, "memory-request", NULL);
+	assert_true(m.s.request.time.at_limit);
+	m.f->request_time_ns = known(SECONDS(7200));
+	judged(&m, "memory-request", NULL);
+	assert_false(m.s.request.time.at_limit);
+	m.f->stopped_by = known(124);
+	set_text(&m.f->stopped_why, "time = 1h: time is 1 h; SIGTERM was sent to the job");
+	judged(&m, "memory-request", NULL);
+	assert_true(m.s.request.time.at_limit && !m.s.request.memory.at_limit);
+	set_text(&m.f->stopped_why, "ram = 20GiB: ram is 22.4 GiB; SIGTERM was sent to the job");
+	judged(&m, "memory-request", NULL);
+	assert_true(!m.s.request.time.at_limit && m.s.request.memory.at_limit);
+	set_text(&m.f->stopped_why, "ram.peak = 20GiB: ...");
+	judged(&m, "memory-request", NULL);
+	assert_false(m.s.request.memory.at_limit);
+	/* Still running. */
+	m.s.complete = false;
+	judged(&m, "memory-request", NULL);
+	assert_string_equal(m.s.request.why_not, "the run has not ended");
 	made_done(&m);
 }
 
@@ -587,7 +625,7 @@ static void test_time_request(void **state)
 
 	assert_true(f->fired);
 	assert_string_equal(f->message,
-		"Request 1 h 30 min, not 2 h: it may start sooner (took 1 h 12 min + 25 %, rounded up to 5 minutes, one run).\n#SBATCH --time=1:30:00");
+		"Request 1 h 50 min, not 2 h: it may start sooner (took 1 h 12 min + 50 %, rounded up to 5 minutes, one run).");
 	m.s.wall_ns = known(SECONDS(4320));
 	assert_false(fires(&m, "time-request"));
 	/* Requests are rounded up to five minutes: here no shorter request is possible. */
@@ -600,31 +638,11 @@ static void test_time_request(void **state)
 	assert_false(fires(&m, "time-request"));
 	m.s.wall_ns = known(SECONDS(100000));
 	judged(&m, "time-request", NULL);
-	assert_says(finding_of(&m, "time-request")->message, "#SBATCH --time=1-10:45:00");
-	made_done(&m);
-}
-
-static void test_processors(void **state)
-{
-	struct made m;
-
-	(void) state;
-	made_new(&m);
-	m.f->request_time_ns = known(SECONDS(14400));
-	m.s.wall_ns = known(SECONDS(3600));
-	m.f->request_cpus = known(16);
-	m.s.cores_mean_ppm = known(7999999);
+	assert_says(finding_of(&m, "time-request")->message, "Request 1 d 18 h, not 4 d 4 h");
+	/* Too little: it may have been killed elsewhere. */
+	m.f->request_time_ns = known(SECONDS(3600));
 	judged(&m, "time-request", NULL);
-	assert_says(finding_of(&m, "time-request")->message, "#SBATCH --time=1:15:00 --cpus-per-task=8");
-	m.s.cores_mean_ppm = known(8000000);
-	judged(&m, "time-request", NULL);
-	assert_null(strstr(finding_of(&m, "time-request")->message, "--cpus-per-task"));
-	m.s.cores_mean_ppm = known(0);
-	judged(&m, "time-request", NULL);
-	assert_says(finding_of(&m, "time-request")->message, "--cpus-per-task=1");
-	m.f->request_cpus = known(1);
-	judged(&m, "time-request", NULL);
-	assert_null(strstr(finding_of(&m, "time-request")->message, "--cpus-per-task"));
+	assert_says(finding_of(&m, "time-request")->message, "Request 1 d 18 h, not 1 h (took 1 d 4 h + 50 %");
 	made_done(&m);
 }
 
@@ -911,9 +929,8 @@ int main(void)
 		cmocka_unit_test(test_memory_request_without_one),
 		cmocka_unit_test(test_memory_request_is_careful),
 		cmocka_unit_test(test_requests_look_at_earlier_runs),
-		cmocka_unit_test(test_memory_steps),
+		cmocka_unit_test(test_requests_of_runs_that_ended_early),
 		cmocka_unit_test(test_time_request),
-		cmocka_unit_test(test_processors),
 		cmocka_unit_test(test_blind_spots),
 		cmocka_unit_test(test_clients_of_daemons),
 		cmocka_unit_test(test_a_client_must_live_for_most_of_the_run),

@@ -186,8 +186,12 @@ static void test_cpu_request(void **state)
 	assert_true(fires(&m, "cpu-request"));
 	/* An earlier run used more. */
 	m.f->request_cpus = known(16);
-	assert_false(judged(&m, "cpu-request", &(struct earlier_runs) { .n = 1, .cores_ppm = known(2300000) })
-			->fired);
+	struct request_run run = { .is_whole = true, .cores_mean_ppm = known(4300000) };
+	const struct earlier_runs earlier = { .runs = &run, .n = 1 };
+
+	assert_says(judged(&m, "cpu-request", &earlier)->message, "Request 5 CPUs, not 16");
+	run.cores_mean_ppm = known(8000000);
+	assert_says(judged(&m, "cpu-request", &earlier)->why_not, "of 16 requested, and more in an earlier run");
 	m.f->exit_status = known(256);
 	assert_false(fires(&m, "cpu-request"));
 	made_done(&m);
@@ -431,24 +435,21 @@ static void test_starved_without_a_gpu(void **state)
 
 /* ---- advice and growth before a kill ---------------------------------------------------------------------------------- */
 
-static void test_memory_request_considers_stretches(void **state)
+/* CPUs to request are those of the busiest stretch, not of the mean. */
+static void test_cpus_of_the_busiest_stretch(void **state)
 {
 	struct made m;
 
 	(void) state;
 	made_hour(&m, 2);
-	set_text(&m.f->scheduler, "slurm");
-	m.f->request_bytes = known(GIB(32));
-	m.f->request_cpus = known(16);
 	made_use(&m, steady);
-	assert_says(judged(&m, "memory-request", NULL)->message, "--cpus-per-task=3");
+	judged(&m, "cpu-request", NULL);
+	assert_int_equal(m.s.request.cpus.value.value, 3);
 	made_done(&m);
 	made_hour(&m, 2);
-	set_text(&m.f->scheduler, "slurm");
-	m.f->request_bytes = known(GIB(32));
-	m.f->request_cpus = known(16);
 	made_use(&m, stretch_of_13);
-	assert_null(strstr(judged(&m, "memory-request", NULL)->message, "--cpus-per-task"));
+	judged(&m, "cpu-request", NULL);
+	assert_int_equal(m.s.request.cpus.value.value, 13);
 	made_done(&m);
 }
 
@@ -495,7 +496,7 @@ int main(void)
 		cmocka_unit_test(test_starved_by_series),
 		cmocka_unit_test(test_a_share_of_time_is_not_seconds),
 		cmocka_unit_test(test_starved_without_a_gpu),
-		cmocka_unit_test(test_memory_request_considers_stretches),
+		cmocka_unit_test(test_cpus_of_the_busiest_stretch),
 		cmocka_unit_test(test_growth_before_a_kill),
 	};
 

@@ -137,6 +137,12 @@ static void assert_text(struct made *m, const char *name, bool plain, bool why)
 
 /* ---- for people ------------------------------------------------------------------------------------------------------ */
 
+static void made_quiet(struct made *m)
+{
+	made_new(m);
+	assert_int_equal(findings_make(&m->s, NULL), 0);
+}
+
 static void test_text(void **state)
 {
 	static const struct {
@@ -147,12 +153,14 @@ static void test_text(void **state)
 		{ made_training, "training.txt", false, false },
 		{ made_training, "training-plain.txt", true, false },
 		{ made_training, "training-why.txt", false, true },
-		{ made_new, "quiet.txt", false, false },
+		{ made_quiet, "quiet.txt", false, false },
 		{ made_killed, "killed.txt", false, false },
 		{ made_killed, "killed-plain.txt", true, false },
 		{ made_many, "many.txt", false, false },
 		{ made_attached, "attached.txt", false, false },
 		{ made_attached, "attached-plain.txt", true, false },
+		{ made_block, "block.txt", false, false },
+		{ made_block, "block-plain.txt", true, false },
 		{ made_lost, "lost.txt", false, false },
 		{ made_lost, "lost-plain.txt", true, true },
 		{ made_gpus, "gpus.txt", false, false },

@@ -27,7 +27,7 @@ struct expected {
 	struct setting env[24];
 	const char *name, *job, *node;
 	int64_t rank, ranks, local_rank, nodes;
-	int64_t bytes, cpus, time_ns;
+	int64_t bytes, cpus, time_ns, gpus; /* gpus: 0: unknown */
 	bool step, leader;
 };
 
@@ -120,6 +120,7 @@ static const struct expected launches[] = {
 		.bytes = 8192 * MIB,
 		.cpus = NO,
 		.time_ns = 3600 * S,
+		.gpus = 2,
 		.leader = true },
 	{ .of = "an array's task",
 		.env = { { "SLURM_JOB_ID", "4713" }, { "SLURM_ARRAY_JOB_ID", "4711" },
@@ -417,6 +418,7 @@ static void launchers_are_understood(void **state)
 		check_number(e->of, "memory", s.request_bytes, e->bytes);
 		check_number(e->of, "processors", s.request_cpus, e->cpus);
 		check_number(e->of, "time", s.request_time_ns, e->time_ns);
+		check_number(e->of, "GPUs", s.request_gpus, e->gpus > 0 ? e->gpus : NO);
 		check_number(e->of, "step", known(s.step), e->step);
 		check_number(e->of, "leader", known(scheduler_is_leader(&s)), e->leader);
 	}
