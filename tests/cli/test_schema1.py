@@ -143,3 +143,28 @@ def test_a_higher_version_does_not_open(tool, old):
     done = tool.run("show", "./schema-1.hiw")
     assert done.returncode != 0
     assert "has format 99" in done.stderr
+
+
+@pytest.mark.parametrize("damage", ["DROP TABLE", "DELETE FROM", "NULL"])
+def test_what_is_missing_crashes_nothing(tool, old, damage):
+    """Every table in turn is missing, empty, or has nothing but NULL in its columns."""
+    with sqlite3.connect(old) as db:
+        tables = {name: [row[1] for row in db.execute(f"PRAGMA table_info({name})") if not row[5]]
+                  for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    for table, columns in tables.items():
+        if damage == "NULL" and not columns:
+            continue
+        other = tool.folder / f"{table}.hiw"
+        shutil.copy(old, other)
+        with sqlite3.connect(other) as db:
+            db.execute(f"UPDATE {table} SET " + ", ".join(f"{c} = NULL" for c in columns) if damage == "NULL" else f"{damage} {table}")
+        for command in (["report", other, "-o", tool.folder / f"{table}.html"], ["show", other], ["export", other, "--to", "csv"]):
+            done = tool.run(*command)
+            assert done.returncode in (0, 1), (table, command, done.returncode, done.stderr)
+
+
+def test_a_row_of_centuries_makes_no_endless_export(tool, old):
+    with sqlite3.connect(old) as db:
+        db.execute(f"UPDATE job_sample SET span = {2**63 - 1}")
+    done = tool.run("export", old, "--to", "openmetrics", "-o", tool.folder / "x.txt")
+    assert done.returncode in (0, 1, 2), done.stderr

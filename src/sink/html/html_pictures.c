@@ -544,9 +544,9 @@ static bool is_series(const struct html_table *t)
 /* step_time/rank0 and loss/rank0 cannot share an axis. */
 static bool is_in_family(const struct html_table *t, const char *name)
 {
-	const char *other = t->columns[0].name;
+	const char *other = is_series(t) ? t->columns[0].name : NULL; /* another table may have no column */
 
-	return is_series(t) && strcmp(family(other), family(name)) == 0 &&
+	return other && strcmp(family(other), family(name)) == 0 &&
 	       series_is_seconds(other) == series_is_seconds(name);
 }
 
