@@ -767,6 +767,7 @@ def test_out_of_memory_by_files_in_tmpfs(tool, group, shm_file):
     subprocess.run([HIWATER, "run", "-o", recording, "--", "sh", "-c", command], env=tool.env, cwd=tool.folder,
                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=enter,
                    timeout=2 * DEADLINE, check=False)
+    wait_for(lambda: not (group.folder / "cgroup.procs").read_text(), "the job has ended, too")  # it may outlive hiwater
     shm_file.unlink(missing_ok=True)
     assert group.kills() >= 1
     incident = json.loads(tool.run("show", "--json", recording).stdout)["incident"]
