@@ -8,7 +8,6 @@
  *   job_tree.c    births, programs, which processes are kept
  *   job_ends.c    ends, and the use of ended processes
  *   job_read.c    values of processes
- *   job_rlimit.c  the process that came nearest to a limit of its own (RLIMIT_AS, RLIMIT_DATA)
  *   memory/       the estimator of combined memory, used only through memory.h
  *   job_needs.c   what should be read next to narrow the bounds of memory
  *   job_total.c   totals, the split into private and shared, the end of the run
@@ -298,7 +297,7 @@ int process_apply(struct job *job, const struct reading *r);
 /* Its memory reached value at some time since its mark was last read. */
 void mark_proves(struct job *job, struct member *m, int64_t value);
 
-/* job_rlimit.c */
+/* limits of processes, in job_read.c */
 
 /* A limit or what it limits of m has changed. */
 void rlimits_update(struct job *job, struct member *m);

@@ -333,7 +333,7 @@ bool record_trouble(struct record *r, struct err *ret)
 	if (is_new) {
 		*ret = r->trouble;
 		r->reported = true;
-	} else if (r->news.text[0] && !r->news_reported) {
+	} else if (!r->trouble.text[0] && r->news.text[0] && !r->news_reported) {
 		*ret = r->news;
 		is_new = r->news_reported = true;
 	}

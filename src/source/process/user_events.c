@@ -202,7 +202,7 @@ static int next_pair(char **rest, struct pair *ret, struct err *err)
 	equals[len] = '\0';
 	p = equals;
 	if (parse_double(&p, &ret->value) < 0 || *p)
-		return err_set(err, -EBADMSG, "log: the value of '%.60s' is not a number: '%.60s'", word, equals);
+		return err_set(err, -EBADMSG, "log: '%.60s=%.60s': its value is not a number", word, equals);
 	ret->name = word;
 	ret->text = equals;
 	return 1;

@@ -474,7 +474,7 @@ static void secrets_in_marks_are_masked(void **state)
 	open_socket(&t.p);
 	assert_int_equal(user_events_send(t.p.name, "log token=SECRET", NULL), 0);
 	assert_int_equal(user_events_receive(&t.p, AT, &t.out), 1);
-	check_event(only_event(&t.out), EVENT_NOTE, "log: 'token=***' is not NAME=NUMBER");
+	check_event(only_event(&t.out), EVENT_NOTE, "log: 'token=***': its value is not a number");
 	framebuf_done(&t.out);
 	user_events_done(&t.p);
 }
