@@ -524,6 +524,15 @@ static enum treatment see_word(struct mask *m, const char *word, size_t len, siz
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
+/* "pass: 2 of 3", "key: 7": ordinary words in ordinary text, unlike "password: X" and "X-Api-Key: X". */
+static bool is_prose(const char *name, const char *end, const char *value)
+{
+	static const char *const words[] = { "key", "keys", "pass", "pw", "pwd" };
+
+	return *end == ':' && value > end + 1 && !is_quote(value[-1]) &&
+	       is_one_of(words, COUNT(words), name, (size_t) (end - name));
+}
+
 /* Writes the name at s->p and masks its value. */
 static void mask_name(struct scan *s)
 {
@@ -534,10 +543,13 @@ static void mask_name(struct scan *s)
 		return;
 	const char *value = NULL;
 
-	if (mask_is_secret(name, (size_t) (end - name)))
+	if (mask_is_secret(name, (size_t) (end - name))) {
 		value = value_begin(end, s->end, &header);
-	else if (end < s->end && *end == '=' && is_signature(name, end))
+		if (value && is_prose(name, end, value))
+			value = NULL;
+	} else if (end < s->end && *end == '=' && is_signature(name, end)) {
 		value = end + 1;
+	}
 	if (value)
 		mask_value(s, value, header);
 	else

@@ -329,25 +329,11 @@ int writer_place(struct writer *w)
 	return r;
 }
 
-/* "run.hiw", 2: "run-2.hiw" */
-static void numbered_name(const char *path, unsigned number, char *ret, size_t size)
-{
-	static const char end[] = ".hiw";
-	const size_t len = strlen(path);
-	const bool has_end = len > strlen(end) && strcmp(path + len - strlen(end), end) == 0;
-
-	(void) snprintf(ret, size, "%.*s-%u%s", (int) (has_end ? len - strlen(end) : len), path, number,
-		has_end ? end : "");
-}
-
 static int place_anew(struct writer *w, const char *temporary, char *ret, size_t size)
 {
-	enum {
-		MOST_TRIES = 1000
-	};
 	autofree char *path = NULL;
 	uint64_t number;
-	int r = -EEXIST;
+	int r;
 
 	if (w->reserved) {
 		r = history_reserve(&path, &number, &w->trouble);
@@ -356,9 +342,10 @@ static int place_anew(struct writer *w, const char *temporary, char *ret, size_t
 		(void) snprintf(ret, size, "%s", path);
 		return network_fs_rename(temporary, ret, true);
 	}
-	for (unsigned n = 2; n < MOST_TRIES && r == -EEXIST; n++) {
-		numbered_name(w->target, n, ret, size);
+	for (unsigned n = 2; (r = record_name(w->target, n, ret, size)) == 0; n++) {
 		r = network_fs_rename(temporary, ret, false);
+		if (r != -EEXIST)
+			break;
 	}
 	return r;
 }

@@ -210,6 +210,10 @@ static void text_is_masked_and_else_kept(void **state)
 	assert_string_equal(out, "epoch 1\n\tlr=0.1");
 	(void) mask_text("token=SECRET; mysql -pSECRET", out, sizeof(out));
 	assert_string_equal(out, "token=***; mysql -p***");
+	(void) mask_text("pass: 2 of 3; key: 7", out, sizeof(out));
+	assert_string_equal(out, "pass: 2 of 3; key: 7");
+	(void) mask_text("key: \"SECRET\"; pass=SECRET; X-Api-Key: SECRET", out, sizeof(out));
+	assert_null(strstr(out, "SECRET"));
 	assert_int_equal(mask_text("abcdefghij", small, sizeof(small)), 7);
 	assert_string_equal(small, "abcdefg");
 	assert_int_equal(mask_text("", out, sizeof(out)), 0);
