@@ -224,7 +224,7 @@ assert 500 < len(repr(full)) <= 700 and "advice 0" in full._repr_html_() and "ad
 assert hiwater.open("fit<&>")._repr_html_() == run._repr_html_() and hiwater.Recording("/nowhere")._repr_html_() is None
 copy = pickle.loads(pickle.dumps(run))
 assert repr(copy) == "hiwater.Run('fit<&>'), measured in another process" and copy._repr_html_() is None
-long = hiwater.track("n" * 5000)
+long = hiwater.track("n" * 1000)
 assert len(repr(long)) <= 700
 import matplotlib.figure
 figure = run.plot("loss")

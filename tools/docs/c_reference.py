@@ -24,7 +24,7 @@ def tokens(text):
     at = 0
     while at < len(text):
         rest = text[at:]
-        found = (re.match(r"/\*.*?\*/", rest, re.S) or re.match(r"\n[ \t]*(?=\n)", rest) or re.match(r"#[^\n]*", rest)
+        found = (re.match(r"/\*.*?\*/", rest, re.S) or re.match(r"\n[ \t]*(?=\n)", rest) or re.match(r"#(?:[^\n]*\\\n)*[^\n]*", rest)
                  or re.match(r"\s+", rest))
         if found:
             kind = ("comment" if rest[0] == "/" else "code" if rest[0] == "#" else "blank" if rest[0] == "\n" and
