@@ -469,8 +469,8 @@ static void read_mouse(struct screen *s)
 
 	while (s->n_waiting < sizeof(s->waiting) / sizeof(s->waiting[0]) && getmouse(&event) == OK) {
 		if (button(event.bstate) != PRESS_NONE)
-			s->waiting[s->n_waiting++] = (struct press) { button(event.bstate), event.y,
-				event.x };
+			s->waiting[s->n_waiting++] =
+				(struct press) { button(event.bstate), event.y, event.x, false };
 	}
 }
 
