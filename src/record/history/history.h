@@ -22,6 +22,7 @@ struct history_entry {
 	int64_t wall_ns;         /* so far, if it is running */
 	struct maybe status;     /* of the main process */
 	bool complete, running, pinned;
+	bool is_watched;         /* only a part of the job's time was measured: attach, a block */
 	bool by_trigger;         /* pinned by a trigger: removed if there is no other room */
 	struct maybe peak_bytes; /* combined RAM */
 	struct maybe cores_ppm;  /* mean CPU use, in millionths of a core */
