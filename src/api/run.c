@@ -30,16 +30,14 @@ enum {
 
 /* ---- earlier runs of the same name or command ------------------------------------------------ */
 
-int run_request_of(const char *path, void (*see)(void *ctx, const struct facts *facts), void *ctx,
-	struct request_run *ret, struct err *err)
+static int request_of(struct replay *replay, const char *path,
+	void (*see)(void *ctx, const struct facts *facts), void *ctx, struct request_run *ret,
+	struct err *err)
 {
-	struct replay *replay = NULL;
 	struct job *job = NULL;
 	struct summary summary = { 0 };
-	int r = replay_open(path, &replay, err);
+	int r = replay_job(replay, &job, err);
 
-	if (r == 0)
-		r = replay_job(replay, &job, err);
 	if (r == 0)
 		r = job_set_text(&job_facts(job)->recording, path);
 	if (r == 0)
@@ -52,6 +50,17 @@ int run_request_of(const char *path, void (*see)(void *ctx, const struct facts *
 		summary_done(&summary);
 	}
 	job_free(job);
+	return r;
+}
+
+int run_request_of(const char *path, void (*see)(void *ctx, const struct facts *facts), void *ctx,
+	struct request_run *ret, struct err *err)
+{
+	struct replay *replay = NULL;
+	int r = replay_open(path, &replay, err);
+
+	if (r == 0)
+		r = request_of(replay, path, see, ctx, ret, err);
 	replay_close(replay);
 	return r;
 }
@@ -79,7 +88,7 @@ struct reading_earlier {
 	struct request_left_out left_out;
 };
 
-static bool see_earlier(void *ctx, const struct history_entry *entry)
+static bool see_earlier(void *ctx, const struct history_entry *entry, struct replay *replay)
 {
 	struct reading_earlier *r = ctx;
 	const uint64_t now_ns = clock_boot_ns();
@@ -93,7 +102,7 @@ static bool see_earlier(void *ctx, const struct history_entry *entry)
 	if (now_ns >= r->until_ns ||
 		vec_reserve(&r->runs, &r->cap, r->n, sizeof(*r->runs), EARLIER_MOST) < 0)
 		r->left_out.unread++;
-	else if (run_request_of(entry->path, NULL, NULL, &r->runs[r->n], NULL) == 0)
+	else if (request_of(replay, entry->path, NULL, NULL, &r->runs[r->n], NULL) == 0)
 		r->n++;
 	else
 		r->left_out.unreadable++;

@@ -156,7 +156,7 @@ static void fill(struct replay *replay, struct listed *facts, struct history_ent
 	e->running = !e->complete && replay_growing(replay);
 }
 
-int history_entry_read(const char *path, struct history_entry *ret)
+int history_entry_open(const char *path, struct history_entry *ret, struct replay **ret_replay)
 {
 	struct history_entry e = { 0 };
 	struct listed facts;
@@ -168,17 +168,26 @@ int history_entry_read(const char *path, struct history_entry *ret)
 	reader_allow(replay);
 	read_facts(replay, &facts);
 	fill(replay, &facts, &e);
-	replay_close(replay);
 	free(facts.scheduler);
 	free(facts.scheduler_job);
 	free(facts.mode);
 	e.path = strdup(path);
 	if (!e.path || !e.name || !e.command || !e.note) {
 		history_entry_done(&e);
-		return -ENOMEM;
+		r = -ENOMEM;
 	}
-	*ret = e;
-	return 0;
+	if (r < 0 || !ret_replay)
+		replay_close(replay);
+	else
+		*ret_replay = replay;
+	if (r == 0)
+		*ret = e;
+	return r;
+}
+
+int history_entry_read(const char *path, struct history_entry *ret)
+{
+	return history_entry_open(path, ret, NULL);
 }
 
 void history_entry_done(struct history_entry *entry)
