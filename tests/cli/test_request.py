@@ -45,6 +45,7 @@ class Made:
             for key in ("main_hwm_bytes", "main_exit_hwm_bytes", "main_maxrss_bytes"):
                 db.execute("insert or replace into meta values (?, ?)", (key, int(ram * MIB)))
             db.execute("delete from timeline")
+            db.execute("delete from summary where entity = 'host' and metric = 'shmem'")  # of programs that ran at that time
             db.execute("update process set peak = ?, peak_exact = 1", (int(ram * MIB),))
         db.close()
         return path
@@ -199,7 +200,9 @@ def test_a_real_run(tool):
     shown = tool.run("show").stdout
     assert line in shown
     r = answer(tool, "fill")
-    assert 100 * MIB * 1.2 < r["memory_bytes"] <= 256 * MIB and r["gpus"] is None and r["gpu"]["requested"] == 2
+    # other programs may have used tmpfs meanwhile
+    assert 100 * MIB * 1.2 < r["memory_bytes"] and (r["memory_bytes"] <= 256 * MIB or "tmpfs" in r["basis"])
+    assert r["gpus"] is None and r["gpu"]["requested"] == 2
     assert "GPUs not known" not in r["basis"] or "--gpu=none" in r["basis"]
     # the next run of that name counts both; one of another name, or without a name, does not
     sleep = ["--gpu=none", "--", "sleep", "1.1"]
@@ -218,7 +221,7 @@ def test_the_end_of_a_run_states_which_runs_were_read(tool, made):
     said = " ".join(done.stderr[done.stderr.index("Request"):].split())
     if "from 42 runs of many: " not in said:
         assert "from the newest " in said and "hiwater request many reads all" in said
-    assert "one run" not in said and "--mem=384M" in said
+    assert "one run" not in said and ("--mem=384M" in said or "tmpfs" in said)
     assert "from 42 runs of many: " in " ".join(lines(tool, "many"))
 
 
