@@ -142,11 +142,12 @@ static const char *name_in(const char *word)
 	return parse_u64(&p, &number) == 0 && *p == '\0' ? NULL : word;
 }
 
-/* Adds the runs of that name that are not running, failed and lost ones included. *ret_running: runs
- * that are. */
+/* Adds the runs of that name that are not running, failed and lost ones included, and that measured a
+ * whole program, or a part, as the newest of them. *ret_running: runs that are running. */
 static int add_name(struct requesting *q, const char *name, size_t *ret_running)
 {
 	struct history history = { 0 };
+	bool is_first = true, is_watched = false;
 	int r = history_read(&history, q->err);
 
 	for (size_t i = history.n; r == 0 && i > 0; i--) {
@@ -154,10 +155,17 @@ static int add_name(struct requesting *q, const char *name, size_t *ret_running)
 
 		if (!is_of_name(e->name, name, q->what->by))
 			continue;
-		if (e->running)
+		if (e->running) {
 			(*ret_running)++;
-		else
+			continue;
+		}
+		if (is_first)
+			is_watched = e->is_watched;
+		is_first = false;
+		if (e->is_watched == is_watched)
 			r = add_path(q, e->path);
+		else
+			q->options.left_out.other_mode++;
 	}
 	history_done(&history);
 	return r;
@@ -179,7 +187,7 @@ static int add_word(struct requesting *q, const char *word)
 	return r < 0 ? r : add_path(q, path);
 }
 
-/* A damaged recording among several is left out. */
+/* A damaged recording among several is left out, which the basis states. */
 static int read_runs(struct requesting *q)
 {
 	struct err err = { "" };
@@ -199,6 +207,7 @@ static int read_runs(struct requesting *q)
 		else
 			q->runs[kept++] = c;
 	}
+	q->options.left_out.unreadable += q->n - kept;
 	q->n = kept;
 	return r == -ENOMEM ? r : kept > 0 ? 0
 					   : err_set(q->err, r, "%s", err.text);
@@ -346,7 +355,9 @@ int hwi_request(const struct hwi_request *what, char **ret, size_t *ret_len, boo
 	struct err err = { "" };
 	struct requesting q = {
 		.what = what,
-		.options = { what->margin, what->quantile, (enum request_format) what->format },
+		.options = { .margin = what->margin,
+			.quantile = what->quantile,
+			.format = (enum request_format) what->format },
 		.err = &err,
 	};
 	struct buf out = BUF_INIT(64 << 20);

@@ -22,26 +22,22 @@
 
 /* Runs as long as this are kept in the history. */
 static const int64_t kept_ns = 1000000000;
-/* The end of a job must not wait for a slow disk, and not for a noticeable part of its time; a later
- * summary may. */
-static const uint64_t end_patience_ns = 50000000, later_patience_ns = UINT64_C(2000000000);
+/* Where a job has ended, hiwater must not wait for a slow disk; a later summary may. */
+static const uint64_t end_patience_ns = 200000000, later_patience_ns = UINT64_C(2000000000);
 enum {
-	END_PATIENCE_SHARE = 200, /* of the run */
 	EARLIER_MOST = 1000
 };
 
 /* ---- earlier runs of the same name or command ------------------------------------------------ */
 
-int run_request_of(const char *path, void (*see)(void *ctx, const struct facts *facts), void *ctx,
-	struct request_run *ret, struct err *err)
+static int request_of(struct replay *replay, const char *path,
+	void (*see)(void *ctx, const struct facts *facts), void *ctx, struct request_run *ret,
+	struct err *err)
 {
-	struct replay *replay = NULL;
 	struct job *job = NULL;
 	struct summary summary = { 0 };
-	int r = replay_open(path, &replay, err);
+	int r = replay_job(replay, &job, err);
 
-	if (r == 0)
-		r = replay_job(replay, &job, err);
 	if (r == 0)
 		r = job_set_text(&job_facts(job)->recording, path);
 	if (r == 0)
@@ -54,6 +50,17 @@ int run_request_of(const char *path, void (*see)(void *ctx, const struct facts *
 		summary_done(&summary);
 	}
 	job_free(job);
+	return r;
+}
+
+int run_request_of(const char *path, void (*see)(void *ctx, const struct facts *facts), void *ctx,
+	struct request_run *ret, struct err *err)
+{
+	struct replay *replay = NULL;
+	int r = replay_open(path, &replay, err);
+
+	if (r == 0)
+		r = request_of(replay, path, see, ctx, ret, err);
 	replay_close(replay);
 	return r;
 }
@@ -63,9 +70,11 @@ static bool is_same(const char *a, const char *b)
 	return a && *a && b && strcmp(a, b) == 0;
 }
 
+/* A block of a program and a whole program of one name are different jobs. */
 static bool is_earlier(const struct history_entry *entry, const struct facts *f)
 {
-	if (entry->running || is_same(entry->path, f->recording))
+	if (entry->running || is_same(entry->path, f->recording) ||
+		entry->is_watched != (f->mode && strcmp(f->mode, "attach") == 0))
 		return false;
 	return f->name && *f->name ? is_same(f->name, entry->name)
 				   : !*entry->name && is_same(f->command, entry->command);
@@ -75,39 +84,42 @@ struct reading_earlier {
 	struct request_run *runs;
 	size_t n, cap;
 	const struct facts *facts;
-	uint64_t until_ns;
+	uint64_t until_ns, count_until_ns;
+	struct request_left_out left_out;
 };
 
-/* A block of a program and a whole program of one name are different jobs. */
-static bool is_same_mode(const struct facts *f, const struct request_run *run)
-{
-	return run->is_watched == (f->mode && strcmp(f->mode, "attach") == 0);
-}
-
-static bool see_earlier(void *ctx, const struct history_entry *entry)
+static bool see_earlier(void *ctx, const struct history_entry *entry, struct replay *replay)
 {
 	struct reading_earlier *r = ctx;
+	const uint64_t now_ns = clock_boot_ns();
 
-	if (is_earlier(entry, r->facts) &&
-		vec_reserve(&r->runs, &r->cap, r->n, sizeof(*r->runs), EARLIER_MOST) == 0 &&
-		run_request_of(entry->path, NULL, NULL, &r->runs[r->n], NULL) == 0)
-		r->n += is_same_mode(r->facts, &r->runs[r->n]);
-	return clock_boot_ns() < r->until_ns;
+	if (now_ns >= r->count_until_ns) {
+		r->left_out.is_uncounted = true;
+		return false;
+	}
+	if (!is_earlier(entry, r->facts))
+		return true;
+	if (now_ns >= r->until_ns ||
+		vec_reserve(&r->runs, &r->cap, r->n, sizeof(*r->runs), EARLIER_MOST) < 0)
+		r->left_out.unread++;
+	else if (request_of(replay, entry->path, NULL, NULL, &r->runs[r->n], NULL) == 0)
+		r->n++;
+	else
+		r->left_out.unreadable++;
+	return true;
 }
 
-/* Reads from the newest on, until the patience ends. */
+/* Reads from the newest on, until the patience ends, and counts the rest for half of that time. */
 static void read_earlier(const struct hiw_run *run, struct reading_earlier *ret)
 {
 	const struct maybe wall = run->summary.wall_ns;
 	uint64_t patience_ns = later_patience_ns;
 
 	*ret = (struct reading_earlier) { .facts = run->summary.facts };
-	if (!run->replay) {
-		patience_ns = (uint64_t) wall.value / END_PATIENCE_SHARE;
-		if (patience_ns > end_patience_ns)
-			patience_ns = end_patience_ns;
-	}
+	if (!run->replay)
+		patience_ns = end_patience_ns;
 	ret->until_ns = clock_boot_ns() + patience_ns;
+	ret->count_until_ns = ret->until_ns + patience_ns / 2;
 	if (wall.known && wall.value >= kept_ns)
 		(void) history_newest(see_earlier, ret, NULL);
 }
@@ -150,7 +162,7 @@ int run_summarise(struct hiw_run *run, bool with_findings)
 		return 0;
 	read_earlier(run, &reading);
 	struct other_rank *ranks = read_ranks(run, &n_ranks);
-	const struct earlier_runs earlier = { reading.runs, reading.n, ranks, n_ranks };
+	const struct earlier_runs earlier = { reading.runs, reading.n, reading.left_out, ranks, n_ranks };
 
 	/* before the findings: out-of-memory reports the growth that the incident has */
 	r = run_add_incident(run);

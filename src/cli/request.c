@@ -156,7 +156,8 @@ static const char *const prose[] = {
 	"A run that failed, was killed or was lost needed at least what it used. If it used more than every "
 	"run that ended well, the figure is given as 'at least', or as 'more than' if a memory or time limit "
 	"ended it. If no run ended well, and no limit ended one, no request can be made. Runs whose work was "
-	"not measured (srun, several ranks) do not count.",
+	"not measured (srun, several ranks, clients of daemons such as docker or kubectl) do not count, nor do "
+	"whole programs where the newest run of that name is a block or was attached, or the reverse.",
 	"With --quantile below 1 the request is enough for that share of the runs, by the estimate of Kaplan "
 	"and Meier, in which a run that ended early counts up to its end; the output states how many of the "
 	"runs would have failed.",

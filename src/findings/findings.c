@@ -121,13 +121,15 @@ static int judge(const struct finding_rule *rule, const struct known_of_run *k, 
  * another size. */
 static int make_request(struct summary *s, const struct earlier_runs *earlier)
 {
-	static const struct request_options options = REQUEST_OPTIONS_INIT;
+	struct request_options options = REQUEST_OPTIONS_INIT;
 	struct request_run *runs = calloc(earlier->n + 1, sizeof(*runs));
 	int code;
 
 	if (!runs)
 		return -ENOMEM;
 	request_run_of(s, &runs[0]);
+	if (!runs[0].unseen)
+		options.left_out = earlier->left_out;
 	if (earlier->n > 0)
 		memcpy(&runs[1], earlier->runs, earlier->n * sizeof(*runs));
 	code = request_make(runs, runs[0].unseen ? 1 : earlier->n + 1, &options, &s->request);

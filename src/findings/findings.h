@@ -22,6 +22,7 @@ enum {
 struct earlier_runs {
 	const struct request_run *runs; /* the newest first; borrowed, as the next */
 	size_t n;
+	struct request_left_out left_out; /* further ones, which were not read */
 	const struct other_rank *ranks; /* other ranks, from their recordings */
 	size_t n_ranks;
 };

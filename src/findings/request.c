@@ -35,18 +35,55 @@ static struct maybe plausible(struct maybe value)
 }
 
 /* The upper bound where there is one (a request that is too small kills the job), plus swap and huge
- * pages; and what the kernel could not free in the job's own cgroup, files in tmpfs included. */
-static struct maybe memory_need(const struct summary *s)
+ * pages. */
+static struct maybe processes_need(const struct summary *s)
 {
 	const struct ram_figure *all = &s->combined;
 	const struct maybe need = all->method == METHOD_BOUNDED ? maybe_max(all->peak, all->high) : all->peak;
 
-	const struct maybe processes = plausible(maybe_sum(plausible(need),
+	return plausible(maybe_sum(plausible(need),
 		maybe_sum(plausible(maybe_max(s->swap_peak, known(0))),
 			plausible(maybe_max(s->hugetlb_peak, known(0))))));
-	const bool is_own = s->shmem_peak.known && !s->shmem_at_most;
+}
 
-	return is_own && processes.known ? maybe_max(processes, plausible(s->unreclaimable_peak)) : processes;
+/* What the kernel cannot free in the job's own cgroup, files in tmpfs included. A limit's group above
+ * it may have other jobs: then the peaks of its anonymous and its shared memory, which need not have
+ * been at the same time. */
+static struct maybe cgroup_need(const struct summary *s, bool *ret_is_bound)
+{
+	const struct acc *anon = s->job ? job_acc(s->job, M_JOB_CGROUP_ANON, 0) : NULL;
+
+	*ret_is_bound = false;
+	if (!s->shmem_peak.known || s->shmem_at_most)
+		return UNKNOWN;
+	if (s->facts->limit_is_own.value == 1 && s->unreclaimable_peak.known)
+		return plausible(s->unreclaimable_peak);
+	*ret_is_bound = true;
+	return anon ? plausible(maybe_sum(plausible(known(anon->max)), plausible(s->shmem_peak))) : UNKNOWN;
+}
+
+/* Adds what the job used in tmpfs, of which no process may have mapped anything. */
+static void add_memory(const struct summary *s, struct request_run *ret)
+{
+	const struct maybe processes = processes_need(s), peak = s->combined.peak;
+	struct request_use *use = &ret->memory;
+	bool is_bound;
+	const struct maybe cgroup = cgroup_need(s, &is_bound);
+
+	use->value = processes;
+	use->low = plausible(s->combined.method == METHOD_BOUNDED ? s->combined.low : peak);
+	if (!processes.known)
+		return;
+	if (cgroup.known && cgroup.value > processes.value) {
+		use->value = cgroup;
+		use->low = is_bound ? use->low : cgroup;
+		ret->is_bound = is_bound;
+		ret->is_sampled = !is_bound;
+	} else if (s->shmem_at_most && summary_shows_shmem(s)) {
+		use->value = plausible(maybe_sum(processes, plausible(s->shmem_peak)));
+		ret->tmpfs_bytes = s->shmem_peak.value;
+		ret->is_bound = true;
+	}
 }
 
 /* A limit of hiwater's on this metric ended the job. */
@@ -58,19 +95,19 @@ static bool is_stopped_by(const struct facts *f, const char *metric)
 	       *p != '.';
 }
 
-static struct request_use memory_use(const struct summary *s, bool is_whole)
+static void memory_use(const struct summary *s, struct request_run *ret)
 {
 	const struct maybe limit = maybe_min(s->facts->limit_bytes, s->cgroup_limit);
-	struct request_use use = { .value = memory_need(s), .is_least = !is_whole };
+	struct request_use *use = &ret->memory;
 
-	use.at_limit = s->oom_killed || is_stopped_by(s->facts, "ram") ||
-		       (!is_whole && memory_may_have_ended_it(s));
-	use.is_least |= use.at_limit;
+	add_memory(s, ret);
+	use->at_limit = s->oom_killed || is_stopped_by(s->facts, "ram") ||
+			(!ret->is_whole && memory_may_have_ended_it(s));
+	use->is_least = !ret->is_whole || use->at_limit;
 	/* The kernel kills at the limit, which the last sample may have missed. */
-	if (use.at_limit && use.value.known && limit.known && use.value.value < limit.value &&
-		(double) use.value.value >= (double) limit.value * AT_LIMIT_PERCENT / 100)
-		use.value = limit;
-	return use;
+	if (use->at_limit && use->value.known && limit.known && use->value.value < limit.value &&
+		(double) use->value.value >= (double) limit.value * AT_LIMIT_PERCENT / 100)
+		use->value = limit;
 }
 
 /* Schedulers end a job at its time limit by a signal. */
@@ -91,7 +128,11 @@ static struct request_use time_use(const struct summary *s, bool is_whole)
 {
 	const bool at_limit = !is_whole && ran_out_of_time(s);
 
-	return (struct request_use) { plausible(s->wall_ns), !is_whole || at_limit, at_limit };
+	return (struct request_use) {
+		.value = plausible(s->wall_ns),
+		.is_least = !is_whole || at_limit,
+		.at_limit = at_limit,
+	};
 }
 
 /* Why the figures are not those of the whole job; NULL: they are. */
@@ -135,6 +176,18 @@ static const char *no_gpus(const struct summary *s)
 					 : "none could be read";
 }
 
+/* A MIG instance of this GPU is in the list, and has its use. */
+static bool has_instances(const struct job *job, const struct gpu_entity *gpu)
+{
+	for (size_t i = 0; i < job_gpu_count(job); i++) {
+		const uint32_t id = job_gpu(job, i)->birth.id;
+
+		if (id != gpu->birth.id && job_gpu_is_on(job, id, gpu->birth.id))
+			return true;
+	}
+	return false;
+}
+
 static void gpu_use(const struct summary *s, struct request_run *ret)
 {
 	const size_t n = s->job ? job_gpu_count(s->job) : 0;
@@ -145,6 +198,9 @@ static void gpu_use(const struct summary *s, struct request_run *ret)
 	for (size_t i = 0; i < n; i++) {
 		const struct gpu_entity *gpu = job_gpu(s->job, i);
 		enum method method;
+
+		if (has_instances(s->job, gpu))
+			continue;
 		const struct maybe peak = summary_gpu_job_peak(s, gpu->birth.id, &method);
 
 		if (!peak.known)
@@ -153,6 +209,7 @@ static void gpu_use(const struct summary *s, struct request_run *ret)
 		if (!peak.known || peak.value <= 0)
 			continue;
 		used++;
+		ret->has_mig |= gpu->birth.gpu.parent && *gpu->birth.gpu.parent;
 		ret->gpu_bytes = maybe_max(ret->gpu_bytes, plausible(peak));
 		copy(ret->gpu_vendor, sizeof(ret->gpu_vendor), gpu->birth.gpu.vendor);
 	}
@@ -191,7 +248,7 @@ void request_run_of(const struct summary *s, struct request_run *ret)
 		.unseen = unseen(s),
 	};
 
-	r.memory = memory_use(s, r.is_whole);
+	memory_use(s, &r);
 	r.time = time_use(s, r.is_whole);
 	if (cpus.n >= CPU_USE_FEW) {
 		r.cores_typical_ppm = millionths(cpus.mean + 2 * cpus.sigma);
@@ -199,6 +256,7 @@ void request_run_of(const struct summary *s, struct request_run *ret)
 	}
 	name_run(f->recording, &r);
 	copy(r.name, sizeof(r.name), f->name);
+	copy(r.command, sizeof(r.command), f->command);
 	copy(r.scheduler, sizeof(r.scheduler), f->scheduler);
 	gpu_use(s, &r);
 	*ret = r;
@@ -209,10 +267,10 @@ void request_run_of(const struct summary *s, struct request_run *ret)
 static void of_runs(const struct request *r, const struct request_amount *a, bool is_own, struct buf *text)
 {
 	if (r->runs <= 1) {
-		buf_str(text, ", one run");
+		buf_str(text, r->left_out.unread > 0 ? ", the newest run" : ", one run");
 		return;
 	}
-	buf_printf(text, ", max of %zu runs", r->runs);
+	buf_printf(text, ", max of %s%zu runs", r->left_out.unread > 0 ? "the newest " : "", r->runs);
 	if (!is_own && a->run[0])
 		buf_printf(text, ": run %s", a->run);
 }
@@ -240,6 +298,8 @@ static bool fits(const struct request *r, const struct request_amount *a, const 
 		buf_str(text, "the request is for the whole machine");
 	else if (a->fit == REQUEST_TOO_LITTLE || a->fit == REQUEST_TOO_MUCH)
 		return false;
+	else if (a->requested.value >= a->low.value && a->requested.value < a->need.value)
+		buf_str(text, "the request lies between the bounds of the use");
 	else if (!request_judgement(r, which, text))
 		buf_str(text, "runs that did not finish do not say how much is enough");
 	return true;

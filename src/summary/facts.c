@@ -344,16 +344,11 @@ static void ram_parts(struct maker *m)
 			.more_unit = FACT_BYTES, .more_before = ", file cache" NB));
 }
 
-/* The machine's rise is that of all its users, so a small one is not shown. */
 static void shmem(struct maker *m)
 {
-	static const int64_t least = 1 << 20, least_of_machine = 16 << 20, part_of_peak = 10;
 	const struct summary *s = m->s;
-	const int64_t bytes = s->shmem_peak.value;
 
-	if (!s->shmem_peak.known || bytes < least ||
-		(s->shmem_at_most &&
-			(bytes < least_of_machine || bytes < s->combined.peak.value / part_of_peak)))
+	if (!summary_shows_shmem(s))
 		return;
 	(void) add(m,
 		FACT(FACTS_RAM, FACT_RAM_OTHER, "tmpfs" NB "and" NB "shared" NB "memory",

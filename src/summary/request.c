@@ -65,16 +65,28 @@ static const struct request_use *use_of(const struct request_run *run, bool is_t
 	return is_time ? &run->time : &run->memory;
 }
 
-/* list has room for n. Returns the run that needed it; NULL: none is known. */
+/* What was watched of a run is a part of its time; it is the need only where nothing else is known. */
+static bool counts_for(const struct request_run *run, bool is_time, bool is_watched)
+{
+	return !run->unseen && use_of(run, is_time)->value.known &&
+	       !(is_time && run->is_watched && !is_watched);
+}
+
+static struct maybe low_of(const struct observed *o)
+{
+	return o->use.low.known ? o->use.low : o->use.value;
+}
+
+/* list has room for n. is_watched: all runs are. Returns the run that needed it; NULL: none is known. */
 static const struct request_run *need_of(const struct request_run *runs, size_t n, bool is_time,
-	double share, struct observed *list, struct request_amount *ret)
+	bool is_watched, double share, struct observed *list, struct request_amount *ret)
 {
 	const struct observed *found;
 	size_t k = 0;
 	bool beyond;
 
 	for (size_t i = 0; i < n; i++) {
-		if (!runs[i].unseen && use_of(&runs[i], is_time)->value.known)
+		if (counts_for(&runs[i], is_time, is_watched))
 			list[k++] = (struct observed) { *use_of(&runs[i], is_time), &runs[i] };
 	}
 	if (k == 0)
@@ -84,6 +96,9 @@ static const struct request_run *need_of(const struct request_run *runs, size_t 
 	ret->need = found->use.value;
 	ret->is_least = beyond;
 	ret->at_limit = beyond && found->use.at_limit;
+	ret->ended_well = found->run->is_whole;
+	for (const struct observed *o = list; o <= found; o++)
+		ret->low = maybe_max(ret->low, low_of(o));
 	(void) snprintf(ret->run, sizeof(ret->run), "%s", found->run->run);
 	return found->run;
 }
@@ -143,7 +158,8 @@ static void make_cpus(const struct request_run *runs, size_t n, struct request *
 	const struct maybe most = cores_of(runs, n, whole, false);
 
 	r->cores_typical_ppm = cores_of(runs, n, whole, true);
-	r->cpus.need = most;
+	r->cpus.need = r->cpus.low = most;
+	r->cpus.is_least = !whole;
 	if (most.known)
 		r->cpus.value = known(larger(1, (most.value - CORE_NOISE_PPM + 999999) / 1000000));
 }
@@ -158,6 +174,7 @@ static void make_gpus(const struct request_run *runs, size_t n, struct request *
 		if (run->gpu_unseen[0] && !r->gpu_why_not[0])
 			(void) snprintf(r->gpu_why_not, sizeof(r->gpu_why_not), "%s", run->gpu_unseen);
 		r->gpus.need = maybe_max(r->gpus.need, run->gpus);
+		r->has_mig |= run->has_mig;
 		r->gpu_bytes = maybe_max(r->gpu_bytes, run->gpu_bytes);
 		if (!r->gpu_vendor[0])
 			(void) snprintf(r->gpu_vendor, sizeof(r->gpu_vendor), "%s", run->gpu_vendor);
@@ -169,15 +186,17 @@ static void make_gpus(const struct request_run *runs, size_t n, struct request *
 
 /* ---- too little, about right, too much ------------------------------------------------------- */
 
-static enum request_fit judge(
-	const struct request_amount *a, struct maybe needed, bool too_much, bool is_unjudged)
+/* needed: at most this; low: at least this. What is requested between the two may be enough or not. */
+static enum request_fit judge(const struct request_amount *a, struct maybe needed, struct maybe low,
+	bool too_much, bool is_unjudged)
 {
 	if (!a->requested.known || !needed.known || is_unjudged)
 		return REQUEST_UNJUDGED;
-	if (a->requested.value < needed.value || (a->at_limit && a->requested.value == needed.value))
+	if (a->requested.value < low.value || (a->at_limit && a->requested.value <= needed.value))
 		return REQUEST_TOO_LITTLE;
-	return a->is_least ? REQUEST_UNJUDGED : too_much ? REQUEST_TOO_MUCH
-							 : REQUEST_ABOUT_RIGHT;
+	return a->is_least || a->requested.value < needed.value ? REQUEST_UNJUDGED
+	       : too_much                                       ? REQUEST_TOO_MUCH
+								: REQUEST_ABOUT_RIGHT;
 }
 
 static bool is_below(struct maybe value, struct maybe whole, int percent, int64_t unit)
@@ -204,31 +223,52 @@ static void judge_all(struct request *r)
 	const struct maybe cpus = c->need.known ? known((c->need.value - CORE_NOISE_PPM + 999999) / 1000000)
 						: UNKNOWN;
 
-	m->fit = judge(m, m->need, is_below(m->value, m->requested, MEMORY_PERCENT, 1), r->is_whole_machine);
-	c->fit = judge(c, cpus, has_too_many_cpus(r), false);
-	t->fit = judge(
-		t, t->need, sooner && is_below(t->need, t->requested, TIME_PERCENT, 1), !t->value.known);
-	g->fit = judge(g, g->need, unused, !g->value.known);
+	m->fit = judge(
+		m, m->need, m->low, is_below(m->value, m->requested, MEMORY_PERCENT, 1), r->is_whole_machine);
+	c->fit = judge(c, cpus, cpus, has_too_many_cpus(r), false);
+	t->fit = judge(t, t->need, t->low, sooner && is_below(t->need, t->requested, TIME_PERCENT, 1),
+		!t->value.known);
+	g->fit = judge(g, g->need, g->need, unused, !g->value.known);
 }
 
 /* ---- a request ------------------------------------------------------------------------------- */
+
+/* What does not count, though it is of the same job. */
+static void put_left_out(const struct request *r, struct buf *out)
+{
+	const struct request_left_out *l = &r->left_out;
+
+	if (l->unreadable > 0)
+		buf_printf(out, "; %zu recording%s could not be read", l->unreadable,
+			l->unreadable == 1 ? "" : "s");
+	if (l->other_mode > 0)
+		buf_printf(out, "; %zu %s%s of that name do%s not count", l->other_mode,
+			r->is_watched ? "whole program" : "watched part",
+			l->other_mode == 1 ? "" : "s", l->other_mode == 1 ? "es" : "");
+	if (l->unread > 0 && r->name[0] && !strpbrk(r->name, " '\"\\$"))
+		buf_printf(out, "; hiwater request %s reads all", r->name);
+}
 
 static void explain_early_ends(struct request *r)
 {
 	char bytes[UNITS_LEN], time[UNITS_LEN];
 	struct buf text = BUF_INIT(sizeof(r->why_not));
+	const int64_t least = r->is_bound ? r->memory.low.value : r->memory.need.value;
 
 	if (r->runs == 1)
-		buf_str(&text, "the run did not end with status 0, so its needs are unknown");
+		buf_printf(&text, "the %srun did not end with status 0, so its needs are unknown",
+			r->left_out.unread > 0 ? "newest " : "");
 	else
-		buf_printf(&text, "none of %zu runs ended with status 0, so the needs are unknown", r->runs);
+		buf_printf(&text, "none of %s%zu runs ended with status 0, so the needs are unknown",
+			r->left_out.unread > 0 ? "the newest " : "", r->runs);
 	if (r->memory.need.known || r->time.need.known)
 		buf_str(&text, "; at least");
 	if (r->memory.need.known)
-		buf_printf(&text, " %s", units_bytes(r->memory.need.value, UNITS_IEC, bytes));
+		buf_printf(&text, " %s", units_bytes(least, UNITS_IEC, bytes));
 	if (r->time.need.known)
 		buf_printf(&text, "%s %s", r->memory.need.known ? " and" : "",
 			units_duration(r->time.need.value, time));
+	put_left_out(r, &text);
 	(void) snprintf(r->why_not, sizeof(r->why_not), "%s", text.data);
 	buf_done(&text);
 }
@@ -252,7 +292,8 @@ static void count(const struct request_run *runs, size_t n, struct request *r)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct request_use *uses[] = { &runs[i].memory, &runs[i].time };
-		const struct maybe enough[] = { r->memory.value, r->time.value };
+		const struct maybe enough[] = { r->memory.value,
+			runs[i].is_watched ? UNKNOWN : r->time.value };
 		bool fails = false, may_fail = false;
 
 		if (runs[i].unseen)
@@ -287,11 +328,18 @@ static enum request_format format_of(const char *scheduler)
 	return REQUEST_SLURM;
 }
 
-static void identify(const struct request_run *runs, size_t n, struct request *r)
+static bool is_same_job(const struct request_run *a, const struct request_run *b)
+{
+	return strcmp(a->name, b->name) == 0 && (a->name[0] || strcmp(a->command, b->command) == 0);
+}
+
+static void identify(const struct request_run *runs, size_t n, const struct request_options *options,
+	struct request *r)
 {
 	struct request_amount *const amounts[] = { &r->memory, &r->cpus, &r->time, &r->gpus };
 
 	(void) snprintf(r->name, sizeof(r->name), "%s", runs[0].name);
+	r->left_out = options->left_out;
 	r->is_block = runs[0].is_block;
 	r->is_watched = true;
 	for (size_t i = 0; i < n; i++) {
@@ -304,10 +352,21 @@ static void identify(const struct request_run *runs, size_t n, struct request *r
 			if (k == 0)
 				r->is_whole_machine = runs[i].is_whole_machine;
 		}
+		r->is_mixed |= !runs[i].unseen && !is_same_job(&runs[i], &runs[0]);
 		r->runs += !runs[i].unseen;
 		r->whole += !runs[i].unseen && runs[i].is_whole;
 		r->is_watched &= runs[i].unseen || runs[i].is_watched;
 	}
+}
+
+/* A run ended well whose whole time is known. */
+static bool has_whole_time(const struct request_run *runs, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!runs[i].unseen && runs[i].is_whole && !runs[i].is_watched)
+			return true;
+	}
+	return false;
 }
 
 int request_make(const struct request_run *runs, size_t n, const struct request_options *options,
@@ -324,19 +383,20 @@ int request_make(const struct request_run *runs, size_t n, const struct request_
 
 	if (!list)
 		return -ENOMEM;
-	identify(runs, n, &r);
-	largest = need_of(runs, n, false, options->quantile, list, &r.memory);
+	identify(runs, n, options, &r);
+	largest = need_of(runs, n, false, false, options->quantile, list, &r.memory);
 	if (largest) {
 		r.is_bound = largest->is_bound;
 		r.is_sampled = largest->is_sampled;
 		r.has_swap = largest->has_swap;
+		r.tmpfs_bytes = largest->tmpfs_bytes;
 		const int64_t more = with_margin(r.memory.need.value, options->margin);
 
 		r.memory.value = known(round_up(more, memory_step(more)));
 	}
 	/* The time of a run that failed early says nothing, unless other runs ended well. */
-	if (need_of(runs, n, true, options->quantile, list, &r.time) && !r.is_watched &&
-		(r.whole > 0 || r.time.at_limit))
+	if (need_of(runs, n, true, r.is_watched, options->quantile, list, &r.time) && !r.is_watched &&
+		(has_whole_time(runs, n) || r.time.at_limit))
 		r.time.value = known(round_up(with_margin(r.time.need.value, time_margin), 300 * second_ns));
 	free(list);
 	make_cpus(runs, n, &r);
@@ -390,6 +450,12 @@ static void put_count(const char *before, struct maybe n, const char *after, str
 		buf_printf(out, "%s%lld%s", before, (long long) n.value, after);
 }
 
+/* How a MIG instance is requested depends on the site's profiles. */
+static struct maybe gpus_of(const struct request *r)
+{
+	return r->has_mig ? UNKNOWN : r->gpus.value;
+}
+
 /* sbatch(1): sizes in powers of 1024. */
 static void slurm(const struct request *r, struct buf *out)
 {
@@ -399,7 +465,7 @@ static void slurm(const struct request *r, struct buf *out)
 	put_count(" --cpus-per-task=", r->cpus.value, "", out);
 	if (r->time.value.known)
 		put_clock(" --time=", r->time.value.value, true, out);
-	put_count(" --gres=gpu:", r->gpus.value, "", out);
+	put_count(" --gres=gpu:", gpus_of(r), "", out);
 }
 
 /* qsub(1B) and pbs_resources(7B) of PBS Professional: mb and gb are powers of 1024. */
@@ -409,7 +475,7 @@ static void pbs(const struct request *r, struct buf *out)
 	put_count(":ncpus=", r->cpus.value, "", out);
 	if (r->memory.value.known)
 		put_size(":mem=", r->memory.value.value, "mb", "gb", out);
-	put_count(":ngpus=", r->gpus.value, "", out);
+	put_count(":ngpus=", gpus_of(r), "", out);
 	if (r->time.value.known)
 		put_clock(" -l walltime=", r->time.value.value, false, out);
 }
@@ -429,7 +495,7 @@ static void lsf(const struct request *r, struct buf *out)
 	if (r->time.value.known)
 		buf_printf(out, " -W %lld:%02d", (long long) (r->time.value.value / second_ns / 3600),
 			(int) (r->time.value.value / second_ns % 3600 / 60));
-	put_count(" -gpu num=", r->gpus.value, "", out);
+	put_count(" -gpu num=", gpus_of(r), "", out);
 }
 
 /* qsub(1) and complex(5) of Grid Engine. h_vmem limits address space, of which hiwater measures
@@ -443,13 +509,13 @@ static void sge(const struct request *r, struct buf *out)
 		put_size(" -l mem_free=", r->memory.value.value, "M", "G", out);
 	if (r->time.value.known)
 		put_clock(" -l h_rt=", r->time.value.value, false, out);
-	put_count(" -l gpu=", r->gpus.value, "", out);
+	put_count(" -l gpu=", gpus_of(r), "", out);
 }
 
 static void k8s(const struct request *r, struct buf *out)
 {
 	const struct maybe memory = r->memory.value;
-	const bool has_gpus = r->gpus.value.known && r->gpus.value.value > 0;
+	const bool has_gpus = gpus_of(r).known && r->gpus.value.value > 0;
 
 	buf_str(out, "resources: {requests: {");
 	put_count("cpu: ", r->cpus.value, memory.known ? ", " : "", out);
@@ -484,7 +550,7 @@ static void snakemake(const struct request *r, struct buf *out)
 		buf_printf(out, "%sruntime=%lld", before, (long long) (r->time.value.value / second_ns / 60));
 		before = ", ";
 	}
-	if (r->gpus.value.known && r->gpus.value.value > 0)
+	if (gpus_of(r).known && r->gpus.value.value > 0)
 		buf_printf(out, "%sgpu=%lld", before, (long long) r->gpus.value.value);
 }
 
@@ -496,7 +562,7 @@ static void nextflow(const struct request *r, struct buf *out)
 		put_size("memory '", r->memory.value.value, " MB'\n", " GB'\n", out);
 	if (r->time.value.known)
 		buf_printf(out, "time '%lldm'\n", (long long) (r->time.value.value / second_ns / 60));
-	put_count("accelerator ", r->gpus.value, "\n", out);
+	put_count("accelerator ", gpus_of(r), "\n", out);
 }
 
 void request_line(const struct request *r, struct buf *out)
@@ -533,7 +599,9 @@ static void put_early_end(const struct request_amount *a, struct buf *out)
 {
 	if (!a->is_least)
 		return;
-	buf_str(out, a->at_limit ? " (a limit ended " : " (");
+	buf_str(out, !a->at_limit    ? " ("
+		     : a->ended_well ? " (a limit killed a process of "
+				     : " (a limit ended ");
 	buf_printf(out, "%s %s", a->run[0] ? "run" : "the", a->run[0] ? a->run : "run");
 	buf_str(out, a->at_limit ? " there)" : " did not finish)");
 }
@@ -556,6 +624,9 @@ static void put_memory(const struct request *r, const char *before, enum units u
 	if (r->is_sampled && !m->is_least)
 		buf_str(out, " (sampled)");
 	buf_str(out, r->has_swap ? " with swap and huge pages" : "");
+	if (r->tmpfs_bytes > 0)
+		buf_printf(out, "%s %s of tmpfs and shared memory, system-wide", r->has_swap ? "," : " with",
+			units_bytes(r->tmpfs_bytes, units, number));
 	put_early_end(m, out);
 	buf_printf(out, " + %g %%", r->margin * 100);
 }
@@ -591,7 +662,8 @@ static void put_gpus(const struct request *r, enum units units, struct buf *out)
 	if (r->gpu_why_not[0]) {
 		buf_printf(out, ", GPUs not known: %s", r->gpu_why_not);
 	} else if (r->gpus.value.known && r->gpus.value.value > 0) {
-		buf_printf(out, ", %lld GPU%s", (long long) r->gpus.value.value, r->gpus.value.value == 1 ? "" : "s");
+		buf_printf(out, ", %lld %s%s", (long long) r->gpus.value.value,
+			r->has_mig ? "MIG instance" : "GPU", r->gpus.value.value == 1 ? "" : "s");
 		if (r->gpu_bytes.known)
 			buf_printf(out, " with up to %s used",
 				units_bytes(r->gpu_bytes.value, units, number));
@@ -609,11 +681,26 @@ static void put_failures(const struct request *r, struct buf *out)
 			r->may_fail == 1 ? "it" : "they");
 }
 
+/* "from 3 runs of xgb", "from the newest 40 of 53 runs of xgb" */
+static void put_runs(const struct request *r, struct buf *out)
+{
+	const size_t unread = r->left_out.unread;
+
+	buf_str(out, unread > 0 ? "from the newest " : "from ");
+	if (r->runs > 1 || unread == 0)
+		buf_printf(out, "%zu ", r->runs);
+	if (unread > 0)
+		buf_printf(out, "of %s%zu ", r->left_out.is_uncounted ? "more than " : "", r->runs + unread);
+	buf_str(out, "runs");
+	if (!r->is_mixed)
+		buf_printf(out, " of %s", r->name[0] ? r->name : "this command");
+}
+
 void request_basis(const struct request *r, enum units units, struct buf *out)
 {
 	if (r->why_not[0])
 		return;
-	if (r->runs == 1) {
+	if (r->runs == 1 && r->left_out.unread == 0) {
 		buf_str(out,
 			r->is_block     ? "rough: one block"
 			: r->is_watched ? "rough: watched"
@@ -622,15 +709,15 @@ void request_basis(const struct request *r, enum units units, struct buf *out)
 			put_time(r, r->is_watched && !r->is_block ? " for " : " of ", out);
 		put_memory(r, ", ", units, out);
 	} else {
-		buf_printf(out, "from %zu runs of ", r->runs);
-		buf_str(out, r->name[0] ? r->name : "this command");
+		put_runs(r, out);
 		put_memory(r, ": ", units, out);
 	}
 	put_cores(r, out);
-	if (r->runs > 1 && r->time.value.known)
+	if ((r->runs > 1 || r->left_out.unread > 0) && r->time.value.known)
 		put_time(r, ", ", out);
 	put_gpus(r, units, out);
 	put_failures(r, out);
+	put_left_out(r, out);
 }
 
 void request_rounding(const struct request *r, struct buf *out)
@@ -665,17 +752,21 @@ bool request_judgement(const struct request *r, unsigned which, struct buf *out)
 {
 	const struct request_amount *const amounts[] = { &r->memory, &r->cpus, &r->time, &r->gpus };
 	const struct request_amount *a = amounts[which];
-	const char *beyond = a->at_limit ? "more than " : a->is_least ? "at least "
-								      : "";
+	const bool is_bound = which == 0 && r->is_bound && !a->is_least;
+	const bool is_low = is_bound && a->fit == REQUEST_TOO_LITTLE;
+	const char *beyond = a->at_limit             ? "more than "
+			     : a->is_least || is_low ? "at least "
+			     : is_bound              ? "at most "
+						     : "";
 	char need[UNITS_LEN], requested[UNITS_LEN];
 
 	if (a->fit == REQUEST_UNJUDGED)
 		return false;
 	if (which == 0)
 		buf_printf(out, "memory: %s requested, %s%s used", units_bytes(a->requested.value, UNITS_IEC, requested),
-			beyond, units_bytes(a->need.value, UNITS_IEC, need));
+			beyond, units_bytes(is_low ? a->low.value : a->need.value, UNITS_IEC, need));
 	else if (which == 1)
-		buf_printf(out, "CPUs: %lld requested, %s cores used", (long long) a->requested.value,
+		buf_printf(out, "CPUs: %lld requested, %s%s cores used", (long long) a->requested.value, beyond,
 			units_cores(a->need.value, need));
 	else if (which == 3)
 		buf_printf(out, "GPUs: %lld requested, %lld used", (long long) a->requested.value,

@@ -31,6 +31,7 @@ enum request_format {
 /* What a run used of one resource. */
 struct request_use {
 	struct maybe value;
+	struct maybe low; /* it used this at least; unknown: value */
 	bool is_least; /* the run did not finish its work: the job needs at least this */
 	bool at_limit; /* a limit ended it there: the job needs more */
 };
@@ -42,17 +43,20 @@ enum {
 /* What one run says. findings/request.c makes it of a summary. */
 struct request_run {
 	char run[REQUEST_TEXT];             /* "17", "base.hiw"; "": not recorded */
-	char name[REQUEST_TEXT], scheduler[16];
+	char name[REQUEST_TEXT], command[REQUEST_TEXT], scheduler[16]; /* cut, if they are longer */
 	bool is_whole;                      /* ended with status 0 */
 	bool is_watched;                    /* only a part of the job's time was watched (attach, a block) */
 	struct request_use memory, time;    /* bytes, swap and huge pages included; ns */
 	bool is_block;                      /* ... which was a block of a program */
 	bool is_bound, is_sampled;          /* memory is an upper bound; the largest sample */
 	bool has_swap;                      /* memory includes swap or huge pages */
+	int64_t tmpfs_bytes;                /* memory includes this rise of the machine's tmpfs and shared
+	                                     * memory, which may be others' in part */
 	struct maybe cores_mean_ppm;
 	/* from the timeline, if it is long enough: mean + 2 standard deviations, the busiest stretch */
 	struct maybe cores_typical_ppm, cores_most_ppm;
 	struct maybe gpus, gpu_bytes;       /* GPUs that it used; the largest peak on one of them */
+	bool has_mig;                       /* one of them is a MIG instance */
 	char gpu_vendor[16];
 	char gpu_unseen[2 * REQUEST_TEXT];  /* why that is not known; "" */
 	struct maybe requested_bytes, requested_cpus, requested_ns, requested_gpus;
@@ -70,10 +74,20 @@ enum request_fit {
 struct request_amount {
 	struct maybe value;     /* to request */
 	struct maybe need;      /* without margin and rounding; of CPUs in millionths */
+	struct maybe low;       /* runs used this at least, where the need is an upper bound */
 	bool is_least, at_limit; /* the need is at least, or more than, this */
+	bool ended_well;        /* the run that needed it ended with status 0 */
 	char run[REQUEST_TEXT]; /* the run that needed it */
 	struct maybe requested; /* by the newest run that requested any */
 	enum request_fit fit; /* about what was requested */
+};
+
+/* Runs of the same job that do not count, which the basis states. */
+struct request_left_out {
+	size_t unread;          /* there was no time to read them; the newest ones were read */
+	bool is_uncounted;      /* ... and there may be more */
+	size_t unreadable;      /* damaged recordings */
+	size_t other_mode;      /* watched ones where the newest is a whole program, or the reverse */
 };
 
 struct request {
@@ -81,6 +95,8 @@ struct request {
 	char why_not[512];      /* why there is no request; "": there is one */
 	struct request_amount memory, time, cpus, gpus;
 	bool is_bound, is_sampled, has_swap; /* of the memory's need, as in struct request_run */
+	int64_t tmpfs_bytes;
+	bool has_mig;           /* a GPU that was used is a MIG instance */
 	bool is_block;          /* of the newest run */
 	bool is_watched;        /* of all runs only a part was watched: time is unknown */
 	bool is_whole_machine;
@@ -93,6 +109,8 @@ struct request {
 	double margin, quantile;
 	struct maybe cores_typical_ppm;
 	char name[REQUEST_TEXT]; /* of the newest run; "" */
+	bool is_mixed;          /* names or commands of the runs differ */
+	struct request_left_out left_out;
 	enum request_format format; /* not REQUEST_AUTO */
 };
 
@@ -100,6 +118,7 @@ struct request_options {
 	double margin;          /* of memory: 0.2 */
 	double quantile;        /* above 0, at most 1 */
 	enum request_format format; /* of the line where none is asked for */
+	struct request_left_out left_out;
 };
 
 #define REQUEST_OPTIONS_INIT { .margin = 0.2, .quantile = 1 }

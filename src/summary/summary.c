@@ -250,6 +250,17 @@ static void shmem_figures(const struct job *job, struct summary *s)
 	}
 }
 
+/* The machine's rise is that of all its users, so a small one is not shown. */
+bool summary_shows_shmem(const struct summary *s)
+{
+	static const int64_t least = 1 << 20, least_of_machine = 16 << 20, part_of_peak = 10;
+	const int64_t bytes = s->shmem_peak.value;
+
+	return s->shmem_peak.known && bytes >= least &&
+	       (!s->shmem_at_most ||
+		       (bytes >= least_of_machine && bytes >= s->combined.peak.value / part_of_peak));
+}
+
 static struct maybe iowait(const struct job *job)
 {
 	static const enum metric parts[] = {

@@ -163,6 +163,10 @@ struct summary {
 	struct request request;        /* made with the findings */
 };
 
+/* True if tmpfs and shared memory are worth showing: of a small rise on the machine the job's part is
+ * unknown. */
+bool summary_shows_shmem(const struct summary *s);
+
 /* Computes the summary of the job in its present state. findings, incident and request stay empty. Returns 0 or
  * -ENOMEM. */
 int summary_make(struct job *job, struct summary *ret);

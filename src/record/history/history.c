@@ -15,6 +15,7 @@
 #include "base/units.h"
 #include "record/history/history_run.h"
 #include "record/network_fs.h"
+#include "record/read/replay.h"
 #include "record/schema.h"
 #include "record/store.h"
 
@@ -279,20 +280,22 @@ void history_done(struct history *h)
 }
 
 /* False: it has just started, or it is not a recording. */
-static bool entry_of(const struct listing *list, size_t i, struct history_entry *ret)
+static bool entry_of(
+	const struct listing *list, size_t i, struct history_entry *ret, struct replay **ret_replay)
 {
 	const struct listed *run = &list->runs[i];
 	char path[PATH_MAX];
 
 	path_of(list, run->number, path, sizeof(path));
-	if (run->bytes == 0 || history_entry_read(path, ret) < 0)
+	if (run->bytes == 0 || history_entry_open(path, ret, ret_replay) < 0)
 		return false;
 	ret->number = run->number;
 	ret->file_bytes = run->bytes;
 	return true;
 }
 
-int history_newest(bool (*see)(void *ctx, const struct history_entry *entry), void *ctx, struct err *err)
+int history_newest(bool (*see)(void *ctx, const struct history_entry *entry, struct replay *replay),
+	void *ctx, struct err *err)
 {
 	autolist struct listing list;
 	bool more = true;
@@ -300,11 +303,13 @@ int history_newest(bool (*see)(void *ctx, const struct history_entry *entry), vo
 
 	for (size_t i = r < 0 ? 0 : list.n; more && i > 0; i--) {
 		struct history_entry entry = { 0 };
+		struct replay *replay = NULL;
 
-		if (!entry_of(&list, i - 1, &entry))
+		if (!entry_of(&list, i - 1, &entry, &replay))
 			continue;
-		more = see(ctx, &entry);
+		more = see(ctx, &entry, replay);
 		history_entry_done(&entry);
+		replay_close(replay);
 	}
 	return r;
 }
@@ -321,7 +326,7 @@ int history_read(struct history *ret, struct err *err)
 	if (!h.entries)
 		return err_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < list.n; i++)
-		h.n += entry_of(&list, i, &h.entries[h.n]);
+		h.n += entry_of(&list, i, &h.entries[h.n], NULL);
 	*ret = h;
 	return 0;
 }

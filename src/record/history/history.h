@@ -22,6 +22,7 @@ struct history_entry {
 	int64_t wall_ns;         /* so far, if it is running */
 	struct maybe status;     /* of the main process */
 	bool complete, running, pinned;
+	bool is_watched;         /* only a part of the job's time was measured: attach, a block */
 	bool by_trigger;         /* pinned by a trigger: removed if there is no other room */
 	struct maybe peak_bytes; /* combined RAM */
 	struct maybe cores_ppm;  /* mean CPU use, in millionths of a core */
@@ -41,9 +42,12 @@ int history_dir(char *ret, size_t size, struct err *err);
 int history_read(struct history *ret, struct err *err);
 void history_done(struct history *h);
 
-/* Reads the runs from the newest to the oldest while see returns true. An entry is valid until
- * see returns. */
-int history_newest(bool (*see)(void *ctx, const struct history_entry *entry), void *ctx, struct err *err);
+struct replay;
+
+/* Reads the runs from the newest to the oldest while see returns true. An entry, and its recording,
+ * which is open, are valid until see returns. */
+int history_newest(bool (*see)(void *ctx, const struct history_entry *entry, struct replay *replay),
+	void *ctx, struct err *err);
 
 /* Finds a RUN: a number, "last", "last-1", a name (its latest run), "name:NAME" (a name that
  * would be read as something else), a path, "slurm:JOB". The caller frees *ret_path. Returns 0,

@@ -10,7 +10,7 @@
 
 /* The keys of table meta that a listing needs. */
 struct listed {
-	char *name, *command, *note, *scheduler, *scheduler_job;
+	char *name, *command, *note, *mode, *scheduler, *scheduler_job;
 	struct maybe started_wall_ns, ended_ns, last_ns, exit_status, pinned, reaped_user_ns,
 		reaped_system_ns;
 };
@@ -23,6 +23,7 @@ static const struct {
 	{ "name", true, offsetof(struct listed, name) },
 	{ "command", true, offsetof(struct listed, command) },
 	{ "note", true, offsetof(struct listed, note) },
+	{ "mode", true, offsetof(struct listed, mode) },
 	{ "scheduler", true, offsetof(struct listed, scheduler) },
 	{ "scheduler_job", true, offsetof(struct listed, scheduler_job) },
 	{ "started_wall_ns", false, offsetof(struct listed, started_wall_ns) },
@@ -84,6 +85,7 @@ int history_run_read(const char *path, struct history_run *ret)
 	replay_close(replay);
 	free(facts.command);
 	free(facts.note);
+	free(facts.mode);
 	*ret = (struct history_run) {
 		.name = facts.name,
 		.scheduler = facts.scheduler,
@@ -150,10 +152,11 @@ static void fill(struct replay *replay, struct listed *facts, struct history_ent
 	e->by_trigger = facts->pinned.value == JOB_PINNED_BY_TRIGGER;
 	e->peak_bytes = l.ram;
 	e->cores_ppm = cores(facts, &l, e->wall_ns);
+	e->is_watched = facts->mode && strcmp(facts->mode, "attach") == 0;
 	e->running = !e->complete && replay_growing(replay);
 }
 
-int history_entry_read(const char *path, struct history_entry *ret)
+int history_entry_open(const char *path, struct history_entry *ret, struct replay **ret_replay)
 {
 	struct history_entry e = { 0 };
 	struct listed facts;
@@ -165,16 +168,26 @@ int history_entry_read(const char *path, struct history_entry *ret)
 	reader_allow(replay);
 	read_facts(replay, &facts);
 	fill(replay, &facts, &e);
-	replay_close(replay);
 	free(facts.scheduler);
 	free(facts.scheduler_job);
+	free(facts.mode);
 	e.path = strdup(path);
 	if (!e.path || !e.name || !e.command || !e.note) {
 		history_entry_done(&e);
-		return -ENOMEM;
+		r = -ENOMEM;
 	}
-	*ret = e;
-	return 0;
+	if (r < 0 || !ret_replay)
+		replay_close(replay);
+	else
+		*ret_replay = replay;
+	if (r == 0)
+		*ret = e;
+	return r;
+}
+
+int history_entry_read(const char *path, struct history_entry *ret)
+{
+	return history_entry_open(path, ret, NULL);
 }
 
 void history_entry_done(struct history_entry *entry)

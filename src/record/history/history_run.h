@@ -16,4 +16,6 @@ void history_run_done(struct history_run *run);
 
 /* Sets all but number and file_bytes. Returns 0, or -errno if it is not a recording. */
 int history_entry_read(const char *path, struct history_entry *ret);
+/* The same; the caller closes *ret_replay. ret_replay may be NULL. */
+int history_entry_open(const char *path, struct history_entry *ret, struct replay **ret_replay);
 void history_entry_done(struct history_entry *entry);

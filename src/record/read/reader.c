@@ -153,11 +153,14 @@ sqlite3_stmt *reader_table(
 	struct select s = { .sql = BUF_INIT(1 << 12), .have = BUF_INIT(1 << 16) };
 	sqlite3_stmt *st = NULL;
 	char buf[SCHEMA1_NAME];
-	const char *then = reader_has_table(r, table) ? NULL : schema1_then(table, buf);
+	bool has = reader_has_table(r, table);
+	const char *then = has ? NULL : schema1_then(table, buf);
 
-	if (then)
+	if (then) {
 		table = then;
-	if (reader_has_table(r, table) && read_columns(r, &s, table) == 0) {
+		has = reader_has_table(r, table);
+	}
+	if (has && read_columns(r, &s, table) == 0) {
 		(void) buf_str(&s.sql, "SELECT ");
 		for (; *columns; columns++)
 			(void) add_column(&s, *columns);

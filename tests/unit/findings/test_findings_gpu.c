@@ -149,6 +149,8 @@ static void test_divided(void **state)
 		"MIG 4.2 was busy 90 % of the time, which only says that some kernel ran: its SMs were active 29 %. ");
 	assert_string_equal(words_of(f, "gpu_uuid"), "MIG-1");
 	assert_says(judged(&m, "gpu-bound-by", NULL)->message, "The work on MIG 4.2 may be bound by launch");
+	assert_int_equal(m.s.request.gpus.value.value, 1);
+	assert_true(m.s.request.has_mig);
 	made_done(&m);
 	made_gpus(&m, (gpu_at *const[]) { board, idle_instance, unused, NULL });
 	bear_divided(&m);

@@ -441,7 +441,9 @@ static void test_formats(void **state)
 	run.gpus = known(2);
 	run.gpu_bytes = known(GIB(23));
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		const struct request_options options = { 0.2, 1, rows[i].format };
+		const struct request_options options = {
+			.margin = 0.2, .quantile = 1, .format = rows[i].format
+		};
 		struct request r;
 
 		assert_int_equal(request_make(&run, 1, &options, &r), 0);
@@ -470,6 +472,143 @@ static void test_unknown_gpus(void **state)
 	assert_false(r.gpus.value.known);
 }
 
+/* Of a run of which a part was watched, the time of the whole job is not known. */
+static void test_time_of_watched_runs(void **state)
+{
+	struct request_run runs[] = { run_of("2", MIB(700), 76, 1), run_of("1", MIB(500), 20, 1) };
+
+	(void) state;
+	runs[0].is_watched = true;
+	struct request r = made(runs, 2);
+
+	assert_text(request_line, &r, "#SBATCH --mem=896M --cpus-per-task=1 --time=0:05:00");
+	assert_text(basis, &r, "from 2 runs of xgb: peak 700 MiB + 20 %, cores 1, 20 s + 50 %");
+	/* The other failed: how long the job takes is not known. */
+	runs[1] = ended_early(runs[1], false);
+	r = made(runs, 2);
+	assert_false(r.time.value.known);
+	assert_text(request_line, &r, "#SBATCH --mem=896M --cpus-per-task=1");
+	assert_text(basis, &r, "from 2 runs of xgb: peak 700 MiB + 20 %, cores 1");
+}
+
+static void test_runs_of_several_names(void **state)
+{
+	struct request_run runs[] = { run_of("2", MIB(700), 76, 1), run_of("1", MIB(500), 20, 1) };
+	struct request r;
+
+	(void) state;
+	(void) snprintf(runs[1].name, sizeof(runs[1].name), "other");
+	r = made(runs, 2);
+	assert_text(basis, &r, "from 2 runs: peak 700 MiB + 20 %, cores 1, 76 s + 50 %");
+	runs[0].name[0] = runs[1].name[0] = '\0';
+	(void) snprintf(runs[0].command, sizeof(runs[0].command), "./a");
+	(void) snprintf(runs[1].command, sizeof(runs[1].command), "./b");
+	r = made(runs, 2);
+	assert_text(basis, &r, "from 2 runs: peak 700 MiB + 20 %, cores 1, 76 s + 50 %");
+	(void) snprintf(runs[1].command, sizeof(runs[1].command), "./a");
+	r = made(runs, 2);
+	assert_text(basis, &r, "from 2 runs of this command: peak 700 MiB + 20 %, cores 1, 76 s + 50 %");
+}
+
+static struct request without(const struct request_run *runs, size_t n, struct request_left_out left_out)
+{
+	struct request_options options = REQUEST_OPTIONS_INIT;
+	struct request r;
+
+	options.left_out = left_out;
+	assert_int_equal(request_make(runs, n, &options, &r), 0);
+	return r;
+}
+
+static void test_what_was_left_out_is_stated(void **state)
+{
+	const struct request_run runs[] = { run_of("2", MIB(500), 76, 1), run_of("1", MIB(509), 20, 1) };
+	struct request_run failed = ended_early(runs[0], false);
+	struct request r = without(runs, 1, (struct request_left_out) { .unread = 53 });
+
+	(void) state;
+	assert_text(basis, &r,
+		"from the newest of 54 runs of xgb: peak 500 MiB + 20 %, cores 1, 76 s + 50 %; hiwater request xgb reads all");
+	r = without(runs, 2, (struct request_left_out) { .unread = 8, .is_uncounted = true });
+	assert_text(basis, &r,
+		"from the newest 2 of more than 10 runs of xgb: peak 509 MiB + 20 %, cores 1, 76 s + 50 %; hiwater request xgb "
+		"reads all");
+	r = without(runs, 2, (struct request_left_out) { .unreadable = 1, .other_mode = 2 });
+	assert_text(basis, &r,
+		"from 2 runs of xgb: peak 509 MiB + 20 %, cores 1, 76 s + 50 %; 1 recording could not be read; 2 watched parts of "
+		"that name do not count");
+	r = without(&failed, 1, (struct request_left_out) { .unread = 3 });
+	assert_string_equal(r.why_not,
+		"the newest run did not end with status 0, so its needs are unknown; at least 500 MiB and 76 s; hiwater request "
+		"xgb reads all");
+}
+
+/* The kernel killed a child, and main continued without it. */
+static void test_a_limit_that_killed_a_child(void **state)
+{
+	struct request_run run = run_of("8", GIB(2), 400, 1);
+
+	(void) state;
+	run.memory.is_least = run.memory.at_limit = true;
+	const struct request r = made(&run, 1);
+
+	assert_text(basis, &r,
+		"rough: one run of 6 min 40 s + 50 %, peak more than 2.00 GiB (a limit killed a process of run 8 there) + 20 %, "
+		"cores 1");
+}
+
+static void test_fits_of_runs_that_ended_early(void **state)
+{
+	struct request_run run = ended_early(run_of("8", MIB(509), 400, 0.004), false);
+
+	(void) state;
+	run.requested_cpus = known(8);
+	assert_judged(&(struct request[]) { made(&run, 1) }[0], 1, NULL);
+	run.cores_mean_ppm = known(9300000);
+	assert_judged(&(struct request[]) { made(&run, 1) }[0], 1,
+		"CPUs: 8 requested, at least 9.30 cores used: too little");
+}
+
+static void test_fits_of_bounds(void **state)
+{
+	struct request_run runs[] = { run_of("2", MIB(47.7), 400, 1), run_of("1", MIB(31), 400, 1) };
+	struct request r;
+
+	(void) state;
+	runs[0].is_bound = true;
+	runs[0].memory.low = known(MIB(13.2));
+	runs[0].requested_bytes = known(MIB(30));
+	r = made(runs, 1);
+	assert_judged(&r, 0, NULL);
+	/* What another run used for certain decides. */
+	r = made(runs, 2);
+	assert_judged(&r, 0, "memory: 30.0 MiB requested, at least 31.0 MiB used: too little");
+	runs[0].requested_bytes = known(MIB(50));
+	r = made(runs, 1);
+	assert_judged(&r, 0, "memory: 50.0 MiB requested, at most 47.7 MiB used: about right");
+	/* The kernel killed it for that limit. */
+	runs[0].requested_bytes = known(MIB(30));
+	runs[0].memory.at_limit = runs[0].memory.is_least = true;
+	r = made(runs, 1);
+	assert_judged(&r, 0, "memory: 30.0 MiB requested, more than 47.7 MiB used: too little");
+}
+
+/* How it is requested depends on the site. */
+static void test_mig_instances(void **state)
+{
+	struct request_run run = run_of("8", GIB(2), 400, 1);
+
+	(void) state;
+	run.gpus = known(1);
+	run.gpu_bytes = known(GIB(5));
+	run.has_mig = true;
+	const struct request r = made(&run, 1);
+
+	assert_text(request_line, &r, "#SBATCH --mem=2560M --cpus-per-task=1 --time=0:10:00");
+	assert_text(basis, &r,
+		"rough: one run of 6 min 40 s + 50 %, peak 2.00 GiB + 20 %, cores 1, 1 MIG instance with up to 5.00 GiB used");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -487,6 +626,13 @@ int main(void)
 		cmocka_unit_test(test_fits),
 		cmocka_unit_test(test_formats),
 		cmocka_unit_test(test_unknown_gpus),
+		cmocka_unit_test(test_time_of_watched_runs),
+		cmocka_unit_test(test_runs_of_several_names),
+		cmocka_unit_test(test_what_was_left_out_is_stated),
+		cmocka_unit_test(test_a_limit_that_killed_a_child),
+		cmocka_unit_test(test_fits_of_runs_that_ended_early),
+		cmocka_unit_test(test_fits_of_bounds),
+		cmocka_unit_test(test_mig_instances),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

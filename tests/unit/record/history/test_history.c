@@ -162,10 +162,12 @@ struct seen {
 	size_t n, most;
 };
 
-static bool see_one(void *ctx, const struct history_entry *entry)
+static bool see_one(void *ctx, const struct history_entry *entry, struct replay *replay)
 {
 	struct seen *seen = ctx;
 
+	assert_non_null(replay);
+	assert_false(entry->is_watched);
 	seen->numbers[seen->n++] = entry->number;
 	return seen->n < seen->most;
 }
