@@ -387,6 +387,12 @@ static void marks(struct json *j, const struct summary *s)
 
 /* ---- sampling, findings, the incident ---------------------------------------------------------------------------------------- */
 
+/* A recording may have any text. */
+static bool is_gap_cause(const char *text)
+{
+	return text && (strcmp(text, "suspended") == 0 || strcmp(text, "stopped") == 0 || strcmp(text, "busy") == 0);
+}
+
 static void sampling(struct json *j, const struct facts *f)
 {
 	key_object(j, "sampling");
@@ -396,7 +402,7 @@ static void sampling(struct json *j, const struct facts *f)
 	if (f->skipped_samples.known)
 		key_maybe(j, "skipped_samples", f->skipped_samples);
 	key_seconds(j, "longest_gap_s", f->longest_gap_ns);
-	if (f->longest_gap_cause)
+	if (is_gap_cause(f->longest_gap_cause))
 		key_str(j, "longest_gap_cause", f->longest_gap_cause);
 	key_seconds(j, "cpu_s", f->own_cpu_ns);
 	key_maybe(j, "rss_peak_bytes", f->own_rss_bytes);
