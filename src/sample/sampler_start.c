@@ -308,6 +308,8 @@ static void start_of_main(struct sampler *s, pid_t pid)
 	if (find_cgroup(s, pid) == 0) {
 		(void) job_set_text(&f->cgroup, s->cgroup.path);
 		f->limit_bytes = s->cgroup.limit_bytes;
+		if (s->cgroup.limit_bytes.known)
+			f->limit_is_own = known(strcmp(s->cgroup.path, s->cgroup.limit_path) == 0);
 		f->limit_cpu_ppm = s->cgroup.cpu_limit_ppm;
 		if (!f->scheduler || !*f->scheduler)
 			(void) job_set_text(&f->scheduler, s->cgroup.scheduler);

@@ -193,6 +193,43 @@ static void a_stranger_in_the_cgroup_is_seen(void **state)
 	}
 }
 
+/* A group above the job's may have other jobs, whose memory counts towards its limit too. */
+static void whose_limit_it_is_is_recorded(void **state)
+{
+	static const struct {
+		const char *own, *above;
+		struct maybe limit, is_own;
+	} cases[] = {
+		{ "8192\n", "max\n", { 8192, true }, { 1, true } },
+		{ "8192\n", "4096\n", { 4096, true }, { 0, true } },
+		{ "max\n", "4096\n", { 4096, true }, { 0, true } },
+		{ "max\n", "max\n", { 0, false }, { 0, false } },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct temp_tree t;
+		struct rig r;
+
+		put_machine(&t, 2, 10000);
+		temp_tree_put(
+			&t, "proc/self/mountinfo", "30 24 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+		temp_tree_put(&t, "proc/300/cgroup", "0::/all/job\n");
+		temp_tree_put(&t, "sys/fs/cgroup/all/memory.max", cases[i].above);
+		temp_tree_put(&t, "sys/fs/cgroup/all/job/memory.max", cases[i].own);
+		rig_prepare(&r, t.path, 10 * MS, false);
+		r.options.cgroup = CGROUP_AUTO;
+		rig_make(&r);
+		rig_start(&r, FIRST_PID);
+		assert_int_equal(facts_of(&r)->limit_bytes.known, cases[i].limit.known);
+		assert_int_equal(facts_of(&r)->limit_bytes.value, cases[i].limit.value);
+		assert_int_equal(facts_of(&r)->limit_is_own.known, cases[i].is_own.known);
+		assert_int_equal(facts_of(&r)->limit_is_own.value, cases[i].is_own.value);
+		rig_done(&r);
+		temp_tree_done(&t);
+	}
+}
+
 /* ---- groups that are asked for by name ------------------------------------------------------- */
 
 static bool has_group(const struct source_ops *ops, const char *name)
@@ -222,6 +259,7 @@ int main(void)
 		CHILDREN_TEST(ignored_children_are_none_of_the_job),
 		CHILDREN_TEST(launchers_of_unseen_tasks_are_noted),
 		CHILDREN_TEST(a_stranger_in_the_cgroup_is_seen),
+		CHILDREN_TEST(whose_limit_it_is_is_recorded),
 		cmocka_unit_test(groups_have_the_names_that_are_asked_for),
 	};
 
