@@ -268,6 +268,13 @@ static struct maybe iowait(const struct job *job)
 				       : UNKNOWN;
 }
 
+bool summary_limit_is_own(const struct summary *s)
+{
+	const struct maybe is_own = s->facts->limit_is_own; /* older recordings lack it */
+
+	return s->facts->cgroup_exclusive.value == 1 && (!is_own.known || is_own.value == 1);
+}
+
 int summary_make(struct job *job, struct summary *ret)
 {
 	struct summary s = { .job = job, .facts = job_facts_const(job) };
