@@ -180,6 +180,7 @@ static void test_out_of_memory_on_the_machine(void **state)
 /* In a shared cgroup, another process may have been killed. */
 static void test_out_of_memory_nearby(void **state)
 {
+	struct request_run run;
 	struct made m;
 
 	(void) state;
@@ -193,9 +194,13 @@ static void test_out_of_memory_nearby(void **state)
 	/* SIGKILL ended no process of the job: it was another's. */
 	m.f->exit_status = known(1 << 8);
 	assert_false(memory_may_have_ended_it(&m.s));
+	request_run_of(&m.s, &run);
+	assert_false(run.memory.at_limit);
 	assert_true(fires(&m, "failed"));
 	m.f->exit_status = known(137 << 8); /* a shell reports it */
 	assert_true(memory_may_have_ended_it(&m.s));
+	request_run_of(&m.s, &run);
+	assert_true(run.memory.at_limit);
 	made_done(&m);
 }
 
