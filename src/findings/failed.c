@@ -17,6 +17,8 @@ enum {
 	FAR_PERCENT = 80   /* of the limit: below it memory is no likely cause */
 };
 
+static const uint64_t before_main_ns = 2000000000;
+
 /* What a signal means to the process that it ends. */
 static const struct {
 	int signal;
@@ -76,24 +78,43 @@ static void put_ending(const struct ending *end, struct finding *f, struct buf *
 	}
 }
 
-/* A descendant that a signal ended: often the cause of main's status. Signals by which programs end
- * their own children say nothing. */
-static const struct process *killed_descendant(const struct job *job)
+static uint64_t main_end_of(const struct summary *s)
 {
-	for (size_t i = 0; job && i < job_process_count(job); i++) {
-		const struct process *p = job_process(job, i);
-		const int signal = p->status_known && WIFSIGNALED(p->status) ? WTERMSIG(p->status) : 0;
+	const struct process *main = job_main(s->job);
+	const struct facts *f = s->facts;
 
-		if (!p->is_main && signal && signal != SIGTERM && signal != SIGPIPE && signal != SIGINT &&
-			signal != SIGHUP)
-			return p;
+	if (f->main_ended_ns.known)
+		return (uint64_t) f->main_ended_ns.value;
+	return main && main->ended ? main->ended_ns : (uint64_t) f->ended_ns.value;
+}
+
+/* A signal ended it shortly before main. Signals by which programs end their own children say nothing. */
+static bool is_possible_cause(const struct process *p, uint64_t main_end_ns)
+{
+	const int signal = p->status_known && WIFSIGNALED(p->status) ? WTERMSIG(p->status) : 0;
+
+	return !p->is_main && signal && signal != SIGTERM && signal != SIGPIPE && signal != SIGINT &&
+	       signal != SIGHUP && p->ended && p->ended_ns <= main_end_ns &&
+	       main_end_ns - p->ended_ns <= before_main_ns;
+}
+
+/* The last of the descendants whose end by a signal is often the cause of main's status. */
+static const struct process *killed_descendant(const struct summary *s)
+{
+	const struct process *found = NULL;
+
+	for (size_t i = 0; s->job && i < job_process_count(s->job); i++) {
+		const struct process *p = job_process(s->job, i);
+
+		if (is_possible_cause(p, main_end_of(s)) && (!found || p->ended_ns > found->ended_ns))
+			found = p;
 	}
-	return NULL;
+	return found;
 }
 
 static void put_descendant(const struct summary *s, struct finding *f, struct buf *text)
 {
-	const struct process *p = killed_descendant(s->job);
+	const struct process *p = killed_descendant(s);
 
 	if (!p)
 		return;
@@ -104,14 +125,38 @@ static void put_descendant(const struct summary *s, struct finding *f, struct bu
 	buf_printf(text, " ended %.15s[%d].", p->name, p->pid);
 }
 
+/* Where there was never free space, the file system may be one that reports none (/proc, an image). */
 static void put_disk(const struct summary *s, struct finding *f, struct buf *text)
 {
 	const struct acc *free = s->job ? job_acc(s->job, M_HOST_DISK_FREE, 0) : NULL;
 
-	if (!free || free->min >= DISK_FULL_BYTES)
+	if (!free || free->min >= DISK_FULL_BYTES || free->max < DISK_FULL_BYTES)
 		return;
 	finding_evidence(f, "disk_free_bytes", (double) free->min);
 	buf_str(text, " The file system of the working directory was full.");
+}
+
+/* Limits of single processes, which apply long before memory is short. True if there is one. */
+static bool put_rlimits(const struct facts *f, struct buf *text)
+{
+	const struct {
+		struct maybe limit;
+		const char *of;
+	} limits[] = {
+		{ f->vm_limit_bytes, "address space" },
+		{ f->data_limit_bytes, "data segment" },
+	};
+	char number[UNITS_LEN];
+	bool any = false;
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		if (!limits[i].limit.known)
+			continue;
+		buf_printf(text, "; a limit of %s on the %s of a process applies",
+			units_bytes(limits[i].limit.value, UNITS_IEC, number), limits[i].of);
+		any = true;
+	}
+	return any;
 }
 
 /* Whether memory may be the cause. */
@@ -130,13 +175,10 @@ static void put_memory(const struct summary *s, struct finding *f, struct buf *t
 		!was_counted                                                                     ? ""
 		: s->oom_kills.value > 0 || (!s->oom_kills.known && s->host_oom_kills.value > 0) ? ""
 												 : ", and the kernel killed no process for lack of it");
-	if (s->facts->vm_limit_bytes.known)
-		buf_printf(text, "; a limit of %s on the address space of a process applies",
-			units_bytes(s->facts->vm_limit_bytes.value, UNITS_IEC, number));
-	buf_str(text, (double) peak.value < (double) limit.value * FAR_PERCENT / 100 &&
-				      !s->facts->vm_limit_bytes.known
-			      ? ": it is not the likely cause."
-			      : ".");
+	if (!put_rlimits(s->facts, text) &&
+		(double) peak.value < (double) limit.value * FAR_PERCENT / 100)
+		buf_str(text, ": it is not the likely cause");
+	buf_str(text, ".");
 }
 
 bool rule_failed(const struct known_of_run *k, struct finding *f, struct buf *text)

@@ -60,8 +60,8 @@ static void fill_group(const struct summary *s, uint64_t at_ns, struct maybe job
 	const struct maybe all = value_near(s, M_JOB_LIMIT_UNRECLAIMABLE, at_ns),
 			   anon = value_near(s, M_JOB_ANON, at_ns);
 	const int64_t shmem = value_near(s, M_JOB_LIMIT_SHMEM, at_ns).value;
-	const bool is_alone = s->facts->cgroup_exclusive.value == 1;
-	/* of a shared cgroup it is not read, and is counted with the others */
+	const bool is_alone = summary_limit_is_own(s);
+	/* where others share the limit it is not read, and is counted with them */
 	const int64_t kernel = is_alone ? value_near(s, M_JOB_CGROUP_KERNEL, at_ns).value : 0;
 	const int64_t cache = value_near(s, M_JOB_CGROUP_FILE, at_ns).value;
 	const int64_t of_processes = larger(all.value - shmem - kernel, 0);

@@ -217,11 +217,17 @@ static enum oom_sign oom_sign_of(const struct summary *s)
 	return machine_ran_out(s) || percent_of_limit(s) >= OOM_PERCENT ? SUSPECTED : NO_SIGN;
 }
 
+/* Main, or a descendant; without exit records a shell's status says so. */
+static bool some_was_killed(const struct summary *s)
+{
+	return killed_one(s).process || main_was_killed(s) || ending_of(s).code == 128 + SIGKILL;
+}
+
 bool memory_may_have_ended_it(const struct summary *s)
 {
 	const enum oom_sign sign = oom_sign_of(s);
 
-	return sign != NO_SIGN && !(sign == NEARBY && log_names_others_only(s));
+	return sign != NO_SIGN && !(sign == NEARBY && (log_names_others_only(s) || !some_was_killed(s)));
 }
 
 static void machine_count(const struct summary *s, struct buf *text)

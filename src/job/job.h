@@ -35,9 +35,16 @@ struct acc {
 	uint64_t span_ns;
 	/* memory of a GPU: time in which it was known but the job's part of it was not */
 	uint64_t unlisted_ns;
-	/* memory of a GPU that belongs to no visible process: largest rise above an earlier value */
+	/* largest rise above an earlier value, of the metrics of acc_has_rise */
 	int64_t rise;
 };
+
+/* Memory of a GPU that belongs to no visible process, and shared memory of the machine: what was there
+ * before the run is not the job's, and it may fall during the run. */
+static inline bool acc_has_rise(enum metric metric)
+{
+	return metric == M_GPU_UNATTRIBUTED_MEM || metric == M_HOST_SHMEM;
+}
 
 /* The facts of the run: one field per row of facts.def. */
 struct facts {

@@ -90,7 +90,7 @@ void acc_apply(const struct job *job, struct acc *acc, const struct reading *r, 
 		}
 		return;
 	}
-	if (r->metric == M_GPU_UNATTRIBUTED_MEM && acc->n > 0 && r->max - acc->min > acc->rise)
+	if (acc_has_rise((enum metric) r->metric) && acc->n > 0 && r->max - acc->min > acc->rise)
 		acc->rise = r->max - acc->min;
 	if (is_gauge)
 		gauge_apply(acc, r, frame);

@@ -76,7 +76,7 @@ static int put_acc(struct store *s, const struct wire_acc *a)
 	(void) sqlite3_bind_double(st, 11, a->acc.sum);
 	store_bind_time(st, 12, a->acc.span_ns);
 	store_bind_if(st, 13, a->metric == M_GPU_MEM, (int64_t) a->acc.unlisted_ns);
-	store_bind_if(st, 14, a->metric == M_GPU_UNATTRIBUTED_MEM, a->acc.rise);
+	store_bind_if(st, 14, acc_has_rise(a->metric), a->acc.rise);
 	return store_step(s, st);
 }
 

@@ -400,7 +400,9 @@ static void count_sample(struct sampler *s, uint64_t now)
 {
 	const uint64_t interval = s->options.interval_ns;
 	const uint64_t awake = clock_awake_ns(), gap = now - s->last_sample_ns;
-	const char *cause = sampler_gap_cause(gap, awake - s->last_awake_ns, s->was_continued);
+	const char *cause = gap > GAP_INTERVALS * interval && gap > gap_least_ns
+				    ? sampler_gap_cause(gap, awake - s->last_awake_ns, s->was_continued)
+				    : NULL;
 
 	s->n_samples++;
 	if (now > s->due_ns && now - s->due_ns > interval)
@@ -411,7 +413,7 @@ static void count_sample(struct sampler *s, uint64_t now)
 		s->longest_gap_ns = gap;
 		s->longest_gap_cause = cause;
 	}
-	if (gap > GAP_INTERVALS * interval && gap > gap_least_ns)
+	if (cause)
 		note_gap(s, now, gap, cause);
 	s->last_sample_ns = now;
 	s->last_awake_ns = awake;

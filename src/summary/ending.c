@@ -74,6 +74,25 @@ bool ended_badly(const struct summary *s)
 	       (end.outcome == OUTCOME_EXIT && end.code != 0);
 }
 
+/* The kernel killed main, not descendants alone. */
+static bool killed_main(const struct incident *incident)
+{
+	bool is_main = false;
+
+	for (size_t i = 0; i < incident->n_processes; i++)
+		is_main |= incident->processes[i].killed && incident->processes[i].process->is_main;
+	return is_main;
+}
+
+const char *out_of_memory_words(const struct summary *s)
+{
+	if (s->oom_killed)
+		return killed_main(&s->incident) ? ": out of memory, the kernel ended it"
+						 : ": out of memory, the kernel killed a process";
+	return s->lost ? ": the recording breaks off close to the memory limit, the kernel may have killed the job and hiwater for lack of memory"
+		       : ": out of memory is suspected";
+}
+
 bool finding_is_repeated(const struct summary *s, const struct finding *f)
 {
 	return s->incident.what && s->incident.is_kill && f->fired && strcmp(f->code, "out-of-memory") == 0;

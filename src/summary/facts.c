@@ -367,7 +367,8 @@ static void unreclaimable(struct maker *m)
 		(void) add(m,
 			FACT(FACTS_RAM, FACT_RAM_OTHER, "not" NB "reclaimable",
 				"memory in the cgroup that cannot be reclaimed, peak", FACT_BYTES,
-				s->unreclaimable_peak, .of = s->facts->limit_bytes, .of_words = "limit"));
+				s->unreclaimable_peak, .of = s->facts->limit_bytes, .of_words = "limit",
+				.words = summary_limit_is_own(s) ? NULL : " (all" NB "processes" NB "of" NB "the" NB "group)"));
 }
 
 /* "address space 780 MiB of 781 limit (100 %) (python3[5001])" */
@@ -860,13 +861,9 @@ static void grew(struct maker *m, const struct incident *s)
 
 static void out_of_memory(struct maker *m, const struct incident *s)
 {
-	const bool is_counted = m->s->oom_killed;
-
 	(void) add(m,
 		FACT(FACTS_INCIDENT, FACT_INCIDENT, "at", "event after", FACT_NS, known((int64_t) s->at_ns),
-			.words = is_counted    ? ": out of memory, the kernel ended it"
-				 : !m->s->lost ? ": out of memory is suspected"
-					       : ": the recording breaks off close to the memory limit, the kernel may have killed the job and hiwater for lack of memory"));
+			.words = out_of_memory_words(m->s)));
 	killed(m, s);
 	filled(m, s);
 	grew(m, s);

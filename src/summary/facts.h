@@ -150,6 +150,9 @@ bool ended_badly(const struct summary *s);
 /* "SIGKILL"; "signal 40" (in buf) for one without a name. */
 const char *figure_signal(int signal, char buf[UNITS_LEN]);
 
+/* The words after the time of an incident that is out of memory. Static. */
+const char *out_of_memory_words(const struct summary *s);
+
 /* True if the incident report says all that the finding does: out of memory is reported once. */
 bool finding_is_repeated(const struct summary *s, const struct finding *f);
 

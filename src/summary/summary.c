@@ -233,7 +233,7 @@ static void cgroup_figures(const struct job *job, struct summary *s)
 	s->cgroup_file_at_peak = file_at_peak(job, s);
 }
 
-/* A rise from the least value on: what was there before the run is not the job's. */
+/* A rise above an earlier value: what was there before the run is not the job's. */
 static void shmem_figures(const struct job *job, struct summary *s)
 {
 	const struct acc *machine = job_acc(job, M_HOST_SHMEM, 0),
@@ -243,7 +243,7 @@ static void shmem_figures(const struct job *job, struct summary *s)
 		s->shmem_peak = most_of(job, M_JOB_CGROUP_SHMEM);
 	s->shmem_at_most = !s->shmem_peak.known;
 	if (s->shmem_at_most && machine)
-		s->shmem_peak = known(machine->max - machine->min);
+		s->shmem_peak = known(machine->rise);
 	if (limit) {
 		s->unreclaimable_peak = known(limit->max);
 		s->unreclaimable_at_ns = known((int64_t) limit->max_at_ns);
@@ -277,6 +277,13 @@ static struct maybe iowait(const struct job *job)
 		whole += risen(job, parts[i]).value;
 	return part.known && whole > 0 ? known((int64_t) ((double) part.value / (double) whole * 1e6))
 				       : UNKNOWN;
+}
+
+bool summary_limit_is_own(const struct summary *s)
+{
+	const struct maybe is_own = s->facts->limit_is_own; /* older recordings lack it */
+
+	return s->facts->cgroup_exclusive.value == 1 && (!is_own.known || is_own.value == 1);
 }
 
 int summary_make(struct job *job, struct summary *ret)

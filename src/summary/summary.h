@@ -170,6 +170,11 @@ bool summary_shows_shmem(const struct summary *s);
 /* Computes the summary of the job in its present state. findings, incident and request stay empty. Returns 0 or
  * -ENOMEM. */
 int summary_make(struct job *job, struct summary *ret);
+/* The upper bound of the combined RAM, for pictures, which have no other figure of the summary. */
+struct maybe summary_ram_most(const struct job *job);
+/* True if the memory limit of facts->limit_bytes counts this job alone: it has the cgroup to itself, and
+ * the limit is not of a group above. */
+bool summary_limit_is_own(const struct summary *s);
 /* A metric's largest value, its mean over time, the increase of a counter; id: 0 for host and job,
  * else a GPU or a process on one. */
 struct maybe summary_most(const struct summary *summary, enum metric metric, uint32_t id);

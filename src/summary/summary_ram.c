@@ -268,3 +268,11 @@ void summary_ram(const struct job *job, struct summary *summary)
 	forget_mean(f, &summary->descendants);
 	forget_mean(f, &summary->combined);
 }
+
+struct maybe summary_ram_most(const struct job *job)
+{
+	struct summary s = { .job = job, .facts = job_facts_const(job) };
+
+	summary_ram(job, &s);
+	return s.combined.high;
+}

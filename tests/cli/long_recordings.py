@@ -47,7 +47,9 @@ def make(hiwater, path, hours=24, processes=8, burst_at=54321):
         windows(db, "process_sample", n, ids, PROCESS)
         db.execute("UPDATE process SET ended = ?, born = 0", (n * SECOND,))
         db.execute("UPDATE meta SET value = ? WHERE key IN ('ended_ns', 'last_ns')", (n * SECOND,))
-        db.execute("UPDATE summary SET max = ?, max_at = ? WHERE entity = 'job' AND metric = 'ram'", (30 * GIB, burst_at * SECOND))
+        db.execute("UPDATE summary SET max = ?, max_at = ? WHERE entity = 'job' AND metric IN ('ram', 'ram_high')",
+                   (30 * GIB, burst_at * SECOND))
+        db.execute("DELETE FROM meta WHERE key IN ('ram_low_bytes', 'ram_peak_bytes', 'ram_high_bytes')")
     db.close()
 
 

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 import stress_jobs
-from cli_helpers import HIWATER, ROOT, ended, processes, state_of, wait_for
+from cli_helpers import DEADLINE, HIWATER, ROOT, ended, processes, state_of, wait_for
 from stress_jobs import (STATUS, accumulators, check_integrity, child_of, figures, finish, line_of, meta, opened,
                          query, shown, valid, value, wait_recorded, warnings_of)
 
@@ -426,3 +426,21 @@ def test_marks_are_in_every_summary(tool, killed):
     text = tool.run("show", "--plain", "x.hiw").stdout
     assert [int(n) for n in re.findall(r"^mark after [\d.]+ \w+: step (\d+)$", text, re.M)] == list(range(48, 58))
     assert "marks: 57, of which the last 10 follow\n" in text
+
+
+def test_shared_memory_that_others_release_is_no_rise(tool):
+    """Without a cgroup of its own, the job's shared memory is at most the rise of the machine's during the run."""
+    path, ready, go = tool.folder / "run.hiw", tool.folder / "ready", tool.folder / "go"
+    held = os.memfd_create("held")
+    for _ in range(200):
+        os.write(held, b"x" * (1 << 20))
+    process = tool.start("run", "--summary", "none", "--json", "s.json", "-o", path, "--", "sh", "-c",
+                         f"touch {ready}; while [ ! -e {go} ]; do sleep 0.05; done; sleep 0.3")
+    wait_for(ready.exists, "the job runs")
+    wait_recorded(path)
+    os.close(held)
+    go.touch()
+    assert process.wait(timeout=DEADLINE) == 0, process.stderr.read()
+    ram = json.loads((tool.folder / "s.json").read_text(encoding="utf-8"))["ram"]
+    assert ram["shmem"]["peak_bytes"] < 150 << 20
+    assert json.loads(tool.run("show", "--json", path).stdout)["ram"] == ram

@@ -248,6 +248,23 @@ def test_a_burst_is_drawn_where_it_was(tmp_path):
         assert [mean >> 20 for mean, high in rows if high > 300 << 20 and mean < 150 << 20] == []
 
 
+def test_no_ram_is_drawn_above_its_upper_bound(tmp_path):
+    """A sample may estimate more than a later pass proves."""
+    tool = Tool(tmp_path)
+    done = tool.run("run", "--summary", "none", "-o", "run.hiw", "--", "sh", "-c", "sleep 1.3 & sleep 1.2; wait")
+    assert done.returncode == 0, done.stderr
+    high = json.loads(tool.run("show", "--json", "run.hiw").stdout)["ram"]["combined"]["high_bytes"]
+    with sqlite3.connect(tmp_path / "run.hiw") as db:
+        for name, columns in (("job_sample", ("ram", "ram_max", "ram_high", "ram_high_max")), ("job_recent", ("ram", "ram_high"))):
+            db.execute(f"UPDATE {name} SET " + ", ".join(f"{column} = 3 * {column}" for column in columns))
+    db.close()
+    run = payload(page_of(tool, "run.hiw"))["runs"][0]
+    for name in ("ram", "ram_high"):
+        shown = column(table(run, "job"), name)
+        assert high * 0.99 < max(v for v in shown["high"] if v is not None) <= high + shown["step"]
+        assert max(v for v in shown["mean"] if v is not None) <= high + shown["step"]
+
+
 # ---- long runs ----
 
 def test_a_thread_never_takes_more_than_a_processor(tmp_path):

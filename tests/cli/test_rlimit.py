@@ -46,6 +46,16 @@ def test_a_job_that_fails_at_its_limit(tool, option, key, words_of_it):
     assert finding(summary, "failed")
 
 
+@pytest.mark.parametrize("option,of", [("v", "address space"), ("d", "data segment")])
+def test_one_allocation_beyond_the_limit(tool, option, of):
+    """RAM stays small: the limit of the process, not the machine's memory, is the one to name."""
+    done, summary = limited(tool, {option: 300000}, sys.executable, "-c", "x = bytearray(10 ** 9)")
+    assert done.returncode == 1 and "MemoryError" in done.stderr
+    message = finding(summary, "failed")["message"]
+    assert f"; a limit of 293 MiB on the {of} of a process applies." in message, message
+    assert "not the likely cause" not in message
+
+
 def test_the_address_space_is_exact_enough_to_judge(tool):
     """Its size is read with each sample, and resident pages are part of it."""
     done, summary = limited(tool, {"v": 800000}, sys.executable, "-c", GROW)

@@ -112,7 +112,8 @@ static int put_acc(struct putting *p, sqlite3_stmt *st)
 		!reader_time(st, 11, &acc.span_ns) || !isfinite(acc.sum))
 		return 0;
 	(void) reader_time(st, 12, &acc.unlisted_ns); /* missing in older recordings, like rise */
-	acc.rise = reader_int_or(st, 13, 0);
+	/* Older recordings lack that of shared memory: then at most this. */
+	acc.rise = reader_int_or(st, 13, metric == M_HOST_SHMEM && acc.max > acc.min ? acc.max - acc.min : 0);
 	return job_restore_acc(p->job, (enum metric) metric, id, &acc);
 }
 

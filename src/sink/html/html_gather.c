@@ -555,8 +555,30 @@ void html_gather_frame(struct html_gather *g, const struct frame *frame)
 		keep_small(g);
 }
 
+/* A later PSS pass may prove that samples estimated too much. */
+static void cap_ram(struct html_gather *g)
+{
+	static const enum metric capped[] = { M_JOB_RAM, M_JOB_RAM_HIGH };
+	const struct maybe most = summary_ram_most(g->job);
+	const struct html_table *t = &g->tables[TABLE_JOB];
+
+	for (size_t i = 0; most.known && i < sizeof(capped) / sizeof(capped[0]); i++) {
+		const int16_t place = t->place[capped[i]];
+
+		for (size_t row = 0; place >= 0 && row < t->n; row++) {
+			struct html_cell *cell = &t->columns[place].cells[row];
+
+			cell->low = fmin(cell->low, (double) most.value);
+			cell->mean = fmin(cell->mean, (double) most.value);
+			cell->high = fmin(cell->high, (double) most.value);
+		}
+	}
+}
+
 int html_gather_end(struct html_gather *g)
 {
+	if (g->error == 0)
+		cap_ram(g);
 	keep_small(g);
 	return g->error;
 }

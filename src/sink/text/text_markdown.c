@@ -77,28 +77,60 @@ static void heading(struct text *t, struct buf *out)
 		t->f->version ? t->f->version : "");
 }
 
-/* "RAM peak | 22.4 GiB of 64.0 requested (35 %) exact (VmHWM)" */
-static void table(struct text *t, struct buf *out)
+static void row(struct text *t, struct buf *title, struct buf *words, struct buf *out)
 {
-	(void) buf_str(out, "| | |\n| --- | --- |\n");
+	if (title->len > 0 && title->data[0] >= 'a' && title->data[0] <= 'z')
+		title->data[0] = (char) (title->data[0] - 'a' + 'A');
+	(void) buf_str(out, "| ");
+	put_text(t, title->error ? "" : title->data, out);
+	(void) buf_str(out, " | ");
+	put_text(t, words->error ? "" : words->data, out);
+	(void) buf_str(out, " |\n");
+	buf_done(title);
+	buf_done(words);
+}
+
+static void rows_of(struct text *t, enum fact_group first, enum fact_group last, struct buf *out)
+{
 	for (size_t i = 0; i < t->facts.n; i++) {
 		const struct fact *f = &t->facts.facts[i];
 		struct buf title = BUF_INIT(4096), words = BUF_INIT(1 << 20);
 
-		if (f->group > FACTS_ENERGY || !f->title)
+		if (f->group < first || f->group > last || !f->title)
 			continue;
 		text_title(t, f, &title);
 		fact_words(f, t->f, t->o, &words);
-		if (title.len > 0 && title.data[0] >= 'a' && title.data[0] <= 'z')
-			title.data[0] = (char) (title.data[0] - 'a' + 'A');
-		(void) buf_str(out, "| ");
-		put_text(t, title.error ? "" : title.data, out);
-		(void) buf_str(out, " | ");
-		put_text(t, words.error ? "" : words.data, out);
-		(void) buf_str(out, " |\n");
-		buf_done(&title);
-		buf_done(&words);
+		row(t, &title, &words, out);
 	}
+}
+
+/* "Request | --mem=2G; memory: 1.2 GiB + 20 %" */
+static void request(struct text *t, struct buf *out)
+{
+	const struct request *r = &t->s->request;
+	struct buf title = BUF_INIT(64), words = BUF_INIT(1 << 16);
+
+	if (!r->made)
+		return;
+	(void) buf_str(&title, "request");
+	if (r->why_not[0]) {
+		(void) buf_printf(&words, "not known: %s", r->why_not);
+	} else {
+		request_line(r, &words);
+		(void) buf_str(&words, words.len > 0 ? "; " : "");
+		request_basis(r, t->o->units, &words);
+	}
+	row(t, &title, &words, out);
+}
+
+/* "RAM peak | 22.4 GiB of 64.0 requested (35 %) exact (VmHWM)", then what led to the end, and what to
+ * request. */
+static void table(struct text *t, struct buf *out)
+{
+	(void) buf_str(out, "| | |\n| --- | --- |\n");
+	rows_of(t, FACTS_RESULT, FACTS_ENERGY, out);
+	rows_of(t, FACTS_INCIDENT, FACTS_INCIDENT, out);
+	request(t, out);
 }
 
 /* The ready-made lines behind a message are code. */

@@ -80,7 +80,10 @@ struct maybe folder_free(int fd)
 {
 	struct statvfs st;
 
-	return fd >= 0 && fstatvfs(fd, &st) == 0 ? maybe_count(0, st.f_bavail, st.f_frsize) : UNKNOWN;
+	/* without a size, or read-only: it always reports 0 */
+	if (fd < 0 || fstatvfs(fd, &st) < 0 || st.f_blocks == 0 || (st.f_flag & ST_RDONLY))
+		return UNKNOWN;
+	return maybe_count(0, st.f_bavail, st.f_frsize);
 }
 
 struct maybe folder_used(int fd)

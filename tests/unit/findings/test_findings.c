@@ -180,6 +180,7 @@ static void test_out_of_memory_on_the_machine(void **state)
 /* In a shared cgroup, another process may have been killed. */
 static void test_out_of_memory_nearby(void **state)
 {
+	struct request_run run;
 	struct made m;
 
 	(void) state;
@@ -190,6 +191,16 @@ static void test_out_of_memory_nearby(void **state)
 	assert_says(
 		finding_of(&m, "out-of-memory")->message, "in the job's cgroup, which other processes share");
 	assert_null(strstr(finding_of(&m, "out-of-memory")->message, "solver"));
+	/* SIGKILL ended no process of the job: it was another's. */
+	m.f->exit_status = known(1 << 8);
+	assert_false(memory_may_have_ended_it(&m.s));
+	request_run_of(&m.s, &run);
+	assert_false(run.memory.at_limit);
+	assert_true(fires(&m, "failed"));
+	m.f->exit_status = known(137 << 8); /* a shell reports it */
+	assert_true(memory_may_have_ended_it(&m.s));
+	request_run_of(&m.s, &run);
+	assert_true(run.memory.at_limit);
 	made_done(&m);
 }
 
@@ -363,6 +374,7 @@ static void test_failed(void **state)
 		.name = "worker",
 		.start_ns = 2,
 		.ended = true,
+		.ended_ns = (uint64_t) SECONDS(38),
 		.status_known = true,
 		.status = SIGSEGV };
 
@@ -375,6 +387,11 @@ static void test_failed(void **state)
 	assert_says(finding_of(&m, "failed")->message, "exit status 1. Memory reached 413 MiB, 0.6 % of what");
 	assert_says(finding_of(&m, "failed")->message, "the kernel killed no process for lack of it");
 	assert_says(finding_of(&m, "failed")->message, "not the likely cause");
+	m.f->data_limit_bytes = known(MIB(293));
+	assert_says(judged(&m, "failed", NULL)->message,
+		"; a limit of 293 MiB on the data segment of a process applies.");
+	assert_null(strstr(finding_of(&m, "failed")->message, "not the likely cause"));
+	m.f->data_limit_bytes = UNKNOWN;
 	m.f->exit_status = known(127 << 8);
 	assert_says(judged(&m, "failed", NULL)->message, "a command was not found");
 	m.f->exit_status = known(139 << 8);
@@ -382,8 +399,18 @@ static void test_failed(void **state)
 	m.f->exit_status = known(SIGTERM);
 	assert_says(judged(&m, "failed", NULL)->message, "SIGTERM (sent by a user or a scheduler");
 	assert_int_equal(job_restore_process(m.job, &worker), 0);
-	assert_says(judged(&m, "failed", NULL)->message, "SIGSEGV (an invalid memory access) ended worker[5002]");
-	made_counter(&m, M_HOST_DISK_FREE, 0, 0);
+	assert_null(strstr(judged(&m, "failed", NULL)->message, "worker")); /* 3 s before the end */
+	worker.id = 3;
+	worker.start_ns = 3;
+	worker.pid = 5003;
+	worker.ended_ns = (uint64_t) SECONDS(41);
+	assert_int_equal(job_restore_process(m.job, &worker), 0);
+	assert_says(judged(&m, "failed", NULL)->message, "SIGSEGV (an invalid memory access) ended worker[5003]");
+	m.f->main_ended_ns = known(SECONDS(40.5)); /* main ended first */
+	assert_null(strstr(judged(&m, "failed", NULL)->message, "worker"));
+	made_counter(&m, M_HOST_DISK_FREE, 0, 0); /* as a read-only image reports */
+	assert_null(strstr(judged(&m, "failed", NULL)->message, "working directory"));
+	made_counter(&m, M_HOST_DISK_FREE, 0, GIB(1));
 	assert_says(judged(&m, "failed", NULL)->message, "working directory was full");
 	m.f->stopped_by = known(124);
 	set_text(&m.f->stopped_why, "ram > 1 GiB: 1.2 GiB");

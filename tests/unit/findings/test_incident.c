@@ -473,26 +473,29 @@ static void test_a_small_rise_is_no_growth(void **state)
 	made_done(&m);
 }
 
-/* The limit of a group that other processes share: what they use is not the job's. */
+/* The limit of a group that other processes share, the job's or one above: what they use is not the job's. */
 static void test_others_filled_the_limit(void **state)
 {
-	struct made m;
-
 	(void) state;
-	made_new(&m);
-	made_victim(&m, 1, "python", GIB(1), 2);
-	m.f->limit_bytes = known(GIB(8));
-	m.f->cgroup_exclusive = known(0);
-	made_counter(&m, M_JOB_LIMIT_UNRECLAIMABLE, GIB(7.9), GIB(7.9));
-	made_counter(&m, M_JOB_LIMIT_SHMEM, 0, 0);
-	made_counter(&m, M_JOB_ANON, GIB(0.9), GIB(0.9));
-	made_event(&m, EVENT_OOM, 2, 1, "python");
-	assert_int_equal(incident_make(&m.s, &(struct incident_moment) { .at_ns = SECONDS(2) }), 0);
-	assert_int_equal(m.s.incident.parts[0].fill, FILL_OTHERS);
-	assert_int_equal(m.s.incident.parts[0].bytes, GIB(7.9) - GIB(1));
-	assert_int_equal(m.s.incident.parts[1].fill, FILL_PROCESSES);
-	assert_int_equal(m.s.incident.parts[1].bytes, GIB(1));
-	made_done(&m);
+	for (int above = 0; above < 2; above++) {
+		struct made m;
+
+		made_new(&m);
+		made_victim(&m, 1, "python", GIB(1), 2);
+		m.f->limit_bytes = known(GIB(8));
+		m.f->cgroup_exclusive = known(above);
+		m.f->limit_is_own = known(!above);
+		made_counter(&m, M_JOB_LIMIT_UNRECLAIMABLE, GIB(7.9), GIB(7.9));
+		made_counter(&m, M_JOB_LIMIT_SHMEM, 0, 0);
+		made_counter(&m, M_JOB_ANON, GIB(0.9), GIB(0.9));
+		made_event(&m, EVENT_OOM, 2, 1, "python");
+		assert_int_equal(incident_make(&m.s, &(struct incident_moment) { .at_ns = SECONDS(2) }), 0);
+		assert_int_equal(m.s.incident.parts[0].fill, FILL_OTHERS);
+		assert_int_equal(m.s.incident.parts[0].bytes, GIB(7.9) - GIB(1));
+		assert_int_equal(m.s.incident.parts[1].fill, FILL_PROCESSES);
+		assert_int_equal(m.s.incident.parts[1].bytes, GIB(1));
+		made_done(&m);
+	}
 }
 
 /* Neither the size of the victim nor anything else is presented as a limit that was not read. */

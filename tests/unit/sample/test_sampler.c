@@ -92,6 +92,8 @@ static void a_long_silence_is_a_gap(void **state)
 	rig_make(&r);
 	rig_start(&r, main.pid);
 	steps(&r, 1);
+	sampler_cost(r.s);
+	assert_null(facts_of(&r)->longest_gap_cause);
 	wait_for(2100 * MS);
 	steps(&r, 1);
 	assert_int_equal(r.n_gaps, 1);

@@ -37,6 +37,40 @@ static void test_markdown(void **state)
 	made_done(&m);
 }
 
+/* A kill is reported by the incident alone, which has rows of its own; so has the request. */
+static void test_markdown_of_a_killed_job(void **state)
+{
+	struct buf out = BUF_INIT(1 << 16);
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	made_process(&m, 1, "sh", MIB(2), true);
+	made_process(&m, 2, "sol|ver", MIB(413), true);
+	m.s.oom_killed = true;
+	m.s.incident = (struct incident) {
+		.what = strdup("out of memory: the kernel killed sol|ver[5002]"),
+		.at_ns = SECONDS(40),
+		.memory = true,
+		.is_kill = true,
+		.is_group_limit = true,
+		.limit = known(MIB(413)),
+		.processes = { { .process = job_process(m.job, 1), .bytes = MIB(413), .killed = true } },
+		.n_processes = 1,
+		.advice = strdup("Give it more."),
+	};
+	assert_int_equal(findings_make(&m.s, NULL), 0);
+	assert_int_equal(sink_summary(SINK_MARKDOWN, &m.s, &usual, &out), 0);
+	assert_non_null(strstr(out.data,
+		"| Event after | 40 s: out of memory, the kernel killed a process |\n"
+		"| Killed | sol\\|ver\\[5002\\], 413 MiB |\n"
+		"| Filled, limit of the cgroup | 413 MiB |\n"));
+	assert_non_null(strstr(out.data, "| Try | Give it more. |\n| Request | #SBATCH --mem="));
+	assert_null(strstr(out.data, "`out-of-memory`"));
+	buf_done(&out);
+	made_done(&m);
+}
+
 static void test_a_note_is_shown(void **state)
 {
 	struct buf out = BUF_INIT(1 << 16);
@@ -60,6 +94,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_markdown),
+		cmocka_unit_test(test_markdown_of_a_killed_job),
 		cmocka_unit_test(test_a_note_is_shown),
 	};
 

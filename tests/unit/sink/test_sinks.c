@@ -497,7 +497,10 @@ static void test_limits_are_shown(void **state)
 	assert_true(text_has(&m, "address space at least 780 MiB (python3[5001]) of 781 limit (100 %)"));
 	assert_true(text_has(&m, "limit on resident size 1.00 GiB (RLIMIT_RSS, which Linux ignores)"));
 	assert_true(text_has(&m, "tmpfs and shared memory 551 MiB"));
+	assert_true(text_has(&m, "limit (94 %)\n          (all processes of the group)\n"));
+	m.f->cgroup_exclusive = m.f->limit_is_own = known(1);
 	assert_true(text_has(&m, "not reclaimable 960 MiB of 1.00 GiB limit (94 %)"));
+	assert_false(text_has(&m, "all processes of the group"));
 	m.s.shmem_at_most = true;
 	assert_true(text_has(&m, "tmpfs and shared memory at most 551 MiB (system-wide)"));
 	m.s.shmem_peak = known(MIB(15)); /* of everybody: says little */

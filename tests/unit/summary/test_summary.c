@@ -252,6 +252,24 @@ static void test_shared_memory(void **state)
 	summary_done(&s);
 }
 
+/* Shared memory that others release during the run is no rise. */
+static void test_shared_memory_that_falls(void **state)
+{
+	static const int levels[] = { 700, 100, 150, 60 };
+	struct rig *r = *state;
+	struct summary s;
+
+	main_starts(r);
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+		say(r, M_HOST_SHMEM, 0, levels[i] * MB);
+		tick(r);
+	}
+	s = summary_of(r);
+	assert_true(s.shmem_at_most);
+	assert_int_equal(s.shmem_peak.value, 50 * MB);
+	summary_done(&s);
+}
+
 static void test_the_machine(void **state)
 {
 	struct rig *r = *state;
@@ -285,6 +303,7 @@ int main(void)
 		RIG_TEST(test_the_cgroup_counts_only_if_it_is_the_jobs),
 		cmocka_unit_test(test_page_cache_is_the_remainder),
 		RIG_TEST(test_shared_memory),
+		RIG_TEST(test_shared_memory_that_falls),
 		RIG_TEST(test_the_machine),
 	};
 

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
+#include "source/host/folders.h"
 #include "source/host/mountinfo.h"
 #include "source/host/parse.h"
 
@@ -474,6 +475,17 @@ static void free_space_is_that_of_the_folder(void **state)
 	root_done(&root);
 }
 
+/* It reports 0 bytes of 0: nothing is full. */
+static void a_file_system_without_a_size_has_no_free_space(void **state)
+{
+	(void) state;
+	const int fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_false(folder_free(fd).known);
+	assert_int_equal(close(fd), 0);
+}
+
 static void a_network_file_system_is_not_asked(void **state)
 {
 	(void) state;
@@ -631,6 +643,7 @@ int main(void)
 		cmocka_unit_test(a_mount_that_comes_and_goes_is_seen),
 		cmocka_unit_test(free_space_is_that_of_the_folder),
 		cmocka_unit_test(a_network_file_system_is_not_asked),
+		cmocka_unit_test(a_file_system_without_a_size_has_no_free_space),
 		cmocka_unit_test(this_machine_adds_up),
 		cmocka_unit_test(a_steady_read_opens_and_keeps_nothing),
 		cmocka_unit_test(every_host_metric_is_probed),
