@@ -584,6 +584,18 @@ int64_t hwi_recorder_processes_left(const struct hiw_recorder *r)
 	return cgroup_processes_left(&r->root);
 }
 
+void hwi_recorder_raised(struct hiw_recorder *r, const char *type)
+{
+	enum {
+		TYPE_MOST = 200
+	};
+	char kept[TYPE_MOST + 1];
+
+	(void) snprintf(kept, sizeof(kept), "%s", type);
+	if (!r->ended)
+		(void) job_set_text(&job_facts(sampler_job(r->sampler))->raised, kept);
+}
+
 bool hwi_recorder_keep(struct hiw_recorder *r)
 {
 	if (r->ended && r->record)

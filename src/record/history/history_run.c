@@ -10,7 +10,7 @@
 
 /* The keys of table meta that a listing needs. */
 struct listed {
-	char *name, *command, *note, *scheduler, *scheduler_job;
+	char *name, *command, *note, *raised, *scheduler, *scheduler_job;
 	struct maybe started_wall_ns, ended_ns, last_ns, exit_status, pinned, reaped_user_ns,
 		reaped_system_ns;
 };
@@ -23,6 +23,7 @@ static const struct {
 	{ "name", true, offsetof(struct listed, name) },
 	{ "command", true, offsetof(struct listed, command) },
 	{ "note", true, offsetof(struct listed, note) },
+	{ "raised", true, offsetof(struct listed, raised) },
 	{ "scheduler", true, offsetof(struct listed, scheduler) },
 	{ "scheduler_job", true, offsetof(struct listed, scheduler_job) },
 	{ "started_wall_ns", false, offsetof(struct listed, started_wall_ns) },
@@ -141,6 +142,7 @@ static void fill(struct replay *replay, struct listed *facts, struct history_ent
 	e->name = facts->name ? facts->name : strdup("");
 	e->command = facts->command ? facts->command : strdup("");
 	e->note = facts->note ? facts->note : strdup("");
+	e->raised = facts->raised ? facts->raised : strdup("");
 	e->complete = facts->ended_ns.known;
 	e->wall_ns = e->complete ? facts->ended_ns.value : facts->last_ns.value;
 	if (facts->started_wall_ns.value > 0)
@@ -169,7 +171,7 @@ int history_entry_read(const char *path, struct history_entry *ret)
 	free(facts.scheduler);
 	free(facts.scheduler_job);
 	e.path = strdup(path);
-	if (!e.path || !e.name || !e.command || !e.note) {
+	if (!e.path || !e.name || !e.command || !e.note || !e.raised) {
 		history_entry_done(&e);
 		return -ENOMEM;
 	}
@@ -183,5 +185,6 @@ void history_entry_done(struct history_entry *entry)
 	free(entry->name);
 	free(entry->command);
 	free(entry->note);
+	free(entry->raised);
 	*entry = (struct history_entry) { 0 };
 }
