@@ -598,6 +598,7 @@ struct hiw_entry {
 	struct hiw_maybe peak_bytes; /* combined RAM */
 	uint64_t file_bytes;
 	const char *note;            /* "": none */
+	const char *raised;          /* type of the exception that left the block (Python); "": none */
 };
 /* Calls see for each run in the history, the oldest first; see returns false to stop. */
 HIW_API int hiw_history(

@@ -27,7 +27,7 @@ import sys
 import time
 
 from ._errors import Error
-from ._live import amount, duration, number, run_lines
+from ._live import amount, cores, duration, number, run_lines
 from ._run import Run, _finished
 
 TYPE_CHECKING = False
@@ -139,7 +139,7 @@ def cell_line(label: str, phase: PhaseSummary) -> str:
         if share is not None:
             parts.append(f"GPU {'SM active' if phase.gpu.sm_active_mean is not None else 'busy'} {number(share * 100)} %")
     if phase.cpu_s is not None and phase.wall_s and phase.wall_s >= LEAST_CPU_S:
-        parts.append(f"CPU {number(phase.cpu_s / phase.wall_s)} cores")
+        parts.append(f"CPU {cores(phase.cpu_s / phase.wall_s)} cores")
     if phase.energy.gpu_j:
         parts.append(f"GPU energy {number(phase.energy.gpu_j)} J")
     return "   ".join(parts)
@@ -326,7 +326,7 @@ class Magic:
         (run, wants), self.cell = self.cell, None
         self.cells, self.last_cell = [*self.cells, run][-CELLS_MOST:], (run, None)
         if exception is not None:
-            run.oom(exception)
+            run._fail(exception)
         has_chart = run._live is not None
         run.stop()
         text = run_lines(run.summary)

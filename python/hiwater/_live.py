@@ -70,10 +70,23 @@ def amount(*values: Optional[int]) -> str:
 
 
 def duration(seconds: float) -> str:
+    """As the command writes it: "30 ms", "1.44 s"; from a minute on a clock, "2:05"."""
     whole = int(seconds)
+    unit, by = ("s", 1.0) if seconds >= 0.9995 or seconds <= 0 else ("ms", 1e3) if seconds >= 0.9995e-3 else ("us", 1e6)
     if whole >= 3600:
         return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
-    return f"{whole // 60}:{whole % 60:02}" if whole >= 60 else f"{seconds:.1f} s"
+    return f"{whole // 60}:{whole % 60:02}" if whole >= 60 else f"{_brief(seconds * by)} {unit}"
+
+
+def _brief(value: float) -> str:
+    """Three digits without zeros at the end."""
+    text = number(value)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def cores(value: float) -> str:
+    """As the command writes it: "2", "1.90", "0.02", "<0.01"."""
+    return f"{value:.0f}" if value == int(value) else "<0.01" if value < 0.01 else f"{value:.2f}" if value < 9.995 else number(value)
 
 
 def html(svg: str, text: str) -> str:
@@ -168,7 +181,7 @@ def run_lines(summary: Any) -> str:
             parts.append(f"{device_label(summary, device)} peak {amount(peak)}")
     more = []
     if summary.cpu_s is not None and summary.wall_s:
-        more.append(f"CPU {number(summary.cpu_s / summary.wall_s)} cores")
+        more.append(f"CPU {cores(summary.cpu_s / summary.wall_s)} cores")
     more += busy_parts(summary)
     if summary.data_wait_s:
         more.append(f"data wait {duration(summary.data_wait_s)}")

@@ -221,7 +221,7 @@ class Run:
     def __exit__(self, kind: Optional[type[BaseException]], value: Optional[BaseException],
                  traceback: Optional[TracebackType]) -> None:
         if value is not None:
-            self.oom(value)
+            self._fail(value)
         self.stop()
 
     def __call__(self, function: F) -> F:
@@ -437,6 +437,20 @@ class Run:
         except Exception:
             pass  # a string, or an exception without room for it
         return True
+
+    def _fail(self, value: BaseException) -> None:
+        """Reports the exception that ends the run, so that it does not count as succeeded."""
+        self.oom(value)
+        self._raised(value)
+
+    def _raised(self, value: Any) -> None:
+        """value: the exception, or its type. The end of a generator and sys.exit(0) are no failures."""
+        is_type = isinstance(value, type)
+        kind = value if is_type else type(value)
+        if issubclass(kind, GeneratorExit) or (issubclass(kind, SystemExit) and (is_type or value.code in (None, 0))):
+            return
+        if self._channel and self._pid == os.getpid():
+            self._channel.notify("raised " + _messages.text_of(kind.__name__))
 
     def mark(self, text: str) -> None:
         """Records a mark at this instant. A text over 4096 bytes is dropped, and `warnings` says
@@ -675,6 +689,8 @@ def _at_exit() -> None:
     is_interrupted = isinstance(kind, type) and issubclass(kind, KeyboardInterrupt) and not hasattr(sys, "ps1")
     try:
         for run in list(reversed(_running)):
+            if isinstance(kind, type) and not hasattr(sys, "ps1"):  # an exception ends the program
+                run._raised(kind)
             run._stop(keeps_recording=False)
     finally:
         if is_interrupted:

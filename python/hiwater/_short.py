@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from ._live import amount, busy, device_label, duration, leaf_devices, number
+from ._live import amount, busy, cores, device_label, duration, leaf_devices, number
 from ._plot import is_drawn
 
 TYPE_CHECKING = False
@@ -33,6 +33,7 @@ def headline(summary: Any) -> str:
     name = summary.run.name or " ".join(summary.command) or "hiwater"
     end = summary.exit
     words = ("killed: out of memory" if end.oom_killed else f"signal {end.signal}" if end.signal else
+             f"raised {end.raised}" if end.raised else
              f"exit {end.code}" if end.code is not None else "" if summary.run.complete else "so far")
     parts = [shortened(name, VALUE_MOST // 2), duration(summary.wall_s) if summary.wall_s is not None else "", words]
     return "   ".join(part for part in parts if part)
@@ -51,7 +52,7 @@ def rows(summary: Any) -> Iterator[Row]:
             peak = f"peak {amount(memory.job_peak_bytes)} {memory.method or ''}".rstrip()
             yield device_label(summary, device), ", ".join(filter(None, [peak, busy(device)]))
     if summary.cpu_s is not None and summary.wall_s:
-        yield "CPU", f"{number(summary.cpu_s / summary.wall_s)} cores, {duration(summary.cpu_s)} CPU time"
+        yield "CPU", f"{cores(summary.cpu_s / summary.wall_s)} cores, {duration(summary.cpu_s)} CPU time"
     if summary.data_wait_s:
         yield "Data wait", duration(summary.data_wait_s)
     if summary.energy.gpu_j:

@@ -19,11 +19,12 @@ Value = Union[str, int, float]
 @dataclass(frozen=True)
 class Exit:
     """Exit status of the main process, as in a shell; None if the recorder could not wait for it
-    (attach)."""
+    (attach). `raised` is the type of the exception that left a block or cell."""
 
     code: Optional[int] = None
     signal: Optional[int] = None
     oom_killed: bool = False
+    raised: Optional[str] = None
 
 
 @dataclass(frozen=True)

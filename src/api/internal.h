@@ -24,6 +24,10 @@ bool hwi_recorder_has_children(const struct hiw_recorder *recorder);
  * -ESRCH if it cannot be read. */
 int hwi_recorder_read_hwm(struct hiw_recorder *recorder);
 
+/* An exception of this type left the measured block; at most 200 bytes of it are kept. Call it before
+ * hiw_recorder_end. */
+void hwi_recorder_raised(struct hiw_recorder *recorder, const char *type);
+
 /* After hiw_recorder_end: writes the recording of a run that was too short for the history to path,
  * which must not exist. The file is the caller's to remove; the run does not refer to it. Returns
  * 0, or -errno with text: -ENOENT if the run is recorded elsewhere, has no_record set, or has not

@@ -133,6 +133,28 @@ static int check_options(const struct hiw_options *o, struct err *err)
 	return 0;
 }
 
+/* text with its secrets masked, from malloc; NULL: no memory. */
+static char *masked_copy(const char *text)
+{
+	const size_t size = 2 * strlen(text) + 1; /* "***" may be longer than what it replaces */
+	char *copy = malloc(size);
+
+	if (copy)
+		(void) mask_text(text, copy, size);
+	return copy;
+}
+
+static int mask_name(char **name)
+{
+	char *masked = masked_copy(*name);
+
+	if (!masked)
+		return -ENOMEM;
+	free(*name);
+	*name = masked;
+	return 0;
+}
+
 static int copy_options(struct hiw_recorder *r, const struct hiw_options *o)
 {
 	const size_t size = o->size < sizeof(r->options) ? o->size : sizeof(r->options);
@@ -146,7 +168,9 @@ static int copy_options(struct hiw_recorder *r, const struct hiw_options *o)
 	if (o->name)
 		error = expand_rank(o->name, &r->scheduler, &r->name);
 	if (error == 0 && o->note)
-		error = (r->note = strdup(o->note)) ? 0 : -ENOMEM;
+		error = (r->note = masked_copy(o->note)) ? 0 : -ENOMEM;
+	if (error == 0 && r->name)
+		error = mask_name(&r->name);
 	if (error == 0 && o->output)
 		error = expand_rank(o->output, &r->scheduler, &r->output);
 	if (error == 0 && o->cgroup_made)
@@ -558,6 +582,18 @@ int hwi_recorder_spare(struct hiw_recorder *r, const char *path, struct hiw_err 
 int64_t hwi_recorder_processes_left(const struct hiw_recorder *r)
 {
 	return cgroup_processes_left(&r->root);
+}
+
+void hwi_recorder_raised(struct hiw_recorder *r, const char *type)
+{
+	enum {
+		TYPE_MOST = 200
+	};
+	char kept[TYPE_MOST + 1];
+
+	(void) snprintf(kept, sizeof(kept), "%s", type);
+	if (!r->ended)
+		(void) job_set_text(&job_facts(sampler_job(r->sampler))->raised, kept);
 }
 
 bool hwi_recorder_keep(struct hiw_recorder *r)

@@ -375,6 +375,7 @@ static struct hiw_entry entry_of(const struct history_entry *e)
 		.peak_bytes = api_maybe(e->peak_bytes),
 		.file_bytes = e->file_bytes,
 		.note = e->note,
+		.raised = e->raised,
 	};
 }
 

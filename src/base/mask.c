@@ -8,14 +8,17 @@
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Names are split into words at '-', '_' and '.'. A word names a secret if it, or its part from the last
- * capital on ("AccountKey"), is one of these ... */
+/* Names are split into words at '-', '_' and '.'. The last one decides, without numbers behind it
+ * ("API_KEY_1", but not "key_frames"). It names a secret if it, or its part from the last capital on
+ * ("AccountKey"), is one of these ... */
 static const char *const whole[] = { "key", "keys", "pwd", "pass", "pw", "auth", "authorization", "bearer",
 	"cookie" };
-/* ... or if it ends in one of these ("authToken", "mysqlpassword"; but not "tokenizer", "max_tokens"
- * or "monkey"). */
-static const char *const tails[] = { "token", "password", "passwd", "passphrase", "secret", "secrets",
-	"credential", "credentials", "apikey", "accesskey", "secretkey", "privatekey", "authkey" };
+/* ... or if it ends in one of these ("authToken"; but not "tokenizer", "max_tokens" or "monkey"). */
+static const char *const tails[] = { "token", "credential", "credentials", "apikey", "accesskey", "secretkey",
+	"privatekey", "authkey" };
+/* Any word that ends in one of these does ("DB_PASSWORD_PROD"). */
+static const char *const passwords[] = { "password", "passwd", "passphrase", "secret", "secrets" };
+
 static bool is_one_of(const char *const *list, size_t n, const char *word, size_t len)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -45,6 +48,17 @@ static bool is_letter(char c)
 	return is_lower(c) || is_upper(c);
 }
 
+static bool ends_in(const char *const *list, size_t n_list, const char *word, size_t len)
+{
+	for (size_t i = 0; i < n_list; i++) {
+		const size_t n = strlen(list[i]);
+
+		if (len >= n && strncasecmp(word + len - n, list[i], n) == 0)
+			return true;
+	}
+	return false;
+}
+
 static bool word_is_secret(const char *word, size_t len)
 {
 	size_t part = len;
@@ -54,13 +68,7 @@ static bool word_is_secret(const char *word, size_t len)
 	if (is_one_of(whole, COUNT(whole), word, len) ||
 		(part > 1 && is_one_of(whole, COUNT(whole), word + part - 1, len - part + 1)))
 		return true;
-	for (size_t i = 0; i < COUNT(tails); i++) {
-		size_t n = strlen(tails[i]);
-
-		if (len >= n && strncasecmp(word + len - n, tails[i], n) == 0)
-			return true;
-	}
-	return false;
+	return ends_in(tails, COUNT(tails), word, len);
 }
 
 static bool is_word_end(char c)
@@ -68,17 +76,62 @@ static bool is_word_end(char c)
 	return c == '-' || c == '_' || c == '.';
 }
 
-bool mask_is_secret(const char *name, size_t len)
+static bool has_password(const char *name, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
-		size_t from = i;
+		const size_t from = i;
 
 		while (i < len && !is_word_end(name[i]))
 			i++;
-		if (word_is_secret(name + from, i - from))
+		if (ends_in(passwords, COUNT(passwords), name + from, i - from))
 			return true;
 	}
 	return false;
+}
+
+/* The last word, without numbers behind it. Returns its length. */
+static size_t last_word(const char *name, size_t len, const char **ret)
+{
+	size_t from;
+
+	while (len > 0 && (is_digit(name[len - 1]) || is_word_end(name[len - 1])))
+		len--;
+	for (from = len; from > 0 && !is_word_end(name[from - 1]); from--)
+		;
+	*ret = name + from;
+	return len - from;
+}
+
+bool mask_is_secret(const char *name, size_t len)
+{
+	const char *word;
+	const size_t n = last_word(name, len, &word);
+
+	return has_password(name, len) || (n > 0 && word_is_secret(word, n));
+}
+
+/* A password may be a short number; other secrets are longer. */
+static bool is_password(const char *name, size_t len)
+{
+	static const char *const pwd[] = { "pwd" };
+	const char *word;
+	const size_t n = last_word(name, len, &word);
+
+	return has_password(name, len) || ends_in(pwd, COUNT(pwd), word, n);
+}
+
+/* "3", "0.5", "3ms": a number of at most most characters, perhaps with a unit. */
+static bool is_small_number(const char *p, const char *end, ptrdiff_t most)
+{
+	static const char *const units[] = { "%", "x", "s", "ms", "us", "ns", "min", "h", "d", "k", "M", "G", "B",
+		"kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB", "Hz" };
+	const char *unit = p;
+
+	while (unit < end && (is_digit(*unit) || (*unit == '.' && unit > p)))
+		unit++;
+	if (end - p > most || unit == p)
+		return false;
+	return unit == end || is_one_of(units, COUNT(units), unit, (size_t) (end - unit));
 }
 
 /* Names that count only with "=" behind them, as in signed URLs: sig, X-Amz-Signature. */
@@ -157,10 +210,18 @@ static const char *skip(const char *p, const char *end, bool (*is)(char))
  * separators of words in a shell or a URL. */
 static const char *value_end(const char *p, const char *end, bool header)
 {
-	const char *stop = header ? "\"'\n" : " \t\r\n&;\"'";
+	const char *stop = header ? "\"'\n" : " \t\r\n&;\"'", *begin = p;
 
-	while (p < end && (*p == '\0' || !strchr(stop, *p)))
-		p++;
+	for (; p < end; p++) {
+		if (*p == '\0' || !strchr(stop, *p))
+			continue;
+		/* a quote that opens belongs to the string: 'password: X; key: "X"' */
+		if (!header || *p == '\n' || p == begin || !(is_blank(p[-1]) || p[-1] == ':' || p[-1] == '='))
+			return p;
+		p = memchr(p + 1, *p, (size_t) (end - p - 1));
+		if (!p)
+			return end;
+	}
 	return p;
 }
 
@@ -199,8 +260,24 @@ static const char *value_begin(const char *p, const char *end, bool *ret_header)
 	return value;
 }
 
-/* Writes the text before value, then masks the value. A quoted one ends at its quote. */
-static void mask_value(struct scan *s, const char *value, bool header)
+enum {
+	NUMBER_MOST = 6, /* characters of a number that is shown: a secret is longer ... */
+	COUNT_MOST = 2   /* ... and a password too */
+};
+
+/* The end of the first word of the value at p, without punctuation behind it. */
+static const char *first_word_end(const char *p, const char *end)
+{
+	const char *q = value_end(p, end, false);
+
+	while (q > p && strchr(",.:)]}", q[-1]))
+		q--;
+	return q;
+}
+
+/* Writes the text before value, then masks the value. A quoted one ends at its quote. numbers: small ones are
+ * shown. */
+static void mask_value(struct scan *s, const char *value, bool header, bool numbers)
 {
 	put_to(s, value);
 	if (value == s->end)
@@ -208,6 +285,8 @@ static void mask_value(struct scan *s, const char *value, bool header)
 	const char *end = value > s->begin && is_quote(value[-1]) ? quoted_end(s, value)
 								  : value_end(value, s->end, header);
 
+	if (numbers && is_small_number(value, first_word_end(value, end), NUMBER_MOST))
+		return;
 	if (end > value)
 		put_stars(s);
 	s->p = end;
@@ -267,17 +346,23 @@ static const struct shape {
 	const char *prefix, *also; /* also: characters apart from letters and digits */
 	size_t least;
 	bool needs_digit;
+	bool is_run; /* the first least characters are letters and digits alone */
 } shapes[] = {
-	{ "gh?_", "", 20, false }, /* GitHub: ghp_, gho_, ghu_, ghs_, ghr_ */
-	{ "github_pat_", "_", 20, false },
-	{ "glpat-", "-_", 16, false },
-	{ "hf_", "", 20, false },
-	{ "sk-", "-_", 20, true },
-	{ "sk_live_", "", 16, false },
-	{ "rk_live_", "", 16, false },
-	{ "xox?-", "-", 10, true }, /* Slack */
-	{ "npm_", "", 30, false },
-	{ "pypi-", "-_", 30, true },
+	{ "gh?_", "", 20, false, false }, /* GitHub: ghp_, gho_, ghu_, ghs_, ghr_ */
+	{ "github_pat_", "_", 20, false, false },
+	{ "glpat-", "-_", 16, false, false },
+	{ "hf_", "", 20, false, false },
+	{ "sk-proj-", "-_", 20, true, false },
+	{ "sk-svcacct-", "-_", 20, true, false },
+	{ "sk-admin-", "-_", 20, true, false },
+	{ "sk-ant-", "-_", 20, true, false },
+	{ "sk-or-", "-_", 20, true, false },
+	{ "sk-", "-_", 20, true, true }, /* but not sk-learn-pipeline-v1-2024 */
+	{ "sk_live_", "", 16, false, false },
+	{ "rk_live_", "", 16, false, false },
+	{ "xox?-", "-", 10, true, false }, /* Slack */
+	{ "npm_", "", 30, false, false },
+	{ "pypi-", "-_", 30, true, false },
 };
 
 static size_t prefix_len(const char *p, const char *end, const char *prefix)
@@ -323,12 +408,16 @@ static const char *token_end(const char *p, const char *end, const char **ret_sh
 		const size_t n = prefix_len(p, end, shape->prefix);
 		const char *q = p + n;
 		bool has_digit = false;
+		size_t run = 0;
 
 		if (n == 0)
 			continue;
-		for (; q < end && (is_letter(*q) || is_digit(*q) || (*q && strchr(shape->also, *q))); q++)
+		for (; q < end && (is_letter(*q) || is_digit(*q) || (*q && strchr(shape->also, *q))); q++) {
 			has_digit |= is_digit(*q);
-		if ((size_t) (q - p) < n + shape->least || (shape->needs_digit && !has_digit))
+			run += run == (size_t) (q - p) - n && !strchr(shape->also, *q);
+		}
+		if ((shape->is_run ? run : (size_t) (q - p) - n) < shape->least ||
+			(shape->needs_digit && !has_digit))
 			continue;
 		*ret_shown = p + n;
 		return q;
@@ -358,31 +447,32 @@ static bool mask_tokens(struct scan *s, const char *end)
 
 /* ---- options of programs --------------------------------------------------------------------- */
 
-/* letters: options whose value is a secret: attached (-pX), separate (-p X); pair: its value is
- * user:X. A name that ends in '*' is a prefix. */
+/* names: of programs, separated by blanks. letters: options whose value is a secret: attached (-pX), separate
+ * (-p X); pair: its value is user:X. */
 struct mask_tool {
-	const char *name;
+	const char *names;
 	const char *attached, *separate, *pair;
 	char between; /* in a pair */
 };
 
 static const struct mask_tool tools[] = {
-	{ "mysql*", "p", "", "", 0 }, /* "-p X": X is the database */
-	{ "mariadb*", "p", "", "", 0 },
-	{ "mongo*", "p", "p", "", 0 },
-	{ "redis-cli", "a", "a", "", 0 },
-	{ "redis-benchmark", "a", "a", "", 0 },
-	{ "valkey-cli", "a", "a", "", 0 },
-	{ "curl", "", "", "uU", ':' },
-	{ "wget", "", "", "uU", ':' },
-	{ "http", "", "", "a", ':' },
-	{ "https", "", "", "a", ':' },
+	/* mysql's "-p X": X is the database */
+	{ "mysql mysqldump mysqladmin mysqlimport mysqlshow mysqlcheck mysqlslap mysqlpump mysqlbinlog mysqlsh", "p",
+		"", "", 0 },
+	{ "mariadb mariadb-dump mariadb-admin mariadb-import mariadb-show mariadb-check mariadb-slap "
+	  "mariadb-binlog mariadb-backup mariabackup",
+		"p", "", "", 0 },
+	{ "mongo mongosh mongodump mongorestore mongoexport mongoimport mongostat mongotop mongofiles", "p", "p", "",
+		0 },
+	{ "redis-cli redis-benchmark valkey-cli valkey-benchmark", "a", "a", "", 0 },
+	{ "curl wget", "", "", "uU", ':' },
+	{ "http https", "", "", "a", ':' },
 	{ "smbclient", "", "", "U", '%' },
 	{ "sshpass", "p", "p", "", 0 },
-	{ "ldap*", "w", "w", "", 0 },
-	{ "zip", "P", "P", "", 0 },
-	{ "unzip", "P", "P", "", 0 },
-	{ "7z*", "p", "", "", 0 },
+	{ "ldapsearch ldapadd ldapmodify ldapdelete ldapmodrdn ldapcompare ldapwhoami ldappasswd ldapexop", "w", "w",
+		"", 0 },
+	{ "zip unzip", "P", "P", "", 0 },
+	{ "7z 7za 7zr 7zz", "p", "", "", 0 },
 };
 static const struct mask_tool login = { "login", "p", "p", "", 0 }; /* docker login */
 
@@ -397,11 +487,14 @@ static const char *const containers[] = { "docker", "podman", "nerdctl", "kubect
 
 static bool is_tool(const struct mask_tool *tool, const char *word, size_t len)
 {
-	const size_t n = strlen(tool->name);
+	for (const char *p = tool->names; *p; p += strspn(p, " ")) {
+		const size_t n = strcspn(p, " ");
 
-	if (tool->name[n - 1] == '*')
-		return len >= n - 1 && memcmp(word, tool->name, n - 1) == 0;
-	return len == n && memcmp(word, tool->name, n) == 0;
+		if (len == n && memcmp(word, p, n) == 0)
+			return true;
+		p += n;
+	}
+	return false;
 }
 
 /* A word other than an option: does it name the program? Or one further on: what starts another program is
@@ -487,11 +580,13 @@ static enum treatment see_option(struct mask *m, const char *word, size_t len, s
 	if (len > 2 && word[1] != '-' && has_attached(m, word))
 		return ATTACHED;
 	m->value_next = is_option(word, len);
+	m->number_most = is_password(word, len) ? 0 : NUMBER_MOST;
 	if (m->value_next || !m->tool)
 		return SHOWN;
 	if (m->tool->pair[0])
 		return see_pair_option(m, word, len, ret_from);
 	m->value_next = len == 2 && has_letter(m->tool->separate, word[1]);
+	m->number_most = COUNT_MOST; /* "zip -P 4 threads": ordinary text */
 	return SHOWN;
 }
 
@@ -507,7 +602,7 @@ static enum treatment see_word(struct mask *m, const char *word, size_t len, siz
 		return SHOWN;
 	m->value_next = m->pair_next = false;
 	*ret_from = 0;
-	if (value_next && is_value)
+	if (value_next && is_value && !is_small_number(word, word + len, m->number_most))
 		return STARS;
 	if (pair_next && is_value)
 		return PAIR;
@@ -524,12 +619,14 @@ static enum treatment see_word(struct mask *m, const char *word, size_t len, siz
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* "pass: 2 of 3", "key: 7": ordinary words in ordinary text, unlike "password: X" and "X-Api-Key: X". */
-static bool is_prose(const char *name, const char *end, const char *value)
+/* "pass: 2 of 3", "token: 12 seen": ordinary words in ordinary text, unlike "password: X" and "X-Api-Key: X". */
+static bool is_prose(const char *name, const char *end, const char *value, const char *text_end)
 {
-	static const char *const words[] = { "key", "keys", "pass", "pw", "pwd" };
+	static const char *const words[] = { "key", "keys", "pass", "pw", "pwd", "token", "auth", "credential",
+		"credentials" };
 
 	return *end == ':' && value > end + 1 && !is_quote(value[-1]) &&
+	       !is_random(value, first_word_end(value, text_end)) &&
 	       is_one_of(words, COUNT(words), name, (size_t) (end - name));
 }
 
@@ -545,13 +642,13 @@ static void mask_name(struct scan *s)
 
 	if (mask_is_secret(name, (size_t) (end - name))) {
 		value = value_begin(end, s->end, &header);
-		if (value && is_prose(name, end, value))
+		if (value && is_prose(name, end, value, s->end))
 			value = NULL;
 	} else if (end < s->end && *end == '=' && is_signature(name, end)) {
 		value = end + 1;
 	}
 	if (value)
-		mask_value(s, value, header);
+		mask_value(s, value, header, !is_password(name, (size_t) (end - name)));
 	else
 		put_to(s, end);
 }
@@ -569,7 +666,7 @@ static void mask_word(struct scan *s, enum treatment how, size_t from, const cha
 	}
 	put_to(s, value);
 	if (value < s->end && value == end && how == ATTACHED) /* -p'X' */
-		return mask_value(s, value + 1, false);
+		return mask_value(s, value + 1, false, false);
 	if (value < end)
 		put_stars(s);
 	s->p = end;

@@ -8,8 +8,9 @@
  *  - options of some programs: mysql -pX, mongosh -p X, redis-cli -a X, curl -u user:X, sshpass -p X;
  *  - tokens by their shape: ghp_X, glpat-X, hf_X, sk-X, xoxb-X, JSON web tokens;
  *  - all of them inside one argument (sh -c "...").
- * It is best effort: a secret without a name or a shape stays. In doubt a value is masked. Allocates
- * nothing; any thread.
+ * It is best effort: a secret without a name or a shape stays. In doubt a value is masked; ordinary text
+ * stays: a name whose last word is another one (key_frames=3), a number of at most 6 characters
+ * (auth=3ms) unless the name is one of a password, "token: 12 seen". Allocates nothing; any thread.
  */
 #pragma once
 
@@ -22,6 +23,7 @@ struct mask_tool;
 struct mask {
 	/* the last argument was an option that names a secret, so the next one is its value */
 	bool value_next;
+	unsigned char number_most;    /* characters of a number that is shown nevertheless */
 	bool pair_next;               /* likewise, and its value is user:password */
 	bool started;                 /* the word that names the program was seen ... */
 	bool wraps;                   /* ... and that program starts another one (sudo) */

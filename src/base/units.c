@@ -5,6 +5,7 @@
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -640,4 +641,42 @@ int units_parse_duration(const char *text, int64_t *ret_ns, struct err *err)
 			"100ms, 1.5s, 10m, 2h, 90 (seconds), 1:30:00 or 1-02:03:04");
 	*ret_ns = sum;
 	return 0;
+}
+
+/* signal(7); real-time signals have no names. */
+static const struct {
+	int number;
+	const char *name;
+} signals[] = {
+	{ SIGHUP, "SIGHUP" },
+	{ SIGINT, "SIGINT" },
+	{ SIGQUIT, "SIGQUIT" },
+	{ SIGILL, "SIGILL" },
+	{ SIGTRAP, "SIGTRAP" },
+	{ SIGABRT, "SIGABRT" },
+	{ SIGBUS, "SIGBUS" },
+	{ SIGFPE, "SIGFPE" },
+	{ SIGKILL, "SIGKILL" },
+	{ SIGUSR1, "SIGUSR1" },
+	{ SIGSEGV, "SIGSEGV" },
+	{ SIGUSR2, "SIGUSR2" },
+	{ SIGPIPE, "SIGPIPE" },
+	{ SIGALRM, "SIGALRM" },
+	{ SIGTERM, "SIGTERM" },
+	{ SIGXCPU, "SIGXCPU" },
+	{ SIGXFSZ, "SIGXFSZ" },
+	{ SIGVTALRM, "SIGVTALRM" },
+	{ SIGPROF, "SIGPROF" },
+	{ SIGIO, "SIGIO" },
+	{ SIGPWR, "SIGPWR" },
+	{ SIGSYS, "SIGSYS" },
+};
+
+const char *units_signal(int signal)
+{
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
+		if (signals[i].number == signal)
+			return signals[i].name;
+	}
+	return NULL;
 }

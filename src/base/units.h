@@ -62,6 +62,8 @@ char *units_double(double value, char buf[UNITS_LEN]);
 
 char *units_date(uint64_t wall_ns, char buf[UNITS_LEN]);    /* "2026-11-21 05:35:33", local time */
 char *units_rfc3339(uint64_t wall_ns, char buf[UNITS_LEN]); /* "2026-11-21T05:35:33.123Z" */
+/* "SIGTERM"; NULL for a signal without a name. */
+const char *units_signal(int signal);
 
 /* ---- parsing -------------------------------------------------------------------------------------------------------- */
 

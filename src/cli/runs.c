@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fnmatch.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,12 +69,17 @@ static bool has_name(const struct hiw_entry *e)
 	return arg_runs.n_names == 0;
 }
 
-/* It ended with another status than 0, by a signal, or its recorder was killed. */
+static bool has_raised(const struct hiw_entry *e)
+{
+	return e->complete && !e->exit_status.known && e->raised && *e->raised;
+}
+
+/* It ended with another status than 0, by a signal or an exception, or its recorder was killed. */
 static bool has_failed(const struct hiw_entry *e)
 {
 	if (e->running)
 		return false;
-	return !e->complete || (e->exit_status.known && e->exit_status.value != 0);
+	return !e->complete || (e->exit_status.known ? e->exit_status.value != 0 : has_raised(e));
 }
 
 static bool is_chosen(const struct hiw_entry *e)
@@ -158,41 +162,7 @@ static const struct table_column columns[] = {
 	{ .head = "NOTE", .is_left = true, .leaves = 7, .least = 8 }, /* only if a run has one */
 };
 
-/* "TERM"; NULL for a signal outside this table. */
-static const char *signal_name(int signal)
-{
-	static const struct {
-		int signal;
-		const char *name;
-	} names[] = {
-		{ SIGHUP, "HUP" },
-		{ SIGINT, "INT" },
-		{ SIGQUIT, "QUIT" },
-		{ SIGILL, "ILL" },
-		{ SIGTRAP, "TRAP" },
-		{ SIGABRT, "ABRT" },
-		{ SIGBUS, "BUS" },
-		{ SIGFPE, "FPE" },
-		{ SIGKILL, "KILL" },
-		{ SIGUSR1, "USR1" },
-		{ SIGSEGV, "SEGV" },
-		{ SIGUSR2, "USR2" },
-		{ SIGPIPE, "PIPE" },
-		{ SIGALRM, "ALRM" },
-		{ SIGTERM, "TERM" },
-		{ SIGXCPU, "XCPU" },
-		{ SIGXFSZ, "XFSZ" },
-		{ SIGSYS, "SYS" },
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		if (names[i].signal == signal)
-			return names[i].name;
-	}
-	return NULL;
-}
-
-/* The EXIT column: "0", "1", "TERM", "running", "lost" (its recorder was killed), "-" (not
+/* The EXIT column: "0", "1", "TERM", "raised" (an exception), "running", "lost" (its recorder was killed), "-" (not
  * known). */
 static const char *exit_text(const struct hiw_entry *e, char buf[UNITS_LEN])
 {
@@ -201,12 +171,12 @@ static const char *exit_text(const struct hiw_entry *e, char buf[UNITS_LEN])
 	if (!e->complete)
 		return "lost";
 	if (!e->exit_status.known)
-		return "-";
+		return has_raised(e) ? "raised" : "-";
 	const int status = (int) e->exit_status.value;
-	const char *name = WIFSIGNALED(status) ? signal_name(WTERMSIG(status)) : NULL;
+	const char *name = WIFSIGNALED(status) ? units_signal(WTERMSIG(status)) : NULL;
 
 	if (name)
-		(void) snprintf(buf, UNITS_LEN, "%s", name);
+		(void) snprintf(buf, UNITS_LEN, "%s", name + strlen("SIG"));
 	else
 		(void) snprintf(buf, UNITS_LEN, "%d",
 			WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
@@ -261,6 +231,8 @@ static void add_exit(struct json *j, const struct hiw_entry *e)
 	json_maybe(j, is_known && WIFEXITED(status) ? known(WEXITSTATUS(status)) : UNKNOWN);
 	json_key(j, "signal");
 	json_maybe(j, is_known && WIFSIGNALED(status) ? known(WTERMSIG(status)) : UNKNOWN);
+	json_key(j, "raised");
+	json_str(j, has_raised(e) ? e->raised : NULL);
 	json_end(j);
 }
 
@@ -324,6 +296,7 @@ static bool see(void *ctx, const struct hiw_entry *entry)
 	mine->name = copy(l, entry->name);
 	mine->command = copy(l, entry->command);
 	mine->note = copy(l, entry->note);
+	mine->raised = copy(l, entry->raised);
 	l->has_notes |= entry->note && *entry->note;
 	return l->error == 0;
 }
@@ -332,7 +305,7 @@ static void list_done(struct list *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		const struct hiw_entry *e = &l->entries[i];
-		const char *const texts[] = { e->path, e->name, e->command, e->note };
+		const char *const texts[] = { e->path, e->name, e->command, e->note, e->raised };
 
 		for (size_t k = 0; k < sizeof(texts) / sizeof(*texts); k++)
 			free((void *) (uintptr_t) texts[k]);

@@ -64,8 +64,13 @@ static void put_code(int code, struct buf *text)
 	buf_str(text, ".");
 }
 
-static void put_ending(const struct ending *end, struct finding *f, struct buf *text)
+static void put_ending(const struct ending *end, const char *raised, struct finding *f, struct buf *text)
 {
+	if (end->outcome == OUTCOME_RAISED) {
+		finding_text(f, "raised", raised);
+		buf_printf(text, "The block ended with an exception, %s.", raised);
+		return;
+	}
 	finding_evidence(f, "exit_code", end->code);
 	if (end->outcome == OUTCOME_SIGNAL) {
 		finding_evidence(f, "signal", end->signal);
@@ -196,11 +201,12 @@ bool rule_failed(const struct known_of_run *k, struct finding *f, struct buf *te
 		buf_str(text, "covered by out-of-memory");
 		return false;
 	}
-	put_ending(&end, f, text);
+	put_ending(&end, s->facts->raised, f, text);
 	if (end.outcome == OUTCOME_LIMIT)
 		return true;
 	put_descendant(s, f, text);
 	put_disk(s, f, text);
-	put_memory(s, f, text);
+	if (end.outcome != OUTCOME_RAISED) /* the exception names its cause */
+		put_memory(s, f, text);
 	return true;
 }

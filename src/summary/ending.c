@@ -2,48 +2,19 @@
  *
  * How a job ended.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/units.h"
 #include "summary/facts.h"
-
-/* signal(7); real-time signals have no names. */
-static const struct {
-	int number;
-	const char *name;
-} signals[] = {
-	{ SIGHUP, "SIGHUP" },
-	{ SIGINT, "SIGINT" },
-	{ SIGQUIT, "SIGQUIT" },
-	{ SIGILL, "SIGILL" },
-	{ SIGTRAP, "SIGTRAP" },
-	{ SIGABRT, "SIGABRT" },
-	{ SIGBUS, "SIGBUS" },
-	{ SIGFPE, "SIGFPE" },
-	{ SIGKILL, "SIGKILL" },
-	{ SIGUSR1, "SIGUSR1" },
-	{ SIGSEGV, "SIGSEGV" },
-	{ SIGUSR2, "SIGUSR2" },
-	{ SIGPIPE, "SIGPIPE" },
-	{ SIGALRM, "SIGALRM" },
-	{ SIGTERM, "SIGTERM" },
-	{ SIGXCPU, "SIGXCPU" },
-	{ SIGXFSZ, "SIGXFSZ" },
-	{ SIGVTALRM, "SIGVTALRM" },
-	{ SIGPROF, "SIGPROF" },
-	{ SIGIO, "SIGIO" },
-	{ SIGPWR, "SIGPWR" },
-	{ SIGSYS, "SIGSYS" },
-};
 
 const char *figure_signal(int signal, char buf[UNITS_LEN])
 {
-	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
-		if (signals[i].number == signal)
-			return signals[i].name;
-	}
+	const char *name = units_signal(signal);
+
+	if (name)
+		return name;
 	(void) snprintf(buf, UNITS_LEN, "signal %d", signal);
 	return buf;
 }
@@ -56,7 +27,9 @@ struct ending ending_of(const struct summary *s)
 	struct ending end = { .outcome = OUTCOME_EXIT, .code = (int) code.value, .code_known = code.known };
 
 	if (!code.known)
-		end.outcome = s->complete ? OUTCOME_UNSEEN : OUTCOME_UNFINISHED;
+		end.outcome = !s->complete              ? OUTCOME_UNFINISHED
+			      : f->raised && *f->raised ? OUTCOME_RAISED
+							: OUTCOME_UNSEEN;
 	else if (f->stopped_by.known)
 		end.outcome = OUTCOME_LIMIT;
 	else if (WIFSIGNALED(status)) {
@@ -71,6 +44,7 @@ bool ended_badly(const struct summary *s)
 	const struct ending end = ending_of(s);
 
 	return end.outcome == OUTCOME_SIGNAL || end.outcome == OUTCOME_LIMIT ||
+	       end.outcome == OUTCOME_RAISED ||
 	       (end.outcome == OUTCOME_EXIT && end.code != 0);
 }
 
@@ -96,4 +70,19 @@ const char *out_of_memory_words(const struct summary *s)
 bool finding_is_repeated(const struct summary *s, const struct finding *f)
 {
 	return s->incident.what && s->incident.is_kill && f->fired && strcmp(f->code, "out-of-memory") == 0;
+}
+
+bool figure_is_block(const struct facts *f, struct buf *ret_title)
+{
+	const bool is_cell = f->by_cell.value == 1, has_name = f->name && *f->name;
+
+	if (!is_cell && f->by_block.value != 1)
+		return false;
+	/* Of a whole notebook, which hiwater on measures. */
+	if (is_cell && has_name && strcmp(f->name, "notebook") == 0)
+		buf_str(ret_title, f->name);
+	else
+		buf_printf(ret_title, "%s%s%s", is_cell ? "cell" : "block", has_name ? " " : "",
+			has_name ? f->name : "");
+	return true;
 }

@@ -167,23 +167,10 @@ static bool is_attached(const struct summary *s)
 /* A block or a notebook cell of a program that continued: it has no exit status. */
 static bool is_block(const struct summary *s)
 {
+	const enum outcome outcome = ending_of(s).outcome;
+
 	return (s->facts->by_block.value == 1 || s->facts->by_cell.value == 1) &&
-	       ending_of(s).outcome == OUTCOME_UNSEEN;
-}
-
-bool figure_is_block(const struct facts *f, struct buf *ret_title)
-{
-	const bool is_cell = f->by_cell.value == 1, has_name = f->name && *f->name;
-
-	if (!is_cell && f->by_block.value != 1)
-		return false;
-	/* Of a whole notebook, which hiwater on measures. */
-	if (is_cell && has_name && strcmp(f->name, "notebook") == 0)
-		buf_str(ret_title, f->name);
-	else
-		buf_printf(ret_title, "%s%s%s", is_cell ? "cell" : "block", has_name ? " " : "",
-			has_name ? f->name : "");
-	return true;
+	       (outcome == OUTCOME_UNSEEN || outcome == OUTCOME_RAISED);
 }
 
 static struct maybe now_of(const struct summary *s, enum metric metric, uint32_t id)
@@ -215,8 +202,11 @@ static void write_ending(const struct summary *s, struct buf *text, struct buf *
 
 	if (is_block(s)) {
 		(void) figure_is_block(s->facts, text);
+		if (end.outcome == OUTCOME_RAISED)
+			buf_printf(text, " raised %s", s->facts->raised);
 		if (s->wall_ns.known)
-			buf_printf(text, " took %s", units_duration(s->wall_ns.value, name));
+			buf_printf(text, " %s %s", end.outcome == OUTCOME_RAISED ? "after" : "took",
+				units_duration(s->wall_ns.value, name));
 		return;
 	}
 	if (is_attached(s) && end.outcome != OUTCOME_UNFINISHED)
@@ -230,6 +220,9 @@ static void write_ending(const struct summary *s, struct buf *text, struct buf *
 		break;
 	case OUTCOME_LIMIT:
 		buf_str(text, "ended by --limit");
+		break;
+	case OUTCOME_RAISED:
+		buf_printf(text, "raised %s", s->facts->raised);
 		break;
 	case OUTCOME_UNSEEN:
 		buf_str(text, "exit status unknown");

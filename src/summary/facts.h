@@ -131,20 +131,22 @@ enum outcome {
 	OUTCOME_EXIT,
 	OUTCOME_SIGNAL,
 	OUTCOME_LIMIT,
+	OUTCOME_RAISED, /* an exception left the block or cell: facts->raised */
 	OUTCOME_UNSEEN,
 	OUTCOME_UNFINISHED
 };
 
 struct ending {
 	enum outcome outcome;
-	/* as a shell reports it: the job's own, 128 + signal, 124; not for UNSEEN and UNFINISHED */
+	/* as a shell reports it: the job's own, 128 + signal, 124; not for RAISED, UNSEEN and
+	 * UNFINISHED */
 	int code;
 	int signal;          /* OUTCOME_SIGNAL */
 	bool code_known;
 };
 
 struct ending ending_of(const struct summary *s);
-/* True if it ended with a status other than 0, by a signal or by a limit. */
+/* True if it ended with a status other than 0, by a signal, by a limit or by an exception. */
 bool ended_badly(const struct summary *s);
 
 /* "SIGKILL"; "signal 40" (in buf) for one without a name. */

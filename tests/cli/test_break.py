@@ -552,7 +552,7 @@ def test_out_of_memory(tool, stress_program, memory_cgroup):
                     preexec_fn=lambda: (memory_cgroup / "cgroup.procs").write_text(str(os.getpid())))
     assert done.returncode in (137, -9), done.stderr
     summary = valid((tool.folder / "run.json").read_text())
-    assert summary["exit"] == {"code": 137, "signal": 9, "oom_killed": True}
+    assert summary["exit"] == {"code": 137, "signal": 9, "oom_killed": True, "raised": None}
     assert 60 * MB < summary["ram"]["main"]["peak_bytes"] < 121 * MB
     assert summary["ram"]["limit_bytes"] == pytest.approx(120 * MB, abs=65536)
     assert "out-of-memory" in [f["code"] for f in summary["findings"]]

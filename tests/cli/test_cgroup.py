@@ -154,7 +154,7 @@ def test_what_the_kernel_charged(measured, group, hog):
     assert cgroup["method"] == "exact"
     assert cgroup["limit_bytes"] == summary["ram"]["limit_bytes"] == LIMIT
     assert cgroup["oom_kills"] == 0
-    assert summary["exit"] == {"code": 3, "signal": None, "oom_killed": False}
+    assert summary["exit"] == {"code": 3, "signal": None, "oom_killed": False, "raised": None}
     assert finding(summary) is None
     assert note(summary, "ram.cgroup") == []
 
@@ -259,7 +259,7 @@ def test_main_runs_out_of_memory(tool, measured, group, hog):
     done, summary = measured(hog, "fill", TOO_MUCH, options=["-o", recording])
     assert done.returncode == -9
     assert group.kills() == 1
-    assert summary["exit"] == {"code": 137, "signal": 9, "oom_killed": True}
+    assert summary["exit"] == {"code": 137, "signal": 9, "oom_killed": True, "raised": None}
     cgroup = summary["ram"]["cgroup"]
     assert cgroup["oom_kills"] == 1
     assert 0.9 * LIMIT <= cgroup["peak_bytes"] <= LIMIT
@@ -369,7 +369,7 @@ def test_a_child_runs_out_of_memory(measured, group, hog):
     done, summary = measured(hog, "child", TOO_MUCH)
     assert done.returncode == 4
     assert group.kills() == 1
-    assert summary["exit"] == {"code": 4, "signal": None, "oom_killed": True}
+    assert summary["exit"] == {"code": 4, "signal": None, "oom_killed": True, "raised": None}
     assert summary["ram"]["cgroup"]["oom_kills"] == 1
     found = finding(summary)
     assert "for lack of memory" in found["message"]
@@ -407,7 +407,7 @@ def test_a_kill_from_before_is_none_of_this_run(measured, group, hog):
     done, summary = measured(hog, "killed", 10)
     assert done.returncode == -9
     assert summary["ram"]["cgroup"]["oom_kills"] == 0
-    assert summary["exit"] == {"code": 137, "signal": 9, "oom_killed": False}
+    assert summary["exit"] == {"code": 137, "signal": 9, "oom_killed": False, "raised": None}
     assert finding(summary) is None
 
 
@@ -434,7 +434,7 @@ def test_a_group_is_made(measured, group, hog):
 def test_a_job_in_a_group_that_was_made_runs_out_of_memory(measured, group, hog):
     done, summary = measured(hog, "fill", TOO_MUCH, options=["--cgroup=new"])
     assert done.returncode == -9
-    assert summary["exit"] == {"code": 137, "signal": 9, "oom_killed": True}
+    assert summary["exit"] == {"code": 137, "signal": 9, "oom_killed": True, "raised": None}
     assert summary["ram"]["cgroup"]["oom_kills"] == 1
     assert "(hog) for lack of memory" in finding(summary)["message"]
     assert group.below() == []

@@ -58,7 +58,7 @@ def test_main_runs_out_of_memory(guest):
     result = guest["out_of_memory"]
     assert "\noom_kill 1\n" in result["events"]
     assert result["status"] == -9
-    assert result["summary"]["exit"] == {"code": 137, "signal": 9, "oom_killed": True}
+    assert result["summary"]["exit"] == {"code": 137, "signal": 9, "oom_killed": True, "raised": None}
     cgroup = result["summary"]["ram"]["cgroup"]
     assert cgroup["oom_kills"] == 1
     assert 0.9 * LIMIT <= cgroup["peak_bytes"] <= LIMIT
@@ -77,7 +77,7 @@ def test_main_runs_out_of_memory(guest):
 def test_a_child_runs_out_of_memory(guest):
     result = guest["child_out_of_memory"]
     assert result["status"] == 4
-    assert result["summary"]["exit"] == {"code": 4, "signal": None, "oom_killed": True}
+    assert result["summary"]["exit"] == {"code": 4, "signal": None, "oom_killed": True, "raised": None}
     assert result["summary"]["ram"]["cgroup"]["oom_kills"] == 1
     child = max(result["summary"]["processes"]["list"], key=lambda p: p["peak_bytes"] or 0)
     assert finding(result)["evidence"]["victim_pid"] == child["pid"]

@@ -3,6 +3,7 @@
 command is a script."""
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -94,3 +95,12 @@ def test_no_container_program(tool):
     assert "docker: not installed" in done.stderr and "12 digits" in done.stderr
     assert tool.run("attach", "--container", "-x").returncode == 2
     assert tool.run("attach", "--container", "web", "1").returncode == 2
+
+
+def test_an_interrupted_wait_reads_nothing(tool, holder):
+    """A poll that fails leaves the events of the one before: a read would then wait beyond the time limit."""
+    library = tool.folder / "stale_poll.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, pathlib.Path(__file__).with_name("stale_poll.c")], check=True)
+    env = command(tool.folder, "docker", f"unset LD_PRELOAD; echo {holder.pid}; sleep 0.5\n")
+    done = tool.run("attach", "--container", "web", "--for", "200ms", "--no-record", env={**env, "LD_PRELOAD": str(library)})
+    assert done.returncode == 0, (done.returncode, done.stderr)

@@ -137,7 +137,7 @@ def test_an_exit_status_that_nobody_saw_is_unknown_in_the_list(tool):
         assert tool.run("attach", "--summary", "none", "--for", "1.2s", str(job.pid)).returncode == 0
         job.kill()
     listed = json.loads(tool.run("runs", "--json").stdout)
-    assert [run["exit"] for run in listed] == [{"code": None, "signal": None}]
+    assert [run["exit"] for run in listed] == [{"code": None, "signal": None, "raised": None}]
     assert re.search(r" - +[0-9.]+ .iB", tool.run("runs").stdout)
 
 

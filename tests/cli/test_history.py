@@ -71,7 +71,7 @@ def test_a_run_is_kept_shown_and_removed(tool):
     listed = runs(tool)
     assert len(listed) == 1
     run = listed[0]
-    assert run["name"] == "base" and run["exit"] == {"code": 3, "signal": None} and run["complete"] and not run["running"]
+    assert run["name"] == "base" and run["exit"] == {"code": 3, "signal": None, "raised": None} and run["complete"] and not run["running"]
     assert run["ram_peak_bytes"] > 0 and run["wall_s"] > 1
     assert oct(os.stat(run["recording"]).st_mode & 0o777) == "0o600"
     number = str(run["number"])

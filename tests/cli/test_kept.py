@@ -89,10 +89,10 @@ def test_names_numbers_and_last(tool, recorded):
 
 
 def test_secrets_are_nowhere_in_the_recording(tool):
-    secrets = [f"hunter{n}X9q" for n in range(8)]
+    secrets = [f"hunter{n}X9q" for n in range(10)]
     child = f"sleep 1.2; : --api-key={secrets[5]}"
     env = {"MY_TOKEN": secrets[6], "AWS_SECRET_ACCESS_KEY": secrets[7]}
-    done = tool.run("run", "--json", "run.json", "--", "sh", "-c", 'sh -c "$CHILD"', "x", f"--token={secrets[0]}", "--password", secrets[1],
+    done = tool.run("run", "--json", "run.json", "-n", f"a token={secrets[8]}", "-m", f"b password={secrets[9]}", "--", "sh", "-c", 'sh -c "$CHILD"', "x", f"--token={secrets[0]}", "--password", secrets[1],
                     f"API_KEY={secrets[2]}", f"https://me:{secrets[3]}@example.org/?access_token={secrets[4]}",
                     env=dict(env, CHILD=child))
     assert done.returncode == 0
@@ -101,7 +101,8 @@ def test_secrets_are_nowhere_in_the_recording(tool):
     everything = b"".join(p.read_bytes() for p in files) + "".join(
         [done.stderr, tool.run("show").stdout, tool.run("show", "--json").stdout, tool.run("runs").stdout,
          tool.run("runs", "--json").stdout, tool.run("show", "--plain").stdout]).encode()
-    assert b"sleep 1.2" in everything and b"--token" in everything
+    assert b"sleep 1.2" in everything and b"--token" in everything and b"a token=***" in everything
+    assert tool.run("show", f"a token={secrets[8]}").returncode == 1 and tool.run("show", "a token=***").returncode == 0
     for secret in secrets:
         assert secret.encode() not in everything, f"secret {secrets.index(secret)}"
 

@@ -153,7 +153,7 @@ def test_json_file(tool):
     assert done.returncode == 3
     summary = json.loads((tool.folder / "out.json").read_text())
     jsonschema.validate(summary, schema())
-    assert summary["exit"] == {"code": 3, "signal": None, "oom_killed": False}
+    assert summary["exit"] == {"code": 3, "signal": None, "oom_killed": False, "raised": None}
     assert summary["command"] == ["sh", "-c", "exit 3"]
     assert summary["run"]["name"] == "base"
     assert 0 < summary["time"]["wall_s"] < 30
@@ -179,7 +179,7 @@ def test_json_of_a_killed_job(tool):
     tool.run("run", "--json", "out.json", "--", "sh", "-c", "kill -TERM $$")
     summary = json.loads((tool.folder / "out.json").read_text())
     jsonschema.validate(summary, schema())
-    assert summary["exit"] == {"code": 143, "signal": 15, "oom_killed": False}
+    assert summary["exit"] == {"code": 143, "signal": 15, "oom_killed": False, "raised": None}
 
 
 def test_files_are_replaced_as_a_whole(tool):

@@ -52,7 +52,7 @@ def test_the_figures_are_true(which, request):
     assert abs((time["user_s"] + time["system_s"]) * 1e6 - run.cpu_us) < 20_000
     assert 2.4 < time["wall_s"] < 15
     assert run.at_end["processes"]["seen"] == 2 and run.at_end["processes"]["peak_alive"] == 2
-    assert run.at_end["exit"] == {"code": 0, "signal": None, "oom_killed": False}
+    assert run.at_end["exit"] == {"code": 0, "signal": None, "oom_killed": False, "raised": None}
     assert run.at_end["run"]["complete"] is True
     if run.at_end["io"]["write_bytes"] is not None and not on_tmpfs(run.path):
         assert run.at_end["io"]["write_bytes"] >= 4 * MB

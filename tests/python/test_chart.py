@@ -131,11 +131,13 @@ def test_options_of_magics(program, words, found):
 
 def test_numbers_for_people(program):
     program.run("""
-        from hiwater._live import amount, duration, number
+        from hiwater._live import amount, cores, duration, number
         assert [number(v) for v in (0, 5, 12.345, 123.4, 0.05, 0.09999, 1e-5, 123456, 4.984e-11)] == \
             ["0", "5.00", "12.3", "123", "0.0500", "0.100", "1e-05", "1.23e+05", "4.98e-11"]
         assert amount(9986000000, 13314000000) == "9.30 -> 12.4 GiB" and amount(53 << 20) == "53.0 MiB" and amount(None, 1 << 20) == "? -> 1.00 MiB"
-        assert [duration(s) for s in (1.23, 61, 3700)] == ["1.2 s", "1:01", "1:01:40"]
+        assert [duration(s) for s in (0, 0.0004, 0.03, 0.9999, 1.23, 2, 61, 3700)] == [
+            "0 s", "400 us", "30 ms", "1 s", "1.23 s", "2 s", "1:01", "1:01:40"]
+        assert [cores(c) for c in (0, 0.004, 0.0238, 1.904, 2, 31.52)] == ["0", "<0.01", "0.02", "1.90", "2", "31.5"]
     """)
 
 

@@ -66,9 +66,9 @@ def test_a_session(environment):
         "%hiwater status", "%hiwater off", "%hiwater last")
     assert texts(first) == ["2"] and texts(on) == []
     assert texts(burst)[0] == "'mine'"
-    found = re.match(r"\[4\]   [\d.]+ s   RAM ([\d.]+) -> ([\d.]+) MiB, peak ([\d.]+) MiB exact", texts(burst)[1])
+    found = re.match(r"\[4\]   [\d.]+ m?s   RAM ([\d.]+) -> ([\d.]+) MiB, peak ([\d.]+) MiB exact", texts(burst)[1])
     assert found and 290 <= float(found[3]) - float(found[1]) <= 320, texts(burst)
-    found = re.match(r"\[5\]   [\d.]+ s   RAM ([\d.]+) -> ([\d.]+) MiB, peak ([\d.]+) MiB exact", texts(quiet)[0])
+    found = re.match(r"\[5\]   [\d.]+ m?s   RAM ([\d.]+) -> ([\d.]+) MiB, peak ([\d.]+) MiB exact", texts(quiet)[0])
     assert found and float(found[3]) - float(found[1]) < 5, texts(quiet)
     assert len(quiet) == 1 and "mine" in texts(status)[0]
     assert "RAM peak" in texts(off)[0]
@@ -83,7 +83,7 @@ def test_a_live_chart_is_left_static(environment):
     assert len(charts) == 1 and sorted(o["output_type"] for o in cell) == ["display_data", "execute_result", "stream"]
     assert [t for t in texts(cell) if t in ("29", "mine\n")] == ["mine\n", "29"]
     data = charts[0]["data"]
-    assert re.match(r"fit   [\d.]+ s   RAM peak [\d.]+ MiB exact\nCPU [\d.]+ cores", data["text/plain"])
+    assert re.match(r"fit   [\d.]+ m?s   RAM peak [\d.]+ MiB exact\nCPU [\d.]+ cores", data["text/plain"])
     assert data["text/plain"].split("\n")[0] in data["text/html"]
     svg = ElementTree.fromstring(data["image/svg+xml"])
     said = [t.text for t in svg.iter("{http://www.w3.org/2000/svg}text")]
@@ -129,6 +129,7 @@ def test_errors_are_the_cells_own(environment):
     assert [o for o in failed if "text/html" in o.get("data", {})]
     assert errors(syntax)[0][0] == "SyntaxError" and texts(after) == ["[]\n"]
     assert errors(oom)[0][0] == "MemoryError" and environment.shown("b.hiw")["incident"]["event"].startswith("out of memory")
+    assert [environment.shown(f)["exit"]["raised"] for f in ("a.hiw", "b.hiw")] == ["KeyError", "MemoryError"]
     assert errors(usage) == [] and "unknown option" in "".join(texts(usage)) or errors(usage)[0][0] == "UsageError"
     assert texts(listed) == ["1 []\n"]
 
@@ -139,7 +140,7 @@ def test_nested_and_other_magics(environment):
         "%%hiwater -n outer\nwith hiwater.track('inner') as run:\n    block = bytearray(50 << 20); block[::4096] = b'x' * len(block[::4096])\n    run.live()\nprint(run.summary.run.complete)",
         "%hiwater on\nwith hiwater.track() as a, hiwater.track() as b:\n    a.live(); b.live(); time.sleep(1.5)\n%hiwater off")
     assert "per loop" in texts(timed)[0] and texts(timed)[1].startswith("timed   ")
-    assert "7" in texts(awaited) and any(re.match(r"hiwater   [\d.]+ s", t) for t in texts(awaited))
+    assert "7" in texts(awaited) and any(re.match(r"hiwater   [\d.]+ m?s", t) for t in texts(awaited))
     assert "True\n" in texts(inner) and any(t.startswith("outer") for t in texts(inner)) and any(t.startswith("inner") for t in texts(inner))
     assert len([o for o in several if "text/html" in o.get("data", {})]) == 2 and errors(several) == []
 
@@ -147,7 +148,7 @@ def test_nested_and_other_magics(environment):
 def test_a_cell_that_a_program_runs(environment):
     ran, failed = executed("get_ipython().run_cell_magic('hiwater', '-n called', 'import time; time.sleep(0.2)\\nprint(6 * 7)')",
                            "get_ipython().run_cell_magic('hiwater', '-n bad', '1 / 0')\nprint('not here')")
-    assert any("42" in t for t in texts(ran)) and any(re.match(r"called   [\d.]+ s", t) for t in texts(ran)) and errors(ran) == []
+    assert any("42" in t for t in texts(ran)) and any(re.match(r"called   [\d.]+ m?s", t) for t in texts(ran)) and errors(ran) == []
     assert {name for name, _ in errors(failed)} == {"ZeroDivisionError"} and not any("not here" in t for t in texts(failed))
 
 

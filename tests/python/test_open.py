@@ -212,9 +212,9 @@ with run:
     run.log(loss=0.5)
 for shown in (run, run.summary, hiwater.open("fit<&>").summary):
     lines, table = repr(shown).splitlines(), shown._repr_html_()
-    assert len(repr(shown)) <= 700 and re.match(r"fit<&>   [0-9.]+ s", lines[0]), lines
+    assert len(repr(shown)) <= 700 and re.match(r"fit<&>   [0-9.]+ m?s", lines[0]), lines
     assert [l for l in lines if re.match("RAM +peak [0-9.]+ MiB exact", l)] and [l for l in lines if l.startswith("CPU ")]
-    assert [l for l in lines if re.match("Phases +epoch 0 [0-9.]+ s, epoch 1 [0-9.]+ s", l)], lines
+    assert [l for l in lines if re.match("Phases +epoch 0 [0-9.]+ m?s, epoch 1 [0-9.]+ m?s", l)], lines
     assert table.startswith("<table") and "fit&lt;&amp;&gt;" in table and "epoch 1" in table and "<fit" not in table
     assert str(hiwater.open("fit<&>").summary) != repr(shown)
 assert [p.label for p in run.summary.phases] == ["epoch 0", "epoch 1"]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """hiwater.track: figures of programs whose use is known by construction, the interface, and
 errors."""
+import json
 import re
 import sqlite3
 
@@ -329,3 +330,58 @@ def test_on_every_python(program):
         process = program.start(text, str(python), interpreter=())
         _, stderr = process.communicate(timeout=DEADLINE)
         assert process.returncode == 0 and stderr == "", f"{python}: {stderr}"
+
+
+def test_a_block_that_raised_did_not_succeed(program):
+    """Its summary, findings, JSON and the list of runs say so; its figures are lower bounds. The end of a generator and sys.exit(0)
+    are no failures; what is left open when an exception ends the program is one."""
+    program.run("""
+        class Odd(Exception): pass
+        @hiwater.track("decorated", output="b.hiw")
+        def fail(): raise Odd("password=hunter2")
+        try: fail()
+        except Odd: pass
+        tell(decorated=hiwater.last().summary.exit.raised)
+        with hiwater.track("fine") as run: time.sleep(0.05)
+        assert run.summary.exit.raised is None and "failed" not in [f.code for f in run.summary.findings]
+        try:
+            with hiwater.track("fit", output="a.hiw") as run:
+                raise MemoryError
+        except MemoryError: pass
+        shown = run.summary
+        assert shown.exit.raised == "MemoryError" and "block fit raised MemoryError after" in str(shown).replace("\\xa0", " "), str(shown)
+        assert "raised MemoryError" in repr(run) and [f.code for f in shown.findings] == ["failed"]
+        request = shown.to_dict()["request"]
+        assert request["memory_bytes"] is None and request["memory"]["at_least"] and request["runs_succeeded"] == 0
+        @hiwater.track
+        def values(): yield from (1, 2)
+        for _ in values(): break
+        assert hiwater.last().summary.exit.raised is None
+        for code in (0, None, 3):
+            try:
+                with hiwater.track() as run: sys.exit(code)
+            except SystemExit: pass
+            assert run.summary.exit.raised == ("SystemExit" if code else None), code
+    """)
+    assert program.told() == [{"decorated": "Odd"}]
+    assert program.shown("b.hiw")["exit"]["raised"] == "Odd"
+    program.run("""
+        hiwater.start("open", output="c.hiw")
+        raise KeyError("x")
+    """, status=1, quiet=False)
+    assert program.shown("c.hiw")["exit"]["raised"] == "KeyError"
+
+
+def test_runs_lists_a_block_that_raised(program):
+    program.run("""
+        for name in ("good", "bad"):
+            try:
+                with hiwater.track(name):
+                    time.sleep(1.1)
+                    if name == "bad": raise ValueError
+            except ValueError: pass
+    """)
+    listed = program.hiwater("runs", "--failed")
+    assert " bad " in listed and " raised " in listed and " good " not in listed, listed
+    rows = json.loads(program.hiwater("runs", "--json"))
+    assert [row["exit"]["raised"] for row in rows] == [None, "ValueError"]

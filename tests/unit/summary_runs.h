@@ -232,20 +232,32 @@ static inline void made_attached(struct made *m)
 	assert_int_equal(findings_make(&m->s, NULL), 0);
 }
 
-/* A named block of a Python program that went on. */
-static inline void made_block(struct made *m)
+/* A named block of a Python program that went on. raised: the exception that left it; NULL: none. */
+static inline void made_block_of(struct made *m, const char *raised)
 {
 	made_new(m);
 	set_text(&m->f->name, "fit");
 	set_text(&m->f->command, "python3 train.py");
 	set_text(&m->f->mode, "attach");
 	m->f->by_block = known(1);
+	if (raised)
+		set_text(&m->f->raised, raised);
 	m->f->exit_status = UNKNOWN;
 	m->s.cpu_exact = false;
 	m->s.wall_ns = m->f->ended_ns = known(SECONDS(1.44));
 	assert_int_equal(
 		summary_note(&m->s, "time", "CPU time is sampled: hiwater did not start the job"), 0);
 	assert_int_equal(findings_make(&m->s, NULL), 0);
+}
+
+static inline void made_block(struct made *m)
+{
+	made_block_of(m, NULL);
+}
+
+static inline void made_block_raised(struct made *m)
+{
+	made_block_of(m, "ValueError");
 }
 
 /* The recorder was killed in its first window: almost nothing is known. */

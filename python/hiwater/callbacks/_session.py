@@ -95,7 +95,7 @@ class Session:
 
     def end(self, exception: Optional[BaseException] = None) -> None:
         if exception is not None:
-            self.run.oom(exception)
+            (self.run._fail if self._is_own else self.run.oom)(exception)
         while self._phases:
             self.leave(self._phases[-1][0])
         self._log_steps()

@@ -48,7 +48,13 @@ static bool read_answer(const int fds[PIPES], char text[PIPES][ANSWER_SIZE])
 	while (polls[0].fd >= 0 || polls[1].fd >= 0) {
 		const uint64_t now = clock_boot_ns();
 
-		if (now >= until || poll(polls, PIPES, (int) ((until - now) / 1000000 + 1)) == 0)
+		if (now >= until)
+			return false;
+		const int ready = poll(polls, PIPES, (int) ((until - now) / 1000000 + 1));
+
+		if (ready < 0 && errno == EINTR)
+			continue; /* revents are those of the poll before */
+		if (ready <= 0)
 			return false;
 		for (int i = 0; i < PIPES; i++) {
 			char more[ANSWER_SIZE];

@@ -249,7 +249,7 @@ static const struct {
 	{ "stop", end, 0 },
 };
 
-static const char spare_word[] = "spare ";
+static const char spare_word[] = "spare ", raised_word[] = "raised ";
 
 static void handle(const struct handling *a)
 {
@@ -259,6 +259,10 @@ static void handle(const struct handling *a)
 		done(a, hwi_recorder_spare(a->recorder, a->request->text + sizeof(spare_word) - 1, &err),
 			&err);
 		a->control->spared = a->control->over;
+		return;
+	}
+	if (strncmp(a->request->text, raised_word, sizeof(raised_word) - 1) == 0) {
+		hwi_recorder_raised(a->recorder, a->request->text + sizeof(raised_word) - 1);
 		return;
 	}
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {

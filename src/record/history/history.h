@@ -18,6 +18,7 @@ struct history_entry {
 	uint64_t number;         /* 0: a file outside the history */
 	char *path;
 	char *name, *command, *note; /* of the run; "" if unknown */
+	char *raised;            /* type of the exception that left the block; "": none */
 	uint64_t started_wall_ns;
 	int64_t wall_ns;         /* so far, if it is running */
 	struct maybe status;     /* of the main process */

@@ -10,7 +10,7 @@
 
 /* The keys of table meta that a listing needs. */
 struct listed {
-	char *name, *command, *note, *mode, *scheduler, *scheduler_job;
+	char *name, *command, *note, *mode, *raised, *scheduler, *scheduler_job;
 	struct maybe started_wall_ns, ended_ns, last_ns, exit_status, pinned, reaped_user_ns,
 		reaped_system_ns;
 };
@@ -24,6 +24,7 @@ static const struct {
 	{ "command", true, offsetof(struct listed, command) },
 	{ "note", true, offsetof(struct listed, note) },
 	{ "mode", true, offsetof(struct listed, mode) },
+	{ "raised", true, offsetof(struct listed, raised) },
 	{ "scheduler", true, offsetof(struct listed, scheduler) },
 	{ "scheduler_job", true, offsetof(struct listed, scheduler_job) },
 	{ "started_wall_ns", false, offsetof(struct listed, started_wall_ns) },
@@ -143,6 +144,7 @@ static void fill(struct replay *replay, struct listed *facts, struct history_ent
 	e->name = facts->name ? facts->name : strdup("");
 	e->command = facts->command ? facts->command : strdup("");
 	e->note = facts->note ? facts->note : strdup("");
+	e->raised = facts->raised ? facts->raised : strdup("");
 	e->complete = facts->ended_ns.known;
 	e->wall_ns = e->complete ? facts->ended_ns.value : facts->last_ns.value;
 	if (facts->started_wall_ns.value > 0)
@@ -172,7 +174,7 @@ int history_entry_open(const char *path, struct history_entry *ret, struct repla
 	free(facts.scheduler_job);
 	free(facts.mode);
 	e.path = strdup(path);
-	if (!e.path || !e.name || !e.command || !e.note) {
+	if (!e.path || !e.name || !e.command || !e.note || !e.raised) {
 		history_entry_done(&e);
 		r = -ENOMEM;
 	}
@@ -196,5 +198,6 @@ void history_entry_done(struct history_entry *entry)
 	free(entry->name);
 	free(entry->command);
 	free(entry->note);
+	free(entry->raised);
 	*entry = (struct history_entry) { 0 };
 }

@@ -21,14 +21,13 @@ static const char *const identities[EXPORT_TABLES] = {
 
 /* ---- fields ------------------------------------------------------------------------------------------------------------- */
 
-/* Tables are also printed in terminals: of control characters only the line feed stays. */
-static void put_text(struct buf *out, const char *text)
+void export_csv_text(struct buf *out, const char *text)
 {
 	const bool has_blank_edge = *text == ' ' || text_ends(text, " ");
 	const bool is_formula = export_is_formula(text);
 	const char *quote = is_formula || has_blank_edge || text[strcspn(text, ",\"\t\r\n")] ? "\"" : "";
 
-	(void) buf_printf(out, ",%s%s", quote, is_formula ? "'" : "");
+	(void) buf_printf(out, "%s%s", quote, is_formula ? "'" : "");
 	while (*text) {
 		if (*text == '"')
 			(void) buf_str(out, "\"");
@@ -40,6 +39,12 @@ static void put_text(struct buf *out, const char *text)
 		text++;
 	}
 	(void) buf_str(out, quote);
+}
+
+static void put_text(struct buf *out, const char *text)
+{
+	(void) buf_str(out, ",");
+	export_csv_text(out, text);
 }
 
 static void put_int(struct buf *out, int64_t value)

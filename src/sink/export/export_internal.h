@@ -125,5 +125,9 @@ static inline bool export_is_formula(const char *text)
 	return *text && strchr("=+-@", *text);
 }
 
+/* Appends a field of CSV, quoted where needed. Tables are also printed in terminals: of control characters
+ * only the line feed stays. */
+void export_csv_text(struct buf *out, const char *text);
+
 /* Wall clock time, ns since 1970; time_ns itself if the run's start is unknown. */
 uint64_t export_wall(const struct export *e, uint64_t time_ns);

@@ -4,22 +4,9 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "sink/export/export_internal.h"
 #include "sink/gpus/gpus_internal.h"
-
-/* ---- CSV ------------------------------------------------------------------------------------------------------------ */
-
-static void put_text(struct buf *out, const char *text)
-{
-	const bool is_formula = export_is_formula(text), quoted = is_formula || text[strcspn(text, ",\"")];
-
-	(void) buf_printf(out, "%s%s", quoted ? "\"" : "", is_formula ? "'" : "");
-	for (const char *p = text; *p; p++)
-		(void) buf_add(out, *p == '"' ? "\"\"" : p, *p == '"' ? 2 : 1);
-	(void) buf_str(out, quoted ? "\"" : "");
-}
 
 static void put_value(struct buf *out, enum unit unit, struct maybe value)
 {
@@ -46,7 +33,7 @@ static void put_devices(const struct gpus_options *g, const struct gpus_now *now
 		for (size_t f = 0; f < gpus_n_figures; f++) {
 			(void) buf_str(out, ",");
 			if (gpus_figures[f].text)
-				put_text(out, gpus_figures[f].text(&now->gpus[i]));
+				export_csv_text(out, gpus_figures[f].text(&now->gpus[i]));
 			else
 				put_value(out, gpus_figures[f].unit,
 					gpus_figure_get(&gpus_figures[f], now, &now->gpus[i]));
@@ -62,18 +49,18 @@ static void put_process(const struct gpu_now *gpu, const struct gpu_user_now *u,
 	char number[UNITS_LEN];
 
 	(void) buf_printf(out, "%s,", gpus_number(gpu, number));
-	put_text(out, gpu->uuid);
+	export_csv_text(out, gpu->uuid);
 	(void) buf_str(out, ",");
 	put_value(out, UNIT_COUNT, u->pid);
 	(void) buf_str(out, ",");
-	put_text(out, u->user);
+	export_csv_text(out, u->user);
 	(void) buf_printf(out, ",%s,",
 		u->compute    ? u->graphics ? "compute+graphics" : "compute"
 		: u->graphics ? "graphics"
 			      : "");
-	put_text(out, u->name);
+	export_csv_text(out, u->name);
 	(void) buf_str(out, ",");
-	put_text(out, u->command);
+	export_csv_text(out, u->command);
 	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
 		(void) buf_str(out, ",");
 		put_value(out, metrics[figures[i]].unit, u->metrics[figures[i]]);

@@ -110,8 +110,7 @@ static void put_tile_result(struct html *h, const struct html_run *run, const st
 {
 	const struct summary *s = run->summary;
 	const struct ending end = ending_of(s);
-	const bool is_bad = end.outcome == OUTCOME_SIGNAL || end.outcome == OUTCOME_LIMIT ||
-			    (end.outcome == OUTCOME_EXIT && end.code != 0) ||
+	const bool is_bad = ended_badly(s) ||
 			    (end.outcome == OUTCOME_UNFINISHED && !run->is_growing);
 
 	(void) put_tile(h, run, facts, &tiles[0], NULL, is_bad ? "bad" : "");

@@ -101,6 +101,7 @@ static void exit_and_time(struct json *j, const struct summary *s)
 	key_maybe(j, "signal", end.outcome == OUTCOME_SIGNAL ? known(end.signal) : UNKNOWN);
 	json_key(j, "oom_killed");
 	json_bool(j, s->oom_killed);
+	key_str(j, "raised", end.outcome == OUTCOME_RAISED ? s->facts->raised : NULL);
 	json_end(j);
 	key_object(j, "time");
 	key_seconds(j, "wall_s", s->wall_ns);

@@ -103,16 +103,40 @@ static int parse_mark(
 	return 0;
 }
 
+enum {
+	MASKED_BYTES = 2 * USER_MESSAGE_BYTES /* "***" may be longer than what it replaces */
+};
+
+/* Masks each line by itself: the first is a name, further ones are facts. */
+static void mask_lines(const char *text, char ret[MASKED_BYTES])
+{
+	char line[USER_MESSAGE_BYTES + 1];
+	size_t n = 0;
+
+	ret[0] = '\0';
+	for (size_t len; n + 1 < MASKED_BYTES; text += len + 1) {
+		len = strcspn(text, "\n");
+		(void) snprintf(line, sizeof(line), "%.*s", (int) len, text);
+		n += mask_text(line, ret + n, MASKED_BYTES - n);
+		if (text[len] == '\0')
+			return;
+		if (n + 1 < MASKED_BYTES)
+			ret[n++] = '\n';
+		ret[n] = '\0';
+	}
+}
+
 /* A framework ran out of its device's memory. The kernel killed no process, so this is not an
  * EVENT_OOM. */
 static int parse_oom(
 	struct user_events *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
 {
-	char why[USER_MESSAGE_BYTES + 32];
+	char masked[MASKED_BYTES], why[MASKED_BYTES + 32];
 
 	(void) p;
 	(void) err;
-	(void) snprintf(why, sizeof(why), "out of memory: %s", text);
+	(void) mask_text(text, masked, sizeof(masked));
+	(void) snprintf(why, sizeof(why), "out of memory: %s", masked);
 	event(out, time_ns, EVENT_TRIGGER, 0, why);
 	return 0;
 }
@@ -136,6 +160,8 @@ static bool has_room(struct user_events *p)
 static int parse_begin(
 	struct user_events *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
 {
+	char masked[MASKED_BYTES];
+
 	if (p->depth == USER_PHASES_OPEN)
 		return err_set(err, -EBADMSG, "phase: more than %d phases are open", USER_PHASES_OPEN);
 	if (!has_room(p))
@@ -144,17 +170,21 @@ static int parse_begin(
 	(void) snprintf(
 		p->open[p->depth].name, sizeof(p->open[0].name), "%.*s", (int) strcspn(text, "\n"), text);
 	p->depth++;
-	event(out, time_ns, EVENT_PHASE_BEGIN, p->last_phase, text);
+	mask_lines(text, masked);
+	event(out, time_ns, EVENT_PHASE_BEGIN, p->last_phase, masked);
 	return 0;
 }
 
 static int parse_end(
 	struct user_events *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
 {
+	char masked[MASKED_BYTES];
+
 	for (unsigned i = p->depth; i-- > 0;) {
 		if (strncmp(p->open[i].name, text, sizeof(p->open[i].name) - 1) != 0)
 			continue;
-		event(out, time_ns, EVENT_PHASE_END, p->open[i].number, text);
+		(void) mask_text(text, masked, sizeof(masked));
+		event(out, time_ns, EVENT_PHASE_END, p->open[i].number, masked);
 		memmove(&p->open[i], &p->open[i + 1], (p->depth - i - 1) * sizeof(p->open[0]));
 		p->depth--;
 		return 0;

@@ -12,7 +12,8 @@
  *     phase- NAME           ends the innermost open phase of that name
  *     log NAME=VALUE ... [step=N]
  *
- * NAME may be in double quotes, with \\ before " and \\; it may then contain blanks and =. VALUE is a
+ * Secrets in the text of oom and in names and attributes of phases are masked, too; a phase is ended by the
+ * name that began it. NAME may be in double quotes, with \\ before " and \\; it may then contain blanks and =. VALUE is a
  * number, nan, inf or -inf; N a 64-bit integer. Only messages of the recorder's user and
  * of root are accepted.
  */

@@ -23,7 +23,7 @@ static void values_of_secret_options_are_hidden(void **state)
 	assert_string_equal(out, "train --api-key *** x");
 	COMMAND("env\0AWS_SECRET_ACCESS_KEY=abc/def+g==\0HF_TOKEN=hf_x\0python");
 	assert_string_equal(out, "env AWS_SECRET_ACCESS_KEY=*** HF_TOKEN=*** python");
-	COMMAND("x\0--Password\0-abc\0--authToken=1");
+	COMMAND("x\0--Password\0-abc\0--authToken=abc");
 	assert_string_equal(out, "x --Password *** --authToken=***");
 	COMMAND("x\0-passwd=one two\0y");
 	assert_string_equal(out, "x -passwd=*** two y");
@@ -55,7 +55,7 @@ static void secrets_inside_one_argument_are_hidden(void **state)
 	(void) state;
 	COMMAND("sh\0-c\0export TOKEN=abc; run --secret xyz 2>&1");
 	assert_string_equal(out, "sh -c export TOKEN=***; run --secret *** 2>&1");
-	COMMAND("curl\0-H\0Authorization: Bearer abc.def\0http://h/p?api_key=1&q=2");
+	COMMAND("curl\0-H\0Authorization: Bearer abc.def\0http://h/p?api_key=abc&q=2");
 	assert_string_equal(out, "curl -H Authorization: *** http://h/p?api_key=***&q=2");
 	COMMAND("x\0{\"token\": \"a b\", \"n\": 1}");
 	assert_string_equal(out, "x {\"token\": \"***\", \"n\": 1}");
@@ -124,11 +124,81 @@ static void passwords_in_options_of_known_programs_are_hidden(void **state)
 		MASKED("env\0MYSQL_HOST=h\0mysql\0-pSECRET", "env MYSQL_HOST=h mysql -p***"),
 		MASKED("sshpass\0-p\0SECRET\0ssh\0-p\0"
 		       "22\0h",
-			"sshpass -p *** ssh -p *** h"),
+			"sshpass -p *** ssh -p 22 h"),
 		MASKED("ssh\0-p22\0h", "ssh -p22 h"),
 		MASKED("ldapsearch\0-D\0cn\0-w\0SECRET", "ldapsearch -D cn -w ***"),
 		MASKED("cp\0-pr\0a\0b", "cp -pr a b"),
 		MASKED("./with-retries\0mysql\0-pSECRET", "./with-retries mysql -p***"),
+	};
+
+	(void) state;
+	CHECK(cases);
+}
+
+static void programs_are_known_by_their_whole_name(void **state)
+{
+	static const struct masked cases[] = {
+		MASKED("mongo-train\0-p\0SHOWN", "mongo-train -p SHOWN"),
+		MASKED("mysqlike\0-pSHOWN", "mysqlike -pSHOWN"),
+		MASKED("ldap-sync\0-w\0SHOWN", "ldap-sync -w SHOWN"),
+		MASKED("7zip-bench\0-pSHOWN", "7zip-bench -pSHOWN"),
+		MASKED("mysqladmin\0-pSECRET", "mysqladmin -p***"),
+		MASKED("mongorestore\0-p\0"
+		       "1234",
+			"mongorestore -p ***"),
+		MASKED("ldapwhoami\0-w\0SECRET", "ldapwhoami -w ***"),
+		MASKED("7za\0-pSECRET", "7za -p***"),
+		MASKED("zip -P 4 threads done", "zip -P 4 threads done"),
+		MASKED("zip\0-P\0SECRET", "zip -P ***"),
+	};
+
+	(void) state;
+	CHECK(cases);
+}
+
+static void the_last_word_of_a_name_decides(void **state)
+{
+	static const struct masked cases[] = {
+		MASKED("x\0key_frames=300000001\0token_count=500000001\0--num_key_value_heads\0abc\0key_size=a",
+			"x key_frames=300000001 token_count=500000001 --num_key_value_heads abc key_size=a"),
+		MASKED("x\0x_token=SECRET\0API_KEY_1=SECRET\0secret_key=SECRET\0token_secret=SECRET",
+			"x x_token=*** API_KEY_1=*** secret_key=*** token_secret=***"),
+		MASKED("x\0DB_PASSWORD_PROD=SECRET\0secret_key_base=SECRET\0token2=SECRET",
+			"x DB_PASSWORD_PROD=*** secret_key_base=*** token2=***"),
+	};
+
+	(void) state;
+	CHECK(cases);
+}
+
+static void small_numbers_stay_except_those_of_passwords(void **state)
+{
+	static const struct masked cases[] = {
+		MASKED("n_keys=7 key_size=5 auth=3ms, key=0.5s; pass=3 fail=0", "n_keys=7 key_size=5 auth=3ms, key=0.5s; pass=3 fail=0"),
+		MASKED("x\0{\"keys\": 7, \"token\": 12}\0--key\0"
+		       "8\0--n-keys=9",
+			"x {\"keys\": 7, \"token\": 12} --key 8 --n-keys=9"),
+		MASKED("x\0password=1234\0--passwd\0"
+		       "1\0db_pwd=12\0mysql\0-p1234",
+			"x password=*** --passwd *** db_pwd=*** mysql -p***"),
+		MASKED("x\0token=1234567\0key=3abc\0key=1a2b\0auth=3 pass", "x token=*** key=*** key=*** auth=3 pass"),
+	};
+
+	(void) state;
+	CHECK(cases);
+}
+
+static void prose_stays(void **state)
+{
+	static const struct masked cases[] = {
+		MASKED("token: 12 seen", "token: 12 seen"),
+		MASKED("auth: ok, user 7", "auth: ok, user 7"),
+		MASKED("credentials: loaded from file", "credentials: loaded from file"),
+		MASKED("token: 0123456789abcdef", "token: ***"),
+		MASKED("Authorization: Bearer SECRET", "Authorization: ***"),
+		MASKED("auth: \"SECRET\"", "auth: \"***\""),
+		MASKED("password: SECRET; key: \"SECRET\"; n", "password: ***"),
+		MASKED("'password: SECRET' key: \"SECRET\" n", "'password: ***' key: \"***\" n"),
 	};
 
 	(void) state;
@@ -187,10 +257,12 @@ static void tokens_are_known_by_their_shape(void **state)
 		MASKED("x\0github_pat_11ABCDEFG0abcdefghij_" LETTERS_36, "x github_pat_***"),
 		MASKED("x\0glpat-abcdefghij-0123456789", "x glpat-***"),
 		MASKED("x\0hf_abcdefghijklmnopqrstuvwxyzABCDEFGH", "x hf_***"),
-		MASKED("x\0sk-proj-abcdefghij_0123456789\0-k\0sk-0123456789abcdef0123", "x sk-*** -k sk-***"),
+		MASKED("x\0sk-proj-abcdefghij_0123456789\0-k\0sk-0123456789abcdef0123", "x sk-proj-*** -k sk-***"),
 		MASKED("x\0xoxb-123456789012-abcdef", "x xoxb-***"),
 		MASKED("x\0eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.sig-nature_1", "x ***"),
 		MASKED("sh\0-c\0x 'ghp_" LETTERS_36 "' y", "sh -c x 'ghp_***' y"),
+		MASKED("x\0sk-ant-api03-abcd_efgh-0123456789\0sk-learn-pipeline-v1-2024-0000\0sk-abcdefghij0123456789-_x",
+			"x sk-ant-*** sk-learn-pipeline-v1-2024-0000 sk-***"),
 		/* too short, or words */
 		MASKED("x\0ghp_short\0sk-learn\0sk-image-processing-pipeline\0hf_hub_download_something_long",
 			"x ghp_short sk-learn sk-image-processing-pipeline hf_hub_download_something_long"),
@@ -283,6 +355,10 @@ int main(void)
 		cmocka_unit_test(secrets_inside_one_argument_are_hidden),
 		cmocka_unit_test(passwords_in_urls_are_hidden),
 		cmocka_unit_test(passwords_in_options_of_known_programs_are_hidden),
+		cmocka_unit_test(programs_are_known_by_their_whole_name),
+		cmocka_unit_test(the_last_word_of_a_name_decides),
+		cmocka_unit_test(small_numbers_stay_except_those_of_passwords),
+		cmocka_unit_test(prose_stays),
 		cmocka_unit_test(scripts_hide_the_same),
 		cmocka_unit_test(headers_and_signed_urls_are_hidden),
 		cmocka_unit_test(tokens_are_known_by_their_shape),

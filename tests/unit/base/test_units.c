@@ -299,6 +299,15 @@ static const struct {
 	{ units_parse_duration, "inf", -1 },
 };
 
+static void test_signals(void **state)
+{
+	(void) state;
+	assert_string_equal(units_signal(15), "SIGTERM");
+	assert_string_equal(units_signal(27), "SIGPROF");
+	assert_null(units_signal(40));
+	assert_null(units_signal(0));
+}
+
 static void test_parsing(void **state)
 {
 	(void) state;
@@ -329,6 +338,7 @@ int main(void)
 		cmocka_unit_test(test_side_by_side),
 		cmocka_unit_test(test_percent),
 		cmocka_unit_test(test_dates),
+		cmocka_unit_test(test_signals),
 		cmocka_unit_test(test_parsing),
 	};
 

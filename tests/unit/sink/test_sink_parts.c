@@ -15,6 +15,7 @@
 #include "sink/figures.h"
 #include "base/textwidth.h"
 #include "sink/argv.h"
+#include "sink/export/export_internal.h"
 #include "sink/sink.h"
 #include "sink/text/text.h"
 
@@ -80,6 +81,31 @@ static void test_names_are_shortened_in_the_middle(void **state)
 		struct buf out = BUF_INIT(100);
 
 		assert_int_equal(text_shorten(rows[i].in, rows[i].columns, rows[i].utf8, &out), 0);
+		assert_string_equal(out.data, rows[i].out);
+		buf_done(&out);
+	}
+}
+
+static void test_fields_of_csv(void **state)
+{
+	static const struct {
+		const char *in, *out;
+	} rows[] = {
+		{ "plain", "plain" },
+		{ "", "" },
+		{ "a,b", "\"a,b\"" },
+		{ "say \"x\"", "\"say \"\"x\"\"\"" },
+		{ "a\nb", "\"a\nb\"" },
+		{ "a\rb", "\"a b\"" },
+		{ "=A1", "\"'=A1\"" },
+		{ " a", "\" a\"" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct buf out = BUF_INIT(100);
+
+		export_csv_text(&out, rows[i].in);
 		assert_string_equal(out.data, rows[i].out);
 		buf_done(&out);
 	}
@@ -188,6 +214,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_control_characters_are_replaced),
 		cmocka_unit_test(test_names_are_shortened_in_the_middle),
+		cmocka_unit_test(test_fields_of_csv),
 		cmocka_unit_test(test_argv),
 		cmocka_unit_test(test_evidence),
 		cmocka_unit_test(test_a_rate),

@@ -161,6 +161,7 @@ static void test_text(void **state)
 		{ made_attached, "attached-plain.txt", true, false },
 		{ made_block, "block.txt", false, false },
 		{ made_block, "block-plain.txt", true, false },
+		{ made_block_raised, "block-raised.txt", false, false },
 		{ made_lost, "lost.txt", false, false },
 		{ made_lost, "lost-plain.txt", true, true },
 		{ made_gpus, "gpus.txt", false, false },

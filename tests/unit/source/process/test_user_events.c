@@ -161,6 +161,23 @@ static void a_phase_may_have_facts(void **state)
 	framebuf_done(&t.out);
 }
 
+static void secrets_in_phases_and_errors_are_masked(void **state)
+{
+	struct result t = { 0 };
+
+	(void) state;
+	assert_int_equal(parse(&t, "phase+ load token=SECRET\nurl=\"a\npassword=SECRET\nn=3"), 0);
+	check_event(only_event(&t.out), EVENT_PHASE_BEGIN,
+		"load token=***\nurl=\"a\npassword=***\nn=3");
+	check_bad(&t, "phase- load token=OTHER");
+	assert_int_equal(parse(&t, "phase- load token=SECRET"), 0);
+	check_event(only_event(&t.out), EVENT_PHASE_END, "load token=***");
+	assert_int_equal(parse(&t, "oom host: api_key=SECRET"), 0);
+	check_event(only_event(&t.out), EVENT_TRIGGER, "out of memory: host: api_key=***");
+	free(t.p.open);
+	framebuf_done(&t.out);
+}
+
 static void only_so_many_phases_are_open_at_once(void **state)
 {
 	struct result t = { 0 };
@@ -718,6 +735,7 @@ int main(void)
 		cmocka_unit_test(an_end_needs_the_whole_name),
 		cmocka_unit_test(names_longer_than_are_kept_end_too),
 		cmocka_unit_test(a_phase_may_have_facts),
+		cmocka_unit_test(secrets_in_phases_and_errors_are_masked),
 		cmocka_unit_test(only_so_many_phases_are_open_at_once),
 		cmocka_unit_test(values_have_names_and_one_step),
 		cmocka_unit_test(names_in_quotes_may_have_blanks),
