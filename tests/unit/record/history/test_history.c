@@ -398,6 +398,30 @@ static void foreign_files_are_left_alone(void **state)
 		free(path[i]);
 }
 
+/* With the header of a recording: those that can be read are not removed in its place. */
+static void a_damaged_recording_does_not_count(void **state)
+{
+	char *path[5];
+	struct err err = { "" };
+
+	(void) state;
+	for (int i = 0; i < 5; i++)
+		path[i] = add_run("study", NULL, 15, true);
+	assert_int_equal(truncate(path[0], 4096), 0);
+	assert_int_equal(history_trim(4, UINT64_MAX, &err), 0);
+	assert_string_equal(err.text, "");
+	assert_int_equal(history_trim(3, UINT64_MAX, &err), 0);
+	assert_non_null(strstr(err.text, ": 2"));
+	/* The newest but one has more bytes than the limit. */
+	sql_run(path[3], "DROP TABLE meta");
+	assert_int_equal(truncate(path[3], 40 << 20), 0);
+	assert_int_equal(history_trim(200, 20 << 20, &err), 0);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(access(path[i], F_OK), i == 1 ? -1 : 0);
+		free(path[i]);
+	}
+}
+
 static void bytes_are_limited_too(void **state)
 {
 	struct history h;
@@ -633,6 +657,7 @@ int main(void)
 		WITH_HISTORY(the_oldest_go_first_and_some_stay),
 		WITH_HISTORY(what_a_trigger_pinned_goes_last),
 		WITH_HISTORY(foreign_files_are_left_alone),
+		WITH_HISTORY(a_damaged_recording_does_not_count),
 		WITH_HISTORY(bytes_are_limited_too),
 		WITH_HISTORY(runs_that_end_at_once_remove_no_more_than_one_would),
 		WITH_HISTORY(trimming_does_not_wait_for_a_stuck_lock),
