@@ -410,28 +410,28 @@ static int start_journal(struct store *s)
 }
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct store *open_stores;
+static struct store_open *open_files;
 
-static void list_open(struct store *s)
+void store_list_open(struct store_open *file, const char *path)
 {
 	struct stat st;
 
-	if (stat(s->path, &st) < 0)
+	if (stat(path, &st) < 0)
 		return;
-	s->device = st.st_dev;
-	s->inode = st.st_ino;
+	file->device = st.st_dev;
+	file->inode = st.st_ino;
 	(void) pthread_mutex_lock(&open_lock);
-	s->next = open_stores;
-	open_stores = s;
+	file->next = open_files;
+	open_files = file;
 	(void) pthread_mutex_unlock(&open_lock);
 }
 
-static void unlist_open(const struct store *s)
+void store_unlist_open(const struct store_open *file)
 {
 	(void) pthread_mutex_lock(&open_lock);
-	for (struct store **at = &open_stores; *at; at = &(*at)->next) {
-		if (*at == s) {
-			*at = s->next;
+	for (struct store_open **at = &open_files; *at; at = &(*at)->next) {
+		if (*at == file) {
+			*at = file->next;
 			break;
 		}
 	}
@@ -443,8 +443,8 @@ bool store_is_open(const struct stat *st)
 	bool is_open = false;
 
 	(void) pthread_mutex_lock(&open_lock);
-	for (const struct store *s = open_stores; s && !is_open; s = s->next)
-		is_open = s->device == st->st_dev && s->inode == st->st_ino;
+	for (const struct store_open *f = open_files; f && !is_open; f = f->next)
+		is_open = f->device == st->st_dev && f->inode == st->st_ino;
 	(void) pthread_mutex_unlock(&open_lock);
 	return is_open;
 }
@@ -478,7 +478,7 @@ int store_create(const struct store_options *options, struct store **ret, struct
 	s->path = strdup(options->path);
 	r = s->path ? open_new(s, options) : -ENOMEM;
 	if (r == 0) {
-		list_open(s);
+		store_list_open(&s->open, s->path);
 		(void) sqlite3_busy_timeout(s->db, BUSY_MS);
 		r = make_tables(s);
 		s->wal = options->wal;
@@ -599,7 +599,7 @@ int store_close(struct store *s, bool finished)
 	if (s->db && finished)
 		r = leave_one_file(s);
 	disconnect(s, finished);
-	unlist_open(s);
+	store_unlist_open(&s->open);
 	for (size_t i = 0; i < s->n_series; i++)
 		free(s->series[i]);
 	free(s->series);

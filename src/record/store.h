@@ -77,10 +77,15 @@ struct store_cached {
 	sqlite3_stmt *statement;
 };
 
-struct store {
-	struct store *next;            /* of those that this process has open */
+/* A recording that this process writes or reads. */
+struct store_open {
+	struct store_open *next;
 	dev_t device;
-	ino_t inode;
+	ino_t inode; /* 0: not listed */
+};
+
+struct store {
+	struct store_open open;
 	sqlite3 *db;
 	char *path;
 	struct row_layout layout;
@@ -124,7 +129,11 @@ void store_unlink(const char *path);
 /* Only the files next to it. */
 void store_unlink_journals(const char *path);
 
-/* True if this process is writing the file with this inode. */
+/* Lists the file at path as open in this process, and removes it from the list. */
+void store_list_open(struct store_open *file, const char *path);
+void store_unlist_open(const struct store_open *file);
+/* True if this process is writing or reading the file with this inode: it is not to be opened and closed in
+ * another way, which would drop this process's locks (fcntl(2)). */
 bool store_is_open(const struct stat *st);
 
 const char *store_why(const struct store *s);

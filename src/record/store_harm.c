@@ -45,7 +45,7 @@ bool store_has_name(const struct store *s)
 
 	if (stat(s->path, &st) < 0)
 		return errno != ENOENT;
-	return st.st_dev == s->device && st.st_ino == s->inode;
+	return st.st_dev == s->open.device && st.st_ino == s->open.inode;
 }
 
 bool store_has_journals(const struct store *s)

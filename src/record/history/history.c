@@ -127,7 +127,7 @@ static void list_done(struct listing *list)
 #define autolist __attribute__((cleanup(list_done)))
 
 /* An empty file is a number that a run has reserved. Any other file without the header of a recording
- * belongs to another program: it does not count and is never removed. A file that this process writes is not
+ * belongs to another program: it does not count and is never removed. A file that this process writes or reads is not
  * opened here, since closing it would drop its locks (fcntl(2)). */
 static bool is_ours(int folder, const char *name, const struct stat *st)
 {
