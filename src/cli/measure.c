@@ -499,16 +499,27 @@ static void write_file(const struct measure *m, struct hiw_run *run, bool is_jso
 	(void) snprintf(ret->files[is_json].why, sizeof(ret->files[is_json].why), "%.190s", err.text);
 }
 
-static void report_unwritten(const struct measure *m, const struct unwritten *u, bool is_kept)
+/* The run as an argument of hiwater show: its number in the history, else its path. */
+static const char *run_argument(const struct measure *m, const struct hiw_recorder *recorder, char number[24])
 {
-	const char *run = m->recorder.output ? "FILE.hiw" : "last";
+	const char *path = hiw_recorder_path(recorder), *slash = strrchr(path, '/');
+	const char *p = slash ? slash + 1 : path;
+	uint64_t n;
 
+	if (m->recorder.output || parse_u64(&p, &n) < 0 || strcmp(p, ".hiw") != 0)
+		return path;
+	(void) snprintf(number, 24, "%" PRIu64, n);
+	return number;
+}
+
+static void report_unwritten(const struct measure *m, const struct unwritten *u, const char *run)
+{
 	for (size_t i = 0; i < sizeof(u->files) / sizeof(u->files[0]); i++) {
-		char where[80] = "";
+		char where[4200] = "";
 
 		if (!u->files[i].path || m->quiet)
 			continue;
-		if (is_kept)
+		if (run)
 			(void) snprintf(where, sizeof(where), "; its text is in hiwater show%s %s",
 				u->files[i].option, run);
 		complain("warning: cannot write %s: %s%s", u->files[i].path, u->files[i].why, where);
@@ -520,6 +531,7 @@ void measure_report(const struct measure *m, struct hiw_recorder *recorder)
 	struct hiw_run *run = hiw_recorder_run(recorder);
 	struct unwritten unwritten = { 0 };
 	enum summary_kind kind = m->summary;
+	char number[24];
 
 	/* In a parallel job the first rank prints the full summary, the others a line each. */
 	if (kind == SUMMARY_DEFAULT)
@@ -528,6 +540,10 @@ void measure_report(const struct measure *m, struct hiw_recorder *recorder)
 		print_summary(m, run, kind == SUMMARY_LINE ? HIW_LINE : HIW_TEXT, &unwritten);
 	write_file(m, run, false, &unwritten);
 	write_file(m, run, true, &unwritten);
-	if (unwritten.any)
-		report_unwritten(m, &unwritten, hwi_recorder_keep(recorder));
+	if (unwritten.any) {
+		const bool is_kept = hwi_recorder_keep(recorder);
+
+		report_unwritten(m, &unwritten, is_kept ? run_argument(m, recorder, number) : NULL);
+		measure_warnings(m, recorder); /* those of keeping it */
+	}
 }

@@ -254,6 +254,9 @@ uint64_t store_disk_bytes(const struct store *s)
 {
 	char path[4200];
 	struct stat st;
+
+	if (s->nameless)
+		return (s->pages + s->wal_pages) * STORE_PAGE;
 	uint64_t bytes = stat(s->path, &st) == 0 ? (uint64_t) st.st_size : 0;
 
 	for (size_t i = 0; i < sizeof(journals) / sizeof(journals[0]); i++) {
@@ -287,16 +290,17 @@ static int write_all(int fd, const unsigned char *bytes, size_t n)
 	return 0;
 }
 
+/* Of the header, they declare a WAL journal (sqlite.org/fileformat2.html). */
+enum {
+	WRITE_VERSION = 18,
+	READ_VERSION = 19,
+	ROLLBACK_JOURNAL = 1
+};
+
 /* Read through SQLite's own descriptor: closing another descriptor of the same file would drop
- * this process's locks (fcntl(2)). Bytes 18 and 19 of the header declare a WAL journal
- * (sqlite.org/fileformat2.html). */
+ * this process's locks (fcntl(2)). */
 int store_copy(struct store *s, int fd)
 {
-	enum {
-		WRITE_VERSION = 18,
-		READ_VERSION = 19,
-		ROLLBACK_JOURNAL = 1
-	};
 	unsigned char bytes[8 * STORE_PAGE];
 	sqlite3_file *file = NULL;
 	sqlite3_int64 size = 0;
@@ -406,28 +410,28 @@ static int start_journal(struct store *s)
 }
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct store *open_stores;
+static struct store_open *open_files;
 
-static void list_open(struct store *s)
+void store_list_open(struct store_open *file, const char *path)
 {
 	struct stat st;
 
-	if (stat(s->path, &st) < 0)
+	if (stat(path, &st) < 0)
 		return;
-	s->device = st.st_dev;
-	s->inode = st.st_ino;
+	file->device = st.st_dev;
+	file->inode = st.st_ino;
 	(void) pthread_mutex_lock(&open_lock);
-	s->next = open_stores;
-	open_stores = s;
+	file->next = open_files;
+	open_files = file;
 	(void) pthread_mutex_unlock(&open_lock);
 }
 
-static void unlist_open(const struct store *s)
+void store_unlist_open(const struct store_open *file)
 {
 	(void) pthread_mutex_lock(&open_lock);
-	for (struct store **at = &open_stores; *at; at = &(*at)->next) {
-		if (*at == s) {
-			*at = s->next;
+	for (struct store_open **at = &open_files; *at; at = &(*at)->next) {
+		if (*at == file) {
+			*at = file->next;
 			break;
 		}
 	}
@@ -439,8 +443,8 @@ bool store_is_open(const struct stat *st)
 	bool is_open = false;
 
 	(void) pthread_mutex_lock(&open_lock);
-	for (const struct store *s = open_stores; s && !is_open; s = s->next)
-		is_open = s->device == st->st_dev && s->inode == st->st_ino;
+	for (const struct store_open *f = open_files; f && !is_open; f = f->next)
+		is_open = f->device == st->st_dev && f->inode == st->st_ino;
 	(void) pthread_mutex_unlock(&open_lock);
 	return is_open;
 }
@@ -456,6 +460,8 @@ static int open_new(struct store *s, const struct store_options *o)
 		(void) snprintf(s->why, sizeof(s->why), "%s", strerror(-r));
 		return r;
 	}
+	/* Another recording that had this name may still use them: it keeps them without a name. */
+	store_unlink_journals(o->path);
 	return store_error(
 		s, sqlite3_open_v2(o->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL));
 }
@@ -472,14 +478,16 @@ int store_create(const struct store_options *options, struct store **ret, struct
 	s->path = strdup(options->path);
 	r = s->path ? open_new(s, options) : -ENOMEM;
 	if (r == 0) {
-		list_open(s);
+		store_list_open(&s->open, s->path);
 		(void) sqlite3_busy_timeout(s->db, BUSY_MS);
 		r = make_tables(s);
 		s->wal = options->wal;
 		s->checkpoint_pages = options->wal_pages;
 		if (r == 0 && s->wal)
 			r = start_journal(s);
-		if (r < 0 && s->path)
+		if (r == 0)
+			store_note_files(s);
+		else if (s->path)
 			store_unlink(s->path);
 	}
 	if (r < 0) {
@@ -492,6 +500,16 @@ int store_create(const struct store_options *options, struct store **ret, struct
 	return 0;
 }
 
+/* The last change of a file without its name: what SQLite would do with files of that name. */
+static void forget_journal(struct store *s)
+{
+	static const unsigned char versions[] = { ROLLBACK_JOURNAL, ROLLBACK_JOURNAL };
+	sqlite3_file *file = NULL;
+
+	if (sqlite3_file_control(s->db, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK)
+		(void) file->pMethods->xWrite(file, versions, sizeof(versions), WRITE_VERSION);
+}
+
 /* Without readers the file has no journal afterwards; with readers, the last one to close
  * removes the journal. */
 static int leave_one_file(struct store *s)
@@ -499,8 +517,12 @@ static int leave_one_file(struct store *s)
 	if (!s->wal)
 		return 0;
 	(void) sqlite3_busy_timeout(s->db, FINISH_BUSY_MS);
-	(void) store_checkpoint(s);
-	(void) sqlite3_exec(s->db, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
+	const bool is_whole = store_checkpoint(s) == 0;
+
+	if (s->nameless && is_whole)
+		forget_journal(s);
+	else if (!s->nameless && store_has_journals(s))
+		(void) sqlite3_exec(s->db, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
 	return 0;
 }
 
@@ -528,6 +550,8 @@ static void disconnect(struct store *s, bool checkpoint)
 	const sqlite3 *db = s->db;
 
 	finalize_all(s);
+	if (s->db && s->wal && !store_has_journals(s))
+		store_keep_journals(s);
 	if (s->db && !checkpoint)
 		(void) sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	(void) sqlite3_close_v2(s->db);
@@ -546,6 +570,8 @@ int store_reopen(struct store *s, enum store_harm harm)
 		(void) store_checkpoint(s);
 	disconnect(s, false);
 	memset(s->files, 0, sizeof(s->files));
+	if (!store_has_name(s))
+		return -ESTALE;
 	if (!has_journal)
 		store_unlink_journals(s->path);
 	s->why[0] = '\0';
@@ -556,7 +582,11 @@ int store_reopen(struct store *s, enum store_harm harm)
 		(void) sqlite3_busy_timeout(s->db, BUSY_MS);
 		r = store_run(s, connection_settings);
 	}
-	return r == 0 ? start_journal(s) : r;
+	if (r == 0)
+		r = start_journal(s);
+	if (r == 0 && store_has_name(s))
+		store_note_files(s);
+	return r;
 }
 
 int store_close(struct store *s, bool finished)
@@ -569,7 +599,7 @@ int store_close(struct store *s, bool finished)
 	if (s->db && finished)
 		r = leave_one_file(s);
 	disconnect(s, finished);
-	unlist_open(s);
+	store_unlist_open(&s->open);
 	for (size_t i = 0; i < s->n_series; i++)
 		free(s->series[i]);
 	free(s->series);

@@ -77,10 +77,15 @@ struct store_cached {
 	sqlite3_stmt *statement;
 };
 
-struct store {
-	struct store *next;            /* of those that this process has open */
+/* A recording that this process writes or reads. */
+struct store_open {
+	struct store_open *next;
 	dev_t device;
-	ino_t inode;
+	ino_t inode; /* 0: not listed */
+};
+
+struct store {
+	struct store_open open;
 	sqlite3 *db;
 	char *path;
 	struct row_layout layout;
@@ -124,7 +129,11 @@ void store_unlink(const char *path);
 /* Only the files next to it. */
 void store_unlink_journals(const char *path);
 
-/* True if this process is writing the file with this inode. */
+/* Lists the file at path as open in this process, and removes it from the list. */
+void store_list_open(struct store_open *file, const char *path);
+void store_unlist_open(const struct store_open *file);
+/* True if this process is writing or reading the file with this inode: it is not to be opened and closed in
+ * another way, which would drop this process's locks (fcntl(2)). */
 bool store_is_open(const struct stat *st);
 
 const char *store_why(const struct store *s);
@@ -182,16 +191,23 @@ int store_copy(struct store *s, int fd);
 enum store_harm store_harm(struct store *s);
 /* Remembers the files as they are now: after each commit or checkpoint of this process. */
 void store_note_files(struct store *s);
+/* False: the file was removed, or another one has its name. */
+bool store_has_name(const struct store *s);
+/* False: the file lost its name, and the journal and the index next to that name are not, or not surely, its
+ * own. SQLite removes both by name when it no longer uses them. */
+bool store_has_journals(const struct store *s);
+/* SQLite is not to remove the journal and the index. */
+void store_keep_journals(struct store *s);
 
 /* Forgets what was written, as after a transaction that was rolled back: the next totals are written
  * in full. */
 void store_forget_written(struct store *s);
-/* After HARM_INDEX and HARM_JOURNAL*: closes the file without a checkpoint and opens it again. After an
- * error, call it again later. */
+/* After HARM_INDEX and HARM_JOURNAL*: closes the file without a checkpoint and opens it again. -ESTALE: its
+ * name is that of another file or of none, which is not opened. After another error, call it again later. */
 int store_reopen(struct store *s, enum store_harm harm);
 /* After HARM_REMOVED and HARM_REPLACED, between two transactions: from now on no file next to this one
  * is used, since those with its name are another program's. */
-int store_detach(struct store *s);
+void store_detach(struct store *s);
 /* In a new transaction after one was rolled back: the names of all series again. */
 int store_series_again(struct store *s);
 /* False: the file is damaged. Only if another program wrote to it, as this reads all of it. */

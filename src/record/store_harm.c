@@ -34,20 +34,44 @@ static bool look(const struct store *s, int which, struct store_file *ret)
 	return true;
 }
 
+static bool is_same(const struct store_file *a, const struct store_file *b)
+{
+	return a->device == b->device && a->inode == b->inode;
+}
+
+bool store_has_name(const struct store *s)
+{
+	struct stat st;
+
+	if (stat(s->path, &st) < 0)
+		return errno != ENOENT;
+	return st.st_dev == s->open.device && st.st_ino == s->open.inode;
+}
+
+bool store_has_journals(const struct store *s)
+{
+	struct store_file now;
+
+	if (store_has_name(s))
+		return true;
+	for (int i = JOURNAL; i <= INDEX; i++) {
+		if (!s->files[i].inode || !look(s, i, &now) || !is_same(&now, &s->files[i]))
+			return false;
+	}
+	return true;
+}
+
 void store_note_files(struct store *s)
 {
 	if (!s->wal || s->nameless)
+		return;
+	index_guard_watch(s->db);
+	if (!store_has_name(s)) /* the files next to that name may be those of another recording */
 		return;
 	for (int i = MAIN_FILE; i <= INDEX; i++) {
 		if (!look(s, i, &s->files[i]))
 			s->files[i] = (struct store_file) { 0 };
 	}
-	index_guard_watch(s->db);
-}
-
-static bool is_same(const struct store_file *a, const struct store_file *b)
-{
-	return a->device == b->device && a->inode == b->inode;
 }
 
 static bool is_written(const struct store_file *before, const struct store_file *now)
@@ -166,16 +190,23 @@ int store_series_again(struct store *s)
 	return r;
 }
 
-int store_detach(struct store *s)
+void store_keep_journals(struct store *s)
 {
-	int r = store_checkpoint(s);
+	int keep = 1;
 
-	if (r == 0)
-		r = store_run(s, "PRAGMA journal_mode=MEMORY");
+	(void) sqlite3_file_control(s->db, "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
+}
+
+/* The journal stays open, without a name. In any other journal mode SQLite looks for one next to the name
+ * before each transaction, and uses that of another recording. */
+void store_detach(struct store *s)
+{
+	const bool are_ours = store_has_journals(s);
+
+	store_keep_journals(s);
 	s->nameless = true;
-	s->wal_pages = 0;
-	index_guard_forget(s->db);
-	return r;
+	if (are_ours)
+		store_unlink_journals(s->path);
 }
 
 bool store_is_sound(struct store *s)

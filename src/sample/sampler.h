@@ -72,11 +72,11 @@ void sampler_trigger(struct sampler *s, const char *why);
 /* Takes a sample at once (a mark, the start or end of a phase). */
 void sampler_now(struct sampler *s);
 
-/* Changes the interval (at least 1 ms). Must not be called for a run that is recorded, which has
- * one interval. */
 /* This process was stopped and got SIGCONT: a gap that ends with the next sample has this cause. */
 void sampler_continued(struct sampler *s);
 
+/* Changes the interval (at least 1 ms). Must not be called for a run that is recorded, which has
+ * one interval. */
 int sampler_set_interval(struct sampler *s, uint64_t interval_ns);
 
 /* Reads the main process's memory and its high-water mark now. False: the mark cannot be read. */

@@ -366,8 +366,23 @@ def test_what_was_not_written_can_be_shown(tool):
     os.mkfifo(tool.folder / "fifo")
     done = tool.run("run", "--json", "fifo", "--summary", "none", "--", "sh", "-c", "exit 8")
     assert done.returncode == 8 and done.stderr.count("\n") == 1
-    assert "cannot write fifo: " in done.stderr and "hiwater show --json last" in done.stderr
+    assert "cannot write fifo: " in done.stderr and "hiwater show --json 2\n" in done.stderr
     assert json.loads(tool.run("show", "--json", "last").stdout)["exit"]["code"] == 8
+    done = tool.run("run", "-o", "x.hiw", "--json", "fifo", "--summary", "none", "--", "true")
+    assert f"hiwater show --json {tool.folder}/x.hiw\n" in done.stderr
+
+
+def test_a_run_kept_to_be_shown_names_those_that_it_removed(tool):
+    tool.history.mkdir(parents=True)
+    first = tool.run("run", "-o", tool.history / "1.hiw", "--summary", "none", "--", "true")
+    assert first.returncode == 0, first.stderr
+    for n in range(2, 201):
+        shutil.copy(tool.history / "1.hiw", tool.history / f"{n}.hiw")
+    os.mkfifo(tool.folder / "fifo")
+    done = tool.run("run", "--json", "fifo", "--summary", "none", "--", "true")
+    assert "hiwater show --json 201\n" in done.stderr
+    assert re.search(r"warning: removed the oldest run from the history.*: 1$", done.stderr, re.M), done.stderr
+    assert not (tool.history / "1.hiw").exists()
 
 
 # ---- programs that are none ----

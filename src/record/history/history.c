@@ -127,7 +127,7 @@ static void list_done(struct listing *list)
 #define autolist __attribute__((cleanup(list_done)))
 
 /* An empty file is a number that a run has reserved. Any other file without the header of a recording
- * belongs to another program: it does not count and is never removed. A file that this process writes is not
+ * belongs to another program: it does not count and is never removed. A file that this process writes or reads is not
  * opened here, since closing it would drop its locks (fcntl(2)). */
 static bool is_ours(int folder, const char *name, const struct stat *st)
 {
@@ -519,10 +519,17 @@ int history_remove(const char *run, struct err *err)
 	return 0;
 }
 
+enum removal {
+	STAYS,
+	REMOVED,
+	UNREADABLE, /* damaged, or of a later version: it stays and does not count, or others would go in its
+		     * place */
+};
+
 /* Removes the run unless it has to stay. hard: also if a trigger pinned it. A run that another
  * program has removed since the listing counts as removed: else a newer one would be removed
  * instead. */
-static bool remove_if_allowed(const struct listing *list, const struct listed *run, bool hard)
+static enum removal remove_if_allowed(const struct listing *list, const struct listed *run, bool hard)
 {
 	struct history_entry entry = { 0 };
 	char path[PATH_MAX];
@@ -530,12 +537,38 @@ static bool remove_if_allowed(const struct listing *list, const struct listed *r
 
 	path_of(list, run->number, path, sizeof(path));
 	if (history_entry_read(path, &entry) < 0)
-		return access(path, F_OK) < 0 && errno == ENOENT;
+		return access(path, F_OK) < 0 && errno == ENOENT ? REMOVED : UNREADABLE;
 	stays = entry.running || (entry.pinned && !(hard && entry.by_trigger));
 	history_entry_done(&entry);
 	if (!stays)
 		store_unlink(path);
-	return !stays;
+	return stays ? STAYS : REMOVED;
+}
+
+/* Where the bytes are too many: large ones that cannot be read, however new. Opening all would take longer
+ * than a short run. */
+static void drop_unreadable(struct listing *list, uint64_t max_bytes, size_t *left, uint64_t *bytes)
+{
+	enum {
+		LARGE_PARTS = 32
+	};
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < list->n; i++) {
+		struct listed *run = &list->runs[i];
+		struct replay *replay;
+
+		path_of(list, run->number, path, sizeof(path));
+		if (run->bytes == 0 || run->bytes < max_bytes / LARGE_PARTS)
+			continue;
+		if (replay_open(path, &replay, NULL) == 0) {
+			replay_close(replay);
+		} else if (access(path, F_OK) == 0) {
+			--*left;
+			*bytes -= run->bytes;
+			run->bytes = 0;
+		}
+	}
 }
 
 static void write_removed(const struct listing *list, const bool *removed, unsigned max_runs,
@@ -588,12 +621,18 @@ int history_trim(unsigned max_runs, uint64_t max_bytes, struct err *err)
 		bytes += list.runs[i].bytes;
 		left += list.runs[i].bytes > 0; /* a run that has just started may not be kept */
 	}
+	if (bytes > max_bytes)
+		drop_unreadable(&list, max_bytes, &left, &bytes);
 	/* Oldest first, except the last, which has just ended. */
 	for (int hard = 0; hard < 2; hard++) {
 		for (size_t i = 0; i + 1 < list.n && (left > max_runs || bytes > max_bytes); i++) {
-			if (list.runs[i].bytes == 0 || !remove_if_allowed(&list, &list.runs[i], hard == 1))
+			if (list.runs[i].bytes == 0)
 				continue;
-			removed[i] = true;
+			const enum removal what = remove_if_allowed(&list, &list.runs[i], hard == 1);
+
+			if (what == STAYS)
+				continue;
+			removed[i] = what == REMOVED;
 			left--;
 			bytes -= list.runs[i].bytes;
 			list.runs[i].bytes = 0;

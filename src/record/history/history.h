@@ -63,6 +63,6 @@ int history_reserve(char **ret_path, uint64_t *ret_number, struct err *err);
 int history_remove(const char *run, struct err *err);
 
 /* Removes runs until the limits are met; never running, unreadable or hand-pinned ones, nor files that
- * are no recordings, which do not count either. Returns 0 or -errno with text; 0 with a text that names
+ * are no recordings. These do not count, nor do unreadable ones that are older than all that remain, or large. Returns 0 or -errno with text; 0 with a text that names
  * the removed runs; "" if there are none. */
 int history_trim(unsigned max_runs, uint64_t max_bytes, struct err *err);

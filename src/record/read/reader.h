@@ -13,9 +13,11 @@
 #include "model/frame.h"
 #include "record/read/replay.h"
 #include "record/rows.h"
+#include "record/store.h"
 
 struct replay {
 	sqlite3 *db;
+	struct store_open open;
 	char *path;
 	struct row_layout layout;
 	uint64_t file_bytes;

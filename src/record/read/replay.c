@@ -198,6 +198,7 @@ int replay_open(const char *path, struct replay **ret, struct err *err)
 	}
 	r->file_bytes = bytes;
 	row_layout_init(&r->layout);
+	store_list_open(&r->open, r->path);
 	code = open_file(r, err);
 	if (code < 0) {
 		replay_close(r);
@@ -215,6 +216,7 @@ void replay_close(struct replay *r)
 
 	(void) sqlite3_close_v2(r->db);
 	index_guard_forget(db);
+	store_unlist_open(&r->open);
 	free(r->path);
 	free(r);
 }

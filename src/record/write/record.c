@@ -42,10 +42,11 @@ struct record {
 	/* protected by the lock */
 	pthread_mutex_t lock;
 	pthread_cond_t done_cond;
-	bool done, abandoned, keep, discard, reported, news_reported;
+	bool done, abandoned, keep, discard, note_reported, reported, news_reported;
+	unsigned n_news;         /* of the writer's, those published */
 	bool needs_totals;       /* the next totals must be whole */
 	int result;
-	struct err trouble, news;
+	struct err renamed_late, trouble, news;
 	char *file;              /* path of the recording, once it exists */
 	/* used by the writer's thread only */
 	struct writer writer;
@@ -82,8 +83,13 @@ static void publish(struct record *r)
 		r->file = strdup(r->writer.target);
 	if (!r->trouble.text[0] && r->writer.trouble.text[0])
 		r->trouble = r->writer.trouble;
-	if (!r->news.text[0] && r->writer.news.text[0])
+	if (!r->renamed_late.text[0] && r->writer.note.text[0])
+		r->renamed_late = r->writer.note;
+	if (r->n_news != r->writer.n_news) {
 		r->news = r->writer.news;
+		r->news_reported = false;
+	}
+	r->n_news = r->writer.n_news;
 	r->needs_totals = r->needs_totals || r->writer.needs_totals;
 	r->writer.needs_totals = false;
 	(void) pthread_mutex_unlock(&r->lock);
@@ -324,19 +330,22 @@ void record_hurry(struct record *r, bool hurry)
 	queue_set(&r->queue, hurry, false);
 }
 
+static bool take(const struct err *text, bool *reported, struct err *ret)
+{
+	if (!text->text[0] || *reported)
+		return false;
+	*ret = *text;
+	*reported = true;
+	return true;
+}
+
 bool record_trouble(struct record *r, struct err *ret)
 {
 	bool is_new;
 
 	(void) pthread_mutex_lock(&r->lock);
-	is_new = r->trouble.text[0] && !r->reported;
-	if (is_new) {
-		*ret = r->trouble;
-		r->reported = true;
-	} else if (!r->trouble.text[0] && r->news.text[0] && !r->news_reported) {
-		*ret = r->news;
-		is_new = r->news_reported = true;
-	}
+	is_new = take(&r->renamed_late, &r->note_reported, ret) || take(&r->trouble, &r->reported, ret) ||
+		 take(&r->news, &r->news_reported, ret);
 	(void) pthread_mutex_unlock(&r->lock);
 	return is_new;
 }
@@ -429,11 +438,13 @@ static const char *resulting_file(const struct record *r)
 /* What record_trouble has not reported. */
 static void unreported(const struct record *r, int error, struct err *err)
 {
-	const char *trouble = r->reported ? "" : r->writer.trouble.text;
-	const char *news = r->news_reported ? "" : r->writer.news.text;
+	const char *note = r->note_reported ? "" : r->renamed_late.text;
+	const char *trouble = r->reported ? "" : r->trouble.text;
+	const char *news = r->news_reported ? "" : r->news.text;
 
-	if (*trouble || *news)
-		(void) err_set(err, error, "%s%s%s", trouble, *trouble && *news ? "; " : "", news);
+	if (*note || *trouble || *news)
+		(void) err_set(err, error, "%s%s%s%s%s", note, *note && (*trouble || *news) ? "; " : "", trouble,
+			*trouble && *news ? "; " : "", news);
 }
 
 int record_finish(struct record *r, const struct job *job, bool keep, uint64_t wait_ns,

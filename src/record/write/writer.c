@@ -76,6 +76,23 @@ static void count_windows(struct writer *w, uint64_t before)
 	w->row_written = false;
 }
 
+/* A disk that is almost full takes one transaction and not the next: the end of a pause is reported after
+ * two. */
+static void report_resumed(struct writer *w)
+{
+	char gap[UNITS_LEN];
+
+	if (!w->has_resumed || w->finishing)
+		return;
+	w->has_resumed = false;
+	if (w->has_continued)
+		return;
+	w->has_continued = true;
+	w->said_stopped = false;
+	(void) err_set(writer_text(w), 0, "the recording continues; it has a gap of %s",
+		units_duration((int64_t) w->gap_ns, gap));
+}
+
 /* Before a commit: what another program did to the files. Returns 0, or -ESTALE: the transaction must
  * not be committed (see stumble). */
 static int check_files(struct writer *w)
@@ -114,7 +131,8 @@ static int commit(struct writer *w)
 	buf_clear(&w->uncommitted);
 	buf_clear(&w->uncommitted_totals);
 	if ((w->was_replaced || w->was_removed) && !w->store->nameless)
-		(void) store_detach(w->store);
+		store_detach(w->store);
+	report_resumed(w);
 	return 0;
 }
 
@@ -178,12 +196,11 @@ static int write_kept(struct writer *w, const struct buf *kept)
 static void pause_writing(struct writer *w, int r)
 {
 	static const char *const harms[] = {
-		[HARM_INDEX] = "-shm was truncated or removed by another program: the recording continues after a "
-			       "gap of a second or two",
-		[HARM_JOURNAL] = "-wal was truncated by another program: the recording lacks its last seconds, and "
-				 "continues",
-		[HARM_JOURNAL_NAME] = "-wal was removed or replaced by another program: the recording continues "
-				      "after a gap of a second or two",
+		[HARM_INDEX] = "-shm was truncated or removed by another program: hiwater opens the recording again",
+		[HARM_JOURNAL] = "-wal was truncated by another program: the recording lacks its last seconds; "
+				 "hiwater opens it again",
+		[HARM_JOURNAL_NAME] = "-wal was removed or replaced by another program: hiwater opens the "
+				      "recording again",
 	};
 	const char *why = store_why(w->store);
 	char end[UNITS_LEN];
@@ -193,12 +210,16 @@ static void pause_writing(struct writer *w, int r)
 	w->paused = true;
 	(void) snprintf(w->why, sizeof(w->why), "%s", w->harm ? "its journal was lost" : *why ? why
 											      : strerror(-r));
-	if (w->trouble.text[0])
+	w->has_resumed = w->has_resumed && w->finishing;
+	if (w->trouble.text[0] || w->finishing)
 		return;
+	w->said_stopped = !w->harm;
 	if (w->harm)
 		(void) err_set(&w->trouble, r, "%s%s", w->file, harms[w->harm]);
 	else if (w->commits == 0)
-		(void) err_set(&w->trouble, r, "no recording yet: cannot write %s: %s; hiwater tries again, the run continues", w->file, w->why);
+		(void) err_set(&w->trouble, r,
+			"no recording yet: cannot write %s: %s; hiwater tries again, the run continues", w->file,
+			w->why);
 	else
 		(void) err_set(&w->trouble, r,
 			"recording stopped: cannot write %s: %s. It ends %s into the run, unless it can be written "
@@ -262,6 +283,8 @@ static int begin_again(struct writer *w, uint64_t *ret_gap_ns)
 	store_rollback(w->store);
 	if (w->harm) {
 		r = store_reopen(w->store, w->harm);
+		if (r == -ESTALE)
+			return writer_lose(w, "removed or replaced");
 		if (r == 0) {
 			w->harm = HARM_NONE;
 			find_end(w);
@@ -286,12 +309,8 @@ static int begin_again(struct writer *w, uint64_t *ret_gap_ns)
 
 static void note_resumed(struct writer *w, uint64_t gap_ns)
 {
-	char gap[UNITS_LEN];
-
 	w->gap_ns += gap_ns;
-	if (!w->news.text[0])
-		(void) err_set(&w->news, 0, "the recording continues; it has a gap of %s",
-			units_duration((int64_t) gap_ns, gap));
+	w->has_resumed = true;
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -514,10 +533,11 @@ static int finish_store(struct writer *w)
 		return writer_fail(w, r, w->paused ? w->why : store_why(w->store));
 	if (!store_is_sound(w->store))
 		return writer_lose(w, "overwritten");
+	writer_report_gap(w);
 	if (w->was_replaced)
 		r = writer_move(w);
 	else if (w->was_removed)
-		r = err_set(&w->trouble, -ENOENT, "no recording: %s was removed during the run", w->target);
+		r = err_set(writer_text(w), -ENOENT, "no recording: %s was removed or renamed during the run", w->target);
 	(void) store_close(w->store, true);
 	w->store = NULL;
 	return r;
@@ -547,7 +567,7 @@ void writer_finish(struct writer *w, bool keep)
 	} else if (!w->moved) {
 		r = writer_place(w);
 		if (r < 0)
-			(void) err_set(&w->trouble, r, "cannot move the recording to %s: %s%s%s", w->target,
+			(void) err_set(writer_text(w), r, "cannot move the recording to %s: %s%s%s", w->target,
 				strerror(-r), w->folder ? "; it remains at " : "", w->folder ? w->file : "");
 		w->result = r;
 	}

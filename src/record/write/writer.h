@@ -61,8 +61,13 @@ struct writer {
 	struct buf gpu_births;   /* frames: all births of GPUs, which totals do not contain */
 	char why[256];           /* of the pause */
 	int result;
+	struct err note;         /* no error: another name than the wanted one */
 	struct err trouble;      /* the first error */
-	struct err news;         /* the first end of a pause; the name of a moved recording */
+	struct err news;         /* what became of it, or a later error: the latest of n_news */
+	unsigned n_news;
+	bool said_stopped;       /* the last text says that the recording has stopped */
+	bool has_resumed;        /* the end of a pause was committed and not reported */
+	bool has_continued;      /* reported, once */
 	uint64_t commits, maintained;
 	bool (*busy)(void *ctx); /* true if there is more urgent work than thinning; may be NULL */
 	void *busy_ctx;

@@ -57,28 +57,46 @@ static void store_reason(struct writer *w, const char *why)
 		(void) store_commit(w->store);
 }
 
+struct err *writer_text(struct writer *w)
+{
+	if (!w->trouble.text[0])
+		return &w->trouble;
+	w->n_news++;
+	return &w->news;
+}
+
+void writer_report_gap(struct writer *w)
+{
+	char gap[UNITS_LEN];
+
+	if (w->has_resumed && w->finishing)
+		(void) err_set(writer_text(w), 0, "the recording has a gap of %s: %s",
+			units_duration((int64_t) w->gap_ns, gap), w->why);
+	w->has_resumed = false;
+}
+
 /* A file with committed data is kept; an empty one is removed. */
 static void end_file(struct writer *w, int r, const char *why)
 {
 	const char *name = w->is_temporary ? w->target : w->file;
-	const bool is_empty = w->commits == 0;
+	const bool is_empty = w->commits == 0, has_name = store_has_name(w->store);
 	char end[UNITS_LEN];
 
 	store_rollback(w->store);
 	if (!is_empty)
 		store_reason(w, why);
-	if (w->trouble.text[0])
-		; /* reported when the recording paused */
+	if (w->said_stopped)
+		writer_report_gap(w); /* the end was reported when the recording paused */
 	else if (is_empty)
-		(void) err_set(
-			&w->trouble, r, "no recording: cannot write %s: %s. The run continues", name, why);
+		(void) err_set(writer_text(w), r, "no recording: cannot write %s: %s%s", name, why,
+			w->finishing ? "" : ". The run continues");
 	else
-		(void) err_set(&w->trouble, r,
-			"recording stopped: cannot write %s: %s. It ends %s into the run; the run continues",
-			name, why, units_instant((int64_t) w->committed_ns, end));
+		(void) err_set(writer_text(w), r, "recording stopped: cannot write %s: %s. It ends %s into the run%s",
+			name, why, units_instant((int64_t) w->committed_ns, end),
+			w->finishing ? "" : "; the run continues");
 	(void) store_close(w->store, false);
 	w->store = NULL;
-	if (is_empty) {
+	if (is_empty && has_name) {
 		store_unlink(w->file);
 		writer_remove(w, false);
 	}
@@ -94,24 +112,29 @@ int writer_fail(struct writer *w, int r, const char *why)
 	if (w->store)
 		end_file(w, r, why);
 	else if (!w->trouble.text[0])
-		(void) err_set(&w->trouble, r, "no recording: %s. The run continues", why);
+		(void) err_set(&w->trouble, r, "no recording: %s%s", why, w->finishing ? "" : ". The run continues");
 	return r;
 }
 
 int writer_lose(struct writer *w, const char *what)
 {
-	struct err *text = w->trouble.text[0] ? &w->news : &w->trouble;
+	const bool has_name = store_has_name(w->store);
 	char end[UNITS_LEN];
 
-	(void) err_set(text, -EBADMSG,
-		"no recording: another program has %s %s, %s into the run. The run continues", what, w->file,
-		units_instant((int64_t) w->last_ns, end));
+	if (w->finishing)
+		(void) err_set(writer_text(w), -EBADMSG,
+			"no recording: another program has %s %s during the run", what, w->file);
+	else
+		(void) err_set(writer_text(w), -EBADMSG,
+			"no recording: another program has %s %s, %s into the run. The run continues", what,
+			w->file, units_instant((int64_t) w->last_ns, end));
 	w->failed = w->lost = true;
 	w->result = -EBADMSG;
 	store_rollback(w->store);
 	(void) store_close(w->store, false);
 	w->store = NULL;
-	store_unlink_journals(w->file);
+	if (has_name)
+		store_unlink_journals(w->file);
 	spare_free(w);
 	return w->result;
 }
@@ -134,7 +157,7 @@ static int reserve_name(struct writer *w)
 		w->reserved = true;
 		w->target = strdup(path);
 		if (n != w->options.number)
-			(void) err_set(&w->trouble, 0, RECORD_RENAMED, w->options.path, path);
+			(void) err_set(&w->note, 0, RECORD_RENAMED, w->options.path, path);
 		return w->target ? 0 : -ENOMEM;
 	}
 	return -EEXIST;
@@ -335,14 +358,14 @@ static int place_anew(struct writer *w, const char *temporary, char *ret, size_t
 	uint64_t number;
 	int r;
 
-	if (w->reserved) {
-		r = history_reserve(&path, &number, &w->trouble);
+	if (!w->options.path) {
+		r = history_reserve(&path, &number, NULL);
 		if (r < 0)
 			return r;
 		(void) snprintf(ret, size, "%s", path);
 		return network_fs_rename(temporary, ret, true);
 	}
-	for (unsigned n = 2; (r = record_name(w->target, n, ret, size)) == 0; n++) {
+	for (unsigned n = 2; (r = record_name(w->options.path, n, ret, size)) == 0; n++) {
 		r = network_fs_rename(temporary, ret, false);
 		if (r != -EEXIST)
 			break;
@@ -363,9 +386,10 @@ int writer_move(struct writer *w)
 			(void) unlink(temporary);
 	}
 	if (r < 0)
-		return err_set(&w->trouble, r,
+		return err_set(writer_text(w), r,
 			"no recording: another program replaced %s during the run, and no other file can be written: %s",
 			w->target, strerror(-r));
+	w->n_news++;
 	(void) err_set(&w->news, 0, "another program replaced %s during the run: its recording is %s",
 		w->target, path);
 	free(w->target);

@@ -26,7 +26,13 @@ int writer_place(struct writer *w);
 /* Removes the local file and folder; keep false: also what was created at target. */
 void writer_remove(struct writer *w, bool keep);
 
-/* Stores the first error's text and stops writing. Returns r. */
+/* Where the next text for the user goes: trouble, or news after trouble. */
+struct err *writer_text(struct writer *w);
+
+/* At the end: a gap whose end was not reported. */
+void writer_report_gap(struct writer *w);
+
+/* Stores the error's text and stops writing. Returns r. */
 int writer_fail(struct writer *w, int r, const char *why);
 /* The same for a file that another program has damaged: what is left of it is of no use. Returns
  * -EBADMSG. */

@@ -400,6 +400,70 @@ static void foreign_files_are_left_alone(void **state)
 		free(path[i]);
 }
 
+/* With the header of a recording: those that can be read are not removed in its place. */
+static void a_damaged_recording_does_not_count(void **state)
+{
+	char *path[5];
+	struct err err = { "" };
+
+	(void) state;
+	for (int i = 0; i < 5; i++)
+		path[i] = add_run("study", NULL, 15, true);
+	assert_int_equal(truncate(path[0], 4096), 0);
+	assert_int_equal(history_trim(4, UINT64_MAX, &err), 0);
+	assert_string_equal(err.text, "");
+	assert_int_equal(history_trim(3, UINT64_MAX, &err), 0);
+	assert_non_null(strstr(err.text, ": 2"));
+	/* The newest but one has more bytes than the limit. */
+	sql_run(path[3], "DROP TABLE meta");
+	assert_int_equal(truncate(path[3], 40 << 20), 0);
+	assert_int_equal(history_trim(200, 20 << 20, &err), 0);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(access(path[i], F_OK), i == 1 ? -1 : 0);
+		free(path[i]);
+	}
+}
+
+/* Of this process, as another one sees it: closing any other descriptor of the file would drop it. */
+static bool is_locked(const char *path)
+{
+	enum {
+		SHARED_FIRST = 0x40000002, /* sqlite.org/lockingv3.html */
+		SHARED_SIZE = 510
+	};
+	struct flock lock = { .l_type = F_WRLCK, .l_start = SHARED_FIRST, .l_len = SHARED_SIZE };
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		int fd = open(path, O_RDWR);
+
+		_exit(fd >= 0 && fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return status == 0;
+}
+
+static void listing_keeps_the_locks_of_readers(void **state)
+{
+	char *path = add_run("study", NULL, 15, true);
+	struct history h;
+	struct replay *r;
+
+	(void) state;
+	sql_run(path, "PRAGMA journal_mode=WAL");
+	assert_int_equal(replay_open(path, &r, NULL), 0);
+	assert_true(is_locked(path));
+	assert_int_equal(history_read(&h, NULL), 0);
+	assert_int_equal(h.n, 1);
+	history_done(&h);
+	assert_true(is_locked(path));
+	replay_close(r);
+	assert_false(is_locked(path));
+	free(path);
+}
+
 static void bytes_are_limited_too(void **state)
 {
 	struct history h;
@@ -635,6 +699,8 @@ int main(void)
 		WITH_HISTORY(the_oldest_go_first_and_some_stay),
 		WITH_HISTORY(what_a_trigger_pinned_goes_last),
 		WITH_HISTORY(foreign_files_are_left_alone),
+		WITH_HISTORY(a_damaged_recording_does_not_count),
+		WITH_HISTORY(listing_keeps_the_locks_of_readers),
 		WITH_HISTORY(bytes_are_limited_too),
 		WITH_HISTORY(runs_that_end_at_once_remove_no_more_than_one_would),
 		WITH_HISTORY(trimming_does_not_wait_for_a_stuck_lock),

@@ -378,6 +378,37 @@ static void a_file_that_appears_meanwhile_is_kept(void **state)
 	folder_done(&f);
 }
 
+/* The same where another name will do: that is reported, and no error. */
+static void a_name_that_is_taken_meanwhile_is_reported(void **state)
+{
+	struct rig_folder f;
+	struct record *r;
+	struct record_end end;
+	struct err err = { "" };
+	struct sim s;
+	FILE *file;
+
+	(void) state;
+	folder_new(&f);
+	sim_new(&s, 100 * MS, SEC, 1, true);
+	r = rig_record(&(struct record_options) { .path = f.file, .renames = true });
+	file = fopen(f.file, "w");
+	assert_non_null(file);
+	(void) fclose(file);
+	sim_into(&s, r);
+	for (int k = 0; k < 5; k++)
+		sim_tick(&s);
+	sim_end(&s);
+	assert_int_equal(record_finish(r, s.job, true, 60 * SEC, &end, &err), 0);
+	assert_non_null(end.path);
+	assert_non_null(strstr(end.path, "-2.hiw"));
+	assert_non_null(strstr(err.text, " exists; this run is recorded in "));
+	assert_non_null(strstr(err.text, end.path));
+	free(end.path);
+	sim_done(&s);
+	folder_done(&f);
+}
+
 /* On a network file system the copy may fail: the recording stays where it was written, and the
  * message names the path. */
 static void a_copy_that_fails_leaves_the_original(void **state)
@@ -468,6 +499,7 @@ int main(void)
 		cmocka_unit_test(a_file_size_limit_ends_the_recording_only),
 		cmocka_unit_test(a_folder_that_goes_away_is_trouble),
 		cmocka_unit_test(a_file_that_appears_meanwhile_is_kept),
+		cmocka_unit_test(a_name_that_is_taken_meanwhile_is_reported),
 		cmocka_unit_test(a_copy_that_fails_leaves_the_original),
 		cmocka_unit_test(a_locked_file_is_waited_for_only_so_long),
 	};

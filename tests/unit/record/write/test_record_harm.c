@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Other programs truncate, overwrite, replace or remove the files of a recording while it is written: the process lives, the recording continues with a gap or its loss is reported, and
+ * Other programs truncate, overwrite, replace or remove the files of a recording while it is
+ * written: the process lives, the recording continues with a gap or its loss is reported, and
  * another file is never taken for it.
  */
 #include "record/index_guard.h"
@@ -61,21 +62,27 @@ static void add_gpu(struct harmed *h)
 	sim_send(&h->sim, FRAME_NVML, sim_time(&h->sim, h->sim.k), 0);
 }
 
-/* Two seconds and a half of it are recorded. */
-static void begin(struct harmed *h)
+/* Two seconds and a half of it are recorded. number: as in writer_options. */
+static void begin_in(struct harmed *h, unsigned number)
 {
-	folder_new(&h->folder);
 	on_faults();
 	sim_new(&h->sim, 100 * MS, SEC, 3, true);
 	writer_rig_new(&h->w, &h->sim, h->folder.file, 64000000, 100 * SEC, 200);
+	h->w.writer.options.number = number;
 	(void) snprintf(h->wal, sizeof(h->wal), "%s-wal", h->folder.file);
 	(void) snprintf(h->shm, sizeof(h->shm), "%s-shm", h->folder.file);
 	add_gpu(h);
 	ticks(h, 1);
 	add_mark(h, "first");
 	ticks(h, 24);
-	assert_int_equal(access(h->shm, F_OK), 0);
 	assert_true(h->w.writer.commits > 0);
+}
+
+static void begin(struct harmed *h)
+{
+	folder_new(&h->folder);
+	begin_in(h, 0);
+	assert_int_equal(access(h->shm, F_OK), 0);
 }
 
 static void end(struct harmed *h)
@@ -209,6 +216,8 @@ static void an_index_that_is_lost_at_the_end(void **state)
 	empty(h.shm);
 	end(&h);
 	expect_complete(&h, h.folder.file, 2 * SEC);
+	assert_true(says(&h.w.writer.trouble, "the recording has a gap of"));
+	assert_true(says(&h.w.writer.trouble, "its journal was lost"));
 	done(&h);
 }
 
@@ -297,7 +306,8 @@ static void damage_in_the_middle_is_found_at_the_end(void **state)
 	ticks(&h, 5);
 	end(&h);
 	assert_true(h.w.writer.result < 0);
-	assert_true(h.w.writer.trouble.text[0] != '\0');
+	assert_true(says(&h.w.writer.trouble, "no recording: "));
+	assert_false(says(&h.w.writer.trouble, "continues"));
 	done(&h);
 }
 
@@ -324,13 +334,13 @@ static void a_checkpoint_of_another_program_is_no_harm(void **state)
 
 	(void) state;
 	begin(&h);
-	(void) writer_rig_give;
 	sql_run(h.folder.file, "PRAGMA wal_checkpoint(PASSIVE)");
 	add_mark(&h, "second");
 	add_mark(&h, "third");
 	ticks(&h, 35);
 	end(&h);
-	expect_complete(&h, h.folder.file, 2 * SEC);
+	assert_string_equal(h.w.writer.trouble.text, "");
+	expect_complete(&h, h.folder.file, 0);
 	done(&h);
 }
 
@@ -343,14 +353,15 @@ static void write_file(const char *path, const char *text)
 	assert_int_equal(fclose(file), 0);
 }
 
-static void a_replaced_file_gets_another_name(void **state)
+static void gets_another_name(unsigned number)
 {
 	struct harmed h;
 	char other[160], moved[160];
 	struct stat st;
 
-	(void) state;
-	begin(&h);
+	folder_new(&h.folder);
+	assert_int_equal(setenv("HIWATER_DIR", h.folder.path, 1), 0);
+	begin_in(&h, number);
 	(void) snprintf(other, sizeof(other), "%s/other", h.folder.path);
 	(void) snprintf(moved, sizeof(moved), "%s/run-2.hiw", h.folder.path);
 	write_file(other, "somebody's");
@@ -372,6 +383,113 @@ static void a_replaced_file_gets_another_name(void **state)
 	done(&h);
 }
 
+static void a_replaced_file_gets_another_name(void **state)
+{
+	(void) state;
+	gets_another_name(0);
+	gets_another_name(1);
+}
+
+/* Another program was faster: that is no error, and later ones are reported. */
+static void a_name_that_is_taken_is_noted(void **state)
+{
+	struct harmed h;
+	char second[160], third[160], other[160];
+
+	(void) state;
+	folder_new(&h.folder);
+	(void) snprintf(second, sizeof(second), "%s/run-2.hiw", h.folder.path);
+	(void) snprintf(third, sizeof(third), "%s/run-3.hiw", h.folder.path);
+	(void) snprintf(other, sizeof(other), "%s/other", h.folder.path);
+	write_file(h.folder.file, "somebody's");
+	begin_in(&h, 1);
+	assert_true(says(&h.w.writer.note, second));
+	assert_string_equal(h.w.writer.trouble.text, "");
+	(void) snprintf(h.shm, sizeof(h.shm), "%.100s-shm", second);
+	empty(h.shm);
+	add_mark(&h, "second");
+	ticks(&h, 25);
+	assert_true(says(&h.w.writer.trouble, "-shm was truncated"));
+	assert_true(says(&h.w.writer.news, "the recording continues; it has a gap of"));
+	write_file(other, "somebody's");
+	assert_int_equal(rename(other, second), 0);
+	add_mark(&h, "third");
+	ticks(&h, 20);
+	end(&h);
+	assert_string_equal(h.w.writer.target, third);
+	assert_true(says(&h.w.writer.news, third));
+	expect_complete(&h, third, 3 * SEC);
+	done(&h);
+}
+
+/* The next run has the name of one that lost it, and the same names of a journal and an index. */
+static void leaves_the_next_run_alone(int ticks_before)
+{
+	struct harmed h, next = { .folder = { .path = "" } };
+	char moved[160];
+
+	begin(&h);
+	(void) snprintf(moved, sizeof(moved), "%s/moved.hiw", h.folder.path);
+	assert_int_equal(rename(h.folder.file, moved), 0);
+	ticks(&h, ticks_before);
+	next.folder = h.folder;
+	begin_in(&next, 1);
+	add_mark(&next, "second");
+	add_mark(&h, "second");
+	ticks(&h, 15);
+	ticks(&next, 15);
+	add_mark(&h, "third");
+	ticks(&h, 25 - ticks_before);
+	end(&h);
+	add_mark(&next, "third");
+	ticks(&next, 25);
+	end(&next);
+	assert_string_equal(next.w.writer.trouble.text, "");
+	assert_string_equal(next.w.writer.target, h.folder.file);
+	expect_complete(&next, h.folder.file, 0);
+	h.w.writer.result = 0; /* -ENOENT; and yet it is whole */
+	expect_complete(&h, moved, 0);
+	/* Replaced, it has a copy; without a file of its name it was removed or renamed. */
+	assert_int_equal(folder_count(&h.folder), h.w.writer.moved ? 3 : 2);
+	writer_rig_done(&next.w);
+	sim_done(&next.sim);
+	done(&h);
+}
+
+static void a_recording_without_its_name_leaves_the_next_one_alone(void **state)
+{
+	(void) state;
+	leaves_the_next_run_alone(0);
+	leaves_the_next_run_alone(15);
+}
+
+/* It was to be opened again, by its name. */
+static void another_file_is_not_opened_in_its_place(void **state)
+{
+	struct harmed h;
+	struct stat st;
+
+	(void) state;
+	begin(&h);
+	empty(h.shm);
+	for (int i = 0; i < 20 && !h.w.writer.paused; i++)
+		ticks(&h, 1);
+	assert_true(h.w.writer.paused);
+	drop(h.folder.file);
+	drop(h.wal);
+	write_file(h.folder.file, "somebody's");
+	write_file(h.wal, "somebody's");
+	ticks(&h, 25);
+	end(&h);
+	assert_int_equal(h.w.writer.result, -EBADMSG);
+	assert_true(says(&h.w.writer.news, "no recording: another program has removed or replaced"));
+	assert_int_equal(stat(h.folder.file, &st), 0);
+	assert_int_equal(st.st_size, 10);
+	assert_int_equal(stat(h.wal, &st), 0);
+	assert_int_equal(st.st_size, 10);
+	done(&h);
+}
+
 static void a_removed_file_is_reported(void **state)
 {
 	struct harmed h;
@@ -382,7 +500,7 @@ static void a_removed_file_is_reported(void **state)
 	ticks(&h, 25);
 	end(&h);
 	assert_int_equal(h.w.writer.result, -ENOENT);
-	assert_true(says(&h.w.writer.trouble, "was removed during the run"));
+	assert_true(says(&h.w.writer.trouble, "was removed or renamed during the run"));
 	assert_int_equal(folder_count(&h.folder), 0);
 	done(&h);
 }
@@ -400,6 +518,9 @@ int main(void)
 		cmocka_unit_test(a_touched_file_is_complete),
 		cmocka_unit_test(a_checkpoint_of_another_program_is_no_harm),
 		cmocka_unit_test(a_replaced_file_gets_another_name),
+		cmocka_unit_test(a_name_that_is_taken_is_noted),
+		cmocka_unit_test(a_recording_without_its_name_leaves_the_next_one_alone),
+		cmocka_unit_test(another_file_is_not_opened_in_its_place),
 		cmocka_unit_test(a_removed_file_is_reported),
 	};
 
