@@ -66,12 +66,13 @@ class OwnSocket:
 
     def __init__(self, made: socket) -> None:
         """Takes over a socket. Raises OSError."""
+        self._socket = made
+        self._identity = self._identify()
         if made.fileno() < self.FIRST:
             number = fcntl.fcntl(made.fileno(), fcntl.F_DUPFD_CLOEXEC, self.FIRST)
             made.close()
-            made = type(made)(fileno=number)
-        self._socket = made
-        self._identity = self._identify()
+            self._socket = type(made)(fileno=number)
+            self._identity = self._identify()
 
     def _identify(self) -> Optional[tuple[int, int]]:
         try:

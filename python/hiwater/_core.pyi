@@ -36,11 +36,11 @@ def columns(uri: str, sql: str, /) -> List[Tuple[str, Union[memoryview, List[Opt
 
 CAN_STAY: int  # 0: no intermediate process can stay on this architecture
 
-def spawn(argv: List[bytes], environment: List[bytes], descriptors: Tuple[int, int, int, int], stays: bool, /) -> Tuple[int, int]:
+def spawn(argv: List[bytes], environment: List[bytes], descriptors: Tuple[int, int, int, int], stays: bool, /) -> Tuple[int, int, int]:
     """Starts a command that is no child of this process (_core_spawn.h), in a session of its own.
     descriptors: its 0 to 3; -1 is /dev/null, for 2 that of this process. Returns the pid of the
-    intermediate process and the address of its stack, for `reap`; zeros if it has ended, as it
-    always has without stays. Raises OSError."""
+    intermediate process and the address of its stack, for `reap`, and a descriptor to close after
+    that; zeros and -1 if it has ended, as it always has without stays. Raises OSError."""
 
 def reap(pid: int, stack: int, limit_ms: int, /) -> int:
     """Lets an intermediate process end after its command, and waits for it. Returns the exit status of its command, -1 if it still

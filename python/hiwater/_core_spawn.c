@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -26,6 +27,7 @@ enum {
 	STACK = 65536,
 	MAPPED = 2 * (GUARD + STACK), /* a stack for the intermediate, one for the command before its exec */
 	FDS = 4,                 /* descriptors of the command, from 0 */
+	EXEC_WAIT_S = 10,        /* after an exec of the program, for the end of the command */
 	ONE_MS = 1000000,
 };
 
@@ -36,7 +38,8 @@ struct task {
 	char **argv, **env;
 	int fds[FDS];            /* of this process; -1: /dev/null, for 2 as inherited */
 	bool stays;
-	int report;              /* if it stays: a pipe for the result */
+	int report;              /* if it stays: its end of a socket, for the result */
+	int program_end;         /* the other one, which an exec of the program closes; -1: none */
 	int error;               /* an errno of the exec; 0: it succeeded */
 	pid_t owner;
 	char *stack;             /* of the command */
@@ -135,8 +138,7 @@ static inline long raw(long number, long a, long b, long c, long d, long e)
 #endif
 
 struct waiting {
-	struct pollfd fds[2];    /* signals; the end of the program */
-	int report;
+	struct pollfd fds[3];    /* signals; the end of the program; the socket */
 	pid_t command, owner;
 	struct timespec limit;   /* without a pidfd: how often to look for the program */
 	struct signalfd_siginfo info;
@@ -145,21 +147,26 @@ struct waiting {
 /* Uses nothing of the C library and no memory but its own stack. */
 __attribute__((noinline, noreturn)) NO_CANARY static void reap_all(struct waiting *w)
 {
-	const long limit = w->fds[1].fd < 0 ? (long) &w->limit : 0;
-	int status = 0, code = 0, is_released = 0;
+	long limit = w->fds[1].fd < 0 ? (long) &w->limit : 0;
+	int status = 0, code = 0, is_released = 0, left = EXEC_WAIT_S;
 	long pid;
 
-	(void) raw(SYS_write, w->report, (long) &status, sizeof(status), 0, 0); /* the program continues */
-	(void) raw(SYS_close, w->report, 0, 0, 0, 0);
+	(void) raw(SYS_write, w->fds[2].fd, (long) &status, sizeof(status), 0, 0); /* the program continues */
 	for (;;) {
 		while ((pid = raw(SYS_wait4, -1, (long) &status, WNOHANG | __WALL, 0, 0)) > 0) {
 			if (pid == w->command)
 				code = status;
 		}
-		if ((pid < 0 && is_released) || w->fds[1].revents || raw(SYS_getppid, 0, 0, 0, 0, 0) != w->owner)
+		if (w->fds[2].revents) { /* the exec has also closed the socket of the command, which ends */
+			w->fds[2].fd = -1;
+			limit = (long) &w->limit;
+			is_released = 1;
+		}
+		if ((pid < 0 && is_released) || (w->fds[2].fd < 0 && left-- == 0) || w->fds[1].revents ||
+			raw(SYS_getppid, 0, 0, 0, 0, 0) != w->owner)
 			break;
 		w->limit.tv_sec = 1;
-		(void) raw(SYS_ppoll, (long) w->fds, 2, limit, 0, 8);
+		(void) raw(SYS_ppoll, (long) w->fds, 3, limit, 0, 8);
 		if (w->fds[0].revents &&
 			raw(SYS_read, w->fds[0].fd, (long) &w->info, sizeof(w->info), 0, 0) > 0)
 			is_released |= w->info.ssi_signo == SIGTERM;
@@ -186,7 +193,7 @@ static void close_all_but(int fd)
 
 static void stay(const struct task *t, pid_t command)
 {
-	struct waiting w = { .report = t->report, .command = command, .owner = t->owner };
+	struct waiting w = { .command = command, .owner = t->owner };
 	sigset_t ends;
 
 	close_all_but(t->report);
@@ -199,6 +206,7 @@ static void stay(const struct task *t, pid_t command)
 #else
 	w.fds[1].fd = -1;
 #endif
+	w.fds[2].fd = t->report; /* an end without the other is always reported */
 	if (w.fds[0].fd >= 0) /* else the command is adopted by init */
 		reap_all(&w);
 }
@@ -245,6 +253,18 @@ static char *map_stacks(void)
 	return mapped;
 }
 
+/* Not as a standard stream, which would get the program's output. Returns -errno if there is none. */
+static int keep_end(int fd)
+{
+	const int moved = fd > STDERR_FILENO ? fd : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+
+	if (moved < 0)
+		return -errno;
+	if (moved != fd)
+		(void) close(fd);
+	return moved;
+}
+
 /* Starts the intermediate, and waits until the command runs. Returns its pid, 0 if it has ended, or
  * -errno. */
 static pid_t start(struct task *t, char *stacks)
@@ -254,8 +274,14 @@ static pid_t start(struct task *t, char *stacks)
 	pid_t pid;
 	int r = 0;
 
-	if (t->stays && pipe2(ends, O_CLOEXEC) < 0)
+	if (t->stays && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
+	if (t->stays && (r = keep_end(ends[0])) < 0) {
+		(void) close(ends[0]);
+		(void) close(ends[1]);
+		return r;
+	}
+	ends[0] = t->stays ? r : -1;
 	t->report = ends[1];
 	t->stack = stacks + MAPPED;
 	(void) sigfillset(&all);
@@ -266,7 +292,10 @@ static pid_t start(struct task *t, char *stacks)
 		(void) close(ends[1]);
 		if (pid > 0 && read(ends[0], &result, sizeof(result)) == sizeof(result))
 			r = pid;
-		(void) close(ends[0]);
+		if (r > 0)
+			t->program_end = ends[0];
+		else
+			(void) close(ends[0]);
 	}
 	if (r == 0) {
 		while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
@@ -307,12 +336,12 @@ static PyObject *spawn(struct task *t)
 		errno = -pid;
 		return PyErr_SetFromErrno(PyExc_OSError);
 	}
-	return Py_BuildValue("iK", (int) pid, pid ? (unsigned long long) (uintptr_t) stacks : 0ULL);
+	return Py_BuildValue("iKi", (int) pid, pid ? (unsigned long long) (uintptr_t) stacks : 0ULL, t->program_end);
 }
 
 PyObject *core_spawn(PyObject *module, PyObject *arguments)
 {
-	struct task t = { .owner = getpid(), .report = -1 };
+	struct task t = { .owner = getpid(), .report = -1, .program_end = -1 };
 	PyObject *argv, *env, *made = NULL;
 	int stays;
 

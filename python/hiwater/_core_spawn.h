@@ -8,8 +8,9 @@
  * copied and no page becomes copy-on-write. Either it ends at once, and the command is adopted by
  * init, or it stays as subreaper, where init does not reap: it reaps the command and its
  * descendants. When those have ended and core_reap() has sent SIGTERM, it ends, with the exit status
- * of the command; before, it would be a zombie. It also ends with the program, since the shared
- * memory would stay with it.
+ * of the command; before, it would be a zombie. It also ends with the program, and after an exec of
+ * it, since the shared memory would stay with it: a socket of which core_spawn() returns one end,
+ * close-on-exec, shows the exec.
  */
 #pragma once
 

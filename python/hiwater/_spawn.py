@@ -30,20 +30,36 @@ _REAPING = {"systemd", "init", "tini", "docker-init", "dumb-init", "catatonit", 
 class Spawned:
     """A helper. It belongs to this process: a forked child must not use it."""
 
-    def __init__(self, core: Optional[ModuleType] = None, pid: int = 0, stacks: int = 0) -> None:
+    def __init__(self, core: Optional[ModuleType] = None, pid: int = 0, stacks: int = 0, end: int = -1) -> None:
         self._core = core
-        self._pid = pid  # of its intermediate process; 0: it has ended
+        self._pids = [pid] if pid else []  # of its intermediate process; none: it has ended, or a thread waits for it
         self._stacks = stacks
+        self._end = end  # a socket that an exec closes; the program may have closed it, and opened another file as this number
+        self._identity = _identify(end)
 
     def wait(self, limit_s: float) -> bool:
         """Waits for the end of the helper if it has an intermediate process, and reaps that. False:
-        it has not ended yet; a later helper's start or wait reaps it."""
-        if self._core and self._pid:
-            if self._core.reap(self._pid, self._stacks, int(limit_s * 1000)) == -1:
-                _late.append(self)
-                return False
-            self._pid = 0
+        it has not ended yet; a later helper's start or wait reaps it. While another thread waits,
+        this returns True at once."""
+        try:
+            pid = self._pids.pop()  # by one thread alone: reap() unmaps the stacks
+        except IndexError:
+            return True
+        if self._core and self._core.reap(pid, self._stacks, int(limit_s * 1000)) == -1:
+            self._pids.append(pid)
+            _late.append(self)
+            return False
+        if self._identity and _identify(self._end) == self._identity:
+            os.close(self._end)
         return True
+
+
+def _identify(descriptor: int) -> Optional[tuple[int, int]]:
+    try:
+        found = os.fstat(descriptor)
+        return found.st_dev, found.st_ino
+    except OSError:
+        return None
 
 
 _late: list[Spawned] = []
@@ -74,9 +90,9 @@ def run(argv: Sequence[str], environment: Mapping[bytes, bytes]) -> tuple[int, b
 
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, check=False)
         return done.returncode, done.stdout, done.stderr
-    ends, pid, stacks, status = [*os.pipe(), *os.pipe()], 0, 0, -1
+    ends, pid, stacks, end, status = [*os.pipe(), *os.pipe()], 0, 0, -1, -1
     try:
-        pid, stacks = core.spawn(*_encoded(argv, environment), (-1, ends[1], ends[3], -1), True)
+        pid, stacks, end = core.spawn(*_encoded(argv, environment), (-1, ends[1], ends[3], -1), True)
         for number in (1, 3):
             os.close(ends[number])
             ends[number] = -1
@@ -86,10 +102,11 @@ def run(argv: Sequence[str], environment: Mapping[bytes, bytes]) -> tuple[int, b
         return status, stdout, stderr
     finally:
         if pid and status == -1:  # an interrupt
-            _late.append(Spawned(core, pid, stacks))
-        for end in ends:
-            if end >= 0:
-                os.close(end)
+            _late.append(Spawned(core, pid, stacks, end))
+            end = -1
+        for descriptor in [*ends, end]:
+            if descriptor >= 0:
+                os.close(descriptor)
 
 
 def _encoded(argv: Sequence[str], environment: Mapping[bytes, bytes]) -> tuple[list[bytes], list[bytes]]:

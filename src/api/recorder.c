@@ -504,8 +504,9 @@ const char *hiw_recorder_warning(struct hiw_recorder *r)
 		r->removed[0] = '\0';
 	} else if (!r->warned_of_clock && sampler_fd(r->sampler) < 0) {
 		r->warned_of_clock = true;
-		(void) err_set(&err, 0, "%s; the summary has what the kernel reports at the end",
-			sampler_clock_why(r->sampler));
+		(void) err_set(&err, 0, "%s; the summary has what the kernel reports at the end%s",
+			sampler_clock_why(r->sampler),
+			r->watch ? "; limits and alerts are checked only at the start and at the end" : "");
 	} else if (r->record && record_trouble(r->record, &err)) {
 		;
 	} else if (r->record && !r->warned_of_note && (note = record_note(r->record))) {

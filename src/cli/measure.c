@@ -533,6 +533,7 @@ void measure_report(const struct measure *m, struct hiw_recorder *recorder)
 	enum summary_kind kind = m->summary;
 	char number[24];
 
+	terminal_be_patient();
 	/* In a parallel job the first rank prints the full summary, the others a line each. */
 	if (kind == SUMMARY_DEFAULT)
 		kind = hwi_run_is_leader(run) ? SUMMARY_FULL : SUMMARY_LINE;

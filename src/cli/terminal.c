@@ -202,7 +202,17 @@ static int write_piece(int fd, const char *text, size_t len, int patience_ms)
 	return n > 0 ? (int) n : wait_a_moment(patience_ms);
 }
 
-static bool gave_up; /* a reader was waited for in vain */
+/* The descriptor whose reader was waited for in vain. */
+enum {
+	NO_READER = -1, /* of a FIFO */
+	NONE = -2
+};
+static int gave_up_on = NONE;
+
+void terminal_be_patient(void)
+{
+	gave_up_on = NONE;
+}
 
 int terminal_write_part(int fd, const char *text, size_t len, int patience_ms, size_t *ret_written)
 {
@@ -210,13 +220,14 @@ int terminal_write_part(int fd, const char *text, size_t len, int patience_ms, s
 	uint64_t since_ns = clock_boot_ns();
 
 	*ret_written = 0;
-	if (gave_up)
+	if (gave_up_on != NONE)
 		patience_ms = PATIENCE_NONE_MS;
 	while (*ret_written < len) {
 		const int n = write_piece(anew >= 0 ? anew : fd, text + *ret_written, len - *ret_written,
 			left_ms(since_ns, patience_ms));
 
-		gave_up |= n == -ETIMEDOUT && patience_ms > 0;
+		if (n == -ETIMEDOUT && patience_ms > 0)
+			gave_up_on = fd;
 		if (n < 0 && n != -EINTR)
 			return n;
 		if (n > 0) {
@@ -224,6 +235,8 @@ int terminal_write_part(int fd, const char *text, size_t len, int patience_ms, s
 			since_ns = clock_boot_ns();
 		}
 	}
+	if (gave_up_on == fd) /* it reads again */
+		gave_up_on = NONE;
 	return 0;
 }
 
@@ -353,12 +366,34 @@ static bool is_open_already(const struct stat *file)
 	return descriptor_of(file, SHELLS) >= 0;
 }
 
+/* The open descriptor that the path names (/dev/fd/10, or by another name of that folder); -1:
+ * none. */
+static int descriptor_in(const char *path)
+{
+	autoclose int all = open("/dev/fd", O_PATH | O_CLOEXEC);
+	const char *name = strrchr(path, '/');
+	struct stat list, st;
+	char folder[64];
+	uint64_t fd;
+
+	if (all < 0 || fstat(all, &list) < 0 || !name || (size_t) (name - path) >= sizeof(folder))
+		return -1;
+	(void) snprintf(folder, sizeof(folder), "%.*s/", (int) (name - path), path);
+	if (stat(folder, &st) < 0 || st.st_dev != list.st_dev || st.st_ino != list.st_ino)
+		return -1;
+	name++;
+	if (parse_u64(&name, &fd) < 0 || *name || fd > INT32_MAX || fcntl((int) fd, F_GETFD) < 0)
+		return -1;
+	return (int) fd;
+}
+
 int file_open_inherited(const char *path)
 {
 	struct stat st;
-	const int fd = stat(path, &st) < 0 ? -1 : descriptor_of(&st, S_ISREG(st.st_mode) ? SHELLS : PIPES);
-	int anew = -1;
+	int fd = descriptor_in(path), anew = -1;
 
+	if (fd < 0 && stat(path, &st) == 0)
+		fd = descriptor_of(&st, S_ISREG(st.st_mode) ? SHELLS : PIPES);
 	if (fd >= 0)
 		anew = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_APPEND | O_NONBLOCK);
 	if (fd >= 0 && anew < 0) /* a socket has no name, and the file may have been removed */
@@ -372,7 +407,8 @@ static bool is_special(const char *path)
 {
 	struct stat st;
 
-	return stat(path, &st) == 0 && (!S_ISREG(st.st_mode) || is_open_already(&st));
+	return stat(path, &st) == 0 &&
+	       (!S_ISREG(st.st_mode) || descriptor_in(path) >= 0 || is_open_already(&st));
 }
 
 /* A FIFO without a reader cannot be opened yet (ENXIO, fifo(7)): waits PATIENCE_END_MS for one. */
@@ -385,8 +421,9 @@ static int open_special(const char *path)
 		fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_APPEND | O_NONBLOCK);
 		if (fd >= 0 || errno != ENXIO)
 			return fd < 0 ? -errno : fd;
-		gave_up |= left_ms(since_ns, PATIENCE_END_MS) == 0;
-		if (gave_up || r == -ECANCELED)
+		if (left_ms(since_ns, PATIENCE_END_MS) == 0)
+			gave_up_on = NO_READER;
+		if (gave_up_on != NONE || r == -ECANCELED)
 			return -ENXIO;
 		r = wait_for_room(-1, MOMENT_MS);
 	}

@@ -27,13 +27,16 @@ bool terminal_is_utf8(void);
 struct hiw_style terminal_style(int fd, enum hiw_units units, bool plain);
 
 /* How long a write waits for its reader: a progress line, a message, output after the job's end.
- * Once a reader was waited for in vain, none is waited for any more: the end of a run is delayed by
- * a second at most. */
+ * Once a reader was waited for in vain, none is waited for until it reads again, or
+ * terminal_be_patient(): readers that accept nothing delay the end of a run by a second at most. */
 enum {
 	PATIENCE_NONE_MS = 0,
 	PATIENCE_SHORT_MS = 1000,
 	PATIENCE_END_MS = 1000
 };
+
+/* Call it at the end of a run. */
+void terminal_be_patient(void);
 
 /* Writes all of text, in pieces. Gives up if the reader accepts nothing for patience_ms
  * (-ETIMEDOUT), or if hiwater gets a signal to end while it waits (-ECANCELED). Returns 0 or

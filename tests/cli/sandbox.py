@@ -2,7 +2,8 @@
 """sandbox.py WITHOUT COMMAND...: runs a command where one system call is refused.
 
 no-pidfd: as on a kernel that has no pidfd_open (before Linux 5.3). no-vfork: as under a filter that knows fork alone.
-no-pipe: as if as many files were open as may be, once it comes to a pipe. no-timerfd and so on: that call does not exist."""
+no-pipe: as if as many files were open as may be, once it comes to a pipe. no-byte: a write of one byte is not permitted, as is
+that of a process to the list of a cgroup. no-timerfd and so on: that call does not exist."""
 import ctypes
 import errno
 import os
@@ -17,7 +18,7 @@ CLONE_VFORK = 0x4000
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
 LOAD_WORD, JUMP_IF_EQUAL, JUMP_IF_BITS, RETURN = 0x20, 0x15, 0x45, 0x06
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
-NUMBER, FLAGS = 0, 16  # in struct seccomp_data
+NUMBER, FLAGS, THIRD = 0, 16, 32  # in struct seccomp_data
 
 
 def absent(x86_64, other):
@@ -30,6 +31,8 @@ REFUSED = {
     "no-vfork": [(LOAD_WORD, 0, 0, NUMBER), (JUMP_IF_EQUAL, 3, 0, VFORK if VFORK != CLONE else 0xFFFF),
                  (JUMP_IF_EQUAL, 0, 3, CLONE), (LOAD_WORD, 0, 0, FLAGS), (JUMP_IF_BITS, 0, 1, CLONE_VFORK),
                  (RETURN, 0, 0, ERRNO | errno.EPERM)],
+    "no-byte": [(LOAD_WORD, 0, 0, NUMBER), (JUMP_IF_EQUAL, 0, 3, 1 if platform.machine() == "x86_64" else 64), (LOAD_WORD, 0, 0, THIRD),
+                (JUMP_IF_EQUAL, 0, 1, 1), (RETURN, 0, 0, ERRNO | errno.EACCES)],
     "no-timerfd": absent(283, 85),
     "no-signalfd": absent(289, 74),
     "no-epoll": absent(291, 20),

@@ -463,6 +463,20 @@ def test_a_group_in_which_somebody_lives_on_stays(tool, group, hog):
         run.stdin.close()
 
 
+def test_a_group_that_the_job_cannot_enter(tool, measured, group):
+    """The job runs outside, measured."""
+    prefix = [sys.executable, HERE / "sandbox.py", "no-byte"]
+    done, summary = measured("sh", "-c", "exit 7", options=["--cgroup=new", "--summary", "none"], prefix=prefix)
+    assert done.returncode == 7
+    assert done.stderr == ("hiwater: warning: the job cannot enter the new cgroup: Permission denied; "
+                           "it runs in the cgroup of hiwater\n")
+    assert summary["exit"]["code"] == 7 and summary["ram"]["main"]["peak_bytes"] > 0
+    assert group.below() == []
+    done, summary = measured("touch", tool.folder / "started", options=["--cgroup=new", "--strict"], prefix=prefix)
+    assert done.returncode == 125 and not (tool.folder / "started").exists()
+    assert group.below() == []
+
+
 def test_a_group_that_cannot_be_made(tool, measured, group):
     prefix = as_nobody(tool.folder)
     done, summary = measured("touch", tool.folder / "started", options=["--cgroup=new", "--strict", "--no-record"], prefix=prefix)

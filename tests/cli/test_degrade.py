@@ -15,7 +15,7 @@ import sys
 import time
 
 import pytest
-from cli_helpers import HERE, HIWATER, as_nobody, wait_for
+from cli_helpers import HERE, HIWATER, as_nobody, ended, wait_for
 from stress_jobs import valid, warnings_of
 
 JOB = ["sh", "-c", "echo out; sleep 0.3; exit 7"]
@@ -45,6 +45,23 @@ def test_waiting_without_poll_is_no_busy_loop(tool, what):
     assert json.loads((tool.folder / "run.json").read_text())["sampling"]["cpu_s"] < 1
 
 
+def test_attach_waits_without_poll(tool):
+    """It samples, ends at --for and with SIGTERM, and is no busy loop."""
+    with subprocess.Popen(["sleep", "1000"]) as job:
+        try:
+            attached = [sys.executable, HERE / "sandbox.py", "no-poll", HIWATER, "attach", "--json", "run.json", "--summary", "none"]
+            done = subprocess.run([*attached, "--for", "2s", str(job.pid)], cwd=tool.folder, env=tool.env, timeout=30, check=False)
+            run = valid((tool.folder / "run.json").read_text())
+            assert done.returncode == 0 and run["sampling"]["samples"] > 1
+            assert run["time"]["wall_s"] >= 1.9 and run["sampling"]["cpu_s"] < 1
+            with subprocess.Popen([*attached, "-o", "x.hiw", str(job.pid)], cwd=tool.folder, env=tool.env) as process:
+                wait_for((tool.folder / "x.hiw").exists, "it measures")
+                process.terminate()
+                assert process.wait(30) == 0
+        finally:
+            job.kill()
+
+
 def test_without_waitid_a_stop_is_seen(tool):
     """hiwater follows a job that stops, and the job goes on with it."""
     done = sandboxed(tool, "no-waitid", "--summary", "none", "--", "sh", "-c",
@@ -55,11 +72,19 @@ def test_without_waitid_a_stop_is_seen(tool):
 def test_without_a_timer_the_kernel_says_what_it_knows(tool):
     done = sandboxed(tool, "no-timerfd", "--json", "run.json", "--summary", "none", "--", *JOB)
     assert (done.returncode, done.stdout) == (7, "out\n"), done.stderr
-    assert done.stderr.count("\n") == 1 and "no samples were taken" in done.stderr
+    assert done.stderr.count("\n") == 1 and "no samples were taken" in done.stderr and "limit" not in done.stderr
     run = valid((tool.folder / "run.json").read_text())
     assert run["exit"]["code"] == 7 and run["time"]["wall_s"] > 0.2
     assert run["ram"]["main"]["high_bytes"] > 0 and run["time"]["user_s"] + run["time"]["system_s"] > 0
     assert run["sampling"]["samples"] == 0
+
+
+@pytest.mark.parametrize("rule", [["--limit", "ram=1TiB"], ["--alert", "ram > 1TiB"]], ids=["limit", "alert"])
+def test_without_a_timer_rules_are_checked_at_the_start_and_end(tool, rule):
+    done = sandboxed(tool, "no-timerfd", "--summary", "none", *rule, "--", *JOB)
+    assert (done.returncode, done.stdout) == (7, "out\n"), done.stderr
+    first = done.stderr.splitlines()[0]
+    assert "no samples were taken" in first and first.endswith("; limits and alerts are checked only at the start and at the end"), done.stderr
 
 
 def test_without_signalfd_hiwater_becomes_the_command(tool):
@@ -319,6 +344,22 @@ def test_a_file_that_names_a_descriptor_is_written_at_the_end(tool, kind):
     assert first == '"out"' and valid(rest)["exit"]["code"] == 7
 
 
+@pytest.mark.parametrize("folder", ["/dev/fd", "/proc/self/fd"])
+def test_a_file_may_be_a_descriptor_above_nine(tool, folder):
+    """`exec {fd}>out` of bash gives 10 and up. The file is neither replaced nor lost."""
+    with open(tool.folder / "out", "w+") as out:
+        out.write('"before"\n')
+        out.flush()
+        number = fcntl.fcntl(out.fileno(), fcntl.F_DUPFD, 40)
+        done = tool.run("run", "--no-record", "--summary", "none", "--json", f"{folder}/{number}", "--", "sh", "-c", "exit 7",
+                        pass_fds=(number,))
+        os.close(number)
+        assert (done.returncode, done.stderr) == (7, "")
+        out.seek(0)
+        before, rest = out.read().split("\n", 1)
+    assert before == '"before"' and valid(rest)["exit"]["code"] == 7
+
+
 def test_a_file_may_be_the_input_of_a_command(tool):
     """>(COMMAND) of bash is a name like /dev/fd/63."""
     if not shutil.which("bash"):
@@ -356,6 +397,24 @@ def test_the_end_waits_a_second_for_all_together_and_the_run_is_kept(tool):
     os.close(read)
     os.close(write)
     assert json.loads(tool.run("show", "last", "--json").stdout)["exit"]["code"] == 7
+
+
+def children_of(pid):
+    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_a_reader_that_was_late_once_gets_the_summary(tool):
+    """A warning at the start was waited for in vain; at the end the pipe is full for a moment."""
+    read, write = full_pipe()
+    process = tool.start("run", "-n", "last", "--", "sh", "-c", "echo here; read line; exit 7", stderr=write, stdin=subprocess.PIPE)
+    assert process.stdout.readline()
+    process.stdin.close()
+    wait_for(lambda: process.poll() is not None or all(ended(pid) for pid in children_of(process.pid)), "the job has ended")
+    os.close(write)
+    with os.fdopen(read) as stream:
+        text = stream.read().lstrip("x")
+    assert process.wait(60) == 7
+    assert "exit 7" in text or "status 7" in text, text
 
 
 def test_what_was_not_written_can_be_shown(tool):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from cli_helpers import HIWATER, processes, state_of, wait_for
+from cli_helpers import HERE, HIWATER, processes, state_of, wait_for
 
 SIGNALS = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGCONT, signal.SIGALRM,
            signal.SIGWINCH, signal.SIGPIPE, signal.SIGSEGV, signal.SIGABRT, signal.SIGURG, signal.SIGRTMIN + 5]
@@ -290,6 +290,35 @@ def test_the_jobs_mask_and_dispositions_are_those_without_hiwater(tool):
     without = subprocess.run(command, capture_output=True, text=True, preexec_fn=prepare).stdout
     assert with_it == without
     assert len(without.splitlines()) == 3
+
+
+def test_a_fault_of_a_recording_read_at_the_end_is_not_blocked(tool):
+    """A blocked fault would end hiwater; the job's SIGBUS is forwarded as long as it runs."""
+    def is_blocked():
+        status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+        return int(status.split("SigBlk:")[1].split()[0], 16) >> signal.SIGBUS - 1 & 1
+
+    os.mkfifo(tool.folder / "fifo")  # without a reader: the end takes a second
+    process = tool.start("run", "--json", "fifo", "--no-record", "--", "sh", "-c", "echo; read line", stdin=subprocess.PIPE)
+    assert process.stdout.readline() and is_blocked()
+    process.stdin.close()
+    wait_for(lambda: process.poll() is not None or not is_blocked(), "it does not block SIGBUS")
+    assert process.poll() is None
+    assert process.wait(30) == 1
+
+
+def test_no_process_is_started_where_no_signal_came(tool):
+    """A sandbox without poll: hiwater then tries to read signals every 10 ms."""
+    process = subprocess.Popen([sys.executable, HERE / "sandbox.py", "no-poll", HIWATER, "run", "--json", "run.json", "--summary", "none",
+                                "-i", "100ms", "--", "sleep", "2"], env=tool.env, cwd=tool.folder, start_new_session=True)
+    probes = set()
+
+    def note_probes():
+        probes.update(p[0] for p in processes() if p[4] == process.pid and p[1] == "hiwater-probe")
+        return process.poll() is not None
+
+    wait_for(note_probes, "the run ends")
+    assert process.returncode == 0 and len(probes) == 1
 
 
 def test_no_process_of_hiwaters_is_left(tool):

@@ -403,6 +403,76 @@ def test_a_killed_program_takes_its_reaper_along(program):
     assert program.shown("a.hiw")["run"]["complete"]
 
 
+def test_an_exec_frees_the_memory_of_the_program(program):
+    """Its reaper shares that memory, and ends with the recorder."""
+    process = program.start("""
+        import hiwater._spawn
+        hiwater._spawn._init_reaps = lambda: False
+        hiwater.track(output="a.hiw").start()
+        block = fill(30)
+        os.execv("/bin/sleep", ["sleep", "1000"])
+    """)
+
+    def children_with_memory():
+        children = open(f"/proc/{process.pid}/task/{process.pid}/children").read().split()
+        return [pid for pid in children if "VmRSS" in open(f"/proc/{pid}/status").read()]
+
+    wait_for(lambda: open(f"/proc/{process.pid}/comm").read() == "sleep\n", "the exec")
+    wait_for(lambda: not children_with_memory(), "the reaper ends", deadline=30)
+    assert process.poll() is None
+    process.kill()
+    process.communicate()
+    assert program.shown("a.hiw")["run"]["complete"]
+
+
+def test_two_threads_wait_for_a_helper_and_one_reaps_it(program):
+    """The one that reaps unmaps the stacks of the helper."""
+    program.run("""
+        from hiwater import _spawn
+        class Core:
+            calls, results = [], [-1, 0]
+            def reap(self, *arguments):
+                self.calls.append(arguments)
+                entered.set()
+                assert leave.wait(60)
+                return self.results.pop(0)
+        entered, leave, core = threading.Event(), threading.Event(), Core()
+        helper = _spawn.Spawned(core, 5, 6)
+        first = threading.Thread(target=helper.wait, args=(1,))
+        first.start()
+        assert entered.wait(60)
+        leave_soon = threading.Timer(1, leave.set)  # a second call would wait as well
+        leave_soon.start()
+        assert helper.wait(1) and len(core.calls) == 1
+        first.join()
+        assert _spawn._late == [helper] and len(core.calls) == 1
+        _spawn._reap_late()
+        assert _spawn._late == [] and helper.wait(1) and core.calls == [(5, 6, 1000), (5, 6, 0)]
+        leave_soon.join()
+    """)
+
+
+def test_a_socket_that_cannot_be_moved_is_closed(program):
+    """Where the program closed its standard streams, and no further file may be opened."""
+    program.run("""
+        from _socket import socketpair
+        from hiwater import _channel
+        unraisable = []
+        sys.unraisablehook = unraisable.append
+        class Refusing:
+            F_DUPFD_CLOEXEC = 0
+            def fcntl(self, *arguments): raise OSError(24, "Too many open files")
+        _channel.fcntl = Refusing()
+        _channel.OwnSocket.FIRST = 1 << 20
+        ours, theirs = socketpair()
+        try: _channel.OwnSocket(ours)
+        except OSError: pass
+        else: raise AssertionError
+        import gc; gc.collect()
+        assert unraisable == [] and ours.fileno() == -1, unraisable
+    """)
+
+
 def test_a_reaper_is_no_process_of_the_job(program):
     """It shares the memory of the program: a run around another one must not count it twice. It may
     be seen before it has its name, and is then dropped."""

@@ -19,6 +19,7 @@
 #include "cli/measure.h"
 #include "cli/run/container.h"
 #include "cli/run/control.h"
+#include "cli/run/descriptors.h"
 
 enum {
 	PIDS_MOST = 4096
@@ -176,7 +177,7 @@ static int open_signals(void)
 static int open_deadline(int64_t ns)
 {
 	const struct itimerspec timer = { .it_value = { ns / 1000000000, ns % 1000000000 } };
-	int fd = ns > 0 ? timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC) : -1;
+	int fd = ns > 0 ? timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK) : -1;
 
 	if (fd >= 0)
 		(void) timerfd_settime(fd, 0, &timer, NULL);
@@ -276,9 +277,9 @@ static void follow(struct attach *a)
 	while (!is_over(a)) {
 		uint64_t expirations;
 
-		if (poll(fds, N, -1) < 0)
+		if (await(fds, N, NULL) < 0)
 			continue;
-		if (fds[DEADLINE].revents) {
+		if (fds[DEADLINE].revents && read(a->deadline, &expirations, sizeof(expirations)) > 0) {
 			a->is_due = true;
 			fds[DEADLINE].fd = -1;
 		}

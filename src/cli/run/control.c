@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "cli/cli.h"
+#include "cli/run/descriptors.h"
 #include "cli/terminal.h"
 
 enum {
@@ -321,8 +322,7 @@ void control_finish(struct control *c, const struct measure *measure, struct hiw
 		if (c->end)
 			answer_text(c, c->end, "ok", hiw_recorder_path(recorder));
 		c->end = 0;
-		if (poll(fds, c->owner >= 0 ? 2 : 1, -1) < 0 && errno != EINTR)
-			return;
+		(void) await(fds, c->owner >= 0 ? 2 : 1, NULL);
 		next = control_step(c, measure, recorder);
 	} while (next == CONTROL_ON || c->end);
 }

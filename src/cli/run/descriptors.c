@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/run/descriptors.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <unistd.h>
@@ -51,4 +52,20 @@ void descriptors_release(void)
 	if (!list && folder >= 0)
 		(void) close(folder);
 	root_done(&root);
+}
+
+int await(struct pollfd *fds, nfds_t n, const struct timespec *timeout)
+{
+	static const struct timespec moment = { .tv_nsec = 10000000 };
+	const int ms = timeout ? (int) (timeout->tv_sec * 1000 + timeout->tv_nsec / 1000000 + 1) : -1;
+	int got = ppoll(fds, n, timeout, NULL);
+
+	if (got < 0 && errno != EINTR)
+		got = poll(fds, n, ms);
+	if (got >= 0 || errno == EINTR)
+		return got;
+	(void) nanosleep(&moment, NULL);
+	for (nfds_t i = 0; i < n; i++)
+		fds[i].revents = fds[i].fd >= 0 ? POLLIN : 0;
+	return (int) n;
 }

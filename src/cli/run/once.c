@@ -113,6 +113,22 @@ static int prepare(struct run *r)
 	return r->options->live ? live_prepare(&r->live, r->options->strict, r->options->measure.quiet) : 0;
 }
 
+/* As child_start. Also a group that hiwater could make may refuse the job. */
+static int start_child(struct run *r, struct launch *launch, bool *ret_forked)
+{
+	const int error = child_start(launch, &r->tree.main, ret_forked);
+	int again;
+
+	if (error == 0 || *ret_forked || !r->cgroup[0] || r->options->strict)
+		return error;
+	launch->cgroup_procs = launch->cgroup_dir = -1;
+	again = child_start(launch, &r->tree.main, ret_forked);
+	if (again == 0 && !r->options->measure.quiet)
+		complain("warning: the job cannot enter the new cgroup: %s; it runs in the cgroup of hiwater",
+			strerror(-error));
+	return again;
+}
+
 /* Returns 0, or hiwater's exit status if the job was not started. */
 static int start_job(struct run *r)
 {
@@ -120,7 +136,7 @@ static int start_job(struct run *r)
 		PROCESSES_NEEDED = 16 /* of which the job is one */
 	};
 	static const char few[] = "fewer than 16 more are allowed (ulimit -u, or the limit of the container)";
-	const struct launch launch = {
+	struct launch launch = {
 		.argv = r->argv,
 		.inherited = &r->options->inherited,
 		.streams = r->live.streams,
@@ -136,7 +152,7 @@ static int start_job(struct run *r)
 	if (!r->options->strict && hwi_recorder_processes_left(r->recorder) < PROCESSES_NEEDED)
 		return not_started(r, -EAGAIN, "cannot start processes: ", few);
 	hiw_recorder_forking(r->recorder);
-	error = child_start(&launch, &r->tree.main, &forked);
+	error = start_child(r, &launch, &forked);
 	close_if_open(&r->cgroup_procs);
 	if (error == 0)
 		return 0;
@@ -242,24 +258,6 @@ static void follow_stop(struct run *r)
 	r->tree.stop_signal = 0;
 }
 
-/* A sandbox may refuse ppoll, and poll too: then everything is tried every 10 ms, as no descriptor
- * here blocks. */
-static int await(struct pollfd *fds, nfds_t n, const struct timespec *timeout)
-{
-	static const struct timespec moment = { .tv_nsec = 10000000 };
-	const int ms = timeout ? (int) (timeout->tv_sec * 1000 + timeout->tv_nsec / 1000000 + 1) : -1;
-	int got = ppoll(fds, n, timeout, NULL);
-
-	if (got < 0 && errno != EINTR)
-		got = poll(fds, n, ms);
-	if (got >= 0 || errno == EINTR)
-		return got;
-	(void) nanosleep(&moment, NULL);
-	for (nfds_t i = 0; i < n; i++)
-		fds[i].revents = fds[i].fd >= 0 ? POLLIN : 0;
-	return (int) n;
-}
-
 static void follow(struct run *r)
 {
 	enum {
@@ -314,6 +312,7 @@ static void report(struct run *r, struct outcome *ret)
 		complain("warning: %s", err.text[0] ? err.text : strerror(-error));
 	handle_alerts(r);
 	measure_warnings(m, r->recorder);
+	signals_allow_faults();
 	measure_report(m, r->recorder);
 	if (r->options->repeat == 1)
 		return;

@@ -55,6 +55,18 @@ int signals_block(struct signals *s)
 	return r;
 }
 
+void signals_allow_faults(void)
+{
+	const struct timespec none = { 0 };
+	sigset_t fault;
+
+	(void) sigemptyset(&fault);
+	(void) sigaddset(&fault, SIGBUS);
+	while (sigtimedwait(&fault, NULL, &none) > 0) /* one that was sent: too late to be forwarded */
+		;
+	(void) sigprocmask(SIG_UNBLOCK, &fault, NULL);
+}
+
 static void start_probe(struct signals *s, struct group_probe *p)
 {
 	group_probe_start(p);
@@ -239,7 +251,7 @@ void signals_read(struct signals *s)
 {
 	unsigned n_read, open = 0;
 
-	if (s->due_ns)
+	if (s->due_ns || !(own_pending() & ~bit(SIGCHLD)))
 		return;
 	if (s->main <= 0) { /* nothing is forwarded */
 		ssize_t n = read(s->fd, s->batch, sizeof(s->batch));

@@ -56,6 +56,10 @@ void signals_end(struct signals *s);
 /* Closes the descriptors and reaps the probes. Signals stay blocked. */
 void signals_close(struct signals *s);
 
+/* After the job: SIGBUS, a fault of another run's recording that is read (hwi_guard_recordings), ends
+ * hiwater if it is blocked. The next signals_block blocks it again. */
+void signals_allow_faults(void);
+
 /* Call it when fd is readable and no check is in progress: reads the pending signals and starts a
  * check. */
 void signals_read(struct signals *s);
