@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/handles.h"
 #include "base/cleanup.h"
@@ -52,10 +53,12 @@ static int add_candidate(struct comparing *c, const char *path, const char *name
 	return candidate.path && candidate.name ? 0 : -ENOMEM;
 }
 
-/* May word be the name of a group? A number, last and a path stand for one run. */
+/* May word be the name of a group? A number, last and the path of a file stand for one run. */
 static bool may_be_name(const char *word)
 {
-	return !strchr(word, '/') && !isdigit((unsigned char) *word) && strncmp(word, "last", 4) != 0 &&
+	const bool is_file = strchr(word, '/') && access(word, F_OK) == 0;
+
+	return !is_file && !isdigit((unsigned char) *word) && strncmp(word, "last", 4) != 0 &&
 	       !strchr(word, ':');
 }
 

@@ -62,6 +62,7 @@ struct hiw_recorder {
 	char removed[sizeof(((struct err *) 0)->text)]; /* runs removed from the history; reported as a warning */
 	char last_warning[sizeof(((struct err *) 0)->text)]; /* the text that hiw_recorder_warning returned
 	                                                      * last */
+	char note_warning[120];    /* the user's note was dropped or shortened; "": it was not */
 	bool warned_of_note, warned_of_clock;
 	struct watch *watch;       /* NULL: no alerts and limits */
 	struct limits limits;

@@ -100,6 +100,9 @@ bool hwi_run_is_leader(struct hiw_run *run);
  * running. */
 int hwi_history_remove(const char *run, struct hiw_err *err);
 
+/* Checks that hwi_history_remove() can remove the run at path; returns as it does. */
+int hwi_history_may_remove(const char *path, struct hiw_err *err);
+
 /* How a request for a scheduler or a workflow system is written. */
 enum hwi_request_format {
 	HWI_REQUEST_AUTO,            /* of the scheduler under which the newest run ran; else Slurm's */

@@ -27,7 +27,7 @@ enum {
 	/* if each step takes a sample, messages are read only every so many steps */
 	STEPS_WITHOUT_MESSAGES = 8,
 	NAME_MOST = 1000, /* bytes of a run's name */
-	NOTE_MOST = 4000, /* bytes of its note */
+	NOTE_MOST = 4000, /* bytes of its note; more are cut off */
 };
 static const uint64_t history_bytes = UINT64_C(1) << 30;
 static const uint64_t least_interval_ns = 1000000, most_interval_ns = 3600 * SECOND;
@@ -118,9 +118,6 @@ static int check_options(const struct hiw_options *o, struct err *err)
 		return err_set(err, -EINVAL,
 			"the name of the run has %zu bytes; give one of at most %d bytes", strlen(o->name),
 			NAME_MOST);
-	if (o->note && strlen(o->note) > NOTE_MOST)
-		return err_set(err, -EINVAL, "the note has %zu bytes; give one of at most %d bytes",
-			strlen(o->note), NOTE_MOST);
 	if (o->interval_ns < least_interval_ns)
 		return err_set(err, -EINVAL, "the interval is too short; give 1ms or more");
 	if (o->interval_ns > most_interval_ns)
@@ -144,7 +141,7 @@ static char *masked_copy(const char *text)
 	return copy;
 }
 
-static int mask_name(char **name)
+static int mask_in_place(char **name)
 {
 	char *masked = masked_copy(*name);
 
@@ -153,6 +150,24 @@ static int mask_name(char **name)
 	free(*name);
 	*name = masked;
 	return 0;
+}
+
+/* A note that is too long, or empty, does not prevent a measurement. */
+static int copy_note(struct hiw_recorder *r, const char *note)
+{
+	const size_t given = strlen(note);
+	size_t n = given;
+
+	if (given > NOTE_MOST)
+		for (n = NOTE_MOST; n > 0 && ((unsigned char) note[n] & 0xc0) == 0x80; n--)
+			; /* not within a character of UTF-8 */
+	if (n < given)
+		(void) snprintf(r->note_warning, sizeof(r->note_warning),
+			"the note has %zu bytes; the first %zu are kept", given, n);
+	else if (n == 0)
+		(void) snprintf(r->note_warning, sizeof(r->note_warning), "the note is empty; none is kept");
+	r->note = n > 0 ? strndup(note, n) : NULL;
+	return n > 0 && !r->note ? -ENOMEM : 0;
 }
 
 static int copy_options(struct hiw_recorder *r, const struct hiw_options *o)
@@ -168,9 +183,11 @@ static int copy_options(struct hiw_recorder *r, const struct hiw_options *o)
 	if (o->name)
 		error = expand_rank(o->name, &r->scheduler, &r->name);
 	if (error == 0 && o->note)
-		error = (r->note = masked_copy(o->note)) ? 0 : -ENOMEM;
+		error = copy_note(r, o->note);
+	if (error == 0 && r->note)
+		error = mask_in_place(&r->note);
 	if (error == 0 && r->name)
-		error = mask_name(&r->name);
+		error = mask_in_place(&r->name);
 	if (error == 0 && o->output)
 		error = expand_rank(o->output, &r->scheduler, &r->output);
 	if (error == 0 && o->cgroup_made)
@@ -499,6 +516,9 @@ const char *hiw_recorder_warning(struct hiw_recorder *r)
 	if (r->warning[0]) {
 		(void) snprintf(err.text, sizeof(err.text), "%s", r->warning);
 		r->warning[0] = '\0';
+	} else if (r->note_warning[0]) {
+		(void) snprintf(err.text, sizeof(err.text), "%s", r->note_warning);
+		r->note_warning[0] = '\0';
 	} else if (r->removed[0]) {
 		(void) snprintf(err.text, sizeof(err.text), "%s", r->removed);
 		r->removed[0] = '\0';

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/handles.h"
 #include "base/cleanup.h"
@@ -125,7 +126,7 @@ static bool is_of_name(const char *name, const char *wanted, bool by_key)
 	return strncmp(name, wanted, len) == 0 && strchr("/:, -_", name[len]) != NULL;
 }
 
-/* A number, last and a path stand for one run, anything else for all runs of that name. */
+/* A number, last and the path of a file stand for one run, anything else for all runs of that name. */
 static const char *name_in(const char *word)
 {
 	static const char name[] = "name:";
@@ -134,8 +135,10 @@ static const char *name_in(const char *word)
 
 	if (strncmp(word, name, strlen(name)) == 0)
 		return word + strlen(name);
-	if (strchr(word, '/') || strncmp(word, "slurm:", 6) == 0)
+	if (strncmp(word, "slurm:", 6) == 0)
 		return NULL;
+	if (strchr(word, '/')) /* "xgb/rows=1000" */
+		return access(word, F_OK) < 0 ? word : NULL;
 	if (parse_word(&p, "last") && (*p == '\0' || *p == '-'))
 		return NULL;
 	p = word;

@@ -402,6 +402,13 @@ int hwi_history_remove(const char *run, struct hiw_err *ret_err)
 	return api_err(ret_err, &err, history_remove(run, &err));
 }
 
+int hwi_history_may_remove(const char *path, struct hiw_err *ret_err)
+{
+	struct err err = { "" };
+
+	return api_err(ret_err, &err, history_may_remove(path, &err));
+}
+
 /* ---- rules about a recording ----------------------------------------------------------------- */
 
 /* The rules in their order, and how each is checked. */

@@ -50,6 +50,11 @@ int opt_text(const char *value, void *dest, struct err *err)
 	return 0;
 }
 
+int opt_text_or_empty(const char *value, void *dest, struct err *err)
+{
+	return opt_text(value, dest, err);
+}
+
 /* ---- the nearest name ---- */
 
 /* The search for the name nearest to a word. */
@@ -205,7 +210,7 @@ static int apply_option(
 
 	if (o == &opt_help_row)
 		return -ECANCELED;
-	if (value && *value == '\0')
+	if (value && *value == '\0' && o->parse != opt_text_or_empty)
 		return complain(r, "option %s needs a non-empty value: %s", shown, o->arg_name);
 	int code = o->parse(value, o->dest, &why);
 

@@ -54,6 +54,9 @@ struct command {
 int opt_flag(const char *value, void *dest, struct err *err);
 int opt_text(const char *value, void *dest, struct err *err);
 
+/* As opt_text; the only parser that gets an empty value. */
+int opt_text_or_empty(const char *value, void *dest, struct err *err);
+
 /* Parses the options; argv[0] is the command's name. Unless the command stops at its first
  * operand, options may follow operands: argv is then reordered so that the operands come last,
  * in their order. "--" ends the options. Returns the index of the first operand (argc: none),

@@ -74,7 +74,7 @@ struct measure {
 		{ 'n', NULL, OPT_TEXT, "NAME", "name the run; runs of one name are a group; %r is the rank", \
 			opt_text, (void *) &(m).recorder.name }, \
 		{ 'm', "note", OPT_TEXT, "NOTE", "keep a note with the run, for runs, show and report", \
-			opt_text, (void *) &(m).recorder.note }, \
+			opt_text_or_empty, (void *) &(m).recorder.note }, \
 		{ 'i', "interval", OPT_TEXT, "INTERVAL", \
 			"time between samples of memory, from 1ms to 1h (100ms)", parse_interval, \
 			&(m).recorder.interval_ns }, \

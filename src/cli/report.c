@@ -43,6 +43,13 @@ static int add_run(struct reporting *r, const char *name)
 		return EXIT_USAGE;
 	}
 	code = hiw_find(name, &r->paths[r->n], &err);
+	for (size_t i = 0; code == 0 && i < r->n; i++) {
+		if (strcmp(r->paths[i], r->paths[r->n]) == 0) {
+			complain("%s is given twice; leave one out", r->paths[i]);
+			r->n++;
+			return EXIT_USAGE;
+		}
+	}
 	if (code == 0)
 		code = hiw_run_open(r->paths[r->n], &r->runs[r->n], &err);
 	r->n++;

@@ -44,6 +44,7 @@ static struct {
 	enum hiw_units units;
 	char *const *names;  /* patterns; NULL-terminated */
 	size_t n_names;
+	bool *has_runs;      /* of each name, apart from the filters */
 } arg_runs;
 
 struct list {
@@ -61,12 +62,13 @@ struct list {
 static bool has_name(const struct hiw_entry *e)
 {
 	const char *name = e->name ? e->name : "";
+	bool has = arg_runs.n_names == 0;
 
 	for (size_t i = 0; i < arg_runs.n_names; i++) {
 		if (strcmp(arg_runs.names[i], name) == 0 || fnmatch(arg_runs.names[i], name, 0) == 0)
-			return true;
+			has = arg_runs.has_runs[i] = true;
 	}
-	return arg_runs.n_names == 0;
+	return has;
 }
 
 static bool has_raised(const struct hiw_entry *e)
@@ -351,6 +353,20 @@ static int report_none(const struct list *l)
 	return arg_runs.n_names > 0 ? EXIT_FAILED : 0;
 }
 
+/* Reports the names that no run has. Returns the exit status. */
+static int report_missing(void)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < arg_runs.n_names; i++) {
+		if (arg_runs.has_runs[i])
+			continue;
+		complain("no run in the history is named '%s'", arg_runs.names[i]);
+		status = EXIT_FAILED;
+	}
+	return status;
+}
+
 static int list(void)
 {
 	struct list l = { .out = BUF_INIT(OUTPUT_MOST) };
@@ -366,6 +382,8 @@ static int list(void)
 		r = report_none(&l);
 	} else {
 		r = print_out(l.out.data, l.out.len);
+		if (r == 0 && l.n > 0)
+			r = report_missing();
 	}
 	list_done(&l);
 	return r;
@@ -405,8 +423,10 @@ static bool see_removed(void *ctx, const struct hiw_entry *e)
 		put_cleaned(e->name, &m->text);
 		(void) buf_str(&m->text, ")");
 	}
-	(void) buf_str(&m->text, ": ");
-	put_cleaned(e->command ? e->command : "unknown command", &m->text);
+	if (!e->command || *e->command) {
+		(void) buf_str(&m->text, ": ");
+		put_cleaned(e->command ? e->command : "unknown command", &m->text);
+	}
 	return false;
 }
 
@@ -434,18 +454,14 @@ static int report_removed(struct removal *m)
 	return r;
 }
 
-static int remove_run(const char *run)
+static int remove_run(const char *path)
 {
-	autofree char *path = NULL;
-	struct removal m = { .text = BUF_INIT(1 << 20) };
+	struct removal m = { .path = path, .text = BUF_INIT(1 << 20) };
 	struct hiw_err err = { "" };
-	int r = hiw_find(run, &path, &err);
+	int r;
 
-	m.path = path;
-	if (r == 0)
-		(void) hiw_history(see_removed, &m, NULL);
-	if (r == 0)
-		r = hwi_history_remove(path, &err);
+	(void) hiw_history(see_removed, &m, NULL);
+	r = hwi_history_remove(path, &err);
 	if (r < 0)
 		complain("%s", err.text[0] ? err.text : strerror(-r));
 	r = r < 0 ? EXIT_FAILED : report_removed(&m);
@@ -454,18 +470,54 @@ static int remove_run(const char *run)
 	return r;
 }
 
-static int remove_runs(int argc, char **argv)
+/* Finds all runs before the first is removed: names and "last" stand for other runs afterwards. Two words for
+ * one run count once. */
+static int find_removed(int argc, char **argv, char **paths, int *ret_n)
 {
 	int status = 0;
 
-	if (argc == 0) {
-		complain("--rm needs at least one RUN, for example: hiwater runs --rm 12 13");
+	*ret_n = 0;
+	for (int i = 0; i < argc; i++) {
+		struct hiw_err err = { "" };
+		char *path = NULL;
+		int r = hiw_find(argv[i], &path, &err), k = 0;
+
+		if (r == 0)
+			r = hwi_history_may_remove(path, &err);
+		if (r < 0) {
+			complain("%s", err.text[0] ? err.text : strerror(-r));
+			status = EXIT_FAILED;
+		}
+		while (path && k < *ret_n && strcmp(paths[k], path) != 0)
+			k++;
+		if (path && k == *ret_n)
+			paths[(*ret_n)++] = path;
+		else
+			free(path);
+	}
+	if (status && argc > 1)
+		complain("no run was removed");
+	return status;
+}
+
+static int remove_runs(int argc, char **argv)
+{
+	char **paths = calloc((size_t) argc + 1, sizeof(*paths));
+	int status, n = 0;
+
+	if (argc == 0 || !paths) {
+		complain("%s", paths ? "--rm needs at least one RUN, for example: hiwater runs --rm 12 13"
+				     : "out of memory");
+		free(paths);
 		return EXIT_USAGE;
 	}
-	for (int i = 0; i < argc; i++) {
-		if (remove_run(argv[i]) != 0)
+	status = find_removed(argc, argv, paths, &n);
+	for (int i = 0, all = status; i < n; i++) {
+		if (all == 0 && remove_run(paths[i]) != 0)
 			status = EXIT_FAILED;
+		free(paths[i]);
 	}
+	free(paths);
 	return status;
 }
 
@@ -479,7 +531,15 @@ static int runs_main(int argc, char **argv)
 		return remove_runs(argc, argv);
 	arg_runs.names = argv;
 	arg_runs.n_names = (size_t) argc;
-	return list();
+	arg_runs.has_runs = calloc((size_t) argc + 1, sizeof(*arg_runs.has_runs));
+	if (!arg_runs.has_runs) {
+		complain("cannot list the runs: out of memory");
+		return EXIT_FAILED;
+	}
+	const int status = list();
+
+	free(arg_runs.has_runs);
+	return status;
 }
 
 static const struct opt opts[] = {
@@ -503,10 +563,11 @@ static const char *const prose[] = {
 	"hiwater below XDG_STATE_HOME (~/.local/state). It keeps up to 200 runs and 1 GiB; beyond that the "
 	"oldest finished runs are removed.",
 	"--rm prints a line for each run that it removes: its number, name and command, and how many runs "
-	"of that name are left. Given a name, it removes the latest run of that name.",
+	"of that name are left. Given a name, it removes the latest run of that name. If one of the RUNs cannot be "
+	"removed, none is.",
 	"EXIT is the exit status, the signal that killed the command, running, or lost if the recorder was "
 	"killed: the run is recorded up to that time.",
-	"The exit status is 0, 1 if no run has that name, a run cannot be removed or the history cannot be read, "
+	"The exit status is 0, 1 if no run has one of the NAMEs, a run cannot be removed or the history cannot be read, "
 	"2 for an invalid command line.",
 	NULL,
 };

@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -114,17 +115,33 @@ static int open_end_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* A sandbox may refuse poll, and ppoll too: then fd counts as writable, and without one this waits. */
+static int poll_if_allowed(struct pollfd *fds, nfds_t n, int ms)
+{
+	const struct timespec time = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+	int got = poll(fds, n, ms);
+
+	if (got < 0 && errno != EINTR)
+		got = ppoll(fds, n, &time, NULL);
+	if (got >= 0 || errno == EINTR)
+		return got;
+	fds[0].revents = fds[0].fd >= 0 ? POLLOUT : 0;
+	if (fds[0].fd < 0)
+		(void) nanosleep(&time, NULL);
+	return fds[0].fd >= 0;
+}
+
 /* Waits until fd (-1: none) is writable. Returns 0, -ETIMEDOUT, -ECANCELED if hiwater got a signal
  * to end, -EINTR, or -errno. */
 static int wait_for_room(int fd, int patience_ms)
 {
 	struct pollfd fds[] = { { .fd = fd, .events = POLLOUT }, { .fd = -1, .events = POLLIN } };
 	autoclose int signals = -1;
-	int n = poll(fds, 1, 0);
+	int n = poll_if_allowed(fds, 1, 0);
 
 	if (n == 0 && patience_ms > 0) {
 		fds[1].fd = signals = open_end_signals();
-		n = poll(fds, 2, patience_ms);
+		n = poll_if_allowed(fds, 2, patience_ms);
 	}
 	if (n <= 0)
 		return n < 0 ? -errno : -ETIMEDOUT;

@@ -82,8 +82,9 @@ static enum limit_act begin_grace(struct limits *l, size_t limit, const struct w
 		return LIMIT_NOTHING;
 	l->pending[l->n_pending++] =
 		(struct limit_pending) { .pid = a->pid, .kill_ns = a->time_ns + l->grace_ns, .limit = limit };
-	(void) snprintf(text, sizeof(text), "; sending SIGTERM to %s, SIGKILL after %s",
-		target_text(a, name, sizeof(name)), units_duration((int64_t) l->grace_ns, grace));
+	(void) snprintf(text, sizeof(text), "; sending SIGTERM to %s, %s%s", target_text(a, name, sizeof(name)),
+		l->grace_ns > 1 ? "SIGKILL after " : "then SIGKILL at once",
+		l->grace_ns > 1 ? units_duration((int64_t) l->grace_ns, grace) : "");
 	add_text(a, text);
 	return LIMIT_END;
 }
@@ -145,6 +146,9 @@ static void write_kill(const struct limits *l, const char *rule, struct alert *a
 	if (l->cut)
 		(void) snprintf(a->text, sizeof(a->text), "%s: an end was requested; sending SIGKILL to %s",
 			rule, target_text(a, name, sizeof(name)));
+	else if (l->grace_ns <= 1)
+		(void) snprintf(a->text, sizeof(a->text), "%s: sending SIGKILL to %s", rule,
+			target_text(a, name, sizeof(name)));
 	else
 		(void) snprintf(a->text, sizeof(a->text), "%s: %s did not end within %s; sending SIGKILL",
 			rule, target_text(a, name, sizeof(name)),
@@ -179,17 +183,20 @@ void limit_in_the_past(const char *why, char *ret, size_t size)
 		const char *now, *then;
 	} words[] = {
 		{ "; sending SIGTERM to ", "; sent SIGTERM to " },
+		{ ": sending SIGKILL", ": sent SIGKILL" },
 		{ "; sending SIGKILL", "; sent SIGKILL" },
 	};
 
 	(void) snprintf(ret, size, "%s", why);
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
-		const char *at = strstr(why, words[i].now);
+		const char *at = strstr(why, words[i].now), *target;
 
 		if (!at)
 			continue;
-		(void) snprintf(ret, size, "%.*s%s%s", (int) (at - why), why, words[i].then,
-			at + strlen(words[i].now));
+		/* a SIGKILL that was announced may not have been sent: that one has an alert of its own */
+		target = at + strlen(words[i].now);
+		(void) snprintf(ret, size, "%.*s%s%.*s", (int) (at - why), why, words[i].then,
+			(int) strcspn(target, ","), target);
 		return;
 	}
 }

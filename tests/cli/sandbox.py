@@ -3,7 +3,8 @@
 
 no-pidfd: as on a kernel that has no pidfd_open (before Linux 5.3). no-vfork: as under a filter that knows fork alone.
 no-pipe: as if as many files were open as may be, once it comes to a pipe. no-byte: a write of one byte is not permitted, as is
-that of a process to the list of a cgroup. no-timerfd and so on: that call does not exist."""
+that of a process to the list of a cgroup. no-timerfd and so on: that call does not exist. refused-wait4 and so on: that call is
+not permitted."""
 import ctypes
 import errno
 import os
@@ -21,9 +22,13 @@ ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 NUMBER, FLAGS, THIRD = 0, 16, 32  # in struct seccomp_data
 
 
-def absent(x86_64, other):
+def absent(x86_64, other, error=errno.ENOSYS):
     number = x86_64 if platform.machine() == "x86_64" else other
-    return [(LOAD_WORD, 0, 0, NUMBER), (JUMP_IF_EQUAL, 0, 1, number), (RETURN, 0, 0, ERRNO | errno.ENOSYS)]
+    return [(LOAD_WORD, 0, 0, NUMBER), (JUMP_IF_EQUAL, 0, 1, number), (RETURN, 0, 0, ERRNO | error)]
+
+
+def refused(x86_64, other):
+    return absent(x86_64, other, errno.EPERM)
 
 
 REFUSED = {
@@ -39,6 +44,12 @@ REFUSED = {
     "no-waitid": absent(247, 95),
     "no-ppoll": absent(271, 73),
     "no-poll": [*absent(271, 73), *absent(7, 73)],
+    "refused-poll": [*refused(271, 73), *refused(7, 73)],
+    "only-poll-refused": refused(7, 0xFFFF),
+    "no-wait4": absent(61, 260),
+    "refused-wait4": refused(61, 260),
+    "no-wait": [*absent(61, 260), *absent(247, 95)],
+    "refused-wait": [*refused(61, 260), *refused(247, 95)],
     "no-pipe": [(LOAD_WORD, 0, 0, NUMBER), (JUMP_IF_EQUAL, 0, 1, PIPE2), (RETURN, 0, 0, ERRNO | errno.EMFILE)],
 }
 

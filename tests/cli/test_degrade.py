@@ -62,6 +62,37 @@ def test_attach_waits_without_poll(tool):
             job.kill()
 
 
+ALONE = [sys.executable, "-S", "-c", "import time; print('out'); time.sleep(0.3); raise SystemExit(7)"]  # waits for no child
+
+
+@pytest.mark.parametrize("what", ["no-wait4", "refused-wait4"])
+def test_without_wait4_the_job_is_measured_to_its_end(tool, what):
+    done = sandboxed(tool, what, "--json", "run.json", "--summary", "none", "--", *ALONE)
+    assert (done.returncode, done.stdout, done.stderr) == (7, "out\n", "")
+    run = valid((tool.folder / "run.json").read_text())
+    assert run["exit"]["code"] == 7 and run["ram"]["main"]["peak_bytes"] > 0 and run["time"]["user_s"] > 0
+    assert run["sampling"]["cpu_s"] < 1
+    killed = sandboxed(tool, what, "--summary", "none", "--", sys.executable, "-S", "-c", "import os; os.kill(os.getpid(), 9)")
+    assert killed.returncode in (137, -9), killed.stderr
+
+
+@pytest.mark.parametrize("what", ["no-wait", "refused-wait"])
+def test_without_a_way_to_wait_hiwater_becomes_the_command(tool, what):
+    done = sandboxed(tool, what, "-o", "x.hiw", "--", *ALONE)
+    assert (done.returncode, done.stdout) == (7, "out\n"), done.stderr
+    assert done.stderr.count("\n") == 1 and "the job is not measured: cannot wait for processes: " in done.stderr
+    strict = sandboxed(tool, what, "--strict", "--", "touch", "began")
+    assert strict.returncode == 125 and not (tool.folder / "began").exists()
+    assert strict.stderr.count("\n") == 1 and "not started" in strict.stderr
+
+
+@pytest.mark.parametrize("what", ["no-poll", "refused-poll", "only-poll-refused"])
+def test_without_poll_everything_is_printed(tool, what):
+    done = sandboxed(tool, what, "--summary", "full", "-o", "no/x.hiw", "--", *JOB)
+    assert (done.returncode, done.stdout) == (7, "out\n")
+    assert len(warnings_of(done.stderr)) == 1 and re.search(r"^RAM +peak ", done.stderr, re.M), done.stderr
+
+
 def test_without_waitid_a_stop_is_seen(tool):
     """hiwater follows a job that stops, and the job goes on with it."""
     done = sandboxed(tool, "no-waitid", "--summary", "none", "--", "sh", "-c",
@@ -188,6 +219,25 @@ def test_a_name_that_is_taken_gets_a_number(tool):
         assert len(warnings_of(done.stderr)) == 1 and f"x.hiw exists; this run is recorded in {tool.folder}/x-{n}.hiw" in done.stderr
         assert json.loads(tool.run("show", "--json", f"x-{n}.hiw").stdout)["exit"]["code"] == 7
     assert (tool.folder / "x.hiw").read_text() == "mine"
+
+
+def test_a_name_that_a_folder_has_gets_a_number(tool):
+    (tool.folder / "x.hiw").mkdir()
+    done = tool.run("run", "-o", "x.hiw", "--", *JOB)
+    assert (done.returncode, done.stdout) == (7, "out\n")
+    assert len(warnings_of(done.stderr)) == 1 and f"this run is recorded in {tool.folder}/x-2.hiw" in done.stderr
+    assert json.loads(tool.run("show", "--json", "x-2.hiw").stdout)["exit"]["code"] == 7
+
+
+@pytest.mark.parametrize("args", [["-o", "/dev/full"], ["-o", "pipe"]])
+def test_what_cannot_be_a_recording_is_a_warning_once(tool, args):
+    os.mkfifo(tool.folder / "pipe")
+    done = tool.run("run", *args, "--", *JOB)
+    assert (done.returncode, done.stdout) == (7, "out\n")
+    assert len(warnings_of(done.stderr)) == 1 and "no recording is written: " in done.stderr
+    assert re.search(r"^RAM +peak ", done.stderr, re.M)
+    strict = tool.run("run", "--strict", *args, "--", "touch", "began")
+    assert strict.returncode == 125 and strict.stderr.count("\n") == 1 and not (tool.folder / "began").exists()
 
 
 def test_attach_records_under_another_name_or_not_at_all(tool):

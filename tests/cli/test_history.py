@@ -143,6 +143,10 @@ def test_runs_are_chosen_and_sorted(tool):
     assert listed(tool, "--failed") == [2, 3] and listed(tool, "base", "--failed", "--since", "7d") == [2]
     assert listed(tool, "--sort", "ram") == [2, 3, 1] and listed(tool, "--failed", "--sort", "ram") == [2, 3]
     assert listed(tool, "--since", "2999-01-01") == []
+    some = tool.run("runs", "base", "ok", "n*")
+    assert some.returncode == 1 and some.stderr == "hiwater: no run in the history is named 'ok'\n" and some.stdout.count("\n") == 4
+    filtered = tool.run("runs", "new", "base", "--sort", "ram", "--failed", "--since", "7d")
+    assert (filtered.returncode, filtered.stderr) == (0, "") and filtered.stdout.count("\n") == 3
     assert json.loads(tool.run("runs", "--json", "new").stdout)[0]["note"] == "took 60"
     table = tool.run("runs", "base", "--sort", "ram").stdout.splitlines()
     assert table[0].split()[-1] == "NOTE" and [row.split()[0] for row in table[1:]] == ["2", "1"] and table[1].endswith("took 90")
@@ -167,9 +171,20 @@ def test_filters_that_match_nothing_or_are_wrong(tool, args, status, text):
     assert done.returncode == status and text in done.stderr and not done.stdout, done
 
 
-def test_a_note_that_is_too_long(tool):
-    done = tool.run("run", "-m", "x" * 5000, "--", "true")
-    assert done.returncode == 125 and "4000 bytes" in done.stderr
+@pytest.mark.parametrize("note, kept, warning", [
+    ("x" * 4000, "x" * 4000, None),
+    ("x" * 5000, "x" * 4000, "the note has 5000 bytes; the first 4000 are kept"),
+    ("x" + "\u00e4" * 2000, "x" + "\u00e4" * 1999, "the note has 4001 bytes; the first 3999 are kept"),
+    ("", None, "the note is empty; none is kept"),
+])
+def test_a_note_does_not_keep_a_job_from_its_start(tool, note, kept, warning):
+    done = tool.run("run", "-m", note, "--json", "run.json", "--summary", "none", "--", "sh", "-c", "exit 7")
+    assert done.returncode == 7
+    assert done.stderr == (f"hiwater: warning: {warning}\n" if warning else "")
+    assert json.loads((tool.folder / "run.json").read_text())["run"]["note"] == kept
+
+
+def test_markdown_and_json_exclude_each_other(tool):
     assert tool.run("show", "--md", "--json").returncode == 2
 
 

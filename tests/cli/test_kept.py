@@ -41,7 +41,9 @@ def test_the_history_keeps_200(tool, recorded, stress):
     assert (tool.history / "206.hiw").exists()
     finish(pids)
     assert tool.run("runs", "--rm", "206", "living-not", "207").returncode == 1
-    assert tool.run("show", "living").returncode == 1 or tool.run("show", "207").returncode == 1
+    assert tool.run("show", "living").returncode == 0 and tool.run("show", "207").returncode == 0
+    assert tool.run("runs", "--rm", "206", "207").returncode == 0
+    assert tool.run("show", "living").returncode == 1 and tool.run("show", "207").returncode == 1
 
 
 def test_a_running_one_is_never_removed(tool, recorded, stress):
@@ -86,6 +88,23 @@ def test_names_numbers_and_last(tool, recorded):
     assert shown(tool, "last")["exit"]["code"] == 8 and shown(tool, "alpha")["exit"]["code"] == 7
     assert sorted(p.name for p in tool.history.glob("[25].hiw*")) == []
     assert tool.run("show", "beta").returncode == 1
+
+
+def test_all_runs_are_removed_or_none(tool, recorded):
+    fill(tool, recorded.path, [1, 2, 3])
+    with opened(tool.history / "2.hiw", "rw") as db:
+        db.execute("INSERT OR REPLACE INTO meta VALUES ('command', '')")
+        db.commit()
+    done = tool.run("runs", "--rm", "2", "99", "1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no run 99 in " in done.stderr and done.stderr.endswith("hiwater: no run was removed\n")
+    assert tool.run("runs", "--rm", "2", recorded.path).returncode == 1
+    assert [r["number"] for r in listed(tool)] == [1, 2, 3]
+    done = tool.run("runs", "--rm", "last", "2", "3")  # run 3 is the last one
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == ["removed run 3", "removed run 2"]
+    assert done.stdout.splitlines()[1] == "removed run 2"
+    assert [r["number"] for r in listed(tool)] == [1]
 
 
 def test_secrets_are_nowhere_in_the_recording(tool):

@@ -20,7 +20,8 @@ def shown(tool, job):
 
 
 def reported_afterwards(line):
-    return line.replace("; sending ", "; sent ")
+    """Without the SIGKILL that may follow: it has a line of its own."""
+    return line.replace("; sending ", "; sent ").partition(", SIGKILL after")[0]
 
 
 def test_ram(tool):
@@ -64,6 +65,17 @@ def test_who_does_not_end_is_killed(tool):
     assert killed == "ram = 300MiB: the job did not end within 500 ms; sending SIGKILL"
     assert ended(child)
     assert [n["why"] for n in shown(tool, job)["notes"] if n["about"] == "exit"] == [reported_afterwards(killed)]
+
+
+def test_no_grace(tool):
+    job = Watched(tool, "--limit", "ram = 300MiB", "--grace", "0")
+    job.say("ignore")
+    job.send("hold 400")
+    assert job.wait() == 124
+    told, killed = job.lines("limit")
+    assert told.endswith("; sending SIGTERM to the job, then SIGKILL at once")
+    assert killed == "ram = 300MiB: sending SIGKILL to the job"
+    assert [n["why"] for n in shown(tool, job)["notes"] if n["about"] == "exit"] == ["ram = 300MiB: sent SIGKILL to the job"]
 
 
 def test_who_uses_the_grace_is_not_killed(tool):

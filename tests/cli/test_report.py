@@ -69,6 +69,12 @@ def page_of(tool, *args):
     return Page((tool.folder / "page.html").read_text(encoding="utf-8"))
 
 
+def test_a_run_that_is_given_twice_is_refused(made):
+    tool, run = made
+    done = report(tool, run, run, "-o", "twice.html", status=2)
+    assert done.stderr == f"hiwater: {run} is given twice; leave one out\n" and not (tool.folder / "twice.html").exists()
+
+
 # ---- the page ----
 
 def test_nothing_is_loaded_and_the_policy_allows_one_style_and_one_program(made):

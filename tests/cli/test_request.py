@@ -171,6 +171,21 @@ def test_by_an_argument_or_a_part_of_the_name(tool, made):
     assert done.returncode == 1 and "no run of these has 'columns'" in done.stderr
 
 
+def test_a_name_with_a_slash(tool, made):
+    """A name that runs have, unless there is such a file."""
+    made.run("ok/rows=10", 60, 1000)
+    made.run("ok/rows=10", 60, 2000)
+    made.run("ok/rows=20", 60, 5000)
+    assert lines(tool, "ok/rows=10") == lines(tool, "name:ok/rows=10") and "from 2 runs" in lines(tool, "ok/rows=10")[1]
+    assert json.loads(tool.run("show", "--json", "ok/rows=10").stdout)["run"]["name"] == "ok/rows=10"
+    assert "ok/rows=10 (n=2)" in tool.run("compare", "ok/rows=10", "ok/rows=20").stdout
+    done = tool.run("request", "ok/rows=30")
+    assert done.returncode == 1 and "ok/rows=30: No such file or directory, and no run of that name" in done.stderr
+    (tool.folder / "ok").mkdir()
+    (tool.folder / "ok" / "rows=10").write_bytes((tool.history / "3.hiw").read_bytes())
+    assert "one run of" in lines(tool, "ok/rows=10")[1]
+
+
 def test_against_what_was_requested(tool, made):
     made.run("xgb", 3600, 4096, 1.8, request_bytes=2 * GIB, request_time_ns=4000 * SEC, request_cpus=16, request_gpus=1)
     said = lines(tool, "xgb")

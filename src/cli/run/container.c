@@ -202,7 +202,8 @@ int container_choose(
 	if (r == -ENOENT && is_id(name) && strlen(name) < ID_LEAST)
 		r = by_id(name, &f, &err);
 	if (r == -ENOENT)
-		complain("no running container '%s' found (%s); give its name or the first %d digits of its id",
+		complain("no running container '%s' found (%s); check the name (docker ps), start docker, or give the "
+			 "container's id (at least %d digits) or --cgroup PATH",
 			name, why.error ? "out of memory" : why.data, ID_LEAST);
 	else if (r < 0)
 		complain("%s", err.text[0] ? err.text : strerror(-r));

@@ -145,8 +145,11 @@ static int start_job(struct run *r)
 		.spare_processes = r->options->strict ? 0 : PROCESSES_NEEDED - 1,
 	};
 	bool forked;
-	int error = signals_block(&r->signals);
+	int error = tree_can_reap();
 
+	if (error < 0)
+		return not_started(r, error == -EINVAL ? -ENOSYS : error, "cannot wait for processes: ", "");
+	error = signals_block(&r->signals);
 	if (error < 0)
 		return not_started(r, error == -EINVAL ? -ENOSYS : error, "cannot read signals: ", "");
 	if (!r->options->strict && hwi_recorder_processes_left(r->recorder) < PROCESSES_NEEDED)

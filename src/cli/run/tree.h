@@ -25,6 +25,9 @@ struct tree {
 	bool childless;                /* no child that belongs to the job is left */
 };
 
+/* Checks that a child can be reaped: a sandbox may refuse the system calls. Returns 0 or -errno. */
+int tree_can_reap(void);
+
 /* Handles all state changes of children: reaps those that ended, and reports them to the
  * recorder. */
 void tree_reap(struct tree *t, struct signals *signals);

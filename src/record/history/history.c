@@ -349,7 +349,8 @@ static int found(const char *path, char **ret_path, struct err *err)
 static int find_path(const char *run, char **ret_path, struct err *err)
 {
 	if (access(run, F_OK) < 0)
-		return err_set(err, -errno, "no recording %s: %s", run, strerror(errno));
+		return err_set(err, -errno, "no recording %s: %s%s", run, strerror(errno),
+			errno == ENOENT ? ", and no run of that name" : "");
 	return found(run, ret_path, err);
 }
 
@@ -442,8 +443,12 @@ int history_find(const char *run, char **ret_path, struct err *err)
 			       ? err_set(err, r, "no run named %s in %s", run + strlen(name), list.folder)
 			       : r;
 	}
-	if (strchr(run, '/') || ends_in(run, ".hiw"))
+	if (strchr(run, '/') || ends_in(run, ".hiw")) {
+		if (access(run, F_OK) < 0 && list_read(&list, NULL) == 0 &&
+			find_latest(&list, is_name, run, ret_path) == 0)
+			return 0;
 		return find_path(run, ret_path, err);
+	}
 	r = list_read(&list, err);
 	if (r < 0)
 		return r;
@@ -484,18 +489,12 @@ static bool is_listed(const char *folder, uint64_t number)
 	return dir && list_add(&list, dirfd(dir), name) == 0 && list.n == 1;
 }
 
-int history_remove(const char *run, struct err *err)
+/* May the run at path be removed? *ret_number: its number. */
+static int check_removal(const char *path, const char *folder, uint64_t *ret_number, struct err *err)
 {
 	struct history_entry entry = { 0 };
-	autofree char *path = NULL;
-	char folder[PATH_MAX];
 	uint64_t number;
-	int r = history_find(run, &path, err);
 
-	if (r == 0)
-		r = history_dir(folder, sizeof(folder), err);
-	if (r < 0)
-		return r;
 	if (strncmp(path, folder, strlen(folder)) != 0 || path[strlen(folder)] != '/' ||
 		!read_number(path + strlen(folder) + 1, &number))
 		return err_set(err, -EINVAL, "%s is not in the history; remove it with rm", path);
@@ -511,6 +510,32 @@ int history_remove(const char *run, struct err *err)
 		return err_set(
 			err, -EBUSY, "run %" PRIu64 " has just started; try again when it has ended", number);
 	}
+	*ret_number = number;
+	return 0;
+}
+
+int history_may_remove(const char *path, struct err *err)
+{
+	char folder[PATH_MAX];
+	uint64_t number;
+	int r = history_dir(folder, sizeof(folder), err);
+
+	return r < 0 ? r : check_removal(path, folder, &number, err);
+}
+
+int history_remove(const char *run, struct err *err)
+{
+	autofree char *path = NULL;
+	char folder[PATH_MAX];
+	uint64_t number;
+	int r = history_find(run, &path, err);
+
+	if (r == 0)
+		r = history_dir(folder, sizeof(folder), err);
+	if (r == 0)
+		r = check_removal(path, folder, &number, err);
+	if (r < 0)
+		return r;
 	const bool is_noted = note_removed(folder, number);
 
 	store_unlink(path);

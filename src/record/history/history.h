@@ -59,6 +59,9 @@ int history_find(const char *run, char **ret_path, struct err *err);
  * O_EXCL). */
 int history_reserve(char **ret_path, uint64_t *ret_number, struct err *err);
 
+/* Can history_remove() remove the run at path? Returns 0, or -errno with text. */
+int history_may_remove(const char *path, struct err *err);
+
 /* Removes one run; refuses a running one and a file that is not a recording. */
 int history_remove(const char *run, struct err *err);
 

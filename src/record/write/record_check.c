@@ -52,8 +52,10 @@ static int check_existing(const char *path, bool overwrite, struct err *err)
 		return 0;
 	if (!overwrite)
 		return err_set(err, -EEXIST, "%s already exists; choose another name or remove it", path);
-	if (S_ISDIR(st.st_mode) || (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)))
-		return err_set(err, -EINVAL, "%s is not a regular file; choose another name", path);
+	if (S_ISDIR(st.st_mode))
+		return err_set(err, -EISDIR, "%s is a folder; choose another name", path);
+	if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+		return err_set(err, -ENOTSUP, "%s is not a regular file; choose another name", path);
 	if (replay_open(path, &replay, NULL) < 0)
 		return 0;
 	growing = replay_growing(replay);
@@ -81,7 +83,8 @@ int record_name(const char *path, unsigned number, char *ret, size_t size)
 	return written < 0 || (size_t) written >= size ? -ENAMETOOLONG : 0;
 }
 
-/* The first free name; only in place of a regular file, which is a recording in most cases. */
+/* The first free name; only in place of a file or a folder, which the user has forgotten in most cases. A device
+ * or a pipe is meant. */
 static int find_free(const char *path, unsigned *ret_number, char *where, size_t size, struct err *err)
 {
 	struct stat st;
@@ -91,8 +94,8 @@ static int find_free(const char *path, unsigned *ret_number, char *where, size_t
 		*ret_number = n;
 		if (lstat(where, &st) < 0)
 			return 0;
-		if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
-			return err_set(err, -EINVAL, "%s is not a regular file; choose another name", where);
+		if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode) && !S_ISDIR(st.st_mode))
+			return err_set(err, -ENOTSUP, "%s is not a regular file; choose another name", where);
 	}
 	return err_set(err, r, "cannot write %s: %s", path, strerror(-r));
 }
