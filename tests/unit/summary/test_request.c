@@ -201,6 +201,9 @@ static void test_unseen_runs_do_not_count(void **state)
 
 	assert_true(r.memory.need.value == GIB(1));
 	assert_int_equal(r.runs, 1);
+	assert_text(basis, &r,
+		"rough: one run of 1 min 40 s + 50 %, peak 1.00 GiB + 20 %, cores 1; 1 more run does not count: the "
+		"tasks that srun started were not measured");
 	r = made(runs, 1);
 	assert_string_equal(r.why_not, "the tasks that srun started were not measured");
 }
