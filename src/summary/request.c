@@ -563,10 +563,12 @@ static void put_memory(const struct request *r, const char *before, enum units u
 	}
 	buf_printf(out, "%speak %s%s", before,
 		m->at_limit   ? "more than "
-		: m->is_least ? "at least "
 		: r->is_bound ? "at most "
+		: m->is_least ? "at least "
 			      : "",
 		units_bytes(m->need.value, units, number));
+	if (r->is_bound && m->is_least && !m->at_limit)
+		buf_str(out, " so far");
 	if (r->is_sampled && !m->is_least)
 		buf_str(out, " (sampled)");
 	buf_str(out, r->has_swap ? " with swap and huge pages" : "");

@@ -138,6 +138,11 @@ static void test_failed_runs_are_lower_bounds(void **state)
 	assert_text(request_line, &r, "#SBATCH --mem=36G --cpus-per-task=1 --time=3:00:00");
 	assert_text(basis, &r,
 		"from 3 runs of xgb: peak at least 30.0 GiB (run 2 did not finish) + 20 %, cores 1, 2 h + 50 %");
+	/* An upper bound is not the least that it needs. */
+	runs[1].is_bound = true;
+	r = made(runs, 3);
+	assert_text(basis, &r,
+		"from 3 runs of xgb: peak at most 30.0 GiB so far (run 2 did not finish) + 20 %, cores 1, 2 h + 50 %");
 	/* Killed at a limit. */
 	runs[1].memory.at_limit = true;
 	r = made(runs, 3);
