@@ -130,6 +130,7 @@ class Channel:
         self._number = 0
         self._answers: dict[int, list[tuple[bytes, bytes]]] = {}
         self.file: Optional[str] = None  # path of the recording, once it exists
+        self.why_lost = ""  # the reason of the last False of `notify`
         self._is_slow = False  # the last notification was lost: the next does not wait for room
         self._startup_messages: list[str] = []  # errors and warnings at startup
         self._is_usage = False  # the recorder refused its arguments
@@ -180,15 +181,14 @@ class Channel:
         return self._socket is not None and self._socket.is_open and self._pid == os.getpid()
 
     def notify(self, text: str) -> bool:
-        """Sends a message without an answer. False: it is lost, because the socket's buffer is
-        full. Waits for room at most ROOM_LIMIT_S, and not at all if the previous message was
+        """Sends a message without an answer. False: it is lost, and why_lost says why. Waits for room at most ROOM_LIMIT_S, and not at all if the previous message was
         lost."""
         limit_s = 0 if self._is_slow else ROOM_LIMIT_S
         try:
             self._send(0, text, time.monotonic() + limit_s)
             self._is_slow = False
-        except Error:
-            self._is_slow = True
+        except Error as e:
+            self._is_slow, self.why_lost = True, str(e)
         return not self._is_slow
 
     def ask(self, text: str, limit_s: float) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 
-from ._errors import Error
+from ._errors import ArgumentValueError, Error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Optional
+
+USAGE = 2  # exit status of the command for invalid arguments
 
 
 def command() -> Optional[str]:
@@ -48,7 +50,8 @@ def needed_command() -> str:
 
 
 def output_of(*arguments: str) -> str:
-    """The stdout of the command. Raises Error with its error message if it fails."""
+    """The stdout of the command. Raises Error with its error message if it fails, ArgumentValueError
+    if its arguments are invalid."""
     from ._spawn import run
 
     path = needed_command()
@@ -57,6 +60,7 @@ def output_of(*arguments: str) -> str:
     except OSError as e:
         raise Error(f"{path} cannot be started: {e.strerror}") from e
     if status:
-        raise Error(stderr.decode(errors="replace").strip().removeprefix("hiwater: ") or
-                    f"{path} {arguments[0]} ended with {status}")
+        kind = ArgumentValueError if status == USAGE else Error
+        raise kind(stderr.decode(errors="replace").strip().removeprefix("hiwater: ") or
+                   f"{path} {arguments[0]} ended with {status}")
     return stdout.decode(errors="replace")

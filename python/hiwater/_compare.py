@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Union
 
 from ._command import output_of
-from ._errors import Error
+from ._errors import ArgumentTypeError
 from ._recording import Recording
 from ._run import Run
 
@@ -106,7 +106,7 @@ def _word(run: Which) -> str:
     try:
         return str(operator.index(run))
     except TypeError:
-        raise Error(f"{run!r} is not a run: give a name, a number or a path, or an object of hiwater.track or hiwater.open") from None
+        raise ArgumentTypeError(f"{run!r} is not a run: give a name, a number or a path, or an object of hiwater.track or hiwater.open") from None
 
 
 def compare(*runs: Which, by: Optional[str] = None) -> Comparison:
@@ -123,7 +123,9 @@ def compare(*runs: Which, by: Optional[str] = None) -> Comparison:
     cannot be read.
     """
     if len(runs) < 2:
-        raise Error('compare needs at least two runs, for example compare("base", "new")')
+        raise ArgumentTypeError('compare needs at least two runs, for example compare("base", "new")')
+    if by is not None and not isinstance(by, str):
+        raise ArgumentTypeError(f"by={by!r}: give the heads as a string, such as by='model,data'")
     return Comparison([_word(run) for run in runs], by, list(runs))
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable
+
 
 class Error(Exception):
     """A request failed. The message states the failure, its cause and the remedy.
 
-    Raised by `open` and the functions that read recordings, for invalid arguments, and by `track`
-    with strict=True. A recorder that cannot be started, is lost or slow never raises into the
+    Raised by `open` and the functions that read recordings, and by `track` with strict=True. An
+    error about an invalid argument is a TypeError or a ValueError as well. A recorder that cannot be started, is lost or slow never raises into the
     measured program; `Run.warnings` reports it.
     """
 
@@ -20,6 +24,15 @@ class ArgumentValueError(Error, ValueError):
 
 class ArgumentTypeError(Error, TypeError):
     """There is no such argument, or it has the wrong type."""
+
+
+def one_of(what: str, value: object, choices: Iterable[str]) -> str:
+    """value, if it is one of choices. Raises ArgumentTypeError or ArgumentValueError."""
+    known = tuple(choices)
+    if isinstance(value, str) and value in known:
+        return value
+    kind = ArgumentValueError if isinstance(value, str) else ArgumentTypeError
+    raise kind(f"unknown {what} {value!r:.100}; use one of {', '.join(known)}")
 
 
 def warn(text: str) -> None:

@@ -26,6 +26,22 @@ def text_of(value: object) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
+SHOWN_MOST = 40  # characters of a value in a warning
+
+
+def shown(value: object) -> str:
+    """The value for a warning: 'a', None, [1, 2]; of what has a long text, or none, the type."""
+    kind = type(value).__name__
+    if value is None or isinstance(value, (str, int, float, bytes, list, tuple, dict, set)):
+        try:
+            text = text_of(repr(value))
+        except Exception:  # of an element
+            text = ""
+        if text and len(text) <= SHOWN_MOST:
+            return text
+    return f"{'an' if kind[:1].lower() in tuple('aeiou') else 'a'} {kind}"
+
+
 def series_name(name: object) -> str:
     """The name as recorded. Raises ValueError for one that cannot be recorded."""
     text = text_of(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ._errors import Error
+from ._errors import ArgumentValueError, Error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def logged(recording: Recording, wanted: Sequence[str]) -> List[Line]:
             line[2].append(value)
     missing = set(wanted) - set(lines)
     if missing:
-        raise Error(f"unknown series {', '.join(sorted(missing))}; the series are: {', '.join(sorted(set(columns['name'])))}")
+        raise ArgumentValueError(f"unknown series {', '.join(sorted(map(str, missing)))}; the series are: {', '.join(sorted(set(columns['name'])))}")
     return list(lines.values())
 
 

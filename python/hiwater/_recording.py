@@ -12,7 +12,7 @@ import threading
 import weakref
 
 from ._command import output_of
-from ._errors import Error
+from ._errors import ArgumentTypeError, Error, one_of
 from ._schema1 import now as _now
 
 TYPE_CHECKING = False
@@ -326,10 +326,8 @@ def _remove_spare(folder: str, pid: int, channel: Channel, request: int) -> None
 
 
 def _select(entity: str, rate: str) -> str:
-    if entity not in _SAMPLED and entity not in _LISTED:
-        raise Error(f"unknown entity {entity!r}; the entities are {', '.join([*_SAMPLED, *_LISTED])}")
-    if rate not in RATES:
-        raise Error(f"unknown rate {rate!r}; the rates are {', '.join(RATES)}")
+    one_of("entity", entity, [*_SAMPLED, *_LISTED])
+    one_of("rate", rate, RATES)
     return _SAMPLED[entity].replace("@", RATES[rate]) if entity in _SAMPLED else _LISTED[entity]
 
 
@@ -385,7 +383,7 @@ def open_recording(run: Union[str, int, os.PathLike[str]] = "last") -> Recording
         try:
             name = str(operator.index(name))
         except TypeError:
-            raise Error(f"cannot open {run!r}: give a path, a number or a name of the history, or 'last'") from None
+            raise ArgumentTypeError(f"cannot open {run!r}: give a path, a number or a name of the history, or 'last'") from None
     path = Summary.from_json(output_of("show", "--json", "--", name)).run.recording
     if not path:
         raise Error(f"the run {name} has no recording file")

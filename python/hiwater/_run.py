@@ -57,6 +57,7 @@ class Run:
         self._path: Optional[str] = None  # of the recording
         self._recording: Optional[Recording] = None
         self._pending_spare: Optional[Spare] = None  # the temporary recording of a short run, until it is collected
+        self._unmeasured: Optional[str] = None  # why the run could not be measured
         self._dropped: set[str] = set()  # names whose values were dropped
         self.warnings: list[str] = []
         """Failures of the measurement, in order."""
@@ -74,6 +75,7 @@ class Run:
             why = str(e) if isinstance(e, Error) else f"nothing is measured: {type(e).__name__}: {e}"
             if self._options.get("strict"):
                 raise e if isinstance(e, Error) else Error(why)
+        self._unmeasured = why.replace("nothing is measured: ", "", 1)
         self._warn(why)
         warn(why)
         _running.append(self)  # so that stop() ends this run, and not the one around it
@@ -86,7 +88,7 @@ class Run:
         if self in _running:
             _running.remove(self)
         self._texts, self._path, self._recording, self._pending_spare, self.warnings = None, None, None, None, []
-        self._dropped = set()
+        self._dropped, self._unmeasured = set(), None
         if self._pid != os.getpid():  # made before a fork: its chart and sinks belong to the parent
             self._live, self._feeds = None, [feed for feed in self._feeds if feed.pid == os.getpid()]
         self._pid = os.getpid()
@@ -310,8 +312,21 @@ class Run:
 
             self._recording = Recording(self.path)
         if not self._recording:
-            raise Error("no recording: one is made when the run ends, or with track(output='run.hiw') at once")
+            raise Error(self._why_no_recording())
         return self._recording
+
+    def _why_no_recording(self) -> str:
+        if self._unmeasured:
+            return f"no recording, because nothing was measured: {self._unmeasured}"
+        if not self._pid:
+            return "no recording: this run was not started; call start() first"
+        if self._pid != os.getpid():
+            return "no recording here: this run is measured in another process"
+        if self._options.get("record") is False:
+            return "no recording: the run was started with record=False"
+        if self.is_running:
+            return "no recording yet: one is made when the run ends, or with track(output='run.hiw') at once"
+        return "no recording was kept" + "".join(f"; {warning}" for warning in self.warnings)
 
     def to_pandas(self, entity: str = "job", *, rate: str = "windows") -> Any:
         """A pandas.DataFrame of the recording; see `Recording.to_pandas`."""
@@ -376,16 +391,23 @@ class Run:
     def _numbers(self, values: Any, more: Mapping[str, Any]) -> dict[str, float]:
         try:
             given = {**(values or {}), **more}
-        except Exception as e:
-            self._drop("values", f"log: what is not a mapping of names to numbers was dropped: {e}")
+        except Exception:  # whatever the mapping itself raises
+            self._drop("values", f"log: {_messages.shown(values)} was dropped: it is not a mapping of names to numbers")
             given = dict(more)
         numbers: dict[str, float] = {}
         for key, value in given.items():
+            shown = _messages.text_of(key)[:80]
             try:
-                numbers[_messages.series_name(key)] = float(value)
-            except Exception as e:  # whatever the value's own conversion raises
-                name = _messages.text_of(key)[:80]
-                self._drop(name, f"log: a value of {name!r} was dropped: {e}")
+                name = _messages.series_name(key)
+            except ValueError as e:
+                self._drop(shown, f"log: a value of {shown!r} was dropped: {e}")
+                continue
+            try:
+                numbers[name] = float(value)
+            except OverflowError:
+                self._drop(shown, f"log: a value of {shown!r} was dropped: it is too large for a number of 64 bits")
+            except Exception:  # whatever the value's own conversion raises
+                self._drop(shown, f"log: a value of {shown!r} was dropped: {_messages.shown(value)} is not a number")
         return numbers
 
     def _step_of(self, step: Any) -> Optional[int]:
@@ -393,8 +415,8 @@ class Run:
             return None
         try:
             number = int(step)
-        except Exception as e:
-            self._drop("step", f"log: a step was dropped, and its values are kept without it: {e}")
+        except Exception:
+            self._drop("step", f"log: a step was dropped, and its values are kept without it: {_messages.shown(step)} is not a whole number")
             return None
         if _messages.step_fits(number):
             return number
@@ -479,7 +501,7 @@ class Run:
             return
         channel = self._channel
         if channel and not channel.notify(text):
-            self._warn("a message was not recorded: the recorder has ended or is too busy")
+            self._warn(f"a message was not recorded: {channel.why_lost}")
         _enclosing.notify(text)
 
     def _read_frameworks(self, channel: Optional[Channel], gently: bool = False) -> None:

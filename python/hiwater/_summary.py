@@ -546,7 +546,7 @@ class Summary:
     marks: Marks = field(default_factory=Marks)
     sampling: Sampling = field(default_factory=Sampling)
     incident: Optional[Incident] = None
-    request: Optional[Request] = None
+    request: Request = field(default_factory=Request)
     findings: List[Finding] = field(default_factory=list)
     notes: List[Note] = field(default_factory=list)
     _json: str = field(default="", repr=False, compare=False)
@@ -564,15 +564,13 @@ class Summary:
         if schema != SCHEMA:
             raise Error("not a summary of `hiwater show --json`: the key schema is missing" if schema is None else
                         f"this summary has schema {schema!r:.40}, and this package reads {SCHEMA}: use the hiwater that wrote it")
-        made: Summary = _made(cls, {**data, "_json": text, "_text": as_text})
+        made: Summary = _made(cls, {**data, "request": _request(data), "_json": text, "_text": as_text})
         return made
 
     @classmethod
     def without_values(cls, why: str) -> Summary:
         """The summary of a run that was not measured."""
-        data = {"schema": SCHEMA, "notes": [{"about": "run", "why": why}]}
-        made: Summary = _made(cls, {**data, "_json": json.dumps(data), "_text": why})
-        return made
+        return cls.from_json(json.dumps({"schema": SCHEMA, "notes": [{"about": about, "why": why} for about in ("run", "request")]}), why)
 
     def to_json(self) -> str:
         """The JSON that the command writes (docs/summary.schema.json)."""
@@ -628,6 +626,13 @@ class Summary:
 
 
 # ---- from JSON -----------------------------------------------------------------------------------------------------------
+
+def _request(data: Dict[str, Any]) -> Dict[str, Any]:
+    """The request; where none was made, one with the reason alone."""
+    made: Dict[str, Any] = data.get("request") or {
+        "why_not": next((note.get("why") for note in data.get("notes") or [] if note.get("about") == "request"), None)}
+    return made
+
 
 _NOT_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 

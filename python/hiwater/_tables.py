@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from ._errors import Error
+from ._errors import Error, one_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,8 +105,7 @@ def _cores(recording: Recording, times: Any, numpy: Any) -> Any:
 
 def joined(recording: Recording, entity: str) -> Any:
     """`Recording.joined`."""
-    if entity not in JOINED:
-        raise Error(f"joined({entity!r}): the entities are {', '.join(JOINED)}")
+    one_of("entity", entity, JOINED)
     pandas = pandas_for("joined", 'columns("series") and columns("job", rate="full") return the parts as lists')
     numpy: Any = import_module("numpy")
     times, steps, series = _logged(recording, numpy)

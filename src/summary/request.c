@@ -309,6 +309,19 @@ static void count(const struct request_run *runs, size_t n, struct request *r)
 	}
 }
 
+/* Runs whose figures are not those of the job. */
+static void count_unseen(const struct request_run *runs, size_t n, struct request *r)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!runs[i].unseen)
+			continue;
+		if (r->unseen++ == 0)
+			r->unseen_why = runs[i].unseen;
+		else if (strcmp(r->unseen_why, runs[i].unseen) != 0)
+			r->unseen_why = "parts of them were not measured";
+	}
+}
+
 static enum request_format format_of(const char *scheduler)
 {
 	static const struct {
@@ -401,6 +414,7 @@ int request_make(const struct request_run *runs, size_t n, const struct request_
 	free(list);
 	make_cpus(runs, n, &r);
 	make_gpus(runs, n, &r);
+	count_unseen(runs, n, &r);
 	explain(runs, n, &r);
 	judge_all(&r);
 	count(runs, n, &r);
@@ -617,10 +631,12 @@ static void put_memory(const struct request *r, const char *before, enum units u
 	}
 	buf_printf(out, "%speak %s%s", before,
 		m->at_limit   ? "more than "
-		: m->is_least ? "at least "
 		: r->is_bound ? "at most "
+		: m->is_least ? "at least "
 			      : "",
 		units_bytes(m->need.value, units, number));
+	if (r->is_bound && m->is_least && !m->at_limit)
+		buf_str(out, " so far");
 	if (r->is_sampled && !m->is_least)
 		buf_str(out, " (sampled)");
 	buf_str(out, r->has_swap ? " with swap and huge pages" : "");
@@ -653,6 +669,13 @@ static void put_cores(const struct request *r, struct buf *out)
 
 	if (r->cpus.need.known)
 		buf_printf(out, ", cores %s", units_cores(r->cpus.need.value, number));
+}
+
+static void put_unseen(const struct request *r, struct buf *out)
+{
+	if (r->unseen > 0)
+		buf_printf(out, "; %zu more run%s not count: %s", r->unseen, r->unseen == 1 ? " does" : "s do",
+			r->unseen_why);
 }
 
 static void put_gpus(const struct request *r, enum units units, struct buf *out)
@@ -716,6 +739,7 @@ void request_basis(const struct request *r, enum units units, struct buf *out)
 	if ((r->runs > 1 || r->left_out.unread > 0) && r->time.value.known)
 		put_time(r, ", ", out);
 	put_gpus(r, units, out);
+	put_unseen(r, out);
 	put_failures(r, out);
 	put_left_out(r, out);
 }

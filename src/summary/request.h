@@ -103,6 +103,8 @@ struct request {
 	struct maybe gpu_bytes;
 	char gpu_vendor[16], gpu_why_not[2 * REQUEST_TEXT];
 	size_t runs, whole;     /* runs that count; those that ended well */
+	size_t unseen;          /* runs that do not count, and why: not all of the job was measured */
+	const char *unseen_why; /* static */
 	/* runs that would have failed with this request; those that ended early within it, so that
 	 * they may have */
 	size_t would_fail, may_fail;

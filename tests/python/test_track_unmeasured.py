@@ -88,6 +88,50 @@ def test_a_wrong_argument_is_the_callers(program):
     """)
 
 
+def test_a_wrong_argument_of_a_recording_is_the_callers(program):
+    """And what is missing is no wrong argument."""
+    program.run("""
+        with hiwater.track(output="a.hiw") as run: run.log(loss=1)
+        wrong = (TypeError, ValueError)
+        for kind, call in ((ValueError, lambda: run.joined("bogus")), (TypeError, lambda: run.joined(3)), (TypeError, lambda: run.joined([])),
+                           (ValueError, lambda: run.to_pandas("bogus")), (ValueError, lambda: run.to_pandas("job", rate="bogus")),
+                           (ValueError, lambda: run.recording.columns("bogus")), (TypeError, lambda: run.recording.arrays(None)),
+                           (ValueError, lambda: run.to_parquet("a.parquet", "bogus")), (ValueError, lambda: run.plot("bogus")),
+                           (ValueError, lambda: run.plot(3)), (TypeError, lambda: hiwater.open(3.5)), (TypeError, lambda: hiwater.report(3.5)),
+                           (TypeError, lambda: hiwater.compare()), (TypeError, lambda: hiwater.compare(None, 3)),
+                           (ValueError, lambda: hiwater.compare(run, run)), (TypeError, lambda: hiwater.compare(run, "a", by=3))):
+            try: call()
+            except kind as e: assert isinstance(e, hiwater.Error), e
+            else: raise AssertionError(kind)
+        for call in (lambda: hiwater.compare(run, "nowhere"), lambda: hiwater.open("nowhere"), lambda: hiwater.report("nowhere")):
+            try: call()
+            except hiwater.Error as e: assert not isinstance(e, wrong) and "nowhere" in str(e), e
+            else: raise AssertionError
+    """)
+
+
+def test_a_run_without_a_recording_says_why(program):
+    program.run("""
+        import warnings
+        def why(call):
+            try: call()
+            except hiwater.Error as e: return str(e)
+            raise AssertionError("no error")
+        with hiwater.track(record=False) as unrecorded: assert "record=False" in why(unrecorded.plot)
+        with hiwater.track() as run: assert why(run.to_pandas).startswith("no recording yet: "), why(run.to_pandas)
+        assert "record=False" in why(unrecorded.joined)
+        os.environ["HIWATER_COMMAND"] = "/nonexistent"
+        warnings.simplefilter("ignore")
+        with hiwater.track() as lost: pass
+        for call in (lost.joined, lost.to_pandas, lost.plot, lost.report, lambda: hiwater.compare(lost, run), lambda: lost.recording):
+            assert why(call).startswith("no recording, because nothing was measured: /nonexistent cannot be started"), why(call)
+        request = lost.summary.request
+        assert request.line is None and request.memory_bytes is None and "/nonexistent" in request.why_not, request
+        assert hiwater.Summary.from_json('{"schema": 2, "request": null}').request.line is None
+        del os.environ["HIWATER_COMMAND"]
+    """)
+
+
 def test_stop_ends_the_run_that_could_not_be_measured(program):
     """And not the one around it."""
     program.env["PYTHONWARNINGS"] = "ignore"
@@ -224,6 +268,22 @@ def test_odd_values_and_names_are_dropped(program):
     assert texts(program.folder / "a.hiw", "mark") == ["<Odd>", "nul byte"]
 
 
+def test_what_was_dropped_is_said_in_plain_words(program):
+    program.run("""
+        import array, warnings
+        warnings.simplefilter("ignore")
+        with hiwater.track(record=False) as run:
+            run.log(none=None); run.log(text="a"); run.log(list=[1, 2]); run.log(array=array.array("d", [1, 2])); run.log(huge=10**400)
+            run.log(a=1, step="a"); run.log(0.5); run.log(long="x" * 1000)
+        assert [w.partition("log: ")[2] for w in run.warnings] == [
+            "a value of 'none' was dropped: None is not a number", "a value of 'text' was dropped: 'a' is not a number",
+            "a value of 'list' was dropped: [1, 2] is not a number", "a value of 'array' was dropped: an array is not a number",
+            "a value of 'huge' was dropped: it is too large for a number of 64 bits",
+            "a step was dropped, and its values are kept without it: 'a' is not a whole number",
+            "0.5 was dropped: it is not a mapping of names to numbers", "a value of 'long' was dropped: a str is not a number"], run.warnings
+    """)
+
+
 def test_without_a_run_odd_values_are_nobodys(program):
     """With the command around they are dropped with a warning, too, and names with blanks arrive."""
     text = """
@@ -284,6 +344,7 @@ def test_a_descriptor_that_is_another_file_now(program):
             number = run._channel._socket._socket.fileno()
             os.dup2(os.open("mine", os.O_RDWR | os.O_CREAT), number)
             run.log(a=1)
+        assert run.warnings[0] == "a message was not recorded: the program closed the descriptor of the recorder's socket", run.warnings
         del run
         import gc; gc.collect()
         os.fstat(number)

@@ -138,6 +138,11 @@ static void test_failed_runs_are_lower_bounds(void **state)
 	assert_text(request_line, &r, "#SBATCH --mem=36G --cpus-per-task=1 --time=3:00:00");
 	assert_text(basis, &r,
 		"from 3 runs of xgb: peak at least 30.0 GiB (run 2 did not finish) + 20 %, cores 1, 2 h + 50 %");
+	/* An upper bound is not the least that it needs. */
+	runs[1].is_bound = true;
+	r = made(runs, 3);
+	assert_text(basis, &r,
+		"from 3 runs of xgb: peak at most 30.0 GiB so far (run 2 did not finish) + 20 %, cores 1, 2 h + 50 %");
 	/* Killed at a limit. */
 	runs[1].memory.at_limit = true;
 	r = made(runs, 3);
@@ -201,6 +206,9 @@ static void test_unseen_runs_do_not_count(void **state)
 
 	assert_true(r.memory.need.value == GIB(1));
 	assert_int_equal(r.runs, 1);
+	assert_text(basis, &r,
+		"rough: one run of 1 min 40 s + 50 %, peak 1.00 GiB + 20 %, cores 1; 1 more run does not count: the "
+		"tasks that srun started were not measured");
 	r = made(runs, 1);
 	assert_string_equal(r.why_not, "the tasks that srun started were not measured");
 }
