@@ -236,6 +236,20 @@ static bool note_removed(const char *folder, uint64_t number)
 	return fd >= 0 && write(fd, text, (size_t) len) == len;
 }
 
+static bool has_journal(const char *path)
+{
+	static const char *const ends[] = { "-wal", "-journal" };
+	char journal[PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		const int len = snprintf(journal, sizeof(journal), "%s%s", path, ends[i]);
+
+		if (len > 0 && (size_t) len < sizeof(journal) && access(journal, F_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
 int history_reserve(char **ret_path, uint64_t *ret_number, struct err *err)
 {
 	autolist struct listing list;
@@ -256,6 +270,8 @@ int history_reserve(char **ret_path, uint64_t *ret_number, struct err *err)
 		int fd;
 
 		path_of(&list, number, path, sizeof(path));
+		if (has_journal(path))
+			continue; /* SQLite would take it for the journal of the new recording */
 		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		if (fd < 0 && errno == EEXIST)
 			continue; /* another run was faster */
