@@ -76,8 +76,8 @@ static struct incident_level end_of(
 }
 
 /* Index of the last level of the last rest from first on, which is first if there is none. */
-static size_t end_of_rest(
-	const struct incident_level *levels, size_t first, size_t n, const struct incident_level *end, int64_t rise)
+static size_t end_of_rest(const struct incident_level *levels, size_t first, size_t n,
+	const struct incident_level *end, int64_t rise)
 {
 	const uint64_t least_ns = (end->time_ns - levels[first].time_ns) / REST_PARTS;
 
