@@ -240,10 +240,10 @@ static void means_of(const struct comparing *c, size_t rule, size_t group, doubl
 
 	for (size_t t = 0; t < RULE_TERMS; t++) {
 		means[t] = 0;
-		for (size_t i = 0; i < c->comparison.n_runs; i++)
-			means[t] += c->comparison.runs[i].group == group && comparison_counts(&c->comparison, i)
-					    ? c->values[i][rule * RULE_TERMS + t] / n
-					    : 0;
+		for (size_t i = 0; i < c->comparison.n_runs; i++) {
+			if (c->comparison.runs[i].group == group && comparison_counts(&c->comparison, i))
+				means[t] += c->values[i][rule * RULE_TERMS + t] / n;
+		}
 	}
 }
 

@@ -331,13 +331,13 @@ def test_a_run_without_an_end_is_incomplete(made, tool):
     compared(tool, "--fail-if", "ram.peak > +5%", one, "nothing-of-that-name", status=3)
 
 
-def test_a_failed_run_gets_no_verdict(made, tool):
+def test_a_failed_run_is_not_compared(made, tool):
     made.run("good", 60)
     made.run("fails", 102, exit_status=1 << 8)
     made.run("killed", 30, exit_status=9)
     text = compared(tool, "good", "fails")
     assert "status 0: fails (run 2, exit 1)\n" in text and re.search(r"^wall +60 s +102 s$", text, re.M), text
-    assert text.endswith("\nResult: no verdict on time or memory; no run of fails ended with status 0.\n"), text
+    assert text.endswith("\nResult: time and memory are not compared; no run of fails ended with status 0.\n"), text
     assert "times" not in text and "single runs" not in text
     assert "killed (run 3, SIGKILL)" in compared(tool, "killed", "good")
     assert compared(tool, "fails", "killed").endswith("no run of fails or killed ended with status 0.\n")

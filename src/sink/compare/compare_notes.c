@@ -184,7 +184,7 @@ static void put_warnings(const struct comparison *c, bool other_commands, struct
 	}
 }
 
-/* Names runs from which there is no verdict: "warning: ... status 0: new (run 7, exit 1)". */
+/* Names runs that are not compared: "warning: ... status 0: new (run 7, exit 1)". */
 static void put_failed(const struct comparison *c, const struct sink_options *o, struct buf *out)
 {
 	size_t n = 0;
@@ -196,7 +196,7 @@ static void put_failed(const struct comparison *c, const struct sink_options *o,
 
 		if (!run->failed || n++ >= FAILED_NAMED)
 			continue;
-		(void) buf_str(out, n == 1 ? "warning: no verdict on time or memory from runs that did not end "
+		(void) buf_str(out, n == 1 ? "warning: time and memory are not compared for runs that did not end "
 					     "with status 0: "
 					   : ", ");
 		compare_name(c, run->group, o, out);
@@ -296,13 +296,13 @@ static size_t put_labels(const struct comparison *c, bool (*wants)(const struct 
 }
 
 /* Two groups, one of which has no run that succeeded. Returns false if both have one. */
-static bool put_no_verdict(const struct comparison *c, const struct sink_options *o, struct buf *out)
+static bool put_none_succeeded(const struct comparison *c, const struct sink_options *o, struct buf *out)
 {
 	const bool failed[] = { comparison_all_failed(c, 0), comparison_all_failed(c, 1) };
 
 	if (!failed[0] && !failed[1])
 		return false;
-	(void) buf_str(out, "no verdict on time or memory; no run of ");
+	(void) buf_str(out, "time and memory are not compared; no run of ");
 	compare_name(c, failed[0] ? 0 : 1, o, out);
 	if (failed[0] && failed[1]) {
 		(void) buf_str(out, " or ");
@@ -317,7 +317,7 @@ static void put_tested(const struct comparison *c, const struct sink_options *o,
 {
 	struct buf name = BUF_INIT(1 << 16), text = BUF_INIT(1 << 16);
 
-	if (put_no_verdict(c, o, out))
+	if (put_none_succeeded(c, o, out))
 		return;
 	compare_name(c, 1, o, &name);
 	if (put_factors(c, o, differs, &text) > 0)
