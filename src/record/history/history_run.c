@@ -82,13 +82,14 @@ int history_run_read(const char *path, struct history_run *ret)
 	reader_allow(replay);
 	read_facts(replay, &facts);
 	replay_close(replay);
-	free(facts.command);
-	free(facts.note);
 	*ret = (struct history_run) {
+		.is_blank = !facts.command,
 		.name = facts.name,
 		.scheduler = facts.scheduler,
 		.scheduler_job = facts.scheduler_job,
 	};
+	free(facts.command);
+	free(facts.note);
 	return 0;
 }
 
