@@ -75,7 +75,8 @@ static struct incident_level end_of(
 	return (struct incident_level) { moment->at_ns, victim->peak_bytes };
 }
 
-/* Index of the last level of the last rest from first on, which is first if there is none. */
+/* Index of the last level of the last rest from first on after which memory grew again, which is first
+ * if there is none. A rest at the top does not undo the growth before it. */
 static size_t end_of_rest(const struct incident_level *levels, size_t first, size_t n,
 	const struct incident_level *end, int64_t rise)
 {
@@ -84,6 +85,8 @@ static size_t end_of_rest(const struct incident_level *levels, size_t first, siz
 	for (size_t last = n; last-- > first + 1;) {
 		int64_t low = levels[last].bytes, high = low;
 
+		if (end->bytes - low <= end->bytes / GROWTH_PARTS)
+			continue;
 		for (size_t i = last; i-- > first;) {
 			low = levels[i].bytes < low ? levels[i].bytes : low;
 			high = levels[i].bytes > high ? levels[i].bytes : high;

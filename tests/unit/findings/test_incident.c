@@ -533,6 +533,29 @@ static void test_a_rest_ends_a_growth(void **state)
 	}
 }
 
+/* What reached the top and stayed there had grown. */
+static void test_a_rest_at_the_top_is_after_growth(void **state)
+{
+	struct incident_level levels[100];
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	made_victim(&m, 1, "python3", MIB(300), 10);
+	m.f->limit_bytes = known(MIB(300));
+	made_event(&m, EVENT_OOM, 10, 1, "python3");
+	for (int i = 0; i < 100; i++)
+		levels[i] = (struct incident_level) { (uint64_t) SECONDS(i / 10.0),
+			i < 30 ? MIB(10 * i) : MIB(298) };
+	assert_int_equal(incident_make(&m.s,
+				 &(struct incident_moment) {
+					 .at_ns = SECONDS(10), .levels = levels, .n_levels = 100 }),
+		0);
+	assert_true(m.s.incident.since_ns.known);
+	assert_in_range(m.s.incident.since_ns.value, 0, SECONDS(0.2));
+	made_done(&m);
+}
+
 /* Ten equal steps with a rest after each are one growth. */
 static void test_short_rests_are_a_part_of_growth(void **state)
 {
@@ -636,6 +659,7 @@ int main(void)
 		cmocka_unit_test(test_a_small_rise_is_no_growth),
 		cmocka_unit_test(test_growth_without_a_known_limit),
 		cmocka_unit_test(test_a_rest_ends_a_growth),
+		cmocka_unit_test(test_a_rest_at_the_top_is_after_growth),
 		cmocka_unit_test(test_short_rests_are_a_part_of_growth),
 		cmocka_unit_test(test_others_filled_the_limit),
 		cmocka_unit_test(test_an_unknown_limit_is_not_invented),
