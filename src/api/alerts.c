@@ -161,6 +161,9 @@ static void hurry(struct hiw_recorder *r)
 {
 	const bool now = (r->watch && watch_about_memory(r->watch)) || is_filling_limit(r);
 
+	/* The file's first commit has the name, the command and the start. */
+	if (now && r->record && !record_has_begun(r->record))
+		record_totals(r->record, sampler_job(r->sampler));
 	if (now != r->hurries && r->record)
 		record_hurry(r->record, now);
 	r->hurries = now;

@@ -236,17 +236,17 @@ static int read_rules(struct comparing *c)
 	return 0;
 }
 
-/* The mean over the group's runs; NaN if one of them has no value. */
+/* The mean over the group's runs that count; NaN if one of them has no value. */
 static void means_of(const struct comparing *c, size_t rule, size_t group, double means[RULE_TERMS])
 {
 	const double n = (double) comparison_runs_of(&c->comparison, group);
 
 	for (size_t t = 0; t < RULE_TERMS; t++) {
 		means[t] = 0;
-		for (size_t i = 0; i < c->comparison.n_runs; i++)
-			means[t] += c->comparison.runs[i].group == group
-					    ? c->values[i][rule * RULE_TERMS + t] / n
-					    : 0;
+		for (size_t i = 0; i < c->comparison.n_runs; i++) {
+			if (c->comparison.runs[i].group == group && comparison_counts(&c->comparison, i))
+				means[t] += c->values[i][rule * RULE_TERMS + t] / n;
+		}
 	}
 }
 
@@ -266,7 +266,8 @@ static void judge(const struct comparing *c, size_t rule, size_t group, struct c
 	means_of(c, rule, 0, base);
 	means_of(c, rule, group, here);
 	compare_judge(&c->rules[rule], here, base, ret);
-	if (!is_whole(&c->comparison, group))
+	if (!is_whole(&c->comparison, group) || comparison_all_failed(&c->comparison, 0) ||
+		comparison_all_failed(&c->comparison, group))
 		ret->kind = RESULT_INCOMPLETE;
 }
 

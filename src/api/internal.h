@@ -96,6 +96,10 @@ int hwi_run_copy(struct hiw_run *run, const char *path, struct hiw_err *err);
 /* False for a rank above 0 of a parallel job, which prints one line instead of the summary. */
 bool hwi_run_is_leader(struct hiw_run *run);
 
+/* hiw_find. *ret_skipped: a newer run that could have been meant and whose recording cannot be read, or
+ * has nothing in it; 0: none. */
+int hwi_find(const char *run, char **ret_path, uint64_t *ret_skipped, struct hiw_err *err);
+
 /* Removes a run from the history. Returns 0, or -errno with text, also for a run that is still
  * running. */
 int hwi_history_remove(const char *run, struct hiw_err *err);

@@ -182,6 +182,13 @@ int hiw_find(const char *run, char **ret_path, struct hiw_err *ret_err)
 	return api_err(ret_err, &err, history_find(run, ret_path, &err));
 }
 
+int hwi_find(const char *run, char **ret_path, uint64_t *ret_skipped, struct hiw_err *ret_err)
+{
+	struct err err = { "" };
+
+	return api_err(ret_err, &err, history_find_latest(run, ret_path, ret_skipped, &err));
+}
+
 int hiw_run_open(const char *path, struct hiw_run **ret, struct hiw_err *ret_err)
 {
 	struct hiw_run *run = calloc(1, sizeof(*run));

@@ -115,7 +115,7 @@ char *units_bytes_like(int64_t bytes, int64_t like, enum units units, char buf[U
 	while (scale[1].name && rounded(magnitude(like), scale->size, 1) >= 1000)
 		scale++;
 	bool fits = bytes == 0 ||
-		    (rounded(size, scale->size, 100) > 0 && rounded(size, scale->size, 1) < 1000);
+		    (size >= (scale->size + 99) / 100 && rounded(size, scale->size, 1) < 1000);
 
 	if (units == UNITS_BYTES) {
 		(void) snprintf(buf, UNITS_LEN, "%" PRId64, bytes);

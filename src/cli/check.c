@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/measure.h"
 
 enum {
 	CHECK_PASS = 0,
@@ -140,7 +141,7 @@ static int check_main(int argc, char **argv)
 	r = read_rules(rules, argc - 1);
 	if (r)
 		return r;
-	r = hiw_find(argv[0], &path, &err);
+	r = find_run(argv[0], &path, &err);
 	if (r == 0)
 		r = hiw_run_open(path, &run, &err);
 	if (r == 0)

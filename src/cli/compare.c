@@ -95,13 +95,15 @@ static const char *const prose[] = {
 	"many groups some difference is always found. --by model,data gives each part of the names a "
 	"column; names are split at the first of / : , blank - _ that splits all of them into as many "
 	"parts, from the end.",
+	"Runs that did not end with status 0 are named. They are left out of a group in which others did; if "
+	"none did, the figures are shown without a comparison, and a rule of --fail-if is not decided.",
 	"It warns if hosts, CPUs, commands, sampling intervals, GPUs or GPU drivers differ.",
 	"Rules of --fail-if are those of hiwater check with .peak, .mean or .last, applied to the means of "
 	"the groups; a percentage with a sign is relative to the base: 'time > +10%', 'loss.last > 0.5', "
 	"'gpu.busy.mean < -5%'.",
 	"The exit status is 0, 1 if a rule holds (or a run cannot be read, or stdout cannot be written), 2 "
-	"for an invalid rule or command line, 3 if the data does not decide: a value is not available, or "
-	"the end of a run is not recorded.",
+	"for an invalid rule or command line, 3 if the data does not decide: a value is not available, no "
+	"run of a group ended with status 0, or the end of a run is not recorded.",
 	NULL,
 };
 

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "cli/cli.h"
+#include "cli/measure.h"
 #include "cli/terminal.h"
 
 #define TO_CHOICES     "csv|json|openmetrics|perfetto|svg"
@@ -145,7 +146,7 @@ static int export_run(const char *name)
 	autofree char *path = NULL;
 	struct hiw_run *run = NULL;
 	struct hiw_err err = { "" };
-	int r = hiw_find(name, &path, &err);
+	int r = find_run(name, &path, &err);
 
 	if (r == 0)
 		r = hiw_run_open(path, &run, &err);

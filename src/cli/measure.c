@@ -230,6 +230,18 @@ static int prepare_file(const struct measure *m, const char **name, int *fd, int
 	return r;
 }
 
+int find_run(const char *run, char **ret_path, struct hiw_err *err)
+{
+	uint64_t skipped = 0;
+	const int r = hwi_find(run, ret_path, &skipped, err);
+	const char *slash = r == 0 && skipped > 0 ? strrchr(*ret_path, '/') : NULL;
+
+	if (slash)
+		complain("warning: run %" PRIu64 " has no readable recording; this is run %.*s", skipped,
+			(int) strcspn(slash + 1, "."), slash + 1);
+	return r;
+}
+
 /* How history_find() reads a RUN that is written like this name, if not as a name; NULL: as a
  * name. */
 static const char *other_meaning(const char *name)

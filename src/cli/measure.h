@@ -192,6 +192,9 @@ bool measure_limit_waits(const struct measure *m, const struct hiw_recorder *rec
  * False: there are none, or they were killed before. */
 bool measure_cut_grace(const struct measure *m, struct hiw_recorder *recorder);
 
+/* hiw_find, with a warning if a newer run could have been meant and has no readable recording. */
+int find_run(const char *run, char **ret_path, struct hiw_err *err);
+
 /* Prints the recorder's warnings. */
 void measure_warnings(const struct measure *m, struct hiw_recorder *recorder);
 

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
+#include "cli/measure.h"
 #include "cli/terminal.h"
 
 static struct {
@@ -42,7 +43,7 @@ static int add_run(struct reporting *r, const char *name)
 		complain("too many runs: a report shows at most %d", HIW_REPORT_RUNS);
 		return EXIT_USAGE;
 	}
-	code = hiw_find(name, &r->paths[r->n], &err);
+	code = find_run(name, &r->paths[r->n], &err);
 	for (size_t i = 0; code == 0 && i < r->n; i++) {
 		if (strcmp(r->paths[i], r->paths[r->n]) == 0) {
 			complain("%s is given twice; leave one out", r->paths[i]);

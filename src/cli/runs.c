@@ -185,6 +185,12 @@ static const char *exit_text(const struct hiw_entry *e, char buf[UNITS_LEN])
 	return buf;
 }
 
+/* Its recorder was killed between making the file and the first commit. */
+static bool is_blank(const struct hiw_entry *e)
+{
+	return !e->complete && !e->running && e->started_wall_ns == 0;
+}
+
 static void add_text(struct list *l, const struct hiw_entry *e)
 {
 	struct table *t = &l->table;
@@ -196,7 +202,10 @@ static void add_text(struct list *l, const struct hiw_entry *e)
 	if (e->peak_bytes.known)
 		(void) units_bytes(e->peak_bytes.value, units, peak);
 	/* Seconds are in the JSON only. */
-	(void) units_date(e->started_wall_ns, started);
+	if (e->started_wall_ns == 0)
+		(void) snprintf(started, sizeof(started), "-");
+	else
+		(void) units_date(e->started_wall_ns, started);
 	if (strlen(started) > 16)
 		started[16] = '\0';
 	const char *const cells[] = {
@@ -207,7 +216,9 @@ static void add_text(struct list *l, const struct hiw_entry *e)
 		exit_text(e, exit_status),
 		peak,
 		units_bytes((int64_t) e->file_bytes, units, size),
-		e->command ? e->command : "",
+		is_blank(e)  ? "(lost before anything was recorded)"
+		: e->command ? e->command
+			     : "",
 		e->note ? e->note : "",
 	};
 
@@ -255,7 +266,7 @@ static void add_json(struct list *l, const struct hiw_entry *e)
 	json_key(j, "recording");
 	json_str(j, e->path);
 	json_key(j, "started");
-	json_str(j, units_rfc3339(e->started_wall_ns, started));
+	json_str(j, e->started_wall_ns == 0 ? NULL : units_rfc3339(e->started_wall_ns, started));
 	json_key(j, "wall_s");
 	json_seconds(j, known(e->wall_ns));
 	add_exit(j, e);

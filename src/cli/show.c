@@ -59,7 +59,7 @@ static int show_run(const char *name)
 	autofree char *path = NULL;
 	struct hiw_run *run = NULL;
 	struct hiw_err err = { "" };
-	int r = hiw_find(name, &path, &err);
+	int r = find_run(name, &path, &err);
 
 	if (r == 0)
 		r = hiw_run_open(path, &run, &err);

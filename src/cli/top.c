@@ -130,7 +130,7 @@ static int find_target(const char *word, struct target *ret)
 		(void) hiw_history(see_running, ret, NULL);
 		return 0;
 	}
-	r = hiw_find(word, &ret->path, &err);
+	r = find_run(word, &ret->path, &err);
 	if (r < 0)
 		complain("%s", err.text[0] ? err.text : strerror(-r));
 	return r < 0 ? EXIT_FAILED : 0;

@@ -3,7 +3,8 @@
 
 enum {
 	GROWTH_PARTS = 20,  /* a growth below 5 % of the memory at its end is not reported */
-	FLAT_PARTS = 50,    /* levels within 2 % of the rise above its foot are flat */
+	FLAT_PARTS = 50,    /* levels within 2 % of the rise are flat */
+	REST_PARTS = 4,     /* flat for a quarter of the time of a growth: it paused, and began anew after it */
 	FALL_PARTS = 10,    /* a fall by a tenth ends a growth */
 	REACHED_PERCENT = 80, /* of the victim's peak: samples that reach it cover the growth */
 	FEW_BUCKETS = 3     /* fewer cannot distinguish steady growth from a jump */
@@ -74,6 +75,30 @@ static struct incident_level end_of(
 	return (struct incident_level) { moment->at_ns, victim->peak_bytes };
 }
 
+/* Index of the last level of the last rest from first on after which memory grew again, which is first
+ * if there is none. A rest at the top does not undo the growth before it. */
+static size_t end_of_rest(const struct incident_level *levels, size_t first, size_t n,
+	const struct incident_level *end, int64_t rise)
+{
+	const uint64_t least_ns = (end->time_ns - levels[first].time_ns) / REST_PARTS;
+
+	for (size_t last = n; last-- > first + 1;) {
+		int64_t low = levels[last].bytes, high = low;
+
+		if (end->bytes - low <= end->bytes / GROWTH_PARTS)
+			continue;
+		for (size_t i = last; i-- > first;) {
+			low = levels[i].bytes < low ? levels[i].bytes : low;
+			high = levels[i].bytes > high ? levels[i].bytes : high;
+			if (high - low > rise / FLAT_PARTS)
+				break;
+			if (levels[last].time_ns - levels[i].time_ns >= least_ns)
+				return last;
+		}
+	}
+	return first;
+}
+
 /* Index of the last valley. A fall of less than a twentieth of the rise is no valley, and flat
  * levels before the rise are no growth. */
 static size_t foot_of_levels(const struct incident_level *levels, size_t n, const struct incident_level *end)
@@ -91,7 +116,9 @@ static size_t foot_of_levels(const struct incident_level *levels, size_t n, cons
 		if (levels[i].bytes <= low + (top - low) / FLAT_PARTS)
 			first = i;
 	}
-	return first;
+	return first < n && end->time_ns > levels[first].time_ns
+		       ? end_of_rest(levels, first, n, end, top - low)
+		       : first;
 }
 
 struct growth growth_of_levels(const struct incident_moment *moment, const struct process *victim)

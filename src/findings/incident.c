@@ -462,16 +462,16 @@ int incident_make(struct summary *s, const struct incident_moment *moment)
 		return r;
 	const struct maybe job = use_at(s, moment, victim);
 
-	set_growth(&incident, moment, victim);
 	incident.is_kill = !e || kernel_killed(e) || is_suspected(s, e);
 	incident.used = job;
 	if (!moment->on_gpu && incident.limit.known && s->facts->limit_bytes.known &&
 		incident.limit.value == s->facts->limit_bytes.value)
 		incident.used = maybe_max(job, value_near(s, M_JOB_LIMIT_UNRECLAIMABLE, moment->at_ns));
-	if (!e && !ended_at_limit(&incident))
-		return 0;
 	if (ran_into_unseen_limit(s, &incident))
 		incident.limit = UNKNOWN;
+	set_growth(&incident, moment, victim);
+	if (!e && !ended_at_limit(&incident))
+		return 0;
 	if (incident.memory && !moment->on_gpu)
 		set_fills(s, &incident, moment->of_limit ? s->combined.peak : job);
 	return store(s, &incident, e, victim);

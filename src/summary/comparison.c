@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/stats.h"
 #include "base/units.h"
+#include "summary/facts.h"
 
 enum {
 	MOST_ROWS = 1000
@@ -201,6 +202,22 @@ int comparison_group(struct comparison *c, const char *name)
 	return c->groups[c->n_groups] ? (int) c->n_groups++ : -ENOMEM;
 }
 
+static void set_ending(struct compare_run *run, const struct summary *s)
+{
+	const struct ending end = ending_of(s);
+	char name[UNITS_LEN];
+
+	run->failed = !s->complete || ended_badly(s);
+	if (!run->failed)
+		return;
+	if (!s->complete)
+		(void) snprintf(run->how, sizeof(run->how), "no recorded end");
+	else if (end.outcome == OUTCOME_SIGNAL)
+		(void) snprintf(run->how, sizeof(run->how), "%.20s", figure_signal(end.signal, name));
+	else
+		(void) snprintf(run->how, sizeof(run->how), "exit %d", end.code);
+}
+
 int comparison_add(struct comparison *c, size_t group, const char *path, const struct summary *s)
 {
 	struct compare_run *run;
@@ -210,6 +227,7 @@ int comparison_add(struct comparison *c, size_t group, const char *path, const s
 		return error;
 	run = &c->runs[c->n_runs++];
 	*run = (struct compare_run) { .group = group, .complete = s->complete, .path = strdup(path) };
+	set_ending(run, s);
 	error = add_facts(run, s);
 	if (error == 0 && !run->path)
 		error = -ENOMEM;
@@ -240,12 +258,26 @@ void comparison_done(struct comparison *c)
 
 /* ---- comparing groups ------------------------------------------------------------------------------------------------ */
 
+bool comparison_all_failed(const struct comparison *c, size_t group)
+{
+	for (size_t i = 0; i < c->n_runs; i++) {
+		if (c->runs[i].group == group && !c->runs[i].failed)
+			return false;
+	}
+	return true;
+}
+
+bool comparison_counts(const struct comparison *c, size_t run)
+{
+	return !c->runs[run].failed || comparison_all_failed(c, c->runs[run].group);
+}
+
 size_t comparison_runs_of(const struct comparison *c, size_t group)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < c->n_runs; i++)
-		n += c->runs[i].group == group;
+		n += c->runs[i].group == group && comparison_counts(c, i);
 	return n;
 }
 
@@ -265,7 +297,7 @@ static size_t known_values(
 	size_t n = 0;
 
 	for (size_t i = 0; i < row->n; i++) {
-		if (c->runs[i].group == group && isfinite(row->values[i]))
+		if (c->runs[i].group == group && isfinite(row->values[i]) && comparison_counts(c, i))
 			values[n++] = row->values[i];
 	}
 	return n;
@@ -306,7 +338,8 @@ static enum compare_order order_of(const struct comparison *c, const struct comp
 	for (size_t i = 0; i < row->n; i++) {
 		const bool is_here = c->runs[i].group == group;
 
-		if ((!is_here && c->runs[i].group != 0) || !isfinite(row->values[i]))
+		if ((!is_here && c->runs[i].group != 0) || !isfinite(row->values[i]) ||
+			!comparison_counts(c, i))
 			continue;
 		low[is_here] = fmin(low[is_here], row->values[i]);
 		high[is_here] = fmax(high[is_here], row->values[i]);
@@ -337,7 +370,7 @@ struct compare_change comparison_change(
 		.runs_needed = (double) NAN,
 	};
 
-	if (base.n == 0 || here.n == 0)
+	if (base.n == 0 || here.n == 0 || comparison_all_failed(c, 0) || comparison_all_failed(c, group))
 		return change;
 	change.difference = here.mean - base.mean;
 	change.order = order_of(c, row, group);

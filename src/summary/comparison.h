@@ -2,7 +2,8 @@
  *
  * A comparison of runs in groups: the figures of each run, means and deviations of each group, and
  * whether groups differ from the first. Each run counts as one value, since samples within a run
- * are not independent. Plain data; sinks write it.
+ * are not independent. Runs that failed are left out of a group in which others succeeded; a group in
+ * which all failed has figures, but they are not compared. Plain data; sinks write it.
  */
 #pragma once
 
@@ -42,6 +43,8 @@ struct comparison {
 	struct compare_run {
 		size_t group;
 		bool complete;
+		bool failed;            /* it did not end with status 0, or its end is not recorded */
+		char how[24];           /* of a failed one: "exit 1", "SIGKILL", "no recorded end" */
 		char *path;
 		char *facts[6];         /* facts that should be equal in all runs (comparison_differs) */
 	} *runs;
@@ -89,6 +92,11 @@ int comparison_group(struct comparison *c, const char *name);
 int comparison_add(struct comparison *c, size_t group, const char *path, const struct summary *summary);
 void comparison_done(struct comparison *c);
 
+/* Is the run, by its place in runs, one of those from which the figures of its group are? */
+bool comparison_counts(const struct comparison *c, size_t run);
+/* Did all runs of the group fail? */
+bool comparison_all_failed(const struct comparison *c, size_t group);
+/* Of runs that count. */
 size_t comparison_runs_of(const struct comparison *c, size_t group);
 struct compare_cell comparison_cell(const struct comparison *c, const struct compare_row *row, size_t group);
 struct compare_change comparison_change(

@@ -326,9 +326,39 @@ def test_the_mean_of_a_counter_is_relative_too(made, tool, rule, status):
 
 def test_a_run_without_an_end_is_incomplete(made, tool):
     one, two = made.run(), made.run(complete=False)
-    assert "1 of the runs have no recorded end" in compared(tool, one, two)
+    assert "(run 2, no recorded end)" in compared(tool, one, two)
     compared(tool, "--fail-if", "ram.peak > +5%", one, two, status=3)
     compared(tool, "--fail-if", "ram.peak > +5%", one, "nothing-of-that-name", status=3)
+
+
+def test_a_failed_run_is_not_compared(made, tool):
+    made.run("good", 60)
+    made.run("fails", 102, exit_status=1 << 8)
+    made.run("killed", 30, exit_status=9)
+    text = compared(tool, "good", "fails")
+    assert "status 0: fails (run 2, exit 1)\n" in text and re.search(r"^wall +60 s +102 s$", text, re.M), text
+    assert text.endswith("\nResult: time and memory are not compared; no run of fails ended with status 0.\n"), text
+    assert "times" not in text and "single runs" not in text
+    assert "killed (run 3, SIGKILL)" in compared(tool, "killed", "good")
+    assert compared(tool, "fails", "killed").endswith("no run of fails or killed ended with status 0.\n")
+    table = compared(tool, "good", "fails", "killed")
+    assert "lowest wall: good" in table and "(without 2 runs that did not end with status 0).\n" in table, table
+    runs = [g["runs"][0]["failed"] for g in json.loads(compared(tool, "--json", "good", "fails", "killed"))["groups"]]
+    assert runs == [False, True, True]
+    assert figure(tool, "time.wall_s", "good", "fails")[1]["result"] == "unknown"
+    compared(tool, "--fail-if", "time > +5%", "good", "killed", status=3)
+
+
+def test_a_failed_run_is_left_out_of_its_group(made, tool):
+    made.group("base", BASE)
+    made.group("new", NEW)
+    made.run("new", 1000, exit_status=1 << 8)
+    base, new = figure(tool, "time.wall_s", "base", "new")
+    assert new["n"] == 5 and new["mean"] == pytest.approx(statistics.mean(NEW)) and len(new["values"]) == 6
+    text = compared(tool, "base", "new")
+    assert "new (n=5)" in text and "new (run 11, exit 1)" in text
+    assert re.search(r"^Result: new is 1.18 ± 0.01 times faster;.* \(without 1 run that did not end with status 0\)\.\n\Z", text, re.M), text
+    compared(tool, "--fail-if", "time > +5%", "base", "new")
 
 
 def test_refusals(made, tool):

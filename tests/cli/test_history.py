@@ -225,6 +225,50 @@ def test_a_lost_recorder(tool):
     assert summary["ram"]["main"]["peak_bytes"] > 0
 
 
+def test_recordings_that_were_lost_at_once(tool):
+    """A file without rows, whose recorder was killed before its first commit, and one that is empty."""
+    assert tool.run("run", "--summary", "none", "-n", "study", "--", "sh", "-c", LONGER).returncode == 0
+    blank = tool.history / "2.hiw"
+    assert tool.run("show", "--copy", blank, "1").returncode == 0
+    with contextlib.closing(sqlite3.connect(blank)) as file, file:
+        file.execute("DELETE FROM meta WHERE key != 'schema'")
+        for table in ("process", "summary", "timeline", "phase", "event"):
+            file.execute(f"DELETE FROM {table}")
+    listed = tool.run("runs").stdout
+    assert "1970" not in listed and re.search(r"^ +2 +- .* lost .*\(lost before anything was recorded\)$", listed, re.M), listed
+    assert [run["started"] is None for run in runs(tool)] == [False, True]
+    by_name = tool.run("show", "study")
+    assert " run 1 " in by_name.stdout.splitlines()[0]
+    assert by_name.stderr == "hiwater: warning: run 2 has no readable recording; this is run 1\n"
+    assert tool.run("show", "2").stderr == "" == tool.run("show", "1").stderr
+    (tool.history / "3.hiw").touch()
+    for word, number in ((), 2), (("last",), 2), (("last-1",), 1), (("study",), 1), (("name:study",), 1):
+        assert tool.run("show", *word).stderr == f"hiwater: warning: run 3 has no readable recording; this is run {number}\n"
+    for command in ("check", "last-1", "ram.peak < 1TiB"), ("export", "last-1", "--to", "csv"), ("report", "last-1", "-o", "x.html"):
+        assert "warning: run 3 has no readable recording; this is run 1\n" in tool.run(*command).stderr
+    assert tool.run("run", "--summary", "none", "-n", "study", "--", "sh", "-c", LONGER).returncode == 0
+    for word in "last", "study", "4":
+        assert tool.run("show", word).stderr == "", "a later run has a recording"
+
+
+def test_the_first_commit_has_name_command_and_start(tool):
+    """An alert about memory commits at each sample, before the first window closes."""
+    process = tool.start("run", "-o", "x.hiw", "-n", "study", "--alert", "ram > 1KiB", "--", "sleep", "60")
+
+    def facts():
+        try:
+            with contextlib.closing(sqlite3.connect(f"file:{tool.folder / 'x.hiw'}?mode=ro", uri=True)) as file:
+                found = dict(file.execute("SELECT key, value FROM meta").fetchall())
+        except sqlite3.Error:
+            return None
+        return found if "last_ns" in found else None
+
+    found = wait_for(facts, "the first commit")
+    process.kill()
+    process.wait(30)
+    assert (found.get("name"), found.get("command")) == ("study", "sleep 60") and found.get("started_wall_ns", 0) > 0
+
+
 def columns_of(line):
     """Columns on a terminal: wide characters take two."""
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)

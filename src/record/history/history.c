@@ -381,14 +381,26 @@ static int find_number(const struct listing *list, uint64_t number, char **ret_p
 	return found(path, ret_path, err);
 }
 
+/* From the newest on: the first counts. */
+static void note_skipped(const struct listing *list, size_t i, uint64_t *ret_skipped)
+{
+	if (*ret_skipped == 0)
+		*ret_skipped = list->runs[i].number;
+}
+
 /* The run that is back positions before the last one. */
-static int find_last(const struct listing *list, uint64_t back, char **ret_path, struct err *err)
+static int find_last(
+	const struct listing *list, uint64_t back, char **ret_path, uint64_t *ret_skipped, struct err *err)
 {
 	char path[PATH_MAX];
 
 	for (size_t i = list->n; i > 0; i--) {
-		if (list->runs[i - 1].bytes == 0 || back-- > 0)
-			continue; /* reserved by a run that has just started */
+		if (list->runs[i - 1].bytes == 0) { /* its recorder was killed, or has just reserved it */
+			note_skipped(list, i - 1, ret_skipped);
+			continue;
+		}
+		if (back-- > 0)
+			continue;
 		path_of(list, list->runs[i - 1].number, path, sizeof(path));
 		return found(path, ret_path, err);
 	}
@@ -398,7 +410,8 @@ static int find_last(const struct listing *list, uint64_t back, char **ret_path,
 
 /* The latest run for which is returns true. */
 static int find_latest(const struct listing *list,
-	bool (*is)(const struct history_run *run, const char *what), const char *what, char **ret_path)
+	bool (*is)(const struct history_run *run, const char *what), const char *what, char **ret_path,
+	uint64_t *ret_skipped)
 {
 	char path[PATH_MAX];
 
@@ -407,8 +420,12 @@ static int find_latest(const struct listing *list,
 		bool yes;
 
 		path_of(list, list->runs[i - 1].number, path, sizeof(path));
-		if (list->runs[i - 1].bytes == 0 || history_run_read(path, &run) < 0)
+		if (list->runs[i - 1].bytes == 0 || history_run_read(path, &run) < 0) {
+			note_skipped(list, i - 1, ret_skipped);
 			continue;
+		}
+		if (run.is_blank)
+			note_skipped(list, i - 1, ret_skipped);
 		yes = is(&run, what);
 		history_run_done(&run);
 		if (yes)
@@ -443,18 +460,26 @@ static bool is_last(const char *run, uint64_t *ret_back)
 
 int history_find(const char *run, char **ret_path, struct err *err)
 {
+	uint64_t skipped;
+
+	return history_find_latest(run, ret_path, &skipped, err);
+}
+
+int history_find_latest(const char *run, char **ret_path, uint64_t *ret_skipped, struct err *err)
+{
 	static const char slurm[] = "slurm:", name[] = "name:";
 	autolist struct listing list = { .n = 0 };
 	const char *p = run;
 	uint64_t number;
 	int r;
 
+	*ret_skipped = 0;
 	if (*run == '\0')
 		return err_set(err, -EINVAL,
 			"RUN is empty; give a number, \"last\", a name, name:NAME, a path or slurm:JOB");
 	if (strncmp(run, name, strlen(name)) == 0) {
 		r = list_read(&list, err);
-		r = r < 0 ? r : find_latest(&list, is_name, run + strlen(name), ret_path);
+		r = r < 0 ? r : find_latest(&list, is_name, run + strlen(name), ret_path, ret_skipped);
 		return r == -ENOENT
 			       ? err_set(err, r, "no run named %s in %s", run + strlen(name), list.folder)
 			       : r;
@@ -469,16 +494,16 @@ int history_find(const char *run, char **ret_path, struct err *err)
 	if (r < 0)
 		return r;
 	if (is_last(run, &number))
-		return find_last(&list, number, ret_path, err);
+		return find_last(&list, number, ret_path, ret_skipped, err);
 	if (parse_u64(&p, &number) == 0 && *p == '\0')
 		return find_number(&list, number, ret_path, err);
 	if (strncmp(run, slurm, strlen(slurm)) == 0) {
-		r = find_latest(&list, is_slurm, run + strlen(slurm), ret_path);
+		r = find_latest(&list, is_slurm, run + strlen(slurm), ret_path, ret_skipped);
 		return r < 0
 			       ? err_set(err, r, "no run of Slurm job %s in %s", run + strlen(slurm), list.folder)
 			       : 0;
 	}
-	r = find_latest(&list, is_name, run, ret_path);
+	r = find_latest(&list, is_name, run, ret_path, ret_skipped);
 	if (r == -ENOENT && access(run, F_OK) == 0)
 		return found(run, ret_path, err);
 	return r < 0 ? err_set(err, r, "no run named %s in %s, and no such file", run, list.folder) : 0;

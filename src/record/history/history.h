@@ -55,6 +55,10 @@ int history_newest(bool (*see)(void *ctx, const struct history_entry *entry, str
  * -ENOENT with a text that names the RUN and the folder, or -errno. */
 int history_find(const char *run, char **ret_path, struct err *err);
 
+/* The same. *ret_skipped: the newest run whose recording cannot be read, or has nothing in it, and that
+ * could have been the one; 0: none. */
+int history_find_latest(const char *run, char **ret_path, uint64_t *ret_skipped, struct err *err);
+
 /* Reserves the next number: creates the folder (mode 0700) and an empty NUMBER.hiw (mode 0600,
  * O_EXCL). */
 int history_reserve(char **ret_path, uint64_t *ret_number, struct err *err);

@@ -84,14 +84,16 @@ int history_run_read(const char *path, struct history_run *ret)
 	reader_allow(replay);
 	read_facts(replay, &facts);
 	replay_close(replay);
-	free(facts.command);
-	free(facts.note);
-	free(facts.mode);
 	*ret = (struct history_run) {
+		.is_blank = !facts.command,
 		.name = facts.name,
 		.scheduler = facts.scheduler,
 		.scheduler_job = facts.scheduler_job,
 	};
+	free(facts.command);
+	free(facts.note);
+	free(facts.mode);
+	free(facts.raised);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 /* The properties by which a run is searched. NULL: unknown. */
 struct history_run {
 	char *name, *scheduler, *scheduler_job;
+	bool is_blank; /* it has no command: its recorder was killed before the first commit */
 };
 
 int history_run_read(const char *path, struct history_run *ret); /* Returns 0 or -errno. */

@@ -70,6 +70,8 @@ static void put_group(
 		key_str(j, "recording", c->runs[i].path);
 		json_key(j, "complete");
 		json_bool(j, c->runs[i].complete);
+		json_key(j, "failed");
+		json_bool(j, c->runs[i].failed);
 		json_end(j);
 	}
 	json_end(j);

@@ -17,6 +17,7 @@ enum {
 	USUAL_WIDTH = 80,    /* from here on a note stays on one line, for grep */
 	WARNED_LEN = 60,     /* of a fact in a warning */
 	WARNED_BEFORE = 20,  /* of it, the common beginning that is kept */
+	FAILED_NAMED = 20,   /* failed runs */
 	RUNS_NAMED = 100,    /* a note suggests this many runs at most */
 };
 
@@ -174,7 +175,6 @@ static void put_difference(const char *one, const char *other, struct buf *out)
 static void put_warnings(const struct comparison *c, bool other_commands, struct buf *out)
 {
 	const char *what, *one, *other;
-	size_t lost = 0;
 
 	for (size_t i = 0; comparison_differs(c, i, &what, &one, &other); i++) {
 		if (other_commands && strcmp(what, "commands") == 0)
@@ -182,10 +182,34 @@ static void put_warnings(const struct comparison *c, bool other_commands, struct
 		(void) buf_printf(out, "warning: the %s differ:", what);
 		put_difference(one, other, out);
 	}
-	for (size_t i = 0; i < c->n_runs; i++)
-		lost += !c->runs[i].complete;
-	if (lost > 0)
-		(void) buf_printf(out, "warning: %zu of the runs have no recorded end\n", lost);
+}
+
+/* Names runs that are not compared: "warning: ... status 0: new (run 7, exit 1)". */
+static void put_failed(const struct comparison *c, const struct sink_options *o, struct buf *out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n_runs; i++) {
+		const struct compare_run *run = &c->runs[i];
+		const char *slash = strrchr(run->path, '/'), *file = slash ? slash + 1 : run->path;
+		struct buf clean = BUF_INIT(1 << 16);
+
+		if (!run->failed || n++ >= FAILED_NAMED)
+			continue;
+		(void) buf_str(out, n == 1 ? "warning: time and memory are not compared for runs that did not end "
+					     "with status 0: "
+					   : ", ");
+		compare_name(c, run->group, o, out);
+		(void) text_clean(file, o->utf8, &clean);
+		if (clean.len > 4 && strcmp(clean.data + clean.len - 4, ".hiw") == 0)
+			clean.data[clean.len -= 4] = '\0';
+		(void) buf_printf(out, " (run %s, %s)", clean.data, run->how);
+		buf_done(&clean);
+	}
+	if (n > FAILED_NAMED)
+		(void) buf_printf(out, " and %zu more", n - FAILED_NAMED);
+	if (n > 0)
+		(void) buf_str(out, "\n");
 }
 
 /* ---- the result in one line -------------------------------------------------------------------------------------------- */
@@ -271,11 +295,30 @@ static size_t put_labels(const struct comparison *c, bool (*wants)(const struct 
 	return n;
 }
 
+/* Two groups, one of which has no run that succeeded. Returns false if both have one. */
+static bool put_none_succeeded(const struct comparison *c, const struct sink_options *o, struct buf *out)
+{
+	const bool failed[] = { comparison_all_failed(c, 0), comparison_all_failed(c, 1) };
+
+	if (!failed[0] && !failed[1])
+		return false;
+	(void) buf_str(out, "time and memory are not compared; no run of ");
+	compare_name(c, failed[0] ? 0 : 1, o, out);
+	if (failed[0] && failed[1]) {
+		(void) buf_str(out, " or ");
+		compare_name(c, 1, o, out);
+	}
+	(void) buf_str(out, " ended with status 0");
+	return true;
+}
+
 /* The result of two groups. */
 static void put_tested(const struct comparison *c, const struct sink_options *o, struct buf *out)
 {
 	struct buf name = BUF_INIT(1 << 16), text = BUF_INIT(1 << 16);
 
+	if (put_none_succeeded(c, o, out))
+		return;
 	compare_name(c, 1, o, &name);
 	if (put_factors(c, o, differs, &text) > 0)
 		(void) buf_printf(out, "%s%s", name.data, text.data);
@@ -306,6 +349,8 @@ static void put_lowest(const struct comparison *c, const struct sink_options *o,
 		size_t group = 0;
 
 		for (size_t g = 0; row && !compare_is_nothing(c, row) && g < c->n_groups; g++) {
+			if (comparison_all_failed(c, g))
+				continue;
 			const struct compare_cell cell = comparison_cell(c, row, g);
 
 			if (cell.n > 0 && (least.n == 0 || cell.mean < least.mean)) {
@@ -325,11 +370,17 @@ void compare_result(
 	const struct comparison *c, const struct sink_options *options, bool has_test, struct buf *out)
 {
 	struct buf line = BUF_INIT(1 << 20);
+	size_t n_failed = 0;
 
 	if (has_test)
 		put_tested(c, options, &line);
 	else
 		put_lowest(c, options, &line);
+	for (size_t i = 0; i < c->n_runs; i++)
+		n_failed += c->runs[i].failed;
+	if (n_failed > 0 && (!has_test || (!comparison_all_failed(c, 0) && !comparison_all_failed(c, 1))))
+		(void) buf_printf(&line, " (without %zu run%s that did not end with status 0)", n_failed,
+			n_failed == 1 ? "" : "s");
 	(void) buf_str(out, line.data);
 	buf_done(&line);
 }
@@ -394,6 +445,7 @@ static void put_notes(const struct comparison *c, const struct sink_options *o, 
 		(void) buf_printf(&text, "mean %s standard deviation over the runs of each row\n",
 			o->utf8 ? "\xC2\xB1" : "+-");
 	put_warnings(c, !has_test, &text);
+	put_failed(c, o, &text);
 	(void) buf_str(&text, "Result: ");
 	compare_result(c, o, has_test, &text);
 	(void) buf_str(&text, ".\n");

@@ -183,6 +183,9 @@ static void test_side_by_side(void **state)
 		{ INT64_C(8) << 30, INT64_C(101) << 20, "8.00 GiB" },
 		{ INT64_C(1) << 30, INT64_C(101) << 20, "1.00 GiB" },
 		{ INT64_C(4) << 10, INT64_C(64) << 30, "4.00 KiB" },
+		{ INT64_C(6871947), INT64_C(1160000000), "6.55 MiB" }, /* 0.0064 GiB */
+		{ INT64_C(10737419), INT64_C(1) << 30, "0.0100" },
+		{ INT64_C(10737418), INT64_C(1) << 30, "10.2 MiB" },
 		{ 0, INT64_C(64) << 30, "0" },
 	};
 	char buf[UNITS_LEN];

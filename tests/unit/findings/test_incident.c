@@ -473,6 +473,112 @@ static void test_a_small_rise_is_no_growth(void **state)
 	made_done(&m);
 }
 
+/* A steady climb of 145 MiB/s in a cgroup that hiwater did not read, on a machine of 64 GiB: the least rise is not a
+ * share of the machine's memory. */
+static void test_growth_without_a_known_limit(void **state)
+{
+	struct incident_level levels[21];
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	made_victim(&m, 1, "bash", MIB(304), 2.1);
+	made_counter(&m, M_HOST_MEM_USED, GIB(3), GIB(3));
+	made_event(&m, EVENT_OOM, 2.1, 1, "bash");
+	for (int i = 0; i < 21; i++)
+		levels[i] = (struct incident_level) { (uint64_t) SECONDS(i / 10.0), MIB(1 + 14.5 * i) };
+	assert_int_equal(incident_make(&m.s,
+				 &(struct incident_moment) {
+					 .at_ns = SECONDS(2.1), .levels = levels, .n_levels = 21 }),
+		0);
+	const struct incident *s = &m.s.incident;
+
+	assert_false(s->limit.known);
+	assert_true(s->since_ns.known);
+	assert_in_range(s->since_ns.value, 0, SECONDS(0.1));
+	assert_true(fabs(s->growth_per_s / (double) MIB(145) - 1) < 0.03);
+	made_done(&m);
+}
+
+/* 150 MiB, a rest of 1.5 s, then what the limit of 300 MiB allows: growth began at the end of the rest. */
+static void test_a_rest_ends_a_growth(void **state)
+{
+	struct incident_level levels[24];
+	struct made m;
+
+	(void) state;
+	for (int seen = 0; seen < 2; seen++) { /* by the samples; by the victim's high-water mark alone */
+		made_new(&m);
+		m.s.wall_ns = known(SECONDS(2.2));
+		made_victim(&m, 1, "python3", MIB(300), 2.2);
+		m.f->limit_bytes = known(MIB(300));
+		made_event(&m, EVENT_OOM, 2.2, 1, "python3");
+		for (int i = 0; i < 22; i++)
+			levels[i] = (struct incident_level) { (uint64_t) SECONDS(i / 10.0),
+				i == 0 ? MIB(4) : i < 4         ? MIB(50 * i)
+					  : i < 20 || seen == 0 ? MIB(154 + i % 2)
+								: MIB(154 + 70 * (i - 19)) };
+		assert_int_equal(incident_make(&m.s,
+					 &(struct incident_moment) {
+						 .at_ns = SECONDS(2.2), .levels = levels, .n_levels = 22 }),
+			0);
+		const struct incident *s = &m.s.incident;
+
+		assert_true(s->since_ns.known);
+		assert_int_equal(s->since_ns.value, seen ? SECONDS(1.9) : SECONDS(2.1));
+		assert_in_range(s->from_bytes.value, MIB(154), MIB(155));
+		assert_true(s->growth_per_s > (double) MIB(400));
+		assert_null(strstr(s->advice, "leak"));
+		made_done(&m);
+	}
+}
+
+/* What reached the top and stayed there had grown. */
+static void test_a_rest_at_the_top_is_after_growth(void **state)
+{
+	struct incident_level levels[100];
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	made_victim(&m, 1, "python3", MIB(300), 10);
+	m.f->limit_bytes = known(MIB(300));
+	made_event(&m, EVENT_OOM, 10, 1, "python3");
+	for (int i = 0; i < 100; i++)
+		levels[i] = (struct incident_level) { (uint64_t) SECONDS(i / 10.0),
+			i < 30 ? MIB(10 * i) : MIB(298) };
+	assert_int_equal(incident_make(&m.s,
+				 &(struct incident_moment) {
+					 .at_ns = SECONDS(10), .levels = levels, .n_levels = 100 }),
+		0);
+	assert_true(m.s.incident.since_ns.known);
+	assert_in_range(m.s.incident.since_ns.value, 0, SECONDS(0.2));
+	made_done(&m);
+}
+
+/* Ten equal steps with a rest after each are one growth. */
+static void test_short_rests_are_a_part_of_growth(void **state)
+{
+	struct incident_level levels[200];
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	m.s.wall_ns = known(SECONDS(20));
+	made_victim(&m, 1, "python3", MIB(300), 20);
+	m.f->limit_bytes = known(MIB(300));
+	made_event(&m, EVENT_OOM, 20, 1, "python3");
+	for (int i = 0; i < 200; i++)
+		levels[i] = (struct incident_level) { (uint64_t) SECONDS(i / 10.0), MIB(10 + 29 * (i / 20)) };
+	assert_int_equal(incident_make(&m.s,
+				 &(struct incident_moment) {
+					 .at_ns = SECONDS(20), .levels = levels, .n_levels = 200 }),
+		0);
+	assert_in_range(m.s.incident.since_ns.value, 0, SECONDS(2));
+	assert_says(m.s.incident.advice, "looking for a leak");
+	made_done(&m);
+}
+
 /* The limit of a group that other processes share, the job's or one above: what they use is not the job's. */
 static void test_others_filled_the_limit(void **state)
 {
@@ -554,6 +660,10 @@ int main(void)
 		cmocka_unit_test(test_growth_until_the_kill),
 		cmocka_unit_test(test_tmpfs_filled_the_limit),
 		cmocka_unit_test(test_a_small_rise_is_no_growth),
+		cmocka_unit_test(test_growth_without_a_known_limit),
+		cmocka_unit_test(test_a_rest_ends_a_growth),
+		cmocka_unit_test(test_a_rest_at_the_top_is_after_growth),
+		cmocka_unit_test(test_short_rests_are_a_part_of_growth),
 		cmocka_unit_test(test_others_filled_the_limit),
 		cmocka_unit_test(test_an_unknown_limit_is_not_invented),
 		cmocka_unit_test(test_what_was_freed_before_is_no_growth),

@@ -334,7 +334,7 @@ static void a_name_that_is_taken_gets_a_number(void **state)
 	(void) snprintf(path, sizeof(path), "%s/%s-2", f.path, other);
 	expect_header(path);
 	assert_int_equal(record_new(&(struct record_options) { .path = "/dev/null", .renames = true }, &r, &err),
-		-EINVAL);
+		-ENOTSUP);
 	folder_done(&f);
 }
 
@@ -356,7 +356,7 @@ static void what_is_there_is_kept(void **state)
 	(void) snprintf(path, sizeof(path), "%s/run.hiw/x", f.path);
 	assert_int_equal(record_new(&(struct record_options) { .path = path }, &r, &err), -ENOTDIR);
 	assert_int_equal(record_new(&(struct record_options) { .path = f.path, .overwrite = true }, &r, &err),
-		-EINVAL);
+		-EISDIR);
 	r = rig_record(&(struct record_options) { .path = f.file, .overwrite = true });
 	rig_finish(r, NULL);
 	expect_header(f.file);
