@@ -486,7 +486,7 @@ int history_find_latest(const char *run, char **ret_path, uint64_t *ret_skipped,
 	}
 	if (strchr(run, '/') || ends_in(run, ".hiw")) {
 		if (access(run, F_OK) < 0 && list_read(&list, NULL) == 0 &&
-			find_latest(&list, is_name, run, ret_path) == 0)
+			find_latest(&list, is_name, run, ret_path, ret_skipped) == 0)
 			return 0;
 		return find_path(run, ret_path, err);
 	}
