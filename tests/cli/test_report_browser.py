@@ -494,7 +494,8 @@ memory = 1Gi
 
 def test_runs_over_each_other_by_step(browser, page_file, tmp_path):
     run = page_file.with_name("run.hiw")
-    assert Tool(tmp_path).run("report", run, run, "-o", "two.html").returncode == 0
+    assert Tool(tmp_path).run("show", "--copy", "copy.hiw", run).returncode == 0
+    assert Tool(tmp_path).run("report", run, "copy.hiw", "-o", "two.html").returncode == 0
     opened = Opened(browser, tmp_path / "two.html")
     opened.page.click(".switch >> text=step")
     opened.until(DRAWN)

@@ -120,6 +120,14 @@ static int check_history(char *where, size_t size, struct err *err)
 	return check_folder(where, true, err);
 }
 
+/* False: "there/", "." and ".." are folders. */
+static bool is_file_name(const char *whole)
+{
+	const char *name = strrchr(whole, '/') + 1;
+
+	return *name && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
 int record_check(const char *path, bool overwrite, unsigned *ret_number, char **ret_path, char *where,
 	size_t size, struct err *err)
 {
@@ -131,7 +139,7 @@ int record_check(const char *path, bool overwrite, unsigned *ret_number, char **
 	r = absolute(path, &whole);
 	if (r < 0)
 		return err_set(err, r, "%s: %s", path, strerror(-r));
-	if (strlen(whole) >= size || whole[strlen(whole) - 1] == '/')
+	if (strlen(whole) >= size || !is_file_name(whole))
 		return err_set(err, -EINVAL, "\"%s\" is not a file name", path);
 	(void) snprintf(where, size, "%s", whole);
 	if (ret_number && !overwrite)
