@@ -14,10 +14,10 @@ int64_t growth_least(struct maybe limit)
 {
 	enum {
 		LIMIT_PARTS = 20,
-		WITHOUT_LIMIT = 8 << 20
+		ENOUGH = 8 << 20 /* of any limit, a machine's memory too */
 	};
 
-	return limit.known ? limit.value / LIMIT_PARTS : WITHOUT_LIMIT;
+	return limit.known && limit.value / LIMIT_PARTS < ENOUGH ? limit.value / LIMIT_PARTS : ENOUGH;
 }
 
 /* ---- by samples ------------------------------------------------------------------------------------------------------- */

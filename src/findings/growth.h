@@ -18,7 +18,7 @@ struct growth {
 /* From the samples before the moment. victim: the process that the kernel killed then, or NULL. */
 struct growth growth_of_levels(const struct incident_moment *moment, const struct process *victim);
 
-/* The least rise that counts as growth towards a limit: a twentieth of it; 8 MiB without a limit. */
+/* The least rise that counts as growth towards a limit: a twentieth of it, at most 8 MiB. */
 int64_t growth_least(struct maybe limit);
 
 /* Growth of RAM: that of the incident report, which is finer, else from the timeline of the job's

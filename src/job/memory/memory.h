@@ -40,11 +40,9 @@ enum memory_rule {
 	MEMORY_RULE_LIFETIMES = 1 << 2, /* (c): high-water marks of all processes that lived in an interval */
 	MEMORY_RULE_MACHINE = 1 << 3,   /* (d): what the whole machine has mapped */
 	MEMORY_RULE_PASS = 1 << 4,      /* PSS passes correct high and estimate, too */
-	/* files and shared memory count once, at most at their mapped extent */
-	MEMORY_RULE_FILES = 1 << 5,
+	MEMORY_RULE_FILES = 1 << 5,     /* files and shared memory count once, at most as mapped */
 	MEMORY_RULE_BURSTS = 1 << 7,    /* high-water marks above every sample raise high */
-	/* (e): memory that only grew was never more than a later total allows */
-	MEMORY_RULE_GROWTH = 1 << 8,
+	MEMORY_RULE_GROWTH = 1 << 8,    /* (e): what only grew was never more than a later total allows */
 };
 
 struct memory_config {
