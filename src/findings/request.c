@@ -21,7 +21,8 @@
 enum {
 	WHOLE_NODE_PERCENT = 90,
 	AT_LIMIT_PERCENT = 90, /* of a limit: it ended the run there */
-	AT_TIME_PERCENT = 97
+	AT_TIME_PERCENT = 97,
+	LEAST_TMPFS = 1 << 20 /* what any job may write to its terminal does not count */
 };
 
 /* ---- one run --------------------------------------------------------------------------------- */
@@ -80,8 +81,15 @@ static void add_memory(const struct summary *s, struct request_run *ret)
 		ret->is_bound = is_bound;
 		ret->is_sampled = !is_bound;
 	} else if (s->shmem_at_most && summary_shows_shmem(s)) {
-		use->value = plausible(maybe_sum(processes, plausible(s->shmem_peak)));
-		ret->tmpfs_bytes = s->shmem_peak.value;
+		const struct acc *written = job_acc(s->job, M_JOB_WRITE_CHARS, 0);
+		/* what a process maps is in its peak; the rest was written */
+		const struct maybe tmpfs = maybe_min(
+			plausible(s->shmem_peak), written ? plausible(known(written->last)) : UNKNOWN);
+
+		if (tmpfs.value < LEAST_TMPFS)
+			return;
+		use->value = plausible(maybe_sum(processes, tmpfs));
+		ret->tmpfs_bytes = tmpfs.value;
 		ret->is_bound = true;
 	}
 }

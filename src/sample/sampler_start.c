@@ -152,6 +152,7 @@ static void set_start_facts(struct sampler *s, pid_t pid)
 	f->cpus = known(s->machine.cpus);
 	if (s->machine.mem_total_bytes)
 		f->capacity_bytes = known((int64_t) s->machine.mem_total_bytes);
+	f->shmem_at_start_bytes = s->machine.shmem;
 	f->rss_error_bytes = known((int64_t) s->machine.rss_error_bytes);
 	f->huge_page_bytes = known((int64_t) s->machine.huge_page_bytes);
 	f->fault_page_bytes = known((int64_t) s->machine.fault_page_bytes);

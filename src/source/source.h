@@ -499,6 +499,7 @@ struct machine {
 	                               * map; page_bytes if none */
 	uint64_t file_fault_bytes;    /* most of a file that one fault may map */
 	uint64_t mem_total_bytes;
+	struct maybe shmem; /* tmpfs and shared memory in use when this was read; bytes */
 	uint64_t swap_total_bytes;
 	uint64_t rss_error_bytes;     /* largest error of one process's rss: counters that this
 	                               * kernel sums up late */

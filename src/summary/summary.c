@@ -242,8 +242,12 @@ static void shmem_figures(const struct job *job, struct summary *s)
 	if (s->facts->cgroup_exclusive.value == 1)
 		s->shmem_peak = most_of(job, M_JOB_CGROUP_SHMEM);
 	s->shmem_at_most = !s->shmem_peak.known;
-	if (s->shmem_at_most && machine)
-		s->shmem_peak = known(machine->rise);
+	if (s->shmem_at_most && machine) {
+		const struct maybe start = s->facts->shmem_at_start_bytes;
+		const int64_t since = start.known ? machine->max - start.value : 0;
+
+		s->shmem_peak = known(machine->rise > since ? machine->rise : since);
+	}
 	if (limit) {
 		s->unreclaimable_peak = known(limit->max);
 		s->unreclaimable_at_ns = known((int64_t) limit->max_at_ns);

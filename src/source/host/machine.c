@@ -309,6 +309,7 @@ static void names(const struct root *root, struct machine *m)
 
 static void memory(const struct root *root, struct machine *m)
 {
+	uint64_t shmem = 0;
 	char text[4096];
 
 	m->page_bytes = (uint64_t) sysconf(_SC_PAGESIZE);
@@ -320,6 +321,8 @@ static void memory(const struct root *root, struct machine *m)
 	/* remain 0 if the file lacks the line */
 	(void) parse_key(text, "MemTotal", &m->mem_total_bytes);
 	(void) parse_key(text, "SwapTotal", &m->swap_total_bytes);
+	if (parse_key(text, "Shmem", &shmem) == 0)
+		m->shmem = known_unsigned(shmem);
 }
 
 int machine_read(const struct root *root, struct machine *ret)

@@ -68,6 +68,13 @@ static void test_tmpfs_of_the_machine_is_an_upper_bound(void **state)
 	request_basis(&m.s.request, UNITS_IEC, &text);
 	assert_says(text.data, "peak at most 813 MiB with 400 MiB of tmpfs and shared memory, system-wide + 20 %");
 	buf_done(&text);
+	/* Others filled it: the job wrote less. */
+	made_counter(&m, M_JOB_WRITE_CHARS, 0, MIB(30));
+	assert_int_equal(run_of(&m).memory.value.value, MIB(443));
+	made_counter(&m, M_JOB_WRITE_CHARS, 0, 5000);
+	assert_int_equal(run_of(&m).memory.value.value, MIB(413));
+	assert_false(run_of(&m).is_bound);
+	made_counter(&m, M_JOB_WRITE_CHARS, 0, MIB(900));
 	/* Not shown in the summary, since it is small beside the peak. */
 	m.s.shmem_peak = known(MIB(40));
 	assert_int_equal(run_of(&m).memory.value.value, MIB(413));
