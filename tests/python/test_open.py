@@ -463,7 +463,8 @@ def test_short_runs_that_nobody_looks_at_hold_nothing(program):
             runs[-1].log(number=i)
             runs[-1].stop()
         assert runs[-1].summary.wall_s > 1 or runs[-1]._pending_spare, "stop has waited for the recording"
-        assert descriptors() <= before + 1, descriptors() - before
+        # a recorder that keeps a short run, and where process 1 does not reap, the end of its reaper
+        assert descriptors() <= before + 2, descriptors() - before
         end = time.monotonic() + 30
         while recorders() and time.monotonic() < end: time.sleep(0.01)
         assert not recorders()

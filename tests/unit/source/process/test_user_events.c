@@ -130,6 +130,7 @@ static void an_end_needs_the_whole_name(void **state)
 	check_bad(&t, "phase- epochs ");
 	check_bad(&t, "phase- ");
 	assert_int_equal(parse(&t, "phase- epochs"), 0);
+	free(t.p.open);
 	framebuf_done(&t.out);
 }
 
@@ -145,6 +146,7 @@ static void names_longer_than_are_kept_end_too(void **state)
 	assert_string_equal(only_event(&t.out)->text, begin + strlen("phase+ "));
 	assert_int_equal(parse(&t, end), 0);
 	assert_int_equal(only_event(&t.out)->phase, 1);
+	free(t.p.open);
 	framebuf_done(&t.out);
 }
 
