@@ -130,25 +130,17 @@ static int check_options(const struct hiw_options *o, struct err *err)
 	return 0;
 }
 
-/* text with its secrets masked, from malloc; NULL: no memory. */
-static char *masked_copy(const char *text)
+/* Replaces a text by one without its secrets. */
+static int mask_secrets(char **text)
 {
-	const size_t size = 2 * strlen(text) + 1; /* "***" may be longer than what it replaces */
-	char *copy = malloc(size);
-
-	if (copy)
-		(void) mask_text(text, copy, size);
-	return copy;
-}
-
-static int mask_in_place(char **name)
-{
-	char *masked = masked_copy(*name);
+	const size_t size = 2 * strlen(*text) + 1; /* "***" may be longer than what it replaces */
+	char *masked = malloc(size);
 
 	if (!masked)
 		return -ENOMEM;
-	free(*name);
-	*name = masked;
+	(void) mask_text(*text, masked, size);
+	free(*text);
+	*text = masked;
 	return 0;
 }
 
@@ -185,9 +177,9 @@ static int copy_options(struct hiw_recorder *r, const struct hiw_options *o)
 	if (error == 0 && o->note)
 		error = copy_note(r, o->note);
 	if (error == 0 && r->note)
-		error = mask_in_place(&r->note);
+		error = mask_secrets(&r->note);
 	if (error == 0 && r->name)
-		error = mask_in_place(&r->name);
+		error = mask_secrets(&r->name);
 	if (error == 0 && o->output)
 		error = expand_rank(o->output, &r->scheduler, &r->output);
 	if (error == 0 && o->cgroup_made)

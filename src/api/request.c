@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "api/handles.h"
 #include "base/cleanup.h"
@@ -126,25 +125,6 @@ static bool is_of_name(const char *name, const char *wanted, bool by_key)
 	return strncmp(name, wanted, len) == 0 && strchr("/:, -_", name[len]) != NULL;
 }
 
-/* A number, last and the path of a file stand for one run, anything else for all runs of that name. */
-static const char *name_in(const char *word)
-{
-	static const char name[] = "name:";
-	const char *p = word;
-	uint64_t number;
-
-	if (strncmp(word, name, strlen(name)) == 0)
-		return word + strlen(name);
-	if (strncmp(word, "slurm:", 6) == 0)
-		return NULL;
-	if (strchr(word, '/')) /* "xgb/rows=1000" */
-		return access(word, F_OK) < 0 ? word : NULL;
-	if (parse_word(&p, "last") && (*p == '\0' || *p == '-'))
-		return NULL;
-	p = word;
-	return parse_u64(&p, &number) == 0 && *p == '\0' ? NULL : word;
-}
-
 /* Adds the runs of that name that are not running, failed and lost ones included, and that measured a
  * whole program, or a part, as the newest of them. *ret_running: runs that are running. */
 static int add_name(struct requesting *q, const char *name, size_t *ret_running)
@@ -176,7 +156,7 @@ static int add_name(struct requesting *q, const char *name, size_t *ret_running)
 
 static int add_word(struct requesting *q, const char *word)
 {
-	const char *name = name_in(word);
+	const char *name = history_name_of(word);
 	const size_t before = q->n;
 	autofree char *path = NULL;
 	size_t running = 0;

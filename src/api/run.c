@@ -74,7 +74,7 @@ static bool is_same(const char *a, const char *b)
 static bool is_earlier(const struct history_entry *entry, const struct facts *f)
 {
 	if (entry->running || is_same(entry->path, f->recording) ||
-		entry->is_watched != (f->mode && strcmp(f->mode, "attach") == 0))
+		entry->is_watched != mode_is_attach(f->mode))
 		return false;
 	return f->name && *f->name ? is_same(f->name, entry->name)
 				   : !*entry->name && is_same(f->command, entry->command);

@@ -161,9 +161,8 @@ static void lost_exit_records(const struct summary *s, struct finding *f, struct
 static void still_running(const struct summary *s, struct finding *f, struct buf *text)
 {
 	const struct facts *facts = s->facts;
-	const bool attached = facts->mode && strcmp(facts->mode, "attach") == 0;
 
-	if (attached || !is_set(facts->processes_left))
+	if (mode_is_attach(facts->mode) || !is_set(facts->processes_left))
 		return;
 	finding_evidence(f, "processes_left", (double) facts->processes_left.value);
 	next(text);

@@ -107,11 +107,12 @@ static bool is_possible_cause(const struct process *p, uint64_t main_end_ns)
 static const struct process *killed_descendant(const struct summary *s)
 {
 	const struct process *found = NULL;
+	const uint64_t main_end_ns = s->job ? main_end_of(s) : 0;
 
 	for (size_t i = 0; s->job && i < job_process_count(s->job); i++) {
 		const struct process *p = job_process(s->job, i);
 
-		if (is_possible_cause(p, main_end_of(s)) && (!found || p->ended_ns > found->ended_ns))
+		if (is_possible_cause(p, main_end_ns) && (!found || p->ended_ns > found->ended_ns))
 			found = p;
 	}
 	return found;

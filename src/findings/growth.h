@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Growth of RAM or of GPU memory before it ran out: from the last minimum to that moment, or from the
- * end of the last rest, if memory was flat for a quarter of that time. Pure functions; the incident report and the findings both use them, so that they agree.
+ * end of the last rest, if memory was flat for a quarter of that time. Pure functions; the incident
+ * report and the findings both use them, so that they agree.
  */
 #pragma once
 

@@ -237,7 +237,7 @@ void request_run_of(const struct summary *s, struct request_run *ret)
 	const struct facts *f = s->facts;
 	const struct ending end = ending_of(s);
 	const struct cpu_use cpus = s->job ? cpu_use_of(s->job) : (struct cpu_use) { 0 };
-	const bool is_watched = f->mode && strcmp(f->mode, "attach") == 0;
+	const bool is_watched = mode_is_attach(f->mode);
 	struct request_run r = {
 		.is_whole = run_succeeded(s) || (is_watched && end.outcome == OUTCOME_UNSEEN),
 		.is_watched = is_watched,

@@ -11,6 +11,8 @@
  */
 #pragma once
 
+#include <string.h>
+
 #include "base/buf.h"
 #include "base/maybe.h"
 #include "base/units.h"
@@ -56,6 +58,12 @@ struct facts {
 #undef F_INT
 #undef F_TEXT
 };
+
+/* The facts' mode of a run whose main process was there before. NULL: unknown, so false. */
+static inline bool mode_is_attach(const char *mode)
+{
+	return mode && strcmp(mode, "attach") == 0;
+}
 
 /* A member, living or ended. Borrowed from the job until the next job_apply. */
 struct process {

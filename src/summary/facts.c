@@ -159,11 +159,6 @@ static char *text_of(struct maker *m, struct buf *text)
 	return copy;
 }
 
-static bool is_attached(const struct summary *s)
-{
-	return s->facts->mode && strcmp(s->facts->mode, "attach") == 0;
-}
-
 /* A block or a notebook cell of a program that continued: it has no exit status. */
 static bool is_block(const struct summary *s)
 {
@@ -209,7 +204,7 @@ static void write_ending(const struct summary *s, struct buf *text, struct buf *
 				units_duration(s->wall_ns.value, name));
 		return;
 	}
-	if (is_attached(s) && end.outcome != OUTCOME_UNFINISHED)
+	if (mode_is_attach(s->facts->mode) && end.outcome != OUTCOME_UNFINISHED)
 		buf_str(text, "attached, ");
 	switch (end.outcome) {
 	case OUTCOME_EXIT:
@@ -233,7 +228,7 @@ static void write_ending(const struct summary *s, struct buf *text, struct buf *
 	}
 	if (end.outcome == OUTCOME_SIGNAL || end.outcome == OUTCOME_LIMIT)
 		buf_printf(detail, "exit" NB "%d", end.code);
-	if (end.code_known && is_attached(s))
+	if (end.code_known && mode_is_attach(s->facts->mode))
 		buf_printf(detail, "%sfrom its exit record", detail->len > 0 ? " " : "");
 }
 
@@ -241,7 +236,7 @@ static void result(struct maker *m)
 {
 	const struct summary *s = m->s;
 	const struct facts *f = s->facts;
-	const bool attached = is_attached(s);
+	const bool attached = mode_is_attach(s->facts->mode);
 	const struct maybe alive = s->peak_alive, seen = f->processes_seen;
 	struct buf text = BUF_INIT(1 << 20), detail = BUF_INIT(1 << 20);
 

@@ -8,7 +8,7 @@ import sqlite3
 import statistics
 
 import pytest
-from cli_helpers import Tool
+from made_runs import MadeRuns, real  # noqa: F401 (real is a fixture)
 
 MIB = 1 << 20
 SEC = 10**9
@@ -18,26 +18,9 @@ SAME_A, SAME_B = [4, 1, 2, 3], [2.5, 3.5, 1.5, 4.5]  # p = 0.49: the ranks of th
 RAM = [1000, 1010, 1005, 1003, 1007]   # MiB
 
 
-@pytest.fixture(scope="module")
-def real(tmp_path_factory):
-    tool = Tool(tmp_path_factory.mktemp("compared"))
-    done = tool.run("run", "--summary", "none", "-o", "run.hiw", "--gpu=none", "--", "sleep", "1.2")
-    assert done.returncode == 0, done.stderr
-    yield tool.folder / "run.hiw"
-    tool.end_all()
-
-
-class Made:
-    """Writes runs into a history that only this test uses."""
-
-    def __init__(self, tool, real):
-        self.tool, self.real, self.number = tool, real, 0
-        tool.history.mkdir(mode=0o700)
-
+class Made(MadeRuns):
     def run(self, name=None, wall=60.0, ram=1000, loss=None, complete=True, series="loss", cpu_s=None, **facts):
-        self.number += 1
-        path = self.tool.history / f"{self.number}.hiw"
-        assert self.tool.run("show", "--copy", path, self.real).returncode == 0
+        path = self.copy()
         with sqlite3.connect(path) as db:
             for key, value in {"name": name, "host": "a", "command": "./solve", **facts}.items():
                 db.execute("insert or replace into meta values (?, ?)", (key, value))

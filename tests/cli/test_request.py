@@ -6,33 +6,17 @@ import sys
 
 import jsonschema
 import pytest
-from cli_helpers import ROOT, Tool
+from cli_helpers import ROOT
+from made_runs import MadeRuns, real  # noqa: F401 (real is a fixture)
 
 MIB = 1 << 20
 GIB = 1 << 30
 SEC = 10**9
 
 
-@pytest.fixture(scope="module")
-def real(tmp_path_factory):
-    tool = Tool(tmp_path_factory.mktemp("requested"))
-    done = tool.run("run", "--summary", "none", "-o", "run.hiw", "--gpu=none", "--", "sleep", "1.2")
-    assert done.returncode == 0, done.stderr
-    yield tool.folder / "run.hiw"
-    tool.end_all()
-
-
-class Made:
-    """Writes runs into a history that only this test uses."""
-
-    def __init__(self, tool, real):
-        self.tool, self.real, self.number = tool, real, 0
-        tool.history.mkdir(mode=0o700)
-
+class Made(MadeRuns):
     def run(self, name=None, wall=60.0, ram=1000, cores=1.0, argv=("./solve",), **facts):
-        self.number += 1
-        path = self.tool.history / f"{self.number}.hiw"
-        assert self.tool.run("show", "--copy", path, self.real).returncode == 0
+        path = self.copy()
         known = {"name": name, "command": " ".join(argv), "argv_json": json.dumps(argv), "ended_ns": int(wall * SEC), "gpu_queried": 1,
                  "gpu_seen": 0, "reaped_user_ns": int(wall * cores * SEC), "reaped_system_ns": 0, **facts}
         with sqlite3.connect(path) as db:

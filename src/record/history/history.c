@@ -458,6 +458,21 @@ static bool is_last(const char *run, uint64_t *ret_back)
 	return *p == '\0' || (*p++ == '-' && parse_u64(&p, ret_back) == 0 && *p == '\0');
 }
 
+const char *history_name_of(const char *run)
+{
+	static const char slurm[] = "slurm:", name[] = "name:";
+	const char *p = run;
+	uint64_t number;
+
+	if (strncmp(run, name, strlen(name)) == 0)
+		return run + strlen(name);
+	if (strncmp(run, slurm, strlen(slurm)) == 0 || is_last(run, &number))
+		return NULL;
+	if (strchr(run, '/'))
+		return access(run, F_OK) < 0 ? run : NULL;
+	return parse_u64(&p, &number) == 0 && *p == '\0' ? NULL : run;
+}
+
 int history_find(const char *run, char **ret_path, struct err *err)
 {
 	uint64_t skipped;

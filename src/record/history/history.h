@@ -55,7 +55,11 @@ int history_newest(bool (*see)(void *ctx, const struct history_entry *entry, str
  * -ENOENT with a text that names the RUN and the folder, or -errno. */
 int history_find(const char *run, char **ret_path, struct err *err);
 
-/* The same. *ret_skipped: the newest run whose recording cannot be read, or has nothing in it, and that
+/* The name by which a RUN finds runs, where it may stand for all of that name; borrowed from run. NULL:
+ * it stands for one run (a number, "last", "slurm:JOB", the path of a file). */
+const char *history_name_of(const char *run);
+
+/* The same as history_find. *ret_skipped: the newest run whose recording cannot be read, or has nothing in it, and that
  * could have been the one; 0: none. */
 int history_find_latest(const char *run, char **ret_path, uint64_t *ret_skipped, struct err *err);
 
@@ -70,6 +74,7 @@ int history_may_remove(const char *path, struct err *err);
 int history_remove(const char *run, struct err *err);
 
 /* Removes runs until the limits are met; never running, unreadable or hand-pinned ones, nor files that
- * are no recordings. These do not count, nor do unreadable ones that are older than all that remain, or large. Returns 0 or -errno with text; 0 with a text that names
- * the removed runs; "" if there are none. */
+ * are no recordings. These do not count, nor do unreadable ones that are older than all that remain,
+ * or large. Returns 0 or -errno with text; 0 with a text that names the removed runs; "" if there are
+ * none. */
 int history_trim(unsigned max_runs, uint64_t max_bytes, struct err *err);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/job.h"
 #include "record/read/reader.h"
 
 /* The keys of table meta that a listing needs. */
@@ -156,7 +157,7 @@ static void fill(struct replay *replay, struct listed *facts, struct history_ent
 	e->by_trigger = facts->pinned.value == JOB_PINNED_BY_TRIGGER;
 	e->peak_bytes = l.ram;
 	e->cores_ppm = cores(facts, &l, e->wall_ns);
-	e->is_watched = facts->mode && strcmp(facts->mode, "attach") == 0;
+	e->is_watched = mode_is_attach(facts->mode);
 	e->running = !e->complete && replay_growing(replay);
 }
 

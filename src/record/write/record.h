@@ -42,8 +42,9 @@ void record_totals(struct record *r, const struct job *job);
 /* hurry: commit at each sample (while a rule about memory is raised); else once a second. */
 void record_hurry(struct record *r, bool hurry);
 
-/* Another name than the wanted one; the first error (a full disk, a file damaged by another program), then what
- * became of it: true once each, with its text. The run continues, and so does the recording where it can. */
+/* Another name than the wanted one; the first error (a full disk, a file damaged by another program),
+ * then what became of it: true once each, with its text. The run continues, and so does the recording
+ * where it can. */
 bool record_trouble(struct record *r, struct err *ret);
 
 /* A note on the recording's location for the user (a network file system: copies), or NULL. */

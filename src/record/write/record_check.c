@@ -83,8 +83,8 @@ int record_name(const char *path, unsigned number, char *ret, size_t size)
 	return written < 0 || (size_t) written >= size ? -ENAMETOOLONG : 0;
 }
 
-/* The first free name; only in place of a file or a folder, which the user has forgotten in most cases. A device
- * or a pipe is meant. */
+/* The first free name; only in place of a file or a folder, which the user has forgotten in most cases.
+ * A device or a pipe is meant. */
 static int find_free(const char *path, unsigned *ret_number, char *where, size_t size, struct err *err)
 {
 	struct stat st;

@@ -120,7 +120,7 @@ static void explain_run(const struct explainer *e)
 	explain(e, unseen && !s->complete, "exit", f->recording_stopped ? stopped : no_end(s));
 	explain(e, unseen && s->complete, "exit",
 		"hiwater did not start the job; only its parent receives its exit status");
-	explain(e, !unseen && f->exit_status.known && f->mode && strcmp(f->mode, "attach") == 0, "exit",
+	explain(e, !unseen && f->exit_status.known && mode_is_attach(f->mode), "exit",
 		"hiwater did not start the job; the kernel's exit record (taskstats) has its status");
 	explain(e, !s->wall_ns.known || !s->user_ns.known || !s->system_ns.known, "time", "not read");
 	explain(e, lacks_process(s), "processes", "some ended before the first sample");
