@@ -428,6 +428,7 @@ def test_marks_are_in_every_summary(tool, killed):
     assert "marks: 57, of which the last 10 follow\n" in text
 
 
+@pytest.mark.alone
 def test_shared_memory_that_others_release_is_no_rise(tool):
     """Without a cgroup of its own, the job's shared memory is at most the rise of the machine's during the run."""
     path, ready, go = tool.folder / "run.hiw", tool.folder / "ready", tool.folder / "go"
