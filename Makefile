@@ -10,6 +10,8 @@
 # make truth-ablation   measures what each rule of the memory estimator contributes, on the recorded calls of the same jobs
 # make demo             trains real models under hiwater and prints their use; make study: with 50 iterations
 # make bench            measures the budgets of docs/design.md
+# make overhead         measures what other tools and hiwater cost while a training runs, and writes docs/study (OVERHEAD=quick, 20 minutes,
+#                       or full, hours; it goes on where it was interrupted)
 # make fuzz             fuzzes each parser for FUZZ_SECONDS (30)
 # make check-gpu        compares hiwater with jobs of known use on a real GPU; make check-gpu-bundle: dist/check-gpu, to copy to a machine with one
 # make wheel            builds manylinux wheels in dist/, for x86_64 and aarch64
@@ -23,7 +25,7 @@ FUZZ_SECONDS ?= 30
 # Programs that make deps installed come first. Recipes run commands through env, which searches this PATH; make itself may not.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: all prefix deps deps-test test test-full truth truth-full truth-ablation demo study bench fuzz wheel docs install format docs-check check-gpu check-gpu-bundle clean
+.PHONY: all prefix deps deps-test test test-full truth truth-full truth-ablation demo study bench overhead fuzz wheel docs install format docs-check check-gpu check-gpu-bundle clean
 
 all: prefix
 	@env ninja -C $(BUILD) $(TARGET)
@@ -86,6 +88,13 @@ bench: deps
 	@tools/venv .venv-demo examples/models/requirements.txt
 	@tools/venv .venv-memory-trackers tools/requirements-memory-trackers.txt
 	@.venv-bench/bin/python bench/run build-bench $(BENCH)
+
+overhead: deps
+	@case "$(OVERHEAD)" in ""|quick|full) ;; *) echo "make overhead: OVERHEAD is quick or full, not $(OVERHEAD)" >&2; exit 2 ;; esac
+	@tools/install-deps bench
+	@$(MAKE) --no-print-directory all BUILD=build-bench TARGET=all
+	@tools/venv .venv-overhead tools/requirements-overhead.txt
+	@.venv-overhead/bin/python bench/study/study $(or $(OVERHEAD),quick)
 
 fuzz: deps
 	@tools/install-deps fuzz

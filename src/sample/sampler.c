@@ -198,10 +198,9 @@ static bool has_few(const struct sampler *s)
 	       processes_count(s->processes) <= FAULTS_MEMBERS;
 }
 
-static void read_sizes(struct sampler *s, uint64_t now, bool with_faults)
+static void read_sizes(struct sampler *s, uint64_t now, unsigned with)
 {
-	(void) processes_read(
-		s->processes, PROCESSES_MEMORY | (with_faults ? (unsigned) PROCESSES_CPU : 0u), &s->buf);
+	(void) processes_read(s->processes, PROCESSES_MEMORY | with, &s->buf);
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
 }
 
@@ -213,7 +212,7 @@ static void read_machine(struct sampler *s, uint64_t now)
 
 	if (!before.known)
 		return;
-	read_sizes(s, now, false);
+	read_sizes(s, now, 0);
 	after = host_mapped(s->options.root);
 	if (after.known)
 		job_machine(s->job, before.value > after.value ? before.value : after.value);
@@ -248,7 +247,7 @@ void sampler_read_processes(struct sampler *s, uint64_t now, enum processes_scan
 	(void) processes_scan(s->processes, how, &s->buf);
 	sampler_records(s, now);
 	faults = has_few(s);
-	read_sizes(s, now, faults);
+	read_sizes(s, now, faults ? PROCESSES_CPU | PROCESSES_ROTATE : 0);
 	if (!s->options.everyone)
 		sampler_pss(s, now); /* may find new members: their faults are read afterwards */
 	if (faults) /* already read with the memory */

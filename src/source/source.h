@@ -274,8 +274,8 @@ enum processes_groups {
 	                         * birth again) */
 	PROCESSES_IO = 1 << 2, /* io: storage and calls; above a few hundred members on a budget,
 	                        * round-robin */
-	PROCESSES_ROTATE = 1 << 4, /* in a crowd, stat too is read only for members that were busy or
-	                           * are next in turn */
+	PROCESSES_ROTATE = 1 << 4, /* stat too is not read of each member: in a crowd only of those that
+	                           * were busy or are next in turn, else of those that have run */
 	PROCESSES_HWM = 1 << 3, /* status: VmHWM, swap, hugetlb, switches; on the same budget,
 	                           * main always */
 };

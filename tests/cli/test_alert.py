@@ -379,6 +379,7 @@ def test_not_more_than_a_few_at_once(tool):
 
 # ---- many alerts, and failures ----
 
+@pytest.mark.full
 def test_thousands_of_alerts(tool):
     """A rule about each process, and a job that starts 3000 of them."""
     script = "for i in $(seq 3000); do /bin/true; done"

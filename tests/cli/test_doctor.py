@@ -171,7 +171,8 @@ def test_a_gpu(tool):
 
 
 @pytest.mark.parametrize("ill, call, why, remedy", [
-    ("hang", "nvmlDeviceGetMemoryInfo_v2", r"NVML has not answered in 1\d s: it is stuck in {call} of GPU 0", "Xid"),
+    pytest.param("hang", "nvmlDeviceGetMemoryInfo_v2", r"NVML has not answered in 1\d s: it is stuck in {call} of GPU 0", "Xid",
+                 marks=pytest.mark.full),
     ("hang", "nvmlInitWithFlags", r"NVML has not answered in 1\d s: it is stuck in {call}", "Xid"),
     ("crash", "nvmlDeviceGetPowerUsage", r"the helper was killed by signal (6|11) in a call of NVML \({call} of GPU 0\)", "NVRM")])
 def test_a_driver_that_does_not_answer(tool, ill, call, why, remedy):

@@ -510,7 +510,7 @@ def slow(*args):
     return pytest.param(args, marks=pytest.mark.full)
 
 
-@pytest.mark.parametrize("args", [slow("csv"), slow("csv", "--entity", "process"), slow("json"), ("openmetrics",),
+@pytest.mark.parametrize("args", [slow("csv"), slow("csv", "--entity", "process"), slow("json"), slow("openmetrics"),
                                   slow("openmetrics", "--entity", "process"), ("perfetto",)])
 @pytest.mark.release
 def test_a_day_in_bounded_memory(made, day, args):

@@ -143,7 +143,7 @@ def test_lists_are_read_each_second_where_they_are_cheap(gpu):
     finish(gpu, hiwater)
 
 
-@pytest.mark.parametrize("cost", ["burn = 0.0045", "delay = 0.01"])
+@pytest.mark.parametrize("cost", [pytest.param("burn = 0.0045", marks=pytest.mark.full), "delay = 0.01"])
 def test_lists_are_read_rarely_where_they_are_dear(gpu, cost):
     """Also those that spend nothing, but hold the driver's locks."""
     hiwater = at_rest(gpu, cost)

@@ -111,6 +111,7 @@ def test_a_helper_that_is_stopped_goes_on(gpu):
     assert ended(helper)
 
 
+@pytest.mark.full
 def test_a_driver_that_is_slow_again_and_again_is_one_note(gpu):
     """Each call of memory takes six seconds, which is a silence: the summary has one note about all of them."""
     add(gpu, "[call nvmlDeviceGetMemoryInfo*]\nfrom = 1\ndelay = 6\n")

@@ -310,6 +310,7 @@ def test_a_long_run_keeps_its_peaks(long_run):
     assert all(low <= mean <= high for low, mean, high in zip(ram["low"], ram["mean"], ram["high"]))
 
 
+@pytest.mark.full
 def test_many_points_are_small_and_close(tmp_path):
     """14 series of 100,000 points take under 2 MB, and no point is further off than a sixteenth of what it moves."""
     tool = Tool(tmp_path)

@@ -273,6 +273,7 @@ def test_a_killed_child(tool, made):
     assert "peak more than 1.95 GiB (a limit killed a process of run 1 there) + 20 %" in lines(tool, "xgb")[1]
 
 
+@pytest.mark.alone
 def test_tmpfs_of_the_machine(tool):
     """Files in tmpfs that no process maps count, as far as the machine's figure rose."""
     script = "import os, time; f = open('/dev/shm/hiwater-test-%d' % os.getpid(), 'wb'); os.unlink(f.name); time.sleep(.3); " \

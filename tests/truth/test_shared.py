@@ -79,6 +79,7 @@ def check_limit(bench, job, rights, *options):
 
 
 @pytest.mark.parametrize("way", WAYS)
+@scored_as_root
 def test_a_mapping_in_nine_processes_counts_once(bench, rights, load, way):
     check_limit(bench, shared(way, 512, 8), rights)
 
@@ -89,7 +90,8 @@ def test_a_mapping_in_nine_processes_counts_once_with_pss(bench, rights, way):
     check_limit(bench, shared(way, 512, 8), rights, "--pss")
 
 
-@pytest.mark.parametrize("mib, n, options", [(1200, 2, []), (1800, 4, ["--pss"]), (1800, 4, [])], ids=["1200x2", "1800x4-pss", "1800x4"])
+@pytest.mark.parametrize("mib, n, options", [(1200, 2, []), pytest.param(1800, 4, ["--pss"], marks=pytest.mark.full), (1800, 4, [])],
+                         ids=["1200x2", "1800x4-pss", "1800x4"])
 @scored_as_root
 def test_a_large_mapping_counts_once(bench, rights, mib, n, options):
     """PSS of processes over 1.5 GiB is read only with --pss."""
@@ -103,6 +105,7 @@ def test_a_mapping_that_was_there_before_hiwater_counts_once(bench, rights, way,
     check_counts_once(bench.measure(attached(shared(way, 512, 8)), rights, options=pss))
 
 
+@scored_as_root
 def test_attached_to_large_mappings(bench, rights):
     check_counts_once(bench.measure(attached(shared("anon", 1800, 4)), rights, options=["--pss"]))
 
@@ -118,6 +121,7 @@ def test_attached_to_a_process_that_maps_pages_twice(bench, rights, children):
     check_counts_once(bench.measure(attached(twice(400, children)), rights))
 
 
+@scored_as_root
 def test_nothing_is_larger_than_the_machine(bench, rights):
     """The sum of the resident sizes exceeds the memory of the machine; the shared memory is at most
     an eighth of it."""

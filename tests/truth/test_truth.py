@@ -285,6 +285,7 @@ def test_reserved_huge_pages_are_told_apart(run, workload, reserved_huge_pages):
 
 
 @pytest.mark.parametrize("cgroup", CGROUPS)
+@scored_as_root
 def test_processor_time_of_300_short_children_is_counted(run, workload, cgroup):
     summary = run(workload, "short-children", 300, 10, options=[cgroup])
     used = summary["time"]["user_s"] + summary["time"]["system_s"]

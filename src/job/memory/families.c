@@ -83,7 +83,7 @@ void family_begin(struct memory *m, struct proc *p)
 	if (!f)
 		return;
 	f->anchor = (struct anchor) { .is_set = true };
-	f->huge_at_anchor = m->huge;
+	f->huge_at_anchor = m->huge_then; /* it began since the last total, maybe before huge pages were counted */
 	p->faults_at_anchor = p->faults_behind_anchor = p->faults;
 	p->file_at_anchor = p->anon_at_anchor = 0;
 }

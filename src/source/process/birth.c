@@ -183,7 +183,7 @@ int member_add(struct processes *p, const struct procfs_stat *st, bool is_main, 
 		.start_ticks = st->start_ticks,
 		.is_main = is_main,
 		.vm_owner = vm_owner_of(p, st),
-		.fd = { -1, -1, -1, -1 },
+		.fd = { -1, -1, -1, -1, -1 },
 		.ignores_sigchld = ignores,
 		.young = start.known && (uint64_t) start.value + p->tick_ns > p->env.start_boot_ns,
 	};

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/smallfile.h"
 
-static const char *const keep_names[KEEP_COUNT] = { "statm", "stat", "status", "io" };
+static const char *const keep_names[KEEP_COUNT] = { "statm", "stat", "status", "io", "schedstat" };
 
 char *process_path(char buf[PATH_LEN], int32_t pid, int32_t tid, const char *name)
 {

@@ -32,6 +32,7 @@ enum keep {
 	KEEP_STAT,
 	KEEP_STATUS,
 	KEEP_IO,
+	KEEP_SCHEDSTAT, /* of members at rest */
 	KEEP_COUNT
 };
 
@@ -59,6 +60,8 @@ struct member {
 	bool busy;               /* it ran between the last two reads of its stat, or was read only
 	                          * once */
 	uint64_t cpu_ticks;      /* user and system, at that read */
+	unsigned rested;         /* reads of stat in a row without activity, in which its only thread slept */
+	char ran[64];            /* schedstat, read before stat; "": not yet */
 	unsigned groups_done;    /* PROCESSES_*: groups read in this call */
 	uint32_t reported_unknown; /* bit metric - M_PROC_RSS: already reported as unknown */
 	uint64_t rss, rss_file, size; /* bytes, last read; size: of the address space */

@@ -18,6 +18,7 @@ enum {
 	ROUND_SHARE_NS = 1000 * 1000,
 	ROUND_BATCH = 16,    /* members between two checks of the clock */
 	IDLE_TURNS_MAX = 16, /* turns in which the io and status of a sleeping member are skipped */
+	REST_READS = 4,      /* of stat without activity, after which schedstat is read first */
 };
 
 /* The metrics of each group and the fields of their values. rss and rss_file, which are read most
@@ -179,8 +180,17 @@ static uint64_t cpu_ticks(const struct procfs_stat *st)
 	return st->user_ticks + st->system_ticks;
 }
 
+/* Any activity of a process changes one of these, if not at once: its CPU time is counted in
+ * hundredths of a second. */
+static uint64_t activity(const struct member *m)
+{
+	return m->cpu_ticks +
+	       (uint64_t) (m->faults_minor.value + m->faults_major.value + m->faults_waited.value);
+}
+
 static void cpu_read(struct processes *p, struct member *m, struct framebuf *out)
 {
+	const uint64_t before = activity(m);
 	struct procfs_stat st;
 	ssize_t n = member_read(p, m, KEEP_STAT);
 	int r = n < 0 ? (int) n : procfs_stat_parse(p->text, &st);
@@ -196,6 +206,7 @@ static void cpu_read(struct processes *p, struct member *m, struct framebuf *out
 	m->busy = !m->cpu_user_ns.known || cpu_ticks(&st) != m->cpu_ticks;
 	m->cpu_ticks = cpu_ticks(&st);
 	member_stat(p, m, &st);
+	m->rested = st.threads != 1 || st.state == 'R' || activity(m) != before ? 0 : m->rested + 1;
 	m->groups_done |= PROCESSES_CPU;
 	if (st.vsize_bytes > 0)
 		exec_detect(p, m, &st, out);
@@ -247,14 +258,6 @@ static void hwm_update(struct member *m, struct maybe hwm)
 		m->burst = (uint64_t) hwm.value;
 	m->program_hwm = hwm;
 	m->hwm = maybe_max(m->hwm, hwm);
-}
-
-/* Any activity of a process changes one of these, if not at once: its CPU time is counted in
- * hundredths of a second. */
-static uint64_t activity(const struct member *m)
-{
-	return m->cpu_ticks +
-	       (uint64_t) (m->faults_minor.value + m->faults_major.value + m->faults_waited.value);
 }
 
 /* VmPeak is since the program began: of a process older than the run it counts once it rises. */
@@ -416,10 +419,36 @@ static void groups_report(struct member *m, struct framebuf *out)
 	m->groups_done = 0;
 }
 
-/* In a crowd most members sleep: if the CPU time did not change, it probably still has not. */
-static bool is_skipped(const struct processes *p, const struct member *m, unsigned group_mask)
+/* Whether its only thread has not been on a CPU since stat was read: then nothing in stat has changed. schedstat takes a quarter of the
+ * time of stat. */
+static bool has_slept(struct processes *p, struct member *m)
 {
-	return (group_mask & PROCESSES_ROTATE) && p->n > WIDE_MEMBERS && !m->busy && !m->is_main;
+	char ran[sizeof(m->ran)];
+	bool is_same;
+
+	if (m->rested < REST_READS)
+		return false;
+	if (m->rested == REST_READS && m->fd[KEEP_SCHEDSTAT] < 0)
+		member_keep(p, m, KEEP_SCHEDSTAT);
+	if (m->fd[KEEP_SCHEDSTAT] < 0 || smallfile_pread(m->fd[KEEP_SCHEDSTAT], ran, sizeof(ran)) <= 0)
+		return false;
+	is_same = strcmp(ran, m->ran) == 0 && ran[0] != '0'; /* zeros: this kernel does not count */
+	memcpy(m->ran, ran, sizeof(ran));
+	return is_same;
+}
+
+/* In a crowd most members sleep: if the CPU time did not change, it probably still has not. Of a few, what is known of those that have not
+ * run is reported again. */
+static bool is_skipped(struct processes *p, struct member *m, unsigned group_mask)
+{
+	if (!(group_mask & PROCESSES_ROTATE))
+		return false;
+	if (p->n > WIDE_MEMBERS)
+		return !m->busy && !m->is_main;
+	if (!has_slept(p, m))
+		return false;
+	m->groups_done |= PROCESSES_CPU;
+	return true;
 }
 
 static void groups_read(struct processes *p, struct member *m, unsigned group_mask, struct framebuf *out)

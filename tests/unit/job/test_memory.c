@@ -746,6 +746,36 @@ static void test_a_range_mapped_twice(void **state)
 	memory_free(m);
 }
 
+/* 11 huge pages were given to the child before the machine's count was read for the first time in the run. */
+static void test_huge_pages_that_come_before_their_count(void **state)
+{
+	static const int64_t before = 1000, huge = 11;
+	struct memory *m = memory_new(&(struct memory_config) {
+		.page_bytes = 4096, .huge_bytes = 2 * MIB, .machine_bytes = 65536 * MIB, .ours = true });
+	struct memory_total t;
+
+	(void) state;
+	assert_non_null(m);
+	memory_records_lost(m);
+	memory_huge(m, before);
+	memory_huge(m, before + huge);
+	assert_int_equal(
+		memory_birth(m, &(struct memory_birth) { .id = MAIN, .program = 1, .is_main = true, .is_new = true }), 0);
+	child(m, 2, MS);
+	memory_time(m, 10 * MS);
+	read_one(m, MAIN, MIB / 4, 0, 64);
+	read_one(m, 2, 23 * MIB, 0, 256);
+	memory_huge(m, before + huge);
+	memory_total(m, 10 * MS, known(320), &t);
+	memory_time(m, 110 * MS);
+	read_one(m, MAIN, MIB / 4 + 8 * MIB, 0, 64 + 2048);
+	read_one(m, 2, 23 * MIB, 0, 256);
+	memory_huge(m, before + huge);
+	memory_total(m, 110 * MS, known(320 + 2048), &t);
+	assert_in_range(t.high[MEMORY_ALL], 31 * MIB, 32 * MIB);
+	memory_free(m);
+}
+
 /* 10,000 short forks, four of them between two samples, of which one is found by none: what the estimator needs for the first thousand
  * is enough for all. */
 static void test_processes_that_have_ended_take_no_memory(void **state)
@@ -792,6 +822,7 @@ int main(void)
 		cmocka_unit_test(test_forks_that_share),
 		cmocka_unit_test(test_one_shared_mapping),
 		cmocka_unit_test(test_a_range_mapped_twice),
+		cmocka_unit_test(test_huge_pages_that_come_before_their_count),
 		cmocka_unit_test(test_processes_that_have_ended_take_no_memory),
 	};
 	struct CMUnitTest runs[PROFILES];

@@ -3,6 +3,7 @@
  * Values of the members: real children whose use is known by construction.
  */
 #include "children.h"
+#include "tree_helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -321,6 +322,81 @@ static void idle_members_are_read_rarely(void **state)
 	bench_end(&b);
 }
 
+/* ---- a few that sleep --------------------------------------------------------------------------------------------- */
+
+static const unsigned often = PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_ROTATE;
+
+static int64_t read_again(struct bench *b, enum metric metric, uint32_t id)
+{
+	framebuf_clear(&b->out);
+	assert_int_equal(processes_read(b->p, often, &b->out), 0);
+	return value_in(&b->out, metric, id);
+}
+
+/* A page that it maps and releases changes its faults alone: neither its size nor, most probably, its CPU time in hundredths. */
+static void what_slept_is_read_as_soon_as_it_runs(void **state)
+{
+	struct child main = child_start(map_a_page, NULL);
+	struct bench b;
+	int64_t before;
+
+	(void) state;
+	(void) child_take(&main);
+	bench_start(&b, NULL, true);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	for (int i = 0; i < 12; i++)
+		before = read_again(&b, M_PROC_FAULTS_MINOR, 1);
+	assert_int_equal(read_again(&b, M_PROC_FAULTS_MINOR, 1), before);
+	child_go(&main);
+	(void) child_take(&main);
+	assert_true(read_again(&b, M_PROC_FAULTS_MINOR, 1) > before);
+	bench_end(&b);
+}
+
+static void put_sleeper(const struct temp_tree *t, int ticks, int slices, int threads)
+{
+	char text[512];
+
+	(void) snprintf(text, sizeof(text),
+		"70 (a) S 1 70 70 0 -1 4194304 100 0 0 0 %d 0 0 0 20 0 %d 0 500 4096000 100 18446744073709551615 1 2 3 0 0 0 0 0 0 0 0 0 "
+		"17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+		ticks, threads);
+	temp_tree_put(t, "proc/70/stat", text);
+	(void) snprintf(text, sizeof(text), "%d 10 %d\n", slices * 1000, slices);
+	temp_tree_put(t, "proc/70/schedstat", text);
+	temp_tree_put(t, "proc/70/statm", "1000 100 50 1 0 90 0\n");
+}
+
+/* Its stat says more than its schedstat allows: only a read of stat would find it. */
+static bool is_stat_read(int slices_before, int slices, int threads)
+{
+	struct temp_tree t;
+	struct bench b;
+	int64_t before, after;
+
+	temp_tree_new(&t);
+	temp_tree_put(&t, "proc/loadavg", "0.00 0.00 0.00 1/1 99\n");
+	put_sleeper(&t, 5, slices_before, threads);
+	bench_start(&b, t.path, false);
+	assert_int_equal(processes_adopt(b.p, 70, true, &b.out), 0);
+	for (int i = 0; i < 12; i++)
+		before = read_again(&b, M_PROC_CPU_USER, 1);
+	put_sleeper(&t, 9, slices, threads);
+	after = read_again(&b, M_PROC_CPU_USER, 1);
+	bench_end(&b);
+	temp_tree_done(&t);
+	return after > before;
+}
+
+static void stat_of_what_slept_is_not_read(void **state)
+{
+	(void) state;
+	assert_false(is_stat_read(3, 3, 1));
+	assert_true(is_stat_read(3, 4, 1));
+	assert_true(is_stat_read(3, 3, 2)); /* schedstat is of the first thread alone */
+	assert_true(is_stat_read(0, 0, 1)); /* this kernel does not count */
+}
+
 /* ---- memory ------------------------------------------------------------------------------------------------------- */
 
 static void *touched(size_t bytes, int flags)
@@ -619,6 +695,8 @@ int main(void)
 		CHILDREN_TEST(without_descriptors_it_opens_and_closes),
 		CHILDREN_TEST(many_members),
 		CHILDREN_TEST(idle_members_are_read_rarely),
+		CHILDREN_TEST(what_slept_is_read_as_soon_as_it_runs),
+		CHILDREN_TEST(stat_of_what_slept_is_not_read),
 		CHILDREN_TEST(a_burst_between_two_reads_is_not_lost),
 		CHILDREN_TEST(a_mark_that_was_reset_proves_a_burst),
 		CHILDREN_TEST(an_older_mark_proves_nothing),

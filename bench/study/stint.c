@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * stint FILE COMMAND... runs the command and writes to FILE, when it and everything that it started
+ * have ended, one line:
+ *
+ *     PID STATUS WALL_S CPU_S OWN_CPU_S END_S
+ *
+ * PID is the command's process, STATUS its exit status (128 and the signal's number if one ended
+ * it), WALL_S the time from start to end, CPU_S the user and system time of the command and all its
+ * waited-for descendants, OWN_CPU_S that of this program, END_S the end on CLOCK_MONOTONIC. It is the subreaper, so orphans are
+ * waited for, too. SIGINT and SIGTERM are passed on.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t child;
+
+static void pass_on(int number)
+{
+	if (child > 0)
+		(void) kill((pid_t) child, number);
+}
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	(void) clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double) t.tv_sec + (double) t.tv_nsec / 1e9;
+}
+
+static double used_s(int who)
+{
+	struct rusage u;
+
+	(void) getrusage(who, &u);
+	return (double) (u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double) (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+int main(int argc, char **argv)
+{
+	const struct sigaction action = { .sa_handler = pass_on, .sa_flags = SA_RESTART };
+	int status = 0, result = 0;
+
+	if (argc < 3) {
+		(void) fprintf(stderr, "usage: stint FILE COMMAND...\n");
+		return 2;
+	}
+	(void) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	const double began = now_s();
+	const pid_t pid = fork();
+
+	if (pid < 0) {
+		perror("stint: fork");
+		return 2;
+	}
+	if (pid == 0) {
+		(void) execvp(argv[2], argv + 2);
+		perror("stint: exec");
+		_exit(127);
+	}
+	child = pid;
+	(void) sigaction(SIGINT, &action, NULL);
+	(void) sigaction(SIGTERM, &action, NULL);
+	for (pid_t gone; (gone = wait(&status)) > 0;) {
+		if (gone == pid) {
+			result = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+			child = 0;
+		}
+	}
+	const double end = now_s();
+	FILE *file = fopen(argv[1], "we");
+
+	if (!file) {
+		perror("stint: open");
+		return 2;
+	}
+	(void) fprintf(file, "%d %d %.6f %.6f %.6f %.6f\n", (int) pid, result, end - began,
+		used_s(RUSAGE_CHILDREN), used_s(RUSAGE_SELF), end);
+	return fclose(file) ? 2 : result;
+}
