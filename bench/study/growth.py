@@ -4,14 +4,14 @@ reads that any sampler of memory needs."""
 import csv
 import os
 import pathlib
-import resource
 import subprocess
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 COLUMNS = ["axis", "hz", "processes", "hiwater_share", "floor_share"]
 RATES = (1, 10, 100, 1000)
 CROWDS = (1, 10, 100, 1000, 5000)
-SHORT_S, LONG_S = 2, 7
+SETTLE_S, SPAN_S = 3, 5  # all processes have started and were found; what is measured
 
 
 def points():
@@ -19,27 +19,34 @@ def points():
     yield from (("processes", 1, n) for n in CROWDS)
 
 
-def used_s(hiwater, folder, hz, n, seconds):
-    """CPU seconds of the recorder alone."""
-    usage = folder / "growth-usage"
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([hiwater, "run", "-i", f"{1000 / hz:g}ms", "--summary", "none", "-o", folder / "growth.hiw", "--",
-                    folder / "stint", usage, folder / "floor", "crowd", str(n), str(seconds)], check=True, stdin=subprocess.DEVNULL,
-                   stdout=subprocess.DEVNULL, env={**os.environ, "HIWATER_DIR": str(folder / "history")})
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    _, _, _, job_s, clock_s, _ = map(float, usage.read_text().split())
+def on_cpu_s(pid):
+    """CPU seconds of all threads of a process, from the scheduler's count."""
+    return sum(int(path.read_text().split()[0]) for path in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+
+
+def share_of(hiwater, folder, hz, n):
+    """The share of a core that the recorder alone took, once all processes are there."""
+    process = subprocess.Popen([hiwater, "run", "-i", f"{1000 / hz:g}ms", "--summary", "none", "-o", folder / "growth.hiw", "--",
+                                folder / "floor", "crowd", str(n), str(SETTLE_S + SPAN_S + 2)], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, env={**os.environ, "HIWATER_DIR": str(folder / "history")})
+    time.sleep(SETTLE_S)
+    began, before = time.monotonic(), on_cpu_s(process.pid)
+    time.sleep(SPAN_S)
+    share = (on_cpu_s(process.pid) - before) / (time.monotonic() - began)
+    if process.wait():
+        raise subprocess.CalledProcessError(process.returncode, process.args)
     (folder / "growth.hiw").unlink()
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime - job_s - clock_s
+    return share
 
 
 def measure(hiwater, folder):
-    """Writes growth.csv. The difference of a long and a short run leaves the start out."""
+    """Writes growth.csv."""
     subprocess.run(["cc", "-O2", "-o", folder / "floor", HERE / "floor.c"], check=True)
     rows = []
     for axis, hz, n in points():
-        share = (used_s(hiwater, folder, hz, n, LONG_S) - used_s(hiwater, folder, hz, n, SHORT_S)) / (LONG_S - SHORT_S)
+        share = share_of(hiwater, folder, hz, n)
         floor = float(subprocess.run([folder / "floor", "reads", str(hz), str(n), "5"], check=True, capture_output=True, text=True).stdout)
-        rows.append([axis, hz, n, f"{max(share, 0):.8f}", f"{floor:.8f}"])
+        rows.append([axis, hz, n, f"{share:.8f}", f"{floor:.8f}"])
         print(f"growth: {hz} samples/s of {n} processes: hiwater {share:.3%} of a core, bare reads {floor:.3%}", flush=True)
     with open(folder / "growth.csv", "w", newline="") as file:
         writer = csv.writer(file)

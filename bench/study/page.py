@@ -222,6 +222,8 @@ def draw_growth(rows, path):
             axis.plot([x for x, _ in points], [y for _, y in points], "o-", color=colour, label=words, linewidth=1, markersize=3)
         axis.set_xscale("log")
         axis.set_yscale("log")
+        for scale in (axis.xaxis, axis.yaxis):
+            scale.set_major_formatter(lambda value, _: f"{value:g}")
         axis.set_xlabel(label)
     axes[0].set_ylabel("% of a core")
     axes[0].legend(frameon=False)
