@@ -80,11 +80,11 @@ def codecarbon():
 def resource_tracker():
     from resource_tracker import ResourceTracker
 
-    tracker = ResourceTracker()
+    tracker = ResourceTracker(discover_cloud=False)
+    tracker.start()
     yield None
     tracker.stop()
-    rows = tracker.get_combined_metrics()
-    (OUTPUT / "resource_tracker.json").write_text(json.dumps(rows.to_dict() if hasattr(rows, "to_dict") else str(rows)))
+    (OUTPUT / "resource_tracker.json").write_text(json.dumps(list(tracker.get_combined_metrics()["process_memory_mib"])))
 
 
 @contextlib.contextmanager

@@ -9,7 +9,8 @@ import signal
 import subprocess
 import time
 
-LONGEST_S = 1800        # a run that takes longer is ended, and is an error
+LONGEST_S = 900         # a run that takes longer is ended, and is an error
+MEMORY_LEAST = 0.2      # of the machine; a run that leaves less is ended, and is an error
 LOOK_S = 0.5            # between two reads of the tool's memory
 NEXT_TO_SETTLE_S = 1.5  # a tool next to the job has started and sampled once
 
@@ -104,6 +105,8 @@ def end(process):
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(5)
             break
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # what is left of the group
     reap()
 
 
@@ -113,13 +116,22 @@ def reap():
             os.wait()
 
 
+def memory_left():
+    """The share of the machine's memory that is available."""
+    lines = dict(line.split(":", 1) for line in pathlib.Path("/proc/meminfo").read_text().splitlines())
+    return int(lines["MemAvailable"].split()[0]) / int(lines["MemTotal"].split()[0])
+
+
 def wait(process, watch, roots):
     began = time.monotonic()
     while process.poll() is None:
         watch.look([pid for root in roots() for pid in subtree(root)])
+        if memory_left() < MEMORY_LEAST:
+            end(process)
+            raise Failed(f"ended: less than {MEMORY_LEAST:.0%} of the machine's memory was left")
         if time.monotonic() - began > LONGEST_S:
             end(process)
-            raise Failed(f"it did not end within {LONGEST_S} s")
+            raise Failed(f"ended: it took longer than {LONGEST_S} s")
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(LOOK_S)
 

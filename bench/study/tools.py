@@ -98,6 +98,10 @@ def gpu_tracker_said(run):
     return {"ram_bytes": said["max_ram"]["combined"]["total_rss"] * unit}
 
 
+def resource_tracker_said(run):
+    return {"ram_bytes": max(json.loads((run.output / "resource_tracker.json").read_text()), default=0) * (1 << 20) or None}
+
+
 def psrecord_said(run):
     rows = [line.split() for line in (run.output / "psrecord.txt").read_text().splitlines() if not line.startswith("#")]
     return {"ram_bytes": max((float(row[2]) * (1 << 20) for row in rows if len(row) > 2), default=None)}
@@ -161,7 +165,7 @@ TOOLS = [
          command=lambda run: ["mprof", "run", "--include-children", "--multiprocess", "-o", run.output / "mprof.dat", *run.job]),
     Tool("con-duct", "con-duct", quick=True, reported=duct_said,
          command=lambda run: ["duct", "-p", f"{run.output}/duct_", *run.job]),
-    Tool("resource-tracker", "resource-tracker", where="inside"),
+    Tool("resource-tracker", "resource-tracker", where="inside", reported=resource_tracker_said),
     Tool("denet", "denet", quick=True, reported=denet_said,
          command=lambda run: [sys.executable, "-c", DENET, run.output / "denet.jsonl", *run.job]),
     Tool("codecarbon", "codecarbon", where="inside"),

@@ -208,3 +208,13 @@ def test_bad_arguments(arguments, words):
 def test_make_refuses_an_unknown_size():
     done = subprocess.run(["make", "-s", "-C", ROOT, "overhead", "OVERHEAD=slow"], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "OVERHEAD is quick or full, not slow" in done.stderr
+
+
+@pytest.mark.parametrize("limit, value, words", [("MEMORY_LEAST", 1.1, "memory was left"), ("LONGEST_S", 0.2, "took longer than 0.2 s")])
+def test_a_run_that_takes_too_much_is_ended(tmp_path, stint, monkeypatch, limit, value, words):
+    monkeypatch.setattr(measure, limit, value)
+    job = workload(tmp_path, "import os, time\nopen('pid', 'w').write(str(os.getpid()))\ntime.sleep(600)\n")
+    with pytest.raises(measure.Failed, match=words):
+        measure.measure(tools.BY_NAME["none"], job, stint, tmp_path / "run", dict(os.environ))
+    pid = tmp_path / "run" / "output" / "pid"
+    assert not pid.exists() or not pathlib.Path(f"/proc/{pid.read_text()}").exists()

@@ -458,7 +458,8 @@ field 75 = ramp 0 1.5G 1..2.5
     opened.settle()
     assert opened.js("(() => { const { scrollWidth, clientWidth } = document.querySelector('.gpus').parentElement; return scrollWidth <= clientWidth; })()")
     opened.close()
-    assert tool.run("report", "run.hiw", "run.hiw", "-o", "two.html").returncode == 0
+    shutil.copy(tmp_path / "run.hiw", tmp_path / "copy.hiw")
+    assert tool.run("report", "run.hiw", "copy.hiw", "-o", "two.html").returncode == 0
     opened = Opened(browser, tmp_path / "two.html")
     chips = opened.js("[...document.querySelectorAll('figure.chart[aria-label=\"GPU 0 memory\"] .chip:not(.above)')].map(c => c.textContent)")
     assert len(chips) == 2 and all(": job " in chip for chip in chips), "over each other, a run has one line: what the job held"
@@ -478,7 +479,8 @@ memory = 1Gi
 """)
     tool.env.update(LD_LIBRARY_PATH=str(BUILD / "tests" / "fake" / "drivers" / "550"), HIWATER_FAKE_NVML=str(tmp_path / "gpu.conf"))
     assert tool.run("run", "--summary", "none", "-o", "run.hiw", "--", "sh", "-c", "echo $$ > pid; sleep 3").returncode == 0
-    for args in (["run.hiw"], ["run.hiw", "run.hiw"]):
+    shutil.copy(tmp_path / "run.hiw", tmp_path / "copy.hiw")
+    for args in (["run.hiw"], ["run.hiw", "copy.hiw"]):
         assert tool.run("report", *args, "-o", "page.html").returncode == 0
         opened = Opened(browser, tmp_path / "page.html", viewport={"width": 1000, "height": 4000})
         opened.until(DRAWN)
