@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -33,7 +33,7 @@ static int open_dir(int at, const char *path)
 /* A descriptor below which no file can be opened. */
 static int open_nothing(void)
 {
-	const int fd = memfd_create("no-proc", MFD_CLOEXEC);
+	const int fd = eventfd(0, EFD_CLOEXEC);
 	const int above = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	const int code = above < 0 ? -errno : above;
 
