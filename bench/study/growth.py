@@ -5,9 +5,14 @@ import csv
 import os
 import pathlib
 import subprocess
+import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))
+
+from cpu_share import shares_of  # noqa: E402
+
 COLUMNS = ["axis", "hz", "processes", "hiwater_share", "floor_share"]
 RATES = (1, 10, 100, 1000)
 CROWDS = (1, 10, 100, 1000, 5000)
@@ -19,20 +24,13 @@ def points():
     yield from (("processes", 1, n) for n in CROWDS)
 
 
-def on_cpu_s(pid):
-    """CPU seconds of all threads of a process, from the scheduler's count."""
-    return sum(int(path.read_text().split()[0]) for path in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
-
-
 def share_of(hiwater, folder, hz, n):
     """The share of a core that the recorder alone took, once all processes are there."""
     process = subprocess.Popen([hiwater, "run", "-i", f"{1000 / hz:g}ms", "--summary", "none", "-o", folder / "growth.hiw", "--",
                                 folder / "floor", "crowd", str(n), str(SETTLE_S + SPAN_S + 2)], stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, env={**os.environ, "HIWATER_DIR": str(folder / "history")})
     time.sleep(SETTLE_S)
-    began, before = time.monotonic(), on_cpu_s(process.pid)
-    time.sleep(SPAN_S)
-    share = (on_cpu_s(process.pid) - before) / (time.monotonic() - began)
+    [share] = shares_of({"own": process.pid}, 1, SPAN_S)["own"]
     if process.wait():
         raise subprocess.CalledProcessError(process.returncode, process.args)
     (folder / "growth.hiw").unlink()

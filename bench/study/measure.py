@@ -70,7 +70,7 @@ class Watch:
     below it."""
 
     def __init__(self, run):
-        self.run, self.peak, self.processes = run, 0, 0
+        self.run, self.peak = run, 0
 
     def look(self, pids):
         clocks = [pid for pid in pids if command_of(pid)[:1] == [os.fsencode(self.run.clock[0])]]
@@ -78,7 +78,6 @@ class Watch:
         self.run.pids |= below
         own = [pid for pid in pids if pid not in below]
         self.peak = max(self.peak, sum(map(pss, own)))
-        self.processes = max(self.processes, len(own))
 
 
 def used_s():

@@ -14,7 +14,6 @@ sys.path.insert(0, str(ROOT / "tests" / "truth"))
 @dataclasses.dataclass
 class Workload:
     name: str
-    what: str           # for the page
     command: list       # of the job
     program: list = ()  # the Python program with its arguments; (): it is none
     has_epochs: bool = True
@@ -24,8 +23,8 @@ def python(script, *arguments):
     return [HERE / f"{script}.py", *map(str, arguments)]
 
 
-def training(name, what, program):
-    return Workload(name, what, [sys.executable, *program], program)
+def training(name, program):
+    return Workload(name, [sys.executable, *program], program)
 
 
 def workloads(quick, folder):
@@ -34,21 +33,16 @@ def workloads(quick, folder):
     light_epochs, light_images = (3, 640) if quick else (5, 7188)
     project = folder / "project"
     models = folder / "models"
-    chosen = [training("light", f"a CNN of two convolutions and two dense layers on scikit-learn's digits at 28x28, batch 64, "
-                                f"{light_epochs} epochs of {light_images:,} images, PyTorch",
-                       python("light", light_epochs, light_images))]
+    chosen = [training("light", python("light", light_epochs, light_images))]
     if not quick:
-        chosen.append(training("heavy", "ResNet-50 on JPEG crops of 224x224 from scikit-learn's and scikit-image's photographs, "
-                                        "batch 8, 5 epochs of 20 steps, two DataLoader workers, PyTorch", python("heavy", 5, 20)))
+        chosen.append(training("heavy", python("heavy", 5, 20)))
         subprocess.run([sys.executable, ROOT / "examples" / "models" / "prepare.py", models], check=True, stdout=subprocess.DEVNULL)
-        chosen.append(training("trees", "XGBoost on the demo's expanded digits, 5 epochs of 20 rounds",
-                               python("trees", models, 5, 20)))
+        chosen.append(training("trees", python("trees", models, 5, 20)))
     if shutil.which("make") and shutil.which("gcc"):
         import truth_jobs
 
         files = 50 if quick else 240
         if not project.exists():
             truth_jobs.generate_project(project, files)
-        chosen.append(Workload("many", f"make -j2 of a C project of {files} files: several hundred short processes",
-                               ["make", "-j2", "-s", "-B", "-C", project], has_epochs=False))
+        chosen.append(Workload("many", ["make", "-j2", "-s", "-B", "-C", project], has_epochs=False))
     return chosen

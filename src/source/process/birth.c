@@ -183,10 +183,11 @@ int member_add(struct processes *p, const struct procfs_stat *st, bool is_main, 
 		.start_ticks = st->start_ticks,
 		.is_main = is_main,
 		.vm_owner = vm_owner_of(p, st),
-		.fd = { -1, -1, -1, -1, -1 },
 		.ignores_sigchld = ignores,
 		.young = start.known && (uint64_t) start.value + p->tick_ns > p->env.start_boot_ns,
 	};
+	for (enum keep k = 0; k < KEEP_COUNT; k++)
+		m->fd[k] = -1;
 	if (!member_open(p, m) || (r = maps_add(p, m)) < 0) {
 		member_close(p, m);
 		return r;

@@ -439,24 +439,24 @@ static bool has_slept(struct processes *p, struct member *m)
 
 /* In a crowd most members sleep: if the CPU time did not change, it probably still has not. Of a few, what is known of those that have not
  * run is reported again. */
-static bool is_skipped(struct processes *p, struct member *m, unsigned group_mask)
+static void cpu_group(struct processes *p, struct member *m, bool rotate, struct framebuf *out)
 {
-	if (!(group_mask & PROCESSES_ROTATE))
-		return false;
-	if (p->n > WIDE_MEMBERS)
-		return !m->busy && !m->is_main;
-	if (!has_slept(p, m))
-		return false;
-	m->groups_done |= PROCESSES_CPU;
-	return true;
+	const bool is_crowd = p->n > WIDE_MEMBERS;
+
+	if (rotate && is_crowd && !m->busy && !m->is_main)
+		return;
+	if (rotate && !is_crowd && has_slept(p, m))
+		m->groups_done |= PROCESSES_CPU;
+	else
+		cpu_read(p, m, out);
 }
 
 static void groups_read(struct processes *p, struct member *m, unsigned group_mask, struct framebuf *out)
 {
 	if (group_mask & PROCESSES_MEMORY)
 		memory_read(p, m, out);
-	if ((group_mask & PROCESSES_CPU) && !m->gone && !is_skipped(p, m, group_mask))
-		cpu_read(p, m, out);
+	if ((group_mask & PROCESSES_CPU) && !m->gone)
+		cpu_group(p, m, group_mask & PROCESSES_ROTATE, out);
 	if ((group_mask & PROCESSES_IO) && !m->gone && m->fd[KEEP_IO] >= 0)
 		io_read(p, m, out);
 }
