@@ -241,13 +241,14 @@ static void read_faults(struct sampler *s, uint64_t now)
  * times. */
 void sampler_read_processes(struct sampler *s, uint64_t now, enum processes_scan how, unsigned extra)
 {
+	const unsigned rest = extra & PROCESSES_HWM ? 0 : PROCESSES_REST;
 	unsigned needs = 0;
 	bool faults;
 
 	(void) processes_scan(s->processes, how, &s->buf);
 	sampler_records(s, now);
 	faults = has_few(s);
-	read_sizes(s, now, faults ? PROCESSES_CPU | PROCESSES_ROTATE : 0);
+	read_sizes(s, now, faults ? PROCESSES_CPU | PROCESSES_ROTATE | rest : 0);
 	if (!s->options.everyone)
 		sampler_pss(s, now); /* may find new members: their faults are read afterwards */
 	if (faults) /* already read with the memory */

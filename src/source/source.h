@@ -274,6 +274,8 @@ enum processes_groups {
 	                         * birth again) */
 	PROCESSES_IO = 1 << 2, /* io: storage and calls; above a few hundred members on a budget,
 	                        * round-robin */
+	PROCESSES_REST = 1 << 5, /* with ROTATE: nor statm of those of a few that have not run; the kernel
+	                          * and other processes may change their sizes, so not at every read */
 	PROCESSES_ROTATE = 1 << 4, /* stat too is not read of each member: in a crowd only of those that
 	                           * were busy or are next in turn, else of those that have run */
 	PROCESSES_HWM = 1 << 3, /* status: VmHWM, swap, hugetlb, switches; on the same budget,

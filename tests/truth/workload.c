@@ -313,17 +313,24 @@ static void run_another(void)
 	(void) execl("/bin/sleep", "sleep", "0.3", NULL);
 }
 
-/* Main copies the pages that it shares with a sleeping child; it has waited for another child
- * before. */
+/* Main copies the pages that it shares with a child, which lives as long as main; it has waited
+ * for another child before. */
 static void copy_by_main(void)
 {
+	int hold[2];
+	char c;
+
 	rewritten = fill(150 * (size_t) MB);
 	stay(250);
 	if (fork() == 0)
 		_exit(0);
 	(void) wait(NULL);
+	if (pipe2(hold, O_CLOEXEC) < 0)
+		die("pipe");
 	if (fork() == 0) {
-		nap(1500);
+		(void) close(hold[1]);
+		(void) !read(hold[0], &c, 1);
+		nap(500);
 		_exit(0);
 	}
 	nap(150);
@@ -559,17 +566,18 @@ static void huge_at_once(void)
 static void gives_way(const char *how)
 {
 	const size_t bytes = 150 * (size_t) MB;
-	int gate[2];
+	int gate[2], ready[2];
+	char *p, c = 0;
 
-	if (pipe2(gate, O_CLOEXEC) < 0)
+	if (pipe2(gate, O_CLOEXEC) < 0 || pipe2(ready, O_CLOEXEC) < 0)
 		die("pipe");
 	if (fork() == 0) {
-		char *p, c;
-
 		(void) close(gate[1]);
 		p = strcmp(how, "file") == 0   ? map_file(0, bytes)
 		    : strcmp(how, "huge") == 0 ? fill_huge(bytes)
 					       : fill(bytes);
+		if (write(ready[1], &c, 1) != 1)
+			die("write");
 		if (read(gate[0], &c, 1) != 0) /* end of file opens the gate */
 			die("read");
 		if (strcmp(how, "give-back") == 0)
@@ -579,6 +587,8 @@ static void gives_way(const char *how)
 		nap(strcmp(how, "give-back") == 0 ? 400 : 0);
 		_exit(0);
 	}
+	if (read(ready[0], &c, 1) != 1)
+		die("read");
 	stay(1300);
 	(void) fill(bytes);
 	(void) close(gate[1]);

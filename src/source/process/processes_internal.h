@@ -56,12 +56,14 @@ struct member {
 	bool gone;               /* found ended in this read */
 	uint64_t faults_at_start; /* faults of the children it had waited for when a PSS pass began */
 	bool ignores_sigchld;
+	bool slept;              /* its only thread did not run between the last two reads of its memory */
+	bool has_run;            /* it may have, since its io and status were read */
 	bool visited;            /* its expensive files were read in this call */
 	bool busy;               /* it ran between the last two reads of its stat, or was read only
 	                          * once */
 	uint64_t cpu_ticks;      /* user and system, at that read */
 	unsigned rested;         /* reads of stat in a row without activity, in which its only thread slept */
-	char ran[64];            /* schedstat, read before stat; "": not yet */
+	char ran[64];            /* schedstat, read before statm and stat; "": not yet */
 	unsigned groups_done;    /* PROCESSES_*: groups read in this call */
 	uint32_t reported_unknown; /* bit metric - M_PROC_RSS: already reported as unknown */
 	uint64_t rss, rss_file, size; /* bytes, last read; size: of the address space */

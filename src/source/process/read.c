@@ -203,6 +203,7 @@ static void cpu_read(struct processes *p, struct member *m, struct framebuf *out
 		m->gone = true;
 		return;
 	}
+	m->has_run = true;
 	m->busy = !m->cpu_user_ns.known || cpu_ticks(&st) != m->cpu_ticks;
 	m->cpu_ticks = cpu_ticks(&st);
 	member_stat(p, m, &st);
@@ -278,6 +279,7 @@ static void status_read(struct processes *p, struct member *m, struct framebuf *
 	m->rss_at_status = m->rss;
 	m->activity_at_status = activity(m);
 	m->idle_turns = 0;
+	m->has_run = false;
 	if (m->vm_owner && member_shares_vm(p, m))
 		return;
 	n = member_read(p, m, KEEP_STATUS);
@@ -306,14 +308,19 @@ static void status_read(struct processes *p, struct member *m, struct framebuf *
 
 /* ---- expensive files, on a budget --------------------------------------------------------------------------------- */
 
-/* In a crowd, a member that was inactive since its io and status were read is not read at every
- * turn. */
+/* One of a few, which has not run since its io and status were read, nor changed its size. */
+static bool is_at_rest(const struct processes *p, const struct member *m)
+{
+	return p->n <= WIDE_MEMBERS && m->slept && !m->has_run && !m->gone && m->rss == m->rss_at_status;
+}
+
+/* The io and status of a member that was inactive since they were read are not read at every turn. */
 static bool is_idle(const struct processes *p, struct member *m)
 {
-	if (p->n <= WIDE_MEMBERS || m->is_main || !(m->groups_done & PROCESSES_CPU) ||
-		m->activity_at_status != activity(m) || m->rss != m->rss_at_status)
-		return false;
-	return ++m->idle_turns < IDLE_TURNS_MAX;
+	const bool is_quiet = p->n > WIDE_MEMBERS && !m->is_main && (m->groups_done & PROCESSES_CPU) &&
+			      m->activity_at_status == activity(m) && m->rss == m->rss_at_status;
+
+	return (is_quiet || is_at_rest(p, m)) && ++m->idle_turns < IDLE_TURNS_MAX;
 }
 
 /* io is read with the rest if its file is kept open; by path it takes three times as long, and is
@@ -323,8 +330,11 @@ static void expensive_read(struct processes *p, struct member *m, unsigned group
 	m->visited = true;
 	if ((group_mask & PROCESSES_CPU) && !(m->groups_done & PROCESSES_CPU))
 		cpu_read(p, m, out);
-	if (is_idle(p, m))
+	if (is_idle(p, m)) {
+		if (p->n <= WIDE_MEMBERS) /* known, without reading */
+			m->groups_done |= group_mask & (PROCESSES_IO | PROCESSES_HWM);
 		return;
+	}
 	if ((group_mask & PROCESSES_IO) && m->fd[KEEP_IO] < 0 && !m->gone)
 		io_read(p, m, out);
 	if ((group_mask & PROCESSES_HWM) && !m->gone)
@@ -419,8 +429,8 @@ static void groups_report(struct member *m, struct framebuf *out)
 	m->groups_done = 0;
 }
 
-/* Whether its only thread has not been on a CPU since stat was read: then nothing in stat has changed. schedstat takes a quarter of the
- * time of stat. */
+/* Whether its only thread has not been on a CPU since statm and stat were read: then nothing in them has changed by its doing. schedstat
+ * takes a quarter of the time of stat. */
 static bool has_slept(struct processes *p, struct member *m)
 {
 	char ran[sizeof(m->ran)];
@@ -439,25 +449,24 @@ static bool has_slept(struct processes *p, struct member *m)
 
 /* In a crowd most members sleep: if the CPU time did not change, it probably still has not. Of a few, what is known of those that have not
  * run is reported again. */
-static void cpu_group(struct processes *p, struct member *m, bool rotate, struct framebuf *out)
-{
-	const bool is_crowd = p->n > WIDE_MEMBERS;
-
-	if (rotate && is_crowd && !m->busy && !m->is_main)
-		return;
-	if (rotate && !is_crowd && has_slept(p, m))
-		m->groups_done |= PROCESSES_CPU;
-	else
-		cpu_read(p, m, out);
-}
-
 static void groups_read(struct processes *p, struct member *m, unsigned group_mask, struct framebuf *out)
 {
-	if (group_mask & PROCESSES_MEMORY)
+	const unsigned both = PROCESSES_MEMORY | PROCESSES_CPU;
+	const bool rotate = group_mask & PROCESSES_ROTATE, is_crowd = p->n > WIDE_MEMBERS;
+
+	if (group_mask & PROCESSES_MEMORY) {
+		m->slept = rotate && !is_crowd && (group_mask & both) == both && has_slept(p, m);
+		if (m->slept)
+			m->groups_done |= group_mask & PROCESSES_REST ? both : PROCESSES_CPU;
+	}
+	if (group_mask & PROCESSES_MEMORY & ~m->groups_done)
 		memory_read(p, m, out);
-	if ((group_mask & PROCESSES_CPU) && !m->gone)
-		cpu_group(p, m, group_mask & PROCESSES_ROTATE, out);
-	if ((group_mask & PROCESSES_IO) && !m->gone && m->fd[KEEP_IO] >= 0)
+	if ((group_mask & PROCESSES_CPU & ~m->groups_done) && !m->gone &&
+		!(rotate && is_crowd && !m->busy && !m->is_main))
+		cpu_read(p, m, out);
+	if ((group_mask & PROCESSES_IO) && is_at_rest(p, m) && m->idle_turns + 1 < IDLE_TURNS_MAX)
+		m->groups_done |= PROCESSES_IO;
+	else if ((group_mask & PROCESSES_IO) && !m->gone && m->fd[KEEP_IO] >= 0)
 		io_read(p, m, out);
 }
 
