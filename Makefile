@@ -10,7 +10,7 @@
 # make truth-ablation   measures what each rule of the memory estimator contributes, on the recorded calls of the same jobs
 # make demo             trains real models under hiwater and prints their use; make study: with 50 iterations
 # make bench            measures the budgets of docs/design.md
-# make overhead         measures what other tools and hiwater cost while a training runs, and writes docs/study (OVERHEAD=quick, half an hour,
+# make overhead         measures what other tools and hiwater cost while a training runs, and writes docs/study (OVERHEAD=quick, 20 to 30 minutes,
 #                       or full, hours; it goes on where it was interrupted)
 # make fuzz             fuzzes each parser for FUZZ_SECONDS (30)
 # make check-gpu        compares hiwater with jobs of known use on a real GPU; make check-gpu-bundle: dist/check-gpu, to copy to a machine with one

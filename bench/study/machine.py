@@ -14,8 +14,9 @@ def field(path, name):
     return "unknown"
 
 
-def describe(size, hiwater):
+def describe(size, hiwater, workloads):
     version = subprocess.run([hiwater, "--version"], capture_output=True, text=True, check=False).stdout.split("\n")[0].strip()
     return {"size": size, "date": datetime.date.today().isoformat(), "cpu": field("/proc/cpuinfo", "model name"), "cpus": os.cpu_count(),
             "memory_bytes": int(field("/proc/meminfo", "MemTotal").split()[0]) * 1024, "kernel": platform.release(),
-            "python": platform.python_version(), "hiwater": version, "gpu": "none"}
+            "python": platform.python_version(), "hiwater": version, "gpu": "none",
+            "workloads": {workload.name: workload.size for workload in workloads}}

@@ -32,6 +32,7 @@ class Run:
         self.job = [*self.clock, *map(str, workload.command)]
         self.program = [str(part) for part in workload.program]
         self.pids = set()  # of the job, as far as they were seen
+        self.instructions = -1.0  # of the job; -1: the machine does not count them
 
 
 def children(pid):
@@ -109,6 +110,16 @@ def end(process):
     reap()
 
 
+@contextlib.contextmanager
+def ended_with_us(process):
+    """An interrupt of the study, which is in another process group, is the end of the process, too."""
+    try:
+        yield
+    except BaseException:
+        end(process)
+        raise
+
+
 def reap():
     with contextlib.suppress(ChildProcessError):
         while True:
@@ -162,7 +173,8 @@ def measure(tool, workload, stint, folder, env, around=lambda command: command):
     before = used_s()
     process = start(around(tool.command(run) if tool.where == "around" else run.job), run, env)
     try:
-        wait(process, watch, lambda: [process.pid] + ([neighbour.pid] if neighbour else []))
+        with ended_with_us(process):
+            wait(process, watch, lambda: [process.pid] + ([neighbour.pid] if neighbour else []))
         reaped = time.monotonic()
         if not neighbour:
             reap()
@@ -179,14 +191,13 @@ def measure(tool, workload, stint, folder, env, around=lambda command: command):
 def outcome(run, status, ended, whole_s, neighbour_s, tool):
     if not run.usage.exists():
         raise Failed(f"exit status {status}, and the job was not started: {last_line(run.folder / 'log')}")
-    _, job_status, _, job_s, clock_s, _ = map(float, run.usage.read_text().split())
+    _, job_status, wall_s, job_s, clock_s, _, run.instructions = map(float, run.usage.read_text().split())
     if job_status:
         raise Failed(f"the job ended with status {job_status:.0f}: {last_line(run.folder / 'log')}")
     epochs = [float(line) for line in run.times.read_text().split()[:-1]] if run.times.exists() else []
     if run.workload.has_epochs and not epochs:
         raise Failed("the training wrote no epochs")
     around_s = neighbour_s if tool.where == "next to" else max(0.0, whole_s - job_s - clock_s)
-    wall_s = float(run.usage.read_text().split()[2])
     return {"epoch_first_s": f"{epochs[0] if epochs else wall_s:.4f}",
             "epoch_rest_s": f"{sum(epochs[1:]) / len(epochs[1:]):.4f}" if len(epochs) > 1 else "",
             "job_cpu_s": f"{job_s:.4f}",

@@ -13,6 +13,7 @@ import paired
 import tools
 
 DATA = ("overhead", "reported", "timeline", "growth")
+INSTRUCTIONS = "instructions.csv"  # where the machine counts them
 COLOURS = {"job": "#4477aa", "tool": "#ee6677"}
 
 
@@ -25,6 +26,8 @@ def publish(folder, size, docs):
         for name in DATA:
             source = folder / (f"{name}-{size}.csv" if name != "growth" else "growth.csv")
             shutil.copy(source, new / f"{name}.csv")
+        if (folder / f"instructions-{size}.csv").exists():
+            shutil.copy(folder / f"instructions-{size}.csv", new / INSTRUCTIONS)
         shutil.copy(folder / f"machine-{size}.json", new / "machine.json")
         write(new)
         new.chmod(0o755)
@@ -38,6 +41,13 @@ def publish(folder, size, docs):
 def rows_of(docs, name):
     with open(docs / f"{name}.csv", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def with_instructions(docs, rows):
+    """The rows with what instructions.csv has; "" where there is nothing."""
+    counted = rows_of(docs, "instructions") if (docs / INSTRUCTIONS).exists() else []
+    found = {(row["workload"], row["tool"], row["round"]): row["instructions"] for row in counted}
+    return [{**row, "instructions": found.get((row["workload"], row["tool"], row["round"]), "")} for row in rows]
 
 
 def in_order(names):
@@ -105,10 +115,12 @@ class Measured:
         return sum(bool(row["error"]) for row in self.by_tool[tool])
 
 
-def cost_table(m, has_epochs):
+def cost_table(m, has_epochs, processes):
+    """processes: the most that each tool had at a time."""
+    has_counts = bool(m.values("none", "instructions"))
     first = "first epoch" if has_epochs else "wall time"
-    head = ["tool", "version", first, *(["later epochs"] if has_epochs else []), "CPU of job", "CPU of tool", "memory of tool", "written",
-            "until the answer"]
+    head = ["tool", "version", first, *(["later epochs"] if has_epochs else []), "CPU of job",
+            *(["instructions of job"] if has_counts else []), "CPU of tool", "memory of tool", "its processes", "written", "until the answer"]
     lines = ["| " + " | ".join(head) + " |", "| " + " | ".join(["---"] * len(head)) + " |"]
     job_s = statistics.median(m.values("none", "job_cpu_s").values())
     for tool in in_order(m.by_tool):
@@ -119,15 +131,18 @@ def cost_table(m, has_epochs):
         rows = [row for row in m.by_tool[tool] if not row["error"]]
         if tool == "none":
             times = [seconds(median_of(rows, c)) for c in (["epoch_first_s", "epoch_rest_s"] if has_epochs else ["epoch_first_s"])]
-            lines.append("| " + " | ".join([tool, version, *times, f"{three(job_s)} s", "-", "-", "-", "-"]) + " |")
+            counts = [f"{statistics.median(m.values('none', 'instructions').values()):.3g}"] if has_counts else []
+            lines.append("| " + " | ".join([tool, version, *times, f"{three(job_s)} s", *counts, "-", "-", "-", "-", "-"]) + " |")
             continue
         times = [difference(m.against_none(tool, c)) for c in (["epoch_first_s", "epoch_rest_s"] if has_epochs else ["epoch_first_s"])]
         own = median_of(rows, "tool_cpu_s")
         note = f"; {m.failed(tool)} of {len(m.by_tool[tool])} runs failed" if m.failed(tool) else ""
         lines.append("| " + " | ".join([
             tool, version, *times, difference(m.against_none(tool, "job_cpu_s")) + note,
+            *([difference(m.against_none(tool, "instructions"))] if has_counts else []),
             "in the job" if own is None else f"{three(own)} s ({own / job_s:.1%} of the job's)",
-            told(median_of(rows, "tool_peak_bytes"), size), told(median_of(rows, "bytes_written"), size),
+            told(median_of(rows, "tool_peak_bytes"), size),
+            str(processes.get(tool) or "-"), told(median_of(rows, "bytes_written"), size),
             told(median_of(rows, "post_s"), seconds)]) + " |")
     return lines
 
@@ -242,14 +257,25 @@ WORDS = {
 }
 
 
+def processes_of(timeline, workload):
+    """{tool: the most processes that it had at a time, in the run of its picture}"""
+    most = collections.defaultdict(int)
+    for row in timeline:
+        if row["workload"] == workload and row["tool"] != "none":
+            most[row["tool"]] = max(most[row["tool"]], int(row["tool_processes"]))
+    return most
+
+
 def write(docs):
     overhead, reported, timeline, growth = (rows_of(docs, name) for name in DATA)
     machine = json.loads((docs / "machine.json").read_text())
+    overhead = with_instructions(docs, overhead)
     lines = head(machine, overhead)
     for workload in dict.fromkeys(row["workload"] for row in overhead):
         measured = Measured([row for row in overhead if row["workload"] == workload])
         has_epochs = any(row["epoch_rest_s"] for row in measured.rows)
-        lines += [f"## {workload}", "", WORDS.get(workload, ""), "", *cost_table(measured, has_epochs), "",
+        lines += [f"## {workload}", "", f"{WORDS.get(workload, '')} Here: {machine['workloads'][workload]}.", "",
+                  *cost_table(measured, has_epochs, processes_of(timeline, workload)), "",
                   *(line for claim in claims(measured, workload) for line in (claim, "")),
                   "What each tool reported, relative to the truth (median, and the range over the rounds):", "",
                   *report_table([row for row in reported if row["workload"] == workload]), ""]
@@ -268,13 +294,14 @@ def write(docs):
 
 def head(machine, overhead):
     rounds = max(int(row["round"]) for row in overhead)
+    counts = "" if any(row["instructions"] for row in overhead) else " This machine does not count instructions."
     return [
         "# What watching a job costs", "",
         f"<!-- made by bench/study/page.py from the files next to it; make overhead OVERHEAD={machine['size']} makes both anew -->", "",
         "Each tool runs as its own documentation recommends, once a round, in random order, next to a run without any; what is compared is "
         f"the round's pair. {rounds} round{'s' if rounds > 1 else ''}; the figure is the median, in brackets its 95 % bootstrap interval. \"Not resolved\" means that "
-        "the interval holds 0: this machine cannot tell. CPU time decides where wall time does not. The truth of memory is a walk over the "
-        "page frames of all processes by a separate program, in one run without a tool (the job's own peak differs by a few percent from run to "
+        "the interval holds 0: this machine cannot tell. CPU time decides where wall time does not."
+        f"{counts} The truth of memory is a walk over the page frames of all processes by a separate program, in one run without a tool (the job's own peak differs by a few percent from run to "
         "run); that of CPU time the kernel's accounting of the same run.", "",
         f"Machine: {machine['cpu']}, {machine['cpus']} CPUs, {size(machine['memory_bytes'])} of memory, Linux {machine['kernel']}, "
         f"Python {machine['python']}, {machine['hiwater']}, GPU: {machine['gpu']}; {machine['date']}. "

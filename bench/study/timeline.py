@@ -12,43 +12,55 @@ import subprocess
 
 import measure
 
-COLUMNS = ["workload", "tool", "t_s", "job_cores", "tool_cores", "job_bytes", "tool_bytes"]
+COLUMNS = ["workload", "tool", "t_s", "job_cores", "tool_cores", "job_bytes", "tool_bytes", "job_processes", "tool_processes"]
 
 
-def split(recording):
-    """Ids of the job's processes, and of the clock."""
+JOB, TOOL, NEITHER = 0, 1, 2
+
+
+def side(number, parents, names, is_wrapped):
+    """Whose a process is: the tool's if all its ancestors up to the main process are known, and none of them is the clock."""
+    line = [number]
+    while parents.get(line[-1]):
+        line.append(parents[line[-1]])
+    if names[number] == "stint" or (is_wrapped and (len(line) == 1 or (len(line) == 2 and names[number] == "sleep"))):
+        return NEITHER
+    return TOOL if line[-1] == min(parents) and "stint" not in (names[i] for i in line) else JOB
+
+
+def lives(recording, is_wrapped):
+    """{id: (side, born_s, ended_s)} of the processes of the job and of the tool. is_wrapped: below_one's shell is the main process."""
     with sqlite3.connect(f"file:{recording}?mode=ro", uri=True) as db:
-        rows = db.execute("SELECT id, parent, name FROM process ORDER BY id").fetchall()
-    clocks = {i for i, _, name in rows if name == "stint"}
-    job = set()
-    for _ in range(2):  # a parent may have a larger number
-        job |= {i for i, parent, _ in rows if parent in clocks or parent in job} - clocks
-    return job, clocks
+        rows = db.execute("SELECT id, parent, name, born, ended FROM process").fetchall()
+    parents, names = {row[0]: row[1] for row in rows}, {row[0]: row[2] for row in rows}
+    whose = {number: side(number, parents, names, is_wrapped) for number in parents}
+    return {number: (whose[number], born / 1e9, float("inf") if ended is None else ended / 1e9)
+            for number, _, _, born, ended in rows if whose[number] != NEITHER}
 
 
-def figures(hiwater, recording):
-    """(t_s, job_cores, tool_cores, job_bytes, tool_bytes) of each window."""
-    job, clocks = split(recording)
+def figures(hiwater, recording, is_wrapped=False):
+    """(t_s, job_cores, tool_cores, job_bytes, tool_bytes, job_processes, tool_processes) of each window. A process without a row is
+    as it was."""
     text = subprocess.run([hiwater, "export", recording, "--to", "csv", "--entity", "process"], check=True, capture_output=True,
                           text=True).stdout
-    windows, cpu = collections.defaultdict(lambda: [0.0, 0.0, 0.0, 0.0]), {}
-    spans = {}
+    processes, windows, cpu, rss = lives(recording, is_wrapped), collections.defaultdict(dict), {}, {}
     for row in csv.DictReader(io.StringIO(text)):
-        number, t = int(row["id"]), round(float(row["elapsed_s"]), 3)
-        if number in clocks:
-            continue
-        side = 0 if number in job else 1
-        with contextlib.suppress(ValueError):
-            windows[t][2 + side] += float(row["rss_mean_bytes"])
-        with contextlib.suppress(ValueError):
-            used = float(row["cpu_user_seconds"]) + float(row["cpu_system_seconds"])
-            windows[t][side] += max(0.0, used - cpu.get(number, 0.0))
-            cpu[number] = used
-        spans[t] = max(spans.get(t, 0.0), float(row["span_s"]))
-    for t in sorted(windows):
-        job_cpu, tool_cpu, job_bytes, tool_bytes = windows[t]
-        span = max(spans[t], 0.1)
-        yield t, job_cpu / span, tool_cpu / span, job_bytes, tool_bytes
+        windows[float(row["elapsed_s"])][int(row["id"])] = row
+    for t, rows in sorted(windows.items()):
+        span = max(0.1, *(float(row["span_s"]) for row in rows.values()))
+        used, held, living = [0.0, 0.0], [0.0, 0.0], [0, 0]
+        for number, (whose, born, ended) in processes.items():
+            if number in rows:
+                with contextlib.suppress(ValueError):
+                    total = float(rows[number]["cpu_user_seconds"]) + float(rows[number]["cpu_system_seconds"])
+                    used[whose] += max(0.0, total - cpu.get(number, 0.0))
+                    cpu[number] = total
+                with contextlib.suppress(ValueError):
+                    rss[number] = float(rows[number]["rss_mean_bytes"])
+            if born < t + span and ended >= t and number in rss:
+                held[whose] += rss[number]
+                living[whose] += 1
+        yield t, used[0] / span, used[1] / span, *held, *living
 
 
 def below_one(tool):
@@ -84,7 +96,7 @@ def record(hiwater, tool, workload, folder, env, size):
     writer = csv.writer(out)
     if not path.exists():
         writer.writerow(COLUMNS)
-    for row in figures(hiwater, recording):
+    for row in figures(hiwater, recording, tool.where == "next to"):
         writer.writerow([workload.name, tool.name, *(f"{value:.4g}" for value in row[:3]), *(f"{value:.0f}" for value in row[3:])])
     with open(path, "a", newline="") as file:
         file.write(out.getvalue())

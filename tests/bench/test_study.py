@@ -17,11 +17,13 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STUDY = ROOT / "bench" / "study"
 PAGE = ROOT / "docs" / "study"
+HIWATER = pathlib.Path(os.environ.get("HIWATER", ROOT / "build" / "hiwater")).resolve()
 sys.path.insert(0, str(STUDY))
 
 import measure  # noqa: E402
 import page  # noqa: E402
 import paired  # noqa: E402
+import timeline  # noqa: E402
 import tools  # noqa: E402
 import workloads  # noqa: E402
 
@@ -116,6 +118,21 @@ def test_a_broken_tool_is_a_row_with_its_error(tmp_path, stint, command, words):
         measure.measure(tools.Tool("broken", command=lambda run: command), workload(tmp_path), stint, tmp_path / "run", dict(os.environ))
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_study_leaves_no_process(tmp_path, number):
+    """What runs first is the truth of the workload, in a process group of its own."""
+    study = subprocess.Popen([sys.executable, STUDY / "study", "quick", "--anyway", "--only", "many", "--tools", "none", "--folder", tmp_path,
+                              "--docs", tmp_path / "docs", "--hiwater", HIWATER], stderr=subprocess.PIPE, text=True)
+    give_up = time.monotonic() + 120
+    while not [pid for pid in measure.subtree(study.pid) if measure.command_of(pid)[:1] == [os.fsencode(tmp_path / "stint")]]:
+        assert study.poll() is None and time.monotonic() < give_up
+        time.sleep(0.05)
+    below = measure.subtree(study.pid)[1:]
+    study.send_signal(number)
+    assert "interrupted" in study.communicate(timeout=60)[1] and study.returncode == 130
+    assert not [pid for pid in below if pathlib.Path(f"/proc/{pid}").exists()]
+
+
 def test_a_job_that_fails_is_no_figure(tmp_path, stint):
     with pytest.raises(measure.Failed, match="status 7"):
         measure.measure(tools.BY_NAME["none"], workload(tmp_path, "raise SystemExit(7)"), stint, tmp_path / "run", dict(os.environ))
@@ -166,10 +183,11 @@ def drawn_page(study, tmp_path):
         {"workload": "light", "tool": "psrecord", "round": 1, "ram_bytes": 50, "cpu_s": "", "processes": "", "truth_ram_bytes": 100, "truth_cpu_s": 10},
         {"workload": "light", "tool": "hiwater, 10 Hz", "round": 1, "ram_bytes": 101, "cpu_s": 9.9, "processes": 4, "truth_ram_bytes": 100,
          "truth_cpu_s": 10}])
-    (tmp_path / "timeline.csv").write_text("workload,tool,t_s,job_cores,tool_cores,job_bytes,tool_bytes\nlight,none,0.0,1,0,1000,0\n")
+    (tmp_path / "timeline.csv").write_text(",".join(timeline.COLUMNS) + "\nlight,none,0.0,1,0,1000,0,1,0\nlight,psrecord,0.0,1,0,1000,9,1,3\n")
     (tmp_path / "growth.csv").write_text("axis,hz,processes,hiwater_share,floor_share\nrate,1,10,0.001,0.0005\nprocesses,1,10,0.001,0.0005\n")
     (tmp_path / "machine.json").write_text(json.dumps({"size": "quick", "date": "2026-01-02", "cpu": "a CPU", "cpus": 2, "memory_bytes": 8e9,
-                                                       "kernel": "6.1", "python": "3.11", "hiwater": "hiwater 9", "gpu": "none"}))
+                                                       "kernel": "6.1", "python": "3.11", "hiwater": "hiwater 9", "gpu": "none",
+                                                       "workloads": {"light": "3 epochs"}}))
     pytest.importorskip("matplotlib")
     page.write(tmp_path)
     return (tmp_path / "overhead.md").read_text()
@@ -180,10 +198,45 @@ def test_the_page_says_what_the_rows_say(drawn):
     assert "exit status 1: no such thing" in lines["denet"]
     assert "in the job" in lines["torch.profiler"] and "+40" in lines["torch.profiler"]
     cost = next(line for line in drawn.splitlines() if line.startswith("| psrecord | 1.0"))
+    assert "| 3 |" in cost and "Here: 3 epochs." in drawn and "does not count instructions" in drawn
     assert "(50.0% of the job's)" in cost or "(49.9% of the job's)" in cost
     said = next(line for line in drawn.splitlines() if line.startswith("CPU time of job and tool together"))
     assert said.index("hiwater, 10 Hz") < said.index("torch.profiler") < said.index("psrecord")
     assert "| psrecord | 0.50" in drawn and "| hiwater, 10 Hz | 1.01" in drawn and "not run: no GPU" in drawn
+
+
+def test_instructions_are_a_column_where_they_were_counted(drawn, study, tmp_path):
+    assert "instructions of job" not in drawn
+    write_csv(tmp_path / page.INSTRUCTIONS, study.INSTRUCTIONS, [
+        {"workload": "light", "tool": tool, "round": number, "instructions": n}
+        for tool, n in (("none", 1000), ("psrecord", 1250)) for number in (1, 2, 3)])
+    page.write(tmp_path)
+    drawn = (tmp_path / "overhead.md").read_text()
+    cost = next(line for line in drawn.splitlines() if line.startswith("| psrecord | 1.0"))
+    assert "instructions of job" in drawn and "+25.0% (+25.0% to +25.0%)" in cost and "does not count instructions" not in drawn
+    assert len({line.count("|") for line in drawn.splitlines() if line.startswith("| ") and "1.0 |" in line}) == 1
+
+
+def test_whose_a_process_is():
+    #       1 tool, 2 its helper, 3 the clock, 4 the job, 5 and 6 below it, 7: its parent was not seen
+    parents = {1: 0, 2: 1, 3: 1, 4: 3, 5: 4, 6: 5, 7: 0}
+    names = dict.fromkeys(parents, "python") | {3: "stint"}
+    assert [timeline.side(i, parents, names, False) for i in parents] == [timeline.TOOL, timeline.TOOL, timeline.NEITHER] + [timeline.JOB] * 4
+    wrapped = names | {1: "sh", 5: "sleep", 2: "top"}
+    assert [timeline.side(i, parents | {5: 1}, wrapped, True) for i in (1, 2, 5)] == [timeline.NEITHER, timeline.TOOL, timeline.NEITHER]
+
+
+def test_a_process_that_does_not_change_is_there_all_the_same(stint, tmp_path):
+    """It has no row in the windows in which it sleeps."""
+    held = tmp_path / "held.py"
+    held.write_text("import subprocess, sys, time\nx = bytearray(50_000_000)\np = subprocess.Popen(sys.argv[1:])\np.wait()\n")
+    recording = tmp_path / "r.hiw"
+    subprocess.run([HIWATER, "run", "-i", "50ms", "--summary", "none", "-o", recording, "--", sys.executable, held, stint, tmp_path / "usage",
+                    sys.executable, "-c", BUSY.format(3.5)], check=True, env={**os.environ, "HIWATER_DIR": str(tmp_path / "history")})
+    windows = list(timeline.figures(HIWATER, recording))
+    assert len(windows) >= 3
+    for _, job_cores, tool_cores, job_bytes, tool_bytes, job_n, tool_n in windows[1:-1]:
+        assert job_n == 1 and tool_n == 1 and tool_bytes > 50_000_000 > job_bytes > 0 and job_cores > tool_cores
 
 
 def test_the_page_in_the_tree_is_drawn_from_its_data(tmp_path):
@@ -192,6 +245,8 @@ def test_the_page_in_the_tree_is_drawn_from_its_data(tmp_path):
     pytest.importorskip("matplotlib")
     for name in [*(f"{data}.csv" for data in page.DATA), "machine.json"]:
         shutil.copy(PAGE / name, tmp_path)
+    if (PAGE / page.INSTRUCTIONS).exists():
+        shutil.copy(PAGE / page.INSTRUCTIONS, tmp_path)
     page.write(tmp_path)
     assert (tmp_path / "overhead.md").read_text() == (PAGE / "overhead.md").read_text()
 
