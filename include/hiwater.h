@@ -71,7 +71,9 @@ struct hiw_options {
 	const char *const *argv;     /* the command, NULL-terminated; secrets are masked before it is
 	                              * stored. NULL: attached, the command is read from the process */
 	const char *name;            /* runs of one name are a group; %r is the rank; NULL: no name */
-	const char *output;          /* file of the recording; %r is the rank; NULL: the history */
+	/* File of the recording, or, with '/' at its end, the folder for those of all ranks; %r is the rank, %t the local rank, %N the
+	 * node, %j the job, %s the step, %a the array task, %R the number of restarts, %% a %; NULL: the history. */
+	const char *output;
 	bool overwrite;              /* output may exist */
 	bool no_record;              /* write no recording */
 	bool attached;               /* the job was not started by this process */

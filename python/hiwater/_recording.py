@@ -234,14 +234,16 @@ os.register_at_fork(after_in_child=_renew_lock)
 
 def written_by(recorder: Tuple[int, int], output: Optional[str]) -> Optional[str]:
     """The recording that this process (pid, start time in clock ticks) writes or wrote: output,
-    with a rank for %r in its name, else one of the history. None if there is none."""
+    with a rank for %r and the like in its name, else one of the history. None if there is none."""
     return next((path for path in (_ranks_of(output) if output else _unfinished()) if _writer(path) == recorder), None)
 
 
 def _ranks_of(output: str) -> List[str]:
     import glob
+    import re
 
-    return glob.glob(glob.escape(output).replace("%r", "*"))
+    pattern = re.sub("%(.)", lambda found: "%" if found[1] == "%" else "*", glob.escape(output))
+    return glob.glob(pattern + "**/*.hiw" if output.endswith("/") else pattern, recursive=True)
 
 
 def _unfinished() -> List[str]:

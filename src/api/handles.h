@@ -53,6 +53,7 @@ struct hiw_recorder {
 	uint64_t received_since_ns;
 	struct scheduler scheduler;
 	struct hiw_run run;
+	bool makes_folders;          /* of output: it is in a folder that was given */
 	char *name, *note, *output, *cgroup_made, *cgroup_path, *argv_text, *argv_json, *directory;
 	size_t argv_cut;
 	struct hiw_options options;
@@ -130,10 +131,6 @@ int run_add_incident(struct hiw_run *run);
 
 /* Reads the scheduler's variables from this process's environment. */
 void read_scheduler(struct scheduler *ret);
-
-/* pattern with each %r replaced by the rank ("0" without one). *ret is the caller's. Returns 0 or
- * -ENOMEM. */
-int expand_rank(const char *pattern, const struct scheduler *scheduler, char **ret);
 
 /* The command as text and as a JSON array, secrets masked in both; the caller's, also on failure.
  * *ret_cut: how many arguments were cut or left out. Returns 0 or -ENOMEM. */

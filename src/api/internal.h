@@ -417,6 +417,6 @@ int hwi_pending_signals(pid_t pid, uint64_t *ret_mask);
 /* The high-water mark of this process (VmHWM), in bytes; 0: unknown. A process that it starts by
  * vfork, as posix_spawn does, inherits it in ru_maxrss. */
 int64_t hwi_own_rss(void);
-/* pattern with each %r replaced by this process's rank ("0" without one). *ret is the caller's to
- * free(). */
-int hwi_expand(const char *pattern, char **ret);
+/* A file's name with what scheduler_expand (source/host/scheduler.h) replaces. *ret is the caller's to free(). Returns 0, -EINVAL or
+ * -ENOMEM. */
+int hwi_expand(const char *pattern, char **ret, struct hiw_err *ret_err);

@@ -427,28 +427,11 @@ void read_scheduler(struct scheduler *ret)
 	scheduler_read(environment, NULL, ret);
 }
 
-int expand_rank(const char *pattern, const struct scheduler *scheduler, char **ret)
-{
-	struct buf text = BUF_INIT(8192);
-
-	for (const char *p = pattern; *p; p++) {
-		if (p[0] == '%' && p[1] == 'r') {
-			(void) buf_printf(&text, "%lld",
-				scheduler->rank.known ? (long long) scheduler->rank.value : 0LL);
-			p++;
-		} else {
-			(void) buf_add(&text, p, 1);
-		}
-	}
-	*ret = text.error ? NULL : strdup(text.data);
-	buf_done(&text);
-	return *ret ? 0 : -ENOMEM;
-}
-
-int hwi_expand(const char *pattern, char **ret)
+int hwi_expand(const char *pattern, char **ret, struct hiw_err *ret_err)
 {
 	struct scheduler scheduler;
+	struct err err = { "" };
 
 	read_scheduler(&scheduler);
-	return expand_rank(pattern, &scheduler, ret);
+	return api_err(ret_err, &err, scheduler_expand(pattern, &scheduler, ret, &err));
 }

@@ -15,6 +15,7 @@
 #include "api/handles.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/folders.h"
 #include "base/json.h"
 #include "base/mask.h"
 #include "record/history/history.h"
@@ -162,7 +163,24 @@ static int copy_note(struct hiw_recorder *r, const char *note)
 	return n > 0 && !r->note ? -ENOMEM : 0;
 }
 
-static int copy_options(struct hiw_recorder *r, const struct hiw_options *o)
+/* The recording's file; one that ends with '/' is the folder of this rank's. */
+static int copy_output(struct hiw_recorder *r, const char *pattern, struct err *err)
+{
+	autofree char *given = NULL;
+	int error = scheduler_expand(pattern, &r->scheduler, &given, err);
+	const size_t n = error == 0 ? strlen(given) : 0;
+
+	if (error < 0)
+		return error;
+	r->makes_folders = n > 0 && given[n - 1] == '/';
+	if (r->makes_folders)
+		return scheduler_file(given, &r->scheduler, &r->output);
+	r->output = given;
+	given = NULL;
+	return 0;
+}
+
+static int copy_options(struct hiw_recorder *r, const struct hiw_options *o, struct err *err)
 {
 	const size_t size = o->size < sizeof(r->options) ? o->size : sizeof(r->options);
 	int error = 0;
@@ -173,7 +191,7 @@ static int copy_options(struct hiw_recorder *r, const struct hiw_options *o)
 	if (r->options.window_ns < o->interval_ns)
 		r->options.window_ns = o->interval_ns;
 	if (o->name)
-		error = expand_rank(o->name, &r->scheduler, &r->name);
+		error = scheduler_expand(o->name, &r->scheduler, &r->name, NULL);
 	if (error == 0 && o->note)
 		error = copy_note(r, o->note);
 	if (error == 0 && r->note)
@@ -181,7 +199,7 @@ static int copy_options(struct hiw_recorder *r, const struct hiw_options *o)
 	if (error == 0 && r->name)
 		error = mask_secrets(&r->name);
 	if (error == 0 && o->output)
-		error = expand_rank(o->output, &r->scheduler, &r->output);
+		error = copy_output(r, o->output, err);
 	if (error == 0 && o->cgroup_made)
 		error = (r->cgroup_made = strdup(o->cgroup_made)) ? 0 : -ENOMEM;
 	if (error == 0 && o->cgroup_path)
@@ -209,6 +227,18 @@ static bool wants_record(const struct hiw_recorder *r)
 	return !r->options.no_record && (r->output || scheduler_is_leader(&r->scheduler));
 }
 
+static int make_folders(const struct hiw_recorder *r, struct err *err)
+{
+	autofree char *folder = strdup(r->output);
+	int error;
+
+	if (!folder)
+		return err_set(err, -ENOMEM, "out of memory");
+	*strrchr(folder, '/') = '\0';
+	error = *folder ? folders_make(folder) : 0;
+	return error < 0 ? err_set(err, error, "cannot make the folder %s: %s", folder, strerror(-error)) : 0;
+}
+
 static int open_record(struct hiw_recorder *r, struct err *err)
 {
 	const struct record_options options = {
@@ -224,7 +254,10 @@ static int open_record(struct hiw_recorder *r, struct err *err)
 
 	if (!wants_record(r))
 		return 0;
-	int error = record_new(&options, &r->record, err);
+	int error = r->makes_folders ? make_folders(r, err) : 0;
+
+	if (error == 0)
+		error = record_new(&options, &r->record, err);
 
 	if (error == 0 && record_renamed(r->record)) {
 		char *path = strdup(record_renamed(r->record));
@@ -289,7 +322,7 @@ static int open_all(struct hiw_recorder *r, const struct hiw_options *options, s
 	read_scheduler(&r->scheduler);
 	r->directory = getcwd(NULL, 0);
 	if (error == 0)
-		error = copy_options(r, options);
+		error = copy_options(r, options, err);
 	if (error == 0)
 		error = root_open("/", &r->root, err);
 	if (error == 0)

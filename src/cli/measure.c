@@ -203,20 +203,23 @@ int parse_request(const char *value, void *dest, struct err *err)
 
 /* ---- before the job -------------------------------------------------------------------------- */
 
-/* Expands the rank in *name; the new text is never freed. */
+/* Expands the rank and the like in *name; the new text is never freed. */
 static int prepare_file(const struct measure *m, const char **name, int *fd, int *error, const char *option)
 {
+	struct hiw_err err = { "" };
 	char *expanded;
 	int r;
 
 	if (!*name)
 		return 0;
-	r = hwi_expand(*name, &expanded);
-	if (r == 0) {
-		*name = expanded;
-		r = file_check(expanded);
-		*fd = r == 0 ? file_open_inherited(expanded) : -1;
+	r = hwi_expand(*name, &expanded, &err);
+	if (r < 0) {
+		complain("%s %s", option, err.text);
+		return r;
 	}
+	*name = expanded;
+	r = file_check(expanded);
+	*fd = r == 0 ? file_open_inherited(expanded) : -1;
 	if (r < 0 && m->recorder.degrade && r != -EISDIR) {
 		*error = r;
 		if (!m->quiet)
@@ -227,6 +230,18 @@ static int prepare_file(const struct measure *m, const char **name, int *fd, int
 	if (r < 0)
 		complain("%s %s: %s; give a file in an existing, writable folder",
 			option, *name, strerror(-r));
+	return r;
+}
+
+/* Before anything starts: a wrong name is a mistake, not something that hiwater lacks. */
+static int check_output(const char *pattern)
+{
+	struct hiw_err err = { "" };
+	autofree char *expanded = NULL;
+	int r = pattern ? hwi_expand(pattern, &expanded, &err) : 0;
+
+	if (r < 0)
+		complain("-o %s", err.text);
 	return r;
 }
 
@@ -292,7 +307,9 @@ int measure_prepare(struct measure *m)
 		complain("--on-alert needs an alert; give one with --alert, such as --alert default");
 		return -EINVAL;
 	}
-	r = prepare_file(m, &m->json_file, &m->json_fd, &m->json_error, "--json");
+	r = check_output(m->recorder.output);
+	if (r == 0)
+		r = prepare_file(m, &m->json_file, &m->json_fd, &m->json_error, "--json");
 	if (r == 0)
 		r = prepare_file(m, &m->summary_file, &m->summary_fd, &m->summary_error, "--summary-file");
 	if (r == 0)

@@ -67,8 +67,9 @@ struct measure {
 /* Option rows of both commands; m is a static struct measure. */
 #define MEASURE_ROWS(m) \
 	{ 'o', "output", OPT_FILE, "FILE.hiw", \
-		"write the recording to FILE.hiw, or FILE-2.hiw if that exists, instead of the history; %r is " \
-		"the rank", \
+		"write the recording to FILE.hiw, or FILE-2.hiw if that exists, instead of the history; FILE/ is a " \
+		"folder, with a recording for each rank; %r is the rank, %t the local rank, %N the node, %j the job, " \
+		"%s the step, %a the array task, %R the number of restarts, %% a %", \
 		opt_text, (void *) &(m).recorder.output }, \
 		{ 0, "no-record", OPT_NONE, NULL, "keep no recording", opt_flag, &(m).recorder.no_record }, \
 		{ 'n', NULL, OPT_TEXT, "NAME", "name the run; runs of one name are a group; %r is the rank", \

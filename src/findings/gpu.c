@@ -82,13 +82,33 @@ static bool is_idle(const struct job *job, uint32_t id)
 	return length(longest_idle(job, id)) > idle_least_ns;
 }
 
-/* A GPU that the job could use and never did, where it used others or a scheduler assigned it. */
-static bool is_unused(const struct summary *s, const struct gpus *used, uint32_t id)
+/* How many of the GPUs that the driver shows the job was given. Slurm says how many those are, if there are any, and the driver may show
+ * those of other jobs; containers have theirs alone. */
+static size_t given_gpus(const struct summary *s, const struct gpus *all, const struct gpus *used)
 {
-	const double most = gpu_most(s->job, M_GPU_JOB_MEM, id);
-	const bool assigned = s->facts->scheduler && *s->facts->scheduler;
+	const struct maybe asked = s->facts->request_gpus;
+	const char *scheduler = s->facts->scheduler ? s->facts->scheduler : "";
 
-	return most >= 0 && most <= 0 && (used->n > 0 || assigned);
+	if (asked.known)
+		return (size_t) asked.value < all->n ? (size_t) asked.value : all->n;
+	if (strcmp(scheduler, "slurm") == 0)
+		return 0;
+	return used->n > 0 || *scheduler ? all->n : 0;
+}
+
+/* GPUs that the job was given and never used. */
+static size_t unused_gpus(
+	const struct summary *s, const struct gpus *all, const struct gpus *used, size_t given)
+{
+	const size_t most = given > used->n ? given - used->n : 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < all->n; i++) {
+		const double memory = gpu_most(s->job, M_GPU_JOB_MEM, all->ids[i]);
+
+		n += memory >= 0 && memory <= 0;
+	}
+	return n < most ? n : most;
 }
 
 static void idle_evidence(const struct summary *s, uint32_t id, struct finding *f)
@@ -119,13 +139,12 @@ bool rule_gpu_idle(const struct known_of_run *k, struct finding *f, struct buf *
 {
 	const struct job *job = k->s->job;
 	const struct gpus all = gpus_all(job), used = gpus_used(job);
+	const size_t given = given_gpus(k->s, &all, &used), unused = unused_gpus(k->s, &all, &used, given);
 	struct gpus_ranked idlest = { 0 };
-	unsigned unused = 0;
 
 	if (gpus_none(&all, text))
 		return false;
 	for (size_t i = 0; i < all.n; i++) {
-		unused += is_unused(k->s, &used, all.ids[i]);
 		if (is_idle(job, all.ids[i]))
 			gpus_rank(&idlest, all.ids[i], (double) length(longest_idle(job, all.ids[i])));
 	}
@@ -134,10 +153,10 @@ bool rule_gpu_idle(const struct known_of_run *k, struct finding *f, struct buf *
 		return true;
 	}
 	if (unused > 0) {
-		finding_evidence(f, "unused_gpus", unused);
-		finding_evidence(f, "gpus", (double) all.n);
-		buf_printf(text, "%u of %zu GPUs %s never used by the job: request fewer, or use them all.",
-			unused, all.n, unused == 1 ? "was" : "were");
+		finding_evidence(f, "unused_gpus", (double) unused);
+		finding_evidence(f, "gpus", (double) given);
+		buf_printf(text, "%zu of %zu GPUs %s never used by the job: request fewer, or use them all.", unused,
+			given, unused == 1 ? "was" : "were");
 		return true;
 	}
 	buf_printf(text,

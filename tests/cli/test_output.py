@@ -239,6 +239,31 @@ def test_rank_in_names(tool):
     assert "rank=3" in done.stderr
 
 
+def test_a_folder_has_a_recording_of_each_rank(tool):
+    env = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "2", "SLURM_PROCID": "3", "SLURM_NTASKS": "4", "SLURM_LOCALID": "1", "SLURMD_NODENAME": "n5"}
+    for _ in range(2):
+        assert tool.run("run", "--summary", "none", "-o", "new/folder/", "--", "true", env=env).returncode == 0
+    tool.run("run", "--summary", "none", "-o", "new/folder/", "--", "true", env={**env, "SLURM_RESTART_COUNT": "1"})
+    tool.run("run", "--summary", "none", "-o", "new/", "--", "true")
+    found = sorted(str(path.relative_to(tool.folder)) for path in (tool.folder / "new").rglob("*.hiw"))
+    assert found == sorted(["new/folder/7.2/n5-r3.hiw", "new/folder/7.2/n5-r3-2.hiw", "new/folder/7.2/n5-r3-1.hiw", f"new/{os.uname().nodename}-r0.hiw"])
+    assert (tool.folder / "new").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("option", ["-o", "--json", "--summary-file"])
+def test_an_unknown_part_of_a_name_is_an_error_before_the_job(tool, option):
+    done = tool.run("run", option, "r%x", "--", "touch", "started")
+    assert done.returncode == 125 and "'%x' means nothing; give %r rank" in done.stderr
+    assert not (tool.folder / "started").exists()
+
+
+def test_a_folder_that_cannot_be_made_costs_the_recording_alone(tool):
+    (tool.folder / "file").write_text("")
+    done = tool.run("run", "--summary", "none", "-o", "file/there/", "--", "touch", "started")
+    assert done.returncode == 0 and "no recording is written: cannot make the folder" in done.stderr
+    assert (tool.folder / "started").exists()
+
+
 def test_rank_0_prints_it_all(tool):
     env = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_NTASKS": "4", "SLURM_LOCALID": "0"}
     assert tool.run("run", "--", "true", env=env).stderr.count("\n") > 2

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/folders.h"
 #include "base/parse.h"
 #include "base/units.h"
 #include "record/history/history_run.h"
@@ -74,23 +75,6 @@ int history_dir(char *ret, size_t size, struct err *err)
 	if (n < 0 || (size_t) n >= size)
 		return err_set(err, -ENAMETOOLONG, "the path of the history's folder is too long");
 	return 0;
-}
-
-/* Creates the folder and its missing parents, accessible only to this user. */
-static int make_folder(const char *path)
-{
-	char part[PATH_MAX];
-
-	if (mkdir(path, 0700) == 0 || errno == EEXIST)
-		return 0;
-	if (errno != ENOENT)
-		return -errno;
-	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		(void) snprintf(part, sizeof(part), "%.*s", (int) (slash - path), path);
-		if (mkdir(part, 0700) < 0 && errno != EEXIST)
-			return -errno;
-	}
-	return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
 /* "17.hiw" */
@@ -257,7 +241,7 @@ int history_reserve(char **ret_path, uint64_t *ret_number, struct err *err)
 	uint64_t number;
 	int r = list_read(&list, err);
 
-	if (r == 0 && (r = make_folder(list.folder)) < 0)
+	if (r == 0 && (r = folders_make(list.folder)) < 0)
 		(void) err_set(
 			err, r, "cannot create the history's folder %s: %s", list.folder, strerror(-r));
 	if (r < 0)

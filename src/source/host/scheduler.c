@@ -37,6 +37,10 @@ static const char *const local_rank_names[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_L
 /* The variables before SLURM_*: a launcher that sets one of them numbers its own tasks. */
 static const char *const own_ranks_names[] = { "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL };
 
+/* Of Slurm, PBS, LSF, SGE; of Slurm, torchrun. */
+static const char *const array_task_names[] = { "SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "LSB_JOBINDEX", "SGE_TASK_ID", NULL };
+static const char *const restart_names[] = { "SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT", NULL };
+
 struct environment {
 	const char *(*get)(void *ctx, const char *name);
 	void *ctx;
@@ -135,6 +139,7 @@ static void read_slurm(const struct environment *env, struct scheduler *s)
 
 	(void) snprintf(s->job, sizeof(s->job), "%s%s%s%s%s", array && task ? array : job,
 		array && task ? "_" : "", array && task ? task : "", step ? "." : "", step ? step : "");
+	(void) snprintf(s->step_id, sizeof(s->step_id), "%s", step ? step : "batch");
 	(void) snprintf(s->node, sizeof(s->node), "%s", node ? node : "");
 	s->step = step != NULL;
 	s->nodes = number_of(env, "SLURM_NNODES");
@@ -158,12 +163,15 @@ void scheduler_read(const char *(*get)(void *ctx, const char *name), void *ctx, 
 
 		s.name = launchers[i].name;
 		(void) snprintf(s.job, sizeof(s.job), "%s", job ? job : "");
+		(void) snprintf(s.id, sizeof(s.id), "%s", job ? job : "");
 		break;
 	}
 	if (*s.name) {
 		s.rank = first_number(&env, rank_names);
 		s.ranks = first_number(&env, ranks_names);
 		s.local_rank = first_number(&env, local_rank_names);
+		s.array_task = first_number(&env, array_task_names);
+		s.restart = first_number(&env, restart_names);
 	}
 	if (strcmp(s.name, "slurm") == 0)
 		read_slurm(&env, &s);

@@ -68,8 +68,20 @@ static void test_unused(void **state)
 	/* A job that needs no GPU and requested none gets no finding. */
 	made_gpu(&m, unused);
 	assert_false(fires(&m, "gpu-idle"));
-	set_text(&m.f->scheduler, "slurm");
+	set_text(&m.f->scheduler, "kubernetes"); /* a container is shown its own alone */
 	assert_true(fires(&m, "gpu-idle"));
+	/* Under Slurm the driver may show those of other jobs. */
+	set_text(&m.f->scheduler, "slurm");
+	assert_false(fires(&m, "gpu-idle"));
+	m.f->request_gpus = known(1);
+	assert_says(judged(&m, "gpu-idle", NULL)->message, "1 of 1 GPUs was never used");
+	made_done(&m);
+	made_gpus(&m, (gpu_at *const[]) { good, unused, NULL });
+	set_text(&m.f->scheduler, "slurm");
+	m.f->request_gpus = known(1);
+	assert_false(fires(&m, "gpu-idle"));
+	m.f->request_gpus = known(2);
+	assert_says(judged(&m, "gpu-idle", NULL)->message, "1 of 2 GPUs was never used");
 	made_done(&m);
 }
 

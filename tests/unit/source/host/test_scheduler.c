@@ -9,7 +9,11 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "source/host/scheduler.h"
 
@@ -515,6 +519,48 @@ static void long_names_are_cut(void **state)
 	assert_int_equal(strlen(s.node), sizeof(s.node) - 1);
 }
 
+static void assert_name(const char *pattern, const struct scheduler *s, const char *expected)
+{
+	char *name = NULL;
+	struct err err = { "" };
+
+	assert_int_equal(scheduler_expand(pattern, s, &name, &err), 0);
+	assert_string_equal(name, expected);
+	free(name);
+}
+
+static void names_have_the_rank_and_more(void **state)
+{
+	static const struct setting env[] = { { "SLURM_JOB_ID", "4712" }, { "SLURM_ARRAY_JOB_ID", "4711" },
+		{ "SLURM_ARRAY_TASK_ID", "2" }, { "SLURM_STEP_ID", "1" }, { "SLURM_PROCID", "5" },
+		{ "SLURM_LOCALID", "1" }, { "SLURM_NTASKS", "8" }, { "SLURMD_NODENAME", "n3" },
+		{ "SLURM_RESTART_COUNT", "4" }, { NULL, NULL } };
+	static const struct setting batch[] = { { "SLURM_JOB_ID", "9" }, { "SLURMD_NODENAME", "../n" }, { NULL, NULL } };
+	const struct scheduler s = read_of(env), b = read_of(batch), none = { .name = "" };
+	char host[256] = "", expected[300], *file;
+	struct err err = { "" };
+
+	(void) state;
+	assert_name("%j.%s/%N-r%r-t%t-a%a-R%R%%r", &s, "4712.1/n3-r5-t1-a2-R4%r");
+	assert_name("%j-%s-%N", &b, "9-batch-.._n");
+	assert_int_equal(gethostname(host, sizeof(host) - 1), 0);
+	(void) snprintf(expected, sizeof(expected), "0-0-0-%s", host);
+	assert_name("%j-%s-%r-%N", &none, expected);
+	assert_int_equal(scheduler_expand("r%x.hiw", &s, &file, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "'%x' means nothing; give %r rank"));
+	assert_int_equal(scheduler_expand("50%", &s, &file, &err), -EINVAL);
+	assert_int_equal(scheduler_expand("50%, %x %r", &s, &file, NULL), 0);
+	assert_string_equal(file, "50%, %x 5");
+	free(file);
+	assert_int_equal(scheduler_file("there/", &s, &file), 0);
+	assert_string_equal(file, "there/4711_2.1/n3-r5-4.hiw");
+	free(file);
+	assert_int_equal(scheduler_file("there/", &none, &file), 0);
+	(void) snprintf(expected, sizeof(expected), "there/%s-r0.hiw", host);
+	assert_string_equal(file, expected);
+	free(file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -522,6 +568,7 @@ int main(void)
 		cmocka_unit_test(nonsense_is_unknown),
 		cmocka_unit_test(overflows_are_unknown),
 		cmocka_unit_test(long_names_are_cut),
+		cmocka_unit_test(names_have_the_rank_and_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Names of files that differ from rank to rank.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "source/host/scheduler.h"
+
+static void put_text(struct buf *out, const char *text)
+{
+	for (; *text; text++)
+		(void) buf_add(out, *text == '/' ? "_" : text, 1); /* it names one file */
+}
+
+static void put_node(struct buf *out, const struct scheduler *s)
+{
+	char host[256] = "";
+
+	if (!*s->node && gethostname(host, sizeof(host) - 1) < 0)
+		host[0] = '\0';
+	put_text(out, *s->node ? s->node : *host ? host
+						 : "localhost");
+}
+
+static void put_number(struct buf *out, struct maybe number)
+{
+	(void) buf_printf(out, "%lld", number.known ? (long long) number.value : 0LL);
+}
+
+static void put_id(struct buf *out, const char *id)
+{
+	put_text(out, *id ? id : "0");
+}
+
+/* Whether letter stands for something. */
+static bool put_letter(struct buf *out, char letter, const struct scheduler *s)
+{
+	switch (letter) {
+	case 'r':
+		put_number(out, s->rank);
+		return true;
+	case 't':
+		put_number(out, s->local_rank);
+		return true;
+	case 'N':
+		put_node(out, s);
+		return true;
+	case 'j':
+		put_id(out, s->id);
+		return true;
+	case 's':
+		put_id(out, s->step_id);
+		return true;
+	case 'a':
+		put_number(out, s->array_task);
+		return true;
+	case 'R':
+		put_number(out, s->restart);
+		return true;
+	case '%':
+		(void) buf_str(out, "%");
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int take(struct buf *text, char **ret)
+{
+	*ret = text->error ? NULL : strdup(text->data);
+	buf_done(text);
+	return *ret ? 0 : -ENOMEM;
+}
+
+int scheduler_expand(const char *pattern, const struct scheduler *s, char **ret, struct err *err)
+{
+	struct buf text = BUF_INIT(8192);
+
+	for (const char *p = pattern; *p; p++) {
+		if (*p == '%' && put_letter(&text, p[1], s)) {
+			p++;
+		} else if (*p == '%' && err) {
+			buf_done(&text);
+			return err_set(err, -EINVAL,
+				"%.200s: '%.2s' means nothing; give %%r rank, %%t local rank, %%N node, %%j job, %%s step, "
+				"%%a array task, %%R restart, or %%%% for a %%",
+				pattern, p);
+		} else {
+			(void) buf_add(&text, p, 1);
+		}
+	}
+	return take(&text, ret);
+}
+
+int scheduler_file(const char *folder, const struct scheduler *s, char **ret)
+{
+	struct buf text = BUF_INIT(8192);
+
+	(void) buf_str(&text, folder);
+	if (*s->job) {
+		put_text(&text, s->job);
+		(void) buf_str(&text, "/");
+	}
+	put_node(&text, s);
+	(void) buf_str(&text, "-r");
+	put_number(&text, s->rank);
+	if (s->restart.known && s->restart.value > 0) {
+		(void) buf_str(&text, "-");
+		put_number(&text, s->restart);
+	}
+	(void) buf_str(&text, ".hiw");
+	return take(&text, ret);
+}
