@@ -65,7 +65,7 @@ enum hiw_gpu {
 /* Initialise with HIW_OPTIONS_INIT, then set what differs. All strings are copied. */
 struct hiw_options {
 	size_t size;                 /* sizeof this struct, for compatibility with later versions */
-	uint64_t interval_ns;        /* between two samples of memory: 1 ms to 1 h */
+	uint64_t interval_ns;        /* between two samples of memory, of processes that sleep: window_ns; 1 ms to 1 h */
 	uint64_t window_ns;          /* span of a stored row, and the period of metrics that cost more to
 	                              * read */
 	const char *const *argv;     /* the command, NULL-terminated; secrets are masked before it is

@@ -11,6 +11,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
 
+import measure as measure_one  # noqa: E402
 from cpu_share import shares_of  # noqa: E402
 
 COLUMNS = ["axis", "hz", "processes", "hiwater_share", "floor_share"]
@@ -28,10 +29,12 @@ def share_of(hiwater, folder, hz, n):
     """The share of a core that the recorder alone took, once all processes are there."""
     process = subprocess.Popen([hiwater, "run", "-i", f"{1000 / hz:g}ms", "--summary", "none", "-o", folder / "growth.hiw", "--",
                                 folder / "floor", "crowd", str(n), str(SETTLE_S + SPAN_S + 2)], stdin=subprocess.DEVNULL,
-                               stdout=subprocess.DEVNULL, env={**os.environ, "HIWATER_DIR": str(folder / "history")})
-    time.sleep(SETTLE_S)
-    [share] = shares_of({"own": process.pid}, 1, SPAN_S)["own"]
-    if process.wait():
+                               stdout=subprocess.DEVNULL, env={**os.environ, "HIWATER_DIR": str(folder / "history")}, start_new_session=True)
+    with measure_one.ended_with_us(process):
+        time.sleep(SETTLE_S)
+        [share] = shares_of({"own": process.pid}, 1, SPAN_S)["own"]
+        process.wait()
+    if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, process.args)
     (folder / "growth.hiw").unlink()
     return share

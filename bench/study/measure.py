@@ -107,7 +107,6 @@ def end(process):
             break
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)  # what is left of the group
-    reap()
 
 
 @contextlib.contextmanager
@@ -164,15 +163,14 @@ def measure(tool, workload, stint, folder, env, around=lambda command: command):
     if tool.where == "inside":
         env["STUDY_INSIDE"] = tool.name
     watch, neighbour, neighbour_s = Watch(run), None, 0.0
-    if tool.where == "next to":
-        before = used_s()
-        neighbour = start(tool.command(run), run, env)
-        time.sleep(NEXT_TO_SETTLE_S)
-        if neighbour.poll() is not None:
-            raise Failed(f"it ended at once: {last_line(run.folder / 'log')}")
-    before = used_s()
-    process = start(around(tool.command(run) if tool.where == "around" else run.job), run, env)
     try:
+        if tool.where == "next to":
+            neighbour = start(tool.command(run), run, env)
+            time.sleep(NEXT_TO_SETTLE_S)
+            if neighbour.poll() is not None:
+                raise Failed(f"it ended at once: {last_line(run.folder / 'log')}")
+        before = used_s()
+        process = start(around(tool.command(run) if tool.where == "around" else run.job), run, env)
         with ended_with_us(process):
             wait(process, watch, lambda: [process.pid] + ([neighbour.pid] if neighbour else []))
         reaped = time.monotonic()
@@ -184,6 +182,7 @@ def measure(tool, workload, stint, folder, env, around=lambda command: command):
             before = used_s()
             end(neighbour)
             neighbour_s = used_s() - before
+        reap()
     return {**outcome(run, process.returncode, reaped, whole_s, neighbour_s, tool), "tool_peak_bytes": watch.peak or "",
             "bytes_written": written(run.output) if tool.name != "none" else 0, **post(tool, run, reaped, env)}, run
 

@@ -73,6 +73,7 @@ static long long counter_read(int fd)
 int main(int argc, char **argv)
 {
 	const struct sigaction action = { .sa_handler = pass_on, .sa_flags = SA_RESTART };
+	sigset_t both, before;
 	int status = 0, result = 0;
 
 	if (argc < 3) {
@@ -80,6 +81,11 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	(void) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	/* They wait until there is a command to pass them on to. */
+	(void) sigemptyset(&both);
+	(void) sigaddset(&both, SIGINT);
+	(void) sigaddset(&both, SIGTERM);
+	(void) sigprocmask(SIG_BLOCK, &both, &before);
 	const int counter = counter_open();
 	const double began = now_s();
 	const pid_t pid = fork();
@@ -89,6 +95,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (pid == 0) {
+		(void) sigprocmask(SIG_SETMASK, &before, NULL);
 		(void) execvp(argv[2], argv + 2);
 		perror("stint: exec");
 		_exit(127);
@@ -96,6 +103,7 @@ int main(int argc, char **argv)
 	child = pid;
 	(void) sigaction(SIGINT, &action, NULL);
 	(void) sigaction(SIGTERM, &action, NULL);
+	(void) sigprocmask(SIG_SETMASK, &before, NULL);
 	for (pid_t gone; (gone = wait(&status)) > 0;) {
 		if (gone == pid) {
 			result = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

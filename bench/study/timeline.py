@@ -38,6 +38,12 @@ def lives(recording, is_wrapped):
             for number, _, _, born, ended in rows if whose[number] != NEITHER}
 
 
+def most_at_once(spans, since, until):
+    """How many of the spans (from, to) there were at one time between the two."""
+    begins = [since, *(born for born, _ in spans if since < born < until)]
+    return max(sum(born <= t < ended for born, ended in spans) for t in begins)
+
+
 def figures(hiwater, recording, is_wrapped=False):
     """(t_s, job_cores, tool_cores, job_bytes, tool_bytes, job_processes, tool_processes) of each window. A process without a row is
     as it was."""
@@ -57,9 +63,10 @@ def figures(hiwater, recording, is_wrapped=False):
                     cpu[number] = total
                 with contextlib.suppress(ValueError):
                     rss[number] = float(rows[number]["rss_mean_bytes"])
-            if born < t + span and ended >= t and number in rss:
-                held[whose] += rss[number]
-                living[whose] += 1
+            if number in rss:
+                held[whose] += rss[number] * max(0.0, min(ended, t + span) - max(born, t)) / span
+        for whose in (JOB, TOOL):
+            living[whose] = most_at_once([(born, ended) for owner, born, ended in processes.values() if owner == whose], t, t + span)
         yield t, used[0] / span, used[1] / span, *held, *living
 
 

@@ -63,7 +63,13 @@ def _name(value: object) -> list[str]:
 
 
 def _file(value: Any) -> list[str]:
-    return [absolute(os.fspath(value))]
+    return [file_pattern(os.fspath(value))]
+
+
+def file_pattern(given: str) -> str:
+    """The name, absolute as by absolute(): %r and the like stand for something in what was given alone, and "DIR/" is a folder."""
+    path = os.path.normpath(os.path.join(absolute(os.curdir).replace("%", "%%"), given))
+    return path + "/" if given.endswith("/") else path
 
 
 def absolute(path: str) -> str:

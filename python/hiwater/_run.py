@@ -12,7 +12,7 @@ from . import _enclosing, _frameworks, _messages
 from ._channel import Channel, Late, Lost, Refused
 from ._command import needed_command
 from ._errors import ArgumentTypeError, ArgumentValueError, Error, warn
-from ._options import absolute, arguments, is_exact
+from ._options import arguments, file_pattern, is_exact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Run:
         self._pid = os.getpid()
         self._is_exact = is_exact(self._options)
         output = self._options.get("output")
-        self._output = absolute(os.fspath(output)) if output else None
+        self._output = file_pattern(os.fspath(output)) if output else None
         with _hwm_lock:
             if self._is_exact:
                 _read_hwms(self)

@@ -87,8 +87,11 @@ static bool is_idle(const struct job *job, uint32_t id)
 static size_t given_gpus(const struct summary *s, const struct gpus *all, const struct gpus *used)
 {
 	const struct maybe asked = s->facts->request_gpus;
+	const struct maybe ranks = s->facts->ranks, nodes = s->facts->nodes;
 	const char *scheduler = s->facts->scheduler ? s->facts->scheduler : "";
 
+	if (ranks.known && ranks.value > (nodes.known ? nodes.value : 1)) /* other ranks use them */
+		return 0;
 	if (asked.known)
 		return (size_t) asked.value < all->n ? (size_t) asked.value : all->n;
 	if (strcmp(scheduler, "slurm") == 0)

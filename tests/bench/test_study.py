@@ -226,6 +226,25 @@ def test_whose_a_process_is():
     assert [timeline.side(i, parents | {5: 1}, wrapped, True) for i in (1, 2, 5)] == [timeline.NEITHER, timeline.TOOL, timeline.NEITHER]
 
 
+def test_how_many_there_were_at_once():
+    spans = [(0, 9), (1, 2), (2, 3), (2.5, 4), (8, float("inf"))]
+    assert [timeline.most_at_once(spans, *times) for times in ((0, 1), (1, 2), (1, 3), (5, 6), (8.5, 20))] == [1, 2, 3, 1, 2]
+
+
+def test_an_interrupt_ends_a_tool_next_to_the_job(tmp_path, stint, monkeypatch):
+    tool = tools.Tool("next", where="next to", command=lambda run: ["sh", "-c", "echo $$ > pid; exec sleep 1000"])
+    started, start = [], measure.start
+    for before_the_job in (False, True):
+        with monkeypatch.context() as m:
+            m.setattr(measure, "start", lambda *given: started.append(start(*given)) or started[-1])
+            m.setattr(measure, "wait", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            if before_the_job:
+                m.setattr(measure, "NEXT_TO_SETTLE_S", -1)  # no time to sleep
+            with pytest.raises(ValueError if before_the_job else KeyboardInterrupt):
+                measure.measure(tool, workload(tmp_path), stint, tmp_path / "run", dict(os.environ))
+    assert len(started) == 3 and all(process.returncode is not None for process in started)
+
+
 def test_a_process_that_does_not_change_is_there_all_the_same(stint, tmp_path):
     """It has no row in the windows in which it sleeps."""
     held = tmp_path / "held.py"

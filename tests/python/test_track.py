@@ -28,6 +28,20 @@ def test_a_burst_between_two_looks_is_exact(program):
     assert told["combined"] == told["main"]
 
 
+def test_names_of_recordings_have_the_rank(program):
+    """In what was given, not in the folder of the program."""
+    [told] = program.run("""
+        import os, pathlib
+        here = pathlib.Path("50%train%x"); here.mkdir(); os.chdir(here)
+        with hiwater.track(output="r%r-%%.hiw") as run: pass
+        with hiwater.track(output="there/") as other: pass
+        tell(paths=[str(p) for p in sorted(pathlib.Path(".").rglob("*.hiw"))],
+             found=[os.path.relpath(str(r.recording.path)) for r in (run, other)])
+    """)
+    assert told["paths"] == sorted(["r0-%.hiw", told["found"][1]]) and told["found"][0] == "r0-%.hiw"
+    assert re.fullmatch(r"there/[^/]+-r0\.hiw", told["found"][1])
+
+
 def test_limits_of_the_process(program):
     """RLIMIT_AS and the address space of this process, in the block alone; what it used before is not the block's."""
     [told] = program.run("""

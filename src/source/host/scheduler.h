@@ -30,7 +30,7 @@ void scheduler_read(const char *(*get)(void *ctx, const char *name), void *ctx, 
 
 /* pattern with %r replaced by the rank, %t by the local rank, %N by the node (else the host), %j by the job, %s by the step, %a by the
  * array task, %R by the number of restarts, %% by %; "0" for what is unknown. *ret is the caller's. Returns 0, -ENOMEM, or -EINVAL with
- * text where another character follows a %; without err that is kept. */
+ * text where another character follows a %. Without err, %r alone is replaced. */
 int scheduler_expand(const char *pattern, const struct scheduler *s, char **ret, struct err *err);
 
 /* The file of this rank in a folder (which ends with '/'): JOB.STEP/NODE-rRANK[-RESTART].hiw, without JOB.STEP/ where there is no job.

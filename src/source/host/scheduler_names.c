@@ -81,7 +81,7 @@ int scheduler_expand(const char *pattern, const struct scheduler *s, char **ret,
 	struct buf text = BUF_INIT(8192);
 
 	for (const char *p = pattern; *p; p++) {
-		if (*p == '%' && put_letter(&text, p[1], s)) {
+		if (*p == '%' && (err || p[1] == 'r') && put_letter(&text, p[1], s)) {
 			p++;
 		} else if (*p == '%' && err) {
 			buf_done(&text);

@@ -56,8 +56,6 @@ struct member {
 	bool gone;               /* found ended in this read */
 	uint64_t faults_at_start; /* faults of the children it had waited for when a PSS pass began */
 	bool ignores_sigchld;
-	bool slept;              /* its only thread did not run between the last two reads of its memory */
-	bool has_run;            /* it may have, since its io and status were read */
 	bool visited;            /* its expensive files were read in this call */
 	bool busy;               /* it ran between the last two reads of its stat, or was read only
 	                          * once */

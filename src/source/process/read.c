@@ -203,11 +203,10 @@ static void cpu_read(struct processes *p, struct member *m, struct framebuf *out
 		m->gone = true;
 		return;
 	}
-	m->has_run = true;
 	m->busy = !m->cpu_user_ns.known || cpu_ticks(&st) != m->cpu_ticks;
 	m->cpu_ticks = cpu_ticks(&st);
 	member_stat(p, m, &st);
-	m->rested = st.threads != 1 || st.state == 'R' || activity(m) != before ? 0 : m->rested + 1;
+	m->rested = st.threads != 1 || st.state != 'S' || activity(m) != before ? 0 : m->rested + 1;
 	m->groups_done |= PROCESSES_CPU;
 	if (st.vsize_bytes > 0)
 		exec_detect(p, m, &st, out);
@@ -279,7 +278,6 @@ static void status_read(struct processes *p, struct member *m, struct framebuf *
 	m->rss_at_status = m->rss;
 	m->activity_at_status = activity(m);
 	m->idle_turns = 0;
-	m->has_run = false;
 	if (m->vm_owner && member_shares_vm(p, m))
 		return;
 	n = member_read(p, m, KEEP_STATUS);
@@ -308,19 +306,14 @@ static void status_read(struct processes *p, struct member *m, struct framebuf *
 
 /* ---- expensive files, on a budget --------------------------------------------------------------------------------- */
 
-/* One of a few, which has not run since its io and status were read, nor changed its size. */
-static bool is_at_rest(const struct processes *p, const struct member *m)
-{
-	return p->n <= WIDE_MEMBERS && m->slept && !m->has_run && !m->gone && m->rss == m->rss_at_status;
-}
-
-/* The io and status of a member that was inactive since they were read are not read at every turn. */
+/* In a crowd, a member that was inactive since its io and status were read is not read at every
+ * turn. */
 static bool is_idle(const struct processes *p, struct member *m)
 {
-	const bool is_quiet = p->n > WIDE_MEMBERS && !m->is_main && (m->groups_done & PROCESSES_CPU) &&
-			      m->activity_at_status == activity(m) && m->rss == m->rss_at_status;
-
-	return (is_quiet || is_at_rest(p, m)) && ++m->idle_turns < IDLE_TURNS_MAX;
+	if (p->n <= WIDE_MEMBERS || m->is_main || !(m->groups_done & PROCESSES_CPU) ||
+		m->activity_at_status != activity(m) || m->rss != m->rss_at_status)
+		return false;
+	return ++m->idle_turns < IDLE_TURNS_MAX;
 }
 
 /* io is read with the rest if its file is kept open; by path it takes three times as long, and is
@@ -330,11 +323,8 @@ static void expensive_read(struct processes *p, struct member *m, unsigned group
 	m->visited = true;
 	if ((group_mask & PROCESSES_CPU) && !(m->groups_done & PROCESSES_CPU))
 		cpu_read(p, m, out);
-	if (is_idle(p, m)) {
-		if (p->n <= WIDE_MEMBERS) /* known, without reading */
-			m->groups_done |= group_mask & (PROCESSES_IO | PROCESSES_HWM);
+	if (is_idle(p, m))
 		return;
-	}
 	if ((group_mask & PROCESSES_IO) && m->fd[KEEP_IO] < 0 && !m->gone)
 		io_read(p, m, out);
 	if ((group_mask & PROCESSES_HWM) && !m->gone)
@@ -447,6 +437,12 @@ static bool has_slept(struct processes *p, struct member *m)
 	return is_same;
 }
 
+/* Its own: not while it runs in its parent's memory. */
+static bool is_size_known(const struct member *m)
+{
+	return m->rss > 0 && !m->vm_owner && !(m->reported_unknown & MEMORY_BITS);
+}
+
 /* In a crowd most members sleep: if the CPU time did not change, it probably still has not. Of a few, what is known of those that have not
  * run is reported again. */
 static void groups_read(struct processes *p, struct member *m, unsigned group_mask, struct framebuf *out)
@@ -454,19 +450,14 @@ static void groups_read(struct processes *p, struct member *m, unsigned group_ma
 	const unsigned both = PROCESSES_MEMORY | PROCESSES_CPU;
 	const bool rotate = group_mask & PROCESSES_ROTATE, is_crowd = p->n > WIDE_MEMBERS;
 
-	if (group_mask & PROCESSES_MEMORY) {
-		m->slept = rotate && !is_crowd && (group_mask & both) == both && has_slept(p, m);
-		if (m->slept)
-			m->groups_done |= group_mask & PROCESSES_REST ? both : PROCESSES_CPU;
-	}
+	if (rotate && !is_crowd && (group_mask & both) == both && has_slept(p, m))
+		m->groups_done |= (group_mask & PROCESSES_REST) && is_size_known(m) ? both : PROCESSES_CPU;
 	if (group_mask & PROCESSES_MEMORY & ~m->groups_done)
 		memory_read(p, m, out);
 	if ((group_mask & PROCESSES_CPU & ~m->groups_done) && !m->gone &&
 		!(rotate && is_crowd && !m->busy && !m->is_main))
 		cpu_read(p, m, out);
-	if ((group_mask & PROCESSES_IO) && is_at_rest(p, m) && m->idle_turns + 1 < IDLE_TURNS_MAX)
-		m->groups_done |= PROCESSES_IO;
-	else if ((group_mask & PROCESSES_IO) && !m->gone && m->fd[KEEP_IO] >= 0)
+	if ((group_mask & PROCESSES_IO) && !m->gone && m->fd[KEEP_IO] >= 0)
 		io_read(p, m, out);
 }
 

@@ -82,6 +82,10 @@ static void test_unused(void **state)
 	assert_false(fires(&m, "gpu-idle"));
 	m.f->request_gpus = known(2);
 	assert_says(judged(&m, "gpu-idle", NULL)->message, "1 of 2 GPUs was never used");
+	m.f->ranks = known(2);
+	assert_false(fires(&m, "gpu-idle")); /* the other rank may use it */
+	m.f->nodes = known(2);
+	assert_true(fires(&m, "gpu-idle"));
 	made_done(&m);
 }
 

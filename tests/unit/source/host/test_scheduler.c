@@ -549,8 +549,8 @@ static void names_have_the_rank_and_more(void **state)
 	assert_int_equal(scheduler_expand("r%x.hiw", &s, &file, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "'%x' means nothing; give %r rank"));
 	assert_int_equal(scheduler_expand("50%", &s, &file, &err), -EINVAL);
-	assert_int_equal(scheduler_expand("50%, %x %r", &s, &file, NULL), 0);
-	assert_string_equal(file, "50%, %x 5");
+	assert_int_equal(scheduler_expand("50%, %x %j %r", &s, &file, NULL), 0);
+	assert_string_equal(file, "50%, %x %j 5");
 	free(file);
 	assert_int_equal(scheduler_file("there/", &s, &file), 0);
 	assert_string_equal(file, "there/4711_2.1/n3-r5-4.hiw");
