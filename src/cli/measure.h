@@ -107,9 +107,9 @@ struct measure {
 			&(m).recorder.grace_ns }, \
 		{ 0, "summary", OPT_CHOICE, SUMMARY_CHOICES, \
 			"how much to print to stderr at the end (full)", parse_summary, &(m).summary }, \
-		{ 0, "summary-file", OPT_FILE, "FILE", "also write the summary to FILE; %r and more as for -o", \
+		{ 0, "summary-file", OPT_FILE, "FILE", "also write the summary to FILE; %r is the rank, and so on", \
 			opt_text, (void *) &(m).summary_file }, \
-		{ 0, "json", OPT_FILE, "FILE", "write the summary as JSON to FILE; %r and more as for -o", \
+		{ 0, "json", OPT_FILE, "FILE", "write the summary as JSON to FILE; %r is the rank, and so on", \
 			opt_text, (void *) &(m).json_file }, \
 		{ 0, "progress", OPT_OPTIONAL, "PERIOD", \
 			"print a line about the current state every PERIOD (10s)", parse_progress, \

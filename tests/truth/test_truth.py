@@ -88,7 +88,7 @@ def setuid(tmp_path, workload):
     return program
 
 
-@pytest.mark.parametrize("job, low, high", [("forks", 300, 330), ("forks-huge", 395, 420), ("forks-rewrite", 295, 320)])
+@pytest.mark.parametrize("job, low, high", [("forks", 300, 330), ("forks-huge", 395, 440), ("forks-rewrite", 295, 320)])
 def test_forks_into_whose_memory_nobody_may_look(run, setuid, job, low, high):
     """Neither the shared pages nor the fork are visible: only the names of the processes show
     it."""
@@ -111,7 +111,7 @@ def test_children_that_write_what_they_share_copy_nothing(run, workload):
     assert combined["high_bytes"] >= 200 * MB
 
 
-@pytest.mark.parametrize("job, low, high", [("forks", 300, 330), ("forks-huge", 395, 420), ("forks-rewrite", 295, 320)])
+@pytest.mark.parametrize("job, low, high", [("forks", 300, 330), ("forks-huge", 395, 440), ("forks-rewrite", 295, 320)])
 def test_what_others_take_is_not_the_jobs(run, workload, job, low, high):
     """The kernel counts huge pages for the whole machine; here another program allocates them all
     the time."""
@@ -172,7 +172,7 @@ def test_children_that_fill_huge_pages_are_caught(run, workload):
     summary = run(workload, "forks-huge")
     check_all(summary)
     assert summary["ram"]["combined"]["high_bytes"] >= 400 * MB
-    holds(summary["ram"]["combined"], 395, 420, is_tight=False)
+    holds(summary["ram"]["combined"], 395, 440, is_tight=False)
 
 
 @pytest.mark.parametrize("children", [1, 8])
