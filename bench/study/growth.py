@@ -11,8 +11,8 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
 
-import measure as measure_one  # noqa: E402
 from cpu_share import shares_of  # noqa: E402
+from measure import ended_with_us  # noqa: E402
 
 COLUMNS = ["axis", "hz", "processes", "hiwater_share", "floor_share"]
 RATES = (1, 10, 100, 1000)
@@ -30,7 +30,7 @@ def share_of(hiwater, folder, hz, n):
     process = subprocess.Popen([hiwater, "run", "-i", f"{1000 / hz:g}ms", "--summary", "none", "-o", folder / "growth.hiw", "--",
                                 folder / "floor", "crowd", str(n), str(SETTLE_S + SPAN_S + 2)], stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, env={**os.environ, "HIWATER_DIR": str(folder / "history")}, start_new_session=True)
-    with measure_one.ended_with_us(process):
+    with ended_with_us(process):
         time.sleep(SETTLE_S)
         [share] = shares_of({"own": process.pid}, 1, SPAN_S)["own"]
         process.wait()

@@ -111,7 +111,7 @@ def end(process):
 
 @contextlib.contextmanager
 def ended_with_us(process):
-    """An interrupt of the study, which is in another process group, is the end of the process, too."""
+    """What ends the measurement, such as an interrupt of the study, which is in another process group, ends the process, too."""
     try:
         yield
     except BaseException:
@@ -136,10 +136,8 @@ def wait(process, watch, roots):
     while process.poll() is None:
         watch.look([pid for root in roots() for pid in subtree(root)])
         if memory_left() < MEMORY_LEAST:
-            end(process)
             raise Failed(f"ended: less than {MEMORY_LEAST:.0%} of the machine's memory was left")
         if time.monotonic() - began > LONGEST_S:
-            end(process)
             raise Failed(f"ended: it took longer than {LONGEST_S} s")
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(LOOK_S)

@@ -67,18 +67,14 @@ def _file(value: Any) -> list[str]:
 
 
 def file_pattern(given: str) -> str:
-    """The name, absolute as by absolute(): %r and the like stand for something in what was given alone, and "DIR/" is a folder."""
-    path = os.path.normpath(os.path.join(absolute(os.curdir).replace("%", "%%"), given))
-    return path + "/" if given.endswith("/") else path
-
-
-def absolute(path: str) -> str:
-    """The path, absolute, because the program may change its working directory; as it is if that
-    folder was removed."""
+    """The name, absolute, because the program may change its working directory; as it is if that folder was removed. %r and the like
+    stand for something in what was given alone, and "DIR/" is a folder."""
     try:
-        return os.path.abspath(path)
+        here = os.getcwd().replace("%", "%%")
     except OSError:
-        return path
+        return given
+    path = os.path.normpath(os.path.join(here, given))
+    return path + "/" if given.endswith("/") else path
 
 
 def _span(value: Any) -> list[str]:

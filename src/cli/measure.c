@@ -203,20 +203,28 @@ int parse_request(const char *value, void *dest, struct err *err)
 
 /* ---- before the job -------------------------------------------------------------------------- */
 
+/* A name that means nothing is a mistake, not something that hiwater lacks: said before anything starts. */
+static int expand(const char *pattern, const char *option, char **ret)
+{
+	struct hiw_err err = { "" };
+	int r = hwi_expand(pattern, ret, &err);
+
+	if (r < 0)
+		complain("%s %s", option, err.text);
+	return r;
+}
+
 /* Expands the rank and the like in *name; the new text is never freed. */
 static int prepare_file(const struct measure *m, const char **name, int *fd, int *error, const char *option)
 {
-	struct hiw_err err = { "" };
 	char *expanded;
 	int r;
 
 	if (!*name)
 		return 0;
-	r = hwi_expand(*name, &expanded, &err);
-	if (r < 0) {
-		complain("%s %s", option, err.text);
+	r = expand(*name, option, &expanded);
+	if (r < 0)
 		return r;
-	}
 	*name = expanded;
 	r = file_check(expanded);
 	*fd = r == 0 ? file_open_inherited(expanded) : -1;
@@ -230,18 +238,6 @@ static int prepare_file(const struct measure *m, const char **name, int *fd, int
 	if (r < 0)
 		complain("%s %s: %s; give a file in an existing, writable folder",
 			option, *name, strerror(-r));
-	return r;
-}
-
-/* Before anything starts: a wrong name is a mistake, not something that hiwater lacks. */
-static int check_output(const char *pattern)
-{
-	struct hiw_err err = { "" };
-	autofree char *expanded = NULL;
-	int r = pattern ? hwi_expand(pattern, &expanded, &err) : 0;
-
-	if (r < 0)
-		complain("-o %s", err.text);
 	return r;
 }
 
@@ -291,6 +287,7 @@ static void warn_of_name(const struct measure *m)
 
 int measure_prepare(struct measure *m)
 {
+	autofree char *output = NULL; /* the recorder expands it again */
 	int r;
 
 	m->quiet = environment_flag("HIWATER_QUIET");
@@ -307,7 +304,7 @@ int measure_prepare(struct measure *m)
 		complain("--on-alert needs an alert; give one with --alert, such as --alert default");
 		return -EINVAL;
 	}
-	r = check_output(m->recorder.output);
+	r = m->recorder.output ? expand(m->recorder.output, "-o", &output) : 0;
 	if (r == 0)
 		r = prepare_file(m, &m->json_file, &m->json_fd, &m->json_error, "--json");
 	if (r == 0)

@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from conftest import MB, scored_as_root, tight, unprivileged
+from conftest import MB, better_be, scored_as_root, tight, unprivileged
 
 CGROUPS = ["--cgroup=none", "--cgroup=auto"]
 
@@ -32,8 +32,10 @@ def between(value, low_mb, high_mb):
 
 
 def holds(figure, low_mb, high_mb, is_tight=True):
-    """The figure is right, and so are its bounds."""
-    between(figure["peak_bytes"], low_mb, high_mb)
+    """The figure is right, and so are its bounds. An estimate may be a tenth above in some tries."""
+    peak = figure["peak_bytes"]
+    between(peak, low_mb, high_mb if figure["method"] == "exact" else 1.1 * high_mb)
+    better_be(peak <= high_mb * MB, f"estimate {peak / MB:.1f} MB, at most {high_mb} wanted: {figure}")
     assert figure["low_bytes"] <= high_mb * MB
     assert figure["high_bytes"] >= low_mb * MB
     if is_tight and figure["gap_s"] < 0.2:  # memory that went unseen may have existed all at once
@@ -88,7 +90,7 @@ def setuid(tmp_path, workload):
     return program
 
 
-@pytest.mark.parametrize("job, low, high", [("forks", 300, 330), ("forks-huge", 395, 440), ("forks-rewrite", 295, 320)])
+@pytest.mark.parametrize("job, low, high", [("forks", 300, 330), ("forks-huge", 395, 420), ("forks-rewrite", 295, 320)])
 def test_forks_into_whose_memory_nobody_may_look(run, setuid, job, low, high):
     """Neither the shared pages nor the fork are visible: only the names of the processes show
     it."""
@@ -111,7 +113,7 @@ def test_children_that_write_what_they_share_copy_nothing(run, workload):
     assert combined["high_bytes"] >= 200 * MB
 
 
-@pytest.mark.parametrize("job, low, high", [("forks", 300, 330), ("forks-huge", 395, 440), ("forks-rewrite", 295, 320)])
+@pytest.mark.parametrize("job, low, high", [("forks", 300, 330), ("forks-huge", 395, 420), ("forks-rewrite", 295, 320)])
 def test_what_others_take_is_not_the_jobs(run, workload, job, low, high):
     """The kernel counts huge pages for the whole machine; here another program allocates them all
     the time."""
@@ -172,7 +174,7 @@ def test_children_that_fill_huge_pages_are_caught(run, workload):
     summary = run(workload, "forks-huge")
     check_all(summary)
     assert summary["ram"]["combined"]["high_bytes"] >= 400 * MB
-    holds(summary["ram"]["combined"], 395, 440, is_tight=False)
+    holds(summary["ram"]["combined"], 395, 420, is_tight=False)
 
 
 @pytest.mark.parametrize("children", [1, 8])

@@ -42,31 +42,32 @@ static bool put_letter(struct buf *out, char letter, const struct scheduler *s)
 	switch (letter) {
 	case 'r':
 		put_number(out, s->rank);
-		return true;
+		break;
 	case 't':
 		put_number(out, s->local_rank);
-		return true;
+		break;
 	case 'N':
 		put_node(out, s);
-		return true;
+		break;
 	case 'j':
 		put_id(out, s->id);
-		return true;
+		break;
 	case 's':
 		put_id(out, s->step_id);
-		return true;
+		break;
 	case 'a':
 		put_number(out, s->array_task);
-		return true;
+		break;
 	case 'R':
 		put_number(out, s->restart);
-		return true;
+		break;
 	case '%':
 		(void) buf_str(out, "%");
-		return true;
+		break;
 	default:
 		return false;
 	}
+	return true;
 }
 
 static int take(struct buf *text, char **ret)

@@ -326,11 +326,16 @@ static void idle_members_are_read_rarely(void **state)
 
 static const unsigned often = PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_ROTATE;
 
-static int64_t read_again(struct bench *b, enum metric metric, uint32_t id)
+static int64_t read_of(struct bench *b, unsigned group_mask, enum metric metric, uint32_t id)
 {
 	framebuf_clear(&b->out);
-	assert_int_equal(processes_read(b->p, often, &b->out), 0);
+	assert_int_equal(processes_read(b->p, group_mask, &b->out), 0);
 	return value_in(&b->out, metric, id);
+}
+
+static int64_t read_again(struct bench *b, enum metric metric, uint32_t id)
+{
+	return read_of(b, often, metric, id);
 }
 
 /* A page that it maps and releases changes its faults alone: neither its size nor, most probably, its CPU time in hundredths. */
@@ -397,13 +402,6 @@ static void stat_of_what_slept_is_not_read(void **state)
 	assert_true(is_stat_read(0, 0, 1)); /* this kernel does not count */
 }
 
-static int64_t value_of(struct bench *b, unsigned group_mask, enum metric metric)
-{
-	framebuf_clear(&b->out);
-	assert_int_equal(processes_read(b->p, group_mask, &b->out), 0);
-	return value_in(&b->out, metric, 1);
-}
-
 /* Other processes and the kernel may change its size. */
 static void memory_of_what_slept_is_read_without_the_flag_alone(void **state)
 {
@@ -419,8 +417,8 @@ static void memory_of_what_slept_is_read_without_the_flag_alone(void **state)
 	for (int i = 0; i < 12; i++)
 		(void) read_again(&b, M_PROC_RSS, 1);
 	temp_tree_put(&t, "proc/70/statm", "1000 200 50 1 0 90 0\n");
-	assert_int_equal(value_of(&b, often | PROCESSES_REST, M_PROC_RSS), 100 * (int64_t) sysconf(_SC_PAGESIZE));
-	assert_int_equal(value_of(&b, often, M_PROC_RSS), 200 * (int64_t) sysconf(_SC_PAGESIZE));
+	assert_int_equal(read_of(&b, often | PROCESSES_REST, M_PROC_RSS, 1), 100 * (int64_t) sysconf(_SC_PAGESIZE));
+	assert_int_equal(read_again(&b, M_PROC_RSS, 1), 200 * (int64_t) sysconf(_SC_PAGESIZE));
 	bench_end(&b);
 	temp_tree_done(&t);
 }
