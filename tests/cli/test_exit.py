@@ -86,7 +86,7 @@ def test_script_without_interpreter_line(tool):
 
 
 @pytest.mark.parametrize("args", [["--no-such-option", "true"], ["-i", "0", "true"], [], ["--repeat", "x", "true"],
-                                  ["-o", ".", "true"], ["-o", "x/", "true"], ["-n", "x" * 1001, "true"],
+                                  ["-o", ".", "true"], ["-o", "x%x/", "true"], ["-n", "x" * 1001, "true"],
                                   ["--strict", "-o", "/no/such/folder/x.hiw", "true"], ["--strict", "--json", "/no/such/folder/x", "true"],
                                   ["--json", "-", "true"], ["--summary-file", "/", "true"], ["--units", "mb", "true"],
                                   ["-o", "x.hiw", "--no-record", "true"], ["-o", "x.hiw", "--repeat", "2", "true"],
