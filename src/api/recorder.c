@@ -78,6 +78,20 @@ static void set_people_facts(const struct hiw_recorder *r, struct facts *f)
 	(void) job_set_text(&f->version, HIW_VERSION);
 }
 
+static void set_rank_facts(const struct scheduler *s, struct facts *f)
+{
+	(void) job_set_text(&f->step, s->step_id);
+	(void) job_set_text(&f->node, s->node);
+	(void) job_set_text(&f->cluster, s->cluster);
+	f->rank = s->rank;
+	f->ranks = s->ranks;
+	f->local_rank = s->local_rank;
+	f->nodes = s->nodes;
+	f->node_rank = s->node_rank;
+	f->array_task = s->array_task;
+	f->restart = s->restart;
+}
+
 static void set_facts(struct hiw_recorder *r)
 {
 	struct facts *f = job_facts(sampler_job(r->sampler));
@@ -100,9 +114,7 @@ static void set_facts(struct hiw_recorder *r)
 	(void) job_set_text(&f->scheduler_job, s->job);
 	if (*s->node)
 		(void) job_set_text(&f->host, s->node);
-	f->rank = s->rank;
-	f->ranks = s->ranks;
-	f->nodes = s->nodes;
+	set_rank_facts(s, f);
 	f->request_bytes = requested(o->request_bytes, s->request_bytes);
 	f->request_cpus = requested(o->request_cpus, s->request_cpus);
 	f->request_time_ns = requested(o->request_time_ns, s->request_time_ns);

@@ -135,14 +135,17 @@ static void read_slurm(const struct environment *env, struct scheduler *s)
 {
 	const char *job = text_of(env, "SLURM_JOB_ID"), *step = step_of(env);
 	const char *array = text_of(env, "SLURM_ARRAY_JOB_ID");
-	const char *task = text_of(env, "SLURM_ARRAY_TASK_ID"), *node = text_of(env, "SLURMD_NODENAME");
+	const char *task = text_of(env, "SLURM_ARRAY_TASK_ID"), *node = text_of(env, "SLURMD_NODENAME"),
+		   *cluster = text_of(env, "SLURM_CLUSTER_NAME");
 
 	(void) snprintf(s->job, sizeof(s->job), "%s%s%s%s%s", array && task ? array : job,
 		array && task ? "_" : "", array && task ? task : "", step ? "." : "", step ? step : "");
 	(void) snprintf(s->step_id, sizeof(s->step_id), "%s", step ? step : "batch");
 	(void) snprintf(s->node, sizeof(s->node), "%s", node ? node : "");
+	(void) snprintf(s->cluster, sizeof(s->cluster), "%s", cluster ? cluster : "");
 	s->step = step != NULL;
 	s->nodes = number_of(env, "SLURM_NNODES");
+	s->node_rank = number_of(env, "SLURM_NODEID");
 	s->request_bytes = slurm_memory(env);
 	s->request_cpus = slurm_cpus(env, s->step);
 	s->request_time_ns = slurm_time(env);

@@ -17,7 +17,8 @@ struct scheduler {
 	char id[96];               /* the job without its step, as the scheduler numbers it; "": unknown */
 	char step_id[32];          /* of Slurm: a number, or "batch"; "": none */
 	char node[128];            /* the scheduler's name of this node; "": unknown */
-	struct maybe rank, ranks, local_rank, nodes;
+	char cluster[64];          /* the scheduler's name of the cluster; "": unknown */
+	struct maybe rank, ranks, local_rank, nodes, node_rank;
 	struct maybe array_task, restart; /* restart: how often the job began before */
 	struct maybe request_bytes, request_cpus, request_time_ns, request_gpus;
 	bool step;                 /* inside a Slurm step; false in a batch script, whose steps are
