@@ -90,6 +90,12 @@ bool hwi_filter_picks(const struct hwi_filter *filter,
 
 /* ---- runs and the history -------------------------------------------------------------------- */
 
+/* Merges the recordings at paths, files or folders with those of one job's ranks, into the new file output. Returns 0 or -errno with text. */
+int hwi_merge(const char *const *paths, size_t n, const char *output, struct hiw_err *err);
+
+/* True if the run is a job of several ranks of which something is missing: a rank, the end of one, a file that cannot be read. */
+bool hwi_run_lacks_parts(const struct hiw_run *run);
+
 /* Copies the recording into one file without a journal. Returns 0 or -errno with text. */
 int hwi_run_copy(struct hiw_run *run, const char *path, struct hiw_err *err);
 

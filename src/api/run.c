@@ -16,6 +16,7 @@
 #include "findings/findings.h"
 #include "findings/incident.h"
 #include "record/history/history.h"
+#include "record/merge/merge.h"
 #include "rules/check_result.h"
 #include "sink/export/exporter.h"
 #include "sink/sink.h"
@@ -57,7 +58,7 @@ int run_request_of(const char *path, void (*see)(void *ctx, const struct facts *
 	struct request_run *ret, struct err *err)
 {
 	struct replay *replay = NULL;
-	int r = replay_open(path, &replay, err);
+	int r = merge_open(path, &replay, err);
 
 	if (r == 0)
 		r = request_of(replay, path, see, ctx, ret, err);
@@ -141,6 +142,12 @@ static bool is_of_another_host(const struct facts *f)
 	return f->host && *f->host && gethostname(host, sizeof(host) - 1) == 0 && strcmp(host, f->host) != 0;
 }
 
+/* A merged job has no recorder of its own. */
+static bool is_running_in_parts(const struct job *job)
+{
+	return job_parts(job) && parts_are_running(job_parts(job));
+}
+
 /* A progress line needs no findings. */
 int run_summarise(struct hiw_run *run, bool with_findings)
 {
@@ -156,7 +163,7 @@ int run_summarise(struct hiw_run *run, bool with_findings)
 		return r;
 	run->made = true;
 	run->summary.lost = run->replay && !run->summary.complete && !replay_growing(run->replay) &&
-			    !job_facts_const(run->job)->recording_stopped;
+			    !job_facts_const(run->job)->recording_stopped && !is_running_in_parts(run->job);
 	run->summary.elsewhere = run->summary.lost && is_of_another_host(job_facts_const(run->job));
 	if (!with_findings)
 		return 0;
@@ -193,7 +200,7 @@ int hiw_run_open(const char *path, struct hiw_run **ret, struct hiw_err *ret_err
 {
 	struct hiw_run *run = calloc(1, sizeof(*run));
 	struct err err = { "" };
-	int r = run ? replay_open(path, &run->replay, &err) : -ENOMEM;
+	int r = run ? merge_open(path, &run->replay, &err) : -ENOMEM;
 
 	if (r == 0)
 		r = replay_job(run->replay, &run->job, &err);
@@ -250,6 +257,20 @@ void hiw_run_close(struct hiw_run *run)
 		job_free(run->job);
 	replay_close(run->replay);
 	free(run);
+}
+
+int hwi_merge(const char *const *paths, size_t n, const char *output, struct hiw_err *ret_err)
+{
+	struct err err = { "" };
+
+	return api_err(ret_err, &err, merge_recordings(paths, n, output, &err));
+}
+
+bool hwi_run_lacks_parts(const struct hiw_run *run)
+{
+	const struct parts *parts = job_parts(run->job);
+
+	return parts && !parts_are_complete(parts);
 }
 
 int hwi_run_copy(struct hiw_run *run, const char *path, struct hiw_err *ret_err)

@@ -23,16 +23,17 @@ enum {
 /* For --help and the man pages of the commands with a RUN operand (src/record/history/history.c
  * resolves it). */
 #define WHAT_A_RUN_IS \
-	"A RUN is a run number (hiwater runs lists them), last, last-1 and so on, a name (its latest run; " \
+	"A RUN is a run number (hiwater runs lists them), last, last-1 and so on, a name (its latest " \
+	"run; " \
 	"name:NAME where NAME alone would be read as something else), the path of a recording, or " \
-	"slurm:JOB."
+	"slurm:JOB; a job of several ranks may also be the folder of their recordings."
 
 extern const struct command command_run, command_attach, command_top, command_runs, command_show,
 	command_check, command_compare, command_request, command_export, command_report, command_mark,
-	command_doctor, command_gpus, command_generate;
+	command_merge, command_doctor, command_gpus, command_generate;
 
 /* The command table, filled by main(): hiwater itself, then its commands. */
-extern struct command cli_commands[15];
+extern struct command cli_commands[16];
 extern const size_t cli_command_count;
 
 /* Writes "hiwater: TEXT\n" to stderr, in one write if it is short, with control characters masked;

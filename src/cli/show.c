@@ -13,8 +13,12 @@
 
 #define SHOW_CHOICES "full|line"
 
+enum {
+	EXIT_LACKS = 3 /* --strict */
+};
+
 static struct {
-	bool json, why, plain, markdown;
+	bool json, why, plain, markdown, strict;
 	enum summary_kind summary;
 	enum hiw_units units;
 	const char *copy;
@@ -69,6 +73,8 @@ static int show_run(const char *name)
 		r = fail(r, &err);
 	else if (!arg_show.copy)
 		r = print_run(run);
+	if (r == 0 && arg_show.strict && hwi_run_lacks_parts(run))
+		r = EXIT_LACKS;
 	hiw_run_close(run);
 	return r;
 }
@@ -96,6 +102,8 @@ static const struct opt opts[] = {
 		&arg_show.units },
 	{ 0, "plain", OPT_NONE, NULL, "one fact per line, for screen readers (also: ACCESSIBLE=1)", opt_flag,
 		&arg_show.plain },
+	{ 0, "strict", OPT_NONE, NULL, "exit with 3 if something of a job of several ranks is missing", opt_flag,
+		&arg_show.strict },
 	{ 0, "copy", OPT_FILE, "FILE",
 		"print nothing; copy the recording, which may still grow, into one file", opt_text,
 		(void *) &arg_show.copy },
@@ -105,8 +113,10 @@ static const struct opt opts[] = {
 static const char *const prose[] = {
 	"Prints the summary of RUN on stdout. The summary of a run that is still running, or whose recorder "
 	"was killed, covers it up to its last recorded second.",
+	"RUN may be a job of several ranks: a folder with their recordings, slurm:JOB, or a merged recording. What is missing "
+	"of it is listed.",
 	"The exit status is 0, 1 if there is no such run or it cannot be read, 2 for an invalid command "
-	"line.",
+	"line, 3 with --strict if a rank, the end of one, or a recording of the job is missing.",
 	NULL,
 };
 

@@ -152,6 +152,13 @@ static const char *unseen(const struct summary *s)
 		return "the tasks that srun started were not measured";
 	if (client_find(s).name)
 		return "a client of a daemon ran for most of the time, and its work was not measured";
+	if (s->job && job_parts(s->job)) {
+		const struct parts *p = job_parts(s->job);
+
+		return !parts_are_complete(p) ? "some of the job's ranks were not measured"
+		       : p->n_nodes > 1       ? "the job ran on several nodes; what each used is above"
+					      : NULL;
+	}
 	if (s->facts->ranks.known && s->facts->ranks.value > 1)
 		return "only one of several ranks was measured";
 	return NULL;

@@ -50,6 +50,17 @@ struct job *job_new(const struct job_config *config)
 	return job;
 }
 
+const struct parts *job_parts(const struct job *job)
+{
+	return job->parts;
+}
+
+void job_take_parts(struct job *job, struct parts *parts)
+{
+	parts_free(job->parts);
+	job->parts = parts;
+}
+
 void job_free(struct job *job)
 {
 	if (!job)
@@ -58,6 +69,7 @@ void job_free(struct job *job)
 		member_free(job->members[i]);
 	events_done(job);
 	timelines_done(job);
+	parts_free(job->parts);
 #define F_INT(name)
 #define F_TEXT(name)            free(job->facts.name);
 #define F(kind, name, sentence) F_##kind(name)

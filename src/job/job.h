@@ -20,6 +20,7 @@
 #include "model/frame.h"
 #include "job/timeline.h"
 #include "job/minima.h"
+#include "job/parts.h"
 
 /* The accumulator of one metric of one entity over the whole run. It is stored completely, so
  * that a restored job can continue. Sums are doubles because bytes times nanoseconds overflow 64
@@ -190,6 +191,10 @@ int job_set_text(char **field, const char *text);
 /* The exit code of the main process as in a shell: its exit status, 128 + signal, or 124 if a
  * limit ended it. */
 struct maybe job_exit_code(const struct facts *facts);
+
+/* The parts of a merged job of several ranks; NULL: the job was recorded as a whole. _take_ takes them over. */
+const struct parts *job_parts(const struct job *job);
+void job_take_parts(struct job *job, struct parts *parts);
 
 /* Applies a frame. Returns 0, or -ENOMEM after applying as much as possible. */
 int job_apply(struct job *job, const struct frame *frame);

@@ -172,6 +172,7 @@ struct growth {
 struct job {
 	struct job_config config;
 	struct facts facts;
+	struct parts *parts;   /* NULL: recorded as a whole */
 	uint64_t now_ns, seq, memory_seq, memory_ns;
 	/* bursts happened later: in the next total, in the last; UINT64_MAX: none */
 	uint64_t burst_since_ns, proven_since_ns;

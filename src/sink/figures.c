@@ -86,6 +86,8 @@ void figure_headline(const struct facts *f, struct buf *out)
 
 	if (has_name && figure_is_block(f, out))
 		return;
+	if (f->part && strcmp(f->part, "job") == 0 && f->scheduler_job && *f->scheduler_job)
+		buf_printf(out, "%s %s  ", f->scheduler ? f->scheduler : "job", f->scheduler_job);
 	if (has_name)
 		buf_printf(out, "%s: ", f->name);
 	buf_str(out, f->command ? f->command : "");

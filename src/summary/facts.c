@@ -709,7 +709,13 @@ static void sampling(struct maker *m)
 	used(m, "hiwater itself used ", "hiwater itself used", f->own_cpu_ns, f->own_rss_bytes);
 	used(m, "of" NB "which the GPU" NB "helper ", "of which the GPU helper used", f->gpu_helper_cpu_ns,
 		f->gpu_helper_rss_bytes);
-	if (m->list->n == first) /* the row is always there */
+	if (m->list->n == first && m->s->job && job_parts(m->s->job)) {
+		const struct parts *p = job_parts(m->s->job);
+
+		(void) add(m,
+			FACT(FACTS_SAMPLING, FACT_SAMPLING, "", "sampling", FACT_COUNT, known((int64_t) p->n),
+				.after = p->n == 1 ? "recording" : "recordings", .words = " merged"));
+	} else if (m->list->n == first) /* the row is always there */
 		(void) add(m,
 			FACT(FACTS_SAMPLING, FACT_SAMPLING, "", NULL, FACT_WORDS, UNKNOWN,
 				.words = "unknown"));

@@ -2,6 +2,8 @@
  *
  * The figures of RAM and the methods by which they were obtained (docs/memory.md has the rules).
  */
+#include <string.h>
+
 #include "summary/summary_internal.h"
 
 /* A sum of 0 with a peak above 0: no sample found that memory. */
@@ -247,9 +249,37 @@ static void forget_mean(const struct facts *f, struct ram_figure *figure)
 		figure->mean = UNKNOWN;
 }
 
+/* A merged job: its figures were added up from those of its parts, which have their methods. */
+static void merged_figure(const struct job *job, struct ram_figure *figure)
+{
+	const struct facts *f = job_facts_const(job);
+	const struct parts *p = job_parts(job);
+	bool has_union = true, exact = true;
+
+	for (size_t i = 0; i < p->n_nodes; i++) {
+		has_union = has_union && p->node[i].has_union.value == 1;
+		exact = exact && p->node[i].ram_method && strcmp(p->node[i].ram_method, "exact") == 0;
+	}
+	if (!f->ram_peak_bytes.known)
+		return;
+	figure->low = f->ram_low_bytes;
+	figure->peak = f->ram_peak_bytes;
+	figure->high = f->ram_high_bytes;
+	figure->method = !f->ram_high_bytes.known                                     ? METHOD_SAMPLED
+			 : exact && f->ram_low_bytes.value == f->ram_high_bytes.value ? METHOD_EXACT
+										      : METHOD_BOUNDED;
+	figure->source = has_union ? "ranks of each node together" : "sums over ranks";
+	ram_figure_time(figure, job_acc(job, M_JOB_RAM, 0));
+}
+
 void summary_ram(const struct job *job, struct summary *summary)
 {
 	const struct facts *f = job_facts_const(job);
+
+	if (job_parts(job)) {
+		merged_figure(job, &summary->combined);
+		return;
+	}
 	const bool one = f->processes_seen.known && f->processes_seen.value == 1 && !had_unsampled(job);
 
 	summary_main(job, &summary->main);

@@ -345,6 +345,13 @@ static int put_all(struct putting *p)
 		code = each(p, &tables[i]);
 	if (code == 0)
 		code = job_set_text(&job_facts(p->job)->recording, p->r->path);
+	if (code == 0) {
+		struct parts *parts;
+
+		code = reader_parts(p->r, &parts);
+		if (parts)
+			job_take_parts(p->job, parts);
+	}
 	/* The job's clock is the time at which the recording ends. */
 	if (code == 0 && reader_meta_int(p->r, "last_ns", &last_ns) && last_ns > 0) {
 		last.time_ns = (uint64_t) last_ns;

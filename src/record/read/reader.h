@@ -45,6 +45,10 @@ bool reader_has_table(struct replay *r, const char *name);
 /* NULL if the statement cannot be prepared: a table or column in it does not exist. */
 sqlite3_stmt *reader_prepare(struct replay *r, const char *sql);
 
+/* The parts of a merged recording, the caller's; NULL: it is not a merged one. Returns 0 or -ENOMEM. */
+struct parts;
+int reader_parts(struct replay *r, struct parts **ret);
+
 /* Selects all columns of schema_columns from entity's table in the order of time, with the
  * clause where after FROM. Missing columns read as NULL. Returns NULL if there is no such table. */
 sqlite3_stmt *reader_rows(struct replay *r, enum entity entity, bool recent, const char *where);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -16,6 +17,7 @@ enum {
 	MOST_ROUNDS = 1000,
 	KEPT_MOST = 8 << 20,  /* bytes of frames for the end of a pause; later ones are dropped */
 };
+static const uint64_t clock_every_ns = UINT64_C(60000000000);
 static const uint64_t thin_ns = 6000000; /* time of a round: with its commit it takes less than 10 ms */
 
 static int write_row(void *ctx, enum entity entity, bool recent, const struct row *row)
@@ -339,6 +341,27 @@ static int apply_frame(struct writer *w, const struct frame *frame)
 	return r;
 }
 
+/* The wall clock and the recording's, each minute and at the end: the clocks of a job's nodes are compared by them. */
+static int write_clocks(struct writer *w, const struct wire_totals *totals)
+{
+	const struct maybe start = totals->facts.started_boot_ns;
+	struct timespec wall;
+	sqlite3_stmt *st;
+
+	if (!start.known || (w->last_ns < w->next_clock_ns && !w->finishing) ||
+		clock_gettime(CLOCK_REALTIME, &wall) < 0)
+		return 0;
+	const int64_t t = (int64_t) clock_boot_ns() - start.value;
+
+	st = store_cached(w->store, "INSERT OR REPLACE INTO clock VALUES(?,?)");
+	if (!st)
+		return store_step(w->store, NULL);
+	w->next_clock_ns = w->last_ns + clock_every_ns;
+	store_bind_time(st, 1, t > 0 ? (uint64_t) t : 0);
+	(void) sqlite3_bind_int64(st, 2, (int64_t) wall.tv_sec * 1000000000 + wall.tv_nsec);
+	return store_step(w->store, st);
+}
+
 static int write_totals(struct writer *w, const struct wire_totals *totals)
 {
 	const uint64_t before = aggregate_windows(w->aggregate);
@@ -352,6 +375,8 @@ static int write_totals(struct writer *w, const struct wire_totals *totals)
 		r = begin_again(w, &gap_ns);
 	if (r == 0)
 		r = store_totals(w->store, totals);
+	if (r == 0)
+		r = write_clocks(w, totals);
 	w->paused = was_paused && r < 0;
 	aggregate_settle(w->aggregate);
 	count_windows(w, before);

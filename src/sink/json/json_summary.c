@@ -601,6 +601,7 @@ static int json_write(const struct summary *s, const struct sink_options *o, str
 	json_init(&j, out, compact);
 	json_object(&j);
 	identity(&j, s);
+	json_job(&j, s);
 	exit_and_time(&j, s);
 	ram(&j, s);
 	rest_of_use(&j, s);

@@ -17,6 +17,9 @@ void json_request(struct json *j, const struct request *r);
 /* json_gpu.c: null, or the object of the GPUs. */
 void json_gpu(struct json *j, const struct summary *s);
 
+/* json_job.c: the key "job" of a job of several ranks; nothing for any other. */
+void json_job(struct json *j, const struct summary *s);
+
 enum {
 	JSON_PROCESSES = 100
 }; /* processes.list has no more; a note has the number of the others */

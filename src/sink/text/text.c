@@ -20,10 +20,15 @@ static void header_right(const struct text *t, struct buf *out)
 	char date[UNITS_LEN];
 	uint64_t number;
 
-	if (t->f->started_wall_ns.known && t->o->width >= 60)
+	if (t->f->started_wall_ns.known && t->o->width >= (t->lines.n > 0 ? 110 : 60))
 		buf_printf(out, " %.16s ", units_date((uint64_t) t->f->started_wall_ns.value, date));
 	if (figure_run(t->f, t->o, &number))
 		buf_printf(out, " run %llu ", (unsigned long long) number);
+	if (t->lines.n > 0 && t->o->width >= 60) {
+		buf_str(out, " ");
+		job_size_words(t->s, out);
+		buf_str(out, " ");
+	}
 }
 
 static void header(struct text *t)
@@ -142,9 +147,37 @@ static void rows_of(struct text *t, enum fact_group first, enum fact_group last)
 		layout_end(&t->l);
 }
 
+/* What was found of the job, its GPUs together, its nodes, its ranks. */
+static void job_lines(struct text *t)
+{
+	for (size_t i = 0; i < t->lines.n; i++) {
+		const struct job_line *line = &t->lines.line[i];
+		struct buf label = BUF_INIT(256);
+
+		text_clean(line->label, t->o->utf8, &label);
+		layout_row(&t->l, line->is_problem ? TONE_WARN : TONE_LABEL, label.data, TEXT_INDENT);
+		for (size_t k = 0; k < line->n; k++) {
+			struct buf clean = BUF_INIT(1 << 16);
+
+			text_clean(line->part[k], t->o->utf8, &clean);
+			layout_part(&t->l, "%s", clean.data);
+			buf_done(&clean);
+		}
+		layout_end(&t->l);
+		buf_done(&label);
+	}
+}
+
+/* Of a job of several ranks the GPUs are one line, and one for each node. */
 static void used(struct text *t)
 {
-	rows_of(t, FACTS_RESULT, FACTS_ENERGY);
+	if (t->lines.n > 0) {
+		rows_of(t, FACTS_RESULT, FACTS_LARGEST);
+		rows_of(t, FACTS_CPU, FACTS_ENERGY);
+		job_lines(t);
+	} else {
+		rows_of(t, FACTS_RESULT, FACTS_ENERGY);
+	}
 }
 
 static void sampling(struct text *t)
@@ -175,15 +208,21 @@ static void (*const rows[])(struct text *t) = {
 int text_sink(const struct summary *s, const struct sink_options *o, struct buf *out)
 {
 	struct text t = { .s = s, .f = s->facts, .o = o };
-	const int r = facts_make(s, &t.facts);
+	int r = facts_make(s, &t.facts);
 
-	if (r < 0)
+	if (r == 0)
+		r = job_lines_make(s, o, &t.lines);
+	if (r < 0) {
+		facts_done(&t.facts);
+		job_lines_done(&t.lines);
 		return r;
+	}
 	layout_init(&t.l, out, o);
 	if (o->plain)
 		text_plain(&t);
 	for (size_t i = 0; !o->plain && i < sizeof(rows) / sizeof(*rows); i++)
 		rows[i](&t);
 	facts_done(&t.facts);
+	job_lines_done(&t.lines);
 	return out->error;
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "sink/figures.h"
+#include "sink/job_lines.h"
 #include "sink/text/layout.h"
 
 enum {
@@ -22,6 +23,7 @@ struct text {
 	const struct facts *f;
 	const struct sink_options *o;
 	struct fact_list facts;
+	struct job_lines lines;
 	struct layout l;
 };
 

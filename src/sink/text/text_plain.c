@@ -90,6 +90,12 @@ static void facts_of(struct text *t, enum fact_group first, enum fact_group last
 static void used(struct text *t)
 {
 	facts_of(t, FACTS_RESULT, FACTS_ENERGY);
+	for (size_t i = 0; i < t->lines.n; i++) {
+		const struct job_line *line = &t->lines.line[i];
+
+		for (size_t k = 0; k < line->n; k++)
+			fact(t, "%s%s%s", line->label, *line->label ? ": " : "", line->part[k]);
+	}
 }
 
 static void sampling(struct text *t)

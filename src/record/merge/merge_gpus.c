@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * GPUs of the parts, each UUID once: from the recordings of its node if these have it, else from that of the lowest rank that has. At most 256
+ * windows of a GPU are kept.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "record/merge/merge_internal.h"
+#include "record/read/row_read.h"
+
+/* A GPU in one part. */
+struct reference {
+	const struct merge_gpu *gpu;
+	size_t part;
+	bool is_of_node;
+	struct maybe rank;
+};
+
+static int by_uuid(const void *a, const void *b)
+{
+	const struct reference *x = a, *y = b;
+	const int c = strcmp(x->gpu->uuid, y->gpu->uuid);
+
+	if (c)
+		return c;
+	if (x->is_of_node != y->is_of_node)
+		return x->is_of_node ? -1 : 1;
+	if (x->rank.known && y->rank.known && x->rank.value != y->rank.value)
+		return x->rank.value < y->rank.value ? -1 : 1;
+	return (x->part > y->part) - (x->part < y->part);
+}
+
+/* The GPUs of all parts, in the order of UUIDs. The caller frees it. */
+static struct reference *list_gpus(const struct merge *m, size_t *ret_n)
+{
+	struct reference *list;
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->n; i++)
+		n += m->candidates[i].n_gpus;
+	list = calloc(n ? n : 1, sizeof(*list));
+	*ret_n = 0;
+	for (size_t i = 0; list && i < m->n; i++) {
+		const struct part *p = &m->parts->part[i];
+
+		for (size_t k = 0; p->counts.value == 1 && k < m->candidates[i].n_gpus; k++)
+			list[(*ret_n)++] = (struct reference) { &m->candidates[i].gpus[k], i,
+				part_is(p, "node"), p->rank };
+	}
+	if (list && *ret_n > 0)
+		qsort(list, *ret_n, sizeof(*list), by_uuid);
+	return list;
+}
+
+/* ---- one GPU of one part --------------------------------------------------------------------- */
+
+enum {
+	COLUMN_BORN = 5,
+	COLUMN_ENDED = 6
+};
+static const char *const gpu_columns[] = { "uuid", "name", "vendor", "number", "memory", "born", "ended",
+	"pci", "parent", "driver", "cuda", "unified", "is_module", "is_numa", "power_span", NULL };
+
+static struct maybe column(sqlite3_stmt *st, int at)
+{
+	struct maybe value = UNKNOWN;
+
+	value.known = reader_int(st, at, &value.value);
+	return value;
+}
+
+static int apply_birth(struct merge *m, uint32_t id, sqlite3_stmt *st)
+{
+	const struct birth birth = {
+		.entity = ENTITY_GPU,
+		.id = id,
+		.gpu = {
+			.uuid = reader_text(st, 0),
+			.name = reader_text(st, 1),
+			.vendor = reader_text(st, 2),
+			.index = column(st, 3),
+			.memory_bytes = column(st, 4),
+			.pci = reader_text(st, 7),
+			.parent = reader_text(st, 8),
+			.driver = reader_text(st, 9),
+			.cuda_index = column(st, 10),
+			.unified = column(st, 11).value != 0,
+			.is_module = column(st, 12).value != 0,
+			.is_numa = column(st, 13).value != 0,
+			.power_span_ns = column(st, 14),
+		},
+	};
+	const struct frame frame = { .source = FRAME_NVML, .n_births = 1, .births = &birth };
+
+	return job_apply(m->job, &frame);
+}
+
+static int copy_birth(struct merge *m, uint32_t id, int64_t shift_ns, sqlite3_stmt *st)
+{
+	sqlite3_stmt *to = store_cached(m->store, "INSERT INTO "
+						  "gpu(id,uuid,name,vendor,number,memory,born,ended,pci,"
+						  "parent,driver,cuda,unified,is_module,is_numa,"
+						  "power_span) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+
+	if (!to)
+		return store_step(m->store, NULL);
+	(void) sqlite3_bind_int64(to, 1, id);
+	for (int i = 0; gpu_columns[i]; i++) {
+		const struct maybe time = column(st, i);
+
+		if (i == COLUMN_BORN || i == COLUMN_ENDED)
+			store_bind_if(to, i + 2, time.known, larger(0, time.value + shift_ns));
+		else
+			(void) sqlite3_bind_value(to, i + 2, sqlite3_column_value(st, i));
+	}
+	const int r = apply_birth(m, id, st);
+
+	return r < 0 ? r : store_step(m->store, to);
+}
+
+/* The earlier windows of an earlier part of the node stay. */
+static int copy_windows(struct merge *m, struct replay *r, uint32_t from, uint32_t id, const struct part *p)
+{
+	const uint64_t width = (uint64_t) larger(p->wall_ns.value, 1) / MERGE_ROWS_GPU + 1;
+	struct row row, sum = { 0 };
+	bool any = false;
+	char where[48];
+	int code = 0;
+
+	(void) snprintf(where, sizeof(where), "WHERE id = %u", (unsigned) from);
+	sqlite3_stmt *st = reader_rows(r, ENTITY_GPU, false, where);
+
+	while (st && code == 0 && sqlite3_step(st) == SQLITE_ROW) {
+		if (!row_read(st, &r->layout, ENTITY_GPU, false, &row))
+			continue;
+		row.id = id;
+		if (any && row.t_ns / width == sum.t_ns / width) {
+			row_merge(&sum, &row, &r->layout, ENTITY_GPU);
+			continue;
+		}
+		if (any) {
+			sum.t_ns += (uint64_t) p->start_ns.value;
+			code = store_row(m->store, ENTITY_GPU, false, &sum);
+		}
+		sum = row;
+		any = true;
+	}
+	(void) sqlite3_finalize(st);
+	if (code == 0 && any) {
+		sum.t_ns += (uint64_t) p->start_ns.value;
+		code = store_row(m->store, ENTITY_GPU, false, &sum);
+	}
+	return code;
+}
+
+static int note_owner(struct merge *m, size_t part, uint32_t id)
+{
+	sqlite3_stmt *st = store_cached(m->store, "INSERT INTO part_gpu VALUES(?,?)");
+
+	if (!st)
+		return store_step(m->store, NULL);
+	(void) sqlite3_bind_int64(st, 1, (int64_t) part + 1);
+	(void) sqlite3_bind_int64(st, 2, id);
+	return store_step(m->store, st);
+}
+
+static int copy_gpu(struct merge *m, const struct reference *ref, uint32_t id, bool is_first)
+{
+	const struct candidate *c = &m->candidates[ref->part];
+	const struct part *p = &m->parts->part[ref->part];
+	struct replay *r = NULL;
+	char where[48];
+	int code = 0;
+
+	if (replay_open(m->inputs[c->input].path, &r, NULL) < 0)
+		return 0; /* merge_copy_rows has said so */
+	reader_allow(r);
+	(void) snprintf(where, sizeof(where), "WHERE id = %u", (unsigned) ref->gpu->id);
+	sqlite3_stmt *st = reader_table(r, "gpu", gpu_columns, where);
+
+	/* In an earlier merge times are those of its job. */
+	const int64_t shift = c->number > 0 ? 0 : p->start_ns.value;
+
+	if (is_first && st && sqlite3_step(st) == SQLITE_ROW)
+		code = copy_birth(m, id, shift, st);
+	(void) sqlite3_finalize(st);
+	if (code == 0)
+		code = copy_windows(m, r, ref->gpu->id, id, p);
+	if (code == 0)
+		code = note_owner(m, ref->part, id);
+	replay_close(r);
+	return code;
+}
+
+int merge_copy_gpus(struct merge *m)
+{
+	size_t n;
+	struct reference *list = list_gpus(m, &n);
+	uint32_t id = 0;
+	int r = list ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < n && r == 0; i++) {
+		const bool is_first = i == 0 || strcmp(list[i - 1].gpu->uuid, list[i].gpu->uuid) != 0;
+
+		if (is_first)
+			id++;
+		else if (!list[i].is_of_node)
+			continue; /* it has an owner */
+		r = copy_gpu(m, &list[i], id, is_first);
+	}
+	free(list);
+	return r;
+}

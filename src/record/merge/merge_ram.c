@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Adds the parts up. Time is cut into cells; in each, a node's memory is that of its union where one was measured, else the sum of its
+ * ranks, of which the largest alone is a lower bound (they may share all of it). The job's peak is the largest sum over nodes in one cell:
+ *
+ *   high      each node's largest upper bound in the cell
+ *   estimate  each node's largest value in windows that are centred there
+ *   low       what each node used throughout the cell
+ *
+ * Peaks that no window shows (the kernel's marks at an exit) are added to the estimate and the upper bound, as their times are unknown.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "record/merge/merge_internal.h"
+
+enum {
+	CELLS_MOST = 4096,
+};
+static const uint64_t cell_least_ns = UINT64_C(1000000000);
+
+static int merge_cells_new(struct merge_cells *c, uint64_t width_ns, size_t n)
+{
+	int64_t **const arrays[] = { &c->estimate, &c->low, &c->high, &c->user, &c->system, &c->read,
+		&c->written, &c->processes };
+
+	*c = (struct merge_cells) { .width_ns = width_ns, .n = n };
+	c->is_unbounded = calloc(n, sizeof(*c->is_unbounded));
+	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
+		*arrays[i] = calloc(n, sizeof(**arrays[i]));
+		if (!*arrays[i])
+			return -ENOMEM;
+	}
+	return c->is_unbounded ? 0 : -ENOMEM;
+}
+
+void merge_cells_done(struct merge_cells *c)
+{
+	free(c->estimate);
+	free(c->low);
+	free(c->high);
+	free(c->is_unbounded);
+	free(c->user);
+	free(c->system);
+	free(c->read);
+	free(c->written);
+	free(c->processes);
+	*c = (struct merge_cells) { 0 };
+}
+
+static void cells_clear(struct merge_cells *c)
+{
+	const size_t bytes = c->n * sizeof(*c->low);
+
+	memset(c->estimate, 0, bytes);
+	memset(c->low, 0, bytes);
+	memset(c->high, 0, bytes);
+	memset(c->user, 0, bytes);
+	memset(c->system, 0, bytes);
+	memset(c->read, 0, bytes);
+	memset(c->written, 0, bytes);
+	memset(c->processes, 0, bytes);
+	memset(c->is_unbounded, 0, c->n * sizeof(*c->is_unbounded));
+}
+
+static size_t cell_at(const struct merge_cells *c, int64_t t_ns)
+{
+	const size_t i = t_ns > 0 ? (size_t) ((uint64_t) t_ns / c->width_ns) : 0;
+
+	return i < c->n ? i : c->n - 1;
+}
+
+static int64_t most_of(const int64_t *values, size_t n)
+{
+	int64_t most = 0;
+
+	for (size_t i = 0; i < n; i++)
+		most = larger(most, values[i]);
+	return most;
+}
+
+/* ---- one part -------------------------------------------------------------------------------- */
+
+/* A window of a part, at the job's time. */
+struct window {
+	int64_t from_ns, to_ns;
+	struct maybe ram_max, low_min, high, processes;
+	struct maybe counters[4]; /* user, system, read, written; values at its end */
+};
+
+static void put_range(int64_t *values, size_t first, size_t last, int64_t value)
+{
+	for (size_t i = first; i <= last; i++)
+		values[i] = larger(values[i], value);
+}
+
+/* seen: which cells have a lower bound already; a cell's is the least of all windows in it. */
+static void put_window(struct merge_cells *c, const struct window *w, bool *seen)
+{
+	const size_t first = cell_at(c, w->from_ns),
+		     last = cell_at(c, w->to_ns > w->from_ns ? w->to_ns - 1 : w->from_ns);
+	const int64_t half = (int64_t) (c->width_ns / 2);
+
+	put_range(c->high, first, last, w->high.known ? w->high.value : w->ram_max.value);
+	put_range(c->processes, first, last, w->processes.value);
+	for (size_t i = first; i <= last; i++) {
+		const int64_t centre = (int64_t) (i * c->width_ns) + half;
+
+		if (!w->high.known)
+			c->is_unbounded[i] = true;
+		c->low[i] = seen[i] ? smaller(c->low[i], w->low_min.value) : w->low_min.value;
+		seen[i] = true;
+		if (centre >= w->from_ns && centre < w->to_ns)
+			c->estimate[i] = larger(c->estimate[i], w->ram_max.value);
+	}
+	const size_t middle = cell_at(c, w->from_ns + (w->to_ns - w->from_ns) / 2);
+
+	c->estimate[middle] = larger(c->estimate[middle], w->ram_max.value);
+}
+
+static void put_increases(struct merge_cells *c, const struct window *w, struct maybe before[4])
+{
+	int64_t *const to[4] = { c->user, c->system, c->read, c->written };
+	const size_t at = cell_at(c, w->from_ns + (w->to_ns - w->from_ns) / 2);
+
+	for (int i = 0; i < 4; i++) {
+		if (!w->counters[i].known)
+			continue;
+		if (w->counters[i].value > before[i].value)
+			to[i][at] += w->counters[i].value - before[i].value;
+		before[i] = maybe_max(before[i], w->counters[i]);
+	}
+}
+
+static void read_window(sqlite3_stmt *st, int64_t start_ns, struct window *w)
+{
+	struct maybe *const to[] = { &w->ram_max, &w->low_min, &w->high, &w->processes, &w->counters[0],
+		&w->counters[1], &w->counters[2], &w->counters[3] };
+
+	w->from_ns = start_ns + sqlite3_column_int64(st, 0);
+	w->to_ns = w->from_ns + sqlite3_column_int64(st, 1);
+	for (int i = 0; i < (int) (sizeof(to) / sizeof(to[0])); i++)
+		to[i]->known = reader_int(st, i + 2, &to[i]->value);
+}
+
+/* A rank without a recording: its figures hold for all of its time. */
+static void put_figures(struct merge_cells *c, const struct part *p, bool *seen)
+{
+	const struct window w = {
+		.from_ns = p->start_ns.value,
+		.to_ns = part_end_ns(p),
+		.ram_max = p->ram_peak_bytes,
+		.low_min = known(0),
+		.high = p->ram_high_bytes,
+		.counters = { p->user_ns, p->system_ns, p->read_bytes, p->write_bytes },
+	};
+	struct maybe before[4] = { UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN };
+
+	if (!p->ram_peak_bytes.known)
+		return;
+	put_window(c, &w, seen);
+	put_increases(c, &w, before);
+}
+
+/* A value stays valid for two windows at most; then there is a gap. */
+static void extend(struct window *w, int64_t until_ns)
+{
+	const int64_t span = w->to_ns - w->from_ns;
+
+	if (until_ns > w->to_ns)
+		w->to_ns = smaller(until_ns, w->to_ns + 2 * span);
+}
+
+/* Sets c to the part alone. */
+static int fill(struct merge *m, size_t part, struct merge_cells *c, bool *seen)
+{
+	const struct part *p = &m->parts->part[part];
+	sqlite3_stmt *st = store_cached(m->store, "SELECT t, span, ram_max, low_min, high, processes, "
+						  "user, system, read, written FROM part_row"
+						  " WHERE part = ? ORDER BY t");
+	struct maybe before[4] = { UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN };
+	struct window now = { 0 }, next;
+	bool has = false;
+
+	cells_clear(c);
+	memset(seen, 0, c->n * sizeof(*seen));
+	if (!st)
+		return store_step(m->store, NULL);
+	if (p->has_recording.value != 1) {
+		put_figures(c, p, seen);
+		return 0;
+	}
+	(void) sqlite3_bind_int64(st, 1, (int64_t) part + 1);
+	while (sqlite3_step(st) == SQLITE_ROW) {
+		read_window(st, p->start_ns.value, &next);
+		if (has) {
+			extend(&now, next.from_ns);
+			put_window(c, &now, seen);
+		}
+		put_increases(c, &next, before);
+		now = next;
+		has = true;
+	}
+	(void) sqlite3_reset(st);
+	if (has) {
+		if (part_is_cut_off(p))
+			extend(&now, INT64_MAX);
+		put_window(c, &now, seen);
+	}
+	return 0;
+}
+
+/* ---- one node -------------------------------------------------------------------------------- */
+
+/* What its parts add up to. */
+struct node_sums {
+	struct merge_cells of_union, of_ranks, one;
+	bool *covered; /* cells in which a union was measured */
+	bool *seen;
+	struct maybe low, estimate, high;    /* of the unions' own figures */
+	struct maybe ranks_low, ranks_estimate, ranks_high, beyond, high_beyond;
+	bool has_union, has_parts;
+	const char *method;
+	struct maybe at_ns;
+};
+
+static void add_cells(struct merge_cells *to, const struct merge_cells *from, bool with_low)
+{
+	for (size_t i = 0; i < to->n; i++) {
+		to->estimate[i] += from->estimate[i];
+		to->high[i] += from->high[i];
+		to->low[i] = with_low ? to->low[i] + from->low[i] : larger(to->low[i], from->low[i]);
+		to->is_unbounded[i] = to->is_unbounded[i] || from->is_unbounded[i];
+		to->user[i] += from->user[i];
+		to->system[i] += from->system[i];
+		to->read[i] += from->read[i];
+		to->written[i] += from->written[i];
+		to->processes[i] += from->processes[i];
+	}
+}
+
+static struct maybe beyond(struct maybe peak, const int64_t *cells, size_t n)
+{ return peak.known ? known(larger(0, peak.value - most_of(cells, n))) : UNKNOWN; }
+
+static int add_part(struct merge *m, size_t part, struct node_sums *s)
+{
+	const struct part *p = &m->parts->part[part];
+	int r = fill(m, part, &s->one, s->seen);
+
+	if (r < 0)
+		return r;
+	if (part_is(p, "node")) {
+		for (size_t i = 0; i < s->one.n; i++)
+			s->covered[i] = s->covered[i] || s->seen[i];
+		add_cells(&s->of_union, &s->one, false);
+		if (!s->has_union || p->ram_peak_bytes.value > s->estimate.value) {
+			s->method = p->ram_method;
+			s->at_ns = p->ram_at_ns.known ? known(p->start_ns.value + p->ram_at_ns.value)
+						      : UNKNOWN;
+		}
+		s->low = maybe_max(s->low, p->ram_low_bytes);
+		s->estimate = maybe_max(s->estimate, p->ram_peak_bytes);
+		s->high = s->has_union && !s->high.known ? UNKNOWN
+			  : p->ram_high_bytes.known      ? maybe_max(s->high, p->ram_high_bytes)
+							 : UNKNOWN;
+		s->has_union = true;
+		return 0;
+	}
+	add_cells(&s->of_ranks, &s->one, false);
+	s->ranks_low = maybe_max(s->ranks_low, p->ram_low_bytes);
+	s->beyond = maybe_sum(s->beyond, beyond(p->ram_peak_bytes, s->one.estimate, s->one.n));
+	s->high_beyond = maybe_sum(s->high_beyond, beyond(p->ram_high_bytes, s->one.high, s->one.n));
+	s->has_parts = true;
+	return 0;
+}
+
+/* The node's cells: the union where there is one, else the ranks. Left in of_union, but for the counters, which are the ranks' own. */
+static void settle_cells(struct node_sums *s)
+{
+	struct merge_cells *u = &s->of_union, *k = &s->of_ranks;
+
+	for (size_t i = 0; i < u->n; i++) {
+		if (!s->covered[i]) {
+			u->estimate[i] = k->estimate[i];
+			u->low[i] = k->low[i];
+			u->high[i] = k->high[i];
+			u->is_unbounded[i] = k->is_unbounded[i];
+			u->processes[i] = k->processes[i];
+		}
+		if (s->has_parts) {
+			u->user[i] = k->user[i];
+			u->system[i] = k->system[i];
+			u->read[i] = k->read[i];
+			u->written[i] = k->written[i];
+		}
+	}
+}
+
+static bool is_bounded(const struct merge_cells *c, const bool *but)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		if (c->is_unbounded[i] && !(but && but[i]))
+			return false;
+	}
+	return true;
+}
+
+/* The largest sums of the ranks, where no union was measured (or anywhere, if all). */
+static struct maybe ranks_most(
+	const struct node_sums *s, const int64_t *cells, struct maybe extra, bool all)
+{
+	int64_t most = 0;
+
+	for (size_t i = 0; i < s->of_ranks.n; i++) {
+		if (all || !s->covered[i])
+			most = larger(most, cells[i]);
+	}
+	return extra.known ? known(most + extra.value) : UNKNOWN;
+}
+
+static void count_ranks(const struct merge *m, struct part_node *node, struct maybe *ret_own_cpu)
+{
+	int64_t ranks = 0, cpus = 0, most = 0;
+	bool all_request = true, any = false;
+	struct maybe union_cpu = UNKNOWN, rank_cpu = UNKNOWN;
+
+	node->start_ns = known(INT64_MAX);
+	for (size_t i = 0; i < m->parts->n; i++) {
+		const struct part *p = &m->parts->part[i];
+		const struct maybe cpu = maybe_sum(p->user_ns, p->system_ns);
+
+		if (p->counts.value != 1 ||
+			strcmp(p->node ? p->node : "", node->name ? node->name : "") != 0)
+			continue;
+		node->start_ns = maybe_min(node->start_ns, p->start_ns);
+		node->end_ns = maybe_max(node->end_ns, known(part_end_ns(p)));
+		node->limit_bytes = maybe_max(
+			node->limit_bytes, p->limit_bytes.known ? p->limit_bytes : p->request_bytes);
+		node->capacity_bytes = maybe_max(node->capacity_bytes, p->capacity_bytes);
+		node->net_rx_bytes = maybe_max(node->net_rx_bytes, p->net_rx_bytes);
+		node->net_tx_bytes = maybe_max(node->net_tx_bytes, p->net_tx_bytes);
+		node->energy_uj = maybe_max(node->energy_uj, p->energy_uj);
+		if (p->cpus.known)
+			most = larger(most, p->cpus.value);
+		if (part_is(p, "node")) {
+			union_cpu = cpu.known ? known(union_cpu.value + cpu.value) : union_cpu;
+			continue;
+		}
+		ranks += part_is(p, "rank");
+		all_request = all_request && p->request_cpus.known;
+		cpus += p->request_cpus.value;
+		any = true;
+		rank_cpu = cpu.known ? known(rank_cpu.value + cpu.value) : rank_cpu;
+		node->read_bytes = p->read_bytes.known ? known(node->read_bytes.value + p->read_bytes.value)
+						       : node->read_bytes;
+		node->write_bytes = p->write_bytes.known
+					    ? known(node->write_bytes.value + p->write_bytes.value)
+					    : node->write_bytes;
+	}
+	node->ranks = known(ranks);
+	node->cpus = any && all_request ? known(cpus) : most > 0 ? known(most)
+								 : UNKNOWN;
+	node->cpu_ns = any ? rank_cpu : union_cpu;
+	*ret_own_cpu = node->cpu_ns;
+}
+
+/* Time between two unions. */
+static int64_t union_gap(const struct node_sums *s)
+{
+	size_t first = SIZE_MAX, last = 0, gaps = 0;
+
+	for (size_t i = 0; i < s->of_union.n; i++) {
+		if (!s->covered[i])
+			continue;
+		first = first == SIZE_MAX ? i : first;
+		last = i;
+	}
+	for (size_t i = first; first != SIZE_MAX && i < last; i++)
+		gaps += !s->covered[i];
+	return (int64_t) (gaps * s->of_union.width_ns);
+}
+
+static int settle_node(struct node_sums *s, size_t n_parts, const struct part *only, struct part_node *node)
+{
+	const struct maybe sum = ranks_most(s, s->of_ranks.estimate, s->beyond, true);
+	struct maybe sum_high = ranks_most(s, s->of_ranks.high, s->high_beyond, true);
+
+	if (!is_bounded(&s->of_ranks, NULL))
+		sum_high = UNKNOWN;
+	node->has_union = known(s->has_union);
+	if (n_parts == 1 && only) { /* the figures of one recording are those of its node */
+		node->ram_low_bytes = only->ram_low_bytes;
+		node->ram_peak_bytes = only->ram_peak_bytes;
+		node->ram_high_bytes = only->ram_high_bytes;
+		node->ram_at_ns = only->ram_at_ns.known
+					  ? known(only->start_ns.value + only->ram_at_ns.value)
+					  : UNKNOWN;
+		return part_set_text(&node->ram_method, only->ram_method);
+	}
+	node->ram_low_bytes = maybe_max(s->low, s->ranks_low);
+	if (!s->has_union) {
+		node->ram_peak_bytes = sum;
+		node->ram_high_bytes = sum_high;
+		return part_set_text(&node->ram_method, sum_high.known ? "bounded" : "sampled");
+	}
+	node->union_gap_ns = known(union_gap(s));
+	node->ram_peak_bytes = maybe_max(s->estimate, ranks_most(s, s->of_ranks.estimate, known(0), false));
+	if (s->high.known && is_bounded(&s->of_ranks, s->covered))
+		node->ram_high_bytes = maybe_max(s->high, ranks_most(s, s->of_ranks.high, known(0), false));
+	if (s->has_parts && sum_high.known && node->ram_high_bytes.known)
+		node->ram_high_bytes = maybe_min(node->ram_high_bytes, sum_high);
+	if (node->ram_high_bytes.known)
+		node->ram_high_bytes = maybe_max(node->ram_high_bytes, node->ram_low_bytes);
+	node->ram_peak_bytes = maybe_max(node->ram_low_bytes,
+		node->ram_high_bytes.known ? maybe_min(node->ram_peak_bytes, node->ram_high_bytes)
+					   : node->ram_peak_bytes);
+	node->ram_at_ns = s->at_ns;
+	return part_set_text(&node->ram_method, s->method);
+}
+
+static int add_node(struct merge *m, struct node_sums *s, struct part_node *node, int64_t *beyond_ns,
+	struct maybe *high_beyond)
+{
+	const struct part *only = NULL;
+	struct maybe cpu;
+	size_t n = 0;
+	int r = 0;
+
+	cells_clear(&s->of_union);
+	cells_clear(&s->of_ranks);
+	memset(s->covered, 0, s->of_union.n * sizeof(*s->covered));
+	s->low = s->estimate = s->high = s->ranks_low = s->at_ns = UNKNOWN;
+	s->beyond = s->high_beyond = known(0);
+	s->has_union = s->has_parts = false;
+	s->method = NULL;
+	for (size_t i = 0; i < m->parts->n && r == 0; i++) {
+		const struct part *p = &m->parts->part[i];
+
+		if (p->counts.value != 1 ||
+			strcmp(p->node ? p->node : "", node->name ? node->name : "") != 0)
+			continue;
+		only = p;
+		n++;
+		r = add_part(m, i, s);
+	}
+	if (r == 0)
+		r = settle_node(s, n, only, node);
+	if (r < 0)
+		return r;
+	count_ranks(m, node, &cpu);
+	settle_cells(s);
+	add_cells(&m->cells, &s->of_union, true);
+	*beyond_ns += beyond(node->ram_peak_bytes, s->of_union.estimate, s->of_union.n).value;
+	*high_beyond =
+		maybe_sum(*high_beyond, beyond(node->ram_high_bytes, s->of_union.high, s->of_union.n));
+	m->low = maybe_max(m->low, node->ram_low_bytes);
+	return 0;
+}
+
+/* ---- the job --------------------------------------------------------------------------------- */
+
+static void settle_job(struct merge *m, int64_t beyond_bytes, struct maybe high_beyond)
+{
+	const struct parts *p = m->parts;
+	const struct merge_cells *c = &m->cells;
+	size_t at = 0;
+
+	if (p->n_nodes == 1) {
+		m->low = p->node[0].ram_low_bytes;
+		m->estimate = p->node[0].ram_peak_bytes;
+		m->high = p->node[0].ram_high_bytes;
+		m->at_ns = p->node[0].ram_at_ns;
+	}
+	for (size_t i = 0; i < c->n; i++)
+		at = c->estimate[i] > c->estimate[at] ? i : at;
+	if (!m->at_ns.known)
+		m->at_ns = known((int64_t) (at * c->width_ns));
+	if (p->n_nodes == 1)
+		return;
+	m->low = maybe_max(m->low, known(most_of(c->low, c->n)));
+	m->estimate = known(c->estimate[at] + beyond_bytes);
+	/* Of each node the bound is known, or that of the sum is not. */
+	if (high_beyond.known)
+		m->high = known(most_of(c->high, c->n) + high_beyond.value);
+	if (m->high.known)
+		m->estimate = maybe_min(m->estimate, m->high);
+	m->estimate = maybe_max(m->estimate, m->low);
+}
+
+static int64_t duration(const struct parts *p)
+{
+	int64_t end = 1;
+
+	for (size_t i = 0; i < p->n; i++) {
+		if (p->part[i].counts.value == 1)
+			end = larger(end, part_end_ns(&p->part[i]));
+	}
+	return end;
+}
+
+int merge_add_up(struct merge *m)
+{
+	const uint64_t length = (uint64_t) duration(m->parts);
+	const uint64_t width =
+		length / CELLS_MOST + 1 > cell_least_ns ? length / CELLS_MOST + 1 : cell_least_ns;
+	const size_t n = (size_t) ((length - 1) / width) + 1;
+	struct node_sums sums = { 0 };
+	struct maybe high_beyond = known(0);
+	int64_t beyond_bytes = 0;
+	int r = merge_cells_new(&m->cells, width, n);
+
+	if (r == 0)
+		r = merge_cells_new(&sums.of_union, width, n);
+	if (r == 0)
+		r = merge_cells_new(&sums.of_ranks, width, n);
+	if (r == 0)
+		r = merge_cells_new(&sums.one, width, n);
+	sums.covered = calloc(n, sizeof(*sums.covered));
+	sums.seen = calloc(n, sizeof(*sums.seen));
+	if (!sums.covered || !sums.seen)
+		r = -ENOMEM;
+	for (size_t i = 0; i < m->parts->n_nodes && r == 0; i++)
+		r = add_node(m, &sums, &m->parts->node[i], &beyond_bytes, &high_beyond);
+	if (r == 0)
+		settle_job(m, beyond_bytes, high_beyond);
+	merge_cells_done(&sums.of_union);
+	merge_cells_done(&sums.of_ranks);
+	merge_cells_done(&sums.one);
+	free(sums.covered);
+	free(sums.seen);
+	return r;
+}

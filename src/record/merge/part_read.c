@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One recording as a part of a job: its identity and the figures of its summary.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "record/merge/merge_internal.h"
+#include "summary/facts.h"
+
+/* A recording without a rank is of a node, of a launcher's agent, or of a program. */
+static const char *kind_of(const struct facts *f)
+{
+	if (f->part && (strcmp(f->part, "rank") == 0 || strcmp(f->part, "node") == 0))
+		return f->part;
+	return f->rank.known ? "rank" : "tree";
+}
+
+static int set_texts(struct replay *r, const struct facts *f, const char *name, struct part *p)
+{
+	autofree char *boot = reader_meta_text(r, "boot_id");
+	const struct {
+		char **to;
+		const char *text;
+	} texts[] = {
+		{ &p->id, f->id },
+		{ &p->kind, kind_of(f) },
+		{ &p->file, name },
+		{ &p->scheduler, f->scheduler },
+		{ &p->job, f->scheduler_job },
+		{ &p->cluster, f->cluster },
+		{ &p->node, f->node && *f->node ? f->node : f->host },
+		{ &p->boot, boot },
+		{ &p->name, f->name },
+		{ &p->command, f->command },
+		{ &p->user, f->user },
+		{ &p->version, f->version },
+		{ &p->allocated_gpus, f->allocated_gpus },
+	};
+	int code = 0;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && code == 0; i++)
+		code = part_set_text(texts[i].to, texts[i].text);
+	return code;
+}
+
+static void set_identity(const struct facts *f, struct part *p)
+{
+	p->rank = f->rank;
+	p->local_rank = f->local_rank;
+	p->node_rank = f->node_rank;
+	p->restart = f->restart;
+	p->ranks = f->ranks;
+	p->nodes = f->nodes;
+	p->started_wall_ns = f->started_wall_ns;
+	p->started_boot_ns = f->started_boot_ns;
+	p->cpus = f->cpus;
+	p->capacity_bytes = f->capacity_bytes;
+	p->limit_bytes = f->limit_bytes;
+	p->request_bytes = f->request_bytes;
+	p->request_cpus = f->request_cpus;
+	p->request_time_ns = f->request_time_ns;
+	p->request_gpus = f->request_gpus;
+	p->interval_ns = f->interval_ns;
+	p->window_ns = f->window_ns;
+}
+
+/* The mean time of a step, as the program logged it. */
+static struct maybe step_time(const struct job *job)
+{
+	for (size_t i = 0; i < job_series_count(job); i++) {
+		const struct series *s = job_series(job, i);
+		const char *rest = series_time(s->name, SERIES_STEP);
+
+		if (rest && !*rest && s->n > 0 && s->sum > 0)
+			return known((int64_t) (s->sum / (double) s->n * 1e9));
+	}
+	return UNKNOWN;
+}
+
+static int set_figures(const struct summary *s, struct part *p)
+{
+	const struct ending end = ending_of(s);
+	const struct ram_figure *ram = &s->combined;
+
+	p->complete = known(s->complete);
+	p->wall_ns = s->wall_ns;
+	p->exit_code = end.code_known ? known(end.code) : UNKNOWN;
+	p->oom_killed = known(s->oom_killed);
+	p->ram_low_bytes = ram->low;
+	p->ram_peak_bytes = ram->peak;
+	p->ram_high_bytes = ram->high;
+	p->ram_at_ns = ram->at_ns;
+	p->user_ns = s->user_ns;
+	p->system_ns = s->system_ns;
+	p->cpu_is_exact = known(s->cpu_exact);
+	p->read_bytes = s->read_bytes;
+	p->write_bytes = s->write_bytes.known ? maybe_max(s->write_bytes, known(0)) : UNKNOWN;
+	p->processes = s->facts->processes_seen;
+	p->peak_alive = s->peak_alive;
+	p->step_ns = step_time(s->job);
+	p->net_rx_bytes = summary_risen(s, M_HOST_NET_RX, 0);
+	p->net_tx_bytes = summary_risen(s, M_HOST_NET_TX, 0);
+	p->energy_uj = s->cpu_energy_uj;
+	return part_set_text(&p->ram_method, ram->peak.known ? method_name(ram->method) : NULL);
+}
+
+/* The pairs of clocks that the recording has: how far the wall clock moved against CLOCK_BOOTTIME. */
+static struct maybe clock_step(struct replay *r, const struct part *p)
+{
+	static const char *const columns[] = { "t", "wall", NULL };
+	sqlite3_stmt *st = reader_table(r, "clock", columns, "ORDER BY t LIMIT 100000");
+	int64_t least = 0, most = 0, t, wall;
+	bool any = false;
+
+	while (st && p->started_wall_ns.known && sqlite3_step(st) == SQLITE_ROW) {
+		if (!reader_int(st, 0, &t) || !reader_int(st, 1, &wall) || t < 0 || wall < 0)
+			continue;
+		const int64_t off = wall - p->started_wall_ns.value - t;
+
+		least = smaller(least, off);
+		most = larger(most, off);
+		any = true;
+	}
+	(void) sqlite3_finalize(st);
+	return any ? known(most - least) : UNKNOWN;
+}
+
+static int set_lists(const struct job *job, struct candidate *c)
+{
+	int code = 0;
+
+	for (size_t i = 0; i < job_mark_count(job) && code == 0; i++)
+		code = candidate_mark(c, job_mark(job, i)->time_ns, job_mark(job, i)->text);
+	for (size_t i = 0; i < job_phase_count(job) && code == 0; i++)
+		code = candidate_mark(c, job_phase(job, i)->begin_ns, job_phase(job, i)->name);
+	for (size_t i = 0; i < job_gpu_count(job) && code == 0; i++)
+		code = candidate_gpu(c, job_gpu(job, i)->birth.id, job_gpu(job, i)->birth.gpu.uuid);
+	return code;
+}
+
+int part_read(struct replay *r, const char *name, struct candidate *ret, struct err *err)
+{
+	struct job *job = NULL;
+	struct summary summary = { 0 };
+	int code = replay_job(r, &job, err);
+
+	if (code == 0)
+		code = summary_make(job, &summary);
+	if (code == 0) {
+		code = set_texts(r, summary.facts, name, &ret->part);
+		set_identity(summary.facts, &ret->part);
+		ret->part.has_recording = known(1);
+		ret->part.running = known(replay_growing(r));
+		ret->part.clock_step_ns = clock_step(r, &ret->part);
+		if (code == 0)
+			code = set_figures(&summary, &ret->part);
+		if (code == 0)
+			code = set_lists(job, ret);
+		summary_done(&summary);
+	}
+	job_free(job);
+	return code;
+}
