@@ -32,18 +32,18 @@ enum {
 };
 
 /* The parts of a series' name. */
-struct parts {
+struct framework_parts {
 	size_t framework, figure, device_len;
 	const char *device;
 };
 
-static bool split(const char *series, struct parts *ret)
+static bool split(const char *series, struct framework_parts *ret)
 {
 	const char *slash = strchr(series, '/'), *last = strrchr(series, '/');
 
 	if (!slash || last == slash)
 		return false;
-	*ret = (struct parts) {
+	*ret = (struct framework_parts) {
 		.device = slash + 1,
 		.device_len = (size_t) (last - slash - 1),
 		.figure = FIGURES,
@@ -63,7 +63,7 @@ static bool split(const char *series, struct parts *ret)
 
 bool framework_has(const char *series)
 {
-	struct parts parts;
+	struct framework_parts parts;
 
 	return split(series, &parts);
 }
@@ -91,7 +91,7 @@ static bool is_device(const struct job *job, const struct birth *gpu, const char
 const char *framework_memory(
 	const struct job *job, const struct birth *gpu, const char *series, char buf[FRAMEWORK_LEN])
 {
-	struct parts parts;
+	struct framework_parts parts;
 
 	if (!split(series, &parts) || !figures[parts.figure].word ||
 		!is_device(job, gpu, parts.device, parts.device_len))
@@ -117,7 +117,7 @@ static bool is_empty(const struct framework *f)
 size_t frameworks_of(const struct job *job, const struct birth *gpu, struct framework *ret)
 {
 	struct framework all[FRAMEWORKS_MOST] = { 0 };
-	struct parts parts;
+	struct framework_parts parts;
 	size_t n = 0;
 
 	for (size_t i = 0; i < job_series_count(job); i++) {
