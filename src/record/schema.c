@@ -66,7 +66,6 @@ static const char fixed_tables[] =
 	" is_module INTEGER, is_numa INTEGER, power_span INTEGER);"
 	"CREATE TABLE gpu_process(id INTEGER PRIMARY KEY, gpu INTEGER, process INTEGER, pid INTEGER, born INTEGER,"
 	" ended INTEGER, uid INTEGER, name TEXT, compute INTEGER, graphics INTEGER);"
-	"CREATE TABLE clock(t INTEGER PRIMARY KEY, wall INTEGER);"
 	"CREATE TABLE phase(number INTEGER PRIMARY KEY, parent INTEGER, name TEXT, began INTEGER, ended INTEGER,"
 	" ram_before INTEGER, ram_peak INTEGER, ram_after INTEGER, peak_exact INTEGER, facts TEXT,"
 	" gpu_before INTEGER, gpu_peak INTEGER, gpu_after INTEGER, gpu_busy INTEGER, gpu_sm_active INTEGER,"

@@ -108,25 +108,16 @@ static int set_figures(const struct summary *s, struct part *p)
 	return part_set_text(&p->ram_method, ram->peak.known ? method_name(ram->method) : NULL);
 }
 
-/* The pairs of clocks that the recording has: how far the wall clock moved against CLOCK_BOOTTIME. */
-static struct maybe clock_step(struct replay *r, const struct part *p)
+/* How far the wall clock moved against CLOCK_BOOTTIME. */
+static struct maybe clock_step(struct replay *r)
 {
-	static const char *const columns[] = { "t", "wall", NULL };
-	sqlite3_stmt *st = reader_table(r, "clock", columns, "ORDER BY t LIMIT 100000");
-	int64_t least = 0, most = 0, t, wall;
-	bool any = false;
+	int64_t ahead, behind;
 
-	while (st && p->started_wall_ns.known && sqlite3_step(st) == SQLITE_ROW) {
-		if (!reader_int(st, 0, &t) || !reader_int(st, 1, &wall) || t < 0 || wall < 0)
-			continue;
-		const int64_t off = wall - p->started_wall_ns.value - t;
-
-		least = smaller(least, off);
-		most = larger(most, off);
-		any = true;
-	}
-	(void) sqlite3_finalize(st);
-	return any ? known(most - least) : UNKNOWN;
+	if (!reader_meta_int(r, "clock_ahead_ns", &ahead) ||
+		!reader_meta_int(r, "clock_behind_ns", &behind) || ahead < 0 || behind < 0 ||
+		ahead > INT64_MAX - behind)
+		return UNKNOWN;
+	return known(ahead + behind);
 }
 
 static int set_lists(const struct job *job, struct candidate *c)
@@ -155,7 +146,7 @@ int part_read(struct replay *r, const char *name, struct candidate *ret, struct 
 		set_identity(summary.facts, &ret->part);
 		ret->part.has_recording = known(1);
 		ret->part.running = known(replay_growing(r));
-		ret->part.clock_step_ns = clock_step(r, &ret->part);
+		ret->part.clock_step_ns = clock_step(r);
 		if (code == 0)
 			code = set_figures(&summary, &ret->part);
 		if (code == 0)

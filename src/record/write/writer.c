@@ -341,25 +341,25 @@ static int apply_frame(struct writer *w, const struct frame *frame)
 	return r;
 }
 
-/* The wall clock and the recording's, each minute and at the end: the clocks of a job's nodes are compared by them. */
-static int write_clocks(struct writer *w, const struct wire_totals *totals)
+/* How far the wall clock has moved against CLOCK_BOOTTIME since the start, compared each minute and at the end: the clocks of a job's nodes
+ * are aligned by it. */
+static int write_clocks(struct writer *w, const struct facts *f)
 {
-	const struct maybe start = totals->facts.started_boot_ns;
+	const uint64_t boot_ns = clock_boot_ns();
 	struct timespec wall;
-	sqlite3_stmt *st;
+	int r;
 
-	if (!start.known || (w->last_ns < w->next_clock_ns && !w->finishing) ||
-		clock_gettime(CLOCK_REALTIME, &wall) < 0)
+	if (!f->started_boot_ns.known || !f->started_wall_ns.known ||
+		(w->last_ns < w->next_clock_ns && !w->finishing) || clock_gettime(CLOCK_REALTIME, &wall) < 0)
 		return 0;
-	const int64_t t = (int64_t) clock_boot_ns() - start.value;
+	const int64_t ahead = (int64_t) wall.tv_sec * 1000000000 + wall.tv_nsec - f->started_wall_ns.value -
+			      ((int64_t) boot_ns - f->started_boot_ns.value);
 
-	st = store_cached(w->store, "INSERT OR REPLACE INTO clock VALUES(?,?)");
-	if (!st)
-		return store_step(w->store, NULL);
 	w->next_clock_ns = w->last_ns + clock_every_ns;
-	store_bind_time(st, 1, t > 0 ? (uint64_t) t : 0);
-	(void) sqlite3_bind_int64(st, 2, (int64_t) wall.tv_sec * 1000000000 + wall.tv_nsec);
-	return store_step(w->store, st);
+	w->clock_ahead_ns = larger(w->clock_ahead_ns, ahead);
+	w->clock_behind_ns = larger(w->clock_behind_ns, -ahead);
+	r = store_meta_int(w->store, "clock_ahead_ns", w->clock_ahead_ns);
+	return r == 0 ? store_meta_int(w->store, "clock_behind_ns", w->clock_behind_ns) : r;
 }
 
 static int write_totals(struct writer *w, const struct wire_totals *totals)
@@ -375,8 +375,8 @@ static int write_totals(struct writer *w, const struct wire_totals *totals)
 		r = begin_again(w, &gap_ns);
 	if (r == 0)
 		r = store_totals(w->store, totals);
-	if (r == 0)
-		r = write_clocks(w, totals);
+	if (r == 0 && !was_paused) /* else there may be no room for more than what is waiting */
+		r = write_clocks(w, &totals->facts);
 	w->paused = was_paused && r < 0;
 	aggregate_settle(w->aggregate);
 	count_windows(w, before);

@@ -49,7 +49,8 @@ struct writer {
 	uint64_t committed_ns;   /* time of the last committed frame */
 	uint64_t committed_windows;
 	uint64_t copied_ns, copy_every_ns;
-	uint64_t next_clock_ns;  /* when the clocks are next compared (table clock) */
+	uint64_t next_clock_ns;  /* when the clocks are next compared */
+	int64_t clock_ahead_ns, clock_behind_ns; /* the most, since the start */
 	bool paused;
 	bool needs_totals;       /* the next totals must be whole (wire_totals.h) */
 	enum store_harm harm;    /* why the store must be opened again before it is used */
