@@ -51,6 +51,14 @@ bool rule_alloc_gap(const struct known_of_run *k, struct finding *f, struct buf 
 bool rule_rank_skew(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_host_leak(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_blind_spots(const struct known_of_run *k, struct finding *f, struct buf *text);
+/* Only of a job of several ranks (job_parts is not NULL). */
+bool rule_ranks_missing(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_node_memory(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_node_slow(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_node_idle(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_rank_memory(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_restarts(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_gpu_tail(const struct known_of_run *k, struct finding *f, struct buf *text);
 
 /* key ends in _bytes, _s or _ratio, or is a plain number; not copied: a literal. */
 void finding_evidence(struct finding *f, const char *key, double value);

@@ -43,8 +43,20 @@ static const struct finding_rule rules[] = {
 	{ "blind-spots", SEVERITY_HINT, 0, rule_blind_spots },
 };
 
+/* Judged only of a job of several ranks; shown before the others of their severity. */
+static const struct finding_rule job_rules[] = {
+	{ "ranks-missing", SEVERITY_WARN, 0, rule_ranks_missing },
+	{ "node-memory", SEVERITY_WARN, 0, rule_node_memory },
+	{ "node-slow", SEVERITY_WARN, SECONDS(60), rule_node_slow },
+	{ "node-idle", SEVERITY_WARN, SECONDS(300), rule_node_idle },
+	{ "gpu-idle-tail", SEVERITY_WARN, SECONDS(300), rule_gpu_tail },
+	{ "rank-memory", SEVERITY_HINT, 0, rule_rank_memory },
+	{ "restarts", SEVERITY_HINT, 0, rule_restarts },
+};
+
 enum {
-	RULES = sizeof(rules) / sizeof(*rules)
+	RULES = sizeof(rules) / sizeof(*rules),
+	JOB_RULES = sizeof(job_rules) / sizeof(*job_rules)
 };
 
 static void add(struct finding *f, struct evidence evidence)
@@ -141,14 +153,13 @@ int findings_make(struct summary *summary, const struct earlier_runs *earlier)
 {
 	static const struct earlier_runs none;
 	const struct known_of_run k = { .s = summary, .earlier = earlier ? earlier : &none };
-	struct finding *list = calloc(RULES, sizeof(*list));
+	const size_t of_job = summary->job && job_parts(summary->job) ? JOB_RULES : 0;
+	struct finding *list = calloc(RULES + of_job, sizeof(*list));
 	int code = list ? make_request(summary, k.earlier) : -ENOMEM;
 	size_t n = 0;
 
-	while (code == 0 && n < RULES) {
-		code = judge(&rules[n], &k, &list[n]);
-		n++;
-	}
+	for (; code == 0 && n < RULES + of_job; n++)
+		code = judge(n < of_job ? &job_rules[n] : &rules[n - of_job], &k, &list[n]);
 	/* summary_done() frees a partial list as well. */
 	if (list) {
 		summary->findings = list;

@@ -74,6 +74,14 @@ static size_t gather(const struct known_of_run *k, struct other_rank *ranks)
 	}
 	if (n > 0)
 		return n;
+	const struct parts *p = job_parts(k->s->job);
+
+	for (size_t i = 0; p && i < p->n && n < RANKS_MOST; i++) {
+		if (part_is_rank(&p->part[i]) && p->part[i].rank.known && p->part[i].step_ns.known)
+			ranks[n++] = (struct other_rank) { p->part[i].rank.value, (double) p->part[i].step_ns.value / 1e9 };
+	}
+	if (n > 0)
+		return n;
 	for (size_t i = 0; i < k->earlier->n_ranks && n + 1 < RANKS_MOST; i++)
 		ranks[n++] = k->earlier->ranks[i];
 	if (n > 0 && own.known && own_s >= 0)

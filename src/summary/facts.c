@@ -49,7 +49,7 @@ struct ceiling ceiling_of(const struct summary *s)
 		return (struct ceiling) { f->request_bytes, "requested" };
 	if (limit_counts)
 		return (struct ceiling) { limit, "limit" };
-	return (struct ceiling) { f->capacity_bytes, "on this machine" };
+	return (struct ceiling) { f->capacity_bytes, s->job && job_parts(s->job) ? "on its nodes" : "on this machine" };
 }
 
 struct maybe figure_cores(const struct facts *f)

@@ -168,7 +168,7 @@ bool figure_outlived(const struct summary *s);
 /* The amount that RAM is compared with: the request, a limit, or the capacity of the machine. */
 struct ceiling {
 	struct maybe bytes;
-	const char *words; /* "requested", "limit", "on this machine" */
+	const char *words; /* "requested", "limit", "on this machine", "on its nodes" */
 };
 
 struct ceiling ceiling_of(const struct summary *s);
