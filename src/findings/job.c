@@ -35,6 +35,14 @@ static int64_t median(int64_t *values, size_t n)
 static const char *name_of(const char *name)
 { return name ? name : "?"; }
 
+/* "3 ranks without a recording, 1 node without any" */
+static void list_lack(struct buf *text, size_t n, const char *one, const char *several)
+{
+	if (n > 0)
+		buf_printf(text, "%s%zu %s", text->len && text->data[text->len - 1] != ' ' ? ", " : "", n,
+			n == 1 ? one : several);
+}
+
 bool rule_ranks_missing(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct parts *p = job_parts(k->s->job);
@@ -53,14 +61,12 @@ bool rule_ranks_missing(const struct known_of_run *k, struct finding *f, struct 
 						   : "every rank has a recording with an end");
 		return false;
 	}
-	buf_printf(text,
-		"The figures lack a part of the job: of %lld ranks %zu have no recording, %zu recordings "
-		"were cut off, ",
-		(long long) parts_ranks(p), missing, cut);
-	if (nodes > 0)
-		buf_printf(text, "%zu nodes have none, ", nodes);
-	buf_printf(
-		text, "%zu files could not be read. Sums and peaks are at least as shown.", p->n_problems);
+	buf_str(text, "Missing from the figures: ");
+	list_lack(text, missing, "rank without a recording", "ranks without a recording");
+	list_lack(text, cut, "recording that was cut off", "recordings that were cut off");
+	list_lack(text, nodes, "node without any", "nodes without any");
+	list_lack(text, p->n_problems, "file that could not be read", "files that could not be read");
+	buf_str(text, ". Sums and peaks of the job are at least as shown.");
 	return true;
 }
 

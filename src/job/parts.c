@@ -109,6 +109,19 @@ int parts_add_problem(struct parts *p, const char *file, const char *why)
 	return 0;
 }
 
+static int by_file(const void *a, const void *b)
+{
+	const struct part_problem *x = a, *y = b;
+
+	return strcmp(x->file, y->file);
+}
+
+void parts_sort_problems(struct parts *p)
+{
+	if (p->n_problems > 0)
+		qsort(p->problem, p->n_problems, sizeof(p->problem[0]), by_file);
+}
+
 int parts_add_gpu(struct parts *p, uint32_t gpu, uint32_t node)
 {
 	if (vec_reserve(&p->gpu, &p->cap_gpus, p->n_gpus, sizeof(p->gpu[0]), PARTS_MOST) < 0)

@@ -70,6 +70,7 @@ void part_node_done(struct part_node *n);
 int parts_add(struct parts *p, struct part *part);
 int parts_add_node(struct parts *p, struct part_node *node);
 int parts_add_problem(struct parts *p, const char *file, const char *why);
+void parts_sort_problems(struct parts *p); /* by file */
 int parts_add_gpu(struct parts *p, uint32_t gpu, uint32_t node);
 
 /* Replaces a string by a copy. Returns 0 or -ENOMEM. */

@@ -30,6 +30,19 @@ static int compare_maybes(struct maybe a, struct maybe b)
 	return a.known ? (a.value > b.value) - (a.value < b.value) : 0;
 }
 
+static int by_number(const void *a, const void *b)
+{
+	const int64_t x = *(const int64_t *) a, y = *(const int64_t *) b;
+
+	return (x > y) - (x < y);
+}
+
+static int64_t median(int64_t *values, size_t n)
+{
+	qsort(values, n, sizeof(*values), by_number);
+	return values[(n - 1) / 2];
+}
+
 /* ---- one job --------------------------------------------------------------------------------- */
 
 /* Copies of one recording: the one that has more comes first. */
@@ -151,6 +164,37 @@ static int choose_job(struct merge *m)
 	}
 	if (r == 0)
 		m->n = n;
+	return r;
+}
+
+/* Ranks of one job begin within minutes or, where they wait for nodes, hours. A part that began at another time is of a wrong clock, or
+ * was edited, and would stretch the job's time to nothing. */
+static int drop_strays(struct merge *m)
+{
+	static const int64_t most_ns = INT64_C(30) * 24 * 3600 * 1000000000;
+	int64_t *starts = calloc(m->n ? m->n : 1, sizeof(*starts));
+	size_t n = 0;
+	int r = starts ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < m->n && r == 0; i++)
+		starts[i] = m->candidates[i].part.started_wall_ns.value;
+	const int64_t middle = r == 0 && m->n > 0 ? median(starts, m->n) : 0;
+
+	for (size_t i = 0; i < m->n && r == 0; i++) {
+		struct candidate *c = &m->candidates[i];
+		const int64_t start = c->part.started_wall_ns.value;
+
+		if (start > middle ? start - middle <= most_ns : middle - start <= most_ns) {
+			m->candidates[n++] = *c;
+			continue;
+		}
+		r = parts_add_problem(m->parts, text_of(c->part.file),
+			"its clock differs from the others' by more than 30 days");
+		candidate_done(c);
+	}
+	if (r == 0)
+		m->n = n;
+	free(starts);
 	return r;
 }
 
@@ -276,19 +320,6 @@ static int list_nodes(struct parts *p)
 }
 
 /* ---- clocks ---------------------------------------------------------------------------------- */
-
-static int by_number(const void *a, const void *b)
-{
-	const int64_t x = *(const int64_t *) a, y = *(const int64_t *) b;
-
-	return (x > y) - (x < y);
-}
-
-static int64_t median(int64_t *values, size_t n)
-{
-	qsort(values, n, sizeof(*values), by_number);
-	return values[(n - 1) / 2];
-}
 
 /* start_ns of the node's parts: on the node's wall clock, for now. */
 static int start_by_wall(struct parts *p, struct part_node *node)
@@ -452,6 +483,8 @@ int merge_align(struct merge *m)
 
 	drop_copies(m);
 	r = choose_job(m);
+	if (r == 0)
+		r = drop_strays(m);
 	if (r == 0)
 		r = choose_counting(m);
 	if (r == 0)

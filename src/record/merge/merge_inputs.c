@@ -266,8 +266,12 @@ static int read_line(struct merge *m, size_t input, const char *line, const char
 
 	(void) sqlite3_reset(st);
 	(void) sqlite3_bind_text(st, 1, line, -1, SQLITE_STATIC);
-	if (sqlite3_step(st) != SQLITE_ROW || sqlite3_column_type(st, 0) != SQLITE_INTEGER)
+	if (sqlite3_step(st) != SQLITE_ROW)
 		return -EBADMSG;
+	for (int i = 0; i < 4; i++) { /* rank, local_rank, started_wall_ns, wall_ns */
+		if (i != 1 && sqlite3_column_type(st, i) != SQLITE_INTEGER)
+			return -EBADMSG;
+	}
 	c = merge_add_candidate(m);
 	if (!c)
 		return -ENOMEM;
@@ -342,16 +346,18 @@ static bool is_tampered(struct replay *r)
 	return is;
 }
 
-/* The text of an error without the path that it begins with. */
-static const char *without_path(const struct err *err, const char *path)
+/* The text of an error, which begins with the path, as one about "it". */
+static int add_problem(struct merge *m, const struct merge_input *in, const struct err *err, int code)
 {
-	const size_t n = strlen(path);
-	const char *text = err->text;
+	const size_t n = strlen(in->path);
+	const bool has_path = strncmp(err->text, in->path, n) == 0;
+	const char *text = has_path ? err->text + n : err->text[0] ? err->text
+								   : strerror(-code);
+	char why[sizeof(err->text) + 4];
 
-	if (strncmp(text, path, n) != 0)
-		return text;
-	text += n;
-	return text + strspn(text, ": ");
+	(void) snprintf(why, sizeof(why), "%s%s", has_path && *text == ' ' ? "it" : "",
+		text + (has_path && *text == ':' ? strspn(text, ": ") : 0));
+	return parts_add_problem(m->parts, in->name, why);
 }
 
 static int read_recording(struct merge *m, size_t input)
@@ -386,8 +392,7 @@ static int read_recording(struct merge *m, size_t input)
 	parts_free(parts);
 	replay_close(r);
 	if (code < 0 && code != -ENOMEM)
-		code = parts_add_problem(
-			m->parts, in->name, err.text[0] ? without_path(&err, in->path) : strerror(-code));
+		code = add_problem(m, in, &err, code);
 	return code;
 }
 

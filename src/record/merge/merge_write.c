@@ -472,5 +472,6 @@ int merge_write(struct merge *m)
 		r = put_totals(m);
 	if (r == 0)
 		r = store_meta_int(m->store, "last_ns", (int64_t) end_ns);
+	parts_sort_problems(m->parts);
 	return r == 0 ? part_tables_put(m->store, m->parts) : r;
 }
