@@ -10,6 +10,10 @@
 #include "record/history/history.h"
 #include "sink/html/html.h"
 
+enum {
+	RANK_SPANS = 64 /* of the pictures of ranks */
+};
+
 /* One run of a page. Its job is read again, because redacting changes it, and the caller's handle
  * must stay as it is. */
 struct reported {
@@ -48,6 +52,8 @@ static int read_run(struct reported *r, const struct hiw_run *from, bool redact,
 	r->run.owns_job = true;
 	r->run.replay = from->replay;
 	code = job_set_text(&job_facts(r->run.job)->recording, recording ? recording : "");
+	if (code == 0)
+		code = replay_rank_ram(r->run.replay, r->run.job, RANK_SPANS);
 	if (redact)
 		job_redact(r->run.job);
 	if (code == 0)

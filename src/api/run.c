@@ -241,7 +241,7 @@ int hiw_run_about(struct hiw_run *run, struct hiw_about *ret)
 		.interval_ns = api_maybe(f->interval_ns),
 		.window_ns = api_maybe(f->window_ns),
 		.last_ns = job_now(run->job),
-		.growing = run->replay && replay_growing(run->replay),
+		.growing = run->replay && (replay_growing(run->replay) || is_running_in_parts(run->job)),
 	};
 
 	memcpy(ret, &about, size);

@@ -55,6 +55,11 @@ const struct parts *job_parts(const struct job *job)
 	return job->parts;
 }
 
+struct parts *job_edit_parts(struct job *job)
+{
+	return job->parts;
+}
+
 void job_take_parts(struct job *job, struct parts *parts)
 {
 	parts_free(job->parts);

@@ -194,6 +194,7 @@ struct maybe job_exit_code(const struct facts *facts);
 
 /* The parts of a merged job of several ranks; NULL: the job was recorded as a whole. _take_ takes them over. */
 const struct parts *job_parts(const struct job *job);
+struct parts *job_edit_parts(struct job *job);
 void job_take_parts(struct job *job, struct parts *parts);
 
 /* Applies a frame. Returns 0, or -ENOMEM after applying as much as possible. */

@@ -169,6 +169,8 @@ void job_redact(struct job *job)
 
 	for (size_t i = 0; i < sizeof(private_facts) / sizeof(private_facts[0]); i++)
 		forget(private_facts[i]);
+	if (job->parts)
+		parts_redact(job->parts);
 	for (size_t i = 0; i < job->n_members; i++) {
 		struct process *p = &job->members[i]->p;
 

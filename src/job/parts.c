@@ -2,6 +2,7 @@
 #include "job/parts.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,6 +69,7 @@ void parts_free(struct parts *p)
 	free(p->node);
 	free(p->problem);
 	free(p->gpu);
+	free(p->rank_ram);
 	free(p);
 }
 
@@ -139,6 +141,31 @@ int part_set_text(char **field, const char *text)
 	free(*field);
 	*field = copy;
 	return 0;
+}
+
+static void rename_node(char **name, size_t number)
+{
+	char text[32];
+
+	(void) snprintf(text, sizeof(text), "node %zu", number);
+	(void) part_set_text(name, text);
+}
+
+/* Nodes keep their order, so that "node 2" is the same everywhere. */
+void parts_redact(struct parts *p)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		rename_node(&p->part[i].node, parts_node_of(p, p->part[i].node) + 1);
+		(void) part_set_text(&p->part[i].file, NULL);
+		(void) part_set_text(&p->part[i].command, NULL);
+		(void) part_set_text(&p->part[i].user, NULL);
+	}
+	for (size_t i = 0; i < p->n_nodes; i++)
+		rename_node(&p->node[i].name, i + 1);
+	for (size_t i = 0; i < p->n_problems; i++) {
+		p->problem[i].file[0] = '\0';
+		p->problem[i].why[0] = '\0';
+	}
 }
 
 bool part_is(const struct part *part, const char *kind)

@@ -47,6 +47,10 @@ struct parts {
 		uint32_t gpu, node;
 	} *gpu;
 	size_t n_gpus, cap_gpus;
+	/* memory of each part in rank_spans equal spans of the job, rank_ram[part * rank_spans + span]: the largest value in it; -1: none.
+	 * NULL: not read (replay_rank_ram) */
+	int64_t *rank_ram;
+	size_t rank_spans;
 	bool clocks_compared;      /* by marks that ranks of all nodes have */
 	struct maybe
 		clock_rest_ns; /* the largest difference of these marks between nodes, once corrected */
@@ -75,6 +79,9 @@ int parts_add_gpu(struct parts *p, uint32_t gpu, uint32_t node);
 
 /* Replaces a string by a copy. Returns 0 or -ENOMEM. */
 int part_set_text(char **field, const char *text);
+
+/* Removes names of nodes (by numbers), files, users and commands. */
+void parts_redact(struct parts *p);
 
 bool part_is(const struct part *part, const char *kind);
 /* It counts, and is of one rank. */

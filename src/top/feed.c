@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 
 static const uint64_t least_ns = SECOND / 100; /* with an own recorder */
 static const uint64_t follow_ns = SECOND;     /* recordings are committed once a second */
+static const uint64_t folder_ns = 3 * SECOND; /* each time, its recordings are merged */
 static const uint64_t frame_ns = SECOND / 4;  /* between two frames of a replay */
 
 /* The name of the run, cleaned and shortened. */
@@ -148,8 +150,11 @@ int feed_open_file(struct feed *f, struct model *m, const char *path, uint64_t f
 	if (r < 0)
 		return r;
 	if (f->about.growing) {
+		struct stat st;
+
 		f->kind = FEED_FOLLOW;
-		r = set_timer(f, follow_ns);
+		f->is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+		r = set_timer(f, f->is_folder ? folder_ns : follow_ns);
 		return r < 0 ? r : hiw_player_to(f->player, UINT64_MAX, err);
 	}
 	f->over = true;
@@ -211,6 +216,23 @@ static int step_replay(struct feed *f, struct hiw_err *err)
 	return r < 0 ? r : 1;
 }
 
+/* Merges the folder again and plays the whole: nothing of the former state stays. */
+static int step_folder(struct feed *f, struct hiw_err *err)
+{
+	int r;
+
+	hiw_player_free(f->player);
+	hiw_run_close(f->run);
+	f->player = NULL;
+	f->run = NULL;
+	model_clear(f->model);
+	r = open_run(f, f->path, err);
+	if (r == 0)
+		r = hiw_player_to(f->player, UINT64_MAX, err);
+	f->over = r == 0 && !f->about.growing;
+	return r < 0 ? r : 1;
+}
+
 /* When the recorder has ended or was killed, the feed is over. */
 static int step_follow(struct feed *f, struct hiw_err *err)
 {
@@ -220,6 +242,8 @@ static int step_follow(struct feed *f, struct hiw_err *err)
 
 	if (f->over)
 		return 0;
+	if (f->is_folder)
+		return step_folder(f, err);
 	(void) hiw_run_about(f->run, &about);
 	r = hiw_player_to(f->player, UINT64_MAX, err);
 	if (r < 0)

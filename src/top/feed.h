@@ -30,6 +30,7 @@ struct feed {
 	int timer;                 /* timerfd of a recording; -1: none */
 	uint64_t interval_ns;      /* between two samples; of a replay: one step */
 	uint64_t least_ns;         /* the shortest interval */
+	bool is_folder;            /* path is a folder of a job's recordings: it is merged again to follow it */
 	bool over;                 /* the job has ended */
 	/* replay */
 	uint64_t cursor_ns, end_ns;

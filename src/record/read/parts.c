@@ -133,3 +133,57 @@ int reader_parts(struct replay *r, struct parts **ret)
 	*ret = parts;
 	return 0;
 }
+
+/* ---- for charts ------------------------------------------------------------------------------ */
+
+static void put_span(
+	struct parts *p, size_t part, int64_t from_ns, int64_t to_ns, int64_t ram, int64_t end_ns)
+{
+	const size_t n = p->rank_spans;
+	const size_t first = from_ns > 0 ? (size_t) ((double) from_ns / (double) end_ns * (double) n) : 0;
+	size_t last = to_ns > 0 ? (size_t) ((double) (to_ns - 1) / (double) end_ns * (double) n) : 0;
+
+	last = last < n ? last : n - 1;
+	for (size_t i = first; i <= last && i < n; i++) {
+		int64_t *at = &p->rank_ram[part * n + i];
+
+		*at = larger(*at, ram);
+	}
+}
+
+int replay_rank_ram(struct replay *r, struct job *job, size_t spans)
+{
+	static const char *const columns[] = { "part", "t", "span", "ram_max", NULL };
+	struct parts *p = job_edit_parts(job);
+	int64_t end_ns = 1;
+	sqlite3_stmt *st;
+
+	if (!p || p->n == 0 || spans == 0)
+		return 0;
+	free(p->rank_ram);
+	p->rank_spans = spans;
+	p->rank_ram = calloc(p->n * spans, sizeof(*p->rank_ram));
+	if (!p->rank_ram)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n * spans; i++)
+		p->rank_ram[i] = -1;
+	for (size_t i = 0; i < p->n; i++) {
+		if (p->part[i].counts.value == 1)
+			end_ns = larger(end_ns, part_end_ns(&p->part[i]));
+	}
+	reader_allow(r);
+	st = reader_table(r, "part_row", columns, "");
+	while (st && sqlite3_step(st) == SQLITE_ROW) {
+		int64_t part, t, span, ram;
+
+		if (!reader_int(st, 0, &part) || part < 1 || part > (int64_t) p->n ||
+			!reader_int(st, 1, &t) || !reader_int(st, 2, &span) || !reader_int(st, 3, &ram) ||
+			t < 0 || span < 0 || ram < 0 || t > INT64_MAX / 4 || span > INT64_MAX / 4)
+			continue;
+		const int64_t from = p->part[part - 1].start_ns.value + t;
+
+		put_span(p, (size_t) part - 1, from, from + span, ram, end_ns);
+	}
+	(void) sqlite3_finalize(st);
+	return 0;
+}

@@ -20,6 +20,9 @@ void replay_close(struct replay *r);
  * not read frames. */
 int replay_job(struct replay *r, struct job **ret, struct err *err);
 
+/* Of a merged job: reads the memory of each part in so many equal spans (parts.h, rank_ram). Returns 0 or -ENOMEM. */
+int replay_rank_ram(struct replay *r, struct job *job, size_t spans);
+
 /* The whole run as frames in the order of time: births, windows, ends, events, series. recent:
  * the last minutes at full rate instead of their windows. see returns false to stop. Memory use
  * does not depend on the run's length. Returns 0 or -errno with text. */

@@ -28,6 +28,7 @@ static const struct {
 	{ "overview", html_overview },
 	{ "findings", html_findings },
 	{ "pictures", html_pictures },
+	{ "ranks", html_ranks },
 	{ "phases", html_phases },
 	{ "processes", html_processes },
 	{ "minutes", html_minutes },

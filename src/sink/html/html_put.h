@@ -45,6 +45,7 @@ void html_title(struct html *h);
 void html_overview(struct html *h);
 void html_findings(struct html *h);
 void html_pictures(struct html *h);
+void html_ranks(struct html *h);
 void html_phases(struct html *h);
 void html_processes(struct html *h);
 void html_minutes(struct html *h);
