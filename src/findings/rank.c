@@ -77,8 +77,10 @@ static size_t gather(const struct known_of_run *k, struct other_rank *ranks)
 	const struct parts *p = job_parts(k->s->job);
 
 	for (size_t i = 0; p && i < p->n && n < RANKS_MOST; i++) {
-		if (part_is_rank(&p->part[i]) && p->part[i].rank.known && p->part[i].step_ns.known)
-			ranks[n++] = (struct other_rank) { p->part[i].rank.value, (double) p->part[i].step_ns.value / 1e9 };
+		const struct part *part = &p->part[i];
+
+		if (part_is_rank(part) && part->rank.known && part->step_ns.known)
+			ranks[n++] = (struct other_rank) { part->rank.value, (double) part->step_ns.value / 1e9 };
 	}
 	if (n > 0)
 		return n;
