@@ -336,6 +336,7 @@ struct hiw_birth {
 	/* GPU */
 	const char *uuid, *vendor;
 	const char *instance_of;     /* of a MIG instance: uuid of its GPU; else "" */
+	const char *driver;          /* its version; "" if not known */
 	struct hiw_maybe index, memory_bytes; /* index of an instance: its number on its GPU */
 	bool unified;                /* its memory is the host's memory */
 	/* process on a GPU */
@@ -373,6 +374,8 @@ struct hiw_frame {
 	uint64_t hold_ns;            /* how long a gauge read here stays valid; a longer time without a
 	                              * frame is a gap */
 	bool live;                   /* false: of a recording; readings are windows that begin at time_ns */
+	const char *source;          /* live: what was read: "procfs", "host", "cgroup", "nvml", "dcgm", "amdgpu",
+	                              * "drm", ...; else "". Static */
 	size_t n_births, n_readings, n_ends, n_events, n_values;
 	const struct hiw_birth *births;
 	const struct hiw_reading *readings;

@@ -60,6 +60,7 @@ static void public_gpu(const struct gpu_birth *b, struct hiw_birth *ret)
 	ret->name = b->name;
 	ret->uuid = b->uuid;
 	ret->vendor = b->vendor;
+	ret->driver = b->driver;
 	ret->index = api_maybe(b->index);
 	ret->memory_bytes = api_maybe(b->memory_bytes);
 	ret->instance_of = b->parent;
@@ -83,6 +84,7 @@ static struct hiw_birth public_birth(const struct birth *b)
 		.command = "",
 		.uuid = "",
 		.vendor = "",
+		.driver = "",
 		.instance_of = "",
 	};
 
@@ -136,6 +138,20 @@ static void copy_lists(struct public_frames *f, const struct frame *frame)
 	}
 }
 
+static const char *const source_names[FRAME_SOURCE_COUNT] = {
+	[FRAME_PROCFS] = "procfs",
+	[FRAME_HOST] = "host",
+	[FRAME_CGROUP] = "cgroup",
+	[FRAME_TASKSTATS] = "taskstats",
+	[FRAME_TOTALS] = "totals",
+	[FRAME_USER] = "user",
+	[FRAME_RECORDER] = "recorder",
+	[FRAME_NVML] = "nvml",
+	[FRAME_DCGM] = "dcgm",
+	[FRAME_AMDGPU] = "amdgpu",
+	[FRAME_DRM] = "drm",
+};
+
 /* If memory is exhausted, the frame is dropped. */
 void public_show(struct public_frames *f, const struct frame *frame)
 {
@@ -154,6 +170,7 @@ void public_show(struct public_frames *f, const struct frame *frame)
 			       .time_ns = frame->time_ns,
 			       .hold_ns = frame->hold_ns,
 			       .live = frame->live,
+			       .source = frame->live ? source_names[frame->source] : "",
 			       .n_births = frame->n_births,
 			       .n_readings = frame->n_readings,
 			       .n_ends = frame->n_ends,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The internal interface for hiwater's command, hiwater-top and the Python package, in addition to
+ * The internal interface for hiwater's command, hiwater-top, hiwater-serve and the Python package, in addition to
  * the public hiwater.h: the same handles, and the same rules for errors, ownership, threads,
  * environment and units. It is not installed, and the shared library does not export it, so it may
  * change at any time.
@@ -105,6 +105,9 @@ bool hwi_run_is_leader(struct hiw_run *run);
 /* hiw_find. *ret_skipped: a newer run that could have been meant and whose recording cannot be read, or
  * has nothing in it; 0: none. */
 int hwi_find(const char *run, char **ret_path, uint64_t *ret_skipped, struct hiw_err *err);
+
+/* The path of the history's folder, which may not exist. Returns 0 or -errno. */
+int hwi_history_folder(char *ret, size_t size);
 
 /* Removes a run from the history. Returns 0, or -errno with text, also for a run that is still
  * running. */
@@ -385,6 +388,46 @@ int hwi_gpus_text(struct hwi_gpus *gpus, const struct hiw_style *style, char **r
 
 /* The list of the fields of a line or query format, for people. *ret is the caller's to free(). */
 int hwi_gpus_fields(enum hwi_gpus_format format, char **ret);
+
+/* ---- the last values, for a scrape ----------------------------------------------------------- */
+
+struct buf;
+
+/* The last value of a metric. has_max: it is the mean of a window, whose maximum is max. */
+struct hwi_last {
+	int64_t value, max;
+	bool known, has_max;
+};
+
+/* The last values of one entity. */
+struct hwi_series {
+	enum hiw_entity entity;
+	const char *labels;          /* its identity: run="...", or gpu="0",uuid="..."; "" for the machine */
+	const struct hwi_last *last; /* by number of the metric (hiw_metric) */
+};
+
+/* The families of the entities' known values, named as hiwater export --to openmetrics names them, without
+ * timestamps. is_text: in the Prometheus text format 0.0.4 instead of OpenMetrics 1.0. The caller adds
+ * "# EOF" to the latter. */
+void hwi_openmetrics(const struct hwi_series *series, size_t n, bool is_text, struct buf *out);
+/* A family that is not in metric.def: its head ("" for no unit), and the name of its samples. */
+void hwi_openmetrics_head(struct buf *out, bool is_text, const char *name, const char *type, const char *unit,
+	const char *help);
+/* Adds NAME="VALUE" to a list of labels. */
+void hwi_openmetrics_label(struct buf *labels, const char *name, const char *value);
+/* The value of a metric in its base unit, as a decimal number. */
+void hwi_openmetrics_value(struct buf *out, unsigned metric, int64_t value);
+
+/* What identifies a run. Texts that are not known are "". Borrowed from the run. */
+struct hwi_identity {
+	size_t size;                 /* in: sizeof the caller's struct */
+	const char *id;              /* 32 hex digits */
+	const char *scheduler, *scheduler_job, *step, *node, *cgroup;
+	struct hiw_maybe rank, ranks, started_boot_ns, limit_bytes, request_bytes;
+};
+void hwi_run_identity(const struct hiw_run *run, struct hwi_identity *ret);
+/* The labels of hiwater_run_info, as in an export; user and host, and the command, only if asked for. */
+void hwi_run_labels(const struct hiw_run *run, bool with_user, bool with_command, struct buf *out);
 
 /* ---- helpers of the command ------------------------------------------------------------------ */
 

@@ -423,6 +423,13 @@ int hiw_history(bool (*see)(void *ctx, const struct hiw_entry *entry), void *ctx
 	return api_err(ret_err, &err, r);
 }
 
+int hwi_history_folder(char *ret, size_t size)
+{
+	struct err err = { "" };
+
+	return history_dir(ret, size, &err);
+}
+
 int hwi_history_remove(const char *run, struct hiw_err *ret_err)
 {
 	struct err err = { "" };

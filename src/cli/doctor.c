@@ -328,15 +328,24 @@ static void add_json(struct buf *out, const struct report *r, const char *machin
 /* Names the programs that are not installed with hiwater or were left out of its build. */
 static void add_programs(struct buf *out)
 {
+	static const struct {
+		const char *name, *command, *library, *package;
+	} programs[] = {
+		{ "hiwater-top", "hiwater top", "ncursesw", "libncurses-dev" },
+		{ "hiwater-serve", "hiwater serve", "libmicrohttpd", "libmicrohttpd-dev" },
+	};
 	char path[PATH_MAX], where[PROGRAM_WHY_LEN];
 
-	if (program_find("hiwater-top", path, sizeof(path)) == 0)
-		return;
-	program_why_not("hiwater-top", where, sizeof(where));
-	(void) buf_printf(out,
-		"\nhiwater top is not available: %s. To enable it: copy hiwater-top there; if hiwater was built without "
-		"ncursesw, install that (Debian: apt-get install libncurses-dev) and build again.\n",
-		where);
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+		if (program_find(programs[i].name, path, sizeof(path)) == 0)
+			continue;
+		program_why_not(programs[i].name, where, sizeof(where));
+		(void) buf_printf(out,
+			"\n%s is not available: %s. To enable it: copy %s there; if hiwater was built without %s, install "
+			"that (Debian: apt-get install %s) and build again.\n",
+			programs[i].command, where, programs[i].name, programs[i].library,
+			programs[i].package);
+	}
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */

@@ -48,7 +48,7 @@ static const struct command program = {
 	.stops_at_operand = true,
 };
 
-struct command cli_commands[16];
+struct command cli_commands[17];
 const size_t cli_command_count = sizeof(cli_commands) / sizeof(cli_commands[0]);
 
 static void fill_table(void)
@@ -68,6 +68,7 @@ static void fill_table(void)
 		&command_merge,
 		&command_mark,
 		&command_gpus,
+		&command_serve,
 		&command_doctor,
 		&command_generate,
 	};

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/spool.h"
-#include "base/textwidth.h"
 #include "sink/export/export_internal.h"
+#include "sink/export/openmetrics.h"
 
 static const int64_t info_every_ms = 60000; /* Prometheus queries look back five minutes */
 
@@ -47,28 +47,12 @@ enum {
 
 /* ---- labels ------------------------------------------------------------------------------------------------------------- */
 
-static void put_label(struct buf *out, const char *name, const char *value)
-{
-	(void) buf_printf(out, "%s%s=\"", out->len ? "," : "", name);
-	while (*value) {
-		if (*value == '"' || *value == '\\')
-			(void) buf_str(out, "\\");
-		if (*value != '\n') {
-			value = text_clean_next(value, true, out);
-			continue;
-		}
-		(void) buf_str(out, "\\n");
-		value++;
-	}
-	(void) buf_str(out, "\"");
-}
-
 static void put_number(struct buf *out, const char *name, struct maybe value)
 {
 	char text[UNITS_LEN];
 
 	if (value.known)
-		put_label(out, name, units_decimal(value.value, 0, text));
+		om_put_label(out, name, units_decimal(value.value, 0, text));
 }
 
 /* Numbers identify an entity, names are labels of the info family: as labels of samples they would
@@ -78,8 +62,8 @@ static void label_process(
 {
 	put_number(labels, "process", known(id));
 	put_number(labels, "pid", b ? known(b->process.pid) : UNKNOWN);
-	put_label(info, "name", export_process_name(e, b));
-	put_label(info, "command", b ? export_private(e, b->process.command) : "");
+	om_put_label(info, "name", export_process_name(e, b));
+	om_put_label(info, "command", b ? export_private(e, b->process.command) : "");
 }
 
 static void label_gpu(
@@ -87,12 +71,12 @@ static void label_gpu(
 {
 	char number[UNITS_LEN];
 
-	put_label(labels, "gpu", names_gpu_number(&e->names, b, id, number));
-	put_label(labels, "uuid", b ? b->gpu.uuid : "");
-	put_label(info, "name", b ? b->gpu.name : "");
-	put_label(info, "vendor", b ? b->gpu.vendor : "");
-	put_label(info, "driver", b ? b->gpu.driver : "");
-	put_label(info, "parent", b ? b->gpu.parent : "");
+	om_put_label(labels, "gpu", names_gpu_number(&e->names, b, id, number));
+	om_put_label(labels, "uuid", b ? b->gpu.uuid : "");
+	om_put_label(info, "name", b ? b->gpu.name : "");
+	om_put_label(info, "vendor", b ? b->gpu.vendor : "");
+	om_put_label(info, "driver", b ? b->gpu.driver : "");
+	om_put_label(info, "parent", b ? b->gpu.parent : "");
 }
 
 static void label_gpu_process(
@@ -101,9 +85,9 @@ static void label_gpu_process(
 	const struct birth *gpu = b ? names_find(&e->names, ENTITY_GPU, b->gpu_process.gpu) : NULL;
 
 	put_number(labels, "gpu_process", known(id));
-	put_label(labels, "uuid", gpu ? gpu->gpu.uuid : "");
+	om_put_label(labels, "uuid", gpu ? gpu->gpu.uuid : "");
 	put_number(labels, "pid", b ? b->gpu_process.pid : UNKNOWN);
-	put_label(info, "name", b ? export_private(e, b->gpu_process.name) : "");
+	om_put_label(info, "name", b ? export_private(e, b->gpu_process.name) : "");
 }
 
 static const struct {
@@ -122,7 +106,7 @@ static int make_labels(struct export *e, struct source *s, const char *series)
 	int error;
 
 	if (series)
-		put_label(&labels, "series", series);
+		om_put_label(&labels, "series", series);
 	else if (kinds[s->table].label)
 		kinds[s->table].label(
 			e, names_find(&e->names, (enum entity) s->table, s->id), s->id, &labels, &info);
@@ -258,60 +242,21 @@ static void see(struct export *e, const struct frame *frame)
 
 /* ---- writing ------------------------------------------------------------------------------------------------------------ */
 
-/* A family of values, or of maxima. */
-struct family {
-	const char *om;
-	char name[96];
-	const char *unit;    /* with its underscore; "" if none */
-	const char *type, *help;
-	bool is_max;
-};
-
 struct writing {
 	struct export *e;
-	const struct family *family;
+	const struct om_family *family;
 	const struct source *source;
 	const char *labels;  /* fixed ones of the metric */
 	int metric;          /* METRIC_COUNT: a series */
 	int64_t before_ms;
 };
 
-static struct family family_of(const struct metric_info *m, bool is_max)
-{
-	const char *unit = export_suffix(m->unit);
-	const size_t len = strlen(m->om), cut = strlen(unit);
-	struct family f = {
-		.om = m->om,
-		.type = m->kind == KIND_COUNTER ? "counter" : "gauge",
-		.help = m->sentence,
-		.is_max = is_max,
-	};
-
-	if (cut > 0 && len > cut && strcmp(m->om + len - cut, unit) == 0)
-		f.unit = unit;
-	else
-		f.unit = "";
-	(void) snprintf(f.name, sizeof(f.name), "%.*s%s%s", (int) (len - strlen(f.unit)), m->om,
-		is_max ? "_max" : "", f.unit);
-	return f;
-}
-
-static void put_head(struct export *e, const struct family *f)
-{
-	(void) buf_printf(&e->out, "# TYPE %s %s\n", f->name, f->type);
-	if (*f->unit)
-		(void) buf_printf(&e->out, "# UNIT %s %s\n", f->name, f->unit + 1);
-	(void) buf_printf(
-		&e->out, "# HELP %s %s%s\n", f->name, f->is_max ? "maximum of a window: " : "", f->help);
-}
-
 static void put_name(const struct writing *w)
 {
 	struct buf *out = &w->e->out;
 
-	(void) buf_printf(out, "%s%s{run=\"%s\"", w->family->name,
-		strcmp(w->family->type, "counter") == 0 ? "_total" : "",
-		w->e->facts->id ? w->e->facts->id : "");
+	om_put_sample_name(out, w->family);
+	(void) buf_printf(out, "{run=\"%s\"", w->e->facts->id ? w->e->facts->id : "");
 	if (*w->labels)
 		(void) buf_printf(out, ",%s", w->labels);
 	if (*w->source->labels)
@@ -332,7 +277,6 @@ static void put_stored(void *ctx, const void *record)
 	struct writing *w = ctx;
 	struct sample s;
 	double number;
-	char text[UNITS_LEN];
 
 	memcpy(&s, record, sizeof(s));
 	if (s.time_ms <= w->before_ms)
@@ -343,16 +287,14 @@ static void put_stored(void *ctx, const void *record)
 	if (w->metric == METRIC_COUNT)
 		export_double(&w->e->out, number, "Inf");
 	else
-		(void) buf_str(&w->e->out,
-			units_decimal(w->family->is_max ? s.max : s.value,
-				export_digits(metrics[w->metric].unit), text));
+		om_put_value(&w->e->out, (enum metric) w->metric, w->family->is_max ? s.max : s.value);
 	put_time(w->e, s.time_ms);
 	export_flush(w->e);
 }
 
 /* Writes all samples of one metric of the family. False: none. */
 static bool put_metric(
-	struct export *e, const struct family *f, int metric, const char *labels, bool has_head)
+	struct export *e, const struct om_family *f, int metric, const char *labels, bool has_head)
 {
 	struct om *om = e->state;
 	uint32_t stream;
@@ -370,7 +312,7 @@ static bool put_metric(
 		if (!map_get(&om->streams, stream_key(om, &om->sources[i], (unsigned) metric), &stream))
 			continue;
 		if (!has_head)
-			put_head(e, f);
+			om_put_head(&e->out, OM_1_0, f);
 		has_head = true;
 		spool_each(&om->spool, (int) stream, put_stored, &w);
 	}
@@ -380,7 +322,7 @@ static bool put_metric(
 /* The family that the metric begins: its metrics need not be adjacent in metric.def. */
 static void put_family(struct export *e, int first, bool is_max)
 {
-	const struct family f = family_of(&metrics[first], is_max);
+	const struct om_family f = om_family_of(&metrics[first], is_max);
 	bool has_head = false;
 
 	for (int m = 0; m < first; m++) {
@@ -415,17 +357,10 @@ static void put_info(struct export *e, const char *name, const char *labels, con
 static void put_run(struct export *e)
 {
 	const struct om *om = e->state;
-	const struct facts *f = e->facts;
 	const int64_t from = (int64_t) (export_wall(e, 0) / 1000000);
 	struct buf labels = BUF_INIT(1 << 20);
 
-	put_label(&labels, "name", f->name ? f->name : "");
-	put_label(&labels, "host", export_private(e, f->host));
-	put_label(&labels, "user", export_private(e, f->user));
-	put_label(&labels, "command", export_private(e, f->command));
-	put_label(&labels, "scheduler", f->scheduler ? f->scheduler : "");
-	put_label(&labels, "scheduler_job", f->scheduler_job ? f->scheduler_job : "");
-	put_label(&labels, "version", f->version ? f->version : "");
+	om_put_run_labels(&labels, e->facts, !e->o.redact, !e->o.redact);
 	(void) buf_str(&e->out,
 		"# TYPE hiwater_run info\n# HELP hiwater_run facts of the run; join by the label run\n");
 	put_info(e, "hiwater_run", labels.data, "", from, om->last_ms > from ? om->last_ms : from);
@@ -454,7 +389,7 @@ static void put_entities(struct export *e, int entity)
 
 static void end(struct export *e)
 {
-	static const struct family series = { .om = "",
+	static const struct om_family series = { .om = "",
 		.name = "hiwater_series",
 		.unit = "",
 		.type = "gauge",
