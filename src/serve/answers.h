@@ -32,6 +32,8 @@ const struct stream *stream_of(const struct serve *s);
 struct json;
 /* "schema", "generation", "at": seconds since 1970, of the last frame; null before the first. */
 void json_stamp(const struct serve *s, struct json *j);
+/* A time of CLOCK_BOOTTIME as seconds since 1970; null if it is 0. */
+void json_time(struct json *j, const char *key, uint64_t at_ns, uint64_t now_ns);
 /* A value in its base unit, or null. */
 void json_metric(
 	struct json *j, const char *key, const struct thing *t, const char *metric, uint64_t now_ns);

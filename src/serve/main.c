@@ -60,6 +60,7 @@ static const struct word {
 	{ "interval", WORD_NUMBER, offsetof(struct serve_options, interval_ns), 0 },
 	{ "jobs", WORD_INT, offsetof(struct serve_options, jobs), 0 },
 	{ "parent", WORD_INT, offsetof(struct serve_options, parent), 0 },
+	{ "quiet", WORD_FLAG, offsetof(struct serve_options, quiet), 0 },
 	{ "gpus", WORD_FLAG, offsetof(struct serve_options, gpus), 0 },
 	{ "with-users", WORD_FLAG, offsetof(struct serve_options, with_users), 0 },
 };
@@ -158,15 +159,12 @@ static void see(void *ctx, const struct hiw_frame *frame)
 	pthread_mutex_unlock(&s->lock);
 }
 
-static void read_machine(struct serve *s, struct hiw_recorder *recorder)
+static void read_machine(struct serve *s)
 {
-	struct hiw_about about = { .size = sizeof(about) };
-	const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE),
-		   cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
 
-	(void) hiw_run_about(hiw_recorder_run(recorder), &about);
-	s->capacity_bytes = about.capacity_bytes.known ? about.capacity_bytes.value : (int64_t) pages * size;
-	s->cpus = (double) cpus;
+	s->capacity_bytes = pages > 0 && size > 0 ? (int64_t) pages * size : 0;
+	s->cpus = (double) sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 /* Its job is this process alone: the machine and its GPUs are what it is for, and all processes of the
@@ -185,11 +183,7 @@ static int start_recorder(struct serve *s, struct hiw_recorder **ret, struct hiw
 		r = hiw_recorder_watch(*ret, see, s);
 	stream_init(&s->machine, clock_boot_ns(), s->o.window_ns);
 	s->has_machine = true;
-	if (r == 0)
-		r = hiw_recorder_start(*ret, getpid(), err);
-	if (r == 0)
-		read_machine(s, *ret);
-	return r;
+	return r == 0 ? hiw_recorder_start(*ret, getpid(), err) : r;
 }
 
 /* ---- the loop -------------------------------------------------------------------------------- */
@@ -308,7 +302,7 @@ static int open_listeners(struct serve *s, struct listener *list, size_t *ret_n,
 
 static void say_addresses(const struct serve *s, const struct listener *list, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && !s->o.quiet; i++) {
 		if (*list[i].path)
 			(void) fprintf(stderr, "hiwater: serving on unix:%s\n", list[i].path);
 		else
@@ -374,6 +368,7 @@ int main(int argc, char **argv)
 	if (!parse_words(argc, argv, &s.o))
 		return USAGE;
 	raise_file_limit();
+	read_machine(&s);
 	(void) pthread_mutex_init(&s.lock, NULL);
 	if (s.o.parent)
 		(void) prctl(PR_SET_PDEATHSIG, SIGTERM);

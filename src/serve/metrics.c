@@ -114,21 +114,23 @@ static void add_machine(const struct stream *st, uint64_t now, struct series *al
 }
 
 /* is_alone: the job's own endpoint has the machine and the GPUs as the recording has them, with the label
- * run; next to a node's own series these would be the same values once more. */
-static void add_run(const struct live_run *r, bool is_alone, uint64_t now, struct series *all)
+ * run; next to a node's own series these would be the same values once more. is_seen: else a stranger
+ * asks, who gets the machine and the GPUs alone. */
+static void add_run(const struct live_run *r, bool is_alone, bool is_seen, uint64_t now, struct series *all)
 {
 	struct buf labels = BUF_INIT(LABELS_MOST);
 	const struct stream *st = &r->stream;
 
 	hwi_openmetrics_label(&labels, "run", r->id);
-	add(all, &st->job, labels.data, now, NULL, NULL);
+	if (is_seen)
+		add(all, &st->job, labels.data, now, NULL, NULL);
 	if (is_alone)
 		add(all, &st->host, labels.data, now, NULL, NULL);
 	for (size_t i = 0; i < st->n_gpus; i++) {
 		buf_clear(&labels);
 		hwi_openmetrics_label(&labels, "run", r->id);
 		add_gpu_labels(st, st->gpus[i], &labels);
-		add(all, st->gpus[i], labels.data, now, is_alone ? NULL : job_only, NULL);
+		add(all, st->gpus[i], labels.data, now, is_alone ? NULL : job_only, is_seen ? NULL : of_jobs);
 	}
 	buf_done(&labels);
 }
@@ -169,11 +171,12 @@ void metrics_write(const struct serve *s, const struct viewer *viewer, bool is_t
 	for (size_t i = 0; i < s->jobs.n; i++) {
 		const struct live_run *r = s->jobs.list[i];
 
-		if (!viewer_sees(viewer, r->uid))
-			continue;
+		const bool is_seen = viewer_sees(viewer, r->uid);
+
 		if (!s->has_machine)
 			write_gpu_infos(s, &r->stream, r->id, is_text, &has_head, out);
-		add_run(r, !s->has_machine, now, &all);
+		if (is_seen || !s->has_machine)
+			add_run(r, !s->has_machine, is_seen, now, &all);
 	}
 	has_head = false;
 	for (size_t i = 0; i < s->jobs.n; i++) {

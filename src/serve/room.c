@@ -109,26 +109,29 @@ static bool parse_wish(const struct serve *s, const struct request *q, struct wi
 
 /* ---- the host -------------------------------------------------------------------------------- */
 
-static bool is_current(const struct spread *s, uint64_t now)
+/* Is there a value that is still valid? What a driver that hangs reported before says nothing of now. */
+static bool is_current(const struct thing *t, const char *metric, uint64_t now)
 {
-	return s->known && now - s->newest_ns < 15 * SECOND;
+	return thing_value(t, metric_of(t->entity, metric), now).known;
 }
 
 static void judge_host(const struct serve *s, const struct wish *w, uint64_t now, struct verdict *v)
 {
-	v->memory = thing_spread(&s->machine.host, KEPT_HOST_RAM, w->span_ns, now);
-	v->busy = thing_spread(&s->machine.host, KEPT_HOST_CPU, w->span_ns, now);
+	const struct thing *host = &s->machine.host;
+
+	v->memory = thing_spread(host, KEPT_HOST_RAM, w->span_ns, now);
+	v->busy = thing_spread(host, KEPT_HOST_CPU, w->span_ns, now);
 	const double ram_free = (double) s->capacity_bytes - v->memory.p95, cpus_free = s->cpus - v->busy.p95;
 
 	v->fits = FITS_YES;
-	if (w->ram.known && is_current(&v->memory, now) && s->capacity_bytes > 0 &&
+	if (w->ram.known && is_current(host, "mem_used", now) && s->capacity_bytes > 0 &&
 		(double) w->ram.value > ram_free)
 		say(v, FITS_NO, "RAM: %.0f of %lld bytes are free (p95)", ram_free, (long long) s->capacity_bytes);
-	else if (w->cpus > 0 && is_current(&v->busy, now) && w->cpus > cpus_free)
+	else if (w->cpus > 0 && v->busy.known && is_current(host, "cpu_user", now) && w->cpus > cpus_free)
 		say(v, FITS_NO, "CPUs: %.1f of %.0f are free (p95)", cpus_free > 0 ? cpus_free : 0, s->cpus);
-	else if (w->ram.known && (!is_current(&v->memory, now) || s->capacity_bytes == 0))
+	else if (w->ram.known && (!is_current(host, "mem_used", now) || s->capacity_bytes == 0))
 		say(v, FITS_UNKNOWN, "the memory of the machine cannot be read");
-	else if (w->cpus > 0 && !is_current(&v->busy, now))
+	else if (w->cpus > 0 && !(v->busy.known && is_current(host, "cpu_user", now)))
 		say(v, FITS_UNKNOWN, "the CPU use of the machine cannot be read");
 }
 
@@ -167,7 +170,7 @@ static struct hiw_maybe free_memory(const struct thing *gpu, const struct verdic
 {
 	const struct hiw_maybe reserved = thing_value(gpu, metric_of(HIW_GPU, "mem_reserved"), now);
 
-	if (!gpu->memory_bytes.known || !is_current(&v->memory, now))
+	if (!gpu->memory_bytes.known || !is_current(gpu, "mem", now))
 		return (struct hiw_maybe) { 0, false };
 	const int64_t taken = (int64_t) v->memory.p95 + (reserved.known ? reserved.value : 0);
 
@@ -195,18 +198,18 @@ static void judge_gpu(
 			(long long) (room.value > 0 ? room.value : 0), (long long) gpu->memory_bytes.value);
 	else if (is_suspect(gpu, now, v))
 		return;
-	else if (is_current(&v->sm, now) && sm + w->sm > 1)
+	else if (is_current(gpu, "sm_active", now) && sm + w->sm > 1)
 		say(v, FITS_NO, "SM activity is %.3f (p95), and the job needs %.3f", sm, w->sm);
-	else if (is_current(&v->occupancy, now) && v->occupancy.p95 / 1e6 >= full)
+	else if (is_current(gpu, "sm_occupancy", now) && v->occupancy.p95 / 1e6 >= full)
 		say(v, FITS_NO, "the SMs' warps are occupied: %.3f (p95)", v->occupancy.p95 / 1e6);
-	else if (is_current(&v->dram, now) && v->dram.p95 / 1e6 >= full)
+	else if (is_current(gpu, "dram_active", now) && v->dram.p95 / 1e6 >= full)
 		say(v, FITS_NO, "the bandwidth of the memory is in use: %.3f (p95)", v->dram.p95 / 1e6);
 	else if (w->gpu_memory.known && !room.known)
 		say(v, FITS_UNKNOWN,
 			v->memory.known || v->busy.known
 				? "no current figure of its memory: the driver does not answer, or does not report it"
 				: "its memory cannot be read");
-	else if (!is_current(&v->sm, now))
+	else if (!is_current(gpu, "sm_active", now))
 		say(v, FITS_UNKNOWN,
 			v->sm.known ? "no current SM activity: the driver does not answer"
 				    : "the driver reports no SM activity here; utilisation alone says neither full nor free");
@@ -227,6 +230,19 @@ static void put_fits(struct json *j, const struct verdict *v)
 	json_key_text(j, "reason", v->reason);
 }
 
+/* Time of the newest of the figures. */
+static uint64_t newest_of(const struct verdict *v)
+{
+	const struct spread *all[] = { &v->memory, &v->sm, &v->occupancy, &v->dram, &v->busy, &v->power };
+	uint64_t newest = 0;
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (all[i]->newest_ns > newest)
+			newest = all[i]->newest_ns;
+	}
+	return newest;
+}
+
 static void put_gpu(struct json *j, const struct serve *s, const struct thing *gpu, const struct wish *w,
 	const struct verdict *host, uint64_t now)
 {
@@ -244,6 +260,7 @@ static void put_gpu(struct json *j, const struct serve *s, const struct thing *g
 	json_str(j, number);
 	json_key_text(j, "group", group_of(s, gpu->uuid));
 	put_fits(j, &v);
+	json_time(j, "at", newest_of(&v), now);
 	json_key(j, "memory_total_bytes");
 	json_maybe(j, (struct maybe) { gpu->memory_bytes.value, gpu->memory_bytes.known });
 	json_metric(j, "memory_reserved_bytes", gpu, "mem_reserved", now);

@@ -37,7 +37,7 @@ struct serve_options {
 	uint64_t window_ns, interval_ns;
 	int jobs;                /* enum which_jobs */
 	int parent;              /* of run --listen: ends when this process, its parent, has ended; 0: none */
-	bool gpus, with_users;
+	bool gpus, with_users, quiet;
 };
 
 enum which_jobs {

@@ -45,6 +45,15 @@ bool window_of(const struct serve *s, const struct request *q, struct answer *a,
 	return *ret_ns > 0;
 }
 
+void json_time(struct json *j, const char *key, uint64_t at_ns, uint64_t now_ns)
+{
+	json_key(j, key);
+	if (at_ns)
+		json_decimal(j, (int64_t) ((clock_wall_ns() - now_ns + at_ns) / 1000000), 3);
+	else
+		json_null(j);
+}
+
 void json_stamp(const struct serve *s, struct json *j)
 {
 	const struct stream *st = stream_of(s);
@@ -54,11 +63,7 @@ void json_stamp(const struct serve *s, struct json *j)
 	json_int(j, 1);
 	json_key(j, "generation");
 	json_int(j, st ? (int64_t) st->generation : 0);
-	json_key(j, "at");
-	if (st && st->at_ns)
-		json_decimal(j, (int64_t) ((clock_wall_ns() - (now - st->at_ns)) / 1000000), 3);
-	else
-		json_null(j);
+	json_time(j, "at", st ? st->at_ns : 0, now);
 }
 
 static unsigned digits_of(unsigned metric)
@@ -503,8 +508,7 @@ static void put_job(struct json *j, const struct live_run *r, uint64_t span)
 		json_decimal(j, r->started_wall_ns / 1000000, 3);
 	else
 		json_null(j);
-	json_key(j, "at");
-	json_decimal(j, (int64_t) ((clock_wall_ns() - (now - r->stream.at_ns)) / 1000000), 3);
+	json_time(j, "at", r->stream.at_ns, now);
 	json_known(j, "ram_limit_bytes", r->limit_bytes);
 	json_known(j, "ram_request_bytes", r->request_bytes);
 	json_metric(j, "ram_bytes", job, "ram", now);

@@ -17,6 +17,7 @@
 #include "cli/cli.h"
 #include "cli/run/child.h"
 #include "cli/run/descriptors.h"
+#include "cli/run/endpoint.h"
 #include "cli/run/live.h"
 #include "cli/run/run.h"
 #include "cli/run/signals.h"
@@ -39,6 +40,7 @@ struct run {
 	struct measure watching;   /* a copy: the alerts printed and the commands running in this run */
 	bool limited;              /* a limit ended the job */
 	struct live live;
+	struct endpoint endpoint;
 };
 
 /* ---- before the job -------------------------------------------------------------------------- */
@@ -110,6 +112,9 @@ static int prepare(struct run *r)
 		return -ENOMEM;
 	}
 	(void) prctl(PR_SET_CHILD_SUBREAPER, r->options->no_subreaper ? 0UL : 1UL);
+	error = endpoint_prepare(&r->endpoint, r->options->strict);
+	if (error < 0)
+		return error;
 	return r->options->live ? live_prepare(&r->live, r->options->strict, r->options->measure.quiet) : 0;
 }
 
@@ -203,6 +208,7 @@ static void step(struct run *r)
 	hiw_recorder_step(r->recorder);
 	handle_alerts(r);
 	measure_warnings(&r->options->measure, r->recorder);
+	endpoint_step(&r->endpoint, r->recorder, &r->options->inherited);
 	if (!r->tree.main_ended)
 		live_step(&r->live, r->recorder, &r->options->inherited);
 }
@@ -213,12 +219,12 @@ static void print_progress(struct run *r)
 	measure_progress(&r->options->measure, r->recorder);
 }
 
-/* Have all processes of the job ended? Commands of --on-alert, and children that hiwater had before
- * the job, are children as well, and init may have adopted orphans: then the recorder decides by
+/* Have all processes of the job ended? Commands of --on-alert, the endpoint, and children that hiwater had
+ * before the job, are children as well, and init may have adopted orphans: then the recorder decides by
  * its last sample. */
 static bool has_ended(const struct run *r)
 {
-	const bool has_others = r->watching.actions.n > 0 || r->options->no_subreaper;
+	const bool has_others = r->watching.actions.n > 0 || r->endpoint.pid || r->options->no_subreaper;
 
 	if (!r->options->no_subreaper &&
 		(r->tree.childless || (r->measuring && !hwi_recorder_has_children(r->recorder))))
@@ -278,6 +284,7 @@ static void follow(struct run *r)
 	};
 
 	r->tree.live = &r->live;
+	r->tree.endpoint = &r->endpoint;
 	tree_reap(&r->tree, &r->signals);
 	while (!is_over(r)) {
 		struct timespec timeout;
@@ -398,6 +405,7 @@ void run_once(const struct run_options *options, char *const *argv, struct outco
 		.watching = options->measure,
 		.signals = { .fd = -1, .child_fd = -1 },
 		.live = LIVE_NONE,
+		.endpoint = options->endpoint,
 	};
 
 	*ret = (struct outcome) { 0 };
@@ -412,6 +420,7 @@ void run_once(const struct run_options *options, char *const *argv, struct outco
 		ret->end_requested = r.signals.end_requested;
 		signals_end(&r.signals);
 		live_end(&r.live);
+		endpoint_end(&r.endpoint);
 		if (r.measuring)
 			report(&r, ret);
 		else

@@ -58,6 +58,15 @@ static int check_together(const struct run_options *o)
 		complain("-o and --no-record exclude each other; give one of them; see hiwater run --help");
 	else if (o->live && recorder->no_record)
 		complain("--live needs the recording; leave --no-record out");
+	else if (o->endpoint.listen && recorder->no_record)
+		complain("--listen needs the recording; leave --no-record out");
+	else if (o->endpoint.listen && !endpoint_may_listen(o->endpoint.listen))
+		complain(
+			"--listen: '%.80s' is neither unix:PATH nor a loopback address, such as 127.0.0.1:0; hiwater serve can "
+			"answer other machines",
+			o->endpoint.listen);
+	else if (o->endpoint.token_file && !o->endpoint.listen)
+		complain("--token-file is for --listen; give both");
 	else if (o->repeat > 1 && recorder->output)
 		complain(
 			"-o is one file, but --repeat makes %llu runs; leave -o out, name the runs with -n, and list them with hiwater runs",
@@ -104,6 +113,7 @@ static int run_main(int argc, char **argv)
 	arg_run.measure.recorder.degrade = !arg_run.strict;
 	if (check_together(&arg_run) < 0 || measure_prepare(&arg_run.measure) < 0)
 		return EXIT_BEFORE_JOB;
+	arg_run.endpoint.quiet = arg_run.measure.quiet;
 	child_save_inherited(&arg_run.inherited);
 	actions_begin(&arg_run.measure.actions);
 	raise_file_limit(&arg_run.inherited.files);
@@ -139,6 +149,14 @@ static const struct opt opts[] = {
 		"show the job in this terminal while it runs, as hiwater top does; the command's own output follows "
 		"when the view is left",
 		opt_flag, &arg_run.live },
+	{ 0, "listen", OPT_TEXT, "ADDRESS",
+		"answer over HTTP what the job uses now, until it ends, as hiwater serve does: unix:PATH, 127.0.0.1:PORT (0: a "
+		"free one, which is printed)",
+		opt_text, (void *) &arg_run.endpoint.listen },
+	{ 0, "token-file", OPT_FILE, "FILE",
+		"of --listen on TCP: the token by which the job's figures are seen; without it there are those of the machine "
+		"alone",
+		opt_text, (void *) &arg_run.endpoint.token_file },
 	{ 0, "strict", OPT_NONE, NULL,
 		"exit with 125, before the job is started, where hiwater would measure less than it was asked to, or nothing",
 		opt_flag, &arg_run.strict },

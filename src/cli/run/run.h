@@ -13,6 +13,7 @@
 
 #include "cli/measure.h"
 #include "cli/run/child.h"
+#include "cli/run/endpoint.h"
 
 enum run_cgroup {
 	RUN_CGROUP_AUTO,
@@ -28,6 +29,7 @@ struct run_options {
 	bool is_last;        /* no further run follows: the job has no more use of what hiwater inherited */
 	bool no_subreaper, wait, live, strict;
 	struct inherited inherited;
+	struct endpoint endpoint; /* as it is before a run */
 };
 
 /* The outcome of one run of the job. */

@@ -23,6 +23,8 @@ static void note_reaped(
 
 	if (t->live && pid == t->live->view)
 		live_left(t->live, status); /* the PID may be reused from here on */
+	if (t->endpoint && pid == t->endpoint->pid)
+		endpoint_left(t->endpoint);
 	if (t->recorder)
 		hiw_recorder_reaped(t->recorder, pid, status, usage);
 	if (!is_main)

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "cli/run/endpoint.h"
 #include "cli/run/live.h"
 #include "cli/run/signals.h"
 
@@ -17,6 +18,7 @@ struct tree {
 	pid_t main;
 	struct hiw_recorder *recorder; /* NULL: the job is not measured */
 	struct live *live;             /* notified when its view ends; NULL: there is no view */
+	struct endpoint *endpoint;     /* notified when it ends; NULL: there is none */
 	bool main_ended;
 	int status;                    /* main's wait status, once it has ended */
 	struct rusage usage;           /* and what the kernel reports of it and the children that it
