@@ -22,7 +22,7 @@ void metrics_write(const struct serve *s, const struct viewer *viewer, bool is_t
 /* The span of ?window=, at most --window; 0: not given. False: the answer is an error. */
 bool window_of(const struct serve *s, const struct request *q, struct answer *a, uint64_t *ret_ns);
 
-/* Has the first frame arrived? */
+/* Has the first sample arrived? The caller locks. */
 bool is_ready(const struct serve *s);
 
 /* The stream whose time and generation an answer has: the machine's, or that of the one job. NULL:

@@ -78,10 +78,14 @@ void files_write_metrics(struct serve *s)
 	if (!s->o.textfile)
 		return;
 	pthread_mutex_lock(&s->lock);
-	metrics_write(s, &stranger, true, &text);
+	const bool ready = is_ready(s);
+
+	if (ready)
+		metrics_write(s, &stranger, true, &text);
 	pthread_mutex_unlock(&s->lock);
 	name_metrics(s, path);
-	(void) replace(path, &text);
+	if (ready)
+		(void) replace(path, &text);
 	buf_done(&text);
 }
 

@@ -23,7 +23,7 @@ bool is_ready(const struct serve *s)
 {
 	const struct stream *st = stream_of(s);
 
-	return st && st->at_ns > 0;
+	return st && st->host.at_ns[metric_of(HIW_HOST, "mem_used")] > 0;
 }
 
 bool window_of(const struct serve *s, const struct request *q, struct answer *a, uint64_t *ret_ns)
