@@ -99,7 +99,7 @@ static bool parse_wish(const struct serve *s, const struct request *q, struct wi
 {
 	*w = (struct wish) { .sm = default_sm };
 	if (!parse_size(q, "gpu_memory", &w->gpu_memory, a) || !parse_size(q, "ram", &w->ram, a) ||
-		!parse_amount(q, "sm", 1, &w->sm, a) || !parse_amount(q, "cpus", 1e6, &w->cpus, a) ||
+		!parse_amount(q, "sm", 1e6, &w->sm, a) || !parse_amount(q, "cpus", 1e6, &w->cpus, a) ||
 		!window_of(s, q, a, &w->span_ns))
 		return false;
 	if (w->span_ns == 0)

@@ -191,7 +191,7 @@ def test_room_is_judged_by_what_is_used_not_by_utilisation(tool):
     assert now["at"] - answer[0]["at"] < 30
 
 
-@pytest.mark.parametrize("query", ["gpu_memroy=8GiB", "gpu_memory=much", "sm=2", "sm=nan", "sm=", "cpus=-1", "window=1d", "ram"])
+@pytest.mark.parametrize("query", ["gpu_memroy=8GiB", "gpu_memory=much", "sm=-1", "sm=nan", "sm=", "cpus=-1", "window=1d", "ram"])
 def test_a_question_that_is_not_understood_is_no_answer(tool, query):
     server = Server(tool, "--gpu", "none", "--jobs", "none")
     status, _, body = server.client.ask("/v1/room?" + query)
@@ -427,3 +427,19 @@ def test_a_job_does_not_wait_for_its_endpoint(tool):
 @pytest.mark.parametrize("options", [["--listen", "0.0.0.0:0"], ["--listen", "unix:/x", "--no-record"], ["--token-file", "x"]])
 def test_a_listen_that_cannot_be(tool, options):
     assert tool.run("run", *options, "--", "true").returncode == 125
+
+
+def test_the_example_puts_two_jobs_on_one_gpu(tool):
+    """There is room for two on the first, and none on the second; the book keeps a third away."""
+    fake(tool, ONE_SM, BUSY)
+    server = Server(tool, "--jobs", "none")
+    wait_for(lambda: [g for g in room(server) if g["fits"]], "the GPUs were read")
+
+    def collocate(sm):
+        return subprocess.run([sys.executable, ROOT / "examples" / "collocate.py", server.path, str(8 << 30), str(sm), "sh", "-c",
+                               "echo $CUDA_VISIBLE_DEVICES"], capture_output=True, text=True, timeout=DEADLINE, check=False)
+    done = collocate(0.4)
+    assert done.returncode == 0 and done.stdout.count("job ") == 2, done.stderr
+    assert "000000000001" not in done.stdout and done.stdout.count("000000000000") == 4
+    done = collocate(0.6)
+    assert done.returncode == 1 and done.stdout.count("job ") == 1 and "no room" in done.stderr

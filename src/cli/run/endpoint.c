@@ -50,8 +50,8 @@ int endpoint_prepare(struct endpoint *e, bool strict)
 static _Noreturn void become(
 	const struct endpoint *e, const char *recording, pid_t parent, const struct inherited *inherited)
 {
-	char path[PATH_MAX], file[PATH_MAX + 8], listen[PATH_MAX + 8], token[PATH_MAX + 16], of[32], quiet[16],
-		name[] = "hiwater-serve";
+	char path[PATH_MAX], file[PATH_MAX + 8], listen[PATH_MAX + 8], token[PATH_MAX + 16];
+	char of[32], quiet[16], name[] = "hiwater-serve";
 	char *argv[] = { name, file, listen, of, quiet, e->token_file ? token : NULL, NULL };
 
 	(void) prctl(PR_SET_PDEATHSIG, SIGTERM);
