@@ -443,3 +443,42 @@ def test_the_example_puts_two_jobs_on_one_gpu(tool):
     assert "000000000001" not in done.stdout and done.stdout.count("000000000000") == 4
     done = collocate(0.6)
     assert done.returncode == 1 and done.stdout.count("job ") == 1 and "no room" in done.stderr
+
+
+# ---- what lies in a history ----
+
+def test_a_history_of_hostile_files_does_no_harm(tool):
+    """Each looks as if it grew. The run among them is shown, and nothing hangs."""
+    tool.history.mkdir()
+    for number, content in (90, b"\0" * 4096), (91, b"SQLite format 3\0" + os.urandom(8192)), (92, b""):
+        (tool.history / f"{number}.hiw").write_bytes(content)
+    os.mkfifo(tool.history / "93.hiw")
+    (tool.history / "94.hiw").symlink_to("/etc/shadow")
+    (tool.history / "95.hiw").mkdir()
+    (tool.history / "96.hiw").symlink_to("/dev/zero")
+    for number in range(90, 97):
+        (tool.history / f"{number}.hiw-wal").write_bytes(b"x" * 100)
+    run = start_job(tool, "-n", "among-them")
+    server = Server(tool)
+    assert wait_for(lambda: runs_of(server.client, "among-them"), "the run is known")
+    assert "root:" not in server.client.text() and server.process.poll() is None
+    end_job(run)
+
+
+@pytest.mark.parametrize("environ", [{}, {"XDG_RUNTIME_DIR": "run"}])
+def test_the_default_of_a_user_is_a_socket_of_their_own(tool, environ):
+    nobody = as_nobody(tool.folder)
+    (tool.folder / "run").mkdir()
+    (tool.folder / "run").chmod(0o777)
+    env = dict(tool.env, HIWATER_DIR=str(tool.folder / "none"), **{k: str(tool.folder / v) for k, v in environ.items()})
+    if not environ:
+        env.pop("XDG_RUNTIME_DIR", None)
+        done = subprocess.run([*nobody, HIWATER, "serve", "--gpu", "none"], env=env, capture_output=True, text=True, check=False,
+                              timeout=DEADLINE)
+        assert done.returncode == 1 and "XDG_RUNTIME_DIR" in done.stderr
+        return
+    tool.started.append(subprocess.Popen([*nobody, HIWATER, "serve", "--gpu", "none"], env=env, stdout=subprocess.PIPE,
+                                         stderr=subprocess.PIPE))
+    path = tool.folder / "run" / "hiwater" / "serve.sock"
+    wait_for(lambda: path.exists() and Client(path).is_ready(), "it is ready")
+    assert path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o777 == 0o700 and path.stat().st_uid == 65534
