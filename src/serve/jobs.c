@@ -27,10 +27,12 @@
 
 enum {
 	MOST_JOBS = 4096,
+	OF_A_USER_MOST = 512,
 	MOST_FILES = 4096,       /* of a folder, or of a process */
 	SHARE = 20,              /* of the time, at most one in so many is spent reading */
 };
 static const uint64_t poll_ns = SECOND, search_ns = 5 * SECOND;
+static const uint64_t commit_ns = 2 * SECOND; /* until a window that has ended is in the file */
 static const uint64_t open_most_bytes = UINT64_C(1) << 32; /* no recording is as large */
 
 /* ---- with the owner's rights ----------------------------------------------------------------- */
@@ -141,6 +143,15 @@ static bool is_known(const struct serve *s, const char *path, const char *id)
 	return false;
 }
 
+static size_t count_of(const struct serve *s, uid_t uid)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->jobs.n; i++)
+		n += s->jobs.list[i]->uid == uid;
+	return n;
+}
+
 /* Plays what is new. False: the run is over, or cannot be read any more. */
 static bool follow(struct serve *s, struct live_run *r)
 {
@@ -149,6 +160,7 @@ static bool follow(struct serve *s, struct live_run *r)
 	(void) hiw_run_about(r->run, &about);
 	if (!about.growing)
 		return false;
+	r->stream.slack_ns = 2 * s->jobs.pause_ns + commit_ns;
 	if (!r->player) {
 		const uint64_t from = about.last_ns > s->o.window_ns ? about.last_ns - s->o.window_ns : 0;
 
@@ -166,7 +178,7 @@ static void open_run(struct serve *s, const char *path, uid_t uid, gid_t gid)
 {
 	struct live_run *r = NULL;
 
-	if (is_known(s, path, NULL) || !(r = calloc(1, sizeof(*r))))
+	if (is_known(s, path, NULL) || count_of(s, uid) >= OF_A_USER_MOST || !(r = calloc(1, sizeof(*r))))
 		return;
 	r->lock = &s->lock;
 	r->uid = uid;
@@ -309,6 +321,8 @@ static void *read_jobs(void *ctx)
 	struct serve *s = ctx;
 	uint64_t searched_ns = 0;
 
+	s->jobs.pause_ns = poll_ns;
+
 	while (!s->jobs.stop) {
 		const uint64_t begun = clock_boot_ns();
 
@@ -318,10 +332,10 @@ static void *read_jobs(void *ctx)
 			searched_ns = begun;
 		}
 		const uint64_t took = clock_boot_ns() - begun;
-		const uint64_t pause = SHARE * took > poll_ns ? SHARE * took : poll_ns;
 		struct pollfd wake = { .fd = s->jobs.wake, .events = POLLIN };
 
-		(void) poll(&wake, 1, (int) (pause / 1000000));
+		s->jobs.pause_ns = SHARE * took > poll_ns ? SHARE * took : poll_ns;
+		(void) poll(&wake, 1, (int) (s->jobs.pause_ns / 1000000));
 	}
 	return NULL;
 }

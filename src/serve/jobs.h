@@ -37,6 +37,7 @@ struct jobs {
 	struct live_run **list;
 	size_t n, cap;
 	pthread_t thread;
+	uint64_t pause_ns;       /* between two reads of the recordings */
 	bool is_running, stop;
 	int wake;                /* eventfd: written to end the thread */
 };

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -175,7 +176,8 @@ static void put_source(struct json *j, const char *name, bool is_up, uint64_t at
 	json_end(j);
 }
 
-static void put_sources(struct json *j, const struct serve *s)
+/* The note may name the server's own processes. */
+static void put_sources(struct json *j, const struct serve *s, const struct viewer *v)
 {
 	const struct stream *st = stream_of(s);
 	const uint64_t now = clock_boot_ns();
@@ -195,17 +197,16 @@ static void put_sources(struct json *j, const struct serve *s)
 		put_source(j, "gpu", false, 0, now);
 	json_end(j);
 	json_key(j, "gpu_note");
-	json_str(j, st && *st->gpu_note ? st->gpu_note : NULL);
+	json_str(j, st && *st->gpu_note && viewer_sees(v, geteuid()) ? st->gpu_note : NULL);
 }
 
 void answer_healthy(struct serve *s, const struct request *q, struct answer *a)
 {
 	struct json j;
 
-	(void) q;
 	pthread_mutex_lock(&s->lock);
 	begin(&j, s, a);
-	put_sources(&j, s);
+	put_sources(&j, s, &q->viewer);
 	finish(&j, a);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -443,7 +444,7 @@ void answer_now(struct serve *s, const struct request *q, struct answer *a)
 		return;
 	pthread_mutex_lock(&s->lock);
 	begin(&j, s, a);
-	put_sources(&j, s);
+	put_sources(&j, s, &q->viewer);
 	put_host(&j, s, &q->viewer, span);
 	put_gpus(&j, s, &q->viewer, span);
 	for (size_t i = 0; i < s->jobs.n; i++)

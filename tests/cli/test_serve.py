@@ -91,6 +91,7 @@ def test_a_scraped_run_and_its_export_have_the_same_series(gpu):
     ours = {k for k in of_node if ("run", run_id) in k[1] and k[0] not in described}
     assert len(ours) > 30 and ours <= has
     assert not [k for k in of_node if k[0].startswith("hiwater_node_") and k[1] & {("run", run_id)}], "once a node"
+    assert not [k for k in of_node if k[0].startswith("hiwater_gpu_") and ("run", run_id) in k[1] and ("kind", "job") not in k[1]]
     memory = next(v for k, v in of_job.items() if k[0] == "hiwater_run_memory_bytes" and ("kind", "combined") in k[1])
     assert memory > 80 << 20
 
