@@ -38,7 +38,8 @@ struct jobs {
 	size_t n, cap;
 	pthread_t thread;
 	uint64_t pause_ns;       /* between two reads of the recordings */
-	bool is_running, stop;
+	bool is_running;
+	_Atomic bool stop;
 	int wake;                /* eventfd: written to end the thread */
 };
 

@@ -369,6 +369,7 @@ int main(int argc, char **argv)
 		return USAGE;
 	raise_file_limit();
 	read_machine(&s);
+	stream_prepare();
 	(void) pthread_mutex_init(&s.lock, NULL);
 	if (s.o.parent)
 		(void) prctl(PR_SET_PDEATHSIG, SIGTERM);

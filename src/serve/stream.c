@@ -46,19 +46,18 @@ static const struct {
 };
 
 /* The ring that keeps a metric; KEPT_COUNT: none. */
-static enum kept kept_of(unsigned metric)
-{
-	static enum kept table[METRICS_MOST];
-	static bool is_made;
+static enum kept kept_of[METRICS_MOST];
+static unsigned user_memory; /* the metric of a process on a GPU */
 
-	for (unsigned m = 0; !is_made && m < METRICS_MOST; m++)
-		table[m] = KEPT_COUNT;
-	for (int k = 0; !is_made && k < KEPT_COUNT; k++) {
+void stream_prepare(void)
+{
+	for (unsigned m = 0; m < METRICS_MOST; m++)
+		kept_of[m] = KEPT_COUNT;
+	for (int k = 0; k < KEPT_COUNT; k++) {
 		if (kept_rows[k].metric)
-			table[metric_of(kept_rows[k].entity, kept_rows[k].metric)] = (enum kept) k;
+			kept_of[metric_of(kept_rows[k].entity, kept_rows[k].metric)] = (enum kept) k;
 	}
-	is_made = true;
-	return table[metric];
+	user_memory = metric_of(HIW_GPU_PROCESS, "mem");
 }
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
@@ -73,7 +72,6 @@ void stream_init(struct stream *s, uint64_t start_ns, uint64_t window_ns)
 		.host.entity = HIW_HOST,
 		.job.entity = HIW_JOB,
 	};
-	(void) kept_of(0);
 }
 
 static void thing_done(struct thing *t)
@@ -205,10 +203,8 @@ static void apply_reading(struct stream *s, const struct hiw_frame *frame, const
 								   : NULL;
 	const uint64_t most = UINT64_MAX / 4, at = s->at_ns;
 	const uint64_t hold = frame->hold_ns < most ? frame->hold_ns : most;
-	static unsigned memory;
 
-	memory = memory ? memory : metric_of(HIW_GPU_PROCESS, "mem");
-	if (metric->entity == HIW_GPU_PROCESS && r->metric == memory) {
+	if (metric->entity == HIW_GPU_PROCESS && r->metric == user_memory) {
 		struct gpu_user *u = user_of(s, r->id);
 
 		if (u) {
@@ -221,8 +217,8 @@ static void apply_reading(struct stream *s, const struct hiw_frame *frame, const
 	t->last[r->metric] = (struct hwi_last) { r->value, r->max, r->known, !frame->live };
 	t->at_ns[r->metric] = at;
 	t->until_ns[r->metric] = at + hold + s->slack_ns;
-	if (kept_of(r->metric) != KEPT_COUNT && r->known)
-		keep(s, t, kept_of(r->metric),
+	if (kept_of[r->metric] != KEPT_COUNT && r->known)
+		keep(s, t, kept_of[r->metric],
 			&(const struct point) { at, at + hold, (double) r->value, (double) r->max });
 }
 

@@ -78,6 +78,9 @@ struct stream {
 	char gpu_note[256];      /* the last note on GPUs as a whole: why they cannot be read */
 };
 
+/* Call it once, before any thread. */
+void stream_prepare(void);
+
 void stream_init(struct stream *s, uint64_t start_ns, uint64_t window_ns);
 void stream_done(struct stream *s);
 
