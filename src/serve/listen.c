@@ -112,7 +112,8 @@ static void make_folder(const char *path, mode_t mode)
 	if (!slash || slash == folder)
 		return;
 	*slash = '\0';
-	(void) mkdir(folder, mode);
+	if (mkdir(folder, mode) == 0)
+		(void) chmod(folder, mode); /* whatever the umask is */
 }
 
 static int open_unix(struct listener *l, bool for_all, char *why, size_t size)
