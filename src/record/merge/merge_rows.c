@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "record/merge/merge_internal.h"
-#include "record/read/row_read.h"
 
 /* Several windows of a part as one. */
 struct part_row {
@@ -36,45 +35,62 @@ static int put(struct merge *m, size_t part, const struct part_row *row)
 	return store_step(m->store, st);
 }
 
-static const struct cell *cell_of(const struct replay *r, const struct row *row, enum metric metric)
-{ return &row->cells[r->layout.place[metric]]; }
+/* The columns of a recording's windows that are needed: reading all of them would take ten times as long. */
+enum {
+	COLUMN_T,
+	COLUMN_SPAN,
+	COLUMN_RAM,
+	COLUMN_LOW = COLUMN_RAM + 3,
+	COLUMN_HIGH = COLUMN_LOW + 3,
+	COLUMN_PROCESSES = COLUMN_HIGH + 2,
+	COLUMN_COUNTERS = COLUMN_PROCESSES + 2,
+};
+static const char *const window_columns[] = { "t", "span", "ram_min", "ram", "ram_max", "ram_low_min",
+	"ram_low", "ram_low_max", "ram_high", "ram_high_max", "processes", "processes_max", "cpu_user",
+	"cpu_system", "read_bytes", "write_bytes", NULL };
 
-static struct maybe value_of(const struct replay *r, const struct row *row, enum metric metric)
+static struct maybe column(sqlite3_stmt *st, int at)
 {
-	const struct cell *c = cell_of(r, row, metric);
+	struct maybe value = UNKNOWN;
 
-	return c->known ? known(c->value) : UNKNOWN;
+	value.known = reader_int(st, at, &value.value);
+	return value;
 }
 
-static void add(const struct replay *r, const struct row *row, struct part_row *to)
+/* An extreme that equals the value is not stored (docs/recording.md). */
+static struct maybe extreme(sqlite3_stmt *st, int at, struct maybe value)
 {
-	const struct cell *ram = cell_of(r, row, M_JOB_RAM), *low = cell_of(r, row, M_JOB_RAM_LOW),
-			  *high = cell_of(r, row, M_JOB_RAM_HIGH),
-			  *processes = cell_of(r, row, M_JOB_PROCESSES);
+	const struct maybe stored = column(st, at);
+
+	return value.known && stored.known ? stored : value;
+}
+
+static void add(sqlite3_stmt *st, uint64_t t_ns, uint64_t span_ns, struct part_row *to)
+{
+	const struct maybe ram = column(st, COLUMN_RAM + 1), low = column(st, COLUMN_LOW + 1),
+			   high = column(st, COLUMN_HIGH), processes = column(st, COLUMN_PROCESSES);
+	struct maybe *const counters[] = { &to->user, &to->system, &to->read, &to->written };
 
 	if (!to->any)
-		to->t_ns = row->t_ns;
-	to->end_ns = row->t_ns + row->span_ns;
-	if (ram->known) {
-		to->ram_min = maybe_min(to->ram_min, known(ram->min));
-		to->ram_max = maybe_max(to->ram_max, known(ram->max));
-		to->ram_sum += (double) ram->value * (double) ram->cover_ns;
-		to->ram_ns += ram->cover_ns;
+		to->t_ns = t_ns;
+	to->end_ns = t_ns + span_ns;
+	if (ram.known) {
+		to->ram_min = maybe_min(to->ram_min, extreme(st, COLUMN_RAM, ram));
+		to->ram_max = maybe_max(to->ram_max, extreme(st, COLUMN_RAM + 2, ram));
+		to->ram_sum += (double) ram.value * (double) span_ns;
+		to->ram_ns += span_ns;
 		/* One window without an upper bound leaves none for all. */
-		to->high = !high->known                 ? UNKNOWN
-			   : to->any && !to->high.known ? UNKNOWN
-							: maybe_max(to->high, known(high->max));
+		to->high = !high.known || (to->any && !to->high.known)
+				   ? UNKNOWN
+				   : maybe_max(to->high, extreme(st, COLUMN_HIGH + 1, high));
 	}
-	if (low->known) {
-		to->low_min = maybe_min(to->low_min, known(low->min));
-		to->low_max = maybe_max(to->low_max, known(low->max));
+	if (low.known) {
+		to->low_min = maybe_min(to->low_min, extreme(st, COLUMN_LOW, low));
+		to->low_max = maybe_max(to->low_max, extreme(st, COLUMN_LOW + 2, low));
 	}
-	if (processes->known)
-		to->processes = maybe_max(to->processes, known(processes->max));
-	to->user = maybe_max(to->user, value_of(r, row, M_JOB_CPU_USER));
-	to->system = maybe_max(to->system, value_of(r, row, M_JOB_CPU_SYSTEM));
-	to->read = maybe_max(to->read, value_of(r, row, M_JOB_READ_BYTES));
-	to->written = maybe_max(to->written, value_of(r, row, M_JOB_WRITE_BYTES));
+	to->processes = maybe_max(to->processes, extreme(st, COLUMN_PROCESSES + 1, processes));
+	for (int i = 0; i < (int) (sizeof(counters) / sizeof(counters[0])); i++)
+		*counters[i] = maybe_max(*counters[i], column(st, COLUMN_COUNTERS + i));
 	to->any = true;
 }
 
@@ -89,19 +105,20 @@ static uint64_t width_of(const struct part *p)
 static int from_recording(struct merge *m, size_t part, struct replay *r)
 {
 	const uint64_t width = width_of(&m->parts->part[part]);
-	sqlite3_stmt *st = reader_rows(r, ENTITY_JOB, false, "");
+	sqlite3_stmt *st = reader_table(r, "job_sample", window_columns, "ORDER BY t");
 	struct part_row sum = { 0 };
-	struct row row;
+	uint64_t t, span;
 	int code = 0;
 
 	while (st && code == 0 && sqlite3_step(st) == SQLITE_ROW) {
-		if (!row_read(st, &r->layout, ENTITY_JOB, false, &row))
+		if (!reader_time(st, COLUMN_T, &t) || !reader_time(st, COLUMN_SPAN, &span) ||
+			t > INT64_MAX - span)
 			continue;
-		if (sum.any && row.t_ns / width != sum.t_ns / width) {
+		if (sum.any && t / width != sum.t_ns / width) {
 			code = put(m, part, &sum);
 			sum = (struct part_row) { 0 };
 		}
-		add(r, &row, &sum);
+		add(st, t, span, &sum);
 	}
 	(void) sqlite3_finalize(st);
 	return code == 0 && sum.any ? put(m, part, &sum) : code;
