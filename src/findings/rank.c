@@ -80,7 +80,8 @@ static size_t gather(const struct known_of_run *k, struct other_rank *ranks)
 		const struct part *part = &p->part[i];
 
 		if (part_is_rank(part) && part->rank.known && part->step_ns.known)
-			ranks[n++] = (struct other_rank) { part->rank.value, (double) part->step_ns.value / 1e9 };
+			ranks[n++] = (struct other_rank) { .rank = part->rank.value,
+				.step_s = (double) part->step_ns.value / 1e9 };
 	}
 	if (n > 0)
 		return n;
