@@ -311,8 +311,9 @@ static int check_removal(const char *path, struct removable *ret, struct err *er
 		return err_set(err, -EINVAL, "%s is not a hiwater recording; remove it with rm", path);
 	if (!key)
 		return check_file_removal(path, ret->number, err);
-	return history_job_is_running(path) ? err_set(err, -EBUSY, "run %" PRIu64 " is still running", ret->number)
-					    : 0;
+	if (history_job_is_running(path))
+		return err_set(err, -EBUSY, "run %" PRIu64 " is still running, or has just started", ret->number);
+	return 0;
 }
 
 int history_may_remove(const char *path, struct err *err)

@@ -64,6 +64,9 @@ int history_find(const char *run, char **ret_path, struct err *err);
  * it stands for one run (a number, "last", "slurm:JOB", the path of a file). */
 const char *history_name_of(const char *run);
 
+/* Does the word, as a RUN, stand for a job of a scheduler or launcher? */
+bool history_is_job(const char *run);
+
 /* The same as history_find. *ret_skipped: the newest run whose recording cannot be read, or has nothing in it, and that
  * could have been the one; 0: none. */
 int history_find_latest(const char *run, char **ret_path, uint64_t *ret_skipped, struct err *err);

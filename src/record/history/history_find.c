@@ -160,21 +160,25 @@ struct wanted_job {
 	int error;
 };
 
-/* Of Slurm, "4711" also finds its step "4711.0" and its array tasks "4711_7"; of PBS, "4711" its "4711.server". */
+/* Of Slurm, "4711" also finds its step "4711.0", its array tasks "4711_7" and "4711-..." of an mpirun in its batch script; of PBS, "4711"
+ * its "4711.server". torchrun calls every job "none", whose folders are "none-...". */
 static bool is_of_job(const struct wanted_job *w, const char *key)
 {
-	const bool has_parts = strcmp(w->launcher, "slurm") == 0 || strcmp(w->launcher, "pbs") == 0;
+	const char *after = strcmp(w->launcher, "slurm") == 0      ? "._-"
+			    : strcmp(w->launcher, "pbs") == 0      ? "."
+			    : strcmp(w->key, "torchrun-none") == 0 ? "-"
+								   : "";
 	const size_t n = strlen(w->key);
 
 	if (strncmp(key, w->key, n) != 0)
 		return false;
-	return !key[n] || (has_parts && strchr("._", key[n]));
+	return !key[n] || strchr(after, key[n]);
 }
 
-/* A batch script is not a step: what it starts with srun is not below it. */
+/* "4711" is a batch script, and no step: what it starts with srun is not below it. */
 static bool is_step(const struct wanted_job *w, const char *key)
 {
-	return strcmp(w->launcher, "slurm") != 0 || strchr(key, '.');
+	return strcmp(w->launcher, "slurm") != 0 || strpbrk(key + strlen("slurm-"), ".-");
 }
 
 static bool is_recorded_by(const struct history_run *run, const struct wanted_job *w, char key[JOB_KEY_BYTES])
@@ -320,6 +324,13 @@ const char *history_name_of(const char *run)
 	if (strchr(run, '/'))
 		return access(run, F_OK) < 0 ? run : NULL;
 	return parse_u64(&p, &number) == 0 && *p == '\0' ? NULL : run;
+}
+
+bool history_is_job(const char *run)
+{
+	const char *launcher;
+
+	return job_folder_word(run, &launcher) != NULL;
 }
 
 int history_find(const char *run, char **ret_path, struct err *err)

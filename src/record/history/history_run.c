@@ -14,7 +14,7 @@
 struct listed_facts {
 	char *name, *command, *note, *mode, *raised, *scheduler, *scheduler_job, *part, *boot_id;
 	struct maybe started_wall_ns, ended_ns, last_ns, exit_status, pinned, reaped_user_ns,
-		reaped_system_ns, ranks, nodes;
+		reaped_system_ns, ranks, nodes, ram_peak_bytes;
 };
 
 static const struct {
@@ -33,6 +33,7 @@ static const struct {
 	{ "boot_id", true, offsetof(struct listed_facts, boot_id) },
 	{ "ranks", false, offsetof(struct listed_facts, ranks) },
 	{ "nodes", false, offsetof(struct listed_facts, nodes) },
+	{ "ram_peak_bytes", false, offsetof(struct listed_facts, ram_peak_bytes) },
 	{ "started_wall_ns", false, offsetof(struct listed_facts, started_wall_ns) },
 	{ "ended_ns", false, offsetof(struct listed_facts, ended_ns) },
 	{ "last_ns", false, offsetof(struct listed_facts, last_ns) },
@@ -170,7 +171,7 @@ static void fill(struct replay *replay, struct listed_facts *facts, struct histo
 	e->status = facts->exit_status;
 	e->pinned = facts->pinned.value != 0;
 	e->by_trigger = facts->pinned.value == JOB_PINNED_BY_TRIGGER;
-	e->peak_bytes = l.ram;
+	e->peak_bytes = facts->ram_peak_bytes.known ? facts->ram_peak_bytes : l.ram; /* a later PSS pass may lower a total */
 	e->cores_ppm = cores(facts, &l, e->wall_ns);
 	e->is_watched = mode_is_attach(facts->mode);
 	e->running = !e->complete && replay_growing(replay);

@@ -705,6 +705,12 @@ static void the_newest_step_of_a_job_is_found(void **state)
 	add_job("mpi-a.b");
 	expect_missing("mpi:a");
 	expect_found("mpi:a.b", "/8-mpi-a.b");
+	add_job("slurm-4712-prterun-n1-77"); /* mpirun in the batch script */
+	expect_found("slurm:4712", "/9-slurm-4712-prterun-n1-77");
+	add_job("torchrun-none-n1-88");
+	expect_found("torchrun:none", "/10-torchrun-none-n1-88");
+	add_job("torchrun-exp-2");
+	expect_missing("torchrun:exp");
 }
 
 static void write_elsewhere(const char *name, const char *job, char path[160])
