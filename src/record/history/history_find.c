@@ -232,48 +232,21 @@ static void find_in_history(struct wanted_job *w, const struct listing *list, ui
 	}
 }
 
-/* A recording that the list names may have been replaced by that of another job. */
-static bool is_still_of(const struct wanted_job *w, const char *path)
-{
-	struct history_run facts;
-	char key[JOB_KEY_BYTES];
-	bool is_it;
-
-	if (history_run_read(path, &facts) < 0)
-		return false;
-	is_it = is_recorded_by(&facts, w, key);
-	history_run_done(&facts);
-	return is_it;
-}
-
 /* The last folder that a list names; else its recording, or the list itself if there are several. */
 static bool see_list(void *ctx, const char *list, const char *key)
 {
 	struct wanted_job *w = ctx;
 	autopaths struct job_paths paths = { 0 };
-	const char *folder = NULL, *file = NULL;
-	time_t folder_s = 0, file_s = 0;
-	size_t n_files = 0;
+	const char *found;
 	struct stat st;
 
-	if (!is_of_job(w, key) || job_pointer_read(list, &paths) < 0)
+	if (!is_of_job(w, key) || job_pointer_read(list, &paths) < 0 || paths.n == 0)
 		return true;
-	for (size_t i = 0; i < paths.n; i++) {
-		if (stat(paths.paths[i], &st) < 0)
-			continue;
-		if (S_ISDIR(st.st_mode)) {
-			folder = paths.paths[i];
-			folder_s = st.st_mtime;
-		} else if (!folder && is_still_of(w, paths.paths[i])) {
-			file = paths.paths[i];
-			n_files++;
-			file_s = st.st_mtime > file_s ? st.st_mtime : file_s;
-		}
-	}
-	if (folder)
-		consider(w, folder, key, folder_s);
-	else if (file)
-		consider(w, n_files > 1 ? list : file, key, file_s);
+	found = job_paths_folder(&paths);
+	if (stat(found ? found : paths.paths[paths.n - 1], &st) == 0)
+		consider(w, found ? found : paths.n > 1 ? list
+							: paths.paths[0],
+			key, st.st_mtime);
 	return w->error == 0;
 }
 

@@ -14,6 +14,7 @@
 #include "base/folders.h"
 #include "base/parse.h"
 #include "record/history/history.h"
+#include "record/history/history_run.h"
 #include "record/history/job_folder.h"
 
 enum {
@@ -59,9 +60,28 @@ static int open_list(const char *path, int flags)
 	return open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 }
 
-static int add_path(struct job_paths *paths, const char *path)
+/* A recording may have been replaced by that of another job; a folder has its job's name. */
+static bool is_of(const char *path, const char *key)
 {
-	if (access(path, F_OK) < 0)
+	char raw[2 * JOB_KEY_BYTES], found[JOB_KEY_BYTES] = "";
+	struct history_run run;
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return false;
+	if (S_ISDIR(st.st_mode))
+		return true;
+	if (history_run_read(path, &run) < 0)
+		return false;
+	(void) snprintf(raw, sizeof(raw), "%s-%s", run.scheduler ? run.scheduler : "",
+		run.scheduler_job ? run.scheduler_job : "");
+	history_run_done(&run);
+	return job_folder_key(raw, found, sizeof(found)) == 0 && strcmp(found, key) == 0;
+}
+
+static int add_path(struct job_paths *paths, const char *path, const char *key)
+{
+	if (!is_of(path, key))
 		return 0;
 	if (vec_reserve(&paths->paths, &paths->cap, paths->n, sizeof(*paths->paths), MOST_PATHS) < 0 ||
 		!(paths->paths[paths->n] = strdup(path)))
@@ -70,17 +90,33 @@ static int add_path(struct job_paths *paths, const char *path)
 	return 0;
 }
 
+/* NULL: the path is not that of a list. */
+static const char *key_of_list(const char *path)
+{
+	char folder[FOLDER_BYTES];
+	size_t n;
+
+	if (jobs_folder(folder, sizeof(folder)) < 0)
+		return NULL;
+	n = strlen(folder);
+	if (strncmp(path, folder, n) != 0 || path[n] != '/' || strchr(path + n + 1, '/'))
+		return NULL;
+	return job_folder_is_key(path + n + 1) ? path + n + 1 : NULL;
+}
+
 int job_pointer_read(const char *list, struct job_paths *ret)
 {
 	autoclose int fd = open_list(list, O_RDONLY);
 	autofree char *text = fd < 0 ? NULL : read_text(fd);
+	const char *key = key_of_list(list);
 	char *rest = text, *line;
-	int r = fd < 0 ? -errno : !text || *text != '/' ? -EBADMSG
-							: 0;
+	int r = !key ? -EBADMSG : fd < 0 ? -errno
+			  : !text        ? -EBADMSG
+					 : 0;
 
 	*ret = (struct job_paths) { 0 };
 	while (r == 0 && (line = strsep(&rest, "\n")))
-		r = *line == '/' ? add_path(ret, line) : 0;
+		r = *line == '/' ? add_path(ret, line, key) : 0;
 	if (r < 0)
 		job_paths_done(ret);
 	return r;
@@ -92,6 +128,17 @@ void job_paths_done(struct job_paths *paths)
 		free(paths->paths[i]);
 	free(paths->paths);
 	*paths = (struct job_paths) { 0 };
+}
+
+const char *job_paths_folder(const struct job_paths *paths)
+{
+	struct stat st;
+
+	for (size_t i = paths->n; i > 0; i--) {
+		if (stat(paths->paths[i - 1], &st) == 0 && S_ISDIR(st.st_mode))
+			return paths->paths[i - 1];
+	}
+	return NULL;
 }
 
 void job_pointer_each(bool (*see)(void *ctx, const char *path, const char *key), void *ctx)

@@ -16,11 +16,15 @@ struct job_paths {
 	size_t n, cap;
 };
 
-/* The paths of a list that exist, in the order of the lines. Returns 0, -EBADMSG if it is not such a list, or -errno. */
+/* The recordings and folders of a list that exist, in the order of its lines; a file that is by now that of another job is left out.
+ * Returns 0, -EBADMSG if the path is not that of a list in the history, or -errno. */
 int job_pointer_read(const char *list, struct job_paths *ret);
 void job_paths_done(struct job_paths *paths);
 
 #define autopaths __attribute__((cleanup(job_paths_done)))
+
+/* Of such paths the folder that was noted last; NULL: all are files. */
+const char *job_paths_folder(const struct job_paths *paths);
 
 /* Calls see for each list of the history, with its path and its key, while it returns true. */
 void job_pointer_each(bool (*see)(void *ctx, const char *path, const char *key), void *ctx);
