@@ -155,6 +155,10 @@ def test_what_is_noted_of_a_recording_elsewhere(tool):
     assert lines(tool, "slurm-4711.1") == [str(tool.folder / "r0.hiw"), str(tool.folder / "r1.hiw")]
     assert sorted(os.listdir(tool.history / "jobs")) == ["slurm-4711.0", "slurm-4711.1"]
     assert (tool.history / "jobs" / "slurm-4711.1").stat().st_mode & 0o777 == 0o600
+    for run in "slurm:4711.0", "slurm:4711.1", "slurm:4711":
+        job = json.loads(tool.run("show", "--json", run).stdout)["job"]
+        assert len(job["ranks"]) == 2 and job["complete"], job
+    assert "were written with -o and are not in the history; remove them with rm" in tool.run("runs", "--rm", "slurm:4711").stderr
     (tool.folder / "r1.hiw").unlink()
     assert tool.run("show", "slurm:4711.1").stdout == tool.run("show", tool.folder / "r0.hiw").stdout != "", "the one that is left"
 

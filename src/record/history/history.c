@@ -304,6 +304,10 @@ static int check_removal(const char *path, struct removable *ret, struct err *er
 	const size_t n = strlen(ret->folder);
 
 	name = strncmp(path, ret->folder, n) == 0 && path[n] == '/' ? path + n + 1 : "";
+	if (strncmp(name, "jobs/", 5) == 0)
+		return err_set(err, -EINVAL,
+			"the recordings that %s names were written with -o and are not in the history; remove them with rm",
+			path);
 	if (!history_name(name, &ret->number, &key) || strchr(name, '/'))
 		return err_set(err, -EINVAL, "%s is not in the history; remove it with rm", path);
 	ret->is_folder = key != NULL;
