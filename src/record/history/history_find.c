@@ -154,7 +154,7 @@ struct wanted_job {
 	const char *launcher;
 	char key[JOB_KEY_BYTES];
 	/* the best one found */
-	char *path;
+	char *path, of_key[JOB_KEY_BYTES];
 	bool is_step;
 	time_t mtime;
 	int error;
@@ -191,17 +191,25 @@ static bool is_recorded_by(const struct history_run *run, const struct wanted_jo
 	return job_folder_key(raw, key, JOB_KEY_BYTES) == 0 && is_of_job(w, key);
 }
 
-/* A later one of the same kind is better: a number is used again, and each cluster has its own. */
-static void consider(struct wanted_job *w, const char *path, const char *key, time_t mtime)
+/* A later one of the same kind is better: a number is used again, and each cluster has its own. Within a second, the later step. */
+static bool is_better(const struct wanted_job *w, const char *key, time_t mtime)
 {
 	const bool step = is_step(w, key);
 
-	if (w->path && (step != w->is_step ? w->is_step : mtime <= w->mtime))
+	if (!w->path || step != w->is_step)
+		return !w->path || step;
+	return mtime != w->mtime ? mtime > w->mtime : strverscmp(key, w->of_key) > 0;
+}
+
+static void consider(struct wanted_job *w, const char *path, const char *key, time_t mtime)
+{
+	if (!is_better(w, key, mtime))
 		return;
+	(void) snprintf(w->of_key, sizeof(w->of_key), "%s", key);
 	free(w->path);
 	w->path = strdup(path);
 	w->error = w->path ? 0 : -ENOMEM;
-	w->is_step = step;
+	w->is_step = is_step(w, key);
 	w->mtime = mtime;
 }
 
