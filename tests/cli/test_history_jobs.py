@@ -31,14 +31,20 @@ def facts(path, **values):
                 file.execute("INSERT INTO meta VALUES(?, ?)", (key, value))
 
 
+def part(tool, path, *options, command=("true",), rank=0, ranks=2, nodes=1):
+    """The recording of a rank of a step, alone in its place."""
+    record(tool, path, *options, command=command)
+    facts(path, part="rank", rank=rank, ranks=ranks, nodes=nodes, node=path.name.split("-")[0], scheduler="slurm", scheduler_job="4711.0")
+
+
 @pytest.fixture
 def job(tool):
     """Two ranks on one node as the history keeps them: run 1. The node's recording is that of rank 0."""
     folder = tool.history / "1-slurm-4711.0"
-    record(tool, folder / "n1-r0.hiw", "-n", "study", command=["sh", "-c", LONGER], env=slurm())
-    record(tool, folder / "n1-r1.hiw", "-n", "study", command=["sh", "-c", "exit 3"], env=slurm(rank=1))
+    part(tool, folder / "n1-r0.hiw", "-n", "study", command=["sh", "-c", LONGER])
+    part(tool, folder / "n1-r1.hiw", "-n", "study", command=["sh", "-c", "exit 3"], rank=1)
     shutil.copy(folder / "n1-r0.hiw", folder / "n1.hiw")
-    facts(folder / "n1.hiw", part="node")
+    facts(folder / "n1.hiw", part="node", rank=None)
     return folder
 
 
@@ -91,7 +97,7 @@ def test_a_job_is_removed_as_one_run(tool, job):
 
 
 def test_a_running_job_is_not_removed(tool, job):
-    process = tool.start("run", "--summary", "none", "-o", job / "n1-r2.hiw", "--", "sleep", "60", env=dict(tool.env, **slurm(rank=2)))
+    process = tool.start("run", "--summary", "none", "-o", job / "n1-r2.hiw", "--", "sleep", "60")
     wait_for((job / "n1-r2.hiw-wal").exists, "the recording")
     wait_for(lambda: runs(tool)[0]["running"], "it is listed as running")
     assert " running " in tool.run("runs").stdout
@@ -111,7 +117,7 @@ def test_a_step_on_210_nodes_leaves_the_others(tool):
     """Each of its recorders trims the history at its end."""
     assert tool.run("run", "--summary", "none", "-n", "precious", "--", "sh", "-c", LONGER).returncode == 0
     folder = tool.history / "2-slurm-1.0"
-    record(tool, folder / "n0-r0.hiw", command=["sh", "-c", LONGER], env=slurm(job="1", ranks=210, nodes=210))
+    part(tool, folder / "n0-r0.hiw", command=["sh", "-c", LONGER], ranks=210, nodes=210)
     for node in range(1, 210):
         os.link(folder / "n0-r0.hiw", folder / f"n{node}-r{node}.hiw")
     done = tool.run("run", "-n", "later", "--", "sh", "-c", LONGER)
