@@ -529,7 +529,7 @@ struct hiw_report {
 
 /* Bounds of hiw_report. */
 enum {
-	HIW_REPORT_RUNS = 16         /* runs on a page at most */
+	HIW_REPORT_RUNS = 64         /* runs on a page at most */
 };
 
 /* Writes a page about n runs from hiw_run_open, finished or not, the first at the top. Neither
@@ -604,6 +604,8 @@ struct hiw_entry {
 	uint64_t file_bytes;
 	const char *note;            /* "": none */
 	const char *raised;          /* type of the exception that left the block (Python); "": none */
+	bool is_folder;              /* the recordings of a job of several ranks: path is that of their folder */
+	struct hiw_maybe ranks, nodes; /* of such a job */
 };
 /* Calls see for each run in the history, the oldest first; see returns false to stop. */
 HIW_API int hiw_history(

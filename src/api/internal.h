@@ -109,6 +109,9 @@ int hwi_find(const char *run, char **ret_path, uint64_t *ret_skipped, struct hiw
 /* The path of the history's folder, which may not exist. Returns 0 or -errno. */
 int hwi_history_folder(char *ret, size_t size);
 
+/* Does the word, as a RUN, stand for the job of a scheduler or launcher ("slurm:4711", "mpi:ID")? */
+bool hwi_is_job(const char *word);
+
 /* Removes a run from the history. Returns 0, or -errno with text, also for a run that is still
  * running. */
 int hwi_history_remove(const char *run, struct hiw_err *err);

@@ -253,8 +253,12 @@ static int make_folders(const struct hiw_recorder *r, struct err *err)
 
 static int open_record(struct hiw_recorder *r, struct err *err)
 {
+	const struct scheduler *s = &r->scheduler;
+	char key[sizeof(s->job) + 32];
 	const struct record_options options = {
 		.path = r->output,
+		.job_key = r->output && *s->name && *s->job ? key : NULL,
+		.job_has_folder = r->makes_folders && *s->job,
 		.overwrite = r->options.overwrite,
 		.renames = r->options.degrade,
 		.window_ns = r->options.window_ns,
@@ -266,6 +270,7 @@ static int open_record(struct hiw_recorder *r, struct err *err)
 
 	if (!wants_record(r))
 		return 0;
+	(void) snprintf(key, sizeof(key), "%s-%s", s->name, s->job);
 	int error = r->makes_folders ? make_folders(r, err) : 0;
 
 	if (error == 0)

@@ -196,6 +196,11 @@ int hwi_find(const char *run, char **ret_path, uint64_t *ret_skipped, struct hiw
 	return api_err(ret_err, &err, history_find_latest(run, ret_path, ret_skipped, &err));
 }
 
+bool hwi_is_job(const char *word)
+{
+	return history_is_job(word);
+}
+
 int hiw_run_open(const char *path, struct hiw_run **ret, struct hiw_err *ret_err)
 {
 	struct hiw_run *run = calloc(1, sizeof(*run));
@@ -404,6 +409,9 @@ static struct hiw_entry entry_of(const struct history_entry *e)
 		.file_bytes = e->file_bytes,
 		.note = e->note,
 		.raised = e->raised,
+		.is_folder = e->is_folder,
+		.ranks = e->is_folder ? api_maybe(e->ranks) : (struct hiw_maybe) { 0 },
+		.nodes = e->is_folder ? api_maybe(e->nodes) : (struct hiw_maybe) { 0 },
 	};
 }
 

@@ -23,10 +23,10 @@ enum {
 /* For --help and the man pages of the commands with a RUN operand (src/record/history/history.c
  * resolves it). */
 #define WHAT_A_RUN_IS \
-	"A RUN is a run number (hiwater runs lists them), last, last-1 and so on, a name (its latest " \
-	"run; " \
-	"name:NAME where NAME alone would be read as something else), the path of a recording, or " \
-	"slurm:JOB; a job of several ranks may also be the folder of their recordings."
+	"A RUN is a run number (hiwater runs lists them), last, last-1 and so on, a name (its latest run; " \
+	"name:NAME where NAME alone would be read as something else), the path of a recording or of a " \
+	"folder with those of one job, or slurm:JOB[.STEP], torchrun:ID or mpi:ID (the newest step of that job; also what " \
+	"was written with -o)."
 
 extern const struct command command_run, command_attach, command_top, command_runs, command_show,
 	command_check, command_compare, command_request, command_export, command_report, command_mark,

@@ -11,7 +11,7 @@
 #include "base/buf.h"
 
 enum {
-	TABLE_COLUMNS = 9
+	TABLE_COLUMNS = 10
 };
 
 struct table_column {

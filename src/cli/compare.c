@@ -91,7 +91,7 @@ static const char *const prose[] = {
 	"it needs, and for which figures every run of one group lies above, or below, every run of the base; "
 	"for single runs the plain differences are shown. The last line is the result: time, RAM and GPU "
 	"memory in one sentence.",
-	"With more than two groups the table has a row per group and a column per figure, and no test: with "
+	"With more than two groups, at most 256, the table has a row per group and a column per figure, and no test: with "
 	"many groups some difference is always found. --by model,data gives each part of the names a "
 	"column; names are split at the first of / : , blank - _ that splits all of them into as many "
 	"parts, from the end.",

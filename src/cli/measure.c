@@ -241,15 +241,25 @@ static int prepare_file(const struct measure *m, const char **name, int *fd, int
 	return r;
 }
 
+/* "17.hiw" and "17-slurm-4711.0" are run 17 of the history; what was written with -o has its path. */
+static void warn_of_skipped(uint64_t skipped, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const size_t n = strspn(name, "0123456789");
+
+	if (n > 0 && (name[n] == '-' || strcmp(name + n, ".hiw") == 0))
+		complain("warning: run %" PRIu64 " has no readable recording; this is run %.*s", skipped, (int) n, name);
+	else
+		complain("warning: run %" PRIu64 " has no readable recording; this is %s", skipped, path);
+}
+
 int find_run(const char *run, char **ret_path, struct hiw_err *err)
 {
 	uint64_t skipped = 0;
 	const int r = hwi_find(run, ret_path, &skipped, err);
-	const char *slash = r == 0 && skipped > 0 ? strrchr(*ret_path, '/') : NULL;
 
-	if (slash)
-		complain("warning: run %" PRIu64 " has no readable recording; this is run %.*s", skipped,
-			(int) strcspn(slash + 1, "."), slash + 1);
+	if (r == 0 && skipped > 0)
+		warn_of_skipped(skipped, *ret_path);
 	return r;
 }
 
@@ -263,10 +273,10 @@ static const char *other_meaning(const char *name)
 
 	if (strncmp(name, "name:", 5) == 0)
 		return "the name after the colon";
+	if (hwi_is_job(name))
+		return strncmp(name, "slurm:", 6) == 0 ? "a Slurm job" : "the job of a launcher";
 	if (strchr(name, '/') || (len >= 4 && strcmp(name + len - 4, ".hiw") == 0))
 		return "a path";
-	if (strncmp(name, "slurm:", 6) == 0)
-		return "a Slurm job";
 	if (parse_word(&p, "last") && (!*p || (*p++ == '-' && parse_u64(&p, &number) == 0 && !*p)))
 		return "one of the latest runs of any name";
 	p = name;

@@ -146,7 +146,7 @@ static const char *const prose[] = {
 	"how each figure was obtained; the data for download. Press ? for the keys. Without JavaScript it "
 	"shows the figures, the tables and plain pictures of the main curves.",
 	"A point of a chart is the minimum, the mean and the maximum of its span of time, so that a peak is "
-	"visible at every zoom. Several runs are overlaid, aligned at their starts; of a name, the latest run "
+	"visible at every zoom. Several runs, at most 64, are overlaid, aligned at their starts; of a name, the latest run "
 	"is taken. The address FILE.html#t=1.5-3 opens the page at these seconds.",
 	"Without -o the page is named after the recording, train.html or hiwater-17.html, in the working "
 	"directory, and its name is printed.",

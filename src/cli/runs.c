@@ -53,7 +53,7 @@ struct list {
 	struct table table;
 	struct hiw_entry *entries; /* the chosen ones; their texts are copies */
 	size_t n, cap, n_all;
-	bool has_notes;
+	bool has_notes, has_jobs;
 	int error;
 };
 
@@ -152,17 +152,53 @@ static int parse_sort(const char *value, void *dest, struct err *err)
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static const struct table_column columns[] = {
-	{ .head = "RUN" },
-	{ .head = "NAME", .is_left = true, .leaves = 6, .least = 8 },
-	{ .head = "STARTED", .leaves = 2 },
-	{ .head = "WALL", .leaves = 4 },
-	{ .head = "EXIT", .leaves = 5 },
-	{ .head = "PEAK RAM" },
-	{ .head = "FILE", .leaves = 1 },
-	{ .head = "COMMAND", .is_left = true, .leaves = 3, .least = 12 },
-	{ .head = "NOTE", .is_left = true, .leaves = 7, .least = 8 }, /* only if a run has one */
+enum column {
+	RUN,
+	NAME,
+	STARTED,
+	WALL,
+	EXIT,
+	RANKS, /* only if a run is a job of several ranks */
+	PEAK_RAM,
+	FILE_SIZE,
+	COMMAND,
+	NOTE, /* only if a run has one */
+	COLUMNS
 };
+
+static const struct table_column columns[COLUMNS] = {
+	[RUN] = { .head = "RUN" },
+	[NAME] = { .head = "NAME", .is_left = true, .leaves = 7, .least = 8 },
+	[STARTED] = { .head = "STARTED", .leaves = 2 },
+	[WALL] = { .head = "WALL", .leaves = 5 },
+	[EXIT] = { .head = "EXIT", .leaves = 6 },
+	[RANKS] = { .head = "RANKS", .leaves = 3 },
+	[PEAK_RAM] = { .head = "PEAK RAM" },
+	[FILE_SIZE] = { .head = "FILE", .leaves = 1 },
+	[COMMAND] = { .head = "COMMAND", .is_left = true, .leaves = 4, .least = 12 },
+	[NOTE] = { .head = "NOTE", .is_left = true, .leaves = 8, .least = 8 },
+};
+
+static bool has_column(const struct list *l, enum column c)
+{
+	return (c != RANKS || l->has_jobs) && (c != NOTE || l->has_notes);
+}
+
+/* "8, 2 nodes" */
+static const char *ranks_text(const struct hiw_entry *e, char buf[UNITS_LEN])
+{
+	const long long ranks = e->ranks.value, nodes = e->nodes.value;
+
+	if (!e->is_folder)
+		return "";
+	if (!e->ranks.known)
+		return "-";
+	if (e->nodes.known && nodes > 1)
+		(void) snprintf(buf, UNITS_LEN, "%lld, %lld nodes", ranks, nodes);
+	else
+		(void) snprintf(buf, UNITS_LEN, "%lld", ranks);
+	return buf;
+}
 
 /* The EXIT column: "0", "1", "TERM", "raised" (an exception), "running", "lost" (its recorder was killed), "-" (not
  * known). */
@@ -195,7 +231,7 @@ static void add_text(struct list *l, const struct hiw_entry *e)
 {
 	struct table *t = &l->table;
 	char number[UNITS_LEN], started[UNITS_LEN], wall[UNITS_LEN], exit_status[UNITS_LEN],
-		peak[UNITS_LEN] = "-", size[UNITS_LEN];
+		ranks[UNITS_LEN], peak[UNITS_LEN] = "-", size[UNITS_LEN];
 	const enum units units = (enum units) arg_runs.units;
 
 	(void) snprintf(number, sizeof(number), "%" PRIu64, e->number);
@@ -208,22 +244,25 @@ static void add_text(struct list *l, const struct hiw_entry *e)
 		(void) units_date(e->started_wall_ns, started);
 	if (strlen(started) > 16)
 		started[16] = '\0';
-	const char *const cells[] = {
-		number,
-		e->name ? e->name : "",
-		started,
-		units_duration(e->wall_ns, wall),
-		exit_text(e, exit_status),
-		peak,
-		units_bytes((int64_t) e->file_bytes, units, size),
-		is_blank(e)  ? "(lost before anything was recorded)"
-		: e->command ? e->command
-			     : "",
-		e->note ? e->note : "",
+	const char *const cells[COLUMNS] = {
+		[RUN] = number,
+		[NAME] = e->name ? e->name : "",
+		[STARTED] = started,
+		[WALL] = units_duration(e->wall_ns, wall),
+		[EXIT] = exit_text(e, exit_status),
+		[RANKS] = ranks_text(e, ranks),
+		[PEAK_RAM] = peak,
+		[FILE_SIZE] = units_bytes((int64_t) e->file_bytes, units, size),
+		[COMMAND] = is_blank(e)  ? "(lost before anything was recorded)"
+			    : e->command ? e->command
+					 : "",
+		[NOTE] = e->note ? e->note : "",
 	};
 
-	for (size_t i = 0; i < sizeof(cells) / sizeof(*cells) - !l->has_notes; i++)
-		table_cell(t, cells[i]);
+	for (enum column c = 0; c < COLUMNS; c++) {
+		if (has_column(l, c))
+			table_cell(t, cells[c]);
+	}
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -274,6 +313,10 @@ static void add_json(struct list *l, const struct hiw_entry *e)
 	json_bool(j, e->complete);
 	json_key(j, "running");
 	json_bool(j, e->running);
+	json_key(j, "ranks");
+	json_maybe(j, maybe_of(e->ranks));
+	json_key(j, "nodes");
+	json_maybe(j, maybe_of(e->nodes));
 	json_key(j, "ram_peak_bytes");
 	json_maybe(j, maybe_of(e->peak_bytes));
 	json_key(j, "file_bytes");
@@ -311,6 +354,7 @@ static bool see(void *ctx, const struct hiw_entry *entry)
 	mine->note = copy(l, entry->note);
 	mine->raised = copy(l, entry->raised);
 	l->has_notes |= entry->note && *entry->note;
+	l->has_jobs |= entry->is_folder;
 	return l->error == 0;
 }
 
@@ -329,6 +373,8 @@ static void list_done(struct list *l)
 
 static int write_list(struct list *l)
 {
+	struct table_column wanted[COLUMNS];
+	size_t n = 0;
 	int r;
 
 	if (l->n > 0)
@@ -341,8 +387,11 @@ static int write_list(struct list *l)
 		json_end(&l->json);
 		return buf_str(&l->out, "\n");
 	}
-	table_init(&l->table, columns, sizeof(columns) / sizeof(*columns) - !l->has_notes,
-		terminal_is_utf8());
+	for (enum column c = 0; c < COLUMNS; c++) {
+		if (has_column(l, c))
+			wanted[n++] = columns[c];
+	}
+	table_init(&l->table, wanted, n, terminal_is_utf8());
 	for (size_t i = 0; i < l->n; i++)
 		add_text(l, &l->entries[i]);
 	r = l->n > 0 ? table_put(&l->table, terminal_width(STDOUT_FILENO, 0), &l->out) : 0;
@@ -578,6 +627,9 @@ static const char *const prose[] = {
 	"removed, none is.",
 	"EXIT is the exit status, the signal that killed the command, running, or lost if the recorder was "
 	"killed: the run is recorded up to that time.",
+	"A job of several ranks is one run, a folder with their recordings, of which at most 16 are read: its EXIT is the first "
+	"that is not 0, or - where not every rank's is known, and its PEAK RAM is known if the job was on one node. hiwater show has all "
+	"of it.",
 	"The exit status is 0, 1 if no run has one of the NAMEs, a run cannot be removed or the history cannot be read, "
 	"2 for an invalid command line.",
 	NULL,

@@ -14,7 +14,7 @@
 
 enum {
 	COMPARE_LEAST = 4,      /* runs that a test needs in each group */
-	COMPARE_GROUPS = 64,
+	COMPARE_GROUPS = 256,
 	COMPARE_RUNS = 4096,
 };
 #define COMPARE_SAME 0.05       /* p above this: no difference */

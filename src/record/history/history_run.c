@@ -8,36 +8,42 @@
 
 #include "job/job.h"
 #include "record/read/reader.h"
+#include "record/recorder_id.h"
 
 /* The keys of table meta that a listing needs. */
-struct listed {
-	char *name, *command, *note, *mode, *raised, *scheduler, *scheduler_job;
+struct listed_facts {
+	char *name, *command, *note, *mode, *raised, *scheduler, *scheduler_job, *part, *boot_id;
 	struct maybe started_wall_ns, ended_ns, last_ns, exit_status, pinned, reaped_user_ns,
-		reaped_system_ns;
+		reaped_system_ns, ranks, nodes, ram_peak_bytes;
 };
 
 static const struct {
 	const char *key;
 	bool is_text;
-	size_t offset; /* in struct listed */
+	size_t offset; /* in struct listed_facts */
 } keys[] = {
-	{ "name", true, offsetof(struct listed, name) },
-	{ "command", true, offsetof(struct listed, command) },
-	{ "note", true, offsetof(struct listed, note) },
-	{ "mode", true, offsetof(struct listed, mode) },
-	{ "raised", true, offsetof(struct listed, raised) },
-	{ "scheduler", true, offsetof(struct listed, scheduler) },
-	{ "scheduler_job", true, offsetof(struct listed, scheduler_job) },
-	{ "started_wall_ns", false, offsetof(struct listed, started_wall_ns) },
-	{ "ended_ns", false, offsetof(struct listed, ended_ns) },
-	{ "last_ns", false, offsetof(struct listed, last_ns) },
-	{ "exit_status", false, offsetof(struct listed, exit_status) },
-	{ "pinned", false, offsetof(struct listed, pinned) },
-	{ "reaped_user_ns", false, offsetof(struct listed, reaped_user_ns) },
-	{ "reaped_system_ns", false, offsetof(struct listed, reaped_system_ns) },
+	{ "name", true, offsetof(struct listed_facts, name) },
+	{ "command", true, offsetof(struct listed_facts, command) },
+	{ "note", true, offsetof(struct listed_facts, note) },
+	{ "mode", true, offsetof(struct listed_facts, mode) },
+	{ "raised", true, offsetof(struct listed_facts, raised) },
+	{ "scheduler", true, offsetof(struct listed_facts, scheduler) },
+	{ "scheduler_job", true, offsetof(struct listed_facts, scheduler_job) },
+	{ "part", true, offsetof(struct listed_facts, part) },
+	{ "boot_id", true, offsetof(struct listed_facts, boot_id) },
+	{ "ranks", false, offsetof(struct listed_facts, ranks) },
+	{ "nodes", false, offsetof(struct listed_facts, nodes) },
+	{ "ram_peak_bytes", false, offsetof(struct listed_facts, ram_peak_bytes) },
+	{ "started_wall_ns", false, offsetof(struct listed_facts, started_wall_ns) },
+	{ "ended_ns", false, offsetof(struct listed_facts, ended_ns) },
+	{ "last_ns", false, offsetof(struct listed_facts, last_ns) },
+	{ "exit_status", false, offsetof(struct listed_facts, exit_status) },
+	{ "pinned", false, offsetof(struct listed_facts, pinned) },
+	{ "reaped_user_ns", false, offsetof(struct listed_facts, reaped_user_ns) },
+	{ "reaped_system_ns", false, offsetof(struct listed_facts, reaped_system_ns) },
 };
 
-static void read_fact(sqlite3_stmt *st, struct listed *ret)
+static void read_fact(sqlite3_stmt *st, struct listed_facts *ret)
 {
 	const char *key = reader_text(st, 0);
 	struct maybe number = UNKNOWN;
@@ -61,14 +67,14 @@ static void read_fact(sqlite3_stmt *st, struct listed *ret)
 }
 
 /* Reads them in one pass: up to 200 runs are listed at a time. */
-static void read_facts(struct replay *replay, struct listed *ret)
+static void read_facts(struct replay *replay, struct listed_facts *ret)
 {
 	enum {
 		MOST = 1000
 	};
 	sqlite3_stmt *st = reader_prepare(replay, "SELECT key, value FROM meta");
 
-	*ret = (struct listed) { 0 };
+	*ret = (struct listed_facts) { 0 };
 	for (int i = 0; st && i < MOST && sqlite3_step(st) == SQLITE_ROW; i++)
 		read_fact(st, ret);
 	(void) sqlite3_finalize(st);
@@ -76,7 +82,7 @@ static void read_facts(struct replay *replay, struct listed *ret)
 
 int history_run_read(const char *path, struct history_run *ret)
 {
-	struct listed facts;
+	struct listed_facts facts;
 	struct replay *replay;
 	int r = replay_open(path, &replay, NULL);
 
@@ -95,6 +101,8 @@ int history_run_read(const char *path, struct history_run *ret)
 	free(facts.note);
 	free(facts.mode);
 	free(facts.raised);
+	free(facts.part);
+	free(facts.boot_id);
 	return 0;
 }
 
@@ -129,7 +137,7 @@ static void read_largest(struct replay *replay, struct largest *ret)
 
 /* The kernel's totals of all waited-for processes, or the sampled ones: both are lower bounds,
  * so the larger is better. */
-static struct maybe cores(const struct listed *facts, const struct largest *l, int64_t wall_ns)
+static struct maybe cores(const struct listed_facts *facts, const struct largest *l, int64_t wall_ns)
 {
 	struct maybe used = maybe_max(maybe_sum(l->cpu_user, l->cpu_system),
 		maybe_sum(facts->reaped_user_ns, facts->reaped_system_ns));
@@ -139,7 +147,15 @@ static struct maybe cores(const struct listed *facts, const struct largest *l, i
 	return known((int64_t) ((__int128) used.value * 1000000 / wall_ns));
 }
 
-static void fill(struct replay *replay, struct listed *facts, struct history_entry *e)
+/* On a shared disk, of another machine. */
+static bool is_another_boot(const char *boot)
+{
+	struct recorder_id id;
+
+	return recorder_id_self(&id) == 0 && strcmp(id.boot, boot) != 0;
+}
+
+static void fill(struct replay *replay, struct listed_facts *facts, struct history_entry *e)
 {
 	struct largest l;
 
@@ -155,16 +171,20 @@ static void fill(struct replay *replay, struct listed *facts, struct history_ent
 	e->status = facts->exit_status;
 	e->pinned = facts->pinned.value != 0;
 	e->by_trigger = facts->pinned.value == JOB_PINNED_BY_TRIGGER;
-	e->peak_bytes = l.ram;
+	e->peak_bytes = facts->ram_peak_bytes.known ? facts->ram_peak_bytes : l.ram; /* a later PSS pass may lower a total */
 	e->cores_ppm = cores(facts, &l, e->wall_ns);
 	e->is_watched = mode_is_attach(facts->mode);
 	e->running = !e->complete && replay_growing(replay);
+	e->is_elsewhere = !e->complete && !e->running && facts->boot_id && is_another_boot(facts->boot_id);
+	e->is_node = facts->part && strcmp(facts->part, "node") == 0;
+	e->ranks = facts->ranks;
+	e->nodes = facts->nodes;
 }
 
 int history_entry_open(const char *path, struct history_entry *ret, struct replay **ret_replay)
 {
 	struct history_entry e = { 0 };
-	struct listed facts;
+	struct listed_facts facts;
 	struct replay *replay;
 	int r = replay_open(path, &replay, NULL);
 
@@ -176,6 +196,8 @@ int history_entry_open(const char *path, struct history_entry *ret, struct repla
 	free(facts.scheduler);
 	free(facts.scheduler_job);
 	free(facts.mode);
+	free(facts.part);
+	free(facts.boot_id);
 	e.path = strdup(path);
 	if (!e.path || !e.name || !e.command || !e.note || !e.raised) {
 		history_entry_done(&e);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "record/history/job_pointer.h"
 #include "record/merge/merge_internal.h"
 #include "record/network_fs.h"
 #include "record/part_table.h"
@@ -110,18 +111,22 @@ int merge_recordings(const char *const *paths, size_t n, const char *output, str
 
 int merge_open(const char *path, struct replay **ret, struct err *err)
 {
+	autopaths struct job_paths listed = { 0 };
 	char folder[PATH_MAX], file[PATH_MAX];
 	struct stat st;
 	int r;
 
-	if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+	if ((stat(path, &st) < 0 || !S_ISDIR(st.st_mode)) && job_pointer_read(path, &listed) < 0)
 		return replay_open(path, ret, err);
 	r = network_fs_local_folder(folder, sizeof(folder) - sizeof("/job.hiw"), err);
 	if (r < 0)
 		return r;
 	(void) snprintf(
 		file, sizeof(file), "%.*s/job.hiw", (int) (sizeof(file) - sizeof("/job.hiw")), folder);
-	r = merge_recordings(&path, 1, file, err);
+	if (listed.n > 0)
+		r = merge_recordings((const char *const *) listed.paths, listed.n, file, err);
+	else
+		r = merge_recordings(&path, 1, file, err);
 	if (r == 0)
 		r = replay_open(file, ret, err);
 	store_unlink(file); /* the open file stays readable */

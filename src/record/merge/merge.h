@@ -18,5 +18,5 @@
  * jobs (from a folder: those of the newest job are merged), or output cannot be written. */
 int merge_recordings(const char *const *paths, size_t n, const char *output, struct err *err);
 
-/* Opens a recording as replay_open does; a folder is merged into a temporary file first. */
+/* Opens a recording as replay_open does; a folder, or a list of the history (job_pointer.h), is merged into a temporary file first. */
 int merge_open(const char *path, struct replay **ret, struct err *err);

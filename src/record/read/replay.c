@@ -168,6 +168,8 @@ static int check_file(const char *path, uint64_t *ret_bytes, struct err *err)
 
 	if (stat(path, &st) < 0)
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return err_set(err, -EISDIR, "%s is a folder; give one of the recordings in it", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, -EBADMSG, "%s is not a regular file", path);
 	if (st.st_size == 0)

@@ -28,6 +28,7 @@ static const uint64_t forget_wait_ns = 2 * SECOND;
 struct record {
 	struct record_options options;
 	char *path;              /* absolute; NULL: the history */
+	char *job_key;           /* NULL: none */
 	char *renamed;           /* the first free name, if path is taken; else NULL */
 	char note[256];
 	pid_t pid;               /* pid of the process that created it */
@@ -64,6 +65,7 @@ static void free_record(struct record *r)
 	(void) pthread_cond_destroy(&r->done_cond);
 	free(r->path);
 	free(r->renamed);
+	free(r->job_key);
 	free(r->file);
 	free(r);
 }
@@ -252,6 +254,8 @@ int record_new(const struct record_options *options, struct record **ret, struct
 		writer.recent_ns = r->options.recent_ns;
 		writer.max_bytes = r->options.max_bytes;
 		writer.others_after = r->options.others_after;
+		writer.job_key = r->job_key = r->options.job_key ? strdup(r->options.job_key) : NULL;
+		writer.job_has_folder = r->options.job_has_folder;
 		check_location(r, where, &writer);
 		error = writer_init(&r->writer, &writer);
 		r->writer.busy = is_busy;
@@ -261,7 +265,7 @@ int record_new(const struct record_options *options, struct record **ret, struct
 		free_record(r);
 		return error;
 	}
-	r->options.path = NULL; /* borrowed until here */
+	r->options.path = r->options.job_key = NULL; /* borrowed until here */
 	*ret = r;
 	return 0;
 }

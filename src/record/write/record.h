@@ -15,6 +15,8 @@
 struct record_options {
 	const char *path;         /* NULL: a new file in the history, created when the first window closes */
 	bool overwrite;           /* replace an existing file */
+	const char *job_key;      /* of a scheduler's job, "slurm-4711.0": the history notes where path is (history_point); NULL: none */
+	bool job_has_folder;      /* then it notes path's folder, which is the job's */
 	bool renames;             /* if path exists: NAME-2.hiw, and so on, instead of an error */
 	uint64_t window_ns;       /* default 1 s */
 	uint64_t recent_ns;       /* default 5 min: *_recent keeps every sample for this long */

@@ -28,6 +28,8 @@ struct writer_options {
 	bool write_locally;          /* write on a local file system and copy to path */
 	uint64_t window_ns, recent_ns, max_bytes;
 	unsigned others_after;
+	const char *job_key;         /* borrowed; as in record_options */
+	bool job_has_folder;
 };
 
 struct writer {

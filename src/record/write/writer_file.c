@@ -243,6 +243,18 @@ int writer_sign(struct writer *w)
 	return r == 0 ? store_meta_text(s, "boot_id", id.boot) : r;
 }
 
+/* People find it by the number of the job; if that fails, they find it by its path. */
+static void note_job(const struct writer *w)
+{
+	autofree char *path = strdup(w->target);
+
+	if (!w->options.job_key || !path)
+		return;
+	if (w->options.job_has_folder)
+		*strrchr(path, '/') = '\0';
+	(void) history_point(w->options.job_key, path);
+}
+
 int writer_open(struct writer *w, bool whole)
 {
 	struct store_options options = {
@@ -266,6 +278,8 @@ int writer_open(struct writer *w, bool whole)
 		r = writer_sign(w);
 	if (r == 0 && !whole)
 		spare_keep(w);
+	if (r == 0)
+		note_job(w);
 	if (r < 0) {
 		char why[sizeof(w->trouble.text)];
 
