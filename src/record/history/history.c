@@ -269,6 +269,51 @@ int history_reserve(char **ret_path, uint64_t *ret_number, struct err *err)
 	return err_set(err, -EEXIST, "no free run number in %s", list.folder);
 }
 
+/* The number of the folder of this key, the lowest if there are several; 0: none. *ret_newest: the largest number of any run. */
+static uint64_t find_folder(const char *folder, const char *key, uint64_t *ret_newest)
+{
+	autoclosedir DIR *dir = opendir(folder);
+	uint64_t found = 0;
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		const char *p = entry->d_name;
+		uint64_t number;
+
+		if (*p == '0' || parse_u64(&p, &number) < 0 || (*p != '.' && *p != '-'))
+			continue;
+		if (number > *ret_newest)
+			*ret_newest = number;
+		if (*p == '-' && strcmp(p + 1, key) == 0 && (found == 0 || number < found))
+			found = number;
+	}
+	return found;
+}
+
+int history_job_folder(const char *key, char **ret_folder, struct err *err)
+{
+	char folder[PATH_MAX - NAME_MAX], path[PATH_MAX + NAME_MAX];
+	int r = history_dir(folder, sizeof(folder), err);
+	uint64_t newest, number;
+
+	if (r == 0 && (r = folders_make(folder)) < 0)
+		(void) err_set(err, r, "cannot create the history's folder %s: %s", folder, strerror(-r));
+	if (r < 0)
+		return r;
+	autoclose int turn = network_fs_lock(folder);
+
+	(void) turn; /* the lock is only kept; without it, whoever has the lowest number wins */
+	newest = newest_removed(folder);
+	for (int i = 0; (number = find_folder(folder, key, &newest)) == 0; i++) {
+		(void) snprintf(path, sizeof(path), "%s/%" PRIu64 "-%s", folder, newest + 1, key);
+		if (mkdir(path, 0700) < 0 && (errno != EEXIST || i == MOST_TRIES))
+			return err_set(err, -errno, "cannot create the folder %s: %s", path, strerror(errno));
+	}
+	(void) snprintf(path, sizeof(path), "%s/%" PRIu64 "-%s", folder, number, key);
+	*ret_folder = strdup(path);
+	return *ret_folder ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 void history_done(struct history *h)
