@@ -34,14 +34,14 @@ struct hwi_rank {
 	bool is_launcher;            /* the command starts ranks of its own: the numbers are those of launchers */
 	bool shares_node;            /* there are, or may be, further ranks on this node */
 	struct hiw_maybe rank, ranks;
-	char key[256];               /* "slurm-4711.0": of this start of ranks, the same for all of them; the name of a file */
+	char key[256];               /* "slurm-4711.0": of this start of ranks, the same for all; a file's name */
 	char node[256];              /* this node, as part of a file's name */
 	char run[128];               /* the whole job as a RUN: "slurm:4711.0"; "": it has no such name */
 };
 void hwi_rank_read(const char *const *argv, struct hwi_rank *ret);
 
-/* As hiw_recorder_new, for a part of a job: its recording has that fact, and its place among those of the other parts; a name that is
- * taken is no error. */
+/* As hiw_recorder_new, for a part of a job: its recording has that fact, and its place among those of the
+ * other parts; a name that is taken is no error. */
 int hwi_recorder_new_part(
 	const struct hiw_options *options, enum hwi_part part, struct hiw_recorder **ret, struct hiw_err *err);
 

@@ -54,13 +54,16 @@ void hwi_rank_read(const char *const *argv, struct hwi_rank *ret)
 
 /* ---- the place of its recording -------------------------------------------------------------- */
 
-static int file_in(const struct hiw_recorder *r, const char *folder, const char *ending, char **ret)
+/* The file of a node; else of a rank. */
+static bool is_of_node(enum hwi_part part)
 {
-	struct scheduler s = r->scheduler;
+	return part == HWI_PART_NODE || part == HWI_PART_LINE;
+}
 
-	if (r->part == HWI_PART_NODE || r->part == HWI_PART_LINE)
-		return scheduler_node_file(folder, &s, ending, ret);
-	return scheduler_file(folder, &s, ret);
+static int file_in(
+	const char *folder, enum hwi_part part, const struct scheduler *s, const char *ending, char **ret)
+{
+	return is_of_node(part) ? scheduler_node_file(folder, s, ending, ret) : scheduler_file(folder, s, ret);
 }
 
 /* FILE.hiw and "n1": FILE-n1 and the ending. */
@@ -78,20 +81,20 @@ static int file_beside(const struct hiw_recorder *r, const char *file, const cha
 /* In the folder of the job in the history. */
 static int file_in_history(const struct hiw_recorder *r, const char *ending, char **ret, struct err *err)
 {
-	struct hiw_recorder of = { .part = r->part, .scheduler = r->scheduler };
+	struct scheduler s = r->scheduler;
 	autofree char *key = NULL, *folder = NULL, *with_slash = NULL;
 	int error = scheduler_key(&r->scheduler, &key);
 
-	of.scheduler.job[0] = '\0'; /* the folder is the job's already */
+	s.job[0] = '\0'; /* the folder is the job's already */
 	if (error == 0)
 		error = history_job_folder(key, &folder, err);
 	if (error == 0)
 		error = asprintf(&with_slash, "%s/", folder) < 0 ? -ENOMEM : 0;
-	return error < 0 ? error : file_in(&of, with_slash, ending, ret);
+	return error < 0 ? error : file_in(with_slash, r->part, &s, ending, ret);
 }
 
-int part_path(const struct hiw_recorder *r, const char *pattern, const char *ending, char **ret_path, bool *ret_makes_folders,
-	struct err *err)
+int part_path(const struct hiw_recorder *r, const char *pattern, const char *ending, char **ret_path,
+	bool *ret_makes_folders, struct err *err)
 {
 	autofree char *given = NULL;
 	int error;
@@ -106,8 +109,8 @@ int part_path(const struct hiw_recorder *r, const char *pattern, const char *end
 
 	*ret_makes_folders = n > 0 && given[n - 1] == '/';
 	if (*ret_makes_folders)
-		return file_in(r, given, ending, ret_path);
-	if (r->part == HWI_PART_NODE || r->part == HWI_PART_LINE)
+		return file_in(given, r->part, &r->scheduler, ending, ret_path);
+	if (is_of_node(r->part))
 		return file_beside(r, given, ending, ret_path);
 	*ret_path = take_ptr(given);
 	return 0;
@@ -145,11 +148,12 @@ static void write_line(const struct hiw_recorder *r, struct buf *out)
 		{ "started_wall_ns", s->facts->started_wall_ns },
 		{ "wall_ns", s->wall_ns },
 		{ "ram_peak_bytes", s->combined.peak },
-	}, after[] = {
-		{ "user_ns", s->user_ns },
-		{ "system_ns", s->system_ns },
-		{ "exit_status", s->facts->exit_status },
-	};
+	},
+	  after[] = {
+		  { "user_ns", s->user_ns },
+		  { "system_ns", s->system_ns },
+		  { "exit_status", s->facts->exit_status },
+	  };
 	struct json j;
 
 	json_init(&j, out, true);

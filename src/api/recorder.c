@@ -372,7 +372,8 @@ int hiw_recorder_new(const struct hiw_options *options, struct hiw_recorder **re
 	return recorder_new(options, HWI_PART_NONE, ret, ret_err);
 }
 
-int recorder_new(const struct hiw_options *options, enum hwi_part part, struct hiw_recorder **ret, struct hiw_err *ret_err)
+int recorder_new(const struct hiw_options *options, enum hwi_part part, struct hiw_recorder **ret,
+	struct hiw_err *ret_err)
 {
 	struct hiw_recorder *r = calloc(1, sizeof(*r));
 	struct err err = { "" };

@@ -59,9 +59,16 @@ static bool is_node_itself(const struct node *n)
 	return n->rank.is_launcher && !n->rank.shares_node;
 }
 
-void node_prepare(struct node *n, const struct measure *measure, const char *const *argv)
+static int open_folder(struct node *n, struct err *err)
 {
 	char name[sizeof(n->rank.key) + sizeof(n->rank.node) + 1];
+
+	(void) snprintf(name, sizeof(name), "%s-%s", n->rank.key, n->rank.node);
+	return node_folder_open(name, &n->folder, err);
+}
+
+void node_prepare(struct node *n, const struct measure *measure, const char *const *argv)
+{
 	struct err err = { "" };
 
 	n->measure = measure;
@@ -69,8 +76,7 @@ void node_prepare(struct node *n, const struct measure *measure, const char *con
 	hwi_rank_read(argv, &n->rank);
 	if (!n->rank.is_many || is_node_itself(n))
 		return;
-	(void) snprintf(name, sizeof(name), "%s-%s", n->rank.key, n->rank.node);
-	if (node_folder_open(name, &n->folder, &err) < 0) {
+	if (open_folder(n, &err) < 0) {
 		if (!measure->quiet)
 			complain("warning: node %s is not recorded, but this rank is: %s; set XDG_RUNTIME_DIR to a folder "
 				 "of yours on the node, with mode 0700",
@@ -225,13 +231,12 @@ static struct maybe number(const struct node *n)
 
 void node_begin(struct node *n, pid_t main, struct hiw_recorder *rank)
 {
-	char name[sizeof(n->rank.key) + sizeof(n->rank.node) + 1];
 	int r = node_folder_announce(&n->folder, main, number(n));
 
 	if (r == -ENOENT) { /* a leader has removed the folder since, as no rank was announced there */
 		node_folder_leave(&n->folder);
-		(void) snprintf(name, sizeof(name), "%s-%s", n->rank.key, n->rank.node);
-		if (node_folder_open(name, &n->folder, NULL) == 0 && node_folder_announce(&n->folder, main, number(n)) == 0)
+		r = open_folder(n, NULL);
+		if (r == 0 && node_folder_announce(&n->folder, main, number(n)) == 0)
 			(void) node_folder_lead(&n->folder);
 	}
 	n->next_try_ns = clock_boot_ns() + second_ns;
@@ -300,7 +305,8 @@ enum summary_kind node_summary_kind(const struct node *n)
 /* How to see the whole job: the folder that was given, else its name in the history. */
 static void print_pointer(const struct node *n, struct hiw_recorder *recorder)
 {
-	const char *path = hiw_recorder_path(n->recorder ? n->recorder : recorder), *slash = strrchr(path, '/');
+	const char *path = hiw_recorder_path(n->recorder ? n->recorder : recorder);
+	const char *slash = strrchr(path, '/');
 
 	if (n->measure->recorder.output && slash)
 		complain("the whole job: hiwater show %.*s", (int) (slash - path + 1), path);

@@ -17,10 +17,11 @@
 #include "base/parse.h"
 #include "base/smallfile.h"
 
-#define LOCK "lock"
+#define LOCK     "lock"
 #define REPORTED "reported"
 
 enum {
+	LONGEST_BASE = 200, /* of XDG_RUNTIME_DIR, in bytes */
 	TRIES = 16, /* against recorders that remove what this one is about to use */
 };
 /* Times of files have the resolution of the kernel's clock: what changes within this time may leave them as they are. */
@@ -51,7 +52,8 @@ static int enter(int parent, const char *name, const char *path, struct err *err
 		return err_set(err, -errno, "cannot make the folder %s: %s", path, strerror(errno));
 	fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		return err_set(err, -errno, "%s: %s", path, errno == ELOOP || errno == ENOTDIR ? "not a folder" : strerror(errno));
+		return err_set(err, -errno, "%s: %s", path,
+			errno == ELOOP || errno == ENOTDIR ? "not a folder" : strerror(errno));
 	r = check(fd, path, err);
 	return r < 0 ? r : take_fd(fd);
 }
@@ -62,10 +64,13 @@ static const char *base_folder(void)
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	struct stat st;
 
-	if (runtime && *runtime == '/' && strlen(runtime) < PATH_MAX / 16 && stat(runtime, &st) == 0 && S_ISDIR(st.st_mode) &&
-		st.st_uid == geteuid() && !(st.st_mode & (S_IRWXG | S_IRWXO)) && access(runtime, W_OK) == 0)
-		return runtime;
-	return "/tmp";
+	const char *shared = "/tmp";
+
+	if (!runtime || *runtime != '/' || strlen(runtime) > LONGEST_BASE || stat(runtime, &st) < 0)
+		return shared;
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & (S_IRWXG | S_IRWXO)))
+		return shared;
+	return access(runtime, W_OK) == 0 ? runtime : shared;
 }
 
 static int open_once(const char *name, struct node_folder *f, struct err *err)
@@ -96,11 +101,16 @@ int node_folder_open(const char *name, struct node_folder *ret, struct err *err)
 	struct node_folder f = NODE_FOLDER_NONE;
 	int r;
 
+	*ret = f;
+	r = root_open("/", &f.root, err);
+	if (r < 0)
+		return r;
 	for (int i = 0; (r = open_once(name, &f, err)) == -ENOENT && i < TRIES; i++)
 		; /* the last recorder has just removed it */
 	if (r < 0)
-		f.dir = -1;
-	*ret = f;
+		root_done(&f.root);
+	else
+		*ret = f;
 	return r;
 }
 
@@ -111,8 +121,9 @@ static bool is_current(const struct node_folder *f, int fd)
 {
 	struct stat ours, theirs;
 
-	return fstat(fd, &ours) == 0 && fstatat(f->dir, LOCK, &theirs, AT_SYMLINK_NOFOLLOW) == 0 && ours.st_ino == theirs.st_ino &&
-	       ours.st_dev == theirs.st_dev;
+	if (fstat(fd, &ours) < 0 || fstatat(f->dir, LOCK, &theirs, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	return ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
 }
 
 bool node_folder_lead(struct node_folder *f)
@@ -131,7 +142,7 @@ bool node_folder_lead(struct node_folder *f)
 /* ---- the ranks ------------------------------------------------------------------------------- */
 
 /* Field 22 of procfs' stat, behind a name that may have any bytes. Returns 0 or -errno; a zombie has ended. */
-static int read_start(pid_t pid, uint64_t *ret)
+static int read_start(const struct node_folder *f, pid_t pid, uint64_t *ret)
 {
 	enum {
 		STATE = 3,
@@ -141,8 +152,8 @@ static int read_start(pid_t pid, uint64_t *ret)
 	const char *p;
 	ssize_t n;
 
-	(void) snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
-	n = smallfile_read(AT_FDCWD, path, text, sizeof(text));
+	(void) snprintf(path, sizeof(path), "%d/stat", (int) pid);
+	n = smallfile_read(f->root.proc, path, text, sizeof(text));
 	if (n < 0)
 		return (int) n;
 	p = strrchr(text, ')');
@@ -156,24 +167,24 @@ static int read_start(pid_t pid, uint64_t *ret)
 	return parse_u64(&p, ret) < 0 ? -EBADMSG : 0;
 }
 
-static uint64_t pid_namespace(void)
+static uint64_t pid_namespace(const struct node_folder *f)
 {
 	struct stat st;
 
-	return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
+	return fstatat(f->root.proc, "self/ns/pid", &st, 0) == 0 ? st.st_ino : 0;
 }
 
 int node_folder_announce(struct node_folder *f, pid_t pid, struct maybe rank)
 {
 	char text[80], number[24] = "unknown";
 	uint64_t start;
-	int r = f->dir < 0 ? -EBADF : read_start(pid, &start);
+	int r = f->dir < 0 ? -EBADF : read_start(f, pid, &start);
 
 	if (r < 0)
 		return r;
 	if (rank.known)
 		(void) snprintf(number, sizeof(number), "%" PRId64, rank.value);
-	const int len = snprintf(text, sizeof(text), "rank %s\npidns %" PRIu64 "\n", number, pid_namespace());
+	const int len = snprintf(text, sizeof(text), "rank %s\npidns %" PRIu64 "\n", number, pid_namespace(f));
 	char name[sizeof(f->own)];
 
 	(void) snprintf(name, sizeof(name), "%d-%" PRIu64, (int) pid, start);
@@ -206,7 +217,8 @@ static bool parse_name(const char *name, struct node_rank *ret)
 }
 
 /* False: it was announced in another PID namespace, or is just being written. */
-static bool read_contents(const struct node_folder *f, const char *name, struct node_rank *ret, bool *ret_elsewhere)
+static bool read_contents(
+	const struct node_folder *f, const char *name, struct node_rank *ret, bool *ret_elsewhere)
 {
 	char text[128];
 	const ssize_t n = smallfile_read(f->dir, name, text, sizeof(text));
@@ -220,14 +232,14 @@ static bool read_contents(const struct node_folder *f, const char *name, struct 
 		return false;
 	if (!parse_word(&p, "\npidns ") || parse_u64(&p, &space) < 0 || *p != '\n')
 		return false;
-	*ret_elsewhere = space != pid_namespace();
+	*ret_elsewhere = space != pid_namespace(f);
 	return !*ret_elsewhere;
 }
 
-static bool has_ended(const struct node_rank *rank)
+static bool has_ended(const struct node_folder *f, const struct node_rank *rank)
 {
 	uint64_t start;
-	const int r = read_start(rank->pid, &start);
+	const int r = read_start(f, rank->pid, &start);
 
 	return r == -ENOENT || r == -ESRCH || (r == 0 && start != rank->start_ticks);
 }
@@ -243,7 +255,8 @@ static DIR *open_list(const struct node_folder *f)
 	return list;
 }
 
-size_t node_folder_list(struct node_folder *f, void (*see)(void *ctx, const struct node_rank *rank), void *ctx)
+size_t node_folder_list(
+	struct node_folder *f, void (*see)(void *ctx, const struct node_rank *rank), void *ctx)
 {
 	autoclosedir DIR *list = open_list(f);
 	size_t n_elsewhere = 0;
@@ -264,7 +277,7 @@ size_t node_folder_list(struct node_folder *f, void (*see)(void *ctx, const stru
 			n_elsewhere += elsewhere;
 			continue;
 		}
-		if (has_ended(&rank))
+		if (has_ended(f, &rank))
 			(void) unlinkat(f->dir, entry->d_name, 0);
 		else
 			see(ctx, &rank);
@@ -274,7 +287,8 @@ size_t node_folder_list(struct node_folder *f, void (*see)(void *ctx, const stru
 
 bool node_folder_report(struct node_folder *f)
 {
-	autoclose int fd = f->dir < 0 ? -1 : openat(f->dir, REPORTED, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	const int how = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+	autoclose int fd = f->dir < 0 ? -1 : openat(f->dir, REPORTED, how, 0600);
 
 	return fd >= 0;
 }
@@ -287,7 +301,7 @@ static void count(void *ctx, const struct node_rank *rank)
 	++*(size_t *) ctx;
 }
 
-/* Only the holder of the lock removes it: whoever locks it next finds that it is not current, and makes another. */
+/* Only the holder of the lock removes it: the next to lock it finds that it is not current, and makes another. */
 static void remove_folder(struct node_folder *f)
 {
 	(void) unlinkat(f->dir, REPORTED, 0);
@@ -310,5 +324,6 @@ void node_folder_leave(struct node_folder *f)
 	if (f->lock >= 0)
 		(void) close(f->lock);
 	(void) close(f->dir);
+	root_done(&f->root);
 	*f = (struct node_folder) NODE_FOLDER_NONE;
 }

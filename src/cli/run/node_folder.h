@@ -20,9 +20,11 @@
 
 #include "base/err.h"
 #include "base/maybe.h"
+#include "base/root.h"
 
 struct node_folder {
 	int dir;                 /* -1: no folder */
+	struct root root;
 	int lock;                /* held; -1: this recorder is not the leader */
 	char path[512];
 	char own[64];            /* the announcement of this recorder; "": none */
@@ -54,7 +56,8 @@ bool node_folder_changed(struct node_folder *f);
 
 /* Calls see with the main process of each rank, as far as it is still running, in no order. The announcement of one that has ended is
  * removed. Returns how many are in another PID namespace, for which see is not called. */
-size_t node_folder_list(struct node_folder *f, void (*see)(void *ctx, const struct node_rank *rank), void *ctx);
+size_t node_folder_list(
+	struct node_folder *f, void (*see)(void *ctx, const struct node_rank *rank), void *ctx);
 
 /* True for the first caller of all recorders. */
 bool node_folder_report(struct node_folder *f);

@@ -302,7 +302,7 @@ int history_job_folder(const char *key, char **ret_folder, struct err *err)
 		return r;
 	autoclose int turn = network_fs_lock(folder);
 
-	(void) turn; /* the lock is only kept; without it, whoever has the lowest number wins */
+	(void) turn; /* the lock is only kept; without it, the lowest number wins */
 	newest = newest_removed(folder);
 	for (int i = 0; (number = find_folder(folder, key, &newest)) == 0; i++) {
 		(void) snprintf(path, sizeof(path), "%s/%" PRIu64 "-%s", folder, newest + 1, key);

@@ -68,7 +68,7 @@ int history_find_latest(const char *run, char **ret_path, uint64_t *ret_skipped,
 int history_reserve(char **ret_path, uint64_t *ret_number, struct err *err);
 
 /* The folder of the recordings of a job of several ranks, "NUMBER-KEY" in the history (key: "slurm-4711.0"): the same for all ranks,
- * whoever comes first makes it. The caller frees *ret_folder. Returns 0 or -errno with text. */
+ * of which the first makes it. The caller frees *ret_folder. Returns 0 or -errno with text. */
 int history_job_folder(const char *key, char **ret_folder, struct err *err);
 
 /* Can history_remove() remove the run at path? Returns 0, or -errno with text. */

@@ -246,10 +246,11 @@ bool scheduler_is_launcher(const char *const *argv)
 {
 	static const char *const programs[] = { "torchrun", "mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", NULL };
 	static const char *const modules[] = { "torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", NULL };
+	static const char *const last[] = { "-m", "-c", NULL };
 	const char *program = argv && argv[0] ? base_of(argv[0]) : "";
 
 	if (strncmp(program, "python", 6) == 0) { /* options of the interpreter come before its program */
-		for (argv++; *argv && **argv == '-' && strcmp(*argv, "-m") != 0 && strcmp(*argv, "-c") != 0; argv++)
+		for (argv++; *argv && **argv == '-' && !is_one_of(*argv, last); argv++)
 			;
 		if (!*argv || strcmp(*argv, "-c") == 0)
 			return false;

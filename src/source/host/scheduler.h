@@ -18,8 +18,8 @@ struct scheduler {
 	char step_id[32];          /* of Slurm: a number, or "batch"; "": none */
 	char node[128];            /* the scheduler's name of this node; "": unknown */
 	char cluster[64];          /* the scheduler's name of the cluster; "": unknown */
-	char launch[96];           /* the innermost launcher's own id of this start of ranks, where job does not tell it
-	                            * from others (mpirun in a batch script); "": none */
+	char launch[96];           /* the innermost launcher's own id of this start of ranks, where job does not distinguish
+	                            * it (mpirun in a batch script); "": none */
 	struct maybe rank, ranks, local_rank, nodes, node_rank;
 	struct maybe local_ranks;  /* ranks on this node */
 	struct maybe array_task, restart; /* restart: how often the job began before */
