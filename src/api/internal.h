@@ -42,8 +42,8 @@ void hwi_rank_read(const char *const *argv, struct hwi_rank *ret);
 
 /* As hiw_recorder_new, for a part of a job: its recording has that fact, and its place among those of the
  * other parts; a name that is taken is no error. */
-int hwi_recorder_new_part(
-	const struct hiw_options *options, enum hwi_part part, struct hiw_recorder **ret, struct hiw_err *err);
+int hwi_recorder_new_part(const struct hiw_options *options, enum hwi_part part, struct hiw_recorder **ret,
+	struct hiw_err *err);
 
 /* The GPUs, which this recorder does not read, are in the recording of its node. */
 void hwi_recorder_gpus_by_node(struct hiw_recorder *recorder);

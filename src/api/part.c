@@ -63,7 +63,9 @@ static bool is_of_node(enum hwi_part part)
 static int file_in(
 	const char *folder, enum hwi_part part, const struct scheduler *s, const char *ending, char **ret)
 {
-	return is_of_node(part) ? scheduler_node_file(folder, s, ending, ret) : scheduler_file(folder, s, ret);
+	if (is_of_node(part))
+		return scheduler_node_file(folder, s, ending, ret);
+	return scheduler_file(folder, s, ret);
 }
 
 /* FILE.hiw and "n1": FILE-n1 and the ending. */
@@ -75,7 +77,9 @@ static int file_beside(const struct hiw_recorder *r, const char *file, const cha
 
 	if (scheduler_node(&r->scheduler, &node) < 0)
 		return -ENOMEM;
-	return asprintf(ret, "%.*s-%s%s", (int) (has_ending ? len - 4 : len), file, node, ending) < 0 ? -ENOMEM : 0;
+	if (asprintf(ret, "%.*s-%s%s", (int) (has_ending ? len - 4 : len), file, node, ending) < 0)
+		return -ENOMEM;
+	return 0;
 }
 
 /* In the folder of the job in the history. */

@@ -296,10 +296,12 @@ void node_end(struct node *n)
 enum summary_kind node_summary_kind(const struct node *n)
 {
 	const bool is_first = n->rank.rank.known && n->rank.rank.value == 0;
+	const bool is_unled = n->folder.dir < 0;
+	const bool was_too_soon = n->folder.lock >= 0 && !n->ended; /* for a sample of the node */
 
 	if (!n->rank.is_many)
 		return SUMMARY_DEFAULT;
-	return is_first && n->folder.dir < 0 ? SUMMARY_FULL : SUMMARY_LINE; /* without a folder no leader prints it */
+	return is_first && (is_unled || was_too_soon) ? SUMMARY_FULL : SUMMARY_LINE;
 }
 
 /* How to see the whole job: the folder that was given, else its name in the history. */
