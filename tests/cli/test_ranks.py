@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from cli_helpers import DEADLINE, ended, wait_for
+from gpu_jobs import helper_of
 
 MIB = 1 << 20
 
@@ -95,6 +96,13 @@ def facts(path):
         found = dict(db.execute("SELECT key, value FROM meta"))
     db.close()
     return found
+
+
+def rows(path, table):
+    with sqlite3.connect(path) as db:
+        (n,) = db.execute(f"SELECT count(*) FROM {table}").fetchone()
+    db.close()
+    return n
 
 
 def measures(path, ranks):
@@ -216,6 +224,31 @@ def test_without_a_recording_there_is_no_folder(tool, step):
     step.start_all("--no-record")
     assert "node n1, 3 ranks" in step.end()[0]
     assert not list(tool.folder.rglob("*.hiw")) and not tool.history.exists()
+
+
+def test_the_gpus_are_read_once(gpu):
+    step = Step(gpu, 2)
+    step.start_all("-o", "d/")
+    folder = gpu.folder / "d" / "7.0"
+    wait_for(lambda: measures(folder / "n1.hiw", 2) and rows(folder / "n1.hiw", "gpu_sample"), "the node has its GPUs")
+    helpers = [helper_of(process) for process in step.started.values()]
+    assert helpers[0] and not helpers[1]
+    printed = step.end()
+    assert len(shown(gpu, folder / "n1.hiw")["gpu"]["devices"]) == 2 and "GPU 0" in printed[0]
+    for rank in range(2):
+        summary = shown(gpu, folder / f"n1-r{rank}.hiw")
+        assert summary["gpu"]["devices"] == [] and summary["run"]["complete"]
+        assert any("the recording of this node has the GPUs" in note["why"] for note in summary["notes"])
+        assert facts(folder / f"n1-r{rank}.hiw")["processes_seen"] == 1
+
+
+def test_the_run_ends_where_the_last_process_does(gpu):
+    """--wait, while the helper of the node's recorder is a child as well."""
+    step = Step(gpu, 2)
+    step.start(0, "-o", "d/", "--wait", command=("sh", "-c", "sleep 1.5 & exit 3"))
+    assert step.started[0].wait(DEADLINE) == 3
+    f = facts(gpu.folder / "d" / "7.0" / "n1-r0.hiw")
+    assert 1_400_000_000 < f["ended_ns"] < 10_000_000_000 and f["processes_left"] == 0
 
 
 # ---- the leader ----------------------------------------------------------------------------------
