@@ -91,6 +91,12 @@ static void close_if_open(int *fd)
 	*fd = -1;
 }
 
+/* The view and the endpoint show what this rank's recorder reads, while it runs. */
+static bool is_watched(const struct run_options *o)
+{
+	return o->live || o->endpoint.listen;
+}
+
 /* Does everything that can fail before the job is started. Returns 0, or -errno after a
  * complaint. */
 static int prepare(struct run *r)
@@ -103,7 +109,7 @@ static int prepare(struct run *r)
 		return error;
 	o.argv = (const char *const *) r->argv;
 	node_prepare(&r->node, &r->options->measure, o.argv);
-	const bool is_light = !r->options->live && node_lighten(&r->node, &o);
+	const bool is_light = !is_watched(r->options) && node_lighten(&r->node, &o);
 
 	error = hwi_recorder_new_part(&o, node_own_part(&r->node, &r->options->ranks), &r->recorder, &err);
 	if (error < 0) {
