@@ -53,7 +53,10 @@ struct hiw_recorder {
 	uint64_t received_since_ns;
 	struct scheduler scheduler;
 	struct hiw_run run;
+	enum hwi_part part;
 	bool makes_folders;          /* of output: it is in a folder that was given */
+	bool in_history;             /* of output: hiwater chose it */
+	char *line_path;             /* part is HWI_PART_LINE: the file that its line is added to; NULL: none */
 	char *name, *note, *output, *cgroup_made, *cgroup_path, *argv_text, *argv_json, *directory;
 	size_t argv_cut;
 	struct hiw_options options;
@@ -84,6 +87,22 @@ struct hiw_recorder {
 	bool hurries;              /* an alert about memory is raised: the recording is committed at each
 	                            * sample */
 };
+
+/* part.c: the file of a part's recording, or with another ending than ".hiw" the file of that ending of its node. pattern NULL: in the
+ * history, *ret_path is NULL if the part has no folder there. *ret_makes_folders: in a folder that may have to be made. The caller frees
+ * *ret_path. Returns 0, or -errno with text. */
+int part_path(const struct hiw_recorder *r, const char *pattern, const char *ending, char **ret_path,
+	bool *ret_makes_folders, struct err *err);
+
+/* part.c: adds the line of a rank without a recording to its file, after its end. A failure becomes the recorder's warning. */
+void part_add_line(struct hiw_recorder *r);
+
+/* recorder.c: as hwi_recorder_new_part. */
+int recorder_new(const struct hiw_options *options, enum hwi_part part, struct hiw_recorder **ret,
+	struct hiw_err *err);
+
+/* recorder.c: makes the folder of a file. Returns 0, or -errno with text. */
+int make_folder_of(const char *path, struct err *err);
 
 /* alerts.c: parses the rules of the options. Returns 0 or -errno with text. */
 int open_watch(struct hiw_recorder *r, struct err *err);

@@ -20,6 +20,37 @@
  * last sample? */
 bool hwi_recorder_has_children(const struct hiw_recorder *recorder);
 
+/* What a recorder measures of a job of several ranks (docs/jobs.md). */
+enum hwi_part {
+	HWI_PART_NONE, /* a job of its own */
+	HWI_PART_RANK, /* one rank */
+	HWI_PART_LINE, /* one rank, of which no recording is kept but a line of NODE.ranks, added at its end */
+	HWI_PART_NODE, /* all ranks of this node */
+};
+
+/* This process as one of several ranks, from its environment. Texts are borrowed from the struct. */
+struct hwi_rank {
+	bool is_many;                /* there is more than one rank; false: nothing else is set */
+	bool is_launcher;            /* the command starts ranks of its own: the numbers are those of launchers */
+	bool shares_node;            /* there are, or may be, further ranks on this node */
+	struct hiw_maybe rank, ranks;
+	char key[256];               /* "slurm-4711.0": of this start of ranks, the same for all; a file's name */
+	char node[256];              /* this node, as part of a file's name */
+	char run[128];               /* the whole job as a RUN: "slurm:4711.0"; "": it has no such name */
+};
+void hwi_rank_read(const char *const *argv, struct hwi_rank *ret);
+
+/* As hiw_recorder_new, for a part of a job: its recording has that fact, and its place among those of the
+ * other parts; a name that is taken is no error. */
+int hwi_recorder_new_part(const struct hiw_options *options, enum hwi_part part, struct hiw_recorder **ret,
+	struct hiw_err *err);
+
+/* The GPUs, which this recorder does not read, are in the recording of its node. */
+void hwi_recorder_gpus_by_node(struct hiw_recorder *recorder);
+
+/* Of a node's recorder: how many ranks it has measured so far. */
+void hwi_recorder_set_local_ranks(struct hiw_recorder *recorder, size_t n);
+
 /* Reads main's memory and its high-water mark now; call it before resetting the mark. Returns 0, or
  * -ESRCH if it cannot be read. */
 int hwi_recorder_read_hwm(struct hiw_recorder *recorder);

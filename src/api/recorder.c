@@ -78,14 +78,29 @@ static void set_people_facts(const struct hiw_recorder *r, struct facts *f)
 	(void) job_set_text(&f->version, HIW_VERSION);
 }
 
-static void set_rank_facts(const struct scheduler *s, struct facts *f)
+/* The fact part; nothing: a job of its own. */
+static const char *part_name(enum hwi_part part)
 {
+	if (part == HWI_PART_NONE)
+		return "";
+	return part == HWI_PART_NODE ? "node" : "rank";
+}
+
+static void set_rank_facts(const struct hiw_recorder *r, struct facts *f)
+{
+	const struct scheduler *s = &r->scheduler;
+	const bool is_launcher = scheduler_is_launcher(r->options.argv);
+
 	(void) job_set_text(&f->step, s->step_id);
 	(void) job_set_text(&f->node, s->node);
 	(void) job_set_text(&f->cluster, s->cluster);
-	f->rank = s->rank;
-	f->ranks = s->ranks;
-	f->local_rank = s->local_rank;
+	(void) job_set_text(&f->part, part_name(r->part));
+	f->ranks = is_launcher ? UNKNOWN : s->ranks; /* that many launchers, of which one may have many ranks */
+	if (!is_launcher && r->part != HWI_PART_NODE) {
+		f->rank = s->rank;
+		f->local_rank = s->local_rank;
+		f->local_ranks = s->local_ranks;
+	}
 	f->nodes = s->nodes;
 	f->node_rank = s->node_rank;
 	f->array_task = s->array_task;
@@ -114,7 +129,7 @@ static void set_facts(struct hiw_recorder *r)
 	(void) job_set_text(&f->scheduler_job, s->job);
 	if (*s->node)
 		(void) job_set_text(&f->host, s->node);
-	set_rank_facts(s, f);
+	set_rank_facts(r, f);
 	f->request_bytes = requested(o->request_bytes, s->request_bytes);
 	f->request_cpus = requested(o->request_cpus, s->request_cpus);
 	f->request_time_ns = requested(o->request_time_ns, s->request_time_ns);
@@ -175,20 +190,21 @@ static int copy_note(struct hiw_recorder *r, const char *note)
 	return n > 0 && !r->note ? -ENOMEM : 0;
 }
 
-/* The recording's file; one that ends with '/' is the folder of this rank's. */
+/* The recording's file, or that of the line in its place. Without one of a part in the history there is none: that is a warning. */
 static int copy_output(struct hiw_recorder *r, const char *pattern, struct err *err)
 {
-	autofree char *given = NULL;
-	int error = scheduler_expand(pattern, &r->scheduler, &given, err);
-	const size_t n = error == 0 ? strlen(given) : 0;
+	const bool is_line = r->part == HWI_PART_LINE;
+	char **path = is_line ? &r->line_path : &r->output;
+	const int error = r->options.no_record
+				  ? 0
+				  : part_path(r, pattern, is_line ? ".ranks" : ".hiw", path, &r->makes_folders, err);
 
-	if (error < 0)
+	r->in_history = !pattern && r->output;
+	if (error == 0 || pattern)
 		return error;
-	r->makes_folders = n > 0 && given[n - 1] == '/';
-	if (r->makes_folders)
-		return scheduler_file(given, &r->scheduler, &r->output);
-	r->output = given;
-	given = NULL;
+	(void) snprintf(r->warning, sizeof(r->warning), "no recording is written: %.480s", err->text);
+	err->text[0] = '\0';
+	r->options.no_record = true;
 	return 0;
 }
 
@@ -210,7 +226,7 @@ static int copy_options(struct hiw_recorder *r, const struct hiw_options *o, str
 		error = mask_secrets(&r->note);
 	if (error == 0 && r->name)
 		error = mask_secrets(&r->name);
-	if (error == 0 && o->output)
+	if (error == 0)
 		error = copy_output(r, o->output, err);
 	if (error == 0 && o->cgroup_made)
 		error = (r->cgroup_made = strdup(o->cgroup_made)) ? 0 : -ENOMEM;
@@ -233,15 +249,17 @@ static void see_frame(void *ctx, const struct frame *frame)
 		public_show(r->seer, frame);
 }
 
-/* Under a scheduler only the first rank of each node writes a recording, unless output is set. */
+/* Under a scheduler only the first rank of each node writes a recording, unless output is set or it is a part of a job. */
 static bool wants_record(const struct hiw_recorder *r)
 {
-	return !r->options.no_record && (r->output || scheduler_is_leader(&r->scheduler));
+	if (r->options.no_record || r->part == HWI_PART_LINE)
+		return false;
+	return r->output || scheduler_is_leader(&r->scheduler);
 }
 
-static int make_folders(const struct hiw_recorder *r, struct err *err)
+int make_folder_of(const char *path, struct err *err)
 {
-	autofree char *folder = strdup(r->output);
+	autofree char *folder = strdup(path);
 	int error;
 
 	if (!folder)
@@ -260,7 +278,7 @@ static int open_record(struct hiw_recorder *r, struct err *err)
 		.job_key = r->output && *s->name && *s->job ? key : NULL,
 		.job_has_folder = r->makes_folders && *s->job,
 		.overwrite = r->options.overwrite,
-		.renames = r->options.degrade,
+		.renames = r->options.degrade || *r->scheduler.name, /* a requeued job must start */
 		.window_ns = r->options.window_ns,
 		.recent_ns = recent_ns,
 		.max_bytes = recording_bytes,
@@ -271,7 +289,7 @@ static int open_record(struct hiw_recorder *r, struct err *err)
 	if (!wants_record(r))
 		return 0;
 	(void) snprintf(key, sizeof(key), "%s-%s", s->name, s->job);
-	int error = r->makes_folders ? make_folders(r, err) : 0;
+	int error = r->makes_folders ? make_folder_of(r->output, err) : 0;
 
 	if (error == 0)
 		error = record_new(&options, &r->record, err);
@@ -281,12 +299,13 @@ static int open_record(struct hiw_recorder *r, struct err *err)
 
 		if (!path)
 			return err_set(err, -ENOMEM, "out of memory");
-		(void) snprintf(r->warning, sizeof(r->warning), RECORD_RENAMED, r->output, path);
+		if (!r->in_history && r->part != HWI_PART_NODE) /* one note for both parts */
+			(void) snprintf(r->warning, sizeof(r->warning), RECORD_RENAMED, r->output, path);
 		free(r->output);
 		r->output = path;
 	}
 	/* If the history cannot be written, the run continues without a recording. */
-	if (error < 0 && (!r->output || (r->options.degrade && error != -EINVAL))) {
+	if (error < 0 && (!r->output || r->in_history || (r->options.degrade && error != -EINVAL))) {
 		(void) snprintf(r->warning, sizeof(r->warning), "no recording is written: %.480s", err->text);
 		err->text[0] = '\0';
 		return 0;
@@ -355,12 +374,19 @@ static int open_all(struct hiw_recorder *r, const struct hiw_options *options, s
 
 int hiw_recorder_new(const struct hiw_options *options, struct hiw_recorder **ret, struct hiw_err *ret_err)
 {
+	return recorder_new(options, HWI_PART_NONE, ret, ret_err);
+}
+
+int recorder_new(const struct hiw_options *options, enum hwi_part part, struct hiw_recorder **ret,
+	struct hiw_err *ret_err)
+{
 	struct hiw_recorder *r = calloc(1, sizeof(*r));
 	struct err err = { "" };
 	int error;
 
 	if (!r)
 		return -ENOMEM;
+	r->part = part;
 	r->epoll = r->user_events.fd = r->records_fd = -1;
 	error = open_all(r, options, &err);
 	if (error < 0) {
@@ -392,6 +418,7 @@ void hiw_recorder_free(struct hiw_recorder *r)
 	free(r->name);
 	free(r->note);
 	free(r->output);
+	free(r->line_path);
 	free(r->cgroup_made);
 	free(r->cgroup_path);
 	free(r->argv_text);
@@ -614,7 +641,7 @@ static void finish_record(struct hiw_recorder *r, bool wanted)
 	(void) job_set_text(&f->recording, path);
 	struct err removed = { "" };
 
-	if (!r->output && history_trim(HISTORY_RUNS, history_bytes, &removed) == 0)
+	if ((!r->output || r->in_history) && history_trim(HISTORY_RUNS, history_bytes, &removed) == 0)
 		(void) snprintf(r->removed, sizeof(r->removed), "%s", removed.text);
 }
 
@@ -677,6 +704,8 @@ int hiw_recorder_end(struct hiw_recorder *r, struct hiw_err *err)
 	r->ended = true;
 	if (r->record)
 		finish_record(r, false);
+	if (r->line_path)
+		part_add_line(r);
 	return 0;
 }
 

@@ -27,6 +27,7 @@ static const uint64_t default_progress_ns = UINT64_C(10000000000), least_progres
 
 int parse_interval(const char *value, void *dest, struct err *err)
 {
+	struct measure *m = dest;
 	int64_t ns;
 	int r = units_parse_duration(value, &ns, err);
 
@@ -34,7 +35,8 @@ int parse_interval(const char *value, void *dest, struct err *err)
 		return r;
 	if (ns < 1000000 || ns > INT64_C(3600) * (int64_t) second_ns)
 		return err_set(err, -EINVAL, "'%.80s' is out of range; give 1ms to 1h", value);
-	*(uint64_t *) dest = (uint64_t) ns;
+	m->recorder.interval_ns = (uint64_t) ns;
+	m->interval_given = true;
 	return 0;
 }
 
@@ -74,6 +76,14 @@ int parse_gpu(const char *value, void *dest, struct err *err)
 		return i;
 	*(enum hiw_gpu *) dest = (enum hiw_gpu) i;
 	return 0;
+}
+
+int parse_measure_gpu(const char *value, void *dest, struct err *err)
+{
+	struct measure *m = dest;
+
+	m->gpu_given = true;
+	return parse_gpu(value, &m->recorder.gpu, err);
 }
 
 int parse_units(const char *value, void *dest, struct err *err)
@@ -560,6 +570,13 @@ static void report_unwritten(const struct measure *m, const struct unwritten *u,
 				u->files[i].option, run);
 		complain("warning: cannot write %s: %s%s", u->files[i].path, u->files[i].why, where);
 	}
+}
+
+void measure_summary(const struct measure *m, struct hiw_recorder *recorder)
+{
+	struct unwritten unwritten = { 0 };
+
+	print_summary(m, hiw_recorder_run(recorder), HIW_TEXT, &unwritten);
 }
 
 void measure_report(const struct measure *m, struct hiw_recorder *recorder)

@@ -41,6 +41,7 @@ struct measure {
 	bool many;              /* --repeat: the files get every run, the JSON file a line per run */
 	bool further;           /* not the first of these runs */
 	uint64_t progress_ns;   /* 0: none */
+	bool interval_given, gpu_given; /* -i, --gpu */
 	bool plain;
 	bool quiet;             /* HIWATER_QUIET: print nothing */
 	struct rules alerts, limits;
@@ -78,10 +79,10 @@ struct measure {
 			opt_text_or_empty, (void *) &(m).recorder.note }, \
 		{ 'i', "interval", OPT_TEXT, "INTERVAL", \
 			"time between samples of memory, from 1ms to 1h (100ms)", parse_interval, \
-			&(m).recorder.interval_ns }, \
+			&(m) }, \
 		{ 0, "gpu", OPT_CHOICE, GPU_CHOICES, \
-			"measure GPUs if there are any, or call no GPU driver (auto)", parse_gpu, \
-			&(m).recorder.gpu }, \
+			"measure GPUs if there are any, or call no GPU driver (auto)", parse_measure_gpu, \
+			&(m) }, \
 		{ 0, "pss", OPT_NONE, NULL, \
 			"also split processes over 1.5 GiB into private and shared memory, which stalls " \
 			"them for 10 ms per GiB", \
@@ -166,6 +167,7 @@ struct measure {
 
 int parse_interval(const char *value, void *dest, struct err *err);
 int parse_progress(const char *value, void *dest, struct err *err);
+int parse_measure_gpu(const char *value, void *dest, struct err *err);
 int parse_gpu(const char *value, void *dest, struct err *err);
 int parse_rule(const char *value, void *dest, struct err *err);
 int parse_grace(const char *value, void *dest, struct err *err);
@@ -202,6 +204,9 @@ void measure_warnings(const struct measure *m, struct hiw_recorder *recorder);
 /* Prints the summary of a finished run and writes the files. A failure is a warning; the run is then
  * kept in the history, to be shown again. */
 void measure_report(const struct measure *m, struct hiw_recorder *recorder);
+
+/* Prints the full summary of a finished run to stderr. */
+void measure_summary(const struct measure *m, struct hiw_recorder *recorder);
 
 /* Makes the timer of progress lines. Returns a descriptor, the caller's to close, or -1: no
  * progress lines. */

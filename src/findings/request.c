@@ -159,6 +159,8 @@ static const char *unseen(const struct summary *s)
 		       : p->n_nodes > 1       ? "the job ran on several nodes; what each used is above"
 					      : NULL;
 	}
+	if (figure_is_node(s->facts))
+		return s->facts->nodes.known && s->facts->nodes.value == 1 ? NULL : "only one of several nodes was measured";
 	if (s->facts->ranks.known && s->facts->ranks.value > 1)
 		return "only one of several ranks was measured";
 	return NULL;
@@ -186,7 +188,9 @@ static const char *no_gpus(const struct summary *s)
 {
 	const enum gpu_absence absence = job_gpu_absence(s->job);
 
-	return absence == GPUS_UNWANTED  ? "--gpu=none was given"
+	const char *why = s->facts->gpu_why;
+
+	return absence == GPUS_UNWANTED  ? (why && *why ? why : "--gpu=none was given")
 	       : absence == GPUS_REFUSED ? s->facts->gpu_why
 					 : "none could be read";
 }

@@ -357,6 +357,19 @@ static void set_start_error(struct sampler *s, pid_t pid, int error, struct err 
 		(void) err_set(err, error, "process %d: %s", (int) pid, strerror(-error));
 }
 
+/* The group of the first process does not have one that was attached from another group (tasks of a Slurm step). */
+static void check_common_cgroup(struct sampler *s, pid_t pid)
+{
+	struct facts *f = job_facts(s->job);
+
+	if (s->options.cgroup_path || !s->cgroup.path[0] || !f->main_pid.known)
+		return;
+	if (cgroup_is_common(s->options.root, pid, (pid_t) f->main_pid.value))
+		return;
+	s->cgroup.exclusive = false;
+	f->cgroup_exclusive = known(0);
+}
+
 int sampler_start(struct sampler *s, pid_t pid, struct err *err)
 {
 	const bool first = !s->started;
@@ -372,10 +385,12 @@ int sampler_start(struct sampler *s, pid_t pid, struct err *err)
 		return r;
 	}
 	s->n_attached++;
-	if (first)
+	if (first) {
 		read_main(s, pid);
-	else
+	} else {
+		check_common_cgroup(s, pid);
 		read_further(s, sampler_time(s));
+	}
 	return 0;
 }
 

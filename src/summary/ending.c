@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/textwidth.h"
 #include "base/units.h"
 #include "summary/facts.h"
 
@@ -70,6 +71,21 @@ const char *out_of_memory_words(const struct summary *s)
 bool finding_is_repeated(const struct summary *s, const struct finding *f)
 {
 	return s->incident.what && s->incident.is_kill && f->fired && strcmp(f->code, "out-of-memory") == 0;
+}
+
+bool figure_is_node(const struct facts *f)
+{
+	return f->part && strcmp(f->part, "node") == 0;
+}
+
+void figure_node(const struct facts *f, struct buf *out)
+{
+	const char *name = f->node && *f->node ? f->node : f->host;
+	const struct maybe n = f->local_ranks;
+
+	buf_printf(out, "node" NB "%s", name ? name : "unknown");
+	if (n.known)
+		buf_printf(out, ", %lld" NB "%s", (long long) n.value, n.value == 1 ? "rank" : "ranks");
 }
 
 bool figure_is_block(const struct facts *f, struct buf *ret_title)

@@ -195,6 +195,12 @@ static void write_ending(const struct summary *s, struct buf *text, struct buf *
 	const struct ending end = ending_of(s);
 	char name[UNITS_LEN];
 
+	if (figure_is_node(s->facts)) {
+		figure_node(s->facts, text);
+		if (end.outcome == OUTCOME_UNSEEN)
+			return;
+		buf_str(text, ", ");
+	}
 	if (is_block(s)) {
 		(void) figure_is_block(s->facts, text);
 		if (end.outcome == OUTCOME_RAISED)
@@ -204,7 +210,7 @@ static void write_ending(const struct summary *s, struct buf *text, struct buf *
 				units_duration(s->wall_ns.value, name));
 		return;
 	}
-	if (mode_is_attach(s->facts->mode) && end.outcome != OUTCOME_UNFINISHED)
+	if (mode_is_attach(s->facts->mode) && end.outcome != OUTCOME_UNFINISHED && !figure_is_node(s->facts))
 		buf_str(text, "attached, ");
 	switch (end.outcome) {
 	case OUTCOME_EXIT:
@@ -310,7 +316,7 @@ static void ram_parts(struct maker *m)
 	const struct summary *s = m->s;
 	const struct ram_figure *all = &s->combined;
 
-	if (s->descendants.peak.known && s->descendants.peak.value > 0) {
+	if (s->descendants.peak.known && s->descendants.peak.value > 0 && !figure_is_node(s->facts)) {
 		ram_of(m, "main", "RAM peak of the main process", &s->main);
 		ram_of(m, "descendants", "RAM peak of the descendants", &s->descendants);
 		if (all->shared_bytes.known)

@@ -162,6 +162,11 @@ bool finding_is_repeated(const struct summary *s, const struct finding *f);
  * have any bytes. */
 bool figure_is_block(const struct facts *f, struct buf *ret_title);
 
+/* True if the run is that of all ranks on a node: they have no exit status of their own. */
+bool figure_is_node(const struct facts *f);
+/* Appends "node n1, 4 ranks". */
+void figure_node(const struct facts *f, struct buf *out);
+
 /* True if the measurement continued well beyond the end of main. */
 bool figure_outlived(const struct summary *s);
 

@@ -194,7 +194,9 @@ static int note_absence(struct summary *s)
 		[GPUS_NONE_HERE] = "no GPU found",
 	};
 	const enum gpu_absence absence = job_gpu_absence(s->job);
-	const char *text = absence == GPUS_REFUSED ? s->facts->gpu_why : texts[absence];
+	const char *why = s->facts->gpu_why;
+	const bool is_elsewhere = absence == GPUS_UNWANTED && why && *why; /* of a rank: in the node's recording */
+	const char *text = absence == GPUS_REFUSED || is_elsewhere ? why : texts[absence];
 	const int r = text ? summary_note(s, "gpu", "%s", text) : 0;
 
 	if (text && r == 0)

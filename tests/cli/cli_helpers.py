@@ -102,8 +102,12 @@ class Tool:
         self.history = folder / "history"
         self.started = []
         self.env = {k: v for k, v in os.environ.items()
-                    if not re.match(r"(HIWATER|SLURM|PMI|OMPI|NO_COLOR|CLICOLOR|COLUMNS|ACCESSIBLE|LC_|RANK|LOCAL_RANK)", k)}
+                    if not re.match(r"(HIWATER|SLURM|PMI|OMPI|TORCHELASTIC|WORLD_SIZE|NO_COLOR|CLICOLOR|COLUMNS|ACCESSIBLE|LC_|RANK|LOCAL_RANK)", k)}
         self.env.update(HIWATER_DIR=str(self.history), LANG="C.UTF-8", TERM="xterm")
+        # Ranks of made jobs meet here, not with those of another test on this machine.
+        runtime = folder.with_name(folder.name + ".runtime")
+        runtime.mkdir(mode=0o700, exist_ok=True)
+        self.env["XDG_RUNTIME_DIR"] = str(runtime)
 
     def start(self, *args, group=True, **options):
         """Starts hiwater, in a session of its own unless told otherwise."""

@@ -41,7 +41,7 @@ def compile_small_limit(folder):
     program = folder / "hiwater-small"
     subprocess.run([*compiler, "-std=gnu17", "-D_GNU_SOURCE", f"-I{ROOT}/src", f"-I{ROOT}/include", "-o", program,
                     HERE / "small_limit.c", *objects, BUILD / "libhiwater-internal.a",
-                    "-Wl,--wrap=record_new,--wrap=hiw_recorder_new", "-lsqlite3", "-lz", "-lm", "-pthread",
+                    "-Wl,--wrap=record_new,--wrap=hwi_recorder_new_part", "-lsqlite3", "-lz", "-lm", "-pthread",
                     *([f"-fsanitize={','.join(sanitize)}"] if sanitize else [])], check=True)
     return program
 

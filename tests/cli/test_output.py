@@ -245,7 +245,7 @@ def test_a_folder_has_a_recording_of_each_rank(tool):
         assert tool.run("run", "--summary", "none", "-o", "new/folder/", "--", "true", env=env).returncode == 0
     tool.run("run", "--summary", "none", "-o", "new/folder/", "--", "true", env={**env, "SLURM_RESTART_COUNT": "1"})
     tool.run("run", "--summary", "none", "-o", "new/", "--", "true")
-    found = sorted(str(path.relative_to(tool.folder)) for path in (tool.folder / "new").rglob("*.hiw"))
+    found = sorted(str(path.relative_to(tool.folder)) for path in (tool.folder / "new").rglob("*-r*.hiw"))
     assert found == sorted(["new/folder/7.2/n5-r3.hiw", "new/folder/7.2/n5-r3-2.hiw", "new/folder/7.2/n5-r3-1.hiw", f"new/{os.uname().nodename}-r0.hiw"])
     assert (tool.folder / "new").stat().st_mode & 0o777 == 0o700
 

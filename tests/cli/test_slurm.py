@@ -5,7 +5,9 @@ import os
 import pathlib
 import re
 import signal
+import sqlite3
 import subprocess
+import sys
 
 import pytest
 from cli_helpers import HIWATER, ROOT, wait_for
@@ -134,20 +136,42 @@ def test_the_time_limit_leaves_a_finished_recording(slurm, tool, request):
     assert finished(slurm, "x.hiw")["exit"]["signal"] == signal.SIGTERM
 
 
-def test_ranks_above_0_print_one_line(slurm, tool):
-    done = slurm.run("srun", "-n3", "-l", HIWATER, "run", "-o", "r%r.hiw", "--", "true")
+def test_one_rank_prints_the_summary_of_its_node(slurm, tool):
+    done = slurm.run("srun", "-n3", "-N1", "-l", HIWATER, "run", "-o", "r%r.hiw", "--", "sleep", "1.2")
     assert done.returncode == 0, done.stderr
-    by_rank = {rank: [l for l in done.stderr.splitlines() if l.startswith(f"{rank}: ")] for rank in range(3)}
-    assert len(by_rank[0]) > 3
-    assert [len(by_rank[rank]) for rank in (1, 2)] == [1, 1]
+    by_rank = [[l for l in done.stderr.splitlines() if l.startswith(f"{rank}: ")] for rank in range(3)]
+    assert sorted(map(len, by_rank))[:2] == [1, 1] and max(map(len, by_rank)) > 4, done.stderr
+    assert all(f"rank={rank} " in lines[0] for rank, lines in enumerate(by_rank))
+    assert done.stderr.count("3 ranks") == 1
     assert all((tool.folder / f"r{rank}.hiw").exists() for rank in range(3))
+    assert len(list(tool.folder.glob("r?-n*.hiw"))) == 1
 
 
-def test_only_the_first_rank_of_a_node_keeps_a_recording(slurm, tool):
-    done = slurm.run("srun", "-n2", "-N1", HIWATER, "run", "-n", "both", "--", "sleep", "1.2")
+def meta(path):
+    with sqlite3.connect(path) as db:
+        found = dict(db.execute("SELECT key, value FROM meta"))
+    db.close()
+    return found
+
+
+@pytest.mark.parametrize("options", [[], ["-o", "d/"]], ids=["history", "folder"])
+def test_the_parts_of_a_step(slurm, tool, options):
+    """Two nodes with two ranks each: a recording of each rank, and one of each node with the figures of both."""
+    job = [sys.executable, "-c", "import time; x = b'x' * (50 << 20); time.sleep(2.5)"]
+    done = slurm.run("srun", "-N2", "-n4", "--ntasks-per-node=2", HIWATER, "run", *options, "--", *job)
     assert done.returncode == 0, done.stderr
-    runs = json.loads(tool.run("runs", "--json").stdout)
-    assert [r["name"] for r in runs] == ["both"]
+    assert done.stderr.count("the whole job: ") == 1 and done.stderr.count("2 ranks") == 1
+    folders = list((tool.folder / "d").iterdir()) if options else list(tool.history.iterdir())
+    assert len(folders) == 1 and folders[0].name.endswith(".0")
+    parts = {path.stem: meta(path) for path in folders[0].glob("*.hiw")}
+    nodes = {name: f for name, f in parts.items() if f["part"] == "node"}
+    ranks = {name: f for name, f in parts.items() if f["part"] == "rank"}
+    assert len(nodes) == 2 and sorted(f["rank"] for f in ranks.values()) == [0, 1, 2, 3]
+    for name, node in nodes.items():
+        own = [f for f in ranks.values() if f["node"] == name]
+        assert (node["local_ranks"], len(own), node["ranks"]) == (2, 2, 4)
+        assert {f["local_ranks"] for f in own} == {2} and {f["node_rank"] for f in own} == {node["node_rank"]}
+        assert 100 << 20 < node["ram_peak_bytes"] <= sum(f["ram_peak_bytes"] for f in own) * 1.02
 
 
 def test_a_script_that_calls_srun_says_what_was_not_seen(slurm, tool):

@@ -19,6 +19,7 @@
 #include "cli/run/descriptors.h"
 #include "cli/run/endpoint.h"
 #include "cli/run/live.h"
+#include "cli/run/node.h"
 #include "cli/run/run.h"
 #include "cli/run/signals.h"
 #include "cli/run/tree.h"
@@ -30,6 +31,7 @@ struct run {
 	const char *outer_socket;  /* HIWATER_SOCKET of an enclosing run; NULL: none */
 	int was_subreaper;         /* hiwater's PR_GET_CHILD_SUBREAPER before this run */
 	struct hiw_recorder *recorder;
+	struct node node;          /* in a job of several ranks */
 	char lack[600];            /* why hiwater must become the job; "": it need not */
 	bool measuring;            /* the recorder was started */
 	char cgroup[4096];         /* made for this run; "" if none */
@@ -89,6 +91,12 @@ static void close_if_open(int *fd)
 	*fd = -1;
 }
 
+/* The view and the endpoint show what this rank's recorder reads, while it runs. */
+static bool is_watched(const struct run_options *o)
+{
+	return o->live || o->endpoint.listen;
+}
+
 /* Does everything that can fail before the job is started. Returns 0, or -errno after a
  * complaint. */
 static int prepare(struct run *r)
@@ -100,11 +108,16 @@ static int prepare(struct run *r)
 	if (error < 0)
 		return error;
 	o.argv = (const char *const *) r->argv;
-	error = hiw_recorder_new(&o, &r->recorder, &err);
+	node_prepare(&r->node, &r->options->measure, o.argv);
+	const bool is_light = !is_watched(r->options) && node_lighten(&r->node, &o);
+
+	error = hwi_recorder_new_part(&o, node_own_part(&r->node, &r->options->ranks), &r->recorder, &err);
 	if (error < 0) {
 		(void) not_started(r, error, "", err.text);
 		return error;
 	}
+	if (is_light)
+		hwi_recorder_gpus_by_node(r->recorder);
 	const char *socket = hiw_recorder_socket(r->recorder);
 
 	if (*socket && setenv("HIWATER_SOCKET", socket, 1) < 0) {
@@ -188,6 +201,9 @@ static void begin_measuring(struct run *r)
 	if (r->measuring)
 		measure_warnings(&r->options->measure, r->recorder);
 	r->timer = r->measuring ? measure_timer(&r->options->measure) : -1;
+	if (r->measuring)
+		node_begin(&r->node, r->tree.main, r->recorder);
+	r->tree.node = &r->node;
 }
 
 static void drain(int fd)
@@ -209,6 +225,7 @@ static void step(struct run *r)
 	handle_alerts(r);
 	measure_warnings(&r->options->measure, r->recorder);
 	endpoint_step(&r->endpoint, r->recorder, &r->options->inherited);
+	node_try(&r->node, r->recorder);
 	if (!r->tree.main_ended)
 		live_step(&r->live, r->recorder, &r->options->inherited);
 }
@@ -219,12 +236,14 @@ static void print_progress(struct run *r)
 	measure_progress(&r->options->measure, r->recorder);
 }
 
-/* Have all processes of the job ended? Commands of --on-alert, the endpoint, and children that hiwater had
+/* Have all processes of the job ended? Commands of --on-alert, the endpoint, the helper of the node's
+ * recorder, and children that hiwater had
  * before the job, are children as well, and init may have adopted orphans: then the recorder decides by
  * its last sample. */
 static bool has_ended(const struct run *r)
 {
-	const bool has_others = r->watching.actions.n > 0 || r->endpoint.pid || r->options->no_subreaper;
+	const bool has_others = r->watching.actions.n > 0 || r->endpoint.pid || r->node.recorder ||
+				r->options->no_subreaper;
 
 	if (!r->options->no_subreaper &&
 		(r->tree.childless || (r->measuring && !hwi_recorder_has_children(r->recorder))))
@@ -273,6 +292,7 @@ static void follow(struct run *r)
 		CHILD,
 		SIGNAL,
 		STEP,
+		NODE,
 		TIMER,
 		N
 	};
@@ -280,6 +300,7 @@ static void follow(struct run *r)
 		[CHILD] = { .fd = r->signals.child_fd, .events = POLLIN },
 		[SIGNAL] = { .events = POLLIN },
 		[STEP] = { .fd = r->measuring ? hiw_recorder_fd(r->recorder) : -1, .events = POLLIN },
+		[NODE] = { .events = POLLIN },
 		[TIMER] = { .fd = r->timer, .events = POLLIN },
 	};
 
@@ -290,6 +311,7 @@ static void follow(struct run *r)
 		struct timespec timeout;
 
 		fds[SIGNAL].fd = r->signals.due_ns ? -1 : r->signals.fd;
+		fds[NODE].fd = node_fd(&r->node);
 		if (await(fds, N, signals_timeout(&r->signals, &timeout)) < 0)
 			continue;
 		if (fds[CHILD].revents) {
@@ -303,6 +325,8 @@ static void follow(struct run *r)
 		follow_stop(r);
 		if (fds[STEP].revents && !is_over(r)) /* a sample now would be after main's end */
 			step(r);
+		if (fds[NODE].fd >= 0 && fds[NODE].revents)
+			node_step(&r->node, r->recorder);
 		if (fds[TIMER].revents)
 			print_progress(r);
 		if (r->tree.main_ended)
@@ -314,7 +338,8 @@ static void follow(struct run *r)
 
 static void report(struct run *r, struct outcome *ret)
 {
-	const struct measure *m = &r->options->measure;
+	struct measure of_rank = r->options->measure;
+	const struct measure *m = &of_rank;
 	struct hiw_err err = { "" };
 	int error = hiw_recorder_end(r->recorder, &err);
 
@@ -322,8 +347,12 @@ static void report(struct run *r, struct outcome *ret)
 		complain("warning: %s", err.text[0] ? err.text : strerror(-error));
 	handle_alerts(r);
 	measure_warnings(m, r->recorder);
+	node_end(&r->node);
+	if (of_rank.summary == SUMMARY_DEFAULT)
+		of_rank.summary = node_summary_kind(&r->node);
 	signals_allow_faults();
 	measure_report(m, r->recorder);
+	node_report(&r->node, r->recorder);
 	if (r->options->repeat == 1)
 		return;
 	ret->figures.size = sizeof(ret->figures);
@@ -376,6 +405,7 @@ static void clean_up(struct run *r)
 {
 	signals_end(&r->signals);
 	signals_close(&r->signals);
+	node_leave(&r->node);
 	live_end(&r->live); /* if the job was not started */
 	hiw_recorder_free(r->recorder);
 	close_if_open(&r->cgroup_procs);
@@ -406,6 +436,7 @@ void run_once(const struct run_options *options, char *const *argv, struct outco
 		.signals = { .fd = -1, .child_fd = -1 },
 		.live = LIVE_NONE,
 		.endpoint = options->endpoint,
+		.node = NODE_NONE,
 	};
 
 	*ret = (struct outcome) { 0 };

@@ -140,6 +140,10 @@ static const struct opt opts[] = {
 		"run the command N times as separate runs, stop at the first that fails, and compare them at the "
 		"end; --json then writes a line per run",
 		parse_repeat, &arg_run.repeat },
+	{ 0, "ranks", OPT_TEXT, "all|leader|LIST",
+		"the ranks of a parallel job that keep a recording: all, one per node, or those of a list such as 0,8,16; "
+		"of each other rank a line of NODE.ranks is kept (all, above 64 ranks leader)",
+		parse_ranks, &arg_run.ranks },
 	{ 0, "cgroup", OPT_CHOICE, CGROUP_CHOICES,
 		"use the job's cgroup if it has one to itself, make one, or use none (auto)", parse_cgroup,
 		&arg_run.cgroup },
@@ -191,8 +195,11 @@ static const char *const prose[] = {
 	"view ends, and its stdin is empty if it is the terminal; redirected streams are not changed. "
 	"Ctrl-C and Ctrl-Z go to the command.",
 	RULE_PROSE,
-	"A run longer than a second is kept in the history: see hiwater-runs(1) and hiwater-show(1). In a "
-	"parallel job only the first rank of each node keeps a recording, unless -o is given.",
+	"A run longer than a second is kept in the history: see hiwater-runs(1) and hiwater-show(1). The "
+	"recordings of a parallel job are one run there, a folder, or with -o FOLDER/ a folder of that: one of each rank, and one of "
+	"each node, of all ranks there together with shared memory counted once, and of the GPUs. Where a node has several ranks and "
+	"there is no rule, the recorder of a rank takes a sample each second unless -i is given, and leaves the GPUs to that of the node unless "
+	"--gpu is given. The recorder of the node of rank 0 prints the summary of that node, all others a line.",
 	"Environment: HIWATER_QUIET=1 suppresses all output of hiwater's own, ACCESSIBLE=1 is the same as "
 	"--plain, HIWATER_DIR is the folder of the history, NO_COLOR and CLICOLOR_FORCE control colours, "
 	"HIWATER_FINDINGS_OFF=CODE,... disables findings. The command finds its run through HIWATER_SOCKET.",
@@ -206,8 +213,8 @@ static const char *const examples[] = {
 	"five runs named base, and how much they differ",
 	"hiwater run --progress=1m -- make -j8",
 	"a progress line every minute",
-	"srun hiwater run -o r%r.hiw -- python train.py",
-	"a recording for each rank",
+	"srun hiwater run -o runs/ -- python train.py",
+	"a recording for each rank and each node",
 	"hiwater run --alert 'ram > 90% for 30s' --on-alert 'signal USR1' -- ./train",
 	"have the job write a checkpoint before the memory is full",
 	"hiwater run --limit 'time = 2h' --limit 'ram = 24GiB' -- ./solve",

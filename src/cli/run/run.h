@@ -14,6 +14,7 @@
 #include "cli/measure.h"
 #include "cli/run/child.h"
 #include "cli/run/endpoint.h"
+#include "cli/run/node.h"
 
 enum run_cgroup {
 	RUN_CGROUP_AUTO,
@@ -25,6 +26,7 @@ enum run_cgroup {
 struct run_options {
 	struct measure measure;
 	enum run_cgroup cgroup;
+	struct ranks ranks;
 	uint64_t repeat;
 	bool is_last;        /* no further run follows: the job has no more use of what hiwater inherited */
 	bool no_subreaper, wait, live, strict;

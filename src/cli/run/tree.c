@@ -27,6 +27,8 @@ static void note_reaped(
 		endpoint_left(t->endpoint);
 	if (t->recorder)
 		hiw_recorder_reaped(t->recorder, pid, status, usage);
+	if (t->node)
+		node_reaped(t->node, pid, status);
 	if (!is_main)
 		return;
 	t->main_ended = true;

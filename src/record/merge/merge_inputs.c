@@ -250,6 +250,11 @@ static void line_figures(sqlite3_stmt *st, struct part *p)
 
 	for (int i = 0; i < (int) (sizeof(to) / sizeof(to[0])); i++)
 		to[i]->known = reader_int(st, i, &to[i]->value) && to[i]->value >= 0;
+	if (p->exit_code.known) { /* as waitpid returns it */
+		const int64_t status = p->exit_code.value;
+
+		p->exit_code = known(status & 0x7f ? 128 + (status & 0x7f) : status >> 8 & 0xff);
+	}
 	p->ram_low_bytes = p->ram_peak_bytes;
 	if (strcmp(reader_text(st, 8), "exact") == 0)
 		p->ram_high_bytes = p->ram_peak_bytes;

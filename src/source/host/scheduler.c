@@ -34,6 +34,9 @@ static const char *const ranks_names[] = { "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE",
 	"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "FLUX_JOB_SIZE", NULL };
 static const char *const local_rank_names[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
 	"SLURM_LOCALID", "FLUX_TASK_LOCAL_ID", NULL };
+static const char *const local_ranks_names[] = { "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL };
+/* Ids of one start of ranks, of launchers that run within the job of a scheduler. */
+static const char *const launch_names[] = { "OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE", "PMI_JOBID", NULL };
 /* The variables before SLURM_*: a launcher that sets one of them numbers its own tasks. */
 static const char *const own_ranks_names[] = { "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL };
 
@@ -131,6 +134,39 @@ static struct maybe slurm_cpus(const struct environment *env, bool step)
 	return node;
 }
 
+/* srun(1), SLURM_STEP_TASKS_PER_NODE: "2(x3),1" is two tasks on each of three nodes and one on the fourth. */
+static struct maybe slurm_local_ranks(const struct environment *env, struct maybe node_rank)
+{
+	const char *p = text_of(env, "SLURM_STEP_TASKS_PER_NODE");
+	int64_t before = 0;
+
+	while (p && node_rank.known) {
+		uint64_t tasks, nodes = 1;
+
+		if (parse_u64(&p, &tasks) < 0 || tasks > INT32_MAX)
+			break;
+		if (parse_word(&p, "(x") && (parse_u64(&p, &nodes) < 0 || nodes > INT32_MAX || *p++ != ')'))
+			break;
+		before += (int64_t) nodes;
+		if (node_rank.value < before)
+			return known((int64_t) tasks);
+		if (*p++ != ',')
+			break;
+	}
+	return UNKNOWN;
+}
+
+/* Ranks on this node: where there is one node, all of them. */
+static struct maybe local_ranks_of(const struct environment *env, const struct scheduler *s)
+{
+	const bool is_own = first_number(env, own_ranks_names).known;
+	struct maybe n = first_number(env, local_ranks_names);
+
+	if (!n.known && !is_own)
+		n = slurm_local_ranks(env, s->node_rank);
+	return n.known || !s->nodes.known || s->nodes.value != 1 ? n : s->ranks;
+}
+
 static void read_slurm(const struct environment *env, struct scheduler *s)
 {
 	const char *job = text_of(env, "SLURM_JOB_ID"), *step = step_of(env);
@@ -180,7 +216,51 @@ void scheduler_read(const char *(*get)(void *ctx, const char *name), void *ctx, 
 		read_slurm(&env, &s);
 	else if (strcmp(s.name, "flux") == 0)
 		s.nodes = number_of(&env, "FLUX_JOB_NNODES");
+	if (*s.name) {
+		s.local_ranks = local_ranks_of(&env, &s);
+		for (size_t i = 0; launch_names[i] && !*s.launch; i++) {
+			const char *launch = text_of(&env, launch_names[i]);
+
+			(void) snprintf(s.launch, sizeof(s.launch), "%s", launch ? launch : "");
+		}
+	}
 	*ret = s;
+}
+
+/* The name of a file without its folder. */
+static const char *base_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static bool is_one_of(const char *name, const char *const *names)
+{
+	while (*names && strcmp(name, *names) != 0)
+		names++;
+	return *names != NULL;
+}
+
+bool scheduler_is_launcher(const char *const *argv)
+{
+	static const char *const programs[] = { "torchrun", "mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", NULL };
+	static const char *const modules[] = { "torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", NULL };
+	static const char *const last[] = { "-m", "-c", NULL };
+	const char *program = argv && argv[0] ? base_of(argv[0]) : "";
+
+	if (strncmp(program, "python", 6) == 0) { /* options of the interpreter come before its program */
+		for (argv++; *argv && **argv == '-' && !is_one_of(*argv, last); argv++)
+			;
+		if (!*argv || strcmp(*argv, "-c") == 0)
+			return false;
+		if (strcmp(*argv, "-m") == 0)
+			return argv[1] && is_one_of(argv[1], modules);
+		program = base_of(*argv);
+	}
+	if (strcmp(program, "accelerate") == 0)
+		return argv[1] && strcmp(argv[1], "launch") == 0;
+	return is_one_of(program, programs);
 }
 
 bool scheduler_is_leader(const struct scheduler *s)

@@ -97,22 +97,78 @@ int scheduler_expand(const char *pattern, const struct scheduler *s, char **ret,
 	return take(&text, ret);
 }
 
+static void put_folder(struct buf *out, const char *folder, const struct scheduler *s)
+{
+	(void) buf_str(out, folder);
+	if (!*s->job)
+		return;
+	put_text(out, s->job);
+	(void) buf_str(out, "/");
+}
+
+static void put_restart(struct buf *out, const struct scheduler *s)
+{
+	if (!s->restart.known || s->restart.value <= 0)
+		return;
+	(void) buf_str(out, "-");
+	put_number(out, s->restart);
+}
+
 int scheduler_file(const char *folder, const struct scheduler *s, char **ret)
 {
 	struct buf text = BUF_INIT(8192);
 
-	(void) buf_str(&text, folder);
-	if (*s->job) {
-		put_text(&text, s->job);
-		(void) buf_str(&text, "/");
-	}
+	put_folder(&text, folder, s);
 	put_node(&text, s);
 	(void) buf_str(&text, "-r");
 	put_number(&text, s->rank);
-	if (s->restart.known && s->restart.value > 0) {
-		(void) buf_str(&text, "-");
-		put_number(&text, s->restart);
-	}
+	put_restart(&text, s);
 	(void) buf_str(&text, ".hiw");
+	return take(&text, ret);
+}
+
+int scheduler_node_file(const char *folder, const struct scheduler *s, const char *ending, char **ret)
+{
+	struct buf text = BUF_INIT(8192);
+
+	put_folder(&text, folder, s);
+	put_node(&text, s);
+	put_restart(&text, s);
+	(void) buf_str(&text, ending);
+	return take(&text, ret);
+}
+
+int scheduler_node(const struct scheduler *s, char **ret)
+{
+	struct buf text = BUF_INIT(8192);
+
+	put_node(&text, s);
+	return take(&text, ret);
+}
+
+/* torchrun's id is "none" unless the user gives one. */
+static bool has_id(const struct scheduler *s)
+{
+	return *s->job && strcmp(s->job, "none") != 0;
+}
+
+int scheduler_key(const struct scheduler *s, char **ret)
+{
+	const bool is_whole = has_id(s) && (strcmp(s->name, "slurm") != 0 || s->step);
+	struct buf text = BUF_INIT(8192);
+
+	put_text(&text, s->name);
+	if (*s->job) {
+		(void) buf_str(&text, "-");
+		put_text(&text, s->job);
+	}
+	if (!is_whole && *s->launch) {
+		(void) buf_str(&text, "-");
+		put_text(&text, s->launch);
+	} else if (!is_whole) { /* the launcher, or its daemon on this node */
+		(void) buf_str(&text, "-");
+		put_node(&text, s);
+		(void) buf_printf(&text, "-%lld", (long long) getppid());
+	}
 	return take(&text, ret);
 }

@@ -561,6 +561,130 @@ static void names_have_the_rank_and_more(void **state)
 	free(file);
 }
 
+/* ---- several ranks --------------------------------------------------------------------------- */
+
+static void assert_key(const struct setting *env, const char *expected)
+{
+	const struct scheduler s = read_of(env);
+	char *key;
+
+	assert_int_equal(scheduler_key(&s, &key), 0);
+	assert_string_equal(key, expected);
+	free(key);
+}
+
+static void a_start_of_ranks_has_a_key(void **state)
+{
+	char expected[400], host[256] = "";
+
+	(void) state;
+	assert_int_equal(gethostname(host, sizeof(host) - 1), 0);
+	assert_key((struct setting[]) { { "SLURM_JOB_ID", "4711" }, { "SLURM_STEP_ID", "0" }, { 0 } }, "slurm-4711.0");
+	assert_key((struct setting[]) { { "SLURM_JOB_ID", "13" }, { "SLURM_STEP_ID", "2" }, { "SLURM_ARRAY_JOB_ID", "12" },
+			   { "SLURM_ARRAY_TASK_ID", "1" }, { 0 } },
+		"slurm-12_1.2");
+	/* mpirun in a batch script, which may start several */
+	assert_key((struct setting[]) { { "SLURM_JOB_ID", "4711" }, { "OMPI_COMM_WORLD_SIZE", "4" },
+			   { "OMPI_MCA_ess_base_jobid", "812580865" }, { 0 } },
+		"slurm-4711-812580865");
+	assert_key((struct setting[]) { { "PMIX_RANK", "1" }, { "PMIX_NAMESPACE", "prterun-a/b@1" }, { 0 } },
+		"mpi-prterun-a_b@1");
+	/* torchrun without an id of the user's: all that its ranks on this node have in common is their parent */
+	(void) snprintf(expected, sizeof(expected), "torchrun-none-%s-%d", host, (int) getppid());
+	assert_key((struct setting[]) { { "TORCHELASTIC_RUN_ID", "none" }, { 0 } }, expected);
+	assert_key((struct setting[]) { { "TORCHELASTIC_RUN_ID", "exp7" }, { 0 } }, "torchrun-exp7");
+}
+
+static void ranks_on_a_node_are_counted(void **state)
+{
+	static const struct {
+		const char *tasks, *node;
+		int64_t expected;
+	} lists[] = {
+		{ "2(x2)", "0", 2 },
+		{ "2(x2)", "1", 2 },
+		{ "2(x2)", "2", NO },
+		{ "2(x3),1", "2", 2 },
+		{ "2(x3),1", "3", 1 },
+		{ "4", "0", 4 },
+		{ "4,3,2", "2", 2 },
+		{ "4", NULL, NO },
+		{ "", "0", NO },
+		{ "x", "0", NO },
+		{ "2(x", "0", NO },
+		{ "2(x2", "0", NO },
+		{ "2(x2)3", "2", NO },
+		{ "-1", "0", NO },
+		{ "99999999999", "0", NO },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		const struct setting env[] = { { "SLURM_JOB_ID", "1" }, { "SLURM_STEP_ID", "0" }, { "SLURM_NTASKS", "9" },
+			{ "SLURM_STEP_TASKS_PER_NODE", lists[i].tasks }, { lists[i].node ? "SLURM_NODEID" : "x", lists[i].node }, { 0 } };
+
+		check_number(lists[i].tasks, "local ranks", read_of(env).local_ranks, lists[i].expected);
+	}
+	/* a launcher inside the step numbers its own */
+	check_number("torchrun", "local ranks",
+		read_of((struct setting[]) { { "SLURM_JOB_ID", "1" }, { "SLURM_STEP_ID", "0" }, { "SLURM_NODEID", "0" },
+				{ "SLURM_STEP_TASKS_PER_NODE", "1(x2)" }, { "WORLD_SIZE", "8" }, { "LOCAL_WORLD_SIZE", "4" }, { 0 } })
+			.local_ranks,
+		4);
+	check_number("a launcher that does not say", "local ranks",
+		read_of((struct setting[]) { { "SLURM_JOB_ID", "1" }, { "SLURM_STEP_ID", "0" }, { "SLURM_NODEID", "0" },
+				{ "SLURM_STEP_TASKS_PER_NODE", "1(x2)" }, { "PMI_SIZE", "8" }, { "SLURM_NNODES", "2" }, { 0 } })
+			.local_ranks,
+		NO);
+}
+
+static void commands_that_start_ranks(void **state)
+{
+	static const char *const yes[][6] = {
+		{ "torchrun", "x.py" },
+		{ "/opt/venv/bin/torchrun", "--nproc-per-node=2", "x.py" },
+		{ "python", "-m", "torch.distributed.run", "x.py" },
+		{ "/usr/bin/python3.12", "-u", "-O", "-m", "torch.distributed.launch" },
+		{ "python3", "/opt/venv/bin/torchrun", "x.py" },
+		{ "accelerate", "launch", "x.py" },
+		{ "mpirun", "-n", "4", "./x" },
+		{ "mpiexec", "./x" },
+	};
+	static const char *const no[][6] = {
+		{ NULL },
+		{ "python" },
+		{ "python", "-m" },
+		{ "python", "torch.distributed.run" },
+		{ "python", "train.py", "-m", "torch.distributed.run" },
+		{ "python", "-c", "torchrun" },
+		{ "accelerate", "config" },
+		{ "accelerate" },
+		{ "sh", "-c", "torchrun x.py" }, /* a script may do other things */
+		{ "./torchrun.sh" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++)
+		assert_true(scheduler_is_launcher(yes[i]));
+	for (size_t i = 0; i < sizeof(no) / sizeof(no[0]); i++)
+		assert_false(scheduler_is_launcher(no[i]));
+	assert_false(scheduler_is_launcher(NULL));
+}
+
+static void a_node_has_files(void **state)
+{
+	const struct scheduler s = { .name = "slurm", .job = "4711.0", .node = "n/1", .restart = known(2) };
+	char *text;
+
+	(void) state;
+	assert_int_equal(scheduler_node_file("d/", &s, ".hiw", &text), 0);
+	assert_string_equal(text, "d/4711.0/n_1-2.hiw");
+	free(text);
+	assert_int_equal(scheduler_node(&s, &text), 0);
+	assert_string_equal(text, "n_1");
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -569,6 +693,10 @@ int main(void)
 		cmocka_unit_test(overflows_are_unknown),
 		cmocka_unit_test(long_names_are_cut),
 		cmocka_unit_test(names_have_the_rank_and_more),
+		cmocka_unit_test(a_start_of_ranks_has_a_key),
+		cmocka_unit_test(ranks_on_a_node_are_counted),
+		cmocka_unit_test(commands_that_start_ranks),
+		cmocka_unit_test(a_node_has_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
