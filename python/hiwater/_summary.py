@@ -216,7 +216,8 @@ class Device:
     """A GPU, or a MIG instance (parent is the uuid of its GPU). utilization: means, ratios from 0
     to 1, by name; utilization_lead is the name of the most meaningful one. throttled_s: time with
     reduced clocks, by reason. traffic in bytes and errors as counts, by name; framework by the name
-    of the framework ("torch")."""
+    of the framework ("torch"). allocated: by the scheduler, None where none says so; a device that is not allocated counts only
+    if a process of the job was seen on it."""
 
     index: Optional[int] = None
     cuda_index: Optional[int] = None
@@ -226,6 +227,7 @@ class Device:
     name: Optional[str] = None
     vendor: Optional[str] = None
     driver: Optional[str] = None
+    allocated: Optional[bool] = None
     memory: GpuMemory = field(default_factory=GpuMemory)
     utilization_lead: Optional[str] = None
     utilization: Dict[str, Optional[float]] = field(default_factory=dict)

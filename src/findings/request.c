@@ -214,7 +214,7 @@ static void gpu_use(const struct summary *s, struct request_run *ret)
 		const struct gpu_entity *gpu = job_gpu(s->job, i);
 		enum method method;
 
-		if (has_instances(s->job, gpu))
+		if (has_instances(s->job, gpu) || !job_gpu_counts(s->job, &gpu->birth))
 			continue;
 		const struct maybe peak = summary_gpu_job_peak(s, gpu->birth.id, &method);
 

@@ -253,6 +253,9 @@ void gpu_accs_end(struct job *job, enum entity entity, uint32_t id, uint64_t tim
 /* job_gpus.c */
 
 int gpu_birth_apply(struct job *job, const struct birth *birth, uint64_t time_ns);
+/* Sets the fact allocated_gpus by gpu_selection and the GPUs known so far (gpu_allocated.c). */
+void gpus_allocate(struct job *job);
+bool gpu_is_listed(const char *list, const char *uuid);
 void gpu_end_apply(struct job *job, const struct end *end, uint64_t time_ns);
 /* Applies a note about a device. */
 void gpu_note_apply(struct job *job, const struct event *event);

@@ -102,13 +102,13 @@ bool figure_gpu_used(const struct summary *s, uint32_t id)
 	enum method method;
 	const struct maybe used = summary_gpu_job_peak(s, id, &method);
 
-	return !used.known || used.value > 0;
+	return job_gpu_id_counts(s->job, id) && (!used.known || used.value > 0);
 }
 
 bool figure_gpu_unused(const struct summary *s, uint32_t id)
 {
 	const size_t few = 2, n = job_gpu_count(s->job);
-	bool any = n > few;
+	bool any = n > few || !job_gpu_id_counts(s->job, id);
 
 	for (size_t i = 0; i < n; i++)
 		any = any || figure_gpu_used(s, job_gpu(s->job, i)->birth.id);
@@ -581,19 +581,29 @@ static void gpu_frameworks(struct maker *m, const struct birth *b)
 	}
 }
 
+/* Adds the GPU to a list that begins with words. */
+static void list_gpu(const struct summary *s, const struct birth *b, const char *words, struct buf *list)
+{
+	char name[UNITS_LEN];
+
+	buf_str(list, list->len > 0 ? ", " : words);
+	for (const char *p = job_gpu_name(s->job, &b->gpu, name); *p; p++)
+		buf_add(list, *p == ' ' ? NB : p, 1);
+}
+
 static void gpus(struct maker *m)
 {
-	struct buf unused = BUF_INIT(1 << 16);
-	char name[UNITS_LEN];
+	struct buf unused = BUF_INIT(1 << 16), others = BUF_INIT(1 << 15);
 
 	for (size_t i = 0; m->s->job && i < job_gpu_count(m->s->job); i++) {
 		const struct birth *b = &job_gpu(m->s->job, i)->birth;
 
+		if (!job_gpu_counts(m->s->job, b)) {
+			list_gpu(m->s, b, "not allocated to the job: ", &others);
+			continue;
+		}
 		if (!figure_gpu_used(m->s, b->id)) {
-			(void) job_gpu_name(m->s->job, &b->gpu, name);
-			buf_str(&unused, unused.len > 0 ? ", " : "the job used no memory on ");
-			for (const char *p = name; *p; p++)
-				buf_add(&unused, *p == ' ' ? NB : p, 1);
+			list_gpu(m->s, b, "the job used no memory on ", &unused);
 			continue;
 		}
 		gpu_memory(m, b);
@@ -601,6 +611,9 @@ static void gpus(struct maker *m)
 		gpu_power(m, b);
 		gpu_frameworks(m, b);
 	}
+	if (others.len > 0)
+		buf_printf(&unused, "%s%s", unused.len > 0 ? "; " : "", others.data);
+	buf_done(&others);
 	if (unused.len > 0)
 		add(m, FACT(FACTS_UNUSED_GPUS, FACT_GPU_OTHER, "", "GPUs", FACT_WORDS, UNKNOWN))->text =
 			text_of(m, &unused);

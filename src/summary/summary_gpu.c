@@ -212,7 +212,7 @@ static int note_unattributed(struct summary *s)
 		const struct birth *b = &job_gpu(s->job, i)->birth;
 		const struct maybe mem = summary_mean(s, M_GPU_UNATTRIBUTED_MEM, b->id);
 
-		if (mem.known && mem.value >= worth_a_word)
+		if (job_gpu_counts(s->job, b) && mem.known && mem.value >= worth_a_word)
 			*(b->gpu.is_numa ? &any_numa : &any) = true;
 	}
 	r = any ? summary_note(s, "gpu",
@@ -239,7 +239,7 @@ static int note_unlisted(struct summary *s)
 		uint64_t ns = 0;
 		const int64_t more = job_gpu_unlisted(s->job, b, job.known ? job.value : 0, &ns);
 
-		if (more == 0 ||
+		if (more == 0 || !job_gpu_counts(s->job, b) ||
 			(job.known ? job.value == 0 : !job_gpu_is_unsure(s->job, job_gpu(s->job, i))))
 			continue;
 		if (ns >= UINT64_C(1000000000)) /* a process list is valid for that long anyway */
@@ -341,7 +341,8 @@ static int note_no_list(struct summary *s)
 		const bool strange = is_none && job_gpu_had_hidden_pids(s->job, b->id);
 		const int64_t bytes = is_none && !strange ? job_gpu_hidden(s->job, b->id) : 0;
 
-		if ((ours && ns == 0 && !strange && bytes == 0) || is_no_list_noted(s->job, b))
+		if ((ours && ns == 0 && !strange && bytes == 0) || is_no_list_noted(s->job, b) ||
+			!job_gpu_counts(s->job, b))
 			continue;
 		(void) job_gpu_name(s->job, &b->gpu, name);
 		if (bytes > 0)
@@ -377,6 +378,26 @@ static bool lacks_much(uint64_t covered_ns, uint64_t wall_ns)
 	return lacks_ns > wall_ns / (lacks_ns < start_ns ? 5 : 10);
 }
 
+/* Whole GPUs have energy, instances have none. */
+static int note_shared_energy(struct summary *s)
+{
+	char name[UNITS_LEN];
+	int r = 0;
+
+	for (size_t i = 0; s->facts->allocated_gpus && i < job_gpu_count(s->job) && r == 0; i++) {
+		const struct birth *b = &job_gpu(s->job, i)->birth;
+
+		if (*b->gpu.parent || gpu_is_allocated(s->facts, &b->gpu).value ||
+			!job_gpu_counts(s->job, b) || !job_gpu_is_divided(s->job, b->id) ||
+			!acc_of(s, M_GPU_ENERGY, b->id))
+			continue;
+		r = summary_note(s, "gpu.energy",
+			"%s: its energy is that of the whole GPU, of which the job was allocated a part",
+			job_gpu_name(s->job, &b->gpu, name));
+	}
+	return r;
+}
+
 /* A counter that was read late, once, or not to the end (a slow driver, a lost GPU) misses part of
  * the run's energy. */
 static int note_energy(struct summary *s)
@@ -390,7 +411,7 @@ static int note_energy(struct summary *s)
 		const uint64_t covered_ns = counter ? energy_of_ns(s, b->id, counter) : 0;
 		char name[UNITS_LEN], span[UNITS_LEN], wall[UNITS_LEN];
 
-		if (!counter)
+		if (!counter || !job_gpu_counts(s->job, b))
 			continue;
 		(void) job_gpu_name(s->job, &b->gpu, name);
 		if (counter->n < 2)
@@ -449,5 +470,7 @@ int summary_gpu(struct summary *s)
 		r = note_no_list(s);
 	if (r == 0 && any)
 		r = note_energy(s);
+	if (r == 0 && any)
+		r = note_shared_energy(s);
 	return r == 0 && any ? note_unattributed(s) : r;
 }

@@ -80,6 +80,36 @@ static bool times(struct maybe mib, struct maybe n, int64_t *ret)
 	       !__builtin_mul_overflow(*ret, 1 << 20, ret);
 }
 
+/* The GPUs of this node that were allocated. SLURM_JOB_GPUS is not read: on every node of a job it has the indexes of the batch
+ * node. Launchers alone allocate nothing, and a container is shown its own GPUs alone. */
+static void read_gpus(const struct environment *env, struct scheduler *s)
+{
+	static const char *const names[] = { "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
+		"ZE_AFFINITY_MASK" };
+	static const char *const schedulers[] = { "slurm", "flux", "pbs", "lsf", "sge" };
+	const size_t size = sizeof(s->gpu_selection);
+	size_t len = 0;
+	bool is_one = false;
+
+	for (size_t i = 0; i < sizeof(schedulers) / sizeof(schedulers[0]); i++)
+		is_one = is_one || strcmp(s->name, schedulers[i]) == 0;
+	for (size_t i = 0; is_one && i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *value = env->get(env->ctx, names[i]); /* set, but empty: no GPU */
+
+		if (!value || strchr(value, ';'))
+			continue;
+		const int n = snprintf(
+			s->gpu_selection + len, size - len, "%s%s=%s", len ? ";" : "", names[i], value);
+
+		if (n < 0 || (size_t) n >= size - len) { /* too long to be true */
+			s->gpu_selection[0] = '\0';
+			return;
+		}
+		len += (size_t) n;
+	}
+	s->selects_gpus = len > 0 || strcmp(s->name, "slurm") == 0;
+}
+
 /* sbatch(1): SLURM_MEM_PER_NODE, SLURM_MEM_PER_CPU and SLURM_MEM_PER_GPU are in MiB; 0 requests the
  * whole node. */
 static struct maybe slurm_memory(const struct environment *env)
@@ -180,6 +210,7 @@ void scheduler_read(const char *(*get)(void *ctx, const char *name), void *ctx, 
 		read_slurm(&env, &s);
 	else if (strcmp(s.name, "flux") == 0)
 		s.nodes = number_of(&env, "FLUX_JOB_NNODES");
+	read_gpus(&env, &s);
 	*ret = s;
 }
 

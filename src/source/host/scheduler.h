@@ -21,6 +21,8 @@ struct scheduler {
 	struct maybe rank, ranks, local_rank, nodes, node_rank;
 	struct maybe array_task, restart; /* restart: how often the job began before */
 	struct maybe request_bytes, request_cpus, request_time_ns, request_gpus;
+	bool selects_gpus;         /* it says which GPUs it allocated, or that it allocated none */
+	char gpu_selection[4096];  /* the variables that say so, "SLURM_STEP_GPUS=0;CUDA_VISIBLE_DEVICES=0"; "": none */
 	bool step;                 /* inside a Slurm step; false in a batch script, whose steps are
 	                            * not below it */
 };

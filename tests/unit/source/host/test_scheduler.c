@@ -428,6 +428,39 @@ static void launchers_are_understood(void **state)
 	}
 }
 
+static const struct {
+	const char *of;
+	struct setting env[8];
+	const char *selection; /* NULL: no scheduler says which GPUs it allocated */
+} gpu_selections[] = {
+	{ "a desktop", { { "CUDA_VISIBLE_DEVICES", "0" } }, NULL },
+	{ "torchrun", { { "TORCHELASTIC_RUN_ID", "x" }, { "RANK", "0" }, { "CUDA_VISIBLE_DEVICES", "0" } }, NULL },
+	{ "mpirun", { { "OMPI_COMM_WORLD_RANK", "1" }, { "CUDA_VISIBLE_DEVICES", "0" } }, NULL },
+	{ "Slurm, no GPU", { { "SLURM_JOB_ID", "1" } }, "" },
+	{ "Slurm: of the job's list, which is the batch node's", { { "SLURM_JOB_ID", "1" }, { "SLURM_JOB_GPUS", "0,1" } }, "" },
+	{ "a step", { { "SLURM_JOB_ID", "1" }, { "SLURM_STEP_GPUS", "1" }, { "CUDA_VISIBLE_DEVICES", "0" } },
+		"SLURM_STEP_GPUS=1;CUDA_VISIBLE_DEVICES=0" },
+	{ "a batch script", { { "SLURM_JOB_ID", "1" }, { "CUDA_VISIBLE_DEVICES", "0" }, { "ROCR_VISIBLE_DEVICES", "0" } },
+		"CUDA_VISIBLE_DEVICES=0;ROCR_VISIBLE_DEVICES=0" },
+	{ "Slurm, an empty list", { { "SLURM_JOB_ID", "1" }, { "CUDA_VISIBLE_DEVICES", "" } }, "CUDA_VISIBLE_DEVICES=" },
+	{ "PBS", { { "PBS_JOBID", "7.n" }, { "CUDA_VISIBLE_DEVICES", "GPU-0a" } }, "CUDA_VISIBLE_DEVICES=GPU-0a" },
+	{ "PBS without GPUs", { { "PBS_JOBID", "7.n" } }, NULL },
+	{ "LSF", { { "LSB_JOBID", "7" }, { "CUDA_VISIBLE_DEVICES", "3" } }, "CUDA_VISIBLE_DEVICES=3" },
+	{ "SGE", { { "SGE_TASK_ID", "1" }, { "JOB_ID", "7" }, { "CUDA_VISIBLE_DEVICES", "3" } }, "CUDA_VISIBLE_DEVICES=3" },
+	{ "Flux", { { "FLUX_JOB_ID", "f1" }, { "ZE_AFFINITY_MASK", "0.1" } }, "ZE_AFFINITY_MASK=0.1" },
+};
+
+static void selections_of_gpus_are_those_of_schedulers(void **state)
+{
+	(void) state;
+	for (size_t i = 0; i < sizeof(gpu_selections) / sizeof(gpu_selections[0]); i++) {
+		const struct scheduler s = read_of(gpu_selections[i].env);
+
+		check_number(gpu_selections[i].of, "is known", known(s.selects_gpus), gpu_selections[i].selection != NULL);
+		check_text(gpu_selections[i].of, s.gpu_selection, gpu_selections[i].selection);
+	}
+}
+
 /* Users can set any value in the environment. */
 static void nonsense_is_unknown(void **state)
 {
@@ -565,6 +598,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(launchers_are_understood),
+		cmocka_unit_test(selections_of_gpus_are_those_of_schedulers),
 		cmocka_unit_test(nonsense_is_unknown),
 		cmocka_unit_test(overflows_are_unknown),
 		cmocka_unit_test(long_names_are_cut),
