@@ -285,18 +285,32 @@ class Process:
     name: str = ""
     peak_bytes: Optional[int] = None
     cpu_s: Optional[float] = None
+    rank: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class RankUse:
+    """A rank of a parallel job whose launcher hiwater started. peak_bytes: of its largest process; cpu_s: of those for which it is known."""
+
+    rank: int = 0
+    processes: int = 0
+    peak_bytes: Optional[int] = None
+    cpu_s: Optional[float] = None
 
 
 @dataclass(frozen=True)
 class Processes:
     """seen: number of processes (seen_at_least: there may have been more); peak_alive: the maximum
-    at one sample; left: still running at the end; list: the largest."""
+    at one sample; left: still running at the end; list: the largest. ranks_started: ranks that a launcher which hiwater started
+    states; ranks: those of them that ran here."""
 
     seen: Optional[int] = None
     seen_at_least: Optional[bool] = None
     peak_alive: Optional[int] = None
     left: Optional[int] = None
     list: List[Process] = field(default_factory=list)
+    ranks_started: Optional[int] = None
+    ranks: List[RankUse] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,9 @@ static size_t given_gpus(const struct summary *s, const struct gpus *all, const 
 	const char *scheduler = s->facts->scheduler ? s->facts->scheduler : "";
 	const bool is_of_node = s->facts->part && strcmp(s->facts->part, "node") == 0;
 
-	if (!is_of_node && ranks.known && ranks.value > (nodes.known ? nodes.value : 1)) /* other ranks use them */
+	const bool is_of_all = is_of_node || s->facts->worker_ranks.known;
+
+	if (!is_of_all && ranks.known && ranks.value > (nodes.known ? nodes.value : 1)) /* other ranks use them */
 		return 0;
 	if (s->facts->allocated_gpus)
 		return all->n;

@@ -74,6 +74,7 @@ struct process {
 	uint64_t start_ns;         /* since boot */
 	uint64_t startstack;
 	uint64_t born_ns, ended_ns;/* since the run's start: first observed, found to have ended */
+	struct maybe rank;         /* in a parallel job below hiwater; unknown: of none */
 	bool is_main, ended;
 	enum end_how how;          /* if ended */
 	bool status_known;

@@ -223,6 +223,7 @@ struct job {
 	struct map phase_places; /* from number to index */
 	size_t *unsettled;     /* indices of open phases and of those that wait for values, in order */
 	size_t n_unsettled, cap_unsettled;
+	bool ranks_differ;     /* launchers below hiwater stated different numbers of ranks */
 	bool parts_changed;    /* their energy or work, or a GPU ended; reset by phases_update_parts */
 	struct series *series;
 	size_t n_series, cap_series;

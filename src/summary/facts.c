@@ -10,6 +10,7 @@
 #include "base/textwidth.h"
 #include "base/units.h"
 #include "summary/framework.h"
+#include "summary/ranks.h"
 
 enum {
 	LARGEST_SHOWN = 4,
@@ -82,43 +83,6 @@ int figure_processes(const struct job *job, const struct process ***ret, size_t 
 	*ret = list;
 	*ret_n = n;
 	return 0;
-}
-
-const struct figure_throttle figure_throttles[FIGURE_THROTTLES] = {
-	{ M_GPU_THROTTLE_POWER, "power limit" },
-	{ M_GPU_THROTTLE_THERMAL, "heat" },
-	{ M_GPU_THROTTLE_HW, "hardware" },
-	{ M_GPU_THROTTLE_OTHER, "other reasons" },
-};
-
-bool figure_has_gpus(const struct summary *s)
-{
-	return (s->job && job_gpu_count(s->job) > 0) || s->facts->gpu_seen.value == 1 ||
-	       (s->facts->gpu_queried.known && s->facts->gpu_queried.value == 0);
-}
-
-bool figure_gpu_used(const struct summary *s, uint32_t id)
-{
-	enum method method;
-	const struct maybe used = summary_gpu_job_peak(s, id, &method);
-
-	return job_gpu_id_counts(s->job, id) && (!used.known || used.value > 0);
-}
-
-bool figure_gpu_unused(const struct summary *s, uint32_t id)
-{
-	const size_t few = 2, n = job_gpu_count(s->job);
-	bool any = n > few || !job_gpu_id_counts(s->job, id);
-
-	for (size_t i = 0; i < n; i++)
-		any = any || figure_gpu_used(s, job_gpu(s->job, i)->birth.id);
-	return any && !figure_gpu_used(s, id);
-}
-
-const char *figure_gpu_lead(enum metric lead)
-{
-	return lead == M_GPU_SM_ACTIVE ? "SM active" : lead == M_GPU_GRAPHICS_ACTIVE ? "engine active"
-										     : "busy";
 }
 
 /* ---- the list ---------------------------------------------------------------------------------------------------------- */
@@ -273,7 +237,7 @@ static void result(struct maker *m)
 			.more = alive.known && alive.value > 0 && alive.value < seen.value ? alive : UNKNOWN,
 			.more_unit = FACT_COUNT, .more_before = " (",
 			.more_after = NB "seen" NB "at" NB "once)"));
-	if (f->ranks.known && f->ranks.value > 1)
+	if (f->rank.known && f->ranks.known && f->ranks.value > 1 && !f->worker_ranks.known)
 		add_known(m,
 			FACT(FACTS_RESULT, FACT_RANK, "rank", "rank", FACT_COUNT, f->rank, .more = f->ranks,
 				.more_unit = FACT_COUNT, .more_before = NB "of" NB));
@@ -433,6 +397,32 @@ static void largest(struct maker *m)
 			FACT(FACTS_LARGEST, FACT_PROCESS, "", "RAM peak", FACT_BYTES,
 				known(list[i]->peak_bytes), .at_least = !list[i]->peak_exact,
 				.process = list[i]));
+	free(list);
+}
+
+static void ranks(struct maker *m)
+{
+	const struct maybe all = m->s->facts->worker_ranks;
+	struct rank_use *list;
+	size_t n;
+
+	if (ranks_of(m->s->job, &list, &n) < 0)
+		m->error = -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const size_t shown = n > RANKS_SHOWN ? n : 1;
+		struct buf text = BUF_INIT(1 << 16);
+
+		if (i == 0) {
+			ranks_list(list, n, &text);
+			if (all.known)
+				(void) buf_printf(&text, " of" NB "%lld", (long long) all.value);
+			(void) buf_str(&text, "; ");
+		}
+		ranks_words(&list[i], shown, &text);
+		add(m, FACT(FACTS_RANKS, FACT_RANK_USE, "", "ranks", FACT_WORDS, UNKNOWN))->text =
+			text_of(m, &text);
+		i += shown - 1;
+	}
 	free(list);
 }
 
@@ -962,7 +952,7 @@ static void now(struct maker *m)
 
 /* In the order of enum fact_group. */
 static void (*const makers[])(
-	struct maker *m) = { result, ram, largest, gpus, work, sampling, incident, now };
+	struct maker *m) = { result, ram, largest, ranks, gpus, work, sampling, incident, now };
 
 int facts_make(const struct summary *s, struct fact_list *ret)
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "summary/facts.h"
 #include "summary/summary_internal.h"
 
 static const struct acc *acc_of(const struct summary *s, enum metric metric, uint32_t id)
@@ -144,6 +145,45 @@ struct maybe summary_gpu_device_peak(const struct summary *s, uint32_t id)
 	const struct maybe seen = summary_most(s, M_GPU_MEM, id);
 
 	return seen.known ? maybe_max(seen, hwms_of(s, id, true, true).largest) : UNKNOWN;
+}
+
+/* ---- for all outputs ------------------------------------------------------------------------------------------------- */
+
+const struct figure_throttle figure_throttles[FIGURE_THROTTLES] = {
+	{ M_GPU_THROTTLE_POWER, "power limit" },
+	{ M_GPU_THROTTLE_THERMAL, "heat" },
+	{ M_GPU_THROTTLE_HW, "hardware" },
+	{ M_GPU_THROTTLE_OTHER, "other reasons" },
+};
+
+bool figure_has_gpus(const struct summary *s)
+{
+	return (s->job && job_gpu_count(s->job) > 0) || s->facts->gpu_seen.value == 1 ||
+	       (s->facts->gpu_queried.known && s->facts->gpu_queried.value == 0);
+}
+
+bool figure_gpu_used(const struct summary *s, uint32_t id)
+{
+	enum method method;
+	const struct maybe used = summary_gpu_job_peak(s, id, &method);
+
+	return job_gpu_id_counts(s->job, id) && (!used.known || used.value > 0);
+}
+
+bool figure_gpu_unused(const struct summary *s, uint32_t id)
+{
+	const size_t few = 2, n = job_gpu_count(s->job);
+	bool any = n > few || !job_gpu_id_counts(s->job, id);
+
+	for (size_t i = 0; i < n; i++)
+		any = any || figure_gpu_used(s, job_gpu(s->job, i)->birth.id);
+	return any && !figure_gpu_used(s, id);
+}
+
+const char *figure_gpu_lead(enum metric lead)
+{
+	return lead == M_GPU_SM_ACTIVE ? "SM active" : lead == M_GPU_GRAPHICS_ACTIVE ? "engine active"
+										     : "busy";
 }
 
 /* ---- notes ----------------------------------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "sink/argv.h"
 #include "sink/figures.h"
+#include "summary/ranks.h"
 
 static void key_maybe(struct json *j, const char *key, struct maybe value)
 {
@@ -239,7 +240,30 @@ static void process(struct json *j, const struct process *p)
 	/* A running program has memory: 0 means that it ended before the first sample. */
 	key_maybe(j, "peak_bytes", p->peak_bytes > 0 ? known(p->peak_bytes) : UNKNOWN);
 	key_seconds(j, "cpu_s", p->cpu_known ? known(p->cpu_user_ns + p->cpu_system_ns) : UNKNOWN);
+	key_maybe(j, "rank", p->rank);
 	json_end(j);
+}
+
+static int ranks(struct json *j, const struct summary *s)
+{
+	struct rank_use *list;
+	size_t n;
+	const int code = ranks_of(s->job, &list, &n);
+
+	key_maybe(j, "ranks_started", s->facts->worker_ranks);
+	json_key(j, "ranks");
+	json_array(j);
+	for (size_t i = 0; i < n; i++) {
+		json_object(j);
+		key_maybe(j, "rank", known(list[i].rank));
+		key_maybe(j, "processes", known((int64_t) list[i].processes));
+		key_maybe(j, "peak_bytes", list[i].peak_bytes);
+		key_seconds(j, "cpu_s", list[i].cpu_ns);
+		json_end(j);
+	}
+	json_end(j);
+	free(list);
+	return code;
 }
 
 static int processes(struct json *j, const struct summary *s)
@@ -261,9 +285,10 @@ static int processes(struct json *j, const struct summary *s)
 	for (size_t i = 0; i < n && i < JSON_PROCESSES; i++)
 		process(j, list[i]);
 	json_end(j);
+	code = ranks(j, s);
 	json_end(j);
 	free(list);
-	return 0;
+	return code;
 }
 
 /* Lines of KEY=VALUE. */

@@ -24,12 +24,13 @@ static const struct {
 	{ "PMIX_RANK", "mpi", "PMIX_NAMESPACE" },
 	{ "PMI_RANK", "mpi", "PMI_JOBID" },
 	{ "SGE_TASK_ID", "sge", "JOB_ID" },
+	{ "KUBERNETES_SERVICE_HOST", "kubernetes", NULL }, /* a pod does not know its job */
 };
 
 /* The innermost launcher wins: torchrun inside srun numbers its own workers, and so does mpirun
  * inside a batch script, where every rank inherits the script's SLURM_PROCID=0. */
 static const char *const rank_names[] = { "RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
-	"SLURM_PROCID", "FLUX_TASK_RANK", NULL };
+	"SLURM_PROCID", "FLUX_TASK_RANK", "JOB_COMPLETION_INDEX", NULL };
 static const char *const ranks_names[] = { "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
 	"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "FLUX_JOB_SIZE", NULL };
 static const char *const local_rank_names[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
@@ -192,7 +193,7 @@ void scheduler_read(const char *(*get)(void *ctx, const char *name), void *ctx, 
 	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
 		if (!text_of(&env, launchers[i].sign))
 			continue;
-		const char *job = text_of(&env, launchers[i].job);
+		const char *job = launchers[i].job ? text_of(&env, launchers[i].job) : NULL;
 
 		s.name = launchers[i].name;
 		(void) snprintf(s.job, sizeof(s.job), "%s", job ? job : "");
@@ -216,7 +217,7 @@ void scheduler_read(const char *(*get)(void *ctx, const char *name), void *ctx, 
 
 bool scheduler_is_leader(const struct scheduler *s)
 {
-	if (!s->rank.known || s->rank.value == 0)
+	if (!s->rank.known || s->rank.value == 0 || strcmp(s->name, "kubernetes") == 0) /* a pod is a node */
 		return true;
 	return s->local_rank.known && s->local_rank.value == 0;
 }

@@ -11,7 +11,7 @@
 #include "base/maybe.h"
 
 struct scheduler {
-	const char *name;          /* "slurm", "torchrun", "mpi", "flux", "pbs", "lsf", "sge"; "":
+	const char *name;          /* "slurm", "torchrun", "mpi", "flux", "pbs", "lsf", "sge", "kubernetes"; "":
 	                            * none; static */
 	char job[96];              /* "123.0": job and step; "": unknown */
 	char id[96];               /* the job without its step, as the scheduler numbers it; "": unknown */
