@@ -253,6 +253,20 @@ class Gpu:
 
 
 @dataclass(frozen=True)
+class Fabric:
+    """InfiniBand, RoCE and Slingshot, of the whole node: bytes, errors, and the share of its link rate that the busiest port
+    moved in its busier direction."""
+
+    ports: str = ""
+    rate_bits_per_s: Optional[int] = None
+    rx_bytes: Optional[int] = None
+    tx_bytes: Optional[int] = None
+    errors: Optional[int] = None
+    busiest_mean: Optional[float] = None
+    busiest_max: Optional[float] = None
+
+
+@dataclass(frozen=True)
 class Io:
     """Bytes read from storage and written to it."""
 
@@ -554,6 +568,7 @@ class Summary:
     ram: RamOfAll = field(default_factory=RamOfAll)
     gpu: Optional[Gpu] = None
     io: Io = field(default_factory=Io)
+    fabric: Optional[Fabric] = None
     energy: Energy = field(default_factory=Energy)
     swap: Peak = field(default_factory=Peak)
     processes: Processes = field(default_factory=Processes)

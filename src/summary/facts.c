@@ -27,64 +27,6 @@ struct maker {
 	int error;
 };
 
-/* ---- shared with other outputs ------------------------------------------------------------------------------------------ */
-
-bool figure_outlived(const struct summary *s)
-{
-	static const int64_t least_ns = 1000000, least_share = 100;
-	const int64_t beyond_ns = s->wall_ns.value - s->main_wall_ns.value;
-
-	return s->wall_ns.known && s->main_wall_ns.known && beyond_ns >= least_ns &&
-	       beyond_ns >= s->wall_ns.value / least_share;
-}
-
-struct ceiling ceiling_of(const struct summary *s)
-{
-	const struct facts *f = s->facts;
-	struct maybe limit = maybe_min(f->limit_bytes, s->cgroup_limit);
-	bool limit_counts = limit.known &&
-			    (!f->capacity_bytes.known || limit.value <= f->capacity_bytes.value);
-
-	if (f->request_bytes.known &&
-		!(limit_counts && (limit.value < f->request_bytes.value || s->oom_killed)))
-		return (struct ceiling) { f->request_bytes, "requested" };
-	if (limit_counts)
-		return (struct ceiling) { limit, "limit" };
-	return (struct ceiling) { f->capacity_bytes, s->job && job_parts(s->job) ? "on its nodes" : "on this machine" };
-}
-
-struct maybe figure_cores(const struct facts *f)
-{
-	struct maybe all = f->cpus.known ? known(f->cpus.value * 1000000) : UNKNOWN;
-
-	return maybe_min(all, f->limit_cpu_ppm);
-}
-
-static int larger_first(const void *a, const void *b)
-{
-	const struct process *x = *(const struct process *const *) a, *y = *(const struct process *const *) b;
-
-	if (x->peak_bytes != y->peak_bytes)
-		return x->peak_bytes < y->peak_bytes ? 1 : -1;
-	return x->id < y->id ? -1 : x->id > y->id;
-}
-
-int figure_processes(const struct job *job, const struct process ***ret, size_t *ret_n)
-{
-	size_t n = job ? job_process_count(job) : 0;
-	const struct process **list = n > 0 ? calloc(n, sizeof(*list)) : NULL;
-
-	if (n > 0 && !list)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		list[i] = job_process(job, i);
-	if (n > 0)
-		qsort(list, n, sizeof(*list), larger_first);
-	*ret = list;
-	*ret_n = n;
-	return 0;
-}
-
 /* ---- the list ---------------------------------------------------------------------------------------------------------- */
 
 static struct fact *add(struct maker *m, struct fact fact)
@@ -640,6 +582,21 @@ static void io(struct maker *m, enum fact_key key, const char *label, struct may
 			.more_unit = FACT_BYTES_PER_S, .more_before = " (", .more_after = ")"));
 }
 
+/* Of the whole node. */
+static void fabric(struct maker *m)
+{
+	const struct summary *s = m->s;
+
+	io(m, FACT_FABRIC, "fabric" NB "received", s->fabric_rx_bytes);
+	io(m, FACT_FABRIC, "sent", s->fabric_tx_bytes);
+	if (s->fabric_rx_bytes.value > 0 || s->fabric_tx_bytes.value > 0)
+		add_known(m, FACT(FACTS_IO, FACT_FABRIC, "busiest" NB "port", "busiest port, at most", FACT_SHARE,
+				     summary_most(s, M_HOST_FABRIC_BUSIEST, 0),
+				     .words = NB "of" NB "its" NB "link" NB "rate"));
+	add_some(m, FACT(FACTS_IO, FACT_FABRIC, "fabric" NB "errors", "fabric errors", FACT_COUNT,
+			    s->fabric_errors));
+}
+
 static void work(struct maker *m)
 {
 	static const int64_t iowait_least = 5000, throttled_least = 1000000;
@@ -660,6 +617,7 @@ static void work(struct maker *m)
 				throttled_ns));
 	io(m, FACT_READ, "read", s->read_bytes);
 	io(m, FACT_WRITTEN, "written", s->write_bytes);
+	fabric(m);
 	add_known(m,
 		FACT(FACTS_ENERGY, FACT_CPU_ENERGY, "", "energy", FACT_UJ, s->cpu_energy_uj, .is_apart = true,
 			.words = "whole CPU package, all its users (RAPL)"));

@@ -46,6 +46,7 @@ enum fact_key {
 	FACT_RAM_OTHER, /* main, descendants, swap, cgroup, ... */
 	FACT_PROCESS,
 	FACT_RANK_USE,
+	FACT_FABRIC,    /* of the node */
 	FACT_GPU_JOB,
 	FACT_GPU_DEVICE,
 	FACT_GPU_LEAD,  /* the most informative utilisation */

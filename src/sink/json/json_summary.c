@@ -208,6 +208,34 @@ static void ram(struct json *j, const struct summary *s)
 	json_end(j);
 }
 
+static void key_ratio(struct json *j, const char *key, struct maybe ppm)
+{
+	json_key(j, key);
+	if (ppm.known)
+		json_num(j, (double) ppm.value / 1e6);
+	else
+		json_null(j);
+}
+
+/* Of the whole node; null where it has no active port. */
+static void fabric(struct json *j, const struct summary *s)
+{
+	json_key(j, "fabric");
+	if (!s->facts->fabric_ports) {
+		json_null(j);
+		return;
+	}
+	json_object(j);
+	key_str(j, "ports", s->facts->fabric_ports);
+	key_maybe(j, "rate_bits_per_s", s->facts->fabric_bits_per_s);
+	key_maybe(j, "rx_bytes", s->fabric_rx_bytes);
+	key_maybe(j, "tx_bytes", s->fabric_tx_bytes);
+	key_maybe(j, "errors", s->fabric_errors);
+	key_ratio(j, "busiest_mean", summary_mean(s, M_HOST_FABRIC_BUSIEST, 0));
+	key_ratio(j, "busiest_max", summary_most(s, M_HOST_FABRIC_BUSIEST, 0));
+	json_end(j);
+}
+
 static void rest_of_use(struct json *j, const struct summary *s)
 {
 	json_key(j, "gpu");
@@ -217,6 +245,7 @@ static void rest_of_use(struct json *j, const struct summary *s)
 	key_maybe(j, "read_bytes", s->read_bytes);
 	key_maybe(j, "write_bytes", s->write_bytes.known ? maybe_max(s->write_bytes, known(0)) : UNKNOWN);
 	json_end(j);
+	fabric(j, s);
 	key_object(j, "energy");
 	key_joules(j, "cpu_j", s->cpu_energy_uj);
 	key_joules(j, "gpu_j", s->gpu_energy_uj);
@@ -305,15 +334,6 @@ static void phase_facts(struct json *j, const char *text)
 		text += len + (text[len] == '\n');
 	}
 	json_end(j);
-}
-
-static void key_ratio(struct json *j, const char *key, struct maybe ppm)
-{
-	json_key(j, key);
-	if (ppm.known)
-		json_num(j, (double) ppm.value / 1e6);
-	else
-		json_null(j);
 }
 
 static void phase_use(struct json *j, const struct job *job, const struct phase *p)
