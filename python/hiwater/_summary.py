@@ -216,7 +216,8 @@ class Device:
     """A GPU, or a MIG instance (parent is the uuid of its GPU). utilization: means, ratios from 0
     to 1, by name; utilization_lead is the name of the most meaningful one. throttled_s: time with
     reduced clocks, by reason. traffic in bytes and errors as counts, by name; framework by the name
-    of the framework ("torch")."""
+    of the framework ("torch"). allocated: by the scheduler, None where none says so; a device that is not allocated counts only
+    if a process of the job was seen on it."""
 
     index: Optional[int] = None
     cuda_index: Optional[int] = None
@@ -226,6 +227,7 @@ class Device:
     name: Optional[str] = None
     vendor: Optional[str] = None
     driver: Optional[str] = None
+    allocated: Optional[bool] = None
     memory: GpuMemory = field(default_factory=GpuMemory)
     utilization_lead: Optional[str] = None
     utilization: Dict[str, Optional[float]] = field(default_factory=dict)
@@ -248,6 +250,20 @@ class Gpu:
     descendants: Peak = field(default_factory=Peak)
     combined: GpuPeak = field(default_factory=GpuPeak)
     devices: List[Device] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """InfiniBand, RoCE and Slingshot, of the whole node: bytes, errors, and the share of its link rate that the busiest port
+    moved in its busier direction."""
+
+    ports: str = ""
+    rate_bits_per_s: Optional[int] = None
+    rx_bytes: Optional[int] = None
+    tx_bytes: Optional[int] = None
+    errors: Optional[int] = None
+    busiest_mean: Optional[float] = None
+    busiest_max: Optional[float] = None
 
 
 @dataclass(frozen=True)
@@ -283,18 +299,32 @@ class Process:
     name: str = ""
     peak_bytes: Optional[int] = None
     cpu_s: Optional[float] = None
+    rank: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class RankUse:
+    """A rank of a parallel job whose launcher hiwater started. peak_bytes: of its largest process; cpu_s: of those for which it is known."""
+
+    rank: int = 0
+    processes: int = 0
+    peak_bytes: Optional[int] = None
+    cpu_s: Optional[float] = None
 
 
 @dataclass(frozen=True)
 class Processes:
     """seen: number of processes (seen_at_least: there may have been more); peak_alive: the maximum
-    at one sample; left: still running at the end; list: the largest."""
+    at one sample; left: still running at the end; list: the largest. ranks_started: ranks that a launcher which hiwater started
+    states; ranks: those of them that ran here."""
 
     seen: Optional[int] = None
     seen_at_least: Optional[bool] = None
     peak_alive: Optional[int] = None
     left: Optional[int] = None
     list: List[Process] = field(default_factory=list)
+    ranks_started: Optional[int] = None
+    ranks: List[RankUse] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -538,6 +568,7 @@ class Summary:
     ram: RamOfAll = field(default_factory=RamOfAll)
     gpu: Optional[Gpu] = None
     io: Io = field(default_factory=Io)
+    fabric: Optional[Fabric] = None
     energy: Energy = field(default_factory=Energy)
     swap: Peak = field(default_factory=Peak)
     processes: Processes = field(default_factory=Processes)

@@ -154,7 +154,8 @@ int hwi_doctor(const char *path, void (*see)(void *ctx, const struct hwi_check *
 	void (*see_reading)(void *ctx, const struct hwi_gpu_rate *reading), void *ctx, struct hiw_err *err)
 {
 	const struct hiw_options defaults = HIW_OPTIONS_INIT;
-	static const struct source_ops *const sources[] = { &source_host, &source_energy, &source_cgroup };
+	static const struct source_ops *const sources[] = { &source_host, &source_energy, &source_fabric,
+		&source_cgroup };
 	struct doctor doctor = { .see = see, .see_reading = see_reading, .ctx = ctx };
 	struct cgroup_facts cgroup = { .path = "" };
 	struct root root = { 0 };

@@ -105,6 +105,10 @@ static void set_rank_facts(const struct hiw_recorder *r, struct facts *f)
 	f->node_rank = s->node_rank;
 	f->array_task = s->array_task;
 	f->restart = s->restart;
+	if (s->selects_gpus)
+		(void) job_set_text(&f->gpu_selection, s->gpu_selection);
+	if (s->selects_gpus && !*s->gpu_selection)
+		(void) job_set_text(&f->allocated_gpus, "");
 }
 
 static void set_facts(struct hiw_recorder *r)

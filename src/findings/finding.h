@@ -36,6 +36,7 @@ bool rule_swap(const struct known_of_run *k, struct finding *f, struct buf *text
 bool rule_shm_full(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_data_starved(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_io_bound(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_fabric_rate(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_cpu_throttled(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_cpu_oversubscribed(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_cpu_request(const struct known_of_run *k, struct finding *f, struct buf *text);

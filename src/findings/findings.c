@@ -33,6 +33,7 @@ static const struct finding_rule rules[] = {
 	{ "swap", SEVERITY_WARN, SECONDS(10), rule_swap },
 	{ "cpu-oversubscribed", SEVERITY_WARN, SECONDS(120), rule_cpu_oversubscribed },
 	{ "io-bound", SEVERITY_WARN, SECONDS(60), rule_io_bound },
+	{ "fabric-rate", SEVERITY_HINT, SECONDS(60), rule_fabric_rate },
 	{ "memory-request", SEVERITY_HINT, SECONDS(300), rule_memory_request },
 	{ "cpu-request", SEVERITY_HINT, SECONDS(300), rule_cpu_request },
 	{ "time-request", SEVERITY_HINT, SECONDS(60), rule_time_request },

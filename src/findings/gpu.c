@@ -82,16 +82,21 @@ static bool is_idle(const struct job *job, uint32_t id)
 	return length(longest_idle(job, id)) > idle_least_ns;
 }
 
-/* How many of the GPUs that the driver shows the job was given. Slurm says how many those are, if there are any, and the driver may show
- * those of other jobs; containers have theirs alone. */
+/* How many of the GPUs that the driver shows the job was given. Slurm says which those are, or at least how many, and the driver may
+ * show those of other jobs; containers have theirs alone. */
 static size_t given_gpus(const struct summary *s, const struct gpus *all, const struct gpus *used)
 {
 	const struct maybe asked = s->facts->request_gpus;
 	const struct maybe ranks = s->facts->ranks, nodes = s->facts->nodes;
 	const char *scheduler = s->facts->scheduler ? s->facts->scheduler : "";
+	const bool is_of_node = s->facts->part && strcmp(s->facts->part, "node") == 0;
 
-	if (ranks.known && ranks.value > (nodes.known ? nodes.value : 1)) /* other ranks use them */
+	const bool is_of_all = is_of_node || s->facts->worker_ranks.known;
+
+	if (!is_of_all && ranks.known && ranks.value > (nodes.known ? nodes.value : 1)) /* other ranks use them */
 		return 0;
+	if (s->facts->allocated_gpus)
+		return all->n;
 	if (asked.known)
 		return (size_t) asked.value < all->n ? (size_t) asked.value : all->n;
 	if (strcmp(scheduler, "slurm") == 0)

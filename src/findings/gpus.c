@@ -45,7 +45,8 @@ struct gpus gpus_all(const struct job *job)
 	for (size_t i = 0; i < all.n; i++) {
 		const struct gpu_birth *birth = birth_of(job, all.ids[i]);
 
-		if (!birth || (!gpu_is_npu(birth) && !job_gpu_is_divided(job, all.ids[i])))
+		if (!birth || (!gpu_is_npu(birth) && !job_gpu_is_divided(job, all.ids[i]) &&
+				      job_gpu_counts(job, find(job, all.ids[i]))))
 			gpus.ids[gpus.n++] = all.ids[i];
 	}
 	return gpus;

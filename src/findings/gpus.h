@@ -18,7 +18,7 @@ struct gpus {
 	uint32_t ids[GPUS_MOST];
 };
 
-/* GPUs of which any metric was read: of a divided GPU its instances; no NPUs. */
+/* The job's GPUs (job_gpu_counts) of which any metric was read: of a divided GPU its instances; no NPUs. */
 struct gpus gpus_all(const struct job *job);
 /* GPUs on which the job used memory; all of them where memory cannot be attributed to processes. */
 struct gpus gpus_used(const struct job *job);

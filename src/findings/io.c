@@ -15,6 +15,8 @@ enum {
 	WAIT_PERCENT = 30,
 	FEW_BUSY_PERCENT = 30, /* of the machine's CPUs */
 	STALLED_PERCENT = 50,  /* of the run: time in which some task waited for a disk */
+	FABRIC_PERCENT = 90,   /* of the link rate: about what is left after headers */
+	FABRIC_TIME_PERCENT = 10, /* of the run */
 	SHM_PERCENT = 80,
 	SHM_SIGBUS_PERCENT = 50
 };
@@ -210,5 +212,47 @@ bool rule_shm_full(const struct known_of_run *k, struct finding *f, struct buf *
 			"Shared memory (/dev/shm) was %s full; a process that fills it gets SIGBUS. ", share);
 	}
 	buf_printf(text, "%s.", remedy(s->facts));
+	return true;
+}
+
+/* ---- fabric-rate ------------------------------------------------------------------------------------------------------ */
+
+/* The share of the run in which the busiest port moved as much as its link can; unknown: -1. */
+static double time_at_rate(const struct job *job)
+{
+	const struct timeline *t = job_timeline(job, M_HOST_FABRIC_BUSIEST, 0);
+	double all = 0, busy = 0;
+
+	for (int i = 0; t && i < TIMELINE_BUCKETS; i++) {
+		const struct timeline_bucket *b = &t->buckets[i];
+
+		all += (double) b->cover_ns;
+		if (b->cover_ns > 0 && timeline_mean(b) >= FABRIC_PERCENT * 1e4)
+			busy += (double) b->cover_ns;
+	}
+	return all > 0 ? busy / all : -1;
+}
+
+bool rule_fabric_rate(const struct known_of_run *k, struct finding *f, struct buf *text)
+{
+	const struct acc *busiest = job_acc(k->s->job, M_HOST_FABRIC_BUSIEST, 0);
+	const double time = time_at_rate(k->s->job);
+
+	if (!busiest || time < 0) {
+		buf_str(text, "no active InfiniBand, RoCE or Slingshot port, or its rate is unknown");
+		return false;
+	}
+	if (time * 100 < FABRIC_TIME_PERCENT) {
+		buf_printf(text, "the busiest port moved at most %.0f %% of its link rate between two samples; fires where it "
+				 "moves %d %% for %d %% of the run",
+			(double) busiest->max / 1e4, FABRIC_PERCENT, FABRIC_TIME_PERCENT);
+		return false;
+	}
+	finding_evidence(f, "fabric_busy_ratio", time);
+	buf_printf(text,
+		"A port of the node's fabric moved over %d %% of its link rate for %.0f %% of the run (all users of the node): "
+		"communication may bound the job. Send less or less often (larger steps, compression), overlap it with "
+		"computation, or use more ports.",
+		FABRIC_PERCENT, time * 100);
 	return true;
 }

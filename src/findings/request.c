@@ -9,6 +9,7 @@
 #include <ctype.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -17,6 +18,7 @@
 #include "findings/client.h"
 #include "findings/finding.h"
 #include "summary/facts.h"
+#include "summary/ranks.h"
 
 enum {
 	WHOLE_NODE_PERCENT = 90,
@@ -143,6 +145,19 @@ static struct request_use time_use(const struct summary *s, bool is_whole)
 	};
 }
 
+/* A launcher has started ranks on other nodes. */
+static bool lacks_workers(const struct summary *s)
+{
+	const struct maybe all = s->facts->worker_ranks;
+	struct rank_use *list = NULL;
+	size_t n = 0;
+
+	if (!all.known || ranks_of(s->job, &list, &n) < 0)
+		return false;
+	free(list);
+	return n > 0 && (int64_t) n < all.value;
+}
+
 /* Why the figures are not those of the whole job; NULL: they are. */
 static const char *unseen(const struct summary *s)
 {
@@ -161,8 +176,10 @@ static const char *unseen(const struct summary *s)
 	}
 	if (figure_is_node(s->facts))
 		return s->facts->nodes.known && s->facts->nodes.value == 1 ? NULL : "only one of several nodes was measured";
-	if (s->facts->ranks.known && s->facts->ranks.value > 1)
+	if (!s->facts->worker_ranks.known && s->facts->ranks.known && s->facts->ranks.value > 1)
 		return "only one of several ranks was measured";
+	if (lacks_workers(s))
+		return "only some of the ranks were measured";
 	return NULL;
 }
 
@@ -218,7 +235,7 @@ static void gpu_use(const struct summary *s, struct request_run *ret)
 		const struct gpu_entity *gpu = job_gpu(s->job, i);
 		enum method method;
 
-		if (has_instances(s->job, gpu))
+		if (has_instances(s->job, gpu) || !job_gpu_counts(s->job, &gpu->birth))
 			continue;
 		const struct maybe peak = summary_gpu_job_peak(s, gpu->birth.id, &method);
 

@@ -138,7 +138,7 @@ bool job_gpu_unreported(const struct job *job, uint32_t gpu, bool main, bool des
 		const struct gpu_entity *g = job_gpu(job, i);
 
 		if ((gpu ? is_zero_on(job, g->birth.id, gpu) : all && all->max == 0) &&
-			job_gpu_is_unsure(job, g))
+			job_gpu_counts(job, &g->birth) && job_gpu_is_unsure(job, g))
 			return true;
 	}
 	for (size_t i = 0; job && i < job_gpu_process_count(job); i++) {

@@ -187,6 +187,8 @@ int job_apply(struct job *job, const struct frame *frame)
 			keep_first(&error, birth_apply(job, birth, frame->time_ns));
 		else if (birth->entity == ENTITY_GPU || birth->entity == ENTITY_GPU_PROCESS)
 			keep_first(&error, gpu_birth_apply(job, birth, frame->time_ns));
+		if (birth->entity == ENTITY_GPU)
+			gpus_allocate(job);
 	}
 	for (size_t i = 0; i < frame->n_readings; i++)
 		keep_first(&error, reading_apply(job, &frame->readings[i], frame));

@@ -74,6 +74,7 @@ struct process {
 	uint64_t start_ns;         /* since boot */
 	uint64_t startstack;
 	uint64_t born_ns, ended_ns;/* since the run's start: first observed, found to have ended */
+	struct maybe rank;         /* in a parallel job below hiwater; unknown: of none */
 	bool is_main, ended;
 	enum end_how how;          /* if ended */
 	bool status_known;
@@ -268,6 +269,14 @@ size_t job_gpu_count(const struct job *job);
 const struct gpu_entity *job_gpu(const struct job *job, size_t i);
 /* "GPU 0"; "MIG 0.2" for an instance, or "MIG" if it has no number. As in hiwater gpus. */
 char *job_gpu_name(const struct job *job, const struct gpu_birth *gpu, char buf[UNITS_LEN]);
+/* Of the facts that a list of UUIDs has the GPU, or the one that it is an instance of. Unknown: no scheduler said which GPUs it
+ * allocated. */
+struct maybe gpu_is_allocated(const struct facts *f, const struct gpu_birth *gpu);
+/* False for a GPU that the scheduler did not allocate to the job and on which no process of the job was seen: its figures are
+ * recorded, and are none of the job's. A divided GPU counts if one of its instances does. */
+bool job_gpu_counts(const struct job *job, const struct birth *gpu);
+bool job_gpu_id_counts(const struct job *job, uint32_t id); /* true for a GPU without a birth */
+size_t job_gpus_counted(const struct job *job);
 /* True if device is the GPU gpu or one of its instances. */
 bool job_gpu_is_on(const struct job *job, uint32_t device, uint32_t gpu);
 /* True if instances of it are monitored: the job's work on this GPU is done on them. */

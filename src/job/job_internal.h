@@ -223,6 +223,7 @@ struct job {
 	struct map phase_places; /* from number to index */
 	size_t *unsettled;     /* indices of open phases and of those that wait for values, in order */
 	size_t n_unsettled, cap_unsettled;
+	bool ranks_differ;     /* launchers below hiwater stated different numbers of ranks */
 	bool parts_changed;    /* their energy or work, or a GPU ended; reset by phases_update_parts */
 	struct series *series;
 	size_t n_series, cap_series;
@@ -253,6 +254,9 @@ void gpu_accs_end(struct job *job, enum entity entity, uint32_t id, uint64_t tim
 /* job_gpus.c */
 
 int gpu_birth_apply(struct job *job, const struct birth *birth, uint64_t time_ns);
+/* Sets the fact allocated_gpus by gpu_selection and the GPUs known so far (gpu_allocated.c). */
+void gpus_allocate(struct job *job);
+bool gpu_is_listed(const char *list, const char *uuid);
 void gpu_end_apply(struct job *job, const struct end *end, uint64_t time_ns);
 /* Applies a note about a device. */
 void gpu_note_apply(struct job *job, const struct event *event);

@@ -282,10 +282,27 @@ static int exec_apply(struct job *job, struct member *m)
 	return memory_exec(job->memory, m->p.id, m->p.startstack);
 }
 
+/* The number of ranks that a launcher below hiwater started, if its workers agree; that of the job, if hiwater itself is no rank. */
+static void ranks_apply(struct job *job, struct member *m, const struct process_birth *b)
+{
+	struct facts *f = &job->facts;
+	const bool is_ours = !f->ranks.known ||
+			     (f->worker_ranks.known && f->ranks.value == f->worker_ranks.value);
+
+	m->p.rank = b->rank.known ? b->rank : m->p.rank;
+	if (!b->ranks.known || job->ranks_differ)
+		return;
+	job->ranks_differ = f->worker_ranks.known && f->worker_ranks.value != b->ranks.value;
+	f->worker_ranks = job->ranks_differ ? UNKNOWN : b->ranks;
+	if (!f->rank.known && is_ours)
+		f->ranks = f->worker_ranks;
+}
+
 static int rebirth_apply(struct job *job, struct member *m, const struct process_birth *b)
 {
 	bool other = b->startstack != 0 && b->startstack != m->p.startstack;
 
+	ranks_apply(job, m, b);
 	if (other) {
 		m->p.startstack = b->startstack;
 		if (m->live != NOT_ALIVE)
@@ -348,6 +365,7 @@ int birth_apply(struct job *job, const struct birth *birth, uint64_t time_ns)
 	m->p.born_ns = time_ns;
 	m->p.is_main = b->is_main;
 	m->young = is_young(job, b->start_ns);
+	ranks_apply(job, m, b);
 	r = describe(m, b);
 	if (b->is_main)
 		set_main(job, m);

@@ -53,7 +53,7 @@ struct maybe job_gpus_energy(const struct job *job)
 	for (size_t i = 0; i < job_gpu_count(job); i++) {
 		const struct birth *b = &job_gpu(job, i)->birth;
 
-		if (*b->gpu.parent)
+		if (*b->gpu.parent || !job_gpu_counts(job, b))
 			continue;
 		const struct maybe one = job_gpu_energy(job, b->id, &counted);
 
@@ -86,7 +86,7 @@ static enum phase_part part_of(const struct job *job, enum metric metric, uint32
 	if (metric == M_HOST_ENERGY)
 		return PART_CPU_ENERGY;
 	if (metric == M_GPU_ENERGY || (metric == M_GPU_POWER && !job_acc(job, M_GPU_ENERGY, id)))
-		return PART_GPU_ENERGY;
+		return job_gpu_id_counts(job, id) ? PART_GPU_ENERGY : PART_COUNT;
 	if (metric == M_GPU_BUSY && is_the_jobs(job, id))
 		return PART_BUSY;
 	return metric == M_GPU_SM_ACTIVE && is_the_jobs(job, id) ? PART_SM : PART_COUNT;
@@ -177,7 +177,7 @@ static struct energy_readings energy_readings_of(const struct job *job)
 		const struct acc *counter = job_acc(job, M_GPU_ENERGY, gpu->birth.id);
 		const struct acc *acc = counter ? counter : job_acc(job, M_GPU_POWER, gpu->birth.id);
 
-		if (*gpu->birth.gpu.parent)
+		if (*gpu->birth.gpu.parent || !job_gpu_counts(job, &gpu->birth))
 			continue; /* an instance has no power of its own */
 		t.gpus += acc != NULL;
 		t.all_gpus = t.all_gpus && acc;

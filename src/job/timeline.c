@@ -18,6 +18,7 @@ static const bool has_timeline[METRIC_COUNT] = {
 	[M_JOB_CPU_USER] = true,
 	[M_JOB_CPU_SYSTEM] = true,
 	[M_JOB_GPU_MEM] = true,
+	[M_HOST_FABRIC_BUSIEST] = true,
 	[M_GPU_BUSY] = true,
 	[M_GPU_GRAPHICS_ACTIVE] = true, /* the only one of MIG instances */
 	[M_GPU_JOB_MEM] = true,

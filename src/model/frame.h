@@ -68,6 +68,9 @@ struct process_birth {
 	const char *name;        /* procfs comm, at most 15 bytes, any bytes */
 	const char *command;     /* arguments joined by spaces, secrets masked; "" if unreadable */
 	bool is_main;
+	/* number in a parallel job whose launcher is below hiwater, and how many the launcher started; descendants have
+	 * their parent's. Unknown: it is of no rank. ranks: live frames only */
+	struct maybe rank, ranks;
 };
 
 /* A monitored GPU, or a MIG instance, which counts as a device. uuid is its identity. */
@@ -103,7 +106,7 @@ struct gpu_process_birth {
 };
 
 /* An entity appears. The ids of each entity type start at 1, increase, and are never reused in a
- * run. A second birth of a known process id updates its name, command, uid and startstack (it
+ * run. A second birth of a known process id updates its name, command, uid, rank and startstack (it
  * executed another program or changed its name) and nothing else; one of a GPU updates
  * memory_bytes and unified, which a driver may report late. */
 struct birth {

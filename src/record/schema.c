@@ -60,7 +60,7 @@ static const char fixed_tables[] =
 	" start INTEGER, startstack INTEGER, born INTEGER, ended INTEGER, end_source TEXT, status INTEGER, is_main INTEGER,"
 	" name TEXT, rss INTEGER, rss_file INTEGER, peak INTEGER, peak_exact INTEGER, cpu_user INTEGER,"
 	" cpu_system INTEGER, faults_minor INTEGER, faults_waited INTEGER, read_bytes INTEGER, write_bytes INTEGER,"
-	" private INTEGER, shared INTEGER, command TEXT, grown INTEGER, grown_since INTEGER);"
+	" private INTEGER, shared INTEGER, command TEXT, grown INTEGER, grown_since INTEGER, rank INTEGER);"
 	"CREATE TABLE gpu(id INTEGER PRIMARY KEY, uuid TEXT, name TEXT, vendor TEXT, number INTEGER, memory INTEGER,"
 	" born INTEGER, ended INTEGER, pci TEXT, parent TEXT, driver TEXT, cuda INTEGER, unified INTEGER,"
 	" is_module INTEGER, is_numa INTEGER, power_span INTEGER);"

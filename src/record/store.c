@@ -81,14 +81,14 @@ const char *store_why(const struct store *s)
 static const char *const sql_of[STATEMENT_COUNT] = {
 	[PUT_META] = "INSERT OR REPLACE INTO meta VALUES(?,?)",
 	[PUT_PROCESS_BIRTH] =
-		"INSERT INTO process(id,parent,pid,ppid,uid,start,startstack,born,is_main,name,command)"
-		" VALUES(?,?,?,?,?,?,?,?,?,?,?)"
+		"INSERT INTO process(id,parent,pid,ppid,uid,start,startstack,born,is_main,name,command,rank)"
+		" VALUES(?,?,?,?,?,?,?,?,?,?,?,?)"
 		" ON CONFLICT(id) DO UPDATE SET uid=excluded.uid, startstack=excluded.startstack, name=excluded.name,"
-		" command=excluded.command",
+		" command=excluded.command, rank=coalesce(excluded.rank,rank)",
 	[PUT_PROCESS_END] =
 		"UPDATE process SET ended=coalesce(ended,?2), end_source=?3, status=coalesce(?4,status) WHERE id=?1",
 	[PUT_PROCESS] =
-		"INSERT OR REPLACE INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+		"INSERT OR REPLACE INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
 	[PUT_GPU] = ("INSERT INTO gpu VALUES(?,?,?,?,?,?,?,NULL,?,?,?,?,?,?,?,?)"
 		     " ON CONFLICT(id) DO UPDATE SET memory=excluded.memory, unified=excluded.unified"),
 	[PUT_GPU_PROCESS] = "INSERT OR IGNORE INTO gpu_process VALUES(?,?,?,?,?,NULL,?,?,?,?)",

@@ -102,7 +102,7 @@ struct store {
 	struct buf part;               /* scratch */
 	struct acc accs[METRIC_COUNT]; /* as last written, of id 0 */
 	uint64_t timeline_span_ns;     /* as last written */
-	uint64_t fact_fingerprints[128];     /* as last written, indexed as fact_infos */
+	uint64_t fact_fingerprints[160];     /* as last written, indexed as fact_infos */
 	char **series;                 /* names; the id is the index + 1 */
 	size_t n_series, cap_series;
 	struct map series_places;      /* from the hash of a name */

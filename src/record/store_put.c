@@ -223,6 +223,7 @@ static int put_process_birth(struct store *s, const struct birth *b, uint64_t ti
 	(void) sqlite3_bind_int64(st, 9, p->is_main);
 	store_bind_text(st, 10, p->name);
 	store_bind_text(st, 11, p->command);
+	store_bind_if(st, 12, p->rank.known, p->rank.value);
 	count(s, CLASS_PROCESS, 120 + strlen(p->name ? p->name : "") + strlen(p->command ? p->command : ""));
 	return store_step(s, st);
 }

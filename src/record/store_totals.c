@@ -42,6 +42,7 @@ static int put_process(struct store *s, const struct process *p)
 	store_bind_text(st, 26, p->command);
 	store_bind_if(st, 27, p->grown_since_ns > 0, p->grown_bytes);
 	store_bind_if(st, 28, p->grown_since_ns > 0, (int64_t) p->grown_since_ns);
+	store_bind_if(st, 29, p->rank.known, p->rank.value);
 	return store_step(s, st);
 }
 

@@ -78,6 +78,7 @@ static uint64_t process_print(const struct process *p)
 		(uint64_t) p->private_bytes,
 		(uint64_t) p->shared_bytes,
 		(uint64_t) p->grown_bytes,
+		p->rank.known ? (uint64_t) p->rank.value + 1 : 0,
 	};
 	uint64_t hash = p->id;
 

@@ -301,6 +301,8 @@ static void lookup_gpus(const struct summary *s, const struct rule_term *t, stru
 			(*b->gpu.parent || !b->gpu.index.known ||
 				b->gpu.index.value != (int64_t) t->name.index))
 			continue;
+		if (!t->name.indexed && !job_gpu_counts(s->job, b))
+			continue;
 		lookup_acc(s, t, b->id, &one);
 		if (one.known && (!ret->known || one.value > ret->value))
 			*ret = one;

@@ -8,7 +8,7 @@
 #include "gpu/ids.h"
 #include "sample/sampler.h"
 
-#define SAMPLER_SOURCES 3
+#define SAMPLER_SOURCES 4
 #define SAMPLER_GROUPS  8
 #define SAMPLER_IGNORED 8
 

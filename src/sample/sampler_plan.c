@@ -12,6 +12,7 @@
 enum {
 	PLAN_HOST,
 	PLAN_ENERGY,
+	PLAN_FABRIC,
 	PLAN_CGROUP
 };
 
@@ -22,6 +23,7 @@ enum {
 static const struct source_ops *const plan_ops[SAMPLER_SOURCES] = {
 	[PLAN_HOST] = &source_host,
 	[PLAN_ENERGY] = &source_energy,
+	[PLAN_FABRIC] = &source_fabric,
 	[PLAN_CGROUP] = &source_cgroup,
 };
 

@@ -153,6 +153,9 @@ static void set_start_facts(struct sampler *s, pid_t pid)
 	if (s->machine.mem_total_bytes)
 		f->capacity_bytes = known((int64_t) s->machine.mem_total_bytes);
 	f->shmem_at_start_bytes = s->machine.shmem;
+	f->fabric_bits_per_s = s->machine.fabric_bits_per_s;
+	if (*s->machine.fabric_ports)
+		(void) job_set_text(&f->fabric_ports, s->machine.fabric_ports);
 	f->rss_error_bytes = known((int64_t) s->machine.rss_error_bytes);
 	f->huge_page_bytes = known((int64_t) s->machine.huge_page_bytes);
 	f->fault_page_bytes = known((int64_t) s->machine.fault_page_bytes);

@@ -158,6 +158,7 @@ void source_try(const struct source_ops *ops, const struct source_env *env, stru
 extern const struct source_ops source_host;   /* host.c: groups fast (meminfo), pages (vmstat), slow
                                                * (the rest) */
 extern const struct source_ops source_energy; /* energy.c: RAPL */
+extern const struct source_ops source_fabric; /* fabric.c: ports of InfiniBand, RoCE, Slingshot */
 extern const struct source_ops source_cgroup; /* cgroup.c: env->cgroup; groups memory (charged,
                                                * peak), detail, events, quota, limit. The peak is known if
                                                * it belongs to this run: reset at its start, or
@@ -507,6 +508,8 @@ struct machine {
 	                               * kernel sums up late */
 	uint64_t hwm_error_bytes;     /* likewise of VmHWM, if memory was released since the peak */
 	bool rss_error_per_thread;    /* both are per thread (before Linux 6.2) */
+	struct maybe fabric_bits_per_s; /* sum of the link rates of the active fabric ports */
+	char fabric_ports[512];       /* "mlx5_0/1 100 Gb/s, ..."; "": none */
 	uint64_t boot_id_hash;
 	uint64_t clock_tick_ns;
 };

@@ -147,9 +147,11 @@ static void add_gpu_texts(const struct summary *s, struct buf *names, struct buf
 	for (size_t i = 0; i < job_gpu_count(s->job); i++) {
 		const struct gpu_birth *gpu = &job_gpu(s->job, i)->birth.gpu;
 
-		(void) buf_printf(names, "%s%s", i ? ", " : "", gpu->name);
-		if (i == 0)
+		if (!job_gpu_counts(s->job, &job_gpu(s->job, i)->birth))
+			continue;
+		if (names->len == 0)
 			(void) buf_str(drivers, gpu->driver);
+		(void) buf_printf(names, "%s%s", names->len ? ", " : "", gpu->name);
 	}
 }
 
@@ -234,7 +236,7 @@ int comparison_add(struct comparison *c, size_t group, const char *path, const s
 	if (error == 0)
 		error = add_figures(c, s);
 	for (size_t i = 0; i < job_gpu_count(s->job) && error == 0; i++)
-		error = add_gpu(c, s, i);
+		error = job_gpu_counts(s->job, &job_gpu(s->job, i)->birth) ? add_gpu(c, s, i) : 0;
 	for (size_t i = 0; i < job_series_count(s->job) && error == 0; i++)
 		error = add_series(c, job_series(s->job, i));
 	return error;

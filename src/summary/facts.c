@@ -10,6 +10,7 @@
 #include "base/textwidth.h"
 #include "base/units.h"
 #include "summary/framework.h"
+#include "summary/ranks.h"
 
 enum {
 	LARGEST_SHOWN = 4,
@@ -25,101 +26,6 @@ struct maker {
 	struct fact lost;    /* stands in for a fact without memory */
 	int error;
 };
-
-/* ---- shared with other outputs ------------------------------------------------------------------------------------------ */
-
-bool figure_outlived(const struct summary *s)
-{
-	static const int64_t least_ns = 1000000, least_share = 100;
-	const int64_t beyond_ns = s->wall_ns.value - s->main_wall_ns.value;
-
-	return s->wall_ns.known && s->main_wall_ns.known && beyond_ns >= least_ns &&
-	       beyond_ns >= s->wall_ns.value / least_share;
-}
-
-struct ceiling ceiling_of(const struct summary *s)
-{
-	const struct facts *f = s->facts;
-	struct maybe limit = maybe_min(f->limit_bytes, s->cgroup_limit);
-	bool limit_counts = limit.known &&
-			    (!f->capacity_bytes.known || limit.value <= f->capacity_bytes.value);
-
-	if (f->request_bytes.known &&
-		!(limit_counts && (limit.value < f->request_bytes.value || s->oom_killed)))
-		return (struct ceiling) { f->request_bytes, "requested" };
-	if (limit_counts)
-		return (struct ceiling) { limit, "limit" };
-	return (struct ceiling) { f->capacity_bytes, s->job && job_parts(s->job) ? "on its nodes" : "on this machine" };
-}
-
-struct maybe figure_cores(const struct facts *f)
-{
-	struct maybe all = f->cpus.known ? known(f->cpus.value * 1000000) : UNKNOWN;
-
-	return maybe_min(all, f->limit_cpu_ppm);
-}
-
-static int larger_first(const void *a, const void *b)
-{
-	const struct process *x = *(const struct process *const *) a, *y = *(const struct process *const *) b;
-
-	if (x->peak_bytes != y->peak_bytes)
-		return x->peak_bytes < y->peak_bytes ? 1 : -1;
-	return x->id < y->id ? -1 : x->id > y->id;
-}
-
-int figure_processes(const struct job *job, const struct process ***ret, size_t *ret_n)
-{
-	size_t n = job ? job_process_count(job) : 0;
-	const struct process **list = n > 0 ? calloc(n, sizeof(*list)) : NULL;
-
-	if (n > 0 && !list)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		list[i] = job_process(job, i);
-	if (n > 0)
-		qsort(list, n, sizeof(*list), larger_first);
-	*ret = list;
-	*ret_n = n;
-	return 0;
-}
-
-const struct figure_throttle figure_throttles[FIGURE_THROTTLES] = {
-	{ M_GPU_THROTTLE_POWER, "power limit" },
-	{ M_GPU_THROTTLE_THERMAL, "heat" },
-	{ M_GPU_THROTTLE_HW, "hardware" },
-	{ M_GPU_THROTTLE_OTHER, "other reasons" },
-};
-
-bool figure_has_gpus(const struct summary *s)
-{
-	return (s->job && job_gpu_count(s->job) > 0) || s->facts->gpu_seen.value == 1 ||
-	       (s->facts->gpu_queried.known && s->facts->gpu_queried.value == 0);
-}
-
-bool figure_gpu_used(const struct summary *s, uint32_t id)
-{
-	enum method method;
-	const struct maybe used = summary_gpu_job_peak(s, id, &method);
-
-	return !used.known || used.value > 0;
-}
-
-bool figure_gpu_unused(const struct summary *s, uint32_t id)
-{
-	const size_t few = 2, n = job_gpu_count(s->job);
-	bool any = n > few;
-
-	for (size_t i = 0; i < n; i++)
-		any = any || figure_gpu_used(s, job_gpu(s->job, i)->birth.id);
-	return any && !figure_gpu_used(s, id);
-}
-
-const char *figure_gpu_lead(enum metric lead)
-{
-	return lead == M_GPU_SM_ACTIVE ? "SM active" : lead == M_GPU_GRAPHICS_ACTIVE ? "engine active"
-										     : "busy";
-}
 
 /* ---- the list ---------------------------------------------------------------------------------------------------------- */
 
@@ -279,7 +185,7 @@ static void result(struct maker *m)
 			.more = alive.known && alive.value > 0 && alive.value < seen.value ? alive : UNKNOWN,
 			.more_unit = FACT_COUNT, .more_before = " (",
 			.more_after = NB "seen" NB "at" NB "once)"));
-	if (f->ranks.known && f->ranks.value > 1)
+	if (f->rank.known && f->ranks.known && f->ranks.value > 1 && !f->worker_ranks.known)
 		add_known(m,
 			FACT(FACTS_RESULT, FACT_RANK, "rank", "rank", FACT_COUNT, f->rank, .more = f->ranks,
 				.more_unit = FACT_COUNT, .more_before = NB "of" NB));
@@ -442,6 +348,32 @@ static void largest(struct maker *m)
 	free(list);
 }
 
+static void ranks(struct maker *m)
+{
+	const struct maybe all = m->s->facts->worker_ranks;
+	struct rank_use *list;
+	size_t n;
+
+	if (ranks_of(m->s->job, &list, &n) < 0)
+		m->error = -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const size_t shown = n > RANKS_SHOWN ? n : 1;
+		struct buf text = BUF_INIT(1 << 16);
+
+		if (i == 0) {
+			ranks_list(list, n, &text);
+			if (all.known)
+				(void) buf_printf(&text, " of" NB "%lld", (long long) all.value);
+			(void) buf_str(&text, "; ");
+		}
+		ranks_words(&list[i], shown, &text);
+		add(m, FACT(FACTS_RANKS, FACT_RANK_USE, "", "ranks", FACT_WORDS, UNKNOWN))->text =
+			text_of(m, &text);
+		i += shown - 1;
+	}
+	free(list);
+}
+
 /* ---- GPUs ---------------------------------------------------------------------------------------------------------------- */
 
 static struct fact of_gpu(const struct birth *b, enum fact_key key, const char *label, const char *title,
@@ -587,19 +519,29 @@ static void gpu_frameworks(struct maker *m, const struct birth *b)
 	}
 }
 
+/* Adds the GPU to a list that begins with words. */
+static void list_gpu(const struct summary *s, const struct birth *b, const char *words, struct buf *list)
+{
+	char name[UNITS_LEN];
+
+	buf_str(list, list->len > 0 ? ", " : words);
+	for (const char *p = job_gpu_name(s->job, &b->gpu, name); *p; p++)
+		buf_add(list, *p == ' ' ? NB : p, 1);
+}
+
 static void gpus(struct maker *m)
 {
-	struct buf unused = BUF_INIT(1 << 16);
-	char name[UNITS_LEN];
+	struct buf unused = BUF_INIT(1 << 16), others = BUF_INIT(1 << 15);
 
 	for (size_t i = 0; m->s->job && i < job_gpu_count(m->s->job); i++) {
 		const struct birth *b = &job_gpu(m->s->job, i)->birth;
 
+		if (!job_gpu_counts(m->s->job, b)) {
+			list_gpu(m->s, b, "not allocated to the job: ", &others);
+			continue;
+		}
 		if (!figure_gpu_used(m->s, b->id)) {
-			(void) job_gpu_name(m->s->job, &b->gpu, name);
-			buf_str(&unused, unused.len > 0 ? ", " : "the job used no memory on ");
-			for (const char *p = name; *p; p++)
-				buf_add(&unused, *p == ' ' ? NB : p, 1);
+			list_gpu(m->s, b, "the job used no memory on ", &unused);
 			continue;
 		}
 		gpu_memory(m, b);
@@ -607,6 +549,9 @@ static void gpus(struct maker *m)
 		gpu_power(m, b);
 		gpu_frameworks(m, b);
 	}
+	if (others.len > 0)
+		buf_printf(&unused, "%s%s", unused.len > 0 ? "; " : "", others.data);
+	buf_done(&others);
 	if (unused.len > 0)
 		add(m, FACT(FACTS_UNUSED_GPUS, FACT_GPU_OTHER, "", "GPUs", FACT_WORDS, UNKNOWN))->text =
 			text_of(m, &unused);
@@ -643,6 +588,21 @@ static void io(struct maker *m, enum fact_key key, const char *label, struct may
 			.more_unit = FACT_BYTES_PER_S, .more_before = " (", .more_after = ")"));
 }
 
+/* Of the whole node. */
+static void fabric(struct maker *m)
+{
+	const struct summary *s = m->s;
+
+	io(m, FACT_FABRIC, "fabric" NB "received", s->fabric_rx_bytes);
+	io(m, FACT_FABRIC, "sent", s->fabric_tx_bytes);
+	if (s->fabric_rx_bytes.value > 0 || s->fabric_tx_bytes.value > 0)
+		add_known(m, FACT(FACTS_IO, FACT_FABRIC, "busiest" NB "port", "busiest port, at most", FACT_SHARE,
+				     summary_most(s, M_HOST_FABRIC_BUSIEST, 0),
+				     .words = NB "of" NB "its" NB "link" NB "rate"));
+	add_some(m, FACT(FACTS_IO, FACT_FABRIC, "fabric" NB "errors", "fabric errors", FACT_COUNT,
+			    s->fabric_errors));
+}
+
 static void work(struct maker *m)
 {
 	static const int64_t iowait_least = 5000, throttled_least = 1000000;
@@ -663,6 +623,7 @@ static void work(struct maker *m)
 				throttled_ns));
 	io(m, FACT_READ, "read", s->read_bytes);
 	io(m, FACT_WRITTEN, "written", s->write_bytes);
+	fabric(m);
 	add_known(m,
 		FACT(FACTS_ENERGY, FACT_CPU_ENERGY, "", "energy", FACT_UJ, s->cpu_energy_uj, .is_apart = true,
 			.words = "whole CPU package, all its users (RAPL)"));
@@ -955,7 +916,7 @@ static void now(struct maker *m)
 
 /* In the order of enum fact_group. */
 static void (*const makers[])(
-	struct maker *m) = { result, ram, largest, gpus, work, sampling, incident, now };
+	struct maker *m) = { result, ram, largest, ranks, gpus, work, sampling, incident, now };
 
 int facts_make(const struct summary *s, struct fact_list *ret)
 {

@@ -19,6 +19,7 @@ enum fact_group {
 	FACTS_RESULT,
 	FACTS_RAM,
 	FACTS_LARGEST,  /* processes with the largest peaks */
+	FACTS_RANKS,    /* of a launcher that hiwater started */
 	FACTS_GPU,      /* GPU by GPU; fact.gpu says which */
 	FACTS_UNUSED_GPUS,
 	FACTS_CPU,
@@ -44,6 +45,8 @@ enum fact_key {
 	FACT_RAM_METHOD,
 	FACT_RAM_OTHER, /* main, descendants, swap, cgroup, ... */
 	FACT_PROCESS,
+	FACT_RANK_USE,
+	FACT_FABRIC,    /* of the node */
 	FACT_GPU_JOB,
 	FACT_GPU_DEVICE,
 	FACT_GPU_LEAD,  /* the most informative utilisation */

@@ -308,6 +308,9 @@ int summary_make(struct job *job, struct summary *ret)
 	s.read_bytes = last_of(job, M_JOB_READ_BYTES);
 	s.write_bytes = written(job);
 	s.cpu_energy_uj = risen(job, M_HOST_ENERGY);
+	s.fabric_rx_bytes = risen(job, M_HOST_FABRIC_RX);
+	s.fabric_tx_bytes = risen(job, M_HOST_FABRIC_TX);
+	s.fabric_errors = risen(job, M_HOST_FABRIC_ERRORS);
 	s.iowait_ppm = iowait(job);
 	s.peak_alive = most_of(job, M_JOB_PROCESSES);
 	if (job_main(job)) /* even if no sample found it alive */

@@ -144,6 +144,7 @@ struct summary {
 	struct maybe swap_peak, hugetlb_peak;
 	bool hugetlb_at_most; /* a sum over processes, in which shared pages count in each */
 	struct maybe read_bytes, write_bytes;
+	struct maybe fabric_rx_bytes, fabric_tx_bytes, fabric_errors; /* of the node */
 	struct maybe cpu_energy_uj;
 	/* device memory of the job, over all devices */
 	struct maybe gpu_peak, gpu_main_peak, gpu_descendants_peak;

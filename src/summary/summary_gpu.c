@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "summary/facts.h"
 #include "summary/summary_internal.h"
 
 static const struct acc *acc_of(const struct summary *s, enum metric metric, uint32_t id)
@@ -146,6 +147,45 @@ struct maybe summary_gpu_device_peak(const struct summary *s, uint32_t id)
 	return seen.known ? maybe_max(seen, hwms_of(s, id, true, true).largest) : UNKNOWN;
 }
 
+/* ---- for all outputs ------------------------------------------------------------------------------------------------- */
+
+const struct figure_throttle figure_throttles[FIGURE_THROTTLES] = {
+	{ M_GPU_THROTTLE_POWER, "power limit" },
+	{ M_GPU_THROTTLE_THERMAL, "heat" },
+	{ M_GPU_THROTTLE_HW, "hardware" },
+	{ M_GPU_THROTTLE_OTHER, "other reasons" },
+};
+
+bool figure_has_gpus(const struct summary *s)
+{
+	return (s->job && job_gpu_count(s->job) > 0) || s->facts->gpu_seen.value == 1 ||
+	       (s->facts->gpu_queried.known && s->facts->gpu_queried.value == 0);
+}
+
+bool figure_gpu_used(const struct summary *s, uint32_t id)
+{
+	enum method method;
+	const struct maybe used = summary_gpu_job_peak(s, id, &method);
+
+	return job_gpu_id_counts(s->job, id) && (!used.known || used.value > 0);
+}
+
+bool figure_gpu_unused(const struct summary *s, uint32_t id)
+{
+	const size_t few = 2, n = job_gpu_count(s->job);
+	bool any = n > few || !job_gpu_id_counts(s->job, id);
+
+	for (size_t i = 0; i < n; i++)
+		any = any || figure_gpu_used(s, job_gpu(s->job, i)->birth.id);
+	return any && !figure_gpu_used(s, id);
+}
+
+const char *figure_gpu_lead(enum metric lead)
+{
+	return lead == M_GPU_SM_ACTIVE ? "SM active" : lead == M_GPU_GRAPHICS_ACTIVE ? "engine active"
+										     : "busy";
+}
+
 /* ---- notes ----------------------------------------------------------------------------------------------------------- */
 
 /* True if the GPU helper ended, or a note may say so: then missing reports prove nothing. */
@@ -214,7 +254,7 @@ static int note_unattributed(struct summary *s)
 		const struct birth *b = &job_gpu(s->job, i)->birth;
 		const struct maybe mem = summary_mean(s, M_GPU_UNATTRIBUTED_MEM, b->id);
 
-		if (mem.known && mem.value >= worth_a_word)
+		if (job_gpu_counts(s->job, b) && mem.known && mem.value >= worth_a_word)
 			*(b->gpu.is_numa ? &any_numa : &any) = true;
 	}
 	r = any ? summary_note(s, "gpu",
@@ -241,7 +281,7 @@ static int note_unlisted(struct summary *s)
 		uint64_t ns = 0;
 		const int64_t more = job_gpu_unlisted(s->job, b, job.known ? job.value : 0, &ns);
 
-		if (more == 0 ||
+		if (more == 0 || !job_gpu_counts(s->job, b) ||
 			(job.known ? job.value == 0 : !job_gpu_is_unsure(s->job, job_gpu(s->job, i))))
 			continue;
 		if (ns >= UINT64_C(1000000000)) /* a process list is valid for that long anyway */
@@ -343,7 +383,8 @@ static int note_no_list(struct summary *s)
 		const bool strange = is_none && job_gpu_had_hidden_pids(s->job, b->id);
 		const int64_t bytes = is_none && !strange ? job_gpu_hidden(s->job, b->id) : 0;
 
-		if ((ours && ns == 0 && !strange && bytes == 0) || is_no_list_noted(s->job, b))
+		if ((ours && ns == 0 && !strange && bytes == 0) || is_no_list_noted(s->job, b) ||
+			!job_gpu_counts(s->job, b))
 			continue;
 		(void) job_gpu_name(s->job, &b->gpu, name);
 		if (bytes > 0)
@@ -379,6 +420,26 @@ static bool lacks_much(uint64_t covered_ns, uint64_t wall_ns)
 	return lacks_ns > wall_ns / (lacks_ns < start_ns ? 5 : 10);
 }
 
+/* Whole GPUs have energy, instances have none. */
+static int note_shared_energy(struct summary *s)
+{
+	char name[UNITS_LEN];
+	int r = 0;
+
+	for (size_t i = 0; s->facts->allocated_gpus && i < job_gpu_count(s->job) && r == 0; i++) {
+		const struct birth *b = &job_gpu(s->job, i)->birth;
+
+		if (*b->gpu.parent || gpu_is_allocated(s->facts, &b->gpu).value ||
+			!job_gpu_counts(s->job, b) || !job_gpu_is_divided(s->job, b->id) ||
+			!acc_of(s, M_GPU_ENERGY, b->id))
+			continue;
+		r = summary_note(s, "gpu.energy",
+			"%s: its energy is that of the whole GPU, of which the job was allocated a part",
+			job_gpu_name(s->job, &b->gpu, name));
+	}
+	return r;
+}
+
 /* A counter that was read late, once, or not to the end (a slow driver, a lost GPU) misses part of
  * the run's energy. */
 static int note_energy(struct summary *s)
@@ -392,7 +453,7 @@ static int note_energy(struct summary *s)
 		const uint64_t covered_ns = counter ? energy_of_ns(s, b->id, counter) : 0;
 		char name[UNITS_LEN], span[UNITS_LEN], wall[UNITS_LEN];
 
-		if (!counter)
+		if (!counter || !job_gpu_counts(s->job, b))
 			continue;
 		(void) job_gpu_name(s->job, &b->gpu, name);
 		if (counter->n < 2)
@@ -451,5 +512,7 @@ int summary_gpu(struct summary *s)
 		r = note_no_list(s);
 	if (r == 0 && any)
 		r = note_energy(s);
+	if (r == 0 && any)
+		r = note_shared_energy(s);
 	return r == 0 && any ? note_unattributed(s) : r;
 }

@@ -44,6 +44,43 @@ def test_whose_memory_and_show_agrees(gpu):
     assert "the job used no memory on GPU 1" in text
 
 
+@pytest.mark.parametrize(("environment", "counted"), [
+    ({"SLURM_STEP_GPUS": "0", "CUDA_VISIBLE_DEVICES": "0"}, [0]),
+    ({"SLURM_STEP_GPUS": "1", "CUDA_VISIBLE_DEVICES": "0"}, [0, 1]),  # a process of the job is on GPU 0
+    ({}, [0]),
+    ({"SLURM_JOB_GPUS": "0,1"}, [0]),
+], ids=["its own", "another", "none", "the job's list"])
+def test_gpus_that_slurm_did_not_allocate_are_not_the_jobs(gpu, environment, counted):
+    gpu.env.update(environment, SLURM_JOB_ID="7", SLURM_STEP_ID="0", SLURM_PROCID="0", SLURM_NTASKS="1", SLURMD_NODENAME="n1")
+    hiwater = start(gpu, "-o", "run.hiw")
+    time.sleep(2.5)  # the length of the run, not a wait: GPUs are read once a second
+    summary, _ = finish(gpu, hiwater)
+    devices = summary["gpu"]["devices"]
+    wanted = environment.get("SLURM_STEP_GPUS", "")
+    assert [d["allocated"] for d in devices] == [wanted == "0", wanted == "1"]
+    assert summary["energy"]["gpu_j"] == pytest.approx(sum(devices[i]["energy_j"] for i in counted))
+    assert summary["request"]["gpus"] == 1
+    shown = json.loads(gpu.run("show", "--json", "run.hiw").stdout)
+    assert (shown["gpu"], shown["energy"], shown["request"]) == (summary["gpu"], summary["energy"], summary["request"])
+    text = gpu.run("show", "run.hiw").stdout
+    assert ("not allocated to the job: GPU 1" in text) == (1 not in counted)
+    metrics = gpu.run("export", "--to", "openmetrics", "run.hiw").stdout
+    assert ('allocated="true"' in metrics) == bool(wanted)
+
+
+def test_a_step_without_gpus_is_charged_none(gpu):
+    gpu.scenario.write_text(gpu.scenario.read_text().split("[process 0]")[0])
+    gpu.env.update(SLURM_JOB_ID="7", SLURM_STEP_ID="0", SLURM_PROCID="0", SLURM_NTASKS="1")
+    hiwater = start(gpu, "-o", "run.hiw")
+    time.sleep(2.5)  # the length of the run, not a wait: GPUs are read once a second
+    summary, _ = finish(gpu, hiwater)
+    assert [d["energy_j"] > 0 for d in summary["gpu"]["devices"]] == [True, True]
+    assert summary["energy"]["gpu_j"] is None
+    assert any(n["about"] == "energy.gpu_j" and "allocated" in n["why"] for n in summary["notes"])
+    assert summary["request"]["gpus"] == 0
+    assert "not allocated to the job: GPU 0, GPU 1" in gpu.run("show", "run.hiw").stdout.replace("\N{NO-BREAK SPACE}", " ")
+
+
 # Its child ends, and another one gets the same pid at once (clone3 with set_tid). What the driver lists for that pid grows.
 SAME_PID = """
 import ctypes, os, struct, sys, time

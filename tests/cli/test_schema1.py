@@ -48,7 +48,7 @@ def figures(summary):
     return dict(summary, incident={key: value for key, value in incident.items() if not isinstance(value, str)})
 
 
-NEW_CODES = {"rlimit", "failed"}
+NEW_CODES = {"rlimit", "failed", "fabric-rate"}
 NEW_NOTES = {"ram.shmem", "ram.unreclaimable_peak_bytes", "ram.rlimits"}
 
 
@@ -56,6 +56,8 @@ def known_then(now, then):
     """Without the keys that were added since."""
     if isinstance(now, dict) and isinstance(then, dict):
         return {key: known_then(value, then[key]) for key, value in now.items() if key in then}
+    if isinstance(now, list) and isinstance(then, list) and len(now) == len(then):
+        return [known_then(*pair) for pair in zip(now, then)]
     return now
 
 

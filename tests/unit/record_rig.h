@@ -248,7 +248,10 @@ static inline void sim_host(struct sim *s, uint64_t time_ns)
 	if (s->k % 10)
 		return;
 	for (int m = 0; m < METRIC_COUNT; m++) {
-		if (metrics[m].entity == ENTITY_HOST && m != M_HOST_MEM_USED && m != M_HOST_MEM_AVAILABLE)
+		const bool is_fabric = m >= M_HOST_FABRIC_RX && m <= M_HOST_FABRIC_BUSIEST; /* it has none */
+
+		if (metrics[m].entity == ENTITY_HOST && m != M_HOST_MEM_USED && m != M_HOST_MEM_AVAILABLE &&
+			!is_fabric)
 			framebuf_value(&s->buf, (enum metric) m, 0,
 				metrics[m].kind == KIND_COUNTER ? (int64_t) (s->k * 1000003 * (1 + m % 7))
 								: (int64_t) (s->k / 50 % 100) * 10000);

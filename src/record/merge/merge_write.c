@@ -135,10 +135,11 @@ static int write_texts(struct merge *m, struct facts *f)
 	for (size_t i = 0; i < p->n; i++) {
 		const char *list = p->part[i].allocated_gpus;
 
-		if (counts(&p->part[i]) && list && !strstr(gpus.data, list)) {
+		if (!counts(&p->part[i]) || !list)
+			continue;
+		any_gpus = true; /* an empty list is of a part that was allocated none */
+		if (*list && !strstr(gpus.data, list))
 			(void) buf_printf(&gpus, "%s%s", gpus.len ? "," : "", list);
-			any_gpus = true;
-		}
 	}
 	const struct {
 		char **to;

@@ -182,6 +182,7 @@ static int put_process(struct putting *p, sqlite3_stmt *st)
 	read_figures(st, &process);
 	if (reader_time(st, 27, &process.grown_since_ns))
 		process.grown_bytes = reader_int_or(st, 26, 0);
+	process.rank.known = reader_int(st, 28, &process.rank.value);
 	command = strdup(within(p, reader_text(st, 25)));
 	process.command = command;
 	return command ? job_restore_process(p->job, &process) : -ENOMEM;
@@ -308,7 +309,7 @@ static int put_phase(struct putting *p, sqlite3_stmt *st)
 static const char *const process_columns[] = { "id", "parent", "pid", "ppid", "uid", "start", "startstack",
 	"born", "ended", "end_source", "status", "is_main", "name", "rss", "rss_file", "peak", "peak_exact",
 	"cpu_user", "cpu_system", "faults_minor", "faults_waited", "read_bytes", "write_bytes", "private",
-	"shared", "command", "grown", "grown_since", NULL };
+	"shared", "command", "grown", "grown_since", "rank", NULL };
 
 static const char *const series_columns[] = { "name", "n", "first", "last", "min", "max", "step", "sum",
 	"minima", NULL };

@@ -232,7 +232,7 @@ void living_remember(struct population *p, struct living *l, const struct row *r
 const struct birth_table birth_tables[BIRTHS] = {
 	{ ENTITY_PROCESS, "process",
 		{ "id", "born", "ended", "end_source", "status", "pid", "ppid", "parent", "uid", "start",
-			"startstack", "name", "command", "is_main" } },
+			"startstack", "name", "command", "is_main", "rank" } },
 	{ ENTITY_GPU, "gpu",
 		{ "id", "born", "ended", "uuid", "name", "vendor", "number", "memory", "pci", "parent",
 			"driver", "cuda", "unified", "is_module", "is_numa", "power_span" } },
@@ -261,6 +261,7 @@ static struct birth read_process(sqlite3_stmt *st)
 	b.process.name = reader_text(st, 11);
 	b.process.command = reader_text(st, 12);
 	b.process.is_main = reader_int_or(st, 13, 0) != 0;
+	b.process.rank = maybe_int(st, 14);
 	return b;
 }
 

@@ -77,6 +77,8 @@ static void label_gpu(
 	om_put_label(info, "vendor", b ? b->gpu.vendor : "");
 	om_put_label(info, "driver", b ? b->gpu.driver : "");
 	om_put_label(info, "parent", b ? b->gpu.parent : "");
+	if (b && gpu_is_allocated(e->facts, &b->gpu).known)
+		om_put_label(info, "allocated", gpu_is_allocated(e->facts, &b->gpu).value ? "true" : "false");
 }
 
 static void label_gpu_process(

@@ -161,6 +161,8 @@ static void gpu_row(struct html *h, const struct summary *s, const struct birth 
 
 	html_printf(h, "<tr><th scope=\"row\">%s <small>", job_gpu_name(s->job, &b->gpu, text));
 	html_text(h, b->gpu.name);
+	if (!job_gpu_counts(s->job, b))
+		html_raw(h, ", not allocated to the job");
 	html_raw(h, "</small></th><td>");
 	html_bytes(h, summary_gpu_job_peak(s, b->id, &method));
 	html_raw(h, "</td><td>");
@@ -193,7 +195,7 @@ static void unused_gpus(struct html *h, const struct summary *s)
 	for (size_t i = 0; i < job_gpu_count(s->job); i++) {
 		const struct birth *b = &job_gpu(s->job, i)->birth;
 
-		if (figure_gpu_unused(s, b->id))
+		if (figure_gpu_unused(s, b->id) && job_gpu_counts(s->job, b))
 			html_printf(h, "%s%s", n++ ? ", " : "<p class=\"note\">The job used no memory on ",
 				job_gpu_name(s->job, &b->gpu, label));
 	}

@@ -22,6 +22,15 @@ static void key_maybe(struct json *j, const char *key, struct maybe value)
 	json_maybe(j, value);
 }
 
+static void key_bool_or_null(struct json *j, const char *key, struct maybe value)
+{
+	json_key(j, key);
+	if (value.known)
+		json_bool(j, value.value != 0);
+	else
+		json_null(j);
+}
+
 static void key_method(struct json *j, enum method method)
 {
 	json_key_text(j, "method", method == METHOD_UNKNOWN ? NULL : method_name(method));
@@ -225,6 +234,7 @@ static void device(struct json *j, const struct summary *s, const struct birth *
 	json_key_text(j, "name", b->gpu.name);
 	json_key_text(j, "vendor", b->gpu.vendor);
 	json_key_text(j, "driver", b->gpu.driver);
+	key_bool_or_null(j, "allocated", gpu_is_allocated(s->facts, &b->gpu));
 	memory(j, s, b);
 	work(j, s, b->id);
 	power(j, s, b);

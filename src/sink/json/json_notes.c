@@ -185,11 +185,30 @@ static const char *no_gpu_energy(const struct summary *s)
 {
 	const size_t n = s->job ? job_gpu_count(s->job) : 0;
 
+	if (n > 0 && job_gpus_counted(s->job) == 0)
+		return "no GPU was allocated to the job, and none of its processes was seen on one";
 	for (size_t i = 0; i < n; i++) {
 		if (job_acc(s->job, M_GPU_ENERGY, job_gpu(s->job, i)->birth.id))
 			return "an energy counter was read only once, so its increase is unknown";
 	}
 	return n ? "neither an energy counter nor power was read" : "no GPU was measured";
+}
+
+static void explain_allocated(const struct explainer *e)
+{
+	const char *selection = e->s->facts->gpu_selection;
+	char why[512];
+
+	if (!selection || !e->s->job || job_gpu_count(e->s->job) == 0)
+		return;
+	(void) snprintf(why, sizeof(why), "%s",
+		"the scheduler set neither SLURM_STEP_GPUS nor a variable of a vendor: none was allocated");
+	if (*selection)
+		(void) snprintf(why, sizeof(why),
+			"by %.300s%s%s", selection,
+			strncmp(selection, "SLURM_", 6) == 0 ? "; Slurm's numbers are taken for the driver's indexes" : "",
+			e->s->facts->allocated_gpus ? "" : ", which name no GPU that the driver shows: all of them count");
+	explain(e, true, "gpu.devices", why);
 }
 
 static void explain_rest(const struct explainer *e)
@@ -199,6 +218,7 @@ static void explain_rest(const struct explainer *e)
 	explain(e, !any, "gpu", "not measured");
 	explain(e, any, "gpu",
 		"null: not provided by this device or its driver, or not readable with this user's rights");
+	explain_allocated(e);
 	explain(e, !e->s->gpu_energy_uj.known, "energy.gpu_j", no_gpu_energy(e->s));
 	explain(e, !e->s->read_bytes.known || !e->s->write_bytes.known, "io", "not readable");
 	explain(e, !e->s->cpu_energy_uj.known, "energy.cpu_j", "no readable energy counter");

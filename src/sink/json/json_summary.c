@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "sink/argv.h"
 #include "sink/figures.h"
+#include "summary/ranks.h"
 
 static void key_maybe(struct json *j, const char *key, struct maybe value)
 {
@@ -207,6 +208,34 @@ static void ram(struct json *j, const struct summary *s)
 	json_end(j);
 }
 
+static void key_ratio(struct json *j, const char *key, struct maybe ppm)
+{
+	json_key(j, key);
+	if (ppm.known)
+		json_num(j, (double) ppm.value / 1e6);
+	else
+		json_null(j);
+}
+
+/* Of the whole node; null where it has no active port. */
+static void fabric(struct json *j, const struct summary *s)
+{
+	json_key(j, "fabric");
+	if (!s->facts->fabric_ports) {
+		json_null(j);
+		return;
+	}
+	json_object(j);
+	key_str(j, "ports", s->facts->fabric_ports);
+	key_maybe(j, "rate_bits_per_s", s->facts->fabric_bits_per_s);
+	key_maybe(j, "rx_bytes", s->fabric_rx_bytes);
+	key_maybe(j, "tx_bytes", s->fabric_tx_bytes);
+	key_maybe(j, "errors", s->fabric_errors);
+	key_ratio(j, "busiest_mean", summary_mean(s, M_HOST_FABRIC_BUSIEST, 0));
+	key_ratio(j, "busiest_max", summary_most(s, M_HOST_FABRIC_BUSIEST, 0));
+	json_end(j);
+}
+
 static void rest_of_use(struct json *j, const struct summary *s)
 {
 	json_key(j, "gpu");
@@ -216,6 +245,7 @@ static void rest_of_use(struct json *j, const struct summary *s)
 	key_maybe(j, "read_bytes", s->read_bytes);
 	key_maybe(j, "write_bytes", s->write_bytes.known ? maybe_max(s->write_bytes, known(0)) : UNKNOWN);
 	json_end(j);
+	fabric(j, s);
 	key_object(j, "energy");
 	key_joules(j, "cpu_j", s->cpu_energy_uj);
 	key_joules(j, "gpu_j", s->gpu_energy_uj);
@@ -239,7 +269,30 @@ static void process(struct json *j, const struct process *p)
 	/* A running program has memory: 0 means that it ended before the first sample. */
 	key_maybe(j, "peak_bytes", p->peak_bytes > 0 ? known(p->peak_bytes) : UNKNOWN);
 	key_seconds(j, "cpu_s", p->cpu_known ? known(p->cpu_user_ns + p->cpu_system_ns) : UNKNOWN);
+	key_maybe(j, "rank", p->rank);
 	json_end(j);
+}
+
+static int ranks(struct json *j, const struct summary *s)
+{
+	struct rank_use *list;
+	size_t n;
+	const int code = ranks_of(s->job, &list, &n);
+
+	key_maybe(j, "ranks_started", s->facts->worker_ranks);
+	json_key(j, "ranks");
+	json_array(j);
+	for (size_t i = 0; i < n; i++) {
+		json_object(j);
+		key_maybe(j, "rank", known(list[i].rank));
+		key_maybe(j, "processes", known((int64_t) list[i].processes));
+		key_maybe(j, "peak_bytes", list[i].peak_bytes);
+		key_seconds(j, "cpu_s", list[i].cpu_ns);
+		json_end(j);
+	}
+	json_end(j);
+	free(list);
+	return code;
 }
 
 static int processes(struct json *j, const struct summary *s)
@@ -261,9 +314,10 @@ static int processes(struct json *j, const struct summary *s)
 	for (size_t i = 0; i < n && i < JSON_PROCESSES; i++)
 		process(j, list[i]);
 	json_end(j);
+	code = ranks(j, s);
 	json_end(j);
 	free(list);
-	return 0;
+	return code;
 }
 
 /* Lines of KEY=VALUE. */
@@ -280,15 +334,6 @@ static void phase_facts(struct json *j, const char *text)
 		text += len + (text[len] == '\n');
 	}
 	json_end(j);
-}
-
-static void key_ratio(struct json *j, const char *key, struct maybe ppm)
-{
-	json_key(j, key);
-	if (ppm.known)
-		json_num(j, (double) ppm.value / 1e6);
-	else
-		json_null(j);
 }
 
 static void phase_use(struct json *j, const struct job *job, const struct phase *p)

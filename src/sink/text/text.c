@@ -66,6 +66,7 @@ static const char *const row_labels[] = {
 	[FACTS_RESULT] = "Result",
 	[FACTS_RAM] = "RAM",
 	[FACTS_LARGEST] = "Largest",
+	[FACTS_RANKS] = "Ranks",
 	[FACTS_UNUSED_GPUS] = "GPUs",
 	[FACTS_CPU] = "CPU",
 	[FACTS_IO] = "I/O",

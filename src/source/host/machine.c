@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "base/smallfile.h"
+#include "source/host/fabric.h"
 #include "source/host/container.h"
 #include "source/source.h"
 
@@ -335,6 +336,7 @@ int machine_read(const struct root *root, struct machine *ret)
 	m.cpus = cpus_allowed(root);
 	m.clock_tick_ns = 1000000000 / (uint64_t) sysconf(_SC_CLK_TCK);
 	rss_errors(&m);
+	fabric_links(root, &m.fabric_bits_per_s, m.fabric_ports, sizeof(m.fabric_ports));
 	*ret = m;
 	return 0;
 }

@@ -24,12 +24,13 @@ static const struct {
 	{ "PMIX_RANK", "mpi", "PMIX_NAMESPACE" },
 	{ "PMI_RANK", "mpi", "PMI_JOBID" },
 	{ "SGE_TASK_ID", "sge", "JOB_ID" },
+	{ "KUBERNETES_SERVICE_HOST", "kubernetes", NULL }, /* a pod does not know its job */
 };
 
 /* The innermost launcher wins: torchrun inside srun numbers its own workers, and so does mpirun
  * inside a batch script, where every rank inherits the script's SLURM_PROCID=0. */
 static const char *const rank_names[] = { "RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
-	"SLURM_PROCID", "FLUX_TASK_RANK", NULL };
+	"SLURM_PROCID", "FLUX_TASK_RANK", "JOB_COMPLETION_INDEX", NULL };
 static const char *const ranks_names[] = { "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
 	"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "FLUX_JOB_SIZE", NULL };
 static const char *const local_rank_names[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
@@ -81,6 +82,36 @@ static bool times(struct maybe mib, struct maybe n, int64_t *ret)
 	return mib.known && n.known && mib.value > 0 && n.value > 0 &&
 	       !__builtin_mul_overflow(mib.value, n.value, ret) &&
 	       !__builtin_mul_overflow(*ret, 1 << 20, ret);
+}
+
+/* The GPUs of this node that were allocated. SLURM_JOB_GPUS is not read: on every node of a job it has the indexes of the batch
+ * node. Launchers alone allocate nothing, and a container is shown its own GPUs alone. */
+static void read_gpus(const struct environment *env, struct scheduler *s)
+{
+	static const char *const names[] = { "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
+		"ZE_AFFINITY_MASK" };
+	static const char *const schedulers[] = { "slurm", "flux", "pbs", "lsf", "sge" };
+	const size_t size = sizeof(s->gpu_selection);
+	size_t len = 0;
+	bool is_one = false;
+
+	for (size_t i = 0; i < sizeof(schedulers) / sizeof(schedulers[0]); i++)
+		is_one = is_one || strcmp(s->name, schedulers[i]) == 0;
+	for (size_t i = 0; is_one && i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *value = env->get(env->ctx, names[i]); /* set, but empty: no GPU */
+
+		if (!value || strchr(value, ';'))
+			continue;
+		const int n = snprintf(
+			s->gpu_selection + len, size - len, "%s%s=%s", len ? ";" : "", names[i], value);
+
+		if (n < 0 || (size_t) n >= size - len) { /* too long to be true */
+			s->gpu_selection[0] = '\0';
+			return;
+		}
+		len += (size_t) n;
+	}
+	s->selects_gpus = len > 0 || strcmp(s->name, "slurm") == 0;
 }
 
 /* sbatch(1): SLURM_MEM_PER_NODE, SLURM_MEM_PER_CPU and SLURM_MEM_PER_GPU are in MiB; 0 requests the
@@ -198,7 +229,7 @@ void scheduler_read(const char *(*get)(void *ctx, const char *name), void *ctx, 
 	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
 		if (!text_of(&env, launchers[i].sign))
 			continue;
-		const char *job = text_of(&env, launchers[i].job);
+		const char *job = launchers[i].job ? text_of(&env, launchers[i].job) : NULL;
 
 		s.name = launchers[i].name;
 		(void) snprintf(s.job, sizeof(s.job), "%s", job ? job : "");
@@ -224,6 +255,7 @@ void scheduler_read(const char *(*get)(void *ctx, const char *name), void *ctx, 
 			(void) snprintf(s.launch, sizeof(s.launch), "%s", launch ? launch : "");
 		}
 	}
+	read_gpus(&env, &s);
 	*ret = s;
 }
 
@@ -265,7 +297,7 @@ bool scheduler_is_launcher(const char *const *argv)
 
 bool scheduler_is_leader(const struct scheduler *s)
 {
-	if (!s->rank.known || s->rank.value == 0)
+	if (!s->rank.known || s->rank.value == 0 || strcmp(s->name, "kubernetes") == 0) /* a pod is a node */
 		return true;
 	return s->local_rank.known && s->local_rank.value == 0;
 }

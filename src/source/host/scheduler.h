@@ -11,7 +11,7 @@
 #include "base/maybe.h"
 
 struct scheduler {
-	const char *name;          /* "slurm", "torchrun", "mpi", "flux", "pbs", "lsf", "sge"; "":
+	const char *name;          /* "slurm", "torchrun", "mpi", "flux", "pbs", "lsf", "sge", "kubernetes"; "":
 	                            * none; static */
 	char job[96];              /* "123.0": job and step; "": unknown */
 	char id[96];               /* the job without its step, as the scheduler numbers it; "": unknown */
@@ -24,6 +24,8 @@ struct scheduler {
 	struct maybe local_ranks;  /* ranks on this node */
 	struct maybe array_task, restart; /* restart: how often the job began before */
 	struct maybe request_bytes, request_cpus, request_time_ns, request_gpus;
+	bool selects_gpus;         /* it says which GPUs it allocated, or that it allocated none */
+	char gpu_selection[4096];  /* the variables that say so, "SLURM_STEP_GPUS=0;CUDA_VISIBLE_DEVICES=0"; "": none */
 	bool step;                 /* inside a Slurm step; false in a batch script, whose steps are
 	                            * not below it */
 };

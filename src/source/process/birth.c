@@ -48,7 +48,7 @@ static void image_update(struct processes *p, struct member *m, const struct pro
 	(void) snprintf(m->name, sizeof(m->name), "%.15s", st->name);
 }
 
-static void birth_report(struct processes *p, const struct member *m, const struct procfs_stat *st,
+static void birth_report(struct processes *p, struct member *m, const struct procfs_stat *st,
 	uint32_t uid, struct framebuf *out)
 {
 	const struct member *parent = member_of_pid(p, st->ppid);
@@ -59,6 +59,7 @@ static void birth_report(struct processes *p, const struct member *m, const stru
 	n = smallfile_read(
 		p->env.root->proc, process_path(path, m->pid, m->pid, "cmdline"), p->text, sizeof(p->text));
 	(void) mask_command(p->text, n > 0 ? (size_t) n : 0, p->command, sizeof(p->command));
+	rank_update(p, m, parent, p->command);
 	framebuf_birth(out, &(struct birth) {
 				    .entity = ENTITY_PROCESS,
 				    .id = m->id,
@@ -72,6 +73,8 @@ static void birth_report(struct processes *p, const struct member *m, const stru
 					    .name = m->name,
 					    .command = p->command,
 					    .is_main = m->is_main,
+					    .rank = m->rank,
+					    .ranks = m->ranks,
 				    },
 			    });
 }
@@ -261,6 +264,7 @@ uint32_t member_unsampled(struct processes *p, int32_t pid, int32_t ppid, uint32
 					    .name = name,
 					    .command = "",
 					    .is_main = is_main,
+					    .rank = found ? found->rank : UNKNOWN,
 				    },
 			    });
 	return p->last_id;

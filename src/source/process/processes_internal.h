@@ -50,6 +50,8 @@ struct member {
 	bool hidden;
 	int fd[KEEP_COUNT];      /* -1: not kept */
 	char name[16];
+	unsigned char launches;  /* how it numbers the processes that it starts (rank.c); 0: it is no launcher */
+	struct maybe rank, ranks; /* its rank in a parallel job below hiwater, and their number */
 	bool is_main, leader;    /* leader: of a session */
 	bool young;              /* born after the start of the run: its whole VmHWM belongs to the
 	                          * run */
@@ -251,6 +253,11 @@ uint32_t member_unsampled(struct processes *p, int32_t pid, int32_t ppid, uint32
 /* Reports its birth again with the values of st: after an exec or a new name. */
 void member_rebirth(
 	struct processes *p, struct member *m, const struct procfs_stat *st, struct framebuf *out);
+
+/* rank.c */
+
+/* Whether m is a launcher, and its rank if its parent (NULL: no member) is one; after its birth and each exec. */
+void rank_update(struct processes *p, struct member *m, const struct member *parent, const char *command);
 
 /* gate.c */
 

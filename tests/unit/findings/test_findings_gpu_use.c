@@ -89,6 +89,40 @@ static void test_unused(void **state)
 	made_done(&m);
 }
 
+static void gpu_is_born(struct made *m, uint32_t id, const char *uuid)
+{
+	struct framebuf buf = { 0 };
+
+	framebuf_birth(&buf,
+		&(struct birth) {
+			.entity = ENTITY_GPU, .id = id, .gpu = { .uuid = uuid, .name = "H100", .vendor = "nvidia", .parent = "" } });
+	apply(m, &buf, HOUR_S);
+	framebuf_done(&buf);
+}
+
+static void test_unused_of_those_allocated(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_gpus(&m, (gpu_at *const[]) { unused, unused, NULL });
+	set_text(&m.f->scheduler, "slurm");
+	m.f->request_gpus = known(2); /* of the job; the step was allocated fewer */
+	set_text(&m.f->allocated_gpus, "");
+	gpu_is_born(&m, 1, "GPU-a");
+	gpu_is_born(&m, 2, "GPU-b");
+	assert_false(fires(&m, "gpu-idle"));
+	set_text(&m.f->allocated_gpus, "GPU-b");
+	assert_says(judged(&m, "gpu-idle", NULL)->message, "1 of 1 GPUs was never used");
+	set_text(&m.f->allocated_gpus, "GPU-a,GPU-b");
+	assert_says(judged(&m, "gpu-idle", NULL)->message, "2 of 2 GPUs were never used");
+	m.f->ranks = known(2);
+	assert_false(fires(&m, "gpu-idle"));
+	set_text(&m.f->part, "node"); /* has the processes of all its ranks */
+	assert_true(fires(&m, "gpu-idle"));
+	made_done(&m);
+}
+
 static struct gpu low_power(int second)
 {
 	struct gpu g = good(second);
@@ -307,6 +341,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_unused),
+		cmocka_unit_test(test_unused_of_those_allocated),
 		cmocka_unit_test(test_low_use),
 		cmocka_unit_test(test_low_use_of_one),
 		cmocka_unit_test(test_starved),

@@ -481,9 +481,46 @@ static void test_growth_before_a_kill(void **state)
 	made_done(&m);
 }
 
+/* The busiest port moved so much of its link rate in the first buckets of 100, and little later. */
+static void made_fabric(struct made *m, int buckets, double share)
+{
+	for (int i = 0; i < 100; i++) {
+		const struct timeline_bucket b = { .known = true,
+			.cover_ns = 36000000000,
+			.sum = (i < buckets ? share : 0.1) * 1e6 * 36e9 };
+
+		assert_int_equal(job_restore_bucket(m->job, M_HOST_FABRIC_BUSIEST, 0,
+					 (uint64_t) i * 36000000000, 36000000000, &b),
+			0);
+	}
+	made_gauge(m, M_HOST_FABRIC_BUSIEST, 200000, (int64_t) (share * 1e6));
+}
+
+static void test_fabric_rate(void **state)
+{
+	static const struct {
+		int buckets;
+		double share;
+		bool fires;
+	} cases[] = { { 10, 0.95, true }, { 9, 0.95, false }, { 50, 0.89, false }, { 100, 1, true } };
+	struct made m;
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		made_hour(&m, 1);
+		made_fabric(&m, cases[i].buckets, cases[i].share);
+		assert_int_equal(fires(&m, "fabric-rate"), cases[i].fires);
+		made_done(&m);
+	}
+	made_hour(&m, 1);
+	assert_false(fires(&m, "fabric-rate"));
+	made_done(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fabric_rate),
 		cmocka_unit_test(test_throttled),
 		cmocka_unit_test(test_oversubscribed),
 		cmocka_unit_test(test_cpu_request),

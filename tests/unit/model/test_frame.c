@@ -137,6 +137,8 @@ static void dump_birth(struct buf *out, const struct birth *b)
 			p->pid, p->ppid, p->parent, p->uid, p->start_ns, p->startstack, p->is_main);
 		dump_text(out, "name", p->name);
 		dump_text(out, "command", p->command);
+		dump_maybe(out, "rank", p->rank);
+		dump_maybe(out, "ranks", p->ranks);
 	} else if (b->entity == ENTITY_GPU) {
 		dump_text(out, "uuid", b->gpu.uuid);
 		dump_text(out, "name", b->gpu.name);

@@ -295,7 +295,7 @@ static void a_full_disk_ends_the_recording_only(void **state)
 
 	(void) state;
 	folder_new(&f);
-	if (mount("none", f.path, "tmpfs", 0, "size=300k") < 0) {
+	if (mount("none", f.path, "tmpfs", 0, "size=340k") < 0) {
 		folder_done(&f);
 		print_message("no tmpfs can be mounted here: %s\n", strerror(errno));
 		skip();

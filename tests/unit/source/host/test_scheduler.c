@@ -370,6 +370,44 @@ static const struct expected launches[] = {
 		NOBODY,
 		NOTHING_ASKED,
 		.leader = true },
+	{ .of = "a pod of Kubernetes",
+		.env = { { "KUBERNETES_SERVICE_HOST", "10.0.0.1" }, { "HOSTNAME", "train-worker-1" } },
+		.name = "kubernetes",
+		.job = "",
+		NOBODY,
+		NOTHING_ASKED,
+		.leader = true },
+	{ .of = "a worker of a training operator, which records although it is not the first: its pod is a node",
+		.env = { { "KUBERNETES_SERVICE_HOST", "10.0.0.1" }, { "RANK", "1" }, { "WORLD_SIZE", "4" } },
+		.name = "kubernetes",
+		.job = "",
+		.rank = 1,
+		.ranks = 4,
+		.local_rank = NO,
+		.nodes = NO,
+		NOTHING_ASKED,
+		.leader = true },
+	{ .of = "an indexed job of Kubernetes",
+		.env = { { "KUBERNETES_SERVICE_HOST", "10.0.0.1" }, { "JOB_COMPLETION_INDEX", "2" } },
+		.name = "kubernetes",
+		.job = "",
+		.rank = 2,
+		.ranks = NO,
+		.local_rank = NO,
+		.nodes = NO,
+		NOTHING_ASKED,
+		.leader = true },
+	{ .of = "torchrun in a pod",
+		.env = { { "KUBERNETES_SERVICE_HOST", "10.0.0.1" }, { "TORCHELASTIC_RUN_ID", "x" }, { "RANK", "1" },
+			{ "WORLD_SIZE", "4" }, { "LOCAL_RANK", "1" } },
+		.name = "torchrun",
+		.job = "x",
+		.rank = 1,
+		.ranks = 4,
+		.local_rank = 1,
+		.nodes = NO,
+		NOTHING_ASKED,
+		.leader = false },
 };
 
 static const char *look_up(void *ctx, const char *name)
@@ -425,6 +463,39 @@ static void launchers_are_understood(void **state)
 		check_number(e->of, "GPUs", s.request_gpus, e->gpus > 0 ? e->gpus : NO);
 		check_number(e->of, "step", known(s.step), e->step);
 		check_number(e->of, "leader", known(scheduler_is_leader(&s)), e->leader);
+	}
+}
+
+static const struct {
+	const char *of;
+	struct setting env[8];
+	const char *selection; /* NULL: no scheduler says which GPUs it allocated */
+} gpu_selections[] = {
+	{ "a desktop", { { "CUDA_VISIBLE_DEVICES", "0" } }, NULL },
+	{ "torchrun", { { "TORCHELASTIC_RUN_ID", "x" }, { "RANK", "0" }, { "CUDA_VISIBLE_DEVICES", "0" } }, NULL },
+	{ "mpirun", { { "OMPI_COMM_WORLD_RANK", "1" }, { "CUDA_VISIBLE_DEVICES", "0" } }, NULL },
+	{ "Slurm, no GPU", { { "SLURM_JOB_ID", "1" } }, "" },
+	{ "Slurm: of the job's list, which is the batch node's", { { "SLURM_JOB_ID", "1" }, { "SLURM_JOB_GPUS", "0,1" } }, "" },
+	{ "a step", { { "SLURM_JOB_ID", "1" }, { "SLURM_STEP_GPUS", "1" }, { "CUDA_VISIBLE_DEVICES", "0" } },
+		"SLURM_STEP_GPUS=1;CUDA_VISIBLE_DEVICES=0" },
+	{ "a batch script", { { "SLURM_JOB_ID", "1" }, { "CUDA_VISIBLE_DEVICES", "0" }, { "ROCR_VISIBLE_DEVICES", "0" } },
+		"CUDA_VISIBLE_DEVICES=0;ROCR_VISIBLE_DEVICES=0" },
+	{ "Slurm, an empty list", { { "SLURM_JOB_ID", "1" }, { "CUDA_VISIBLE_DEVICES", "" } }, "CUDA_VISIBLE_DEVICES=" },
+	{ "PBS", { { "PBS_JOBID", "7.n" }, { "CUDA_VISIBLE_DEVICES", "GPU-0a" } }, "CUDA_VISIBLE_DEVICES=GPU-0a" },
+	{ "PBS without GPUs", { { "PBS_JOBID", "7.n" } }, NULL },
+	{ "LSF", { { "LSB_JOBID", "7" }, { "CUDA_VISIBLE_DEVICES", "3" } }, "CUDA_VISIBLE_DEVICES=3" },
+	{ "SGE", { { "SGE_TASK_ID", "1" }, { "JOB_ID", "7" }, { "CUDA_VISIBLE_DEVICES", "3" } }, "CUDA_VISIBLE_DEVICES=3" },
+	{ "Flux", { { "FLUX_JOB_ID", "f1" }, { "ZE_AFFINITY_MASK", "0.1" } }, "ZE_AFFINITY_MASK=0.1" },
+};
+
+static void selections_of_gpus_are_those_of_schedulers(void **state)
+{
+	(void) state;
+	for (size_t i = 0; i < sizeof(gpu_selections) / sizeof(gpu_selections[0]); i++) {
+		const struct scheduler s = read_of(gpu_selections[i].env);
+
+		check_number(gpu_selections[i].of, "is known", known(s.selects_gpus), gpu_selections[i].selection != NULL);
+		check_text(gpu_selections[i].of, s.gpu_selection, gpu_selections[i].selection);
 	}
 }
 
@@ -689,6 +760,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(launchers_are_understood),
+		cmocka_unit_test(selections_of_gpus_are_those_of_schedulers),
 		cmocka_unit_test(nonsense_is_unknown),
 		cmocka_unit_test(overflows_are_unknown),
 		cmocka_unit_test(long_names_are_cut),
