@@ -105,6 +105,9 @@ struct hiw_options {
 	                              * without a timer there are no samples (not if attached) */
 	bool by_block;               /* attached to a program for one block of it, after which it continues */
 	struct hiw_maybe request_gpus; /* as request_bytes */
+	pid_t slurm_pid;             /* attached: the run is of the Slurm job that this process is in: its number, node,
+	                              * user and request are the run's; 0: of the one that this process is in */
+	bool slurm_whole_job;        /* all steps of that job on this node, not only that one */
 };
 
 /* The defaults: a sample each 100 ms, a row each second. */

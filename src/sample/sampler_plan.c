@@ -226,6 +226,8 @@ static bool is_stranger(const struct sampler *s, pid_t pid)
 {
 	if (pid == s->env.recorder_pid || processes_id(s->processes, pid))
 		return false;
+	if (s->options.cgroup_path && processes_is_task_starter(s->processes, pid))
+		return false;
 	return !processes_is_ignored(s->processes, pid) || processes_is_preexisting(s->processes, pid);
 }
 

@@ -26,6 +26,7 @@ struct scheduler {
 	struct maybe request_bytes, request_cpus, request_time_ns, request_gpus;
 	bool step;                 /* inside a Slurm step; false in a batch script, whose steps are
 	                            * not below it */
+	bool all_tasks;            /* of a recording of all tasks on this node: rank is unknown */
 };
 
 /* get returns the value of an environment variable, NULL if unset (like getenv; tests pass a
@@ -53,7 +54,7 @@ int scheduler_node(const struct scheduler *s, char **ret);
 int scheduler_node_file(const char *folder, const struct scheduler *s, const char *ending, char **ret);
 
 /* The file of this rank in a folder (which ends with '/'): JOB.STEP/NODE-rRANK[-RESTART].hiw, without JOB.STEP/ where there is no job.
- * *ret is the caller's. Returns 0 or -ENOMEM. */
+ * Of all tasks on a node: NODE[-RESTART].hiw. *ret is the caller's. Returns 0 or -ENOMEM. */
 int scheduler_file(const char *folder, const struct scheduler *s, char **ret);
 
 /* Rank 0 and the first rank of each node report for the others. */
