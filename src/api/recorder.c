@@ -73,7 +73,8 @@ static void set_people_facts(const struct hiw_recorder *r, struct facts *f)
 	char number[24];
 
 	(void) snprintf(number, sizeof(number), "%u", (unsigned) geteuid());
-	(void) job_set_text(&f->user, *r->user ? r->user : user && *user ? user : number);
+	(void) job_set_text(&f->user, *r->user ? r->user : user && *user ? user
+									 : number);
 	(void) job_set_text(&f->directory, r->directory ? r->directory : "");
 	(void) job_set_text(&f->version, HIW_VERSION);
 }
@@ -359,7 +360,8 @@ static void find_scheduler(struct hiw_recorder *r, const struct hiw_options *giv
 	const bool has_slurm = given->size >= offsetof(struct hiw_options, slurm_whole_job) + sizeof(bool);
 
 	if (!has_slurm || given->slurm_pid <= 0 ||
-		!read_slurm_job(given->slurm_pid, given->slurm_whole_job, &r->scheduler, r->user, sizeof(r->user)))
+		!read_slurm_job(given->slurm_pid, given->slurm_whole_job, &r->scheduler, r->user,
+			sizeof(r->user)))
 		read_scheduler(&r->scheduler);
 }
 

@@ -324,6 +324,33 @@ static bool fits(const struct request *r, const struct request_amount *a, const 
 	return true;
 }
 
+/* What was used at least is proof at any length of run, whatever else was not seen. */
+bool rule_memory_exceeded(const struct known_of_run *k, struct finding *f, struct buf *text)
+{
+	const struct ram_figure *all = &k->s->combined;
+	const struct maybe used = plausible(all->low.known ? all->low : all->peak);
+	const struct maybe requested = plausible(k->s->facts->request_bytes);
+	char of[UNITS_LEN], by[UNITS_LEN];
+
+	if (!requested.known || requested.value == 0 || !used.known) {
+		buf_str(text, used.known ? "no memory was requested" : "the use of memory is unknown");
+		return false;
+	}
+	if (used.value <= requested.value) {
+		buf_printf(text, "at least %s of %s requested were used", units_bytes(used.value, UNITS_IEC, by),
+			units_bytes(requested.value, UNITS_IEC, of));
+		return false;
+	}
+	finding_evidence(f, "peak_bytes", (double) used.value);
+	finding_evidence(f, "request_bytes", (double) requested.value);
+	buf_printf(text,
+		"The job used at least %s, %.0f %% of the %s requested: where the limit is enforced it would be "
+		"killed, elsewhere it takes the memory of others. Request more.",
+		units_bytes(used.value, UNITS_IEC, by), 100 * (double) used.value / (double) requested.value,
+		units_bytes(requested.value, UNITS_IEC, of));
+	return true;
+}
+
 bool rule_memory_request(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct request *r = &k->s->request;

@@ -44,6 +44,8 @@ struct ceiling ceiling_of(const struct summary *s)
 	bool limit_counts = limit.known &&
 			    (!f->capacity_bytes.known || limit.value <= f->capacity_bytes.value);
 
+	if (summary_is_batch_only(f))
+		return (struct ceiling) { UNKNOWN, "" };
 	if (f->request_bytes.known &&
 		!(limit_counts && (limit.value < f->request_bytes.value || s->oom_killed)))
 		return (struct ceiling) { f->request_bytes, "requested" };
@@ -283,6 +285,10 @@ static void result(struct maker *m)
 		add_known(m,
 			FACT(FACTS_RESULT, FACT_RANK, "rank", "rank", FACT_COUNT, f->rank, .more = f->ranks,
 				.more_unit = FACT_COUNT, .more_before = NB "of" NB));
+	if (summary_is_batch_only(f))
+		(void) add(m,
+			FACT(FACTS_RESULT, FACT_SCOPE, "", "measured", FACT_WORDS, UNKNOWN, .begins_line = true,
+				.words = "batch script only: steps that srun starts are not below it"));
 	if (f->note && *f->note) {
 		struct buf note = BUF_INIT(1 << 20);
 		struct fact *fact = add(m,

@@ -169,8 +169,8 @@ static int choose(int argc, char **argv, struct pids *ret)
 		arg_attach.slurm = argv[0];
 		argc = 0;
 	}
-	const int ways = (argc > 0) + (arg_attach.slurm != NULL) + (arg_attach.name != NULL) + (arg_attach.cgroup != NULL) +
-			 (arg_attach.container != NULL);
+	const int ways = (argc > 0) + (arg_attach.slurm != NULL) + (arg_attach.name != NULL) +
+			 (arg_attach.cgroup != NULL) + (arg_attach.container != NULL);
 
 	if (ways != 1) {
 		complain("%s PIDs, --name RE, --cgroup PATH, --container NAME or slurm:JOB; see hiwater attach --help",
@@ -407,8 +407,10 @@ static int attach_main(int argc, char **argv)
 	arg_attach.measure.recorder.degrade = arg_attach.control.fd < 0; /* an owner handles errors itself */
 	arg_attach.measure.recorder.by_block = arg_attach.control.fd >= 0;
 	arg_attach.measure.recorder.cgroup_path = arg_attach.cgroup;
-	arg_attach.measure.recorder.slurm_pid = arg_attach.slurm_job.is_slurm ? pids.pid[0] : 0;
-	arg_attach.measure.recorder.slurm_whole_job = arg_attach.slurm_job.is_slurm && !arg_attach.slurm_job.is_step;
+	if (arg_attach.slurm_job.is_slurm) {
+		arg_attach.measure.recorder.slurm_pid = pids.pid[0];
+		arg_attach.measure.recorder.slurm_whole_job = !arg_attach.slurm_job.is_step;
+	}
 	r = prepare(&a);
 	/* The owner reads errors only after its request to begin, so wait for it also on
 	 * failure. */

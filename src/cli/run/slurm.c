@@ -83,8 +83,8 @@ void slurm_join(struct slurm_attach *slurm, struct hiw_recorder *recorder)
 	slurm->next_search_ns = now_ns() + search_ns;
 	autofree pid_t *pids = calloc(PIDS_MOST, sizeof(*pids));
 
-	if (!pids || hwi_pids_by_slurm(slurm->job, *slurm->step ? slurm->step : NULL, cgroup, sizeof(cgroup), pids,
-			     PIDS_MOST, &n, NULL) < 0)
+	if (!pids || hwi_pids_by_slurm(slurm->job, *slurm->step ? slurm->step : NULL, cgroup, sizeof(cgroup),
+			     pids, PIDS_MOST, &n, NULL) < 0)
 		return;
 	for (size_t i = 0; i < n && i < PIDS_MOST; i++)
 		(void) hiw_recorder_start(recorder, pids[i], NULL);

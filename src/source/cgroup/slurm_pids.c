@@ -125,7 +125,8 @@ static bool is_job(struct slurm_environment *environment, const char *wanted)
 }
 
 /* A job started by an administrator on a login node has SLURM_JOB_ID, but no node. */
-static bool is_by_environment(struct search *s, pid_t pid, const struct slurm_job *job, struct slurm_place *ret)
+static bool is_by_environment(
+	struct search *s, pid_t pid, const struct slurm_job *job, struct slurm_place *ret)
 {
 	struct slurm_environment *environment = &s->environment;
 
@@ -156,8 +157,8 @@ static bool is_by_cgroup(struct search *s, pid_t pid, const struct slurm_job *jo
 	return !job->step || strcmp(place->step, job->step) == 0;
 }
 
-static bool is_member(
-	struct search *s, pid_t pid, const struct slurm_job *job, struct slurm_place *ret, bool *ret_by_cgroup)
+static bool is_member(struct search *s, pid_t pid, const struct slurm_job *job, struct slurm_place *ret,
+	bool *ret_by_cgroup)
 {
 	const bool found = place_read(s, pid, ret);
 
@@ -195,7 +196,8 @@ static bool classify(struct search *s, pid_t pid, const char *step, struct candi
 	struct procfs_stat st;
 
 	(void) snprintf(path, sizeof(path), "%d/stat", (int) pid);
-	if (smallfile_read(s->root->proc, path, text, sizeof(text)) <= 0 || procfs_stat_parse(text, &st) < 0 ||
+	if (smallfile_read(s->root->proc, path, text, sizeof(text)) <= 0 ||
+		procfs_stat_parse(text, &st) < 0 ||
 		st.state == 'Z' || strcmp(st.name, SLURM_STEPD) == 0)
 		return false;
 	*ret = (struct candidate) { .pid = pid, .start_ticks = st.start_ticks };

@@ -198,7 +198,8 @@ int processes_join(struct processes *p, pid_t pid, struct framebuf *out)
 	struct procfs_stat st;
 	int r = 0;
 
-	if (!p->foreign && candidate_read(p, pid, &st) && !is_task_starter(&st) && !descends_from_recorder(p, &st))
+	if (!p->foreign && candidate_read(p, pid, &st) && !is_task_starter(&st) &&
+		!descends_from_recorder(p, &st))
 		r = admit(p, &st, true, out);
 	if (r > 0)
 		processes_forget_scans(p);
