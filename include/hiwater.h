@@ -499,7 +499,7 @@ HIW_API int hiw_run_check(struct hiw_run *run, const char *const *rules, size_t 
 /* Options of an export; docs/export.md describes the formats. */
 struct hiw_export {
 	size_t size;                 /* sizeof this struct */
-	const char *to;              /* "csv", "json", "openmetrics", "perfetto", "svg" */
+	const char *to;              /* "csv", "json", "openmetrics", "perfetto", "svg", "js1", "sacct" */
 	const char *entity;          /* "host", "job", "process", "gpu", "gpu_process", "series", "events";
 	                              * NULL: the job (csv), all (json), all but processes (openmetrics),
 	                              * job, gpu and series (svg) */
