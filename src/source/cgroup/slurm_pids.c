@@ -124,7 +124,30 @@ static bool is_job(struct slurm_environment *environment, const char *wanted)
 	return strcmp(text, wanted) == 0;
 }
 
-/* A job started by an administrator on a login node has SLURM_JOB_ID, but no node. */
+static bool stat_of(struct search *s, pid_t pid, struct procfs_stat *ret)
+{
+	char path[32], text[1024];
+
+	(void) snprintf(path, sizeof(path), "%d/stat", (int) pid);
+	return smallfile_read(s->root->proc, path, text, sizeof(text)) > 0 && procfs_stat_parse(text, ret) == 0;
+}
+
+/* Prologs and epilogs have the job's environment. A task inherits the context of its prolog, which runs
+ * before the task executes its command. */
+static bool is_in_script(struct search *s)
+{
+	const char *context = slurm_environment_get(&s->environment, "SLURM_SCRIPT_CONTEXT");
+	const char *p = slurm_environment_get(&s->environment, "SLURM_TASK_PID");
+	struct procfs_stat task;
+	uint64_t pid;
+
+	if (!context || strcmp(context, "prolog_task") != 0)
+		return context != NULL;
+	return p && parse_u64(&p, &pid) == 0 && pid <= INT32_MAX && stat_of(s, (pid_t) pid, &task) &&
+	       strcmp(task.name, SLURM_STEPD) == 0;
+}
+
+/* The shell of salloc on a login node has SLURM_JOB_ID, but no node. */
 static bool is_by_environment(
 	struct search *s, pid_t pid, const struct slurm_job *job, struct slurm_place *ret)
 {
@@ -135,7 +158,7 @@ static bool is_by_environment(
 	const char *node = slurm_environment_get(environment, "SLURMD_NODENAME");
 	const char *step = slurm_environment_get(environment, "SLURM_STEP_ID");
 
-	if (!node || (job->step && !is_step(step, job->step)))
+	if (!node || is_in_script(s) || (job->step && !is_step(step, job->step)))
 		return false;
 	*ret = (struct slurm_place) { .node = "" };
 	(void) snprintf(ret->node, sizeof(ret->node), "%s", node);
@@ -165,6 +188,8 @@ static bool is_member(struct search *s, pid_t pid, const struct slurm_job *job, 
 	*ret_by_cgroup = found;
 	if (!(found ? is_by_cgroup(s, pid, job, ret) : is_by_environment(s, pid, job, ret)))
 		return false;
+	if (found && slurm_environment_read(s->root, pid, &s->environment) == 0 && is_in_script(s))
+		return false;
 	if (job->own_step && !job->step && strcmp(ret->step, job->own_step) == 0)
 		return false;
 	return !job->node || !*ret->node || strcmp(job->node, ret->node) == 0;
@@ -189,20 +214,19 @@ static int by_class_and_age(const void *a, const void *b)
 	return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* False: it has ended, or it is slurmstepd. */
+/* False: it has ended, or it is slurmstepd, the sleep by which Slurm keeps an extern step alive, or a helper of
+ * this process. */
 static bool classify(struct search *s, pid_t pid, const char *step, struct candidate *ret)
 {
-	char path[32], text[1024];
 	struct procfs_stat st;
 
-	(void) snprintf(path, sizeof(path), "%d/stat", (int) pid);
-	if (smallfile_read(s->root->proc, path, text, sizeof(text)) <= 0 ||
-		procfs_stat_parse(text, &st) < 0 ||
-		st.state == 'Z' || strcmp(st.name, SLURM_STEPD) == 0)
+	if (!stat_of(s, pid, &st) || st.state == 'Z' || st.ppid == getpid() || strcmp(st.name, SLURM_STEPD) == 0)
 		return false;
+	const bool is_extern = strcmp(step, "extern") == 0;
+
 	*ret = (struct candidate) { .pid = pid, .start_ticks = st.start_ticks };
-	ret->class = strcmp(step, "extern") == 0 ? 2 : strcmp(st.name, "srun") == 0;
-	return true;
+	ret->class = is_extern ? 2 : strcmp(st.name, "srun") == 0;
+	return !is_extern || strcmp(st.name, "sleep") != 0;
 }
 
 size_t slurm_sort(const struct root *root, pid_t *pids, size_t n)
