@@ -79,7 +79,8 @@ static void key_known(struct json *j, const char *key, struct maybe value, unsig
 	json_decimal(j, value.value, digits);
 }
 
-static void put_gpus(struct json *j, const char *key, const struct export_node *node, size_t field, unsigned digits)
+static void put_gpus(
+	struct json *j, const char *key, const struct export_node *node, size_t field, unsigned digits)
 {
 	json_key(j, key);
 	json_object(j);

@@ -30,7 +30,8 @@ static bool is_given(const struct summary *s, const struct birth *gpu)
 
 static void name_gpu(const struct job *job, const struct birth *gpu, struct export_gpu *ret)
 {
-	const long long number = gpu->gpu.index.known ? (long long) gpu->gpu.index.value : (long long) gpu->id;
+	const long long number = gpu->gpu.index.known ? (long long) gpu->gpu.index.value
+						      : (long long) gpu->id;
 
 	(void) snprintf(ret->index, sizeof(ret->index), "%lld", number);
 	for (size_t i = 0; *gpu->gpu.parent && i < job_gpu_count(job); i++) {

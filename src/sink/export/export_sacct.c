@@ -150,7 +150,9 @@ static struct maybe mean_peak(const struct export_job *job)
 	int64_t n = 0;
 
 	for (size_t i = 0; i < job->n_measured; i++) {
-		if (job->tasks[i].peak_bytes.known && !__builtin_add_overflow(sum, job->tasks[i].peak_bytes.value, &sum))
+		const struct maybe peak = job->tasks[i].peak_bytes;
+
+		if (peak.known && !__builtin_add_overflow(sum, peak.value, &sum))
 			n++;
 	}
 	return n > 0 ? known(sum / n) : UNKNOWN;

@@ -129,7 +129,8 @@ static bool stat_of(struct search *s, pid_t pid, struct procfs_stat *ret)
 	char path[32], text[1024];
 
 	(void) snprintf(path, sizeof(path), "%d/stat", (int) pid);
-	return smallfile_read(s->root->proc, path, text, sizeof(text)) > 0 && procfs_stat_parse(text, ret) == 0;
+	return smallfile_read(s->root->proc, path, text, sizeof(text)) > 0 &&
+	       procfs_stat_parse(text, ret) == 0;
 }
 
 /* Prologs and epilogs have the job's environment. A task inherits the context of its prolog, which runs
@@ -220,7 +221,8 @@ static bool classify(struct search *s, pid_t pid, const char *step, struct candi
 {
 	struct procfs_stat st;
 
-	if (!stat_of(s, pid, &st) || st.state == 'Z' || st.ppid == getpid() || strcmp(st.name, SLURM_STEPD) == 0)
+	if (!stat_of(s, pid, &st) || st.state == 'Z' || st.ppid == getpid() ||
+		strcmp(st.name, SLURM_STEPD) == 0)
 		return false;
 	const bool is_extern = strcmp(step, "extern") == 0;
 
