@@ -43,7 +43,17 @@ static void name_gpu(const struct job *job, const struct birth *gpu, struct expo
 	}
 }
 
-static int read_gpus(const struct summary *s, struct export_node *node)
+/* Of a merged job: on which of its nodes. */
+static bool is_on(const struct parts *parts, uint32_t gpu, size_t node)
+{
+	for (size_t i = 0; parts && i < parts->n_gpus; i++) {
+		if (parts->gpu[i].gpu == gpu && parts->gpu[i].node == node)
+			return true;
+	}
+	return !parts;
+}
+
+static int read_gpus(const struct summary *s, size_t number, struct export_node *node)
 {
 	const size_t n = s->job ? job_gpu_count(s->job) : 0;
 
@@ -55,7 +65,7 @@ static int read_gpus(const struct summary *s, struct export_node *node)
 		struct export_gpu *to = &node->gpus[node->n_gpus];
 		enum method method;
 
-		if (!is_given(s, gpu))
+		if (!is_on(s->job ? job_parts(s->job) : NULL, gpu->id, number) || !is_given(s, gpu))
 			continue;
 		name_gpu(s->job, gpu, to);
 		to->util_ppm = summary_mean(s, M_GPU_BUSY, gpu->id);
@@ -107,9 +117,62 @@ static bool is_of_node(const struct facts *f)
 	return f->part && strcmp(f->part, "node") == 0;
 }
 
+/* ---- of a merged job -------------------------------------------------------------------------- */
+
+static void read_part_node(const struct parts *parts, size_t i, struct export_node *node)
+{
+	const struct part_node *from = &parts->node[i];
+
+	(void) snprintf(node->name, sizeof(node->name), "%s", from->name ? from->name : "unknown");
+	node->cpus = from->cpus;
+	node->cpu_ns = from->cpu_ns;
+	node->used_bytes = from->ram_peak_bytes;
+	node->total_bytes = from->limit_bytes.known ? from->limit_bytes : from->capacity_bytes;
+}
+
+static void read_part(const struct parts *parts, const struct part *part, struct export_job *ret)
+{
+	const size_t node = parts_node_of(parts, part->node);
+
+	if (part_is_rank(part) && node < ret->n)
+		ret->tasks[ret->n_measured++] = (struct export_task) {
+			.rank = part->rank,
+			.node = node,
+			.peak_bytes = part->ram_peak_bytes,
+		};
+}
+
+static int read_parts(const struct summary *s, struct export_job *ret)
+{
+	const struct parts *parts = job_parts(s->job);
+	int r = 0;
+
+	ret->n = parts->n_nodes;
+	ret->n_measured = 0;
+	for (size_t i = 0; i < parts->n_nodes; i++)
+		read_part_node(parts, i, &ret->nodes[i]);
+	for (size_t i = 0; i < parts->n; i++)
+		read_part(parts, &parts->part[i], ret);
+	for (size_t i = 0; r == 0 && i < parts->n_nodes; i++)
+		r = read_gpus(s, i, &ret->nodes[i]);
+	return r;
+}
+
+/* Of all nodes, what one of them was given each. */
+static struct maybe of_all(struct maybe of_one, struct maybe nodes)
+{
+	const int64_t n = nodes.known ? nodes.value : 1;
+	int64_t all;
+
+	if (!of_one.known || __builtin_mul_overflow(of_one.value, n, &all))
+		return UNKNOWN;
+	return known(all);
+}
+
 int export_job_read(const struct summary *s, struct export_job *ret)
 {
 	const struct facts *f = s->facts;
+	const struct parts *parts = s->job ? job_parts(s->job) : NULL;
 
 	*ret = (struct export_job) {
 		.wall_ns = s->wall_ns,
@@ -120,16 +183,21 @@ int export_job_read(const struct summary *s, struct export_job *ret)
 		.request_gpus = f->request_gpus,
 		.n_nodes = f->nodes,
 		.n_tasks = f->ranks,
-		.nodes = calloc(1, sizeof(*ret->nodes)),
-		.tasks = calloc(1, sizeof(*ret->tasks)),
+		.nodes = calloc(parts ? parts->n_nodes + 1 : 1, sizeof(*ret->nodes)),
+		.tasks = calloc(parts ? parts->n + 1 : 1, sizeof(*ret->tasks)),
 		.n = 1,
 		.n_measured = is_of_node(f) ? 0 : 1,
 	};
 	if (!ret->nodes || !ret->tasks)
 		return -ENOMEM;
+	if (parts)
+		return read_parts(s, ret);
+	ret->request_bytes = of_all(f->request_bytes, f->nodes);
+	ret->request_cpus = of_all(f->request_cpus, f->nodes);
+	ret->request_gpus = of_all(f->request_gpus, f->nodes);
 	read_node(s, &ret->nodes[0]);
 	read_task(s, &ret->tasks[0]);
-	return read_gpus(s, &ret->nodes[0]);
+	return read_gpus(s, 0, &ret->nodes[0]);
 }
 
 void export_job_done(struct export_job *job)

@@ -34,8 +34,8 @@ struct export_task {
 
 struct export_job {
 	struct maybe wall_ns, cpu_ns, energy_uj;
-	struct maybe request_bytes, request_cpus, request_gpus; /* of a node */
-	struct maybe n_nodes, n_tasks; /* of the whole job, also where parts are missing */
+	struct maybe request_bytes, request_cpus, request_gpus; /* over all nodes */
+	struct maybe n_nodes, n_tasks; /* also those of which no recording was found */
 	struct export_node *nodes;
 	size_t n;
 	struct export_task *tasks;

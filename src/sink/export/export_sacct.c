@@ -100,30 +100,19 @@ static void put_mib_read(struct maybe bytes, struct buf *out)
 		(void) buf_printf(out, "%.2fM", (double) bytes.value / (1 << 20));
 }
 
-/* Of all nodes, what one of them was given each. */
-static struct maybe of_all(const struct export_job *job, struct maybe of_one)
-{
-	const int64_t n = job->n_nodes.known ? job->n_nodes.value : (int64_t) job->n;
-	int64_t all;
-
-	return of_one.known && !__builtin_mul_overflow(of_one.value, n, &all) ? known(all) : UNKNOWN;
-}
-
 /* "cpu=2,mem=300M,node=1,gres/gpu=1" */
 static void put_tres(const struct export_job *job, struct buf *out)
 {
-	const struct maybe cpus = of_all(job, job->request_cpus), memory = of_all(job, job->request_bytes),
-			   gpus = of_all(job, job->request_gpus);
 	const size_t before = out->len;
 
-	if (cpus.known)
-		(void) buf_printf(out, "cpu=%lld,", (long long) cpus.value);
-	if (memory.known)
-		(void) buf_printf(out, "mem=%lldM,", (long long) (memory.value >> 20));
+	if (job->request_cpus.known)
+		(void) buf_printf(out, "cpu=%lld,", (long long) job->request_cpus.value);
+	if (job->request_bytes.known)
+		(void) buf_printf(out, "mem=%lldM,", (long long) (job->request_bytes.value >> 20));
 	if (job->n_nodes.known)
 		(void) buf_printf(out, "node=%lld,", (long long) job->n_nodes.value);
-	if (gpus.known && gpus.value > 0)
-		(void) buf_printf(out, "gres/gpu=%lld,", (long long) gpus.value);
+	if (job->request_gpus.known && job->request_gpus.value > 0)
+		(void) buf_printf(out, "gres/gpu=%lld,", (long long) job->request_gpus.value);
 	if (out->len > before)
 		out->len--; /* the last comma */
 }
