@@ -224,8 +224,8 @@ static const char *const examples[] = {
 	"for promtool tsdb create-blocks-from openmetrics run.om DATA",
 	"hiwater export last --to svg --series loss -o run.svg",
 	"a picture of the run, with its user series loss",
-	"scontrol update JobId=$SLURM_JOB_ID AdminComment=\"$(hiwater export last --to js1)\"",
-	"what jobstats and reportseff read, kept by Slurm with the job",
+	"hiwater export last --to js1",
+	"what jobstats and reportseff read in the AdminComment of a job (docs/slurm.md)",
 	NULL,
 };
 

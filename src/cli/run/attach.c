@@ -480,7 +480,7 @@ static const char *const examples[] = {
 	"a whole cgroup, with a progress line every ten seconds",
 	"hiwater attach --container web --for 10m",
 	"everything in the container called web, for ten minutes",
-	"srun --overlap --jobid=4711 --ntasks-per-node=1 hiwater attach -o d/ slurm:4711",
+	"srun --overlap --jobid=47 --ntasks-per-node=1 hiwater attach -o d/ slurm:47",
 	"a running Slurm job, on each of its nodes",
 	NULL,
 };
