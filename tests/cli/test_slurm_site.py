@@ -179,10 +179,11 @@ time.sleep(1)'
 
 
 def in_cluster(tool, script, *options, timeout=300):
-    """Runs a shell script in a cluster of its own; returns its output."""
+    """Runs a shell script in a cluster of its own; returns its output. Its nodes have names of their own: cgroups of clusters on one
+    machine are told apart by them."""
     path = tool.folder / "script.sh"
     path.write_text(script)
-    done = subprocess.run([LOOPBACK, "run", "--gpus", "0", *options, "--", "bash", path], env=tool.env, cwd=tool.folder, text=True,
+    done = subprocess.run([LOOPBACK, "run", "--gpus", "0", "--prefix", "site", *options, "--", "bash", path], env=tool.env, cwd=tool.folder, text=True,
                           capture_output=True, timeout=timeout)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -208,8 +209,8 @@ def test_a_site_records_each_job(tool):
     prolog = installed(tool.folder, "prolog", HIWATER)
     in_cluster(tool, f"sbatch -W --mem=300 -o out {job} && while pgrep -f '[h]iwater attach slurm:1 ' > /dev/null; do sleep 0.1; done",
                "--cgroup", "v1", "--set", f"Prolog={prolog}", "--set", "PrologFlags=Alloc,Contain")
-    summary = json.loads(tool.run("show", "--json", tool.folder / "spool" / "1" / "1" / "n1.hiw").stdout)
-    assert summary["command"] == ["slurm job 1"] and summary["host"] == "n1" and summary["run"]["complete"]
+    summary = json.loads(tool.run("show", "--json", tool.folder / "spool" / "1" / "1" / "site1.hiw").stdout)
+    assert summary["command"] == ["slurm job 1"] and summary["host"] == "site1" and summary["run"]["complete"]
     assert 100 << 20 < summary["ram"]["combined"]["peak_bytes"] < 150 << 20
 
 
@@ -231,7 +232,7 @@ def test_task_prolog_and_epilog(tool, cgroup):
     tool.env["HIWATER_PROGRAM"] = HIWATER
     in_cluster(tool, f"srun -N2 -n4 --task-prolog={CONTRIB}/task_prolog --task-epilog={CONTRIB}/task_epilog {sys.executable} -c "
                      "'import time; x = bytearray(60 << 20); time.sleep(2)'", "--cgroup", cgroup)
-    for node, tasks in (("n1", 3), ("n2", 1)):
+    for node, tasks in (("site1", 3), ("site2", 1)):
         summary = json.loads(tool.run("show", "--json", tool.folder / "hiwater" / "1.0" / f"{node}.hiw").stdout)
         assert summary["run"]["complete"] and summary["host"] == node
         assert tasks * 60 << 20 < summary["ram"]["combined"]["peak_bytes"] < tasks * 110 << 20
@@ -253,9 +254,9 @@ def test_spank_plugin(tool, cgroup):
     plugstack.write_text(f"optional {plugin} hiwater={HIWATER}\n")
     in_cluster(tool, f"srun -N1 -n2 --hiwater=d {sys.executable} holder.py && srun -n1 true", "--cgroup", cgroup,
                "--plugstack", plugstack)
-    assert [p.name for p in (tool.folder / "d").glob("*/*.hiw")] == ["n1.hiw"]  # of the first step alone
-    summary = json.loads(tool.run("show", "--json", tool.folder / "d" / "1.0" / "n1.hiw").stdout)
-    assert summary["run"]["complete"] and summary["host"] == "n1" and "holder.py" in " ".join(summary["command"])
+    assert [p.name for p in (tool.folder / "d").glob("*/*.hiw")] == ["site1.hiw"]  # of the first step alone
+    summary = json.loads(tool.run("show", "--json", tool.folder / "d" / "1.0" / "site1.hiw").stdout)
+    assert summary["run"]["complete"] and summary["host"] == "site1" and "holder.py" in " ".join(summary["command"])
     assert 120 << 20 < summary["ram"]["combined"]["peak_bytes"] < 220 << 20
     plugstack.write_text(f"optional {plugin} hiwater=/nowhere\n")
     assert in_cluster(tool, "srun -n1 --hiwater echo ran", "--plugstack", plugstack) == "ran\n"
@@ -303,9 +304,9 @@ def test_sacct_agrees(tool):
     assert comment == (tool.folder / "js1").read_text() == tool.run("export", "x.hiw", "--to", "js1").stdout
     summary = json.loads(tool.run("show", "--json", "x.hiw").stdout)
     kept = decoded(comment.strip())
-    assert kept["gpus"] == 0 and list(kept["nodes"]) == ["n1"]
+    assert kept["gpus"] == 0 and list(kept["nodes"]) == ["site1"]
     assert kept["total_time"] == pytest.approx(summary["time"]["wall_s"])
-    node = kept["nodes"]["n1"]
+    node = kept["nodes"]["site1"]
     assert node["cpus"] == 1 and node["total_memory"] == 300 << 20
     assert node["used_memory"] == summary["ram"]["combined"]["peak_bytes"]
     assert node["total_time"] == pytest.approx(summary["time"]["user_s"] + summary["time"]["system_s"])
