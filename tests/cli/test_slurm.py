@@ -197,6 +197,8 @@ def test_show_finds_a_run_by_its_job(slurm, tool):
 
 # ---- a job that hiwater did not start --------------------------------------------------------------------------------
 
+# Clusters of other tests may have a job of that number on nodes of other names.
+ON_N1 = {"SLURMD_NODENAME": "n1"}
 # 60 MiB beyond what Python itself needs; ready: a file appears when it has them.
 HOLDER = "import pathlib, sys, time; x = bytearray(60 << 20); pathlib.Path(sys.argv[1]).touch()\n" \
          "while not pathlib.Path('end').exists(): time.sleep(0.02)"
@@ -222,7 +224,7 @@ def held(slurm, tool):
 
 
 def test_attach_to_a_job_by_its_number(slurm, tool, held):
-    attached = tool.run("attach", f"slurm:{held}", "--for", "1s", "-o", "x.hiw")
+    attached = tool.run("attach", f"slurm:{held}", "--for", "1s", "-o", "x.hiw", env=ON_N1)
     assert attached.returncode == 0, attached.stderr
     summary, known = finished(slurm, "x.hiw"), facts(tool.folder / "x.hiw")
     assert summary["command"] == [f"slurm job {held}"] and summary["host"] == "n1"
@@ -236,7 +238,7 @@ def test_attach_to_a_job_by_its_number(slurm, tool, held):
 
 
 def test_attach_to_a_step(slurm, tool, held):
-    attached = tool.run("attach", f"slurm:{held}.0", "--for", "1s", "-o", "d/")
+    attached = tool.run("attach", f"slurm:{held}.0", "--for", "1s", "-o", "d/", env=ON_N1)
     assert attached.returncode == 0, attached.stderr
     summary, known = finished(slurm, f"d/{held}.0/n1.hiw"), facts(tool.folder / f"d/{held}.0/n1.hiw")
     assert "holder.py" in " ".join(summary["command"])
@@ -247,7 +249,7 @@ def test_attach_to_the_group_of_a_job(slurm, tool, held, request):
     if "v1" not in request.node.callspec.id:
         return  # no groups
     group = f"/slurm_n1/uid_{os.getuid()}/job_{held}"
-    attached = tool.run("attach", "--cgroup", group, "--for", "1s", "-o", "x.hiw")
+    attached = tool.run("attach", "--cgroup", group, "--for", "1s", "-o", "x.hiw", env=ON_N1)
     assert attached.returncode == 0, attached.stderr
     summary, known = finished(slurm, "x.hiw"), facts(tool.folder / "x.hiw")
     assert summary["command"] == [f"slurm job {held}"] and summary["host"] == "n1"
@@ -271,11 +273,11 @@ def test_attach_on_each_node_of_a_running_job(slurm, tool):
 
 
 def test_attach_waits_for_the_job(slurm, tool):
-    missing = tool.run("attach", "slurm:4000000000", "-o", "x.hiw")
+    missing = tool.run("attach", "slurm:4000000000", "-o", "x.hiw", env=ON_N1)
     assert missing.returncode == 1 and "has no processes on this node" in missing.stderr
     next_job = 1 + int(re.search(r"job (\d+)", slurm.run("sbatch", "-W", "-o", "/dev/null", "--wrap", "true").stdout)[1])
-    attach = tool.start("attach", f"slurm:{next_job}", "--wait-start", "1m", "-o", "x.hiw")
-    done = slurm.run("sbatch", "-W", "-o", "/dev/null", "--wrap", "sleep 3")
+    attach = tool.start("attach", f"slurm:{next_job}", "--wait-start", "1m", "-o", "x.hiw", env=dict(tool.env, **ON_N1))
+    done = slurm.run("sbatch", "-W", "-w", "n1", "-o", "/dev/null", "--wrap", "sleep 3")
     assert done.returncode == 0, done.stderr
     assert attach.wait(60) == 0
     assert facts(tool.folder / "x.hiw")["scheduler_job"] == str(next_job)
