@@ -94,10 +94,8 @@ static void set_rank_facts(const struct hiw_recorder *r, struct facts *f)
 
 	(void) job_set_text(&f->step, s->step_id);
 	(void) job_set_text(&f->node, s->node);
-	if (s->all_tasks)
-		(void) job_set_text(&f->part, "node");
 	(void) job_set_text(&f->cluster, s->cluster);
-	(void) job_set_text(&f->part, part_name(r->part));
+	(void) job_set_text(&f->part, s->all_tasks ? "node" : part_name(r->part));
 	f->ranks = is_launcher ? UNKNOWN : s->ranks; /* that many launchers, of which one may have many ranks */
 	if (!is_launcher && r->part != HWI_PART_NODE) {
 		f->rank = s->rank;
