@@ -105,6 +105,9 @@ struct hiw_options {
 	                              * without a timer there are no samples (not if attached) */
 	bool by_block;               /* attached to a program for one block of it, after which it continues */
 	struct hiw_maybe request_gpus; /* as request_bytes */
+	pid_t slurm_pid;             /* attached: the run is of the Slurm job that this process is in: its number, node,
+	                              * user and request are the run's; 0: of the one that this process is in */
+	bool slurm_whole_job;        /* all steps of that job on this node, not only that one */
 };
 
 /* The defaults: a sample each 100 ms, a row each second. */
@@ -496,7 +499,7 @@ HIW_API int hiw_run_check(struct hiw_run *run, const char *const *rules, size_t 
 /* Options of an export; docs/export.md describes the formats. */
 struct hiw_export {
 	size_t size;                 /* sizeof this struct */
-	const char *to;              /* "csv", "json", "openmetrics", "perfetto", "svg" */
+	const char *to;              /* "csv", "json", "openmetrics", "perfetto", "svg", "js1", "sacct" */
 	const char *entity;          /* "host", "job", "process", "gpu", "gpu_process", "series", "events";
 	                              * NULL: the job (csv), all (json), all but processes (openmetrics),
 	                              * job, gpu and series (svg) */

@@ -52,6 +52,7 @@ struct hiw_recorder {
 	unsigned received;       /* wakeups for exit records in the second that began at received_since_ns */
 	uint64_t received_since_ns;
 	struct scheduler scheduler;
+	char user[128];              /* of the job, if it is not this process's; "": it is */
 	struct hiw_run run;
 	enum hwi_part part;
 	bool makes_folders;          /* of output: it is in a folder that was given */
@@ -140,6 +141,9 @@ int run_request_of(const char *path, void (*see)(void *ctx, const struct facts *
 
 /* run.c: the step times of the other ranks of the run's job, from their recordings; NULL: none
  * known. The caller's to free(). */
+/* The Slurm job of pid as all its tasks on this node have it, and its user. False: it is in none. */
+bool read_slurm_job(pid_t pid, bool whole_job, struct scheduler *ret, char *ret_user, size_t size);
+
 struct other_rank *read_ranks(const struct hiw_run *run, size_t *ret_n);
 
 /* run.c: frees the summary and the strings that the last call returned. */

@@ -478,6 +478,18 @@ void hwi_guard_recordings(void);
 int hwi_pids_by_name(const char *regex, pid_t *pids, size_t n, size_t *ret_n, struct hiw_err *err);
 int hwi_pids_by_cgroup(const char *path, pid_t *pids, size_t n, size_t *ret_n, struct hiw_err *err);
 
+/* The processes of a Slurm job on this node, those that can stand for it first; step NULL: of all steps.
+ * job: a number, or ARRAY_TASK. ret_cgroup: its cgroup; "": it has none that charges memory, and further
+ * processes are found by calling this again. Otherwise as hwi_pids_by_name. */
+int hwi_pids_by_slurm(const char *job, const char *step, char *ret_cgroup, size_t size, pid_t *pids, size_t n,
+	size_t *ret_n, struct hiw_err *err);
+/* True if a cgroup of that path is that of a Slurm job or of a step of one. */
+bool hwi_slurm_group(const char *path, bool *ret_is_step);
+/* Sorts processes of such a group likewise, without slurmstepd. Returns how many are left. */
+size_t hwi_slurm_sort(pid_t *pids, size_t n);
+/* False: the group at path has been removed, or was never there. */
+bool hwi_cgroup_exists(const char *path);
+
 /* The processes of a container: of the one whose id begins with id, or, if id is NULL, of the one that
  * process pid is in. At most n are stored; *ret_n is their number. ret_cgroup is the container's
  * cgroup, "" if it is not visible from here. Returns 0, or with text -ENOENT if there is no such

@@ -73,7 +73,8 @@ static void set_people_facts(const struct hiw_recorder *r, struct facts *f)
 	char number[24];
 
 	(void) snprintf(number, sizeof(number), "%u", (unsigned) geteuid());
-	(void) job_set_text(&f->user, user && *user ? user : number);
+	(void) job_set_text(&f->user, *r->user ? r->user : user && *user ? user
+									 : number);
 	(void) job_set_text(&f->directory, r->directory ? r->directory : "");
 	(void) job_set_text(&f->version, HIW_VERSION);
 }
@@ -94,7 +95,7 @@ static void set_rank_facts(const struct hiw_recorder *r, struct facts *f)
 	(void) job_set_text(&f->step, s->step_id);
 	(void) job_set_text(&f->node, s->node);
 	(void) job_set_text(&f->cluster, s->cluster);
-	(void) job_set_text(&f->part, part_name(r->part));
+	(void) job_set_text(&f->part, s->all_tasks ? "node" : part_name(r->part));
 	f->ranks = is_launcher ? UNKNOWN : s->ranks; /* that many launchers, of which one may have many ranks */
 	if (!is_launcher && r->part != HWI_PART_NODE) {
 		f->rank = s->rank;
@@ -331,6 +332,7 @@ static int open_sampler(struct hiw_recorder *r, struct err *err)
 		.cgroup = r->options.cgroup == HIW_CGROUP_NONE ? CGROUP_NONE : CGROUP_AUTO,
 		.cgroup_made = r->cgroup_made,
 		.cgroup_path = r->cgroup_path,
+		.whole_job = r->options.slurm_whole_job,
 		.gpu = r->options.gpu == HIW_GPU_NONE ? GPU_NONE : GPU_AUTO,
 		.workdir = r->directory,
 		.see = see_frame,
@@ -355,11 +357,21 @@ static int poll_together(struct hiw_recorder *r, struct err *err)
 	return 0;
 }
 
+static void find_scheduler(struct hiw_recorder *r, const struct hiw_options *given)
+{
+	const bool has_slurm = given->size >= offsetof(struct hiw_options, slurm_whole_job) + sizeof(bool);
+
+	if (!has_slurm || given->slurm_pid <= 0 ||
+		!read_slurm_job(given->slurm_pid, given->slurm_whole_job, &r->scheduler, r->user,
+			sizeof(r->user)))
+		read_scheduler(&r->scheduler);
+}
+
 static int open_all(struct hiw_recorder *r, const struct hiw_options *options, struct err *err)
 {
 	int error = check_options(options, err);
 
-	read_scheduler(&r->scheduler);
+	find_scheduler(r, options);
 	r->directory = getcwd(NULL, 0);
 	if (error == 0)
 		error = copy_options(r, options, err);
@@ -467,6 +479,15 @@ static void receive_records(struct hiw_recorder *r, bool sampled)
 	}
 }
 
+/* The copy of a batch script in Slurm's spool has one name for all jobs. */
+static void set_command(const struct hiw_recorder *r, struct facts *f, const char *command)
+{
+	char job[sizeof(r->scheduler.job) + 16];
+
+	(void) snprintf(job, sizeof(job), "slurm job %s", r->scheduler.job);
+	(void) job_set_text(&f->command, r->options.slurm_pid > 0 && strstr(command, "/slurm_script") ? job : command);
+}
+
 int hiw_recorder_start(struct hiw_recorder *r, pid_t pid, struct hiw_err *ret_err)
 {
 	struct err err = { "" };
@@ -482,8 +503,7 @@ int hiw_recorder_start(struct hiw_recorder *r, pid_t pid, struct hiw_err *ret_er
 	const struct process *main = job_main(sampler_job(r->sampler));
 
 	if (!f->command && main)
-		(void) job_set_text(
-			&f->command, main->command && *main->command ? main->command : main->name);
+		set_command(r, f, main->command && *main->command ? main->command : main->name);
 	return 0;
 }
 

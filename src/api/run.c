@@ -583,6 +583,7 @@ int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hi
 	struct hiw_export given = { .size = sizeof(given) };
 	struct err err = { "" }, end_err = { "" };
 	struct export *e = NULL;
+	struct summary summary;
 	int r, end;
 
 	memcpy(&given, what, what->size < sizeof(given) ? what->size : sizeof(given));
@@ -597,19 +598,27 @@ int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hi
 		.height = given.height,
 		.write = given.write,
 		.ctx = given.ctx,
+		.summary = &summary,
 	};
 
+	r = summary_make(run->job, &summary);
+	if (r < 0)
+		return r;
+	summary.lost = run->replay && !summary.complete && !replay_growing(run->replay);
 	r = run->replay
 		    ? export_new(run->job, &options, &e, &err)
 		    : err_set(&err, -EINVAL, "cannot export the run of a recorder; open its recording instead");
-	if (r < 0)
+	if (r < 0) {
+		summary_done(&summary);
 		return api_err(ret_err, &err, r);
+	}
 	if (export_wanted(e))
 		r = replay_frames_of(
 			run->replay, export_wants_recent(e), export_wanted(e), export_frame, e, &err);
 	else
 		r = replay_frames(run->replay, export_wants_recent(e), export_frame, e, &err);
 	end = export_end(e, r == 0, &end_err);
+	summary_done(&summary);
 	return end < 0 ? api_err(ret_err, &end_err, end) : api_err(ret_err, &err, r);
 }
 

@@ -13,7 +13,7 @@
 #include "cli/measure.h"
 #include "cli/terminal.h"
 
-#define TO_CHOICES     "csv|json|openmetrics|perfetto|svg"
+#define TO_CHOICES     "csv|json|openmetrics|perfetto|svg|js1|sacct"
 #define ENTITY_CHOICES "host|job|process|gpu|gpu_process|series|events"
 
 enum {
@@ -206,6 +206,8 @@ static const char *const prose[] = {
 	"samples in TMPDIR (/var/tmp).",
 	"perfetto is a trace for ui.perfetto.dev: counters, lifetimes of processes, phases and marks.",
 	"svg is a picture: CPUs, RAM, GPUs and user series, one below the other on the same time axis.",
+	"js1 is the text that jobstats keeps in Slurm's AdminComment (JS1:...), for jobstats and reportseff; sacct is a header and a "
+	"line with the names and units of sacct -P, to be joined with its output.",
 	"The exit status is 0, 1 if there is no such run or it cannot be read or written, 2 for an invalid "
 	"command line.",
 	NULL,
@@ -222,6 +224,8 @@ static const char *const examples[] = {
 	"for promtool tsdb create-blocks-from openmetrics run.om DATA",
 	"hiwater export last --to svg --series loss -o run.svg",
 	"a picture of the run, with its user series loss",
+	"hiwater export last --to js1",
+	"what jobstats and reportseff read in the AdminComment of a job (docs/slurm.md)",
 	NULL,
 };
 
@@ -229,7 +233,7 @@ const struct command command_export = {
 	.name = "export",
 	.usage = "[options] --to FORMAT [RUN]",
 	.operands = WHAT_A_RUN_IS " The default is last.",
-	.sentence = "convert a run to CSV, JSON, OpenMetrics, Perfetto or SVG",
+	.sentence = "convert a run to CSV, JSON, OpenMetrics, Perfetto, SVG, js1 or sacct",
 	.prose = prose,
 	.examples = examples,
 	.opts = opts,

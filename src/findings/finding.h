@@ -30,6 +30,7 @@ bool rule_out_of_memory(const struct known_of_run *k, struct finding *f, struct 
 bool rule_memory_near_limit(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_rlimit(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_failed(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_memory_exceeded(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_memory_request(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_time_request(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_swap(const struct known_of_run *k, struct finding *f, struct buf *text);

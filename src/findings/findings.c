@@ -22,6 +22,7 @@ static const struct finding_rule rules[] = {
 	{ "gpu-ecc", SEVERITY_ERROR, 0, rule_gpu_ecc },
 	{ "shm-full", SEVERITY_WARN, 0, rule_shm_full },
 	{ "memory-near-limit", SEVERITY_WARN, 0, rule_memory_near_limit },
+	{ "memory-exceeded", SEVERITY_WARN, 0, rule_memory_exceeded },
 	{ "host-leak", SEVERITY_WARN, SECONDS(600), rule_host_leak },
 	{ "gpu-leak", SEVERITY_WARN, SECONDS(600), rule_gpu_leak },
 	{ "data-starved", SEVERITY_WARN, SECONDS(60), rule_data_starved },

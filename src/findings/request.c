@@ -341,6 +341,62 @@ static bool fits(const struct request *r, const struct request_amount *a, const 
 	return true;
 }
 
+/* Of a job of several nodes the node that went furthest beyond what was requested for it; false: none did. */
+static bool is_exceeded_on_a_node(
+	const struct parts *parts, struct maybe *ret_used, struct maybe *ret_requested)
+{
+	double most = 1;
+
+	for (size_t i = 0; i < parts->n; i++) {
+		const size_t node = parts_node_of(parts, parts->part[i].node);
+		const struct maybe used =
+			plausible(node < parts->n_nodes ? parts->node[node].ram_low_bytes : UNKNOWN);
+		const struct maybe requested = plausible(parts->part[i].request_bytes);
+
+		if (!used.known || requested.value <= 0 ||
+			(double) used.value <= most * (double) requested.value)
+			continue;
+		most = (double) used.value / (double) requested.value;
+		*ret_used = used;
+		*ret_requested = requested;
+	}
+	return most > 1;
+}
+
+/* What was used at least is proof at any length of run, whatever else was not seen. */
+bool rule_memory_exceeded(const struct known_of_run *k, struct finding *f, struct buf *text)
+{
+	const struct ram_figure *all = &k->s->combined;
+	const struct parts *parts = k->s->job ? job_parts(k->s->job) : NULL;
+	struct maybe used = plausible(all->low.known ? all->low : all->peak);
+	struct maybe requested = plausible(k->s->facts->request_bytes);
+	char of[UNITS_LEN], by[UNITS_LEN];
+
+	if (parts && !is_exceeded_on_a_node(parts, &used, &requested)) {
+		buf_str(text, "no node used more than what was requested for it, as far as that is known");
+		return false;
+	}
+
+	if (!requested.known || requested.value == 0 || !used.known) {
+		buf_str(text, used.known ? "no memory was requested" : "the use of memory is unknown");
+		return false;
+	}
+	if (used.value <= requested.value) {
+		buf_printf(text, "at least %s of %s requested were used", units_bytes(used.value, UNITS_IEC, by),
+			units_bytes(requested.value, UNITS_IEC, of));
+		return false;
+	}
+	finding_evidence(f, "peak_bytes", (double) used.value);
+	finding_evidence(f, "request_bytes", (double) requested.value);
+	buf_printf(text,
+		"The job used at least %s%s, %.0f %% of the %s requested: where the limit is enforced it would be "
+		"killed, elsewhere it takes the memory of others. Request more.",
+		units_bytes(used.value, UNITS_IEC, by), parts ? " on a node" : "",
+		100 * (double) used.value / (double) requested.value,
+		units_bytes(requested.value, UNITS_IEC, of));
+	return true;
+}
+
 bool rule_memory_request(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct request *r = &k->s->request;

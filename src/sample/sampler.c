@@ -29,7 +29,7 @@ uint64_t sampler_time(const struct sampler *s)
 
 /* Programs that start tasks outside of their process tree, through a daemon on each node. mpirun
  * does so only on other nodes. */
-static bool is_launcher(const char *name, bool many_nodes)
+static bool is_launcher(const char *name, bool many_nodes, bool one_node_seen)
 {
 	static const struct {
 		const char *name;
@@ -48,7 +48,7 @@ static bool is_launcher(const char *name, bool many_nodes)
 
 	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
 		if (strcmp(launchers[i].name, name) == 0)
-			return launchers[i].always || many_nodes;
+			return many_nodes || (launchers[i].always && !one_node_seen);
 	}
 	return false;
 }
@@ -57,12 +57,13 @@ static void note_launchers(struct sampler *s, const struct frame *frame)
 {
 	struct facts *facts = job_facts(s->job);
 	const bool many_nodes = facts->nodes.known && facts->nodes.value > 1;
+	const bool one_node_seen = s->options.whole_job && facts->nodes.value == 1;
 
 	for (size_t i = 0; i < frame->n_births; i++) {
 		const struct birth *b = &frame->births[i];
 
 		if (b->entity == ENTITY_PROCESS && b->process.name &&
-			is_launcher(b->process.name, many_nodes))
+			is_launcher(b->process.name, many_nodes, one_node_seen))
 			facts->srun_seen = known(1);
 	}
 }

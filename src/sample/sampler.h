@@ -37,6 +37,8 @@ struct sampler_options {
 	bool reset_hwm;             /* attached: reset the VmHWM of the main process at the start */
 	enum sampler_cgroup cgroup;
 	const char *cgroup_made;    /* --cgroup=new: the cgroup created for this run; or NULL */
+	bool whole_job;             /* attached to all processes of a scheduler's job on this node: tasks that
+	                             * it starts through a daemon here are among them */
 	const char *cgroup_path;    /* attached to this cgroup; NULL: that of the main process */
 	enum sampler_gpu gpu;
 	const struct gpu_vendor *vendors; /* the GPU backends; NULL: all */

@@ -228,6 +228,8 @@ static bool is_stranger(const struct sampler *s, pid_t pid)
 {
 	if (pid == s->env.recorder_pid || processes_id(s->processes, pid))
 		return false;
+	if (s->options.cgroup_path && processes_is_task_starter(s->processes, pid))
+		return false;
 	return !processes_is_ignored(s->processes, pid) || processes_is_preexisting(s->processes, pid);
 }
 
@@ -258,6 +260,14 @@ static bool is_exclusive(struct sampler *s)
 	return exclusive;
 }
 
+/* A scheduler removes the group of a job with its last process. */
+static bool is_removed(const struct sampler *s)
+{
+	struct cgroup_facts now;
+
+	return cgroup_at(s->options.root, s->cgroup.path, &now) == -ENOENT;
+}
+
 /* Once other processes were in the cgroup, its values are not the job's alone and are not used
  * any more. */
 void sampler_check_cgroup(struct sampler *s)
@@ -266,6 +276,8 @@ void sampler_check_cgroup(struct sampler *s)
 
 	if (!s->cgroup.path[0] || s->options.cgroup == CGROUP_NONE ||
 		(facts->cgroup_exclusive.known && !facts->cgroup_exclusive.value))
+		return;
+	if (facts->cgroup_exclusive.known && is_removed(s))
 		return;
 	s->cgroup.peak_is_ours = s->options.cgroup_made &&
 				 strcmp(s->options.cgroup_made, s->cgroup.path) == 0;

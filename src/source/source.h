@@ -318,8 +318,9 @@ int32_t processes_of_thread(struct processes *p, pid_t pid);
 
 /* pid is in the measured cgroup: makes it a member unless it is hiwater's own process, a recorder
  * or a child that this recorder ignores. Returns 1 if it became a member, 0 if it was one already
- * or is excluded, or -errno; births go to out. */
+ * or is excluded (so is the daemon that starts tasks there, slurmstepd), or -errno; births go to out. */
 int processes_join(struct processes *p, pid_t pid, struct framebuf *out);
+bool processes_is_task_starter(struct processes *p, pid_t pid);
 
 /* Excludes a child of the recorder that is not part of the job (group probe, GPU helper). */
 void processes_ignore(struct processes *p, pid_t pid);

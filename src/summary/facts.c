@@ -189,6 +189,10 @@ static void result(struct maker *m)
 		add_known(m,
 			FACT(FACTS_RESULT, FACT_RANK, "rank", "rank", FACT_COUNT, f->rank, .more = f->ranks,
 				.more_unit = FACT_COUNT, .more_before = NB "of" NB));
+	if (summary_is_batch_only(f))
+		(void) add(m,
+			FACT(FACTS_RESULT, FACT_SCOPE, "", "measured", FACT_WORDS, UNKNOWN, .begins_line = true,
+				.words = "batch script only: steps that srun starts are not below it"));
 	if (f->note && *f->note) {
 		struct buf note = BUF_INIT(1 << 20);
 		struct fact *fact = add(m,

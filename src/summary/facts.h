@@ -38,6 +38,7 @@ enum fact_key {
 	FACT_CPU_TIME,
 	FACT_PROCESSES,
 	FACT_RANK,
+	FACT_SCOPE,     /* not the whole job */
 	FACT_NOTE,      /* of -m */
 	FACT_RAM_PEAK,
 	FACT_RAM_AT,

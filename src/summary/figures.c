@@ -24,6 +24,8 @@ struct ceiling ceiling_of(const struct summary *s)
 	bool limit_counts = limit.known &&
 			    (!f->capacity_bytes.known || limit.value <= f->capacity_bytes.value);
 
+	if (summary_is_batch_only(f))
+		return (struct ceiling) { UNKNOWN, "" };
 	if (f->request_bytes.known &&
 		!(limit_counts && (limit.value < f->request_bytes.value || s->oom_killed)))
 		return (struct ceiling) { f->request_bytes, "requested" };

@@ -283,6 +283,14 @@ static struct maybe iowait(const struct job *job)
 				       : UNKNOWN;
 }
 
+bool summary_is_batch_only(const struct facts *f)
+{
+	const bool is_step = f->scheduler_job && strchr(f->scheduler_job, '.');
+
+	return f->srun_seen.value == 1 && f->scheduler && strcmp(f->scheduler, "slurm") == 0 && !is_step &&
+	       !mode_is_attach(f->mode);
+}
+
 bool summary_limit_is_own(const struct summary *s)
 {
 	const struct maybe is_own = s->facts->limit_is_own; /* older recordings lack it */

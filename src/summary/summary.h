@@ -173,6 +173,9 @@ bool summary_shows_shmem(const struct summary *s);
 int summary_make(struct job *job, struct summary *ret);
 /* The upper bound of the combined RAM, for pictures, which have no other figure of the summary. */
 struct maybe summary_ram_most(const struct job *job);
+/* True if the run is a Slurm batch script that called srun: the tasks, which Slurm starts elsewhere, were not seen,
+ * so that what was requested for the job is no measure of it. */
+bool summary_is_batch_only(const struct facts *f);
 /* True if the memory limit of facts->limit_bytes counts this job alone: it has the cgroup to itself, and
  * the limit is not of a group above. */
 bool summary_limit_is_own(const struct summary *s);

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Under Slurm: a cluster on this machine (tools/slurm-loopback), once as it comes, once with cgroup v1."""
+import contextlib
+import getpass
 import json
 import os
 import pathlib
@@ -191,3 +193,115 @@ def test_show_finds_a_run_by_its_job(slurm, tool):
     shown = tool.run("show", "--json", f"slurm:{number}")
     assert shown.returncode == 0, shown.stderr
     assert json.loads(shown.stdout)["command"] == ["sleep", "1.2"]
+
+
+# ---- a job that hiwater did not start --------------------------------------------------------------------------------
+
+# Clusters of other tests may have a job of that number on nodes of other names.
+ON_N1 = {"SLURMD_NODENAME": "n1"}
+# 60 MiB beyond what Python itself needs; ready: a file appears when it has them.
+HOLDER = "import pathlib, sys, time; x = bytearray(60 << 20); pathlib.Path(sys.argv[1]).touch()\n" \
+         "while not pathlib.Path('end').exists(): time.sleep(0.02)"
+
+
+def facts(path):
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        return dict(db.execute("select key, value from meta"))
+
+
+@pytest.fixture
+def held(slurm, tool):
+    """The number of a batch job whose script and one step are on node n1; they end when the file `end` appears."""
+    (tool.folder / "holder.py").write_text(HOLDER)
+    done = slurm.run("sbatch", "-w", "n1", "-n1", "--overcommit", "--mem=200", "-o", tool.folder / "out", "--wrap",
+                     f"srun -n1 {sys.executable} holder.py ready")
+    assert done.returncode == 0, done.stderr
+    wait_for((tool.folder / "ready").exists, "the step runs")
+    yield re.search(r"job (\d+)", done.stdout)[1]
+    (tool.folder / "end").touch()
+    number = re.search(r"job (\d+)", done.stdout)[1]
+    wait_for(lambda: not slurm.run("squeue", "-h", "-j", number).stdout, "the job has ended")
+
+
+def test_attach_to_a_job_by_its_number(slurm, tool, held):
+    attached = tool.run("attach", f"slurm:{held}", "--for", "1s", "-o", "x.hiw", env=ON_N1)
+    assert attached.returncode == 0, attached.stderr
+    summary, known = finished(slurm, "x.hiw"), facts(tool.folder / "x.hiw")
+    assert summary["command"] == [f"slurm job {held}"] and summary["host"] == "n1"
+    assert {k: known.get(k) for k in ("scheduler", "scheduler_job", "node", "user", "part", "nodes")} == {
+        "scheduler": "slurm", "scheduler_job": held, "node": "n1", "user": getpass.getuser(), "part": "node", "nodes": 1}
+    assert known["request_bytes"] == 200 << 20
+    assert 60 << 20 < summary["ram"]["combined"]["peak_bytes"] < 120 << 20
+    # slurmstepd is not the job, and srun's tasks are in it: nothing was missed.
+    assert not any("slurmstepd" in p["name"] for p in summary["processes"]["list"])
+    assert not any("srun" in f["evidence"] for f in summary["findings"])
+
+
+def test_attach_to_a_step(slurm, tool, held):
+    attached = tool.run("attach", f"slurm:{held}.0", "--for", "1s", "-o", "d/", env=ON_N1)
+    assert attached.returncode == 0, attached.stderr
+    summary, known = finished(slurm, f"d/{held}.0/n1.hiw"), facts(tool.folder / f"d/{held}.0/n1.hiw")
+    assert "holder.py" in " ".join(summary["command"])
+    assert known["scheduler_job"] == f"{held}.0" and known["step"] == "0"
+
+
+def test_attach_to_the_group_of_a_job(slurm, tool, held, request):
+    if "v1" not in request.node.callspec.id:
+        return  # no groups
+    group = f"/slurm_n1/uid_{os.getuid()}/job_{held}"
+    attached = tool.run("attach", "--cgroup", group, "--for", "1s", "-o", "x.hiw", env=ON_N1)
+    assert attached.returncode == 0, attached.stderr
+    summary, known = finished(slurm, "x.hiw"), facts(tool.folder / "x.hiw")
+    assert summary["command"] == [f"slurm job {held}"] and summary["host"] == "n1"
+    assert known["scheduler_job"] == held and known["cgroup"] == group
+
+
+def test_attach_on_each_node_of_a_running_job(slurm, tool):
+    (tool.folder / "holder.py").write_text(HOLDER)
+    step = slurm.start("srun", "-N2", "-n2", "-J", "wide", "--overcommit", sys.executable, "holder.py", "ready")
+    wait_for((tool.folder / "ready").exists, "the step runs")
+    job = slurm.job_of("wide")
+    attached = slurm.run("srun", "--overlap", f"--jobid={job}", "-N2", "--ntasks-per-node=1", "--mem=0", HIWATER, "attach",
+                         f"slurm:{job}", "--for", "1s", "-o", "d/")
+    assert attached.returncode == 0, attached.stderr
+    (tool.folder / "end").touch()
+    step.communicate(timeout=60)
+    for node in ("n1", "n2"):
+        summary = finished(slurm, f"d/{job}/{node}.hiw")
+        assert summary["host"] == node
+        assert 60 << 20 < summary["ram"]["combined"]["peak_bytes"] < 120 << 20  # of one rank: hiwater's own step is not in it
+
+
+def test_attach_waits_for_the_job(slurm, tool):
+    missing = tool.run("attach", "slurm:4000000000", "-o", "x.hiw", env=ON_N1)
+    assert missing.returncode == 1 and "has no processes on this node" in missing.stderr
+    next_job = 1 + int(re.search(r"job (\d+)", slurm.run("sbatch", "-W", "-o", "/dev/null", "--wrap", "true").stdout)[1])
+    attach = tool.start("attach", f"slurm:{next_job}", "--wait-start", "1m", "-o", "x.hiw", env=dict(tool.env, **ON_N1))
+    done = slurm.run("sbatch", "-W", "-w", "n1", "-o", "/dev/null", "--wrap", "sleep 3")
+    assert done.returncode == 0, done.stderr
+    assert attach.wait(60) == 0
+    assert facts(tool.folder / "x.hiw")["scheduler_job"] == str(next_job)
+
+
+def test_a_batch_script_is_not_the_job(slurm, tool):
+    """Its steps were not seen: no share of what was requested for them, and no advice."""
+    script = tool.folder / "script"
+    script.write_text("#!/bin/sh\nsrun -n1 sleep 0.5\n")
+    script.chmod(0o755)
+    done = slurm.run("sbatch", "-W", "--mem=200", "-o", tool.folder / "out", "--wrap", f"{HIWATER} run -o x.hiw -- {script}")
+    assert done.returncode == 0, done.stderr
+    text = (tool.folder / "out").read_text()
+    assert "batch script only: steps that srun starts are not below it" in text
+    assert "requested" not in text and "Request   not known" in text
+    request = finished(slurm, "x.hiw")["request"]
+    assert request["memory_bytes"] is None and request["line"] is None
+    assert request["memory"]["fit"] is None
+
+
+def test_a_request_is_exceeded_at_any_length_of_run(slurm, tool, request):
+    if "v1" in request.node.callspec.id:
+        return  # the kernel would end it
+    done = slurm.run("sbatch", "-W", "--mem=20", "-o", tool.folder / "out", "--wrap",
+                     f"{HIWATER} run -o x.hiw -- {sys.executable} -c 'x = bytearray(100 << 20)'")
+    assert done.returncode == 0, done.stderr
+    assert "memory-exceeded" in {f["code"] for f in finished(slurm, "x.hiw")["findings"]}

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -20,6 +21,7 @@
 #include "cli/run/container.h"
 #include "cli/run/control.h"
 #include "cli/run/descriptors.h"
+#include "cli/run/slurm.h"
 
 enum {
 	PIDS_MOST = 4096
@@ -27,7 +29,9 @@ enum {
 
 static struct {
 	struct measure measure;
-	const char *name, *cgroup, *container;
+	const char *name, *cgroup, *container, *slurm;
+	struct slurm_attach slurm_job;
+	int64_t wait_ns;  /* for the first process; 0: not at all */
 	char container_cgroup[4096];
 	int64_t for_ns;  /* 0: until the processes end */
 	struct control control;
@@ -101,19 +105,45 @@ static void warn_too_many(struct pids *pids)
 	pids->n = PIDS_MOST;
 }
 
+static int search(struct pids *ret, struct hiw_err *err)
+{
+	if (arg_attach.slurm)
+		return slurm_find(&arg_attach.slurm_job, ret->pid, PIDS_MOST, &ret->n, err);
+	if (arg_attach.name)
+		return hwi_pids_by_name(arg_attach.name, ret->pid, PIDS_MOST, &ret->n, err);
+	return slurm_find_group(&arg_attach.slurm_job, arg_attach.cgroup, ret->pid, PIDS_MOST, &ret->n, err);
+}
+
+/* Searches again until something is found or --wait-start has passed: soon at first, then each
+ * second, as a search reads all of /proc. */
+static int await_pids(struct pids *ret, struct hiw_err *err)
+{
+	static const int64_t first_ns = 100000000, longest_ns = 1000000000;
+	int64_t waited_ns = 0, pause_ns = first_ns;
+
+	for (;;) {
+		const int r = search(ret, err);
+		const struct timespec pause = { pause_ns / 1000000000, pause_ns % 1000000000 };
+
+		if (r != -ENOENT || waited_ns >= arg_attach.wait_ns)
+			return r;
+		(void) nanosleep(&pause, NULL);
+		waited_ns += pause_ns;
+		pause_ns = 2 * pause_ns < longest_ns ? 2 * pause_ns : longest_ns;
+	}
+}
+
 static int find_pids(struct pids *ret)
 {
 	struct hiw_err err = { "" };
-	int r;
+	const int r = await_pids(ret, &err);
 
-	if (arg_attach.name)
-		r = hwi_pids_by_name(arg_attach.name, ret->pid, PIDS_MOST, &ret->n, &err);
-	else
-		r = hwi_pids_by_cgroup(arg_attach.cgroup, ret->pid, PIDS_MOST, &ret->n, &err);
 	if (r < 0) {
 		complain("%s", err.text[0] ? err.text : strerror(-r));
 		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
+	if (arg_attach.slurm_job.is_group)
+		arg_attach.cgroup = arg_attach.slurm_job.cgroup;
 	warn_too_many(ret);
 	return 0;
 }
@@ -135,17 +165,25 @@ static int find_container(struct pids *ret)
 /* Returns 0 or an exit status. */
 static int choose(int argc, char **argv, struct pids *ret)
 {
-	const int ways = (argc > 0) + (arg_attach.name != NULL) + (arg_attach.cgroup != NULL) +
-			 (arg_attach.container != NULL);
+	if (argc == 1 && slurm_parse(argv[0], &arg_attach.slurm_job)) {
+		arg_attach.slurm = argv[0];
+		argc = 0;
+	}
+	const int ways = (argc > 0) + (arg_attach.slurm != NULL) + (arg_attach.name != NULL) +
+			 (arg_attach.cgroup != NULL) + (arg_attach.container != NULL);
 
 	if (ways != 1) {
-		complain("%s PIDs, --name RE, --cgroup PATH or --container NAME; see hiwater attach --help",
+		complain("%s PIDs, --name RE, --cgroup PATH, --container NAME or slurm:JOB; see hiwater attach --help",
 			ways ? "too many ways to select processes; give only one of"
 			     : "no process selected; give");
 		return EXIT_USAGE;
 	}
 	if (argc > 0)
 		return read_pids(argc, argv, ret);
+	if (arg_attach.wait_ns > 0 && arg_attach.container) {
+		complain("--wait-start waits for a job of Slurm, a cgroup or a name, not for a container");
+		return EXIT_USAGE;
+	}
 	return arg_attach.container ? find_container(ret) : find_pids(ret);
 }
 
@@ -221,7 +259,7 @@ static void handle_alerts(struct attach *a)
 /* Processes that got SIGTERM from a limit are waited for, even when --for has passed. */
 static bool is_over(const struct attach *a)
 {
-	if (hiw_recorder_finished(a->recorder))
+	if (hiw_recorder_finished(a->recorder) && !slurm_may_go_on(&arg_attach.slurm_job))
 		return true;
 	return a->is_due && !(a->limited && measure_limit_waits(a->measure, a->recorder));
 }
@@ -289,6 +327,7 @@ static void follow(struct attach *a)
 			hiw_recorder_step(a->recorder);
 			handle_alerts(a);
 			measure_warnings(a->measure, a->recorder);
+			slurm_join(&arg_attach.slurm_job, a->recorder);
 		}
 		if (control->fd >= 0 && control_step(control, a->measure, a->recorder) == CONTROL_END)
 			return;
@@ -368,6 +407,10 @@ static int attach_main(int argc, char **argv)
 	arg_attach.measure.recorder.degrade = arg_attach.control.fd < 0; /* an owner handles errors itself */
 	arg_attach.measure.recorder.by_block = arg_attach.control.fd >= 0;
 	arg_attach.measure.recorder.cgroup_path = arg_attach.cgroup;
+	if (arg_attach.slurm_job.is_slurm) {
+		arg_attach.measure.recorder.slurm_pid = pids.pid[0];
+		arg_attach.measure.recorder.slurm_whole_job = !arg_attach.slurm_job.is_step;
+	}
 	r = prepare(&a);
 	/* The owner reads errors only after its request to begin, so wait for it also on
 	 * failure. */
@@ -397,6 +440,9 @@ static const struct opt opts[] = {
 		opt_text, (void *) &arg_attach.container },
 	{ 0, "for", OPT_TEXT, "SPAN", "stop after this time, for example 10m", parse_for,
 		&arg_attach.for_ns },
+	{ 0, "wait-start", OPT_TEXT, "SPAN",
+		"wait so long for the first process of the Slurm job, the cgroup or the name, for example 5m", parse_for,
+		&arg_attach.wait_ns },
 	{ 0, "exact", OPT_NONE, NULL,
 		"reset the kernel's high-water mark (VmHWM) of the first process now, which makes its peak "
 		"exact; this also lowers the maximum that getrusage reports for that process",
@@ -410,6 +456,9 @@ static const char *const prose[] = {
 	"with them; with --cgroup and --container also processes that enter the cgroup later. It stops when the last of "
 	"them has ended, after --for, or with Ctrl-C, and then prints the summary. The processes keep "
 	"running.",
+	"slurm:JOB measures all processes of a Slurm job on this node, slurm:JOB.STEP those of a step (a number, or batch): by their "
+	"cgroup, else by the environment. The job's number, node and user are those of the recording, also with --cgroup if that is "
+	"the group of a Slurm job. A job's group is measured until it is removed, also while no step runs.",
 	"SIGUSR2 keeps the last five minutes at full rate, and the run in the history; hiwater show then "
 	"lists which processes used the memory.",
 	"The kernel's high-water mark of a process covers its whole life: a peak before the attach is not "
@@ -431,12 +480,14 @@ static const char *const examples[] = {
 	"a whole cgroup, with a progress line every ten seconds",
 	"hiwater attach --container web --for 10m",
 	"everything in the container called web, for ten minutes",
+	"srun --overlap --jobid=47 --ntasks-per-node=1 hiwater attach -o d/ slurm:47",
+	"a running Slurm job, on each of its nodes",
 	NULL,
 };
 
 const struct command command_attach = {
 	.name = "attach",
-	.usage = "[options] PID... | --name RE | --cgroup PATH | --container NAME",
+	.usage = "[options] PID... | --name RE | --cgroup PATH | --container NAME | slurm:JOB[.STEP]",
 	.sentence = "measure running processes",
 	.prose = prose,
 	.examples = examples,

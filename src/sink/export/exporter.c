@@ -9,13 +9,15 @@
 #include "sink/export/export_internal.h"
 
 static const struct export_format *const formats[] = { &export_csv, &export_json, &export_openmetrics,
-	&export_perfetto, &export_svg };
+	&export_perfetto, &export_svg, &export_js1, &export_sacct };
 
 enum {
 	FORMATS = sizeof(formats) / sizeof(formats[0]),
 	FLUSH_BYTES = 1 << 16,
 	MOST_BYTES = 1 << 28, /* of one frame */
 };
+
+const bool export_no_metrics[METRIC_COUNT];
 
 /* ---- shared by the formats ------------------------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "job/job.h"
+#include "summary/summary.h"
 
 /* Tables: the entities, then these. */
 enum export_table {
@@ -19,7 +19,8 @@ enum export_table {
 };
 
 struct export_options {
-	const char *to;     /* "csv", "json", "openmetrics", "perfetto", "svg" */
+	const char *to;     /* "csv", "json", "openmetrics", "perfetto", "svg", "js1", "sacct" */
+	const struct summary *summary; /* borrowed until export_end(); js1 and sacct are written from it alone */
 	const char *table;  /* "job", "process", "events", ...; NULL: the format's default */
 	bool recent;        /* the last minutes at full rate, where the recording has them */
 	bool redact;        /* leaves out user, host, commands and names of processes */

@@ -286,7 +286,7 @@ static void references(struct drawing *d, unsigned about, const struct birth *gp
 		const char *label;
 		struct maybe value;
 	} all[] = {
-		{ ABOUT_PEAK, "requested", f->request_bytes },
+		{ ABOUT_PEAK, "requested", summary_is_batch_only(f) ? UNKNOWN : f->request_bytes },
 		{ ABOUT_PEAK, "limit", limits ? limit : UNKNOWN },
 		{ ABOUT_MACHINE, "total of this machine", f->capacity_bytes },
 		{ ABOUT_GPU, "total", gpu ? gpu->gpu.memory_bytes : UNKNOWN },

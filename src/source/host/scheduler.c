@@ -152,7 +152,7 @@ static const char *step_of(const struct environment *env)
 	return number.known && number.value < INT64_C(0xfffffff0) ? text_of(env, "SLURM_STEP_ID") : NULL;
 }
 
-/* In a batch script of several tasks the CPUs are those of all tasks, which are started below it or
+/* A step's only task has all CPUs of the step there. In a batch script of several tasks the CPUs are those of all tasks, which are started below it or
  * by srun. */
 static struct maybe slurm_cpus(const struct environment *env, bool step)
 {
@@ -160,6 +160,10 @@ static struct maybe slurm_cpus(const struct environment *env, bool step)
 			   tasks = number_of(env, "SLURM_NTASKS");
 	const struct maybe node = number_of(env, "SLURM_CPUS_ON_NODE");
 
+	const struct maybe step_tasks = number_of(env, "SLURM_STEP_NUM_TASKS");
+
+	if (step && !task.known && step_tasks.known && step_tasks.value == 1)
+		return node;
 	if (step || !node.known || (task.known && (!tasks.known || tasks.value <= 1)))
 		return task;
 	return node;

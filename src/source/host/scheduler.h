@@ -28,6 +28,7 @@ struct scheduler {
 	char gpu_selection[4096];  /* the variables that say so, "SLURM_STEP_GPUS=0;CUDA_VISIBLE_DEVICES=0"; "": none */
 	bool step;                 /* inside a Slurm step; false in a batch script, whose steps are
 	                            * not below it */
+	bool all_tasks;            /* of a recording of all tasks on this node: rank is unknown */
 };
 
 /* get returns the value of an environment variable, NULL if unset (like getenv; tests pass a
@@ -55,7 +56,7 @@ int scheduler_node(const struct scheduler *s, char **ret);
 int scheduler_node_file(const char *folder, const struct scheduler *s, const char *ending, char **ret);
 
 /* The file of this rank in a folder (which ends with '/'): JOB.STEP/NODE-rRANK[-RESTART].hiw, without JOB.STEP/ where there is no job.
- * *ret is the caller's. Returns 0 or -ENOMEM. */
+ * Of all tasks on a node: NODE[-RESTART].hiw. *ret is the caller's. Returns 0 or -ENOMEM. */
 int scheduler_file(const char *folder, const struct scheduler *s, char **ret);
 
 /* Rank 0 and the first rank of each node report for the others. */

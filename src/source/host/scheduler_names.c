@@ -120,8 +120,10 @@ int scheduler_file(const char *folder, const struct scheduler *s, char **ret)
 
 	put_folder(&text, folder, s);
 	put_node(&text, s);
-	(void) buf_str(&text, "-r");
-	put_number(&text, s->rank);
+	if (!s->all_tasks) {
+		(void) buf_str(&text, "-r");
+		put_number(&text, s->rank);
+	}
 	put_restart(&text, s);
 	(void) buf_str(&text, ".hiw");
 	return take(&text, ret);

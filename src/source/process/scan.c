@@ -180,12 +180,26 @@ static bool descends_from_recorder(const struct processes *p, const struct procf
 	return false;
 }
 
+/* Slurm's daemon of a step is in the cgroup of its tasks. */
+static bool is_task_starter(const struct procfs_stat *st)
+{
+	return strcmp(st->name, "slurmstepd") == 0;
+}
+
+bool processes_is_task_starter(struct processes *p, pid_t pid)
+{
+	struct procfs_stat st;
+
+	return process_stat(p, pid, &st) == 0 && is_task_starter(&st);
+}
+
 int processes_join(struct processes *p, pid_t pid, struct framebuf *out)
 {
 	struct procfs_stat st;
 	int r = 0;
 
-	if (!p->foreign && candidate_read(p, pid, &st) && !descends_from_recorder(p, &st))
+	if (!p->foreign && candidate_read(p, pid, &st) && !is_task_starter(&st) &&
+		!descends_from_recorder(p, &st))
 		r = admit(p, &st, true, out);
 	if (r > 0)
 		processes_forget_scans(p);

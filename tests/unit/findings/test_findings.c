@@ -516,6 +516,29 @@ static void test_memory_request_is_silent(void **state)
 	made_done(&m);
 }
 
+/* At any length of run, and whatever else was not seen: what was used is used. */
+static void test_memory_exceeded(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_slurm(&m);
+	m.s.wall_ns = known(SECONDS(2));
+	m.f->request_bytes = known(GIB(10));
+	m.s.combined.low = known(GIB(10));
+	m.s.combined.high = known(GIB(30));
+	assert_false(fires(&m, "memory-exceeded"));
+	m.s.combined.low = known(GIB(20));
+	assert_true(fires(&m, "memory-exceeded"));
+	assert_says(finding_of(&m, "memory-exceeded")->message, "at least 20.0 GiB, 200 % of the 10.0 GiB requested");
+	m.f->srun_seen = known(1);
+	m.f->exit_status = known(1 << 8);
+	assert_true(fires(&m, "memory-exceeded"));
+	m.f->request_bytes = UNKNOWN;
+	assert_false(fires(&m, "memory-exceeded"));
+	made_done(&m);
+}
+
 /* Without a request there is nothing to advise against; the summary's line has what to request. */
 static void test_memory_request_without_one(void **state)
 {
@@ -953,6 +976,7 @@ int main(void)
 		cmocka_unit_test(test_near_limit_by_pressure),
 		cmocka_unit_test(test_memory_request),
 		cmocka_unit_test(test_memory_request_is_silent),
+		cmocka_unit_test(test_memory_exceeded),
 		cmocka_unit_test(test_memory_request_without_one),
 		cmocka_unit_test(test_memory_request_is_careful),
 		cmocka_unit_test(test_requests_look_at_earlier_runs),
