@@ -27,7 +27,7 @@ HOUR_S = 3600
 
 
 def made(hiwater, folder, n):
-    """Copies of a real recording of three seconds, each with an id of its own."""
+    """Copies of a real recording of three seconds, each with an id and figures of its own."""
     first = os.path.join(folder, "1.hiw")
     subprocess.run([hiwater, "run", "--summary", "none", "--gpu", "none", "-o", first, "--", "sleep", "3"], check=True)
     for number in range(2, n + 1):
@@ -35,6 +35,8 @@ def made(hiwater, folder, n):
         shutil.copy(first, path)
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
             db.execute("UPDATE meta SET value = ? WHERE key = 'id'", (uuid.uuid4().hex,))
+            db.execute("UPDATE meta SET value = value + abs(random()) % 1000000000 WHERE key LIKE '%\\_bytes' ESCAPE '\\' OR key LIKE '%\\_ns' ESCAPE '\\'")
+            db.execute("UPDATE summary SET max = max + abs(random()) % 1000000000, sum = sum + abs(random()) % 1000000000000")
 
 
 def lengthen(path, seconds):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 SECOND = 10**9
 WINDOWS_MOST = 1000  # per node and job
 RANKS_MOST = 1 << 20
+SPAN, LEAST, MEAN, MOST, LOW, CORES, READ, WRITTEN = range(8)  # of a row of a curve
 VALID_WINDOWS = 2  # a value stays valid so long; then there is a gap
 
 
@@ -137,8 +138,8 @@ class Ram:
 
 def ram_of(part: Part) -> Ram:
     low, peak, high = (part.integer(f"ram_{name}_bytes") for name in ("low", "peak", "high"))
-    if peak is None:  # cut off: as of the last commit
-        return Ram(part.value("job", "ram", "max"), part.value("job", "ram_low", "max"), None)
+    if part.integer("ended_ns") is None:  # cut off: what came afterwards is not known
+        return Ram(most((peak, part.value("job", "ram", "max"))), most((low, part.value("job", "ram_low", "max"))), None)
     return Ram(peak, low, high, exact=part.integer("processes_seen") == 1)
 
 
@@ -181,20 +182,20 @@ class Node:
         kept = [line.get("ram_peak_bytes") for line in self.lines]
         high = add([r.high for r in seen] + kept) if is_whole else None
         low = most([r.low for r in seen])
-        peak = add([most(values[2] for values in curve.values())] + kept)
+        peak = add([most(row[MOST] for row in curve.values())] + kept)
         return Ram(_within(peak, low, high), low, high)
 
-    def cpus(self) -> Optional[int]:
+    def cpus(self) -> Any:
         if self.unions or len(self.ranks) == 1:
             return most(p.integer("cpus") for p in self.sources)
         return add(p.integer("request_cpus") for p in self.ranks) if not self.lines else None
 
-    def limit(self) -> Optional[int]:
+    def limit(self) -> Any:
         """The memory that its ranks share: the smallest limit, else the machine's."""
         return least(p.integer("limit_bytes") for p in self.sources) or most(p.integer("capacity_bytes") for p in self.sources)
 
     def windows(self, job: Job, uuids: Sequence[str]) -> Tuple[Curve, Curve]:
-        """Its windows: bucket -> (span, ram_min, ram_mean, ram_max, ram_low, cores, read, write), and those of its GPUs.
+        """Its windows, rows by bucket (SPAN, ...: RAM, then CPUs and bytes), and those of its GPUs.
         Of several ranks, sums; of recordings of the node, which follow one another, what either has."""
         made = []
         for part in self.sources:
@@ -210,7 +211,7 @@ class Node:
                 for bucket, values in curve.items():
                     job_curve.setdefault(bucket, values)
             return job_curve, gpu
-        return _added([curve for curve, _ in made]), gpu
+        return _added([curve for curve, _ in made], lows_add=False), gpu
 
 
 def _rates(part: Part, windows: Windows) -> Curve:
@@ -231,19 +232,23 @@ def _valid(curve: Curve, bucket: int) -> Optional[Tuple[Any, ...]]:
     return next((curve[b] for b in range(bucket, bucket - VALID_WINDOWS, -1) if b in curve), None)
 
 
-def _added(curves: Sequence[Curve]) -> Curve:
-    """The sum of curves at the same time. A sum of which a part is unknown is unknown; who has not begun, or has ended,
-    adds nothing."""
+def _added(curves: Sequence[Curve], lows_add: bool) -> Curve:
+    """The sum of curves at the same time. A sum of which a part is unknown is unknown; a recording that has not begun, or
+    has ended, adds nothing. lows_add: they share no memory; else the lower bound is the largest of them."""
     if len(curves) == 1:
         return curves[0]
-    curves = [curve for curve in curves if curve]
-    spans = [(min(curve), max(curve)) for curve in curves]
+    ends = [(curve, min(curve), max(curve)) for curve in curves if curve]
     made: Curve = {}
-    for bucket in sorted({b for curve in curves for b in curve}):
-        rows = [_valid(curve, bucket) for curve, (first, last) in zip(curves, spans) if first <= bucket <= last]
-        if None in rows:
+    for bucket in sorted({b for curve, _, _ in ends for b in curve}):
+        there = [(curve, first, last) for curve, first, last in ends if first <= bucket <= last]
+        rows = [row for row in (_valid(curve, bucket) for curve, _, _ in there) if row]
+        if len(rows) < len(there):
             continue
-        made[bucket] = (most(row[0] for row in rows if row), *(add(row[column] for row in rows if row) for column in range(1, 8)))
+        here = [curve[bucket] for curve, _, _ in there if bucket in curve]
+        # a lower bound is one of a whole window: at its first and last, two recordings may not have been there at once
+        whole = [curve[bucket][LOW] for curve, first, last in there if bucket in curve and first < bucket < last]
+        made[bucket] = (most(row[SPAN] for row in here), *(add(row[column] for row in rows) for column in (LEAST, MEAN, MOST)),
+                        add(whole) if lows_add else most(whole), add(row[CORES] for row in rows), *(add(row[column] for row in here) for column in (READ, WRITTEN)))
     return made
 
 
@@ -252,10 +257,10 @@ def job_ram(job: Job, nodes: Dict[str, Ram], curves: Sequence[Curve]) -> Ram:
     did, and the sum of what all nodes did throughout a window."""
     if len(nodes) == 1 and not job.missing_nodes():
         return next(iter(nodes.values()))
-    added = _added(curves)
+    added = _added(curves, lows_add=True)
     high = add(r.high for r in nodes.values()) if not job.missing_nodes() else None
-    low = most([*(r.low for r in nodes.values()), *(row[4] for row in added.values())])
+    low = most([*(r.low for r in nodes.values()), *(row[LOW] for row in added.values())])
     if low is not None and high is not None:
         low = min(low, high)
-    peak = most([*(row[3] for row in added.values()), *(r.peak for r in nodes.values())])
+    peak = most([*(row[MOST] for row in added.values()), *(r.peak for r in nodes.values())])
     return Ram(_within(peak, low, high), low, high)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 BYTES_MOST = 256 << 20  # four times the default limit of a recording
 RANKS_BYTES_MOST = 16 << 20  # NODE.ranks: 40,000 lines
 TIME_MOST_S = 20.0  # for the statements on one recording
-STEPS = 100_000  # of SQLite's machine, between two looks at the clock
+STEPS = 100_000  # of SQLite's machine, between two reads of the clock
 SCHEMA = 2
 WINDOWS_MOST = 1002  # buckets in which a run can have windows
 _JOURNAL_MODE_AT, _JOURNAL_MODES = 18, b"\x01\x01"  # of the file's header: with a rollback journal, or none
@@ -78,7 +78,7 @@ _COLUMNS = ("n", "min", "max", "max_at", "last", "sum", "span")
 
 # ---- files -----------------------------------------------------------------------------------------------------------
 
-def _bytes_of(path: str, most: int) -> Tuple[bytearray, os.stat_result]:
+def _bytes_of(path: str, most: int) -> Tuple[bytes, os.stat_result]:
     """The contents of a regular file. Raises Unreadable."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
@@ -91,13 +91,10 @@ def _bytes_of(path: str, most: int) -> Tuple[bytearray, os.stat_result]:
             raise Unreadable("a folder, not a recording" if stat.S_ISDIR(found.st_mode) else "not a regular file")
         if found.st_size > most:
             raise Unreadable(f"{found.st_size} bytes; files above {most} are not read")
-        data = bytearray()
-        while len(data) <= most:
-            piece = os.read(fd, max(1 << 16, found.st_size + 1 - len(data)))
-            if not piece:
-                return data, found
-            data += piece
-        raise Unreadable(f"it grew beyond {most} bytes")
+        data = os.read(fd, found.st_size)
+        if len(data) != found.st_size:
+            raise Unreadable("it changed while it was read")
+        return data, found
     except OSError as e:
         raise Unreadable(str(e.strerror)) from e
     finally:
@@ -110,9 +107,7 @@ def _connected(path: str) -> Iterator[Tuple[sqlite3.Connection, os.stat_result]]
     data, found = _bytes_of(path, BYTES_MOST)
     if not data.startswith(b"SQLite format 3\0"):
         raise Unreadable("not a recording (no SQLite file)")
-    journal = b""
-    if os.path.lexists(path + "-wal"):
-        journal = bytes(_bytes_of(path + "-wal", BYTES_MOST)[0])
+    journal = _bytes_of(path + "-wal", BYTES_MOST)[0] if os.path.lexists(path + "-wal") else b""
     with contextlib.ExitStack() as stack:
         if journal or not hasattr(sqlite3.Connection, "deserialize"):  # Python 3.11
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="hiwater-collect-"))
@@ -123,7 +118,8 @@ def _connected(path: str) -> Iterator[Tuple[sqlite3.Connection, os.stat_result]]
             connection = sqlite3.connect(copy)
             stack.callback(connection.close)
         else:
-            data[_JOURNAL_MODE_AT:_JOURNAL_MODE_AT + 2] = _JOURNAL_MODES
+            if data[_JOURNAL_MODE_AT:_JOURNAL_MODE_AT + 2] != _JOURNAL_MODES:
+                data = data[:_JOURNAL_MODE_AT] + _JOURNAL_MODES + data[_JOURNAL_MODE_AT + 2:]
             connection = sqlite3.connect(":memory:")
             stack.callback(connection.close)
             connection.deserialize(data)  # type: ignore[attr-defined,unused-ignore]
@@ -166,7 +162,8 @@ def _part(path: str, connection: sqlite3.Connection) -> Part:
             raise Unreadable("neither its id nor its start is known")
         for entity, metric, number, *rest in connection.execute(_SUMMARY):
             part.values.setdefault((entity, metric), {})[number] = rest
-        part.gpus = connection.execute("SELECT id, uuid, name, memory FROM gpu WHERE uuid IS NOT NULL ORDER BY id").fetchall()
+        if any(entity == "gpu" for entity, _ in part.values):
+            part.gpus = connection.execute("SELECT id, uuid, name, memory FROM gpu WHERE uuid IS NOT NULL ORDER BY id").fetchall()
         return part
     except sqlite3.Error as e:
         raise Unreadable(_reason(e)) from e
@@ -186,7 +183,7 @@ def _refuse_code(connection: sqlite3.Connection) -> None:
 
 
 def _is_written(part: Part) -> bool:
-    """True if the process that writes it lives on this machine."""
+    """True if the process that writes it is still running, on this machine."""
     pid, start = part.integer("recorder_pid"), part.integer("recorder_start")
     if not pid or part.text("boot_id") != _boot_id():
         return False
@@ -222,12 +219,12 @@ class Windows:
 _JOB = """SELECT (t + ?1) / ?2, total(span), min(coalesce(ram_min, ram)),
  total(ram * 1.0 * span) / nullif(total(CASE WHEN ram IS NOT NULL THEN span END), 0), max(coalesce(ram_max, ram)),
  min(coalesce(ram_low_min, ram_low)), max(cpu_user + cpu_system), max(read_bytes), max(write_bytes - coalesce(write_cancelled, 0))
- FROM job_sample GROUP BY 1 ORDER BY 1"""
+ FROM job_sample WHERE t BETWEEN 0 AND ?3 GROUP BY 1 ORDER BY 1"""
 _GPU = """SELECT (t + ?1) / ?2, min(coalesce(sm_active_min, sm_active)),
  total(sm_active * 1.0 * span) / nullif(total(CASE WHEN sm_active IS NOT NULL THEN span END), 0), max(coalesce(sm_active_max, sm_active)),
  total(busy * 1.0 * span) / nullif(total(CASE WHEN busy IS NOT NULL THEN span END), 0), max(coalesce(mem_max, mem)),
  total(power * 1.0 * span) / nullif(total(CASE WHEN power IS NOT NULL THEN span END), 0)
- FROM gpu_sample WHERE id IN ({}) GROUP BY 1 ORDER BY 1"""
+ FROM gpu_sample WHERE t BETWEEN 0 AND ?3 AND id IN ({}) GROUP BY 1 ORDER BY 1"""
 
 
 def read_windows(part: Part, width: int, gpu_ids: List[int]) -> Windows:
@@ -241,12 +238,13 @@ def read_windows(part: Part, width: int, gpu_ids: List[int]) -> Windows:
 
 
 def _windows(connection: sqlite3.Connection, part: Part, width: int, gpu_ids: List[int]) -> Windows:
-    start, made = part.integer("started_wall_ns"), Windows(width)
+    made = Windows(width)
+    values = (part.integer("started_wall_ns"), width, part.integer("ended_ns") or part.integer("last_ns"))
     try:
-        for bucket, *rest in connection.execute(_JOB, (start, width)):
+        for bucket, *rest in connection.execute(_JOB, values):
             made.job[bucket] = tuple(rest)
         if gpu_ids:
-            for bucket, *rest in connection.execute(_GPU.format(",".join(str(int(i)) for i in gpu_ids)), (start, width)):
+            for bucket, *rest in connection.execute(_GPU.format(",".join(str(int(i)) for i in gpu_ids)), values):
                 made.gpu[bucket] = tuple(rest)
     except sqlite3.Error as e:
         raise Unreadable(_reason(e)) from e

@@ -34,7 +34,7 @@ def rows_of(job: Job) -> Dict[str, List[Row]]:
 def _cpu(part: Part) -> Tuple[Optional[int], Optional[int]]:
     """User and system time in ns: what the kernel reported of processes that were waited for, or the last sample, the
     larger; both are lower bounds."""
-    return tuple(most((part.integer(f"reaped_{mode}_ns"), part.value("job", f"cpu_{mode}", "last"))) for mode in ("user", "system"))  # type: ignore[return-value]
+    return tuple(most((part.integer(f"reaped_{mode}_ns"), part.value("job", f"cpu_{mode}", "last"))) for mode in ("user", "system"))
 
 
 def _written(part: Part) -> Optional[int]:

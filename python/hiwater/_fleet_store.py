@@ -73,13 +73,13 @@ class Store:
         self._files: Dict[Tuple[str, str], _File] = {}
 
     def has(self, run: str, day: str) -> bool:
-        """True if every table has the run, as far as it has rows."""
-        return run in self._runs("job", day) and run in self._runs("rank", day)
+        """True if the run was collected: its job is the last that is published."""
+        return run in self._runs("job", day)
 
     def add(self, day: str, run: str, rows: Dict[str, List[Row]]) -> None:
-        """Raises Error."""
+        """Every table gets a file, also one without rows, so that queries find it. Raises Error."""
         for table, new in rows.items():
-            if new and run not in self._runs(table, day):
+            if run not in self._runs(table, day):
                 self._runs(table, day).add(run)
                 self._file(table, day).add(run, new)
 
