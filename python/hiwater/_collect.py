@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import tempfile
 
+from ._command import needed_command
 from ._errors import Error
 from ._fleet_job import Job, group_of
-from ._fleet_read import Unreadable, opened, read_ranks
+from ._fleet_read import Unreadable, opened
 from ._fleet_rows import rows_of
 from ._fleet_store import Store, day_of, locked
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
 DEPTH_MOST = 16  # folders below one that was given
 SUFFIX, RANKS_SUFFIX = ".hiw", ".ranks"
+MERGE_MOST_S = 600
 
 
 class Counts:
@@ -99,7 +103,7 @@ def _collect_folder(paths: List[str], store: Store, settle_s: float, report: Cal
                     running += 1
                     report(f"{path}: still running, not collected")
                 elif group is None:
-                    _collect_job(lambda part=part: Job(None, [part]), store, report, counts, path)  # type: ignore[misc]
+                    _collect_job(part, None, 0, store, report, counts)
                 else:  # a copy of a recording counts once
                     groups.setdefault(group, {}).setdefault((part.text("id"), part.integer("started_wall_ns")), part)
         except Unreadable as e:
@@ -113,36 +117,40 @@ def _collect_folder(paths: List[str], store: Store, settle_s: float, report: Cal
         counts.running += len(groups)
         report(f"{os.path.dirname(paths[0]) or '.'}: {running} of its recordings still run, so its jobs of several ranks are not collected")
         return
-    lines = _lines_of(paths, report, counts) if len(groups) == 1 else []
+    lists = [path for path in paths if path.endswith(RANKS_SUFFIX)] if len(groups) == 1 else []
     for group, members in groups.items():
-        parts = sorted(members.values(), key=lambda part: part.path)
-        _collect_job(lambda g=group, p=parts: Job(g, p, lines, unreadable), store, report, counts, os.path.dirname(paths[0]) or ".")  # type: ignore[misc]
+        _collect_parts([*sorted(part.path for part in members.values()), *lists], group, unreadable, store, report, counts)
 
 
-def _lines_of(paths: List[str], report: Callable[[str], None], counts: Counts) -> List[Tuple[str, Dict[str, Any]]]:
-    lines = []
-    for path in paths:
-        if path.endswith(RANKS_SUFFIX):
-            try:
-                lines += [(os.path.basename(path)[:-len(RANKS_SUFFIX)], line) for line in read_ranks(path)]
-            except Unreadable as e:
-                counts.unreadable += 1
-                report(f"{path}: {e}")
-    return lines
+def _collect_parts(paths: List[str], group: Group, unreadable: int, store: Store, report: Callable[[str], None], counts: Counts) -> None:
+    """A job of several ranks: the command merges it, as it does to show it."""
+    with tempfile.TemporaryDirectory(prefix="hiwater-collect-") as folder:
+        merged = os.path.join(folder, "job.hiw")
+        try:
+            done = subprocess.run([needed_command(), "merge", "-o", merged, "--", *map(os.path.abspath, paths)], stdin=subprocess.DEVNULL, capture_output=True,
+                                  timeout=MERGE_MOST_S, check=False)
+            if done.returncode:
+                raise Unreadable(done.stderr.decode(errors="replace").strip().removeprefix("hiwater: "))
+            with opened(merged, 0) as job:
+                if job is not None:
+                    _collect_job(job, group, unreadable, store, report, counts)
+        except (Unreadable, OSError, subprocess.TimeoutExpired) as e:
+            counts.unreadable += 1
+            report(f"{os.path.dirname(paths[0]) or '.'}: cannot merge its recordings: {e}")
 
 
-def _collect_job(make: Callable[[], Job], store: Store, report: Callable[[str], None], counts: Counts, name: str) -> None:
+def _collect_job(recording: Part, group: Any, unreadable: int, store: Store, report: Callable[[str], None], counts: Counts) -> None:
     """One job that cannot be understood is a line, not the end."""
     try:
-        job = make()
+        job = Job(recording, group, unreadable)
         run, day = job.run or "", day_of(job.start_ns)
         if store.has(run, day):
             counts.already += 1
             return
         rows = rows_of(job)
-    except (Unreadable, ValueError, TypeError, OverflowError, ArithmeticError) as e:
+    except (Unreadable, ValueError, TypeError, KeyError, OverflowError, ArithmeticError) as e:
         counts.unreadable += 1
-        report(f"{name}: {e}")
+        report(f"{recording.path}: {e}")
         return
     store.add(day, run, rows)
     counts.collected += 1

@@ -8,7 +8,6 @@ time for each recording."""
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sqlite3
 import stat
@@ -17,13 +16,15 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
+    from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+    from ._fleet_job import Job
 
 BYTES_MOST = 256 << 20  # four times the default limit of a recording
-RANKS_BYTES_MOST = 16 << 20  # NODE.ranks: 40,000 lines
 TIME_MOST_S = 20.0  # for the statements on one recording
 STEPS = 100_000  # of SQLite's machine, between two reads of the clock
 SCHEMA = 2
+ROWS_MOST = 1 << 21  # of a table of a merged recording: two million ranks
 WINDOWS_MOST = 1002  # buckets in which a run can have windows
 _JOURNAL_MODE_AT, _JOURNAL_MODES = 18, b"\x01\x01"  # of the file's header: with a rollback journal, or none
 
@@ -42,6 +43,7 @@ class Part:
         """The table summary: (entity, metric) -> {id: (n, min, max, max_at, last, sum, span)}."""
         self.gpus: List[Tuple[int, Any, Any, Any]] = []
         """id, UUID, name, total memory."""
+        self.tables: Dict[str, List[Dict[str, Any]]] = {}
         self.connection: Optional[sqlite3.Connection] = None
 
     def integer(self, fact: str) -> Optional[int]:
@@ -56,6 +58,10 @@ class Part:
         """As text, but an empty one is known, too."""
         value = self._facts.get(fact)
         return value if isinstance(value, str) else None
+
+    def table(self, name: str) -> List[Dict[str, Any]]:
+        """The rows of part, node, problem or part_gpu, which only a merged recording has."""
+        return self.tables.get(name, [])
 
     def value(self, entity: str, metric: str, column: str, entity_id: int = 0) -> Any:
         """A number of the table summary, or None."""
@@ -164,9 +170,20 @@ def _part(path: str, connection: sqlite3.Connection) -> Part:
             part.values.setdefault((entity, metric), {})[number] = rest
         if any(entity == "gpu" for entity, _ in part.values):
             part.gpus = connection.execute("SELECT id, uuid, name, memory FROM gpu WHERE uuid IS NOT NULL ORDER BY id").fetchall()
+        if part.text("part") == "job":
+            part.tables = {table: _dicts(connection, table) for table in _MERGED}
         return part
     except sqlite3.Error as e:
         raise Unreadable(_reason(e)) from e
+
+
+_MERGED = ("part", "node", "problem", "part_gpu")
+
+
+def _dicts(connection: sqlite3.Connection, table: str) -> List[Dict[str, Any]]:
+    cursor = connection.execute(f"SELECT * FROM {table} LIMIT {ROWS_MOST}")
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row)) for row in cursor]
 
 
 def _reason(e: sqlite3.Error) -> str:
@@ -204,65 +221,65 @@ def _boot_id() -> Optional[str]:
 
 # ---- windows ---------------------------------------------------------------------------------------------------------
 
-class Windows:
-    """The windows of one recording, merged into buckets of wall time, which all parts of a job have in common: bucket k
-    is from k * width to (k + 1) * width, in ns since 1970."""
+class Samples:
+    """The windows of one recording, merged into buckets of wall time, which all nodes have in common: bucket k is from
+    k * width to (k + 1) * width, in ns since 1970.
 
-    def __init__(self, width: int) -> None:
-        self.width = width
-        self.job: Dict[int, Tuple[Any, ...]] = {}
-        """bucket -> (span, ram_min, ram_mean, ram_max, ram_low_min, cpu, read, write), the last three cumulative."""
-        self.gpu: Dict[int, Tuple[Any, ...]] = {}
-        """bucket -> (sm_min, sm_mean, sm_max, busy_mean, mem_max of one GPU, power of a GPU)."""
+    rows    bucket -> (span, ram_min, ram_mean, ram_max, cpu, read, write), the last three cumulative
+    first   the last three at the start"""
+
+    def __init__(self, first: Tuple[Any, ...]) -> None:
+        self.first = first
+        self.rows: Dict[int, Tuple[Any, ...]] = {}
 
 
-_JOB = """SELECT (t + ?1) / ?2, total(span), min(coalesce(ram_min, ram)),
- total(ram * 1.0 * span) / nullif(total(CASE WHEN ram IS NOT NULL THEN span END), 0), max(coalesce(ram_max, ram)),
- min(coalesce(ram_low_min, ram_low)), max(cpu_user + cpu_system), max(read_bytes), max(write_bytes - coalesce(write_cancelled, 0))
+class JobSamples:
+    """Of each node of a job: Samples of its recording, else of each of its ranks; and of its GPUs together
+    bucket -> (sm_min, sm_mean, sm_max, busy_mean, mem_max of one GPU, power of a GPU)."""
+
+    def __init__(self) -> None:
+        self.nodes: Dict[str, Dict[Any, Samples]] = {}
+        self.gpu: Dict[str, Dict[int, Tuple[Any, ...]]] = {}
+
+    def of_node(self, name: str) -> List[Samples]:
+        return list(self.nodes.get(name, {}).values()) or [Samples((0, 0, 0))]
+
+
+_KNOWN = "total({0} * 1.0 * span) / nullif(total(CASE WHEN {0} IS NOT NULL THEN span END), 0)"
+_RUN = f"""SELECT (t + ?1) / ?2, total(span), min(coalesce(ram_min, ram)), {_KNOWN.format("ram")}, max(coalesce(ram_max, ram)),
+ max(cpu_user + cpu_system), max(read_bytes), max(write_bytes - coalesce(write_cancelled, 0))
  FROM job_sample WHERE t BETWEEN 0 AND ?3 GROUP BY 1 ORDER BY 1"""
-_GPU = """SELECT (t + ?1) / ?2, min(coalesce(sm_active_min, sm_active)),
- total(sm_active * 1.0 * span) / nullif(total(CASE WHEN sm_active IS NOT NULL THEN span END), 0), max(coalesce(sm_active_max, sm_active)),
- total(busy * 1.0 * span) / nullif(total(CASE WHEN busy IS NOT NULL THEN span END), 0), max(coalesce(mem_max, mem)),
- total(power * 1.0 * span) / nullif(total(CASE WHEN power IS NOT NULL THEN span END), 0)
- FROM gpu_sample WHERE t BETWEEN 0 AND ?3 AND id IN ({}) GROUP BY 1 ORDER BY 1"""
+_PARTS = f"""SELECT p.node, p.number, (r.t + p.start_ns + ?1) / ?2, total(r.span), min(coalesce(r.ram_min, r.ram)),
+ {_KNOWN.format("ram")}, max(coalesce(r.ram_max, r.ram)), max(r.user + r.system), max(r.read), max(r.written)
+ FROM part_row r JOIN part p ON p.number = r.part LEFT JOIN node n ON n.name IS p.node
+ WHERE p.counts = 1 AND (p.kind = 'node') = coalesce(n.has_union, 0) AND r.t + p.start_ns BETWEEN 0 AND ?3 GROUP BY 2, 3 ORDER BY 2, 3"""
+_GPU = f"""SELECT (t + ?1) / ?2, min(coalesce(sm_active_min, sm_active)), {_KNOWN.format("sm_active")}, max(coalesce(sm_active_max, sm_active)),
+ {_KNOWN.format("busy")}, max(coalesce(mem_max, mem)), {_KNOWN.format("power")}
+ FROM gpu_sample WHERE t BETWEEN 0 AND ?3 AND id IN (IDS) GROUP BY 1 ORDER BY 1"""
 
 
-def read_windows(part: Part, width: int, gpu_ids: List[int]) -> Windows:
-    """From the open recording, else it is opened again. Raises Unreadable."""
-    if part.connection is not None:
-        return _windows(part.connection, part, width, gpu_ids)
-    with _connected(part.path) as (connection, _):
-        if _part(part.path, connection).text("id") != part.text("id"):
-            raise Unreadable("another recording took its place")
-        return _windows(connection, part, width, gpu_ids)
-
-
-def _windows(connection: sqlite3.Connection, part: Part, width: int, gpu_ids: List[int]) -> Windows:
-    made = Windows(width)
-    values = (part.integer("started_wall_ns"), width, part.integer("ended_ns") or part.integer("last_ns"))
+def read_windows(job: Job, gpus: Dict[str, List[int]]) -> JobSamples:
+    """The windows of a job whose recording is open; gpus: the ids on each node. Raises Unreadable."""
+    r, made = job.recording, JobSamples()
+    if r.connection is None:
+        raise Unreadable("it is not open")
+    values = (job.start_ns, job.width, job.wall_ns)
     try:
-        for bucket, *rest in connection.execute(_JOB, values):
-            made.job[bucket] = tuple(rest)
-        if gpu_ids:
-            for bucket, *rest in connection.execute(_GPU.format(",".join(str(int(i)) for i in gpu_ids)), values):
-                made.gpu[bucket] = tuple(rest)
+        if job.is_merged:
+            for node, number, bucket, *rest in r.connection.execute(_PARTS, values):
+                parts = made.nodes.setdefault(str(node), {})
+                parts.setdefault(number, Samples((0, 0, 0))).rows[bucket] = tuple(rest)
+        else:
+            before = [r.value("job", f"cpu_{mode}", "min") for mode in ("user", "system")]
+            own = Samples((None if None in before else sum(before), 0, 0))
+            own.rows = {bucket: tuple(rest) for bucket, *rest in r.connection.execute(_RUN, values)}
+            made.nodes[job.nodes[0]["name"]] = {0: own}
+        for node, ids in gpus.items():
+            found = r.connection.execute(_GPU.replace("IDS", ",".join(str(int(i)) for i in ids)), values)
+            made.gpu[node] = {bucket: tuple(rest) for bucket, *rest in found}
     except sqlite3.Error as e:
         raise Unreadable(_reason(e)) from e
-    if any(not isinstance(bucket, int) for bucket in (*made.job, *made.gpu)) or len(made.job) > WINDOWS_MOST:
+    curves = [*(s.rows for parts in made.nodes.values() for s in parts.values()), *made.gpu.values()]
+    if any(len(curve) > WINDOWS_MOST or not all(isinstance(bucket, int) for bucket in curve) for curve in curves):
         raise Unreadable("its windows are not those of a run between its start and its end")
     return made
-
-
-# ---- ranks without a recording ---------------------------------------------------------------------------------------
-
-def read_ranks(path: str) -> List[Dict[str, Any]]:
-    """The lines of a file NODE.ranks (docs/jobs.md): those that are whole. Raises Unreadable."""
-    rows = []
-    for line in _bytes_of(path, RANKS_BYTES_MOST)[0].decode(errors="replace").splitlines():
-        try:
-            row: Union[Dict[str, Any], Any] = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(row, dict) and isinstance(row.get("rank"), int):
-            rows.append(row)
-    return rows

@@ -13,7 +13,7 @@ TABLES: Dict[str, Tuple[Tuple[str, str], ...]] = {
     "job": (
         ("run", "string"), ("name", "string"), ("scheduler", "string"), ("cluster", "string"), ("scheduler_job", "string"),
         ("step", "string"), ("array_task", "int64"), ("restart", "int64"), ("user", "string"), ("command", "string"),
-        ("state", "string"), ("exit_code", "int64"), ("exit_signal", "int64"), ("complete", "bool"),
+        ("state", "string"), ("exit_code", "int64"), ("complete", "bool"),
         ("started", "time"), ("ended", "time"), ("wall_s", "double"), ("stagger_s", "double"),
         ("nodes", "int64"), ("nodes_missing", "int64"), ("ranks", "int64"), ("ranks_missing", "numbers"), ("ranks_cut_off", "numbers"),
         ("recordings", "int64"), ("recordings_unreadable", "int64"),
@@ -28,11 +28,11 @@ TABLES: Dict[str, Tuple[Tuple[str, str], ...]] = {
     ),
     "rank": (
         ("run", "string"), ("part", "string"), ("recording", "string"), ("rank", "int64"), ("local_rank", "int64"), ("node", "string"),
-        ("started", "time"), ("wall_s", "double"), ("exit_code", "int64"), ("exit_signal", "int64"), ("cut_off", "bool"),
+        ("started", "time"), ("wall_s", "double"), ("exit_code", "int64"), ("cut_off", "bool"),
         ("cpus", "int64"), ("cpu_s", "double"), ("cpu_user_s", "double"), ("cpu_system_s", "double"),
         ("peak_ram_bytes", "int64"), ("peak_ram_low_bytes", "int64"), ("peak_ram_high_bytes", "int64"), ("peak_ram_method", "string"),
-        ("mean_ram_bytes", "double"), ("limit_bytes", "int64"), ("capacity_bytes", "int64"),
-        ("read_bytes", "int64"), ("write_bytes", "int64"), ("processes", "int64"), ("own_cpu_s", "double"), ("hiwater_version", "string"),
+        ("limit_bytes", "int64"), ("capacity_bytes", "int64"),
+        ("read_bytes", "int64"), ("write_bytes", "int64"), ("processes", "int64"), ("hiwater_version", "string"),
     ),
     "gpu": (
         ("run", "string"), ("node", "string"), ("uuid", "string"), ("name", "string"), ("allocated", "bool"), ("memory_bytes", "int64"),

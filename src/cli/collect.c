@@ -42,6 +42,9 @@ static void become_python(char **argv)
 {
 	char path[PATH_MAX];
 
+	/* the recordings of a job of several ranks are merged by this very program */
+	if (program_find("hiwater", path, sizeof(path)) == 0)
+		(void) setenv("HIWATER_COMMAND", path, 1);
 	if (program_find("python3", path, sizeof(path)) == 0)
 		(void) execv(path, argv);
 	(void) execvp("python3", argv);

@@ -158,16 +158,6 @@ def clock_ahead(folder, node, seconds):
     """The wall clock of a node was ahead from the start on."""
     for path in parts_of(folder, node):
         edit(path, ("UPDATE meta SET value = value + ? WHERE key = 'started_wall_ns'", (round(seconds * SECOND),)))
-        edit_anchors(path, seconds)
-
-
-def edit_anchors(path, seconds):
-    """Pairs of clocks are a table (wall, boot), if this version records them."""
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
-        for table in ("anchor", "clock"):
-            columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
-            for column in {"wall", "wall_ns"} & set(columns):
-                db.execute(f"UPDATE {table} SET {column} = {column} + ?", (round(seconds * SECOND),))
 
 
 def cut_off(path, before_ns):
@@ -177,6 +167,8 @@ def cut_off(path, before_ns):
     set_facts(path, ended_ns=None, main_ended_ns=None, exit_status=None, last_ns=end)
     for table in ("job_sample", "host_sample", "process_sample", "job_recent", "host_recent", "process_recent"):
         edit(path, (f"DELETE FROM {table} WHERE t > ?", (end,)))
+    edit(path, ("DELETE FROM event WHERE t > ?", (end,)), ("DELETE FROM timeline WHERE t > ?", (end,)), ("UPDATE process SET ended = NULL WHERE ended > ?", (end,)),
+         ("UPDATE summary SET last_at = min(last_at, ?1), max_at = min(max_at, ?1)", (end,)))
 
 
 def truncate(path, share=0.5):
