@@ -47,10 +47,14 @@ def copy(tool, d):
 def show(tool, run, *options, expect=0):
     done = tool.run("show", run, "--json", *options, timeout=DEADLINE)
     assert done.returncode == expect, done.stderr
-    summary = json.loads(done.stdout)
-    jsonschema.validate(summary, SUMMARY)
-    jsonschema.validate(summary["job"], JOB)
-    return summary
+    return json.loads(done.stdout)
+
+
+def faults(summary):
+    """What the schemas do not allow, a line each."""
+    found = [(at, e) for at, schema, value in (("", SUMMARY, summary), ("job", JOB, summary["job"]))
+             for e in jsonschema.Draft202012Validator(schema).iter_errors(value)]
+    return [f"{at}/{'/'.join(map(str, e.absolute_path))}: {e.message}" for at, e in found]
 
 
 def figures(summary):
@@ -204,6 +208,17 @@ def test_merging_merges_is_merging_all(tool, d):
         assert done.returncode == 0, done.stderr
     for name in ("AB.hiw", "BA.hiw", "AGAIN.hiw"):
         assert figures(show(tool, name)) == figures(show(tool, d)), name
+
+
+def test_json_is_as_the_schemas_say(tool, d, copy):
+    assert faults(show(tool, d)) == []
+    restart(copy)
+    assert faults(show(tool, copy)) == []
+    parts = by_rank(copy)
+    parts[2].unlink()
+    DAMAGE["random bytes"](parts[3])
+    cut_off(parts[1], SECOND // 2)
+    assert faults(show(tool, copy)) == []
 
 
 # ---- what is missing or bad is said ----------------------------------------------------------------------------------
@@ -396,17 +411,21 @@ def test_folders_of_steps_restarts_and_array_tasks(tool):
     assert names == ["9.0/n1-r0-1.hiw", "9.0/n1-r0.hiw", "9.1/n1-r0.hiw", "9_2.0/n1-r0.hiw"]
 
 
-def test_a_requeue_replaces_what_came_before(tool, copy):
-    """The same ranks once more: the figures are those of the last start, and the report says that there was one before."""
-    first = facts(parts_of(copy)[0])["started_wall_ns"]
+def restart(copy):
+    """The same ranks once more, an hour later."""
     for path in parts_of(copy):
         again = path.with_name(f"{path.stem}-1.hiw")
         shutil.copy(path, again)
         set_facts(again, restart=1, id=f"{facts(path)['rank'] or 0:08x}{0:024x}")
         edit(again, ("UPDATE meta SET value = value + ? WHERE key IN ('started_wall_ns', 'started_boot_ns')", (3600 * SECOND,)))
+
+
+def test_a_requeue_replaces_what_came_before(tool, copy):
+    """The figures are those of the last start."""
+    restart(copy)
     summary = show(tool, copy)
     assert summary["job"]["complete"] and {rank["restart"] for rank in summary["job"]["ranks"] if rank.get("counts", True)} >= {1}
-    assert summary["time"]["wall_s"] < 600 and first
+    assert summary["time"]["wall_s"] < 600
     within({f"ram_{key}_bytes": summary["ram"]["combined"][f"{key}_bytes"] for key in ("low", "peak", "high")}, 500 * MB, ranks=4)
 
 
