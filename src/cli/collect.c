@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater collect: executes python/hiwater/_collect.py, which has pyarrow write the Parquet files. Nothing in C needs
- * Parquet.
+ * hiwater collect: executes python/hiwater/_collect.py, which has pyarrow write the Parquet files. Nothing
+ * in C needs Parquet.
  */
 #include <errno.h>
 #include <limits.h>
@@ -20,7 +20,8 @@ static struct {
 	int64_t settle_ns;
 } arg_collect = { .settle_ns = 600000000000 };
 
-/* Without the present folder on the path of modules, which -c puts there: a folder of recordings may be anybody's. */
+/* Without the present folder on the path of modules, which -c puts there: a folder of recordings may be
+ * anybody's. */
 static const char program[] =
 	"import sys\n"
 	"sys.path[:] = [p for p in sys.path if p]\n"
@@ -37,7 +38,8 @@ static int parse_settle(const char *value, void *dest, struct err *err)
 	return units_parse_duration(value, dest, err);
 }
 
-/* Executes the interpreter next to this program (a virtual environment), else the first on PATH. Returns if there is none. */
+/* Executes the interpreter next to this program (a virtual environment), else the first on PATH. Returns
+ * if there is none. */
 static void become_python(char **argv)
 {
 	char path[PATH_MAX];

@@ -108,12 +108,12 @@ def recorded_until(path):
         return 0
 
 
-def record_step(tool, program, ranks, output="d/", **about):
-    """Runs a step to its end. The folder of its recordings, DIR/JOB.STEP."""
+def record_step(tool, program, ranks, output="d/", hold_s=1.2, **about):
+    """Runs a step to its end, in which all ranks use their memory for hold_s at least. The folder of its recordings, DIR/JOB.STEP."""
     step = Step(tool, program, ranks, output=output, **about)
     try:
         ready = step.wait_ready()
-        step.wait_recorded(tool.folder / output, ready + 1_200_000_000, len(ranks))
+        step.wait_recorded(tool.folder / output, ready + round(hold_s * SECOND), len(ranks))
         step.finish()
     finally:
         step.clean()
