@@ -14,7 +14,7 @@ import time
 
 import pytest
 from cli_helpers import DEADLINE, HIWATER, ROOT, Tool, wait_for
-from gpu_jobs import finish, start
+from gpu_jobs import asked, finish, start
 from ranks_helpers import DAMAGE, MB, OVERHEAD, Rank, compile_rank_job, cut_off, edit, facts, parts_of, record_step, set_facts, truncate
 
 parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
@@ -415,6 +415,7 @@ def test_a_gpu_counts_once_whatever_the_number_of_ranks(tool, step):
 
 def test_a_real_run_on_a_fake_gpu(gpu):
     hiwater = start(gpu, "-o", "run.hiw")
+    wait_for(lambda: asked(gpu, "SELECT count(*) FROM gpu_sample WHERE mem IS NOT NULL AND busy IS NOT NULL"), "both GPUs were read")
     summary, _ = finish(gpu, hiwater)
     collect(gpu, "run.hiw")
     job, gpus = one(gpu, "job"), {g["uuid"]: g for g in rows(gpu, "gpu")}
