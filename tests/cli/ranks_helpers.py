@@ -94,6 +94,8 @@ class Step:
         return texts
 
     def clean(self):
+        """Also after a failure: no rank stays behind."""
+        self.stop.touch()
         if self.shared:
             self.shared.unlink(missing_ok=True)
 
