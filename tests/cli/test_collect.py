@@ -305,7 +305,7 @@ def shown(tool, run):
 def test_a_job_of_several_ranks_has_the_figures_of_show(tool, step):
     collect(tool, step)
     job, ranks, summary = one(tool, "job"), rows(tool, "rank"), shown(tool, step)
-    assert job["complete"] and job["ranks"] == 4 and job["nodes"] == 2 and job["recordings"] == 4 and job["scheduler_job"] == "4711.0"
+    assert job["complete"] and job["ranks"] == 4 and job["nodes"] == 2 and job["recordings"] == len(parts_of(step)) and job["scheduler_job"] == "4711.0"
     ram = summary["ram"]["combined"]
     assert [job[f"peak_ram_{key}bytes"] for key in ("", "low_", "high_")] == [ram[f"{key}_bytes"] for key in ("peak", "low", "high")]
     truth = (100 + 40 + 60 + 150 + 30) * MB
@@ -328,7 +328,7 @@ def test_a_merged_recording_is_the_same_job(tool, step):
     folder = pathlib.Path(shutil.copytree(step, tool.folder / "both"))
     shutil.copy(tool.folder / "J.hiw", folder)
     collect(tool, folder, to="both")
-    assert one(tool, "job", "both")["recordings"] == 4
+    assert one(tool, "job", "both")["recordings"] == len(parts_of(step))
 
 
 def test_the_order_and_the_names_of_files_do_not_matter(tool, step):
@@ -346,7 +346,7 @@ def test_the_order_and_the_names_of_files_do_not_matter(tool, step):
 
 def test_missing_and_cut_off_ranks(tool, step):
     folder = pathlib.Path(shutil.copytree(step, tool.folder / "d"))
-    parts = {facts(p)["rank"]: p for p in parts_of(folder)}
+    parts = {facts(p).get("rank"): p for p in parts_of(folder)}
     parts[2].unlink()
     truncate(parts[1])
     cut_off(parts[3], SECOND // 2)
@@ -365,10 +365,10 @@ def test_a_job_waits_for_its_last_rank(tool, step):
 
 def test_restarts_are_jobs_of_their_own(tool, step):
     folder = pathlib.Path(shutil.copytree(step, tool.folder / "d"))
-    for path in parts_of(folder):
+    for number, path in enumerate(parts_of(folder)):
         again = path.with_name(f"{path.stem}-1.hiw")
         shutil.copy(path, again)
-        set_facts(again, restart=1, id=f"{(facts(path)['rank'] or 0) + 1:032x}")
+        set_facts(again, restart=1, id=f"{number + 1:032x}")
     collect(tool, folder)
     assert sorted((j["restart"] or 0, j["ranks"]) for j in rows(tool, "job")) == [(0, 4), (1, 4)]
 
@@ -381,7 +381,7 @@ def test_ranks_that_keep_no_recording(tool, step):
             path.unlink()
             with open(folder / f"n{1 + rank // 2}.ranks", "a") as file:
                 file.write('{"rank": %d, "local_rank": 1, "started_wall_ns": %d, "wall_ns": 2000000000, "ram_peak_bytes": 50000000,'
-                           ' "ram_method": "exact", "user_ns": 1500000000, "system_ns": 500000000, "exit_status": 1, "version": "0.1.0"}\n'
+                           ' "ram_method": "exact", "user_ns": 1500000000, "system_ns": 500000000, "exit_status": 256, "version": "0.1.0"}\n'
                            % (rank, facts(parts_of(folder)[0])["started_wall_ns"]))
     collect(tool, folder)
     job, ranks = one(tool, "job"), {r["rank"]: r for r in rows(tool, "rank") if r["part"] == "rank"}
@@ -398,7 +398,7 @@ def test_a_gpu_counts_once_whatever_the_number_of_ranks(tool, step):
     edits = Made(tool, parts_of(step)[0], "unused")
     for path in parts_of(folder):
         known = facts(path)
-        edits.gpu(path, 0, f"{GPU_A}-{known['node']}", GIB if known.get("rank") in (0, 2) else 0, sm=0.2 if known["node"] == "n1" else 0.6, energy_j=500)
+        edits.gpu(path, 0, f"{GPU_A}-{known['node']}", GIB if known.get("rank") in (0, 2, None) else 0, sm=0.2 if known["node"] == "n1" else 0.6, energy_j=500)
         edits.gpu(path, 1, f"{GPU_B}-{known['node']}", 0, sm=0.9, energy_j=7000)
         set_facts(path, allocated_gpus=f"{GPU_A}-{known['node']}")
     collect(tool, folder)
@@ -446,7 +446,7 @@ def fleet(tool, made, step):
     close = made.run(name="close", scheduler_job="2.0", limit_bytes=GIB, ram_peak_bytes=GIB * 97 // 100, exit_status=9)
     set_facts(close, name="train")
     folder = pathlib.Path(shutil.copytree(step, made.folder / "4711.0"))
-    next(p for p in parts_of(folder) if facts(p)["rank"] == 2).unlink()
+    next(p for p in parts_of(folder) if facts(p).get("rank") == 2).unlink()
     collect(tool, made.folder)
     return tool
 

@@ -413,10 +413,10 @@ def test_folders_of_steps_restarts_and_array_tasks(tool):
 
 def restart(copy):
     """The same ranks once more, an hour later."""
-    for path in parts_of(copy):
+    for number, path in enumerate(parts_of(copy)):
         again = path.with_name(f"{path.stem}-1.hiw")
         shutil.copy(path, again)
-        set_facts(again, restart=1, id=f"{facts(path)['rank'] or 0:08x}{0:024x}")
+        set_facts(again, restart=1, id=f"{number + 1:032x}")
         edit(again, ("UPDATE meta SET value = value + ? WHERE key IN ('started_wall_ns', 'started_boot_ns')", (3600 * SECOND,)))
 
 
