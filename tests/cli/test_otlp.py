@@ -11,7 +11,7 @@ import time
 
 import pytest
 from cli_helpers import DEADLINE, HIWATER, Tool, wait_for
-from gpu_jobs import finish, start
+from gpu_jobs import asked, finish, start
 from otlp_receiver import Receiver, metrics, parsed, points, resource, value
 from trace_data import rows_of
 
@@ -131,7 +131,10 @@ def test_redact(made, tmp_path):
 
 
 def test_gpus(gpu, tmp_path):
-    assert finish(gpu, start(gpu, "-o", "run.hiw"))
+    hiwater = start(gpu, "-o", "run.hiw")
+    wait_for(lambda: asked(gpu, "select count(distinct id) from gpu_sample where mem is not null and energy is not null") == 2,
+             "values of both GPUs are recorded")
+    finish(gpu, hiwater)
     file = tmp_path / "run.json"
     assert gpu.run("export", "run.hiw", "--to", "otlp", "-o", file).returncode == 0
     found = metrics(parsed(file.read_text()))
