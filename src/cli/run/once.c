@@ -246,8 +246,8 @@ static void print_progress(struct run *r)
  * have adopted orphans: then the recorder decides by its last sample. */
 static bool has_ended(const struct run *r)
 {
-	const bool has_others = r->watching.actions.n > 0 || r->endpoint.pid || r->sender.pid || r->node.recorder ||
-				r->options->no_subreaper;
+	const bool has_others = r->watching.actions.n > 0 || r->endpoint.pid || r->sender.pid ||
+				r->node.recorder || r->options->no_subreaper;
 
 	if (!r->options->no_subreaper &&
 		(r->tree.childless || (r->measuring && !hwi_recorder_has_children(r->recorder))))
