@@ -499,7 +499,7 @@ HIW_API int hiw_run_check(struct hiw_run *run, const char *const *rules, size_t 
 /* Options of an export; docs/export.md describes the formats. */
 struct hiw_export {
 	size_t size;                 /* sizeof this struct */
-	const char *to;              /* "csv", "json", "openmetrics", "perfetto", "svg", "js1", "sacct" */
+	const char *to;              /* "csv", "json", "openmetrics", "otlp", "perfetto", "svg", "js1", "sacct" */
 	const char *entity;          /* "host", "job", "process", "gpu", "gpu_process", "series", "events";
 	                              * NULL: the job (csv), all (json), all but processes (openmetrics),
 	                              * job, gpu and series (svg) */
@@ -514,6 +514,9 @@ struct hiw_export {
 	size_t n_series;
 	unsigned width, height;      /* svg, in pixels: width of the picture, height of each chart; 0: the
 	                              * default */
+	const char *const *attributes; /* otlp: n_attributes texts, the keys and values of resource
+	                              * attributes in turn */
+	size_t n_attributes;
 };
 
 /* Exports a run from hiw_run_open, finished or not, in memory that does not grow with the length of

@@ -515,3 +515,42 @@ int64_t hwi_own_rss(void);
 /* A file's name with what scheduler_expand (source/host/scheduler.h) replaces. *ret is the caller's to free(). Returns 0, -EINVAL or
  * -ENOMEM. */
 int hwi_expand(const char *pattern, char **ret, struct hiw_err *ret_err);
+
+/* ---- OTLP: where and how to send ------------------------------------------------------------- */
+
+enum {
+	HWI_OTLP_ATTRIBUTES = 64, /* keys and values */
+	HWI_OTLP_HEADERS = 32,
+};
+
+/* Settings of the receiver, from an option and from the variables OTEL_EXPORTER_OTLP_... of this process's
+ * environment. Headers are secrets: they are given to the receiver and to nothing else. */
+struct hwi_otlp {
+	char url[2048];            /* http or https, without user and password */
+	bool loopback;             /* its host is this machine's loopback */
+	bool disabled;             /* OTEL_SDK_DISABLED: send nothing */
+	bool gzip;
+	uint64_t timeout_ms;       /* of a request */
+	uint64_t interval_ms;      /* between two requests while the job runs */
+	char certificate[4096];    /* file of the authorities to trust; "": those of the system */
+	char *headers[HWI_OTLP_HEADERS]; /* "NAME: VALUE" */
+	size_t n_headers;
+	char *attributes[HWI_OTLP_ATTRIBUTES]; /* of the resource: key, value, ... */
+	size_t n_attributes;
+};
+
+/* Reads the settings. url NULL: from the environment, else http://localhost:4318. insecure: plain http is allowed to
+ * other machines too. Returns 0; -EINVAL with text if url is wrong; -EBADMSG with text if a variable
+ * is. Free *ret with _done in any case. */
+int hwi_otlp_settings(const char *url, bool insecure, struct hwi_otlp *ret, struct hiw_err *err);
+/* Reads the attributes of the resource alone, for a file. */
+int hwi_otlp_resource(struct hwi_otlp *ret, struct hiw_err *err);
+void hwi_otlp_done(struct hwi_otlp *otlp);
+
+/* An export of a recording that may still grow, in stretches: one value per metric for each. The run is borrowed. */
+struct hwi_exporting;
+int hwi_exporting_new(
+	struct hiw_run *run, const struct hiw_export *what, struct hwi_exporting **ret, struct hiw_err *err);
+/* Writes what was recorded since the last call. Returns 0 or -errno with text. */
+int hwi_exporting_more(struct hwi_exporting *exporting, struct hiw_err *err);
+void hwi_exporting_free(struct hwi_exporting *exporting);

@@ -578,16 +578,12 @@ static bool export_frame(void *ctx, const struct frame *frame)
 	return export_see(ctx, frame);
 }
 
-int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hiw_err *ret_err)
+static struct export_options export_options_of(const struct hiw_export *what)
 {
 	struct hiw_export given = { .size = sizeof(given) };
-	struct err err = { "" }, end_err = { "" };
-	struct export *e = NULL;
-	struct summary summary;
-	int r, end;
 
 	memcpy(&given, what, what->size < sizeof(given) ? what->size : sizeof(given));
-	const struct export_options options = {
+	return (struct export_options) {
 		.to = given.to ? given.to : "",
 		.table = given.entity,
 		.recent = given.recent,
@@ -596,18 +592,36 @@ int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hi
 		.n_series = given.n_series,
 		.width = given.width,
 		.height = given.height,
+		.attributes = given.attributes,
+		.n_attributes = given.n_attributes,
 		.write = given.write,
 		.ctx = given.ctx,
-		.summary = &summary,
 	};
+}
+
+static int new_export(
+	struct hiw_run *run, const struct export_options *options, struct export **ret, struct err *err)
+{
+	if (!run->replay)
+		return err_set(err, -EINVAL,
+			"cannot export the run of a recorder; open its recording instead");
+	return export_new(run->job, options, ret, err);
+}
+
+int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hiw_err *ret_err)
+{
+	struct export_options options = export_options_of(what);
+	struct err err = { "" }, end_err = { "" };
+	struct export *e = NULL;
+	struct summary summary;
+	int r, end;
 
 	r = summary_make(run->job, &summary);
 	if (r < 0)
 		return r;
 	summary.lost = run->replay && !summary.complete && !replay_growing(run->replay);
-	r = run->replay
-		    ? export_new(run->job, &options, &e, &err)
-		    : err_set(&err, -EINVAL, "cannot export the run of a recorder; open its recording instead");
+	options.summary = &summary;
+	r = new_export(run, &options, &e, &err);
 	if (r < 0) {
 		summary_done(&summary);
 		return api_err(ret_err, &err, r);
@@ -620,6 +634,52 @@ int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hi
 	end = export_end(e, r == 0, &end_err);
 	summary_done(&summary);
 	return end < 0 ? api_err(ret_err, &end_err, end) : api_err(ret_err, &err, r);
+}
+
+struct hwi_exporting {
+	struct export *e;
+	struct player *player;
+};
+
+int hwi_exporting_new(struct hiw_run *run, const struct hiw_export *what, struct hwi_exporting **ret,
+	struct hiw_err *ret_err)
+{
+	struct export_options options = export_options_of(what);
+	struct hwi_exporting *x = calloc(1, sizeof(*x));
+	struct err err = { "" };
+	int r;
+
+	options.aggregate = true;
+	r = x ? new_export(run, &options, &x->e, &err) : -ENOMEM;
+	if (r == 0)
+		r = player_new(run->replay, export_frame, x->e, &x->player);
+	if (r < 0) {
+		if (x && x->e)
+			(void) export_end(x->e, false, NULL);
+		free(x);
+	} else {
+		*ret = x;
+	}
+	return api_err(ret_err, &err, r);
+}
+
+int hwi_exporting_more(struct hwi_exporting *x, struct hiw_err *ret_err)
+{
+	struct err err = { "" };
+	int r = player_to(x->player, UINT64_MAX, &err);
+
+	if (r == 0)
+		r = export_pause(x->e);
+	return api_err(ret_err, &err, r);
+}
+
+void hwi_exporting_free(struct hwi_exporting *x)
+{
+	if (!x)
+		return;
+	player_free(x->player);
+	(void) export_end(x->e, false, NULL);
+	free(x);
 }
 
 /* ---- the incident: data from the run's recording, worded by findings/ ------------------------ */

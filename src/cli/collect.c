@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,10 +76,10 @@ static int collect_main(int argc, char **argv)
 	(void) snprintf(settle, sizeof(settle), "--settle=%.3f", (double) arg_collect.settle_ns / 1e9);
 	words[n++] = (char *) "python3";
 	words[n++] = (char *) "-c";
-	words[n++] = (char *) program;
+	words[n++] = (char *) (uintptr_t) program;
 	words[n++] = settle;
 	words[n++] = (char *) "--to";
-	words[n++] = (char *) arg_collect.to;
+	words[n++] = (char *) (uintptr_t) arg_collect.to;
 	if (arg_collect.redact)
 		words[n++] = (char *) "--redact";
 	words[n++] = (char *) "--";

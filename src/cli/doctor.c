@@ -333,6 +333,7 @@ static void add_programs(struct buf *out)
 	} programs[] = {
 		{ "hiwater-top", "hiwater top", "ncursesw", "libncurses-dev" },
 		{ "hiwater-serve", "hiwater serve", "libmicrohttpd", "libmicrohttpd-dev" },
+		{ "hiwater-otlp", "hiwater run --otlp", "libcurl", "libcurl4-gnutls-dev" },
 	};
 	char path[PATH_MAX], where[PROGRAM_WHY_LEN];
 

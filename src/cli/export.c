@@ -4,6 +4,8 @@
  * gets its name only when it is complete.
  */
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,9 +13,10 @@
 #include "base/parse.h"
 #include "cli/cli.h"
 #include "cli/measure.h"
+#include "cli/programs.h"
 #include "cli/terminal.h"
 
-#define TO_CHOICES     "csv|json|openmetrics|perfetto|svg|js1|sacct"
+#define TO_CHOICES     "csv|json|openmetrics|otlp|perfetto|svg|js1|sacct"
 #define ENTITY_CHOICES "host|job|process|gpu|gpu_process|series|events"
 
 enum {
@@ -27,6 +30,8 @@ static struct {
 	const char *series[SERIES_MOST];
 	size_t n_series;
 	unsigned width, height;
+	const char *endpoint;
+	bool insecure;
 } arg_export;
 
 static int parse_to(const char *value, void *dest, struct err *err)
@@ -94,6 +99,8 @@ static int fail(const struct target *target, int error, const struct hiw_err *er
 
 static int export_to(struct hiw_run *run, struct target *target, struct hiw_err *err)
 {
+	struct hwi_otlp otlp = { .disabled = false };
+	int r = strcmp(arg_export.to, "otlp") == 0 ? hwi_otlp_resource(&otlp, err) : 0;
 	const struct hiw_export what = {
 		.size = sizeof(what),
 		.to = arg_export.to,
@@ -106,9 +113,14 @@ static int export_to(struct hiw_run *run, struct target *target, struct hiw_err 
 		.n_series = arg_export.n_series,
 		.width = arg_export.width,
 		.height = arg_export.height,
+		.attributes = (const char *const *) otlp.attributes,
+		.n_attributes = otlp.n_attributes,
 	};
 
-	return hiw_run_export(run, &what, err);
+	if (r == 0)
+		r = hiw_run_export(run, &what, err);
+	hwi_otlp_done(&otlp);
+	return r;
 }
 
 static int export_into(struct hiw_run *run, const char *path)
@@ -139,6 +151,55 @@ static int export_out(struct hiw_run *run)
 	return r < 0 ? fail(&target, r, &err) : 0;
 }
 
+/* ---- sending --------------------------------------------------------------------------------- */
+
+/* Executes hiwater-otlp, which reports errors of its own. Headers stay in the environment. */
+static int become_sender(const char *path)
+{
+	char program[PATH_MAX], where[PROGRAM_WHY_LEN], file[PATH_MAX + 8], url[PATH_MAX];
+	char name[] = "hiwater-otlp", insecure[] = "insecure=1", redact[] = "redact=1";
+	char *argv[6] = { name, file };
+	size_t n = 2;
+
+	if (program_find("hiwater-otlp", program, sizeof(program)) < 0) {
+		program_why_not("hiwater-otlp", where, sizeof(where));
+		complain("cannot send: %s; a build without the headers of libcurl omits it; export --to otlp -o FILE writes what "
+			 "would be sent",
+			where);
+		return EXIT_FAILED;
+	}
+	(void) snprintf(file, sizeof(file), "file=%s", path);
+	(void) snprintf(url, sizeof(url), "url=%s", arg_export.endpoint ? arg_export.endpoint : "");
+	if (arg_export.endpoint)
+		argv[n++] = url;
+	if (arg_export.insecure)
+		argv[n++] = insecure;
+	if (arg_export.redact)
+		argv[n++] = redact;
+	argv[n] = NULL;
+	(void) execv(program, argv);
+	complain("cannot run %s: %s", program, strerror(errno));
+	return EXIT_FAILED;
+}
+
+static int send_run(const char *path)
+{
+	struct hwi_otlp settings;
+	struct hiw_err err = { "" };
+	const int r = hwi_otlp_settings(arg_export.endpoint, arg_export.insecure, &settings, &err);
+
+	hwi_otlp_done(&settings);
+	if (r < 0) {
+		complain("%s", err.text);
+		return EXIT_USAGE;
+	}
+	if (settings.disabled) {
+		complain("nothing was sent: OTEL_SDK_DISABLED is true");
+		return 0;
+	}
+	return become_sender(path);
+}
+
 /* ---- the command ----------------------------------------------------------------------------- */
 
 static int export_run(const char *name)
@@ -148,6 +209,8 @@ static int export_run(const char *name)
 	struct hiw_err err = { "" };
 	int r = find_run(name, &path, &err);
 
+	if (r == 0 && strcmp(arg_export.to, "otlp") == 0 && !arg_export.output)
+		return send_run(path);
 	if (r == 0)
 		r = hiw_run_open(path, &run, &err);
 	if (r < 0) {
@@ -187,6 +250,11 @@ static const struct opt opts[] = {
 		&arg_export.width },
 	{ 0, "height", OPT_TEXT, "PIXELS", "svg: height of each chart in it (74)", parse_pixels,
 		&arg_export.height },
+	{ 0, "endpoint", OPT_TEXT, "URL",
+		"otlp: the receiver (the variables OTEL_*, else http://localhost:4318)", opt_text,
+		(void *) &arg_export.endpoint },
+	{ 0, "otlp-insecure", OPT_NONE, NULL, "otlp: allow http:// to another machine, which is not encrypted", opt_flag,
+		&arg_export.insecure },
 	{ 0, "recent", OPT_NONE, NULL, "the last minutes at full rate instead of as windows", opt_flag,
 		&arg_export.recent },
 	{ 0, "redact", OPT_NONE, NULL, "leave out user, host, commands and process names", opt_flag,
@@ -204,6 +272,9 @@ static const char *const prose[] = {
 	"openmetrics has timestamps, for promtool tsdb create-blocks-from openmetrics; it has processes "
 	"only with --entity process, since each process adds series of its own. It needs room for the "
 	"samples in TMPDIR (/var/tmp).",
+	"otlp sends the run to a receiver of OTLP, such as an OpenTelemetry collector, as JSON over HTTP; with -o it writes what would be "
+	"sent to FILE, a request per line. The standard variables OTEL_EXPORTER_OTLP_... apply; secrets belong into "
+	"OTEL_EXPORTER_OTLP_HEADERS.",
 	"perfetto is a trace for ui.perfetto.dev: counters, lifetimes of processes, phases and marks.",
 	"svg is a picture: CPUs, RAM, GPUs and user series, one below the other on the same time axis.",
 	"js1 is the text that jobstats keeps in Slurm's AdminComment (JS1:...), for jobstats and reportseff; sacct is a header and a "
@@ -220,6 +291,8 @@ static const char *const examples[] = {
 	"the processes of run 12",
 	"hiwater export base --to perfetto -o run.pftrace",
 	"a trace to open in ui.perfetto.dev",
+	"hiwater export base --to otlp --endpoint http://localhost:4318",
+	"send a run to an OpenTelemetry collector",
 	"hiwater export base --to openmetrics -o run.om",
 	"for promtool tsdb create-blocks-from openmetrics run.om DATA",
 	"hiwater export last --to svg --series loss -o run.svg",
@@ -233,7 +306,7 @@ const struct command command_export = {
 	.name = "export",
 	.usage = "[options] --to FORMAT [RUN]",
 	.operands = WHAT_A_RUN_IS " The default is last.",
-	.sentence = "convert a run to CSV, JSON, OpenMetrics, Perfetto, SVG, js1 or sacct",
+	.sentence = "convert a run to CSV, JSON, OpenMetrics, OTLP and others",
 	.prose = prose,
 	.examples = examples,
 	.opts = opts,

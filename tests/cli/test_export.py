@@ -9,9 +9,12 @@ import os
 import re
 import resource
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
+import urllib.parse
+import urllib.request
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -266,6 +269,57 @@ def test_a_prometheus_answers_from_it(made, tmp_path):
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)["data"]["result"]
     assert [float(r["value"][1]) for r in result] == [ram]
+
+
+@pytest.mark.full
+def test_a_job_of_two_ranks_is_one_run_for_a_prometheus(tool, tmp_path):
+    for rank in range(2):
+        env = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0", "SLURM_PROCID": rank, "SLURM_LOCALID": 0, "SLURM_NTASKS": 2,
+               "SLURM_STEP_NUM_TASKS": 2, "SLURM_NNODES": 2, "SLURM_NODEID": rank, "SLURMD_NODENAME": f"n{rank}"}
+        done = tool.run("run", "--summary", "none", "-o", "d/", "--", "sleep", "1.5", env={k: str(v) for k, v in env.items()})
+        assert done.returncode == 0, done.stderr
+    text = exported(tool, "d", "--to", "openmetrics")
+    runs = {s.labels["run"] for f in text_string_to_metric_families(text) for s in f.samples}
+    assert len(runs) == 1 and 'scheduler_job="4711.0"' in text
+    file = tmp_path / "job.om"
+    file.write_text(text)
+    subprocess.run(["promtool", "tsdb", "create-blocks-from", "openmetrics", file, tmp_path / "blocks"], check=True)
+    assert list((tmp_path / "blocks").glob("*/index"))
+
+
+@pytest.mark.full
+def test_victoria_metrics_takes_it(made, tmp_path):
+    tool, path = made
+    text = exported(tool, path, "--to", "openmetrics")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    server = subprocess.Popen(["victoria-metrics", f"-httpListenAddr={address}", f"-storageDataPath={tmp_path}/vm", "-retentionPeriod=100y"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def ask(path, data=None, **parameters):
+        with urllib.request.urlopen(f"http://{address}{path}?{urllib.parse.urlencode(parameters)}", data, DEADLINE) as answer:
+            return answer.read()
+
+    def is_up():
+        try:
+            return ask("/health")
+        except OSError:
+            assert server.poll() is None
+            return None
+
+    try:
+        wait_for(is_up, "victoria-metrics answers")
+        ask("/api/v1/import/prometheus", text.encode())
+        ask("/internal/force_flush")
+        started = rows_of(path, "select value from meta where key = 'started_wall_ns'")[0][0]
+        stored = rows_of(path, "select ram_max from job_sample order by t")
+        answer = json.loads(ask("/api/v1/query", query='max_over_time(hiwater_run_memory_max_bytes{kind="combined"}[1h])',
+                                time=started // 10**9 + 600))
+        assert [float(r["value"][1]) for r in answer["data"]["result"]] == [max(ram for ram, in stored)]
+    finally:
+        server.terminate()
+        server.wait(DEADLINE)
 
 
 # ---- Perfetto ----

@@ -43,6 +43,7 @@ struct run {
 	bool limited;              /* a limit ended the job */
 	struct live live;
 	struct endpoint endpoint;
+	struct sender sender;
 };
 
 /* ---- before the job -------------------------------------------------------------------------- */
@@ -126,6 +127,9 @@ static int prepare(struct run *r)
 	}
 	(void) prctl(PR_SET_CHILD_SUBREAPER, r->options->no_subreaper ? 0UL : 1UL);
 	error = endpoint_prepare(&r->endpoint, r->options->strict);
+	if (error < 0)
+		return error;
+	error = sender_prepare(&r->sender, &r->options->otlp, r->options->strict, r->options->measure.quiet);
 	if (error < 0)
 		return error;
 	return r->options->live ? live_prepare(&r->live, r->options->strict, r->options->measure.quiet) : 0;
@@ -226,6 +230,7 @@ static void step(struct run *r)
 	measure_warnings(&r->options->measure, r->recorder);
 	endpoint_step(&r->endpoint, r->recorder, &r->options->inherited);
 	node_try(&r->node, r->recorder);
+	sender_step(&r->sender, r->recorder, &r->options->inherited);
 	if (!r->tree.main_ended)
 		live_step(&r->live, r->recorder, &r->options->inherited);
 }
@@ -236,14 +241,13 @@ static void print_progress(struct run *r)
 	measure_progress(&r->options->measure, r->recorder);
 }
 
-/* Have all processes of the job ended? Commands of --on-alert, the endpoint, the helper of the node's
- * recorder, and children that hiwater had
- * before the job, are children as well, and init may have adopted orphans: then the recorder decides by
- * its last sample. */
+/* Have all processes of the job ended? Commands of --on-alert, the endpoint, the sender of --otlp, the helper
+ * of the node's recorder, and children that hiwater had before the job, are children as well, and init may
+ * have adopted orphans: then the recorder decides by its last sample. */
 static bool has_ended(const struct run *r)
 {
-	const bool has_others = r->watching.actions.n > 0 || r->endpoint.pid || r->node.recorder ||
-				r->options->no_subreaper;
+	const bool has_others = r->watching.actions.n > 0 || r->endpoint.pid || r->sender.pid ||
+				r->node.recorder || r->options->no_subreaper;
 
 	if (!r->options->no_subreaper &&
 		(r->tree.childless || (r->measuring && !hwi_recorder_has_children(r->recorder))))
@@ -306,6 +310,7 @@ static void follow(struct run *r)
 
 	r->tree.live = &r->live;
 	r->tree.endpoint = &r->endpoint;
+	r->tree.sender = &r->sender;
 	tree_reap(&r->tree, &r->signals);
 	while (!is_over(r)) {
 		struct timespec timeout;
@@ -345,6 +350,7 @@ static void report(struct run *r, struct outcome *ret)
 
 	if (error < 0 && !m->quiet)
 		complain("warning: %s", err.text[0] ? err.text : strerror(-error));
+	sender_finish(&r->sender, r->recorder, &r->options->inherited);
 	handle_alerts(r);
 	measure_warnings(m, r->recorder);
 	node_end(&r->node);
@@ -353,6 +359,7 @@ static void report(struct run *r, struct outcome *ret)
 	signals_allow_faults();
 	measure_report(m, r->recorder);
 	node_report(&r->node, r->recorder);
+	sender_end(&r->sender);
 	if (r->options->repeat == 1)
 		return;
 	ret->figures.size = sizeof(ret->figures);
@@ -437,6 +444,7 @@ void run_once(const struct run_options *options, char *const *argv, struct outco
 		.live = LIVE_NONE,
 		.endpoint = options->endpoint,
 		.node = NODE_NONE,
+		.sender = SENDER_NONE,
 	};
 
 	*ret = (struct outcome) { 0 };

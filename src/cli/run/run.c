@@ -49,6 +49,16 @@ static int parse_repeat(const char *value, void *dest, struct err *err)
 	return 0;
 }
 
+static int parse_otlp(const char *value, void *dest, struct err *err)
+{
+	struct sender_options *o = dest;
+
+	(void) err;
+	o->enabled = true;
+	o->url = value && *value ? value : NULL;
+	return 0;
+}
+
 /* Checks for options that exclude each other. Returns 0, or -EINVAL after a complaint. */
 static int check_together(const struct run_options *o)
 {
@@ -56,6 +66,8 @@ static int check_together(const struct run_options *o)
 
 	if (recorder->output && recorder->no_record)
 		complain("-o and --no-record exclude each other; give one of them; see hiwater run --help");
+	else if (o->otlp.enabled && recorder->no_record)
+		complain("--otlp needs the recording; leave --no-record out");
 	else if (o->live && recorder->no_record)
 		complain("--live needs the recording; leave --no-record out");
 	else if (o->endpoint.listen && recorder->no_record)
@@ -110,6 +122,10 @@ static int run_main(int argc, char **argv)
 		complain("run needs a COMMAND, for example: hiwater run -- make -j4");
 		return EXIT_BEFORE_JOB;
 	}
+	if (arg_run.otlp.enabled && !arg_run.otlp.url && strstr(argv[0], "://")) {
+		complain("'%.200s' is not a command; write the address of --otlp after an equals sign: --otlp=URL", argv[0]);
+		return EXIT_BEFORE_JOB;
+	}
 	arg_run.measure.recorder.degrade = !arg_run.strict;
 	if (check_together(&arg_run) < 0 || measure_prepare(&arg_run.measure) < 0)
 		return EXIT_BEFORE_JOB;
@@ -161,6 +177,12 @@ static const struct opt opts[] = {
 		"of --listen on TCP: the token by which the job's figures are seen; without it there are those of the machine "
 		"alone",
 		opt_text, (void *) &arg_run.endpoint.token_file },
+	{ 0, "otlp", OPT_OPTIONAL, "URL",
+		"send the run to a receiver of OTLP while it happens: an OpenTelemetry collector, a Prometheus (the variables OTEL_*, "
+		"else http://localhost:4318)",
+		parse_otlp, &arg_run.otlp },
+	{ 0, "otlp-insecure", OPT_NONE, NULL, "allow http:// to another machine, which is not encrypted", opt_flag,
+		&arg_run.otlp.insecure },
 	{ 0, "strict", OPT_NONE, NULL,
 		"exit with 125, before the job is started, where hiwater would measure less than it was asked to, or nothing",
 		opt_flag, &arg_run.strict },
@@ -194,6 +216,9 @@ static const char *const prose[] = {
 	"job continues). What the command writes to the terminal is stored in a file in TMPDIR until the "
 	"view ends, and its stdin is empty if it is the terminal; redirected streams are not changed. "
 	"Ctrl-C and Ctrl-Z go to the command.",
+	"With --otlp a process of its own reads the recording and sends it as OTLP (JSON over HTTP) every OTEL_METRIC_EXPORT_INTERVAL "
+	"milliseconds (60000). It never delays the job or a sample, and has one second at the end. What could not be sent is counted "
+	"in a warning; the recording has it: see hiwater-export(1). Headers with secrets belong into OTEL_EXPORTER_OTLP_HEADERS.",
 	RULE_PROSE,
 	"A run longer than a second is kept in the history: see hiwater-runs(1) and hiwater-show(1). The "
 	"recordings of a parallel job are one run there, a folder, or with -o FOLDER/ a folder of that: one of each rank, and one of "

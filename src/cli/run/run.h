@@ -15,6 +15,7 @@
 #include "cli/run/child.h"
 #include "cli/run/endpoint.h"
 #include "cli/run/node.h"
+#include "cli/run/sender.h"
 
 enum run_cgroup {
 	RUN_CGROUP_AUTO,
@@ -30,6 +31,7 @@ struct run_options {
 	uint64_t repeat;
 	bool is_last;        /* no further run follows: the job has no more use of what hiwater inherited */
 	bool no_subreaper, wait, live, strict;
+	struct sender_options otlp;
 	struct inherited inherited;
 	struct endpoint endpoint; /* as it is before a run */
 };

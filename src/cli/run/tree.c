@@ -25,6 +25,8 @@ static void note_reaped(
 		live_left(t->live, status); /* the PID may be reused from here on */
 	if (t->endpoint && pid == t->endpoint->pid)
 		endpoint_left(t->endpoint);
+	if (t->sender && pid == t->sender->pid)
+		sender_left(t->sender);
 	if (t->recorder)
 		hiw_recorder_reaped(t->recorder, pid, status, usage);
 	if (t->node)

@@ -13,12 +13,14 @@
 #include "cli/run/endpoint.h"
 #include "cli/run/live.h"
 #include "cli/run/node.h"
+#include "cli/run/sender.h"
 #include "cli/run/signals.h"
 
 struct tree {
 	pid_t main;
 	struct hiw_recorder *recorder; /* NULL: the job is not measured */
 	struct node *node;             /* has a helper among the children; NULL: none */
+	struct sender *sender;         /* notified when its child ends; NULL: there is none */
 	struct live *live;             /* notified when its view ends; NULL: there is no view */
 	struct endpoint *endpoint;     /* notified when it ends; NULL: there is none */
 	bool main_ended;

@@ -90,10 +90,12 @@ struct export_format {
 	int (*begin)(struct export *e, struct err *err); /* sets state */
 	void (*see)(struct export *e, const struct frame *frame);
 	void (*end)(struct export *e);                   /* after the last frame */
+	/* Writes all that it has, although more frames follow; NULL: the format waits for the end. */
+	void (*pause)(struct export *e);
 	void (*done)(struct export *e);                  /* frees state; may be NULL */
 };
 
-extern const struct export_format export_csv, export_json, export_openmetrics, export_perfetto, export_svg,
+extern const struct export_format export_csv, export_json, export_openmetrics, export_otlp, export_perfetto, export_svg,
 	export_js1, export_sacct;
 extern const bool export_no_metrics[METRIC_COUNT]; /* for wanted */
 

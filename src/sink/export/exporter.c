@@ -9,7 +9,7 @@
 #include "sink/export/export_internal.h"
 
 static const struct export_format *const formats[] = { &export_csv, &export_json, &export_openmetrics,
-	&export_perfetto, &export_svg, &export_js1, &export_sacct };
+	&export_otlp, &export_perfetto, &export_svg, &export_js1, &export_sacct };
 
 enum {
 	FORMATS = sizeof(formats) / sizeof(formats[0]),
@@ -183,6 +183,14 @@ bool export_see(struct export *e, const struct frame *frame)
 		e->error = e->names.error;
 	export_flush(e);
 	return e->error == 0;
+}
+
+int export_pause(struct export *e)
+{
+	if (e->error == 0 && e->format->pause)
+		e->format->pause(e);
+	write_out(e);
+	return e->error;
 }
 
 int export_end(struct export *e, bool whole, struct err *err)

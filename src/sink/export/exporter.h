@@ -19,7 +19,7 @@ enum export_table {
 };
 
 struct export_options {
-	const char *to;     /* "csv", "json", "openmetrics", "perfetto", "svg", "js1", "sacct" */
+	const char *to;     /* "csv", "json", "openmetrics", "otlp", "perfetto", "svg", "js1", "sacct" */
 	const struct summary *summary; /* borrowed until export_end(); js1 and sacct are written from it alone */
 	const char *table;  /* "job", "process", "events", ...; NULL: the format's default */
 	bool recent;        /* the last minutes at full rate, where the recording has them */
@@ -27,6 +27,9 @@ struct export_options {
 	const char *const *series; /* of svg: the series to draw; n_series 0: the first few */
 	size_t n_series;
 	unsigned width, height; /* of svg, in pixels: of the picture, of each chart; 0: default */
+	const char *const *attributes; /* of otlp: n_attributes keys and values of the resource, in turn */
+	size_t n_attributes;
+	bool aggregate;     /* otlp: one value per metric for all windows between two export_pause() */
 	/* Writes the bytes. Returns 0 or -errno, after which it is not called again. */
 	int (*write)(void *ctx, const void *data, size_t len);
 	void *ctx;
@@ -46,6 +49,10 @@ bool export_wants_recent(const struct export *e);
 
 /* Adds a frame, in the order of time. False: an error occurred, which export_end() returns. */
 bool export_see(struct export *e, const struct frame *frame);
+
+/* Writes what was not written yet, as far as the format can (otlp) before the end. Returns 0 or
+ * -errno, which export_end() returns again. */
+int export_pause(struct export *e);
 
 /* Writes the rest and frees e. whole: all frames were passed. Returns 0 or -errno with text. */
 int export_end(struct export *e, bool whole, struct err *err);
