@@ -95,8 +95,8 @@ struct export_format {
 	void (*done)(struct export *e);                  /* frees state; may be NULL */
 };
 
-extern const struct export_format export_csv, export_json, export_openmetrics, export_otlp, export_perfetto, export_svg,
-	export_js1, export_sacct;
+extern const struct export_format export_csv, export_json, export_openmetrics, export_otlp, export_perfetto,
+	export_svg, export_js1, export_sacct;
 extern const bool export_no_metrics[METRIC_COUNT]; /* for wanted */
 
 /* Writes the bytes in out if they are many. Formats with large frames call it in between. */
