@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 GPU_NUMBER = ("CASE WHEN coalesce(g.parent, '') = '' THEN g.number ELSE (SELECT w.number FROM gpu w WHERE w.uuid = g.parent) || '.' || "
               "g.number END")  # the number of the gpu g, as hiwater gpus shows it: 0, of an instance 0.1
+SQLITE = b"SQLite format 3\0"  # the first bytes of a recording
 RATES = {"windows": "sample", "full": "recent"}  # endings of the names of tables
 _SAMPLED = {  # @ is the rate's ending
     "host": "SELECT s.t / 1e9 AS t_s, s.span / 1e9 AS span_s, s.* FROM host_@ s ORDER BY s.t",
@@ -374,8 +375,8 @@ class _connection:
 
 def open_recording(run: Union[str, int, os.PathLike[str]] = "last") -> Recording:
     """Opens a recording: a path, a number of the history, the name of a run ("name:3" for a name
-    that is a number), "last", "slurm:JOB". The recording may be growing, or cut off by a
-    kill. Raises Error if there is no such run, or it cannot be read."""
+    that is a number), "last", "slurm:JOB", or a folder with the recordings of a job's ranks, which are merged. The
+    recording may be growing, or cut off by a kill. Raises Error if there is no such run, or it cannot be read."""
     import operator
 
     from ._summary import Summary
@@ -389,4 +390,30 @@ def open_recording(run: Union[str, int, os.PathLike[str]] = "last") -> Recording
     path = Summary.from_json(output_of("show", "--json", "--", name)).run.recording
     if not path:
         raise Error(f"the run {name} has no recording file")
-    return Recording(os.path.abspath(path))
+    path = os.path.abspath(path)
+    return Recording(path) if _is_database(path) else _merged(path)
+
+
+def _is_database(path: str) -> bool:
+    try:
+        with open(path, "rb") as f:
+            return f.read(len(SQLITE)) == SQLITE
+    except OSError:
+        return False
+
+
+def _merged(path: str) -> Recording:
+    """A job of several ranks (a folder of their recordings), merged into a temporary recording that is removed with the object."""
+    import shutil
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix="hiwater-")
+    try:
+        file = os.path.join(folder, "job.hiw")
+        output_of("merge", "-o", file, "--", path)
+        recording = Recording(file)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    weakref.finalize(recording, shutil.rmtree, folder, ignore_errors=True)
+    return recording

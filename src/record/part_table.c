@@ -25,7 +25,7 @@ int part_tables_create(struct store *s)
 			     "INTEGER, read INTEGER, written INTEGER,"
 			     " processes INTEGER, PRIMARY KEY(part, t)) WITHOUT ROWID;"
 			     "CREATE TABLE part_mark(part INTEGER, t INTEGER, text TEXT);"
-			     "CREATE TABLE part_gpu(part INTEGER, gpu INTEGER);"
+			     "CREATE TABLE part_gpu(part INTEGER, gpu INTEGER, used INTEGER);"
 			     "CREATE INDEX part_mark_of ON part_mark(part);");
 	r = sql.error ? sql.error : store_run(s, sql.data);
 	buf_done(&sql);

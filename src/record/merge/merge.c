@@ -50,7 +50,7 @@ static int write_store(struct merge *m)
 	if (r == 0)
 		r = merge_align(m);
 	if (r == 0)
-		r = merge_copy_rows(m);
+		r = merge_put_marks(m);
 	if (r == 0)
 		r = merge_add_up(m);
 	if (r == 0)

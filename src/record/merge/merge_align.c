@@ -58,9 +58,19 @@ static int by_id(const void *a, const void *b)
 	return c ? c : compare_texts(x->part.file, y->part.file);
 }
 
-static void drop_copies(struct merge *m)
+/* Neither the part nor its windows are part of the result. */
+static int drop(struct merge *m, struct candidate *c)
+{
+	const int r = merge_drop_rows(m, &c->part);
+
+	candidate_done(c);
+	return r;
+}
+
+static int drop_copies(struct merge *m)
 {
 	size_t n = 0;
+	int r = 0;
 
 	if (m->n > 0)
 		qsort(m->candidates, m->n, sizeof(m->candidates[0]), by_id);
@@ -68,11 +78,12 @@ static void drop_copies(struct merge *m)
 		const char *id = m->candidates[i].part.id;
 
 		if (n > 0 && id && compare_texts(m->candidates[n - 1].part.id, id) == 0)
-			candidate_done(&m->candidates[i]);
+			r = r < 0 ? r : drop(m, &m->candidates[i]);
 		else
 			m->candidates[n++] = m->candidates[i];
 	}
 	m->n = n;
+	return r;
 }
 
 static bool is_line(const struct candidate *c)
@@ -159,7 +170,7 @@ static int choose_job(struct merge *m)
 			m->candidates[n++] = kept;
 		} else {
 			r = note_other(m, &c->part);
-			candidate_done(c);
+			r = r < 0 ? r : drop(m, c);
 		}
 	}
 	if (r == 0)
@@ -190,7 +201,7 @@ static int drop_strays(struct merge *m)
 		}
 		r = parts_add_problem(m->parts, text_of(c->part.file),
 			"its clock differs from the others' by more than 30 days");
-		candidate_done(c);
+		r = r < 0 ? r : drop(m, c);
 	}
 	if (r == 0)
 		m->n = n;
@@ -481,8 +492,9 @@ int merge_align(struct merge *m)
 	struct parts *p = m->parts;
 	int r;
 
-	drop_copies(m);
-	r = choose_job(m);
+	r = drop_copies(m);
+	if (r == 0)
+		r = choose_job(m);
 	if (r == 0)
 		r = drop_strays(m);
 	if (r == 0)

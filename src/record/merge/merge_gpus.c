@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * GPUs of the parts, each UUID once: from the recordings of its node if these have it, else from that of the lowest rank that has. At most 256
+ * GPUs of the parts, each UUID once: from the recordings of its node if these have it, else from that of the rank that used most of it. At most 256
  * windows of a GPU are kept.
  */
 #include <errno.h>
@@ -28,6 +28,8 @@ static int by_uuid(const void *a, const void *b)
 		return c;
 	if (x->is_of_node != y->is_of_node)
 		return x->is_of_node ? -1 : 1;
+	if (x->gpu->used != y->gpu->used)
+		return x->gpu->used > y->gpu->used ? -1 : 1;
 	if (x->rank.known && y->rank.known && x->rank.value != y->rank.value)
 		return x->rank.value < y->rank.value ? -1 : 1;
 	return (x->part > y->part) - (x->part < y->part);
@@ -156,14 +158,15 @@ static int copy_windows(struct merge *m, struct replay *r, uint32_t from, uint32
 	return code;
 }
 
-static int note_owner(struct merge *m, size_t part, uint32_t id)
+static int note_owner(struct merge *m, size_t part, uint32_t id, int64_t used)
 {
-	sqlite3_stmt *st = store_cached(m->store, "INSERT INTO part_gpu VALUES(?,?)");
+	sqlite3_stmt *st = store_cached(m->store, "INSERT INTO part_gpu VALUES(?,?,?)");
 
 	if (!st)
 		return store_step(m->store, NULL);
 	(void) sqlite3_bind_int64(st, 1, (int64_t) part + 1);
 	(void) sqlite3_bind_int64(st, 2, id);
+	(void) sqlite3_bind_int64(st, 3, used);
 	return store_step(m->store, st);
 }
 
@@ -190,7 +193,7 @@ static int copy_gpu(struct merge *m, const struct reference *ref, uint32_t id, b
 	if (code == 0)
 		code = copy_windows(m, r, ref->gpu->id, id, p);
 	if (code == 0)
-		code = note_owner(m, ref->part, id);
+		code = note_owner(m, ref->part, id, ref->gpu->used);
 	replay_close(r);
 	return code;
 }

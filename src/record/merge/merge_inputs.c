@@ -55,9 +55,9 @@ int candidate_mark(struct candidate *c, uint64_t t_ns, const char *text)
 	return 0;
 }
 
-int candidate_gpu(struct candidate *c, uint32_t id, const char *uuid)
+int candidate_gpu(struct candidate *c, uint32_t id, const char *uuid, int64_t used)
 {
-	struct merge_gpu gpu = { .id = id };
+	struct merge_gpu gpu = { .id = id, .used = used };
 
 	if (!uuid || !*uuid)
 		return 0;
@@ -195,15 +195,17 @@ static int read_marks(struct replay *r, struct candidate *of, size_t n)
 
 static int read_gpus(struct replay *r, struct candidate *of, size_t n)
 {
-	sqlite3_stmt *st = reader_prepare(r, "SELECT p.part, p.gpu, g.uuid FROM part_gpu p JOIN gpu g ON "
-					     "g.id = p.gpu ORDER BY p.part, p.gpu");
+	sqlite3_stmt *st =
+		reader_prepare(r, "SELECT p.part, p.gpu, g.uuid, p.used FROM part_gpu p JOIN gpu g ON "
+				  "g.id = p.gpu ORDER BY p.part, p.gpu");
 	int code = 0;
 
 	while (st && code == 0 && sqlite3_step(st) == SQLITE_ROW) {
 		uint32_t part, gpu;
 
 		if (reader_id(st, 0, &part) && part >= 1 && part <= n && reader_id(st, 1, &gpu))
-			code = candidate_gpu(&of[part - 1], gpu, reader_text(st, 2));
+			code = candidate_gpu(
+				&of[part - 1], gpu, reader_text(st, 2), reader_int_or(st, 3, 0));
 	}
 	(void) sqlite3_finalize(st);
 	return code;
@@ -227,6 +229,9 @@ static int read_merged(struct merge *m, size_t input, struct replay *r, struct p
 	}
 	for (size_t i = 0; i < parts->n_problems && code == 0; i++)
 		code = parts_add_problem(m->parts, parts->problem[i].file, parts->problem[i].why);
+	reader_allow(r);
+	for (size_t i = first; i < m->n && code == 0; i++)
+		code = merge_read_rows(m, &m->candidates[i], r);
 	if (code == 0)
 		code = read_marks(r, m->candidates + first, n);
 	return code == 0 ? read_gpus(r, m->candidates + first, n) : code;
@@ -262,6 +267,14 @@ static void line_figures(sqlite3_stmt *st, struct part *p)
 	p->has_recording = known(0);
 }
 
+/* The same file has the same name, wherever it was found. */
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
 /* One rank that kept no recording. Its node is in the list's name; the job is that of the recordings next to it (merge_align.c). */
 static int read_line(struct merge *m, size_t input, const char *line, const char *node, sqlite3_stmt *st)
 {
@@ -291,7 +304,7 @@ static int read_line(struct merge *m, size_t input, const char *line, const char
 		{ &c->part.id, id },
 		{ &c->part.kind, "rank" },
 		{ &c->part.node, node },
-		{ &c->part.file, m->inputs[input].name },
+		{ &c->part.file, base_name(m->inputs[input].name) },
 		{ &c->part.ram_method, reader_text(st, 8) },
 		{ &c->part.version, reader_text(st, 9) },
 	};
@@ -304,9 +317,8 @@ static int read_line(struct merge *m, size_t input, const char *line, const char
 static int read_list(struct merge *m, size_t input)
 {
 	const struct merge_input *in = &m->inputs[input];
-	const char *slash = strrchr(in->name, '/');
 	autofclose FILE *f = NULL;
-	autofree char *node = strdup(slash ? slash + 1 : in->name);
+	autofree char *node = strdup(base_name(in->name));
 	sqlite3_stmt *st = NULL;
 	char line[LINE_MOST];
 	size_t bytes = 0, bad = 0;
@@ -386,6 +398,9 @@ static int read_recording(struct merge *m, size_t input)
 		struct candidate c = { .input = input }, *at;
 
 		code = part_read(r, in->name, &c, &err);
+		reader_allow(r);
+		if (code == 0)
+			code = merge_read_rows(m, &c, r);
 		at = code == 0 ? merge_add_candidate(m) : NULL;
 		if (at)
 			*at = c;

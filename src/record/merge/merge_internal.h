@@ -36,6 +36,7 @@ struct merge_mark {
 /* A GPU of a part, by its id there. */
 struct merge_gpu {
 	uint32_t id;
+	int64_t used; /* the most memory that the part's processes used on it; bytes */
 	char uuid[96];
 };
 
@@ -67,6 +68,7 @@ struct merge {
 	struct candidate *candidates;   /* once chosen: in the order of parts->part */
 	size_t n, cap;
 	struct parts *parts;
+	uint32_t last_rows;             /* number of the windows that were copied last */
 	char *other_jobs;               /* "12.0, 13.0": also in the folder */
 	struct store *store;
 	struct job *job;
@@ -80,7 +82,7 @@ int merge_read_inputs(struct merge *m);
 struct candidate *merge_add_candidate(struct merge *m); /* NULL: out of memory */
 void candidate_done(struct candidate *c);
 int candidate_mark(struct candidate *c, uint64_t t_ns, const char *text);
-int candidate_gpu(struct candidate *c, uint32_t id, const char *uuid);
+int candidate_gpu(struct candidate *c, uint32_t id, const char *uuid, int64_t used);
 
 /* part_read.c: the part that a recording is. Returns 0 or -errno with text. */
 int part_read(struct replay *r, const char *name, struct candidate *ret, struct err *err);
@@ -88,8 +90,11 @@ int part_read(struct replay *r, const char *name, struct candidate *ret, struct 
 /* merge_align.c: chooses the parts of one job, and when each began; moves them to m->parts. Returns 0 or -errno with text. */
 int merge_align(struct merge *m);
 
-/* merge_rows.c: copies the windows of all parts into table part_row, and their marks. Returns 0 or -errno. */
-int merge_copy_rows(struct merge *m);
+/* merge_rows.c: copies the windows of a part into table part_row under a number of their own, and removes them again; the marks of all parts
+ * into table part_mark. Return 0 or -errno. */
+int merge_read_rows(struct merge *m, struct candidate *c, struct replay *r);
+int merge_drop_rows(struct merge *m, const struct part *p);
+int merge_put_marks(struct merge *m);
 
 /* merge_ram.c: sums over parts and nodes; sets the figures of nodes and of the job. Returns 0 or -errno. */
 int merge_add_up(struct merge *m);

@@ -191,7 +191,7 @@ static int fill(struct merge *m, size_t part, struct merge_cells *c, bool *seen)
 		put_figures(c, p, seen);
 		return 0;
 	}
-	(void) sqlite3_bind_int64(st, 1, (int64_t) part + 1);
+	(void) sqlite3_bind_int64(st, 1, p->rows.value);
 	while (sqlite3_step(st) == SQLITE_ROW) {
 		read_window(st, p->start_ns.value, &next);
 		if (has) {

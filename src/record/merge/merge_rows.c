@@ -16,7 +16,7 @@ struct part_row {
 	uint64_t ram_ns;
 };
 
-static int put(struct merge *m, size_t part, const struct part_row *row)
+static int put(struct merge *m, int64_t rows, const struct part_row *row)
 {
 	sqlite3_stmt *st = store_cached(
 		m->store, "INSERT OR REPLACE INTO part_row VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
@@ -27,7 +27,7 @@ static int put(struct merge *m, size_t part, const struct part_row *row)
 
 	if (!st)
 		return store_step(m->store, NULL);
-	(void) sqlite3_bind_int64(st, 1, (int64_t) part + 1);
+	(void) sqlite3_bind_int64(st, 1, rows);
 	store_bind_time(st, 2, row->t_ns);
 	store_bind_time(st, 3, row->end_ns - row->t_ns);
 	for (int i = 0; i < (int) (sizeof(values) / sizeof(values[0])); i++)
@@ -102,9 +102,9 @@ static uint64_t width_of(const struct part *p)
 							: UINT64_MAX;
 }
 
-static int from_recording(struct merge *m, size_t part, struct replay *r)
+static int from_recording(struct merge *m, const struct part *p, struct replay *r)
 {
-	const uint64_t width = width_of(&m->parts->part[part]);
+	const uint64_t width = width_of(p);
 	sqlite3_stmt *st = reader_table(r, "job_sample", window_columns, "ORDER BY t");
 	struct part_row sum = { 0 };
 	uint64_t t, span;
@@ -115,19 +115,19 @@ static int from_recording(struct merge *m, size_t part, struct replay *r)
 			t > INT64_MAX - span)
 			continue;
 		if (sum.any && t / width != sum.t_ns / width) {
-			code = put(m, part, &sum);
+			code = put(m, p->rows.value, &sum);
 			sum = (struct part_row) { 0 };
 		}
 		add(st, t, span, &sum);
 	}
 	(void) sqlite3_finalize(st);
-	return code == 0 && sum.any ? put(m, part, &sum) : code;
+	return code == 0 && sum.any ? put(m, p->rows.value, &sum) : code;
 }
 
 static const char *const row_columns[] = { "t", "span", "ram_min", "ram", "ram_max", "low_min", "low_max",
 	"high", "user", "system", "read", "written", "processes", NULL };
 
-static int from_merge(struct merge *m, size_t part, struct replay *r, uint32_t number)
+static int from_merge(struct merge *m, const struct part *p, struct replay *r, int64_t number)
 {
 	sqlite3_stmt *to = store_cached(
 		m->store, "INSERT OR REPLACE INTO part_row VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
@@ -135,20 +135,40 @@ static int from_merge(struct merge *m, size_t part, struct replay *r, uint32_t n
 	sqlite3_stmt *st;
 	int code = 0;
 
-	(void) snprintf(behind, sizeof(behind), "WHERE part = %u ORDER BY t", (unsigned) number);
+	(void) snprintf(behind, sizeof(behind), "WHERE part = %lld ORDER BY t", (long long) number);
 	st = reader_table(r, "part_row", row_columns, behind);
 	while (st && to && code == 0 && sqlite3_step(st) == SQLITE_ROW) {
 		uint64_t t;
 
 		if (!reader_time(st, 0, &t))
 			continue;
-		(void) sqlite3_bind_int64(to, 1, (int64_t) part + 1);
+		(void) sqlite3_bind_int64(to, 1, p->rows.value);
 		for (int i = 0; row_columns[i]; i++)
 			(void) sqlite3_bind_value(to, i + 2, sqlite3_column_value(st, i));
 		code = store_step(m->store, to);
 	}
 	(void) sqlite3_finalize(st);
 	return to ? code : store_step(m->store, NULL);
+}
+
+int merge_read_rows(struct merge *m, struct candidate *c, struct replay *r)
+{
+	const struct maybe before = c->part.rows;
+
+	c->part.rows = known((int64_t) ++m->last_rows);
+	return c->number > 0 ? from_merge(m, &c->part, r, before.value) : from_recording(m, &c->part, r);
+}
+
+int merge_drop_rows(struct merge *m, const struct part *p)
+{
+	sqlite3_stmt *st = store_cached(m->store, "DELETE FROM part_row WHERE part = ?");
+
+	if (!p->rows.known)
+		return 0;
+	if (!st)
+		return store_step(m->store, NULL);
+	(void) sqlite3_bind_int64(st, 1, p->rows.value);
+	return store_step(m->store, st);
 }
 
 static int put_marks(struct merge *m, size_t part)
@@ -166,26 +186,11 @@ static int put_marks(struct merge *m, size_t part)
 	return r;
 }
 
-/* A file that could be read a moment ago and no longer can is a problem; its part stays without windows. */
-int merge_copy_rows(struct merge *m)
+int merge_put_marks(struct merge *m)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < m->n && r == 0; i++) {
-		const struct candidate *c = &m->candidates[i];
-		struct replay *replay = NULL;
-		struct err err = { "" };
-
+	for (size_t i = 0; i < m->n && r == 0; i++)
 		r = put_marks(m, i);
-		if (r < 0 || m->parts->part[i].has_recording.value != 1)
-			continue;
-		if (replay_open(m->inputs[c->input].path, &replay, &err) < 0) {
-			r = parts_add_problem(m->parts, m->inputs[c->input].name, err.text);
-			continue;
-		}
-		reader_allow(replay);
-		r = c->number > 0 ? from_merge(m, i, replay, c->number) : from_recording(m, i, replay);
-		replay_close(replay);
-	}
 	return r;
 }

@@ -59,12 +59,15 @@ static struct maybe request_over_nodes(const struct parts *p, size_t offset)
 static struct maybe exit_status(const struct parts *p)
 {
 	const struct part *first = NULL;
-	bool all = true, any = false;
+	bool all = true, any = false, only_nodes = true;
+
+	for (size_t i = 0; i < p->n; i++)
+		only_nodes = only_nodes && (!counts(&p->part[i]) || part_is(&p->part[i], "node"));
 
 	for (size_t i = 0; i < p->n; i++) {
 		const struct part *part = &p->part[i];
 
-		if (!counts(part) || part_is(part, "node"))
+		if (!counts(part) || (part_is(part, "node") && !only_nodes))
 			continue;
 		any = true;
 		all = all && part->exit_code.known;

@@ -21,6 +21,7 @@ static const char *kind_of(const struct facts *f)
 
 static int set_texts(struct replay *r, const struct facts *f, const char *name, struct part *p)
 {
+	const char *slash = strrchr(name, '/');
 	autofree char *boot = reader_meta_text(r, "boot_id");
 	const struct {
 		char **to;
@@ -28,7 +29,7 @@ static int set_texts(struct replay *r, const struct facts *f, const char *name, 
 	} texts[] = {
 		{ &p->id, f->id },
 		{ &p->kind, kind_of(f) },
-		{ &p->file, name },
+		{ &p->file, slash ? slash + 1 : name },
 		{ &p->scheduler, f->scheduler },
 		{ &p->job, f->scheduler_job },
 		{ &p->cluster, f->cluster },
@@ -128,8 +129,12 @@ static int set_lists(const struct job *job, struct candidate *c)
 		code = candidate_mark(c, job_mark(job, i)->time_ns, job_mark(job, i)->text);
 	for (size_t i = 0; i < job_phase_count(job) && code == 0; i++)
 		code = candidate_mark(c, job_phase(job, i)->begin_ns, job_phase(job, i)->name);
-	for (size_t i = 0; i < job_gpu_count(job) && code == 0; i++)
-		code = candidate_gpu(c, job_gpu(job, i)->birth.id, job_gpu(job, i)->birth.gpu.uuid);
+	for (size_t i = 0; i < job_gpu_count(job) && code == 0; i++) {
+		const struct birth *b = &job_gpu(job, i)->birth;
+		const struct acc *used = job_acc(job, M_GPU_JOB_MEM, b->id);
+
+		code = candidate_gpu(c, b->id, b->gpu.uuid, used ? used->max : 0);
+	}
 	return code;
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/map.h"
 #include "job/parts.h"
 #include "record/read/reader.h"
 
@@ -155,8 +156,10 @@ int replay_rank_ram(struct replay *r, struct job *job, size_t spans)
 {
 	static const char *const columns[] = { "part", "t", "span", "ram_max", NULL };
 	struct parts *p = job_edit_parts(job);
+	struct map by_rows = { 0 };
 	int64_t end_ns = 1;
 	sqlite3_stmt *st;
+	uint32_t part;
 
 	if (!p || p->n == 0 || spans == 0)
 		return 0;
@@ -170,20 +173,23 @@ int replay_rank_ram(struct replay *r, struct job *job, size_t spans)
 	for (size_t i = 0; i < p->n; i++) {
 		if (p->part[i].counts.value == 1)
 			end_ns = larger(end_ns, part_end_ns(&p->part[i]));
+		if (p->part[i].rows.known)
+			(void) map_put(&by_rows, (uint64_t) p->part[i].rows.value, (uint32_t) i);
 	}
 	reader_allow(r);
 	st = reader_table(r, "part_row", columns, "");
 	while (st && sqlite3_step(st) == SQLITE_ROW) {
-		int64_t part, t, span, ram;
+		int64_t rows, t, span, ram;
 
-		if (!reader_int(st, 0, &part) || part < 1 || part > (int64_t) p->n ||
+		if (!reader_int(st, 0, &rows) || !map_get(&by_rows, (uint64_t) rows, &part) ||
 			!reader_int(st, 1, &t) || !reader_int(st, 2, &span) || !reader_int(st, 3, &ram) ||
 			t < 0 || span < 0 || ram < 0 || t > INT64_MAX / 4 || span > INT64_MAX / 4)
 			continue;
-		const int64_t from = p->part[part - 1].start_ns.value + t;
+		const int64_t from = p->part[part].start_ns.value + t;
 
-		put_span(p, (size_t) part - 1, from, from + span, ram, end_ns);
+		put_span(p, part, from, from + span, ram, end_ns);
 	}
 	(void) sqlite3_finalize(st);
+	map_done(&by_rows);
 	return 0;
 }

@@ -35,7 +35,7 @@ static void other_files_are_refused(void **state)
 	(void) state;
 	folder_new(&f);
 	expect_refused(f.file, -ENOENT, "No such file");
-	expect_refused(f.path, -EBADMSG, "not a regular file");
+	expect_refused(f.path, -EISDIR, "is a folder");
 	write_file(f.file, "", 0);
 	expect_refused(f.file, -EBADMSG, "empty");
 	write_file(f.file, "hello", 5);
