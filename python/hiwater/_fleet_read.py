@@ -251,7 +251,7 @@ _RUN = f"""SELECT (t + ?1) / ?2, total(span), min(coalesce(ram_min, ram)), {_KNO
  FROM job_sample WHERE t BETWEEN 0 AND ?3 GROUP BY 1 ORDER BY 1"""
 _PARTS = f"""SELECT p.node, p.number, (r.t + p.start_ns + ?1) / ?2, total(r.span), min(coalesce(r.ram_min, r.ram)),
  {_KNOWN.format("ram")}, max(coalesce(r.ram_max, r.ram)), max(r.user + r.system), max(r.read), max(r.written)
- FROM part_row r JOIN part p ON p.number = r.part LEFT JOIN node n ON n.name IS p.node
+ FROM part_row r JOIN part p ON p.rows = r.part LEFT JOIN node n ON n.name IS p.node
  WHERE p.counts = 1 AND (p.kind = 'node') = coalesce(n.has_union, 0) AND r.t + p.start_ns BETWEEN 0 AND ?3 GROUP BY 2, 3 ORDER BY 2, 3"""
 _GPU = f"""SELECT (t + ?1) / ?2, min(coalesce(sm_active_min, sm_active)), {_KNOWN.format("sm_active")}, max(coalesce(sm_active_max, sm_active)),
  {_KNOWN.format("busy")}, max(coalesce(mem_max, mem)), {_KNOWN.format("power")}

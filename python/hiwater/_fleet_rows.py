@@ -33,7 +33,7 @@ def rows_of(job: Job) -> Dict[str, List[Row]]:
 
 def _allocated(parts: List[Row]) -> Optional[List[str]]:
     known = [p["allocated_gpus"] for p in parts if isinstance(p["allocated_gpus"], str)]
-    return sorted({uuid for text in known for uuid in text.split(",") if uuid}) if known else None
+    return sorted({uuid for text in known for uuid in text.split(",") if uuid and uuid != "none"}) if known else None
 
 
 def _gpu_rows(job: Job) -> List[Row]:

@@ -322,9 +322,9 @@ class Processes:
     seen_at_least: Optional[bool] = None
     peak_alive: Optional[int] = None
     left: Optional[int] = None
-    list: List[Process] = field(default_factory=list)
     ranks_started: Optional[int] = None
     ranks: List[RankUse] = field(default_factory=list)
+    list: List[Process] = field(default_factory=list)  # the last: in this class the name is no longer the type's
 
 
 @dataclass(frozen=True)

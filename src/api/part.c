@@ -149,6 +149,7 @@ static void write_line(const struct hiw_recorder *r, struct buf *out)
 	} before[] = {
 		{ "rank", s->facts->rank },
 		{ "local_rank", s->facts->local_rank },
+		{ "restart", s->facts->restart },
 		{ "started_wall_ns", s->facts->started_wall_ns },
 		{ "wall_ns", s->wall_ns },
 		{ "ram_peak_bytes", s->combined.peak },
@@ -158,8 +159,10 @@ static void write_line(const struct hiw_recorder *r, struct buf *out)
 		  { "system_ns", s->system_ns },
 		  { "exit_status", s->facts->exit_status },
 	  };
+	autofree char *node = NULL;
 	struct json j;
 
+	(void) scheduler_node(&r->scheduler, &node);
 	json_init(&j, out, true);
 	json_object(&j);
 	for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
@@ -172,6 +175,8 @@ static void write_line(const struct hiw_recorder *r, struct buf *out)
 		json_key(&j, after[i].key);
 		json_maybe(&j, after[i].value);
 	}
+	json_key(&j, "node");
+	json_str(&j, node);
 	json_key(&j, "version");
 	json_str(&j, HIW_VERSION);
 	json_end(&j);

@@ -99,6 +99,10 @@ int parts_add_problem(struct parts *p, const char *file, const char *why)
 {
 	struct part_problem problem;
 
+	for (size_t i = 0; i < p->n_problems; i++) {
+		if (strcmp(p->problem[i].file, file) == 0 && strcmp(p->problem[i].why, why) == 0)
+			return 0;
+	}
 	if (vec_reserve(&p->problem, &p->cap_problems, p->n_problems, sizeof(problem), PARTS_MOST) < 0)
 		return -ENOMEM;
 	problem = (struct part_problem) { strdup(file), strdup(why) };
@@ -141,6 +145,45 @@ int part_set_text(char **field, const char *text)
 	free(*field);
 	*field = copy;
 	return 0;
+}
+
+static bool ends_in(const char *name, const char *end)
+{
+	const size_t n = strlen(name), len = strlen(end);
+
+	return n >= len && strcmp(name + n - len, end) == 0;
+}
+
+static int64_t most_of_field(const char *name)
+{
+	if (ends_in(name, "_wall_ns") || ends_in(name, "_boot_ns"))
+		return INT64_C(4000000000000000000);
+	if (ends_in(name, "_ns"))
+		return INT64_C(1) << 56; /* two years */
+	return ends_in(name, "_bytes") ? INT64_C(1) << 50 : INT64_C(1) << 40;
+}
+
+static void limit(void *at, const struct part_field *fields, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct maybe *value = (void *) ((char *) at + fields[i].offset);
+		const bool may_be_negative = strcmp(fields[i].name, "clock_ahead_ns") == 0;
+		const int64_t most = most_of_field(fields[i].name);
+
+		if (!fields[i].is_text && value->known &&
+			(value->value > most || value->value < (may_be_negative ? -most : 0)))
+			*value = UNKNOWN;
+	}
+}
+
+void part_limit(struct part *p)
+{
+	limit(p, part_fields, part_field_count);
+}
+
+void part_node_limit(struct part_node *n)
+{
+	limit(n, part_node_fields, part_node_field_count);
 }
 
 static void rename_node(char **name, size_t number)

@@ -83,6 +83,10 @@ int part_set_text(char **field, const char *text);
 /* Removes names of nodes (by numbers), files, users and commands. */
 void parts_redact(struct parts *p);
 
+/* Forgets numbers that no job of today has, so that sums of them stay within 64 bits. */
+void part_limit(struct part *p);
+void part_node_limit(struct part_node *n);
+
 bool part_is(const struct part *part, const char *kind);
 /* It counts, and is of one rank. */
 bool part_is_rank(const struct part *part);

@@ -98,7 +98,8 @@ static void found(const struct summary *s, struct job_lines *l)
 	line->is_problem = !complete && !parts_are_running(p);
 	if (ranks > 0)
 		add_part(line, "%" PRId64 " of %" PRId64 " ranks", ranks - missing, ranks);
-	add_part(line, "%zu of %zu nodes", p->n_nodes, p->n_nodes + parts_missing_nodes(p));
+	if (p->n_nodes + parts_missing_nodes(p) > 1)
+		add_part(line, "%zu of %zu nodes", p->n_nodes, p->n_nodes + parts_missing_nodes(p));
 	if (parts_stagger_ns(p) > 0)
 		add_part(line, "starts within %s", units_duration(parts_stagger_ns(p), text));
 	if (p->n_nodes < 2)
@@ -106,7 +107,7 @@ static void found(const struct summary *s, struct job_lines *l)
 	if (p->clocks_compared && p->clock_rest_ns.known)
 		add_part(line, "clocks within %s", units_duration(p->clock_rest_ns.value, text));
 	else
-		add_part(line, "clocks of the nodes not compared (no common marks)");
+		add_part(line, "clocks of the nodes not compared");
 }
 
 /* ---- what is missing ------------------------------------------------------------------------- */

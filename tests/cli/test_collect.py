@@ -400,7 +400,7 @@ def test_a_gpu_counts_once_whatever_the_number_of_ranks(tool, step):
         known = facts(path)
         edits.gpu(path, 0, f"{GPU_A}-{known['node']}", GIB if known.get("rank") in (0, 2, None) else 0, sm=0.2 if known["node"] == "n1" else 0.6, energy_j=500)
         edits.gpu(path, 1, f"{GPU_B}-{known['node']}", 0, sm=0.9, energy_j=7000)
-        set_facts(path, allocated_gpus=f"{GPU_A}-{known['node']}")
+        set_facts(path, allocated_gpus=f"{GPU_A}-{known['node']}", gpu_selection=None)
     collect(tool, folder)
     job, gpus = one(tool, "job"), rows(tool, "gpu")
     assert job["gpus"] == 2 and job["gpus_from"] == "allocated" and job["gpu_energy_j"] == 1000

@@ -164,7 +164,8 @@ def test_proc_of_another_pid_namespace(tool):
         pytest.skip(f"unshare: {done.stderr.strip()}")
     assert done.returncode == 7, done.stderr
     run = json.loads((tool.folder / "run.json").read_text())
-    assert run["processes"] == {"seen": None, "seen_at_least": False, "peak_alive": None, "left": None, "list": []}
+    assert run["processes"] == {"seen": None, "seen_at_least": False, "peak_alive": None, "left": None, "list": [], "ranks_started": None,
+                                "ranks": []}
     assert run["ram"]["combined"]["peak_bytes"] is None and run["ram"]["cgroup"] is None
     assert run["ram"]["main"]["method"] == "bounded" and run["ram"]["main"]["high_bytes"] > 0
     assert run["time"]["wall_s"] > 0.3 and run["time"]["user_s"] + run["time"]["system_s"] < 0.3

@@ -371,6 +371,9 @@ def test_a_clock_ahead_is_stated_and_changes_no_peak(tool, copy, ahead_s):
 
 
 def test_without_common_marks_the_clocks_are_not_compared(tool, copy):
+    assert show(tool, copy)["job"]["clocks_compared"]  # both "nodes" are one boot of one machine
+    for path in parts_of(copy, "n2"):
+        set_facts(path, boot_id="00000000-0000-4000-8000-000000000000")
     job = show(tool, copy)["job"]
     assert not job["clocks_compared"] and all(node["clock_ahead_s"] is None for node in job["nodes"])
     assert "clock" in tool.run("show", copy).stdout

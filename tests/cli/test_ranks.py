@@ -208,7 +208,8 @@ def test_the_same_step_again_starts(tool, options):
         for ready in tool.folder.glob("ready.*"):
             ready.unlink()
     assert len(list(tool.folder.rglob("*.hiw"))) == 6
-    assert names(tool.history) == ([] if options else ["1-slurm-7.0"]) if tool.history.exists() else options
+    runs = [name for name in names(tool.history) if name != "jobs"] if tool.history.exists() else []
+    assert runs == ([] if options else ["1-slurm-7.0"])
 
 
 def test_what_the_user_asks_for_stays(tool, step):
@@ -320,8 +321,8 @@ def test_ranks_leader(tool, step):
     lines = sorted((json.loads(l) for l in (folder / "n1.ranks").read_text().splitlines()), key=lambda l: l["rank"])
     assert [(l["rank"], l["local_rank"], l["exit_status"], l["ram_method"]) for l in lines] == [(1, 1, 0, "exact"), (2, 2, 0, "exact")]
     for line in lines:
-        assert list(line) == ["rank", "local_rank", "started_wall_ns", "wall_ns", "ram_peak_bytes", "ram_method", "user_ns", "system_ns",
-                              "exit_status", "version"]
+        assert list(line) == ["rank", "local_rank", "restart", "started_wall_ns", "wall_ns", "ram_peak_bytes", "ram_method", "user_ns",
+                              "system_ns", "exit_status", "node", "version"]
         assert 30 * MIB < line["ram_peak_bytes"] < 80 * MIB and line["user_ns"] > 0 and line["wall_ns"] > 0
         assert line["started_wall_ns"] > 1_700_000_000 * 10**9
 

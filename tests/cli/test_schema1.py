@@ -48,7 +48,7 @@ def figures(summary):
     return dict(summary, incident={key: value for key, value in incident.items() if not isinstance(value, str)})
 
 
-NEW_CODES = {"rlimit", "failed", "fabric-rate"}
+NEW_CODES = {"rlimit", "failed", "fabric-rate", "memory-exceeded"}
 NEW_NOTES = {"ram.shmem", "ram.unreclaimable_peak_bytes", "ram.rlimits"}
 
 

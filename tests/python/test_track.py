@@ -264,7 +264,7 @@ def test_all_options_of_the_command(program):
     known = re.findall(r'"(-[-a-z]+)"', (ROOT / "python" / "hiwater" / "_options.py").read_text())
     offered = set(re.findall(r"^ +(?:-[a-z], +)?(-[-a-z]+)", program.hiwater("attach", "--help"), re.M))
     assert {"--units", "--interval", "--gpu"} <= offered
-    assert offered - set(known) == {"--name", "--container", "--for", "--help"}
+    assert offered - set(known) == {"--name", "--container", "--for", "--wait-start", "--help"}
     program.run("""
         import json
         with hiwater.track(units="si", plain=True, json="a.json", summary_file="a.txt", record=False) as run: pass

@@ -25,6 +25,8 @@ static void merge_done(struct merge *m)
 	free(m->inputs);
 	free(m->candidates);
 	free(m->other_jobs);
+	free(m->node_of);
+	free(m->below);
 	parts_free(m->parts);
 	job_free(m->job);
 	merge_cells_done(&m->cells);

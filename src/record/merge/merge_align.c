@@ -120,12 +120,24 @@ static const struct candidate *newest(const struct merge *m)
 	return best;
 }
 
+/* "12.0" in "112.0, 12.0" */
+static bool is_listed(const char *list, const char *job)
+{
+	const size_t len = strlen(job);
+
+	for (const char *at = list; at && *at; at += strcspn(at, ","), at += strspn(at, ", ")) {
+		if (strncmp(at, job, len) == 0 && (at[len] == ',' || at[len] == '\0'))
+			return true;
+	}
+	return false;
+}
+
 static int note_other(struct merge *m, const struct part *p)
 {
 	struct buf text = BUF_INIT(400);
 	int r;
 
-	if (m->other_jobs && strstr(m->other_jobs, text_of(p->job)))
+	if (is_listed(m->other_jobs, text_of(p->job)))
 		return 0;
 	(void) buf_printf(&text, "%s%s%s", m->other_jobs ? m->other_jobs : "", m->other_jobs ? ", " : "",
 		*text_of(p->job) ? p->job : "one without a number");
@@ -148,6 +160,10 @@ static int choose_job(struct merge *m)
 		return err_set(m->err, -ENOENT, "%s",
 			m->parts->n_problems > 0 ? "none of the recordings can be read"
 						 : "none of the recordings is of a job of several ranks");
+	if (m->below && strcmp(m->below, text_of(found->part.job)) != 0)
+		return err_set(m->err, -ENOENT,
+			"no recordings (*.hiw) in the folder, and none of a job in %.80s below it",
+			m->below);
 	of = found->part; /* borrowed: the part itself is kept below */
 	for (size_t i = 0; i < m->n && r == 0; i++) {
 		const struct candidate *c = &m->candidates[i];
@@ -232,6 +248,29 @@ static int by_rank(const void *a, const void *b)
 	return c ? c : compare_texts(x->part.id, y->part.id);
 }
 
+/* The same job may have run twice under one number: a union that ended before a counting rank on its node began is of the earlier run. */
+static void drop_earlier_unions(struct merge *m)
+{
+	for (size_t i = 0; i < m->n; i++) {
+		struct part *u = &m->candidates[i].part;
+		const int64_t end = u->started_wall_ns.value + u->wall_ns.value;
+		bool any = false, is_earlier = true;
+
+		if (!part_is(u, "node") || u->counts.value != 1)
+			continue;
+		for (size_t k = 0; k < m->n && is_earlier; k++) {
+			const struct part *rank = &m->candidates[k].part;
+
+			if (!part_is_rank(rank) || compare_texts(rank->node, u->node) != 0)
+				continue;
+			any = true;
+			is_earlier = rank->started_wall_ns.value >= end;
+		}
+		if (any && is_earlier)
+			u->counts = known(0);
+	}
+}
+
 static int choose_counting(struct merge *m)
 {
 	struct candidate **order = calloc(m->n ? m->n : 1, sizeof(*order));
@@ -241,11 +280,10 @@ static int choose_counting(struct merge *m)
 		return -ENOMEM;
 	for (size_t i = 0; i < m->n; i++) {
 		order[i] = &m->candidates[i];
-		if (!is_line(order[i]))
-			last = larger(last, restart_of(&order[i]->part));
+		last = larger(last, restart_of(&order[i]->part));
 	}
 	for (size_t i = 0; i < m->n; i++)
-		order[i]->part.counts = known(is_line(order[i]) || restart_of(&order[i]->part) == last);
+		order[i]->part.counts = known(restart_of(&order[i]->part) == last);
 	qsort(order, m->n, sizeof(*order), by_rank);
 	for (size_t i = 0; i + 1 < m->n; i++) {
 		size_t next = i + 1;
@@ -256,6 +294,7 @@ static int choose_counting(struct merge *m)
 			order[i]->part.counts = known(0);
 	}
 	free(order);
+	drop_earlier_unions(m);
 	return 0;
 }
 
@@ -328,6 +367,21 @@ static int list_nodes(struct parts *p)
 		part_node_done(&nodes[i].node);
 	free(nodes);
 	return r;
+}
+
+/* Which node each part is on. Parts of a node are neighbours. */
+static int find_nodes(struct merge *m)
+{
+	const struct parts *p = m->parts;
+
+	m->node_of = calloc(p->n ? p->n : 1, sizeof(*m->node_of));
+	if (!m->node_of)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n; i++)
+		m->node_of[i] = i > 0 && compare_texts(p->part[i - 1].node, p->part[i].node) == 0
+					? m->node_of[i - 1]
+					: parts_node_of(p, p->part[i].node);
+	return 0;
 }
 
 /* ---- clocks ---------------------------------------------------------------------------------- */
@@ -474,6 +528,54 @@ static int compare_clocks(struct merge *m)
 	return 0;
 }
 
+/* The wall clock less CLOCK_BOOTTIME on each node, if all parts are of one boot of one machine: then nodes are names alone, and their
+ * clocks must agree. False: they are not. */
+static bool offsets_of_one_boot(const struct merge *m, int64_t *offs)
+{
+	const struct parts *p = m->parts;
+	const char *boot = NULL;
+
+	for (size_t i = 0; i < p->n; i++) {
+		const struct part *part = &p->part[i];
+
+		if (part->counts.value != 1 || part->has_recording.value != 1)
+			continue;
+		if (!part->boot || (boot && strcmp(boot, part->boot) != 0) ||
+			!part->started_boot_ns.known || !part->started_wall_ns.known)
+			return false;
+		boot = part->boot;
+		offs[m->node_of[i]] = part->started_wall_ns.value - part->started_boot_ns.value;
+	}
+	return boot != NULL;
+}
+
+/* Where they do not agree, which of them is right is not known: the difference is reported, and nothing is corrected. */
+static int compare_one_boot(struct merge *m)
+{
+	static const int64_t agree_ns = 50000000;
+	struct parts *p = m->parts;
+	const size_t n = p->n_nodes;
+	int64_t *offs = calloc(2 * n + 1, sizeof(*offs)), most = 0;
+
+	if (!offs)
+		return -ENOMEM;
+	if (offsets_of_one_boot(m, offs)) {
+		memcpy(offs + n, offs, n * sizeof(*offs));
+		const int64_t middle = median(offs + n, n);
+
+		for (size_t i = 0; i < n; i++) {
+			const int64_t ahead = offs[i] - middle;
+
+			p->node[i].clock_ahead_ns = known(ahead);
+			most = larger(most, ahead < 0 ? -ahead : ahead);
+		}
+		p->clocks_compared = most <= agree_ns;
+		p->clock_rest_ns = p->clocks_compared ? known(most) : UNKNOWN;
+	}
+	free(offs);
+	return 0;
+}
+
 /* From the start of the job: its earliest part. */
 static void start_from_first(struct parts *p)
 {
@@ -505,10 +607,14 @@ int merge_align(struct merge *m)
 		r = parts_add(p, &m->candidates[i].part);
 	if (r == 0)
 		r = list_nodes(p);
+	if (r == 0)
+		r = find_nodes(m);
 	for (size_t i = 0; i < p->n_nodes && r == 0; i++)
 		r = start_by_wall(p, &p->node[i]);
 	if (r == 0 && p->n_nodes > 1)
 		r = compare_clocks(m);
+	if (r == 0 && p->n_nodes > 1 && !p->clocks_compared)
+		r = compare_one_boot(m);
 	if (r == 0)
 		start_from_first(p);
 	return r == -ENOMEM ? err_set(m->err, r, "out of memory") : r;

@@ -123,10 +123,20 @@ static int copy_birth(struct merge *m, uint32_t id, int64_t shift_ns, sqlite3_st
 	return r < 0 ? r : store_step(m->store, to);
 }
 
-/* The earlier windows of an earlier part of the node stay. */
-static int copy_windows(struct merge *m, struct replay *r, uint32_t from, uint32_t id, const struct part *p)
+/* Windows of one GPU in one part. */
+struct span {
+	uint64_t from_ns, to_ns, width_ns; /* of the source's time; rows of one width become one */
+	int64_t shift_ns;                  /* to the job's time */
+};
+
+static int put_windows(struct merge *m, const struct span *s, struct row *row)
 {
-	const uint64_t width = (uint64_t) larger(p->wall_ns.value, 1) / MERGE_ROWS_GPU + 1;
+	row->t_ns = (uint64_t) ((int64_t) row->t_ns + s->shift_ns);
+	return store_row(m->store, ENTITY_GPU, false, row);
+}
+
+static int copy_windows(struct merge *m, struct replay *r, uint32_t from, uint32_t id, const struct span *s)
+{
 	struct row row, sum = { 0 };
 	bool any = false;
 	char where[48];
@@ -136,26 +146,21 @@ static int copy_windows(struct merge *m, struct replay *r, uint32_t from, uint32
 	sqlite3_stmt *st = reader_rows(r, ENTITY_GPU, false, where);
 
 	while (st && code == 0 && sqlite3_step(st) == SQLITE_ROW) {
-		if (!row_read(st, &r->layout, ENTITY_GPU, false, &row))
+		if (!row_read(st, &r->layout, ENTITY_GPU, false, &row) || row.t_ns < s->from_ns ||
+			row.t_ns >= s->to_ns)
 			continue;
 		row.id = id;
-		if (any && row.t_ns / width == sum.t_ns / width) {
+		if (any && (row.t_ns - s->from_ns) / s->width_ns == (sum.t_ns - s->from_ns) / s->width_ns) {
 			row_merge(&sum, &row, &r->layout, ENTITY_GPU);
 			continue;
 		}
-		if (any) {
-			sum.t_ns += (uint64_t) p->start_ns.value;
-			code = store_row(m->store, ENTITY_GPU, false, &sum);
-		}
+		if (any)
+			code = put_windows(m, s, &sum);
 		sum = row;
 		any = true;
 	}
 	(void) sqlite3_finalize(st);
-	if (code == 0 && any) {
-		sum.t_ns += (uint64_t) p->start_ns.value;
-		code = store_row(m->store, ENTITY_GPU, false, &sum);
-	}
-	return code;
+	return code == 0 && any ? put_windows(m, s, &sum) : code;
 }
 
 static int note_owner(struct merge *m, size_t part, uint32_t id, int64_t used)
@@ -184,14 +189,20 @@ static int copy_gpu(struct merge *m, const struct reference *ref, uint32_t id, b
 	(void) snprintf(where, sizeof(where), "WHERE id = %u", (unsigned) ref->gpu->id);
 	sqlite3_stmt *st = reader_table(r, "gpu", gpu_columns, where);
 
-	/* In an earlier merge times are those of its job. */
-	const int64_t shift = c->number > 0 ? 0 : p->start_ns.value;
+	/* In an earlier merge times are those of its job, and a GPU has the windows of all its parts. */
+	const int64_t was = c->number > 0 ? c->was_start_ns : 0;
+	const struct span span = {
+		.from_ns = (uint64_t) was,
+		.to_ns = c->number > 0 ? (uint64_t) (was + p->wall_ns.value) + 1 : UINT64_MAX,
+		.width_ns = (uint64_t) larger(p->wall_ns.value, 1) / MERGE_ROWS_GPU + 1,
+		.shift_ns = p->start_ns.value - was,
+	};
 
 	if (is_first && st && sqlite3_step(st) == SQLITE_ROW)
-		code = copy_birth(m, id, shift, st);
+		code = copy_birth(m, id, span.shift_ns, st);
 	(void) sqlite3_finalize(st);
 	if (code == 0)
-		code = copy_windows(m, r, ref->gpu->id, id, p);
+		code = copy_windows(m, r, ref->gpu->id, id, &span);
 	if (code == 0)
 		code = note_owner(m, ref->part, id, ref->gpu->used);
 	replay_close(r);

@@ -165,6 +165,7 @@ int merge_add_path(struct merge *m, const char *path)
 		return add_input(m, path, path, true);
 	r = add_folder(m, path, "", &n, &newest);
 	if (r == 0 && n == 0 && newest) {
+		m->below = strdup(newest);
 		(void) snprintf(below, sizeof(below), "%s/%s", path, newest);
 		(void) snprintf(prefix, sizeof(prefix), "%s/", newest);
 		r = add_folder(m, below, prefix, &n, NULL);
@@ -223,6 +224,7 @@ static int read_merged(struct merge *m, size_t input, struct replay *r, struct p
 		if (!c)
 			return -ENOMEM;
 		c->part = parts->part[i];
+		c->was_start_ns = c->part.start_ns.value;
 		parts->part[i] = (struct part) { 0 };
 		c->input = input;
 		c->number = (uint32_t) i + 1;
@@ -241,27 +243,51 @@ static int read_merged(struct merge *m, size_t input, struct replay *r, struct p
 
 /* SQLite's functions read JSON. */
 static const char line_sql[] =
-	"SELECT json_extract(?1,'$.rank'), json_extract(?1,'$.local_rank'), "
-	"json_extract(?1,'$.started_wall_ns'),"
-	" json_extract(?1,'$.wall_ns'), json_extract(?1,'$.ram_peak_bytes'), json_extract(?1,'$.user_ns'),"
-	" json_extract(?1,'$.system_ns'), json_extract(?1,'$.exit_status'), "
-	"json_extract(?1,'$.ram_method'),"
-	" json_extract(?1,'$.version') WHERE json_valid(?1)";
+	"SELECT json_extract(?1,'$.rank'), json_extract(?1,'$.started_wall_ns'), "
+	"json_extract(?1,'$.wall_ns'),"
+	" json_extract(?1,'$.local_rank'), json_extract(?1,'$.restart'), "
+	"json_extract(?1,'$.ram_peak_bytes'),"
+	" json_extract(?1,'$.user_ns'), json_extract(?1,'$.system_ns'), json_extract(?1,'$.exit_status'),"
+	" json_extract(?1,'$.ram_method'), json_extract(?1,'$.version'), json_extract(?1,'$.node') WHERE "
+	"json_valid(?1)";
 
+enum {
+	LINE_METHOD = 9,
+	LINE_VERSION,
+	LINE_NODE,
+};
+
+/* A line may have any number: one that no rank of today has is not known. */
 static void line_figures(sqlite3_stmt *st, struct part *p)
 {
-	struct maybe *const to[] = { &p->rank, &p->local_rank, &p->started_wall_ns, &p->wall_ns,
-		&p->ram_peak_bytes, &p->user_ns, &p->system_ns, &p->exit_code };
+	static const int64_t year_ns = INT64_C(366) * 24 * 3600 * 1000000000;
+	struct maybe status = UNKNOWN;
+	const struct {
+		struct maybe *to;
+		int64_t most;
+	} columns[LINE_METHOD] = {
+		{ &p->rank, 1 << 20 },
+		{ &p->started_wall_ns, INT64_C(4000000000000000000) },
+		{ &p->wall_ns, year_ns },
+		{ &p->local_rank, 1 << 20 },
+		{ &p->restart, 1 << 20 },
+		{ &p->ram_peak_bytes, INT64_C(1) << 50 },
+		{ &p->user_ns, year_ns },
+		{ &p->system_ns, year_ns },
+		{ &status, 0xffff },
+	};
 
-	for (int i = 0; i < (int) (sizeof(to) / sizeof(to[0])); i++)
-		to[i]->known = reader_int(st, i, &to[i]->value) && to[i]->value >= 0;
-	if (p->exit_code.known) { /* as waitpid returns it */
-		const int64_t status = p->exit_code.value;
-
-		p->exit_code = known(status & 0x7f ? 128 + (status & 0x7f) : status >> 8 & 0xff);
+	for (int i = 0; i < LINE_METHOD; i++)
+		columns[i].to->known = reader_int(st, i, &columns[i].to->value) &&
+				       columns[i].to->value >= 0 && columns[i].to->value <= columns[i].most;
+	if (status.known && (status.value & 0x7f) != 0) { /* as waitpid returns it */
+		p->exit_signal = known(status.value & 0x7f);
+		p->exit_code = known(128 + p->exit_signal.value);
+	} else if (status.known) {
+		p->exit_code = known(status.value >> 8);
 	}
 	p->ram_low_bytes = p->ram_peak_bytes;
-	if (strcmp(reader_text(st, 8), "exact") == 0)
+	if (strcmp(reader_text(st, LINE_METHOD), "exact") == 0)
 		p->ram_high_bytes = p->ram_peak_bytes;
 	p->complete = known(1);
 	p->has_recording = known(0);
@@ -275,10 +301,13 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* One rank that kept no recording. Its node is in the list's name; the job is that of the recordings next to it (merge_align.c). */
-static int read_line(struct merge *m, size_t input, const char *line, const char *node, sqlite3_stmt *st)
+/* One rank that kept no recording. The job is that of the recordings next to it (merge_align.c); the node is in the line, else in the
+ * list's name. */
+static int read_line(struct merge *m, size_t input, const char *line, const char *of_list, sqlite3_stmt *st)
 {
+	struct part part = { 0 };
 	struct candidate *c;
+	const char *node = of_list;
 	char id[NAME_MAX + 80];
 	int r = 0;
 
@@ -286,17 +315,18 @@ static int read_line(struct merge *m, size_t input, const char *line, const char
 	(void) sqlite3_bind_text(st, 1, line, -1, SQLITE_STATIC);
 	if (sqlite3_step(st) != SQLITE_ROW)
 		return -EBADMSG;
-	for (int i = 0; i < 4; i++) { /* rank, local_rank, started_wall_ns, wall_ns */
-		if (i != 1 && sqlite3_column_type(st, i) != SQLITE_INTEGER)
-			return -EBADMSG;
-	}
+	line_figures(st, &part);
+	if (!part.rank.known || !part.started_wall_ns.known || !part.wall_ns.known)
+		return -EBADMSG;
 	c = merge_add_candidate(m);
 	if (!c)
 		return -ENOMEM;
 	c->input = input;
-	line_figures(st, &c->part);
-	(void) snprintf(id, sizeof(id), "%s/%lld/%lld", node, (long long) c->part.rank.value,
-		(long long) c->part.started_wall_ns.value);
+	c->part = part;
+	if (*reader_text(st, LINE_NODE))
+		node = reader_text(st, LINE_NODE);
+	(void) snprintf(id, sizeof(id), "%.200s/%lld/%lld", node, (long long) part.rank.value,
+		(long long) part.started_wall_ns.value);
 	const struct {
 		char **to;
 		const char *text;
@@ -305,8 +335,8 @@ static int read_line(struct merge *m, size_t input, const char *line, const char
 		{ &c->part.kind, "rank" },
 		{ &c->part.node, node },
 		{ &c->part.file, base_name(m->inputs[input].name) },
-		{ &c->part.ram_method, reader_text(st, 8) },
-		{ &c->part.version, reader_text(st, 9) },
+		{ &c->part.ram_method, reader_text(st, LINE_METHOD) },
+		{ &c->part.version, reader_text(st, LINE_VERSION) },
 	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && r == 0; i++)

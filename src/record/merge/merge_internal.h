@@ -43,6 +43,7 @@ struct merge_gpu {
 /* A part that was found, and where. */
 struct candidate {
 	struct part part;
+	int64_t was_start_ns; /* of a part of an earlier merge: its start there */
 	size_t input;
 	uint32_t number; /* of the part in an earlier merge; 0: the input is a recording of it */
 	struct merge_mark *marks;
@@ -69,10 +70,13 @@ struct merge {
 	size_t n, cap;
 	struct parts *parts;
 	uint32_t last_rows;             /* number of the windows that were copied last */
-	char *other_jobs;               /* "12.0, 13.0": also in the folder */
+	char *below;                    /* the folder in the one that was given whose files are the inputs; NULL: that itself */
+	size_t *node_of; /* of each part: the index of its node; n_nodes: it has none that counts */
+	bool lacks_ranks;
+	char *other_jobs; /* "12.0, 13.0": also in the folder */
 	struct store *store;
 	struct job *job;
-	struct merge_cells cells;             /* of the job */
+	struct merge_cells cells; /* of the job */
 	struct maybe low, estimate, high, at_ns; /* its peak RAM */
 };
 

@@ -7,6 +7,8 @@
  *   estimate  each node's largest value in windows that are centred there
  *   low       what each node used throughout the cell
  *
+ * Where the nodes' clocks could not be compared, the bounds are those of no common time: the largest node, and the sum of the nodes.
+ *
  * Peaks that no window shows (the kernel's marks at an exit) are added to the estimate and the upper bound, as their times are unknown.
  */
 #include <errno.h>
@@ -102,7 +104,8 @@ static void put_window(struct merge_cells *c, const struct window *w, bool *seen
 		     last = cell_at(c, w->to_ns > w->from_ns ? w->to_ns - 1 : w->from_ns);
 	const int64_t half = (int64_t) (c->width_ns / 2);
 
-	put_range(c->high, first, last, w->high.known ? w->high.value : w->ram_max.value);
+	/* The kernel's mark may raise the largest value above the bound of that window. */
+	put_range(c->high, first, last, larger(w->high.value, w->ram_max.value));
 	put_range(c->processes, first, last, w->processes.value);
 	for (size_t i = first; i <= last; i++) {
 		const int64_t centre = (int64_t) (i * c->width_ns) + half;
@@ -157,9 +160,8 @@ static void put_figures(struct merge_cells *c, const struct part *p, bool *seen)
 	};
 	struct maybe before[4] = { UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN };
 
-	if (!p->ram_peak_bytes.known)
-		return;
-	put_window(c, &w, seen);
+	if (p->ram_peak_bytes.known)
+		put_window(c, &w, seen);
 	put_increases(c, &w, before);
 }
 
@@ -204,7 +206,7 @@ static int fill(struct merge *m, size_t part, struct merge_cells *c, bool *seen)
 	}
 	(void) sqlite3_reset(st);
 	if (has) {
-		if (part_is_cut_off(p))
+		if (p->complete.value != 1) /* the recorder runs, or was killed */
 			extend(&now, INT64_MAX);
 		put_window(c, &now, seen);
 	}
@@ -219,11 +221,31 @@ struct node_sums {
 	bool *covered; /* cells in which a union was measured */
 	bool *seen;
 	struct maybe low, estimate, high;    /* of the unions' own figures */
-	struct maybe ranks_low, ranks_estimate, ranks_high, beyond, high_beyond;
-	bool has_union, has_parts;
+	struct maybe ranks_low, high_beyond;
+	int64_t beyond; /* of the ranks' peaks, what no window shows */
+	bool has_union, has_parts, has_ram;
+	bool cpu_of_union, io_of_union; /* the ranks' own counters lack some */
 	const char *method;
 	struct maybe at_ns;
 };
+
+/* Recordings of a node follow each other: where two meet in a cell, both saw the same processes. */
+static void join_cells(struct merge_cells *to, const struct merge_cells *from, const bool *seen)
+{
+	for (size_t i = 0; i < to->n; i++) {
+		if (seen[i]) {
+			to->estimate[i] = larger(to->estimate[i], from->estimate[i]);
+			to->high[i] = larger(to->high[i], from->high[i]);
+			to->low[i] = larger(to->low[i], from->low[i]);
+			to->processes[i] = larger(to->processes[i], from->processes[i]);
+			to->is_unbounded[i] = to->is_unbounded[i] || from->is_unbounded[i];
+		}
+		to->user[i] += from->user[i];
+		to->system[i] += from->system[i];
+		to->read[i] += from->read[i];
+		to->written[i] += from->written[i];
+	}
+}
 
 static void add_cells(struct merge_cells *to, const struct merge_cells *from, bool with_low)
 {
@@ -253,7 +275,7 @@ static int add_part(struct merge *m, size_t part, struct node_sums *s)
 	if (part_is(p, "node")) {
 		for (size_t i = 0; i < s->one.n; i++)
 			s->covered[i] = s->covered[i] || s->seen[i];
-		add_cells(&s->of_union, &s->one, false);
+		join_cells(&s->of_union, &s->one, s->seen);
 		if (!s->has_union || p->ram_peak_bytes.value > s->estimate.value) {
 			s->method = p->ram_method;
 			s->at_ns = p->ram_at_ns.known ? known(p->start_ns.value + p->ram_at_ns.value)
@@ -269,13 +291,14 @@ static int add_part(struct merge *m, size_t part, struct node_sums *s)
 	}
 	add_cells(&s->of_ranks, &s->one, false);
 	s->ranks_low = maybe_max(s->ranks_low, p->ram_low_bytes);
-	s->beyond = maybe_sum(s->beyond, beyond(p->ram_peak_bytes, s->one.estimate, s->one.n));
+	s->beyond += beyond(p->ram_peak_bytes, s->one.estimate, s->one.n).value;
 	s->high_beyond = maybe_sum(s->high_beyond, beyond(p->ram_high_bytes, s->one.high, s->one.n));
 	s->has_parts = true;
+	s->has_ram = s->has_ram || p->ram_peak_bytes.known;
 	return 0;
 }
 
-/* The node's cells: the union where there is one, else the ranks. Left in of_union, but for the counters, which are the ranks' own. */
+/* The node's cells, in of_union: the union where there is one, else the ranks; counters are the ranks' own, unless these lack some. */
 static void settle_cells(struct node_sums *s)
 {
 	struct merge_cells *u = &s->of_union, *k = &s->of_ranks;
@@ -288,12 +311,25 @@ static void settle_cells(struct node_sums *s)
 			u->is_unbounded[i] = k->is_unbounded[i];
 			u->processes[i] = k->processes[i];
 		}
-		if (s->has_parts) {
+		if (s->has_parts && !s->cpu_of_union) {
 			u->user[i] = k->user[i];
 			u->system[i] = k->system[i];
+		}
+		if (s->has_parts && !s->io_of_union) {
 			u->read[i] = k->read[i];
 			u->written[i] = k->written[i];
 		}
+	}
+}
+
+/* The node's figures were made once all was known; a window was not. */
+static void cap_cells(struct merge_cells *c, const struct part_node *node)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		if (node->ram_peak_bytes.known)
+			c->estimate[i] = smaller(c->estimate[i], node->ram_peak_bytes.value);
+		if (node->ram_high_bytes.known)
+			c->high[i] = smaller(c->high[i], node->ram_high_bytes.value);
 	}
 }
 
@@ -319,50 +355,102 @@ static struct maybe ranks_most(
 	return extra.known ? known(most + extra.value) : UNKNOWN;
 }
 
-static void count_ranks(const struct merge *m, struct part_node *node, struct maybe *ret_own_cpu)
+static void add_to(struct maybe *sum, struct maybe value)
 {
+	if (value.known)
+		*sum = known(sum->value + value.value);
+}
+
+/* What is counted, of the ranks or of the unions. */
+struct counted {
+	struct maybe user, system, read, write, net_rx, net_tx, energy, processes;
+	size_t n;
+};
+
+static void count_part(struct counted *c, const struct part *p)
+{
+	add_to(&c->user, p->user_ns);
+	add_to(&c->system, p->system_ns);
+	add_to(&c->read, p->read_bytes);
+	add_to(&c->write, p->write_bytes);
+	add_to(&c->processes, p->processes);
+	c->n++;
+}
+
+/* What is the node's and not a rank's: each rank saw all of it, one union after the other a part. */
+static void count_node(struct counted *c, const struct part *p, bool is_union)
+{
+	const struct {
+		struct maybe *to, value;
+	} counters[] = {
+		{ &c->net_rx, p->net_rx_bytes },
+		{ &c->net_tx, p->net_tx_bytes },
+		{ &c->energy, p->energy_uj },
+	};
+
+	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
+		if (is_union)
+			add_to(counters[i].to, counters[i].value);
+		else
+			*counters[i].to = maybe_max(*counters[i].to, counters[i].value);
+	}
+}
+
+/* A rank whose recorder was killed, or that has a line alone, lacks what the union measured. */
+static bool is_more(struct maybe a, struct maybe b)
+{ return a.known && (!b.known || a.value > b.value); }
+
+static void settle_counters(struct node_sums *s, const struct counted *ranks, const struct counted *unions,
+	struct part_node *node)
+{
+	s->cpu_of_union = ranks->n == 0 || is_more(maybe_sum(unions->user, unions->system),
+						   maybe_sum(ranks->user, ranks->system));
+	s->io_of_union = ranks->n == 0 || is_more(maybe_sum(unions->read, unions->write),
+						  maybe_sum(ranks->read, ranks->write));
+	node->user_ns = s->cpu_of_union ? unions->user : ranks->user;
+	node->system_ns = s->cpu_of_union ? unions->system : ranks->system;
+	node->cpu_ns = maybe_sum(node->user_ns, node->system_ns);
+	node->cpu_is_exact = known(!s->cpu_of_union);
+	node->read_bytes = s->io_of_union ? unions->read : ranks->read;
+	node->write_bytes = s->io_of_union ? unions->write : ranks->write;
+	node->net_rx_bytes = maybe_max(unions->net_rx, ranks->net_rx);
+	node->net_tx_bytes = maybe_max(unions->net_tx, ranks->net_tx);
+	node->energy_uj = maybe_max(unions->energy, ranks->energy);
+	node->processes = maybe_max(unions->processes, ranks->processes);
+}
+
+static void count_ranks(const struct merge *m, size_t of_node, struct node_sums *s, struct part_node *node)
+{
+	struct counted of_ranks = { 0 }, of_unions = { 0 };
 	int64_t ranks = 0, cpus = 0, most = 0;
-	bool all_request = true, any = false;
-	struct maybe union_cpu = UNKNOWN, rank_cpu = UNKNOWN;
+	bool all_request = true;
 
 	node->start_ns = known(INT64_MAX);
 	for (size_t i = 0; i < m->parts->n; i++) {
 		const struct part *p = &m->parts->part[i];
-		const struct maybe cpu = maybe_sum(p->user_ns, p->system_ns);
+		const bool is_union = part_is(p, "node");
 
-		if (p->counts.value != 1 ||
-			strcmp(p->node ? p->node : "", node->name ? node->name : "") != 0)
+		if (p->counts.value != 1 || m->node_of[i] != of_node)
 			continue;
 		node->start_ns = maybe_min(node->start_ns, p->start_ns);
 		node->end_ns = maybe_max(node->end_ns, known(part_end_ns(p)));
 		node->limit_bytes = maybe_max(
 			node->limit_bytes, p->limit_bytes.known ? p->limit_bytes : p->request_bytes);
 		node->capacity_bytes = maybe_max(node->capacity_bytes, p->capacity_bytes);
-		node->net_rx_bytes = maybe_max(node->net_rx_bytes, p->net_rx_bytes);
-		node->net_tx_bytes = maybe_max(node->net_tx_bytes, p->net_tx_bytes);
-		node->energy_uj = maybe_max(node->energy_uj, p->energy_uj);
 		if (p->cpus.known)
 			most = larger(most, p->cpus.value);
-		if (part_is(p, "node")) {
-			union_cpu = cpu.known ? known(union_cpu.value + cpu.value) : union_cpu;
+		count_part(is_union ? &of_unions : &of_ranks, p);
+		count_node(is_union ? &of_unions : &of_ranks, p, is_union);
+		if (is_union)
 			continue;
-		}
 		ranks += part_is(p, "rank");
 		all_request = all_request && p->request_cpus.known;
 		cpus += p->request_cpus.value;
-		any = true;
-		rank_cpu = cpu.known ? known(rank_cpu.value + cpu.value) : rank_cpu;
-		node->read_bytes = p->read_bytes.known ? known(node->read_bytes.value + p->read_bytes.value)
-						       : node->read_bytes;
-		node->write_bytes = p->write_bytes.known
-					    ? known(node->write_bytes.value + p->write_bytes.value)
-					    : node->write_bytes;
 	}
 	node->ranks = known(ranks);
-	node->cpus = any && all_request ? known(cpus) : most > 0 ? known(most)
-								 : UNKNOWN;
-	node->cpu_ns = any ? rank_cpu : union_cpu;
-	*ret_own_cpu = node->cpu_ns;
+	node->cpus = of_ranks.n > 0 && all_request ? known(cpus) : most > 0 ? known(most)
+									    : UNKNOWN;
+	settle_counters(s, &of_ranks, &of_unions, node);
 }
 
 /* Time between two unions. */
@@ -381,12 +469,14 @@ static int64_t union_gap(const struct node_sums *s)
 	return (int64_t) (gaps * s->of_union.width_ns);
 }
 
-static int settle_node(struct node_sums *s, size_t n_parts, const struct part *only, struct part_node *node)
+static int settle_node(struct node_sums *s, size_t n_parts, const struct part *only, bool lacks_ranks,
+	struct part_node *node)
 {
-	const struct maybe sum = ranks_most(s, s->of_ranks.estimate, s->beyond, true);
+	const struct maybe sum =
+		s->has_ram ? ranks_most(s, s->of_ranks.estimate, known(s->beyond), true) : UNKNOWN;
 	struct maybe sum_high = ranks_most(s, s->of_ranks.high, s->high_beyond, true);
 
-	if (!is_bounded(&s->of_ranks, NULL))
+	if (!is_bounded(&s->of_ranks, NULL) || lacks_ranks)
 		sum_high = UNKNOWN;
 	node->has_union = known(s->has_union);
 	if (n_parts == 1 && only) { /* the figures of one recording are those of its node */
@@ -423,7 +513,7 @@ static int add_node(struct merge *m, struct node_sums *s, struct part_node *node
 	struct maybe *high_beyond)
 {
 	const struct part *only = NULL;
-	struct maybe cpu;
+	const size_t of_node = (size_t) (node - m->parts->node);
 	size_t n = 0;
 	int r = 0;
 
@@ -431,25 +521,26 @@ static int add_node(struct merge *m, struct node_sums *s, struct part_node *node
 	cells_clear(&s->of_ranks);
 	memset(s->covered, 0, s->of_union.n * sizeof(*s->covered));
 	s->low = s->estimate = s->high = s->ranks_low = s->at_ns = UNKNOWN;
-	s->beyond = s->high_beyond = known(0);
-	s->has_union = s->has_parts = false;
+	s->beyond = 0;
+	s->high_beyond = known(0);
+	s->has_union = s->has_parts = s->has_ram = false;
 	s->method = NULL;
 	for (size_t i = 0; i < m->parts->n && r == 0; i++) {
 		const struct part *p = &m->parts->part[i];
 
-		if (p->counts.value != 1 ||
-			strcmp(p->node ? p->node : "", node->name ? node->name : "") != 0)
+		if (p->counts.value != 1 || m->node_of[i] != of_node)
 			continue;
 		only = p;
 		n++;
 		r = add_part(m, i, s);
 	}
 	if (r == 0)
-		r = settle_node(s, n, only, node);
+		r = settle_node(s, n, only, m->lacks_ranks, node);
 	if (r < 0)
 		return r;
-	count_ranks(m, node, &cpu);
+	count_ranks(m, of_node, s, node);
 	settle_cells(s);
+	cap_cells(&s->of_union, node);
 	add_cells(&m->cells, &s->of_union, true);
 	*beyond_ns += beyond(node->ram_peak_bytes, s->of_union.estimate, s->of_union.n).value;
 	*high_beyond =
@@ -475,14 +566,17 @@ static void settle_job(struct merge *m, int64_t beyond_bytes, struct maybe high_
 	for (size_t i = 0; i < c->n; i++)
 		at = c->estimate[i] > c->estimate[at] ? i : at;
 	if (!m->at_ns.known)
-		m->at_ns = known((int64_t) (at * c->width_ns));
+		m->at_ns = known((int64_t) (at * c->width_ns + c->width_ns / 2));
 	if (p->n_nodes == 1)
 		return;
-	m->low = maybe_max(m->low, known(most_of(c->low, c->n)));
+	/* Sums at one time mean something only between clocks that agree. */
+	m->low = maybe_max(m->low, p->clocks_compared ? known(most_of(c->low, c->n)) : UNKNOWN);
 	m->estimate = known(c->estimate[at] + beyond_bytes);
-	/* Of each node the bound is known, or that of the sum is not. */
-	if (high_beyond.known)
-		m->high = known(most_of(c->high, c->n) + high_beyond.value);
+	m->high = known(0);
+	for (size_t i = 0; i < p->n_nodes; i++)
+		m->high = maybe_sum(m->high, p->node[i].ram_high_bytes);
+	if (high_beyond.known && m->high.known && p->clocks_compared)
+		m->high = maybe_min(m->high, known(most_of(c->high, c->n) + high_beyond.value));
 	if (m->high.known)
 		m->estimate = maybe_min(m->estimate, m->high);
 	m->estimate = maybe_max(m->estimate, m->low);
@@ -516,6 +610,7 @@ int merge_add_up(struct merge *m)
 		r = merge_cells_new(&sums.of_ranks, width, n);
 	if (r == 0)
 		r = merge_cells_new(&sums.one, width, n);
+	m->lacks_ranks = parts_missing(m->parts, NULL, 0) > 0;
 	sums.covered = calloc(n, sizeof(*sums.covered));
 	sums.seen = calloc(n, sizeof(*sums.seen));
 	if (!sums.covered || !sums.seen)

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -37,21 +38,24 @@ static struct maybe over_nodes(const struct parts *p, size_t offset)
 }
 
 /* The largest of the parts on each node, summed. Unknown if a node has none. */
-static struct maybe request_over_nodes(const struct parts *p, size_t offset)
+static struct maybe request_over_nodes(const struct merge *m, size_t offset)
 {
-	struct maybe sum = known(0);
+	const struct parts *p = m->parts;
+	struct maybe *most = calloc(p->n_nodes ? p->n_nodes : 1, sizeof(*most)), sum = known(0);
 
-	for (size_t k = 0; k < p->n_nodes; k++) {
-		struct maybe most = UNKNOWN;
+	if (!most)
+		return UNKNOWN;
+	for (size_t i = 0; i < p->n; i++) {
+		struct maybe *at = &most[m->node_of[i]];
 
-		for (size_t i = 0; i < p->n; i++) {
-			if (counts(&p->part[i]) && parts_node_of(p, p->part[i].node) == k)
-				most = maybe_max(most,
-					*(const struct maybe *) (const void *) ((const char *) &p->part[i] +
-										offset));
-		}
-		sum = maybe_sum(sum, most);
+		if (counts(&p->part[i]))
+			*at = maybe_max(
+				*at, *(const struct maybe *) (const void *) ((const char *) &p->part[i] +
+									     offset));
 	}
+	for (size_t k = 0; k < p->n_nodes; k++)
+		sum = maybe_sum(sum, most[k]);
+	free(most);
 	return sum;
 }
 
@@ -79,8 +83,8 @@ static struct maybe exit_status(const struct parts *p)
 		return UNKNOWN;
 	if (!first)
 		return known(0);
-	return known(
-		first->exit_code.value > 128 ? first->exit_code.value - 128 : first->exit_code.value << 8);
+	return known(first->exit_signal.known ? first->exit_signal.value & 0x7f
+					      : (first->exit_code.value & 0xff) << 8);
 }
 
 static void write_hosts(const struct parts *p, struct buf *out)
@@ -124,6 +128,21 @@ static const struct part *first_of(const struct parts *p)
 	return first;
 }
 
+/* Those that are not in the list yet. */
+static void add_uuids(struct buf *to, const char *list)
+{
+	while (*list) {
+		const size_t len = strcspn(list, ",");
+		bool has = false;
+
+		for (const char *at = to->data; !has && *at; at += strcspn(at, ","), at += *at == ',')
+			has = strncmp(at, list, len) == 0 && (at[len] == ',' || at[len] == '\0');
+		if (!has && len > 0)
+			(void) buf_printf(to, "%s%.*s", to->len ? "," : "", (int) len, list);
+		list += len + (list[len] == ',');
+	}
+}
+
 static int write_texts(struct merge *m, struct facts *f)
 {
 	const struct parts *p = m->parts;
@@ -140,9 +159,9 @@ static int write_texts(struct merge *m, struct facts *f)
 
 		if (!counts(&p->part[i]) || !list)
 			continue;
-		any_gpus = true; /* an empty list is of a part that was allocated none */
-		if (*list && !strstr(gpus.data, list))
-			(void) buf_printf(&gpus, "%s%s", gpus.len ? "," : "", list);
+		any_gpus = true;
+		if (strcmp(list, "none") != 0)
+			add_uuids(&gpus, list);
 	}
 	const struct {
 		char **to;
@@ -187,10 +206,13 @@ static void write_sums(const struct merge *m, struct facts *f)
 		if (part_is(part, "node"))
 			continue;
 		exact = exact && part->cpu_is_exact.value == 1;
-		f->reaped_user_ns = plus(f->reaped_user_ns, part->user_ns);
-		f->reaped_system_ns = plus(f->reaped_system_ns, part->system_ns);
-		f->processes_seen = plus(f->processes_seen, part->processes);
 		f->request_cpus = plus(f->request_cpus, part->request_cpus);
+	}
+	for (size_t i = 0; i < p->n_nodes; i++) {
+		exact = exact && p->node[i].cpu_is_exact.value == 1;
+		f->reaped_user_ns = plus(f->reaped_user_ns, p->node[i].user_ns);
+		f->reaped_system_ns = plus(f->reaped_system_ns, p->node[i].system_ns);
+		f->processes_seen = plus(f->processes_seen, p->node[i].processes);
 	}
 	f->cpu_is_exact = known(exact);
 }
@@ -208,8 +230,8 @@ static void write_numbers(struct merge *m, struct facts *f, uint64_t end_ns)
 	f->cpus = over_nodes(p, offsetof(struct part_node, cpus));
 	f->capacity_bytes = over_nodes(p, offsetof(struct part_node, capacity_bytes));
 	f->limit_bytes = over_nodes(p, offsetof(struct part_node, limit_bytes));
-	f->request_bytes = request_over_nodes(p, offsetof(struct part, request_bytes));
-	f->request_gpus = request_over_nodes(p, offsetof(struct part, request_gpus));
+	f->request_bytes = request_over_nodes(m, offsetof(struct part, request_bytes));
+	f->request_gpus = request_over_nodes(m, offsetof(struct part, request_gpus));
 	f->ram_low_bytes = m->low;
 	f->ram_peak_bytes = m->estimate;
 	f->ram_high_bytes = m->high;
@@ -290,17 +312,12 @@ static struct cell counter(
 static struct counters total_of(const struct parts *p, size_t offset)
 {
 	struct counters c = { 0 };
-	bool ranks = false;
 
-	for (size_t i = 0; i < p->n; i++)
-		ranks = ranks || (counts(&p->part[i]) && !part_is(&p->part[i], "node"));
-	for (size_t i = 0; i < p->n; i++) {
-		const struct maybe *value = (const void *) ((const char *) &p->part[i] + offset);
+	for (size_t i = 0; i < p->n_nodes; i++) {
+		const struct maybe *value = (const void *) ((const char *) &p->node[i] + offset);
 
-		if (!counts(&p->part[i]) || !value->known || (ranks && part_is(&p->part[i], "node")))
-			continue;
 		c.total += value->value;
-		c.has_total = true;
+		c.has_total = c.has_total || value->known;
 	}
 	return c;
 }
@@ -310,10 +327,10 @@ static int write_job_rows(struct merge *m, uint64_t end_ns)
 	const struct merge_cells *c = &m->cells;
 	const struct parts *p = m->parts;
 	const size_t each = (c->n + JOB_ROWS - 1) / JOB_ROWS;
-	struct counters user = total_of(p, offsetof(struct part, user_ns)),
-			system = total_of(p, offsetof(struct part, system_ns)),
-			read = total_of(p, offsetof(struct part, read_bytes)),
-			written = total_of(p, offsetof(struct part, write_bytes));
+	struct counters user = total_of(p, offsetof(struct part_node, user_ns)),
+			system = total_of(p, offsetof(struct part_node, system_ns)),
+			read = total_of(p, offsetof(struct part_node, read_bytes)),
+			written = total_of(p, offsetof(struct part_node, write_bytes));
 	const uint8_t *place = m->store->layout.place;
 	int r = 0;
 

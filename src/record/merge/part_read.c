@@ -39,7 +39,8 @@ static int set_texts(struct replay *r, const struct facts *f, const char *name, 
 		{ &p->command, f->command },
 		{ &p->user, f->user },
 		{ &p->version, f->version },
-		{ &p->allocated_gpus, f->allocated_gpus },
+		{ &p->allocated_gpus,
+			f->allocated_gpus && !*f->allocated_gpus ? "none" : f->allocated_gpus },
 	};
 	int code = 0;
 
@@ -90,6 +91,7 @@ static int set_figures(const struct summary *s, struct part *p)
 	p->complete = known(s->complete);
 	p->wall_ns = s->wall_ns;
 	p->exit_code = end.code_known ? known(end.code) : UNKNOWN;
+	p->exit_signal = end.outcome == OUTCOME_SIGNAL ? known(end.signal) : UNKNOWN;
 	p->oom_killed = known(s->oom_killed);
 	p->ram_low_bytes = ram->low;
 	p->ram_peak_bytes = ram->peak;
@@ -156,6 +158,7 @@ int part_read(struct replay *r, const char *name, struct candidate *ret, struct 
 			code = set_figures(&summary, &ret->part);
 		if (code == 0)
 			code = set_lists(job, ret);
+		part_limit(&ret->part);
 		summary_done(&summary);
 	}
 	job_free(job);

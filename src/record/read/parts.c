@@ -50,6 +50,7 @@ static int read_parts(struct replay *r, struct parts *ret)
 		struct part part = { 0 };
 
 		code = read_fields(st, &part, part_fields, part_field_count);
+		part_limit(&part);
 		if (code == 0)
 			code = parts_add(ret, &part);
 		else
@@ -68,6 +69,7 @@ static int read_nodes(struct replay *r, struct parts *ret)
 		struct part_node node = { 0 };
 
 		code = read_fields(st, &node, part_node_fields, part_node_field_count);
+		part_node_limit(&node);
 		if (code == 0)
 			code = parts_add_node(ret, &node);
 		else

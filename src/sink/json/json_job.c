@@ -132,7 +132,7 @@ static void lacks(struct json *j, const struct parts *p)
 	key_number(j, "missing_nodes", known((int64_t) parts_missing_nodes(p)));
 	key_list(j, "cut_off");
 	for (size_t i = 0; i < p->n; i++) {
-		if (!part_is_cut_off(&p->part[i]))
+		if (!part_is_cut_off(&p->part[i]) || part_is(&p->part[i], "node")) /* a node has ram_gap_s */
 			continue;
 		json_object(j);
 		key_number(j, "rank", p->part[i].rank);
