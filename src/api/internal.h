@@ -127,6 +127,9 @@ int hwi_merge(const char *const *paths, size_t n, const char *output, struct hiw
 /* True if the run is a job of several ranks of which something is missing: a rank, the end of one, a file that cannot be read. */
 bool hwi_run_lacks_parts(const struct hiw_run *run);
 
+/* Removes the journal of a finished recording that was read while it ended; no effect while another program has it open. */
+void hwi_settle(const char *path);
+
 /* Copies the recording into one file without a journal. Returns 0 or -errno with text. */
 int hwi_run_copy(struct hiw_run *run, const char *path, struct hiw_err *err);
 

@@ -17,6 +17,7 @@
 #include "findings/incident.h"
 #include "record/history/history.h"
 #include "record/merge/merge.h"
+#include "record/store.h"
 #include "rules/check_result.h"
 #include "sink/export/exporter.h"
 #include "sink/sink.h"
@@ -269,6 +270,11 @@ int hwi_merge(const char *const *paths, size_t n, const char *output, struct hiw
 	struct err err = { "" };
 
 	return api_err(ret_err, &err, merge_recordings(paths, n, output, &err));
+}
+
+void hwi_settle(const char *path)
+{
+	store_settle(path);
 }
 
 bool hwi_run_lacks_parts(const struct hiw_run *run)

@@ -277,6 +277,15 @@ int store_checkpoint(struct store *s)
 	return r;
 }
 
+void store_settle(const char *path)
+{
+	sqlite3 *db = NULL;
+
+	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK)
+		(void) sqlite3_exec(db, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
+	(void) sqlite3_close_v2(db);
+}
+
 static int write_all(int fd, const unsigned char *bytes, size_t n)
 {
 	while (n > 0) {

@@ -182,6 +182,9 @@ int store_pages(struct store *s, uint64_t *ret_used, uint64_t *ret_all);
 uint64_t store_disk_bytes(const struct store *s);
 /* Checkpoints: moves the journal into the file. Returns -EBUSY if a reader prevents it. */
 int store_checkpoint(struct store *s);
+/* Moves the journal of a finished recording into its file and removes it, which its recorder could not do while a reader had it open. Does
+ * nothing if another program has it open now, or if it cannot be written. */
+void store_settle(const char *path);
 /* Checkpoints, then writes the file to fd such that it can be read without a journal. */
 int store_copy(struct store *s, int fd);
 

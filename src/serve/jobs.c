@@ -76,6 +76,19 @@ static void free_run(struct live_run *r)
 	free(r);
 }
 
+/* As its owner: a recording that ended while it was read here still has its journal. */
+static void leave(struct live_run *r)
+{
+	struct hiw_about about = { .size = sizeof(about) };
+	char path[PATH_MAX];
+	const bool has_ended = hiw_run_about(r->run, &about) == 0 && !about.growing;
+
+	(void) snprintf(path, sizeof(path), "%s", r->path);
+	free_run(r);
+	if (has_ended)
+		hwi_settle(path);
+}
+
 /* A frame of a recording: the lock is held for this frame alone. */
 static void see(void *ctx, const struct hiw_frame *frame)
 {
@@ -212,7 +225,9 @@ static void follow_all(struct serve *s)
 		pthread_mutex_lock(&s->lock);
 		s->jobs.list[i] = s->jobs.list[--s->jobs.n];
 		pthread_mutex_unlock(&s->lock);
-		free_run(r);
+		act_as(r->uid, r->gid);
+		leave(r);
+		act_as_self();
 	}
 }
 
