@@ -33,7 +33,9 @@ static int64_t median(int64_t *values, size_t n)
 }
 
 static const char *name_of(const char *name)
-{ return name ? name : "?"; }
+{
+	return name ? name : "?";
+}
 
 /* "3 ranks without a recording, 1 node without any" */
 static void list_lack(struct buf *text, size_t n, const char *one, const char *several)

@@ -74,7 +74,9 @@ static bool next_entry(struct span *list, struct span *ret)
 }
 
 static bool begins(const struct span *entry, const char *with)
-{ return entry->len >= strlen(with) && strncmp(entry->text, with, strlen(with)) == 0; }
+{
+	return entry->len >= strlen(with) && strncmp(entry->text, with, strlen(with)) == 0;
+}
 
 static struct maybe number_in(const char *text, size_t len)
 {
@@ -148,7 +150,9 @@ static bool is_candidate(const struct gpu_birth *gpu, const char *selection, con
 }
 
 static void add_uuid(struct buf *out, const struct gpu_birth *gpu)
-{ (void) buf_printf(out, "%s%s", out->len > 0 ? "," : "", gpu->uuid); }
+{
+	(void) buf_printf(out, "%s%s", out->len > 0 ? "," : "", gpu->uuid);
+}
 
 /* Adds the GPU of an entry. False: there is none. */
 static bool add_entry(const struct job *job, const struct span *entry, const char *vendor,

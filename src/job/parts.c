@@ -51,7 +51,9 @@ void part_node_done(struct part_node *n)
 }
 
 struct parts *parts_new(void)
-{ return calloc(1, sizeof(struct parts)); }
+{
+	return calloc(1, sizeof(struct parts));
+}
 
 void parts_free(struct parts *p)
 {
@@ -212,10 +214,19 @@ void parts_redact(struct parts *p)
 }
 
 bool part_is(const struct part *part, const char *kind)
-{ return part->kind && strcmp(part->kind, kind) == 0; }
+{
+	return part->kind && strcmp(part->kind, kind) == 0;
+}
 
 bool part_is_rank(const struct part *part)
-{ return part->counts.value == 1 && part_is(part, "rank"); }
+{
+	return part->counts.value == 1 && (part_is(part, "rank") || part_is(part, "worker"));
+}
+
+bool part_is_own(const struct part *part)
+{
+	return part->counts.value == 1 && !part_is(part, "node") && !part_is(part, "worker");
+}
 
 size_t parts_node_of(const struct parts *p, const char *name)
 {
@@ -281,10 +292,14 @@ size_t parts_missing_nodes(const struct parts *p)
 }
 
 int64_t part_end_ns(const struct part *part)
-{ return part->start_ns.value + part->wall_ns.value; }
+{
+	return part->start_ns.value + part->wall_ns.value;
+}
 
 bool part_is_cut_off(const struct part *part)
-{ return part->counts.value == 1 && part->complete.value != 1 && part->running.value != 1; }
+{
+	return part->counts.value == 1 && part->complete.value != 1 && part->running.value != 1;
+}
 
 bool parts_are_running(const struct parts *p)
 {

@@ -90,6 +90,8 @@ void part_node_limit(struct part_node *n);
 bool part_is(const struct part *part, const char *kind);
 /* It counts, and is of one rank. */
 bool part_is_rank(const struct part *part);
+/* It counts, and its figures are in no other part but the union of its node: those of a rank or a tree. */
+bool part_is_own(const struct part *part);
 /* The index of the node in p->node; p->n_nodes: it is not there. */
 size_t parts_node_of(const struct parts *p, const char *name);
 

@@ -56,7 +56,9 @@ void job_lines_done(struct job_lines *l)
 }
 
 static const char *name_of(const char *name)
-{ return name ? name : "?"; }
+{
+	return name ? name : "?";
+}
 
 /* "A of B GiB (35 %)" */
 static void write_of(const struct sink_options *o, int64_t bytes, struct maybe of, struct buf *out)

@@ -682,10 +682,13 @@ static void sampling(struct maker *m)
 		f->gpu_helper_rss_bytes);
 	if (m->list->n == first && m->s->job && job_parts(m->s->job)) {
 		const struct parts *p = job_parts(m->s->job);
+		int64_t n = 0;
 
+		for (size_t i = 0; i < p->n; i++)
+			n += p->part[i].has_recording.value == 1 && !part_is(&p->part[i], "worker");
 		(void) add(m,
-			FACT(FACTS_SAMPLING, FACT_SAMPLING, "", "sampling", FACT_COUNT, known((int64_t) p->n),
-				.after = p->n == 1 ? "recording" : "recordings", .words = " merged"));
+			FACT(FACTS_SAMPLING, FACT_SAMPLING, "", "sampling", FACT_COUNT, known(n),
+				.after = n == 1 ? "recording" : "recordings", .words = " merged"));
 	} else if (m->list->n == first) /* the row is always there */
 		(void) add(m,
 			FACT(FACTS_SAMPLING, FACT_SAMPLING, "", NULL, FACT_WORDS, UNKNOWN,

@@ -18,10 +18,14 @@ enum {
 };
 
 static const char *text_of(const char *text)
-{ return text ? text : ""; }
+{
+	return text ? text : "";
+}
 
 static int compare_texts(const char *a, const char *b)
-{ return strcmp(text_of(a), text_of(b)); }
+{
+	return strcmp(text_of(a), text_of(b));
+}
 
 static int compare_maybes(struct maybe a, struct maybe b)
 {
@@ -87,7 +91,9 @@ static int drop_copies(struct merge *m)
 }
 
 static bool is_line(const struct candidate *c)
-{ return c->part.has_recording.value == 0; }
+{
+	return c->part.has_recording.value == 0;
+}
 
 static bool is_same_job(const struct part *a, const struct part *b)
 {
@@ -147,7 +153,9 @@ static int note_other(struct merge *m, const struct part *p)
 }
 
 static bool is_given(const struct merge *m, const struct candidate *c)
-{ return m->inputs[c->input].is_given; }
+{
+	return m->inputs[c->input].is_given;
+}
 
 static int choose_job(struct merge *m)
 {
@@ -228,12 +236,15 @@ static int drop_strays(struct merge *m)
 /* ---- which count ----------------------------------------------------------------------------- */
 
 static int64_t restart_of(const struct part *p)
-{ return p->restart.known ? p->restart.value : 0; }
+{
+	return p->restart.known ? p->restart.value : 0;
+}
 
 /* Two parts of the same rank in one start of the job: the later one replaces the earlier. A node may have several, one after the other. */
 static bool is_same_rank(const struct part *a, const struct part *b)
 {
-	return part_is(a, "rank") && part_is(b, "rank") && a->rank.known && b->rank.known &&
+	return (part_is(a, "rank") || part_is(a, "worker")) &&
+	       (part_is(b, "rank") || part_is(b, "worker")) && a->rank.known && b->rank.known &&
 	       a->rank.value == b->rank.value;
 }
 
@@ -243,6 +254,8 @@ static int by_rank(const void *a, const void *b)
 			       *y = *(const struct candidate *const *) b;
 	int c = compare_maybes(x->part.rank, y->part.rank);
 
+	if (c == 0) /* a recording of its own says more of a rank */
+		c = (int) part_is(&y->part, "worker") - (int) part_is(&x->part, "worker");
 	if (c == 0)
 		c = compare_maybes(x->part.started_wall_ns, y->part.started_wall_ns);
 	return c ? c : compare_texts(x->part.id, y->part.id);
@@ -301,8 +314,14 @@ static int choose_counting(struct merge *m)
 /* ---- nodes and order ------------------------------------------------------------------------- */
 
 static int kind_order(const struct part *p)
-{ return part_is(p, "node") ? 0 : part_is(p, "tree") ? 1
-						     : 2; }
+{
+	static const char *const kinds[] = { "node", "tree", "rank", "worker" };
+	int i = 0;
+
+	while (i < 3 && !part_is(p, kinds[i]))
+		i++;
+	return i;
+}
 
 static int in_order(const void *a, const void *b)
 {

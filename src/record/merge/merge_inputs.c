@@ -71,7 +71,9 @@ int candidate_gpu(struct candidate *c, uint32_t id, const char *uuid, int64_t us
 /* ---- files ----------------------------------------------------------------------------------- */
 
 static int out_of_memory(struct merge *m)
-{ return err_set(m->err, -ENOMEM, "out of memory"); }
+{
+	return err_set(m->err, -ENOMEM, "out of memory");
+}
 
 static bool ends_in(const char *name, const char *end)
 {
@@ -427,7 +429,7 @@ static int read_recording(struct merge *m, size_t input)
 	} else if (code == 0) {
 		struct candidate c = { .input = input }, *at;
 
-		code = part_read(r, in->name, &c, &err);
+		code = part_read(m, r, in->name, &c, &err);
 		reader_allow(r);
 		if (code == 0)
 			code = merge_read_rows(m, &c, r);

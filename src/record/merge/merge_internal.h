@@ -70,7 +70,7 @@ struct merge {
 	size_t n, cap;
 	struct parts *parts;
 	uint32_t last_rows;             /* number of the windows that were copied last */
-	char *below;                    /* the folder in the one that was given whose files are the inputs; NULL: that itself */
+	char *below; /* the folder in the one that was given whose files are the inputs; NULL: that itself */
 	size_t *node_of; /* of each part: the index of its node; n_nodes: it has none that counts */
 	bool lacks_ranks;
 	char *other_jobs; /* "12.0, 13.0": also in the folder */
@@ -88,8 +88,8 @@ void candidate_done(struct candidate *c);
 int candidate_mark(struct candidate *c, uint64_t t_ns, const char *text);
 int candidate_gpu(struct candidate *c, uint32_t id, const char *uuid, int64_t used);
 
-/* part_read.c: the part that a recording is. Returns 0 or -errno with text. */
-int part_read(struct replay *r, const char *name, struct candidate *ret, struct err *err);
+/* part_read.c: the part that a recording is; adds candidates for the ranks that a launcher started in it. Returns 0 or -errno with text. */
+int part_read(struct merge *m, struct replay *r, const char *name, struct candidate *ret, struct err *err);
 
 /* merge_align.c: chooses the parts of one job, and when each began; moves them to m->parts. Returns 0 or -errno with text. */
 int merge_align(struct merge *m);

@@ -263,14 +263,16 @@ static void add_cells(struct merge_cells *to, const struct merge_cells *from, bo
 }
 
 static struct maybe beyond(struct maybe peak, const int64_t *cells, size_t n)
-{ return peak.known ? known(larger(0, peak.value - most_of(cells, n))) : UNKNOWN; }
+{
+	return peak.known ? known(larger(0, peak.value - most_of(cells, n))) : UNKNOWN;
+}
 
 static int add_part(struct merge *m, size_t part, struct node_sums *s)
 {
 	const struct part *p = &m->parts->part[part];
-	int r = fill(m, part, &s->one, s->seen);
+	int r = part_is(p, "worker") ? 0 : fill(m, part, &s->one, s->seen);
 
-	if (r < 0)
+	if (r < 0 || part_is(p, "worker"))
 		return r;
 	if (part_is(p, "node")) {
 		for (size_t i = 0; i < s->one.n; i++)
@@ -398,7 +400,9 @@ static void count_node(struct counted *c, const struct part *p, bool is_union)
 
 /* A rank whose recorder was killed, or that has a line alone, lacks what the union measured. */
 static bool is_more(struct maybe a, struct maybe b)
-{ return a.known && (!b.known || a.value > b.value); }
+{
+	return a.known && (!b.known || a.value > b.value);
+}
 
 static void settle_counters(struct node_sums *s, const struct counted *ranks, const struct counted *unions,
 	struct part_node *node)
@@ -439,11 +443,13 @@ static void count_ranks(const struct merge *m, size_t of_node, struct node_sums 
 		node->capacity_bytes = maybe_max(node->capacity_bytes, p->capacity_bytes);
 		if (p->cpus.known)
 			most = larger(most, p->cpus.value);
+		ranks += part_is_rank(p);
+		if (part_is(p, "worker"))
+			continue;
 		count_part(is_union ? &of_unions : &of_ranks, p);
 		count_node(is_union ? &of_unions : &of_ranks, p, is_union);
 		if (is_union)
 			continue;
-		ranks += part_is(p, "rank");
 		all_request = all_request && p->request_cpus.known;
 		cpus += p->request_cpus.value;
 	}
@@ -530,8 +536,10 @@ static int add_node(struct merge *m, struct node_sums *s, struct part_node *node
 
 		if (p->counts.value != 1 || m->node_of[i] != of_node)
 			continue;
-		only = p;
-		n++;
+		if (!part_is(p, "worker")) {
+			only = p;
+			n++;
+		}
 		r = add_part(m, i, s);
 	}
 	if (r == 0)

@@ -21,10 +21,14 @@ enum {
 /* ---- facts ----------------------------------------------------------------------------------- */
 
 static bool counts(const struct part *p)
-{ return p->counts.value == 1; }
+{
+	return p->counts.value == 1;
+}
 
 static struct maybe plus(struct maybe sum, struct maybe value)
-{ return value.known ? known(sum.value + value.value) : sum; }
+{
+	return value.known ? known(sum.value + value.value) : sum;
+}
 
 /* Known only if all nodes have it. */
 static struct maybe over_nodes(const struct parts *p, size_t offset)
@@ -66,12 +70,12 @@ static struct maybe exit_status(const struct parts *p)
 	bool all = true, any = false, only_nodes = true;
 
 	for (size_t i = 0; i < p->n; i++)
-		only_nodes = only_nodes && (!counts(&p->part[i]) || part_is(&p->part[i], "node"));
+		only_nodes = only_nodes && !part_is_own(&p->part[i]);
 
 	for (size_t i = 0; i < p->n; i++) {
 		const struct part *part = &p->part[i];
 
-		if (!counts(part) || (part_is(part, "node") && !only_nodes))
+		if (only_nodes ? !counts(part) || !part_is(part, "node") : !part_is_own(part))
 			continue;
 		any = true;
 		all = all && part->exit_code.known;
@@ -117,7 +121,7 @@ static const struct part *first_of(const struct parts *p)
 	for (size_t i = 0; i < p->n; i++) {
 		const struct part *part = &p->part[i];
 
-		if (!counts(part) || !part->command || part_is(part, "node"))
+		if (!part->command || !part_is_own(part))
 			continue;
 		if (!first || (part->rank.known && part->rank.value < (first->rank.known ? first->rank.value
 											 : INT64_MAX)))
@@ -203,7 +207,7 @@ static void write_sums(const struct merge *m, struct facts *f)
 		f->request_time_ns = maybe_max(f->request_time_ns, part->request_time_ns);
 		f->interval_ns = maybe_min(f->interval_ns, part->interval_ns);
 		f->restart = maybe_max(f->restart, part->restart);
-		if (part_is(part, "node"))
+		if (!part_is_own(part))
 			continue;
 		exact = exact && part->cpu_is_exact.value == 1;
 		f->request_cpus = plus(f->request_cpus, part->request_cpus);
@@ -291,7 +295,9 @@ static struct cell gauge(const int64_t *values, size_t first, size_t last, uint6
 }
 
 static struct cell count(int64_t value)
-{ return (struct cell) { .min = value, .value = value, .max = value, .known = true }; }
+{
+	return (struct cell) { .min = value, .value = value, .max = value, .known = true };
+}
 
 struct counters {
 	int64_t sum, total;
@@ -420,7 +426,7 @@ static int write_events(struct merge *m)
 		const struct part *p = &m->parts->part[i];
 		char text[160];
 
-		if (!counts(p) || p->oom_killed.value != 1 || part_is(p, "node"))
+		if (p->oom_killed.value != 1 || !part_is_own(p))
 			continue;
 		(void) snprintf(text, sizeof(text), "rank %" PRId64 " on %.100s", p->rank.value,
 			p->node ? p->node : "?");

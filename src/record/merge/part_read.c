@@ -3,6 +3,7 @@
  * One recording as a part of a job: its identity and the figures of its summary.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,13 +11,16 @@
 #include "base/cleanup.h"
 #include "record/merge/merge_internal.h"
 #include "summary/facts.h"
+#include "summary/ranks.h"
 
 /* A recording without a rank is of a node, of a launcher's agent, or of a program. */
 static const char *kind_of(const struct facts *f)
 {
-	if (f->part && (strcmp(f->part, "rank") == 0 || strcmp(f->part, "node") == 0))
-		return f->part;
-	return f->rank.known ? "rank" : "tree";
+	if (f->part && strcmp(f->part, "node") == 0)
+		return "node";
+	if (f->worker_ranks.known)
+		return "tree"; /* the launcher's number is none of its workers' */
+	return f->rank.known || (f->part && strcmp(f->part, "rank") == 0) ? "rank" : "tree";
 }
 
 static int set_texts(struct replay *r, const struct facts *f, const char *name, struct part *p)
@@ -51,11 +55,11 @@ static int set_texts(struct replay *r, const struct facts *f, const char *name, 
 
 static void set_identity(const struct facts *f, struct part *p)
 {
-	p->rank = f->rank;
+	p->rank = f->worker_ranks.known ? UNKNOWN : f->rank;
 	p->local_rank = f->local_rank;
 	p->node_rank = f->node_rank;
 	p->restart = f->restart;
-	p->ranks = f->ranks;
+	p->ranks = f->worker_ranks.known ? f->worker_ranks : f->ranks;
 	p->nodes = f->nodes;
 	p->started_wall_ns = f->started_wall_ns;
 	p->started_boot_ns = f->started_boot_ns;
@@ -140,7 +144,63 @@ static int set_lists(const struct job *job, struct candidate *c)
 	return code;
 }
 
-int part_read(struct replay *r, const char *name, struct candidate *ret, struct err *err)
+static int add_worker(struct merge *m, const struct candidate *of, const struct rank_use *rank)
+{
+	const struct part *p = &of->part;
+	struct candidate *c = merge_add_candidate(m);
+	char id[80];
+	int code = 0;
+
+	if (!c)
+		return -ENOMEM;
+	c->input = of->input;
+	(void) snprintf(id, sizeof(id), "%.40s/%lld", p->id ? p->id : "", (long long) rank->rank);
+	const struct {
+		char **to;
+		const char *text;
+	} texts[] = {
+		{ &c->part.id, id },
+		{ &c->part.kind, "worker" },
+		{ &c->part.file, p->file },
+		{ &c->part.scheduler, p->scheduler },
+		{ &c->part.job, p->job },
+		{ &c->part.cluster, p->cluster },
+		{ &c->part.node, p->node },
+		{ &c->part.boot, p->boot },
+		{ &c->part.version, p->version },
+		{ &c->part.ram_method, rank->peak_bytes.known ? "sampled" : NULL },
+	};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && code == 0; i++)
+		code = part_set_text(texts[i].to, texts[i].text);
+	c->part.rank = known(rank->rank);
+	c->part.ranks = p->ranks;
+	c->part.restart = p->restart;
+	c->part.node_rank = p->node_rank;
+	c->part.started_wall_ns = p->started_wall_ns;
+	c->part.started_boot_ns = p->started_boot_ns;
+	c->part.wall_ns = p->wall_ns;
+	c->part.complete = p->complete;
+	c->part.running = p->running;
+	c->part.has_recording = known(1);
+	c->part.ram_low_bytes = c->part.ram_peak_bytes = rank->peak_bytes;
+	return code;
+}
+
+/* The ranks that a launcher started in it; where ranks have recordings of their own these count instead (merge_align.c). */
+static int add_workers(struct merge *m, const struct candidate *of, const struct job *job)
+{
+	struct rank_use *ranks = NULL;
+	size_t n = 0;
+	int code = ranks_of(job, &ranks, &n);
+
+	for (size_t i = 0; i < n && code == 0; i++)
+		code = add_worker(m, of, &ranks[i]);
+	free(ranks);
+	return code;
+}
+
+int part_read(struct merge *m, struct replay *r, const char *name, struct candidate *ret, struct err *err)
 {
 	struct job *job = NULL;
 	struct summary summary = { 0 };
@@ -159,6 +219,8 @@ int part_read(struct replay *r, const char *name, struct candidate *ret, struct 
 		if (code == 0)
 			code = set_lists(job, ret);
 		part_limit(&ret->part);
+		if (code == 0)
+			code = add_workers(m, ret, job);
 		summary_done(&summary);
 	}
 	job_free(job);

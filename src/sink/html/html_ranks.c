@@ -52,7 +52,9 @@ struct grid {
 };
 
 static int64_t value_at(const struct grid *g, size_t rank, size_t span)
-{ return g->p->rank_ram[g->rank[rank] * g->p->rank_spans + span]; }
+{
+	return g->p->rank_ram[g->rank[rank] * g->p->rank_spans + span];
+}
 
 static int by_number(const void *a, const void *b)
 {
@@ -76,10 +78,14 @@ static size_t sorted_at(const struct grid *g, size_t span, int64_t *values)
 }
 
 static double x_at(const struct grid *g, double span)
-{ return LEFT + span * (WIDTH - LEFT) / (double) g->p->rank_spans; }
+{
+	return LEFT + span * (WIDTH - LEFT) / (double) g->p->rank_spans;
+}
 
 static double y_at(const struct grid *g, int64_t value)
-{ return BAND_HEIGHT - (double) value * (BAND_HEIGHT - 4) / (double) g->most; }
+{
+	return BAND_HEIGHT - (double) value * (BAND_HEIGHT - 4) / (double) g->most;
+}
 
 static void put_band(struct html *h, const struct grid *g)
 {

@@ -8,7 +8,9 @@
 #include "sink/json/json_summary.h"
 
 static void key_text(struct json *j, const char *key, const char *text)
-{ json_key_text(j, key, text); }
+{
+	json_key_text(j, key, text);
+}
 
 static void key_number(struct json *j, const char *key, struct maybe value)
 {

@@ -56,7 +56,9 @@ struct source {
 /* ---- counters -------------------------------------------------------------------------------------------------------- */
 
 static struct counter counter_open(int dir, const char *path)
-{ return (struct counter) { .fd = dir >= 0 ? smallfile_open(dir, path) : -1 }; }
+{
+	return (struct counter) { .fd = dir >= 0 ? smallfile_open(dir, path) : -1 };
+}
 
 /* What the counter rose by: a fall from the upper half of 32 bits is a wrap, any other a reset, after which it counts from 0. */
 static uint64_t risen(const struct counter *c, uint64_t now)
@@ -110,7 +112,9 @@ static uint64_t rate_of(const char *text)
 }
 
 static bool reads(int dir, const char *path, char *text, size_t size)
-{ return smallfile_read(dir, path, text, size) > 0; }
+{
+	return smallfile_read(dir, path, text, size) > 0;
+}
 
 /* A port's folder in ports/. An inactive port is no error. */
 static int add_infiniband(struct source *s, const char *device, int ports, const char *number)
@@ -190,7 +194,9 @@ static bool is_slingshot(const char *name)
 }
 
 static int by_name(const void *a, const void *b)
-{ return strcmp(((const struct port *) a)->name, ((const struct port *) b)->name); }
+{
+	return strcmp(((const struct port *) a)->name, ((const struct port *) b)->name);
+}
 
 /* Returns 0, -ENOENT without an active port, or -errno. */
 static int add_ports(struct source *s, const struct root *root)
