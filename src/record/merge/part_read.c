@@ -19,7 +19,7 @@ static const char *kind_of(const struct facts *f)
 	if (f->part && strcmp(f->part, "node") == 0)
 		return "node";
 	if (f->worker_ranks.known)
-		return "tree"; /* the launcher's number is none of its workers' */
+		return "tree"; /* the launcher's number is not that of a worker */
 	return f->rank.known || (f->part && strcmp(f->part, "rank") == 0) ? "rank" : "tree";
 }
 
