@@ -24,6 +24,25 @@ double stats_deviation(const double *values, size_t n)
 	return n > 1 ? sqrt(squares / (double) (n - 1)) : 0;
 }
 
+static int by_number(const void *a, const void *b)
+{
+	const int64_t x = *(const int64_t *) a, y = *(const int64_t *) b;
+
+	return (x > y) - (x < y);
+}
+
+void stats_sort(int64_t *values, size_t n)
+{
+	if (n > 0)
+		qsort(values, n, sizeof(*values), by_number);
+}
+
+int64_t stats_median(int64_t *values, size_t n)
+{
+	stats_sort(values, n);
+	return values[(n - 1) / 2];
+}
+
 /* ---- ranks ----------------------------------------------------------------------------------- */
 
 struct ranked {

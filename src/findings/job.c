@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stats.h"
 #include "base/units.h"
 #include "findings/finding.h"
 
@@ -18,19 +19,6 @@ enum {
 	BUSY_LEAST_PPM = 50000,
 };
 static const int64_t ram_difference_least = INT64_C(1) << 30, tail_least_ns = INT64_C(300000000000);
-
-static int by_number(const void *a, const void *b)
-{
-	const int64_t x = *(const int64_t *) a, y = *(const int64_t *) b;
-
-	return (x > y) - (x < y);
-}
-
-static int64_t median(int64_t *values, size_t n)
-{
-	qsort(values, n, sizeof(*values), by_number);
-	return values[(n - 1) / 2];
-}
 
 static const char *name_of(const char *name)
 {
@@ -100,7 +88,7 @@ bool rule_node_memory(const struct known_of_run *k, struct finding *f, struct bu
 	} else {
 		const struct maybe limit =
 			worst->limit_bytes.known ? worst->limit_bytes : worst->capacity_bytes;
-		const int64_t middle = median(shares, n);
+		const int64_t middle = stats_median(shares, n);
 
 		fires = most >= NODE_FULL_PERCENT && middle < NODE_MEDIAN_PERCENT;
 		finding_text(f, "node", name_of(worst->name));
@@ -259,7 +247,7 @@ bool rule_rank_memory(const struct known_of_run *k, struct finding *f, struct bu
 	if (n < 2) {
 		buf_str(text, "memory is known of fewer than two ranks");
 	} else {
-		const int64_t half = median(peaks, n), peak = worst->ram_peak_bytes.value;
+		const int64_t half = stats_median(peaks, n), peak = worst->ram_peak_bytes.value;
 
 		fires = (double) peak * 100 > (double) half * RANK_RAM_PERCENT &&
 			peak - half > ram_difference_least;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/stats.h"
 #include "sink/figures.h"
 
 enum {
@@ -381,13 +382,6 @@ static void nodes(const struct summary *s, const struct sink_options *o, struct 
 
 /* ---- ranks ----------------------------------------------------------------------------------- */
 
-static int by_number(const void *a, const void *b)
-{
-	const int64_t x = *(const int64_t *) a, y = *(const int64_t *) b;
-
-	return (x > y) - (x < y);
-}
-
 static void slowest(const struct parts *p, struct job_line *line)
 {
 	int64_t *steps = calloc(p->n ? p->n : 1, sizeof(*steps));
@@ -405,10 +399,9 @@ static void slowest(const struct parts *p, struct job_line *line)
 			worst = part;
 	}
 	if (n > 1) {
-		qsort(steps, n, sizeof(*steps), by_number);
 		add_part(line, "slowest %" PRId64 " (%s): %s a step, median %s", worst->rank.value,
 			name_of(worst->node), units_duration(worst->step_ns.value, text),
-			units_duration(steps[(n - 1) / 2], middle));
+			units_duration(stats_median(steps, n), middle));
 	}
 	free(steps);
 }

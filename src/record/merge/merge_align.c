@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stats.h"
 #include "record/merge/merge_internal.h"
 
 enum {
@@ -32,19 +33,6 @@ static int compare_maybes(struct maybe a, struct maybe b)
 	if (a.known != b.known)
 		return a.known ? -1 : 1;
 	return a.known ? (a.value > b.value) - (a.value < b.value) : 0;
-}
-
-static int by_number(const void *a, const void *b)
-{
-	const int64_t x = *(const int64_t *) a, y = *(const int64_t *) b;
-
-	return (x > y) - (x < y);
-}
-
-static int64_t median(int64_t *values, size_t n)
-{
-	qsort(values, n, sizeof(*values), by_number);
-	return values[(n - 1) / 2];
 }
 
 /* ---- one job --------------------------------------------------------------------------------- */
@@ -213,7 +201,7 @@ static int drop_strays(struct merge *m)
 
 	for (size_t i = 0; i < m->n && r == 0; i++)
 		starts[i] = m->candidates[i].part.started_wall_ns.value;
-	const int64_t middle = r == 0 && m->n > 0 ? median(starts, m->n) : 0;
+	const int64_t middle = r == 0 && m->n > 0 ? stats_median(starts, m->n) : 0;
 
 	for (size_t i = 0; i < m->n && r == 0; i++) {
 		struct candidate *c = &m->candidates[i];
@@ -429,7 +417,7 @@ static int start_by_wall(struct parts *p, struct part_node *node)
 		}
 	}
 	if (n > 0) {
-		const int64_t off = median(offs, n);
+		const int64_t off = stats_median(offs, n);
 
 		step = larger(step, offs[n - 1] - offs[0]);
 		for (size_t i = 0; i < p->n; i++) {
@@ -493,7 +481,7 @@ static size_t common_marks(const struct merge *m, const struct candidate *const 
 		}
 		if (!is_common)
 			continue;
-		const int64_t middle = median(times + nodes, nodes);
+		const int64_t middle = stats_median(times + nodes, nodes);
 
 		for (size_t k = 0; k < nodes; k++)
 			diffs[n * nodes + k] = times[k] - middle;
@@ -533,7 +521,7 @@ static int compare_clocks(struct merge *m)
 		for (size_t k = 0; k < nodes; k++) {
 			for (size_t i = 0; i < n; i++)
 				one[i] = diffs[i * nodes + k];
-			const int64_t ahead = median(one, n);
+			const int64_t ahead = stats_median(one, n);
 
 			rest = larger(rest, larger(one[n - 1] - ahead, ahead - one[0]));
 			correct(m, k, ahead);
@@ -580,7 +568,7 @@ static int compare_one_boot(struct merge *m)
 		return -ENOMEM;
 	if (offsets_of_one_boot(m, offs)) {
 		memcpy(offs + n, offs, n * sizeof(*offs));
-		const int64_t middle = median(offs + n, n);
+		const int64_t middle = stats_median(offs + n, n);
 
 		for (size_t i = 0; i < n; i++) {
 			const int64_t ahead = offs[i] - middle;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stats.h"
 #include "sink/html/html_put.h"
 #include "sink/job_lines.h"
 
@@ -56,13 +57,6 @@ static int64_t value_at(const struct grid *g, size_t rank, size_t span)
 	return g->p->rank_ram[g->rank[rank] * g->p->rank_spans + span];
 }
 
-static int by_number(const void *a, const void *b)
-{
-	const int64_t x = *(const int64_t *) a, y = *(const int64_t *) b;
-
-	return (x > y) - (x < y);
-}
-
 /* The values of a span in order; those of ranks that did not run are left out. Returns their number. */
 static size_t sorted_at(const struct grid *g, size_t span, int64_t *values)
 {
@@ -72,8 +66,7 @@ static size_t sorted_at(const struct grid *g, size_t span, int64_t *values)
 		if (value_at(g, i, span) >= 0)
 			values[n++] = value_at(g, i, span);
 	}
-	if (n > 0)
-		qsort(values, n, sizeof(*values), by_number);
+	stats_sort(values, n);
 	return n;
 }
 
