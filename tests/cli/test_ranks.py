@@ -13,7 +13,7 @@ from gpu_jobs import helper_of
 
 MIB = 1 << 20
 
-# Maps a file that all ranks share, has memory of its own, and rests until it is told to end.
+# A rank: maps a file that all ranks share, allocates memory of its own, and sleeps until the test stops it.
 RANK = """
 import mmap, os, sys, time
 shared, private, ready, stop = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]

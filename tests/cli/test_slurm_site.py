@@ -179,8 +179,8 @@ time.sleep(1)'
 
 
 def in_cluster(tool, script, *options, timeout=300):
-    """Runs a shell script in a cluster of its own; returns its output. Its nodes have names of their own: cgroups of clusters on one
-    machine are told apart by them."""
+    """Runs a shell script in a cluster of its own; returns its output. Its nodes have names that no other cluster of this machine uses:
+    the path of a cgroup has the name of its node in it."""
     path = tool.folder / "script.sh"
     path.write_text(script)
     done = subprocess.run([LOOPBACK, "run", "--gpus", "0", "--prefix", "site", *options, "--", "bash", path], env=tool.env, cwd=tool.folder, text=True,

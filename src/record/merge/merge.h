@@ -3,8 +3,8 @@
  * Merges the recordings of a job of several ranks into one small recording that every command reads as any other (docs/jobs.md).
  *
  * The result depends on the set of parts alone: not on their order, nor on whether some come from an earlier merge, of which the parts are
- * kept. One pass over the inputs reads their figures and decides what belongs to the job and when each part began; a second one copies
- * their windows, at most 1,000 of a node and 128 of a rank. Memory use grows with the number of parts by about a kilobyte each.
+ * kept. Each input is read once, its figures and its windows, of which at most 1,000 of a node and 128 of a rank are kept; then it is
+ * decided what belongs to the job and when each part began. Only the windows of GPUs are read afterwards. Memory use grows with the number of parts by about a kilobyte each.
  */
 #pragma once
 

@@ -184,7 +184,7 @@ static int copy_gpu(struct merge *m, const struct reference *ref, uint32_t id, b
 	int code = 0;
 
 	if (replay_open(m->inputs[c->input].path, &r, NULL) < 0)
-		return 0; /* merge_copy_rows has said so */
+		return 0; /* the file was readable in the first pass: its other figures stay */
 	reader_allow(r);
 	(void) snprintf(where, sizeof(where), "WHERE id = %u", (unsigned) ref->gpu->id);
 	sqlite3_stmt *st = reader_table(r, "gpu", gpu_columns, where);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Private to record/merge/. In the order of work: merge_inputs.c lists files, part_read.c and merge_inputs.c make candidates of
- * them, merge_align.c chooses the parts and aligns their clocks, merge_rows.c copies windows, merge_ram.c adds them up, merge_gpus.c copies
- * GPUs, merge_write.c writes the totals.
+ * them and merge_rows.c copies their windows, merge_align.c chooses the parts and aligns their clocks, merge_ram.c adds the windows up,
+ * merge_gpus.c copies GPUs, merge_write.c writes the totals.
  */
 #pragma once
 
