@@ -3,15 +3,11 @@
  * Containers by their id: docker, podman, containerd and CRI-O name a container's cgroup after its
  * id, 64 hexadecimal digits ("/docker/ID", "docker-ID.scope", "libpod-ID.scope", "cri-containerd-ID").
  */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/longfile.h"
-#include "base/parse.h"
 #include "source/cgroup/path.h"
 
 enum {
@@ -61,19 +57,29 @@ static bool is_inside(const char *text, const char *id, const char **ret_at)
 	return false;
 }
 
+struct search {
+	const struct root *root;
+	const char *id;       /* or the beginning of one */
+	struct longfile text; /* of the process seen last */
+	struct container *ret;
+	pid_t *pids; /* room for n */
+	size_t n;
+};
+
 /* Adds pid if it is in the container. Returns 0, or -EEXIST if it is in another one that matches. */
-static int add(const struct root *root, pid_t pid, const char *id, struct longfile *text,
-	struct container *ret, pid_t *pids, size_t n)
+static int add(pid_t pid, void *ctx)
 {
+	struct search *s = ctx;
+	struct container *ret = s->ret;
 	const char *at;
 
-	if (groups_read(root, pid, text) <= 0 || !is_inside(text->data, id, &at))
+	if (groups_read(s->root, pid, &s->text) <= 0 || !is_inside(s->text.data, s->id, &at))
 		return 0;
 	if (ret->id[0] && strncmp(ret->id, at, ID_DIGITS) != 0)
 		return -EEXIST;
 	(void) snprintf(ret->id, sizeof(ret->id), "%.*s", (int) ID_DIGITS, at);
-	if (ret->n < n)
-		pids[ret->n] = pid;
+	if (ret->n < s->n)
+		s->pids[ret->n] = pid;
 	ret->n++;
 	return 0;
 }
@@ -94,24 +100,12 @@ static void find_group(const struct root *root, pid_t pid, struct container *ret
 int container_find(
 	const struct root *root, const char *id, pid_t *pids, size_t n, struct container *ret)
 {
-	struct longfile text = { 0 };
-	autoclose int fd = openat(root->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	autoclosedir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *entry;
-	int r = 0;
+	struct search s = { .root = root, .id = id, .ret = ret, .pids = pids, .n = n };
 
 	*ret = (struct container) { .id = "" };
-	if (!dir)
-		return -errno;
-	(void) take_fd(fd); /* dir owns it now */
-	while (r == 0 && (entry = readdir(dir))) {
-		const char *p = entry->d_name;
-		uint64_t pid;
+	const int r = cgroup_each_pid(root, add, &s);
 
-		if (parse_u64(&p, &pid) == 0 && *p == '\0' && pid <= INT32_MAX)
-			r = add(root, (pid_t) pid, id, &text, ret, pids, n);
-	}
-	longfile_done(&text);
+	longfile_done(&s.text);
 	if (r < 0 || ret->n == 0)
 		return r < 0 ? r : -ENOENT;
 	find_group(root, pids[0], ret);

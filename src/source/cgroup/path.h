@@ -85,6 +85,10 @@ int cgroup_open_dir(const struct root *root, const struct cgroup_mount *mount, c
 ssize_t cgroup_pids_in(
 	const struct root *root, const struct cgroup_mount *mount, const char *path, pid_t *pids, size_t n);
 
+/* Calls see for each process of the machine until it returns less than 0. Returns what see returned last, 0 if there is no process, or
+ * -errno if the list cannot be opened. */
+int cgroup_each_pid(const struct root *root, int (*see)(pid_t pid, void *ctx), void *ctx);
+
 /* The number of tasks in the v1 group open at dir, of every pid namespace; may be slightly low. Or
  * -errno. */
 ssize_t cgroup_count(int dir);

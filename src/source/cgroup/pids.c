@@ -116,6 +116,26 @@ static int walk(int fd, unsigned depth, struct pids *pids)
 	return 0;
 }
 
+int cgroup_each_pid(const struct root *root, int (*see)(pid_t pid, void *ctx), void *ctx)
+{
+	autoclose int fd = openat(root->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	autoclosedir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	int r = 0;
+
+	if (!dir)
+		return -errno;
+	(void) take_fd(fd); /* dir owns it now */
+	while (r >= 0 && (entry = readdir(dir))) {
+		const char *p = entry->d_name;
+		uint64_t pid;
+
+		if (parse_u64(&p, &pid) == 0 && *p == '\0' && pid <= INT32_MAX)
+			r = see((pid_t) pid, ctx);
+	}
+	return r;
+}
+
 ssize_t cgroup_pids_in(
 	const struct root *root, const struct cgroup_mount *mount, const char *path, pid_t *list, size_t n)
 {

@@ -2,9 +2,7 @@
  *
  * The processes of a Slurm job on this node.
  */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -256,6 +254,9 @@ size_t slurm_sort(const struct root *root, pid_t *pids, size_t n)
 /* ---- all processes --------------------------------------------------------------------------- */
 
 struct found {
+	struct search *search;
+	const struct slurm_job *job;
+	struct err *err;
 	struct candidate *list;
 	size_t n, cap;
 	char node[128];   /* of the first one; "": unknown */
@@ -263,15 +264,18 @@ struct found {
 };
 
 /* -ENOTUNIQ: it is on another node than those before. */
-static int add(struct search *s, pid_t pid, const struct slurm_job *job, struct found *found, struct err *err)
+static int add(pid_t pid, void *ctx)
 {
+	struct found *found = ctx;
+	struct search *s = found->search;
+	const struct slurm_job *job = found->job;
 	struct slurm_place place;
 	bool by_cgroup;
 
 	if (pid == getpid() || !is_member(s, pid, job, &place, &by_cgroup))
 		return 0;
 	if (*found->node && *place.node && strcmp(found->node, place.node) != 0)
-		return err_set(err, -ENOTUNIQ,
+		return err_set(found->err, -ENOTUNIQ,
 			"job %s has processes on several nodes of this machine (%s, %s); say which one by SLURMD_NODENAME",
 			job->job, found->node, place.node);
 	if (!*found->node)
@@ -283,26 +287,6 @@ static int add(struct search *s, pid_t pid, const struct slurm_job *job, struct 
 		found->by_cgroup |= by_cgroup;
 	}
 	return 0;
-}
-
-static int add_all(struct search *s, const struct slurm_job *job, struct found *found, struct err *err)
-{
-	autoclose int fd = openat(s->root->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	autoclosedir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *entry;
-	int r = 0;
-
-	if (!dir)
-		return -errno;
-	(void) take_fd(fd); /* dir owns it now */
-	while (r == 0 && (entry = readdir(dir))) {
-		const char *p = entry->d_name;
-		uint64_t pid;
-
-		if (parse_u64(&p, &pid) == 0 && *p == '\0' && pid <= INT32_MAX)
-			r = add(s, (pid_t) pid, job, found, err);
-	}
-	return r;
 }
 
 /* The group of the job, or of the step, that charges memory. */
@@ -321,8 +305,8 @@ ssize_t slurm_pids(const struct root *root, const struct slurm_job *job, pid_t *
 	char *ret_cgroup, size_t size, struct err *err)
 {
 	struct search s = { .root = root };
-	struct found found = { .n = 0 };
-	int r = add_all(&s, job, &found, err);
+	struct found found = { .search = &s, .job = job, .err = err };
+	int r = cgroup_each_pid(root, add, &found);
 
 	*ret_cgroup = '\0';
 	if (r == 0 && found.n > 0) {
