@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -308,6 +309,34 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, struct ans
 	return r;
 }
 
+/* Host headers of a request; all must be ours, since which of several counts is up to its reader. */
+struct hosts {
+	struct http *h;
+	const struct listener *listener;
+	unsigned n;
+	bool are_ours;
+};
+
+static enum MHD_Result check_header(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	struct hosts *hosts = ctx;
+
+	(void) kind;
+	if (strcasecmp(name, "Host") == 0) {
+		hosts->n++;
+		hosts->are_ours = hosts->are_ours && access_host(hosts->h->serve, hosts->listener, value);
+	}
+	return MHD_YES;
+}
+
+static bool is_host_ours(struct http *h, const struct exchange *x, struct MHD_Connection *connection)
+{
+	struct hosts hosts = { h, x->listener, 0, true };
+
+	(void) MHD_get_connection_values(connection, MHD_HEADER_KIND, check_header, &hosts);
+	return hosts.n > 0 ? hosts.are_ours : access_host(h->serve, x->listener, NULL);
+}
+
 /* Why the request is not answered; false: it is. */
 static bool refuse(struct http *h, struct MHD_Connection *connection, const char *url, const char *method,
 	struct exchange *x, struct answer *a)
@@ -320,7 +349,7 @@ static bool refuse(struct http *h, struct MHD_Connection *connection, const char
 		answer_error(a, MHD_HTTP_CONTENT_TOO_LARGE, "a request here has no body");
 	else if (strlen(url) > URL_MOST)
 		answer_error(a, MHD_HTTP_URI_TOO_LONG, "the path is longer than %d bytes", URL_MOST);
-	else if (!access_host(h->serve, x->listener, header_of(connection, "Host")))
+	else if (!is_host_ours(h, x, connection))
 		answer_error(a, MHD_HTTP_MISDIRECTED_REQUEST,
 			"the Host header names neither this address nor localhost; if this server has that name, start it with --host-name");
 	else if (access_of(h->serve, x->listener, fd_of(connection), header_of(connection, "Authorization"),

@@ -242,6 +242,10 @@ def test_what_is_refused(tool):
     for host, status in {"evil.example": 421, "127.0.0.1:1": 421, f"127.0.0.1:{port}": 200, "localhost": 200, "node7.example": 200,
                          "127.0.0.2": 421, "": 421}.items():
         assert client.ask("/v1/now", Host=host)[0] == status, host
+    for first, second, status in ("localhost", "evil.example", 421), ("evil.example", "localhost", 421), ("localhost", "localhost", 200):
+        with socket.create_connection(("127.0.0.1", int(port)), DEADLINE) as raw:
+            raw.sendall(f"GET /v1/now HTTP/1.1\r\nHost: {first}\r\nHost: {second}\r\nConnection: close\r\n\r\n".encode())
+            assert raw.makefile("rb").readline().split()[1] == str(status).encode(), (first, second)
     assert client.ask("/v1/now", Origin="http://evil.example")[1]["Access-Control-Allow-Origin"] is None
     assert client.ask("/v1/now", Authorization="Bearer guess")[0] == 401
     assert client.ask("/" + "a" * 5000)[0] == 414
