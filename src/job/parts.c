@@ -132,6 +132,11 @@ void parts_sort_problems(struct parts *p)
 
 int parts_add_gpu(struct parts *p, uint32_t gpu, uint32_t node)
 {
+	/* Another recording of its node may have it, too: a recorder that ended was followed by another. */
+	for (size_t i = p->n_gpus; i-- > 0;) {
+		if (p->gpu[i].gpu == gpu && p->gpu[i].node == node)
+			return 0;
+	}
 	if (vec_reserve(&p->gpu, &p->cap_gpus, p->n_gpus, sizeof(p->gpu[0]), PARTS_MOST) < 0)
 		return -ENOMEM;
 	p->gpu[p->n_gpus++] = (struct part_gpu) { gpu, node };

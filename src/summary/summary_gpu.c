@@ -100,13 +100,24 @@ struct maybe summary_gpu_job_mean(const struct summary *s, uint32_t id)
 	return job_gpu_unreported(s->job, id, true, true) ? UNKNOWN : summary_mean(s, M_GPU_JOB_MEM, id);
 }
 
+/* On all devices at one instant. The ranks of a job have a figure for each device only: that of one
+ * device is the job's. */
+static struct maybe most_of_all(const struct summary *s)
+{
+	const struct maybe most = summary_most(s, M_JOB_GPU_MEM, 0);
+
+	if (!most.known && job_gpu_count(s->job) == 1)
+		return summary_most(s, M_GPU_JOB_MEM, job_gpu(s->job, 0)->birth.id);
+	return most;
+}
+
 /* The marks decide if there is one process only: the peak is its mark, if that is of this run, or
  * lies between the samples and the mark. */
 struct maybe summary_gpu_job_peak(const struct summary *s, uint32_t id, enum method *ret_method)
 {
 	const bool is_incomplete = job_gpu_unreported(s->job, id, true, true);
 	const struct maybe seen = is_incomplete ? UNKNOWN : id ? summary_most(s, M_GPU_JOB_MEM, id)
-							       : summary_most(s, M_JOB_GPU_MEM, 0);
+							       : most_of_all(s);
 	const struct hwms hwms = hwms_of(s, id, true, true);
 	const struct maybe peak = maybe_max(seen, hwms.largest);
 
