@@ -9,12 +9,14 @@
 
 #include "base/units.h"
 #include "findings/finding.h"
+#include "findings/gpus.h"
 #include "summary/facts.h"
 
 enum {
 	SHELL_SIGNAL = 128,
 	DISK_FULL_BYTES = 1 << 20,
-	FAR_PERCENT = 80   /* of the limit: below it memory is no likely cause */
+	FAR_PERCENT = 80,  /* of the limit: below it memory is no likely cause */
+	GPU_PERCENT = 80   /* of a GPU's memory: from there on it may be the cause */
 };
 
 static const uint64_t before_main_ns = 2000000000;
@@ -165,6 +167,39 @@ static bool put_rlimits(const struct facts *f, struct buf *text)
 	return any;
 }
 
+/* A GPU's memory that was nearly all in use: what did not fit into the rest failed, and no driver
+ * counts such failures. */
+static void put_gpu_memory(const struct summary *s, struct finding *f, struct buf *text)
+{
+	const struct gpus used = s->job ? gpus_used(s->job) : (struct gpus) { 0 };
+	double peak = 0, size = 0;
+	char most[UNITS_LEN], of[UNITS_LEN], percent[UNITS_LEN], left[UNITS_LEN], name[UNITS_LEN];
+	uint32_t worst = 0;
+
+	for (size_t i = 0; i < used.n; i++) {
+		const double all = gpu_memory(s->job, used.ids[i]),
+			     device_most = gpu_device_most(s, used.ids[i]);
+
+		if (all <= 0 || device_most < 0 || device_most * 100 < all * GPU_PERCENT ||
+			(size > 0 && device_most / all <= peak / size))
+			continue;
+		peak = device_most;
+		size = all;
+		worst = used.ids[i];
+	}
+	if (size <= 0)
+		return;
+	finding_evidence(f, "gpu_peak_bytes", peak);
+	finding_evidence(f, "gpu_memory_bytes", size);
+	buf_printf(text,
+		" Memory of %s reached %s of %s (%s): an allocation of more than the remaining %s fails, which may be the cause.",
+		gpu_called_within(s->job, worst, used.n, name),
+		units_bytes((int64_t) peak, UNITS_IEC, most),
+		units_bytes_like((int64_t) size, (int64_t) peak, UNITS_IEC, of),
+		units_percent((int64_t) peak, (int64_t) size, percent),
+		units_bytes((int64_t) (size - peak), UNITS_IEC, left));
+}
+
 /* Whether memory may be the cause. */
 static void put_memory(const struct summary *s, struct finding *f, struct buf *text)
 {
@@ -176,7 +211,7 @@ static void put_memory(const struct summary *s, struct finding *f, struct buf *t
 		return;
 	finding_evidence(f, "peak_bytes", (double) peak.value);
 	finding_evidence(f, "limit_bytes", (double) limit.value);
-	buf_printf(text, " Memory reached %s, %s of what is available%s", units_bytes(peak.value, UNITS_IEC, number),
+	buf_printf(text, " RAM reached %s, %s of what is available%s", units_bytes(peak.value, UNITS_IEC, number),
 		units_percent(peak.value, limit.value, percent),
 		!was_counted                                                                     ? ""
 		: s->oom_kills.value > 0 || (!s->oom_kills.known && s->host_oom_kills.value > 0) ? ""
@@ -207,7 +242,9 @@ bool rule_failed(const struct known_of_run *k, struct finding *f, struct buf *te
 		return true;
 	put_descendant(s, f, text);
 	put_disk(s, f, text);
-	if (end.outcome != OUTCOME_RAISED) /* the exception names its cause */
-		put_memory(s, f, text);
+	if (end.outcome == OUTCOME_RAISED) /* the exception names its cause */
+		return true;
+	put_memory(s, f, text);
+	put_gpu_memory(s, f, text);
 	return true;
 }

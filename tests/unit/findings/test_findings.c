@@ -384,7 +384,7 @@ static void test_failed(void **state)
 	m.s.oom_kills = known(0);
 	m.f->exit_status = known(1 << 8);
 	assert_true(fires(&m, "failed"));
-	assert_says(finding_of(&m, "failed")->message, "exit status 1. Memory reached 413 MiB, 0.6 % of what");
+	assert_says(finding_of(&m, "failed")->message, "exit status 1. RAM reached 413 MiB, 0.6 % of what");
 	assert_says(finding_of(&m, "failed")->message, "the kernel killed no process for lack of it");
 	assert_says(finding_of(&m, "failed")->message, "not the likely cause");
 	m.f->data_limit_bytes = known(MIB(293));
