@@ -581,10 +581,24 @@ static void watch_last(struct gpu_helper *g, struct framebuf *out)
 	}
 }
 
+/* Have all sources made their last read? Then the helper ends by itself, as soon as the driver lets it. */
+static bool is_done(const struct gpu_helper *g)
+{
+	for (unsigned i = 0; i < g->request.n_vendors; i++) {
+		const int state = atomic_load(&g->shared->slots[i].state);
+
+		if (state != GPU_DONE && state != GPU_FAILED)
+			return false;
+	}
+	return true;
+}
+
 void gpu_helper_end_run(struct gpu_helper *g, struct framebuf *out)
 {
+	const bool was_done = is_done(g);
+
 	watch_last(g, out);
-	if (!gpu_helper_end(g))
+	if (!gpu_helper_end(g) && !was_done)
 		note(g, out, CAUSE_HELPER,
 			"gpu: the helper (process %d) was killed but has not exited: it is stuck in a driver, frozen, or "
 			"its driver releases it slowly",

@@ -4,7 +4,8 @@
 #include <stdio.h>
 
 enum {
-	SHARE = 500,          /* all reads may use one part in this many of a core: 0.2 % */
+	SHARE = 200,          /* all reads may use one part in this many of a core: 0.5 %; */
+	SHARE_EACH = 400,     /* and for each device one in this many: 0.25 % */
 	LEAST_SHARE = 16,     /* lists get at least one part in this many of that */
 	LOCK_SHARE = 50,      /* lists may hold the driver's locks for one part in this many of the time */
 	URGENT_LOCK_SHARE = 10, /* the same for lists that justify a debt, which limits them too */
@@ -13,8 +14,9 @@ enum {
 	HOLD = 3,             /* periods */
 	NEAR = 8,             /* due within one part in this many of its period counts as due */
 };
-static const double rank_share[SOURCE_RANKS] = { 0.75, 0.5 }; /* of what lower ranks leave */
+static const double rank_share[SOURCE_RANKS] = { 0.75, 0.75 }; /* of what lower ranks leave */
 static const uint64_t least_period_ns = 100000000; /* drivers update values no more often */
+static const uint64_t pair_ns = 110000000; /* between the two reads that a first value may need */
 static const int64_t lists_most_ns = 100000000;
 static const uint64_t count_ns = 5000000000;
 static const uint64_t list_wall_most_ns = 200000000; /* one slow list delays the next by 10 s at most */
@@ -29,11 +31,19 @@ static uint64_t at_least(uint64_t period, uint64_t least)
 	return period > least ? period : least;
 }
 
+/* The share of a core for this many devices. */
+static double limit_of(unsigned devices)
+{
+	const double all = 1.0 / SHARE, each = (double) devices / SHARE_EACH;
+
+	return each > all ? each : all;
+}
+
 void read_budget_init(struct read_budget *b, const struct source_ops *ops, uint64_t interval_ns)
 {
 	*b = (struct read_budget) {
 		.n_groups = ops->n_groups < GPU_GROUPS ? ops->n_groups : GPU_GROUPS,
-		.share = 1.0 / SHARE,
+		.share = limit_of(0),
 		.lists = { .ns = lists_most_ns, .most_ns = lists_most_ns },
 	};
 	for (unsigned g = 0; g < b->n_groups; g++) {
@@ -42,6 +52,7 @@ void read_budget_init(struct read_budget *b, const struct source_ops *ops, uint6
 
 		group->rank = of->moving_ns ? LISTS : of->rank < SOURCE_RANKS ? of->rank
 									      : SOURCE_RANKS - 1;
+		group->pairs = of->pairs;
 	}
 	read_budget_set_interval(b, ops, interval_ns);
 }
@@ -115,7 +126,8 @@ static double list_share(const struct read_budget *b)
 
 void read_budget_share(struct read_budget *b, unsigned sources, double others_spent)
 {
-	const double all = 1.0 / SHARE, part = all / (sources ? sources : 1), left = all - others_spent;
+	const double all = limit_of(b->lists.devices);
+	const double part = all / (sources ? sources : 1), left = all - others_spent;
 
 	b->share = left > part ? left : part;
 }
@@ -147,9 +159,19 @@ uint64_t read_budget_hold(const struct read_budget *b, unsigned group)
 
 /* ---- timing ---------------------------------------------------------------------------------- */
 
+/* The first read of a pair gives no value, so the second follows at once. */
+static bool is_half_pair(const struct read_budget_group *g)
+{
+	return g->pairs && g->n == 1;
+}
+
 static uint64_t due_at(const struct read_budget *b, unsigned group)
 {
-	return b->groups[group].n ? b->groups[group].last_ns + read_budget_period(b, group) : 0;
+	const struct read_budget_group *g = &b->groups[group];
+
+	if (g->n == 0)
+		return 0;
+	return g->last_ns + (is_half_pair(g) ? pair_ns : read_budget_period(b, group));
 }
 
 bool read_budget_is_due(const struct read_budget *b, unsigned group, uint64_t now_ns)
@@ -158,7 +180,7 @@ bool read_budget_is_due(const struct read_budget *b, unsigned group, uint64_t no
 
 	const uint64_t period_ns = is_list(b, group) && b->lists.moving ? g->moving_ns : g->period_ns;
 
-	return due_at(b, group) <= now_ns + period_ns / NEAR;
+	return due_at(b, group) <= now_ns + (is_half_pair(g) ? 0 : period_ns / NEAR);
 }
 
 uint64_t read_budget_next(const struct read_budget *b)
@@ -236,6 +258,11 @@ static void learn(const struct gpu_tried *tried, uint64_t interval_ns, struct re
 {
 	read_budget_init(ret, tried->ops, interval_ns);
 	ret->lists.ns = 0;
+	for (unsigned g = 0; g < ret->n_groups; g++) {
+		if (tried->costs[g].devices > ret->lists.devices)
+			ret->lists.devices = tried->costs[g].devices;
+	}
+	ret->share = limit_of(ret->lists.devices);
 	for (unsigned g = 0; g < ret->n_groups; g++) {
 		const struct source_cost *cost = &tried->costs[g];
 		const unsigned times = is_list(ret, g) ? 1 : 2;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * How often each group of a source is read: at its planned period, unless all reads of all sources
- * together would use more than 0.2 % of a core. Then lists of processes are read less often first:
+ * How often each group of a source is read: at its planned period, unless the reads would use more
+ * than 0.5 % of a core, or 0.25 % for each GPU. Then lists of processes are read less often first:
  * they are expensive, and have a budget saved up from what other groups leave. Next are groups of a
- * high rank, which are means or counters and only lose resolution; last is device memory, whose
- * peaks between reads are lost. Lists may hold the driver's locks, and so delay the job, for a
- * fiftieth of the time at most.
+ * high rank, which are means or counters and only lose resolution; last are device memory, whose
+ * peaks between reads are lost, and momentary figures. Lists may hold the driver's locks, and so delay
+ * the job, for a fiftieth of the time at most.
  *
  * A cost is CPU time of the thread that reads, also between reads: system calls, sending and waking up
  * included. Times are ns since any fixed instant, passed in. No I/O, no allocation. One thread.
@@ -24,6 +24,7 @@ enum {
 
 struct read_budget_group {
 	unsigned rank;
+	bool pairs;
 	uint64_t period_ns, moving_ns; /* planned */
 	uint64_t cpu_ns;               /* of one read, smoothed */
 	uint64_t wall_ns;              /* the same; for lists, of the last read */

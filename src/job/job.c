@@ -168,7 +168,7 @@ static int reading_apply(struct job *job, const struct reading *r, const struct 
 		gpu_unlisted_advance(job, r->id, frame->time_ns);
 	before = *acc;
 	acc_apply(job, acc, r, frame);
-	phases_add_rise(job, r, &before, acc, frame->hold_ns);
+	phases_add_rise(job, r, &before, acc, frame);
 	return 0;
 }
 

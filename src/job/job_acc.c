@@ -69,7 +69,7 @@ static void gauge_apply(struct acc *acc, const struct reading *r, const struct f
 {
 	acc_advance(acc, frame->time_ns);
 	if (r->span_ns > 0) {
-		/* A window: its value is already the mean over its span. */
+		/* Its value is already the mean over its span. */
 		acc->sum += (double) r->value * (double) r->span_ns;
 		acc->span_ns += r->span_ns;
 		acc->hold_ns = 0;

@@ -332,7 +332,7 @@ void phase_use_begin(const struct job *job, struct phase *phase);
 void phases_update_use(struct job *job, const struct frame *frame);
 /* A value changed an accumulator. */
 void phases_add_rise(struct job *job, const struct reading *r, const struct acc *before,
-	const struct acc *now, uint64_t hold_ns);
+	const struct acc *now, const struct frame *frame);
 void phases_update_parts(struct job *job);
 /* Adds a phase that is open or waits for values. Returns 0 or -ENOMEM. */
 int phase_unsettle(struct job *job, size_t place);

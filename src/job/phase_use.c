@@ -102,12 +102,14 @@ static struct rise counter_rise(const struct acc *before, const struct acc *now,
 	};
 }
 
-/* A window's value covers the time after its start; a sample's value is valid until the next
- * one. */
-static struct rise integral_rise(const struct acc *before, const struct acc *now)
+/* A window's value covers the time after its start, a live mean the time before it; a sample's value is
+ * valid until the next one. */
+static struct rise integral_rise(const struct acc *before, const struct acc *now, bool is_live_mean)
 {
 	const uint64_t span_ns = now->span_ns - before->span_ns;
-	const uint64_t from_ns = before->n > 0 ? before->last_at_ns : now->last_at_ns - span_ns;
+	const uint64_t from_ns = before->n > 0 && !is_live_mean ? before->last_at_ns
+				 : now->last_at_ns > span_ns    ? now->last_at_ns - span_ns
+								: 0;
 
 	return (struct rise) {
 		.from_ns = from_ns, .to_ns = from_ns + span_ns, .amount = now->sum - before->sum
@@ -127,15 +129,15 @@ static void phase_add_rise(struct phase *p, const struct rise *rise)
 }
 
 void phases_add_rise(struct job *job, const struct reading *r, const struct acc *before,
-	const struct acc *now, uint64_t hold_ns)
+	const struct acc *now, const struct frame *frame)
 {
 	const enum phase_part part = job->n_unsettled > 0 ? part_of(job, r->metric, r->id) : PART_COUNT;
 	struct rise rise;
 
 	if (part == PART_COUNT)
 		return;
-	rise = metrics[r->metric].kind == KIND_GAUGE ? integral_rise(before, now)
-						     : counter_rise(before, now, hold_ns);
+	rise = metrics[r->metric].kind == KIND_GAUGE ? integral_rise(before, now, frame->live && r->span_ns > 0)
+						     : counter_rise(before, now, frame->hold_ns);
 	rise.part = part;
 	if (r->metric == M_GPU_POWER)
 		rise.amount /= 1e9; /* uW x ns */

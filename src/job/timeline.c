@@ -173,9 +173,16 @@ void timeline_apply(
 		return;
 	}
 	cover_until(job, c, acc, frame->time_ns);
-	if (r->known && r->span_ns > 0)
+	if (r->known && r->span_ns > 0 && frame->live) {
+		const uint64_t since = frame->time_ns > r->span_ns ? frame->time_ns - r->span_ns : 0,
+			       last = acc->n > 0 ? acc->last_at_ns : 0;
+
+		/* the times of samples and of frames differ a little: no time counts twice */
+		cover(job, c, since > last ? since : last, frame->time_ns, (double) r->value, r->min, r->max);
+	} else if (r->known && r->span_ns > 0) {
 		cover(job, c, frame->time_ns, frame->time_ns + r->span_ns, (double) r->value, r->min, r->max);
-	else if (r->known)
+	}
+	if (r->known && r->span_ns == 0)
 		touch(job, c, frame->time_ns, r);
 }
 

@@ -50,7 +50,9 @@ struct reading {
 	uint32_t n;       /* number of samples aggregated; 1 live */
 	int64_t value;    /* gauge: mean over time; else the last value. In the metric's unit */
 	int64_t min, max; /* gauge: extremes; else equal to value */
-	uint64_t span_ns; /* from a recording: time over which value is the mean; 0 live */
+	/* a mean: over this time, which follows the frame's time in a recording and precedes it live; 0: a value of
+	 * the moment, valid until the next */
+	uint64_t span_ns;
 };
 
 #define STARTSTACK_HIDDEN (UINT64_C(1) << 63) /* no program's stack has such an address */

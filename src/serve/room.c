@@ -212,7 +212,7 @@ static void judge_gpu(
 	else if (!is_current(gpu, "sm_active", now))
 		say(v, FITS_UNKNOWN,
 			v->sm.known ? "no current SM activity: the driver does not answer"
-				    : "the driver reports no SM activity here; utilisation alone says neither full nor free");
+				    : "the driver has reported no SM activity so far; utilisation alone says neither full nor free");
 	else
 		say(v, FITS_YES, "SM activity is %.3f (p95)%s", sm,
 			w->gpu_memory.known ? ", and memory is free" : "; no memory was asked for");

@@ -11,8 +11,9 @@ static void read_one(const struct source_ops *ops, struct source_cost *cost, str
 
 	(void) ops->read(source, 1u << group, out);
 	if (cost)
-		*cost = (struct source_cost) { clock_thread_cpu_ns() - cpu,
-			clock_boot_ns() - began, cost->n + 1 };
+		*cost = (struct source_cost) { .cpu_ns = clock_thread_cpu_ns() - cpu,
+			.wall_ns = clock_boot_ns() - began,
+			.n = cost->n + 1 };
 }
 
 /* The cost of the first read of a slow driver is mostly the driver's own. A second read is done

@@ -26,6 +26,7 @@
 /* The CPU time that expensive process lists on GPUs may spend: what the other groups leave, saved
  * up. The reader sets ns, most_ns, share, last and debts_only; the source sets the rest. */
 struct source_budget {
+	unsigned devices;        /* that the source reads, set by it; 0: not known yet */
 	int64_t ns;              /* available; 0 or less: only lists that cannot wait are made */
 	int64_t most_ns;         /* most that is saved up */
 	double share;            /* of a core: current rate of earning */
@@ -42,6 +43,7 @@ struct source_budget {
 struct source_cost {
 	uint64_t cpu_ns, wall_ns;
 	unsigned n;              /* reads; 0: none */
+	unsigned devices;        /* that were read */
 };
 
 /* The driver call in progress, so that another thread can report it if the call does not return. */

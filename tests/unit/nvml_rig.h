@@ -11,14 +11,15 @@
 
 #include "tree_helper.h"
 
+/* enum nvml_group as bits; test_nvml_energy.c checks them. */
 #define ALL_GROUPS 0x7fu
 enum {
 	MEMORY = 1 << 0,
 	ACTIVITY = 1 << 1,
-	STATE = 1 << 2,
-	PROCESSES = 1 << 3,
-	GPM = 1 << 4,
-	RARE = 1 << 5,
+	COUNTERS = 1 << 2,
+	RARE = 1 << 3,
+	PROCESSES = 1 << 4,
+	GPM = 1 << 5,
 	EVENTS = 1 << 6
 };
 

@@ -95,6 +95,37 @@ static void test_a_window_brings_its_own_span(void **state)
 	assert_true(fabs(acc->sum / (double) acc->span_ns - 45) < 1e-9);
 }
 
+/* GPM's means over the time between two samples, read live. */
+static void test_a_live_mean_counts_for_the_time_before_it(void **state)
+{
+	struct rig *r = *state;
+	const struct acc *acc;
+	const uint64_t spans[] = { 9 * SECOND, SECOND };
+
+	for (int64_t i = 0; i < 2; i++) {
+		struct reading mean = reading_of(M_GPU_SM_ACTIVE, 1, i * 1000000);
+
+		mean.span_ns = spans[i];
+		const struct frame frame = { .time_ns = (uint64_t) (9 + i) * SECOND,
+			.hold_ns = 3 * SECOND,
+			.source = FRAME_NVML,
+			.live = true,
+			.n_readings = 1,
+			.readings = &mean };
+
+		assert_int_equal(job_apply(r->job, &frame), 0);
+	}
+	job_end(r->job, 12 * SECOND, &r->totals); /* it does not stay valid */
+	acc = job_acc(r->job, M_GPU_SM_ACTIVE, 1);
+	assert_non_null(acc);
+	assert_int_equal(acc->span_ns, 10 * SECOND);
+	assert_true(fabs(acc->sum / (double) acc->span_ns - 100000) < 1e-6);
+	assert_int_equal(acc->n, 2);
+	assert_int_equal(acc->min, 0);
+	assert_int_equal(acc->max, 1000000);
+	assert_int_equal(acc->last, 1000000);
+}
+
 static void test_counters_keep_first_and_last(void **state)
 {
 	struct rig *r = *state;
@@ -843,6 +874,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_a_gauge_is_weighted_by_time),
 		RIG_TEST(test_a_window_brings_its_own_span),
+		RIG_TEST(test_a_live_mean_counts_for_the_time_before_it),
 		RIG_TEST(test_counters_keep_first_and_last),
 		RIG_TEST(test_birth_exec_and_end),
 		RIG_TEST(test_limits_are_of_processes),

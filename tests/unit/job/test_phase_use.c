@@ -133,6 +133,62 @@ static void test_a_counter_that_was_read_once_has_no_rise(void **state)
 	assert_int_equal(job_acc(r->job, M_GPU_ENERGY, 1)->span_ns, 2000 * MS);
 }
 
+static void look_at_mean(struct rig *r, uint64_t now, uint64_t span_ns, int64_t ppm)
+{
+	struct reading mean = reading_of(M_GPU_SM_ACTIVE, 1, ppm);
+
+	mean.span_ns = span_ns;
+	LOOK(r, now, mean, reading_of(M_GPU_ENERGY, 1, (int64_t) (now / MS)));
+}
+
+static int64_t sm_of(const struct rig *r, size_t phase)
+{
+	const struct maybe sm = job_phase(r->job, phase)->use.work[GPU_WORK_SM];
+
+	assert_true(sm.known);
+	return sm.value;
+}
+
+/* The means between two samples cover the time before them: 0 over nine seconds, then 1 over one. A phase
+ * that has ended waits for the mean that covers its end. */
+static void test_a_phase_has_its_part_of_a_live_mean(void **state)
+{
+	struct rig *r = *state;
+
+	gpu_is_there(r, 1, 0, UNKNOWN, "GPU-a");
+	edge(r, 0, EVENT_PHASE_BEGIN, 1);
+	edge(r, 0, EVENT_PHASE_BEGIN, 2);
+	edge(r, 8500 * MS, EVENT_PHASE_BEGIN, 3);
+	look_at_mean(r, 9 * SECOND, 9 * SECOND, 0);
+	edge(r, 9 * SECOND, EVENT_PHASE_END, 2);
+	edge(r, 9 * SECOND, EVENT_PHASE_BEGIN, 4);
+	edge(r, 9500 * MS, EVENT_PHASE_END, 3);
+	look_at_mean(r, 10 * SECOND, SECOND, 1000000);
+	edge(r, 10 * SECOND, EVENT_PHASE_END, 4);
+	edge(r, 10 * SECOND, EVENT_PHASE_END, 1);
+	assert_int_equal(sm_of(r, 0), 100000);
+	assert_int_equal(sm_of(r, 1), 0);
+	assert_int_equal(sm_of(r, 2), 500000);
+	assert_int_equal(sm_of(r, 3), 1000000);
+}
+
+/* After a gap a mean belongs to the time before its frame, and not to that after the last value. */
+static void test_a_live_mean_after_a_gap(void **state)
+{
+	struct rig *r = *state;
+
+	gpu_is_there(r, 1, 0, UNKNOWN, "GPU-a");
+	look_at_mean(r, 10 * SECOND, SECOND, 300000);
+	edge(r, 10 * SECOND, EVENT_PHASE_BEGIN, 1);
+	LOOK(r, 11 * SECOND, (struct reading) { .metric = M_GPU_SM_ACTIVE, .id = 1, .n = 1 });
+	edge(r, 12 * SECOND, EVENT_PHASE_END, 1);
+	edge(r, 19 * SECOND, EVENT_PHASE_BEGIN, 2);
+	look_at_mean(r, 20 * SECOND, SECOND, 900000);
+	edge(r, 20 * SECOND, EVENT_PHASE_END, 2);
+	assert_false(job_phase(r->job, 0)->use.work[GPU_WORK_SM].known);
+	assert_int_equal(sm_of(r, 1), 900000);
+}
+
 static void test_energy_of_power_where_there_is_no_counter(void **state)
 {
 	struct rig *r = *state;
@@ -302,6 +358,8 @@ int main(void)
 		RIG_TEST(test_of_a_phase_is_what_rose_while_it_was_open),
 		RIG_TEST(test_energy_between_readings_is_shared_by_time),
 		RIG_TEST(test_a_counter_that_was_read_once_has_no_rise),
+		RIG_TEST(test_a_phase_has_its_part_of_a_live_mean),
+		RIG_TEST(test_a_live_mean_after_a_gap),
 		RIG_TEST(test_energy_of_power_where_there_is_no_counter),
 		RIG_TEST(test_energy_over_a_gap_belongs_to_who_was_there_all_the_time),
 		RIG_TEST(test_energy_of_less_than_half_is_unknown),

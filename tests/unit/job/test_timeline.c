@@ -130,6 +130,107 @@ static void a_counter_is_its_rate(void **state)
 	job_free(job);
 }
 
+static void apply_mean(
+	struct job *job, struct framebuf *buf, uint64_t time_ns, uint64_t span_ns, int64_t value)
+{
+	struct reading mean = reading_of(M_GPU_GRAPHICS_ACTIVE, 1, value);
+
+	mean.span_ns = span_ns;
+	framebuf_reading(buf, mean);
+	apply(job, buf, time_ns, 3 * SEC);
+}
+
+/* Nine seconds of 0 and one of 1, as live means over the time before. */
+static void a_live_mean_is_drawn_before_its_frame(void **state)
+{
+	struct job *job = job_new(&config);
+	struct framebuf buf = { 0 };
+	const struct timeline_bucket *b;
+
+	(void) state;
+	apply_mean(job, &buf, 9 * SEC, 9 * SEC, 0);
+	apply_mean(job, &buf, 10 * SEC, SEC, 1000000);
+	job_end(job, 12 * SEC, &buf);
+	assert_int_equal(job_timeline_span(job), SEC);
+	b = job_timeline(job, M_GPU_GRAPHICS_ACTIVE, 1)->buckets;
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(b[i].cover_ns, SEC);
+		assert_true(b[i].known && fabs(timeline_mean(&b[i]) - (i < 9 ? 0 : 1000000)) < 1e-6);
+		assert_int_equal(b[i].min, i < 9 ? 0 : 1000000);
+		assert_int_equal(b[i].max, i < 9 ? 0 : 1000000);
+	}
+	for (int i = 10; i < TIMELINE_BUCKETS; i++)
+		assert_false(b[i].known);
+	framebuf_done(&buf);
+	job_free(job);
+}
+
+/* A mean that covers parts of two buckets, the first before any other value. */
+static void a_live_mean_is_shared_by_buckets(void **state)
+{
+	struct job *job = job_new(&config);
+	struct framebuf buf = { 0 };
+	const struct timeline_bucket *b;
+
+	(void) state;
+	apply_mean(job, &buf, 5 * SEC + 250 * MS, 500 * MS, 600000);
+	apply_mean(job, &buf, 6 * SEC + 250 * MS, SEC, 200000);
+	b = job_timeline(job, M_GPU_GRAPHICS_ACTIVE, 1)->buckets;
+	assert_false(b[3].known);
+	assert_int_equal(b[4].cover_ns, 250 * MS);
+	assert_int_equal(b[4].max, 600000);
+	assert_int_equal(b[5].cover_ns, SEC);
+	assert_true(fabs(timeline_mean(&b[5]) - (0.25 * 600000 + 0.75 * 200000)) < 1e-6);
+	assert_int_equal(b[6].cover_ns, 250 * MS);
+	assert_int_equal(b[6].max, 200000);
+	assert_false(b[7].known);
+	framebuf_done(&buf);
+	job_free(job);
+}
+
+/* A driver takes its samples some time after the frame's time, not always the same: the times between them
+ * are not exactly those between frames. A bucket covers no more than its own time, and a recording has it. */
+static void live_means_overlap_a_little(void **state)
+{
+	static const int64_t late_ms[] = { 1, 6, 2, 9, 3, 3, 8, 1 };
+	struct job *job = job_new(&config), *restored;
+	struct framebuf buf = { 0 };
+	const struct timeline *c;
+	struct rig_folder f;
+	struct replay *replay;
+	struct record *record;
+
+	(void) state;
+	folder_new(&f);
+	record = rig_record(&(struct record_options) {
+		.path = f.file, .window_ns = SEC, .max_bytes = 64000000, .queue_bytes = 1 << 24 });
+	for (uint64_t s = 1; s <= 64; s++) {
+		const int64_t more_ms = late_ms[s % 8] - late_ms[(s - 1) % 8];
+
+		apply_mean(job, &buf, s * SEC + 500 * MS, (uint64_t) (1000 + more_ms) * MS, 700000);
+	}
+	c = job_timeline(job, M_GPU_GRAPHICS_ACTIVE, 1);
+	for (uint64_t s = 1; s <= 64; s++) {
+		const struct timeline_bucket *b = &c->buckets[s];
+
+		assert_true(b->known && b->cover_ns <= SEC);
+		if (s < 64)
+			assert_true(b->cover_ns >= SEC - 10 * MS);
+		assert_true(fabs(timeline_mean(b) - 700000) < 1e-6);
+	}
+	job_facts(job)->ended_ns = known(65 * (int64_t) SEC);
+	job_end(job, 65 * SEC, &buf);
+	rig_finish(record, job);
+	assert_int_equal(replay_open(f.file, &replay, NULL), 0);
+	assert_int_equal(replay_job(replay, &restored, NULL), 0);
+	assert_int_equal(expect_same_timeline(job, restored), 65);
+	replay_close(replay);
+	folder_done(&f);
+	framebuf_done(&buf);
+	job_free(restored);
+	job_free(job);
+}
+
 static void what_is_not_followed_has_none(void **state)
 {
 	struct job *job = job_new(&config);
@@ -249,6 +350,9 @@ int main(void)
 		cmocka_unit_test(a_gauge_is_what_was_read),
 		cmocka_unit_test(silence_is_no_level),
 		cmocka_unit_test(a_counter_is_its_rate),
+		cmocka_unit_test(a_live_mean_is_drawn_before_its_frame),
+		cmocka_unit_test(a_live_mean_is_shared_by_buckets),
+		cmocka_unit_test(live_means_overlap_a_little),
 		cmocka_unit_test(what_is_not_followed_has_none),
 		cmocka_unit_test(a_recording_has_it_at_every_commit),
 		cmocka_unit_test(replayed_windows_make_it_too),

@@ -53,10 +53,6 @@ enum {
 	NVML_CLOCK_SM = 1,
 	NVML_CLOCK_MEMORY = 2,
 	NVML_CLOCK_VIDEO = 3,
-	NVML_SAMPLES_POWER = 0,
-	NVML_SAMPLES_GPU = 1,
-	NVML_SAMPLES_MEMORY = 2,
-	NVML_SAMPLES = 3, /* number of these kinds */
 	NVML_ECC_CORRECTED = 0,
 	NVML_ECC_UNCORRECTED = 1,
 	NVML_ECC_VOLATILE = 0,
@@ -115,11 +111,6 @@ struct nvml_field_value {
 	uint32_t id, scope;
 	int64_t time_us, latency_us;
 	uint32_t type, code;
-	union nvml_number value;
-};
-
-struct nvml_sample {
-	uint64_t time_us;
 	union nvml_number value;
 };
 
@@ -186,7 +177,7 @@ static_assert(NVML_VERSION(struct nvml_memory_v2, 2) == 0x02000028, "the version
 static_assert(sizeof(struct nvml_utilization) == 8 && sizeof(struct nvml_temperature) == 12,
 	"utilization, temperature");
 static_assert(sizeof(struct nvml_pci) == 68 && offsetof(struct nvml_pci, bus_id) == 36, "PciInfo_v3");
-static_assert(sizeof(struct nvml_field_value) == 40 && sizeof(struct nvml_sample) == 16, "fields, samples");
+static_assert(sizeof(struct nvml_field_value) == 40, "fields");
 static_assert(
 	sizeof(struct nvml_process_sample) == 32 && sizeof(struct nvml_process_info) == 40, "processes");
 static_assert(sizeof(struct nvml_processes_info) == 24 && sizeof(struct nvml_accounting) == 56, "processes");
@@ -249,8 +240,6 @@ static_assert(sizeof(struct nvml_event) == 32 && sizeof(struct nvml_attributes) 
 	X(decoder, (void *, unsigned *pct, unsigned *us), "nvmlDeviceGetDecoderUtilization") \
 	X(jpeg, (void *, unsigned *pct, unsigned *us), "nvmlDeviceGetJpgUtilization") \
 	X(optical_flow, (void *, unsigned *pct, unsigned *us), "nvmlDeviceGetOfaUtilization") \
-	X(samples, (void *, int what, uint64_t seen_us, int *type, unsigned *n, struct nvml_sample *), \
-		"nvmlDeviceGetSamples") \
 	X(power, (void *, unsigned *mw), "nvmlDeviceGetPowerUsage") \
 	X(power_limit, (void *, unsigned *mw), "nvmlDeviceGetEnforcedPowerLimit") \
 	X(energy, (void *, uint64_t *mj), "nvmlDeviceGetTotalEnergyConsumption") \

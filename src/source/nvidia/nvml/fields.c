@@ -116,7 +116,7 @@ int nvml_fields_read(const struct nvml *nvml, void *handle, struct nvml_fields *
 	int which[NVML_FIELDS], n = 0;
 
 	for (int i = 0; i < NVML_FIELDS; i++) {
-		if (f->absent[i])
+		if (f->absent[i] || f->unwanted[i])
 			continue;
 		/* Detects fields that the driver does not fill. */
 		values[n] = (struct nvml_field_value) {
@@ -143,51 +143,4 @@ void nvml_fields_restart(struct nvml_fields *f)
 	memcpy(value, f->value, sizeof(value));
 	memset(f, 0, sizeof(*f));
 	memcpy(f->value, value, sizeof(value));
-}
-
-/* ---- samples that the driver collected ------------------------------------------------------- */
-
-enum {
-	ROOM = 256 /* the driver is known to keep 120 of a kind at most */
-};
-
-int nvml_samples_aggregate(
-	const struct nvml_sample *list, size_t n, int type, uint64_t *seen_us, struct nvml_samples *ret)
-{
-	struct nvml_samples found = { .min = UINT64_MAX };
-	uint64_t newest = *seen_us;
-
-	for (size_t i = 0; i < n; i++) {
-		const struct nvml_field_value value = { .type = (uint32_t) type, .value = list[i].value };
-		uint64_t number, wraps;
-
-		if (list[i].time_us <= *seen_us ||
-			nvml_field_number(&value, &number, &wraps) != NVML_SUCCESS || number > UINT32_MAX)
-			continue;
-		found.n++;
-		found.sum += number;
-		found.min = number < found.min ? number : found.min;
-		found.max = number > found.max ? number : found.max;
-		newest = list[i].time_us > newest ? list[i].time_us : newest;
-	}
-	bool is_first = *seen_us == 0;
-
-	*seen_us = newest;
-	if (found.n == 0 || is_first)
-		return NVML_NOT_FOUND;
-	*ret = found;
-	return NVML_SUCCESS;
-}
-
-int nvml_samples_read(
-	const struct nvml *nvml, void *handle, int what, uint64_t *seen_us, struct nvml_samples *ret)
-{
-	struct nvml_sample list[ROOM];
-	unsigned n = ROOM;
-	int type = -1;
-	int code = NVML_CALL(nvml, samples, handle, what, *seen_us, &type, &n, list);
-
-	if (code != NVML_SUCCESS)
-		return code;
-	return nvml_samples_aggregate(list, n < ROOM ? n : ROOM, type, seen_us, ret);
 }

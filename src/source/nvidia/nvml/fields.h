@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * NVML's numbered fields: one call reads many, each with its own return code. Also the samples that
- * the driver collects by itself.
+ * NVML's numbered fields: one call reads many, each with its own return code.
  */
 #pragma once
 
@@ -29,6 +28,7 @@ enum nvml_field {
 /* State of one device. */
 struct nvml_fields {
 	bool absent[NVML_FIELDS];    /* never read again */
+	bool unwanted[NVML_FIELDS];  /* not read: what it counts is known from elsewhere */
 	int code[NVML_FIELDS];       /* of the last read */
 	uint64_t value[NVML_FIELDS]; /* valid where code is NVML_SUCCESS; counters continue over wraps */
 	uint64_t raw[NVML_FIELDS];   /* as the driver returned it */
@@ -46,20 +46,3 @@ void nvml_fields_restart(struct nvml_fields *f);
  * "not available" or of an unknown type. *ret_wraps: the value at which a counter of this type
  * wraps, 0 for 2^64. */
 int nvml_field_number(const struct nvml_field_value *v, uint64_t *ret, uint64_t *ret_wraps);
-
-/* ---- samples that the driver collected since the last read ----------------------------------- */
-
-/* In the call's units: mW, percent. */
-struct nvml_samples {
-	uint64_t n, sum, min, max;
-};
-
-/* Aggregates the samples of a kind (NVML_SAMPLES_*) newer than *seen_us, the driver's wall clock,
- * which is advanced. Returns NVML's code: NVML_NOT_FOUND if there is none, and on the first read
- * (*seen_us 0), which only finds the driver's clock: older samples may be hours old. */
-int nvml_samples_read(
-	const struct nvml *nvml, void *handle, int what, uint64_t *seen_us, struct nvml_samples *ret);
-
-/* The same for n samples of that type; older entries and invalid values are skipped. */
-int nvml_samples_aggregate(
-	const struct nvml_sample *list, size_t n, int type, uint64_t *seen_us, struct nvml_samples *ret);

@@ -15,9 +15,11 @@ struct nvml_gpu;
 
 /* State of one device. */
 struct nvml_gpm {
-	void *samples[2];      /* filled in turn */
-	uint64_t taken_ns[2];  /* 0: not filled */
-	unsigned next;
+	/* The first two are filled in turn; the third begins the longer time over which expensive metrics are
+	 * compared. */
+	void *samples[3];
+	uint64_t taken_ns[3];  /* 0: not filled */
+	unsigned next;         /* of the two */
 	bool is_probed, supported;
 	bool noted;            /* the note that GPM is not available was sent */
 	int code;              /* why it is not supported */

@@ -12,25 +12,43 @@
 
 /* Closer samples are useless: the driver's own counters are updated no faster. */
 #define SHORTEST_NS 100000000ULL
+/* Between comparisons of expensive metrics during a run. */
+#define EXPENSIVE_NS 5000000000ULL
 
-/* Rates are in MiB/s and become counters of bytes. Id 60 is NVLink received, 61 sent. */
+enum kind {
+	SHARE,
+	EXPENSIVE, /* a share that costs 1 to 2 ms on an H100; all others together cost 30 us */
+	RATE       /* in MiB/s; becomes a counter of bytes */
+};
+
+/* Id 60 is NVLink received, 61 sent. */
 static const struct {
 	uint32_t id;
 	enum metric metric;
-	bool is_rate;
+	enum kind kind;
 } list[NVML_GPM_METRICS] = {
-	{ 1, M_GPU_GRAPHICS_ACTIVE, false },
-	{ 2, M_GPU_SM_ACTIVE, false },
-	{ 3, M_GPU_SM_OCCUPANCY, false },
-	{ 5, M_GPU_TENSOR_ACTIVE, false },
-	{ 10, M_GPU_DRAM_ACTIVE, false },
-	{ 11, M_GPU_FP64_ACTIVE, false },
-	{ 12, M_GPU_FP32_ACTIVE, false },
-	{ 13, M_GPU_FP16_ACTIVE, false },
-	{ 20, M_GPU_PCIE_TX, true },
-	{ 21, M_GPU_PCIE_RX, true },
-	{ 61, M_GPU_NVLINK_TX, true },
-	{ 60, M_GPU_NVLINK_RX, true },
+	{ 1, M_GPU_GRAPHICS_ACTIVE, EXPENSIVE },
+	{ 2, M_GPU_SM_ACTIVE, SHARE },
+	{ 3, M_GPU_SM_OCCUPANCY, SHARE },
+	{ 5, M_GPU_TENSOR_ACTIVE, SHARE },
+	{ 10, M_GPU_DRAM_ACTIVE, SHARE },
+	{ 11, M_GPU_FP64_ACTIVE, SHARE },
+	{ 12, M_GPU_FP32_ACTIVE, SHARE },
+	{ 13, M_GPU_FP16_ACTIVE, SHARE },
+	{ 20, M_GPU_PCIE_TX, RATE },
+	{ 21, M_GPU_PCIE_RX, RATE },
+	{ 61, M_GPU_NVLINK_TX, RATE },
+	{ 60, M_GPU_NVLINK_RX, RATE },
+};
+
+/* The third sample, and which metrics are compared with it. */
+enum {
+	LONG_AGO = 2
+};
+enum wanted {
+	ALL,
+	CHEAP_ONES,
+	EXPENSIVE_ONES
 };
 
 static int find(enum metric metric)
@@ -61,7 +79,7 @@ static void *whole_gpu(const struct nvml_gpu *d)
 	return d->parent ? d->parent->handle : d->handle;
 }
 
-/* Probes GPM once and allocates the two samples. */
+/* Probes GPM once and allocates the samples. */
 static void begin(struct source *s, struct nvml_gpu *d)
 {
 	struct nvml_gpm_support support = { .version = 1 };
@@ -71,29 +89,32 @@ static void begin(struct source *s, struct nvml_gpu *d)
 	g->code = NVML_CALL(&s->nvml, gpm_support, whole_gpu(d), &support);
 	if (g->code == NVML_SUCCESS && !support.supported)
 		g->code = NVML_NOT_SUPPORTED;
-	for (int i = 0; i < 2 && g->code == NVML_SUCCESS; i++)
+	for (size_t i = 0; i < sizeof(g->samples) / sizeof(g->samples[0]) && g->code == NVML_SUCCESS; i++)
 		g->code = NVML_CALL(&s->nvml, gpm_alloc, &g->samples[i]);
 	g->supported = g->code == NVML_SUCCESS;
 }
 
 void nvml_gpm_drop(struct source *s, struct nvml_gpu *d)
 {
-	for (int i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof(d->gpm.samples) / sizeof(d->gpm.samples[0]); i++) {
 		if (d->gpm.samples[i])
 			(void) NVML_CALL(&s->nvml, gpm_free, d->gpm.samples[i]);
 	}
 	d->gpm = (struct nvml_gpm) { .noted = d->gpm.noted };
 }
 
-static int take_gpm_sample(struct source *s, struct nvml_gpu *d)
+static int take_gpm_sample(struct source *s, struct nvml_gpu *d, unsigned place)
 {
 	struct nvml_gpm *g = &d->gpm;
-	void *sample = g->samples[g->next];
-	int code = d->parent ? NVML_CALL(&s->nvml, gpm_mig_sample, d->parent->handle, d->gpu_instance, sample)
-			     : NVML_CALL(&s->nvml, gpm_sample, d->handle, sample);
+	void *sample = g->samples[place];
+	int code;
 
-	g->taken_ns[g->next] = code == NVML_SUCCESS ? clock_boot_ns() : 0;
-	g->next ^= 1;
+	if (d->parent)
+		code = NVML_CALL(&s->nvml, gpm_mig_sample, d->parent->handle, d->gpu_instance, sample);
+	else
+		code = NVML_CALL(&s->nvml, gpm_sample, d->handle, sample);
+
+	g->taken_ns[place] = code == NVML_SUCCESS ? clock_boot_ns() : 0;
 	return code;
 }
 
@@ -183,12 +204,13 @@ static void append_metric(struct source *s, struct nvml_gpu *d, int i, const str
 {
 	struct nvml_gpm *g = &d->gpm;
 	struct maybe value = UNKNOWN;
+	struct reading r;
 
 	g->codes[i] = (int) m->code;
 	if (!is_ours(d, i))
 		return;
 	if (m->code == NVML_SUCCESS)
-		value = list[i].is_rate ? rate_total(g, i, m->value, span_ns) : nvml_gpm_ppm(m->value);
+		value = list[i].kind == RATE ? rate_total(g, i, m->value, span_ns) : nvml_gpm_ppm(m->value);
 	if (m->code == NVML_SUCCESS && !value.known &&
 		(!isnan(m->value) || d->reported[list[i].metric] == REPORTED_KNOWN))
 		nvml_reject(d, list[i].metric, NVML_REJECTED_FIGURE);
@@ -196,7 +218,10 @@ static void append_metric(struct source *s, struct nvml_gpu *d, int i, const str
 		nvml_mark_no_value(d, list[i].metric);
 	else if (m->code != NVML_SUCCESS && list[i].metric == M_GPU_SM_ACTIVE)
 		note_missing(s, d, (int) m->code, out);
-	nvml_append_value(d, out, list[i].metric, value);
+	r = reading_of(list[i].metric, d->id, value.value);
+	r.known = value.known;
+	r.span_ns = list[i].kind == RATE || !value.known ? 0 : span_ns;
+	nvml_append(d, out, &r);
 }
 
 static void append_all_unknown(struct nvml_gpu *d, struct framebuf *out)
@@ -207,33 +232,55 @@ static void append_all_unknown(struct nvml_gpu *d, struct framebuf *out)
 	}
 }
 
-static int compare(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+static bool is_wanted(int i, enum wanted wanted)
+{
+	return wanted == ALL || (list[i].kind == EXPENSIVE) == (wanted == EXPENSIVE_ONES);
+}
+
+static int compare(struct source *s, struct nvml_gpu *d, unsigned before, unsigned after, enum wanted wanted,
+	struct framebuf *out)
 {
 	struct nvml_gpm *g = &d->gpm;
-	unsigned newest = g->next ^ 1;
 	struct nvml_gpm_metrics *m = s->gpm_metrics;
 
 	memset(m, 0, sizeof(*m));
 	m->version = 1;
-	m->before = g->samples[g->next];
-	m->after = g->samples[newest];
+	m->before = g->samples[before];
+	m->after = g->samples[after];
 	for (int i = 0; i < NVML_GPM_METRICS; i++) {
-		if (!is_absent(g, i))
+		if (!is_absent(g, i) && is_wanted(i, wanted))
 			m->metrics[m->count++] = (struct nvml_gpm_metric) { .id = list[i].id,
 				.code = NVML_UNKNOWN };
 	}
-	int code = m->count ? NVML_CALL(&s->nvml, gpm_metrics, m) : NVML_NOT_SUPPORTED;
+	if (m->count == 0)
+		return wanted == EXPENSIVE_ONES ? NVML_SUCCESS : NVML_NOT_SUPPORTED;
+	const int code = NVML_CALL(&s->nvml, gpm_metrics, m);
 
 	for (uint32_t k = 0; code == NVML_SUCCESS && k < m->count && k < NVML_GPM_METRICS; k++) {
 		for (int i = 0; i < NVML_GPM_METRICS; i++) {
 			if (list[i].id == m->metrics[k].id)
 				append_metric(s, d, i, &m->metrics[k],
-					g->taken_ns[newest] - g->taken_ns[g->next], out);
+					g->taken_ns[after] - g->taken_ns[before], out);
 		}
 	}
 	note_rejected(s, d, out);
 	nvml_note_no_value(s, d, "GPM", out);
 	return code;
+}
+
+/* Compares expensive metrics over the time since they were compared last, and begins the next such time. */
+static int compare_expensive(struct source *s, struct nvml_gpu *d, unsigned newest, struct framebuf *out)
+{
+	struct nvml_gpm *g = &d->gpm;
+	const uint64_t span_ns = counter_delta(g->taken_ns[LONG_AGO], g->taken_ns[newest]);
+
+	int code = NVML_SUCCESS;
+
+	if (g->taken_ns[LONG_AGO] && span_ns < (s->env->budget->last ? SHORTEST_NS : EXPENSIVE_NS))
+		return NVML_SUCCESS;
+	if (g->taken_ns[LONG_AGO])
+		code = compare(s, d, LONG_AGO, newest, EXPENSIVE_ONES, out);
+	return code == NVML_SUCCESS && !s->env->budget->last ? take_gpm_sample(s, d, LONG_AGO) : code;
 }
 
 static void read_device(struct source *s, struct nvml_gpu *d, struct framebuf *out)
@@ -251,12 +298,14 @@ static void read_device(struct source *s, struct nvml_gpu *d, struct framebuf *o
 	}
 	if (g->taken_ns[g->next ^ 1] && clock_boot_ns() - g->taken_ns[g->next ^ 1] < SHORTEST_NS)
 		return;
-	int code = take_gpm_sample(s, d);
+	const unsigned newest = g->next, before = g->next ^ 1;
+	int code = take_gpm_sample(s, d, newest);
 
-	if (code == NVML_SUCCESS && (!g->taken_ns[0] || !g->taken_ns[1]))
-		return; /* the first of two */
-	if (code == NVML_SUCCESS)
-		code = compare(s, d, out);
+	g->next = before;
+	if (code == NVML_SUCCESS && g->taken_ns[before]) /* not the first of two */
+		code = compare(s, d, before, newest, s->env->budget ? CHEAP_ONES : ALL, out);
+	if (code == NVML_SUCCESS && s->env->budget)
+		code = compare_expensive(s, d, newest, out);
 	if (code == NVML_SUCCESS)
 		return;
 	enum nvml_meaning meaning = nvml_handle_code(s, d, code, out);

@@ -51,6 +51,15 @@ void nvml_gpus_free(struct source *s)
 	s->n_gpus = s->cap_gpus = 0;
 }
 
+unsigned nvml_gpus_count(const struct source *s)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < s->n_gpus; i++)
+		n += !s->gpus[i]->parent && s->gpus[i]->state == NVML_AWAKE;
+	return n;
+}
+
 /* Notes for devices whose driver hangs while they are opened. */
 static const char no_identity[] = "its driver did not answer when asked for its identity";
 static const char no_instances[] = "its driver did not answer when asked for its MIG instances";
@@ -240,12 +249,11 @@ void nvml_gpu_lost(struct source *s, struct nvml_gpu *d, int code, struct frameb
 	note_state(s, d, out);
 }
 
-/* Forgets everything learned about the device: capabilities, and positions in the driver's
- * buffers. */
+/* Forgets everything learned about the device: capabilities, and the position in the driver's buffer
+ * of processes' samples. */
 static void reset_state(struct source *s, struct nvml_gpu *d)
 {
 	memset(d->tries, 0, sizeof(d->tries));
-	memset(d->samples_seen_us, 0, sizeof(d->samples_seen_us));
 	nvml_fields_restart(&d->fields);
 	nvml_gpm_drop(s, d);
 	nvml_processes_free(d);

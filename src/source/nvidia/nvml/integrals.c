@@ -65,7 +65,9 @@ bool nvml_energy_update(const struct source *s, struct nvml_gpu *d, struct readi
 
 	if (p->stuck)
 		return false;
-	set_ahead(p, uj, d->counters[M_GPU_ENERGY].last);
+	/* power may have been read since the integral was reported */
+	set_ahead(p, uj, p->reported ? p->energy_uj : d->counters[M_GPU_ENERGY].last);
+	p->reported = false;
 	if (__builtin_add_overflow(uj, p->ahead_uj, &r->value))
 		r->value = INT64_MAX;
 	r->min = r->max = r->value;
@@ -74,6 +76,7 @@ bool nvml_energy_update(const struct source *s, struct nvml_gpu *d, struct readi
 		p->moved_ns = s->now_ns;
 		p->energy_uj = r->value;
 		p->left = 0;
+		p->read_ns = s->now_ns; /* what was drawn before is in the counter */
 	}
 	p->stuck = counter_delta(p->moved_ns, s->now_ns) >= (is_last ? STUCK_LAST_NS : STUCK_NS) &&
 		   p->energy_uj - r->value >= STUCK_UJ;
@@ -91,8 +94,8 @@ int nvml_power_integral(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
 	struct nvml_power *p = &d->power;
 
-	if (p->code == NVML_SUCCESS ? !(p->uw.known && p->read_ns == s->now_ns)
-				    : nvml_code(p->code)->code == NVML_UNKNOWN)
+	(void) s;
+	if (p->code == NVML_SUCCESS ? !p->uw.known : nvml_code(p->code)->code == NVML_UNKNOWN)
 		return NVML_NO_DATA;
 	nvml_set(r, (uint64_t) p->energy_uj, 1);
 	p->reported |= p->code == NVML_SUCCESS;

@@ -56,8 +56,8 @@ void nvml_reasons_of(uint64_t mask, bool ret[NVML_REASONS]);
 /* Applies a read of power, or its failure. */
 void nvml_power_update(struct source *s, struct nvml_gpu *d, int code, struct maybe uw);
 
-/* Applies a read of the driver's counter in *r, after power was read: *r becomes the value to
- * append. Returns false if the counter is stuck. */
+/* Applies a read of the driver's counter in *r: *r becomes the value to append. Power is read between
+ * two reads of the counter, at least as often. Returns false if the counter is stuck. */
 bool nvml_energy_update(const struct source *s, struct nvml_gpu *d, struct reading *r);
 
 /* The device was unavailable: its energy in that time is unknown. */

@@ -20,10 +20,10 @@
 enum nvml_group {
 	NVML_GROUP_MEMORY,
 	NVML_GROUP_ACTIVITY,
-	NVML_GROUP_STATE,
+	NVML_GROUP_COUNTERS,
+	NVML_GROUP_RARE,
 	NVML_GROUP_PROCESSES,
 	NVML_GROUP_GPM,
-	NVML_GROUP_RARE,
 	NVML_GROUP_EVENTS,
 	NVML_GROUPS,
 };
@@ -69,7 +69,6 @@ struct nvml_notes {
 /* Impossible values of a metric, and what replaces them. */
 enum nvml_rejected {
 	NVML_REJECTED_FIGURE,  /* left out */
-	NVML_REJECTED_SAMPLES, /* samples since the last read: the current value is used */
 	NVML_REJECTED_ROW,     /* of a process: the whole row is left out */
 	NVML_REJECTED
 };
@@ -115,8 +114,6 @@ struct nvml_gpu {
 	struct nvml_reasons reasons;
 	struct nvml_thermal thermal;
 	struct nvml_power power;
-	uint64_t samples_seen_us[NVML_SAMPLES]; /* newest sample used, by NVML_SAMPLES_*; wall clock */
-	bool samples_absent[NVML_SAMPLES];
 	struct nvml_gpm gpm;
 
 	struct maybe mem;  /* as its group last read it, at mem_ns; 0: not yet */
@@ -171,6 +168,8 @@ void nvml_gpus_retry(struct source *s, struct framebuf *out);
 /* d is lost according to code: appends unknown once for its metrics, and a note. */
 void nvml_gpu_lost(struct source *s, struct nvml_gpu *d, int code, struct framebuf *out);
 void nvml_gpus_free(struct source *s);
+/* Whole GPUs that are read: without MIG instances, and those that sleep or are lost. */
+unsigned nvml_gpus_count(const struct source *s);
 /* Adds a device, zeroed; NULL: out of memory. */
 struct nvml_gpu *nvml_gpu_add(struct source *s);
 

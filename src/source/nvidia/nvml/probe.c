@@ -227,6 +227,8 @@ void nvml_probe(const struct source_env *env, source_probe_fn *report, void *ctx
 		if (any_gpm(s))
 			(void) nanosleep(&pair, NULL);
 		source_try(&source_nvml, env, s, &out);
+		for (unsigned g = 0; env->costs && g < NVML_GROUPS; g++)
+			env->costs[g].devices = nvml_gpus_count(s);
 	}
 	probe_all(&p);
 	framebuf_done(&out);

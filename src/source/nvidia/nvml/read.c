@@ -126,8 +126,6 @@ static void note_rejected(struct source *s, struct nvml_gpu *d, enum metric metr
 	} words[NVML_REJECTED] = {
 		[NVML_REJECTED_FIGURE] = { "the driver reports impossible values for gpu.",
 			"they are left out" },
-		[NVML_REJECTED_SAMPLES] = { "the driver's samples have impossible values of gpu.",
-			"the current value is used instead" },
 		[NVML_REJECTED_ROW] = { "the driver reports impossible values for a process's ",
 			"such samples of processes are left out" },
 	};
@@ -338,7 +336,7 @@ void nvml_publish(struct source *s, const struct framebuf *out)
 
 static void read_group(struct source *s, struct nvml_gpu *d, enum nvml_group group, struct framebuf *out)
 {
-	if (d->state == NVML_AWAKE && !d->parent && group == NVML_GROUP_STATE)
+	if (d->state == NVML_AWAKE && !d->parent && group == NVML_GROUP_COUNTERS)
 		(void) nvml_handle_code(s, d, nvml_fields_read(&s->nvml, d->handle, &d->fields), out);
 	for (size_t i = 0; i < nvml_n_rows && d->state == NVML_AWAKE; i++) {
 		if (nvml_rows[i].group == group)
@@ -346,7 +344,7 @@ static void read_group(struct source *s, struct nvml_gpu *d, enum nvml_group gro
 	}
 }
 
-static const enum nvml_group by_rows[] = { NVML_GROUP_MEMORY, NVML_GROUP_ACTIVITY, NVML_GROUP_STATE,
+static const enum nvml_group by_rows[] = { NVML_GROUP_MEMORY, NVML_GROUP_ACTIVITY, NVML_GROUP_COUNTERS,
 	NVML_GROUP_RARE };
 
 /* With a read budget, lists are read in turn instead (nvml_processes_read). */

@@ -127,6 +127,8 @@ CHILD_TEST(a_gpu_that_was_reset_goes_on)
 	check_value(&rig.out, M_GPU_XID, 2, 1);
 	rig_at(&rig, 10);
 	rig_read(&rig, ACTIVITY);
+	assert_null(find_reading(&rig.out, M_GPU_ENERGY, 2));
+	rig_read(&rig, RARE);
 	check_value(&rig.out, M_GPU_ENERGY, 2, 5280000000 + 140100000);
 	rig_done(&rig);
 }

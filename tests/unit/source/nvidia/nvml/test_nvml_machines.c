@@ -5,6 +5,7 @@
  */
 #include "base/clock.h"
 #include "nvml_rig.h"
+#include "source/nvidia/nvml/internal.h"
 
 /* ---- Hopper and later ------------------------------------------------------------------------ */
 
@@ -39,6 +40,12 @@ CHILD_TEST(gpm_reports_the_mean_between_two_samples)
 
 	assert_true(sent && sent->known && sent->value >= 286 * MIB / 10 &&
 		    (double) sent->value <= 286.0 * MIB * (double) longest / 1e9);
+	/* a mean over the time between the two samples; the total of a rate is of the moment */
+	const uint64_t between = find_reading(&rig.out, M_GPU_SM_ACTIVE, 1)->span_ns;
+
+	assert_in_range(between, 100000000, longest);
+	assert_int_equal(find_reading(&rig.out, M_GPU_FP16_ACTIVE, 1)->span_ns, between);
+	assert_int_equal(sent->span_ns, 0);
 	/* reported by the driver's own counter, in another group */
 	check_absent(&rig.out, M_GPU_NVLINK_TX, 1);
 	rig_at(&rig, 4);
@@ -115,6 +122,65 @@ CHILD_TEST(traffic_without_counters_is_gpm_over_time)
 		    find_reading(&rig.out, M_GPU_NVLINK_RX, 1)->value / 10);
 	assert_true(find_reading(&rig.out, M_GPU_PCIE_TX, 1)->value <
 		    find_reading(&rig.out, M_GPU_PCIE_RX, 1)->value / 2);
+	rig_done(&rig);
+}
+
+/* A run of half a second, read as the helper does: the second sample soon after the first, the third at the
+ * end. The bytes between the last two are the job's. */
+CHILD_TEST(a_short_run_has_its_traffic)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "580", BARE_GPU "gpm 2 = 40\ngpm 20 = 300\ngpm 21 = 700\n");
+	rig_open(&rig);
+	for (unsigned g = 0; g < NVML_GROUPS; g++)
+		rig_read(&rig, 1u << g);
+	rig_wait_gpm();
+	rig_at(&rig, 0.11);
+	const uint64_t second_ns = clock_boot_ns();
+
+	rig_read(&rig, GPM);
+	assert_true(find_reading(&rig.out, M_GPU_PCIE_TX, 1) && find_reading(&rig.out, M_GPU_PCIE_RX, 1));
+	const int64_t sent = find_reading(&rig.out, M_GPU_PCIE_TX, 1)->value,
+		      received = find_reading(&rig.out, M_GPU_PCIE_RX, 1)->value;
+
+	rig_wait_gpm();
+	rig_at(&rig, 0.5);
+	rig_read(&rig, GPM);
+	const struct reading *tx = find_reading(&rig.out, M_GPU_PCIE_TX, 1),
+			     *rx = find_reading(&rig.out, M_GPU_PCIE_RX, 1);
+	const double least_s = 0.1, most_s = (double) (clock_boot_ns() - second_ns) / 1e9;
+
+	assert_true(tx && tx->known && rx && rx->known);
+	assert_true((double) (tx->value - sent) >= 300.0 * MIB * least_s &&
+		    (double) (tx->value - sent) <= 300.0 * MIB * most_s);
+	assert_true((double) (rx->value - received) >= 700.0 * MIB * least_s &&
+		    (double) (rx->value - received) <= 700.0 * MIB * most_s);
+	rig_done(&rig);
+}
+
+/* The driver's counters of PCIe are expensive, so they are read only where GPM does not report PCIe. */
+CHILD_TEST(fields_that_gpm_replaces_are_not_read)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "580",
+		"[driver]\nlevel = 580\n[gpu 0-1]\nname = A\nuuid = GPU-%d\npci = 00000000:0%d:00.0\nmemory_total = 1Gi\n"
+		"field 197 = rate 300 7\nfield 198 = rate 700 9\nfield 82 = rate 1 50\n[gpu 0]\ngpm 20 = 300\ngpm 21 = 700\n");
+	rig_open(&rig);
+	rig_read(&rig, COUNTERS); /* finds out what GPM reports */
+	rig_at(&rig, 10);
+	rig_read(&rig, COUNTERS);
+	const struct nvml_fields *f = &rig.s->gpus[0]->fields;
+
+	assert_int_equal(f->raw[FIELD_PCIE_TX], 7);
+	assert_int_equal(f->raw[FIELD_PCIE_RX], 9);
+	check_value(&rig.out, M_GPU_TEMP_MEM, 1, 60000); /* in the same call */
+	assert_null(find_reading(&rig.out, M_GPU_PCIE_TX, 1));
+	check_value(&rig.out, M_GPU_PCIE_TX, 2, 3007);
+	check_value(&rig.out, M_GPU_PCIE_RX, 2, 7009);
 	rig_done(&rig);
 }
 
@@ -198,9 +264,10 @@ CHILD_TEST(processes_come_and_go)
 	rig_done(&rig);
 }
 
-/* ---- data that the driver keeps -------------------------------------------------------------- */
+/* ---- the current values, and data that the driver keeps -------------------------------------- */
 
-CHILD_TEST(bursts_between_two_samples_are_reported)
+/* They are means already, and the driver's own samples of them cost milliseconds. */
+CHILD_TEST(utilisation_and_power_are_the_current_values)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -209,15 +276,18 @@ CHILD_TEST(bursts_between_two_samples_are_reported)
 		"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\n"
 		"util = square 20 80 2 0.5\nutil_memory = 10\npower = square 300000 100000 2 0.5\n");
 	rig_at(&rig, 1.05);
+	rig_log(&rig);
 	rig_open(&rig);
-	rig_read(&rig, ACTIVITY);
+	rig_read(&rig, ALL_GROUPS);
 	check_value(&rig.out, M_GPU_BUSY, 1, 200000);
 	check_value(&rig.out, M_GPU_POWER, 1, 300000000);
-	rig_at(&rig, 2.95); /* samples each 0.1 s: nine of 20% (1.1 to 1.9), ten of 80% */
+	rig_at(&rig, 2.95);
 	rig_read(&rig, ACTIVITY);
-	check_mean(&rig.out, M_GPU_BUSY, 1, 200000, (9 * 200000 + 10 * 800000) / 19, 800000);
-	check_mean(&rig.out, M_GPU_POWER, 1, 100000000, (9 * 300000000LL + 10 * 100000000LL) / 19, 300000000);
+	check_value(&rig.out, M_GPU_BUSY, 1, 800000);
+	check_value(&rig.out, M_GPU_POWER, 1, 100000000);
 	check_value(&rig.out, M_GPU_MEM_BUSY, 1, 100000);
+	assert_int_equal(rig_calls(&rig, "nvmlDeviceGetUtilizationRates", "0"), 2);
+	assert_int_equal(rig_calls(&rig, "nvmlDeviceGetSamples", "0"), 0);
 	rig_done(&rig);
 }
 
@@ -341,11 +411,11 @@ CHILD_TEST(without_counters_time_is_added_up)
 	rig_open(&rig);
 	uint64_t begin = clock_boot_ns();
 
-	rig_read(&rig, ACTIVITY | STATE);
+	rig_read(&rig, ACTIVITY | COUNTERS | RARE);
 	check_value(&rig.out, M_GPU_ENERGY, 1, 0);
 	assert_true(has_note(&rig.out, "gpu.energy", "integrated"));
 	rig_wait_gpm();
-	rig_read(&rig, ACTIVITY | STATE);
+	rig_read(&rig, ACTIVITY | COUNTERS | RARE);
 	int64_t longest = (int64_t) (clock_boot_ns() - begin), shortest = 100000000;
 	const struct reading *energy = find_reading(&rig.out, M_GPU_ENERGY, 1),
 			     *thermal = find_reading(&rig.out, M_GPU_THROTTLE_THERMAL, 1),
@@ -380,7 +450,7 @@ static struct throttled throttled(const char *keys, double span_s)
 	rig_open(&rig);
 	const uint64_t begin = clock_boot_ns();
 
-	rig_read(&rig, STATE);
+	rig_read(&rig, COUNTERS);
 	const struct reading *thermal = find_reading(&rig.out, M_GPU_THROTTLE_THERMAL, 1),
 			     *hw = find_reading(&rig.out, M_GPU_THROTTLE_HW, 1);
 
@@ -390,7 +460,7 @@ static struct throttled throttled(const char *keys, double span_s)
 	t.hw_ns = hw && hw->known ? hw->value : 0;
 	rig_wait_gpm();
 	rig_at(&rig, span_s);
-	rig_read(&rig, STATE);
+	rig_read(&rig, COUNTERS);
 	thermal = find_reading(&rig.out, M_GPU_THROTTLE_THERMAL, 1);
 	hw = find_reading(&rig.out, M_GPU_THROTTLE_HW, 1);
 	t.thermal_ns = thermal->value - t.thermal_ns;
@@ -519,6 +589,39 @@ CHILD_TEST(a_gpu_is_divided_anew)
 	check_value(&rig.out, M_GPU_MEM, 3, 2 * GIB);
 	check_value(&rig.out, M_GPU_MEM, 4, 3 * GIB);
 	check_absent(&rig.out, M_GPU_MEM, 2);
+	rig_done(&rig);
+}
+
+/* The read budget grows with the whole GPUs that answer. */
+CHILD_TEST(whole_gpus_that_answer_are_counted)
+{
+	(void) state;
+	struct source_budget budget = { .most_ns = 100000000 };
+	struct source_cost costs[NVML_GROUPS] = { { 0 } };
+	struct probes probes = { 0 };
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0-2]\nname = A\nuuid = GPU-%d\npci = 00000000:0%d:00.0\nmemory_total = 8Gi\nmemory_used = 1Gi\n"
+		"[gpu 0]\nmig_mode = 1\nmig_max = 7\n[mig 0.0]\nname = A1\nuuid = MIG-1\ngi = 1\nci = 0\nmemory_total = 4Gi\n"
+		"[call nvmlDevice*]\ngpu = 2\nfrom = 5\nuntil = 8\nerror = 15\n");
+	assert_int_equal(rig_try(&rig), 0);
+	rig.env.budget = &budget;
+	rig.env.costs = costs;
+	rig.s->retry_first_ns = 0;
+	rig_read(&rig, MEMORY);
+	assert_non_null(find_birth(&rig.out, ENTITY_GPU, 3)); /* with the instance */
+	assert_int_equal(budget.devices, 3);
+	source_nvml.probe(&rig.env, probes_take, &probes);
+	for (unsigned g = 0; g < NVML_GROUPS; g++)
+		assert_int_equal(costs[g].devices, 3);
+	rig_at(&rig, 6);
+	rig_read(&rig, MEMORY); /* loses it */
+	rig_read(&rig, GPM);
+	assert_int_equal(budget.devices, 2);
+	rig_at(&rig, 9);
+	rig_read(&rig, MEMORY);
+	assert_int_equal(budget.devices, 3);
 	rig_done(&rig);
 }
 
@@ -726,10 +829,12 @@ int main(void)
 		cmocka_unit_test(gpm_reports_the_mean_between_two_samples),
 		cmocka_unit_test(counters_and_states_of_a_card),
 		cmocka_unit_test(traffic_without_counters_is_gpm_over_time),
+		cmocka_unit_test(a_short_run_has_its_traffic),
+		cmocka_unit_test(fields_that_gpm_replaces_are_not_read),
 		cmocka_unit_test(a_row_from_the_future_hides_no_other),
 		cmocka_unit_test(traffic_without_gpm_is_counted_by_fields),
 		cmocka_unit_test(processes_come_and_go),
-		cmocka_unit_test(bursts_between_two_samples_are_reported),
+		cmocka_unit_test(utilisation_and_power_are_the_current_values),
 		cmocka_unit_test(hardware_slowdown_for_heat_is_not_in_the_drivers_time),
 		cmocka_unit_test(the_drivers_time_is_that_of_the_software),
 		cmocka_unit_test(a_driver_whose_time_includes_the_hardwares),
@@ -743,6 +848,7 @@ int main(void)
 		cmocka_unit_test(without_counters_time_is_added_up),
 		cmocka_unit_test(instances_are_devices),
 		cmocka_unit_test(a_gpu_is_divided_anew),
+		cmocka_unit_test(whole_gpus_that_answer_are_counted),
 		cmocka_unit_test(an_instance_has_its_own_processes),
 		cmocka_unit_test(memory_may_move_while_lists_are_read),
 		cmocka_unit_test(unreported_memory_is_not_assumed_to_be_the_hosts),

@@ -213,28 +213,6 @@ static void a_field_that_is_not_here_is_not_asked_again(void **state)
 	assert_int_equal(f.code[FIELD_PCIE_TX], NVML_UNKNOWN); /* an untouched field is not zero */
 }
 
-static void samples_are_those_since_the_last_look(void **state)
-{
-	(void) state;
-	struct nvml_sample list[4] = { { 100, { .u32 = 50 } }, { 200, { .u32 = 10 } }, { 300, { .u32 = 90 } },
-		{ 400, { .u32 = UINT32_MAX } } };
-	struct nvml_samples got = { 0 };
-	uint64_t seen = 0;
-
-	/* the first read only finds the clock */
-	assert_int_equal(nvml_samples_aggregate(list, 3, NVML_U32, &seen, &got), NVML_NOT_FOUND);
-	assert_int_equal(seen, 300);
-	assert_int_equal(nvml_samples_aggregate(list, 4, NVML_U32, &seen, &got),
-		NVML_NOT_FOUND); /* "not available" is no sample */
-	seen = 100;
-	assert_int_equal(nvml_samples_aggregate(list, 4, NVML_U32, &seen, &got), NVML_SUCCESS);
-	assert_int_equal(seen, 300);
-	assert_true(got.n == 2 && got.sum == 100 && got.min == 10 && got.max == 90);
-	seen = 100;
-	assert_int_equal(nvml_samples_aggregate(list, 4, 42, &seen, &got), NVML_NOT_FOUND);
-	assert_int_equal(seen, 100);
-}
-
 static void a_percentage_is_one_or_unknown(void **state)
 {
 	(void) state;
@@ -400,7 +378,6 @@ int main(void)
 		cmocka_unit_test(a_field_says_its_type),
 		cmocka_unit_test(a_counter_goes_on_over_a_wrap),
 		cmocka_unit_test(a_field_that_is_not_here_is_not_asked_again),
-		cmocka_unit_test(samples_are_those_since_the_last_look),
 		cmocka_unit_test(a_percentage_is_one_or_unknown),
 		cmocka_unit_test(reasons_are_told_apart),
 		cmocka_unit_test(every_code_means_something),
