@@ -136,8 +136,10 @@ void phases_add_rise(struct job *job, const struct reading *r, const struct acc 
 
 	if (part == PART_COUNT)
 		return;
-	rise = metrics[r->metric].kind == KIND_GAUGE ? integral_rise(before, now, frame->live && r->span_ns > 0)
-						     : counter_rise(before, now, frame->hold_ns);
+	if (metrics[r->metric].kind == KIND_GAUGE)
+		rise = integral_rise(before, now, frame->live && r->span_ns > 0);
+	else
+		rise = counter_rise(before, now, frame->hold_ns);
 	rise.part = part;
 	if (r->metric == M_GPU_POWER)
 		rise.amount /= 1e9; /* uW x ns */
