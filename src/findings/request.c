@@ -158,6 +158,35 @@ static bool lacks_workers(const struct summary *s)
 	return n > 0 && (int64_t) n < all.value;
 }
 
+/* Of a job of several ranks. Nodes are requested alike, so the one that needed most decides. */
+static void rank_use(const struct summary *s, struct request_run *ret)
+{
+	const struct parts *p = s->job ? job_parts(s->job) : NULL;
+	struct request_use worst = { .value = UNKNOWN };
+
+	if (!p)
+		return;
+	ret->ranks = parts_ranks(p);
+	ret->nodes = (int64_t) p->n_nodes;
+	if (p->n_nodes < 2)
+		return;
+	for (size_t i = 0; i < p->n_nodes; i++) {
+		const struct part_node *node = &p->node[i];
+
+		if (!node->ram_peak_bytes.known) {
+			worst = (struct request_use) { .value = UNKNOWN };
+			break;
+		}
+		worst.value = maybe_max(
+			worst.value, plausible(maybe_max(node->ram_peak_bytes, node->ram_high_bytes)));
+		worst.low = maybe_max(worst.low, plausible(node->ram_low_bytes));
+	}
+	ret->memory.value = worst.value;
+	ret->memory.low = worst.low;
+	if (ret->requested_bytes.known)
+		ret->requested_bytes.value /= ret->nodes;
+}
+
 /* Why the figures are not those of the whole job; NULL: they are. */
 static const char *unseen(const struct summary *s)
 {
@@ -170,9 +199,7 @@ static const char *unseen(const struct summary *s)
 	if (s->job && job_parts(s->job)) {
 		const struct parts *p = job_parts(s->job);
 
-		return !parts_are_complete(p) ? "some of the job's ranks were not measured"
-		       : p->n_nodes > 1       ? "the job ran on several nodes; what each used is above"
-					      : NULL;
+		return parts_are_complete(p) ? NULL : "some of the job's ranks were not measured";
 	}
 	if (figure_is_node(s->facts))
 		return s->facts->nodes.known && s->facts->nodes.value == 1 ? NULL : "only one of several nodes was measured";
@@ -285,6 +312,7 @@ void request_run_of(const struct summary *s, struct request_run *ret)
 	};
 
 	memory_use(s, &r);
+	rank_use(s, &r);
 	r.time = time_use(s, r.is_whole);
 	if (cpus.n >= CPU_USE_FEW) {
 		r.cores_typical_ppm = millionths(cpus.mean + 2 * cpus.sigma);

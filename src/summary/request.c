@@ -164,6 +164,18 @@ static void make_cpus(const struct request_run *runs, size_t n, struct request *
 		r->cpus.value = known(larger(1, (most.value - CORE_NOISE_PPM + 999999) / 1000000));
 }
 
+static void make_ranks(const struct request_run *runs, size_t n, struct request *r)
+{
+	size_t newest = 0;
+
+	while (newest < n && runs[newest].unseen)
+		newest++;
+	if (newest == n)
+		return;
+	r->ranks = runs[newest].ranks;
+	r->nodes = runs[newest].nodes;
+}
+
 static void make_gpus(const struct request_run *runs, size_t n, struct request *r)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -283,6 +295,10 @@ static void explain(const struct request_run *runs, size_t n, struct request *r)
 		(void) snprintf(r->why_not, sizeof(r->why_not), "neither memory nor CPU time was measured");
 	else if (r->whole == 0 && !r->memory.at_limit && !r->time.at_limit)
 		explain_early_ends(r);
+	else if (r->nodes > 1 && r->format != REQUEST_SLURM && r->format != REQUEST_PBS)
+		(void) snprintf(r->why_not, sizeof(r->why_not),
+			"the job ran on %lld nodes; how several are requested is known for Slurm and PBS alone",
+			(long long) r->nodes);
 	if (!r->why_not[0])
 		return;
 	r->memory.value = r->time.value = r->cpus.value = r->gpus.value = UNKNOWN;
@@ -414,6 +430,7 @@ int request_make(const struct request_run *runs, size_t n, const struct request_
 	free(list);
 	make_cpus(runs, n, &r);
 	make_gpus(runs, n, &r);
+	make_ranks(runs, n, &r);
 	count_unseen(runs, n, &r);
 	explain(runs, n, &r);
 	judge_all(&r);
@@ -470,26 +487,44 @@ static struct maybe gpus_of(const struct request *r)
 	return r->has_mig ? UNKNOWN : r->gpus.value;
 }
 
-/* sbatch(1): sizes in powers of 1024. */
+/* The part of each of n, rounded up. */
+static struct maybe each_of(struct maybe all, int64_t n)
+{
+	return all.known && n > 1 ? known((all.value - 1) / n + 1) : all;
+}
+
+/* sbatch(1): sizes in powers of 1024; memory and GPUs are those of each node. */
 static void slurm(const struct request *r, struct buf *out)
 {
+	const int64_t nodes = larger(1, r->nodes);
+
 	buf_str(out, "#SBATCH");
+	if (nodes > 1)
+		put_count(" --nodes=", known(nodes), "", out);
+	if (r->ranks > 1 && r->ranks % nodes == 0)
+		put_count(" --ntasks-per-node=", known(r->ranks / nodes), "", out);
+	else if (r->ranks > 1)
+		put_count(" --ntasks=", known(r->ranks), "", out);
 	if (r->memory.value.known)
 		put_size(" --mem=", r->memory.value.value, "M", "G", out);
-	put_count(" --cpus-per-task=", r->cpus.value, "", out);
+	put_count(" --cpus-per-task=", each_of(r->cpus.value, r->ranks), "", out);
 	if (r->time.value.known)
 		put_clock(" --time=", r->time.value.value, true, out);
-	put_count(" --gres=gpu:", gpus_of(r), "", out);
+	put_count(" --gres=gpu:", each_of(gpus_of(r), nodes), "", out);
 }
 
 /* qsub(1B) and pbs_resources(7B) of PBS Professional: mb and gb are powers of 1024. */
 static void pbs(const struct request *r, struct buf *out)
 {
-	buf_str(out, "#PBS -l select=1");
-	put_count(":ncpus=", r->cpus.value, "", out);
+	const int64_t nodes = larger(1, r->nodes);
+
+	put_count("#PBS -l select=", known(nodes), "", out);
+	put_count(":ncpus=", each_of(r->cpus.value, nodes), "", out);
+	if (r->ranks > 1)
+		put_count(":mpiprocs=", each_of(known(r->ranks), nodes), "", out);
 	if (r->memory.value.known)
 		put_size(":mem=", r->memory.value.value, "mb", "gb", out);
-	put_count(":ngpus=", gpus_of(r), "", out);
+	put_count(":ngpus=", each_of(gpus_of(r), nodes), "", out);
 	if (r->time.value.known)
 		put_clock(" -l walltime=", r->time.value.value, false, out);
 }
@@ -629,7 +664,7 @@ static void put_memory(const struct request *r, const char *before, enum units u
 		buf_printf(out, "%smemory not measured", before);
 		return;
 	}
-	buf_printf(out, "%speak %s%s", before,
+	buf_printf(out, "%speak %s%s%s", before, r->nodes > 1 ? "of a node " : "",
 		m->at_limit   ? "more than "
 		: r->is_bound ? "at most "
 		: m->is_least ? "at least "
@@ -668,7 +703,8 @@ static void put_cores(const struct request *r, struct buf *out)
 	char number[UNITS_LEN];
 
 	if (r->cpus.need.known)
-		buf_printf(out, ", cores %s", units_cores(r->cpus.need.value, number));
+		buf_printf(out, ", cores %s%s", units_cores(r->cpus.need.value, number),
+			r->ranks > 1 ? " of all ranks" : "");
 }
 
 static void put_unseen(const struct request *r, struct buf *out)

@@ -46,6 +46,9 @@ struct request_run {
 	char name[REQUEST_TEXT], command[REQUEST_TEXT], scheduler[16]; /* cut, if they are longer */
 	bool is_whole;                      /* ended with status 0 */
 	bool is_watched;                    /* only a part of the job's time was watched (attach, a block) */
+	/* of a job of several ranks; 0: it has one. On several nodes memory and requested_bytes are of the node that
+	 * needed most */
+	int64_t ranks, nodes;
 	struct request_use memory, time;    /* bytes, swap and huge pages included; ns */
 	bool is_block;                      /* ... which was a block of a program */
 	bool is_bound, is_sampled;          /* memory is an upper bound; the largest sample */
@@ -93,7 +96,8 @@ struct request_left_out {
 struct request {
 	bool made;
 	char why_not[512];      /* why there is no request; "": there is one */
-	struct request_amount memory, time, cpus, gpus;
+	struct request_amount memory, time, cpus, gpus; /* memory of each node, CPUs and GPUs of all */
+	int64_t ranks, nodes;   /* of the newest run that counts; 0: one */
 	bool is_bound, is_sampled, has_swap; /* of the memory's need, as in struct request_run */
 	int64_t tmpfs_bytes;
 	bool has_mig;           /* a GPU that was used is a MIG instance */

@@ -4,6 +4,7 @@ ranks are built to have. No part of a scheduler runs here; ranks_helpers.py has 
 import itertools
 import json
 import os
+import re
 import shutil
 
 import jsonschema
@@ -130,6 +131,16 @@ def test_the_text_names_nodes_and_ranks(tool, d):
     text = tool.run("show", d).stdout
     assert "4711.0" in text and "2 nodes" in text and "4 ranks" in text and "4 of 4 ranks" in text
     assert [line.split()[0] for line in text.splitlines() if line.startswith(("n1", "n2"))] == ["n1", "n2"]
+
+
+def test_what_to_request_is_for_a_node_and_a_task(tool, d, sharing):
+    """n1 needs most: 260 MB and 20 %. In the other job, too, with shared memory once."""
+    for folder, tasks in (d, "--nodes=2 --ntasks-per-node=2"), (sharing, "--nodes=2 --ntasks-per-node=2"):
+        line = show(tool, folder)["request"]["line"]
+        found = re.fullmatch(f"#SBATCH {tasks} --mem=(320|384)M --cpus-per-task=1 --time=0:05:00", line)
+        assert found, line
+    text = " ".join(tool.run("show", d).stdout.split())
+    assert "peak of a node" in text and "of all ranks" in text
 
 
 # ---- every way to read it says the same ------------------------------------------------------------------------------
