@@ -222,3 +222,45 @@ void json_maybe(struct json *j, struct maybe value)
 	else
 		json_null(j);
 }
+
+void json_key_maybe(struct json *j, const char *key, struct maybe value)
+{
+	json_key(j, key);
+	json_maybe(j, value);
+}
+
+void json_key_seconds(struct json *j, const char *key, struct maybe ns)
+{
+	json_key(j, key);
+	json_seconds(j, ns);
+}
+
+void json_key_str(struct json *j, const char *key, const char *value)
+{
+	json_key(j, key);
+	json_str(j, value);
+}
+
+void json_key_bool(struct json *j, const char *key, bool value)
+{
+	json_key(j, key);
+	json_bool(j, value);
+}
+
+void json_key_object(struct json *j, const char *key)
+{
+	json_key(j, key);
+	json_object(j);
+}
+
+void json_key_array(struct json *j, const char *key)
+{
+	json_key(j, key);
+	json_array(j);
+}
+
+void json_key_int(struct json *j, const char *key, int64_t value)
+{
+	json_key(j, key);
+	json_int(j, value);
+}

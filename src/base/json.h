@@ -47,3 +47,13 @@ void json_decimal(struct json *j, int64_t value, unsigned digits);
 void json_seconds(struct json *j, struct maybe ns);
 /* null if unknown. */
 void json_maybe(struct json *j, struct maybe value);
+
+/* A key and its value, as above. */
+void json_key_str(struct json *j, const char *key, const char *value);
+void json_key_int(struct json *j, const char *key, int64_t value);
+void json_key_bool(struct json *j, const char *key, bool value);
+void json_key_maybe(struct json *j, const char *key, struct maybe value);
+void json_key_seconds(struct json *j, const char *key, struct maybe ns);
+/* A key, and the beginning of its value. */
+void json_key_object(struct json *j, const char *key);
+void json_key_array(struct json *j, const char *key);

@@ -24,12 +24,6 @@ static const char *const order_names[] = {
 	[COMPARE_ABOVE] = "above",
 };
 
-static void key_str(struct json *j, const char *key, const char *text)
-{
-	json_key(j, key);
-	json_str(j, text);
-}
-
 static void key_num(struct json *j, const char *key, double value, bool known)
 {
 	json_key(j, key);
@@ -48,7 +42,7 @@ static void put_parts(
 		struct buf part = BUF_INIT(1 << 16);
 
 		compare_part(c, heads, group, h, &part);
-		key_str(j, heads->names[h], part.len ? part.data : "");
+		json_key_str(j, heads->names[h], part.len ? part.data : "");
 		buf_done(&part);
 	}
 	json_end(j);
@@ -58,7 +52,7 @@ static void put_group(
 	struct json *j, const struct comparison *c, const struct compare_heads *heads, size_t group)
 {
 	json_object(j);
-	key_str(j, "name", c->groups[group]);
+	json_key_str(j, "name", c->groups[group]);
 	if (heads->n)
 		put_parts(j, c, heads, group);
 	json_key(j, "runs");
@@ -67,7 +61,7 @@ static void put_group(
 		if (c->runs[i].group != group)
 			continue;
 		json_object(j);
-		key_str(j, "recording", c->runs[i].path);
+		json_key_str(j, "recording", c->runs[i].path);
 		json_key(j, "complete");
 		json_bool(j, c->runs[i].complete);
 		json_key(j, "failed");
@@ -90,7 +84,7 @@ static void put_values(
 	key_num(j, "mean", cell.mean, cell.n > 0);
 	key_num(j, "deviation", cell.deviation, cell.n > 1);
 	if (group > 0) {
-		key_str(j, "result", result_names[change.result]);
+		json_key_str(j, "result", result_names[change.result]);
 		json_key(j, "order");
 		if (change.result == COMPARE_UNKNOWN)
 			json_null(j);
@@ -120,7 +114,7 @@ static void put_conclusion(struct json *j, const struct comparison *c, const str
 	struct buf text = BUF_INIT(1 << 16);
 
 	compare_result(c, &options, c->n_groups == 2 && heads->n == 0, &text);
-	key_str(j, "conclusion", text.len ? text.data : "");
+	json_key_str(j, "conclusion", text.len ? text.data : "");
 	buf_done(&text);
 }
 
@@ -137,8 +131,8 @@ int compare_json(const struct comparison *c, const struct compare_heads *heads, 
 	json_array(j);
 	for (size_t i = 0; i < c->n_rows; i++) {
 		json_object(j);
-		key_str(j, "key", c->rows[i].key);
-		key_str(j, "unit", unit_names[c->rows[i].unit]);
+		json_key_str(j, "key", c->rows[i].key);
+		json_key_str(j, "unit", unit_names[c->rows[i].unit]);
 		json_key(j, "groups");
 		json_array(j);
 		for (size_t g = 0; g < c->n_groups; g++)

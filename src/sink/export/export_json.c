@@ -10,18 +10,6 @@
 #include "base/json.h"
 #include "sink/export/export_internal.h"
 
-static void key_maybe(struct json *j, const char *key, struct maybe value)
-{
-	json_key(j, key);
-	json_maybe(j, value);
-}
-
-static void key_seconds(struct json *j, const char *key, struct maybe ns)
-{
-	json_key(j, key);
-	json_seconds(j, ns);
-}
-
 static void begin_line(struct export *e, struct json *j, const char *kind)
 {
 	json_init(j, &e->out, true);
@@ -39,7 +27,7 @@ static void put_time(struct export *e, struct json *j, uint64_t time_ns)
 {
 	char date[UNITS_LEN];
 
-	key_seconds(j, "elapsed_s", known((int64_t) time_ns));
+	json_key_seconds(j, "elapsed_s", known((int64_t) time_ns));
 	json_key_text(j, "time",
 		e->facts->started_wall_ns.known ? units_rfc3339(export_wall(e, time_ns), date) : NULL);
 }
@@ -48,14 +36,14 @@ static void put_time(struct export *e, struct json *j, uint64_t time_ns)
 
 static void put_process(struct export *e, struct json *j, const struct birth *b)
 {
-	key_maybe(j, "pid", b ? known(b->process.pid) : UNKNOWN);
+	json_key_maybe(j, "pid", b ? known(b->process.pid) : UNKNOWN);
 	json_key_text(j, "name", export_process_name(e, b));
 }
 
 static void put_gpu(struct export *e, struct json *j, const struct birth *b)
 {
 	(void) e;
-	key_maybe(j, "index", b ? b->gpu.index : UNKNOWN);
+	json_key_maybe(j, "index", b ? b->gpu.index : UNKNOWN);
 	json_key_text(j, "uuid", b ? b->gpu.uuid : NULL);
 	json_key_text(j, "parent", b && *b->gpu.parent ? b->gpu.parent : NULL);
 	json_key_text(j, "name", b ? b->gpu.name : NULL);
@@ -63,9 +51,9 @@ static void put_gpu(struct export *e, struct json *j, const struct birth *b)
 
 static void put_gpu_process(struct export *e, struct json *j, const struct birth *b)
 {
-	key_maybe(j, "gpu", b ? known(b->gpu_process.gpu) : UNKNOWN);
-	key_maybe(j, "process", b && b->gpu_process.process ? known(b->gpu_process.process) : UNKNOWN);
-	key_maybe(j, "pid", b ? b->gpu_process.pid : UNKNOWN);
+	json_key_maybe(j, "gpu", b ? known(b->gpu_process.gpu) : UNKNOWN);
+	json_key_maybe(j, "process", b && b->gpu_process.process ? known(b->gpu_process.process) : UNKNOWN);
+	json_key_maybe(j, "pid", b ? b->gpu_process.pid : UNKNOWN);
 	json_key_text(j, "name", b ? export_private(e, b->gpu_process.name) : NULL);
 }
 
@@ -82,7 +70,7 @@ static void put_identity(
 	json_key_text(j, "entity", entity_name(entity));
 	if (!putters[entity])
 		return;
-	key_maybe(j, "id", known(id));
+	json_key_maybe(j, "id", known(id));
 	putters[entity](e, j, b);
 }
 
@@ -90,8 +78,8 @@ static void put_identity(
 static void put_origin(struct export *e, struct json *j, const struct birth *b)
 {
 	if (b->entity == ENTITY_PROCESS) {
-		key_maybe(j, "parent", b->process.parent ? known(b->process.parent) : UNKNOWN);
-		key_maybe(j, "ppid", known(b->process.ppid));
+		json_key_maybe(j, "parent", b->process.parent ? known(b->process.parent) : UNKNOWN);
+		json_key_maybe(j, "ppid", known(b->process.ppid));
 		json_key_text(j, "command", export_private(e, b->process.command));
 		json_key(j, "is_main");
 		json_bool(j, b->process.is_main);
@@ -99,7 +87,7 @@ static void put_origin(struct export *e, struct json *j, const struct birth *b)
 		json_key_text(j, "vendor", b->gpu.vendor);
 		json_key_text(j, "driver", b->gpu.driver);
 		json_key_text(j, "pci", b->gpu.pci);
-		key_maybe(j, "memory_bytes", b->gpu.memory_bytes);
+		json_key_maybe(j, "memory_bytes", b->gpu.memory_bytes);
 	}
 }
 
@@ -123,7 +111,7 @@ static void put_end(struct export *e, uint64_t time_ns, const struct end *end)
 	put_identity(e, &j, end->entity, end->id, names_find(&e->names, end->entity, end->id));
 	if (end->entity == ENTITY_PROCESS) {
 		json_key_text(&j, "end_source", how_name(end->how));
-		key_maybe(&j, "status", end->status_known ? known(end->status) : UNKNOWN);
+		json_key_maybe(&j, "status", end->status_known ? known(end->status) : UNKNOWN);
 	}
 	end_line(e, &j);
 }
@@ -159,8 +147,8 @@ static void put_row(void *ctx, const struct export_row *row)
 		return;
 	begin_line(e, &line.json, "sample");
 	put_time(e, &line.json, row->time_ns);
-	key_seconds(&line.json, "span_s", known((int64_t) row->span_ns));
-	key_maybe(&line.json, "samples", known(row->n));
+	json_key_seconds(&line.json, "span_s", known((int64_t) row->span_ns));
+	json_key_maybe(&line.json, "samples", known(row->n));
 	put_identity(e, &line.json, row->entity, row->id, names_find(&e->names, row->entity, row->id));
 	export_columns(row->entity, put_cell, &line);
 	end_line(e, &line.json);
@@ -173,7 +161,7 @@ static void put_value(struct export *e, uint64_t time_ns, const struct series_va
 	begin_line(e, &j, "series");
 	put_time(e, &j, time_ns);
 	json_key_text(&j, "series", value->name);
-	key_maybe(&j, "step", value->has_step ? known(value->step) : UNKNOWN);
+	json_key_maybe(&j, "step", value->has_step ? known(value->step) : UNKNOWN);
 	json_key(&j, "value");
 	json_num(&j, value->value);
 	end_line(e, &j);
@@ -187,9 +175,9 @@ static void put_event(struct export *e, const struct event *event)
 	put_time(e, &j, event->time_ns);
 	json_key_text(&j, "event", event_name(event->kind));
 	json_key_text(&j, "entity", entity_name(event->entity));
-	key_maybe(&j, "id", event->id ? known(event->id) : UNKNOWN);
-	key_maybe(&j, "phase", event->phase ? known(event->phase) : UNKNOWN);
-	key_seconds(&j, "duration_s", event->kind == EVENT_GAP ? known(event->value_ns) : UNKNOWN);
+	json_key_maybe(&j, "id", event->id ? known(event->id) : UNKNOWN);
+	json_key_maybe(&j, "phase", event->phase ? known(event->phase) : UNKNOWN);
+	json_key_seconds(&j, "duration_s", event->kind == EVENT_GAP ? known(event->value_ns) : UNKNOWN);
 	json_key_text(&j, "text", export_event_text(e, event));
 	end_line(e, &j);
 }
@@ -214,9 +202,9 @@ static int begin(struct export *e, struct err *err)
 	put_time(e, &j, 0);
 	json_key(&j, "complete");
 	json_bool(&j, f->ended_ns.known);
-	key_seconds(&j, "wall_s", f->ended_ns);
-	key_seconds(&j, "interval_s", f->interval_ns);
-	key_seconds(&j, "window_s", f->window_ns);
+	json_key_seconds(&j, "wall_s", f->ended_ns);
+	json_key_seconds(&j, "interval_s", f->interval_ns);
+	json_key_seconds(&j, "window_s", f->window_ns);
 	end_line(e, &j);
 	return e->out.error;
 }

@@ -21,12 +21,6 @@ static void key_unit(struct json *j, const char *key, enum unit unit, struct may
 		json_decimal(j, value.value, export_digits(unit));
 }
 
-static void key_bool(struct json *j, const char *key, bool value)
-{
-	json_key(j, key);
-	json_bool(j, value);
-}
-
 struct key {
 	const char *key;
 	enum metric metric;
@@ -111,8 +105,8 @@ static void put_memory(struct json *j, const struct gpu_now *g)
 	json_object(j);
 	key_unit(j, "total_bytes", UNIT_BYTES, g->memory_bytes);
 	put_keys(j, NULL, memory, N(memory), g->metrics);
-	key_bool(j, "unified", g->unified);
-	key_bool(j, "numa", g->is_numa);
+	json_key_bool(j, "unified", g->unified);
+	json_key_bool(j, "numa", g->is_numa);
 	json_end(j);
 }
 
@@ -120,13 +114,13 @@ static void put_process(struct json *j, const struct gpu_user_now *u, bool hidde
 {
 	json_object(j);
 	key_unit(j, "pid", UNIT_COUNT, u->pid);
-	key_bool(j, "visible", !hidden);
+	json_key_bool(j, "visible", !hidden);
 	key_unit(j, "uid", UNIT_COUNT, u->uid);
 	json_key_text(j, "user", u->user);
 	json_key_text(j, "name", u->name);
 	json_key_text(j, "command", u->command);
-	key_bool(j, "compute", u->compute);
-	key_bool(j, "graphics", u->graphics);
+	json_key_bool(j, "compute", u->compute);
+	json_key_bool(j, "graphics", u->graphics);
 	put_keys(j, NULL, of_process, N(of_process), u->metrics);
 	json_end(j);
 }
@@ -164,7 +158,7 @@ static void put_fact(struct json *j, const char *key, const struct gpu_now *g, e
 	if (kind == FACT_TEXT)
 		json_key_text(j, key, g->facts[fact].text);
 	else if (kind == FACT_FLAG && g->facts[fact].number.known)
-		key_bool(j, key, g->facts[fact].number.value);
+		json_key_bool(j, key, g->facts[fact].number.value);
 	else
 		key_unit(j, key, units[kind], g->facts[fact].number);
 }
@@ -237,7 +231,7 @@ static void put_device(
 	key_unit(j, "index", UNIT_COUNT, g->index);
 	key_unit(j, "cuda_index", UNIT_COUNT, g->cuda_index);
 	key_unit(j, "cuda_visible_index", UNIT_COUNT, g->visible);
-	key_bool(j, "cuda_hidden", g->is_hidden);
+	json_key_bool(j, "cuda_hidden", g->is_hidden);
 	json_key_text(j, "state", state_of(now, g));
 	json_key_text(j, "uuid", g->uuid);
 	json_key_text(j, "parent", g->parent);
@@ -249,7 +243,7 @@ static void put_device(
 	json_key_text(j, "utilization_lead", lead_key(g));
 	put_keys(j, "utilization", utilization, N(utilization), g->metrics);
 	put_keys(j, "power_w", power, N(power), g->metrics);
-	key_bool(j, "power_of_module", g->is_module);
+	json_key_bool(j, "power_of_module", g->is_module);
 	key_unit(j, "power_averaged_s", UNIT_NS, g->power_span_ns);
 	put_keys(j, "temperature_c", temperature, N(temperature), g->metrics);
 	put_keys(j, "clock_hz", clock_hz, N(clock_hz), g->metrics);

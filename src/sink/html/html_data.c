@@ -35,30 +35,6 @@ static void key_text(struct json *j, const char *key, const char *text)
 	buf_done(&clean);
 }
 
-static void key_maybe(struct json *j, const char *key, struct maybe value)
-{
-	json_key(j, key);
-	json_maybe(j, value);
-}
-
-static void key_int(struct json *j, const char *key, uint64_t value)
-{
-	json_key(j, key);
-	json_int(j, (int64_t) value);
-}
-
-static void key_bool(struct json *j, const char *key, bool value)
-{
-	json_key(j, key);
-	json_bool(j, value);
-}
-
-static void key_list(struct json *j, const char *key)
-{
-	json_key(j, key);
-	json_array(j);
-}
-
 /* ---- the run ------------------------------------------------------------------------------------------------------- */
 
 static void peak(struct json *j, const struct summary *s, const struct sink_options *o)
@@ -72,8 +48,8 @@ static void peak(struct json *j, const struct summary *s, const struct sink_opti
 	}
 	json_key(j, "peak");
 	json_object(j);
-	key_maybe(j, "bytes", s->combined.peak);
-	key_maybe(j, "at_ns", s->combined.at_ns);
+	json_key_maybe(j, "bytes", s->combined.peak);
+	json_key_maybe(j, "at_ns", s->combined.at_ns);
 	key_text(j, "method", how.data);
 	json_end(j);
 	buf_done(&how);
@@ -86,28 +62,28 @@ static void facts(struct json *j, const struct html_run *run, const struct sink_
 	uint64_t number;
 
 	if (figure_run(f, o, &number))
-		key_int(j, "number", number);
+		json_key_int(j, "number", number);
 	key_text(j, "name", f->name);
 	key_text(j, "command", f->command);
 	key_text(j, "host", f->host);
-	key_maybe(j, "started_wall_ns", f->started_wall_ns);
-	key_maybe(j, "wall_ns", s->wall_ns);
-	key_int(j, "now_ns", run->gather->now_ns);
-	key_maybe(j, "interval_ns", f->interval_ns);
-	key_maybe(j, "window_ns", f->window_ns);
-	key_bool(j, "complete", s->complete);
-	key_bool(j, "growing", run->is_growing);
-	key_maybe(j, "cpus", f->cpus);
-	key_maybe(j, "limit_cpu_ppm", f->limit_cpu_ppm);
-	key_maybe(j, "capacity_bytes", f->capacity_bytes);
-	key_maybe(j, "limit_bytes", maybe_min(f->limit_bytes, s->cgroup_limit));
-	key_maybe(j, "request_bytes", f->request_bytes);
+	json_key_maybe(j, "started_wall_ns", f->started_wall_ns);
+	json_key_maybe(j, "wall_ns", s->wall_ns);
+	json_key_int(j, "now_ns", run->gather->now_ns);
+	json_key_maybe(j, "interval_ns", f->interval_ns);
+	json_key_maybe(j, "window_ns", f->window_ns);
+	json_key_bool(j, "complete", s->complete);
+	json_key_bool(j, "growing", run->is_growing);
+	json_key_maybe(j, "cpus", f->cpus);
+	json_key_maybe(j, "limit_cpu_ppm", f->limit_cpu_ppm);
+	json_key_maybe(j, "capacity_bytes", f->capacity_bytes);
+	json_key_maybe(j, "limit_bytes", maybe_min(f->limit_bytes, s->cgroup_limit));
+	json_key_maybe(j, "request_bytes", f->request_bytes);
 	peak(j, s, o);
 }
 
 static void findings(struct json *j, const struct summary *s)
 {
-	key_list(j, "findings");
+	json_key_array(j, "findings");
 	for (size_t i = 0; i < s->n_findings; i++) {
 		const struct finding *f = &s->findings[i];
 
@@ -115,8 +91,8 @@ static void findings(struct json *j, const struct summary *s)
 			continue;
 		json_object(j);
 		key_text(j, "code", f->code);
-		key_int(j, "from_ns", f->from_ns);
-		key_int(j, "to_ns", f->to_ns);
+		json_key_int(j, "from_ns", f->from_ns);
+		json_key_int(j, "to_ns", f->to_ns);
 		json_end(j);
 	}
 	json_end(j);
@@ -127,19 +103,19 @@ static void gpus(struct json *j, const struct summary *s)
 	const struct job *job = s->job;
 	char label[UNITS_LEN];
 
-	key_list(j, "gpus");
+	json_key_array(j, "gpus");
 	for (size_t i = 0; i < job_gpu_count(job); i++) {
 		const struct birth *b = &job_gpu(job, i)->birth;
 
 		json_object(j);
-		key_int(j, "id", b->id);
+		json_key_int(j, "id", b->id);
 		key_text(j, "label", job_gpu_name(job, &b->gpu, label));
 		key_text(j, "name", b->gpu.name);
 		key_text(j, "uuid", b->gpu.uuid);
-		key_maybe(j, "index", b->gpu.index);
-		key_maybe(j, "cuda_index", b->gpu.cuda_index);
-		key_maybe(j, "total_bytes", b->gpu.memory_bytes);
-		key_bool(j, "unused", figure_gpu_unused(s, b->id));
+		json_key_maybe(j, "index", b->gpu.index);
+		json_key_maybe(j, "cuda_index", b->gpu.cuda_index);
+		json_key_maybe(j, "total_bytes", b->gpu.memory_bytes);
+		json_key_bool(j, "unused", figure_gpu_unused(s, b->id));
 		json_end(j);
 	}
 	json_end(j);
@@ -151,16 +127,16 @@ static void one_process(struct json *j, const struct process *p)
 
 	memcpy(name, p->name, sizeof(p->name));
 	json_object(j);
-	key_int(j, "id", p->id);
-	key_int(j, "parent", p->parent);
-	key_maybe(j, "pid", known(p->pid));
+	json_key_int(j, "id", p->id);
+	json_key_int(j, "parent", p->parent);
+	json_key_maybe(j, "pid", known(p->pid));
 	key_text(j, "name", name);
-	key_int(j, "born_ns", p->born_ns);
-	key_maybe(j, "ended_ns", p->ended && p->how != END_LEFT ? known((int64_t) p->ended_ns) : UNKNOWN);
-	key_maybe(j, "peak_bytes", p->peak_bytes > 0 ? known(p->peak_bytes) : UNKNOWN);
-	key_bool(j, "exact", p->peak_exact);
-	key_maybe(j, "cpu_ns", p->cpu_known ? known(p->cpu_user_ns + p->cpu_system_ns) : UNKNOWN);
-	key_maybe(j, "status", p->status_known ? known(p->status) : UNKNOWN);
+	json_key_int(j, "born_ns", p->born_ns);
+	json_key_maybe(j, "ended_ns", p->ended && p->how != END_LEFT ? known((int64_t) p->ended_ns) : UNKNOWN);
+	json_key_maybe(j, "peak_bytes", p->peak_bytes > 0 ? known(p->peak_bytes) : UNKNOWN);
+	json_key_bool(j, "exact", p->peak_exact);
+	json_key_maybe(j, "cpu_ns", p->cpu_known ? known(p->cpu_user_ns + p->cpu_system_ns) : UNKNOWN);
+	json_key_maybe(j, "status", p->status_known ? known(p->status) : UNKNOWN);
 	json_end(j);
 }
 
@@ -172,11 +148,11 @@ static int processes(struct json *j, const struct job *job)
 
 	if (r < 0)
 		return r;
-	key_list(j, "processes");
+	json_key_array(j, "processes");
 	for (size_t i = 0; i < n && i < PROCESSES_SHOWN; i++)
 		one_process(j, list[i]);
 	json_end(j);
-	key_int(j, "processes_more", n > PROCESSES_SHOWN ? n - PROCESSES_SHOWN : 0);
+	json_key_int(j, "processes_more", n > PROCESSES_SHOWN ? n - PROCESSES_SHOWN : 0);
 	free(list);
 	return 0;
 }
@@ -185,40 +161,40 @@ static void phases(struct json *j, const struct job *job)
 {
 	const size_t n = job_phase_count(job);
 
-	key_list(j, "phases");
+	json_key_array(j, "phases");
 	for (size_t i = 0; i < n && i < PHASES_SHOWN; i++) {
 		const struct phase *p = job_phase(job, i);
 
 		json_object(j);
-		key_int(j, "number", p->number);
-		key_int(j, "parent", p->parent);
+		json_key_int(j, "number", p->number);
+		json_key_int(j, "parent", p->parent);
 		key_text(j, "name", p->name);
 		key_text(j, "facts", p->facts);
-		key_int(j, "begin_ns", p->begin_ns);
-		key_maybe(j, "end_ns", p->end_ns ? known((int64_t) p->end_ns) : UNKNOWN);
+		json_key_int(j, "begin_ns", p->begin_ns);
+		json_key_maybe(j, "end_ns", p->end_ns ? known((int64_t) p->end_ns) : UNKNOWN);
 		json_end(j);
 	}
 	json_end(j);
-	key_int(j, "phases_more", n > PHASES_SHOWN ? n - PHASES_SHOWN : 0);
+	json_key_int(j, "phases_more", n > PHASES_SHOWN ? n - PHASES_SHOWN : 0);
 }
 
 static void events(struct json *j, const struct html_gather *g)
 {
-	key_list(j, "events");
+	json_key_array(j, "events");
 	for (size_t i = 0; i < g->n_events; i++) {
 		char text[TEXT_MOST];
 
 		(void) snprintf(text, sizeof(text), "%s", g->events[i].text);
 		json_object(j);
-		key_int(j, "t_ns", g->events[i].time_ns);
+		json_key_int(j, "t_ns", g->events[i].time_ns);
 		key_text(j, "kind", event_name(g->events[i].kind));
 		if (g->events[i].value_ns)
-			key_int(j, "value_ns", (uint64_t) g->events[i].value_ns);
+			json_key_int(j, "value_ns", (uint64_t) g->events[i].value_ns);
 		key_text(j, "text", text);
 		json_end(j);
 	}
 	json_end(j);
-	key_int(j, "events_more", g->events_lost);
+	json_key_int(j, "events_more", g->events_lost);
 }
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------------- */
@@ -240,10 +216,10 @@ static void column(const struct streams *s, const struct html_table *t, const st
 	key_text(s->j, "unit", c->unit);
 	json_key(s->j, "step");
 	json_num(s->j, step);
-	key_bool(s->j, "rate", c->is_rate);
-	key_bool(s->j, "band", has_band);
+	json_key_bool(s->j, "rate", c->is_rate);
+	json_key_bool(s->j, "band", has_band);
 	if (c->unit[0] && strcmp(t->entity, "processes") == 0)
-		key_int(s->j, "process", c->process);
+		json_key_int(s->j, "process", c->process);
 	json_end(s->j);
 	html_put_means(t, c, step, s->out);
 	if (has_band) {
@@ -256,13 +232,13 @@ static void table(const struct streams *s, const struct html_table *t)
 {
 	json_object(s->j);
 	key_text(s->j, "entity", t->entity);
-	key_int(s->j, "id", t->id);
-	key_int(s->j, "rows", t->n);
-	key_int(s->j, "unit_ns", s->unit_ns);
-	key_int(s->j, "row_ns", t->row_ns);
+	json_key_int(s->j, "id", t->id);
+	json_key_int(s->j, "rows", t->n);
+	json_key_int(s->j, "unit_ns", s->unit_ns);
+	json_key_int(s->j, "row_ns", t->row_ns);
 	html_put_times(t->t, t->n, s->unit_ns, true, s->out);
 	html_put_times(t->span, t->n, s->unit_ns, false, s->out);
-	key_list(s->j, "columns");
+	json_key_array(s->j, "columns");
 	for (size_t i = 0; i < t->n_columns; i++)
 		column(s, t, &t->columns[i]);
 	json_end(s->j);
@@ -284,7 +260,7 @@ static int one_run(struct json *j, const struct html_run *run, bool small, const
 	r = processes(j, job);
 	phases(j, job);
 	events(j, run->gather);
-	key_list(j, "tables");
+	json_key_array(j, "tables");
 	for (size_t i = 0; r == 0 && i < run->gather->n_tables; i++) {
 		if (run->gather->tables[i].n > 0)
 			table(&s, &run->gather->tables[i]);
@@ -318,7 +294,7 @@ static void vocabulary(struct json *j)
 /* Reasons for throttled GPU clocks: columns and words. */
 static void throttles(struct json *j)
 {
-	key_list(j, "throttles");
+	json_key_array(j, "throttles");
 	for (size_t i = 0; i < FIGURE_THROTTLES; i++) {
 		json_array(j);
 		json_str(j, metrics[figure_throttles[i].metric].name);
@@ -364,11 +340,11 @@ int html_data(const struct html_run *runs, size_t n, const struct sink_options *
 
 	json_init(&j, &header, true);
 	json_object(&j);
-	key_int(&j, "schema", 1);
+	json_key_int(&j, "schema", 1);
 	key_text(&j, "hiwater", HIW_VERSION);
 	vocabulary(&j);
 	throttles(&j);
-	key_list(&j, "runs");
+	json_key_array(&j, "runs");
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = one_run(&j, &runs[i], small, o, &numbers);
 	json_end(&j);

@@ -16,12 +16,6 @@ static void key_scaled(struct json *j, const char *key, struct maybe value, doub
 		json_null(j);
 }
 
-static void key_maybe(struct json *j, const char *key, struct maybe value)
-{
-	json_key(j, key);
-	json_maybe(j, value);
-}
-
 static void key_bool_or_null(struct json *j, const char *key, struct maybe value)
 {
 	json_key(j, key);
@@ -77,23 +71,17 @@ static const struct key traffic[] = {
 
 #define N(table) (sizeof(table) / sizeof((table)[0]))
 
-static void object(struct json *j, const char *key)
-{
-	json_key(j, key);
-	json_object(j);
-}
-
 static void risen(struct json *j, const char *key, const struct summary *s, uint32_t id,
 	const struct key *keys, size_t n, double scale)
 {
-	object(j, key);
+	json_key_object(j, key);
 	for (size_t i = 0; i < n; i++) {
 		const struct maybe value = summary_risen(s, keys[i].metric, id);
 
 		if (scale > 1)
 			key_scaled(j, keys[i].key, value, scale);
 		else
-			key_maybe(j, keys[i].key, value);
+			json_key_maybe(j, keys[i].key, value);
 	}
 	json_end(j);
 }
@@ -103,17 +91,17 @@ static void memory(struct json *j, const struct summary *s, const struct birth *
 	enum method method;
 	const struct maybe job = summary_gpu_job_peak(s, b->id, &method);
 
-	object(j, "memory");
-	key_maybe(j, "total_bytes", b->gpu.memory_bytes);
-	key_maybe(j, "peak_bytes", summary_gpu_device_peak(s, b->id));
-	key_maybe(j, "mean_bytes", summary_mean(s, M_GPU_MEM, b->id));
-	key_maybe(j, "job_peak_bytes", job);
-	key_maybe(j, "job_high_bytes", summary_gpu_job_high(s, b->id));
-	key_maybe(j, "job_mean_bytes", summary_gpu_job_mean(s, b->id));
+	json_key_object(j, "memory");
+	json_key_maybe(j, "total_bytes", b->gpu.memory_bytes);
+	json_key_maybe(j, "peak_bytes", summary_gpu_device_peak(s, b->id));
+	json_key_maybe(j, "mean_bytes", summary_mean(s, M_GPU_MEM, b->id));
+	json_key_maybe(j, "job_peak_bytes", job);
+	json_key_maybe(j, "job_high_bytes", summary_gpu_job_high(s, b->id));
+	json_key_maybe(j, "job_mean_bytes", summary_gpu_job_mean(s, b->id));
 	key_method(j, method);
-	key_maybe(j, "other_peak_bytes", summary_most(s, M_GPU_OTHER_MEM, b->id));
-	key_maybe(j, "unattributed_peak_bytes", summary_most(s, M_GPU_UNATTRIBUTED_MEM, b->id));
-	key_maybe(j, "reserved_bytes", summary_most(s, M_GPU_MEM_RESERVED, b->id));
+	json_key_maybe(j, "other_peak_bytes", summary_most(s, M_GPU_OTHER_MEM, b->id));
+	json_key_maybe(j, "unattributed_peak_bytes", summary_most(s, M_GPU_UNATTRIBUTED_MEM, b->id));
+	json_key_maybe(j, "reserved_bytes", summary_most(s, M_GPU_MEM_RESERVED, b->id));
 	json_key(j, "unified");
 	json_bool(j, b->gpu.unified);
 	json_key(j, "numa");
@@ -136,7 +124,7 @@ static const char *lead_key(const struct summary *s, uint32_t id)
 static void work(struct json *j, const struct summary *s, uint32_t id)
 {
 	json_key_text(j, "utilization_lead", lead_key(s, id));
-	object(j, "utilization");
+	json_key_object(j, "utilization");
 	for (size_t i = 0; i < N(utilization); i++)
 		key_scaled(j, utilization[i].key, summary_mean(s, utilization[i].metric, id), 1e6);
 	json_end(j);
@@ -150,7 +138,7 @@ static void power(struct json *j, const struct summary *s, const struct birth *b
 	key_scaled(j, "energy_j", energy, 1e6);
 	json_key_text(j, "energy_source", !energy.known ? NULL : counted ? "counter"
 									 : "power over time");
-	object(j, "power_w");
+	json_key_object(j, "power_w");
 	key_scaled(j, "mean", summary_mean(s, M_GPU_POWER, b->id), 1e6);
 	key_scaled(j, "max", summary_most(s, M_GPU_POWER, b->id), 1e6);
 	key_scaled(j, "limit", summary_most(s, M_GPU_POWER_LIMIT, b->id), 1e6);
@@ -158,7 +146,7 @@ static void power(struct json *j, const struct summary *s, const struct birth *b
 	json_bool(j, b->gpu.is_module);
 	key_scaled(j, "averaged_s", b->gpu.power_span_ns, 1e9);
 	json_end(j);
-	object(j, "temperature_c");
+	json_key_object(j, "temperature_c");
 	key_scaled(j, "max", summary_most(s, M_GPU_TEMP, b->id), 1e3);
 	key_scaled(j, "memory_max", summary_most(s, M_GPU_TEMP_MEM, b->id), 1e3);
 	json_end(j);
@@ -174,14 +162,14 @@ static void process(struct json *j, const struct summary *s, const struct birth 
 					       : NULL;
 
 	json_object(j);
-	key_maybe(j, "pid", b->gpu_process.pid);
+	json_key_maybe(j, "pid", b->gpu_process.pid);
 	json_key_text(j, "name", member ? member->name : b->gpu_process.name);
 	json_key(j, "job");
 	json_bool(j, b->gpu_process.process != 0);
-	key_maybe(j, "uid", b->gpu_process.uid);
-	key_maybe(j, "peak_bytes", peak);
-	key_maybe(j, "high_bytes", high);
-	key_maybe(j, "mean_bytes", summary_mean(s, M_GPROC_MEM, b->id));
+	json_key_maybe(j, "uid", b->gpu_process.uid);
+	json_key_maybe(j, "peak_bytes", peak);
+	json_key_maybe(j, "high_bytes", high);
+	json_key_maybe(j, "mean_bytes", summary_mean(s, M_GPROC_MEM, b->id));
 	key_method(j, method);
 	key_scaled(j, "busy_mean", summary_mean(s, M_GPROC_SM_BUSY, b->id), 1e6);
 	json_end(j);
@@ -210,14 +198,14 @@ static void frameworks(struct json *j, const struct summary *s, const struct bir
 	struct framework list[FRAMEWORKS_MOST];
 	const size_t n = frameworks_of(s->job, b, list);
 
-	object(j, "framework");
+	json_key_object(j, "framework");
 	for (size_t i = 0; i < n; i++) {
-		object(j, list[i].name);
-		key_maybe(j, "allocated_peak_bytes", list[i].allocated_peak);
-		key_maybe(j, "reserved_peak_bytes", list[i].reserved_peak);
+		json_key_object(j, list[i].name);
+		json_key_maybe(j, "allocated_peak_bytes", list[i].allocated_peak);
+		json_key_maybe(j, "reserved_peak_bytes", list[i].reserved_peak);
 		key_scaled(j, "fragmentation_max", list[i].fragmentation_ppm, 1e6);
-		key_maybe(j, "alloc_retries", list[i].alloc_retries);
-		key_maybe(j, "ooms", list[i].ooms);
+		json_key_maybe(j, "alloc_retries", list[i].alloc_retries);
+		json_key_maybe(j, "ooms", list[i].ooms);
 		json_end(j);
 	}
 	json_end(j);
@@ -226,8 +214,8 @@ static void frameworks(struct json *j, const struct summary *s, const struct bir
 static void device(struct json *j, const struct summary *s, const struct birth *b)
 {
 	json_object(j);
-	key_maybe(j, "index", b->gpu.index);
-	key_maybe(j, "cuda_index", b->gpu.cuda_index);
+	json_key_maybe(j, "index", b->gpu.index);
+	json_key_maybe(j, "cuda_index", b->gpu.cuda_index);
 	json_key_text(j, "uuid", b->gpu.uuid);
 	json_key_text(j, "parent", b->gpu.parent);
 	json_key_text(j, "pci", b->gpu.pci);
@@ -248,8 +236,8 @@ static void device(struct json *j, const struct summary *s, const struct birth *
 
 static void peak(struct json *j, const char *key, struct maybe bytes)
 {
-	object(j, key);
-	key_maybe(j, "peak_bytes", bytes);
+	json_key_object(j, key);
+	json_key_maybe(j, "peak_bytes", bytes);
 	json_end(j);
 }
 
@@ -264,8 +252,8 @@ void json_gpu(struct json *j, const struct summary *s)
 	json_object(j);
 	peak(j, "main", s->gpu_main_peak);
 	peak(j, "descendants", s->gpu_descendants_peak);
-	object(j, "combined");
-	key_maybe(j, "peak_bytes", s->gpu_peak);
+	json_key_object(j, "combined");
+	json_key_maybe(j, "peak_bytes", s->gpu_peak);
 	key_method(j, s->gpu_method);
 	json_end(j);
 	json_key(j, "devices");
