@@ -64,6 +64,15 @@ def test_a_job_is_one_line(tool, job):
     assert "RANKS" not in tool.run("runs", "alone").stdout
 
 
+@pytest.mark.parametrize("local, nodes", [(2, 1), (1, None)])
+def test_a_launcher_tells_of_ranks_and_not_of_nodes(tool, job, local, nodes):
+    """All ranks on this node: it is the only one."""
+    for path in job.iterdir():
+        facts(path, nodes=None, local_ranks=local)
+    listed, = runs(tool)
+    assert listed["nodes"] == nodes and (listed["ram_peak_bytes"] is None) == (nodes is None)
+
+
 @pytest.mark.parametrize("columns", [40, 60, 80, 120])
 def test_a_job_fits_the_terminal(tool, job, columns):
     for path in job.iterdir():

@@ -14,7 +14,7 @@
 struct listed_facts {
 	char *name, *command, *note, *mode, *raised, *scheduler, *scheduler_job, *part, *boot_id;
 	struct maybe started_wall_ns, ended_ns, last_ns, exit_status, pinned, reaped_user_ns,
-		reaped_system_ns, ranks, nodes, ram_peak_bytes;
+		reaped_system_ns, ranks, local_ranks, nodes, ram_peak_bytes;
 };
 
 static const struct {
@@ -32,6 +32,7 @@ static const struct {
 	{ "part", true, offsetof(struct listed_facts, part) },
 	{ "boot_id", true, offsetof(struct listed_facts, boot_id) },
 	{ "ranks", false, offsetof(struct listed_facts, ranks) },
+	{ "local_ranks", false, offsetof(struct listed_facts, local_ranks) },
 	{ "nodes", false, offsetof(struct listed_facts, nodes) },
 	{ "ram_peak_bytes", false, offsetof(struct listed_facts, ram_peak_bytes) },
 	{ "started_wall_ns", false, offsetof(struct listed_facts, started_wall_ns) },
@@ -179,6 +180,8 @@ static void fill(struct replay *replay, struct listed_facts *facts, struct histo
 	e->is_node = facts->part && strcmp(facts->part, "node") == 0;
 	e->ranks = facts->ranks;
 	e->nodes = facts->nodes;
+	if (!e->nodes.known && e->ranks.known && facts->local_ranks.known && facts->local_ranks.value == e->ranks.value)
+		e->nodes = known(1); /* launchers tell of ranks only */
 }
 
 int history_entry_open(const char *path, struct history_entry *ret, struct replay **ret_replay)
