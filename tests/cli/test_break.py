@@ -135,6 +135,7 @@ def test_disk_that_is_full_for_a_while(stress, tool, small_disk):
         assert [f["evidence"]["recording_gap_s"] for f in one["findings"] if f["code"] == "blind-spots"][0] > 0
 
 
+@pytest.mark.release  # a sanitizer takes SIGBUS
 @pytest.mark.parametrize("file", ["x.hiw-shm", "x.hiw-wal"])
 def test_a_file_next_to_the_recording_is_truncated(stress, tool, file):
     """SQLite maps the one (SIGBUS) and reads the other."""

@@ -401,6 +401,7 @@ def test_a_short_run_that_ran_out_of_memory_is_kept(tool, measured, hog):
     assert json.loads(tool.run("show", "--json", "last").stdout)["incident"] == summary["incident"] is not None
 
 
+@pytest.mark.release  # a sanitizer's own process is a stranger in the group
 def test_a_kill_from_before_is_none_of_this_run(measured, group, hog):
     subprocess.run([hog, "fill", str(TOO_MUCH)], preexec_fn=group.enter, check=False)
     assert group.kills() == 1
@@ -746,6 +747,7 @@ def shm_file():
     file.unlink(missing_ok=True)
 
 
+@pytest.mark.release  # a sanitizer's own process is a stranger in the group
 def test_files_in_tmpfs_fill_the_limit(measured, shm_file):
     """They cannot be reclaimed; 118 of 128 MiB are over 90 %."""
     done, summary = measured("sh", "-c", FILL_SHM.format(file=shm_file, mib=118, sleep=1.5))

@@ -99,6 +99,7 @@ def test_no_container_program(tool):
     assert tool.run("attach", "--container", "web", "1").returncode == 2
 
 
+@pytest.mark.release  # a sanitizer's library must be the first one
 def test_an_interrupted_wait_reads_nothing(tool, holder):
     """A poll that fails leaves the events of the one before: a read would then wait beyond the time limit."""
     library = tool.folder / "stale_poll.so"

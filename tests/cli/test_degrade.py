@@ -65,6 +65,7 @@ def test_attach_waits_without_poll(tool):
 ALONE = [sys.executable, "-S", "-c", "import time; print('out'); time.sleep(0.3); raise SystemExit(7)"]  # waits for no child
 
 
+@pytest.mark.release  # a sanitizer needs /proc, address space and processes of its own
 @pytest.mark.parametrize("what", ["no-wait4", "refused-wait4"])
 def test_without_wait4_the_job_is_measured_to_its_end(tool, what):
     done = sandboxed(tool, what, "--json", "run.json", "--summary", "none", "--", *ALONE)
@@ -76,6 +77,7 @@ def test_without_wait4_the_job_is_measured_to_its_end(tool, what):
     assert killed.returncode in (137, -9), killed.stderr
 
 
+@pytest.mark.release  # a sanitizer needs /proc, address space and processes of its own
 @pytest.mark.parametrize("what", ["no-wait", "refused-wait"])
 def test_without_a_way_to_wait_hiwater_becomes_the_command(tool, what):
     done = sandboxed(tool, what, "-o", "x.hiw", "--", *ALONE)
@@ -142,6 +144,7 @@ exec chroot root "$@"
 """
 
 
+@pytest.mark.release  # a sanitizer needs /proc, address space and processes of its own
 @pytest.mark.skipif(not shutil.which("unshare") or os.geteuid() != 0, reason="needs unshare and root")
 def test_no_proc_folder_at_all(tool):
     done = subprocess.run(["unshare", "--mount", "sh", "-c", ROOT_WITHOUT_PROC, "sh", tool.folder, HIWATER, "run", "--no-record",
@@ -180,6 +183,7 @@ def test_one_process_is_the_jobs(tool):
     assert done.returncode == 7 and done.stderr.count("\n") == 1, done.stderr
 
 
+@pytest.mark.release  # a sanitizer needs /proc, address space and processes of its own
 def test_strict_takes_what_there_is(tool):
     assert limited(tool, 6, "--strict", "--", "sh", "-c", "exit 7").returncode == 7
     done = limited(tool, 1, "--strict", "--", "touch", tool.folder / "began")
@@ -271,6 +275,7 @@ PLACES = {
 }
 
 
+@pytest.mark.release  # a sanitizer needs /proc, address space and processes of its own
 @pytest.mark.parametrize("place", PLACES)
 def test_a_place_that_cannot_be_written_is_a_warning_once(tool, place):
     if place == "cgroup" and tool.run("run", "--cgroup=new", "--strict", "true").returncode == 0:
@@ -305,6 +310,7 @@ def test_no_home_is_made(tool):
 
 # ---- memory ----
 
+@pytest.mark.release  # a sanitizer needs /proc, address space and processes of its own
 @pytest.mark.parametrize("mib", [24, 32, 48, 64, 96, 128])
 def test_little_address_space_is_enough_for_the_job(tool, mib):
     done = tool.run("run", "--summary", "none", "--", *JOB,

@@ -31,6 +31,7 @@ def finding(summary, code):
     return next((f for f in summary["findings"] if f["code"] == code), None)
 
 
+@pytest.mark.release  # a sanitizer needs address space of its own
 @pytest.mark.parametrize("option,key,words_of_it", [("v", "address_space", "address space"), ("d", "data", "data segment")])
 def test_a_job_that_fails_at_its_limit(tool, option, key, words_of_it):
     done, summary = limited(tool, {option: 800000}, sys.executable, "-c", GROW)
@@ -46,6 +47,7 @@ def test_a_job_that_fails_at_its_limit(tool, option, key, words_of_it):
     assert finding(summary, "failed")
 
 
+@pytest.mark.release  # a sanitizer needs address space of its own
 @pytest.mark.parametrize("option,of", [("v", "address space"), ("d", "data segment")])
 def test_one_allocation_beyond_the_limit(tool, option, of):
     """RAM stays small: the limit of the process, not the machine's memory, is the one to name."""
@@ -56,6 +58,7 @@ def test_one_allocation_beyond_the_limit(tool, option, of):
     assert "not the likely cause" not in message
 
 
+@pytest.mark.release  # a sanitizer needs address space of its own
 def test_the_address_space_is_exact_enough_to_judge(tool):
     """Its size is read with each sample, and resident pages are part of it."""
     done, summary = limited(tool, {"v": 800000}, sys.executable, "-c", GROW)
@@ -65,6 +68,7 @@ def test_the_address_space_is_exact_enough_to_judge(tool):
     assert found["evidence"]["limit_bytes"] == 800000 * 1024
 
 
+@pytest.mark.release  # a sanitizer needs address space of its own
 def test_each_process_is_judged_alone(tool):
     """Three of 200 MiB: together they use more than each may."""
     job = ("import os, time\nfor i in range(2):\n  if os.fork() == 0: break\n"

@@ -58,6 +58,7 @@ def test_to_the_group(tool, number):
     assert process.wait(30) == 0
 
 
+@pytest.mark.release  # a sanitizer takes SIGBUS
 @pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["alone", "group"])
 def test_a_bus_error_that_is_sent(tool, send):
     """The thread that writes the recording does not block it, since a fault of its own would then end hiwater."""
