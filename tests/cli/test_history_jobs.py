@@ -65,7 +65,7 @@ def test_a_job_is_one_line(tool, job):
 
 
 @pytest.mark.parametrize("local, nodes", [(2, 1), (1, None)])
-def test_a_launcher_tells_of_ranks_and_not_of_nodes(tool, job, local, nodes):
+def test_a_launcher_states_ranks_and_no_nodes(tool, job, local, nodes):
     """All ranks on this node: it is the only one."""
     for path in job.iterdir():
         facts(path, nodes=None, local_ranks=local)

@@ -180,8 +180,10 @@ static void fill(struct replay *replay, struct listed_facts *facts, struct histo
 	e->is_node = facts->part && strcmp(facts->part, "node") == 0;
 	e->ranks = facts->ranks;
 	e->nodes = facts->nodes;
-	if (!e->nodes.known && e->ranks.known && facts->local_ranks.known && facts->local_ranks.value == e->ranks.value)
-		e->nodes = known(1); /* launchers tell of ranks only */
+	/* launchers state the number of ranks only */
+	if (!e->nodes.known && e->ranks.known && facts->local_ranks.known &&
+		facts->local_ranks.value == e->ranks.value)
+		e->nodes = known(1);
 }
 
 int history_entry_open(const char *path, struct history_entry *ret, struct replay **ret_replay)
