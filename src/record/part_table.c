@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "record/part_row.h"
+
 static void put_columns(struct buf *sql, const struct part_field *fields, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -18,12 +20,7 @@ int part_tables_create(struct store *s)
 	put_columns(&sql, part_fields, part_field_count);
 	(void) buf_str(&sql, ");CREATE TABLE node(number INTEGER PRIMARY KEY");
 	put_columns(&sql, part_node_fields, part_node_field_count);
-	(void) buf_str(&sql, ");CREATE TABLE problem(number INTEGER PRIMARY KEY, file TEXT, why TEXT);"
-			     "CREATE TABLE part_row(part INTEGER, t INTEGER, span INTEGER, ram_min "
-			     "INTEGER, ram INTEGER, ram_max INTEGER,"
-			     " low_min INTEGER, low_max INTEGER, high INTEGER, user INTEGER, system "
-			     "INTEGER, read INTEGER, written INTEGER,"
-			     " processes INTEGER, PRIMARY KEY(part, t)) WITHOUT ROWID;"
+	(void) buf_str(&sql, ");CREATE TABLE problem(number INTEGER PRIMARY KEY, file TEXT, why TEXT);" PART_ROW_TABLE
 			     "CREATE TABLE part_mark(part INTEGER, t INTEGER, text TEXT);"
 			     "CREATE TABLE part_gpu(part INTEGER, gpu INTEGER, used INTEGER);"
 			     "CREATE INDEX part_mark_of ON part_mark(part);");

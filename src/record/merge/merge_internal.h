@@ -14,8 +14,6 @@
 #include "summary/summary.h"
 
 enum {
-	MERGE_ROWS_NODE = 1000, /* windows of a node, or of a tree that is not one rank */
-	MERGE_ROWS_RANK = 128,
 	MERGE_ROWS_GPU = 256,
 	MERGE_MARKS = 256,      /* of a part */
 	MERGE_INPUTS = 1 << 20,

@@ -68,17 +68,42 @@ sqlite3_stmt *reader_prepare(struct replay *r, const char *sql)
 	return st;
 }
 
+/* The statement of a kind, prepared once. The caller resets it. */
+static sqlite3_stmt *reader_kept(struct replay *r, enum reader_statement which, const char *text)
+{
+	static const char *const sql_of[READER_STATEMENTS] = {
+		[READER_TABLE] = "SELECT 1 FROM sqlite_master WHERE name = ? AND type = 'table' AND rootpage > 0",
+		/* table_info omits generated columns, which could compute anything. */
+		[READER_COLUMNS] = "SELECT name FROM pragma_table_info(?)",
+		[READER_META] = "SELECT value FROM meta WHERE key = ?",
+	};
+
+	if (!r->kept[which])
+		r->kept[which] = reader_prepare(r, sql_of[which]);
+	if (r->kept[which])
+		(void) sqlite3_bind_text(r->kept[which], 1, text, -1, SQLITE_STATIC);
+	return r->kept[which];
+}
+
+void reader_disconnect(struct replay *r)
+{
+	const sqlite3 *db = r->db;
+
+	for (int i = 0; i < READER_STATEMENTS; i++) {
+		(void) sqlite3_finalize(r->kept[i]);
+		r->kept[i] = NULL;
+	}
+	(void) sqlite3_close_v2(r->db);
+	index_guard_forget(db);
+	r->db = NULL;
+}
+
 bool reader_has_table(struct replay *r, const char *name)
 {
-	sqlite3_stmt *st = reader_prepare(
-		r, "SELECT 1 FROM sqlite_master WHERE name = ? AND type = 'table' AND rootpage > 0");
-	bool has = false;
+	sqlite3_stmt *st = reader_kept(r, READER_TABLE, name);
+	const bool has = st && sqlite3_step(st) == SQLITE_ROW;
 
-	if (st) {
-		(void) sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
-		has = sqlite3_step(st) == SQLITE_ROW;
-	}
-	(void) sqlite3_finalize(st);
+	(void) sqlite3_reset(st);
 	return has;
 }
 
@@ -90,18 +115,16 @@ struct select {
 	bool started;
 };
 
-/* table_info omits generated columns, which could compute anything. */
 static int read_columns(struct replay *r, struct select *s, const char *table)
 {
-	sqlite3_stmt *st = reader_prepare(r, "SELECT name FROM pragma_table_info(?)");
+	sqlite3_stmt *st = reader_kept(r, READER_COLUMNS, table);
 	int rc = SQLITE_DONE;
 
 	if (!st)
 		return -EBADMSG;
-	(void) sqlite3_bind_text(st, 1, table, -1, SQLITE_STATIC);
 	while ((rc = sqlite3_step(st)) == SQLITE_ROW && !s->have.error)
 		(void) buf_printf(&s->have, " %.64s ", reader_text(st, 0));
-	(void) sqlite3_finalize(st);
+	(void) sqlite3_reset(st);
 	return s->have.error ? s->have.error : reader_error(r, rc, NULL);
 }
 
@@ -175,11 +198,14 @@ sqlite3_stmt *reader_table(
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
+/* The value, which is safe to read where one thread has the connection: one search for the column, not two. */
 bool reader_int(sqlite3_stmt *st, int column, int64_t *ret)
 {
-	if (sqlite3_column_type(st, column) != SQLITE_INTEGER)
+	sqlite3_value *value = sqlite3_column_value(st, column);
+
+	if (sqlite3_value_type(value) != SQLITE_INTEGER)
 		return false;
-	*ret = sqlite3_column_int64(st, column);
+	*ret = sqlite3_value_int64(value);
 	return true;
 }
 
@@ -221,34 +247,21 @@ const char *reader_text(sqlite3_stmt *st, int column)
 	return text ? (const char *) text : "";
 }
 
-static sqlite3_stmt *find_meta(struct replay *r, const char *key)
-{
-	sqlite3_stmt *st = reader_prepare(r, "SELECT value FROM meta WHERE key = ?");
-
-	if (!st)
-		return NULL;
-	(void) sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
-	if (sqlite3_step(st) == SQLITE_ROW)
-		return st;
-	(void) sqlite3_finalize(st);
-	return NULL;
-}
-
 bool reader_meta_int(struct replay *r, const char *key, int64_t *ret)
 {
-	sqlite3_stmt *st = find_meta(r, key);
-	bool found = st && reader_int(st, 0, ret);
+	sqlite3_stmt *st = reader_kept(r, READER_META, key);
+	const bool found = st && sqlite3_step(st) == SQLITE_ROW && reader_int(st, 0, ret);
 
-	(void) sqlite3_finalize(st);
+	(void) sqlite3_reset(st);
 	return found;
 }
 
 char *reader_meta_text(struct replay *r, const char *key)
 {
-	sqlite3_stmt *st = find_meta(r, key);
-	char *text = st ? strdup(reader_text(st, 0)) : NULL;
+	sqlite3_stmt *st = reader_kept(r, READER_META, key);
+	char *text = st && sqlite3_step(st) == SQLITE_ROW ? strdup(reader_text(st, 0)) : NULL;
 
-	(void) sqlite3_finalize(st);
+	(void) sqlite3_reset(st);
 	return text;
 }
 

@@ -15,8 +15,17 @@
 #include "record/rows.h"
 #include "record/store.h"
 
+/* Statements that every recording needs several times. */
+enum reader_statement {
+	READER_TABLE,
+	READER_COLUMNS,
+	READER_META,
+	READER_STATEMENTS
+};
+
 struct replay {
 	sqlite3 *db;
+	sqlite3_stmt *kept[READER_STATEMENTS]; /* NULL: not used yet */
 	struct store_open open;
 	char *path;
 	struct row_layout layout;
@@ -35,6 +44,9 @@ void reader_allow(struct replay *r);
 
 /* Guards the index of the journal, if there is one. */
 void reader_guard(struct replay *r);
+
+/* Closes the connection, if there is one. */
+void reader_disconnect(struct replay *r);
 
 /* Converts an SQLite result code to 0 or -errno with text. */
 int reader_error(struct replay *r, int rc, struct err *err);

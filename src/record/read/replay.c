@@ -132,8 +132,7 @@ static int open_file(struct replay *r, struct err *err)
 		rc = read_header(r, &application, &version);
 	if (locks && needs_no_locks(rc)) {
 		locks = false;
-		(void) sqlite3_close_v2(r->db);
-		r->db = NULL;
+		reader_disconnect(r);
 		rc = connect(r, false);
 		if (rc == SQLITE_OK)
 			rc = read_header(r, &application, &version);
@@ -214,10 +213,7 @@ void replay_close(struct replay *r)
 {
 	if (!r)
 		return;
-	const sqlite3 *db = r->db;
-
-	(void) sqlite3_close_v2(r->db);
-	index_guard_forget(db);
+	reader_disconnect(r);
 	store_unlist_open(&r->open);
 	free(r->path);
 	free(r);

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/units.h"
+#include "record/part_row.h"
 #include "record/wire_totals.h"
 #include "record/write/writer_file.h"
 
@@ -558,6 +559,7 @@ static int finish_store(struct writer *w)
 		return writer_fail(w, r, w->paused ? w->why : store_why(w->store));
 	if (!store_is_sound(w->store))
 		return writer_lose(w, "overwritten");
+	part_rows_store(w->store, w->last_ns, w->options.max_bytes);
 	writer_report_gap(w);
 	if (w->was_replaced)
 		r = writer_move(w);
