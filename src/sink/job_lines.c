@@ -143,6 +143,19 @@ static int64_t last_end(const struct parts *p)
 	return end;
 }
 
+/* Another rank's recorder took over; the time between the two is reported instead. */
+static bool was_followed(const struct parts *p, const struct part *node)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		const struct part *next = &p->part[i];
+
+		if (next->counts.value == 1 && part_is(next, "node") && part_end_ns(next) > part_end_ns(node) &&
+			strcmp(name_of(next->node), name_of(node->node)) == 0)
+			return true;
+	}
+	return false;
+}
+
 static void cut_off(const struct parts *p, struct job_line *line)
 {
 	const int64_t end = last_end(p);
@@ -152,6 +165,8 @@ static void cut_off(const struct parts *p, struct job_line *line)
 		const struct part *part = &p->part[i];
 
 		if (!part_is_cut_off(part))
+			continue;
+		if (part_is(part, "node") && was_followed(p, part))
 			continue;
 		if (part_is(part, "node"))
 			add_part(line, "the recording of node %s: cut off %s before the end",
@@ -187,6 +202,7 @@ static void clocks(const struct parts *p, struct job_line *line)
 /* Several lines if there is much. */
 static void lacks(const struct summary *s, struct job_lines *l)
 {
+	static const int64_t gap_least = 500000000; /* a leader that ends first leaves some milliseconds */
 	const struct parts *p = job_parts(s->job);
 	const size_t nodes = parts_missing_nodes(p);
 	struct job_line line = { .label = "Missing", .is_problem = true };
@@ -198,7 +214,7 @@ static void lacks(const struct summary *s, struct job_lines *l)
 	cut_off(p, &line);
 	clocks(p, &line);
 	for (size_t i = 0; i < p->n_nodes && line.n < JOB_LINE_PARTS; i++) {
-		if (p->node[i].union_gap_ns.value > 0)
+		if (p->node[i].union_gap_ns.value >= gap_least)
 			add_part(&line, "%s: its ranks were not measured together for %s",
 				name_of(p->node[i].name),
 				units_duration(p->node[i].union_gap_ns.value, text));

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A job of several ranks on several nodes is one run: show, export, report and merge of its recordings, against truths that the
 ranks are built to have. No part of a scheduler runs here; ranks_helpers.py has the environment that Slurm gives."""
+import csv
 import itertools
 import json
 import os
@@ -104,6 +105,43 @@ def test_bounds_of_nodes_add_up(tool, d):
     high = sum(node["ram_high_bytes"] for node in summary["job"]["nodes"])
     assert summary["ram"]["combined"]["high_bytes"] <= high
     assert summary["ram"]["combined"]["low_bytes"] >= 0.98 * (200 + 150) * MB
+
+
+def test_the_only_rank_of_a_node_has_its_figures(tool, copy):
+    """Its kernel's mark is exact, though the recording of the node is sampled; so the job has an upper bound."""
+    for path in parts_of(copy):
+        if facts(path).get("rank") in (1, 3):
+            path.unlink()
+    for path in parts_of(copy):
+        set_facts(path, ranks=2, local_ranks=1)
+    set_facts(by_rank(copy)[2], rank=1)
+    summary = show(tool, copy)
+    assert summary["job"]["complete"] and [node["ram_method"] for node in summary["job"]["nodes"]] == ["exact", "exact"]
+    combined = summary["ram"]["combined"]
+    within({f"ram_{key}_bytes": combined[f"{key}_bytes"] for key in ("low", "peak", "high")}, 350 * MB, ranks=2)
+    assert combined["high_bytes"] <= 360 * MB and combined["low_bytes"] >= 340 * MB
+
+
+def test_the_mean_is_over_time(tool, copy, d):
+    """Of one recording that of the recording; of several nodes the sum of theirs, each over the job's time. A gap is left out."""
+    before, one = show(tool, d), by_rank(copy)[0]
+    walls = {path: facts(path)["ended_ns"] / 1e9 for path in (copy / "n1.hiw", copy / "n2.hiw", one)}
+    means = {path: show(tool, path)["ram"]["combined"]["mean_bytes"] for path in walls}
+    expected = sum(means[path] * walls[path] for path in walls if path != one) / before["time"]["wall_s"]
+    assert before["ram"]["combined"]["mean_bytes"] == pytest.approx(expected, rel=0.05)
+    for path in parts_of(copy):
+        if path != one:
+            path.unlink()
+    set_facts(one, ranks=1, local_ranks=1, nodes=1)
+    assert show(tool, copy)["ram"]["combined"]["mean_bytes"] == pytest.approx(means[one], rel=0.02)
+    edit(one, "DROP TABLE IF EXISTS part_row", "DELETE FROM job_sample WHERE t >= 2000000000 AND t < 5000000000")
+    assert show(tool, copy)["ram"]["combined"]["mean_bytes"] > 0.85 * means[one]
+
+
+def test_windows_and_figures_have_one_peak(tool, d):
+    rows = list(csv.DictReader(tool.run("export", d, "--to", "csv").stdout.splitlines()))
+    assert max(int(row["ram_max_bytes"]) for row in rows) == show(tool, d)["ram"]["combined"]["peak_bytes"]
+    assert any(int(row["ram_mean_bytes"]) < int(row["ram_max_bytes"]) for row in rows)
 
 
 def test_one_mapping_in_all_ranks_of_a_node_counts_once(tool, sharing):
@@ -271,8 +309,10 @@ def test_a_recorder_that_is_killed(tool, rank_job):
         step.stop.touch()
         for number in (0, 2):
             step.processes[number].communicate(timeout=2 * DEADLINE)
-        job = show(tool, newest_folder(tool.folder / "k"))["job"]
+        summary = show(tool, newest_folder(tool.folder / "k"))
+        job = summary["job"]
         assert [entry["rank"] for entry in job["cut_off"]] == [1] and not job["complete"]
+        assert summary["processes"]["seen"] == 3
         ranks = {rank["rank"]: rank for rank in job["ranks"]}
         assert ranks[1]["ram_peak_bytes"] >= RANKS[1].private * MB
     finally:
@@ -379,6 +419,18 @@ def test_a_clock_ahead_is_stated_and_changes_no_peak(tool, copy, ahead_s):
     if abs(ahead_s) > 1:
         text = tool.run("show", copy).stdout
         assert any("clock" in line and "2 s" in line and ("n1" in line or "n2" in line) for line in text.splitlines()), text
+
+
+def test_a_clock_ahead_is_corrected_by_the_starts_of_ranks(tool, copy):
+    """One boot of one machine, and no marks: what brings the starts together is right."""
+    before = show(tool, copy)
+    clock_ahead(copy, "n2", 2.0)
+    after = show(tool, copy)
+    clocks = {node["node"]: node["clock_ahead_s"] for node in after["job"]["nodes"]}
+    assert clocks["n2"] - clocks["n1"] == pytest.approx(2, abs=0.01) and after["job"]["clocks_compared"]
+    for key in ("peak_bytes", "low_bytes", "high_bytes", "mean_bytes"):
+        assert after["ram"]["combined"][key] == pytest.approx(before["ram"]["combined"][key], rel=0.001)
+    assert after["time"]["wall_s"] == pytest.approx(before["time"]["wall_s"], abs=0.01)
 
 
 def test_without_common_marks_the_clocks_are_not_compared(tool, copy):

@@ -556,7 +556,26 @@ static bool offsets_of_one_boot(const struct merge *m, int64_t *offs)
 	return boot != NULL;
 }
 
-/* Where they do not agree, which of them is right is not known: the difference is reported, and nothing is corrected. */
+/* The latest start of a rank less the earliest, with the nodes' clocks as they are, or corrected. */
+static int64_t stagger(const struct merge *m, bool is_corrected)
+{
+	const struct parts *p = m->parts;
+	int64_t first = INT64_MAX, last = INT64_MIN;
+
+	for (size_t i = 0; i < p->n; i++) {
+		const struct part *part = &p->part[i];
+		const int64_t ahead = is_corrected ? p->node[m->node_of[i]].clock_ahead_ns.value : 0;
+
+		if (!part_is_rank(part))
+			continue;
+		first = smaller(first, part->start_ns.value - ahead);
+		last = larger(last, part->start_ns.value - ahead);
+	}
+	return last > first ? last - first : 0;
+}
+
+/* Where they do not agree, a wall clock was set, or a time namespace moved CLOCK_BOOTTIME. Ranks begin together: what brings their starts
+ * closer to each other is right. */
 static int compare_one_boot(struct merge *m)
 {
 	static const int64_t agree_ns = 50000000;
@@ -576,8 +595,12 @@ static int compare_one_boot(struct merge *m)
 			p->node[i].clock_ahead_ns = known(ahead);
 			most = larger(most, ahead < 0 ? -ahead : ahead);
 		}
-		p->clocks_compared = most <= agree_ns;
-		p->clock_rest_ns = p->clocks_compared ? known(most) : UNKNOWN;
+		const bool is_wall_wrong = most > agree_ns && stagger(m, true) < stagger(m, false);
+
+		for (size_t i = 0; i < n && is_wall_wrong; i++)
+			correct(m, i, p->node[i].clock_ahead_ns.value);
+		p->clocks_compared = most <= agree_ns || is_wall_wrong;
+		p->clock_rest_ns = !p->clocks_compared ? UNKNOWN : known(is_wall_wrong ? 0 : most);
 	}
 	free(offs);
 	return 0;

@@ -54,8 +54,10 @@ struct candidate {
 struct merge_cells {
 	uint64_t width_ns;
 	size_t n;
-	int64_t *estimate, *low, *high; /* RAM; low holds throughout the span */
+	int64_t *estimate, *low, *high; /* RAM: the largest value, what holds throughout the span, the largest bound */
+	double *mean;                   /* over the span; of a part that ran in some of it, less accordingly */
 	bool *is_unbounded;             /* no upper bound is known */
+	bool *is_gap;                   /* something that ran was not measured */
 	int64_t *user, *system, *read, *written; /* increases */
 	int64_t *processes;
 };

@@ -29,12 +29,14 @@ static int merge_cells_new(struct merge_cells *c, uint64_t width_ns, size_t n)
 
 	*c = (struct merge_cells) { .width_ns = width_ns, .n = n };
 	c->is_unbounded = calloc(n, sizeof(*c->is_unbounded));
+	c->is_gap = calloc(n, sizeof(*c->is_gap));
+	c->mean = calloc(n, sizeof(*c->mean));
 	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
 		*arrays[i] = calloc(n, sizeof(**arrays[i]));
 		if (!*arrays[i])
 			return -ENOMEM;
 	}
-	return c->is_unbounded ? 0 : -ENOMEM;
+	return c->is_unbounded && c->is_gap && c->mean ? 0 : -ENOMEM;
 }
 
 void merge_cells_done(struct merge_cells *c)
@@ -42,7 +44,9 @@ void merge_cells_done(struct merge_cells *c)
 	free(c->estimate);
 	free(c->low);
 	free(c->high);
+	free(c->mean);
 	free(c->is_unbounded);
+	free(c->is_gap);
 	free(c->user);
 	free(c->system);
 	free(c->read);
@@ -64,6 +68,9 @@ static void cells_clear(struct merge_cells *c)
 	memset(c->written, 0, bytes);
 	memset(c->processes, 0, bytes);
 	memset(c->is_unbounded, 0, c->n * sizeof(*c->is_unbounded));
+	memset(c->is_gap, 0, c->n * sizeof(*c->is_gap));
+	for (size_t i = 0; i < c->n; i++)
+		c->mean[i] = 0;
 }
 
 static size_t cell_at(const struct merge_cells *c, int64_t t_ns)
@@ -87,7 +94,7 @@ static int64_t most_of(const int64_t *values, size_t n)
 /* A window of a part, at the job's time. */
 struct window {
 	int64_t from_ns, to_ns;
-	struct maybe ram_max, low_min, high, processes;
+	struct maybe ram, ram_max, low_min, high, processes;
 	struct maybe counters[4]; /* user, system, read, written; values at its end */
 };
 
@@ -108,7 +115,11 @@ static void put_window(struct merge_cells *c, const struct window *w, bool *seen
 	put_range(c->high, first, last, larger(w->high.value, w->ram_max.value));
 	put_range(c->processes, first, last, w->processes.value);
 	for (size_t i = first; i <= last; i++) {
-		const int64_t centre = (int64_t) (i * c->width_ns) + half;
+		const int64_t begin = (int64_t) (i * c->width_ns), centre = begin + half;
+		const int64_t within = smaller(w->to_ns, begin + (int64_t) c->width_ns) - larger(w->from_ns, begin);
+
+		if (within > 0)
+			c->mean[i] += (double) w->ram.value * (double) within / (double) c->width_ns;
 
 		if (!w->high.known)
 			c->is_unbounded[i] = true;
@@ -138,7 +149,7 @@ static void put_increases(struct merge_cells *c, const struct window *w, struct 
 
 static void read_window(sqlite3_stmt *st, int64_t start_ns, struct window *w)
 {
-	struct maybe *const to[] = { &w->ram_max, &w->low_min, &w->high, &w->processes, &w->counters[0],
+	struct maybe *const to[] = { &w->ram, &w->ram_max, &w->low_min, &w->high, &w->processes, &w->counters[0],
 		&w->counters[1], &w->counters[2], &w->counters[3] };
 
 	w->from_ns = start_ns + sqlite3_column_int64(st, 0);
@@ -153,6 +164,7 @@ static void put_figures(struct merge_cells *c, const struct part *p, bool *seen)
 	const struct window w = {
 		.from_ns = p->start_ns.value,
 		.to_ns = part_end_ns(p),
+		.ram = p->ram_peak_bytes, /* its mean is not known */
 		.ram_max = p->ram_peak_bytes,
 		.low_min = known(0),
 		.high = p->ram_high_bytes,
@@ -174,11 +186,20 @@ static void extend(struct window *w, int64_t until_ns)
 		w->to_ns = smaller(until_ns, w->to_ns + 2 * span);
 }
 
+/* Cells in the part's time without a window. */
+static void find_gaps(struct merge_cells *c, const struct part *p, const bool *seen)
+{
+	const size_t first = cell_at(c, p->start_ns.value), last = cell_at(c, larger(part_end_ns(p) - 1, 0));
+
+	for (size_t i = first; i <= last; i++)
+		c->is_gap[i] = !seen[i];
+}
+
 /* Sets c to the part alone. */
 static int fill(struct merge *m, size_t part, struct merge_cells *c, bool *seen)
 {
 	const struct part *p = &m->parts->part[part];
-	sqlite3_stmt *st = store_cached(m->store, "SELECT t, span, ram_max, low_min, high, processes, "
+	sqlite3_stmt *st = store_cached(m->store, "SELECT t, span, ram, ram_max, low_min, high, processes, "
 						  "user, system, read, written FROM part_row"
 						  " WHERE part = ? ORDER BY t");
 	struct maybe before[4] = { UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN };
@@ -210,6 +231,7 @@ static int fill(struct merge *m, size_t part, struct merge_cells *c, bool *seen)
 			extend(&now, INT64_MAX);
 		put_window(c, &now, seen);
 	}
+	find_gaps(c, p, seen);
 	return 0;
 }
 
@@ -224,6 +246,7 @@ struct node_sums {
 	struct maybe ranks_low, high_beyond;
 	int64_t beyond; /* of the ranks' peaks, what no window shows */
 	bool has_union, has_parts, has_ram;
+	const struct part *rank; /* the only one there, measured to its end: its own figures are those of the union */
 	bool cpu_of_union, io_of_union; /* the ranks' own counters lack some */
 	const char *method;
 	struct maybe at_ns;
@@ -239,6 +262,10 @@ static void join_cells(struct merge_cells *to, const struct merge_cells *from, c
 			to->low[i] = larger(to->low[i], from->low[i]);
 			to->processes[i] = larger(to->processes[i], from->processes[i]);
 			to->is_unbounded[i] = to->is_unbounded[i] || from->is_unbounded[i];
+			/* where two meet each has a share of the span */
+			to->mean[i] = to->mean[i] + from->mean[i] < (double) to->estimate[i]
+					      ? to->mean[i] + from->mean[i]
+					      : (double) to->estimate[i];
 		}
 		to->user[i] += from->user[i];
 		to->system[i] += from->system[i];
@@ -253,7 +280,9 @@ static void add_cells(struct merge_cells *to, const struct merge_cells *from, bo
 		to->estimate[i] += from->estimate[i];
 		to->high[i] += from->high[i];
 		to->low[i] = with_low ? to->low[i] + from->low[i] : larger(to->low[i], from->low[i]);
+		to->mean[i] += from->mean[i];
 		to->is_unbounded[i] = to->is_unbounded[i] || from->is_unbounded[i];
+		to->is_gap[i] = to->is_gap[i] || from->is_gap[i];
 		to->user[i] += from->user[i];
 		to->system[i] += from->system[i];
 		to->read[i] += from->read[i];
@@ -310,7 +339,9 @@ static void settle_cells(struct node_sums *s)
 			u->estimate[i] = k->estimate[i];
 			u->low[i] = k->low[i];
 			u->high[i] = k->high[i];
+			u->mean[i] = k->mean[i];
 			u->is_unbounded[i] = k->is_unbounded[i];
+			u->is_gap[i] = k->is_gap[i];
 			u->processes[i] = k->processes[i];
 		}
 		if (s->has_parts && !s->cpu_of_union) {
@@ -375,7 +406,10 @@ static void count_part(struct counted *c, const struct part *p)
 	add_to(&c->system, p->system_ns);
 	add_to(&c->read, p->read_bytes);
 	add_to(&c->write, p->write_bytes);
-	add_to(&c->processes, p->processes);
+	if (part_is(p, "node")) /* one after the other, both saw the processes that went on */
+		c->processes = maybe_max(c->processes, p->processes);
+	else
+		add_to(&c->processes, p->processes);
 	c->n++;
 }
 
@@ -459,24 +493,26 @@ static void count_ranks(const struct merge *m, size_t of_node, struct node_sums 
 	settle_counters(s, &of_ranks, &of_unions, node);
 }
 
-/* Time between two unions. */
-static int64_t union_gap(const struct node_sums *s)
+/* Time on the node between recordings of its union, each of which follows another. */
+static int64_t union_gap(const struct merge *m, size_t of_node)
 {
-	size_t first = SIZE_MAX, last = 0, gaps = 0;
+	const struct parts *p = m->parts;
+	int64_t gap = 0, end = INT64_MAX;
 
-	for (size_t i = 0; i < s->of_union.n; i++) {
-		if (!s->covered[i])
+	for (size_t i = 0; i < p->n; i++) { /* in the order of their starts */
+		const struct part *part = &p->part[i];
+
+		if (part->counts.value != 1 || m->node_of[i] != of_node || !part_is(part, "node"))
 			continue;
-		first = first == SIZE_MAX ? i : first;
-		last = i;
+		if (end < part->start_ns.value)
+			gap += part->start_ns.value - end;
+		end = end == INT64_MAX ? part_end_ns(part) : larger(end, part_end_ns(part));
 	}
-	for (size_t i = first; first != SIZE_MAX && i < last; i++)
-		gaps += !s->covered[i];
-	return (int64_t) (gaps * s->of_union.width_ns);
+	return gap;
 }
 
 static int settle_node(struct node_sums *s, size_t n_parts, const struct part *only, bool lacks_ranks,
-	struct part_node *node)
+	int64_t gap_ns, struct part_node *node)
 {
 	const struct maybe sum =
 		s->has_ram ? ranks_most(s, s->of_ranks.estimate, known(s->beyond), true) : UNKNOWN;
@@ -485,7 +521,9 @@ static int settle_node(struct node_sums *s, size_t n_parts, const struct part *o
 	if (!is_bounded(&s->of_ranks, NULL) || lacks_ranks)
 		sum_high = UNKNOWN;
 	node->has_union = known(s->has_union);
-	if (n_parts == 1 && only) { /* the figures of one recording are those of its node */
+	if (s->rank)
+		only = s->rank;
+	if ((n_parts == 1 || s->rank) && only) { /* the figures of one recording are those of its node */
 		node->ram_low_bytes = only->ram_low_bytes;
 		node->ram_peak_bytes = only->ram_peak_bytes;
 		node->ram_high_bytes = only->ram_high_bytes;
@@ -500,7 +538,7 @@ static int settle_node(struct node_sums *s, size_t n_parts, const struct part *o
 		node->ram_high_bytes = sum_high;
 		return part_set_text(&node->ram_method, sum_high.known ? "bounded" : "sampled");
 	}
-	node->union_gap_ns = known(union_gap(s));
+	node->union_gap_ns = known(gap_ns);
 	node->ram_peak_bytes = maybe_max(s->estimate, ranks_most(s, s->of_ranks.estimate, known(0), false));
 	if (s->high.known && is_bounded(&s->of_ranks, s->covered))
 		node->ram_high_bytes = maybe_max(s->high, ranks_most(s, s->of_ranks.high, known(0), false));
@@ -518,9 +556,9 @@ static int settle_node(struct node_sums *s, size_t n_parts, const struct part *o
 static int add_node(struct merge *m, struct node_sums *s, struct part_node *node, int64_t *beyond_ns,
 	struct maybe *high_beyond)
 {
-	const struct part *only = NULL;
+	const struct part *only = NULL, *rank = NULL;
 	const size_t of_node = (size_t) (node - m->parts->node);
-	size_t n = 0;
+	size_t n = 0, n_ranks = 0;
 	int r = 0;
 
 	cells_clear(&s->of_union);
@@ -540,10 +578,18 @@ static int add_node(struct merge *m, struct node_sums *s, struct part_node *node
 			only = p;
 			n++;
 		}
+		if (!part_is(p, "worker") && !part_is(p, "node")) {
+			rank = p;
+			n_ranks++;
+		}
 		r = add_part(m, i, s);
 	}
+	s->rank = n_ranks == 1 && rank->complete.value == 1 && rank->has_recording.value == 1 && !m->lacks_ranks ? rank
+														 : NULL;
+	if (s->rank) /* the cells, too */
+		memset(s->covered, 0, s->of_union.n * sizeof(*s->covered));
 	if (r == 0)
-		r = settle_node(s, n, only, m->lacks_ranks, node);
+		r = settle_node(s, n, only, m->lacks_ranks, union_gap(m, of_node), node);
 	if (r < 0)
 		return r;
 	count_ranks(m, of_node, s, node);
@@ -558,6 +604,17 @@ static int add_node(struct merge *m, struct node_sums *s, struct part_node *node
 }
 
 /* ---- the job --------------------------------------------------------------------------------- */
+
+/* What no window shows is in the one with the peak: windows and figures have one peak. */
+static void put_peak(struct merge *m, size_t at)
+{
+	for (size_t i = 0; i < m->cells.n; i++)
+		m->cells.estimate[i] = smaller(m->cells.estimate[i], m->estimate.value);
+	if (m->estimate.known)
+		m->cells.estimate[at] = m->estimate.value;
+	if (m->estimate.known && m->cells.high[at] < m->estimate.value)
+		m->cells.high[at] = m->estimate.value;
+}
 
 static void settle_job(struct merge *m, int64_t beyond_bytes, struct maybe high_beyond)
 {
@@ -575,19 +632,22 @@ static void settle_job(struct merge *m, int64_t beyond_bytes, struct maybe high_
 		at = c->estimate[i] > c->estimate[at] ? i : at;
 	if (!m->at_ns.known)
 		m->at_ns = known((int64_t) (at * c->width_ns + c->width_ns / 2));
-	if (p->n_nodes == 1)
+	if (p->n_nodes == 1) {
+		put_peak(m, at);
 		return;
+	}
 	/* Sums at one time mean something only between clocks that agree. */
 	m->low = maybe_max(m->low, p->clocks_compared ? known(most_of(c->low, c->n)) : UNKNOWN);
 	m->estimate = known(c->estimate[at] + beyond_bytes);
 	m->high = known(0);
 	for (size_t i = 0; i < p->n_nodes; i++)
 		m->high = maybe_sum(m->high, p->node[i].ram_high_bytes);
-	if (high_beyond.known && m->high.known && p->clocks_compared)
+	if (high_beyond.known && m->high.known && p->clocks_compared && is_bounded(c, NULL))
 		m->high = maybe_min(m->high, known(most_of(c->high, c->n) + high_beyond.value));
 	if (m->high.known)
 		m->estimate = maybe_min(m->estimate, m->high);
 	m->estimate = maybe_max(m->estimate, m->low);
+	put_peak(m, at);
 }
 
 static int64_t duration(const struct parts *p)

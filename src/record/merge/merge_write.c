@@ -294,6 +294,33 @@ static struct cell gauge(const int64_t *values, size_t first, size_t last, uint6
 	return c;
 }
 
+/* The mean is over the time that was measured. */
+static struct cell memory(const struct merge_cells *c, size_t first, size_t last, uint64_t span_ns)
+{
+	struct cell cell = gauge(c->estimate, first, last, span_ns);
+	const size_t n = last - first + 1;
+	size_t measured = 0;
+	double sum = 0;
+
+	cell.min = c->low[first];
+	for (size_t i = first; i <= last; i++) {
+		if (c->is_gap[i])
+			continue;
+		cell.min = smaller(cell.min, c->low[i]);
+		sum += c->mean[i];
+		measured++;
+	}
+	/* the last cell is longer than what is left of the job's time */
+	const double of = (double) n * (double) c->width_ns / (double) larger((int64_t) span_ns, 1);
+
+	cell.known = measured > 0;
+	cell.cover_ns = (uint64_t) ((double) span_ns * (double) measured / (double) n);
+	if (measured > 0)
+		cell.value = smaller(cell.max, (int64_t) (sum / (double) measured * of));
+	cell.min = smaller(cell.min, cell.value);
+	return cell;
+}
+
 static struct cell count(int64_t value)
 {
 	return (struct cell) { .min = value, .value = value, .max = value, .known = true };
@@ -350,7 +377,7 @@ static int write_job_rows(struct merge *m, uint64_t end_ns)
 			is_last && end_ns > row.t_ns ? end_ns - row.t_ns : (last + 1 - first) * c->width_ns;
 		for (size_t i = first; i <= last; i++)
 			bounded = bounded && !c->is_unbounded[i];
-		row.cells[place[M_JOB_RAM]] = gauge(c->estimate, first, last, row.span_ns);
+		row.cells[place[M_JOB_RAM]] = memory(c, first, last, row.span_ns);
 		row.cells[place[M_JOB_RAM_LOW]] = gauge(c->low, first, last, row.span_ns);
 		if (bounded)
 			row.cells[place[M_JOB_RAM_HIGH]] = gauge(c->high, first, last, row.span_ns);
