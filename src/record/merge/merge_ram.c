@@ -116,7 +116,8 @@ static void put_window(struct merge_cells *c, const struct window *w, bool *seen
 	put_range(c->processes, first, last, w->processes.value);
 	for (size_t i = first; i <= last; i++) {
 		const int64_t begin = (int64_t) (i * c->width_ns), centre = begin + half;
-		const int64_t within = smaller(w->to_ns, begin + (int64_t) c->width_ns) - larger(w->from_ns, begin);
+		const int64_t end = begin + (int64_t) c->width_ns;
+		const int64_t within = smaller(w->to_ns, end) - larger(w->from_ns, begin);
 
 		if (within > 0)
 			c->mean[i] += (double) w->ram.value * (double) within / (double) c->width_ns;
@@ -149,8 +150,8 @@ static void put_increases(struct merge_cells *c, const struct window *w, struct 
 
 static void read_window(sqlite3_stmt *st, int64_t start_ns, struct window *w)
 {
-	struct maybe *const to[] = { &w->ram, &w->ram_max, &w->low_min, &w->high, &w->processes, &w->counters[0],
-		&w->counters[1], &w->counters[2], &w->counters[3] };
+	struct maybe *const to[] = { &w->ram, &w->ram_max, &w->low_min, &w->high, &w->processes,
+		&w->counters[0], &w->counters[1], &w->counters[2], &w->counters[3] };
 
 	w->from_ns = start_ns + sqlite3_column_int64(st, 0);
 	w->to_ns = w->from_ns + sqlite3_column_int64(st, 1);
@@ -406,7 +407,7 @@ static void count_part(struct counted *c, const struct part *p)
 	add_to(&c->system, p->system_ns);
 	add_to(&c->read, p->read_bytes);
 	add_to(&c->write, p->write_bytes);
-	if (part_is(p, "node")) /* one after the other, both saw the processes that went on */
+	if (part_is(p, "node")) /* one after the other, both saw the processes that continued */
 		c->processes = maybe_max(c->processes, p->processes);
 	else
 		add_to(&c->processes, p->processes);
@@ -584,8 +585,9 @@ static int add_node(struct merge *m, struct node_sums *s, struct part_node *node
 		}
 		r = add_part(m, i, s);
 	}
-	s->rank = n_ranks == 1 && rank->complete.value == 1 && rank->has_recording.value == 1 && !m->lacks_ranks ? rank
-														 : NULL;
+	s->rank = n_ranks == 1 && rank->complete.value == 1 && rank->has_recording.value == 1 ? rank : NULL;
+	if (m->lacks_ranks)
+		s->rank = NULL;
 	if (s->rank) /* the cells, too */
 		memset(s->covered, 0, s->of_union.n * sizeof(*s->covered));
 	if (r == 0)
