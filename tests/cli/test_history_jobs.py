@@ -167,14 +167,17 @@ def test_what_is_noted_of_a_recording_elsewhere(tool):
         tool.run("run", "--summary", "none", "-o", "r%r.hiw", "--", "true", env=slurm(step="1", rank=rank))
     record(tool, tool.folder / "x.hiw")
     assert lines(tool, "slurm-4711.0") == [str(tool.folder / "d" / "4711.0")]
-    assert lines(tool, "slurm-4711.1") == [str(tool.folder / "r0.hiw"), str(tool.folder / "r1.hiw")]
+    ranks = [line for line in lines(tool, "slurm-4711.1") if not line.endswith("-n1.hiw")]  # a slow run has one of the node, too
+    assert ranks == [str(tool.folder / "r0.hiw"), str(tool.folder / "r1.hiw")]
     assert sorted(os.listdir(tool.history / "jobs")) == ["slurm-4711.0", "slurm-4711.1"]
     assert (tool.history / "jobs" / "slurm-4711.1").stat().st_mode & 0o777 == 0o600
     for run in "slurm:4711.0", "slurm:4711.1", "slurm:4711":
         job = json.loads(tool.run("show", "--json", run).stdout)["job"]
         assert len(job["ranks"]) == 2 and job["complete"], job
     assert "were written with -o and are not in the history; remove them with rm" in tool.run("runs", "--rm", "slurm:4711").stderr
-    (tool.folder / "r1.hiw").unlink()
+    for path in tool.folder.glob("r*.hiw"):
+        if path.name != "r0.hiw":
+            path.unlink()
     assert tool.run("show", "slurm:4711.1").stdout == tool.run("show", tool.folder / "r0.hiw").stdout != "", "the one that is left"
 
 
