@@ -386,8 +386,9 @@ static void nodes(const struct summary *s, const struct sink_options *o, struct 
 			(void) units_cores(
 				(int64_t) ((double) n->cpu_ns.value / (double) span * 1e6), text);
 			if (n->cpus.known)
-				add_part(line, "%s of %s cores", text,
-					units_cores(n->cpus.value * 1000000, whole));
+				add_part(line, "%s of %s core%s", text,
+					units_cores(n->cpus.value * 1000000, whole),
+					n->cpus.value == 1 ? "" : "s");
 			else
 				add_part(line, "%s cores", text);
 		}
