@@ -77,7 +77,7 @@ static void write_of(const struct sink_options *o, int64_t bytes, struct maybe o
 void job_size_words(const struct summary *s, struct buf *out)
 {
 	const struct parts *p = job_parts(s->job);
-	const size_t nodes = p->n_nodes + parts_missing_nodes(p), gpus = job_gpu_count(s->job);
+	const size_t nodes = p->n_nodes + parts_missing_nodes(p), gpus = job_gpus_counted(s->job);
 	const int64_t ranks = parts_ranks(p);
 
 	(void) buf_printf(out, "%zu node%s", nodes, nodes == 1 ? "" : "s");
@@ -276,12 +276,14 @@ static void gpus(const struct summary *s, const struct sink_options *o, struct j
 	const char *node = "";
 	char name[UNITS_LEN] = "";
 
-	if (job_gpu_count(s->job) == 0)
+	if (job_gpus_counted(s->job) == 0)
 		return;
 	for (size_t i = 0; i < job_gpu_count(s->job); i++) {
 		const struct birth *b = &job_gpu(s->job, i)->birth;
 		const struct maybe used = summary_gpu_device_peak(s, b->id);
 
+		if (!job_gpu_counts(s->job, b))
+			continue;
 		spread_add(&active, summary_mean(s, M_GPU_SM_ACTIVE, b->id));
 		spread_add(&busy, summary_mean(s, M_GPU_BUSY, b->id));
 		if (!used.known || (peak.known && used.value <= peak.value))
@@ -314,6 +316,11 @@ static void gpus(const struct summary *s, const struct sink_options *o, struct j
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
+static bool is_gpu_of(const struct job *job, const struct part_gpu *gpu, size_t node)
+{
+	return gpu->node == node && job_gpu_id_counts(job, gpu->gpu);
+}
+
 /* The shares of its GPUs, side by side: "GPUs SM active 44 43 45 12 %". */
 static void node_gpus(const struct summary *s, size_t node, struct job_line *line)
 {
@@ -323,14 +330,15 @@ static void node_gpus(const struct summary *s, size_t node, struct job_line *lin
 	size_t n = 0;
 
 	for (size_t k = 0; k < p->n_gpus; k++) {
-		if (p->gpu[k].node == node && !summary_mean(s, M_GPU_SM_ACTIVE, p->gpu[k].gpu).known)
+		if (is_gpu_of(s->job, &p->gpu[k], node) &&
+			!summary_mean(s, M_GPU_SM_ACTIVE, p->gpu[k].gpu).known)
 			lead = M_GPU_BUSY;
 	}
 	for (size_t k = 0; k < p->n_gpus; k++) {
+		if (!is_gpu_of(s->job, &p->gpu[k], node))
+			continue;
 		const struct maybe share = summary_mean(s, lead, p->gpu[k].gpu);
 
-		if (p->gpu[k].node != node)
-			continue;
 		if (share.known)
 			(void) buf_printf(&text, " %" PRId64, (share.value + 5000) / 10000);
 		else

@@ -243,6 +243,25 @@ def test_the_gpus_are_read_once(gpu):
         assert facts(folder / f"n1-r{rank}.hiw")["processes_seen"] == 1
 
 
+def test_gpus_that_were_not_allocated_are_not_the_jobs(gpu):
+    """Each rank has GPU 0, which is the only busy one; the driver shows GPU 1, too."""
+    gpu.scenario.write_text(gpu.scenario.read_text() + "[gpu 0]\nutil = 80\ngpm 2 = 50\n[gpu 1]\nutil = 0\ngpm 2 = 0\n")
+    step = Step(gpu, 2, SLURM_STEP_GPUS="0", CUDA_VISIBLE_DEVICES="0", SLURM_GPUS_ON_NODE="1")
+    step.start_all("-o", "d/")
+    folder = gpu.folder / "d" / "7.0"
+    wait_for(lambda: measures(folder / "n1.hiw", 2) and rows(folder / "n1.hiw", "gpu_sample") > 2, "the node has its GPUs")
+    step.end()
+    assert gpu.run("merge", "d", "-o", "J.hiw").returncode == 0
+    for run in ("d", "J.hiw"):
+        summary = shown(gpu, run)
+        zero, one = summary["gpu"]["devices"]
+        assert (zero["allocated"], one["allocated"]) == (True, False)
+        assert [node["gpus"] for node in summary["job"]["nodes"]] == [[zero["uuid"]]]
+        text = gpu.run("show", run).stdout.replace("\N{NO-BREAK SPACE}", " ")
+        assert "1 GPU " in text.splitlines()[0] and "busy 80 %" in text and "GPU SM active 50 %" in text
+        assert "gres/gpu=1|" in gpu.run("export", "--to", "sacct", run).stdout
+
+
 def test_the_run_ends_where_the_last_process_does(gpu):
     """--wait, where the helper of the node's recorder may be a child as well."""
     step = Step(gpu, 2)

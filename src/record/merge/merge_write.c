@@ -147,26 +147,48 @@ static void add_uuids(struct buf *to, const char *list)
 	}
 }
 
-static int write_texts(struct merge *m, struct facts *f)
+/* Is there a part on its node that knows which GPUs are the job's? */
+static bool has_list(const struct merge *m, size_t part)
+{
+	for (size_t i = 0; i < m->parts->n; i++) {
+		if (m->node_of[i] == m->node_of[part] && counts(&m->parts->part[i]) &&
+			m->parts->part[i].allocated_gpus)
+			return true;
+	}
+	return false;
+}
+
+/* The lists of all nodes together. False: a node that has GPUs has no list, or none has one. */
+static bool list_allocated(const struct merge *m, struct buf *ret)
 {
 	const struct parts *p = m->parts;
-	const struct part *first = first_of(p);
-	struct buf hosts = BUF_INIT(1 << 12), gpus = BUF_INIT(1 << 20);
-	bool any_gpus = false;
-	char id[33];
-	int r = 0;
+	bool any = false;
 
-	write_hosts(p, &hosts);
-	write_id(p, id);
 	for (size_t i = 0; i < p->n; i++) {
 		const char *list = p->part[i].allocated_gpus;
 
 		if (!counts(&p->part[i]) || !list)
 			continue;
-		any_gpus = true;
+		any = true;
 		if (strcmp(list, "none") != 0)
-			add_uuids(&gpus, list);
+			add_uuids(ret, list);
 	}
+	for (size_t i = 0; i < p->n && any; i++)
+		any = !counts(&p->part[i]) || m->candidates[i].n_gpus == 0 || has_list(m, i);
+	return any;
+}
+
+static int write_texts(struct merge *m, struct facts *f)
+{
+	const struct parts *p = m->parts;
+	const struct part *first = first_of(p);
+	struct buf hosts = BUF_INIT(1 << 12), gpus = BUF_INIT(1 << 20);
+	const bool has_gpus = list_allocated(m, &gpus);
+	char id[33];
+	int r = 0;
+
+	write_hosts(p, &hosts);
+	write_id(p, id);
 	const struct {
 		char **to;
 		const char *text;
@@ -183,7 +205,7 @@ static int write_texts(struct merge *m, struct facts *f)
 		{ &f->cluster, first->cluster },
 		{ &f->version, first->version },
 		{ &f->other_jobs, m->other_jobs },
-		{ &f->allocated_gpus, any_gpus ? gpus.data : NULL },
+		{ &f->allocated_gpus, has_gpus ? gpus.data : NULL },
 	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && r == 0; i++)

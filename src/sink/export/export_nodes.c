@@ -6,26 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/parse.h"
 #include "summary/facts.h"
 
 /* ---- GPUs of a node -------------------------------------------------------------------------- */
 
-/* The scheduler's list, where it is known, else the GPUs that the job used. */
+/* The job's by the scheduler's list, where it is known, else the GPUs that the job used. */
 static bool is_given(const struct summary *s, const struct birth *gpu)
 {
-	const char *p = s->facts->allocated_gpus;
-
-	if (!p)
-		return !figure_gpu_unused(s, gpu->id);
-	while (*p) {
-		const size_t n = strcspn(p, ",");
-
-		if (strlen(gpu->gpu.uuid) == n && strncmp(p, gpu->gpu.uuid, n) == 0)
-			return true;
-		p += n + (p[n] == ',');
-	}
-	return false;
+	return s->facts->allocated_gpus ? job_gpu_counts(s->job, gpu) : !figure_gpu_unused(s, gpu->id);
 }
 
 static void name_gpu(const struct job *job, const struct birth *gpu, struct export_gpu *ret)
@@ -107,7 +95,7 @@ static void read_task(const struct summary *s, struct export_task *task)
 /* Of a node: the CPUs', and that of its GPUs if it has any; unknown unless all are known. */
 static struct maybe node_energy(const struct summary *s)
 {
-	if (s->job && job_gpu_count(s->job) > 0)
+	if (s->job && job_gpus_counted(s->job) > 0)
 		return maybe_sum(s->cpu_energy_uj, s->gpu_energy_uj);
 	return s->cpu_energy_uj;
 }

@@ -15,7 +15,7 @@ static void node_gpus(struct json *j, const struct job *job, size_t node)
 	for (size_t i = 0; i < job_gpu_count(job); i++) {
 		const struct birth *b = &job_gpu(job, i)->birth;
 
-		for (size_t k = 0; k < p->n_gpus; k++) {
+		for (size_t k = 0; job_gpu_counts(job, b) && k < p->n_gpus; k++) {
 			if (p->gpu[k].gpu == b->id && p->gpu[k].node == node) {
 				json_str(j, b->gpu.uuid);
 				break;
