@@ -15,6 +15,7 @@
 #include "sink/sink.h"
 #include "source/host/scheduler.h"
 #include "source/process/user_events.h"
+#include "source/source.h"
 #include "summary/summary.h"
 
 /* Converts frames to those of hiwater.h, in buffers that are reused, and passes them to a
@@ -52,6 +53,7 @@ struct hiw_recorder {
 	unsigned received;       /* wakeups for exit records in the second that began at received_since_ns */
 	uint64_t received_since_ns;
 	struct scheduler scheduler;
+	struct cpus_allowed ranks_cpus; /* of a node: of all its ranks */
 	char user[128];              /* of the job, if it is not this process's; "": it is */
 	struct hiw_run run;
 	enum hwi_part part;

@@ -48,8 +48,8 @@ int hwi_recorder_new_part(const struct hiw_options *options, enum hwi_part part,
 /* The GPUs, which this recorder does not read, are in the recording of its node. */
 void hwi_recorder_gpus_by_node(struct hiw_recorder *recorder);
 
-/* Of a node's recorder: how many ranks it has measured so far. */
-void hwi_recorder_set_local_ranks(struct hiw_recorder *recorder, size_t n);
+/* Of a node's recorder: it measures a further rank, which this process is of. The CPUs that it may use, and the GPUs that it was given, are the node's. */
+void hwi_recorder_add_rank(struct hiw_recorder *recorder, pid_t pid);
 
 /* Reads main's memory and its high-water mark now; call it before resetting the mark. Returns 0, or
  * -ESRCH if it cannot be read. */

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "record/history/history.h"
+#include "source/cgroup/slurm.h"
 
 /* ---- this process as a rank ------------------------------------------------------------------ */
 
@@ -133,9 +134,29 @@ void hwi_recorder_gpus_by_node(struct hiw_recorder *r)
 	(void) job_set_text(&job_facts(sampler_job(r->sampler))->gpu_why, "the recording of this node has the GPUs");
 }
 
-void hwi_recorder_set_local_ranks(struct hiw_recorder *r, size_t n)
+/* Each rank may have GPUs of its own (srun --gpus-per-task). */
+static void add_gpus_of(struct hiw_recorder *r, pid_t pid)
 {
-	job_facts(sampler_job(r->sampler))->local_ranks = known((int64_t) n);
+	struct slurm_environment environment = { 0 };
+	struct scheduler s;
+
+	if (slurm_environment_read(&r->root, pid, &environment) == 0) {
+		scheduler_read(slurm_environment_get, &environment, &s);
+		if (s.selects_gpus)
+			(void) job_select_gpus(sampler_job(r->sampler), s.gpu_selection);
+	}
+	slurm_environment_done(&environment);
+}
+
+void hwi_recorder_add_rank(struct hiw_recorder *r, pid_t pid)
+{
+	struct facts *f = job_facts(sampler_job(r->sampler));
+	const uint32_t cpus = cpus_allowed_add(&r->ranks_cpus, pid);
+
+	f->local_ranks = known(f->local_ranks.known ? f->local_ranks.value + 1 : 1);
+	if (cpus > 0)
+		f->cpus = maybe_min(known(cpus), f->node_cpus);
+	add_gpus_of(r, pid);
 }
 
 /* ---- the line of a rank without a recording -------------------------------------------------- */

@@ -136,6 +136,7 @@ static void set_facts(struct hiw_recorder *r)
 		(void) job_set_text(&f->host, s->node);
 	set_rank_facts(r, f);
 	f->request_bytes = requested(o->request_bytes, s->request_bytes);
+	f->node_cpus = s->node_cpus;
 	f->request_cpus = requested(o->request_cpus, s->request_cpus);
 	f->request_time_ns = requested(o->request_time_ns, s->request_time_ns);
 	f->request_gpus = requested(o->request_gpus, s->request_gpus);

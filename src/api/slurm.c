@@ -115,6 +115,7 @@ static void widen(struct slurm_environment *environment, bool whole_job, struct 
 	s->job[strcspn(s->job, ".")] = '\0';
 	s->step_id[0] = '\0';
 	s->step = false;
+	s->node_cpus = UNKNOWN;
 }
 
 static void find_user(const struct root *root, pid_t pid, struct slurm_environment *environment,

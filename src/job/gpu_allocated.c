@@ -243,6 +243,53 @@ void gpus_allocate(struct job *job)
 	buf_done(&out);
 }
 
+/* The entries of both lists. */
+static void add_lists(struct span list, struct span more, struct buf *out)
+{
+	const size_t begun = out->len;
+	struct span entry;
+
+	(void) buf_add(out, list.text ? list.text : "", list.len);
+	while (next_entry(&more, &entry)) {
+		struct span has = { out->data + begun, out->len - begun }, one;
+		bool found = false;
+
+		while (!found && next_entry(&has, &one))
+			found = one.len == entry.len && memcmp(one.text, entry.text, one.len) == 0;
+		if (!found) {
+			(void) buf_str(out, out->len > begun ? "," : "");
+			(void) buf_add(out, entry.text, entry.len);
+		}
+	}
+}
+
+int job_select_gpus(struct job *job, const char *selection)
+{
+	const char *const names[] = { "SLURM_STEP_GPUS", selectors[0].variable, selectors[1].variable,
+		selectors[2].variable };
+	struct facts *f = job_facts(job);
+	const char *before = f->gpu_selection ? f->gpu_selection : "";
+	struct buf out = BUF_INIT(MOST_TEXT);
+	int r;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const struct span list = value_of(before, names[i]), more = value_of(selection, names[i]);
+
+		if (!list.text && !more.text)
+			continue;
+		(void) buf_printf(&out, "%s%s=", out.len > 0 ? ";" : "", names[i]);
+		add_lists(list, more, &out);
+	}
+	r = out.error;
+	if (r == 0 && out.len > 0 && strcmp(out.data, before) != 0) {
+		r = job_set_text(&f->gpu_selection, out.data);
+		(void) job_set_text(&f->allocated_gpus, NULL);
+		gpus_allocate(job);
+	}
+	buf_done(&out);
+	return r;
+}
+
 /* ---- what counts as the job's ---------------------------------------------------------------------------------------- */
 
 bool gpu_is_listed(const char *list, const char *uuid)

@@ -272,6 +272,8 @@ char *job_gpu_name(const struct job *job, const struct gpu_birth *gpu, char buf[
 /* Of the facts that a list of UUIDs has the GPU, or the one that it is an instance of. Unknown: no scheduler said which GPUs it
  * allocated. */
 struct maybe gpu_is_allocated(const struct facts *f, const struct gpu_birth *gpu);
+/* Adds the variables by which the scheduler selects the GPUs of a further rank on the node ("NAME=VALUE;NAME=VALUE"). Returns 0 or -errno. */
+int job_select_gpus(struct job *job, const char *selection);
 /* False for a GPU that the scheduler did not allocate to the job and on which no process of the job was seen: its figures are
  * recorded, and are none of the job's. A divided GPU counts if one of its instances does. */
 bool job_gpu_counts(const struct job *job, const struct birth *gpu);

@@ -149,7 +149,7 @@ static void set_start_facts(struct sampler *s, pid_t pid)
 	f->main_pid = known(pid);
 	f->interval_ns = known((int64_t) s->options.interval_ns);
 	f->window_ns = known((int64_t) s->options.window_ns);
-	f->cpus = known(s->machine.cpus);
+	f->cpus = maybe_min(known(s->machine.cpus), f->node_cpus);
 	if (s->machine.mem_total_bytes)
 		f->capacity_bytes = known((int64_t) s->machine.mem_total_bytes);
 	f->shmem_at_start_bytes = s->machine.shmem;

@@ -520,6 +520,14 @@ struct machine {
 /* Reads what is available; the rest stays 0 or "". */
 int machine_read(const struct root *root, struct machine *ret);
 
+/* The CPUs that processes may run on, a bit each. */
+struct cpus_allowed {
+	unsigned long bits[8192 / (8 * sizeof(unsigned long))]; /* the most that Linux has */
+};
+
+/* Adds those of a process (its affinity). Returns how many CPUs there are by now. */
+uint32_t cpus_allowed_add(struct cpus_allowed *to, pid_t pid);
+
 /* The memory that all processes of the machine map (AnonPages + Mapped of meminfo), in bytes.
  * Unknown where a container's file is mounted over meminfo (lxcfs). */
 struct maybe host_mapped(const struct root *root);

@@ -152,6 +152,15 @@ static struct maybe risen(const struct job *job, enum metric metric)
 	return acc ? known(acc->last > acc->min ? acc->last - acc->min : 0) : UNKNOWN;
 }
 
+/* Clock ticks round up, by less than this. More was used where the scheduler gave fewer cores than the job could run on. */
+static int64_t cores_within(int64_t ppm, int64_t all_ppm, int64_t span_ns)
+{
+	static const double ticks_ns = 1e8;
+	const double more_ns = (double) (ppm - all_ppm) * (double) span_ns / 1e6;
+
+	return ppm > all_ppm && (more_ns < ticks_ns || ppm < all_ppm + all_ppm / 20) ? all_ppm : ppm;
+}
+
 static void time_figures(const struct job *job, struct summary *s)
 {
 	const struct facts *f = s->facts;
@@ -178,8 +187,9 @@ static void time_figures(const struct job *job, struct summary *s)
 						  : maybe_max(s->wall_ns, known((int64_t) job_now(job)));
 
 		s->cores_mean_ppm = known((int64_t) (cpu / (double) span.value * 1e6));
-		if (f->cpus.known && f->cpus.value > 0 && s->cores_mean_ppm.value > f->cpus.value * 1000000)
-			s->cores_mean_ppm.value = f->cpus.value * 1000000; /* clock ticks round up */
+		if (f->cpus.known && f->cpus.value > 0)
+			s->cores_mean_ppm.value =
+				cores_within(s->cores_mean_ppm.value, f->cpus.value * 1000000, span.value);
 	}
 }
 

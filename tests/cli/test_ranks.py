@@ -262,6 +262,64 @@ def test_gpus_that_were_not_allocated_are_not_the_jobs(gpu):
         assert "gres/gpu=1|" in gpu.run("export", "--to", "sacct", run).stdout
 
 
+def test_each_rank_has_a_gpu_of_its_own(gpu):
+    """srun --gpus-per-task=1: the leader's SLURM_STEP_GPUS is not the other rank's."""
+    step = Step(gpu, 2)
+    for rank in range(2):
+        step.env = {"SLURM_STEP_GPUS": str(rank), "CUDA_VISIBLE_DEVICES": "0"}
+        step.start(rank, "-o", "d/")
+        wait_for(step.locks, "the first rank leads")
+    folder = gpu.folder / "d" / "7.0"
+    wait_for(lambda: measures(folder / "n1.hiw", 2) and rows(folder / "n1.hiw", "gpu_sample") > 2, "the node has its GPUs")
+    printed = step.end()
+    assert "not allocated" not in printed[0].replace("\N{NO-BREAK SPACE}", " ")
+    for run in (folder / "n1.hiw", "d"):
+        assert [device["allocated"] for device in shown(gpu, run)["gpu"]["devices"]] == [True, True]
+
+
+def node_of(tool, run="d"):
+    return shown(tool, run)["job"]["nodes"][0]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_the_cores_of_a_node_are_those_of_all_its_ranks(tool):
+    """mpirun binds each rank to a core of its own."""
+    step, mine = Step(tool, 2), sorted(os.sched_getaffinity(0))
+    for rank in range(2):
+        os.sched_setaffinity(0, {mine[rank]})
+        try:
+            step.start(rank, "-o", "d/", "--gpu", "none")
+        finally:
+            os.sched_setaffinity(0, mine)
+        wait_for(step.locks, "the first rank leads")
+    folder = tool.folder / "d" / "7.0"
+    wait_for(lambda: measures(folder / "n1.hiw", 2), "the node's recorder has both ranks")
+    step.end()
+    assert [facts(folder / name)["cpus"] for name in ("n1.hiw", "n1-r0.hiw", "n1-r1.hiw")] == [2, 1, 1]
+    assert node_of(tool)["cpus"] == 2 and "of 2 cores" in tool.run("show", "d").stdout
+
+
+@pytest.mark.parametrize(("given", "ranks"), [(1, 2), (4096, 2), (1, 1)], ids=["fewer than the machine has", "more than it has", "one rank"])
+def test_the_scheduler_says_how_many_cores(tool, given, ranks):
+    """Ranks that share them, as of mpirun in a batch script, do not multiply them. A rank that is alone has those of its node."""
+    step = Step(tool, ranks, SLURM_CPUS_ON_NODE=str(given))
+    if ranks > 1:
+        step.start_all("-o", "d/", "--gpu", "none")
+    else:  # nobody leads
+        step.start(0, "-o", "d/", "--gpu", "none")
+        step.pid(0)
+    folder = tool.folder / "d" / "7.0"
+    wait_for(lambda: ranks == 1 or measures(folder / "n1.hiw", 2), "the node's recorder has both ranks")
+    step.end()
+    cpus = min(given, len(os.sched_getaffinity(0)))
+    text = tool.run("show", "d").stdout.replace("\N{NO-BREAK SPACE}", " ")
+    words = "of 1 core " if cpus == 1 else f"of {cpus} cores"
+    assert node_of(tool)["cpus"] == cpus and words in text.replace("\n", " \n")
+    assert "of 1 cores" not in text
+    assert words in tool.run("show", folder / "n1-r0.hiw").stdout.replace("\N{NO-BREAK SPACE}", " ").replace("\n", " \n")
+    assert f"|cpu={given}," in tool.run("export", "--to", "sacct", "d").stdout
+
+
 def test_the_run_ends_where_the_last_process_does(gpu):
     """--wait, where the helper of the node's recorder may be a child as well."""
     step = Step(gpu, 2)

@@ -176,7 +176,7 @@ static void add_rank(void *ctx, const struct node_rank *rank)
 		n->cap = cap;
 	}
 	n->ranks[n->n++] = *rank;
-	hwi_recorder_set_local_ranks(n->recorder, n->n);
+	hwi_recorder_add_rank(n->recorder, rank->pid);
 }
 
 static void find_ranks(struct node *n)

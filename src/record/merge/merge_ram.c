@@ -461,8 +461,8 @@ static void settle_counters(struct node_sums *s, const struct counted *ranks, co
 static void count_ranks(const struct merge *m, size_t of_node, struct node_sums *s, struct part_node *node)
 {
 	struct counted of_ranks = { 0 }, of_unions = { 0 };
-	int64_t ranks = 0, cpus = 0, most = 0;
-	bool all_request = true;
+	struct maybe given = UNKNOWN, of_union = UNKNOWN;
+	int64_t ranks = 0, most = 0;
 
 	node->start_ns = known(INT64_MAX);
 	for (size_t i = 0; i < m->parts->n; i++) {
@@ -478,19 +478,21 @@ static void count_ranks(const struct merge *m, size_t of_node, struct node_sums 
 		node->capacity_bytes = maybe_max(node->capacity_bytes, p->capacity_bytes);
 		if (p->cpus.known)
 			most = larger(most, p->cpus.value);
+		given = maybe_max(given, p->node_cpus);
+		if (is_union)
+			of_union = maybe_max(of_union, p->cpus);
 		ranks += part_is_rank(p);
 		if (part_is(p, "worker"))
 			continue;
 		count_part(is_union ? &of_unions : &of_ranks, p);
 		count_node(is_union ? &of_unions : &of_ranks, p, is_union);
-		if (is_union)
-			continue;
-		all_request = all_request && p->request_cpus.known;
-		cpus += p->request_cpus.value;
 	}
 	node->ranks = known(ranks);
-	node->cpus = of_ranks.n > 0 && all_request ? known(cpus) : most > 0 ? known(most)
-									    : UNKNOWN;
+	/* One rank's CPUs may be another's as well, or not. */
+	node->cpus = of_union.known                  ? of_union
+		     : of_ranks.n > 1 && given.known ? given
+		     : most > 0                      ? known(most)
+						     : UNKNOWN;
 	settle_counters(s, &of_ranks, &of_unions, node);
 }
 

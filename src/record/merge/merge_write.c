@@ -63,6 +63,38 @@ static struct maybe request_over_nodes(const struct merge *m, size_t offset)
 	return sum;
 }
 
+/* Of each node what its ranks requested, at most what the scheduler gave all of them; that, where a rank's request is not known. */
+static struct maybe request_cpus(const struct merge *m)
+{
+	const struct parts *p = m->parts;
+	struct of_node {
+		struct maybe ranks, given;
+	} *nodes = calloc(p->n_nodes ? p->n_nodes : 1, sizeof(*nodes));
+	struct maybe sum = p->n_nodes > 0 ? known(0) : UNKNOWN;
+
+	for (size_t k = 0; nodes && k < p->n_nodes; k++)
+		nodes[k].ranks = known(0);
+	for (size_t i = 0; nodes && i < p->n; i++) {
+		const struct part *part = &p->part[i];
+
+		if (!counts(part))
+			continue;
+		nodes[m->node_of[i]].given = maybe_max(nodes[m->node_of[i]].given, part->node_cpus);
+		if (part_is_own(part))
+			nodes[m->node_of[i]].ranks =
+				maybe_sum(nodes[m->node_of[i]].ranks, part->request_cpus);
+	}
+	for (size_t k = 0; nodes && k < p->n_nodes; k++) {
+		const bool any = nodes[k].ranks.known && nodes[k].ranks.value > 0;
+
+		sum = maybe_sum(sum, any ? maybe_min(nodes[k].ranks, nodes[k].given) : nodes[k].given);
+	}
+	if (!nodes)
+		sum = UNKNOWN;
+	free(nodes);
+	return sum;
+}
+
 /* The status of the rank that was the first to fail; 0 if all ended well; unknown if one's is. */
 static struct maybe exit_status(const struct parts *p)
 {
@@ -232,7 +264,6 @@ static void write_sums(const struct merge *m, struct facts *f)
 		if (!part_is_own(part))
 			continue;
 		exact = exact && part->cpu_is_exact.value == 1;
-		f->request_cpus = plus(f->request_cpus, part->request_cpus);
 	}
 	for (size_t i = 0; i < p->n_nodes; i++) {
 		exact = exact && p->node[i].cpu_is_exact.value == 1;
@@ -256,6 +287,7 @@ static void write_numbers(struct merge *m, struct facts *f, uint64_t end_ns)
 	f->cpus = over_nodes(p, offsetof(struct part_node, cpus));
 	f->capacity_bytes = over_nodes(p, offsetof(struct part_node, capacity_bytes));
 	f->limit_bytes = over_nodes(p, offsetof(struct part_node, limit_bytes));
+	f->request_cpus = request_cpus(m);
 	f->request_bytes = request_over_nodes(m, offsetof(struct part, request_bytes));
 	f->request_gpus = request_over_nodes(m, offsetof(struct part, request_gpus));
 	f->ram_low_bytes = m->low;

@@ -64,6 +64,7 @@ static void set_identity(const struct facts *f, struct part *p)
 	p->started_wall_ns = f->started_wall_ns;
 	p->started_boot_ns = f->started_boot_ns;
 	p->cpus = f->cpus;
+	p->node_cpus = f->node_cpus;
 	p->capacity_bytes = f->capacity_bytes;
 	p->limit_bytes = f->limit_bytes;
 	p->request_bytes = f->request_bytes;

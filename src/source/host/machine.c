@@ -139,6 +139,19 @@ static uint32_t cpus_allowed_live(void)
 	return 0;
 }
 
+uint32_t cpus_allowed_add(struct cpus_allowed *to, pid_t pid)
+{
+	struct cpus_allowed of = { 0 };
+	uint32_t n = 0;
+
+	(void) sched_getaffinity(pid, sizeof(of.bits), (cpu_set_t *) (void *) of.bits);
+	for (size_t i = 0; i < sizeof(of.bits) / sizeof(of.bits[0]); i++) {
+		to->bits[i] |= of.bits[i];
+		n += (uint32_t) __builtin_popcountl(to->bits[i]);
+	}
+	return n;
+}
+
 static uint32_t cpus_allowed(const struct root *root)
 {
 	static const char key[] = "\nCpus_allowed_list:\t";

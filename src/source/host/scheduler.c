@@ -219,6 +219,7 @@ static void read_slurm(const struct environment *env, struct scheduler *s)
 	s->node_rank = number_of(env, "SLURM_NODEID");
 	s->request_bytes = slurm_memory(env);
 	s->request_cpus = slurm_cpus(env, s->step);
+	s->node_cpus = number_of(env, "SLURM_CPUS_ON_NODE");
 	s->request_time_ns = slurm_time(env);
 	s->request_gpus = number_of(env, "SLURM_GPUS_ON_NODE");
 	if (!s->step) /* a batch script has SLURM_PROCID=0 and a world size that is not its own */

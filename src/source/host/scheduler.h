@@ -24,6 +24,7 @@ struct scheduler {
 	struct maybe local_ranks;  /* ranks on this node */
 	struct maybe array_task, restart; /* restart: how often the job began before */
 	struct maybe request_bytes, request_cpus, request_time_ns, request_gpus;
+	struct maybe node_cpus;    /* CPUs of this node that the job, or its step, was given */
 	bool selects_gpus;         /* it says which GPUs it allocated, or that it allocated none */
 	char gpu_selection[4096];  /* the variables that say so, "SLURM_STEP_GPUS=0;CUDA_VISIBLE_DEVICES=0"; "": none */
 	bool step;                 /* inside a Slurm step; false in a batch script, whose steps are

@@ -149,6 +149,28 @@ static void test_what_counts(void **state)
 	rig_done(&r);
 }
 
+/* srun --gpus-per-task=1: each rank on the node has its own variables. */
+static void test_ranks_with_gpus_of_their_own(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	assert_int_equal(counted(&r, "SLURM_STEP_GPUS=1;CUDA_VISIBLE_DEVICES=0", two, 2), 1);
+	assert_int_equal(job_select_gpus(r.job, "SLURM_STEP_GPUS=1;CUDA_VISIBLE_DEVICES=0"), 0);
+	assert_int_equal(job_gpus_counted(r.job), 1);
+	assert_int_equal(job_select_gpus(r.job, "SLURM_STEP_GPUS=0;CUDA_VISIBLE_DEVICES=0"), 0);
+	assert_int_equal(job_gpus_counted(r.job), 2);
+	assert_string_equal(
+		job_facts(r.job)->gpu_selection, "SLURM_STEP_GPUS=1,0;CUDA_VISIBLE_DEVICES=0");
+	rig_done(&r);
+	assert_int_equal(counted(&r, "", two, 2), 0);
+	assert_int_equal(job_select_gpus(r.job, ""), 0);
+	assert_int_equal(job_gpus_counted(r.job), 0);
+	assert_int_equal(job_select_gpus(r.job, "SLURM_STEP_GPUS=1"), 0);
+	assert_int_equal(job_gpus_counted(r.job), 1);
+	rig_done(&r);
+}
+
 static void add_energy(struct rig *r, uint64_t now, int64_t first, int64_t second)
 {
 	const struct reading readings[] = { reading_of(M_GPU_ENERGY, 1, first),
@@ -185,6 +207,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_selections),
 		cmocka_unit_test(test_what_counts),
+		cmocka_unit_test(test_ranks_with_gpus_of_their_own),
 		cmocka_unit_test(test_energy_of_others_is_not_the_jobs),
 	};
 

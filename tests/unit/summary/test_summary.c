@@ -65,6 +65,28 @@ static void test_cores_span_all_followed_processes(void **state)
 	summary_done(&s);
 }
 
+/* Clock ticks round up; but a job that was given one core may have run on two. */
+static void test_more_cores_than_it_was_given(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+	struct facts *f = job_facts(r->job);
+
+	ran_alone(r, 10 * MB);
+	f->cpus = known(1);
+	f->ended_ns = f->main_ended_ns = known(10000 * (int64_t) MS);
+	finish(r);
+	f->reaped_user_ns = known(10050 * (int64_t) MS);
+	f->reaped_system_ns = known(0);
+	s = summary_of(r);
+	assert_int_equal(s.cores_mean_ppm.value, 1000000);
+	summary_done(&s);
+	f->reaped_user_ns = known(18000 * (int64_t) MS);
+	s = summary_of(r);
+	assert_int_equal(s.cores_mean_ppm.value, 1800000);
+	summary_done(&s);
+}
+
 static void test_out_of_memory(void **state)
 {
 	struct rig *r = *state;
@@ -297,6 +319,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_means_and_times),
 		RIG_TEST(test_cores_span_all_followed_processes),
+		RIG_TEST(test_more_cores_than_it_was_given),
 		RIG_TEST(test_out_of_memory),
 		RIG_TEST(test_out_of_memory_in_a_shared_cgroup),
 		RIG_TEST(test_out_of_memory_named),
