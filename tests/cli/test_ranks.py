@@ -10,6 +10,7 @@ import sys
 import pytest
 from cli_helpers import DEADLINE, ended, wait_for
 from gpu_jobs import helper_of
+from ranks_helpers import set_facts
 
 MIB = 1 << 20
 
@@ -40,9 +41,9 @@ class Step:
         self.stop = tool.folder / "stop"
 
     def of(self, rank):
-        return dict(self.tool.env, SLURM_JOB_ID="7", SLURM_STEP_ID="0", SLURM_PROCID=str(rank), SLURM_LOCALID=str(rank),
-                    SLURM_NTASKS=str(self.ranks), SLURM_STEP_TASKS_PER_NODE=str(self.ranks), SLURM_NNODES="1", SLURM_NODEID="0",
-                    SLURMD_NODENAME="n1", **self.env)
+        return {**self.tool.env, "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": str(rank), "SLURM_LOCALID": str(rank),
+                "SLURM_NTASKS": str(self.ranks), "SLURM_STEP_TASKS_PER_NODE": str(self.ranks), "SLURM_NNODES": "1", "SLURM_NODEID": "0",
+                "SLURMD_NODENAME": "n1", **self.env}
 
     def start(self, rank, *options, shared="", private=0, command=()):
         job = command or (sys.executable, "-c", RANK, str(shared), str(private), str(self.tool.folder / "ready"), str(self.stop))
@@ -275,6 +276,33 @@ def test_each_rank_has_a_gpu_of_its_own(gpu):
     assert "not allocated" not in printed[0].replace("\N{NO-BREAK SPACE}", " ")
     for run in (folder / "n1.hiw", "d"):
         assert [device["allocated"] for device in shown(gpu, run)["gpu"]["devices"]] == [True, True]
+
+
+def test_merging_merges_is_merging_all_where_two_nodes_see_one_gpu(gpu):
+    """Containers of one machine: the driver shows both the same UUIDs."""
+    step = Step(gpu, 2)
+    folder = gpu.folder / "d" / "7.0"
+    for rank in range(2):
+        step.env = {"SLURM_STEP_GPUS": "0", "SLURM_NNODES": "2", "SLURM_NODEID": str(rank), "SLURMD_NODENAME": f"n{rank + 1}",
+                    "SLURM_STEP_TASKS_PER_NODE": "1(x2)", "SLURM_LOCALID": "0"}
+        step.start(rank, "-o", "d/")
+    nodes = [folder / "n1.hiw", folder / "n2.hiw"]
+    wait_for(lambda: all(measures(node, 1) and rows(node, "gpu_sample") > 8 for node in nodes), "both nodes have their GPUs")
+    step.end()
+    ranks = [folder / "n1-r0.hiw", folder / "n2-r1.hiw"]
+    whole = shown(gpu, "d")
+    assert whole["energy"]["gpu_j"] and [len(node["gpus"]) for node in whole["job"]["nodes"]] == [1, 1]
+    for number, (first, second) in enumerate(((nodes, ranks), (nodes[:1] + ranks[1:], nodes[1:] + ranks[:1]), (nodes[1:] + ranks, nodes[:1]))):
+        halves = [f"{number}-{half}.hiw" for half in range(3)]
+        for inputs, output in ((first, halves[0]), (second, halves[1]), (halves[:2], halves[2])):
+            assert gpu.run("merge", *inputs, "-o", output).returncode == 0
+        again = shown(gpu, halves[2])
+        assert (again["energy"], again["gpu"]) == (whole["energy"], whole["gpu"])
+        assert [node["gpus"] for node in again["job"]["nodes"]] == [node["gpus"] for node in whole["job"]["nodes"]]
+    assert [device["allocated"] for device in whole["gpu"]["devices"]] == [True, False]
+    for path in (nodes[1], ranks[1]):  # of the GPUs of n2 it is not known
+        set_facts(path, allocated_gpus=None, gpu_selection=None)
+    assert [device["allocated"] for device in shown(gpu, "d")["gpu"]["devices"]] == [None, None]
 
 
 def node_of(tool, run="d"):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * GPUs of the parts, each UUID once: from the recordings of its node if these have it, else from that of the rank that used most of it. At most 256
- * windows of a GPU are kept.
+ * GPUs of the parts, each UUID once: from the recordings of its node if these have it, else from that of the rank that used most of it. Of nodes that
+ * see one GPU (containers of one machine) it is the one that used most of it. At most 256 windows of a GPU are kept.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 /* A GPU in one part. */
 struct reference {
 	const struct merge_gpu *gpu;
-	size_t part;
+	size_t part, node, input;
 	bool is_of_node;
 	struct maybe rank;
 };
@@ -50,7 +50,7 @@ static struct reference *list_gpus(const struct merge *m, size_t *ret_n)
 
 		for (size_t k = 0; p->counts.value == 1 && k < m->candidates[i].n_gpus; k++)
 			list[(*ret_n)++] = (struct reference) { &m->candidates[i].gpus[k], i,
-				part_is(p, "node"), p->rank };
+				m->node_of[i], m->candidates[i].input, part_is(p, "node"), p->rank };
 	}
 	if (list && *ret_n > 0)
 		qsort(list, *ret_n, sizeof(*list), by_uuid);
@@ -175,7 +175,9 @@ static int note_owner(struct merge *m, size_t part, uint32_t id, int64_t used)
 	return store_step(m->store, st);
 }
 
-static int copy_gpu(struct merge *m, const struct reference *ref, uint32_t id, bool is_first)
+/* has_windows: else only the fact that it is on the part's node. */
+static int copy_gpu(
+	struct merge *m, const struct reference *ref, uint32_t id, bool is_first, bool has_windows)
 {
 	const struct candidate *c = &m->candidates[ref->part];
 	const struct part *p = &m->parts->part[ref->part];
@@ -183,6 +185,8 @@ static int copy_gpu(struct merge *m, const struct reference *ref, uint32_t id, b
 	char where[48];
 	int code = 0;
 
+	if (!has_windows)
+		return note_owner(m, ref->part, id, ref->gpu->used);
 	if (replay_open(m->inputs[c->input].path, &r, NULL) < 0)
 		return 0; /* the file was readable in the first pass: its other figures stay */
 	reader_allow(r);
@@ -209,9 +213,20 @@ static int copy_gpu(struct merge *m, const struct reference *ref, uint32_t id, b
 	return code;
 }
 
+/* Of the references to one UUID the first is the owner, and its node's recordings have the windows. An earlier merge has those of the node
+ * that was first among its parts. */
+static bool has_windows(const struct reference *of_uuid, const struct reference *ref)
+{
+	const struct reference *first = of_uuid;
+
+	while (first->input != ref->input)
+		first++;
+	return ref->node == of_uuid->node && ref->node == first->node;
+}
+
 int merge_copy_gpus(struct merge *m)
 {
-	size_t n;
+	size_t n, owner = 0;
 	struct reference *list = list_gpus(m, &n);
 	uint32_t id = 0;
 	int r = list ? 0 : -ENOMEM;
@@ -219,11 +234,13 @@ int merge_copy_gpus(struct merge *m)
 	for (size_t i = 0; i < n && r == 0; i++) {
 		const bool is_first = i == 0 || strcmp(list[i - 1].gpu->uuid, list[i].gpu->uuid) != 0;
 
-		if (is_first)
+		if (is_first) {
 			id++;
-		else if (!list[i].is_of_node)
+			owner = i;
+		} else if (!list[i].is_of_node) {
 			continue; /* it has an owner */
-		r = copy_gpu(m, &list[i], id, is_first);
+		}
+		r = copy_gpu(m, &list[i], id, is_first, has_windows(&list[owner], &list[i]));
 	}
 	free(list);
 	return r;
