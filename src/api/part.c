@@ -61,11 +61,14 @@ static bool is_of_node(enum hwi_part part)
 	return part == HWI_PART_NODE || part == HWI_PART_LINE;
 }
 
-static int file_in(
-	const char *folder, enum hwi_part part, const struct scheduler *s, const char *ending, char **ret)
+/* A launcher that no scheduler started has no rank, nor has its file. */
+static int file_in(const struct hiw_recorder *r, const char *folder, const struct scheduler *s,
+	const char *ending, char **ret)
 {
-	if (is_of_node(part))
+	if (is_of_node(r->part))
 		return scheduler_node_file(folder, s, ending, ret);
+	if (!s->rank.known && scheduler_is_launcher(r->options.argv))
+		return scheduler_node_file(folder, s, ".hiw", ret);
 	return scheduler_file(folder, s, ret);
 }
 
@@ -95,7 +98,7 @@ static int file_in_history(const struct hiw_recorder *r, const char *ending, cha
 		error = history_job_folder(key, &folder, err);
 	if (error == 0)
 		error = asprintf(&with_slash, "%s/", folder) < 0 ? -ENOMEM : 0;
-	return error < 0 ? error : file_in(with_slash, r->part, &s, ending, ret);
+	return error < 0 ? error : file_in(r, with_slash, &s, ending, ret);
 }
 
 int part_path(const struct hiw_recorder *r, const char *pattern, const char *ending, char **ret_path,
@@ -114,7 +117,7 @@ int part_path(const struct hiw_recorder *r, const char *pattern, const char *end
 
 	*ret_makes_folders = n > 0 && given[n - 1] == '/';
 	if (*ret_makes_folders)
-		return file_in(given, r->part, &r->scheduler, ending, ret_path);
+		return file_in(r, given, &r->scheduler, ending, ret_path);
 	if (is_of_node(r->part))
 		return file_beside(r, given, ending, ret_path);
 	*ret_path = take_ptr(given);

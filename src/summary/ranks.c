@@ -17,6 +17,7 @@ static int by_rank(const void *a, const void *b)
 static void merge(struct rank_use *into, const struct rank_use *one)
 {
 	into->processes += one->processes;
+	into->user_ns += one->user_ns;
 	into->is_cpu_partial = into->is_cpu_partial || one->is_cpu_partial;
 	into->cpu_ns = into->cpu_ns.known && one->cpu_ns.known ? maybe_sum(into->cpu_ns, one->cpu_ns)
 							       : maybe_max(into->cpu_ns, one->cpu_ns);
@@ -48,6 +49,7 @@ int ranks_of(const struct job *job, struct rank_use **ret, size_t *ret_n)
 			.largest = p,
 			.peak_bytes = p->peak_bytes > 0 ? known(p->peak_bytes) : UNKNOWN,
 			.cpu_ns = p->cpu_known ? known(p->cpu_user_ns + p->cpu_system_ns) : UNKNOWN,
+			.user_ns = p->cpu_known ? p->cpu_user_ns : 0,
 			.is_cpu_partial = !p->cpu_known,
 		};
 	}

@@ -14,6 +14,7 @@ struct rank_use {
 	struct maybe
 		peak_bytes; /* of that process; a peak of the sum over a rank's processes is not measured */
 	struct maybe cpu_ns; /* user and system, of its processes */
+	int64_t user_ns;     /* of it */
 	bool is_cpu_partial; /* of some of them it is unknown: they ended unsampled */
 };
 

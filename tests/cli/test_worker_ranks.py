@@ -56,6 +56,30 @@ def test_workers_have_ranks(tool, torchrun):
         assert db.execute("SELECT value FROM meta WHERE key = 'ranks'").fetchone() == (4,)
 
 
+def test_a_folder_with_the_recording_of_a_launcher(tool, torchrun):
+    """No scheduler: the recording has all ranks, and none itself. Two of them are two jobs."""
+    def shown(run):
+        done = tool.run("show", "--json", run)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    for n in (2, 3):
+        assert tool.run("run", "-o", "d/", "--summary", "none", "--", torchrun, n).returncode == 0
+        path = max((tool.folder / "d").iterdir(), key=lambda p: p.stat().st_mtime_ns)
+        assert "-r0" not in path.name
+        alone, folder = shown(path), shown("d")
+        assert folder["command"] == [" ".join(alone["command"])] and folder["exit"] == alone["exit"] and folder["exit"]["code"] == 0
+        assert folder["time"]["user_s"] == pytest.approx(alone["time"]["user_s"], abs=1e-6)
+        assert folder["ram"]["combined"]["peak_bytes"] == pytest.approx(alone["ram"]["combined"]["peak_bytes"], rel=0.01)
+        job = folder["job"]
+        assert job["complete"] and job["world_size"] == n and len(job["nodes"]) == 1
+        assert [(r["rank"], r["ram_peak_bytes"]) for r in job["ranks"]] == [(r["rank"], r["peak_bytes"]) for r in alone["processes"]["ranks"]]
+        assert [r["user_s"] + r["system_s"] for r in job["ranks"]] == pytest.approx([r["cpu_s"] for r in alone["processes"]["ranks"]])
+        assert job["other_jobs"] == (None if n == 2 else "one without a number")
+    sacct = tool.run("export", "d", "--to", "sacct").stdout.splitlines()[1].split("|")
+    assert sacct[1:3] == ["COMPLETED", "0:0"] and sacct[5] == "3" and sacct[12] != "00:00.000"
+
+
 def test_many_workers_are_shown_by_the_least_and_the_most(tool, torchrun):
     text, summary = run(tool, torchrun, 9)
     assert len(summary["processes"]["ranks"]) == 9

@@ -89,13 +89,28 @@ static bool is_same_job(const struct part *a, const struct part *b)
 	       compare_texts(a->cluster, b->cluster) == 0;
 }
 
-/* A recording in a folder that says nothing of a rank or a node is a run of its own. */
+/* A recording in a folder that says nothing of a rank or a node, and whose program started no ranks, is a run of its own. */
 static bool is_of_a_job(const struct merge *m, const struct candidate *c)
 {
 	const struct part *p = &c->part;
 
 	return c->number > 0 || m->inputs[c->input].is_given || p->rank.known || *text_of(p->job) ||
-	       !part_is(p, "tree");
+	       c->has_workers || !part_is(p, "tree");
+}
+
+/* A launcher's tree and the workers in it: "ID", "ID/0", "ID/1". */
+static bool is_same_recording(const struct part *a, const struct part *b)
+{
+	const char *x = text_of(a->id), *y = text_of(b->id);
+	const size_t n = strcspn(x, "/");
+
+	return n == strcspn(y, "/") && strncmp(x, y, n) == 0;
+}
+
+/* Of a launcher that no scheduler knows, each start is a job of its own. */
+static bool is_unnumbered_launch(const struct part *p)
+{
+	return !*text_of(p->job) && (part_is(p, "tree") || part_is(p, "worker"));
 }
 
 /* The part that began last, of those that are part of a job. */
@@ -128,13 +143,14 @@ static bool is_listed(const char *list, const char *job)
 
 static int note_other(struct merge *m, const struct part *p)
 {
+	const char *name = *text_of(p->job) ? p->job : "one without a number";
 	struct buf text = BUF_INIT(400);
 	int r;
 
-	if (is_listed(m->other_jobs, text_of(p->job)))
+	if (is_listed(m->other_jobs, name))
 		return 0;
-	(void) buf_printf(&text, "%s%s%s", m->other_jobs ? m->other_jobs : "", m->other_jobs ? ", " : "",
-		*text_of(p->job) ? p->job : "one without a number");
+	(void) buf_printf(
+		&text, "%s%s%s", m->other_jobs ? m->other_jobs : "", m->other_jobs ? ", " : "", name);
 	r = text.error == -ENOMEM ? text.error : part_set_text(&m->other_jobs, text.data);
 	buf_done(&text);
 	return r;
@@ -143,6 +159,12 @@ static int note_other(struct merge *m, const struct part *p)
 static bool is_given(const struct merge *m, const struct candidate *c)
 {
 	return m->inputs[c->input].is_given;
+}
+
+static bool belongs(const struct merge *m, const struct candidate *c, const struct part *of)
+{
+	return is_of_a_job(m, c) && is_same_job(&c->part, of) &&
+	       (is_given(m, c) || !is_unnumbered_launch(of) || is_same_recording(&c->part, of));
 }
 
 static int choose_job(struct merge *m)
@@ -174,7 +196,7 @@ static int choose_job(struct merge *m)
 	for (size_t i = 0; i < m->n && r == 0; i++) {
 		struct candidate *c = &m->candidates[i];
 
-		if (is_line(c) || (is_of_a_job(m, c) && is_same_job(&c->part, &of))) {
+		if (is_line(c) || belongs(m, c, &of)) {
 			struct candidate kept = *c;
 
 			if (n < i)

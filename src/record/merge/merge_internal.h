@@ -44,6 +44,7 @@ struct candidate {
 	int64_t was_start_ns; /* of a part of an earlier merge: its start there */
 	size_t input;
 	uint32_t number; /* of the part in an earlier merge; 0: the input is a recording of it */
+	bool has_workers; /* a launcher started ranks in it, which are candidates, too */
 	struct merge_mark *marks;
 	size_t n_marks, cap_marks;
 	struct merge_gpu *gpus;

@@ -185,16 +185,21 @@ static int add_worker(struct merge *m, const struct candidate *of, const struct 
 	c->part.running = p->running;
 	c->part.has_recording = known(1);
 	c->part.ram_low_bytes = c->part.ram_peak_bytes = rank->peak_bytes;
+	if (rank->cpu_ns.known && !rank->is_cpu_partial) {
+		c->part.user_ns = known(rank->user_ns);
+		c->part.system_ns = known(rank->cpu_ns.value - rank->user_ns);
+	}
 	return code;
 }
 
 /* The ranks that a launcher started in it; where ranks have recordings of their own these count instead (merge_align.c). */
-static int add_workers(struct merge *m, const struct candidate *of, const struct job *job)
+static int add_workers(struct merge *m, struct candidate *of, const struct job *job)
 {
 	struct rank_use *ranks = NULL;
 	size_t n = 0;
 	int code = ranks_of(job, &ranks, &n);
 
+	of->has_workers = n > 0;
 	for (size_t i = 0; i < n && code == 0; i++)
 		code = add_worker(m, of, &ranks[i]);
 	free(ranks);
