@@ -281,7 +281,7 @@ static int open_record(struct hiw_recorder *r, struct err *err)
 	char key[sizeof(s->job) + 32];
 	const struct record_options options = {
 		.path = r->output,
-		.job_key = r->output && *s->name && *s->job ? key : NULL,
+		.job_key = *s->name && *s->job ? key : NULL,
 		.job_has_folder = r->makes_folders && *s->job,
 		.overwrite = r->options.overwrite,
 		.renames = r->options.degrade || *r->scheduler.name, /* a requeued job must start */

@@ -135,6 +135,41 @@ def test_a_step_on_210_nodes_leaves_the_others(tool):
     assert runs(tool)[1]["ranks"] == 210
 
 
+def test_an_array_counts_as_one_run(tool):
+    """Its tasks of one rank are runs of their own, and remove neither each other nor another run; once it is the oldest, it goes as a whole."""
+    def record_one(*options, env=None):
+        done = tool.run("run", "--summary", "none", *options, "--", "sh", "-c", LONGER, env=env)
+        assert done.returncode == 0
+        return done.stderr
+
+    def task(number):
+        return record_one(env=slurm(str(5000 + number), ranks=1) | {"SLURM_ARRAY_JOB_ID": "5000", "SLURM_ARRAY_TASK_ID": str(number)})
+
+    record_one("-n", "precious")
+    assert task(1) == ""
+    assert (tool.history / "arrays").read_text() == "2 slurm-5000\n"
+    for number in range(3, 232):
+        os.link(tool.history / "2.hiw", tool.history / f"{number}.hiw")
+        with open(tool.history / "arrays", "a", encoding="ascii") as arrays:
+            arrays.write(f"{number} slurm-5000\n")
+    assert task(2) == "" and record_one() == ""
+    names = [run["name"] for run in runs(tool)]
+    assert len(names) == 233 and names[0] == "precious"
+    assert tool.run("show", "slurm:5000_1").returncode == tool.run("show", "slurm:5000_2").returncode == 0
+    for number in range(234, 431):
+        os.link(tool.history / "1.hiw", tool.history / f"{number}.hiw")
+    assert "1.00 GiB: 1" in record_one() and not (tool.history / "1.hiw").exists(), "200 others and the array"
+    assert len(runs(tool)) == 231 + 199
+    pinned = tool.history / "100.hiw"
+    pinned.unlink()
+    shutil.copy(tool.history / "2.hiw", pinned)
+    facts(pinned, pinned=1)
+    assert "1.00 GiB: 233" in record_one(), "a task that is pinned keeps its array"
+    facts(pinned, pinned=None)
+    assert "1.00 GiB: 2, 3, 4" in record_one()
+    assert len(runs(tool)) == 200 and not [number for number in range(2, 233) if (tool.history / f"{number}.hiw").exists()]
+
+
 # ---- finding a job ----
 
 @pytest.mark.parametrize("env, run", [

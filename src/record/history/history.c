@@ -14,6 +14,7 @@
 #include "base/folders.h"
 #include "base/clock.h"
 #include "base/units.h"
+#include "record/history/history_array.h"
 #include "record/history/history_job.h"
 #include "record/history/history_list.h"
 #include "record/history/history_run.h"
@@ -351,44 +352,52 @@ int history_remove(const char *run, struct err *err)
 enum removal {
 	STAYS,
 	REMOVED,
+	GONE,       /* another recorder has removed it, and names it */
 	UNREADABLE, /* damaged, or of a later version: it stays and does not count, or others would go in its
 		     * place */
 };
 
-static enum removal remove_folder_if_allowed(const char *path, bool hard)
+/* REMOVED: it may be. hard: also if a trigger pinned it. */
+static enum removal judge(const struct listed *run, const char *path, bool hard)
 {
-	struct history_job_state state;
-	const int r = history_job_state(path, &state);
+	struct history_job_state state = { 0 };
+	struct history_entry entry = { 0 };
+	int r;
 
+	if (run->key) {
+		r = history_job_state(path, &state);
+	} else {
+		r = history_entry_read(path, &entry) < 0 ? -EBADMSG : 0;
+		if (r < 0 && access(path, F_OK) < 0 && errno == ENOENT)
+			r = -ENOENT;
+		state = (struct history_job_state) {
+			.is_running = entry.running, .is_pinned = entry.pinned, .by_trigger = entry.by_trigger
+		};
+		history_entry_done(&entry);
+	}
 	if (r < 0)
-		return r == -ENOENT ? REMOVED : UNREADABLE;
+		return r == -ENOENT ? GONE : UNREADABLE;
 	if (state.is_running || (state.is_pinned && !(hard && state.by_trigger)))
 		return STAYS;
-	if (state.is_unreadable)
-		return UNREADABLE;
-	(void) job_folder_remove(path, NULL); /* what is not hiwater's stays, and does not count */
-	return REMOVED;
+	return state.is_unreadable ? UNREADABLE : REMOVED;
 }
 
-/* Removes the run unless it has to stay. hard: also if a trigger pinned it. A run that another
- * program has removed since the listing counts as removed: else a newer one would be removed
- * instead. */
+/* Removes the run unless it has to stay. A run that another program has removed since the listing counts as removed: else a
+ * newer one would be removed instead. */
 static enum removal remove_if_allowed(const struct listing *list, const struct listed *run, bool hard)
 {
-	struct history_entry entry = { 0 };
 	char path[PATH_MAX];
-	bool stays;
+	enum removal what;
 
 	history_list_path(list, run, path, sizeof(path));
-	if (run->key)
-		return remove_folder_if_allowed(path, hard);
-	if (history_entry_read(path, &entry) < 0)
-		return access(path, F_OK) < 0 && errno == ENOENT ? REMOVED : UNREADABLE;
-	stays = entry.running || (entry.pinned && !(hard && entry.by_trigger));
-	history_entry_done(&entry);
-	if (!stays)
-		store_unlink(path);
-	return stays ? STAYS : REMOVED;
+	what = judge(run, path, hard);
+	if (what == REMOVED && run->key) {
+		(void) job_folder_remove(path, NULL); /* what is not hiwater's stays, and does not count */
+	} else if (what == REMOVED) {
+		what = unlink(path) == 0 ? REMOVED : GONE;
+		store_unlink(path); /* with its journals */
+	}
+	return what;
 }
 
 /* Where the bytes are too many: large ones that cannot be read, however new. Opening all would take longer
@@ -469,8 +478,8 @@ static void count_runs(struct listing *list, uint64_t max_bytes, size_t *ret_lef
 	}
 }
 
-/* First those that are larger than the limit on their own, as only a job's folder can be: keeping them would remove all that are
- * older. Then the oldest, and at last those that a trigger pinned. */
+/* First those that are larger than the limit on their own, as only a job's folder or an array can be: keeping them would remove all
+ * that are older. Then the oldest, and at last those that a trigger pinned. */
 enum pass {
 	TOO_LARGE,
 	OLDEST,
@@ -478,43 +487,122 @@ enum pass {
 	PASSES,
 };
 
+/* A trim of the history. Tasks of an array count as one run, in place of its newest task. */
+struct trim {
+	struct listing list;
+	size_t *of; /* of each run: the newest of its array; itself */
+	size_t *members; /* runs that are left of it */
+	uint64_t *array_bytes; /* their bytes */
+	bool *removed;
+	uint64_t bytes;
+	size_t left;
+};
+
+static void trim_done(struct trim *t)
+{
+	free(t->of);
+	free(t->members);
+	free(t->array_bytes);
+	free(t->removed);
+	history_list_done(&t->list);
+}
+
+/* The array that is being recorded, whose task has just ended, counts as half of the bytes at most. */
+static int join_arrays(struct trim *t, uint64_t max_bytes)
+{
+	const size_t n = t->list.n, last = n > 0 ? n - 1 : 0;
+	const int r = history_array_find(&t->list, t->of);
+
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		const size_t of = t->of[i];
+
+		if (t->list.runs[i].bytes == 0)
+			continue;
+		t->left -= t->members[of]++ > 0;
+		t->array_bytes[of] += t->list.runs[i].bytes;
+	}
+	if (r == 0 && t->members[last] > 1 && t->array_bytes[last] > max_bytes / 2)
+		t->bytes -= t->array_bytes[last] - max_bytes / 2;
+	return r;
+}
+
+static void trim_one(struct trim *t, size_t i, enum pass pass)
+{
+	struct listed *run = &t->list.runs[i];
+	const enum removal what = remove_if_allowed(&t->list, run, pass == PINNED_BY_TRIGGER);
+
+	if (what == STAYS)
+		return;
+	t->removed[i] = what == REMOVED;
+	t->left -= --t->members[t->of[i]] == 0;
+	t->bytes -= run->bytes;
+	t->array_bytes[t->of[i]] -= run->bytes;
+	run->bytes = 0;
+}
+
+/* All tasks of the array whose newest is i, or none. */
+static void trim_array(struct trim *t, size_t i, enum pass pass)
+{
+	char path[PATH_MAX];
+	bool stays = false;
+
+	for (size_t k = 0; t->members[i] > 1 && !stays && k <= i; k++) {
+		history_list_path(&t->list, &t->list.runs[k], path, sizeof(path));
+		stays = t->of[k] == i && t->list.runs[k].bytes > 0 &&
+			judge(&t->list.runs[k], path, pass == PINNED_BY_TRIGGER) == STAYS;
+	}
+	for (size_t k = 0; !stays && k <= i; k++) {
+		if (t->of[k] == i && t->list.runs[k].bytes > 0)
+			trim_one(t, k, pass);
+	}
+}
+
+/* Not of the last one, which has just ended, nor of its array. */
+static void trim_pass(struct trim *t, enum pass pass, unsigned max_runs, uint64_t max_bytes)
+{
+	for (size_t i = 0; i + 1 < t->list.n; i++) {
+		const size_t of = t->of[i];
+
+		if (t->list.runs[i].bytes == 0 || of + 1 == t->list.n ||
+			(pass == TOO_LARGE && t->array_bytes[of] <= max_bytes))
+			continue;
+		if (t->bytes > max_bytes)
+			trim_one(t, i, pass);
+		else if (t->left > max_runs && of == i)
+			trim_array(t, i, pass);
+	}
+}
+
 int history_trim(unsigned max_runs, uint64_t max_bytes, struct err *err)
 {
 	char folder[PATH_MAX];
+	struct trim t = { .left = 0 };
 	int r = history_dir(folder, sizeof(folder), err);
 	autoclose int turn = r < 0 ? -1 : network_fs_lock(folder); /* others would change the list */
-	autolist struct listing list = { .n = 0 };
-	autofree bool *removed = NULL;
-	uint64_t bytes = 0;
-	size_t left = 0;
 
 	(void) turn; /* the lock is only kept */
-	r = r < 0 ? r : history_list(&list, true, err);
+	r = r < 0 ? r : history_list(&t.list, true, err);
 	if (r < 0)
 		return r;
-	removed = calloc(list.n ? list.n : 1, sizeof(*removed));
-	if (!removed)
+	const size_t n = t.list.n ? t.list.n : 1;
+
+	t.of = calloc(n, sizeof(*t.of));
+	t.members = calloc(n, sizeof(*t.members));
+	t.array_bytes = calloc(n, sizeof(*t.array_bytes));
+	t.removed = calloc(n, sizeof(*t.removed));
+	if (!t.of || !t.members || !t.array_bytes || !t.removed) {
+		trim_done(&t);
 		return err_set(err, -ENOMEM, "out of memory");
-	count_runs(&list, max_bytes, &left, &bytes);
-	if (bytes > max_bytes)
-		drop_unreadable(&list, max_bytes, &left, &bytes);
-	/* Except the last, which has just ended. */
-	for (enum pass pass = TOO_LARGE; pass < PASSES; pass++) {
-		for (size_t i = 0; i + 1 < list.n && (left > max_runs || bytes > max_bytes); i++) {
-			struct listed *run = &list.runs[i];
-
-			if (run->bytes == 0 || (pass == TOO_LARGE && run->bytes <= max_bytes))
-				continue;
-			const enum removal what = remove_if_allowed(&list, run, pass == PINNED_BY_TRIGGER);
-
-			if (what == STAYS)
-				continue;
-			removed[i] = what == REMOVED;
-			left--;
-			bytes -= run->bytes;
-			run->bytes = 0;
-		}
 	}
-	write_removed(&list, removed, max_runs, max_bytes, err);
-	return 0;
+	count_runs(&t.list, max_bytes, &t.left, &t.bytes);
+	if (t.bytes > max_bytes)
+		drop_unreadable(&t.list, max_bytes, &t.left, &t.bytes);
+	if (t.left > max_runs || t.bytes > max_bytes) {
+		r = join_arrays(&t, max_bytes);
+		for (enum pass pass = TOO_LARGE; r == 0 && pass < PASSES; pass++)
+			trim_pass(&t, pass, max_runs, max_bytes);
+	}
+	write_removed(&t.list, t.removed, max_runs, max_bytes, err);
+	trim_done(&t);
+	return r < 0 ? err_set(err, r, "out of memory") : 0;
 }

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "record/history/history.h"
+#include "record/history/history_array.h"
 #include "record/recorder_id.h"
 #include "record/network_fs.h"
 #include "record/write/record_check.h"
@@ -174,7 +175,11 @@ static int choose_target(struct writer *w)
 		return w->target ? 0 : -ENOMEM;
 	}
 	w->reserved = true;
-	return history_reserve(&w->target, &number, &w->trouble);
+	const int r = history_reserve(&w->target, &number, &w->trouble);
+
+	if (r == 0)
+		history_array_note(w->target, w->options.job_key);
+	return r;
 }
 
 /* A file that is written at once replaces an existing one only at the end; a growing one needs
