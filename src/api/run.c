@@ -529,6 +529,8 @@ static void judge(struct hiw_run *run, struct checking *c, size_t i, struct chec
 		check_ever(c->watch, c->rules[i].watched, ret);
 	if (!run->summary.complete)
 		check_unfinished(rule, ret);
+	if (job_parts(run->job))
+		check_lacking(job_parts(run->job), ret);
 }
 
 static void report_results(struct hiw_run *run, struct checking *c, const char *const *rules,

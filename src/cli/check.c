@@ -144,6 +144,8 @@ static int check_main(int argc, char **argv)
 	r = find_run(argv[0], &path, &err);
 	if (r == 0)
 		r = hiw_run_open(path, &run, &err);
+	if (r == 0 && hwi_run_lacks_parts(run))
+		complain("warning: something of the job is missing, so no rule passes for sure; see hiwater show %s", argv[0]);
 	if (r == 0)
 		r = check_run(run, path, rules, (size_t) argc - 1, &err);
 	hiw_run_close(run);
@@ -170,7 +172,7 @@ static const char *const prose[] = {
 	"loss is nan' and 'never growth(ram) > 10MiB/min' at none.",
 	"The exit status is 0 if every rule passes, 1 if one fails (or stdout cannot be written), 2 for a "
 	"rule that cannot be parsed, 3 if the data does not decide: there is no such run, its end is not "
-	"recorded, or a value is not available.",
+	"recorded, a rank of the job has no recording, or a value is not available.",
 	NULL,
 };
 

@@ -316,16 +316,20 @@ bool parts_are_running(const struct parts *p)
 }
 
 /* A node's union that was cut off and taken over by another recorder lacks nothing but a moment. */
+bool parts_lack(const struct parts *p)
+{
+	if (parts_missing(p, NULL, 0) > 0 || parts_missing_nodes(p) > 0)
+		return true;
+	for (size_t i = 0; i < p->n; i++) {
+		if (!part_is(&p->part[i], "node") && part_is_cut_off(&p->part[i]))
+			return true;
+	}
+	return false;
+}
+
 bool parts_are_complete(const struct parts *p)
 {
-	if (p->n_problems > 0 || parts_missing(p, NULL, 0) > 0 || parts_missing_nodes(p) > 0)
-		return false;
-	for (size_t i = 0; i < p->n; i++) {
-		if (p->part[i].running.value == 1 ||
-			(!part_is(&p->part[i], "node") && part_is_cut_off(&p->part[i])))
-			return false;
-	}
-	return true;
+	return p->n_problems == 0 && !parts_lack(p) && !parts_are_running(p);
 }
 
 int64_t parts_stagger_ns(const struct parts *p)

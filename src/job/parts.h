@@ -107,7 +107,9 @@ int64_t part_end_ns(const struct part *part);
 bool part_is_cut_off(const struct part *part);
 /* One of the parts was still recorded when they were merged. */
 bool parts_are_running(const struct parts *p);
-/* Every rank has a part with an end, and every file could be used. */
+/* A rank or a node has no part, or a rank's has no end. */
+bool parts_lack(const struct parts *p);
+/* None of them lacks, none runs, and every file could be used. */
 bool parts_are_complete(const struct parts *p);
 /* The latest start less the earliest, of ranks. */
 int64_t parts_stagger_ns(const struct parts *p);

@@ -158,7 +158,11 @@ static void lookup(void *ctx, const struct rule *rule, size_t number, struct rul
 {
 	const struct summary *s = ctx;
 	const struct rule_term *t = &rule->terms[number];
-	const struct maybe whole = whole_of(s->facts, t, UNKNOWN);
+	/* What was requested or allowed is that of the steps, too. */
+	const bool is_of_job = (t->whole == WHOLE_RAM || t->whole == WHOLE_LIMIT) && t->name.entity == ENTITY_JOB;
+	const struct maybe whole = is_of_job && summary_is_batch_only(s->facts)
+					   ? UNKNOWN
+					   : whole_of(s->facts, t, UNKNOWN);
 
 	ret->whole_known = whole.known;
 	ret->whole = (double) whole.value;
@@ -287,6 +291,23 @@ void check_unfinished(const struct rule *rule, struct check_result *v)
 		return;
 	v->kind = RESULT_INCOMPLETE;
 	(void) snprintf(v->text + len, sizeof(v->text) - len, "%s", text);
+}
+
+/* What is missing may have used any amount. */
+void check_lacking(const struct parts *parts, struct check_result *v)
+{
+	const size_t ranks = parts_missing(parts, NULL, 0), nodes = parts_missing_nodes(parts), len = strlen(v->text);
+
+	if (!parts_lack(parts) || v->kind == RESULT_INCOMPLETE)
+		return;
+	if (v->kind == RESULT_PASS)
+		v->kind = RESULT_INCOMPLETE;
+	if (ranks > 0)
+		(void) snprintf(v->text + len, sizeof(v->text) - len, "; but %zu of %lld ranks have no recording", ranks,
+			(long long) parts_ranks(parts));
+	else
+		(void) snprintf(v->text + len, sizeof(v->text) - len, "; but %s",
+			nodes > 0 ? "nodes of the job have no recording" : "the recording of a rank was cut off");
 }
 
 /* ---- comparisons --------------------------------------------------------------------------------------------------- */

@@ -39,6 +39,9 @@ void check_ever(const struct watch *w, size_t number, struct check_result *ret);
  * become incomplete. */
 void check_unfinished(const struct rule *rule, struct check_result *result);
 
+/* For a job of which ranks, nodes or ends are missing: what passed becomes incomplete, what failed stays. */
+void check_lacking(const struct parts *parts, struct check_result *result);
+
 /* The run's value of the term's name; of "gpu" without a number the largest. False: unknown. */
 bool compare_value(const struct rule *rule, size_t term, const struct summary *summary, double *ret);
 

@@ -99,7 +99,9 @@ static void found(const struct summary *s, struct job_lines *l)
 	char text[UNITS_LEN];
 
 	line->is_problem = !complete && !parts_are_running(p);
-	if (ranks > 0)
+	if (summary_is_batch_only(s->facts))
+		add_part(line, "the batch script");
+	else if (ranks > 0)
 		add_part(line, "%" PRId64 " of %" PRId64 " ranks", ranks - missing, ranks);
 	if (p->n_nodes + parts_missing_nodes(p) > 1)
 		add_part(line, "%zu of %zu nodes", p->n_nodes, p->n_nodes + parts_missing_nodes(p));
@@ -351,11 +353,14 @@ static void node_gpus(const struct summary *s, size_t node, struct job_line *lin
 	buf_done(&text);
 }
 
-static void node_ram(const struct part_node *n, const struct sink_options *o, struct job_line *line)
+static void node_ram(const struct summary *s, const struct part_node *n, const struct sink_options *o,
+	struct job_line *line)
 {
 	struct buf text = BUF_INIT(512);
 	char low[UNITS_LEN], high[UNITS_LEN];
-	const struct maybe of = n->limit_bytes.known ? n->limit_bytes : n->capacity_bytes;
+	const struct maybe of = summary_is_batch_only(s->facts) ? UNKNOWN
+				: n->limit_bytes.known          ? n->limit_bytes
+								: n->capacity_bytes;
 
 	if (!n->ram_peak_bytes.known) {
 		add_part(line, "RAM not measured");
@@ -400,7 +405,7 @@ static void nodes(const struct summary *s, const struct sink_options *o, struct 
 			else
 				add_part(line, "%s cores", text);
 		}
-		node_ram(n, o, line);
+		node_ram(s, n, o, line);
 		node_gpus(s, i, line);
 	}
 }

@@ -280,6 +280,41 @@ def test_a_missing_rank(tool, copy):
     assert tool.run("show", copy, "--strict").returncode == 3
 
 
+def test_what_a_missing_rank_makes_unknown(tool, copy):
+    """Neither how the job ended nor a limit that it kept; what failed, failed."""
+    parts = by_rank(copy)
+    parts[2].unlink()
+    DAMAGE["random bytes"](parts[3])
+    assert show(tool, copy)["exit"]["code"] is None
+    sacct = tool.run("export", copy, "--to", "sacct").stdout.splitlines()
+    state = dict(zip(sacct[0].split("|"), sacct[1].split("|")))
+    assert (state["State"], state["ExitCode"], state["MaxRSS"], state["NTasks"]) == ("", "", "", "4")
+    done = tool.run("check", copy, "ram.peak < 20GiB")
+    assert done.returncode == 3 and done.stdout.startswith("? ") and "2 of 4 ranks have no recording" in done.stdout
+    assert "something of the job is missing" in done.stderr
+    assert tool.run("check", copy, "ram.peak < 1MB").returncode == 1
+    set_facts(parts[1], exit_status=3 << 8)
+    assert show(tool, copy)["exit"]["code"] == 3, "of the rank that failed"
+
+
+def test_a_batch_script_alone(tool, rank_job):
+    """Its steps were not measured: no share of what was requested for them, no request, and no rule about a share."""
+    env = {"SLURM_JOB_ID": "27", "SLURM_JOB_NUM_NODES": "1", "SLURM_NNODES": "1", "SLURM_NTASKS": "1", "SLURM_PROCID": "0", "SLURM_LOCALID": "0",
+           "SLURMD_NODENAME": "n1", "SLURM_MEM_PER_NODE": "300", "SLURM_CPUS_PER_TASK": "1"}
+    srun = tool.folder / "srun"
+    srun.symlink_to(shutil.which("sleep"))
+    done = tool.run("run", "--summary", "none", "-o", "d/", "--", "sh", "-c", f"{srun} 1.5; true", env=env)
+    assert done.returncode == 0, done.stderr
+    assert tool.run("merge", "d", "-o", "J.hiw").returncode == 0
+    for run in ("d", "slurm:27", "J.hiw"):
+        summary, text = show(tool, run), tool.run("show", run).stdout
+        assert "batch script only" in text and "requested" not in text and "300 MiB" not in text and "of 1 ranks" not in text, text
+        assert summary["request"]["line"] is None
+        assert tool.run("export", run, "--to", "sacct").stdout.splitlines()[1].startswith("27.batch|")
+        assert tool.run("check", run, "ram.peak < 80% of limit").returncode == 3
+        assert tool.run("check", run, "ram.peak < 1GiB").returncode == 0
+
+
 def test_strict_of_a_complete_job(tool, d):
     show(tool, d, "--strict")
 

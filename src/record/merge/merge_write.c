@@ -95,11 +95,11 @@ static struct maybe request_cpus(const struct merge *m)
 	return sum;
 }
 
-/* The status of the rank that was the first to fail; 0 if all ended well; unknown if one's is. */
+/* The status of the rank that was the first to fail; 0 if all ended well; unknown if one's is, or a rank is missing. */
 static struct maybe exit_status(const struct parts *p)
 {
 	const struct part *first = NULL;
-	bool all = true, any = false, only_nodes = true;
+	bool all = parts_missing(p, NULL, 0) == 0 && parts_missing_nodes(p) == 0, any = false, only_nodes = true;
 
 	for (size_t i = 0; i < p->n; i++)
 		only_nodes = only_nodes && !part_is_own(&p->part[i]);
@@ -235,6 +235,7 @@ static int write_texts(struct merge *m, struct facts *f)
 		{ &f->scheduler, first->scheduler },
 		{ &f->scheduler_job, first->job },
 		{ &f->cluster, first->cluster },
+		{ &f->step, first->step },
 		{ &f->version, first->version },
 		{ &f->other_jobs, m->other_jobs },
 		{ &f->allocated_gpus, has_gpus ? gpus.data : NULL },
@@ -264,6 +265,7 @@ static void write_sums(const struct merge *m, struct facts *f)
 		if (!part_is_own(part))
 			continue;
 		exact = exact && part->cpu_is_exact.value == 1;
+		f->srun_seen = maybe_max(f->srun_seen, part->srun_seen);
 	}
 	for (size_t i = 0; i < p->n_nodes; i++) {
 		exact = exact && p->node[i].cpu_is_exact.value == 1;

@@ -37,6 +37,7 @@ static int set_texts(struct replay *r, const struct facts *f, const char *name, 
 		{ &p->scheduler, f->scheduler },
 		{ &p->job, f->scheduler_job },
 		{ &p->cluster, f->cluster },
+		{ &p->step, f->step },
 		{ &p->node, f->node && *f->node ? f->node : f->host },
 		{ &p->boot, boot },
 		{ &p->name, f->name },
@@ -61,6 +62,7 @@ static void set_identity(const struct facts *f, struct part *p)
 	p->restart = f->restart;
 	p->ranks = f->worker_ranks.known ? f->worker_ranks : f->ranks;
 	p->nodes = f->nodes;
+	p->srun_seen = f->srun_seen;
 	p->started_wall_ns = f->started_wall_ns;
 	p->started_boot_ns = f->started_boot_ns;
 	p->cpus = f->cpus;

@@ -119,6 +119,14 @@ static void put_tres(const struct export_job *job, struct buf *out)
 
 /* ---- over tasks ------------------------------------------------------------------------------ */
 
+/* Of a job of which tasks have no recording neither the largest nor a mean is known. */
+static bool lacks_tasks(const struct export *e, const struct export_job *job)
+{
+	const struct job *of = e->o.summary->job;
+
+	return of && job_parts(of) && job->n_tasks.known && (int64_t) job->n_measured < job->n_tasks.value;
+}
+
 static const struct export_task *largest(const struct export_job *job)
 {
 	const struct export_task *most = NULL;
@@ -158,7 +166,8 @@ static struct maybe most_of(const struct export_job *job, bool is_read)
 
 static void put_memory(const struct export *e, const struct export_job *job, struct buf *out)
 {
-	const struct export_task *most = largest(job);
+	const bool lacks = lacks_tasks(e, job);
+	const struct export_task *most = lacks ? NULL : largest(job);
 
 	put_mib(job->request_bytes, out);
 	next(out);
@@ -168,7 +177,7 @@ static void put_memory(const struct export *e, const struct export_job *job, str
 	next(out);
 	put_count(most ? most->rank : UNKNOWN, out);
 	next(out);
-	put_kib(mean_peak(job), out);
+	put_kib(lacks ? UNKNOWN : mean_peak(job), out);
 	next(out);
 }
 
