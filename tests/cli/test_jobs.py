@@ -269,6 +269,43 @@ def test_json_is_as_the_schemas_say(tool, d, copy):
     assert faults(show(tool, copy)) == []
 
 
+def other_job(copy, to):
+    """The same ranks as step 0 of job 4712."""
+    shutil.copytree(copy, to)
+    for number, path in enumerate(parts_of(to)):
+        set_facts(path, scheduler_job="4712.0", id=f"{number + 1:032x}")
+    return to
+
+
+def test_two_jobs_are_not_merged(tool, copy):
+    """Whether named by a folder or by a file: nothing is written. A folder with both has the newest, and says so."""
+    other = other_job(copy, tool.folder / "e" / "4712.0")
+    for inputs in ([copy, other], [other, copy], [copy, parts_of(other)[0]], [parts_of(copy)[0], other]):
+        done = tool.run("merge", *inputs, "-o", "J.hiw")
+        assert done.returncode == 1 and not (tool.folder / "J.hiw").exists()
+        assert all(word in done.stderr for word in ("4711.0", "4712.0", str(inputs[1].parent.parent), "one job at a time")), done.stderr
+    for path in parts_of(other):
+        shutil.copy(path, copy / f"other-{path.name}")
+        edit(copy / f"other-{path.name}", ("UPDATE meta SET value = value + ? WHERE key = 'started_wall_ns'", (SECOND,)))
+    job = show(tool, copy)["job"]
+    assert (job["id"], job["other_jobs"]) == ("4712", "4711.0")
+
+
+def test_bad_files_of_another_job_are_its_own(tool, copy):
+    other = other_job(copy, tool.folder / "e" / "4712.0")
+    (other / "bad.hiw").write_bytes(b"nothing")
+    assert tool.run("merge", other, "-o", copy / "other.hiw").returncode == 0
+    edit(copy / "other.hiw", "UPDATE part SET started_wall_ns = started_wall_ns - 1000000000")
+    job = show(tool, copy)["job"]
+    assert (job["id"], job["complete"], job["unreadable"], job["other_jobs"]) == ("4711", True, [], "4712.0")
+    assert [entry["file"] for entry in show(tool, copy / "other.hiw")["job"]["unreadable"]] == ["bad.hiw"]
+
+
+def test_a_renamed_folder_is_found_in_the_one_above(tool, copy, d):
+    copy.rename(copy.with_name("first"))
+    assert figures(show(tool, copy.parent)) == figures(show(tool, d))
+
+
 # ---- what is missing or bad is said ----------------------------------------------------------------------------------
 
 def test_a_missing_rank(tool, copy):

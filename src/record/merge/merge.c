@@ -26,7 +26,9 @@ static void merge_done(struct merge *m)
 	free(m->candidates);
 	free(m->other_jobs);
 	free(m->node_of);
-	free(m->below);
+	for (size_t i = 0; i < m->n_earlier; i++)
+		earlier_problem_done(&m->earlier[i]);
+	free(m->earlier);
 	parts_free(m->parts);
 	job_free(m->job);
 	merge_cells_done(&m->cells);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/stats.h"
 #include "record/merge/merge_internal.h"
 
@@ -167,6 +168,40 @@ static bool belongs(const struct merge *m, const struct candidate *c, const stru
 	       (is_given(m, c) || !is_unnumbered_launch(of) || is_same_recording(&c->part, of));
 }
 
+static const char *job_name(const struct part *p)
+{
+	return *text_of(p->job) ? p->job : "without a number";
+}
+
+/* Each file or folder that the user named must have something of the job: else the result would lack it without a word. */
+static int check_given(struct merge *m, const struct part *of)
+{
+	const char *with = "";
+	autofree bool *has = calloc(m->n_given ? m->n_given : 1, sizeof(*has));
+
+	if (!has)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->n; i++) {
+		const struct merge_input *in = &m->inputs[m->candidates[i].input];
+
+		if (!belongs(m, &m->candidates[i], of))
+			continue;
+		has[in->of_number] = true;
+		with = in->of;
+	}
+	for (size_t i = 0; i < m->n; i++) {
+		const struct candidate *c = &m->candidates[i];
+		const struct merge_input *in = &m->inputs[c->input];
+
+		if (!is_line(c) && !has[in->of_number])
+			return err_set(m->err, -EINVAL,
+				"%.120s is of job %.60s, %.120s of job %.60s: merge one job at a time, each into a file of "
+				"its own",
+				with, job_name(of), in->of, job_name(&c->part));
+	}
+	return 0;
+}
+
 static int choose_job(struct merge *m)
 {
 	const struct candidate *found = newest(m);
@@ -178,20 +213,15 @@ static int choose_job(struct merge *m)
 		return err_set(m->err, -ENOENT, "%s",
 			m->parts->n_problems > 0 ? "none of the recordings can be read"
 						 : "none of the recordings is of a job of several ranks");
-	if (m->below && strcmp(m->below, text_of(found->part.job)) != 0)
+	if (m->is_below && !*text_of(found->part.job)) /* a folder of runs that belong together in no way */
 		return err_set(m->err, -ENOENT,
-			"no recordings (*.hiw) in the folder, and none of a job in %.80s below it",
-			m->below);
+			"no recordings (*.hiw) in the folder, and none of a numbered job in the newest folder in it");
 	of = found->part; /* borrowed: the part itself is kept below */
-	for (size_t i = 0; i < m->n && r == 0; i++) {
-		const struct candidate *c = &m->candidates[i];
+	r = check_given(m, &of);
+	for (size_t i = 0; i < m->n_earlier && r == 0; i++) {
+		const struct earlier_problem *p = &m->earlier[i];
 
-		if (!is_line(c) && is_given(m, c) && !is_same_job(&c->part, &of))
-			r = err_set(m->err, -EINVAL,
-				"%.120s is of job %.60s, %.120s of job %.60s; merge the recordings of one "
-				"job at a time",
-				text_of(of.file), *text_of(of.job) ? of.job : "(none)",
-				text_of(c->part.file), *text_of(c->part.job) ? c->part.job : "(none)");
+		r = is_same_job(&p->of, &of) ? parts_add_problem(m->parts, p->file, p->why) : 0;
 	}
 	for (size_t i = 0; i < m->n && r == 0; i++) {
 		struct candidate *c = &m->candidates[i];

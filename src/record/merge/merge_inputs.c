@@ -153,7 +153,7 @@ static int add_folder(
 	return r;
 }
 
-int merge_add_path(struct merge *m, const char *path)
+static int add_path(struct merge *m, const char *path)
 {
 	autofree char *newest = NULL;
 	char below[PATH_MAX], prefix[NAME_MAX + 2];
@@ -167,13 +167,26 @@ int merge_add_path(struct merge *m, const char *path)
 		return add_input(m, path, path, true);
 	r = add_folder(m, path, "", &n, &newest);
 	if (r == 0 && n == 0 && newest) {
-		m->below = strdup(newest);
+		m->is_below = true;
 		(void) snprintf(below, sizeof(below), "%s/%s", path, newest);
 		(void) snprintf(prefix, sizeof(prefix), "%s/", newest);
 		r = add_folder(m, below, prefix, &n, NULL);
 	}
 	if (r == 0 && n == 0)
 		return err_set(m->err, -ENOENT, "no recordings (*.hiw) in the folder %.200s", path);
+	return r;
+}
+
+int merge_add_path(struct merge *m, const char *path)
+{
+	const size_t first = m->n_inputs;
+	const int r = add_path(m, path);
+
+	for (size_t i = first; i < m->n_inputs; i++) {
+		m->inputs[i].of = path;
+		m->inputs[i].of_number = m->n_given;
+	}
+	m->n_given++;
 	return r;
 }
 
@@ -214,7 +227,34 @@ static int read_gpus(struct replay *r, struct candidate *of, size_t n)
 	return code;
 }
 
-/* Takes the parts over; the problems of the earlier merge are those of this one. */
+/* The problems of an earlier merge are those of this one if that is of the same job (merge_align.c). */
+static int add_earlier_problem(struct merge *m, const struct part *of, const struct part_problem *problem)
+{
+	struct earlier_problem p = { .file = strdup(problem->file), .why = strdup(problem->why) };
+	int r = p.file && p.why ? 0 : -ENOMEM;
+
+	r = r < 0 ? r : part_set_text(&p.of.job, of->job);
+	r = r < 0 ? r : part_set_text(&p.of.scheduler, of->scheduler);
+	r = r < 0 ? r : part_set_text(&p.of.cluster, of->cluster);
+	if (r == 0)
+		r = vec_reserve(&m->earlier, &m->cap_earlier, m->n_earlier, sizeof(p), MERGE_INPUTS) < 0
+			    ? -ENOMEM
+			    : 0;
+	if (r == 0)
+		m->earlier[m->n_earlier++] = p;
+	else
+		earlier_problem_done(&p);
+	return r;
+}
+
+void earlier_problem_done(struct earlier_problem *p)
+{
+	part_done(&p->of);
+	free(p->file);
+	free(p->why);
+}
+
+/* Takes the parts over. */
 static int read_merged(struct merge *m, size_t input, struct replay *r, struct parts *parts)
 {
 	const size_t first = m->n, n = parts->n;
@@ -231,8 +271,8 @@ static int read_merged(struct merge *m, size_t input, struct replay *r, struct p
 		c->input = input;
 		c->number = (uint32_t) i + 1;
 	}
-	for (size_t i = 0; i < parts->n_problems && code == 0; i++)
-		code = parts_add_problem(m->parts, parts->problem[i].file, parts->problem[i].why);
+	for (size_t i = 0; n > 0 && i < parts->n_problems && code == 0; i++)
+		code = add_earlier_problem(m, &m->candidates[first].part, &parts->problem[i]);
 	reader_allow(r);
 	for (size_t i = first; i < m->n && code == 0; i++)
 		code = merge_read_rows(m, &m->candidates[i], r);

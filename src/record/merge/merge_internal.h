@@ -23,6 +23,8 @@ enum {
 struct merge_input {
 	char *path, *name; /* name: as it is reported */
 	bool is_given;     /* named by the user, not found in a folder */
+	const char *of;    /* the file or folder that the user named; borrowed */
+	size_t of_number;
 };
 
 /* A mark or the start of a phase, since the start of its part. */
@@ -63,15 +65,24 @@ struct merge_cells {
 	int64_t *processes;
 };
 
+/* A file that could not be used in an earlier merge, which is an input. */
+struct earlier_problem {
+	struct part of; /* its scheduler, cluster and job alone */
+	char *file, *why;
+};
+
 struct merge {
 	struct err *err;
 	struct merge_input *inputs;
+	size_t n_given; /* files and folders that the user named */
 	size_t n_inputs, cap_inputs;
 	struct candidate *candidates;   /* once chosen: in the order of parts->part */
 	size_t n, cap;
 	struct parts *parts;
 	uint32_t last_rows;             /* number of the windows that were copied last */
-	char *below; /* the folder in the one that was given whose files are the inputs; NULL: that itself */
+	bool is_below;  /* the inputs are those of a folder in the one that was given */
+	struct earlier_problem *earlier;
+	size_t n_earlier, cap_earlier;
 	size_t *node_of; /* of each part: the index of its node; n_nodes: it has none that counts */
 	bool lacks_ranks;
 	char *other_jobs; /* "12.0, 13.0": also in the folder */
@@ -86,6 +97,7 @@ int merge_add_path(struct merge *m, const char *path);
 int merge_read_inputs(struct merge *m);
 struct candidate *merge_add_candidate(struct merge *m); /* NULL: out of memory */
 void candidate_done(struct candidate *c);
+void earlier_problem_done(struct earlier_problem *p);
 int candidate_mark(struct candidate *c, uint64_t t_ns, const char *text);
 int candidate_gpu(struct candidate *c, uint32_t id, const char *uuid, int64_t used);
 
