@@ -247,7 +247,9 @@ static int note_absence(struct summary *s)
 	const enum gpu_absence absence = job_gpu_absence(s->job);
 	const char *why = s->facts->gpu_why;
 	const bool is_elsewhere = absence == GPUS_UNWANTED && why && *why; /* of a rank: in the node's recording */
-	const char *text = absence == GPUS_REFUSED || is_elsewhere ? why : texts[absence];
+	const char *of_parts = absence == GPUS_NOT_QUERIED && job_parts(s->job) ? "the recordings of the job have none" : NULL;
+	const char *text = absence == GPUS_REFUSED || is_elsewhere ? why : of_parts ? of_parts
+										    : texts[absence];
 	const int r = text ? summary_note(s, "gpu", "%s", text) : 0;
 
 	if (text && r == 0)

@@ -258,6 +258,18 @@ def test_merging_merges_is_merging_all(tool, d):
         assert figures(show(tool, name)) == figures(show(tool, d)), name
 
 
+def test_reasons_are_those_of_a_job(tool, d, copy):
+    """What a sum over ranks does not have is not for want of samples, and the job has ended."""
+    def notes(run):
+        return {note["about"]: note["why"] for note in show(tool, run)["notes"]}
+
+    found = notes(d)
+    assert not [why for why in found.values() if "still running" in why or "first sample" in why or "ended before" in why], found
+    assert all("recordings of its ranks" in found[about] for about in ("processes", "sampling", "ram.main", "swap"))
+    by_rank(copy)[2].unlink()
+    assert "hiwater did not start" not in notes(copy)["exit"]
+
+
 def test_json_is_as_the_schemas_say(tool, d, copy):
     assert faults(show(tool, d)) == []
     restart(copy)

@@ -70,10 +70,38 @@ struct explainer {
 	const struct summary *s;
 };
 
+/* What the recordings of a job's ranks and nodes have, and a sum over them does not. */
+static const char *why_of_parts(const struct summary *s, const char *about)
+{
+	static const char of_ranks[] = "a job of several ranks has none of its own: the recordings of its ranks have it",
+			  of_nodes[] = "not added up over the job: the recordings of its ranks and nodes have it";
+	static const char *const whys[][2] = {
+		{ "processes", of_nodes },
+		{ "sampling", of_nodes },
+		{ "ram.system", of_nodes },
+		{ "ram.main", of_ranks },
+		{ "ram.descendants", of_ranks },
+		{ "ram.cgroup", of_nodes },
+		{ "ram.shmem", of_nodes },
+		{ "ram.unreclaimable_peak_bytes", of_nodes },
+		{ "ram.rlimits", of_ranks },
+		{ "ram.hugetlb", of_nodes },
+		{ "swap", of_nodes },
+	};
+
+	for (size_t i = 0; s->job && job_parts(s->job) && i < sizeof(whys) / sizeof(whys[0]); i++) {
+		if (strcmp(whys[i][0], about) == 0)
+			return whys[i][1];
+	}
+	return NULL;
+}
+
 static void explain(const struct explainer *e, bool is_null, const char *about, const char *why)
 {
+	const char *of_parts = why_of_parts(e->s, about);
+
 	if (is_null && !is_explained(e->s, about))
-		note(e->j, about, why);
+		note(e->j, about, of_parts ? of_parts : why);
 }
 
 static void explain_figure(
@@ -119,7 +147,9 @@ static void explain_run(const struct explainer *e)
 			"the recording stopped before the end of the job: %s", f->recording_stopped);
 	explain(e, unseen && !s->complete, "exit", f->recording_stopped ? stopped : no_end(s));
 	explain(e, unseen && s->complete, "exit",
-		"hiwater did not start the job; only its parent receives its exit status");
+		s->job && job_parts(s->job)
+			? "no rank is known to have failed, and the exit status of one is unknown"
+			: "hiwater did not start the job; only its parent receives its exit status");
 	explain(e, !unseen && f->exit_status.known && mode_is_attach(f->mode), "exit",
 		"hiwater did not start the job; the kernel's exit record (taskstats) has its status");
 	explain(e, !s->wall_ns.known || !s->user_ns.known || !s->system_ns.known, "time", "not read");
