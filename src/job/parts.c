@@ -8,10 +8,6 @@
 
 #include "base/buf.h"
 
-enum {
-	PARTS_MOST = 1 << 20,
-};
-
 const struct part_field part_fields[] = {
 #define P_INT(name)             { #name, false, offsetof(struct part, name) },
 #define P_TEXT(name)            { #name, true, offsetof(struct part, name) },
@@ -167,6 +163,8 @@ static int64_t most_of_field(const char *name)
 		return INT64_C(4000000000000000000);
 	if (ends_in(name, "_ns"))
 		return INT64_C(1) << 56; /* two years */
+	if (ends_in(name, "rank") || ends_in(name, "ranks") || ends_in(name, "nodes"))
+		return PARTS_MOST;
 	return ends_in(name, "_bytes") ? INT64_C(1) << 50 : INT64_C(1) << 40;
 }
 

@@ -11,6 +11,10 @@
 
 #include "base/maybe.h"
 
+enum {
+	PARTS_MOST = 1 << 20, /* ranks, nodes or parts of a job */
+};
+
 struct part {
 #define P_INT(name)             struct maybe name;
 #define P_TEXT(name)            char *name;

@@ -246,6 +246,13 @@ def test_a_name_that_means_a_job_is_warned_of(tool):
     assert missing.returncode == 1 and "no run of mpi job 3 in " in missing.stderr
 
 
+@pytest.mark.parametrize("run, form", [("slurm:", "slurm:JOB.STEP"), ("slurm:abc", "slurm:JOB.STEP"), ("slurm:12x", "slurm:JOB.STEP"), ("mpi:", "its id")])
+def test_a_job_that_cannot_be(tool, run, form):
+    done = tool.run("show", run)
+    assert done.returncode == 1 and f"{run} names no job" in done.stderr and form in done.stderr
+    assert "names no job" not in tool.run("show", "slurm:12_7.0").stderr
+
+
 # ---- limits ----
 
 def test_limits_of_report_and_compare_are_stated(tool):

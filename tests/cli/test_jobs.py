@@ -421,6 +421,14 @@ def test_one_bad_file_is_named_and_the_rest_is_right(tool, copy, d, what):
     assert figures(show(tool, "J.hiw")) == figures(summary)
 
 
+@pytest.mark.parametrize("fact, value", [("rank", -5), ("rank", 9 * 10**18), ("nodes", 100_000_000), ("ranks", 1 << 40)])
+def test_a_file_with_impossible_numbers_is_named(tool, copy, fact, value):
+    set_facts(by_rank(copy)[3], **{fact: value})
+    job = show(tool, copy)["job"]
+    assert [(entry["file"], fact in entry["why"]) for entry in job["unreadable"]] == [("n2-r3.hiw", True)]
+    assert job["missing"] == [{"rank": 3}] and job["missing_nodes"] == 0 and job["world_size"] == 4
+
+
 def test_all_of_them_at_once(tool, copy, d):
     """Every kind of damage next to four good recordings."""
     source = parts_of(d)[0]

@@ -258,12 +258,26 @@ static bool see_list(void *ctx, const char *list, const char *key)
 	return w->error == 0;
 }
 
+/* Slurm's begin with a number: "4711", "4711.0", "4711_7", "4711+1". */
+static int check_job(const char *launcher, const char *id, struct err *err)
+{
+	const bool is_slurm = strcmp(launcher, "slurm") == 0;
+	const size_t digits = strspn(id, "0123456789");
+
+	if (*id && (!is_slurm || (digits > 0 && (!id[digits] || strchr("._-+", id[digits])))))
+		return 0;
+	return err_set(err, -EINVAL, "%s:%.80s names no job; give %s", launcher, id,
+		is_slurm ? "slurm:JOB, slurm:JOB.STEP or slurm:JOB_TASK, with numbers" : "its id after the colon");
+}
+
 static int find_job(const struct listing *list, const char *launcher, const char *id, char **ret_path,
 	uint64_t *ret_skipped, struct err *err)
 {
 	struct wanted_job w = { .launcher = launcher };
 	char raw[2 * JOB_KEY_BYTES];
 
+	if (check_job(launcher, id, err) < 0)
+		return -EINVAL;
 	(void) snprintf(raw, sizeof(raw), "%s-%s", launcher, id);
 	if (job_folder_key(raw, w.key, sizeof(w.key)) == 0) {
 		find_in_history(&w, list, ret_skipped);

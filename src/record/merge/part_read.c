@@ -54,6 +54,20 @@ static int set_texts(struct replay *r, const struct facts *f, const char *name, 
 	return code;
 }
 
+/* A file that says it is of rank -5 or of 100,000,000 nodes is damaged, or was edited. */
+static int check_numbers(struct replay *r, struct err *err)
+{
+	static const char *const names[] = { "rank", "ranks", "worker_ranks", "nodes", "node_rank" };
+	int64_t n;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (reader_meta_int(r, names[i], &n) && (n < 0 || n > PARTS_MOST))
+			return err_set(
+				err, -EBADMSG, "its fact %s, %lld, is that of no job", names[i], (long long) n);
+	}
+	return 0;
+}
+
 static void set_identity(const struct facts *f, struct part *p)
 {
 	p->rank = f->worker_ranks.known ? UNKNOWN : f->rank;
@@ -212,8 +226,10 @@ int part_read(struct merge *m, struct replay *r, const char *name, struct candid
 {
 	struct job *job = NULL;
 	struct summary summary = { 0 };
-	int code = replay_job(r, &job, err);
+	int code = check_numbers(r, err);
 
+	if (code == 0)
+		code = replay_job(r, &job, err);
 	if (code == 0)
 		code = summary_make(job, &summary);
 	if (code == 0) {

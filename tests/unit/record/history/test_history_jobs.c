@@ -686,6 +686,8 @@ static void add_job(const char *key)
 
 static void the_newest_step_of_a_job_is_found(void **state)
 {
+	char *none = NULL;
+
 	(void) state;
 	add_job("slurm-4711.0");
 	add_job("slurm-4711.1");
@@ -695,7 +697,7 @@ static void the_newest_step_of_a_job_is_found(void **state)
 	expect_found("slurm:4711.0", "/1-slurm-4711.0");
 	expect_missing("slurm:4711.2");
 	expect_missing("slurm:471");
-	expect_missing("slurm:");
+	assert_int_equal(history_find("slurm:", &none, NULL), -EINVAL);
 	free(record_run(NULL, &(struct of) { .name = "script", .job = "4712" }));
 	expect_found("slurm:4712", "/5.hiw");
 	add_job("slurm-100_7.0");
