@@ -159,7 +159,8 @@ static void lookup(void *ctx, const struct rule *rule, size_t number, struct rul
 	const struct summary *s = ctx;
 	const struct rule_term *t = &rule->terms[number];
 	/* What was requested or allowed is that of the steps, too. */
-	const bool is_of_job = (t->whole == WHOLE_RAM || t->whole == WHOLE_LIMIT) && t->name.entity == ENTITY_JOB;
+	const bool is_limit = t->whole == WHOLE_RAM || t->whole == WHOLE_LIMIT,
+		   is_of_job = is_limit && t->name.entity == ENTITY_JOB;
 	const struct maybe whole = is_of_job && summary_is_batch_only(s->facts)
 					   ? UNKNOWN
 					   : whole_of(s->facts, t, UNKNOWN);
@@ -296,7 +297,8 @@ void check_unfinished(const struct rule *rule, struct check_result *v)
 /* What is missing may have used any amount. */
 void check_lacking(const struct parts *parts, struct check_result *v)
 {
-	const size_t ranks = parts_missing(parts, NULL, 0), nodes = parts_missing_nodes(parts), len = strlen(v->text);
+	const size_t ranks = parts_missing(parts, NULL, 0), nodes = parts_missing_nodes(parts),
+		     len = strlen(v->text);
 
 	if (!parts_lack(parts) || v->kind == RESULT_INCOMPLETE)
 		return;

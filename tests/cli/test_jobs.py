@@ -325,6 +325,9 @@ def test_a_missing_rank(tool, copy):
     job = show(tool, copy)["job"]
     assert job["missing"] == [{"rank": 2}] and not job["complete"] and len(job["ranks"]) == 3
     assert "rank 2" in tool.run("show", copy).stdout
+    rows = dict(line.strip("| ").split(" | ", 1) for line in tool.run("show", "--md", copy).stdout.splitlines() if " | " in line[2:])
+    assert rows["Incomplete"].startswith("3 of 4 ranks") and rows["Missing"] == "rank 2: no recording"
+    assert "2 ranks" in rows["n1"] and "1 rank;" in rows["n2"], rows
     show(tool, copy, "--strict", expect=3)
     assert tool.run("show", copy, "--strict").returncode == 3
 

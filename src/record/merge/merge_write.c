@@ -99,7 +99,8 @@ static struct maybe request_cpus(const struct merge *m)
 static struct maybe exit_status(const struct parts *p)
 {
 	const struct part *first = NULL;
-	bool all = parts_missing(p, NULL, 0) == 0 && parts_missing_nodes(p) == 0, any = false, only_nodes = true;
+	bool all = parts_missing(p, NULL, 0) == 0 && parts_missing_nodes(p) == 0;
+	bool any = false, only_nodes = true;
 
 	for (size_t i = 0; i < p->n; i++)
 		only_nodes = only_nodes && !part_is_own(&p->part[i]);

@@ -77,10 +77,8 @@ static void heading(struct text *t, struct buf *out)
 		t->f->version ? t->f->version : "");
 }
 
-static void row(struct text *t, struct buf *title, struct buf *words, struct buf *out)
+static void put_row(struct text *t, struct buf *title, struct buf *words, struct buf *out)
 {
-	if (title->len > 0 && title->data[0] >= 'a' && title->data[0] <= 'z')
-		title->data[0] = (char) (title->data[0] - 'a' + 'A');
 	(void) buf_str(out, "| ");
 	put_text(t, title->error ? "" : title->data, out);
 	(void) buf_str(out, " | ");
@@ -88,6 +86,13 @@ static void row(struct text *t, struct buf *title, struct buf *words, struct buf
 	(void) buf_str(out, " |\n");
 	buf_done(title);
 	buf_done(words);
+}
+
+static void row(struct text *t, struct buf *title, struct buf *words, struct buf *out)
+{
+	if (title->len > 0 && title->data[0] >= 'a' && title->data[0] <= 'z')
+		title->data[0] = (char) (title->data[0] - 'a' + 'A');
+	put_row(t, title, words, out);
 }
 
 static void rows_of(struct text *t, enum fact_group first, enum fact_group last, struct buf *out)
@@ -123,12 +128,27 @@ static void request(struct text *t, struct buf *out)
 	row(t, &title, &words, out);
 }
 
+/* "Missing | rank 2: no recording": what was found of a job of several ranks, its nodes and its ranks. */
+static void job_rows(struct text *t, struct buf *out)
+{
+	for (size_t i = 0; i < t->lines.n; i++) {
+		const struct job_line *line = &t->lines.line[i];
+		struct buf title = BUF_INIT(256), words = BUF_INIT(1 << 16);
+
+		(void) buf_str(&title, line->label);
+		for (size_t k = 0; k < line->n; k++)
+			(void) buf_printf(&words, "%s%s", k ? "; " : "", line->part[k]);
+		put_row(t, &title, &words, out);
+	}
+}
+
 /* "RAM peak | 22.4 GiB of 64.0 requested (35 %) exact (VmHWM)", then what led to the end, and what to
  * request. */
 static void table(struct text *t, struct buf *out)
 {
 	(void) buf_str(out, "| | |\n| --- | --- |\n");
 	rows_of(t, FACTS_RESULT, FACTS_ENERGY, out);
+	job_rows(t, out);
 	rows_of(t, FACTS_INCIDENT, FACTS_INCIDENT, out);
 	request(t, out);
 }
@@ -181,13 +201,16 @@ static void findings(struct text *t, struct buf *out)
 int markdown_sink(const struct summary *s, const struct sink_options *o, struct buf *out)
 {
 	struct text t = { .s = s, .f = s->facts, .o = o };
-	const int r = facts_make(s, &t.facts);
+	int r = facts_make(s, &t.facts);
 
-	if (r < 0)
-		return r;
-	heading(&t, out);
-	table(&t, out);
-	findings(&t, out);
+	if (r == 0)
+		r = job_lines_make(s, o, &t.lines);
+	if (r == 0) {
+		heading(&t, out);
+		table(&t, out);
+		findings(&t, out);
+	}
 	facts_done(&t.facts);
-	return out->error;
+	job_lines_done(&t.lines);
+	return r < 0 ? r : out->error;
 }
