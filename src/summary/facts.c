@@ -189,6 +189,8 @@ static void result(struct maker *m)
 		add_known(m,
 			FACT(FACTS_RESULT, FACT_RANK, "rank", "rank", FACT_COUNT, f->rank, .more = f->ranks,
 				.more_unit = FACT_COUNT, .more_before = NB "of" NB));
+	if (f->restart.value > 0)
+		add_known(m, FACT(FACTS_RESULT, FACT_RANK, "restart", "restart", FACT_COUNT, f->restart));
 	if (summary_is_batch_only(f))
 		(void) add(m,
 			FACT(FACTS_RESULT, FACT_SCOPE, "", "measured", FACT_WORDS, UNKNOWN, .begins_line = true,

@@ -135,6 +135,15 @@ def test_a_step_on_210_nodes_leaves_the_others(tool):
     assert runs(tool)[1]["ranks"] == 210
 
 
+def test_a_requeued_run_says_so(tool):
+    """A run each; which start it was is shown."""
+    for restart in (None, "2"):
+        env = slurm("7000", ranks=1) | ({"SLURM_RESTART_COUNT": restart} if restart else {})
+        assert tool.run("run", "--summary", "none", "--", "sh", "-c", LONGER, env=env).returncode == 0
+        assert re.search(r"restart\s2\b", tool.run("show", "last").stdout) if restart else "restart" not in tool.run("show", "last").stdout
+    assert len(runs(tool)) == 2
+
+
 def test_an_array_counts_as_one_run(tool):
     """Its tasks of one rank are runs of their own, and remove neither each other nor another run; once it is the oldest, it goes as a whole."""
     def record_one(*options, env=None):
