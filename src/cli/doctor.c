@@ -245,15 +245,22 @@ static void add_all(struct buf *out, const struct report *r, const char *machine
 	}
 }
 
+static size_t text_width(void)
+{
+	const size_t width = terminal_width(STDOUT_FILENO, WIDTH_MOST);
+
+	return width < WIDTH_LEAST ? WIDTH_LEAST : width > WIDTH_MOST ? WIDTH_MOST
+								      : width;
+}
+
 static void add_text(struct buf *out, const struct report *r, const char *machine)
 {
 	const struct findings_here here = findings_of(r, machine);
-	size_t width = terminal_width(STDOUT_FILENO, WIDTH_MOST), all;
+	const size_t width = text_width();
+	size_t all;
 	const size_t available = count(r, NULL, &all);
 	struct buf total = BUF_INIT(256);
 
-	width = width < WIDTH_LEAST ? WIDTH_LEAST : width > WIDTH_MOST ? WIDTH_MOST
-								       : width;
 	doctor_overview_text(&here, width, out);
 	(void) buf_str(out, "\n");
 	if (arg_doctor.why)
@@ -335,17 +342,24 @@ static void add_programs(struct buf *out)
 		{ "hiwater-serve", "hiwater serve", "libmicrohttpd", "libmicrohttpd-dev" },
 		{ "hiwater-otlp", "hiwater run --otlp", "libcurl", "libcurl4-gnutls-dev" },
 	};
+	const size_t width = text_width();
 	char path[PATH_MAX], where[PROGRAM_WHY_LEN];
 
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+		struct buf text = BUF_INIT(2 * PATH_MAX);
+
 		if (program_find(programs[i].name, path, sizeof(path)) == 0)
 			continue;
 		program_why_not(programs[i].name, where, sizeof(where));
-		(void) buf_printf(out,
-			"\n%s is not available: %s. To enable it: copy %s there; if hiwater was built without %s, install "
-			"that (Debian: apt-get install %s) and build again.\n",
+		(void) buf_printf(&text,
+			"%s is not available: %s. To enable it: copy %s there; if hiwater was built without %s, install "
+			"that (Debian: apt-get install %s) and build again.",
 			programs[i].command, where, programs[i].name, programs[i].library,
 			programs[i].package);
+		(void) buf_str(out, "\n");
+		if (!text.error)
+			add_two_columns(out, 0, text.data, width + 1, "", width);
+		buf_done(&text);
 	}
 }
 
