@@ -64,13 +64,18 @@ static void expect_found(const char *run, const char *end)
 	free(path);
 }
 
-static void expect_missing(const char *run)
+static void expect_error(const char *run, int error)
 {
 	struct err err = { "" };
 	char *path = NULL;
 
-	assert_int_equal(history_find(run, &path, &err), -ENOENT);
+	assert_int_equal(history_find(run, &path, &err), error);
 	assert_true(err.text[0] != '\0');
+}
+
+static void expect_missing(const char *run)
+{
+	expect_error(run, -ENOENT);
 }
 
 static void a_folder_that_is_not_there_is_empty(void **state)
@@ -116,7 +121,7 @@ static void runs_are_kept_and_found(void **state)
 	expect_found("slurm:4711", "/2.hiw");
 	expect_found("slurm:4711.2", "/2.hiw");
 	expect_missing("slurm:471");
-	expect_missing("slurm:");
+	expect_error("slurm:", -EINVAL);
 	expect_found(two, "/2.hiw");
 	expect_missing("./none.hiw");
 	assert_int_equal(history_find("", &one, NULL), -EINVAL);
