@@ -197,7 +197,7 @@ static void put_gpu_memory(const struct summary *s, struct finding *f, struct bu
 		units_bytes((int64_t) peak, UNITS_IEC, most),
 		units_bytes_like((int64_t) size, (int64_t) peak, UNITS_IEC, of),
 		units_percent((int64_t) peak, (int64_t) size, percent),
-		units_bytes((int64_t) (size - peak), UNITS_IEC, left));
+		units_bytes((int64_t) (size > peak ? size - peak : 0), UNITS_IEC, left));
 }
 
 /* Whether memory may be the cause. */

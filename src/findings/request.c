@@ -105,6 +105,15 @@ static bool is_stopped_by(const struct facts *f, const char *metric)
 	       *p != '.';
 }
 
+/* The kernel kills at the limit, which the last sample may have missed. */
+static struct maybe raised_to(struct maybe limit, struct maybe used)
+{
+	const bool is_near = used.known && limit.known && used.value < limit.value &&
+			     (double) used.value >= (double) limit.value * AT_LIMIT_PERCENT / 100;
+
+	return is_near ? limit : used;
+}
+
 static void memory_use(const struct summary *s, struct request_run *ret)
 {
 	const struct maybe limit = maybe_min(s->facts->limit_bytes, s->cgroup_limit);
@@ -114,10 +123,8 @@ static void memory_use(const struct summary *s, struct request_run *ret)
 	use->at_limit = s->oom_killed || is_stopped_by(s->facts, "ram") ||
 			(!ret->is_whole && memory_may_have_ended_it(s));
 	use->is_least = !ret->is_whole || use->at_limit;
-	/* The kernel kills at the limit, which the last sample may have missed. */
-	if (use->at_limit && use->value.known && limit.known && use->value.value < limit.value &&
-		(double) use->value.value >= (double) limit.value * AT_LIMIT_PERCENT / 100)
-		use->value = limit;
+	if (use->at_limit)
+		use->value = raised_to(limit, use->value);
 }
 
 /* Schedulers end a job at its time limit by a signal. */
@@ -163,6 +170,7 @@ static void rank_use(const struct summary *s, struct request_run *ret)
 {
 	const struct parts *p = s->job ? job_parts(s->job) : NULL;
 	struct request_use worst = { .value = UNKNOWN };
+	struct maybe limit = UNKNOWN;
 
 	if (!p)
 		return;
@@ -177,11 +185,14 @@ static void rank_use(const struct summary *s, struct request_run *ret)
 			worst = (struct request_use) { .value = UNKNOWN };
 			break;
 		}
-		worst.value = maybe_max(
-			worst.value, plausible(maybe_max(node->ram_peak_bytes, node->ram_high_bytes)));
+		const struct maybe most = plausible(maybe_max(node->ram_peak_bytes, node->ram_high_bytes));
+
+		if (!worst.value.known || most.value > worst.value.value)
+			limit = node->limit_bytes;
+		worst.value = maybe_max(worst.value, most);
 		worst.low = maybe_max(worst.low, plausible(node->ram_low_bytes));
 	}
-	ret->memory.value = worst.value;
+	ret->memory.value = ret->memory.at_limit ? raised_to(limit, worst.value) : worst.value;
 	ret->memory.low = worst.low;
 	if (ret->requested_bytes.known)
 		ret->requested_bytes.value /= ret->nodes;

@@ -13,14 +13,14 @@ struct part_row {
 	bool any;
 	struct maybe ram_min, ram_max, low_min, low_max, high, user, system, read, written, processes;
 	double ram_sum; /* value x ns */
-	uint64_t ram_ns;
+	double ram_ns;
 };
 
 static int put(struct store *s, int64_t number, const struct part_row *row)
 {
 	sqlite3_stmt *st = store_cached(s, PART_ROW_INSERT);
 	const struct maybe values[] = { row->ram_min,
-		row->ram_ns > 0 ? known((int64_t) (row->ram_sum / (double) row->ram_ns)) : UNKNOWN,
+		row->ram_ns > 0 ? known((int64_t) (row->ram_sum / row->ram_ns)) : UNKNOWN,
 		row->ram_max, row->low_min, row->low_max, row->high, row->user, row->system, row->read,
 		row->written, row->processes };
 
@@ -77,7 +77,7 @@ static void add(sqlite3_stmt *st, uint64_t t_ns, uint64_t span_ns, struct part_r
 		to->ram_min = maybe_min(to->ram_min, extreme(st, COLUMN_RAM, ram));
 		to->ram_max = maybe_max(to->ram_max, extreme(st, COLUMN_RAM + 2, ram));
 		to->ram_sum += (double) ram.value * (double) span_ns;
-		to->ram_ns += span_ns;
+		to->ram_ns += (double) span_ns;
 		/* One window without an upper bound leaves none for all. */
 		to->high = !high.known || (to->any && !to->high.known)
 				   ? UNKNOWN

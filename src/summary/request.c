@@ -398,7 +398,21 @@ static bool has_whole_time(const struct request_run *runs, size_t n)
 	return false;
 }
 
-int request_make(const struct request_run *runs, size_t n, const struct request_options *options,
+/* A request is for one number of ranks and nodes, that of the newest run that counts. */
+static void leave_out_other_sizes(struct request_run *runs, size_t n)
+{
+	size_t newest = 0;
+
+	while (newest < n && runs[newest].unseen)
+		newest++;
+	for (size_t i = newest + 1; i < n; i++) {
+		if (!runs[i].unseen &&
+			(runs[i].ranks != runs[newest].ranks || runs[i].nodes != runs[newest].nodes))
+			runs[i].unseen = "their numbers of ranks or nodes are others";
+	}
+}
+
+static int make(const struct request_run *runs, size_t n, const struct request_options *options,
 	struct request *ret)
 {
 	struct request r = {
@@ -437,6 +451,21 @@ int request_make(const struct request_run *runs, size_t n, const struct request_
 	count(runs, n, &r);
 	*ret = r;
 	return 0;
+}
+
+int request_make(const struct request_run *runs, size_t n, const struct request_options *options,
+	struct request *ret)
+{
+	struct request_run *of_one_size = calloc(n, sizeof(*runs));
+	int r = of_one_size ? 0 : -ENOMEM;
+
+	if (of_one_size) {
+		memcpy(of_one_size, runs, n * sizeof(*runs));
+		leave_out_other_sizes(of_one_size, n);
+		r = make(of_one_size, n, options, ret);
+	}
+	free(of_one_size);
+	return r;
 }
 
 /* ---- lines for schedulers -------------------------------------------------------------------- */
@@ -490,7 +519,7 @@ static struct maybe gpus_of(const struct request *r)
 /* The part of each of n, rounded up. */
 static struct maybe each_of(struct maybe all, int64_t n)
 {
-	return all.known && n > 1 ? known((all.value - 1) / n + 1) : all;
+	return all.known && all.value > 0 && n > 1 ? known((all.value - 1) / n + 1) : all;
 }
 
 /* sbatch(1): sizes in powers of 1024; memory and GPUs are those of each node. */

@@ -616,10 +616,11 @@ static int64_t stagger(const struct merge *m, bool is_corrected)
 
 	for (size_t i = 0; i < p->n; i++) {
 		const struct part *part = &p->part[i];
-		const int64_t ahead = is_corrected ? p->node[m->node_of[i]].clock_ahead_ns.value : 0;
 
 		if (!part_is_rank(part))
 			continue;
+		const int64_t ahead = is_corrected ? p->node[m->node_of[i]].clock_ahead_ns.value : 0;
+
 		first = smaller(first, part->start_ns.value - ahead);
 		last = larger(last, part->start_ns.value - ahead);
 	}
@@ -627,7 +628,7 @@ static int64_t stagger(const struct merge *m, bool is_corrected)
 }
 
 /* Where they do not agree, a wall clock was set, or a time namespace moved CLOCK_BOOTTIME. Ranks begin together: what brings their starts
- * closer to each other is right. */
+ * closer to each other by more than clocks of one machine differ is right. */
 static int compare_one_boot(struct merge *m)
 {
 	static const int64_t agree_ns = 50000000;
@@ -647,12 +648,12 @@ static int compare_one_boot(struct merge *m)
 			p->node[i].clock_ahead_ns = known(ahead);
 			most = larger(most, ahead < 0 ? -ahead : ahead);
 		}
-		const bool is_wall_wrong = most > agree_ns && stagger(m, true) < stagger(m, false);
+		const bool is_wall_wrong = most > agree_ns && stagger(m, true) + agree_ns < stagger(m, false);
 
 		for (size_t i = 0; i < n && is_wall_wrong; i++)
 			correct(m, i, p->node[i].clock_ahead_ns.value);
 		p->clocks_compared = most <= agree_ns || is_wall_wrong;
-		p->clock_rest_ns = !p->clocks_compared ? UNKNOWN : known(is_wall_wrong ? 0 : most);
+		p->clock_rest_ns = !p->clocks_compared ? UNKNOWN : known(is_wall_wrong ? agree_ns : most);
 	}
 	free(offs);
 	return 0;

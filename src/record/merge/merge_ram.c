@@ -21,6 +21,8 @@ enum {
 	CELLS_MOST = 4096,
 };
 static const uint64_t cell_least_ns = UINT64_C(1000000000);
+/* Of windows that were edited: larger values are not known. */
+static const int64_t bytes_most = INT64_C(1) << 50, ns_most = INT64_C(1) << 58;
 
 static int merge_cells_new(struct merge_cells *c, uint64_t width_ns, size_t n)
 {
@@ -155,8 +157,13 @@ static void read_window(sqlite3_stmt *st, int64_t start_ns, struct window *w)
 
 	w->from_ns = start_ns + sqlite3_column_int64(st, 0);
 	w->to_ns = w->from_ns + sqlite3_column_int64(st, 1);
-	for (int i = 0; i < (int) (sizeof(to) / sizeof(to[0])); i++)
+	for (int i = 0; i < (int) (sizeof(to) / sizeof(to[0])); i++) {
+		const int64_t most = i < 5 ? bytes_most : ns_most;
+
 		to[i]->known = reader_int(st, i + 2, &to[i]->value);
+		to[i]->known = to[i]->known && to[i]->value >= 0 && to[i]->value <= most;
+		to[i]->value = to[i]->known ? to[i]->value : 0;
+	}
 }
 
 /* A rank without a recording: its figures hold for all of its time. */
@@ -192,8 +199,10 @@ static void find_gaps(struct merge_cells *c, const struct part *p, const bool *s
 {
 	const size_t first = cell_at(c, p->start_ns.value), last = cell_at(c, larger(part_end_ns(p) - 1, 0));
 
-	for (size_t i = first; i <= last; i++)
+	for (size_t i = first; i <= last; i++) {
 		c->is_gap[i] = !seen[i];
+		c->is_unbounded[i] = c->is_unbounded[i] || !seen[i];
+	}
 }
 
 /* Sets c to the part alone. */
@@ -247,14 +256,15 @@ struct node_sums {
 	struct maybe ranks_low, high_beyond;
 	int64_t beyond; /* of the ranks' peaks, what no window shows */
 	bool has_union, has_parts, has_ram;
-	const struct part *rank; /* the only one there, measured to its end: its own figures are those of the union */
+	const struct part *rank; /* the only one there, measured to its end: it and the union measured the same */
 	bool cpu_of_union, io_of_union; /* the ranks' own counters lack some */
 	const char *method;
 	struct maybe at_ns;
 };
 
 /* Recordings of a node follow each other: where two meet in a cell, both saw the same processes. */
-static void join_cells(struct merge_cells *to, const struct merge_cells *from, const bool *seen)
+static void join_cells(
+	struct merge_cells *to, const struct merge_cells *from, const bool *seen, const bool *covered)
 {
 	for (size_t i = 0; i < to->n; i++) {
 		if (seen[i]) {
@@ -263,11 +273,13 @@ static void join_cells(struct merge_cells *to, const struct merge_cells *from, c
 			to->low[i] = larger(to->low[i], from->low[i]);
 			to->processes[i] = larger(to->processes[i], from->processes[i]);
 			to->is_unbounded[i] = to->is_unbounded[i] || from->is_unbounded[i];
+			to->is_gap[i] = false;
 			/* where two meet each has a share of the span */
 			to->mean[i] = to->mean[i] + from->mean[i] < (double) to->estimate[i]
 					      ? to->mean[i] + from->mean[i]
 					      : (double) to->estimate[i];
-		}
+		} else if (from->is_gap[i] && !covered[i])
+			to->is_gap[i] = true;
 		to->user[i] += from->user[i];
 		to->system[i] += from->system[i];
 		to->read[i] += from->read[i];
@@ -307,7 +319,7 @@ static int add_part(struct merge *m, size_t part, struct node_sums *s)
 	if (part_is(p, "node")) {
 		for (size_t i = 0; i < s->one.n; i++)
 			s->covered[i] = s->covered[i] || s->seen[i];
-		join_cells(&s->of_union, &s->one, s->seen);
+		join_cells(&s->of_union, &s->one, s->seen, s->covered);
 		if (!s->has_union || p->ram_peak_bytes.value > s->estimate.value) {
 			s->method = p->ram_method;
 			s->at_ns = p->ram_at_ns.known ? known(p->start_ns.value + p->ram_at_ns.value)
@@ -336,7 +348,7 @@ static void settle_cells(struct node_sums *s)
 	struct merge_cells *u = &s->of_union, *k = &s->of_ranks;
 
 	for (size_t i = 0; i < u->n; i++) {
-		if (!s->covered[i]) {
+		if (!s->covered[i] && s->has_parts) {
 			u->estimate[i] = k->estimate[i];
 			u->low[i] = k->low[i];
 			u->high[i] = k->high[i];
@@ -362,8 +374,11 @@ static void cap_cells(struct merge_cells *c, const struct part_node *node)
 	for (size_t i = 0; i < c->n; i++) {
 		if (node->ram_peak_bytes.known)
 			c->estimate[i] = smaller(c->estimate[i], node->ram_peak_bytes.value);
-		if (node->ram_high_bytes.known)
-			c->high[i] = smaller(c->high[i], node->ram_high_bytes.value);
+		if (!node->ram_high_bytes.known)
+			continue;
+		c->high[i] = c->is_unbounded[i] ? node->ram_high_bytes.value
+						: smaller(c->high[i], node->ram_high_bytes.value);
+		c->is_unbounded[i] = false;
 	}
 }
 
@@ -514,6 +529,27 @@ static int64_t union_gap(const struct merge *m, size_t of_node)
 	return gap;
 }
 
+/* Both bounds hold. The rank's peak is better where it is the kernel's mark; else the union's, which is sampled more often. */
+static int settle_twice_measured(const struct node_sums *s, struct part_node *node)
+{
+	const struct part *rank = s->rank;
+	const bool is_exact = rank->ram_method && strcmp(rank->ram_method, "exact") == 0;
+
+	node->union_gap_ns = known(0);
+	node->ram_low_bytes = maybe_max(s->low, rank->ram_low_bytes);
+	node->ram_high_bytes = s->high.known && rank->ram_high_bytes.known
+				       ? maybe_min(s->high, rank->ram_high_bytes)
+				       : maybe_max(s->high, rank->ram_high_bytes);
+	node->ram_peak_bytes = maybe_max(node->ram_low_bytes, is_exact ? rank->ram_peak_bytes : s->estimate);
+	if (node->ram_high_bytes.known)
+		node->ram_peak_bytes = maybe_min(
+			node->ram_peak_bytes, maybe_max(node->ram_high_bytes, node->ram_low_bytes));
+	node->ram_at_ns = s->at_ns;
+	return part_set_text(&node->ram_method, is_exact                     ? "exact"
+						: node->ram_high_bytes.known ? "bounded"
+									     : s->method);
+}
+
 static int settle_node(struct node_sums *s, size_t n_parts, const struct part *only, bool lacks_ranks,
 	int64_t gap_ns, struct part_node *node)
 {
@@ -524,9 +560,7 @@ static int settle_node(struct node_sums *s, size_t n_parts, const struct part *o
 	if (!is_bounded(&s->of_ranks, NULL) || lacks_ranks)
 		sum_high = UNKNOWN;
 	node->has_union = known(s->has_union);
-	if (s->rank)
-		only = s->rank;
-	if ((n_parts == 1 || s->rank) && only) { /* the figures of one recording are those of its node */
+	if (n_parts == 1 && only) { /* the figures of one recording are those of its node */
 		node->ram_low_bytes = only->ram_low_bytes;
 		node->ram_peak_bytes = only->ram_peak_bytes;
 		node->ram_high_bytes = only->ram_high_bytes;
@@ -535,6 +569,8 @@ static int settle_node(struct node_sums *s, size_t n_parts, const struct part *o
 					  : UNKNOWN;
 		return part_set_text(&node->ram_method, only->ram_method);
 	}
+	if (s->rank && s->has_union)
+		return settle_twice_measured(s, node);
 	node->ram_low_bytes = maybe_max(s->low, s->ranks_low);
 	if (!s->has_union) {
 		node->ram_peak_bytes = sum;
@@ -590,8 +626,6 @@ static int add_node(struct merge *m, struct node_sums *s, struct part_node *node
 	s->rank = n_ranks == 1 && rank->complete.value == 1 && rank->has_recording.value == 1 ? rank : NULL;
 	if (m->lacks_ranks)
 		s->rank = NULL;
-	if (s->rank) /* the cells, too */
-		memset(s->covered, 0, s->of_union.n * sizeof(*s->covered));
 	if (r == 0)
 		r = settle_node(s, n, only, m->lacks_ranks, union_gap(m, of_node), node);
 	if (r < 0)
@@ -612,12 +646,12 @@ static int add_node(struct merge *m, struct node_sums *s, struct part_node *node
 /* What no window shows is in the one with the peak: windows and figures have one peak. */
 static void put_peak(struct merge *m, size_t at)
 {
+	if (!m->estimate.known)
+		return;
 	for (size_t i = 0; i < m->cells.n; i++)
 		m->cells.estimate[i] = smaller(m->cells.estimate[i], m->estimate.value);
-	if (m->estimate.known)
-		m->cells.estimate[at] = m->estimate.value;
-	if (m->estimate.known && m->cells.high[at] < m->estimate.value)
-		m->cells.high[at] = m->estimate.value;
+	m->cells.estimate[at] = m->estimate.value;
+	m->cells.high[at] = larger(m->cells.high[at], m->estimate.value);
 }
 
 static void settle_job(struct merge *m, int64_t beyond_bytes, struct maybe high_beyond)

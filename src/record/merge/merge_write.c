@@ -355,25 +355,23 @@ static struct cell gauge(const int64_t *values, size_t first, size_t last, uint6
 static struct cell memory(const struct merge_cells *c, size_t first, size_t last, uint64_t span_ns)
 {
 	struct cell cell = gauge(c->estimate, first, last, span_ns);
-	const size_t n = last - first + 1;
-	size_t measured = 0;
 	double sum = 0;
 
-	cell.min = c->low[first];
+	cell.known = false;
+	cell.cover_ns = 0;
 	for (size_t i = first; i <= last; i++) {
+		/* the last cell is longer than what is left of the job's time */
+		const uint64_t before_ns = (i - first) * c->width_ns;
+		const uint64_t left_ns = span_ns > before_ns ? span_ns - before_ns : 0;
+
 		if (c->is_gap[i])
 			continue;
-		cell.min = smaller(cell.min, c->low[i]);
-		sum += c->mean[i];
-		measured++;
+		cell.min = cell.known ? smaller(cell.min, c->low[i]) : c->low[i];
+		cell.known = true;
+		cell.cover_ns += left_ns < c->width_ns ? left_ns : c->width_ns;
+		sum += c->mean[i] * (double) c->width_ns;
 	}
-	/* the last cell is longer than what is left of the job's time */
-	const double of = (double) n * (double) c->width_ns / (double) larger((int64_t) span_ns, 1);
-
-	cell.known = measured > 0;
-	cell.cover_ns = (uint64_t) ((double) span_ns * (double) measured / (double) n);
-	if (measured > 0)
-		cell.value = smaller(cell.max, (int64_t) (sum / (double) measured * of));
+	cell.value = smaller(cell.max, (int64_t) (sum / (double) larger((int64_t) cell.cover_ns, 1)));
 	cell.min = smaller(cell.min, cell.value);
 	return cell;
 }

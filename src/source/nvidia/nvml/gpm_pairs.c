@@ -253,7 +253,7 @@ static int compare(struct source *s, struct nvml_gpu *d, unsigned before, unsign
 				.code = NVML_UNKNOWN };
 	}
 	if (m->count == 0)
-		return wanted == EXPENSIVE_ONES ? NVML_SUCCESS : NVML_NOT_SUPPORTED;
+		return wanted == ALL ? NVML_NOT_SUPPORTED : NVML_SUCCESS;
 	const int code = NVML_CALL(&s->nvml, gpm_metrics, m);
 
 	for (uint32_t k = 0; code == NVML_SUCCESS && k < m->count && k < NVML_GPM_METRICS; k++) {
@@ -280,7 +280,16 @@ static int compare_expensive(struct source *s, struct nvml_gpu *d, unsigned newe
 		return NVML_SUCCESS;
 	if (g->taken_ns[LONG_AGO])
 		code = compare(s, d, LONG_AGO, newest, EXPENSIVE_ONES, out);
-	return code == NVML_SUCCESS && !s->env->budget->last ? take_gpm_sample(s, d, LONG_AGO) : code;
+	if (code == NVML_SUCCESS && !s->env->budget->last)
+		code = take_gpm_sample(s, d, LONG_AGO);
+	if (code == NVML_SUCCESS || nvml_code(code)->meaning == NVML_LOST)
+		return code;
+	g->taken_ns[LONG_AGO] = 0; /* only these are unknown until the next try */
+	for (int i = 0; i < NVML_GPM_METRICS; i++) {
+		if (list[i].kind == EXPENSIVE)
+			nvml_append_value(d, out, list[i].metric, UNKNOWN);
+	}
+	return NVML_SUCCESS;
 }
 
 static void read_device(struct source *s, struct nvml_gpu *d, struct framebuf *out)
@@ -296,8 +305,11 @@ static void read_device(struct source *s, struct nvml_gpu *d, struct framebuf *o
 		note_missing(s, d, g->code, out);
 		return;
 	}
-	if (g->taken_ns[g->next ^ 1] && clock_boot_ns() - g->taken_ns[g->next ^ 1] < SHORTEST_NS)
+	if (g->taken_ns[g->next ^ 1] && clock_boot_ns() - g->taken_ns[g->next ^ 1] < SHORTEST_NS) {
+		if (s->env->budget && s->env->budget->last)
+			(void) compare_expensive(s, d, g->next ^ 1, out);
 		return;
+	}
 	const unsigned newest = g->next, before = g->next ^ 1;
 	int code = take_gpm_sample(s, d, newest);
 

@@ -256,12 +256,18 @@ static int read_pcie(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
 	int code;
 
-	if (nvml_gpm_reports(s, d, M_GPU_PCIE_TX)) {
-		d->fields.unwanted[FIELD_PCIE_RX] = d->fields.unwanted[FIELD_PCIE_TX] = true;
+	const bool was_elsewhere = d->fields.unwanted[FIELD_PCIE_RX],
+		   is_elsewhere = nvml_gpm_reports(s, d, M_GPU_PCIE_TX);
+
+	d->fields.unwanted[FIELD_PCIE_RX] = d->fields.unwanted[FIELD_PCIE_TX] = is_elsewhere;
+	if (is_elsewhere)
 		return NVML_ELSEWHERE;
+	if (was_elsewhere) { /* without a value of GPM so far, the fields are read from the next time on */
+		const bool ends = d->reported[M_GPU_PCIE_TX] == REPORTED_KNOWN;
+
+		d->fields.absent[FIELD_PCIE_RX] = d->fields.absent[FIELD_PCIE_TX] = ends;
+		return ends ? NVML_NOT_SUPPORTED : NVML_NO_DATA;
 	}
-	if (d->fields.unwanted[FIELD_PCIE_RX])
-		return NVML_NOT_SUPPORTED;
 	code = read_counter(d, FIELD_PCIE_RX, 1, &r[0]);
 	return code == NVML_SUCCESS ? read_counter(d, FIELD_PCIE_TX, 1, &r[1]) : code;
 }
