@@ -47,6 +47,18 @@ static inline struct maybe maybe_sum(struct maybe a, struct maybe b)
 	return a.known && b.known ? known(a.value + b.value) : UNKNOWN;
 }
 
+/* a + b, limited to int64_t; the known one if only one is. */
+static inline struct maybe maybe_plus(struct maybe a, struct maybe b)
+{
+	int64_t sum;
+
+	if (!a.known || !b.known)
+		return a.known ? a : b;
+	if (__builtin_add_overflow(a.value, b.value, &sum))
+		sum = b.value < 0 ? INT64_MIN : INT64_MAX;
+	return known(sum);
+}
+
 /* The larger and the smaller of two plain numbers. */
 static inline int64_t smaller(int64_t a, int64_t b)
 {

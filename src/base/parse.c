@@ -178,3 +178,12 @@ int parse_flat(const char *text, const char *key, uint64_t *ret)
 	parse_blanks(&p);
 	return parse_digits(&p, 10, ret);
 }
+
+bool parse_list_has(const char *list, const char *entry, size_t len)
+{
+	for (const char *at = list; len > 0 && *at; at += strcspn(at, ","), at += *at == ',') {
+		if (strcspn(at, ",") == len && memcmp(at, entry, len) == 0)
+			return true;
+	}
+	return false;
+}

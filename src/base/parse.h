@@ -38,6 +38,9 @@ static inline bool parse_word(const char **p, const char *word)
 	return true;
 }
 
+/* Does a list separated by commas, without blanks, have this entry of len bytes? An empty one never. */
+bool parse_list_has(const char *list, const char *entry, size_t len);
+
 /* Skips blanks and tabs. */
 void parse_blanks(const char **p);
 

@@ -136,13 +136,9 @@ static int parse_groups(struct serve *s, char *why, size_t size)
 
 const char *group_of(const struct serve *s, const char *uuid)
 {
-	const size_t len = strlen(uuid);
-
-	for (size_t i = 0; len > 0 && i < s->n_groups; i++) {
-		for (const char *p = s->groups[i].uuids; *p; p += strcspn(p, ","), p += *p == ',') {
-			if (strcspn(p, ",") == len && strncmp(p, uuid, len) == 0)
-				return s->groups[i].name;
-		}
+	for (size_t i = 0; i < s->n_groups; i++) {
+		if (parse_list_has(s->groups[i].uuids, uuid, strlen(uuid)))
+			return s->groups[i].name;
 	}
 	return "";
 }

@@ -66,14 +66,6 @@ enum {
 static const char *const gpu_columns[] = { "uuid", "name", "vendor", "number", "memory", "born", "ended",
 	"pci", "parent", "driver", "cuda", "unified", "is_module", "is_numa", "power_span", NULL };
 
-static struct maybe column(sqlite3_stmt *st, int at)
-{
-	struct maybe value = UNKNOWN;
-
-	value.known = reader_int(st, at, &value.value);
-	return value;
-}
-
 static int apply_birth(struct merge *m, uint32_t id, sqlite3_stmt *st)
 {
 	const struct birth birth = {
@@ -83,16 +75,16 @@ static int apply_birth(struct merge *m, uint32_t id, sqlite3_stmt *st)
 			.uuid = reader_text(st, 0),
 			.name = reader_text(st, 1),
 			.vendor = reader_text(st, 2),
-			.index = column(st, 3),
-			.memory_bytes = column(st, 4),
+			.index = reader_maybe(st, 3),
+			.memory_bytes = reader_maybe(st, 4),
 			.pci = reader_text(st, 7),
 			.parent = reader_text(st, 8),
 			.driver = reader_text(st, 9),
-			.cuda_index = column(st, 10),
-			.unified = column(st, 11).value != 0,
-			.is_module = column(st, 12).value != 0,
-			.is_numa = column(st, 13).value != 0,
-			.power_span_ns = column(st, 14),
+			.cuda_index = reader_maybe(st, 10),
+			.unified = reader_maybe(st, 11).value != 0,
+			.is_module = reader_maybe(st, 12).value != 0,
+			.is_numa = reader_maybe(st, 13).value != 0,
+			.power_span_ns = reader_maybe(st, 14),
 		},
 	};
 	const struct frame frame = { .source = FRAME_NVML, .n_births = 1, .births = &birth };
@@ -111,7 +103,7 @@ static int copy_birth(struct merge *m, uint32_t id, int64_t shift_ns, sqlite3_st
 		return store_step(m->store, NULL);
 	(void) sqlite3_bind_int64(to, 1, id);
 	for (int i = 0; gpu_columns[i]; i++) {
-		const struct maybe time = column(st, i);
+		const struct maybe time = reader_maybe(st, i);
 
 		if (i == COLUMN_BORN || i == COLUMN_ENDED)
 			store_bind_if(to, i + 2, time.known, larger(0, time.value + shift_ns));

@@ -160,9 +160,9 @@ static void read_window(sqlite3_stmt *st, int64_t start_ns, struct window *w)
 	for (int i = 0; i < (int) (sizeof(to) / sizeof(to[0])); i++) {
 		const int64_t most = i < 5 ? bytes_most : ns_most;
 
-		to[i]->known = reader_int(st, i + 2, &to[i]->value);
-		to[i]->known = to[i]->known && to[i]->value >= 0 && to[i]->value <= most;
-		to[i]->value = to[i]->known ? to[i]->value : 0;
+		const struct maybe value = reader_maybe(st, i + 2);
+
+		*to[i] = value.known && value.value >= 0 && value.value <= most ? value : UNKNOWN;
 	}
 }
 
@@ -404,12 +404,6 @@ static struct maybe ranks_most(
 	return extra.known ? known(most + extra.value) : UNKNOWN;
 }
 
-static void add_to(struct maybe *sum, struct maybe value)
-{
-	if (value.known)
-		*sum = known(sum->value + value.value);
-}
-
 /* What is counted, of the ranks or of the unions. */
 struct counted {
 	struct maybe user, system, read, write, net_rx, net_tx, energy, processes;
@@ -418,14 +412,14 @@ struct counted {
 
 static void count_part(struct counted *c, const struct part *p)
 {
-	add_to(&c->user, p->user_ns);
-	add_to(&c->system, p->system_ns);
-	add_to(&c->read, p->read_bytes);
-	add_to(&c->write, p->write_bytes);
+	c->user = maybe_plus(c->user, p->user_ns);
+	c->system = maybe_plus(c->system, p->system_ns);
+	c->read = maybe_plus(c->read, p->read_bytes);
+	c->write = maybe_plus(c->write, p->write_bytes);
 	if (part_is(p, "node")) /* one after the other, both saw the processes that continued */
 		c->processes = maybe_max(c->processes, p->processes);
 	else
-		add_to(&c->processes, p->processes);
+		c->processes = maybe_plus(c->processes, p->processes);
 	c->n++;
 }
 
@@ -441,10 +435,8 @@ static void count_node(struct counted *c, const struct part *p, bool is_union)
 	};
 
 	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
-		if (is_union)
-			add_to(counters[i].to, counters[i].value);
-		else
-			*counters[i].to = maybe_max(*counters[i].to, counters[i].value);
+		*counters[i].to = is_union ? maybe_plus(*counters[i].to, counters[i].value)
+					   : maybe_max(*counters[i].to, counters[i].value);
 	}
 }
 

@@ -22,10 +22,8 @@ static int from_rows(struct merge *m, const struct part *p, struct replay *r, in
 	(void) snprintf(behind, sizeof(behind), "WHERE part = %lld ORDER BY t", (long long) number);
 	st = reader_table(r, "part_row", row_columns, behind);
 	while (st && to && code == 0 && sqlite3_step(st) == SQLITE_ROW) {
-		struct maybe t = { 0 }, span = { 0 };
+		const struct maybe t = reader_maybe(st, 0), span = reader_maybe(st, 1);
 
-		t.known = reader_int(st, 0, &t.value);
-		span.known = reader_int(st, 1, &span.value);
 		if (!part_row_is_time(t) || !part_row_is_time(span))
 			continue;
 		(void) sqlite3_bind_int64(to, 1, p->rows.value);

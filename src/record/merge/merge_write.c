@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/parse.h"
 #include "record/merge/merge_internal.h"
 #include "record/part_table.h"
 #include "record/read/row_read.h"
@@ -23,11 +24,6 @@ enum {
 static bool counts(const struct part *p)
 {
 	return p->counts.value == 1;
-}
-
-static struct maybe plus(struct maybe sum, struct maybe value)
-{
-	return value.known ? known(sum.value + value.value) : sum;
 }
 
 /* Known only if all nodes have it. */
@@ -170,11 +166,8 @@ static void add_uuids(struct buf *to, const char *list)
 {
 	while (*list) {
 		const size_t len = strcspn(list, ",");
-		bool has = false;
 
-		for (const char *at = to->data; !has && *at; at += strcspn(at, ","), at += *at == ',')
-			has = strncmp(at, list, len) == 0 && (at[len] == ',' || at[len] == '\0');
-		if (!has && len > 0)
+		if (len > 0 && !parse_list_has(to->data, list, len))
 			(void) buf_printf(to, "%s%.*s", to->len ? "," : "", (int) len, list);
 		list += len + (list[len] == ',');
 	}
@@ -270,9 +263,9 @@ static void write_sums(const struct merge *m, struct facts *f)
 	}
 	for (size_t i = 0; i < p->n_nodes; i++) {
 		exact = exact && p->node[i].cpu_is_exact.value == 1;
-		f->reaped_user_ns = plus(f->reaped_user_ns, p->node[i].user_ns);
-		f->reaped_system_ns = plus(f->reaped_system_ns, p->node[i].system_ns);
-		f->processes_seen = plus(f->processes_seen, p->node[i].processes);
+		f->reaped_user_ns = maybe_plus(f->reaped_user_ns, p->node[i].user_ns);
+		f->reaped_system_ns = maybe_plus(f->reaped_system_ns, p->node[i].system_ns);
+		f->processes_seen = maybe_plus(f->processes_seen, p->node[i].processes);
 	}
 	f->cpu_is_exact = known(exact);
 }
@@ -538,7 +531,7 @@ static int restore_energy(struct merge *m, uint64_t end_ns)
 	struct maybe energy = UNKNOWN;
 
 	for (size_t i = 0; i < m->parts->n_nodes; i++)
-		energy = plus(energy, m->parts->node[i].energy_uj);
+		energy = maybe_plus(energy, m->parts->node[i].energy_uj);
 	const struct acc acc = { .n = 2,
 		.max = energy.value,
 		.max_at_ns = end_ns,

@@ -240,14 +240,6 @@ const struct birth_table birth_tables[BIRTHS] = {
 		{ "id", "born", "ended", "gpu", "process", "pid", "uid", "name", "compute", "graphics" } },
 };
 
-static struct maybe maybe_int(sqlite3_stmt *st, int column)
-{
-	struct maybe value = UNKNOWN;
-
-	value.known = reader_int(st, column, &value.value);
-	return value;
-}
-
 static struct birth read_process(sqlite3_stmt *st)
 {
 	struct birth b = { .entity = ENTITY_PROCESS };
@@ -261,7 +253,7 @@ static struct birth read_process(sqlite3_stmt *st)
 	b.process.name = reader_text(st, 11);
 	b.process.command = reader_text(st, 12);
 	b.process.is_main = reader_int_or(st, 13, 0) != 0;
-	b.process.rank = maybe_int(st, 14);
+	b.process.rank = reader_maybe(st, 14);
 	return b;
 }
 
@@ -272,16 +264,16 @@ static struct birth read_gpu(sqlite3_stmt *st)
 	b.gpu.uuid = reader_text(st, 3);
 	b.gpu.name = reader_text(st, 4);
 	b.gpu.vendor = reader_text(st, 5);
-	b.gpu.index = maybe_int(st, 6);
-	b.gpu.memory_bytes = maybe_int(st, 7);
+	b.gpu.index = reader_maybe(st, 6);
+	b.gpu.memory_bytes = reader_maybe(st, 7);
 	b.gpu.pci = reader_text(st, 8);
 	b.gpu.parent = reader_text(st, 9);
 	b.gpu.driver = reader_text(st, 10);
-	b.gpu.cuda_index = maybe_int(st, 11);
+	b.gpu.cuda_index = reader_maybe(st, 11);
 	b.gpu.unified = reader_int_or(st, 12, 0) != 0;
 	b.gpu.is_module = reader_int_or(st, 13, 0) != 0;
 	b.gpu.is_numa = reader_int_or(st, 14, 0) != 0;
-	b.gpu.power_span_ns = maybe_int(st, 15);
+	b.gpu.power_span_ns = reader_maybe(st, 15);
 	return b;
 }
 
@@ -291,8 +283,8 @@ static struct birth read_gpu_process(sqlite3_stmt *st)
 
 	(void) reader_id(st, 3, &b.gpu_process.gpu);
 	(void) reader_id(st, 4, &b.gpu_process.process);
-	b.gpu_process.pid = maybe_int(st, 5);
-	b.gpu_process.uid = maybe_int(st, 6);
+	b.gpu_process.pid = reader_maybe(st, 5);
+	b.gpu_process.uid = reader_maybe(st, 6);
 	b.gpu_process.name = reader_text(st, 7);
 	b.gpu_process.compute = reader_int_or(st, 8, 0) != 0;
 	b.gpu_process.graphics = reader_int_or(st, 9, 0) != 0;

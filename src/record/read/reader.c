@@ -209,6 +209,14 @@ bool reader_int(sqlite3_stmt *st, int column, int64_t *ret)
 	return true;
 }
 
+struct maybe reader_maybe(sqlite3_stmt *st, int column)
+{
+	struct maybe value = UNKNOWN;
+
+	value.known = reader_int(st, column, &value.value);
+	return value;
+}
+
 int64_t reader_int_or(sqlite3_stmt *st, int column, int64_t otherwise)
 {
 	(void) reader_int(st, column, &otherwise);

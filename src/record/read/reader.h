@@ -75,6 +75,7 @@ bool reader_int(sqlite3_stmt *statement, int column, int64_t *ret);
 bool reader_time(sqlite3_stmt *statement, int column, uint64_t *ret);
 bool reader_id(sqlite3_stmt *statement, int column, uint32_t *ret);
 int64_t reader_int_or(sqlite3_stmt *statement, int column, int64_t otherwise);
+struct maybe reader_maybe(sqlite3_stmt *statement, int column);
 /* A column as text, "" if it is not text; valid until the next step. */
 const char *reader_text(sqlite3_stmt *statement, int column);
 

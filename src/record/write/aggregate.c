@@ -201,7 +201,7 @@ static void add_value(
 /* ---- the sample that ends a window ----------------------------------------------------------- */
 
 /* The values of this sample belong to the next window. Extremes that it proves for the interval
- * before it (a high-water mark of the kernel, the driver's own samples) belong to the window
+ * before it (a high-water mark of the kernel) belong to the window
  * that ends. */
 static void add_ahead(const struct aggregate *f, struct slot *slot, unsigned c, const struct reading *r,
 	const struct frame *frame)

@@ -25,6 +25,13 @@ static void node_gpus(struct json *j, const struct job *job, size_t node)
 	json_end(j);
 }
 
+static void ram_peak(struct json *j, struct maybe peak, struct maybe low, struct maybe high)
+{
+	json_key_maybe(j, "ram_peak_bytes", peak);
+	json_key_maybe(j, "ram_low_bytes", low);
+	json_key_maybe(j, "ram_high_bytes", high);
+}
+
 static void node(struct json *j, const struct job *job, size_t i)
 {
 	const struct part_node *n = &job_parts(job)->node[i];
@@ -34,9 +41,7 @@ static void node(struct json *j, const struct job *job, size_t i)
 	json_key_maybe(j, "ranks", n->ranks);
 	json_key_seconds(j, "start_s", n->start_ns);
 	json_key_seconds(j, "end_s", n->end_ns);
-	json_key_maybe(j, "ram_peak_bytes", n->ram_peak_bytes);
-	json_key_maybe(j, "ram_low_bytes", n->ram_low_bytes);
-	json_key_maybe(j, "ram_high_bytes", n->ram_high_bytes);
+	ram_peak(j, n->ram_peak_bytes, n->ram_low_bytes, n->ram_high_bytes);
 	json_key_seconds(j, "ram_at_s", n->ram_at_ns);
 	json_key_text(j, "ram_method", n->ram_method);
 	json_key_bool(j, "ram_measured_together", n->has_union.value == 1);
@@ -75,9 +80,7 @@ static void rank(struct json *j, const struct part *p)
 	json_key_seconds(j, "start_s", p->start_ns);
 	json_key_seconds(j, "wall_s", p->wall_ns);
 	json_key_maybe(j, "exit_code", p->exit_code);
-	json_key_maybe(j, "ram_peak_bytes", p->ram_peak_bytes);
-	json_key_maybe(j, "ram_low_bytes", p->ram_low_bytes);
-	json_key_maybe(j, "ram_high_bytes", p->ram_high_bytes);
+	ram_peak(j, p->ram_peak_bytes, p->ram_low_bytes, p->ram_high_bytes);
 	json_key_text(j, "ram_method", p->ram_method);
 	json_key_seconds(j, "user_s", p->user_ns);
 	json_key_seconds(j, "system_s", p->system_ns);

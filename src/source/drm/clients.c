@@ -76,15 +76,6 @@ static void clients_drop(struct drm_clients *c)
 
 /* ---- uses --------------------------------------------------------------------------------------------------------- */
 
-static struct maybe plus(struct maybe a, struct maybe b)
-{
-	int64_t sum;
-
-	if (!a.known || !b.known)
-		return a.known ? a : b;
-	return __builtin_add_overflow(a.value, b.value, &sum) ? known(INT64_MAX) : known(sum);
-}
-
 static int use_add(struct drm_clients *c, const struct drm_client *client)
 {
 	struct drm_use *use = c->n_uses ? &c->uses[c->n_uses - 1] : NULL;
@@ -101,8 +92,8 @@ static int use_add(struct drm_clients *c, const struct drm_client *client)
 			.card = client->card,
 		};
 	}
-	use->device_bytes = plus(use->device_bytes, client->device_bytes);
-	use->host_bytes = plus(use->host_bytes, client->host_bytes);
+	use->device_bytes = maybe_plus(use->device_bytes, client->device_bytes);
+	use->host_bytes = maybe_plus(use->host_bytes, client->host_bytes);
 	use->compute |= client->compute;
 	use->graphics |= client->graphics;
 	drm_rates_add(use->rates, &use->n_rates, client->rates, client->n_rates);

@@ -20,6 +20,12 @@ static void test_unknown_is_not_zero(void **state)
 	(void) state;
 	is(maybe_max(known(-5), UNKNOWN), true, -5);
 	is(maybe_max(UNKNOWN, known(-5)), true, -5);
+	is(maybe_plus(known(2), known(3)), true, 5);
+	is(maybe_plus(known(2), UNKNOWN), true, 2);
+	is(maybe_plus(UNKNOWN, known(3)), true, 3);
+	is(maybe_plus(UNKNOWN, UNKNOWN), false, 0);
+	is(maybe_plus(known(INT64_MAX), known(1)), true, INT64_MAX);
+	is(maybe_plus(known(INT64_MIN), known(-1)), true, INT64_MIN);
 	is(maybe_max(UNKNOWN, UNKNOWN), false, 0);
 	is(maybe_max(known(3), known(4)), true, 4);
 	is(maybe_max(known(4), known(3)), true, 4);

@@ -163,6 +163,19 @@ static void test_flat(void **state)
 	assert_int_equal(value, 77);
 }
 
+static void test_list(void **state)
+{
+	(void) state;
+	assert_true(parse_list_has("GPU-1,GPU-22", "GPU-1", 5));
+	assert_true(parse_list_has("GPU-1,,GPU-22", "GPU-22", 6));
+	assert_true(parse_list_has("GPU-1,GPU-22", "GPU-22,GPU-3", 6));
+	assert_false(parse_list_has("GPU-1,GPU-22", "GPU-2", 5));
+	assert_false(parse_list_has("GPU-1", "GPU-22", 6));
+	assert_false(parse_list_has("GPU-1, GPU-2", "GPU-2", 5));
+	assert_false(parse_list_has("GPU-1,,GPU-2", "", 0));
+	assert_false(parse_list_has("", "GPU-1", 5));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +183,7 @@ int main(void)
 		cmocka_unit_test(test_words_and_lines),
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_flat),
+		cmocka_unit_test(test_list),
 	};
 
 	return cmocka_run_group_tests_name("parse", tests, NULL, NULL);
