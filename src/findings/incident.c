@@ -298,8 +298,9 @@ static bool ran_into_limit(const struct incident *incident)
 
 static void put_advice(const struct summary *s, const struct incident *incident, struct buf *out)
 {
+	const struct maybe whole = incident->used.known ? incident->used : incident->limit;
 	const bool is_shmem = incident->n_parts > 0 && incident->parts[0].fill == FILL_SHMEM &&
-			      incident->limit.known && incident->parts[0].bytes >= incident->limit.value / 2;
+			      whole.known && incident->parts[0].bytes >= whole.value / 2;
 	const struct incident_process *most = incident->n_processes > 0 ? &incident->processes[0] : NULL;
 	const struct maybe requested = s->facts->request_bytes;
 	char number[UNITS_LEN];

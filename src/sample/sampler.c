@@ -2,6 +2,7 @@
 #include "sample/sampler.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -378,6 +379,15 @@ const char *sampler_gap_cause(uint64_t gap_ns, uint64_t awake_ns, bool was_conti
 	return was_continued ? "stopped" : "busy";
 }
 
+/* The commands block SIGCONT and read it from a descriptor, perhaps after this sample: the stop may
+ * have come between the wait for a timer and the sample. */
+static bool has_pending_continue(void)
+{
+	sigset_t pending;
+
+	return sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1;
+}
+
 void sampler_continued(struct sampler *s)
 {
 	s->was_continued = true;
@@ -402,7 +412,8 @@ static void count_sample(struct sampler *s, uint64_t now)
 	const uint64_t interval = s->options.interval_ns;
 	const uint64_t awake = clock_awake_ns(), gap = now - s->last_sample_ns;
 	const char *cause = gap > GAP_INTERVALS * interval && gap > gap_least_ns
-				    ? sampler_gap_cause(gap, awake - s->last_awake_ns, s->was_continued)
+				    ? sampler_gap_cause(gap, awake - s->last_awake_ns,
+					      s->was_continued || has_pending_continue())
 				    : NULL;
 
 	s->n_samples++;
