@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Writes traced work (model/trace.h) into a recording: names, sites and a row an event, and the sums of
+ * all events (trace_stat), which stay exact when rows are left out. docs/recording.md has the tables.
+ *
+ * Rows: when they exceed the limit the oldest are deleted, window by window of time; when more events
+ * arrive in a second than the budget allows, one of n gets a row. Both are counted as
+ * TRACE_LOST_THINNED. Sums are kept in memory and written at each trace_write_flush, of those that
+ * changed.
+ *
+ * All functions must be called from the store's thread, between store_begin and store_commit.
+ */
+#pragma once
+
+#include "model/trace.h"
+#include "record/store.h"
+
+struct trace_write_options {
+	uint64_t limit_bytes;    /* --trace-limit; 0: 256 MB */
+	unsigned rows_a_second;  /* 0: no limit (an import) */
+	uint64_t started_mono_ns;/* 0: none; for messages only */
+};
+
+struct trace_write;
+
+/* NULL: out of memory. s is borrowed; it may already have traced work (an import into a run), which stays. */
+struct trace_write *trace_write_new(struct store *s, const struct trace_write_options *options);
+void trace_write_free(struct trace_write *w);
+
+/* Valid until trace_write_free. */
+const struct trace_sink *trace_write_sink(struct trace_write *w);
+
+/* The innermost open phase (its number, 0: none) from time_ns on; calls in the order of time. Events that
+ * start before belong to the one before. Locked: may be called from another thread. */
+void trace_write_phase(struct trace_write *w, uint64_t time_ns, uint32_t phase);
+
+/* Writes the sums that changed, and thins rows by one small step. Returns 0 or -errno (store_why). */
+int trace_write_flush(struct trace_write *w);
+
+/* The transaction was rolled back: what it had is written again by the next flush, except rows, which are
+ * counted as thinned. */
+void trace_write_rolled_back(struct trace_write *w);
