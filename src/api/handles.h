@@ -38,6 +38,7 @@ struct hiw_run {
 	struct sampler *sampler;   /* live: updates the recorder's cost before a summary is made; borrowed */
 	struct summary summary;    /* owns the strings that the last call returned */
 	bool made;                 /* summary is valid */
+	struct work *work;         /* of the summary; NULL: not traced */
 	struct sink_progress progress; /* state of the last progress line */
 };
 
@@ -147,6 +148,10 @@ int run_request_of(const char *path, void (*see)(void *ctx, const struct facts *
 bool read_slurm_job(pid_t pid, bool whole_job, struct scheduler *ret, char *ret_user, size_t size);
 
 struct other_rank *read_ranks(const struct hiw_run *run, size_t *ret_n);
+
+/* work.c: the traced work of a recording; *ret is the caller's to free(), NULL if there is none. Returns 0 or
+ * -errno. */
+int work_read(struct replay *replay, struct work **ret);
 
 /* run.c: frees the summary and the strings that the last call returned. */
 void run_clear(struct hiw_run *run);

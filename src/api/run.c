@@ -133,6 +133,22 @@ void run_clear(struct hiw_run *run)
 	if (run->made)
 		summary_done(&run->summary);
 	run->made = false;
+	free(run->work);
+	run->work = NULL;
+}
+
+/* What was traced is in the recording alone: that of a live run is read after its end. A damaged one has none. */
+static void add_work(struct hiw_run *run)
+{
+	const struct facts *f = job_facts_const(run->job);
+	struct replay *replay = run->replay;
+
+	if (!replay && (!run->summary.complete || !f->recording || replay_open(f->recording, &replay, NULL) < 0))
+		return;
+	(void) work_read(replay, &run->work);
+	run->summary.work = run->work;
+	if (!run->replay)
+		replay_close(replay);
 }
 
 /* On a shared disk a recording may be that of a job on another host. */
@@ -172,6 +188,7 @@ int run_summarise(struct hiw_run *run, bool with_findings)
 	struct other_rank *ranks = read_ranks(run, &n_ranks);
 	const struct earlier_runs earlier = { reading.runs, reading.n, reading.left_out, ranks, n_ranks };
 
+	add_work(run);
 	/* before the findings: out-of-memory reports the growth that the incident has */
 	r = run_add_incident(run);
 	if (r == 0)
