@@ -161,8 +161,7 @@ static uint32_t offset_of(const struct trace_decoder *d, uint32_t offset, bool i
 static int find_site(struct trace_decoder *d, uint64_t key, const struct trace_sink *sink, uint32_t *ret,
 	bool (*add)(struct trace_decoder *d, uint64_t key, struct trace_site *site, char texts[2][TEXT_MOST]))
 {
-	struct trace_site site = { .process = d->process, .name = "", .domain = "", .device_name = "", .tid = -1,
-		.device = -1 };
+	struct trace_site site = { .process = d->process, .name = "", .domain = "", .device_name = "", .tid = -1, .device = -1 };
 	char texts[2][TEXT_MOST];
 	int r;
 
@@ -300,7 +299,8 @@ static int begin_range(struct trace_decoder *d, struct thread *t, const struct o
 		t->cap = cap;
 	}
 	t->open[t->n] = *range;
-	t->open[t->n++].depth = (uint32_t) (t->n);
+	t->open[t->n].depth = (uint32_t) t->n;
+	t->n++;
 	return 0;
 }
 
@@ -368,16 +368,14 @@ static int decode_range(struct trace_decoder *d, struct thread *t, const struct 
 	if (event->kind == TRACE_RING_END)
 		return end_by_id(d, t, body.id, time_ns, flags, sink);
 
-	struct open_range range = { .start_ns = time_ns, .id = body.id, .flags = flags, .has_id = has_id,
-		.domain = offset_of(d, body.domain, false) };
+	struct open_range range = { .start_ns = time_ns, .id = body.id, .flags = flags, .has_id = has_id, .domain = offset_of(d, body.domain, false) };
 
 	r = site_of_thread(d, event->kind == TRACE_RING_MARK ? TRACE_MARK : TRACE_RANGE, t->tid, body.name, body.domain,
 		sink, &range.site);
 	if (r < 0)
 		return r;
 	if (event->kind == TRACE_RING_MARK) {
-		const struct trace_event mark = { .kind = TRACE_MARK, .site = range.site, .flags = flags,
-			.depth = (uint32_t) t->n, .start_ns = time_ns, .end_ns = time_ns };
+		const struct trace_event mark = { .kind = TRACE_MARK, .site = range.site, .flags = flags, .depth = (uint32_t) t->n, .start_ns = time_ns, .end_ns = time_ns };
 
 		return sink->event(sink->ctx, &mark);
 	}

@@ -36,6 +36,9 @@ struct chunk_state {
 /* A slot that a process has taken. */
 struct slot_state {
 	struct trace_decoder *decoder;
+	int fd;                    /* of the memory */
+	unsigned slot;
+	uint64_t introduced;       /* in which drain */
 	uint32_t process;          /* in the sink; 0: not known yet */
 	int32_t pid;               /* here; -1: in another namespace */
 	uint64_t start_ticks;
@@ -49,11 +52,11 @@ struct slot_state {
 };
 
 struct trace_reader {
-	struct trace_memory memory;
+	struct trace_shared memory;
 	const struct root *root;
 	uint64_t start_boot_ns, pid_namespace, tick_ns;
 	struct slot_state *slots[TRACE_SLOTS];
-	uint64_t prepared_ns;
+	uint64_t drains;
 	uint32_t refused;
 	bool has_window, has_windows;
 	unsigned layers;
@@ -98,7 +101,7 @@ int trace_reader_new(const struct trace_reader_options *options, struct trace_re
 	t->pid_namespace = namespace_of(t->root, "self/ns/pid");
 	t->tick_ns = 1000000000 / (uint64_t) (ticks > 0 ? ticks : 100);
 	(void) pthread_mutex_init(&t->lock, NULL);
-	r = trace_memory_open(now, options->layers, &t->memory, err);
+	r = trace_shared_open(now, options->layers, &t->memory, err);
 	if (r < 0) {
 		trace_reader_free(t);
 		return r;
@@ -121,7 +124,7 @@ void trace_reader_free(struct trace_reader *t)
 		return;
 	for (unsigned i = 0; i < TRACE_SLOTS; i++)
 		free_slot(t, i);
-	trace_memory_close(&t->memory);
+	trace_shared_close(&t->memory);
 	(void) pthread_mutex_destroy(&t->lock);
 	free(t);
 }
@@ -148,14 +151,14 @@ int trace_reader_socket(const struct trace_reader *t)
 
 void trace_reader_answer(struct trace_reader *t)
 {
-	trace_memory_answer(&t->memory, t->root);
+	trace_shared_answer(&t->memory, t->root);
 }
 
 uint64_t trace_reader_bytes_of(void *reader, pid_t pid)
 {
 	struct trace_reader *t = reader;
 
-	return trace_memory_bytes_of(&t->memory, pid, t->pid_namespace);
+	return trace_shared_bytes_of(&t->memory, pid, t->pid_namespace);
 }
 
 /* ---- notes ----------------------------------------------------------------------------------- */
@@ -209,18 +212,18 @@ static void name_of(const struct slot_state *s, char ret[static 48])
 /* As trace_text_fn. An offset counts units of 8 bytes. */
 static ptrdiff_t read_text(void *ctx, uint32_t offset, unsigned type, void *ret, size_t size)
 {
-	const struct pass *pass = ctx;
-	const uint64_t arena = trace_memory_at(pass->slot) + TRACE_ARENA_AT, at = (uint64_t) offset * 8;
+	const struct slot_state *s = ctx;
+	const uint64_t arena = trace_shared_at(s->slot) + TRACE_ARENA_AT, at = (uint64_t) offset * 8;
 	struct trace_text text;
 	size_t n;
 
 	if (at + sizeof(text) > TRACE_ARENA_BYTES ||
-		pread(pass->reader->memory.fd, &text, sizeof(text), (off_t) (arena + at)) != sizeof(text))
+		pread(s->fd, &text, sizeof(text), (off_t) (arena + at)) != sizeof(text))
 		return -1;
 	if (text.type != type || at + sizeof(text) + text.len > TRACE_ARENA_BYTES)
 		return -1;
 	n = text.len < size ? text.len : size;
-	if (n > 0 && pread(pass->reader->memory.fd, ret, n, (off_t) (arena + at + sizeof(text))) != (ssize_t) n)
+	if (n > 0 && pread(s->fd, ret, n, (off_t) (arena + at + sizeof(text))) != (ssize_t) n)
 		return -1;
 	return (ptrdiff_t) n;
 }
@@ -246,7 +249,7 @@ static const struct trace_ring_head *event_at(
 
 static off_t chunk_at(const struct pass *p, unsigned chunk)
 {
-	return (off_t) (trace_memory_at(p->slot) + TRACE_CHUNKS_AT + (uint64_t) chunk * TRACE_CHUNK_BYTES);
+	return (off_t) (trace_shared_at(p->slot) + TRACE_CHUNKS_AT + (uint64_t) chunk * TRACE_CHUNK_BYTES);
 }
 
 /* Copies units of a chunk to their place in the reader's copy. */
@@ -299,13 +302,23 @@ struct seen {
 	unsigned chunk;
 };
 
-/* Gives a chunk back that was read completely. False: a thread of the job has taken it. */
-static bool give_back(struct trace_chunk *c)
+/* Gives a chunk back that was read completely, unless a thread of the job has taken it. */
+static void give_back(struct trace_chunk *c)
 {
 	uint32_t full = TRACE_CHUNK_FULL;
 
-	return atomic_compare_exchange_strong_explicit(
+	(void) atomic_compare_exchange_strong_explicit(
 		&c->state, &full, TRACE_CHUNK_FREE, memory_order_acq_rel, memory_order_relaxed);
+}
+
+/* A look at the next event alone, since usually there is none. */
+static bool has_event(const struct pass *p, const struct seen *seen, uint32_t unit)
+{
+	const struct trace_ring_head *event =
+		(const void *) (p->reader->events + (size_t) unit * TRACE_UNIT_BYTES);
+
+	return unit + 2 <= UNITS && copy_units(p, seen->chunk, unit, unit + 1) &&
+	       atomic_load_explicit(&event->seq, memory_order_relaxed) == TRACE_SEQ(seen->generation, unit);
 }
 
 static int read_chunk(struct pass *p, const struct seen *seen)
@@ -313,37 +326,31 @@ static int read_chunk(struct pass *p, const struct seen *seen)
 	struct chunk_state *s = &p->state->chunks[seen->chunk];
 	struct trace_chunk *c = &p->head->chunks[seen->chunk];
 	const uint32_t from = s->units;
+	uint32_t before = TRACE_READ(seen->generation, from), to = from;
 	bool damaged = false, late = false;
-	uint32_t to = from;
+	int r = 0;
 
-	/* A look at the next event first: usually there is none. */
-	if (from + 2 <= UNITS && copy_units(p, seen->chunk, from, from + 1) &&
-		atomic_load_explicit(&((struct trace_ring_head *) (void *) (p->reader->events +
-						(size_t) from * TRACE_UNIT_BYTES))->seq,
-			memory_order_relaxed) == TRACE_SEQ(seen->generation, from) &&
-		copy_units(p, seen->chunk, from, UNITS)) {
+	if (has_event(p, seen, from) && copy_units(p, seen->chunk, from, UNITS)) {
 		to = extent(p, from, seen->generation, &damaged, &late);
-		/* Their order in that copy is not known: the bodies are copied after the seqs were seen. */
+		/* In which order those bytes were copied is not known: bodies again, after their seqs. */
 		atomic_thread_fence(memory_order_acquire);
 		if (to > from && !copy_units(p, seen->chunk, from, to))
 			to = from;
-		atomic_thread_fence(memory_order_acquire);
 	}
-	if (atomic_load_explicit(&c->generation, memory_order_acquire) != seen->generation)
-		return 0; /* taken meanwhile, and what was not read counted as lost: see note_taken */
-	if (seen->state == TRACE_CHUNK_FULL && !late) {
-		if (!give_back(c))
-			return 0;
-		s->is_done = true;
-	} else if (to > from) {
-		atomic_store_explicit(&c->units_read, to, memory_order_release);
+	if (to > from && !atomic_compare_exchange_strong_explicit(&c->read, &before, TRACE_READ(seen->generation, to),
+				 memory_order_acq_rel, memory_order_relaxed)) {
+		/* Taken meanwhile, what was not read counted as lost; or another program wrote there. */
+		s->is_done = before >> 11 == TRACE_READ(seen->generation, 0) >> 11;
+		return s->is_done ? p->sink->lost(p->sink->ctx, p->state->process, TRACE_LOST_DAMAGED, 1) : 0;
 	}
 	s->units = to;
-	if (damaged) {
+	if (damaged)
+		r = p->sink->lost(p->sink->ctx, p->state->process, TRACE_LOST_DAMAGED, 1);
+	if (damaged || (seen->state == TRACE_CHUNK_FULL && !late)) {
 		s->is_done = true;
-		(void) p->sink->lost(p->sink->ctx, p->state->process, TRACE_LOST_DAMAGED, 1);
+		give_back(c);
 	}
-	return pass_on(p, s->tid, seen->generation, from, to);
+	return r < 0 ? r : pass_on(p, s->tid, seen->generation, from, to);
 }
 
 static int by_order(const void *a, const void *b)
@@ -450,13 +457,13 @@ static int introduce(struct pass *p)
 		n = smallfile_read(t->root->proc, path, s->name, sizeof(s->name));
 		s->name[n > 0 ? strcspn(s->name, "\n") : 0] = '\0';
 	}
-	const struct trace_process process = { .pid = s->pid, .start_ns = s->pid > 0 ? s->start_ticks * t->tick_ns : 0,
-		.name = s->name, .origin = "probe", .rank = -1 };
+	const struct trace_process process = { .pid = s->pid, .start_ns = s->pid > 0 ? s->start_ticks * t->tick_ns : 0, .name = s->name, .origin = "probe", .rank = -1 };
 
 	r = p->sink->process(p->sink->ctx, &process, &s->process);
 	if (r < 0)
 		return r;
-	s->decoder = trace_decoder_new(s->process, read_text, NULL);
+	s->introduced = t->drains;
+	s->decoder = trace_decoder_new(s->process, read_text, s);
 	return s->decoder ? 0 : -ENOMEM;
 }
 
@@ -510,7 +517,7 @@ static void note_unfollowed(struct pass *p)
 		if (why == s->why[i])
 			continue;
 		s->why[i] = why;
-		n = offset ? read_text(p, offset, 0, detail, sizeof(detail) - 1) : 0;
+		n = offset ? read_text(s, offset, 0, detail, sizeof(detail) - 1) : 0;
 		detail[n > 0 ? n : 0] = '\0';
 		clean(detail);
 		name_of(s, process);
@@ -568,7 +575,7 @@ static bool is_replaced(const struct trace_reader *t, unsigned slot)
 		const struct slot_state *other = t->slots[i];
 
 		if (i != slot && other && other->process && other->pid == s->pid &&
-			other->start_ticks == s->start_ticks && other->cost_at_ns > s->cost_at_ns)
+			other->start_ticks == s->start_ticks && other->introduced > s->introduced)
 			return true;
 	}
 	return false;
@@ -597,10 +604,10 @@ static int read_slot(struct pass *p, bool last)
 	if (r == 0 && (has_ended || last))
 		r = trace_decode_end(s->decoder, p->clock.now_ns, p->sink);
 	if (r == 0 && has_ended) {
-		trace_memory_release(&t->memory, p->slot, s->pid);
+		trace_shared_release(&t->memory, p->slot, s->pid);
 		free_slot(t, p->slot);
 	} else {
-		trace_memory_prepare(&t->memory, p->slot, atomic_load_explicit(&p->head->claims, memory_order_relaxed));
+		trace_shared_prepare(&t->memory, p->slot, atomic_load_explicit(&p->head->claims, memory_order_relaxed));
 	}
 	return r;
 }
@@ -614,11 +621,15 @@ static struct slot_state *find_slot(struct pass *p, unsigned slot)
 	if (atomic_load_explicit(&t->memory.ring->slots[slot], memory_order_acquire) == TRACE_SLOT_FREE)
 		return NULL;
 	p->slot = slot;
-	p->head = trace_memory_head(&t->memory, slot);
+	p->head = trace_shared_head(&t->memory, slot);
 	version = p->head ? atomic_load_explicit(&p->head->version, memory_order_acquire) : 0;
 	if (version != 0 && !t->slots[slot])
 		t->slots[slot] = calloc(1, sizeof(*t->slots[slot]));
 	p->state = t->slots[slot];
+	if (p->state) {
+		p->state->fd = t->memory.fd;
+		p->state->slot = slot;
+	}
 	if (!p->state || p->state->is_damaged)
 		return NULL;
 	if (version != TRACE_RING_VERSION && !p->state->decoder) {
@@ -653,6 +664,7 @@ int trace_drain(void *reader, bool last, const struct trace_sink *sink)
 
 	const uint64_t boot_ns = clock_boot_ns();
 
+	t->drains++;
 	(void) clock_gettime(CLOCK_MONOTONIC, &mono);
 	const uint64_t mono_ns = (uint64_t) mono.tv_sec * 1000000000 + (uint64_t) mono.tv_nsec;
 
@@ -668,7 +680,7 @@ int trace_drain(void *reader, bool last, const struct trace_sink *sink)
 			r = read_slot(&pass, last);
 	}
 	note_refused(t);
-	trace_memory_prepare_free(&t->memory);
+	trace_shared_prepare_free(&t->memory);
 	if (r == 0 && last && t->has_window)
 		r = sink->window(sink->ctx, 0, pass.clock.now_ns, "whole run");
 	return r;

@@ -7,9 +7,6 @@
  * chunk's generation is still the same afterwards. A drain looks at each chunk once, so it ends whatever another
  * process writes meanwhile.
  *
- * A chunk that is FULL is freed before its events are passed on: if a thread of the job took it first, it has counted
- * them as lost, and they are left out here.
- *
  * Threads: trace_drain in one thread (the recording's); trace_reader_note, trace_reader_bytes_of and
  * trace_reader_answer in any one other.
  */
@@ -25,7 +22,6 @@
 #include "model/trace.h"
 
 enum {
-	TRACE_DRAIN_MS = 50,       /* between two drains */
 	TRACE_NOTE_BYTES = 400,
 };
 

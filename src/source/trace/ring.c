@@ -77,19 +77,19 @@ static int make_socket(char name[static 64])
 }
 
 /* Gives pages to a part of the file, filled with zeros. A failure costs the job time and nothing else. */
-static void fill(const struct trace_memory *m, uint64_t at, uint64_t bytes)
+static void fill(const struct trace_shared *m, uint64_t at, uint64_t bytes)
 {
 	(void) fallocate(m->fd, 0, (off_t) at, (off_t) bytes);
 }
 
-int trace_memory_open(unsigned layers, unsigned wanted, struct trace_memory *ret, struct err *err)
+int trace_shared_open(unsigned layers, unsigned wanted, struct trace_shared *ret, struct err *err)
 {
-	struct trace_memory *m = ret;
+	struct trace_shared *m = ret;
 	char name[64] = "@";
 	struct stat st;
 	int r;
 
-	*m = (struct trace_memory) { .fd = -1, .socket = -1 };
+	*m = (struct trace_shared) { .fd = -1, .socket = -1 };
 	(void) pthread_mutex_init(&m->lock, NULL);
 	r = m->fd = make_file(err);
 	if (r >= 0 && fstat(m->fd, &st) < 0)
@@ -101,7 +101,7 @@ int trace_memory_open(unsigned layers, unsigned wanted, struct trace_memory *ret
 			r = err_set(err, -errno, "cannot map memory to share with the job: %s", strerror(errno));
 	}
 	if (r < 0) {
-		trace_memory_close(m);
+		trace_shared_close(m);
 		return r;
 	}
 	m->socket = make_socket(name);
@@ -113,11 +113,11 @@ int trace_memory_open(unsigned layers, unsigned wanted, struct trace_memory *ret
 	m->ring->magic = TRACE_RING_MAGIC;
 	(void) snprintf(m->environment, sizeof(m->environment), "%d:%d:%llu:%llu:%s", m->fd, (int) getpid(),
 		(unsigned long long) st.st_dev, (unsigned long long) st.st_ino, name);
-	trace_memory_prepare_free(m);
+	trace_shared_prepare_free(m);
 	return 0;
 }
 
-void trace_memory_close(struct trace_memory *m)
+void trace_shared_close(struct trace_shared *m)
 {
 	for (unsigned i = 0; i < TRACE_SLOTS; i++) {
 		struct trace_slot *head = atomic_load_explicit(&m->heads[i], memory_order_relaxed);
@@ -134,10 +134,10 @@ void trace_memory_close(struct trace_memory *m)
 	if (m->socket >= 0)
 		(void) close(m->socket);
 	(void) pthread_mutex_destroy(&m->lock);
-	*m = (struct trace_memory) { .fd = -1, .socket = -1 };
+	*m = (struct trace_shared) { .fd = -1, .socket = -1 };
 }
 
-struct trace_slot *trace_memory_head(struct trace_memory *m, unsigned slot)
+struct trace_slot *trace_shared_head(struct trace_shared *m, unsigned slot)
 {
 	struct trace_slot *head = atomic_load_explicit(&m->heads[slot], memory_order_acquire);
 
@@ -146,7 +146,7 @@ struct trace_slot *trace_memory_head(struct trace_memory *m, unsigned slot)
 	(void) pthread_mutex_lock(&m->lock);
 	head = atomic_load_explicit(&m->heads[slot], memory_order_relaxed);
 	if (!head) {
-		head = map_at(m->fd, trace_memory_at(slot));
+		head = map_at(m->fd, trace_shared_at(slot));
 		atomic_store_explicit(&m->heads[slot], head, memory_order_release);
 	}
 	(void) pthread_mutex_unlock(&m->lock);
@@ -155,7 +155,7 @@ struct trace_slot *trace_memory_head(struct trace_memory *m, unsigned slot)
 
 /* ---- pages beforehand ------------------------------------------------------------------------ */
 
-static void prepare_chunks(struct trace_memory *m, unsigned slot, unsigned until)
+static void prepare_chunks(struct trace_shared *m, unsigned slot, unsigned until)
 {
 	const unsigned from = m->chunks_ready[slot];
 
@@ -163,27 +163,27 @@ static void prepare_chunks(struct trace_memory *m, unsigned slot, unsigned until
 		until = TRACE_CHUNKS;
 	if (until <= from)
 		return;
-	fill(m, trace_memory_at(slot) + TRACE_CHUNKS_AT + (uint64_t) from * TRACE_CHUNK_BYTES,
+	fill(m, trace_shared_at(slot) + TRACE_CHUNKS_AT + (uint64_t) from * TRACE_CHUNK_BYTES,
 		(uint64_t) (until - from) * TRACE_CHUNK_BYTES);
 	m->chunks_ready[slot] = until;
 }
 
-static void prepare_slot(struct trace_memory *m, unsigned slot)
+static void prepare_slot(struct trace_shared *m, unsigned slot)
 {
 	if (m->is_ready[slot])
 		return;
-	fill(m, trace_memory_at(slot), TRACE_ARENA_AT + ARENA_READY);
+	fill(m, trace_shared_at(slot), TRACE_ARENA_AT + ARENA_READY);
 	m->is_ready[slot] = true;
 	prepare_chunks(m, slot, CHUNKS_AHEAD);
 }
 
-void trace_memory_prepare(struct trace_memory *m, unsigned slot, uint64_t claims)
+void trace_shared_prepare(struct trace_shared *m, unsigned slot, uint64_t claims)
 {
 	prepare_slot(m, slot);
 	prepare_chunks(m, slot, (unsigned) (claims < TRACE_CHUNKS ? claims : TRACE_CHUNKS) + CHUNKS_AHEAD);
 }
 
-void trace_memory_prepare_free(struct trace_memory *m)
+void trace_shared_prepare_free(struct trace_shared *m)
 {
 	unsigned n = 0;
 
@@ -224,8 +224,7 @@ static void pass_descriptor(int connection, int fd)
 	} control = { 0 };
 	char byte = 0;
 	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.room,
-		.msg_controllen = sizeof(control.room) };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room) };
 	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
 
 	head->cmsg_level = SOL_SOCKET;
@@ -235,7 +234,7 @@ static void pass_descriptor(int connection, int fd)
 	(void) sendmsg(connection, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-void trace_memory_answer(struct trace_memory *m, const struct root *root)
+void trace_shared_answer(struct trace_shared *m, const struct root *root)
 {
 	for (int i = 0; m->socket >= 0 && i < ANSWERS; i++) {
 		autoclose int connection = accept4(m->socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -272,21 +271,21 @@ static uint64_t slot_bytes(struct trace_slot *head)
 	       (uint64_t) chunks * CHUNK_PAGES * PAGE;
 }
 
-void trace_memory_release(struct trace_memory *m, unsigned slot, pid_t pid)
+void trace_shared_release(struct trace_shared *m, unsigned slot, pid_t pid)
 {
-	struct trace_slot *head = trace_memory_head(m, slot);
+	struct trace_slot *head = trace_shared_head(m, slot);
 
 	if (head && pid > 0)
 		atomic_store_explicit(
 			&m->released[slot], (uint64_t) pid << 32 | (uint32_t) slot_bytes(head), memory_order_relaxed);
-	(void) fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) trace_memory_at(slot),
+	(void) fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) trace_shared_at(slot),
 		TRACE_SLOT_BYTES);
 	m->is_ready[slot] = false;
 	m->chunks_ready[slot] = 0;
 	atomic_store_explicit(&m->ring->slots[slot], TRACE_SLOT_FREE, memory_order_release);
 }
 
-uint64_t trace_memory_bytes_of(struct trace_memory *m, pid_t pid, uint64_t pid_namespace)
+uint64_t trace_shared_bytes_of(struct trace_shared *m, pid_t pid, uint64_t pid_namespace)
 {
 	uint64_t most = 0;
 
@@ -300,7 +299,7 @@ uint64_t trace_memory_bytes_of(struct trace_memory *m, pid_t pid, uint64_t pid_n
 			most = (uint32_t) released;
 		if (atomic_load_explicit(&m->ring->slots[i], memory_order_acquire) == TRACE_SLOT_FREE)
 			continue;
-		head = trace_memory_head(m, i);
+		head = trace_shared_head(m, i);
 		if (!head || atomic_load_explicit(&head->version, memory_order_acquire) == 0 ||
 			atomic_load_explicit(&head->pid, memory_order_relaxed) != pid ||
 			atomic_load_explicit(&head->pid_namespace, memory_order_relaxed) != pid_namespace)

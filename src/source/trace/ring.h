@@ -18,7 +18,7 @@
 #include "base/root.h"
 #include "model/trace_ring.h"
 
-struct trace_memory {
+struct trace_shared {
 	int fd;                      /* close-on-exec: only the job gets it */
 	int socket;                  /* listens; -1: none */
 	char environment[160];       /* the value of TRACE_ENVIRONMENT */
@@ -34,31 +34,31 @@ struct trace_memory {
 
 /* Makes the memory file and the socket. layers: enum trace_layer, to be followed from the start; wanted: at some
  * time of the run. Returns 0 or -errno with text. Without a socket it works too, for less processes. */
-int trace_memory_open(unsigned layers, unsigned wanted, struct trace_memory *ret, struct err *err);
-void trace_memory_close(struct trace_memory *m);
+int trace_shared_open(unsigned layers, unsigned wanted, struct trace_shared *ret, struct err *err);
+void trace_shared_close(struct trace_shared *m);
 
 /* The head of a slot; NULL: it cannot be mapped. Any thread. */
-struct trace_slot *trace_memory_head(struct trace_memory *m, unsigned slot);
+struct trace_slot *trace_shared_head(struct trace_shared *m, unsigned slot);
 
-static inline uint64_t trace_memory_at(unsigned slot)
+static inline uint64_t trace_shared_at(unsigned slot)
 {
 	return TRACE_HEAD_BYTES + (uint64_t) slot * TRACE_SLOT_BYTES;
 }
 
 /* Prepares what is likely to be used next: chunks of this slot ahead of those that were claimed, and the next
  * free slots. Cheap if there is nothing to do. The reading thread. */
-void trace_memory_prepare(struct trace_memory *m, unsigned slot, uint64_t claims);
-void trace_memory_prepare_free(struct trace_memory *m);
+void trace_shared_prepare(struct trace_shared *m, unsigned slot, uint64_t claims);
+void trace_shared_prepare_free(struct trace_shared *m);
 
 /* Empties the slot of a process that has ended, and gives its pages back; another process may take it then.
  * pid: in this pid namespace; -1: unknown. The reading thread. */
-void trace_memory_release(struct trace_memory *m, unsigned slot, pid_t pid);
+void trace_shared_release(struct trace_shared *m, unsigned slot, pid_t pid);
 
 /* Answers the processes that wait at the socket, at most a few, and never blocks. They get the descriptor if they
  * belong to this user or root, or descend from this process. The recorder's thread. */
-void trace_memory_answer(struct trace_memory *m, const struct root *root);
+void trace_shared_answer(struct trace_shared *m, const struct root *root);
 
 /* The bytes of the memory file that a process has touched, which are in its resident size and its high-water
  * mark: heads, texts and claimed chunks, in whole pages. 0: it has no slot. pid: in this pid namespace, whose
  * inode is pid_namespace. Any thread. */
-uint64_t trace_memory_bytes_of(struct trace_memory *m, pid_t pid, uint64_t pid_namespace);
+uint64_t trace_shared_bytes_of(struct trace_shared *m, pid_t pid, uint64_t pid_namespace);
