@@ -337,8 +337,9 @@ static int read_chunk(struct pass *p, const struct seen *seen)
 		if (to > from && !copy_units(p, seen->chunk, from, to))
 			to = from;
 	}
-	if (to > from && !atomic_compare_exchange_strong_explicit(&c->read, &before, TRACE_READ(seen->generation, to),
-				 memory_order_acq_rel, memory_order_relaxed)) {
+	/* Also where nothing is new: a chunk that was taken meanwhile must not be given back. */
+	if (!atomic_compare_exchange_strong_explicit(&c->read, &before, TRACE_READ(seen->generation, to),
+		    memory_order_acq_rel, memory_order_relaxed)) {
 		/* Taken meanwhile, what was not read counted as lost; or another program wrote there. */
 		s->is_done = before >> 11 == TRACE_READ(seen->generation, 0) >> 11;
 		return s->is_done ? p->sink->lost(p->sink->ctx, p->state->process, TRACE_LOST_DAMAGED, 1) : 0;
@@ -346,7 +347,7 @@ static int read_chunk(struct pass *p, const struct seen *seen)
 	s->units = to;
 	if (damaged)
 		r = p->sink->lost(p->sink->ctx, p->state->process, TRACE_LOST_DAMAGED, 1);
-	if (damaged || (seen->state == TRACE_CHUNK_FULL && !late)) {
+	if (damaged || (seen->state != TRACE_CHUNK_OWNED && !late)) {
 		s->is_done = true;
 		give_back(c);
 	}
@@ -369,15 +370,18 @@ static unsigned see_chunks(struct pass *p, struct seen ret[static TRACE_CHUNKS],
 		struct trace_chunk *c = &p->head->chunks[i];
 		const struct chunk_state *s = &p->state->chunks[i];
 		struct seen seen = { .chunk = i };
+		const uint32_t before = atomic_load_explicit(&c->generation, memory_order_acquire);
 
 		seen.state = atomic_load_explicit(&c->state, memory_order_acquire);
 		seen.generation = atomic_load_explicit(&c->generation, memory_order_acquire);
+		if (seen.generation != before) /* the state may be that of the one before */
+			seen.state = TRACE_CHUNK_OWNED;
 		seen.tid = atomic_load_explicit(&c->tid, memory_order_relaxed);
 		seen.order = atomic_load_explicit(&c->order, memory_order_relaxed);
 		busy += seen.state == TRACE_CHUNK_FULL;
-		/* Between its claim and its first event it has the generation of its last owner. */
-		if (seen.generation == 0 || (seen.state != TRACE_CHUNK_OWNED && seen.state != TRACE_CHUNK_FULL) ||
-			(s->is_done && s->generation == seen.generation))
+		/* Between its claim and its first event it has the generation of its last owner. One that is free and of
+		 * a new generation was taken and filled while the one before was given back. */
+		if (seen.generation == 0 || (s->is_done && s->generation == seen.generation))
 			continue;
 		ret[n++] = seen;
 	}
