@@ -202,8 +202,6 @@ static void set_defaults(struct record_options *o)
 		o->others_after = DEFAULT_OTHERS;
 	if (o->trace_bytes == 0)
 		o->trace_bytes = trace_bytes;
-	if (o->trace.drain) /* they are thinned by themselves */
-		o->max_bytes += o->trace_bytes;
 }
 
 static void check_location(struct record *r, const char *where, struct writer_options *o)
