@@ -785,13 +785,48 @@ static int read_decimal(const char *text, size_t len, struct decimal *ret)
 	return 0;
 }
 
+/* Nearly all numbers: at most 18 digits, no exponent, not more decimals than are wanted. */
+static bool scale_short(const char *text, size_t len, unsigned digits, int64_t *ret)
+{
+	const char *p = text, *end = text + len, *point = NULL;
+	int64_t value = 0;
+	bool negative;
+
+	if (len == 0 || len + digits > 20)
+		return false;
+	negative = *p == '-';
+	p += negative;
+	for (; p < end; p++) {
+		if (*p >= '0' && *p <= '9')
+			value = value * 10 + (*p - '0');
+		else if (*p == '.' && !point)
+			point = p + 1;
+		else
+			return false;
+		if (point && (size_t) (p + 1 - point) > digits)
+			return false;
+	}
+	if (end[-1] < '0')
+		return false;
+	for (size_t n = point ? (size_t) (end - point) : 0; n < digits; n++) {
+		if (value > INT64_MAX / 10)
+			return false;
+		value *= 10;
+	}
+	*ret = negative ? -value : value;
+	return true;
+}
+
 int json_scaled(const char *text, size_t len, unsigned digits, int64_t *ret)
 {
 	struct decimal d;
 	uint64_t value = 0;
 	int64_t place;
-	int r = read_decimal(text, len, &d);
+	int r;
 
+	if (scale_short(text, len, digits, ret))
+		return 0;
+	r = read_decimal(text, len, &d);
 	if (r < 0)
 		return r;
 	/* The place of the current digit; those below 0 are cut off. */

@@ -169,8 +169,7 @@ static uint64_t thread_key(const struct trace_site *site)
 int import_event(struct trace_import *f, struct import_event *e)
 {
 	struct trace_import_target *target = f->target;
-	struct trace_event event = { .kind = e->site.kind, .flags = e->flags, .correlation = e->correlation,
-		.bytes = e->bytes, .address = e->address };
+	struct trace_event event = { .kind = e->site.kind, .flags = e->flags, .correlation = e->correlation, .bytes = e->bytes, .address = e->address };
 	bool crossing;
 	int r;
 
