@@ -45,6 +45,7 @@ struct json_read {
 	bool at_end, is_compressed;
 	int error; /* of read */
 	enum state state;
+	bool is_closed; /* the last token is the end of an object */
 	unsigned depth;
 	bool is_object[JSON_READ_DEPTH];
 	const char *text, *why;
@@ -102,31 +103,76 @@ static void close_plain(void *ctx)
 	(void) close((int) (intptr_t) ctx);
 }
 
+/* By inflate itself: gzread loses what it had before damaged data. */
+struct gzip {
+	z_stream stream;
+	int fd, error; /* what ended it, once what came before is returned */
+	bool is_at_begin; /* of a member: the file may end here */
+	unsigned char in[128 << 10];
+};
+
+/* More compressed bytes. Returns 0 or -errno; -ENODATA: there are none. */
+static int feed_gzip(struct gzip *g)
+{
+	const ssize_t n = read_plain((void *) (intptr_t) g->fd, g->in, sizeof(g->in));
+
+	if (n <= 0)
+		return n < 0 ? (int) n : -ENODATA;
+	g->stream.next_in = g->in;
+	g->stream.avail_in = (unsigned) n;
+	return 0;
+}
+
+static int gzip_error(int rc)
+{
+	return rc == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
+}
+
 static ssize_t read_gzip(void *ctx, void *bytes, size_t n)
 {
-	const int got = gzread((gzFile) ctx, bytes, (unsigned) n);
-	int why = Z_OK;
+	struct gzip *g = ctx;
 
-	if (got > 0)
-		return got;
-	(void) gzerror((gzFile) ctx, &why);
-	switch (why) {
-	case Z_OK:
-		return 0;
-	case Z_ERRNO:
-		return errno ? -errno : -EIO;
-	case Z_MEM_ERROR:
-		return -ENOMEM;
-	case Z_BUF_ERROR:
-		return -ENODATA; /* it ends within the compressed data */
-	default:
-		return -EBADMSG;
+	g->stream.next_out = bytes;
+	g->stream.avail_out = (unsigned) n;
+	while (g->stream.avail_out == n && g->error == 0) {
+		int rc;
+
+		if (g->stream.avail_in == 0)
+			g->error = feed_gzip(g);
+		if (g->error == -ENODATA && g->is_at_begin)
+			return 0;
+		if (g->error < 0)
+			break;
+		rc = inflate(&g->stream, Z_NO_FLUSH);
+		g->is_at_begin = rc == Z_STREAM_END;
+		if (rc == Z_STREAM_END)
+			rc = inflateReset(&g->stream);
+		if (rc != Z_OK && rc != Z_BUF_ERROR)
+			g->error = gzip_error(rc);
 	}
+	return g->stream.avail_out < n ? (ssize_t) (n - g->stream.avail_out) : g->error;
 }
 
 static void close_gzip(void *ctx)
 {
-	(void) gzclose((gzFile) ctx);
+	struct gzip *g = ctx;
+
+	(void) inflateEnd(&g->stream);
+	(void) close(g->fd);
+	free(g);
+}
+
+/* Takes fd. NULL: out of memory. */
+static struct gzip *open_gzip(int fd)
+{
+	struct gzip *g = calloc(1, sizeof(*g));
+
+	if (!g || inflateInit2(&g->stream, 15 + 16) != Z_OK) {
+		free(g);
+		return NULL;
+	}
+	g->fd = fd;
+	return g;
 }
 
 int json_read_open(const char *path, struct json_read **ret, struct err *err)
@@ -149,14 +195,11 @@ int json_read_open(const char *path, struct json_read **ret, struct err *err)
 	(void) posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 	j->is_compressed = magic[0] == 0x1f && magic[1] == 0x8b;
 	if (j->is_compressed) {
-		gzFile file = gzdopen(fd, "rb");
-
-		if (!file) {
+		j->ctx = open_gzip(fd);
+		if (!j->ctx) {
 			json_read_free(j);
 			return err_set(err, -ENOMEM, "%s: out of memory", path);
 		}
-		(void) gzbuffer(file, 128 << 10);
-		j->ctx = file;
 		j->read = read_gzip;
 		j->close = close_gzip;
 	} else {
@@ -369,6 +412,21 @@ static size_t copy_escape(struct copy *c, const unsigned char *p)
 	return 6;
 }
 
+/* Does the text end within the escape at the position? */
+static bool is_cut_escape(const struct json_read *j)
+{
+	const unsigned char *p = j->window + j->pos;
+	const size_t left = j->end - j->pos;
+	char digits[] = "0000";
+
+	if (left < 2 || (p[1] == 'u' && left == 2))
+		return true;
+	if (p[1] != 'u' || left >= 6)
+		return false;
+	memcpy(digits, p + 2, left - 2);
+	return four_digits((const unsigned char *) digits) >= 0;
+}
+
 /* What is neither plain nor the end: an escape, a control character, one that is not ASCII. Returns 0 or
  * -EBADMSG. */
 static int copy_special(struct copy *c)
@@ -400,10 +458,11 @@ static int copy_special(struct copy *c)
 static enum json_token read_special(struct json_read *j, struct copy *c, enum json_token token)
 {
 	for (;;) {
-		unsigned char *p = j->window + j->pos, *end;
+		unsigned char *p, *end;
 
-		if (j->end - j->pos < ESCAPE && fill(j))
-			continue;
+		if (j->end - j->pos < ESCAPE)
+			(void) fill(j);
+		p = j->window + j->pos;
 		end = plain_bytes(p, j->window + j->end);
 		copy_plain(c, p, (size_t) (end - p));
 		j->pos = (size_t) (end - j->window);
@@ -416,11 +475,8 @@ static enum json_token read_special(struct json_read *j, struct copy *c, enum js
 			break;
 		if (j->end - j->pos < ESCAPE && !j->at_end)
 			continue;
-		if (copy_special(c) < 0) {
-			if (j->at_end && j->end - j->pos < ESCAPE)
-				return cut(j);
-			return broken(j, "an escape is not one of JSON's");
-		}
+		if (copy_special(c) < 0)
+			return is_cut_escape(j) ? cut(j) : broken(j, "an escape is not one of JSON's");
 	}
 	j->scratch[c->len] = '\0';
 	j->text = (const char *) j->scratch;
@@ -532,7 +588,8 @@ static enum json_token end(struct json_read *j)
 	j->pos++;
 	j->depth--;
 	after_value(j);
-	return j->is_object[j->depth] ? JSON_OBJECT_END : JSON_ARRAY_END;
+	j->is_closed = j->is_object[j->depth];
+	return j->is_closed ? JSON_OBJECT_END : JSON_ARRAY_END;
 }
 
 static enum json_token read_value(struct json_read *j)
@@ -608,6 +665,7 @@ enum json_token json_read_next(struct json_read *j)
 		}
 	}
 	j->offset = j->before + j->pos;
+	j->is_closed &= j->state == AT_END;
 	switch (j->state) {
 	case AT_VALUE:
 		return read_value(j);
@@ -669,7 +727,7 @@ static bool looks_like_end(struct json_read *j)
 
 bool json_read_resume(struct json_read *j, unsigned depth)
 {
-	unsigned char last = '\0', before = '\0'; /* that are no blanks */
+	unsigned char last = j->is_closed ? '}' : '\0', before = '\0'; /* that are no blanks */
 
 	if (depth == 0 || depth > JSON_READ_DEPTH || j->state != AT_BROKEN)
 		return false;
@@ -792,7 +850,7 @@ static bool scale_short(const char *text, size_t len, unsigned digits, int64_t *
 	int64_t value = 0;
 	bool negative;
 
-	if (len == 0 || len + digits > 20)
+	if (len == 0 || len > 18)
 		return false;
 	negative = *p == '-';
 	p += negative;
@@ -846,6 +904,6 @@ int json_scaled(const char *text, size_t len, unsigned digits, int64_t *ret)
 	}
 	if (value > (uint64_t) INT64_MAX + d.negative)
 		return -ERANGE;
-	*ret = d.negative ? (int64_t) -value : (int64_t) value;
+	*ret = (int64_t) (d.negative ? 0 - value : value);
 	return 0;
 }
