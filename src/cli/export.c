@@ -16,7 +16,7 @@
 #include "cli/programs.h"
 #include "cli/terminal.h"
 
-#define TO_CHOICES     "csv|json|openmetrics|otlp|perfetto|svg|js1|sacct"
+#define TO_CHOICES     "csv|json|openmetrics|otlp|perfetto|chrome|nsys-sqlite|svg|js1|sacct"
 #define ENTITY_CHOICES "host|job|process|gpu|gpu_process|series|events"
 
 enum {
@@ -97,6 +97,13 @@ static int fail(const struct target *target, int error, const struct hiw_err *er
 	return error == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 }
 
+static bool ends_in(const char *text, const char *end)
+{
+	const size_t len = strlen(text), end_len = strlen(end);
+
+	return len >= end_len && strcmp(text + len - end_len, end) == 0;
+}
+
 static int export_to(struct hiw_run *run, struct target *target, struct hiw_err *err)
 {
 	struct hwi_otlp otlp = { .disabled = false };
@@ -115,6 +122,7 @@ static int export_to(struct hiw_run *run, struct target *target, struct hiw_err 
 		.height = arg_export.height,
 		.attributes = (const char *const *) otlp.attributes,
 		.n_attributes = otlp.n_attributes,
+		.gzip = arg_export.output && ends_in(arg_export.output, ".gz"),
 	};
 
 	if (r == 0)
@@ -231,6 +239,10 @@ static int export_main(int argc, char **argv)
 	}
 	if (!arg_export.to) {
 		complain("export needs a format, for example: hiwater export last --to csv");
+		return EXIT_USAGE;
+	}
+	if (!arg_export.output && strcmp(arg_export.to, "nsys-sqlite") == 0) {
+		complain("nsys-sqlite is a database, which needs a file: add -o FILE, for example: -o run.sqlite");
 		return EXIT_USAGE;
 	}
 	return export_run(argc == 1 ? argv[0] : "last");
