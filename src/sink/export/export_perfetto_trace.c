@@ -23,13 +23,13 @@
 
 /* Fields of TrackEvent, InternedData and DebugAnnotation. */
 enum {
-	EVENT_CATEGORY_IID = 3,
-	EVENT_NOTE = 4,
-	EVENT_TYPE = 9,
-	EVENT_NAME_IID = 10,
-	EVENT_TRACK = 11,
-	EVENT_COUNTER = 30,
-	EVENT_FLOW = 36,
+	FIELD_CATEGORY_IID = 3,
+	FIELD_NOTE = 4,
+	FIELD_TYPE = 9,
+	FIELD_NAME_IID = 10,
+	FIELD_TRACK = 11,
+	FIELD_COUNTER = 30,
+	FIELD_FLOW = 36,
 	INTERNED_CATEGORY = 1,
 	INTERNED_NAME = 2,
 	INTERNED_NOTE = 3,
@@ -189,8 +189,8 @@ static void begin_sequence(struct export *e, const struct trace_track *track, si
 	put_clock(out, CLOCK_STEPS, boot_time(e, track->last_ns), true);
 	proto_end(out);
 	proto_begin(out, PACKET_DEFAULTS);
-	proto_begin(out, EVENT_TRACK); /* the defaults of track events */
-	proto_uint(out, EVENT_TRACK, track->uuid);
+	proto_begin(out, FIELD_TRACK); /* the defaults of track events */
+	proto_uint(out, FIELD_TRACK, track->uuid);
 	proto_end(out);
 	proto_uint(out, PACKET_CLOCK, CLOCK_STEPS);
 	proto_end(out);
@@ -277,9 +277,9 @@ static void end_slice(void *ctx, struct trace_track *track, unsigned lane, uint6
 
 	step_to(t, track, end_ns);
 	proto_begin(out, PACKET_TRACK_EVENT);
-	proto_uint(out, EVENT_TYPE, TYPE_SLICE_END);
+	proto_uint(out, FIELD_TYPE, TYPE_SLICE_END);
 	if (lane > 0)
-		proto_uint(out, EVENT_TRACK, lane_track(t, track, lane));
+		proto_uint(out, FIELD_TRACK, lane_track(t, track, lane));
 	end_step(t->e);
 }
 
@@ -288,7 +288,7 @@ static void put_notes(struct traced *t, const struct trace_event *event, bool is
 	struct proto *out = proto_of(t->e);
 
 	if (event->kind == TRACE_COPY || event->kind == TRACE_FILL) {
-		proto_begin(out, EVENT_NOTE);
+		proto_begin(out, FIELD_NOTE);
 		proto_uint(out, NOTE_NAME_IID, BYTES_IID);
 		proto_uint(out, NOTE_UINT, event->bytes);
 		proto_end(out);
@@ -304,7 +304,7 @@ static void put_notes(struct traced *t, const struct trace_event *event, bool is
 static void put_flow(struct export *e, const struct trace_event *event, uint32_t process)
 {
 	if (event->correlation > 0)
-		proto_uint(proto_of(e), EVENT_FLOW,
+		proto_uint(proto_of(e), FIELD_FLOW,
 			event->correlation * trace_read_process_count(e->o.trace) + process - 1);
 }
 
@@ -321,12 +321,12 @@ static void begin_slice(struct traced *t, struct trace_track *track, struct trac
 	if (place->number == 0)
 		intern_site(t, track, place, site);
 	proto_begin(out, PACKET_TRACK_EVENT);
-	proto_uint(out, EVENT_TYPE, is_mark || lane < 0 ? TYPE_INSTANT : TYPE_SLICE_BEGIN);
-	proto_uint(out, EVENT_NAME_IID, place->number);
+	proto_uint(out, FIELD_TYPE, is_mark || lane < 0 ? TYPE_INSTANT : TYPE_SLICE_BEGIN);
+	proto_uint(out, FIELD_NAME_IID, place->number);
 	if (*site->domain)
-		proto_uint(out, EVENT_CATEGORY_IID, place->number);
+		proto_uint(out, FIELD_CATEGORY_IID, place->number);
 	if (lane > 0)
-		proto_uint(out, EVENT_TRACK, uuid);
+		proto_uint(out, FIELD_TRACK, uuid);
 	put_flow(t->e, event, site->process);
 	put_notes(t, event, lane < 0);
 	end_step(t->e);
@@ -340,8 +340,8 @@ static void put_allocated(struct traced *t, struct trace_track *track, const str
 	track->sum = (int64_t) (event->kind == TRACE_FREE ? sum - event->bytes : sum + event->bytes);
 	step_to(t, track, event->start_ns);
 	proto_begin(out, PACKET_TRACK_EVENT);
-	proto_uint(out, EVENT_TYPE, TYPE_COUNTER);
-	proto_int(out, EVENT_COUNTER, track->sum);
+	proto_uint(out, FIELD_TYPE, TYPE_COUNTER);
+	proto_int(out, FIELD_COUNTER, track->sum);
 	end_step(t->e);
 }
 

@@ -208,14 +208,11 @@ static void pass_on(struct together *t)
 	export_flush(t->e);
 }
 
-/* Of instants the end does not count. Times from 2^62 on are no times. */
+/* Times from 2^62 on are no times. */
 static bool has_times(const struct trace_event *event)
 {
-	const bool is_work = 1U << event->kind & TRACE_WORK_KINDS;
-
-	return !(event->flags & TRACE_INVALID) && event->start_ns < UINT64_C(1) << 62 &&
-	       event->end_ns < UINT64_C(1) << 62 && (event->end_ns >= event->start_ns || event->kind == TRACE_MARK) &&
-	       !(is_work && event->end_ns == 0);
+	return !(event->flags & TRACE_INVALID) && event->start_ns <= event->end_ns &&
+	       event->end_ns < UINT64_C(1) << 62;
 }
 
 static bool see_row(void *ctx, const struct trace_event *event)
