@@ -471,11 +471,13 @@ static int maintain(struct writer *w)
 /* A short journal shows that no reader keeps it, without checking the disk. */
 static bool is_blocked(struct writer *w)
 {
+	const uint64_t most = w->options.max_bytes + w->store->trace_pages * STORE_PAGE;
+
 	if (w->store->in_transaction || w->store->wal_pages < 2 * w->store->checkpoint_pages ||
-		store_disk_bytes(w->store) <= w->options.max_bytes)
+		store_disk_bytes(w->store) <= most)
 		return false;
 	(void) store_checkpoint(w->store);
-	return store_disk_bytes(w->store) > w->options.max_bytes;
+	return store_disk_bytes(w->store) > most;
 }
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
