@@ -65,6 +65,7 @@ class Traced:
 
     def device(self, process, device, name):
         self.db.execute("insert into trace_device values(?,?,?)", (process, device, name))
+        self.db.execute(f"insert into trace_busy values(?,?{',0' * 11})", (process, device))
 
     def name(self, text):
         if text not in self.names:

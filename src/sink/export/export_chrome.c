@@ -100,7 +100,9 @@ static int64_t device_pid(struct export *e, uint32_t process, int64_t device)
 static void name_process(struct export *e, const struct trace_track *track, const struct trace_site *site)
 {
 	struct chrome *c = e->state;
-	struct trace_track like = { .class = CLASS_DEVICE, .process = track->process, .tid = -1, .device = track->device };
+	struct trace_track like = {
+		.class = CLASS_DEVICE, .process = track->process, .tid = -1, .device = track->device
+	};
 	size_t i;
 	char text[200];
 
@@ -164,7 +166,8 @@ static void begin_track(struct export *e, size_t i, const struct trace_site *sit
 	track.begun = true;
 	if (track.class == CLASS_STREAM) {
 		track.pid = device_pid(e, track.process, track.device);
-		track.tid_shown = is_first_stream(&c->tracks, i) ? (int64_t) track.stream : NUMBERS + (int64_t) i;
+		track.tid_shown = is_first_stream(&c->tracks, i) ? (int64_t) track.stream
+								 : NUMBERS + (int64_t) i;
 	} else {
 		track.pid = export_trace_pid(e, track.process);
 		track.tid_shown = track.class == CLASS_MEMORY ? 0
@@ -191,7 +194,8 @@ static int64_t lane_tid(struct export *e, struct trace_track *track, unsigned la
 
 		track->n_named = lane + 1;
 		(void) snprintf(text, sizeof(text),
-			track->class == CLASS_THREAD ? "thread %" PRId64 " (crossing)" : "stream %" PRId64 " (overlapping)",
+			track->class == CLASS_THREAD ? "thread %" PRId64 " (crossing)"
+						     : "stream %" PRId64 " (overlapping)",
 			track->tid_shown);
 		put_meta(e, "thread_name", track->pid, tid, "name", text);
 	}
@@ -234,7 +238,8 @@ static void put_three(struct json *j, const char *key, const uint32_t three[3])
 	json_end(j);
 }
 
-static void put_work(struct json *j, const struct trace_event *event, const struct trace_site *site)
+static void put_work(struct export *e, struct json *j, const struct trace_event *event,
+	const struct trace_site *site)
 {
 	if (site->device >= 0)
 		json_key_int(j, "device", site->device);
@@ -244,7 +249,8 @@ static void put_work(struct json *j, const struct trace_event *event, const stru
 		json_key_int(j, "bytes", (int64_t) event->bytes);
 		return;
 	}
-	json_key_int(j, "queued", event->queued_ns && event->queued_ns <= event->start_ns ? (int64_t) (event->start_ns - event->queued_ns) : 0);
+	/* of this one time Kineto's files have the wall clock's nanoseconds */
+	json_key_int(j, "queued", event->queued_ns ? (int64_t) export_wall(e, event->queued_ns) : 0);
 	json_key_int(j, "registers per thread", site->registers);
 	json_key_int(j, "shared memory", (int64_t) site->shared_static + site->shared_dynamic);
 	put_three(j, "grid", site->grid);
@@ -271,7 +277,7 @@ static void put_args(struct export *e, struct json *j, const struct trace_event 
 		json_key_int(j, "correlation", (int64_t) event->correlation);
 	}
 	if (track->class == CLASS_STREAM)
-		put_work(j, event, site);
+		put_work(e, j, event, site);
 	else if (*site->domain && strcmp(category(e->o.trace, site), site->domain) != 0)
 		json_key_str(j, "domain", site->domain);
 	put_owner(e, j, track, is_moved);
@@ -292,7 +298,7 @@ static void put_flow(struct export *e, const struct trace_event *event, uint32_t
 	if (event->correlation == 0 || (!is_call && track->class != CLASS_STREAM))
 		return;
 	j = event_begin(e, is_call ? "s" : "f", "ac2g");
-	json_key_int(j, "id", (int64_t) (event->correlation * trace_read_process_count(e->o.trace) + process - 1));
+	json_key_int(j, "id", (int64_t) export_trace_flow(e, event, process));
 	put_where(j, track->pid, tid);
 	put_time(j, "ts", event->start_ns);
 	json_key_str(j, "cat", "ac2g");
@@ -370,7 +376,7 @@ static void see_row(struct export *e, const struct trace_event *event, const str
 
 /* ---- the document ----------------------------------------------------------------------------------------- */
 
-/* The rank of the first process that has one, else the run's; a job that is no part of one is rank 0. */
+/* The rank of the first process that has one, else the run's; a job without ranks is rank 0. */
 static int64_t rank_of(const struct export *e)
 {
 	for (uint32_t i = 1; i <= trace_read_process_count(e->o.trace); i++) {
@@ -410,7 +416,7 @@ static void put_head(struct export *e)
 		export_wall(e, 0));
 }
 
-/* What is missing, by cause, so that nobody takes the file for complete. */
+/* What is missing, by cause, so that the file is not taken for complete. */
 static void put_tail(struct export *e, uint64_t invalid)
 {
 	struct json j;

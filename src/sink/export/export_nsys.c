@@ -200,7 +200,7 @@ static void put_int(struct export *e, enum table table, int64_t value)
 	(void) sqlite3_bind_int64(x->insert[table], (int) ++x->bound, value);
 }
 
-/* Columns whose value nobody knows. */
+/* Columns whose value is unknown. */
 static void put_nulls(struct export *e, unsigned n)
 {
 	((struct nsys *) e->state)->bound += n;
@@ -288,7 +288,7 @@ static int64_t base_id(struct export *e, const char *name)
 	return id;
 }
 
-/* Domains are told by events of their own, one a process. */
+/* A domain has an event of its own in each process. */
 static int64_t domain_id(struct export *e, const struct trace_site *site)
 {
 	struct nsys *x = e->state;
@@ -315,7 +315,7 @@ static int64_t domain_id(struct export *e, const struct trace_site *site)
 	return id;
 }
 
-/* ---- what a site's first event tells ------------------------------------------------------------------------ */
+/* ---- what is written with a site's first event ------------------------------------------------------------------------ */
 
 static void put_gpu(struct export *e, const struct trace_site *site)
 {
@@ -433,7 +433,8 @@ static void put_correlation(struct export *e, enum table table, uint64_t correla
 }
 
 /* The columns that kernels, copies and fills have in common. */
-static void put_work(struct export *e, enum table table, const struct trace_event *event, const struct trace_site *site)
+static void put_work(struct export *e, enum table table, const struct trace_event *event,
+	const struct trace_site *site)
 {
 	row_begin(e, table);
 	put_int(e, table, (int64_t) event->start_ns);
@@ -593,10 +594,8 @@ struct label {
 	const char *name, *label;
 };
 
-static void put_labels(struct export *e, enum table of, enum table table, const struct label *labels, size_t n)
+static void put_labels(struct export *e, enum table table, const struct label *labels, size_t n)
 {
-	if (!((struct nsys *) e->state)->insert[of])
-		return;
 	for (size_t i = 0; i < n; i++) {
 		row_begin(e, table);
 		put_int(e, table, labels[i].id);
@@ -606,7 +605,7 @@ static void put_labels(struct export *e, enum table of, enum table table, const 
 	}
 }
 
-#define PUT_LABELS(e, of, table, labels) put_labels(e, of, table, labels, sizeof(labels) / sizeof((labels)[0]))
+#define LABELS(of) (of), sizeof(of) / sizeof((of)[0])
 
 static void put_enums(struct export *e)
 {
@@ -641,13 +640,15 @@ static void put_enums(struct export *e)
 		{ EVENT_DOMAIN, "NvtxDomainCreate", "NVTX domain" },
 	};
 	const struct nsys *x = e->state;
-	const enum table with_memory = x->insert[MEMCPY] ? MEMCPY : x->insert[MEMSET] ? MEMSET
-										      : MEMORY;
 
-	PUT_LABELS(e, MEMCPY, ENUM_COPY, copies);
-	PUT_LABELS(e, with_memory, ENUM_MEMORY, memories);
-	PUT_LABELS(e, MEMORY, ENUM_OPERATION, operations);
-	PUT_LABELS(e, NVTX, ENUM_EVENT, events);
+	if (x->insert[MEMCPY])
+		put_labels(e, ENUM_COPY, LABELS(copies));
+	if (x->insert[MEMCPY] || x->insert[MEMSET] || x->insert[MEMORY])
+		put_labels(e, ENUM_MEMORY, LABELS(memories));
+	if (x->insert[MEMORY])
+		put_labels(e, ENUM_OPERATION, LABELS(operations));
+	if (x->insert[NVTX])
+		put_labels(e, ENUM_EVENT, LABELS(events));
 }
 
 static void put_meta(struct export *e, const char *name, const char *value)
@@ -658,7 +659,7 @@ static void put_meta(struct export *e, const char *name, const char *value)
 	row_end(e, META);
 }
 
-/* What is missing, so that nobody takes the file for complete. */
+/* What is missing, so that the file is not taken for complete. */
 static void put_losses(struct export *e, uint64_t invalid)
 {
 	char name[64], value[32];

@@ -125,7 +125,9 @@ static void describe_thread(struct export *e, struct trace_track *track)
 /* The group of a device's streams. */
 static uint64_t device_track(struct traced *t, uint32_t process, const struct trace_site *site)
 {
-	const struct trace_track like = { .class = CLASS_DEVICE, .process = process, .tid = -1, .device = site->device };
+	const struct trace_track like = {
+		.class = CLASS_DEVICE, .process = process, .tid = -1, .device = site->device
+	};
 	const size_t i = trace_track_find(&t->tracks, &like);
 	uint64_t uuid;
 	char text[200];
@@ -300,14 +302,6 @@ static void put_notes(struct traced *t, const struct trace_event *event, bool is
 		event_number(t->e, "duration_ns", known((int64_t) (event->end_ns - event->start_ns)));
 }
 
-/* A correlation is unique within its process. */
-static void put_flow(struct export *e, const struct trace_event *event, uint32_t process)
-{
-	if (event->correlation > 0)
-		proto_uint(proto_of(e), FIELD_FLOW,
-			event->correlation * trace_read_process_count(e->o.trace) + process - 1);
-}
-
 /* Where too much is open at once, a slice becomes an instant that states its duration. */
 static void begin_slice(struct traced *t, struct trace_track *track, struct trace_place *place,
 	const struct trace_event *event, const struct trace_site *site)
@@ -327,7 +321,8 @@ static void begin_slice(struct traced *t, struct trace_track *track, struct trac
 		proto_uint(out, FIELD_CATEGORY_IID, place->number);
 	if (lane > 0)
 		proto_uint(out, FIELD_TRACK, uuid);
-	put_flow(t->e, event, site->process);
+	if (event->correlation > 0)
+		proto_uint(out, FIELD_FLOW, export_trace_flow(t->e, event, site->process));
 	put_notes(t, event, lane < 0);
 	end_step(t->e);
 }

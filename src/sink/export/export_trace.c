@@ -47,8 +47,9 @@ static uint64_t hash_of(const struct trace_track *k)
 
 static bool same(const struct trace_track *a, const struct trace_track *b)
 {
-	return a->class == b->class && a->process == b->process && a->tid == b->tid && a->device == b->device &&
-	       a->context == b->context && a->stream == b->stream && a->memory == b->memory;
+	return a->class == b->class && a->process == b->process && a->tid == b->tid &&
+	       a->device == b->device && a->context == b->context && a->stream == b->stream &&
+	       a->memory == b->memory;
 }
 
 size_t trace_track_find(struct trace_tracks *t, const struct trace_track *like)
@@ -115,6 +116,7 @@ struct trace_place *trace_place_of(struct trace_tracks *t, uint32_t number, cons
 
 /* ---- lanes --------------------------------------------------------------------------------------- */
 
+/* The end of the innermost open slice; UINT64_MAX, which is no slice's end: none is open. */
 static uint64_t innermost(const struct lane *lane)
 {
 	return lane->depth > 0 ? lane->ends[lane->depth - 1] : UINT64_MAX;
@@ -128,12 +130,12 @@ void trace_lanes_close(struct trace_track *track, uint64_t until_ns,
 		uint64_t end = UINT64_MAX;
 
 		for (unsigned i = 0; i < track->n_lanes; i++) {
-			if (track->lanes[i].depth > 0 && (end == UINT64_MAX || innermost(&track->lanes[i]) < end)) {
+			if (innermost(&track->lanes[i]) < end) {
 				first = i;
 				end = innermost(&track->lanes[i]);
 			}
 		}
-		if (track->n_lanes == 0 || track->lanes[first].depth == 0 || end > until_ns)
+		if (end == UINT64_MAX || end > until_ns)
 			return;
 		track->lanes[first].depth--;
 		if (ended)
@@ -163,7 +165,8 @@ int trace_lanes_open(struct trace_track *track, uint64_t end_ns)
 {
 	struct lane *lane = lane_for(track, end_ns);
 
-	if (!lane || vec_reserve(&lane->ends, &lane->cap, lane->depth, sizeof(*lane->ends), LANE_DEPTH_MOST) < 0)
+	if (!lane ||
+		vec_reserve(&lane->ends, &lane->cap, lane->depth, sizeof(*lane->ends), LANE_DEPTH_MOST) < 0)
 		return -1;
 	lane->ends[lane->depth++] = end_ns;
 	return (int) (lane - track->lanes);
@@ -319,6 +322,11 @@ void export_trace_flags(struct buf *out, unsigned flags)
 bool export_trace_is_driver(const char *name)
 {
 	return name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
+}
+
+uint64_t export_trace_flow(const struct export *e, const struct trace_event *event, uint32_t process)
+{
+	return event->correlation * trace_read_process_count(e->o.trace) + process - 1;
 }
 
 const char *export_trace_thread(const struct export *e, uint32_t process, int64_t tid)

@@ -111,6 +111,10 @@ const char *export_trace_direction(enum trace_memory source, enum trace_memory t
 /* Is it a function of CUDA's driver (cuLaunchKernel), not of its runtime (cudaLaunchKernel)? */
 bool export_trace_is_driver(const char *name);
 
+/* The number of the flow from a call to the work that it started: a correlation is unique within its
+ * process alone. */
+uint64_t export_trace_flow(const struct export *e, const struct trace_event *event, uint32_t process);
+
 /* The name of a thread or process; "" if unknown, or left out by --redact. */
 const char *export_trace_thread(const struct export *e, uint32_t process, int64_t tid);
 const char *export_trace_process(const struct export *e, uint32_t process);

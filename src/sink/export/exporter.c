@@ -10,7 +10,8 @@
 #include "sink/export/export_internal.h"
 
 static const struct export_format *const formats[] = { &export_csv, &export_json, &export_openmetrics,
-	&export_otlp, &export_perfetto, &export_chrome, &export_nsys_sqlite, &export_svg, &export_js1, &export_sacct };
+	&export_otlp, &export_perfetto, &export_chrome, &export_nsys_sqlite, &export_svg, &export_js1,
+	&export_sacct };
 
 enum {
 	FORMATS = sizeof(formats) / sizeof(formats[0]),
@@ -34,8 +35,8 @@ static struct export_gzip *gzip_new(void)
 	};
 	struct export_gzip *z = calloc(1, sizeof(*z));
 
-	if (z && deflateInit2(&z->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) !=
-			 Z_OK) {
+	if (z && deflateInit2(&z->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8,
+			 Z_DEFAULT_STRATEGY) != Z_OK) {
 		free(z);
 		return NULL;
 	}
