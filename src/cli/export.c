@@ -250,7 +250,8 @@ static int export_main(int argc, char **argv)
 
 static const struct opt opts[] = {
 	{ 0, "to", OPT_CHOICE, TO_CHOICES, "the format", parse_to, (void *) &arg_export.to },
-	{ 'o', "output", OPT_FILE, "FILE", "write to FILE, which appears only when it is complete", opt_text,
+	{ 'o', "output", OPT_FILE, "FILE",
+		"write to FILE, which appears only when it is complete; if it ends in .gz it is compressed", opt_text,
 		(void *) &arg_export.output },
 	{ 0, "entity", OPT_CHOICE, ENTITY_CHOICES,
 		"what to export (csv: job; json: all; openmetrics: all but processes)", parse_entity,
@@ -287,7 +288,10 @@ static const char *const prose[] = {
 	"otlp sends the run to a receiver of OTLP, such as an OpenTelemetry collector, as JSON over HTTP; with -o it writes what would be "
 	"sent to FILE, a request per line. The standard variables OTEL_EXPORTER_OTLP_... apply; secrets belong into "
 	"OTEL_EXPORTER_OTLP_HEADERS.",
-	"perfetto is a trace for ui.perfetto.dev: counters, lifetimes of processes, phases and marks.",
+	"perfetto is a trace for ui.perfetto.dev: counters, lifetimes of processes, phases and marks; of a traced run also "
+	"ranges, calls, kernels and copies.",
+	"chrome and nsys-sqlite have the traced work alone: chrome as torch.profiler writes it, for tools that read its files; "
+	"nsys-sqlite as a database with the tables of Nsight Systems' exports, which needs -o.",
 	"svg is a picture: CPUs, RAM, GPUs and user series, one below the other on the same time axis.",
 	"js1 is the text that jobstats keeps in Slurm's AdminComment (JS1:...), for jobstats and reportseff; sacct is a header and a "
 	"line with the names and units of sacct -P, to be joined with its output.",
@@ -303,6 +307,10 @@ static const char *const examples[] = {
 	"the processes of run 12",
 	"hiwater export base --to perfetto -o run.pftrace",
 	"a trace to open in ui.perfetto.dev",
+	"hiwater export last --to chrome -o trace.json.gz",
+	"ranges and kernels of a traced run, for HTA and other readers of torch.profiler's traces",
+	"hiwater export last --to nsys-sqlite -o trace.sqlite",
+	"the same for scripts that read exports of Nsight Systems",
 	"hiwater export base --to otlp --endpoint http://localhost:4318",
 	"send a run to an OpenTelemetry collector",
 	"hiwater export base --to openmetrics -o run.om",
