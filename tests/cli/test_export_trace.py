@@ -450,3 +450,46 @@ def test_memory_does_not_grow_with_the_rows(tool, copy):
             used.setdefault(to, []).append(usage.ru_maxrss)
     for to, (few, many) in used.items():
         assert many < few + 4096, (to, few, many)
+
+
+# ---- nothing in the file is trusted ----
+
+NUMBERS = (None, 0, -1, 1, 2**31, 2**32, 2**62, 2**63 - 1, -2**63, 0.5, "x", b"\xff\x00")
+
+
+def forge(path, seed):
+    """Values of all kinds in rows of all tables."""
+    rng = random.Random(seed)
+    db = sqlite3.connect(path)
+    for table, in db.execute("select name from sqlite_master where type = 'table' and name like 'trace_%'").fetchall():
+        columns = db.execute(f"pragma table_info({table})").fetchall()
+        without_rowid = any(c[5] > 0 for c in columns) and table not in ("trace_process", "trace_name", "trace_site", "trace_stat",
+                                                                         "trace_window")
+        for row in db.execute(f"select * from {table}").fetchall():
+            row = [rng.choice(NUMBERS) if rng.random() < 0.15 and not (without_rowid and c[5]) else v for v, c in zip(row, columns)]
+            if without_rowid and rng.random() < 0.3:
+                row[rng.choice([c[0] for c in columns if c[5]])] = rng.choice([n for n in NUMBERS if n is not None])
+            marks = ",".join("?" * len(row))
+            try:
+                db.execute(f"insert or replace into {table} values({marks})", row)
+            except sqlite3.IntegrityError:
+                pass
+    db.commit()
+    db.close()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_forged_recording(tool, filled, seed):
+    forge(filled, seed)
+    for to in ("perfetto", "chrome", "nsys-sqlite"):
+        out = tool.folder / to
+        done = tool.run("export", filled, "--to", to, "-o", out)
+        assert done.returncode in (0, 1) and (done.returncode == 0 or done.stderr.startswith("hiwater: ")), done.stderr
+        assert out.exists() == (done.returncode == 0)
+    if (tool.folder / "chrome").exists():
+        events = [e for e in json.loads((tool.folder / "chrome").read_bytes())["traceEvents"] if e["ph"] == "X"]
+        assert all(e["dur"] >= 0 for e in events)
+    if (tool.folder / "perfetto").exists():
+        slices_of(Seen(trace_of(tool, filled)), 0)
+    if (tool.folder / "nsys-sqlite").exists():
+        assert sqlite3.connect(tool.folder / "nsys-sqlite").execute("pragma integrity_check").fetchall() == [("ok",)]
