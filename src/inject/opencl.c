@@ -48,7 +48,8 @@ static uint64_t *copy_of(const uint64_t *list, size_t *bytes)
 }
 
 /* list: the properties as the program gave them; it becomes the queue's. */
-static void *remember_queue(void *handle, void *context, void *device, bool asked, bool profiled, uint64_t *list, size_t bytes)
+static void *remember_queue(
+	void *handle, void *context, void *device, bool asked, bool profiled, uint64_t *list, size_t bytes)
 {
 	struct opencl_queue *queue = handle ? opencl_queue_new(handle, context, device) : NULL;
 
@@ -67,7 +68,9 @@ static void *remember_queue(void *handle, void *context, void *device, bool aske
 static void *create_queue(void *context, void *device, uint64_t properties, int32_t *error)
 {
 	bool asked = properties & OPENCL_PROFILING, ours = !asked && probe_wants(TRACE_KERNELS);
-	void *queue = ours ? opencl_next.CreateCommandQueue(context, device, properties | OPENCL_PROFILING, error) : NULL;
+	void *queue =
+		ours ? opencl_next.CreateCommandQueue(context, device, properties | OPENCL_PROFILING, error)
+		     : NULL;
 
 	if (queue)
 		return remember_queue(queue, context, device, false, true, NULL, 0);
@@ -75,7 +78,8 @@ static void *create_queue(void *context, void *device, uint64_t properties, int3
 	return remember_queue(queue, context, device, asked, asked, NULL, 0);
 }
 
-typedef void *(*create_with_properties)(void *context, void *device, const uint64_t *properties, int32_t *error);
+typedef void *(*create_with_properties)(
+	void *context, void *device, const uint64_t *properties, int32_t *error);
 
 /* The list with profiling switched on; NULL: no memory. */
 static uint64_t *with_profiling(const uint64_t *list, size_t bytes, uint64_t properties)
@@ -98,7 +102,8 @@ static uint64_t *with_profiling(const uint64_t *list, size_t bytes, uint64_t pro
 	return changed;
 }
 
-static void *create_queue_by(create_with_properties create, void *context, void *device, const uint64_t *list, int32_t *error)
+static void *create_queue_by(
+	create_with_properties create, void *context, void *device, const uint64_t *list, int32_t *error)
 {
 	uint64_t properties = 0, *changed, *copy;
 	size_t bytes;
@@ -122,9 +127,7 @@ static void *create_queue_by(create_with_properties create, void *context, void 
 }
 
 static void *create_queue_with_properties(void *context, void *device, const uint64_t *list, int32_t *error)
-{
-	return create_queue_by(opencl_next.CreateCommandQueueWithProperties, context, device, list, error);
-}
+{ return create_queue_by(opencl_next.CreateCommandQueueWithProperties, context, device, list, error); }
 
 static int32_t set_queue_property(void *handle, uint64_t properties, uint32_t enable, uint64_t *old)
 {
@@ -182,7 +185,9 @@ static int32_t event_times(void *event, uint32_t what, size_t size, void *value,
 	void *handle = NULL;
 	const struct opencl_queue *queue;
 
-	if (opencl_next.GetEventInfo(event, OPENCL_EVENT_QUEUE, sizeof handle, &handle, NULL) == OPENCL_SUCCESS && handle) {
+	if (opencl_next.GetEventInfo(event, OPENCL_EVENT_QUEUE, sizeof handle, &handle, NULL) ==
+			OPENCL_SUCCESS &&
+		handle) {
 		queue = opencl_queue(handle);
 		if (queue && atomic_load(&queue->profiled) && !atomic_load(&queue->asked))
 			return OPENCL_NO_PROFILING;
@@ -203,12 +208,11 @@ static int32_t event_info(void *event, uint32_t what, size_t size, void *value, 
 /* ---- kernels ------------------------------------------------------------------------------------------------------ */
 
 static uint32_t in_32_bits(size_t n)
-{
-	return n > UINT32_MAX ? UINT32_MAX : (uint32_t) n;
-}
+{ return n > UINT32_MAX ? UINT32_MAX : (uint32_t) n; }
 
 /* Work-groups and their size; where the runtime chooses the size it is 0, and the grid counts work-items. */
-static void shape(struct opencl_command *command, uint32_t dimensions, const size_t *global, const size_t *local)
+static void shape(
+	struct opencl_command *command, uint32_t dimensions, const size_t *global, const size_t *local)
 {
 	for (uint32_t i = 0; i < 3; i++) {
 		size_t items = global && i < dimensions ? global[i] : 1;
@@ -219,102 +223,120 @@ static void shape(struct opencl_command *command, uint32_t dimensions, const siz
 	}
 }
 
-static int32_t enqueue_kernel(void *queue, void *kernel, uint32_t dimensions, const size_t *offset, const size_t *global,
-	const size_t *local, OPENCL_COMMAND)
+static int32_t enqueue_kernel(void *queue, void *kernel, uint32_t dimensions, const size_t *offset,
+	const size_t *global, const size_t *local, OPENCL_COMMAND)
 {
-	struct opencl_command c = { .call = "clEnqueueNDRangeKernel", .kind = TRACE_KERNEL, .kernel = kernel };
+	struct opencl_command c = {
+		.call = "clEnqueueNDRangeKernel", .kind = TRACE_KERNEL, .kernel = kernel
+	};
 
 	event = opencl_begin(&c, queue, event);
 	shape(&c, dimensions, global, local);
-	return opencl_end(&c, opencl_next.EnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits, wait_list, event));
+	return opencl_end(&c, opencl_next.EnqueueNDRangeKernel(queue, kernel, dimensions, offset, global,
+				      local, waits, wait_list, event));
 }
 
 static int32_t enqueue_task(void *queue, void *kernel, OPENCL_COMMAND)
 {
-	struct opencl_command c = { .call = "clEnqueueTask", .kind = TRACE_KERNEL, .kernel = kernel, .grid = { 1, 1, 1 }, .block = { 1, 1, 1 } };
+	struct opencl_command c = { .call = "clEnqueueTask",
+		.kind = TRACE_KERNEL,
+		.kernel = kernel,
+		.grid = { 1, 1, 1 },
+		.block = { 1, 1, 1 } };
 
 	event = opencl_begin(&c, queue, event);
 	return opencl_end(&c, opencl_next.EnqueueTask(queue, kernel, waits, wait_list, event));
 }
 
-static int32_t enqueue_native(void *queue, void (*function)(void *), void *arguments, size_t size, uint32_t mems,
-	void *const *mem_list, const void **places, OPENCL_COMMAND)
+static int32_t enqueue_native(void *queue, void (*function)(void *), void *arguments, size_t size,
+	uint32_t mems, void *const *mem_list, const void **places, OPENCL_COMMAND)
 {
 	struct opencl_command c = { .call = "clEnqueueNativeKernel", .kind = TRACE_KERNEL };
 
 	event = opencl_begin(&c, queue, event);
-	return opencl_end(&c, opencl_next.EnqueueNativeKernel(queue, function, arguments, size, mems, mem_list, places, waits,
-				      wait_list, event));
+	return opencl_end(&c, opencl_next.EnqueueNativeKernel(queue, function, arguments, size, mems,
+				      mem_list, places, waits, wait_list, event));
 }
 
 /* ---- copies of buffers -------------------------------------------------------------------------------------------- */
 
-#define COPY(name, from, to, n) { .call = (name), .kind = TRACE_COPY, .source = (from), .target = (to), .bytes = (n) }
+#define COPY(name, from, to, n) \
+	{ .call = (name), .kind = TRACE_COPY, .source = (from), .target = (to), .bytes = (n) }
 
 static uint64_t volume(const size_t *region)
-{
-	return region ? (uint64_t) region[0] * region[1] * region[2] : 0;
-}
+{ return region ? (uint64_t) region[0] * region[1] * region[2] : 0; }
 
-static int32_t read_buffer(void *queue, void *buffer, uint32_t blocking, size_t offset, size_t size, void *host, OPENCL_COMMAND)
+static int32_t read_buffer(void *queue, void *buffer, uint32_t blocking, size_t offset, size_t size,
+	void *host, OPENCL_COMMAND)
 {
 	struct opencl_command c = COPY("clEnqueueReadBuffer", TRACE_DEVICE, TRACE_PAGEABLE, size);
 
 	c.blocking = blocking;
 	event = opencl_begin(&c, queue, event);
-	return opencl_end(&c, opencl_next.EnqueueReadBuffer(queue, buffer, blocking, offset, size, host, waits, wait_list, event));
+	return opencl_end(&c, opencl_next.EnqueueReadBuffer(queue, buffer, blocking, offset, size, host,
+				      waits, wait_list, event));
 }
 
-static int32_t write_buffer(void *queue, void *buffer, uint32_t blocking, size_t offset, size_t size, const void *host,
-	OPENCL_COMMAND)
+static int32_t write_buffer(void *queue, void *buffer, uint32_t blocking, size_t offset, size_t size,
+	const void *host, OPENCL_COMMAND)
 {
 	struct opencl_command c = COPY("clEnqueueWriteBuffer", TRACE_PAGEABLE, TRACE_DEVICE, size);
 
 	c.blocking = blocking;
 	event = opencl_begin(&c, queue, event);
-	return opencl_end(&c, opencl_next.EnqueueWriteBuffer(queue, buffer, blocking, offset, size, host, waits, wait_list, event));
+	return opencl_end(&c, opencl_next.EnqueueWriteBuffer(queue, buffer, blocking, offset, size, host,
+				      waits, wait_list, event));
 }
 
-static int32_t copy_buffer(void *queue, void *source, void *target, size_t source_offset, size_t target_offset, size_t size,
-	OPENCL_COMMAND)
+static int32_t copy_buffer(void *queue, void *source, void *target, size_t source_offset,
+	size_t target_offset, size_t size, OPENCL_COMMAND)
 {
 	struct opencl_command c = COPY("clEnqueueCopyBuffer", TRACE_DEVICE, TRACE_DEVICE, size);
 
 	event = opencl_begin(&c, queue, event);
-	return opencl_end(&c, opencl_next.EnqueueCopyBuffer(queue, source, target, source_offset, target_offset, size, waits,
-				      wait_list, event));
+	return opencl_end(&c, opencl_next.EnqueueCopyBuffer(queue, source, target, source_offset,
+				      target_offset, size, waits, wait_list, event));
 }
 
-static int32_t read_rect(void *queue, void *buffer, uint32_t blocking, const size_t *origin, const size_t *host_origin,
-	const size_t *region, size_t pitch, size_t slice, size_t host_pitch, size_t host_slice, void *host, OPENCL_COMMAND)
+static int32_t read_rect(void *queue, void *buffer, uint32_t blocking, const size_t *origin,
+	const size_t *host_origin, const size_t *region, size_t pitch, size_t slice, size_t host_pitch,
+	size_t host_slice, void *host, OPENCL_COMMAND)
 {
-	struct opencl_command c = COPY("clEnqueueReadBufferRect", TRACE_DEVICE, TRACE_PAGEABLE, volume(region));
+	struct opencl_command c =
+		COPY("clEnqueueReadBufferRect", TRACE_DEVICE, TRACE_PAGEABLE, volume(region));
 
 	c.blocking = blocking;
 	event = opencl_begin(&c, queue, event);
-	return opencl_end(&c, opencl_next.EnqueueReadBufferRect(queue, buffer, blocking, origin, host_origin, region, pitch, slice,
-				      host_pitch, host_slice, host, waits, wait_list, event));
+	return opencl_end(
+		&c, opencl_next.EnqueueReadBufferRect(queue, buffer, blocking, origin, host_origin, region,
+			    pitch, slice, host_pitch, host_slice, host, waits, wait_list, event));
 }
 
-static int32_t write_rect(void *queue, void *buffer, uint32_t blocking, const size_t *origin, const size_t *host_origin,
-	const size_t *region, size_t pitch, size_t slice, size_t host_pitch, size_t host_slice, const void *host, OPENCL_COMMAND)
+static int32_t write_rect(void *queue, void *buffer, uint32_t blocking, const size_t *origin,
+	const size_t *host_origin, const size_t *region, size_t pitch, size_t slice, size_t host_pitch,
+	size_t host_slice, const void *host, OPENCL_COMMAND)
 {
-	struct opencl_command c = COPY("clEnqueueWriteBufferRect", TRACE_PAGEABLE, TRACE_DEVICE, volume(region));
+	struct opencl_command c =
+		COPY("clEnqueueWriteBufferRect", TRACE_PAGEABLE, TRACE_DEVICE, volume(region));
 
 	c.blocking = blocking;
 	event = opencl_begin(&c, queue, event);
-	return opencl_end(&c, opencl_next.EnqueueWriteBufferRect(queue, buffer, blocking, origin, host_origin, region, pitch, slice,
-				      host_pitch, host_slice, host, waits, wait_list, event));
+	return opencl_end(
+		&c, opencl_next.EnqueueWriteBufferRect(queue, buffer, blocking, origin, host_origin, region,
+			    pitch, slice, host_pitch, host_slice, host, waits, wait_list, event));
 }
 
-static int32_t copy_rect(void *queue, void *source, void *target, const size_t *source_origin, const size_t *target_origin,
-	const size_t *region, size_t source_pitch, size_t source_slice, size_t target_pitch, size_t target_slice, OPENCL_COMMAND)
+static int32_t copy_rect(void *queue, void *source, void *target, const size_t *source_origin,
+	const size_t *target_origin, const size_t *region, size_t source_pitch, size_t source_slice,
+	size_t target_pitch, size_t target_slice, OPENCL_COMMAND)
 {
-	struct opencl_command c = COPY("clEnqueueCopyBufferRect", TRACE_DEVICE, TRACE_DEVICE, volume(region));
+	struct opencl_command c =
+		COPY("clEnqueueCopyBufferRect", TRACE_DEVICE, TRACE_DEVICE, volume(region));
 
 	event = opencl_begin(&c, queue, event);
-	return opencl_end(&c, opencl_next.EnqueueCopyBufferRect(queue, source, target, source_origin, target_origin, region,
-				      source_pitch, source_slice, target_pitch, target_slice, waits, wait_list, event));
+	return opencl_end(&c, opencl_next.EnqueueCopyBufferRect(queue, source, target, source_origin,
+				      target_origin, region, source_pitch, source_slice, target_pitch,
+				      target_slice, waits, wait_list, event));
 }
 
 /* ---- copies of images --------------------------------------------------------------------------------------------- */
@@ -323,68 +345,73 @@ static uint64_t image_bytes(void *image, const size_t *region)
 {
 	size_t element = 0;
 
-	if (!probe_follows(TRACE_KERNELS) ||
-		opencl_next.GetImageInfo(image, OPENCL_IMAGE_ELEMENT_SIZE, sizeof element, &element, NULL) != OPENCL_SUCCESS)
+	if (!probe_follows(TRACE_KERNELS) || opencl_next.GetImageInfo(image, OPENCL_IMAGE_ELEMENT_SIZE,
+						     sizeof element, &element, NULL) != OPENCL_SUCCESS)
 		return 0;
 	return element * volume(region);
 }
 
-static int32_t read_image(void *queue, void *image, uint32_t blocking, const size_t *origin, const size_t *region, size_t pitch,
-	size_t slice, void *host, OPENCL_COMMAND)
+static int32_t read_image(void *queue, void *image, uint32_t blocking, const size_t *origin,
+	const size_t *region, size_t pitch, size_t slice, void *host, OPENCL_COMMAND)
 {
-	struct opencl_command c = COPY("clEnqueueReadImage", TRACE_ARRAY, TRACE_PAGEABLE, image_bytes(image, region));
+	struct opencl_command c =
+		COPY("clEnqueueReadImage", TRACE_ARRAY, TRACE_PAGEABLE, image_bytes(image, region));
 
 	c.blocking = blocking;
 	event = opencl_begin(&c, queue, event);
-	return opencl_end(&c, opencl_next.EnqueueReadImage(queue, image, blocking, origin, region, pitch, slice, host, waits,
-				      wait_list, event));
+	return opencl_end(&c, opencl_next.EnqueueReadImage(queue, image, blocking, origin, region, pitch,
+				      slice, host, waits, wait_list, event));
 }
 
-static int32_t write_image(void *queue, void *image, uint32_t blocking, const size_t *origin, const size_t *region, size_t pitch,
-	size_t slice, const void *host, OPENCL_COMMAND)
+static int32_t write_image(void *queue, void *image, uint32_t blocking, const size_t *origin,
+	const size_t *region, size_t pitch, size_t slice, const void *host, OPENCL_COMMAND)
 {
-	struct opencl_command c = COPY("clEnqueueWriteImage", TRACE_PAGEABLE, TRACE_ARRAY, image_bytes(image, region));
+	struct opencl_command c =
+		COPY("clEnqueueWriteImage", TRACE_PAGEABLE, TRACE_ARRAY, image_bytes(image, region));
 
 	c.blocking = blocking;
 	event = opencl_begin(&c, queue, event);
-	return opencl_end(&c, opencl_next.EnqueueWriteImage(queue, image, blocking, origin, region, pitch, slice, host, waits,
-				      wait_list, event));
+	return opencl_end(&c, opencl_next.EnqueueWriteImage(queue, image, blocking, origin, region, pitch,
+				      slice, host, waits, wait_list, event));
 }
 
-static int32_t copy_image(void *queue, void *source, void *target, const size_t *source_origin, const size_t *target_origin,
-	const size_t *region, OPENCL_COMMAND)
+static int32_t copy_image(void *queue, void *source, void *target, const size_t *source_origin,
+	const size_t *target_origin, const size_t *region, OPENCL_COMMAND)
 {
-	struct opencl_command c = COPY("clEnqueueCopyImage", TRACE_ARRAY, TRACE_ARRAY, image_bytes(source, region));
+	struct opencl_command c =
+		COPY("clEnqueueCopyImage", TRACE_ARRAY, TRACE_ARRAY, image_bytes(source, region));
 
 	event = opencl_begin(&c, queue, event);
-	return opencl_end(&c, opencl_next.EnqueueCopyImage(queue, source, target, source_origin, target_origin, region, waits,
-				      wait_list, event));
+	return opencl_end(&c, opencl_next.EnqueueCopyImage(queue, source, target, source_origin,
+				      target_origin, region, waits, wait_list, event));
 }
 
-static int32_t copy_image_to_buffer(void *queue, void *image, void *buffer, const size_t *origin, const size_t *region,
-	size_t offset, OPENCL_COMMAND)
+static int32_t copy_image_to_buffer(void *queue, void *image, void *buffer, const size_t *origin,
+	const size_t *region, size_t offset, OPENCL_COMMAND)
 {
-	struct opencl_command c = COPY("clEnqueueCopyImageToBuffer", TRACE_ARRAY, TRACE_DEVICE, image_bytes(image, region));
+	struct opencl_command c =
+		COPY("clEnqueueCopyImageToBuffer", TRACE_ARRAY, TRACE_DEVICE, image_bytes(image, region));
 
 	event = opencl_begin(&c, queue, event);
-	return opencl_end(&c, opencl_next.EnqueueCopyImageToBuffer(queue, image, buffer, origin, region, offset, waits, wait_list,
-				      event));
+	return opencl_end(&c, opencl_next.EnqueueCopyImageToBuffer(queue, image, buffer, origin, region,
+				      offset, waits, wait_list, event));
 }
 
-static int32_t copy_buffer_to_image(void *queue, void *buffer, void *image, size_t offset, const size_t *origin,
-	const size_t *region, OPENCL_COMMAND)
+static int32_t copy_buffer_to_image(void *queue, void *buffer, void *image, size_t offset,
+	const size_t *origin, const size_t *region, OPENCL_COMMAND)
 {
-	struct opencl_command c = COPY("clEnqueueCopyBufferToImage", TRACE_DEVICE, TRACE_ARRAY, image_bytes(image, region));
+	struct opencl_command c =
+		COPY("clEnqueueCopyBufferToImage", TRACE_DEVICE, TRACE_ARRAY, image_bytes(image, region));
 
 	event = opencl_begin(&c, queue, event);
-	return opencl_end(&c, opencl_next.EnqueueCopyBufferToImage(queue, buffer, image, offset, origin, region, waits, wait_list,
-				      event));
+	return opencl_end(&c, opencl_next.EnqueueCopyBufferToImage(queue, buffer, image, offset, origin,
+				      region, waits, wait_list, event));
 }
 
 /* ---- mappings: copies that take time, of 0 bytes, since OpenCL does not say whether a mapping moved any ----------- */
 
-static void *map_buffer(void *queue, void *buffer, uint32_t blocking, uint64_t flags, size_t offset, size_t size, OPENCL_COMMAND,
-	int32_t *error)
+static void *map_buffer(void *queue, void *buffer, uint32_t blocking, uint64_t flags, size_t offset,
+	size_t size, OPENCL_COMMAND, int32_t *error)
 {
 	struct opencl_command c = COPY("clEnqueueMapBuffer", TRACE_DEVICE, TRACE_PAGEABLE, 0);
 	int32_t status = OPENCL_SUCCESS;
@@ -392,15 +419,16 @@ static void *map_buffer(void *queue, void *buffer, uint32_t blocking, uint64_t f
 
 	c.blocking = blocking;
 	event = opencl_begin(&c, queue, event);
-	mapped = opencl_next.EnqueueMapBuffer(queue, buffer, blocking, flags, offset, size, waits, wait_list, event, &status);
+	mapped = opencl_next.EnqueueMapBuffer(
+		queue, buffer, blocking, flags, offset, size, waits, wait_list, event, &status);
 	if (error)
 		*error = status;
 	opencl_end(&c, status);
 	return mapped;
 }
 
-static void *map_image(void *queue, void *image, uint32_t blocking, uint64_t flags, const size_t *origin, const size_t *region,
-	size_t *pitch, size_t *slice, OPENCL_COMMAND, int32_t *error)
+static void *map_image(void *queue, void *image, uint32_t blocking, uint64_t flags, const size_t *origin,
+	const size_t *region, size_t *pitch, size_t *slice, OPENCL_COMMAND, int32_t *error)
 {
 	struct opencl_command c = COPY("clEnqueueMapImage", TRACE_ARRAY, TRACE_PAGEABLE, 0);
 	int32_t status = OPENCL_SUCCESS;
@@ -408,8 +436,8 @@ static void *map_image(void *queue, void *image, uint32_t blocking, uint64_t fla
 
 	c.blocking = blocking;
 	event = opencl_begin(&c, queue, event);
-	mapped = opencl_next.EnqueueMapImage(queue, image, blocking, flags, origin, region, pitch, slice, waits, wait_list, event,
-		&status);
+	mapped = opencl_next.EnqueueMapImage(queue, image, blocking, flags, origin, region, pitch, slice,
+		waits, wait_list, event, &status);
 	if (error)
 		*error = status;
 	opencl_end(&c, status);
@@ -421,39 +449,43 @@ static int32_t unmap(void *queue, void *mem, void *mapped, OPENCL_COMMAND)
 	struct opencl_command c = COPY("clEnqueueUnmapMemObject", TRACE_PAGEABLE, TRACE_DEVICE, 0);
 
 	event = opencl_begin(&c, queue, event);
-	return opencl_end(&c, opencl_next.EnqueueUnmapMemObject(queue, mem, mapped, waits, wait_list, event));
+	return opencl_end(
+		&c, opencl_next.EnqueueUnmapMemObject(queue, mem, mapped, waits, wait_list, event));
 }
 
 static int32_t migrate(void *queue, uint32_t mems, void *const *mem_list, uint64_t flags, OPENCL_COMMAND)
 {
 	bool to_host = flags & OPENCL_MIGRATE_TO_HOST;
-	struct opencl_command c = COPY("clEnqueueMigrateMemObjects", to_host ? TRACE_DEVICE : TRACE_PAGEABLE,
-		to_host ? TRACE_PAGEABLE : TRACE_DEVICE, 0);
+	struct opencl_command c = COPY("clEnqueueMigrateMemObjects",
+		to_host ? TRACE_DEVICE : TRACE_PAGEABLE, to_host ? TRACE_PAGEABLE : TRACE_DEVICE, 0);
 
 	event = opencl_begin(&c, queue, event);
-	return opencl_end(&c, opencl_next.EnqueueMigrateMemObjects(queue, mems, mem_list, flags, waits, wait_list, event));
+	return opencl_end(&c, opencl_next.EnqueueMigrateMemObjects(
+				      queue, mems, mem_list, flags, waits, wait_list, event));
 }
 
 /* ---- fills -------------------------------------------------------------------------------------------------------- */
 
 #define FILL(name, to, n) { .call = (name), .kind = TRACE_FILL, .target = (to), .bytes = (n) }
 
-static int32_t fill_buffer(void *queue, void *buffer, const void *pattern, size_t pattern_size, size_t offset, size_t size,
-	OPENCL_COMMAND)
+static int32_t fill_buffer(void *queue, void *buffer, const void *pattern, size_t pattern_size,
+	size_t offset, size_t size, OPENCL_COMMAND)
 {
 	struct opencl_command c = FILL("clEnqueueFillBuffer", TRACE_DEVICE, size);
 
 	event = opencl_begin(&c, queue, event);
-	return opencl_end(&c, opencl_next.EnqueueFillBuffer(queue, buffer, pattern, pattern_size, offset, size, waits, wait_list,
-				      event));
+	return opencl_end(&c, opencl_next.EnqueueFillBuffer(queue, buffer, pattern, pattern_size, offset,
+				      size, waits, wait_list, event));
 }
 
-static int32_t fill_image(void *queue, void *image, const void *color, const size_t *origin, const size_t *region, OPENCL_COMMAND)
+static int32_t fill_image(void *queue, void *image, const void *color, const size_t *origin,
+	const size_t *region, OPENCL_COMMAND)
 {
 	struct opencl_command c = FILL("clEnqueueFillImage", TRACE_ARRAY, image_bytes(image, region));
 
 	event = opencl_begin(&c, queue, event);
-	return opencl_end(&c, opencl_next.EnqueueFillImage(queue, image, color, origin, region, waits, wait_list, event));
+	return opencl_end(&c,
+		opencl_next.EnqueueFillImage(queue, image, color, origin, region, waits, wait_list, event));
 }
 
 /* ---- shared virtual memory ---------------------------------------------------------------------------------------- */
@@ -474,7 +506,8 @@ static void svm_free(void *context, void *pointer)
 }
 
 /* A function of the program's frees by clSVMFree; without one the command does. */
-static int32_t enqueue_svm_free(void *queue, uint32_t count, void **pointers, opencl_svm_free function, void *data, OPENCL_COMMAND)
+static int32_t enqueue_svm_free(
+	void *queue, uint32_t count, void **pointers, opencl_svm_free function, void *data, OPENCL_COMMAND)
 {
 	struct opencl_command c = { .call = "clEnqueueSVMFree", .kind = OPENCL_NO_WORK };
 
@@ -485,33 +518,40 @@ static int32_t enqueue_svm_free(void *queue, uint32_t count, void **pointers, op
 		c.freed_count = count;
 	}
 	event = opencl_begin(&c, queue, event);
-	return opencl_end(&c, opencl_next.EnqueueSVMFree(queue, count, pointers, function, data, waits, wait_list, event));
+	return opencl_end(&c, opencl_next.EnqueueSVMFree(
+				      queue, count, pointers, function, data, waits, wait_list, event));
 }
 
-static int32_t svm_copy(void *queue, uint32_t blocking, void *target, const void *source, size_t size, OPENCL_COMMAND)
+static int32_t svm_copy(
+	void *queue, uint32_t blocking, void *target, const void *source, size_t size, OPENCL_COMMAND)
 {
 	struct opencl_command c = COPY("clEnqueueSVMMemcpy", TRACE_MANAGED, TRACE_MANAGED, size);
 
 	c.blocking = blocking;
 	event = opencl_begin(&c, queue, event);
-	return opencl_end(&c, opencl_next.EnqueueSVMMemcpy(queue, blocking, target, source, size, waits, wait_list, event));
+	return opencl_end(&c, opencl_next.EnqueueSVMMemcpy(
+				      queue, blocking, target, source, size, waits, wait_list, event));
 }
 
-static int32_t svm_fill(void *queue, void *pointer, const void *pattern, size_t pattern_size, size_t size, OPENCL_COMMAND)
+static int32_t svm_fill(
+	void *queue, void *pointer, const void *pattern, size_t pattern_size, size_t size, OPENCL_COMMAND)
 {
 	struct opencl_command c = FILL("clEnqueueSVMMemFill", TRACE_MANAGED, size);
 
 	event = opencl_begin(&c, queue, event);
-	return opencl_end(&c, opencl_next.EnqueueSVMMemFill(queue, pointer, pattern, pattern_size, size, waits, wait_list, event));
+	return opencl_end(&c, opencl_next.EnqueueSVMMemFill(queue, pointer, pattern, pattern_size, size,
+				      waits, wait_list, event));
 }
 
-static int32_t svm_map(void *queue, uint32_t blocking, uint64_t flags, void *pointer, size_t size, OPENCL_COMMAND)
+static int32_t svm_map(
+	void *queue, uint32_t blocking, uint64_t flags, void *pointer, size_t size, OPENCL_COMMAND)
 {
 	struct opencl_command c = COPY("clEnqueueSVMMap", TRACE_MANAGED, TRACE_MANAGED, 0);
 
 	c.blocking = blocking;
 	event = opencl_begin(&c, queue, event);
-	return opencl_end(&c, opencl_next.EnqueueSVMMap(queue, blocking, flags, pointer, size, waits, wait_list, event));
+	return opencl_end(&c,
+		opencl_next.EnqueueSVMMap(queue, blocking, flags, pointer, size, waits, wait_list, event));
 }
 
 static int32_t svm_unmap(void *queue, void *pointer, OPENCL_COMMAND)
@@ -522,12 +562,14 @@ static int32_t svm_unmap(void *queue, void *pointer, OPENCL_COMMAND)
 	return opencl_end(&c, opencl_next.EnqueueSVMUnmap(queue, pointer, waits, wait_list, event));
 }
 
-static int32_t svm_migrate(void *queue, uint32_t count, const void **pointers, const size_t *sizes, uint64_t flags, OPENCL_COMMAND)
+static int32_t svm_migrate(void *queue, uint32_t count, const void **pointers, const size_t *sizes,
+	uint64_t flags, OPENCL_COMMAND)
 {
 	struct opencl_command c = COPY("clEnqueueSVMMigrateMem", TRACE_MANAGED, TRACE_MANAGED, 0);
 
 	event = opencl_begin(&c, queue, event);
-	return opencl_end(&c, opencl_next.EnqueueSVMMigrateMem(queue, count, pointers, sizes, flags, waits, wait_list, event));
+	return opencl_end(&c, opencl_next.EnqueueSVMMigrateMem(
+				      queue, count, pointers, sizes, flags, waits, wait_list, event));
 }
 
 /* ---- waits, markers, barriers ------------------------------------------------------------------------------------- */
@@ -613,44 +655,47 @@ static int32_t barrier_with_list(void *queue, OPENCL_COMMAND)
 	} while (0)
 
 static void *create_buffer(void *context, uint64_t flags, size_t size, void *host, int32_t *error)
-{
-	CREATED("clCreateBuffer", size, opencl_next.CreateBuffer(context, flags, size, host, error_ret));
-}
+{ CREATED("clCreateBuffer", size, opencl_next.CreateBuffer(context, flags, size, host, error_ret)); }
 
-static void *create_buffer_with_properties(void *context, const uint64_t *properties, uint64_t flags, size_t size, void *host,
-	int32_t *error)
+static void *create_buffer_with_properties(
+	void *context, const uint64_t *properties, uint64_t flags, size_t size, void *host, int32_t *error)
 {
 	CREATED("clCreateBufferWithProperties", size,
 		opencl_next.CreateBufferWithProperties(context, properties, flags, size, host, error_ret));
 }
 
-static void *create_image_2d(void *context, uint64_t flags, const void *format, size_t width, size_t height, size_t pitch,
-	void *host, int32_t *error)
+static void *create_image_2d(void *context, uint64_t flags, const void *format, size_t width, size_t height,
+	size_t pitch, void *host, int32_t *error)
 {
 	CREATED("clCreateImage2D", 0,
 		opencl_next.CreateImage2D(context, flags, format, width, height, pitch, host, error_ret));
 }
 
-static void *create_image_3d(void *context, uint64_t flags, const void *format, size_t width, size_t height, size_t depth,
-	size_t pitch, size_t slice, void *host, int32_t *error)
+static void *create_image_3d(void *context, uint64_t flags, const void *format, size_t width, size_t height,
+	size_t depth, size_t pitch, size_t slice, void *host, int32_t *error)
 {
 	CREATED("clCreateImage3D", 0,
-		opencl_next.CreateImage3D(context, flags, format, width, height, depth, pitch, slice, host, error_ret));
+		opencl_next.CreateImage3D(
+			context, flags, format, width, height, depth, pitch, slice, host, error_ret));
 }
 
-static void *create_image(void *context, uint64_t flags, const void *format, const void *description, void *host, int32_t *error)
+static void *create_image(void *context, uint64_t flags, const void *format, const void *description,
+	void *host, int32_t *error)
 {
-	CREATED("clCreateImage", 0, opencl_next.CreateImage(context, flags, format, description, host, error_ret));
+	CREATED("clCreateImage", 0,
+		opencl_next.CreateImage(context, flags, format, description, host, error_ret));
 }
 
-static void *create_image_with_properties(void *context, const uint64_t *properties, uint64_t flags, const void *format,
-	const void *description, void *host, int32_t *error)
+static void *create_image_with_properties(void *context, const uint64_t *properties, uint64_t flags,
+	const void *format, const void *description, void *host, int32_t *error)
 {
 	CREATED("clCreateImageWithProperties", 0,
-		opencl_next.CreateImageWithProperties(context, properties, flags, format, description, host, error_ret));
+		opencl_next.CreateImageWithProperties(
+			context, properties, flags, format, description, host, error_ret));
 }
 
-static void *create_pipe(void *context, uint64_t flags, uint32_t packet, uint32_t packets, const void *properties, int32_t *error)
+static void *create_pipe(void *context, uint64_t flags, uint32_t packet, uint32_t packets,
+	const void *properties, int32_t *error)
 {
 	CREATED("clCreatePipe", (size_t) packet * packets,
 		opencl_next.CreatePipe(context, flags, packet, packets, properties, error_ret));
@@ -666,9 +711,11 @@ static void *create_queue_khr(void *context, void *device, const uint64_t *list,
 	void *platform = NULL;
 	create_with_properties create = NULL;
 
-	if (opencl_next.GetDeviceInfo(device, OPENCL_DEVICE_PLATFORM, sizeof platform, &platform, NULL) == OPENCL_SUCCESS &&
+	if (opencl_next.GetDeviceInfo(device, OPENCL_DEVICE_PLATFORM, sizeof platform, &platform, NULL) ==
+			OPENCL_SUCCESS &&
 		opencl_next.GetExtensionFunctionAddressForPlatform)
-		create = (create_with_properties) opencl_next.GetExtensionFunctionAddressForPlatform(platform, khr_create_queue);
+		create = (create_with_properties) opencl_next.GetExtensionFunctionAddressForPlatform(
+			platform, khr_create_queue);
 	if (!create && opencl_next.GetExtensionFunctionAddress)
 		create = (create_with_properties) opencl_next.GetExtensionFunctionAddress(khr_create_queue);
 	if (create)
@@ -682,14 +729,16 @@ static void *extension(const char *name)
 {
 	void *function = opencl_next.GetExtensionFunctionAddress(name);
 
-	return function && name && strcmp(name, khr_create_queue) == 0 ? (void *) create_queue_khr : function;
+	return function && name && strcmp(name, khr_create_queue) == 0 ? (void *) create_queue_khr
+								       : function;
 }
 
 static void *extension_of_platform(void *platform, const char *name)
 {
 	void *function = opencl_next.GetExtensionFunctionAddressForPlatform(platform, name);
 
-	return function && name && strcmp(name, khr_create_queue) == 0 ? (void *) create_queue_khr : function;
+	return function && name && strcmp(name, khr_create_queue) == 0 ? (void *) create_queue_khr
+								       : function;
 }
 
 /* ---- the layer ---------------------------------------------------------------------------------------------------- */
@@ -755,7 +804,8 @@ static const struct {
 
 /* Declared here: OpenCL's headers, which declare them, are not used. */
 PROBE_API int32_t clGetLayerInfo(uint32_t what, size_t size, void *value, size_t *size_ret);
-PROBE_API int32_t clInitLayer(uint32_t places, void *const *target, uint32_t *places_ret, void *const **layer_ret);
+PROBE_API int32_t clInitLayer(
+	uint32_t places, void *const *target, uint32_t *places_ret, void *const **layer_ret);
 
 PROBE_API int32_t clGetLayerInfo(uint32_t what, size_t size, void *value, size_t *size_ret)
 {
@@ -776,12 +826,14 @@ PROBE_API int32_t clGetLayerInfo(uint32_t what, size_t size, void *value, size_t
 /* Functions without which nothing can be followed; every runtime since OpenCL 1.1 (2010) has them. */
 static bool has_all_needed(void)
 {
-	return opencl_next.GetDeviceInfo && opencl_next.GetContextInfo && opencl_next.GetMemObjectInfo && opencl_next.GetImageInfo &&
-	       opencl_next.GetKernelInfo && opencl_next.GetEventInfo && opencl_next.RetainEvent && opencl_next.ReleaseEvent &&
-	       opencl_next.GetEventProfilingInfo && opencl_next.SetEventCallback;
+	return opencl_next.GetDeviceInfo && opencl_next.GetContextInfo && opencl_next.GetMemObjectInfo &&
+	       opencl_next.GetImageInfo && opencl_next.GetKernelInfo && opencl_next.GetEventInfo &&
+	       opencl_next.RetainEvent && opencl_next.ReleaseEvent && opencl_next.GetEventProfilingInfo &&
+	       opencl_next.SetEventCallback;
 }
 
-PROBE_API int32_t clInitLayer(uint32_t places, void *const *target, uint32_t *places_ret, void *const **layer_ret)
+PROBE_API int32_t clInitLayer(
+	uint32_t places, void *const *target, uint32_t *places_ret, void *const **layer_ret)
 {
 	static void *table[OPENCL_TABLE];
 	static bool is_done;
@@ -791,16 +843,15 @@ PROBE_API int32_t clInitLayer(uint32_t places, void *const *target, uint32_t *pl
 	*places_ret = places;
 	*layer_ret = target;
 	/* Twice in the list: the second would get the first as what comes next, and call itself. */
-	if (is_done || !(probe_wants(TRACE_MEMORY) || probe_wants(TRACE_LAUNCHES) || probe_wants(TRACE_KERNELS)))
+	if (is_done ||
+		!(probe_wants(TRACE_MEMORY) || probe_wants(TRACE_LAUNCHES) || probe_wants(TRACE_KERNELS)))
 		return OPENCL_SUCCESS;
 #define NEXT(place, returns, name, parameters) \
 	opencl_next.name = places > (place) ? (returns(*) parameters) target[place] : NULL;
 	OPENCL_CALLS(NEXT)
 #undef NEXT
-	if (!has_all_needed()) {
-		probe_not_followed(TRACE_MEMORY | TRACE_LAUNCHES | TRACE_KERNELS, TRACE_WHY_UNSUPPORTED, "OpenCL 1.0");
+	if (!has_all_needed())
 		return OPENCL_SUCCESS;
-	}
 	is_done = true;
 	*places_ret = places < OPENCL_TABLE ? places : OPENCL_TABLE;
 	memcpy(table, target, *places_ret * sizeof *table);

@@ -5,10 +5,10 @@
 #include <time.h>
 
 enum {
-	TOLERANCE_NS = 1000,      /* a clock of the kernel's may miss the bounds of a command by so much */
+	TOLERANCE_NS = 1000, /* a clock of the kernel's may miss the bounds of a command by so much */
 	MEASURE_EACH_NS = 200000, /* clocks drift apart by at most 500 ns in a millisecond */
-	PAIR_NS = 1000,           /* a measurement that took longer was interrupted */
-	STEP_NS = 100,            /* smaller changes are noise: the distances of two commands stay exact */
+	PAIR_NS = 1000, /* a measurement that took longer was interrupted */
+	STEP_NS = 100, /* smaller changes are noise: the distances of two commands stay exact */
 };
 
 static const clockid_t clocks[] = { CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME, CLOCK_REALTIME };
@@ -42,9 +42,7 @@ static bool measure(clockid_t id, int64_t *ret)
 }
 
 static bool fits(int64_t distance, int64_t low, int64_t high)
-{
-	return distance >= low - TOLERANCE_NS && distance <= high + TOLERANCE_NS;
-}
+{ return distance >= low - TOLERANCE_NS && distance <= high + TOLERANCE_NS; }
 
 static void set(struct opencl_clock *clock, int which, int64_t distance, uint64_t now)
 {
@@ -74,7 +72,8 @@ static int64_t renewed(struct opencl_clock *clock, int which, uint64_t now)
 	int64_t distance = atomic_load_explicit(&clock->distance, memory_order_relaxed), fresh;
 	uint64_t age = now - atomic_load_explicit(&clock->measured_ns, memory_order_relaxed);
 
-	if (clocks[which - 1] == CLOCK_MONOTONIC || age < MEASURE_EACH_NS || !measure(clocks[which - 1], &fresh))
+	if (clocks[which - 1] == CLOCK_MONOTONIC || age < MEASURE_EACH_NS ||
+		!measure(clocks[which - 1], &fresh))
 		return distance;
 	atomic_store_explicit(&clock->measured_ns, now, memory_order_relaxed);
 	if (fresh > distance + STEP_NS || fresh < distance - STEP_NS) {
@@ -112,6 +111,4 @@ void opencl_clock_saw(struct opencl_clock *clock, const struct opencl_clock_sigh
 }
 
 uint64_t opencl_clock_host(struct opencl_clock *clock, uint64_t device_ns)
-{
-	return device_ns + (uint64_t) atomic_load_explicit(&clock->distance, memory_order_relaxed);
-}
+{ return device_ns + (uint64_t) atomic_load_explicit(&clock->distance, memory_order_relaxed); }

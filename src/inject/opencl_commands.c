@@ -24,26 +24,28 @@ enum {
 	BLOCKS = 4096,
 	INDEX_BITS = 20, /* of BLOCKS * BLOCK_RECORDS */
 };
-_Static_assert(BLOCKS *BLOCK_RECORDS == 1 << INDEX_BITS, "what a callback is given is index and use in one word");
+_Static_assert(
+	BLOCKS *BLOCK_RECORDS == 1 << INDEX_BITS, "what a callback is given is index and use in one word");
 #define USE_MASK (UINTPTR_MAX >> INDEX_BITS)
 
 struct record {
-	_Atomic uint64_t state; /* how often it was used, and the state in the low bits: a late callback finds another use */
+	/* How often it was used, and the state in the low bits: a late callback finds another use. */
+	_Atomic uint64_t state;
 	_Atomic uint32_t next_free;
-	unsigned generation;    /* of the process: a child of fork inherits records, but not the runtime's threads */
+	unsigned generation; /* of the process: a child of fork inherits records, not the runtime's threads */
 	uint32_t site, correlation, freed_count;
-	uint32_t unused;
+	bool release, is_work;
 	_Atomic(void *) event;
 	_Atomic(struct opencl_queue *) queue;
 	void **freed;
 	uint64_t before, after, bytes;
-	bool release, is_work;
 };
 
 static _Atomic(struct record *) blocks[BLOCKS];
 static _Atomic uint32_t records_used;
-static _Atomic uint64_t free_list; /* index + 1 of the first; the high half counts, so that an old value is not taken for a new one */
-static _Atomic bool is_ending;     /* the process is: what was in flight is counted */
+/* Index + 1 of the first; the high half counts, so that an old value is not taken for a new one. */
+static _Atomic uint64_t free_list;
+static _Atomic bool is_ending; /* the process is: what was in flight is counted */
 
 static struct record *record_at(uint32_t index)
 {
@@ -80,7 +82,7 @@ static struct record *claim(uint32_t *ret)
 	while ((uint32_t) head != 0) {
 		*ret = (uint32_t) head - 1;
 		record = record_at(*ret);
-		next = (head >> 32) + 1 << 32 | atomic_load(&record->next_free);
+		next = ((head >> 32) + 1) << 32 | atomic_load(&record->next_free);
 		if (atomic_compare_exchange_weak(&free_list, &head, next))
 			return record;
 	}
@@ -92,10 +94,10 @@ static void give_back(struct record *record, uint32_t index)
 {
 	uint64_t use = atomic_load(&record->state) >> STATE_BITS, head = atomic_load(&free_list);
 
-	atomic_store(&record->state, (use + 1 & USE_MASK) << STATE_BITS | FREE);
+	atomic_store(&record->state, ((use + 1) & USE_MASK) << STATE_BITS | FREE);
 	do
 		atomic_store(&record->next_free, (uint32_t) head);
-	while (!atomic_compare_exchange_weak(&free_list, &head, (head >> 32) + 1 << 32 | (index + 1)));
+	while (!atomic_compare_exchange_weak(&free_list, &head, ((head >> 32) + 1) << 32 | (index + 1)));
 }
 
 static bool move(struct record *record, uint64_t use, unsigned from, unsigned to)
@@ -111,20 +113,24 @@ static uint32_t ns_before(uint64_t start, uint64_t earlier)
 {
 	uint64_t ns = start - earlier;
 
-	return earlier == 0 || earlier > start ? UINT32_MAX : ns >= UINT32_MAX ? UINT32_MAX - 1
-									       : (uint32_t) ns;
+	return earlier == 0 || earlier > start ? UINT32_MAX
+	       : ns >= UINT32_MAX              ? UINT32_MAX - 1
+					       : (uint32_t) ns;
 }
 
 static void write_work(const struct record *record, void *event, int32_t status)
 {
 	struct opencl_queue *queue = atomic_load(&record->queue);
 	struct opencl_clock unknown = { 0 }, *clock = queue->device ? &queue->device->clock : &unknown;
-	struct trace_ring_work work = { .site = record->site, .correlation = record->correlation, .bytes = record->bytes };
+	struct trace_ring_work work = {
+		.site = record->site, .correlation = record->correlation, .bytes = record->bytes
+	};
 	uint64_t times[OPENCL_TIMES] = { 0 }, start;
 	bool known = status == OPENCL_COMPLETE;
 
 	for (uint32_t i = 0; known && i < OPENCL_TIMES; i++) {
-		int32_t error = opencl_next.GetEventProfilingInfo(event, OPENCL_TIME_QUEUED + i, sizeof *times, &times[i], NULL);
+		int32_t error = opencl_next.GetEventProfilingInfo(
+			event, OPENCL_TIME_QUEUED + i, sizeof *times, &times[i], NULL);
 
 		if (error != OPENCL_SUCCESS) {
 			times[i] = 0;
@@ -137,7 +143,11 @@ static void write_work(const struct record *record, void *event, int32_t status)
 		probe_work(record->after, TRACE_INVALID | (status < 0 ? TRACE_FAILED : 0), &work);
 		return;
 	}
-	opencl_clock_saw(clock, &(struct opencl_clock_sight) { .before = record->before, .after = record->after, .queued = times[0], .end = times[3], .now = probe_now() });
+	opencl_clock_saw(clock, &(struct opencl_clock_sight) { .before = record->before,
+					.after = record->after,
+					.queued = times[0],
+					.end = times[3],
+					.now = probe_now() });
 	start = opencl_clock_host(clock, times[2]);
 	work.end_ns = start + (times[3] - times[2]);
 	work.queued_before = ns_before(times[2], times[0]);
@@ -169,7 +179,7 @@ static void finish(struct record *record, uint32_t index, int32_t status)
 
 static void completed(void *event, int32_t status, void *data)
 {
-	uint32_t index = (uint32_t) ((uintptr_t) data & (1u << INDEX_BITS) - 1);
+	uint32_t index = (uint32_t) ((uintptr_t) data & ((1u << INDEX_BITS) - 1));
 	uint64_t use = (uintptr_t) data >> INDEX_BITS;
 	struct record *record = record_at(index);
 
@@ -186,7 +196,8 @@ static int32_t status_of(void *event)
 {
 	int32_t status = OPENCL_COMPLETE;
 
-	return opencl_next.GetEventInfo(event, OPENCL_EVENT_STATUS, sizeof status, &status, NULL) == OPENCL_SUCCESS
+	return opencl_next.GetEventInfo(event, OPENCL_EVENT_STATUS, sizeof status, &status, NULL) ==
+			       OPENCL_SUCCESS
 		       ? status
 		       : OPENCL_COMPLETE;
 }
@@ -202,8 +213,8 @@ void opencl_reap(struct opencl_queue *queue)
 		uint64_t use = record ? atomic_load(&record->state) >> STATE_BITS : 0;
 		int32_t status;
 
-		if (!record || atomic_load(&record->queue) != queue || record->generation != probe_generation() ||
-			!move(record, use, IN_FLIGHT, EXAMINED))
+		if (!record || atomic_load(&record->queue) != queue ||
+			record->generation != probe_generation() || !move(record, use, IN_FLIGHT, EXAMINED))
 			continue;
 		status = status_of(atomic_load(&record->event));
 		if (status < 0 || !move(record, use, EXAMINED, IN_FLIGHT))
@@ -235,7 +246,8 @@ __attribute__((destructor)) static void count_unfinished(void)
 	for (uint32_t index = 0; index < used; index++) {
 		struct record *record = record_at(index);
 
-		n += record && atomic_load(&record->event) && record->is_work && record->generation == probe_generation();
+		n += record && atomic_load(&record->event) && record->is_work &&
+		     record->generation == probe_generation();
 	}
 	if (n != 0)
 		probe_lost(TRACE_LOST_INCOMPLETE, n);
@@ -262,16 +274,19 @@ void **opencl_begin(struct opencl_command *command, void *queue, void **event)
 	command->called = command->outermost && probe_follows(TRACE_LAUNCHES);
 	if (measured || command->freed)
 		command->queue = opencl_queue(queue);
-	command->work = measured && command->queue && atomic_load_explicit(&command->queue->profiled, memory_order_relaxed);
+	command->work = measured && command->queue &&
+			atomic_load_explicit(&command->queue->profiled, memory_order_relaxed);
 	command->unseen = measured && !command->work;
 	if (command->work || command->called) {
 		command->correlation = new_correlation();
 		command->before = probe_now();
 	}
 	if (command->called)
-		probe_call(TRACE_RING_ENTER, command->before, probe_text0(command->call), command->correlation, 0);
+		probe_call(TRACE_RING_ENTER, command->before, probe_text0(command->call),
+			command->correlation, 0);
 	command->own_event = NULL;
-	command->event = !event && command->queue && (command->work || command->freed) ? &command->own_event : event;
+	command->event =
+		!event && command->queue && (command->work || command->freed) ? &command->own_event : event;
 	return command->event;
 }
 
@@ -281,13 +296,16 @@ static uint32_t kernel_name(void *kernel)
 	size_t bytes = 0;
 	uint32_t name = 0;
 
-	if (opencl_next.GetKernelInfo(kernel, OPENCL_KERNEL_NAME, sizeof text, text, NULL) == OPENCL_SUCCESS) {
+	if (opencl_next.GetKernelInfo(kernel, OPENCL_KERNEL_NAME, sizeof text, text, NULL) ==
+		OPENCL_SUCCESS) {
 		text[sizeof text - 1] = '\0';
 		return probe_text0(text);
 	}
-	if (opencl_next.GetKernelInfo(kernel, OPENCL_KERNEL_NAME, 0, NULL, &bytes) == OPENCL_SUCCESS && bytes > 0 && bytes < 1 << 20)
+	if (opencl_next.GetKernelInfo(kernel, OPENCL_KERNEL_NAME, 0, NULL, &bytes) == OPENCL_SUCCESS &&
+		bytes > 0 && bytes < 1 << 20)
 		longer = calloc(1, bytes + 1);
-	if (longer && opencl_next.GetKernelInfo(kernel, OPENCL_KERNEL_NAME, bytes, longer, NULL) == OPENCL_SUCCESS)
+	if (longer && opencl_next.GetKernelInfo(kernel, OPENCL_KERNEL_NAME, bytes, longer, NULL) ==
+			      OPENCL_SUCCESS)
 		name = probe_text0(longer);
 	free(longer);
 	return name;
@@ -363,12 +381,13 @@ int32_t opencl_end(struct opencl_command *command, int32_t status)
 	if (command->called || command->work)
 		command->after = probe_now();
 	if (command->called)
-		probe_call(TRACE_RING_LEAVE, command->after, probe_text0(command->call), command->correlation,
-			status != OPENCL_SUCCESS ? TRACE_FAILED : 0);
+		probe_call(TRACE_RING_LEAVE, command->after, probe_text0(command->call),
+			command->correlation, status != OPENCL_SUCCESS ? TRACE_FAILED : 0);
 	depth--;
 	if (status == OPENCL_SUCCESS && command->unseen)
 		probe_lost(TRACE_LOST_DROPPED, 1);
-	if (status == OPENCL_SUCCESS && (command->work || command->freed) && command->queue && command->event && *command->event)
+	if (status == OPENCL_SUCCESS && (command->work || command->freed) && command->queue &&
+		command->event && *command->event)
 		follow(command);
 	free(command->freed);
 	return status;

@@ -35,7 +35,7 @@ struct opencl_command {
 	uint8_t source, target; /* enum trace_memory */
 	uint64_t bytes;
 	bool blocking;      /* when the call returns the command has ended */
-	void **freed;       /* shared virtual memory that the command frees; from malloc, and taken over */
+	void **freed; /* shared virtual memory that the command frees; from malloc, and taken over */
 	uint32_t freed_count;
 
 	struct opencl_queue *queue; /* the rest is private */

@@ -23,9 +23,7 @@ static uint32_t site_of(const char *call, void *context, const struct opencl_dev
 }
 
 static void write_failure(uint32_t site, uint64_t bytes)
-{
-	probe_memory(probe_now(), TRACE_FAILED, &(struct trace_ring_memory) { .bytes = bytes, .site = site });
-}
+{ probe_memory(probe_now(), TRACE_FAILED, &(struct trace_ring_memory) { .bytes = bytes, .site = site }); }
 
 /* ---- memory objects ----------------------------------------------------------------------------------------------- */
 
@@ -41,25 +39,29 @@ static void gone(void *mem, void *data)
 	struct object *object = data;
 
 	if (object->generation == probe_generation())
-		probe_memory(probe_now(), 0, &(struct trace_ring_memory) { .address = (uintptr_t) mem, .bytes = object->bytes, .site = object->site, .is_free = 1 });
+		probe_memory(probe_now(), 0,
+			&(struct trace_ring_memory) { .address = (uintptr_t) mem,
+				.bytes = object->bytes,
+				.site = object->site,
+				.is_free = 1 });
 	free(object);
 }
 
-/* CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY, CL_INVALID_BUFFER_SIZE (larger than the
- * device allows): not a mistake in the other arguments. */
+/* CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY, CL_INVALID_BUFFER_SIZE (more
+ * than the device allows): not a mistake in the other arguments. */
 static bool is_want_of_memory(int32_t error)
-{
-	return error == -4 || error == -5 || error == OPENCL_NO_MEMORY || error == -61;
-}
+{ return error == -4 || error == -5 || error == OPENCL_NO_MEMORY || error == -61; }
 
 /* The host's memory is the program's own; what the runtime allocates there is pinned where that helps. */
 static uint8_t memory_kind(uint64_t flags)
 {
-	return flags & OPENCL_USE_HOST_PTR ? TRACE_PAGEABLE : flags & OPENCL_ALLOC_HOST_PTR ? TRACE_PINNED
-											    : TRACE_DEVICE;
+	return flags & OPENCL_USE_HOST_PTR     ? TRACE_PAGEABLE
+	       : flags & OPENCL_ALLOC_HOST_PTR ? TRACE_PINNED
+					       : TRACE_DEVICE;
 }
 
-void *opencl_mem_created(const char *call, void *context, uint64_t flags, size_t bytes, void *mem, int32_t error)
+void *opencl_mem_created(
+	const char *call, void *context, uint64_t flags, size_t bytes, void *mem, int32_t error)
 {
 	struct object *object;
 	void *parent = NULL;
@@ -68,14 +70,19 @@ void *opencl_mem_created(const char *call, void *context, uint64_t flags, size_t
 
 	if (!probe_follows(TRACE_MEMORY) || (!mem && !is_want_of_memory(error)))
 		return mem;
-	if (mem && opencl_next.GetMemObjectInfo(mem, OPENCL_MEM_PARENT, sizeof parent, &parent, NULL) == OPENCL_SUCCESS && parent)
+	if (mem &&
+		opencl_next.GetMemObjectInfo(mem, OPENCL_MEM_PARENT, sizeof parent, &parent, NULL) ==
+			OPENCL_SUCCESS &&
+		parent)
 		return mem;
 	site = site_of(call, context, opencl_context_device(context), memory_kind(flags));
 	if (!mem) {
 		write_failure(site, bytes);
 		return mem;
 	}
-	if (opencl_next.GetMemObjectInfo(mem, OPENCL_MEM_SIZE, sizeof size, &size, NULL) != OPENCL_SUCCESS || size == 0)
+	if (opencl_next.GetMemObjectInfo(mem, OPENCL_MEM_SIZE, sizeof size, &size, NULL) !=
+			OPENCL_SUCCESS ||
+		size == 0)
 		size = bytes;
 	object = malloc(sizeof *object);
 	if (!object) {
@@ -89,7 +96,8 @@ void *opencl_mem_created(const char *call, void *context, uint64_t flags, size_t
 		probe_lost(TRACE_LOST_DROPPED, 1);
 		return mem;
 	}
-	probe_memory(probe_now(), 0, &(struct trace_ring_memory) { .address = (uintptr_t) mem, .bytes = size, .site = site });
+	probe_memory(probe_now(), 0,
+		&(struct trace_ring_memory) { .address = (uintptr_t) mem, .bytes = size, .site = site });
 	return mem;
 }
 
@@ -110,7 +118,8 @@ void opencl_svm_created(void *context, size_t bytes, void *pointer)
 	}
 	opencl_svm_new(pointer, bytes, site);
 	probe_memory(probe_now(), 0,
-		&(struct trace_ring_memory) { .address = (uintptr_t) pointer, .bytes = bytes, .site = site });
+		&(struct trace_ring_memory) {
+			.address = (uintptr_t) pointer, .bytes = bytes, .site = site });
 }
 
 void opencl_svm_freed(void *pointer, uint64_t time_ns)
@@ -119,5 +128,9 @@ void opencl_svm_freed(void *pointer, uint64_t time_ns)
 	uint64_t bytes = pointer ? opencl_svm_end(pointer, &site) : 0;
 
 	if (bytes != 0)
-		probe_memory(time_ns, 0, &(struct trace_ring_memory) { .address = (uintptr_t) pointer, .bytes = bytes, .site = site, .is_free = 1 });
+		probe_memory(time_ns, 0,
+			&(struct trace_ring_memory) { .address = (uintptr_t) pointer,
+				.bytes = bytes,
+				.site = site,
+				.is_free = 1 });
 }

@@ -16,7 +16,8 @@
 
 /* Writes the creation of an object, with the name of the call that made it; mem NULL: it failed, for want
  * of memory if error says that. bytes: what was asked for, 0 if only the runtime knows. Returns mem. */
-void *opencl_mem_created(const char *call, void *context, uint64_t flags, size_t bytes, void *mem, int32_t error);
+void *opencl_mem_created(
+	const char *call, void *context, uint64_t flags, size_t bytes, void *mem, int32_t error);
 
 void opencl_svm_created(void *context, size_t bytes, void *pointer);
 void opencl_svm_freed(void *pointer, uint64_t time_ns);

@@ -39,9 +39,7 @@ static void *find_from(const struct link *link, const void *handle)
 }
 
 static void *find(struct table *table, const void *handle)
-{
-	return find_from(atomic_load_explicit(list_of(table, handle), memory_order_acquire), handle);
-}
+{ return find_from(atomic_load_explicit(list_of(table, handle), memory_order_acquire), handle); }
 
 /* Adds an entry, whose memory becomes the table's; if another thread was first, the entry of that one is
  * returned, and this one freed. */
@@ -65,7 +63,8 @@ static void *add(struct table *table, void *entry)
 			return there;
 		}
 		link->next = first;
-	} while (!atomic_compare_exchange_weak_explicit(list, &first, link, memory_order_release, memory_order_acquire));
+	} while (!atomic_compare_exchange_weak_explicit(
+		list, &first, link, memory_order_release, memory_order_acquire));
 	return entry;
 }
 
@@ -87,19 +86,22 @@ static struct platform *platform_of(void *device)
 	void *handle = NULL;
 	uint32_t count = 0;
 
-	if (opencl_next.GetDeviceInfo(device, OPENCL_DEVICE_PLATFORM, sizeof handle, &handle, NULL) != OPENCL_SUCCESS)
+	if (opencl_next.GetDeviceInfo(device, OPENCL_DEVICE_PLATFORM, sizeof handle, &handle, NULL) !=
+		OPENCL_SUCCESS)
 		return NULL;
 	platform = find(&platforms, handle);
 	if (platform || !opencl_next.GetDeviceIDs)
 		return platform;
-	if (opencl_next.GetDeviceIDs(handle, OPENCL_ALL_DEVICES, 0, NULL, &count) != OPENCL_SUCCESS || count > 4096)
+	if (opencl_next.GetDeviceIDs(handle, OPENCL_ALL_DEVICES, 0, NULL, &count) != OPENCL_SUCCESS ||
+		count > 4096)
 		return NULL;
 	platform = calloc(1, sizeof *platform + count * sizeof(void *));
 	if (!platform)
 		return NULL;
 	platform->handle = handle;
 	platform->count = count;
-	if (opencl_next.GetDeviceIDs(handle, OPENCL_ALL_DEVICES, count, platform->devices, NULL) != OPENCL_SUCCESS)
+	if (opencl_next.GetDeviceIDs(handle, OPENCL_ALL_DEVICES, count, platform->devices, NULL) !=
+		OPENCL_SUCCESS)
 		platform->count = 0;
 	platform->first = atomic_fetch_add(&next_device, platform->count);
 	return add(&platforms, platform);
@@ -112,7 +114,8 @@ static void *whole_device(void *device)
 
 	for (int depth = 0; depth < 16; depth++) {
 		parent = NULL;
-		if (opencl_next.GetDeviceInfo(device, OPENCL_DEVICE_PARENT, sizeof parent, &parent, NULL) != OPENCL_SUCCESS ||
+		if (opencl_next.GetDeviceInfo(device, OPENCL_DEVICE_PARENT, sizeof parent, &parent, NULL) !=
+				OPENCL_SUCCESS ||
 			!parent)
 			break;
 		device = parent;
@@ -133,7 +136,8 @@ struct opencl_device *opencl_device(void *handle)
 		return NULL;
 	device->handle = handle;
 	device->number = -1;
-	if (opencl_next.GetDeviceInfo(handle, OPENCL_DEVICE_NAME, sizeof device->name - 1, device->name, NULL) != OPENCL_SUCCESS)
+	if (opencl_next.GetDeviceInfo(handle, OPENCL_DEVICE_NAME, sizeof device->name - 1, device->name,
+		    NULL) != OPENCL_SUCCESS)
 		device->name[0] = '\0';
 	whole = whole_device(handle);
 	platform = platform_of(handle);
@@ -170,7 +174,8 @@ struct opencl_device *opencl_context_device(void *context)
 	void *list[2] = { NULL, NULL };
 	size_t bytes = 0;
 
-	if (opencl_next.GetContextInfo(context, OPENCL_CONTEXT_DEVICES, sizeof list, list, &bytes) != OPENCL_SUCCESS ||
+	if (opencl_next.GetContextInfo(context, OPENCL_CONTEXT_DEVICES, sizeof list, list, &bytes) !=
+			OPENCL_SUCCESS ||
 		bytes != sizeof *list)
 		return NULL;
 	return opencl_device(list[0]);
@@ -197,9 +202,7 @@ struct opencl_queue *opencl_queue_new(void *handle, void *context, void *device)
 }
 
 struct opencl_queue *opencl_queue(void *handle)
-{
-	return find(&queues, handle);
-}
+{ return find(&queues, handle); }
 
 /* ---- shared virtual memory ---------------------------------------------------------------------------------------- */
 
