@@ -127,7 +127,9 @@ static void *create_queue_by(
 }
 
 static void *create_queue_with_properties(void *context, void *device, const uint64_t *list, int32_t *error)
-{ return create_queue_by(opencl_next.CreateCommandQueueWithProperties, context, device, list, error); }
+{
+	return create_queue_by(opencl_next.CreateCommandQueueWithProperties, context, device, list, error);
+}
 
 static int32_t set_queue_property(void *handle, uint64_t properties, uint32_t enable, uint64_t *old)
 {
@@ -207,8 +209,34 @@ static int32_t event_info(void *event, uint32_t what, size_t size, void *value, 
 
 /* ---- kernels ------------------------------------------------------------------------------------------------------ */
 
+static void *create_kernel(void *program, const char *name, int32_t *error)
+{
+	void *kernel = opencl_next.CreateKernel(program, name, error);
+
+	opencl_kernels_changed();
+	return kernel;
+}
+
+static int32_t create_kernels(void *program, uint32_t room, void **kernels, uint32_t *count)
+{
+	int32_t status = opencl_next.CreateKernelsInProgram(program, room, kernels, count);
+
+	opencl_kernels_changed();
+	return status;
+}
+
+static void *clone_kernel(void *kernel, int32_t *error)
+{
+	void *clone = opencl_next.CloneKernel(kernel, error);
+
+	opencl_kernels_changed();
+	return clone;
+}
+
 static uint32_t in_32_bits(size_t n)
-{ return n > UINT32_MAX ? UINT32_MAX : (uint32_t) n; }
+{
+	return n > UINT32_MAX ? UINT32_MAX : (uint32_t) n;
+}
 
 /* Work-groups and their size; where the runtime chooses the size it is 0, and the grid counts work-items. */
 static void shape(
@@ -264,7 +292,9 @@ static int32_t enqueue_native(void *queue, void (*function)(void *), void *argum
 	{ .call = (name), .kind = TRACE_COPY, .source = (from), .target = (to), .bytes = (n) }
 
 static uint64_t volume(const size_t *region)
-{ return region ? (uint64_t) region[0] * region[1] * region[2] : 0; }
+{
+	return region ? (uint64_t) region[0] * region[1] * region[2] : 0;
+}
 
 static int32_t read_buffer(void *queue, void *buffer, uint32_t blocking, size_t offset, size_t size,
 	void *host, OPENCL_COMMAND)
@@ -655,7 +685,9 @@ static int32_t barrier_with_list(void *queue, OPENCL_COMMAND)
 	} while (0)
 
 static void *create_buffer(void *context, uint64_t flags, size_t size, void *host, int32_t *error)
-{ CREATED("clCreateBuffer", size, opencl_next.CreateBuffer(context, flags, size, host, error_ret)); }
+{
+	CREATED("clCreateBuffer", size, opencl_next.CreateBuffer(context, flags, size, host, error_ret));
+}
 
 static void *create_buffer_with_properties(
 	void *context, const uint64_t *properties, uint64_t flags, size_t size, void *host, int32_t *error)
@@ -755,6 +787,9 @@ static const struct {
 	OURS(ReleaseCommandQueue, release_queue),
 	OURS(GetEventProfilingInfo, event_times),
 	OURS(GetEventInfo, event_info),
+	OURS(CreateKernel, create_kernel),
+	OURS(CreateKernelsInProgram, create_kernels),
+	OURS(CloneKernel, clone_kernel),
 	OURS(EnqueueNDRangeKernel, enqueue_kernel),
 	OURS(EnqueueTask, enqueue_task),
 	OURS(EnqueueNativeKernel, enqueue_native),

@@ -88,6 +88,9 @@ typedef void (*opencl_svm_free)(void *queue, uint32_t count, void **pointers, vo
 		size_t *size_ret)) \
 	X(21, int32_t, GetImageInfo, (void *image, uint32_t what, size_t size, void *value, \
 		size_t *size_ret)) \
+	X(34, void *, CreateKernel, (void *program, const char *name, int32_t *error)) \
+	X(35, int32_t, CreateKernelsInProgram, (void *program, uint32_t room, void **kernels, \
+		uint32_t *count)) \
 	X(39, int32_t, GetKernelInfo, (void *kernel, uint32_t what, size_t size, void *value, \
 		size_t *size_ret)) \
 	X(41, int32_t, WaitForEvents, (uint32_t count, void *const *list)) \
@@ -172,6 +175,7 @@ typedef void (*opencl_svm_free)(void *queue, uint32_t count, void **pointers, vo
 	X(131, int32_t, EnqueueSVMMap, (void *queue, uint32_t blocking, uint64_t flags, void *pointer, \
 		size_t size, OPENCL_COMMAND)) \
 	X(132, int32_t, EnqueueSVMUnmap, (void *queue, void *pointer, OPENCL_COMMAND)) \
+	X(137, void *, CloneKernel, (void *kernel, int32_t *error)) \
 	X(139, int32_t, EnqueueSVMMigrateMem, (void *queue, uint32_t count, const void **pointers, \
 		const size_t *sizes, uint64_t flags, OPENCL_COMMAND)) \
 	X(146, void *, CreateBufferWithProperties, (void *context, const uint64_t *properties, \

@@ -5,10 +5,10 @@
 #include <time.h>
 
 enum {
-	TOLERANCE_NS = 1000, /* a clock of the kernel's may miss the bounds of a command by so much */
-	MEASURE_EACH_NS = 200000, /* clocks drift apart by at most 500 ns in a millisecond */
-	PAIR_NS = 1000, /* a measurement that took longer was interrupted */
-	STEP_NS = 100, /* smaller changes are noise: the distances of two commands stay exact */
+	TOLERANCE_NS = 1000,    /* a clock of the kernel's may miss the bounds of a command by so much */
+	CHECK_EACH_NS = 200000, /* two clocks drift apart by at most 500 ns in a millisecond */
+	PAIR_NS = 1000,         /* a measurement that took longer was interrupted */
+	STEP_NS = 100,          /* smaller changes are noise: the distances of two commands stay exact */
 };
 
 static const clockid_t clocks[] = { CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME, CLOCK_REALTIME };
@@ -42,12 +42,14 @@ static bool measure(clockid_t id, int64_t *ret)
 }
 
 static bool fits(int64_t distance, int64_t low, int64_t high)
-{ return distance >= low - TOLERANCE_NS && distance <= high + TOLERANCE_NS; }
+{
+	return distance >= low - TOLERANCE_NS && distance <= high + TOLERANCE_NS;
+}
 
 static void set(struct opencl_clock *clock, int which, int64_t distance, uint64_t now)
 {
 	atomic_store_explicit(&clock->distance, distance, memory_order_relaxed);
-	atomic_store_explicit(&clock->measured_ns, now, memory_order_relaxed);
+	atomic_store_explicit(&clock->checked_ns, now, memory_order_relaxed);
 	atomic_store_explicit(&clock->which, which, memory_order_release);
 }
 
@@ -66,28 +68,39 @@ static void identify(struct opencl_clock *clock, int64_t low, int64_t high, uint
 	set(clock, OWN_CLOCK, low + (high - low) / 2, now);
 }
 
-/* The distance of a clock of the kernel's, measured again when it is old. */
+/* The distance of a clock of the kernel's, measured again. */
 static int64_t renewed(struct opencl_clock *clock, int which, uint64_t now)
 {
 	int64_t distance = atomic_load_explicit(&clock->distance, memory_order_relaxed), fresh;
-	uint64_t age = now - atomic_load_explicit(&clock->measured_ns, memory_order_relaxed);
 
-	if (clocks[which - 1] == CLOCK_MONOTONIC || age < MEASURE_EACH_NS ||
-		!measure(clocks[which - 1], &fresh))
+	atomic_store_explicit(&clock->checked_ns, now, memory_order_relaxed);
+	if (!measure(clocks[which - 1], &fresh) ||
+		(fresh <= distance + STEP_NS && fresh >= distance - STEP_NS))
 		return distance;
-	atomic_store_explicit(&clock->measured_ns, now, memory_order_relaxed);
-	if (fresh > distance + STEP_NS || fresh < distance - STEP_NS) {
-		atomic_store_explicit(&clock->distance, fresh, memory_order_relaxed);
-		return fresh;
-	}
-	return distance;
+	atomic_store_explicit(&clock->distance, fresh, memory_order_relaxed);
+	return fresh;
+}
+
+/* Was one of the kernel's clocks checked a moment ago, by the device's time? */
+static bool is_fresh(struct opencl_clock *clock, int which, uint64_t end)
+{
+	int64_t age = (int64_t) (opencl_clock_host(clock, end) -
+				 atomic_load_explicit(&clock->checked_ns, memory_order_relaxed));
+
+	return which != 0 && which != OWN_CLOCK && age < CHECK_EACH_NS &&
+	       age > -100 * (int64_t) CHECK_EACH_NS;
 }
 
 void opencl_clock_saw(struct opencl_clock *clock, const struct opencl_clock_sight *sight)
 {
 	int which = atomic_load_explicit(&clock->which, memory_order_acquire);
-	int64_t high = (int64_t) (sight->now - sight->end), low = INT64_MIN / 2, distance;
+	int64_t high, low = INT64_MIN / 2, distance;
+	uint64_t now;
 
+	if (is_fresh(clock, which, sight->end))
+		return;
+	now = (uint64_t) read_clock(CLOCK_MONOTONIC);
+	high = (int64_t) (now - sight->end);
 	if (sight->queued != 0) {
 		int64_t returned = (int64_t) (sight->after - sight->queued);
 
@@ -96,11 +109,11 @@ void opencl_clock_saw(struct opencl_clock *clock, const struct opencl_clock_sigh
 	}
 	if (high < low) /* its times contradict each other */
 		return;
-	if (which != 0 && which < OWN_CLOCK && fits(renewed(clock, which, sight->now), low, high))
+	if (which != 0 && which != OWN_CLOCK && fits(renewed(clock, which, now), low, high))
 		return;
 	if (which != OWN_CLOCK) {
 		if (sight->queued != 0)
-			identify(clock, low, high, sight->now);
+			identify(clock, low, high, now);
 		else if (which == 0) /* a first guess, until a command says when it was queued */
 			atomic_store_explicit(&clock->distance, high, memory_order_relaxed);
 		return;
@@ -111,4 +124,6 @@ void opencl_clock_saw(struct opencl_clock *clock, const struct opencl_clock_sigh
 }
 
 uint64_t opencl_clock_host(struct opencl_clock *clock, uint64_t device_ns)
-{ return device_ns + (uint64_t) atomic_load_explicit(&clock->distance, memory_order_relaxed); }
+{
+	return device_ns + (uint64_t) atomic_load_explicit(&clock->distance, memory_order_relaxed);
+}

@@ -21,15 +21,14 @@
 struct opencl_clock {
 	_Atomic int which;            /* 0: not known yet; else an index in the list of clocks, from 1 */
 	_Atomic int64_t distance;     /* added to the device's time */
-	_Atomic uint64_t measured_ns; /* when distance was last measured */
+	_Atomic uint64_t checked_ns;  /* when that was last checked */
 };
 
 /* What one command says of its device's clock. */
 struct opencl_clock_sight {
 	uint64_t before, after; /* CLOCK_MONOTONIC, around the call that queued it */
 	uint64_t queued;        /* the device's; 0: it did not say */
-	uint64_t end;           /* the device's, when it ended, which was before now */
-	uint64_t now;           /* CLOCK_MONOTONIC */
+	uint64_t end;           /* the device's, when it ended: before now */
 };
 
 void opencl_clock_saw(struct opencl_clock *clock, const struct opencl_clock_sight *sight);

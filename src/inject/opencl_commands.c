@@ -1,111 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "inject/opencl_commands.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "inject/opencl_memory.h"
 #include "inject/probe.h"
 
-/* ---- the pool of records ------------------------------------------------------------------------------------------ */
-
-/* States of a record. The callback of the runtime and a reap may both want it; who moves it out of
- * IN_FLIGHT has it. */
-enum {
-	FREE,
-	IN_FLIGHT,
-	EXAMINED, /* a reap asks for its status */
-	ARRIVED,  /* the callback came meanwhile, and left it to the reap */
-	STATE_BITS = 2,
-};
-
-enum {
-	BLOCK_RECORDS = 256,
-	BLOCKS = 4096,
-	INDEX_BITS = 20, /* of BLOCKS * BLOCK_RECORDS */
-};
-_Static_assert(
-	BLOCKS *BLOCK_RECORDS == 1 << INDEX_BITS, "what a callback is given is index and use in one word");
-#define USE_MASK (UINTPTR_MAX >> INDEX_BITS)
-
-struct record {
-	/* How often it was used, and the state in the low bits: a late callback finds another use. */
-	_Atomic uint64_t state;
-	_Atomic uint32_t next_free;
-	unsigned generation; /* of the process: a child of fork inherits records, not the runtime's threads */
-	uint32_t site, correlation, freed_count;
-	bool release, is_work;
-	_Atomic(void *) event;
-	_Atomic(struct opencl_queue *) queue;
-	void **freed;
-	uint64_t before, after, bytes;
-};
-
-static _Atomic(struct record *) blocks[BLOCKS];
-static _Atomic uint32_t records_used;
-/* Index + 1 of the first; the high half counts, so that an old value is not taken for a new one. */
-static _Atomic uint64_t free_list;
 static _Atomic bool is_ending; /* the process is: what was in flight is counted */
-
-static struct record *record_at(uint32_t index)
-{
-	struct record *block = atomic_load_explicit(&blocks[index / BLOCK_RECORDS], memory_order_acquire);
-
-	return block ? &block[index % BLOCK_RECORDS] : NULL;
-}
-
-static struct record *new_record(uint32_t *ret)
-{
-	uint32_t index = atomic_load(&records_used);
-	struct record *block, *none = NULL;
-
-	do
-		if (index >= BLOCKS * BLOCK_RECORDS)
-			return NULL;
-	while (!atomic_compare_exchange_weak(&records_used, &index, index + 1));
-	if (!record_at(index)) {
-		block = calloc(BLOCK_RECORDS, sizeof *block);
-		if (!block)
-			return NULL;
-		if (!atomic_compare_exchange_strong(&blocks[index / BLOCK_RECORDS], &none, block))
-			free(block);
-	}
-	*ret = index;
-	return record_at(index);
-}
-
-static struct record *claim(uint32_t *ret)
-{
-	uint64_t head = atomic_load(&free_list), next;
-	struct record *record;
-
-	while ((uint32_t) head != 0) {
-		*ret = (uint32_t) head - 1;
-		record = record_at(*ret);
-		next = ((head >> 32) + 1) << 32 | atomic_load(&record->next_free);
-		if (atomic_compare_exchange_weak(&free_list, &head, next))
-			return record;
-	}
-	return new_record(ret);
-}
-
-/* The record is the caller's, in any state. */
-static void give_back(struct record *record, uint32_t index)
-{
-	uint64_t use = atomic_load(&record->state) >> STATE_BITS, head = atomic_load(&free_list);
-
-	atomic_store(&record->state, ((use + 1) & USE_MASK) << STATE_BITS | FREE);
-	do
-		atomic_store(&record->next_free, (uint32_t) head);
-	while (!atomic_compare_exchange_weak(&free_list, &head, ((head >> 32) + 1) << 32 | (index + 1)));
-}
-
-static bool move(struct record *record, uint64_t use, unsigned from, unsigned to)
-{
-	uint64_t expected = use << STATE_BITS | from;
-
-	return atomic_compare_exchange_strong(&record->state, &expected, use << STATE_BITS | to);
-}
 
 /* ---- the end of a command ----------------------------------------------------------------------------------------- */
 
@@ -118,36 +21,34 @@ static uint32_t ns_before(uint64_t start, uint64_t earlier)
 					       : (uint32_t) ns;
 }
 
-static void write_work(const struct record *record, void *event, int32_t status)
+static void write_unknown(const struct opencl_record *record, int32_t status, struct trace_ring_work *work)
 {
-	struct opencl_queue *queue = atomic_load(&record->queue);
-	struct opencl_clock unknown = { 0 }, *clock = queue->device ? &queue->device->clock : &unknown;
+	work->end_ns = record->before + record->took;
+	work->queued_before = work->submitted_before = UINT32_MAX;
+	probe_work(work->end_ns, TRACE_INVALID | (status < 0 ? TRACE_FAILED : 0), work);
+}
+
+static void write_work(
+	const struct opencl_record *record, struct opencl_queue *queue, void *event, int32_t status)
+{
 	struct trace_ring_work work = {
 		.site = record->site, .correlation = record->correlation, .bytes = record->bytes
 	};
+	struct opencl_clock unknown = { 0 }, *clock = queue->device ? &queue->device->clock : &unknown;
 	uint64_t times[OPENCL_TIMES] = { 0 }, start;
-	bool known = status == OPENCL_COMPLETE;
 
-	for (uint32_t i = 0; known && i < OPENCL_TIMES; i++) {
-		int32_t error = opencl_next.GetEventProfilingInfo(
-			event, OPENCL_TIME_QUEUED + i, sizeof *times, &times[i], NULL);
-
-		if (error != OPENCL_SUCCESS) {
+	for (uint32_t i = 0; status == OPENCL_COMPLETE && i < OPENCL_TIMES; i++)
+		if (opencl_next.GetEventProfilingInfo(event, OPENCL_TIME_QUEUED + i, sizeof *times,
+			    &times[i], NULL) != OPENCL_SUCCESS)
 			times[i] = 0;
-			known = i < 2; /* start and end are needed */
-		}
-	}
-	if (!known || times[2] == 0 || times[3] == 0) {
-		work.end_ns = record->after;
-		work.queued_before = work.submitted_before = UINT32_MAX;
-		probe_work(record->after, TRACE_INVALID | (status < 0 ? TRACE_FAILED : 0), &work);
+	if (times[2] == 0 || times[3] == 0) {
+		write_unknown(record, status, &work);
 		return;
 	}
 	opencl_clock_saw(clock, &(struct opencl_clock_sight) { .before = record->before,
-					.after = record->after,
+					.after = record->before + record->took,
 					.queued = times[0],
-					.end = times[3],
-					.now = probe_now() });
+					.end = times[3] });
 	start = opencl_clock_host(clock, times[2]);
 	work.end_ns = start + (times[3] - times[2]);
 	work.queued_before = ns_before(times[2], times[0]);
@@ -155,41 +56,34 @@ static void write_work(const struct record *record, void *event, int32_t status)
 	probe_work(start, times[3] < times[2] ? TRACE_INVALID : 0, &work);
 }
 
-/* The record is the caller's; it is given back. */
-static void finish(struct record *record, uint32_t index, int32_t status)
+/* The record is the caller's; it is given back. writes: what it is of is written. */
+static void finish(struct opencl_record *record, int32_t status, bool writes)
 {
-	void *event = atomic_load(&record->event);
-	struct opencl_queue *queue = atomic_load(&record->queue);
-	bool release = record->release;
+	void *event = atomic_load_explicit(&record->event, memory_order_relaxed);
+	struct opencl_queue *queue = atomic_load_explicit(&record->queue, memory_order_relaxed);
+	bool releases = record->releases;
 
-	if (record->generation == probe_generation() && !atomic_load(&is_ending)) {
-		if (record->is_work)
-			write_work(record, event, status);
-		for (uint32_t i = 0; i < record->freed_count; i++)
+	writes = writes && record->generation == (uint16_t) probe_generation() &&
+		 !atomic_load_explicit(&is_ending, memory_order_relaxed);
+	if (record->is_work && writes)
+		write_work(record, queue, event, status);
+	if (!record->is_work) {
+		for (uint32_t i = 0; writes && i < record->site; i++)
 			opencl_svm_freed(record->freed[i], probe_now());
+		free(record->freed);
 	}
-	free(record->freed);
-	record->freed = NULL;
-	atomic_store(&record->event, NULL);
-	atomic_fetch_sub(&queue->in_flight, 1);
-	give_back(record, index);
-	if (release)
+	opencl_record_return(&queue->records, record);
+	if (releases)
 		opencl_next.ReleaseEvent(event);
 }
 
 static void completed(void *event, int32_t status, void *data)
 {
-	uint32_t index = (uint32_t) ((uintptr_t) data & ((1u << INDEX_BITS) - 1));
-	uint64_t use = (uintptr_t) data >> INDEX_BITS;
-	struct record *record = record_at(index);
+	struct opencl_record *record;
 
 	(void) event;
-	if (!record)
-		return;
-	if (move(record, use, IN_FLIGHT, FREE))
-		finish(record, index, status);
-	else
-		move(record, use, EXAMINED, ARRIVED);
+	if (opencl_record_take(data, &record))
+		finish(record, status, true);
 }
 
 static int32_t status_of(void *event)
@@ -204,59 +98,130 @@ static int32_t status_of(void *event)
 
 void opencl_reap(struct opencl_queue *queue)
 {
-	uint32_t used = atomic_load(&records_used);
+	struct opencl_record *record;
 
-	if (!queue || atomic_load(&queue->in_flight) == 0)
+	if (!queue || atomic_load(&queue->records.begun) == atomic_load(&queue->records.ended))
 		return;
-	for (uint32_t index = 0; index < used; index++) {
-		struct record *record = record_at(index);
-		uint64_t use = record ? atomic_load(&record->state) >> STATE_BITS : 0;
+	for (uint32_t i = 0; (record = opencl_record_at(i)) != NULL; i++) {
 		int32_t status;
 
-		if (!record || atomic_load(&record->queue) != queue ||
-			record->generation != probe_generation() || !move(record, use, IN_FLIGHT, EXAMINED))
+		if (atomic_load(&record->queue) != queue ||
+			record->generation != (uint16_t) probe_generation() ||
+			!opencl_record_examine(record))
 			continue;
 		status = status_of(atomic_load(&record->event));
-		if (status < 0 || !move(record, use, EXAMINED, IN_FLIGHT))
-			finish(record, index, status);
+		if (status < 0 || opencl_record_leave(record))
+			finish(record, status, true);
 	}
 }
 
 uint32_t opencl_references(const void *event)
 {
-	uint32_t used = atomic_load(&records_used), n = 0;
+	struct opencl_record *record;
+	uint32_t n = 0;
 
-	for (uint32_t index = 0; event && index < used; index++) {
-		struct record *record = record_at(index);
-
-		n += record && atomic_load(&record->event) == event && record->release;
-	}
+	for (uint32_t i = 0; event && (record = opencl_record_at(i)) != NULL; i++)
+		n += atomic_load(&record->event) == event && record->releases;
 	return n;
 }
 
 /* Commands that did not end before their process did. */
 __attribute__((destructor)) static void count_unfinished(void)
 {
-	uint32_t used = atomic_load(&records_used);
+	struct opencl_record *record;
 	uint64_t n = 0;
 
-	if (used == 0)
+	if (!opencl_record_at(0))
 		return;
 	atomic_store(&is_ending, true);
-	for (uint32_t index = 0; index < used; index++) {
-		struct record *record = record_at(index);
-
-		n += record && atomic_load(&record->event) && record->is_work &&
-		     record->generation == probe_generation();
-	}
+	for (uint32_t i = 0; (record = opencl_record_at(i)) != NULL; i++)
+		n += atomic_load(&record->event) && record->is_work &&
+		     record->generation == (uint16_t) probe_generation();
 	if (n != 0)
 		probe_lost(TRACE_LOST_INCOMPLETE, n);
 }
 
 /* ---- the call that enqueues it ------------------------------------------------------------------------------------ */
 
-/* Calls of a runtime that itself calls OpenCL, or of a program's callback inside a call, are not written. */
+enum {
+	KNOWN = 32, /* a power of two */
+};
+
+/* What a thread found last, so that a command is not named and described anew each time. Entries are of a
+ * process, and of kernels that existed then: the address of a kernel may become that of another. */
+struct known {
+	struct {
+		const char *call;
+		unsigned generation;
+		uint32_t text;
+	} names[KNOWN];
+	struct {
+		struct site_key {
+			const void *kernel, *call;
+			const struct opencl_queue *queue;
+			uint32_t grid[3], block[3];
+			unsigned generation, kernels, source;
+		} key;
+		uint32_t site;
+	} sites[KNOWN];
+};
+
+/* Small: a library that is loaded late gets little room for variables of threads. */
+static _Thread_local struct known *known;
+/* Calls of a runtime that itself calls OpenCL, or of a program's callback in a call, are not written. */
 static _Thread_local unsigned depth;
+
+static pthread_key_t known_key;
+static pthread_once_t known_once = PTHREAD_ONCE_INIT;
+static bool has_known_key;
+
+static void forget(void *unused)
+{
+	(void) unused;
+	free(known);
+	known = NULL;
+}
+
+static void make_key(void)
+{
+	has_known_key = pthread_key_create(&known_key, forget) == 0;
+}
+
+/* NULL: no memory. */
+static struct known *of_thread(void)
+{
+	if (known)
+		return known;
+	pthread_once(&known_once, make_key);
+	if (!has_known_key)
+		return NULL;
+	known = calloc(1, sizeof *known);
+	if (known && pthread_setspecific(known_key, known) != 0)
+		forget(NULL);
+	return known;
+}
+
+static _Atomic unsigned kernels; /* how often some were created */
+
+void opencl_kernels_changed(void)
+{
+	atomic_fetch_add(&kernels, 1);
+}
+
+static uint32_t call_name(const char *call)
+{
+	struct known *mine = of_thread();
+	unsigned i = (unsigned) ((uintptr_t) call >> 3) % KNOWN, generation = probe_generation();
+
+	if (!mine)
+		return probe_text0(call);
+	if (mine->names[i].call != call || mine->names[i].generation != generation) {
+		mine->names[i].text = probe_text0(call);
+		mine->names[i].call = call;
+		mine->names[i].generation = generation;
+	}
+	return mine->names[i].text;
+}
 
 static uint32_t new_correlation(void)
 {
@@ -282,7 +247,7 @@ void **opencl_begin(struct opencl_command *command, void *queue, void **event)
 		command->before = probe_now();
 	}
 	if (command->called)
-		probe_call(TRACE_RING_ENTER, command->before, probe_text0(command->call),
+		probe_call(TRACE_RING_ENTER, command->before, call_name(command->call),
 			command->correlation, 0);
 	command->own_event = NULL;
 	command->event =
@@ -311,14 +276,14 @@ static uint32_t kernel_name(void *kernel)
 	return name;
 }
 
-static uint32_t site_of(const struct opencl_command *command)
+static uint32_t new_site(const struct opencl_command *command)
 {
 	const struct opencl_queue *queue = command->queue;
 	struct trace_ring_site site;
 
 	memset(&site, 0, sizeof site);
 	site.kind = command->kind;
-	site.name = command->kernel ? kernel_name(command->kernel) : probe_text0(command->call);
+	site.name = command->kernel ? kernel_name(command->kernel) : call_name(command->call);
 	site.device = queue->device ? queue->device->number : -1;
 	site.device_name = queue->device ? probe_text0(queue->device->name) : 0;
 	site.context = queue->context;
@@ -330,49 +295,83 @@ static uint32_t site_of(const struct opencl_command *command)
 	return probe_site(&site);
 }
 
+static uint32_t site_of(const struct opencl_command *command)
+{
+	struct known *mine = of_thread();
+	struct site_key key;
+	uint64_t hash;
+	unsigned i;
+
+	memset(&key, 0, sizeof key); /* compared as bytes */
+	key.kernel = command->kernel;
+	key.call = command->call;
+	key.queue = command->queue;
+	memcpy(key.grid, command->grid, sizeof key.grid);
+	memcpy(key.block, command->block, sizeof key.block);
+	key.generation = probe_generation();
+	key.kernels = atomic_load_explicit(&kernels, memory_order_relaxed);
+	key.source = command->source;
+	hash = ((uintptr_t) key.kernel ^ (uintptr_t) key.call << 7 ^ (uintptr_t) key.queue << 17 ^
+		       key.grid[0]) *
+	       UINT64_C(0x9E3779B97F4A7C15);
+	i = (unsigned) (hash >> 32) % KNOWN;
+	if (!mine)
+		return new_site(command);
+	if (memcmp(&mine->sites[i].key, &key, sizeof key) != 0) {
+		mine->sites[i].site = new_site(command);
+		mine->sites[i].key = key;
+	}
+	return mine->sites[i].site;
+}
+
+static uint32_t saturated(uint64_t ns)
+{
+	return ns > UINT32_MAX ? UINT32_MAX : (uint32_t) ns;
+}
+
 /* Follows a command that was enqueued, until it ends. */
 static void follow(struct opencl_command *command)
 {
-	void *event = *command->event;
-	uint32_t index = 0;
-	struct record *record = claim(&index);
-	uint64_t use;
-	bool ours = event == command->own_event;
+	struct opencl_records *list = &command->queue->records;
+	struct opencl_record *record = opencl_record_claim(list);
+	void *event = *command->event, *data;
+	bool is_own = event == command->own_event;
 
-	if (!record || (!ours && !command->blocking && opencl_next.RetainEvent(event) != OPENCL_SUCCESS)) {
-		if (record)
-			give_back(record, index);
+	if (!record ||
+		(!is_own && !command->blocking && opencl_next.RetainEvent(event) != OPENCL_SUCCESS)) {
+		if (record) {
+			atomic_fetch_add(&list->begun, 1);
+			opencl_record_return(list, record);
+		}
 		probe_lost(TRACE_LOST_DROPPED, 1);
-		if (ours)
+		if (is_own)
 			opencl_next.ReleaseEvent(event);
 		return;
 	}
-	record->generation = probe_generation();
-	record->site = command->work ? site_of(command) : 0;
-	record->correlation = command->correlation;
-	record->before = command->before;
-	record->after = command->after;
-	record->bytes = command->bytes;
-	record->freed = command->freed;
-	record->freed_count = command->freed_count;
-	command->freed = NULL;
 	record->is_work = command->work;
-	record->release = ours || !command->blocking;
-	atomic_store(&record->queue, command->queue);
-	atomic_store(&record->event, event);
-	atomic_fetch_add(&command->queue->in_flight, 1);
-	if (command->blocking) {
-		finish(record, index, status_of(event));
-		return;
+	record->before = command->before;
+	record->took = saturated(command->after - command->before);
+	record->correlation = command->correlation;
+	record->generation = (uint16_t) probe_generation();
+	record->releases = is_own || !command->blocking;
+	if (command->work) {
+		record->bytes = command->bytes;
+		record->site = site_of(command);
+	} else {
+		record->freed = command->freed;
+		record->site = command->freed_count;
+		command->freed = NULL;
 	}
-	use = atomic_load(&record->state) >> STATE_BITS;
-	atomic_store(&record->state, use << STATE_BITS | IN_FLIGHT);
-	if (opencl_next.SetEventCallback(event, OPENCL_COMPLETE, completed,
-		    (void *) (uintptr_t) (use << INDEX_BITS | index)) != OPENCL_SUCCESS &&
-		move(record, use, IN_FLIGHT, FREE)) {
-		record->is_work = false;
+	atomic_store_explicit(&record->queue, command->queue, memory_order_relaxed);
+	atomic_store_explicit(&record->event, event, memory_order_relaxed);
+	data = opencl_record_publish(list, record);
+	if (command->blocking) {
+		completed(event, status_of(event), data);
+	} else if (opencl_next.SetEventCallback(event, OPENCL_COMPLETE, completed, data) !=
+		   OPENCL_SUCCESS) {
 		probe_lost(TRACE_LOST_DROPPED, 1);
-		finish(record, index, OPENCL_COMPLETE);
+		if (opencl_record_take(data, &record))
+			finish(record, OPENCL_COMPLETE, false);
 	}
 }
 
@@ -381,8 +380,8 @@ int32_t opencl_end(struct opencl_command *command, int32_t status)
 	if (command->called || command->work)
 		command->after = probe_now();
 	if (command->called)
-		probe_call(TRACE_RING_LEAVE, command->after, probe_text0(command->call),
-			command->correlation, status != OPENCL_SUCCESS ? TRACE_FAILED : 0);
+		probe_call(TRACE_RING_LEAVE, command->after, call_name(command->call), command->correlation,
+			status != OPENCL_SUCCESS ? TRACE_FAILED : 0);
 	depth--;
 	if (status == OPENCL_SUCCESS && command->unseen)
 		probe_lost(TRACE_LOST_DROPPED, 1);

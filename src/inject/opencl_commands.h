@@ -51,6 +51,9 @@ void **opencl_begin(struct opencl_command *command, void *queue, void **event);
 /* Returns status. */
 int32_t opencl_end(struct opencl_command *command, int32_t status);
 
+/* Kernels were created: the address of one may be that of an earlier one. */
+void opencl_kernels_changed(void);
+
 /* Lets go of commands of a queue that failed. */
 void opencl_reap(struct opencl_queue *queue);
 

@@ -23,7 +23,9 @@ static uint32_t site_of(const char *call, void *context, const struct opencl_dev
 }
 
 static void write_failure(uint32_t site, uint64_t bytes)
-{ probe_memory(probe_now(), TRACE_FAILED, &(struct trace_ring_memory) { .bytes = bytes, .site = site }); }
+{
+	probe_memory(probe_now(), TRACE_FAILED, &(struct trace_ring_memory) { .bytes = bytes, .site = site });
+}
 
 /* ---- memory objects ----------------------------------------------------------------------------------------------- */
 
@@ -50,7 +52,9 @@ static void gone(void *mem, void *data)
 /* CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY, CL_INVALID_BUFFER_SIZE (more
  * than the device allows): not a mistake in the other arguments. */
 static bool is_want_of_memory(int32_t error)
-{ return error == -4 || error == -5 || error == OPENCL_NO_MEMORY || error == -61; }
+{
+	return error == -4 || error == -5 || error == OPENCL_NO_MEMORY || error == -61;
+}
 
 /* The host's memory is the program's own; what the runtime allocates there is pinned where that helps. */
 static uint8_t memory_kind(uint64_t flags)

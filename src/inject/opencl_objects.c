@@ -39,7 +39,9 @@ static void *find_from(const struct link *link, const void *handle)
 }
 
 static void *find(struct table *table, const void *handle)
-{ return find_from(atomic_load_explicit(list_of(table, handle), memory_order_acquire), handle); }
+{
+	return find_from(atomic_load_explicit(list_of(table, handle), memory_order_acquire), handle);
+}
 
 /* Adds an entry, whose memory becomes the table's; if another thread was first, the entry of that one is
  * returned, and this one freed. */
@@ -187,9 +189,10 @@ struct opencl_queue *opencl_queue_new(void *handle, void *context, void *device)
 	struct opencl_queue *queue = find(&queues, handle);
 
 	if (!queue) {
-		queue = calloc(1, sizeof *queue);
+		queue = aligned_alloc(_Alignof(struct opencl_queue), sizeof *queue);
 		if (!queue)
 			return NULL;
+		memset((void *) queue, 0, sizeof *queue);
 		queue->handle = handle;
 		queue->number = atomic_fetch_add(&last, 1) + 1;
 		queue = add(&queues, queue);
@@ -202,7 +205,9 @@ struct opencl_queue *opencl_queue_new(void *handle, void *context, void *device)
 }
 
 struct opencl_queue *opencl_queue(void *handle)
-{ return find(&queues, handle); }
+{
+	return find(&queues, handle);
+}
 
 /* ---- shared virtual memory ---------------------------------------------------------------------------------------- */
 

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "inject/opencl_clock.h"
+#include "inject/opencl_records.h"
 
 struct opencl_device {
 	void *handle;
@@ -30,7 +31,7 @@ struct opencl_queue {
 	/* The list of properties that the program created it with; NULL: none. */
 	_Atomic(uint64_t *) properties;
 	_Atomic size_t properties_bytes;
-	_Atomic unsigned in_flight;   /* commands that we follow and that have not ended */
+	struct opencl_records records; /* of commands in flight */
 };
 
 /* The entry of a handle; made if there is none. NULL: no memory. */
