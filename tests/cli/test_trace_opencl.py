@@ -89,7 +89,8 @@ def test_times_are_those_that_the_program_learns(tool, job):
     for e in events:
         call = calls[e["correlation"]]
         assert call["name"] == ("clEnqueueNDRangeKernel" if e["kind"] == "kernel" else e["name"])
-        assert call["start"] - 1000 <= e["start"] - e["queued"] <= call["start"] + call["duration"] + 1000
+        slack = 1000 + e["queued"] // 2000  # the clocks drift apart while it waits
+        assert call["start"] - slack <= e["start"] - e["queued"] <= call["start"] + call["duration"] + slack
     names = [c["name"] for c in calls.values()]
     assert names.count("clFinish") == 1
     assert run.lost() == {}
