@@ -60,6 +60,11 @@ struct hiw_recorder {
 	enum hwi_part part;
 	struct hwi_trace trace_options;
 	struct trace_reader *trace; /* NULL: the job is not traced */
+	struct trace_check {
+		int32_t pid;
+		char name[16];
+	} trace_checks[32];        /* processes that began, or executed another program, since the last step */
+	unsigned n_trace_checks, out_of_reach;
 	bool trace_is_used;        /* by the recording's thread, which continues after the end */
 	char trace_warning[TRACE_NOTE_BYTES + 100];
 	bool makes_folders;          /* of output: it is in a folder that was given */
@@ -116,6 +121,8 @@ void close_trace(struct hiw_recorder *r);
 void poll_trace(struct hiw_recorder *r);
 void begin_trace(struct hiw_recorder *r);
 void step_trace(struct hiw_recorder *r);
+void trace_frame(struct hiw_recorder *r, const struct frame *frame);
+void end_trace(struct hiw_recorder *r);
 bool trace_warning(struct hiw_recorder *r, struct err *ret);
 
 /* recorder.c: makes the folder of a file. Returns 0, or -errno with text. */

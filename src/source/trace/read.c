@@ -163,7 +163,7 @@ uint64_t trace_reader_bytes_of(void *reader, pid_t pid)
 
 /* ---- notes ----------------------------------------------------------------------------------- */
 
-static void add_note(struct trace_reader *t, const char *text)
+void trace_reader_add_note(struct trace_reader *t, const char *text)
 {
 	(void) pthread_mutex_lock(&t->lock);
 	if (t->n_notes < NOTES)
@@ -528,7 +528,7 @@ static void note_unfollowed(struct pass *p)
 		(void) snprintf(note, sizeof(note), "trace: %s: %s are not followed: %s%s%s%s", process,
 			trace_layer_name(1U << i), why_text(why), *detail ? " (" : "", detail, *detail ? ")" : "");
 		if (why != TRACE_WHY_NONE)
-			add_note(p->reader, note);
+			trace_reader_add_note(p->reader, note);
 	}
 }
 
@@ -565,7 +565,7 @@ static void limit_cost(struct pass *p)
 	(void) snprintf(note, sizeof(note),
 		"trace: %s: %s are not followed any more, %.1f s into the run: they took %.1f %% of its time", process,
 		trace_layer_name(1U << dearest), (double) now_ns / 1e9, 100.0 * (double) sum / (double) span_ns);
-	add_note(p->reader, note);
+	trace_reader_add_note(p->reader, note);
 }
 
 /* ---- a drain --------------------------------------------------------------------------------- */
@@ -655,7 +655,7 @@ static void note_refused(struct trace_reader *t)
 	(void) snprintf(note, sizeof(note), "trace: %u processes are not followed: more than %d would be at once",
 		refused - t->refused, TRACE_SLOTS);
 	if (t->refused == 0)
-		add_note(t, note);
+		trace_reader_add_note(t, note);
 	t->refused = refused;
 }
 
