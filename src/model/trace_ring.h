@@ -68,7 +68,11 @@ struct trace_chunk {
 	_Atomic uint32_t state;
 	_Atomic uint32_t generation; /* 1 at the first claim; increased at each, before the first event */
 	_Atomic int32_t tid;
-	_Atomic uint32_t units_read; /* by the recorder, in this generation: what a claim of a FULL one does not lose */
+	/* TRACE_READ(generation, units): what was read of it. A claim exchanges it for TRACE_READ of its own
+	 * generation and 0 before anything else in the chunk changes, and counts the rest as overwritten. The
+	 * recorder copies events, then moves it on by compare-and-swap (acq_rel): if that succeeds, the copies
+	 * are whole, belong to that generation and tid, and are counted nowhere; if not, it drops them. */
+	_Atomic uint32_t read;
 	/* Of claims in the slot, from 1: chunks of a thread are read in this order. */
 	_Atomic uint64_t order;
 };
@@ -155,7 +159,8 @@ struct trace_ring_head {
 	uint16_t flags;      /* enum trace_flag */
 	uint64_t time_ns;
 };
-#define TRACE_SEQ(generation, unit) ((uint32_t) (generation) << 11 | ((uint32_t) (unit) + 1))
+#define TRACE_SEQ(generation, unit)   ((uint32_t) (generation) << 11 | ((uint32_t) (unit) + 1))
+#define TRACE_READ(generation, units) ((uint32_t) (generation) << 11 | (uint32_t) (units))
 
 struct trace_ring_range {
 	uint32_t name, domain; /* offsets in the arena; 0: none */
