@@ -36,7 +36,6 @@ static struct {
 	_Atomic uint64_t next_flush; /* probe_now() */
 	atomic_flag is_busy;         /* a thread enables, disables or flushes */
 	_Atomic uint64_t delivered;  /* records */
-	_Atomic uint64_t overheads;  /* numbers of ranges */
 	_Atomic uint32_t was_enabled;
 	_Atomic bool has_launches;   /* while kinds were enabled */
 	bool is_registered;
@@ -218,27 +217,6 @@ static void write_graph(const struct cupti_graph *graph, int64_t offset)
 		&(struct span) { .start = graph->start, .end = graph->end, .correlation = graph->correlation }, offset);
 }
 
-/* What CUPTI itself, or the driver, did instead of the program's work: a range, so that a gap is explained. */
-static void write_overhead(const struct cupti_overhead *overhead, int64_t offset)
-{
-	static const char *const causes[] = { "other", "flush of activity buffers", "instrumentation", "resources",
-		"loading of modules", "lazy loading of a function", "command buffer full", "request for an activity buffer",
-		"initialisation of managed memory" };
-	const unsigned index = overhead->cause >> 16;
-	const char *const cause = overhead->cause == 1                         ? "compilation"
-				  : index < sizeof(causes) / sizeof(causes[0]) ? causes[index]
-									       : causes[0];
-	const uint64_t id = UINT64_C(0xc0de) << 48 | atomic_fetch_add(&work.overheads, 1);
-	uint32_t name, domain;
-
-	if (overhead->start == 0 || overhead->end < overhead->start || !probe_wants(TRACE_RANGES))
-		return;
-	name = probe_text0(cause);
-	domain = probe_text0("CUPTI");
-	probe_range(TRACE_RING_START, overhead->start + (uint64_t) offset, name, domain, id);
-	probe_range(TRACE_RING_END, overhead->end + (uint64_t) offset, name, domain, id);
-}
-
 static void write_record(const struct cupti_record *record, int64_t offset)
 {
 	switch (record->kind) {
@@ -257,9 +235,6 @@ static void write_record(const struct cupti_record *record, int64_t offset)
 		break;
 	case CUPTI_GRAPH:
 		write_graph((const struct cupti_graph *) record, offset);
-		break;
-	case CUPTI_OVERHEAD:
-		write_overhead((const struct cupti_overhead *) record, offset);
 		break;
 	default:
 		break; /* a kind that another user of CUPTI enabled */
@@ -361,7 +336,7 @@ static bool are_nodes_wanted(void)
 
 static void set_kinds(bool on)
 {
-	static const uint32_t others[] = { CUPTI_MEMCPY, CUPTI_MEMCPY2, CUPTI_MEMSET, CUPTI_OVERHEAD };
+	static const uint32_t others[] = { CUPTI_MEMCPY, CUPTI_MEMCPY2, CUPTI_MEMSET };
 	int result;
 
 	/* 13.0.0 can hang when kernels are disabled (13.0.1 does not): there they stay enabled. */

@@ -81,7 +81,6 @@ enum {
 	CUPTI_MEMSET = 2,
 	CUPTI_KERNEL_SERIAL = 3, /* a kind that hiwater never asks for: it makes kernels run one by one */
 	CUPTI_KERNEL = 10,
-	CUPTI_OVERHEAD = 17,
 	CUPTI_MEMCPY2 = 22,      /* between devices */
 	CUPTI_GRAPH = 51,        /* the launch of a graph as a whole */
 };
@@ -147,12 +146,6 @@ struct cupti_graph {
 	uint32_t device, graph, context, stream;
 };
 
-struct cupti_overhead {
-	uint32_t kind, cause;
-	uint32_t object_kind, object[3];
-	uint64_t start, end;
-};
-
 #define CUPTI_AT(type, field, offset) \
 	_Static_assert(offsetof(struct type, field) == (offset), "the layout of " #type)
 
@@ -185,8 +178,6 @@ CUPTI_AT(cupti_memset, memory, 50);
 CUPTI_AT(cupti_memset, node, 64);
 CUPTI_AT(cupti_graph, device, 24);
 CUPTI_AT(cupti_graph, stream, 36);
-CUPTI_AT(cupti_overhead, object_kind, 8);
-CUPTI_AT(cupti_overhead, start, 24);
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
