@@ -15,7 +15,7 @@ enum {
 static inline uint64_t mixed(uint64_t hash, uint64_t word)
 {
 	hash = (hash ^ word) * MIX;
-	return hash ^ hash >> 29;
+	return hash ^ hash >> 32;
 }
 
 /* Eight bytes at a time; the last ones overlap those before. */
@@ -33,8 +33,8 @@ static uint32_t hash_of(const char *bytes, size_t len, unsigned type)
 		}
 		memcpy(&word, bytes + len - sizeof(word), sizeof(word));
 	}
-	hash = mixed(hash, word);
-	return (uint32_t) (hash >> 32 ^ hash);
+	/* Once more, since a multiplication carries nothing down. */
+	return (uint32_t) mixed(mixed(hash, word), 0);
 }
 
 static char *entry_at(struct trace_slot *slot, uint32_t offset)

@@ -90,7 +90,8 @@ static bool is_the_file(int fd, const struct place *place)
 	struct stat st;
 	int seals;
 
-	if (fstat(fd, &st) < 0 || (uint64_t) st.st_dev != place->device || (uint64_t) st.st_ino != place->inode ||
+	if (fstat(fd, &st) < 0 || (uint64_t) st.st_dev != place->device ||
+		(uint64_t) st.st_ino != place->inode ||
 		st.st_size < TRACE_HEAD_BYTES + (off_t) TRACE_SLOTS * TRACE_SLOT_BYTES)
 		return false;
 	seals = fcntl(fd, F_GET_SEALS);
@@ -118,29 +119,34 @@ static int from_proc(const struct place *place)
 	return open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 }
 
-/* One descriptor that comes with a byte; -1: none. */
+/* The descriptor that comes with a byte; -1: none. More than one are closed. */
 static int receive(int socket_fd)
 {
 	union {
 		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
+		char bytes[CMSG_SPACE(sizeof(int))]; /* may have room for two */
+	} control = { .bytes = { 0 } };
 	char byte;
 	struct iovec io = { &byte, 1 };
-	struct msghdr message = {
-		.msg_iov = &io, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)
-	};
+	struct msghdr message = { .msg_iov = &io, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes) };
 	const struct cmsghdr *c;
-	int fd;
+	int found = -1;
 
-	memset(&control, 0, sizeof(control));
 	if (recvmsg(socket_fd, &message, MSG_CMSG_CLOEXEC) < 0)
 		return -1;
 	c = CMSG_FIRSTHDR(&message);
-	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(int)))
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 		return -1;
-	memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	return fd;
+	for (size_t at = 0; CMSG_LEN(at + sizeof(int)) <= c->cmsg_len; at += sizeof(int)) {
+		int fd;
+
+		memcpy(&fd, CMSG_DATA(c) + at, sizeof(fd));
+		if (found < 0)
+			found = fd;
+		else
+			(void) close(fd);
+	}
+	return found;
 }
 
 static int from_socket(const struct place *place)

@@ -168,8 +168,9 @@ static struct trace_slot *take_slot(struct trace_ring *ring, unsigned *n)
 		uint32_t state = TRACE_SLOT_FREE;
 		struct trace_slot *slot;
 
-		if (atomic_load_explicit(&ring->slots[*n], memory_order_relaxed) != TRACE_SLOT_FREE ||
-			!atomic_compare_exchange_strong(&ring->slots[*n], &state, TRACE_SLOT_TAKEN))
+		if (atomic_load_explicit(&ring->slots[*n], memory_order_relaxed) != state)
+			continue;
+		if (!atomic_compare_exchange_strong(&ring->slots[*n], &state, TRACE_SLOT_TAKEN))
 			continue;
 		slot = attach_slot(*n);
 		if (!slot)
