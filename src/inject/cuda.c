@@ -305,14 +305,16 @@ static void at_exit(void)
 static void begin(void)
 {
 	const char *const tool = cuda_other_tool();
+	const char *library;
 	int result;
 
 	if (tool) {
 		probe_not_followed(cuda.layers, TRACE_WHY_SUBSCRIBER, tool);
 		return;
 	}
-	if (!cuda_library(&cuda_cupti)) {
-		probe_not_followed(cuda.layers, TRACE_WHY_NO_LIBRARY, "libcupti.so.13");
+	library = cuda_library(&cuda_cupti);
+	if (library) {
+		probe_not_followed(cuda.layers, TRACE_WHY_NO_LIBRARY, library);
 		return;
 	}
 	cuda_functions(cuda.functions);

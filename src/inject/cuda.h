@@ -63,8 +63,8 @@ bool cuda_is_ours(void);
 
 /* ---- cuda_library.c -------------------------------------------------------------------------- */
 
-/* Finds libcupti and fills in the functions and the version. Returns its path or soname, or NULL: none of the
- * places has one. */
+/* Finds libcupti and fills in the functions and the version. Returns NULL; the name of what was looked for, if
+ * it is in none of the places. */
 const char *cuda_library(struct cupti *ret);
 
 /* The profiler or checker that runs this process, by what it leaves in the environment and in the address

@@ -29,8 +29,6 @@ enum {
 	RELEASES = sizeof(releases) / sizeof(releases[0])
 };
 
-static char found[PATH_MAX];
-
 /* ---- the driver ------------------------------------------------------------------------------ */
 
 /* The first branch of the driver that supports the CUDA release of that major number. */
@@ -71,10 +69,10 @@ static unsigned driver_major(void)
 
 static void *open_in(const char *folder, size_t folder_len, const char *below, const char *soname)
 {
-	const int len = snprintf(
-		found, sizeof(found), "%.*s%s/%s", (int) folder_len, folder, below, soname);
+	char path[PATH_MAX];
+	const int len = snprintf(path, sizeof(path), "%.*s%s/%s", (int) folder_len, folder, below, soname);
 
-	return len > 0 && (size_t) len < sizeof(found) ? dlopen(found, RTLD_NOW | RTLD_LOCAL) : NULL;
+	return len > 0 && (size_t) len < sizeof(path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
 }
 
 struct beside {
@@ -124,30 +122,19 @@ static void *open_toolkit(const struct release *release)
 	return handle;
 }
 
-static void *open_by_name(const struct release *release, int mode)
-{
-	snprintf(found, sizeof(found), "%s", release->soname);
-	return dlopen(release->soname, RTLD_NOW | RTLD_LOCAL | mode);
-}
-
 static void *open_any(void)
 {
-	const char *const override = getenv("HIWATER_CUPTI");
 	const unsigned newest = driver_major();
 	void *handle = NULL;
 
-	if (override && override[0]) {
-		snprintf(found, sizeof(found), "%s", override);
-		return dlopen(override, RTLD_NOW | RTLD_LOCAL);
-	}
 	for (size_t i = 0; !handle && i < RELEASES; i++)
-		handle = open_by_name(&releases[i], RTLD_NOLOAD);
+		handle = dlopen(releases[i].soname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
 	for (size_t i = 0; !handle && i < RELEASES; i++) {
 		if (releases[i].major > newest)
 			continue;
 		handle = open_beside(&releases[i]);
 		if (!handle)
-			handle = open_by_name(&releases[i], 0);
+			handle = dlopen(releases[i].soname, RTLD_NOW | RTLD_LOCAL);
 		if (!handle)
 			handle = open_toolkit(&releases[i]);
 	}
@@ -156,16 +143,17 @@ static void *open_any(void)
 
 const char *cuda_library(struct cupti *ret)
 {
-	void *const handle = open_any();
+	const char *const override = getenv("HIWATER_CUPTI");
+	void *const handle = override && override[0] ? dlopen(override, RTLD_NOW | RTLD_LOCAL) : open_any();
 
 	if (!handle)
-		return NULL;
+		return override && override[0] ? override : releases[0].soname;
 #define CUPTI_LOAD(name, symbol, arguments) ret->name = (int(*) arguments) dlsym(handle, symbol);
 	CUPTI_FUNCTIONS(CUPTI_LOAD)
 #undef CUPTI_LOAD
 	if (!ret->get_version || ret->get_version(&ret->version) != CUPTI_OK)
 		ret->version = 0;
-	return found;
+	return NULL;
 }
 
 /* ---- other tools ----------------------------------------------------------------------------- */

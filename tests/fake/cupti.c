@@ -424,7 +424,7 @@ static bool has_incomplete(struct given given, bool clear)
 	const uint64_t now = now_ns();
 	bool found = false;
 
-	for (size_t i = 0; i < given.used;) {
+	for (size_t i = 0; given.buffer && i < given.used;) {
 		uint8_t *const at = given.buffer + i;
 		uint32_t kind;
 		uint64_t end;
