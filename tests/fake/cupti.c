@@ -13,11 +13,15 @@
  *     drops=N        N records are dropped
  *     thread         buffers are given back on a thread of CUPTI's
  *     mute           buffers are never asked for: another tool has the records
+ *     hold           full buffers are given back when it is asked to flush, not before
+ *     replay=PATH    the first kernel brings the records of the file along, kernels of this release, each
+ *                    called "captured"
  *
  * What breaks a real one ends the process with a message: V1 and V2 functions in one process, a flush in a
  * function for buffers, use in a child of fork, a buffer that was not asked for.
  */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -38,7 +42,7 @@ enum {
 	RESOURCE = 3,
 	CBIDS = 878,
 	KINDS = 64,
-	MEMCPY_BYTES = 88,
+	MEMCPY_BYTES = 96,
 	MEMCPY2_BYTES = 96,
 	MEMSET_BYTES = 88,
 	GRAPH_BYTES = 56,
@@ -46,6 +50,11 @@ enum {
 };
 
 typedef void callback_fn(void *user, unsigned domain, unsigned cbid, const void *data);
+
+struct given {
+	uint8_t *buffer;
+	size_t size, used;
+};
 
 static struct {
 	pthread_mutex_t mutex;
@@ -60,6 +69,8 @@ static struct {
 	void (*complete_v2)(uint8_t *, size_t, size_t, void *);
 	uint8_t *buffer;
 	size_t size, used;
+	struct given held[MAX_BUFFERS]; /* by "hold" */
+	size_t n_held;
 	size_t dropped;
 	unsigned zeros;
 	bool told_drops;
@@ -223,11 +234,6 @@ void fakecupti_context_ends(void *context)
 
 /* ---- buffers --------------------------------------------------------------------------------- */
 
-struct given {
-	uint8_t *buffer;
-	size_t size, used;
-};
-
 static void *give_back(void *arg)
 {
 	const struct given *const given = arg;
@@ -385,6 +391,25 @@ bool fakecupti_enabled(unsigned kind)
 	return the.kinds[kind];
 }
 
+static void replay(const char *path, struct given *full)
+{
+	FILE *const file = fopen(path, "re");
+	uint8_t record[KERNEL_BYTES];
+	const char *const name = "captured";
+
+	if (!file)
+		fake_die("%s cannot be read", path);
+	while (fread(record, sizeof(record), 1, file) == 1) {
+		uint8_t *const at = place(sizeof(record), full);
+
+		if (!at || full->buffer)
+			fake_die("no room for the records of %s", path);
+		memcpy(at, record, sizeof(record));
+		memcpy(at + 104, &name, sizeof(name));
+	}
+	fclose(file);
+}
+
 EXPORT fakecupti_work_fn fakecupti_work;
 void fakecupti_work(const struct fake_work *work)
 {
@@ -399,6 +424,8 @@ void fakecupti_work(const struct fake_work *work)
 	if (!the.told_drops) {
 		the.told_drops = true;
 		the.dropped += (size_t) number("drops");
+		if (word("replay"))
+			replay(word("replay"), &full);
 	}
 	at = place(bytes, &full);
 	if (at) {
@@ -413,6 +440,12 @@ void fakecupti_work(const struct fake_work *work)
 			put_kernel(at, work);
 		else
 			put_other(at, work);
+	}
+	if (word("hold") && full.buffer) {
+		if (the.n_held == MAX_BUFFERS)
+			fake_die("too many buffers");
+		the.held[the.n_held++] = full;
+		full.buffer = NULL;
 	}
 	pthread_mutex_unlock(&the.mutex);
 	deliver(full);
@@ -458,6 +491,8 @@ int cuptiActivityFlushAll(uint32_t forced)
 	else
 		the.buffer = NULL;
 	pthread_mutex_unlock(&the.mutex);
+	for (; the.n_held > 0; the.n_held--)
+		deliver(the.held[the.n_held - 1]);
 	deliver(given);
 	return OK;
 }

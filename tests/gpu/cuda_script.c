@@ -21,6 +21,7 @@
 enum {
 	STREAMS = 3,
 	LAUNCHES = 10000,
+	MANY = 45000,
 	THREADS = 4,
 	ROUNDS = 2000,
 };
@@ -195,6 +196,16 @@ static void launches(void)
 	printf("launches=%d\n", LAUNCHES);
 }
 
+/* More than a pool of 8 MiB has room for. */
+static void many(void)
+{
+	static const struct traced_kernel kernel = { "_Z4manyv", 1 };
+
+	for (int i = 0; i < MANY; i++)
+		MUST(cuLaunchKernel, &kernel, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL);
+	printf("many=%d\n", MANY);
+}
+
 static void copies(void)
 {
 	static char from[1 << 16];
@@ -279,6 +290,7 @@ static const struct {
 	{ "contexts", contexts },
 	{ "threads", threads },
 	{ "launches", launches },
+	{ "many", many },
 	{ "copies", copies },
 	{ "graphs", graphs },
 	{ "unfinished", unfinished },

@@ -557,6 +557,76 @@ static void test_records_that_are_wrong(void **state)
 	end();
 }
 
+/* All buffers are in use: what finds no place is counted, whether a library may go without or not. What the
+ * recorder of this test does not read in time is counted too, in units of 16 bytes. */
+static void test_pool_is_full(void **state)
+{
+	(void) state;
+	for (int cupti = CUPTI_12; cupti <= CUPTI_SHARED; cupti++) {
+		begin(TRACE_KERNELS);
+		(void) setenv("HIWATER_FAKE_CUPTI", "hold", 1);
+		run(cupti, "many");
+		const uint64_t dropped = the.slot->lost[TRACE_LOST_DROPPED];
+		const uint64_t written = count_work(TRACE_KERNEL, 0) + the.slot->lost[TRACE_LOST_OVERWRITTEN] / 3;
+
+		assert_true(dropped > 0);
+		/* The last one's records were never read: it is estimated by the size of its records. */
+		if (cupti == CUPTI_12)
+			assert_true(written < says("many") && written + dropped >= says("many"));
+		else
+			assert_int_equal(written + dropped, says("many"));
+		end();
+	}
+}
+
+/* 60 records as an H100 delivered them, read here by their offsets in bytes. */
+static void test_captured_records(void **state)
+{
+	static const char path[] = TESTS_DIR "/trees/h100/cupti-13.0-kernels.bin";
+	static char bytes[60 * 216 + 1];
+	FILE *const file = fopen(path, "re");
+	int64_t offset = 0;
+	unsigned n = 0;
+
+	(void) state;
+	assert_non_null(file);
+	assert_int_equal(fread(bytes, 1, sizeof(bytes), file), sizeof(bytes) - 1);
+	(void) fclose(file);
+	begin(ALL);
+	(void) setenv("HIWATER_FAKE_CUPTI", "replay=" TESTS_DIR "/trees/h100/cupti-13.0-kernels.bin", 1);
+	run(CUPTI_13, "unfinished");
+	for (size_t i = 0; i < the.events.n; i++) {
+		const struct rig_event *const e = &the.events.all[i];
+		uint64_t start, end_ns;
+		uint32_t correlation;
+
+		if (e->kind != TRACE_RING_WORK)
+			continue;
+		const struct trace_ring_site site = site_at(e->work.site);
+
+		assert_true(n < 60);
+		memcpy(&start, bytes + n * 216 + 16, sizeof(start));
+		memcpy(&end_ns, bytes + n * 216 + 24, sizeof(end_ns));
+		memcpy(&correlation, bytes + n * 216 + 92, sizeof(correlation));
+		if (n == 0)
+			offset = (int64_t) (e->time_ns - start);
+		assert_int_equal(e->time_ns, start + (uint64_t) offset);
+		assert_int_equal(e->work.end_ns, end_ns + (uint64_t) offset);
+		assert_int_equal(e->work.correlation, correlation);
+		assert_string_equal(rig_text(the.slot, site.name), "captured");
+		assert_int_equal(site.stream, 7);
+		assert_int_equal(site.context, 1);
+		assert_int_equal(site.registers, 16);
+		assert_int_equal(site.grid[2], 1);
+		assert_int_equal(site.shared_dynamic, 0);
+		assert_int_equal(e->flags, 0);
+		n++;
+	}
+	assert_int_equal(n, 60);
+	assert_int_equal(the.slot->lost[TRACE_LOST_INCOMPLETE], 1);
+	end();
+}
+
 static void test_unfinished(void **state)
 {
 	(void) state;
@@ -756,6 +826,8 @@ int main(void)
 		cmocka_unit_test(test_copies),
 		cmocka_unit_test(test_graphs),
 		cmocka_unit_test(test_records_that_are_wrong),
+		cmocka_unit_test(test_pool_is_full),
+		cmocka_unit_test(test_captured_records),
 		cmocka_unit_test(test_unfinished),
 		cmocka_unit_test(test_nothing_delivered),
 		cmocka_unit_test(test_windows),
