@@ -16,6 +16,7 @@
 #include "source/host/scheduler.h"
 #include "source/process/user_events.h"
 #include "source/source.h"
+#include "source/trace/read.h"
 #include "summary/summary.h"
 
 /* Converts frames to those of hiwater.h, in buffers that are reused, and passes them to a
@@ -57,6 +58,10 @@ struct hiw_recorder {
 	char user[128];              /* of the job, if it is not this process's; "": it is */
 	struct hiw_run run;
 	enum hwi_part part;
+	struct hwi_trace trace_options;
+	struct trace_reader *trace; /* NULL: the job is not traced */
+	bool trace_is_used;        /* by the recording's thread, which continues after the end */
+	char trace_warning[TRACE_NOTE_BYTES + 100];
 	bool makes_folders;          /* of output: it is in a folder that was given */
 	bool in_history;             /* of output: hiwater chose it */
 	char *line_path;             /* part is HWI_PART_LINE: the file that its line is added to; NULL: none */
@@ -101,8 +106,17 @@ int part_path(const struct hiw_recorder *r, const char *pattern, const char *end
 void part_add_line(struct hiw_recorder *r);
 
 /* recorder.c: as hwi_recorder_new_part. */
-int recorder_new(const struct hiw_options *options, enum hwi_part part, struct hiw_recorder **ret,
-	struct hiw_err *err);
+int recorder_new(const struct hiw_options *options, enum hwi_part part, const struct hwi_trace *trace,
+	struct hiw_recorder **ret, struct hiw_err *err);
+
+/* trace.c: the memory that a traced job writes into, before the recording is opened; its socket among the
+ * descriptors that are polled; the start of its time; what is due in a step; the next warning about it. */
+int open_trace(struct hiw_recorder *r, struct err *err);
+void close_trace(struct hiw_recorder *r);
+void poll_trace(struct hiw_recorder *r);
+void begin_trace(struct hiw_recorder *r);
+void step_trace(struct hiw_recorder *r);
+bool trace_warning(struct hiw_recorder *r, struct err *ret);
 
 /* recorder.c: makes the folder of a file. Returns 0, or -errno with text. */
 int make_folder_of(const char *path, struct err *err);

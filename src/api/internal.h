@@ -45,6 +45,33 @@ void hwi_rank_read(const char *const *argv, struct hwi_rank *ret);
 int hwi_recorder_new_part(const struct hiw_options *options, enum hwi_part part, struct hiw_recorder **ret,
 	struct hiw_err *err);
 
+/* What run --trace follows. */
+struct hwi_trace {
+	unsigned layers;           /* from hwi_trace_layers; 0: nothing */
+	uint64_t limit_bytes;      /* of rows in the recording; 0: 256 MB */
+};
+
+/* Parses a list, "ranges,kernels"; "" and NULL: all that can be traced. Returns 0, or -EINVAL with text. */
+int hwi_trace_layers(const char *list, unsigned *ret, struct hiw_err *err);
+
+/* The interfaces through which a program loads the library that writes events. */
+enum hwi_trace_hook {
+	HWI_TRACE_NVTX,
+	HWI_TRACE_ITT,
+	HWI_TRACE_CUDA,
+	HWI_TRACE_OPENCL,
+};
+/* Do these layers need it? */
+bool hwi_trace_needs(unsigned layers, enum hwi_trace_hook hook);
+
+/* As hwi_recorder_new_part, for a job that is traced too. trace NULL: it is not. */
+int hwi_recorder_new_traced(const struct hiw_options *options, enum hwi_part part, const struct hwi_trace *trace,
+	struct hiw_recorder **ret, struct hiw_err *err);
+/* What the job needs: a descriptor to inherit, of the same number (-1: the job is not traced), and the value of
+ * HIWATER_TRACE. */
+int hwi_recorder_trace_fd(const struct hiw_recorder *recorder);
+const char *hwi_recorder_trace_environment(const struct hiw_recorder *recorder);
+
 /* The GPUs, which this recorder does not read, are in the recording of its node. */
 void hwi_recorder_gpus_by_node(struct hiw_recorder *recorder);
 

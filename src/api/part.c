@@ -127,7 +127,7 @@ int part_path(const struct hiw_recorder *r, const char *pattern, const char *end
 int hwi_recorder_new_part(
 	const struct hiw_options *options, enum hwi_part part, struct hiw_recorder **ret, struct hiw_err *err)
 {
-	return recorder_new(options, part, ret, err);
+	return recorder_new(options, part, NULL, ret, err);
 }
 
 /* ---- facts ----------------------------------------------------------------------------------- */

@@ -33,6 +33,7 @@ enum {
 static const uint64_t history_bytes = UINT64_C(1) << 30;
 static const uint64_t least_interval_ns = 1000000, most_interval_ns = 3600 * SECOND;
 static const uint64_t recent_ns = 300 * SECOND, recording_bytes = 64000000, finish_wait_ns = SECOND;
+static const uint64_t trace_wait_ns = 10 * SECOND; /* for events that are still to be read */
 static const size_t queue_bytes = 8 << 20;
 
 const char *hiw_version(void)
@@ -279,7 +280,8 @@ static int open_record(struct hiw_recorder *r, struct err *err)
 {
 	const struct scheduler *s = &r->scheduler;
 	char key[sizeof(s->job) + 32];
-	const struct record_options options = {
+	int error;
+	struct record_options options = {
 		.path = r->output,
 		.job_key = *s->name && *s->job ? key : NULL,
 		.job_has_folder = r->makes_folders && *s->job,
@@ -290,13 +292,18 @@ static int open_record(struct hiw_recorder *r, struct err *err)
 		.max_bytes = recording_bytes,
 		.queue_bytes = queue_bytes,
 		.others_after = 200,
+		.trace_bytes = r->trace_options.limit_bytes,
 	};
 
 	if (!wants_record(r))
 		return 0;
+	error = open_trace(r, err);
+	if (error < 0)
+		return error;
+	if (r->trace)
+		options.trace = (struct trace_feed) { trace_drain, r->trace };
 	(void) snprintf(key, sizeof(key), "%s-%s", s->name, s->job);
-	int error = r->makes_folders ? make_folder_of(r->output, err) : 0;
-
+	error = r->makes_folders ? make_folder_of(r->output, err) : 0;
 	if (error == 0)
 		error = record_new(&options, &r->record, err);
 
@@ -338,6 +345,8 @@ static int open_sampler(struct hiw_recorder *r, struct err *err)
 		.workdir = r->directory,
 		.see = see_frame,
 		.see_ctx = r,
+		.touched = r->trace ? trace_reader_bytes_of : NULL,
+		.touched_ctx = r->trace,
 	};
 
 	return sampler_new(&options, &r->sampler, err);
@@ -355,6 +364,7 @@ static int poll_together(struct hiw_recorder *r, struct err *err)
 		return err_set(err, -errno, "cannot make an event descriptor: %s", strerror(errno));
 	if (user_events_open(&r->user_events) == 0)
 		(void) epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->user_events.fd, &event);
+	poll_trace(r);
 	return 0;
 }
 
@@ -391,11 +401,11 @@ static int open_all(struct hiw_recorder *r, const struct hiw_options *options, s
 
 int hiw_recorder_new(const struct hiw_options *options, struct hiw_recorder **ret, struct hiw_err *ret_err)
 {
-	return recorder_new(options, HWI_PART_NONE, ret, ret_err);
+	return recorder_new(options, HWI_PART_NONE, NULL, ret, ret_err);
 }
 
-int recorder_new(const struct hiw_options *options, enum hwi_part part, struct hiw_recorder **ret,
-	struct hiw_err *ret_err)
+int recorder_new(const struct hiw_options *options, enum hwi_part part, const struct hwi_trace *trace,
+	struct hiw_recorder **ret, struct hiw_err *ret_err)
 {
 	struct hiw_recorder *r = calloc(1, sizeof(*r));
 	struct err err = { "" };
@@ -404,6 +414,8 @@ int recorder_new(const struct hiw_options *options, enum hwi_part part, struct h
 	if (!r)
 		return -ENOMEM;
 	r->part = part;
+	if (trace)
+		r->trace_options = *trace;
 	r->epoll = r->user_events.fd = r->records_fd = -1;
 	error = open_all(r, options, &err);
 	if (error < 0) {
@@ -422,10 +434,11 @@ void hiw_recorder_free(struct hiw_recorder *r)
 	if (!r)
 		return;
 	run_clear(&r->run);
-	if (r->record)
-		record_forget(r->record);
+	if (r->record && !record_forget(r->record))
+		r->trace_is_used = true;
 	watch_free(r->watch);
 	sampler_free(r->sampler);
+	close_trace(r);
 	user_events_done(&r->user_events);
 	framebuf_done(&r->user_frame);
 	public_free(r->seer);
@@ -500,6 +513,7 @@ int hiw_recorder_start(struct hiw_recorder *r, pid_t pid, struct hiw_err *ret_er
 	error = sampler_start(r->sampler, pid, &err);
 	if (error < 0)
 		return api_err(ret_err, &err, error);
+	begin_trace(r);
 	receive_records(r, true);
 	const struct process *main = job_main(sampler_job(r->sampler));
 
@@ -527,6 +541,7 @@ void hiw_recorder_step(struct hiw_recorder *r)
 	if (!sampled || r->steps++ % STEPS_WITHOUT_MESSAGES == 0)
 		handle_messages(r);
 	process_alerts(r);
+	step_trace(r);
 	if (!sampler_window_closed(r->sampler) || !r->record)
 		return;
 	sampler_cost(r->sampler);
@@ -621,7 +636,7 @@ const char *hiw_recorder_warning(struct hiw_recorder *r)
 		(void) err_set(&err, 0, "%s; the summary has what the kernel reports at the end%s",
 			sampler_clock_why(r->sampler),
 			r->watch ? "; limits and alerts are checked only at the start and at the end" : "");
-	} else if (r->record && record_trouble(r->record, &err)) {
+	} else if (trace_warning(r, &err) || (r->record && record_trouble(r->record, &err))) {
 		;
 	} else if (r->record && !r->warned_of_note && (note = record_note(r->record))) {
 		r->warned_of_note = true;
@@ -644,16 +659,17 @@ static void finish_record(struct hiw_recorder *r, bool wanted)
 	const bool is_long = f->ended_ns.known && (uint64_t) f->ended_ns.value >= r->options.window_ns;
 	/* keep a short run, too: the user needs the reason */
 	const bool was_killed = job_oom_events(job) > 0 || f->stopped_by.known;
-	const bool keep = wanted || r->output || is_long || was_killed;
+	const bool keep = wanted || r->output || is_long || was_killed || r->trace;
 	struct err err = { "" };
 	struct record_end end = { 0 };
 
 	f->frames_dropped = known((int64_t) record_dropped(r->record));
 	if (!keep && !record_has_begun(r->record))
 		return; /* kept for hwi_recorder_spare; else hiw_recorder_free frees it */
-	const int error = record_finish(r->record, job, keep, finish_wait_ns, &end, &err);
+	const int error = record_finish(r->record, job, keep, r->trace ? trace_wait_ns : finish_wait_ns, &end, &err);
 	autofree char *path = end.path;
 
+	r->trace_is_used = error == -ETIMEDOUT;
 	if (err.text[0])
 		(void) snprintf(r->warning, sizeof(r->warning), "%s", err.text);
 	r->record = NULL;

@@ -12,10 +12,9 @@
 enum {
 	ARENA_TEXT, /* trace_text.type */
 	ARENA_SITE,
-	ARENA_LEN = 4000, /* bytes of a text; longer ones are cut */
 };
 
-/* The offset of these bytes, which are added unless they are there; 0: no room. len: at most ARENA_LEN. */
+/* The offset of these bytes, which are added unless they are there; 0: no room. len: at most 4,000. */
 uint32_t arena_put(struct trace_slot *slot, unsigned type, const void *bytes, size_t len);
 
 /* Of a slot that nobody has used. */

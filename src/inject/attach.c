@@ -128,10 +128,12 @@ static int receive(int socket_fd)
 	} control = { .bytes = { 0 } };
 	char byte;
 	struct iovec io = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &io, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes) };
+	struct msghdr message = { .msg_iov = &io, .msg_iovlen = 1 };
 	const struct cmsghdr *c;
 	int found = -1;
 
+	message.msg_control = control.bytes;
+	message.msg_controllen = sizeof(control.bytes);
 	if (recvmsg(socket_fd, &message, MSG_CMSG_CLOEXEC) < 0)
 		return -1;
 	c = CMSG_FIRSTHDR(&message);

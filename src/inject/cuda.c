@@ -104,14 +104,20 @@ static const char *text_of(int code)
 }
 
 /* A mark for an allocation that failed and for the first error that lasts. */
-static void mark_failure(const struct cupti_call *call)
+static void mark_failure(const struct cuda_function *function, const struct cupti_call *call)
 {
 	const char *const error = text_of(*call->result);
-	char text[160];
+	const uint64_t bytes = error && function->class == CUDA_MEMORY && call->params
+				       ? cuda_memory_requested(function->act, call)
+				       : 0;
+	char text[192], asked[40] = "";
 
 	if (!error)
 		return;
-	snprintf(text, sizeof(text), "%.80s: %s (%d)", call->function ? call->function : "?", error, *call->result);
+	if (bytes > 0)
+		snprintf(asked, sizeof(asked), " of %llu bytes", (unsigned long long) bytes);
+	snprintf(text, sizeof(text), "%.80s%s: %s (%d)", call->function ? call->function : "?", asked, error,
+		*call->result);
 	probe_range(TRACE_RING_MARK, probe_now(), probe_text0(text), probe_text0("CUDA"), 0);
 }
 
@@ -188,7 +194,7 @@ static void on_exit_of(struct cuda_function *function, const struct cupti_call *
 		break;
 	}
 	if (call->result && *call->result != 0)
-		mark_failure(call);
+		mark_failure(function, call);
 	cuda_work_poll(probe_now());
 }
 

@@ -81,6 +81,8 @@ void cuda_functions(struct cuda_function ret[CUPTI_CBIDS]);
 /* A call of a function of class CUDA_MEMORY begins, and has returned. */
 void cuda_memory_enter(unsigned act, const struct cupti_call *call);
 void cuda_memory_exit(unsigned act, const struct cupti_call *call);
+/* Bytes that a call of an allocating function asked for; 0: unknown. */
+uint64_t cuda_memory_requested(unsigned act, const struct cupti_call *call);
 /* A context is about to be destroyed, and its memory with it. */
 void cuda_memory_context_ends(uint32_t context);
 /* The device of the context, remembered; -1: unknown. */

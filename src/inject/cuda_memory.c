@@ -518,6 +518,16 @@ static void succeeded(unsigned act, const struct cupti_call *call)
 	}
 }
 
+uint64_t cuda_memory_requested(unsigned act, const struct cupti_call *call)
+{
+	enum trace_memory memory;
+	uint64_t bytes;
+	int32_t device;
+
+	return request(call, act, &bytes, &memory, &device) ? bytes : 0;
+}
+
+/* A failed allocation is an event without bytes, so that it is in no sum of them; cuda.c marks what was asked. */
 void cuda_memory_exit(unsigned act, const struct cupti_call *call)
 {
 	enum trace_memory memory;
@@ -526,7 +536,7 @@ void cuda_memory_exit(unsigned act, const struct cupti_call *call)
 
 	if (*call->result != 0) {
 		if (request(call, act, &bytes, &memory, &device))
-			write_event(call, 0, bytes, site_of(call, device, memory), false, TRACE_FAILED);
+			write_event(call, 0, 0, site_of(call, device, memory), false, TRACE_FAILED);
 		return;
 	}
 	if (!lock())

@@ -149,7 +149,9 @@ bool probe_wants(unsigned layer)
 
 	(void) probe_follows(layer);
 	ring = atomic_load(&p->ring);
-	return ring && !atomic_load(&p->is_refused) && (ring->layers_wanted & ~word_at(&p->layers_off) & layer);
+	if (!ring || atomic_load(&p->is_refused))
+		return false;
+	return ring->layers_wanted & ~word_at(&p->layers_off) & layer;
 }
 
 /* ---- the slot ----------------------------------------------------------------------------------------------------- */
@@ -289,7 +291,8 @@ static unsigned claim_chunk(struct trace_slot *slot, int32_t tid)
 		if (lost)
 			(void) atomic_fetch_add(&slot->lost[TRACE_LOST_OVERWRITTEN], lost);
 		atomic_store_explicit(&c->tid, tid, memory_order_release);
-		atomic_store_explicit(&c->order, atomic_fetch_add(&slot->claims, 1) + 1, memory_order_release);
+		atomic_store_explicit(
+			&c->order, atomic_fetch_add(&slot->claims, 1) + 1, memory_order_release);
 		atomic_store_explicit(&c->generation, generation + 1, memory_order_release);
 		return chunk;
 	}
@@ -459,9 +462,9 @@ static inline bool place(struct thread *t, struct trace_slot *slot, unsigned uni
 /* Of each layer, one event of TIMED is timed. began: when the work for it began. */
 static void time_event(struct trace_slot *slot, unsigned layer, uint64_t began)
 {
-	const uint64_t now = probe_now();
+	const uint64_t now = probe_now(), ns = now > began ? now - began : 0;
 
-	(void) atomic_fetch_add_explicit(&slot->timed_ns[layer], now > began ? now - began : 0, memory_order_relaxed);
+	(void) atomic_fetch_add_explicit(&slot->timed_ns[layer], ns, memory_order_relaxed);
 	(void) atomic_fetch_add_explicit(&slot->timed[layer], 1, memory_order_relaxed);
 }
 
@@ -471,7 +474,7 @@ static inline void write_event(unsigned layer, const struct event *e, uint64_t b
 	struct thread *const t = &this_thread;
 	struct process *const p = process();
 	struct trace_slot *const slot = slot_of(p);
-	uint32_t at;
+	uint32_t at, used;
 
 	if (__builtin_expect(!slot, 0))
 		return;
@@ -489,7 +492,8 @@ static inline void write_event(unsigned layer, const struct event *e, uint64_t b
 		release_chunk(slot, t->leaving - 1u);
 		t->leaving = 0;
 	}
-	if (__builtin_expect(!(atomic_load_explicit(&slot->layers_used, memory_order_relaxed) & 1u << layer), 0))
+	used = atomic_load_explicit(&slot->layers_used, memory_order_relaxed);
+	if (__builtin_expect(!(used & 1u << layer), 0))
 		(void) atomic_fetch_or(&slot->layers_used, 1u << layer);
 	if (__builtin_expect(++t->events[layer] % TIMED == 0, 0))
 		time_event(slot, layer, began);
@@ -574,12 +578,12 @@ static uint32_t put(unsigned type, const void *bytes, size_t len)
 
 uint32_t probe_text(const char *text, size_t len)
 {
-	return put(ARENA_TEXT, text, len < ARENA_LEN ? len : ARENA_LEN);
+	return put(ARENA_TEXT, text, len < PROBE_TEXT_BYTES ? len : PROBE_TEXT_BYTES);
 }
 
 uint32_t probe_text0(const char *text)
 {
-	return text ? put(ARENA_TEXT, text, strnlen(text, ARENA_LEN)) : 0;
+	return text ? put(ARENA_TEXT, text, strnlen(text, PROBE_TEXT_BYTES)) : 0;
 }
 
 /* Appends a character as UTF-8 (U+FFFD for what is none) and returns the bytes. */
@@ -609,16 +613,20 @@ static size_t utf8(uint32_t c, char *at)
 	return 4;
 }
 
-uint32_t probe_wide(const wchar_t *text)
+size_t probe_utf8(const wchar_t *text, char *ret, size_t bytes)
 {
-	char bytes[ARENA_LEN];
 	size_t len = 0;
 
-	if (!text)
-		return 0;
-	for (; *text && len + 4 <= sizeof(bytes); text++)
-		len += utf8((uint32_t) *text, bytes + len);
-	return put(ARENA_TEXT, bytes, len);
+	for (; *text && len + 4 <= bytes; text++)
+		len += utf8((uint32_t) *text, ret + len);
+	return len;
+}
+
+uint32_t probe_wide(const wchar_t *text)
+{
+	char bytes[PROBE_TEXT_BYTES];
+
+	return text ? put(ARENA_TEXT, bytes, probe_utf8(text, bytes, sizeof(bytes))) : 0;
 }
 
 uint32_t probe_site(const struct trace_ring_site *site)

@@ -32,14 +32,20 @@ uint64_t probe_now(void);
 /* CLOCK_MONOTONIC less CLOCK_REALTIME now: added to a wall-clock time of a GPU's library. */
 int64_t probe_mono_minus_real(void);
 
-/* The offset of a text in the slot's arena, which stores equal ones once. len: bytes; longer than 4,000 are
- * cut. 0: no room (counted as TRACE_LOST_NAMES), or no recorder. */
+enum {
+	PROBE_TEXT_BYTES = 4000, /* of a text; longer ones are cut */
+};
+
+/* The offset of a text in the slot's arena, which stores equal ones once. len: bytes. 0: no room (counted as TRACE_LOST_NAMES), or no recorder. */
 uint32_t probe_text(const char *text, size_t len);
 uint32_t probe_text0(const char *text);   /* up to its NUL; NULL is 0 */
 uint32_t probe_wide(const wchar_t *text);        /* as UTF-8 */
+/* text as UTF-8 into ret, without a NUL; the bytes written. */
+size_t probe_utf8(const wchar_t *text, char *ret, size_t bytes);
 uint32_t probe_site(const struct trace_ring_site *site);
 
-/* Write one event of the calling thread. */
+/* Write one event of the calling thread. time_ns is probe_now() when the front end was called: 1 event of 64
+ * is timed from then on. */
 void probe_range(enum trace_ring_kind kind, uint64_t time_ns, uint32_t name, uint32_t domain, uint64_t id);
 void probe_call(
 	enum trace_ring_kind kind, uint64_t time_ns, uint32_t name, uint64_t correlation, unsigned flags);

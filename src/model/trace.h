@@ -121,6 +121,18 @@ struct trace_sink {
 	void *ctx;
 };
 
+enum {
+	TRACE_DRAIN_MS = 50, /* between two drains */
+};
+
+/* An origin that is read again and again while the run lasts. */
+struct trace_feed {
+	/* Passes on the events that there are. Those of the last 100 ms stay for the next call, so that the phases
+	 * in which they began are known, unless last. Returns 0, or the error of the sink. */
+	int (*drain)(void *ctx, bool last, const struct trace_sink *sink);
+	void *ctx;
+};
+
 /* "range", "kernel": the name in tables, JSON and exports; -1 for other texts. */
 const char *trace_kind_name(enum trace_kind kind);
 int trace_kind_find(const char *name);

@@ -96,6 +96,7 @@ struct store {
 	bool nameless;                 /* HARM_REMOVED or HARM_REPLACED was handled */
 	bool is_touched;               /* another program wrote to the file; its header is sound */
 	uint64_t pages_used, pages;    /* as of the last commit */
+	uint64_t trace_pages;          /* of them, those of traced work, which has a limit of its own */
 	struct store_use use[CLASS_COUNT];
 	sqlite3_stmt *rows[ENTITY_COUNT][2];
 	sqlite3_stmt *statements[STATEMENT_COUNT];

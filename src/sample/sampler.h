@@ -44,6 +44,9 @@ struct sampler_options {
 	const struct gpu_vendor *vendors; /* the GPU backends; NULL: all */
 	uint64_t gpu_restart_ns;    /* 0: 1 s; tests use less */
 	const char *workdir;
+	/* Bytes of hiwater's in the memory of a process (source.h); NULL: none. */
+	uint64_t (*touched)(void *ctx, pid_t pid);
+	void *touched_ctx;
 	frame_fn *see;              /* called with every frame after the job has applied it */
 	void *see_ctx;
 };

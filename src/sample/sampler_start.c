@@ -239,6 +239,8 @@ static int start_first(struct sampler *s, pid_t pid, struct err *err)
 		.start_boot_ns = s->start_boot_ns,
 		.recorder_pid = getpid(),
 		.workdir = s->options.workdir,
+		.touched = s->options.touched,
+		.touched_ctx = s->options.touched_ctx,
 	};
 	s->foreign = s->options.everyone ? NULL : processes_proc_lack(s->options.root);
 	if (s->foreign && !s->options.ours)

@@ -22,6 +22,7 @@
 #include "cli/run/control.h"
 #include "cli/run/descriptors.h"
 #include "cli/run/slurm.h"
+#include "cli/run/trace.h"
 
 enum {
 	PIDS_MOST = 4096
@@ -426,6 +427,7 @@ static int attach_main(int argc, char **argv)
 
 static const struct opt opts[] = {
 	{ 0, "control", OPT_TEXT, "FD", NULL, parse_control, &arg_attach.control },
+	{ 0, "trace", OPT_OPTIONAL, "WHAT", NULL, parse_trace_attach, NULL },
 	{ 0, "by-cell", OPT_NONE, NULL, NULL, opt_flag, &arg_attach.measure.recorder.by_cell },
 	{ 0, "name", OPT_TEXT, "RE",
 		"measure the processes whose name or command line matches the extended regular expression RE",

@@ -100,18 +100,18 @@ char **child_script(char *const *argv)
 }
 
 /* Returns an errno. */
-static int execute(char *file, char *const *argv, char **script)
+static int execute(char *file, char *const *argv, char **script, char *const *environment)
 {
 	static char shell[] = "/bin/sh";
 
-	(void) execve(file, argv, environ);
+	(void) execve(file, argv, environment);
 	if (errno != ENOEXEC || !script)
 		return errno;
 	if (is_binary(file))
 		return ENOEXEC;
 	script[0] = shell;
 	script[1] = file;
-	(void) execve(shell, script, environ);
+	(void) execve(shell, script, environment);
 	return errno;
 }
 
@@ -122,16 +122,16 @@ static bool is_passed_over(int error)
 	       error == ETIMEDOUT || error == EACCES;
 }
 
-int child_exec(char *const *argv, char **script)
+int child_exec(char *const *argv, char **script, char *const *environment)
 {
 	const char *path = search_path();
 	int error = ENOENT;
 	char file[PATH_MAX];
 
 	if (strchr(argv[0], '/'))
-		return -execute(argv[0], argv, script);
+		return -execute(argv[0], argv, script, environment);
 	while (argv[0][0] && next_candidate(&path, argv[0], file)) {
-		const int tried = execute(file, argv, script);
+		const int tried = execute(file, argv, script, environment);
 
 		if (!is_passed_over(tried))
 			return -tried;
@@ -175,7 +175,7 @@ enum {
 	BEFORE_EXEC = 1 << 16 /* a message: this step before the exec failed, with the errno below */
 };
 
-/* Enters the cgroup and replaces the streams. Returns 0 or an errno. */
+/* Enters the cgroup, replaces the streams, keeps a descriptor. Returns 0 or an errno. */
 static int prepare(const struct launch *launch)
 {
 	if (launch->cgroup_procs >= 0 && write(launch->cgroup_procs, "0", 1) < 0)
@@ -184,6 +184,8 @@ static int prepare(const struct launch *launch)
 		if (launch->streams[fd] >= 0 && dup2(launch->streams[fd], fd) < 0)
 			return errno;
 	}
+	if (launch->kept >= 0)
+		(void) fcntl(launch->kept, F_SETFD, 0);
 	return 0;
 }
 
@@ -200,7 +202,7 @@ static _Noreturn void become(const struct launch *launch, char **script, int pip
 		error |= BEFORE_EXEC;
 	} else {
 		child_restore_inherited(launch->inherited);
-		error = -child_exec(launch->argv, script);
+		error = -child_exec(launch->argv, script, launch->environment ? launch->environment : environ);
 	}
 	while (write(pipe, &error, sizeof(error)) < 0 && errno == EINTR)
 		;

@@ -28,6 +28,8 @@ void child_restore_inherited(const struct inherited *before);
 struct launch {
 	char *const *argv;
 	const struct inherited *inherited;
+	char *const *environment;         /* NULL: this process's */
+	int kept;                         /* a descriptor that the job inherits though it is close-on-exec; -1: none */
 	const int *streams;               /* three descriptors to replace 0, 1, 2; an entry of -1, or NULL:
 	                                   * unchanged */
 	int cgroup_procs, cgroup_dir;     /* the cgroup to start in (hwi_cgroup_make); -1: none */
@@ -39,9 +41,9 @@ struct launch {
  * script without "#!" is run. */
 char **child_script(char *const *argv);
 
-/* Executes a command in place of this process, as execvp(3), but gives only text to sh. Makes system
+/* Executes a command in place of this process, as execvpe(3), but gives only text to sh. Makes system
  * calls only. Returns -errno. */
-int child_exec(char *const *argv, char **script);
+int child_exec(char *const *argv, char **script, char *const *environment);
 
 /* Starts the job and waits until its exec has succeeded. The caller has blocked all signals.
  * Returns 0 with *ret_pid, or -errno; then *ret_forked is true if the exec failed, false if the

@@ -44,6 +44,7 @@ struct run {
 	struct live live;
 	struct endpoint endpoint;
 	struct sender sender;
+	struct trace_job trace;
 };
 
 /* ---- before the job -------------------------------------------------------------------------- */
@@ -112,7 +113,11 @@ static int prepare(struct run *r)
 	node_prepare(&r->node, &r->options->measure, o.argv);
 	const bool is_light = !is_watched(r->options) && node_lighten(&r->node, &o);
 
-	error = hwi_recorder_new_part(&o, node_own_part(&r->node, &r->options->ranks), &r->recorder, &err);
+	error = trace_prepare(&r->trace, &r->options->trace, r->options->strict, r->options->measure.quiet);
+	if (error < 0)
+		return error;
+	error = hwi_recorder_new_traced(
+		&o, node_own_part(&r->node, &r->options->ranks), &r->trace.what, &r->recorder, &err);
 	if (error < 0) {
 		(void) not_started(r, error, "", err.text);
 		return error;
@@ -123,6 +128,10 @@ static int prepare(struct run *r)
 
 	if (*socket && setenv("HIWATER_SOCKET", socket, 1) < 0) {
 		(void) not_started(r, -ENOMEM, "cannot set HIWATER_SOCKET: ", "");
+		return -ENOMEM;
+	}
+	if (trace_environment(&r->trace, r->recorder, r->options->measure.quiet) < 0) {
+		(void) not_started(r, -ENOMEM, "cannot make the environment of the job: ", "");
 		return -ENOMEM;
 	}
 	(void) prctl(PR_SET_CHILD_SUBREAPER, r->options->no_subreaper ? 0UL : 1UL);
@@ -161,6 +170,8 @@ static int start_job(struct run *r)
 	struct launch launch = {
 		.argv = r->argv,
 		.inherited = &r->options->inherited,
+		.environment = r->trace.environment,
+		.kept = r->trace.fd,
 		.streams = r->live.streams,
 		.cgroup_procs = r->cgroup_procs,
 		.cgroup_dir = r->cgroup_dir,
@@ -414,6 +425,7 @@ static void clean_up(struct run *r)
 	signals_close(&r->signals);
 	node_leave(&r->node);
 	live_end(&r->live); /* if the job was not started */
+	trace_done(&r->trace);
 	hiw_recorder_free(r->recorder);
 	close_if_open(&r->cgroup_procs);
 	close_if_open(&r->cgroup_dir);
@@ -445,6 +457,7 @@ void run_once(const struct run_options *options, char *const *argv, struct outco
 		.endpoint = options->endpoint,
 		.node = NODE_NONE,
 		.sender = SENDER_NONE,
+		.trace = { .fd = -1 },
 	};
 
 	*ret = (struct outcome) { 0 };

@@ -68,6 +68,10 @@ static int check_together(const struct run_options *o)
 		complain("-o and --no-record exclude each other; give one of them; see hiwater run --help");
 	else if (o->otlp.enabled && recorder->no_record)
 		complain("--otlp needs the recording; leave --no-record out");
+	else if (o->trace.what.layers && recorder->no_record)
+		complain("--trace needs the recording; leave --no-record out");
+	else if (o->trace.what.limit_bytes && !o->trace.what.layers)
+		complain("--trace-limit is for --trace; give both");
 	else if (o->live && recorder->no_record)
 		complain("--live needs the recording; leave --no-record out");
 	else if (o->endpoint.listen && recorder->no_record)
@@ -183,6 +187,13 @@ static const struct opt opts[] = {
 		parse_otlp, &arg_run.otlp },
 	{ 0, "otlp-insecure", OPT_NONE, NULL, "allow http:// to another machine, which is not encrypted", opt_flag,
 		&arg_run.otlp.insecure },
+	{ 0, "trace", OPT_OPTIONAL, "WHAT",
+		"follow the job from inside: ranges that it or a library names (NVTX, ITT), and the memory, launches and kernels of GPUs; "
+		"WHAT is a list of ranges,memory,launches,kernels (all); see hiwater-trace(1)",
+		parse_trace, &arg_run.trace },
+	{ 0, "trace-limit", OPT_TEXT, "SIZE",
+		"the most that the recording keeps of traced events, the oldest are left out first, and stay in all sums (256MB)",
+		parse_trace_limit, &arg_run.trace },
 	{ 0, "strict", OPT_NONE, NULL,
 		"exit with 125, before the job is started, where hiwater would measure less than it was asked to, or nothing",
 		opt_flag, &arg_run.strict },
@@ -275,7 +286,7 @@ int run_unmeasured(const struct run_options *options, char *const *argv, const c
 			options->measure.limits.text[0] ? ", its limits are not enforced" : "",
 			options->repeat > 1 ? ", and it is not repeated" : "", lack);
 	child_restore_inherited(&options->inherited);
-	return run_exec_failed(argv[0], child_exec(argv, script));
+	return run_exec_failed(argv[0], child_exec(argv, script, environ));
 }
 
 int run_exec_failed(const char *file, int error)

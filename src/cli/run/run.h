@@ -16,6 +16,7 @@
 #include "cli/run/endpoint.h"
 #include "cli/run/node.h"
 #include "cli/run/sender.h"
+#include "cli/run/trace.h"
 
 enum run_cgroup {
 	RUN_CGROUP_AUTO,
@@ -32,6 +33,7 @@ struct run_options {
 	bool is_last;        /* no further run follows: the job has no more use of what hiwater inherited */
 	bool no_subreaper, wait, live, strict;
 	struct sender_options otlp;
+	struct trace_options trace;
 	struct inherited inherited;
 	struct endpoint endpoint; /* as it is before a run */
 };

@@ -60,14 +60,6 @@ void thin_free(struct thin *t)
 	free(t);
 }
 
-bool thin_is_urgent(struct thin *t, struct store *s)
-{
-	uint64_t used, all;
-
-	return store_pages(s, &used, &all) == 0 &&
-	       all * STORE_PAGE > t->high_bytes + t->options.max_bytes / 32;
-}
-
 unsigned thin_steps(const struct thin *t)
 {
 	return t->wal_pages / 4;
@@ -138,11 +130,31 @@ int thin_number(
 
 /* ---- deciding -------------------------------------------------------------------------------- */
 
+/* Without the pages of traced work, which has a limit of its own (record/trace/trace_write.h): they do not make
+ * to thin anything else. */
+static int pages_of_windows(struct store *s, uint64_t *ret_used, uint64_t *ret_all)
+{
+	const int r = store_pages(s, ret_used, ret_all);
+	const uint64_t traced = s->trace_pages < *ret_used ? s->trace_pages : *ret_used;
+
+	*ret_used -= traced;
+	*ret_all -= traced;
+	return r;
+}
+
+bool thin_is_urgent(struct thin *t, struct store *s)
+{
+	uint64_t used, all;
+
+	return pages_of_windows(s, &used, &all) == 0 &&
+	       all * STORE_PAGE > t->high_bytes + t->options.max_bytes / 32;
+}
+
 bool thin_is_due(struct thin *t, struct store *s)
 {
 	uint64_t used, all;
 
-	if (store_pages(s, &used, &all) < 0)
+	if (pages_of_windows(s, &used, &all) < 0)
 		return false;
 	used *= STORE_PAGE;
 	t->thinning = used > (t->thinning ? t->low_bytes : t->high_bytes);
@@ -154,7 +166,7 @@ static int shrink(struct thin *t, struct store *s)
 {
 	struct buf sql = BUF_INIT(64);
 	uint64_t used, all;
-	int r = store_pages(s, &used, &all);
+	int r = pages_of_windows(s, &used, &all);
 
 	if (r < 0 || all * STORE_PAGE <= t->high_bytes || used == all)
 		return r;

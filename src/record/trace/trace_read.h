@@ -16,6 +16,9 @@ enum {
 	TRACE_BUCKETS_AN_OCTAVE = 32
 };
 
+/* trace_stat.phase of sums that are not divided by phases, since there were too many of them. */
+#define TRACE_PHASE_MIXED UINT32_MAX
+
 /* The sums of equal events: of one name, kind, process, thread (ranges) or device and stream (work), and
  * phase. */
 struct trace_stat {
@@ -33,6 +36,18 @@ struct trace_stat {
 	uint64_t rows;           /* how many of count have a row: all of them make quantiles exact */
 	const void *histogram;
 	size_t histogram_bytes;
+};
+
+/* A device of a process: the union of its kernels and copies over all streams, within the windows. */
+struct trace_busy {
+	uint32_t process;
+	int64_t device;          /* -1: unknown */
+	const char *name;        /* of the device; "" if unknown */
+	uint64_t traced_ns;      /* the windows; if there is none, from the first event to the last */
+	uint64_t busy_ns, kernels_ns, copies_ns, both_ns; /* copies: and fills; both: at once */
+	uint64_t gaps, longest_ns, longest_at_ns;         /* a gap ends with its window */
+	uint64_t first_ns, last_ns;
+	uint64_t late;           /* events that came out of order by so much that they are counted in part; 0: exact */
 };
 
 struct trace_window {
@@ -56,6 +71,8 @@ void trace_read_free(struct trace_read *t);
 /* Index from 0; counts as of the open. */
 size_t trace_read_stat_count(const struct trace_read *t);
 const struct trace_stat *trace_read_stat(const struct trace_read *t, size_t i);
+size_t trace_read_busy_count(const struct trace_read *t);
+const struct trace_busy *trace_read_busy(const struct trace_read *t, size_t i);
 size_t trace_read_window_count(const struct trace_read *t);
 const struct trace_window *trace_read_window(const struct trace_read *t, size_t i);
 size_t trace_read_lost_count(const struct trace_read *t);

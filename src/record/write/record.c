@@ -23,6 +23,7 @@ enum {
 #define SECOND UINT64_C(1000000000)
 static const uint64_t default_recent_ns = 300 * SECOND, default_bytes = 64000000;
 static const uint64_t blocked_wait_ns = 100000000;
+static const uint64_t trace_bytes = 256000000, drain_wait_ns = UINT64_C(1000000) * TRACE_DRAIN_MS;
 static const uint64_t forget_wait_ns = 2 * SECOND;
 
 struct record {
@@ -112,6 +113,7 @@ static struct chunk *write_chunks(struct record *r, struct chunk *chunk, bool hu
 /* Returns the remaining chunks when it is time to finish; the caller writes them. */
 static struct chunk *work(struct record *r)
 {
+	const uint64_t usual_wait_ns = r->options.trace.drain ? drain_wait_ns : 0;
 	struct queue_state state = { 0 };
 	struct chunk *waiting = NULL, **end;
 
@@ -120,10 +122,11 @@ static struct chunk *work(struct record *r)
 			end = &(*end)->next;
 		/* While chunks are waiting the queue fills up; further frames are dropped and
 		 * counted. */
-		*end = queue_pop(&r->queue, waiting ? blocked_wait_ns : 0, &state);
+		*end = queue_pop(&r->queue, waiting ? blocked_wait_ns : usual_wait_ns, &state);
 		if (state.finish)
 			return waiting;
 		waiting = write_chunks(r, waiting, state.hurry);
+		writer_drain(&r->writer, false);
 		publish(r);
 	}
 }
@@ -139,13 +142,13 @@ static void *write_thread(void *arg)
 	discard = r->discard;
 	(void) pthread_mutex_unlock(&r->lock);
 	if (discard) {
-		(void) store_close(r->writer.store, false);
-		r->writer.store = NULL;
+		writer_close(&r->writer, false);
 		r->writer.failed = true;
 		(void) write_chunks(r, rest, false);
 	} else {
 		writer_finishing(&r->writer, keep);
 		(void) write_chunks(r, rest, false);
+		writer_drain(&r->writer, true);
 		writer_finish(&r->writer, keep);
 		publish(r);
 	}
@@ -197,6 +200,8 @@ static void set_defaults(struct record_options *o)
 		o->queue_bytes = 8 << 20;
 	if (o->others_after == 0)
 		o->others_after = DEFAULT_OTHERS;
+	if (o->trace_bytes == 0)
+		o->trace_bytes = trace_bytes;
 }
 
 static void check_location(struct record *r, const char *where, struct writer_options *o)
@@ -254,6 +259,8 @@ int record_new(const struct record_options *options, struct record **ret, struct
 		writer.recent_ns = r->options.recent_ns;
 		writer.max_bytes = r->options.max_bytes;
 		writer.others_after = r->options.others_after;
+		writer.trace = r->options.trace;
+		writer.trace_bytes = r->options.trace_bytes;
 		writer.job_key = r->job_key = r->options.job_key ? strdup(r->options.job_key) : NULL;
 		writer.job_has_folder = r->options.job_has_folder;
 		check_location(r, where, &writer);
@@ -281,6 +288,16 @@ static bool is_time(struct record *r, uint64_t time_ns)
 	return true;
 }
 
+/* Of a traced run the file is begun at once, and edges of phases are known before the events behind them. */
+static bool is_urgent(const struct record *r, const struct frame *frame)
+{
+	bool is_edge = !r->started;
+
+	for (size_t i = 0; i < frame->n_events; i++)
+		is_edge = is_edge || frame->events[i].kind == EVENT_PHASE_BEGIN || frame->events[i].kind == EVENT_PHASE_END;
+	return r->options.trace.drain && is_edge;
+}
+
 void record_frame(struct record *r, const struct frame *frame)
 {
 	void *room = queue_room(&r->queue, wire_frame_size(frame), false);
@@ -290,7 +307,7 @@ void record_frame(struct record *r, const struct frame *frame)
 		return;
 	}
 	wire_frame_put(room, frame);
-	if (is_time(r, frame->time_ns)) {
+	if (is_time(r, frame->time_ns) || is_urgent(r, frame)) {
 		start(r);
 		queue_push(&r->queue, true);
 	} else if (!r->started && queue_is_waiting(&r->queue)) {
@@ -485,18 +502,20 @@ int record_finish(struct record *r, const struct job *job, bool keep, uint64_t w
 	return error;
 }
 
-void record_forget(struct record *r)
+bool record_forget(struct record *r)
 {
 	if (!r || r->pid != getpid())
-		return; /* forked child: thread and file belong to its parent */
+		return true; /* forked child: thread and file belong to its parent */
 	if (!r->started) {
 		free_record(r);
-		return;
+		return true;
 	}
 	(void) pthread_mutex_lock(&r->lock);
 	r->discard = true;
 	(void) pthread_mutex_unlock(&r->lock);
 	queue_set(&r->queue, false, true);
-	if (join(r, forget_wait_ns))
-		free_record(r);
+	if (!join(r, forget_wait_ns))
+		return false;
+	free_record(r);
+	return true;
 }

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "job/job.h"
 #include "model/frame.h"
+#include "model/trace.h"
 
 struct record_options {
 	const char *path;         /* NULL: a new file in the history, created when the first window closes */
@@ -25,6 +26,10 @@ struct record_options {
 	unsigned others_after;    /* default 200: beyond it the smallest living processes share one row */
 	uint64_t start_boot_ns;
 	bool force_snapshot;      /* as on a network file system: write elsewhere, copy here */
+	/* Traced work, which the writer's thread drains each TRACE_DRAIN_MS and at the end; drain NULL: none. The file
+	 * is then created with the first frame. */
+	struct trace_feed trace;
+	uint64_t trace_bytes;     /* beside max_bytes, of rows of traced work; 0: 256 MB */
 };
 
 struct record;
@@ -65,7 +70,7 @@ int record_divert(struct record *r, const char *path);
 
 /* Writes the queued data (for at most wait_ns) and closes the file. keep false: a run that is
  * too short for the history is not created, or removed. Frees r. Returns 0 or -errno with text; 0 with
- * text: what record_trouble has not reported yet. ret may be NULL. */
+ * text: what record_trouble has not reported yet. -ETIMEDOUT: as in record_forget. ret may be NULL. */
 struct record_end {
 	char *path;               /* the resulting file, freed by the caller; NULL: there is none */
 	uint64_t gap_ns;          /* time without rows, because the file could not be written */
@@ -74,5 +79,6 @@ int record_finish(struct record *r, const struct job *job, bool keep, uint64_t w
 	struct record_end *ret, struct err *err);
 
 /* Frees r without writing queued data: for a run that never began, or in a forked child, which
- * must not touch the file. */
-void record_forget(struct record *r);
+ * must not touch the file. False: the disk did not respond, and the thread, which may still drain
+ * options.trace, continues. */
+bool record_forget(struct record *r);

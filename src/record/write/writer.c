@@ -16,6 +16,7 @@
 enum {
 	THIN_ROUNDS = 4,      /* between two commits, unless the limit is near */
 	MOST_ROUNDS = 1000,
+	ROWS_A_SECOND = 20000, /* of traced work; above it one of n */
 	KEPT_MOST = 8 << 20,  /* bytes of frames for the end of a pause; later ones are dropped */
 };
 static const uint64_t clock_every_ns = UINT64_C(60000000000);
@@ -56,7 +57,7 @@ int writer_init(struct writer *w, const struct writer_options *options)
 
 void writer_done(struct writer *w)
 {
-	(void) store_close(w->store, false);
+	writer_close(w, false);
 	aggregate_free(w->aggregate);
 	thin_free(w->thin);
 	free(w->target);
@@ -67,6 +68,14 @@ void writer_done(struct writer *w)
 	buf_done(&w->uncommitted_totals);
 	buf_done(&w->gpu_births);
 	*w = (struct writer) { .result = w->result, .spare = -1 };
+}
+
+void writer_close(struct writer *w, bool finished)
+{
+	trace_write_free(w->trace);
+	w->trace = NULL;
+	(void) store_close(w->store, finished);
+	w->store = NULL;
 }
 
 /* ---- commits --------------------------------------------------------------------------------- */
@@ -122,6 +131,8 @@ static int commit(struct writer *w)
 		r = thin_prune(w->thin, w->store, w->last_ns);
 	if (r == 0)
 		r = store_meta_int(w->store, "last_ns", (int64_t) w->last_ns);
+	if (r == 0 && w->trace)
+		r = trace_write_flush(w->trace);
 	if (r == 0)
 		r = check_files(w);
 	if (r == 0)
@@ -196,6 +207,13 @@ static int write_kept(struct writer *w, const struct buf *kept)
 	return r;
 }
 
+static void roll_back(struct writer *w)
+{
+	store_rollback(w->store);
+	if (w->trace)
+		trace_write_rolled_back(w->trace);
+}
+
 static void pause_writing(struct writer *w, int r)
 {
 	static const char *const harms[] = {
@@ -208,7 +226,7 @@ static void pause_writing(struct writer *w, int r)
 	const char *why = store_why(w->store);
 	char end[UNITS_LEN];
 
-	store_rollback(w->store);
+	roll_back(w);
 	w->needs_totals = true;
 	w->paused = true;
 	(void) snprintf(w->why, sizeof(w->why), "%s", w->harm ? "its journal was lost" : *why ? why
@@ -283,7 +301,7 @@ static int begin_again(struct writer *w, uint64_t *ret_gap_ns)
 {
 	int r = 0;
 
-	store_rollback(w->store);
+	roll_back(w);
 	if (w->harm) {
 		r = store_reopen(w->store, w->harm);
 		if (r == -ESTALE)
@@ -326,6 +344,26 @@ static void keep_around(struct writer *w, const struct frame *frame)
 	}
 }
 
+/* Traced work is summed by the innermost phase in which it began. */
+static void follow_phases(struct writer *w, const struct frame *frame)
+{
+	for (size_t i = 0; i < frame->n_events; i++) {
+		const struct event *e = &frame->events[i];
+		unsigned n = 0;
+
+		if (e->kind != EVENT_PHASE_BEGIN && e->kind != EVENT_PHASE_END)
+			continue;
+		for (unsigned k = 0; k < w->n_phases; k++) {
+			if (w->phases[k] != e->phase)
+				w->phases[n++] = w->phases[k];
+		}
+		if (e->kind == EVENT_PHASE_BEGIN && n < WRITER_PHASES)
+			w->phases[n++] = e->phase;
+		w->n_phases = n;
+		trace_write_phase(w->trace, e->time_ns, n ? w->phases[n - 1] : 0);
+	}
+}
+
 static int apply_frame(struct writer *w, const struct frame *frame)
 {
 	const uint64_t before = aggregate_windows(w->aggregate);
@@ -334,6 +372,8 @@ static int apply_frame(struct writer *w, const struct frame *frame)
 	if (w->store->wal)
 		keep_uncommitted(w, frame);
 	keep_around(w, frame);
+	if (w->trace)
+		follow_phases(w, frame);
 	if (r == 0)
 		r = aggregate_frame(w->aggregate, frame);
 	count_windows(w, before);
@@ -471,11 +511,13 @@ static int maintain(struct writer *w)
 /* A short journal shows that no reader keeps it, without checking the disk. */
 static bool is_blocked(struct writer *w)
 {
+	const uint64_t most = w->options.max_bytes + w->store->trace_pages * STORE_PAGE;
+
 	if (w->store->in_transaction || w->store->wal_pages < 2 * w->store->checkpoint_pages ||
-		store_disk_bytes(w->store) <= w->options.max_bytes)
+		store_disk_bytes(w->store) <= most)
 		return false;
 	(void) store_checkpoint(w->store);
-	return store_disk_bytes(w->store) > w->options.max_bytes;
+	return store_disk_bytes(w->store) > most;
 }
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
@@ -498,6 +540,11 @@ bool writer_apply(struct writer *w, struct chunk *chunk, bool hurry)
 
 	if (w->failed || (!w->store && writer_open(w, w->finishing) < 0))
 		return true;
+	if (!w->trace && w->options.trace.drain) {
+		const struct trace_write_options options = { .limit_bytes = w->options.trace_bytes, .rows_a_second = ROWS_A_SECOND };
+
+		w->trace = trace_write_new(w->store, &options);
+	}
 	while (chunk->done < chunk->len && r == 0) {
 		if (!w->finishing && !w->paused && is_blocked(w))
 			return false;
@@ -513,6 +560,22 @@ bool writer_apply(struct writer *w, struct chunk *chunk, bool hurry)
 			(void) stumble(w, r);
 	}
 	return true;
+}
+
+/* ---- traced work ------------------------------------------------------------------------------ */
+
+/* While the writer pauses nothing is drained: the job overwrites it and counts that as lost. */
+void writer_drain(struct writer *w, bool last)
+{
+	int r = 0;
+
+	if (!w->trace || w->failed || w->paused || !w->store)
+		return;
+	r = store_begin(w->store);
+	if (r == 0)
+		r = w->options.trace.drain(w->options.trace.ctx, last, trace_write_sink(w->trace));
+	if (r < 0)
+		(void) stumble(w, r);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
@@ -565,8 +628,7 @@ static int finish_store(struct writer *w)
 		r = writer_move(w);
 	else if (w->was_removed)
 		r = err_set(writer_text(w), -ENOENT, "no recording: %s was removed or renamed during the run", w->target);
-	(void) store_close(w->store, true);
-	w->store = NULL;
+	writer_close(w, true);
 	return r;
 }
 
@@ -582,8 +644,7 @@ void writer_finish(struct writer *w, bool keep)
 	}
 	keep = keep || w->options.path;
 	if (!keep) {
-		(void) store_close(w->store, false);
-		w->store = NULL;
+		writer_close(w, false);
 		writer_remove(w, false);
 		return;
 	}

@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "record/store.h"
 #include "record/thin/thin.h"
+#include "record/trace/trace_write.h"
 #include "record/write/aggregate.h"
 #include "record/write/queue.h"
 
@@ -30,6 +31,12 @@ struct writer_options {
 	unsigned others_after;
 	const char *job_key;         /* borrowed; as in record_options */
 	bool job_has_folder;
+	struct trace_feed trace;     /* as in record_options */
+	uint64_t trace_bytes;
+};
+
+enum {
+	WRITER_PHASES = 64,          /* open at once, of which the innermost is known */
 };
 
 struct writer {
@@ -38,6 +45,9 @@ struct writer {
 	struct aggregate *aggregate;
 	struct thin *thin;
 	struct store *store;     /* NULL: no open file */
+	struct trace_write *trace; /* NULL: nothing was drained yet */
+	uint32_t phases[WRITER_PHASES]; /* open, the innermost last */
+	unsigned n_phases;
 	char *target;            /* path of the recording; NULL: not chosen yet */
 	char *file;              /* path that is written: target, a file next to it, or a local one */
 	char *folder;            /* temporary folder of that local file */
@@ -86,6 +96,12 @@ void writer_done(struct writer *w);
  * finish, because a reader keeps the journal from shrinking and the limit is reached: call again
  * later with the same chunk. */
 bool writer_apply(struct writer *w, struct chunk *chunk, bool hurry);
+
+/* Writes the traced work that there is. last: all of it. */
+void writer_drain(struct writer *w, bool last);
+
+/* Closes the file, if one is open. finished: as store_close. */
+void writer_close(struct writer *w, bool finished);
 
 /* Call before the last chunks: they are written in one transaction, to a file created now if
  * there is none. keep false: no file is created any more. */

@@ -83,6 +83,8 @@ static void end_file(struct writer *w, int r, const char *why)
 	const bool is_empty = w->commits == 0, has_name = store_has_name(w->store);
 	char end[UNITS_LEN];
 
+	trace_write_free(w->trace);
+	w->trace = NULL;
 	store_rollback(w->store);
 	if (!is_empty)
 		store_reason(w, why);
@@ -95,8 +97,7 @@ static void end_file(struct writer *w, int r, const char *why)
 		(void) err_set(writer_text(w), r, "recording stopped: cannot write %s: %s. It ends %s into the run%s",
 			name, why, units_instant((int64_t) w->committed_ns, end),
 			w->finishing ? "" : "; the run continues");
-	(void) store_close(w->store, false);
-	w->store = NULL;
+	writer_close(w, false);
 	if (is_empty && has_name) {
 		store_unlink(w->file);
 		writer_remove(w, false);
@@ -132,8 +133,7 @@ int writer_lose(struct writer *w, const char *what)
 	w->failed = w->lost = true;
 	w->result = -EBADMSG;
 	store_rollback(w->store);
-	(void) store_close(w->store, false);
-	w->store = NULL;
+	writer_close(w, false);
 	if (has_name)
 		store_unlink_journals(w->file);
 	spare_free(w);

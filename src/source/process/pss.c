@@ -9,10 +9,11 @@
 
 #include "base/smallfile.h"
 
-static void rollup_report(struct member *m, const struct procfs_rollup *r, struct framebuf *out)
+static void rollup_report(
+	const struct processes *p, struct member *m, const struct procfs_rollup *r, struct framebuf *out)
 {
-	member_report(m, M_PROC_PSS, known_unsigned(r->pss), out);
-	member_report(m, M_PROC_PRIVATE, known_unsigned(r->private), out);
+	member_report(m, M_PROC_PSS, known_unsigned(less_touched(p, m->pid, r->pss)), out);
+	member_report(m, M_PROC_PRIVATE, known_unsigned(less_touched(p, m->pid, r->private)), out);
 	member_report(m, M_PROC_SHARED, known_unsigned(r->shared), out);
 	m->pss_anon = r->pss_anon;
 }
@@ -32,7 +33,7 @@ static bool member_pss(struct processes *p, struct member *m, uint64_t max_bytes
 	n = member_read_path(
 		p, m, process_path(path, m->pid, m->tid, "smaps_rollup"), p->text, sizeof(p->text));
 	if (n >= 0 && procfs_rollup_parse(p->text, &rollup) == 0) {
-		rollup_report(m, &rollup, out);
+		rollup_report(p, m, &rollup, out);
 		return true;
 	}
 	/* ESRCH: its memory was released meanwhile. */

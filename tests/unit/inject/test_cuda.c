@@ -189,6 +189,7 @@ static struct use use_of(unsigned kinds, int device)
 		if (!(kinds >> site.target & 1) || (device >= 0 && site.device != device))
 			continue;
 		if (e->flags & TRACE_FAILED) {
+			assert_int_equal(e->memory.bytes, 0);
 			use.failed++;
 		} else if (e->memory.is_free) {
 			assert_true(use.live >= e->memory.bytes);
@@ -303,7 +304,7 @@ static void test_out_of_memory(void **state)
 	assert_int_equal(use.failed, says("oom"));
 	assert_int_equal(use.peak, says("oom_peak"));
 	assert_int_equal(use.live, 0);
-	assert_true(has_mark("cuMemAlloc_v2: out of memory (2)"));
+	assert_true(has_mark("cuMemAlloc_v2 of 209715200 bytes: out of memory (2)"));
 	for (size_t i = 0; i < the.events.n; i++)
 		marks += the.events.all[i].kind == TRACE_RING_MARK;
 	assert_int_equal(marks, 8);

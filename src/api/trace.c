@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The recorder of a traced run: the memory that the job writes events into, and what the user is told about it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "api/handles.h"
+#include "base/buf.h"
+
+int hwi_trace_layers(const char *list, unsigned *ret, struct hiw_err *ret_err)
+{
+	struct err err = { "" };
+	struct buf names = BUF_INIT(200);
+	int r = trace_layers_parse(list ? list : "", ret);
+
+	for (unsigned layer = 1; r < 0 && layer <= TRACE_ALL; layer <<= 1)
+		(void) buf_printf(&names, "%s%s", layer > 1 ? ", " : "", trace_layer_name(layer));
+	if (r < 0)
+		(void) err_set(&err, r, "'%.80s' is not something to trace; give some of %s, separated by commas", list,
+			names.data ? names.data : "");
+	buf_done(&names);
+	return api_err(ret_err, &err, r);
+}
+
+bool hwi_trace_needs(unsigned layers, enum hwi_trace_hook hook)
+{
+	const unsigned ranges = TRACE_RANGES, gpu = TRACE_MEMORY | TRACE_LAUNCHES | TRACE_KERNELS;
+
+	return layers & (hook == HWI_TRACE_NVTX || hook == HWI_TRACE_ITT ? ranges : gpu);
+}
+
+/* What the recorder lacks is an error with --strict, else a warning. */
+static int lacks(struct hiw_recorder *r, int error, struct err *err)
+{
+	if (!r->options.degrade)
+		return error;
+	(void) snprintf(r->trace_warning, sizeof(r->trace_warning), "the job is not traced: %.400s", err->text);
+	err->text[0] = '\0';
+	return 0;
+}
+
+int open_trace(struct hiw_recorder *r, struct err *err)
+{
+	const struct trace_reader_options options = {
+		.root = &r->root,
+		.layers = r->trace_options.layers,
+	};
+	int error;
+
+	if (!r->trace_options.layers)
+		return 0;
+	if (r->options.no_record)
+		return lacks(r, err_set(err, -EINVAL, "no recording is written, which would have what is traced"), err);
+	error = trace_reader_new(&options, &r->trace, err);
+	return error < 0 ? lacks(r, error, err) : 0;
+}
+
+void close_trace(struct hiw_recorder *r)
+{
+	if (!r->trace_is_used)
+		trace_reader_free(r->trace);
+	r->trace = NULL;
+}
+
+void poll_trace(struct hiw_recorder *r)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	if (r->trace && r->epoll >= 0 && trace_reader_socket(r->trace) >= 0)
+		(void) epoll_ctl(r->epoll, EPOLL_CTL_ADD, trace_reader_socket(r->trace), &event);
+}
+
+void begin_trace(struct hiw_recorder *r)
+{
+	const struct maybe started = job_facts_const(sampler_job(r->sampler))->started_boot_ns;
+
+	if (r->trace && started.known)
+		trace_reader_begin(r->trace, (uint64_t) started.value);
+}
+
+/* A note is in the recording too, while there is one. */
+void step_trace(struct hiw_recorder *r)
+{
+	char text[TRACE_NOTE_BYTES];
+
+	if (!r->trace)
+		return;
+	if (!r->ended)
+		trace_reader_answer(r->trace);
+	while (!r->trace_warning[0] && trace_reader_note(r->trace, text)) {
+		const struct event event = { .time_ns = sampler_time(r->sampler), .kind = EVENT_NOTE, .entity = ENTITY_JOB, .text = text };
+		const struct frame frame = { .time_ns = event.time_ns, .source = FRAME_RECORDER, .live = true, .n_events = 1, .events = &event };
+
+		(void) snprintf(r->trace_warning, sizeof(r->trace_warning), "%s", text);
+		if (!r->ended)
+			sampler_push(r->sampler, &frame);
+	}
+}
+
+bool trace_warning(struct hiw_recorder *r, struct err *ret)
+{
+	step_trace(r);
+	if (!r->trace_warning[0])
+		return false;
+	(void) snprintf(ret->text, sizeof(ret->text), "%s", r->trace_warning);
+	r->trace_warning[0] = '\0';
+	return true;
+}
+
+int hwi_recorder_new_traced(const struct hiw_options *options, enum hwi_part part, const struct hwi_trace *trace,
+	struct hiw_recorder **ret, struct hiw_err *err)
+{
+	return recorder_new(options, part, trace, ret, err);
+}
+
+int hwi_recorder_trace_fd(const struct hiw_recorder *r)
+{
+	return r->trace ? trace_reader_fd(r->trace) : -1;
+}
+
+const char *hwi_recorder_trace_environment(const struct hiw_recorder *r)
+{
+	return r->trace ? trace_reader_environment(r->trace) : "";
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/run/trace.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/parse.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "cli/programs.h"
+
+#define LIBRARY "libhiwater-trace.so"
+#define TRACE   "HIWATER_TRACE"
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+int parse_trace(const char *value, void *dest, struct err *err)
+{
+	struct trace_options *o = dest;
+	struct hiw_err why = { "" };
+	const int r = hwi_trace_layers(value, &o->what.layers, &why);
+
+	return r < 0 ? err_set(err, r, "%s", why.text) : 0;
+}
+
+int parse_trace_limit(const char *value, void *dest, struct err *err)
+{
+	struct trace_options *o = dest;
+	int64_t bytes;
+	const int r = units_parse_bytes(value, &bytes, err);
+
+	if (r < 0)
+		return r;
+	if (bytes < 1000000)
+		return err_set(err, -EINVAL, "'%.80s' is too little; give 1MB or more", value);
+	o->what.limit_bytes = (uint64_t) bytes;
+	return 0;
+}
+
+int parse_trace_attach(const char *value, void *dest, struct err *err)
+{
+	(void) value;
+	(void) dest;
+	return err_set(err, -EINVAL,
+		"a process that already runs cannot be traced: the library that writes events is loaded when a program starts to "
+		"use NVTX, ITT, CUDA or OpenCL; start it with hiwater run --trace");
+}
+
+/* ---- may it be traced? ----------------------------------------------------------------------- */
+
+/* The recorder that a value of HIWATER_TRACE names: "FD:PID:..."; 0: none. */
+static pid_t recorder_of(const char *value)
+{
+	uint64_t fd, pid;
+
+	if (parse_u64(&value, &fd) < 0 || *value++ != ':' || parse_u64(&value, &pid) < 0 || *value != ':' ||
+		pid > INT32_MAX)
+		return 0;
+	return (pid_t) pid;
+}
+
+static bool is_running(pid_t pid)
+{
+	return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM);
+}
+
+/* The library is next to this program in a build, else where it is installed. */
+static int find_library(char path[static PATH_MAX])
+{
+	const char *given = getenv("HIWATER_TRACE_LIBRARY");
+
+	if (given && *given == '/' && strlen(given) < PATH_MAX) {
+		(void) snprintf(path, PATH_MAX, "%s", given);
+		return access(path, R_OK) == 0 ? 0 : -errno;
+	}
+	return program_find(LIBRARY, path, PATH_MAX);
+}
+
+int trace_prepare(struct trace_job *ret, const struct trace_options *options, bool strict, bool quiet)
+{
+	const char *outer = getenv(TRACE);
+	char why[PROGRAM_WHY_LEN];
+
+	*ret = (struct trace_job) { .what = options->what, .fd = -1 };
+	if (!ret->what.layers)
+		return 0;
+	if (outer && strcmp(outer, "off") == 0) {
+		if (!quiet)
+			complain("the job is not traced: " TRACE " is off");
+		ret->what.layers = 0;
+		return 0;
+	}
+	if (outer && is_running(recorder_of(outer))) {
+		if (!quiet)
+			complain("the job is traced by the enclosing hiwater, process %d; its recording has the events",
+				(int) recorder_of(outer));
+		ret->what.layers = 0;
+		return 0;
+	}
+	if (find_library(ret->library) == 0)
+		return 0;
+	program_why_not(LIBRARY, why, sizeof(why));
+	ret->what.layers = 0;
+	if (strict)
+		complain("--trace: %s; the job was not started (--strict)", why);
+	else if (!quiet)
+		complain("warning: the job is not traced: %s", why);
+	return strict ? -ENOENT : 0;
+}
+
+/* ---- the environment ------------------------------------------------------------------------- */
+
+static bool is_variable(const char *entry, const char *name)
+{
+	const size_t n = strlen(name);
+
+	return strncmp(entry, name, n) == 0 && entry[n] == '=';
+}
+
+/* Sets a variable in the copy, which has room for it. */
+static int set(struct trace_job *t, const char *name, const char *before, const char *value)
+{
+	char **at = t->environment;
+	char *text;
+
+	if (asprintf(&text, "%s=%s%s", name, before, value) < 0)
+		return -ENOMEM;
+	t->owned[t->n_owned++] = text;
+	while (*at && !is_variable(*at, name))
+		at++;
+	if (!*at)
+		at[1] = NULL;
+	*at = text;
+	return 0;
+}
+
+enum present {
+	LEFT,      /* what is there already stays, and hiwater does without */
+	CHAINED,   /* the library calls it */
+	APPENDED,  /* it is a list */
+};
+
+static const struct hook {
+	enum hwi_trace_hook hook;
+	const char *variable;
+	enum present present;
+	const char *lost;
+} hooks[] = {
+	{ HWI_TRACE_NVTX, "NVTX_INJECTION64_PATH", CHAINED, "" },
+	{ HWI_TRACE_ITT, "INTEL_LIBITTNOTIFY64", LEFT, "ranges of ITT" },
+	{ HWI_TRACE_CUDA, "CUDA_INJECTION64_PATH", LEFT, "work of CUDA" },
+	{ HWI_TRACE_OPENCL, "OPENCL_LAYERS", APPENDED, "" },
+};
+
+static int set_hook(struct trace_job *t, const struct hook *hook, bool quiet)
+{
+	const char *now = getenv(hook->variable);
+	char before[2 * PATH_MAX] = "";
+	int r = 0;
+
+	if (!hwi_trace_needs(t->what.layers, hook->hook) || (now && strcmp(now, t->library) == 0))
+		return 0;
+	if (now && *now && hook->present == LEFT) {
+		if (!quiet)
+			complain("%s is set already, to %.200s: it stays, and %s are not followed", hook->variable, now,
+				hook->lost);
+		return 0;
+	}
+	if (now && *now && hook->present == CHAINED)
+		r = set(t, "HIWATER_TRACE_NVTX", "", now);
+	if (now && *now && hook->present == APPENDED)
+		(void) snprintf(before, sizeof(before), "%s:", now);
+	return r < 0 ? r : set(t, hook->variable, before, t->library);
+}
+
+int trace_environment(struct trace_job *t, const struct hiw_recorder *recorder, bool quiet)
+{
+	const size_t room = sizeof(t->owned) / sizeof(*t->owned) + 1;
+	size_t n = 0;
+	int r;
+
+	t->fd = hwi_recorder_trace_fd(recorder);
+	if (t->fd < 0)
+		return 0;
+	while (environ[n])
+		n++;
+	t->environment = calloc(n + room, sizeof(*t->environment));
+	if (!t->environment)
+		return -ENOMEM;
+	memcpy(t->environment, environ, n * sizeof(*environ));
+	r = set(t, TRACE, "", hwi_recorder_trace_environment(recorder));
+	for (size_t i = 0; i < sizeof(hooks) / sizeof(*hooks) && r == 0; i++)
+		r = set_hook(t, &hooks[i], quiet);
+	return r;
+}
+
+void trace_done(struct trace_job *t)
+{
+	for (unsigned i = 0; i < t->n_owned; i++)
+		free(t->owned[i]);
+	free(t->environment);
+	*t = (struct trace_job) { .fd = -1 };
+}

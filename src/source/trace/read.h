@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Follows a job by the events that its processes write into shared memory (ring.h): drains all slots while the job
+ * runs, and passes what it finds to a sink, usually the recording's.
+ *
+ * Nothing in the memory is trusted. Bytes are copied before they are judged, and copied events count only if their
+ * chunk's generation is still the same afterwards. A drain looks at each chunk once, so it ends whatever another
+ * process writes meanwhile.
+ *
+ * Threads: trace_drain in one thread (the recording's); trace_reader_note, trace_reader_bytes_of and
+ * trace_reader_answer in any one other.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/root.h"
+#include "model/trace.h"
+
+enum {
+	TRACE_NOTE_BYTES = 400,
+};
+
+struct trace_reader_options {
+	const struct root *root;   /* borrowed */
+	unsigned layers;           /* enum trace_layer */
+	bool has_windows;          /* kernels are followed only while a window is open */
+};
+
+struct trace_reader;
+
+/* Returns 0 or -errno with text. */
+int trace_reader_new(const struct trace_reader_options *options, struct trace_reader **ret, struct err *err);
+/* Processes of the job that still run stop writing events. */
+void trace_reader_free(struct trace_reader *t);
+
+/* The run's start (CLOCK_BOOTTIME); before the first drain. */
+void trace_reader_begin(struct trace_reader *t, uint64_t start_boot_ns);
+
+/* For the job: the descriptor that it inherits, and the value of TRACE_ENVIRONMENT. */
+int trace_reader_fd(const struct trace_reader *t);
+const char *trace_reader_environment(const struct trace_reader *t);
+
+/* A socket on which processes of the job ask for the descriptor, -1: none; call trace_reader_answer when it is
+ * readable. */
+int trace_reader_socket(const struct trace_reader *t);
+void trace_reader_answer(struct trace_reader *t);
+
+/* Reads what there is; struct trace_feed has the meaning of last. Returns 0, or the error of the sink: then some
+ * events are lost, and it may be called again. */
+int trace_drain(void *reader, bool last, const struct trace_sink *sink);
+
+/* The next message for the user ("process 17 (python): kernels are not followed: ..."), each once. False: none. */
+bool trace_reader_note(struct trace_reader *t, char ret[static TRACE_NOTE_BYTES]);
+
+/* The bytes of shared memory in the resident size and the high-water mark of pid. */
+uint64_t trace_reader_bytes_of(void *reader, pid_t pid);

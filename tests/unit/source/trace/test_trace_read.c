@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The shared memory from both sides: this test writes into it as processes of a job do, valid events and others.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/root.h"
+#include "source/trace/read.h"
+#include "model/trace_ring.h"
+
+/* As long as a test wants it. */
+static uint64_t ahead_ns;
+uint64_t __real_clock_boot_ns(void);
+uint64_t __wrap_clock_boot_ns(void);
+uint64_t __wrap_clock_boot_ns(void)
+{
+	return __real_clock_boot_ns() + ahead_ns;
+}
+
+enum {
+	UNITS = TRACE_CHUNK_BYTES / TRACE_UNIT_BYTES
+};
+
+struct got {
+	size_t events, unclosed, sites, processes, threads;
+	uint64_t lost[TRACE_LOSS_COUNT];
+	struct trace_process process;
+	char name[80], process_name[16];
+	struct trace_event last;
+};
+
+struct rig {
+	struct root root;
+	struct trace_reader *reader;
+	struct trace_ring *ring;
+	struct trace_slot *slot; /* the first */
+	struct trace_sink sink;
+	struct got got;
+};
+
+static int on_process(void *ctx, const struct trace_process *p, uint32_t *ret)
+{
+	struct got *g = ctx;
+
+	*ret = (uint32_t) ++g->processes;
+	g->process = *p;
+	(void) snprintf(g->process_name, sizeof(g->process_name), "%s", p->name);
+	return 0;
+}
+
+static int on_site(void *ctx, const struct trace_site *site, uint32_t *ret)
+{
+	struct got *g = ctx;
+
+	*ret = (uint32_t) ++g->sites;
+	(void) snprintf(g->name, sizeof(g->name), "%.79s", site->name);
+	return 0;
+}
+
+static int on_event(void *ctx, const struct trace_event *e)
+{
+	struct got *g = ctx;
+
+	assert_in_range(e->kind, 0, TRACE_KIND_COUNT - 1);
+	assert_in_range(e->site, 1, g->sites);
+	g->events++;
+	g->unclosed += (e->flags & TRACE_UNCLOSED) != 0;
+	g->last = *e;
+	return 0;
+}
+
+static int on_thread(void *ctx, uint32_t process, int64_t tid, const char *name)
+{
+	(void) process;
+	(void) tid;
+	(void) name;
+	((struct got *) ctx)->threads++;
+	return 0;
+}
+
+static int on_lost(void *ctx, uint32_t process, enum trace_loss cause, uint64_t n)
+{
+	(void) process;
+	((struct got *) ctx)->lost[cause] += n;
+	return 0;
+}
+
+static int on_window(void *ctx, uint64_t begin_ns, uint64_t end_ns, const char *why)
+{
+	(void) ctx;
+	(void) begin_ns;
+	(void) end_ns;
+	(void) why;
+	return 0;
+}
+
+static void rig_new(struct rig *r)
+{
+	const struct trace_reader_options options = { .root = &r->root, .layers = TRACE_ALL };
+	struct err err = { "" };
+
+	memset(r, 0, sizeof(*r));
+	ahead_ns = 0;
+	assert_int_equal(root_open("/", &r->root, &err), 0);
+	assert_int_equal(trace_reader_new(&options, &r->reader, &err), 0);
+	trace_reader_begin(r->reader, clock_boot_ns() - UINT64_C(10000000000));
+	const int fd = trace_reader_fd(r->reader);
+
+	r->ring = mmap(NULL, TRACE_HEAD_BYTES + 2 * TRACE_SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(r->ring, MAP_FAILED);
+	r->slot = (struct trace_slot *) (void *) ((char *) r->ring + TRACE_HEAD_BYTES);
+	r->sink = (struct trace_sink) { on_process, on_site, on_event, on_thread, on_lost, on_window, &r->got };
+}
+
+static void rig_free(struct rig *r)
+{
+	(void) munmap(r->ring, TRACE_HEAD_BYTES + 2 * TRACE_SLOT_BYTES);
+	trace_reader_free(r->reader);
+	root_done(&r->root);
+}
+
+static uint64_t start_ticks_of(pid_t pid)
+{
+	char path[40], text[1024] = "", *p;
+	uint64_t ticks = 0;
+
+	(void) snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
+	FILE *f = fopen(path, "r");
+
+	assert_non_null(f);
+	assert_non_null(fgets(text, sizeof(text), f));
+	(void) fclose(f);
+	p = strrchr(text, ')');
+	for (int field = 2; p && field < 22; field++)
+		p = strchr(p + 1, ' ');
+	ticks = p ? strtoull(p, NULL, 10) : 0;
+	return ticks;
+}
+
+static void take_slot(struct rig *r, pid_t pid)
+{
+	struct stat st;
+
+	assert_int_equal(stat("/proc/self/ns/pid", &st), 0);
+	r->ring->slots[0] = TRACE_SLOT_TAKEN;
+	r->slot->pid = pid;
+	r->slot->pid_namespace = st.st_ino;
+	r->slot->start_ticks = start_ticks_of(pid);
+	r->slot->arena_used = 8;
+	r->slot->version = TRACE_RING_VERSION;
+}
+
+static uint32_t add_text(struct rig *r, const char *text)
+{
+	const uint32_t at = r->slot->arena_used;
+	const struct trace_text head = { .len = (uint16_t) strlen(text) };
+
+	memcpy((char *) r->slot + TRACE_ARENA_AT + at, &head, sizeof(head));
+	memcpy((char *) r->slot + TRACE_ARENA_AT + at + sizeof(head), text, head.len);
+	r->slot->arena_used = at + (uint32_t) (sizeof(head) + head.len + 7) / 8 * 8;
+	return at / 8;
+}
+
+static void claim(struct rig *r, unsigned chunk, int tid)
+{
+	struct trace_chunk *c = &r->slot->chunks[chunk];
+
+	c->state = TRACE_CHUNK_OWNED;
+	c->read = TRACE_READ(c->generation + 1, 0);
+	c->tid = tid;
+	c->order = ++r->slot->claims;
+	c->generation++;
+}
+
+static void put(struct rig *r, unsigned chunk, unsigned unit, unsigned kind, uint64_t t, uint32_t name)
+{
+	char *at = (char *) r->slot + TRACE_CHUNKS_AT + chunk * TRACE_CHUNK_BYTES + unit * TRACE_UNIT_BYTES;
+	struct trace_ring_head *head = (void *) at;
+	const struct trace_ring_range body = { .name = name };
+
+	head->kind = (uint16_t) kind;
+	head->flags = 0;
+	head->time_ns = t;
+	memcpy(head + 1, &body, sizeof(body));
+	atomic_store(&head->seq, TRACE_SEQ(r->slot->chunks[chunk].generation, unit));
+}
+
+static uint64_t mono(void)
+{
+	struct timespec t;
+
+	(void) clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t) t.tv_sec * 1000000000 + (uint64_t) t.tv_nsec;
+}
+
+static void drain(struct rig *r, bool last)
+{
+	assert_int_equal(trace_drain(r->reader, last, &r->sink), 0);
+}
+
+/* ---- what is read ---------------------------------------------------------------------------- */
+
+static void test_a_process(void **state)
+{
+	const uint64_t t = mono() - 1000000000;
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	drain(&r, false);
+	assert_int_equal(r.got.processes, 0);
+	take_slot(&r, getpid());
+	claim(&r, 0, 5);
+	put(&r, 0, 0, TRACE_RING_PUSH, t, add_text(&r, "step"));
+	put(&r, 0, 2, TRACE_RING_POP, t + 1, 0);
+	drain(&r, false);
+	assert_int_equal(r.got.processes, 1);
+	assert_int_equal(r.got.process.pid, getpid());
+	assert_true(r.got.process.start_ns > 0);
+	assert_true(r.got.process_name[0]);
+	assert_string_equal(r.got.name, "step");
+	assert_int_equal(r.got.events, 1);
+	assert_int_equal(r.slot->chunks[0].read, TRACE_READ(1, 4));
+	assert_int_equal(r.slot->chunks[0].state, TRACE_CHUNK_OWNED);
+	put(&r, 0, 4, TRACE_RING_MARK, t + 2, 0);
+	r.slot->chunks[0].state = TRACE_CHUNK_FULL;
+	drain(&r, false);
+	assert_int_equal(r.got.events, 2);
+	assert_int_equal(r.slot->chunks[0].state, TRACE_CHUNK_FREE);
+	drain(&r, true);
+	assert_int_equal(r.got.events, 2);
+	assert_int_equal(r.got.processes, 1);
+	rig_free(&r);
+}
+
+/* The phases of the last events may not be known yet. */
+static void test_the_last_moment_waits(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	take_slot(&r, getpid());
+	claim(&r, 0, 5);
+	put(&r, 0, 0, TRACE_RING_MARK, mono() - 500000000, 0);
+	put(&r, 0, 2, TRACE_RING_MARK, mono() + 50000000, 0);
+	r.slot->chunks[0].state = TRACE_CHUNK_FULL;
+	drain(&r, false);
+	assert_int_equal(r.got.events, 1);
+	assert_int_equal(r.slot->chunks[0].state, TRACE_CHUNK_FULL);
+	drain(&r, true);
+	assert_int_equal(r.got.events, 2);
+	assert_int_equal(r.slot->chunks[0].state, TRACE_CHUNK_FREE);
+	rig_free(&r);
+}
+
+/* Chunks of a thread are read in the order in which it claimed them, wherever they are. */
+static void test_the_order_of_chunks(void **state)
+{
+	const uint64_t t = mono() - 1000000000;
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	take_slot(&r, getpid());
+	claim(&r, 40, 5);
+	put(&r, 40, 0, TRACE_RING_PUSH, t, 0);
+	r.slot->chunks[40].state = TRACE_CHUNK_FULL;
+	claim(&r, 3, 5);
+	put(&r, 3, 0, TRACE_RING_POP, t + 7, 0);
+	drain(&r, false);
+	assert_int_equal(r.got.events, 1);
+	assert_int_equal(r.got.last.end_ns - r.got.last.start_ns, 7);
+	rig_free(&r);
+}
+
+/* A chunk that was taken again: what was open may have ended in what is lost. */
+static void test_overwritten(void **state)
+{
+	const uint64_t t = mono() - 1000000000;
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	take_slot(&r, getpid());
+	claim(&r, 0, 5);
+	put(&r, 0, 0, TRACE_RING_PUSH, t, 0);
+	drain(&r, false);
+	r.slot->lost[TRACE_LOST_OVERWRITTEN] = 9; /* units */
+	claim(&r, 0, 5);
+	put(&r, 0, 0, TRACE_RING_POP, t + 7, 0);
+	put(&r, 0, 2, TRACE_RING_MARK, t + 8, 0);
+	drain(&r, false);
+	assert_int_equal(r.got.events, 2);
+	assert_int_equal(r.got.unclosed, 1);
+	assert_int_equal(r.got.lost[TRACE_LOST_OVERWRITTEN], 4);
+	r.slot->lost[TRACE_LOST_OVERWRITTEN] = 10;
+	drain(&r, false);
+	assert_int_equal(r.got.lost[TRACE_LOST_OVERWRITTEN], 5);
+	rig_free(&r);
+}
+
+static void test_an_ended_process(void **state)
+{
+	const pid_t pid = fork();
+	struct rig r;
+
+	(void) state;
+	if (pid == 0) {
+		(void) pause();
+		_exit(0);
+	}
+	rig_new(&r);
+	take_slot(&r, pid);
+	claim(&r, 0, pid);
+	put(&r, 0, 0, TRACE_RING_PUSH, mono() - 500000000, 0);
+	drain(&r, false);
+	assert_int_equal(trace_reader_bytes_of(r.reader, pid), 2 * 4096 + TRACE_INDEX_BYTES + 4096 + TRACE_CHUNK_BYTES);
+	assert_int_equal(trace_reader_bytes_of(r.reader, pid + 1), 0);
+	assert_int_equal(r.got.events, 0);
+	(void) kill(pid, SIGKILL);
+	(void) waitpid(pid, NULL, 0);
+	put(&r, 0, 2, TRACE_RING_MARK, mono(), 0); /* in its last moment */
+	ahead_ns += 1000000000;
+	drain(&r, false);
+	assert_int_equal(r.got.events, 2);
+	assert_int_equal(r.got.unclosed, 1);
+	assert_int_equal(r.ring->slots[0], TRACE_SLOT_FREE);
+	assert_int_equal(r.slot->version, 0);
+	assert_int_equal(r.slot->chunks[0].generation, 0);
+	assert_true(trace_reader_bytes_of(r.reader, pid) > 0); /* it may not have been reaped when that is asked */
+	take_slot(&r, getpid());
+	claim(&r, 0, 5);
+	put(&r, 0, 0, TRACE_RING_MARK, mono() - 500000000, 0);
+	drain(&r, true);
+	assert_int_equal(r.got.processes, 2);
+	assert_int_equal(r.got.events, 3);
+	rig_free(&r);
+}
+
+static void test_another_pid_namespace(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	take_slot(&r, getpid());
+	r.slot->pid_namespace++;
+	drain(&r, true);
+	assert_int_equal(r.got.process.pid, -1);
+	assert_int_equal(r.got.process.start_ns, 0);
+	rig_free(&r);
+}
+
+static void test_a_layer_that_costs_too_much(void **state)
+{
+	char note[TRACE_NOTE_BYTES];
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	take_slot(&r, getpid());
+	drain(&r, false);
+	ahead_ns += UINT64_C(6000000000);
+	r.slot->timed_ns[0] = 400000; /* of 1 event in 64: 26 ms in 6 s */
+	r.slot->timed_ns[2] = 100000;
+	drain(&r, false);
+	assert_int_equal(r.slot->layers_off, 0);
+	ahead_ns += UINT64_C(6000000000);
+	r.slot->timed_ns[0] += 500000;
+	r.slot->timed_ns[2] += 1000000;
+	drain(&r, false);
+	assert_int_equal(r.slot->layers_off, TRACE_LAUNCHES);
+	assert_true(trace_reader_note(r.reader, note));
+	assert_non_null(strstr(note, "launches are not followed any more"));
+	assert_false(trace_reader_note(r.reader, note));
+	rig_free(&r);
+}
+
+static void test_what_is_not_followed(void **state)
+{
+	char note[TRACE_NOTE_BYTES];
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	take_slot(&r, getpid());
+	r.slot->detail = add_text(&r, "nsys\n\x1b[2J");
+	r.slot->why[3] = TRACE_WHY_SUBSCRIBER;
+	drain(&r, false);
+	assert_true(trace_reader_note(r.reader, note));
+	assert_non_null(strstr(note, "kernels are not followed"));
+	assert_non_null(strstr(note, "(nsys??[2J)"));
+	r.slot->why[3] = 12345;
+	r.slot->detail = UINT32_MAX;
+	drain(&r, false);
+	assert_true(trace_reader_note(r.reader, note));
+	drain(&r, false);
+	assert_false(trace_reader_note(r.reader, note));
+	rig_free(&r);
+}
+
+/* ---- hostile writers ------------------------------------------------------------------------- */
+
+static void test_events_that_are_none(void **state)
+{
+	const uint64_t t = mono() - 1000000000;
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	take_slot(&r, getpid());
+	claim(&r, 0, 5);
+	put(&r, 0, 0, TRACE_RING_MARK, t, 0);
+	put(&r, 0, 2, TRACE_RING_KIND_COUNT, t, 0);
+	put(&r, 0, 4, TRACE_RING_MARK, t, 0);
+	claim(&r, 1, -1);
+	put(&r, 1, 0, TRACE_RING_NONE, t, 0);
+	claim(&r, 2, 6);
+	for (unsigned unit = 0; unit + 2 <= UNITS; unit += 2)
+		put(&r, 2, unit, unit + 2 < UNITS ? TRACE_RING_MARK : TRACE_RING_WORK, t, 0); /* the last would leave the chunk */
+	drain(&r, false);
+	assert_int_equal(r.got.events, 1 + UNITS / 2 - 1);
+	assert_int_equal(r.got.lost[TRACE_LOST_DAMAGED], 3);
+	drain(&r, true);
+	assert_int_equal(r.got.lost[TRACE_LOST_DAMAGED], 3);
+	rig_free(&r);
+}
+
+static void test_a_text_that_leaves_the_arena(void **state)
+{
+	struct trace_text head = { .len = UINT16_MAX };
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	take_slot(&r, getpid());
+	claim(&r, 0, 5);
+	memcpy((char *) r.slot + TRACE_ARENA_AT + TRACE_ARENA_BYTES - 8, &head, sizeof(head));
+	put(&r, 0, 0, TRACE_RING_MARK, mono() - 500000000, TRACE_ARENA_BYTES / 8 - 1);
+	drain(&r, false);
+	assert_int_equal(r.got.events, 1);
+	assert_string_equal(r.got.name, "");
+	rig_free(&r);
+}
+
+static void test_another_version(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	take_slot(&r, getpid());
+	r.slot->version = 99;
+	drain(&r, false);
+	drain(&r, true);
+	assert_int_equal(r.got.processes, 0);
+	assert_int_equal(r.got.lost[TRACE_LOST_DAMAGED], 1);
+	rig_free(&r);
+}
+
+static void test_it_cannot_be_cut(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	assert_int_equal(ftruncate(trace_reader_fd(r.reader), 0), -1);
+	assert_int_equal(errno, EPERM);
+	assert_int_equal(ftruncate(trace_reader_fd(r.reader), (off_t) 1 << 40), -1);
+	assert_int_equal(fcntl(trace_reader_fd(r.reader), F_ADD_SEALS, F_SEAL_WRITE), -1);
+	assert_true(fcntl(trace_reader_fd(r.reader), F_GETFD) & FD_CLOEXEC);
+	rig_free(&r);
+}
+
+static uint32_t next_random(uint32_t *random)
+{
+	*random ^= *random << 13;
+	*random ^= *random >> 17;
+	*random ^= *random << 5;
+	return *random;
+}
+
+/* Words that are near to valid ones, anywhere in a slot, between drains. */
+static void test_scribbles(void **state)
+{
+	enum {
+		ROUNDS = 1500
+	};
+	uint32_t random = 2463534242;
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	for (int i = 0; i < ROUNDS; i++) {
+		uint32_t *words = (uint32_t *) r.slot;
+		const unsigned chunk = next_random(&random) % 4;
+
+		if (i % 50 == 0)
+			take_slot(&r, getpid());
+		claim(&r, chunk, (int) (next_random(&random) % 5) - 1);
+		for (unsigned unit = 0; unit + 3 <= UNITS; unit += 2 + next_random(&random) % 2)
+			put(&r, chunk, unit, next_random(&random) % (TRACE_RING_KIND_COUNT + 1),
+				next_random(&random) % 8 ? mono() - next_random(&random) : (uint64_t) next_random(&random) << 33,
+				next_random(&random) % 64);
+		for (int k = 0; k < 20; k++) {
+			const size_t at = k % 2 ? next_random(&random) % (TRACE_HEAD_BYTES / 4)
+						: next_random(&random) % (TRACE_ARENA_AT / 4 + 2000);
+
+			words[at] = k % 3 ? next_random(&random) % 6 : next_random(&random);
+		}
+		r.slot->version = TRACE_RING_VERSION;
+		r.ring->slots[0] = next_random(&random) % 64 ? TRACE_SLOT_TAKEN : next_random(&random);
+		drain(&r, next_random(&random) % 32 == 0);
+	}
+	assert_true(r.got.events > 0);
+	rig_free(&r);
+}
+
+/* ---- how a process gets it ------------------------------------------------------------------- */
+
+static int connect_to(struct rig *r)
+{
+	const char *name = strchr(trace_reader_environment(r->reader), '@');
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	assert_non_null(name);
+	memcpy(address.sun_path + 1, name + 1, strlen(name) - 1);
+	assert_int_equal(connect(fd, (struct sockaddr *) &address,
+				 (socklen_t) (offsetof(struct sockaddr_un, sun_path) + strlen(name))),
+		0);
+	return fd;
+}
+
+static void test_the_descriptor_by_the_socket(void **state)
+{
+	char byte, control[CMSG_SPACE(sizeof(int))];
+	struct iovec iov = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
+	struct stat ours, theirs;
+	struct rig r;
+	int fd, socket;
+
+	(void) state;
+	rig_new(&r);
+	trace_reader_answer(r.reader); /* nobody waits */
+	(void) close(connect_to(&r)); /* somebody who left */
+	socket = connect_to(&r);
+	trace_reader_answer(r.reader);
+	assert_int_equal(recvmsg(socket, &message, MSG_DONTWAIT), 1);
+	assert_non_null(CMSG_FIRSTHDR(&message));
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
+	assert_int_equal(fstat(fd, &theirs), 0);
+	assert_int_equal(fstat(trace_reader_fd(r.reader), &ours), 0);
+	assert_int_equal(theirs.st_ino, ours.st_ino);
+	(void) close(fd);
+	(void) close(socket);
+	rig_free(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_process),
+		cmocka_unit_test(test_the_last_moment_waits),
+		cmocka_unit_test(test_the_order_of_chunks),
+		cmocka_unit_test(test_overwritten),
+		cmocka_unit_test(test_an_ended_process),
+		cmocka_unit_test(test_another_pid_namespace),
+		cmocka_unit_test(test_a_layer_that_costs_too_much),
+		cmocka_unit_test(test_what_is_not_followed),
+		cmocka_unit_test(test_events_that_are_none),
+		cmocka_unit_test(test_a_text_that_leaves_the_arena),
+		cmocka_unit_test(test_another_version),
+		cmocka_unit_test(test_it_cannot_be_cut),
+		cmocka_unit_test(test_scribbles),
+		cmocka_unit_test(test_the_descriptor_by_the_socket),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
