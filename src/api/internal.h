@@ -220,6 +220,11 @@ struct hwi_trace {
  * one of the steps; -EINVAL if there is no such kernel. */
 int hwi_trace(const struct hwi_trace *what, char **ret, size_t *ret_len, struct hiw_err *err);
 
+/* As hiw_compare, with kernels (of runs without any: ranges) by name instead of the figures of the runs. Rules on
+ * them, kernel("GLOB").total > +10%, may be given with and without. */
+int hwi_compare_kernels(const struct hiw_compare *what, char **ret, size_t *ret_len,
+	enum hiw_check_result *ret_result, struct hiw_err *err);
+
 /* ---- user series of the calling program ------------------------------------------------------ */
 
 /* A bounded list of the values that a program pushes: of its framework's allocator, a loss, a step.

@@ -790,7 +790,9 @@ static int add_stats(struct source *s, struct err *err)
 	}
 	if (r < 0)
 		return r;
-	return view->has_span ? read_span(s, err) : read_medians(s, err);
+	if (view->has_span)
+		return read_span(s, err);
+	return view->options.no_medians ? 0 : read_medians(s, err);
 }
 
 int trace_view_add(struct trace_view *view, struct trace_read *t, const struct job *job, bool is_growing,
@@ -890,6 +892,7 @@ void trace_view_end(struct trace_view *view)
 		view->ranges = table;
 	}
 	end_table(&view->table);
+	end_table(&view->ranges);
 	end_table(&view->copies);
 }
 
