@@ -517,14 +517,18 @@ static void note_broken(struct trace_import *f)
 static void note_cut(struct trace_import *f)
 {
 	struct chrome *c = f->reader;
+	const unsigned long long offset = json_read_offset(c->json);
+	const char *where = json_read_is_compressed(c->json) ? " of its uncompressed text" : "";
 
 	if (f->target || f->facts.is_cut)
 		return;
 	f->facts.is_cut = true;
-	import_note(f, "cut off at byte %llu%s (%s); the %llu events before it are imported",
-		(unsigned long long) json_read_offset(c->json),
-		json_read_is_compressed(c->json) ? " of its uncompressed text" : "", json_read_why(c->json),
-		(unsigned long long) f->facts.events);
+	if (f->facts.events == 0)
+		import_note(f, "cut off at byte %llu%s, before its first event (%s)", offset, where,
+			json_read_why(c->json));
+	else
+		import_note(f, "cut off at byte %llu%s (%s); the %llu events before it are imported", offset, where,
+			json_read_why(c->json), (unsigned long long) f->facts.events);
 }
 
 /* The events of an array whose begin was read. Returns 0, 1 (the text cannot be read further: the caller
