@@ -151,6 +151,24 @@ bool hwi_filter_picks(const struct hwi_filter *filter,
 /* Merges the recordings at paths, files or folders with those of one job's ranks, into the new file output. Returns 0 or -errno with text. */
 int hwi_merge(const char *const *paths, size_t n, const char *output, struct hiw_err *err);
 
+/* The traces of other tools: torch.profiler, Nsight Systems (SQLite), other Chrome traces. */
+struct hwi_import_options {
+	const char *into;   /* a RUN that they become part of; NULL: a new recording */
+	const char *output; /* its file, absolute or not, which must not exist; NULL: in the history */
+	const char *name;   /* of a new run; may be NULL */
+	int64_t rank;       /* of the processes; -1: as in the files */
+	/* Where the first event is: at a time of the wall clock (since 1970), so long after the run's start. */
+	bool has_at, has_offset;
+	int64_t at_wall_ns, offset_ns;
+	/* A line for the user: what is missing, what was imported. NULL: none */
+	void (*say)(void *ctx, const char *text);
+	void *ctx;
+};
+
+/* Imports all files or none. Returns 0; -EEXIST (one is in that run already), -ERANGE (they have no time in
+ * common with it), -EINVAL (their place is not known), -EBADMSG, -ENODATA (no trace in it), or -errno; with text. */
+int hwi_import(const char *const *paths, size_t n, const struct hwi_import_options *options, struct hiw_err *err);
+
 /* True if the run is a job of several ranks of which something is missing: a rank, the end of one, a file that cannot be read. */
 bool hwi_run_lacks_parts(const struct hiw_run *run);
 

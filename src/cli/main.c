@@ -67,6 +67,7 @@ static void fill_table(void)
 		&command_report,
 		&command_trace,
 		&command_merge,
+		&command_import,
 		&command_collect,
 		&command_mark,
 		&command_gpus,
