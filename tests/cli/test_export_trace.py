@@ -323,6 +323,23 @@ def test_chrome_of_two_processes_and_a_rank(tool, copy):
     assert sorted(flows.values()) == [2, 2], "a correlation counts within its process"
 
 
+def test_a_process_without_a_number_and_threads_of_none(tool, copy):
+    with Traced(copy) as t:
+        spans = t.process(-1, "Spans", origin="chrome")
+        t.range(spans, 5, "a", 0, 1000, domain="cpu_op")
+        t.range(spans, None, "b", 0, 1000)
+        t.kernel(spans, "k", 0, 1000, device=None, stream=None, context=None)
+    seen = Seen(trace_of(tool, copy))
+    assert {s.name: track_names(seen, s.track) for s in slices_of(seen, 0) if seen.traced(s.event)} == {
+        "a": ["thread 5", "process 1 Spans"], "b": ["ranges", "process 1 Spans"], "k": ["stream 0", "device", "process 1 Spans"]}
+    events = {e["name"]: e for e in chrome_of(tool, copy)["traceEvents"] if e["ph"] == "X"}
+    assert events["a"]["cat"] == "cpu_op" and events["b"]["cat"] == "user_annotation" and "device" not in events["k"]["args"]
+    assert events["a"]["pid"] == events["b"]["pid"] >= 1 << 22 and events["b"]["tid"] >= 1 << 22
+    tids = nsys_of(tool, copy).execute("select globalTid / 0x1000000, globalTid % 0x1000000 from NVTX_EVENTS where text in ('a', 'b') "
+                                       "order by text").fetchall()
+    assert tids == [(events["a"]["pid"], 5), (events["a"]["pid"], 0)]
+
+
 def test_names_of_any_bytes(tool, copy):
     odd = 'a"b\\c\n\x1b[2J\u20ac'
     with Traced(copy) as t:

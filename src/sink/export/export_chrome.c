@@ -144,18 +144,26 @@ static void name_thread(struct export *e, const struct trace_track *track)
 }
 
 /* Is it the first track of that stream of its device? Streams of another context may have its number. */
-static bool is_first_stream(const struct trace_tracks *t, size_t number)
+static bool is_first_stream(struct export *e, const struct trace_track *track)
 {
-	const struct trace_track *track = &t->tracks[number];
+	const struct trace_track like = {
+		.class = CLASS_NUMBER,
+		.process = track->process,
+		.tid = -1,
+		.device = track->device,
+		.stream = track->stream,
+	};
+	struct chrome *c = e->state;
+	const size_t i = trace_track_find(&c->tracks, &like);
+	bool is_first;
 
-	for (size_t i = 0; i < number; i++) {
-		const struct trace_track *other = &t->tracks[i];
-
-		if (other->class == CLASS_STREAM && other->process == track->process &&
-			other->device == track->device && other->stream == track->stream)
-			return false;
+	if (i == SIZE_MAX) {
+		e->error = -ENOMEM;
+		return false;
 	}
-	return track->stream < PIDS_END;
+	is_first = !c->tracks.tracks[i].begun;
+	c->tracks.tracks[i].begun = true;
+	return is_first && track->stream < PIDS_END;
 }
 
 static void begin_track(struct export *e, size_t i, const struct trace_site *site)
@@ -166,8 +174,8 @@ static void begin_track(struct export *e, size_t i, const struct trace_site *sit
 	track.begun = true;
 	if (track.class == CLASS_STREAM) {
 		track.pid = device_pid(e, track.process, track.device);
-		track.tid_shown = is_first_stream(&c->tracks, i) ? (int64_t) track.stream
-								 : NUMBERS + (int64_t) i;
+		track.tid_shown = is_first_stream(e, &track) ? (int64_t) track.stream
+							     : NUMBERS + (int64_t) i;
 	} else {
 		track.pid = export_trace_pid(e, track.process);
 		track.tid_shown = track.class == CLASS_MEMORY ? 0

@@ -23,6 +23,8 @@ enum track_class {
 	CLASS_STREAM, /* process, device, context, stream: kernels, copies, fills */
 	CLASS_DEVICE, /* process, device: a group of streams */
 	CLASS_MEMORY, /* process, device, kind of memory: the bytes allocated */
+	CLASS_PROCESS,/* process: what a format remembers of it */
+	CLASS_NUMBER, /* process, device, stream: of any context */
 };
 
 enum {
