@@ -415,6 +415,24 @@ def test_nsys_has_the_public_tables(tool, filled):
     assert ("HIWATER_INVALID", "1") in db.execute("select name, value from META_DATA_EXPORT").fetchall()
 
 
+def test_kernels_have_their_names_as_the_program_wrote_them(tool, copy):
+    mangled = "_ZN12_GLOBAL__N_14gemmILi4EEEvPf"
+    shown = "void (anonymous namespace)::gemm<4>(float*)"
+    with Traced(copy) as t:
+        p = t.main()
+        for i in range(3):
+            t.kernel(p, mangled, i * 1000, i * 1000 + 500, grid=(i + 1, 1, 1))
+        t.kernel(p, "_Zbroken", 9000, 9500)
+    expected = [shown] * 3 + ["_Zbroken"]
+    seen = Seen(trace_of(tool, copy))
+    assert [s.name for s in sorted(slices_of(seen, 0), key=lambda s: s.begin) if seen.traced(s.event)] == expected
+    assert [e["name"] for e in chrome_of(tool, copy)["traceEvents"] if e["ph"] == "X"] == expected
+    names = nsys_of(tool, copy).execute(
+        "select d.value, s.value, m.value from CUPTI_ACTIVITY_KIND_KERNEL k join StringIds d on d.id = demangledName "
+        "join StringIds s on s.id = shortName join StringIds m on m.id = mangledName order by start").fetchall()
+    assert names == 3 * [(shown, "gemm", mangled)] + [("_Zbroken", "_Zbroken", "_Zbroken")]
+
+
 def test_nsys_has_only_tables_with_rows(tool, copy):
     with Traced(copy) as t:
         t.range(t.main(), 1, "alone", 0, 1000)

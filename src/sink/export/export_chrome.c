@@ -316,14 +316,14 @@ static void put_flow(struct export *e, const struct trace_event *event, uint32_t
 }
 
 /* Where too much is open at once, a slice becomes an instant that states its duration. */
-static void put_slice(struct export *e, struct trace_track *track, const struct trace_event *event,
-	const struct trace_site *site)
+static void put_slice(struct export *e, struct trace_track *track, struct trace_place *place,
+	const struct trace_event *event, const struct trace_site *site)
 {
 	struct chrome *c = e->state;
 	const int lane = event->kind == TRACE_MARK ? 0 : trace_lanes_open(track, event->end_ns);
 	const int64_t tid = lane_tid(e, track, lane < 0 ? 0 : (unsigned) lane);
 	const bool is_instant = event->kind == TRACE_MARK || lane < 0;
-	struct json *j = event_begin(e, is_instant ? "i" : "X", export_trace_name(site, &c->text));
+	struct json *j = event_begin(e, is_instant ? "i" : "X", export_trace_name(place, site, &c->text));
 
 	json_key_str(j, "cat", category(e->o.trace, site));
 	put_where(j, track->pid, tid);
@@ -379,7 +379,7 @@ static void see_row(struct export *e, const struct trace_event *event, const str
 	if (track->class == CLASS_MEMORY)
 		put_memory(e, track, event, site);
 	else
-		put_slice(e, track, event, site);
+		put_slice(e, track, place, event, site);
 }
 
 /* ---- the document ----------------------------------------------------------------------------------------- */

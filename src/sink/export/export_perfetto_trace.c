@@ -268,7 +268,7 @@ static void intern_site(struct traced *t, struct trace_track *track, struct trac
 
 	place->number = ++track->n_names;
 	proto_begin(out, PACKET_INTERNED);
-	intern(out, INTERNED_NAME, place->number, export_trace_name(site, &t->text));
+	intern(out, INTERNED_NAME, place->number, export_trace_name(place, site, &t->text));
 	if (*site->domain)
 		intern(out, INTERNED_CATEGORY, place->number, site->domain);
 	if (site->kind == TRACE_COPY || site->kind == TRACE_FILL) {
