@@ -249,7 +249,7 @@ enum hwi_trace_format {
 };
 
 /* What of a trace is shown, and how. */
-struct hwi_trace {
+struct hwi_trace_view {
 	const char *path;            /* a recording, a folder with those of a job's ranks, or a list of them */
 	enum hwi_trace_by by;
 	enum hwi_trace_format format;
@@ -263,7 +263,7 @@ struct hwi_trace {
 
 /* *ret is the caller's to free(). Returns 0, or -errno with text: -ENOENT if nothing was traced, or no range is
  * one of the steps; -EINVAL if there is no such kernel. */
-int hwi_trace(const struct hwi_trace *what, char **ret, size_t *ret_len, struct hiw_err *err);
+int hwi_trace_show(const struct hwi_trace_view *what, char **ret, size_t *ret_len, struct hiw_err *err);
 
 /* As hiw_compare, with kernels (of runs without any: ranges) by name instead of the figures of the runs. Rules on
  * them, kernel("GLOB").total > +10%, may be given with and without. */

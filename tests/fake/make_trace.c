@@ -135,7 +135,7 @@ int main(int argc, char **argv)
 		if (sscanf(argv[i], "limit=%lu", &options.limit_bytes) != 1)
 			(void) sscanf(argv[i], "rows=%u", &options.rows_a_second);
 	}
-	r = argc > 1 ? trace_file_create(argv[1], &store, &err) : -EINVAL;
+	r = argc > 1 ? trace_file_create(argv[1], false, &store, &err) : -EINVAL;
 	while (r == 0 && getline(&line, &size, stdin) > 0) {
 		split(line);
 		if (strcmp(fields[0], "phase") == 0) {
