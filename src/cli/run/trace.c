@@ -41,13 +41,10 @@ int parse_trace_limit(const char *value, void *dest, struct err *err)
 	return 0;
 }
 
-int parse_trace_attach(const char *value, void *dest, struct err *err)
+void trace_refuse(void)
 {
-	(void) value;
-	(void) dest;
-	return err_set(err, -EINVAL,
-		"a process that already runs cannot be traced: the library that writes events is loaded when a program starts to "
-		"use NVTX, ITT, CUDA or OpenCL; start it with hiwater run --trace");
+	complain("--trace: a process that already runs cannot be traced: the library that writes events is loaded when a "
+		 "program starts to use NVTX, ITT, CUDA or OpenCL; start it with hiwater run --trace");
 }
 
 /* ---- may it be traced? ----------------------------------------------------------------------- */

@@ -29,7 +29,9 @@ struct trace_job {
 /* Parsers of options; dest is a struct trace_options. */
 int parse_trace(const char *value, void *dest, struct err *err);
 int parse_trace_limit(const char *value, void *dest, struct err *err);
-int parse_trace_attach(const char *value, void *dest, struct err *err); /* it is refused */
+
+/* Of attach: complains that only a program that starts can be traced. */
+void trace_refuse(void);
 
 /* Before the recorder is made: may the job be traced? What is missing is a warning, and ret->what says that it is not
  * traced, or with strict an error. Returns 0, or -errno after a complaint. */
