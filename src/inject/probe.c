@@ -15,6 +15,7 @@
 enum {
 	UNITS = TRACE_CHUNK_BYTES / TRACE_UNIT_BYTES,
 	TIMED = 64, /* one event of so many is timed */
+	TIMED_NS = 20000, /* more is not the probe's: the thread was interrupted */
 	NO_CHUNK = 0xffff,
 	CLAIM_TRIES = 1000, /* other processes may write states at random */
 };
@@ -459,11 +460,14 @@ static inline bool place(struct thread *t, struct trace_slot *slot, unsigned uni
 	}
 }
 
-/* Of each layer, one event of TIMED is timed. began: when the work for it began. */
+/* Of each layer, one event of TIMED is timed. began: when the work for it began. An event takes less than a
+ * microsecond; where other programs want the CPU, some measurements have a time slice of theirs in them. */
 static void time_event(struct trace_slot *slot, unsigned layer, uint64_t began)
 {
-	const uint64_t now = probe_now(), ns = now > began ? now - began : 0;
+	const uint64_t now = probe_now();
+	uint64_t ns = now > began ? now - began : 0;
 
+	ns = ns < TIMED_NS ? ns : TIMED_NS;
 	(void) atomic_fetch_add_explicit(&slot->timed_ns[layer], ns, memory_order_relaxed);
 	(void) atomic_fetch_add_explicit(&slot->timed[layer], 1, memory_order_relaxed);
 }
