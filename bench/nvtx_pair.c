@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * bench-nvtx-pair LIBRARY: the cost of an NVTX push and pop with the probe, LIBRARY (libhiwater-trace.so),
- * in a memory file as a recorder makes it. Prints lines "PAIR_NS BARE_NS", several rounds: a push and pop
- * through the functions that the probe stores in a client's table, and, in the same mapping, two bare
- * stores of 32 bytes, each with the time. Nobody reads, so the probe also pays for what it overwrites.
+ * in a memory file as a recorder makes it. Prints lines "PAIR_NS BARE_NS", the fastest of many
+ * turns in each of several rounds: a push and pop through the functions that the probe stores in a
+ * client's table, and, in the same mapping, two bare stores of 32 bytes, each with the time. Nobody reads, so the probe also pays for what it overwrites.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -20,7 +20,8 @@
 
 enum {
 	ROUNDS = 25,
-	PAIRS = 200000,
+	TURNS = 200, /* of both in a round, by turns; the fastest of each counts, since other load only slows */
+	PAIRS = 2000,
 	BYTES = TRACE_CHUNKS * TRACE_CHUNK_BYTES, /* that the events of a process go round in */
 	ENTRIES = 16,
 	PUSH_A = 9,
@@ -101,10 +102,11 @@ static double pairs(void)
 
 static double bare(char *memory)
 {
+	static size_t at;
 	const uint64_t before = now_ns();
 
-	for (size_t i = 0; i < 2 * PAIRS; i++) {
-		uint64_t *const words = (uint64_t *) (void *) (memory + i * 32 % BYTES);
+	for (size_t i = 0; i < 2 * PAIRS; i++, at = (at + 32) % BYTES) {
+		uint64_t *const words = (uint64_t *) (void *) (memory + at);
 
 		words[1] = now_ns();
 		words[2] = i;
@@ -119,7 +121,7 @@ int main(int argc, char **argv)
 	void *const library = argc == 2 ? dlopen(argv[1], RTLD_NOW) : NULL;
 	int (*const initialize)(const void *(*)(uint32_t) ) =
 		library ? (int (*)(const void *(*)(uint32_t) )) dlsym(library, "InitializeInjectionNvtx2") : NULL;
-	char *const memory = make_memory();
+	char *const memory = make_memory(), *bare_at;
 
 	for (unsigned i = 1; i < ENTRIES; i++)
 		table_of_functions[i] = &functions[i];
@@ -128,11 +130,17 @@ int main(int argc, char **argv)
 			library ? "no memory, or it did not attach" : dlerror());
 		return 1;
 	}
+	bare_at = memory + TRACE_HEAD_BYTES + (size_t) BARE_SLOT * TRACE_SLOT_BYTES + TRACE_CHUNKS_AT;
 	for (int r = 0; r < ROUNDS; r++) {
-		const double pair = pairs();
+		double pair_ns = 1e9, bare_ns = 1e9;
 
-		printf("%.1f %.1f\n", pair,
-			bare(memory + TRACE_HEAD_BYTES + (size_t) BARE_SLOT * TRACE_SLOT_BYTES + TRACE_CHUNKS_AT));
+		for (int i = 0; i < TURNS; i++) {
+			const double pair = pairs(), stores = bare(bare_at);
+
+			pair_ns = pair < pair_ns ? pair : pair_ns;
+			bare_ns = stores < bare_ns ? stores : bare_ns;
+		}
+		printf("%.1f %.1f\n", pair_ns, bare_ns);
 	}
 	return 0;
 }
