@@ -65,8 +65,8 @@ enum hwi_trace_hook {
 bool hwi_trace_needs(unsigned layers, enum hwi_trace_hook hook);
 
 /* As hwi_recorder_new_part, for a job that is traced too. trace NULL: it is not. */
-int hwi_recorder_new_traced(const struct hiw_options *options, enum hwi_part part, const struct hwi_trace *trace,
-	struct hiw_recorder **ret, struct hiw_err *err);
+int hwi_recorder_new_traced(const struct hiw_options *options, enum hwi_part part,
+	const struct hwi_trace *trace, struct hiw_recorder **ret, struct hiw_err *err);
 /* What the job needs: a descriptor to inherit, of the same number (-1: the job is not traced), and the value of
  * HIWATER_TRACE. */
 int hwi_recorder_trace_fd(const struct hiw_recorder *recorder);

@@ -668,7 +668,8 @@ static void finish_record(struct hiw_recorder *r, bool wanted)
 	f->frames_dropped = known((int64_t) record_dropped(r->record));
 	if (!keep && !record_has_begun(r->record))
 		return; /* kept for hwi_recorder_spare; else hiw_recorder_free frees it */
-	const int error = record_finish(r->record, job, keep, r->trace ? trace_wait_ns : finish_wait_ns, &end, &err);
+	const int error = record_finish(
+		r->record, job, keep, r->trace ? trace_wait_ns : finish_wait_ns, &end, &err);
 	autofree char *path = end.path;
 
 	r->trace_is_used = error == -ETIMEDOUT;

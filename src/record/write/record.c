@@ -294,7 +294,8 @@ static bool is_urgent(const struct record *r, const struct frame *frame)
 	bool is_edge = !r->started;
 
 	for (size_t i = 0; i < frame->n_events; i++)
-		is_edge = is_edge || frame->events[i].kind == EVENT_PHASE_BEGIN || frame->events[i].kind == EVENT_PHASE_END;
+		is_edge = is_edge || frame->events[i].kind == EVENT_PHASE_BEGIN ||
+			  frame->events[i].kind == EVENT_PHASE_END;
 	return r->options.trace.drain && is_edge;
 }
 

@@ -29,7 +29,7 @@ struct record_options {
 	/* Traced work, which the writer's thread drains each TRACE_DRAIN_MS and at the end; drain NULL: none. The file
 	 * is then created with the first frame. */
 	struct trace_feed trace;
-	uint64_t trace_bytes;     /* beside max_bytes, of rows of traced work; 0: 256 MB */
+	uint64_t trace_bytes;     /* of rows of traced work, in addition to max_bytes; 0: 256 MB */
 };
 
 struct record;

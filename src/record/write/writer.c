@@ -541,7 +541,10 @@ bool writer_apply(struct writer *w, struct chunk *chunk, bool hurry)
 	if (w->failed || (!w->store && writer_open(w, w->finishing) < 0))
 		return true;
 	if (!w->trace && w->options.trace.drain) {
-		const struct trace_write_options options = { .limit_bytes = w->options.trace_bytes, .rows_a_second = ROWS_A_SECOND };
+		const struct trace_write_options options = {
+			.limit_bytes = w->options.trace_bytes,
+			.rows_a_second = ROWS_A_SECOND,
+		};
 
 		w->trace = trace_write_new(w->store, &options);
 	}

@@ -161,7 +161,14 @@ static uint32_t offset_of(const struct trace_decoder *d, uint32_t offset, bool i
 static int find_site(struct trace_decoder *d, uint64_t key, const struct trace_sink *sink, uint32_t *ret,
 	bool (*add)(struct trace_decoder *d, uint64_t key, struct trace_site *site, char texts[2][TEXT_MOST]))
 {
-	struct trace_site site = { .process = d->process, .name = "", .domain = "", .device_name = "", .tid = -1, .device = -1 };
+	struct trace_site site = {
+		.process = d->process,
+		.name = "",
+		.domain = "",
+		.device_name = "",
+		.tid = -1,
+		.device = -1,
+	};
 	char texts[2][TEXT_MOST];
 	int r;
 
@@ -199,11 +206,13 @@ static bool add_of_thread(
 	return true;
 }
 
-static int site_of_thread(struct trace_decoder *d, enum trace_kind kind, int32_t tid, uint32_t name, uint32_t domain,
-	const struct trace_sink *sink, uint32_t *ret)
+static int site_of_thread(struct trace_decoder *d, enum trace_kind kind, int32_t tid, uint32_t name,
+	uint32_t domain, const struct trace_sink *sink, uint32_t *ret)
 {
-	/* A program may start a thread for each request: then sites are no longer told apart by thread. */
-	const uint64_t thread = tid < 0 || d->n_sites > TRACE_SITES_MOST / 4 || tid >= NO_THREAD ? NO_THREAD : (uint32_t) tid;
+	/* A program may start a thread for each request: then their sites have no thread. */
+	const uint64_t thread = tid < 0 || d->n_sites > TRACE_SITES_MOST / 4 || tid >= NO_THREAD
+					? NO_THREAD
+					: (uint32_t) tid;
 	const uint64_t key = (uint64_t) kind << 62 | thread << 32 | offset_of(d, domain, false) << 16 |
 			     offset_of(d, name, true);
 
@@ -223,7 +232,8 @@ static uint64_t gpu_key(unsigned kind, uint32_t offset)
 	return (uint64_t) KEY_GPU << 62 | (uint64_t) kind << 32 | offset;
 }
 
-static bool add_of_gpu(struct trace_decoder *d, uint64_t key, struct trace_site *site, char texts[2][TEXT_MOST])
+static bool add_of_gpu(
+	struct trace_decoder *d, uint64_t key, struct trace_site *site, char texts[2][TEXT_MOST])
 {
 	const unsigned kind = key >> 32 & 0xf;
 	struct trace_ring_site given;
@@ -258,8 +268,8 @@ static bool add_of_gpu(struct trace_decoder *d, uint64_t key, struct trace_site 
 }
 
 /* kind 0: the site's own. */
-static int site_of_gpu(
-	struct trace_decoder *d, enum trace_kind kind, uint32_t offset, const struct trace_sink *sink, uint32_t *ret)
+static int site_of_gpu(struct trace_decoder *d, enum trace_kind kind, uint32_t offset,
+	const struct trace_sink *sink, uint32_t *ret)
 {
 	if (offset == 0 || offset >= OFFSET_END)
 		return -EBADMSG;
@@ -268,7 +278,8 @@ static int site_of_gpu(
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
-static int emit_range(const struct open_range *o, uint64_t end_ns, uint32_t flags, const struct trace_sink *sink)
+static int emit_range(
+	const struct open_range *o, uint64_t end_ns, uint32_t flags, const struct trace_sink *sink)
 {
 	const struct trace_event event = {
 		.kind = TRACE_RANGE,
@@ -368,14 +379,27 @@ static int decode_range(struct trace_decoder *d, struct thread *t, const struct 
 	if (event->kind == TRACE_RING_END)
 		return end_by_id(d, t, body.id, time_ns, flags, sink);
 
-	struct open_range range = { .start_ns = time_ns, .id = body.id, .flags = flags, .has_id = has_id, .domain = offset_of(d, body.domain, false) };
+	struct open_range range = {
+		.start_ns = time_ns,
+		.id = body.id,
+		.flags = flags,
+		.has_id = has_id,
+		.domain = offset_of(d, body.domain, false),
+	};
 
-	r = site_of_thread(d, event->kind == TRACE_RING_MARK ? TRACE_MARK : TRACE_RANGE, t->tid, body.name, body.domain,
-		sink, &range.site);
+	r = site_of_thread(d, event->kind == TRACE_RING_MARK ? TRACE_MARK : TRACE_RANGE, t->tid,
+		body.name, body.domain, sink, &range.site);
 	if (r < 0)
 		return r;
 	if (event->kind == TRACE_RING_MARK) {
-		const struct trace_event mark = { .kind = TRACE_MARK, .site = range.site, .flags = flags, .depth = (uint32_t) t->n, .start_ns = time_ns, .end_ns = time_ns };
+		const struct trace_event mark = {
+			.kind = TRACE_MARK,
+			.site = range.site,
+			.flags = flags,
+			.depth = (uint32_t) t->n,
+			.start_ns = time_ns,
+			.end_ns = time_ns,
+		};
 
 		return sink->event(sink->ctx, &mark);
 	}
@@ -384,8 +408,8 @@ static int decode_range(struct trace_decoder *d, struct thread *t, const struct 
 	return r < 0 ? r : begin_range(d, t, &range, sink);
 }
 
-static int decode_thread_name(
-	struct trace_decoder *d, int32_t tid, const struct trace_ring_head *event, const struct trace_sink *sink)
+static int decode_thread_name(struct trace_decoder *d, int32_t tid, const struct trace_ring_head *event,
+	const struct trace_sink *sink)
 {
 	struct trace_ring_range body;
 	char name[TEXT_MOST];
@@ -460,8 +484,9 @@ static uint64_t before(uint64_t time_ns, uint32_t ns)
 	return ns == UINT32_MAX || ns > time_ns ? 0 : time_ns - ns;
 }
 
-static int decode_work(struct trace_decoder *d, const struct trace_clock *clock, const struct trace_ring_head *event,
-	uint64_t time_ns, uint32_t flags, const struct trace_sink *sink)
+static int decode_work(struct trace_decoder *d, const struct trace_clock *clock,
+	const struct trace_ring_head *event, uint64_t time_ns, uint32_t flags,
+	const struct trace_sink *sink)
 {
 	struct trace_ring_work body;
 	struct trace_event e = { .start_ns = time_ns };
@@ -480,7 +505,8 @@ static int decode_work(struct trace_decoder *d, const struct trace_clock *clock,
 	r = site_of_gpu(d, (enum trace_kind) 0, body.site, sink, &e.site);
 	if (r < 0)
 		return r;
-	e.kind = map_get(&d->sites, gpu_key(KIND_OF_SITE, body.site), &kind) ? (enum trace_kind) kind : TRACE_KERNEL;
+	e.kind = map_get(&d->sites, gpu_key(KIND_OF_SITE, body.site), &kind) ? (enum trace_kind) kind
+									     : TRACE_KERNEL;
 	return sink->event(sink->ctx, &e);
 }
 
@@ -517,7 +543,8 @@ int trace_decode(struct trace_decoder *d, const struct trace_clock *clock, int32
 
 /* ---- ends that are missing ------------------------------------------------------------------- */
 
-static int close_thread(struct trace_decoder *d, struct thread *t, uint64_t end_ns, const struct trace_sink *sink)
+static int close_thread(
+	struct trace_decoder *d, struct thread *t, uint64_t end_ns, const struct trace_sink *sink)
 {
 	int r = end_call(t, end_ns > t->call_ns ? end_ns : t->call_ns, TRACE_UNCLOSED, sink);
 

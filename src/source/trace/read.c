@@ -92,7 +92,8 @@ int trace_reader_new(const struct trace_reader_options *options, struct trace_re
 {
 	struct trace_reader *t = calloc(1, sizeof(*t));
 	const long ticks = sysconf(_SC_CLK_TCK);
-	const unsigned now = options->has_windows ? options->layers & ~(unsigned) TRACE_KERNELS : options->layers;
+	const unsigned now =
+		options->has_windows ? options->layers & ~(unsigned) TRACE_KERNELS : options->layers;
 	int r;
 
 	if (!t)
@@ -234,8 +235,8 @@ static ptrdiff_t read_text(void *ctx, uint32_t offset, unsigned type, void *ret,
 
 /* Where the event at a unit lies in the copy, if it is one of this generation that was published and is whole:
  * *ret_units is its length. NULL: there is none. *ret_damaged: it is none that the probe writes. */
-static const struct trace_ring_head *event_at(
-	const unsigned char *events, uint32_t unit, uint32_t generation, uint32_t *ret_units, bool *ret_damaged)
+static const struct trace_ring_head *event_at(const unsigned char *events, uint32_t unit,
+	uint32_t generation, uint32_t *ret_units, bool *ret_damaged)
 {
 	const struct trace_ring_head *event = (const void *) (events + (size_t) unit * TRACE_UNIT_BYTES);
 	size_t bytes;
@@ -259,11 +260,13 @@ static bool copy_units(const struct pass *p, unsigned chunk, uint32_t from, uint
 {
 	const size_t at = (size_t) from * TRACE_UNIT_BYTES, n = (size_t) (to - from) * TRACE_UNIT_BYTES;
 
-	return pread(p->reader->memory.fd, p->reader->events + at, n, chunk_at(p, chunk) + (off_t) at) == (ssize_t) n;
+	return pread(p->reader->memory.fd, p->reader->events + at, n, chunk_at(p, chunk) + (off_t) at) ==
+	       (ssize_t) n;
 }
 
 /* The end of the events that were published, from a unit on. */
-static uint32_t extent(const struct pass *p, uint32_t from, uint32_t generation, bool *ret_damaged, bool *ret_late)
+static uint32_t extent(
+	const struct pass *p, uint32_t from, uint32_t generation, bool *ret_damaged, bool *ret_late)
 {
 	const struct trace_ring_head *event;
 	uint32_t unit = from, units;
@@ -287,10 +290,10 @@ static int pass_on(struct pass *p, int32_t tid, uint32_t generation, uint32_t fr
 	uint32_t units;
 	int r = 0;
 
-	/* The process goes on while it is read: its events may be later than the begin of the drain. */
+	/* The process writes while it is read: its events may be later than the begin of the drain. */
 	if (to > from)
-		p->clock.now_ns = counter_delta(
-			p->reader->start_boot_ns, clock_awake_ns() + (uint64_t) p->reader->boot_minus_mono_ns);
+		p->clock.now_ns = counter_delta(p->reader->start_boot_ns,
+			clock_awake_ns() + (uint64_t) p->reader->boot_minus_mono_ns);
 	for (uint32_t unit = from; unit < to && r == 0; unit += units) {
 		event = event_at(p->reader->events, unit, generation, &units, &damaged);
 		if (!event)
@@ -317,7 +320,7 @@ static void give_back(struct trace_chunk *c)
 		&c->state, &full, TRACE_CHUNK_FREE, memory_order_acq_rel, memory_order_relaxed);
 }
 
-/* A look at the next event alone, since usually there is none. */
+/* Reads the next event alone, since usually there is none. */
 static bool has_event(const struct pass *p, const struct seen *seen, uint32_t unit)
 {
 	const struct trace_ring_head *event =
@@ -467,7 +470,13 @@ static int introduce(struct pass *p)
 		n = smallfile_read(t->root->proc, path, s->name, sizeof(s->name));
 		s->name[n > 0 ? strcspn(s->name, "\n") : 0] = '\0';
 	}
-	const struct trace_process process = { .pid = s->pid, .start_ns = s->pid > 0 ? s->start_ticks * t->tick_ns : 0, .name = s->name, .origin = "probe", .rank = -1 };
+	const struct trace_process process = {
+		.pid = s->pid,
+		.start_ns = s->pid > 0 ? s->start_ticks * t->tick_ns : 0,
+		.name = s->name,
+		.origin = "probe",
+		.rank = -1,
+	};
 
 	r = p->sink->process(p->sink->ctx, &process, &s->process);
 	if (r < 0)
@@ -532,7 +541,8 @@ static void note_unfollowed(struct pass *p)
 		clean(detail);
 		name_of(s, process);
 		(void) snprintf(note, sizeof(note), "trace: %s: %s are not followed: %s%s%s%s", process,
-			trace_layer_name(1U << i), why_text(why), *detail ? " (" : "", detail, *detail ? ")" : "");
+			trace_layer_name(1U << i), why_text(why), *detail ? " (" : "", detail,
+			*detail ? ")" : "");
 		if (why != TRACE_WHY_NONE)
 			trace_reader_add_note(p->reader, note);
 	}
@@ -569,8 +579,10 @@ static void limit_cost(struct pass *p)
 	(void) atomic_fetch_or_explicit(&p->head->layers_off, 1U << dearest, memory_order_relaxed);
 	name_of(s, process);
 	(void) snprintf(note, sizeof(note),
-		"trace: %s: %s are not followed any more, %.1f s into the run: they took %.1f %% of its time", process,
-		trace_layer_name(1U << dearest), (double) now_ns / 1e9, 100.0 * (double) sum / (double) span_ns);
+		"trace: %s: %s are not followed any more, %.1f s into the run: they took %.1f %% of its "
+		"time",
+		process, trace_layer_name(1U << dearest), (double) now_ns / 1e9,
+		100.0 * (double) sum / (double) span_ns);
 	trace_reader_add_note(p->reader, note);
 }
 
@@ -617,7 +629,8 @@ static int read_slot(struct pass *p, bool last)
 		trace_shared_release(&t->memory, p->slot, s->pid);
 		free_slot(t, p->slot);
 	} else {
-		trace_shared_prepare(&t->memory, p->slot, atomic_load_explicit(&p->head->claims, memory_order_relaxed));
+		trace_shared_prepare(&t->memory, p->slot,
+			atomic_load_explicit(&p->head->claims, memory_order_relaxed));
 	}
 	return r;
 }

@@ -4,7 +4,7 @@
  * runs, and passes what it finds to a sink, usually the recording's.
  *
  * Nothing in the memory is trusted. Bytes are copied before they are judged, and copied events count only if their
- * chunk's generation is still the same afterwards. A drain looks at each chunk once, so it ends whatever another
+ * chunk's generation is still the same afterwards. A drain reads each chunk once, so it ends whatever another
  * process writes meanwhile.
  *
  * Threads: trace_drain in one thread (the recording's); trace_reader_note, trace_reader_bytes_of and
