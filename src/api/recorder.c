@@ -295,6 +295,7 @@ static int open_record(struct hiw_recorder *r, struct err *err)
 		.queue_bytes = queue_bytes,
 		.others_after = 200,
 		.trace_bytes = r->trace_options.limit_bytes,
+		.trace_step = trace_step(r),
 	};
 
 	if (!wants_record(r))
@@ -743,6 +744,7 @@ int hiw_recorder_end(struct hiw_recorder *r, struct hiw_err *err)
 	if (r->ended)
 		return 0;
 	handle_last_messages(r);
+	finish_phases(r);
 	sampler_end(r->sampler);
 	process_alerts(r);
 	end_trace(r);

@@ -2,6 +2,7 @@
 #include "source/trace/decode.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ struct open_range {
 	uint32_t site, domain;
 	uint32_t flags;
 	uint32_t depth;
+	uint32_t selected, number, name; /* for the selector: what it is, and the offset of its name */
 	bool has_id;               /* TRACE_RING_START */
 };
 
@@ -47,6 +49,8 @@ struct trace_decoder {
 	size_t n_threads, cap_threads, next_reused;
 	struct map started;        /* the id of a TRACE_RING_START to the index of its thread */
 	bool names_full;
+	const struct trace_selector *selector; /* NULL: none */
+	struct map selected;       /* the number of a site to what it is to the selector */
 	uint32_t device_named[4];  /* devices whose name was sent: bits */
 };
 
@@ -72,7 +76,13 @@ void trace_decoder_free(struct trace_decoder *d)
 	map_done(&d->sites);
 	map_done(&d->by_tid);
 	map_done(&d->started);
+	map_done(&d->selected);
 	free(d);
+}
+
+void trace_decoder_select(struct trace_decoder *d, const struct trace_selector *selector)
+{
+	d->selector = selector;
 }
 
 void trace_decode_names_full(struct trace_decoder *d)
@@ -144,7 +154,7 @@ static void text_at(const struct trace_decoder *d, uint32_t offset, char ret[sta
 	ptrdiff_t n = 0;
 
 	if (offset == NAMES_FULL)
-		n = (ptrdiff_t) strlen(strcpy(ret, "(names full)"));
+		n = snprintf(ret, TEXT_MOST, "(names full)");
 	else if (offset != 0)
 		n = d->text(d->text_ctx, offset, 0, ret, TEXT_MOST - 1);
 	ret[n > 0 ? n : 0] = '\0';
@@ -155,6 +165,23 @@ static uint32_t offset_of(const struct trace_decoder *d, uint32_t offset, bool i
 	if (offset == 0 || offset >= OFFSET_END)
 		return is_name && d->names_full ? NAMES_FULL : 0;
 	return offset;
+}
+
+static int select_site(struct trace_decoder *d, const struct trace_site *site, uint32_t number)
+{
+	const unsigned what = d->selector->select(d->selector->ctx, site->kind, site->name);
+
+	return what ? map_put(&d->selected, number, what) : 0;
+}
+
+/* A range of a selected name, or a call, begins or ends. */
+static void notify_selector(const struct trace_decoder *d, uint32_t selected, uint32_t name, uint64_t time_ns,
+	bool begins, uint32_t *number)
+{
+	char text[TEXT_MOST];
+
+	text_at(d, name, text);
+	d->selector->edge(d->selector->ctx, selected, text, time_ns, begins, number);
 }
 
 /* The number of the site with this key, which add fills in if it is new. */
@@ -180,6 +207,8 @@ static int find_site(struct trace_decoder *d, uint64_t key, const struct trace_s
 	*ret = 0;
 	if (add(d, key, &site, texts)) {
 		r = sink->site(sink->ctx, &site, ret);
+		if (r == 0 && d->selector)
+			r = select_site(d, &site, *ret);
 		if (r < 0)
 			return r;
 	}
@@ -319,8 +348,10 @@ static int begin_range(struct trace_decoder *d, struct thread *t, const struct o
 static int end_range(struct trace_decoder *d, struct thread *t, size_t i, uint64_t end_ns, uint32_t flags,
 	const struct trace_sink *sink)
 {
-	const struct open_range range = t->open[i];
+	struct open_range range = t->open[i];
 
+	if (range.selected)
+		notify_selector(d, range.selected, range.name, end_ns, false, &range.number);
 	if (i + 1 < t->n)
 		flags |= TRACE_CROSSING;
 	for (size_t k = i + 1; k < t->n; k++) {
@@ -403,6 +434,10 @@ static int decode_range(struct trace_decoder *d, struct thread *t, const struct 
 
 		return sink->event(sink->ctx, &mark);
 	}
+	if (d->selector && t->n < TRACE_OPEN_MOST && map_get(&d->selected, range.site, &range.selected)) {
+		range.name = offset_of(d, body.name, true);
+		notify_selector(d, range.selected, range.name, time_ns, true, &range.number);
+	}
 	if (has_id && t->n < TRACE_OPEN_MOST)
 		r = map_put(&d->started, body.id, (uint32_t) (t - d->threads));
 	return r < 0 ? r : begin_range(d, t, &range, sink);
@@ -444,6 +479,7 @@ static int decode_call(struct trace_decoder *d, struct thread *t, const struct t
 	uint64_t time_ns, uint32_t flags, const struct trace_sink *sink)
 {
 	struct trace_ring_call body;
+	uint32_t selected, number = 0;
 	int r;
 
 	memcpy(&body, event + 1, sizeof(body));
@@ -457,6 +493,8 @@ static int decode_call(struct trace_decoder *d, struct thread *t, const struct t
 		r = site_of_thread(d, TRACE_LAUNCH, t->tid, body.name, 0, sink, &t->call_site);
 	if (r < 0)
 		return r;
+	if (d->selector && map_get(&d->selected, t->call_site, &selected))
+		notify_selector(d, selected, offset_of(d, body.name, true), time_ns, true, &number);
 	t->in_call = true;
 	t->call_ns = time_ns;
 	t->call_correlation = body.correlation;

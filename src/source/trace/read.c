@@ -60,8 +60,10 @@ struct trace_reader {
 	uint64_t drains;
 	int64_t boot_minus_mono_ns;
 	uint32_t refused;
-	bool has_window, has_windows;
 	unsigned layers;
+	_Atomic pid_t main;
+	struct trace_select *select;
+	struct trace_selector selector; /* of the main process's ranges */
 	pthread_mutex_t lock;      /* of the notes */
 	char notes[NOTES][TRACE_NOTE_BYTES];
 	unsigned first_note, n_notes;
@@ -88,23 +90,30 @@ static uint64_t namespace_of(const struct root *root, const char *path)
 	return fstatat(root->proc, path, &st, 0) == 0 ? st.st_ino : 0;
 }
 
+static unsigned layers_now(const struct trace_reader *t, bool has_window)
+{
+	return has_window ? t->layers : t->layers & ~(unsigned) TRACE_KERNELS;
+}
+
 int trace_reader_new(const struct trace_reader_options *options, struct trace_reader **ret, struct err *err)
 {
 	struct trace_reader *t = calloc(1, sizeof(*t));
 	const long ticks = sysconf(_SC_CLK_TCK);
-	const unsigned now =
-		options->has_windows ? options->layers & ~(unsigned) TRACE_KERNELS : options->layers;
 	int r;
 
 	if (!t)
 		return err_set(err, -ENOMEM, "out of memory");
+	t->memory.fd = t->memory.socket = -1;
 	t->root = options->root;
 	t->layers = options->layers;
-	t->has_windows = options->has_windows;
 	t->pid_namespace = namespace_of(t->root, "self/ns/pid");
 	t->tick_ns = 1000000000 / (uint64_t) (ticks > 0 ? ticks : 100);
 	(void) pthread_mutex_init(&t->lock, NULL);
-	r = trace_shared_open(now, options->layers, &t->memory, err);
+	r = trace_select_new(&options->select, &t->select, err);
+	t->selector = (struct trace_selector) { trace_select_of, trace_select_edge, t->select };
+	if (r == 0)
+		r = trace_shared_open(layers_now(t, r == 0 && trace_select_begins_open(t->select)),
+			options->layers, &t->memory, err);
 	if (r < 0) {
 		trace_reader_free(t);
 		return r;
@@ -128,13 +137,20 @@ void trace_reader_free(struct trace_reader *t)
 	for (unsigned i = 0; i < TRACE_SLOTS; i++)
 		free_slot(t, i);
 	trace_shared_close(&t->memory);
+	trace_select_free(t->select);
 	(void) pthread_mutex_destroy(&t->lock);
 	free(t);
 }
 
-void trace_reader_begin(struct trace_reader *t, uint64_t start_boot_ns)
+void trace_reader_begin(struct trace_reader *t, uint64_t start_boot_ns, pid_t main)
 {
+	t->main = main;
 	t->start_boot_ns = start_boot_ns;
+}
+
+struct trace_select *trace_reader_select(struct trace_reader *t)
+{
+	return t->select;
 }
 
 int trace_reader_fd(const struct trace_reader *t)
@@ -483,6 +499,8 @@ static int introduce(struct pass *p)
 		return r;
 	s->introduced = t->drains;
 	s->decoder = trace_decoder_new(s->process, read_text, s);
+	if (s->decoder && s->pid > 0 && s->pid == t->main)
+		trace_decoder_select(s->decoder, &t->selector);
 	return s->decoder ? 0 : -ENOMEM;
 }
 
@@ -704,10 +722,12 @@ static uint64_t compare_clocks(struct trace_reader *t)
 	return now;
 }
 
-int trace_drain(void *reader, bool last, const struct trace_sink *sink)
+int trace_drain(void *reader, enum trace_drain how, const struct trace_sink *sink)
 {
+	const bool last = how == TRACE_DRAIN_LAST;
 	struct trace_reader *t = reader;
 	struct pass pass = { .reader = t, .sink = sink };
+	bool has_window;
 	int r = 0;
 
 	if (t->start_boot_ns == 0)
@@ -716,20 +736,20 @@ int trace_drain(void *reader, bool last, const struct trace_sink *sink)
 	const uint64_t mono_ns = compare_clocks(t);
 
 	t->drains++;
+	trace_select_pass_to(t->select, sink);
 	pass.clock.now_ns = counter_delta(t->start_boot_ns, mono_ns + (uint64_t) t->boot_minus_mono_ns);
 	pass.clock.offset_ns = t->boot_minus_mono_ns - (int64_t) t->start_boot_ns;
-	if (!t->has_window && !t->has_windows && (t->layers & TRACE_KERNELS)) {
-		t->has_window = true;
-		r = sink->window(sink->ctx, 0, UINT64_MAX, "whole run");
-	}
 	for (unsigned i = 0; i < TRACE_SLOTS && r == 0; i++) {
-		pass.until_mono_ns = last ? UINT64_MAX - 2 * lag_ns : mono_ns - lag_ns;
+		pass.until_mono_ns = how == TRACE_DRAIN_USUAL ? mono_ns - lag_ns : UINT64_MAX - 2 * lag_ns;
 		if (find_slot(&pass, i))
 			r = read_slot(&pass, last);
 	}
+	trace_select_pass_to(t->select, NULL);
 	note_refused(t);
 	trace_shared_prepare_free(&t->memory);
-	if (r == 0 && last && t->has_window)
-		r = sink->window(sink->ctx, 0, pass.clock.now_ns, "whole run");
+	if (r < 0 || !(t->layers & TRACE_KERNELS))
+		return r;
+	r = trace_select_update(t->select, pass.clock.now_ns, last, sink, &has_window);
+	atomic_store_explicit(&t->memory.ring->layers, layers_now(t, has_window && !last), memory_order_relaxed);
 	return r;
 }
