@@ -40,6 +40,7 @@ struct window {
 	bool wanted;               /* by what was seen so far; of steps, ranges and the API */
 	unsigned depth;            /* open ranges that match */
 	uint64_t until_ns;         /* of alerts */
+	bool begins_open;          /* with the run, before the first update */
 	bool is_open;
 	uint64_t begin_ns;
 };
@@ -160,6 +161,24 @@ static int parse_windows(struct trace_select *s, const char *const *texts, struc
 	return r;
 }
 
+static bool is_wanted(const struct window *w, uint64_t now_ns)
+{
+	switch (w->kind) {
+	case WINDOW_RUN:
+	case WINDOW_LAST:
+		return true;
+	case WINDOW_TIME:
+		return now_ns >= w->from && now_ns < w->to;
+	case WINDOW_ALERT:
+		return now_ns < w->until_ns;
+	case WINDOW_STEPS:
+	case WINDOW_RANGE:
+	case WINDOW_API:
+		return w->wanted;
+	}
+	return false;
+}
+
 int trace_select_new(const struct trace_select_options *options, struct trace_select **ret, struct err *err)
 {
 	struct trace_select *s = calloc(1, sizeof(*s));
@@ -183,6 +202,8 @@ int trace_select_new(const struct trace_select_options *options, struct trace_se
 		trace_select_free(s);
 		return r;
 	}
+	for (unsigned i = 0; i < s->n_windows; i++)
+		s->windows[i].begins_open = is_wanted(&s->windows[i], 0);
 	*ret = s;
 	return 0;
 }
@@ -352,28 +373,10 @@ void trace_select_alert(struct trace_select *s)
 	(void) atomic_fetch_add(&s->alerts, 1);
 }
 
-static bool is_wanted(const struct window *w, uint64_t now_ns)
-{
-	switch (w->kind) {
-	case WINDOW_RUN:
-	case WINDOW_LAST:
-		return true;
-	case WINDOW_TIME:
-		return now_ns >= w->from && now_ns < w->to;
-	case WINDOW_ALERT:
-		return now_ns < w->until_ns;
-	case WINDOW_STEPS:
-	case WINDOW_RANGE:
-	case WINDOW_API:
-		return w->wanted;
-	}
-	return false;
-}
-
 bool trace_select_begins_open(const struct trace_select *s)
 {
 	for (unsigned i = 0; i < s->n_windows; i++) {
-		if (is_wanted(&s->windows[i], 0))
+		if (s->windows[i].begins_open)
 			return true;
 	}
 	return false;
@@ -409,7 +412,7 @@ int trace_select_update(
 
 		if (alerts != s->alerts_seen)
 			w->until_ns = now_ns + alert_ns;
-		const bool wanted = is_wanted(w, now_ns), is_first = !s->has_begun && is_wanted(w, 0);
+		const bool wanted = is_wanted(w, now_ns), is_first = !s->has_begun && w->begins_open;
 
 		if ((wanted || is_first) && !w->is_open)
 			r = open_window(w, now_ns, is_first, sink);
