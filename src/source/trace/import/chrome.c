@@ -635,12 +635,14 @@ static enum json_token read_devices(struct chrome *c)
 	return token;
 }
 
-/* A fact about the events. */
+/* A fact about the events. It is the same in a pass; of several that differ the last holds. */
 static enum json_token read_fact(struct trace_import *f)
 {
 	struct chrome *c = f->reader;
 	const char *key = json_read_text(c->json, NULL);
 
+	if (f->target)
+		return json_read_skip(c->json);
 	if (is_word(key, "baseTimeNanoseconds")) {
 		int64_t base = -1;
 		const enum json_token token = chrome_number_read(c->json, 0, &base);

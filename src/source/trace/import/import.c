@@ -131,12 +131,12 @@ int import_event(struct trace_import *f, struct import_event *e)
 		r = count_event(f, e);
 		return r < 0 ? r : 0;
 	}
-	if (!e->is_invalid && e->start_ns < target->zero_ns) {
+	if (!invalid && e->start_ns < target->zero_ns) {
 		target->before++;
 		return 0;
 	}
 	/* Both are int64_t: their difference fits into uint64_t. */
-	if (!e->is_invalid)
+	if (!e->is_invalid && e->start_ns >= target->zero_ns)
 		event.start_ns = event.end_ns = (uint64_t) e->start_ns - (uint64_t) target->zero_ns;
 	if (invalid)
 		event.flags |= TRACE_INVALID;
