@@ -105,7 +105,8 @@ void opencl_reap(struct opencl_queue *queue)
 	for (uint32_t i = 0; (record = opencl_record_at(i)) != NULL; i++) {
 		int32_t status;
 
-		if (atomic_load(&record->queue) != queue || record->generation != (uint16_t) probe_generation())
+		if (atomic_load(&record->queue) != queue ||
+			record->generation != (uint16_t) probe_generation())
 			continue;
 		/* The callback may be about to write it: what clFinish waited for is written when it returns. */
 		for (int n = 0; n < YIELDS && opencl_record_is_held(record); n++)

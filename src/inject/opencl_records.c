@@ -132,7 +132,9 @@ bool opencl_record_examine(struct opencl_record *record)
 
 bool opencl_record_is_held(struct opencl_record *record)
 {
-	return (atomic_load(&record->state) & ((1u << STATE_BITS) - 1)) == OPENCL_FREE && atomic_load(&record->event);
+	uint64_t state = atomic_load(&record->state) & ((1u << STATE_BITS) - 1);
+
+	return state == OPENCL_FREE && atomic_load(&record->event);
 }
 
 bool opencl_record_leave(struct opencl_record *record)
