@@ -499,7 +499,8 @@ HIW_API int hiw_run_check(struct hiw_run *run, const char *const *rules, size_t 
 /* Options of an export; docs/export.md describes the formats. */
 struct hiw_export {
 	size_t size;                 /* sizeof this struct */
-	const char *to;              /* "csv", "json", "openmetrics", "otlp", "perfetto", "svg", "js1", "sacct" */
+	const char *to;              /* "csv", "json", "openmetrics", "otlp", "perfetto", "chrome", "nsys-sqlite",
+	                              * "svg", "js1", "sacct" */
 	const char *entity;          /* "host", "job", "process", "gpu", "gpu_process", "series", "events";
 	                              * NULL: the job (csv), all (json), all but processes (openmetrics),
 	                              * job, gpu and series (svg) */
@@ -517,6 +518,7 @@ struct hiw_export {
 	const char *const *attributes; /* otlp: n_attributes texts, the keys and values of resource
 	                              * attributes in turn */
 	size_t n_attributes;
+	bool gzip;                   /* compress what is written, as gzip does */
 };
 
 /* Exports a run from hiw_run_open, finished or not, in memory that does not grow with the length of

@@ -48,6 +48,23 @@ _LISTED = {
     "phase": "SELECT number, parent, name, facts, began / 1e9 AS begin_s, ended / 1e9 AS end_s, ram_before AS before_bytes, "
              "ram_peak AS peak_bytes, ram_after AS after_bytes, peak_exact FROM phase ORDER BY number",
 }
+_SITE = ("LEFT JOIN trace_site s ON s.id = r.site LEFT JOIN trace_name n ON n.id = s.name LEFT JOIN trace_name d ON d.id = s.domain "
+         "LEFT JOIN trace_process p ON p.id = s.process ORDER BY r.start, r.rowid")
+_WORK = "p.pid AS pid, s.device AS device, s.stream AS stream"
+_TIMES = ("r.correlation AS correlation, (r.start - r.queued) / 1e9 AS queued_s, (r.start - r.submitted) / 1e9 AS submitted_s, "
+          "coalesce(r.flags, 0) AS flags")
+_TRACED = {  # of a traced run (docs/tracing.md)
+    "range": "SELECT r.start / 1e9 AS t_s, r.duration / 1e9 AS duration_s, n.text AS name, d.text AS domain, p.pid AS pid, s.tid AS tid, "
+             f"coalesce(r.depth, 0) AS depth, coalesce(r.flags, 0) AS flags FROM trace_range r {_SITE}",
+    "kernel": f"SELECT r.start / 1e9 AS t_s, r.duration / 1e9 AS duration_s, n.text AS name, {_WORK}, s.grid_x AS grid_x, s.grid_y AS grid_y, "
+              "s.grid_z AS grid_z, s.block_x AS block_x, s.block_y AS block_y, s.block_z AS block_z, s.registers AS registers, "
+              f"s.shared_static AS shared_static, s.shared_dynamic AS shared_dynamic, {_TIMES} FROM trace_kernel r {_SITE}",
+    "copy": f"SELECT r.start / 1e9 AS t_s, r.duration / 1e9 AS duration_s, n.text AS name, s.kind AS kind, r.bytes AS bytes, {_WORK}, "
+            f"s.source AS source, s.target AS target, {_TIMES} FROM trace_copy r {_SITE}",
+    "launch": "SELECT r.start / 1e9 AS t_s, r.duration / 1e9 AS duration_s, n.text AS name, p.pid AS pid, s.tid AS tid, "
+              f"r.correlation AS correlation, coalesce(r.flags, 0) AS flags FROM trace_launch r {_SITE}",
+}
+_LISTED.update(_TRACED)
 _HIDDEN = {"t", "span", "n", "part"}  # left out of tables; t_s and span_s have t and span in seconds
 
 
@@ -106,11 +123,16 @@ class Recording:
                 cursor = connection.execute(sql, values)
                 return [column[0] for column in cursor.description or []], cursor.fetchall()
         except sqlite3.Error as e:
-            raise Error(f"{self.path} cannot be read: {e}") from e
+            raise self._unreadable(e) from e
+
+    def _unreadable(self, e: Exception) -> Error:
+        if "no such table: trace_" in str(e):
+            return Error(f"{self.path} has no trace: hiwater run --trace -- COMMAND makes one, hiwater import adds one")
+        return Error(f"{self.path} cannot be read: {e}")
 
     def columns(self, entity: str = "job", *, rate: str = "windows") -> Dict[str, List[Any]]:
         """The windows (1 s each unless they were merged) of host, job, process, gpu or gpu_process,
-        or all values of series, event, phase: a list per column. t_s and span_s are seconds; the
+        or all values of series, event, phase, or of a traced run range, kernel, copy, launch: a list per column. t_s and span_s are seconds; the
         others have the names and base units of docs/metrics.md (NAME the mean, NAME_min and
         NAME_max the extremes of a window); None is unknown.
 
@@ -135,7 +157,7 @@ class Recording:
                 try:
                     made = columns(uri + IMMUTABLE, sql)
                 except OSError:
-                    raise Error(f"{self.path} cannot be read: {e}") from e
+                    raise self._unreadable(e) from e
         return {name: made[place][1] for name, place in _places(entity, [name for name, _ in made]).items()}
 
     def to_pandas(self, entity: str = "job", *, rate: str = "windows") -> Any:
@@ -161,6 +183,18 @@ class Recording:
         from ._tables import joined
 
         return joined(self, entity)
+
+    def ranges(self) -> Any:
+        """The ranges and marks of a traced run (NVTX, ITT, an import), a row each, as `to_pandas("range")`: t_s (index), time,
+        duration_s (NaN: a mark), name, domain, pid, tid, depth, flags (docs/tracing.md). Rows may have been left out to
+        stay within a limit; `hiwater trace` has the sums of all. Needs pandas. Raises Error, also for a run without a trace."""
+        return self.to_pandas("range")
+
+    def kernels(self) -> Any:
+        """The kernels of a traced run, a row each, as `to_pandas("kernel")`: t_s (index), time, duration_s, name (as the program has
+        it), pid, device, stream, grid, block, registers, shared memory (bytes a block), correlation, queued_s and submitted_s
+        (seconds since the start of the run, NaN: unknown), flags. As `ranges` otherwise."""
+        return self.to_pandas("kernel")
 
     def to_parquet(self, path: Union[str, os.PathLike[str]], entity: str = "job") -> str:
         """Writes the table into a Parquet file, atomically, and returns its path. Integers stay

@@ -336,6 +336,14 @@ class Run:
         """Logged values with the use at their times; see `Recording.joined`."""
         return self.recording.joined(entity)
 
+    def ranges(self) -> Any:
+        """`Recording.ranges`."""
+        return self.recording.ranges()
+
+    def kernels(self) -> Any:
+        """`Recording.kernels`."""
+        return self.recording.kernels()
+
     def to_parquet(self, path: Union[str, os.PathLike[str]], entity: str = "job") -> str:
         """A Parquet file of the recording; see `Recording.to_parquet`."""
         return self.recording.to_parquet(path, entity)

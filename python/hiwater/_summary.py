@@ -528,6 +528,53 @@ class Note:
 
 
 @dataclass(frozen=True)
+class TracedName:
+    """A kernel or a range with much of the time."""
+
+    name: str = ""
+    count: int = 0
+    total_s: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class TracedDevice:
+    """A GPU as one process saw it. busy_s is the union of its kernels and copies in traced_s; kernels_s the
+    sum of its kernels."""
+
+    gpu: int = -1
+    name: Optional[str] = None
+    traced_s: Optional[float] = None
+    busy_s: Optional[float] = None
+    kernel_s: Optional[float] = None
+    copy_s: Optional[float] = None
+    gaps: int = 0
+    longest_gap_s: Optional[float] = None
+    longest_gap_at_s: Optional[float] = None
+    kernels: int = 0
+    kernels_s: Optional[float] = None
+    launches: int = 0
+    launches_s: Optional[float] = None
+    syncs: int = 0
+    syncs_s: Optional[float] = None
+    copied_bytes: int = 0
+    pageable_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A traced run in a few figures (`hiwater trace` has all). lost: events that are in no sum."""
+
+    processes: int = 0
+    events: int = 0
+    invalid: int = 0
+    lost: int = 0
+    probe_bytes: int = 0
+    devices: List[TracedDevice] = field(default_factory=list)
+    kernels: List[TracedName] = field(default_factory=list)
+    ranges: List[TracedName] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class RunId:
     """Identity of the run. complete: its end was recorded."""
 
@@ -552,6 +599,7 @@ class Summary:
     phases       a list, ordered by start
     series       logged values, by name: n, first, last, min, max, sum
     marks        number, and the last of them: time_s, text
+    trace        kernels, copies and ranges of a traced run; None: it was not traced
     sampling     number and intervals of samples, and the cost of hiwater
     incident     the incident: memory ran out, or a trigger fired; None: there was none
     request      what to request for the next run: memory_bytes, cpus, time_s, gpus, line, basis
@@ -575,6 +623,7 @@ class Summary:
     phases: List[PhaseSummary] = field(default_factory=list)
     series: Dict[str, Series] = field(default_factory=dict)
     marks: Marks = field(default_factory=Marks)
+    trace: Optional[Trace] = None
     sampling: Sampling = field(default_factory=Sampling)
     incident: Optional[Incident] = None
     request: Request = field(default_factory=Request)

@@ -39,6 +39,7 @@ struct hiw_run {
 	struct sampler *sampler;   /* live: updates the recorder's cost before a summary is made; borrowed */
 	struct summary summary;    /* owns the strings that the last call returned */
 	bool made;                 /* summary is valid */
+	struct work *work;         /* of the summary; NULL: not traced */
 	struct sink_progress progress; /* state of the last progress line */
 };
 
@@ -60,6 +61,11 @@ struct hiw_recorder {
 	enum hwi_part part;
 	struct hwi_trace trace_options;
 	struct trace_reader *trace; /* NULL: the job is not traced */
+	struct trace_check {
+		int32_t pid;
+		char name[16];
+	} trace_checks[32];        /* processes that began, or executed another program, since the last step */
+	unsigned n_trace_checks, out_of_reach;
 	bool trace_is_used;        /* by the recording's thread, which continues after the end */
 	char trace_warning[TRACE_NOTE_BYTES + 100];
 	bool makes_folders;          /* of output: it is in a folder that was given */
@@ -116,6 +122,8 @@ void close_trace(struct hiw_recorder *r);
 void poll_trace(struct hiw_recorder *r);
 void begin_trace(struct hiw_recorder *r);
 void step_trace(struct hiw_recorder *r);
+void trace_frame(struct hiw_recorder *r, const struct frame *frame);
+void end_trace(struct hiw_recorder *r);
 bool trace_warning(struct hiw_recorder *r, struct err *ret);
 
 /* recorder.c: makes the folder of a file. Returns 0, or -errno with text. */
@@ -161,6 +169,10 @@ int run_request_of(const char *path, void (*see)(void *ctx, const struct facts *
 bool read_slurm_job(pid_t pid, bool whole_job, struct scheduler *ret, char *ret_user, size_t size);
 
 struct other_rank *read_ranks(const struct hiw_run *run, size_t *ret_n);
+
+/* work.c: the traced work of a recording; *ret is the caller's to free(), NULL if there is none. Returns 0 or
+ * -errno. */
+int work_read(struct replay *replay, struct work **ret);
 
 /* run.c: frees the summary and the strings that the last call returned. */
 void run_clear(struct hiw_run *run);

@@ -254,6 +254,8 @@ static void see_frame(void *ctx, const struct frame *frame)
 		watch_frame(r->watch, frame);
 	if (r->seer)
 		public_show(r->seer, frame);
+	if (r->trace)
+		trace_frame(r, frame);
 }
 
 /* Under a scheduler only the first rank of each node writes a recording, unless output is set or it is a part of a job. */
@@ -742,6 +744,7 @@ int hiw_recorder_end(struct hiw_recorder *r, struct hiw_err *err)
 	handle_last_messages(r);
 	sampler_end(r->sampler);
 	process_alerts(r);
+	end_trace(r);
 	r->ended = true;
 	if (r->record)
 		finish_record(r, false);

@@ -19,6 +19,7 @@
 #include "record/merge/merge.h"
 #include "record/store.h"
 #include "rules/check_result.h"
+#include "record/trace/trace_read.h"
 #include "sink/export/exporter.h"
 #include "sink/sink.h"
 
@@ -133,6 +134,22 @@ void run_clear(struct hiw_run *run)
 	if (run->made)
 		summary_done(&run->summary);
 	run->made = false;
+	free(run->work);
+	run->work = NULL;
+}
+
+/* What was traced is in the recording alone: that of a live run is read after its end. A damaged one has none. */
+static void add_work(struct hiw_run *run)
+{
+	const struct facts *f = job_facts_const(run->job);
+	struct replay *replay = run->replay;
+
+	if (!replay && (!run->summary.complete || !f->recording || replay_open(f->recording, &replay, NULL) < 0))
+		return;
+	(void) work_read(replay, &run->work);
+	run->summary.work = run->work;
+	if (!run->replay)
+		replay_close(replay);
 }
 
 /* On a shared disk a recording may be that of a job on another host. */
@@ -172,6 +189,7 @@ int run_summarise(struct hiw_run *run, bool with_findings)
 	struct other_rank *ranks = read_ranks(run, &n_ranks);
 	const struct earlier_runs earlier = { reading.runs, reading.n, reading.left_out, ranks, n_ranks };
 
+	add_work(run);
 	/* before the findings: out-of-memory reports the growth that the incident has */
 	r = run_add_incident(run);
 	if (r == 0)
@@ -602,6 +620,7 @@ static struct export_options export_options_of(const struct hiw_export *what)
 		.height = given.height,
 		.attributes = given.attributes,
 		.n_attributes = given.n_attributes,
+		.gzip = given.gzip,
 		.write = given.write,
 		.ctx = given.ctx,
 	};
@@ -614,6 +633,19 @@ static int new_export(
 		return err_set(err, -EINVAL,
 			"cannot export the run of a recorder; open its recording instead");
 	return export_new(run->job, options, ret, err);
+}
+
+/* Opens the traced work for a format that has it; *ret stays NULL without any. */
+static int open_trace(struct hiw_run *run, const char *to, struct trace_read **ret, struct err *err)
+{
+	const enum export_trace use = run->replay ? export_trace_use(to) : EXPORT_TRACE_NONE;
+	int r = use == EXPORT_TRACE_NONE ? 0 : trace_read_new(run->replay, ret, err);
+
+	if (r == -ENOENT && use == EXPORT_TRACE_MAY) {
+		*err = (struct err) { "" };
+		r = 0;
+	}
+	return r;
 }
 
 int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hiw_err *ret_err)
@@ -629,8 +661,11 @@ int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hi
 		return r;
 	summary.lost = run->replay && !summary.complete && !replay_growing(run->replay);
 	options.summary = &summary;
-	r = new_export(run, &options, &e, &err);
+	r = open_trace(run, options.to, &options.trace, &err);
+	if (r == 0)
+		r = new_export(run, &options, &e, &err);
 	if (r < 0) {
+		trace_read_free(options.trace);
 		summary_done(&summary);
 		return api_err(ret_err, &err, r);
 	}
@@ -640,6 +675,7 @@ int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hi
 	else
 		r = replay_frames(run->replay, export_wants_recent(e), export_frame, e, &err);
 	end = export_end(e, r == 0, &end_err);
+	trace_read_free(options.trace);
 	summary_done(&summary);
 	return end < 0 ? api_err(ret_err, &end_err, end) : api_err(ret_err, &err, r);
 }

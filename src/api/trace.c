@@ -9,6 +9,7 @@
 
 #include "api/handles.h"
 #include "base/buf.h"
+#include "source/trace/reach.h"
 
 int hwi_trace_layers(const char *list, unsigned *ret, struct hiw_err *ret_err)
 {
@@ -81,6 +82,52 @@ void begin_trace(struct hiw_recorder *r)
 		trace_reader_begin(r->trace, (uint64_t) started.value);
 }
 
+/* A frame is made in the middle of a sample: what is to be read waits for the step. */
+void trace_frame(struct hiw_recorder *r, const struct frame *frame)
+{
+	const unsigned most = sizeof(r->trace_checks) / sizeof(*r->trace_checks);
+
+	for (size_t i = 0; i < frame->n_births && r->n_trace_checks < most; i++) {
+		const struct birth *b = &frame->births[i];
+		struct trace_check *check = &r->trace_checks[r->n_trace_checks];
+
+		if (b->entity != ENTITY_PROCESS)
+			continue;
+		check->pid = b->process.pid;
+		(void) snprintf(check->name, sizeof(check->name), "%s", b->process.name);
+		r->n_trace_checks++;
+	}
+}
+
+static void check_reach(struct hiw_recorder *r)
+{
+	char text[TRACE_NOTE_BYTES];
+
+	for (unsigned i = 0; i < r->n_trace_checks; i++) {
+		const struct trace_check *check = &r->trace_checks[i];
+
+		if (!trace_is_out_of_reach(&r->root, check->pid))
+			continue;
+		trace_reach_note(++r->out_of_reach, check->pid, check->name, text, sizeof(text));
+		if (text[0])
+			trace_reader_add_note(r->trace, text);
+	}
+	r->n_trace_checks = 0;
+}
+
+void end_trace(struct hiw_recorder *r)
+{
+	char text[TRACE_NOTE_BYTES];
+
+	if (!r->trace)
+		return;
+	check_reach(r);
+	trace_reach_sum(r->out_of_reach, text, sizeof(text));
+	if (text[0])
+		trace_reader_add_note(r->trace, text);
+	step_trace(r);
+}
+
 /* A note is in the recording too, while there is one. */
 void step_trace(struct hiw_recorder *r)
 {
@@ -88,8 +135,10 @@ void step_trace(struct hiw_recorder *r)
 
 	if (!r->trace)
 		return;
-	if (!r->ended)
+	if (!r->ended) {
 		trace_reader_answer(r->trace);
+		check_reach(r);
+	}
 	while (!r->trace_warning[0] && trace_reader_note(r->trace, text)) {
 		const struct event event = { .time_ns = sampler_time(r->sampler), .kind = EVENT_NOTE, .entity = ENTITY_JOB, .text = text };
 		const struct frame frame = { .time_ns = event.time_ns, .source = FRAME_RECORDER, .live = true, .n_events = 1, .events = &event };

@@ -11,6 +11,7 @@ enum {
 	WIRE_I64 = 1,
 	WIRE_LEN = 2,
 	LENGTH_BYTES = 4,  /* a varint may be longer than necessary */
+	SHORT_BYTES = 128, /* shorter messages have a length of one byte */
 	MOST_BYTES = 1 << 28,
 };
 
@@ -54,6 +55,12 @@ static void end_length(struct proto *p, size_t begun)
 	len = p->out->len - begun;
 	if (len >= MOST_BYTES) {
 		fail(p, -EFBIG);
+		return;
+	}
+	if (len < SHORT_BYTES) {
+		memmove(&p->out->data[begun - LENGTH_BYTES + 1], &p->out->data[begun], len + 1);
+		p->out->data[begun - LENGTH_BYTES] = (char) len;
+		p->out->len -= LENGTH_BYTES - 1;
 		return;
 	}
 	for (size_t i = 0; i < LENGTH_BYTES; i++)

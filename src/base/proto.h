@@ -2,7 +2,8 @@
  *
  * Writes Protocol Buffers (protobuf.dev/programming-guides/encoding) into a buf, field by field. A
  * nested message is begun and ended around its fields; its length is filled into four reserved
- * bytes at the end, so nothing is copied. Excessive depth, an unmatched end or a message of 256 MiB
+ * bytes at the end, so that long messages are not copied; one below 128 bytes is moved to a length
+ * of one byte. Excessive depth, an unmatched end or a message of 256 MiB
  * sets the buffer's error (-EINVAL, -EFBIG).
  *
  *     proto_begin(&p, 1); proto_uint(&p, 8, 42); proto_text(&p, 2, "ram"); proto_end(&p);

@@ -16,6 +16,7 @@
 #include "cli/columns.h"
 #include "cli/doctor_rates.h"
 #include "cli/doctor_overview.h"
+#include "cli/doctor_trace.h"
 #include "cli/programs.h"
 #include "cli/terminal.h"
 
@@ -253,6 +254,22 @@ static size_t text_width(void)
 								      : width;
 }
 
+/* Another machine's files do not say what could be followed there. */
+static void add_trace(struct buf *out, struct json *j)
+{
+	struct doctor_trace trace;
+
+	if (arg_doctor.root)
+		return;
+	doctor_trace_find(&trace);
+	if (j) {
+		doctor_trace_json(&trace, j);
+		return;
+	}
+	(void) buf_str(out, "\n");
+	doctor_trace_text(&trace, text_width(), out);
+}
+
 static void add_text(struct buf *out, const struct report *r, const char *machine)
 {
 	const struct findings_here here = findings_of(r, machine);
@@ -272,6 +289,7 @@ static void add_text(struct buf *out, const struct report *r, const char *machin
 	(void) buf_str(out, "\n");
 	add_two_columns(out, 0, total.data, width + 1, "", width);
 	buf_done(&total);
+	add_trace(out, NULL);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -328,6 +346,7 @@ static void add_json(struct buf *out, const struct report *r, const char *machin
 		json_end(j);
 	}
 	json_end(j);
+	add_trace(out, j);
 	json_end(j);
 	(void) buf_str(out, "\n");
 }

@@ -16,7 +16,7 @@
 #include "cli/programs.h"
 #include "cli/terminal.h"
 
-#define TO_CHOICES     "csv|json|openmetrics|otlp|perfetto|svg|js1|sacct"
+#define TO_CHOICES     "csv|json|openmetrics|otlp|perfetto|chrome|nsys-sqlite|svg|js1|sacct"
 #define ENTITY_CHOICES "host|job|process|gpu|gpu_process|series|events"
 
 enum {
@@ -97,6 +97,13 @@ static int fail(const struct target *target, int error, const struct hiw_err *er
 	return error == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 }
 
+static bool ends_in(const char *text, const char *end)
+{
+	const size_t len = strlen(text), end_len = strlen(end);
+
+	return len >= end_len && strcmp(text + len - end_len, end) == 0;
+}
+
 static int export_to(struct hiw_run *run, struct target *target, struct hiw_err *err)
 {
 	struct hwi_otlp otlp = { .disabled = false };
@@ -115,6 +122,7 @@ static int export_to(struct hiw_run *run, struct target *target, struct hiw_err 
 		.height = arg_export.height,
 		.attributes = (const char *const *) otlp.attributes,
 		.n_attributes = otlp.n_attributes,
+		.gzip = arg_export.output && ends_in(arg_export.output, ".gz"),
 	};
 
 	if (r == 0)
@@ -233,12 +241,17 @@ static int export_main(int argc, char **argv)
 		complain("export needs a format, for example: hiwater export last --to csv");
 		return EXIT_USAGE;
 	}
+	if (!arg_export.output && strcmp(arg_export.to, "nsys-sqlite") == 0) {
+		complain("nsys-sqlite is a database, which needs a file: add -o FILE, for example: -o run.sqlite");
+		return EXIT_USAGE;
+	}
 	return export_run(argc == 1 ? argv[0] : "last");
 }
 
 static const struct opt opts[] = {
 	{ 0, "to", OPT_CHOICE, TO_CHOICES, "the format", parse_to, (void *) &arg_export.to },
-	{ 'o', "output", OPT_FILE, "FILE", "write to FILE, which appears only when it is complete", opt_text,
+	{ 'o', "output", OPT_FILE, "FILE",
+		"write to FILE, which appears only when it is complete; if it ends in .gz it is compressed", opt_text,
 		(void *) &arg_export.output },
 	{ 0, "entity", OPT_CHOICE, ENTITY_CHOICES,
 		"what to export (csv: job; json: all; openmetrics: all but processes)", parse_entity,
@@ -275,7 +288,10 @@ static const char *const prose[] = {
 	"otlp sends the run to a receiver of OTLP, such as an OpenTelemetry collector, as JSON over HTTP; with -o it writes what would be "
 	"sent to FILE, a request per line. The standard variables OTEL_EXPORTER_OTLP_... apply; secrets belong into "
 	"OTEL_EXPORTER_OTLP_HEADERS.",
-	"perfetto is a trace for ui.perfetto.dev: counters, lifetimes of processes, phases and marks.",
+	"perfetto is a trace for ui.perfetto.dev: counters, lifetimes of processes, phases and marks; of a traced run also "
+	"ranges, calls, kernels and copies.",
+	"chrome and nsys-sqlite have the traced work alone: chrome as torch.profiler writes it, for tools that read its files; "
+	"nsys-sqlite as a database with the tables of Nsight Systems' exports, which needs -o.",
 	"svg is a picture: CPUs, RAM, GPUs and user series, one below the other on the same time axis.",
 	"js1 is the text that jobstats keeps in Slurm's AdminComment (JS1:...), for jobstats and reportseff; sacct is a header and a "
 	"line with the names and units of sacct -P, to be joined with its output.",
@@ -291,6 +307,10 @@ static const char *const examples[] = {
 	"the processes of run 12",
 	"hiwater export base --to perfetto -o run.pftrace",
 	"a trace to open in ui.perfetto.dev",
+	"hiwater export last --to chrome -o trace.json.gz",
+	"ranges and kernels of a traced run, for HTA and other readers of torch.profiler's traces",
+	"hiwater export last --to nsys-sqlite -o trace.sqlite",
+	"the same for scripts that read exports of Nsight Systems",
 	"hiwater export base --to otlp --endpoint http://localhost:4318",
 	"send a run to an OpenTelemetry collector",
 	"hiwater export base --to openmetrics -o run.om",

@@ -61,6 +61,11 @@ bool rule_node_idle(const struct known_of_run *k, struct finding *f, struct buf 
 bool rule_rank_memory(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_restarts(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_gpu_tail(const struct known_of_run *k, struct finding *f, struct buf *text);
+/* Only of a traced run (summary.work is not NULL). */
+bool rule_gpu_waits(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_gpu_launches(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_gpu_pageable(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_gpu_syncs(const struct known_of_run *k, struct finding *f, struct buf *text);
 
 /* key ends in _bytes, _s or _ratio, or is a plain number; not copied: a literal. */
 void finding_evidence(struct finding *f, const char *key, double value);

@@ -56,9 +56,18 @@ static const struct finding_rule job_rules[] = {
 	{ "restarts", SEVERITY_HINT, 0, rule_restarts },
 };
 
+/* Judged only of a traced run, likewise. */
+static const struct finding_rule work_rules[] = {
+	{ "gpu-waits", SEVERITY_WARN, SECONDS(1), rule_gpu_waits },
+	{ "gpu-launches", SEVERITY_WARN, SECONDS(1), rule_gpu_launches },
+	{ "gpu-syncs", SEVERITY_WARN, SECONDS(1), rule_gpu_syncs },
+	{ "gpu-pageable", SEVERITY_HINT, SECONDS(1), rule_gpu_pageable },
+};
+
 enum {
 	RULES = sizeof(rules) / sizeof(*rules),
-	JOB_RULES = sizeof(job_rules) / sizeof(*job_rules)
+	JOB_RULES = sizeof(job_rules) / sizeof(*job_rules),
+	WORK_RULES = sizeof(work_rules) / sizeof(*work_rules)
 };
 
 static void add(struct finding *f, struct evidence evidence)
@@ -155,13 +164,22 @@ int findings_make(struct summary *summary, const struct earlier_runs *earlier)
 {
 	static const struct earlier_runs none;
 	const struct known_of_run k = { .s = summary, .earlier = earlier ? earlier : &none };
-	const size_t of_job = summary->job && job_parts(summary->job) ? JOB_RULES : 0;
-	struct finding *list = calloc(RULES + of_job, sizeof(*list));
+	const struct {
+		const struct finding_rule *rules;
+		size_t n;
+	} tables[] = {
+		{ job_rules, summary->job && job_parts(summary->job) ? JOB_RULES : 0 },
+		{ work_rules, summary->work ? WORK_RULES : 0 },
+		{ rules, RULES },
+	};
+	struct finding *list = calloc(JOB_RULES + WORK_RULES + RULES, sizeof(*list));
 	int code = list ? make_request(summary, k.earlier) : -ENOMEM;
 	size_t n = 0;
 
-	for (; code == 0 && n < RULES + of_job; n++)
-		code = judge(n < of_job ? &job_rules[n] : &rules[n - of_job], &k, &list[n]);
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+		for (size_t j = 0; code == 0 && j < tables[i].n; j++)
+			code = judge(&tables[i].rules[j], &k, &list[n++]);
+	}
 	/* summary_done() frees a partial list as well. */
 	if (list) {
 		summary->findings = list;

@@ -509,6 +509,71 @@ int store_create(const struct store_options *options, struct store **ret, struct
 	return 0;
 }
 
+/* Nothing that a forged file brings along is run. */
+static void protect(struct store *s)
+{
+	(void) sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	(void) sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	(void) sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+	(void) sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+	(void) sqlite3_busy_timeout(s->db, BUSY_MS);
+}
+
+static int64_t header_number(struct store *s, const char *sql)
+{
+	sqlite3_stmt *st = store_prepare(s, sql);
+	const int64_t value = st && sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int64(st, 0) : -1;
+
+	(void) sqlite3_finalize(st);
+	return value;
+}
+
+/* A journal that a killed recorder left becomes part of the file. Afterwards the journal is one that undoes what
+ * was not committed. */
+static int join_journal(struct store *s)
+{
+	int r = store_run(s, connection_settings);
+
+	if (r == 0)
+		r = store_run(s, "PRAGMA journal_mode=DELETE");
+	return r;
+}
+
+int store_open_existing(const char *path, struct store **ret, struct err *err)
+{
+	struct store *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return err_set(err, -ENOMEM, "cannot write %s: out of memory", path);
+	row_layout_init(&s->layout);
+	s->part = BUF_INIT(4096);
+	s->path = strdup(path);
+	errno = 0;
+	r = s->path ? 0 : -ENOMEM;
+	if (r == 0)
+		r = store_error(
+			s, sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL));
+	if (r == 0) {
+		store_list_open(&s->open, s->path);
+		protect(s);
+		r = join_journal(s);
+	}
+	if (r == 0 && (header_number(s, "PRAGMA application_id") != SCHEMA_APPLICATION ||
+			      header_number(s, "PRAGMA user_version") != SCHEMA_VERSION)) {
+		r = err_set(err, -EBADMSG, "%s is not a recording of this version of hiwater; nothing was changed", path);
+	} else if (r < 0) {
+		(void) err_set(err, r, "cannot write %s: %s", path, s->why[0] ? s->why : strerror(-r));
+	}
+	if (r < 0) {
+		(void) store_close(s, false);
+		return r;
+	}
+	store_note_files(s);
+	*ret = s;
+	return 0;
+}
+
 /* The last change of a file without its name: what SQLite would do with files of that name. */
 static void forget_journal(struct store *s)
 {

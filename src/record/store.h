@@ -122,6 +122,10 @@ struct store_options {
 };
 
 int store_create(const struct store_options *options, struct store **ret, struct err *err);
+/* Opens a finished recording, to add tables to it; a transaction that is not committed leaves it as it was. Does not
+ * wait for other programs that have it open: -EBUSY. The caller has made sure that no recorder writes it
+ * (record/trace/trace_file.h). */
+int store_open_existing(const char *path, struct store **ret, struct err *err);
 /* Closes the store. A finished file has no journal; after an error the files stay as they are. s
  * may be NULL. */
 int store_close(struct store *s, bool finished);

@@ -639,6 +639,12 @@ static void work(struct maker *m)
 			.begins_line = s->cpu_energy_uj.known));
 }
 
+static void traced(struct maker *m)
+{
+	if (m->s->work && facts_work(m->s->work, m->list) < 0)
+		m->error = -ENOMEM;
+}
+
 static void used(
 	struct maker *m, const char *label, const char *title, struct maybe cpu_ns, struct maybe bytes)
 {
@@ -925,7 +931,7 @@ static void now(struct maker *m)
 
 /* In the order of enum fact_group. */
 static void (*const makers[])(
-	struct maker *m) = { result, ram, largest, ranks, gpus, work, sampling, incident, now };
+	struct maker *m) = { result, ram, largest, ranks, gpus, work, traced, sampling, incident, now };
 
 int facts_make(const struct summary *s, struct fact_list *ret)
 {

@@ -25,6 +25,7 @@ enum fact_group {
 	FACTS_CPU,
 	FACTS_IO,
 	FACTS_ENERGY,
+	FACTS_WORK,     /* of a traced run */
 	FACTS_SAMPLING, /* samples, and hiwater's own cost */
 	FACTS_INCIDENT, /* the incident, if there was one */
 	FACTS_NOW,      /* the last sample of a running job */
@@ -62,6 +63,7 @@ enum fact_key {
 	FACT_WRITTEN,
 	FACT_CPU_ENERGY,
 	FACT_GPU_ENERGY,
+	FACT_WORK,
 	FACT_SAMPLING,
 	FACT_INCIDENT,
 	FACT_RAM_NOW,
@@ -125,6 +127,8 @@ struct maybe facts_reached_interval(const struct facts *facts);
 /* Makes the list. Facts borrow from the summary, which must outlive it. Returns 0 or -ENOMEM. */
 int facts_make(const struct summary *s, struct fact_list *ret);
 void facts_done(struct fact_list *list);
+/* facts_work.c: adds those of a traced run. Returns 0 or -ENOMEM. */
+int facts_work(const struct work *work, struct fact_list *list);
 /* The first fact of that key (of that GPU if gpu is not 0); NULL: none. */
 const struct fact *facts_find(const struct fact_list *list, enum fact_key key, uint32_t gpu);
 

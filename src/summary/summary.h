@@ -7,6 +7,7 @@
 
 #include "job/job.h"
 #include "summary/request.h"
+#include "summary/work.h"
 
 enum method {
 	METHOD_UNKNOWN, /* the figure is not available; a note says why */
@@ -162,6 +163,7 @@ struct summary {
 	size_t n_findings;
 	struct incident incident;
 	struct request request;        /* made with the findings */
+	const struct work *work;       /* borrowed; NULL: the run was not traced, or that was not read */
 };
 
 /* True if tmpfs and shared memory are worth showing: of a small rise on the machine the job's part is

@@ -350,7 +350,8 @@ def test_a_cgroup_of_its_own_is_had_as_doctor_says(tool, user):
 # ---- the text ----
 
 def paragraphs(text):
-    return re.split(r"\n\n", text.rstrip("\n"))
+    """Without the part about traces, which is the last."""
+    return [part for part in re.split(r"\n\n", text.rstrip("\n")) if not part.startswith(("RUN --TRACE", "hiwater run --trace"))]
 
 
 def names_missing(paragraph, missing):
@@ -418,3 +419,54 @@ def test_without_root_exit_records_are_missed(tool):
     found = report(tool, prefix=prefix)
     assert "yes" not in found["machine"]["exit records"][:3]
     assert found["overview"]["improve"] == "run hiwater as root or with CAP_NET_ADMIN"
+
+
+# ---- run --trace ----
+
+def trace_rows(tool):
+    return {row["what"]: row for row in report(tool)["trace"]}
+
+
+@pytest.fixture
+def trace_tool(tool):
+    """With libraries and platforms of the test's own. The library of hiwater is there or it is not: then nothing is available."""
+    libraries, vendors = tool.folder / "lib", tool.folder / "vendors"
+    libraries.mkdir()
+    vendors.mkdir()
+    tool.env.update(LD_LIBRARY_PATH=str(libraries), OCL_ICD_VENDORS=str(vendors))
+    for name in ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64", "VIRTUAL_ENV"):
+        tool.env.pop(name, None)
+    if not (BUILD / "libhiwater-trace.so").exists():
+        pytest.skip("libhiwater-trace.so was not built")
+    return tool
+
+
+def test_what_a_trace_can_follow(trace_tool):
+    libraries, vendors = trace_tool.folder / "lib", trace_tool.folder / "vendors"
+    (libraries / "libOpenCL.so.1").write_bytes(b"an old loader")
+    found = trace_rows(trace_tool)
+    assert found["ranges (NVTX)"]["available"] and found["ranges (ITT)"]["available"]
+    assert "knows no layers" in found["OpenCL"]["why_not"] and "ocl-icd" in found["OpenCL"]["remedy"]
+    (libraries / "libOpenCL.so.1").write_bytes(b"a loader\0OPENCL_LAYERS\0")
+    assert "no OpenCL platform" in trace_rows(trace_tool)["OpenCL"]["why_not"]
+    (vendors / "acme.icd").write_text("libacme.so\n")
+    (vendors / "pocl.icd").write_text("libpocl.so\n")
+    found = trace_rows(trace_tool)
+    assert found["OpenCL"]["available"] and found["OpenCL"]["how"].endswith("platforms: acme, pocl")
+
+
+def test_what_is_in_the_way_of_a_trace(trace_tool):
+    libraries = trace_tool.folder / "lib"
+    (libraries / "libcuda.so.1").write_bytes(b"a driver")
+    (libraries / "libcupti.so.13").write_bytes(b"its library")
+    assert trace_rows(trace_tool)["CUDA"]["how"].endswith("libcupti.so.13")
+    trace_tool.env.update(CUDA_INJECTION64_PATH="/opt/nsys/inject.so", NVTX_INJECTION64_PATH="/opt/nsys/nvtx.so",
+                          INTEL_LIBITTNOTIFY64="/opt/vtune/itt.so")
+    found = trace_rows(trace_tool)
+    assert found["CUDA"]["remedy"] == "unset CUDA_INJECTION64_PATH" and "/opt/nsys/inject.so" in found["CUDA"]["why_not"]
+    assert found["ranges (NVTX)"]["available"] and "/opt/nsys/nvtx.so" in found["ranges (NVTX)"]["how"]
+    assert not found["ranges (ITT)"]["available"] and found["ranges (ITT)"]["remedy"] == "unset INTEL_LIBITTNOTIFY64"
+
+
+def test_another_machine_has_no_part_about_traces(tool):
+    assert "trace" not in report(tool, "--root", ROOT / "tests" / "trees" / "i915")

@@ -16,20 +16,61 @@ def trace_of(tool, path, *args):
 
 
 class Seen:
-    """Tracks, and their events in the order in which a trace processor takes them: by time, then as they come."""
+    """Tracks, and their events in the order in which a trace processor takes them: by time, then as they come. Sequence 1 has absolute
+    times and names; traced work has a sequence a track, with a track and a clock of steps as defaults, and interned names."""
 
     def __init__(self, trace):
         self.tracks, self.events = {}, collections.defaultdict(list)
+        self.sequence_of, self.interned, self.defaults, self.now = {}, {}, {}, {}
         for packet in trace.packet:
-            assert packet.trusted_packet_sequence_id == 1
             if packet.HasField("track_descriptor"):
+                assert packet.trusted_packet_sequence_id == 1
                 assert packet.track_descriptor.uuid not in self.tracks or self.over(packet.track_descriptor.uuid)
                 self.tracks[packet.track_descriptor.uuid] = packet.track_descriptor
-            if packet.HasField("track_event"):
+            if packet.trusted_packet_sequence_id > 1:
+                self.see_steps(packet)
+            elif packet.HasField("track_event"):
                 assert packet.timestamp_clock_id == 6 and packet.track_event.track_uuid in self.tracks
-                self.events[packet.track_event.track_uuid].append((packet.timestamp, packet.track_event))
+                self.add(packet.track_event.track_uuid, packet.timestamp, packet)
         for events in self.events.values():
             events.sort(key=lambda e: e[0])
+
+    def see_steps(self, packet):
+        sequence = packet.trusted_packet_sequence_id
+        if packet.sequence_flags & pb.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED:
+            assert packet.trace_packet_defaults.timestamp_clock_id == 64 and sequence not in self.defaults
+            self.defaults[sequence] = packet.trace_packet_defaults.track_event_defaults.track_uuid
+            self.now[sequence], = [c.timestamp for c in packet.clock_snapshot.clocks if c.clock_id == 64 and c.is_incremental]
+        for kind in ("event_names", "event_categories", "debug_annotation_names"):
+            for entry in getattr(packet.interned_data, kind):
+                assert (sequence, kind, entry.iid) not in self.interned and entry.iid > 0
+                self.interned[sequence, kind, entry.iid] = entry.name
+        if packet.HasField("track_event"):
+            self.now[sequence] += packet.timestamp
+            track = packet.track_event.track_uuid or self.defaults[sequence]
+            assert track in self.tracks and not packet.HasField("timestamp_clock_id")
+            self.add(track, self.now[sequence], packet)
+
+    def add(self, track, time, packet):
+        self.sequence_of[id(packet.track_event)] = packet.trusted_packet_sequence_id
+        self.events[track].append((time, packet.track_event))
+
+    def traced(self, event):
+        return self.sequence_of[id(event)] > 1
+
+    def name_of(self, event):
+        return self.interned[self.sequence_of[id(event)], "event_names", event.name_iid] if event.name_iid else event.name
+
+    def category_of(self, event):
+        return "".join(self.interned[self.sequence_of[id(event)], "event_categories", i] for i in event.category_iids)
+
+    def note(self, event, key):
+        """A debug annotation's value; None if there is none of that name."""
+        for note in event.debug_annotations:
+            name = self.interned[self.sequence_of[id(event)], "debug_annotation_names", note.name_iid] if note.name_iid else note.name
+            if name == key:
+                return getattr(note, note.WhichOneof("value"))
+        return None
 
     def over(self, uuid):
         return any(e.type == pb.TrackEvent.TYPE_SLICE_END for _, e in self.events[uuid])

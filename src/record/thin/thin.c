@@ -130,8 +130,8 @@ int thin_number(
 
 /* ---- deciding -------------------------------------------------------------------------------- */
 
-/* Without the pages of traced work, which has a limit of its own (record/trace/trace_write.h): they do not make
- * to thin anything else. */
+/* Without the pages of traced work, which has a limit of its own (record/trace/trace_write.h) and thins its own
+ * rows. */
 static int pages_of_windows(struct store *s, uint64_t *ret_used, uint64_t *ret_all)
 {
 	const int r = store_pages(s, ret_used, ret_all);

@@ -195,7 +195,8 @@ int trace_flush_keys(struct trace_write *w)
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-static int put_stat(struct trace_write *w, sqlite3_stmt *st, size_t number, const struct stat_entry *e, struct buf *blob)
+static int put_stat(
+	struct trace_write *w, sqlite3_stmt *st, size_t number, const struct stat_entry *e, struct buf *blob)
 {
 	const struct stat_key *k = &e->key;
 	const bool has_time = e->histogram.n > 0;
@@ -266,8 +267,19 @@ static int put_busy(struct trace_write *w, const struct device_entry *d, const s
 {
 	sqlite3_stmt *st =
 		store_cached(w->s, "INSERT OR REPLACE INTO trace_busy VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)");
-	const uint64_t values[] = { sums->traced_ns, sums->busy_ns, sums->kernels_ns, sums->copies_ns, sums->both_ns,
-		sums->gaps, sums->longest_ns, sums->longest_at_ns, sums->first_ns, sums->last_ns, sums->late };
+	const uint64_t values[] = {
+		sums->traced_ns,
+		sums->busy_ns,
+		sums->kernels_ns,
+		sums->copies_ns,
+		sums->both_ns,
+		sums->gaps,
+		sums->longest_ns,
+		sums->longest_at_ns,
+		sums->first_ns,
+		sums->last_ns,
+		sums->late,
+	};
 
 	if (!st)
 		return store_step(w->s, NULL);
@@ -291,7 +303,8 @@ static int put_devices(struct trace_write *w)
 			r = put_device(w, d);
 		if (r == 0 && d->has_work)
 			r = trace_union_sums(&d->busy, w->spans, w->n_spans, now_ns, &sums);
-		if (r == 0 && d->has_work && (!d->is_written || memcmp(&sums, &d->written, sizeof(sums)) != 0)) {
+		if (r == 0 && d->has_work &&
+			(!d->is_written || memcmp(&sums, &d->written, sizeof(sums)) != 0)) {
 			r = put_busy(w, d, &sums);
 			d->written = sums;
 		}

@@ -60,7 +60,8 @@ static int load_name(struct load *l)
 
 static bool is_key(const struct trace_write *w, int kind, uint32_t process, uint32_t name, uint32_t domain)
 {
-	return kind >= 0 && process >= 1 && process <= w->n_processes && name <= w->n_names && domain <= w->n_names;
+	return kind >= 0 && process >= 1 && process <= w->n_processes && name <= w->n_names &&
+	       domain <= w->n_names;
 }
 
 static uint32_t memory_of(const struct load *l, int column)

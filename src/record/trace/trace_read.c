@@ -107,7 +107,8 @@ static int see_process(struct trace_read *t, sqlite3_stmt *st)
 	if (id < 1 || id > MOST_OTHERS)
 		return 0;
 	while (t->n_processes < id) {
-		if (vec_reserve(&t->processes, &t->cap_processes, t->n_processes, sizeof(*t->processes), MOST_OTHERS) < 0)
+		if (vec_reserve(&t->processes, &t->cap_processes, t->n_processes, sizeof(*t->processes),
+			    MOST_OTHERS) < 0)
 			return -ENOMEM;
 		t->processes[t->n_processes++] = (struct trace_process) { .name = NULL };
 	}
@@ -525,7 +526,8 @@ const struct trace_site *trace_read_site(struct trace_read *t, uint32_t number)
 	if (number < 1 || number > MOST_SITES)
 		return NULL;
 	while (t->n_blocks <= place) {
-		if (vec_reserve(&t->blocks, &t->cap_blocks, t->n_blocks, sizeof(*t->blocks), MOST_SITES / BLOCK) < 0)
+		if (vec_reserve(&t->blocks, &t->cap_blocks, t->n_blocks, sizeof(*t->blocks),
+			    MOST_SITES / BLOCK) < 0)
 			return NULL;
 		t->blocks[t->n_blocks++] = NULL;
 	}
@@ -615,7 +617,8 @@ static bool read_row(struct trace_read *t, sqlite3_stmt *st, int table, unsigned
 	return true;
 }
 
-static int advance(struct trace_read *t, struct rows *rows, int table, unsigned kinds, uint64_t from_ns, struct err *err)
+static int advance(
+	struct trace_read *t, struct rows *rows, int table, unsigned kinds, uint64_t from_ns, struct err *err)
 {
 	int rc;
 

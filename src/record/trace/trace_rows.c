@@ -102,6 +102,11 @@ static bool has_budget(struct trace_write *w, const struct trace_event *e)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
+static uint64_t before(uint64_t start_ns, uint64_t time_ns)
+{
+	return time_ns > 0 && time_ns <= start_ns ? start_ns - time_ns : UINT64_MAX;
+}
+
 int trace_rows_put(struct trace_write *w, const struct trace_event *e, uint32_t stat)
 {
 	const struct site_key *site = &w->sites[e->site - 1].key;
@@ -126,9 +131,8 @@ int trace_rows_put(struct trace_write *w, const struct trace_event *e, uint32_t 
 		.correlation = e->correlation,
 		.bytes = e->bytes,
 		.address = e->address,
-		.queued_ns = e->queued_ns && e->queued_ns <= e->start_ns ? e->start_ns - e->queued_ns : UINT64_MAX,
-		.submitted_ns = e->submitted_ns && e->submitted_ns <= e->start_ns ? e->start_ns - e->submitted_ns
-										  : UINT64_MAX,
+		.queued_ns = before(e->start_ns, e->queued_ns),
+		.submitted_ns = before(e->start_ns, e->submitted_ns),
 		.site = e->site,
 		.stat = stat,
 		.flags = e->flags,
@@ -167,7 +171,8 @@ static void bind_work(sqlite3_stmt *st, const struct pending_row *row)
 		store_bind_time(st, 8, row->bytes);
 }
 
-static void bind_row(sqlite3_stmt *st, const struct trace_write *w, const struct pending_row *row, uint32_t site)
+static void bind_row(
+	sqlite3_stmt *st, const struct trace_write *w, const struct pending_row *row, uint32_t site)
 {
 	store_bind_time(st, 1, row->start_ns);
 	store_bind_if(st, 2, w->sites[row->site - 1].key.kind != TRACE_MARK, (int64_t) row->duration_ns);

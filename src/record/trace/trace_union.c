@@ -9,7 +9,8 @@
 #include "base/cleanup.h"
 
 enum {
-	BATCH = 512
+	BATCH = 512,
+	MOST_SPANS = 1 << 26,
 };
 
 /* ---- lists of spans -------------------------------------------------------------------------- */
@@ -57,7 +58,7 @@ static int settle(struct trace_spans *s)
 	if (s->n_batch == 0)
 		return 0;
 	while (s->cap < s->n + s->n_batch) {
-		if (vec_reserve(&s->spans, &s->cap, s->cap, sizeof(*s->spans), SIZE_MAX / sizeof(*s->spans)) < 0)
+		if (vec_reserve(&s->spans, &s->cap, s->cap, sizeof(*s->spans), MOST_SPANS) < 0)
 			return -ENOMEM;
 	}
 	qsort(s->batch, s->n_batch, sizeof(*s->batch), by_begin);
@@ -152,7 +153,8 @@ static uint64_t walk(const struct trace_spans *s, const struct trace_span *windo
 		if (low >= high)
 			continue;
 		for (size_t i = first_from(s, low); i < s->n && s->spans[i].begin < high; i++) {
-			const uint64_t begin = later(s->spans[i].begin, low), end = earlier(s->spans[i].end, high);
+			const uint64_t begin = later(s->spans[i].begin, low);
+			const uint64_t end = earlier(s->spans[i].end, high);
 
 			if (begin >= end)
 				continue;

@@ -211,11 +211,12 @@ static int sink_process(void *ctx, const struct trace_process *process, uint32_t
 	p.name = p.name ? p.name : "";
 	p.origin = p.origin ? p.origin : "";
 	if (find(&w->process_places, process_hash(&p), process_equal, w, &p, &at, &place)) {
-		char *name = *p.name && strcmp(p.name, w->processes[at].process.name) != 0 ? strdup(p.name) : NULL;
+		struct trace_process *known = &w->processes[at].process;
+		char *name = *p.name && strcmp(p.name, known->name) != 0 ? strdup(p.name) : NULL;
 
 		if (name) { /* an exec, or a name that came later */
-			free((void *) (uintptr_t) w->processes[at].process.name);
-			w->processes[at].process.name = name;
+			free((void *) (uintptr_t) known->name);
+			known->name = name;
 			if (w->written_processes > at)
 				w->written_processes = at;
 		}
@@ -257,7 +258,8 @@ int trace_put_thread(struct trace_write *w, uint32_t process, int64_t tid, const
 		return -ENOMEM;
 	if (!find(&w->thread_places, pair_hash(&pair), thread_equal, w, &pair, &at, &place)) {
 		at = (uint32_t) w->n_threads;
-		if (vec_reserve(&w->threads, &w->cap_threads, w->n_threads, sizeof(*w->threads), TRACE_MOST_NAMES) < 0 ||
+		if (vec_reserve(&w->threads, &w->cap_threads, w->n_threads, sizeof(*w->threads),
+			    TRACE_MOST_NAMES) < 0 ||
 			map_put(&w->thread_places, place, at) < 0) {
 			free(copy);
 			return -ENOMEM;
@@ -294,7 +296,8 @@ int trace_put_device(struct trace_write *w, uint32_t process, int64_t device, ui
 
 	if (find(&w->device_places, pair_hash(&pair), device_equal, w, &pair, ret, &place))
 		return 0;
-	if (vec_reserve(&w->devices, &w->cap_devices, w->n_devices, sizeof(*w->devices), TRACE_MOST_PROCESSES) < 0 ||
+	if (vec_reserve(&w->devices, &w->cap_devices, w->n_devices, sizeof(*w->devices),
+		    TRACE_MOST_PROCESSES) < 0 ||
 		map_put(&w->device_places, place, (uint32_t) w->n_devices) < 0)
 		return -ENOMEM;
 	*ret = (uint32_t) w->n_devices;
@@ -435,7 +438,8 @@ int trace_put_stat(struct trace_write *w, const struct stat_key *key, struct sta
 
 	if (!find(&w->stat_places, trace_hash(key, sizeof(*key)), stat_equal, w, key, &at, &place)) {
 		at = (uint32_t) w->n_stats;
-		if (vec_reserve(&w->stats, &w->cap_stats, w->n_stats, sizeof(*w->stats), TRACE_MOST_SITES) < 0 ||
+		if (vec_reserve(&w->stats, &w->cap_stats, w->n_stats, sizeof(*w->stats),
+			    TRACE_MOST_SITES) < 0 ||
 			map_put(&w->stat_places, place, at) < 0)
 			return -ENOMEM;
 		w->stats[w->n_stats++] = (struct stat_entry) { .key = *key, .min_ns = UINT64_MAX };
@@ -532,9 +536,10 @@ static int count_busy(
 	device = &w->devices[at];
 	device->has_work = true;
 	r = trace_union_add(&device->busy, kind == TRACE_KERNEL, e->start_ns, e->end_ns);
-	return r == 0 ? trace_union_trim(&device->busy, w->options.rows_a_second ? &live : &imported, w->spans,
-				w->n_spans)
-		      : r;
+	if (r < 0)
+		return r;
+	return trace_union_trim(
+		&device->busy, w->options.rows_a_second ? &live : &imported, w->spans, w->n_spans);
 }
 
 static int sink_event(void *ctx, const struct trace_event *event)
@@ -611,7 +616,8 @@ static int join_windows(struct trace_write *w)
 	size_t n = 0;
 
 	while (w->cap_spans < w->n_windows) {
-		if (vec_reserve(&w->spans, &w->cap_spans, w->cap_spans, sizeof(*w->spans), TRACE_MOST_WINDOWS) < 0)
+		if (vec_reserve(&w->spans, &w->cap_spans, w->cap_spans, sizeof(*w->spans),
+			    TRACE_MOST_WINDOWS) < 0)
 			return -ENOMEM;
 	}
 	for (size_t i = 0; i < w->n_windows; i++) {

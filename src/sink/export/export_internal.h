@@ -79,6 +79,8 @@ struct export
 	struct buf out;     /* bytes that are not written yet */
 	uint64_t now_ns;    /* time of the last frame */
 	int error;          /* of writing, or of the format; negative */
+	struct err why;     /* its text; "": error alone */
+	struct export_gzip *gzip; /* NULL: not compressed */
 	void *state;        /* the format's own */
 };
 
@@ -86,6 +88,7 @@ struct export_format {
 	const char *name;
 	unsigned tables;    /* selectable tables: bits of entities and enum export_table */
 	int default_table;  /* default table; EXPORT_ALL for several */
+	enum export_trace trace;
 	const bool *wanted; /* METRIC_COUNT flags: the metrics that it uses; NULL: all */
 	int (*begin)(struct export *e, struct err *err); /* sets state */
 	void (*see)(struct export *e, const struct frame *frame);
@@ -96,7 +99,7 @@ struct export_format {
 };
 
 extern const struct export_format export_csv, export_json, export_openmetrics, export_otlp, export_perfetto,
-	export_svg, export_js1, export_sacct;
+	export_chrome, export_nsys_sqlite, export_svg, export_js1, export_sacct;
 extern const bool export_no_metrics[METRIC_COUNT]; /* for wanted */
 
 /* Writes the bytes in out if they are many. Formats with large frames call it in between. */

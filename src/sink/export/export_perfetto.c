@@ -6,7 +6,8 @@
  *
  * A counter keeps its value until the next one, so unchanged values are written once, and counters
  * of ended entities fall to 0. The counter with the metric's name has the means of windows; once a
- * window has a larger maximum, a second counter has the maxima.
+ * window has a larger maximum, a second counter has the maxima. Traced work follows
+ * (export_perfetto_trace.c).
  */
 #include "sink/export/export_perfetto.h"
 
@@ -20,7 +21,7 @@
 
 /* ---- parents of tracks ---------------------------------------------------------------------------------------------- */
 
-static uint64_t run_track(struct export *e)
+uint64_t track_run(struct export *e)
 {
 	const char *name = e->facts->name && *e->facts->name ? e->facts->name
 							     : export_private(e, e->facts->command);
@@ -70,7 +71,7 @@ static uint64_t entity_track(struct export *e, enum entity entity, uint32_t id)
 	case ENTITY_COUNT:
 		break;
 	}
-	return run_track(e);
+	return track_run(e);
 }
 
 /* ---- counters ------------------------------------------------------------------------------------------------------------ */
@@ -108,7 +109,7 @@ static void put_value(struct export *e, uint64_t time_ns, const struct series_va
 
 	if (!place.known || !isfinite(value->value))
 		return;
-	event_begin(e, TYPE_COUNTER, track_series(e, (uint32_t) place.value, run_track(e), value->name),
+	event_begin(e, TYPE_COUNTER, track_series(e, (uint32_t) place.value, track_run(e), value->name),
 		time_ns, NULL);
 	proto_double(&p->proto, 44, value->value);
 	event_end(e);
@@ -149,7 +150,7 @@ static void put_end(struct export *e, uint64_t time_ns, const struct end *end)
 
 static void put_gap(struct export *e, const struct event *event)
 {
-	const uint64_t track = track_named(e, TRACK_GAPS, 0, run_track(e), "gaps");
+	const uint64_t track = track_named(e, TRACK_GAPS, 0, track_run(e), "gaps");
 	const uint64_t long_ns = event->value_ns > 0 ? (uint64_t) event->value_ns : 0;
 
 	event_begin(e, TYPE_SLICE_BEGIN, track, event->time_ns > long_ns ? event->time_ns - long_ns : 0,
@@ -173,8 +174,8 @@ static void put_instant(struct export *e, const struct event *event)
 	if (is_process)
 		track = track_process(e, event->id, names_find(&e->names, ENTITY_PROCESS, event->id));
 	else
-		track = is_mark ? track_named(e, TRACK_MARKS, 0, run_track(e), "marks")
-				: track_named(e, TRACK_EVENTS, 0, run_track(e), "events");
+		track = is_mark ? track_named(e, TRACK_MARKS, 0, track_run(e), "marks")
+				: track_named(e, TRACK_EVENTS, 0, track_run(e), "events");
 	event_begin(e, TYPE_INSTANT, track, event->time_ns, name);
 	event_end(e);
 }
@@ -209,7 +210,7 @@ static uint64_t end_of(const struct phase *p)
 
 static uint64_t lane_track(struct export *e, unsigned lane)
 {
-	return track_named(e, TRACK_PHASES, lane, run_track(e), "phases");
+	return track_named(e, TRACK_PHASES, lane, track_run(e), "phases");
 }
 
 static void close_lane(struct export *e, struct lane *lane, unsigned number, uint64_t until_ns)
@@ -287,7 +288,7 @@ static int begin(struct export *e, struct err *err)
 	e->state = p;
 	proto_init(&p->proto, &e->out);
 	p->salt = salt_of(e->facts->id);
-	(void) run_track(e);
+	(void) track_run(e);
 	return 0;
 }
 
@@ -307,6 +308,13 @@ static void see(struct export *e, const struct frame *frame)
 		put_end(e, frame->time_ns, &frame->ends[i]);
 }
 
+static void end(struct export *e)
+{
+	put_phases(e);
+	if (e->o.trace)
+		put_traced(e);
+}
+
 static void done(struct export *e)
 {
 	struct perfetto *p = e->state;
@@ -320,9 +328,10 @@ static void done(struct export *e)
 
 const struct export_format export_perfetto = {
 	.name = "perfetto",
+	.trace = EXPORT_TRACE_MAY,
 	.default_table = EXPORT_ALL,
 	.begin = begin,
 	.see = see,
-	.end = put_phases,
+	.end = end,
 	.done = done,
 };

@@ -16,10 +16,21 @@ enum {
 	PACKET_TIMESTAMP = 8,
 	PACKET_SEQUENCE = 10,
 	PACKET_TRACK_EVENT = 11,
+	PACKET_INTERNED = 12,
 	PACKET_SEQUENCE_FLAGS = 13,
 	PACKET_CLOCK = 58,
+	PACKET_DEFAULTS = 59,
 	PACKET_TRACK = 60,
 	PACKET_IS_FIRST = 87,
+};
+
+enum {
+	CLOCK_WALL = 1,
+	CLOCK_BOOT = 6,      /* BUILTIN_CLOCK_BOOTTIME, the clock of the trace */
+	CLOCK_STEPS = 64,    /* of one sequence: each time is the step from the one before */
+	SEQUENCE = 1,        /* of all but traced work */
+	SEQUENCE_TRACED = 2, /* the first of traced work, whose tracks have one each */
+	STATE_CLEARED = 1,
 };
 
 enum event_type {
@@ -43,6 +54,9 @@ enum track_kind {
 	TRACK_EVENTS,
 	TRACK_GAPS,
 	TRACK_PHASES,
+	TRACK_TRACED,        /* of traced work: the track, its number as id */
+	TRACK_TRACED_LANE,   /* a further lane of it, its number as metric */
+	TRACK_TRACED_PROCESS,
 };
 
 /* A described counter and its last value: an unchanged value is not repeated. */
@@ -59,9 +73,15 @@ struct perfetto {
 	struct track *counters;
 	size_t n, cap;
 	uint32_t free_place; /* + 1; 0: none */
+	struct traced *traced; /* of export_perfetto_trace.c, while it writes */
 };
 
 uint64_t track_uuid(const struct perfetto *p, enum track_kind kind, unsigned metric, uint32_t id);
+
+/* Begins a TrackDescriptor (name NULL: none), whose further fields follow, then track_described(); false: it
+ * is described already. */
+bool track_describe(struct export *e, uint64_t uuid, uint64_t parent, const char *name);
+void track_described(struct export *e);
 
 /* Describe a group of tracks, a process, a series, the first time only. Return the uuid. */
 uint64_t track_named(struct export *e, enum track_kind kind, uint32_t id, uint64_t parent, const char *name);
@@ -76,6 +96,11 @@ bool track_known(const struct perfetto *p, uint64_t uuid);
 /* Ends the counter of an entity that ended: a gauge drops to 0. */
 void track_end(struct export *e, unsigned metric, uint32_t id, uint64_t time_ns);
 
+/* A clock and its time in a ClockSnapshot. */
+void put_clock(struct proto *out, unsigned clock, uint64_t time_ns, bool steps);
+/* CLOCK_BOOTTIME of a time of the run. */
+uint64_t boot_time(const struct export *e, uint64_t time_ns);
+
 /* Begins a TracePacket with the time; its fields follow, then packet_end(). */
 void packet_begin(struct export *e, uint64_t time_ns);
 void packet_end(struct export *e);
@@ -85,3 +110,8 @@ void event_begin(struct export *e, enum event_type type, uint64_t track, uint64_
 void event_end(struct export *e);
 void event_note(struct export *e, const char *key, const char *text);       /* a debug annotation */
 void event_number(struct export *e, const char *key, struct maybe value);   /* unknown: none */
+
+/* The track of the run, to which all that is of no entity belongs. */
+uint64_t track_run(struct export *e);
+/* Writes traced work, after all frames. */
+void put_traced(struct export *e);

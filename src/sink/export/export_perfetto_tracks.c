@@ -6,25 +6,23 @@
 #include "sink/export/export_perfetto.h"
 
 enum {
-	CLOCK_BOOT = 6,     /* BUILTIN_CLOCK_BOOTTIME, the clock of the trace */
-	CLOCK_WALL = 1,
-	SEQUENCE = 1,
-	STATE_CLEARED = 1,
 	MOST_COUNTERS = 1 << 20,
 };
 
 /* ---- packets ------------------------------------------------------------------------------------------------------------ */
 
-static uint64_t boot_time(const struct export *e, uint64_t time_ns)
+uint64_t boot_time(const struct export *e, uint64_t time_ns)
 {
 	return (e->facts->started_boot_ns.known ? (uint64_t) e->facts->started_boot_ns.value : 0) + time_ns;
 }
 
-static void put_clock(struct proto *out, unsigned clock, uint64_t time_ns)
+void put_clock(struct proto *out, unsigned clock, uint64_t time_ns, bool steps)
 {
 	proto_begin(out, 1);
 	proto_uint(out, 1, clock);
 	proto_uint(out, 2, time_ns);
+	if (steps)
+		proto_uint(out, 3, 1);
 	proto_end(out);
 }
 
@@ -39,8 +37,8 @@ static void put_first(struct export *e)
 	proto_uint(&p->proto, PACKET_SEQUENCE_FLAGS, STATE_CLEARED);
 	proto_uint(&p->proto, PACKET_IS_FIRST, 1);
 	proto_begin(&p->proto, PACKET_CLOCK_SNAPSHOT);
-	put_clock(&p->proto, CLOCK_BOOT, boot_time(e, 0));
-	put_clock(&p->proto, CLOCK_WALL, export_wall(e, 0));
+	put_clock(&p->proto, CLOCK_BOOT, boot_time(e, 0), false);
+	put_clock(&p->proto, CLOCK_WALL, export_wall(e, 0), false);
 	proto_uint(&p->proto, 2, CLOCK_BOOT);
 	proto_end(&p->proto);
 	proto_end(&p->proto);
@@ -143,7 +141,12 @@ static bool describe(struct export *e, uint64_t uuid, uint64_t parent, const cha
 	return true;
 }
 
-static void described(struct export *e)
+bool track_describe(struct export *e, uint64_t uuid, uint64_t parent, const char *name)
+{
+	return describe(e, uuid, parent, name, 0);
+}
+
+void track_described(struct export *e)
 {
 	proto_end(&((struct perfetto *) e->state)->proto);
 	packet_end(e);
@@ -154,7 +157,7 @@ uint64_t track_named(struct export *e, enum track_kind kind, uint32_t id, uint64
 	const uint64_t uuid = track_uuid(e->state, kind, 0, id);
 
 	if (describe(e, uuid, parent, name, 0))
-		described(e);
+		track_described(e);
 	return uuid;
 }
 
@@ -174,7 +177,7 @@ uint64_t track_process(struct export *e, uint32_t id, const struct birth *birth)
 		proto_text(out, 2, birth->process.command);
 	proto_int(out, 7, (int64_t) birth->process.start_ns);
 	proto_end(out);
-	described(e);
+	track_described(e);
 	return uuid;
 }
 
@@ -231,7 +234,7 @@ static void describe_counter(
 	if (!describe(e, uuid, parent, name, take_place(e)))
 		return;
 	put_unit(&((struct perfetto *) e->state)->proto, metrics[metric].unit);
-	described(e);
+	track_described(e);
 }
 
 /* Integers where Perfetto has the unit, else the base unit. */
@@ -260,7 +263,7 @@ uint64_t track_series(struct export *e, uint32_t id, uint64_t parent, const char
 		return uuid;
 	proto_begin(out, 8); /* a counter without a unit */
 	proto_end(out);
-	described(e);
+	track_described(e);
 	return uuid;
 }
 

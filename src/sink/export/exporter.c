@@ -5,11 +5,13 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "sink/export/export_internal.h"
 
 static const struct export_format *const formats[] = { &export_csv, &export_json, &export_openmetrics,
-	&export_otlp, &export_perfetto, &export_svg, &export_js1, &export_sacct };
+	&export_otlp, &export_perfetto, &export_chrome, &export_nsys_sqlite, &export_svg, &export_js1,
+	&export_sacct };
 
 enum {
 	FORMATS = sizeof(formats) / sizeof(formats[0]),
@@ -19,6 +21,48 @@ enum {
 
 const bool export_no_metrics[METRIC_COUNT];
 
+/* ---- the output -------------------------------------------------------------------------------------------------------- */
+
+struct export_gzip {
+	z_stream stream;
+	unsigned char out[1 << 15];
+};
+
+static struct export_gzip *gzip_new(void)
+{
+	enum {
+		GZIP_WINDOW = 15 + 16
+	};
+	struct export_gzip *z = calloc(1, sizeof(*z));
+
+	if (z && deflateInit2(&z->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8,
+			 Z_DEFAULT_STRATEGY) != Z_OK) {
+		free(z);
+		return NULL;
+	}
+	return z;
+}
+
+static int gzip_write(struct export *e, void *data, size_t len, int flush)
+{
+	z_stream *stream = &e->gzip->stream;
+	int error = 0;
+
+	stream->next_in = data;
+	stream->avail_in = (uInt) len;
+	do {
+		size_t n;
+
+		stream->next_out = e->gzip->out;
+		stream->avail_out = sizeof(e->gzip->out);
+		(void) deflate(stream, flush);
+		n = sizeof(e->gzip->out) - stream->avail_out;
+		if (n > 0)
+			error = e->o.write(e->o.ctx, e->gzip->out, n);
+	} while (error == 0 && stream->avail_out == 0);
+	return error;
+}
+
 /* ---- shared by the formats ------------------------------------------------------------------------------------------- */
 
 static void write_out(struct export *e)
@@ -26,7 +70,8 @@ static void write_out(struct export *e)
 	if (e->error == 0 && e->out.error)
 		e->error = e->out.error;
 	if (e->error == 0 && e->out.len > 0)
-		e->error = e->o.write(e->o.ctx, e->out.data, e->out.len);
+		e->error = e->gzip ? gzip_write(e, e->out.data, e->out.len, Z_NO_FLUSH)
+				   : e->o.write(e->o.ctx, e->out.data, e->out.len);
 	buf_clear(&e->out);
 }
 
@@ -101,6 +146,13 @@ static const struct export_format *find_format(const char *name)
 	return NULL;
 }
 
+enum export_trace export_trace_use(const char *to)
+{
+	const struct export_format *format = find_format(to);
+
+	return format ? format->trace : EXPORT_TRACE_NONE;
+}
+
 static int find_table(const char *name)
 {
 	return strcmp(name, "series") == 0   ? (int) EXPORT_SERIES
@@ -132,6 +184,9 @@ static void free_export(struct export *e)
 		e->format->done(e);
 	names_done(&e->names);
 	buf_done(&e->out);
+	if (e->gzip)
+		(void) deflateEnd(&e->gzip->stream);
+	free(e->gzip);
 	free(e);
 }
 
@@ -150,6 +205,15 @@ int export_new(
 		.out = BUF_INIT(MOST_BYTES),
 	};
 	error = choose(e, err);
+	if (error == 0 && e->o.gzip) {
+		e->gzip = gzip_new();
+		if (!e->gzip)
+			error = err_set(err, -ENOMEM, "out of memory");
+	}
+	if (error == 0 && e->format->trace == EXPORT_TRACE_MUST && !e->o.trace)
+		error = err_set(err, -ENOENT, "%s has traced work alone, and this run was not traced; use: "
+					      "hiwater run --trace -- COMMAND",
+			e->o.to);
 	if (error == 0)
 		error = e->format->begin(e, err);
 	if (error < 0) {
@@ -200,8 +264,13 @@ int export_end(struct export *e, bool whole, struct err *err)
 	if (whole && e->error == 0) {
 		e->format->end(e);
 		write_out(e);
+		if (e->gzip && e->error == 0)
+			e->error = gzip_write(e, NULL, 0, Z_FINISH);
 	}
 	error = e->error;
+	if (error < 0)
+		(void) err_set(err, error, "%s%s", *e->why.text ? "" : "cannot write the export: ",
+			*e->why.text ? e->why.text : strerror(-error));
 	free_export(e);
-	return error < 0 ? err_set(err, error, "cannot write the export: %s", strerror(-error)) : 0;
+	return error;
 }

@@ -18,8 +18,11 @@ enum export_table {
 	EXPORT_ALL = -1, /* all tables of the format */
 };
 
+struct trace_read;
+
 struct export_options {
-	const char *to;     /* "csv", "json", "openmetrics", "otlp", "perfetto", "svg", "js1", "sacct" */
+	const char *to;     /* "csv", "json", "openmetrics", "otlp", "perfetto", "chrome", "nsys-sqlite", "svg", "js1",
+			     * "sacct" */
 	const struct summary *summary; /* borrowed until export_end(); js1 and sacct are written from it alone */
 	const char *table;  /* "job", "process", "events", ...; NULL: the format's default */
 	bool recent;        /* the last minutes at full rate, where the recording has them */
@@ -29,6 +32,8 @@ struct export_options {
 	unsigned width, height; /* of svg, in pixels: of the picture, of each chart; 0: default */
 	const char *const *attributes; /* of otlp: n_attributes keys and values of the resource, in turn */
 	size_t n_attributes;
+	struct trace_read *trace; /* traced work, borrowed until export_end(); NULL: none (export_trace_use) */
+	bool gzip;          /* compress what is written */
 	bool aggregate;     /* otlp: one value per metric for all windows between two export_pause() */
 	/* Writes the bytes. Returns 0 or -errno, after which it is not called again. */
 	int (*write)(void *ctx, const void *data, size_t len);
@@ -36,6 +41,15 @@ struct export_options {
 };
 
 struct export;
+
+/* What a format does with traced work. */
+enum export_trace {
+	EXPORT_TRACE_NONE,
+	EXPORT_TRACE_MAY,  /* writes it too, if there is any */
+	EXPORT_TRACE_MUST, /* writes nothing else */
+};
+
+enum export_trace export_trace_use(const char *to);
 
 /* Begins an export. job has the facts of the whole run, borrowed until export_end(). Returns 0;
  * -EINVAL with text if the format lacks the table or a series; or -errno with text. */

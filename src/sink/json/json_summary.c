@@ -632,6 +632,7 @@ static int json_write(const struct summary *s, const struct sink_options *o, str
 		return code;
 	phases_and_series(&j, s);
 	marks(&j, s);
+	json_work(&j, s->work);
 	sampling(&j, s->facts);
 	incident(&j, &s->incident);
 	json_key(&j, "request");

@@ -20,6 +20,9 @@ void json_gpu(struct json *j, const struct summary *s);
 /* json_job.c: the key "job" of a job of several ranks; nothing for any other. */
 void json_job(struct json *j, const struct summary *s);
 
+/* json_work.c: the key "trace" of a traced run; nothing if work is NULL. */
+void json_work(struct json *j, const struct work *work);
+
 enum {
 	JSON_PROCESSES = 100
 }; /* processes.list has no more; a note has the number of the others */

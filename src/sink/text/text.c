@@ -71,6 +71,7 @@ static const char *const row_labels[] = {
 	[FACTS_CPU] = "CPU",
 	[FACTS_IO] = "I/O",
 	[FACTS_ENERGY] = "Energy",
+	[FACTS_WORK] = "Trace",
 	[FACTS_SAMPLING] = "Sampling",
 	[FACTS_INCIDENT] = "Events",
 };
@@ -174,10 +175,10 @@ static void used(struct text *t)
 {
 	if (t->lines.n > 0) {
 		rows_of(t, FACTS_RESULT, FACTS_LARGEST);
-		rows_of(t, FACTS_CPU, FACTS_ENERGY);
+		rows_of(t, FACTS_CPU, FACTS_WORK);
 		job_lines(t);
 	} else {
-		rows_of(t, FACTS_RESULT, FACTS_ENERGY);
+		rows_of(t, FACTS_RESULT, FACTS_WORK);
 	}
 }
 

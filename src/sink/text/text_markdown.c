@@ -147,7 +147,7 @@ static void job_rows(struct text *t, struct buf *out)
 static void table(struct text *t, struct buf *out)
 {
 	(void) buf_str(out, "| | |\n| --- | --- |\n");
-	rows_of(t, FACTS_RESULT, FACTS_ENERGY, out);
+	rows_of(t, FACTS_RESULT, FACTS_WORK, out);
 	job_rows(t, out);
 	rows_of(t, FACTS_INCIDENT, FACTS_INCIDENT, out);
 	request(t, out);

@@ -89,7 +89,7 @@ static void facts_of(struct text *t, enum fact_group first, enum fact_group last
 
 static void used(struct text *t)
 {
-	facts_of(t, FACTS_RESULT, FACTS_ENERGY);
+	facts_of(t, FACTS_RESULT, FACTS_WORK);
 	for (size_t i = 0; i < t->lines.n; i++) {
 		const struct job_line *line = &t->lines.line[i];
 

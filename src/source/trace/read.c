@@ -54,9 +54,11 @@ struct slot_state {
 struct trace_reader {
 	struct trace_shared memory;
 	const struct root *root;
-	uint64_t start_boot_ns, pid_namespace, tick_ns;
+	_Atomic uint64_t start_boot_ns; /* 0: not begun */
+	uint64_t pid_namespace, tick_ns;
 	struct slot_state *slots[TRACE_SLOTS];
 	uint64_t drains;
+	int64_t boot_minus_mono_ns;
 	uint32_t refused;
 	bool has_window, has_windows;
 	unsigned layers;
@@ -163,7 +165,7 @@ uint64_t trace_reader_bytes_of(void *reader, pid_t pid)
 
 /* ---- notes ----------------------------------------------------------------------------------- */
 
-static void add_note(struct trace_reader *t, const char *text)
+void trace_reader_add_note(struct trace_reader *t, const char *text)
 {
 	(void) pthread_mutex_lock(&t->lock);
 	if (t->n_notes < NOTES)
@@ -285,6 +287,10 @@ static int pass_on(struct pass *p, int32_t tid, uint32_t generation, uint32_t fr
 	uint32_t units;
 	int r = 0;
 
+	/* The process goes on while it is read: its events may be later than the begin of the drain. */
+	if (to > from)
+		p->clock.now_ns = counter_delta(
+			p->reader->start_boot_ns, clock_awake_ns() + (uint64_t) p->reader->boot_minus_mono_ns);
 	for (uint32_t unit = from; unit < to && r == 0; unit += units) {
 		event = event_at(p->reader->events, unit, generation, &units, &damaged);
 		if (!event)
@@ -528,7 +534,7 @@ static void note_unfollowed(struct pass *p)
 		(void) snprintf(note, sizeof(note), "trace: %s: %s are not followed: %s%s%s%s", process,
 			trace_layer_name(1U << i), why_text(why), *detail ? " (" : "", detail, *detail ? ")" : "");
 		if (why != TRACE_WHY_NONE)
-			add_note(p->reader, note);
+			trace_reader_add_note(p->reader, note);
 	}
 }
 
@@ -565,7 +571,7 @@ static void limit_cost(struct pass *p)
 	(void) snprintf(note, sizeof(note),
 		"trace: %s: %s are not followed any more, %.1f s into the run: they took %.1f %% of its time", process,
 		trace_layer_name(1U << dearest), (double) now_ns / 1e9, 100.0 * (double) sum / (double) span_ns);
-	add_note(p->reader, note);
+	trace_reader_add_note(p->reader, note);
 }
 
 /* ---- a drain --------------------------------------------------------------------------------- */
@@ -655,25 +661,50 @@ static void note_refused(struct trace_reader *t)
 	(void) snprintf(note, sizeof(note), "trace: %u processes are not followed: more than %d would be at once",
 		refused - t->refused, TRACE_SLOTS);
 	if (t->refused == 0)
-		add_note(t, note);
+		trace_reader_add_note(t, note);
 	t->refused = refused;
+}
+
+/* CLOCK_BOOTTIME less CLOCK_MONOTONIC changes while the machine is suspended, and at no other time: what the
+ * two reads of a comparison are apart must not move events against each other. Returns CLOCK_MONOTONIC. */
+static uint64_t compare_clocks(struct trace_reader *t)
+{
+	enum {
+		TRIES = 4
+	};
+	static const int64_t suspended_ns = 1000000;
+	int64_t offset_ns = 0;
+	uint64_t apart_ns = UINT64_MAX, now = 0;
+
+	for (int i = 0; i < TRIES; i++) {
+		const uint64_t before = clock_awake_ns(), boot_ns = clock_boot_ns();
+
+		now = clock_awake_ns();
+		if (now - before >= apart_ns)
+			continue;
+		apart_ns = now - before;
+		offset_ns = (int64_t) (boot_ns - (before + apart_ns / 2));
+	}
+	if (t->drains == 0 || offset_ns - t->boot_minus_mono_ns > suspended_ns ||
+		t->boot_minus_mono_ns - offset_ns > suspended_ns)
+		t->boot_minus_mono_ns = offset_ns;
+	return now;
 }
 
 int trace_drain(void *reader, bool last, const struct trace_sink *sink)
 {
 	struct trace_reader *t = reader;
-	struct timespec mono;
 	struct pass pass = { .reader = t, .sink = sink };
 	int r = 0;
 
-	const uint64_t boot_ns = clock_boot_ns();
+	if (t->start_boot_ns == 0)
+		return 0; /* not begun */
+
+	const uint64_t mono_ns = compare_clocks(t);
 
 	t->drains++;
-	(void) clock_gettime(CLOCK_MONOTONIC, &mono);
-	const uint64_t mono_ns = (uint64_t) mono.tv_sec * 1000000000 + (uint64_t) mono.tv_nsec;
-
-	pass.clock.now_ns = counter_delta(t->start_boot_ns, boot_ns);
-	pass.clock.offset_ns = (int64_t) (boot_ns - mono_ns - t->start_boot_ns);
+	pass.clock.now_ns = counter_delta(t->start_boot_ns, mono_ns + (uint64_t) t->boot_minus_mono_ns);
+	pass.clock.offset_ns = t->boot_minus_mono_ns - (int64_t) t->start_boot_ns;
 	if (!t->has_window && !t->has_windows && (t->layers & TRACE_KERNELS)) {
 		t->has_window = true;
 		r = sink->window(sink->ctx, 0, UINT64_MAX, "whole run");

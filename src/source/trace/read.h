@@ -54,6 +54,8 @@ void trace_reader_answer(struct trace_reader *t);
  * events are lost, and it may be called again. */
 int trace_drain(void *reader, bool last, const struct trace_sink *sink);
 
+/* Adds a message. Any thread. */
+void trace_reader_add_note(struct trace_reader *t, const char *text);
 /* The next message for the user ("process 17 (python): kernels are not followed: ..."), each once. False: none. */
 bool trace_reader_note(struct trace_reader *t, char ret[static TRACE_NOTE_BYTES]);
 

@@ -42,7 +42,7 @@ static void test_numbers(void **state)
 		3 + 3 + 11 + 11 + 9);
 }
 
-/* Lengths have four bytes: continuation bits do not change a varint's value. */
+/* Short lengths have one byte, longer ones four: continuation bits do not change a varint's value. */
 static void test_texts_and_messages(void **state)
 {
 	struct buf out = BUF_INIT(1000);
@@ -57,12 +57,12 @@ static void test_texts_and_messages(void **state)
 	proto_end(&p);
 	proto_text(&p, 2, "a\xff\xc3\xa9");
 	expect(&out,
-		"\x1a\x88\x80\x80\x00"
+		"\x1a\x05"
 		"\x08\x96\x01"
-		"\x12\x80\x80\x80\x00"
-		"\x12\x86\x80\x80\x00"
+		"\x12\x00"
+		"\x12\x06"
 		"a\xef\xbf\xbd\xc3\xa9",
-		5 + 3 + 5 + 5 + 6);
+		2 + 3 + 2 + 2 + 6);
 }
 
 static void test_a_long_message(void **state)

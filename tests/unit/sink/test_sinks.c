@@ -1074,6 +1074,51 @@ static void test_notes_of_one_time_are_merged(void **state)
 	gpus_now_done(&now);
 }
 
+/* Figures of a trace are in the text, and in JSON only if the run was traced; a name is the program's. */
+static void test_a_traced_run(void **state)
+{
+	static struct work w = {
+		.is_traced = true,
+		.n_processes = 2,
+		.n_events = 61204,
+		.n_lost = 7,
+		.n_devices = 1,
+		.n_kernels = 1,
+		.devices[0] = {
+			.name = "NVIDIA H100 80GB HBM3",
+			.window_ns = SECONDS(12.4),
+			.busy_ns = SECONDS(8.84),
+			.kernel_ns = SECONDS(8.54),
+			.copy_ns = SECONDS(0.744),
+			.n_gaps = 1902,
+			.longest_gap_ns = SECONDS(0.0412),
+			.longest_gap_at_ns = SECONDS(3.18),
+		},
+		.kernels[0] = { .name = "gemm\x1b[2J", .count = 12400, .total_ns = SECONDS(3.56) },
+	};
+	const struct sink_options o = { .width = 120 };
+	struct buf text = BUF_INIT(1 << 20), json = BUF_INIT(1 << 20);
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	assert_int_equal(sink_summary(SINK_JSON, &m.s, &o, &json), 0);
+	assert_null(strstr(json.data, "\"trace\""));
+	buf_clear(&json);
+	m.s.work = &w;
+	assert_int_equal(sink_summary(SINK_TEXT, &m.s, &o, &text), 0);
+	assert_int_equal(sink_summary(SINK_JSON, &m.s, &o, &json), 0);
+	assert_non_null(strstr(text.data, "GPU 0 busy 71 % of 12.4 s traced (kernels 69 %, copies 6.0 %)"));
+	assert_non_null(strstr(text.data, "longest of 1902 gaps 41.2 ms, at 3.18 s"));
+	assert_non_null(strstr(text.data, "gemm?[2J 3.56 s in 12400"));
+	assert_non_null(strstr(text.data, "61204 events of 2 processes, 7 lost"));
+	assert_non_null(strstr(json.data, "\"busy_s\": 8.84,"));
+	assert_non_null(strstr(json.data, "\"total_s\": 3.56"));
+	buf_done(&text);
+	buf_done(&json);
+	made_done(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1101,6 +1146,7 @@ int main(void)
 		cmocka_unit_test(test_a_process_that_returns_to_a_gpu_is_one),
 		cmocka_unit_test(test_two_stored_stints_on_a_gpu_are_added_up),
 		cmocka_unit_test(test_energy_for_part_of_the_run_has_a_note),
+		cmocka_unit_test(test_a_traced_run),
 	};
 
 	setenv("TZ", "UTC", 1);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "record/read/replay.h"
+#include "record/trace/trace_file.h"
 #include "record/trace/trace_read.h"
 #include "record/trace/trace_write.h"
 
@@ -462,6 +463,51 @@ static void test_no_tables_without_events(void **state)
 	end();
 }
 
+static void add_kernel(uint64_t start)
+{
+	static const struct trace_write_options standard = { 0 };
+
+	rig.w = trace_write_new(rig.s, &standard);
+	assert_non_null(rig.w);
+	rig.sink = trace_write_sink(rig.w);
+	work(site(TRACE_KERNEL, process(1), "k", 0), start, start + 100, start);
+	assert_int_equal(trace_write_flush(rig.w), 0);
+	trace_write_free(rig.w);
+}
+
+/* An import without a run, and a second one into its recording; what is not kept changes nothing. */
+static void test_files_of_imports(void **state)
+{
+	const struct trace_file_facts facts = { .name = "imported", .started_wall_ns = 5, .ended_ns = 4000, .rank = -1, .ranks = -1 };
+	struct err err = { "" };
+	struct job *job = NULL;
+
+	(void) state;
+	(void) snprintf(rig.path, sizeof(rig.path), "/tmp/hiwater-trace-%d.hiw", (int) getpid());
+	store_unlink(rig.path);
+	assert_int_equal(trace_file_create(rig.path, &rig.s, &err), 0);
+	assert_int_equal(trace_file_end(rig.s, false, true, &err), 0);
+	assert_int_equal(access(rig.path, F_OK), -1);
+	assert_int_equal(trace_file_create(rig.path, &rig.s, &err), 0);
+	add_kernel(1000);
+	assert_int_equal(trace_file_facts_write(rig.s, &facts), 0);
+	assert_int_equal(trace_file_end(rig.s, true, true, &err), 0);
+	assert_int_equal(trace_file_create(rig.path, &rig.s, &err), -EEXIST);
+	for (int keep = 0; keep < 2; keep++) {
+		assert_int_equal(trace_file_open(rig.path, &rig.s, &err), 0);
+		add_kernel(2000);
+		assert_int_equal(trace_file_end(rig.s, keep, false, &err), 0);
+		assert_int_equal(number("SELECT count(*) FROM trace_kernel"), 1 + keep);
+		assert_int_equal(number("SELECT sum(count) FROM trace_stat"), 1 + keep);
+	}
+	assert_int_equal(replay_open(rig.path, &rig.r, &err), 0);
+	assert_int_equal(replay_job(rig.r, &job, &err), 0);
+	assert_string_equal(job_facts_const(job)->name, "imported");
+	assert_int_equal(job_facts_const(job)->ended_ns.value, 4000);
+	job_free(job);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -475,6 +521,7 @@ int main(void)
 		cmocka_unit_test(test_a_second_writer),
 		cmocka_unit_test(test_bytes_of_a_row),
 		cmocka_unit_test(test_no_tables_without_events),
+		cmocka_unit_test(test_files_of_imports),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

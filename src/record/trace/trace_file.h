@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Recordings for imported traces: a new one, for a trace without a run, or an existing one to add it to. Both
+ * are written in one transaction: what is not finished leaves no file, or the file as it was.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "record/store.h"
+
+/* Of a recording that has an imported trace and nothing else. Texts may be NULL: unknown. */
+struct trace_file_facts {
+	const char *name;          /* as run -n */
+	const char *command, *host;
+	int64_t started_wall_ns;   /* time 0 of the trace, since 1970; 0: unknown */
+	uint64_t ended_ns;         /* its last event, since then */
+	int64_t rank, ranks;       /* -1: unknown */
+};
+
+/* Creates path, which must not exist, with a transaction begun. Call trace_file_facts_write when the facts are
+ * known, and trace_file_end. Returns 0 or -errno with text. */
+int trace_file_create(const char *path, struct store **ret, struct err *err);
+int trace_file_facts_write(struct store *s, const struct trace_file_facts *facts);
+
+/* Opens the finished recording at path with a transaction begun. Returns 0, or -errno with text: -EBUSY if it
+ * is being recorded or another program has it open. */
+int trace_file_open(const char *path, struct store **ret, struct err *err);
+
+/* Commits and closes. keep false, or an error: the new file is removed, an existing one is as it was. Returns 0
+ * or -errno with text. */
+int trace_file_end(struct store *s, bool keep, bool is_new, struct err *err);

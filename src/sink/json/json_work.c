@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The key "trace" of a traced run.
+ */
+#include "sink/json/json_summary.h"
+
+static void key_ns(struct json *j, const char *key, uint64_t ns)
+{
+	json_key_seconds(j, key, known((int64_t) ns));
+}
+
+static void device(struct json *j, const struct work_device *d)
+{
+	json_object(j);
+	json_key_int(j, "gpu", d->number);
+	json_key_text(j, "name", d->name);
+	key_ns(j, "traced_s", d->window_ns);
+	key_ns(j, "busy_s", d->busy_ns);
+	key_ns(j, "kernel_s", d->kernel_ns);
+	key_ns(j, "copy_s", d->copy_ns);
+	json_key_int(j, "gaps", (int64_t) d->n_gaps);
+	key_ns(j, "longest_gap_s", d->longest_gap_ns);
+	if (d->n_gaps > 0)
+		key_ns(j, "longest_gap_at_s", d->longest_gap_at_ns);
+	json_key_int(j, "kernels", (int64_t) d->n_kernels);
+	key_ns(j, "kernels_s", d->kernels_ns);
+	json_key_int(j, "launches", (int64_t) d->n_launches);
+	key_ns(j, "launches_s", d->launches_ns);
+	json_key_int(j, "syncs", (int64_t) d->n_syncs);
+	key_ns(j, "syncs_s", d->syncs_ns);
+	json_key_int(j, "copied_bytes", (int64_t) d->copied_bytes);
+	json_key_int(j, "pageable_bytes", (int64_t) d->pageable_bytes);
+	json_end(j);
+}
+
+static void names(struct json *j, const char *key, const struct work_name *list, size_t n)
+{
+	json_key_array(j, key);
+	for (size_t i = 0; i < n; i++) {
+		json_object(j);
+		json_key_str(j, "name", list[i].name);
+		json_key_int(j, "count", (int64_t) list[i].count);
+		key_ns(j, "total_s", list[i].total_ns);
+		json_end(j);
+	}
+	json_end(j);
+}
+
+void json_work(struct json *j, const struct work *w)
+{
+	if (!w)
+		return;
+	json_key_object(j, "trace");
+	json_key_int(j, "processes", (int64_t) w->n_processes);
+	json_key_int(j, "events", (int64_t) w->n_events);
+	json_key_int(j, "invalid", (int64_t) w->n_invalid);
+	json_key_int(j, "lost", (int64_t) w->n_lost);
+	json_key_int(j, "probe_bytes", (int64_t) w->probe_bytes);
+	json_key_array(j, "devices");
+	for (size_t i = 0; i < w->n_devices; i++)
+		device(j, &w->devices[i]);
+	json_end(j);
+	names(j, "kernels", w->kernels, w->n_kernels);
+	names(j, "ranges", w->ranges, w->n_ranges);
+	json_end(j);
+}

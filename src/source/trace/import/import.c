@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+#include "source/trace/import/import.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/buf.h"
+#include "source/trace/import/import_internal.h"
+
+enum {
+	THREADS_MOST = 1 << 20,
+	OPEN_MOST = 1024, /* ranges of a thread, one in the other */
+};
+
+void import_note(struct trace_import *f, const char *format, ...)
+{
+	struct trace_import_facts *facts = &f->facts;
+	char *text = facts->notes[facts->n_notes];
+	va_list ap;
+
+	if (facts->n_notes == IMPORT_NOTES)
+		return;
+	va_start(ap, format);
+	(void) vsnprintf(text, sizeof(facts->notes[0]), format, ap);
+	va_end(ap);
+	facts->n_notes++;
+}
+
+uint64_t import_hash(uint64_t a, uint64_t b)
+{
+	uint64_t h = (a ^ 0x9e3779b97f4a7c15ULL) * 0xff51afd7ed558ccdULL;
+
+	h = (h ^ h >> 32 ^ b) * 0xc4ceb9fe1a85ec53ULL;
+	return h ^ h >> 29;
+}
+
+uint64_t import_hash_text(const char *text)
+{
+	uint64_t h = 14695981039346656037ULL;
+
+	for (; *text; text++)
+		h = (h ^ (unsigned char) *text) * 1099511628211ULL;
+	return h;
+}
+
+enum trace_memory import_memory(const char *word, size_t len)
+{
+	static const struct {
+		const char *word;
+		enum trace_memory memory;
+	} kinds[] = {
+		{ "pageable", TRACE_PAGEABLE },
+		{ "pinned", TRACE_PINNED },
+		{ "device", TRACE_DEVICE },
+		{ "device static", TRACE_DEVICE },
+		{ "array", TRACE_ARRAY },
+		{ "managed", TRACE_MANAGED },
+		{ "managed static", TRACE_MANAGED },
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		if (strlen(kinds[i].word) == len && strncasecmp(word, kinds[i].word, len) == 0)
+			return kinds[i].memory;
+	}
+	return TRACE_MEMORY_UNKNOWN;
+}
+
+/* ---- nesting --------------------------------------------------------------------------------- */
+
+struct import_thread {
+	int64_t last_start, last_end;
+	int64_t *ends; /* of the ranges that are open at last_start */
+	size_t n, cap;
+};
+
+static struct import_thread *find_thread(struct import_nest *nest, uint64_t key)
+{
+	uint32_t place;
+
+	if (map_get(&nest->places, key, &place))
+		return &nest->threads[place];
+	if (vec_reserve(&nest->threads, &nest->cap, nest->n, sizeof(*nest->threads), THREADS_MOST) < 0 ||
+		map_put(&nest->places, key, (uint32_t) nest->n) < 0)
+		return NULL;
+	nest->threads[nest->n] = (struct import_thread) { .last_start = INT64_MIN, .last_end = INT64_MAX };
+	return &nest->threads[nest->n++];
+}
+
+uint32_t import_nest_add(struct import_nest *nest, uint64_t thread, int64_t start_ns, int64_t end_ns,
+	bool *crossing)
+{
+	struct import_thread *t = find_thread(nest, thread);
+	size_t open = 0;
+	uint32_t depth = 0;
+
+	*crossing = false;
+	if (!t)
+		return 0;
+	if (start_ns < t->last_start || (start_ns == t->last_start && end_ns > t->last_end)) {
+		nest->unordered++;
+		return 0;
+	}
+	t->last_start = start_ns;
+	t->last_end = end_ns;
+	for (size_t i = 0; i < t->n; i++) {
+		if (t->ends[i] <= start_ns)
+			continue;
+		t->ends[open++] = t->ends[i];
+		if (t->ends[i] >= end_ns)
+			depth++;
+		else
+			*crossing = true;
+	}
+	t->n = open;
+	if (end_ns > start_ns && vec_reserve(&t->ends, &t->cap, t->n, sizeof(*t->ends), OPEN_MOST) == 0)
+		t->ends[t->n++] = end_ns;
+	return depth;
+}
+
+void import_nest_done(struct import_nest *nest)
+{
+	for (size_t i = 0; i < nest->n; i++)
+		free(nest->threads[i].ends);
+	free(nest->threads);
+	map_done(&nest->places);
+	*nest = (struct import_nest) { 0 };
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static bool is_invalid(const struct import_event *e)
+{
+	return e->is_invalid || e->end_ns < e->start_ns;
+}
+
+static void count_event(struct trace_import *f, const struct import_event *e)
+{
+	struct trace_import_facts *facts = &f->facts;
+
+	facts->kinds[e->site.kind]++;
+	facts->events++;
+	if (is_invalid(e)) {
+		facts->invalid++;
+		return;
+	}
+	if (!f->has_time || e->start_ns < facts->first_ns)
+		facts->first_ns = e->start_ns;
+	if (!f->has_time || e->end_ns > facts->last_ns)
+		facts->last_ns = e->end_ns;
+	f->has_time = true;
+}
+
+static bool is_of_thread(enum trace_kind kind)
+{
+	return kind == TRACE_RANGE || kind == TRACE_MARK;
+}
+
+/* The key of the event's thread; of ranges on a device, of its stream. */
+static uint64_t thread_key(const struct trace_site *site)
+{
+	return import_hash(import_hash(site->process, (uint64_t) site->tid),
+		import_hash((uint64_t) site->device, site->stream));
+}
+
+int import_event(struct trace_import *f, struct import_event *e)
+{
+	struct trace_import_target *target = f->target;
+	struct trace_event event = { .kind = e->site.kind, .flags = e->flags, .correlation = e->correlation, .bytes = e->bytes, .address = e->address };
+	bool crossing;
+	int r;
+
+	if (!target) {
+		count_event(f, e);
+		return 0;
+	}
+	if (is_invalid(e)) {
+		event.flags |= TRACE_INVALID;
+		e->end_ns = e->start_ns;
+	}
+	/* Both are int64_t: their difference fits into uint64_t. */
+	if (!e->is_invalid && e->start_ns < target->zero_ns) {
+		target->before++;
+		return 0;
+	}
+	if (!e->is_invalid) {
+		event.start_ns = (uint64_t) e->start_ns - (uint64_t) target->zero_ns;
+		event.end_ns = (uint64_t) e->end_ns - (uint64_t) target->zero_ns;
+	}
+	r = target->sink->site(target->sink->ctx, &e->site, &event.site);
+	if (r < 0)
+		return r;
+	if (is_of_thread(e->site.kind) && !(event.flags & TRACE_INVALID)) {
+		event.depth = import_nest_add(&f->nest, thread_key(&e->site), e->start_ns, e->end_ns, &crossing);
+		event.flags |= crossing ? TRACE_CROSSING : 0;
+	}
+	return target->sink->event(target->sink->ctx, &event);
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+int trace_import_open(const char *path, struct trace_import **ret, struct err *err)
+{
+	struct trace_import *f = calloc(1, sizeof(*f));
+	int r;
+
+	if (f)
+		f->path = strdup(path);
+	if (!f || !f->path) {
+		trace_import_free(f);
+		return err_set(err, -ENOMEM, "%s: out of memory", path);
+	}
+	f->facts.rank = -1;
+	f->facts.ranks = -1;
+	r = import_open_nsys(f, err);
+	if (r == -EPROTO)
+		r = import_open_chrome(f, err);
+	if (r == 0 && f->facts.events == 0)
+		r = err_set(err, -ENODATA, "%s (%s) has no event%s%s", path, f->facts.format,
+			f->facts.n_notes ? ": " : "", f->facts.n_notes ? f->facts.notes[0] : "");
+	if (r < 0) {
+		trace_import_free(f);
+		return r;
+	}
+	*ret = f;
+	return 0;
+}
+
+void trace_import_free(struct trace_import *f)
+{
+	if (!f)
+		return;
+	if (f->free)
+		f->free(f->reader);
+	import_nest_done(&f->nest);
+	free(f->path);
+	free(f);
+}
+
+const struct trace_import_facts *trace_import_facts(const struct trace_import *f)
+{
+	return &f->facts;
+}
+
+/* What is missing, and the span in which work on devices was kept. */
+static int pass_frame(struct trace_import *f)
+{
+	const struct trace_import_facts *facts = &f->facts;
+	const struct trace_import_target *target = f->target;
+	const struct trace_sink *sink = target->sink;
+	const uint64_t work = facts->kinds[TRACE_KERNEL] + facts->kinds[TRACE_COPY] + facts->kinds[TRACE_FILL];
+	int64_t begin = facts->first_ns > target->zero_ns ? facts->first_ns : target->zero_ns;
+	int r = 0;
+
+	if (work && facts->last_ns > begin)
+		r = sink->window(sink->ctx, (uint64_t) begin - (uint64_t) target->zero_ns,
+			(uint64_t) facts->last_ns - (uint64_t) target->zero_ns, "imported");
+	if (r == 0 && facts->broken)
+		r = sink->lost(sink->ctx, 0, TRACE_LOST_DAMAGED, facts->broken);
+	return r;
+}
+
+int trace_import_pass(struct trace_import *f, struct trace_import_target *target, struct err *err)
+{
+	int r;
+
+	if (err)
+		err->text[0] = '\0';
+	target->before = 0;
+	f->target = target;
+	import_nest_done(&f->nest);
+	r = f->pass(f, err);
+	if (r == 0)
+		r = pass_frame(f);
+	target->unordered = f->nest.unordered;
+	f->target = NULL;
+	return r;
+}
