@@ -151,6 +151,24 @@ bool hwi_filter_picks(const struct hwi_filter *filter,
 /* Merges the recordings at paths, files or folders with those of one job's ranks, into the new file output. Returns 0 or -errno with text. */
 int hwi_merge(const char *const *paths, size_t n, const char *output, struct hiw_err *err);
 
+/* The traces of other tools: torch.profiler, Nsight Systems (SQLite), other Chrome traces. */
+struct hwi_import_options {
+	const char *into;   /* a RUN that they become part of; NULL: a new recording */
+	const char *output; /* its file, absolute or not, which must not exist; NULL: in the history */
+	const char *name;   /* of a new run; may be NULL */
+	int64_t rank;       /* of the processes; -1: as in the files */
+	/* Where the first event is: at a time of the wall clock (since 1970), so long after the run's start. */
+	bool has_at, has_offset;
+	int64_t at_wall_ns, offset_ns;
+	/* A line for the user: what is missing, what was imported. NULL: none */
+	void (*say)(void *ctx, const char *text);
+	void *ctx;
+};
+
+/* Imports all files or none. Returns 0; -EEXIST (one is in that run already), -ERANGE (they have no time in
+ * common with it), -EINVAL (their place is not known), -EBADMSG, -ENODATA (no trace in it), or -errno; with text. */
+int hwi_import(const char *const *paths, size_t n, const struct hwi_import_options *options, struct hiw_err *err);
+
 /* True if the run is a job of several ranks of which something is missing: a rank, the end of one, a file that cannot be read. */
 bool hwi_run_lacks_parts(const struct hiw_run *run);
 
@@ -208,6 +226,49 @@ struct hwi_request {
  * run, or none has the key. */
 int hwi_request(const struct hwi_request *what, char **ret, size_t *ret_len, bool *ret_known,
 	struct hiw_err *err);
+
+/* ---- traced work ----------------------------------------------------------------------------- */
+
+enum hwi_trace_by {
+	HWI_TRACE_BY_DEFAULT,        /* kernels, if there are any, else ranges */
+	HWI_TRACE_BY_KERNEL,
+	HWI_TRACE_BY_RANGE,
+	HWI_TRACE_BY_PHASE,
+	HWI_TRACE_BY_PROCESS,
+	HWI_TRACE_BY_STREAM,
+	HWI_TRACE_BY_COPY,
+	HWI_TRACE_BY_API,
+};
+
+enum hwi_trace_format {
+	HWI_TRACE_TEXT,
+	HWI_TRACE_JSON,              /* docs/trace.schema.json */
+	HWI_TRACE_CSV,
+	HWI_TRACE_NCU,               /* one line for a shell: ncu on kernel number what->kernel of the table */
+	HWI_TRACE_NSYS,              /* the same: nsys on the windows of the trace */
+};
+
+/* What of a trace is shown, and how. */
+struct hwi_trace_view {
+	const char *path;            /* a recording, a folder with those of a job's ranks, or a list of them */
+	enum hwi_trace_by by;
+	enum hwi_trace_format format;
+	size_t top;                  /* lines of the table; 0: all */
+	size_t kernel;               /* from 1 */
+	bool has_span, has_steps;
+	uint64_t from_ns, to_ns;     /* what began in this span */
+	uint64_t first_step, last_step;
+	const struct hiw_style *style; /* NULL: ASCII; width 0: names are whole */
+};
+
+/* *ret is the caller's to free(). Returns 0, or -errno with text: -ENOENT if nothing was traced, or no range is
+ * one of the steps; -EINVAL if there is no such kernel. */
+int hwi_trace_show(const struct hwi_trace_view *what, char **ret, size_t *ret_len, struct hiw_err *err);
+
+/* As hiw_compare, with kernels (of runs without any: ranges) by name instead of the figures of the runs. Rules on
+ * them, kernel("GLOB").total > +10%, may be given with and without. */
+int hwi_compare_kernels(const struct hiw_compare *what, char **ret, size_t *ret_len,
+	enum hiw_check_result *ret_result, struct hiw_err *err);
 
 /* ---- user series of the calling program ------------------------------------------------------ */
 

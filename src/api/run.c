@@ -636,7 +636,7 @@ static int new_export(
 }
 
 /* Opens the traced work for a format that has it; *ret stays NULL without any. */
-static int open_trace(struct hiw_run *run, const char *to, struct trace_read **ret, struct err *err)
+static int read_trace(struct hiw_run *run, const char *to, struct trace_read **ret, struct err *err)
 {
 	const enum export_trace use = run->replay ? export_trace_use(to) : EXPORT_TRACE_NONE;
 	int r = use == EXPORT_TRACE_NONE ? 0 : trace_read_new(run->replay, ret, err);
@@ -661,7 +661,7 @@ int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hi
 		return r;
 	summary.lost = run->replay && !summary.complete && !replay_growing(run->replay);
 	options.summary = &summary;
-	r = open_trace(run, options.to, &options.trace, &err);
+	r = read_trace(run, options.to, &options.trace, &err);
 	if (r == 0)
 		r = new_export(run, &options, &e, &err);
 	if (r < 0) {

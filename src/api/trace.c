@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The recorder of a traced run: the memory that the job writes events into, and what the user is told about it.
+ * The recorder of a traced run: the memory that the job writes events into, and its messages
+ * for the user.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -140,8 +141,19 @@ void step_trace(struct hiw_recorder *r)
 		check_reach(r);
 	}
 	while (!r->trace_warning[0] && trace_reader_note(r->trace, text)) {
-		const struct event event = { .time_ns = sampler_time(r->sampler), .kind = EVENT_NOTE, .entity = ENTITY_JOB, .text = text };
-		const struct frame frame = { .time_ns = event.time_ns, .source = FRAME_RECORDER, .live = true, .n_events = 1, .events = &event };
+		const struct event event = {
+			.time_ns = sampler_time(r->sampler),
+			.kind = EVENT_NOTE,
+			.entity = ENTITY_JOB,
+			.text = text,
+		};
+		const struct frame frame = {
+			.time_ns = event.time_ns,
+			.source = FRAME_RECORDER,
+			.live = true,
+			.n_events = 1,
+			.events = &event,
+		};
 
 		(void) snprintf(r->trace_warning, sizeof(r->trace_warning), "%s", text);
 		if (!r->ended)
@@ -159,8 +171,8 @@ bool trace_warning(struct hiw_recorder *r, struct err *ret)
 	return true;
 }
 
-int hwi_recorder_new_traced(const struct hiw_options *options, enum hwi_part part, const struct hwi_trace *trace,
-	struct hiw_recorder **ret, struct hiw_err *err)
+int hwi_recorder_new_traced(const struct hiw_options *options, enum hwi_part part,
+	const struct hwi_trace *trace, struct hiw_recorder **ret, struct hiw_err *err)
 {
 	return recorder_new(options, part, trace, ret, err);
 }

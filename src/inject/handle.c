@@ -127,8 +127,8 @@ void handle_alias(const void *theirs, struct handle *h)
 struct handle *handle_by_alias(const void *theirs)
 {
 	for (uint32_t i = cell_of_alias(theirs), n = 0; theirs && n < CELLS; i++, n++) {
-		const uintptr_t found = atomic_load_explicit(&aliases[i % CELLS].theirs, memory_order_acquire);
-		const uint32_t offset = atomic_load_explicit(&aliases[i % CELLS].handle, memory_order_acquire);
+		const uintptr_t found = atomic_load(&aliases[i % CELLS].theirs);
+		const uint32_t offset = atomic_load(&aliases[i % CELLS].handle);
 
 		if (found == 0)
 			break;

@@ -187,17 +187,18 @@ static const struct attributes *for_them(const struct attributes *a, struct attr
 
 /* Ids that we made, where the other tool has none, are told from its own by their upper bits. */
 #define OUR_IDS UINT64_C(0x6877000000000000)
+#define ID_BITS UINT64_C(0x0000ffffffffffff)
 
 static uint64_t new_id(void)
 {
 	static _Atomic uint64_t last;
 
-	return OUR_IDS | (atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1) << 16 >> 16;
+	return OUR_IDS | ((atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1) & ID_BITS);
 }
 
 static uint64_t their_id(uint64_t id)
 {
-	return (id & UINT64_C(0xffff) << 48) == OUR_IDS ? 0 : id;
+	return (id & ~ID_BITS) == OUR_IDS ? 0 : id;
 }
 
 /* The other tool's ids may be unique only within a domain. */

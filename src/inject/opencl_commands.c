@@ -88,12 +88,10 @@ static void completed(void *event, int32_t status, void *data)
 
 static int32_t status_of(void *event)
 {
-	int32_t status = OPENCL_COMPLETE;
+	int32_t status = 1; /* CL_RUNNING, where the runtime does not say */
 
-	return opencl_next.GetEventInfo(event, OPENCL_EVENT_STATUS, sizeof status, &status, NULL) ==
-			       OPENCL_SUCCESS
-		       ? status
-		       : OPENCL_COMPLETE;
+	(void) opencl_next.GetEventInfo(event, OPENCL_EVENT_STATUS, sizeof status, &status, NULL);
+	return status;
 }
 
 void opencl_reap(struct opencl_queue *queue)
@@ -110,7 +108,7 @@ void opencl_reap(struct opencl_queue *queue)
 			!opencl_record_examine(record))
 			continue;
 		status = status_of(atomic_load(&record->event));
-		if (status < 0 || opencl_record_leave(record))
+		if (status <= OPENCL_COMPLETE || opencl_record_leave(record))
 			finish(record, status, true);
 	}
 }
@@ -366,7 +364,7 @@ static void follow(struct opencl_command *command)
 	atomic_store_explicit(&record->event, event, memory_order_relaxed);
 	data = opencl_record_publish(list, record);
 	if (command->blocking) {
-		completed(event, status_of(event), data);
+		completed(event, OPENCL_COMPLETE, data);
 	} else if (opencl_next.SetEventCallback(event, OPENCL_COMPLETE, completed, data) !=
 		   OPENCL_SUCCESS) {
 		probe_lost(TRACE_LOST_DROPPED, 1);

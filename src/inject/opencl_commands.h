@@ -5,9 +5,9 @@
  * A call is between opencl_begin and opencl_end, which write when it began and returned. If the program
  * wanted no event of the command, it gets one of ours. When the command ends, the runtime calls us back
  * on a thread of its own; the event's times are read, the kernel, copy or fill is written, and the event
- * is released. A command that we follow has a record until then, in a pool without locks. A runtime
- * that does not call back for a command that failed (PoCL) would keep event and queue for ever: so
- * opencl_reap looks for those.
+ * is released. A command that we follow has a record until then (opencl_records.h). A runtime may call back
+ * a moment after clFinish has returned, and one that does not call back for a command that failed (PoCL) would
+ * keep event and queue without end: so opencl_reap looks for those.
  *
  * The program sees none of this: its events have one more reference, which clGetEventInfo is kept from
  * reporting (opencl_references), and what it releases is released once our call is done.
@@ -54,7 +54,7 @@ int32_t opencl_end(struct opencl_command *command, int32_t status);
 /* Kernels were created: the address of one may be that of an earlier one. */
 void opencl_kernels_changed(void);
 
-/* Lets go of commands of a queue that failed. */
+/* Writes, and lets go of, commands of a queue that have ended. */
 void opencl_reap(struct opencl_queue *queue);
 
 /* How many references of an event are ours. */

@@ -9,7 +9,7 @@ enum {
 	INDEX_BITS = 20,
 	BLOCK = 256, /* records that are allocated at once */
 	BLOCKS = (1 << INDEX_BITS) / BLOCK,
-	SPINS = 200, /* the thread that has the list may be off its processor, or not in this process */
+	SPINS = 200, /* the thread that has the list may be off its CPU, or not in this process */
 };
 #define USE_MASK (UINTPTR_MAX >> INDEX_BITS) /* a callback is given index and use in one word */
 

@@ -4,7 +4,7 @@
  * are used again and never freed, so that a callback that comes late finds one, in another use. Nothing
  * locks. Threads that enqueue into a queue and those that call back take and return records at different
  * ends of its list, in cache lines of their own: a command takes a microsecond, and a line that moves
- * between two processors a tenth of it.
+ * between two CPUs a tenth of it.
  */
 #pragma once
 

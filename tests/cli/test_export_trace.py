@@ -323,6 +323,23 @@ def test_chrome_of_two_processes_and_a_rank(tool, copy):
     assert sorted(flows.values()) == [2, 2], "a correlation counts within its process"
 
 
+def test_a_process_without_a_number_and_threads_of_none(tool, copy):
+    with Traced(copy) as t:
+        spans = t.process(-1, "Spans", origin="chrome")
+        t.range(spans, 5, "a", 0, 1000, domain="cpu_op")
+        t.range(spans, None, "b", 0, 1000)
+        t.kernel(spans, "k", 0, 1000, device=None, stream=None, context=None)
+    seen = Seen(trace_of(tool, copy))
+    assert {s.name: track_names(seen, s.track) for s in slices_of(seen, 0) if seen.traced(s.event)} == {
+        "a": ["thread 5", "process 1 Spans"], "b": ["ranges", "process 1 Spans"], "k": ["stream 0", "device", "process 1 Spans"]}
+    events = {e["name"]: e for e in chrome_of(tool, copy)["traceEvents"] if e["ph"] == "X"}
+    assert events["a"]["cat"] == "cpu_op" and events["b"]["cat"] == "user_annotation" and "device" not in events["k"]["args"]
+    assert events["a"]["pid"] == events["b"]["pid"] >= 1 << 22 and events["b"]["tid"] >= 1 << 22
+    tids = nsys_of(tool, copy).execute("select globalTid / 0x1000000, globalTid % 0x1000000 from NVTX_EVENTS where text in ('a', 'b') "
+                                       "order by text").fetchall()
+    assert tids == [(events["a"]["pid"], 5), (events["a"]["pid"], 0)]
+
+
 def test_names_of_any_bytes(tool, copy):
     odd = 'a"b\\c\n\x1b[2J\u20ac'
     with Traced(copy) as t:
@@ -396,6 +413,24 @@ def test_nsys_has_the_public_tables(tool, filled):
     assert db.execute("select s.value, globalTid from ThreadNames join StringIds s on s.id = nameId").fetchall() == [
         ("trainer", pid << 24 | 100)]
     assert ("HIWATER_INVALID", "1") in db.execute("select name, value from META_DATA_EXPORT").fetchall()
+
+
+def test_kernels_have_their_names_as_the_program_wrote_them(tool, copy):
+    mangled = "_ZN12_GLOBAL__N_14gemmILi4EEEvPf"
+    shown = "void (anonymous namespace)::gemm<4>(float*)"
+    with Traced(copy) as t:
+        p = t.main()
+        for i in range(3):
+            t.kernel(p, mangled, i * 1000, i * 1000 + 500, grid=(i + 1, 1, 1))
+        t.kernel(p, "_Zbroken", 9000, 9500)
+    expected = [shown] * 3 + ["_Zbroken"]
+    seen = Seen(trace_of(tool, copy))
+    assert [s.name for s in sorted(slices_of(seen, 0), key=lambda s: s.begin) if seen.traced(s.event)] == expected
+    assert [e["name"] for e in chrome_of(tool, copy)["traceEvents"] if e["ph"] == "X"] == expected
+    names = nsys_of(tool, copy).execute(
+        "select d.value, s.value, m.value from CUPTI_ACTIVITY_KIND_KERNEL k join StringIds d on d.id = demangledName "
+        "join StringIds s on s.id = shortName join StringIds m on m.id = mangledName order by start").fetchall()
+    assert names == 3 * [(shown, "gemm", mangled)] + [("_Zbroken", "_Zbroken", "_Zbroken")]
 
 
 def test_nsys_has_only_tables_with_rows(tool, copy):

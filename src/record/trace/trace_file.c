@@ -36,9 +36,9 @@ static int write_identity(struct store *s)
 	return r == 0 ? store_meta_text(s, "version", HIW_VERSION) : r;
 }
 
-int trace_file_create(const char *path, struct store **ret, struct err *err)
+int trace_file_create(const char *path, bool reserved, struct store **ret, struct err *err)
 {
-	const struct store_options options = { .path = path, .name = path };
+	const struct store_options options = { .path = path, .name = path, .reserved = reserved };
 	struct store *s = NULL;
 	int r = store_create(&options, &s, err);
 

@@ -17,9 +17,9 @@ struct trace_file_facts {
 	int64_t rank, ranks;       /* -1: unknown */
 };
 
-/* Creates path, which must not exist, with a transaction begun. Call trace_file_facts_write when the facts are
- * known, and trace_file_end. Returns 0 or -errno with text. */
-int trace_file_create(const char *path, struct store **ret, struct err *err);
+/* Creates path, which must not exist unless it is empty and reserved (history_reserve), with a transaction
+ * begun. Call trace_file_facts_write when the facts are known, and trace_file_end. Returns 0 or -errno with text. */
+int trace_file_create(const char *path, bool reserved, struct store **ret, struct err *err);
 int trace_file_facts_write(struct store *s, const struct trace_file_facts *facts);
 
 /* Opens the finished recording at path with a transaction begun. Returns 0, or -errno with text: -EBUSY if it

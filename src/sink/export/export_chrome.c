@@ -144,18 +144,26 @@ static void name_thread(struct export *e, const struct trace_track *track)
 }
 
 /* Is it the first track of that stream of its device? Streams of another context may have its number. */
-static bool is_first_stream(const struct trace_tracks *t, size_t number)
+static bool is_first_stream(struct export *e, const struct trace_track *track)
 {
-	const struct trace_track *track = &t->tracks[number];
+	const struct trace_track like = {
+		.class = CLASS_NUMBER,
+		.process = track->process,
+		.tid = -1,
+		.device = track->device,
+		.stream = track->stream,
+	};
+	struct chrome *c = e->state;
+	const size_t i = trace_track_find(&c->tracks, &like);
+	bool is_first;
 
-	for (size_t i = 0; i < number; i++) {
-		const struct trace_track *other = &t->tracks[i];
-
-		if (other->class == CLASS_STREAM && other->process == track->process &&
-			other->device == track->device && other->stream == track->stream)
-			return false;
+	if (i == SIZE_MAX) {
+		e->error = -ENOMEM;
+		return false;
 	}
-	return track->stream < PIDS_END;
+	is_first = !c->tracks.tracks[i].begun;
+	c->tracks.tracks[i].begun = true;
+	return is_first && track->stream < PIDS_END;
 }
 
 static void begin_track(struct export *e, size_t i, const struct trace_site *site)
@@ -166,8 +174,8 @@ static void begin_track(struct export *e, size_t i, const struct trace_site *sit
 	track.begun = true;
 	if (track.class == CLASS_STREAM) {
 		track.pid = device_pid(e, track.process, track.device);
-		track.tid_shown = is_first_stream(&c->tracks, i) ? (int64_t) track.stream
-								 : NUMBERS + (int64_t) i;
+		track.tid_shown = is_first_stream(e, &track) ? (int64_t) track.stream
+							     : NUMBERS + (int64_t) i;
 	} else {
 		track.pid = export_trace_pid(e, track.process);
 		track.tid_shown = track.class == CLASS_MEMORY ? 0
@@ -308,14 +316,14 @@ static void put_flow(struct export *e, const struct trace_event *event, uint32_t
 }
 
 /* Where too much is open at once, a slice becomes an instant that states its duration. */
-static void put_slice(struct export *e, struct trace_track *track, const struct trace_event *event,
-	const struct trace_site *site)
+static void put_slice(struct export *e, struct trace_track *track, struct trace_place *place,
+	const struct trace_event *event, const struct trace_site *site)
 {
 	struct chrome *c = e->state;
 	const int lane = event->kind == TRACE_MARK ? 0 : trace_lanes_open(track, event->end_ns);
 	const int64_t tid = lane_tid(e, track, lane < 0 ? 0 : (unsigned) lane);
 	const bool is_instant = event->kind == TRACE_MARK || lane < 0;
-	struct json *j = event_begin(e, is_instant ? "i" : "X", export_trace_name(site, &c->text));
+	struct json *j = event_begin(e, is_instant ? "i" : "X", export_trace_name(place, site, &c->text));
 
 	json_key_str(j, "cat", category(e->o.trace, site));
 	put_where(j, track->pid, tid);
@@ -371,7 +379,7 @@ static void see_row(struct export *e, const struct trace_event *event, const str
 	if (track->class == CLASS_MEMORY)
 		put_memory(e, track, event, site);
 	else
-		put_slice(e, track, event, site);
+		put_slice(e, track, place, event, site);
 }
 
 /* ---- the document ----------------------------------------------------------------------------------------- */

@@ -352,13 +352,13 @@ static void put_thread(struct export *e, const struct trace_site *site)
 	row_end(e, THREADS);
 }
 
-static struct names names_of(struct export *e, const struct trace_site *site)
+static struct names names_of(struct export *e, struct trace_place *place, const struct trace_site *site)
 {
 	struct nsys *x = e->state;
 	struct names names = { .domain = 0 };
 
 	if (site->kind == TRACE_KERNEL) {
-		const char *shown = export_trace_name(site, &x->text);
+		const char *shown = export_trace_name(place, site, &x->text);
 
 		names.shown = text_id(e, shown);
 		names.base = base_id(e, shown);
@@ -385,7 +385,7 @@ static const struct names *see_site(struct export *e, uint32_t number, const str
 	}
 	if (place->number > 0)
 		return &x->names[place->number - 1];
-	x->names[x->n_names++] = names_of(e, site);
+	x->names[x->n_names++] = names_of(e, place, site);
 	place->number = (uint32_t) x->n_names;
 	track = place->track;
 	if (!x->tracks.tracks[track].begun) {

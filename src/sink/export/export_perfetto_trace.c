@@ -82,7 +82,8 @@ static uint64_t described_process(struct export *e, uint32_t number, const struc
 	return uuid;
 }
 
-static uint64_t process_track(struct export *e, uint32_t number)
+/* The track of a process that the job has, else one of its own. */
+static uint64_t find_process(struct export *e, uint32_t number)
 {
 	const struct trace_process *p = trace_read_process(e->o.trace, number);
 	const struct process *process = p ? in_job(e, p) : NULL;
@@ -104,19 +105,42 @@ static uint64_t process_track(struct export *e, uint32_t number)
 	return described_process(e, number, p);
 }
 
-static void describe_thread(struct export *e, struct trace_track *track)
+static uint64_t process_track(struct export *e, uint32_t number)
 {
-	const struct trace_process *p = trace_read_process(e->o.trace, track->process);
-	const uint64_t parent = process_track(e, track->process);
-	struct proto *out = proto_of(e);
+	const struct trace_track like = { .class = CLASS_PROCESS, .process = number, .tid = -1, .device = -1 };
+	struct traced *t = ((struct perfetto *) e->state)->traced;
+	const size_t i = trace_track_find(&t->tracks, &like);
 
-	if (!track_describe(e, track->uuid, parent, track->tid < 0 ? "ranges" : NULL))
+	if (i == SIZE_MAX) {
+		e->error = -ENOMEM;
+		return 0;
+	}
+	if (!t->tracks.tracks[i].begun)
+		t->tracks.tracks[i].uuid = find_process(e, number);
+	t->tracks.tracks[i].begun = true;
+	return t->tracks.tracks[i].uuid;
+}
+
+/* The track is a copy: to describe its process may add a track. */
+static void describe_thread(struct export *e, struct trace_track track)
+{
+	const struct trace_process *p = trace_read_process(e->o.trace, track.process);
+	const char *name = export_trace_thread(e, track.process, track.tid);
+	const bool is_of_system = p && p->pid >= 0 && track.tid >= 0;
+	const uint64_t parent = process_track(e, track.process);
+	struct proto *out = proto_of(e);
+	char text[200] = "ranges";
+
+	if (track.tid >= 0)
+		(void) snprintf(text, sizeof(text), "thread %" PRId64 "%s%.150s", track.tid, *name ? " " : "",
+			name);
+	if (!track_describe(e, track.uuid, parent, is_of_system ? NULL : text))
 		return;
-	if (track->tid >= 0) {
+	if (is_of_system) {
 		proto_begin(out, 4);
-		proto_int(out, 1, p && p->pid >= 0 ? p->pid : 0);
-		proto_int(out, 2, track->tid);
-		proto_text(out, 5, export_trace_thread(e, track->process, track->tid));
+		proto_int(out, 1, p->pid);
+		proto_int(out, 2, track.tid);
+		proto_text(out, 5, name);
 		proto_end(out);
 	}
 	track_described(e);
@@ -137,9 +161,10 @@ static uint64_t device_track(struct traced *t, uint32_t process, const struct tr
 		return 0;
 	}
 	if (site->device < 0)
-		(void) snprintf(text, sizeof(text), "device %.150s", site->device_name);
+		(void) snprintf(text, sizeof(text), "device");
 	else
-		(void) snprintf(text, sizeof(text), "device %" PRId64 " %.150s", site->device, site->device_name);
+		(void) snprintf(text, sizeof(text), "device %" PRId64 "%s%.150s", site->device,
+			*site->device_name ? " " : "", site->device_name);
 	uuid = track_uuid(t->e->state, TRACK_TRACED, 0, (uint32_t) i);
 	if (track_describe(t->e, uuid, process_track(t->e, process), text))
 		track_described(t->e);
@@ -177,7 +202,8 @@ static void describe_memory(struct traced *t, size_t i, const struct trace_site 
 	track_described(t->e);
 }
 
-/* The first packet of a track's sequence. Its clock begins with the first slice. */
+/* The first packet of a track's sequence. All clocks of steps begin with the run: a trace processor wants
+ * the snapshots of a clock in the order of time. */
 static void begin_sequence(struct export *e, const struct trace_track *track, size_t i)
 {
 	struct proto *out = proto_of(e);
@@ -187,8 +213,8 @@ static void begin_sequence(struct export *e, const struct trace_track *track, si
 	proto_uint(out, PACKET_SEQUENCE_FLAGS, STATE_CLEARED);
 	proto_uint(out, PACKET_IS_FIRST, 1);
 	proto_begin(out, PACKET_CLOCK_SNAPSHOT);
-	put_clock(out, CLOCK_BOOT, boot_time(e, track->last_ns), false);
-	put_clock(out, CLOCK_STEPS, boot_time(e, track->last_ns), true);
+	put_clock(out, CLOCK_BOOT, boot_time(e, 0), false);
+	put_clock(out, CLOCK_STEPS, boot_time(e, 0), true);
 	proto_end(out);
 	proto_begin(out, PACKET_DEFAULTS);
 	proto_begin(out, FIELD_TRACK); /* the defaults of track events */
@@ -199,15 +225,14 @@ static void begin_sequence(struct export *e, const struct trace_track *track, si
 	proto_end(out);
 }
 
-static void begin_track(struct traced *t, size_t i, const struct trace_site *site, uint64_t start_ns)
+static void begin_track(struct traced *t, size_t i, const struct trace_site *site)
 {
 	const enum track_class class = t->tracks.tracks[i].class;
 
 	t->tracks.tracks[i].uuid = track_uuid(t->e->state, TRACK_TRACED, 0, (uint32_t) i);
-	t->tracks.tracks[i].last_ns = start_ns;
 	t->tracks.tracks[i].begun = true;
 	if (class == CLASS_THREAD)
-		describe_thread(t->e, &t->tracks.tracks[i]);
+		describe_thread(t->e, t->tracks.tracks[i]);
 	else if (class == CLASS_STREAM)
 		describe_stream(t, i, site);
 	else
@@ -243,7 +268,7 @@ static void intern_site(struct traced *t, struct trace_track *track, struct trac
 
 	place->number = ++track->n_names;
 	proto_begin(out, PACKET_INTERNED);
-	intern(out, INTERNED_NAME, place->number, export_trace_name(site, &t->text));
+	intern(out, INTERNED_NAME, place->number, export_trace_name(place, site, &t->text));
 	if (*site->domain)
 		intern(out, INTERNED_CATEGORY, place->number, site->domain);
 	if (site->kind == TRACE_COPY || site->kind == TRACE_FILL) {
@@ -351,7 +376,7 @@ static void see(struct export *e, const struct trace_event *event, const struct 
 		return;
 	}
 	if (!t->tracks.tracks[place->track].begun)
-		begin_track(t, place->track, site, event->start_ns);
+		begin_track(t, place->track, site);
 	track = &t->tracks.tracks[place->track];
 	trace_lanes_close(track, event->start_ns, end_slice, t);
 	if (track->class == CLASS_MEMORY)

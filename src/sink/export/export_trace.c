@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sink/trace/trace_names.h"
+
 enum {
 	TRACKS_MOST = 1 << 20,
 	SITES_MOST = 1 << 24,
@@ -22,6 +24,8 @@ void trace_tracks_done(struct trace_tracks *t)
 			free(t->tracks[i].lanes[l].ends);
 		free(t->tracks[i].lanes);
 	}
+	for (size_t i = 0; i < t->n_places; i++)
+		free(t->places[i].demangled);
 	free(t->tracks);
 	free(t->places);
 	map_done(&t->by_hash);
@@ -290,9 +294,23 @@ static const char *copy_name(const struct trace_site *site, struct buf *text)
 	return text->data;
 }
 
-const char *export_trace_name(const struct trace_site *site, struct buf *text)
+/* Demangling takes longer than writing a row, so it is done once for a site. */
+static const char *kernel_name(struct trace_place *place, const struct trace_site *site, struct buf *text)
+{
+	if (place->demangled)
+		return place->demangled;
+	if (strncmp(site->name, "_Z", 2) != 0)
+		return site->name;
+	trace_demangle(site->name, text);
+	place->demangled = strdup(text->data);
+	return text->data;
+}
+
+const char *export_trace_name(struct trace_place *place, const struct trace_site *site, struct buf *text)
 {
 	buf_clear(text);
+	if (site->kind == TRACE_KERNEL)
+		return kernel_name(place, site, text);
 	if (site->kind == TRACE_COPY || site->kind == TRACE_FILL)
 		return strncmp(site->name, "Mem", 3) == 0 ? site->name : copy_name(site, text);
 	return site->name;

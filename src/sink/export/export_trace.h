@@ -23,6 +23,8 @@ enum track_class {
 	CLASS_STREAM, /* process, device, context, stream: kernels, copies, fills */
 	CLASS_DEVICE, /* process, device: a group of streams */
 	CLASS_MEMORY, /* process, device, kind of memory: the bytes allocated */
+	CLASS_PROCESS,/* process: what a format remembers of it */
+	CLASS_NUMBER, /* process, device, stream: of any context */
 };
 
 enum {
@@ -55,6 +57,7 @@ struct trace_track {
 /* The track of a site, and a number that the format gives it; 0: not yet. */
 struct trace_place {
 	uint32_t track, number;
+	char *demangled;     /* its name; NULL: not yet, or it is as it was given */
 };
 
 struct trace_tracks {
@@ -99,8 +102,8 @@ uint64_t export_trace_rows(struct export *e, unsigned kinds,
 /* ---- texts ------------------------------------------------------------------------------------------ */
 
 /* The name to show: of kernels demangled, of copies and fills as Kineto has them, "Memcpy HtoD (Pageable ->
- * Device)". Borrowed from the site or from text, which it overwrites. */
-const char *export_trace_name(const struct trace_site *site, struct buf *text);
+ * Device)". Borrowed from the site, its place, or text, which it overwrites. */
+const char *export_trace_name(struct trace_place *place, const struct trace_site *site, struct buf *text);
 
 /* Appends "unclosed, crossing" for the flags; nothing for none. */
 void export_trace_flags(struct buf *out, unsigned flags);

@@ -132,18 +132,19 @@ static void test_a_site_has_a_track(void **state)
 static void test_texts(void **state)
 {
 	struct trace_site site = { .kind = TRACE_COPY, .name = "", .source = TRACE_PINNED, .target = TRACE_ARRAY };
+	struct trace_place place = { .number = 0 };
 	struct buf text = BUF_INIT(1000);
 
 	(void) state;
-	assert_string_equal(export_trace_name(&site, &text), "Memcpy HtoD (Pinned -> Array)");
+	assert_string_equal(export_trace_name(&place, &site, &text), "Memcpy HtoD (Pinned -> Array)");
 	site.source = TRACE_MEMORY_UNKNOWN;
-	assert_string_equal(export_trace_name(&site, &text), "Memcpy");
+	assert_string_equal(export_trace_name(&place, &site, &text), "Memcpy");
 	site.name = "clEnqueueCopyBuffer";
-	assert_string_equal(export_trace_name(&site, &text), "Memcpy clEnqueueCopyBuffer");
+	assert_string_equal(export_trace_name(&place, &site, &text), "Memcpy clEnqueueCopyBuffer");
 	site.name = "Memcpy PtoP (Device -> Device)";
-	assert_string_equal(export_trace_name(&site, &text), site.name);
+	assert_string_equal(export_trace_name(&place, &site, &text), site.name);
 	site = (struct trace_site) { .kind = TRACE_FILL, .name = "", .target = TRACE_MANAGED };
-	assert_string_equal(export_trace_name(&site, &text), "Memset (Managed)");
+	assert_string_equal(export_trace_name(&place, &site, &text), "Memset (Managed)");
 	buf_clear(&text);
 	export_trace_flags(&text, TRACE_UNCLOSED | TRACE_CROSSING | TRACE_INVALID);
 	assert_string_equal(text.data, "unclosed, crossing");

@@ -25,7 +25,7 @@ enum {
 	OPEN_MOST = 1 << 16,     /* B events without their E */
 	DEVICES_MOST = 64,
 	NAME_MOST = 256,         /* of a process or thread */
-	TID_OF_TEXTS = 1 << 30,  /* numbers for threads that the file only names: above those that Linux has */
+	NUMBERS_OF_TEXTS = 1 << 30, /* for pids and tids that are texts: above those that Linux has */
 };
 
 struct process {
@@ -72,6 +72,8 @@ struct chrome {
 	int64_t rank;
 	uint64_t cuda_calls, no_object, unopened;
 	struct chrome_event event;
+	enum trace_kind kind;  /* of the event, if it has a duration */
+	bool is_on_device;     /* its pid and tid are a device and a stream */
 };
 
 static bool is_word(const char *text, const char *word)
@@ -88,12 +90,18 @@ static bool ends_with(const char *text, const char *end)
 
 /* ---- processes and threads ------------------------------------------------------------------- */
 
+/* A number in place of a text: the same in both passes and in all files. */
+static int64_t number_of_text(const char *text)
+{
+	return NUMBERS_OF_TEXTS + (int64_t) (import_hash_text(text) & (NUMBERS_OF_TEXTS / 2 - 1));
+}
+
 /* The place of the process; -ENOMEM or -EFBIG. */
 static int find_process(struct chrome *c, const struct chrome_id *id, size_t *ret)
 {
 	const uint64_t key = id->is_text ? import_hash(1, import_hash_text(id->text))
 					 : import_hash(2, (uint64_t) id->number);
-	struct process p = { .is_text = id->is_text, .pid = id->is_text ? -1 : id->number };
+	struct process p = { .is_text = id->is_text, .pid = id->number };
 	uint32_t place;
 	int r;
 
@@ -101,6 +109,8 @@ static int find_process(struct chrome *c, const struct chrome_id *id, size_t *re
 		*ret = place;
 		return 0;
 	}
+	if (id->is_text)
+		p.pid = number_of_text(id->text);
 	r = vec_reserve(&c->processes, &c->cap_processes, c->n_processes, sizeof(p), PROCESSES_MOST);
 	if (r == 0)
 		r = map_put(&c->process_places, key, (uint32_t) c->n_processes);
@@ -148,8 +158,7 @@ static int64_t tid_of(struct chrome *c, size_t process, const struct chrome_id *
 		return -1;
 	if (!id->is_text)
 		return id->number;
-	/* The same in both passes: it depends on the text alone. */
-	tid = TID_OF_TEXTS + (int64_t) (import_hash_text(id->text) & (TID_OF_TEXTS / 2 - 1));
+	tid = number_of_text(id->text);
 	name_thread(c, process, tid, id->text);
 	return tid;
 }
@@ -172,6 +181,12 @@ static int register_process(struct trace_import *f, size_t place, uint32_t *ret)
 	if (r == 0 && target)
 		*ret = p->number;
 	return r;
+}
+
+/* Ranges on a device nest by their streams. */
+static uint64_t thread_key(size_t process, int64_t tid, bool is_stream)
+{
+	return import_hash(process * 2 + is_stream, (uint64_t) tid);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -201,6 +216,8 @@ static void set_times(const struct trace_import *f, struct import_event *e)
 /* What an X event of this category is. */
 static enum trace_kind kind_of(const char *category)
 {
+	if (is_word(category, "cpu_op") || is_word(category, "python_function"))
+		return TRACE_RANGE;
 	if (is_word(category, "kernel") || is_word(category, "Kernel"))
 		return TRACE_KERNEL;
 	if (is_word(category, "gpu_memcpy") || is_word(category, "Memcpy"))
@@ -212,12 +229,14 @@ static enum trace_kind kind_of(const char *category)
 	return TRACE_RANGE;
 }
 
-static bool is_on_device(const char *category)
+/* Once an event. */
+static void find_kind(struct chrome *c)
 {
-	const enum trace_kind kind = kind_of(category);
+	const char *category = c->event.category;
 
-	return kind == TRACE_KERNEL || kind == TRACE_COPY || kind == TRACE_FILL ||
-	       is_word(category, "gpu_user_annotation");
+	c->kind = kind_of(category);
+	c->is_on_device = c->kind == TRACE_KERNEL || c->kind == TRACE_COPY || c->kind == TRACE_FILL ||
+			  is_word(category, "gpu_user_annotation");
 }
 
 static uint32_t unsigned_of(int64_t value)
@@ -270,11 +289,13 @@ static void set_kernel(const struct chrome *c, struct trace_site *site)
 	site->shared_static = unsigned_of(c->event.shared);
 }
 
-/* The process of the event; that of work on a device is the one that the host's events are of. */
+/* The process of the event. Of one process are all that torch.profiler writes: work on a device has the
+ * device as its pid, and the profiler's own spans have a text. */
 static int owner_of(struct chrome *c, size_t *ret)
 {
 	const struct chrome_event *from = &c->event;
-	const bool is_nobodys = is_on_device(from->category) || is_word(from->category, "overhead");
+	const bool is_nobodys = c->is_on_device || is_word(from->category, "overhead") ||
+				(c->is_kineto && (from->pid.is_text || !from->pid.is_known));
 
 	if (!is_nobodys)
 		return process_of(c, &from->pid, ret);
@@ -301,10 +322,11 @@ static int pass_event(struct trace_import *f, enum trace_kind kind)
 	e.correlation = from->correlation > 0 ? (uint64_t) from->correlation : 0;
 	if (kind == TRACE_RANGE || kind == TRACE_MARK)
 		e.site.domain = from->category;
-	if (is_on_device(from->category))
+	if (c->is_on_device)
 		set_device(c, &e.site);
 	else
 		e.site.tid = tid_of(c, owner, &from->tid);
+	e.thread = c->is_on_device ? thread_key(owner, from->tid.number, true) : thread_key(owner, e.site.tid, false);
 	if (kind == TRACE_KERNEL)
 		set_kernel(c, &e.site);
 	if (kind == TRACE_COPY || kind == TRACE_FILL) {
@@ -363,6 +385,7 @@ static int end_open(struct trace_import *f, size_t i, int64_t end_ns, bool is_in
 	struct import_event e = { .site = { .kind = TRACE_RANGE, .name = o->name, .domain = o->category, .tid = o->tid, .device = -1, .device_name = "" }, .start_ns = o->start_ns, .end_ns = end_ns, .is_invalid = o->is_invalid || is_invalid, .flags = flags };
 	int r = register_process(f, o->process, &e.site.process);
 
+	e.thread = thread_key(o->process, o->tid, false);
 	if (r == 0)
 		r = import_event(f, &e);
 	drop_open(c, i);
@@ -442,7 +465,7 @@ static int find_main(struct trace_import *f)
 	const struct chrome_event *from = &c->event;
 
 	if (f->target || c->main != SIZE_MAX || !from->pid.is_known || from->pid.is_text ||
-		from->pid.number < 0 || is_on_device(from->category))
+		from->pid.number < 0 || c->is_on_device)
 		return 0;
 	return process_of(c, &from->pid, &c->main);
 }
@@ -452,12 +475,14 @@ static int see_event(struct trace_import *f)
 	struct chrome *c = f->reader;
 	int r;
 
+	c->is_on_device = false;
 	switch (c->event.ph) {
 	case 'M':
 		return read_metadata(f);
 	case 'X':
+		find_kind(c);
 		r = find_main(f);
-		return r < 0 ? r : pass_event(f, kind_of(c->event.category));
+		return r < 0 ? r : pass_event(f, c->kind);
 	case 'B':
 		r = find_main(f);
 		return r < 0 ? r : begin_range(f);
@@ -492,14 +517,18 @@ static void note_broken(struct trace_import *f)
 static void note_cut(struct trace_import *f)
 {
 	struct chrome *c = f->reader;
+	const unsigned long long offset = json_read_offset(c->json);
+	const char *where = json_read_is_compressed(c->json) ? " of its uncompressed text" : "";
 
 	if (f->target || f->facts.is_cut)
 		return;
 	f->facts.is_cut = true;
-	import_note(f, "cut off at byte %llu%s (%s); the %llu events before it are imported",
-		(unsigned long long) json_read_offset(c->json),
-		json_read_is_compressed(c->json) ? " of its uncompressed text" : "", json_read_why(c->json),
-		(unsigned long long) f->facts.events);
+	if (f->facts.events == 0)
+		import_note(f, "cut off at byte %llu%s, before its first event (%s)", offset, where,
+			json_read_why(c->json));
+	else
+		import_note(f, "cut off at byte %llu%s (%s); the %llu events before it are imported", offset, where,
+			json_read_why(c->json), (unsigned long long) f->facts.events);
 }
 
 /* The events of an array whose begin was read. Returns 0, 1 (the text cannot be read further: the caller
@@ -829,6 +858,9 @@ int import_open_chrome(struct trace_import *f, struct err *err)
 		f->facts.format = "torch.profiler";
 		f->facts.origin = "kineto";
 	}
+	/* Of many files only the one that is passed on is open. */
+	json_read_free(c->json);
+	c->json = NULL;
 	note_missing(f);
 	return find_clock(f, err);
 }

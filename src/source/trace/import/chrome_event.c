@@ -170,30 +170,46 @@ static enum json_token read_phase(struct json_read *j, struct chrome_event *e)
 	return token;
 }
 
+static enum json_token read_name(struct json_read *j, struct chrome_event *e)
+{
+	const enum json_token token = chrome_text_read(j, e->name, sizeof(e->name));
+
+	e->is_name_cut = token == JSON_STRING && json_read_is_cut(j);
+	return token;
+}
+
 static enum json_token read_field(struct json_read *j, struct chrome_event *e)
 {
-	const char *key = json_read_text(j, NULL);
-	enum json_token token;
+	size_t len;
+	const char *key = json_read_text(j, &len);
 
-	if (strcmp(key, "ph") == 0)
-		return read_phase(j, e);
-	if (strcmp(key, "name") == 0) {
-		token = chrome_text_read(j, e->name, sizeof(e->name));
-		e->is_name_cut = token == JSON_STRING && json_read_is_cut(j);
-		return token;
+	/* There are eight keys an event, of millions. */
+	switch (len) {
+	case 2:
+		if (memcmp(key, "ph", 2) == 0)
+			return read_phase(j, e);
+		if (memcmp(key, "ts", 2) == 0)
+			return read_time(j, e, &e->has_ts, &e->ts_ns);
+		break;
+	case 3:
+		if (memcmp(key, "cat", 3) == 0)
+			return chrome_text_read(j, e->category, sizeof(e->category));
+		if (memcmp(key, "pid", 3) == 0)
+			return read_id(j, &e->pid);
+		if (memcmp(key, "tid", 3) == 0)
+			return read_id(j, &e->tid);
+		if (memcmp(key, "dur", 3) == 0)
+			return read_time(j, e, &e->has_dur, &e->dur_ns);
+		break;
+	case 4:
+		if (memcmp(key, "name", 4) == 0)
+			return read_name(j, e);
+		if (memcmp(key, "args", 4) == 0)
+			return read_args(j, e);
+		break;
+	default:
+		break;
 	}
-	if (strcmp(key, "cat") == 0)
-		return chrome_text_read(j, e->category, sizeof(e->category));
-	if (strcmp(key, "ts") == 0)
-		return read_time(j, e, &e->has_ts, &e->ts_ns);
-	if (strcmp(key, "dur") == 0)
-		return read_time(j, e, &e->has_dur, &e->dur_ns);
-	if (strcmp(key, "pid") == 0)
-		return read_id(j, &e->pid);
-	if (strcmp(key, "tid") == 0)
-		return read_id(j, &e->tid);
-	if (strcmp(key, "args") == 0)
-		return read_args(j, e);
 	return json_read_skip(j);
 }
 

@@ -11,11 +11,6 @@
 #include "base/buf.h"
 #include "source/trace/import/import_internal.h"
 
-enum {
-	THREADS_MOST = 1 << 20,
-	OPEN_MOST = 1024, /* ranges of a thread, one in the other */
-};
-
 void import_note(struct trace_import *f, const char *format, ...)
 {
 	struct trace_import_facts *facts = &f->facts;
@@ -69,67 +64,6 @@ enum trace_memory import_memory(const char *word, size_t len)
 	return TRACE_MEMORY_UNKNOWN;
 }
 
-/* ---- nesting --------------------------------------------------------------------------------- */
-
-struct import_thread {
-	int64_t last_start, last_end;
-	int64_t *ends; /* of the ranges that are open at last_start */
-	size_t n, cap;
-};
-
-static struct import_thread *find_thread(struct import_nest *nest, uint64_t key)
-{
-	uint32_t place;
-
-	if (map_get(&nest->places, key, &place))
-		return &nest->threads[place];
-	if (vec_reserve(&nest->threads, &nest->cap, nest->n, sizeof(*nest->threads), THREADS_MOST) < 0 ||
-		map_put(&nest->places, key, (uint32_t) nest->n) < 0)
-		return NULL;
-	nest->threads[nest->n] = (struct import_thread) { .last_start = INT64_MIN, .last_end = INT64_MAX };
-	return &nest->threads[nest->n++];
-}
-
-uint32_t import_nest_add(struct import_nest *nest, uint64_t thread, int64_t start_ns, int64_t end_ns,
-	bool *crossing)
-{
-	struct import_thread *t = find_thread(nest, thread);
-	size_t open = 0;
-	uint32_t depth = 0;
-
-	*crossing = false;
-	if (!t)
-		return 0;
-	if (start_ns < t->last_start || (start_ns == t->last_start && end_ns > t->last_end)) {
-		nest->unordered++;
-		return 0;
-	}
-	t->last_start = start_ns;
-	t->last_end = end_ns;
-	for (size_t i = 0; i < t->n; i++) {
-		if (t->ends[i] <= start_ns)
-			continue;
-		t->ends[open++] = t->ends[i];
-		if (t->ends[i] >= end_ns)
-			depth++;
-		else
-			*crossing = true;
-	}
-	t->n = open;
-	if (end_ns > start_ns && vec_reserve(&t->ends, &t->cap, t->n, sizeof(*t->ends), OPEN_MOST) == 0)
-		t->ends[t->n++] = end_ns;
-	return depth;
-}
-
-void import_nest_done(struct import_nest *nest)
-{
-	for (size_t i = 0; i < nest->n; i++)
-		free(nest->threads[i].ends);
-	free(nest->threads);
-	map_done(&nest->places);
-	*nest = (struct import_nest) { 0 };
-}
-
 /* ---- events ---------------------------------------------------------------------------------- */
 
 static bool is_invalid(const struct import_event *e)
@@ -137,67 +71,59 @@ static bool is_invalid(const struct import_event *e)
 	return e->is_invalid || e->end_ns < e->start_ns;
 }
 
-static void count_event(struct trace_import *f, const struct import_event *e)
+static bool has_depth(const struct import_event *e)
+{
+	return e->site.kind == TRACE_RANGE || e->site.kind == TRACE_MARK;
+}
+
+static int count_event(struct trace_import *f, const struct import_event *e)
 {
 	struct trace_import_facts *facts = &f->facts;
+	/* Only their order matters: the lowest time becomes 0. */
+	struct trace_event event = { .kind = e->site.kind, .start_ns = (uint64_t) e->start_ns ^ 1ULL << 63, .end_ns = (uint64_t) e->end_ns ^ 1ULL << 63 };
 
 	facts->kinds[e->site.kind]++;
 	facts->events++;
 	if (is_invalid(e)) {
 		facts->invalid++;
-		return;
+		return 0;
 	}
 	if (!f->has_time || e->start_ns < facts->first_ns)
 		facts->first_ns = e->start_ns;
 	if (!f->has_time || e->end_ns > facts->last_ns)
 		facts->last_ns = e->end_ns;
 	f->has_time = true;
-}
-
-static bool is_of_thread(enum trace_kind kind)
-{
-	return kind == TRACE_RANGE || kind == TRACE_MARK;
-}
-
-/* The key of the event's thread; of ranges on a device, of its stream. */
-static uint64_t thread_key(const struct trace_site *site)
-{
-	return import_hash(import_hash(site->process, (uint64_t) site->tid),
-		import_hash((uint64_t) site->device, site->stream));
+	return has_depth(e) ? nest_add(&f->nest, e->thread, &event) : 0;
 }
 
 int import_event(struct trace_import *f, struct import_event *e)
 {
 	struct trace_import_target *target = f->target;
 	struct trace_event event = { .kind = e->site.kind, .flags = e->flags, .correlation = e->correlation, .bytes = e->bytes, .address = e->address };
-	bool crossing;
+	const bool invalid = is_invalid(e);
 	int r;
 
 	if (!target) {
-		count_event(f, e);
-		return 0;
+		r = count_event(f, e);
+		return r < 0 ? r : 0;
 	}
-	if (is_invalid(e)) {
-		event.flags |= TRACE_INVALID;
-		e->end_ns = e->start_ns;
-	}
-	/* Both are int64_t: their difference fits into uint64_t. */
 	if (!e->is_invalid && e->start_ns < target->zero_ns) {
 		target->before++;
 		return 0;
 	}
-	if (!e->is_invalid) {
-		event.start_ns = (uint64_t) e->start_ns - (uint64_t) target->zero_ns;
+	/* Both are int64_t: their difference fits into uint64_t. */
+	if (!e->is_invalid)
+		event.start_ns = event.end_ns = (uint64_t) e->start_ns - (uint64_t) target->zero_ns;
+	if (invalid)
+		event.flags |= TRACE_INVALID;
+	else
 		event.end_ns = (uint64_t) e->end_ns - (uint64_t) target->zero_ns;
-	}
 	r = target->sink->site(target->sink->ctx, &e->site, &event.site);
-	if (r < 0)
-		return r;
-	if (is_of_thread(e->site.kind) && !(event.flags & TRACE_INVALID)) {
-		event.depth = import_nest_add(&f->nest, thread_key(&e->site), e->start_ns, e->end_ns, &crossing);
-		event.flags |= crossing ? TRACE_CROSSING : 0;
-	}
-	return target->sink->event(target->sink->ctx, &event);
+	if (r == 0 && has_depth(e) && !invalid)
+		r = nest_add(&f->nest, e->thread, &event);
+	else if (r == 0)
+		r = 1;
+	return r > 0 ? target->sink->event(target->sink->ctx, &event) : r;
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -215,6 +141,7 @@ int trace_import_open(const char *path, struct trace_import **ret, struct err *e
 	}
 	f->facts.rank = -1;
 	f->facts.ranks = -1;
+	nest_start(&f->nest, true);
 	r = import_open_nsys(f, err);
 	if (r == -EPROTO)
 		r = import_open_chrome(f, err);
@@ -235,7 +162,7 @@ void trace_import_free(struct trace_import *f)
 		return;
 	if (f->free)
 		f->free(f->reader);
-	import_nest_done(&f->nest);
+	nest_done(&f->nest);
 	free(f->path);
 	free(f);
 }
@@ -271,11 +198,12 @@ int trace_import_pass(struct trace_import *f, struct trace_import_target *target
 		err->text[0] = '\0';
 	target->before = 0;
 	f->target = target;
-	import_nest_done(&f->nest);
+	nest_start(&f->nest, false);
 	r = f->pass(f, err);
 	if (r == 0)
+		r = nest_flush(&f->nest, target->sink->event, target->sink->ctx);
+	if (r == 0)
 		r = pass_frame(f);
-	target->unordered = f->nest.unordered;
 	f->target = NULL;
 	return r;
 }

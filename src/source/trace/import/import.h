@@ -52,7 +52,6 @@ struct trace_import_target {
 	int64_t zero_ns;      /* the run's start, on the file's clock */
 	int64_t rank;         /* of its processes; -1: as in the file */
 	uint64_t before;      /* result: events that begin before zero_ns; they were left out */
-	uint64_t unordered;   /* result: ranges that came after a later one of their thread: their depth is not known */
 };
 
 /* Passes all events on. May be called again. Returns 0, or -errno: of the sink, without text, or of the

@@ -6,16 +6,7 @@
 
 #include "base/map.h"
 #include "source/trace/import/import.h"
-
-struct import_thread;
-
-/* How ranges of a thread nest, from their begins and ends in the order of their begins. */
-struct import_nest {
-	struct import_thread *threads;
-	size_t n, cap;
-	struct map places;
-	uint64_t unordered;
-};
+#include "source/trace/import/nest.h"
 
 struct trace_import {
 	char *path;
@@ -26,12 +17,13 @@ struct trace_import {
 	void (*free)(void *reader);
 	/* Of a pass; NULL while the facts are read. */
 	struct trace_import_target *target;
-	struct import_nest nest;
+	struct nest nest;
 };
 
 /* An event as the file has it. */
 struct import_event {
 	struct trace_site site;
+	uint64_t thread;          /* a key of its thread, the same in both passes; of ranges and marks */
 	int64_t start_ns, end_ns; /* of the file's clock */
 	bool is_invalid;          /* without times, or they are beyond all bounds */
 	uint32_t flags;
@@ -48,12 +40,6 @@ int import_event(struct trace_import *f, struct import_event *e);
 
 /* Adds a note, once; what does not fit is dropped. */
 void import_note(struct trace_import *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* The number of ranges around this one, the next of its thread. *crossing: it ends after one of those
- * that it begins in. Out of memory: 0. */
-uint32_t import_nest_add(struct import_nest *nest, uint64_t thread, int64_t start_ns, int64_t end_ns,
-	bool *crossing);
-void import_nest_done(struct import_nest *nest);
 
 /* A number of words, mixed. */
 uint64_t import_hash(uint64_t a, uint64_t b);

@@ -624,6 +624,7 @@ static int see_range(struct trace_import *f, sqlite3_stmt *row)
 	if (type != NVTX_MARK && type != NVTX_PUSH_POP && type != NVTX_START_END)
 		return 0;
 	e.site.tid = global > 0 ? global & 0xffffff : -1;
+	e.thread = (uint64_t) global;
 	e.site.domain = find_text(n, text_key(TEXT_DOMAIN, global >> 24, number_or(row, 5, 0)));
 	set_times(n, row, &e);
 	if (is_number(row, 0) && type != NVTX_MARK && sqlite3_column_type(row, 1) == SQLITE_NULL) {
