@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cuda_traced.h"
@@ -274,6 +275,19 @@ static void few(void)
 	printf("few=5\n");
 }
 
+/* Calls for longer than a second. */
+static void slow(void)
+{
+	struct timespec begin, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do {
+		MUST(cuCtxSynchronize);
+		usleep(10000);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (now.tv_sec < begin.tv_sec + 2);
+}
+
 /* More than a pool of 8 MiB has room for. */
 static void many(void)
 {
@@ -373,6 +387,7 @@ static const struct {
 	{ "threads", threads },
 	{ "launches", launches },
 	{ "few", few },
+	{ "slow", slow },
 	{ "many", many },
 	{ "copies", copies },
 	{ "graphs", graphs },
