@@ -209,6 +209,12 @@ static struct allocation *find(uint64_t at)
 	return NULL;
 }
 
+/* Without a regular distance, which a hash would spread too well. */
+static uint64_t address_of(uint64_t place)
+{
+	return the.next_address + (place << 32) + place * place % 1009 * 4096;
+}
+
 /* Addresses are used again at once, as a driver does. */
 static int allocate(uint64_t bytes, void *ret)
 {
@@ -224,7 +230,7 @@ static int allocate(uint64_t bytes, void *ret)
 	}
 	if (!place)
 		fake_die("too many allocations");
-	*place = (struct allocation) { the.next_address + (uint64_t) (place - the.memory) * 0x100000000, bytes, 1 };
+	*place = (struct allocation) { address_of((uint64_t) (place - the.memory)), bytes, 1 };
 	the.used += bytes;
 	*(uint64_t *) ret = place->at;
 	return OK;
@@ -251,6 +257,16 @@ int cuMemAlloc_v2(uint64_t *ret, size_t bytes)
 	} params = { ret, bytes };
 
 	CALL(243, NULL, &params, result = allocate(bytes, ret))
+}
+
+/* A way to allocate that CUPTI does not know. */
+int cuMemAllocUnseen(uint64_t *ret, size_t bytes)
+{
+	pthread_mutex_lock(&the.mutex);
+	const int result = allocate(bytes, ret);
+
+	pthread_mutex_unlock(&the.mutex);
+	return result;
 }
 
 int cuMemAllocPitch_v2(uint64_t *ret, size_t *pitch, size_t width, size_t height, unsigned element)
@@ -289,9 +305,22 @@ int cuMemAllocAsync(uint64_t *ret, size_t bytes, void *stream)
 	CALL(598, NULL, &params, result = allocate(bytes, ret))
 }
 
+/* Called once between a release and its return, without a lock: what another thread may do then. */
+__attribute__((visibility("default"))) void (*traced_between)(void);
+
 int cuMemFree_v2(uint64_t at)
 {
-	CALL(245, NULL, &at, result = release(at))
+	CALL(245, NULL, &at, {
+		void (*const between)(void) = traced_between;
+
+		result = release(at);
+		traced_between = NULL;
+		if (between) {
+			pthread_mutex_unlock(&the.mutex);
+			between();
+			pthread_mutex_lock(&the.mutex);
+		}
+	})
 }
 
 int cuMemFreeAsync(uint64_t at, void *stream)

@@ -27,11 +27,14 @@ struct memory_properties {
 
 #define TRACED __attribute__((visibility("default"))) int
 
+extern void (*traced_between)(void);
+
 TRACED cuInit(unsigned flags);
 TRACED cuCtxCreate_v2(void **ret, unsigned flags, int device);
 TRACED cuCtxSetCurrent(void *context);
 TRACED cuCtxDestroy_v2(void *context);
 TRACED cuMemAlloc_v2(uint64_t *ret, size_t bytes);
+TRACED cuMemAllocUnseen(uint64_t *ret, size_t bytes);
 TRACED cuMemAllocPitch_v2(uint64_t *ret, size_t *pitch, size_t width, size_t height, unsigned element);
 TRACED cuMemAllocManaged(uint64_t *ret, size_t bytes, unsigned flags);
 TRACED cuMemAllocAsync(uint64_t *ret, size_t bytes, void *stream);

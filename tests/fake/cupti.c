@@ -69,7 +69,7 @@ static struct {
 	void (*complete_v2)(uint8_t *, size_t, size_t, void *);
 	uint8_t *buffer;
 	size_t size, used;
-	struct given held[MAX_BUFFERS]; /* by "hold" */
+	struct given held[MAX_BUFFERS]; /* full, and not yet complete */
 	size_t n_held;
 	size_t dropped;
 	unsigned zeros;
@@ -391,6 +391,31 @@ bool fakecupti_enabled(unsigned kind)
 	return the.kinds[kind];
 }
 
+/* Times of what has not ended are not known yet. Returns whether there is such a record. */
+static bool has_incomplete(struct given given, bool clear)
+{
+	const uint64_t now = now_ns();
+	bool found = false;
+
+	for (size_t i = 0; given.buffer && i < given.used;) {
+		uint8_t *const at = given.buffer + i;
+		uint32_t kind;
+		uint64_t end;
+
+		memcpy(&kind, at, sizeof(kind));
+		if (bytes_of(kind) == 0)
+			break; /* a buffer that was given twice at once: what is in it is anything */
+		memcpy(&end, at + start_offset(kind) + 8, sizeof(end));
+		if (end > now) {
+			found = true;
+			if (clear)
+				memset(at + start_offset(kind), 0, 16);
+		}
+		i += bytes_of(kind);
+	}
+	return found;
+}
+
 static void replay(const char *path, struct given *full)
 {
 	FILE *const file = fopen(path, "re");
@@ -441,37 +466,17 @@ void fakecupti_work(const struct fake_work *work)
 		else
 			put_other(at, work);
 	}
-	if (word("hold") && full.buffer) {
-		if (the.n_held == MAX_BUFFERS)
-			fake_die("too many buffers");
+	if (full.buffer && the.n_held == MAX_BUFFERS)
+		fake_die("too many buffers");
+	if (full.buffer)
 		the.held[the.n_held++] = full;
-		full.buffer = NULL;
+	full = (struct given) { 0 };
+	if (!word("hold") && the.n_held > 0 && !has_incomplete(the.held[0], false)) {
+		full = the.held[0];
+		memmove(&the.held[0], &the.held[1], --the.n_held * sizeof(the.held[0]));
 	}
 	pthread_mutex_unlock(&the.mutex);
 	deliver(full);
-}
-
-/* Times of what has not ended are not known yet. Returns whether there is such a record. */
-static bool has_incomplete(struct given given, bool clear)
-{
-	const uint64_t now = now_ns();
-	bool found = false;
-
-	for (size_t i = 0; given.buffer && i < given.used;) {
-		uint8_t *const at = given.buffer + i;
-		uint32_t kind;
-		uint64_t end;
-
-		memcpy(&kind, at, sizeof(kind));
-		memcpy(&end, at + start_offset(kind) + 8, sizeof(end));
-		if (end > now) {
-			found = true;
-			if (clear)
-				memset(at + start_offset(kind), 0, 16);
-		}
-		i += bytes_of(kind);
-	}
-	return found;
 }
 
 EXPORT int cuptiActivityFlushAll(uint32_t forced);
@@ -484,6 +489,20 @@ int cuptiActivityFlushAll(uint32_t forced)
 		fake_die("a flush in a function for buffers");
 	if (!the.complete && !the.complete_v2)
 		return INVALID_OPERATION;
+	/* Buffers are given back whole: those with a record that is not complete stay, unless it is forced. */
+	for (size_t i = 0; i < the.n_held;) {
+		pthread_mutex_lock(&the.mutex);
+		const bool stays = has_incomplete(the.held[i], forced != 0) && !forced;
+
+		given = the.held[i];
+		if (!stays)
+			memmove(&the.held[i], &the.held[i + 1], (--the.n_held - i) * sizeof(given));
+		pthread_mutex_unlock(&the.mutex);
+		if (stays)
+			i++;
+		else
+			deliver(given);
+	}
 	pthread_mutex_lock(&the.mutex);
 	given = (struct given) { the.buffer, the.size, the.used };
 	if (has_incomplete(given, forced != 0) && !forced)
@@ -491,8 +510,6 @@ int cuptiActivityFlushAll(uint32_t forced)
 	else
 		the.buffer = NULL;
 	pthread_mutex_unlock(&the.mutex);
-	for (; the.n_held > 0; the.n_held--)
-		deliver(the.held[the.n_held - 1]);
 	deliver(given);
 	return OK;
 }

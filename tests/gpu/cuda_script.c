@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cuda_traced.h"
@@ -22,6 +23,7 @@ enum {
 	STREAMS = 3,
 	LAUNCHES = 10000,
 	MANY = 45000,
+	BLOCKS = 3000,
 	THREADS = 4,
 	ROUNDS = 2000,
 };
@@ -104,23 +106,90 @@ static void array(void)
 	printf("array=%d\n", 256 * 128 * 4);
 }
 
-/* In the order of PyTorch (unmap, release) and of NCCL (retain, release, unmap, release); and memory of others. */
+/* Released, but mapped: it is still there, with 4 MiB more. One call unmaps both. */
 static void vmm(void)
 {
-	uint64_t one, two, again, foreign;
+	uint64_t one, two, more, foreign;
 
 	MUST(cuMemCreate, &one, 20 * MIB, &on_device_1, 0);
 	MUST(cuMemCreate, &two, 2 * MIB, &on_device_1, 0);
 	MUST(cuMemMap, 0x10000000, 20 * MIB, 0, one, 0);
 	MUST(cuMemMap, 0x10000000 + 20 * MIB, 2 * MIB, 0, two, 0);
 	MUST(cuMemRelease, two);
-	MUST(cuMemRetainAllocationHandle, &again, (void *) 0x10000000);
-	MUST(cuMemRelease, again);
+	MUST(cuMemCreate, &more, 4 * MIB, &on_device_1, 0);
+	MUST(cuMemRelease, more);
 	MUST(cuMemUnmap, 0x10000000, 22 * MIB);
+	MUST(cuMemRelease, one);
 	MUST(cuMemImportFromShareableHandle, &foreign, NULL, 1);
 	MUST(cuMemRelease, foreign);
+	printf("vmm_peak=%llu\n", 26ULL * MIB);
+}
+
+/* In the order of NCCL: retain, release, unmap, release. Until the last it is there, with 8 MiB more. */
+static void retained(void)
+{
+	uint64_t one, more, again;
+
+	MUST(cuMemCreate, &one, 20 * MIB, &on_device_1, 0);
+	MUST(cuMemMap, 0x10000000, 20 * MIB, 0, one, 0);
+	MUST(cuMemRetainAllocationHandle, &again, (void *) 0x10000000);
+	MUST(cuMemRelease, again);
+	MUST(cuMemUnmap, 0x10000000, 20 * MIB);
+	MUST(cuMemCreate, &more, 8 * MIB, &on_device_1, 0);
+	MUST(cuMemRelease, more);
 	MUST(cuMemRelease, one);
-	printf("vmm_peak=%llu\n", 22ULL * MIB);
+	printf("retained_peak=%llu\n", 28ULL * MIB);
+}
+
+/* Memory that was not seen to begin is not seen to end. */
+static void unseen(void)
+{
+	uint64_t at;
+
+	MUST(cuMemAllocUnseen, &at, MIB);
+	MUST(cuMemFree_v2, at);
+	printf("unseen=1\n");
+}
+
+/* Many at once, released in another order. */
+static void blocks(void)
+{
+	static uint64_t at[BLOCKS];
+
+	for (unsigned i = 0; i < BLOCKS; i++)
+		MUST(cuMemAlloc_v2, &at[i], 1000 + i);
+	for (unsigned i = 0; i < BLOCKS; i++)
+		MUST(cuMemFree_v2, at[i * 7 % BLOCKS]);
+	printf("blocks=%d\n", BLOCKS);
+}
+
+static uint64_t raced_at;
+
+static void *allocate_between(void *first)
+{
+	MUST(cuCtxSetCurrent, first);
+	MUST(cuMemAlloc_v2, &raced_at, 2 * MIB);
+	return NULL;
+}
+
+static void between(void)
+{
+	pthread_t id;
+
+	must(pthread_create(&id, NULL, allocate_between, context(0)), "pthread_create");
+	pthread_join(id, NULL);
+}
+
+/* Another thread gets the address before its release has returned. */
+static void raced(void)
+{
+	uint64_t at;
+
+	MUST(cuMemAlloc_v2, &at, MIB);
+	*(void (**)(void)) driver("traced_between") = between;
+	MUST(cuMemFree_v2, at);
+	must(raced_at != at, "the address was not given again");
+	printf("raced=%llu\n", 2ULL * MIB);
 }
 
 /* Two sizes in a gigabyte less than there is fail; a smaller one succeeds, as with a caching allocator. */
@@ -194,6 +263,29 @@ static void launches(void)
 		MUST(cuLaunchKernel, &kernels[i % 4 == 0 ? 0 : 1], 8, 2, 1, 128, 1, 1, 0, (void *) (i % STREAMS + 1), NULL, NULL);
 	MUST(cuCtxSynchronize);
 	printf("launches=%d\n", LAUNCHES);
+}
+
+static void few(void)
+{
+	static const struct traced_kernel kernel = { "_Z3fewv", 1000 };
+
+	for (int i = 0; i < 5; i++)
+		MUST(cuLaunchKernel, &kernel, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL);
+	MUST(cuCtxSynchronize);
+	printf("few=5\n");
+}
+
+/* Calls for longer than a second. */
+static void slow(void)
+{
+	struct timespec begin, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do {
+		MUST(cuCtxSynchronize);
+		usleep(10000);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (now.tv_sec < begin.tv_sec + 2);
 }
 
 /* More than a pool of 8 MiB has room for. */
@@ -286,10 +378,16 @@ static const struct {
 	{ "host", host },
 	{ "array", array },
 	{ "vmm", vmm },
+	{ "retained", retained },
+	{ "unseen", unseen },
+	{ "blocks", blocks },
+	{ "raced", raced },
 	{ "oom", oom },
 	{ "contexts", contexts },
 	{ "threads", threads },
 	{ "launches", launches },
+	{ "few", few },
+	{ "slow", slow },
 	{ "many", many },
 	{ "copies", copies },
 	{ "graphs", graphs },

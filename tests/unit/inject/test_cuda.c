@@ -279,15 +279,62 @@ static void test_host_and_arrays(void **state)
 /* Physical memory by handle, on the device that its properties say, whatever the context's. */
 static void test_physical_memory(void **state)
 {
+	static const struct {
+		const char *scenario, *peak;
+		unsigned allocations;
+	} rows[] = {
+		{ "vmm", "vmm_peak", 3 },
+		{ "retained", "retained_peak", 2 },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		begin(TRACE_MEMORY);
+		run(CUPTI_13, rows[i].scenario);
+		const struct use use = use_of(GPU, 1);
+
+		assert_int_equal(use.peak, says(rows[i].peak));
+		assert_int_equal(use.live, 0);
+		assert_int_equal(use.allocations, rows[i].allocations);
+		assert_int_equal(use.releases, rows[i].allocations);
+		end();
+	}
+}
+
+static void test_unseen_memory(void **state)
+{
 	(void) state;
 	begin(TRACE_MEMORY);
-	run(CUPTI_13, "vmm");
-	const struct use use = use_of(GPU, 1);
+	run(CUPTI_13, "memory unseen");
+	assert_int_equal(use_of(UNKNOWN, -1).unknown, says("unseen"));
+	assert_int_equal(use_of(GPU, 0).live, says("live"));
+	end();
+}
 
-	assert_int_equal(use.peak, says("vmm_peak"));
+static void test_many_blocks(void **state)
+{
+	(void) state;
+	begin(TRACE_MEMORY);
+	run(CUPTI_13, "blocks");
+	const struct use use = use_of(GPU, 0);
+
+	assert_int_equal(use.releases, says("blocks"));
 	assert_int_equal(use.live, 0);
+	assert_int_equal(use.unknown, 0);
+	assert_int_equal(use_of(UNKNOWN, -1).releases, 0);
+	end();
+}
+
+static void test_address_used_again(void **state)
+{
+	(void) state;
+	begin(TRACE_MEMORY);
+	run(CUPTI_13, "raced");
+	const struct use use = use_of(GPU, 0);
+
+	assert_int_equal(use.live, says("raced"));
 	assert_int_equal(use.allocations, 2);
-	assert_int_equal(use.releases, 2);
+	assert_int_equal(use.releases, 1);
 	end();
 }
 
@@ -321,17 +368,6 @@ static void test_contexts(void **state)
 	assert_int_equal(use.peak, says("context_peak"));
 	assert_int_equal(use.live, 0);
 	assert_int_equal(use_of(GPU, 1).peak, 6 * MIB);
-	end();
-}
-
-/* Of memory that is in no sum: never below nothing. */
-static void test_unknown_release(void **state)
-{
-	(void) state;
-	begin(TRACE_MEMORY);
-	(void) setenv("HIWATER_FAKE_GPU_FAIL", "cuMemAllocAsync=0", 1);
-	run(CUPTI_13, "contexts");
-	assert_int_equal(use_of(UNKNOWN, -1).releases, 0); /* the driver refused it */
 	end();
 }
 
@@ -551,6 +587,14 @@ static void test_records_that_are_wrong(void **state)
 	assert_int_equal(the.slot->lost[TRACE_LOST_DROPPED], 7);
 	assert_int_equal(rig_lost(the.slot), 7);
 	end();
+	/* Delivered at exit: what has ended without times is no work in flight. */
+	begin(ALL);
+	(void) setenv("HIWATER_FAKE_CUPTI", "zero=2", 1);
+	run(CUPTI_13, "few");
+	assert_int_equal(count_work(TRACE_KERNEL, TRACE_INVALID), 2);
+	assert_int_equal(count_work(TRACE_KERNEL, 0), says("few"));
+	assert_int_equal(rig_lost(the.slot), 0);
+	end();
 	begin(ALL);
 	(void) setenv("HIWATER_FAKE_CUPTI", "drops=7", 1);
 	run(CUPTI_SHARED, "launches");
@@ -578,6 +622,17 @@ static void test_pool_is_full(void **state)
 			assert_int_equal(written + dropped, says("many"));
 		end();
 	}
+}
+
+/* Buffers that come back are used again. */
+static void test_pool_goes_round(void **state)
+{
+	(void) state;
+	begin(TRACE_KERNELS);
+	run(CUPTI_13, "many");
+	assert_int_equal(the.slot->lost[TRACE_LOST_DROPPED], 0);
+	assert_int_equal(count_work(TRACE_KERNEL, 0) + the.slot->lost[TRACE_LOST_OVERWRITTEN] / 3, says("many"));
+	end();
 }
 
 /* 60 records as an H100 delivered them, read here by their offsets in bytes. */
@@ -818,9 +873,11 @@ int main(void)
 		cmocka_unit_test(test_peak_is_exact),
 		cmocka_unit_test(test_host_and_arrays),
 		cmocka_unit_test(test_physical_memory),
+		cmocka_unit_test(test_unseen_memory),
+		cmocka_unit_test(test_many_blocks),
+		cmocka_unit_test(test_address_used_again),
 		cmocka_unit_test(test_out_of_memory),
 		cmocka_unit_test(test_contexts),
-		cmocka_unit_test(test_unknown_release),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_launches),
 		cmocka_unit_test(test_times),
@@ -828,6 +885,7 @@ int main(void)
 		cmocka_unit_test(test_graphs),
 		cmocka_unit_test(test_records_that_are_wrong),
 		cmocka_unit_test(test_pool_is_full),
+		cmocka_unit_test(test_pool_goes_round),
 		cmocka_unit_test(test_captured_records),
 		cmocka_unit_test(test_unfinished),
 		cmocka_unit_test(test_nothing_delivered),
