@@ -164,6 +164,16 @@ static int place_new(struct import *im, struct err *err)
 	return 0;
 }
 
+/* Events after the run's end stay: they show that the trace covers more, or that a clock is wrong. */
+static void say_what_is_after(const struct import *im)
+{
+	const uint64_t last = im->last_ns > im->zero_ns ? (uint64_t) im->last_ns - (uint64_t) im->zero_ns : 0;
+	char text[UNITS_LEN];
+
+	if (last > im->run_ns && last - im->run_ns <= INT64_MAX)
+		say(im, "the trace lasts %s longer than the run", units_duration((int64_t) (last - im->run_ns), text));
+}
+
 /* ---- the recording --------------------------------------------------------------------------- */
 
 /* The file as the recording remembers it: by what it has, not by its name. */
@@ -425,6 +435,8 @@ int hwi_import(const char *const *paths, size_t n, const struct hwi_import_optio
 		r = find_run(&im, &err);
 	if (r == 0)
 		r = options->into ? place_into_run(&im, &err) : place_new(&im, &err);
+	if (r == 0 && options->into)
+		say_what_is_after(&im);
 	if (r == 0) {
 		bool keep;
 
