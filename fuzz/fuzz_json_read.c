@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * base/json_read: any bytes in pieces of any size. The tokens nest, do not depend on the pieces, and every
+ * base/json/json_read: any bytes in pieces of any size. The tokens nest, do not depend on the pieces, and every
  * text ends in JSON_END or JSON_CUT, whatever is broken on the way.
  */
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_read.h"
+#include "base/json/json_read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

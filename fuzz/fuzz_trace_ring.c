@@ -124,7 +124,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static bool is_open;
 	const struct trace_reader_options options = { .root = &root, .layers = TRACE_ALL };
 	static struct seen seen;
-	const struct trace_sink sink = { on_process, on_site, on_event, on_thread, on_lost, on_window, &seen };
+	const struct trace_sink sink = { on_process, on_site, on_event, on_thread, on_lost, on_window, &seen, NULL, NULL };
 	struct trace_reader *reader;
 	char note[TRACE_NOTE_BYTES], *map;
 
@@ -134,14 +134,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	seen.processes = seen.sites = 0;
 	if (trace_reader_new(&options, &reader, NULL) < 0)
 		return 0;
-	trace_reader_begin(reader, clock_boot_ns());
+	trace_reader_begin(reader, clock_boot_ns(), 1);
 	map = mmap(NULL, TRACE_HEAD_BYTES + TRACE_SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, trace_reader_fd(reader), 0);
 	if (map == MAP_FAILED)
 		abort();
 	((struct trace_ring *) (void *) map)->slots[0] = TRACE_SLOT_TAKEN;
 	fill(map + TRACE_HEAD_BYTES, data, size);
 	for (int i = 0; i < 3; i++) {
-		if (trace_drain(reader, i == 2, &sink) < 0)
+		if (trace_drain(reader, i == 2 ? TRACE_DRAIN_LAST : TRACE_DRAIN_USUAL, &sink) < 0)
 			abort();
 		while (trace_reader_note(reader, note)) {
 			for (const char *p = note; *p; p++) {

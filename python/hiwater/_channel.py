@@ -130,6 +130,7 @@ class Channel:
         self._number = 0
         self._answers: dict[int, list[tuple[bytes, bytes]]] = {}
         self.file: Optional[str] = None  # path of the recording, once it exists
+        self.environment: list[str] = []  # NAME=VALUE that a traced process sets
         self.why_lost = ""  # the reason of the last False of `notify`
         self._is_slow = False  # the last notification was lost: the next does not wait for room
         self._startup_messages: list[str] = []  # errors and warnings at startup
@@ -174,7 +175,7 @@ class Channel:
         finally:
             theirs.close()
         _channels.add(self)
-        self.ask("begin", START_LIMIT_S)
+        _, *self.environment = self.ask("begin", START_LIMIT_S).split("\0")
 
     @property
     def is_open(self) -> bool:

@@ -81,6 +81,12 @@ def _span(value: Any) -> list[str]:
     return [span(value)]
 
 
+def _trace(value: object) -> list[str]:
+    if value is True:
+        return [""]
+    return [",".join(several(value))]
+
+
 # Keyword: (option of hiwater attach, function that formats its value).
 _OPTIONS = {
     "interval": ("--interval", _span),
@@ -95,6 +101,7 @@ _OPTIONS = {
     "grace": ("--grace", _span),
     "request": ("--request", request),
     "print_every": ("--progress", _span),
+    "trace": ("--trace", _trace),
     "units": ("--units", _one),
     "json": ("--json", _file),
     "summary_file": ("--summary-file", _file),
@@ -108,11 +115,13 @@ def arguments(options: Mapping[str, Any]) -> list[str]:
     ArgumentValueError."""
     made = ["--summary", "none"]
     for key, value in options.items():
-        if key in _OPTIONS and value is not None:
+        if key in _OPTIONS and value is not None and not (key == "trace" and value is False):
             option, write = _OPTIONS[key]
             for text in write(value):
-                if text or key != "name":  # an empty name means no name
+                if text or key not in ("name", "trace"):  # an empty name means no name
                     made.append(f"{option}{text}" if key == "name" else f"{option}={text}")
+                elif key == "trace":
+                    made.append(option)
         elif key in _FLAGS and value:
             made.append(_FLAGS[key])
         elif key not in _OPTIONS and key not in _FLAGS and key not in _OTHERS:

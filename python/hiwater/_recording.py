@@ -49,7 +49,7 @@ _LISTED = {
              "ram_peak AS peak_bytes, ram_after AS after_bytes, peak_exact FROM phase ORDER BY number",
 }
 _SITE = ("LEFT JOIN trace_site s ON s.id = r.site LEFT JOIN trace_name n ON n.id = s.name LEFT JOIN trace_name d ON d.id = s.domain "
-         "LEFT JOIN trace_process p ON p.id = s.process ORDER BY r.start, r.rowid")
+         "LEFT JOIN trace_process p ON p.id = s.process ORDER BY r.start")
 _WORK = "p.pid AS pid, s.device AS device, s.stream AS stream"
 _TIMES = ("r.correlation AS correlation, (r.start - r.queued) / 1e9 AS queued_s, (r.start - r.submitted) / 1e9 AS submitted_s, "
           "coalesce(r.flags, 0) AS flags")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ._feed import Feed
     from ._live import Live
+    from ._traced import Environment
     from ._recording import Recording, Spare
     from ._summary import Summary
     from .sinks import Sink
@@ -58,6 +59,7 @@ class Run:
         self._recording: Optional[Recording] = None
         self._pending_spare: Optional[Spare] = None  # the temporary recording of a short run, until it is collected
         self._unmeasured: Optional[str] = None  # why the run could not be measured
+        self._traced: Optional[Environment] = None  # of track(trace=...)
         self._dropped: set[str] = set()  # names whose values were dropped
         self.warnings: list[str] = []
         """Failures of the measurement, in order."""
@@ -99,6 +101,14 @@ class Run:
             if self._is_exact:
                 _read_hwms(self)
             self._channel = Channel(needed_command(), arguments(self._options), self.warnings)
+        if self._channel.environment:
+            from ._traced import Environment, too_late
+
+            self._traced = Environment(self._channel.environment)
+            lost = too_late()
+            if lost:
+                self._warn(f"not traced in this process, as it was loaded before: {', '.join(lost)}; start the run before the import, "
+                           "or use hiwater run --trace")
         self._watch = _frameworks.Watch()
         _register_finalizer()
         _running.append(self)
@@ -119,6 +129,9 @@ class Run:
             return
         channel, self._channel = self._channel, None
         _running.remove(self)
+        if self._traced:
+            self._traced.end()
+            self._traced = None
         if not channel:  # it could not be measured
             _finished[:] = [self]
             self._end_outputs()
@@ -492,11 +505,12 @@ class Run:
             self._drop("mark", _messages.MARK_TOO_LONG)
             _enclosing.notify("mark " + text[:_messages.MESSAGE_MOST])  # the enclosing recorder then warns as well
 
-    def phase(self, name: str, /, **facts: Any) -> Phase:
+    def phase(self, name: str, /, *, nvtx: bool = False, **facts: Any) -> Phase:
         """A part of the run: a context manager and a decorator; phases may nest. `summary.phases`
         has its time and the main process's RAM before, at the peak (exact unless
-        track(exact=False)) and after, with the facts given here."""
-        return Phase(self, name, facts)
+        track(exact=False)) and after, with the facts given here. nvtx: it is an NVTX range too, which traces and
+        profilers see; needs the package nvtx, or a PyTorch with CUDA that is imported already."""
+        return Phase(self, name, facts, nvtx)
 
     def wrap_loader(self, loader: Iterable[T], *, prefix: str = "") -> Iterable[T]:
         """Iterates over loader and measures the time that the program waits for it. Logs the series
@@ -560,8 +574,9 @@ class Phase:
     """A part of a run: `with run.phase("epoch", epoch=3):`, or `@run.phase("load")` on a function.
     Each use is a separate phase."""
 
-    def __init__(self, run: Optional[Run], name: str, facts: Mapping[str, Any]) -> None:
+    def __init__(self, run: Optional[Run], name: str, facts: Mapping[str, Any], nvtx: bool = False) -> None:
         self._run = run  # None: the run that is innermost when the phase begins
+        self._nvtx = nvtx
         self._inside = run
         self.name = _messages.text_of(name)[:PHASE_NAME_MOST] or "phase"
         self.facts = dict(facts)
@@ -569,11 +584,19 @@ class Phase:
     def __enter__(self) -> Phase:
         self._inside = self._run or _innermost()
         self._inside._edge(_messages.phase_begin(self.name, self.facts))
+        if self._nvtx:
+            from ._nvtx import push
+
+            push(self.name)
         return self
 
     def __exit__(self, kind: Optional[type[BaseException]], value: Optional[BaseException],
                  traceback: Optional[TracebackType]) -> None:
         run = self._inside or _innermost()
+        if self._nvtx:
+            from ._nvtx import pop
+
+            pop()
         if value is not None:
             run.oom(value)
         run._edge(f"phase- {self.name}")
@@ -581,7 +604,7 @@ class Phase:
     def __call__(self, function: F) -> F:
         from ._wrap import wrap
 
-        return wrap(function, lambda: Phase(self._run, self.name, self.facts))
+        return wrap(function, lambda: Phase(self._run, self.name, self.facts, self._nvtx))
 
 
 class Loader:

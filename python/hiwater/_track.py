@@ -33,6 +33,9 @@ def track(target: object = None, /, **options: Any) -> Any:
                  bursts between two samples included, and lowers the value that getrusage returns. Default: True for this
                  process unless `hiwater run` encloses it
     cgroup, gpu  "auto" or "none"
+    trace        True, or what to follow ("ranges", ["ranges", "kernels"]): ranges of NVTX and ITT, and the memory, launches and
+                 kernels of GPUs, of what is loaded or started from now on (docs/tracing.md); what was loaded before is named in
+                 Run.warnings
     pss          also split processes over 1.5 GiB into private and shared memory
     print_every  print a line about the current use on stderr every so many seconds
     live         in a notebook: draw a chart during the run (`Run.live`)
@@ -107,9 +110,9 @@ def mark(text: str) -> None:
     _innermost().mark(text)
 
 
-def phase(name: str, /, **facts: Any) -> Phase:
+def phase(name: str, /, *, nvtx: bool = False, **facts: Any) -> Phase:
     """`Run.phase` of the run that is innermost when the phase begins; see `log`."""
-    return Phase(None, name, facts)
+    return Phase(None, name, facts, nvtx)
 
 
 def wrap_loader(loader: Iterable[T], *, prefix: str = "") -> Iterable[T]:

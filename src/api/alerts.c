@@ -136,6 +136,8 @@ static void push_event(struct hiw_recorder *r, const struct alert *a)
 	};
 
 	sampler_push(r->sampler, &frame);
+	if (r->trace && a->raised)
+		trace_select_alert(trace_reader_select(r->trace));
 }
 
 static enum hiw_act act_of(enum limit_act act)

@@ -124,6 +124,8 @@ void begin_trace(struct hiw_recorder *r);
 void step_trace(struct hiw_recorder *r);
 void trace_frame(struct hiw_recorder *r, const struct frame *frame);
 void end_trace(struct hiw_recorder *r);
+void finish_phases(struct hiw_recorder *r);
+const char *trace_step(const struct hiw_recorder *r);
 bool trace_warning(struct hiw_recorder *r, struct err *ret);
 
 /* recorder.c: makes the folder of a file. Returns 0, or -errno with text. */

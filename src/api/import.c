@@ -103,7 +103,7 @@ static int find_run(struct import *im, struct err *err)
 		return r;
 	r = history_entry_read(im->path, &entry);
 	if (r < 0)
-		return err_set(err, r, "%s is no recording of one run; import into one of a rank or node: a FILE.hiw",
+		return err_set(err, r, "%s is not the recording of one run; import into that of a rank or node: a FILE.hiw",
 			im->path);
 	im->started_wall_ns = entry.started_wall_ns <= INT64_MAX ? (int64_t) entry.started_wall_ns : 0;
 	im->run_ns = entry.wall_ns > 0 ? (uint64_t) entry.wall_ns : 0;
@@ -133,7 +133,8 @@ static int place_into_run(struct import *im, struct err *err)
 		return err_set(err, -EINVAL, "%s does not say when its run started; say how long after its start the trace "
 					     "begins, with --offset SPAN",
 			im->path);
-	if (o->has_at && __builtin_sub_overflow(im->first_ns, o->at_wall_ns - im->started_wall_ns, &im->zero_ns))
+	if (o->has_at &&
+		__builtin_sub_overflow(im->first_ns, o->at_wall_ns - im->started_wall_ns, &im->zero_ns))
 		return err_set(err, -EINVAL, "--at is beyond all times");
 	if (!o->has_at)
 		im->zero_ns = im->started_wall_ns;
@@ -141,9 +142,10 @@ static int place_into_run(struct import *im, struct err *err)
 		end_ns = INT64_MAX;
 	if (im->last_ns >= im->zero_ns && im->first_ns <= end_ns)
 		return 0;
-	write_span(im->started_wall_ns + (im->first_ns - im->zero_ns), im->started_wall_ns + (im->last_ns - im->zero_ns),
-		file_span, sizeof(file_span));
-	write_span(im->started_wall_ns, im->started_wall_ns + (int64_t) im->run_ns, run_span, sizeof(run_span));
+	write_span(im->started_wall_ns + (im->first_ns - im->zero_ns),
+		im->started_wall_ns + (im->last_ns - im->zero_ns), file_span, sizeof(file_span));
+	write_span(im->started_wall_ns, im->started_wall_ns + (int64_t) im->run_ns, run_span,
+		sizeof(run_span));
 	return err_set(err, -ERANGE, "the trace and the run have no time in common: the trace is from %s, the run from %s. "
 				     "If it belongs there all the same (another clock), say where it begins: --at TIME or --offset SPAN",
 		file_span, run_span);
@@ -220,7 +222,8 @@ static int by_time(const void *a, const void *b)
 }
 
 /* Passes on the innermost open phase at each begin and end. */
-static void walk_phases(struct import *im, const struct job *job, const struct edge *edges, size_t n, size_t *open)
+static void walk_phases(struct import *im, const struct job *job, const struct edge *edges, size_t n,
+	size_t *open)
 {
 	size_t n_open = 0;
 
@@ -299,7 +302,13 @@ static int write_facts(struct import *im)
 {
 	const struct trace_import_facts *facts = trace_import_facts(im->files[0]);
 	struct buf command = BUF_INIT(1 << 16);
-	struct trace_file_facts about = { .name = im->options->name, .started_wall_ns = im->started_wall_ns, .ended_ns = im->run_ns, .rank = -1, .ranks = -1 };
+	struct trace_file_facts about = {
+		.name = im->options->name,
+		.started_wall_ns = im->started_wall_ns,
+		.ended_ns = im->run_ns,
+		.rank = -1,
+		.ranks = -1,
+	};
 	int r;
 
 	(void) buf_printf(&command, "hiwater import");
@@ -318,15 +327,24 @@ static int write_facts(struct import *im)
 /* Passes the events of a file on. */
 static int pass_file(struct import *im, size_t i, struct err *err)
 {
-	struct trace_import_target target = { .sink = trace_write_sink(im->write), .zero_ns = im->zero_ns, .rank = im->options->rank };
+	struct trace_import_target target = {
+		.sink = trace_write_sink(im->write),
+		.zero_ns = im->zero_ns,
+		.rank = im->options->rank,
+	};
 	int r = note_file(im, i, err);
 
 	if (r == 0)
 		r = trace_import_pass(im->files[i], &target, err);
 	if (r == 0)
 		r = trace_write_flush(im->write);
+	if (r < 0 && err->text[0] == '\0') {
+		const char *why = store_why(im->store);
+
+		(void) err_set(err, r, "cannot write %s: %s", im->path, why[0] ? why : strerror(-r));
+	}
 	if (r < 0)
-		return err->text[0] ? r : err_set(err, r, "cannot write %s: %s", im->path, store_why(im->store)[0] ? store_why(im->store) : strerror(-r));
+		return r;
 	if (target.before)
 		say(im, "%s: %llu events began before the run did and are left out", im->paths[i],
 			(unsigned long long) target.before);
@@ -394,7 +412,8 @@ static int finish(struct import *im, bool keep, struct err *err)
 	return 0;
 }
 
-int hwi_import(const char *const *paths, size_t n, const struct hwi_import_options *options, struct hiw_err *ret_err)
+int hwi_import(const char *const *paths, size_t n, const struct hwi_import_options *options,
+	struct hiw_err *ret_err)
 {
 	struct import im = { .options = options, .paths = paths, .n = n };
 	struct err err = { "" };

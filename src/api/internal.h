@@ -49,6 +49,12 @@ int hwi_recorder_new_part(const struct hiw_options *options, enum hwi_part part,
 struct hwi_trace {
 	unsigned layers;           /* from hwi_trace_layers; 0: nothing */
 	uint64_t limit_bytes;      /* of rows in the recording; 0: 256 MB */
+	/* Extended regular expressions of names of ranges of the main process: which are phases of the run, and which
+	 * are steps. NULL: none; "^(ProfilerStep#|step|iteration)". */
+	const char *phase_range, *step;
+	/* When kernels and copies are kept, NULL-terminated: "60s+5s", "steps=10-20", "range=RE", "api", "alert",
+	 * "last=60s". NULL: always. */
+	const char *const *windows;
 };
 
 /* Parses a list, "ranges,kernels"; "" and NULL: all that can be traced. Returns 0, or -EINVAL with text. */
@@ -65,8 +71,8 @@ enum hwi_trace_hook {
 bool hwi_trace_needs(unsigned layers, enum hwi_trace_hook hook);
 
 /* As hwi_recorder_new_part, for a job that is traced too. trace NULL: it is not. */
-int hwi_recorder_new_traced(const struct hiw_options *options, enum hwi_part part, const struct hwi_trace *trace,
-	struct hiw_recorder **ret, struct hiw_err *err);
+int hwi_recorder_new_traced(const struct hiw_options *options, enum hwi_part part,
+	const struct hwi_trace *trace, struct hiw_recorder **ret, struct hiw_err *err);
 /* What the job needs: a descriptor to inherit, of the same number (-1: the job is not traced), and the value of
  * HIWATER_TRACE. */
 int hwi_recorder_trace_fd(const struct hiw_recorder *recorder);
@@ -167,7 +173,8 @@ struct hwi_import_options {
 
 /* Imports all files or none. Returns 0; -EEXIST (one is in that run already), -ERANGE (they have no time in
  * common with it), -EINVAL (their place is not known), -EBADMSG, -ENODATA (no trace in it), or -errno; with text. */
-int hwi_import(const char *const *paths, size_t n, const struct hwi_import_options *options, struct hiw_err *err);
+int hwi_import(const char *const *paths, size_t n, const struct hwi_import_options *options,
+	struct hiw_err *err);
 
 /* True if the run is a job of several ranks of which something is missing: a rank, the end of one, a file that cannot be read. */
 bool hwi_run_lacks_parts(const struct hiw_run *run);

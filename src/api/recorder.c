@@ -295,6 +295,7 @@ static int open_record(struct hiw_recorder *r, struct err *err)
 		.queue_bytes = queue_bytes,
 		.others_after = 200,
 		.trace_bytes = r->trace_options.limit_bytes,
+		.trace_step = trace_step(r),
 	};
 
 	if (!wants_record(r))
@@ -668,7 +669,8 @@ static void finish_record(struct hiw_recorder *r, bool wanted)
 	f->frames_dropped = known((int64_t) record_dropped(r->record));
 	if (!keep && !record_has_begun(r->record))
 		return; /* kept for hwi_recorder_spare; else hiw_recorder_free frees it */
-	const int error = record_finish(r->record, job, keep, r->trace ? trace_wait_ns : finish_wait_ns, &end, &err);
+	const int error = record_finish(
+		r->record, job, keep, r->trace ? trace_wait_ns : finish_wait_ns, &end, &err);
 	autofree char *path = end.path;
 
 	r->trace_is_used = error == -ETIMEDOUT;
@@ -742,6 +744,7 @@ int hiw_recorder_end(struct hiw_recorder *r, struct hiw_err *err)
 	if (r->ended)
 		return 0;
 	handle_last_messages(r);
+	finish_phases(r);
 	sampler_end(r->sampler);
 	process_alerts(r);
 	end_trace(r);

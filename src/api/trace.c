@@ -10,6 +10,7 @@
 
 #include "api/handles.h"
 #include "base/buf.h"
+#include "base/mask.h"
 #include "source/trace/reach.h"
 
 int hwi_trace_layers(const char *list, unsigned *ret, struct hiw_err *ret_err)
@@ -49,6 +50,11 @@ int open_trace(struct hiw_recorder *r, struct err *err)
 	const struct trace_reader_options options = {
 		.root = &r->root,
 		.layers = r->trace_options.layers,
+		.select = {
+			.phase_range = r->trace_options.phase_range,
+			.step = r->trace_options.step,
+			.windows = r->trace_options.windows,
+		},
 	};
 	int error;
 
@@ -57,7 +63,15 @@ int open_trace(struct hiw_recorder *r, struct err *err)
 	if (r->options.no_record)
 		return lacks(r, err_set(err, -EINVAL, "no recording is written, which would have what is traced"), err);
 	error = trace_reader_new(&options, &r->trace, err);
-	return error < 0 ? lacks(r, error, err) : 0;
+	return error == -EINVAL ? error : error < 0 ? lacks(r, error, err)
+						    : 0; /* the command line is wrong */
+}
+
+const char *trace_step(const struct hiw_recorder *r)
+{
+	if (!r->trace_options.layers)
+		return NULL;
+	return r->trace_options.step ? r->trace_options.step : TRACE_STEP_DEFAULT;
 }
 
 void close_trace(struct hiw_recorder *r)
@@ -77,10 +91,10 @@ void poll_trace(struct hiw_recorder *r)
 
 void begin_trace(struct hiw_recorder *r)
 {
-	const struct maybe started = job_facts_const(sampler_job(r->sampler))->started_boot_ns;
+	const struct facts *f = job_facts_const(sampler_job(r->sampler));
 
-	if (r->trace && started.known)
-		trace_reader_begin(r->trace, (uint64_t) started.value);
+	if (r->trace && f->started_boot_ns.known)
+		trace_reader_begin(r->trace, (uint64_t) f->started_boot_ns.value, (pid_t) f->main_pid.value);
 }
 
 /* A frame is made in the middle of a sample: what is to be read waits for the step. */
@@ -100,11 +114,13 @@ void trace_frame(struct hiw_recorder *r, const struct frame *frame)
 	}
 }
 
+/* A program that measures itself sets its variables while it runs, which the kernel's files do not show. */
 static void check_reach(struct hiw_recorder *r)
 {
+	const unsigned n = r->options.attached ? 0 : r->n_trace_checks;
 	char text[TRACE_NOTE_BYTES];
 
-	for (unsigned i = 0; i < r->n_trace_checks; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		const struct trace_check *check = &r->trace_checks[i];
 
 		if (!trace_is_out_of_reach(&r->root, check->pid))
@@ -129,6 +145,52 @@ void end_trace(struct hiw_recorder *r)
 	step_trace(r);
 }
 
+/* Ranges that are phases: they were read after they began, so the time of the event is before that of its frame. */
+static void push_phases(struct hiw_recorder *r)
+{
+	struct trace_phase_edge edge;
+
+	while (trace_select_phase(trace_reader_select(r->trace), &edge)) {
+		char masked[2 * TRACE_PHASE_NAME + 1];
+		const struct event event = {
+			.time_ns = edge.time_ns,
+			.kind = edge.begins ? EVENT_PHASE_BEGIN : EVENT_PHASE_END,
+			.entity = ENTITY_JOB,
+			.phase = edge.number,
+			.text = masked,
+		};
+		const struct frame frame = {
+			.time_ns = sampler_time(r->sampler),
+			.source = FRAME_USER,
+			.live = true,
+			.n_events = 1,
+			.events = &event,
+		};
+
+		for (char *p = edge.name; *p; p++)
+			*p = (char) (*p == '\n' ? ' ' : *p); /* further lines of a phase's text are its facts */
+		(void) mask_text(edge.name, masked, sizeof(masked));
+		sampler_push(r->sampler, &frame);
+	}
+}
+
+void finish_phases(struct hiw_recorder *r)
+{
+	static const uint64_t wait_ns = 500000000;
+	char text[TRACE_NOTE_BYTES];
+	uint64_t left_out;
+
+	if (!r->trace || !r->record || !r->trace_options.phase_range)
+		return;
+	record_drain(r->record, wait_ns);
+	push_phases(r);
+	left_out = trace_select_phases_left_out(trace_reader_select(r->trace));
+	(void) snprintf(text, sizeof(text), "trace: --phase-range: %llu more ranges match; the first %d are phases",
+		(unsigned long long) left_out, TRACE_PHASES_MOST);
+	if (left_out)
+		trace_reader_add_note(r->trace, text);
+}
+
 /* A note is in the recording too, while there is one. */
 void step_trace(struct hiw_recorder *r)
 {
@@ -139,6 +201,7 @@ void step_trace(struct hiw_recorder *r)
 	if (!r->ended) {
 		trace_reader_answer(r->trace);
 		check_reach(r);
+		push_phases(r);
 	}
 	while (!r->trace_warning[0] && trace_reader_note(r->trace, text)) {
 		const struct event event = {

@@ -12,6 +12,7 @@
 #include "base/map.h"
 #include "base/textwidth.h"
 #include "record/trace/trace_read.h"
+#include "sink/trace/trace_names.h"
 
 enum {
 	GROUPS_MOST = 1 << 20,
@@ -23,7 +24,7 @@ struct group {
 	enum trace_kind kind;
 	uint32_t process;  /* 0: of all */
 	int64_t tid;       /* of ranges; else -1 */
-	const char *name;  /* the reader's; equal names have one address */
+	const char *name, *domain; /* the reader's; equal texts have one address */
 	uint64_t count, total_ns;
 };
 
@@ -36,7 +37,7 @@ struct groups {
 static uint64_t key_of(const struct group *g, uint64_t salt)
 {
 	const uint64_t parts[] = { (uint64_t) g->kind, g->process, (uint64_t) g->tid,
-		(uint64_t) (uintptr_t) g->name, salt };
+		(uint64_t) (uintptr_t) g->name, (uint64_t) (uintptr_t) g->domain, salt };
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
@@ -46,7 +47,8 @@ static uint64_t key_of(const struct group *g, uint64_t salt)
 
 static bool is_same_group(const struct group *a, const struct group *b)
 {
-	return a->kind == b->kind && a->process == b->process && a->tid == b->tid && a->name == b->name;
+	return a->kind == b->kind && a->process == b->process && a->tid == b->tid && a->name == b->name &&
+	       a->domain == b->domain;
 }
 
 static int group_add(struct groups *g, const struct group *more)
@@ -62,7 +64,8 @@ static int group_add(struct groups *g, const struct group *more)
 		place = (uint32_t) g->n;
 		if (map_put(&g->places, key, place) < 0)
 			return -ENOMEM;
-		g->list[g->n++] = (struct group) { more->kind, more->process, more->tid, more->name, 0, 0 };
+		g->list[g->n++] = *more;
+		g->list[place].count = g->list[place].total_ns = 0;
 	}
 	g->list[place].count += more->count;
 	g->list[place].total_ns += more->total_ns;
@@ -102,14 +105,19 @@ static bool is_sync(const char *name)
 	return has_word(name, words, sizeof(words) / sizeof(words[0]));
 }
 
-static void name_shown(const char *name, char ret[static WORK_NAME_BYTES])
+/* "DOMAIN: NAME" of a range, a kernel demangled; shortened in the middle. */
+static void name_shown(const char *domain, const char *name, char ret[static WORK_NAME_BYTES])
 {
-	struct buf out = BUF_INIT(WORK_NAME_BYTES - 1);
+	struct buf whole = BUF_INIT(1 << 16), out = BUF_INIT(WORK_NAME_BYTES - 1);
 
-	if (text_shorten(name, SHOWN_COLUMNS, false, &out) < 0)
+	if (*domain)
+		(void) buf_printf(&whole, "%s: ", domain);
+	trace_demangle(name, &whole);
+	if (whole.error || text_shorten(whole.data, SHOWN_COLUMNS, false, &out) < 0)
 		(void) snprintf(ret, WORK_NAME_BYTES, "%.60s", name);
 	else
 		(void) snprintf(ret, WORK_NAME_BYTES, "%s", out.data);
+	buf_done(&whole);
 	buf_done(&out);
 }
 
@@ -164,7 +172,7 @@ static void add_device(struct work *w, const struct trace_read *t, const struct 
 		.longest_gap_ns = busy->longest_ns,
 		.longest_gap_at_ns = busy->longest_at_ns,
 	};
-	name_shown(busy->name, d->name);
+	name_shown("", busy->name, d->name);
 	for (size_t i = 0; i < trace_read_stat_count(t); i++)
 		add_stat(d, busy, trace_read_stat(t, i));
 }
@@ -184,7 +192,7 @@ static void find_loading(struct work_device *d, uint32_t process, const struct g
 	}
 	if (longest) {
 		d->loading_ns = longest->total_ns;
-		name_shown(longest->name, d->loading);
+		name_shown(longest->domain, longest->name, d->loading);
 	}
 }
 
@@ -201,7 +209,7 @@ static void insert_name(struct work_name *list, size_t *n, const struct group *g
 	for (size_t i = *n < WORK_NAMES ? *n : WORK_NAMES - 1; i > at; i--)
 		list[i] = list[i - 1];
 	list[at] = (struct work_name) { .count = g->count, .total_ns = g->total_ns };
-	name_shown(g->name, list[at].name);
+	name_shown(g->domain, g->name, list[at].name);
 	*n += *n < WORK_NAMES;
 }
 
@@ -215,7 +223,7 @@ static int find_names(struct work *w, const struct trace_read *t)
 		const struct trace_stat *s = trace_read_stat(t, i);
 
 		if (s->kind == TRACE_KERNEL || s->kind == TRACE_RANGE)
-			r = group_add(&g, &(struct group) { s->kind, 0, -1, s->name, s->count, s->total_ns });
+			r = group_add(&g, &(struct group) { s->kind, 0, -1, s->name, s->domain, s->count, s->total_ns });
 	}
 	for (size_t i = 0; i < g.n && r == 0; i++) {
 		const bool is_kernel = g.list[i].kind == TRACE_KERNEL;
@@ -235,7 +243,7 @@ static int find_devices(struct work *w, const struct trace_read *t)
 
 	for (size_t i = 0; i < trace_read_stat_count(t) && r == 0; i++) {
 		const struct trace_stat *s = trace_read_stat(t, i);
-		const struct group more = { s->kind, s->process, s->tid, s->name, s->count, s->total_ns };
+		const struct group more = { s->kind, s->process, s->tid, s->name, s->domain, s->count, s->total_ns };
 
 		if (s->kind == TRACE_RANGE)
 			r = group_add(&g, &more);

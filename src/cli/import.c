@@ -2,14 +2,12 @@
  *
  * hiwater import: traces of other tools as a run, or as a part of one.
  */
-#include <ctype.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "base/json_read.h"
+#include "base/json/json_read.h"
+#include "base/parse.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/measure.h"
@@ -25,12 +23,24 @@ static void say_line(void *ctx, const char *text)
 	complain("%s", text);
 }
 
+/* "01:00" and nothing after it, as seconds. Returns 0 or -EINVAL. */
+static int parse_zone(const char *p, int64_t *ret)
+{
+	uint64_t hours, minutes;
+
+	if (parse_u64(&p, &hours) < 0 || !parse_word(&p, ":") || parse_u64(&p, &minutes) < 0 || *p)
+		return -EINVAL;
+	if (hours > 23 || minutes > 59)
+		return -EINVAL;
+	*ret = (int64_t) (hours * 3600 + minutes * 60);
+	return 0;
+}
+
 /* A fraction ".25" of a second, and what follows a time: "Z", "+01:00", or nothing: local time. Returns 0 or
  * -EINVAL. */
 static int parse_rest(const char *p, struct tm *tm, int64_t *ret_ns)
 {
-	int64_t fraction = 0;
-	int hours = 0, minutes = 0, n = 0;
+	int64_t fraction = 0, zone = 0;
 	time_t seconds;
 
 	if (*p == '.') {
@@ -45,8 +55,8 @@ static int parse_rest(const char *p, struct tm *tm, int64_t *ret_ns)
 		seconds = mktime(tm);
 	} else if (strcmp(p, "Z") == 0 || strcmp(p, "z") == 0) {
 		seconds = timegm(tm);
-	} else if ((*p == '+' || *p == '-') && sscanf(p + 1, "%2d:%2d%n", &hours, &minutes, &n) == 2 && p[1 + n] == '\0') {
-		seconds = timegm(tm) - (*p == '+' ? 1 : -1) * (hours * 3600 + minutes * 60);
+	} else if ((*p == '+' || *p == '-') && parse_zone(p + 1, &zone) == 0) {
+		seconds = timegm(tm) - (*p == '+' ? zone : -zone);
 	} else {
 		return -EINVAL;
 	}
@@ -71,14 +81,20 @@ static int parse_time(const char *text, int64_t *ret_ns)
 	return p ? parse_rest(p, &tm, ret_ns) : -EINVAL;
 }
 
+static bool parse_rank(const char *text, int64_t *ret)
+{
+	const size_t len = strlen(text);
+
+	return len > 0 && strspn(text, "0123456789") == len && json_scaled(text, len, 0, ret) == 0;
+}
+
 /* Returns false after a complaint. */
 static bool fill_options(struct hwi_import_options *o)
 {
 	struct err err = { "" };
 
 	o->rank = -1;
-	if (arg_import.rank && (json_scaled(arg_import.rank, strlen(arg_import.rank), 0, &o->rank) < 0 || o->rank < 0 ||
-				       arg_import.rank[strspn(arg_import.rank, "0123456789")])) {
+	if (arg_import.rank && !parse_rank(arg_import.rank, &o->rank)) {
 		complain("invalid rank '%s'; --rank is a number from 0 on", arg_import.rank);
 		return false;
 	}
@@ -115,7 +131,12 @@ static const char *misused(int argc)
 
 static int import_main(int argc, char **argv)
 {
-	struct hwi_import_options options = { .into = arg_import.into, .output = arg_import.output, .name = arg_import.name, .say = say_line };
+	struct hwi_import_options options = {
+		.into = arg_import.into,
+		.output = arg_import.output,
+		.name = arg_import.name,
+		.say = say_line,
+	};
 	struct hiw_err err = { "" };
 	const char *why = misused(argc);
 	int r;

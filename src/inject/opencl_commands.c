@@ -2,13 +2,16 @@
 #include "inject/opencl_commands.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "inject/opencl_memory.h"
 #include "inject/probe.h"
 
-static _Atomic bool is_ending; /* the process is: what was in flight is counted */
+enum {
+	YIELDS = 1000, /* a thread that has a record may not be in this process */
+};
 
 /* ---- the end of a command ----------------------------------------------------------------------------------------- */
 
@@ -63,8 +66,7 @@ static void finish(struct opencl_record *record, int32_t status, bool writes)
 	struct opencl_queue *queue = atomic_load_explicit(&record->queue, memory_order_relaxed);
 	bool releases = record->releases;
 
-	writes = writes && record->generation == (uint16_t) probe_generation() &&
-		 !atomic_load_explicit(&is_ending, memory_order_relaxed);
+	writes = writes && record->generation == (uint16_t) probe_generation();
 	if (record->is_work && writes)
 		write_work(record, queue, event, status);
 	if (!record->is_work) {
@@ -104,8 +106,12 @@ void opencl_reap(struct opencl_queue *queue)
 		int32_t status;
 
 		if (atomic_load(&record->queue) != queue ||
-			record->generation != (uint16_t) probe_generation() ||
-			!opencl_record_examine(record))
+			record->generation != (uint16_t) probe_generation())
+			continue;
+		/* The callback may be about to write it: what clFinish waited for is written when it returns. */
+		for (int n = 0; n < YIELDS && opencl_record_is_held(record); n++)
+			sched_yield();
+		if (!opencl_record_examine(record))
 			continue;
 		status = status_of(atomic_load(&record->event));
 		if (status <= OPENCL_COMPLETE || opencl_record_leave(record))
@@ -123,18 +129,16 @@ uint32_t opencl_references(const void *event)
 	return n;
 }
 
-/* Commands that did not end before their process did. */
+/* Commands that did not end before their process did. Their records stay as they are: a callback that still
+ * comes writes nothing. */
 __attribute__((destructor)) static void count_unfinished(void)
 {
 	struct opencl_record *record;
 	uint64_t n = 0;
 
-	if (!opencl_record_at(0))
-		return;
-	atomic_store(&is_ending, true);
 	for (uint32_t i = 0; (record = opencl_record_at(i)) != NULL; i++)
-		n += atomic_load(&record->event) && record->is_work &&
-		     record->generation == (uint16_t) probe_generation();
+		n += record->generation == (uint16_t) probe_generation() && opencl_record_examine(record) &&
+		     record->is_work;
 	if (n != 0)
 		probe_lost(TRACE_LOST_INCOMPLETE, n);
 }

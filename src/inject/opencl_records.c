@@ -130,6 +130,13 @@ bool opencl_record_examine(struct opencl_record *record)
 	return move(record, use, OPENCL_IN_FLIGHT, OPENCL_EXAMINED);
 }
 
+bool opencl_record_is_held(struct opencl_record *record)
+{
+	uint64_t state = atomic_load(&record->state) & ((1u << STATE_BITS) - 1);
+
+	return state == OPENCL_FREE && atomic_load(&record->event);
+}
+
 bool opencl_record_leave(struct opencl_record *record)
 {
 	uint64_t use = atomic_load(&record->state) >> STATE_BITS;

@@ -65,5 +65,7 @@ bool opencl_record_take(void *data, struct opencl_record **ret);
 /* A search: record number i, from 0, NULL after the last. */
 struct opencl_record *opencl_record_at(uint32_t i);
 bool opencl_record_examine(struct opencl_record *record);
+/* Does a thread have it, which fills it in or writes what it is of? */
+bool opencl_record_is_held(struct opencl_record *record);
 /* True: the callback came meanwhile, and the record is the caller's. */
 bool opencl_record_leave(struct opencl_record *record);

@@ -119,17 +119,27 @@ struct trace_sink {
 	 * "whole run", "steps 10-20". Sent again with its end. */
 	int (*window)(void *ctx, uint64_t begin_ns, uint64_t end_ns, const char *why);
 	void *ctx;
+	/* A range that is a phase of the run begins or ends: before later events are passed on, and before its frame
+	 * comes. NULL: it makes no difference. */
+	void (*phase)(void *phase_ctx, uint64_t time_ns, uint32_t number, bool begins);
+	void *phase_ctx;
 };
 
 enum {
 	TRACE_DRAIN_MS = 50, /* between two drains */
+	TRACE_PHASE_FIRST = 1000000, /* numbers of phases that are ranges; those of the user are below */
+};
+
+enum trace_drain {
+	TRACE_DRAIN_USUAL, /* events of the last 100 ms stay for the next, so that the phases in which they began are known */
+	TRACE_DRAIN_ALL,   /* nothing stays */
+	TRACE_DRAIN_LAST,  /* and no more will come: what is open ends */
 };
 
 /* An origin that is read again and again while the run lasts. */
 struct trace_feed {
-	/* Passes on the events that there are. Those of the last 100 ms stay for the next call, so that the phases
-	 * in which they began are known, unless last. Returns 0, or the error of the sink. */
-	int (*drain)(void *ctx, bool last, const struct trace_sink *sink);
+	/* Passes on the events that there are. Returns 0, or the error of the sink. */
+	int (*drain)(void *ctx, enum trace_drain how, const struct trace_sink *sink);
 	void *ctx;
 };
 

@@ -5,6 +5,7 @@
  *     times      kernels, copies and fills in a queue with profiling, a line each with the runtime's own times
  *     hidden     what a program sees that asked for no profiling, or for some
  *     many N     N empty kernels without events, out of order if "ooo" follows
+ *     profiled N the same with what any tracer needs: profiling, an event each, a callback that asks for its times
  *     memory     buffers and their sizes
  *     leave      ends with 5 kernels in flight, after 1
  *     kill N     N empty kernels, then SIGKILL
@@ -238,6 +239,37 @@ static void many(int n, cl_command_queue_properties properties)
 	CHECK(clReleaseCommandQueue(q));
 }
 
+static void CL_CALLBACK ask_times(cl_event event, cl_int status, void *data)
+{
+	cl_ulong t;
+
+	(void) status;
+	(void) data;
+	for (cl_uint i = 0; i < 4; i++)
+		clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_QUEUED + i, sizeof t, &t, NULL);
+	clReleaseEvent(event);
+}
+
+static void profiled(int n)
+{
+	cl_command_queue q = queue(CL_QUEUE_PROFILING_ENABLE);
+	cl_kernel empty = kernel("empty");
+	long long begun, ended;
+	size_t one = 1;
+	cl_event e;
+
+	CHECK(clEnqueueNDRangeKernel(q, empty, 1, NULL, &one, &one, 0, NULL, NULL));
+	CHECK(clFinish(q));
+	begun = now();
+	for (int i = 1; i < n; i++) {
+		CHECK(clEnqueueNDRangeKernel(q, empty, 1, NULL, &one, &one, 0, NULL, &e));
+		CHECK(clSetEventCallback(e, CL_COMPLETE, ask_times, NULL));
+	}
+	CHECK(clFinish(q));
+	ended = now();
+	printf("profiled %d %lld\n", n, ended - begun);
+}
+
 static void CL_CALLBACK count_gone(cl_mem mem, void *data)
 {
 	(void) mem;
@@ -358,6 +390,8 @@ int main(int argc, char **argv)
 	else if (strcmp(what, "many") == 0)
 		many(argc > 2 ? (int) strtol(argv[2], NULL, 10) : 100,
 			argc > 3 ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0);
+	else if (strcmp(what, "profiled") == 0)
+		profiled(argc > 2 ? (int) strtol(argv[2], NULL, 10) : 100);
 	else if (strcmp(what, "memory") == 0)
 		memory();
 	else if (strcmp(what, "leave") == 0)

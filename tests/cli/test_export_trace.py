@@ -7,9 +7,10 @@ import json
 import os
 import random
 import sqlite3
+import subprocess
 
 import pytest
-from cli_helpers import Tool
+from cli_helpers import HIWATER, Tool
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 from trace_data import Seen, rows_of, trace_of
 from traced_runs import CROSSING, FAILED, INVALID, NODE, UNCLOSED, Traced
@@ -269,6 +270,7 @@ def test_chrome_is_shaped_as_kineto_s(tool, filled):
     trace = chrome_of(tool, filled)
     pid = rows_of(filled, "select pid from process where is_main")[0][0]
     assert trace["distributedInfo"] == {"rank": 0} and trace["schemaVersion"] == 1
+    assert trace["deviceProperties"] == [{"id": 0, "name": "NVIDIA H100"}]
     assert trace["baseTimeNanoseconds"] == start_of(filled, "started_wall_ns")
     events = [e for e in trace["traceEvents"] if e["ph"] == "X"]
     assert collections.Counter(e["cat"] for e in events) == {
@@ -485,6 +487,41 @@ def test_memory_does_not_grow_with_the_rows(tool, copy):
             used.setdefault(to, []).append(usage.ru_maxrss)
     for to, (few, many) in used.items():
         assert many < few + 4096, (to, few, many)
+
+
+# ---- and back ----
+
+IMPORTS = subprocess.run([HIWATER, "import", "--help"], capture_output=True).returncode == 0
+SUMS = ("select s.kind, n.text, sum(count), sum(total), sum(s.bytes) from trace_stat s left join trace_name n on n.id = s.name "
+        "where s.kind in ('range', 'mark', 'launch', 'kernel', 'copy', 'fill'{}) group by 1, 2")
+
+
+@pytest.mark.skipif(not IMPORTS, reason="this hiwater has no import")
+@pytest.mark.parametrize("to, kinds", (("chrome", ""), ("nsys-sqlite", ", 'alloc', 'free'")))
+def test_imported_again_it_has_the_same_sums(tool, filled, to, kinds):
+    out, back = tool.folder / "trace.json", tool.folder / "back.hiw"
+    assert tool.run("export", filled, "--to", to, "-o", out).returncode == 0
+    done = tool.run("import", out, "-o", back)
+    assert done.returncode == 0, done.stderr
+    expected = collections.Counter()
+    for table, size in (("range", "0"), ("launch", "0"), ("kernel", "0"), ("copy", "bytes"), ("memory", "abs(bytes)")):
+        time = "0" if table == "memory" else "ifnull(duration, 0)"
+        for kind, name, duration, bytes_ in rows_of(filled, f"select s.kind, n.text, {time}, {size} from trace_{table} t join trace_site s "
+                                                    f"on s.id = t.site join trace_name n on n.id = s.name where not t.flags & {INVALID}"):
+            for key, n in (("count", 1), ("total", duration), ("bytes", bytes_)):
+                expected[kind, name if kind not in ("copy", "fill", "alloc", "free") else "", key] += n
+    found = collections.Counter()
+    for kind, name, count, total, bytes_ in rows_of(back, SUMS.format(kinds)):
+        if name == "[memory]":
+            continue
+        for key, n in (("count", count), ("total", total), ("bytes", bytes_)):
+            found[kind, name if kind not in ("copy", "fill", "alloc", "free") else "", key] += n
+    ends_late = ("range", "waits", "total")  # without an end in one of the formats, so its end is that of the import
+    for kind in ("alloc", "free") if not kinds else ():
+        for key in ("count", "total", "bytes"):
+            del expected[kind, "", key]
+    del expected[ends_late], found[ends_late]
+    assert +found == +expected
 
 
 # ---- nothing in the file is trusted ----

@@ -183,6 +183,39 @@ def test_a_phase_has_its_ranges(traced, tool, nvtx_job):
     assert rows == [(number, 3)]
 
 
+def test_ranges_become_phases(traced):
+    """Of the main process alone; what happens in one is summed in it."""
+    _, recording = traced("ranges", 3, 50, "nested", "fork", 5, options=("--phase-range", "^(step|outer|child)$"))
+    phases = recording.all("SELECT number, name, began, ended FROM phase ORDER BY began")
+    assert [name for _, name, _, _ in phases] == ["step"] * 3 + ["outer"]
+    rows = recording.ranges("step") + recording.ranges("outer")
+    assert [(r.start, r.end) for r in rows] == [(began, ended) for _, _, began, ended in phases]
+    stats = recording.all("SELECT (SELECT text FROM trace_name WHERE id = name), phase, count FROM trace_stat WHERE kind = 'range'")
+    assert {(name, phase) for name, phase, _ in stats} == {("step", phases[0][0]), ("step", phases[1][0]), ("step", phases[2][0]),
+                                                         ("outer", phases[3][0]), ("inner", phases[3][0]), ("child", 0)}
+
+
+def test_too_many_phases(traced):
+    result, recording = traced("ranges", 10_005, 0, options=("--phase-range", "step"), timeout=300)
+    assert "5 more ranges match; the first 10000 are phases" in result.stderr
+    assert recording.stat("step")[0] == 10_005
+
+
+def test_windows(traced):
+    _, recording = traced("ranges", 6, 200, options=("--step", "^st.p$", "--trace-window", "steps=3-4", "--trace-window", "200ms+300ms"))
+    (steps,), (span,) = (recording.all('SELECT "start", "end" FROM trace_window WHERE why = ?', why) for why in ("steps 3-4", "200ms+300ms"))
+    rows = recording.ranges("step")
+    assert rows[1].start <= steps[0] <= rows[2].start and rows[3].end <= steps[1]
+    assert 200_000_000 <= span[0] < span[1]
+    assert recording.all("SELECT value FROM meta WHERE key = 'trace_step_re'") == [("^st.p$",)]
+
+
+def test_the_usual_window_is_the_whole_run(traced):
+    _, recording = traced("sleep", 20)
+    (window,) = recording.all('SELECT "start", "end", why FROM trace_window')
+    assert window[0] == 0 and window[1] >= 20_000_000 and window[2] == "whole run"
+
+
 # ---- what was written before the end is there -------------------------------------------------------
 
 
@@ -307,6 +340,9 @@ def test_the_outer_one_follows(tool, nvtx_job, tmp_path):
     (["--trace=ranges,"], "is not something to trace"),
     (["--trace", "--no-record"], "--trace needs the recording"),
     (["--trace-limit", "1GB"], "--trace-limit is for --trace"),
+    (["--step", "x"], "--step is for --trace"),
+    (["--trace", "--trace-window", "later"], "unknown window 'later'; give one of 60s+5s, steps=10-20"),
+    (["--trace", "--phase-range", "("], "'(' is not an extended regular expression"),
     (["--trace", "--trace-limit", "lots"], "lots"),
 ])
 def test_a_wrong_command_line(tool, tmp_path, options, said):

@@ -44,7 +44,8 @@ static const char *text(int i)
 
 static int put_phase(void)
 {
-	sqlite3_stmt *st = store_cached(store, "INSERT INTO phase(number,parent,name,began,ended) VALUES(?,?,?,?,?)");
+	sqlite3_stmt *st =
+		store_cached(store, "INSERT INTO phase(number,parent,name,began,ended) VALUES(?,?,?,?,?)");
 
 	for (int i = 1; i <= 5; i++) {
 		if (i == 3)
@@ -80,7 +81,10 @@ static int put_many(const struct trace_sink *sink)
 
 	for (uint64_t i = 0; i < number(5) && r == 0; i++) {
 		const uint64_t start = number(2) + i * number(3);
-		const struct trace_event event = { .site = (uint32_t) number(1), .start_ns = start, .end_ns = start + number(4), .correlation = i + 1 };
+		const struct trace_event event = { .site = (uint32_t) number(1),
+			.start_ns = start,
+			.end_ns = start + number(4),
+			.correlation = i + 1 };
 
 		r = sink->event(sink->ctx, &event);
 		if (r == 0 && i % 100000 == 99999)
@@ -91,8 +95,17 @@ static int put_many(const struct trace_sink *sink)
 
 static int put_line(const struct trace_sink *sink)
 {
-	const struct trace_event event = { .site = (uint32_t) number(1), .start_ns = number(2), .end_ns = number(3), .correlation = number(4), .bytes = number(5), .flags = (uint32_t) number(6), .depth = (uint32_t) number(7) };
-	const struct trace_process process = { .pid = signed_number(1), .name = text(2), .origin = "probe", .rank = fields[3] ? signed_number(3) : -1 };
+	const struct trace_event event = { .site = (uint32_t) number(1),
+		.start_ns = number(2),
+		.end_ns = number(3),
+		.correlation = number(4),
+		.bytes = number(5),
+		.flags = (uint32_t) number(6),
+		.depth = (uint32_t) number(7) };
+	const struct trace_process process = { .pid = signed_number(1),
+		.name = text(2),
+		.origin = "probe",
+		.rank = fields[3] ? signed_number(3) : -1 };
 	uint32_t ret;
 
 	if (strcmp(fields[0], "meta") == 0)
@@ -110,7 +123,8 @@ static int put_line(const struct trace_sink *sink)
 	if (strcmp(fields[0], "window") == 0)
 		return sink->window(sink->ctx, number(1), number(2), text(3));
 	if (strcmp(fields[0], "lost") == 0)
-		return sink->lost(sink->ctx, (uint32_t) number(1), (enum trace_loss) trace_loss_find(text(2)), number(3));
+		return sink->lost(sink->ctx, (uint32_t) number(1),
+			(enum trace_loss) trace_loss_find(text(2)), number(3));
 	if (strcmp(fields[0], "thread") == 0)
 		return sink->thread(sink->ctx, (uint32_t) number(1), signed_number(2), text(3));
 	return -EINVAL;
@@ -142,9 +156,9 @@ int main(int argc, char **argv)
 			r = put_phase();
 			continue;
 		}
-		if (!writer)
+		if (!writer && strncmp(fields[0], "meta", 4) != 0)
 			writer = trace_write_new(store, &options);
-		r = writer ? put_line(trace_write_sink(writer)) : -ENOMEM;
+		r = put_line(writer ? trace_write_sink(writer) : NULL);
 	}
 	if (r == 0 && writer)
 		r = trace_write_flush(writer);

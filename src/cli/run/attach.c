@@ -36,6 +36,7 @@ static struct {
 	char container_cgroup[4096];
 	int64_t for_ns;  /* 0: until the processes end */
 	struct control control;
+	struct trace_options trace; /* with control alone: of the owner, in which nothing may be loaded yet */
 } arg_attach = { .measure = MEASURE_INIT, .control = CONTROL_INIT };
 
 static int parse_for(const char *value, void *dest, struct err *err)
@@ -197,6 +198,7 @@ struct attach {
 	struct hiw_recorder *recorder;
 	bool is_due;                   /* --for has passed */
 	int signals, deadline, timer;  /* descriptors; -1: none */
+	struct trace_job trace;
 };
 
 static int open_signals(void)
@@ -367,7 +369,8 @@ static int measure_pids(struct attach *a, const struct pids *pids)
 	r = start(a, pids);
 	if (r == 0) {
 		if (arg_attach.control.fd >= 0)
-			control_began(&arg_attach.control, a->recorder);
+			control_began(&arg_attach.control, a->recorder, (const char *const *) a->trace.owned,
+				a->trace.n_owned);
 		follow(a);
 		finish(a);
 	}
@@ -383,9 +386,13 @@ static int prepare(struct attach *a)
 
 	if (measure_prepare(a->measure) < 0)
 		return EXIT_USAGE;
-	r = hiw_recorder_new(&a->measure->recorder, &a->recorder, &err);
+	if (trace_prepare(&a->trace, &arg_attach.trace, false, false) < 0)
+		return EXIT_FAILED;
+	r = hwi_recorder_new_traced(&a->measure->recorder, HWI_PART_NONE, &a->trace.what, &a->recorder, &err);
 	if (r < 0)
 		complain("%s", err.text[0] ? err.text : strerror(-r));
+	else
+		r = trace_environment(&a->trace, a->recorder, false);
 	return r < 0 ? EXIT_FAILED : 0;
 }
 
@@ -400,6 +407,10 @@ static int attach_main(int argc, char **argv)
 	if (arg_attach.measure.recorder.output && arg_attach.measure.recorder.no_record) {
 		complain(
 			"-o and --no-record exclude each other; give one of them; see hiwater attach --help");
+		return EXIT_USAGE;
+	}
+	if (arg_attach.trace.what.layers && arg_attach.control.fd < 0) {
+		trace_refuse();
 		return EXIT_USAGE;
 	}
 	if (arg_attach.control.fd >= 0 && control_leave(&arg_attach.control) < 0)
@@ -419,6 +430,7 @@ static int attach_main(int argc, char **argv)
 		r = EXIT_FAILED;
 	if (r == 0)
 		r = measure_pids(&a, &pids);
+	trace_done(&a.trace);
 	hiw_recorder_free(a.recorder);
 	return r;
 }
@@ -427,7 +439,7 @@ static int attach_main(int argc, char **argv)
 
 static const struct opt opts[] = {
 	{ 0, "control", OPT_TEXT, "FD", NULL, parse_control, &arg_attach.control },
-	{ 0, "trace", OPT_OPTIONAL, "WHAT", NULL, parse_trace_attach, NULL },
+	{ 0, "trace", OPT_OPTIONAL, "WHAT", NULL, parse_trace, &arg_attach.trace },
 	{ 0, "by-cell", OPT_NONE, NULL, NULL, opt_flag, &arg_attach.measure.recorder.by_cell },
 	{ 0, "name", OPT_TEXT, "RE",
 		"measure the processes whose name or command line matches the extended regular expression RE",

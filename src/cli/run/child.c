@@ -202,7 +202,8 @@ static _Noreturn void become(const struct launch *launch, char **script, int pip
 		error |= BEFORE_EXEC;
 	} else {
 		child_restore_inherited(launch->inherited);
-		error = -child_exec(launch->argv, script, launch->environment ? launch->environment : environ);
+		error = -child_exec(
+			launch->argv, script, launch->environment ? launch->environment : environ);
 	}
 	while (write(pipe, &error, sizeof(error)) < 0 && errno == EINTR)
 		;

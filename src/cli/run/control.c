@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/parse.h"
@@ -182,10 +183,17 @@ int control_wait(struct control *c)
 	return r < 0 ? r : 0;
 }
 
-void control_began(struct control *c, struct hiw_recorder *recorder)
+void control_began(
+	struct control *c, struct hiw_recorder *recorder, const char *const *environment, unsigned n)
 {
+	struct buf text = BUF_INIT(PIECE);
+
+	(void) buf_str(&text, hiw_recorder_socket(recorder));
+	for (unsigned i = 0; i < n; i++)
+		(void) buf_printf(&text, "%c%s", '\0', environment[i]);
 	complain_through(NULL, NULL);
-	answer_text(c, c->begin, "ok", hiw_recorder_socket(recorder));
+	answer(c, c->begin, "ok", text.data, text.len);
+	buf_done(&text);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */

@@ -33,8 +33,9 @@ int control_leave(struct control *c);
 /* Waits for the owner's request to begin. Returns 0, or -errno if the owner has ended. */
 int control_wait(struct control *c);
 
-/* Answers the request to begin: the measurement has begun. */
-void control_began(struct control *c, struct hiw_recorder *recorder);
+/* Answers the request to begin: the measurement has begun. environment: n further texts NAME=VALUE that the owner sets. */
+void control_began(
+	struct control *c, struct hiw_recorder *recorder, const char *const *environment, unsigned n);
 
 enum control_next {
 	CONTROL_ON,

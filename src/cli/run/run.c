@@ -70,8 +70,8 @@ static int check_together(const struct run_options *o)
 		complain("--otlp needs the recording; leave --no-record out");
 	else if (o->trace.what.layers && recorder->no_record)
 		complain("--trace needs the recording; leave --no-record out");
-	else if (o->trace.what.limit_bytes && !o->trace.what.layers)
-		complain("--trace-limit is for --trace; give both");
+	else if (trace_option_alone(&o->trace))
+		complain("%s is for --trace; give both", trace_option_alone(&o->trace));
 	else if (o->live && recorder->no_record)
 		complain("--live needs the recording; leave --no-record out");
 	else if (o->endpoint.listen && recorder->no_record)
@@ -191,6 +191,16 @@ static const struct opt opts[] = {
 		"follow the job from inside: ranges that it or a library names (NVTX, ITT), and the memory, launches and kernels of GPUs; "
 		"WHAT is a list of ranges,memory,launches,kernels (all); see hiwater-trace(1)",
 		parse_trace, &arg_run.trace },
+	{ 0, "trace-window", OPT_TEXT, "WINDOW",
+		"keep kernels and copies only then (ranges, memory and sums always): 60s+5s (from 60 s on, for 5 s), steps=10-20, "
+		"range=RE, api (cuProfilerStart), alert (10 s), last=60s; several may be given",
+		parse_trace_window, &arg_run.trace },
+	{ 0, "phase-range", OPT_TEXT, "RE",
+		"make ranges of the command's own process whose names match this extended regular expression phases of the run",
+		opt_text, (void *) &arg_run.trace.what.phase_range },
+	{ 0, "step", OPT_TEXT, "RE",
+		"ranges whose names match this extended regular expression are steps (^(ProfilerStep#|step|iteration))", opt_text,
+		(void *) &arg_run.trace.what.step },
 	{ 0, "trace-limit", OPT_TEXT, "SIZE",
 		"the most that the recording keeps of traced events, the oldest are left out first, and stay in all sums (256MB)",
 		parse_trace_limit, &arg_run.trace },

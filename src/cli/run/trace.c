@@ -41,13 +41,32 @@ int parse_trace_limit(const char *value, void *dest, struct err *err)
 	return 0;
 }
 
-int parse_trace_attach(const char *value, void *dest, struct err *err)
+int parse_trace_window(const char *value, void *dest, struct err *err)
 {
-	(void) value;
-	(void) dest;
-	return err_set(err, -EINVAL,
-		"a process that already runs cannot be traced: the library that writes events is loaded when a program starts to "
-		"use NVTX, ITT, CUDA or OpenCL; start it with hiwater run --trace");
+	struct trace_options *o = dest;
+
+	if (o->n_windows == TRACE_WINDOWS)
+		return err_set(err, -EINVAL, "at most %d may be given", TRACE_WINDOWS);
+	o->windows[o->n_windows++] = value;
+	o->what.windows = o->windows;
+	return 0;
+}
+
+const char *trace_option_alone(const struct trace_options *o)
+{
+	if (o->what.layers)
+		return NULL;
+	return o->what.limit_bytes   ? "--trace-limit"
+	       : o->n_windows        ? "--trace-window"
+	       : o->what.phase_range ? "--phase-range"
+	       : o->what.step        ? "--step"
+				     : NULL;
+}
+
+void trace_refuse(void)
+{
+	complain("--trace: a process that already runs cannot be traced: the library that writes events is loaded when a "
+		 "program starts to use NVTX, ITT, CUDA or OpenCL; start it with hiwater run --trace");
 }
 
 /* ---- may it be traced? ----------------------------------------------------------------------- */

@@ -12,8 +12,14 @@
 #include "api/internal.h"
 #include "base/err.h"
 
+enum {
+	TRACE_WINDOWS = 16
+};
+
 struct trace_options {
 	struct hwi_trace what;     /* layers 0: the job is not traced */
+	const char *windows[TRACE_WINDOWS + 1];
+	unsigned n_windows;
 };
 
 /* Of one run. All zero: it is not traced. */
@@ -29,7 +35,13 @@ struct trace_job {
 /* Parsers of options; dest is a struct trace_options. */
 int parse_trace(const char *value, void *dest, struct err *err);
 int parse_trace_limit(const char *value, void *dest, struct err *err);
-int parse_trace_attach(const char *value, void *dest, struct err *err); /* it is refused */
+int parse_trace_window(const char *value, void *dest, struct err *err);
+
+/* Of attach: complains that only a program that starts can be traced. */
+void trace_refuse(void);
+
+/* An option of a trace without --trace; NULL: none. */
+const char *trace_option_alone(const struct trace_options *options);
 
 /* Before the recorder is made: may the job be traced? What is missing is a warning, and ret->what says that it is not
  * traced, or with strict an error. Returns 0, or -errno after a complaint. */

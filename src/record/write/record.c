@@ -30,6 +30,7 @@ struct record {
 	struct record_options options;
 	char *path;              /* absolute; NULL: the history */
 	char *job_key;           /* NULL: none */
+	char *trace_step;        /* likewise */
 	char *renamed;           /* the first free name, if path is taken; else NULL */
 	char note[256];
 	pid_t pid;               /* pid of the process that created it */
@@ -47,6 +48,7 @@ struct record {
 	bool done, abandoned, keep, discard, note_reported, reported, news_reported;
 	unsigned n_news;         /* of the writer's, those published */
 	bool needs_totals;       /* the next totals must be whole */
+	unsigned drains_asked, drains_done; /* of record_drain */
 	int result;
 	struct err renamed_late, trouble, news;
 	char *file;              /* path of the recording, once it exists */
@@ -67,6 +69,7 @@ static void free_record(struct record *r)
 	free(r->path);
 	free(r->renamed);
 	free(r->job_key);
+	free(r->trace_step);
 	free(r->file);
 	free(r);
 }
@@ -110,6 +113,21 @@ static struct chunk *write_chunks(struct record *r, struct chunk *chunk, bool hu
 	return chunk;
 }
 
+static void drain(struct record *r)
+{
+	unsigned asked;
+
+	(void) pthread_mutex_lock(&r->lock);
+	asked = r->drains_asked;
+	(void) pthread_mutex_unlock(&r->lock);
+	writer_drain(&r->writer, asked == r->drains_done ? TRACE_DRAIN_USUAL : TRACE_DRAIN_ALL);
+	(void) pthread_mutex_lock(&r->lock);
+	if (r->drains_done != asked)
+		(void) pthread_cond_signal(&r->done_cond);
+	r->drains_done = asked;
+	(void) pthread_mutex_unlock(&r->lock);
+}
+
 /* Returns the remaining chunks when it is time to finish; the caller writes them. */
 static struct chunk *work(struct record *r)
 {
@@ -126,7 +144,7 @@ static struct chunk *work(struct record *r)
 		if (state.finish)
 			return waiting;
 		waiting = write_chunks(r, waiting, state.hurry);
-		writer_drain(&r->writer, false);
+		drain(r);
 		publish(r);
 	}
 }
@@ -148,7 +166,7 @@ static void *write_thread(void *arg)
 	} else {
 		writer_finishing(&r->writer, keep);
 		(void) write_chunks(r, rest, false);
-		writer_drain(&r->writer, true);
+		writer_drain(&r->writer, TRACE_DRAIN_LAST);
 		writer_finish(&r->writer, keep);
 		publish(r);
 	}
@@ -261,6 +279,7 @@ int record_new(const struct record_options *options, struct record **ret, struct
 		writer.others_after = r->options.others_after;
 		writer.trace = r->options.trace;
 		writer.trace_bytes = r->options.trace_bytes;
+		writer.trace_step = r->trace_step = r->options.trace_step ? strdup(r->options.trace_step) : NULL;
 		writer.job_key = r->job_key = r->options.job_key ? strdup(r->options.job_key) : NULL;
 		writer.job_has_folder = r->options.job_has_folder;
 		check_location(r, where, &writer);
@@ -272,7 +291,7 @@ int record_new(const struct record_options *options, struct record **ret, struct
 		free_record(r);
 		return error;
 	}
-	r->options.path = r->options.job_key = NULL; /* borrowed until here */
+	r->options.path = r->options.job_key = r->options.trace_step = NULL; /* borrowed until here */
 	*ret = r;
 	return 0;
 }
@@ -294,7 +313,8 @@ static bool is_urgent(const struct record *r, const struct frame *frame)
 	bool is_edge = !r->started;
 
 	for (size_t i = 0; i < frame->n_events; i++)
-		is_edge = is_edge || frame->events[i].kind == EVENT_PHASE_BEGIN || frame->events[i].kind == EVENT_PHASE_END;
+		is_edge = is_edge || frame->events[i].kind == EVENT_PHASE_BEGIN ||
+			  frame->events[i].kind == EVENT_PHASE_END;
 	return r->options.trace.drain && is_edge;
 }
 
@@ -399,16 +419,40 @@ const char *record_path(const struct record *r)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Waits for the thread, at most wait_ns. False: the thread continues on its own and frees r. */
-static bool join(struct record *r, uint64_t wait_ns)
+static struct timespec in_ns(uint64_t wait_ns)
 {
 	struct timespec until;
-	bool done;
 
 	(void) clock_gettime(CLOCK_MONOTONIC, &until);
 	wait_ns += (uint64_t) until.tv_nsec;
 	until.tv_sec += (time_t) (wait_ns / SECOND);
 	until.tv_nsec = (long) (wait_ns % SECOND);
+	return until;
+}
+
+void record_drain(struct record *r, uint64_t wait_ns)
+{
+	const struct timespec until = in_ns(wait_ns);
+
+	if (!r->started || !r->options.trace.drain)
+		return;
+	(void) pthread_mutex_lock(&r->lock);
+	const unsigned mine = ++r->drains_asked;
+
+	(void) pthread_mutex_unlock(&r->lock);
+	queue_push(&r->queue, true);
+	(void) pthread_mutex_lock(&r->lock);
+	while (r->drains_done != mine && !r->done && pthread_cond_timedwait(&r->done_cond, &r->lock, &until) == 0)
+		;
+	(void) pthread_mutex_unlock(&r->lock);
+}
+
+/* Waits for the thread, at most wait_ns. False: the thread continues on its own and frees r. */
+static bool join(struct record *r, uint64_t wait_ns)
+{
+	const struct timespec until = in_ns(wait_ns);
+	bool done;
+
 	(void) pthread_mutex_lock(&r->lock);
 	while (!r->done && pthread_cond_timedwait(&r->done_cond, &r->lock, &until) == 0)
 		;

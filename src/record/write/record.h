@@ -29,7 +29,8 @@ struct record_options {
 	/* Traced work, which the writer's thread drains each TRACE_DRAIN_MS and at the end; drain NULL: none. The file
 	 * is then created with the first frame. */
 	struct trace_feed trace;
-	uint64_t trace_bytes;     /* beside max_bytes, of rows of traced work; 0: 256 MB */
+	const char *trace_step;   /* expression of the names of steps, for viewers; NULL: none */
+	uint64_t trace_bytes;     /* of rows of traced work, in addition to max_bytes; 0: 256 MB */
 };
 
 struct record;
@@ -48,6 +49,9 @@ void record_totals(struct record *r, const struct job *job);
 
 /* hurry: commit at each sample (while a rule about memory is raised); else once a second. */
 void record_hurry(struct record *r, bool hurry);
+
+/* Has all that was traced until now drained at once; waits at most wait_ns for it. */
+void record_drain(struct record *r, uint64_t wait_ns);
 
 /* Another name than the wanted one; the first error (a full disk, a file damaged by another program),
  * then what became of it: true once each, with its text. The run continues, and so does the recording

@@ -345,22 +345,29 @@ static void keep_around(struct writer *w, const struct frame *frame)
 }
 
 /* Traced work is summed by the innermost phase in which it began. */
+static void follow_phase(void *ctx, uint64_t time_ns, uint32_t number, bool begins)
+{
+	struct writer *w = ctx;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < w->n_phases; i++) {
+		if (w->phases[i] != number)
+			w->phases[n++] = w->phases[i];
+	}
+	if (begins && n < WRITER_PHASES)
+		w->phases[n++] = number;
+	w->n_phases = n;
+	trace_write_phase(w->trace, time_ns, n ? w->phases[n - 1] : 0);
+}
+
+/* Those that are ranges were known before. */
 static void follow_phases(struct writer *w, const struct frame *frame)
 {
 	for (size_t i = 0; i < frame->n_events; i++) {
 		const struct event *e = &frame->events[i];
-		unsigned n = 0;
 
-		if (e->kind != EVENT_PHASE_BEGIN && e->kind != EVENT_PHASE_END)
-			continue;
-		for (unsigned k = 0; k < w->n_phases; k++) {
-			if (w->phases[k] != e->phase)
-				w->phases[n++] = w->phases[k];
-		}
-		if (e->kind == EVENT_PHASE_BEGIN && n < WRITER_PHASES)
-			w->phases[n++] = e->phase;
-		w->n_phases = n;
-		trace_write_phase(w->trace, e->time_ns, n ? w->phases[n - 1] : 0);
+		if ((e->kind == EVENT_PHASE_BEGIN || e->kind == EVENT_PHASE_END) && e->phase < TRACE_PHASE_FIRST)
+			follow_phase(w, e->time_ns, e->phase, e->kind == EVENT_PHASE_BEGIN);
 	}
 }
 
@@ -541,7 +548,10 @@ bool writer_apply(struct writer *w, struct chunk *chunk, bool hurry)
 	if (w->failed || (!w->store && writer_open(w, w->finishing) < 0))
 		return true;
 	if (!w->trace && w->options.trace.drain) {
-		const struct trace_write_options options = { .limit_bytes = w->options.trace_bytes, .rows_a_second = ROWS_A_SECOND };
+		const struct trace_write_options options = {
+			.limit_bytes = w->options.trace_bytes,
+			.rows_a_second = ROWS_A_SECOND,
+		};
 
 		w->trace = trace_write_new(w->store, &options);
 	}
@@ -565,15 +575,19 @@ bool writer_apply(struct writer *w, struct chunk *chunk, bool hurry)
 /* ---- traced work ------------------------------------------------------------------------------ */
 
 /* While the writer pauses nothing is drained: the job overwrites it and counts that as lost. */
-void writer_drain(struct writer *w, bool last)
+void writer_drain(struct writer *w, enum trace_drain how)
 {
-	int r = 0;
+	struct trace_sink sink;
+	int r;
 
 	if (!w->trace || w->failed || w->paused || !w->store)
 		return;
+	sink = *trace_write_sink(w->trace);
+	sink.phase = follow_phase;
+	sink.phase_ctx = w;
 	r = store_begin(w->store);
 	if (r == 0)
-		r = w->options.trace.drain(w->options.trace.ctx, last, trace_write_sink(w->trace));
+		r = w->options.trace.drain(w->options.trace.ctx, how, &sink);
 	if (r < 0)
 		(void) stumble(w, r);
 }

@@ -33,6 +33,7 @@ struct writer_options {
 	bool job_has_folder;
 	struct trace_feed trace;     /* as in record_options */
 	uint64_t trace_bytes;
+	const char *trace_step;      /* borrowed; NULL: none */
 };
 
 enum {
@@ -97,8 +98,8 @@ void writer_done(struct writer *w);
  * later with the same chunk. */
 bool writer_apply(struct writer *w, struct chunk *chunk, bool hurry);
 
-/* Writes the traced work that there is. last: all of it. */
-void writer_drain(struct writer *w, bool last);
+/* Writes the traced work that there is. */
+void writer_drain(struct writer *w, enum trace_drain how);
 
 /* Closes the file, if one is open. finished: as store_close. */
 void writer_close(struct writer *w, bool finished);

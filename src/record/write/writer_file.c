@@ -245,6 +245,8 @@ int writer_sign(struct writer *w)
 	r = store_meta_int(s, "recorder_pid", id.pid);
 	if (r == 0)
 		r = store_meta_int(s, "recorder_start", (int64_t) id.start_ticks);
+	if (r == 0 && w->options.trace_step)
+		r = store_meta_text(s, "trace_step_re", w->options.trace_step);
 	return r == 0 ? store_meta_text(s, "boot_id", id.boot) : r;
 }
 

@@ -413,10 +413,39 @@ static void see_frame(struct export *e, const struct frame *frame)
 	(void) frame;
 }
 
+/* The devices' names; those of the first process that has the device. */
+static void put_devices(struct export *e)
+{
+	const struct trace_read *t = e->o.trace;
+	struct map seen = { .used = 0 };
+	struct json j;
+	uint32_t unused;
+
+	(void) buf_str(&e->out, "\"deviceProperties\": ");
+	json_init(&j, &e->out, true);
+	json_array(&j);
+	for (size_t i = 0; i < trace_read_busy_count(t); i++) {
+		const struct trace_busy *busy = trace_read_busy(t, i);
+
+		if (busy->device < 0 || map_get(&seen, (uint64_t) busy->device, &unused))
+			continue;
+		if (map_put(&seen, (uint64_t) busy->device, 1) < 0)
+			e->error = -ENOMEM;
+		json_object(&j);
+		json_key_int(&j, "id", busy->device);
+		json_key_str(&j, "name", busy->name);
+		json_end(&j);
+	}
+	json_end(&j);
+	map_done(&seen);
+	(void) buf_str(&e->out, ",\n");
+}
+
 static void put_head(struct export *e)
 {
-	(void) buf_printf(&e->out,
-		"{\n\"schemaVersion\": 1,\n\"distributedInfo\": {\"rank\": %" PRId64, rank_of(e));
+	(void) buf_str(&e->out, "{\n\"schemaVersion\": 1,\n");
+	put_devices(e);
+	(void) buf_printf(&e->out, "\"distributedInfo\": {\"rank\": %" PRId64, rank_of(e));
 	if (e->facts->ranks.known)
 		(void) buf_printf(&e->out, ", \"world_size\": %" PRId64, e->facts->ranks.value);
 	(void) buf_printf(&e->out,

@@ -107,7 +107,9 @@ static uint64_t find_process(struct export *e, uint32_t number)
 
 static uint64_t process_track(struct export *e, uint32_t number)
 {
-	const struct trace_track like = { .class = CLASS_PROCESS, .process = number, .tid = -1, .device = -1 };
+	const struct trace_track like = {
+		.class = CLASS_PROCESS, .process = number, .tid = -1, .device = -1
+	};
 	struct traced *t = ((struct perfetto *) e->state)->traced;
 	const size_t i = trace_track_find(&t->tracks, &like);
 
@@ -202,8 +204,8 @@ static void describe_memory(struct traced *t, size_t i, const struct trace_site 
 	track_described(t->e);
 }
 
-/* The first packet of a track's sequence. All clocks of steps begin with the run: a trace processor wants
- * the snapshots of a clock in the order of time. */
+/* The first packet of a track's sequence. All clocks of steps begin with the run: Perfetto wants the
+ * snapshots of a clock in the order of time. */
 static void begin_sequence(struct export *e, const struct trace_track *track, size_t i)
 {
 	struct proto *out = proto_of(e);

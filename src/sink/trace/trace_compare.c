@@ -464,7 +464,7 @@ static void put_row(struct writing *w, const struct trace_compared *line)
 	buf_done(&clean);
 }
 
-/* One group beside the base. */
+/* One group compared with the base. */
 static void put_group(struct writing *w)
 {
 	const struct trace_comparison *c = w->c;

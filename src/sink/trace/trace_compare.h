@@ -27,7 +27,7 @@ struct trace_comparison;
  * out. All are borrowed. Returns NULL if memory is short. */
 struct trace_comparison *trace_comparison_new(const char *const *groups, size_t n_groups, size_t n_runs);
 void trace_comparison_free(struct trace_comparison *c);
-/* Adds the lines of a run. counts false: the run is no part of its group's figures. Returns 0 or -ENOMEM. */
+/* Adds the lines of a run. counts false: its group's figures are without it. Returns 0 or -ENOMEM. */
 int trace_comparison_add(
 	struct trace_comparison *c, size_t run, size_t group, bool counts, const struct trace_view *view);
 /* Sorts the lines: those of kernels, or of ranges if no run has a kernel, by what they added to the base. */

@@ -290,25 +290,27 @@ static void put_name(const struct source *s, enum trace_by by, const struct trac
 	}
 }
 
+/* Kernels of one name, mangled, are one line: demangling takes longer than finding it. */
+static int put_key(const struct source *s, enum trace_by by, const struct trace_stat *stat, struct buf *key)
+{
+	if (by != TRACE_BY_KERNEL && by != TRACE_BY_API && by != TRACE_BY_RANGE) {
+		put_name(s, by, stat, key);
+		return key->error;
+	}
+	(void) buf_str(key, stat->kind == TRACE_MARK ? "m" : "");
+	(void) buf_printf(key, "%s\x1f", by == TRACE_BY_RANGE ? stat->domain : "");
+	return buf_str(key, stat->name);
+}
+
 /* Adds sums to the line of a table that they belong to; *ret_line: its index. */
 static int add_to(struct source *s, struct trace_table *table, enum trace_by by,
 	const struct trace_stat *stat, size_t *ret_line)
 {
-	const bool has_domain = by == TRACE_BY_RANGE && *stat->domain;
 	struct buf key = BUF_INIT(1 << 20), name = BUF_INIT(1 << 20);
 	struct trace_line *line = NULL;
 	bool is_new = false;
-	int r;
+	int r = put_key(s, by, stat, &key);
 
-	/* Kernels of one name, mangled, are one line: demangling takes longer than finding it. */
-	if (by == TRACE_BY_KERNEL || by == TRACE_BY_API || by == TRACE_BY_RANGE) {
-		(void) buf_str(&key, stat->kind == TRACE_MARK ? "m" : "");
-		(void) buf_printf(&key, "%s\x1f", has_domain ? stat->domain : "");
-		(void) buf_str(&key, stat->name);
-	} else {
-		put_name(s, by, stat, &key);
-	}
-	r = key.error;
 	if (r == 0) {
 		line = line_of(table, key.data, &is_new);
 		r = line ? 0 : -ENOMEM;
@@ -317,7 +319,8 @@ static int add_to(struct source *s, struct trace_table *table, enum trace_by by,
 		put_name(s, by, stat, &name);
 		line->is_instant = stat->kind == TRACE_MARK;
 		r = name.error ? name.error
-			       : name_line(line, name.data, has_domain ? stat->domain : "", stat->name);
+			       : name_line(line, name.data, by == TRACE_BY_RANGE ? stat->domain : "",
+					 stat->name);
 	}
 	if (r == 0)
 		r = add_sums(s, line, stat);
@@ -500,24 +503,15 @@ static bool see_for_median(void *ctx, const struct trace_event *e)
 	uint32_t at = 0;
 
 	if (!map_get(&s->lines, key, &at)) {
-		const struct trace_stat nothing = { .kind = stat.kind,
-			.process = stat.process,
-			.name = stat.name,
-			.domain = stat.domain,
-			.tid = -1,
-			.device = stat.device,
-			.stream = stat.stream,
-			.phase = stat.phase,
-			.source = stat.source,
-			.target = stat.target };
-		size_t line = 0;
+		struct buf line = BUF_INIT(1 << 20);
 
-		s->error = add_to(s, table, by_of(s->view, e->kind), &nothing, &line);
-		at = (uint32_t) line;
+		s->error = put_key(s, by_of(s->view, e->kind), &stat, &line);
+		at = find_line(table, line.data);
+		buf_done(&line);
 		if (s->error == 0)
 			s->error = map_put(&s->lines, key, at);
 	}
-	if (s->error == 0)
+	if (s->error == 0 && at < table->n)
 		s->error = keep_duration(&table->lines[at], stat.total_ns);
 	return s->error == 0;
 }

@@ -2,6 +2,7 @@
 #include "source/trace/decode.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ struct open_range {
 	uint32_t site, domain;
 	uint32_t flags;
 	uint32_t depth;
+	uint32_t selected, number, name; /* for the selector: what it is, and the offset of its name */
 	bool has_id;               /* TRACE_RING_START */
 };
 
@@ -47,6 +49,8 @@ struct trace_decoder {
 	size_t n_threads, cap_threads, next_reused;
 	struct map started;        /* the id of a TRACE_RING_START to the index of its thread */
 	bool names_full;
+	const struct trace_selector *selector; /* NULL: none */
+	struct map selected;       /* the number of a site to what it is to the selector */
 	uint32_t device_named[4];  /* devices whose name was sent: bits */
 };
 
@@ -72,7 +76,13 @@ void trace_decoder_free(struct trace_decoder *d)
 	map_done(&d->sites);
 	map_done(&d->by_tid);
 	map_done(&d->started);
+	map_done(&d->selected);
 	free(d);
+}
+
+void trace_decoder_select(struct trace_decoder *d, const struct trace_selector *selector)
+{
+	d->selector = selector;
 }
 
 void trace_decode_names_full(struct trace_decoder *d)
@@ -144,7 +154,7 @@ static void text_at(const struct trace_decoder *d, uint32_t offset, char ret[sta
 	ptrdiff_t n = 0;
 
 	if (offset == NAMES_FULL)
-		n = (ptrdiff_t) strlen(strcpy(ret, "(names full)"));
+		n = snprintf(ret, TEXT_MOST, "(names full)");
 	else if (offset != 0)
 		n = d->text(d->text_ctx, offset, 0, ret, TEXT_MOST - 1);
 	ret[n > 0 ? n : 0] = '\0';
@@ -157,11 +167,35 @@ static uint32_t offset_of(const struct trace_decoder *d, uint32_t offset, bool i
 	return offset;
 }
 
+static int select_site(struct trace_decoder *d, const struct trace_site *site, uint32_t number)
+{
+	const unsigned what = d->selector->select(d->selector->ctx, site->kind, site->name);
+
+	return what ? map_put(&d->selected, number, what) : 0;
+}
+
+/* A range of a selected name, or a call, begins or ends. */
+static void notify_selector(const struct trace_decoder *d, uint32_t selected, uint32_t name, uint64_t time_ns,
+	bool begins, uint32_t *number)
+{
+	char text[TEXT_MOST];
+
+	text_at(d, name, text);
+	d->selector->edge(d->selector->ctx, selected, text, time_ns, begins, number);
+}
+
 /* The number of the site with this key, which add fills in if it is new. */
 static int find_site(struct trace_decoder *d, uint64_t key, const struct trace_sink *sink, uint32_t *ret,
 	bool (*add)(struct trace_decoder *d, uint64_t key, struct trace_site *site, char texts[2][TEXT_MOST]))
 {
-	struct trace_site site = { .process = d->process, .name = "", .domain = "", .device_name = "", .tid = -1, .device = -1 };
+	struct trace_site site = {
+		.process = d->process,
+		.name = "",
+		.domain = "",
+		.device_name = "",
+		.tid = -1,
+		.device = -1,
+	};
 	char texts[2][TEXT_MOST];
 	int r;
 
@@ -173,6 +207,8 @@ static int find_site(struct trace_decoder *d, uint64_t key, const struct trace_s
 	*ret = 0;
 	if (add(d, key, &site, texts)) {
 		r = sink->site(sink->ctx, &site, ret);
+		if (r == 0 && d->selector)
+			r = select_site(d, &site, *ret);
 		if (r < 0)
 			return r;
 	}
@@ -199,11 +235,13 @@ static bool add_of_thread(
 	return true;
 }
 
-static int site_of_thread(struct trace_decoder *d, enum trace_kind kind, int32_t tid, uint32_t name, uint32_t domain,
-	const struct trace_sink *sink, uint32_t *ret)
+static int site_of_thread(struct trace_decoder *d, enum trace_kind kind, int32_t tid, uint32_t name,
+	uint32_t domain, const struct trace_sink *sink, uint32_t *ret)
 {
-	/* A program may start a thread for each request: then sites are no longer told apart by thread. */
-	const uint64_t thread = tid < 0 || d->n_sites > TRACE_SITES_MOST / 4 || tid >= NO_THREAD ? NO_THREAD : (uint32_t) tid;
+	/* A program may start a thread for each request: then their sites have no thread. */
+	const uint64_t thread = tid < 0 || d->n_sites > TRACE_SITES_MOST / 4 || tid >= NO_THREAD
+					? NO_THREAD
+					: (uint32_t) tid;
 	const uint64_t key = (uint64_t) kind << 62 | thread << 32 | offset_of(d, domain, false) << 16 |
 			     offset_of(d, name, true);
 
@@ -223,7 +261,8 @@ static uint64_t gpu_key(unsigned kind, uint32_t offset)
 	return (uint64_t) KEY_GPU << 62 | (uint64_t) kind << 32 | offset;
 }
 
-static bool add_of_gpu(struct trace_decoder *d, uint64_t key, struct trace_site *site, char texts[2][TEXT_MOST])
+static bool add_of_gpu(
+	struct trace_decoder *d, uint64_t key, struct trace_site *site, char texts[2][TEXT_MOST])
 {
 	const unsigned kind = key >> 32 & 0xf;
 	struct trace_ring_site given;
@@ -258,8 +297,8 @@ static bool add_of_gpu(struct trace_decoder *d, uint64_t key, struct trace_site 
 }
 
 /* kind 0: the site's own. */
-static int site_of_gpu(
-	struct trace_decoder *d, enum trace_kind kind, uint32_t offset, const struct trace_sink *sink, uint32_t *ret)
+static int site_of_gpu(struct trace_decoder *d, enum trace_kind kind, uint32_t offset,
+	const struct trace_sink *sink, uint32_t *ret)
 {
 	if (offset == 0 || offset >= OFFSET_END)
 		return -EBADMSG;
@@ -268,7 +307,8 @@ static int site_of_gpu(
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
-static int emit_range(const struct open_range *o, uint64_t end_ns, uint32_t flags, const struct trace_sink *sink)
+static int emit_range(
+	const struct open_range *o, uint64_t end_ns, uint32_t flags, const struct trace_sink *sink)
 {
 	const struct trace_event event = {
 		.kind = TRACE_RANGE,
@@ -308,8 +348,10 @@ static int begin_range(struct trace_decoder *d, struct thread *t, const struct o
 static int end_range(struct trace_decoder *d, struct thread *t, size_t i, uint64_t end_ns, uint32_t flags,
 	const struct trace_sink *sink)
 {
-	const struct open_range range = t->open[i];
+	struct open_range range = t->open[i];
 
+	if (range.selected)
+		notify_selector(d, range.selected, range.name, end_ns, false, &range.number);
 	if (i + 1 < t->n)
 		flags |= TRACE_CROSSING;
 	for (size_t k = i + 1; k < t->n; k++) {
@@ -368,24 +410,41 @@ static int decode_range(struct trace_decoder *d, struct thread *t, const struct 
 	if (event->kind == TRACE_RING_END)
 		return end_by_id(d, t, body.id, time_ns, flags, sink);
 
-	struct open_range range = { .start_ns = time_ns, .id = body.id, .flags = flags, .has_id = has_id, .domain = offset_of(d, body.domain, false) };
+	struct open_range range = {
+		.start_ns = time_ns,
+		.id = body.id,
+		.flags = flags,
+		.has_id = has_id,
+		.domain = offset_of(d, body.domain, false),
+	};
 
-	r = site_of_thread(d, event->kind == TRACE_RING_MARK ? TRACE_MARK : TRACE_RANGE, t->tid, body.name, body.domain,
-		sink, &range.site);
+	r = site_of_thread(d, event->kind == TRACE_RING_MARK ? TRACE_MARK : TRACE_RANGE, t->tid,
+		body.name, body.domain, sink, &range.site);
 	if (r < 0)
 		return r;
 	if (event->kind == TRACE_RING_MARK) {
-		const struct trace_event mark = { .kind = TRACE_MARK, .site = range.site, .flags = flags, .depth = (uint32_t) t->n, .start_ns = time_ns, .end_ns = time_ns };
+		const struct trace_event mark = {
+			.kind = TRACE_MARK,
+			.site = range.site,
+			.flags = flags,
+			.depth = (uint32_t) t->n,
+			.start_ns = time_ns,
+			.end_ns = time_ns,
+		};
 
 		return sink->event(sink->ctx, &mark);
+	}
+	if (d->selector && t->n < TRACE_OPEN_MOST && map_get(&d->selected, range.site, &range.selected)) {
+		range.name = offset_of(d, body.name, true);
+		notify_selector(d, range.selected, range.name, time_ns, true, &range.number);
 	}
 	if (has_id && t->n < TRACE_OPEN_MOST)
 		r = map_put(&d->started, body.id, (uint32_t) (t - d->threads));
 	return r < 0 ? r : begin_range(d, t, &range, sink);
 }
 
-static int decode_thread_name(
-	struct trace_decoder *d, int32_t tid, const struct trace_ring_head *event, const struct trace_sink *sink)
+static int decode_thread_name(struct trace_decoder *d, int32_t tid, const struct trace_ring_head *event,
+	const struct trace_sink *sink)
 {
 	struct trace_ring_range body;
 	char name[TEXT_MOST];
@@ -420,6 +479,7 @@ static int decode_call(struct trace_decoder *d, struct thread *t, const struct t
 	uint64_t time_ns, uint32_t flags, const struct trace_sink *sink)
 {
 	struct trace_ring_call body;
+	uint32_t selected, number = 0;
 	int r;
 
 	memcpy(&body, event + 1, sizeof(body));
@@ -433,6 +493,8 @@ static int decode_call(struct trace_decoder *d, struct thread *t, const struct t
 		r = site_of_thread(d, TRACE_LAUNCH, t->tid, body.name, 0, sink, &t->call_site);
 	if (r < 0)
 		return r;
+	if (d->selector && map_get(&d->selected, t->call_site, &selected))
+		notify_selector(d, selected, offset_of(d, body.name, true), time_ns, true, &number);
 	t->in_call = true;
 	t->call_ns = time_ns;
 	t->call_correlation = body.correlation;
@@ -460,8 +522,9 @@ static uint64_t before(uint64_t time_ns, uint32_t ns)
 	return ns == UINT32_MAX || ns > time_ns ? 0 : time_ns - ns;
 }
 
-static int decode_work(struct trace_decoder *d, const struct trace_clock *clock, const struct trace_ring_head *event,
-	uint64_t time_ns, uint32_t flags, const struct trace_sink *sink)
+static int decode_work(struct trace_decoder *d, const struct trace_clock *clock,
+	const struct trace_ring_head *event, uint64_t time_ns, uint32_t flags,
+	const struct trace_sink *sink)
 {
 	struct trace_ring_work body;
 	struct trace_event e = { .start_ns = time_ns };
@@ -480,7 +543,8 @@ static int decode_work(struct trace_decoder *d, const struct trace_clock *clock,
 	r = site_of_gpu(d, (enum trace_kind) 0, body.site, sink, &e.site);
 	if (r < 0)
 		return r;
-	e.kind = map_get(&d->sites, gpu_key(KIND_OF_SITE, body.site), &kind) ? (enum trace_kind) kind : TRACE_KERNEL;
+	e.kind = map_get(&d->sites, gpu_key(KIND_OF_SITE, body.site), &kind) ? (enum trace_kind) kind
+									     : TRACE_KERNEL;
 	return sink->event(sink->ctx, &e);
 }
 
@@ -517,7 +581,8 @@ int trace_decode(struct trace_decoder *d, const struct trace_clock *clock, int32
 
 /* ---- ends that are missing ------------------------------------------------------------------- */
 
-static int close_thread(struct trace_decoder *d, struct thread *t, uint64_t end_ns, const struct trace_sink *sink)
+static int close_thread(
+	struct trace_decoder *d, struct thread *t, uint64_t end_ns, const struct trace_sink *sink)
 {
 	int r = end_call(t, end_ns > t->call_ns ? end_ns : t->call_ns, TRACE_UNCLOSED, sink);
 

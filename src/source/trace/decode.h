@@ -35,12 +35,23 @@ struct trace_clock {
 	uint64_t now_ns;           /* of the run: no event is later */
 };
 
+/* Who wants to see ranges and calls of some names begin and end, while they are read. */
+struct trace_selector {
+	/* What one of this name is to it, bits; 0: nothing. Asked once for each site. */
+	unsigned (*select)(void *ctx, enum trace_kind kind, const char *name);
+	/* number: 0 at the begin; at the end as it was set then. Calls have a begin only. */
+	void (*edge)(
+		void *ctx, unsigned what, const char *name, uint64_t time_ns, bool begins, uint32_t *number);
+	void *ctx;
+};
+
 struct trace_decoder;
 
-/* process: its number in the sink. pid: a name of this process's is also that of the thread pid. NULL: out of
- * memory. */
+/* process: its number in the sink. NULL: out of memory. */
 struct trace_decoder *trace_decoder_new(uint32_t process, trace_text_fn *text, void *text_ctx);
 void trace_decoder_free(struct trace_decoder *d);
+/* Before the first event; selector is borrowed. */
+void trace_decoder_select(struct trace_decoder *d, const struct trace_selector *selector);
 
 /* An event of a thread; the events of a thread in the order of their writing. event has trace_ring_bytes(kind)
  * bytes. Returns 0, or the sink's error. */

@@ -60,8 +60,10 @@ struct trace_reader {
 	uint64_t drains;
 	int64_t boot_minus_mono_ns;
 	uint32_t refused;
-	bool has_window, has_windows;
 	unsigned layers;
+	_Atomic pid_t main;
+	struct trace_select *select;
+	struct trace_selector selector; /* of the main process's ranges */
 	pthread_mutex_t lock;      /* of the notes */
 	char notes[NOTES][TRACE_NOTE_BYTES];
 	unsigned first_note, n_notes;
@@ -88,22 +90,30 @@ static uint64_t namespace_of(const struct root *root, const char *path)
 	return fstatat(root->proc, path, &st, 0) == 0 ? st.st_ino : 0;
 }
 
+static unsigned layers_now(const struct trace_reader *t, bool has_window)
+{
+	return has_window ? t->layers : t->layers & ~(unsigned) TRACE_KERNELS;
+}
+
 int trace_reader_new(const struct trace_reader_options *options, struct trace_reader **ret, struct err *err)
 {
 	struct trace_reader *t = calloc(1, sizeof(*t));
 	const long ticks = sysconf(_SC_CLK_TCK);
-	const unsigned now = options->has_windows ? options->layers & ~(unsigned) TRACE_KERNELS : options->layers;
 	int r;
 
 	if (!t)
 		return err_set(err, -ENOMEM, "out of memory");
+	t->memory.fd = t->memory.socket = -1;
 	t->root = options->root;
 	t->layers = options->layers;
-	t->has_windows = options->has_windows;
 	t->pid_namespace = namespace_of(t->root, "self/ns/pid");
 	t->tick_ns = 1000000000 / (uint64_t) (ticks > 0 ? ticks : 100);
 	(void) pthread_mutex_init(&t->lock, NULL);
-	r = trace_shared_open(now, options->layers, &t->memory, err);
+	r = trace_select_new(&options->select, &t->select, err);
+	t->selector = (struct trace_selector) { trace_select_of, trace_select_edge, t->select };
+	if (r == 0)
+		r = trace_shared_open(layers_now(t, r == 0 && trace_select_begins_open(t->select)),
+			options->layers, &t->memory, err);
 	if (r < 0) {
 		trace_reader_free(t);
 		return r;
@@ -127,13 +137,20 @@ void trace_reader_free(struct trace_reader *t)
 	for (unsigned i = 0; i < TRACE_SLOTS; i++)
 		free_slot(t, i);
 	trace_shared_close(&t->memory);
+	trace_select_free(t->select);
 	(void) pthread_mutex_destroy(&t->lock);
 	free(t);
 }
 
-void trace_reader_begin(struct trace_reader *t, uint64_t start_boot_ns)
+void trace_reader_begin(struct trace_reader *t, uint64_t start_boot_ns, pid_t main)
 {
+	t->main = main;
 	t->start_boot_ns = start_boot_ns;
+}
+
+struct trace_select *trace_reader_select(struct trace_reader *t)
+{
+	return t->select;
 }
 
 int trace_reader_fd(const struct trace_reader *t)
@@ -234,8 +251,8 @@ static ptrdiff_t read_text(void *ctx, uint32_t offset, unsigned type, void *ret,
 
 /* Where the event at a unit lies in the copy, if it is one of this generation that was published and is whole:
  * *ret_units is its length. NULL: there is none. *ret_damaged: it is none that the probe writes. */
-static const struct trace_ring_head *event_at(
-	const unsigned char *events, uint32_t unit, uint32_t generation, uint32_t *ret_units, bool *ret_damaged)
+static const struct trace_ring_head *event_at(const unsigned char *events, uint32_t unit,
+	uint32_t generation, uint32_t *ret_units, bool *ret_damaged)
 {
 	const struct trace_ring_head *event = (const void *) (events + (size_t) unit * TRACE_UNIT_BYTES);
 	size_t bytes;
@@ -259,11 +276,13 @@ static bool copy_units(const struct pass *p, unsigned chunk, uint32_t from, uint
 {
 	const size_t at = (size_t) from * TRACE_UNIT_BYTES, n = (size_t) (to - from) * TRACE_UNIT_BYTES;
 
-	return pread(p->reader->memory.fd, p->reader->events + at, n, chunk_at(p, chunk) + (off_t) at) == (ssize_t) n;
+	return pread(p->reader->memory.fd, p->reader->events + at, n, chunk_at(p, chunk) + (off_t) at) ==
+	       (ssize_t) n;
 }
 
 /* The end of the events that were published, from a unit on. */
-static uint32_t extent(const struct pass *p, uint32_t from, uint32_t generation, bool *ret_damaged, bool *ret_late)
+static uint32_t extent(
+	const struct pass *p, uint32_t from, uint32_t generation, bool *ret_damaged, bool *ret_late)
 {
 	const struct trace_ring_head *event;
 	uint32_t unit = from, units;
@@ -287,10 +306,10 @@ static int pass_on(struct pass *p, int32_t tid, uint32_t generation, uint32_t fr
 	uint32_t units;
 	int r = 0;
 
-	/* The process goes on while it is read: its events may be later than the begin of the drain. */
+	/* The process writes while it is read: its events may be later than the begin of the drain. */
 	if (to > from)
-		p->clock.now_ns = counter_delta(
-			p->reader->start_boot_ns, clock_awake_ns() + (uint64_t) p->reader->boot_minus_mono_ns);
+		p->clock.now_ns = counter_delta(p->reader->start_boot_ns,
+			clock_awake_ns() + (uint64_t) p->reader->boot_minus_mono_ns);
 	for (uint32_t unit = from; unit < to && r == 0; unit += units) {
 		event = event_at(p->reader->events, unit, generation, &units, &damaged);
 		if (!event)
@@ -317,7 +336,7 @@ static void give_back(struct trace_chunk *c)
 		&c->state, &full, TRACE_CHUNK_FREE, memory_order_acq_rel, memory_order_relaxed);
 }
 
-/* A look at the next event alone, since usually there is none. */
+/* Reads the next event alone, since usually there is none. */
 static bool has_event(const struct pass *p, const struct seen *seen, uint32_t unit)
 {
 	const struct trace_ring_head *event =
@@ -467,13 +486,21 @@ static int introduce(struct pass *p)
 		n = smallfile_read(t->root->proc, path, s->name, sizeof(s->name));
 		s->name[n > 0 ? strcspn(s->name, "\n") : 0] = '\0';
 	}
-	const struct trace_process process = { .pid = s->pid, .start_ns = s->pid > 0 ? s->start_ticks * t->tick_ns : 0, .name = s->name, .origin = "probe", .rank = -1 };
+	const struct trace_process process = {
+		.pid = s->pid,
+		.start_ns = s->pid > 0 ? s->start_ticks * t->tick_ns : 0,
+		.name = s->name,
+		.origin = "probe",
+		.rank = -1,
+	};
 
 	r = p->sink->process(p->sink->ctx, &process, &s->process);
 	if (r < 0)
 		return r;
 	s->introduced = t->drains;
 	s->decoder = trace_decoder_new(s->process, read_text, s);
+	if (s->decoder && s->pid > 0 && s->pid == t->main)
+		trace_decoder_select(s->decoder, &t->selector);
 	return s->decoder ? 0 : -ENOMEM;
 }
 
@@ -532,7 +559,8 @@ static void note_unfollowed(struct pass *p)
 		clean(detail);
 		name_of(s, process);
 		(void) snprintf(note, sizeof(note), "trace: %s: %s are not followed: %s%s%s%s", process,
-			trace_layer_name(1U << i), why_text(why), *detail ? " (" : "", detail, *detail ? ")" : "");
+			trace_layer_name(1U << i), why_text(why), *detail ? " (" : "", detail,
+			*detail ? ")" : "");
 		if (why != TRACE_WHY_NONE)
 			trace_reader_add_note(p->reader, note);
 	}
@@ -569,8 +597,10 @@ static void limit_cost(struct pass *p)
 	(void) atomic_fetch_or_explicit(&p->head->layers_off, 1U << dearest, memory_order_relaxed);
 	name_of(s, process);
 	(void) snprintf(note, sizeof(note),
-		"trace: %s: %s are not followed any more, %.1f s into the run: they took %.1f %% of its time", process,
-		trace_layer_name(1U << dearest), (double) now_ns / 1e9, 100.0 * (double) sum / (double) span_ns);
+		"trace: %s: %s are not followed any more, %.1f s into the run: they took %.1f %% of its "
+		"time",
+		process, trace_layer_name(1U << dearest), (double) now_ns / 1e9,
+		100.0 * (double) sum / (double) span_ns);
 	trace_reader_add_note(p->reader, note);
 }
 
@@ -617,7 +647,8 @@ static int read_slot(struct pass *p, bool last)
 		trace_shared_release(&t->memory, p->slot, s->pid);
 		free_slot(t, p->slot);
 	} else {
-		trace_shared_prepare(&t->memory, p->slot, atomic_load_explicit(&p->head->claims, memory_order_relaxed));
+		trace_shared_prepare(&t->memory, p->slot,
+			atomic_load_explicit(&p->head->claims, memory_order_relaxed));
 	}
 	return r;
 }
@@ -691,10 +722,12 @@ static uint64_t compare_clocks(struct trace_reader *t)
 	return now;
 }
 
-int trace_drain(void *reader, bool last, const struct trace_sink *sink)
+int trace_drain(void *reader, enum trace_drain how, const struct trace_sink *sink)
 {
+	const bool last = how == TRACE_DRAIN_LAST;
 	struct trace_reader *t = reader;
 	struct pass pass = { .reader = t, .sink = sink };
+	bool has_window;
 	int r = 0;
 
 	if (t->start_boot_ns == 0)
@@ -703,20 +736,20 @@ int trace_drain(void *reader, bool last, const struct trace_sink *sink)
 	const uint64_t mono_ns = compare_clocks(t);
 
 	t->drains++;
+	trace_select_pass_to(t->select, sink);
 	pass.clock.now_ns = counter_delta(t->start_boot_ns, mono_ns + (uint64_t) t->boot_minus_mono_ns);
 	pass.clock.offset_ns = t->boot_minus_mono_ns - (int64_t) t->start_boot_ns;
-	if (!t->has_window && !t->has_windows && (t->layers & TRACE_KERNELS)) {
-		t->has_window = true;
-		r = sink->window(sink->ctx, 0, UINT64_MAX, "whole run");
-	}
 	for (unsigned i = 0; i < TRACE_SLOTS && r == 0; i++) {
-		pass.until_mono_ns = last ? UINT64_MAX - 2 * lag_ns : mono_ns - lag_ns;
+		pass.until_mono_ns = how == TRACE_DRAIN_USUAL ? mono_ns - lag_ns : UINT64_MAX - 2 * lag_ns;
 		if (find_slot(&pass, i))
 			r = read_slot(&pass, last);
 	}
+	trace_select_pass_to(t->select, NULL);
 	note_refused(t);
 	trace_shared_prepare_free(&t->memory);
-	if (r == 0 && last && t->has_window)
-		r = sink->window(sink->ctx, 0, pass.clock.now_ns, "whole run");
+	if (r < 0 || !(t->layers & TRACE_KERNELS))
+		return r;
+	r = trace_select_update(t->select, pass.clock.now_ns, last, sink, &has_window);
+	atomic_store_explicit(&t->memory.ring->layers, layers_now(t, has_window && !last), memory_order_relaxed);
 	return r;
 }

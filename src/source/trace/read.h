@@ -4,7 +4,7 @@
  * runs, and passes what it finds to a sink, usually the recording's.
  *
  * Nothing in the memory is trusted. Bytes are copied before they are judged, and copied events count only if their
- * chunk's generation is still the same afterwards. A drain looks at each chunk once, so it ends whatever another
+ * chunk's generation is still the same afterwards. A drain reads each chunk once, so it ends whatever another
  * process writes meanwhile.
  *
  * Threads: trace_drain in one thread (the recording's); trace_reader_note, trace_reader_bytes_of and
@@ -20,6 +20,7 @@
 #include "base/err.h"
 #include "base/root.h"
 #include "model/trace.h"
+#include "source/trace/select.h"
 
 enum {
 	TRACE_NOTE_BYTES = 400,
@@ -28,7 +29,7 @@ enum {
 struct trace_reader_options {
 	const struct root *root;   /* borrowed */
 	unsigned layers;           /* enum trace_layer */
-	bool has_windows;          /* kernels are followed only while a window is open */
+	struct trace_select_options select;
 };
 
 struct trace_reader;
@@ -38,8 +39,10 @@ int trace_reader_new(const struct trace_reader_options *options, struct trace_re
 /* Processes of the job that still run stop writing events. */
 void trace_reader_free(struct trace_reader *t);
 
-/* The run's start (CLOCK_BOOTTIME); before the first drain. */
-void trace_reader_begin(struct trace_reader *t, uint64_t start_boot_ns);
+/* The run's start (CLOCK_BOOTTIME) and the main process. Nothing is drained before. */
+void trace_reader_begin(struct trace_reader *t, uint64_t start_boot_ns, pid_t main);
+/* Its windows, and the phases that its ranges are. */
+struct trace_select *trace_reader_select(struct trace_reader *t);
 
 /* For the job: the descriptor that it inherits, and the value of TRACE_ENVIRONMENT. */
 int trace_reader_fd(const struct trace_reader *t);
@@ -50,9 +53,9 @@ const char *trace_reader_environment(const struct trace_reader *t);
 int trace_reader_socket(const struct trace_reader *t);
 void trace_reader_answer(struct trace_reader *t);
 
-/* Reads what there is; struct trace_feed has the meaning of last. Returns 0, or the error of the sink: then some
+/* Reads what there is; model/trace.h has the meaning of how. Returns 0, or the error of the sink: then some
  * events are lost, and it may be called again. */
-int trace_drain(void *reader, bool last, const struct trace_sink *sink);
+int trace_drain(void *reader, enum trace_drain how, const struct trace_sink *sink);
 
 /* Adds a message. Any thread. */
 void trace_reader_add_note(struct trace_reader *t, const char *text);

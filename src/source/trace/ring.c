@@ -70,7 +70,8 @@ static int make_socket(char name[static 64])
 	(void) snprintf(name, 64, "@hiwater-trace-%d-%016llx", (int) getpid(), (unsigned long long) salt);
 	len = strlen(name);
 	memcpy(address.sun_path + 1, name + 1, len - 1);
-	if (bind(fd, (struct sockaddr *) &address, (socklen_t) (offsetof(struct sockaddr_un, sun_path) + len)) < 0 ||
+	if (bind(fd, (struct sockaddr *) &address,
+		    (socklen_t) (offsetof(struct sockaddr_un, sun_path) + len)) < 0 ||
 		listen(fd, SOMAXCONN) < 0)
 		return -errno;
 	return take_fd(fd);
@@ -209,7 +210,8 @@ static bool descends(const struct root *root, pid_t pid)
 		if (pid == self)
 			return true;
 		(void) snprintf(path, sizeof(path), "%d/stat", (int) pid);
-		if (smallfile_read(root->proc, path, text, sizeof(text)) < 0 || procfs_stat_parse(text, &st) < 0)
+		if (smallfile_read(root->proc, path, text, sizeof(text)) < 0 ||
+			procfs_stat_parse(text, &st) < 0)
 			return false;
 		pid = st.ppid;
 	}
@@ -224,7 +226,12 @@ static void pass_descriptor(int connection, int fd)
 	} control = { 0 };
 	char byte = 0;
 	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room) };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.room,
+		.msg_controllen = sizeof(control.room),
+	};
 	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
 
 	head->cmsg_level = SOL_SOCKET;
@@ -267,8 +274,8 @@ static uint64_t slot_bytes(struct trace_slot *head)
 		texts = TRACE_ARENA_BYTES;
 	for (unsigned i = 0; i < TRACE_CHUNKS && chunks < claims; i++)
 		chunks += atomic_load_explicit(&head->chunks[i].generation, memory_order_relaxed) != 0;
-	return 2 * (uint64_t) TRACE_HEAD_BYTES /* that of the file, too */ + TRACE_INDEX_BYTES + pages(texts) +
-	       (uint64_t) chunks * CHUNK_PAGES * PAGE;
+	return 2 * (uint64_t) TRACE_HEAD_BYTES /* that of the file, too */ + TRACE_INDEX_BYTES +
+	       pages(texts) + (uint64_t) chunks * CHUNK_PAGES * PAGE;
 }
 
 void trace_shared_release(struct trace_shared *m, unsigned slot, pid_t pid)
@@ -276,8 +283,8 @@ void trace_shared_release(struct trace_shared *m, unsigned slot, pid_t pid)
 	struct trace_slot *head = trace_shared_head(m, slot);
 
 	if (head && pid > 0)
-		atomic_store_explicit(
-			&m->released[slot], (uint64_t) pid << 32 | (uint32_t) slot_bytes(head), memory_order_relaxed);
+		atomic_store_explicit(&m->released[slot],
+			(uint64_t) pid << 32 | (uint32_t) slot_bytes(head), memory_order_relaxed);
 	(void) fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) trace_shared_at(slot),
 		TRACE_SLOT_BYTES);
 	m->is_ready[slot] = false;

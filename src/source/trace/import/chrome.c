@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/json_read.h"
+#include "base/json/json_read.h"
 #include "source/trace/import/chrome_event.h"
 #include "source/trace/import/import_internal.h"
 
@@ -138,8 +138,9 @@ static void name_thread(struct chrome *c, size_t process, int64_t tid, const cha
 	uint32_t place;
 	char *copy;
 
-	if (name[0] == '\0' || map_get(&c->thread_places, key, &place) ||
-		vec_reserve(&c->threads, &c->cap_threads, c->n_threads, sizeof(*c->threads), THREADS_MOST) < 0)
+	if (name[0] == '\0' || map_get(&c->thread_places, key, &place))
+		return;
+	if (vec_reserve(&c->threads, &c->cap_threads, c->n_threads, sizeof(*c->threads), THREADS_MOST) < 0)
 		return;
 	copy = strndup(name, NAME_MOST);
 	if (!copy || map_put(&c->thread_places, key, (uint32_t) c->n_threads) < 0) {
@@ -169,7 +170,12 @@ static int register_process(struct trace_import *f, size_t place, uint32_t *ret)
 	struct chrome *c = f->reader;
 	struct process *p = &c->processes[place];
 	const struct trace_import_target *target = f->target;
-	struct trace_process process = { .pid = p->pid, .origin = f->facts.origin, .name = p->name ? p->name : p->text, .rank = target ? target->rank : -1 };
+	struct trace_process process = {
+		.pid = p->pid,
+		.origin = f->facts.origin,
+		.name = p->name ? p->name : p->text,
+		.rank = target ? target->rank : -1,
+	};
 	int r = 0;
 
 	if (process.rank < 0)
@@ -310,7 +316,7 @@ static int pass_event(struct trace_import *f, enum trace_kind kind)
 {
 	struct chrome *c = f->reader;
 	const struct chrome_event *from = &c->event;
-	struct import_event e = { .site = { .kind = kind, .name = from->name, .domain = "", .tid = -1, .device = -1, .device_name = "" } };
+	struct import_event e = import_new(kind, from->name);
 	size_t owner;
 	int r = owner_of(c, &owner);
 
@@ -326,7 +332,7 @@ static int pass_event(struct trace_import *f, enum trace_kind kind)
 		set_device(c, &e.site);
 	else
 		e.site.tid = tid_of(c, owner, &from->tid);
-	e.thread = c->is_on_device ? thread_key(owner, from->tid.number, true) : thread_key(owner, e.site.tid, false);
+	e.thread = thread_key(owner, c->is_on_device ? from->tid.number : e.site.tid, c->is_on_device);
 	if (kind == TRACE_KERNEL)
 		set_kernel(c, &e.site);
 	if (kind == TRACE_COPY || kind == TRACE_FILL) {
@@ -382,9 +388,15 @@ static int end_open(struct trace_import *f, size_t i, int64_t end_ns, bool is_in
 {
 	struct chrome *c = f->reader;
 	const struct open_range *o = &c->open[i];
-	struct import_event e = { .site = { .kind = TRACE_RANGE, .name = o->name, .domain = o->category, .tid = o->tid, .device = -1, .device_name = "" }, .start_ns = o->start_ns, .end_ns = end_ns, .is_invalid = o->is_invalid || is_invalid, .flags = flags };
+	struct import_event e = import_new(TRACE_RANGE, o->name);
 	int r = register_process(f, o->process, &e.site.process);
 
+	e.site.domain = o->category;
+	e.site.tid = o->tid;
+	e.start_ns = o->start_ns;
+	e.end_ns = end_ns;
+	e.is_invalid = o->is_invalid || is_invalid;
+	e.flags = flags;
 	e.thread = thread_key(o->process, o->tid, false);
 	if (r == 0)
 		r = import_event(f, &e);
@@ -508,7 +520,7 @@ static void note_broken(struct trace_import *f)
 	if (f->target)
 		return;
 	if (f->facts.broken == 0)
-		import_note(f, "at byte %llu%s: %s; that event is lost, reading went on with the next one",
+		import_note(f, "at byte %llu%s: %s; that event is lost, the next ones were read",
 			(unsigned long long) json_read_offset(c->json),
 			json_read_is_compressed(c->json) ? " of its uncompressed text" : "", json_read_why(c->json));
 	f->facts.broken++;
@@ -623,12 +635,14 @@ static enum json_token read_devices(struct chrome *c)
 	return token;
 }
 
-/* A fact beside the events. */
+/* A fact about the events. It is the same in a pass; of several that differ the last holds. */
 static enum json_token read_fact(struct trace_import *f)
 {
 	struct chrome *c = f->reader;
 	const char *key = json_read_text(c->json, NULL);
 
+	if (f->target)
+		return json_read_skip(c->json);
 	if (is_word(key, "baseTimeNanoseconds")) {
 		int64_t base = -1;
 		const enum json_token token = chrome_number_read(c->json, 0, &base);
@@ -808,8 +822,8 @@ static int find_clock(struct trace_import *f, struct err *err)
 				   __builtin_add_overflow(f->facts.last_ns, c->base_ns, &f->facts.last_ns)))
 		return err_set(err, -EBADMSG, "%s: its baseTimeNanoseconds and its times are beyond the year 2262",
 			f->path);
-	f->facts.is_wall = c->has_base ||
-			   (c->is_kineto && f->facts.first_ns > 45 * year_ns && f->facts.last_ns < 130 * year_ns);
+	f->facts.is_wall = c->has_base || (c->is_kineto && f->facts.first_ns > 45 * year_ns &&
+						  f->facts.last_ns < 130 * year_ns);
 	return 0;
 }
 

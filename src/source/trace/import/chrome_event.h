@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/json_read.h"
+#include "base/json/json_read.h"
 
 enum {
 	CHROME_NAME = JSON_READ_TEXT + 1,

@@ -66,6 +66,20 @@ enum trace_memory import_memory(const char *word, size_t len)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
+struct import_event import_new(enum trace_kind kind, const char *name)
+{
+	const struct trace_site site = {
+		.kind = kind,
+		.name = name,
+		.domain = "",
+		.tid = -1,
+		.device = -1,
+		.device_name = "",
+	};
+
+	return (struct import_event) { .site = site };
+}
+
 static bool is_invalid(const struct import_event *e)
 {
 	return e->is_invalid || e->end_ns < e->start_ns;
@@ -80,7 +94,11 @@ static int count_event(struct trace_import *f, const struct import_event *e)
 {
 	struct trace_import_facts *facts = &f->facts;
 	/* Only their order matters: the lowest time becomes 0. */
-	struct trace_event event = { .kind = e->site.kind, .start_ns = (uint64_t) e->start_ns ^ 1ULL << 63, .end_ns = (uint64_t) e->end_ns ^ 1ULL << 63 };
+	struct trace_event event = {
+		.kind = e->site.kind,
+		.start_ns = (uint64_t) e->start_ns ^ 1ULL << 63,
+		.end_ns = (uint64_t) e->end_ns ^ 1ULL << 63,
+	};
 
 	facts->kinds[e->site.kind]++;
 	facts->events++;
@@ -99,7 +117,13 @@ static int count_event(struct trace_import *f, const struct import_event *e)
 int import_event(struct trace_import *f, struct import_event *e)
 {
 	struct trace_import_target *target = f->target;
-	struct trace_event event = { .kind = e->site.kind, .flags = e->flags, .correlation = e->correlation, .bytes = e->bytes, .address = e->address };
+	struct trace_event event = {
+		.kind = e->site.kind,
+		.flags = e->flags,
+		.correlation = e->correlation,
+		.bytes = e->bytes,
+		.address = e->address,
+	};
 	const bool invalid = is_invalid(e);
 	int r;
 
@@ -107,12 +131,12 @@ int import_event(struct trace_import *f, struct import_event *e)
 		r = count_event(f, e);
 		return r < 0 ? r : 0;
 	}
-	if (!e->is_invalid && e->start_ns < target->zero_ns) {
+	if (!invalid && e->start_ns < target->zero_ns) {
 		target->before++;
 		return 0;
 	}
 	/* Both are int64_t: their difference fits into uint64_t. */
-	if (!e->is_invalid)
+	if (!e->is_invalid && e->start_ns >= target->zero_ns)
 		event.start_ns = event.end_ns = (uint64_t) e->start_ns - (uint64_t) target->zero_ns;
 	if (invalid)
 		event.flags |= TRACE_INVALID;
@@ -178,7 +202,8 @@ static int pass_frame(struct trace_import *f)
 	const struct trace_import_facts *facts = &f->facts;
 	const struct trace_import_target *target = f->target;
 	const struct trace_sink *sink = target->sink;
-	const uint64_t work = facts->kinds[TRACE_KERNEL] + facts->kinds[TRACE_COPY] + facts->kinds[TRACE_FILL];
+	const uint64_t *kinds = facts->kinds;
+	const uint64_t work = kinds[TRACE_KERNEL] + kinds[TRACE_COPY] + kinds[TRACE_FILL];
 	int64_t begin = facts->first_ns > target->zero_ns ? facts->first_ns : target->zero_ns;
 	int r = 0;
 

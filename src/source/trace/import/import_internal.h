@@ -30,6 +30,9 @@ struct import_event {
 	uint64_t correlation, bytes, address;
 };
 
+/* One of that kind, without times; the name is borrowed. */
+struct import_event import_new(enum trace_kind kind, const char *name);
+
 /* Opens: returns 0, -EPROTO (not this format, without text) or -errno with text. */
 int import_open_chrome(struct trace_import *f, struct err *err);
 int import_open_nsys(struct trace_import *f, struct err *err);

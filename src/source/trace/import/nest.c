@@ -117,8 +117,8 @@ static int open_sorted(struct nest *nest)
 		"PRAGMA locking_mode=EXCLUSIVE; BEGIN;"
 		"CREATE TABLE event(thread INTEGER, start INTEGER, end INTEGER, site INTEGER, kind INTEGER, flags INTEGER)";
 	/* A name that is empty: a file that SQLite makes, and removes. */
-	int rc = sqlite3_open_v2("", &nest->sorted, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
-		NULL);
+	const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+	int rc = sqlite3_open_v2("", &nest->sorted, flags, NULL);
 
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(nest->sorted, tables, NULL, NULL, NULL);

@@ -121,7 +121,7 @@ static int sql_error(const struct trace_import *f, int rc, struct err *err)
 	}
 }
 
-/* Nothing beside the file: then it can be opened as one that never changes, which needs no lock, makes no
+/* Nothing is next to the file: then it can be opened as one that never changes, which needs no lock, makes no
  * file in its folder, and works where the folder cannot be written. */
 static bool is_alone(const char *path)
 {
@@ -174,7 +174,7 @@ static int connect_file(struct trace_import *f, struct err *err)
 		n->db = NULL;
 		rc = connect_as(n, f->path, true);
 		if (rc == SQLITE_OK)
-			import_note(f, "the journal beside the file cannot be read here; rows that are only there are missing");
+			import_note(f, "the journal next to the file cannot be read here; rows that are only there are missing");
 	}
 	return rc == SQLITE_OK ? 0 : sql_error(f, rc, err);
 }
@@ -341,7 +341,8 @@ static int64_t pid_of(int64_t global)
 
 static void set_times(const struct nsys *n, sqlite3_stmt *row, struct import_event *e)
 {
-	const bool is_instant = e->site.kind == TRACE_MARK || e->site.kind == TRACE_ALLOC || e->site.kind == TRACE_FREE;
+	const enum trace_kind kind = e->site.kind;
+	const bool is_instant = kind == TRACE_MARK || kind == TRACE_ALLOC || kind == TRACE_FREE;
 
 	e->is_invalid = !is_number(row, 0) ||
 			__builtin_add_overflow(n->base_ns, sqlite3_column_int64(row, 0), &e->start_ns);
@@ -406,8 +407,9 @@ static int see_domain(struct trace_import *f, sqlite3_stmt *row)
 {
 	const char *text = text_of(row, 2);
 
-	keep_text(f->reader, text_key(TEXT_DOMAIN, sqlite3_column_int64(row, 0) >> 24, sqlite3_column_int64(row, 1)),
-		text[0] ? text : name_of(row));
+	const int64_t process = sqlite3_column_int64(row, 0) >> 24, domain = sqlite3_column_int64(row, 1);
+
+	keep_text(f->reader, text_key(TEXT_DOMAIN, process, domain), text[0] ? text : name_of(row));
 	return 0;
 }
 
@@ -441,7 +443,8 @@ static int register_process(struct trace_import *f, int64_t global, uint32_t *re
 	int r = 0;
 
 	if (!map_get(&n->process_places, (uint64_t) key, &place)) {
-		r = vec_reserve(&n->processes, &n->cap_processes, n->n_processes, sizeof(*n->processes), PROCESSES_MOST);
+		r = vec_reserve(&n->processes, &n->cap_processes, n->n_processes, sizeof(struct process),
+			PROCESSES_MOST);
 		if (r == 0)
 			r = map_put(&n->process_places, (uint64_t) key, (uint32_t) n->n_processes);
 		if (r < 0)
@@ -450,7 +453,12 @@ static int register_process(struct trace_import *f, int64_t global, uint32_t *re
 		n->processes[n->n_processes++] = (struct process) { .global = key };
 	}
 	if (f->target && n->processes[place].number == 0) {
-		const struct trace_process process = { .pid = key < 0 ? -1 : pid_of(global), .origin = "nsys", .name = find_text(n, text_key(TEXT_PROCESS, key, 0)), .rank = f->target->rank < 0 ? f->facts.rank : f->target->rank };
+		const struct trace_process process = {
+			.pid = key < 0 ? -1 : pid_of(global),
+			.origin = "nsys",
+			.name = find_text(n, text_key(TEXT_PROCESS, key, 0)),
+			.rank = f->target->rank < 0 ? f->facts.rank : f->target->rank,
+		};
 
 		r = f->target->sink->process(f->target->sink->ctx, &process, &n->processes[place].number);
 	}
@@ -470,11 +478,6 @@ static int pass_event(struct trace_import *f, struct import_event *e, int64_t gl
 	if (r == 0 && e->site.device >= 0)
 		e->site.device_name = find_text(n, text_key(TEXT_DEVICE, e->site.device, 0));
 	return r < 0 ? r : import_event(f, e);
-}
-
-static struct import_event new_event(enum trace_kind kind, const char *name)
-{
-	return (struct import_event) { .site = { .kind = kind, .name = name, .domain = "", .tid = -1, .device = -1, .device_name = "" } };
 }
 
 /* Columns that work on a device begins with. */
@@ -497,7 +500,7 @@ static int pass_work(struct trace_import *f, struct import_event *e, sqlite3_stm
 
 static int see_kernel(struct trace_import *f, sqlite3_stmt *row)
 {
-	struct import_event e = new_event(TRACE_KERNEL, name_of(row));
+	struct import_event e = import_new(TRACE_KERNEL, name_of(row));
 
 	for (int i = 0; i < 3; i++) {
 		e.site.grid[i] = positive32(row, WORK_COLUMNS + i);
@@ -511,8 +514,8 @@ static int see_kernel(struct trace_import *f, sqlite3_stmt *row)
 
 static int see_graph(struct trace_import *f, sqlite3_stmt *row)
 {
-	char name[64];
-	struct import_event e = new_event(TRACE_KERNEL, name);
+	char name[64] = "";
+	struct import_event e = import_new(TRACE_KERNEL, name);
 
 	(void) snprintf(name, sizeof(name), "CUDA graph %lld", (long long) number_or(row, WORK_COLUMNS, 0));
 	return pass_work(f, &e, row);
@@ -529,7 +532,9 @@ static enum trace_memory memory_of(const struct nsys *n, sqlite3_stmt *row, int 
 
 	if (memory != TRACE_MEMORY_UNKNOWN)
 		return memory;
-	return kind >= 0 && (size_t) kind < sizeof(kinds) / sizeof(*kinds) ? kinds[kind] : TRACE_MEMORY_UNKNOWN;
+	if (kind < 0 || (size_t) kind >= sizeof(kinds) / sizeof(*kinds))
+		return TRACE_MEMORY_UNKNOWN;
+	return kinds[kind];
 }
 
 /* As torch.profiler names it: "Memcpy HtoD (Pageable -> Device)". */
@@ -548,8 +553,8 @@ static void name_copy(int64_t kind, const struct trace_site *site, char *ret, si
 static int pass_copy(struct trace_import *f, sqlite3_stmt *row, int64_t kind)
 {
 	const struct nsys *n = f->reader;
-	char name[NAME_BYTES];
-	struct import_event e = new_event(TRACE_COPY, name);
+	char name[NAME_BYTES] = "";
+	struct import_event e = import_new(TRACE_COPY, name);
 
 	e.bytes = positive(row, WORK_COLUMNS);
 	e.site.source = memory_of(n, row, WORK_COLUMNS + 2);
@@ -571,7 +576,7 @@ static int see_peer_copy(struct trace_import *f, sqlite3_stmt *row)
 
 static int see_fill(struct trace_import *f, sqlite3_stmt *row)
 {
-	struct import_event e = new_event(TRACE_FILL, "Memset");
+	struct import_event e = import_new(TRACE_FILL, "Memset");
 
 	e.bytes = positive(row, WORK_COLUMNS);
 	e.site.target = memory_of(f->reader, row, WORK_COLUMNS + 1);
@@ -580,7 +585,7 @@ static int see_fill(struct trace_import *f, sqlite3_stmt *row)
 
 static int see_call(struct trace_import *f, sqlite3_stmt *row)
 {
-	struct import_event e = new_event(TRACE_LAUNCH, name_of(row));
+	struct import_event e = import_new(TRACE_LAUNCH, name_of(row));
 	const int64_t global = number_or(row, 2, -1);
 
 	set_times(f->reader, row, &e);
@@ -593,7 +598,7 @@ static int see_call(struct trace_import *f, sqlite3_stmt *row)
 static int see_memory(struct trace_import *f, sqlite3_stmt *row)
 {
 	const int64_t operation = number_or(row, 8, -1);
-	struct import_event e = new_event(operation ? TRACE_FREE : TRACE_ALLOC, name_of(row));
+	struct import_event e = import_new(operation ? TRACE_FREE : TRACE_ALLOC, name_of(row));
 
 	if (operation != 0 && operation != 1)
 		return 0;
@@ -619,7 +624,8 @@ static int see_range(struct trace_import *f, sqlite3_stmt *row)
 	struct nsys *n = f->reader;
 	const int64_t type = number_or(row, 2, NVTX_PUSH_POP), global = number_or(row, 3, -1);
 	const char *text = text_of(row, 6);
-	struct import_event e = new_event(type == NVTX_MARK ? TRACE_MARK : TRACE_RANGE, text[0] ? text : name_of(row));
+	const char *name = text[0] ? text : name_of(row);
+	struct import_event e = import_new(type == NVTX_MARK ? TRACE_MARK : TRACE_RANGE, name);
 
 	if (type != NVTX_MARK && type != NVTX_PUSH_POP && type != NVTX_START_END)
 		return 0;
@@ -779,7 +785,7 @@ static void free_nsys(void *reader)
 static void note_missing(struct trace_import *f)
 {
 	const struct nsys *n = f->reader;
-	char list[200] = "";
+	struct buf list = BUF_INIT(200);
 	const struct {
 		bool is_there;
 		const char *what;
@@ -794,11 +800,11 @@ static void note_missing(struct trace_import *f)
 			       "profile --trace=cuda, and whether the capture range was reached");
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
 		if (!parts[i].is_there)
-			(void) snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", list[0] ? ", " : "",
-				parts[i].what);
+			(void) buf_printf(&list, "%s%s", list.len ? ", " : "", parts[i].what);
 	}
-	if (list[0])
-		import_note(f, "not traced: %s", list);
+	if (list.len)
+		import_note(f, "not traced: %s", list.data);
+	buf_done(&list);
 	if (f->facts.invalid)
 		import_note(f, "%llu events have no valid times: counted as invalid, in no sum",
 			(unsigned long long) f->facts.invalid);

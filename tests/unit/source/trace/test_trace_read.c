@@ -121,13 +121,13 @@ static void rig_new(struct rig *r)
 	ahead_ns = 0;
 	assert_int_equal(root_open("/", &r->root, &err), 0);
 	assert_int_equal(trace_reader_new(&options, &r->reader, &err), 0);
-	trace_reader_begin(r->reader, clock_boot_ns() - UINT64_C(10000000000));
+	trace_reader_begin(r->reader, clock_boot_ns() - UINT64_C(10000000000), getpid());
 	const int fd = trace_reader_fd(r->reader);
 
 	r->ring = mmap(NULL, TRACE_HEAD_BYTES + 2 * TRACE_SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_ptr_not_equal(r->ring, MAP_FAILED);
 	r->slot = (struct trace_slot *) (void *) ((char *) r->ring + TRACE_HEAD_BYTES);
-	r->sink = (struct trace_sink) { on_process, on_site, on_event, on_thread, on_lost, on_window, &r->got };
+	r->sink = (struct trace_sink) { on_process, on_site, on_event, on_thread, on_lost, on_window, &r->got, NULL, NULL };
 }
 
 static void rig_free(struct rig *r)
@@ -213,7 +213,7 @@ static uint64_t mono(void)
 
 static void drain(struct rig *r, bool last)
 {
-	assert_int_equal(trace_drain(r->reader, last, &r->sink), 0);
+	assert_int_equal(trace_drain(r->reader, last ? TRACE_DRAIN_LAST : TRACE_DRAIN_USUAL, &r->sink), 0);
 }
 
 /* ---- what is read ---------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
  * where they are: their closing quote becomes their NUL. Others (escapes, bytes that are not ASCII,
  * longer than the window) are copied.
  */
-#include "base/json_read.h"
+#include "base/json/json_read.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -13,7 +13,7 @@
 #include <zlib.h>
 
 #include "base/buf.h"
-#include "base/json_read.h"
+#include "base/json/json_read.h"
 
 /* A text that comes in pieces, to which a repeated part may be added. */
 struct text {

@@ -10,7 +10,7 @@
  *    converted exactly, never through a double;
  *  - a comma before a closing bracket is ignored;
  *  - what is not JSON (unescaped quotes in a name) is a token of its own, JSON_BROKEN, after which
- *    json_read_resume goes on with the next object of an array;
+ *    json_read_resume continues with the next object of an array;
  *  - a text that ends too early is JSON_CUT: all tokens before it are valid.
  *
  *     while ((token = json_read_next(j)) == JSON_KEY) {
@@ -77,9 +77,9 @@ int json_scaled(const char *text, size_t len, unsigned digits, int64_t *ret);
  * Returns the last token of it, or JSON_CUT or JSON_BROKEN. */
 enum json_token json_read_skip(struct json_read *j);
 
-/* After JSON_BROKEN: passes to the next "{" after "}," (to "]" after "}", if that looks like the end of
- * the array), and goes on as if it were in an array at this depth: the number of objects and arrays around
- * its items. Returns false if there is none; the next token is then JSON_CUT. */
+/* After JSON_BROKEN: passes to the next "{" after "}," (to "]" after "}", if that seems to be the end of
+ * the array), and continues as if it were in an array at this depth: the number of objects and arrays
+ * around its items. Returns false if there is none; the next token is then JSON_CUT. */
 bool json_read_resume(struct json_read *j, unsigned depth);
 
 /* The number of objects and arrays around the next token. */
