@@ -8,7 +8,7 @@
  * functions are seen there.
  *
  * Before 13.3, and with drivers before r610, CUPTI has one subscriber in a process: where another tool has
- * it, nothing of CUDA is followed, and the reason is told. Later ones can be shared, if every user has the
+ * it, nothing of CUDA is followed, and the reason is reported. Later ones can be shared, if every user has the
  * _v2 functions; then no setting that holds for all of them is touched.
  */
 #include <stdatomic.h>
@@ -32,7 +32,7 @@ static struct {
 	pid_t pid;
 	struct cuda_function functions[CUPTI_CBIDS];
 	unsigned layers;           /* enum trace_layer: asked for, and possible here */
-	_Atomic bool is_forked;    /* told */
+	_Atomic bool is_forked;    /* reported in a child */
 	_Atomic bool has_failed;   /* an error after which every call fails */
 	_Atomic unsigned oom_marks;
 	char other[128];           /* the tool that has CUPTI */
@@ -162,7 +162,8 @@ static void on_enter(struct cuda_function *function, const struct cupti_call *ca
 {
 	switch ((enum cuda_class) function->class) {
 	case CUDA_MEMORY:
-		cuda_memory_enter(function->act, call);
+		if (call->params && probe_follows(TRACE_MEMORY))
+			cuda_memory_enter(function->act, call);
 		break;
 	case CUDA_LAUNCH:
 	case CUDA_WAIT:
@@ -181,7 +182,7 @@ static void on_exit_of(struct cuda_function *function, const struct cupti_call *
 {
 	switch ((enum cuda_class) function->class) {
 	case CUDA_MEMORY:
-		if (call->params && call->result)
+		if (call->params && call->result && probe_follows(TRACE_MEMORY))
 			cuda_memory_exit(function->act, call);
 		break;
 	case CUDA_LAUNCH:
@@ -195,7 +196,7 @@ static void on_exit_of(struct cuda_function *function, const struct cupti_call *
 	}
 	if (call->result && *call->result != 0)
 		mark_failure(function, call);
-	cuda_work_poll(probe_now());
+	cuda_work_poll();
 }
 
 static void callback(void *user, unsigned domain, unsigned cbid, const void *data)
@@ -228,14 +229,17 @@ static void callback(void *user, unsigned domain, unsigned cbid, const void *dat
 
 static bool can_be_shared(void)
 {
-	return cuda_cupti.version >= CUPTI_13_3 && cuda_cupti.subscribe_v2 && cuda_cupti.register_buffers_v2 &&
-	       cuda_cupti.enable_v2 && cuda_cupti.disable_v2 && cuda_cupti.next_v2 && cuda_cupti.dropped_v2;
+	const struct cupti *const c = &cuda_cupti;
+
+	return c->version >= CUPTI_13_3 && c->subscribe_v2 && c->register_buffers_v2 && c->enable_v2 &&
+	       c->disable_v2 && c->next_v2 && c->dropped_v2;
 }
 
 static int subscribe_v2(bool shared)
 {
+	const size_t before_13_2 = offsetof(struct cupti_subscriber, shared);
 	struct cupti_subscriber subscriber = {
-		.size = cuda_cupti.version < CUPTI_13_2 ? offsetof(struct cupti_subscriber, shared) : sizeof(subscriber),
+		.size = cuda_cupti.version < CUPTI_13_2 ? before_13_2 : sizeof(subscriber),
 		.name = "hiwater",
 		.other = cuda.other,
 		.other_size = sizeof(cuda.other),
@@ -337,7 +341,7 @@ static void begin(void)
 
 PROBE_API int InitializeInjection(void);
 
-/* Called by the driver inside cuInit. What it returns is for the driver: 1, it may go on. */
+/* Called by the driver inside cuInit. Returns 1 in any case: the driver is to continue. */
 int InitializeInjection(void)
 {
 	if (atomic_flag_test_and_set(&cuda.is_begun))

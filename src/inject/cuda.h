@@ -96,7 +96,7 @@ bool cuda_work_begin(void);
 void cuda_work_launched(void);
 /* At the exit of a driver function: enables or disables kinds when a window has begun or ended, and
  * delivers what is complete once a second. Cheap otherwise. */
-void cuda_work_poll(uint64_t now_ns);
+void cuda_work_poll(void);
 /* Delivers what is complete. Only at the entry or exit of a driver function. */
 void cuda_work_flush(void);
 /* Delivers everything, also what is not complete. At exit. */

@@ -122,7 +122,9 @@ void cuda_functions(struct cuda_function ret[CUPTI_CBIDS])
 	}
 	for (unsigned cbid = LAST_KNOWN + 1; cuda_cupti.callback_name && cbid < CUPTI_CBIDS; cbid++) {
 		name = NULL;
-		if (cuda_cupti.callback_name(CUPTI_DRIVER, cbid, &name) == CUPTI_OK && name && is_launch(name))
+		if (cuda_cupti.callback_name(CUPTI_DRIVER, cbid, &name) != CUPTI_OK)
+			continue;
+		if (name && is_launch(name))
 			ret[cbid].class = CUDA_LAUNCH;
 	}
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * Finds libcupti at run time. The program may have one already, which must be the one that is used: two
- * copies in a process break each other. Else it lies beside the CUDA libraries that the program has loaded
+ * copies in a process break each other. Else it lies next to the CUDA libraries that the program has loaded
  * (Python wheels), in the loader's path, or in a toolkit. It is never newer than the driver, never
  * unloaded, and nothing of it is called here but the question for its version.
  *
  * In order: HIWATER_CUPTI (a path); one that is loaded; .../nvidia/cuda_cupti/lib or .../nvidia/cu13/lib
- * beside a loaded library of .../nvidia/; the loader's path; $CUDA_HOME, $CUDA_PATH, /usr/local/cuda.
+ * next to a loaded library of .../nvidia/; the loader's path; $CUDA_HOME, $CUDA_PATH, /usr/local/cuda.
  */
 #include <dlfcn.h>
 #include <limits.h>

@@ -56,7 +56,7 @@ static atomic_flag locked = ATOMIC_FLAG_INIT;
 /* Devices of contexts: id + 1 in the upper half, device in the lower; 0: free. */
 static _Atomic uint64_t contexts[CONTEXTS];
 
-/* False if the holder does not go on, such as a thread that was stopped there: then the call is not counted. */
+/* False if the holder makes no progress, such as a thread that was stopped there: then the call is not counted. */
 static bool lock(void)
 {
 	for (unsigned i = 0; atomic_flag_test_and_set_explicit(&locked, memory_order_acquire); i++) {
@@ -79,7 +79,9 @@ static void unlock(void)
 
 static uint32_t home(uint64_t key, unsigned type)
 {
-	return (uint32_t) (((key ^ (uint64_t) type << 60) * UINT64_C(0x9e3779b97f4a7c15)) >> 48) & (CELLS - 1);
+	const uint64_t hash = (key ^ (uint64_t) type << 60) * UINT64_C(0x9e3779b97f4a7c15);
+
+	return (uint32_t) (hash >> 48) & (CELLS - 1);
 }
 
 static struct block *find(uint64_t key, unsigned type)
@@ -163,8 +165,8 @@ static uint32_t site_of(const struct cupti_call *call, int32_t device, enum trac
 	return probe_site(&site);
 }
 
-static void write_event(const struct cupti_call *call, uint64_t key, uint64_t bytes, uint32_t site, bool is_free,
-	unsigned flags)
+static void write_event(const struct cupti_call *call, uint64_t key, uint64_t bytes, uint32_t site,
+	bool is_free, unsigned flags)
 {
 	const struct trace_ring_memory memory = {
 		.address = key,
@@ -185,8 +187,8 @@ static void ends(const struct cupti_call *call, struct block *block)
 }
 
 /* An allocation that exists already was released, by a call that has not returned here yet or is not followed. */
-static void begins(
-	const struct cupti_call *call, unsigned type, uint64_t key, uint64_t bytes, enum trace_memory memory, int32_t device)
+static void begins(const struct cupti_call *call, unsigned type, uint64_t key, uint64_t bytes,
+	enum trace_memory memory, int32_t device)
 {
 	struct block *block = key ? find(key, type) : NULL;
 
@@ -354,11 +356,12 @@ union arguments {
 };
 
 /* Bytes and kind of what was asked for; false: the call allocates nothing of its own. */
-static bool request(const struct cupti_call *call, unsigned act, uint64_t *ret_bytes, enum trace_memory *ret_memory,
-	int32_t *ret_device)
+static bool request(const struct cupti_call *call, unsigned act, uint64_t *ret_bytes,
+	enum trace_memory *ret_memory, int32_t *ret_device)
 {
 	const union arguments *const a = call->params;
 	const struct array_descriptor *plain;
+	unsigned levels;
 
 	*ret_memory = TRACE_DEVICE;
 	*ret_device = cuda_device_of(call->context, call->context_id);
@@ -372,7 +375,8 @@ static bool request(const struct cupti_call *call, unsigned act, uint64_t *ret_b
 		return true;
 	case CUDA_PITCH:
 		/* The pitch is known once it has succeeded. */
-		*ret_bytes = (*call->result == 0 && a->pitch.pitch ? *a->pitch.pitch : a->pitch.width) * a->pitch.height;
+		*ret_bytes = a->pitch.height *
+			     (*call->result == 0 && a->pitch.pitch ? *a->pitch.pitch : a->pitch.width);
 		return true;
 	case CUDA_PINNED:
 	case CUDA_REGISTER:
@@ -393,9 +397,8 @@ static bool request(const struct cupti_call *call, unsigned act, uint64_t *ret_b
 	case CUDA_ARRAY_3D:
 	case CUDA_MIPMAPPED:
 		*ret_memory = TRACE_ARRAY;
-		*ret_bytes = a->array.descriptor
-				     ? array_bytes(a->array.descriptor, act == CUDA_MIPMAPPED ? a->array.levels : 1)
-				     : 0;
+		levels = act == CUDA_MIPMAPPED ? a->array.levels : 1;
+		*ret_bytes = a->array.descriptor ? array_bytes(a->array.descriptor, levels) : 0;
 		return true;
 	case CUDA_CREATE:
 		if (a->create.properties && a->create.properties->location == LOCATION_DEVICE) {

@@ -67,8 +67,8 @@ static uint32_t kernel_name(const char *name)
 
 static uint8_t memory_of(unsigned cupti)
 {
-	static const uint8_t kinds[] = { TRACE_MEMORY_UNKNOWN, TRACE_PAGEABLE, TRACE_PINNED, TRACE_DEVICE, TRACE_ARRAY,
-		TRACE_MANAGED, TRACE_DEVICE, TRACE_MANAGED };
+	static const uint8_t kinds[] = { TRACE_MEMORY_UNKNOWN, TRACE_PAGEABLE, TRACE_PINNED, TRACE_DEVICE,
+		TRACE_ARRAY, TRACE_MANAGED, TRACE_DEVICE, TRACE_MANAGED };
 
 	return cupti < sizeof(kinds) ? kinds[cupti] : TRACE_MEMORY_UNKNOWN;
 }
@@ -87,7 +87,7 @@ static uint32_t before(uint64_t start, uint64_t earlier)
 										: UINT32_MAX;
 }
 
-/* The times of a record, and what is told with them. */
+/* The times of a record, and what is written with them. */
 struct span {
 	uint64_t start, end, queued, submitted; /* of CUPTI's clock; 0: unknown */
 	uint64_t node, bytes;
@@ -122,11 +122,11 @@ static void write_kernel(const struct cupti_kernel *kernel, int64_t offset)
 		.device = (int32_t) kernel->device,
 		.context = kernel->context,
 		.stream = kernel->stream,
-		.grid = { (uint32_t) kernel->grid[0], (uint32_t) kernel->grid[1], (uint32_t) kernel->grid[2] },
-		.block = { (uint32_t) kernel->block[0], (uint32_t) kernel->block[1], (uint32_t) kernel->block[2] },
+		.grid = { kernel->grid[0], kernel->grid[1], kernel->grid[2] },
+		.block = { kernel->block[0], kernel->block[1], kernel->block[2] },
 		.registers = kernel->registers,
-		.shared_static = (uint32_t) kernel->shared_static,
-		.shared_dynamic = (uint32_t) kernel->shared_dynamic,
+		.shared_static = kernel->shared_static,
+		.shared_dynamic = kernel->shared_dynamic,
 	};
 
 	write_work(&site,
@@ -214,7 +214,10 @@ static void write_graph(const struct cupti_graph *graph, int64_t offset)
 	};
 
 	write_work(&site,
-		&(struct span) { .start = graph->start, .end = graph->end, .correlation = graph->correlation }, offset);
+		&(struct span) { .start = graph->start,
+			.end = graph->end,
+			.correlation = graph->correlation },
+		offset);
 }
 
 static void write_record(const struct cupti_record *record, int64_t offset)
@@ -275,7 +278,7 @@ static void complete(uint8_t *buffer, size_t valid)
 	struct cupti_record *record = NULL;
 	uint64_t n = 0;
 
-	/* A buffer of somebody else's, who registered before. */
+	/* A buffer of another tool's, which registered before. */
 	if (buffer < pool[0] || i > BUFFERS)
 		return;
 	if (i == BUFFERS) {
@@ -386,7 +389,7 @@ bool cuda_work_begin(void)
 	/* Of all users of CUPTI, if it is shared. */
 	if (!cuda_cupti.is_shared && cuda_cupti.flush_period)
 		cuda_cupti.flush_period(1000);
-	cuda_work_poll(probe_now());
+	cuda_work_poll();
 	return true;
 }
 
@@ -406,15 +409,19 @@ void cuda_work_flush(void)
 	count_dropped();
 }
 
-void cuda_work_poll(uint64_t now_ns)
+void cuda_work_poll(void)
 {
 	uint32_t enabled = atomic_load_explicit(&work.enabled, memory_order_relaxed);
-	const bool follow = probe_follows(TRACE_KERNELS);
+	bool follow;
+	uint64_t now_ns;
 
 	if (!work.is_registered)
 		return;
-	if (follow == enabled &&
-		(!enabled || now_ns < atomic_load_explicit(&work.next_flush, memory_order_relaxed)))
+	follow = probe_follows(TRACE_KERNELS);
+	if (!follow && !enabled)
+		return;
+	now_ns = probe_now();
+	if (follow == enabled && now_ns < atomic_load_explicit(&work.next_flush, memory_order_relaxed))
 		return;
 	/* CUPTI's own callbacks may come back here while it flushes. */
 	if (atomic_flag_test_and_set(&work.is_busy))

@@ -96,8 +96,8 @@ struct cupti_kernel {
 	uint32_t partitioned[2];
 	uint64_t start, end, completed;
 	uint32_t device, context, stream;
-	int32_t grid[3], block[3];
-	int32_t shared_static, shared_dynamic;
+	uint32_t grid[3], block[3];
+	uint32_t shared_static, shared_dynamic;
 	uint32_t local_thread, local_total;
 	uint32_t correlation;
 	int64_t grid_id;

@@ -153,6 +153,16 @@ def test_what_is_in_the_way_is_named(tmp_path, words, env, reason):
     assert run.sql("SELECT count(*) FROM trace_launch") == [(0,)]
 
 
+@pytest.mark.parametrize("options, env, said", [
+    (["--trace"], {}, True), (["--trace=ranges"], {}, False), (["--trace"], {"HIWATER_QUIET": "1"}, False),
+    (["--trace"], {"CUDA_INJECTION64_PATH": "none"}, False),
+])
+def test_users_of_the_torch_profiler_are_warned_where_there_is_a_gpu(tmp_path, options, env, said):
+    fake = {"HIWATER_NVML": str(DRIVERS / "550" / "libnvidia-ml.so.1")}
+    run = Traced(tmp_path, "few", *options, env={**fake, **env})
+    assert ("torch.profiler in this job will have no GPU events" in run.done.stderr) == said
+
+
 def test_another_injection_is_left_alone(tmp_path):
     run = Traced(tmp_path, "memory", env={"CUDA_INJECTION64_PATH": "none"})
     assert run.says("peak") and run.sql("SELECT count(*) FROM trace_memory") == [(0,)]

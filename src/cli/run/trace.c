@@ -196,6 +196,20 @@ static int set_hook(struct trace_job *t, const struct hook *hook, bool quiet)
 	return r < 0 ? r : set(t, hook->variable, before, t->library);
 }
 
+/* CUDA's tracing has one user in a process, and which job will use PyTorch's profiler is not known. So it
+ * is said wherever there may be an NVIDIA GPU; HIWATER_NVML stands for one in tests. */
+static void warn_of_profiler(const struct trace_job *t)
+{
+	bool is_ours = false;
+
+	for (char **at = t->environment; *at; at++)
+		is_ours |= is_variable(*at, "CUDA_INJECTION64_PATH") && strcmp(strchr(*at, '=') + 1, t->library) == 0;
+	if (is_ours && hwi_trace_needs(t->what.layers, HWI_TRACE_CUDA) &&
+		(access("/dev/nvidiactl", F_OK) == 0 || getenv("HIWATER_NVML")))
+		complain("torch.profiler in this job will have no GPU events, since CUDA's tracing has one user; "
+			 "--trace=ranges leaves it to PyTorch");
+}
+
 int trace_environment(struct trace_job *t, const struct hiw_recorder *recorder, bool quiet)
 {
 	const size_t room = sizeof(t->owned) / sizeof(*t->owned) + 1;
@@ -214,6 +228,8 @@ int trace_environment(struct trace_job *t, const struct hiw_recorder *recorder, 
 	r = set(t, TRACE, "", hwi_recorder_trace_environment(recorder));
 	for (size_t i = 0; i < sizeof(hooks) / sizeof(*hooks) && r == 0; i++)
 		r = set_hook(t, &hooks[i], quiet);
+	if (r == 0 && !quiet)
+		warn_of_profiler(t);
 	return r;
 }
 
