@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "record/read/replay.h"
+#include "record/thin/thin.h"
 #include "record/trace/trace_file.h"
 #include "record/trace/trace_read.h"
 #include "record/trace/trace_write.h"
@@ -464,6 +465,31 @@ static void test_bytes_of_a_row(void **state)
 	end();
 }
 
+/* A recording's own limit is for all else: rows of events do not make it merge windows. */
+static void test_windows_are_not_thinned_for_rows(void **state)
+{
+	const struct thin_options options = {
+		.window_ns = 1000000000, .recent_ns = 1000000000, .max_bytes = 1 << 20
+	};
+	struct thin *thin = thin_new(&options);
+	uint32_t kernel;
+
+	(void) state;
+	assert_non_null(thin);
+	begin(NULL);
+	kernel = site(TRACE_KERNEL, process(1), "k", 0);
+	for (uint64_t i = 0; i < 150000; i++)
+		work(kernel, i * 1000, i * 1000 + 10, i);
+	flush();
+	assert_false(thin_is_due(thin, rig.s));
+	assert_false(thin_is_urgent(thin, rig.s));
+	rig.s->trace_pages = 0;
+	assert_true(thin_is_due(thin, rig.s));
+	thin_free(thin);
+	reopen();
+	end();
+}
+
 static void test_no_tables_without_events(void **state)
 {
 	struct err err = { "" };
@@ -540,6 +566,7 @@ int main(void)
 		cmocka_unit_test(test_a_rollback),
 		cmocka_unit_test(test_a_second_writer),
 		cmocka_unit_test(test_bytes_of_a_row),
+		cmocka_unit_test(test_windows_are_not_thinned_for_rows),
 		cmocka_unit_test(test_no_tables_without_events),
 		cmocka_unit_test(test_files_of_imports),
 	};
