@@ -370,6 +370,7 @@ static int read_chunk(struct pass *p, const struct seen *seen)
 		return s->is_done ? p->sink->lost(p->sink->ctx, p->state->process, TRACE_LOST_DAMAGED, 1) : 0;
 	}
 	s->units = to;
+	trace_shared_note_chunk(&p->reader->memory, p->slot, seen->chunk, to * TRACE_UNIT_BYTES);
 	if (damaged)
 		r = p->sink->lost(p->sink->ctx, p->state->process, TRACE_LOST_DAMAGED, 1);
 	if (damaged || (seen->state != TRACE_CHUNK_OWNED && !late)) {
@@ -426,6 +427,8 @@ static int note_taken(struct pass *p, const struct seen *seen)
 	if (seen->generation == before.generation)
 		return 0;
 	*s = (struct chunk_state) { .generation = seen->generation, .tid = seen->tid };
+	if (before.generation != 0 && !before.is_done)
+		trace_shared_note_chunk(&p->reader->memory, p->slot, seen->chunk, TRACE_CHUNK_BYTES);
 	if (seen->generation != before.generation + 1)
 		r = trace_decode_gap(p->state->decoder, -1, p->sink);
 	else if (before.generation != 0 && !before.is_done)

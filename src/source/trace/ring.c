@@ -264,18 +264,38 @@ static uint64_t pages(uint64_t bytes)
 	return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-static uint64_t slot_bytes(struct trace_slot *head)
+void trace_shared_note_chunk(struct trace_shared *m, unsigned slot, unsigned chunk, unsigned bytes)
+{
+	_Atomic uint8_t *known = &m->chunk_pages[slot][chunk];
+	const uint8_t n = (uint8_t) (pages(bytes) / PAGE);
+
+	if (n > atomic_load_explicit(known, memory_order_relaxed))
+		atomic_store_explicit(known, n, memory_order_relaxed);
+}
+
+/* What was written into a full chunk and not read yet is taken for all of it. */
+static unsigned chunk_pages(const struct trace_shared *m, unsigned slot, unsigned chunk, struct trace_chunk *c)
+{
+	const unsigned known = atomic_load_explicit(&m->chunk_pages[slot][chunk], memory_order_relaxed);
+	const uint32_t state = atomic_load_explicit(&c->state, memory_order_relaxed);
+
+	if (atomic_load_explicit(&c->generation, memory_order_relaxed) == 0)
+		return 0;
+	return state == TRACE_CHUNK_FULL ? CHUNK_PAGES : known > 0 ? known
+								   : 1;
+}
+
+static uint64_t slot_bytes(const struct trace_shared *m, unsigned slot, struct trace_slot *head)
 {
 	uint64_t texts = atomic_load_explicit(&head->arena_used, memory_order_relaxed);
-	uint64_t claims = atomic_load_explicit(&head->claims, memory_order_relaxed);
-	unsigned chunks = 0;
+	uint64_t chunks = 0;
 
 	if (texts > TRACE_ARENA_BYTES)
 		texts = TRACE_ARENA_BYTES;
-	for (unsigned i = 0; i < TRACE_CHUNKS && chunks < claims; i++)
-		chunks += atomic_load_explicit(&head->chunks[i].generation, memory_order_relaxed) != 0;
-	return 2 * (uint64_t) TRACE_HEAD_BYTES /* that of the file, too */ + TRACE_INDEX_BYTES +
-	       pages(texts) + (uint64_t) chunks * CHUNK_PAGES * PAGE;
+	for (unsigned i = 0; i < TRACE_CHUNKS; i++)
+		chunks += chunk_pages(m, slot, i, &head->chunks[i]);
+	return 2 * (uint64_t) TRACE_HEAD_BYTES /* that of the file, too */ + TRACE_INDEX_BYTES + pages(texts) +
+	       chunks * PAGE;
 }
 
 void trace_shared_release(struct trace_shared *m, unsigned slot, pid_t pid)
@@ -284,9 +304,11 @@ void trace_shared_release(struct trace_shared *m, unsigned slot, pid_t pid)
 
 	if (head && pid > 0)
 		atomic_store_explicit(&m->released[slot],
-			(uint64_t) pid << 32 | (uint32_t) slot_bytes(head), memory_order_relaxed);
+			(uint64_t) pid << 32 | (uint32_t) slot_bytes(m, slot, head), memory_order_relaxed);
 	(void) fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) trace_shared_at(slot),
 		TRACE_SLOT_BYTES);
+	for (unsigned i = 0; i < TRACE_CHUNKS; i++)
+		atomic_store_explicit(&m->chunk_pages[slot][i], 0, memory_order_relaxed);
 	m->is_ready[slot] = false;
 	m->chunks_ready[slot] = 0;
 	atomic_store_explicit(&m->ring->slots[slot], TRACE_SLOT_FREE, memory_order_release);
@@ -311,7 +333,7 @@ uint64_t trace_shared_bytes_of(struct trace_shared *m, pid_t pid, uint64_t pid_n
 			atomic_load_explicit(&head->pid, memory_order_relaxed) != pid ||
 			atomic_load_explicit(&head->pid_namespace, memory_order_relaxed) != pid_namespace)
 			continue;
-		const uint64_t bytes = slot_bytes(head);
+		const uint64_t bytes = slot_bytes(m, i, head);
 
 		most = bytes > most ? bytes : most;
 	}

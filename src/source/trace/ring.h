@@ -28,6 +28,7 @@ struct trace_shared {
 	pthread_mutex_t lock;        /* of mapping one */
 	/* The process that had the slot last and the bytes that it had touched: it may not have been reaped yet. */
 	_Atomic uint64_t released[TRACE_SLOTS]; /* pid << 32 | bytes */
+	_Atomic uint8_t chunk_pages[TRACE_SLOTS][TRACE_CHUNKS]; /* touched at least, as far as it was read */
 	unsigned chunks_ready[TRACE_SLOTS]; /* chunks that have pages; the reading thread's */
 	bool is_ready[TRACE_SLOTS];  /* the head, the index and the begin of the texts have pages */
 };
@@ -49,6 +50,9 @@ static inline uint64_t trace_shared_at(unsigned slot)
  * free slots. Cheap if there is nothing to do. The reading thread. */
 void trace_shared_prepare(struct trace_shared *m, unsigned slot, uint64_t claims);
 void trace_shared_prepare_free(struct trace_shared *m);
+
+/* So many bytes of a chunk were written by now. The reading thread. */
+void trace_shared_note_chunk(struct trace_shared *m, unsigned slot, unsigned chunk, unsigned bytes);
 
 /* Empties the slot of a process that has ended, and gives its pages back; another process may take it then.
  * pid: in this pid namespace; -1: unknown. The reading thread. */
