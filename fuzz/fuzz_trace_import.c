@@ -78,7 +78,15 @@ static int see_window(void *ctx, uint64_t begin_ns, uint64_t end_ns, const char 
 static void pass(struct trace_import *f, int64_t zero_ns, struct err *err)
 {
 	struct seen seen = { 0 };
-	const struct trace_sink sink = { see_process, see_site, see_event, see_thread, see_lost, see_window, &seen };
+	const struct trace_sink sink = {
+		.process = see_process,
+		.site = see_site,
+		.event = see_event,
+		.thread = see_thread,
+		.lost = see_lost,
+		.window = see_window,
+		.ctx = &seen,
+	};
 	struct trace_import_target target = { .sink = &sink, .zero_ns = zero_ns, .rank = -1 };
 	const struct trace_import_facts *facts = trace_import_facts(f);
 

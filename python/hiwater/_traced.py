@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Optional, Sequence
 
-_LOADED = {  # a module that has read the environment already, and what of it is not followed any more
+_LOADED = {  # a module that has read the environment already, and its ranges, which are not followed any more
     "torch": "ranges of PyTorch and oneDNN (ITT)",
     "nvtx": "ranges of the package nvtx",
 }

@@ -138,7 +138,7 @@ void run_clear(struct hiw_run *run)
 	run->work = NULL;
 }
 
-/* What was traced is in the recording alone: that of a live run is read after its end. A damaged one has none. */
+/* What was traced is in the recording alone: that of a live run is read after its end. */
 static void add_work(struct hiw_run *run)
 {
 	const struct facts *f = job_facts_const(run->job);

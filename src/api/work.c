@@ -222,8 +222,10 @@ static int find_names(struct work *w, const struct trace_read *t)
 	for (size_t i = 0; i < trace_read_stat_count(t) && r == 0; i++) {
 		const struct trace_stat *s = trace_read_stat(t, i);
 
+		const struct group more = { s->kind, 0, -1, s->name, s->domain, s->count, s->total_ns };
+
 		if (s->kind == TRACE_KERNEL || s->kind == TRACE_RANGE)
-			r = group_add(&g, &(struct group) { s->kind, 0, -1, s->name, s->domain, s->count, s->total_ns });
+			r = group_add(&g, &more);
 	}
 	for (size_t i = 0; i < g.n && r == 0; i++) {
 		const bool is_kernel = g.list[i].kind == TRACE_KERNEL;
@@ -243,7 +245,8 @@ static int find_devices(struct work *w, const struct trace_read *t)
 
 	for (size_t i = 0; i < trace_read_stat_count(t) && r == 0; i++) {
 		const struct trace_stat *s = trace_read_stat(t, i);
-		const struct group more = { s->kind, s->process, s->tid, s->name, s->domain, s->count, s->total_ns };
+		const struct group more = { s->kind, s->process, s->tid, s->name, s->domain, s->count,
+			s->total_ns };
 
 		if (s->kind == TRACE_RANGE)
 			r = group_add(&g, &more);

@@ -97,7 +97,15 @@ static int count_window(void *ctx, uint64_t begin_ns, uint64_t end_ns, const cha
 static void counting_sink_init(struct counting_sink *c)
 {
 	memset(c, 0, sizeof(*c));
-	c->sink = (struct trace_sink) { count_process, count_site, count_event_of, count_thread, count_lost, count_window, c };
+	c->sink = (struct trace_sink) {
+		.process = count_process,
+		.site = count_site,
+		.event = count_event_of,
+		.thread = count_thread,
+		.lost = count_lost,
+		.window = count_window,
+		.ctx = c,
+	};
 }
 
 /* The event's name. */
