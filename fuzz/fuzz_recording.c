@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "record/read/replay.h"
+#include "record/trace/trace_read.h"
 #include "summary/summary.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -59,10 +60,36 @@ static bool see(void *ctx, const struct frame *frame)
 	return true;
 }
 
+static bool see_event(void *ctx, const struct trace_event *event)
+{
+	uint64_t *last = ctx;
+
+	if (event->end_ns < event->start_ns || event->start_ns < *last || event->kind >= TRACE_KIND_COUNT)
+		abort();
+	*last = event->start_ns;
+	return true;
+}
+
 static void expect_text(int code, const struct err *err)
 {
 	if (code < 0 && err->text[0] == '\0')
 		abort();
+}
+
+static void read_trace(struct replay *replay)
+{
+	struct trace_read *t = NULL;
+	struct err err = { "" };
+	const int code = trace_read_new(replay, &t, &err);
+	uint64_t last = 0;
+
+	expect_text(code, &err);
+	if (code < 0)
+		return;
+	for (size_t i = 0; i < trace_read_stat_count(t); i++)
+		(void) trace_stat_quantile(trace_read_stat(t, i), 0.5);
+	expect_text(trace_read_rows(t, ~0U, 0, UINT64_MAX, see_event, &last, &err), &err);
+	trace_read_free(t);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -88,6 +115,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int recent = 0; recent < 2; recent++)
 		expect_text(replay_frames(replay, recent, see, &readings, &err), &err);
 	(void) replay_growing(replay);
+	read_trace(replay);
 	replay_close(replay);
 	return 0;
 }

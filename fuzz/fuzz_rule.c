@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "rules/rule.h"
+#include "rules/trace_rule.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -62,6 +63,19 @@ static void check_read(const struct rule *rule, enum rule_kind kind)
 	judge(rule);
 }
 
+static void check_trace_rule(const char *text)
+{
+	struct err err = { "" };
+	struct trace_rule rule;
+
+	if (!trace_rule_is(text))
+		return;
+	if (trace_rule_parse(text, &rule, &err) < 0)
+		check(err.text[0]);
+	else
+		(void) trace_rule_matches(&rule, "a kernel", "a domain");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text = malloc(size + 1);
@@ -81,6 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			check(err.text[0] && rule.n_terms == 0);
 		rule_done(&rule);
 	}
+	check_trace_rule(text);
 	free(text);
 	return 0;
 }

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/smallfile.h"
 #include "rules/engine.h"
+#include "rules/trace_rule.h"
 #include "source/process/procfs_stat.h"
 
 static const uint64_t default_grace_ns = UINT64_C(30000000000);
@@ -28,8 +29,12 @@ int hiw_rule_check(const char *text, enum hiw_rule_kind kind, struct hiw_err *re
 	};
 	struct err err = { "" };
 	struct rule rule;
+	struct trace_rule trace;
+
 	if (kind == HIW_RULE_ALERT && is_default_alerts(text))
 		return 0;
+	if (kind == HIW_RULE_COMPARE && trace_rule_is(text))
+		return api_err(ret_err, &err, trace_rule_parse(text, &trace, &err));
 	int r = (unsigned) kind < sizeof(kinds) / sizeof(kinds[0])
 			? rule_parse(text, kinds[kind], &rule, &err)
 			: err_set(&err, -EINVAL, "unknown kind of rule");

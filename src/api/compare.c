@@ -5,15 +5,19 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "api/handles.h"
+#include "api/trace.h"
 #include "base/cleanup.h"
 #include "record/history/history.h"
 #include "rules/check_result.h"
+#include "rules/trace_rule.h"
 #include "sink/compare/compare_runs.h"
+#include "sink/trace/trace_compare.h"
 #include "summary/comparison.h"
 
 /* A recording to compare. */
@@ -28,6 +32,9 @@ struct comparing {
 	struct candidate *candidates;
 	size_t n, cap;
 	struct rule *rules;
+	struct trace_rule *trace_rules; /* in the place of a rule on traced work */
+	struct trace_comparison *traced; /* NULL: not needed */
+	bool has_trace_rules, of_kernels;
 	struct compare_heads heads;
 	char *by;                     /* heads.names point into it */
 	double *values[COMPARE_RUNS]; /* per run: RULE_TERMS values for each rule */
@@ -41,7 +48,7 @@ static int add_candidate(struct comparing *c, const char *path, const char *name
 	struct candidate candidate = { .is_named = is_named };
 
 	for (size_t i = 0; i < c->n; i++) {
-		if (strcmp(c->candidates[i].path, path) == 0)
+		if (strcmp(c->candidates[i].path, path) == 0 && !c->of_kernels)
 			return err_set(c->err, -EINVAL, "%s is given twice; leave one out", path);
 	}
 	if (vec_reserve(&c->candidates, &c->cap, c->n, sizeof(candidate), COMPARE_RUNS) < 0)
@@ -116,6 +123,21 @@ static size_t groups_of(const struct comparing *c)
 	return groups;
 }
 
+/* A run of which the words are equal is compared with itself. */
+static int name_as_given(struct comparing *c, size_t i)
+{
+	const char *word = c->what->runs[i], *again = "";
+
+	for (size_t k = 0; k < i; k++) {
+		if (strcmp(c->what->runs[k], word) == 0)
+			again = " (again)";
+	}
+	free(c->candidates[i].name);
+	if (asprintf(&c->candidates[i].name, "%s%s", word, again) < 0)
+		c->candidates[i].name = NULL;
+	return c->candidates[i].name ? 0 : -ENOMEM;
+}
+
 /* Runs of one name are a group. If there is only one group, and each word is one run, each run is a
  * group of its own. */
 static int find_runs(struct comparing *c)
@@ -130,11 +152,8 @@ static int find_runs(struct comparing *c)
 			r = add_one(c, word);
 	}
 	if (r >= 0 && groups_of(c) == 1 && c->n == c->what->n_runs) {
-		for (size_t i = 0; i < c->n && r >= 0; i++) {
-			free(c->candidates[i].name);
-			c->candidates[i].name = strdup(c->what->runs[i]);
-			r = c->candidates[i].name ? 0 : -ENOMEM;
-		}
+		for (size_t i = 0; i < c->n && r >= 0; i++)
+			r = name_as_given(c, i);
 	}
 	if (r >= 0 && groups_of(c) < 2)
 		return err_set(c->err, -EINVAL,
@@ -152,10 +171,10 @@ static int group_number(struct comparing *c, const char *name)
 	}
 	const int r = comparison_group(&c->comparison, name);
 
-	return r == -E2BIG
-		       ? err_set(c->err, -EINVAL, "cannot compare more than %d groups of runs; leave some out",
-				 COMPARE_GROUPS)
-		       : r;
+	return r == -E2BIG ? err_set(c->err, -EINVAL,
+				     "cannot compare more than %d groups of runs; leave some out",
+				     COMPARE_GROUPS)
+			   : r;
 }
 
 static int keep_values(struct comparing *c, const struct summary *s)
@@ -195,6 +214,30 @@ static int read_run(struct comparing *c, const struct candidate *candidate)
 	return r;
 }
 
+/* The traced work of all runs. It is known only now which of them count. */
+static int read_traces(struct comparing *c)
+{
+	static const struct trace_view_options options = { .no_medians = true };
+	int r = 0;
+
+	if (!c->of_kernels && !c->has_trace_rules)
+		return 0;
+	c->traced = trace_comparison_new(
+		(const char *const *) c->comparison.groups, c->comparison.n_groups, c->comparison.n_runs);
+	if (!c->traced)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->comparison.n_runs && r == 0; i++) {
+		struct trace_view *view = NULL;
+
+		r = trace_collect(c->candidates[i].path, &options, &view, c->err);
+		if (r == 0)
+			r = trace_comparison_add(c->traced, i, c->comparison.runs[i].group,
+				comparison_counts(&c->comparison, i), view);
+		trace_view_free(view);
+	}
+	return r == 0 ? trace_comparison_end(c->traced) : r;
+}
+
 /* ---- heads ----------------------------------------------------------------------------------- */
 
 static int read_heads(struct comparing *c)
@@ -225,10 +268,15 @@ static int read_heads(struct comparing *c)
 static int read_rules(struct comparing *c)
 {
 	c->rules = calloc(c->what->n_rules + 1, sizeof(*c->rules));
-	if (!c->rules)
+	c->trace_rules = calloc(c->what->n_rules + 1, sizeof(*c->trace_rules));
+	if (!c->rules || !c->trace_rules)
 		return -ENOMEM;
 	for (size_t i = 0; i < c->what->n_rules; i++) {
-		int r = rule_parse(c->what->rules[i], RULE_COMPARE, &c->rules[i], c->err);
+		const bool is_trace = trace_rule_is(c->what->rules[i]);
+		int r = is_trace ? trace_rule_parse(c->what->rules[i], &c->trace_rules[i], c->err)
+				 : rule_parse(c->what->rules[i], RULE_COMPARE, &c->rules[i], c->err);
+
+		c->has_trace_rules = c->has_trace_rules || is_trace;
 
 		if (r < 0)
 			return r;
@@ -263,9 +311,13 @@ static void judge(const struct comparing *c, size_t rule, size_t group, struct c
 {
 	double here[RULE_TERMS], base[RULE_TERMS];
 
-	means_of(c, rule, 0, base);
-	means_of(c, rule, group, here);
-	compare_judge(&c->rules[rule], here, base, ret);
+	if (trace_rule_is(c->what->rules[rule])) {
+		trace_comparison_judge(c->traced, &c->trace_rules[rule], group, ret);
+	} else {
+		means_of(c, rule, 0, base);
+		means_of(c, rule, group, here);
+		compare_judge(&c->rules[rule], here, base, ret);
+	}
 	if (!is_whole(&c->comparison, group) || comparison_all_failed(&c->comparison, 0) ||
 		comparison_all_failed(&c->comparison, group))
 		ret->kind = RESULT_INCOMPLETE;
@@ -329,7 +381,10 @@ static int write_json(const struct comparing *c, struct buf *out, enum hiw_check
 	json_object(&j);
 	json_key(&j, "schema");
 	json_int(&j, 2);
-	(void) compare_json(&c->comparison, &c->heads, &j);
+	if (c->of_kernels)
+		(void) trace_comparison_json(c->traced, &j);
+	else
+		(void) compare_json(&c->comparison, &c->heads, &j);
 	json_key(&j, "rules");
 	json_array(&j);
 	*ret = judge_all(c, put_object, &j);
@@ -350,7 +405,9 @@ static int write_all(const struct comparing *c, struct buf *out, enum hiw_check_
 
 	if (c->what->format == HIW_COMPARE_JSON)
 		return write_json(c, out, ret);
-	if (c->comparison.n_groups > 2 || c->heads.n > 0)
+	if (c->of_kernels)
+		(void) trace_comparison_text(c->traced, &options, markdown, out);
+	else if (c->comparison.n_groups > 2 || c->heads.n > 0)
 		(void) compare_table(&c->comparison, &c->heads, &options, markdown, out);
 	else
 		(void) compare_text(&c->comparison, &options, markdown, out);
@@ -368,14 +425,16 @@ static void comparing_done(struct comparing *c)
 		free(c->values[i]);
 	for (size_t i = 0; c->rules && i < c->what->n_rules; i++)
 		rule_done(&c->rules[i]);
+	trace_comparison_free(c->traced); /* it borrows the names of the groups */
 	comparison_done(&c->comparison);
 	free(c->candidates);
 	free(c->rules);
+	free(c->trace_rules);
 	free(c->by);
 	free(c);
 }
 
-int hiw_compare(const struct hiw_compare *what, char **ret, size_t *ret_len,
+static int compare(const struct hiw_compare *what, bool of_kernels, char **ret, size_t *ret_len,
 	enum hiw_check_result *ret_result, struct hiw_err *ret_err)
 {
 	struct comparing *c = calloc(1, sizeof(*c));
@@ -386,6 +445,7 @@ int hiw_compare(const struct hiw_compare *what, char **ret, size_t *ret_len,
 	if (!c)
 		return -ENOMEM;
 	c->what = what;
+	c->of_kernels = of_kernels;
 	c->err = &err;
 	r = read_rules(c);
 	if (r == 0)
@@ -394,6 +454,8 @@ int hiw_compare(const struct hiw_compare *what, char **ret, size_t *ret_len,
 		r = find_runs(c);
 	for (size_t i = 0; r == 0 && i < c->n; i++)
 		r = read_run(c, &c->candidates[i]);
+	if (r == 0)
+		r = read_traces(c);
 	if (r == 0)
 		r = write_all(c, &out, ret_result);
 	if (r == 0) {
@@ -404,4 +466,16 @@ int hiw_compare(const struct hiw_compare *what, char **ret, size_t *ret_len,
 	buf_done(&out);
 	comparing_done(c);
 	return api_err(ret_err, &err, r);
+}
+
+int hiw_compare(const struct hiw_compare *what, char **ret, size_t *ret_len,
+	enum hiw_check_result *ret_result, struct hiw_err *err)
+{
+	return compare(what, false, ret, ret_len, ret_result, err);
+}
+
+int hwi_compare_kernels(const struct hiw_compare *what, char **ret, size_t *ret_len,
+	enum hiw_check_result *ret_result, struct hiw_err *err)
+{
+	return compare(what, true, ret, ret_len, ret_result, err);
 }

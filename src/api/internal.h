@@ -46,7 +46,7 @@ int hwi_recorder_new_part(const struct hiw_options *options, enum hwi_part part,
 	struct hiw_err *err);
 
 /* What run --trace follows. */
-struct hwi_trace {
+struct hwi_tracing {
 	unsigned layers;           /* from hwi_trace_layers; 0: nothing */
 	uint64_t limit_bytes;      /* of rows in the recording; 0: 256 MB */
 	/* Extended regular expressions of names of ranges of the main process: which are phases of the run, and which
@@ -72,7 +72,7 @@ bool hwi_trace_needs(unsigned layers, enum hwi_trace_hook hook);
 
 /* As hwi_recorder_new_part, for a job that is traced too. trace NULL: it is not. */
 int hwi_recorder_new_traced(const struct hiw_options *options, enum hwi_part part,
-	const struct hwi_trace *trace, struct hiw_recorder **ret, struct hiw_err *err);
+	const struct hwi_tracing *trace, struct hiw_recorder **ret, struct hiw_err *err);
 /* What the job needs: a descriptor to inherit, of the same number (-1: the job is not traced), and the value of
  * HIWATER_TRACE. */
 int hwi_recorder_trace_fd(const struct hiw_recorder *recorder);
@@ -214,6 +214,49 @@ struct hwi_request {
  * run, or none has the key. */
 int hwi_request(const struct hwi_request *what, char **ret, size_t *ret_len, bool *ret_known,
 	struct hiw_err *err);
+
+/* ---- traced work ----------------------------------------------------------------------------- */
+
+enum hwi_trace_by {
+	HWI_TRACE_BY_DEFAULT,        /* kernels, if there are any, else ranges */
+	HWI_TRACE_BY_KERNEL,
+	HWI_TRACE_BY_RANGE,
+	HWI_TRACE_BY_PHASE,
+	HWI_TRACE_BY_PROCESS,
+	HWI_TRACE_BY_STREAM,
+	HWI_TRACE_BY_COPY,
+	HWI_TRACE_BY_API,
+};
+
+enum hwi_trace_format {
+	HWI_TRACE_TEXT,
+	HWI_TRACE_JSON,              /* docs/trace.schema.json */
+	HWI_TRACE_CSV,
+	HWI_TRACE_NCU,               /* one line for a shell: ncu on kernel number what->kernel of the table */
+	HWI_TRACE_NSYS,              /* the same: nsys on the windows of the trace */
+};
+
+/* What of a trace is shown, and how. */
+struct hwi_trace {
+	const char *path;            /* a recording, a folder with those of a job's ranks, or a list of them */
+	enum hwi_trace_by by;
+	enum hwi_trace_format format;
+	size_t top;                  /* lines of the table; 0: all */
+	size_t kernel;               /* from 1 */
+	bool has_span, has_steps;
+	uint64_t from_ns, to_ns;     /* what began in this span */
+	uint64_t first_step, last_step;
+	const struct hiw_style *style; /* NULL: ASCII; width 0: names are whole */
+};
+
+/* *ret is the caller's to free(). Returns 0, or -errno with text: -ENOENT if nothing was traced, or no range is
+ * one of the steps; -EINVAL if there is no such kernel. */
+int hwi_trace(const struct hwi_trace *what, char **ret, size_t *ret_len, struct hiw_err *err);
+
+/* As hiw_compare, with kernels (of runs without any: ranges) by name instead of the figures of the runs. Rules on
+ * them, kernel("GLOB").total > +10%, may be given with and without. */
+int hwi_compare_kernels(const struct hiw_compare *what, char **ret, size_t *ret_len,
+	enum hiw_check_result *ret_result, struct hiw_err *err);
 
 /* ---- user series of the calling program ------------------------------------------------------ */
 

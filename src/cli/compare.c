@@ -17,7 +17,7 @@ enum {
 };
 
 static struct {
-	bool json, md;
+	bool json, md, kernels;
 	enum hiw_units units;
 	const char *by;
 	struct rules rules;
@@ -37,7 +37,7 @@ static int compare_main(int argc, char **argv)
 	static const int statuses[] = {
 		[HIW_PASS] = 0, [HIW_FAIL] = 1, [HIW_INCOMPLETE] = COMPARE_INCOMPLETE
 	};
-	const struct hiw_style style = terminal_style(STDOUT_FILENO, arg_compare.units, false);
+	struct hiw_style style = terminal_style(STDOUT_FILENO, arg_compare.units, false);
 	const struct hiw_compare what = {
 		.runs = (const char *const *) argv,
 		.n_runs = (size_t) argc,
@@ -58,7 +58,14 @@ static int compare_main(int argc, char **argv)
 		complain("compare needs at least two RUNs, for example: hiwater compare base new");
 		return EXIT_USAGE;
 	}
-	r = hiw_compare(&what, &text, &len, &result, &err);
+	if (arg_compare.kernels && arg_compare.by) {
+		complain("--kernels and --by exclude each other; leave one out");
+		return EXIT_USAGE;
+	}
+	if (arg_compare.kernels)
+		style.width = terminal_width(STDOUT_FILENO, 0); /* a file or a pipe has whole names */
+	r = arg_compare.kernels ? hwi_compare_kernels(&what, &text, &len, &result, &err)
+				: hiw_compare(&what, &text, &len, &result, &err);
 	if (r < 0) {
 		complain("%s", err.text[0] ? err.text : strerror(-r));
 		return r == -EINVAL ? EXIT_USAGE : what.n_rules > 0 ? COMPARE_INCOMPLETE
@@ -75,6 +82,9 @@ static const struct opt opts[] = {
 		opt_text, (void *) &arg_compare.by },
 	{ 0, "fail-if", OPT_TEXT, "RULE", "exit with 1 if RULE holds: 'ram.peak > +5%'; may be repeated",
 		parse_rule, &arg_compare.rules },
+	{ 0, "kernels", OPT_NONE, NULL,
+		"compare the kernels of traced runs by name, the largest added time first (ranges, if there are none)",
+		opt_flag, &arg_compare.kernels },
 	{ 0, "json", OPT_NONE, NULL, "print JSON, in base units", opt_flag, &arg_compare.json },
 	{ 0, "md", OPT_NONE, NULL, "print a Markdown table", opt_flag, &arg_compare.md },
 	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)", parse_units,
@@ -101,6 +111,9 @@ static const char *const prose[] = {
 	"Rules of --fail-if are those of hiwater check with .peak, .mean or .last, applied to the means of "
 	"the groups; a percentage with a sign is relative to the base: 'time > +10%', 'loss.last > 0.5', "
 	"'gpu.busy.mean < -5%'.",
+	"--kernels shows for each kernel of runs that were traced (hiwater run --trace) its total time, count and mean, with the "
+	"deviation over the runs of a group; what is in one group only is new or gone. Rules on them select by a pattern of the name, "
+	"and fail if one that matches does: 'kernel(\"*gemm*\").total > +10%', 'range(\"step*\").mean > 20ms', also .count.",
 	"The exit status is 0, 1 if a rule holds (or a run cannot be read, or stdout cannot be written), 2 "
 	"for an invalid rule or command line, 3 if the data does not decide: a value is not available, no "
 	"run of a group ended with status 0, or the end of a run is not recorded.",
@@ -118,6 +131,8 @@ static const char *const examples[] = {
 	"a table of what each model uses on each data set",
 	"hiwater compare --fail-if 'ram.peak > +5%' base new",
 	"a gate for CI",
+	"hiwater compare --kernels base new",
+	"which kernels became slower",
 	NULL,
 };
 

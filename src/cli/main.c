@@ -48,7 +48,7 @@ static const struct command program = {
 	.stops_at_operand = true,
 };
 
-struct command cli_commands[18];
+struct command cli_commands[19];
 const size_t cli_command_count = sizeof(cli_commands) / sizeof(cli_commands[0]);
 
 static void fill_table(void)
@@ -65,6 +65,7 @@ static void fill_table(void)
 		&command_request,
 		&command_export,
 		&command_report,
+		&command_trace,
 		&command_merge,
 		&command_collect,
 		&command_mark,

@@ -146,7 +146,8 @@ static void test_random_work(void **state)
 
 static void test_windows_cut_work_and_gaps(void **state)
 {
-	static const struct trace_span windows[] = { { 0, 10 }, { 1000, 1001 }, { 5000, 60000 }, { 100000, UINT64_MAX } };
+	static const struct trace_span windows[] = { { 0, 10 }, { 1000, 1001 }, { 5000, 60000 },
+		{ 100000, UINT64_MAX } };
 
 	(void) state;
 	for (uint64_t seed = 1; seed <= 30; seed++) {
@@ -191,7 +192,9 @@ static void test_late_work(void **state)
 
 static void test_sums_of_an_earlier_writer(void **state)
 {
-	const struct trace_union_sums before = { .busy_ns = 50, .kernels_ns = 50, .gaps = 1, .longest_ns = 7, .first_ns = 3, .last_ns = 60 };
+	const struct trace_union_sums before = {
+		.busy_ns = 50, .kernels_ns = 50, .gaps = 1, .longest_ns = 7, .first_ns = 3, .last_ns = 60
+	};
 	struct trace_union_sums sums;
 	struct trace_union u = { 0 };
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "record/read/replay.h"
+#include "record/thin/thin.h"
 #include "record/trace/trace_file.h"
 #include "record/trace/trace_read.h"
 #include "record/trace/trace_write.h"
@@ -36,7 +37,9 @@ static struct rig rig;
 static void begin(const struct trace_write_options *options)
 {
 	static const struct trace_write_options standard = { 0 };
-	const struct store_options store = { .path = rig.path, .name = rig.path, .wal = true, .wal_pages = 256 };
+	const struct store_options store = {
+		.path = rig.path, .name = rig.path, .wal = true, .wal_pages = 256
+	};
 	struct err err;
 
 	(void) snprintf(rig.path, sizeof(rig.path), "/tmp/hiwater-trace-%d.hiw", (int) getpid());
@@ -116,7 +119,8 @@ static void event(const struct trace_event *e)
 
 static void work(uint32_t of, uint64_t start, uint64_t end_ns, uint64_t correlation)
 {
-	event(&(struct trace_event) { .site = of, .start_ns = start, .end_ns = end_ns, .correlation = correlation });
+	event(&(struct trace_event) {
+		.site = of, .start_ns = start, .end_ns = end_ns, .correlation = correlation });
 }
 
 static const struct trace_stat *stat_of(const char *name, uint32_t phase)
@@ -157,7 +161,8 @@ static void test_buckets(void **state)
 	assert_int_equal(trace_bucket(UINT64_MAX), 2047);
 	for (uint64_t ns = 1; ns < UINT64_C(1) << 62; ns += 1 + ns / 777) {
 		const unsigned bucket = trace_bucket(ns);
-		const double middle = (double) trace_bucket_ns(bucket), off = fabs(middle - (double) ns) / (double) ns;
+		const double middle = (double) trace_bucket_ns(bucket),
+			     off = fabs(middle - (double) ns) / (double) ns;
 
 		/* Of few nanoseconds, those of a bucket are one. */
 		assert_int_equal(bucket, (unsigned) floor(log2((double) ns) * 32 + 1e-9));
@@ -180,11 +185,18 @@ static void test_what_was_sent_is_read(void **state)
 	copy = site(TRACE_COPY, rig.process, "", 7);
 	trace_write_phase(rig.w, 0, 0);
 	trace_write_phase(rig.w, 1000, 3);
-	event(&(struct trace_event) { .site = kernel, .start_ns = 900, .end_ns = 1400, .correlation = 5, .queued_ns = 800, .submitted_ns = 850, .flags = TRACE_NODE });
+	event(&(struct trace_event) { .site = kernel,
+		.start_ns = 900,
+		.end_ns = 1400,
+		.correlation = 5,
+		.queued_ns = 800,
+		.submitted_ns = 850,
+		.flags = TRACE_NODE });
 	work(kernel, 1000, 1100, 6);
 	work(kernel, 2000, 1999, 7); /* invalid */
 	event(&(struct trace_event) { .site = range, .start_ns = 500, .end_ns = 2500, .depth = 2 });
-	event(&(struct trace_event) { .site = alloc, .start_ns = 600, .bytes = 4096, .address = 0xf000000000000000 });
+	event(&(struct trace_event) {
+		.site = alloc, .start_ns = 600, .bytes = 4096, .address = 0xf000000000000000 });
 	event(&(struct trace_event) { .site = copy, .start_ns = 700, .end_ns = 1000, .bytes = 1 << 20 });
 	assert_int_equal(rig.sink->thread(rig.sink->ctx, rig.process, 4712, "main\x1b"), 0);
 	assert_int_equal(rig.sink->lost(rig.sink->ctx, rig.process, TRACE_LOST_DROPPED, 4), 0);
@@ -346,10 +358,13 @@ static void test_one_of_n_gets_a_row(void **state)
 	reopen();
 	kernels = number("SELECT count(*) FROM trace_kernel");
 	assert_in_range(kernels, 2000, 15000); /* of 10 s */
-	assert_int_equal(number("SELECT count(*) FROM trace_kernel JOIN trace_launch USING (correlation)"), kernels);
+	assert_int_equal(
+		number("SELECT count(*) FROM trace_kernel JOIN trace_launch USING (correlation)"), kernels);
 	assert_int_equal(stat_of("k", 0)->count, 100000);
 	assert_int_equal(stat_of("k", 0)->rows, kernels);
-	assert_int_equal(trace_read_lost(rig.t, 0)->n + (uint64_t) number("SELECT sum(rows) FROM trace_stat"), 200000);
+	assert_int_equal(
+		trace_read_lost(rig.t, 0)->n + (uint64_t) number("SELECT sum(rows) FROM trace_stat"),
+		200000);
 	end();
 }
 
@@ -393,8 +408,9 @@ static void test_a_second_writer(void **state)
 	assert_int_equal(rig.sink->window(rig.sink->ctx, 0, 2500, "whole run"), 0);
 	flush();
 	trace_write_free(rig.w);
-	assert_int_equal(
-		store_run(rig.s, "INSERT INTO phase(number,parent,name,began,ended) VALUES(1,0,'a',2500,9000),(2,1,'b',3500,5000)"), 0);
+	assert_int_equal(store_run(rig.s, "INSERT INTO phase(number,parent,name,began,ended) "
+					  "VALUES(1,0,'a',2500,9000),(2,1,'b',3500,5000)"),
+		0);
 	rig.w = trace_write_new(rig.s, &standard);
 	assert_non_null(rig.w);
 	rig.sink = trace_write_sink(rig.w);
@@ -435,7 +451,10 @@ static void test_bytes_of_a_row(void **state)
 		if (i % 2)
 			work(kernel, start, start + 100000 + i % 9973, i);
 		else
-			event(&(struct trace_event) { .site = range, .start_ns = start, .end_ns = start + 150000, .depth = (uint32_t) (i % 3) });
+			event(&(struct trace_event) { .site = range,
+				.start_ns = start,
+				.end_ns = start + 150000,
+				.depth = (uint32_t) (i % 3) });
 		if (i % 1000 == 0)
 			flush();
 	}
@@ -443,6 +462,31 @@ static void test_bytes_of_a_row(void **state)
 	assert_int_equal(stat(rig.path, &st), 0);
 	print_message("%.1f bytes a row\n", (double) (st.st_size - 40 * 4096) / N);
 	assert_true(st.st_size < N * 30);
+	end();
+}
+
+/* A recording's own limit is for all else: rows of events do not make it merge windows. */
+static void test_windows_are_not_thinned_for_rows(void **state)
+{
+	const struct thin_options options = {
+		.window_ns = 1000000000, .recent_ns = 1000000000, .max_bytes = 1 << 20
+	};
+	struct thin *thin = thin_new(&options);
+	uint32_t kernel;
+
+	(void) state;
+	assert_non_null(thin);
+	begin(NULL);
+	kernel = site(TRACE_KERNEL, process(1), "k", 0);
+	for (uint64_t i = 0; i < 150000; i++)
+		work(kernel, i * 1000, i * 1000 + 10, i);
+	flush();
+	assert_false(thin_is_due(thin, rig.s));
+	assert_false(thin_is_urgent(thin, rig.s));
+	rig.s->trace_pages = 0;
+	assert_true(thin_is_due(thin, rig.s));
+	thin_free(thin);
+	reopen();
 	end();
 }
 
@@ -478,7 +522,9 @@ static void add_kernel(uint64_t start)
 /* An import without a run, and a second one into its recording; what is not kept changes nothing. */
 static void test_files_of_imports(void **state)
 {
-	const struct trace_file_facts facts = { .name = "imported", .started_wall_ns = 5, .ended_ns = 4000, .rank = -1, .ranks = -1 };
+	const struct trace_file_facts facts = {
+		.name = "imported", .started_wall_ns = 5, .ended_ns = 4000, .rank = -1, .ranks = -1
+	};
 	struct err err = { "" };
 	struct job *job = NULL;
 
@@ -520,6 +566,7 @@ int main(void)
 		cmocka_unit_test(test_a_rollback),
 		cmocka_unit_test(test_a_second_writer),
 		cmocka_unit_test(test_bytes_of_a_row),
+		cmocka_unit_test(test_windows_are_not_thinned_for_rows),
 		cmocka_unit_test(test_no_tables_without_events),
 		cmocka_unit_test(test_files_of_imports),
 	};
