@@ -18,39 +18,55 @@ static inline uint64_t mixed(uint64_t hash, uint64_t word)
 	return hash ^ hash >> 32;
 }
 
-/* Eight bytes at a time; the last ones overlap those before. */
-static uint32_t hash_of(const char *bytes, size_t len, unsigned type)
+static inline uint64_t eight(const char *bytes)
 {
-	uint64_t hash = mixed(type, len), word = 0;
+	uint64_t word;
 
-	if (len < sizeof(word)) {
-		for (size_t i = 0; i < len; i++)
-			word = word << 8 | (unsigned char) bytes[i];
-	} else {
-		for (size_t i = 0; i + sizeof(word) < len; i += sizeof(word)) {
-			memcpy(&word, bytes + i, sizeof(word));
-			hash = mixed(hash, word);
-		}
-		memcpy(&word, bytes + len - sizeof(word), sizeof(word));
+	memcpy(&word, bytes, sizeof(word));
+	return word;
+}
+
+static inline uint64_t four(const char *bytes)
+{
+	uint32_t word;
+
+	memcpy(&word, bytes, sizeof(word));
+	return word;
+}
+
+/* Eight bytes at a time; the last ones overlap those before. */
+static inline uint32_t hash_of(const char *bytes, size_t len, unsigned type)
+{
+	uint64_t hash = (uint64_t) len << 8 | type, word = 0;
+
+	if (len >= 8) {
+		for (size_t i = 0; i + 8 < len; i += 8)
+			hash = mixed(hash, eight(bytes + i));
+		word = eight(bytes + len - 8);
+	} else if (len >= 4) {
+		word = four(bytes) << 32 | four(bytes + len - 4);
+	} else if (len > 0) {
+		word = (unsigned char) bytes[0];
+		word = word << 8 | (unsigned char) bytes[len / 2];
+		word = word << 8 | (unsigned char) bytes[len - 1];
 	}
-	/* Once more, since a multiplication carries nothing down. */
+	/* Twice, since a multiplication carries nothing down. */
 	return (uint32_t) mixed(mixed(hash, word), 0);
 }
 
-static char *entry_at(struct trace_slot *slot, uint32_t offset)
+static inline char *entry_at(struct trace_slot *slot, uint32_t offset)
 {
 	return (char *) slot + TRACE_ARENA_AT + (size_t) offset * UNIT;
 }
 
-static bool equals(struct trace_slot *slot, uint32_t offset, const struct trace_text *head, const void *bytes)
+static inline bool equals(
+	struct trace_slot *slot, uint32_t offset, const struct trace_text *head, const void *bytes)
 {
-	struct trace_text found;
+	const char *const entry = entry_at(slot, offset);
 
-	if (offset > (TRACE_ARENA_BYTES - sizeof(found) - head->len) / UNIT)
-		return false;
-	memcpy(&found, entry_at(slot, offset), sizeof(found));
-	return found.hash == head->hash && found.len == head->len && found.type == head->type &&
-	       memcmp(entry_at(slot, offset) + sizeof(found), bytes, head->len) == 0;
+	return offset <= (TRACE_ARENA_BYTES - sizeof(*head) - head->len) / UNIT &&
+	       eight(entry) == eight((const char *) head) &&
+	       memcmp(entry + sizeof(*head), bytes, head->len) == 0;
 }
 
 /* The offset of a copy that is in no cell yet; 0: no room. */
@@ -68,6 +84,8 @@ static uint32_t store(struct trace_slot *slot, const struct trace_text *head, co
 	memcpy(entry_at(slot, at / UNIT) + sizeof(*head), bytes, head->len);
 	return at / UNIT;
 }
+
+_Static_assert(sizeof(struct trace_text) == 8, "compared at once");
 
 uint32_t arena_put(struct trace_slot *slot, unsigned type, const void *bytes, size_t len)
 {

@@ -15,6 +15,7 @@
 enum {
 	UNITS = TRACE_CHUNK_BYTES / TRACE_UNIT_BYTES,
 	TIMED = 64, /* one event of so many is timed */
+	TIMED_NS = 20000, /* more is not the probe's: the thread was interrupted */
 	NO_CHUNK = 0xffff,
 	CLAIM_TRIES = 1000, /* other processes may write states at random */
 };
@@ -390,6 +391,7 @@ static void thread_begins(struct thread *t)
 
 	t->at = (uint32_t) NO_CHUNK << 16 | UNITS;
 	t->leaving = 0;
+	memset(t->events, 0, sizeof(t->events));
 	t->tid = (int32_t) syscall(SYS_gettid);
 	__atomic_store_n(&t->generation, probe_generation(), __ATOMIC_RELAXED);
 	errno = error;
@@ -409,94 +411,120 @@ static void register_thread(struct thread *t)
 
 /* ---- events ------------------------------------------------------------------------------------------------------- */
 
-/* What is written: 2 words after the header, or 4. */
-struct event {
-	unsigned kind, flags;
-	uint64_t time_ns;
-	uint64_t body[4];
+/* An event after its header has 2 words (BRIEF), or 4. */
+enum {
+	BRIEF = 2,
+	FULL = 4,
 };
 
-static inline unsigned units_of(const struct event *e)
-{
-	return e->kind >= TRACE_RING_MEMORY ? 3 : 2;
-}
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#define COLD          static __attribute__((noinline, cold))
 
 /* The words first, the header's with the seq last; each a release, since the recorder may still be reading
  * what the place held before (struct trace_chunk.read). */
-static inline void publish(struct trace_slot *slot, unsigned chunk, unsigned unit, const struct event *e)
+ALWAYS_INLINE void publish(struct trace_slot *slot, uint32_t at, uint32_t kind_and_flags, uint64_t time_ns,
+	const uint64_t *body, unsigned n)
 {
+	const unsigned chunk = at >> 16, unit = at & 0xffff;
 	uint64_t *const words = (uint64_t *) (void *) event_at(slot, chunk, unit);
 	const uint32_t generation =
 		atomic_load_explicit(&slot->chunks[chunk].generation, memory_order_relaxed);
 	const union {
-		struct {
-			uint32_t seq;
-			uint16_t kind, flags;
-		} part;
+		uint32_t part[2];
 		uint64_t word;
-	} head = { .part = { TRACE_SEQ(generation, unit), (uint16_t) e->kind, (uint16_t) e->flags } };
+	} head = { .part = { TRACE_SEQ(generation, unit), kind_and_flags } };
 
-	__atomic_store_n(&words[1], e->time_ns, __ATOMIC_RELEASE);
-	for (unsigned i = 0; i < 2 * units_of(e) - 2; i++)
-		__atomic_store_n(&words[2 + i], e->body[i], __ATOMIC_RELEASE);
+	__atomic_store_n(&words[1], time_ns, __ATOMIC_RELEASE);
+	for (unsigned i = 0; i < n; i++)
+		__atomic_store_n(&words[2 + i], body[i], __ATOMIC_RELEASE);
 	__atomic_store_n(&words[0], head.word, __ATOMIC_RELEASE);
 }
 
-/* A place for units of the thread's chunk, or the next one; false: none. */
-static inline bool place(struct thread *t, struct trace_slot *slot, unsigned units, uint32_t *ret)
+/* A place in the thread's next chunk, after units were taken of one that has not so many; false: none. */
+COLD bool place_in_next(
+	struct thread *t, struct trace_slot *slot, unsigned units, uint32_t *at)
 {
-	for (;;) {
-		const uint32_t at = take_units(&t->at, units);
-
-		if (__builtin_expect((at & 0xffff) + units <= UNITS, 1)) {
-			*ret = at;
-			return true;
-		}
+	do {
 		if (!t->is_registered)
 			register_thread(t);
-		if (!next_chunk(t, slot))
+		if (!next_chunk(t, slot)) {
+			(void) atomic_fetch_add(&slot->lost[TRACE_LOST_THREADS], 1);
 			return false;
-	}
+		}
+		*at = take_units(&t->at, units);
+	} while ((*at & 0xffff) + units > UNITS);
+	return true;
 }
 
-/* Of each layer, one event of TIMED is timed. began: when the work for it began. */
-static void time_event(struct trace_slot *slot, unsigned layer, uint64_t began)
+/* The slot, and the thread's own state, at the first event of a process or a thread. */
+COLD struct trace_slot *first_event(struct thread *t)
 {
-	const uint64_t now = probe_now(), ns = now > began ? now - began : 0;
+	struct trace_slot *const slot = slot_of(process());
 
-	(void) atomic_fetch_add_explicit(&slot->timed_ns[layer], ns, memory_order_relaxed);
+	if (slot && t->generation != probe_generation())
+		thread_begins(t);
+	return slot;
+}
+
+COLD void release_left(struct thread *t, struct trace_slot *slot)
+{
+	release_chunk(slot, t->leaving - 1u);
+	t->leaving = 0;
+}
+
+/* Every TIMED events of a thread and layer: after the first one, the layer is known to be used; the last one is
+ * timed. began: when the work for it began. An event takes less than a microsecond; where other programs
+ * want the CPU, some measurements have a time slice of theirs in them. */
+COLD void count_event(
+	struct trace_slot *slot, unsigned layer, unsigned number, uint64_t began)
+{
+	const uint64_t now = number % TIMED ? probe_now() : 0, ns = now > began ? now - began : 0;
+
+	if (number % TIMED == 0) {
+		(void) atomic_fetch_or_explicit(&slot->layers_used, 1u << layer, memory_order_relaxed);
+		return;
+	}
+	(void) atomic_fetch_add_explicit(
+		&slot->timed_ns[layer], ns < TIMED_NS ? ns : TIMED_NS, memory_order_relaxed);
 	(void) atomic_fetch_add_explicit(&slot->timed[layer], 1, memory_order_relaxed);
 }
 
-/* layer: bit number. */
-static inline void write_event(unsigned layer, const struct event *e, uint64_t began)
+/* layer: bit number; body: n words, BRIEF or FULL. */
+ALWAYS_INLINE void write_event(unsigned layer, unsigned kind, unsigned flags, uint64_t time_ns,
+	const uint64_t *body, unsigned n, uint64_t began)
 {
+	const unsigned units = 1 + n / 2;
 	struct thread *const t = &this_thread;
-	struct process *const p = process();
-	struct trace_slot *const slot = slot_of(p);
-	uint32_t at, used;
+	struct process *const p = atomic_load_explicit(&process_memory, memory_order_acquire);
+	struct trace_slot *slot = p ? atomic_load_explicit(&p->slot, memory_order_acquire) : NULL;
+	const uint32_t generation = p ? atomic_load_explicit(&p->generation, memory_order_relaxed) : 0;
+	unsigned number;
+	uint32_t at;
 
-	if (__builtin_expect(!slot, 0))
-		return;
-	if (__builtin_expect(t->generation != atomic_load_explicit(&p->generation, memory_order_relaxed), 0))
-		thread_begins(t);
+	if (__builtin_expect(!slot || t->generation != generation, 0)) {
+		slot = first_event(t);
+		if (!slot)
+			return;
+	}
 	t->writing++;
 	atomic_signal_fence(memory_order_seq_cst);
-	if (__builtin_expect(place(t, slot, units_of(e), &at), 1))
-		publish(slot, at >> 16, at & 0xffff, e);
-	else
-		(void) atomic_fetch_add(&slot->lost[TRACE_LOST_THREADS], 1);
+	at = take_units(&t->at, units);
+	if (__builtin_expect((at & 0xffff) + units <= UNITS, 1) || place_in_next(t, slot, units, &at)) {
+		/* As struct trace_ring_head has them. */
+		const union {
+			uint16_t part[2];
+			uint32_t word;
+		} kind_and_flags = { .part = { (uint16_t) kind, (uint16_t) flags } };
+
+		publish(slot, at, kind_and_flags.word, time_ns, body, n);
+	}
 	atomic_signal_fence(memory_order_seq_cst);
 	t->writing--;
-	if (__builtin_expect(t->leaving && t->writing == 0, 0)) {
-		release_chunk(slot, t->leaving - 1u);
-		t->leaving = 0;
-	}
-	used = atomic_load_explicit(&slot->layers_used, memory_order_relaxed);
-	if (__builtin_expect(!(used & 1u << layer), 0))
-		(void) atomic_fetch_or(&slot->layers_used, 1u << layer);
-	if (__builtin_expect(++t->events[layer] % TIMED == 0, 0))
-		time_event(slot, layer, began);
+	if (__builtin_expect(t->leaving, 0) && t->writing == 0)
+		release_left(t, slot);
+	number = t->events[layer]++;
+	if (__builtin_expect((number + 1) % TIMED < 2, 0))
+		count_event(slot, layer, number, began);
 }
 
 enum {
@@ -509,37 +537,38 @@ enum {
 void probe_range(enum trace_ring_kind kind, uint64_t time_ns, uint32_t name, uint32_t domain, uint64_t id)
 {
 	const struct trace_ring_range range = { name, domain, id };
-	struct event e = { .kind = kind, .time_ns = time_ns };
+	uint64_t body[BRIEF];
 
-	memcpy(e.body, &range, sizeof(range));
-	write_event(RANGES, &e, time_ns);
+	memcpy(body, &range, sizeof(body));
+	write_event(RANGES, kind, 0, time_ns, body, BRIEF, time_ns);
 }
 
 void probe_call(
 	enum trace_ring_kind kind, uint64_t time_ns, uint32_t name, uint64_t correlation, unsigned flags)
 {
 	const struct trace_ring_call call = { .name = name, .correlation = correlation };
-	struct event e = { .kind = kind, .flags = flags, .time_ns = time_ns };
+	uint64_t body[BRIEF];
 
-	memcpy(e.body, &call, sizeof(call));
-	write_event(LAUNCHES, &e, time_ns);
+	memcpy(body, &call, sizeof(body));
+	write_event(LAUNCHES, kind, flags, time_ns, body, BRIEF, time_ns);
 }
 
 void probe_memory(uint64_t time_ns, unsigned flags, const struct trace_ring_memory *memory)
 {
-	struct event e = { .kind = TRACE_RING_MEMORY, .flags = flags, .time_ns = time_ns };
+	uint64_t body[FULL];
 
-	memcpy(e.body, memory, sizeof(*memory));
-	write_event(MEMORY, &e, time_ns);
+	memcpy(body, memory, sizeof(body));
+	write_event(MEMORY, TRACE_RING_MEMORY, flags, time_ns, body, FULL, time_ns);
 }
 
 void probe_work(uint64_t start_ns, unsigned flags, const struct trace_ring_work *work)
 {
-	struct event e = { .kind = TRACE_RING_WORK, .flags = flags, .time_ns = start_ns };
-
-	memcpy(e.body, work, sizeof(*work));
 	/* Its time is the device's: the writing alone can be timed. */
-	write_event(KERNELS, &e, (this_thread.events[KERNELS] + 1) % TIMED == 0 ? probe_now() : 0);
+	const uint64_t began = (this_thread.events[KERNELS] + 1) % TIMED == 0 ? probe_now() : 0;
+	uint64_t body[FULL];
+
+	memcpy(body, work, sizeof(body));
+	write_event(KERNELS, TRACE_RING_WORK, flags, start_ns, body, FULL, began);
 }
 
 void probe_lost(enum trace_loss cause, uint64_t n)

@@ -96,6 +96,17 @@ static inline unsigned rig_slots_taken(const struct ring_rig *rig)
 	return n;
 }
 
+/* The slot of the only process. Not always the first: threads that attach at once take one each, and give back
+ * all but one. */
+static inline struct trace_slot *rig_only_slot(const struct ring_rig *rig)
+{
+	for (unsigned i = 0; i < TRACE_SLOTS; i++) {
+		if (rig->ring->slots[i] == TRACE_SLOT_TAKEN && rig_slot(rig, i)->version)
+			return rig_slot(rig, i);
+	}
+	return NULL;
+}
+
 /* Starts run(rig) in a child, which exits with 0 when it returns. */
 static inline pid_t rig_start(struct ring_rig *rig, void (*run)(struct ring_rig *rig))
 {
