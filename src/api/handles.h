@@ -59,7 +59,7 @@ struct hiw_recorder {
 	char user[128];              /* of the job, if it is not this process's; "": it is */
 	struct hiw_run run;
 	enum hwi_part part;
-	struct hwi_trace trace_options;
+	struct hwi_tracing trace_options;
 	struct trace_reader *trace; /* NULL: the job is not traced */
 	struct trace_check {
 		int32_t pid;
@@ -112,10 +112,10 @@ int part_path(const struct hiw_recorder *r, const char *pattern, const char *end
 void part_add_line(struct hiw_recorder *r);
 
 /* recorder.c: as hwi_recorder_new_part. */
-int recorder_new(const struct hiw_options *options, enum hwi_part part, const struct hwi_trace *trace,
+int recorder_new(const struct hiw_options *options, enum hwi_part part, const struct hwi_tracing *trace,
 	struct hiw_recorder **ret, struct hiw_err *err);
 
-/* trace.c: the memory that a traced job writes into, before the recording is opened; its socket among the
+/* tracing.c: the memory that a traced job writes into, before the recording is opened; its socket among the
  * descriptors that are polled; the start of its time; what is due in a step; the next warning about it. */
 int open_trace(struct hiw_recorder *r, struct err *err);
 void close_trace(struct hiw_recorder *r);

@@ -46,7 +46,7 @@ int hwi_recorder_new_part(const struct hiw_options *options, enum hwi_part part,
 	struct hiw_err *err);
 
 /* What run --trace follows. */
-struct hwi_trace {
+struct hwi_tracing {
 	unsigned layers;           /* from hwi_trace_layers; 0: nothing */
 	uint64_t limit_bytes;      /* of rows in the recording; 0: 256 MB */
 	/* Extended regular expressions of names of ranges of the main process: which are phases of the run, and which
@@ -72,7 +72,7 @@ bool hwi_trace_needs(unsigned layers, enum hwi_trace_hook hook);
 
 /* As hwi_recorder_new_part, for a job that is traced too. trace NULL: it is not. */
 int hwi_recorder_new_traced(const struct hiw_options *options, enum hwi_part part,
-	const struct hwi_trace *trace, struct hiw_recorder **ret, struct hiw_err *err);
+	const struct hwi_tracing *trace, struct hiw_recorder **ret, struct hiw_err *err);
 /* What the job needs: a descriptor to inherit, of the same number (-1: the job is not traced), and the value of
  * HIWATER_TRACE. */
 int hwi_recorder_trace_fd(const struct hiw_recorder *recorder);
@@ -256,7 +256,7 @@ enum hwi_trace_format {
 };
 
 /* What of a trace is shown, and how. */
-struct hwi_trace_view {
+struct hwi_trace {
 	const char *path;            /* a recording, a folder with those of a job's ranks, or a list of them */
 	enum hwi_trace_by by;
 	enum hwi_trace_format format;
@@ -270,7 +270,7 @@ struct hwi_trace_view {
 
 /* *ret is the caller's to free(). Returns 0, or -errno with text: -ENOENT if nothing was traced, or no range is
  * one of the steps; -EINVAL if there is no such kernel. */
-int hwi_trace_show(const struct hwi_trace_view *what, char **ret, size_t *ret_len, struct hiw_err *err);
+int hwi_trace(const struct hwi_trace *what, char **ret, size_t *ret_len, struct hiw_err *err);
 
 /* As hiw_compare, with kernels (of runs without any: ranges) by name instead of the figures of the runs. Rules on
  * them, kernel("GLOB").total > +10%, may be given with and without. */

@@ -407,7 +407,7 @@ int hiw_recorder_new(const struct hiw_options *options, struct hiw_recorder **re
 	return recorder_new(options, HWI_PART_NONE, NULL, ret, ret_err);
 }
 
-int recorder_new(const struct hiw_options *options, enum hwi_part part, const struct hwi_trace *trace,
+int recorder_new(const struct hiw_options *options, enum hwi_part part, const struct hwi_tracing *trace,
 	struct hiw_recorder **ret, struct hiw_err *ret_err)
 {
 	struct hiw_recorder *r = calloc(1, sizeof(*r));

@@ -1,251 +1,174 @@
 /* SPDX-License-Identifier: MIT
  *
- * The recorder of a traced run: the memory that the job writes events into, and its messages
- * for the user.
+ * The internal interface: what hiwater trace shows.
  */
+#include "api/trace.h"
+
 #include <errno.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
+#include <sys/stat.h>
 
 #include "api/handles.h"
-#include "base/buf.h"
-#include "base/mask.h"
-#include "source/trace/reach.h"
+#include "record/history/job_folder.h"
+#include "record/history/job_pointer.h"
+#include "record/trace/trace_read.h"
+#include "sink/trace/trace_sink.h"
 
-int hwi_trace_layers(const char *list, unsigned *ret, struct hiw_err *ret_err)
+/* ---- recordings ------------------------------------------------------------------------------ */
+
+struct collecting {
+	struct trace_view *view;
+	struct err untraced;   /* of the first recording without traced work */
+	struct err *err;
+};
+
+static int add_open(struct collecting *c, struct replay *replay)
 {
+	struct trace_read *t = NULL;
+	struct job *job = NULL;
 	struct err err = { "" };
-	struct buf names = BUF_INIT(200);
-	int r = trace_layers_parse(list ? list : "", ret);
+	int r = trace_read_new(replay, &t, &err);
 
-	for (unsigned layer = 1; r < 0 && layer <= TRACE_ALL; layer <<= 1)
-		(void) buf_printf(&names, "%s%s", layer > 1 ? ", " : "", trace_layer_name(layer));
+	c->view->n_given++;
+	if (r == -ENOENT) {
+		if (!c->untraced.text[0])
+			c->untraced = err;
+		return 0;
+	}
+	if (r == 0)
+		r = replay_job(replay, &job, &err);
+	if (r == 0)
+		r = trace_view_add(c->view, t, job, replay_growing(replay), &err);
 	if (r < 0)
-		(void) err_set(&err, r, "'%.80s' is not something to trace; give some of %s, separated by commas", list,
-			names.data ? names.data : "");
-	buf_done(&names);
-	return api_err(ret_err, &err, r);
+		(void) err_set(c->err, r, "%s", err.text);
+	trace_read_free(t);
+	job_free(job);
+	return r;
 }
 
-bool hwi_trace_needs(unsigned layers, enum hwi_trace_hook hook)
+static int add_file(struct collecting *c, const char *path)
 {
-	const unsigned ranges = TRACE_RANGES, gpu = TRACE_MEMORY | TRACE_LAUNCHES | TRACE_KERNELS;
+	struct replay *replay = NULL;
+	int r = replay_open(path, &replay, c->err);
 
-	return layers & (hook == HWI_TRACE_NVTX || hook == HWI_TRACE_ITT ? ranges : gpu);
+	if (r == 0)
+		r = add_open(c, replay);
+	replay_close(replay);
+	return r;
 }
 
-/* What the recorder lacks is an error with --strict, else a warning. */
-static int lacks(struct hiw_recorder *r, int error, struct err *err)
+/* Of a rank that was started again, its last start; a file that cannot be read is left out if others can. */
+static int add_folder(struct collecting *c, const char *path)
 {
-	if (!r->options.degrade)
-		return error;
-	(void) snprintf(r->trace_warning, sizeof(r->trace_warning), "the job is not traced: %.400s", err->text);
-	err->text[0] = '\0';
+	autoparts struct job_parts parts = { 0 };
+	int r = job_folder_parts(path, &parts), first = 0;
+	size_t n_read = 0;
+
+	if (r < 0)
+		return err_set(c->err, r, "cannot read the folder %.200s: %s", path, strerror(-r));
+	for (size_t i = 0; i < parts.n && r != -ENOMEM; i++) {
+		if (i > 0 && parts.parts[i].rank >= 0 && parts.parts[i].rank == parts.parts[i - 1].rank)
+			continue;
+		r = add_file(c, parts.parts[i].path);
+		n_read += r == 0;
+		first = first ? first : r;
+	}
+	if (parts.n == 0)
+		return err_set(c->err, -ENOENT, "%.200s has no recordings", path);
+	return n_read > 0 && r != -ENOMEM ? 0 : first;
+}
+
+static int add_path(struct collecting *c, const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? add_folder(c, path) : add_file(c, path);
+}
+
+int trace_collect(
+	const char *path, const struct trace_view_options *options, struct trace_view **ret, struct err *err)
+{
+	struct collecting c = { .err = err };
+	autopaths struct job_paths paths = { 0 };
+	int r = trace_view_new(options, &c.view);
+
+	if (r < 0)
+		return r;
+	if (job_pointer_read(path, &paths) == 0) {
+		const char *folder = job_paths_folder(&paths);
+
+		r = folder ? add_path(&c, folder) : 0;
+		for (size_t i = 0; !folder && i < paths.n && r == 0; i++)
+			r = add_path(&c, paths.paths[i]);
+	} else {
+		r = add_path(&c, path);
+	}
+	if (r == 0 && c.view->n_recordings == 0)
+		r = err_set(err, -ENOENT, "%s",
+			c.untraced.text[0] ? c.untraced.text : "there are no recordings");
+	if (r < 0) {
+		trace_view_free(c.view);
+		return r;
+	}
+	trace_view_end(c.view);
+	*ret = c.view;
 	return 0;
 }
 
-int open_trace(struct hiw_recorder *r, struct err *err)
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static int write_view(
+	const struct hwi_trace *what, const struct trace_view *view, struct buf *out, struct err *err)
 {
-	const struct trace_reader_options options = {
-		.root = &r->root,
-		.layers = r->trace_options.layers,
-		.select = {
-			.phase_range = r->trace_options.phase_range,
-			.step = r->trace_options.step,
-			.windows = r->trace_options.windows,
-		},
+	const struct hiw_style *style = what->style;
+	const struct sink_options options = { .units = style ? (enum units) style->units : UNITS_IEC,
+		.utf8 = style && style->utf8,
+		.color = style && style->color,
+		.width = style ? style->width : 0 };
+	int r;
+
+	switch (what->format) {
+	case HWI_TRACE_JSON:
+		return trace_json(view, what->top, out);
+	case HWI_TRACE_CSV:
+		return trace_csv(view, what->top, out);
+	case HWI_TRACE_NCU:
+		r = trace_ncu(view, what->kernel, out, err);
+		return r == 0 ? buf_str(out, "\n") : r;
+	case HWI_TRACE_NSYS:
+		r = trace_nsys(view, out, err);
+		return r == 0 ? buf_str(out, "\n") : r;
+	case HWI_TRACE_TEXT:
+		break;
+	}
+	return trace_text(view, what->top, &options, out);
+}
+
+int hwi_trace(const struct hwi_trace *what, char **ret, size_t *ret_len, struct hiw_err *ret_err)
+{
+	const struct trace_view_options options = {
+		.by = what->format == HWI_TRACE_NCU ? TRACE_BY_KERNEL : (enum trace_by) what->by,
+		.has_span = what->has_span,
+		.has_steps = what->has_steps,
+		.from_ns = what->from_ns,
+		.to_ns = what->to_ns,
+		.first_step = what->first_step,
+		.last_step = what->last_step,
 	};
-	int error;
+	struct buf out = BUF_INIT(256 << 20);
+	struct trace_view *view = NULL;
+	struct err err = { "" };
+	int r = trace_collect(what->path, &options, &view, &err);
 
-	if (!r->trace_options.layers)
-		return 0;
-	if (r->options.no_record)
-		return lacks(r, err_set(err, -EINVAL, "no recording is written, which would have what is traced"), err);
-	error = trace_reader_new(&options, &r->trace, err);
-	return error == -EINVAL ? error : error < 0 ? lacks(r, error, err)
-						    : 0; /* the command line is wrong */
-}
-
-const char *trace_step(const struct hiw_recorder *r)
-{
-	if (!r->trace_options.layers)
-		return NULL;
-	return r->trace_options.step ? r->trace_options.step : TRACE_STEP_DEFAULT;
-}
-
-void close_trace(struct hiw_recorder *r)
-{
-	if (!r->trace_is_used)
-		trace_reader_free(r->trace);
-	r->trace = NULL;
-}
-
-void poll_trace(struct hiw_recorder *r)
-{
-	struct epoll_event event = { .events = EPOLLIN };
-
-	if (r->trace && r->epoll >= 0 && trace_reader_socket(r->trace) >= 0)
-		(void) epoll_ctl(r->epoll, EPOLL_CTL_ADD, trace_reader_socket(r->trace), &event);
-}
-
-void begin_trace(struct hiw_recorder *r)
-{
-	const struct facts *f = job_facts_const(sampler_job(r->sampler));
-
-	if (r->trace && f->started_boot_ns.known)
-		trace_reader_begin(r->trace, (uint64_t) f->started_boot_ns.value, (pid_t) f->main_pid.value);
-}
-
-/* A frame is made in the middle of a sample: what is to be read waits for the step. */
-void trace_frame(struct hiw_recorder *r, const struct frame *frame)
-{
-	const unsigned most = sizeof(r->trace_checks) / sizeof(*r->trace_checks);
-
-	for (size_t i = 0; i < frame->n_births && r->n_trace_checks < most; i++) {
-		const struct birth *b = &frame->births[i];
-		struct trace_check *check = &r->trace_checks[r->n_trace_checks];
-
-		if (b->entity != ENTITY_PROCESS)
-			continue;
-		check->pid = b->process.pid;
-		(void) snprintf(check->name, sizeof(check->name), "%s", b->process.name);
-		r->n_trace_checks++;
+	if (r == 0)
+		r = write_view(what, view, &out, &err);
+	if (r == 0) {
+		*ret = strdup(out.data);
+		*ret_len = out.len;
+		r = *ret ? 0 : -ENOMEM;
 	}
-}
-
-/* A program that measures itself sets its variables while it runs, which the kernel's files do not show. */
-static void check_reach(struct hiw_recorder *r)
-{
-	const unsigned n = r->options.attached ? 0 : r->n_trace_checks;
-	char text[TRACE_NOTE_BYTES];
-
-	for (unsigned i = 0; i < n; i++) {
-		const struct trace_check *check = &r->trace_checks[i];
-
-		if (!trace_is_out_of_reach(&r->root, check->pid))
-			continue;
-		trace_reach_note(++r->out_of_reach, check->pid, check->name, text, sizeof(text));
-		if (text[0])
-			trace_reader_add_note(r->trace, text);
-	}
-	r->n_trace_checks = 0;
-}
-
-void end_trace(struct hiw_recorder *r)
-{
-	char text[TRACE_NOTE_BYTES];
-
-	if (!r->trace)
-		return;
-	check_reach(r);
-	trace_reach_sum(r->out_of_reach, text, sizeof(text));
-	if (text[0])
-		trace_reader_add_note(r->trace, text);
-	step_trace(r);
-}
-
-/* Ranges that are phases: they were read after they began, so the time of the event is before that of its frame. */
-static void push_phases(struct hiw_recorder *r)
-{
-	struct trace_phase_edge edge;
-
-	while (trace_select_phase(trace_reader_select(r->trace), &edge)) {
-		char masked[2 * TRACE_PHASE_NAME + 1];
-		const struct event event = {
-			.time_ns = edge.time_ns,
-			.kind = edge.begins ? EVENT_PHASE_BEGIN : EVENT_PHASE_END,
-			.entity = ENTITY_JOB,
-			.phase = edge.number,
-			.text = masked,
-		};
-		const struct frame frame = {
-			.time_ns = sampler_time(r->sampler),
-			.source = FRAME_USER,
-			.live = true,
-			.n_events = 1,
-			.events = &event,
-		};
-
-		for (char *p = edge.name; *p; p++)
-			*p = (char) (*p == '\n' ? ' ' : *p); /* further lines of a phase's text are its facts */
-		(void) mask_text(edge.name, masked, sizeof(masked));
-		sampler_push(r->sampler, &frame);
-	}
-}
-
-void finish_phases(struct hiw_recorder *r)
-{
-	static const uint64_t wait_ns = 500000000;
-	char text[TRACE_NOTE_BYTES];
-	uint64_t left_out;
-
-	if (!r->trace || !r->record || !r->trace_options.phase_range)
-		return;
-	record_drain(r->record, wait_ns);
-	push_phases(r);
-	left_out = trace_select_phases_left_out(trace_reader_select(r->trace));
-	(void) snprintf(text, sizeof(text), "trace: --phase-range: %llu more ranges match; the first %d are phases",
-		(unsigned long long) left_out, TRACE_PHASES_MOST);
-	if (left_out)
-		trace_reader_add_note(r->trace, text);
-}
-
-/* A note is in the recording too, while there is one. */
-void step_trace(struct hiw_recorder *r)
-{
-	char text[TRACE_NOTE_BYTES];
-
-	if (!r->trace)
-		return;
-	if (!r->ended) {
-		trace_reader_answer(r->trace);
-		check_reach(r);
-		push_phases(r);
-	}
-	while (!r->trace_warning[0] && trace_reader_note(r->trace, text)) {
-		const struct event event = {
-			.time_ns = sampler_time(r->sampler),
-			.kind = EVENT_NOTE,
-			.entity = ENTITY_JOB,
-			.text = text,
-		};
-		const struct frame frame = {
-			.time_ns = event.time_ns,
-			.source = FRAME_RECORDER,
-			.live = true,
-			.n_events = 1,
-			.events = &event,
-		};
-
-		(void) snprintf(r->trace_warning, sizeof(r->trace_warning), "%s", text);
-		if (!r->ended)
-			sampler_push(r->sampler, &frame);
-	}
-}
-
-bool trace_warning(struct hiw_recorder *r, struct err *ret)
-{
-	step_trace(r);
-	if (!r->trace_warning[0])
-		return false;
-	(void) snprintf(ret->text, sizeof(ret->text), "%s", r->trace_warning);
-	r->trace_warning[0] = '\0';
-	return true;
-}
-
-int hwi_recorder_new_traced(const struct hiw_options *options, enum hwi_part part,
-	const struct hwi_trace *trace, struct hiw_recorder **ret, struct hiw_err *err)
-{
-	return recorder_new(options, part, trace, ret, err);
-}
-
-int hwi_recorder_trace_fd(const struct hiw_recorder *r)
-{
-	return r->trace ? trace_reader_fd(r->trace) : -1;
-}
-
-const char *hwi_recorder_trace_environment(const struct hiw_recorder *r)
-{
-	return r->trace ? trace_reader_environment(r->trace) : "";
+	buf_done(&out);
+	trace_view_free(view);
+	return api_err(ret_err, &err, r);
 }

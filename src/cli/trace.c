@@ -22,7 +22,7 @@ enum {
 
 static struct {
 	bool json, csv, nsys, has_top, has_from, has_to;
-	struct hwi_trace_view what;
+	struct hwi_trace what;
 	enum hiw_units units;
 } arg_trace = { .what = { .top = TOP, .to_ns = UINT64_MAX } };
 
@@ -61,7 +61,7 @@ static int parse_ncu(const char *value, void *dest, struct err *err)
 /* "10-20", "10" */
 static int parse_steps(const char *value, void *dest, struct err *err)
 {
-	struct hwi_trace_view *what = dest;
+	struct hwi_trace *what = dest;
 	const char *p = value;
 
 	what->has_steps = true;
@@ -101,7 +101,7 @@ static int parse_to(const char *value, void *dest, struct err *err)
 /* What excludes what. NULL: nothing. */
 static const char *conflict(void)
 {
-	const struct hwi_trace_view *w = &arg_trace.what;
+	const struct hwi_trace *w = &arg_trace.what;
 	const bool has_span = arg_trace.has_from || arg_trace.has_to;
 
 	if (arg_trace.json + arg_trace.csv + arg_trace.nsys + (w->kernel > 0) > 1)
@@ -118,7 +118,7 @@ static const char *conflict(void)
 static int print_trace(const char *name)
 {
 	struct hiw_style style = terminal_style(STDOUT_FILENO, arg_trace.units, false);
-	struct hwi_trace_view *what = &arg_trace.what;
+	struct hwi_trace *what = &arg_trace.what;
 	autofree char *path = NULL, *text = NULL;
 	struct hiw_err err = { "" };
 	size_t len = 0;
@@ -136,7 +136,7 @@ static int print_trace(const char *name)
 	if (!arg_trace.has_top && what->format != HWI_TRACE_TEXT)
 		what->top = 0;
 	if (r == 0)
-		r = hwi_trace_show(what, &text, &len, &err);
+		r = hwi_trace(what, &text, &len, &err);
 	if (r < 0) {
 		complain("%s", err.text[0] ? err.text : strerror(-r));
 		return EXIT_FAILED;

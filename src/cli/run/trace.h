@@ -17,14 +17,14 @@ enum {
 };
 
 struct trace_options {
-	struct hwi_trace what;     /* layers 0: the job is not traced */
+	struct hwi_tracing what;     /* layers 0: the job is not traced */
 	const char *windows[TRACE_WINDOWS + 1];
 	unsigned n_windows;
 };
 
 /* Of one run. All zero: it is not traced. */
 struct trace_job {
-	struct hwi_trace what;
+	struct hwi_tracing what;
 	char library[PATH_MAX];
 	char **environment;        /* of the job; NULL: as hiwater's */
 	char *owned[8];            /* texts in it */

@@ -51,7 +51,8 @@ unsigned trace_select_of(void *select, enum trace_kind kind, const char *name);
 void trace_select_edge(
 	void *select, unsigned what, const char *name, uint64_t time_ns, bool begins, uint32_t *number);
 
-/* Opens and closes windows, and tells the sink. Returns 0 or its error. *ret_open: one is open. last: the run has ended. */
+/* Opens and closes windows, with word to the sink. Returns 0 or its error. *ret_open: one is open. last: the
+ * run has ended. */
 int trace_select_update(struct trace_select *s, uint64_t now_ns, bool last, const struct trace_sink *sink, bool *ret_open);
 
 /* An alert was raised. */
