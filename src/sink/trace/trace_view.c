@@ -258,6 +258,7 @@ static void put_process(const struct source *s, uint32_t number, struct buf *out
 static void put_name(const struct source *s, enum trace_by by, const struct trace_stat *stat, struct buf *out)
 {
 	const struct phase *phase;
+	uint64_t step;
 
 	switch (by) {
 	case TRACE_BY_PHASE:
@@ -281,9 +282,14 @@ static void put_name(const struct source *s, enum trace_by by, const struct trac
 			(void) buf_printf(out, " %s to %s", trace_memory_name(stat->source),
 				trace_memory_name(stat->target));
 		break;
+	case TRACE_BY_RANGE:
+		if (s->view->options.folds_steps && trace_step_number(stat->name, &step)) {
+			trace_step_fold(stat->name, out);
+			break;
+		}
+		/* fall through */
 	case TRACE_BY_KERNEL:
 	case TRACE_BY_API:
-	case TRACE_BY_RANGE:
 	case TRACE_BY_DEFAULT:
 	case TRACE_BY_COUNT:
 		trace_demangle(*stat->name ? stat->name : "(no name)", out);
@@ -299,7 +305,11 @@ static int put_key(const struct source *s, enum trace_by by, const struct trace_
 	}
 	(void) buf_str(key, stat->kind == TRACE_MARK ? "m" : "");
 	(void) buf_printf(key, "%s\x1f", by == TRACE_BY_RANGE ? stat->domain : "");
-	return buf_str(key, stat->name);
+	if (by == TRACE_BY_RANGE && s->view->options.folds_steps)
+		trace_step_fold(stat->name, key);
+	else
+		(void) buf_str(key, stat->name);
+	return key->error;
 }
 
 /* Adds sums to the line of a table that they belong to; *ret_line: its index. */

@@ -28,6 +28,7 @@ const char *trace_by_name(enum trace_by by);
 struct trace_view_options {
 	enum trace_by by;
 	bool no_medians;                 /* without exact ones, for which rows are read */
+	bool folds_steps;                /* ranges of all steps are one line, "step *" */
 	bool has_span, has_steps;
 	uint64_t from_ns, to_ns;         /* has_span: what began in it */
 	uint64_t first_step, last_step;  /* has_steps */
