@@ -532,17 +532,17 @@ static void test_files_of_imports(void **state)
 	(void) snprintf(rig.path, sizeof(rig.path), "/tmp/hiwater-trace-%d.hiw", (int) getpid());
 	store_unlink(rig.path);
 	assert_int_equal(trace_file_create(rig.path, false, &rig.s, &err), 0);
-	assert_int_equal(trace_file_end(rig.s, false, true, &err), 0);
+	assert_int_equal(trace_file_end(rig.s, rig.path, false, false, &err), 0);
 	assert_int_equal(access(rig.path, F_OK), -1);
 	assert_int_equal(trace_file_create(rig.path, false, &rig.s, &err), 0);
 	add_kernel(1000);
 	assert_int_equal(trace_file_facts_write(rig.s, &facts), 0);
-	assert_int_equal(trace_file_end(rig.s, true, true, &err), 0);
+	assert_int_equal(trace_file_end(rig.s, rig.path, true, false, &err), 0);
 	assert_int_equal(trace_file_create(rig.path, false, &rig.s, &err), -EEXIST);
 	for (int keep = 0; keep < 2; keep++) {
 		assert_int_equal(trace_file_open(rig.path, &rig.s, &err), 0);
 		add_kernel(2000);
-		assert_int_equal(trace_file_end(rig.s, keep, false, &err), 0);
+		assert_int_equal(trace_file_end(rig.s, rig.path, keep, true, &err), 0);
 		assert_int_equal(number("SELECT count(*) FROM trace_kernel"), 1 + keep);
 		assert_int_equal(number("SELECT sum(count) FROM trace_stat"), 1 + keep);
 	}
