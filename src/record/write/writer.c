@@ -366,7 +366,8 @@ static void follow_phases(struct writer *w, const struct frame *frame)
 	for (size_t i = 0; i < frame->n_events; i++) {
 		const struct event *e = &frame->events[i];
 
-		if ((e->kind == EVENT_PHASE_BEGIN || e->kind == EVENT_PHASE_END) && e->phase < TRACE_PHASE_FIRST)
+		if ((e->kind == EVENT_PHASE_BEGIN || e->kind == EVENT_PHASE_END) &&
+			e->phase < TRACE_PHASE_FIRST)
 			follow_phase(w, e->time_ns, e->phase, e->kind == EVENT_PHASE_BEGIN);
 	}
 }

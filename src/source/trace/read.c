@@ -753,6 +753,7 @@ int trace_drain(void *reader, enum trace_drain how, const struct trace_sink *sin
 	if (r < 0 || !(t->layers & TRACE_KERNELS))
 		return r;
 	r = trace_select_update(t->select, pass.clock.now_ns, last, sink, &has_window);
-	atomic_store_explicit(&t->memory.ring->layers, layers_now(t, has_window && !last), memory_order_relaxed);
+	atomic_store_explicit(
+		&t->memory.ring->layers, layers_now(t, has_window && !last), memory_order_relaxed);
 	return r;
 }

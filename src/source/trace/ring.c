@@ -274,7 +274,8 @@ void trace_shared_note_chunk(struct trace_shared *m, unsigned slot, unsigned chu
 }
 
 /* What was written into a full chunk and not read yet is taken for all of it. */
-static unsigned chunk_pages(const struct trace_shared *m, unsigned slot, unsigned chunk, struct trace_chunk *c)
+static unsigned chunk_pages(
+	const struct trace_shared *m, unsigned slot, unsigned chunk, struct trace_chunk *c)
 {
 	const unsigned known = atomic_load_explicit(&m->chunk_pages[slot][chunk], memory_order_relaxed);
 	const uint32_t state = atomic_load_explicit(&c->state, memory_order_relaxed);
@@ -294,8 +295,8 @@ static uint64_t slot_bytes(const struct trace_shared *m, unsigned slot, struct t
 		texts = TRACE_ARENA_BYTES;
 	for (unsigned i = 0; i < TRACE_CHUNKS; i++)
 		chunks += chunk_pages(m, slot, i, &head->chunks[i]);
-	return 2 * (uint64_t) TRACE_HEAD_BYTES /* that of the file, too */ + TRACE_INDEX_BYTES + pages(texts) +
-	       chunks * PAGE;
+	return 2 * (uint64_t) TRACE_HEAD_BYTES /* that of the file, too */ + TRACE_INDEX_BYTES +
+	       pages(texts) + chunks * PAGE;
 }
 
 void trace_shared_release(struct trace_shared *m, unsigned slot, pid_t pid)
