@@ -111,6 +111,18 @@ static void forget_ignored(struct sampler *s, pid_t pid)
 	}
 }
 
+/* source_env.touched. ru_maxrss of a process that waited for others may be one of theirs: it stays, as an upper
+ * bound. */
+static void subtract_touched(const struct sampler *s, pid_t pid, struct end *end)
+{
+	const bool is_own = end->faults_waited.known && end->faults_waited.value == 0;
+
+	if (!s->env.touched || !is_own || !end->maxrss_bytes.known)
+		return;
+	end->maxrss_bytes.value -= (int64_t) s->env.touched(s->env.touched_ctx, pid);
+	end->maxrss_bytes.value = larger(end->maxrss_bytes.value, 0);
+}
+
 void sampler_reaped(struct sampler *s, pid_t pid, const struct end *facts_of_it)
 {
 	struct facts *facts = job_facts(s->job);
@@ -130,6 +142,7 @@ void sampler_reaped(struct sampler *s, pid_t pid, const struct end *facts_of_it)
 		end.faults_waited = s->zombie.faults_waited;
 	if (s->zombie_pid == pid && s->zombie_io.read_bytes.known)
 		end.io = s->zombie_io;
+	subtract_touched(s, pid, &end);
 	s->zombie_pid = 0;
 	if (is_main(s, pid))
 		set_main_end(s, now, &end);
