@@ -163,9 +163,10 @@ static int store_sums(struct store *s, uint64_t width_ns)
 
 void part_rows_store(struct store *s, uint64_t wall_ns, uint64_t max_bytes)
 {
+	const uint64_t most = max_bytes + s->trace_pages * STORE_PAGE;
 	bool is_rank = false;
 
-	if (!s->wal || !is_worth_it(s, &is_rank) || store_disk_bytes(s) + ROOM > max_bytes ||
+	if (!s->wal || !is_worth_it(s, &is_rank) || store_disk_bytes(s) + ROOM > most ||
 		store_harm(s) != HARM_NONE || store_begin(s) < 0)
 		return;
 	if (store_sums(s, part_row_width(known((int64_t) wall_ns), is_rank)) < 0 || store_commit(s) < 0)
