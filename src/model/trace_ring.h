@@ -71,7 +71,8 @@ struct trace_chunk {
 	/* TRACE_READ(generation, units): what was read of it. A claim exchanges it for TRACE_READ of its own
 	 * generation and 0 before anything else in the chunk changes, and counts the rest as overwritten. The
 	 * recorder copies events, then moves it on by compare-and-swap (acq_rel): if that succeeds, the copies
-	 * are whole, belong to that generation and tid, and are counted nowhere; if not, it drops them. */
+	 * are whole, belong to that generation and tid, and are counted nowhere; if not, it drops them. It reads
+	 * chunks of any state: one that it sets free may have been claimed and filled since it looked. */
 	_Atomic uint32_t read;
 	/* Of claims in the slot, from 1: chunks of a thread are read in this order. */
 	_Atomic uint64_t order;
