@@ -173,11 +173,11 @@ void trace_reader_answer(struct trace_reader *t)
 	trace_shared_answer(&t->memory, t->root);
 }
 
-uint64_t trace_reader_bytes_of(void *reader, pid_t pid)
+uint64_t trace_reader_bytes_of(void *reader, pid_t pid, uint64_t start_ticks)
 {
 	struct trace_reader *t = reader;
 
-	return trace_shared_bytes_of(&t->memory, pid, t->pid_namespace);
+	return trace_shared_bytes_of(&t->memory, pid, start_ticks, t->pid_namespace);
 }
 
 /* ---- notes ----------------------------------------------------------------------------------- */
@@ -647,7 +647,7 @@ static int read_slot(struct pass *p, bool last)
 	if (r == 0 && (has_ended || last))
 		r = trace_decode_end(s->decoder, p->clock.now_ns, p->sink);
 	if (r == 0 && has_ended) {
-		trace_shared_release(&t->memory, p->slot, s->pid);
+		trace_shared_release(&t->memory, p->slot, s->pid, s->start_ticks);
 		free_slot(t, p->slot);
 	} else {
 		trace_shared_prepare(&t->memory, p->slot,
