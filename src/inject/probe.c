@@ -589,6 +589,14 @@ void probe_lost(enum trace_loss cause, uint64_t n)
 		(void) atomic_fetch_add(&slot->lost[cause], n);
 }
 
+void probe_in_flight(int64_t n)
+{
+	struct trace_slot *const slot = slot_of(process());
+
+	if (slot)
+		(void) atomic_fetch_add_explicit(&slot->in_flight, n, memory_order_relaxed);
+}
+
 void probe_not_followed(unsigned layers, enum trace_why why, const char *detail)
 {
 	struct trace_slot *const slot = slot_of(process());

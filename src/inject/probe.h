@@ -55,6 +55,10 @@ void probe_work(uint64_t start_ns, unsigned flags, const struct trace_ring_work 
 /* n events of this process are lost. */
 void probe_lost(enum trace_loss cause, uint64_t n);
 
+/* n more kernels, copies and fills are in flight, or -n fewer: launched while kernels are followed, and not
+ * written. What is left when the process ends is counted as TRACE_LOST_INCOMPLETE by the recorder. */
+void probe_in_flight(int64_t n);
+
 /* This process's layers are not followed, and why; detail: a version, the name of the tool that is in the
  * way; NULL: none. */
 void probe_not_followed(unsigned layers, enum trace_why why, const char *detail);

@@ -96,6 +96,9 @@ struct trace_slot {
 	_Atomic uint32_t why[4];
 	_Atomic uint32_t detail;     /* offset of a text in the arena that explains why: a version, a name; 0: none */
 	struct trace_chunk chunks[TRACE_CHUNKS];
+	/* Kernels, copies and fills that were launched while a window was open, and not written yet; below 0: none.
+	 * What it is when the process has ended is lost. */
+	_Atomic int64_t in_flight;
 };
 
 _Static_assert(sizeof(struct trace_ring) <= TRACE_HEAD_BYTES, "page 0");

@@ -100,6 +100,14 @@ def test_ranges_lie_on_the_axis_of_the_run(traced):
     assert 300_000_000 <= step.start and step.end <= int(wall)
 
 
+def test_the_window_ends_with_the_run(traced):
+    """It is closed when the recorder has read the last event, which is a little later."""
+    _, recording = traced("ranges", 3, 1)
+    (begin, end), = recording.all('SELECT "start", "end" FROM trace_window')
+    (ended,), = recording.all("SELECT value FROM meta WHERE key = 'ended_ns'")
+    assert (begin, end) == (0, int(ended))
+
+
 def test_nested(traced):
     _, recording = traced("nested")
     (outer,) = recording.ranges("outer")

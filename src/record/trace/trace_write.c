@@ -674,6 +674,22 @@ static int sink_window(void *ctx, uint64_t begin_ns, uint64_t end_ns, const char
 	return trace_put_window(w, begin_ns, end_ns, why);
 }
 
+int trace_write_end(struct trace_write *w, uint64_t end_ns)
+{
+	w->windows_end_ns = 0;
+	for (size_t i = 0; i < w->n_windows; i++) {
+		struct window_entry *window = &w->windows[i];
+
+		if (window->end_ns <= end_ns)
+			continue;
+		window->end_ns = end_ns;
+		if (window->begin_ns > end_ns)
+			window->begin_ns = end_ns;
+		window->is_written = false;
+	}
+	return join_windows(w);
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 struct trace_write *trace_write_new(struct store *s, const struct trace_write_options *options)

@@ -34,6 +34,9 @@ const struct trace_sink *trace_write_sink(struct trace_write *w);
  * start before belong to the one before. Locked: may be called from another thread. */
 void trace_write_phase(struct trace_write *w, uint64_t time_ns, uint32_t phase);
 
+/* The run has ended: no window lasts longer. Before the last flush. Returns 0 or -ENOMEM. */
+int trace_write_end(struct trace_write *w, uint64_t end_ns);
+
 /* Writes the sums that changed, and thins rows by one small step. Returns 0 or -errno (store_why). */
 int trace_write_flush(struct trace_write *w);
 

@@ -531,6 +531,17 @@ static int read_losses(struct pass *p)
 	return r;
 }
 
+/* The process has ended, with work whose records it never wrote. */
+static int read_in_flight(const struct pass *p)
+{
+	const int64_t n = atomic_load_explicit(&p->head->in_flight, memory_order_relaxed);
+
+	if (n <= 0)
+		return 0;
+	return p->sink->lost(p->sink->ctx, p->state->process, TRACE_LOST_INCOMPLETE,
+		n > LOST_MOST ? 1 : (uint64_t) n);
+}
+
 static const char *why_text(uint32_t why)
 {
 	static const char *const texts[] = {
@@ -644,6 +655,8 @@ static int read_slot(struct pass *p, bool last)
 		r = read_losses(p);
 	note_unfollowed(p);
 	limit_cost(p);
+	if (r == 0 && (has_ended || last))
+		r = read_in_flight(p);
 	if (r == 0 && (has_ended || last))
 		r = trace_decode_end(s->decoder, p->clock.now_ns, p->sink);
 	if (r == 0 && has_ended) {

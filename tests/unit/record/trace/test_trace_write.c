@@ -465,6 +465,30 @@ static void test_bytes_of_a_row(void **state)
 	end();
 }
 
+/* The recorder sees the end of the job some time after it: windows last as long as the run. */
+static void test_windows_end_with_the_run(void **state)
+{
+	uint32_t kernel;
+
+	(void) state;
+	begin(NULL);
+	kernel = site(TRACE_KERNEL, process(4711), "gemm", 7);
+	work(kernel, 500, 1700, 1);
+	assert_int_equal(rig.sink->window(rig.sink->ctx, 0, 800, "steps 1-2"), 0);
+	assert_int_equal(rig.sink->window(rig.sink->ctx, 900, 2500, "alert"), 0);
+	assert_int_equal(rig.sink->window(rig.sink->ctx, 2000, UINT64_MAX, "api"), 0);
+	flush();
+	assert_int_equal(trace_write_end(rig.w, 1500), 0);
+	reopen();
+	assert_int_equal(trace_read_window(rig.t, 0)->end_ns, 800);
+	assert_int_equal(trace_read_window(rig.t, 1)->end_ns, 1500);
+	assert_int_equal(trace_read_window(rig.t, 2)->begin_ns, 1500);
+	assert_int_equal(trace_read_window(rig.t, 2)->end_ns, 1500);
+	assert_int_equal(trace_read_busy(rig.t, 0)->traced_ns, 800 + 600);
+	assert_int_equal(trace_read_busy(rig.t, 0)->busy_ns, 300 + 600);
+	end();
+}
+
 /* A recording's own limit is for all else: rows of events do not make it merge windows. */
 static void test_windows_are_not_thinned_for_rows(void **state)
 {
@@ -566,6 +590,7 @@ int main(void)
 		cmocka_unit_test(test_a_rollback),
 		cmocka_unit_test(test_a_second_writer),
 		cmocka_unit_test(test_bytes_of_a_row),
+		cmocka_unit_test(test_windows_end_with_the_run),
 		cmocka_unit_test(test_windows_are_not_thinned_for_rows),
 		cmocka_unit_test(test_no_tables_without_events),
 		cmocka_unit_test(test_files_of_imports),
