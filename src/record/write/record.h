@@ -50,6 +50,9 @@ void record_totals(struct record *r, const struct job *job);
 /* hurry: commit at each sample (while a rule about memory is raised); else once a second. */
 void record_hurry(struct record *r, bool hurry);
 
+/* Begins to write to disk before the first window closes, since something was traced. */
+void record_begin(struct record *r);
+
 /* Has all that was traced until now drained at once; waits at most wait_ns for it. */
 void record_drain(struct record *r, uint64_t wait_ns);
 

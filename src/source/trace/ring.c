@@ -114,7 +114,6 @@ int trace_shared_open(unsigned layers, unsigned wanted, struct trace_shared *ret
 	m->ring->magic = TRACE_RING_MAGIC;
 	(void) snprintf(m->environment, sizeof(m->environment), "%d:%d:%llu:%llu:%s", m->fd, (int) getpid(),
 		(unsigned long long) st.st_dev, (unsigned long long) st.st_ino, name);
-	trace_shared_prepare_free(m);
 	return 0;
 }
 
