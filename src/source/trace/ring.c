@@ -90,7 +90,7 @@ int trace_shared_open(unsigned layers, unsigned wanted, struct trace_shared *ret
 	struct stat st;
 	int r;
 
-	*m = (struct trace_shared) { .fd = -1, .socket = -1 };
+	m->fd = m->socket = -1;
 	(void) pthread_mutex_init(&m->lock, NULL);
 	r = m->fd = make_file(err);
 	if (r >= 0 && fstat(m->fd, &st) < 0)
@@ -134,7 +134,8 @@ void trace_shared_close(struct trace_shared *m)
 	if (m->socket >= 0)
 		(void) close(m->socket);
 	(void) pthread_mutex_destroy(&m->lock);
-	*m = (struct trace_shared) { .fd = -1, .socket = -1 };
+	m->ring = NULL;
+	m->fd = m->socket = -1;
 }
 
 struct trace_slot *trace_shared_head(struct trace_shared *m, unsigned slot)
