@@ -61,6 +61,7 @@ struct hiw_recorder {
 	enum hwi_part part;
 	struct hwi_tracing trace_options;
 	struct trace_reader *trace; /* NULL: the job is not traced */
+	int trace_timer;           /* until the recording has begun; -1: none */
 	struct trace_check {
 		int32_t pid;
 		char name[16];
@@ -124,6 +125,8 @@ void begin_trace(struct hiw_recorder *r);
 void step_trace(struct hiw_recorder *r);
 void trace_frame(struct hiw_recorder *r, const struct frame *frame);
 void end_trace(struct hiw_recorder *r);
+/* Has the job used the memory? */
+bool has_traced(const struct hiw_recorder *r);
 void finish_phases(struct hiw_recorder *r);
 const char *trace_step(const struct hiw_recorder *r);
 bool trace_warning(struct hiw_recorder *r, struct err *ret);

@@ -419,7 +419,7 @@ int recorder_new(const struct hiw_options *options, enum hwi_part part, const st
 	r->part = part;
 	if (trace)
 		r->trace_options = *trace;
-	r->epoll = r->user_events.fd = r->records_fd = -1;
+	r->epoll = r->user_events.fd = r->records_fd = r->trace_timer = -1;
 	error = open_all(r, options, &err);
 	if (error < 0) {
 		hiw_recorder_free(r);
@@ -662,7 +662,7 @@ static void finish_record(struct hiw_recorder *r, bool wanted)
 	const bool is_long = f->ended_ns.known && (uint64_t) f->ended_ns.value >= r->options.window_ns;
 	/* keep a short run, too: the user needs the reason */
 	const bool was_killed = job_oom_events(job) > 0 || f->stopped_by.known;
-	const bool keep = wanted || r->output || is_long || was_killed || r->trace;
+	const bool keep = wanted || r->output || is_long || was_killed || has_traced(r);
 	struct err err = { "" };
 	struct record_end end = { 0 };
 

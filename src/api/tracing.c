@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #include "api/handles.h"
 #include "base/buf.h"
@@ -74,8 +76,16 @@ const char *trace_step(const struct hiw_recorder *r)
 	return r->trace_options.step ? r->trace_options.step : TRACE_STEP_DEFAULT;
 }
 
+static void end_wait(struct hiw_recorder *r)
+{
+	if (r->trace_timer >= 0)
+		(void) close(r->trace_timer);
+	r->trace_timer = -1;
+}
+
 void close_trace(struct hiw_recorder *r)
 {
+	end_wait(r);
 	if (!r->trace_is_used)
 		trace_reader_free(r->trace);
 	r->trace = NULL;
@@ -89,12 +99,49 @@ void poll_trace(struct hiw_recorder *r)
 		(void) epoll_ctl(r->epoll, EPOLL_CTL_ADD, trace_reader_socket(r->trace), &event);
 }
 
+/* A job that writes no event costs what an untraced one does: memory is prepared a little later, and the file of
+ * the recording is begun when there is something to read. Without a timer that waits for the next sample. */
+static void begin_wait(struct hiw_recorder *r)
+{
+	static const struct itimerspec times = { .it_value.tv_nsec = 5000000, .it_interval.tv_nsec = 20000000 };
+	struct epoll_event event = { .events = EPOLLIN };
+
+	r->trace_timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (r->trace_timer < 0 || timerfd_settime(r->trace_timer, 0, &times, NULL) < 0 || r->epoll < 0 ||
+		epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->trace_timer, &event) < 0)
+		end_wait(r);
+	if (r->trace_timer < 0)
+		trace_reader_prepare(r->trace);
+}
+
 void begin_trace(struct hiw_recorder *r)
 {
 	const struct facts *f = job_facts_const(sampler_job(r->sampler));
 
-	if (r->trace && f->started_boot_ns.known)
-		trace_reader_begin(r->trace, (uint64_t) f->started_boot_ns.value, (pid_t) f->main_pid.value);
+	if (!r->trace || !f->started_boot_ns.known)
+		return;
+	trace_reader_begin(r->trace, (uint64_t) f->started_boot_ns.value, (pid_t) f->main_pid.value);
+	if (r->record && !record_has_begun(r->record))
+		begin_wait(r);
+}
+
+bool has_traced(const struct hiw_recorder *r)
+{
+	return r->trace && trace_reader_is_used(r->trace);
+}
+
+static void begin_record(struct hiw_recorder *r)
+{
+	uint64_t expirations;
+
+	if (!r->record || record_has_begun(r->record)) {
+		end_wait(r);
+		return;
+	}
+	if (has_traced(r))
+		record_begin(r->record);
+	else if (r->trace_timer >= 0 && read(r->trace_timer, &expirations, sizeof(expirations)) > 0)
+		trace_reader_prepare(r->trace);
 }
 
 /* A frame is made in the middle of a sample: what is to be read waits for the step. */
@@ -180,7 +227,10 @@ void finish_phases(struct hiw_recorder *r)
 	char text[TRACE_NOTE_BYTES];
 	uint64_t left_out;
 
-	if (!r->trace || !r->record || !r->trace_options.phase_range)
+	if (!r->trace)
+		return;
+	begin_record(r);
+	if (!r->record || !r->trace_options.phase_range)
 		return;
 	record_drain(r->record, wait_ns);
 	push_phases(r);
@@ -199,6 +249,7 @@ void step_trace(struct hiw_recorder *r)
 	if (!r->trace)
 		return;
 	if (!r->ended) {
+		begin_record(r);
 		trace_reader_answer(r->trace);
 		check_reach(r);
 		push_phases(r);

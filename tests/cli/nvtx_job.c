@@ -4,6 +4,7 @@
  * through tables that this library fills in. What it does is told by its words, in turn:
  *
  *     ranges N MS      N ranges "step" of MS ms (0: at once); prints the time that it measured, in ns
+ *     paced N RATE     N ranges "paced", RATE a second
  *     nested           "outer" around two "inner"
  *     crossing         in domains "one" and "two", that overlap
  *     across           a range that begins here and ends on another thread
@@ -178,6 +179,22 @@ static void ranges(int n, int ms)
 	(void) fflush(stdout);
 }
 
+/* As many at a time as make 2 ms. */
+static void paced(unsigned long n, unsigned long rate)
+{
+	const unsigned long batch = rate / 500 + 1;
+	const uint64_t began = now();
+
+	for (unsigned long i = 0; i < n; i++) {
+		const uint64_t due = began + i * 1000000000 / rate, t = i % batch ? 0 : now();
+
+		if (i % batch == 0 && due > t)
+			(void) usleep((useconds_t) ((due - t) / 1000));
+		push("paced");
+		pop();
+	}
+}
+
 static void crossing(void)
 {
 	void *one = domain("one"), *two = domain("two");
@@ -274,6 +291,9 @@ int main(int argc, char **argv)
 
 		if (strcmp(word, "ranges") == 0) {
 			ranges(atoi(next), atoi(argv[i + 2]));
+			i += 2;
+		} else if (strcmp(word, "paced") == 0) {
+			paced(strtoul(next, NULL, 10), strtoul(argv[i + 2], NULL, 10));
 			i += 2;
 		} else if (strcmp(word, "nested") == 0) {
 			push("outer");

@@ -414,10 +414,11 @@ def test_the_descriptor_is_the_jobs_alone(tool):
     assert result.stdout == "0\n"
 
 
-def test_a_short_traced_run_is_kept(tool):
-    result = tool.run("run", "--trace", "--summary", "none", "--", "true")
+@pytest.mark.parametrize("job, kept", [(None, 1), ("true", 0)])
+def test_a_short_traced_run_is_kept_if_it_has_events(tool, nvtx_job, job, kept):
+    result = tool.run("run", "--trace", "--summary", "none", "--", *([job] if job else [nvtx_job, "ranges", "1", "1"]))
     assert result.returncode == 0
-    assert len(list(tool.history.glob("*.hiw"))) == 1
+    assert len(list(tool.history.glob("*.hiw"))) == kept
 
 
 # ---- hiwater's own numbers --------------------------------------------------------------------------

@@ -308,15 +308,15 @@ static bool is_time(struct record *r, uint64_t time_ns)
 	return true;
 }
 
-/* Of a traced run the file is begun at once, and edges of phases are known before the events behind them. */
+/* In a traced run edges of phases are known before the events behind them. */
 static bool is_urgent(const struct record *r, const struct frame *frame)
 {
-	bool is_edge = !r->started;
+	bool is_edge = false;
 
 	for (size_t i = 0; i < frame->n_events; i++)
 		is_edge = is_edge || frame->events[i].kind == EVENT_PHASE_BEGIN ||
 			  frame->events[i].kind == EVENT_PHASE_END;
-	return r->options.trace.drain && is_edge;
+	return r->options.trace.drain && r->started && is_edge;
 }
 
 void record_frame(struct record *r, const struct frame *frame)
@@ -334,6 +334,14 @@ void record_frame(struct record *r, const struct frame *frame)
 	} else if (!r->started && queue_is_waiting(&r->queue)) {
 		start(r); /* half full within the first window */
 	}
+}
+
+void record_begin(struct record *r)
+{
+	if (r->started)
+		return;
+	start(r);
+	queue_push(&r->queue, true);
 }
 
 /* Returns false if the queue is full. */

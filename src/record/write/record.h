@@ -26,8 +26,7 @@ struct record_options {
 	unsigned others_after;    /* default 200: beyond it the smallest living processes share one row */
 	uint64_t start_boot_ns;
 	bool force_snapshot;      /* as on a network file system: write elsewhere, copy here */
-	/* Traced work, which the writer's thread drains each TRACE_DRAIN_MS and at the end; drain NULL: none. The file
-	 * is then created with the first frame. */
+	/* Traced work, which the writer's thread drains each TRACE_DRAIN_MS and at the end; drain NULL: none. */
 	struct trace_feed trace;
 	const char *trace_step;   /* expression of the names of steps, for viewers; NULL: none */
 	uint64_t trace_bytes;     /* of rows of traced work, in addition to max_bytes; 0: 256 MB */
@@ -35,7 +34,7 @@ struct record_options {
 
 struct record;
 
-/* Creates no file before the first window closes or record_finish. The path is checked at once:
+/* Creates no file before the first window closes, record_begin or record_finish. The path is checked at once:
  * a missing or unwritable folder is an error before any work. Returns 0 or -errno with text. */
 int record_new(const struct record_options *options, struct record **ret, struct err *err);
 
@@ -49,6 +48,9 @@ void record_totals(struct record *r, const struct job *job);
 
 /* hurry: commit at each sample (while a rule about memory is raised); else once a second. */
 void record_hurry(struct record *r, bool hurry);
+
+/* Begins to write to disk before the first window closes, since something was traced. */
+void record_begin(struct record *r);
 
 /* Has all that was traced until now drained at once; waits at most wait_ns for it. */
 void record_drain(struct record *r, uint64_t wait_ns);

@@ -55,6 +55,7 @@ struct trace_reader {
 	struct trace_shared memory;
 	const struct root *root;
 	_Atomic uint64_t start_boot_ns; /* 0: not begun */
+	_Atomic bool is_used;      /* a drain has seen a slot that was taken */
 	uint64_t pid_namespace, tick_ns;
 	struct slot_state *slots[TRACE_SLOTS];
 	uint64_t drains;
@@ -171,6 +172,20 @@ int trace_reader_socket(const struct trace_reader *t)
 void trace_reader_answer(struct trace_reader *t)
 {
 	trace_shared_answer(&t->memory, t->root);
+}
+
+bool trace_reader_is_used(const struct trace_reader *t)
+{
+	bool is_used = t->is_used;
+
+	for (unsigned i = 0; i < TRACE_SLOTS && !is_used; i++)
+		is_used = atomic_load_explicit(&t->memory.ring->slots[i], memory_order_relaxed) != TRACE_SLOT_FREE;
+	return is_used;
+}
+
+void trace_reader_prepare(struct trace_reader *t)
+{
+	trace_shared_prepare_free(&t->memory);
 }
 
 uint64_t trace_reader_bytes_of(void *reader, pid_t pid, uint64_t start_ticks)
@@ -677,6 +692,7 @@ static struct slot_state *find_slot(struct pass *p, unsigned slot)
 
 	if (atomic_load_explicit(&t->memory.ring->slots[slot], memory_order_acquire) == TRACE_SLOT_FREE)
 		return NULL;
+	t->is_used = true;
 	p->slot = slot;
 	p->head = trace_shared_head(&t->memory, slot);
 	version = p->head ? atomic_load_explicit(&p->head->version, memory_order_acquire) : 0;

@@ -53,6 +53,11 @@ const char *trace_reader_environment(const struct trace_reader *t);
 int trace_reader_socket(const struct trace_reader *t);
 void trace_reader_answer(struct trace_reader *t);
 
+/* Has a process of the job used the memory? Once true it stays so. Any thread. */
+bool trace_reader_is_used(const struct trace_reader *t);
+/* Has pages ready for the first processes. While nothing is drained: trace_drain does it, too. */
+void trace_reader_prepare(struct trace_reader *t);
+
 /* Reads what there is; model/trace.h has the meaning of how. Returns 0, or the error of the sink: then some
  * events are lost, and it may be called again. */
 int trace_drain(void *reader, enum trace_drain how, const struct trace_sink *sink);

@@ -90,7 +90,7 @@ int trace_shared_open(unsigned layers, unsigned wanted, struct trace_shared *ret
 	struct stat st;
 	int r;
 
-	*m = (struct trace_shared) { .fd = -1, .socket = -1 };
+	m->fd = m->socket = -1;
 	(void) pthread_mutex_init(&m->lock, NULL);
 	r = m->fd = make_file(err);
 	if (r >= 0 && fstat(m->fd, &st) < 0)
@@ -114,7 +114,6 @@ int trace_shared_open(unsigned layers, unsigned wanted, struct trace_shared *ret
 	m->ring->magic = TRACE_RING_MAGIC;
 	(void) snprintf(m->environment, sizeof(m->environment), "%d:%d:%llu:%llu:%s", m->fd, (int) getpid(),
 		(unsigned long long) st.st_dev, (unsigned long long) st.st_ino, name);
-	trace_shared_prepare_free(m);
 	return 0;
 }
 
@@ -136,7 +135,8 @@ void trace_shared_close(struct trace_shared *m)
 		(void) close(m->socket);
 	map_done(&m->released);
 	(void) pthread_mutex_destroy(&m->lock);
-	*m = (struct trace_shared) { .fd = -1, .socket = -1 };
+	m->ring = NULL;
+	m->fd = m->socket = -1;
 }
 
 struct trace_slot *trace_shared_head(struct trace_shared *m, unsigned slot)

@@ -33,7 +33,7 @@ struct trace_shared {
 	bool is_ready[TRACE_SLOTS];  /* the head, the index and the begin of the texts have pages */
 };
 
-/* Makes the memory file and the socket. layers: enum trace_layer, to be followed from the start; wanted: at some
+/* Makes the memory file and the socket. ret: zeros, of which most pages are never touched. layers: enum trace_layer, to be followed from the start; wanted: at some
  * time of the run. Returns 0 or -errno with text. Without a socket it works too, for less processes. */
 int trace_shared_open(unsigned layers, unsigned wanted, struct trace_shared *ret, struct err *err);
 void trace_shared_close(struct trace_shared *m);

@@ -47,7 +47,7 @@ struct window {
 
 struct trace_select {
 	regex_t phase_range, step;
-	bool has_phase_range;
+	bool has_phase_range, has_step;
 	struct window windows[TRACE_WINDOWS_MOST];
 	unsigned n_windows;
 	uint64_t steps;            /* begun */
@@ -183,17 +183,16 @@ static bool is_wanted(const struct window *w, uint64_t now_ns)
 int trace_select_new(const struct trace_select_options *options, struct trace_select **ret, struct err *err)
 {
 	struct trace_select *s = calloc(1, sizeof(*s));
-	int r;
+	int r = 0;
 
 	if (!s)
 		return err_set(err, -ENOMEM, "out of memory");
-	r = compile(&s->step, "--step", options->step ? options->step : TRACE_STEP_DEFAULT, err);
-	if (r < 0) {
-		free(s);
-		return r;
-	}
 	(void) pthread_mutex_init(&s->lock, NULL);
-	if (options->phase_range) {
+	if (options->step) {
+		r = compile(&s->step, "--step", options->step, err);
+		s->has_step = r == 0;
+	}
+	if (r == 0 && options->phase_range) {
 		r = compile(&s->phase_range, "--phase-range", options->phase_range, err);
 		s->has_phase_range = r == 0;
 	}
@@ -213,7 +212,8 @@ void trace_select_free(struct trace_select *s)
 {
 	if (!s)
 		return;
-	regfree(&s->step);
+	if (s->has_step)
+		regfree(&s->step);
 	if (s->has_phase_range)
 		regfree(&s->phase_range);
 	for (unsigned i = 0; i < s->n_windows; i++) {
@@ -226,6 +226,14 @@ void trace_select_free(struct trace_select *s)
 }
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
+
+/* The usual expression is compiled with the first range, since most jobs that start have none. */
+static bool is_step(struct trace_select *s, const char *name)
+{
+	if (!s->has_step)
+		s->has_step = compile(&s->step, "--step", TRACE_STEP_DEFAULT, NULL) == 0;
+	return s->has_step && regexec(&s->step, name, 0, NULL, 0) == 0;
+}
 
 unsigned trace_select_of(void *select, enum trace_kind kind, const char *name)
 {
@@ -240,7 +248,7 @@ unsigned trace_select_of(void *select, enum trace_kind kind, const char *name)
 		return 0;
 	if (s->has_phase_range && regexec(&s->phase_range, name, 0, NULL, 0) == 0)
 		what |= IS_PHASE;
-	if (regexec(&s->step, name, 0, NULL, 0) == 0)
+	if (is_step(s, name))
 		what |= IS_STEP;
 	for (unsigned i = 0; i < s->n_windows; i++) {
 		if (s->windows[i].kind == WINDOW_RANGE &&
