@@ -70,8 +70,7 @@ void cuda_work_not_launched(uint32_t correlation)
 {
 	uint32_t expected = correlation;
 
-	if (correlation != 0 && atomic_compare_exchange_strong_explicit(&owed[correlation % OWED], &expected, 0,
-					memory_order_relaxed, memory_order_relaxed))
+	if (correlation != 0 && atomic_compare_exchange_strong(&owed[correlation % OWED], &expected, 0))
 		probe_in_flight(-1);
 }
 

@@ -34,7 +34,7 @@ struct process {
 /* The chunk of a thread, and the next place in it, are one word: a signal handler that writes events too
  * takes the next place, and may even move the thread to another chunk. */
 struct thread {
-	uint32_t generation; /* the process's; else the rest is a parent's, or unset */
+	uint32_t generation; /* the process's; else the rest is that of a parent, or unused */
 	uint32_t at;         /* chunk << 16 | unit of the next event; may be past the end */
 	int32_t tid;
 	uint16_t leaving; /* a chunk, plus 1: full, but an event below in the stack is not yet written into it */
@@ -298,7 +298,7 @@ static unsigned claim_chunk(struct trace_slot *slot, int32_t tid)
 		/* All stores after the exchange are releases: a recorder that saw one of them sees the exchange. */
 		generation = atomic_load_explicit(&c->generation, memory_order_relaxed);
 		read = atomic_exchange(&c->read, TRACE_READ(generation + 1, 0));
-		/* Of a free one, too: it may have been filled anew between the recorder's last read and its release. */
+		/* Of a free one, too: it may have been filled anew between the recorder's read and its release. */
 		lost = generation > 0 ? unread(slot, chunk, generation, read) : 0;
 		if (lost)
 			(void) atomic_fetch_add(&slot->lost[TRACE_LOST_OVERWRITTEN], lost);

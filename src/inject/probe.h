@@ -45,7 +45,7 @@ size_t probe_utf8(const wchar_t *text, char *ret, size_t bytes);
 uint32_t probe_site(const struct trace_ring_site *site);
 
 /* Write one event of the calling thread. time_ns is probe_now() when the front end was called: 1 event of 64
- * is timed, from that time to its end. */
+ * is timed, from there to its end. */
 void probe_range(enum trace_ring_kind kind, uint64_t time_ns, uint32_t name, uint32_t domain, uint64_t id);
 void probe_call(
 	enum trace_ring_kind kind, uint64_t time_ns, uint32_t name, uint64_t correlation, unsigned flags);

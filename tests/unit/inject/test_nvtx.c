@@ -484,7 +484,7 @@ static void use_garbage(struct ring_rig *rig)
 		(void) domain_pop(c, (char *) create(c, "a") + i);
 	}
 	/* More names than there is room for. */
-	for (unsigned i = 0; i < 100000; i++) {
+	for (unsigned i = 0; i < 20000; i++) {
 		char name[40];
 
 		(void) snprintf(name, sizeof(name), "name %u", i);
