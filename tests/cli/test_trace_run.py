@@ -377,6 +377,7 @@ def test_the_environment_of_the_job(tool):
     library = env["NVTX_INJECTION64_PATH"]
     assert library.startswith("/") and library.endswith("/libhiwater-trace.so") and os.path.exists(library) and said == ""
     assert all(env[name] == library for name in ("CUDA_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64", "OPENCL_LAYERS"))
+    assert env["ONEDNN_ITT_TASK_LEVEL"] == "1" and environment(tool, "--trace", ONEDNN_ITT_TASK_LEVEL="2")[0]["ONEDNN_ITT_TASK_LEVEL"] == "2"
     env, _ = environment(tool, "--trace=ranges")
     assert "CUDA_INJECTION64_PATH" not in env and "OPENCL_LAYERS" not in env and "INTEL_LIBITTNOTIFY64" in env
     env, _ = environment(tool, "--trace=kernels")
@@ -394,6 +395,21 @@ def test_what_is_there_already(tool):
     assert env["OPENCL_LAYERS"] == f"/a.so:/b.so:{library}"
     assert (env["CUDA_INJECTION64_PATH"], env["INTEL_LIBITTNOTIFY64"]) == ("/other/cuda.so", "/other/itt.so")
     assert said.count("is set already") == 2
+
+
+def test_what_an_ended_recorder_has_left_is_no_enclosing_run(traced, tool):
+    """The process of that number may be another by now: it has not the file."""
+    stale = f"3:{os.getpid()}:1:1:@nothing"
+    result, recording = traced("ranges", "2", "1", env={"HIWATER_TRACE": stale})
+    assert result.stderr == "" and recording.stat("step")[0] == 2
+
+
+def test_the_nsys_line_of_a_window(traced, tool):
+    for window in ("range=step", "range=^(step|stop)$"):
+        traced("ranges", "40", "20", options=("--trace-window", window))
+    said = [tool.run("trace", "--nsys", f"run{i}.hiw") for i in range(2)]
+    assert "--capture-range=nvtx --nvtx-capture=step" in said[0].stdout
+    assert said[1].stdout.startswith("nsys profile") and "capture" not in said[1].stdout
 
 
 def test_repeated_runs_have_equal_environments(tool):
