@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: MIT
 """Trains two convolutions on the CPU, which oneDNN does.
 
-    bench/torch_training.py STEPS [profiled]
+    bench/torch_training.py STEPS FILE [profiled]
 
+FILE gets the CPU seconds until the first step: of imports, which are the same whatever follows the training.
 profiled: with torch.profiler around all steps, as its documentation has it, and its trace written."""
 import contextlib
 import os
+import pathlib
 import sys
 import tempfile
+import time
 
 import torch
 
@@ -18,12 +21,14 @@ model = torch.nn.Sequential(torch.nn.Conv2d(3, 32, 3), torch.nn.ReLU(), torch.nn
                             torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(32, 10))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 x, y = torch.randn(32, 3, 32, 32), torch.randint(0, 10, (32,))
-profiler = torch.profiler.profile() if sys.argv[2:] == ["profiled"] else contextlib.nullcontext()
+is_profiled = sys.argv[3:] == ["profiled"]
+profiler = torch.profiler.profile() if is_profiled else contextlib.nullcontext()
+pathlib.Path(sys.argv[2]).write_text(str(time.process_time()))
 with profiler:
     for _ in range(int(sys.argv[1])):
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
-if sys.argv[2:] == ["profiled"]:
+if is_profiled:
     with tempfile.TemporaryDirectory() as folder:
         profiler.export_chrome_trace(os.path.join(folder, "trace.json"))

@@ -138,7 +138,7 @@ static enum json_token read_arg(struct json_read *j, struct chrome_event *e)
 		return json_read_skip(j);
 	}
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
-		if (strcmp(numbers[i].key, key) == 0)
+		if (key[0] == numbers[i].key[0] && strcmp(key, numbers[i].key) == 0)
 			return chrome_number_read(j, 0, numbers[i].number);
 	}
 	return json_read_skip(j);
