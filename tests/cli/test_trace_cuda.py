@@ -78,6 +78,16 @@ def test_peaks_are_exact(tmp_path):
     assert run.use(0) == (run.says("peak"), run.says("live"))
     assert run.use(1) == (run.says("vmm_peak"), 0)
     assert run.lost() == {}
+    rows = {(device, kind): (peak, live) for device, kind, peak, live in run.sql("SELECT device, memory, peak, live FROM trace_peak")}
+    assert rows[0, "gpu"] == (run.says("peak"), run.says("live")) and rows[1, "gpu"] == (run.says("vmm_peak"), 0)
+    shown = {m["device"]: m for m in run.json()["memory"]}
+    assert (shown[0]["method"], *(shown[n]["kinds"]["gpu"]["peak_bytes"] for n in (0, 1))) == ("exact", run.says("peak"), run.says("vmm_peak"))
+    text = subprocess.run([HIWATER, "trace", str(run.recording)], capture_output=True, text=True, check=True).stdout
+    assert f"peak {run.says('peak') / MIB:.1f} MiB at " in text and "exact: calls of this process" in text
+    summary = json.loads(subprocess.run([HIWATER, "show", str(run.recording), "--json"], capture_output=True, text=True, check=True).stdout)
+    assert {d["gpu"]: d["memory_peak_bytes"] for d in summary["trace"]["devices"]} == {0: run.says("peak"), 1: run.says("vmm_peak")}
+    text = subprocess.run([HIWATER, "show", str(run.recording)], capture_output=True, text=True, check=True).stdout
+    assert f"allocated {run.says('peak') / MIB:.1f} MiB on GPU 0, at " in text
 
 
 @pytest.mark.parametrize("cupti, words", [("cupti-13", "zero=10"), ("cupti-13", "zero=10 thread"), ("cupti-13.3", "zero=10")])
@@ -176,6 +186,8 @@ def test_a_killed_job_has_all_its_calls(tmp_path):
     assert run.json("--by", "api")["lines"][0]["count"] == 10000
     (kernels,), = run.sql("SELECT coalesce(sum(count), 0) FROM trace_stat WHERE kind = 'kernel'")
     assert kernels < 10000 and run.lost() == {"incomplete": 10000 - kernels}
+    since = run.json()["records"]["incomplete_since_s"]
+    assert (since is None) == (kernels == 0)
 
 
 def test_it_can_be_read_while_it_runs(tmp_path):

@@ -38,6 +38,8 @@ static const char tables[] =
 	"CREATE TABLE IF NOT EXISTS trace_busy(process INTEGER, device INTEGER, traced INTEGER, busy INTEGER,"
 	" kernels INTEGER, copies INTEGER, both INTEGER, gaps INTEGER, longest INTEGER, longest_at INTEGER,"
 	" first INTEGER, last INTEGER, late INTEGER, PRIMARY KEY(process, device)) WITHOUT ROWID;"
+	"CREATE TABLE IF NOT EXISTS trace_peak(process INTEGER, device INTEGER, memory TEXT, live INTEGER, peak INTEGER,"
+	" t INTEGER, PRIMARY KEY(process, device, memory)) WITHOUT ROWID;"
 	"CREATE TABLE IF NOT EXISTS trace_window(id INTEGER PRIMARY KEY, start INTEGER, end INTEGER, why TEXT);"
 	"CREATE TABLE IF NOT EXISTS trace_lost(process INTEGER, cause TEXT, n INTEGER, PRIMARY KEY(process, cause))"
 	" WITHOUT ROWID;";
@@ -372,6 +374,8 @@ int trace_flush_sums(struct trace_write *w)
 
 	if (r == 0)
 		r = put_devices(w);
+	if (r == 0)
+		r = trace_flush_peaks(w);
 	if (r == 0)
 		r = put_threads(w);
 	if (r == 0)

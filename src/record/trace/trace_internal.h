@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared by trace_write.c (numbers, sums), trace_rows.c (rows), trace_flush.c (all other tables) and
- * trace_load.c (what a recording had before). Included by no other file.
+ * Shared by trace_write.c (numbers, sums), trace_rows.c (rows), trace_peak.c (peaks of memory), trace_flush.c
+ * (all other tables) and trace_load.c (what a recording had before). Included by no other file.
  *
  * Numbers are given in memory; the tables are written by a flush, and before rows that refer to them.
  */
@@ -95,6 +95,27 @@ struct device_entry {
 	bool has_work, is_written;
 };
 
+struct peak_sums {
+	uint64_t live, peak, at_ns;
+};
+
+/* Memory that a process has allocated on a device, of a kind. */
+struct peak_entry {
+	uint32_t process;
+	uint32_t memory;       /* enum trace_memory, or TRACE_PEAK_GPU */
+	int64_t device;
+	struct peak_sums sums; /* of what counts for good */
+	struct peak_sums shown, written; /* and of what waits; as of the last flush */
+	bool is_written;
+};
+
+/* An allocation or a release that waits for its place in the order of time. */
+struct memory_change {
+	uint64_t time_ns, bytes, number; /* number: in the order of arrival */
+	uint32_t peak;
+	bool is_release;
+};
+
 struct window_entry {
 	uint64_t begin_ns, end_ns;
 	char *why;
@@ -142,6 +163,12 @@ struct trace_write {
 	struct device_entry *devices;
 	size_t n_devices, cap_devices;
 	struct map device_places;
+	struct peak_entry *peaks;
+	size_t n_peaks, cap_peaks;
+	struct map peak_places;
+	struct memory_change *changes;
+	size_t n_changes, cap_changes;
+	uint64_t changes_seen;
 	struct window_entry *windows;
 	size_t n_windows, cap_windows;
 	struct trace_span *spans;      /* the windows, sorted and disjoint */
@@ -197,6 +224,12 @@ int trace_flush_tables(struct trace_write *w);
 /* Processes, names and sites that are not in the file yet. */
 int trace_flush_keys(struct trace_write *w);
 int trace_flush_sums(struct trace_write *w);
+
+/* trace_peak.c: counts an allocation or a release; writes the peaks that changed. Return 0 or -errno. */
+int trace_peak_add(struct trace_write *w, const struct site_key *site, const struct trace_event *e, bool is_release);
+int trace_put_peak(
+	struct trace_write *w, uint32_t process, int64_t device, uint32_t memory, uint32_t *ret);
+int trace_flush_peaks(struct trace_write *w);
 
 /* trace_load.c: what the file has. Returns 0 or -errno (-EBADMSG: damaged). */
 int trace_load(struct trace_write *w);

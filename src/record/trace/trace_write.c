@@ -567,6 +567,8 @@ static int sink_event(void *ctx, const struct trace_event *event)
 	if (is_stretch(kind) && event->end_ns > w->last_ns)
 		w->last_ns = event->end_ns;
 	r = count_event(&w->stats[at], event, kind);
+	if (r == 0 && (kind == TRACE_ALLOC || kind == TRACE_FREE))
+		r = trace_peak_add(w, &site, event, kind == TRACE_FREE);
 	if (r == 0 && is_work(kind))
 		r = count_busy(w, &site, kind, event);
 	return r == 0 ? trace_rows_put(w, event, at) : r;
@@ -746,6 +748,8 @@ void trace_write_free(struct trace_write *w)
 	free(w->stats);
 	free(w->threads);
 	free(w->devices);
+	free(w->peaks);
+	free(w->changes);
 	free(w->windows);
 	free(w->spans);
 	free(w->phases);
@@ -756,6 +760,7 @@ void trace_write_free(struct trace_write *w)
 	map_done(&w->stat_places);
 	map_done(&w->thread_places);
 	map_done(&w->device_places);
+	map_done(&w->peak_places);
 	(void) pthread_mutex_destroy(&w->phase_lock);
 	free(w);
 }
@@ -818,6 +823,8 @@ void trace_write_rolled_back(struct trace_write *w)
 		w->windows[i].is_written = false;
 	for (size_t i = 0; i < w->n_devices; i++)
 		w->devices[i].is_written = false;
+	for (size_t i = 0; i < w->n_peaks; i++)
+		w->peaks[i].is_written = false;
 	for (size_t i = 0; i < w->n_stats; i++) {
 		struct stat_entry *stat = &w->stats[i];
 		const enum trace_table table = trace_table_of((enum trace_kind) stat->key.kind);
