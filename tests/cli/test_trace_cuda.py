@@ -190,6 +190,41 @@ def test_a_killed_job_has_all_its_calls(tmp_path):
     assert (since is None) == (kernels == 0)
 
 
+def test_a_merged_job_has_the_sums_of_its_ranks(tmp_path):
+    """Of two ranks, merged at once and one after the other; rows stay in the ranks' files."""
+    job = tmp_path / "job"
+    job.mkdir()
+    runs = []
+    for rank in range(2):
+        (tmp_path / str(rank)).mkdir()
+        env = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": str(rank), "SLURM_NTASKS": "2", "SLURM_NNODES": "1",
+               "SLURMD_NODENAME": "n1", "SLURM_NODEID": "0", "SLURM_LOCALID": str(rank), "SLURM_JOB_NODELIST": "n1"}
+        runs.append(Traced(tmp_path / str(rank), "memory few copies" if rank else "memory launches", env=env))
+        runs[rank].recording.rename(job / f"n1-r{rank}.hiw")
+        runs[rank].recording = job / f"n1-r{rank}.hiw"
+    for output, inputs in (("all", [job]), ("again", [tmp_path / "all.hiw"]), ("one", [runs[0].recording]),
+                           ("both", [tmp_path / "one.hiw", runs[1].recording])):
+        done = subprocess.run([HIWATER, "merge", *inputs, "-o", tmp_path / f"{output}.hiw"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    whole = [run.json() for run in runs]
+    for output in ("all", "again", "both"):
+        runs[0].recording = tmp_path / f"{output}.hiw"
+        merged = runs[0].json()
+        assert merged["kernels"] == sum(w["kernels"] for w in whole)
+        assert merged["kernels_s"] == pytest.approx(sum(w["kernels_s"] for w in whole))
+        assert merged["records"]["events"] == merged["records"]["causes"]["thinned"] == sum(w["records"]["events"] for w in whole)
+        assert merged["records"]["rows"] == 0 and merged["records"]["complete"]
+        assert {line["median_method"] for line in merged["lines"]} == {"bounded"}
+        assert [(d["rank"], d["device"], d["busy_s"], d["gaps"]) for d in merged["devices"]] == [
+            (rank, d["device"], d["busy_s"], d["gaps"]) for rank, w in enumerate(whole) for d in w["devices"]]
+        assert [(m["rank"], m["device"], m["kinds"]["gpu"]["peak_bytes"]) for m in merged["memory"]] == [
+            (rank, m["device"], m["kinds"]["gpu"]["peak_bytes"]) for rank, w in enumerate(whole) for m in w["memory"]]
+        summary = json.loads(subprocess.run([HIWATER, "show", runs[0].recording, "--json"], capture_output=True, text=True, check=True).stdout)
+        assert summary["trace"]["events"] == merged["records"]["events"] and summary["trace"]["processes"] == 2
+    done = subprocess.run([HIWATER, "compare", "--kernels", tmp_path / "all.hiw", tmp_path / "again.hiw"], capture_output=True, text=True)
+    assert done.returncode == 0 and whole[0]["lines"][0]["name"][:8] in done.stdout, done.stderr
+
+
 def test_it_can_be_read_while_it_runs(tmp_path):
     """What is complete is delivered at the exit of a call, once a second, and not only at the end."""
     run = Traced(tmp_path, "few slow wait", check=False)

@@ -105,7 +105,7 @@ static int put_processes(struct trace_write *w)
 		struct process_entry *entry = &w->processes[i];
 		const bool was_known = entry->in_job != 0;
 
-		if (!was_known && entry->tries < MOST_TRIES) {
+		if (!was_known && !entry->is_of_part && entry->tries < MOST_TRIES) {
 			entry->tries++;
 			entry->in_job = find_in_job(w, &entry->process);
 		}
@@ -265,7 +265,8 @@ static int put_device(struct trace_write *w, const struct device_entry *d)
 	return store_step(w->s, st);
 }
 
-static int put_busy(struct trace_write *w, const struct device_entry *d, const struct trace_union_sums *sums)
+int trace_flush_busy(
+	struct trace_write *w, const struct device_entry *d, const struct trace_union_sums *sums)
 {
 	sqlite3_stmt *st =
 		store_cached(w->s, "INSERT OR REPLACE INTO trace_busy VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)");
@@ -307,7 +308,7 @@ static int put_devices(struct trace_write *w)
 			r = trace_union_sums(&d->busy, w->spans, w->n_spans, now_ns, &sums);
 		if (r == 0 && d->has_work &&
 			(!d->is_written || memcmp(&sums, &d->written, sizeof(sums)) != 0)) {
-			r = put_busy(w, d, &sums);
+			r = trace_flush_busy(w, d, &sums);
 			d->written = sums;
 		}
 		d->is_written = r == 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Shared by trace_write.c (numbers, sums), trace_rows.c (rows), trace_peak.c (peaks of memory), trace_flush.c
- * (all other tables) and trace_load.c (what a recording had before). Included by no other file.
+ * (all other tables), trace_load.c (what a recording had before) and trace_add.c (what another one has). Included by no other file.
  *
  * Numbers are given in memory; the tables are written by a flush, and before rows that refer to them.
  */
@@ -46,6 +46,7 @@ struct process_entry {
 	struct trace_process process; /* its texts are its own */
 	int64_t in_job;        /* its id in table process; 0: unknown */
 	unsigned tries;        /* how often it was looked for there */
+	bool is_of_part;       /* it is not there: of another recording */
 	uint64_t lost[TRACE_LOSS_COUNT];
 	bool is_lost_written;
 };
@@ -202,6 +203,8 @@ int trace_stat_of(struct trace_write *w, uint32_t site, uint32_t phase, uint32_t
 int trace_site_twin(struct trace_write *w, uint32_t site, uint32_t *ret);
 /* Put texts, sites, sums and devices that were read from a file. Return 0 or -ENOMEM. */
 int trace_put_name(struct trace_write *w, const char *text);
+/* *ret is the number of the text, 0 for "". */
+int trace_number_name(struct trace_write *w, const char *text, uint32_t process, uint32_t *ret);
 int trace_put_site(struct trace_write *w, const struct site_key *key);
 int trace_put_stat(struct trace_write *w, const struct stat_key *key, struct stat_entry **ret);
 int trace_put_process(struct trace_write *w, const struct trace_process *process);
@@ -224,6 +227,9 @@ int trace_flush_tables(struct trace_write *w);
 /* Processes, names and sites that are not in the file yet. */
 int trace_flush_keys(struct trace_write *w);
 int trace_flush_sums(struct trace_write *w);
+/* The sums of a device that gets no more work. */
+int trace_flush_busy(
+	struct trace_write *w, const struct device_entry *d, const struct trace_union_sums *sums);
 
 /* trace_peak.c: counts an allocation or a release; writes the peaks that changed. Return 0 or -errno. */
 int trace_peak_add(struct trace_write *w, const struct site_key *site, const struct trace_event *e, bool is_release);

@@ -75,7 +75,7 @@ int trace_put_name(struct trace_write *w, const char *text)
 }
 
 /* *ret is the number of the text, 0 for "". */
-static int number_name(struct trace_write *w, const char *text, uint32_t process, uint32_t *ret)
+int trace_number_name(struct trace_write *w, const char *text, uint32_t process, uint32_t *ret)
 {
 	uint64_t place;
 	uint32_t at;
@@ -373,9 +373,9 @@ static int sink_site(void *ctx, const struct trace_site *site, uint32_t *ret)
 	key.shared_dynamic = site->shared_dynamic;
 	key.source = site->source;
 	key.target = site->target;
-	r = number_name(w, site->name, site->process, &key.name);
+	r = trace_number_name(w, site->name, site->process, &key.name);
 	if (r == 0)
-		r = number_name(w, site->domain, site->process, &key.domain);
+		r = trace_number_name(w, site->domain, site->process, &key.domain);
 	if (r == 0 && of_device)
 		r = name_device(w, site);
 	if (w->n_sites >= TRACE_MOST_SITES / 2)
