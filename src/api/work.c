@@ -85,8 +85,8 @@ static bool has_word(const char *name, const char *const *words, size_t n)
 
 static bool is_loading(const char *name)
 {
-	static const char *const words[] = { "dataload", "data_load", "load_data", "load_batch", "next_batch",
-		"get_batch", "fetch", "collate" };
+	static const char *const words[] = { "dataload", "data_load", "data load", "load_data", "load data",
+		"load_batch", "load batch", "next_batch", "next batch", "get_batch", "get batch", "fetch", "collate" };
 
 	return has_word(name, words, sizeof(words) / sizeof(words[0])) || strcasecmp(name, "data") == 0;
 }

@@ -181,7 +181,7 @@ static const struct hook {
 } hooks[] = {
 	{ HWI_TRACE_NVTX, "NVTX_INJECTION64_PATH", CHAINED, "" },
 	{ HWI_TRACE_ITT, "INTEL_LIBITTNOTIFY64", LEFT, "ranges of ITT" },
-	{ HWI_TRACE_CUDA, "CUDA_INJECTION64_PATH", LEFT, "work of CUDA" },
+	{ HWI_TRACE_CUDA, "CUDA_INJECTION64_PATH", LEFT, "CUDA" },
 	{ HWI_TRACE_OPENCL, "OPENCL_LAYERS", APPENDED, "" },
 };
 
@@ -195,12 +195,16 @@ static int set_hook(struct trace_job *t, const struct hook *hook, bool quiet)
 		return 0;
 	if (now && *now && hook->present == LEFT) {
 		if (!quiet)
-			complain("%s is set already, to %.200s: it stays, and %s are not followed", hook->variable, now,
-				hook->lost);
+			complain("%s is set already, to %.200s: it stays, and hiwater does not follow %s", hook->variable,
+				now, hook->lost);
 		return 0;
 	}
-	if (now && *now && hook->present == CHAINED)
+	if (now && *now && hook->present == CHAINED) {
 		r = set(t, "HIWATER_TRACE_NVTX", "", now);
+		if (!quiet)
+			complain("%s is set already, to %.200s: that tool is called first, and both get every range",
+				hook->variable, now);
+	}
 	if (now && *now && hook->present == APPENDED)
 		(void) snprintf(before, sizeof(before), "%s:", now);
 	return r < 0 ? r : set(t, hook->variable, before, t->library);

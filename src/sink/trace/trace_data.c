@@ -50,7 +50,7 @@ static void put_records(struct json *j, const struct trace_view *view)
 	json_key_int(j, "events", (int64_t) view->events);
 	json_key_int(j, "invalid", (int64_t) view->invalid);
 	json_key_int(j, "rows", (int64_t) view->rows);
-	json_key_bool(j, "complete", trace_lost_all(view) == 0);
+	json_key_bool(j, "complete", trace_is_complete(view));
 	json_key_int(j, "lost", (int64_t) trace_lost_all(view));
 	json_key_object(j, "causes");
 	for (int cause = 0; cause < TRACE_LOSS_COUNT; cause++)
@@ -67,6 +67,11 @@ static void put_recording(struct json *j, const struct trace_view_recording *r)
 	json_key_maybe(j, "rank", r->rank);
 	json_key_seconds(j, "wall_s", of_ns(r->wall_ns));
 	json_key_bool(j, "running", r->is_growing);
+	json_key_bool(j, "recorder_lost", r->is_cut);
+	json_key_array(j, "notes");
+	for (size_t i = 0; i < r->n_notes; i++)
+		json_str(j, r->notes[i]);
+	json_end(j);
 	json_key_array(j, "windows");
 	for (size_t i = 0; i < r->n_windows; i++) {
 		json_object(j);

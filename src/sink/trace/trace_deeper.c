@@ -65,6 +65,8 @@ int trace_ncu(const struct trace_view *view, size_t number, struct buf *out, str
 
 	if (view->by != TRACE_BY_KERNEL || view->table.n == 0)
 		return err_set(err, -EINVAL, "the trace has no kernels, which are what ncu looks into");
+	if (view->is_opencl)
+		return err_set(err, -EINVAL, "the kernels are OpenCL's; ncu looks into CUDA's");
 	if (number < 1 || number > view->table.n)
 		return err_set(
 			err, -EINVAL, "there is no kernel %zu; the table has %zu", number, view->table.n);

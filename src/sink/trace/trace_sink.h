@@ -25,5 +25,7 @@ int trace_nsys(const struct trace_view *view, struct buf *out, struct err *err);
 void trace_lost_text(const struct trace_view *view, struct buf *out);
 /* Lost records of all causes but that of rows left out, which are in all sums. */
 uint64_t trace_lost_all(const struct trace_view *view);
+/* False too where something was not followed, or the recorder was lost. */
+bool trace_is_complete(const struct trace_view *view);
 /* "rank 3 python (4711)" of a process of a recording; "" if its view has one process only. */
 void trace_process_text(const struct trace_view *view, size_t recording, uint32_t process, struct buf *out);

@@ -15,6 +15,7 @@ enum {
 	MOST_DEVICES_SHOWN = 16,
 	UNLIMITED = 4000,  /* columns, where the output is no terminal */
 	LABEL = 9,
+	NOTES_SHOWN = 5,
 };
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -26,6 +27,15 @@ uint64_t trace_lost_all(const struct trace_view *view)
 	for (int cause = 0; cause < TRACE_LOSS_COUNT; cause++)
 		lost += cause == TRACE_LOST_THINNED || cause == TRACE_LOST_NAMES ? 0 : view->lost[cause];
 	return lost;
+}
+
+bool trace_is_complete(const struct trace_view *view)
+{
+	bool is_cut = false;
+
+	for (size_t i = 0; i < view->n_recordings; i++)
+		is_cut = is_cut || view->recordings[i].is_cut || view->recordings[i].n_notes > 0;
+	return !is_cut && trace_lost_all(view) == 0;
 }
 
 void trace_lost_text(const struct trace_view *view, struct buf *out)
@@ -41,7 +51,8 @@ void trace_lost_text(const struct trace_view *view, struct buf *out)
 	const char *between = ": ";
 	char n[TRACE_COUNT_LEN], of[TRACE_COUNT_LEN], since[UNITS_LEN];
 
-	(void) buf_printf(out, "%s%s of %s records lost", lost ? "" : "complete, ", trace_count_text(lost, n),
+	(void) buf_printf(out, "%s%s of %s records lost", trace_is_complete(view) ? "complete, " : "",
+		trace_count_text(lost, n),
 		trace_count_text(all, of));
 	for (int cause = 0; cause < TRACE_LOSS_COUNT; cause++) {
 		if (!why[cause] || !view->lost[cause])
@@ -147,7 +158,7 @@ static void put_idle(struct text *t, const struct trace_view_device *d)
 	buf_done(&phase);
 }
 
-/* What was allocated at once. The sum of a device's own memory is the figure; the others are beside it. */
+/* What was allocated at once. The sum of a device's own memory is the figure; the others follow it. */
 static void put_peaks(struct text *t, const struct trace_view_memory *m)
 {
 	static const uint32_t others[] = { TRACE_MANAGED, TRACE_PINNED, TRACE_PAGEABLE };
@@ -498,6 +509,28 @@ static bool has_bounded_median(const struct trace_view *v, size_t top)
 	return false;
 }
 
+static void put_recording_notes(struct text *t, const struct trace_view_recording *r)
+{
+	char text[256], at[UNITS_LEN];
+
+	if (r->is_cut) {
+		(void) snprintf(text, sizeof(text), "the recorder was lost %s into the run; what came later is missing",
+			units_instant((int64_t) r->wall_ns, at));
+		put_note(t, text);
+	}
+	for (size_t i = 0; i < r->n_notes && i < NOTES_SHOWN; i++) {
+		struct buf clean = BUF_INIT(1 << 16);
+
+		(void) text_clean(r->notes[i], t->options->utf8, &clean);
+		put_note(t, clean.data);
+		buf_done(&clean);
+	}
+	if (r->n_notes > NOTES_SHOWN) {
+		(void) snprintf(text, sizeof(text), "and %zu more (--json lists them)", r->n_notes - NOTES_SHOWN);
+		put_note(t, text);
+	}
+}
+
 static void put_notes(struct text *t, size_t top)
 {
 	const struct trace_view *v = t->view;
@@ -509,6 +542,8 @@ static void put_notes(struct text *t, size_t top)
 		late += v->devices[i].busy.late;
 	for (size_t i = 0; i < v->n_recordings; i++)
 		grows = grows || v->recordings[i].is_growing;
+	for (size_t i = 0; i < v->n_recordings; i++)
+		put_recording_notes(t, &v->recordings[i]);
 	if (v->invalid > 0) {
 		(void) snprintf(text, sizeof(text),
 			"invalid %s: records without times, or with an end before their start; they are in no sum",
@@ -550,7 +585,7 @@ static void put_deeper(struct text *t)
 {
 	struct buf line = BUF_INIT(1 << 18), clean = BUF_INIT(1 << 18);
 
-	if (t->view->by == TRACE_BY_KERNEL && t->view->table.n > 0 &&
+	if (t->view->by == TRACE_BY_KERNEL && t->view->table.n > 0 && !t->view->is_opencl &&
 		trace_ncu(t->view, 1, &line, NULL) == 0 &&
 		text_clean(line.data, t->options->utf8, &clean) == 0)
 		(void) buf_printf(t->out, "%-*s%s\n", LABEL, "deeper", clean.data);

@@ -658,84 +658,17 @@ static int read_span(struct source *s, struct err *err)
 
 /* ---- recordings ------------------------------------------------------------------------------ */
 
-static int copy_processes(struct trace_view_recording *to, const struct trace_read *t)
-{
-	const size_t n = trace_read_process_count(t);
-
-	to->processes = calloc(n + 1, sizeof(*to->processes));
-	if (!to->processes)
-		return -ENOMEM;
-	to->n_processes = n;
-	for (size_t i = 0; i < n; i++) {
-		const struct trace_process *p = trace_read_process(t, (uint32_t) i + 1);
-
-		to->processes[i] = p ? *p : (struct trace_process) { .pid = -1, .rank = -1 };
-		to->processes[i].name = strdup(p ? p->name : "");
-		to->processes[i].origin = strdup(p ? p->origin : "");
-		if (!to->processes[i].name || !to->processes[i].origin)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-static int by_begin(const void *a, const void *b)
-{
-	const struct trace_window *x = a, *y = b;
-
-	return x->begin_ns < y->begin_ns ? -1 : x->begin_ns > y->begin_ns;
-}
-
-/* In the order of time; their length together counts what overlaps once. */
-static int copy_windows(struct trace_view_recording *to, const struct trace_read *t)
-{
-	const size_t n = trace_read_window_count(t);
-	uint64_t until = 0;
-
-	to->windows = calloc(n + 1, sizeof(*to->windows));
-	if (!to->windows)
-		return -ENOMEM;
-	to->n_windows = n;
-	for (size_t i = 0; i < n; i++) {
-		to->windows[i] = *trace_read_window(t, i);
-		to->windows[i].why = strdup(to->windows[i].why);
-		if (!to->windows[i].why)
-			return -ENOMEM;
-	}
-	qsort(to->windows, n, sizeof(*to->windows), by_begin);
-	for (size_t i = 0; i < n; i++) {
-		const uint64_t end =
-			to->windows[i].end_ns < to->wall_ns ? to->windows[i].end_ns : to->wall_ns;
-		const uint64_t begin = to->windows[i].begin_ns > until ? to->windows[i].begin_ns : until;
-
-		if (begin < end) {
-			to->windows_ns += end - begin;
-			until = end;
-		}
-	}
-	return 0;
-}
-
 static int add_recording(struct source *s, bool is_growing)
 {
 	struct trace_view *view = s->view;
-	const struct facts *f = job_facts_const(s->job);
 	struct trace_view_recording *to;
-	int r;
 
 	if (vec_reserve(&view->recordings, &view->cap_recordings, view->n_recordings, sizeof(*to),
 		    MOST_RECORDINGS) < 0)
 		return -ENOMEM;
 	s->recording = view->n_recordings++;
 	to = &view->recordings[s->recording];
-	*to = (struct trace_view_recording) {
-		.argv_json = f->argv_json ? strdup(f->argv_json) : NULL,
-		.command = f->command ? strdup(f->command) : NULL,
-		.rank = f->rank,
-		.wall_ns = f->ended_ns.known ? (uint64_t) f->ended_ns.value : job_now(s->job),
-		.is_growing = is_growing,
-	};
-	r = copy_processes(to, s->t);
-	return r == 0 ? copy_windows(to, s->t) : r;
+	return trace_recording_fill(to, s->t, s->job, is_growing);
 }
 
 static int add_device(struct source *s, size_t i)
@@ -829,6 +762,8 @@ static int add_stats(struct source *s, struct err *err)
 			continue;
 		}
 		view->events = sum(view->events, stat->count);
+		view->is_opencl = view->is_opencl ||
+				  (stat->kind == TRACE_LAUNCH && strncmp(stat->name, "clEnqueue", 9) == 0);
 		r = add_stat(s, stat, &line);
 	}
 	if (r < 0)
@@ -958,20 +893,8 @@ void trace_view_free(struct trace_view *view)
 {
 	if (!view)
 		return;
-	for (size_t i = 0; i < view->n_recordings; i++) {
-		struct trace_view_recording *r = &view->recordings[i];
-
-		for (size_t p = 0; r->processes && p < r->n_processes; p++) {
-			free((void *) (uintptr_t) r->processes[p].name);
-			free((void *) (uintptr_t) r->processes[p].origin);
-		}
-		for (size_t w = 0; r->windows && w < r->n_windows; w++)
-			free((void *) (uintptr_t) r->windows[w].why);
-		free(r->processes);
-		free(r->windows);
-		free(r->argv_json);
-		free(r->command);
-	}
+	for (size_t i = 0; i < view->n_recordings; i++)
+		trace_recording_done(&view->recordings[i]);
 	for (size_t i = 0; i < view->n_devices; i++) {
 		free((void *) (uintptr_t) view->devices[i].busy.name);
 		free(view->devices[i].phase);

@@ -96,7 +96,15 @@ struct trace_view_recording {
 	struct trace_window *windows;
 	size_t n_windows;
 	bool is_growing;
+	bool is_cut;                     /* its recorder was lost before the end: what came later is missing */
+	char **notes;                    /* what was not followed, and why, as the recorder reported it */
+	size_t n_notes, cap_notes;
 };
+
+/* Fills it, which trace_recording_done frees, also after an error. Returns 0 or -ENOMEM. */
+int trace_recording_fill(
+	struct trace_view_recording *to, struct trace_read *t, const struct job *job, bool is_growing);
+void trace_recording_done(struct trace_view_recording *r);
 
 struct trace_view {
 	struct trace_view_options options;
@@ -114,6 +122,7 @@ struct trace_view {
 	uint64_t events, invalid, rows, lost[TRACE_LOSS_COUNT];
 	uint64_t incomplete_ns;          /* the last record of a process that owes some; UINT64_MAX: unknown */
 	uint64_t kernels, kernels_ns;
+	bool is_opencl;                  /* its kernels were launched by OpenCL, of which ncu knows nothing */
 	bool is_span_partial;            /* a span, and rows are missing: sums are of those that are there */
 	uint64_t from_ns, to_ns;         /* of the span, steps resolved */
 	bool has_span;

@@ -21,6 +21,10 @@ enum {
 	IS_RANGE = 16,             /* and this shifted by the number of the window whose expression it matches */
 };
 static const uint64_t alert_ns = UINT64_C(10000000000);
+static const uint64_t ahead_ns = 1000000000; /* before the first step of a window its kernels are kept already */
+enum {
+	STEPS_SOON = 100, /* and where the time of a step is not known yet, so many steps before it */
+};
 
 enum window_kind {
 	WINDOW_RUN,
@@ -39,6 +43,8 @@ struct window {
 	char why[100];
 	bool wanted;               /* by what was seen so far; of steps, ranges and the API */
 	unsigned depth;            /* open ranges that match */
+	uint64_t first_ns, end_ns; /* of steps: when the first began and the last ended; 0: not yet */
+	bool is_announced;         /* of steps: the sink has its begin */
 	uint64_t until_ns;         /* of alerts */
 	bool begins_open;          /* with the run, before the first update */
 	bool is_open;
@@ -51,6 +57,7 @@ struct trace_select {
 	struct window windows[TRACE_WINDOWS_MOST];
 	unsigned n_windows;
 	uint64_t steps;            /* begun */
+	uint64_t first_step_ns;    /* when the first began */
 	uint32_t phases;           /* begun */
 	_Atomic unsigned alerts;
 	unsigned alerts_seen;
@@ -124,7 +131,7 @@ static int parse_window(const char *text, struct window *w, struct err *err)
 	if (parse_word(&p, "steps=")) {
 		w->kind = WINDOW_STEPS;
 		r = parse_steps(p, w, err);
-		w->wanted = r == 0 && w->from <= 1; /* there is no step before the first */
+		w->wanted = r == 0 && w->from <= STEPS_SOON;
 		(void) snprintf(w->why, sizeof(w->why), "steps %.80s", p);
 	} else if (parse_word(&p, "range=")) {
 		w->kind = WINDOW_RANGE;
@@ -312,20 +319,50 @@ static uint64_t step_number(const char *name, uint64_t begun)
 	return parse_u64(&p, &number) == 0 ? number : begun;
 }
 
-static void edge_of_step(struct trace_select *s, const char *name, bool begins)
+/* Will step number from begin soon, if it is as long as those before it? */
+static bool is_soon(const struct trace_select *s, uint64_t number, uint64_t from, uint64_t time_ns)
 {
-	s->steps += begins;
+	const uint64_t steps_to_go = from > number ? from - number : 0;
+	const uint64_t mean_ns = s->steps > 1 ? (time_ns - s->first_step_ns) / (s->steps - 1) : 0;
+
+	if (s->steps < 2 || time_ns < s->first_step_ns)
+		return steps_to_go <= STEPS_SOON;
+	return steps_to_go <= 1 || mean_ns == 0 || steps_to_go <= ahead_ns / mean_ns;
+}
+
+/* As soon as it is known, so that the window comes before its kernels. */
+static int announce_steps(struct window *w, const struct trace_sink *sink)
+{
+	const uint64_t begin_ns = w->first_ns > w->begin_ns ? w->first_ns : w->begin_ns;
+
+	if (w->is_announced || !w->is_open || !w->first_ns)
+		return 0;
+	w->is_announced = true;
+	return sink->window(sink->ctx, begin_ns, UINT64_MAX, w->why);
+}
+
+/* Edges are read late, so the kernels of a window's first step are kept from some time before it on, and the window
+ * is what lies between the edges. */
+static void edge_of_step(struct trace_select *s, const char *name, uint64_t time_ns, bool begins)
+{
+	if (begins && s->steps++ == 0)
+		s->first_step_ns = time_ns;
 	const uint64_t number = step_number(name, s->steps);
 
 	for (unsigned i = 0; i < s->n_windows; i++) {
 		struct window *w = &s->windows[i];
 
-		if (w->kind != WINDOW_STEPS)
+		if (w->kind != WINDOW_STEPS || w->end_ns)
 			continue;
-		if (begins)
-			w->wanted = number + 1 >= w->from && number <= w->to;
-		else if (number >= w->to)
-			w->wanted = false;
+		if (begins && number >= w->from && number <= w->to && !w->first_ns)
+			w->first_ns = time_ns;
+		if (s->sink) /* an error comes again with the next window */
+			(void) announce_steps(w, s->sink);
+		if (w->first_ns && (begins ? number > w->to : number >= w->to))
+			w->end_ns = time_ns;
+		if (begins || w->end_ns)
+			w->wanted = !w->end_ns && (w->first_ns || (number < w->from &&
+								  is_soon(s, number, w->from, time_ns)));
 	}
 }
 
@@ -337,7 +374,7 @@ void trace_select_edge(
 	if (what & IS_PHASE)
 		edge_of_phase(s, name, time_ns, begins, number);
 	if (what & IS_STEP)
-		edge_of_step(s, name, begins);
+		edge_of_step(s, name, time_ns, begins);
 	for (unsigned i = 0; i < s->n_windows; i++) {
 		struct window *w = &s->windows[i];
 
@@ -394,21 +431,30 @@ bool trace_select_begins_open(const struct trace_select *s)
 	return false;
 }
 
-/* A window of the last seconds is known at the end: rows before it are there too, as long as there is room. */
+/* A window of the last seconds is known at the end: rows before it are there too, as long as there is room. One of
+ * steps that did not come is none. */
 static int close_window(struct window *w, uint64_t now_ns, const struct trace_sink *sink)
 {
-	uint64_t begin_ns = w->begin_ns;
+	uint64_t begin_ns = w->begin_ns, end_ns = now_ns;
 
 	w->is_open = false;
 	if (w->kind == WINDOW_LAST)
 		begin_ns = now_ns > w->to ? now_ns - w->to : 0;
-	return sink->window(sink->ctx, begin_ns, now_ns, w->why);
+	if (w->kind == WINDOW_STEPS && !w->first_ns)
+		return 0;
+	if (w->kind == WINDOW_STEPS && w->first_ns > begin_ns)
+		begin_ns = w->first_ns;
+	if (w->kind == WINDOW_STEPS && w->end_ns)
+		end_ns = w->end_ns;
+	return end_ns > begin_ns ? sink->window(sink->ctx, begin_ns, end_ns, w->why) : 0;
 }
 
 static int open_window(struct window *w, uint64_t now_ns, bool is_first, const struct trace_sink *sink)
 {
 	w->is_open = true;
 	w->begin_ns = is_first ? 0 : now_ns; /* the first drain comes after the begin */
+	if (w->kind == WINDOW_STEPS)
+		return announce_steps(w, sink);
 	return w->kind == WINDOW_LAST ? 0 : sink->window(sink->ctx, w->begin_ns, UINT64_MAX, w->why);
 }
 

@@ -3,8 +3,8 @@
  * What the ranges of a traced job start or end: phases of the run (--phase-range), steps (--step), and windows, in
  * which every kernel and copy is kept (--trace-window).
  *
- * The main process's ranges are seen as they are drained, 50 to 150 ms after they happened. So a window of steps opens
- * one step ahead, and a window of a range that much late.
+ * The main process's ranges are seen as they are drained, 50 to 150 ms after they happened. So kernels are kept from about
+ * a second before a window of steps on, which then lies between its edges, and a window of a range opens that much late.
  *
  * Threads: trace_select_new, _free, _phase and _alert may be called by another thread than the rest.
  */

@@ -116,25 +116,51 @@ static void test_a_time(void **state)
 	trace_select_free(r.s);
 }
 
-/* It opens a step ahead, since a step is seen after it began. */
+/* Kernels are kept ahead of it, since a step is seen after it began; the window lies between the edges. */
 static void test_steps(void **state)
 {
-	static const char *const windows[] = { "steps=3-4", NULL };
+	static const char *const windows[] = { "steps=203-204", NULL };
 	char name[32];
 	struct rig r;
 
 	(void) state;
 	rig_new(&r, NULL, windows);
 	assert_false(trace_select_begins_open(r.s));
-	for (int i = 1; i <= 6; i++) {
+	for (int i = 1; i <= 210; i++) {
+		const uint64_t begin = (uint64_t) i * s_ns / 10;
+		const int ahead = i < 203 ? 203 - i : 0;
+
 		(void) snprintf(name, sizeof(name), i % 2 ? "ProfilerStep#%d" : "iteration", i);
-		(void) edge(&r, name, 0, true, 0);
-		assert_int_equal(update(&r, (uint64_t) i * s_ns, false), i >= 2 && i <= 4);
-		(void) edge(&r, "other 99", 0, true, 0);
-		(void) edge(&r, name, 0, false, 0);
-		assert_int_equal(update(&r, (uint64_t) i * s_ns + s_ns / 2, false), i >= 2 && i < 4);
+		(void) edge(&r, name, begin, true, 0);
+		assert_int_equal(update(&r, begin + s_ns / 20, false), ahead <= 10 && i <= 204 && i > 1);
+		(void) edge(&r, "other 99", begin, true, 0);
+		(void) edge(&r, name, begin + s_ns / 11, false, 0);
+		assert_int_equal(update(&r, begin + s_ns / 10, false), ahead <= 10 && i < 204 && i > 1);
 	}
-	assert_string_equal(r.got.text, "steps 3-4 from 2000; steps 3-4 2000-4500; ");
+	assert_string_equal(r.got.text, "steps 203-204 from 20300; steps 203-204 20300-20490; ");
+	trace_select_free(r.s);
+}
+
+/* Before the time of a step is known, those that may come soon are kept; without them there is no window. */
+static void test_steps_that_come_soon_or_never(void **state)
+{
+	static const char *const windows[] = { "steps=2-3", NULL };
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, NULL, windows);
+	assert_true(trace_select_begins_open(r.s));
+	(void) edge(&r, "step 1", s_ns / 1000, true, 0);
+	(void) edge(&r, "step 2", s_ns / 500, true, 0);
+	assert_true(update(&r, s_ns / 10, false));
+	assert_string_equal(r.got.text, "steps 2-3 from 2; ");
+	(void) edge(&r, "step 4", s_ns / 4, true, 0);
+	assert_false(update(&r, s_ns, true));
+	assert_string_equal(r.got.text, "steps 2-3 from 2; steps 2-3 2-250; ");
+	trace_select_free(r.s);
+	rig_new(&r, NULL, windows);
+	assert_false(update(&r, s_ns, true));
+	assert_string_equal(r.got.text, "");
 	trace_select_free(r.s);
 }
 
@@ -232,6 +258,7 @@ int main(void)
 		cmocka_unit_test(test_the_whole_run),
 		cmocka_unit_test(test_a_time),
 		cmocka_unit_test(test_steps),
+		cmocka_unit_test(test_steps_that_come_soon_or_never),
 		cmocka_unit_test(test_a_range_the_api_an_alert),
 		cmocka_unit_test(test_phases),
 		cmocka_unit_test(test_wrong_options),
