@@ -80,6 +80,34 @@ char *trace_count_text(uint64_t n, char buf[TRACE_COUNT_LEN])
 	return buf;
 }
 
+bool trace_last_number(const char *name, uint64_t *ret)
+{
+	const char *p = name + strlen(name);
+
+	while (p > name && (p[-1] < '0' || p[-1] > '9'))
+		p--;
+	while (p > name && p[-1] >= '0' && p[-1] <= '9')
+		p--;
+	return parse_u64(&p, ret) == 0;
+}
+
+/* Repeats of repeats multiply, and references back are searched without bound. */
+bool trace_step_compile(const char *text, regex_t *ret)
+{
+	enum {
+		LONGEST = 200
+	};
+	const char *const brace = strchr(text, '{');
+
+	if (strlen(text) > LONGEST || (brace && strchr(brace + 1, '{')))
+		return false;
+	for (const char *p = strchr(text, '\\'); p; p = p[1] ? strchr(p + 2, '\\') : NULL) {
+		if (p[1] >= '1' && p[1] <= '9')
+			return false;
+	}
+	return regcomp(ret, text, REG_EXTENDED | REG_NOSUB) == 0;
+}
+
 bool trace_step_number(const char *name, uint64_t *ret)
 {
 	static const char *const words[] = { "ProfilerStep", "step", "iteration", "iter" };
