@@ -328,11 +328,10 @@ static int see_lost(struct trace_read *t, sqlite3_stmt *st)
 	if (vec_reserve(&t->lost, &t->cap_lost, t->n_lost, sizeof(lost), MOST_OTHERS) < 0)
 		return -ENOMEM;
 	t->lost[t->n_lost++] = lost;
-	for (size_t i = 0; i < t->n_peaks; i++) {
-		if (t->peaks[i].process == lost.process && (cause == TRACE_LOST_OVERWRITTEN ||
-								   cause == TRACE_LOST_THREADS || cause == TRACE_LOST_DAMAGED))
-			t->peaks[i].is_exact = false;
-	}
+	if (cause != TRACE_LOST_OVERWRITTEN && cause != TRACE_LOST_THREADS && cause != TRACE_LOST_DAMAGED)
+		return 0;
+	for (size_t i = 0; i < t->n_peaks; i++)
+		t->peaks[i].is_exact = t->peaks[i].is_exact && t->peaks[i].process != lost.process;
 	return 0;
 }
 

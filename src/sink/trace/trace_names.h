@@ -4,7 +4,6 @@
  */
 #pragma once
 
-#include <regex.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -23,10 +22,3 @@ void trace_shell_word(const char *text, struct buf *out);
 /* "12,400". */
 #define TRACE_COUNT_LEN 32
 char *trace_count_text(uint64_t n, char buf[TRACE_COUNT_LEN]);
-
-/* The number of a step in a range's name ("ProfilerStep#12", "step 12", "iteration_12"). False: it is none. */
-bool trace_step_number(const char *name, uint64_t *ret);
-/* The last number in a name that an expression of steps matches, as --trace-window reads it. False: it has none. */
-bool trace_last_number(const char *name, uint64_t *ret);
-/* Compiles an expression of steps. It comes from a file: what could take memory or time without bound is refused. */
-bool trace_step_compile(const char *text, regex_t *ret);

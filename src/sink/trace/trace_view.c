@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/textwidth.h"
 #include "record/store.h"
 #include "record/trace/trace_union.h"
 #include "sink/trace/trace_names.h"
+#include "sink/trace/trace_steps.h"
 
 enum {
 	MOST_LINES = 1 << 20,
@@ -538,98 +538,6 @@ static int read_medians(struct source *s, struct err *err)
 
 /* ---- spans ----------------------------------------------------------------------------------- */
 
-struct steps {
-	struct source *s;
-	uint64_t first, last, begin_ns, end_ns;
-	regex_t expression;
-	bool has_expression; /* of the run; else the usual names */
-	bool has_number;     /* some step has one in its name */
-	uint64_t *begun;     /* by process: steps without a number are counted; NULL: they are left out */
-};
-
-static bool is_step(struct steps *steps, const struct trace_site *site, uint64_t *ret_number)
-{
-	if (!steps->has_expression)
-		return trace_step_number(site->name, ret_number);
-	if (regexec(&steps->expression, site->name, 0, NULL, 0) != 0)
-		return false;
-	if (steps->begun) {
-		*ret_number = ++steps->begun[site->process];
-		return true;
-	}
-	return trace_last_number(site->name, ret_number);
-}
-
-static bool see_step(void *ctx, const struct trace_event *e)
-{
-	struct steps *steps = ctx;
-	uint64_t number;
-
-	if (e->kind != TRACE_RANGE || !is_step(steps, trace_read_site(steps->s->t, e->site), &number))
-		return true;
-	steps->has_number = true;
-	if (number < steps->first || number > steps->last)
-		return true;
-	if (e->start_ns < steps->begin_ns)
-		steps->begin_ns = e->start_ns;
-	if (e->end_ns > steps->end_ns)
-		steps->end_ns = e->end_ns;
-	return true;
-}
-
-/* Steps by the numbers in their names; where none has one, by how many began. */
-static int read_steps(struct steps *steps, struct err *err)
-{
-	struct trace_read *t = steps->s->t;
-	int r = trace_read_rows(t, BIT(TRACE_RANGE), 0, UINT64_MAX, see_step, steps, err);
-
-	if (r < 0 || steps->has_number || !steps->has_expression)
-		return r;
-	steps->begun = calloc(trace_read_process_count(t) + 1, sizeof(*steps->begun));
-	r = steps->begun ? trace_read_rows(t, BIT(TRACE_RANGE), 0, UINT64_MAX, see_step, steps, err) : -ENOMEM;
-	free(steps->begun);
-	return r;
-}
-
-static int no_steps(const struct trace_view_options *o, const char *expression, struct err *err)
-{
-	struct buf clean = BUF_INIT(1 << 12);
-	int r;
-
-	(void) text_clean(expression, false, &clean);
-	r = err_set(err, -ENOENT,
-		"no range of the trace is one of the steps %llu to %llu; those that match '%s' are (run --step)",
-		(unsigned long long) o->first_step, (unsigned long long) o->last_step, clean.data);
-	buf_done(&clean);
-	return r;
-}
-
-/* From the beginning of the first step to the end of the last one. */
-static int find_steps(struct source *s, uint64_t *ret_from, uint64_t *ret_to, struct err *err)
-{
-	const struct trace_view_options *o = &s->view->options;
-	const char *const text = trace_read_step(s->t);
-	struct steps steps = { .s = s, .first = o->first_step, .last = o->last_step, .begin_ns = UINT64_MAX };
-	int r;
-
-	steps.has_expression = text && trace_step_compile(text, &steps.expression);
-	r = read_steps(&steps, err);
-	if (steps.has_expression)
-		regfree(&steps.expression);
-	if (r < 0)
-		return r;
-	if (steps.end_ns == 0 && steps.has_expression)
-		return no_steps(o, text, err);
-	if (steps.end_ns == 0)
-		return err_set(err, -ENOENT,
-			"no range of the trace is one of the steps %llu to %llu; ranges called step N, iteration N or "
-			"ProfilerStep#N are",
-			(unsigned long long) o->first_step, (unsigned long long) o->last_step);
-	*ret_from = steps.begin_ns;
-	*ret_to = steps.end_ns;
-	return 0;
-}
-
 /* A kernel before the span, for the number of launches that ncu is to skip. */
 static bool see_before(void *ctx, const struct trace_event *e)
 {
@@ -687,7 +595,8 @@ static int read_span(struct source *s, struct err *err)
 	view->from_ns = view->options.from_ns;
 	view->to_ns = view->options.has_span ? view->options.to_ns : UINT64_MAX;
 	if (view->options.has_steps)
-		r = find_steps(s, &view->from_ns, &view->to_ns, err);
+		r = trace_find_steps(s->t, view->options.first_step, view->options.last_step,
+			&view->from_ns, &view->to_ns, err);
 	if (r == 0)
 		r = cut_windows(s);
 	s->unions = calloc(trace_read_busy_count(s->t) + 1, sizeof(*s->unions));
@@ -824,8 +733,10 @@ static int add_peak(struct source *s, const struct trace_peak *peak)
 	struct trace_view_memory *m = view->n_memory > 0 ? &view->memory[view->n_memory - 1] : NULL;
 
 	/* They come by process and device. */
-	if (!m || m->recording != s->recording || m->process != peak->process || m->device != peak->device) {
-		if (vec_reserve(&view->memory, &view->cap_memory, view->n_memory, sizeof(*m), MOST_DEVICES) < 0)
+	if (!m || m->recording != s->recording || m->process != peak->process ||
+		m->device != peak->device) {
+		if (vec_reserve(&view->memory, &view->cap_memory, view->n_memory, sizeof(*m),
+			    MOST_DEVICES) < 0)
 			return -ENOMEM;
 		m = &view->memory[view->n_memory++];
 		*m = (struct trace_view_memory) {
