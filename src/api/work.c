@@ -264,23 +264,36 @@ static int find_devices(struct work *w, const struct trace_read *t)
 	return r;
 }
 
+/* Where a device is in the list, which is in the order of the sums as far as there is room; n of them: it ran
+ * nothing. */
+static size_t busy_of(const struct trace_read *t, uint32_t process, int64_t device)
+{
+	size_t at = 0;
+
+	for (; at < trace_read_busy_count(t); at++) {
+		const struct trace_busy *busy = trace_read_busy(t, at);
+
+		if (busy->process == process && busy->device == device)
+			break;
+	}
+	return at;
+}
+
 /* Of devices without kernels, too. */
 static void find_memory(struct work *w, const struct trace_read *t)
 {
 	for (size_t i = 0; i < trace_read_peak_count(t); i++) {
 		const struct trace_peak *peak = trace_read_peak(t, i);
-		const struct trace_busy none = { .process = peak->process, .device = peak->device, .name = "" };
-		size_t at = 0, busy = 0;
+		size_t at;
 
 		if (peak->memory != TRACE_PEAK_GPU)
 			continue;
-		while (busy < trace_read_busy_count(t) && (trace_read_busy(t, busy)->process != peak->process ||
-								  trace_read_busy(t, busy)->device != peak->device))
-			busy++;
-		at = busy; /* devices are in the order of these, as far as there is room */
-		if (busy == trace_read_busy_count(t)) {
+		at = busy_of(t, peak->process, peak->device);
+		if (at == trace_read_busy_count(t)) {
 			at = w->n_devices;
-			add_device(w, t, &none);
+			add_device(w, t,
+				&(struct trace_busy) {
+					.process = peak->process, .device = peak->device, .name = "" });
 		}
 		if (at >= w->n_devices)
 			continue;

@@ -68,9 +68,10 @@ void cuda_work_launches(uint32_t correlation)
 
 void cuda_work_not_launched(uint32_t correlation)
 {
+	_Atomic uint32_t *const cell = &owed[correlation % OWED];
 	uint32_t expected = correlation;
 
-	if (correlation != 0 && atomic_compare_exchange_strong(&owed[correlation % OWED], &expected, 0))
+	if (correlation != 0 && atomic_compare_exchange_strong(cell, &expected, 0))
 		probe_in_flight(-1);
 }
 

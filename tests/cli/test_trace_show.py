@@ -305,6 +305,36 @@ def test_the_nsys_line(tool, window, words):
     assert line == ["nsys", "profile", "--trace=cuda,nvtx,osrt", *words, "--", "python", "train.py", "--name", "it's"]
 
 
+def steps_of(tool, expression, names):
+    """The ranges in the steps 2 to 3, of a run that was traced with this expression of steps."""
+    made = Trace()
+    if expression is not None:
+        made.add("meta", "trace_step_re", expression)
+    made.add("process", 1, "a", -1)
+    for i, name in enumerate(names):
+        made.event(made.site("range", 1, name, tid=5) if name not in names[:i] else names.index(name) + 1, i * S, i * S + S // 2)
+    path = made.write(tool.folder / "steps.hiw")
+    done = tool.run("trace", "--steps", "2-3", "--by", "range", "--json", path)
+    if done.returncode:
+        return done.stderr
+    shown = json.loads(done.stdout)
+    return shown["from_s"], shown["to_s"]
+
+
+@pytest.mark.parametrize("expression, names, expected", [
+    (None, ["step 1", "step 2", "step 3", "epoch 2"], (1, 2.5)),
+    ("^epoch", ["step 2", "epoch 1", "epoch 2", "epoch 3 of 3"], (2, 3.5)),  # by the last number
+    ("^train$", ["train", "other", "train", "train", "train"], (2, 3.5)),  # by how many began
+    ("^epoch\x1b", ["step 2", "step 3"], "those that match '^epoch?' are"),
+    ("(", ["step 1", "step 2"], (1, 1.5)),  # none: the usual names
+    ("((a{1,255}){1,255}){1,255}", ["step 1", "step 2"], (1, 1.5)),
+    (r"(a*)*\1", ["step 1", "step 2"], (1, 1.5)),
+])
+def test_steps_are_those_of_the_run(tool, expression, names, expected):
+    found = steps_of(tool, expression, names)
+    assert expected in found if isinstance(expected, str) else found == expected
+
+
 def test_ranks_of_a_job(tool):
     folder = tool.folder / "job"
     folder.mkdir()

@@ -149,11 +149,14 @@ static int add_peak(struct add *a, const struct trace_peak *peak)
 	if (process == 0)
 		return 0;
 	r = trace_put_peak(a->w, process, peak->device, peak->memory, &at);
-	if (r == 0)
-		a->w->peaks[at].sums = (struct peak_sums) {
-			.live = peak->live_bytes, .peak = peak->peak_bytes, .at_ns = moved(a, peak->peak_at_ns)
-		};
-	return r;
+	if (r < 0)
+		return r;
+	a->w->peaks[at].sums = (struct peak_sums) {
+		.live = peak->live_bytes,
+		.peak = peak->peak_bytes,
+		.at_ns = moved(a, peak->peak_at_ns),
+	};
+	return 0;
 }
 
 static int add_window(struct add *a, const struct trace_window *window)

@@ -232,7 +232,8 @@ int trace_flush_busy(
 	struct trace_write *w, const struct device_entry *d, const struct trace_union_sums *sums);
 
 /* trace_peak.c: counts an allocation or a release; writes the peaks that changed. Return 0 or -errno. */
-int trace_peak_add(struct trace_write *w, const struct site_key *site, const struct trace_event *e, bool is_release);
+int trace_peak_add(
+	struct trace_write *w, const struct site_key *site, const struct trace_event *e, bool is_release);
 int trace_put_peak(
 	struct trace_write *w, uint32_t process, int64_t device, uint32_t memory, uint32_t *ret);
 int trace_flush_peaks(struct trace_write *w);

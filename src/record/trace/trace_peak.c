@@ -99,9 +99,10 @@ static int add_change(struct trace_write *w, const struct site_key *site, uint32
 
 	if (r == 0 && w->n_changes >= MOST_WAITING)
 		settle(w);
-	if (r < 0 ||
-		vec_reserve(&w->changes, &w->cap_changes, w->n_changes, sizeof(*w->changes), 2 * MOST_WAITING) <
-			0)
+	if (r == 0)
+		r = vec_reserve(&w->changes, &w->cap_changes, w->n_changes, sizeof(*w->changes),
+			2 * MOST_WAITING);
+	if (r < 0)
 		return -ENOMEM;
 	w->changes[w->n_changes++] = (struct memory_change) {
 		.time_ns = e->start_ns,
@@ -113,7 +114,8 @@ static int add_change(struct trace_write *w, const struct site_key *site, uint32
 	return 0;
 }
 
-int trace_peak_add(struct trace_write *w, const struct site_key *site, const struct trace_event *e, bool is_release)
+int trace_peak_add(
+	struct trace_write *w, const struct site_key *site, const struct trace_event *e, bool is_release)
 {
 	int r = 0;
 

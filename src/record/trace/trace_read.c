@@ -52,6 +52,7 @@ struct trace_read {
 	struct thread_name *threads;
 	size_t n_threads, cap_threads;
 	uint64_t longest_ns[TRACE_KIND_COUNT]; /* the longest event of each kind */
+	char *step;
 	struct err *err;                 /* of the running call */
 };
 
@@ -327,11 +328,10 @@ static int see_lost(struct trace_read *t, sqlite3_stmt *st)
 	if (vec_reserve(&t->lost, &t->cap_lost, t->n_lost, sizeof(lost), MOST_OTHERS) < 0)
 		return -ENOMEM;
 	t->lost[t->n_lost++] = lost;
-	for (size_t i = 0; i < t->n_peaks; i++) {
-		if (t->peaks[i].process == lost.process && (cause == TRACE_LOST_OVERWRITTEN ||
-								   cause == TRACE_LOST_THREADS || cause == TRACE_LOST_DAMAGED))
-			t->peaks[i].is_exact = false;
-	}
+	if (cause != TRACE_LOST_OVERWRITTEN && cause != TRACE_LOST_THREADS && cause != TRACE_LOST_DAMAGED)
+		return 0;
+	for (size_t i = 0; i < t->n_peaks; i++)
+		t->peaks[i].is_exact = t->peaks[i].is_exact && t->peaks[i].process != lost.process;
 	return 0;
 }
 
@@ -393,6 +393,7 @@ int trace_read_new(struct replay *r, struct trace_read **ret, struct err *err)
 	t->err = err;
 	code = read_tables(t);
 	t->err = NULL;
+	t->step = reader_meta_text(r, "trace_step_re");
 	if (code < 0) {
 		trace_read_free(t);
 		return code;
@@ -428,6 +429,7 @@ void trace_read_free(struct trace_read *t)
 	free(t->stats);
 	free(t->busy);
 	free(t->peaks);
+	free(t->step);
 	free(t->windows);
 	free(t->lost);
 	free(t->threads);
@@ -485,6 +487,11 @@ size_t trace_read_lost_count(const struct trace_read *t)
 const struct trace_lost *trace_read_lost(const struct trace_read *t, size_t i)
 {
 	return i < t->n_lost ? &t->lost[i] : NULL;
+}
+
+const char *trace_read_step(const struct trace_read *t)
+{
+	return t->step;
 }
 
 const struct trace_process *trace_read_process(const struct trace_read *t, uint32_t number)

@@ -95,6 +95,9 @@ const struct trace_window *trace_read_window(const struct trace_read *t, size_t 
 size_t trace_read_lost_count(const struct trace_read *t);
 const struct trace_lost *trace_read_lost(const struct trace_read *t, size_t i);
 
+/* The expression (POSIX ERE) of the names of steps that the run was traced with; NULL: none is known. Any text. */
+const char *trace_read_step(const struct trace_read *t);
+
 /* By their numbers, from 1; NULL: there is none. */
 const struct trace_process *trace_read_process(const struct trace_read *t, uint32_t number);
 const struct trace_site *trace_read_site(struct trace_read *t, uint32_t number);

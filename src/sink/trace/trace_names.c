@@ -79,34 +79,3 @@ char *trace_count_text(uint64_t n, char buf[TRACE_COUNT_LEN])
 	buf[at] = '\0';
 	return buf;
 }
-
-bool trace_step_number(const char *name, uint64_t *ret)
-{
-	static const char *const words[] = { "ProfilerStep", "step", "iteration", "iter" };
-
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		const size_t len = strlen(words[i]);
-		const char *p = name + len;
-
-		if (strncasecmp(name, words[i], len) != 0)
-			continue;
-		p += strspn(p, " #_:-=");
-		if (parse_u64(&p, ret) == 0 && *p == '\0')
-			return true;
-	}
-	return false;
-}
-
-void trace_step_fold(const char *name, struct buf *out)
-{
-	uint64_t number;
-	size_t len = strlen(name);
-
-	if (!trace_step_number(name, &number)) {
-		(void) buf_str(out, name);
-		return;
-	}
-	while (len > 0 && name[len - 1] >= '0' && name[len - 1] <= '9')
-		len--;
-	(void) buf_printf(out, "%.*s*", (int) len, name);
-}

@@ -158,7 +158,7 @@ static void put_idle(struct text *t, const struct trace_view_device *d)
 	buf_done(&phase);
 }
 
-/* What was allocated at once. The sum of a device's own memory is the figure; the others follow it. */
+/* What was allocated at once. The figure is that of the GPU; those of other kinds follow it. */
 static void put_peaks(struct text *t, const struct trace_view_memory *m)
 {
 	static const uint32_t others[] = { TRACE_MANAGED, TRACE_PINNED, TRACE_PAGEABLE };
@@ -179,6 +179,12 @@ static void put_peaks(struct text *t, const struct trace_view_memory *m)
 	layout_end(&t->l);
 }
 
+static bool is_memory_of(const struct trace_view_memory *m, const struct trace_view_device *d)
+{
+	return m->recording == d->recording && m->process == d->busy.process &&
+	       m->device == d->busy.device;
+}
+
 /* Of a device that ran nothing, or whose kernels are not followed. */
 static void put_memory_alone(struct text *t, const struct trace_view_memory *m)
 {
@@ -186,9 +192,7 @@ static void put_memory_alone(struct text *t, const struct trace_view_memory *m)
 	char label[32];
 
 	for (size_t i = 0; i < t->view->n_devices; i++) {
-		const struct trace_view_device *d = &t->view->devices[i];
-
-		if (d->recording == m->recording && d->busy.process == m->process && d->busy.device == m->device)
+		if (is_memory_of(m, &t->view->devices[i]))
 			return;
 	}
 	(void) snprintf(label, sizeof(label), m->device >= 0 ? "GPU %lld" : "GPU", (long long) m->device);
@@ -223,10 +227,8 @@ static void put_device(struct text *t, const struct trace_view_device *d, bool i
 	put_idle(t, d);
 	layout_end(&t->l);
 	for (size_t i = 0; i < t->view->n_memory; i++) {
-		const struct trace_view_memory *m = &t->view->memory[i];
-
-		if (m->recording == d->recording && m->process == b->process && m->device == b->device)
-			put_peaks(t, m);
+		if (is_memory_of(&t->view->memory[i], d))
+			put_peaks(t, &t->view->memory[i]);
 	}
 }
 

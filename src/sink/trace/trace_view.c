@@ -10,6 +10,7 @@
 #include "record/store.h"
 #include "record/trace/trace_union.h"
 #include "sink/trace/trace_names.h"
+#include "sink/trace/trace_steps.h"
 
 enum {
 	MOST_LINES = 1 << 20,
@@ -258,7 +259,6 @@ static void put_process(const struct source *s, uint32_t number, struct buf *out
 static void put_name(const struct source *s, enum trace_by by, const struct trace_stat *stat, struct buf *out)
 {
 	const struct phase *phase;
-	uint64_t step;
 
 	switch (by) {
 	case TRACE_BY_PHASE:
@@ -283,10 +283,8 @@ static void put_name(const struct source *s, enum trace_by by, const struct trac
 				trace_memory_name(stat->target));
 		break;
 	case TRACE_BY_RANGE:
-		if (s->view->options.folds_steps && trace_step_number(stat->name, &step)) {
-			trace_step_fold(stat->name, out);
+		if (s->view->options.folds_steps && trace_step_fold(stat->name, out))
 			break;
-		}
 		/* fall through */
 	case TRACE_BY_KERNEL:
 	case TRACE_BY_API:
@@ -305,9 +303,7 @@ static int put_key(const struct source *s, enum trace_by by, const struct trace_
 	}
 	(void) buf_str(key, stat->kind == TRACE_MARK ? "m" : "");
 	(void) buf_printf(key, "%s\x1f", by == TRACE_BY_RANGE ? stat->domain : "");
-	if (by == TRACE_BY_RANGE && s->view->options.folds_steps)
-		trace_step_fold(stat->name, key);
-	else
+	if (by != TRACE_BY_RANGE || !s->view->options.folds_steps || !trace_step_fold(stat->name, key))
 		(void) buf_str(key, stat->name);
 	return key->error;
 }
@@ -547,45 +543,6 @@ static int read_medians(struct source *s, struct err *err)
 
 /* ---- spans ----------------------------------------------------------------------------------- */
 
-struct steps {
-	struct source *s;
-	uint64_t first, last, begin_ns, end_ns;
-};
-
-static bool see_step(void *ctx, const struct trace_event *e)
-{
-	struct steps *steps = ctx;
-	uint64_t number;
-
-	if (!trace_step_number(trace_read_site(steps->s->t, e->site)->name, &number) ||
-		number < steps->first || number > steps->last)
-		return true;
-	if (e->start_ns < steps->begin_ns)
-		steps->begin_ns = e->start_ns;
-	if (e->end_ns > steps->end_ns)
-		steps->end_ns = e->end_ns;
-	return true;
-}
-
-/* From the beginning of the first step to the end of the last one. */
-static int find_steps(struct source *s, uint64_t *ret_from, uint64_t *ret_to, struct err *err)
-{
-	const struct trace_view_options *o = &s->view->options;
-	struct steps steps = { .s = s, .first = o->first_step, .last = o->last_step, .begin_ns = UINT64_MAX };
-	const int r = trace_read_rows(s->t, BIT(TRACE_RANGE), 0, UINT64_MAX, see_step, &steps, err);
-
-	if (r < 0)
-		return r;
-	if (steps.end_ns == 0)
-		return err_set(err, -ENOENT,
-			"no range of the trace is one of the steps %llu to %llu; ranges called step N, iteration N or "
-			"ProfilerStep#N are",
-			(unsigned long long) o->first_step, (unsigned long long) o->last_step);
-	*ret_from = steps.begin_ns;
-	*ret_to = steps.end_ns;
-	return 0;
-}
-
 /* A kernel before the span, for the number of launches that ncu is to skip. */
 static bool see_before(void *ctx, const struct trace_event *e)
 {
@@ -643,7 +600,8 @@ static int read_span(struct source *s, struct err *err)
 	view->from_ns = view->options.from_ns;
 	view->to_ns = view->options.has_span ? view->options.to_ns : UINT64_MAX;
 	if (view->options.has_steps)
-		r = find_steps(s, &view->from_ns, &view->to_ns, err);
+		r = trace_find_steps(s->t, view->options.first_step, view->options.last_step,
+			&view->from_ns, &view->to_ns, err);
 	if (r == 0)
 		r = cut_windows(s);
 	s->unions = calloc(trace_read_busy_count(s->t) + 1, sizeof(*s->unions));
@@ -713,8 +671,10 @@ static int add_peak(struct source *s, const struct trace_peak *peak)
 	struct trace_view_memory *m = view->n_memory > 0 ? &view->memory[view->n_memory - 1] : NULL;
 
 	/* They come by process and device. */
-	if (!m || m->recording != s->recording || m->process != peak->process || m->device != peak->device) {
-		if (vec_reserve(&view->memory, &view->cap_memory, view->n_memory, sizeof(*m), MOST_DEVICES) < 0)
+	if (!m || m->recording != s->recording || m->process != peak->process ||
+		m->device != peak->device) {
+		if (vec_reserve(&view->memory, &view->cap_memory, view->n_memory, sizeof(*m),
+			    MOST_DEVICES) < 0)
 			return -ENOMEM;
 		m = &view->memory[view->n_memory++];
 		*m = (struct trace_view_memory) {
