@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import socket
 import struct
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ def notify(text: str) -> None:
             s.settimeout(None)  # overrides socket.setdefaulttimeout(), with which Python would retry in a loop
             if not _is_slow:  # the kernel queues ten messages; SO_SNDTIMEO waits for room in the kernel
                 s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _ROOM_TIMEOUT)
+            if text.startswith("mark "):  # of this instant
+                text = f"at {time.clock_gettime_ns(time.CLOCK_BOOTTIME)} {text}"
             s.sendto(text.encode(errors="replace"), socket.MSG_NOSIGNAL | (socket.MSG_DONTWAIT if _is_slow else 0),
                      b"\0" + os.fsencode(address[1:]))
         _is_slow = False

@@ -539,7 +539,7 @@ class TracedName:
 @dataclass(frozen=True)
 class TracedDevice:
     """A GPU as one process saw it. busy_s is the union of its kernels and copies in traced_s; kernels_s the
-    sum of its kernels."""
+    sum of its kernels; memory_peak_bytes what calls of the process had allocated at once."""
 
     gpu: int = -1
     name: Optional[str] = None
@@ -558,6 +558,8 @@ class TracedDevice:
     syncs_s: Optional[float] = None
     copied_bytes: int = 0
     pageable_bytes: int = 0
+    memory_peak_bytes: Optional[int] = None
+    memory_peak_at_s: Optional[float] = None
 
 
 @dataclass(frozen=True)

@@ -217,7 +217,8 @@ static int read_run(struct comparing *c, const struct candidate *candidate)
 /* The traced work of all runs. It is known only now which of them count. */
 static int read_traces(struct comparing *c)
 {
-	static const struct trace_view_options options = { .no_medians = true };
+	/* A rule may name a step; else a line for each would hide the rest. */
+	const struct trace_view_options options = { .no_medians = true, .folds_steps = !c->has_trace_rules };
 	int r = 0;
 
 	if (!c->of_kernels && !c->has_trace_rules)

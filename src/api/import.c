@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/handles.h"
 #include "base/buf.h"
@@ -15,6 +16,7 @@
 #include "base/units.h"
 #include "record/history/history.h"
 #include "record/history/history_run.h"
+#include "record/network_fs.h"
 #include "record/trace/trace_file.h"
 #include "record/trace/trace_write.h"
 #include "source/trace/import/import.h"
@@ -97,10 +99,16 @@ static void write_span(int64_t from_ns, int64_t to_ns, char *ret, size_t size)
 static int find_run(struct import *im, struct err *err)
 {
 	struct history_entry entry = { 0 };
-	int r = history_find(im->options->into, &im->path, err);
+	char *found = NULL;
+	int r = history_find(im->options->into, &found, err);
 
 	if (r < 0)
 		return r;
+	/* The file itself, not a link to it, is replaced. */
+	im->path = realpath(found, NULL);
+	free(found);
+	if (!im->path)
+		return err_set(err, -errno, "cannot read %s: %s", im->options->into, strerror(errno));
 	r = history_entry_read(im->path, &entry);
 	if (r < 0)
 		return err_set(err, r, "%s is not the recording of one run; import into that of a rank or node: a FILE.hiw",
@@ -175,6 +183,17 @@ static void say_what_is_after(const struct import *im)
 }
 
 /* ---- the recording --------------------------------------------------------------------------- */
+
+/* What a signal leaves behind. */
+static char unfinished[PATH_MAX], reserved[PATH_MAX];
+
+void hwi_import_abandon(void)
+{
+	if (unfinished[0])
+		(void) unlink(unfinished);
+	if (reserved[0])
+		(void) unlink(reserved);
+}
 
 /* The file as the recording remembers it: by what it has, not by its name. */
 static uint64_t identity_of(const struct trace_import_facts *facts)
@@ -299,6 +318,10 @@ static int open_recording(struct import *im, struct err *err)
 	im->in_history = im->is_new && !im->options->output;
 	if (r == 0 && !im->path)
 		return err_set(err, -ENOMEM, "out of memory");
+	if (r == 0 && im->in_history)
+		(void) snprintf(reserved, sizeof(reserved), "%s", im->path);
+	if (r == 0 && network_fs_temporary(im->path, unfinished, sizeof(unfinished)) < 0)
+		unfinished[0] = '\0';
 	if (r == 0)
 		r = im->is_new ? trace_file_create(im->path, im->in_history, &im->store, err)
 			       : trace_file_open(im->path, &im->store, err);
@@ -403,12 +426,17 @@ static int finish(struct import *im, bool keep, struct err *err)
 {
 	struct err removed = { "" };
 	struct buf counts = BUF_INIT(1000);
-	int r;
+	const bool replaces = !im->is_new || im->in_history;
+	int r = 0;
 
 	trace_write_free(im->write);
 	im->write = NULL;
-	r = im->store ? trace_file_end(im->store, keep, im->is_new, keep ? err : NULL) : 0;
+	if (im->store)
+		r = trace_file_end(im->store, im->path, keep, replaces, keep ? err : NULL);
 	im->store = NULL;
+	unfinished[0] = reserved[0] = '\0';
+	if ((r < 0 || !keep) && im->in_history && im->path)
+		store_unlink(im->path);
 	if (r < 0 || !keep)
 		return r;
 	write_counts(im, &counts);

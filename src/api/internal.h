@@ -175,6 +175,8 @@ struct hwi_import_options {
  * common with it), -EINVAL (their place is not known), -EBADMSG, -ENODATA (no trace in it), or -errno; with text. */
 int hwi_import(const char *const *paths, size_t n, const struct hwi_import_options *options,
 	struct hiw_err *err);
+/* Of a signal handler that ends the process within hwi_import: removes what is not finished. */
+void hwi_import_abandon(void);
 
 /* True if the run is a job of several ranks of which something is missing: a rank, the end of one, a file that cannot be read. */
 bool hwi_run_lacks_parts(const struct hiw_run *run);

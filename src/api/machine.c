@@ -5,12 +5,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/handles.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/units.h"
 #include "gpu/gpu.h"
 #include "sink/html/html.h"
@@ -29,8 +31,9 @@ int hiw_mark(const char *text, struct hiw_err *ret_err)
 		r = err_set(&err, -ENOENT,
 			"this process belongs to no run (HIWATER_SOCKET is not set); start the job with hiwater run");
 	else if ((r = user_events_check_mark(text, &err)) == 0)
-		r = buf_printf(&message, "mark %s", text) < 0 ? message.error
-							      : user_events_send(name, message.data, &err);
+		r = buf_printf(&message, "at %" PRIu64 " mark %s", clock_boot_ns(), text) < 0
+			    ? message.error
+			    : user_events_send(name, message.data, &err);
 	buf_done(&message);
 	return api_err(ret_err, &err, r);
 }

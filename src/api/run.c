@@ -144,7 +144,9 @@ static void add_work(struct hiw_run *run)
 	const struct facts *f = job_facts_const(run->job);
 	struct replay *replay = run->replay;
 
-	if (!replay && (!run->summary.complete || !f->recording || replay_open(f->recording, &replay, NULL) < 0))
+	if (!replay && (!run->summary.complete || !f->recording))
+		return;
+	if (!replay && replay_open(f->recording, &replay, NULL) < 0)
 		return;
 	(void) work_read(replay, &run->work);
 	run->summary.work = run->work;

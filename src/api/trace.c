@@ -149,6 +149,7 @@ int hwi_trace(const struct hwi_trace *what, char **ret, size_t *ret_len, struct 
 {
 	const struct trace_view_options options = {
 		.by = what->format == HWI_TRACE_NCU ? TRACE_BY_KERNEL : (enum trace_by) what->by,
+		.folds_steps = what->format == HWI_TRACE_TEXT,
 		.has_span = what->has_span,
 		.has_steps = what->has_steps,
 		.from_ns = what->from_ns,

@@ -264,6 +264,32 @@ static int find_devices(struct work *w, const struct trace_read *t)
 	return r;
 }
 
+/* Of devices without kernels, too. */
+static void find_memory(struct work *w, const struct trace_read *t)
+{
+	for (size_t i = 0; i < trace_read_peak_count(t); i++) {
+		const struct trace_peak *peak = trace_read_peak(t, i);
+		const struct trace_busy none = { .process = peak->process, .device = peak->device, .name = "" };
+		size_t at = 0, busy = 0;
+
+		if (peak->memory != TRACE_PEAK_GPU)
+			continue;
+		while (busy < trace_read_busy_count(t) && (trace_read_busy(t, busy)->process != peak->process ||
+								  trace_read_busy(t, busy)->device != peak->device))
+			busy++;
+		at = busy; /* devices are in the order of these, as far as there is room */
+		if (busy == trace_read_busy_count(t)) {
+			at = w->n_devices;
+			add_device(w, t, &none);
+		}
+		if (at >= w->n_devices)
+			continue;
+		w->devices[at].memory_peak_bytes = peak->peak_bytes;
+		w->devices[at].memory_peak_at_ns = peak->peak_at_ns;
+		w->devices[at].memory_is_exact = peak->is_exact;
+	}
+}
+
 static void find_counts(struct work *w, const struct trace_read *t)
 {
 	w->n_processes = trace_read_process_count(t);
@@ -298,6 +324,8 @@ int work_read(struct replay *replay, struct work **ret)
 	}
 	if (r == 0)
 		r = find_devices(w, t);
+	if (r == 0)
+		find_memory(w, t);
 	trace_read_free(t);
 	if (r < 0)
 		free(w);

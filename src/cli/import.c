@@ -3,6 +3,7 @@
  * hiwater import: traces of other tools as a run, or as a part of one.
  */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -16,6 +17,26 @@ static struct {
 	const char *into, *output, *name;
 	const char *at, *offset, *rank;
 } arg_import;
+
+/* Ctrl-C leaves no file. */
+static void end_by_signal(int signal)
+{
+	hwi_import_abandon();
+	(void) raise(signal); /* its handler is the default again */
+}
+
+static void catch_signals(void)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	const struct sigaction action = { .sa_handler = end_by_signal, .sa_flags = (int) SA_RESETHAND };
+	struct sigaction before;
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		/* nohup and a shell's & stay as they are */
+		if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			(void) sigaction(signals[i], &action, NULL);
+	}
+}
 
 static void say_line(void *ctx, const char *text)
 {
@@ -145,6 +166,7 @@ static int import_main(int argc, char **argv)
 		complain("%s; see hiwater import --help", why);
 	if (why || !fill_options(&options))
 		return EXIT_USAGE;
+	catch_signals();
 	r = hwi_import((const char *const *) argv, (size_t) argc, &options, &err);
 	if (r == 0)
 		return 0;

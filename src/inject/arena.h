@@ -17,5 +17,5 @@ enum {
 /* The offset of these bytes, which are added unless they are there; 0: no room. len: at most 4,000. */
 uint32_t arena_put(struct trace_slot *slot, unsigned type, const void *bytes, size_t len);
 
-/* Of a slot that nobody has used. */
+/* Of a slot that has not been used. */
 void arena_begin(struct trace_slot *slot);

@@ -137,7 +137,10 @@ static uint32_t name_of(struct cuda_function *function, const struct cupti_call 
 /* The word of the call says at its exit whether its begin was written: layers change in between. */
 static void enter_launch(struct cuda_function *function, const struct cupti_call *call)
 {
-	const bool follow = depth++ == 0 && probe_follows(TRACE_LAUNCHES);
+	const bool is_outer = depth++ == 0, follow = is_outer && probe_follows(TRACE_LAUNCHES);
+
+	if (is_outer && function->class == CUDA_LAUNCH)
+		cuda_work_launches(call->correlation);
 
 	if (call->data)
 		*call->data = follow;
@@ -154,7 +157,9 @@ static void exit_launch(struct cuda_function *function, const struct cupti_call 
 	if (call->data && *call->data == 1)
 		probe_call(TRACE_RING_LEAVE, probe_now(), name_of(function, call), call->correlation,
 			has_failed ? TRACE_FAILED : 0);
-	if (function->class == CUDA_LAUNCH && !has_failed)
+	if (function->class == CUDA_LAUNCH && has_failed)
+		cuda_work_not_launched(call->correlation);
+	else if (function->class == CUDA_LAUNCH)
 		cuda_work_launched();
 }
 
@@ -172,6 +177,10 @@ static void on_enter(struct cuda_function *function, const struct cupti_call *ca
 	case CUDA_DESTROY:
 		cuda_work_flush();
 		break;
+	case CUDA_CAPTURE_ENDS:
+		cuda_work_captures(false);
+		break;
+	case CUDA_CAPTURE_BEGINS:
 	case CUDA_FAILURE:
 	case CUDA_NOT_FOLLOWED:
 		break;
@@ -189,6 +198,11 @@ static void on_exit_of(struct cuda_function *function, const struct cupti_call *
 	case CUDA_WAIT:
 		exit_launch(function, call);
 		break;
+	case CUDA_CAPTURE_BEGINS:
+		if (call->result && *call->result == 0)
+			cuda_work_captures(true);
+		break;
+	case CUDA_CAPTURE_ENDS:
 	case CUDA_DESTROY:
 	case CUDA_FAILURE:
 	case CUDA_NOT_FOLLOWED:
@@ -279,6 +293,8 @@ static bool is_wanted(const struct cuda_function *function)
 	case CUDA_WAIT:
 		return (cuda.layers & (TRACE_LAUNCHES | TRACE_KERNELS)) != 0;
 	case CUDA_DESTROY:
+	case CUDA_CAPTURE_BEGINS:
+	case CUDA_CAPTURE_ENDS:
 		return (cuda.layers & TRACE_KERNELS) != 0;
 	case CUDA_FAILURE:
 		return true;

@@ -25,6 +25,8 @@ enum cuda_class {
 	CUDA_WAIT,    /* a synchronisation; also cuProfilerStart and cuProfilerStop */
 	CUDA_FAILURE, /* nothing but its failure is of interest: it allocates memory that no call names */
 	CUDA_DESTROY, /* ends contexts: what is complete is flushed before */
+	CUDA_CAPTURE_BEGINS, /* of a stream: what is launched until it ends does not run */
+	CUDA_CAPTURE_ENDS,
 };
 
 /* What a function of CUDA_MEMORY does, and its first arguments. */
@@ -92,8 +94,12 @@ int32_t cuda_device_of(void *context, uint32_t context_id);
 
 /* Registers the buffers; kinds are enabled when kernels are first followed. False: kernels are not followed. */
 bool cuda_work_begin(void);
-/* The program has launched something. */
+/* A call that launches something begins; it has failed; it has returned. */
+void cuda_work_launches(uint32_t correlation);
+void cuda_work_not_launched(uint32_t correlation);
 void cuda_work_launched(void);
+/* The capture of a stream begins or ends. */
+void cuda_work_captures(bool begins);
 /* At the exit of a driver function: enables or disables kinds when a window has begun or ended, and
  * delivers what is complete once a second. Cheap otherwise. */
 void cuda_work_poll(void);

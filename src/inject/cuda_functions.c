@@ -98,7 +98,8 @@ static const struct row {
 	{ 544, 545, CUDA_DESTROY, 0 },
 };
 
-/* Beginnings of names, for functions that came after LAST_KNOWN. */
+/* Beginnings of names: functions that begin and end captures, and launches that came after LAST_KNOWN. */
+static const char begins_capture[] = "cuStreamBeginCapture", ends_capture[] = "cuStreamEndCapture";
 static const char *const launches[] = { "cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset" };
 
 static bool is_launch(const char *name)
@@ -120,11 +121,16 @@ void cuda_functions(struct cuda_function ret[CUPTI_CBIDS])
 		for (unsigned cbid = rows[i].first; cbid <= rows[i].last; cbid++)
 			ret[cbid] = (struct cuda_function) { .class = rows[i].class, .act = rows[i].act };
 	}
-	for (unsigned cbid = LAST_KNOWN + 1; cuda_cupti.callback_name && cbid < CUPTI_CBIDS; cbid++) {
+	for (unsigned cbid = 1; cuda_cupti.callback_name && cbid < CUPTI_CBIDS; cbid++) {
 		name = NULL;
-		if (cuda_cupti.callback_name(CUPTI_DRIVER, cbid, &name) != CUPTI_OK)
+		if (ret[cbid].class != CUDA_NOT_FOLLOWED ||
+			cuda_cupti.callback_name(CUPTI_DRIVER, cbid, &name) != CUPTI_OK || !name)
 			continue;
-		if (name && is_launch(name))
+		if (strncmp(name, begins_capture, sizeof(begins_capture) - 1) == 0)
+			ret[cbid].class = CUDA_CAPTURE_BEGINS;
+		else if (strncmp(name, ends_capture, sizeof(ends_capture) - 1) == 0)
+			ret[cbid].class = CUDA_CAPTURE_ENDS;
+		else if (cbid > LAST_KNOWN && is_launch(name))
 			ret[cbid].class = CUDA_LAUNCH;
 	}
 }

@@ -10,6 +10,10 @@
  *
  * Kinds are enabled while kernels are followed (a window), and disabled after. The time from a record is
  * the wall clock; it is converted with the difference of the clocks at the delivery of its buffer.
+ *
+ * Launches whose record has not come are in a table by their number, so that the recorder knows how many
+ * records a process that is killed owes: a launch may have several records (a graph's nodes), or none (what
+ * a stream captures), so they cannot be subtracted. A launch that finds its cell taken is not counted.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -22,6 +26,7 @@ enum {
 	BUFFERS = 64,
 	BUFFER_BYTES = 128 << 10,
 	NAMES = 4096, /* a power of two */
+	OWED = 1 << 16, /* likewise: launches of some seconds */
 	SMALLEST_KERNEL = 200, /* bytes of a record, in CUDA 11.8 */
 };
 #define FLUSH_NS UINT64_C(1000000000)
@@ -42,9 +47,40 @@ static struct {
 	_Atomic bool is_ending;      /* records without times are of what has not ended */
 } work = { .is_busy = ATOMIC_FLAG_INIT };
 
+/* Numbers of launches whose record has not come, by their lower bits; 0: none. */
+static _Atomic uint32_t owed[OWED];
+static _Atomic int captures; /* of streams, in progress */
+
 /* Names of kernels that were interned: the pointer in the upper 48 bits, the offset in the lower 16. CUPTI has
  * one pointer a name, which stays valid. */
 static _Atomic uint64_t names[NAMES];
+
+/* ---- launches in flight ---------------------------------------------------------------------- */
+
+void cuda_work_launches(uint32_t correlation)
+{
+	if (correlation == 0 || !atomic_load_explicit(&work.enabled, memory_order_relaxed) ||
+		atomic_load_explicit(&captures, memory_order_relaxed) > 0)
+		return;
+	if (atomic_exchange_explicit(&owed[correlation % OWED], correlation, memory_order_relaxed) == 0)
+		probe_in_flight(1);
+}
+
+void cuda_work_not_launched(uint32_t correlation)
+{
+	uint32_t expected = correlation;
+
+	if (correlation != 0 && atomic_compare_exchange_strong(&owed[correlation % OWED], &expected, 0))
+		probe_in_flight(-1);
+}
+
+void cuda_work_captures(bool begins)
+{
+	if (begins)
+		atomic_fetch_add(&captures, 1);
+	else if (atomic_fetch_sub(&captures, 1) <= 0) /* begun before this was loaded */
+		atomic_fetch_add(&captures, 1);
+}
 
 /* ---- records --------------------------------------------------------------------------------- */
 
@@ -109,9 +145,10 @@ static void write_work(const struct trace_ring_site *site, const struct span *sp
 
 	if (!is_timed && span->end == 0 && atomic_load_explicit(&work.is_ending, memory_order_relaxed)) {
 		probe_lost(TRACE_LOST_INCOMPLETE, 1);
-		return;
+	} else {
+		probe_work(is_timed ? span->start + (uint64_t) offset : 0, flags, &event);
 	}
-	probe_work(is_timed ? span->start + (uint64_t) offset : 0, flags, &event);
+	cuda_work_not_launched(span->correlation);
 }
 
 static void write_kernel(const struct cupti_kernel *kernel, int64_t offset)
@@ -244,6 +281,13 @@ static void write_record(const struct cupti_record *record, int64_t offset)
 	}
 }
 
+/* Of records that were dropped nothing is known: as many launches are not in flight any more. */
+static void lose(uint64_t n)
+{
+	probe_lost(TRACE_LOST_DROPPED, n);
+	probe_in_flight(-(int64_t) n);
+}
+
 /* ---- buffers --------------------------------------------------------------------------------- */
 
 static int next_record(uint8_t *buffer, size_t valid, struct cupti_record **record)
@@ -282,7 +326,7 @@ static void complete(uint8_t *buffer, size_t valid)
 	if (buffer < pool[0] || i > BUFFERS)
 		return;
 	if (i == BUFFERS) {
-		probe_lost(TRACE_LOST_DROPPED, valid / SMALLEST_KERNEL);
+		lose(valid / SMALLEST_KERNEL);
 		return;
 	}
 	if (cuda_is_ours() && valid <= BUFFER_BYTES) {
@@ -367,7 +411,7 @@ static void count_dropped(void)
 	else if (cuda_cupti.dropped)
 		result = cuda_cupti.dropped(NULL, 0, &n);
 	if (result == CUPTI_OK && n > 0)
-		probe_lost(TRACE_LOST_DROPPED, n);
+		lose(n);
 }
 
 /* ---- outside --------------------------------------------------------------------------------- */
@@ -446,6 +490,8 @@ void cuda_work_end(void)
 	if (cuda_cupti.flush)
 		cuda_cupti.flush(1);
 	count_dropped();
+	for (size_t i = 0; i < OWED; i++) /* everything was delivered */
+		cuda_work_not_launched(atomic_load_explicit(&owed[i], memory_order_relaxed));
 	if (atomic_load(&work.has_launches) && atomic_load(&work.delivered) == 0)
 		probe_not_followed(TRACE_KERNELS, TRACE_WHY_UNSUPPORTED, "libcupti delivered no records");
 }

@@ -9,6 +9,7 @@
 enum {
 	POOL_BYTES = 1 << 20, /* of the address space: what is not used is not there */
 	CELLS = 8192,
+	TRIES = 256, /* cells that are tried: a full table must not cost the job much */
 	NAME_BYTES = PROBE_TEXT_BYTES,
 	UNIT = 8,
 };
@@ -73,7 +74,7 @@ struct handle *handle_of(enum handle_kind kind, const char *name, void (*fill)(s
 		return NULL;
 	len = (uint16_t) strnlen(name, NAME_BYTES);
 	hash = hash_of(kind, name, len);
-	for (uint32_t i = hash, n = 0; n < CELLS; i++, n++) {
+	for (uint32_t i = hash, n = 0; n < TRIES; i++, n++) {
 		uint32_t offset = atomic_load_explicit(&cells[i % CELLS], memory_order_acquire);
 		struct handle *h;
 
@@ -111,7 +112,7 @@ static uint32_t cell_of_alias(const void *theirs)
 
 void handle_alias(const void *theirs, struct handle *h)
 {
-	for (uint32_t i = cell_of_alias(theirs), n = 0; n < CELLS; i++, n++) {
+	for (uint32_t i = cell_of_alias(theirs), n = 0; n < TRIES; i++, n++) {
 		uintptr_t found = 0;
 
 		if (atomic_compare_exchange_strong(&aliases[i % CELLS].theirs, &found, (uintptr_t) theirs))
@@ -126,7 +127,7 @@ void handle_alias(const void *theirs, struct handle *h)
 
 struct handle *handle_by_alias(const void *theirs)
 {
-	for (uint32_t i = cell_of_alias(theirs), n = 0; theirs && n < CELLS; i++, n++) {
+	for (uint32_t i = cell_of_alias(theirs), n = 0; theirs && n < TRIES; i++, n++) {
 		const uintptr_t found = atomic_load(&aliases[i % CELLS].theirs);
 		const uint32_t offset = atomic_load(&aliases[i % CELLS].handle);
 

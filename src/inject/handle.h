@@ -33,7 +33,7 @@ struct handle {
  * new one. Longer names than 4,000 bytes are cut. */
 struct handle *handle_of(enum handle_kind kind, const char *name, void (*fill)(struct handle *h));
 
-/* A handle that the program gave back, which may be anything; NULL: it is none of ours. */
+/* A handle that the program passed, which may be anything; NULL: it was not made here. */
 struct handle *handle_ours(const void *given);
 
 /* Another tool's handle of the same thing, which the program has in its place: found again by it. */

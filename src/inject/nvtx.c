@@ -6,7 +6,7 @@
  * The declarations here are of that binary interface, which does not change within version 3.
  *
  * Another tool that was to be loaded before is loaded from here, and stores its functions first; ours call
- * them. What the program gives back later, a handle or the id of a range, is then that tool's, so that it
+ * them. What the program passes later, a handle or the id of a range, is then that tool's, so that it
  * also works where the program passes it to functions that are not ours; it is ours where that tool has none.
  */
 #include <dlfcn.h>
@@ -88,10 +88,10 @@ struct callbacks { /* export table 1 */
 	int (*module_table)(int module, function ***table, unsigned *n);
 };
 
-/* Functions of the other tool: NULL before the first copy, nobody where it has none. */
+/* Functions of the other tool: NULL before the first copy, no_function where it has none. */
 static function _Atomic theirs[TABLES][FUNCTIONS];
 
-static void nobody(void)
+static void no_function(void)
 {
 }
 
@@ -99,7 +99,7 @@ static inline function their_function(unsigned table, unsigned id)
 {
 	const function f = atomic_load_explicit(&theirs[table][id], memory_order_relaxed);
 
-	return f == nobody ? NULL : f;
+	return f == no_function ? NULL : f;
 }
 
 /* ---- handles and levels ------------------------------------------------------------------------------------------- */
@@ -185,7 +185,7 @@ static const struct attributes *for_them(const struct attributes *a, struct attr
 	return copy;
 }
 
-/* Ids that we made, where the other tool has none, are told from its own by their upper bits. */
+/* Ids that we made, where the other tool has none, differ from its own in their upper bits. */
 #define OUR_IDS UINT64_C(0x6877000000000000)
 #define ID_BITS UINT64_C(0x0000ffffffffffff)
 
@@ -588,7 +588,7 @@ static bool remember_theirs(const struct copy *c)
 			if (!ours[t][i])
 				continue;
 			if (!stored || stored == c->before[t][i])
-				stored = nobody;
+				stored = no_function;
 			if (!atomic_compare_exchange_strong(&theirs[t][i], &known, stored) && known != stored)
 				return false;
 		}

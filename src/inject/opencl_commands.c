@@ -67,8 +67,11 @@ static void finish(struct opencl_record *record, int32_t status, bool writes)
 	bool releases = record->releases;
 
 	writes = writes && record->generation == (uint16_t) probe_generation();
-	if (record->is_work && writes)
-		write_work(record, queue, event, status);
+	if (record->is_work && record->generation == (uint16_t) probe_generation()) {
+		if (writes)
+			write_work(record, queue, event, status);
+		probe_in_flight(-1);
+	}
 	if (!record->is_work) {
 		for (uint32_t i = 0; writes && i < record->site; i++)
 			opencl_svm_freed(record->freed[i], probe_now());
@@ -139,8 +142,10 @@ __attribute__((destructor)) static void count_unfinished(void)
 	for (uint32_t i = 0; (record = opencl_record_at(i)) != NULL; i++)
 		n += record->generation == (uint16_t) probe_generation() && opencl_record_examine(record) &&
 		     record->is_work;
-	if (n != 0)
+	if (n != 0) {
 		probe_lost(TRACE_LOST_INCOMPLETE, n);
+		probe_in_flight(-(int64_t) n);
+	}
 }
 
 /* ---- the call that enqueues it ------------------------------------------------------------------------------------ */
@@ -359,6 +364,7 @@ static void follow(struct opencl_command *command)
 	if (command->work) {
 		record->bytes = command->bytes;
 		record->site = site_of(command);
+		probe_in_flight(1);
 	} else {
 		record->freed = command->freed;
 		record->site = command->freed_count;

@@ -34,7 +34,7 @@ struct process {
 /* The chunk of a thread, and the next place in it, are one word: a signal handler that writes events too
  * takes the next place, and may even move the thread to another chunk. */
 struct thread {
-	uint32_t generation; /* the process's; else the rest is that of a parent, or of nobody */
+	uint32_t generation; /* the process's; else the rest is that of a parent, or unused */
 	uint32_t at;         /* chunk << 16 | unit of the next event; may be past the end */
 	int32_t tid;
 	uint16_t leaving; /* a chunk, plus 1: full, but an event below in the stack is not yet written into it */
@@ -47,9 +47,10 @@ static const _Atomic uint32_t nothing;
 static struct process at_first;                     /* where there is no such memory */
 static struct process *_Atomic process_memory;
 static _Atomic uint32_t generations;                /* of this process and its ancestors */
-static pthread_key_t at_thread_end;
-static _Atomic int has_thread_end;
-static _Thread_local struct thread this_thread __attribute__((tls_model("initial-exec")));
+static _Atomic unsigned thread_end_key;             /* plus 1; 0: none yet */
+static _Thread_local struct thread this_thread __attribute__((tls_model("initial-exec"))) = {
+	.at = (uint32_t) NO_CHUNK << 16 | UNITS
+};
 
 /* ---- the process -------------------------------------------------------------------------------------------------- */
 
@@ -60,8 +61,6 @@ static void in_child(void)
 	if (p)
 		memset((void *) p, 0, sizeof(*p));
 }
-
-static void thread_ends(void *unused);
 
 static struct process *process_begin(void)
 {
@@ -74,8 +73,6 @@ static struct process *process_begin(void)
 	p = page == MAP_FAILED ? &at_first : page;
 	if (atomic_compare_exchange_strong(&process_memory, &none, p)) {
 		(void) pthread_atfork(NULL, NULL, in_child);
-		if (pthread_key_create(&at_thread_end, thread_ends) == 0)
-			atomic_store_explicit(&has_thread_end, 1, memory_order_release);
 	} else {
 		if (page != MAP_FAILED)
 			(void) munmap(page, TRACE_HEAD_BYTES);
@@ -250,11 +247,11 @@ static unsigned unread(struct trace_slot *slot, unsigned chunk, uint32_t generat
 }
 
 /* The chunk to take: a free one, else the oldest of the full ones; NO_CHUNK: all belong to threads. */
-static unsigned chunk_to_take(struct trace_slot *slot, uint32_t *state)
+static unsigned chunk_to_take(struct trace_slot *slot, uint32_t *state, uint64_t *order)
 {
 	unsigned oldest = NO_CHUNK;
-	uint64_t order = UINT64_MAX;
 
+	*order = UINT64_MAX;
 	*state = TRACE_CHUNK_FULL;
 	for (unsigned i = 0; i < TRACE_CHUNKS; i++) {
 		struct trace_chunk *const c = &slot->chunks[i];
@@ -265,39 +262,12 @@ static unsigned chunk_to_take(struct trace_slot *slot, uint32_t *state)
 			*state = found;
 			return i;
 		}
-		if (found == TRACE_CHUNK_FULL && its_order < order) {
-			order = its_order;
+		if (found == TRACE_CHUNK_FULL && its_order < *order) {
+			*order = its_order;
 			oldest = i;
 		}
 	}
 	return oldest;
-}
-
-static unsigned claim_chunk(struct trace_slot *slot, int32_t tid)
-{
-	for (unsigned tries = 0; tries < CLAIM_TRIES; tries++) {
-		uint32_t state, generation, read;
-		const unsigned chunk = chunk_to_take(slot, &state);
-		struct trace_chunk *const c = &slot->chunks[chunk == NO_CHUNK ? 0 : chunk];
-		uint64_t lost;
-
-		if (chunk == NO_CHUNK)
-			break;
-		if (!atomic_compare_exchange_strong(&c->state, &state, TRACE_CHUNK_OWNED))
-			continue;
-		/* All stores after the exchange are releases: a recorder that saw one of them sees the exchange. */
-		generation = atomic_load_explicit(&c->generation, memory_order_relaxed);
-		read = atomic_exchange(&c->read, TRACE_READ(generation + 1, 0));
-		lost = state == TRACE_CHUNK_FULL ? unread(slot, chunk, generation, read) : 0;
-		if (lost)
-			(void) atomic_fetch_add(&slot->lost[TRACE_LOST_OVERWRITTEN], lost);
-		atomic_store_explicit(&c->tid, tid, memory_order_release);
-		atomic_store_explicit(
-			&c->order, atomic_fetch_add(&slot->claims, 1) + 1, memory_order_release);
-		atomic_store_explicit(&c->generation, generation + 1, memory_order_release);
-		return chunk;
-	}
-	return NO_CHUNK;
 }
 
 static void release_chunk(struct trace_slot *slot, unsigned chunk)
@@ -307,6 +277,38 @@ static void release_chunk(struct trace_slot *slot, unsigned chunk)
 	if (chunk < TRACE_CHUNKS)
 		(void) atomic_compare_exchange_strong_explicit(&slot->chunks[chunk].state, &owned,
 			TRACE_CHUNK_FULL, memory_order_release, memory_order_relaxed);
+}
+
+static unsigned claim_chunk(struct trace_slot *slot, int32_t tid)
+{
+	for (unsigned tries = 0; tries < CLAIM_TRIES; tries++) {
+		uint32_t state, generation, read;
+		uint64_t order, lost;
+		const unsigned chunk = chunk_to_take(slot, &state, &order);
+		struct trace_chunk *const c = &slot->chunks[chunk == NO_CHUNK ? 0 : chunk];
+
+		if (chunk == NO_CHUNK)
+			break;
+		if (!atomic_compare_exchange_strong(&c->state, &state, TRACE_CHUNK_OWNED))
+			continue;
+		if (state == TRACE_CHUNK_FULL && atomic_load(&c->order) != order) {
+			release_chunk(slot, chunk); /* taken and filled meanwhile: the oldest no more */
+			continue;
+		}
+		/* All stores after the exchange are releases: a recorder that saw one of them sees the exchange. */
+		generation = atomic_load_explicit(&c->generation, memory_order_relaxed);
+		read = atomic_exchange(&c->read, TRACE_READ(generation + 1, 0));
+		/* Of a free one, too: it may have been filled anew between the recorder's read and its release. */
+		lost = generation > 0 ? unread(slot, chunk, generation, read) : 0;
+		if (lost)
+			(void) atomic_fetch_add(&slot->lost[TRACE_LOST_OVERWRITTEN], lost);
+		atomic_store_explicit(&c->tid, tid, memory_order_release);
+		atomic_store_explicit(
+			&c->order, atomic_fetch_add(&slot->claims, 1) + 1, memory_order_release);
+		atomic_store_explicit(&c->generation, generation + 1, memory_order_release);
+		return chunk;
+	}
+	return NO_CHUNK;
 }
 
 /* ---- a thread's place --------------------------------------------------------------------------------------------- */
@@ -328,8 +330,8 @@ static inline bool place_replace(struct thread *t, uint32_t from, uint32_t to)
 	return __atomic_compare_exchange_n(&t->at, &from, to, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/* The thread leaves its chunk. One that holds a place of an interrupted event is released when that is
- * written; where none ever is (a handler that jumped away), with the next chunk. */
+/* The thread leaves its chunk. In a signal handler that interrupted an event, the first one that it leaves may
+ * hold the place of that event: it is released when the event is written. */
 static void leave_chunk(struct thread *t, struct trace_slot *slot)
 {
 	const uint32_t at = __atomic_load_n(&t->at, __ATOMIC_RELAXED);
@@ -337,15 +339,10 @@ static void leave_chunk(struct thread *t, struct trace_slot *slot)
 
 	if (chunk == NO_CHUNK || !place_replace(t, at, (uint32_t) NO_CHUNK << 16 | UNITS))
 		return; /* or a signal handler has left it */
-	if (t->writing > 1) {
-		const unsigned before = t->leaving;
-
+	if (t->writing > 1 && !t->leaving)
 		t->leaving = (uint16_t) (chunk + 1);
-		if (before)
-			release_chunk(slot, before - 1);
-	} else {
+	else
 		release_chunk(slot, chunk);
-	}
 }
 
 /* Another chunk for this thread. False: all belong to other threads. */
@@ -354,6 +351,9 @@ static bool next_chunk(struct thread *t, struct trace_slot *slot)
 	uint32_t at;
 	unsigned chunk;
 
+	at = __atomic_load_n(&t->at, __ATOMIC_RELAXED);
+	if ((at & 0xffff) + 3 <= UNITS)
+		return true; /* a signal handler has found one meanwhile */
 	leave_chunk(t, slot);
 	chunk = claim_chunk(slot, t->tid);
 	at = __atomic_load_n(&t->at, __ATOMIC_RELAXED);
@@ -364,7 +364,7 @@ static bool next_chunk(struct thread *t, struct trace_slot *slot)
 	}
 	if (at >> 16 == NO_CHUNK && place_replace(t, at, chunk << 16))
 		return true;
-	release_chunk(slot, chunk); /* a signal handler has found one meanwhile */
+	release_chunk(slot, chunk);
 	return true;
 }
 
@@ -389,22 +389,32 @@ static void thread_begins(struct thread *t)
 {
 	const int error = errno;
 
-	t->at = (uint32_t) NO_CHUNK << 16 | UNITS;
-	t->leaving = 0;
+	if (t->generation > 0) { /* of the parent */
+		t->at = (uint32_t) NO_CHUNK << 16 | UNITS;
+		t->leaving = 0;
+	}
 	memset(t->events, 0, sizeof(t->events));
 	t->tid = (int32_t) syscall(SYS_gettid);
 	__atomic_store_n(&t->generation, probe_generation(), __ATOMIC_RELAXED);
 	errno = error;
 }
 
-/* Called back when it ends, also if it writes again while it ends. */
+/* thread_ends is called when it ends, also if it writes again while it ends. */
 static void register_thread(struct thread *t)
 {
 	const int error = errno;
+	unsigned key = atomic_load(&thread_end_key);
+	pthread_key_t made;
 
-	if (atomic_load_explicit(&has_thread_end, memory_order_acquire)) {
+	if (key == 0 && pthread_key_create(&made, thread_ends) == 0) {
+		if (atomic_compare_exchange_strong(&thread_end_key, &key, made + 1))
+			key = made + 1;
+		else
+			(void) pthread_key_delete(made);
+	}
+	if (key > 0) {
 		t->is_registered = 1;
-		(void) pthread_setspecific(at_thread_end, t);
+		(void) pthread_setspecific(key - 1, t);
 	}
 	errno = error;
 }
@@ -577,6 +587,14 @@ void probe_lost(enum trace_loss cause, uint64_t n)
 
 	if (slot)
 		(void) atomic_fetch_add(&slot->lost[cause], n);
+}
+
+void probe_in_flight(int64_t n)
+{
+	struct trace_slot *const slot = slot_of(process());
+
+	if (slot)
+		(void) atomic_fetch_add_explicit(&slot->in_flight, n, memory_order_relaxed);
 }
 
 void probe_not_followed(unsigned layers, enum trace_why why, const char *detail)

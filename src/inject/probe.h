@@ -45,7 +45,7 @@ size_t probe_utf8(const wchar_t *text, char *ret, size_t bytes);
 uint32_t probe_site(const struct trace_ring_site *site);
 
 /* Write one event of the calling thread. time_ns is probe_now() when the front end was called: 1 event of 64
- * is timed from then on. */
+ * is timed, from there to its end. */
 void probe_range(enum trace_ring_kind kind, uint64_t time_ns, uint32_t name, uint32_t domain, uint64_t id);
 void probe_call(
 	enum trace_ring_kind kind, uint64_t time_ns, uint32_t name, uint64_t correlation, unsigned flags);
@@ -54,6 +54,10 @@ void probe_work(uint64_t start_ns, unsigned flags, const struct trace_ring_work 
 
 /* n events of this process are lost. */
 void probe_lost(enum trace_loss cause, uint64_t n);
+
+/* n more kernels, copies and fills are in flight, or -n fewer: launched while kernels are followed, and not
+ * written. What is left when the process ends is counted as TRACE_LOST_INCOMPLETE by the recorder. */
+void probe_in_flight(int64_t n);
 
 /* This process's layers are not followed, and why; detail: a version, the name of the tool that is in the
  * way; NULL: none. */

@@ -71,7 +71,8 @@ struct trace_chunk {
 	/* TRACE_READ(generation, units): what was read of it. A claim exchanges it for TRACE_READ of its own
 	 * generation and 0 before anything else in the chunk changes, and counts the rest as overwritten. The
 	 * recorder copies events, then moves it on by compare-and-swap (acq_rel): if that succeeds, the copies
-	 * are whole, belong to that generation and tid, and are counted nowhere; if not, it drops them. */
+	 * are whole, belong to that generation and tid, and are counted nowhere; if not, it drops them. It reads
+	 * chunks of any state: one that it sets free may have been claimed and filled since it looked. */
 	_Atomic uint32_t read;
 	/* Of claims in the slot, from 1: chunks of a thread are read in this order. */
 	_Atomic uint64_t order;
@@ -95,6 +96,9 @@ struct trace_slot {
 	_Atomic uint32_t why[4];
 	_Atomic uint32_t detail;     /* offset of a text in the arena that explains why: a version, a name; 0: none */
 	struct trace_chunk chunks[TRACE_CHUNKS];
+	/* Kernels, copies and fills that were launched while a window was open, and not written yet; below 0: none.
+	 * What it is when the process has ended is lost. */
+	_Atomic int64_t in_flight;
 };
 
 _Static_assert(sizeof(struct trace_ring) <= TRACE_HEAD_BYTES, "page 0");

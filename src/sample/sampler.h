@@ -45,7 +45,7 @@ struct sampler_options {
 	uint64_t gpu_restart_ns;    /* 0: 1 s; tests use less */
 	const char *workdir;
 	/* Bytes of hiwater's in the memory of a process (source.h); NULL: none. */
-	uint64_t (*touched)(void *ctx, pid_t pid);
+	uint64_t (*touched)(void *ctx, pid_t pid, uint64_t start_ticks);
 	void *touched_ctx;
 	frame_fn *see;              /* called with every frame after the job has applied it */
 	void *see_ctx;

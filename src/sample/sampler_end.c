@@ -111,6 +111,38 @@ static void forget_ignored(struct sampler *s, pid_t pid)
 	}
 }
 
+static uint64_t touched_by(const struct sampler *s, const struct process *p)
+{
+	const uint64_t tick_ns = s->machine.clock_tick_ns;
+
+	return p->pid > 0 && tick_ns > 0
+		       ? s->env.touched(s->env.touched_ctx, p->pid, p->start_ns / tick_ns)
+		       : 0;
+}
+
+/* source_env.touched: ru_maxrss of a process that waited for others is that of one of them, most likely that with
+ * the largest peak. */
+static void subtract_touched(const struct sampler *s, pid_t pid, struct end *end)
+{
+	const bool is_own = end->faults_waited.known && end->faults_waited.value == 0;
+	int64_t largest = 0, touched = 0;
+
+	if (!s->env.touched || !end->maxrss_bytes.known)
+		return;
+	if (is_own)
+		touched = (int64_t) s->env.touched(s->env.touched_ctx, pid, 0);
+	for (size_t i = 0; !is_own && i < job_process_count(s->job); i++) {
+		const struct process *p = job_process(s->job, i);
+		const int64_t its = (int64_t) touched_by(s, p);
+
+		if (p->peak_bytes + its <= largest)
+			continue;
+		largest = p->peak_bytes + its;
+		touched = its;
+	}
+	end->maxrss_bytes.value = larger(end->maxrss_bytes.value - touched, 0);
+}
+
 void sampler_reaped(struct sampler *s, pid_t pid, const struct end *facts_of_it)
 {
 	struct facts *facts = job_facts(s->job);
@@ -130,6 +162,7 @@ void sampler_reaped(struct sampler *s, pid_t pid, const struct end *facts_of_it)
 		end.faults_waited = s->zombie.faults_waited;
 	if (s->zombie_pid == pid && s->zombie_io.read_bytes.known)
 		end.io = s->zombie_io;
+	subtract_touched(s, pid, &end);
 	s->zombie_pid = 0;
 	if (is_main(s, pid))
 		set_main_end(s, now, &end);

@@ -59,8 +59,9 @@ struct source_env {
 	int32_t recorder_pid;    /* hiwater's own pid */
 	const char *workdir;     /* folder whose file system is measured; NULL: none */
 	/* Bytes in the resident size, and in the high-water mark, of a process of the job that it would not use without
-	 * hiwater: the memory of a trace. They are not part of any figure. NULL: there are none. */
-	uint64_t (*touched)(void *ctx, pid_t pid);
+	 * hiwater: the memory of a trace. They are not part of any figure. start_ticks (stat field 22)
+	 * 0: of the latest process of this pid. NULL: there are none. */
+	uint64_t (*touched)(void *ctx, pid_t pid, uint64_t start_ticks);
 	void *touched_ctx;
 	const char *cgroup;      /* SOURCE_CGROUP: path below the hierarchy's mount, "/a/b" */
 	bool cgroup_shared;      /* other processes are in the cgroup: only for_all groups are valid */

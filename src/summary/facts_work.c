@@ -38,6 +38,29 @@ static int add(struct fact_list *list, const char *title, struct buf *words, boo
 	return 0;
 }
 
+/* What the program asked for; the driver's figure, which has contexts and code too, is that of the GPU. */
+static int add_memory(struct fact_list *list, const struct work_device *d)
+{
+	struct buf b = BUF_INIT(4096);
+	char at[UNITS_LEN];
+	int r;
+
+	if (d->memory_peak_bytes == 0)
+		return 0;
+	(void) buf_printf(&b, " on GPU %lld, at %s, by calls of its process", (long long) d->number,
+		units_instant((int64_t) d->memory_peak_at_ns, at));
+	r = add(list, "traced memory", &b, true);
+	if (r == 0) {
+		struct fact *fact = &list->facts[list->n - 1];
+
+		fact->label = "allocated";
+		fact->unit = FACT_BYTES;
+		fact->value = known((int64_t) d->memory_peak_bytes);
+		fact->at_least = !d->memory_is_exact;
+	}
+	return r;
+}
+
 static int add_device(struct fact_list *list, const struct work_device *d)
 {
 	char busy[UNITS_LEN], time[UNITS_LEN], kernels[UNITS_LEN], copies[UNITS_LEN];
@@ -96,8 +119,12 @@ int facts_work(const struct work *w, struct fact_list *list)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < w->n_devices && r == 0; i++)
-		r = add_device(list, &w->devices[i]);
+	for (size_t i = 0; i < w->n_devices && r == 0; i++) {
+		if (w->devices[i].window_ns > 0)
+			r = add_device(list, &w->devices[i]);
+		if (r == 0)
+			r = add_memory(list, &w->devices[i]);
+	}
 	if (r == 0)
 		r = add_names(list, "traced kernel", w->kernels, w->n_kernels);
 	if (r == 0)

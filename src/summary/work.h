@@ -28,6 +28,9 @@ struct work_device {
 	uint64_t n_syncs, syncs_ns;   /* calls of its process that waited for a device */
 	uint64_t copied_bytes, pageable_bytes; /* between host and device; of them, of pageable memory */
 	uint64_t pageable_ns;         /* summed, of those copies */
+	uint64_t memory_peak_bytes;   /* that calls of its process had allocated at once; 0: none, or not followed */
+	uint64_t memory_peak_at_ns;
+	bool memory_is_exact;         /* no event of its process was lost */
 	uint64_t loading_ns;          /* ranges of its process that load data, by their names; 0: none */
 	char loading[WORK_NAME_BYTES]; /* the name of the longest of them */
 };

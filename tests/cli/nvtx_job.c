@@ -3,7 +3,7 @@
  * A job that uses NVTX as its client header does: it loads the library that NVTX_INJECTION64_PATH names, and calls
  * through tables that this library fills in. What it does is told by its words, in turn:
  *
- *     ranges N MS      N ranges "step" of MS ms; prints the time that it measured, in ns
+ *     ranges N MS      N ranges "step" of MS ms (0: at once); prints the time that it measured, in ns
  *     paced N RATE     N ranges "paced", RATE a second
  *     nested           "outer" around two "inner"
  *     crossing         in domains "one" and "two", that overlap
@@ -170,7 +170,8 @@ static void ranges(int n, int ms)
 		const uint64_t t = now();
 
 		push("step");
-		rest(ms);
+		if (ms > 0)
+			rest(ms);
 		pop();
 		total += now() - t;
 	}

@@ -5,13 +5,14 @@ import json
 import os
 import random
 import shutil
+import signal
 import sqlite3
 import sys
 import time
 
 import pytest
 import trace_files
-from cli_helpers import HIWATER, ROOT, Tool
+from cli_helpers import DEADLINE, HIWATER, ROOT, Tool, wait_for
 from trace_files import WALL_NS
 
 REAL = ROOT / "tests" / "trees" / "h100" / "kineto-torch-2.11.json.gz"
@@ -378,6 +379,27 @@ def test_a_mark_in_an_event(tool, tmp_path):
     # The recorder stamps a mark when it reads it, which on a busy machine is later than it was sent.
     (mark,), = query(recording, "SELECT t FROM event WHERE text = 'here'")
     assert start - 1000000 <= mark
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_an_import_that_is_ended(number, tool, tmp_path, run):
+    """The recording is as it was, and there is no new one; after a signal that can be caught nothing at all is left."""
+    file, before = tmp_path / "t.json", open(run, "rb").read()
+    file.write_text(trace_files.kineto(trace_files.profiled(steps=3000), base=started(run) - 4764746439 * 10**6))
+    folder = tmp_path / "new"
+    folder.mkdir()
+    for target in (["--into", run], ["-o", folder / "new.hiw"]):
+        there = {*tmp_path.iterdir(), *folder.iterdir()}
+        process = tool.start("import", file, *target)
+        wait_for(lambda: list(tmp_path.glob(".*.tmp")) + list(folder.glob(".*.tmp")) or process.poll() is not None, "it writes")
+        process.send_signal(number)
+        if process.wait(DEADLINE) == 0:
+            pytest.skip("it ended before the signal came")
+        assert process.returncode == -number
+        if number == signal.SIGTERM:
+            assert {*tmp_path.iterdir(), *folder.iterdir()} == there
+        assert open(run, "rb").read() == before and not (folder / "new.hiw").exists()
+    assert tool.run("show", run).returncode == 0
 
 
 # ---- several files, names, the command line ---------------------------------------------------------------------------

@@ -78,6 +78,16 @@ def test_peaks_are_exact(tmp_path):
     assert run.use(0) == (run.says("peak"), run.says("live"))
     assert run.use(1) == (run.says("vmm_peak"), 0)
     assert run.lost() == {}
+    rows = {(device, kind): (peak, live) for device, kind, peak, live in run.sql("SELECT device, memory, peak, live FROM trace_peak")}
+    assert rows[0, "gpu"] == (run.says("peak"), run.says("live")) and rows[1, "gpu"] == (run.says("vmm_peak"), 0)
+    shown = {m["device"]: m for m in run.json()["memory"]}
+    assert (shown[0]["method"], *(shown[n]["kinds"]["gpu"]["peak_bytes"] for n in (0, 1))) == ("exact", run.says("peak"), run.says("vmm_peak"))
+    text = subprocess.run([HIWATER, "trace", str(run.recording)], capture_output=True, text=True, check=True).stdout
+    assert f"peak {run.says('peak') / MIB:.1f} MiB at " in text and "exact: calls of this process" in text
+    summary = json.loads(subprocess.run([HIWATER, "show", str(run.recording), "--json"], capture_output=True, text=True, check=True).stdout)
+    assert {d["gpu"]: d["memory_peak_bytes"] for d in summary["trace"]["devices"]} == {0: run.says("peak"), 1: run.says("vmm_peak")}
+    text = subprocess.run([HIWATER, "show", str(run.recording)], capture_output=True, text=True, check=True).stdout
+    assert f"allocated {run.says('peak') / MIB:.1f} MiB on GPU 0, at " in text
 
 
 @pytest.mark.parametrize("cupti, words", [("cupti-13", "zero=10"), ("cupti-13", "zero=10 thread"), ("cupti-13.3", "zero=10")])
@@ -174,7 +184,45 @@ def test_a_killed_job_has_all_its_calls(tmp_path):
     assert done.returncode == -signal.SIGKILL, done.stderr  # hiwater ends as its job did
     assert run.use(0)[0] == 57 * MIB
     assert run.json("--by", "api")["lines"][0]["count"] == 10000
-    assert run.lost() == {}
+    (kernels,), = run.sql("SELECT coalesce(sum(count), 0) FROM trace_stat WHERE kind = 'kernel'")
+    assert kernels < 10000 and run.lost() == {"incomplete": 10000 - kernels}
+    since = run.json()["records"]["incomplete_since_s"]
+    assert (since is None) == (kernels == 0)
+
+
+def test_a_merged_job_has_the_sums_of_its_ranks(tmp_path):
+    """Of two ranks, merged at once and one after the other; rows stay in the ranks' files."""
+    job = tmp_path / "job"
+    job.mkdir()
+    runs = []
+    for rank in range(2):
+        (tmp_path / str(rank)).mkdir()
+        env = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": str(rank), "SLURM_NTASKS": "2", "SLURM_NNODES": "1",
+               "SLURMD_NODENAME": "n1", "SLURM_NODEID": "0", "SLURM_LOCALID": str(rank), "SLURM_JOB_NODELIST": "n1"}
+        runs.append(Traced(tmp_path / str(rank), "memory few copies" if rank else "memory launches", env=env))
+        runs[rank].recording.rename(job / f"n1-r{rank}.hiw")
+        runs[rank].recording = job / f"n1-r{rank}.hiw"
+    for output, inputs in (("all", [job]), ("again", [tmp_path / "all.hiw"]), ("one", [runs[0].recording]),
+                           ("both", [tmp_path / "one.hiw", runs[1].recording])):
+        done = subprocess.run([HIWATER, "merge", *inputs, "-o", tmp_path / f"{output}.hiw"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    whole = [run.json() for run in runs]
+    for output in ("all", "again", "both"):
+        runs[0].recording = tmp_path / f"{output}.hiw"
+        merged = runs[0].json()
+        assert merged["kernels"] == sum(w["kernels"] for w in whole)
+        assert merged["kernels_s"] == pytest.approx(sum(w["kernels_s"] for w in whole))
+        assert merged["records"]["events"] == merged["records"]["causes"]["thinned"] == sum(w["records"]["events"] for w in whole)
+        assert merged["records"]["rows"] == 0 and merged["records"]["complete"]
+        assert {line["median_method"] for line in merged["lines"]} == {"bounded"}
+        assert [(d["rank"], d["device"], d["busy_s"], d["gaps"]) for d in merged["devices"]] == [
+            (rank, d["device"], d["busy_s"], d["gaps"]) for rank, w in enumerate(whole) for d in w["devices"]]
+        assert [(m["rank"], m["device"], m["kinds"]["gpu"]["peak_bytes"]) for m in merged["memory"]] == [
+            (rank, m["device"], m["kinds"]["gpu"]["peak_bytes"]) for rank, w in enumerate(whole) for m in w["memory"]]
+        summary = json.loads(subprocess.run([HIWATER, "show", runs[0].recording, "--json"], capture_output=True, text=True, check=True).stdout)
+        assert summary["trace"]["events"] == merged["records"]["events"] and summary["trace"]["processes"] == 2
+    done = subprocess.run([HIWATER, "compare", "--kernels", tmp_path / "all.hiw", tmp_path / "again.hiw"], capture_output=True, text=True)
+    assert done.returncode == 0 and whole[0]["lines"][0]["name"][:8] in done.stdout, done.stderr
 
 
 def test_it_can_be_read_while_it_runs(tmp_path):

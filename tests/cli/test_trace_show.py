@@ -293,7 +293,8 @@ def test_the_ncu_line(tool):
     ((0, 12 * S, "whole run"), []),
     ((3 * S, 5 * S, "3s+2s"), ["--delay=3", "--duration=2"]),
     ((3 * S, 5 * S, "api"), ["--capture-range=cudaProfilerApi"]),
-    ((3 * S, 5 * S, "range=my step"), ["--capture-range=nvtx", "--nvtx-capture=my step", "--env-var=NSYS_NVTX_PROFILER_REGISTER_ONLY=0"]),
+    ((3 * S, 5 * S, "range ^(a|b)"), ["--delay=3", "--duration=2"]),  # nsys takes a name
+    ((3 * S, 5 * S, "range ^my step$"), ["--capture-range=nvtx", "--nvtx-capture=my step", "--env-var=NSYS_NVTX_PROFILER_REGISTER_ONLY=0"]),
 ])
 def test_the_nsys_line(tool, window, words):
     made = Trace()

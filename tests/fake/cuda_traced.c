@@ -47,6 +47,7 @@ static struct {
 	uint64_t used, next_address;
 	unsigned correlation, contexts;
 	uint64_t stream_free[STREAMS];
+	bool is_capturing;
 	fakecupti_call_fn *call;
 	fakecupti_work_fn *work;
 	fakecupti_context_ends_fn *context_ends;
@@ -502,6 +503,8 @@ static void log_work(const struct fake_work *work)
 /* Takes its place at the end of its stream. */
 static void run(struct fake_call *call, struct fake_work work, void *stream, uint64_t ns)
 {
+	if (the.is_capturing)
+		return;
 	const uint64_t now = now_ns();
 	uint64_t *const free_at = &the.stream_free[(uintptr_t) stream % STREAMS];
 
@@ -527,6 +530,26 @@ int cuLaunchKernel(const struct traced_kernel *function, unsigned gx, unsigned g
 	struct fake_work work = { .kind = 10, .name = function->name, .grid = { gx, gy, gz }, .block = { bx, by, bz } };
 
 	CALL(307, function->name, &params, run(&call, work, stream, function->ns))
+}
+
+int cuStreamBeginCapture_v2(void *stream, int mode)
+{
+	struct {
+		void *stream;
+		int mode;
+	} params = { stream, mode };
+
+	CALL(FAKE_CBID_CAPTURES, NULL, &params, the.is_capturing = true;)
+}
+
+int cuStreamEndCapture(void *stream, void **graph)
+{
+	struct {
+		void *stream;
+		void **graph;
+	} params = { stream, graph };
+
+	CALL(FAKE_CBID_CAPTURED, NULL, &params, the.is_capturing = false;)
 }
 
 int cuGraphLaunch(const struct traced_graph *graph, void *stream)

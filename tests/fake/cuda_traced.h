@@ -54,6 +54,8 @@ TRACED cuMemRetainAllocationHandle(uint64_t *ret, void *at);
 TRACED cuMemImportFromShareableHandle(uint64_t *ret, void *handle, int type);
 TRACED cuLaunchKernel(const struct traced_kernel *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
 	unsigned by, unsigned bz, unsigned shared, void *stream, void **parameters, void **extra);
+TRACED cuStreamBeginCapture_v2(void *stream, int mode);
+TRACED cuStreamEndCapture(void *stream, void **graph);
 TRACED cuGraphLaunch(const struct traced_graph *graph, void *stream);
 TRACED cuMemcpyHtoD_v2(uint64_t at, const void *from, size_t bytes);
 TRACED cuMemcpyPeer(uint64_t at, void *to, uint64_t from_at, void *from, size_t bytes);

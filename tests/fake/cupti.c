@@ -180,10 +180,11 @@ int cuptiEnableCallback(uint32_t on, void *subscriber, uint32_t domain, uint32_t
 EXPORT int cuptiGetCallbackName(uint32_t domain, uint32_t cbid, const char **ret);
 int cuptiGetCallbackName(uint32_t domain, uint32_t cbid, const char **ret)
 {
-	(void) domain;
-	(void) cbid;
-	*ret = NULL;
-	return INVALID_PARAMETER;
+	*ret = domain != DRIVER             ? NULL
+	       : cbid == FAKE_CBID_CAPTURES ? "cuStreamBeginCapture_v2"
+	       : cbid == FAKE_CBID_CAPTURED ? "cuStreamEndCapture"
+					    : NULL;
+	return *ret ? OK : INVALID_PARAMETER;
 }
 
 EXPORT int cuptiGetDeviceId(void *context, uint32_t *ret);

@@ -10,6 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Numbers of functions that hiwater finds by their names: not those of a real driver. */
+enum {
+	FAKE_CBID_CAPTURES = 870,
+	FAKE_CBID_CAPTURED,
+};
+
 /* A call of a driver function, at its entry and at its exit. */
 struct fake_call {
 	unsigned cbid;

@@ -164,7 +164,7 @@ int main(int argc, char **argv)
 		r = trace_write_flush(writer);
 	trace_write_free(writer);
 	if (store)
-		r = r < 0 ? r : trace_file_end(store, true, true, &err);
+		r = r < 0 ? r : trace_file_end(store, argv[1], true, false, &err);
 	free(line);
 	if (r < 0)
 		(void) fprintf(stderr, "make-trace: %s: %s\n", strerror(-r), err.text);

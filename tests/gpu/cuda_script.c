@@ -331,6 +331,19 @@ static void unfinished(void)
 	printf("unfinished=1\n");
 }
 
+/* What a stream captures does not run. */
+static void captured(void)
+{
+	static const struct traced_kernel kernel = { "_Z6gatherv", 1000 };
+	void *graph = NULL;
+
+	MUST(cuStreamBeginCapture_v2, NULL, 0);
+	for (int i = 0; i < 50; i++)
+		MUST(cuLaunchKernel, &kernel, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL);
+	MUST(cuStreamEndCapture, NULL, &graph);
+	printf("captured=50\n");
+}
+
 static void failure(void)
 {
 	static const struct traced_kernel kernel = { "_Z3badv", 1000 };
@@ -392,6 +405,7 @@ static const struct {
 	{ "copies", copies },
 	{ "graphs", graphs },
 	{ "unfinished", unfinished },
+	{ "captured", captured },
 	{ "failure", failure },
 	{ "forks", forks },
 	{ "wait", wait_for_input },

@@ -216,8 +216,12 @@ static void push(const struct handling *a)
 	const bool exact = a->request->number > 0 && a->measure->recorder.reset_hwm &&
 			   clock_boot_ns() < a->request->time_ns + late_ns;
 	struct hiw_err err = { "" };
+	const bool is_mark = strncmp(a->request->text, "mark ", 5) == 0;
+	char text[sizeof(a->request->text) + 32];
 
-	done(a, hiw_recorder_push(a->recorder, a->request->text, exact, &err), &err);
+	/* of the instant at which it was sent */
+	(void) snprintf(text, sizeof(text), "at %" PRIu64 " %s", a->request->time_ns, a->request->text);
+	done(a, hiw_recorder_push(a->recorder, is_mark ? text : a->request->text, exact, &err), &err);
 }
 
 static void read_hwm(const struct handling *a, enum hiw_format unused)

@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/parse.h"
+#include "base/root.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/programs.h"
@@ -71,20 +73,28 @@ void trace_refuse(void)
 
 /* ---- may it be traced? ----------------------------------------------------------------------- */
 
-/* The recorder that a value of HIWATER_TRACE names: "FD:PID:..."; 0: none. */
+/* The recorder that a value of HIWATER_TRACE names, "FD:PID:DEVICE:INODE:@SOCKET", if it is running: the process of
+ * that number may be another by now. 0: none. */
 static pid_t recorder_of(const char *value)
 {
-	uint64_t fd, pid;
+	uint64_t numbers[4]; /* as in the value */
+	struct root root = { 0 };
+	struct stat st;
+	char path[64];
+	int r;
 
-	if (parse_u64(&value, &fd) < 0 || *value++ != ':' || parse_u64(&value, &pid) < 0 || *value != ':' ||
-		pid > INT32_MAX)
+	for (int i = 0; i < 4; i++) {
+		if (parse_u64(&value, &numbers[i]) < 0 || *value++ != ':')
+			return 0;
+	}
+	if (numbers[0] > INT32_MAX || numbers[1] == 0 || numbers[1] > INT32_MAX)
 		return 0;
-	return (pid_t) pid;
-}
-
-static bool is_running(pid_t pid)
-{
-	return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM);
+	(void) snprintf(path, sizeof(path), "%d/fd/%d", (int) numbers[1], (int) numbers[0]);
+	r = root_open("/", &root, NULL) < 0 || fstatat(root.proc, path, &st, 0) < 0 ? -errno : 0;
+	root_done(&root);
+	if (r == 0)
+		return st.st_dev == numbers[2] && st.st_ino == numbers[3] ? (pid_t) numbers[1] : 0;
+	return r == -EACCES && kill((pid_t) numbers[1], 0) < 0 && errno == EPERM ? (pid_t) numbers[1] : 0;
 }
 
 /* The library is next to this program in a build, else where it is installed. */
@@ -113,7 +123,7 @@ int trace_prepare(struct trace_job *ret, const struct trace_options *options, bo
 		ret->what.layers = 0;
 		return 0;
 	}
-	if (outer && is_running(recorder_of(outer))) {
+	if (outer && recorder_of(outer) > 0) {
 		if (!quiet)
 			complain("the job is traced by the enclosing hiwater, process %d; its recording has the events",
 				(int) recorder_of(outer));
@@ -210,6 +220,14 @@ static void warn_of_profiler(const struct trace_job *t)
 			 "--trace=ranges leaves it to PyTorch");
 }
 
+/* oneDNN's own choice is a range for each worker thread of a primitive; one for the primitive is what its log counts. */
+static int choose_tasks(struct trace_job *t)
+{
+	const bool is_followed = hwi_trace_needs(t->what.layers, HWI_TRACE_ITT) && !getenv("INTEL_LIBITTNOTIFY64");
+
+	return is_followed && !getenv("ONEDNN_ITT_TASK_LEVEL") ? set(t, "ONEDNN_ITT_TASK_LEVEL", "", "1") : 0;
+}
+
 int trace_environment(struct trace_job *t, const struct hiw_recorder *recorder, bool quiet)
 {
 	const size_t room = sizeof(t->owned) / sizeof(*t->owned) + 1;
@@ -228,6 +246,8 @@ int trace_environment(struct trace_job *t, const struct hiw_recorder *recorder, 
 	r = set(t, TRACE, "", hwi_recorder_trace_environment(recorder));
 	for (size_t i = 0; i < sizeof(hooks) / sizeof(*hooks) && r == 0; i++)
 		r = set_hook(t, &hooks[i], quiet);
+	if (r == 0)
+		r = choose_tasks(t);
 	if (r == 0 && !quiet)
 		warn_of_profiler(t);
 	return r;

@@ -2,7 +2,7 @@
  *
  * Private to record/merge/. In the order of work: merge_inputs.c lists files, part_read.c and merge_inputs.c make candidates of
  * them and merge_rows.c copies their windows, merge_align.c chooses the parts and aligns their clocks, merge_ram.c adds the windows up,
- * merge_gpus.c copies GPUs, merge_write.c writes the totals.
+ * merge_gpus.c copies GPUs, merge_trace.c adds the traced work, merge_write.c writes the totals.
  */
 #pragma once
 
@@ -119,6 +119,9 @@ void merge_cells_done(struct merge_cells *cells);
 
 /* merge_gpus.c: copies the GPUs and their windows. Returns 0 or -errno. */
 int merge_copy_gpus(struct merge *m);
+
+/* merge_trace.c: adds the sums of the parts' traced work. Returns 0 or -errno. */
+int merge_copy_trace(struct merge *m);
 
 /* merge_write.c: the job's facts, windows and totals. Returns 0 or -errno. */
 int merge_write(struct merge *m);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Recordings for imported traces: a new one, for a trace without a run, or an existing one to add it to. Both
- * are written in one transaction: what is not finished leaves no file, or the file as it was.
+ * are written as a temporary file next to it (network_fs_temporary), an existing one as a copy, that gets its
+ * name when all is in it: whatever ends the process, there is no new file, or the existing one is as it was.
  */
 #pragma once
 
@@ -17,15 +18,17 @@ struct trace_file_facts {
 	int64_t rank, ranks;       /* -1: unknown */
 };
 
-/* Creates path, which must not exist unless it is empty and reserved (history_reserve), with a transaction
- * begun. Call trace_file_facts_write when the facts are known, and trace_file_end. Returns 0 or -errno with text. */
+/* Creates what becomes path, which must not exist unless it is empty and reserved (history_reserve), with a
+ * transaction begun. Call trace_file_facts_write when the facts are known, and trace_file_end. Returns 0 or
+ * -errno with text. */
 int trace_file_create(const char *path, bool reserved, struct store **ret, struct err *err);
 int trace_file_facts_write(struct store *s, const struct trace_file_facts *facts);
 
-/* Opens the finished recording at path with a transaction begun. Returns 0, or -errno with text: -EBUSY if it
- * is being recorded or another program has it open. */
+/* Opens a copy of the finished recording at path, no symbolic link, with a transaction begun. Returns 0, or
+ * -errno with text: -EBUSY if it is being recorded, or another program writes to it. */
 int trace_file_open(const char *path, struct store **ret, struct err *err);
 
-/* Commits and closes. keep false, or an error: the new file is removed, an existing one is as it was. Returns 0
- * or -errno with text. */
-int trace_file_end(struct store *s, bool keep, bool is_new, struct err *err);
+/* Commits, closes, and gives it its name; replaces: path is that of an existing recording, or reserved. keep
+ * false, or an error: what was written is removed. Returns 0 or -errno with text; -EEXIST: the name is taken by
+ * now. */
+int trace_file_end(struct store *s, const char *path, bool keep, bool replaces, struct err *err);

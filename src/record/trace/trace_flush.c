@@ -38,6 +38,8 @@ static const char tables[] =
 	"CREATE TABLE IF NOT EXISTS trace_busy(process INTEGER, device INTEGER, traced INTEGER, busy INTEGER,"
 	" kernels INTEGER, copies INTEGER, both INTEGER, gaps INTEGER, longest INTEGER, longest_at INTEGER,"
 	" first INTEGER, last INTEGER, late INTEGER, PRIMARY KEY(process, device)) WITHOUT ROWID;"
+	"CREATE TABLE IF NOT EXISTS trace_peak(process INTEGER, device INTEGER, memory TEXT, live INTEGER, peak INTEGER,"
+	" t INTEGER, PRIMARY KEY(process, device, memory)) WITHOUT ROWID;"
 	"CREATE TABLE IF NOT EXISTS trace_window(id INTEGER PRIMARY KEY, start INTEGER, end INTEGER, why TEXT);"
 	"CREATE TABLE IF NOT EXISTS trace_lost(process INTEGER, cause TEXT, n INTEGER, PRIMARY KEY(process, cause))"
 	" WITHOUT ROWID;";
@@ -103,7 +105,7 @@ static int put_processes(struct trace_write *w)
 		struct process_entry *entry = &w->processes[i];
 		const bool was_known = entry->in_job != 0;
 
-		if (!was_known && entry->tries < MOST_TRIES) {
+		if (!was_known && !entry->is_of_part && entry->tries < MOST_TRIES) {
 			entry->tries++;
 			entry->in_job = find_in_job(w, &entry->process);
 		}
@@ -263,7 +265,8 @@ static int put_device(struct trace_write *w, const struct device_entry *d)
 	return store_step(w->s, st);
 }
 
-static int put_busy(struct trace_write *w, const struct device_entry *d, const struct trace_union_sums *sums)
+int trace_flush_busy(
+	struct trace_write *w, const struct device_entry *d, const struct trace_union_sums *sums)
 {
 	sqlite3_stmt *st =
 		store_cached(w->s, "INSERT OR REPLACE INTO trace_busy VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)");
@@ -305,7 +308,7 @@ static int put_devices(struct trace_write *w)
 			r = trace_union_sums(&d->busy, w->spans, w->n_spans, now_ns, &sums);
 		if (r == 0 && d->has_work &&
 			(!d->is_written || memcmp(&sums, &d->written, sizeof(sums)) != 0)) {
-			r = put_busy(w, d, &sums);
+			r = trace_flush_busy(w, d, &sums);
 			d->written = sums;
 		}
 		d->is_written = r == 0;
@@ -372,6 +375,8 @@ int trace_flush_sums(struct trace_write *w)
 
 	if (r == 0)
 		r = put_devices(w);
+	if (r == 0)
+		r = trace_flush_peaks(w);
 	if (r == 0)
 		r = put_threads(w);
 	if (r == 0)

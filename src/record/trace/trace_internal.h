@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared by trace_write.c (numbers, sums), trace_rows.c (rows), trace_flush.c (all other tables) and
- * trace_load.c (what a recording had before). Included by no other file.
+ * Shared by trace_write.c (numbers, sums), trace_rows.c (rows), trace_peak.c (peaks of memory), trace_flush.c
+ * (all other tables), trace_load.c (what a recording had before) and trace_add.c (what another one has). Included by no other file.
  *
  * Numbers are given in memory; the tables are written by a flush, and before rows that refer to them.
  */
@@ -46,6 +46,7 @@ struct process_entry {
 	struct trace_process process; /* its texts are its own */
 	int64_t in_job;        /* its id in table process; 0: unknown */
 	unsigned tries;        /* how often it was looked for there */
+	bool is_of_part;       /* it is not there: of another recording */
 	uint64_t lost[TRACE_LOSS_COUNT];
 	bool is_lost_written;
 };
@@ -95,6 +96,27 @@ struct device_entry {
 	bool has_work, is_written;
 };
 
+struct peak_sums {
+	uint64_t live, peak, at_ns;
+};
+
+/* Memory that a process has allocated on a device, of a kind. */
+struct peak_entry {
+	uint32_t process;
+	uint32_t memory;       /* enum trace_memory, or TRACE_PEAK_GPU */
+	int64_t device;
+	struct peak_sums sums; /* of what counts for good */
+	struct peak_sums shown, written; /* and of what waits; as of the last flush */
+	bool is_written;
+};
+
+/* An allocation or a release that waits for its place in the order of time. */
+struct memory_change {
+	uint64_t time_ns, bytes, number; /* number: in the order of arrival */
+	uint32_t peak;
+	bool is_release;
+};
+
 struct window_entry {
 	uint64_t begin_ns, end_ns;
 	char *why;
@@ -142,6 +164,12 @@ struct trace_write {
 	struct device_entry *devices;
 	size_t n_devices, cap_devices;
 	struct map device_places;
+	struct peak_entry *peaks;
+	size_t n_peaks, cap_peaks;
+	struct map peak_places;
+	struct memory_change *changes;
+	size_t n_changes, cap_changes;
+	uint64_t changes_seen;
 	struct window_entry *windows;
 	size_t n_windows, cap_windows;
 	struct trace_span *spans;      /* the windows, sorted and disjoint */
@@ -175,6 +203,8 @@ int trace_stat_of(struct trace_write *w, uint32_t site, uint32_t phase, uint32_t
 int trace_site_twin(struct trace_write *w, uint32_t site, uint32_t *ret);
 /* Put texts, sites, sums and devices that were read from a file. Return 0 or -ENOMEM. */
 int trace_put_name(struct trace_write *w, const char *text);
+/* *ret is the number of the text, 0 for "". */
+int trace_number_name(struct trace_write *w, const char *text, uint32_t process, uint32_t *ret);
 int trace_put_site(struct trace_write *w, const struct site_key *key);
 int trace_put_stat(struct trace_write *w, const struct stat_key *key, struct stat_entry **ret);
 int trace_put_process(struct trace_write *w, const struct trace_process *process);
@@ -197,6 +227,15 @@ int trace_flush_tables(struct trace_write *w);
 /* Processes, names and sites that are not in the file yet. */
 int trace_flush_keys(struct trace_write *w);
 int trace_flush_sums(struct trace_write *w);
+/* The sums of a device that gets no more work. */
+int trace_flush_busy(
+	struct trace_write *w, const struct device_entry *d, const struct trace_union_sums *sums);
+
+/* trace_peak.c: counts an allocation or a release; writes the peaks that changed. Return 0 or -errno. */
+int trace_peak_add(struct trace_write *w, const struct site_key *site, const struct trace_event *e, bool is_release);
+int trace_put_peak(
+	struct trace_write *w, uint32_t process, int64_t device, uint32_t memory, uint32_t *ret);
+int trace_flush_peaks(struct trace_write *w);
 
 /* trace_load.c: what the file has. Returns 0 or -errno (-EBADMSG: damaged). */
 int trace_load(struct trace_write *w);

@@ -190,6 +190,26 @@ static int load_busy(struct load *l)
 	return r;
 }
 
+static int load_peak(struct load *l)
+{
+	const int memory = trace_peak_find(reader_text(l->st, 2));
+	const uint32_t process = small(l, 0);
+	struct peak_entry *p;
+	uint32_t at;
+	int r;
+
+	if (process < 1 || process > l->w->n_processes || memory < 0)
+		return -EBADMSG;
+	r = trace_put_peak(l->w, process, reader_int_or(l->st, 1, -1), (uint32_t) memory, &at);
+	if (r < 0)
+		return r;
+	p = &l->w->peaks[at];
+	p->sums = (struct peak_sums) { .live = number(l, 3), .peak = number(l, 4), .at_ns = number(l, 5) };
+	p->written = p->sums;
+	p->is_written = true;
+	return 0;
+}
+
 static int load_window(struct load *l)
 {
 	const uint64_t begin = number(l, 1);
@@ -224,6 +244,7 @@ static const struct {
 	{ "SELECT * FROM trace_thread", load_thread },
 	{ "SELECT * FROM trace_device", load_device },
 	{ "SELECT * FROM trace_busy", load_busy },
+	{ "SELECT * FROM trace_peak", load_peak },
 	{ "SELECT * FROM trace_window ORDER BY id", load_window },
 	{ "SELECT * FROM trace_lost", load_lost },
 };

@@ -43,6 +43,8 @@ struct trace_read {
 	size_t n_stats, cap_stats;
 	struct trace_busy *busy;
 	size_t n_busy, cap_busy;
+	struct trace_peak *peaks;
+	size_t n_peaks, cap_peaks;
 	struct trace_window *windows;
 	size_t n_windows, cap_windows;
 	struct trace_lost *lost;
@@ -256,6 +258,43 @@ static int see_device(struct trace_read *t, sqlite3_stmt *st)
 	return 0;
 }
 
+static const char gpu_memory[] = "gpu";
+
+const char *trace_peak_name(uint32_t memory)
+{
+	return memory == TRACE_PEAK_GPU ? gpu_memory : trace_memory_name((enum trace_memory) memory);
+}
+
+int trace_peak_find(const char *name)
+{
+	const int memory = strcmp(name, gpu_memory) == 0 ? (int) TRACE_PEAK_GPU : trace_memory_find(name);
+
+	return memory == TRACE_MEMORY_UNKNOWN ? -1 : memory;
+}
+
+static const char *const peak_columns[] = { "process", "device", "memory", "live", "peak", "t", NULL };
+
+static int see_peak(struct trace_read *t, sqlite3_stmt *st)
+{
+	const int memory = trace_peak_find(reader_text(st, 2));
+	const struct trace_peak peak = {
+		.process = id_or_0(st, 0),
+		.device = reader_int_or(st, 1, -1),
+		.memory = (uint32_t) memory,
+		.live_bytes = at_least_0(st, 3),
+		.peak_bytes = at_least_0(st, 4),
+		.peak_at_ns = at_least_0(st, 5),
+		.is_exact = true,
+	};
+
+	if (memory < 0 || !has_process(t, peak.process))
+		return 0;
+	if (vec_reserve(&t->peaks, &t->cap_peaks, t->n_peaks, sizeof(peak), MOST_OTHERS) < 0)
+		return -ENOMEM;
+	t->peaks[t->n_peaks++] = peak;
+	return 0;
+}
+
 static const char *const window_columns[] = { "start", "end", "why", NULL };
 
 static int see_window(struct trace_read *t, sqlite3_stmt *st)
@@ -288,6 +327,11 @@ static int see_lost(struct trace_read *t, sqlite3_stmt *st)
 	if (vec_reserve(&t->lost, &t->cap_lost, t->n_lost, sizeof(lost), MOST_OTHERS) < 0)
 		return -ENOMEM;
 	t->lost[t->n_lost++] = lost;
+	for (size_t i = 0; i < t->n_peaks; i++) {
+		if (t->peaks[i].process == lost.process && (cause == TRACE_LOST_OVERWRITTEN ||
+								   cause == TRACE_LOST_THREADS || cause == TRACE_LOST_DAMAGED))
+			t->peaks[i].is_exact = false;
+	}
 	return 0;
 }
 
@@ -321,6 +365,7 @@ static int read_tables(struct trace_read *t)
 		{ "trace_stat", stat_columns, "ORDER BY rowid", see_stat },
 		{ "trace_busy", busy_columns, "ORDER BY process, device", see_busy },
 		{ "trace_device", device_columns, "", see_device },
+		{ "trace_peak", peak_columns, "ORDER BY process, device, memory", see_peak },
 		{ "trace_window", window_columns, "ORDER BY rowid", see_window },
 		{ "trace_lost", lost_columns, "ORDER BY process, cause", see_lost },
 		{ "trace_thread", thread_columns, "ORDER BY process, tid", see_thread },
@@ -382,6 +427,7 @@ void trace_read_free(struct trace_read *t)
 	free(t->names);
 	free(t->stats);
 	free(t->busy);
+	free(t->peaks);
 	free(t->windows);
 	free(t->lost);
 	free(t->threads);
@@ -409,6 +455,16 @@ size_t trace_read_busy_count(const struct trace_read *t)
 const struct trace_busy *trace_read_busy(const struct trace_read *t, size_t i)
 {
 	return i < t->n_busy ? &t->busy[i] : NULL;
+}
+
+size_t trace_read_peak_count(const struct trace_read *t)
+{
+	return t->n_peaks;
+}
+
+const struct trace_peak *trace_read_peak(const struct trace_read *t, size_t i)
+{
+	return i < t->n_peaks ? &t->peaks[i] : NULL;
 }
 
 size_t trace_read_window_count(const struct trace_read *t)

@@ -50,6 +50,21 @@ struct trace_busy {
 	uint64_t late;           /* events that came out of order by so much that they are counted in part; 0: exact */
 };
 
+/* In place of an enum trace_memory: device, array and managed memory together. */
+enum {
+	TRACE_PEAK_GPU = TRACE_MEMORY_COUNT,
+};
+
+/* What calls of a process had allocated at once, of a kind. */
+struct trace_peak {
+	uint32_t process;
+	int64_t device;          /* -1: unknown */
+	uint32_t memory;         /* enum trace_memory, or TRACE_PEAK_GPU */
+	uint64_t live_bytes;     /* at the end */
+	uint64_t peak_bytes, peak_at_ns;
+	bool is_exact;           /* no event of the process was lost */
+};
+
 struct trace_window {
 	uint64_t begin_ns, end_ns;
 	const char *why;
@@ -73,6 +88,8 @@ size_t trace_read_stat_count(const struct trace_read *t);
 const struct trace_stat *trace_read_stat(const struct trace_read *t, size_t i);
 size_t trace_read_busy_count(const struct trace_read *t);
 const struct trace_busy *trace_read_busy(const struct trace_read *t, size_t i);
+size_t trace_read_peak_count(const struct trace_read *t);
+const struct trace_peak *trace_read_peak(const struct trace_read *t, size_t i);
 size_t trace_read_window_count(const struct trace_read *t);
 const struct trace_window *trace_read_window(const struct trace_read *t, size_t i);
 size_t trace_read_lost_count(const struct trace_read *t);
@@ -88,6 +105,10 @@ const char *trace_read_thread(struct trace_read *t, uint32_t process, int64_t ti
  * returns false. Memory does not grow with their number. Returns 0 or -errno with text. */
 int trace_read_rows(struct trace_read *t, unsigned kinds, uint64_t from_ns, uint64_t to_ns,
 	bool (*see)(void *ctx, const struct trace_event *event), void *ctx, struct err *err);
+
+/* "device", "pinned", and "gpu" for TRACE_PEAK_GPU; -1 for other texts. */
+const char *trace_peak_name(uint32_t memory);
+int trace_peak_find(const char *name);
 
 /* The name of a histogram's bucket for a duration, and a duration in the middle of one. */
 unsigned trace_bucket(uint64_t duration_ns);

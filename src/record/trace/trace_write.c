@@ -75,7 +75,7 @@ int trace_put_name(struct trace_write *w, const char *text)
 }
 
 /* *ret is the number of the text, 0 for "". */
-static int number_name(struct trace_write *w, const char *text, uint32_t process, uint32_t *ret)
+int trace_number_name(struct trace_write *w, const char *text, uint32_t process, uint32_t *ret)
 {
 	uint64_t place;
 	uint32_t at;
@@ -373,9 +373,9 @@ static int sink_site(void *ctx, const struct trace_site *site, uint32_t *ret)
 	key.shared_dynamic = site->shared_dynamic;
 	key.source = site->source;
 	key.target = site->target;
-	r = number_name(w, site->name, site->process, &key.name);
+	r = trace_number_name(w, site->name, site->process, &key.name);
 	if (r == 0)
-		r = number_name(w, site->domain, site->process, &key.domain);
+		r = trace_number_name(w, site->domain, site->process, &key.domain);
 	if (r == 0 && of_device)
 		r = name_device(w, site);
 	if (w->n_sites >= TRACE_MOST_SITES / 2)
@@ -567,6 +567,8 @@ static int sink_event(void *ctx, const struct trace_event *event)
 	if (is_stretch(kind) && event->end_ns > w->last_ns)
 		w->last_ns = event->end_ns;
 	r = count_event(&w->stats[at], event, kind);
+	if (r == 0 && (kind == TRACE_ALLOC || kind == TRACE_FREE))
+		r = trace_peak_add(w, &site, event, kind == TRACE_FREE);
 	if (r == 0 && is_work(kind))
 		r = count_busy(w, &site, kind, event);
 	return r == 0 ? trace_rows_put(w, event, at) : r;
@@ -674,6 +676,22 @@ static int sink_window(void *ctx, uint64_t begin_ns, uint64_t end_ns, const char
 	return trace_put_window(w, begin_ns, end_ns, why);
 }
 
+int trace_write_end(struct trace_write *w, uint64_t end_ns)
+{
+	w->windows_end_ns = 0;
+	for (size_t i = 0; i < w->n_windows; i++) {
+		struct window_entry *window = &w->windows[i];
+
+		if (window->end_ns <= end_ns)
+			continue;
+		window->end_ns = end_ns;
+		if (window->begin_ns > end_ns)
+			window->begin_ns = end_ns;
+		window->is_written = false;
+	}
+	return join_windows(w);
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 struct trace_write *trace_write_new(struct store *s, const struct trace_write_options *options)
@@ -730,6 +748,8 @@ void trace_write_free(struct trace_write *w)
 	free(w->stats);
 	free(w->threads);
 	free(w->devices);
+	free(w->peaks);
+	free(w->changes);
 	free(w->windows);
 	free(w->spans);
 	free(w->phases);
@@ -740,6 +760,7 @@ void trace_write_free(struct trace_write *w)
 	map_done(&w->stat_places);
 	map_done(&w->thread_places);
 	map_done(&w->device_places);
+	map_done(&w->peak_places);
 	(void) pthread_mutex_destroy(&w->phase_lock);
 	free(w);
 }
@@ -802,6 +823,8 @@ void trace_write_rolled_back(struct trace_write *w)
 		w->windows[i].is_written = false;
 	for (size_t i = 0; i < w->n_devices; i++)
 		w->devices[i].is_written = false;
+	for (size_t i = 0; i < w->n_peaks; i++)
+		w->peaks[i].is_written = false;
 	for (size_t i = 0; i < w->n_stats; i++) {
 		struct stat_entry *stat = &w->stats[i];
 		const enum trace_table table = trace_table_of((enum trace_kind) stat->key.kind);

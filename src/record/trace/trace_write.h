@@ -34,6 +34,23 @@ const struct trace_sink *trace_write_sink(struct trace_write *w);
  * start before belong to the one before. Locked: may be called from another thread. */
 void trace_write_phase(struct trace_write *w, uint64_t time_ns, uint32_t phase);
 
+/* The run has ended: no window lasts longer. Before the last flush. Returns 0 or -ENOMEM. */
+int trace_write_end(struct trace_write *w, uint64_t end_ns);
+
+struct trace_read;
+
+struct trace_add_options {
+	int64_t rank;            /* of its processes; -1: as they are there */
+	bool only_its_rank;      /* without processes of another rank, or of none if rank is -1 */
+	int64_t shift_ns;        /* from its time to this recording's */
+	uint64_t end_ns;         /* of the part, in this recording's time */
+};
+
+/* Adds the sums of another recording, without its phases. Rows are not copied: they count as thinned. Returns 0 or
+ * -errno. */
+int trace_write_add(
+	struct trace_write *w, const struct trace_read *t, const struct trace_add_options *options);
+
 /* Writes the sums that changed, and thins rows by one small step. Returns 0 or -errno (store_why). */
 int trace_write_flush(struct trace_write *w);
 

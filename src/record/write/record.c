@@ -279,7 +279,8 @@ int record_new(const struct record_options *options, struct record **ret, struct
 		writer.others_after = r->options.others_after;
 		writer.trace = r->options.trace;
 		writer.trace_bytes = r->options.trace_bytes;
-		writer.trace_step = r->trace_step = r->options.trace_step ? strdup(r->options.trace_step) : NULL;
+		writer.trace_step = r->trace_step =
+			r->options.trace_step ? strdup(r->options.trace_step) : NULL;
 		writer.job_key = r->job_key = r->options.job_key ? strdup(r->options.job_key) : NULL;
 		writer.job_has_folder = r->options.job_has_folder;
 		check_location(r, where, &writer);
@@ -450,7 +451,8 @@ void record_drain(struct record *r, uint64_t wait_ns)
 	(void) pthread_mutex_unlock(&r->lock);
 	queue_push(&r->queue, true);
 	(void) pthread_mutex_lock(&r->lock);
-	while (r->drains_done != mine && !r->done && pthread_cond_timedwait(&r->done_cond, &r->lock, &until) == 0)
+	while (r->drains_done != mine && !r->done &&
+		pthread_cond_timedwait(&r->done_cond, &r->lock, &until) == 0)
 		;
 	(void) pthread_mutex_unlock(&r->lock);
 }

@@ -366,7 +366,8 @@ static void follow_phases(struct writer *w, const struct frame *frame)
 	for (size_t i = 0; i < frame->n_events; i++) {
 		const struct event *e = &frame->events[i];
 
-		if ((e->kind == EVENT_PHASE_BEGIN || e->kind == EVENT_PHASE_END) && e->phase < TRACE_PHASE_FIRST)
+		if ((e->kind == EVENT_PHASE_BEGIN || e->kind == EVENT_PHASE_END) &&
+			e->phase < TRACE_PHASE_FIRST)
 			follow_phase(w, e->time_ns, e->phase, e->kind == EVENT_PHASE_BEGIN);
 	}
 }
@@ -419,6 +420,7 @@ static int write_totals(struct writer *w, const struct wire_totals *totals)
 
 	if (totals->time_ns > w->last_ns)
 		w->last_ns = totals->time_ns;
+	w->ended_ns = totals->facts.ended_ns;
 	if (was_paused)
 		r = begin_again(w, &gap_ns);
 	if (r == 0)
@@ -588,6 +590,9 @@ void writer_drain(struct writer *w, enum trace_drain how)
 	r = store_begin(w->store);
 	if (r == 0)
 		r = w->options.trace.drain(w->options.trace.ctx, how, &sink);
+	/* The last drain comes a little after the end. */
+	if (r == 0 && how == TRACE_DRAIN_LAST && w->ended_ns.known)
+		r = trace_write_end(w->trace, (uint64_t) w->ended_ns.value);
 	if (r < 0)
 		(void) stumble(w, r);
 }

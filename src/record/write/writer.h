@@ -59,6 +59,7 @@ struct writer {
 	bool finishing, failed;
 	bool row_written;        /* in the open window */
 	uint64_t last_ns;        /* time of the last frame */
+	struct maybe ended_ns;   /* the run's end */
 	uint64_t committed_ns;   /* time of the last committed frame */
 	uint64_t committed_windows;
 	uint64_t copied_ns, copy_every_ns;

@@ -30,6 +30,10 @@ static void device(struct json *j, const struct work_device *d)
 	key_ns(j, "syncs_s", d->syncs_ns);
 	json_key_int(j, "copied_bytes", (int64_t) d->copied_bytes);
 	json_key_int(j, "pageable_bytes", (int64_t) d->pageable_bytes);
+	if (d->memory_peak_bytes > 0) {
+		json_key_int(j, "memory_peak_bytes", (int64_t) d->memory_peak_bytes);
+		key_ns(j, "memory_peak_at_s", d->memory_peak_at_ns);
+	}
 	json_end(j);
 }
 

@@ -499,10 +499,12 @@ static void put_group(struct writing *w)
 		(void) buf_printf(w->out,
 			"and %s more, which changed by less than 0.1 %% of the base's total\n",
 			trace_count_text(n - shown, left));
+	if (!c->has_kernels) /* ranges are inside others: their sum means nothing */
+		return;
 	put_signed(sum, total, sizeof(total));
 	put_change(whole + sum, whole, percent, sizeof(percent));
-	(void) buf_printf(w->out, "%sall %s: %s (%s)\n", w->markdown ? "\n" : "",
-		c->has_kernels ? "kernels" : "ranges", total, whole > 0 || sum > 0 ? percent : "none");
+	(void) buf_printf(w->out, "%sall kernels: %s (%s)\n", w->markdown ? "\n" : "", total,
+		whole > 0 || sum > 0 ? percent : "none");
 }
 
 int trace_comparison_text(

@@ -56,6 +56,8 @@ static void put_records(struct json *j, const struct trace_view *view)
 	for (int cause = 0; cause < TRACE_LOSS_COUNT; cause++)
 		json_key_int(j, trace_loss_name((enum trace_loss) cause), (int64_t) view->lost[cause]);
 	json_end(j);
+	json_key_seconds(j, "incomplete_since_s",
+		known_if(view->incomplete_ns != UINT64_MAX, view->incomplete_ns));
 	json_end(j);
 }
 
@@ -107,6 +109,28 @@ static void put_device(struct json *j, const struct trace_view *view, const stru
 	json_key_seconds(j, "longest_gap_s", known_if(has_gap, b->longest_ns));
 	json_key_seconds(j, "longest_gap_at_s", known_if(has_gap, b->longest_at_ns));
 	json_key_text(j, "longest_gap_phase", d->phase);
+	json_end(j);
+}
+
+static void put_memory(struct json *j, const struct trace_view *view, const struct trace_view_memory *m)
+{
+	json_object(j);
+	json_key_maybe(j, "device", unless_negative(m->device));
+	put_process(j, view, m->recording, m->process);
+	json_key_str(j, "method", m->is_exact ? "exact" : "bounded");
+	json_key_object(j, "kinds");
+	for (uint32_t kind = TRACE_MEMORY_UNKNOWN + 1; kind <= TRACE_PEAK_GPU; kind++) {
+		const struct trace_peak *peak = &m->peaks[kind];
+
+		if (peak->peak_bytes == 0)
+			continue;
+		json_key_object(j, trace_peak_name(kind));
+		json_key_int(j, "peak_bytes", (int64_t) peak->peak_bytes);
+		json_key_seconds(j, "peak_at_s", of_ns(peak->peak_at_ns));
+		json_key_int(j, "live_bytes", (int64_t) peak->live_bytes);
+		json_end(j);
+	}
+	json_end(j);
 	json_end(j);
 }
 
@@ -181,6 +205,10 @@ int trace_json(const struct trace_view *view, size_t top, struct buf *out)
 	json_key_array(&j, "devices");
 	for (size_t i = 0; i < view->n_devices; i++)
 		put_device(&j, view, &view->devices[i]);
+	json_end(&j);
+	json_key_array(&j, "memory");
+	for (size_t i = 0; i < view->n_memory; i++)
+		put_memory(&j, view, &view->memory[i]);
 	json_end(&j);
 	json_key_int(&j, "kernels", (int64_t) view->kernels);
 	json_key_seconds(&j, "kernels_s", of_ns(view->kernels_ns));

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/parse.h"
 #include "sink/argv.h"
 #include "sink/trace/trace_names.h"
 #include "sink/trace/trace_sink.h"
@@ -87,6 +88,28 @@ int trace_ncu(const struct trace_view *view, size_t number, struct buf *out, str
 	return out->error;
 }
 
+/* nsys begins at the first range of a name. Of "range RE" it can, if the expression stands for one name. */
+static bool put_capture(const char *why, struct buf *out)
+{
+	const char *p = why;
+	struct buf option = BUF_INIT(1 << 16);
+	size_t len;
+
+	if (!parse_word(&p, "range "))
+		return false;
+	p += *p == '^';
+	len = strlen(p);
+	len -= len > 0 && p[len - 1] == '$';
+	if (len == 0 || strcspn(p, ".[](){}*+?|\\^$") < len)
+		return false;
+	(void) buf_printf(&option, "--nvtx-capture=%.*s", (int) len, p);
+	(void) buf_str(out, " --capture-range=nvtx ");
+	trace_shell_word(option.data, out);
+	(void) buf_str(out, " --env-var=NSYS_NVTX_PROFILER_REGISTER_ONLY=0");
+	buf_done(&option);
+	return true;
+}
+
 /* A window as nsys opens it: by a call of the program, by a range, or by time, in whole seconds. */
 static void put_window(uint64_t begin_ns, uint64_t end_ns, uint64_t wall_ns, const char *why, struct buf *out)
 {
@@ -96,16 +119,8 @@ static void put_window(uint64_t begin_ns, uint64_t end_ns, uint64_t wall_ns, con
 		(void) buf_str(out, " --capture-range=cudaProfilerApi");
 		return;
 	}
-	if (strncmp(why, "range=", 6) == 0) {
-		struct buf range = BUF_INIT(1 << 16);
-
-		(void) buf_printf(&range, "--nvtx-capture=%s", why + 6);
-		(void) buf_str(out, " --capture-range=nvtx ");
-		trace_shell_word(range.data, out);
-		(void) buf_str(out, " --env-var=NSYS_NVTX_PROFILER_REGISTER_ONLY=0");
-		buf_done(&range);
+	if (put_capture(why, out))
 		return;
-	}
 	if (begin_ns >= second)
 		(void) buf_printf(out, " --delay=%llu", (unsigned long long) (begin_ns / second));
 	if (end_ns < wall_ns)

@@ -96,3 +96,17 @@ bool trace_step_number(const char *name, uint64_t *ret)
 	}
 	return false;
 }
+
+void trace_step_fold(const char *name, struct buf *out)
+{
+	uint64_t number;
+	size_t len = strlen(name);
+
+	if (!trace_step_number(name, &number)) {
+		(void) buf_str(out, name);
+		return;
+	}
+	while (len > 0 && name[len - 1] >= '0' && name[len - 1] <= '9')
+		len--;
+	(void) buf_printf(out, "%.*s*", (int) len, name);
+}

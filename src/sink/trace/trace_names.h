@@ -25,3 +25,5 @@ char *trace_count_text(uint64_t n, char buf[TRACE_COUNT_LEN]);
 
 /* The number of a step in a range's name ("ProfilerStep#12", "step 12", "iteration_12"). False: it is none. */
 bool trace_step_number(const char *name, uint64_t *ret);
+/* Appends the name, with "*" in place of the number of a step: "ProfilerStep#*". */
+void trace_step_fold(const char *name, struct buf *out);

@@ -39,7 +39,7 @@ void trace_lost_text(const struct trace_view *view, struct buf *out)
 	};
 	const uint64_t lost = trace_lost_all(view), all = view->events + view->invalid + lost;
 	const char *between = ": ";
-	char n[TRACE_COUNT_LEN], of[TRACE_COUNT_LEN];
+	char n[TRACE_COUNT_LEN], of[TRACE_COUNT_LEN], since[UNITS_LEN];
 
 	(void) buf_printf(out, "%s%s of %s records lost", lost ? "" : "complete, ", trace_count_text(lost, n),
 		trace_count_text(all, of));
@@ -48,6 +48,9 @@ void trace_lost_text(const struct trace_view *view, struct buf *out)
 			continue;
 		(void) buf_printf(
 			out, "%s%s %s", between, trace_count_text(view->lost[cause], n), why[cause]);
+		if (cause == TRACE_LOST_INCOMPLETE && view->incomplete_ns != UINT64_MAX)
+			(void) buf_printf(out, ", incomplete since %s",
+				units_instant((int64_t) view->incomplete_ns, since));
 		between = ", ";
 	}
 }
@@ -144,6 +147,48 @@ static void put_idle(struct text *t, const struct trace_view_device *d)
 	buf_done(&phase);
 }
 
+/* What was allocated at once. The sum of a device's own memory is the figure; the others are beside it. */
+static void put_peaks(struct text *t, const struct trace_view_memory *m)
+{
+	static const uint32_t others[] = { TRACE_MANAGED, TRACE_PINNED, TRACE_PAGEABLE };
+	const struct trace_peak *gpu = &m->peaks[TRACE_PEAK_GPU];
+	char bytes[UNITS_LEN], at[UNITS_LEN];
+
+	layout_row(&t->l, TONE_NONE, "memory", LABEL);
+	if (gpu->peak_bytes > 0)
+		layout_part(&t->l, "peak %s at %s, %s: calls of this process", units_bytes((int64_t) gpu->peak_bytes, t->options->units, bytes),
+			units_instant((int64_t) gpu->peak_at_ns, at), m->is_exact ? "exact" : "at least");
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		const struct trace_peak *peak = &m->peaks[others[i]];
+
+		if (peak->peak_bytes > 0)
+			layout_part(&t->l, "%s %s", trace_peak_name(others[i]),
+				units_bytes((int64_t) peak->peak_bytes, t->options->units, bytes));
+	}
+	layout_end(&t->l);
+}
+
+/* Of a device that ran nothing, or whose kernels are not followed. */
+static void put_memory_alone(struct text *t, const struct trace_view_memory *m)
+{
+	struct buf process = BUF_INIT(1 << 12);
+	char label[32];
+
+	for (size_t i = 0; i < t->view->n_devices; i++) {
+		const struct trace_view_device *d = &t->view->devices[i];
+
+		if (d->recording == m->recording && d->busy.process == m->process && d->busy.device == m->device)
+			return;
+	}
+	(void) snprintf(label, sizeof(label), m->device >= 0 ? "GPU %lld" : "GPU", (long long) m->device);
+	layout_row(&t->l, TONE_LABEL, label, LABEL);
+	trace_process_text(t->view, m->recording, m->process, &process);
+	put_part(t, process.data);
+	buf_done(&process);
+	layout_end(&t->l);
+	put_peaks(t, m);
+}
+
 static void put_device(struct text *t, const struct trace_view_device *d, bool is_first)
 {
 	const struct trace_busy *b = &d->busy;
@@ -166,6 +211,12 @@ static void put_device(struct text *t, const struct trace_view_device *d, bool i
 		percent(b->copies_ns, b->traced_ns, copies), percent(b->both_ns, b->traced_ns, both));
 	put_idle(t, d);
 	layout_end(&t->l);
+	for (size_t i = 0; i < t->view->n_memory; i++) {
+		const struct trace_view_memory *m = &t->view->memory[i];
+
+		if (m->recording == d->recording && m->process == b->process && m->device == b->device)
+			put_peaks(t, m);
+	}
 }
 
 /* Without a device. */
@@ -208,6 +259,8 @@ static void put_heads(struct text *t)
 	}
 	if (v->n_devices == 0)
 		put_host(t);
+	for (size_t i = 0; i < v->n_memory && i < MOST_DEVICES_SHOWN; i++)
+		put_memory_alone(t, &v->memory[i]);
 	if (v->has_span) {
 		layout_row(&t->l, TONE_NONE, "span", LABEL);
 		layout_part(&t->l, "from %s to %s", units_instant((int64_t) v->from_ns, from),

@@ -258,6 +258,7 @@ static void put_process(const struct source *s, uint32_t number, struct buf *out
 static void put_name(const struct source *s, enum trace_by by, const struct trace_stat *stat, struct buf *out)
 {
 	const struct phase *phase;
+	uint64_t step;
 
 	switch (by) {
 	case TRACE_BY_PHASE:
@@ -281,9 +282,14 @@ static void put_name(const struct source *s, enum trace_by by, const struct trac
 			(void) buf_printf(out, " %s to %s", trace_memory_name(stat->source),
 				trace_memory_name(stat->target));
 		break;
+	case TRACE_BY_RANGE:
+		if (s->view->options.folds_steps && trace_step_number(stat->name, &step)) {
+			trace_step_fold(stat->name, out);
+			break;
+		}
+		/* fall through */
 	case TRACE_BY_KERNEL:
 	case TRACE_BY_API:
-	case TRACE_BY_RANGE:
 	case TRACE_BY_DEFAULT:
 	case TRACE_BY_COUNT:
 		trace_demangle(*stat->name ? stat->name : "(no name)", out);
@@ -299,7 +305,11 @@ static int put_key(const struct source *s, enum trace_by by, const struct trace_
 	}
 	(void) buf_str(key, stat->kind == TRACE_MARK ? "m" : "");
 	(void) buf_printf(key, "%s\x1f", by == TRACE_BY_RANGE ? stat->domain : "");
-	return buf_str(key, stat->name);
+	if (by == TRACE_BY_RANGE && s->view->options.folds_steps)
+		trace_step_fold(stat->name, key);
+	else
+		(void) buf_str(key, stat->name);
+	return key->error;
 }
 
 /* Adds sums to the line of a table that they belong to; *ret_line: its index. */
@@ -764,6 +774,45 @@ static int add_device(struct source *s, size_t i)
 	return device.busy.name && (!phase || device.phase) ? 0 : -ENOMEM;
 }
 
+static int add_peak(struct source *s, const struct trace_peak *peak)
+{
+	struct trace_view *view = s->view;
+	struct trace_view_memory *m = view->n_memory > 0 ? &view->memory[view->n_memory - 1] : NULL;
+
+	/* They come by process and device. */
+	if (!m || m->recording != s->recording || m->process != peak->process || m->device != peak->device) {
+		if (vec_reserve(&view->memory, &view->cap_memory, view->n_memory, sizeof(*m), MOST_DEVICES) < 0)
+			return -ENOMEM;
+		m = &view->memory[view->n_memory++];
+		*m = (struct trace_view_memory) {
+			.recording = s->recording, .process = peak->process, .device = peak->device
+		};
+	}
+	m->peaks[peak->memory] = *peak;
+	m->is_exact = peak->is_exact;
+	return 0;
+}
+
+/* A process that was killed owes records: the last that it delivered of each of its devices is the end of what is
+ * known. */
+static void add_lost(struct source *s, const struct trace_lost *lost)
+{
+	struct trace_view *view = s->view;
+	uint64_t last_ns = 0;
+
+	view->lost[lost->cause] = sum(view->lost[lost->cause], lost->n);
+	if (lost->cause != TRACE_LOST_INCOMPLETE)
+		return;
+	for (size_t i = 0; i < trace_read_busy_count(s->t); i++) {
+		const struct trace_busy *busy = trace_read_busy(s->t, i);
+
+		if (busy->process == lost->process && busy->last_ns > last_ns)
+			last_ns = busy->last_ns;
+	}
+	if (last_ns > 0 && last_ns < view->incomplete_ns)
+		view->incomplete_ns = last_ns;
+}
+
 static int add_stats(struct source *s, struct err *err)
 {
 	struct trace_view *view = s->view;
@@ -799,9 +848,10 @@ int trace_view_add(struct trace_view *view, struct trace_read *t, const struct j
 		r = add_stats(&s, err);
 	for (size_t i = 0; r == 0 && i < trace_read_busy_count(t); i++)
 		r = add_device(&s, i);
+	for (size_t i = 0; r == 0 && i < trace_read_peak_count(t); i++)
+		r = add_peak(&s, trace_read_peak(t, i));
 	for (size_t i = 0; r == 0 && i < trace_read_lost_count(t); i++)
-		view->lost[trace_read_lost(t, i)->cause] =
-			sum(view->lost[trace_read_lost(t, i)->cause], trace_read_lost(t, i)->n);
+		add_lost(&s, trace_read_lost(t, i));
 	for (size_t i = 0; s.unions && i < trace_read_busy_count(t); i++)
 		trace_union_done(&s.unions[i]);
 	free(s.unions);
@@ -899,6 +949,7 @@ int trace_view_new(const struct trace_view_options *options, struct trace_view *
 	view->options = *options;
 	view->has_span = options->has_span || options->has_steps;
 	view->exact_rows_left = EXACT_ROWS;
+	view->incomplete_ns = UINT64_MAX;
 	*ret = view;
 	return 0;
 }
@@ -929,6 +980,7 @@ void trace_view_free(struct trace_view *view)
 	table_done(&view->ranges);
 	table_done(&view->copies);
 	free(view->recordings);
+	free(view->memory);
 	free(view->devices);
 	free(view);
 }

@@ -28,6 +28,7 @@ const char *trace_by_name(enum trace_by by);
 struct trace_view_options {
 	enum trace_by by;
 	bool no_medians;                 /* without exact ones, for which rows are read */
+	bool folds_steps;                /* ranges of all steps are one line, "step *" */
 	bool has_span, has_steps;
 	uint64_t from_ns, to_ns;         /* has_span: what began in it */
 	uint64_t first_step, last_step;  /* has_steps */
@@ -75,6 +76,15 @@ struct trace_view_device {
 	char *phase;                     /* in which the longest gap began; NULL: none */
 };
 
+/* What calls of a process had allocated on a device. */
+struct trace_view_memory {
+	size_t recording;
+	uint32_t process;
+	int64_t device;                  /* -1: unknown */
+	struct trace_peak peaks[TRACE_PEAK_GPU + 1]; /* by kind; peak_bytes 0: none */
+	bool is_exact;
+};
+
 /* A recording that was added. */
 struct trace_view_recording {
 	char *argv_json, *command;       /* NULL: unknown */
@@ -95,11 +105,14 @@ struct trace_view {
 	struct trace_view_recording *recordings;
 	struct trace_view_device *devices;
 	size_t n_devices, cap_devices;
+	struct trace_view_memory *memory;
+	size_t n_memory, cap_memory;
 	struct trace_table table, copies; /* copies: by direction */
 	struct trace_table ranges;       /* until trace_view_end: becomes the table if there are no kernels */
 	bool is_of_ranges;               /* it did */
 	uint64_t exact_rows_left;        /* that may be read for medians */
 	uint64_t events, invalid, rows, lost[TRACE_LOSS_COUNT];
+	uint64_t incomplete_ns;          /* the last record of a process that owes some; UINT64_MAX: unknown */
 	uint64_t kernels, kernels_ns;
 	bool is_span_partial;            /* a span, and rows are missing: sums are of those that are there */
 	uint64_t from_ns, to_ns;         /* of the span, steps resolved */

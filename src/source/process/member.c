@@ -283,9 +283,9 @@ bool member_shares_vm(struct processes *p, struct member *m)
 	return m->gone;
 }
 
-uint64_t less_touched(const struct processes *p, pid_t pid, uint64_t bytes)
+uint64_t less_touched(const struct processes *p, pid_t pid, uint64_t start_ticks, uint64_t bytes)
 {
-	const uint64_t touched = p->env.touched ? p->env.touched(p->env.touched_ctx, pid) : 0;
+	const uint64_t touched = p->env.touched ? p->env.touched(p->env.touched_ctx, pid, start_ticks) : 0;
 
 	return bytes > touched ? bytes - touched : 0;
 }
@@ -304,8 +304,8 @@ static int statm_read(struct processes *p, struct member *m)
 	if (__builtin_mul_overflow(st.resident, p->page_bytes, &m->rss) || m->rss > INT64_MAX ||
 		__builtin_mul_overflow(st.shared, p->page_bytes, &m->rss_file) || m->rss_file > INT64_MAX)
 		return -EBADMSG;
-	m->rss = less_touched(p, m->pid, m->rss);
-	m->rss_file = less_touched(p, m->pid, m->rss_file);
+	m->rss = less_touched(p, m->pid, m->start_ticks, m->rss);
+	m->rss_file = less_touched(p, m->pid, m->start_ticks, m->rss_file);
 	m->size = st.size < UINT64_MAX / p->page_bytes ? st.size * p->page_bytes : 0;
 	return 0;
 }

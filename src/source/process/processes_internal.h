@@ -221,7 +221,7 @@ bool member_shares_vm(struct processes *p, struct member *m);
 bool member_faults_waited(struct processes *p, struct member *m, uint64_t *ret);
 
 /* A size of its memory without what hiwater made it touch (source_env.touched). */
-uint64_t less_touched(const struct processes *p, pid_t pid, uint64_t bytes);
+uint64_t less_touched(const struct processes *p, pid_t pid, uint64_t start_ticks, uint64_t bytes);
 
 /* Reads statm into rss and rss_file. Returns 0, or -errno: -ESRCH gone, -EAGAIN it has no memory
  * any more. */

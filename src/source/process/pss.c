@@ -12,8 +12,9 @@
 static void rollup_report(
 	const struct processes *p, struct member *m, const struct procfs_rollup *r, struct framebuf *out)
 {
-	member_report(m, M_PROC_PSS, known_unsigned(less_touched(p, m->pid, r->pss)), out);
-	member_report(m, M_PROC_PRIVATE, known_unsigned(less_touched(p, m->pid, r->private)), out);
+	member_report(m, M_PROC_PSS, known_unsigned(less_touched(p, m->pid, m->start_ticks, r->pss)), out);
+	member_report(m, M_PROC_PRIVATE,
+		known_unsigned(less_touched(p, m->pid, m->start_ticks, r->private)), out);
 	member_report(m, M_PROC_SHARED, known_unsigned(r->shared), out);
 	m->pss_anon = r->pss_anon;
 }

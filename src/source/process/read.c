@@ -292,7 +292,8 @@ static void status_read(struct processes *p, struct member *m, struct framebuf *
 	if (!st.rss_bytes.known && st.threads.known)
 		return;
 	if (st.hwm_bytes.known)
-		st.hwm_bytes.value = (int64_t) less_touched(p, m->pid, (uint64_t) st.hwm_bytes.value);
+		st.hwm_bytes.value =
+			(int64_t) less_touched(p, m->pid, m->start_ticks, (uint64_t) st.hwm_bytes.value);
 	hwm_update(m, st.hwm_bytes);
 	limits_read(p, m);
 	if (m->vm_limit.known)

@@ -226,7 +226,7 @@ static void end_report(struct taskstats *t, const struct processes *p, const str
 		.how = END_TASKSTATS,
 		.status_known = status.known,
 		.status = (int32_t) status.value,
-		.hwm_bytes = value_of(less_touched(p, (pid_t) r->tgid, r->hwm_bytes), r->hwm_bytes > 0),
+		.hwm_bytes = value_of(less_touched(p, (pid_t) r->tgid, 0, r->hwm_bytes), r->hwm_bytes > 0),
 		.vm_bytes = value_of(r->vm_bytes, r->vm_bytes > 0),
 		.cpu_user_ns = value_of(r->user_ns, whole && r->run_ns > 0),
 		.cpu_system_ns = value_of(r->system_ns, whole && r->run_ns > 0),

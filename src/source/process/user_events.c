@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mask.h"
 #include "base/parse.h"
 #include "base/root.h"
@@ -316,11 +317,30 @@ enum {
 };
 _Static_assert((int) USER_KINDS == (int) VERBS + 1, "a kind for each verb, and one for other messages");
 
+static const uint64_t young_ns = 1000000000;
+
+/* Skips "at NS ", the sender's CLOCK_BOOTTIME. Its message is as old as that if it is young: the clock of another
+ * time namespace is not this one. */
+static const char *skip_time(const char *message, uint64_t *time_ns)
+{
+	const char *p = message;
+	uint64_t sent, now;
+
+	if (!parse_word(&p, "at ") || parse_u64(&p, &sent) < 0 || !parse_word(&p, " "))
+		return message;
+	now = clock_boot_ns();
+	if (now >= sent && now - sent < young_ns && now - sent < *time_ns)
+		*time_ns -= now - sent;
+	return p;
+}
+
 /* The place of the message's verb; VERBS: it has none. */
 static unsigned kind_of(const char *message)
 {
+	uint64_t unused = 0;
 	unsigned i = 0;
 
+	message = skip_time(message, &unused);
 	while (i < VERBS && strncmp(message, verbs[i].verb, strlen(verbs[i].verb)) != 0)
 		i++;
 	return i;
@@ -329,6 +349,7 @@ static unsigned kind_of(const char *message)
 int user_events_parse(
 	struct user_events *p, const char *message, uint64_t time_ns, struct framebuf *out, struct err *err)
 {
+	message = skip_time(message, &time_ns);
 	for (size_t i = 0; i < VERBS; i++) {
 		const char *text = message;
 
@@ -377,7 +398,7 @@ int user_events_receive(struct user_events *p, uint64_t time_ns, struct framebuf
 	if (!is_from_us(&header))
 		return 1;
 	/* a truncated mark is too long anyway */
-	if ((header.msg_flags & MSG_TRUNC) && strncmp(message, "mark ", 5) != 0)
+	if ((header.msg_flags & MSG_TRUNC) && kind_of(message) != 0)
 		(void) err_set(&err, -EMSGSIZE, "message: longer than %d bytes", USER_MESSAGE_BYTES);
 	else
 		(void) user_events_parse(p, message, time_ns, out, &err);

@@ -11,6 +11,7 @@
  *                           its attributes, KEY=VALUE
  *     phase- NAME           ends the innermost open phase of that name
  *     log NAME=VALUE ... [step=N]
+ *     at NS MESSAGE         one of these, sent at NS of CLOCK_BOOTTIME
  *
  * Secrets in the text of oom and in names and attributes of phases are masked, too; a phase is ended by the
  * name that began it. NAME may be in double quotes, with \\ before " and \\; it may then contain blanks and =. VALUE is a

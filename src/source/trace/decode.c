@@ -17,6 +17,9 @@ enum {
 	NO_THREAD = 0x3fffffff,
 };
 
+/* How far before the run or ahead of now a time may be. */
+static const uint64_t slack_ns = 1000000000;
+
 /* A range that has no end yet. */
 struct open_range {
 	uint64_t start_ns, id;
@@ -135,15 +138,18 @@ static struct thread *thread_of(struct trace_decoder *d, int32_t tid)
 	return &d->threads[d->n_threads++];
 }
 
-/* Time of the run; *flags gets TRACE_INVALID for times that cannot be. */
+/* Time of the run; *flags gets TRACE_INVALID for times that cannot be. A device's clock may be a little ahead of the
+ * host's, and a step of a clock moves a few events. */
 static uint64_t run_time(const struct trace_clock *clock, uint64_t mono_ns, uint32_t *flags)
 {
 	const int64_t t = (int64_t) (mono_ns + (uint64_t) clock->offset_ns);
 
-	if (mono_ns > INT64_MAX || t > (int64_t) clock->now_ns) {
+	if (mono_ns > INT64_MAX || t > (int64_t) (clock->now_ns + slack_ns)) {
 		*flags |= TRACE_INVALID;
 		return clock->now_ns;
 	}
+	if (t < -(int64_t) slack_ns)
+		*flags |= TRACE_INVALID;
 	return t > 0 ? (uint64_t) t : 0;
 }
 

@@ -32,7 +32,7 @@ typedef ptrdiff_t trace_text_fn(void *ctx, uint32_t offset, unsigned type, void 
 /* Converts times; set anew before each series of events. */
 struct trace_clock {
 	int64_t offset_ns;         /* is added: CLOCK_BOOTTIME less CLOCK_MONOTONIC less the run's start */
-	uint64_t now_ns;           /* of the run: no event is later */
+	uint64_t now_ns;           /* of the run: an event that is more than a second later is invalid */
 };
 
 /* Who wants to see ranges and calls of some names begin and end, while they are read. */

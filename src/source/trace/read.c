@@ -189,11 +189,11 @@ void trace_reader_prepare(struct trace_reader *t)
 	trace_shared_prepare_free(&t->memory);
 }
 
-uint64_t trace_reader_bytes_of(void *reader, pid_t pid)
+uint64_t trace_reader_bytes_of(void *reader, pid_t pid, uint64_t start_ticks)
 {
 	struct trace_reader *t = reader;
 
-	return trace_shared_bytes_of(&t->memory, pid, t->pid_namespace);
+	return trace_shared_bytes_of(&t->memory, pid, start_ticks, t->pid_namespace);
 }
 
 /* ---- notes ----------------------------------------------------------------------------------- */
@@ -547,6 +547,17 @@ static int read_losses(struct pass *p)
 	return r;
 }
 
+/* The process has ended, with work whose records it never wrote. */
+static int read_in_flight(const struct pass *p)
+{
+	const int64_t n = atomic_load_explicit(&p->head->in_flight, memory_order_relaxed);
+
+	if (n <= 0)
+		return 0;
+	return p->sink->lost(p->sink->ctx, p->state->process, TRACE_LOST_INCOMPLETE,
+		n > LOST_MOST ? 1 : (uint64_t) n);
+}
+
 static const char *why_text(uint32_t why)
 {
 	static const char *const texts[] = {
@@ -661,9 +672,11 @@ static int read_slot(struct pass *p, bool last)
 	note_unfollowed(p);
 	limit_cost(p);
 	if (r == 0 && (has_ended || last))
+		r = read_in_flight(p);
+	if (r == 0 && (has_ended || last))
 		r = trace_decode_end(s->decoder, p->clock.now_ns, p->sink);
 	if (r == 0 && has_ended) {
-		trace_shared_release(&t->memory, p->slot, s->pid);
+		trace_shared_release(&t->memory, p->slot, s->pid, s->start_ticks);
 		free_slot(t, p->slot);
 	} else {
 		trace_shared_prepare(&t->memory, p->slot,
@@ -770,6 +783,7 @@ int trace_drain(void *reader, enum trace_drain how, const struct trace_sink *sin
 	if (r < 0 || !(t->layers & TRACE_KERNELS))
 		return r;
 	r = trace_select_update(t->select, pass.clock.now_ns, last, sink, &has_window);
-	atomic_store_explicit(&t->memory.ring->layers, layers_now(t, has_window && !last), memory_order_relaxed);
+	atomic_store_explicit(
+		&t->memory.ring->layers, layers_now(t, has_window && !last), memory_order_relaxed);
 	return r;
 }

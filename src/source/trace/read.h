@@ -67,5 +67,6 @@ void trace_reader_add_note(struct trace_reader *t, const char *text);
 /* The next message for the user ("process 17 (python): kernels are not followed: ..."), each once. False: none. */
 bool trace_reader_note(struct trace_reader *t, char ret[static TRACE_NOTE_BYTES]);
 
-/* The bytes of shared memory in the resident size and the high-water mark of pid. */
-uint64_t trace_reader_bytes_of(void *reader, pid_t pid);
+/* The bytes of shared memory in the resident size and the high-water mark of a process; start_ticks 0: of the
+ * latest one of this pid. */
+uint64_t trace_reader_bytes_of(void *reader, pid_t pid, uint64_t start_ticks);

@@ -133,6 +133,7 @@ void trace_shared_close(struct trace_shared *m)
 		(void) close(m->fd);
 	if (m->socket >= 0)
 		(void) close(m->socket);
+	map_done(&m->released);
 	(void) pthread_mutex_destroy(&m->lock);
 	m->ring = NULL;
 	m->fd = m->socket = -1;
@@ -274,7 +275,8 @@ void trace_shared_note_chunk(struct trace_shared *m, unsigned slot, unsigned chu
 }
 
 /* What was written into a full chunk and not read yet is taken for all of it. */
-static unsigned chunk_pages(const struct trace_shared *m, unsigned slot, unsigned chunk, struct trace_chunk *c)
+static unsigned chunk_pages(
+	const struct trace_shared *m, unsigned slot, unsigned chunk, struct trace_chunk *c)
 {
 	const unsigned known = atomic_load_explicit(&m->chunk_pages[slot][chunk], memory_order_relaxed);
 	const uint32_t state = atomic_load_explicit(&c->state, memory_order_relaxed);
@@ -294,17 +296,38 @@ static uint64_t slot_bytes(const struct trace_shared *m, unsigned slot, struct t
 		texts = TRACE_ARENA_BYTES;
 	for (unsigned i = 0; i < TRACE_CHUNKS; i++)
 		chunks += chunk_pages(m, slot, i, &head->chunks[i]);
-	return 2 * (uint64_t) TRACE_HEAD_BYTES /* that of the file, too */ + TRACE_INDEX_BYTES + pages(texts) +
-	       chunks * PAGE;
+	return 2 * (uint64_t) TRACE_HEAD_BYTES /* that of the file, too */ + TRACE_INDEX_BYTES +
+	       pages(texts) + chunks * PAGE;
 }
 
-void trace_shared_release(struct trace_shared *m, unsigned slot, pid_t pid)
+/* By pid, or by pid and start. */
+static uint64_t released_key(pid_t pid, uint64_t start_ticks)
+{
+	const uint64_t key = (uint32_t) pid | start_ticks << 32;
+
+	return start_ticks ? (key ^ (start_ticks >> 32 << 40)) | UINT64_C(1) << 63 : key;
+}
+
+static void remember(struct trace_shared *m, pid_t pid, uint64_t start_ticks, uint64_t bytes)
+{
+	enum {
+		MOST = 1 << 17
+	};
+
+	(void) pthread_mutex_lock(&m->lock);
+	if (m->released.used < MOST) {
+		(void) map_put(&m->released, released_key(pid, 0), (uint32_t) (bytes / PAGE));
+		(void) map_put(&m->released, released_key(pid, start_ticks), (uint32_t) (bytes / PAGE));
+	}
+	(void) pthread_mutex_unlock(&m->lock);
+}
+
+void trace_shared_release(struct trace_shared *m, unsigned slot, pid_t pid, uint64_t start_ticks)
 {
 	struct trace_slot *head = trace_shared_head(m, slot);
 
 	if (head && pid > 0)
-		atomic_store_explicit(&m->released[slot],
-			(uint64_t) pid << 32 | (uint32_t) slot_bytes(m, slot, head), memory_order_relaxed);
+		remember(m, pid, start_ticks, slot_bytes(m, slot, head));
 	(void) fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) trace_shared_at(slot),
 		TRACE_SLOT_BYTES);
 	for (unsigned i = 0; i < TRACE_CHUNKS; i++)
@@ -314,28 +337,37 @@ void trace_shared_release(struct trace_shared *m, unsigned slot, pid_t pid)
 	atomic_store_explicit(&m->ring->slots[slot], TRACE_SLOT_FREE, memory_order_release);
 }
 
-uint64_t trace_shared_bytes_of(struct trace_shared *m, pid_t pid, uint64_t pid_namespace)
+static bool is_of(struct trace_slot *head, pid_t pid, uint64_t start_ticks, uint64_t pid_namespace)
+{
+	return atomic_load_explicit(&head->version, memory_order_acquire) != 0 &&
+	       atomic_load_explicit(&head->pid, memory_order_relaxed) == pid &&
+	       atomic_load_explicit(&head->pid_namespace, memory_order_relaxed) == pid_namespace &&
+	       (start_ticks == 0 ||
+		       atomic_load_explicit(&head->start_ticks, memory_order_relaxed) == start_ticks);
+}
+
+uint64_t trace_shared_bytes_of(
+	struct trace_shared *m, pid_t pid, uint64_t start_ticks, uint64_t pid_namespace)
 {
 	uint64_t most = 0;
+	uint32_t n = 0;
 
-	if (!m->ring)
-		return 0;
-	for (unsigned i = 0; i < TRACE_SLOTS; i++) {
-		const uint64_t released = atomic_load_explicit(&m->released[i], memory_order_relaxed);
+	for (unsigned i = 0; m->ring && i < TRACE_SLOTS; i++) {
 		struct trace_slot *head;
 
-		if (released >> 32 == (uint32_t) pid && (uint32_t) released > most)
-			most = (uint32_t) released;
 		if (atomic_load_explicit(&m->ring->slots[i], memory_order_acquire) == TRACE_SLOT_FREE)
 			continue;
 		head = trace_shared_head(m, i);
-		if (!head || atomic_load_explicit(&head->version, memory_order_acquire) == 0 ||
-			atomic_load_explicit(&head->pid, memory_order_relaxed) != pid ||
-			atomic_load_explicit(&head->pid_namespace, memory_order_relaxed) != pid_namespace)
+		if (!head || !is_of(head, pid, start_ticks, pid_namespace))
 			continue;
 		const uint64_t bytes = slot_bytes(m, i, head);
 
 		most = bytes > most ? bytes : most;
 	}
-	return most;
+	if (most > 0)
+		return most;
+	(void) pthread_mutex_lock(&m->lock);
+	(void) map_get(&m->released, released_key(pid, start_ticks), &n);
+	(void) pthread_mutex_unlock(&m->lock);
+	return (uint64_t) n * PAGE;
 }

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/map.h"
 #include "base/root.h"
 #include "model/trace_ring.h"
 
@@ -25,9 +26,8 @@ struct trace_shared {
 	struct trace_ring *ring;
 	/* Heads of slots, mapped when they are first needed and until the end. */
 	struct trace_slot *_Atomic heads[TRACE_SLOTS];
-	pthread_mutex_t lock;        /* of mapping one */
-	/* The process that had the slot last and the bytes that it had touched: it may not have been reaped yet. */
-	_Atomic uint64_t released[TRACE_SLOTS]; /* pid << 32 | bytes */
+	pthread_mutex_t lock;        /* of mapping one, and of released */
+	struct map released;         /* under the lock: pages that an ended process had touched, by released_key */
 	_Atomic uint8_t chunk_pages[TRACE_SLOTS][TRACE_CHUNKS]; /* touched at least, as far as it was read */
 	unsigned chunks_ready[TRACE_SLOTS]; /* chunks that have pages; the reading thread's */
 	bool is_ready[TRACE_SLOTS];  /* the head, the index and the begin of the texts have pages */
@@ -56,13 +56,15 @@ void trace_shared_note_chunk(struct trace_shared *m, unsigned slot, unsigned chu
 
 /* Empties the slot of a process that has ended, and gives its pages back; another process may take it then.
  * pid: in this pid namespace; -1: unknown. The reading thread. */
-void trace_shared_release(struct trace_shared *m, unsigned slot, pid_t pid);
+void trace_shared_release(struct trace_shared *m, unsigned slot, pid_t pid, uint64_t start_ticks);
 
 /* Answers the processes that wait at the socket, at most a few, and never blocks. They get the descriptor if they
  * belong to this user or root, or descend from this process. The recorder's thread. */
 void trace_shared_answer(struct trace_shared *m, const struct root *root);
 
 /* The bytes of the memory file that a process has touched, which are in its resident size and its high-water
- * mark: heads, texts and claimed chunks, in whole pages. 0: it has no slot. pid: in this pid namespace, whose
- * inode is pid_namespace. Any thread. */
-uint64_t trace_shared_bytes_of(struct trace_shared *m, pid_t pid, uint64_t pid_namespace);
+ * mark: heads, texts and claimed chunks, in whole pages; also after its end, since it may not have been reaped.
+ * 0: it has no slot. pid: in this pid namespace, whose inode is pid_namespace; start_ticks: field 22 of its stat;
+ * 0: the latest process of this pid. Any thread. */
+uint64_t trace_shared_bytes_of(
+	struct trace_shared *m, pid_t pid, uint64_t start_ticks, uint64_t pid_namespace);

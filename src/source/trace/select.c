@@ -79,7 +79,8 @@ static int parse_steps(const char *text, struct window *w, struct err *err)
 {
 	const char *p = text;
 
-	if (parse_u64(&p, &w->from) == 0 && *p == '-' && (p++, parse_u64(&p, &w->to) == 0) && !*p && w->from <= w->to)
+	if (parse_u64(&p, &w->from) == 0 && *p == '-' && (p++, parse_u64(&p, &w->to) == 0) && !*p &&
+		w->from <= w->to)
 		return 0;
 	return err_set(err, -EINVAL, "--trace-window: 'steps=%.80s': give the first and the last, such as steps=10-20", text);
 }
@@ -93,8 +94,8 @@ static int parse_span(const char *text, struct window *w, struct err *err)
 
 	if (plus && (size_t) (plus - text) < sizeof(from)) {
 		(void) snprintf(from, sizeof(from), "%.*s", (int) (plus - text), text);
-		if (units_parse_duration(from, &at, NULL) == 0 && units_parse_duration(plus + 1, &length, NULL) == 0 &&
-			at >= 0 && length > 0) {
+		if (units_parse_duration(from, &at, NULL) == 0 &&
+			units_parse_duration(plus + 1, &length, NULL) == 0 && at >= 0 && length > 0) {
 			w->from = (uint64_t) at;
 			w->to = (uint64_t) at + (uint64_t) length;
 			return 0;
@@ -250,7 +251,8 @@ unsigned trace_select_of(void *select, enum trace_kind kind, const char *name)
 	if (is_step(s, name))
 		what |= IS_STEP;
 	for (unsigned i = 0; i < s->n_windows; i++) {
-		if (s->windows[i].kind == WINDOW_RANGE && regexec(&s->windows[i].range, name, 0, NULL, 0) == 0)
+		if (s->windows[i].kind == WINDOW_RANGE &&
+			regexec(&s->windows[i].range, name, 0, NULL, 0) == 0)
 			what |= (unsigned) IS_RANGE << i;
 	}
 	return what;
@@ -264,7 +266,8 @@ static void add_edge(struct trace_select *s, uint32_t number, const char *name, 
 		s->first = s->n = 0;
 	if (s->n == s->cap) {
 		const size_t cap = s->cap ? 2 * s->cap : 64;
-		struct trace_phase_edge *grown = cap <= 4 * TRACE_PHASES_MOST ? realloc(s->edges, cap * sizeof(*grown)) : NULL;
+		struct trace_phase_edge *grown =
+			cap <= 4 * TRACE_PHASES_MOST ? realloc(s->edges, cap * sizeof(*grown)) : NULL;
 
 		s->edges = grown ? grown : s->edges;
 		s->cap = grown ? cap : s->cap;
@@ -278,7 +281,8 @@ static void add_edge(struct trace_select *s, uint32_t number, const char *name, 
 	(void) pthread_mutex_unlock(&s->lock);
 }
 
-static void edge_of_phase(struct trace_select *s, const char *name, uint64_t time_ns, bool begins, uint32_t *number)
+static void edge_of_phase(
+	struct trace_select *s, const char *name, uint64_t time_ns, bool begins, uint32_t *number)
 {
 	if (begins && s->phases == TRACE_PHASES_MOST) {
 		(void) pthread_mutex_lock(&s->lock);

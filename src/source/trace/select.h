@@ -53,7 +53,8 @@ void trace_select_edge(
 
 /* Opens and closes windows, with word to the sink. Returns 0 or its error. *ret_open: one is open. last: the
  * run has ended. */
-int trace_select_update(struct trace_select *s, uint64_t now_ns, bool last, const struct trace_sink *sink, bool *ret_open);
+int trace_select_update(struct trace_select *s, uint64_t now_ns, bool last, const struct trace_sink *sink,
+	bool *ret_open);
 
 /* An alert was raised. */
 void trace_select_alert(struct trace_select *s);

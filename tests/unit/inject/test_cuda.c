@@ -856,6 +856,35 @@ static void test_killed(void **state)
 	end();
 }
 
+/* What is missing of a job that is killed: launched, not captured, and without a record. */
+static void test_killed_in_flight(void **state)
+{
+	int out, in;
+
+	(void) state;
+	for (int cupti = CUPTI_12; cupti <= CUPTI_SHARED; cupti++) {
+		begin(ALL);
+		const bool has_nodes = cupti == CUPTI_SHARED; /* of a graph: several records of one launch */
+		const pid_t pid = start(cupti,
+			has_nodes ? "launches copies captured killed" : "launches graphs copies captured killed", &out,
+			&in);
+
+		finish(pid, out, in);
+		assert_true(WIFSIGNALED(the.status) && WTERMSIG(the.status) == SIGKILL);
+		assert_int_equal(the.slot->lost[TRACE_LOST_INCOMPLETE], 0);
+		assert_true(the.slot->in_flight > 0);
+		/* 10,000 kernels, 2 copies, 1 fill, and 2 graphs. */
+		assert_int_equal(count_work(TRACE_KERNEL, 0) + count_work(TRACE_COPY, 0) + count_work(TRACE_FILL, 0) +
+					 (size_t) the.slot->in_flight,
+			has_nodes ? 10003 : 10005);
+		end();
+	}
+	begin(ALL);
+	run(CUPTI_13, "launches graphs copies captured");
+	assert_true(the.slot->in_flight <= 0); /* all was delivered */
+	end();
+}
+
 /* Nothing is asked for that is CUDA's: CUPTI is not even loaded. */
 static void test_ranges_alone(void **state)
 {
@@ -896,6 +925,7 @@ int main(void)
 		cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_killed_in_flight),
 		cmocka_unit_test(test_ranges_alone),
 	};
 

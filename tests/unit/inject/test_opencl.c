@@ -46,6 +46,7 @@ struct written {
 
 static struct written written[EVENTS];
 static _Atomic unsigned written_n, lost[TRACE_LOSS_COUNT];
+static _Atomic int64_t in_flight;
 static unsigned layers = TRACE_ALL, generation = 1;
 static const char *texts[256] = { "" };
 static unsigned texts_n = 1;
@@ -127,6 +128,11 @@ void probe_work(uint64_t start_ns, unsigned flags, const struct trace_ring_work 
 void probe_lost(enum trace_loss cause, uint64_t n)
 {
 	atomic_fetch_add(&lost[cause], (unsigned) n);
+}
+
+void probe_in_flight(int64_t n)
+{
+	atomic_fetch_add(&in_flight, n);
 }
 
 unsigned probe_generation(void)
@@ -518,6 +524,7 @@ static int setup(void **state)
 	is_forgetful = false;
 	refused_properties = 0;
 	assert_int_equal(events_alive, 0);
+	assert_int_equal(in_flight, 0);
 	return 0;
 }
 
@@ -574,7 +581,9 @@ static void test_a_kernel_without_event(void **state)
 
 	(void) state;
 	assert_int_equal(count(TRACE_RING_WORK), 0);
+	assert_int_equal(in_flight, 1);
 	end(e, OPENCL_COMPLETE);
+	assert_int_equal(in_flight, 0);
 	assert_int_equal(events_alive, 0);
 	work = nth(TRACE_RING_WORK, 0);
 	assert_int_equal(work->flags, 0);
@@ -771,6 +780,8 @@ static void test_after_a_fork(void **state)
 	end(launch(queue, NULL), OPENCL_COMPLETE);
 	assert_int_equal(count(TRACE_RING_WORK), 1);
 	program.ReleaseCommandQueue(queue);
+	assert_int_equal(in_flight, 1); /* of the parent */
+	in_flight = 0;
 }
 
 static void test_memory(void **state)

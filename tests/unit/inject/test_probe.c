@@ -717,7 +717,7 @@ static void drain(struct trace_slot *slot, struct rig_events *scratch, uint64_t 
 		uint32_t read = atomic_load(&c->read);
 		unsigned to;
 
-		if (state == TRACE_CHUNK_FREE || read >> 11 != TRACE_READ(generation, 0) >> 11)
+		if (generation == 0 || read >> 11 != TRACE_READ(generation, 0) >> 11)
 			continue;
 		scratch->n = 0;
 		to = rig_read_chunk(slot, i, generation, read & 2047, scratch);
@@ -839,7 +839,16 @@ static void *send_signals(void *to)
 	return NULL;
 }
 
-static uint64_t rounds_of_handler;
+/* TSan delivers a signal only at the next call of the library. */
+#ifdef __SANITIZE_THREAD__
+enum {
+	ROUNDS = 20
+};
+#else
+enum {
+	ROUNDS = 3000
+};
+#endif
 
 static void write_and_be_interrupted(struct ring_rig *rig)
 {
@@ -852,11 +861,11 @@ static void write_and_be_interrupted(struct ring_rig *rig)
 
 	CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
 	CHECK(pthread_create(&sender, NULL, send_signals, &self) == 0);
-	for (; (handled < rounds_of_handler || i < 20000) && now_s() < end; i++)
+	for (; (handled < ROUNDS || i < 20000) && now_s() < end; i++)
 		push(i);
 	atomic_store(&stop_sending, 1);
 	CHECK(pthread_join(sender, NULL) == 0);
-	CHECK(handled >= rounds_of_handler);
+	CHECK(handled >= ROUNDS);
 	slot = rig_only_slot(rig);
 	CHECK(slot);
 	rig_read(slot, &found);
@@ -880,8 +889,64 @@ static void test_signal_handlers(void **state)
 
 	(void) state;
 	rig_open(&rig);
-	rounds_of_handler = 20000;
 	rig_run(&rig, write_and_be_interrupted);
+	rig_close(&rig);
+}
+
+static uint64_t *interrupted_count; /* in memory shared with the parent */
+
+static void filling_handler(int number)
+{
+	(void) number;
+	for (int i = 0; i < EVENTS_OF_CHUNK + 100; i++)
+		push(2);
+	handled++;
+}
+
+static void write_and_be_interrupted_for_long(struct ring_rig *rig)
+{
+	const struct sigaction action = { .sa_handler = filling_handler };
+	const time_t end = now_s() + DEADLINE_S;
+	pthread_t self = pthread_self(), sender;
+	uint64_t i;
+
+	(void) rig;
+	CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+	CHECK(pthread_create(&sender, NULL, send_signals, &self) == 0);
+	for (i = 0; (handled < ROUNDS / 5 || i < 20000) && now_s() < end; i++)
+		push(1);
+	atomic_store(&stop_sending, 1);
+	CHECK(pthread_join(sender, NULL) == 0);
+	*interrupted_count = i + handled * (EVENTS_OF_CHUNK + 100);
+}
+
+/* A handler moves the thread on to other chunks while an event is half written: its chunk waits for it. */
+static void test_signal_handlers_that_fill_a_chunk(void **state)
+{
+	struct rig_events scratch = { 0 };
+	struct trace_slot *slot = NULL;
+	struct ring_rig rig;
+	siginfo_t info;
+	uint64_t n = 0;
+	pid_t pid;
+
+	(void) state;
+	rig_open(&rig);
+	interrupted_count = (uint64_t *) (void *) (rig.map + RIG_BYTES - 8);
+	pid = rig_start(&rig, write_and_be_interrupted_for_long);
+	do {
+		slot = slot ? slot : rig_only_slot(&rig);
+		if (slot)
+			drain(slot, &scratch, &n);
+		info.si_pid = 0;
+		assert_int_equal(waitid(P_PID, (id_t) pid, &info, WEXITED | WNOWAIT | WNOHANG), 0);
+	} while (info.si_pid == 0);
+	rig_wait(pid);
+	assert_non_null(slot);
+	drain(slot, &scratch, &n);
+	assert_int_equal(n + slot->lost[TRACE_LOST_OVERWRITTEN] / 2, *interrupted_count);
+	assert_int_equal(slot->lost[TRACE_LOST_THREADS], 0);
+	free(scratch.all);
 	rig_close(&rig);
 }
 
@@ -1105,6 +1170,7 @@ int main(void)
 		cmocka_unit_test(test_reading_while_it_is_overwritten),
 		cmocka_unit_test(test_kill),
 		cmocka_unit_test(test_signal_handlers),
+		cmocka_unit_test(test_signal_handlers_that_fill_a_chunk),
 		cmocka_unit_test(test_equal_texts_are_stored_once),
 		cmocka_unit_test(test_odd_texts),
 		cmocka_unit_test(test_a_full_arena),

@@ -250,6 +250,104 @@ static bool see(void *ctx, const struct trace_event *e)
 	return true;
 }
 
+static const struct trace_peak *peak_of(uint32_t process, uint32_t memory)
+{
+	for (size_t i = 0; i < trace_read_peak_count(rig.t); i++) {
+		const struct trace_peak *peak = trace_read_peak(rig.t, i);
+
+		if (peak->process == process && peak->memory == memory)
+			return peak;
+	}
+	return NULL;
+}
+
+static void memory(uint32_t of, uint64_t t, uint64_t bytes)
+{
+	event(&(struct trace_event) { .site = of, .start_ns = t, .bytes = bytes, .address = t });
+}
+
+static uint32_t memory_site(enum trace_kind kind, uint32_t of, enum trace_memory target)
+{
+	const struct trace_site s = { .kind = kind,
+		.process = of,
+		.name = "cuMemAlloc",
+		.domain = "",
+		.tid = -1,
+		.target = target,
+		.device_name = "" };
+	uint32_t number = 0;
+
+	assert_int_equal(rig.sink->site(rig.sink->ctx, &s, &number), 0);
+	return number;
+}
+
+/* Of two threads, whose events arrive one after the other's: the order of time counts. Rows are thinned at once. */
+static void test_peaks_of_memory(void **state)
+{
+	const struct trace_write_options options = { .limit_bytes = 1, .rows_a_second = 1 };
+	const uint64_t s = 1000000000;
+	uint32_t one, other, alloc, freed, managed, pinned;
+
+	(void) state;
+	begin(&options);
+	one = process(1);
+	other = process(2);
+	alloc = memory_site(TRACE_ALLOC, one, TRACE_DEVICE);
+	freed = memory_site(TRACE_FREE, one, TRACE_DEVICE);
+	managed = memory_site(TRACE_ALLOC, one, TRACE_MANAGED);
+	pinned = memory_site(TRACE_ALLOC, one, TRACE_PINNED);
+	memory(memory_site(TRACE_ALLOC, other, TRACE_DEVICE), 7, 50);
+	memory(alloc, s, 1000);
+	memory(freed, s + 300, 1000);
+	memory(managed, s + 200, 70); /* arrives later */
+	memory(alloc, s + 400, 600);
+	memory(pinned, s + 500, 5);
+	flush();
+	memory(alloc, s + 350, 500);
+	memory(alloc, s + 500, 0); /* one that failed */
+	flush();
+	memory(alloc, 9 * s, 100); /* what was before counts for good now */
+	flush();
+	memory(freed, 9 * s + 1, 100);
+	memory(freed, 9 * s + 2, 5000); /* more than there is */
+	assert_int_equal(rig.sink->lost(rig.sink->ctx, other, TRACE_LOST_OVERWRITTEN, 1), 0);
+	reopen();
+	assert_int_equal(peak_of(one, TRACE_DEVICE)->peak_bytes, 1200);
+	assert_int_equal(peak_of(one, TRACE_DEVICE)->peak_at_ns, 9 * s);
+	assert_int_equal(peak_of(one, TRACE_DEVICE)->live_bytes, 0);
+	assert_true(peak_of(one, TRACE_DEVICE)->is_exact);
+	assert_int_equal(peak_of(one, TRACE_MANAGED)->peak_bytes, 70);
+	assert_int_equal(peak_of(one, TRACE_PEAK_GPU)->peak_bytes, 1270);
+	assert_int_equal(peak_of(one, TRACE_PINNED)->live_bytes, 5);
+	assert_int_equal(peak_of(other, TRACE_PEAK_GPU)->peak_bytes, 50);
+	assert_false(peak_of(other, TRACE_PEAK_GPU)->is_exact);
+	assert_null(peak_of(one, TRACE_ARRAY));
+	end();
+}
+
+/* The peak is that of all at once, not of each kind; also before what waits is old. */
+static void test_a_peak_in_the_past(void **state)
+{
+	uint32_t one;
+
+	(void) state;
+	begin(NULL);
+	one = process(1);
+	memory(memory_site(TRACE_ALLOC, one, TRACE_DEVICE), 100, 1000);
+	memory(memory_site(TRACE_FREE, one, TRACE_DEVICE), 300, 1000);
+	memory(memory_site(TRACE_ALLOC, one, TRACE_MANAGED), 400, 800);
+	flush();
+	memory(memory_site(TRACE_ALLOC, one, TRACE_DEVICE), 200, 30);
+	store_rollback(rig.s);
+	trace_write_rolled_back(rig.w);
+	assert_int_equal(store_begin(rig.s), 0);
+	reopen();
+	assert_int_equal(peak_of(one, TRACE_PEAK_GPU)->peak_bytes, 1030);
+	assert_int_equal(peak_of(one, TRACE_PEAK_GPU)->peak_at_ns, 200);
+	assert_int_equal(peak_of(one, TRACE_MANAGED)->peak_bytes, 800);
+	end();
+}
+
 static void test_rows_of_a_span(void **state)
 {
 	uint32_t kernel, range;
@@ -465,6 +563,30 @@ static void test_bytes_of_a_row(void **state)
 	end();
 }
 
+/* The recorder sees the end of the job some time after it: windows last as long as the run. */
+static void test_windows_end_with_the_run(void **state)
+{
+	uint32_t kernel;
+
+	(void) state;
+	begin(NULL);
+	kernel = site(TRACE_KERNEL, process(4711), "gemm", 7);
+	work(kernel, 500, 1700, 1);
+	assert_int_equal(rig.sink->window(rig.sink->ctx, 0, 800, "steps 1-2"), 0);
+	assert_int_equal(rig.sink->window(rig.sink->ctx, 900, 2500, "alert"), 0);
+	assert_int_equal(rig.sink->window(rig.sink->ctx, 2000, UINT64_MAX, "api"), 0);
+	flush();
+	assert_int_equal(trace_write_end(rig.w, 1500), 0);
+	reopen();
+	assert_int_equal(trace_read_window(rig.t, 0)->end_ns, 800);
+	assert_int_equal(trace_read_window(rig.t, 1)->end_ns, 1500);
+	assert_int_equal(trace_read_window(rig.t, 2)->begin_ns, 1500);
+	assert_int_equal(trace_read_window(rig.t, 2)->end_ns, 1500);
+	assert_int_equal(trace_read_busy(rig.t, 0)->traced_ns, 800 + 600);
+	assert_int_equal(trace_read_busy(rig.t, 0)->busy_ns, 300 + 600);
+	end();
+}
+
 /* A recording's own limit is for all else: rows of events do not make it merge windows. */
 static void test_windows_are_not_thinned_for_rows(void **state)
 {
@@ -532,17 +654,17 @@ static void test_files_of_imports(void **state)
 	(void) snprintf(rig.path, sizeof(rig.path), "/tmp/hiwater-trace-%d.hiw", (int) getpid());
 	store_unlink(rig.path);
 	assert_int_equal(trace_file_create(rig.path, false, &rig.s, &err), 0);
-	assert_int_equal(trace_file_end(rig.s, false, true, &err), 0);
+	assert_int_equal(trace_file_end(rig.s, rig.path, false, false, &err), 0);
 	assert_int_equal(access(rig.path, F_OK), -1);
 	assert_int_equal(trace_file_create(rig.path, false, &rig.s, &err), 0);
 	add_kernel(1000);
 	assert_int_equal(trace_file_facts_write(rig.s, &facts), 0);
-	assert_int_equal(trace_file_end(rig.s, true, true, &err), 0);
+	assert_int_equal(trace_file_end(rig.s, rig.path, true, false, &err), 0);
 	assert_int_equal(trace_file_create(rig.path, false, &rig.s, &err), -EEXIST);
 	for (int keep = 0; keep < 2; keep++) {
 		assert_int_equal(trace_file_open(rig.path, &rig.s, &err), 0);
 		add_kernel(2000);
-		assert_int_equal(trace_file_end(rig.s, keep, false, &err), 0);
+		assert_int_equal(trace_file_end(rig.s, rig.path, keep, true, &err), 0);
 		assert_int_equal(number("SELECT count(*) FROM trace_kernel"), 1 + keep);
 		assert_int_equal(number("SELECT sum(count) FROM trace_stat"), 1 + keep);
 	}
@@ -559,6 +681,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_buckets),
 		cmocka_unit_test(test_what_was_sent_is_read),
+		cmocka_unit_test(test_peaks_of_memory),
+		cmocka_unit_test(test_a_peak_in_the_past),
 		cmocka_unit_test(test_rows_of_a_span),
 		cmocka_unit_test(test_equal_rows),
 		cmocka_unit_test(test_the_oldest_rows_go),
@@ -566,6 +690,7 @@ int main(void)
 		cmocka_unit_test(test_a_rollback),
 		cmocka_unit_test(test_a_second_writer),
 		cmocka_unit_test(test_bytes_of_a_row),
+		cmocka_unit_test(test_windows_end_with_the_run),
 		cmocka_unit_test(test_windows_are_not_thinned_for_rows),
 		cmocka_unit_test(test_no_tables_without_events),
 		cmocka_unit_test(test_files_of_imports),

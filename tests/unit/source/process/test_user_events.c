@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <locale.h>
 #include <math.h>
 #include <poll.h>
@@ -22,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "source/process/user_events.h"
 
 enum {
@@ -86,6 +88,29 @@ static void a_mark_is_any_text(void **state)
 		check_event(only_event(&t.out), EVENT_MARK, texts[i]);
 		assert_int_equal(t.out.events[0].phase, 0);
 	}
+	framebuf_done(&t.out);
+}
+
+/* It is as old as its sender says, if that can be: not of another clock, not before the run. */
+static void a_message_may_say_when_it_was_sent(void **state)
+{
+	static const uint64_t ms = 1000000;
+	const uint64_t now = clock_boot_ns();
+	struct result t = { 0 };
+	char message[64];
+
+	(void) state;
+	(void) snprintf(message, sizeof(message), "at %" PRIu64 " mark sent", now - 5);
+	assert_int_equal(user_events_parse(&t.p, message, 5000 * ms, &t.out, &t.err), 0);
+	assert_string_equal(only_event(&t.out)->text, "sent");
+	assert_true(t.out.events[0].time_ns <= 5000 * ms - 5 && t.out.events[0].time_ns >= 4000 * ms);
+	for (int i = 0; i < 2; i++) {
+		(void) snprintf(message, sizeof(message), "at %" PRIu64 " mark sent", i ? now - 5000 * ms : now + 5000 * ms);
+		assert_int_equal(parse(&t, message), 0);
+		check_event(only_event(&t.out), EVENT_MARK, "sent");
+	}
+	assert_int_equal(parse(&t, "at mark sent"), -EBADMSG);
+	assert_int_equal(parse(&t, "at 5"), -EBADMSG);
 	framebuf_done(&t.out);
 }
 
@@ -733,6 +758,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_mark_is_any_text),
+		cmocka_unit_test(a_message_may_say_when_it_was_sent),
 		cmocka_unit_test(phases_nest_and_have_numbers),
 		cmocka_unit_test(an_end_needs_the_whole_name),
 		cmocka_unit_test(names_longer_than_are_kept_end_too),

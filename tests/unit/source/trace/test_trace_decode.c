@@ -291,17 +291,39 @@ static void test_names(void **state)
 
 static void test_times_that_cannot_be(void **state)
 {
+	const struct trace_ring_work far = { .end_ns = UINT64_C(1003000001), .site = 100 };
 	struct rig r;
 
 	(void) state;
 	rig_new(&r);
 	range(&r, TID, TRACE_RING_MARK, UINT64_MAX - 1000, 1, 0, 0);
-	range(&r, TID, TRACE_RING_MARK, 2000000, 1, 0, 0);
-	range(&r, TID, TRACE_RING_MARK, (uint64_t) -500, 1, 0, 0); /* before the run */
+	range(&r, TID, TRACE_RING_MARK, 1001000001, 1, 0, 0);
+	r.clock.offset_ns = -3000000000; /* more than a second before the run */
+	range(&r, TID, TRACE_RING_MARK, 1999998999, 1, 0, 0);
+	r.clock.offset_ns = -1000;
+	write_event(&r, TID, TRACE_RING_WORK, 80, &far);
 	range(&r, TID, PUSH, 500, 1, 0, 0);
 	range(&r, TID, POP, 400, 1, 0, 0);
 	expect(&r, "mark a@7 1000000-1000000 depth 0 invalid bytes 0\nmark a@7 1000000-1000000 depth 0 invalid bytes 0\n"
-		   "mark a@7 0-0 depth 0 bytes 0\nrange a@7 500-400 depth 0 invalid bytes 0\n");
+		   "mark a@7 0-0 depth 0 invalid bytes 0\nkernel a@0 80-1000000 depth 0 invalid bytes 0\n"
+		   "range a@7 500-400 depth 0 invalid bytes 0\n");
+}
+
+/* Up to a second ahead of now, or before the run, is kept: clocks differ, and step. */
+static void test_times_that_are_a_little_off(void **state)
+{
+	const struct trace_ring_work kernel = { .end_ns = 1501000, .site = 100 };
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	write_event(&r, TID, TRACE_RING_WORK, 900000, &kernel);
+	range(&r, TID, TRACE_RING_MARK, 1001000000, 1, 0, 0);
+	range(&r, TID, TRACE_RING_MARK, (uint64_t) -500, 1, 0, 0);
+	r.clock.offset_ns = -3000000000;
+	range(&r, TID, TRACE_RING_MARK, 1999999000, 1, 0, 0);
+	expect(&r, "kernel a@0 900000-1500000 depth 0 bytes 0\nmark a@7 1001000000-1001000000 depth 0 bytes 0\n"
+		   "mark a@7 0-0 depth 0 bytes 0\nmark a@7 0-0 depth 0 bytes 0\n");
 }
 
 /* A process that pushes for ever, and one with any number of threads, cost bounded memory. */
@@ -395,6 +417,7 @@ int main(void)
 		cmocka_unit_test(test_calls_and_work),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_times_that_cannot_be),
+		cmocka_unit_test(test_times_that_are_a_little_off),
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_random_ids),
 		cmocka_unit_test(test_an_error_of_the_sink),

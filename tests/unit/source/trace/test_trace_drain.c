@@ -336,24 +336,28 @@ static void test_an_ended_process(void **state)
 	claim(&r, 0, pid);
 	put(&r, 0, 0, TRACE_RING_PUSH, mono() - 500000000, 0);
 	drain(&r, false);
-	assert_int_equal(trace_reader_bytes_of(r.reader, pid), 2 * 4096 + TRACE_INDEX_BYTES + 2 * 4096);
-	assert_int_equal(trace_reader_bytes_of(r.reader, pid + 1), 0);
+	assert_int_equal(trace_reader_bytes_of(r.reader, pid, 0), 2 * 4096 + TRACE_INDEX_BYTES + 2 * 4096);
+	assert_int_equal(trace_reader_bytes_of(r.reader, pid, start_ticks_of(pid) + 1), 0);
 	assert_int_equal(r.got.events, 0);
 	(void) kill(pid, SIGKILL);
 	(void) waitpid(pid, NULL, 0);
 	put(&r, 0, 2, TRACE_RING_MARK, mono(), 0); /* in its last moment */
+	r.slot->in_flight = 303;
 	ahead_ns += 1000000000;
 	drain(&r, false);
 	assert_int_equal(r.got.events, 2);
 	assert_int_equal(r.got.unclosed, 1);
+	assert_int_equal(r.got.lost[TRACE_LOST_INCOMPLETE], 303);
 	assert_int_equal(r.ring->slots[0], TRACE_SLOT_FREE);
 	assert_int_equal(r.slot->version, 0);
 	assert_int_equal(r.slot->chunks[0].generation, 0);
-	assert_true(trace_reader_bytes_of(r.reader, pid) > 0); /* it may not have been reaped when that is asked */
+	assert_true(trace_reader_bytes_of(r.reader, pid, 0) > 0); /* it may not have been reaped when that is asked */
 	take_slot(&r, getpid());
 	claim(&r, 0, 5);
 	put(&r, 0, 0, TRACE_RING_MARK, mono() - 500000000, 0);
+	r.slot->in_flight = -5; /* more records than launches */
 	drain(&r, true);
+	assert_int_equal(r.got.lost[TRACE_LOST_INCOMPLETE], 303);
 	assert_int_equal(r.got.processes, 2);
 	assert_int_equal(r.got.events, 3);
 	rig_free(&r);
