@@ -103,8 +103,10 @@ void poll_trace(struct hiw_recorder *r)
  * the recording is begun when there is something to read. Without a timer that waits for the next sample. */
 static void begin_wait(struct hiw_recorder *r)
 {
-	static const struct itimerspec times = { .it_value.tv_nsec = 5000000,
-		.it_interval.tv_nsec = 20000000 };
+	static const struct itimerspec times = {
+		.it_value.tv_nsec = 5000000,
+		.it_interval.tv_nsec = 20000000,
+	};
 	struct epoll_event event = { .events = EPOLLIN };
 
 	r->trace_timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);

@@ -176,11 +176,11 @@ void trace_reader_answer(struct trace_reader *t)
 
 bool trace_reader_is_used(const struct trace_reader *t)
 {
+	const _Atomic uint32_t *slots = t->memory.ring->slots;
 	bool is_used = t->is_used;
 
 	for (unsigned i = 0; i < TRACE_SLOTS && !is_used; i++)
-		is_used = atomic_load_explicit(&t->memory.ring->slots[i], memory_order_relaxed) !=
-			  TRACE_SLOT_FREE;
+		is_used = atomic_load_explicit(&slots[i], memory_order_relaxed) != TRACE_SLOT_FREE;
 	return is_used;
 }
 
