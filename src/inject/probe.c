@@ -613,10 +613,10 @@ void probe_not_followed(unsigned layers, enum trace_why why, const char *detail)
 
 /* ---- texts -------------------------------------------------------------------------------------------------------- */
 
-static uint32_t put(unsigned type, const void *bytes, size_t len)
+static uint32_t put(const void *bytes, size_t len)
 {
 	struct trace_slot *const slot = slot_of(process());
-	const uint32_t offset = slot ? arena_put(slot, type, bytes, len) : 0;
+	const uint32_t offset = slot ? arena_put(slot, ARENA_TEXT, bytes, len, ARENA_KEEP_OF_TEXTS) : 0;
 
 	if (__builtin_expect(slot && !offset, 0))
 		(void) atomic_fetch_add(&slot->lost[TRACE_LOST_NAMES], 1);
@@ -625,12 +625,12 @@ static uint32_t put(unsigned type, const void *bytes, size_t len)
 
 uint32_t probe_text(const char *text, size_t len)
 {
-	return put(ARENA_TEXT, text, len < PROBE_TEXT_BYTES ? len : PROBE_TEXT_BYTES);
+	return put(text, len < PROBE_TEXT_BYTES ? len : PROBE_TEXT_BYTES);
 }
 
 uint32_t probe_text0(const char *text)
 {
-	return text ? put(ARENA_TEXT, text, strnlen(text, PROBE_TEXT_BYTES)) : 0;
+	return text ? put(text, strnlen(text, PROBE_TEXT_BYTES)) : 0;
 }
 
 /* Appends a character as UTF-8 (U+FFFD for what is none) and returns the bytes. */
@@ -673,12 +673,34 @@ uint32_t probe_wide(const wchar_t *text)
 {
 	char bytes[PROBE_TEXT_BYTES];
 
-	return text ? put(ARENA_TEXT, bytes, probe_utf8(text, bytes, sizeof(bytes))) : 0;
+	return text ? put(bytes, probe_utf8(text, bytes, sizeof(bytes))) : 0;
 }
 
+/* Without its shape where there is no room for that, then without anything but its kind and device. */
 uint32_t probe_site(const struct trace_ring_site *site)
 {
-	return put(ARENA_SITE, site, sizeof(*site));
+	struct trace_slot *const slot = slot_of(process());
+	const bool has_shape = site->grid[0] || site->block[0] || site->registers || site->shared_static ||
+			       site->shared_dynamic;
+	struct trace_ring_site plain = *site;
+	uint32_t offset;
+
+	if (!slot)
+		return 0;
+	offset = arena_put(
+		slot, ARENA_SITE, site, sizeof(*site), has_shape ? ARENA_KEEP_OF_SHAPES : ARENA_KEEP_NONE);
+	if (__builtin_expect(offset != 0, 1))
+		return offset;
+	/* Without a name it was counted when that found no room. */
+	if (site->name)
+		(void) atomic_fetch_add(&slot->lost[TRACE_LOST_NAMES], 1);
+	if (has_shape) {
+		memset(plain.grid, 0, sizeof(plain.grid));
+		memset(plain.block, 0, sizeof(plain.block));
+		plain.registers = plain.shared_static = plain.shared_dynamic = 0;
+		offset = arena_put(slot, ARENA_SITE, &plain, sizeof(plain), ARENA_KEEP_NONE);
+	}
+	return offset ? offset : trace_site_unnamed(site->kind, site->device);
 }
 
 /* ---- time --------------------------------------------------------------------------------------------------------- */

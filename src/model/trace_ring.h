@@ -140,6 +140,14 @@ struct trace_ring_site {
 	uint8_t unused[2];
 };
 
+/* In place of a site's offset: there was no room for it, and no more is known than its kind and its device (below
+ * 0: unknown). Events are written all the same. */
+#define TRACE_SITE_UNNAMED 0x80000000u
+static inline uint32_t trace_site_unnamed(unsigned kind, int32_t device)
+{
+	return TRACE_SITE_UNNAMED | (kind & 0xf) << 16 | (device >= 0 && device < 0xffff ? (uint32_t) device + 1 : 0);
+}
+
 /* Kinds of events. The first byte of the body follows the header. */
 enum trace_ring_kind {
 	TRACE_RING_NONE,

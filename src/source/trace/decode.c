@@ -302,10 +302,29 @@ static bool add_of_gpu(
 	return true;
 }
 
+/* One for which the process had no room: of its device all of a kind together. */
+static bool add_unnamed(
+	struct trace_decoder *d, uint64_t key, struct trace_site *site, char texts[2][TEXT_MOST])
+{
+	const unsigned kind = key >> 32 & 0xf, own = key >> 16 & 0xf;
+
+	site->kind = (enum trace_kind) (kind ? kind : own);
+	if (!kind && own != TRACE_KERNEL && own != TRACE_COPY && own != TRACE_FILL)
+		return false;
+	if (!kind && map_put(&d->sites, gpu_key(KIND_OF_SITE, (uint32_t) key), own) < 0)
+		return false;
+	text_at(d, NAMES_FULL, texts[0]);
+	site->name = texts[0];
+	site->device = (int64_t) (key & 0xffff) - 1;
+	return true;
+}
+
 /* kind 0: the site's own. */
 static int site_of_gpu(struct trace_decoder *d, enum trace_kind kind, uint32_t offset,
 	const struct trace_sink *sink, uint32_t *ret)
 {
+	if (offset & TRACE_SITE_UNNAMED)
+		return find_site(d, gpu_key(kind, offset), sink, ret, add_unnamed);
 	if (offset == 0 || offset >= OFFSET_END)
 		return -EBADMSG;
 	return find_site(d, gpu_key(kind, offset), sink, ret, add_of_gpu);
@@ -519,6 +538,8 @@ static int decode_memory(struct trace_decoder *d, const struct trace_ring_head *
 	e.bytes = body.bytes;
 	e.address = body.address;
 	e.correlation = body.correlation;
+	if (body.site == 0)
+		body.site = trace_site_unnamed(e.kind, -1);
 	r = site_of_gpu(d, e.kind, body.site, sink, &e.site);
 	return r < 0 ? r : sink->event(sink->ctx, &e);
 }
@@ -546,6 +567,8 @@ static int decode_work(struct trace_decoder *d, const struct trace_clock *clock,
 	e.submitted_ns = before(time_ns, body.submitted_before);
 	e.correlation = body.correlation;
 	e.bytes = body.bytes;
+	if (body.site == 0)
+		body.site = trace_site_unnamed(TRACE_KERNEL, -1);
 	r = site_of_gpu(d, (enum trace_kind) 0, body.site, sink, &e.site);
 	if (r < 0)
 		return r;

@@ -322,6 +322,9 @@ static int pass_on(struct pass *p, int32_t tid, uint32_t generation, uint32_t fr
 	uint32_t units;
 	int r = 0;
 
+	/* Before the events that it copied without a name. */
+	if (atomic_load_explicit(&p->head->lost[TRACE_LOST_NAMES], memory_order_relaxed) > 0)
+		trace_decode_names_full(p->state->decoder);
 	/* The process writes while it is read: its events may be later than the begin of the drain. */
 	if (to > from)
 		p->clock.now_ns = counter_delta(p->reader->start_boot_ns,
@@ -539,8 +542,6 @@ static int read_losses(struct pass *p)
 			s->lost[i] -= n % 2;
 			n /= 2;
 		}
-		if (n > 0 && i == TRACE_LOST_NAMES)
-			trace_decode_names_full(s->decoder);
 		if (n > 0)
 			r = p->sink->lost(p->sink->ctx, s->process, (enum trace_loss) i, n);
 	}

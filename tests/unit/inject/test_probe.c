@@ -1089,6 +1089,46 @@ static void test_a_full_arena(void **state)
 	}
 }
 
+/* Any number of shapes of a few kernels, then any number of kernels: each has a site. */
+static void fill_with_sites(struct ring_rig *rig)
+{
+	struct trace_slot *const slot = rig_slot(rig, 0);
+	struct trace_ring_site site = { .kind = TRACE_KERNEL, .device = 1, .name = probe_text0("kernel") }, found;
+	uint32_t offset = 0, next;
+	unsigned shapes = 0;
+
+	for (uint32_t i = 1; i <= 5000; i++) {
+		site.grid[0] = i;
+		offset = probe_site(&site);
+		CHECK(offset > 0 && offset < TRACE_ARENA_BYTES / 8);
+		memcpy(&found, (char *) slot + TRACE_ARENA_AT + (size_t) offset * 8 + 8, sizeof(found));
+		CHECK(found.kind == TRACE_KERNEL && found.name == site.name);
+		shapes += found.grid[0] == i;
+	}
+	CHECK(shapes > 1000 && shapes < 5000 && slot->lost[TRACE_LOST_NAMES] == 5000 - shapes);
+	site.grid[0] = 0;
+	CHECK(probe_site(&site) == offset); /* all that have no shape are one */
+	CHECK((site.name = probe_text0("another")));
+	next = probe_site(&site);
+	CHECK(next != offset && next < TRACE_ARENA_BYTES / 8);
+	for (uint32_t i = 1; i <= 5000; i++) {
+		site.stream = i;
+		offset = probe_site(&site);
+		CHECK(offset);
+	}
+	CHECK(offset == trace_site_unnamed(TRACE_KERNEL, 1));
+}
+
+static void test_an_arena_full_of_sites(void **state)
+{
+	struct ring_rig rig;
+
+	(void) state;
+	rig_open(&rig);
+	rig_run(&rig, fill_with_sites);
+	rig_close(&rig);
+}
+
 /* What the job writes into its own slot by accident: nothing is read or written outside. */
 static void scribble(struct ring_rig *rig)
 {
@@ -1174,6 +1214,7 @@ int main(void)
 		cmocka_unit_test(test_equal_texts_are_stored_once),
 		cmocka_unit_test(test_odd_texts),
 		cmocka_unit_test(test_a_full_arena),
+		cmocka_unit_test(test_an_arena_full_of_sites),
 		cmocka_unit_test(test_memory_full_of_noise),
 		cmocka_unit_test(test_clocks),
 	};

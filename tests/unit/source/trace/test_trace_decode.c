@@ -270,6 +270,31 @@ static void test_calls_and_work(void **state)
 		   "kernel a@0 82-50 depth 0 invalid bytes 0\nlost damaged 1\n");
 }
 
+/* Sites for which the process had no room: the events are there. */
+static void test_sites_without_room(void **state)
+{
+	const struct trace_ring_memory alloc = { .bytes = 64, .site = trace_site_unnamed(TRACE_ALLOC, 2) };
+	const struct trace_ring_memory freed = { .bytes = 64, .is_free = 1 };
+	const struct trace_ring_work kernel = { .end_ns = 1090, .site = trace_site_unnamed(TRACE_KERNEL, 1) };
+	const struct trace_ring_work copy = { .end_ns = 1095, .site = trace_site_unnamed(TRACE_COPY, 1), .bytes = 17 };
+	const struct trace_ring_work none = { .end_ns = 1096 };
+	const struct trace_ring_work bad = { .end_ns = 1096, .site = trace_site_unnamed(TRACE_RANGE, 1) };
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	write_event(&r, TID, TRACE_RING_WORK, 80, &kernel);
+	write_event(&r, TID, TRACE_RING_WORK, 81, &copy);
+	write_event(&r, TID, TRACE_RING_WORK, 82, &kernel);
+	write_event(&r, TID, TRACE_RING_WORK, 83, &none);
+	write_event(&r, TID, TRACE_RING_MEMORY, 84, &alloc);
+	write_event(&r, TID, TRACE_RING_MEMORY, 85, &freed);
+	write_event(&r, TID, TRACE_RING_WORK, 86, &bad);
+	expect(&r, "kernel (names full)@1 80-90 depth 0 bytes 0\ncopy (names full)@1 81-95 depth 0 bytes 17\n"
+		   "kernel (names full)@1 82-90 depth 0 bytes 0\nkernel (names full)@-1 83-96 depth 0 bytes 0\n"
+		   "alloc (names full)@2 84-84 depth 0 bytes 64\nfree (names full)@-1 85-85 depth 0 bytes 64\nlost damaged 1\n");
+}
+
 static void test_names(void **state)
 {
 	struct rig r;
@@ -415,6 +440,7 @@ int main(void)
 		cmocka_unit_test(test_without_an_end),
 		cmocka_unit_test(test_lost_events),
 		cmocka_unit_test(test_calls_and_work),
+		cmocka_unit_test(test_sites_without_room),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_times_that_cannot_be),
 		cmocka_unit_test(test_times_that_are_a_little_off),
