@@ -227,7 +227,7 @@ static struct trace_ring_head *event_at(struct trace_slot *slot, unsigned chunk,
 						    (size_t) unit * TRACE_UNIT_BYTES);
 }
 
-/* Units of a chunk's events that the recorder has not read. */
+/* Events of a chunk that the recorder has not read. */
 static unsigned unread(struct trace_slot *slot, unsigned chunk, uint32_t generation, uint32_t read)
 {
 	unsigned unit = read >> 11 == TRACE_READ(generation, 0) >> 11 ? read & (2 * UNITS - 1) : 0, n = 0;
@@ -239,7 +239,7 @@ static unsigned unread(struct trace_slot *slot, unsigned chunk, uint32_t generat
 		if (atomic_load_explicit(&head->seq, memory_order_acquire) == TRACE_SEQ(generation, unit)) {
 			units = (unsigned) trace_ring_bytes(head->kind) / TRACE_UNIT_BYTES;
 			units += units == 0;
-			n += units;
+			n++;
 		}
 		unit += units;
 	}

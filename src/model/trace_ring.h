@@ -87,7 +87,7 @@ struct trace_slot {
 	_Atomic uint32_t layers_off;
 	_Atomic uint32_t arena_used; /* bytes reserved; may exceed TRACE_ARENA_BYTES when it is full */
 	_Atomic uint64_t claims;
-	/* events lost, by enum trace_loss; those overwritten: units of 16 bytes that the recorder had not read */
+	/* events lost, by enum trace_loss; of those overwritten: what the recorder had not read */
 	_Atomic uint64_t lost[8];
 	/* The probe times 1 event of 64 of each layer (index: bit number); sums of those, and their number. */
 	_Atomic uint64_t timed_ns[4], timed[4];

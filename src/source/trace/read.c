@@ -538,10 +538,6 @@ static int read_losses(struct pass *p)
 		s->lost[i] = now;
 		if (n > LOST_MOST)
 			n = 1;
-		if (i == TRACE_LOST_OVERWRITTEN) { /* units, of which most events have two */
-			s->lost[i] -= n % 2;
-			n /= 2;
-		}
 		if (n > 0)
 			r = p->sink->lost(p->sink->ctx, s->process, (enum trace_loss) i, n);
 	}

@@ -306,17 +306,17 @@ static void test_overwritten(void **state)
 	claim(&r, 0, 5);
 	put(&r, 0, 0, TRACE_RING_PUSH, t, 0);
 	drain(&r, false);
-	r.slot->lost[TRACE_LOST_OVERWRITTEN] = 9; /* units */
+	r.slot->lost[TRACE_LOST_OVERWRITTEN] = 9;
 	claim(&r, 0, 5);
 	put(&r, 0, 0, TRACE_RING_POP, t + 7, 0);
 	put(&r, 0, 2, TRACE_RING_MARK, t + 8, 0);
 	drain(&r, false);
 	assert_int_equal(r.got.events, 2);
 	assert_int_equal(r.got.unclosed, 1);
-	assert_int_equal(r.got.lost[TRACE_LOST_OVERWRITTEN], 4);
+	assert_int_equal(r.got.lost[TRACE_LOST_OVERWRITTEN], 9);
 	r.slot->lost[TRACE_LOST_OVERWRITTEN] = 10;
 	drain(&r, false);
-	assert_int_equal(r.got.lost[TRACE_LOST_OVERWRITTEN], 5);
+	assert_int_equal(r.got.lost[TRACE_LOST_OVERWRITTEN], 10);
 	rig_free(&r);
 }
 
