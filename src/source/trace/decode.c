@@ -513,7 +513,8 @@ static int decode_call(struct trace_decoder *d, struct thread *t, const struct t
 			t->call_correlation = body.correlation;
 		return end_call(t, time_ns, flags, sink);
 	}
-	r = end_call(t, time_ns, TRACE_UNCLOSED, sink); /* they do not nest: its end is missing */
+	/* They do not nest: its end is missing, and so is its time. */
+	r = end_call(t, time_ns, TRACE_UNCLOSED | TRACE_INVALID, sink);
 	if (r == 0)
 		r = site_of_thread(d, TRACE_LAUNCH, t->tid, body.name, 0, sink, &t->call_site);
 	if (r < 0)
@@ -610,15 +611,15 @@ int trace_decode(struct trace_decoder *d, const struct trace_clock *clock, int32
 
 /* ---- ends that are missing ------------------------------------------------------------------- */
 
-static int close_thread(
-	struct trace_decoder *d, struct thread *t, uint64_t end_ns, const struct trace_sink *sink)
+static int close_thread(struct trace_decoder *d, struct thread *t, uint64_t end_ns, uint32_t flags,
+	const struct trace_sink *sink)
 {
-	int r = end_call(t, end_ns > t->call_ns ? end_ns : t->call_ns, TRACE_UNCLOSED, sink);
+	int r = end_call(t, end_ns > t->call_ns ? end_ns : t->call_ns, flags, sink);
 
 	while (t->n > 0 && r == 0) {
 		const uint64_t start_ns = t->open[t->n - 1].start_ns;
 
-		r = end_range(d, t, t->n - 1, end_ns > start_ns ? end_ns : start_ns, TRACE_UNCLOSED, sink);
+		r = end_range(d, t, t->n - 1, end_ns > start_ns ? end_ns : start_ns, flags, sink);
 	}
 	t->left_out = 0;
 	return r;
@@ -630,7 +631,8 @@ int trace_decode_gap(struct trace_decoder *d, int32_t tid, const struct trace_si
 
 	for (size_t i = 0; i < d->n_threads && r == 0; i++) {
 		if (tid < 0 || d->threads[i].tid == tid)
-			r = close_thread(d, &d->threads[i], d->threads[i].last_ns, sink);
+			r = close_thread(d, &d->threads[i], d->threads[i].last_ns,
+				TRACE_UNCLOSED | TRACE_INVALID, sink);
 	}
 	return r;
 }
@@ -640,6 +642,6 @@ int trace_decode_end(struct trace_decoder *d, uint64_t end_ns, const struct trac
 	int r = 0;
 
 	for (size_t i = 0; i < d->n_threads && r == 0; i++)
-		r = close_thread(d, &d->threads[i], end_ns, sink);
+		r = close_thread(d, &d->threads[i], end_ns, TRACE_UNCLOSED, sink);
 	return r;
 }

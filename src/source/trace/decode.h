@@ -6,7 +6,8 @@
  * Each thread has a stack of its open ranges. A range that ends while one that began later is still open does not
  * nest: both are TRACE_CROSSING. Ranges without an end are TRACE_UNCLOSED; they get the time at which the process
  * was seen to have ended. Where events of a thread were lost, its open ranges end with the last event before, since
- * their ends may be among the lost ones; an end without a begin is ignored.
+ * their ends may be among the lost ones: how long they took is not known, so they are TRACE_INVALID too, counted and
+ * in no sum. An end without a begin is ignored.
  *
  * Every byte is the process's: any value may come, in any order. Memory is bounded. Not thread-safe.
  */

@@ -236,7 +236,7 @@ static void test_lost_events(void **state)
 	assert_int_equal(trace_decode_gap(r.d, TID, &r.sink), 0);
 	range(&r, TID, POP, 30, 0, 0, 0);
 	range(&r, OTHER, POP, 40, 0, 0, 0);
-	expect(&r, "mark c@7 20-20 depth 1 bytes 0\nrange a@7 10-20 depth 0 unclosed bytes 0\nrange b@8 15-40 depth 0 bytes 0\n");
+	expect(&r, "mark c@7 20-20 depth 1 bytes 0\nrange a@7 10-20 depth 0 unclosed invalid bytes 0\nrange b@8 15-40 depth 0 bytes 0\n");
 }
 
 static void test_calls_and_work(void **state)
@@ -264,7 +264,7 @@ static void test_calls_and_work(void **state)
 	write_event(&r, TID, TRACE_RING_WORK, 81, &copy);
 	write_event(&r, TID, TRACE_RING_WORK, 82, &backwards);
 	write_event(&r, TID, TRACE_RING_WORK, 83, &bad);
-	expect(&r, "launch a@7 10-20 depth 0 bytes 0\nlaunch a@7 30-40 depth 0 unclosed bytes 0\n"
+	expect(&r, "launch a@7 10-20 depth 0 bytes 0\nlaunch a@7 30-40 depth 0 unclosed invalid bytes 0\n"
 		   "launch a@7 40-50 depth 0 bytes 0\nalloc a@0 60-60 depth 0 bytes 4096\nfree a@0 70-70 depth 0 bytes 4096\n"
 		   "kernel a@0 80-90 depth 0 bytes 0\ncopy a@0 81-95 depth 0 bytes 17\n"
 		   "kernel a@0 82-50 depth 0 invalid bytes 0\nlost damaged 1\n");
