@@ -611,11 +611,15 @@ int trace_decode(struct trace_decoder *d, const struct trace_clock *clock, int32
 
 /* ---- ends that are missing ------------------------------------------------------------------- */
 
-static int close_thread(struct trace_decoder *d, struct thread *t, uint64_t end_ns, uint32_t flags,
-	const struct trace_sink *sink)
+static int close_thread(struct trace_decoder *d, struct thread *t, unsigned layers, uint64_t end_ns,
+	uint32_t flags, const struct trace_sink *sink)
 {
-	int r = end_call(t, end_ns > t->call_ns ? end_ns : t->call_ns, flags, sink);
+	int r = 0;
 
+	if (layers & TRACE_LAUNCHES)
+		r = end_call(t, end_ns > t->call_ns ? end_ns : t->call_ns, flags, sink);
+	if (!(layers & TRACE_RANGES))
+		return r;
 	while (t->n > 0 && r == 0) {
 		const uint64_t start_ns = t->open[t->n - 1].start_ns;
 
@@ -625,15 +629,30 @@ static int close_thread(struct trace_decoder *d, struct thread *t, uint64_t end_
 	return r;
 }
 
+/* Where events are missing. */
+static int cut_thread(
+	struct trace_decoder *d, struct thread *t, unsigned layers, const struct trace_sink *sink)
+{
+	return close_thread(d, t, layers, t->last_ns, TRACE_UNCLOSED | TRACE_INVALID, sink);
+}
+
 int trace_decode_gap(struct trace_decoder *d, int32_t tid, const struct trace_sink *sink)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < d->n_threads && r == 0; i++) {
 		if (tid < 0 || d->threads[i].tid == tid)
-			r = close_thread(d, &d->threads[i], d->threads[i].last_ns,
-				TRACE_UNCLOSED | TRACE_INVALID, sink);
+			r = cut_thread(d, &d->threads[i], TRACE_ALL, sink);
 	}
+	return r;
+}
+
+int trace_decode_off(struct trace_decoder *d, unsigned layers, const struct trace_sink *sink)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < d->n_threads && r == 0; i++)
+		r = cut_thread(d, &d->threads[i], layers, sink);
 	return r;
 }
 
@@ -642,6 +661,6 @@ int trace_decode_end(struct trace_decoder *d, uint64_t end_ns, const struct trac
 	int r = 0;
 
 	for (size_t i = 0; i < d->n_threads && r == 0; i++)
-		r = close_thread(d, &d->threads[i], end_ns, TRACE_UNCLOSED, sink);
+		r = close_thread(d, &d->threads[i], TRACE_ALL, end_ns, TRACE_UNCLOSED, sink);
 	return r;
 }

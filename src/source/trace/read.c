@@ -47,6 +47,7 @@ struct slot_state {
 	uint64_t alive_at_ns;      /* when that was checked last */
 	uint64_t lost[TRACE_LOSS_COUNT];
 	uint64_t cost_at_ns, cost[LAYERS], used[LAYERS]; /* timed_ns and timed at the begin of a span */
+	unsigned layers_off;       /* enum trace_layer: they cost too much */
 	uint32_t why[LAYERS];      /* reported */
 	struct chunk_state chunks[TRACE_CHUNKS];
 };
@@ -621,6 +622,7 @@ static void limit_cost(struct pass *p)
 	s->cost_at_ns = now_ns ? now_ns : 1;
 	if (is_first || sum <= span_ns / 100)
 		return;
+	s->layers_off |= 1U << dearest;
 	(void) atomic_fetch_or_explicit(&p->head->layers_off, 1U << dearest, memory_order_relaxed);
 	name_of(s, process);
 	(void) snprintf(note, sizeof(note),
@@ -668,6 +670,9 @@ static int read_slot(struct pass *p, bool last)
 		r = read_losses(p);
 	note_unfollowed(p);
 	limit_cost(p);
+	/* Each time: what was written before the process saw that it is off may be read later. */
+	if (r == 0 && s->layers_off)
+		r = trace_decode_off(s->decoder, s->layers_off, p->sink);
 	if (r == 0 && (has_ended || last))
 		r = read_in_flight(p);
 	if (r == 0 && (has_ended || last))

@@ -402,6 +402,40 @@ static void test_a_layer_that_costs_too_much(void **state)
 	rig_free(&r);
 }
 
+/* Their ends will not come: what is open does not last until the process ends. */
+static void test_ranges_that_cost_too_much(void **state)
+{
+	const uint64_t t = mono() - 1000000000;
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	take_slot(&r, getpid());
+	claim(&r, 0, 5);
+	put(&r, 0, 0, TRACE_RING_PUSH, t, 0);
+	put(&r, 0, 2, TRACE_RING_ENTER, t + 1, 0);
+	put(&r, 0, 4, TRACE_RING_MARK, t + 5, 0);
+	drain(&r, false);
+	assert_int_equal(r.got.events, 1);
+	ahead_ns += UINT64_C(6000000000);
+	r.slot->timed_ns[0] = UINT64_C(2000000000);
+	drain(&r, false);
+	assert_int_equal(r.slot->layers_off, TRACE_RANGES);
+	assert_int_equal(r.got.events, 2);
+	assert_int_equal(r.got.last.kind, TRACE_RANGE);
+	assert_int_equal(r.got.last.end_ns - r.got.last.start_ns, 5);
+	assert_int_equal(r.got.last.flags, TRACE_UNCLOSED | TRACE_INVALID);
+	put(&r, 0, 6, TRACE_RING_PUSH, t + 6, 0); /* before the thread saw it */
+	put(&r, 0, 8, TRACE_RING_LEAVE, t + 9, 0);
+	drain(&r, false);
+	assert_int_equal(r.got.events, 4);
+	assert_int_equal(r.got.last.end_ns - r.got.last.start_ns, 3);
+	drain(&r, true);
+	assert_int_equal(r.got.events, 4);
+	assert_int_equal(r.got.unclosed, 2);
+	rig_free(&r);
+}
+
 static void test_what_is_not_followed(void **state)
 {
 	char note[TRACE_NOTE_BYTES];
@@ -594,6 +628,7 @@ int main(void)
 		cmocka_unit_test(test_an_ended_process),
 		cmocka_unit_test(test_another_pid_namespace),
 		cmocka_unit_test(test_a_layer_that_costs_too_much),
+		cmocka_unit_test(test_ranges_that_cost_too_much),
 		cmocka_unit_test(test_what_is_not_followed),
 		cmocka_unit_test(test_events_that_are_none),
 		cmocka_unit_test(test_a_text_that_leaves_the_arena),
