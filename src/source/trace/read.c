@@ -46,6 +46,8 @@ struct slot_state {
 	bool is_damaged;           /* of another version: it is not read */
 	uint64_t alive_at_ns;      /* when that was checked last */
 	uint64_t lost[TRACE_LOSS_COUNT];
+	bool has_failed;           /* the sink has: settle */
+	uint64_t dropped;          /* events that it did not take, and that it was not told of */
 	uint64_t cost_at_ns, cost[LAYERS], used[LAYERS]; /* timed_ns and timed at the begin of a span */
 	unsigned layers_off;       /* enum trace_layer: they cost too much */
 	uint32_t why[LAYERS];      /* reported */
@@ -316,6 +318,47 @@ static uint32_t extent(
 	return unit;
 }
 
+/* Events between two units of the copy. */
+static uint64_t count_events(const struct pass *p, uint32_t generation, uint32_t from, uint32_t to)
+{
+	bool damaged;
+	uint32_t units;
+	uint64_t n = 0;
+
+	for (uint32_t unit = from; unit < to && event_at(p->reader->events, unit, generation, &units, &damaged);
+		unit += units)
+		n++;
+	return n;
+}
+
+/* As trace_decode_gap. The range that the sink does not take is lost. */
+static int cut(struct pass *p, int32_t tid)
+{
+	const int r = trace_decode_gap(p->state->decoder, tid, p->sink);
+
+	p->state->dropped += r < 0;
+	return r;
+}
+
+/* The sink failed, so that events that were read are lost: tells it as soon as it can hear. They are counted with
+ * those that the recorder was too slow for. */
+static int settle(struct pass *p)
+{
+	struct slot_state *s = p->state;
+	int r = 0;
+
+	if (!s->has_failed)
+		return 0;
+	if (s->dropped > 0)
+		r = p->sink->lost(p->sink->ctx, s->process, TRACE_LOST_OVERWRITTEN, s->dropped);
+	if (r < 0)
+		return r;
+	s->dropped = 0;
+	r = cut(p, -1);
+	s->has_failed = r < 0;
+	return r;
+}
+
 static int pass_on(struct pass *p, int32_t tid, uint32_t generation, uint32_t from, uint32_t to)
 {
 	const struct trace_ring_head *event;
@@ -335,6 +378,8 @@ static int pass_on(struct pass *p, int32_t tid, uint32_t generation, uint32_t fr
 		if (!event)
 			return p->sink->lost(p->sink->ctx, p->state->process, TRACE_LOST_DAMAGED, 1);
 		r = trace_decode(p->state->decoder, &p->clock, tid, event, p->sink);
+		if (r < 0)
+			p->state->dropped += count_events(p, generation, unit, to);
 	}
 	return r;
 }
@@ -391,13 +436,14 @@ static int read_chunk(struct pass *p, const struct seen *seen)
 	}
 	s->units = to;
 	trace_shared_note_chunk(&p->reader->memory, p->slot, seen->chunk, to * TRACE_UNIT_BYTES);
-	if (damaged)
-		r = p->sink->lost(p->sink->ctx, p->state->process, TRACE_LOST_DAMAGED, 1);
 	if (damaged || (seen->state != TRACE_CHUNK_OWNED && !late)) {
 		s->is_done = true;
 		give_back(c);
 	}
-	return r < 0 ? r : pass_on(p, s->tid, seen->generation, from, to);
+	r = pass_on(p, s->tid, seen->generation, from, to);
+	if (damaged && r == 0)
+		r = p->sink->lost(p->sink->ctx, p->state->process, TRACE_LOST_DAMAGED, 1);
+	return r;
 }
 
 static int by_order(const void *a, const void *b)
@@ -450,9 +496,9 @@ static int note_taken(struct pass *p, const struct seen *seen)
 	if (before.generation != 0 && !before.is_done)
 		trace_shared_note_chunk(&p->reader->memory, p->slot, seen->chunk, TRACE_CHUNK_BYTES);
 	if (seen->generation != before.generation + 1)
-		r = trace_decode_gap(p->state->decoder, -1, p->sink);
+		r = cut(p, -1);
 	else if (before.generation != 0 && !before.is_done)
-		r = trace_decode_gap(p->state->decoder, before.tid, p->sink);
+		r = cut(p, before.tid);
 	return r;
 }
 
@@ -665,7 +711,9 @@ static int read_slot(struct pass *p, bool last)
 	}
 	if (has_ended)
 		p->until_mono_ns = UINT64_MAX - 2 * lag_ns;
-	r = read_chunks(p);
+	r = settle(p);
+	if (r == 0)
+		r = read_chunks(p);
 	if (r == 0)
 		r = read_losses(p);
 	note_unfollowed(p);
@@ -683,6 +731,9 @@ static int read_slot(struct pass *p, bool last)
 	} else {
 		trace_shared_prepare(&t->memory, p->slot,
 			atomic_load_explicit(&p->head->claims, memory_order_relaxed));
+		s->has_failed |= r < 0;
+		if (r < 0)
+			(void) settle(p); /* or next time */
 	}
 	return r;
 }

@@ -46,6 +46,7 @@ struct got {
 	uint64_t lost[TRACE_LOSS_COUNT];
 	struct trace_process process;
 	char name[80], process_name[16];
+	size_t takes;              /* events, then it fails; 0: it never does */
 	struct trace_event last;
 };
 
@@ -83,6 +84,8 @@ static int on_event(void *ctx, const struct trace_event *e)
 
 	assert_in_range(e->kind, 0, TRACE_KIND_COUNT - 1);
 	assert_in_range(e->site, 1, g->sites);
+	if (g->takes > 0 && g->events >= g->takes)
+		return -ENOSPC;
 	g->events++;
 	g->unclosed += (e->flags & TRACE_UNCLOSED) != 0;
 	g->last = *e;
@@ -317,6 +320,36 @@ static void test_overwritten(void **state)
 	r.slot->lost[TRACE_LOST_OVERWRITTEN] = 10;
 	drain(&r, false);
 	assert_int_equal(r.got.lost[TRACE_LOST_OVERWRITTEN], 10);
+	rig_free(&r);
+}
+
+/* What was read and could not be passed on is counted; what it may have ended has no time. */
+static void test_a_sink_that_fails(void **state)
+{
+	const uint64_t t = mono() - 1000000000;
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	take_slot(&r, getpid());
+	claim(&r, 0, 5);
+	put(&r, 0, 0, TRACE_RING_PUSH, t, 0);
+	for (unsigned i = 1; i <= 10; i++)
+		put(&r, 0, 2 * i, TRACE_RING_MARK, t + i, 0);
+	r.got.takes = 4;
+	assert_int_equal(trace_drain(r.reader, TRACE_DRAIN_USUAL, &r.sink), -ENOSPC);
+	assert_int_equal(r.got.events, 4);
+	assert_int_equal(r.got.lost[TRACE_LOST_OVERWRITTEN], 6);
+	drain(&r, false);
+	assert_int_equal(r.got.lost[TRACE_LOST_OVERWRITTEN], 7); /* the range was to end when it still failed */
+	r.got.takes = 0;
+	put(&r, 0, 22, TRACE_RING_POP, t + 20, 0);
+	put(&r, 0, 24, TRACE_RING_MARK, t + 21, 0);
+	drain(&r, false);
+	assert_int_equal(r.got.lost[TRACE_LOST_OVERWRITTEN], 7);
+	assert_int_equal(r.got.events, 5);
+	drain(&r, true);
+	assert_int_equal(r.got.events, 5);
 	rig_free(&r);
 }
 
@@ -625,6 +658,7 @@ int main(void)
 		cmocka_unit_test(test_the_last_moment_waits),
 		cmocka_unit_test(test_the_order_of_chunks),
 		cmocka_unit_test(test_overwritten),
+		cmocka_unit_test(test_a_sink_that_fails),
 		cmocka_unit_test(test_an_ended_process),
 		cmocka_unit_test(test_another_pid_namespace),
 		cmocka_unit_test(test_a_layer_that_costs_too_much),
