@@ -222,7 +222,8 @@ struct trace_ring *attach_ring(void)
 	struct trace_ring *ring = map_quietly(0, TRACE_HEAD_BYTES);
 
 	if (ring && (ring->magic != TRACE_RING_MAGIC || ring->version != TRACE_RING_VERSION ||
-			    ring->bytes_of_slot != TRACE_SLOT_BYTES)) {
+			    ring->bytes_of_slot != TRACE_SLOT_BYTES ||
+			    atomic_load_explicit(&ring->layers_wanted, memory_order_relaxed) == 0)) {
 		attach_unmap_ring(ring);
 		return NULL;
 	}

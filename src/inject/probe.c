@@ -149,7 +149,7 @@ bool probe_wants(unsigned layer)
 	ring = atomic_load(&p->ring);
 	if (!ring || atomic_load(&p->is_refused))
 		return false;
-	return ring->layers_wanted & ~word_at(&p->layers_off) & layer;
+	return atomic_load_explicit(&ring->layers_wanted, memory_order_relaxed) & ~word_at(&p->layers_off) & layer;
 }
 
 /* ---- the slot ----------------------------------------------------------------------------------------------------- */

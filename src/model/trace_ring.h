@@ -50,7 +50,8 @@ struct trace_ring {
 	/* enum trace_layer, by the recorder: what is to be followed now. Kernels are only in it while a
 	 * window is open. The probe reads it at each event (relaxed). */
 	_Atomic uint32_t layers;
-	uint32_t layers_wanted;    /* of the whole run: what to prepare for */
+	/* Of the whole run: what to prepare for; 0: the run has ended, and processes that start now do not attach. */
+	_Atomic uint32_t layers_wanted;
 	_Atomic uint32_t refused;  /* processes that found no free slot */
 	_Atomic uint32_t slots[TRACE_SLOTS];
 };

@@ -109,7 +109,7 @@ int trace_shared_open(unsigned layers, unsigned wanted, struct trace_shared *ret
 	m->ring->version = TRACE_RING_VERSION;
 	m->ring->bytes_of_slot = TRACE_SLOT_BYTES;
 	m->ring->recorder_pid = (int32_t) getpid();
-	m->ring->layers_wanted = wanted;
+	atomic_store_explicit(&m->ring->layers_wanted, wanted, memory_order_relaxed);
 	atomic_store_explicit(&m->ring->layers, layers, memory_order_relaxed);
 	m->ring->magic = TRACE_RING_MAGIC;
 	(void) snprintf(m->environment, sizeof(m->environment), "%d:%d:%llu:%llu:%s", m->fd, (int) getpid(),
@@ -126,7 +126,9 @@ void trace_shared_close(struct trace_shared *m)
 			(void) munmap(head, TRACE_HEAD_BYTES);
 	}
 	if (m->ring) {
-		atomic_store_explicit(&m->ring->layers, 0, memory_order_relaxed); /* survivors stop writing */
+		/* Survivors stop writing, and what they start later prepares nothing. */
+		atomic_store_explicit(&m->ring->layers, 0, memory_order_relaxed);
+		atomic_store_explicit(&m->ring->layers_wanted, 0, memory_order_relaxed);
 		(void) munmap(m->ring, TRACE_HEAD_BYTES);
 	}
 	if (m->fd >= 0)

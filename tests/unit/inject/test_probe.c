@@ -283,6 +283,11 @@ static void test_unusable_memory(void **state)
 	rig.ring->magic ^= 1;
 	rig.ring->bytes_of_slot *= 2;
 	rig_run(&rig, follow_nothing);
+	rig.ring->bytes_of_slot /= 2;
+	rig.ring->layers_wanted = 0; /* the run has ended */
+	rig_run(&rig, follow_nothing);
+	rig.ring->layers_wanted = TRACE_ALL;
+	rig_run(&rig, follow);
 	(void) close(open_ended.fd);
 	rig_close(&rig);
 }

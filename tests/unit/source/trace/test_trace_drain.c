@@ -565,6 +565,22 @@ static void test_it_cannot_be_cut(void **state)
 	rig_free(&r);
 }
 
+/* The memory lives as long as a process of the job has it, a daemon perhaps. */
+static void test_after_the_run(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	assert_int_equal(r.ring->layers, TRACE_ALL);
+	assert_int_equal(r.ring->layers_wanted, TRACE_ALL);
+	trace_reader_free(r.reader);
+	assert_int_equal(r.ring->layers, 0);
+	assert_int_equal(r.ring->layers_wanted, 0);
+	r.reader = NULL;
+	rig_free(&r);
+}
+
 static uint32_t next_random(uint32_t *random)
 {
 	*random ^= *random << 13;
@@ -668,6 +684,7 @@ int main(void)
 		cmocka_unit_test(test_a_text_that_leaves_the_arena),
 		cmocka_unit_test(test_another_version),
 		cmocka_unit_test(test_it_cannot_be_cut),
+		cmocka_unit_test(test_after_the_run),
 		cmocka_unit_test(test_scribbles),
 		cmocka_unit_test(test_the_descriptor_by_the_socket),
 	};
