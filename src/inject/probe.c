@@ -40,6 +40,7 @@ struct thread {
 	uint16_t leaving; /* a chunk, plus 1: full, but an event below in the stack is not yet written into it */
 	uint8_t writing;  /* events begun: 2 in a signal handler that interrupted one */
 	uint8_t is_registered;
+	uint8_t has_lost; /* an event since the last one that was written */
 	uint8_t events[4]; /* of each layer, modulo TIMED */
 };
 
@@ -393,6 +394,7 @@ static void thread_begins(struct thread *t)
 		t->at = (uint32_t) NO_CHUNK << 16 | UNITS;
 		t->leaving = 0;
 	}
+	t->has_lost = 0;
 	memset(t->events, 0, sizeof(t->events));
 	t->tid = (int32_t) syscall(SYS_gettid);
 	__atomic_store_n(&t->generation, probe_generation(), __ATOMIC_RELAXED);
@@ -459,6 +461,7 @@ COLD bool place_in_next(
 			register_thread(t);
 		if (!next_chunk(t, slot)) {
 			(void) atomic_fetch_add(&slot->lost[TRACE_LOST_THREADS], 1);
+			t->has_lost = 1;
 			return false;
 		}
 		*at = take_units(&t->at, units);
@@ -520,6 +523,10 @@ ALWAYS_INLINE void write_event(unsigned layer, unsigned kind, unsigned flags, ui
 	atomic_signal_fence(memory_order_seq_cst);
 	at = take_units(&t->at, units);
 	if (__builtin_expect((at & 0xffff) + units <= UNITS, 1) || place_in_next(t, slot, units, &at)) {
+		if (__builtin_expect(t->has_lost, 0)) {
+			flags |= TRACE_RING_AFTER_LOSS;
+			t->has_lost = 0;
+		}
 		/* As struct trace_ring_head has them. */
 		const union {
 			uint16_t part[2];

@@ -169,9 +169,10 @@ struct trace_ring_head {
 	/* TRACE_SEQ of its chunk's generation and its unit, stored last (release). */
 	_Atomic uint32_t seq;
 	uint16_t kind;       /* enum trace_ring_kind */
-	uint16_t flags;      /* enum trace_flag */
+	uint16_t flags;      /* enum trace_flag, TRACE_RING_AFTER_LOSS */
 	uint64_t time_ns;
 };
+#define TRACE_RING_AFTER_LOSS         0x8000 /* between this event and the one before, the thread lost some: it had no chunk */
 #define TRACE_SEQ(generation, unit)   ((uint32_t) (generation) << 11 | ((uint32_t) (unit) + 1))
 #define TRACE_READ(generation, units) ((uint32_t) (generation) << 11 | (uint32_t) (units))
 

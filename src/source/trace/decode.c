@@ -308,7 +308,7 @@ static bool add_unnamed(
 {
 	const unsigned kind = key >> 32 & 0xf, own = key >> 16 & 0xf;
 
-	site->kind = (enum trace_kind) (kind ? kind : own);
+	site->kind = (enum trace_kind)(kind ? kind : own);
 	if (!kind && own != TRACE_KERNEL && own != TRACE_COPY && own != TRACE_FILL)
 		return false;
 	if (!kind && map_put(&d->sites, gpu_key(KIND_OF_SITE, (uint32_t) key), own) < 0)
@@ -578,37 +578,6 @@ static int decode_work(struct trace_decoder *d, const struct trace_clock *clock,
 	return sink->event(sink->ctx, &e);
 }
 
-int trace_decode(struct trace_decoder *d, const struct trace_clock *clock, int32_t tid,
-	const struct trace_ring_head *event, const struct trace_sink *sink)
-{
-	struct thread *t = thread_of(d, tid);
-	uint32_t flags = event->flags & (TRACE_FAILED | TRACE_NODE | TRACE_INVALID);
-	const uint64_t time_ns = run_time(clock, event->time_ns, &flags);
-	int r;
-
-	if (!t)
-		return sink->lost(sink->ctx, d->process, TRACE_LOST_THREADS, 1);
-	t->last_ns = time_ns;
-	switch (event->kind) {
-	case TRACE_RING_THREAD:
-		r = decode_thread_name(d, tid, event, sink);
-		break;
-	case TRACE_RING_ENTER:
-	case TRACE_RING_LEAVE:
-		r = decode_call(d, t, event, time_ns, flags, sink);
-		break;
-	case TRACE_RING_MEMORY:
-		r = decode_memory(d, event, time_ns, flags, sink);
-		break;
-	case TRACE_RING_WORK:
-		r = decode_work(d, clock, event, time_ns, flags, sink);
-		break;
-	default:
-		r = decode_range(d, t, event, time_ns, flags, sink);
-	}
-	return r == -EBADMSG ? sink->lost(sink->ctx, d->process, TRACE_LOST_DAMAGED, 1) : r;
-}
-
 /* ---- ends that are missing ------------------------------------------------------------------- */
 
 static int close_thread(struct trace_decoder *d, struct thread *t, unsigned layers, uint64_t end_ns,
@@ -636,6 +605,43 @@ static int cut_thread(
 	return close_thread(d, t, layers, t->last_ns, TRACE_UNCLOSED | TRACE_INVALID, sink);
 }
 
+/* ---- events ---------------------------------------------------------------------------------- */
+
+int trace_decode(struct trace_decoder *d, const struct trace_clock *clock, int32_t tid,
+	const struct trace_ring_head *event, const struct trace_sink *sink)
+{
+	struct thread *t = thread_of(d, tid);
+	uint32_t flags = event->flags & (TRACE_FAILED | TRACE_NODE | TRACE_INVALID);
+	const uint64_t time_ns = run_time(clock, event->time_ns, &flags);
+	int r = 0;
+
+	if (!t)
+		return sink->lost(sink->ctx, d->process, TRACE_LOST_THREADS, 1);
+	if (event->flags & TRACE_RING_AFTER_LOSS)
+		r = cut_thread(d, t, TRACE_ALL, sink);
+	if (r < 0)
+		return r;
+	t->last_ns = time_ns;
+	switch (event->kind) {
+	case TRACE_RING_THREAD:
+		r = decode_thread_name(d, tid, event, sink);
+		break;
+	case TRACE_RING_ENTER:
+	case TRACE_RING_LEAVE:
+		r = decode_call(d, t, event, time_ns, flags, sink);
+		break;
+	case TRACE_RING_MEMORY:
+		r = decode_memory(d, event, time_ns, flags, sink);
+		break;
+	case TRACE_RING_WORK:
+		r = decode_work(d, clock, event, time_ns, flags, sink);
+		break;
+	default:
+		r = decode_range(d, t, event, time_ns, flags, sink);
+	}
+	return r == -EBADMSG ? sink->lost(sink->ctx, d->process, TRACE_LOST_DAMAGED, 1) : r;
+}
+
 int trace_decode_gap(struct trace_decoder *d, int32_t tid, const struct trace_sink *sink)
 {
 	int r = 0;
@@ -643,6 +649,29 @@ int trace_decode_gap(struct trace_decoder *d, int32_t tid, const struct trace_si
 	for (size_t i = 0; i < d->n_threads && r == 0; i++) {
 		if (tid < 0 || d->threads[i].tid == tid)
 			r = cut_thread(d, &d->threads[i], TRACE_ALL, sink);
+	}
+	return r;
+}
+
+static bool is_among(int32_t tid, const int32_t *tids, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (tids[i] == tid)
+			return true;
+	}
+	return false;
+}
+
+int trace_decode_gap_of_others(
+	struct trace_decoder *d, const int32_t *tids, size_t n, const struct trace_sink *sink)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < d->n_threads && r == 0; i++) {
+		struct thread *t = &d->threads[i];
+
+		if ((t->n > 0 || t->in_call) && !is_among(t->tid, tids, n))
+			r = cut_thread(d, t, TRACE_ALL, sink);
 	}
 	return r;
 }

@@ -62,6 +62,10 @@ int trace_decode(struct trace_decoder *d, const struct trace_clock *clock, int32
 /* Events of a thread were lost; tid -1: of any thread. */
 int trace_decode_gap(struct trace_decoder *d, int32_t tid, const struct trace_sink *sink);
 
+/* Events were lost of threads that are none of these n. */
+int trace_decode_gap_of_others(
+	struct trace_decoder *d, const int32_t *tids, size_t n, const struct trace_sink *sink);
+
 /* The process does not write events of these layers (enum trace_layer) any more: ends of what is open will not come. */
 int trace_decode_off(struct trace_decoder *d, unsigned layers, const struct trace_sink *sink);
 

@@ -573,6 +573,22 @@ static int introduce(struct pass *p)
 	return s->decoder ? 0 : -ENOMEM;
 }
 
+/* Threads without a chunk lost events. One that got a chunk again says so in its first event. */
+static int cut_threads_without_chunk(struct pass *p)
+{
+	int32_t tids[TRACE_CHUNKS];
+	size_t n = 0;
+	int r;
+
+	for (unsigned i = 0; i < TRACE_CHUNKS; i++) {
+		if (atomic_load_explicit(&p->head->chunks[i].state, memory_order_relaxed) == TRACE_CHUNK_OWNED)
+			tids[n++] = atomic_load_explicit(&p->head->chunks[i].tid, memory_order_relaxed);
+	}
+	r = trace_decode_gap_of_others(p->state->decoder, tids, n, p->sink);
+	p->state->dropped += r < 0;
+	return r;
+}
+
 static int read_losses(struct pass *p)
 {
 	struct slot_state *s = p->state;
@@ -587,6 +603,8 @@ static int read_losses(struct pass *p)
 			n = 1;
 		if (n > 0)
 			r = p->sink->lost(p->sink->ctx, s->process, (enum trace_loss) i, n);
+		if (n > 0 && i == TRACE_LOST_THREADS && r == 0)
+			r = cut_threads_without_chunk(p);
 	}
 	return r;
 }

@@ -675,6 +675,8 @@ static void test_more_threads_than_chunks(void **state)
 	/* The last one took the oldest chunk. */
 	assert_int_equal(found.n, TRACE_CHUNKS);
 	assert_int_equal(found.all[found.n - 1].range.id, 3);
+	assert_int_equal(found.all[found.n - 1].flags, TRACE_RING_AFTER_LOSS);
+	assert_int_equal(found.all[found.n - 2].flags, 0);
 	assert_int_equal(slot->lost[TRACE_LOST_OVERWRITTEN], 1);
 	free(found.all);
 	rig_close(&rig);

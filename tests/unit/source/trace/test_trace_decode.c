@@ -239,6 +239,26 @@ static void test_lost_events(void **state)
 	expect(&r, "mark c@7 20-20 depth 1 bytes 0\nrange a@7 10-20 depth 0 unclosed invalid bytes 0\nrange b@8 15-40 depth 0 bytes 0\n");
 }
 
+/* A push was lost: the pop is its, not that of the range before. */
+static void test_an_event_after_a_loss(void **state)
+{
+	const struct trace_ring_range body = { 0, 0, 0 };
+	struct {
+		struct trace_ring_head head;
+		struct trace_ring_range body;
+	} event = { .head = { .kind = POP, .flags = TRACE_RING_AFTER_LOSS, .time_ns = 1040 }, .body = body };
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	range(&r, TID, PUSH, 10, 1, 0, 0);
+	range(&r, OTHER, PUSH, 15, 2, 0, 0);
+	range(&r, TID, TRACE_RING_MARK, 20, 3, 0, 0);
+	assert_int_equal(trace_decode(r.d, &r.clock, TID, &event.head, &r.sink), 0);
+	range(&r, OTHER, POP, 45, 0, 0, 0);
+	expect(&r, "mark c@7 20-20 depth 1 bytes 0\nrange a@7 10-20 depth 0 unclosed invalid bytes 0\nrange b@8 15-45 depth 0 bytes 0\n");
+}
+
 static void test_calls_and_work(void **state)
 {
 	const struct trace_ring_call call = { .name = 1, .correlation = 5 };
@@ -439,6 +459,7 @@ int main(void)
 		cmocka_unit_test(test_ranges_with_an_id),
 		cmocka_unit_test(test_without_an_end),
 		cmocka_unit_test(test_lost_events),
+		cmocka_unit_test(test_an_event_after_a_loss),
 		cmocka_unit_test(test_calls_and_work),
 		cmocka_unit_test(test_sites_without_room),
 		cmocka_unit_test(test_names),

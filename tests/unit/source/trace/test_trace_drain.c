@@ -323,6 +323,33 @@ static void test_overwritten(void **state)
 	rig_free(&r);
 }
 
+/* Of those that have one nothing was lost. */
+static void test_threads_without_a_chunk(void **state)
+{
+	const uint64_t t = mono() - 1000000000;
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	take_slot(&r, getpid());
+	claim(&r, 0, 5);
+	put(&r, 0, 0, TRACE_RING_PUSH, t, 0);
+	claim(&r, 1, 6);
+	put(&r, 1, 0, TRACE_RING_PUSH, t, 0);
+	r.slot->chunks[1].state = TRACE_CHUNK_FULL;
+	drain(&r, false);
+	assert_int_equal(r.got.events, 0);
+	r.slot->lost[TRACE_LOST_THREADS] = 3; /* of thread 6, perhaps its pop */
+	drain(&r, false);
+	assert_int_equal(r.got.events, 1);
+	assert_int_equal(r.got.last.flags, TRACE_UNCLOSED | TRACE_INVALID);
+	put(&r, 0, 2, TRACE_RING_POP, t + 7, 0);
+	drain(&r, true);
+	assert_int_equal(r.got.events, 2);
+	assert_int_equal(r.got.last.flags, 0);
+	rig_free(&r);
+}
+
 /* What was read and could not be passed on is counted; what it may have ended has no time. */
 static void test_a_sink_that_fails(void **state)
 {
@@ -674,6 +701,7 @@ int main(void)
 		cmocka_unit_test(test_the_last_moment_waits),
 		cmocka_unit_test(test_the_order_of_chunks),
 		cmocka_unit_test(test_overwritten),
+		cmocka_unit_test(test_threads_without_a_chunk),
 		cmocka_unit_test(test_a_sink_that_fails),
 		cmocka_unit_test(test_an_ended_process),
 		cmocka_unit_test(test_another_pid_namespace),
