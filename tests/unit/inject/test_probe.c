@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -260,6 +261,38 @@ static void test_descriptor_of_another_file(void **state)
 	assert_int_equal(rig_slots_taken(&other), 0);
 	assert_int_equal(rig_slots_taken(&rig), 1);
 	rig_close(&other);
+	rig_close(&rig);
+}
+
+/* Opening a named pipe, or a device, has effects: what the recorder's path leads to is looked at first. */
+static void test_path_to_a_pipe(void **state)
+{
+	char path[60];
+	struct ring_rig rig;
+	pid_t pid;
+	int writer;
+
+	(void) state;
+	(void) snprintf(path, sizeof(path), "/tmp/hiwater-test-probe-%d", getpid());
+	rig_open(&rig);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	writer = open(path, O_PATH | O_CLOEXEC);
+	assert_true(writer >= 0);
+	rig_environment(&rig, writer, getpid(), "");
+	pid = fork();
+	if (pid == 0) {
+		const int inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+		char event[400];
+
+		CHECK(inotify_add_watch(inotify, path, IN_OPEN) >= 0);
+		(void) close(writer);
+		follow_nothing(&rig);
+		CHECK(read(inotify, event, sizeof(event)) < 0 && errno == EAGAIN);
+		_exit(0);
+	}
+	rig_wait(pid);
+	assert_int_equal(unlink(path), 0);
+	(void) close(writer);
 	rig_close(&rig);
 }
 
@@ -1203,6 +1236,7 @@ int main(void)
 		cmocka_unit_test(test_inherited_descriptor),
 		cmocka_unit_test(test_path_of_the_recorder),
 		cmocka_unit_test(test_descriptor_of_another_file),
+		cmocka_unit_test(test_path_to_a_pipe),
 		cmocka_unit_test(test_unusable_memory),
 		cmocka_unit_test(test_socket),
 		cmocka_unit_test(test_sockets_that_do_not_help),
