@@ -96,7 +96,7 @@ static bool is_the_file(int fd, const struct place *place)
 	int seals;
 
 	if (fstat(fd, &st) < 0 || !is_that(&st, place) ||
-		st.st_size < TRACE_HEAD_BYTES + (off_t) TRACE_SLOTS * TRACE_SLOT_BYTES)
+		(uint64_t) st.st_size < TRACE_FILE_BYTES)
 		return false;
 	seals = fcntl(fd, F_GET_SEALS);
 	return seals >= 0 && (seals & F_SEAL_SHRINK);
@@ -259,7 +259,7 @@ void attach_unmap_ring(struct trace_ring *ring)
 
 struct trace_slot *attach_slot(unsigned n)
 {
-	return map_quietly(TRACE_HEAD_BYTES + (off_t) n * TRACE_SLOT_BYTES, TRACE_SLOT_BYTES);
+	return map_quietly((off_t) trace_slot_at(n), TRACE_SLOT_BYTES);
 }
 
 void attach_unmap_slot(struct trace_slot *slot)

@@ -24,7 +24,7 @@ enum {
  * so that a child can never take its parent's slot for its own. */
 struct process {
 	_Atomic uint32_t generation;                   /* 0: a new process */
-	_Atomic int is_refused;                        /* no slot was free: asked once */
+	_Atomic int is_refused;                        /* no slot was free, or could be mapped: asked once */
 	const _Atomic uint32_t *_Atomic layers;        /* NULL: not attached; in the ring, or nothing */
 	const _Atomic uint32_t *_Atomic layers_off;    /* in the slot, or nothing */
 	struct trace_ring *_Atomic ring;               /* NULL: none */
@@ -155,10 +155,10 @@ bool probe_wants(unsigned layer)
 
 /* ---- the slot ----------------------------------------------------------------------------------------------------- */
 
-static void refuse(struct process *p, struct trace_ring *ring)
+static void refuse(struct process *p, _Atomic uint32_t *count)
 {
 	if (atomic_exchange(&p->is_refused, 1) == 0)
-		(void) atomic_fetch_add(&ring->refused, 1);
+		(void) atomic_fetch_add(count, 1);
 	atomic_store(&p->layers, &nothing);
 }
 
@@ -191,7 +191,7 @@ static struct trace_slot *claim_slot(struct process *p)
 		return NULL;
 	slot = take_slot(ring, &n);
 	if (!slot) {
-		refuse(p, ring);
+		refuse(p, n < TRACE_SLOTS ? &ring->unmapped : &ring->refused);
 		return atomic_load(&p->slot);
 	}
 	arena_begin(slot);

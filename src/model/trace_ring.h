@@ -4,8 +4,9 @@
  * file of the recorder's, sealed against shrinking and growing.
  *
  *     page 0             struct trace_ring: who it belongs to, what to follow, which slots are taken
- *     then TRACE_SLOTS   slots of TRACE_SLOT_BYTES, one a process: struct trace_slot, its texts, its chunks
+ *     at TRACE_SLOTS_AT  TRACE_SLOTS slots of TRACE_SLOT_BYTES, one a process: struct trace_slot, its texts, its chunks
  *
+ * Slots begin at multiples of 64 KiB, the largest page of the machines that hiwater runs on.
  * A process maps page 0 and its own slot. A thread writes into a chunk of its own, event after event,
  * each published by storing its seq last (release), so that there is no lock and what was completed
  * before SIGKILL is there. Equal texts and sites are stored once in the slot's arena; an event has
@@ -22,10 +23,11 @@
 #include <stdint.h>
 
 #define TRACE_RING_MAGIC   UINT64_C(0x6869776174726163) /* only compared */
-#define TRACE_RING_VERSION 1
+#define TRACE_RING_VERSION 2
 
 enum {
 	TRACE_SLOTS = 512,
+	TRACE_SLOTS_AT = 64 << 10,
 	TRACE_SLOT_BYTES = 2 << 20,
 	TRACE_HEAD_BYTES = 4096, /* page 0, and the head of a slot */
 	TRACE_INDEX_BYTES = 16 << 10,  /* of the texts: offsets by hash */
@@ -43,6 +45,14 @@ enum {
 	TRACE_SLOT_TAKEN, /* by a process, compare-and-swap */
 };
 
+static inline uint64_t trace_slot_at(unsigned slot)
+{
+	return TRACE_SLOTS_AT + (uint64_t) slot * TRACE_SLOT_BYTES;
+}
+#define TRACE_FILE_BYTES trace_slot_at(TRACE_SLOTS)
+
+_Static_assert(TRACE_SLOTS_AT % (64 << 10) == 0 && TRACE_SLOT_BYTES % (64 << 10) == 0, "slots can be mapped");
+
 struct trace_ring {
 	uint64_t magic;
 	uint32_t version, bytes_of_slot;
@@ -53,6 +63,7 @@ struct trace_ring {
 	/* Of the whole run: what to prepare for; 0: the run has ended, and processes that start now do not attach. */
 	_Atomic uint32_t layers_wanted;
 	_Atomic uint32_t refused;  /* processes that found no free slot */
+	_Atomic uint32_t unmapped; /* processes that could not map theirs */
 	_Atomic uint32_t slots[TRACE_SLOTS];
 };
 

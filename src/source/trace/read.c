@@ -63,7 +63,7 @@ struct trace_reader {
 	struct slot_state *slots[TRACE_SLOTS];
 	uint64_t drains;
 	int64_t boot_minus_mono_ns;
-	uint32_t refused;
+	uint32_t refused, unmapped;
 	unsigned layers;
 	_Atomic pid_t main;
 	struct trace_select *select;
@@ -251,7 +251,7 @@ static void name_of(const struct slot_state *s, char ret[static 48])
 static ptrdiff_t read_text(void *ctx, uint32_t offset, unsigned type, void *ret, size_t size)
 {
 	const struct slot_state *s = ctx;
-	const uint64_t arena = trace_shared_at(s->slot) + TRACE_ARENA_AT, at = (uint64_t) offset * 8;
+	const uint64_t arena = trace_slot_at(s->slot) + TRACE_ARENA_AT, at = (uint64_t) offset * 8;
 	struct trace_text text;
 	size_t n;
 
@@ -287,7 +287,7 @@ static const struct trace_ring_head *event_at(const unsigned char *events, uint3
 
 static off_t chunk_at(const struct pass *p, unsigned chunk)
 {
-	return (off_t) (trace_shared_at(p->slot) + TRACE_CHUNKS_AT + (uint64_t) chunk * TRACE_CHUNK_BYTES);
+	return (off_t) (trace_slot_at(p->slot) + TRACE_CHUNKS_AT + (uint64_t) chunk * TRACE_CHUNK_BYTES);
 }
 
 /* Copies units of a chunk to their place in the reader's copy. */
@@ -800,6 +800,22 @@ static void note_refused(struct trace_reader *t)
 	t->refused = refused;
 }
 
+static void note_unmapped(struct trace_reader *t)
+{
+	const uint32_t unmapped = atomic_load_explicit(&t->memory.ring->unmapped, memory_order_relaxed);
+	char note[TRACE_NOTE_BYTES];
+
+	if (unmapped == t->unmapped)
+		return;
+	(void) snprintf(note, sizeof(note),
+		"trace: %u processes are not followed: they could not map the memory for their events; is their "
+		"address space limited (ulimit -v)?",
+		unmapped - t->unmapped);
+	if (t->unmapped == 0)
+		trace_reader_add_note(t, note);
+	t->unmapped = unmapped;
+}
+
 /* CLOCK_BOOTTIME less CLOCK_MONOTONIC changes while the machine is suspended, and at no other time: what the
  * two reads of a comparison are apart must not move events against each other. Returns CLOCK_MONOTONIC. */
 static uint64_t compare_clocks(struct trace_reader *t)
@@ -850,6 +866,7 @@ int trace_drain(void *reader, enum trace_drain how, const struct trace_sink *sin
 	}
 	trace_select_pass_to(t->select, NULL);
 	note_refused(t);
+	note_unmapped(t);
 	trace_shared_prepare_free(&t->memory);
 	if (r < 0 || !(t->layers & TRACE_KERNELS))
 		return r;

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <sys/inotify.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -445,6 +446,30 @@ static void test_no_slot_is_free(void **state)
 	rig.ring->slots[TRACE_SLOTS - 1] = TRACE_SLOT_FREE;
 	rig_run(&rig, follow);
 	assert_int_equal(rig_slot(&rig, TRACE_SLOTS - 1)->version, TRACE_RING_VERSION);
+	rig_close(&rig);
+}
+
+static void unmapped(struct ring_rig *rig)
+{
+	const struct rlimit none = { 0, RLIM_INFINITY };
+
+	(void) rig;
+	CHECK(probe_follows(TRACE_RANGES));
+	CHECK(setrlimit(RLIMIT_AS, &none) == 0);
+	push(1);
+	CHECK(!probe_follows(TRACE_RANGES) && !probe_wants(TRACE_RANGES));
+}
+
+static void test_a_slot_that_cannot_be_mapped(void **state)
+{
+	struct ring_rig rig;
+
+	(void) state;
+	rig_open(&rig);
+	rig_run(&rig, unmapped);
+	assert_int_equal(rig.ring->unmapped, 1);
+	assert_int_equal(rig.ring->refused, 0);
+	assert_int_equal(rig_slots_taken(&rig), 0);
 	rig_close(&rig);
 }
 
@@ -1200,7 +1225,7 @@ static void test_memory_full_of_noise(void **state)
 	(void) state;
 	rig_open(&rig);
 	rig_run(&rig, scribble);
-	for (off_t i = TRACE_HEAD_BYTES + TRACE_SLOT_BYTES; i < TRACE_HEAD_BYTES + 2 * TRACE_SLOT_BYTES; i++)
+	for (uint64_t i = trace_slot_at(1); i < trace_slot_at(2); i++)
 		assert_int_equal(rig.map[i], 0);
 	rig_close(&rig);
 }
@@ -1241,6 +1266,7 @@ int main(void)
 		cmocka_unit_test(test_socket),
 		cmocka_unit_test(test_sockets_that_do_not_help),
 		cmocka_unit_test(test_no_slot_is_free),
+		cmocka_unit_test(test_a_slot_that_cannot_be_mapped),
 		cmocka_unit_test(test_layers),
 		cmocka_unit_test(test_descriptors_that_the_job_closes),
 		cmocka_unit_test(test_forks),

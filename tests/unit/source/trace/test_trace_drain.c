@@ -129,15 +129,15 @@ static void rig_new(struct rig *r)
 	trace_reader_begin(r->reader, clock_boot_ns() - UINT64_C(10000000000), getpid());
 	const int fd = trace_reader_fd(r->reader);
 
-	r->ring = mmap(NULL, TRACE_HEAD_BYTES + 2 * TRACE_SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	r->ring = mmap(NULL, trace_slot_at(2), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_ptr_not_equal(r->ring, MAP_FAILED);
-	r->slot = (struct trace_slot *) (void *) ((char *) r->ring + TRACE_HEAD_BYTES);
+	r->slot = (struct trace_slot *) (void *) ((char *) r->ring + trace_slot_at(0));
 	r->sink = (struct trace_sink) { on_process, on_site, on_event, on_thread, on_lost, on_window, &r->got, NULL, NULL };
 }
 
 static void rig_free(struct rig *r)
 {
-	(void) munmap(r->ring, TRACE_HEAD_BYTES + 2 * TRACE_SLOT_BYTES);
+	(void) munmap(r->ring, trace_slot_at(2));
 	trace_reader_free(r->reader);
 	root_done(&r->root);
 }
@@ -578,6 +578,26 @@ static void test_another_version(void **state)
 	rig_free(&r);
 }
 
+static void test_processes_without_a_slot(void **state)
+{
+	char note[TRACE_NOTE_BYTES];
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	r.ring->unmapped = 2;
+	drain(&r, false);
+	assert_true(trace_reader_note(r.reader, note));
+	assert_non_null(strstr(note, "2 processes are not followed: they could not map"));
+	r.ring->refused = 3;
+	drain(&r, false);
+	assert_true(trace_reader_note(r.reader, note));
+	assert_non_null(strstr(note, "3 processes are not followed: more than 512"));
+	drain(&r, false);
+	assert_false(trace_reader_note(r.reader, note));
+	rig_free(&r);
+}
+
 static void test_it_cannot_be_cut(void **state)
 {
 	struct rig r;
@@ -711,6 +731,7 @@ int main(void)
 		cmocka_unit_test(test_events_that_are_none),
 		cmocka_unit_test(test_a_text_that_leaves_the_arena),
 		cmocka_unit_test(test_another_version),
+		cmocka_unit_test(test_processes_without_a_slot),
 		cmocka_unit_test(test_it_cannot_be_cut),
 		cmocka_unit_test(test_after_the_run),
 		cmocka_unit_test(test_scribbles),
