@@ -19,6 +19,7 @@
 enum {
 	UNITS = TRACE_CHUNK_BYTES / TRACE_UNIT_BYTES,
 	NOTES = 16,
+	TASK_NAME = 16,            /* of the kernel, with its NUL */
 	TEXT_ROOM = 4096,
 	LAYERS = 4,
 	SAMPLED = 64,              /* the probe times one event of so many */
@@ -41,8 +42,10 @@ struct slot_state {
 	uint64_t introduced;       /* in which drain */
 	uint32_t process;          /* in the sink; 0: not known yet */
 	int32_t pid;               /* here; -1: in another namespace */
+	int32_t inner_pid;         /* as the process sees it */
+	int64_t key;               /* pid; in another namespace below -1, of that and the pid there; -1: unknown */
 	uint64_t start_ticks;
-	char name[16];
+	char name[48];
 	bool is_damaged;           /* of another version: it is not read */
 	uint64_t alive_at_ns;      /* when that was checked last */
 	uint64_t lost[TRACE_LOSS_COUNT];
@@ -237,12 +240,12 @@ static void name_of(const struct slot_state *s, char ret[static 48])
 {
 	char name[16];
 
-	(void) snprintf(name, sizeof(name), "%s", s->name);
+	(void) snprintf(name, sizeof(name), "%.15s", s->name);
 	clean(name);
 	if (s->pid > 0)
 		(void) snprintf(ret, 48, "process %d%s%s%s", (int) s->pid, *name ? " (" : "", name, *name ? ")" : "");
 	else
-		(void) snprintf(ret, 48, "a process of another pid namespace");
+		(void) snprintf(ret, 48, "process %d of another pid namespace", (int) s->inner_pid);
 }
 
 /* ---- the arena ------------------------------------------------------------------------------- */
@@ -538,6 +541,17 @@ static bool is_alive(const struct trace_reader *t, const struct slot_state *s)
 	return st.start_ticks == s->start_ticks && !((st.state == 'Z' || st.state == 'X') && st.threads <= 1);
 }
 
+/* Tells processes of other namespaces apart: their pids there may be equal. */
+static int64_t key_of(uint64_t pid_namespace, int32_t pid)
+{
+	static const unsigned pid_bits = 22; /* PID_MAX_LIMIT of the kernel */
+	const uint64_t of_namespace = pid_namespace & ((UINT64_C(1) << 40) - 1);
+
+	if (pid <= 0 || pid_namespace == 0)
+		return -1;
+	return -2 - (int64_t) (of_namespace << pid_bits | ((uint32_t) pid & ((1U << pid_bits) - 1)));
+}
+
 static int introduce(struct pass *p)
 {
 	struct trace_reader *t = p->reader;
@@ -550,14 +564,18 @@ static int introduce(struct pass *p)
 
 	s->start_ticks = atomic_load_explicit(&p->head->start_ticks, memory_order_relaxed);
 	s->pid = pid > 0 && ns != 0 && ns == t->pid_namespace ? pid : -1;
+	s->inner_pid = pid;
+	s->key = s->pid > 0 ? s->pid : key_of(ns, pid);
+	if (s->key < -1)
+		(void) snprintf(s->name, sizeof(s->name), "pid %d of another namespace", (int) pid);
 	if (s->pid > 0 && is_alive(t, s)) {
 		(void) snprintf(path, sizeof(path), "%d/comm", (int) s->pid);
-		n = smallfile_read(t->root->proc, path, s->name, sizeof(s->name));
+		n = smallfile_read(t->root->proc, path, s->name, TASK_NAME);
 		s->name[n > 0 ? strcspn(s->name, "\n") : 0] = '\0';
 	}
 	const struct trace_process process = {
-		.pid = s->pid,
-		.start_ns = s->pid > 0 ? s->start_ticks * t->tick_ns : 0,
+		.pid = s->key,
+		.start_ns = s->key != -1 ? s->start_ticks * t->tick_ns : 0,
 		.name = s->name,
 		.origin = "probe",
 		.rank = -1,
@@ -704,10 +722,10 @@ static bool is_replaced(const struct trace_reader *t, unsigned slot)
 {
 	const struct slot_state *s = t->slots[slot];
 
-	for (unsigned i = 0; s->pid > 0 && i < TRACE_SLOTS; i++) {
+	for (unsigned i = 0; s->key != -1 && i < TRACE_SLOTS; i++) {
 		const struct slot_state *other = t->slots[i];
 
-		if (i != slot && other && other->process && other->pid == s->pid &&
+		if (i != slot && other && other->process && other->key == s->key &&
 			other->start_ticks == s->start_ticks && other->introduced > s->introduced)
 			return true;
 	}

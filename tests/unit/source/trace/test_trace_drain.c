@@ -38,14 +38,15 @@ uint64_t __wrap_clock_boot_ns(void)
 }
 
 enum {
-	UNITS = TRACE_CHUNK_BYTES / TRACE_UNIT_BYTES
+	UNITS = TRACE_CHUNK_BYTES / TRACE_UNIT_BYTES,
+	SLOTS = 3, /* that are mapped */
 };
 
 struct got {
 	size_t events, unclosed, sites, processes, threads;
 	uint64_t lost[TRACE_LOSS_COUNT];
 	struct trace_process process;
-	char name[80], process_name[16];
+	char name[80], process_name[40];
 	size_t takes;              /* events, then it fails; 0: it never does */
 	struct trace_event last;
 };
@@ -129,15 +130,20 @@ static void rig_new(struct rig *r)
 	trace_reader_begin(r->reader, clock_boot_ns() - UINT64_C(10000000000), getpid());
 	const int fd = trace_reader_fd(r->reader);
 
-	r->ring = mmap(NULL, trace_slot_at(2), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	r->ring = mmap(NULL, trace_slot_at(SLOTS), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_ptr_not_equal(r->ring, MAP_FAILED);
 	r->slot = (struct trace_slot *) (void *) ((char *) r->ring + trace_slot_at(0));
 	r->sink = (struct trace_sink) { on_process, on_site, on_event, on_thread, on_lost, on_window, &r->got, NULL, NULL };
 }
 
+static struct trace_slot *slot_at(struct rig *r, unsigned n)
+{
+	return (struct trace_slot *) (void *) ((char *) r->ring + trace_slot_at(n));
+}
+
 static void rig_free(struct rig *r)
 {
-	(void) munmap(r->ring, trace_slot_at(2));
+	(void) munmap(r->ring, trace_slot_at(SLOTS));
 	trace_reader_free(r->reader);
 	root_done(&r->root);
 }
@@ -430,10 +436,26 @@ static void test_another_pid_namespace(void **state)
 	(void) state;
 	rig_new(&r);
 	take_slot(&r, getpid());
+	r.slot->pid = 17;
 	r.slot->pid_namespace++;
-	drain(&r, true);
-	assert_int_equal(r.got.process.pid, -1);
-	assert_int_equal(r.got.process.start_ns, 0);
+	drain(&r, false);
+	const struct trace_process first = r.got.process;
+
+	assert_true(first.pid < -1);
+	assert_true(first.start_ns > 0);
+	assert_string_equal(r.got.process_name, "pid 17 of another namespace");
+	/* The same pid in a third namespace, then another pid there. */
+	for (int i = 0; i < 2; i++) {
+		const struct trace_process before = r.got.process;
+
+		r.ring->slots[i ? 2 : 1] = TRACE_SLOT_TAKEN;
+		memcpy((void *) slot_at(&r, i ? 2 : 1), (void *) r.slot, sizeof(*r.slot));
+		slot_at(&r, i ? 2 : 1)->pid_namespace++;
+		slot_at(&r, i ? 2 : 1)->pid += i;
+		drain(&r, false);
+		assert_int_equal(r.got.processes, i + 2);
+		assert_true(r.got.process.pid < -1 && r.got.process.pid != before.pid && r.got.process.pid != first.pid);
+	}
 	rig_free(&r);
 }
 
