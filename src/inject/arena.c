@@ -70,13 +70,13 @@ static inline bool equals(
 }
 
 /* The offset of a copy that is in no cell yet; 0: no room. */
-static uint32_t store(struct trace_slot *slot, const struct trace_text *head, const void *bytes)
+static uint32_t store(struct trace_slot *slot, const struct trace_text *head, const void *bytes, uint32_t keep)
 {
 	const uint32_t size = (uint32_t) (sizeof(*head) + head->len + UNIT - 1) / UNIT * UNIT;
 	uint32_t at = atomic_load_explicit(&slot->arena_used, memory_order_relaxed);
 
 	do {
-		if (at > TRACE_ARENA_BYTES - size || at < UNIT || at % UNIT)
+		if (at > TRACE_ARENA_BYTES - size - keep || at < UNIT || at % UNIT)
 			return 0;
 	} while (!atomic_compare_exchange_weak_explicit(&slot->arena_used, &at, at + size,
 		memory_order_relaxed, memory_order_relaxed));
@@ -87,7 +87,7 @@ static uint32_t store(struct trace_slot *slot, const struct trace_text *head, co
 
 _Static_assert(sizeof(struct trace_text) == 8, "compared at once");
 
-uint32_t arena_put(struct trace_slot *slot, unsigned type, const void *bytes, size_t len)
+uint32_t arena_put(struct trace_slot *slot, unsigned type, const void *bytes, size_t len, uint32_t keep)
 {
 	_Atomic uint32_t *const cells = (_Atomic uint32_t *) ((char *) slot + TRACE_INDEX_AT);
 	const struct trace_text head = { hash_of(bytes, len, type), (uint16_t) len, (uint16_t) type };
@@ -99,7 +99,7 @@ uint32_t arena_put(struct trace_slot *slot, unsigned type, const void *bytes, si
 
 		if (offset == 0) {
 			if (!mine)
-				mine = store(slot, &head, bytes);
+				mine = store(slot, &head, bytes, keep);
 			if (!mine)
 				return 0;
 			if (atomic_compare_exchange_strong_explicit(cell, &offset, mine, memory_order_acq_rel,

@@ -85,14 +85,18 @@ static bool place_find(struct place *ret)
 
 /* ---- three ways to the file --------------------------------------------------------------------------------------- */
 
+static bool is_that(const struct stat *st, const struct place *place)
+{
+	return (uint64_t) st->st_dev == place->device && (uint64_t) st->st_ino == place->inode;
+}
+
 static bool is_the_file(int fd, const struct place *place)
 {
 	struct stat st;
 	int seals;
 
-	if (fstat(fd, &st) < 0 || (uint64_t) st.st_dev != place->device ||
-		(uint64_t) st.st_ino != place->inode ||
-		st.st_size < TRACE_HEAD_BYTES + (off_t) TRACE_SLOTS * TRACE_SLOT_BYTES)
+	if (fstat(fd, &st) < 0 || !is_that(&st, place) ||
+		(uint64_t) st.st_size < TRACE_FILE_BYTES)
 		return false;
 	seals = fcntl(fd, F_GET_SEALS);
 	return seals >= 0 && (seals & F_SEAL_SHRINK);
@@ -110,13 +114,30 @@ static char *append_number(char *at, uint64_t value)
 	return stpcpy(at, d);
 }
 
+/* A copy: the job's own threads may close the number, and another file get it, at any time. */
+static int from_number(const struct place *place)
+{
+	return fcntl((int) place->fd, F_DUPFD_CLOEXEC, 0);
+}
+
+/* Another file than the recorder's is not opened: that could be a device or a pipe, where opening has effects. */
 static int from_proc(const struct place *place)
 {
 	char path[80], *at = path; /* no printf: this may be a signal handler */
+	struct stat st;
+	int named, fd = -1;
 
 	at = append_number(stpcpy(at, "/proc/"), place->pid);
 	(void) append_number(stpcpy(at, "/fd/"), place->fd);
-	return open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	named = open(path, O_PATH | O_CLOEXEC);
+	if (named < 0)
+		return -1;
+	if (fstat(named, &st) == 0 && is_that(&st, place)) {
+		(void) append_number(stpcpy(path, "/proc/self/fd/"), (uint64_t) named);
+		fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	}
+	(void) close(named);
+	return fd;
 }
 
 /* The descriptor that comes with a byte; -1: none. More than one are closed. */
@@ -183,14 +204,12 @@ static void *map_at(int fd, off_t offset, size_t bytes)
 /* Maps a part of the file, by the first way that leads to it. */
 static void *map_part(off_t offset, size_t bytes)
 {
-	static int (*const ways[])(const struct place *) = { from_proc, from_socket };
+	static int (*const ways[])(const struct place *) = { from_number, from_proc, from_socket };
 	struct place place;
 	void *map = NULL;
 
 	if (!place_find(&place))
 		return NULL;
-	if (is_the_file((int) place.fd, &place))
-		map = map_at((int) place.fd, offset, bytes);
 	for (size_t i = 0; !map && i < sizeof(ways) / sizeof(ways[0]); i++) {
 		const int fd = ways[i](&place);
 
@@ -222,7 +241,8 @@ struct trace_ring *attach_ring(void)
 	struct trace_ring *ring = map_quietly(0, TRACE_HEAD_BYTES);
 
 	if (ring && (ring->magic != TRACE_RING_MAGIC || ring->version != TRACE_RING_VERSION ||
-			    ring->bytes_of_slot != TRACE_SLOT_BYTES)) {
+			    ring->bytes_of_slot != TRACE_SLOT_BYTES ||
+			    atomic_load_explicit(&ring->layers_wanted, memory_order_relaxed) == 0)) {
 		attach_unmap_ring(ring);
 		return NULL;
 	}
@@ -239,7 +259,7 @@ void attach_unmap_ring(struct trace_ring *ring)
 
 struct trace_slot *attach_slot(unsigned n)
 {
-	return map_quietly(TRACE_HEAD_BYTES + (off_t) n * TRACE_SLOT_BYTES, TRACE_SLOT_BYTES);
+	return map_quietly((off_t) trace_slot_at(n), TRACE_SLOT_BYTES);
 }
 
 void attach_unmap_slot(struct trace_slot *slot)

@@ -12,7 +12,7 @@
 
 #include "model/trace_ring.h"
 
-/* Page 0. */
+/* Page 0; NULL also if the run has ended. */
 struct trace_ring *attach_ring(void);
 void attach_unmap_ring(struct trace_ring *ring);
 

@@ -24,7 +24,7 @@ enum {
  * so that a child can never take its parent's slot for its own. */
 struct process {
 	_Atomic uint32_t generation;                   /* 0: a new process */
-	_Atomic int is_refused;                        /* no slot was free: asked once */
+	_Atomic int is_refused;                        /* no slot was free, or could be mapped: asked once */
 	const _Atomic uint32_t *_Atomic layers;        /* NULL: not attached; in the ring, or nothing */
 	const _Atomic uint32_t *_Atomic layers_off;    /* in the slot, or nothing */
 	struct trace_ring *_Atomic ring;               /* NULL: none */
@@ -40,6 +40,7 @@ struct thread {
 	uint16_t leaving; /* a chunk, plus 1: full, but an event below in the stack is not yet written into it */
 	uint8_t writing;  /* events begun: 2 in a signal handler that interrupted one */
 	uint8_t is_registered;
+	uint8_t has_lost; /* an event since the last one that was written */
 	uint8_t events[4]; /* of each layer, modulo TIMED */
 };
 
@@ -149,15 +150,15 @@ bool probe_wants(unsigned layer)
 	ring = atomic_load(&p->ring);
 	if (!ring || atomic_load(&p->is_refused))
 		return false;
-	return ring->layers_wanted & ~word_at(&p->layers_off) & layer;
+	return atomic_load_explicit(&ring->layers_wanted, memory_order_relaxed) & ~word_at(&p->layers_off) & layer;
 }
 
 /* ---- the slot ----------------------------------------------------------------------------------------------------- */
 
-static void refuse(struct process *p, struct trace_ring *ring)
+static void refuse(struct process *p, _Atomic uint32_t *count)
 {
 	if (atomic_exchange(&p->is_refused, 1) == 0)
-		(void) atomic_fetch_add(&ring->refused, 1);
+		(void) atomic_fetch_add(count, 1);
 	atomic_store(&p->layers, &nothing);
 }
 
@@ -190,7 +191,7 @@ static struct trace_slot *claim_slot(struct process *p)
 		return NULL;
 	slot = take_slot(ring, &n);
 	if (!slot) {
-		refuse(p, ring);
+		refuse(p, n < TRACE_SLOTS ? &ring->unmapped : &ring->refused);
 		return atomic_load(&p->slot);
 	}
 	arena_begin(slot);
@@ -227,7 +228,7 @@ static struct trace_ring_head *event_at(struct trace_slot *slot, unsigned chunk,
 						    (size_t) unit * TRACE_UNIT_BYTES);
 }
 
-/* Units of a chunk's events that the recorder has not read. */
+/* Events of a chunk that the recorder has not read. */
 static unsigned unread(struct trace_slot *slot, unsigned chunk, uint32_t generation, uint32_t read)
 {
 	unsigned unit = read >> 11 == TRACE_READ(generation, 0) >> 11 ? read & (2 * UNITS - 1) : 0, n = 0;
@@ -239,7 +240,7 @@ static unsigned unread(struct trace_slot *slot, unsigned chunk, uint32_t generat
 		if (atomic_load_explicit(&head->seq, memory_order_acquire) == TRACE_SEQ(generation, unit)) {
 			units = (unsigned) trace_ring_bytes(head->kind) / TRACE_UNIT_BYTES;
 			units += units == 0;
-			n += units;
+			n++;
 		}
 		unit += units;
 	}
@@ -393,6 +394,7 @@ static void thread_begins(struct thread *t)
 		t->at = (uint32_t) NO_CHUNK << 16 | UNITS;
 		t->leaving = 0;
 	}
+	t->has_lost = 0;
 	memset(t->events, 0, sizeof(t->events));
 	t->tid = (int32_t) syscall(SYS_gettid);
 	__atomic_store_n(&t->generation, probe_generation(), __ATOMIC_RELAXED);
@@ -459,6 +461,7 @@ COLD bool place_in_next(
 			register_thread(t);
 		if (!next_chunk(t, slot)) {
 			(void) atomic_fetch_add(&slot->lost[TRACE_LOST_THREADS], 1);
+			t->has_lost = 1;
 			return false;
 		}
 		*at = take_units(&t->at, units);
@@ -520,6 +523,10 @@ ALWAYS_INLINE void write_event(unsigned layer, unsigned kind, unsigned flags, ui
 	atomic_signal_fence(memory_order_seq_cst);
 	at = take_units(&t->at, units);
 	if (__builtin_expect((at & 0xffff) + units <= UNITS, 1) || place_in_next(t, slot, units, &at)) {
+		if (__builtin_expect(t->has_lost, 0)) {
+			flags |= TRACE_RING_AFTER_LOSS;
+			t->has_lost = 0;
+		}
 		/* As struct trace_ring_head has them. */
 		const union {
 			uint16_t part[2];
@@ -613,10 +620,10 @@ void probe_not_followed(unsigned layers, enum trace_why why, const char *detail)
 
 /* ---- texts -------------------------------------------------------------------------------------------------------- */
 
-static uint32_t put(unsigned type, const void *bytes, size_t len)
+static uint32_t put(const void *bytes, size_t len)
 {
 	struct trace_slot *const slot = slot_of(process());
-	const uint32_t offset = slot ? arena_put(slot, type, bytes, len) : 0;
+	const uint32_t offset = slot ? arena_put(slot, ARENA_TEXT, bytes, len, ARENA_KEEP_OF_TEXTS) : 0;
 
 	if (__builtin_expect(slot && !offset, 0))
 		(void) atomic_fetch_add(&slot->lost[TRACE_LOST_NAMES], 1);
@@ -625,12 +632,12 @@ static uint32_t put(unsigned type, const void *bytes, size_t len)
 
 uint32_t probe_text(const char *text, size_t len)
 {
-	return put(ARENA_TEXT, text, len < PROBE_TEXT_BYTES ? len : PROBE_TEXT_BYTES);
+	return put(text, len < PROBE_TEXT_BYTES ? len : PROBE_TEXT_BYTES);
 }
 
 uint32_t probe_text0(const char *text)
 {
-	return text ? put(ARENA_TEXT, text, strnlen(text, PROBE_TEXT_BYTES)) : 0;
+	return text ? put(text, strnlen(text, PROBE_TEXT_BYTES)) : 0;
 }
 
 /* Appends a character as UTF-8 (U+FFFD for what is none) and returns the bytes. */
@@ -673,12 +680,34 @@ uint32_t probe_wide(const wchar_t *text)
 {
 	char bytes[PROBE_TEXT_BYTES];
 
-	return text ? put(ARENA_TEXT, bytes, probe_utf8(text, bytes, sizeof(bytes))) : 0;
+	return text ? put(bytes, probe_utf8(text, bytes, sizeof(bytes))) : 0;
 }
 
+/* Without its shape where there is no room for that, then without anything but its kind and device. */
 uint32_t probe_site(const struct trace_ring_site *site)
 {
-	return put(ARENA_SITE, site, sizeof(*site));
+	struct trace_slot *const slot = slot_of(process());
+	const bool has_shape = site->grid[0] || site->block[0] || site->registers || site->shared_static ||
+			       site->shared_dynamic;
+	struct trace_ring_site plain = *site;
+	uint32_t offset;
+
+	if (!slot)
+		return 0;
+	offset = arena_put(
+		slot, ARENA_SITE, site, sizeof(*site), has_shape ? ARENA_KEEP_OF_SHAPES : ARENA_KEEP_NONE);
+	if (__builtin_expect(offset != 0, 1))
+		return offset;
+	/* Without a name it was counted when that found no room. */
+	if (site->name)
+		(void) atomic_fetch_add(&slot->lost[TRACE_LOST_NAMES], 1);
+	if (has_shape) {
+		memset(plain.grid, 0, sizeof(plain.grid));
+		memset(plain.block, 0, sizeof(plain.block));
+		plain.registers = plain.shared_static = plain.shared_dynamic = 0;
+		offset = arena_put(slot, ARENA_SITE, &plain, sizeof(plain), ARENA_KEEP_NONE);
+	}
+	return offset ? offset : trace_site_unnamed(site->kind, site->device);
 }
 
 /* ---- time --------------------------------------------------------------------------------------------------------- */

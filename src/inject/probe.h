@@ -42,6 +42,8 @@ uint32_t probe_text0(const char *text);   /* up to its NUL; NULL is 0 */
 uint32_t probe_wide(const wchar_t *text);        /* as UTF-8 */
 /* text as UTF-8 into ret, without a NUL; the bytes written. */
 size_t probe_utf8(const wchar_t *text, char *ret, size_t bytes);
+/* Without room the offset of one without grid, block, registers and shared memory, else trace_site_unnamed: an event is
+ * never left out for want of a name. */
 uint32_t probe_site(const struct trace_ring_site *site);
 
 /* Write one event of the calling thread. time_ns is probe_now() when the front end was called: 1 event of 64

@@ -4,8 +4,9 @@
  * file of the recorder's, sealed against shrinking and growing.
  *
  *     page 0             struct trace_ring: who it belongs to, what to follow, which slots are taken
- *     then TRACE_SLOTS   slots of TRACE_SLOT_BYTES, one a process: struct trace_slot, its texts, its chunks
+ *     at TRACE_SLOTS_AT  TRACE_SLOTS slots of TRACE_SLOT_BYTES, one a process: struct trace_slot, its texts, its chunks
  *
+ * Slots begin at multiples of 64 KiB, the largest page of the machines that hiwater runs on.
  * A process maps page 0 and its own slot. A thread writes into a chunk of its own, event after event,
  * each published by storing its seq last (release), so that there is no lock and what was completed
  * before SIGKILL is there. Equal texts and sites are stored once in the slot's arena; an event has
@@ -22,10 +23,11 @@
 #include <stdint.h>
 
 #define TRACE_RING_MAGIC   UINT64_C(0x6869776174726163) /* only compared */
-#define TRACE_RING_VERSION 1
+#define TRACE_RING_VERSION 2
 
 enum {
 	TRACE_SLOTS = 512,
+	TRACE_SLOTS_AT = 64 << 10,
 	TRACE_SLOT_BYTES = 2 << 20,
 	TRACE_HEAD_BYTES = 4096, /* page 0, and the head of a slot */
 	TRACE_INDEX_BYTES = 16 << 10,  /* of the texts: offsets by hash */
@@ -43,6 +45,14 @@ enum {
 	TRACE_SLOT_TAKEN, /* by a process, compare-and-swap */
 };
 
+static inline uint64_t trace_slot_at(unsigned slot)
+{
+	return TRACE_SLOTS_AT + (uint64_t) slot * TRACE_SLOT_BYTES;
+}
+#define TRACE_FILE_BYTES trace_slot_at(TRACE_SLOTS)
+
+_Static_assert(TRACE_SLOTS_AT % (64 << 10) == 0 && TRACE_SLOT_BYTES % (64 << 10) == 0, "slots can be mapped");
+
 struct trace_ring {
 	uint64_t magic;
 	uint32_t version, bytes_of_slot;
@@ -50,8 +60,10 @@ struct trace_ring {
 	/* enum trace_layer, by the recorder: what is to be followed now. Kernels are only in it while a
 	 * window is open. The probe reads it at each event (relaxed). */
 	_Atomic uint32_t layers;
-	uint32_t layers_wanted;    /* of the whole run: what to prepare for */
+	/* Of the whole run: what to prepare for; 0: the run has ended, and processes that start now do not attach. */
+	_Atomic uint32_t layers_wanted;
 	_Atomic uint32_t refused;  /* processes that found no free slot */
+	_Atomic uint32_t unmapped; /* processes that could not map theirs */
 	_Atomic uint32_t slots[TRACE_SLOTS];
 };
 
@@ -87,7 +99,7 @@ struct trace_slot {
 	_Atomic uint32_t layers_off;
 	_Atomic uint32_t arena_used; /* bytes reserved; may exceed TRACE_ARENA_BYTES when it is full */
 	_Atomic uint64_t claims;
-	/* events lost, by enum trace_loss; those overwritten: units of 16 bytes that the recorder had not read */
+	/* events lost, by enum trace_loss; of those overwritten: what the recorder had not read */
 	_Atomic uint64_t lost[8];
 	/* The probe times 1 event of 64 of each layer (index: bit number); sums of those, and their number. */
 	_Atomic uint64_t timed_ns[4], timed[4];
@@ -140,6 +152,14 @@ struct trace_ring_site {
 	uint8_t unused[2];
 };
 
+/* In place of a site's offset: there was no room for it, and no more is known than its kind and its device (below
+ * 0: unknown). Events are written all the same. */
+#define TRACE_SITE_UNNAMED 0x80000000u
+static inline uint32_t trace_site_unnamed(unsigned kind, int32_t device)
+{
+	return TRACE_SITE_UNNAMED | (kind & 0xf) << 16 | (device >= 0 && device < 0xffff ? (uint32_t) device + 1 : 0);
+}
+
 /* Kinds of events. The first byte of the body follows the header. */
 enum trace_ring_kind {
 	TRACE_RING_NONE,
@@ -160,9 +180,10 @@ struct trace_ring_head {
 	/* TRACE_SEQ of its chunk's generation and its unit, stored last (release). */
 	_Atomic uint32_t seq;
 	uint16_t kind;       /* enum trace_ring_kind */
-	uint16_t flags;      /* enum trace_flag */
+	uint16_t flags;      /* enum trace_flag, TRACE_RING_AFTER_LOSS */
 	uint64_t time_ns;
 };
+#define TRACE_RING_AFTER_LOSS         0x8000 /* between this event and the one before, the thread lost some: it had no chunk */
 #define TRACE_SEQ(generation, unit)   ((uint32_t) (generation) << 11 | ((uint32_t) (unit) + 1))
 #define TRACE_READ(generation, units) ((uint32_t) (generation) << 11 | (uint32_t) (units))
 

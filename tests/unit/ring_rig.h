@@ -28,7 +28,7 @@
 #include "model/trace.h"
 #include "model/trace_ring.h"
 
-#define RIG_BYTES (TRACE_HEAD_BYTES + (off_t) TRACE_SLOTS * TRACE_SLOT_BYTES)
+#define RIG_BYTES ((off_t) TRACE_FILE_BYTES)
 #define RIG_UNITS (TRACE_CHUNK_BYTES / TRACE_UNIT_BYTES)
 
 /* In a child: ends it with a line that says where. */
@@ -84,7 +84,7 @@ static inline void rig_close(struct ring_rig *rig)
 
 static inline struct trace_slot *rig_slot(const struct ring_rig *rig, unsigned n)
 {
-	return (struct trace_slot *) (void *) (rig->map + TRACE_HEAD_BYTES + (size_t) n * TRACE_SLOT_BYTES);
+	return (struct trace_slot *) (void *) (rig->map + trace_slot_at(n));
 }
 
 static inline unsigned rig_slots_taken(const struct ring_rig *rig)

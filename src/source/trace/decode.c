@@ -302,10 +302,29 @@ static bool add_of_gpu(
 	return true;
 }
 
+/* One for which the process had no room: of its device all of a kind together. */
+static bool add_unnamed(
+	struct trace_decoder *d, uint64_t key, struct trace_site *site, char texts[2][TEXT_MOST])
+{
+	const unsigned kind = key >> 32 & 0xf, own = key >> 16 & 0xf;
+
+	site->kind = (enum trace_kind)(kind ? kind : own);
+	if (!kind && own != TRACE_KERNEL && own != TRACE_COPY && own != TRACE_FILL)
+		return false;
+	if (!kind && map_put(&d->sites, gpu_key(KIND_OF_SITE, (uint32_t) key), own) < 0)
+		return false;
+	text_at(d, NAMES_FULL, texts[0]);
+	site->name = texts[0];
+	site->device = (int64_t) (key & 0xffff) - 1;
+	return true;
+}
+
 /* kind 0: the site's own. */
 static int site_of_gpu(struct trace_decoder *d, enum trace_kind kind, uint32_t offset,
 	const struct trace_sink *sink, uint32_t *ret)
 {
+	if (offset & TRACE_SITE_UNNAMED)
+		return find_site(d, gpu_key(kind, offset), sink, ret, add_unnamed);
 	if (offset == 0 || offset >= OFFSET_END)
 		return -EBADMSG;
 	return find_site(d, gpu_key(kind, offset), sink, ret, add_of_gpu);
@@ -494,7 +513,8 @@ static int decode_call(struct trace_decoder *d, struct thread *t, const struct t
 			t->call_correlation = body.correlation;
 		return end_call(t, time_ns, flags, sink);
 	}
-	r = end_call(t, time_ns, TRACE_UNCLOSED, sink); /* they do not nest: its end is missing */
+	/* They do not nest: its end is missing, and so is its time. */
+	r = end_call(t, time_ns, TRACE_UNCLOSED | TRACE_INVALID, sink);
 	if (r == 0)
 		r = site_of_thread(d, TRACE_LAUNCH, t->tid, body.name, 0, sink, &t->call_site);
 	if (r < 0)
@@ -519,6 +539,8 @@ static int decode_memory(struct trace_decoder *d, const struct trace_ring_head *
 	e.bytes = body.bytes;
 	e.address = body.address;
 	e.correlation = body.correlation;
+	if (body.site == 0)
+		body.site = trace_site_unnamed(e.kind, -1);
 	r = site_of_gpu(d, e.kind, body.site, sink, &e.site);
 	return r < 0 ? r : sink->event(sink->ctx, &e);
 }
@@ -546,6 +568,8 @@ static int decode_work(struct trace_decoder *d, const struct trace_clock *clock,
 	e.submitted_ns = before(time_ns, body.submitted_before);
 	e.correlation = body.correlation;
 	e.bytes = body.bytes;
+	if (body.site == 0)
+		body.site = trace_site_unnamed(TRACE_KERNEL, -1);
 	r = site_of_gpu(d, (enum trace_kind) 0, body.site, sink, &e.site);
 	if (r < 0)
 		return r;
@@ -554,16 +578,49 @@ static int decode_work(struct trace_decoder *d, const struct trace_clock *clock,
 	return sink->event(sink->ctx, &e);
 }
 
+/* ---- ends that are missing ------------------------------------------------------------------- */
+
+static int close_thread(struct trace_decoder *d, struct thread *t, unsigned layers, uint64_t end_ns,
+	uint32_t flags, const struct trace_sink *sink)
+{
+	int r = 0;
+
+	if (layers & TRACE_LAUNCHES)
+		r = end_call(t, end_ns > t->call_ns ? end_ns : t->call_ns, flags, sink);
+	if (!(layers & TRACE_RANGES))
+		return r;
+	while (t->n > 0 && r == 0) {
+		const uint64_t start_ns = t->open[t->n - 1].start_ns;
+
+		r = end_range(d, t, t->n - 1, end_ns > start_ns ? end_ns : start_ns, flags, sink);
+	}
+	t->left_out = 0;
+	return r;
+}
+
+/* Where events are missing. */
+static int cut_thread(
+	struct trace_decoder *d, struct thread *t, unsigned layers, const struct trace_sink *sink)
+{
+	return close_thread(d, t, layers, t->last_ns, TRACE_UNCLOSED | TRACE_INVALID, sink);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
 int trace_decode(struct trace_decoder *d, const struct trace_clock *clock, int32_t tid,
 	const struct trace_ring_head *event, const struct trace_sink *sink)
 {
 	struct thread *t = thread_of(d, tid);
 	uint32_t flags = event->flags & (TRACE_FAILED | TRACE_NODE | TRACE_INVALID);
 	const uint64_t time_ns = run_time(clock, event->time_ns, &flags);
-	int r;
+	int r = 0;
 
 	if (!t)
 		return sink->lost(sink->ctx, d->process, TRACE_LOST_THREADS, 1);
+	if (event->flags & TRACE_RING_AFTER_LOSS)
+		r = cut_thread(d, t, TRACE_ALL, sink);
+	if (r < 0)
+		return r;
 	t->last_ns = time_ns;
 	switch (event->kind) {
 	case TRACE_RING_THREAD:
@@ -585,30 +642,46 @@ int trace_decode(struct trace_decoder *d, const struct trace_clock *clock, int32
 	return r == -EBADMSG ? sink->lost(sink->ctx, d->process, TRACE_LOST_DAMAGED, 1) : r;
 }
 
-/* ---- ends that are missing ------------------------------------------------------------------- */
-
-static int close_thread(
-	struct trace_decoder *d, struct thread *t, uint64_t end_ns, const struct trace_sink *sink)
-{
-	int r = end_call(t, end_ns > t->call_ns ? end_ns : t->call_ns, TRACE_UNCLOSED, sink);
-
-	while (t->n > 0 && r == 0) {
-		const uint64_t start_ns = t->open[t->n - 1].start_ns;
-
-		r = end_range(d, t, t->n - 1, end_ns > start_ns ? end_ns : start_ns, TRACE_UNCLOSED, sink);
-	}
-	t->left_out = 0;
-	return r;
-}
-
 int trace_decode_gap(struct trace_decoder *d, int32_t tid, const struct trace_sink *sink)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < d->n_threads && r == 0; i++) {
 		if (tid < 0 || d->threads[i].tid == tid)
-			r = close_thread(d, &d->threads[i], d->threads[i].last_ns, sink);
+			r = cut_thread(d, &d->threads[i], TRACE_ALL, sink);
 	}
+	return r;
+}
+
+static bool is_among(int32_t tid, const int32_t *tids, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (tids[i] == tid)
+			return true;
+	}
+	return false;
+}
+
+int trace_decode_gap_of_others(
+	struct trace_decoder *d, const int32_t *tids, size_t n, const struct trace_sink *sink)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < d->n_threads && r == 0; i++) {
+		struct thread *t = &d->threads[i];
+
+		if ((t->n > 0 || t->in_call) && !is_among(t->tid, tids, n))
+			r = cut_thread(d, t, TRACE_ALL, sink);
+	}
+	return r;
+}
+
+int trace_decode_off(struct trace_decoder *d, unsigned layers, const struct trace_sink *sink)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < d->n_threads && r == 0; i++)
+		r = cut_thread(d, &d->threads[i], layers, sink);
 	return r;
 }
 
@@ -617,6 +690,6 @@ int trace_decode_end(struct trace_decoder *d, uint64_t end_ns, const struct trac
 	int r = 0;
 
 	for (size_t i = 0; i < d->n_threads && r == 0; i++)
-		r = close_thread(d, &d->threads[i], end_ns, sink);
+		r = close_thread(d, &d->threads[i], TRACE_ALL, end_ns, TRACE_UNCLOSED, sink);
 	return r;
 }

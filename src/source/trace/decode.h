@@ -6,7 +6,8 @@
  * Each thread has a stack of its open ranges. A range that ends while one that began later is still open does not
  * nest: both are TRACE_CROSSING. Ranges without an end are TRACE_UNCLOSED; they get the time at which the process
  * was seen to have ended. Where events of a thread were lost, its open ranges end with the last event before, since
- * their ends may be among the lost ones; an end without a begin is ignored.
+ * their ends may be among the lost ones: how long they took is not known, so they are TRACE_INVALID too, counted and
+ * in no sum. An end without a begin is ignored.
  *
  * Every byte is the process's: any value may come, in any order. Memory is bounded. Not thread-safe.
  */
@@ -60,6 +61,13 @@ int trace_decode(struct trace_decoder *d, const struct trace_clock *clock, int32
 
 /* Events of a thread were lost; tid -1: of any thread. */
 int trace_decode_gap(struct trace_decoder *d, int32_t tid, const struct trace_sink *sink);
+
+/* Events were lost of threads that are none of these n. */
+int trace_decode_gap_of_others(
+	struct trace_decoder *d, const int32_t *tids, size_t n, const struct trace_sink *sink);
+
+/* The process does not write events of these layers (enum trace_layer) any more: ends of what is open will not come. */
+int trace_decode_off(struct trace_decoder *d, unsigned layers, const struct trace_sink *sink);
 
 /* Names could not be stored: an event without a name is one of them, from here on. */
 void trace_decode_names_full(struct trace_decoder *d);

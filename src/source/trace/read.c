@@ -19,6 +19,7 @@
 enum {
 	UNITS = TRACE_CHUNK_BYTES / TRACE_UNIT_BYTES,
 	NOTES = 16,
+	TASK_NAME = 16,            /* of the kernel, with its NUL */
 	TEXT_ROOM = 4096,
 	LAYERS = 4,
 	SAMPLED = 64,              /* the probe times one event of so many */
@@ -41,12 +42,17 @@ struct slot_state {
 	uint64_t introduced;       /* in which drain */
 	uint32_t process;          /* in the sink; 0: not known yet */
 	int32_t pid;               /* here; -1: in another namespace */
+	int32_t inner_pid;         /* as the process sees it */
+	int64_t key;               /* pid; in another namespace below -1, of that and the pid there; -1: unknown */
 	uint64_t start_ticks;
-	char name[16];
+	char name[48];
 	bool is_damaged;           /* of another version: it is not read */
 	uint64_t alive_at_ns;      /* when that was checked last */
 	uint64_t lost[TRACE_LOSS_COUNT];
+	bool has_failed;           /* the sink has: settle */
+	uint64_t dropped;          /* events that it did not take, and that it was not told of */
 	uint64_t cost_at_ns, cost[LAYERS], used[LAYERS]; /* timed_ns and timed at the begin of a span */
+	unsigned layers_off;       /* enum trace_layer: they cost too much */
 	uint32_t why[LAYERS];      /* reported */
 	struct chunk_state chunks[TRACE_CHUNKS];
 };
@@ -60,7 +66,7 @@ struct trace_reader {
 	struct slot_state *slots[TRACE_SLOTS];
 	uint64_t drains;
 	int64_t boot_minus_mono_ns;
-	uint32_t refused;
+	uint32_t refused, unmapped;
 	unsigned layers;
 	_Atomic pid_t main;
 	struct trace_select *select;
@@ -234,12 +240,12 @@ static void name_of(const struct slot_state *s, char ret[static 48])
 {
 	char name[16];
 
-	(void) snprintf(name, sizeof(name), "%s", s->name);
+	(void) snprintf(name, sizeof(name), "%.15s", s->name);
 	clean(name);
 	if (s->pid > 0)
 		(void) snprintf(ret, 48, "process %d%s%s%s", (int) s->pid, *name ? " (" : "", name, *name ? ")" : "");
 	else
-		(void) snprintf(ret, 48, "a process of another pid namespace");
+		(void) snprintf(ret, 48, "process %d of another pid namespace", (int) s->inner_pid);
 }
 
 /* ---- the arena ------------------------------------------------------------------------------- */
@@ -248,7 +254,7 @@ static void name_of(const struct slot_state *s, char ret[static 48])
 static ptrdiff_t read_text(void *ctx, uint32_t offset, unsigned type, void *ret, size_t size)
 {
 	const struct slot_state *s = ctx;
-	const uint64_t arena = trace_shared_at(s->slot) + TRACE_ARENA_AT, at = (uint64_t) offset * 8;
+	const uint64_t arena = trace_slot_at(s->slot) + TRACE_ARENA_AT, at = (uint64_t) offset * 8;
 	struct trace_text text;
 	size_t n;
 
@@ -284,7 +290,7 @@ static const struct trace_ring_head *event_at(const unsigned char *events, uint3
 
 static off_t chunk_at(const struct pass *p, unsigned chunk)
 {
-	return (off_t) (trace_shared_at(p->slot) + TRACE_CHUNKS_AT + (uint64_t) chunk * TRACE_CHUNK_BYTES);
+	return (off_t) (trace_slot_at(p->slot) + TRACE_CHUNKS_AT + (uint64_t) chunk * TRACE_CHUNK_BYTES);
 }
 
 /* Copies units of a chunk to their place in the reader's copy. */
@@ -315,6 +321,47 @@ static uint32_t extent(
 	return unit;
 }
 
+/* Events between two units of the copy. */
+static uint64_t count_events(const struct pass *p, uint32_t generation, uint32_t from, uint32_t to)
+{
+	bool damaged;
+	uint32_t units;
+	uint64_t n = 0;
+
+	for (uint32_t unit = from; unit < to && event_at(p->reader->events, unit, generation, &units, &damaged);
+		unit += units)
+		n++;
+	return n;
+}
+
+/* As trace_decode_gap. The range that the sink does not take is lost. */
+static int cut(struct pass *p, int32_t tid)
+{
+	const int r = trace_decode_gap(p->state->decoder, tid, p->sink);
+
+	p->state->dropped += r < 0;
+	return r;
+}
+
+/* The sink failed, so that events that were read are lost: tells it as soon as it can hear. They are counted with
+ * those that the recorder was too slow for. */
+static int settle(struct pass *p)
+{
+	struct slot_state *s = p->state;
+	int r = 0;
+
+	if (!s->has_failed)
+		return 0;
+	if (s->dropped > 0)
+		r = p->sink->lost(p->sink->ctx, s->process, TRACE_LOST_OVERWRITTEN, s->dropped);
+	if (r < 0)
+		return r;
+	s->dropped = 0;
+	r = cut(p, -1);
+	s->has_failed = r < 0;
+	return r;
+}
+
 static int pass_on(struct pass *p, int32_t tid, uint32_t generation, uint32_t from, uint32_t to)
 {
 	const struct trace_ring_head *event;
@@ -322,6 +369,9 @@ static int pass_on(struct pass *p, int32_t tid, uint32_t generation, uint32_t fr
 	uint32_t units;
 	int r = 0;
 
+	/* Before the events that it copied without a name. */
+	if (atomic_load_explicit(&p->head->lost[TRACE_LOST_NAMES], memory_order_relaxed) > 0)
+		trace_decode_names_full(p->state->decoder);
 	/* The process writes while it is read: its events may be later than the begin of the drain. */
 	if (to > from)
 		p->clock.now_ns = counter_delta(p->reader->start_boot_ns,
@@ -331,6 +381,8 @@ static int pass_on(struct pass *p, int32_t tid, uint32_t generation, uint32_t fr
 		if (!event)
 			return p->sink->lost(p->sink->ctx, p->state->process, TRACE_LOST_DAMAGED, 1);
 		r = trace_decode(p->state->decoder, &p->clock, tid, event, p->sink);
+		if (r < 0)
+			p->state->dropped += count_events(p, generation, unit, to);
 	}
 	return r;
 }
@@ -387,13 +439,14 @@ static int read_chunk(struct pass *p, const struct seen *seen)
 	}
 	s->units = to;
 	trace_shared_note_chunk(&p->reader->memory, p->slot, seen->chunk, to * TRACE_UNIT_BYTES);
-	if (damaged)
-		r = p->sink->lost(p->sink->ctx, p->state->process, TRACE_LOST_DAMAGED, 1);
 	if (damaged || (seen->state != TRACE_CHUNK_OWNED && !late)) {
 		s->is_done = true;
 		give_back(c);
 	}
-	return r < 0 ? r : pass_on(p, s->tid, seen->generation, from, to);
+	r = pass_on(p, s->tid, seen->generation, from, to);
+	if (damaged && r == 0)
+		r = p->sink->lost(p->sink->ctx, p->state->process, TRACE_LOST_DAMAGED, 1);
+	return r;
 }
 
 static int by_order(const void *a, const void *b)
@@ -446,9 +499,9 @@ static int note_taken(struct pass *p, const struct seen *seen)
 	if (before.generation != 0 && !before.is_done)
 		trace_shared_note_chunk(&p->reader->memory, p->slot, seen->chunk, TRACE_CHUNK_BYTES);
 	if (seen->generation != before.generation + 1)
-		r = trace_decode_gap(p->state->decoder, -1, p->sink);
+		r = cut(p, -1);
 	else if (before.generation != 0 && !before.is_done)
-		r = trace_decode_gap(p->state->decoder, before.tid, p->sink);
+		r = cut(p, before.tid);
 	return r;
 }
 
@@ -488,6 +541,17 @@ static bool is_alive(const struct trace_reader *t, const struct slot_state *s)
 	return st.start_ticks == s->start_ticks && !((st.state == 'Z' || st.state == 'X') && st.threads <= 1);
 }
 
+/* Tells processes of other namespaces apart: their pids there may be equal. */
+static int64_t key_of(uint64_t pid_namespace, int32_t pid)
+{
+	static const unsigned pid_bits = 22; /* PID_MAX_LIMIT of the kernel */
+	const uint64_t of_namespace = pid_namespace & ((UINT64_C(1) << 40) - 1);
+
+	if (pid <= 0 || pid_namespace == 0)
+		return -1;
+	return -2 - (int64_t) (of_namespace << pid_bits | ((uint32_t) pid & ((1U << pid_bits) - 1)));
+}
+
 static int introduce(struct pass *p)
 {
 	struct trace_reader *t = p->reader;
@@ -500,14 +564,18 @@ static int introduce(struct pass *p)
 
 	s->start_ticks = atomic_load_explicit(&p->head->start_ticks, memory_order_relaxed);
 	s->pid = pid > 0 && ns != 0 && ns == t->pid_namespace ? pid : -1;
+	s->inner_pid = pid;
+	s->key = s->pid > 0 ? s->pid : key_of(ns, pid);
+	if (s->key < -1)
+		(void) snprintf(s->name, sizeof(s->name), "pid %d of another namespace", (int) pid);
 	if (s->pid > 0 && is_alive(t, s)) {
 		(void) snprintf(path, sizeof(path), "%d/comm", (int) s->pid);
-		n = smallfile_read(t->root->proc, path, s->name, sizeof(s->name));
+		n = smallfile_read(t->root->proc, path, s->name, TASK_NAME);
 		s->name[n > 0 ? strcspn(s->name, "\n") : 0] = '\0';
 	}
 	const struct trace_process process = {
-		.pid = s->pid,
-		.start_ns = s->pid > 0 ? s->start_ticks * t->tick_ns : 0,
+		.pid = s->key,
+		.start_ns = s->key != -1 ? s->start_ticks * t->tick_ns : 0,
 		.name = s->name,
 		.origin = "probe",
 		.rank = -1,
@@ -523,6 +591,22 @@ static int introduce(struct pass *p)
 	return s->decoder ? 0 : -ENOMEM;
 }
 
+/* Threads without a chunk lost events. One that got a chunk again says so in its first event. */
+static int cut_threads_without_chunk(struct pass *p)
+{
+	int32_t tids[TRACE_CHUNKS];
+	size_t n = 0;
+	int r;
+
+	for (unsigned i = 0; i < TRACE_CHUNKS; i++) {
+		if (atomic_load_explicit(&p->head->chunks[i].state, memory_order_relaxed) == TRACE_CHUNK_OWNED)
+			tids[n++] = atomic_load_explicit(&p->head->chunks[i].tid, memory_order_relaxed);
+	}
+	r = trace_decode_gap_of_others(p->state->decoder, tids, n, p->sink);
+	p->state->dropped += r < 0;
+	return r;
+}
+
 static int read_losses(struct pass *p)
 {
 	struct slot_state *s = p->state;
@@ -535,14 +619,10 @@ static int read_losses(struct pass *p)
 		s->lost[i] = now;
 		if (n > LOST_MOST)
 			n = 1;
-		if (i == TRACE_LOST_OVERWRITTEN) { /* units, of which most events have two */
-			s->lost[i] -= n % 2;
-			n /= 2;
-		}
-		if (n > 0 && i == TRACE_LOST_NAMES)
-			trace_decode_names_full(s->decoder);
 		if (n > 0)
 			r = p->sink->lost(p->sink->ctx, s->process, (enum trace_loss) i, n);
+		if (n > 0 && i == TRACE_LOST_THREADS && r == 0)
+			r = cut_threads_without_chunk(p);
 	}
 	return r;
 }
@@ -624,6 +704,7 @@ static void limit_cost(struct pass *p)
 	s->cost_at_ns = now_ns ? now_ns : 1;
 	if (is_first || sum <= span_ns / 100)
 		return;
+	s->layers_off |= 1U << dearest;
 	(void) atomic_fetch_or_explicit(&p->head->layers_off, 1U << dearest, memory_order_relaxed);
 	name_of(s, process);
 	(void) snprintf(note, sizeof(note),
@@ -641,10 +722,10 @@ static bool is_replaced(const struct trace_reader *t, unsigned slot)
 {
 	const struct slot_state *s = t->slots[slot];
 
-	for (unsigned i = 0; s->pid > 0 && i < TRACE_SLOTS; i++) {
+	for (unsigned i = 0; s->key != -1 && i < TRACE_SLOTS; i++) {
 		const struct slot_state *other = t->slots[i];
 
-		if (i != slot && other && other->process && other->pid == s->pid &&
+		if (i != slot && other && other->process && other->key == s->key &&
 			other->start_ticks == s->start_ticks && other->introduced > s->introduced)
 			return true;
 	}
@@ -666,11 +747,16 @@ static int read_slot(struct pass *p, bool last)
 	}
 	if (has_ended)
 		p->until_mono_ns = UINT64_MAX - 2 * lag_ns;
-	r = read_chunks(p);
+	r = settle(p);
+	if (r == 0)
+		r = read_chunks(p);
 	if (r == 0)
 		r = read_losses(p);
 	note_unfollowed(p);
 	limit_cost(p);
+	/* Each time: what was written before the process saw that it is off may be read later. */
+	if (r == 0 && s->layers_off)
+		r = trace_decode_off(s->decoder, s->layers_off, p->sink);
 	if (r == 0 && (has_ended || last))
 		r = read_in_flight(p);
 	if (r == 0 && (has_ended || last))
@@ -681,6 +767,9 @@ static int read_slot(struct pass *p, bool last)
 	} else {
 		trace_shared_prepare(&t->memory, p->slot,
 			atomic_load_explicit(&p->head->claims, memory_order_relaxed));
+		s->has_failed |= r < 0;
+		if (r < 0)
+			(void) settle(p); /* or next time */
 	}
 	return r;
 }
@@ -727,6 +816,22 @@ static void note_refused(struct trace_reader *t)
 	if (t->refused == 0)
 		trace_reader_add_note(t, note);
 	t->refused = refused;
+}
+
+static void note_unmapped(struct trace_reader *t)
+{
+	const uint32_t unmapped = atomic_load_explicit(&t->memory.ring->unmapped, memory_order_relaxed);
+	char note[TRACE_NOTE_BYTES];
+
+	if (unmapped == t->unmapped)
+		return;
+	(void) snprintf(note, sizeof(note),
+		"trace: %u processes are not followed: they could not map the memory for their events; is their "
+		"address space limited (ulimit -v)?",
+		unmapped - t->unmapped);
+	if (t->unmapped == 0)
+		trace_reader_add_note(t, note);
+	t->unmapped = unmapped;
 }
 
 /* CLOCK_BOOTTIME less CLOCK_MONOTONIC changes while the machine is suspended, and at no other time: what the
@@ -779,6 +884,7 @@ int trace_drain(void *reader, enum trace_drain how, const struct trace_sink *sin
 	}
 	trace_select_pass_to(t->select, NULL);
 	note_refused(t);
+	note_unmapped(t);
 	trace_shared_prepare_free(&t->memory);
 	if (r < 0 || !(t->layers & TRACE_KERNELS))
 		return r;

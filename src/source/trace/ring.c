@@ -18,7 +18,7 @@
 #include "source/process/procfs_stat.h"
 
 enum {
-	PAGE = 4096,
+	PAGE = 4096,              /* unit of what is remembered; the machine's may be larger */
 	FD_FROM = 200,            /* scripts name low descriptors themselves */
 	ARENA_READY = 32 << 10,
 	CHUNKS_AHEAD = 4,
@@ -27,7 +27,6 @@ enum {
 	ANCESTORS = 64,
 	CHUNK_PAGES = TRACE_CHUNK_BYTES / PAGE,
 };
-static const uint64_t file_bytes = TRACE_HEAD_BYTES + (uint64_t) TRACE_SLOTS * TRACE_SLOT_BYTES;
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
@@ -40,7 +39,7 @@ static int make_file(struct err *err)
 
 	if (made < 0)
 		return err_set(err, -errno, "cannot make memory to share with the job: %s", strerror(errno));
-	if (ftruncate(made, (off_t) file_bytes) < 0 || fcntl(made, F_ADD_SEALS, seals) < 0)
+	if (ftruncate(made, (off_t) TRACE_FILE_BYTES) < 0 || fcntl(made, F_ADD_SEALS, seals) < 0)
 		return err_set(err, -errno, "cannot seal the memory to share with the job: %s", strerror(errno));
 	fd = fcntl(made, F_DUPFD_CLOEXEC, FD_FROM);
 	return fd >= 0 ? fd : take_fd(made);
@@ -91,6 +90,7 @@ int trace_shared_open(unsigned layers, unsigned wanted, struct trace_shared *ret
 	int r;
 
 	m->fd = m->socket = -1;
+	m->page_bytes = sysconf(_SC_PAGESIZE) > PAGE ? (uint64_t) sysconf(_SC_PAGESIZE) : PAGE;
 	(void) pthread_mutex_init(&m->lock, NULL);
 	r = m->fd = make_file(err);
 	if (r >= 0 && fstat(m->fd, &st) < 0)
@@ -109,7 +109,7 @@ int trace_shared_open(unsigned layers, unsigned wanted, struct trace_shared *ret
 	m->ring->version = TRACE_RING_VERSION;
 	m->ring->bytes_of_slot = TRACE_SLOT_BYTES;
 	m->ring->recorder_pid = (int32_t) getpid();
-	m->ring->layers_wanted = wanted;
+	atomic_store_explicit(&m->ring->layers_wanted, wanted, memory_order_relaxed);
 	atomic_store_explicit(&m->ring->layers, layers, memory_order_relaxed);
 	m->ring->magic = TRACE_RING_MAGIC;
 	(void) snprintf(m->environment, sizeof(m->environment), "%d:%d:%llu:%llu:%s", m->fd, (int) getpid(),
@@ -126,7 +126,9 @@ void trace_shared_close(struct trace_shared *m)
 			(void) munmap(head, TRACE_HEAD_BYTES);
 	}
 	if (m->ring) {
-		atomic_store_explicit(&m->ring->layers, 0, memory_order_relaxed); /* survivors stop writing */
+		/* Survivors stop writing, and what they start later prepares nothing. */
+		atomic_store_explicit(&m->ring->layers, 0, memory_order_relaxed);
+		atomic_store_explicit(&m->ring->layers_wanted, 0, memory_order_relaxed);
 		(void) munmap(m->ring, TRACE_HEAD_BYTES);
 	}
 	if (m->fd >= 0)
@@ -148,7 +150,7 @@ struct trace_slot *trace_shared_head(struct trace_shared *m, unsigned slot)
 	(void) pthread_mutex_lock(&m->lock);
 	head = atomic_load_explicit(&m->heads[slot], memory_order_relaxed);
 	if (!head) {
-		head = map_at(m->fd, trace_shared_at(slot));
+		head = map_at(m->fd, trace_slot_at(slot));
 		atomic_store_explicit(&m->heads[slot], head, memory_order_release);
 	}
 	(void) pthread_mutex_unlock(&m->lock);
@@ -165,7 +167,7 @@ static void prepare_chunks(struct trace_shared *m, unsigned slot, unsigned until
 		until = TRACE_CHUNKS;
 	if (until <= from)
 		return;
-	fill(m, trace_shared_at(slot) + TRACE_CHUNKS_AT + (uint64_t) from * TRACE_CHUNK_BYTES,
+	fill(m, trace_slot_at(slot) + TRACE_CHUNKS_AT + (uint64_t) from * TRACE_CHUNK_BYTES,
 		(uint64_t) (until - from) * TRACE_CHUNK_BYTES);
 	m->chunks_ready[slot] = until;
 }
@@ -174,7 +176,7 @@ static void prepare_slot(struct trace_shared *m, unsigned slot)
 {
 	if (m->is_ready[slot])
 		return;
-	fill(m, trace_shared_at(slot), TRACE_ARENA_AT + ARENA_READY);
+	fill(m, trace_slot_at(slot), TRACE_ARENA_AT + ARENA_READY);
 	m->is_ready[slot] = true;
 	prepare_chunks(m, slot, CHUNKS_AHEAD);
 }
@@ -260,15 +262,24 @@ void trace_shared_answer(struct trace_shared *m, const struct root *root)
 
 /* ---- what a process has touched -------------------------------------------------------------- */
 
-static uint64_t pages(uint64_t bytes)
+/* The bytes of whole pages in which this part of a slot lies, less those of the part before. *end: where its pages
+ * end. */
+static uint64_t page_bytes(const struct trace_shared *m, uint64_t from, uint64_t bytes, uint64_t *end)
 {
-	return (bytes + PAGE - 1) / PAGE * PAGE;
+	const uint64_t page = m->page_bytes;
+	const uint64_t first = from / page * page, begin = first > *end ? first : *end;
+	const uint64_t to = (from + bytes + page - 1) / page * page;
+
+	if (bytes == 0 || to <= begin)
+		return 0;
+	*end = to;
+	return to - begin;
 }
 
 void trace_shared_note_chunk(struct trace_shared *m, unsigned slot, unsigned chunk, unsigned bytes)
 {
 	_Atomic uint8_t *known = &m->chunk_pages[slot][chunk];
-	const uint8_t n = (uint8_t) (pages(bytes) / PAGE);
+	const uint8_t n = (uint8_t) ((bytes + PAGE - 1) / PAGE);
 
 	if (n > atomic_load_explicit(known, memory_order_relaxed))
 		atomic_store_explicit(known, n, memory_order_relaxed);
@@ -290,14 +301,15 @@ static unsigned chunk_pages(
 static uint64_t slot_bytes(const struct trace_shared *m, unsigned slot, struct trace_slot *head)
 {
 	uint64_t texts = atomic_load_explicit(&head->arena_used, memory_order_relaxed);
-	uint64_t chunks = 0;
+	uint64_t sum = m->page_bytes /* page 0 of the file */, end = 0;
 
 	if (texts > TRACE_ARENA_BYTES)
 		texts = TRACE_ARENA_BYTES;
+	sum += page_bytes(m, 0, TRACE_ARENA_AT + texts, &end);
 	for (unsigned i = 0; i < TRACE_CHUNKS; i++)
-		chunks += chunk_pages(m, slot, i, &head->chunks[i]);
-	return 2 * (uint64_t) TRACE_HEAD_BYTES /* that of the file, too */ + TRACE_INDEX_BYTES +
-	       pages(texts) + chunks * PAGE;
+		sum += page_bytes(m, TRACE_CHUNKS_AT + (uint64_t) i * TRACE_CHUNK_BYTES,
+			(uint64_t) chunk_pages(m, slot, i, &head->chunks[i]) * PAGE, &end);
+	return sum;
 }
 
 /* By pid, or by pid and start. */
@@ -328,7 +340,7 @@ void trace_shared_release(struct trace_shared *m, unsigned slot, pid_t pid, uint
 
 	if (head && pid > 0)
 		remember(m, pid, start_ticks, slot_bytes(m, slot, head));
-	(void) fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) trace_shared_at(slot),
+	(void) fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) trace_slot_at(slot),
 		TRACE_SLOT_BYTES);
 	for (unsigned i = 0; i < TRACE_CHUNKS; i++)
 		atomic_store_explicit(&m->chunk_pages[slot][i], 0, memory_order_relaxed);

@@ -28,7 +28,9 @@ struct trace_shared {
 	struct trace_slot *_Atomic heads[TRACE_SLOTS];
 	pthread_mutex_t lock;        /* of mapping one, and of released */
 	struct map released;         /* under the lock: pages that an ended process had touched, by released_key */
-	_Atomic uint8_t chunk_pages[TRACE_SLOTS][TRACE_CHUNKS]; /* touched at least, as far as it was read */
+	uint64_t page_bytes;         /* of this machine */
+	/* Of each chunk, in units of 4096: what was touched at least, as far as it was read. */
+	_Atomic uint8_t chunk_pages[TRACE_SLOTS][TRACE_CHUNKS];
 	unsigned chunks_ready[TRACE_SLOTS]; /* chunks that have pages; the reading thread's */
 	bool is_ready[TRACE_SLOTS];  /* the head, the index and the begin of the texts have pages */
 };
@@ -40,11 +42,6 @@ void trace_shared_close(struct trace_shared *m);
 
 /* The head of a slot; NULL: it cannot be mapped. Any thread. */
 struct trace_slot *trace_shared_head(struct trace_shared *m, unsigned slot);
-
-static inline uint64_t trace_shared_at(unsigned slot)
-{
-	return TRACE_HEAD_BYTES + (uint64_t) slot * TRACE_SLOT_BYTES;
-}
 
 /* Prepares what is likely to be used next: chunks of this slot ahead of those that were claimed, and the next
  * free slots. Cheap if there is nothing to do. The reading thread. */

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -263,6 +265,38 @@ static void test_descriptor_of_another_file(void **state)
 	rig_close(&rig);
 }
 
+/* Opening a named pipe, or a device, has effects: what the recorder's path leads to is looked at first. */
+static void test_path_to_a_pipe(void **state)
+{
+	char path[60];
+	struct ring_rig rig;
+	pid_t pid;
+	int writer;
+
+	(void) state;
+	(void) snprintf(path, sizeof(path), "/tmp/hiwater-test-probe-%d", getpid());
+	rig_open(&rig);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	writer = open(path, O_PATH | O_CLOEXEC);
+	assert_true(writer >= 0);
+	rig_environment(&rig, writer, getpid(), "");
+	pid = fork();
+	if (pid == 0) {
+		const int inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+		char event[400];
+
+		CHECK(inotify_add_watch(inotify, path, IN_OPEN) >= 0);
+		(void) close(writer);
+		follow_nothing(&rig);
+		CHECK(read(inotify, event, sizeof(event)) < 0 && errno == EAGAIN);
+		_exit(0);
+	}
+	rig_wait(pid);
+	assert_int_equal(unlink(path), 0);
+	(void) close(writer);
+	rig_close(&rig);
+}
+
 /* One whose end could go, and one of another layout. */
 static void test_unusable_memory(void **state)
 {
@@ -283,6 +317,11 @@ static void test_unusable_memory(void **state)
 	rig.ring->magic ^= 1;
 	rig.ring->bytes_of_slot *= 2;
 	rig_run(&rig, follow_nothing);
+	rig.ring->bytes_of_slot /= 2;
+	rig.ring->layers_wanted = 0; /* the run has ended */
+	rig_run(&rig, follow_nothing);
+	rig.ring->layers_wanted = TRACE_ALL;
+	rig_run(&rig, follow);
 	(void) close(open_ended.fd);
 	rig_close(&rig);
 }
@@ -407,6 +446,30 @@ static void test_no_slot_is_free(void **state)
 	rig.ring->slots[TRACE_SLOTS - 1] = TRACE_SLOT_FREE;
 	rig_run(&rig, follow);
 	assert_int_equal(rig_slot(&rig, TRACE_SLOTS - 1)->version, TRACE_RING_VERSION);
+	rig_close(&rig);
+}
+
+static void unmapped(struct ring_rig *rig)
+{
+	const struct rlimit none = { 0, RLIM_INFINITY };
+
+	(void) rig;
+	CHECK(probe_follows(TRACE_RANGES));
+	CHECK(setrlimit(RLIMIT_AS, &none) == 0);
+	push(1);
+	CHECK(!probe_follows(TRACE_RANGES) && !probe_wants(TRACE_RANGES));
+}
+
+static void test_a_slot_that_cannot_be_mapped(void **state)
+{
+	struct ring_rig rig;
+
+	(void) state;
+	rig_open(&rig);
+	rig_run(&rig, unmapped);
+	assert_int_equal(rig.ring->unmapped, 1);
+	assert_int_equal(rig.ring->refused, 0);
+	assert_int_equal(rig_slots_taken(&rig), 0);
 	rig_close(&rig);
 }
 
@@ -593,19 +656,20 @@ static void test_threads_at_once(void **state)
 	rig_close(&rig);
 }
 
-static void *write_one(void *unused)
+static void *write_two(void *unused)
 {
 	push(1);
+	probe_memory(1, 0, &(struct trace_ring_memory) { .address = 1 });
 	return unused;
 }
 
-static void write_one_each(struct ring_rig *rig)
+static void write_two_each(struct ring_rig *rig)
 {
 	(void) rig;
 	for (unsigned i = 0; i < TRACE_CHUNKS + 50; i++) {
 		pthread_t thread;
 
-		CHECK(pthread_create(&thread, NULL, write_one, NULL) == 0);
+		CHECK(pthread_create(&thread, NULL, write_two, NULL) == 0);
 		CHECK(pthread_join(thread, NULL) == 0);
 	}
 }
@@ -617,9 +681,9 @@ static void test_threads_one_after_another(void **state)
 
 	(void) state;
 	rig_open(&rig);
-	rig_run(&rig, write_one_each);
+	rig_run(&rig, write_two_each);
 	rig_read(rig_slot(&rig, 0), &found);
-	assert_int_equal(found.n, TRACE_CHUNKS);
+	assert_int_equal(found.n, 2 * TRACE_CHUNKS);
 	assert_int_equal(rig_slot(&rig, 0)->lost[TRACE_LOST_OVERWRITTEN], 2 * 50);
 	free(found.all);
 	rig_close(&rig);
@@ -669,7 +733,9 @@ static void test_more_threads_than_chunks(void **state)
 	/* The last one took the oldest chunk. */
 	assert_int_equal(found.n, TRACE_CHUNKS);
 	assert_int_equal(found.all[found.n - 1].range.id, 3);
-	assert_int_equal(slot->lost[TRACE_LOST_OVERWRITTEN], 2);
+	assert_int_equal(found.all[found.n - 1].flags, TRACE_RING_AFTER_LOSS);
+	assert_int_equal(found.all[found.n - 2].flags, 0);
+	assert_int_equal(slot->lost[TRACE_LOST_OVERWRITTEN], 1);
 	free(found.all);
 	rig_close(&rig);
 }
@@ -702,7 +768,7 @@ static void test_overwriting_is_counted(void **state)
 	rig_open(&rig);
 	rig_run(&rig, overwrite);
 	assert_int_equal(rig_slot(&rig, 0)->lost[TRACE_LOST_OVERWRITTEN],
-		(FIRST + 10) * RIG_UNITS - (FIRST - 1) * PART);
+		(FIRST + 10) * EVENTS_OF_CHUNK - (FIRST - 1) * PART / 2);
 	assert_int_equal(rig_lost(rig_slot(&rig, 0)), rig_slot(&rig, 0)->lost[TRACE_LOST_OVERWRITTEN]);
 	rig_close(&rig);
 }
@@ -770,7 +836,7 @@ static void test_reading_while_it_is_overwritten(void **state)
 	rig_wait(pid);
 	assert_non_null(slot);
 	drain(slot, &scratch, &n);
-	assert_int_equal(n + slot->lost[TRACE_LOST_OVERWRITTEN] / 2, 2 * 300000);
+	assert_int_equal(n + slot->lost[TRACE_LOST_OVERWRITTEN], 2 * 300000);
 	assert_int_equal(slot->lost[TRACE_LOST_THREADS], 0);
 	free(scratch.all);
 	rig_close(&rig);
@@ -808,7 +874,7 @@ static void test_kill(void **state)
 		assert_int_equal(waitpid(pid, NULL, 0), pid);
 		slot = rig_slot(&rig, 0);
 		rig_read(slot, &found);
-		written = found.n + slot->lost[TRACE_LOST_OVERWRITTEN] / 2;
+		written = found.n + slot->lost[TRACE_LOST_OVERWRITTEN];
 		/* One may be written and not yet counted. */
 		assert_in_range(written, *count, *count + 1);
 		assert_true(written > 0);
@@ -879,7 +945,7 @@ static void write_and_be_interrupted(struct ring_rig *rig)
 		++*next;
 	}
 	CHECK(pushes == i && marks == handled);
-	CHECK(found.n + slot->lost[TRACE_LOST_OVERWRITTEN] / 2 == i + handled);
+	CHECK(found.n + slot->lost[TRACE_LOST_OVERWRITTEN] == i + handled);
 	CHECK(slot->lost[TRACE_LOST_THREADS] == 0 && slot->lost[TRACE_LOST_NAMES] == 0);
 }
 
@@ -944,7 +1010,7 @@ static void test_signal_handlers_that_fill_a_chunk(void **state)
 	rig_wait(pid);
 	assert_non_null(slot);
 	drain(slot, &scratch, &n);
-	assert_int_equal(n + slot->lost[TRACE_LOST_OVERWRITTEN] / 2, *interrupted_count);
+	assert_int_equal(n + slot->lost[TRACE_LOST_OVERWRITTEN], *interrupted_count);
 	assert_int_equal(slot->lost[TRACE_LOST_THREADS], 0);
 	free(scratch.all);
 	rig_close(&rig);
@@ -1089,6 +1155,46 @@ static void test_a_full_arena(void **state)
 	}
 }
 
+/* Any number of shapes of a few kernels, then any number of kernels: each has a site. */
+static void fill_with_sites(struct ring_rig *rig)
+{
+	struct trace_slot *const slot = rig_slot(rig, 0);
+	struct trace_ring_site site = { .kind = TRACE_KERNEL, .device = 1, .name = probe_text0("kernel") }, found;
+	uint32_t offset = 0, next;
+	unsigned shapes = 0;
+
+	for (uint32_t i = 1; i <= 5000; i++) {
+		site.grid[0] = i;
+		offset = probe_site(&site);
+		CHECK(offset > 0 && offset < TRACE_ARENA_BYTES / 8);
+		memcpy(&found, (char *) slot + TRACE_ARENA_AT + (size_t) offset * 8 + 8, sizeof(found));
+		CHECK(found.kind == TRACE_KERNEL && found.name == site.name);
+		shapes += found.grid[0] == i;
+	}
+	CHECK(shapes > 1000 && shapes < 5000 && slot->lost[TRACE_LOST_NAMES] == 5000 - shapes);
+	site.grid[0] = 0;
+	CHECK(probe_site(&site) == offset); /* all that have no shape are one */
+	CHECK((site.name = probe_text0("another")));
+	next = probe_site(&site);
+	CHECK(next != offset && next < TRACE_ARENA_BYTES / 8);
+	for (uint32_t i = 1; i <= 5000; i++) {
+		site.stream = i;
+		offset = probe_site(&site);
+		CHECK(offset);
+	}
+	CHECK(offset == trace_site_unnamed(TRACE_KERNEL, 1));
+}
+
+static void test_an_arena_full_of_sites(void **state)
+{
+	struct ring_rig rig;
+
+	(void) state;
+	rig_open(&rig);
+	rig_run(&rig, fill_with_sites);
+	rig_close(&rig);
+}
+
 /* What the job writes into its own slot by accident: nothing is read or written outside. */
 static void scribble(struct ring_rig *rig)
 {
@@ -1119,7 +1225,7 @@ static void test_memory_full_of_noise(void **state)
 	(void) state;
 	rig_open(&rig);
 	rig_run(&rig, scribble);
-	for (off_t i = TRACE_HEAD_BYTES + TRACE_SLOT_BYTES; i < TRACE_HEAD_BYTES + 2 * TRACE_SLOT_BYTES; i++)
+	for (uint64_t i = trace_slot_at(1); i < trace_slot_at(2); i++)
 		assert_int_equal(rig.map[i], 0);
 	rig_close(&rig);
 }
@@ -1155,10 +1261,12 @@ int main(void)
 		cmocka_unit_test(test_inherited_descriptor),
 		cmocka_unit_test(test_path_of_the_recorder),
 		cmocka_unit_test(test_descriptor_of_another_file),
+		cmocka_unit_test(test_path_to_a_pipe),
 		cmocka_unit_test(test_unusable_memory),
 		cmocka_unit_test(test_socket),
 		cmocka_unit_test(test_sockets_that_do_not_help),
 		cmocka_unit_test(test_no_slot_is_free),
+		cmocka_unit_test(test_a_slot_that_cannot_be_mapped),
 		cmocka_unit_test(test_layers),
 		cmocka_unit_test(test_descriptors_that_the_job_closes),
 		cmocka_unit_test(test_forks),
@@ -1174,6 +1282,7 @@ int main(void)
 		cmocka_unit_test(test_equal_texts_are_stored_once),
 		cmocka_unit_test(test_odd_texts),
 		cmocka_unit_test(test_a_full_arena),
+		cmocka_unit_test(test_an_arena_full_of_sites),
 		cmocka_unit_test(test_memory_full_of_noise),
 		cmocka_unit_test(test_clocks),
 	};

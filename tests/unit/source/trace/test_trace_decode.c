@@ -236,7 +236,27 @@ static void test_lost_events(void **state)
 	assert_int_equal(trace_decode_gap(r.d, TID, &r.sink), 0);
 	range(&r, TID, POP, 30, 0, 0, 0);
 	range(&r, OTHER, POP, 40, 0, 0, 0);
-	expect(&r, "mark c@7 20-20 depth 1 bytes 0\nrange a@7 10-20 depth 0 unclosed bytes 0\nrange b@8 15-40 depth 0 bytes 0\n");
+	expect(&r, "mark c@7 20-20 depth 1 bytes 0\nrange a@7 10-20 depth 0 unclosed invalid bytes 0\nrange b@8 15-40 depth 0 bytes 0\n");
+}
+
+/* A push was lost: the pop is its, not that of the range before. */
+static void test_an_event_after_a_loss(void **state)
+{
+	const struct trace_ring_range body = { 0, 0, 0 };
+	struct {
+		struct trace_ring_head head;
+		struct trace_ring_range body;
+	} event = { .head = { .kind = POP, .flags = TRACE_RING_AFTER_LOSS, .time_ns = 1040 }, .body = body };
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	range(&r, TID, PUSH, 10, 1, 0, 0);
+	range(&r, OTHER, PUSH, 15, 2, 0, 0);
+	range(&r, TID, TRACE_RING_MARK, 20, 3, 0, 0);
+	assert_int_equal(trace_decode(r.d, &r.clock, TID, &event.head, &r.sink), 0);
+	range(&r, OTHER, POP, 45, 0, 0, 0);
+	expect(&r, "mark c@7 20-20 depth 1 bytes 0\nrange a@7 10-20 depth 0 unclosed invalid bytes 0\nrange b@8 15-45 depth 0 bytes 0\n");
 }
 
 static void test_calls_and_work(void **state)
@@ -264,10 +284,35 @@ static void test_calls_and_work(void **state)
 	write_event(&r, TID, TRACE_RING_WORK, 81, &copy);
 	write_event(&r, TID, TRACE_RING_WORK, 82, &backwards);
 	write_event(&r, TID, TRACE_RING_WORK, 83, &bad);
-	expect(&r, "launch a@7 10-20 depth 0 bytes 0\nlaunch a@7 30-40 depth 0 unclosed bytes 0\n"
+	expect(&r, "launch a@7 10-20 depth 0 bytes 0\nlaunch a@7 30-40 depth 0 unclosed invalid bytes 0\n"
 		   "launch a@7 40-50 depth 0 bytes 0\nalloc a@0 60-60 depth 0 bytes 4096\nfree a@0 70-70 depth 0 bytes 4096\n"
 		   "kernel a@0 80-90 depth 0 bytes 0\ncopy a@0 81-95 depth 0 bytes 17\n"
 		   "kernel a@0 82-50 depth 0 invalid bytes 0\nlost damaged 1\n");
+}
+
+/* Sites for which the process had no room: the events are there. */
+static void test_sites_without_room(void **state)
+{
+	const struct trace_ring_memory alloc = { .bytes = 64, .site = trace_site_unnamed(TRACE_ALLOC, 2) };
+	const struct trace_ring_memory freed = { .bytes = 64, .is_free = 1 };
+	const struct trace_ring_work kernel = { .end_ns = 1090, .site = trace_site_unnamed(TRACE_KERNEL, 1) };
+	const struct trace_ring_work copy = { .end_ns = 1095, .site = trace_site_unnamed(TRACE_COPY, 1), .bytes = 17 };
+	const struct trace_ring_work none = { .end_ns = 1096 };
+	const struct trace_ring_work bad = { .end_ns = 1096, .site = trace_site_unnamed(TRACE_RANGE, 1) };
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	write_event(&r, TID, TRACE_RING_WORK, 80, &kernel);
+	write_event(&r, TID, TRACE_RING_WORK, 81, &copy);
+	write_event(&r, TID, TRACE_RING_WORK, 82, &kernel);
+	write_event(&r, TID, TRACE_RING_WORK, 83, &none);
+	write_event(&r, TID, TRACE_RING_MEMORY, 84, &alloc);
+	write_event(&r, TID, TRACE_RING_MEMORY, 85, &freed);
+	write_event(&r, TID, TRACE_RING_WORK, 86, &bad);
+	expect(&r, "kernel (names full)@1 80-90 depth 0 bytes 0\ncopy (names full)@1 81-95 depth 0 bytes 17\n"
+		   "kernel (names full)@1 82-90 depth 0 bytes 0\nkernel (names full)@-1 83-96 depth 0 bytes 0\n"
+		   "alloc (names full)@2 84-84 depth 0 bytes 64\nfree (names full)@-1 85-85 depth 0 bytes 64\nlost damaged 1\n");
 }
 
 static void test_names(void **state)
@@ -414,7 +459,9 @@ int main(void)
 		cmocka_unit_test(test_ranges_with_an_id),
 		cmocka_unit_test(test_without_an_end),
 		cmocka_unit_test(test_lost_events),
+		cmocka_unit_test(test_an_event_after_a_loss),
 		cmocka_unit_test(test_calls_and_work),
+		cmocka_unit_test(test_sites_without_room),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_times_that_cannot_be),
 		cmocka_unit_test(test_times_that_are_a_little_off),

@@ -38,14 +38,16 @@ uint64_t __wrap_clock_boot_ns(void)
 }
 
 enum {
-	UNITS = TRACE_CHUNK_BYTES / TRACE_UNIT_BYTES
+	UNITS = TRACE_CHUNK_BYTES / TRACE_UNIT_BYTES,
+	SLOTS = 3, /* that are mapped */
 };
 
 struct got {
 	size_t events, unclosed, sites, processes, threads;
 	uint64_t lost[TRACE_LOSS_COUNT];
 	struct trace_process process;
-	char name[80], process_name[16];
+	char name[80], process_name[40];
+	size_t takes;              /* events, then it fails; 0: it never does */
 	struct trace_event last;
 };
 
@@ -83,6 +85,8 @@ static int on_event(void *ctx, const struct trace_event *e)
 
 	assert_in_range(e->kind, 0, TRACE_KIND_COUNT - 1);
 	assert_in_range(e->site, 1, g->sites);
+	if (g->takes > 0 && g->events >= g->takes)
+		return -ENOSPC;
 	g->events++;
 	g->unclosed += (e->flags & TRACE_UNCLOSED) != 0;
 	g->last = *e;
@@ -126,15 +130,20 @@ static void rig_new(struct rig *r)
 	trace_reader_begin(r->reader, clock_boot_ns() - UINT64_C(10000000000), getpid());
 	const int fd = trace_reader_fd(r->reader);
 
-	r->ring = mmap(NULL, TRACE_HEAD_BYTES + 2 * TRACE_SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	r->ring = mmap(NULL, trace_slot_at(SLOTS), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_ptr_not_equal(r->ring, MAP_FAILED);
-	r->slot = (struct trace_slot *) (void *) ((char *) r->ring + TRACE_HEAD_BYTES);
+	r->slot = (struct trace_slot *) (void *) ((char *) r->ring + trace_slot_at(0));
 	r->sink = (struct trace_sink) { on_process, on_site, on_event, on_thread, on_lost, on_window, &r->got, NULL, NULL };
+}
+
+static struct trace_slot *slot_at(struct rig *r, unsigned n)
+{
+	return (struct trace_slot *) (void *) ((char *) r->ring + trace_slot_at(n));
 }
 
 static void rig_free(struct rig *r)
 {
-	(void) munmap(r->ring, TRACE_HEAD_BYTES + 2 * TRACE_SLOT_BYTES);
+	(void) munmap(r->ring, trace_slot_at(SLOTS));
 	trace_reader_free(r->reader);
 	root_done(&r->root);
 }
@@ -306,17 +315,74 @@ static void test_overwritten(void **state)
 	claim(&r, 0, 5);
 	put(&r, 0, 0, TRACE_RING_PUSH, t, 0);
 	drain(&r, false);
-	r.slot->lost[TRACE_LOST_OVERWRITTEN] = 9; /* units */
+	r.slot->lost[TRACE_LOST_OVERWRITTEN] = 9;
 	claim(&r, 0, 5);
 	put(&r, 0, 0, TRACE_RING_POP, t + 7, 0);
 	put(&r, 0, 2, TRACE_RING_MARK, t + 8, 0);
 	drain(&r, false);
 	assert_int_equal(r.got.events, 2);
 	assert_int_equal(r.got.unclosed, 1);
-	assert_int_equal(r.got.lost[TRACE_LOST_OVERWRITTEN], 4);
+	assert_int_equal(r.got.lost[TRACE_LOST_OVERWRITTEN], 9);
 	r.slot->lost[TRACE_LOST_OVERWRITTEN] = 10;
 	drain(&r, false);
-	assert_int_equal(r.got.lost[TRACE_LOST_OVERWRITTEN], 5);
+	assert_int_equal(r.got.lost[TRACE_LOST_OVERWRITTEN], 10);
+	rig_free(&r);
+}
+
+/* Of those that have one nothing was lost. */
+static void test_threads_without_a_chunk(void **state)
+{
+	const uint64_t t = mono() - 1000000000;
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	take_slot(&r, getpid());
+	claim(&r, 0, 5);
+	put(&r, 0, 0, TRACE_RING_PUSH, t, 0);
+	claim(&r, 1, 6);
+	put(&r, 1, 0, TRACE_RING_PUSH, t, 0);
+	r.slot->chunks[1].state = TRACE_CHUNK_FULL;
+	drain(&r, false);
+	assert_int_equal(r.got.events, 0);
+	r.slot->lost[TRACE_LOST_THREADS] = 3; /* of thread 6, perhaps its pop */
+	drain(&r, false);
+	assert_int_equal(r.got.events, 1);
+	assert_int_equal(r.got.last.flags, TRACE_UNCLOSED | TRACE_INVALID);
+	put(&r, 0, 2, TRACE_RING_POP, t + 7, 0);
+	drain(&r, true);
+	assert_int_equal(r.got.events, 2);
+	assert_int_equal(r.got.last.flags, 0);
+	rig_free(&r);
+}
+
+/* What was read and could not be passed on is counted; what it may have ended has no time. */
+static void test_a_sink_that_fails(void **state)
+{
+	const uint64_t t = mono() - 1000000000;
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	take_slot(&r, getpid());
+	claim(&r, 0, 5);
+	put(&r, 0, 0, TRACE_RING_PUSH, t, 0);
+	for (unsigned i = 1; i <= 10; i++)
+		put(&r, 0, 2 * i, TRACE_RING_MARK, t + i, 0);
+	r.got.takes = 4;
+	assert_int_equal(trace_drain(r.reader, TRACE_DRAIN_USUAL, &r.sink), -ENOSPC);
+	assert_int_equal(r.got.events, 4);
+	assert_int_equal(r.got.lost[TRACE_LOST_OVERWRITTEN], 6);
+	drain(&r, false);
+	assert_int_equal(r.got.lost[TRACE_LOST_OVERWRITTEN], 7); /* the range was to end when it still failed */
+	r.got.takes = 0;
+	put(&r, 0, 22, TRACE_RING_POP, t + 20, 0);
+	put(&r, 0, 24, TRACE_RING_MARK, t + 21, 0);
+	drain(&r, false);
+	assert_int_equal(r.got.lost[TRACE_LOST_OVERWRITTEN], 7);
+	assert_int_equal(r.got.events, 5);
+	drain(&r, true);
+	assert_int_equal(r.got.events, 5);
 	rig_free(&r);
 }
 
@@ -370,10 +436,26 @@ static void test_another_pid_namespace(void **state)
 	(void) state;
 	rig_new(&r);
 	take_slot(&r, getpid());
+	r.slot->pid = 17;
 	r.slot->pid_namespace++;
-	drain(&r, true);
-	assert_int_equal(r.got.process.pid, -1);
-	assert_int_equal(r.got.process.start_ns, 0);
+	drain(&r, false);
+	const struct trace_process first = r.got.process;
+
+	assert_true(first.pid < -1);
+	assert_true(first.start_ns > 0);
+	assert_string_equal(r.got.process_name, "pid 17 of another namespace");
+	/* The same pid in a third namespace, then another pid there. */
+	for (int i = 0; i < 2; i++) {
+		const struct trace_process before = r.got.process;
+
+		r.ring->slots[i ? 2 : 1] = TRACE_SLOT_TAKEN;
+		memcpy((void *) slot_at(&r, i ? 2 : 1), (void *) r.slot, sizeof(*r.slot));
+		slot_at(&r, i ? 2 : 1)->pid_namespace++;
+		slot_at(&r, i ? 2 : 1)->pid += i;
+		drain(&r, false);
+		assert_int_equal(r.got.processes, i + 2);
+		assert_true(r.got.process.pid < -1 && r.got.process.pid != before.pid && r.got.process.pid != first.pid);
+	}
 	rig_free(&r);
 }
 
@@ -399,6 +481,40 @@ static void test_a_layer_that_costs_too_much(void **state)
 	assert_true(trace_reader_note(r.reader, note));
 	assert_non_null(strstr(note, "launches are not followed any more"));
 	assert_false(trace_reader_note(r.reader, note));
+	rig_free(&r);
+}
+
+/* Their ends will not come: what is open does not last until the process ends. */
+static void test_ranges_that_cost_too_much(void **state)
+{
+	const uint64_t t = mono() - 1000000000;
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	take_slot(&r, getpid());
+	claim(&r, 0, 5);
+	put(&r, 0, 0, TRACE_RING_PUSH, t, 0);
+	put(&r, 0, 2, TRACE_RING_ENTER, t + 1, 0);
+	put(&r, 0, 4, TRACE_RING_MARK, t + 5, 0);
+	drain(&r, false);
+	assert_int_equal(r.got.events, 1);
+	ahead_ns += UINT64_C(6000000000);
+	r.slot->timed_ns[0] = UINT64_C(2000000000);
+	drain(&r, false);
+	assert_int_equal(r.slot->layers_off, TRACE_RANGES);
+	assert_int_equal(r.got.events, 2);
+	assert_int_equal(r.got.last.kind, TRACE_RANGE);
+	assert_int_equal(r.got.last.end_ns - r.got.last.start_ns, 5);
+	assert_int_equal(r.got.last.flags, TRACE_UNCLOSED | TRACE_INVALID);
+	put(&r, 0, 6, TRACE_RING_PUSH, t + 6, 0); /* before the thread saw it */
+	put(&r, 0, 8, TRACE_RING_LEAVE, t + 9, 0);
+	drain(&r, false);
+	assert_int_equal(r.got.events, 4);
+	assert_int_equal(r.got.last.end_ns - r.got.last.start_ns, 3);
+	drain(&r, true);
+	assert_int_equal(r.got.events, 4);
+	assert_int_equal(r.got.unclosed, 2);
 	rig_free(&r);
 }
 
@@ -484,6 +600,26 @@ static void test_another_version(void **state)
 	rig_free(&r);
 }
 
+static void test_processes_without_a_slot(void **state)
+{
+	char note[TRACE_NOTE_BYTES];
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	r.ring->unmapped = 2;
+	drain(&r, false);
+	assert_true(trace_reader_note(r.reader, note));
+	assert_non_null(strstr(note, "2 processes are not followed: they could not map"));
+	r.ring->refused = 3;
+	drain(&r, false);
+	assert_true(trace_reader_note(r.reader, note));
+	assert_non_null(strstr(note, "3 processes are not followed: more than 512"));
+	drain(&r, false);
+	assert_false(trace_reader_note(r.reader, note));
+	rig_free(&r);
+}
+
 static void test_it_cannot_be_cut(void **state)
 {
 	struct rig r;
@@ -495,6 +631,22 @@ static void test_it_cannot_be_cut(void **state)
 	assert_int_equal(ftruncate(trace_reader_fd(r.reader), (off_t) 1 << 40), -1);
 	assert_int_equal(fcntl(trace_reader_fd(r.reader), F_ADD_SEALS, F_SEAL_WRITE), -1);
 	assert_true(fcntl(trace_reader_fd(r.reader), F_GETFD) & FD_CLOEXEC);
+	rig_free(&r);
+}
+
+/* The memory lives as long as a process of the job has it, a daemon perhaps. */
+static void test_after_the_run(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	assert_int_equal(r.ring->layers, TRACE_ALL);
+	assert_int_equal(r.ring->layers_wanted, TRACE_ALL);
+	trace_reader_free(r.reader);
+	assert_int_equal(r.ring->layers, 0);
+	assert_int_equal(r.ring->layers_wanted, 0);
+	r.reader = NULL;
 	rig_free(&r);
 }
 
@@ -591,14 +743,19 @@ int main(void)
 		cmocka_unit_test(test_the_last_moment_waits),
 		cmocka_unit_test(test_the_order_of_chunks),
 		cmocka_unit_test(test_overwritten),
+		cmocka_unit_test(test_threads_without_a_chunk),
+		cmocka_unit_test(test_a_sink_that_fails),
 		cmocka_unit_test(test_an_ended_process),
 		cmocka_unit_test(test_another_pid_namespace),
 		cmocka_unit_test(test_a_layer_that_costs_too_much),
+		cmocka_unit_test(test_ranges_that_cost_too_much),
 		cmocka_unit_test(test_what_is_not_followed),
 		cmocka_unit_test(test_events_that_are_none),
 		cmocka_unit_test(test_a_text_that_leaves_the_arena),
 		cmocka_unit_test(test_another_version),
+		cmocka_unit_test(test_processes_without_a_slot),
 		cmocka_unit_test(test_it_cannot_be_cut),
+		cmocka_unit_test(test_after_the_run),
 		cmocka_unit_test(test_scribbles),
 		cmocka_unit_test(test_the_descriptor_by_the_socket),
 	};
