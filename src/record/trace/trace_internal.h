@@ -22,6 +22,7 @@ enum {
 	TRACE_MOST_STATS = 200000, /* further ones are not divided by phases, */
 	TRACE_MOST_DIVIDED = 2 * TRACE_MOST_STATS, /* nor by threads and streams */
 	TRACE_MOST_PROCESSES = 1 << 16,
+	TRACE_MOST_DEVICES = 1 << 14, /* a device of two processes is two */
 	TRACE_MOST_WINDOWS = 1 << 16,
 };
 
@@ -120,6 +121,7 @@ struct trace_write {
 	struct trace_write_options options;
 	struct trace_sink sink;
 	bool has_tables;
+	bool has_failed;               /* the store, since its transaction began */
 
 	struct process_entry *processes;
 	size_t n_processes, cap_processes, written_processes;

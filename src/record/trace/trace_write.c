@@ -206,7 +206,6 @@ static int sink_process(void *ctx, const struct trace_process *process, uint32_t
 	struct trace_process p = *process;
 	uint64_t place;
 	uint32_t at;
-	int r;
 
 	p.name = p.name ? p.name : "";
 	p.origin = p.origin ? p.origin : "";
@@ -223,9 +222,8 @@ static int sink_process(void *ctx, const struct trace_process *process, uint32_t
 		*ret = at + 1;
 		return 0;
 	}
-	r = trace_put_process(w, &p);
-	*ret = (uint32_t) w->n_processes;
-	return r;
+	*ret = trace_put_process(w, &p) == 0 ? (uint32_t) w->n_processes : 0;
+	return 0;
 }
 
 struct pair {
@@ -277,9 +275,11 @@ static int sink_thread(void *ctx, uint32_t process, int64_t tid, const char *nam
 {
 	struct trace_write *w = ctx;
 
-	if (process < 1 || process > w->n_processes)
+	if (process > w->n_processes)
 		return -EINVAL;
-	return trace_put_thread(w, process, tid, name ? name : "");
+	if (process > 0 && trace_put_thread(w, process, tid, name ? name : "") < 0)
+		trace_count_lost(w, process, TRACE_LOST_NAMES, 1);
+	return 0;
 }
 
 static bool device_equal(const struct trace_write *w, uint32_t at, const void *key)
@@ -297,7 +297,7 @@ int trace_put_device(struct trace_write *w, uint32_t process, int64_t device, ui
 	if (find(&w->device_places, pair_hash(&pair), device_equal, w, &pair, ret, &place))
 		return 0;
 	if (vec_reserve(&w->devices, &w->cap_devices, w->n_devices, sizeof(*w->devices),
-		    TRACE_MOST_PROCESSES) < 0 ||
+		    TRACE_MOST_DEVICES) < 0 ||
 		map_put(&w->device_places, place, (uint32_t) w->n_devices) < 0)
 		return -ENOMEM;
 	*ret = (uint32_t) w->n_devices;
@@ -305,24 +305,20 @@ int trace_put_device(struct trace_write *w, uint32_t process, int64_t device, ui
 	return 0;
 }
 
-static int name_device(struct trace_write *w, const struct trace_site *site)
+static void name_device(struct trace_write *w, const struct trace_site *site)
 {
 	struct device_entry *device;
 	uint32_t at;
-	int r;
 
-	if (!site->device_name || !*site->device_name)
-		return 0;
-	r = trace_put_device(w, site->process, site->device, &at);
-	if (r < 0)
-		return r;
+	if (!site->device_name || !*site->device_name ||
+		trace_put_device(w, site->process, site->device, &at) < 0)
+		return;
 	device = &w->devices[at];
 	if (device->name && strcmp(device->name, site->device_name) == 0)
-		return 0;
+		return;
 	free(device->name);
 	device->name = strdup(site->device_name);
 	device->is_written = false;
-	return device->name ? 0 : -ENOMEM;
 }
 
 /* Without what makes for many sites: the shape, and then the thread or the stream. */
@@ -356,9 +352,12 @@ static int sink_site(void *ctx, const struct trace_site *site, uint32_t *ret)
 	struct site_key key;
 	int r;
 
-	if (site->kind >= TRACE_KIND_COUNT || site->process < 1 || site->process > w->n_processes ||
+	*ret = 0;
+	if (site->kind >= TRACE_KIND_COUNT || site->process > w->n_processes ||
 		site->source >= TRACE_MEMORY_COUNT || site->target >= TRACE_MEMORY_COUNT)
 		return -EINVAL;
+	if (site->process == 0)
+		return 0;
 	memset(&key, 0, sizeof(key));
 	key.kind = site->kind;
 	key.process = site->process;
@@ -376,11 +375,15 @@ static int sink_site(void *ctx, const struct trace_site *site, uint32_t *ret)
 	r = number_name(w, site->name, site->process, &key.name);
 	if (r == 0)
 		r = number_name(w, site->domain, site->process, &key.domain);
-	if (r == 0 && of_device)
-		r = name_device(w, site);
+	if (of_device)
+		name_device(w, site);
 	if (w->n_sites >= TRACE_MOST_SITES / 2)
 		collapse(&key, w->n_sites >= TRACE_MOST_SITES);
-	return r == 0 ? number_site(w, &key, ret) : r;
+	if (r == 0)
+		r = number_site(w, &key, ret);
+	if (r < 0)
+		*ret = 0;
+	return 0;
 }
 
 /* ---- phases ---------------------------------------------------------------------------------- */
@@ -525,51 +528,62 @@ static bool is_invalid(const struct trace_event *e, enum trace_kind kind)
 }
 
 static int count_busy(
-	struct trace_write *w, const struct site_key *site, enum trace_kind kind, const struct trace_event *e)
+	struct trace_write *w, struct device_entry *device, enum trace_kind kind, const struct trace_event *e)
 {
-	struct device_entry *device;
-	uint32_t at;
-	int r = trace_put_device(w, site->process, site->device, &at);
+	int r = trace_union_add(&device->busy, kind == TRACE_KERNEL, e->start_ns, e->end_ns);
 
-	if (r < 0)
-		return r;
-	device = &w->devices[at];
 	device->has_work = true;
-	r = trace_union_add(&device->busy, kind == TRACE_KERNEL, e->start_ns, e->end_ns);
 	if (r < 0)
 		return r;
 	return trace_union_trim(
 		&device->busy, w->options.rows_a_second ? &live : &imported, w->spans, w->n_spans);
 }
 
+/* Adds it to the sums. Returns 0, or -ENOMEM: it is not in all of them. */
+static int count(struct trace_write *w, const struct site_key *site, const struct trace_event *e, uint32_t stat,
+	uint32_t device)
+{
+	const enum trace_kind kind = (enum trace_kind) site->kind;
+	int r = count_event(&w->stats[stat], e, kind);
+
+	if (e->start_ns > w->last_ns)
+		w->last_ns = e->start_ns;
+	if (is_stretch(kind) && e->end_ns > w->last_ns)
+		w->last_ns = e->end_ns;
+	if (r == 0 && is_work(kind))
+		r = count_busy(w, &w->devices[device], kind, e);
+	return r;
+}
+
+/* Without a process or a site, because there are too many of them (see sink_process), it is lost. */
 static int sink_event(void *ctx, const struct trace_event *event)
 {
+	static const struct site_key nothing = { .kind = TRACE_RANGE };
 	struct trace_write *w = ctx;
-	uint32_t at;
-	int r;
+	uint32_t at, device = 0;
+	int r = event->site > 0 ? 0 : -EFBIG;
 
-	if (event->site < 1 || event->site > w->n_sites)
+	if (event->site > w->n_sites)
 		return -EINVAL;
-	const struct site_key site = w->sites[event->site - 1].key;
+	const struct site_key site = event->site > 0 ? w->sites[event->site - 1].key : nothing;
 	const enum trace_kind kind = (enum trace_kind) site.kind;
 	const bool invalid = is_invalid(event, kind);
 
-	r = trace_stat_of(w, event->site, invalid ? 0 : trace_phase_at(w, event->start_ns), &at);
-	if (r < 0)
-		return r;
-	if (invalid) {
+	if (r == 0)
+		r = trace_stat_of(w, event->site, invalid ? 0 : trace_phase_at(w, event->start_ns), &at);
+	if (r == 0 && is_work(kind) && !invalid)
+		r = trace_put_device(w, site.process, site.device, &device);
+	if (r == 0 && invalid) {
 		w->stats[at].invalid++;
 		w->stats[at].is_changed = true;
 		return 0;
 	}
-	if (event->start_ns > w->last_ns)
-		w->last_ns = event->start_ns;
-	if (is_stretch(kind) && event->end_ns > w->last_ns)
-		w->last_ns = event->end_ns;
-	r = count_event(&w->stats[at], event, kind);
-	if (r == 0 && is_work(kind))
-		r = count_busy(w, &site, kind, event);
-	return r == 0 ? trace_rows_put(w, event, at) : r;
+	if (r == 0)
+		r = count(w, &site, event, at, device);
+	if (r == 0)
+		return trace_rows_put(w, event, at);
+	trace_count_lost(w, site.process, TRACE_LOST_DAMAGED, 1);
+	return 0;
 }
 
 /* ---- losses, windows ------------------------------------------------------------------------- */
@@ -760,6 +774,11 @@ void trace_write_free(struct trace_write *w)
 	free(w);
 }
 
+bool trace_write_has_failed(const struct trace_write *w)
+{
+	return w->has_failed;
+}
+
 const struct trace_sink *trace_write_sink(struct trace_write *w)
 {
 	return &w->sink;
@@ -807,7 +826,7 @@ int trace_write_flush(struct trace_write *w)
 
 void trace_write_rolled_back(struct trace_write *w)
 {
-	w->has_tables = false;
+	w->has_tables = w->has_failed = false;
 	w->written_processes = w->written_names = w->written_sites = w->written_threads = 0;
 	w->is_lost_written = false;
 	w->pages = w->flushed_pages;

@@ -578,6 +578,43 @@ static void test_files_of_imports(void **state)
 	end();
 }
 
+/* A job may have more processes or devices than the tables: what has no place is counted, nothing ends. */
+static void test_more_than_the_tables_hold(void **state)
+{
+	enum {
+		MOST = 1 << 16,
+		DEVICES = 1 << 14,
+		MORE = 10
+	};
+	uint32_t kernel, of = 1;
+	struct trace_site s = { .kind = TRACE_KERNEL, .name = "k", .domain = "", .tid = -1 };
+
+	(void) state;
+	begin(NULL);
+	for (int64_t pid = 1; pid <= MOST; pid++)
+		assert_int_equal(process(pid), pid);
+	for (int64_t pid = MOST + 1; pid <= MOST + MORE; pid++)
+		assert_int_equal(process(pid), 0);
+	kernel = site(TRACE_KERNEL, 0, "k", 0);
+	assert_int_equal(kernel, 0);
+	work(kernel, 1000, 2000, 1);
+	assert_int_equal(rig.sink->thread(rig.sink->ctx, 0, 5, "t"), 0);
+	assert_int_equal(rig.sink->lost(rig.sink->ctx, 0, TRACE_LOST_DAMAGED, 2), 0);
+	s.process = 1;
+	for (s.device = 0; s.device < DEVICES + MORE; s.device++) {
+		assert_int_equal(rig.sink->site(rig.sink->ctx, &s, &of), 0);
+		work(of, 1000, 2000, 1);
+	}
+	reopen();
+	assert_int_equal(number("SELECT count(*) FROM trace_process"), MOST);
+	assert_int_equal(trace_read_busy_count(rig.t), DEVICES);
+	assert_int_equal(number("SELECT sum(count) FROM trace_stat"), DEVICES);
+	assert_int_equal(trace_read_lost_count(rig.t), 2);
+	assert_int_equal(trace_read_lost(rig.t, 0)->n, 3);
+	assert_int_equal(trace_read_lost(rig.t, 1)->n, MORE);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -594,6 +631,7 @@ int main(void)
 		cmocka_unit_test(test_windows_are_not_thinned_for_rows),
 		cmocka_unit_test(test_no_tables_without_events),
 		cmocka_unit_test(test_files_of_imports),
+		cmocka_unit_test(test_more_than_the_tables_hold),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
