@@ -71,7 +71,28 @@ int trace_put_name(struct trace_write *w, const char *text)
 		return -ENOMEM;
 	}
 	w->names[w->n_names++] = copy;
+	w->name_bytes += strlen(text) + TRACE_NAME_COST;
 	return 0;
+}
+
+static bool has_room(const struct trace_write *w, size_t len)
+{
+	const uint64_t half = w->options.limit_bytes / 2,
+		       most = half < TRACE_MOST_NAME_BYTES ? half : TRACE_MOST_NAME_BYTES;
+
+	return w->n_names < TRACE_MOST_NAMES && w->name_bytes + len + TRACE_NAME_COST <= most;
+}
+
+/* A copy of at most that many bytes, of whole characters. */
+static char *copy_short(const char *text, size_t most)
+{
+	size_t n = strnlen(text, most + 1);
+
+	if (n > most) {
+		for (n = most; n > 0 && ((unsigned char) text[n] & 0xc0) == 0x80; n--)
+			;
+	}
+	return strndup(text, n);
 }
 
 /* *ret is the number of the text, 0 for "". */
@@ -88,7 +109,7 @@ static int number_name(struct trace_write *w, const char *text, uint32_t process
 		*ret = at + 1;
 		return 0;
 	}
-	if (w->n_names >= TRACE_MOST_NAMES) {
+	if (!has_room(w, strlen(text))) {
 		trace_count_lost(w, process, TRACE_LOST_NAMES, 1);
 		if (!w->names_full) {
 			r = trace_put_name(w, "(names full)");
@@ -180,7 +201,8 @@ static uint64_t process_hash(const struct trace_process *p)
 int trace_put_process(struct trace_write *w, const struct trace_process *process)
 {
 	struct process_entry entry = { .process = *process };
-	char *name = strdup(process->name ? process->name : ""), *origin = strdup(process->origin);
+	char *name = copy_short(process->name ? process->name : "", TRACE_SHORT_NAME);
+	char *origin = copy_short(process->origin, TRACE_SHORT_NAME);
 	uint64_t place;
 	uint32_t at;
 
@@ -211,14 +233,15 @@ static int sink_process(void *ctx, const struct trace_process *process, uint32_t
 	p.origin = p.origin ? p.origin : "";
 	if (find(&w->process_places, process_hash(&p), process_equal, w, &p, &at, &place)) {
 		struct trace_process *known = &w->processes[at].process;
-		char *name = *p.name && strcmp(p.name, known->name) != 0 ? strdup(p.name) : NULL;
+		char *name = *p.name ? copy_short(p.name, TRACE_SHORT_NAME) : NULL;
 
-		if (name) { /* an exec, or a name that came later */
+		if (name && strcmp(name, known->name) != 0) { /* an exec, or a name that came later */
 			free((void *) (uintptr_t) known->name);
 			known->name = name;
-			if (w->written_processes > at)
-				w->written_processes = at;
+			w->processes[at].is_written = false;
+			name = NULL;
 		}
+		free(name);
 		*ret = at + 1;
 		return 0;
 	}
@@ -245,29 +268,41 @@ static bool thread_equal(const struct trace_write *w, uint32_t at, const void *k
 	return w->threads[at].process == pair->process && w->threads[at].tid == pair->number;
 }
 
+static int add_thread(struct trace_write *w, const struct pair *pair, uint64_t place)
+{
+	struct process_entry *process = &w->processes[pair->process - 1];
+
+	if (process->n_threads >= TRACE_MOST_THREADS || !has_room(w, TRACE_THREAD_NAME))
+		return -EFBIG;
+	if (vec_reserve(&w->threads, &w->cap_threads, w->n_threads, sizeof(*w->threads), TRACE_MOST_NAMES) < 0 ||
+		map_put(&w->thread_places, place, (uint32_t) w->n_threads) < 0)
+		return -ENOMEM;
+	w->threads[w->n_threads++] = (struct thread_entry) { .process = pair->process, .tid = pair->number };
+	w->name_bytes += TRACE_THREAD_NAME + TRACE_NAME_COST; /* whatever it is called later */
+	process->n_threads++;
+	return 0;
+}
+
 int trace_put_thread(struct trace_write *w, uint32_t process, int64_t tid, const char *name)
 {
 	const struct pair pair = { process, tid };
-	char *copy = strdup(name);
+	char *copy = copy_short(name, TRACE_THREAD_NAME);
 	uint64_t place;
 	uint32_t at;
+	int r = copy ? 0 : -ENOMEM;
 
-	if (!copy)
-		return -ENOMEM;
-	if (!find(&w->thread_places, pair_hash(&pair), thread_equal, w, &pair, &at, &place)) {
+	if (r == 0 && !find(&w->thread_places, pair_hash(&pair), thread_equal, w, &pair, &at, &place)) {
 		at = (uint32_t) w->n_threads;
-		if (vec_reserve(&w->threads, &w->cap_threads, w->n_threads, sizeof(*w->threads),
-			    TRACE_MOST_NAMES) < 0 ||
-			map_put(&w->thread_places, place, at) < 0) {
-			free(copy);
-			return -ENOMEM;
-		}
-		w->threads[w->n_threads++] = (struct thread_entry) { .process = process, .tid = tid };
+		r = add_thread(w, &pair, place);
+	}
+	if (r < 0 || (w->threads[at].name && strcmp(w->threads[at].name, copy) == 0)) {
+		free(copy);
+		return r;
 	}
 	free(w->threads[at].name);
 	w->threads[at].name = copy;
-	if (w->written_threads > at)
-		w->written_threads = at;
+	w->threads[at].is_written = false;
+	w->has_new_threads = true;
 	return 0;
 }
 
@@ -309,15 +344,19 @@ static void name_device(struct trace_write *w, const struct trace_site *site)
 {
 	struct device_entry *device;
 	uint32_t at;
+	char *name;
 
 	if (!site->device_name || !*site->device_name ||
 		trace_put_device(w, site->process, site->device, &at) < 0)
 		return;
 	device = &w->devices[at];
-	if (device->name && strcmp(device->name, site->device_name) == 0)
+	name = copy_short(site->device_name, TRACE_SHORT_NAME);
+	if (!name || (device->name && strcmp(device->name, name) == 0)) {
+		free(name);
 		return;
+	}
 	free(device->name);
-	device->name = strdup(site->device_name);
+	device->name = name;
 	device->is_written = false;
 }
 
@@ -827,12 +866,15 @@ int trace_write_flush(struct trace_write *w)
 void trace_write_rolled_back(struct trace_write *w)
 {
 	w->has_tables = w->has_failed = false;
-	w->written_processes = w->written_names = w->written_sites = w->written_threads = 0;
+	w->written_names = w->written_sites = 0;
+	w->has_new_threads = true;
 	w->is_lost_written = false;
 	w->pages = w->flushed_pages;
 	w->s->trace_pages = w->pages > 0 ? (uint64_t) w->pages : 0;
 	for (size_t i = 0; i < w->n_processes; i++)
-		w->processes[i].is_lost_written = false;
+		w->processes[i].is_lost_written = w->processes[i].is_written = false;
+	for (size_t i = 0; i < w->n_threads; i++)
+		w->threads[i].is_written = false;
 	for (size_t i = 0; i < w->n_windows; i++)
 		w->windows[i].is_written = false;
 	for (size_t i = 0; i < w->n_devices; i++)
