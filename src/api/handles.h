@@ -61,13 +61,14 @@ struct hiw_recorder {
 	enum hwi_part part;
 	struct hwi_tracing trace_options;
 	struct trace_reader *trace; /* NULL: the job is not traced */
+	struct root *trace_root;   /* its own: it may outlive the recorder */
 	int trace_timer;           /* until the recording has begun; -1: none */
 	struct trace_check {
 		int32_t pid;
 		char name[16];
 	} trace_checks[32];        /* processes that began, or executed another program, since the last step */
 	unsigned n_trace_checks, out_of_reach;
-	bool trace_is_used;        /* by the recording's thread, which continues after the end */
+	bool trace_is_used;        /* by the recording's thread, which continues after the end: trace and trace_root stay */
 	char trace_warning[TRACE_NOTE_BYTES + 100];
 	bool makes_folders;          /* of output: it is in a folder that was given */
 	bool in_history;             /* of output: hiwater chose it */

@@ -705,6 +705,7 @@ int hwi_recorder_spare(struct hiw_recorder *r, const char *path, struct hiw_err 
 				: 0;
 	if (error == 0) {
 		error = record_finish(r->record, sampler_job(r->sampler), false, finish_wait_ns, &end, &err);
+		r->trace_is_used = r->trace_is_used || error == -ETIMEDOUT;
 		r->record = NULL;
 	}
 	autofree char *file = end.path;

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -49,8 +50,7 @@ static int lacks(struct hiw_recorder *r, int error, struct err *err)
 
 int open_trace(struct hiw_recorder *r, struct err *err)
 {
-	const struct trace_reader_options options = {
-		.root = &r->root,
+	struct trace_reader_options options = {
 		.layers = r->trace_options.layers,
 		.select = {
 			.phase_range = r->trace_options.phase_range,
@@ -64,7 +64,10 @@ int open_trace(struct hiw_recorder *r, struct err *err)
 		return 0;
 	if (r->options.no_record)
 		return lacks(r, err_set(err, -EINVAL, "no recording is written, which would have what is traced"), err);
-	error = trace_reader_new(&options, &r->trace, err);
+	options.root = r->trace_root = calloc(1, sizeof(*r->trace_root));
+	error = r->trace_root ? root_open("/", r->trace_root, err) : err_set(err, -ENOMEM, "out of memory");
+	if (error == 0)
+		error = trace_reader_new(&options, &r->trace, err);
 	return error == -EINVAL ? error : error < 0 ? lacks(r, error, err)
 						    : 0; /* the command line is wrong */
 }
@@ -86,9 +89,14 @@ static void end_wait(struct hiw_recorder *r)
 void close_trace(struct hiw_recorder *r)
 {
 	end_wait(r);
-	if (!r->trace_is_used)
+	if (!r->trace_is_used) {
 		trace_reader_free(r->trace);
+		if (r->trace_root)
+			root_done(r->trace_root);
+		free(r->trace_root);
+	}
 	r->trace = NULL;
+	r->trace_root = NULL;
 }
 
 void poll_trace(struct hiw_recorder *r)

@@ -106,7 +106,8 @@ enum trace_loss {
 /* Where events go. Every function returns 0 or -errno, after which the caller stops. All calls come
  * from one thread. */
 struct trace_sink {
-	/* *ret is the process's number, from 1; the same process again gets the same one. */
+	/* *ret is the process's number, from 1; the same process again gets the same one. 0, also of a site: there
+	 * are too many; calls with it are counted as lost. */
 	int (*process)(void *ctx, const struct trace_process *process, uint32_t *ret);
 	/* *ret is the site's number, from 1; an equal site gets the same one. */
 	int (*site)(void *ctx, const struct trace_site *site, uint32_t *ret);

@@ -109,11 +109,10 @@ static int put_processes(struct trace_write *w)
 			entry->tries++;
 			entry->in_job = find_in_job(w, &entry->process);
 		}
-		if (i >= w->written_processes || (!was_known && entry->in_job))
+		if (!entry->is_written || (!was_known && entry->in_job))
 			r = put_process(w, i);
+		entry->is_written = r == 0;
 	}
-	if (r == 0)
-		w->written_processes = w->n_processes;
 	return r;
 }
 
@@ -321,14 +320,16 @@ static int put_threads(struct trace_write *w)
 	sqlite3_stmt *st = store_cached(w->s, "INSERT OR REPLACE INTO trace_thread VALUES(?,?,?)");
 	int r = st ? 0 : store_step(w->s, NULL);
 
-	for (size_t i = w->written_threads; i < w->n_threads && r == 0; i++) {
+	for (size_t i = 0; i < w->n_threads && r == 0; i++) {
+		if (w->threads[i].is_written)
+			continue;
 		(void) sqlite3_bind_int64(st, 1, w->threads[i].process);
 		(void) sqlite3_bind_int64(st, 2, w->threads[i].tid);
 		store_bind_text(st, 3, w->threads[i].name);
 		r = store_step(w->s, st);
+		w->threads[i].is_written = r == 0;
 	}
-	if (r == 0)
-		w->written_threads = w->n_threads;
+	w->has_new_threads = r < 0;
 	return r;
 }
 
@@ -377,7 +378,7 @@ int trace_flush_sums(struct trace_write *w)
 		r = put_devices(w);
 	if (r == 0)
 		r = trace_flush_peaks(w);
-	if (r == 0)
+	if (r == 0 && w->has_new_threads)
 		r = put_threads(w);
 	if (r == 0)
 		r = put_windows(w);

@@ -18,10 +18,16 @@
 /* What names and sites may need at most; then equal ones are made of different ones, and counted. */
 enum {
 	TRACE_MOST_NAMES = 1 << 20,
+	TRACE_MOST_NAME_BYTES = 32 << 20, /* of all names in memory, or half of the limit of rows */
+	TRACE_NAME_COST = 64,      /* of one, besides its text */
+	TRACE_MOST_THREADS = 4096, /* names of threads, of a process, */
+	TRACE_THREAD_NAME = 64,    /* which are cut to that many bytes, */
+	TRACE_SHORT_NAME = 256,    /* and those of processes and devices */
 	TRACE_MOST_SITES = 1 << 21,
 	TRACE_MOST_STATS = 200000, /* further ones are not divided by phases, */
 	TRACE_MOST_DIVIDED = 2 * TRACE_MOST_STATS, /* nor by threads and streams */
 	TRACE_MOST_PROCESSES = 1 << 16,
+	TRACE_MOST_DEVICES = 1 << 14, /* a device of two processes is two */
 	TRACE_MOST_WINDOWS = 1 << 16,
 };
 
@@ -48,7 +54,8 @@ struct process_entry {
 	unsigned tries;        /* how often it was looked for there */
 	bool is_of_part;       /* it is not there: of another recording */
 	uint64_t lost[TRACE_LOSS_COUNT];
-	bool is_lost_written;
+	uint32_t n_threads;    /* that have a name */
+	bool is_lost_written, is_written;
 };
 
 /* As struct trace_site, comparable byte by byte. */
@@ -85,6 +92,7 @@ struct thread_entry {
 	uint32_t process;
 	int64_t tid;
 	char *name;
+	bool is_written;
 };
 
 struct device_entry {
@@ -142,15 +150,17 @@ struct trace_write {
 	struct trace_write_options options;
 	struct trace_sink sink;
 	bool has_tables;
+	bool has_failed;               /* the store, since its transaction began */
 
 	struct process_entry *processes;
-	size_t n_processes, cap_processes, written_processes;
+	size_t n_processes, cap_processes;
 	uint64_t lost[TRACE_LOSS_COUNT]; /* of no process in particular */
 	bool is_lost_written;
 	struct map process_places;
 	char **names;
 	size_t n_names, cap_names, written_names;
 	struct map name_places;
+	uint64_t name_bytes;           /* of names, those of threads too */
 	uint32_t names_full;           /* the number of "(names full)"; 0: there is room */
 	struct site_entry *sites;
 	size_t n_sites, cap_sites, written_sites;
@@ -159,7 +169,8 @@ struct trace_write {
 	size_t n_stats, cap_stats;
 	struct map stat_places;
 	struct thread_entry *threads;
-	size_t n_threads, cap_threads, written_threads;
+	size_t n_threads, cap_threads;
+	bool has_new_threads;          /* or names of them */
 	struct map thread_places;
 	struct device_entry *devices;
 	size_t n_devices, cap_devices;
@@ -209,6 +220,7 @@ int trace_put_site(struct trace_write *w, const struct site_key *key);
 int trace_put_stat(struct trace_write *w, const struct stat_key *key, struct stat_entry **ret);
 int trace_put_process(struct trace_write *w, const struct trace_process *process);
 int trace_put_device(struct trace_write *w, uint32_t process, int64_t device, uint32_t *ret);
+/* -EFBIG: it goes without its name. */
 int trace_put_thread(struct trace_write *w, uint32_t process, int64_t tid, const char *name);
 int trace_put_window(struct trace_write *w, uint64_t begin_ns, uint64_t end_ns, const char *why);
 void trace_count_lost(struct trace_write *w, uint32_t process, enum trace_loss cause, uint64_t n);

@@ -49,6 +49,7 @@ static int load_process(struct load *l)
 	if (r == 0) {
 		w->processes[w->n_processes - 1].in_job = reader_int_or(l->st, 1, 0);
 		w->processes[w->n_processes - 1].is_lost_written = true;
+		w->processes[w->n_processes - 1].is_written = true;
 	}
 	return r;
 }
@@ -140,10 +141,12 @@ static int load_stat(struct load *l)
 static int load_thread(struct load *l)
 {
 	const uint32_t process = small(l, 0);
+	int r;
 
 	if (process < 1 || process > l->w->n_processes)
 		return -EBADMSG;
-	return trace_put_thread(l->w, process, reader_int_or(l->st, 1, -1), reader_text(l->st, 2));
+	r = trace_put_thread(l->w, process, reader_int_or(l->st, 1, -1), reader_text(l->st, 2));
+	return r == -EFBIG ? 0 : r; /* its name stays in the file */
 }
 
 static int load_device(struct load *l)
@@ -351,10 +354,10 @@ int trace_load(struct trace_write *w)
 		r = load_part(w, parts[i].sql, parts[i].row);
 	for (int t = 0; t < ROWS_COUNT && r == 0; t++)
 		r = count_rows(w, (enum trace_table) t);
-	w->written_processes = w->n_processes;
 	w->written_names = w->n_names;
 	w->written_sites = w->n_sites;
-	w->written_threads = w->n_threads;
+	for (size_t i = 0; i < w->n_threads; i++)
+		w->threads[i].is_written = true;
 	w->pages = w->flushed_pages = (int64_t) (trace_rows_all(w) * ROW_BYTES / STORE_PAGE);
 	return r;
 }

@@ -119,8 +119,10 @@ int trace_rows_put(struct trace_write *w, const struct trace_event *e, uint32_t 
 	}
 	if (!w->pending)
 		w->pending = malloc(PENDING * sizeof(*w->pending));
-	if (!w->pending)
-		return -ENOMEM;
+	if (!w->pending) {
+		trace_count_lost(w, site->process, TRACE_LOST_THINNED, 1);
+		return 0;
+	}
 	if (w->n_pending == PENDING)
 		r = trace_rows_spill(w);
 	if (r < 0)
@@ -219,8 +221,6 @@ static int write_row(struct trace_write *w, sqlite3_stmt *st, const struct pendi
 		}
 		r = trace_site_twin(w, site, &site);
 	} while (r == 0);
-	if (r != -EFBIG)
-		return r;
 	trace_count_lost(w, stat->key.process, TRACE_LOST_THINNED, 1);
 	return 0;
 }
@@ -249,6 +249,7 @@ int trace_rows_spill(struct trace_write *w)
 	w->n_pending = 0;
 	if (r == 0)
 		r = store_pages(w->s, &after, &all);
+	w->has_failed = w->has_failed || r < 0;
 	w->pages += (int64_t) after - (int64_t) before;
 	return r;
 }

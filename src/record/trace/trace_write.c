@@ -71,7 +71,28 @@ int trace_put_name(struct trace_write *w, const char *text)
 		return -ENOMEM;
 	}
 	w->names[w->n_names++] = copy;
+	w->name_bytes += strlen(text) + TRACE_NAME_COST;
 	return 0;
+}
+
+static bool has_room(const struct trace_write *w, size_t len)
+{
+	const uint64_t half = w->options.limit_bytes / 2,
+		       most = half < TRACE_MOST_NAME_BYTES ? half : TRACE_MOST_NAME_BYTES;
+
+	return w->n_names < TRACE_MOST_NAMES && w->name_bytes + len + TRACE_NAME_COST <= most;
+}
+
+/* A copy of at most that many bytes, of whole characters. */
+static char *copy_short(const char *text, size_t most)
+{
+	size_t n = strnlen(text, most + 1);
+
+	if (n > most) {
+		for (n = most; n > 0 && ((unsigned char) text[n] & 0xc0) == 0x80; n--)
+			;
+	}
+	return strndup(text, n);
 }
 
 /* *ret is the number of the text, 0 for "". */
@@ -88,7 +109,7 @@ int trace_number_name(struct trace_write *w, const char *text, uint32_t process,
 		*ret = at + 1;
 		return 0;
 	}
-	if (w->n_names >= TRACE_MOST_NAMES) {
+	if (!has_room(w, strlen(text))) {
 		trace_count_lost(w, process, TRACE_LOST_NAMES, 1);
 		if (!w->names_full) {
 			r = trace_put_name(w, "(names full)");
@@ -180,7 +201,8 @@ static uint64_t process_hash(const struct trace_process *p)
 int trace_put_process(struct trace_write *w, const struct trace_process *process)
 {
 	struct process_entry entry = { .process = *process };
-	char *name = strdup(process->name ? process->name : ""), *origin = strdup(process->origin);
+	char *name = copy_short(process->name ? process->name : "", TRACE_SHORT_NAME);
+	char *origin = copy_short(process->origin, TRACE_SHORT_NAME);
 	uint64_t place;
 	uint32_t at;
 
@@ -206,26 +228,25 @@ static int sink_process(void *ctx, const struct trace_process *process, uint32_t
 	struct trace_process p = *process;
 	uint64_t place;
 	uint32_t at;
-	int r;
 
 	p.name = p.name ? p.name : "";
 	p.origin = p.origin ? p.origin : "";
 	if (find(&w->process_places, process_hash(&p), process_equal, w, &p, &at, &place)) {
 		struct trace_process *known = &w->processes[at].process;
-		char *name = *p.name && strcmp(p.name, known->name) != 0 ? strdup(p.name) : NULL;
+		char *name = *p.name ? copy_short(p.name, TRACE_SHORT_NAME) : NULL;
 
-		if (name) { /* an exec, or a name that came later */
+		if (name && strcmp(name, known->name) != 0) { /* an exec, or a name that came later */
 			free((void *) (uintptr_t) known->name);
 			known->name = name;
-			if (w->written_processes > at)
-				w->written_processes = at;
+			w->processes[at].is_written = false;
+			name = NULL;
 		}
+		free(name);
 		*ret = at + 1;
 		return 0;
 	}
-	r = trace_put_process(w, &p);
-	*ret = (uint32_t) w->n_processes;
-	return r;
+	*ret = trace_put_process(w, &p) == 0 ? (uint32_t) w->n_processes : 0;
+	return 0;
 }
 
 struct pair {
@@ -247,29 +268,41 @@ static bool thread_equal(const struct trace_write *w, uint32_t at, const void *k
 	return w->threads[at].process == pair->process && w->threads[at].tid == pair->number;
 }
 
+static int add_thread(struct trace_write *w, const struct pair *pair, uint64_t place)
+{
+	struct process_entry *process = &w->processes[pair->process - 1];
+
+	if (process->n_threads >= TRACE_MOST_THREADS || !has_room(w, TRACE_THREAD_NAME))
+		return -EFBIG;
+	if (vec_reserve(&w->threads, &w->cap_threads, w->n_threads, sizeof(*w->threads), TRACE_MOST_NAMES) < 0 ||
+		map_put(&w->thread_places, place, (uint32_t) w->n_threads) < 0)
+		return -ENOMEM;
+	w->threads[w->n_threads++] = (struct thread_entry) { .process = pair->process, .tid = pair->number };
+	w->name_bytes += TRACE_THREAD_NAME + TRACE_NAME_COST; /* whatever it is called later */
+	process->n_threads++;
+	return 0;
+}
+
 int trace_put_thread(struct trace_write *w, uint32_t process, int64_t tid, const char *name)
 {
 	const struct pair pair = { process, tid };
-	char *copy = strdup(name);
+	char *copy = copy_short(name, TRACE_THREAD_NAME);
 	uint64_t place;
 	uint32_t at;
+	int r = copy ? 0 : -ENOMEM;
 
-	if (!copy)
-		return -ENOMEM;
-	if (!find(&w->thread_places, pair_hash(&pair), thread_equal, w, &pair, &at, &place)) {
+	if (r == 0 && !find(&w->thread_places, pair_hash(&pair), thread_equal, w, &pair, &at, &place)) {
 		at = (uint32_t) w->n_threads;
-		if (vec_reserve(&w->threads, &w->cap_threads, w->n_threads, sizeof(*w->threads),
-			    TRACE_MOST_NAMES) < 0 ||
-			map_put(&w->thread_places, place, at) < 0) {
-			free(copy);
-			return -ENOMEM;
-		}
-		w->threads[w->n_threads++] = (struct thread_entry) { .process = process, .tid = tid };
+		r = add_thread(w, &pair, place);
+	}
+	if (r < 0 || (w->threads[at].name && strcmp(w->threads[at].name, copy) == 0)) {
+		free(copy);
+		return r;
 	}
 	free(w->threads[at].name);
 	w->threads[at].name = copy;
-	if (w->written_threads > at)
-		w->written_threads = at;
+	w->threads[at].is_written = false;
+	w->has_new_threads = true;
 	return 0;
 }
 
@@ -277,9 +310,11 @@ static int sink_thread(void *ctx, uint32_t process, int64_t tid, const char *nam
 {
 	struct trace_write *w = ctx;
 
-	if (process < 1 || process > w->n_processes)
+	if (process > w->n_processes)
 		return -EINVAL;
-	return trace_put_thread(w, process, tid, name ? name : "");
+	if (process > 0 && trace_put_thread(w, process, tid, name ? name : "") < 0)
+		trace_count_lost(w, process, TRACE_LOST_NAMES, 1);
+	return 0;
 }
 
 static bool device_equal(const struct trace_write *w, uint32_t at, const void *key)
@@ -297,7 +332,7 @@ int trace_put_device(struct trace_write *w, uint32_t process, int64_t device, ui
 	if (find(&w->device_places, pair_hash(&pair), device_equal, w, &pair, ret, &place))
 		return 0;
 	if (vec_reserve(&w->devices, &w->cap_devices, w->n_devices, sizeof(*w->devices),
-		    TRACE_MOST_PROCESSES) < 0 ||
+		    TRACE_MOST_DEVICES) < 0 ||
 		map_put(&w->device_places, place, (uint32_t) w->n_devices) < 0)
 		return -ENOMEM;
 	*ret = (uint32_t) w->n_devices;
@@ -305,24 +340,24 @@ int trace_put_device(struct trace_write *w, uint32_t process, int64_t device, ui
 	return 0;
 }
 
-static int name_device(struct trace_write *w, const struct trace_site *site)
+static void name_device(struct trace_write *w, const struct trace_site *site)
 {
 	struct device_entry *device;
 	uint32_t at;
-	int r;
+	char *name;
 
-	if (!site->device_name || !*site->device_name)
-		return 0;
-	r = trace_put_device(w, site->process, site->device, &at);
-	if (r < 0)
-		return r;
+	if (!site->device_name || !*site->device_name ||
+		trace_put_device(w, site->process, site->device, &at) < 0)
+		return;
 	device = &w->devices[at];
-	if (device->name && strcmp(device->name, site->device_name) == 0)
-		return 0;
+	name = copy_short(site->device_name, TRACE_SHORT_NAME);
+	if (!name || (device->name && strcmp(device->name, name) == 0)) {
+		free(name);
+		return;
+	}
 	free(device->name);
-	device->name = strdup(site->device_name);
+	device->name = name;
 	device->is_written = false;
-	return device->name ? 0 : -ENOMEM;
 }
 
 /* Without what makes for many sites: the shape, and then the thread or the stream. */
@@ -356,9 +391,12 @@ static int sink_site(void *ctx, const struct trace_site *site, uint32_t *ret)
 	struct site_key key;
 	int r;
 
-	if (site->kind >= TRACE_KIND_COUNT || site->process < 1 || site->process > w->n_processes ||
+	*ret = 0;
+	if (site->kind >= TRACE_KIND_COUNT || site->process > w->n_processes ||
 		site->source >= TRACE_MEMORY_COUNT || site->target >= TRACE_MEMORY_COUNT)
 		return -EINVAL;
+	if (site->process == 0)
+		return 0;
 	memset(&key, 0, sizeof(key));
 	key.kind = site->kind;
 	key.process = site->process;
@@ -376,11 +414,15 @@ static int sink_site(void *ctx, const struct trace_site *site, uint32_t *ret)
 	r = trace_number_name(w, site->name, site->process, &key.name);
 	if (r == 0)
 		r = trace_number_name(w, site->domain, site->process, &key.domain);
-	if (r == 0 && of_device)
-		r = name_device(w, site);
+	if (of_device)
+		name_device(w, site);
 	if (w->n_sites >= TRACE_MOST_SITES / 2)
 		collapse(&key, w->n_sites >= TRACE_MOST_SITES);
-	return r == 0 ? number_site(w, &key, ret) : r;
+	if (r == 0)
+		r = number_site(w, &key, ret);
+	if (r < 0)
+		*ret = 0;
+	return 0;
 }
 
 /* ---- phases ---------------------------------------------------------------------------------- */
@@ -525,53 +567,64 @@ static bool is_invalid(const struct trace_event *e, enum trace_kind kind)
 }
 
 static int count_busy(
-	struct trace_write *w, const struct site_key *site, enum trace_kind kind, const struct trace_event *e)
+	struct trace_write *w, struct device_entry *device, enum trace_kind kind, const struct trace_event *e)
 {
-	struct device_entry *device;
-	uint32_t at;
-	int r = trace_put_device(w, site->process, site->device, &at);
+	int r = trace_union_add(&device->busy, kind == TRACE_KERNEL, e->start_ns, e->end_ns);
 
-	if (r < 0)
-		return r;
-	device = &w->devices[at];
 	device->has_work = true;
-	r = trace_union_add(&device->busy, kind == TRACE_KERNEL, e->start_ns, e->end_ns);
 	if (r < 0)
 		return r;
 	return trace_union_trim(
 		&device->busy, w->options.rows_a_second ? &live : &imported, w->spans, w->n_spans);
 }
 
+/* Adds it to the sums. Returns 0, or -ENOMEM: it is not in all of them. */
+static int count(struct trace_write *w, const struct site_key *site, const struct trace_event *e, uint32_t stat,
+	uint32_t device)
+{
+	const enum trace_kind kind = (enum trace_kind) site->kind;
+	int r = count_event(&w->stats[stat], e, kind);
+
+	if (e->start_ns > w->last_ns)
+		w->last_ns = e->start_ns;
+	if (is_stretch(kind) && e->end_ns > w->last_ns)
+		w->last_ns = e->end_ns;
+	if (r == 0 && (kind == TRACE_ALLOC || kind == TRACE_FREE))
+		r = trace_peak_add(w, site, e, kind == TRACE_FREE);
+	if (r == 0 && is_work(kind))
+		r = count_busy(w, &w->devices[device], kind, e);
+	return r;
+}
+
+/* Without a process or a site, because there are too many of them (see sink_process), it is lost. */
 static int sink_event(void *ctx, const struct trace_event *event)
 {
+	static const struct site_key nothing = { .kind = TRACE_RANGE };
 	struct trace_write *w = ctx;
-	uint32_t at;
-	int r;
+	uint32_t at, device = 0;
+	int r = event->site > 0 ? 0 : -EFBIG;
 
-	if (event->site < 1 || event->site > w->n_sites)
+	if (event->site > w->n_sites)
 		return -EINVAL;
-	const struct site_key site = w->sites[event->site - 1].key;
+	const struct site_key site = event->site > 0 ? w->sites[event->site - 1].key : nothing;
 	const enum trace_kind kind = (enum trace_kind) site.kind;
 	const bool invalid = is_invalid(event, kind);
 
-	r = trace_stat_of(w, event->site, invalid ? 0 : trace_phase_at(w, event->start_ns), &at);
-	if (r < 0)
-		return r;
-	if (invalid) {
+	if (r == 0)
+		r = trace_stat_of(w, event->site, invalid ? 0 : trace_phase_at(w, event->start_ns), &at);
+	if (r == 0 && is_work(kind) && !invalid)
+		r = trace_put_device(w, site.process, site.device, &device);
+	if (r == 0 && invalid) {
 		w->stats[at].invalid++;
 		w->stats[at].is_changed = true;
 		return 0;
 	}
-	if (event->start_ns > w->last_ns)
-		w->last_ns = event->start_ns;
-	if (is_stretch(kind) && event->end_ns > w->last_ns)
-		w->last_ns = event->end_ns;
-	r = count_event(&w->stats[at], event, kind);
-	if (r == 0 && (kind == TRACE_ALLOC || kind == TRACE_FREE))
-		r = trace_peak_add(w, &site, event, kind == TRACE_FREE);
-	if (r == 0 && is_work(kind))
-		r = count_busy(w, &site, kind, event);
-	return r == 0 ? trace_rows_put(w, event, at) : r;
+	if (r == 0)
+		r = count(w, &site, event, at, device);
+	if (r == 0)
+		return trace_rows_put(w, event, at);
+	trace_count_lost(w, site.process, TRACE_LOST_DAMAGED, 1);
+	return 0;
 }
 
 /* ---- losses, windows ------------------------------------------------------------------------- */
@@ -765,6 +818,11 @@ void trace_write_free(struct trace_write *w)
 	free(w);
 }
 
+bool trace_write_has_failed(const struct trace_write *w)
+{
+	return w->has_failed;
+}
+
 const struct trace_sink *trace_write_sink(struct trace_write *w)
 {
 	return &w->sink;
@@ -812,13 +870,16 @@ int trace_write_flush(struct trace_write *w)
 
 void trace_write_rolled_back(struct trace_write *w)
 {
-	w->has_tables = false;
-	w->written_processes = w->written_names = w->written_sites = w->written_threads = 0;
+	w->has_tables = w->has_failed = false;
+	w->written_names = w->written_sites = 0;
+	w->has_new_threads = true;
 	w->is_lost_written = false;
 	w->pages = w->flushed_pages;
 	w->s->trace_pages = w->pages > 0 ? (uint64_t) w->pages : 0;
 	for (size_t i = 0; i < w->n_processes; i++)
-		w->processes[i].is_lost_written = false;
+		w->processes[i].is_lost_written = w->processes[i].is_written = false;
+	for (size_t i = 0; i < w->n_threads; i++)
+		w->threads[i].is_written = false;
 	for (size_t i = 0; i < w->n_windows; i++)
 		w->windows[i].is_written = false;
 	for (size_t i = 0; i < w->n_devices; i++)

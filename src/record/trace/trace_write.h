@@ -27,8 +27,13 @@ struct trace_write;
 struct trace_write *trace_write_new(struct store *s, const struct trace_write_options *options);
 void trace_write_free(struct trace_write *w);
 
-/* Valid until trace_write_free. */
+/* Valid until trace_write_free. It returns errors of the store alone (and -EINVAL for numbers that it did not
+ * give): what has no place, because there is no memory or there are more processes, devices or sites than the
+ * tables may have, is counted as lost, and its number is 0. */
 const struct trace_sink *trace_write_sink(struct trace_write *w);
+
+/* Was the error of a sink's caller one of the store? Until trace_write_rolled_back. */
+bool trace_write_has_failed(const struct trace_write *w);
 
 /* The innermost open phase (its number, 0: none) from time_ns on; calls in the order of time. Events that
  * start before belong to the one before. Locked: may be called from another thread. */

@@ -588,8 +588,11 @@ void writer_drain(struct writer *w, enum trace_drain how)
 	sink.phase = follow_phase;
 	sink.phase_ctx = w;
 	r = store_begin(w->store);
-	if (r == 0)
+	if (r == 0) {
 		r = w->options.trace.drain(w->options.trace.ctx, how, &sink);
+		if (r < 0 && !trace_write_has_failed(w->trace)) /* what is traced is lost, nothing else */
+			r = 0;
+	}
 	/* The last drain comes a little after the end. */
 	if (r == 0 && how == TRACE_DRAIN_LAST && w->ended_ns.known)
 		r = trace_write_end(w->trace, (uint64_t) w->ended_ns.value);

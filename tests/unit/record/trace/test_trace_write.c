@@ -676,6 +676,107 @@ static void test_files_of_imports(void **state)
 	end();
 }
 
+/* A job may have more processes or devices than the tables: what has no place is counted, nothing ends. */
+static void test_more_than_the_tables_hold(void **state)
+{
+	enum {
+		MOST = 1 << 16,
+		DEVICES = 1 << 14,
+		MORE = 10
+	};
+	uint32_t kernel, of = 1;
+	struct trace_site s = { .kind = TRACE_KERNEL, .name = "k", .domain = "", .tid = -1 };
+
+	(void) state;
+	begin(NULL);
+	for (int64_t pid = 1; pid <= MOST; pid++)
+		assert_int_equal(process(pid), pid);
+	for (int64_t pid = MOST + 1; pid <= MOST + MORE; pid++)
+		assert_int_equal(process(pid), 0);
+	kernel = site(TRACE_KERNEL, 0, "k", 0);
+	assert_int_equal(kernel, 0);
+	work(kernel, 1000, 2000, 1);
+	assert_int_equal(rig.sink->thread(rig.sink->ctx, 0, 5, "t"), 0);
+	assert_int_equal(rig.sink->lost(rig.sink->ctx, 0, TRACE_LOST_DAMAGED, 2), 0);
+	s.process = 1;
+	for (s.device = 0; s.device < DEVICES + MORE; s.device++) {
+		assert_int_equal(rig.sink->site(rig.sink->ctx, &s, &of), 0);
+		work(of, 1000, 2000, 1);
+	}
+	reopen();
+	assert_int_equal(number("SELECT count(*) FROM trace_process"), MOST);
+	assert_int_equal(trace_read_busy_count(rig.t), DEVICES);
+	assert_int_equal(number("SELECT sum(count) FROM trace_stat"), DEVICES);
+	assert_int_equal(trace_read_lost_count(rig.t), 2);
+	assert_int_equal(trace_read_lost(rig.t, 0)->n, 3);
+	assert_int_equal(trace_read_lost(rig.t, 1)->n, MORE);
+	end();
+}
+
+/* Names are kept for the whole run: they have a budget, and then events have one name in common. */
+static void test_a_budget_of_names(void **state)
+{
+	enum {
+		N = 2000,
+		KEPT = (1 << 19) / (1000 + 64)
+	};
+	static const struct trace_write_options small = { .limit_bytes = 1 << 20 };
+	char name[1001];
+	uint32_t of;
+
+	(void) state;
+	begin(&small);
+	rig.process = process(1);
+	for (int i = 0; i < N; i++) {
+		const struct trace_site s = { .kind = TRACE_RANGE, .process = rig.process, .name = name, .tid = 1 };
+
+		(void) snprintf(name, sizeof(name), "%01000d", i);
+		assert_int_equal(rig.sink->site(rig.sink->ctx, &s, &of), 0);
+		work(of, 1000 + (uint64_t) i, 9000, 1);
+	}
+	reopen();
+	assert_int_equal(number("SELECT count(*) FROM trace_name"), KEPT + 1);
+	assert_int_equal(stat_of("(names full)", 0)->count, N - KEPT);
+	assert_int_equal(trace_read_lost_count(rig.t), 1);
+	assert_int_equal(trace_read_lost(rig.t, 0)->cause, TRACE_LOST_NAMES);
+	assert_int_equal(trace_read_lost(rig.t, 0)->n, N - KEPT);
+	end();
+}
+
+static void test_names_of_threads(void **state)
+{
+	enum {
+		MOST = 4096,
+		MORE = 100
+	};
+	char name[200];
+	int changes;
+
+	(void) state;
+	begin(NULL);
+	rig.process = process(1);
+	for (int i = 1; i <= MOST + MORE; i++) {
+		(void) snprintf(name, sizeof(name), "%04d%0*d\xc3\xa9", i, i % 2 ? 59 : 100, i);
+		assert_int_equal(rig.sink->thread(rig.sink->ctx, rig.process, i, name), 0);
+	}
+	flush();
+	changes = sqlite3_total_changes(rig.s->db);
+	assert_int_equal(rig.sink->thread(rig.sink->ctx, rig.process, 1, "another"), 0);
+	assert_int_equal(rig.sink->thread(rig.sink->ctx, rig.process, 3, "0003"), 0);
+	flush();
+	assert_in_range(sqlite3_total_changes(rig.s->db) - changes, 1, 4);
+	reopen();
+	assert_int_equal(number("SELECT count(*) FROM trace_thread"), MOST);
+	assert_string_equal(trace_read_thread(rig.t, rig.process, 1), "another");
+	assert_string_equal(trace_read_thread(rig.t, rig.process, 3), "0003");
+	assert_int_equal(strlen(trace_read_thread(rig.t, rig.process, 4)), 64);
+	assert_int_equal(strlen(trace_read_thread(rig.t, rig.process, 5)), 63); /* a whole character less */
+	assert_int_equal(trace_read_lost_count(rig.t), 1);
+	assert_int_equal(trace_read_lost(rig.t, 0)->cause, TRACE_LOST_NAMES);
+	assert_int_equal(trace_read_lost(rig.t, 0)->n, MORE);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -694,6 +795,9 @@ int main(void)
 		cmocka_unit_test(test_windows_are_not_thinned_for_rows),
 		cmocka_unit_test(test_no_tables_without_events),
 		cmocka_unit_test(test_files_of_imports),
+		cmocka_unit_test(test_more_than_the_tables_hold),
+		cmocka_unit_test(test_a_budget_of_names),
+		cmocka_unit_test(test_names_of_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -226,6 +226,43 @@ static void a_disk_that_fails_for_a_while_leaves_a_gap(void **state)
 	}
 }
 
+static int drain_in_vain(void *ctx, enum trace_drain how, const struct trace_sink *sink)
+{
+	(void) how;
+	(void) sink;
+	return *(const int *) ctx;
+}
+
+/* What is traced comes from the job: an error there is not one of the disk. */
+static void errors_of_what_is_traced_pause_nothing(void **state)
+{
+	int error = -ENOMEM;
+	struct rig_folder f;
+	struct writer_rig w;
+	struct sim s;
+
+	(void) state;
+	folder_new(&f);
+	sim_new(&s, 100 * MS, SEC, 2, true);
+	writer_rig_new(&w, &s, f.file, 64000000, 100 * SEC, 200);
+	w.writer.options.trace = (struct trace_feed) { drain_in_vain, &error };
+	for (int k = 0; k < 30; k++) {
+		sim_tick(&s);
+		writer_rig_give(&w, false);
+		error = k % 2 ? -ENOMEM : -EINVAL;
+		writer_drain(&w.writer, TRACE_DRAIN_USUAL);
+		assert_false(w.writer.paused);
+	}
+	sim_end(&s);
+	s.totals(s.ctx, s.job);
+	writer_rig_finish(&w);
+	assert_string_equal(w.writer.trouble.text, "");
+	assert_int_equal(w.writer.gap_ns, 0);
+	writer_rig_done(&w);
+	sim_done(&s);
+	folder_done(&f);
+}
+
 /* ---- real disks ------------------------------------------------------------------------------ */
 
 /* The reported end is that of the file, or before it where it could be written again meanwhile. */
@@ -507,6 +544,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_write_may_fail),
 		cmocka_unit_test(a_disk_that_fails_for_a_while_leaves_a_gap),
+		cmocka_unit_test(errors_of_what_is_traced_pause_nothing),
 		cmocka_unit_test(a_full_disk_ends_the_recording_only),
 		cmocka_unit_test(a_file_size_limit_ends_the_recording_only),
 		cmocka_unit_test(a_folder_that_goes_away_is_trouble),
