@@ -184,11 +184,13 @@ static void say_what_is_after(const struct import *im)
 
 /* ---- the recording --------------------------------------------------------------------------- */
 
-/* What a signal leaves behind. */
-static char unfinished[PATH_MAX], reserved[PATH_MAX];
+/* What a signal leaves behind. copied: what becomes unfinished, while a recording is copied. */
+static char unfinished[PATH_MAX], copied[PATH_MAX], reserved[PATH_MAX];
 
 void hwi_import_abandon(void)
 {
+	if (copied[0])
+		(void) unlink(copied);
 	if (unfinished[0])
 		(void) unlink(unfinished);
 	if (reserved[0])
@@ -322,6 +324,8 @@ static int open_recording(struct import *im, struct err *err)
 		(void) snprintf(reserved, sizeof(reserved), "%s", im->path);
 	if (r == 0 && network_fs_temporary(im->path, unfinished, sizeof(unfinished)) < 0)
 		unfinished[0] = '\0';
+	if (unfinished[0] && network_fs_temporary(unfinished, copied, sizeof(copied)) < 0)
+		copied[0] = '\0';
 	if (r == 0)
 		r = im->is_new ? trace_file_create(im->path, im->in_history, &im->store, err)
 			       : trace_file_open(im->path, &im->store, err);
@@ -434,7 +438,7 @@ static int finish(struct import *im, bool keep, struct err *err)
 	if (im->store)
 		r = trace_file_end(im->store, im->path, keep, replaces, keep ? err : NULL);
 	im->store = NULL;
-	unfinished[0] = reserved[0] = '\0';
+	unfinished[0] = copied[0] = reserved[0] = '\0';
 	if ((r < 0 || !keep) && im->in_history && im->path)
 		store_unlink(im->path);
 	if (r < 0 || !keep)
