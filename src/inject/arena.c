@@ -70,7 +70,8 @@ static inline bool equals(
 }
 
 /* The offset of a copy that is in no cell yet; 0: no room. */
-static uint32_t store(struct trace_slot *slot, const struct trace_text *head, const void *bytes, uint32_t keep)
+static uint32_t store(
+	struct trace_slot *slot, const struct trace_text *head, const void *bytes, uint32_t keep)
 {
 	const uint32_t size = (uint32_t) (sizeof(*head) + head->len + UNIT - 1) / UNIT * UNIT;
 	uint32_t at = atomic_load_explicit(&slot->arena_used, memory_order_relaxed);

@@ -145,12 +145,14 @@ bool probe_wants(unsigned layer)
 {
 	struct process *const p = process();
 	const struct trace_ring *ring;
+	uint32_t wanted;
 
 	(void) probe_follows(layer);
 	ring = atomic_load(&p->ring);
 	if (!ring || atomic_load(&p->is_refused))
 		return false;
-	return atomic_load_explicit(&ring->layers_wanted, memory_order_relaxed) & ~word_at(&p->layers_off) & layer;
+	wanted = atomic_load_explicit(&ring->layers_wanted, memory_order_relaxed);
+	return wanted & ~word_at(&p->layers_off) & layer;
 }
 
 /* ---- the slot ----------------------------------------------------------------------------------------------------- */

@@ -157,7 +157,9 @@ struct trace_ring_site {
 #define TRACE_SITE_UNNAMED 0x80000000u
 static inline uint32_t trace_site_unnamed(unsigned kind, int32_t device)
 {
-	return TRACE_SITE_UNNAMED | (kind & 0xf) << 16 | (device >= 0 && device < 0xffff ? (uint32_t) device + 1 : 0);
+	const uint32_t of_device = device >= 0 && device < 0xffff ? (uint32_t) device + 1 : 0;
+
+	return TRACE_SITE_UNNAMED | (kind & 0xf) << 16 | of_device;
 }
 
 /* Kinds of events. The first byte of the body follows the header. */

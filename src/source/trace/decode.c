@@ -280,7 +280,7 @@ static bool add_of_gpu(
 		return false;
 	if (!kind && map_put(&d->sites, gpu_key(KIND_OF_SITE, (uint32_t) key), given.kind) < 0)
 		return false;
-	text_at(d, offset_of(d, given.name, site->kind == TRACE_KERNEL), texts[0]);
+	text_at(d, offset_of(d, given.name, true), texts[0]);
 	site->name = texts[0];
 	site->device = given.device < 0 ? -1 : given.device;
 	site->context = given.context;

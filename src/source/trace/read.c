@@ -50,7 +50,7 @@ struct slot_state {
 	uint64_t alive_at_ns;      /* when that was checked last */
 	uint64_t lost[TRACE_LOSS_COUNT];
 	bool has_failed;           /* the sink has: settle */
-	uint64_t dropped;          /* events that it did not take, and that it was not told of */
+	uint64_t dropped;          /* events that it did not take, not reported yet */
 	uint64_t cost_at_ns, cost[LAYERS], used[LAYERS]; /* timed_ns and timed at the begin of a span */
 	unsigned layers_off;       /* enum trace_layer: they cost too much */
 	uint32_t why[LAYERS];      /* reported */
@@ -324,13 +324,14 @@ static uint32_t extent(
 /* Events between two units of the copy. */
 static uint64_t count_events(const struct pass *p, uint32_t generation, uint32_t from, uint32_t to)
 {
-	bool damaged;
-	uint32_t units;
+	uint32_t unit = from, units;
 	uint64_t n = 0;
+	bool damaged;
 
-	for (uint32_t unit = from; unit < to && event_at(p->reader->events, unit, generation, &units, &damaged);
-		unit += units)
+	while (unit < to && event_at(p->reader->events, unit, generation, &units, &damaged)) {
+		unit += units;
 		n++;
+	}
 	return n;
 }
 
@@ -343,7 +344,7 @@ static int cut(struct pass *p, int32_t tid)
 	return r;
 }
 
-/* The sink failed, so that events that were read are lost: tells it as soon as it can hear. They are counted with
+/* The sink failed, so that events that were read are lost: reports them as soon as that works. They are counted with
  * those that the recorder was too slow for. */
 static int settle(struct pass *p)
 {
@@ -541,7 +542,7 @@ static bool is_alive(const struct trace_reader *t, const struct slot_state *s)
 	return st.start_ticks == s->start_ticks && !((st.state == 'Z' || st.state == 'X') && st.threads <= 1);
 }
 
-/* Tells processes of other namespaces apart: their pids there may be equal. */
+/* Processes of other namespaces may have equal pids there. */
 static int64_t key_of(uint64_t pid_namespace, int32_t pid)
 {
 	static const unsigned pid_bits = 22; /* PID_MAX_LIMIT of the kernel */
@@ -599,8 +600,10 @@ static int cut_threads_without_chunk(struct pass *p)
 	int r;
 
 	for (unsigned i = 0; i < TRACE_CHUNKS; i++) {
-		if (atomic_load_explicit(&p->head->chunks[i].state, memory_order_relaxed) == TRACE_CHUNK_OWNED)
-			tids[n++] = atomic_load_explicit(&p->head->chunks[i].tid, memory_order_relaxed);
+		struct trace_chunk *c = &p->head->chunks[i];
+
+		if (atomic_load_explicit(&c->state, memory_order_relaxed) == TRACE_CHUNK_OWNED)
+			tids[n++] = atomic_load_explicit(&c->tid, memory_order_relaxed);
 	}
 	r = trace_decode_gap_of_others(p->state->decoder, tids, n, p->sink);
 	p->state->dropped += r < 0;

@@ -541,6 +541,39 @@ static void test_what_is_not_followed(void **state)
 	rig_free(&r);
 }
 
+/* Also the first one without a name, in the drain that finds the names full. */
+static void test_names_are_full(void **state)
+{
+	static const unsigned kinds[] = { TRACE_COPY, TRACE_KERNEL };
+	struct trace_text head = { .len = sizeof(struct trace_ring_site), .type = 1 };
+	struct trace_ring_work body = { 0 };
+	struct rig r;
+
+	(void) state;
+	rig_new(&r);
+	take_slot(&r, getpid());
+	claim(&r, 0, 5);
+	r.slot->lost[TRACE_LOST_NAMES] = 1;
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct trace_ring_site site = { .kind = kinds[i] };
+		char *at = (char *) r.slot + TRACE_ARENA_AT + 800 + 200 * i;
+		char *event = (char *) r.slot + TRACE_CHUNKS_AT + 48 * i;
+
+		memcpy(at, &head, sizeof(head));
+		memcpy(at + sizeof(head), &site, sizeof(site));
+		put(&r, 0, 3 * i, TRACE_RING_WORK, mono() - 500000000, 0);
+		body = (struct trace_ring_work) { .end_ns = mono() - 400000000, .site = 100 + 25 * i };
+		memcpy(event + sizeof(struct trace_ring_head), &body, sizeof(body));
+		drain(&r, false);
+		assert_int_equal(r.got.events, i + 1);
+		assert_int_equal(r.got.last.flags, 0);
+		assert_string_equal(r.got.name, "(names full)");
+		(void) memset(r.got.name, 0, sizeof(r.got.name));
+	}
+	assert_int_equal(r.got.lost[TRACE_LOST_NAMES], 1);
+	rig_free(&r);
+}
+
 /* ---- hostile writers ------------------------------------------------------------------------- */
 
 static void test_events_that_are_none(void **state)
@@ -750,6 +783,7 @@ int main(void)
 		cmocka_unit_test(test_a_layer_that_costs_too_much),
 		cmocka_unit_test(test_ranges_that_cost_too_much),
 		cmocka_unit_test(test_what_is_not_followed),
+		cmocka_unit_test(test_names_are_full),
 		cmocka_unit_test(test_events_that_are_none),
 		cmocka_unit_test(test_a_text_that_leaves_the_arena),
 		cmocka_unit_test(test_another_version),
