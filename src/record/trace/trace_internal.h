@@ -105,6 +105,7 @@ struct device_entry {
 
 struct window_entry {
 	uint64_t begin_ns, end_ns;
+	uint64_t sent_ns;      /* its begin, of which a gap may have cut off a part */
 	char *why;
 	bool is_written;
 };
@@ -157,6 +158,7 @@ struct trace_write {
 	size_t n_windows, cap_windows;
 	struct trace_span *spans;      /* the windows, sorted and disjoint */
 	size_t n_spans, cap_spans;
+	struct trace_span gap;         /* the last one (trace_write_gap) */
 	uint64_t windows_end_ns;       /* of those that ended */
 
 	pthread_mutex_t phase_lock;
@@ -195,6 +197,8 @@ int trace_put_thread(struct trace_write *w, uint32_t process, int64_t tid, const
 int trace_put_window(struct trace_write *w, uint64_t begin_ns, uint64_t end_ns, const char *why);
 void trace_count_lost(struct trace_write *w, uint32_t process, enum trace_loss cause, uint64_t n);
 void trace_uncount_lost(struct trace_write *w, uint32_t process, enum trace_loss cause, uint64_t n);
+/* Events of the process that were lost, each of which may have been work on any of its devices. */
+uint64_t trace_lost_work(const struct trace_write *w, uint32_t process);
 
 /* trace_rows.c */
 int trace_rows_put(struct trace_write *w, const struct trace_event *event, uint32_t stat);

@@ -679,6 +679,59 @@ static void test_names_of_threads(void **state)
 	end();
 }
 
+/* While nothing could be written nothing was read: that time is not idle time of the device. */
+static void test_a_gap_is_in_no_window(void **state)
+{
+	static const uint64_t second = 1000000000;
+	uint32_t kernel;
+
+	(void) state;
+	begin(NULL);
+	rig.process = process(1);
+	kernel = site(TRACE_KERNEL, rig.process, "k", 0);
+	assert_int_equal(rig.sink->window(rig.sink->ctx, 0, UINT64_MAX, "whole run"), 0);
+	assert_int_equal(rig.sink->window(rig.sink->ctx, 0, second, "60s+5s"), 0);
+	work(kernel, second, 2 * second, 1);
+	flush();
+	assert_int_equal(trace_write_gap(rig.w, 2 * second, 8 * second), 0);
+	/* Sent after the gap in which it began. */
+	assert_int_equal(rig.sink->window(rig.sink->ctx, 5 * second, UINT64_MAX, "alert"), 0);
+	work(kernel, 8 * second, 9 * second, 2);
+	flush();
+	assert_int_equal(trace_write_gap(rig.w, 9 * second, 10 * second), 0);
+	assert_int_equal(rig.sink->window(rig.sink->ctx, 0, 11 * second, "whole run"), 0);
+	assert_int_equal(rig.sink->window(rig.sink->ctx, 5 * second, 8 * second + 5, "alert"), 0);
+	reopen();
+	assert_int_equal(trace_read_busy(rig.t, 0)->traced_ns, 4 * second);
+	assert_int_equal(trace_read_busy(rig.t, 0)->busy_ns, 2 * second);
+	assert_int_equal(trace_read_busy(rig.t, 0)->gaps, 2);
+	assert_int_equal(trace_read_busy(rig.t, 0)->longest_ns, second);
+	assert_int_equal(number("SELECT count(*) FROM trace_window WHERE why = 'whole run'"), 3);
+	assert_int_equal(number("SELECT sum(end - start) FROM trace_window WHERE why = 'whole run'"), 4 * second);
+	assert_int_equal(number("SELECT sum(end - start) FROM trace_window WHERE why = 'alert'"), 5);
+	end();
+}
+
+static void test_lost_work_bounds_busy(void **state)
+{
+	uint32_t kernel, other;
+
+	(void) state;
+	begin(NULL);
+	rig.process = process(1);
+	assert_int_equal(rig.sink->lost(rig.sink->ctx, rig.process, TRACE_LOST_OVERWRITTEN, 3), 0);
+	kernel = site(TRACE_KERNEL, rig.process, "k", 0);
+	other = site(TRACE_KERNEL, process(2), "k", 0);
+	work(kernel, 1000, 2000, 1);
+	work(other, 1000, 2000, 1);
+	assert_int_equal(rig.sink->lost(rig.sink->ctx, rig.process, TRACE_LOST_DROPPED, 4), 0);
+	reopen();
+	assert_int_equal(trace_read_busy_count(rig.t), 2);
+	assert_int_equal(trace_read_busy(rig.t, 0)->late, 7);
+	assert_int_equal(trace_read_busy(rig.t, 1)->late, 0);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -697,6 +750,8 @@ int main(void)
 		cmocka_unit_test(test_files_of_imports),
 		cmocka_unit_test(test_more_than_the_tables_hold),
 		cmocka_unit_test(test_a_budget_of_names),
+		cmocka_unit_test(test_a_gap_is_in_no_window),
+		cmocka_unit_test(test_lost_work_bounds_busy),
 		cmocka_unit_test(test_names_of_threads),
 	};
 
