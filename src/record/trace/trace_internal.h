@@ -29,6 +29,7 @@ enum {
 	TRACE_MOST_PROCESSES = 1 << 16,
 	TRACE_MOST_DEVICES = 1 << 14, /* a device of two processes is two */
 	TRACE_MOST_WINDOWS = 1 << 16,
+	TRACE_TWIN_HINTS = 1 << 16,
 };
 
 /* The tables of rows. */
@@ -124,6 +125,12 @@ struct pending_row {
 	bool is_release;
 };
 
+/* The twin of a site that a row with these keys had, by their hash. */
+struct twin_hint {
+	uint64_t key;
+	uint32_t twin;
+};
+
 struct trace_write {
 	struct store *s;
 	struct trace_write_options options;
@@ -167,6 +174,7 @@ struct trace_write {
 
 	struct pending_row *pending;
 	size_t n_pending;
+	struct twin_hint *twin_hints;  /* NULL: there was no row with equal keys */
 	uint64_t rows[ROWS_COUNT];
 	uint64_t rows_since_flush;
 	uint64_t last_ns;              /* of all events */

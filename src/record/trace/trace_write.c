@@ -860,6 +860,7 @@ void trace_write_free(struct trace_write *w)
 	free(w->spans);
 	free(w->phases);
 	free(w->pending);
+	free(w->twin_hints);
 	map_done(&w->process_places);
 	map_done(&w->name_places);
 	map_done(&w->site_places);

@@ -300,6 +300,46 @@ static void test_equal_rows(void **state)
 	end();
 }
 
+static uint64_t runs_of_inserts(void)
+{
+	uint64_t runs = 0;
+
+	for (sqlite3_stmt *st = NULL; (st = sqlite3_next_stmt(rig.s->db, st));) {
+		if (strstr(sqlite3_sql(st), "INTO trace_range"))
+			runs += (uint64_t) sqlite3_stmt_status(st, SQLITE_STMTSTATUS_RUN, 0);
+	}
+	return runs;
+}
+
+/* The same times again and again: of a site 65 rows have a place, the others are counted. Those are found without
+ * trying all that are taken. */
+static void test_many_equal_rows(void **state)
+{
+	enum {
+		TIMES = 1000,
+		AGAIN = 300,
+		PLACES = 65
+	};
+	uint32_t range;
+
+	(void) state;
+	begin(NULL);
+	range = site(TRACE_RANGE, process(1), "r", 1);
+	for (int k = 0; k < AGAIN; k++) {
+		for (uint64_t i = 0; i < TIMES; i++)
+			work(range, 1000 * i, 1000 * i + 500, 0);
+	}
+	flush();
+	assert_in_range(runs_of_inserts(), TIMES * AGAIN, TIMES * AGAIN * 3);
+	reopen();
+	assert_int_equal(number("SELECT count(*) FROM trace_range"), TIMES * PLACES);
+	assert_int_equal(stat_of("r", 0)->count, TIMES * AGAIN);
+	assert_int_equal(stat_of("r", 0)->rows, TIMES * PLACES);
+	assert_int_equal(trace_read_lost(rig.t, 0)->cause, TRACE_LOST_THINNED);
+	assert_int_equal(trace_read_lost(rig.t, 0)->n, TIMES * (AGAIN - PLACES));
+	end();
+}
+
 static void expect_whole_sums(uint64_t count, uint64_t total)
 {
 	const struct trace_stat *stat = stat_of("k", 0);
@@ -749,6 +789,7 @@ int main(void)
 		cmocka_unit_test(test_no_tables_without_events),
 		cmocka_unit_test(test_files_of_imports),
 		cmocka_unit_test(test_more_than_the_tables_hold),
+		cmocka_unit_test(test_many_equal_rows),
 		cmocka_unit_test(test_a_budget_of_names),
 		cmocka_unit_test(test_a_gap_is_in_no_window),
 		cmocka_unit_test(test_lost_work_bounds_busy),
