@@ -303,8 +303,10 @@ static int put_devices(struct trace_write *w)
 
 		if (!d->is_written)
 			r = put_device(w, d);
-		if (r == 0 && d->has_work)
+		if (r == 0 && d->has_work) {
 			r = trace_union_sums(&d->busy, w->spans, w->n_spans, now_ns, &sums);
+			sums.late += trace_lost_work(w, d->process);
+		}
 		if (r == 0 && d->has_work &&
 			(!d->is_written || memcmp(&sums, &d->written, sizeof(sums)) != 0)) {
 			r = trace_flush_busy(w, d, &sums);

@@ -29,6 +29,7 @@ enum {
 	TRACE_MOST_PROCESSES = 1 << 16,
 	TRACE_MOST_DEVICES = 1 << 14, /* a device of two processes is two */
 	TRACE_MOST_WINDOWS = 1 << 16,
+	TRACE_TWIN_HINTS = 1 << 16,
 };
 
 /* The tables of rows. */
@@ -127,6 +128,7 @@ struct memory_change {
 
 struct window_entry {
 	uint64_t begin_ns, end_ns;
+	uint64_t sent_ns;      /* its begin, of which a gap may have cut off a part */
 	char *why;
 	bool is_written;
 };
@@ -143,6 +145,12 @@ struct pending_row {
 	uint32_t site, stat, flags, depth;
 	uint8_t table;
 	bool is_release;
+};
+
+/* The twin of a site that a row with these keys had, by their hash. */
+struct twin_hint {
+	uint64_t key;
+	uint32_t twin;
 };
 
 struct trace_write {
@@ -185,6 +193,7 @@ struct trace_write {
 	size_t n_windows, cap_windows;
 	struct trace_span *spans;      /* the windows, sorted and disjoint */
 	size_t n_spans, cap_spans;
+	struct trace_span gap;         /* the last one (trace_write_gap) */
 	uint64_t windows_end_ns;       /* of those that ended */
 
 	pthread_mutex_t phase_lock;
@@ -193,6 +202,7 @@ struct trace_write {
 
 	struct pending_row *pending;
 	size_t n_pending;
+	struct twin_hint *twin_hints;  /* NULL: there was no row with equal keys */
 	uint64_t rows[ROWS_COUNT];
 	uint64_t rows_since_flush;
 	uint64_t last_ns;              /* of all events */
@@ -225,6 +235,8 @@ int trace_put_thread(struct trace_write *w, uint32_t process, int64_t tid, const
 int trace_put_window(struct trace_write *w, uint64_t begin_ns, uint64_t end_ns, const char *why);
 void trace_count_lost(struct trace_write *w, uint32_t process, enum trace_loss cause, uint64_t n);
 void trace_uncount_lost(struct trace_write *w, uint32_t process, enum trace_loss cause, uint64_t n);
+/* Events of the process that were lost, each of which may have been work on any of its devices. */
+uint64_t trace_lost_work(const struct trace_write *w, uint32_t process);
 
 /* trace_rows.c */
 int trace_rows_put(struct trace_write *w, const struct trace_event *event, uint32_t stat);

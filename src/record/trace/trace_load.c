@@ -167,7 +167,7 @@ static int load_device(struct load *l)
 
 static int load_busy(struct load *l)
 {
-	const struct trace_union_sums sums = {
+	struct trace_union_sums sums = {
 		.traced_ns = number(l, 2),
 		.busy_ns = number(l, 3),
 		.kernels_ns = number(l, 4),
@@ -186,10 +186,14 @@ static int load_busy(struct load *l)
 
 	if (process < 1 || process > l->w->n_processes)
 		return -EBADMSG;
+	const uint64_t lost = trace_lost_work(l->w, process);
+
 	r = trace_put_device(l->w, process, reader_int_or(l->st, 1, -1), &at);
 	/* has_work remains false: unless more comes, the row stays as it is. */
-	if (r == 0)
+	if (r == 0) {
+		sums.late -= lost < sums.late ? lost : sums.late; /* put_busy adds it */
 		trace_union_continue(&l->w->devices[at].busy, &sums);
+	}
 	return r;
 }
 
@@ -246,10 +250,10 @@ static const struct {
 	{ "SELECT * FROM trace_stat ORDER BY id", load_stat },
 	{ "SELECT * FROM trace_thread", load_thread },
 	{ "SELECT * FROM trace_device", load_device },
-	{ "SELECT * FROM trace_busy", load_busy },
+	{ "SELECT * FROM trace_lost", load_lost },
+	{ "SELECT * FROM trace_busy", load_busy }, /* after what was lost */
 	{ "SELECT * FROM trace_peak", load_peak },
 	{ "SELECT * FROM trace_window ORDER BY id", load_window },
-	{ "SELECT * FROM trace_lost", load_lost },
 };
 
 static int load_part(struct trace_write *w, const char *sql, int (*row)(struct load *l))

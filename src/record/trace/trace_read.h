@@ -47,7 +47,7 @@ struct trace_busy {
 	uint64_t busy_ns, kernels_ns, copies_ns, both_ns; /* copies: and fills; both: at once */
 	uint64_t gaps, longest_ns, longest_at_ns;         /* a gap ends with its window */
 	uint64_t first_ns, last_ns;
-	uint64_t late;           /* events that came out of order by so much that they are counted in part; 0: exact */
+	uint64_t late;           /* events that were lost, or so far out of order that they count in part; 0: exact */
 };
 
 /* In place of an enum trace_memory: device, array and managed memory together. */

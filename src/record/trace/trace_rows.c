@@ -195,34 +195,68 @@ static void bind_row(
 	store_bind_if(st, 5, row->flags != 0, row->flags);
 }
 
-/* Where a row with equal keys exists, it is one of an equal site. */
-static int write_row(struct trace_write *w, sqlite3_stmt *st, const struct pending_row *row)
+/* The last twin that a row with these keys went to, or 0. */
+static uint32_t *last_twin(struct trace_write *w, const struct pending_row *row)
+{
+	const uint64_t number = row->table == ROWS_MEMORY  ? row->address
+				: row->table == ROWS_RANGE ? row->depth
+							   : row->correlation,
+		       keys[] = { row->start_ns, row->site, number };
+	const uint64_t hash = trace_hash(keys, sizeof(keys));
+	struct twin_hint *hint;
+
+	if (!w->twin_hints)
+		w->twin_hints = calloc(TRACE_TWIN_HINTS, sizeof(*w->twin_hints));
+	if (!w->twin_hints)
+		return NULL;
+	hint = &w->twin_hints[hash % TRACE_TWIN_HINTS];
+	if (hint->key != hash)
+		*hint = (struct twin_hint) { .key = hash };
+	return &hint->twin;
+}
+
+/* Returns 1: it is there now, 0: one with equal keys was, or -errno. */
+static int try_row(
+	struct trace_write *w, sqlite3_stmt *st, const struct pending_row *row, uint32_t site)
 {
 	struct stat_entry *stat = &w->stats[row->stat];
-	uint32_t site = row->site;
-	int r = 0;
+	int r = site != row->site ? trace_flush_keys(w) : 0; /* a twin may be new */
 
-	do {
-		if (site != row->site)
-			r = trace_flush_keys(w);
-		if (r == 0) {
-			bind_row(st, w, row, site);
-			r = store_step(w->s, st);
+	if (r < 0)
+		return r;
+	bind_row(st, w, row, site);
+	r = store_step(w->s, st);
+	if (r < 0 || sqlite3_changes(w->s->db) == 0)
+		return r;
+	w->rows[row->table]++;
+	w->rows_since_flush++;
+	stat->rows++;
+	stat->added++;
+	stat->is_changed = true;
+	return 1;
+}
+
+/* Where a row with equal keys exists, it is one of an equal site. Of many such rows each has another one: those
+ * that were used for the same keys are not tried again. */
+static int write_row(struct trace_write *w, sqlite3_stmt *st, const struct pending_row *row)
+{
+	uint32_t site = row->site, *hint = NULL;
+	int r = try_row(w, st, row, site);
+
+	if (r == 0)
+		hint = last_twin(w, row);
+	if (hint && *hint)
+		site = *hint;
+	while (r == 0) {
+		if (trace_site_twin(w, site, &site) < 0) {
+			trace_count_lost(w, w->stats[row->stat].key.process, TRACE_LOST_THINNED, 1);
+			break;
 		}
-		if (r < 0)
-			return r;
-		if (sqlite3_changes(w->s->db) > 0) {
-			w->rows[row->table]++;
-			w->rows_since_flush++;
-			stat->rows++;
-			stat->added++;
-			stat->is_changed = true;
-			return 0;
-		}
-		r = trace_site_twin(w, site, &site);
-	} while (r == 0);
-	trace_count_lost(w, stat->key.process, TRACE_LOST_THINNED, 1);
-	return 0;
+		r = try_row(w, st, row, site);
+	}
+	if (hint)
+		*hint = site;
+	return r < 0 ? r : 0;
 }
 
 int trace_rows_spill(struct trace_write *w)

@@ -274,7 +274,8 @@ static int add_thread(struct trace_write *w, const struct pair *pair, uint64_t p
 
 	if (process->n_threads >= TRACE_MOST_THREADS || !has_room(w, TRACE_THREAD_NAME))
 		return -EFBIG;
-	if (vec_reserve(&w->threads, &w->cap_threads, w->n_threads, sizeof(*w->threads), TRACE_MOST_NAMES) < 0 ||
+	if (vec_reserve(&w->threads, &w->cap_threads, w->n_threads, sizeof(*w->threads), TRACE_MOST_NAMES) <
+			0 ||
 		map_put(&w->thread_places, place, (uint32_t) w->n_threads) < 0)
 		return -ENOMEM;
 	w->threads[w->n_threads++] = (struct thread_entry) { .process = pair->process, .tid = pair->number };
@@ -579,8 +580,8 @@ static int count_busy(
 }
 
 /* Adds it to the sums. Returns 0, or -ENOMEM: it is not in all of them. */
-static int count(struct trace_write *w, const struct site_key *site, const struct trace_event *e, uint32_t stat,
-	uint32_t device)
+static int count(struct trace_write *w, const struct site_key *site, const struct trace_event *e,
+	uint32_t stat, uint32_t device)
 {
 	const enum trace_kind kind = (enum trace_kind) site->kind;
 	int r = count_event(&w->stats[stat], e, kind);
@@ -648,6 +649,13 @@ void trace_uncount_lost(struct trace_write *w, uint32_t process, enum trace_loss
 	w->processes[process - 1].is_lost_written = false;
 }
 
+uint64_t trace_lost_work(const struct trace_write *w, uint32_t process)
+{
+	const uint64_t *lost = w->processes[process - 1].lost;
+
+	return sum(lost[TRACE_LOST_OVERWRITTEN], lost[TRACE_LOST_DROPPED]);
+}
+
 static int sink_lost(void *ctx, uint32_t process, enum trace_loss cause, uint64_t n)
 {
 	struct trace_write *w = ctx;
@@ -702,31 +710,82 @@ int trace_put_window(struct trace_write *w, uint64_t begin_ns, uint64_t end_ns, 
 		free(copy);
 		return -ENOMEM;
 	}
-	w->windows[w->n_windows++] =
-		(struct window_entry) { .begin_ns = begin_ns, .end_ns = end_ns, .why = copy };
+	w->windows[w->n_windows++] = (struct window_entry) {
+		.begin_ns = begin_ns, .end_ns = end_ns, .sent_ns = begin_ns, .why = copy
+	};
 	return join_windows(w);
+}
+
+/* Takes the gap out of a window: what is behind it is one more. Without a place for that, the window ends. */
+static void cut_window(struct trace_write *w, size_t i)
+{
+	const struct trace_span *gap = &w->gap;
+	struct window_entry *window = &w->windows[i];
+	const uint64_t begin = window->begin_ns, end_ns = window->end_ns;
+
+	if (end_ns <= gap->begin || begin >= gap->end)
+		return;
+	window->is_written = false;
+	if (begin >= gap->begin) {
+		window->begin_ns = end_ns < gap->end ? end_ns : gap->end;
+		return;
+	}
+	window->end_ns = gap->begin;
+	if (end_ns > gap->end && trace_put_window(w, gap->end, end_ns, window->why) == 0)
+		w->windows[w->n_windows - 1].sent_ns = w->windows[i].sent_ns;
+}
+
+int trace_write_gap(struct trace_write *w, uint64_t begin_ns, uint64_t end_ns)
+{
+	const size_t n = w->n_windows;
+
+	if (begin_ns >= end_ns)
+		return 0;
+	w->gap = (struct trace_span) { begin_ns, end_ns };
+	for (size_t i = 0; i < n; i++)
+		cut_window(w, i);
+	return join_windows(w);
+}
+
+/* Another end of a window that was sent before, of all its parts. Returns false if it was not. */
+static bool end_window(struct trace_write *w, uint64_t begin_ns, uint64_t end_ns, const char *why)
+{
+	bool is_last = true;
+
+	for (size_t i = w->n_windows; i-- > 0;) {
+		struct window_entry *window = &w->windows[i];
+		uint64_t end = end_ns;
+
+		if (window->sent_ns != begin_ns || strcmp(window->why, why) != 0)
+			continue;
+		if (!is_last && end > window->end_ns)
+			end = window->end_ns;
+		if (end < window->begin_ns)
+			end = window->begin_ns;
+		window->is_written = window->is_written && window->end_ns == end;
+		window->end_ns = end;
+		is_last = false;
+	}
+	return !is_last;
 }
 
 static int sink_window(void *ctx, uint64_t begin_ns, uint64_t end_ns, const char *why)
 {
 	struct trace_write *w = ctx;
+	int r = 0;
 
 	why = why ? why : "";
-	for (size_t i = w->n_windows; i-- > 0;) {
-		struct window_entry *window = &w->windows[i];
-
-		if (window->begin_ns == begin_ns && strcmp(window->why, why) == 0) {
-			window->is_written = window->is_written && window->end_ns == end_ns;
-			window->end_ns = end_ns;
-			return join_windows(w);
-		}
-	}
+	if (end_window(w, begin_ns, end_ns, why))
+		return join_windows(w);
 	if (w->n_windows >= TRACE_MOST_WINDOWS) { /* one that lasts is more than none */
 		w->windows[w->n_windows - 1].end_ns = end_ns;
 		w->windows[w->n_windows - 1].is_written = false;
 		return join_windows(w);
 	}
-	return trace_put_window(w, begin_ns, end_ns, why);
+	r = trace_put_window(w, begin_ns, end_ns, why);
+	if (r == 0)
+		cut_window(w, w->n_windows - 1);
+	return r == 0 ? join_windows(w) : r;
 }
 
 int trace_write_end(struct trace_write *w, uint64_t end_ns)
@@ -807,6 +866,7 @@ void trace_write_free(struct trace_write *w)
 	free(w->spans);
 	free(w->phases);
 	free(w->pending);
+	free(w->twin_hints);
 	map_done(&w->process_places);
 	map_done(&w->name_places);
 	map_done(&w->site_places);

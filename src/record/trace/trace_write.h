@@ -39,6 +39,10 @@ bool trace_write_has_failed(const struct trace_write *w);
  * start before belong to the one before. Locked: may be called from another thread. */
 void trace_write_phase(struct trace_write *w, uint64_t time_ns, uint32_t phase);
 
+/* Nothing was read from begin to end: it is in no window, so in no figure of busy and idle time. Returns 0 or
+ * -ENOMEM. */
+int trace_write_gap(struct trace_write *w, uint64_t begin_ns, uint64_t end_ns);
+
 /* The run has ended: no window lasts longer. Before the last flush. Returns 0 or -ENOMEM. */
 int trace_write_end(struct trace_write *w, uint64_t end_ns);
 

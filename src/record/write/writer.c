@@ -228,7 +228,7 @@ static void pause_writing(struct writer *w, int r)
 
 	roll_back(w);
 	w->needs_totals = true;
-	w->paused = true;
+	w->paused = w->has_trace_gap = true;
 	(void) snprintf(w->why, sizeof(w->why), "%s", w->harm ? "its journal was lost" : *why ? why
 											      : strerror(-r));
 	w->has_resumed = w->has_resumed && w->finishing;
@@ -421,6 +421,7 @@ static int write_totals(struct writer *w, const struct wire_totals *totals)
 	if (totals->time_ns > w->last_ns)
 		w->last_ns = totals->time_ns;
 	w->ended_ns = totals->facts.ended_ns;
+	w->started_boot_ns = totals->facts.started_boot_ns;
 	if (was_paused)
 		r = begin_again(w, &gap_ns);
 	if (r == 0)
@@ -576,10 +577,31 @@ bool writer_apply(struct writer *w, struct chunk *chunk, bool hurry)
 
 /* ---- traced work ------------------------------------------------------------------------------ */
 
-/* While the writer pauses nothing is drained: the job overwrites it and counts that as lost. */
+static uint64_t run_time(const struct writer *w)
+{
+	const uint64_t now = clock_boot_ns();
+
+	if (!w->started_boot_ns.known || now < (uint64_t) w->started_boot_ns.value)
+		return w->last_ns;
+	return now - (uint64_t) w->started_boot_ns.value;
+}
+
+/* While the writer pauses nothing is drained: the job overwrites it and counts that as lost. Records of a GPU
+ * come up to a second late, so those of the last second before may be among them. */
+static void end_trace_gap(struct writer *w, uint64_t now_ns)
+{
+	static const uint64_t late_ns = 1000000000;
+	const uint64_t begin_ns = w->drained_ns > late_ns ? w->drained_ns - late_ns : 0;
+
+	if (w->has_trace_gap)
+		(void) trace_write_gap(w->trace, begin_ns, now_ns);
+	w->has_trace_gap = false;
+}
+
 void writer_drain(struct writer *w, enum trace_drain how)
 {
 	struct trace_sink sink;
+	uint64_t now_ns;
 	int r;
 
 	if (!w->trace || w->failed || w->paused || !w->store)
@@ -587,12 +609,16 @@ void writer_drain(struct writer *w, enum trace_drain how)
 	sink = *trace_write_sink(w->trace);
 	sink.phase = follow_phase;
 	sink.phase_ctx = w;
+	now_ns = run_time(w);
 	r = store_begin(w->store);
 	if (r == 0) {
+		end_trace_gap(w, now_ns);
 		r = w->options.trace.drain(w->options.trace.ctx, how, &sink);
 		if (r < 0 && !trace_write_has_failed(w->trace)) /* what is traced is lost, nothing else */
 			r = 0;
 	}
+	if (r == 0)
+		w->drained_ns = now_ns;
 	/* The last drain comes a little after the end. */
 	if (r == 0 && how == TRACE_DRAIN_LAST && w->ended_ns.known)
 		r = trace_write_end(w->trace, (uint64_t) w->ended_ns.value);

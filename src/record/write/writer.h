@@ -49,6 +49,8 @@ struct writer {
 	struct trace_write *trace; /* NULL: nothing was drained yet */
 	uint32_t phases[WRITER_PHASES]; /* open, the innermost last */
 	unsigned n_phases;
+	uint64_t drained_ns;     /* the time of the last drain */
+	bool has_trace_gap;      /* a pause since then */
 	char *target;            /* path of the recording; NULL: not chosen yet */
 	char *file;              /* path that is written: target, a file next to it, or a local one */
 	char *folder;            /* temporary folder of that local file */
@@ -60,6 +62,7 @@ struct writer {
 	bool row_written;        /* in the open window */
 	uint64_t last_ns;        /* time of the last frame */
 	struct maybe ended_ns;   /* the run's end */
+	struct maybe started_boot_ns;
 	uint64_t committed_ns;   /* time of the last committed frame */
 	uint64_t committed_windows;
 	uint64_t copied_ns, copy_every_ns;

@@ -79,8 +79,10 @@ static int copy_notes(struct trace_view_recording *to, const struct job *job)
 
 		if (event->kind != EVENT_NOTE || !parse_word(&text, "trace: ") || to->n_notes == MOST_NOTES)
 			continue;
-		if (vec_reserve(&to->notes, &to->cap_notes, to->n_notes, sizeof(*to->notes), MOST_NOTES) < 0 ||
-			!(to->notes[to->n_notes] = strdup(text)))
+		if (vec_reserve(&to->notes, &to->cap_notes, to->n_notes, sizeof(*to->notes), MOST_NOTES) < 0)
+			return -ENOMEM;
+		to->notes[to->n_notes] = strdup(text);
+		if (!to->notes[to->n_notes])
 			return -ENOMEM;
 		to->n_notes++;
 	}

@@ -567,7 +567,7 @@ static void put_notes(struct text *t, size_t top)
 			    "full)\"");
 	if (late > 0) {
 		(void) snprintf(text, sizeof(text),
-			"busy is a lower bound: %s records came too far out of order",
+			"busy is a lower bound: %s records were lost, or came too far out of order",
 			trace_count_text(late, n));
 		put_note(t, text);
 	}

@@ -362,7 +362,7 @@ static void edge_of_step(struct trace_select *s, const char *name, uint64_t time
 			w->end_ns = time_ns;
 		if (begins || w->end_ns)
 			w->wanted = !w->end_ns && (w->first_ns || (number < w->from &&
-								  is_soon(s, number, w->from, time_ns)));
+									  is_soon(s, number, w->from, time_ns)));
 	}
 }
 

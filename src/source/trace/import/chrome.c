@@ -25,6 +25,7 @@ enum {
 	OPEN_MOST = 1 << 16,     /* B events without their E */
 	DEVICES_MOST = 64,
 	NAME_MOST = 256,         /* of a process or thread */
+	NOTHING = OPEN_MOST,     /* in place of a number of an open range */
 	NUMBERS_OF_TEXTS = 1 << 30, /* for pids and tids that are texts: above those that Linux has */
 };
 
@@ -41,12 +42,14 @@ struct thread {
 	char *name;
 };
 
-/* A B event whose E did not come yet. */
+/* A B event whose E did not come yet: on the stack of its thread, and in the order of the file. */
 struct open_range {
 	size_t process;
 	int64_t tid, start_ns;
 	bool is_invalid;
 	char *name, *category;
+	uint32_t below, above;    /* of its thread; NOTHING: none. A free one has the next free one below */
+	uint32_t older, newer;    /* of all threads */
 };
 
 struct device {
@@ -65,12 +68,14 @@ struct chrome {
 	size_t n_threads, cap_threads;
 	struct map thread_places;
 	struct open_range *open;
-	size_t n_open, cap_open;
+	size_t n_open, cap_open;  /* places in use at most; those that are free are a list */
+	uint32_t free_open, oldest, newest;
+	struct map open_tops;     /* of a thread: the range that its next E ends */
 	struct device devices[DEVICES_MOST];
 	size_t n_devices;
 	size_t main; /* the process that work on devices is of; SIZE_MAX: not known */
 	int64_t rank;
-	uint64_t cuda_calls, no_object, unopened;
+	uint64_t cuda_calls, no_object, unopened, given_up;
 	struct chrome_event event;
 	enum trace_kind kind;  /* of the event, if it has a duration */
 	bool is_on_device;     /* its pid and tid are a device and a stream */
@@ -347,45 +352,105 @@ static int pass_event(struct trace_import *f, enum trace_kind kind)
 
 /* ---- B and E --------------------------------------------------------------------------------- */
 
-static void drop_open(struct chrome *c, size_t i)
+static uint64_t key_of_open(const struct open_range *o)
 {
-	free(c->open[i].name);
-	free(c->open[i].category);
-	memmove(&c->open[i], &c->open[i + 1], (c->n_open - i - 1) * sizeof(*c->open));
-	c->n_open--;
+	return import_hash(o->process, (uint64_t) o->tid);
+}
+
+static void drop_open(struct chrome *c, uint32_t at)
+{
+	struct open_range *o = &c->open[at];
+
+	free(o->name);
+	free(o->category);
+	if (o->above != NOTHING)
+		c->open[o->above].below = o->below;
+	else if (o->below == NOTHING || map_put(&c->open_tops, key_of_open(o), o->below) < 0)
+		map_remove(&c->open_tops, key_of_open(o));
+	if (o->below != NOTHING)
+		c->open[o->below].above = o->above;
+	*(o->older != NOTHING ? &c->open[o->older].newer : &c->oldest) = o->newer;
+	*(o->newer != NOTHING ? &c->open[o->newer].older : &c->newest) = o->older;
+	o->below = c->free_open;
+	c->free_open = at;
+}
+
+static void forget_open(struct chrome *c)
+{
+	while (c->oldest != NOTHING)
+		drop_open(c, c->oldest);
+}
+
+/* A place for one more. If too many are open the oldest is given up. */
+static int place_of_open(struct trace_import *f, uint32_t *ret)
+{
+	struct chrome *c = f->reader;
+	int r;
+
+	if (c->free_open == NOTHING && c->n_open == OPEN_MOST) {
+		f->facts.broken += !f->target;
+		c->given_up += !f->target;
+		drop_open(c, c->oldest);
+	}
+	if (c->free_open != NOTHING) {
+		*ret = c->free_open;
+		return 0;
+	}
+	r = vec_reserve(&c->open, &c->cap_open, c->n_open, sizeof(*c->open), OPEN_MOST);
+	if (r < 0)
+		return r;
+	*ret = (uint32_t) c->n_open;
+	return 0;
+}
+
+/* Puts it at a place that is free, on top of its thread's. */
+static int put_open(struct chrome *c, uint32_t at, const struct open_range *o)
+{
+	uint32_t below = NOTHING;
+
+	(void) map_get(&c->open_tops, key_of_open(o), &below);
+	if (map_put(&c->open_tops, key_of_open(o), at) < 0)
+		return -ENOMEM;
+	if (at == c->free_open)
+		c->free_open = c->open[at].below;
+	else
+		c->n_open++;
+	c->open[at] = *o;
+	c->open[at].below = below;
+	c->open[at].above = c->open[at].newer = NOTHING;
+	c->open[at].older = c->newest;
+	if (below != NOTHING)
+		c->open[below].above = at;
+	*(c->newest != NOTHING ? &c->open[c->newest].newer : &c->oldest) = at;
+	c->newest = at;
+	return 0;
 }
 
 static int begin_range(struct trace_import *f)
 {
 	struct chrome *c = f->reader;
 	struct open_range o = { .is_invalid = !c->event.has_ts || c->event.is_beyond };
+	uint32_t at = 0;
 	int r = process_of(c, &c->event.pid, &o.process);
 
 	if (r == 0)
-		r = vec_reserve(&c->open, &c->cap_open, c->n_open, sizeof(o), OPEN_MOST);
-	if (r == -EFBIG) {
-		/* Too many are open: the oldest is given up. */
-		f->facts.broken += !f->target;
-		drop_open(c, 0);
-		r = 0;
-	}
+		r = place_of_open(f, &at);
 	if (r < 0)
 		return r;
 	o.tid = tid_of(c, o.process, &c->event.tid);
 	o.start_ns = time_of(f, c->event.ts_ns, &o.is_invalid);
 	o.name = strdup(c->event.name);
 	o.category = strdup(c->event.category);
-	if (!o.name || !o.category) {
+	if (!o.name || !o.category || put_open(c, at, &o) < 0) {
 		free(o.name);
 		free(o.category);
 		return -ENOMEM;
 	}
-	c->open[c->n_open++] = o;
 	return 0;
 }
 
 /* Ends the open range at i. */
-static int end_open(struct trace_import *f, size_t i, int64_t end_ns, bool is_invalid, uint32_t flags)
+static int end_open(struct trace_import *f, uint32_t i, int64_t end_ns, bool is_invalid, uint32_t flags)
 {
 	struct chrome *c = f->reader;
 	const struct open_range *o = &c->open[i];
@@ -410,17 +475,15 @@ static int end_range(struct trace_import *f)
 	struct chrome *c = f->reader;
 	bool is_invalid = !c->event.has_ts || c->event.is_beyond;
 	const int64_t end_ns = time_of(f, c->event.ts_ns, &is_invalid);
-	size_t process;
-	int64_t tid;
-	int r = process_of(c, &c->event.pid, &process);
+	struct open_range wanted = { 0 };
+	uint32_t top;
+	int r = process_of(c, &c->event.pid, &wanted.process);
 
 	if (r < 0)
 		return r;
-	tid = tid_of(c, process, &c->event.tid);
-	for (size_t i = c->n_open; i-- > 0;) {
-		if (c->open[i].process == process && c->open[i].tid == tid)
-			return end_open(f, i, end_ns, is_invalid, 0);
-	}
+	wanted.tid = tid_of(c, wanted.process, &c->event.tid);
+	if (map_get(&c->open_tops, key_of_open(&wanted), &top))
+		return end_open(f, top, end_ns, is_invalid, 0);
 	c->unopened++;
 	return 0;
 }
@@ -430,10 +493,10 @@ static int end_all(struct trace_import *f)
 	struct chrome *c = f->reader;
 	int r = 0;
 
-	while (c->n_open && r == 0) {
-		const int64_t start = c->open[0].start_ns, last = f->facts.last_ns;
+	while (c->oldest != NOTHING && r == 0) {
+		const int64_t start = c->open[c->oldest].start_ns, last = f->facts.last_ns;
 
-		r = end_open(f, 0, last > start ? last : start, false, TRACE_UNCLOSED);
+		r = end_open(f, c->oldest, last > start ? last : start, false, TRACE_UNCLOSED);
 	}
 	return r;
 }
@@ -758,8 +821,7 @@ static int start_pass(struct trace_import *f, struct err *err)
 		return r;
 	json_read_free(c->json);
 	c->json = json;
-	while (c->n_open)
-		drop_open(c, c->n_open - 1);
+	forget_open(c);
 	for (size_t i = 0; i < c->n_processes; i++)
 		c->processes[i].number = 0;
 	return 0;
@@ -794,8 +856,7 @@ static void free_chrome(void *reader)
 	struct chrome *c = reader;
 
 	json_read_free(c->json);
-	while (c->n_open)
-		drop_open(c, c->n_open - 1);
+	forget_open(c);
 	for (size_t i = 0; i < c->n_processes; i++) {
 		free(c->processes[i].name);
 		free(c->processes[i].text);
@@ -807,6 +868,7 @@ static void free_chrome(void *reader)
 	free(c->threads);
 	map_done(&c->process_places);
 	map_done(&c->thread_places);
+	map_done(&c->open_tops);
 	free(c);
 }
 
@@ -840,6 +902,9 @@ static void note_missing(struct trace_import *f)
 	if (facts->other)
 		import_note(f, "%llu events are no ranges, calls or work on a device (flows, counters) and are left out",
 			(unsigned long long) facts->other);
+	if (c->given_up)
+		import_note(f, "%llu ranges were given up: more than %d were open at once", (unsigned long long) c->given_up,
+			OPEN_MOST);
 	if (c->unopened)
 		import_note(f, "%llu ends of ranges without a begin are left out", (unsigned long long) c->unopened);
 	if (facts->invalid)
@@ -855,6 +920,7 @@ int import_open_chrome(struct trace_import *f, struct err *err)
 	if (!c)
 		return err_set(err, -ENOMEM, "%s: out of memory", f->path);
 	c->main = SIZE_MAX;
+	c->free_open = c->oldest = c->newest = NOTHING;
 	f->reader = c;
 	f->free = free_chrome;
 	f->pass = pass_chrome;

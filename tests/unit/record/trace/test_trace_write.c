@@ -398,6 +398,46 @@ static void test_equal_rows(void **state)
 	end();
 }
 
+static uint64_t runs_of_inserts(void)
+{
+	uint64_t runs = 0;
+
+	for (sqlite3_stmt *st = NULL; (st = sqlite3_next_stmt(rig.s->db, st));) {
+		if (strstr(sqlite3_sql(st), "INTO trace_range"))
+			runs += (uint64_t) sqlite3_stmt_status(st, SQLITE_STMTSTATUS_RUN, 0);
+	}
+	return runs;
+}
+
+/* The same times again and again: of a site 65 rows have a place, the others are counted. Those are found without
+ * trying all that are taken. */
+static void test_many_equal_rows(void **state)
+{
+	enum {
+		TIMES = 1000,
+		AGAIN = 300,
+		PLACES = 65
+	};
+	uint32_t range;
+
+	(void) state;
+	begin(NULL);
+	range = site(TRACE_RANGE, process(1), "r", 1);
+	for (int k = 0; k < AGAIN; k++) {
+		for (uint64_t i = 0; i < TIMES; i++)
+			work(range, 1000 * i, 1000 * i + 500, 0);
+	}
+	flush();
+	assert_in_range(runs_of_inserts(), TIMES * AGAIN, TIMES * AGAIN * 3);
+	reopen();
+	assert_int_equal(number("SELECT count(*) FROM trace_range"), TIMES * PLACES);
+	assert_int_equal(stat_of("r", 0)->count, TIMES * AGAIN);
+	assert_int_equal(stat_of("r", 0)->rows, TIMES * PLACES);
+	assert_int_equal(trace_read_lost(rig.t, 0)->cause, TRACE_LOST_THINNED);
+	assert_int_equal(trace_read_lost(rig.t, 0)->n, TIMES * (AGAIN - PLACES));
+	end();
+}
+
 static void expect_whole_sums(uint64_t count, uint64_t total)
 {
 	const struct trace_stat *stat = stat_of("k", 0);
@@ -777,6 +817,59 @@ static void test_names_of_threads(void **state)
 	end();
 }
 
+/* While nothing could be written nothing was read: that time is not idle time of the device. */
+static void test_a_gap_is_in_no_window(void **state)
+{
+	static const uint64_t second = 1000000000;
+	uint32_t kernel;
+
+	(void) state;
+	begin(NULL);
+	rig.process = process(1);
+	kernel = site(TRACE_KERNEL, rig.process, "k", 0);
+	assert_int_equal(rig.sink->window(rig.sink->ctx, 0, UINT64_MAX, "whole run"), 0);
+	assert_int_equal(rig.sink->window(rig.sink->ctx, 0, second, "60s+5s"), 0);
+	work(kernel, second, 2 * second, 1);
+	flush();
+	assert_int_equal(trace_write_gap(rig.w, 2 * second, 8 * second), 0);
+	/* Sent after the gap in which it began. */
+	assert_int_equal(rig.sink->window(rig.sink->ctx, 5 * second, UINT64_MAX, "alert"), 0);
+	work(kernel, 8 * second, 9 * second, 2);
+	flush();
+	assert_int_equal(trace_write_gap(rig.w, 9 * second, 10 * second), 0);
+	assert_int_equal(rig.sink->window(rig.sink->ctx, 0, 11 * second, "whole run"), 0);
+	assert_int_equal(rig.sink->window(rig.sink->ctx, 5 * second, 8 * second + 5, "alert"), 0);
+	reopen();
+	assert_int_equal(trace_read_busy(rig.t, 0)->traced_ns, 4 * second);
+	assert_int_equal(trace_read_busy(rig.t, 0)->busy_ns, 2 * second);
+	assert_int_equal(trace_read_busy(rig.t, 0)->gaps, 2);
+	assert_int_equal(trace_read_busy(rig.t, 0)->longest_ns, second);
+	assert_int_equal(number("SELECT count(*) FROM trace_window WHERE why = 'whole run'"), 3);
+	assert_int_equal(number("SELECT sum(end - start) FROM trace_window WHERE why = 'whole run'"), 4 * second);
+	assert_int_equal(number("SELECT sum(end - start) FROM trace_window WHERE why = 'alert'"), 5);
+	end();
+}
+
+static void test_lost_work_bounds_busy(void **state)
+{
+	uint32_t kernel, other;
+
+	(void) state;
+	begin(NULL);
+	rig.process = process(1);
+	assert_int_equal(rig.sink->lost(rig.sink->ctx, rig.process, TRACE_LOST_OVERWRITTEN, 3), 0);
+	kernel = site(TRACE_KERNEL, rig.process, "k", 0);
+	other = site(TRACE_KERNEL, process(2), "k", 0);
+	work(kernel, 1000, 2000, 1);
+	work(other, 1000, 2000, 1);
+	assert_int_equal(rig.sink->lost(rig.sink->ctx, rig.process, TRACE_LOST_DROPPED, 4), 0);
+	reopen();
+	assert_int_equal(trace_read_busy_count(rig.t), 2);
+	assert_int_equal(trace_read_busy(rig.t, 0)->late, 7);
+	assert_int_equal(trace_read_busy(rig.t, 1)->late, 0);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -796,7 +889,10 @@ int main(void)
 		cmocka_unit_test(test_no_tables_without_events),
 		cmocka_unit_test(test_files_of_imports),
 		cmocka_unit_test(test_more_than_the_tables_hold),
+		cmocka_unit_test(test_many_equal_rows),
 		cmocka_unit_test(test_a_budget_of_names),
+		cmocka_unit_test(test_a_gap_is_in_no_window),
+		cmocka_unit_test(test_lost_work_bounds_busy),
 		cmocka_unit_test(test_names_of_threads),
 	};
 

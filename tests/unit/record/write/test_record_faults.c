@@ -263,6 +263,60 @@ static void errors_of_what_is_traced_pause_nothing(void **state)
 	folder_done(&f);
 }
 
+/* One kernel a drain, without a break between them. */
+static int drain_kernels(void *ctx, enum trace_drain how, const struct trace_sink *sink)
+{
+	struct sim *s = ctx;
+	const struct trace_process p = { .pid = 5, .name = "p", .origin = "probe", .rank = -1 };
+	struct trace_site site = { .kind = TRACE_KERNEL, .name = "k", .domain = "", .tid = -1 };
+	struct trace_event e = { .end_ns = sim_time(s, s->k) };
+	int r;
+
+	(void) how;
+	e.start_ns = e.end_ns > 100 * MS ? e.end_ns - 100 * MS : 0;
+	r = sink->process(sink->ctx, &p, &site.process);
+	if (r == 0)
+		r = sink->site(sink->ctx, &site, &e.site);
+	if (r == 0)
+		r = sink->window(sink->ctx, 0, UINT64_MAX, "whole run");
+	return r == 0 ? sink->event(sink->ctx, &e) : r;
+}
+
+static void a_pause_is_no_idle_time_of_a_gpu(void **state)
+{
+	struct rig_folder f;
+	struct writer_rig w;
+	struct sim s;
+	bool was_paused = false;
+	int64_t traced, busy;
+
+	(void) state;
+	folder_new(&f);
+	faults_on(-1, SQLITE_FULL);
+	sim_new(&s, 100 * MS, SEC, 2, true);
+	writer_rig_new(&w, &s, f.file, 64000000, 100 * SEC, 200);
+	w.writer.options.trace = (struct trace_feed) { drain_kernels, &s };
+	for (int k = 0; k < 200; k++) {
+		sim_tick(&s);
+		writer_rig_give(&w, false);
+		writer_drain(&w.writer, TRACE_DRAIN_USUAL);
+		faults.left = k < 50 || k > 120 ? -1 : 0;
+		was_paused = was_paused || w.writer.paused;
+	}
+	assert_true(was_paused);
+	sim_end(&s);
+	s.totals(s.ctx, s.job);
+	writer_rig_finish(&w);
+	faults_off();
+	traced = sql_int(f.file, "SELECT traced FROM trace_busy");
+	busy = sql_int(f.file, "SELECT busy FROM trace_busy");
+	assert_in_range(traced, 8 * SEC, 15 * SEC);
+	assert_in_range(traced - busy, 0, SEC / 2);
+	writer_rig_done(&w);
+	sim_done(&s);
+	folder_done(&f);
+}
+
 /* ---- real disks ------------------------------------------------------------------------------ */
 
 /* The reported end is that of the file, or before it where it could be written again meanwhile. */
@@ -545,6 +599,7 @@ int main(void)
 		cmocka_unit_test(every_write_may_fail),
 		cmocka_unit_test(a_disk_that_fails_for_a_while_leaves_a_gap),
 		cmocka_unit_test(errors_of_what_is_traced_pause_nothing),
+		cmocka_unit_test(a_pause_is_no_idle_time_of_a_gpu),
 		cmocka_unit_test(a_full_disk_ends_the_recording_only),
 		cmocka_unit_test(a_file_size_limit_ends_the_recording_only),
 		cmocka_unit_test(a_folder_that_goes_away_is_trouble),

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/buf.h"
 #include "source/trace/import/counting_sink.h"
 
 /* Opens a text as a file; the file is removed at once after it was read for the facts only if it fails. */
@@ -151,6 +152,37 @@ static void test_begins_and_ends(void **state)
 	}
 }
 
+/* Beyond a bound the oldest range of all threads is given up, and its end has no begin then. */
+static void test_many_that_are_open(void **state)
+{
+	enum {
+		MOST = 1 << 16,
+		MORE = 30000
+	};
+	struct buf text = BUF_INIT(1 << 24);
+	struct counting_sink c;
+	struct trace_import_facts facts;
+	bool has_note = false;
+
+	(void) state;
+	(void) buf_str(&text, "[");
+	for (int i = 0; i < MOST + MORE; i++)
+		(void) buf_printf(&text, "{\"ph\":\"B\",\"name\":\"a\",\"pid\":1,\"tid\":%d,\"ts\":%d},",
+			i < 1000 ? 7 : i % 3, i);
+	for (int i = 0; i < MOST + MORE; i++)
+		(void) buf_printf(&text, "{\"ph\":\"E\",\"pid\":1,\"tid\":%d,\"ts\":%d}%s", i < 1000 ? 7 : i % 3,
+			200000 + i, i + 1 < MOST + MORE ? "," : "]");
+	assert_int_equal(text.error, 0);
+	pass_text(text.data, &c, &facts);
+	buf_done(&text);
+	assert_int_equal(facts.kinds[TRACE_RANGE], MOST);
+	assert_int_equal(facts.broken, MORE);
+	assert_int_equal(facts.invalid, 0);
+	for (unsigned i = 0; i < facts.n_notes; i++)
+		has_note = has_note || strstr(facts.notes[i], "30000 ranges were given up");
+	assert_true(has_note);
+}
+
 /* Children before parents, ranges that cross, an instant inside. */
 static void test_depth(void **state)
 {
@@ -276,6 +308,7 @@ int main(void)
 		cmocka_unit_test(test_kineto),
 		cmocka_unit_test(test_kineto_without_a_base),
 		cmocka_unit_test(test_begins_and_ends),
+		cmocka_unit_test(test_many_that_are_open),
 		cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_invalid_times),
 		cmocka_unit_test(test_before_the_run),
