@@ -360,9 +360,10 @@ static void edge_of_step(struct trace_select *s, const char *name, uint64_t time
 			(void) announce_steps(w, s->sink);
 		if (w->first_ns && (begins ? number > w->to : number >= w->to))
 			w->end_ns = time_ns;
-		if (begins || w->end_ns)
-			w->wanted = !w->end_ns && (w->first_ns || (number < w->from &&
-									  is_soon(s, number, w->from, time_ns)));
+		if (begins)
+			w->wanted = w->first_ns || (number < w->from && is_soon(s, number, w->from, time_ns));
+		if (w->end_ns)
+			w->wanted = false;
 	}
 }
 
