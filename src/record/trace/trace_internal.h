@@ -86,6 +86,7 @@ struct stat_entry {
 	struct trace_histogram histogram;
 	uint64_t added, removed; /* rows since the last flush, in case it is rolled back */
 	bool is_changed;
+	bool is_thinned;         /* rows that may have been its are deleted */
 };
 
 struct thread_entry {
@@ -154,6 +155,8 @@ struct trace_write {
 	struct stat_entry *stats;
 	size_t n_stats, cap_stats;
 	struct map stat_places;
+	struct map thinned;            /* hashes of kind, process, name, domain of rows that were deleted */
+	bool has_new_thinned;
 	struct thread_entry *threads;
 	size_t n_threads, cap_threads;
 	bool has_new_threads;          /* or names of them */
@@ -214,6 +217,8 @@ int trace_rows_put(struct trace_write *w, const struct trace_event *event, uint3
 int trace_rows_spill(struct trace_write *w);
 /* Deletes some of the oldest rows if they exceed the limit. */
 int trace_rows_thin(struct trace_write *w);
+/* Marks the sums that rows were deleted of: of which phase or stream they were is not known for certain. */
+void trace_rows_mark_thinned(struct trace_write *w);
 uint64_t trace_rows_all(const struct trace_write *w);
 
 /* trace_flush.c */

@@ -865,6 +865,7 @@ void trace_write_free(struct trace_write *w)
 	map_done(&w->name_places);
 	map_done(&w->site_places);
 	map_done(&w->stat_places);
+	map_done(&w->thinned);
 	map_done(&w->thread_places);
 	map_done(&w->device_places);
 	(void) pthread_mutex_destroy(&w->phase_lock);
