@@ -7,8 +7,6 @@
  */
 #pragma once
 
-#include <pthread.h>
-
 #include "base/map.h"
 #include "record/trace/trace_histogram.h"
 #include "record/trace/trace_read.h"
@@ -171,7 +169,6 @@ struct trace_write {
 	struct trace_span gap;         /* the last one (trace_write_gap) */
 	uint64_t windows_end_ns;       /* of those that ended */
 
-	pthread_mutex_t phase_lock;
 	struct phase_change *phases;
 	size_t n_phases, cap_phases;
 

@@ -433,14 +433,12 @@ void trace_write_phase(struct trace_write *w, uint64_t time_ns, uint32_t phase)
 		MOST_CHANGES = 1 << 22
 	};
 
-	(void) pthread_mutex_lock(&w->phase_lock);
 	if (w->n_phases > 0 && w->phases[w->n_phases - 1].time_ns >= time_ns)
 		time_ns = w->phases[w->n_phases - 1].time_ns;
 	if (w->n_phases > 0 && w->phases[w->n_phases - 1].time_ns == time_ns)
 		w->phases[w->n_phases - 1].phase = phase;
 	else if (vec_reserve(&w->phases, &w->cap_phases, w->n_phases, sizeof(*w->phases), MOST_CHANGES) == 0)
 		w->phases[w->n_phases++] = (struct phase_change) { .time_ns = time_ns, .phase = phase };
-	(void) pthread_mutex_unlock(&w->phase_lock);
 }
 
 uint32_t trace_phase_at(struct trace_write *w, uint64_t time_ns)
@@ -448,7 +446,6 @@ uint32_t trace_phase_at(struct trace_write *w, uint64_t time_ns)
 	uint32_t phase = 0;
 	size_t low = 0, high;
 
-	(void) pthread_mutex_lock(&w->phase_lock);
 	high = w->n_phases;
 	if (high > 0 && w->phases[high - 1].time_ns <= time_ns)
 		low = high;
@@ -462,7 +459,6 @@ uint32_t trace_phase_at(struct trace_write *w, uint64_t time_ns)
 	}
 	if (low > 0)
 		phase = w->phases[low - 1].phase;
-	(void) pthread_mutex_unlock(&w->phase_lock);
 	return phase;
 }
 
@@ -813,7 +809,6 @@ struct trace_write *trace_write_new(struct store *s, const struct trace_write_op
 	if (w->options.limit_bytes == 0)
 		w->options.limit_bytes = (uint64_t) MOST_TRACE_ROWS_MB << 20;
 	w->is_lost_written = true;
-	(void) pthread_mutex_init(&w->phase_lock, NULL);
 	w->sink = (struct trace_sink) {
 		.process = sink_process,
 		.site = sink_site,
@@ -868,7 +863,6 @@ void trace_write_free(struct trace_write *w)
 	map_done(&w->thinned);
 	map_done(&w->thread_places);
 	map_done(&w->device_places);
-	(void) pthread_mutex_destroy(&w->phase_lock);
 	free(w);
 }
 
