@@ -274,7 +274,8 @@ static int add_thread(struct trace_write *w, const struct pair *pair, uint64_t p
 
 	if (process->n_threads >= TRACE_MOST_THREADS || !has_room(w, TRACE_THREAD_NAME))
 		return -EFBIG;
-	if (vec_reserve(&w->threads, &w->cap_threads, w->n_threads, sizeof(*w->threads), TRACE_MOST_NAMES) < 0 ||
+	if (vec_reserve(&w->threads, &w->cap_threads, w->n_threads, sizeof(*w->threads),
+		    TRACE_MOST_NAMES) < 0 ||
 		map_put(&w->thread_places, place, (uint32_t) w->n_threads) < 0)
 		return -ENOMEM;
 	w->threads[w->n_threads++] = (struct thread_entry) { .process = pair->process, .tid = pair->number };
@@ -575,8 +576,8 @@ static int count_busy(
 }
 
 /* Adds it to the sums. Returns 0, or -ENOMEM: it is not in all of them. */
-static int count(struct trace_write *w, const struct site_key *site, const struct trace_event *e, uint32_t stat,
-	uint32_t device)
+static int count(struct trace_write *w, const struct site_key *site, const struct trace_event *e,
+	uint32_t stat, uint32_t device)
 {
 	const enum trace_kind kind = (enum trace_kind) site->kind;
 	int r = count_event(&w->stats[stat], e, kind);
@@ -704,7 +705,7 @@ int trace_put_window(struct trace_write *w, uint64_t begin_ns, uint64_t end_ns, 
 		return -ENOMEM;
 	}
 	w->windows[w->n_windows++] =
-		(struct window_entry) { .begin_ns = begin_ns, .end_ns = end_ns, .sent_ns = begin_ns, .why = copy };
+		(struct window_entry) { begin_ns, end_ns, .sent_ns = begin_ns, .why = copy };
 	return join_windows(w);
 }
 
