@@ -23,15 +23,15 @@
 #include <stdint.h>
 
 #define TRACE_RING_MAGIC   UINT64_C(0x6869776174726163) /* only compared */
-#define TRACE_RING_VERSION 2
+#define TRACE_RING_VERSION 3
 
 enum {
 	TRACE_SLOTS = 512,
 	TRACE_SLOTS_AT = 64 << 10,
-	TRACE_SLOT_BYTES = 2 << 20,
-	TRACE_HEAD_BYTES = 4096, /* page 0, and the head of a slot */
-	TRACE_INDEX_BYTES = 16 << 10,  /* of the texts: offsets by hash */
-	TRACE_ARENA_BYTES = 236 << 10, /* the texts */
+	TRACE_SLOT_BYTES = 4 << 20,
+	TRACE_HEAD_BYTES = 8 << 10,    /* of the file, and of a slot */
+	TRACE_INDEX_BYTES = 64 << 10,  /* of the texts: offsets by hash */
+	TRACE_ARENA_BYTES = 696 << 10, /* the texts */
 	TRACE_CHUNK_BYTES = 16 << 10,
 	TRACE_UNIT_BYTES = 16,         /* events begin at multiples of it */
 	TRACE_CHUNKS_AT = TRACE_HEAD_BYTES + TRACE_INDEX_BYTES + TRACE_ARENA_BYTES, /* in a slot */

@@ -201,6 +201,8 @@ static int put_stat(
 {
 	const struct stat_key *k = &e->key;
 	const bool has_time = e->histogram.n > 0;
+	/* Fewer rows than events say that the rows are not all of them. */
+	const uint64_t rows = e->is_thinned && e->rows >= e->count ? e->count - (e->count > 0) : e->rows;
 	int r;
 
 	buf_clear(blob);
@@ -225,7 +227,7 @@ static int put_stat(
 	store_bind_if(st, 16, has_time, (int64_t) e->max_ns);
 	(void) sqlite3_bind_double(st, 17, e->sum_squares);
 	store_bind_time(st, 18, e->bytes);
-	store_bind_time(st, 19, e->rows);
+	store_bind_time(st, 19, rows);
 	if (blob->len > 0)
 		(void) sqlite3_bind_blob(st, 20, blob->data, (int) blob->len, SQLITE_STATIC);
 	else
@@ -240,6 +242,7 @@ static int put_stats(struct trace_write *w)
 	struct buf blob = BUF_INIT(1 << 20);
 	int r = st ? 0 : store_step(w->s, NULL);
 
+	trace_rows_mark_thinned(w);
 	for (size_t i = 0; i < w->n_stats && r == 0; i++) {
 		if (!w->stats[i].is_changed)
 			continue;

@@ -7,8 +7,6 @@
  */
 #pragma once
 
-#include <pthread.h>
-
 #include "base/map.h"
 #include "record/trace/trace_histogram.h"
 #include "record/trace/trace_read.h"
@@ -87,6 +85,7 @@ struct stat_entry {
 	struct trace_histogram histogram;
 	uint64_t added, removed; /* rows since the last flush, in case it is rolled back */
 	bool is_changed;
+	bool is_thinned;         /* rows that may have been its are deleted */
 };
 
 struct thread_entry {
@@ -176,6 +175,8 @@ struct trace_write {
 	struct stat_entry *stats;
 	size_t n_stats, cap_stats;
 	struct map stat_places;
+	struct map thinned;            /* hashes of kind, process, name, domain of rows that were deleted */
+	bool has_new_thinned;
 	struct thread_entry *threads;
 	size_t n_threads, cap_threads;
 	bool has_new_threads;          /* or names of them */
@@ -196,7 +197,6 @@ struct trace_write {
 	struct trace_span gap;         /* the last one (trace_write_gap) */
 	uint64_t windows_end_ns;       /* of those that ended */
 
-	pthread_mutex_t phase_lock;
 	struct phase_change *phases;
 	size_t n_phases, cap_phases;
 
@@ -244,6 +244,8 @@ int trace_rows_put(struct trace_write *w, const struct trace_event *event, uint3
 int trace_rows_spill(struct trace_write *w);
 /* Deletes some of the oldest rows if they exceed the limit. */
 int trace_rows_thin(struct trace_write *w);
+/* Marks the sums that rows were deleted of: of which phase or stream they were is not known for certain. */
+void trace_rows_mark_thinned(struct trace_write *w);
 uint64_t trace_rows_all(const struct trace_write *w);
 
 /* trace_flush.c */

@@ -290,6 +290,41 @@ int trace_rows_spill(struct trace_write *w)
 
 /* ---- the limit ------------------------------------------------------------------------------- */
 
+static uint64_t hash_of_sums(uint32_t kind, uint32_t process, uint32_t name, uint32_t domain)
+{
+	const uint32_t parts[] = { kind, process, name, domain };
+
+	return trace_hash(parts, sizeof(parts));
+}
+
+static int note_thinned(struct trace_write *w, const struct site_key *site)
+{
+	const uint64_t hash = hash_of_sums(site->kind, site->process, site->name, site->domain);
+	uint32_t unused;
+
+	if (map_get(&w->thinned, hash, &unused))
+		return 0;
+	w->has_new_thinned = true;
+	return map_put(&w->thinned, hash, 0);
+}
+
+void trace_rows_mark_thinned(struct trace_write *w)
+{
+	uint32_t unused;
+
+	for (size_t i = 0; i < w->n_stats && w->thinned.used > 0; i++) {
+		struct stat_entry *stat = &w->stats[i];
+		const struct stat_key *key = &stat->key;
+
+		if (stat->is_thinned || (!w->has_new_thinned && !stat->is_changed) ||
+			!map_get(&w->thinned, hash_of_sums(key->kind, key->process, key->name, key->domain),
+				&unused))
+			continue;
+		stat->is_thinned = stat->is_changed = true;
+	}
+	w->has_new_thinned = false;
+}
+
 static int delete_row(struct trace_write *w, enum trace_table table, sqlite3_stmt *st)
 {
 	const int64_t start = sqlite3_column_int64(st, 0), site = sqlite3_column_int64(st, 1);
@@ -299,6 +334,8 @@ static int delete_row(struct trace_write *w, enum trace_table table, sqlite3_stm
 	if (site < 1 || (uint64_t) site > w->n_sites) /* of a damaged file */
 		return 0;
 	r = trace_stat_of(w, (uint32_t) site, trace_phase_at(w, (uint64_t) start), &at);
+	if (r == 0)
+		r = note_thinned(w, &w->sites[site - 1].key);
 	if (r < 0)
 		return r;
 	struct stat_entry *stat = &w->stats[at];

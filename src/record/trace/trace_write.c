@@ -274,8 +274,8 @@ static int add_thread(struct trace_write *w, const struct pair *pair, uint64_t p
 
 	if (process->n_threads >= TRACE_MOST_THREADS || !has_room(w, TRACE_THREAD_NAME))
 		return -EFBIG;
-	if (vec_reserve(&w->threads, &w->cap_threads, w->n_threads, sizeof(*w->threads), TRACE_MOST_NAMES) <
-			0 ||
+	if (vec_reserve(&w->threads, &w->cap_threads, w->n_threads, sizeof(*w->threads),
+		    TRACE_MOST_NAMES) < 0 ||
 		map_put(&w->thread_places, place, (uint32_t) w->n_threads) < 0)
 		return -ENOMEM;
 	w->threads[w->n_threads++] = (struct thread_entry) { .process = pair->process, .tid = pair->number };
@@ -434,14 +434,12 @@ void trace_write_phase(struct trace_write *w, uint64_t time_ns, uint32_t phase)
 		MOST_CHANGES = 1 << 22
 	};
 
-	(void) pthread_mutex_lock(&w->phase_lock);
 	if (w->n_phases > 0 && w->phases[w->n_phases - 1].time_ns >= time_ns)
 		time_ns = w->phases[w->n_phases - 1].time_ns;
 	if (w->n_phases > 0 && w->phases[w->n_phases - 1].time_ns == time_ns)
 		w->phases[w->n_phases - 1].phase = phase;
 	else if (vec_reserve(&w->phases, &w->cap_phases, w->n_phases, sizeof(*w->phases), MOST_CHANGES) == 0)
 		w->phases[w->n_phases++] = (struct phase_change) { .time_ns = time_ns, .phase = phase };
-	(void) pthread_mutex_unlock(&w->phase_lock);
 }
 
 uint32_t trace_phase_at(struct trace_write *w, uint64_t time_ns)
@@ -449,7 +447,6 @@ uint32_t trace_phase_at(struct trace_write *w, uint64_t time_ns)
 	uint32_t phase = 0;
 	size_t low = 0, high;
 
-	(void) pthread_mutex_lock(&w->phase_lock);
 	high = w->n_phases;
 	if (high > 0 && w->phases[high - 1].time_ns <= time_ns)
 		low = high;
@@ -463,7 +460,6 @@ uint32_t trace_phase_at(struct trace_write *w, uint64_t time_ns)
 	}
 	if (low > 0)
 		phase = w->phases[low - 1].phase;
-	(void) pthread_mutex_unlock(&w->phase_lock);
 	return phase;
 }
 
@@ -710,9 +706,8 @@ int trace_put_window(struct trace_write *w, uint64_t begin_ns, uint64_t end_ns, 
 		free(copy);
 		return -ENOMEM;
 	}
-	w->windows[w->n_windows++] = (struct window_entry) {
-		.begin_ns = begin_ns, .end_ns = end_ns, .sent_ns = begin_ns, .why = copy
-	};
+	w->windows[w->n_windows++] =
+		(struct window_entry) { begin_ns, end_ns, .sent_ns = begin_ns, .why = copy };
 	return join_windows(w);
 }
 
@@ -817,7 +812,6 @@ struct trace_write *trace_write_new(struct store *s, const struct trace_write_op
 	if (w->options.limit_bytes == 0)
 		w->options.limit_bytes = (uint64_t) MOST_TRACE_ROWS_MB << 20;
 	w->is_lost_written = true;
-	(void) pthread_mutex_init(&w->phase_lock, NULL);
 	w->sink = (struct trace_sink) {
 		.process = sink_process,
 		.site = sink_site,
@@ -871,16 +865,21 @@ void trace_write_free(struct trace_write *w)
 	map_done(&w->name_places);
 	map_done(&w->site_places);
 	map_done(&w->stat_places);
+	map_done(&w->thinned);
 	map_done(&w->thread_places);
 	map_done(&w->device_places);
 	map_done(&w->peak_places);
-	(void) pthread_mutex_destroy(&w->phase_lock);
 	free(w);
 }
 
 bool trace_write_has_failed(const struct trace_write *w)
 {
 	return w->has_failed;
+}
+
+bool trace_write_has_events(const struct trace_write *w)
+{
+	return w->n_stats > 0;
 }
 
 const struct trace_sink *trace_write_sink(struct trace_write *w)

@@ -18,7 +18,6 @@
 struct trace_write_options {
 	uint64_t limit_bytes;    /* --trace-limit; 0: 256 MB */
 	unsigned rows_a_second;  /* 0: no limit (an import) */
-	uint64_t started_mono_ns;/* 0: none; for messages only */
 };
 
 struct trace_write;
@@ -35,8 +34,11 @@ const struct trace_sink *trace_write_sink(struct trace_write *w);
 /* Was the error of a sink's caller one of the store? Until trace_write_rolled_back. */
 bool trace_write_has_failed(const struct trace_write *w);
 
+/* Has an event come? */
+bool trace_write_has_events(const struct trace_write *w);
+
 /* The innermost open phase (its number, 0: none) from time_ns on; calls in the order of time. Events that
- * start before belong to the one before. Locked: may be called from another thread. */
+ * start before belong to the one before. */
 void trace_write_phase(struct trace_write *w, uint64_t time_ns, uint32_t phase);
 
 /* Nothing was read from begin to end: it is in no window, so in no figure of busy and idle time. Returns 0 or

@@ -20,6 +20,7 @@ enum {
 	KEPT_MOST = 8 << 20,  /* bytes of frames for the end of a pause; later ones are dropped */
 };
 static const uint64_t clock_every_ns = UINT64_C(60000000000);
+static const uint64_t traced_commit_ns = 500000000;
 static const uint64_t thin_ns = 6000000; /* time of a round: with its commit it takes less than 10 ms */
 
 static int write_row(void *ctx, enum entity entity, bool recent, const struct row *row)
@@ -622,6 +623,12 @@ void writer_drain(struct writer *w, enum trace_drain how)
 	/* The last drain comes a little after the end. */
 	if (r == 0 && how == TRACE_DRAIN_LAST && w->ended_ns.known)
 		r = trace_write_end(w->trace, (uint64_t) w->ended_ns.value);
+	/* Between the commits of windows, so that little is lost with a killed recorder; the first at once. */
+	if (r == 0 && how == TRACE_DRAIN_USUAL && w->store->wal && trace_write_has_events(w->trace) &&
+		(!w->traced_commit_ns || now_ns >= w->traced_commit_ns + traced_commit_ns)) {
+		w->traced_commit_ns = now_ns;
+		r = commit(w);
+	}
 	if (r < 0)
 		(void) stumble(w, r);
 }

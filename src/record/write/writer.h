@@ -50,6 +50,7 @@ struct writer {
 	uint32_t phases[WRITER_PHASES]; /* open, the innermost last */
 	unsigned n_phases;
 	uint64_t drained_ns;     /* the time of the last drain */
+	uint64_t traced_commit_ns; /* the time of the last commit after a drain */
 	bool has_trace_gap;      /* a pause since then */
 	char *target;            /* path of the recording; NULL: not chosen yet */
 	char *file;              /* path that is written: target, a file next to it, or a local one */

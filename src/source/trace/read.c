@@ -807,34 +807,35 @@ static struct slot_state *find_slot(struct pass *p, unsigned slot)
 	return p->state;
 }
 
-static void note_refused(struct trace_reader *t)
+enum {
+	MOST_PROCESSES = 4 << 20, /* the kernel's limit of pids: a larger count is not one */
+};
+
+/* The first time that a count of processes that are not followed rises. */
+static void note_count(struct trace_reader *t, _Atomic uint32_t *count, uint32_t *known, const char *why)
 {
-	const uint32_t refused = atomic_load_explicit(&t->memory.ring->refused, memory_order_relaxed);
+	const uint32_t now = atomic_load_explicit(count, memory_order_relaxed);
 	char note[TRACE_NOTE_BYTES];
 
-	if (refused == t->refused)
+	if (now == *known)
 		return;
-	(void) snprintf(note, sizeof(note), "trace: %u processes are not followed: more than %d would be at once",
-		refused - t->refused, TRACE_SLOTS);
-	if (t->refused == 0)
+	if (now > MOST_PROCESSES)
+		(void) snprintf(note, sizeof(note), "trace: a process of the job has overwritten the memory of the trace");
+	else
+		(void) snprintf(note, sizeof(note), "trace: %u %s not followed: %s", now,
+			now == 1 ? "process is" : "processes are", why);
+	if (*known == 0)
 		trace_reader_add_note(t, note);
-	t->refused = refused;
+	*known = now;
 }
 
-static void note_unmapped(struct trace_reader *t)
+static void note_counts(struct trace_reader *t)
 {
-	const uint32_t unmapped = atomic_load_explicit(&t->memory.ring->unmapped, memory_order_relaxed);
-	char note[TRACE_NOTE_BYTES];
+	struct trace_ring *ring = t->memory.ring;
 
-	if (unmapped == t->unmapped)
-		return;
-	(void) snprintf(note, sizeof(note),
-		"trace: %u processes are not followed: they could not map the memory for their events; is their "
-		"address space limited (ulimit -v)?",
-		unmapped - t->unmapped);
-	if (t->unmapped == 0)
-		trace_reader_add_note(t, note);
-	t->unmapped = unmapped;
+	note_count(t, &ring->refused, &t->refused, "512 are followed at once");
+	note_count(t, &ring->unmapped, &t->unmapped,
+		"they could not map the memory for their events; is their address space limited (ulimit -v)?");
 }
 
 /* CLOCK_BOOTTIME less CLOCK_MONOTONIC changes while the machine is suspended, and at no other time: what the
@@ -886,8 +887,7 @@ int trace_drain(void *reader, enum trace_drain how, const struct trace_sink *sin
 			r = read_slot(&pass, last);
 	}
 	trace_select_pass_to(t->select, NULL);
-	note_refused(t);
-	note_unmapped(t);
+	note_counts(t);
 	trace_shared_prepare_free(&t->memory);
 	if (r < 0 || !(t->layers & TRACE_KERNELS))
 		return r;

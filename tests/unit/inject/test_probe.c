@@ -1163,7 +1163,7 @@ static void fill_with_sites(struct ring_rig *rig)
 	uint32_t offset = 0, next;
 	unsigned shapes = 0;
 
-	for (uint32_t i = 1; i <= 5000; i++) {
+	for (uint32_t i = 1; i <= 20000; i++) {
 		site.grid[0] = i;
 		offset = probe_site(&site);
 		CHECK(offset > 0 && offset < TRACE_ARENA_BYTES / 8);
@@ -1171,13 +1171,13 @@ static void fill_with_sites(struct ring_rig *rig)
 		CHECK(found.kind == TRACE_KERNEL && found.name == site.name);
 		shapes += found.grid[0] == i;
 	}
-	CHECK(shapes > 1000 && shapes < 5000 && slot->lost[TRACE_LOST_NAMES] == 5000 - shapes);
+	CHECK(shapes > 1000 && shapes < 20000 && slot->lost[TRACE_LOST_NAMES] == 20000 - shapes);
 	site.grid[0] = 0;
 	CHECK(probe_site(&site) == offset); /* all that have no shape are one */
 	CHECK((site.name = probe_text0("another")));
 	next = probe_site(&site);
 	CHECK(next != offset && next < TRACE_ARENA_BYTES / 8);
-	for (uint32_t i = 1; i <= 5000; i++) {
+	for (uint32_t i = 1; i <= 20000; i++) {
 		site.stream = i;
 		offset = probe_site(&site);
 		CHECK(offset);

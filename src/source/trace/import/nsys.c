@@ -235,6 +235,19 @@ static unsigned add_column(struct buf *sql, const struct buf *have, const char *
 	return n;
 }
 
+static bool has_columns(struct nsys *n, const char *table, const char *first, const char *second)
+{
+	struct buf have = BUF_INIT(1 << 16), unused = BUF_INIT(1 << 10);
+	bool has = has_table(n, table);
+
+	if (has)
+		read_columns(n, table, &have);
+	has = has && !have.error && add_column(&unused, &have, first) && add_column(&unused, &have, second);
+	buf_done(&have);
+	buf_done(&unused);
+	return has;
+}
+
 /* The statement of a query; the last column of its result is the name. NULL: see sqlite3_errmsg. */
 static sqlite3_stmt *prepare_query(struct nsys *n, const struct query *q)
 {
@@ -676,6 +689,19 @@ static bool *flag_of(struct nsys *n, size_t place)
 	return place ? (bool *) (void *) ((char *) n + place) : NULL;
 }
 
+/* The call of the driver that a call of the runtime makes has the number of that one: it is the same launch. */
+static const char *where_of(struct nsys *n, const char *table)
+{
+	static const char driver[] = "CUPTI_ACTIVITY_KIND_DRIVER", runtime[] = "CUPTI_ACTIVITY_KIND_RUNTIME";
+
+	if (strcmp(table, driver) != 0 || !has_columns(n, driver, "correlationId", "globalTid") ||
+		!has_columns(n, runtime, "correlationId", "globalTid"))
+		return NULL;
+	return "(coalesce(t.\"correlationId\", 0), coalesce(t.\"globalTid\", 0) >> 24) NOT IN"
+	       " (SELECT r.\"correlationId\", r.\"globalTid\" >> 24 FROM \"CUPTI_ACTIVITY_KIND_RUNTIME\" r"
+	       " WHERE r.\"correlationId\" > 0 AND r.\"globalTid\" IS NOT NULL)";
+}
+
 static int read_events(struct trace_import *f)
 {
 	struct nsys *n = f->reader;
@@ -685,11 +711,14 @@ static int read_events(struct trace_import *f)
 	int r = 0;
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables) && r == 0; i++) {
-		if (!has_table(n, tables[i].query.table))
+		struct query query = tables[i].query;
+
+		if (!has_table(n, query.table))
 			continue;
 		if (tables[i].has)
 			*flag_of(n, tables[i].has) = true;
-		r = each_row(f, &tables[i].query, tables[i].see);
+		query.where = where_of(n, query.table);
+		r = each_row(f, &query, tables[i].see);
 	}
 	/* Last, as ranges without an end last until the last event. */
 	if (r == 0 && n->ranges_table[0])

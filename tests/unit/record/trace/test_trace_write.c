@@ -479,6 +479,38 @@ static void test_the_oldest_rows_go(void **state)
 	end();
 }
 
+/* A phase that is known after events in it: rows are deleted as those of another sum than they were added to. None
+ * of the sums is taken for exact then. */
+static void test_thinned_sums_are_not_exact(void **state)
+{
+	enum {
+		N = 100000,
+		EARLY = 1000
+	};
+	static const struct trace_write_options small = { .limit_bytes = 1 << 20 };
+	uint32_t kernel, other;
+
+	(void) state;
+	begin(&small);
+	kernel = site(TRACE_KERNEL, process(1), "k", 0);
+	other = site(TRACE_KERNEL, process(1), "other", 0);
+	for (uint64_t i = 0; i < N; i++) {
+		work(kernel, 1000000000 + i * 1000, 1000000000 + i * 1000 + 500, i + 1);
+		if (i == EARLY)
+			trace_write_phase(rig.w, 1, 3);
+		if (i % 5000 == 0)
+			flush();
+	}
+	work(other, 1000000000 + N * 1000, 1000000000 + N * 1000 + 500, N + 1);
+	reopen();
+	assert_int_equal(stat_of("k", 0)->count, EARLY + 1);
+	assert_int_equal(stat_of("k", 3)->count, N - EARLY - 1);
+	assert_true(stat_of("k", 0)->rows < stat_of("k", 0)->count);
+	assert_true(stat_of("k", 3)->rows < stat_of("k", 3)->count);
+	assert_int_equal(stat_of("other", 3)->rows, 1);
+	end();
+}
+
 static void test_one_of_n_gets_a_row(void **state)
 {
 	static const struct trace_write_options few = { .rows_a_second = 1000 };
@@ -880,6 +912,7 @@ int main(void)
 		cmocka_unit_test(test_rows_of_a_span),
 		cmocka_unit_test(test_equal_rows),
 		cmocka_unit_test(test_the_oldest_rows_go),
+		cmocka_unit_test(test_thinned_sums_are_not_exact),
 		cmocka_unit_test(test_one_of_n_gets_a_row),
 		cmocka_unit_test(test_a_rollback),
 		cmocka_unit_test(test_a_second_writer),

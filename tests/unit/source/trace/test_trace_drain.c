@@ -402,7 +402,7 @@ static void test_an_ended_process(void **state)
 	claim(&r, 0, pid);
 	put(&r, 0, 0, TRACE_RING_PUSH, mono() - 500000000, 0);
 	drain(&r, false);
-	assert_int_equal(trace_reader_bytes_of(r.reader, pid, 0), 2 * 4096 + TRACE_INDEX_BYTES + 2 * 4096);
+	assert_int_equal(trace_reader_bytes_of(r.reader, pid, 0), 4096 + TRACE_HEAD_BYTES + TRACE_INDEX_BYTES + 2 * 4096);
 	assert_int_equal(trace_reader_bytes_of(r.reader, pid, start_ticks_of(pid) + 1), 0);
 	assert_int_equal(r.got.events, 0);
 	(void) kill(pid, SIGKILL);
@@ -539,6 +539,12 @@ static void test_what_is_not_followed(void **state)
 	drain(&r, false);
 	assert_false(trace_reader_note(r.reader, note));
 	rig_free(&r);
+	rig_new(&r); /* a number that a job has forged */
+	r.ring->refused = UINT32_MAX;
+	drain(&r, false);
+	assert_true(trace_reader_note(r.reader, note));
+	assert_non_null(strstr(note, "has overwritten the memory"));
+	rig_free(&r);
 }
 
 /* Also the first one without a name, in the drain that finds the names full. */
@@ -647,7 +653,7 @@ static void test_processes_without_a_slot(void **state)
 	r.ring->refused = 3;
 	drain(&r, false);
 	assert_true(trace_reader_note(r.reader, note));
-	assert_non_null(strstr(note, "3 processes are not followed: more than 512"));
+	assert_non_null(strstr(note, "3 processes are not followed: 512 are followed at once"));
 	drain(&r, false);
 	assert_false(trace_reader_note(r.reader, note));
 	rig_free(&r);

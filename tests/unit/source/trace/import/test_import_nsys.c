@@ -119,6 +119,34 @@ static void test_tables(void **state)
 	assert_true(seen_kernel && seen_open && seen_far && seen_inner);
 }
 
+/* A call of the runtime and the driver's call in it are one launch; of another process, or without a number, they
+ * are two. */
+static void test_calls_of_the_driver(void **state)
+{
+	static const char runtime[] =
+		"CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start, end, globalTid, correlationId);"
+		"INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (100, 110, " GLOBAL ", 9), (120, 130, " GLOBAL ", NULL),"
+		" (140, 150, NULL, 11), (150, 151, " GLOBAL ", 0);";
+	static const char driver[] =
+		"CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
+		"CREATE TABLE CUPTI_ACTIVITY_KIND_DRIVER (start, end, globalTid, correlationId);"
+		"INSERT INTO CUPTI_ACTIVITY_KIND_DRIVER VALUES (101, 109, " GLOBAL " + 1, 9), (201, 209, " GLOBAL ", 10),"
+		" (301, 309, " GLOBAL " + (1 << 24), 9), (401, 409, " GLOBAL ", NULL), (501, 509, NULL, 11),"
+		" (601, 609, " GLOBAL ", 0);";
+	struct counting_sink c;
+	struct trace_import_facts facts;
+	char both[sizeof(runtime) + sizeof(driver)];
+
+	(void) state;
+	(void) snprintf(both, sizeof(both), "%s%s", runtime, driver);
+	pass(both, &c, &facts);
+	assert_int_equal(facts.kinds[TRACE_LAUNCH], 4 + 5);
+	for (int i = 0; i < (int) c.n_events; i++)
+		assert_true(c.events[i].end_ns - c.events[i].start_ns != 8 || c.events[i].start_ns != 1);
+	pass(driver, &c, &facts);
+	assert_int_equal(facts.kinds[TRACE_LAUNCH], 6);
+}
+
 static void test_an_empty_capture(void **state)
 {
 	struct counting_sink c;
@@ -170,6 +198,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tables),
+		cmocka_unit_test(test_calls_of_the_driver),
 		cmocka_unit_test(test_an_empty_capture),
 		cmocka_unit_test(test_hostile),
 	};
