@@ -85,6 +85,7 @@ struct pass {
 	struct trace_slot *head;
 	struct trace_clock clock;
 	uint64_t until_mono_ns;    /* later events stay */
+	bool has_ended;            /* the process, before this pass */
 	const struct trace_sink *sink;
 };
 
@@ -415,6 +416,12 @@ static bool has_event(const struct pass *p, const struct seen *seen, uint32_t un
 	       atomic_load_explicit(&event->seq, memory_order_relaxed) == TRACE_SEQ(seen->generation, unit);
 }
 
+/* The process was killed while it took the chunk anew. What it had not counted as lost by then is all there. */
+static bool is_claim_cut_short(const struct pass *p, const struct seen *seen, uint32_t read)
+{
+	return p->has_ended && read == TRACE_READ(seen->generation + 1, 0);
+}
+
 static int read_chunk(struct pass *p, const struct seen *seen)
 {
 	struct chunk_state *s = &p->state->chunks[seen->chunk];
@@ -433,7 +440,8 @@ static int read_chunk(struct pass *p, const struct seen *seen)
 	}
 	/* Also where nothing is new: a chunk that was taken meanwhile must not be given back. */
 	if (!atomic_compare_exchange_strong_explicit(&c->read, &before, TRACE_READ(seen->generation, to),
-		    memory_order_acq_rel, memory_order_relaxed)) {
+		    memory_order_acq_rel, memory_order_relaxed) &&
+		!is_claim_cut_short(p, seen, before)) {
 		/* Taken meanwhile, what was not read counted as lost; or another program wrote there. */
 		s->is_done = before >> 11 == TRACE_READ(seen->generation, 0) >> 11;
 		return s->is_done ? p->sink->lost(p->sink->ctx, p->state->process, TRACE_LOST_DAMAGED, 1) : 0;
@@ -748,6 +756,7 @@ static int read_slot(struct pass *p, bool last)
 		s->alive_at_ns = p->clock.now_ns;
 		has_ended = !is_alive(t, s) || is_replaced(t, p->slot); /* before reading: nothing follows */
 	}
+	p->has_ended = has_ended;
 	if (has_ended)
 		p->until_mono_ns = UINT64_MAX - 2 * lag_ns;
 	r = settle(p);

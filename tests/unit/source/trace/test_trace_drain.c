@@ -429,6 +429,34 @@ static void test_an_ended_process(void **state)
 	rig_free(&r);
 }
 
+/* Killed between taking a full chunk and counting what was in it. */
+static void test_a_claim_that_is_cut_short(void **state)
+{
+	const pid_t pid = fork();
+	struct rig r;
+
+	(void) state;
+	if (pid == 0) {
+		(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+		(void) pause();
+		_exit(0);
+	}
+	rig_new(&r);
+	take_slot(&r, pid);
+	claim(&r, 0, pid);
+	for (unsigned i = 0; i < 9; i++)
+		put(&r, 0, 2 * i, TRACE_RING_MARK, mono() - 500000000, 0);
+	r.slot->chunks[0].read = TRACE_READ(2, 0);
+	drain(&r, false); /* it may be about to count them */
+	assert_int_equal(r.got.events, 0);
+	(void) kill(pid, SIGKILL);
+	(void) waitpid(pid, NULL, 0);
+	ahead_ns += 1000000000;
+	drain(&r, false);
+	assert_int_equal(r.got.events, 9);
+	rig_free(&r);
+}
+
 static void test_another_pid_namespace(void **state)
 {
 	struct rig r;
@@ -785,6 +813,7 @@ int main(void)
 		cmocka_unit_test(test_threads_without_a_chunk),
 		cmocka_unit_test(test_a_sink_that_fails),
 		cmocka_unit_test(test_an_ended_process),
+		cmocka_unit_test(test_a_claim_that_is_cut_short),
 		cmocka_unit_test(test_another_pid_namespace),
 		cmocka_unit_test(test_a_layer_that_costs_too_much),
 		cmocka_unit_test(test_ranges_that_cost_too_much),
