@@ -11,10 +11,13 @@
  * it, nothing of CUDA is followed, and the reason is reported. Later ones can be shared, if every user has the
  * _v2 functions; then no setting that holds for all of them is touched.
  */
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "inject/cuda.h"
@@ -321,11 +324,38 @@ static int enable_callbacks(void)
 	return result;
 }
 
-/* Only the process that subscribed, not a child of it, and not twice. */
+static void *end_work(void *unused)
+{
+	cuda_work_end();
+	return unused;
+}
+
+/* Only the process that subscribed, not a child of it, and not twice. A driver that hangs would keep the process from
+ * ending, so that a thread calls it, the only one of the probe's; what is missing then is counted as incomplete. */
 static void at_exit(void)
 {
-	if (cuda_is_ours() && getpid() == cuda.pid)
+	enum {
+		PATIENCE_S = 5
+	};
+	struct timespec until;
+	sigset_t all, before;
+	pthread_t thread;
+
+	if (!cuda_is_ours() || getpid() != cuda.pid)
+		return;
+	(void) sigfillset(&all);
+	(void) pthread_sigmask(SIG_SETMASK, &all, &before);
+	const int error = pthread_create(&thread, NULL, end_work, NULL);
+
+	(void) pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error) {
 		cuda_work_end();
+		return;
+	}
+	(void) clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += PATIENCE_S;
+	if (pthread_timedjoin_np(thread, NULL, &until) != 0)
+		(void) pthread_detach(thread);
 }
 
 static void begin(void)

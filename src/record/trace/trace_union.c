@@ -105,6 +105,8 @@ static int add(struct trace_spans *s, uint64_t begin, uint64_t end)
 
 static void forget(struct trace_spans *s, size_t n)
 {
+	if (n == 0)
+		return;
 	memmove(s->spans, s->spans + n, (s->n - n) * sizeof(*s->spans));
 	s->n -= n;
 }

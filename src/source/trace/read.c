@@ -47,6 +47,7 @@ struct slot_state {
 	uint64_t start_ticks;
 	char name[48];
 	bool is_damaged;           /* of another version: it is not read */
+	bool is_overwritten;       /* it was of this version, and is no more */
 	uint64_t alive_at_ns;      /* when that was checked last */
 	uint64_t lost[TRACE_LOSS_COUNT];
 	bool has_failed;           /* the sink has: settle */
@@ -812,6 +813,10 @@ static struct slot_state *find_slot(struct pass *p, unsigned slot)
 		if (version != 0)
 			(void) p->sink->lost(p->sink->ctx, 0, TRACE_LOST_DAMAGED, 1);
 		return NULL;
+	}
+	if (version != TRACE_RING_VERSION && !p->state->is_overwritten) { /* by another process: it was sound */
+		p->state->is_overwritten = true;
+		(void) p->sink->lost(p->sink->ctx, 0, TRACE_LOST_DAMAGED, 1);
 	}
 	return p->state;
 }
