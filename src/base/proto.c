@@ -102,16 +102,22 @@ void proto_int(struct proto *p, unsigned field, int64_t value)
 	proto_uint(p, field, (uint64_t) value);
 }
 
+void proto_fixed(struct proto *p, unsigned field, uint64_t value)
+{
+	unsigned char bytes[sizeof(value)];
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (unsigned char) (value >> (8 * i));
+	put_tag(p, field, WIRE_I64);
+	(void) buf_add(p->out, bytes, sizeof(bytes));
+}
+
 void proto_double(struct proto *p, unsigned field, double value)
 {
-	unsigned char bytes[sizeof(uint64_t)];
 	uint64_t bits;
 
 	memcpy(&bits, &value, sizeof(bits));
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (unsigned char) (bits >> (8 * i));
-	put_tag(p, field, WIRE_I64);
-	(void) buf_add(p->out, bytes, sizeof(bytes));
+	proto_fixed(p, field, bits);
 }
 
 void proto_text(struct proto *p, unsigned field, const char *text)

@@ -30,4 +30,5 @@ void proto_end(struct proto *p);
 void proto_uint(struct proto *p, unsigned field, uint64_t value);  /* uint32, uint64, bool, enum */
 void proto_int(struct proto *p, unsigned field, int64_t value);    /* int32, int64 */
 void proto_double(struct proto *p, unsigned field, double value);
+void proto_fixed(struct proto *p, unsigned field, uint64_t value);  /* fixed64 */
 void proto_text(struct proto *p, unsigned field, const char *text); /* invalid UTF-8 becomes U+FFFD */

@@ -29,7 +29,7 @@ enum {
 	FIELD_NAME_IID = 10,
 	FIELD_TRACK = 11,
 	FIELD_COUNTER = 30,
-	FIELD_FLOW = 36,
+	FIELD_FLOW = 47,
 	INTERNED_CATEGORY = 1,
 	INTERNED_NAME = 2,
 	INTERNED_NOTE = 3,
@@ -349,7 +349,7 @@ static void begin_slice(struct traced *t, struct trace_track *track, struct trac
 	if (lane > 0)
 		proto_uint(out, FIELD_TRACK, uuid);
 	if (event->correlation > 0)
-		proto_uint(out, FIELD_FLOW, export_trace_flow(t->e, event, site->process));
+		proto_fixed(out, FIELD_FLOW, export_trace_flow(t->e, event, site->process));
 	put_notes(t, event, lane < 0);
 	end_step(t->e);
 }

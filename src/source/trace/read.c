@@ -787,14 +787,26 @@ static int read_slot(struct pass *p, bool last)
 	return r;
 }
 
+/* A slot that was sound and is no more, or is free though only the recorder frees one: a process of the job has written
+ * there. How much is lost is not known. */
+static void note_overwritten(struct pass *p, struct slot_state *s)
+{
+	if (!s || !s->decoder || s->is_overwritten)
+		return;
+	s->is_overwritten = true;
+	(void) p->sink->lost(p->sink->ctx, 0, TRACE_LOST_DAMAGED, 1);
+}
+
 /* The state of a taken slot whose process has filled in its head; NULL: there is none to read. */
 static struct slot_state *find_slot(struct pass *p, unsigned slot)
 {
 	struct trace_reader *t = p->reader;
 	uint32_t version;
 
-	if (atomic_load_explicit(&t->memory.ring->slots[slot], memory_order_acquire) == TRACE_SLOT_FREE)
+	if (atomic_load_explicit(&t->memory.ring->slots[slot], memory_order_acquire) == TRACE_SLOT_FREE) {
+		note_overwritten(p, t->slots[slot]);
 		return NULL;
+	}
 	t->is_used = true;
 	p->slot = slot;
 	p->head = trace_shared_head(&t->memory, slot);
@@ -814,10 +826,8 @@ static struct slot_state *find_slot(struct pass *p, unsigned slot)
 			(void) p->sink->lost(p->sink->ctx, 0, TRACE_LOST_DAMAGED, 1);
 		return NULL;
 	}
-	if (version != TRACE_RING_VERSION && !p->state->is_overwritten) { /* by another process: it was sound */
-		p->state->is_overwritten = true;
-		(void) p->sink->lost(p->sink->ctx, 0, TRACE_LOST_DAMAGED, 1);
-	}
+	if (version != TRACE_RING_VERSION)
+		note_overwritten(p, p->state);
 	return p->state;
 }
 

@@ -333,7 +333,7 @@ static int pass_event(struct trace_import *f, enum trace_kind kind)
 	set_times(f, &e);
 	e.correlation = from->correlation > 0 ? (uint64_t) from->correlation : 0;
 	if (kind == TRACE_RANGE || kind == TRACE_MARK)
-		e.site.domain = from->category;
+		e.site.domain = from->domain[0] ? from->domain : from->category;
 	if (c->is_on_device)
 		set_device(c, &e.site);
 	else
@@ -440,7 +440,7 @@ static int begin_range(struct trace_import *f)
 	o.tid = tid_of(c, o.process, &c->event.tid);
 	o.start_ns = time_of(f, c->event.ts_ns, &o.is_invalid);
 	o.name = strdup(c->event.name);
-	o.category = strdup(c->event.category);
+	o.category = strdup(c->event.domain[0] ? c->event.domain : c->event.category);
 	if (!o.name || !o.category || put_open(c, at, &o) < 0) {
 		free(o.name);
 		free(o.category);

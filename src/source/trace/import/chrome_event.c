@@ -95,7 +95,7 @@ static void clear_args(struct chrome_event *e)
 	e->device = e->context = e->stream = e->correlation = e->bytes = e->registers = e->shared = -1;
 	for (int i = 0; i < 3; i++)
 		e->grid[i] = e->block[i] = -1;
-	e->about[0] = '\0';
+	e->about[0] = e->domain[0] = '\0';
 }
 
 static enum json_token read_arg(struct json_read *j, struct chrome_event *e)
@@ -129,8 +129,11 @@ static enum json_token read_arg(struct json_read *j, struct chrome_event *e)
 		if (strcmp(key, "name") == 0 || strcmp(key, "labels") == 0)
 			return chrome_text_read(j, e->about, sizeof(e->about));
 		return json_read_skip(j);
-	case 'c':
 	case 'd':
+		if (strcmp(key, "domain") == 0)
+			return chrome_text_read(j, e->domain, sizeof(e->domain));
+		break;
+	case 'c':
 	case 'r':
 	case 's':
 		break;

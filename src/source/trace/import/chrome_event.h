@@ -30,6 +30,7 @@ struct chrome_event {
 	/* args; -1: not there */
 	int64_t device, context, stream, correlation, bytes, registers, shared, grid[3], block[3];
 	char category[CHROME_WORD];
+	char domain[CHROME_WORD]; /* args.domain, which hiwater's own export has; "": none */
 	char about[CHROME_WORD]; /* args.name or args.labels, of metadata */
 	bool is_name_cut;
 	char name[CHROME_NAME];
