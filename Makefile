@@ -56,6 +56,7 @@ test-full: deps-test
 	@tools/venv .venv-wheel tools/requirements-build.txt tools/requirements-wheel.txt
 	@tools/venv .venv-full tools/requirements-full.txt
 	@tools/venv .venv-docs tools/requirements-docs.txt
+	@tools/venv .venv-judges tools/requirements-judges.txt
 	@tools/venv .venv-memory-trackers tools/requirements-memory-trackers.txt
 	@tools/venv .venv-gpu-tracker tools/requirements-gpu-tracker.txt
 	@tools/venv .venv-gpu-tracker-2 tools/requirements-gpu-tracker-2.txt

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ._track import oom as oom
     from ._track import phase as phase
     from ._track import start as start
+    from ._track import step as step
     from ._track import stop as stop
     from ._track import track as track
     from ._track import wrap_loader as wrap_loader
@@ -50,14 +51,14 @@ _NAMES = {
     "unload_ipython_extension": ("_ipython", "unload_ipython_extension"), "Summary": ("_summary", "Summary"), "command": ("_command", "command"),
     "current": ("_track", "current"),
     "last": ("_track", "last"), "log": ("_track", "log"), "mark": ("_track", "mark"), "oom": ("_track", "oom"),
-    "open": ("_recording", "open_recording"), "phase": ("_track", "phase"), "start": ("_track", "start"),
+    "open": ("_recording", "open_recording"), "phase": ("_track", "phase"), "start": ("_track", "start"), "step": ("_track", "step"),
     "stop": ("_track", "stop"), "track": ("_track", "track"), "wrap_loader": ("_track", "wrap_loader"),
 }
 
 _MODULES = {"callbacks", "sinks"}
 
 __all__ = ["Comparison", "Error", "Phase", "Recording", "Run", "Summary", "__version__", "callbacks", "command", "compare", "current",
-           "last", "log", "mark", "oom", "open", "phase", "report", "sinks", "start", "stop", "track", "wrap_loader"]
+           "last", "log", "mark", "oom", "open", "phase", "report", "sinks", "start", "step", "stop", "track", "wrap_loader"]
 
 
 def _version() -> str:

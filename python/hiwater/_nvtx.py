@@ -1,19 +1,28 @@
 # SPDX-License-Identifier: MIT
-"""Phases as NVTX ranges, through the package nvtx, or PyTorch where the program has imported it."""
+"""Phases and steps as NVTX ranges, through the package nvtx, or PyTorch where the program has imported it."""
 from __future__ import annotations
 
 import sys
+from typing import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Optional, Tuple
+    from typing import Any, Callable, Optional
 
-_functions: Optional[Tuple[Callable[[str], Any], Callable[[], Any]]] = None
+
+class _Functions(NamedTuple):
+    push: Callable[[str], Any]  # of this thread
+    pop: Callable[[], Any]
+    start: Callable[[str], Any]  # of the process; the result is for `end`
+    end: Callable[[Any], Any]
+
+
+_functions: Optional[_Functions] = None
 _has_warned = False
 
 
-def _find() -> Optional[Tuple[Callable[[str], Any], Callable[[], Any]]]:
-    """The functions that push and pop a range of this thread; None: there are none."""
+def _find() -> Optional[_Functions]:
+    """None: there are none."""
     global _functions, _has_warned
     if _functions:
         return _functions
@@ -21,14 +30,15 @@ def _find() -> Optional[Tuple[Callable[[str], Any], Callable[[], Any]]]:
         from importlib import import_module
 
         nvtx: Any = import_module("nvtx")
-        _functions = (nvtx.push_range, nvtx.pop_range)
+        _functions = _Functions(nvtx.push_range, nvtx.pop_range, nvtx.start_range, nvtx.end_range)
         return _functions
     except (ImportError, AttributeError):
         pass
     torch: Any = sys.modules.get("torch")
     try:
         if torch and torch.version.cuda:
-            _functions = (torch.cuda.nvtx.range_push, torch.cuda.nvtx.range_pop)
+            ranges = torch.cuda.nvtx
+            _functions = _Functions(ranges.range_push, ranges.range_pop, ranges.range_start, ranges.range_end)
             return _functions
     except AttributeError:
         pass
@@ -36,17 +46,31 @@ def _find() -> Optional[Tuple[Callable[[str], Any], Callable[[], Any]]]:
         from ._errors import warn
 
         _has_warned = True
-        warn("phases are no NVTX ranges: that needs the package nvtx (pip install nvtx), or a PyTorch with CUDA")
+        warn("phases and steps are no NVTX ranges: that needs the package nvtx (pip install nvtx), or a PyTorch with CUDA")
     return None
 
 
 def push(name: str) -> None:
     functions = _find()
     if functions:
-        functions[0](name)
+        functions.push(name)
 
 
 def pop() -> None:
     functions = _find()
     if functions:
-        functions[1]()
+        functions.pop()
+
+
+class Range:
+    """A range of the process, which any thread may end; it need not nest with those of a thread."""
+
+    def __init__(self, name: str) -> None:
+        functions = _find()
+        self._end = functions.end if functions else None
+        self._handle = functions.start(name) if functions else None
+
+    def end(self) -> None:
+        if self._end:
+            end, self._end = self._end, None
+            end(self._handle)

@@ -9,7 +9,7 @@ from ._errors import ArgumentTypeError, ArgumentValueError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Mapping, Union
+    from typing import Any, Mapping, Optional, Union
 
 
 def is_exact(options: Mapping[str, Any]) -> bool:
@@ -38,6 +38,19 @@ def several(value: object) -> list[str]:
     if isinstance(value, (list, tuple)):
         return [str(v) for v in value]
     raise ArgumentTypeError(f"invalid value {value!r}: give a string or a list of strings")
+
+
+def window_of(window: Optional[str], steps: Optional[range]) -> str:
+    """A window of a trace. Raises ArgumentTypeError or ArgumentValueError."""
+    if (window is None) == (steps is None):
+        raise ArgumentTypeError("give either a window or steps: run.trace(steps=range(10, 20)), run.trace('60s+5s')")
+    if window is not None:
+        return str(window)
+    if not isinstance(steps, range):
+        raise ArgumentTypeError(f"steps={steps!r}: give a range: run.trace(steps=range(10, 20))")
+    if steps.step != 1 or not steps or steps[0] < 0:
+        raise ArgumentValueError(f"steps={steps!r}: give steps one after the other, from 0 on: range(10, 20)")
+    return f"steps={steps[0]}-{steps[-1]}"
 
 
 def request(value: object) -> list[str]:
@@ -102,6 +115,7 @@ _OPTIONS = {
     "request": ("--request", request),
     "print_every": ("--progress", _span),
     "trace": ("--trace", _trace),
+    "trace_window": ("--trace-window", several),
     "units": ("--units", _one),
     "json": ("--json", _file),
     "summary_file": ("--summary-file", _file),

@@ -12,7 +12,7 @@ from . import _enclosing, _frameworks, _messages
 from ._channel import Channel, Late, Lost, Refused
 from ._command import needed_command
 from ._errors import ArgumentTypeError, ArgumentValueError, Error, warn
-from ._options import arguments, file_pattern, is_exact
+from ._options import arguments, file_pattern, is_exact, several, window_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ._feed import Feed
     from ._live import Live
+    from ._nvtx import Range
     from ._traced import Environment
     from ._recording import Recording, Spare
     from ._summary import Summary
@@ -60,6 +61,8 @@ class Run:
         self._pending_spare: Optional[Spare] = None  # the temporary recording of a short run, until it is collected
         self._unmeasured: Optional[str] = None  # why the run could not be measured
         self._traced: Optional[Environment] = None  # of track(trace=...)
+        self._traced_step: Optional[Range] = None  # of step()
+        self._next_step = 0
         self._dropped: set[str] = set()  # names whose values were dropped
         self.warnings: list[str] = []
         """Failures of the measurement, in order."""
@@ -91,6 +94,7 @@ class Run:
             _running.remove(self)
         self._texts, self._path, self._recording, self._pending_spare, self.warnings = None, None, None, None, []
         self._dropped, self._unmeasured = set(), None
+        self._traced_step, self._next_step = None, 0
         if self._pid != os.getpid():  # made before a fork: its chart and sinks belong to the parent
             self._live, self._feeds = None, [feed for feed in self._feeds if feed.pid == os.getpid()]
         self._pid = os.getpid()
@@ -129,6 +133,9 @@ class Run:
             return
         channel, self._channel = self._channel, None
         _running.remove(self)
+        if self._traced_step:
+            self._traced_step.end()
+            self._traced_step = None
         if self._traced:
             self._traced.end()
             self._traced = None
@@ -511,6 +518,33 @@ class Run:
         track(exact=False)) and after, with the facts given here. nvtx: it is an NVTX range too, which traces and
         profilers see; needs the package nvtx, or a PyTorch with CUDA that is imported already."""
         return Phase(self, name, facts, nvtx)
+
+    def step(self, number: Optional[int] = None) -> None:
+        """Ends the step before and begins the next one, 0, 1, 2 and so on, or this number; the last one ends with the run.
+        Steps are NVTX ranges "step N", which traces and profilers see: `hiwater trace --steps 10-20` and
+        `trace(steps=range(10, 20))` are about them. Needs the package nvtx, or a PyTorch with CUDA that is imported already."""
+        from ._nvtx import Range
+
+        if self._traced_step:
+            self._traced_step.end()
+        number = self._next_step if number is None else int(number)
+        self._next_step = number + 1
+        self._traced_step = Range(f"step {number}")
+
+    def trace(self, window: Optional[str] = None, *, steps: Optional[range] = None) -> None:
+        """Of a run with track(trace=...), before it starts or meanwhile: keep kernels and copies of GPUs only in these steps,
+        or in this window ("60s+5s", "range=RE", "api", "alert", "last=60s"; docs/tracing.md). Each call adds one. Ranges,
+        memory and sums are kept always. A window that the run cannot have is one of `warnings`."""
+        text = window_of(window, steps)
+        if not self.is_running:
+            self._options["trace_window"] = [*several(self._options.get("trace_window") or []), text]
+        elif self._channel and self._pid == os.getpid():
+            try:
+                self._channel.ask("window " + text, EDGE_LIMIT_S)
+            except Refused as e:
+                self._warn(str(e))
+            except (Late, Lost) as e:
+                self._warn(f"no window {text!r} of the trace: {e}")
 
     def wrap_loader(self, loader: Iterable[T], *, prefix: str = "") -> Iterable[T]:
         """Iterates over loader and measures the time that the program waits for it. Logs the series

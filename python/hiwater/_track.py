@@ -36,6 +36,7 @@ def track(target: object = None, /, **options: Any) -> Any:
     trace        True, or what to follow ("ranges", ["ranges", "kernels"]): ranges of NVTX and ITT, and the memory, launches and
                  kernels of GPUs, of what is loaded or started from now on (docs/tracing.md); what was loaded before is named in
                  Run.warnings
+    trace_window the kernels and copies of GPUs are kept only then: "steps=10-19", "60s+5s", and so on, or a list of them
     pss          also split processes over 1.5 GiB into private and shared memory
     print_every  print a line about the current use on stderr every so many seconds
     live         in a notebook: draw a chart during the run (`Run.live`)
@@ -113,6 +114,11 @@ def mark(text: str) -> None:
 def phase(name: str, /, *, nvtx: bool = False, **facts: Any) -> Phase:
     """`Run.phase` of the run that is innermost when the phase begins; see `log`."""
     return Phase(None, name, facts, nvtx)
+
+
+def step(number: Optional[int] = None) -> None:
+    """`Run.step` of the innermost run; see `log`."""
+    _innermost().step(number)
 
 
 def wrap_loader(loader: Iterable[T], *, prefix: str = "") -> Iterable[T]:

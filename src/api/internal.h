@@ -77,6 +77,9 @@ int hwi_recorder_new_traced(const struct hiw_options *options, enum hwi_part par
  * HIWATER_TRACE. */
 int hwi_recorder_trace_fd(const struct hiw_recorder *recorder);
 const char *hwi_recorder_trace_environment(const struct hiw_recorder *recorder);
+/* A further window while the job runs, as in struct hwi_tracing; it takes the place of the whole run. Returns 0,
+ * -EINVAL with text, or -ENOENT with text: the job is not traced. */
+int hwi_recorder_trace_window(struct hiw_recorder *recorder, const char *window, struct hiw_err *err);
 
 /* The GPUs, which this recorder does not read, are in the recording of its node. */
 void hwi_recorder_gpus_by_node(struct hiw_recorder *recorder);

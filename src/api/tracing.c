@@ -311,3 +311,15 @@ const char *hwi_recorder_trace_environment(const struct hiw_recorder *r)
 {
 	return r->trace ? trace_reader_environment(r->trace) : "";
 }
+
+int hwi_recorder_trace_window(struct hiw_recorder *r, const char *window, struct hiw_err *ret_err)
+{
+	struct err err = { "" };
+	int error;
+
+	if (!r->trace || r->ended)
+		error = err_set(&err, -ENOENT, "no window of a trace: the run is not traced; start it with trace=True");
+	else
+		error = trace_select_add(trace_reader_select(r->trace), window, &err);
+	return api_err(ret_err, &err, error);
+}

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Traced runs from Python: track(trace=...), phases as NVTX ranges, ranges as tables. The package nvtx is the judge: it emits what the
 probe must see."""
+import contextlib
 import json
+import sqlite3
 import subprocess
 
 from track_helpers import COMMAND
@@ -10,6 +12,11 @@ from track_helpers import COMMAND
 def traced(program, path="a.hiw"):
     done = subprocess.run([COMMAND, "trace", "--json", program.folder / path], env=program.env, text=True, capture_output=True, check=True)
     return json.loads(done.stdout)
+
+
+def windows(program, path="a.hiw"):
+    with contextlib.closing(sqlite3.connect(program.folder / path)) as db:
+        return {why for why, in db.execute("SELECT why FROM trace_window")}
 
 
 def test_ranges_of_what_is_imported_later(program):
@@ -111,4 +118,59 @@ for bad in ("kernel", ["ranges", "all"], 3):
         assert "trac" in str(e) or "string" in str(e), e
     else:
         raise AssertionError(bad)
+""")
+
+
+def test_steps_and_windows(program):
+    program.run("""
+run = hiwater.track("train", output="a.hiw", trace=True)
+run.trace(steps=range(3, 6))
+with run:
+    for i in range(8):
+        run.step()
+        time.sleep(0.02)
+    run.step(20)
+    run.trace("range=^late")
+    run.trace("last")
+made = run.ranges()
+assert made.name.tolist() == [f"step {i}" for i in (*range(8), 20)], made
+assert (made["flags"] == 0).all() and made.duration_s[:8].min() >= 0.02, made
+assert len(run.warnings) == 1 and "unknown window 'last'" in run.warnings[0], run.warnings
+""")
+    assert windows(program) == {"steps 3-5"}, windows(program)
+
+
+def test_a_window_while_it_runs_ends_the_whole_run(program):
+    program.run("""
+with hiwater.track("train", output="a.hiw", trace=True) as run:
+    hiwater.step()
+    time.sleep(0.3)
+    run.trace("0s+1h")
+    time.sleep(0.3)
+assert not run.warnings, run.warnings
+""")
+    assert windows(program) == {"whole run", "0s+1h"}
+
+
+def test_windows_that_cannot_be(program):
+    program.run("""
+run = hiwater.track("train")
+for call, what in ((lambda: run.trace(), "either"), (lambda: run.trace("api", steps=range(3)), "either"), (lambda: run.trace(steps=3), "range"),
+                   (lambda: run.trace(steps=range(3, 3)), "one after the other"), (lambda: run.trace(steps=range(0, 9, 2)), "one after the other"),
+                   (lambda: run.trace(steps=range(-2, 3)), "from 0")):
+    try:
+        call()
+    except (TypeError, ValueError) as e:
+        assert what in str(e), e
+    else:
+        raise AssertionError(what)
+with run:
+    run.trace("api")
+assert len(run.warnings) == 1 and "not traced" in run.warnings[0], run.warnings
+try:
+    hiwater.track("train", trace_window="api", strict=True).start()
+except ValueError as e:
+    assert "--trace" in str(e), e
+else:
+    raise AssertionError
 """)

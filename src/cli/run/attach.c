@@ -409,8 +409,12 @@ static int attach_main(int argc, char **argv)
 			"-o and --no-record exclude each other; give one of them; see hiwater attach --help");
 		return EXIT_USAGE;
 	}
-	if (arg_attach.trace.what.layers && arg_attach.control.fd < 0) {
+	if (arg_attach.control.fd < 0 && (arg_attach.trace.what.layers || arg_attach.trace.n_windows)) {
 		trace_refuse();
+		return EXIT_USAGE;
+	}
+	if (trace_option_alone(&arg_attach.trace)) {
+		complain("%s is for --trace; give both", trace_option_alone(&arg_attach.trace));
 		return EXIT_USAGE;
 	}
 	if (arg_attach.control.fd >= 0 && control_leave(&arg_attach.control) < 0)
@@ -440,6 +444,7 @@ static int attach_main(int argc, char **argv)
 static const struct opt opts[] = {
 	{ 0, "control", OPT_TEXT, "FD", NULL, parse_control, &arg_attach.control },
 	{ 0, "trace", OPT_OPTIONAL, "WHAT", NULL, parse_trace, &arg_attach.trace },
+	{ 0, "trace-window", OPT_TEXT, "WINDOW", NULL, parse_trace_window, &arg_attach.trace },
 	{ 0, "by-cell", OPT_NONE, NULL, NULL, opt_flag, &arg_attach.measure.recorder.by_cell },
 	{ 0, "name", OPT_TEXT, "RE",
 		"measure the processes whose name or command line matches the extended regular expression RE",

@@ -262,24 +262,26 @@ static const struct {
 	{ "stop", end, 0 },
 };
 
-static const char spare_word[] = "spare ", raised_word[] = "raised ";
-
 static void handle(const struct handling *a)
 {
-	if (strncmp(a->request->text, spare_word, sizeof(spare_word) - 1) == 0) {
-		struct hiw_err err = { "" };
+	const char *text = a->request->text;
+	struct hiw_err err = { "" };
 
-		done(a, hwi_recorder_spare(a->recorder, a->request->text + sizeof(spare_word) - 1, &err),
-			&err);
+	if (parse_word(&text, "spare ")) {
+		done(a, hwi_recorder_spare(a->recorder, text, &err), &err);
 		a->control->spared = a->control->over;
 		return;
 	}
-	if (strncmp(a->request->text, raised_word, sizeof(raised_word) - 1) == 0) {
-		hwi_recorder_raised(a->recorder, a->request->text + sizeof(raised_word) - 1);
+	if (parse_word(&text, "raised ")) {
+		hwi_recorder_raised(a->recorder, text);
+		return;
+	}
+	if (parse_word(&text, "window ")) {
+		done(a, hwi_recorder_trace_window(a->recorder, text, &err), &err);
 		return;
 	}
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (strcmp(a->request->text, words[i].word) == 0) {
+		if (strcmp(text, words[i].word) == 0) {
 			words[i].handle(a, words[i].format);
 			return;
 		}

@@ -67,6 +67,8 @@ struct trace_select {
 	struct trace_phase_edge *edges;
 	size_t first, n, cap;
 	uint64_t left_out;
+	struct window added[TRACE_WINDOWS_MOST]; /* while the job runs; the next update takes them */
+	unsigned n_added;
 };
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -169,6 +171,24 @@ static int parse_windows(struct trace_select *s, const char *const *texts, struc
 	return r;
 }
 
+int trace_select_add(struct trace_select *s, const char *window, struct err *err)
+{
+	struct window w = { 0 };
+	int r = parse_window(window, &w, err);
+
+	if (r < 0)
+		return r;
+	(void) pthread_mutex_lock(&s->lock);
+	if (s->n_windows + s->n_added < TRACE_WINDOWS_MOST)
+		s->added[s->n_added++] = w;
+	else
+		r = err_set(err, -EINVAL, "at most %d windows may be given", TRACE_WINDOWS_MOST);
+	(void) pthread_mutex_unlock(&s->lock);
+	if (r < 0 && w.kind == WINDOW_RANGE)
+		regfree(&w.range);
+	return r;
+}
+
 static bool is_wanted(const struct window *w, uint64_t now_ns)
 {
 	switch (w->kind) {
@@ -215,6 +235,14 @@ int trace_select_new(const struct trace_select_options *options, struct trace_se
 	return 0;
 }
 
+static void free_ranges(struct window *windows, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (windows[i].kind == WINDOW_RANGE)
+			regfree(&windows[i].range);
+	}
+}
+
 void trace_select_free(struct trace_select *s)
 {
 	if (!s)
@@ -223,10 +251,8 @@ void trace_select_free(struct trace_select *s)
 		regfree(&s->step);
 	if (s->has_phase_range)
 		regfree(&s->phase_range);
-	for (unsigned i = 0; i < s->n_windows; i++) {
-		if (s->windows[i].kind == WINDOW_RANGE)
-			regfree(&s->windows[i].range);
-	}
+	free_ranges(s->windows, s->n_windows);
+	free_ranges(s->added, s->n_added);
 	free(s->edges);
 	(void) pthread_mutex_destroy(&s->lock);
 	free(s);
@@ -459,11 +485,29 @@ static int open_window(struct window *w, uint64_t now_ns, bool is_first, const s
 	return w->kind == WINDOW_LAST ? 0 : sink->window(sink->ctx, w->begin_ns, UINT64_MAX, w->why);
 }
 
+/* The first window that is given while the job runs takes the place of the whole run. */
+static int take_added(struct trace_select *s, uint64_t now_ns, const struct trace_sink *sink)
+{
+	struct window *whole = &s->windows[0];
+	int r = 0;
+
+	(void) pthread_mutex_lock(&s->lock);
+	if (s->n_added > 0 && s->n_windows == 1 && whole->kind == WINDOW_RUN) {
+		s->n_windows = 0;
+		r = whole->is_open ? close_window(whole, now_ns, sink) : 0;
+	}
+	for (unsigned i = 0; i < s->n_added; i++)
+		s->windows[s->n_windows++] = s->added[i];
+	s->n_added = 0;
+	(void) pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
 int trace_select_update(
 	struct trace_select *s, uint64_t now_ns, bool last, const struct trace_sink *sink, bool *ret_open)
 {
 	const unsigned alerts = atomic_load(&s->alerts);
-	int r = 0;
+	int r = take_added(s, now_ns, sink);
 
 	*ret_open = false;
 	for (unsigned i = 0; i < s->n_windows && r == 0; i++) {

@@ -6,7 +6,7 @@
  * The main process's ranges are seen as they are drained, 50 to 150 ms after they happened. So kernels are kept from about
  * a second before a window of steps on, which then lies between its edges, and a window of a range opens that much late.
  *
- * Threads: trace_select_new, _free, _phase and _alert may be called by another thread than the rest.
+ * Threads: trace_select_new, _free, _add, _phase and _alert may be called by another thread than the rest.
  */
 #pragma once
 
@@ -37,6 +37,10 @@ struct trace_select;
 /* Returns 0, -EINVAL with text, or -ENOMEM with text. */
 int trace_select_new(const struct trace_select_options *options, struct trace_select **ret, struct err *err);
 void trace_select_free(struct trace_select *s);
+
+/* A further window, as in the options; the first one takes the place of the whole run. It begins with the next update.
+ * A range or a step that is open already does not open it. Returns 0 or -EINVAL with text. */
+int trace_select_add(struct trace_select *s, const char *window, struct err *err);
 
 /* Are kernels and copies to be kept from the begin of the run on? */
 bool trace_select_begins_open(const struct trace_select *s);

@@ -192,6 +192,33 @@ static void test_a_range_the_api_an_alert(void **state)
 	trace_select_free(r.s);
 }
 
+static void test_windows_that_come_later(void **state)
+{
+	struct err err = { "" };
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, NULL, NULL);
+	assert_true(update(&r, s_ns, false));
+	assert_int_equal(trace_select_add(r.s, "step=3", &err), -EINVAL);
+	assert_non_null(strstr(err.text, "unknown window 'step=3'"));
+	assert_int_equal(trace_select_add(r.s, "5s+1s", &err), 0);
+	assert_int_equal(trace_select_add(r.s, "range=^data", &err), 0);
+	assert_false(update(&r, 2 * s_ns, false));
+	(void) edge(&r, "data 1", 3 * s_ns, true, 0);
+	assert_true(update(&r, 3 * s_ns, false));
+	(void) edge(&r, "data 1", 4 * s_ns, false, 0);
+	assert_false(update(&r, 4 * s_ns, false));
+	assert_true(update(&r, 5 * s_ns, false));
+	for (int i = 2; i < TRACE_WINDOWS_MOST; i++)
+		assert_int_equal(trace_select_add(r.s, "range=x", &err), 0);
+	assert_int_equal(trace_select_add(r.s, "range=x", &err), -EINVAL);
+	assert_false(update(&r, 6 * s_ns, true));
+	assert_string_equal(r.got.text, "whole run from 0; whole run 0-2000; range ^data from 3000; range ^data 3000-4000; "
+					"5s+1s from 5000; 5s+1s 5000-6000; ");
+	trace_select_free(r.s);
+}
+
 static void test_phases(void **state)
 {
 	struct trace_phase_edge e;
@@ -260,6 +287,7 @@ int main(void)
 		cmocka_unit_test(test_steps),
 		cmocka_unit_test(test_steps_that_come_soon_or_never),
 		cmocka_unit_test(test_a_range_the_api_an_alert),
+		cmocka_unit_test(test_windows_that_come_later),
 		cmocka_unit_test(test_phases),
 		cmocka_unit_test(test_wrong_options),
 	};
