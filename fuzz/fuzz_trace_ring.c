@@ -124,7 +124,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static bool is_open;
 	const struct trace_reader_options options = { .root = &root, .layers = TRACE_ALL };
 	static struct seen seen;
-	const struct trace_sink sink = { on_process, on_site, on_event, on_thread, on_lost, on_window, &seen, NULL, NULL };
+	const struct trace_sink sink = { on_process, on_site, on_event, on_thread, on_lost, on_window, NULL, &seen, NULL, NULL };
 	struct trace_reader *reader;
 	char note[TRACE_NOTE_BYTES], *map;
 

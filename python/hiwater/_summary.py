@@ -570,7 +570,7 @@ class Trace:
     events: int = 0
     invalid: int = 0
     lost: int = 0
-    probe_bytes: int = 0
+    probe_bytes: Optional[int] = None
     devices: List[TracedDevice] = field(default_factory=list)
     kernels: List[TracedName] = field(default_factory=list)
     ranges: List[TracedName] = field(default_factory=list)

@@ -306,6 +306,7 @@ static void find_memory(struct work *w, const struct trace_read *t)
 static void find_counts(struct work *w, const struct trace_read *t)
 {
 	w->n_processes = trace_read_process_count(t);
+	w->probe_bytes = trace_read_probe_bytes(t);
 	for (size_t i = 0; i < trace_read_stat_count(t); i++) {
 		w->n_events += trace_read_stat(t, i)->count;
 		w->n_invalid += trace_read_stat(t, i)->invalid;

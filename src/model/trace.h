@@ -119,6 +119,8 @@ struct trace_sink {
 	/* Records of kernels and copies were kept from begin to end (UINT64_MAX: it is open); why is
 	 * "whole run", "steps 10-20". Sent again with its end. */
 	int (*window)(void *ctx, uint64_t begin_ns, uint64_t end_ns, const char *why);
+	/* At the end: the memory that processes of the job touched to write their events, summed. NULL: it is not asked for. */
+	int (*probe)(void *ctx, uint64_t bytes);
 	void *ctx;
 	/* A range that is a phase of the run begins or ends: before later events are passed on, and before its frame
 	 * comes. NULL: it makes no difference. */

@@ -44,7 +44,7 @@ struct work_name {
 struct work {
 	bool is_traced;
 	uint64_t n_processes, n_events, n_invalid, n_lost; /* lost: that are in no sum */
-	uint64_t probe_bytes;         /* memory of the recorder's that the job's processes touched, summed */
+	struct maybe probe_bytes;     /* memory of the recorder's that the job's processes touched, summed */
 	struct work_device devices[WORK_DEVICES];
 	size_t n_devices, more_devices; /* more: that did not fit */
 	struct work_name kernels[WORK_NAMES], ranges[WORK_NAMES]; /* those with the most time */

@@ -411,6 +411,7 @@ def test_nsys_has_the_public_tables(tool, filled):
     assert db.execute("select text, d.domainId = (select max(domainId) from NVTX_EVENTS where text = 'load') from NVTX_EVENTS d where "
                       "eventType = 75").fetchall() == [("io", 1)]
     assert db.execute("select id, name from TARGET_INFO_GPU").fetchall() == [(0, "NVIDIA H100")]
+    assert db.execute("select gpuId, cudaId from TARGET_INFO_CUDA_DEVICE").fetchall() == [(0, 0)]
     assert db.execute("select utcEpochNs from TARGET_INFO_SESSION_START_TIME").fetchall() == [(start_of(filled, "started_wall_ns"),)]
     assert db.execute("select s.value, globalTid from ThreadNames join StringIds s on s.id = nameId").fetchall() == [
         ("trainer", pid << 24 | 100)]

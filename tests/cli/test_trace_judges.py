@@ -35,7 +35,7 @@ def run(tool):
         t.device(p, 0, "NVIDIA H100 80GB HBM3")
         for i in range(100):
             at, id_ = 10 * i * MS, 2 * i + 1
-            t.range(p, 100, f"ProfilerStep#{i}", at, at + 10 * MS)
+            t.range(p, 100, f"batch {i}", at, at + 10 * MS)
             for stream, (name, length) in enumerate(zip(NAMES, (4 * MS, MS))):
                 t.launch(p, 100, "cudaLaunchKernel", at + (stream + 1) * 10000, at + (stream + 1) * 10000 + 5000, correlation=id_ + stream)
                 t.kernel(p, name, at + MS, at + MS + length, stream=7 + stream, correlation=id_ + stream, grid=(128, 1, 1), block=(256, 1, 1),
@@ -50,7 +50,7 @@ def test_hta(tool, run):
     folder.mkdir()
     done = tool.run("export", run, "--to", "chrome", "-o", folder / "trace.json.gz")
     assert done.returncode == 0, done.stderr
-    script = tool.folder / "hta.py"
+    script = tool.folder / "judge.py"
     script.write_text(f"""
 import json, logging
 logging.disable(logging.CRITICAL)

@@ -450,6 +450,7 @@ def test_the_trace_is_not_in_the_jobs_memory(tool, tmp_path, nvtx_job, by_shell)
         command = ["sh", "-c", f"{nvtx_job} {' '.join(words)}; true"] if by_shell else [nvtx_job, *words]
         result = tool.run("run", *option, "-o", f"{i}.hiw", "--json", f"{i}.json", "--summary", "none", "--", *command)
         assert result.returncode == 0
-        ram = json.loads((tmp_path / f"{i}.json").read_text())["ram"]
-        peaks.append(ram["descendants" if by_shell else "main"]["peak_bytes"])
+        summary = json.loads((tmp_path / f"{i}.json").read_text())
+        peaks.append(summary["ram"]["descendants" if by_shell else "main"]["peak_bytes"])
     assert abs(peaks[1] - peaks[0]) < 1 << 20, peaks
+    assert 1 << 20 < summary["trace"]["probe_bytes"] < 4 << 20, summary["trace"]

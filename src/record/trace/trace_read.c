@@ -53,6 +53,7 @@ struct trace_read {
 	size_t n_threads, cap_threads;
 	uint64_t longest_ns[TRACE_KIND_COUNT]; /* the longest event of each kind */
 	char *step;
+	struct maybe probe_bytes;
 	struct err *err;                 /* of the running call */
 };
 
@@ -394,6 +395,7 @@ int trace_read_new(struct replay *r, struct trace_read **ret, struct err *err)
 	code = read_tables(t);
 	t->err = NULL;
 	t->step = reader_meta_text(r, "trace_step_re");
+	t->probe_bytes.known = reader_meta_int(r, "trace_probe_bytes", &t->probe_bytes.value);
 	if (code < 0) {
 		trace_read_free(t);
 		return code;
@@ -492,6 +494,11 @@ const struct trace_lost *trace_read_lost(const struct trace_read *t, size_t i)
 const char *trace_read_step(const struct trace_read *t)
 {
 	return t->step;
+}
+
+struct maybe trace_read_probe_bytes(const struct trace_read *t)
+{
+	return t->probe_bytes;
 }
 
 const struct trace_process *trace_read_process(const struct trace_read *t, uint32_t number)

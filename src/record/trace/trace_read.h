@@ -98,6 +98,10 @@ const struct trace_lost *trace_read_lost(const struct trace_read *t, size_t i);
 /* The expression (POSIX ERE) of the names of steps that the run was traced with; NULL: none is known. Any text. */
 const char *trace_read_step(const struct trace_read *t);
 
+/* The memory that processes of the job touched to write their events, summed; not known of a run that was killed, merged or
+ * imported. */
+struct maybe trace_read_probe_bytes(const struct trace_read *t);
+
 /* By their numbers, from 1; NULL: there is none. */
 const struct trace_process *trace_read_process(const struct trace_read *t, uint32_t number);
 const struct trace_site *trace_read_site(struct trace_read *t, uint32_t number);

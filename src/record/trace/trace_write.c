@@ -783,6 +783,13 @@ static int sink_window(void *ctx, uint64_t begin_ns, uint64_t end_ns, const char
 	return r == 0 ? join_windows(w) : r;
 }
 
+static int sink_probe(void *ctx, uint64_t bytes)
+{
+	struct trace_write *w = ctx;
+
+	return w->has_tables ? store_meta_int(w->s, "trace_probe_bytes", (int64_t) bytes) : 0;
+}
+
 int trace_write_end(struct trace_write *w, uint64_t end_ns)
 {
 	w->windows_end_ns = 0;
@@ -819,6 +826,7 @@ struct trace_write *trace_write_new(struct store *s, const struct trace_write_op
 		.thread = sink_thread,
 		.lost = sink_lost,
 		.window = sink_window,
+		.probe = sink_probe,
 		.ctx = w,
 	};
 	if (trace_load(w) < 0) {

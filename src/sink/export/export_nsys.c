@@ -57,6 +57,7 @@ enum table {
 	MEMORY,
 	NVTX,
 	GPU,
+	CUDA_DEVICE,
 	SESSION,
 	META,
 	PROCESSES,
@@ -115,6 +116,8 @@ static const struct {
 		"l2CacheSize INTEGER, totalMemory INTEGER, memoryBandwidth INTEGER, clockRate INTEGER, smCount INTEGER, "
 		"pwGpuId INTEGER, uuid TEXT, luid INTEGER, chipName TEXT, cuDevice INTEGER",
 		15 },
+	[CUDA_DEVICE] = { "TARGET_INFO_CUDA_DEVICE",
+		"gpuId INTEGER, cudaId INTEGER, pid INTEGER, uuid TEXT, numMultiprocessors INTEGER", 5 },
 	[SESSION] = { "TARGET_INFO_SESSION_START_TIME", "utcEpochNs INTEGER, utcTime TEXT, localTime TEXT", 3 },
 	[META] = { "META_DATA_EXPORT", "name TEXT, value TEXT", 2 },
 	[PROCESSES] = { "PROCESSES", "globalPid INTEGER, pid INTEGER, name TEXT", 3 },
@@ -335,6 +338,10 @@ static void put_gpu(struct export *e, const struct trace_site *site)
 	put_int(e, GPU, site->device);
 	put_text(e, GPU, site->device_name);
 	row_end(e, GPU);
+	row_begin(e, CUDA_DEVICE);
+	put_int(e, CUDA_DEVICE, site->device);
+	put_int(e, CUDA_DEVICE, site->device);
+	row_end(e, CUDA_DEVICE);
 }
 
 static void put_thread(struct export *e, const struct trace_site *site)

@@ -59,7 +59,7 @@ void json_work(struct json *j, const struct work *w)
 	json_key_int(j, "events", (int64_t) w->n_events);
 	json_key_int(j, "invalid", (int64_t) w->n_invalid);
 	json_key_int(j, "lost", (int64_t) w->n_lost);
-	json_key_int(j, "probe_bytes", (int64_t) w->probe_bytes);
+	json_key_maybe(j, "probe_bytes", w->probe_bytes);
 	json_key_array(j, "devices");
 	for (size_t i = 0; i < w->n_devices; i++)
 		device(j, &w->devices[i]);

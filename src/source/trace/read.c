@@ -912,6 +912,8 @@ int trace_drain(void *reader, enum trace_drain how, const struct trace_sink *sin
 	}
 	trace_select_pass_to(t->select, NULL);
 	note_counts(t);
+	if (r == 0 && last && sink->probe)
+		r = sink->probe(sink->ctx, trace_shared_bytes(&t->memory));
 	trace_shared_prepare_free(&t->memory);
 	if (r < 0 || !(t->layers & TRACE_KERNELS))
 		return r;

@@ -338,8 +338,13 @@ void trace_shared_release(struct trace_shared *m, unsigned slot, pid_t pid, uint
 {
 	struct trace_slot *head = trace_shared_head(m, slot);
 
-	if (head && pid > 0)
-		remember(m, pid, start_ticks, slot_bytes(m, slot, head));
+	if (head) {
+		const uint64_t bytes = slot_bytes(m, slot, head);
+
+		m->released_bytes += bytes;
+		if (pid > 0)
+			remember(m, pid, start_ticks, bytes);
+	}
 	(void) fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) trace_slot_at(slot),
 		TRACE_SLOT_BYTES);
 	for (unsigned i = 0; i < TRACE_CHUNKS; i++)
@@ -382,4 +387,19 @@ uint64_t trace_shared_bytes_of(
 	(void) map_get(&m->released, released_key(pid, start_ticks), &n);
 	(void) pthread_mutex_unlock(&m->lock);
 	return (uint64_t) n * PAGE;
+}
+
+uint64_t trace_shared_bytes(struct trace_shared *m)
+{
+	uint64_t sum = m->released_bytes;
+
+	for (unsigned i = 0; m->ring && i < TRACE_SLOTS; i++) {
+		struct trace_slot *head = NULL;
+
+		if (atomic_load_explicit(&m->ring->slots[i], memory_order_acquire) != TRACE_SLOT_FREE)
+			head = trace_shared_head(m, i);
+		if (head && atomic_load_explicit(&head->version, memory_order_acquire) != 0)
+			sum += slot_bytes(m, i, head);
+	}
+	return sum;
 }

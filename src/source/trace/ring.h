@@ -28,6 +28,7 @@ struct trace_shared {
 	struct trace_slot *_Atomic heads[TRACE_SLOTS];
 	pthread_mutex_t lock;        /* of mapping one, and of released */
 	struct map released;         /* under the lock: pages that an ended process had touched, by released_key */
+	uint64_t released_bytes;     /* of all ended processes; the reading thread's */
 	uint64_t page_bytes;         /* of this machine */
 	/* Of each chunk, in units of 4096: what was touched at least, as far as it was read. */
 	_Atomic uint8_t chunk_pages[TRACE_SLOTS][TRACE_CHUNKS];
@@ -65,3 +66,5 @@ void trace_shared_answer(struct trace_shared *m, const struct root *root);
  * 0: the latest process of this pid. Any thread. */
 uint64_t trace_shared_bytes_of(
 	struct trace_shared *m, pid_t pid, uint64_t start_ticks, uint64_t pid_namespace);
+/* The same of all processes so far. The reading thread. */
+uint64_t trace_shared_bytes(struct trace_shared *m);

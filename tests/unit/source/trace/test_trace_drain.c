@@ -133,7 +133,7 @@ static void rig_new(struct rig *r)
 	r->ring = mmap(NULL, trace_slot_at(SLOTS), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_ptr_not_equal(r->ring, MAP_FAILED);
 	r->slot = (struct trace_slot *) (void *) ((char *) r->ring + trace_slot_at(0));
-	r->sink = (struct trace_sink) { on_process, on_site, on_event, on_thread, on_lost, on_window, &r->got, NULL, NULL };
+	r->sink = (struct trace_sink) { on_process, on_site, on_event, on_thread, on_lost, on_window, NULL, &r->got, NULL, NULL };
 }
 
 static struct trace_slot *slot_at(struct rig *r, unsigned n)
