@@ -6,12 +6,14 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/programs.h"
 
@@ -34,18 +36,21 @@ static int without(int error, bool must_fail, bool quiet, const char *why)
 int sender_prepare(struct sender *s, const struct sender_options *options, bool strict, bool quiet)
 {
 	char path[PATH_MAX], why[PROGRAM_WHY_LEN + 80];
-	struct hwi_otlp settings;
+	autofree struct hwi_otlp *settings = NULL; /* large: a job's limit of its stack is this process's too */
 	struct hiw_err err = { "" };
 	int r;
 
 	*s = (struct sender) { .end = -1, .options = options, .quiet = quiet };
 	if (!options->enabled)
 		return 0;
-	r = hwi_otlp_settings(options->url, options->insecure, &settings, &err);
-	hwi_otlp_done(&settings);
+	settings = calloc(1, sizeof(*settings));
+	if (!settings)
+		return without(-ENOMEM, strict, quiet, "out of memory");
+	r = hwi_otlp_settings(options->url, options->insecure, settings, &err);
+	hwi_otlp_done(settings);
 	if (r < 0)
 		return without(r, strict || r == -EINVAL, quiet, err.text);
-	if (settings.disabled)
+	if (settings->disabled)
 		return without(-ECANCELED, false, quiet, "OTEL_SDK_DISABLED is true");
 	if (program_find("hiwater-otlp", path, sizeof(path)) < 0) {
 		char where[PROGRAM_WHY_LEN];
