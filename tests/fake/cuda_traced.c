@@ -46,6 +46,7 @@ static struct {
 	} mappings[ALLOCATIONS];
 	uint64_t used, next_address;
 	unsigned correlation, contexts;
+	struct fake_context *last_context;
 	uint64_t stream_free[STREAMS];
 	bool is_capturing;
 	fakecupti_call_fn *call;
@@ -170,8 +171,8 @@ int cuCtxCreate_v2(void **ret, unsigned flags, int device)
 
 		if (!context)
 			fake_die("no memory");
-		*context = (struct fake_context) { ++the.contexts, (unsigned) device };
-		current = *ret = context;
+		*context = (struct fake_context) { ++the.contexts, (unsigned) device, the.last_context };
+		current = the.last_context = *ret = context;
 	})
 }
 

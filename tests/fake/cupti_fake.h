@@ -49,4 +49,5 @@ typedef bool fakecupti_enabled_fn(unsigned kind);
 /* Of a context: its id, which CUPTI's functions return. */
 struct fake_context {
 	unsigned id, device;
+	struct fake_context *before; /* the one that was made before it: all are kept */
 };

@@ -445,14 +445,14 @@ static int apply_totals(struct writer *w, const struct wire_totals *totals)
 
 	if (!w->paused || totals->is_whole || w->finishing) {
 		if (w->paused && w->finishing)
-			spare_free(w);
+			spare_use(w);
 		r = write_totals(w, totals);
 	} else {
 		aggregate_settle(w->aggregate); /* its rows are dropped */
 		w->needs_totals = true;
 	}
 	if (r < 0 && w->finishing && stumble(w, r) == 0) { /* the last ones */
-		spare_free(w);
+		spare_use(w);
 		r = write_totals(w, totals);
 		if (r < 0)
 			(void) writer_fail(w, r, w->why);
@@ -665,10 +665,10 @@ static int finish_store(struct writer *w)
 	int r;
 
 	if (w->paused)
-		spare_free(w);
+		spare_use(w);
 	r = write_end(w);
 	if (r < 0 && stumble(w, r) == 0) {
-		spare_free(w);
+		spare_use(w);
 		r = write_end(w);
 	}
 	if (w->failed)

@@ -26,14 +26,16 @@ void spare_free(struct writer *w)
 	w->spare = -1;
 }
 
+enum {
+	SPARE_REASON = 16384,           /* for a transaction that changes one row: the last one of all */
+	SPARE_ALL = SPARE_REASON + 32768, /* and for the end of the run, before it */
+};
+
 /* An unnamed file in the recording's folder, removed with this process: its disk space is
  * available when the disk is full. Some file systems do not support it; then the final message
  * may be missing. */
 static void spare_keep(struct writer *w)
 {
-	enum {
-		ROOM = 32768 /* one transaction that changes one row, twice */
-	};
 	autofree char *folder = strdup(w->file);
 	char *slash = folder ? strrchr(folder, '/') : NULL;
 
@@ -42,7 +44,13 @@ static void spare_keep(struct writer *w)
 	if (slash)
 		slash[1] = '\0';
 	w->spare = open(slash ? folder : ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (w->spare >= 0 && posix_fallocate(w->spare, 0, ROOM) != 0)
+	if (w->spare >= 0 && posix_fallocate(w->spare, 0, SPARE_ALL) != 0)
+		spare_free(w);
+}
+
+void spare_use(struct writer *w)
+{
+	if (w->spare >= 0 && ftruncate(w->spare, SPARE_REASON) < 0)
 		spare_free(w);
 }
 

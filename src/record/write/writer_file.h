@@ -40,6 +40,8 @@ int writer_lose(struct writer *w, const char *what);
 
 /* Releases the disk space that was reserved for the final message. */
 void spare_free(struct writer *w);
+/* Frees what the end of the run may need; what its reason needs stays. */
+void spare_use(struct writer *w);
 
 /* After an error: removes files that are of no use. */
 void writer_abandon(struct writer *w, bool keep);
