@@ -534,7 +534,7 @@ class Run:
     def trace(self, window: Optional[str] = None, *, steps: Optional[range] = None) -> None:
         """Of a run with track(trace=...), before it starts or meanwhile: keep kernels and copies of GPUs only in these steps,
         or in this window ("60s+5s", "range=RE", "api", "alert", "last=60s"; docs/tracing.md). Each call adds one. Ranges,
-        memory and sums are kept always. A window that the run cannot have is one of `warnings`."""
+        memory and sums are kept always. Meanwhile "range=RE" is about names that have not been used yet. A window that the run cannot have is one of `warnings`."""
         text = window_of(window, steps)
         if not self.is_running:
             self._options["trace_window"] = [*several(self._options.get("trace_window") or []), text]

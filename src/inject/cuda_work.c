@@ -177,7 +177,8 @@ static void write_kernel(const struct cupti_kernel *kernel, int64_t offset)
 		offset);
 }
 
-static void write_copy(const struct cupti_memcpy *copy, int64_t offset)
+/* The record of a copy between devices has its fields up to the stream where that of another copy has them. */
+static void write_copy(const struct cupti_memcpy *copy, uint32_t correlation, uint64_t node, int64_t offset)
 {
 	const struct trace_ring_site site = {
 		.kind = TRACE_COPY,
@@ -192,30 +193,9 @@ static void write_copy(const struct cupti_memcpy *copy, int64_t offset)
 	write_work(&site,
 		&(struct span) { .start = copy->start,
 			.end = copy->end,
-			.node = copy->node,
+			.node = node,
 			.bytes = copy->bytes,
-			.correlation = copy->correlation },
-		offset);
-}
-
-static void write_peer_copy(const struct cupti_memcpy2 *copy, int64_t offset)
-{
-	const struct trace_ring_site site = {
-		.kind = TRACE_COPY,
-		.name = probe_text0(copy_name(copy->direction)),
-		.device = (int32_t) copy->device,
-		.context = copy->context,
-		.stream = copy->stream,
-		.source = memory_of(copy->source),
-		.target = memory_of(copy->target),
-	};
-
-	write_work(&site,
-		&(struct span) { .start = copy->start,
-			.end = copy->end,
-			.node = copy->node,
-			.bytes = copy->bytes,
-			.correlation = copy->correlation },
+			.correlation = correlation },
 		offset);
 }
 
@@ -260,16 +240,19 @@ static void write_graph(const struct cupti_graph *graph, int64_t offset)
 
 static void write_record(const struct cupti_record *record, int64_t offset)
 {
+	const struct cupti_memcpy *copy = (const struct cupti_memcpy *) record;
+	const struct cupti_memcpy2 *peer = (const struct cupti_memcpy2 *) record;
+
 	switch (record->kind) {
 	case CUPTI_KERNEL:
 	case CUPTI_KERNEL_SERIAL:
 		write_kernel((const struct cupti_kernel *) record, offset);
 		break;
 	case CUPTI_MEMCPY:
-		write_copy((const struct cupti_memcpy *) record, offset);
+		write_copy(copy, copy->correlation, copy->node, offset);
 		break;
 	case CUPTI_MEMCPY2:
-		write_peer_copy((const struct cupti_memcpy2 *) record, offset);
+		write_copy(copy, peer->correlation, peer->node, offset);
 		break;
 	case CUPTI_MEMSET:
 		write_fill((const struct cupti_memset *) record, offset);

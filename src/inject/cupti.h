@@ -169,6 +169,8 @@ CUPTI_AT(cupti_memcpy, bytes, 8);
 CUPTI_AT(cupti_memcpy, device, 32);
 CUPTI_AT(cupti_memcpy, correlation, 44);
 CUPTI_AT(cupti_memcpy, node, 64);
+CUPTI_AT(cupti_memcpy2, bytes, 8);
+CUPTI_AT(cupti_memcpy2, device, 32);
 CUPTI_AT(cupti_memcpy2, source_device, 44);
 CUPTI_AT(cupti_memcpy2, correlation, 60);
 CUPTI_AT(cupti_memcpy2, node, 72);

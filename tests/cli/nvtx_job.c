@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A job that uses NVTX as its client header does: it loads the library that NVTX_INJECTION64_PATH names, and calls
- * through tables that this library fills in. What it does is told by its words, in turn:
+ * through tables that this library fills in. The words of its command line say what it does, one after the other:
  *
  *     ranges N MS      N ranges "step" of MS ms (0: at once); prints the time that it measured, in ns
  *     paced N RATE     N ranges "paced", RATE a second

@@ -39,7 +39,8 @@ int trace_select_new(const struct trace_select_options *options, struct trace_se
 void trace_select_free(struct trace_select *s);
 
 /* A further window, as in the options; the first one takes the place of the whole run. It begins with the next update.
- * A range or a step that is open already does not open it. Returns 0 or -EINVAL with text. */
+ * A range or a step that is open already does not open it, nor does a later range with a name that the main process has
+ * used before, since names are looked at once. Returns 0 or -EINVAL with text. */
 int trace_select_add(struct trace_select *s, const char *window, struct err *err);
 
 /* Are kernels and copies to be kept from the begin of the run on? */
