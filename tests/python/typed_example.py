@@ -22,6 +22,7 @@ def main() -> None:
             with run.phase("epoch", epoch=epoch):
                 for batch in run.wrap_loader([1.0, 2.0]):
                     total += batch
+                    run.step()
                 run.log(loss=total, step=epoch)
                 run.log({"val/loss": 0.5})
         run.mark("done")
@@ -41,7 +42,9 @@ def main() -> None:
     if isinstance(sizes, memoryview):
         print(max(sizes.tolist()))
     print(whole(2) + 1, named("a", times=3).upper(), summary.to_json(), names, hiwater.__version__)
-    started: hiwater.Run = hiwater.start("more")
+    started: hiwater.Run = hiwater.start("more", trace="ranges,kernels", trace_window=["steps=10-19", "60s+5s"])
+    hiwater.step(3)
+    started.trace(steps=range(10, 20))
     hiwater.stop()
     compared: hiwater.Comparison = hiwater.compare(run, started)
     ratio: Optional[float] = compared.figures["time.wall_s"][1].ratio
