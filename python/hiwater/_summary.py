@@ -563,6 +563,16 @@ class TracedDevice:
 
 
 @dataclass(frozen=True)
+class TracedFailure:
+    """A call of a GPU's driver that found no memory, or the first one after which nothing else worked: when that was
+    first, and how many equal ones were marked."""
+
+    text: str
+    at_s: Optional[float] = None
+    count: int = 1
+
+
+@dataclass(frozen=True)
 class Trace:
     """A traced run in a few figures (`hiwater trace` has all). lost: events that are in no sum."""
 
@@ -574,6 +584,7 @@ class Trace:
     devices: List[TracedDevice] = field(default_factory=list)
     kernels: List[TracedName] = field(default_factory=list)
     ranges: List[TracedName] = field(default_factory=list)
+    failures: List[TracedFailure] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -303,6 +303,20 @@ static void find_memory(struct work *w, const struct trace_read *t)
 	}
 }
 
+static int find_failures(struct work *w, struct trace_read *t)
+{
+	struct trace_failure list[TRACE_FAILURES];
+	size_t n;
+	int r = trace_read_failures(t, list, &n, NULL);
+
+	for (size_t i = 0; r == 0 && i < n && i < WORK_NAMES; i++) {
+		name_shown("", list[i].text, w->failures[w->n_failures].text);
+		w->failures[w->n_failures].count = list[i].count;
+		w->failures[w->n_failures++].at_ns = list[i].at_ns;
+	}
+	return r;
+}
+
 static void find_counts(struct work *w, const struct trace_read *t)
 {
 	w->n_processes = trace_read_process_count(t);
@@ -338,6 +352,8 @@ int work_read(struct replay *replay, struct work **ret)
 	}
 	if (r == 0)
 		r = find_devices(w, t);
+	if (r == 0)
+		r = find_failures(w, t);
 	if (r == 0)
 		find_memory(w, t);
 	trace_read_free(t);

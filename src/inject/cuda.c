@@ -121,7 +121,7 @@ static void mark_failure(const struct cuda_function *function, const struct cupt
 		snprintf(asked, sizeof(asked), " of %llu bytes", (unsigned long long) bytes);
 	snprintf(text, sizeof(text), "%.80s%s: %s (%d)", call->function ? call->function : "?", asked, error,
 		*call->result);
-	probe_range(TRACE_RING_MARK, probe_now(), probe_text0(text), probe_text0("CUDA"), 0);
+	probe_range(TRACE_RING_MARK, probe_now(), probe_text0(text), probe_text0(TRACE_FAILED_DOMAIN), 0);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */

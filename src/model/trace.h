@@ -128,6 +128,9 @@ struct trace_sink {
 	void *phase_ctx;
 };
 
+/* The domain of the marks that the probe makes of calls of CUDA that failed. */
+#define TRACE_FAILED_DOMAIN "CUDA"
+
 enum {
 	TRACE_DRAIN_MS = 50, /* between two drains */
 	TRACE_PHASE_FIRST = 1000000, /* numbers of phases that are ranges; those of the user are below */

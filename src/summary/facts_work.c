@@ -115,6 +115,23 @@ static int add_counts(struct fact_list *list, const struct work *w)
 	return add(list, "traced", &b, true);
 }
 
+static int add_failures(struct fact_list *list, const struct work *w)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < w->n_failures && r == 0; i++) {
+		struct buf b = BUF_INIT(4096);
+		char at[UNITS_LEN];
+
+		(void) buf_printf(&b, "%s, at %s", w->failures[i].text,
+			units_instant((int64_t) w->failures[i].at_ns, at));
+		r = add(list, "failed", &b, i == 0);
+		if (r == 0)
+			list->facts[list->n - 1].label = "failed";
+	}
+	return r;
+}
+
 int facts_work(const struct work *w, struct fact_list *list)
 {
 	int r = 0;
@@ -125,6 +142,8 @@ int facts_work(const struct work *w, struct fact_list *list)
 		if (r == 0)
 			r = add_memory(list, &w->devices[i]);
 	}
+	if (r == 0)
+		r = add_failures(list, w);
 	if (r == 0)
 		r = add_names(list, "traced kernel", w->kernels, w->n_kernels);
 	if (r == 0)

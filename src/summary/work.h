@@ -41,6 +41,12 @@ struct work_name {
 	uint64_t count, total_ns;
 };
 
+/* A call of a GPU's driver that found no memory, or the first one after which nothing else worked. */
+struct work_failure {
+	char text[WORK_NAME_BYTES];
+	uint64_t at_ns, count; /* of equal ones: the first; how many were marked */
+};
+
 struct work {
 	bool is_traced;
 	uint64_t n_processes, n_events, n_invalid, n_lost; /* lost: that are in no sum */
@@ -49,4 +55,6 @@ struct work {
 	size_t n_devices, more_devices; /* more: that did not fit */
 	struct work_name kernels[WORK_NAMES], ranges[WORK_NAMES]; /* those with the most time */
 	size_t n_kernels, n_ranges;
+	struct work_failure failures[WORK_NAMES]; /* the first of them */
+	size_t n_failures;
 };

@@ -45,6 +45,9 @@ class Traced:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
+    def hiwater(self, command, *options):
+        return subprocess.run([HIWATER, command, str(self.recording), *options], capture_output=True, text=True, check=True).stdout
+
     def lost(self):
         return {cause: n for cause, n in self.sql("SELECT cause, sum(n) FROM trace_lost GROUP BY cause")
                 if n and cause != "thinned"}
@@ -82,11 +85,11 @@ def test_peaks_are_exact(tmp_path):
     assert rows[0, "gpu"] == (run.says("peak"), run.says("live")) and rows[1, "gpu"] == (run.says("vmm_peak"), 0)
     shown = {m["device"]: m for m in run.json()["memory"]}
     assert (shown[0]["method"], *(shown[n]["kinds"]["gpu"]["peak_bytes"] for n in (0, 1))) == ("exact", run.says("peak"), run.says("vmm_peak"))
-    text = subprocess.run([HIWATER, "trace", str(run.recording)], capture_output=True, text=True, check=True).stdout
+    text = run.hiwater("trace")
     assert f"peak {run.says('peak') / MIB:.1f} MiB at " in text and "exact: calls of this process" in text
-    summary = json.loads(subprocess.run([HIWATER, "show", str(run.recording), "--json"], capture_output=True, text=True, check=True).stdout)
+    summary = json.loads(run.hiwater("show", "--json"))
     assert {d["gpu"]: d["memory_peak_bytes"] for d in summary["trace"]["devices"]} == {0: run.says("peak"), 1: run.says("vmm_peak")}
-    text = subprocess.run([HIWATER, "show", str(run.recording)], capture_output=True, text=True, check=True).stdout
+    text = run.hiwater("show")
     assert f"allocated {run.says('peak') / MIB:.1f} MiB on GPU 0, at " in text
 
 
@@ -145,6 +148,14 @@ def test_an_out_of_memory_is_marked(tmp_path):
                     "n.id = s.name WHERE r.duration IS NULL GROUP BY 1")
     assert marks == [("cuMemAlloc_v2 of 209715200 bytes: out of memory (2)", 8)]
     assert run.sql("SELECT count(*) FROM trace_memory WHERE flags & 8") == [(10,)]
+    failure, = run.json()["failures"]
+    assert (failure["text"], failure["count"]) == ("cuMemAlloc_v2 of 209715200 bytes: out of memory (2)", 8)
+    at, = run.sql("SELECT min(r.start) FROM trace_range AS r WHERE r.duration IS NULL")
+    assert failure["at_s"] == pytest.approx(at[0] / 1e9, abs=1e-9)
+    failed, = [line for line in run.hiwater("trace").splitlines() if line.startswith("failed")]
+    assert "cuMemAlloc_v2 of 209715200 bytes" in failed and "again 7 times" in run.hiwater("trace")
+    assert "cuMemAlloc_v2 of 209715200 bytes: out of memory (2), at" in run.hiwater("show")
+    assert json.loads(run.hiwater("show", "--json"))["trace"]["failures"][0]["count"] == 8
 
 
 def test_what_is_dropped_and_what_is_in_flight_is_told(tmp_path):

@@ -218,6 +218,14 @@ def test_windows(traced):
     assert recording.all("SELECT value FROM meta WHERE key = 'trace_step_re'") == [("^st.p$",)]
 
 
+def test_windows_that_did_not_open_are_named(traced):
+    never = ("steps=300-400", "1h+3s", "range=^nothing", "api", "alert")
+    result, recording = traced("ranges", 6, 20, options=("--step", "^st.p$", *(w for n in (*never, "steps=3-4") for w in ("--trace-window", n))))
+    said = [line.split('"')[1] for line in result.stderr.splitlines() if "did not open" in line]
+    assert said == ["steps 300-400", "1h+3s", "range ^nothing", "api"], result.stderr
+    assert recording.all("SELECT why FROM trace_window") == [("steps 3-4",)]
+
+
 def test_the_usual_window_is_the_whole_run(traced):
     _, recording = traced("sleep", 20)
     (window,) = recording.all('SELECT "start", "end", why FROM trace_window')

@@ -760,6 +760,61 @@ int trace_read_rows(struct trace_read *t, unsigned kinds, uint64_t from_ns, uint
 	return r;
 }
 
+/* ---- failures -------------------------------------------------------------------------------- */
+
+struct failures {
+	struct trace_read *t;
+	struct trace_failure *list;
+	size_t n;
+};
+
+static bool see_mark(void *ctx, const struct trace_event *event)
+{
+	struct failures *f = ctx;
+	const struct trace_site *site = trace_read_site(f->t, event->site);
+	struct trace_failure new;
+
+	if (!site || strcmp(site->domain, TRACE_FAILED_DOMAIN) != 0)
+		return true;
+	new = (struct trace_failure) {
+		.process = site->process, .at_ns = event->start_ns, .count = 1
+	};
+	(void) snprintf(new.text, sizeof(new.text), "%s", site->name);
+	for (size_t i = 0; i < f->n; i++) {
+		if (f->list[i].process == new.process && strcmp(f->list[i].text, new.text) == 0) {
+			f->list[i].count++;
+			return true;
+		}
+	}
+	if (f->n < TRACE_FAILURES)
+		f->list[f->n++] = new;
+	return true;
+}
+
+/* The sums say whether there are any, before all rows are looked at. */
+static bool has_failures(const struct trace_read *t)
+{
+	for (size_t i = 0; i < trace_read_stat_count(t); i++) {
+		const struct trace_stat *stat = trace_read_stat(t, i);
+
+		if (stat->kind == TRACE_MARK && strcmp(stat->domain, TRACE_FAILED_DOMAIN) == 0)
+			return true;
+	}
+	return false;
+}
+
+int trace_read_failures(struct trace_read *t, struct trace_failure list[static TRACE_FAILURES], size_t *ret_n,
+	struct err *err)
+{
+	struct failures f = { .t = t, .list = list };
+	int r = 0;
+
+	if (has_failures(t))
+		r = trace_read_rows(t, 1U << TRACE_MARK, 0, UINT64_MAX, see_mark, &f, err);
+	*ret_n = f.n;
+	return r;
+}
+
 /* ---- quantiles ------------------------------------------------------------------------------- */
 
 uint64_t trace_stat_quantile(const struct trace_stat *stat, double q)

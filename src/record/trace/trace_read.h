@@ -113,6 +113,20 @@ const char *trace_read_thread(struct trace_read *t, uint32_t process, int64_t ti
 int trace_read_rows(struct trace_read *t, unsigned kinds, uint64_t from_ns, uint64_t to_ns,
 	bool (*see)(void *ctx, const struct trace_event *event), void *ctx, struct err *err);
 
+/* A call of a GPU's driver that found no memory, or the first one after which nothing else worked. */
+struct trace_failure {
+	uint32_t process;
+	uint64_t at_ns, count;   /* of equal ones: the first; how many were marked, which not all are */
+	char text[192];          /* the call, bytes asked for, error; any bytes */
+};
+
+enum {
+	TRACE_FAILURES = 8,
+};
+/* Different ones, in the order of time; *ret_n of list are set. Returns 0 or -errno with text. */
+int trace_read_failures(struct trace_read *t, struct trace_failure list[static TRACE_FAILURES], size_t *ret_n,
+	struct err *err);
+
 /* "device", "pinned", and "gpu" for TRACE_PEAK_GPU; -1 for other texts. */
 const char *trace_peak_name(uint32_t memory);
 int trace_peak_find(const char *name);

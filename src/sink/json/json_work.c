@@ -66,5 +66,14 @@ void json_work(struct json *j, const struct work *w)
 	json_end(j);
 	names(j, "kernels", w->kernels, w->n_kernels);
 	names(j, "ranges", w->ranges, w->n_ranges);
+	json_key_array(j, "failures");
+	for (size_t i = 0; i < w->n_failures; i++) {
+		json_object(j);
+		json_key_str(j, "text", w->failures[i].text);
+		key_ns(j, "at_s", w->failures[i].at_ns);
+		json_key_int(j, "count", (int64_t) w->failures[i].count);
+		json_end(j);
+	}
+	json_end(j);
 	json_end(j);
 }

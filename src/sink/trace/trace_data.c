@@ -94,6 +94,24 @@ static void put_recording(struct json *j, const struct trace_view_recording *r)
 	json_end(j);
 }
 
+static void put_failures(struct json *j, const struct trace_view *view)
+{
+	json_key_array(j, "failures");
+	for (size_t i = 0; i < view->n_recordings; i++) {
+		for (size_t k = 0; k < view->recordings[i].n_failures; k++) {
+			const struct trace_failure *f = &view->recordings[i].failures[k];
+
+			json_object(j);
+			json_key_str(j, "text", f->text);
+			json_key_seconds(j, "at_s", of_ns(f->at_ns));
+			json_key_int(j, "count", (int64_t) f->count);
+			put_process(j, view, i, f->process);
+			json_end(j);
+		}
+	}
+	json_end(j);
+}
+
 static void put_device(struct json *j, const struct trace_view *view, const struct trace_view_device *d)
 {
 	const struct trace_busy *b = &d->busy;
@@ -215,6 +233,7 @@ int trace_json(const struct trace_view *view, size_t top, struct buf *out)
 	for (size_t i = 0; i < view->n_memory; i++)
 		put_memory(&j, view, &view->memory[i]);
 	json_end(&j);
+	put_failures(&j, view);
 	json_key_int(&j, "kernels", (int64_t) view->kernels);
 	json_key_seconds(&j, "kernels_s", of_ns(view->kernels_ns));
 	json_key_array(&j, "copies");

@@ -106,6 +106,8 @@ int trace_recording_fill(
 	r = copy_processes(to, t);
 	if (r == 0)
 		r = copy_notes(to, job);
+	if (r == 0)
+		r = trace_read_failures(t, to->failures, &to->n_failures, NULL);
 	return r == 0 ? copy_windows(to, t) : r;
 }
 

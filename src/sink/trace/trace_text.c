@@ -494,6 +494,29 @@ static void put_copies(struct text *t)
 	layout_end(&t->l);
 }
 
+/* Calls that found no memory, or after which nothing else worked. */
+static void put_failures(struct text *t)
+{
+	for (size_t i = 0; i < t->view->n_recordings; i++) {
+		const struct trace_view_recording *r = &t->view->recordings[i];
+
+		for (size_t k = 0; k < r->n_failures; k++) {
+			struct buf process = BUF_INIT(1 << 12);
+			char at[UNITS_LEN], again[TRACE_COUNT_LEN];
+
+			layout_row(&t->l, TONE_LABEL, "failed", LABEL);
+			put_part(t, r->failures[k].text);
+			layout_part(&t->l, "at %s", units_instant((int64_t) r->failures[k].at_ns, at));
+			if (r->failures[k].count > 1)
+				layout_part(&t->l, "again %s times", trace_count_text(r->failures[k].count - 1, again));
+			trace_process_text(t->view, i, r->failures[k].process, &process);
+			put_part(t, process.data);
+			buf_done(&process);
+			layout_end(&t->l);
+		}
+	}
+}
+
 static void put_note(struct text *t, const char *text)
 {
 	layout_row(&t->l, TONE_NONE, "note", LABEL);
@@ -606,6 +629,7 @@ int trace_text(const struct trace_view *view, size_t top, const struct sink_opti
 	put_heads(&t);
 	put_table(&t, top);
 	put_copies(&t);
+	put_failures(&t);
 	put_notes(&t, top);
 	put_deeper(&t);
 	return out->error;

@@ -97,6 +97,8 @@ struct trace_view_recording {
 	size_t n_windows;
 	bool is_growing;
 	bool is_cut;                     /* its recorder was lost before the end: what came later is missing */
+	struct trace_failure failures[TRACE_FAILURES];
+	size_t n_failures;
 	char **notes;                    /* what was not followed, and why, as the recorder reported it */
 	size_t n_notes, cap_notes;
 };

@@ -862,6 +862,17 @@ static void note_counts(struct trace_reader *t)
 		"they could not map the memory for their events; is their address space limited (ulimit -v)?");
 }
 
+static void note_unopened(struct trace_reader *t)
+{
+	char note[TRACE_NOTE_BYTES];
+	const char *window;
+
+	for (unsigned i = 0; (window = trace_select_unopened(t->select, &i));) {
+		(void) snprintf(note, sizeof(note), "trace: the window \"%s\" did not open: there was nothing of it in the run", window);
+		trace_reader_add_note(t, note);
+	}
+}
+
 /* CLOCK_BOOTTIME less CLOCK_MONOTONIC changes while the machine is suspended, and at no other time: what the
  * two reads of a comparison are apart must not move events against each other. Returns CLOCK_MONOTONIC. */
 static uint64_t compare_clocks(struct trace_reader *t)
@@ -918,6 +929,8 @@ int trace_drain(void *reader, enum trace_drain how, const struct trace_sink *sin
 	if (r < 0 || !(t->layers & TRACE_KERNELS))
 		return r;
 	r = trace_select_update(t->select, pass.clock.now_ns, last, sink, &has_window);
+	if (last)
+		note_unopened(t);
 	atomic_store_explicit(
 		&t->memory.ring->layers, layers_now(t, has_window && !last), memory_order_relaxed);
 	return r;

@@ -47,7 +47,7 @@ struct window {
 	bool is_announced;         /* of steps: the sink has its begin */
 	uint64_t until_ns;         /* of alerts */
 	bool begins_open;          /* with the run, before the first update */
-	bool is_open;
+	bool is_open, has_opened;  /* has: the sink had word of it */
 	uint64_t begin_ns;
 };
 
@@ -363,7 +363,7 @@ static int announce_steps(struct window *w, const struct trace_sink *sink)
 
 	if (w->is_announced || !w->is_open || !w->first_ns)
 		return 0;
-	w->is_announced = true;
+	w->is_announced = w->has_opened = true;
 	return sink->window(sink->ctx, begin_ns, UINT64_MAX, w->why);
 }
 
@@ -482,6 +482,7 @@ static int open_window(struct window *w, uint64_t now_ns, bool is_first, const s
 	w->begin_ns = is_first ? 0 : now_ns; /* the first drain comes after the begin */
 	if (w->kind == WINDOW_STEPS)
 		return announce_steps(w, sink);
+	w->has_opened = true;
 	return w->kind == WINDOW_LAST ? 0 : sink->window(sink->ctx, w->begin_ns, UINT64_MAX, w->why);
 }
 
@@ -526,4 +527,15 @@ int trace_select_update(
 	s->alerts_seen = alerts;
 	s->has_begun = true;
 	return r;
+}
+
+const char *trace_select_unopened(const struct trace_select *s, unsigned *i)
+{
+	while (*i < s->n_windows) {
+		const struct window *w = &s->windows[(*i)++];
+
+		if (!w->has_opened && w->kind != WINDOW_ALERT)
+			return w->why;
+	}
+	return NULL;
 }

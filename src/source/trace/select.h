@@ -61,6 +61,10 @@ void trace_select_edge(
 int trace_select_update(struct trace_select *s, uint64_t now_ns, bool last, const struct trace_sink *sink,
 	bool *ret_open);
 
+/* After the last update: the next window from *i (0 at first) on that did not open, "steps 10-20"; NULL: no further one.
+ * That none of alerts opened is as it should be. */
+const char *trace_select_unopened(const struct trace_select *s, unsigned *i);
+
 /* An alert was raised. */
 void trace_select_alert(struct trace_select *s);
 
