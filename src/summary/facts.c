@@ -641,7 +641,7 @@ static void work(struct maker *m)
 
 static void traced(struct maker *m)
 {
-	if (m->s->work && facts_work(m->s->work, m->list) < 0)
+	if (m->s->work && facts_work(m->s->work, m->s->gpu_peak, m->list) < 0)
 		m->error = -ENOMEM;
 }
 

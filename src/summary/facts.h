@@ -127,8 +127,8 @@ struct maybe facts_reached_interval(const struct facts *facts);
 /* Makes the list. Facts borrow from the summary, which must outlive it. Returns 0 or -ENOMEM. */
 int facts_make(const struct summary *s, struct fact_list *ret);
 void facts_done(struct fact_list *list);
-/* facts_work.c: adds those of a traced run. Returns 0 or -ENOMEM. */
-int facts_work(const struct work *work, struct fact_list *list);
+/* facts_work.c: adds those of a traced run, whose GPU memory was gpu_peak by the driver. Returns 0 or -ENOMEM. */
+int facts_work(const struct work *work, struct maybe gpu_peak, struct fact_list *list);
 /* The first fact of that key (of that GPU if gpu is not 0); NULL: none. */
 const struct fact *facts_find(const struct fact_list *list, enum fact_key key, uint32_t gpu);
 

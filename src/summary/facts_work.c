@@ -61,6 +61,27 @@ static int add_memory(struct fact_list *list, const struct work_device *d)
 	return r;
 }
 
+/* The driver's figure beside it, where the traced device is the only one, so that both are of the same. */
+static int add_rest(struct fact_list *list, const struct work *w, struct maybe driver)
+{
+	const int64_t allocated = (int64_t) w->devices[0].memory_peak_bytes;
+	struct buf b = BUF_INIT(256);
+	int r;
+
+	if (w->n_devices != 1 || w->more_devices > 0 || allocated == 0 || !driver.known || driver.value <= allocated)
+		return 0;
+	(void) buf_str(&b, " more: contexts, code, what libraries keep");
+	r = add(list, "beside traced memory", &b, false);
+	if (r == 0) {
+		struct fact *fact = &list->facts[list->n - 1];
+
+		fact->label = "the driver counts";
+		fact->unit = FACT_BYTES;
+		fact->value = known(driver.value - allocated);
+	}
+	return r;
+}
+
 static int add_device(struct fact_list *list, const struct work_device *d)
 {
 	char busy[UNITS_LEN], time[UNITS_LEN], kernels[UNITS_LEN], copies[UNITS_LEN];
@@ -132,7 +153,7 @@ static int add_failures(struct fact_list *list, const struct work *w)
 	return r;
 }
 
-int facts_work(const struct work *w, struct fact_list *list)
+int facts_work(const struct work *w, struct maybe gpu_peak, struct fact_list *list)
 {
 	int r = 0;
 
@@ -142,6 +163,8 @@ int facts_work(const struct work *w, struct fact_list *list)
 		if (r == 0)
 			r = add_memory(list, &w->devices[i]);
 	}
+	if (r == 0)
+		r = add_rest(list, w, gpu_peak);
 	if (r == 0)
 		r = add_failures(list, w);
 	if (r == 0)

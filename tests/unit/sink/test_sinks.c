@@ -1093,6 +1093,9 @@ static void test_a_traced_run(void **state)
 			.n_gaps = 1902,
 			.longest_gap_ns = SECONDS(0.0412),
 			.longest_gap_at_ns = SECONDS(3.18),
+			.memory_peak_bytes = GIB(3),
+			.memory_peak_at_ns = SECONDS(2),
+			.memory_is_exact = true,
 		},
 		.kernels[0] = { .name = "gemm\x1b[2J", .count = 12400, .total_ns = SECONDS(3.56) },
 	};
@@ -1106,10 +1109,13 @@ static void test_a_traced_run(void **state)
 	assert_null(strstr(json.data, "\"trace\""));
 	buf_clear(&json);
 	m.s.work = &w;
+	m.s.gpu_peak = known(GIB(3) + (500 << 20));
 	assert_int_equal(sink_summary(SINK_TEXT, &m.s, &o, &text), 0);
 	assert_int_equal(sink_summary(SINK_JSON, &m.s, &o, &json), 0);
 	assert_non_null(strstr(text.data, "GPU 0 busy 71 % of 12.4 s traced (kernels 69 %, copies 6.0 %)"));
 	assert_non_null(strstr(text.data, "longest of 1902 gaps 41.2 ms, at 3.18 s"));
+	assert_non_null(strstr(text.data, "allocated 3.00 GiB on GPU 0, at 2 s, by calls of its process"));
+	assert_non_null(strstr(text.data, "the driver counts 500 MiB more: contexts"));
 	assert_non_null(strstr(text.data, "gemm?[2J 3.56 s in 12400"));
 	assert_non_null(strstr(text.data, "61204 events of 2 processes, 7 lost"));
 	assert_non_null(strstr(json.data, "\"busy_s\": 8.84,"));
