@@ -296,11 +296,19 @@ static bool ran_into_limit(const struct incident *incident)
 		       (double) incident->used.value >= (double) incident->limit.value * NEAR_PERCENT / 100);
 }
 
+/* By the parts alone, which were read together: the amount in use may be of a later moment. */
+static bool is_mostly_shmem(const struct incident *incident)
+{
+	int64_t all = 0;
+
+	for (size_t i = 0; i < incident->n_parts; i++)
+		all += incident->parts[i].bytes;
+	return all > 0 && incident->parts[0].fill == FILL_SHMEM && incident->parts[0].bytes >= all / 2;
+}
+
 static void put_advice(const struct summary *s, const struct incident *incident, struct buf *out)
 {
-	const struct maybe whole = incident->used.known ? incident->used : incident->limit;
-	const bool is_shmem = incident->n_parts > 0 && incident->parts[0].fill == FILL_SHMEM &&
-			      whole.known && incident->parts[0].bytes >= whole.value / 2;
+	const bool is_shmem = is_mostly_shmem(incident);
 	const struct incident_process *most = incident->n_processes > 0 ? &incident->processes[0] : NULL;
 	const struct maybe requested = s->facts->request_bytes;
 	char number[UNITS_LEN];
