@@ -17,6 +17,7 @@
 #include "source/process/user_events.h"
 #include "source/source.h"
 #include "source/trace/read.h"
+#include "where/feed.h"
 #include "summary/summary.h"
 
 /* Converts frames to those of hiwater.h, in buffers that are reused, and passes them to a
@@ -61,6 +62,7 @@ struct hiw_recorder {
 	enum hwi_part part;
 	struct hwi_tracing trace_options;
 	struct trace_reader *trace; /* NULL: the job is not traced */
+	struct where_feed *where;  /* NULL: the job is not sampled */
 	struct root *trace_root;   /* its own: it may outlive the recorder */
 	int trace_timer;           /* until the recording has begun; -1: none */
 	struct trace_check {
@@ -68,7 +70,7 @@ struct hiw_recorder {
 		char name[16];
 	} trace_checks[32];        /* processes that began, or executed another program, since the last step */
 	unsigned n_trace_checks, out_of_reach;
-	bool trace_is_used;        /* by the recording's thread, which continues after the end: trace and trace_root stay */
+	bool trace_is_used;        /* by the recording's thread, which continues after the end: trace, where and trace_root stay */
 	char trace_warning[TRACE_NOTE_BYTES + 100];
 	bool makes_folders;          /* of output: it is in a folder that was given */
 	bool in_history;             /* of output: hiwater chose it */

@@ -45,6 +45,14 @@ void hwi_rank_read(const char *const *argv, struct hwi_rank *ret);
 int hwi_recorder_new_part(const struct hiw_options *options, enum hwi_part part, struct hiw_recorder **ret,
 	struct hiw_err *err);
 
+/* What run --where samples: page faults, by another program. */
+struct hwi_where {
+	const char *program;       /* path of hiwater-where */
+	unsigned period;           /* faults a sample; 0: the job is not sampled */
+	unsigned stack_bytes;
+	bool removes_maps;         /* the perf maps of the job's processes, which they write for hiwater */
+};
+
 /* What run --trace follows. */
 struct hwi_tracing {
 	unsigned layers;           /* from hwi_trace_layers; 0: nothing */
@@ -55,6 +63,7 @@ struct hwi_tracing {
 	/* When kernels and copies are kept, NULL-terminated: "60s+5s", "steps=10-20", "range=RE", "api", "alert",
 	 * "last=60s". NULL: always. */
 	const char *const *windows;
+	struct hwi_where where;
 };
 
 /* Parses a list, "ranges,kernels"; "" and NULL: all that can be traced. Returns 0, or -EINVAL with text. */
@@ -80,6 +89,10 @@ const char *hwi_recorder_trace_environment(const struct hiw_recorder *recorder);
 /* A further window while the job runs, as in struct hwi_tracing; it takes the place of the whole run. Returns 0,
  * -EINVAL with text, or -ENOENT with text: the job is not traced. */
 int hwi_recorder_trace_window(struct hiw_recorder *recorder, const char *window, struct hiw_err *err);
+
+/* Of a recorder whose job is to be sampled: starts that for a process that has not executed its program yet. *ret_pid is the
+ * sampler's, a child of this process; 0: none. Returns 0, or -errno with text: the job is not sampled. */
+int hwi_recorder_where(struct hiw_recorder *recorder, pid_t pid, pid_t *ret_pid, struct hiw_err *err);
 
 /* The GPUs, which this recorder does not read, are in the recording of its node. */
 void hwi_recorder_gpus_by_node(struct hiw_recorder *recorder);

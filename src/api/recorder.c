@@ -33,6 +33,7 @@ enum {
 static const uint64_t history_bytes = UINT64_C(1) << 30;
 static const uint64_t least_interval_ns = 1000000, most_interval_ns = 3600 * SECOND;
 static const uint64_t recent_ns = 300 * SECOND, recording_bytes = 64000000, finish_wait_ns = SECOND;
+static const uint64_t where_wait_ns = 30 * SECOND; /* for stacks that are still to be unwound */
 static const uint64_t trace_wait_ns = 10 * SECOND; /* for events that are still to be read */
 static const size_t queue_bytes = 8 << 20;
 
@@ -305,6 +306,8 @@ static int open_record(struct hiw_recorder *r, struct err *err)
 		return error;
 	if (r->trace)
 		options.trace = (struct trace_feed) { trace_drain, r->trace };
+	if (r->where)
+		options.where = (struct where_source) { where_feed_drain, r->where };
 	(void) snprintf(key, sizeof(key), "%s-%s", s->name, s->job);
 	error = r->makes_folders ? make_folder_of(r->output, err) : 0;
 	if (error == 0)
@@ -662,15 +665,16 @@ static void finish_record(struct hiw_recorder *r, bool wanted)
 	const bool is_long = f->ended_ns.known && (uint64_t) f->ended_ns.value >= r->options.window_ns;
 	/* keep a short run, too: the user needs the reason */
 	const bool was_killed = job_oom_events(job) > 0 || f->stopped_by.known;
-	const bool keep = wanted || r->output || is_long || was_killed || has_traced(r);
+	const bool keep = wanted || r->output || is_long || was_killed || has_traced(r) || r->where;
 	struct err err = { "" };
 	struct record_end end = { 0 };
 
 	f->frames_dropped = known((int64_t) record_dropped(r->record));
 	if (!keep && !record_has_begun(r->record))
 		return; /* kept for hwi_recorder_spare; else hiw_recorder_free frees it */
-	const int error = record_finish(
-		r->record, job, keep, r->trace ? trace_wait_ns : finish_wait_ns, &end, &err);
+	const uint64_t trace_or_not_ns = r->trace ? trace_wait_ns : finish_wait_ns;
+	const uint64_t wait_ns = r->where ? where_wait_ns : trace_or_not_ns;
+	const int error = record_finish(r->record, job, keep, wait_ns, &end, &err);
 	autofree char *path = end.path;
 
 	r->trace_is_used = error == -ETIMEDOUT;

@@ -48,6 +48,21 @@ static int lacks(struct hiw_recorder *r, int error, struct err *err)
 	return 0;
 }
 
+/* Without a feed the job runs unsampled. */
+static void open_where(struct hiw_recorder *r)
+{
+	const struct hwi_where *o = &r->trace_options.where;
+	const struct where_feed_options options = {
+		.program = o->program,
+		.period = o->period,
+		.stack_bytes = o->stack_bytes,
+		.removes_maps = o->removes_maps,
+	};
+
+	if (o->period && !r->options.no_record)
+		r->where = where_feed_new(&options);
+}
+
 int open_trace(struct hiw_recorder *r, struct err *err)
 {
 	struct trace_reader_options options = {
@@ -60,6 +75,7 @@ int open_trace(struct hiw_recorder *r, struct err *err)
 	};
 	int error;
 
+	open_where(r);
 	if (!r->trace_options.layers)
 		return 0;
 	if (r->options.no_record)
@@ -70,6 +86,20 @@ int open_trace(struct hiw_recorder *r, struct err *err)
 		error = trace_reader_new(&options, &r->trace, err);
 	return error == -EINVAL ? error : error < 0 ? lacks(r, error, err)
 						    : 0; /* the command line is wrong */
+}
+
+int hwi_recorder_where(struct hiw_recorder *r, pid_t pid, pid_t *ret_pid, struct hiw_err *ret_err)
+{
+	struct err err = { "" };
+	int error;
+
+	*ret_pid = 0;
+	if (!r->where)
+		return api_err(ret_err, &err, err_set(&err, -ENOENT, "no recording is written, which would have it"));
+	error = where_feed_start(r->where, pid, ret_pid, &err);
+	if (*ret_pid > 0)
+		hiw_recorder_ignore(r, *ret_pid);
+	return api_err(ret_err, &err, error);
 }
 
 const char *trace_step(const struct hiw_recorder *r)
@@ -91,11 +121,13 @@ void close_trace(struct hiw_recorder *r)
 	end_wait(r);
 	if (!r->trace_is_used) {
 		trace_reader_free(r->trace);
+		where_feed_free(r->where);
 		if (r->trace_root)
 			root_done(r->trace_root);
 		free(r->trace_root);
 	}
 	r->trace = NULL;
+	r->where = NULL;
 	r->trace_root = NULL;
 }
 
@@ -129,6 +161,8 @@ void begin_trace(struct hiw_recorder *r)
 {
 	const struct facts *f = job_facts_const(sampler_job(r->sampler));
 
+	if (r->where && f->started_boot_ns.known)
+		where_feed_begin(r->where, (uint64_t) f->started_boot_ns.value);
 	if (!r->trace || !f->started_boot_ns.known)
 		return;
 	trace_reader_begin(r->trace, (uint64_t) f->started_boot_ns.value, (pid_t) f->main_pid.value);
@@ -289,6 +323,8 @@ void step_trace(struct hiw_recorder *r)
 bool trace_warning(struct hiw_recorder *r, struct err *ret)
 {
 	step_trace(r);
+	if (r->where && !r->trace_warning[0])
+		where_feed_note(r->where, r->trace_warning);
 	if (!r->trace_warning[0])
 		return false;
 	(void) snprintf(ret->text, sizeof(ret->text), "%s", r->trace_warning);

@@ -73,6 +73,15 @@ struct where_high {
 	size_t n_files;
 };
 
+struct where_sink;
+
+/* Where it comes from, for the recording's thread. drain passes what there is; last: the run is over, and what is missing
+ * is waited for. drain NULL: the job is not sampled. */
+struct where_source {
+	int (*drain)(void *ctx, bool last, const struct where_sink *sink);
+	void *ctx;
+};
+
 /* Where it goes. Every function returns 0 or -errno, after which the caller stops. All calls come from one thread. */
 struct where_sink {
 	/* A frame: number is new, or known, and what was unknown of it is set. */

@@ -38,7 +38,8 @@ static int add(struct fact_list *list, const char *title, struct buf *words, boo
 	return 0;
 }
 
-/* What the program asked for; the driver's figure, which has contexts and code too, is that of the GPU. */
+/* What the program asked for; the driver's figure, which has contexts and code too, is that of the
+ * GPU. */
 static int add_memory(struct fact_list *list, const struct work_device *d)
 {
 	struct buf b = BUF_INIT(4096);
@@ -61,17 +62,19 @@ static int add_memory(struct fact_list *list, const struct work_device *d)
 	return r;
 }
 
-/* The driver's figure beside it, where the traced device is the only one, so that both are of the same. */
+/* The driver's figure next to it, where the traced device is the only one, so that both are of the
+ * same. */
 static int add_rest(struct fact_list *list, const struct work *w, struct maybe driver)
 {
 	const int64_t allocated = (int64_t) w->devices[0].memory_peak_bytes;
 	struct buf b = BUF_INIT(256);
 	int r;
 
-	if (w->n_devices != 1 || w->more_devices > 0 || allocated == 0 || !driver.known || driver.value <= allocated)
+	if (w->n_devices != 1 || w->more_devices > 0 || allocated == 0 || !driver.known ||
+		driver.value <= allocated)
 		return 0;
 	(void) buf_str(&b, " more: contexts, code, what libraries keep");
-	r = add(list, "beside traced memory", &b, false);
+	r = add(list, "not traced", &b, false);
 	if (r == 0) {
 		struct fact *fact = &list->facts[list->n - 1];
 

@@ -223,6 +223,32 @@ static pid_t start_in_place(const struct launch *launch, char **script, int pipe
 	return pid;
 }
 
+/* A copy of hiwater that waits at the gate: what is opened of it by then is the job's from its exec on. */
+static pid_t start_held(const struct launch *launch, char **script, int pipe, const int gate[2])
+{
+	const pid_t pid = fork();
+	char opened;
+
+	if (pid != 0)
+		return pid;
+	(void) close(gate[1]);
+	while (read(gate[0], &opened, 1) < 0 && errno == EINTR)
+		;
+	become(launch, script, pipe);
+}
+
+/* The gate is opened for a job that may start, and closed for one that may not, which then ends. */
+static int open_gate(const struct launch *launch, pid_t pid, int gate)
+{
+	const int r = launch->hold(launch->hold_ctx, pid);
+
+	if (r < 0)
+		(void) kill(pid, SIGKILL);
+	else
+		(void) !write(gate, "", 1);
+	return r;
+}
+
 static pid_t start_in_cgroup(const struct launch *launch, char **script, int pipe)
 {
 #ifdef SYS_clone3
@@ -286,7 +312,7 @@ int child_start(const struct launch *launch, pid_t *ret_pid, bool *ret_forked)
 	autoclose int writer = -1;
 	autofree char **script = child_script(launch->argv);
 	const bool into = launch->cgroup_procs < 0 && launch->cgroup_dir >= 0;
-	int fds[2], error, stop;
+	int fds[2], gate[2] = { -1, -1 }, error, stop, held = 0;
 	pid_t pid;
 
 	*ret_forked = false;
@@ -294,15 +320,30 @@ int child_start(const struct launch *launch, pid_t *ret_pid, bool *ret_forked)
 		return -errno;
 	reader = fds[0];
 	writer = fds[1];
+	if (launch->hold && pipe2(gate, O_CLOEXEC) < 0)
+		return -errno;
+	autoclose int gate_in = gate[0];
+	autoclose int gate_out = gate[1];
+
 	lower_process_limit(launch);
-	pid = into ? start_in_cgroup(launch, script, writer) : start_in_place(launch, script, writer);
+	pid = into           ? start_in_cgroup(launch, script, writer)
+	      : launch->hold ? start_held(launch, script, writer, gate)
+			     : start_in_place(launch, script, writer);
 	error = errno;
 	restore_process_limit(launch->inherited);
 	if (pid < 0)
 		return -error;
 	*ret_forked = true;
 	(void) close(take_fd(writer));
+	if (launch->hold && !into)
+		held = open_gate(launch, pid, gate_out);
 	error = read_error(reader, &stop);
+	if (held < 0) {
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		*ret_forked = false;
+		return held;
+	}
 	if (error) {
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;

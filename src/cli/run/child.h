@@ -33,6 +33,10 @@ struct launch {
 	const int *streams;               /* three descriptors to replace 0, 1, 2; an entry of -1, or NULL:
 	                                   * unchanged */
 	int cgroup_procs, cgroup_dir;     /* the cgroup to start in (hwi_cgroup_make); -1: none */
+	/* Called with the job's process before it executes the program; negative: the job is not started, and that is the
+	 * result. NULL: nothing is to be done then. */
+	int (*hold)(void *ctx, pid_t pid);
+	void *hold_ctx;
 	unsigned spare_processes;         /* start the job only if, by RLIMIT_NPROC, so many more processes
 	                                   * can be started after it; else the result is -EAGAIN */
 };

@@ -45,6 +45,7 @@ struct run {
 	struct endpoint endpoint;
 	struct sender sender;
 	struct trace_job trace;
+	struct where_job where;
 };
 
 /* ---- before the job -------------------------------------------------------------------------- */
@@ -114,6 +115,9 @@ static int prepare(struct run *r)
 	const bool is_light = !is_watched(r->options) && node_lighten(&r->node, &o);
 
 	error = trace_prepare(&r->trace, &r->options->trace, r->options->strict, r->options->measure.quiet);
+	if (error == 0)
+		error = where_prepare(&r->where, &r->options->where, r->options->strict,
+			r->options->measure.quiet, &r->trace.what.where);
 	if (error < 0)
 		return error;
 	error = hwi_recorder_new_traced(
@@ -122,6 +126,7 @@ static int prepare(struct run *r)
 		(void) not_started(r, error, "", err.text);
 		return error;
 	}
+	r->where.recorder = r->recorder;
 	if (is_light)
 		hwi_recorder_gpus_by_node(r->recorder);
 	const char *socket = hiw_recorder_socket(r->recorder);
@@ -173,6 +178,8 @@ static int start_job(struct run *r)
 		.environment = r->trace.environment,
 		.kept = r->trace.fd,
 		.streams = r->live.streams,
+		.hold = r->where.enabled ? where_hold : NULL,
+		.hold_ctx = &r->where,
 		.cgroup_procs = r->cgroup_procs,
 		.cgroup_dir = r->cgroup_dir,
 		.spare_processes = r->options->strict ? 0 : PROCESSES_NEEDED - 1,
@@ -258,7 +265,7 @@ static void print_progress(struct run *r)
 static bool has_ended(const struct run *r)
 {
 	const bool has_others = r->watching.actions.n > 0 || r->endpoint.pid || r->sender.pid ||
-				r->node.recorder || r->options->no_subreaper;
+				r->where.pid || r->node.recorder || r->options->no_subreaper;
 
 	if (!r->options->no_subreaper &&
 		(r->tree.childless || (r->measuring && !hwi_recorder_has_children(r->recorder))))
@@ -322,6 +329,7 @@ static void follow(struct run *r)
 	r->tree.live = &r->live;
 	r->tree.endpoint = &r->endpoint;
 	r->tree.sender = &r->sender;
+	r->tree.where = &r->where;
 	tree_reap(&r->tree, &r->signals);
 	while (!is_over(r)) {
 		struct timespec timeout;
@@ -371,6 +379,7 @@ static void report(struct run *r, struct outcome *ret)
 	measure_report(m, r->recorder);
 	node_report(&r->node, r->recorder);
 	sender_end(&r->sender);
+	where_end(&r->where);
 	if (r->options->repeat == 1)
 		return;
 	ret->figures.size = sizeof(ret->figures);

@@ -70,6 +70,8 @@ static int check_together(const struct run_options *o)
 		complain("--otlp needs the recording; leave --no-record out");
 	else if (o->trace.what.layers && recorder->no_record)
 		complain("--trace needs the recording; leave --no-record out");
+	else if (o->where.enabled && recorder->no_record)
+		complain("--where needs the recording; leave --no-record out");
 	else if (trace_option_alone(&o->trace))
 		complain("%s is for --trace; give both", trace_option_alone(&o->trace));
 	else if (o->live && recorder->no_record)
@@ -191,6 +193,10 @@ static const struct opt opts[] = {
 		"follow the job from inside: ranges that it or a library names (NVTX, ITT), and the memory, launches and kernels of GPUs; "
 		"WHAT is a list of ranges,memory,launches,kernels (all); see hiwater-trace(1)",
 		parse_trace, &arg_run.trace },
+	{ 0, "where", OPT_OPTIONAL, "HOW",
+		"sample which functions touch memory first; HOW is a list of fine (4 times the samples), python (names of its functions: 3.12 or "
+		"later), stack=SIZE (16K); see hiwater-where(1)",
+		parse_where, &arg_run.where },
 	{ 0, "trace-window", OPT_TEXT, "WINDOW",
 		"keep kernels and copies only then (ranges, memory and sums always): 60s+5s (from 60 s on, for 5 s), steps=10-20, "
 		"range=RE, api (cuProfilerStart), alert (10 s), last=60s; several may be given",

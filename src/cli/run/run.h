@@ -17,6 +17,7 @@
 #include "cli/run/node.h"
 #include "cli/run/sender.h"
 #include "cli/run/trace.h"
+#include "cli/run/where.h"
 
 enum run_cgroup {
 	RUN_CGROUP_AUTO,
@@ -34,6 +35,7 @@ struct run_options {
 	bool no_subreaper, wait, live, strict;
 	struct sender_options otlp;
 	struct trace_options trace;
+	struct where_options where;
 	struct inherited inherited;
 	struct endpoint endpoint; /* as it is before a run */
 };

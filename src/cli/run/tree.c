@@ -27,6 +27,8 @@ static void note_reaped(
 		endpoint_left(t->endpoint);
 	if (t->sender && pid == t->sender->pid)
 		sender_left(t->sender);
+	if (t->where && pid == t->where->pid)
+		where_left(t->where);
 	if (t->recorder)
 		hiw_recorder_reaped(t->recorder, pid, status, usage);
 	if (t->node)

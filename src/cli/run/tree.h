@@ -14,12 +14,14 @@
 #include "cli/run/live.h"
 #include "cli/run/node.h"
 #include "cli/run/sender.h"
+#include "cli/run/where.h"
 #include "cli/run/signals.h"
 
 struct tree {
 	pid_t main;
 	struct hiw_recorder *recorder; /* NULL: the job is not measured */
 	struct node *node;             /* has a helper among the children; NULL: none */
+	struct where_job *where;       /* likewise */
 	struct sender *sender;         /* notified when its child ends; NULL: there is none */
 	struct live *live;             /* notified when its view ends; NULL: there is no view */
 	struct endpoint *endpoint;     /* notified when it ends; NULL: there is none */

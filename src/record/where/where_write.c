@@ -18,15 +18,20 @@ struct where_write {
 };
 
 static const char tables[] =
-	"CREATE TABLE IF NOT EXISTS where_frame(id INTEGER PRIMARY KEY, module TEXT, build_id TEXT, offset INTEGER,"
+	"CREATE TABLE IF NOT EXISTS where_frame(id INTEGER PRIMARY KEY, module TEXT, build_id TEXT, "
+	"offset INTEGER,"
 	" function TEXT, file TEXT, line INTEGER);"
 	"CREATE TABLE IF NOT EXISTS where_stack(id INTEGER PRIMARY KEY, parent INTEGER, frame INTEGER);"
-	"CREATE TABLE IF NOT EXISTS where_process(id INTEGER PRIMARY KEY, pid INTEGER, rank INTEGER, name TEXT);"
-	"CREATE TABLE IF NOT EXISTS where_high(id INTEGER PRIMARY KEY, t INTEGER, total INTEGER, looked INTEGER,"
+	"CREATE TABLE IF NOT EXISTS where_process(id INTEGER PRIMARY KEY, pid INTEGER, rank INTEGER, "
+	"name TEXT);"
+	"CREATE TABLE IF NOT EXISTS where_high(id INTEGER PRIMARY KEY, t INTEGER, total INTEGER, "
+	"looked INTEGER,"
 	" looked_total INTEGER, before INTEGER, sample_bytes INTEGER, huge_bytes INTEGER, lost INTEGER);"
-	"CREATE TABLE IF NOT EXISTS where_row(high INTEGER, stack INTEGER, process INTEGER, bytes INTEGER, n INTEGER,"
+	"CREATE TABLE IF NOT EXISTS where_row(high INTEGER, stack INTEGER, process INTEGER, bytes INTEGER, "
+	"n INTEGER,"
 	" PRIMARY KEY(high, stack, process)) WITHOUT ROWID;"
-	"CREATE TABLE IF NOT EXISTS where_file(high INTEGER, name TEXT, bytes INTEGER, PRIMARY KEY(high, name))"
+	"CREATE TABLE IF NOT EXISTS where_file(high INTEGER, name TEXT, bytes INTEGER, PRIMARY KEY(high, "
+	"name))"
 	" WITHOUT ROWID;";
 
 static sqlite3_stmt *prepare(struct where_write *w, const char *sql)
@@ -60,7 +65,8 @@ static int put_frame(void *ctx, uint32_t number, const struct where_frame *f)
 	store_bind_text(st, 5, f->function);
 	store_bind_text(st, 6, f->file);
 	store_bind_if(st, 7, f->line > 0, f->line);
-	return put(w, st, ROW_BYTES + strlen(f->module) + strlen(f->build_id) + strlen(f->function) + strlen(f->file));
+	return put(w, st,
+		ROW_BYTES + strlen(f->module) + strlen(f->build_id) + strlen(f->function) + strlen(f->file));
 }
 
 static int put_stack(void *ctx, uint32_t number, const struct where_stack *stack)
@@ -95,7 +101,8 @@ static int put_process(void *ctx, uint32_t number, const struct where_process *p
 
 static int drop(void *ctx, uint32_t number)
 {
-	static const char *const from[] = { "DELETE FROM where_high WHERE id = ?", "DELETE FROM where_row WHERE high = ?",
+	static const char *const from[] = { "DELETE FROM where_high WHERE id = ?",
+		"DELETE FROM where_row WHERE high = ?",
 		"DELETE FROM where_file WHERE high = ?" };
 	struct where_write *w = ctx;
 	int r = 0;
@@ -151,7 +158,8 @@ static int put_high(void *ctx, uint32_t number, const struct where_high *h)
 	st = prepare(w, "INSERT INTO where_high VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)");
 	if (!st)
 		return -EIO;
-	const uint64_t values[] = { number, h->time_ns, h->total_bytes, h->looked_ns, h->looked_bytes, h->before_bytes,
+	const uint64_t values[] = { number, h->time_ns, h->total_bytes, h->looked_ns, h->looked_bytes,
+		h->before_bytes,
 		h->sample_bytes, h->huge_bytes, h->lost };
 
 	for (int i = 0; i < (int) (sizeof(values) / sizeof(*values)); i++)

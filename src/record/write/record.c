@@ -23,7 +23,8 @@ enum {
 #define SECOND UINT64_C(1000000000)
 static const uint64_t default_recent_ns = 300 * SECOND, default_bytes = 64000000;
 static const uint64_t blocked_wait_ns = 100000000;
-static const uint64_t trace_bytes = 256000000, drain_wait_ns = UINT64_C(1000000) * TRACE_DRAIN_MS;
+static const uint64_t trace_bytes = 256000000, drain_wait_ns = UINT64_C(1000000) * TRACE_DRAIN_MS,
+		      where_wait_ns = 250000000;
 static const uint64_t forget_wait_ns = 2 * SECOND;
 
 struct record {
@@ -131,7 +132,8 @@ static void drain(struct record *r)
 /* Returns the remaining chunks when it is time to finish; the caller writes them. */
 static struct chunk *work(struct record *r)
 {
-	const uint64_t usual_wait_ns = r->options.trace.drain ? drain_wait_ns : 0;
+	const uint64_t where_wait = r->options.where.drain ? where_wait_ns : 0;
+	const uint64_t usual_wait_ns = r->options.trace.drain ? drain_wait_ns : where_wait;
 	struct queue_state state = { 0 };
 	struct chunk *waiting = NULL, **end;
 
@@ -278,6 +280,7 @@ int record_new(const struct record_options *options, struct record **ret, struct
 		writer.max_bytes = r->options.max_bytes;
 		writer.others_after = r->options.others_after;
 		writer.trace = r->options.trace;
+		writer.where = r->options.where;
 		writer.trace_bytes = r->options.trace_bytes;
 		writer.trace_step = r->trace_step =
 			r->options.trace_step ? strdup(r->options.trace_step) : NULL;

@@ -12,6 +12,7 @@
 #include "job/job.h"
 #include "model/frame.h"
 #include "model/trace.h"
+#include "model/where.h"
 
 struct record_options {
 	const char *path;         /* NULL: a new file in the history, created when the first window closes */
@@ -29,6 +30,7 @@ struct record_options {
 	/* Traced work, which the writer's thread drains each TRACE_DRAIN_MS and at the end; drain NULL: none. */
 	struct trace_feed trace;
 	const char *trace_step;   /* expression of the names of steps, for viewers; NULL: none */
+	struct where_source where; /* where memory came from, likewise */
 	uint64_t trace_bytes;     /* of rows of traced work, in addition to max_bytes; 0: 256 MB */
 };
 

@@ -75,6 +75,8 @@ void writer_close(struct writer *w, bool finished)
 {
 	trace_write_free(w->trace);
 	w->trace = NULL;
+	where_write_free(w->where);
+	w->where = NULL;
 	(void) store_close(w->store, finished);
 	w->store = NULL;
 }
@@ -599,7 +601,22 @@ static void end_trace_gap(struct writer *w, uint64_t now_ns)
 	w->has_trace_gap = false;
 }
 
-void writer_drain(struct writer *w, enum trace_drain how)
+static void drain_where(struct writer *w, bool last)
+{
+	int r;
+
+	if (!w->options.where.drain || w->failed || w->paused || !w->store)
+		return;
+	if (!w->where)
+		w->where = where_write_new(w->store);
+	r = w->where ? store_begin(w->store) : -ENOMEM;
+	if (r == 0)
+		r = w->options.where.drain(w->options.where.ctx, last, where_write_sink(w->where));
+	if (r < 0)
+		(void) stumble(w, r);
+}
+
+static void drain_trace(struct writer *w, enum trace_drain how)
 {
 	struct trace_sink sink;
 	uint64_t now_ns;
@@ -631,6 +648,12 @@ void writer_drain(struct writer *w, enum trace_drain how)
 	}
 	if (r < 0)
 		(void) stumble(w, r);
+}
+
+void writer_drain(struct writer *w, enum trace_drain how)
+{
+	drain_trace(w, how);
+	drain_where(w, how == TRACE_DRAIN_LAST);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

@@ -19,6 +19,7 @@
 #include "record/store.h"
 #include "record/thin/thin.h"
 #include "record/trace/trace_write.h"
+#include "record/where/where_write.h"
 #include "record/write/aggregate.h"
 #include "record/write/queue.h"
 
@@ -32,6 +33,7 @@ struct writer_options {
 	const char *job_key;         /* borrowed; as in record_options */
 	bool job_has_folder;
 	struct trace_feed trace;     /* as in record_options */
+	struct where_source where;   /* likewise */
 	uint64_t trace_bytes;
 	const char *trace_step;      /* borrowed; NULL: none */
 };
@@ -47,6 +49,7 @@ struct writer {
 	struct thin *thin;
 	struct store *store;     /* NULL: no open file */
 	struct trace_write *trace; /* NULL: nothing was drained yet */
+	struct where_write *where; /* likewise */
 	uint32_t phases[WRITER_PHASES]; /* open, the innermost last */
 	unsigned n_phases;
 	uint64_t drained_ns;     /* the time of the last drain */
@@ -103,7 +106,7 @@ void writer_done(struct writer *w);
  * later with the same chunk. */
 bool writer_apply(struct writer *w, struct chunk *chunk, bool hurry);
 
-/* Writes the traced work that there is. */
+/* Writes the traced work that there is, and where memory came from. */
 void writer_drain(struct writer *w, enum trace_drain how);
 
 /* Closes the file, if one is open. finished: as store_close. */

@@ -93,6 +93,8 @@ static void end_file(struct writer *w, int r, const char *why)
 
 	trace_write_free(w->trace);
 	w->trace = NULL;
+	where_write_free(w->where);
+	w->where = NULL;
 	store_rollback(w->store);
 	if (!is_empty)
 		store_reason(w, why);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A check at a process: which samples' pages are still resident, and how much memory each of them
+ * stands for. One thread.
+ *
+ * A fault may bring one page, a huge page, or none, so samples are not multiplied by a size. The
+ * address space is divided into strata, each of so many addresses that about 16 samples are
+ * expected, and what is resident of a stratum is measured (one page of 64, through pagemap): its
+ * samples share that. Two rules keep it right:
+ * - the newest samples count until the stratum's bytes are used up; older ones were freed, and
+ *   touched again;
+ * - no sample stands for more than (1 + 3/sqrt(n)) times its period: the rest was touched without a
+ *   sample, by the kernel in a system call, or moved by mremap. Pages of mapped files are counted
+ *   by the file's name and are no function's.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/map.h"
+#include "where/module.h"
+
+struct record;
+
+struct sample {
+	uint64_t time_ns, address;
+	uint64_t bytes;        /* that it stands for, by the last check; 0: none since */
+	uint64_t number;       /* of all samples, in the order of time */
+	uint32_t process;      /* that touched it: its number */
+	uint32_t stack;        /* 0: not unwound yet */
+	bool is_dead, has_failed; /* failed: it could not be unwound */
+	bool is_checked, is_queued; /* queued: for the worker */
+	unsigned users;        /* lists that have it; the last one frees it */
+	struct record *record; /* until it was unwound */
+	size_t *raw_bytes;     /* of all samples with a record: where those of this one are counted */
+	struct image *image;   /* likewise */
+};
+
+struct samples {
+	struct sample **list;  /* in the order of time */
+	size_t n, cap;
+};
+
+/* Mapped files of a process. */
+struct check_file {
+	char *name;
+	uint64_t device, inode, bytes;
+};
+struct check_files {
+	struct check_file *list;
+	size_t n, cap;
+};
+void check_files_done(struct check_files *f);
+
+struct check_options {
+	int proc;              /* descriptor of the folder of processes */
+	pid_t pid;
+	unsigned period;
+	bool exclusive;        /* of pages that another process has, too, that one counts them */
+	struct check_files *files;
+	struct map *shared;    /* blocks of shared memory that a process of this pass has counted */
+};
+
+struct check_result {
+	uint64_t anonymous, shared; /* bytes that are resident, by probes: what functions may have touched */
+	uint64_t sampled;      /* of them, that samples stand for */
+	uint64_t huge;         /* bytes of huge pages */
+};
+
+struct check;
+struct check *check_new(void); /* NULL: out of memory */
+void check_free(struct check *l);
+
+/* Checks at a process: sets bytes and is_dead of the samples. Returns 0, or -errno if the process
+ * cannot be read (it ended: -ESRCH), and then changes nothing. */
+int check_process(struct check *l, const struct check_options *options, struct samples *samples,
+	struct check_result *ret);

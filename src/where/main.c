@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * hiwater-where: samples the page faults of a job for a recorder, which starts it (where/feed.h)
+ * and reads its lines. A program of its own: nothing else loads libdw, and what goes wrong with a
+ * program of the job does not reach the recorder.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/root.h"
+#include "where/events.h"
+#include "where/lines.h"
+#include "where/names.h"
+#include "where/outbox.h"
+#include "where/tree.h"
+#include "where/worker.h"
+
+enum {
+	TICK_MS = 50,
+	CHECK_PERCENT_OF_10 = 7,    /* of the time that checks may take: 0.7 % */
+	SPOOL_FULL = 32 << 20,     /* bytes of stacks; then unwinding has no limit */
+};
+static const uint64_t second_ns = 1000000000, check_start_ns = 100000000, settle_every_ns = 1000000000,
+		      send_every_ns = 5000000000,
+		      unwind_wait_ns = 8000000000, names_wait_ns = 6000000000;
+
+struct sampler {
+	int fd;
+	pid_t pid;
+	struct events_options options;
+	struct root root;
+	struct modules *modules;
+	struct tree *tree;
+	struct worker *worker;
+	struct outbox *outbox;
+	struct events *events;
+	uint64_t begun_ns, checks_ns, settled_ns, sent_ns;
+	bool is_over, is_gone;     /* the run; the recorder */
+	bool removes_maps;         /* perf maps, when they were read */
+};
+
+static int parse_number(const char *text, unsigned *ret)
+{
+	const char *p = text;
+	uint64_t value;
+
+	if (parse_u64(&p, &value) < 0 || *p || value > INT32_MAX)
+		return -EINVAL;
+	*ret = (unsigned) value;
+	return 0;
+}
+
+/* ---- while the job runs ---------------------------------------------------------------------- */
+
+static void hear(struct sampler *s)
+{
+	char text[64];
+	const ssize_t n = recv(s->fd, text, sizeof(text), MSG_DONTWAIT);
+
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		s->is_gone = true;
+	if (n > 0)
+		s->is_over = true; /* there is one message */
+}
+
+static void add_raw(void *ctx, struct sample *sample)
+{
+	worker_add(ctx, sample);
+}
+
+/* Sends what is ready; the last high waits some time, since it changes often. */
+static void send_highs(struct sampler *s, uint64_t now_ns, bool all)
+{
+	uint32_t dropped;
+
+	while (tree_dropped(s->tree, &dropped)) {
+		(void) buf_str(outbox_lines(s->outbox), "drop");
+		lines_number(outbox_lines(s->outbox), dropped);
+		(void) buf_str(outbox_lines(s->outbox), "\n");
+	}
+	for (size_t i = 0; i < tree_high_count(s->tree); i++) {
+		struct tree_high *const high = tree_high(s->tree, i);
+		const bool is_last = i + 1 == tree_high_count(s->tree);
+
+		if (!high->is_new || !outbox_is_ready(high, s->worker) ||
+			(!all && is_last && s->sent_ns && now_ns < s->sent_ns + send_every_ns))
+			continue;
+		outbox_high(s->outbox, s->tree, high, s->worker);
+		s->sent_ns = now_ns;
+	}
+	if (!outbox_send(s->outbox, 0))
+		s->is_gone = true;
+}
+
+static void step(struct sampler *s)
+{
+	const uint64_t now = clock_boot_ns(),
+		       allowed = check_start_ns + (now - s->begun_ns) / 1000 * CHECK_PERCENT_OF_10;
+
+	s->checks_ns += tree_tick(s->tree, now, allowed > s->checks_ns ? allowed - s->checks_ns : 0);
+	(void) worker_collect(s->worker);
+	if (now >= s->settled_ns + settle_every_ns) {
+		s->settled_ns = now;
+		tree_settle(s->tree);
+	}
+	worker_hurry(s->worker, tree_raw_bytes(s->tree) > SPOOL_FULL);
+	if (tree_raw_bytes(s->tree) > SPOOL_FULL)
+		tree_each_raw(s->tree, add_raw, s->worker);
+	send_highs(s, now, false);
+}
+
+static bool fetch(struct sampler *s, int timeout_ms)
+{
+	struct record **list;
+	size_t n;
+	const bool goes_on = events_next(s->events, timeout_ms, &list, &n);
+
+	for (size_t i = 0; i < n; i++)
+		tree_record(s->tree, list[i]);
+	return goes_on;
+}
+
+static void follow(struct sampler *s)
+{
+	while (!s->is_over && !s->is_gone) {
+		if (!fetch(s, TICK_MS))
+			break;
+		step(s);
+		hear(s);
+	}
+	if (s->is_over)
+		events_flush(s->events);
+	while (!s->is_gone && fetch(s, 0))
+		if (s->is_over)
+			break;
+	(void) tree_tick(s->tree, clock_boot_ns(), second_ns);
+	tree_settle(s->tree);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void finish(struct sampler *s)
+{
+	const uint64_t until = clock_awake_ns() + unwind_wait_ns;
+	struct names *names = names_new();
+
+	worker_hurry(s->worker, true);
+	send_highs(s, clock_boot_ns(), true);
+	while (!s->is_gone && worker_collect(s->worker) > 0 && clock_awake_ns() < until) {
+		worker_wait(s->worker, TICK_MS);
+		hear(s);
+	}
+	(void) worker_collect(s->worker);
+	send_highs(s, clock_boot_ns(), true);
+	if (names && !s->is_gone)
+		outbox_names(s->outbox, s->worker, names, clock_awake_ns() + names_wait_ns);
+	names_free(names);
+	(void) buf_str(outbox_lines(s->outbox), "done\n");
+	(void) outbox_send(s->outbox, 5000);
+}
+
+/* ---- the beginning --------------------------------------------------------------------------- */
+
+static int open_all(struct sampler *s, struct err *err)
+{
+	struct tree_options tree = { .period = s->options.period };
+	int r = root_open("/", &s->root, err);
+
+	if (r < 0)
+		return r;
+	s->modules = modules_new(s->root.proc);
+	tree.proc = s->root.proc;
+	tree.modules = s->modules;
+	s->tree = s->modules ? tree_new(&tree) : NULL;
+	s->worker = s->tree ? worker_new() : NULL;
+	s->outbox = s->worker ? outbox_new(s->fd, (uint64_t) s->options.period * 4096) : NULL;
+	if (!s->outbox)
+		return err_set(err, -ENOMEM, "out of memory");
+	r = events_open(s->pid, &s->options, &s->events, err);
+	return r == 0 ? events_start(s->events, err) : r;
+}
+
+static void close_all(struct sampler *s)
+{
+	worker_free(s->worker);
+	tree_free(s->tree);
+	outbox_free(s->outbox);
+	events_free(s->events);
+	modules_free(s->modules);
+	root_done(&s->root);
+}
+
+/* FD PID PERIOD STACK-BYTES run[,maps] */
+int main(int argc, char **argv)
+{
+	struct sampler s = { .options.from_exec = true };
+	struct err err = { "" };
+	unsigned fd, pid;
+	int r;
+
+	if (argc != 6 || parse_number(argv[1], &fd) < 0 || parse_number(argv[2], &pid) < 0 ||
+		parse_number(argv[3], &s.options.period) < 0 || parse_number(argv[4], &s.options.stack_bytes) < 0) {
+		(void) fprintf(stderr,
+			"hiwater-where is a part of hiwater; use: hiwater run --where -- COMMAND\n");
+		return 2;
+	}
+	s.fd = (int) fd;
+	s.pid = (pid_t) pid;
+	s.removes_maps = strstr(argv[5], ",maps") != NULL;
+	(void) fcntl(s.fd, F_SETFD, FD_CLOEXEC);
+	s.begun_ns = clock_boot_ns();
+	r = open_all(&s, &err);
+	if (r < 0) {
+		if (s.outbox) {
+			(void) buf_str(outbox_lines(s.outbox), "failed");
+			lines_text(outbox_lines(s.outbox), err.text);
+			(void) buf_str(outbox_lines(s.outbox), "\n");
+			(void) outbox_send(s.outbox, 1000);
+		}
+		close_all(&s);
+		return 1;
+	}
+	tree_begin(s.tree, s.pid, true);
+	(void) buf_printf(outbox_lines(s.outbox), "ready\t%u\t%d\n", events_ring_pages(s.events),
+		events_has_kernel(s.events));
+	(void) outbox_send(s.outbox, 1000);
+	follow(&s);
+	if (!s.is_gone)
+		finish(&s);
+	close_all(&s);
+	return 0;
+}

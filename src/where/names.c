@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+#include "where/names.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifdef HAVE_LIBDW
+#include <elfutils/libdwfl.h>
+#endif
+
+enum {
+	MAPS = 64,
+	MAP_BYTES = 64 << 20, /* of a perf map that are read */
+};
+
+struct map_entry {
+	uint64_t start, bytes;
+	const char *name;
+};
+
+struct perf_map {
+	pid_t pid;
+	char *text;           /* the names end in it */
+	struct map_entry *entries;
+	size_t n;
+};
+
+struct names {
+	const struct module *module; /* that is open; NULL: none */
+#ifdef HAVE_LIBDW
+	Dwfl *dwfl;
+	Dwfl_Module *opened;  /* NULL: it cannot be opened */
+#endif
+	struct perf_map maps[MAPS];
+	size_t n_maps;
+};
+
+/* ---- modules --------------------------------------------------------------------------------- */
+
+#ifdef HAVE_LIBDW
+
+static int no_file(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base, char **file,
+	Elf **elf)
+{
+	(void) module, (void) user, (void) name, (void) base, (void) file, (void) elf;
+	return -1;
+}
+
+static const Dwfl_Callbacks files = {
+	.find_elf = no_file,
+	.find_debuginfo = dwfl_standard_find_debuginfo,
+};
+
+static void close_module(struct names *n)
+{
+	if (n->dwfl)
+		dwfl_end(n->dwfl);
+	n->dwfl = NULL;
+	n->opened = NULL;
+	n->module = NULL;
+}
+
+static void open_module(struct names *n, const struct module *module)
+{
+	int fd;
+
+	close_module(n);
+	n->module = module;
+	fd = module_open(module);
+	if (fd < 0)
+		return;
+	n->dwfl = dwfl_begin(&files);
+	if (n->dwfl) {
+		dwfl_report_begin(n->dwfl);
+		n->opened = dwfl_report_elf(n->dwfl, module->path, module->path, fd, module->first_address,
+			false);
+		(void) dwfl_report_end(n->dwfl, NULL, NULL);
+	}
+	if (!n->opened)
+		(void) close(fd);
+}
+
+void names_of(struct names *n, const struct module *module, uint64_t offset, struct place_name *ret)
+{
+	const char *function, *file;
+	Dwfl_Line *line;
+	int number = 0;
+
+	memset(ret, 0, sizeof(*ret));
+	if (n->module != module)
+		open_module(n, module);
+	if (!n->opened)
+		return;
+	function = dwfl_module_addrname(n->opened, offset);
+	(void) snprintf(ret->function, sizeof(ret->function), "%s", function ? function : "");
+	line = dwfl_module_getsrc(n->opened, offset);
+	file = line ? dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
+	if (file && number > 0) {
+		(void) snprintf(ret->file, sizeof(ret->file), "%s", file);
+		ret->line = (uint32_t) number;
+	}
+}
+
+#else
+
+static void close_module(struct names *n)
+{
+	(void) n;
+}
+
+void names_of(struct names *n, const struct module *module, uint64_t offset, struct place_name *ret)
+{
+	(void) n, (void) module, (void) offset;
+	memset(ret, 0, sizeof(*ret));
+}
+
+#endif
+
+/* ---- perf maps ------------------------------------------------------------------------------- */
+
+/* All of it, if it is a regular file of this user's or of root's. */
+static char *read_map(pid_t pid, size_t *ret_bytes)
+{
+	char path[64], *text = NULL;
+	struct stat st;
+	ssize_t n = -1;
+	int fd;
+
+	(void) snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int) pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
+	if (fd < 0)
+		return NULL;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_uid == geteuid() || st.st_uid == 0) &&
+		st.st_size > 0)
+		text = malloc((st.st_size < MAP_BYTES ? (size_t) st.st_size : MAP_BYTES) + 1);
+	if (text)
+		n = read(fd, text, st.st_size < MAP_BYTES ? (size_t) st.st_size : MAP_BYTES);
+	(void) close(fd);
+	if (n <= 0) {
+		free(text);
+		return NULL;
+	}
+	text[n] = '\0';
+	*ret_bytes = (size_t) n;
+	return text;
+}
+
+static bool parse_hex(const char **p, uint64_t *ret)
+{
+	char *end;
+
+	*ret = strtoull(*p, &end, 16);
+	if (end == *p)
+		return false;
+	*p = end;
+	return true;
+}
+
+/* "7f52c0de1000 b py::load_table:/home/me/job.py"; lines that are no entries are left out. */
+static void parse_map(struct perf_map *map)
+{
+	size_t cap = 0;
+
+	for (char *line = map->text, *next; line && *line; line = next) {
+		const char *p = line;
+		struct map_entry entry;
+
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = '\0';
+		if (!parse_hex(&p, &entry.start) || *p++ != ' ' || !parse_hex(&p, &entry.bytes) ||
+			*p++ != ' ' || !*p)
+			continue;
+		entry.name = p;
+		if (map->n == cap) {
+			struct map_entry *const entries = realloc(map->entries, (cap ? 2 * cap
+										     : 1024) *
+											sizeof(entry));
+
+			if (!entries)
+				return;
+			map->entries = entries;
+			cap = cap ? 2 * cap : 1024;
+		}
+		map->entries[map->n++] = entry;
+	}
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct map_entry *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static struct perf_map *find_map(struct names *n, pid_t pid)
+{
+	struct perf_map *map;
+	size_t bytes;
+
+	for (size_t i = 0; i < n->n_maps; i++) {
+		if (n->maps[i].pid == pid)
+			return &n->maps[i];
+	}
+	if (n->n_maps == MAPS)
+		return NULL;
+	map = &n->maps[n->n_maps++];
+	map->pid = pid;
+	map->text = read_map(pid, &bytes);
+	if (map->text)
+		parse_map(map);
+	if (map->n > 1)
+		qsort(map->entries, map->n, sizeof(*map->entries), by_start);
+	return map;
+}
+
+/* "py::load_table:/home/me/job.py" of Python; others have a name alone. */
+static void split_name(const char *name, struct place_name *ret)
+{
+	const char *const rest = strncmp(name, "py::", 4) == 0 ? name + 4 : NULL;
+	const char *const colon = rest ? strstr(rest, ":/") ? strstr(rest, ":/") : strrchr(rest, ':') : NULL;
+
+	if (!colon) {
+		(void) snprintf(ret->function, sizeof(ret->function), "%s", rest ? rest : name);
+		return;
+	}
+	(void) snprintf(ret->function, sizeof(ret->function), "%.*s", (int) (colon - rest), rest);
+	(void) snprintf(ret->file, sizeof(ret->file), "%s", colon + 1);
+}
+
+bool names_of_map(struct names *n, pid_t pid, uint64_t address, struct place_name *ret)
+{
+	const struct perf_map *map = find_map(n, pid);
+	size_t low = 0, high = map ? map->n : 0;
+
+	memset(ret, 0, sizeof(*ret));
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+
+		if (map->entries[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0 || address - map->entries[low - 1].start >= map->entries[low - 1].bytes)
+		return false;
+	split_name(map->entries[low - 1].name, ret);
+	return true;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+struct names *names_new(void)
+{
+	return calloc(1, sizeof(struct names));
+}
+
+void names_free(struct names *n)
+{
+	if (!n)
+		return;
+	close_module(n);
+	for (size_t i = 0; i < n->n_maps; i++) {
+		free(n->maps[i].text);
+		free(n->maps[i].entries);
+	}
+	free(n);
+}

@@ -1,0 +1,808 @@
+/* SPDX-License-Identifier: MIT */
+#include "where/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/map.h"
+#include "model/where.h"
+
+enum {
+	PAGE = 4096,
+	GROWN_PERCENT = 5,        /* since the last check: another is due */
+	KEPT_FDS = 2000,          /* of statm */
+	RAW_MOST = 64 << 20,      /* of stacks that are not unwound; further samples have no stack */
+};
+static const uint64_t fallen_bytes = 4 << 20, least_bytes = 1 << 20;
+
+/* Processes that share pages, in the order of their forks. */
+struct family {
+	struct process *first, *last;
+};
+
+struct process {
+	struct process *next, *before; /* of the family */
+	struct family *family;
+	size_t place;             /* in the list */
+	pid_t pid;
+	char name[16];
+	uint32_t number;          /* for samples; 0: it has none */
+	struct image *image;
+	struct samples samples;
+	struct check_files files;
+	int statm;                /* -1: not open */
+	bool has_executed;        /* else it is hiwater's copy, before the job's program */
+	uint64_t fork_ns;
+	uint64_t anonymous, mapped; /* bytes, by statm */
+	uint64_t most;            /* of anonymous, since the last check */
+	size_t n_new;             /* samples since then */
+	uint64_t checked_rss;
+	struct check_result checked;
+};
+
+struct tree {
+	struct tree_options options;
+	struct check *check;
+	struct process **list;
+	size_t n, cap;
+	struct map places;        /* of pids */
+	struct tree_process *processes; /* with samples, ended ones too */
+	size_t n_processes, cap_processes;
+	uint64_t samples, lost, before;
+	size_t raw_bytes;
+	uint64_t total;           /* by the last sizes */
+	uint64_t checked_total, checked_ns;
+	bool has_checked, is_fallen;
+	/* the highest moment that is not settled: what was alive then still is */
+	struct {
+		uint64_t total, time_ns, samples;
+		bool is_open;
+	} best;
+	struct tree_high highs[WHERE_HIGHS + 1];
+	size_t n_highs;
+	uint32_t last_number, dropped[WHERE_HIGHS];
+	size_t n_dropped;
+};
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+void sample_ref(struct sample *s)
+{
+	s->users++;
+}
+
+static void forget_record(struct sample *s)
+{
+	if (!s->record)
+		return;
+	*s->raw_bytes -= s->record->sample.stack_bytes;
+	free(s->record);
+	image_unref(s->image);
+	s->record = NULL;
+	s->image = NULL;
+}
+
+void sample_unref(struct sample *s)
+{
+	if (--s->users > 0)
+		return;
+	forget_record(s);
+	free(s);
+}
+
+void sample_unwound(struct sample *s, uint32_t stack)
+{
+	s->stack = stack;
+	s->has_failed = stack == 0;
+	forget_record(s);
+}
+
+static bool append_sample(struct samples *list, struct sample *s)
+{
+	if (list->n == list->cap) {
+		const size_t cap = list->cap ? 2 * list->cap : 64;
+		struct sample **const grown = realloc(list->list, cap * sizeof(struct sample *));
+
+		if (!grown)
+			return false;
+		list->list = grown;
+		list->cap = cap;
+	}
+	list->list[list->n++] = s;
+	return true;
+}
+
+static void drop_dead(struct samples *list)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < list->n; i++) {
+		if (list->list[i]->is_dead)
+			sample_unref(list->list[i]);
+		else
+			list->list[n++] = list->list[i];
+	}
+	list->n = n;
+}
+
+static void drop_samples(struct samples *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		list->list[i]->is_dead = true;
+		sample_unref(list->list[i]);
+	}
+	free(list->list);
+	*list = (struct samples) { .list = NULL };
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+static struct process *find(const struct tree *t, pid_t pid)
+{
+	uint32_t place;
+
+	return map_get(&t->places, (uint64_t) pid, &place) ? t->list[place] : NULL;
+}
+
+static void leave_family(struct process *p)
+{
+	struct family *const f = p->family;
+
+	if (p->before)
+		p->before->next = p->next;
+	else
+		f->first = p->next;
+	if (p->next)
+		p->next->before = p->before;
+	else
+		f->last = p->before;
+	p->next = p->before = NULL;
+	p->family = NULL;
+	if (!f->first)
+		free(f);
+}
+
+static bool join_family(struct process *p, struct family *f)
+{
+	if (!f)
+		f = calloc(1, sizeof(*f));
+	if (!f)
+		return false;
+	p->family = f;
+	p->before = f->last;
+	if (f->last)
+		f->last->next = p;
+	else
+		f->first = p;
+	f->last = p;
+	return true;
+}
+
+static bool is_eldest(const struct process *p)
+{
+	return p->family->first == p;
+}
+
+static void free_process(struct process *p)
+{
+	if (p->family)
+		leave_family(p);
+	drop_samples(&p->samples);
+	check_files_done(&p->files);
+	image_leave(p->image);
+	if (p->statm >= 0)
+		(void) close(p->statm);
+	free(p);
+}
+
+/* Takes the image. */
+static struct process *add_process(struct tree *t, pid_t pid, struct family *family, struct image *image)
+{
+	struct process *const p = calloc(1, sizeof(*p));
+
+	if (p)
+		*p = (struct process) { .pid = pid, .statm = -1, .image = image };
+	if (t->n == t->cap) {
+		const size_t cap = t->cap ? 2 * t->cap : 64;
+		struct process **const list = realloc(t->list, cap * sizeof(struct process *));
+
+		if (list) {
+			t->list = list;
+			t->cap = cap;
+		}
+	}
+	if (!p || !image || t->n == t->cap || !join_family(p, family) ||
+		map_put(&t->places, (uint64_t) pid, (uint32_t) t->n) < 0) {
+		if (p)
+			free_process(p);
+		else
+			image_leave(image);
+		return NULL;
+	}
+	p->place = t->n;
+	t->list[t->n++] = p;
+	return p;
+}
+
+static void open_statm(struct tree *t, struct process *p)
+{
+	char name[32];
+
+	(void) snprintf(name, sizeof(name), "%d/statm", (int) p->pid);
+	p->statm = openat(t->options.proc, name, O_RDONLY | O_CLOEXEC);
+}
+
+/* "2091 1234 567 ...": pages in all, resident, of them mapped from files or shared. Zeros of a
+ * process that ended. */
+static void read_size(struct tree *t, struct process *p)
+{
+	char text[128];
+	ssize_t n;
+	uint64_t resident, mapped;
+	char *at = text;
+
+	if (p->statm < 0)
+		open_statm(t, p);
+	n = p->statm >= 0 ? pread(p->statm, text, sizeof(text) - 1, 0) : -1;
+	if (t->n > KEPT_FDS && p->statm >= 0) {
+		(void) close(p->statm);
+		p->statm = -1;
+	}
+	text[n > 0 ? n : 0] = '\0';
+	(void) strtoull(at, &at, 10);
+	resident = strtoull(at, &at, 10) * PAGE;
+	mapped = strtoull(at, &at, 10) * PAGE;
+	p->anonymous = resident > mapped ? resident - mapped : 0;
+	p->mapped = mapped;
+}
+
+/* Of those that share pages with an elder one: what it touched itself. */
+static uint64_t own_bytes(const struct tree *t, const struct process *p)
+{
+	if (is_eldest(p))
+		return p->anonymous;
+	return p->checked.sampled + p->n_new * t->options.period * PAGE;
+}
+
+/* ---- highs ----------------------------------------------------------------------------------- */
+
+static void high_done(struct tree_high *h)
+{
+	for (size_t i = 0; i < h->n_shares; i++)
+		sample_unref(h->shares[i].sample);
+	for (size_t i = 0; i < h->n_files; i++)
+		free(h->files[i].name);
+	free(h->shares);
+	free(h->files);
+	*h = (struct tree_high) { .shares = NULL };
+}
+
+static void remove_high(struct tree *t, size_t i)
+{
+	if (t->n_dropped < WHERE_HIGHS)
+		t->dropped[t->n_dropped++] = t->highs[i].number;
+	high_done(&t->highs[i]);
+	memmove(&t->highs[i], &t->highs[i + 1], (t->n_highs - i - 1) * sizeof(*t->highs));
+	t->n_highs--;
+}
+
+/* The one whose neighbours are the closest; never the first and the last. */
+static void thin_highs(struct tree *t)
+{
+	size_t least = 1;
+	double closest = INFINITY;
+
+	if (t->n_highs < WHERE_HIGHS)
+		return;
+	for (size_t i = 1; i + 1 < t->n_highs; i++) {
+		const double before = (double) t->highs[i - 1].total_bytes + 1;
+		const double ratio = (double) t->highs[i + 1].total_bytes / before;
+
+		if (ratio < closest) {
+			closest = ratio;
+			least = i;
+		}
+	}
+	remove_high(t, least);
+}
+
+/* The last one again, unless it has grown by so much that it is another. */
+static struct tree_high *open_high(struct tree *t)
+{
+	struct tree_high *last = t->n_highs ? &t->highs[t->n_highs - 1] : NULL;
+
+	if (last && t->best.total < last->total_bytes + last->total_bytes * GROWN_PERCENT / 100) {
+		const uint32_t number = last->number;
+
+		high_done(last);
+		last->number = number;
+		return last;
+	}
+	thin_highs(t);
+	last = &t->highs[t->n_highs++];
+	*last = (struct tree_high) { .number = ++t->last_number };
+	return last;
+}
+
+static void add_file(struct tree_high *h, const struct check_file *file)
+{
+	struct check_file *files;
+
+	for (size_t i = 0; i < h->n_files; i++) {
+		if (h->files[i].inode == file->inode && h->files[i].device == file->device) {
+			if (file->bytes > h->files[i].bytes)
+				h->files[i].bytes = file->bytes;
+			return;
+		}
+	}
+	files = realloc(h->files, (h->n_files + 1) * sizeof(*files));
+	if (!files)
+		return;
+	h->files = files;
+	files[h->n_files] = *file;
+	files[h->n_files].name = strdup(file->name);
+	h->n_files += files[h->n_files].name != NULL;
+}
+
+static void add_share(struct tree_high *h, size_t *cap, struct sample *s, uint64_t bytes)
+{
+	if (h->n_shares == *cap) {
+		const size_t more = *cap ? 2 * *cap : 256;
+		struct tree_share *const shares = realloc(h->shares, more * sizeof(*shares));
+
+		if (!shares)
+			return;
+		h->shares = shares;
+		*cap = more;
+	}
+	sample_ref(s);
+	h->shares[h->n_shares++] = (struct tree_share) { s, bytes };
+}
+
+/* What a sample stands for that came since the last check: its part of the growth, within its
+ * weight. */
+static uint64_t bytes_of_new(const struct tree *t, size_t n)
+{
+	const uint64_t growth = t->best.total > t->checked_total ? t->best.total - t->checked_total : 0;
+	const uint64_t weight = (uint64_t) t->options.period * PAGE;
+	const double share = n ? (double) growth / (double) n : 0;
+
+	if (!t->has_checked)
+		return weight;
+	return share < (double) weight ? (uint64_t) share : weight;
+}
+
+void tree_settle(struct tree *t)
+{
+	struct tree_high *h;
+	size_t n_new = 0, cap = 0;
+	uint64_t each;
+
+	if (!t->best.is_open)
+		return;
+	t->best.is_open = false;
+	h = open_high(t);
+	h->time_boot_ns = t->best.time_ns;
+	h->total_bytes = t->best.total;
+	h->checked_boot_ns = t->checked_ns;
+	h->checked_bytes = t->checked_total;
+	h->lost = t->lost;
+	h->is_new = true;
+	for (size_t i = 0; i < t->n; i++) {
+		for (size_t k = 0; k < t->list[i]->samples.n; k++) {
+			const struct sample *const s = t->list[i]->samples.list[k];
+
+			n_new += !s->is_dead && !s->is_checked && s->number <= t->best.samples;
+		}
+	}
+	each = bytes_of_new(t, n_new);
+	for (size_t i = 0; i < t->n; i++) {
+		const struct process *const p = t->list[i];
+
+		h->huge_bytes += p->checked.huge;
+		for (size_t k = 0; k < p->files.n; k++)
+			add_file(h, &p->files.list[k]);
+		for (size_t k = 0; k < p->samples.n; k++) {
+			struct sample *const s = p->samples.list[k];
+			const uint64_t bytes = s->is_checked ? s->bytes : s->number <= t->best.samples ? each
+												       : 0;
+
+			if (!s->is_dead && bytes > 0)
+				add_share(h, &cap, s, bytes);
+		}
+	}
+}
+
+/* ---- checks -----------------------------------------------------------------------------------
+ * */
+
+static void check_one(struct tree *t, struct process *p, struct map *shared)
+{
+	struct check_files files = { .list = NULL };
+	const struct check_options options = {
+		.proc = t->options.proc,
+		.pid = p->pid,
+		.period = t->options.period,
+		.exclusive = !is_eldest(p),
+		.files = &files,
+		.shared = shared,
+	};
+	struct check_result result;
+
+	if (check_process(t->check, &options, &p->samples, &result) < 0) {
+		check_files_done(&files);
+		return; /* it ended: its record comes */
+	}
+	check_files_done(&p->files);
+	p->files = files;
+	p->checked = result;
+	p->n_new = 0;
+	p->checked_rss = p->anonymous + p->mapped;
+	p->most = p->anonymous;
+	drop_dead(&p->samples);
+}
+
+/* Eldest ones first, so that they have the shared memory. */
+static void check(struct tree *t, uint64_t now_ns)
+{
+	struct map shared = { 0 };
+
+	for (int elder = 1; elder >= 0; elder--) {
+		for (size_t i = 0; i < t->n; i++) {
+			struct process *const p = t->list[i];
+
+			if (p->has_executed && is_eldest(p) == elder &&
+				(p->samples.n > 0 || p->anonymous >= least_bytes))
+				check_one(t, p, &shared);
+		}
+	}
+	map_done(&shared);
+	t->has_checked = true;
+	t->is_fallen = false;
+	t->checked_total = t->total;
+	t->checked_ns = now_ns;
+}
+
+static void raise_best(struct tree *t, uint64_t total, uint64_t now_ns)
+{
+	const uint64_t high = t->n_highs ? t->highs[t->n_highs - 1].total_bytes : 0;
+
+	if (total <= high || (t->best.is_open && total <= t->best.total))
+		return;
+	t->best.total = total;
+	t->best.time_ns = now_ns;
+	t->best.samples = t->samples;
+	t->best.is_open = true;
+}
+
+uint64_t tree_tick(struct tree *t, uint64_t now_ns, uint64_t credit_ns)
+{
+	uint64_t total = 0, mapped = 0, begin;
+
+	for (size_t i = 0; i < t->n; i++) {
+		struct process *const p = t->list[i];
+
+		if (!p->has_executed)
+			continue;
+		read_size(t, p);
+		total += own_bytes(t, p);
+		if (p->mapped > mapped)
+			mapped = p->mapped;
+		if (p->anonymous > p->most)
+			p->most = p->anonymous;
+		t->is_fallen = t->is_fallen || (p->anonymous + fallen_bytes <= p->most && p->samples.n > 0);
+	}
+	total += mapped;
+	t->total = total;
+	if (!t->is_fallen)
+		raise_best(t, total, now_ns);
+
+	const bool has_grown = t->best.is_open && total >= t->best.total &&
+			       (!t->has_checked ||
+				       total >= t->checked_total + t->checked_total * GROWN_PERCENT / 100);
+
+	if ((!t->is_fallen && !has_grown) || credit_ns == 0)
+		return 0;
+	begin = clock_thread_cpu_ns();
+	if (t->is_fallen)
+		tree_settle(t); /* as it was before */
+	check(t, now_ns);
+	if (has_grown && !t->best.is_open)
+		raise_best(t, total, now_ns);
+	return clock_thread_cpu_ns() - begin;
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static uint32_t number_of(struct tree *t, struct process *p)
+{
+	if (p->number)
+		return p->number;
+	if (t->n_processes == t->cap_processes) {
+		const size_t cap = t->cap_processes ? 2 * t->cap_processes : 64;
+		struct tree_process *const list = cap <= 2 * WHERE_PROCESSES ? realloc(t->processes,
+										       cap * sizeof(*list))
+									     : NULL;
+
+		if (!list)
+			return 0;
+		t->processes = list;
+		t->cap_processes = cap;
+	}
+	t->processes[t->n_processes].pid = p->pid;
+	memcpy(t->processes[t->n_processes].name, p->name, sizeof(p->name));
+	p->number = (uint32_t) ++t->n_processes;
+	return p->number;
+}
+
+static void on_sample(struct tree *t, struct process *p, struct record *r)
+{
+	struct sample *const s = calloc(1, sizeof(*s));
+
+	if (!s || !number_of(t, p) || !append_sample(&p->samples, s)) {
+		free(s);
+		free(r);
+		return;
+	}
+	if (t->raw_bytes > RAW_MOST) /* the stack is not known then, its innermost frame is */
+		r->sample.stack_bytes = 0;
+	*s = (struct sample) {
+		.time_ns = r->time_ns,
+		.address = r->sample.address,
+		.number = ++t->samples,
+		.process = p->number,
+		.users = 1,
+		.record = r,
+		.raw_bytes = &t->raw_bytes,
+		.image = image_ref(p->image),
+	};
+	t->raw_bytes += r->sample.stack_bytes;
+	p->n_new++;
+}
+
+/* Growth since sizes were last read is not in any size that was read: samples stand for it. */
+static void settle_before_loss(struct tree *t, const struct process *p)
+{
+	if (p->samples.n == 0)
+		return;
+	if (!t->is_fallen && p->n_new > 0) {
+		const uint64_t new = (t->samples - t->best.samples) * t->options.period * PAGE;
+
+		if (t->best.is_open && t->samples > t->best.samples)
+			raise_best(t, t->best.total + new, p->samples.list[p->samples.n - 1]->time_ns);
+		else if (!t->best.is_open && t->n_highs == 0)
+			raise_best(t, t->samples * t->options.period * PAGE,
+				p->samples.list[p->samples.n - 1]->time_ns);
+	}
+	tree_settle(t);
+}
+
+/* The next one of the family has the pages that the two share. */
+static void pass_samples(struct process *from, struct process *to)
+{
+	struct samples all = { .list = NULL };
+
+	for (size_t i = 0; i < from->samples.n; i++) {
+		struct sample *const s = from->samples.list[i];
+
+		if (s->time_ns < to->fork_ns && append_sample(&all, s)) {
+			s->is_checked = true;
+			continue;
+		}
+		s->is_dead = true;
+		sample_unref(s);
+	}
+	for (size_t i = 0; i < to->samples.n; i++)
+		(void) append_sample(&all, to->samples.list[i]);
+	free(from->samples.list);
+	free(to->samples.list);
+	from->samples = (struct samples) { .list = NULL };
+	to->samples = all;
+	to->most = 0;
+}
+
+static void on_process_end(struct tree *t, struct process *p)
+{
+	settle_before_loss(t, p);
+	if (is_eldest(p) && p->next)
+		pass_samples(p, p->next);
+	map_remove(&t->places, (uint64_t) p->pid);
+	t->list[p->place] = t->list[--t->n];
+	t->list[p->place]->place = p->place;
+	if (p->place < t->n)
+		(void) map_put(&t->places, (uint64_t) t->list[p->place]->pid, (uint32_t) p->place);
+	free_process(p);
+}
+
+static void on_process_exec(struct tree *t, struct process *p)
+{
+	struct image *const image = image_new(t->options.modules);
+	struct family *const family = calloc(1, sizeof(*family));
+
+	if (!family)
+		return image_leave(image);
+	settle_before_loss(t, p);
+	if (is_eldest(p) && p->next)
+		pass_samples(p, p->next);
+	drop_samples(&p->samples);
+	check_files_done(&p->files);
+	leave_family(p);
+	p->family = family;
+	family->first = family->last = p;
+	if (image) {
+		image_leave(p->image);
+		p->image = image;
+	}
+	p->has_executed = true;
+	p->number = 0;
+	p->n_new = 0;
+	p->most = 0;
+	p->checked = (struct check_result) { 0 };
+}
+
+static void on_process_fork(struct tree *t, const struct record *r)
+{
+	struct process *const parent = find(t, r->fork.parent);
+	struct process *child = find(t, r->pid);
+
+	if (r->pid == r->fork.parent || !parent)
+		return; /* a thread */
+	if (child)
+		on_process_end(t, child); /* its number was used again */
+	child = add_process(t, r->pid, parent->family, image_share(parent->image));
+	if (!child)
+		return;
+	memcpy(child->name, parent->name, sizeof(child->name));
+	child->fork_ns = r->time_ns;
+	child->has_executed = parent->has_executed;
+}
+
+static void on_process_exit(struct tree *t, struct process *p, const struct record *r)
+{
+	if (r->tid != r->pid)
+		return;
+	/* Its other threads may still run. */
+	read_size(t, p);
+	if (p->anonymous + p->mapped == 0)
+		on_process_end(t, p);
+}
+
+void tree_record(struct tree *t, struct record *r)
+{
+	struct process *const p = find(t, r->pid);
+
+	switch (r->kind) {
+	case RECORD_SAMPLE:
+		if (!p)
+			break;
+		on_sample(t, p, r);
+		return;
+	case RECORD_MAP:
+		if (p)
+			image_add(&p->image, r);
+		break;
+	case RECORD_NAME:
+		if (p && r->name.is_exec)
+			on_process_exec(t, p);
+		if (p && r->tid == r->pid)
+			(void) snprintf(p->name, sizeof(p->name), "%s", r->name.name);
+		if (p && p->number && r->tid == r->pid)
+			memcpy(t->processes[p->number - 1].name, p->name, sizeof(p->name));
+		break;
+	case RECORD_FORK:
+		on_process_fork(t, r);
+		break;
+	case RECORD_EXIT:
+		if (p)
+			on_process_exit(t, p, r);
+		break;
+	case RECORD_LOST:
+		t->lost += r->lost;
+		break;
+	}
+	free(r);
+}
+
+/* ---- the beginning and the end --------------------------------------------------------------- */
+
+void tree_begin(struct tree *t, pid_t pid, bool from_exec)
+{
+	struct process *const p = add_process(t, pid, NULL, image_new(t->options.modules));
+
+	if (p)
+		p->has_executed = !from_exec;
+}
+
+struct tree *tree_new(const struct tree_options *options)
+{
+	struct tree *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->options = *options;
+	t->check = check_new();
+	if (!t->check) {
+		free(t);
+		return NULL;
+	}
+	return t;
+}
+
+void tree_free(struct tree *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->n_highs; i++)
+		high_done(&t->highs[i]);
+	for (size_t i = 0; i < t->n; i++)
+		free_process(t->list[i]);
+	map_done(&t->places);
+	free(t->list);
+	free(t->processes);
+	check_free(t->check);
+	free(t);
+}
+
+uint64_t tree_before(const struct tree *t)
+{
+	return t->before;
+}
+
+uint64_t tree_lost(const struct tree *t)
+{
+	return t->lost;
+}
+
+size_t tree_alive(const struct tree *t)
+{
+	return t->n;
+}
+
+size_t tree_high_count(const struct tree *t)
+{
+	return t->n_highs;
+}
+
+struct tree_high *tree_high(struct tree *t, size_t i)
+{
+	return &t->highs[i];
+}
+
+bool tree_dropped(struct tree *t, uint32_t *ret_number)
+{
+	if (t->n_dropped == 0)
+		return false;
+	*ret_number = t->dropped[--t->n_dropped];
+	return true;
+}
+
+size_t tree_process_count(const struct tree *t)
+{
+	return t->n_processes;
+}
+
+const struct tree_process *tree_process(const struct tree *t, size_t i)
+{
+	return &t->processes[i];
+}
+
+size_t tree_raw_bytes(const struct tree *t)
+{
+	return t->raw_bytes;
+}
+
+void tree_each_raw(struct tree *t, void (*see)(void *ctx, struct sample *s), void *ctx)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		for (size_t k = 0; k < t->list[i]->samples.n; k++) {
+			if (t->list[i]->samples.list[k]->record)
+				see(ctx, t->list[i]->samples.list[k]);
+		}
+	}
+}
