@@ -211,7 +211,7 @@ int main(int argc, char **argv)
 	if (argc != 6 || parse_number(argv[1], &fd) < 0 || parse_number(argv[2], &pid) < 0 ||
 		parse_number(argv[3], &s.options.period) < 0 || parse_number(argv[4], &s.options.stack_bytes) < 0) {
 		(void) fprintf(stderr,
-			"hiwater-where is a part of hiwater; use: hiwater run --where -- COMMAND\n");
+			"hiwater-where is a part of hiwater: hiwater run --where\n");
 		return 2;
 	}
 	s.fd = (int) fd;

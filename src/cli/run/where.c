@@ -49,7 +49,7 @@ int parse_where(const char *value, void *dest, struct err *err)
 		int r = 0;
 
 		n = strcspn(p, ",");
-		(void) snprintf(word, sizeof(word), "%.*s", n < sizeof(word) ? (int) n : (int) sizeof(word) - 1, p);
+		(void) snprintf(word, sizeof(word), "%.*s", (int) (n < sizeof(word) ? n : sizeof(word) - 1), p);
 		if (strcmp(word, "fine") == 0)
 			o->fine = true;
 		else if (strcmp(word, "python") == 0)
