@@ -102,8 +102,8 @@ static int add_path(struct collecting *c, const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? add_folder(c, path) : add_file(c, path);
 }
 
-int where_collect(
-	const char *path, const struct where_view_options *options, struct where_view **ret, struct err *err)
+int where_collect(const char *path, const struct where_view_options *options, struct where_view **ret,
+	struct err *err)
 {
 	struct collecting c = { .err = err };
 	autopaths struct job_paths paths = { 0 };

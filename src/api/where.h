@@ -9,5 +9,5 @@
 
 /* The view of a recording, or of all recordings of a folder or a list. *ret is the caller's. Returns 0, or
  * -errno with text: -ENOENT if none of them was sampled. */
-int where_collect(
-	const char *path, const struct where_view_options *options, struct where_view **ret, struct err *err);
+int where_collect(const char *path, const struct where_view_options *options, struct where_view **ret,
+	struct err *err);

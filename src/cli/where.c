@@ -53,7 +53,8 @@ static int parse_number(const char *value, uint64_t least, uint64_t *ret, struct
 	const char *p = value;
 
 	if (parse_u64(&p, ret) < 0 || *p || *ret < least || *ret > UINT32_MAX)
-		return err_set(err, -EINVAL, "'%.40s' is not a number from %llu on", value, (unsigned long long) least);
+		return err_set(err, -EINVAL, "'%.40s' is not a number from %llu on", value,
+			(unsigned long long) least);
 	return 0;
 }
 
@@ -83,8 +84,9 @@ static const char *conflict(void)
 {
 	if (arg_where.json + arg_where.csv + arg_where.has_to > 1)
 		return "--json, --csv and --to exclude each other; give one of them";
-	if (arg_where.has_to && (arg_where.has_top || arg_where.what.has_files || arg_where.what.is_by_total ||
-					arg_where.what.is_self || arg_where.what.by != HWI_WHERE_BY_FUNCTION))
+	if (arg_where.has_to &&
+		(arg_where.has_top || arg_where.what.has_files || arg_where.what.is_by_total ||
+			arg_where.what.is_self || arg_where.what.by != HWI_WHERE_BY_FUNCTION))
 		return "--to writes whole stacks; leave out --top, --by, --self, --total and --files";
 	if (arg_where.output && !arg_where.has_to)
 		return "-o needs a format, for example: hiwater where --to svg -o where.svg";
@@ -115,8 +117,9 @@ static int print_where(const char *name)
 	what->style = &style;
 	what->path = path;
 	if (!arg_where.has_to)
-		what->format = arg_where.json ? HWI_WHERE_JSON : arg_where.csv ? HWI_WHERE_CSV
-									       : HWI_WHERE_TEXT;
+		what->format = arg_where.json  ? HWI_WHERE_JSON
+			       : arg_where.csv ? HWI_WHERE_CSV
+					       : HWI_WHERE_TEXT;
 	if (!arg_where.has_top && what->format != HWI_WHERE_TEXT)
 		what->top = 0;
 	if (r < 0) {
@@ -145,19 +148,22 @@ static int where_main(int argc, char **argv)
 static const struct opt opts[] = {
 	{ 0, "top", OPT_TEXT, "N", "lines of the table; 0: all (20; all of --json and --csv)", parse_top,
 		&arg_where.what.top },
-	{ 0, "by", OPT_CHOICE, BY_CHOICES, "what a line of the table is (function)", parse_by, &arg_where.what.by },
-	{ 0, "self", OPT_NONE, NULL, "the innermost functions, also allocators, memset and the like", opt_flag,
-		&arg_where.what.is_self },
-	{ 0, "total", OPT_NONE, NULL, "the largest total first, also of functions that only called others", opt_flag,
-		&arg_where.what.is_by_total },
-	{ 0, "under", OPT_TEXT, "RE", "only stacks with a function whose name matches RE; the rest is in others",
-		opt_text, (void *) &arg_where.what.under },
+	{ 0, "by", OPT_CHOICE, BY_CHOICES, "what a line of the table is (function)", parse_by,
+		&arg_where.what.by },
+	{ 0, "self", OPT_NONE, NULL, "the innermost functions, also allocators, memset and the like",
+		opt_flag, &arg_where.what.is_self },
+	{ 0, "total", OPT_NONE, NULL, "the largest total first, also of functions that only called others",
+		opt_flag, &arg_where.what.is_by_total },
+	{ 0, "under", OPT_TEXT, "RE",
+		"only stacks with a function whose name matches RE; the rest is in others", opt_text,
+		(void *) &arg_where.what.under },
 	{ 0, "high", OPT_TEXT, "N", "an earlier high of the memory: 1 is the first (the last)", parse_high,
 		&arg_where.what.high },
 	{ 0, "files", OPT_NONE, NULL, "a line for each mapped file", opt_flag, &arg_where.what.has_files },
-	{ 0, "to", OPT_CHOICE, TO_CHOICES, "write the stacks for another program", parse_to, &arg_where.what.format },
-	{ 'o', "output", OPT_FILE, "FILE", "of --to: write to FILE, which appears only when it is complete", opt_text,
-		(void *) &arg_where.output },
+	{ 0, "to", OPT_CHOICE, TO_CHOICES, "write the stacks for another program", parse_to,
+		&arg_where.what.format },
+	{ 'o', "output", OPT_FILE, "FILE", "of --to: write to FILE, which appears only when it is complete",
+		opt_text, (void *) &arg_where.output },
 	{ 0, "json", OPT_NONE, NULL, "print JSON, in base units", opt_flag, &arg_where.json },
 	{ 0, "csv", OPT_NONE, NULL, "print the table as CSV, in base units", opt_flag, &arg_where.csv },
 	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)", parse_units,
@@ -166,19 +172,29 @@ static const struct opt opts[] = {
 };
 
 static const char *const prose[] = {
-	"Prints which functions first touched the memory that was resident at the peak of a job, if it was run with hiwater run --where: "
-	"over all of its processes, in any language. The lines add up to the RAM peak that hiwater show prints.",
-	"A line has the innermost function outside the plumbing: the C library, allocators, operator new and namespace std, memset and "
-	"memcpy, the allocators of interpreters; --self shows these too. Its callers follow it. total is the memory of all stacks "
-	"with that function. +- is one sigma of the sampling, n the number of samples. A function without a name is its library and "
+	"Prints which functions first touched the memory that was resident at the peak of a job, if it was "
+	"run with hiwater run --where: "
+	"over all of its processes, in any language. The lines add up to the RAM peak that hiwater show "
+	"prints.",
+	"A line has the innermost function outside the plumbing: the C library, allocators, operator new "
+	"and namespace std, memset and "
+	"memcpy, the allocators of interpreters; --self shows these too. Its callers follow it. total is "
+	"the memory of all stacks "
+	"with that function. +- is one sigma of the sampling, n the number of samples. A function without "
+	"a name is its library and "
 	"an offset.",
-	"[touched by the kernel...] is what no sample stands for: mostly memory that a system call filled. [mapped files] are pages of "
+	"[touched by the kernel...] is what no sample stands for: mostly memory that a system call filled. "
+	"[mapped files] are pages of "
 	"files, such as libraries. [before hiwater came] was resident before hiwater attach.",
-	"First touched is not owned: memory that was freed and used again counts for the function that touched it first.",
-	"--to folded writes a line for each stack, for flamegraph.pl; speedscope and pprof are for these programs; svg is a flame graph in "
+	"First touched is not owned: memory that was freed and used again counts for the function that "
+	"touched it first.",
+	"--to folded writes a line for each stack, for flamegraph.pl; speedscope and pprof are for these "
+	"programs; svg is a flame graph in "
 	"one file, in which a click zooms. Sizes are in bytes, and add up to the peak as well.",
-	"RUN may be a job of several ranks: a folder with their recordings, or slurm:JOB; their peaks are added.",
-	"The exit status is 0, 1 if there is no such run, it was not sampled or cannot be read or written, 2 for an invalid command line.",
+	"RUN may be a job of several ranks: a folder with their recordings, or slurm:JOB; their peaks are "
+	"added.",
+	"The exit status is 0, 1 if there is no such run, it was not sampled or cannot be read or written, "
+	"2 for an invalid command line.",
 	NULL,
 };
 

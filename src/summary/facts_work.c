@@ -61,17 +61,18 @@ static int add_memory(struct fact_list *list, const struct work_device *d)
 	return r;
 }
 
-/* The driver's figure beside it, where the traced device is the only one, so that both are of the same. */
+/* The driver's figure next to it, where the traced device is the only one, so that both are of the same. */
 static int add_rest(struct fact_list *list, const struct work *w, struct maybe driver)
 {
 	const int64_t allocated = (int64_t) w->devices[0].memory_peak_bytes;
 	struct buf b = BUF_INIT(256);
 	int r;
 
-	if (w->n_devices != 1 || w->more_devices > 0 || allocated == 0 || !driver.known || driver.value <= allocated)
+	if (w->n_devices != 1 || w->more_devices > 0 || allocated == 0 || !driver.known ||
+		driver.value <= allocated)
 		return 0;
 	(void) buf_str(&b, " more: contexts, code, what libraries keep");
-	r = add(list, "beside traced memory", &b, false);
+	r = add(list, "next to traced memory", &b, false);
 	if (r == 0) {
 		struct fact *fact = &list->facts[list->n - 1];
 

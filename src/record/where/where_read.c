@@ -77,7 +77,8 @@ static int read_table(struct loading *g, const char *table, const char *const *c
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-static const char *const frame_columns[] = { "id", "module", "build_id", "offset", "function", "file", "line", NULL };
+static const char *const frame_columns[] = { "id", "module", "build_id", "offset", "function", "file",
+	"line", NULL };
 
 static const struct where_frame no_frame = { .module = "", .build_id = "", .function = "", .file = "" };
 
@@ -89,7 +90,8 @@ static int see_frame(struct loading *g, sqlite3_stmt *st)
 	if (id <= to->n_frames || id > WHERE_FRAMES)
 		return 0; /* also a number that comes again */
 	while (to->n_frames < id) {
-		if (vec_reserve(&to->frames, &g->cap_frames, to->n_frames, sizeof(*to->frames), WHERE_FRAMES) < 0)
+		if (vec_reserve(&to->frames, &g->cap_frames, to->n_frames, sizeof(*to->frames),
+			    WHERE_FRAMES) < 0)
 			return -ENOMEM;
 		to->frames[to->n_frames++] = no_frame;
 	}
@@ -109,9 +111,7 @@ static int see_frame(struct loading *g, sqlite3_stmt *st)
 static const char *const stack_columns[] = { "id", "parent", "frame", NULL };
 
 static bool has_stack(const struct where_data *data, uint32_t number)
-{
-	return number >= 1 && number <= data->n_stacks && data->stacks[number - 1].frame > 0;
-}
+{ return number >= 1 && number <= data->n_stacks && data->stacks[number - 1].frame > 0; }
 
 static int see_stack(struct loading *g, sqlite3_stmt *st)
 {
@@ -125,7 +125,8 @@ static int see_stack(struct loading *g, sqlite3_stmt *st)
 	if (!is_outermost && !has_stack(to, parent))
 		return 0;
 	while (to->n_stacks < id) {
-		if (vec_reserve(&to->stacks, &g->cap_stacks, to->n_stacks, sizeof(*to->stacks), WHERE_STACKS) < 0)
+		if (vec_reserve(&to->stacks, &g->cap_stacks, to->n_stacks, sizeof(*to->stacks),
+			    WHERE_STACKS) < 0)
 			return -ENOMEM;
 		to->stacks[to->n_stacks++] = (struct where_stack) { .frame = 0 };
 	}
@@ -146,7 +147,8 @@ static int see_process(struct loading *g, sqlite3_stmt *st)
 		if (vec_reserve(&to->processes, &g->cap_processes, to->n_processes, sizeof(*to->processes),
 			    WHERE_PROCESSES) < 0)
 			return -ENOMEM;
-		to->processes[to->n_processes++] = (struct where_process) { .pid = -1, .rank = -1, .name = "" };
+		to->processes[to->n_processes++] =
+			(struct where_process) { .pid = -1, .rank = -1, .name = "" };
 	}
 	struct where_process *p = &to->processes[id - 1];
 
@@ -160,8 +162,8 @@ static int see_process(struct loading *g, sqlite3_stmt *st)
 	return p->name ? 0 : -ENOMEM;
 }
 
-static const char *const high_columns[] = { "id", "t", "total", "looked", "looked_total", "before", "sample_bytes",
-	"huge_bytes", "lost", NULL };
+static const char *const high_columns[] = { "id", "t", "total", "looked", "looked_total", "before",
+	"sample_bytes", "huge_bytes", "lost", NULL };
 
 static int see_high(struct loading *g, sqlite3_stmt *st)
 {
@@ -178,8 +180,9 @@ static int see_high(struct loading *g, sqlite3_stmt *st)
 	};
 	const uint32_t id = number_of(st, 0);
 
-	if (id < 1 || to->n_highs == WHERE_HIGHS || high.total_bytes > most_bytes || high.looked_bytes > most_bytes ||
-		high.before_bytes > most_bytes || high.lost > most_samples)
+	if (id < 1 || to->n_highs == WHERE_HIGHS || high.total_bytes > most_bytes ||
+		high.looked_bytes > most_bytes || high.before_bytes > most_bytes ||
+		high.lost > most_samples)
 		return 0;
 	for (size_t i = 0; i < to->n_highs; i++) {
 		if (g->numbers[i] == id)
@@ -215,11 +218,14 @@ static const char *const row_columns[] = { "high", "stack", "process", "bytes", 
 
 static int see_row(struct loading *g, sqlite3_stmt *st)
 {
-	struct where_row row = { .stack = number_of(st, 1), .process = number_of(st, 2), .n = at_least_0(st, 4) };
+	struct where_row row = {
+		.stack = number_of(st, 1), .process = number_of(st, 2), .n = at_least_0(st, 4)
+	};
 	struct where_high *high;
 	int i;
 
-	if (!has_stack(g->to, row.stack) || row.process < 1 || row.process > g->to->n_processes || row.n > most_samples)
+	if (!has_stack(g->to, row.stack) || row.process < 1 || row.process > g->to->n_processes ||
+		row.n > most_samples)
 		return 0;
 	i = high_of(g, st, 3, &row.bytes);
 	if (i < 0)
@@ -284,7 +290,8 @@ int where_read(struct replay *r, struct where_data **ret, struct err *err)
 
 	reader_allow(r);
 	if (!reader_has_table(r, "where_high"))
-		return err_set(err, -ENOENT, "%s was not sampled; use: hiwater run --where -- COMMAND", r->path);
+		return err_set(
+			err, -ENOENT, "%s was not sampled; use: hiwater run --where -- COMMAND", r->path);
 	g.to = calloc(1, sizeof(*g.to));
 	if (!g.to)
 		return err_set(err, -ENOMEM, "%s: out of memory", r->path);

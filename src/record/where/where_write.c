@@ -60,7 +60,8 @@ static int put_frame(void *ctx, uint32_t number, const struct where_frame *f)
 	store_bind_text(st, 5, f->function);
 	store_bind_text(st, 6, f->file);
 	store_bind_if(st, 7, f->line > 0, f->line);
-	return put(w, st, ROW_BYTES + strlen(f->module) + strlen(f->build_id) + strlen(f->function) + strlen(f->file));
+	return put(w, st,
+		ROW_BYTES + strlen(f->module) + strlen(f->build_id) + strlen(f->function) + strlen(f->file));
 }
 
 static int put_stack(void *ctx, uint32_t number, const struct where_stack *stack)
@@ -151,8 +152,8 @@ static int put_high(void *ctx, uint32_t number, const struct where_high *h)
 	st = prepare(w, "INSERT INTO where_high VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)");
 	if (!st)
 		return -EIO;
-	const uint64_t values[] = { number, h->time_ns, h->total_bytes, h->looked_ns, h->looked_bytes, h->before_bytes,
-		h->sample_bytes, h->huge_bytes, h->lost };
+	const uint64_t values[] = { number, h->time_ns, h->total_bytes, h->looked_ns, h->looked_bytes,
+		h->before_bytes, h->sample_bytes, h->huge_bytes, h->lost };
 
 	for (int i = 0; i < (int) (sizeof(values) / sizeof(*values)); i++)
 		(void) sqlite3_bind_int64(st, i + 1, (int64_t) values[i]);

@@ -11,19 +11,13 @@
 #include "sink/where/where_sink.h"
 
 static struct maybe of_ns(uint64_t ns)
-{
-	return known(ns > INT64_MAX ? INT64_MAX : (int64_t) ns);
-}
+{ return known(ns > INT64_MAX ? INT64_MAX : (int64_t) ns); }
 
 static int64_t of_bytes(uint64_t bytes)
-{
-	return bytes > INT64_MAX ? INT64_MAX : (int64_t) bytes;
-}
+{ return bytes > INT64_MAX ? INT64_MAX : (int64_t) bytes; }
 
 static struct maybe unless_negative(int64_t value)
-{
-	return value >= 0 ? known(value) : UNKNOWN;
-}
+{ return value >= 0 ? known(value) : UNKNOWN; }
 
 static void put_head(struct json *j, const struct where_view *v, size_t top)
 {
@@ -88,7 +82,8 @@ static void put_line(struct json *j, const struct where_view *v, const struct wh
 	json_end(j);
 }
 
-static int put_sum(struct json *j, const struct where_view *v, const struct where_sum *sum, uint32_t *frames)
+static int put_sum(
+	struct json *j, const struct where_view *v, const struct where_sum *sum, uint32_t *frames)
 {
 	const struct where_view_process *p = &v->processes[sum->process];
 	size_t n = 0;
@@ -156,7 +151,8 @@ static void put_part(const char *name, const char *file, uint64_t bytes, struct 
 	put_text(name, out);
 	(void) buf_str(out, ",");
 	put_text(file, out);
-	(void) buf_printf(out, ",,\"\",%llu,,,%llu\n", (unsigned long long) bytes, (unsigned long long) bytes);
+	(void) buf_printf(
+		out, ",,\"\",%llu,,,%llu\n", (unsigned long long) bytes, (unsigned long long) bytes);
 }
 
 int where_csv(const struct where_view *view, size_t top, bool has_files, struct buf *out)
@@ -186,12 +182,14 @@ int where_csv(const struct where_view *view, size_t top, bool has_files, struct 
 		(void) buf_printf(out, ",%llu,", (unsigned long long) line->bytes);
 		if (where_line_sigma(line, &sigma))
 			(void) buf_printf(out, "%llu", (unsigned long long) sigma);
-		(void) buf_printf(out, ",%llu,%llu\n", (unsigned long long) line->n, (unsigned long long) line->total);
+		(void) buf_printf(out, ",%llu,%llu\n", (unsigned long long) line->n,
+			(unsigned long long) line->total);
 	}
 	for (size_t i = 0; i < n; i++) {
 		if (strcmp(parts[i].name, WHERE_FILES) == 0 && has_files) {
 			for (size_t k = 0; k < view->n_files; k++)
-				put_part(WHERE_FILES, where_text_of(view, view->files[k].name), view->files[k].bytes, out);
+				put_part(WHERE_FILES, where_text_of(view, view->files[k].name),
+					view->files[k].bytes, out);
 		} else if (strcmp(parts[i].name, WHERE_OTHERS) != 0) {
 			put_part(parts[i].name, "", parts[i].bytes, out);
 		}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A view for programs that show stacks: folded lines, speedscope, pprof. What is not of functions is a stack of
+ * A view for programs that show stacks: a line a stack, speedscope, pprof. What is not of functions is a stack of
  * one frame, so that the sum is the peak.
  */
 #include <errno.h>
@@ -15,9 +15,7 @@
 #include "sink/where/where_sink.h"
 
 static int64_t of_bytes(uint64_t bytes)
-{
-	return bytes > INT64_MAX ? INT64_MAX : (int64_t) bytes;
-}
+{ return bytes > INT64_MAX ? INT64_MAX : (int64_t) bytes; }
 
 /* The functions of a node of the tree, the innermost first. Returns their number. */
 static size_t chain_of(const struct where_view *view, uint32_t node, uint32_t *ret)
@@ -30,11 +28,9 @@ static size_t chain_of(const struct where_view *view, uint32_t node, uint32_t *r
 }
 
 static uint32_t *new_chain(const struct where_view *view)
-{
-	return calloc(view->n_tree + 1, sizeof(uint32_t));
-}
+{ return calloc(view->n_tree + 1, sizeof(uint32_t)); }
 
-/* ---- folded ---------------------------------------------------------------------------------- */
+/* ---- a line a stack ------------------------------------------------------------------------- */
 
 static void put_folded(const char *name, struct buf *out)
 {
@@ -72,13 +68,15 @@ int where_folded(const struct where_view *view, struct buf *out)
 
 /* ---- speedscope ------------------------------------------------------------------------------ */
 
-static void put_frames(struct json *j, const struct where_view *view, const struct where_part *parts, size_t n_parts)
+static void put_frames(
+	struct json *j, const struct where_view *view, const struct where_part *parts, size_t n_parts)
 {
 	json_key_object(j, "shared");
 	json_key_array(j, "frames");
 	for (size_t i = 0; i < view->n_functions; i++) {
 		const struct where_function *f = &view->functions[i];
-		const struct where_place *place = f->first_place < view->n_places ? &view->places[f->first_place] : NULL;
+		const struct where_place *place =
+			f->first_place < view->n_places ? &view->places[f->first_place] : NULL;
 		const char *file = place ? where_text_of(view, place->file) : "";
 
 		json_object(j);
@@ -112,7 +110,8 @@ static void begin_profile(struct json *j, const char *name, uint64_t bytes)
 }
 
 /* The sums of one process are view->sums[from] to [to - 1]. */
-static void put_process(struct json *j, const struct where_view *view, size_t from, size_t to, uint32_t *chain)
+static void put_process(
+	struct json *j, const struct where_view *view, size_t from, size_t to, uint32_t *chain)
 {
 	char name[WHERE_NAME_LEN];
 	uint64_t bytes = 0;
@@ -135,7 +134,8 @@ static void put_process(struct json *j, const struct where_view *view, size_t fr
 	json_end(j);
 }
 
-static void put_parts(struct json *j, const struct where_view *view, const struct where_part *parts, size_t n_parts)
+static void put_parts(
+	struct json *j, const struct where_view *view, const struct where_part *parts, size_t n_parts)
 {
 	uint64_t bytes = 0;
 
@@ -243,14 +243,10 @@ struct pprof {
 };
 
 static uint64_t string_of(where_text_id id)
-{
-	return id > 0 ? STRINGS + (uint64_t) id - 1 : STRING_EMPTY;
-}
+{ return id > 0 ? STRINGS + (uint64_t) id - 1 : STRING_EMPTY; }
 
 static uint64_t string_of_part(const struct pprof *g, size_t part)
-{
-	return STRINGS + g->view->texts.n + part;
-}
+{ return STRINGS + g->view->texts.n + part; }
 
 static void put_type(struct pprof *g, unsigned field, unsigned type, unsigned unit)
 {
@@ -362,7 +358,8 @@ static void put_places(struct pprof *g)
 
 static void put_strings(struct pprof *g)
 {
-	static const char *const strings[STRINGS] = { "", "inuse_space", "bytes", "samples", "count", "process", "pid" };
+	static const char *const strings[STRINGS] = { "", "inuse_space", "bytes", "samples", "count",
+		"process", "pid" };
 
 	for (size_t i = 0; i < STRINGS; i++)
 		proto_text(&g->p, PROFILE_STRINGS, strings[i]);

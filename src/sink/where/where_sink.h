@@ -28,8 +28,8 @@ size_t where_parts(const struct where_view *view, struct where_part ret[static W
 uint64_t where_others(const struct where_view *view, size_t top, uint64_t *ret_n);
 
 /* has_files: a line for each mapped file. options->width 0: names are whole. All return 0 or -errno. */
-int where_text(const struct where_view *view, size_t top, bool has_files, const struct sink_options *options,
-	struct buf *out);
+int where_text(const struct where_view *view, size_t top, bool has_files,
+	const struct sink_options *options, struct buf *out);
 int where_json(const struct where_view *view, size_t top, struct buf *out);
 int where_csv(const struct where_view *view, size_t top, bool has_files, struct buf *out);
 

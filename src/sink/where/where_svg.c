@@ -18,7 +18,7 @@ enum {
 	LETTER = 7,        /* width of one */
 	LEAST_LETTERS = 3, /* for less no text */
 	FINE = 100,        /* coordinates have two decimals */
-	LEAST_WIDTH = 20,  /* of a frame, in 1 / FINE; narrower ones, and what they called, are left out */
+	LEAST_WIDTH = 20, /* of a frame, in 1 / FINE; narrower ones, and what they called, are left out */
 	MOST_NAME = 300,
 	COLORS = 12,
 };
@@ -36,28 +36,24 @@ static const char script[] =
 	"(document.currentScript.parentNode);";
 
 /* By library; readable with black letters. */
-static const char *const colors[COLORS] = { "#f4a582", "#92c5de", "#a6dba0", "#fdd49e", "#c2a5cf", "#b8e186", "#f6c1d6",
-	"#9ad9d3", "#e3d08a", "#c5c9e8", "#e8b98f", "#b5d3b0" };
+static const char *const colors[COLORS] = { "#f4a582", "#92c5de", "#a6dba0", "#fdd49e", "#c2a5cf",
+	"#b8e186", "#f6c1d6", "#9ad9d3", "#e3d08a", "#c5c9e8", "#e8b98f", "#b5d3b0" };
 static const char gray[] = "#d0d0d0";
 
 struct graph {
 	const struct where_view *view;
 	struct buf *out;
 	uint64_t whole;
-	uint64_t *starts;       /* of each node of the tree, in bytes */
-	uint32_t *order;        /* nodes by parent, the largest first */
-	unsigned depth;         /* of the deepest frame that is drawn */
+	uint64_t *starts; /* of each node of the tree, in bytes */
+	uint32_t *order; /* nodes by parent, the largest first */
+	unsigned depth; /* of the deepest frame that is drawn */
 };
 
 static uint64_t fine(const struct graph *g, uint64_t bytes)
-{
-	return g->whole > 0 ? (uint64_t) ((__int128) bytes * WIDTH * FINE / g->whole) : 0;
-}
+{ return g->whole > 0 ? (uint64_t) ((__int128) bytes * WIDTH * FINE / g->whole) : 0; }
 
 static bool is_drawn(const struct graph *g, uint64_t bytes)
-{
-	return fine(g, bytes) >= LEAST_WIDTH;
-}
+{ return fine(g, bytes) >= LEAST_WIDTH; }
 
 static void put_escaped(struct buf *out, const char *text, size_t n)
 {
@@ -88,7 +84,8 @@ static void clean_name(const char *name, struct buf *out)
 
 	(void) text_clean(name, true, &whole);
 	for (size_t i = 0; i + 2 < whole.len; i++) {
-		if (memcmp(&whole.data[i], "\xEF\xBF\xBE", 3) == 0 || memcmp(&whole.data[i], "\xEF\xBF\xBF", 3) == 0)
+		if (memcmp(&whole.data[i], "\xEF\xBF\xBE", 3) == 0 ||
+			memcmp(&whole.data[i], "\xEF\xBF\xBF", 3) == 0)
 			whole.data[i + 2] = (char) 0xBD;
 	}
 	(void) text_shorten(whole.data, MOST_NAME, true, out);
@@ -102,8 +99,8 @@ static void put_fine(struct buf *out, const char *key, uint64_t hundredths)
 }
 
 /* level: 0 is the lowest row. */
-static void put_frame(struct graph *g, const char *name, const char *more, uint64_t start, uint64_t bytes, unsigned level,
-	const char *color)
+static void put_frame(struct graph *g, const char *name, const char *more, uint64_t start, uint64_t bytes,
+	unsigned level, const char *color)
 {
 	const uint64_t x = fine(g, start), w = fine(g, start + bytes) - x;
 	const unsigned y = HEAD + (g->depth - level) * ROW;
@@ -161,7 +158,7 @@ static int by_parent(const void *a, const void *b)
 	return x->node < y->node ? -1 : x->node > y->node;
 }
 
-/* Children lie beside each other from the start of their parent on. Parents come before their children, so that in
+/* Children lie side by side from the start of their parent on. Parents come before their children, so that in
  * the order of parents each start is known when it is needed. */
 static int lay_out(struct graph *g)
 {
@@ -177,7 +174,8 @@ static int lay_out(struct graph *g)
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < n; i++)
-		places[i] = (struct place) { g->view->tree[i].parent, (uint32_t) i, g->view->tree[i].total };
+		places[i] =
+			(struct place) { g->view->tree[i].parent, (uint32_t) i, g->view->tree[i].total };
 	qsort(places, n, sizeof(*places), by_parent);
 	for (size_t i = 0; i < n; i++) {
 		const struct where_tree_node *node = &g->view->tree[places[i].node];
@@ -196,9 +194,7 @@ static int lay_out(struct graph *g)
 }
 
 static const char *color_of(const struct where_function *f)
-{
-	return f->is_cut || f->library == 0 ? gray : colors[f->library * UINT32_C(2654435761) % COLORS];
-}
+{ return f->is_cut || f->library == 0 ? gray : colors[f->library * UINT32_C(2654435761) % COLORS]; }
 
 static void put_frames(struct graph *g)
 {
@@ -208,15 +204,16 @@ static void put_frames(struct graph *g)
 	uint64_t at = v->rows_bytes;
 	char all[64];
 
-	(void) snprintf(all, sizeof(all), v->n_recordings == 1 ? "all" : "all of %zu recordings", v->n_recordings);
+	(void) snprintf(
+		all, sizeof(all), v->n_recordings == 1 ? "all" : "all of %zu recordings", v->n_recordings);
 	put_frame(g, all, NULL, 0, g->whole, 0, gray);
 	for (size_t i = 0; i < v->n_tree && !g->out->error; i++) {
 		const struct where_tree_node *node = &v->tree[g->order[i]];
 		const struct where_function *f = &v->functions[node->function];
 
 		if (is_drawn(g, node->total))
-			put_frame(g, where_text_of(v, f->name), where_text_of(v, f->library), g->starts[g->order[i]],
-				node->total, node->depth, color_of(f));
+			put_frame(g, where_text_of(v, f->name), where_text_of(v, f->library),
+				g->starts[g->order[i]], node->total, node->depth, color_of(f));
 	}
 	for (size_t i = 0; i < n_parts; i++) {
 		if (is_drawn(g, parts[i].bytes))
@@ -237,11 +234,14 @@ static int put_svg(const struct where_view *view, bool is_inline, struct buf *ou
 		if (!is_inline)
 			(void) buf_str(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
 		(void) buf_printf(out,
-			"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %u\" width=\"%s\" class=\"where\" "
+			"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %u\" width=\"%s\" "
+			"class=\"where\" "
 			"font-family=\"monospace\" font-size=\"11\">\n"
-			"<text x=\"3\" y=\"14\">%s of resident memory by the functions that first touched it; "
+			"<text x=\"3\" y=\"14\">%s of resident memory by the functions that first touched "
+			"it; "
 			"a click zooms, on the lowest row back</text>\n",
-			WIDTH, height, is_inline ? "100%" : "1200", units_bytes((int64_t) g.whole, UNITS_IEC, peak));
+			WIDTH, height, is_inline ? "100%" : "1200",
+			units_bytes((int64_t) g.whole, UNITS_IEC, peak));
 		put_frames(&g);
 		(void) buf_printf(out, "<script>%s</script>\n</svg>\n", script);
 	}
@@ -251,11 +251,7 @@ static int put_svg(const struct where_view *view, bool is_inline, struct buf *ou
 }
 
 int where_svg(const struct where_view *view, struct buf *out)
-{
-	return put_svg(view, false, out);
-}
+{ return put_svg(view, false, out); }
 
 int where_svg_inline(const struct where_view *view, struct buf *out)
-{
-	return put_svg(view, true, out);
-}
+{ return put_svg(view, true, out); }

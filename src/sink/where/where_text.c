@@ -27,7 +27,8 @@ static const uint64_t kib = 1 << 10, mib = 1 << 20, gib = 1 << 30;
 size_t where_parts(const struct where_view *view, struct where_part ret[static WHERE_PARTS])
 {
 	const struct where_part all[WHERE_PARTS] = { { WHERE_UNSAMPLED, view->unsampled_bytes },
-		{ WHERE_FILES, view->files_bytes }, { WHERE_BEFORE, view->before_bytes }, { WHERE_OTHERS, view->out_bytes } };
+		{ WHERE_FILES, view->files_bytes }, { WHERE_BEFORE, view->before_bytes },
+		{ WHERE_OTHERS, view->out_bytes } };
 	size_t n = 0;
 
 	for (size_t i = 0; i < WHERE_PARTS; i++) {
@@ -93,11 +94,15 @@ static void choose_unit(struct text *t)
 		t->unit = "bytes";
 		t->unit_bytes = 1;
 	} else if (t->options->units == UNITS_SI) {
-		t->unit = peak < 1000000 ? "kB" : peak < 100000000000 ? "MB" : "GB";
-		t->unit_bytes = peak < 1000000 ? 1000 : peak < 100000000000 ? 1000000 : 1000000000;
+		t->unit = peak < 1000000 ? "kB" : peak < 100000000000 ? "MB"
+								      : "GB";
+		t->unit_bytes = peak < 1000000 ? 1000 : peak < 100000000000 ? 1000000
+									    : 1000000000;
 	} else {
-		t->unit = peak < mib ? "KiB" : peak < 100 * gib ? "MiB" : "GiB";
-		t->unit_bytes = peak < mib ? kib : peak < 100 * gib ? mib : gib;
+		t->unit = peak < mib ? "KiB" : peak < 100 * gib ? "MiB"
+								: "GiB";
+		t->unit_bytes = peak < mib ? kib : peak < 100 * gib ? mib
+								    : gib;
 	}
 }
 
@@ -118,7 +123,8 @@ static struct row *add_row(struct text *t, uint64_t bytes, uint64_t total)
 	row->size = t->view->options.is_by_total ? total : bytes;
 	put_amount(t, bytes, 1, row->cells[COLUMN_BYTES]);
 	put_amount(t, total, 1, row->cells[COLUMN_TOTAL]);
-	(void) units_fixed(t->view->peak_bytes > 0 ? 100 * (double) bytes / (double) t->view->peak_bytes : 0, 1,
+	(void) units_fixed(
+		t->view->peak_bytes > 0 ? 100 * (double) bytes / (double) t->view->peak_bytes : 0, 1,
 		row->cells[COLUMN_SHARE]);
 	(void) snprintf(row->cells[COLUMN_SIGMA], sizeof(cell_text), "-");
 	(void) snprintf(row->cells[COLUMN_N], sizeof(cell_text), "-");
@@ -126,9 +132,7 @@ static struct row *add_row(struct text *t, uint64_t bytes, uint64_t total)
 }
 
 static void put_clean(const struct text *t, const char *text, struct buf *out)
-{
-	(void) text_clean(text, t->options->utf8, out);
-}
+{ (void) text_clean(text, t->options->utf8, out); }
 
 /* "  < load_table < main": functions with names, plumbing left out; an ellipsis where the stack was cut. */
 static void put_callers(const struct text *t, const struct where_line *line, struct buf *out)
@@ -234,8 +238,9 @@ static void add_part(struct text *t, const struct where_part *part, bool has_fil
 
 static const char *things(const struct where_view *view, uint64_t n)
 {
-	static const char *const words[WHERE_BY_COUNT][2] = { { "function", "functions" }, { "line", "lines" },
-		{ "stack", "stacks" }, { "library", "libraries" }, { "process", "processes" } };
+	static const char *const words[WHERE_BY_COUNT][2] = { { "function", "functions" },
+		{ "line", "lines" }, { "stack", "stacks" }, { "library", "libraries" },
+		{ "process", "processes" } };
 
 	return words[view->options.by][n != 1];
 }
@@ -285,7 +290,8 @@ static void make_rows(struct text *t, size_t top, bool has_files)
 	if (n_others > 0 || others > 0) {
 		struct row *row = add_row(t, others, others);
 
-		(void) buf_printf(&row->name, "others (%s %s)", trace_count_text(n_others, text), things(v, n_others));
+		(void) buf_printf(&row->name, "others (%s %s)", trace_count_text(n_others, text),
+			things(v, n_others));
 	}
 }
 
@@ -308,12 +314,14 @@ static void put_line(struct text *t, const struct row *row, unsigned names, unsi
 
 	for (int i = 0; i < COLUMNS; i++) {
 		if (t->has[i])
-			(void) buf_printf(t->out, "%*s%s%*s", (int) (t->width[i] - text_width(row->cells[i])), "",
-				row->cells[i], BETWEEN, "");
+			(void) buf_printf(t->out, "%*s%s%*s",
+				(int) (t->width[i] - text_width(row->cells[i])), "", row->cells[i], BETWEEN,
+				"");
 	}
 	if (row->is_part && text_width(row->name.data) > names)
 		taken = text_width(row->name.data) < room ? text_width(row->name.data) : room;
-	(void) text_shorten(row->name.data, row->where.len > 0 && taken < room ? taken : room, t->options->utf8, &line);
+	(void) text_shorten(
+		row->name.data, row->where.len > 0 && taken < room ? taken : room, t->options->utf8, &line);
 	(void) buf_str(t->out, line.data);
 	if (row->where.len > 0 && room >= taken + LEAST_WHERE + BETWEEN) {
 		(void) buf_printf(t->out, "%*s", (int) (taken - text_width(line.data)) + BETWEEN, "");
@@ -339,7 +347,9 @@ static void put_table(struct text *t)
 				t->width[i] = text_width(t->rows[k].cells[i]);
 		}
 	}
-	for (size_t i = 0; i < sizeof(dispensable) / sizeof(dispensable[0]) && figures_width(t) + LEAST_NAME > width; i++)
+	for (size_t i = 0;
+		i < sizeof(dispensable) / sizeof(dispensable[0]) && figures_width(t) + LEAST_NAME > width;
+		i++)
 		t->has[dispensable[i]] = false;
 	room = width > figures_width(t) + LEAST_NAME / 2 ? width - figures_width(t) : LEAST_NAME / 2;
 	(void) buf_str(&head.name, where_by_name(t->view->options.by));
@@ -352,7 +362,8 @@ static void put_table(struct text *t)
 	if (t->options->width && names > MOST_NAME)
 		names = MOST_NAME;
 	if (names > room / 2 && t->options->width)
-		names = room / 2 > LEAST_NAME ? room / 2 : room < LEAST_NAME ? room : LEAST_NAME;
+		names = room / 2 > LEAST_NAME ? room / 2 : room < LEAST_NAME ? room
+									     : LEAST_NAME;
 	put_line(t, &head, names, room);
 	for (size_t i = 0; i < t->n_rows; i++)
 		put_line(t, &t->rows[i], names, room);
@@ -372,7 +383,8 @@ static void put_head(struct text *t, struct layout *l)
 		units_bytes((int64_t) v->peak_bytes, t->options->units, peak), units_instant(at, when),
 		trace_count_text(v->samples, n), v->samples == 1 ? "" : "s");
 	if (v->sample_bytes > 0 && v->sample_bytes <= INT64_MAX) {
-		(void) buf_printf(&words, " (%s" NB "each", units_bytes((int64_t) v->sample_bytes, t->options->units, size));
+		(void) buf_printf(&words, " (%s" NB "each",
+			units_bytes((int64_t) v->sample_bytes, t->options->units, size));
 		if (v->huge_bytes > 0 && v->huge_bytes <= INT64_MAX)
 			(void) buf_printf(&words, ", huge" NB "pages" NB "%s",
 				units_bytes((int64_t) v->huge_bytes, t->options->units, size));
@@ -386,8 +398,10 @@ static void put_head(struct text *t, struct layout *l)
 	if (v->n_recordings == 1) {
 		const int64_t before = at - (int64_t) v->looked_ns;
 
-		layout_part(l, "looked at %s, %s %s", units_bytes((int64_t) v->looked_bytes, t->options->units, looked),
-			units_duration(before < 0 ? -before : before, when), before < 0 ? "later" : "earlier");
+		layout_part(l, "looked at %s, %s %s",
+			units_bytes((int64_t) v->looked_bytes, t->options->units, looked),
+			units_duration(before < 0 ? -before : before, when),
+			before < 0 ? "later" : "earlier");
 	} else {
 		layout_part(l, "of %zu recordings", v->n_recordings);
 	}
@@ -408,19 +422,20 @@ static void put_notes(const struct text *t, struct layout *l)
 	char text[128];
 
 	if (v->n_given > v->n_recordings) {
-		(void) snprintf(text, sizeof(text), "of %zu recordings %zu %s sampled", v->n_given, v->n_recordings,
-			v->n_recordings == 1 ? "was" : "were");
+		(void) snprintf(text, sizeof(text), "of %zu recordings %zu %s sampled", v->n_given,
+			v->n_recordings, v->n_recordings == 1 ? "was" : "were");
 		put_note(l, text);
 	}
 	if (v->is_growing)
 		put_note(l, "the run is not over: all of it is up to now");
 	layout_row(l, TONE_NONE, "", 0);
-	layout_words(l, "first touched by, not owned by: memory that malloc reused counts for who touched it first");
+	layout_words(l, "first touched by, not owned by: memory that malloc reused counts for who touched "
+			"it first");
 	layout_end(l);
 }
 
-int where_text(const struct where_view *view, size_t top, bool has_files, const struct sink_options *options,
-	struct buf *out)
+int where_text(const struct where_view *view, size_t top, bool has_files,
+	const struct sink_options *options, struct buf *out)
 {
 	struct text t = { .view = view, .options = options, .out = out };
 	struct sink_options wide = *options;

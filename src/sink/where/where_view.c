@@ -26,9 +26,7 @@ static const char *const by_names[WHERE_BY_COUNT] = {
 };
 
 const char *where_by_name(enum where_by by)
-{
-	return by_names[by];
-}
+{ return by_names[by]; }
 
 const char *where_basename(const char *path)
 {
@@ -49,9 +47,7 @@ static uint64_t hash_of(const char *text, uint64_t salt)
 }
 
 const char *where_text_of(const struct where_view *view, where_text_id id)
-{
-	return id > 0 && id <= view->texts.n ? view->texts.list[id - 1] : "";
-}
+{ return id > 0 && id <= view->texts.n ? view->texts.list[id - 1] : ""; }
 
 static int text_id(struct where_view *view, const char *text, where_text_id *ret)
 {
@@ -81,13 +77,11 @@ static int text_id(struct where_view *view, const char *text, where_text_id *ret
 }
 
 static uint64_t pair(uint32_t a, uint32_t b)
-{
-	return (uint64_t) a << 32 | b;
-}
+{ return (uint64_t) a << 32 | b; }
 
 /* The element of a list for the key, made (all zero) if there is none: *ret_new. */
-static int find_or_add(struct map *map, uint64_t key, void *list, size_t *n, size_t *cap, size_t size, uint32_t *ret,
-	bool *ret_new)
+static int find_or_add(struct map *map, uint64_t key, void *list, size_t *n, size_t *cap, size_t size,
+	uint32_t *ret, bool *ret_new)
 {
 	char *array;
 
@@ -108,9 +102,7 @@ static int find_or_add(struct map *map, uint64_t key, void *list, size_t *n, siz
 static const char cut_name[] = "\xE2\x80\xA6"; /* an ellipsis */
 
 static bool is_cut_frame(const struct where_frame *f)
-{
-	return !*f->module && (strcmp(f->function, "...") == 0 || strcmp(f->function, cut_name) == 0);
-}
+{ return !*f->module && (strcmp(f->function, "...") == 0 || strcmp(f->function, cut_name) == 0); }
 
 static int function_id(struct where_view *view, const struct where_frame *f, uint32_t *ret)
 {
@@ -134,8 +126,8 @@ static int function_id(struct where_view *view, const struct where_frame *f, uin
 	if (r == 0)
 		r = text_id(view, library, &library_id);
 	if (r == 0)
-		r = find_or_add(&view->function_ids, pair(name_id, library_id), &view->functions, &view->n_functions,
-			&view->cap_functions, sizeof(*view->functions), ret, &is_new);
+		r = find_or_add(&view->function_ids, pair(name_id, library_id), &view->functions,
+			&view->n_functions, &view->cap_functions, sizeof(*view->functions), ret, &is_new);
 	if (r == 0 && is_new)
 		view->functions[*ret] = (struct where_function) {
 			.name = name_id,
@@ -169,8 +161,8 @@ static int place_id(struct where_view *view, const struct where_frame *f, uint32
 		r = map_put(&view->file_places, pair(place.function, place.file), at_file);
 	}
 	if (r == 0)
-		r = find_or_add(&view->place_ids, pair(at_file, f->line), &view->places, &view->n_places, &view->cap_places,
-			sizeof(*view->places), ret, &is_new);
+		r = find_or_add(&view->place_ids, pair(at_file, f->line), &view->places, &view->n_places,
+			&view->cap_places, sizeof(*view->places), ret, &is_new);
 	if (r < 0 || !is_new)
 		return r;
 	view->places[*ret] = place;
@@ -184,18 +176,20 @@ static int place_id(struct where_view *view, const struct where_frame *f, uint32
 static int tree_node(struct where_view *view, uint32_t parent, uint32_t function, uint32_t *ret)
 {
 	bool is_new;
-	int r = find_or_add(&view->tree_ids, pair(parent, function), &view->tree, &view->n_tree, &view->cap_tree,
-		sizeof(*view->tree), ret, &is_new);
+	int r = find_or_add(&view->tree_ids, pair(parent, function), &view->tree, &view->n_tree,
+		&view->cap_tree, sizeof(*view->tree), ret, &is_new);
 
 	if (r < 0 || !is_new)
 		return r;
-	view->tree[*ret] = (struct where_tree_node) { .parent = parent, .function = function,
+	view->tree[*ret] = (struct where_tree_node) { .parent = parent,
+		.function = function,
 		.depth = parent > 0 ? view->tree[parent - 1].depth + 1 : 1 };
 	return 0;
 }
 
 /* Adds the stacks of a recording: nodes[i] becomes the number of stack i + 1 in the view. */
-static int add_stacks(struct where_view *view, const struct where_data *data, const uint32_t *places, uint32_t *nodes)
+static int add_stacks(
+	struct where_view *view, const struct where_data *data, const uint32_t *places, uint32_t *nodes)
 {
 	for (size_t i = 0; i < data->n_stacks; i++) {
 		const struct where_stack *s = &data->stacks[i];
@@ -204,7 +198,8 @@ static int add_stacks(struct where_view *view, const struct where_data *data, co
 		int r;
 
 		nodes[i] = UINT32_MAX;
-		if (s->frame < 1 || s->frame > data->n_frames || s->parent > i || (s->parent && nodes[s->parent - 1] == UINT32_MAX))
+		if (s->frame < 1 || s->frame > data->n_frames || s->parent > i ||
+			(s->parent && nodes[s->parent - 1] == UINT32_MAX))
 			continue;
 		if (s->parent) {
 			node.parent = nodes[s->parent - 1] + 1;
@@ -217,7 +212,8 @@ static int add_stacks(struct where_view *view, const struct where_data *data, co
 		}
 		node.place = places[s->frame - 1];
 		r = tree_node(view, above, view->places[node.place].function, &node.function_node);
-		if (r < 0 || vec_reserve(&view->nodes, &view->cap_nodes, view->n_nodes, sizeof(node), MOST) < 0)
+		if (r < 0 ||
+			vec_reserve(&view->nodes, &view->cap_nodes, view->n_nodes, sizeof(node), MOST) < 0)
 			return -ENOMEM;
 		nodes[i] = (uint32_t) view->n_nodes;
 		view->nodes[view->n_nodes++] = node;
@@ -226,9 +222,7 @@ static int add_stacks(struct where_view *view, const struct where_data *data, co
 }
 
 static const struct where_function *function_of(const struct where_view *view, uint32_t node)
-{
-	return &view->functions[view->places[view->nodes[node].place].function];
-}
+{ return &view->functions[view->places[view->nodes[node].place].function]; }
 
 /* The frame that a stack counts for: the innermost one outside the plumbing; if all is plumbing, the innermost. */
 static uint32_t toucher_of(const struct where_view *view, uint32_t node)
@@ -259,9 +253,7 @@ static bool is_out(const struct where_view *view, uint32_t node)
 
 /* whole x part / of, which is at most whole. */
 static uint64_t share(uint64_t whole, uint64_t part, uint64_t of)
-{
-	return of > 0 ? (uint64_t) ((__int128) whole * part / of) : 0;
-}
+{ return of > 0 ? (uint64_t) ((__int128) whole * part / of) : 0; }
 
 /* Divides room among parts in proportion to their sizes: the next one's. *done: of those before it. */
 static uint64_t scaled(uint64_t room, uint64_t bytes, uint64_t of, uint64_t *done)
@@ -335,8 +327,8 @@ static int add_files(struct where_view *view, const struct where_high *high, con
 		int r = text_id(view, high->files[i].name, &name);
 
 		if (r == 0)
-			r = find_or_add(&view->file_ids, name, &view->files, &view->n_files, &view->cap_files,
-				sizeof(*view->files), &place, &is_new);
+			r = find_or_add(&view->file_ids, name, &view->files, &view->n_files,
+				&view->cap_files, sizeof(*view->files), &place, &is_new);
 		if (r < 0)
 			return r;
 		view->files[place].name = name;
@@ -349,11 +341,13 @@ static int add_files(struct where_view *view, const struct where_high *high, con
 static int add_processes(struct where_view *view, const struct where_data *data)
 {
 	for (size_t i = 0; i < data->n_processes; i++) {
-		struct where_view_process p = { .pid = data->processes[i].pid, .rank = data->processes[i].rank,
+		struct where_view_process p = { .pid = data->processes[i].pid,
+			.rank = data->processes[i].rank,
 			.recording = view->n_recordings };
 		int r = text_id(view, data->processes[i].name, &p.name);
 
-		if (r == 0 && vec_reserve(&view->processes, &view->cap_processes, view->n_processes, sizeof(p), MOST) < 0)
+		if (r == 0 && vec_reserve(&view->processes, &view->cap_processes, view->n_processes,
+				      sizeof(p), MOST) < 0)
 			r = -ENOMEM;
 		if (r < 0)
 			return r;
@@ -362,7 +356,8 @@ static int add_processes(struct where_view *view, const struct where_data *data)
 	return 0;
 }
 
-static void add_head(struct where_view *view, const struct where_data *data, size_t at, uint64_t peak, struct maybe at_ns)
+static void add_head(struct where_view *view, const struct where_data *data, size_t at, uint64_t peak,
+	struct maybe at_ns)
 {
 	const struct where_high *high = &data->highs[at];
 
@@ -380,11 +375,12 @@ static void add_head(struct where_view *view, const struct where_data *data, siz
 	view->huge_bytes = high->huge_bytes;
 	view->n_highs = data->n_highs < WHERE_HIGHS ? data->n_highs : WHERE_HIGHS;
 	for (size_t i = 0; i < view->n_highs; i++)
-		view->highs[i] = (struct where_view_high) { data->highs[i].time_ns, data->highs[i].total_bytes };
+		view->highs[i] =
+			(struct where_view_high) { data->highs[i].time_ns, data->highs[i].total_bytes };
 }
 
-int where_view_add(struct where_view *view, const struct where_data *data, struct maybe peak, struct maybe at_ns,
-	bool is_growing, struct err *err)
+int where_view_add(struct where_view *view, const struct where_data *data, struct maybe peak,
+	struct maybe at_ns, bool is_growing, struct err *err)
 {
 	const size_t wanted = view->options.high, at = wanted > 0 ? wanted - 1 : data->n_highs - 1;
 	const bool is_last = at + 1 == data->n_highs;
@@ -396,8 +392,8 @@ int where_view_add(struct where_view *view, const struct where_data *data, struc
 	int r = 0;
 
 	if (at >= data->n_highs)
-		return err_set(err, -EINVAL, "there is no high %zu of the memory; its highs are 1 to %zu", wanted,
-			data->n_highs);
+		return err_set(err, -EINVAL, "there is no high %zu of the memory; its highs are 1 to %zu",
+			wanted, data->n_highs);
 	high = &data->highs[at];
 	bytes = is_last && peak.known && peak.value >= 0 ? (uint64_t) peak.value : high->total_bytes;
 	parts = divide(high, bytes);
@@ -450,19 +446,21 @@ static struct where_line *line_of(struct where_view *view, uint32_t key)
 	uint32_t at;
 	bool is_new;
 
-	if (find_or_add(&view->line_ids, key, &view->lines, &view->n_lines, &view->cap_lines, sizeof(*view->lines), &at,
-		    &is_new) < 0)
+	if (find_or_add(&view->line_ids, key, &view->lines, &view->n_lines, &view->cap_lines,
+		    sizeof(*view->lines), &at, &is_new) < 0)
 		return NULL;
 	view->lines[at].key = key;
 	return &view->lines[at];
 }
 
 /* The largest stack that is counted stands for the line; else the largest that passes through it. */
-static void see_leaf(struct where_view *view, struct where_line *line, size_t leaf, uint32_t node, bool is_own)
+static void see_leaf(
+	struct where_view *view, struct where_line *line, size_t leaf, uint32_t node, bool is_own)
 {
 	const uint64_t bytes = view->leaves[leaf].bytes;
 
-	if (line->stamp > 0 && (line->has_own > is_own || (line->has_own == is_own && bytes <= line->leaf_bytes)))
+	if (line->stamp > 0 &&
+		(line->has_own > is_own || (line->has_own == is_own && bytes <= line->leaf_bytes)))
 		return;
 	line->has_own = is_own;
 	line->leaf = (uint32_t) leaf;
@@ -566,8 +564,9 @@ static int sort_lines(struct where_view *view)
 		const struct where_line *line = &view->lines[i];
 		const char *text = where_line_name(view, line, name);
 
-		order[i] = (struct sorting) { text == name ? "" : text, is_by_total ? line->total : line->bytes,
-			is_by_total ? line->bytes : line->total, i };
+		order[i] = (struct sorting) { text == name ? "" : text,
+			is_by_total ? line->total : line->bytes, is_by_total ? line->bytes : line->total,
+			i };
 	}
 	if (order && sorted) {
 		qsort(order, view->n_lines, sizeof(*order), by_size);
@@ -594,7 +593,8 @@ static int sort_files(struct where_view *view)
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < view->n_files; i++)
-		order[i] = (struct sorting) { where_text_of(view, view->files[i].name), view->files[i].bytes, 0, i };
+		order[i] = (struct sorting) { where_text_of(view, view->files[i].name),
+			view->files[i].bytes, 0, i };
 	qsort(order, view->n_files, sizeof(*order), by_size);
 	for (size_t i = 0; i < view->n_files; i++)
 		sorted[i] = view->files[order[i].at];
@@ -630,8 +630,8 @@ static int make_sums(struct where_view *view)
 
 		if (leaf->is_out)
 			continue;
-		r = find_or_add(&places, pair(leaf->process, node), &view->sums, &view->n_sums, &view->cap_sums,
-			sizeof(*view->sums), &at, &is_new);
+		r = find_or_add(&places, pair(leaf->process, node), &view->sums, &view->n_sums,
+			&view->cap_sums, sizeof(*view->sums), &at, &is_new);
 		if (r < 0)
 			break;
 		view->sums[at].process = leaf->process;
@@ -676,9 +676,7 @@ int where_view_end(struct where_view *view)
 /* ---- names ----------------------------------------------------------------------------------- */
 
 const char *where_function_name(const struct where_view *view, uint32_t function)
-{
-	return where_text_of(view, view->functions[function].name);
-}
+{ return where_text_of(view, view->functions[function].name); }
 
 void where_process_name(const struct where_view *view, uint32_t process, char ret[WHERE_NAME_LEN])
 {
@@ -693,7 +691,8 @@ void where_process_name(const struct where_view *view, uint32_t process, char re
 	(void) snprintf(ret, WHERE_NAME_LEN, "%s%.400s%s", rank, *name ? name : "process", pid);
 }
 
-const char *where_line_name(const struct where_view *view, const struct where_line *line, char ret[WHERE_NAME_LEN])
+const char *where_line_name(
+	const struct where_view *view, const struct where_line *line, char ret[WHERE_NAME_LEN])
 {
 	if (view->options.by == WHERE_BY_PROCESS) {
 		where_process_name(view, line->key, ret);
@@ -706,10 +705,13 @@ const char *where_line_name(const struct where_view *view, const struct where_li
 
 const char *where_line_library(const struct where_view *view, const struct where_line *line)
 {
-	return view->options.by == WHERE_BY_PROCESS ? "" : where_text_of(view, function_of(view, line->node)->library);
+	return view->options.by == WHERE_BY_PROCESS
+		       ? ""
+		       : where_text_of(view, function_of(view, line->node)->library);
 }
 
-const char *where_line_file(const struct where_view *view, const struct where_line *line, uint32_t *ret_line)
+const char *where_line_file(
+	const struct where_view *view, const struct where_line *line, uint32_t *ret_line)
 {
 	const struct where_place *place = &view->places[view->nodes[line->node].place];
 	const bool has_file = view->options.by <= WHERE_BY_STACK;
@@ -740,7 +742,8 @@ int where_view_new(const struct where_view_options *options, struct where_view *
 		if (under && regcomp(under, options->under, REG_EXTENDED | REG_NOSUB) != 0) {
 			free(under);
 			free(view);
-			return err_set(err, -EINVAL, "--under '%.80s' is not a valid regular expression", options->under);
+			return err_set(err, -EINVAL, "--under '%.80s' is not a valid regular expression",
+				options->under);
 		}
 		view->under = under;
 		if (!under) {

@@ -29,7 +29,7 @@ struct where_view_options {
 	bool is_self;            /* the innermost function, plumbing too */
 	bool is_by_total;        /* the largest total first, also of functions that only called others */
 	uint32_t high;           /* from 1, in the order of time; 0: the last */
-	const char *under;       /* POSIX ERE: only stacks with such a function; NULL: all; borrowed for where_view_new */
+	const char *under;       /* POSIX ERE: only stacks with such a function; NULL: all; borrowed */
 };
 
 /* A number of a text in where_view.texts; 0 is "". */
@@ -161,8 +161,8 @@ void where_view_free(struct where_view *view);
 /* Adds a recording. peak, at_ns: the job's peak of combined RAM, for its last high; unknown: the high's own
  * figure. Call it for all of them, and then where_view_end, which returns 0 or -errno. Returns 0, -EINVAL with text if
  * there is no high of options.high, or -errno with text. */
-int where_view_add(struct where_view *view, const struct where_data *data, struct maybe peak, struct maybe at_ns,
-	bool is_growing, struct err *err);
+int where_view_add(struct where_view *view, const struct where_data *data, struct maybe peak,
+	struct maybe at_ns, bool is_growing, struct err *err);
 int where_view_end(struct where_view *view);
 
 /* ---- texts, any bytes; the view's ------------------------------------------------------------ */
@@ -170,10 +170,12 @@ int where_view_end(struct where_view *view);
 const char *where_text_of(const struct where_view *view, where_text_id id);
 /* "ones"; of --by library or process that. ret is used where the text is made. */
 #define WHERE_NAME_LEN 512
-const char *where_line_name(const struct where_view *view, const struct where_line *line, char ret[WHERE_NAME_LEN]);
+const char *where_line_name(
+	const struct where_view *view, const struct where_line *line, char ret[WHERE_NAME_LEN]);
 const char *where_line_library(const struct where_view *view, const struct where_line *line);
 /* "" and 0: unknown. */
-const char *where_line_file(const struct where_view *view, const struct where_line *line, uint32_t *ret_line);
+const char *where_line_file(
+	const struct where_view *view, const struct where_line *line, uint32_t *ret_line);
 /* "rank 3 python (4711)". */
 void where_process_name(const struct where_view *view, uint32_t process, char ret[WHERE_NAME_LEN]);
 const char *where_function_name(const struct where_view *view, uint32_t function);
