@@ -497,7 +497,7 @@ static int add_leaf(struct where_view *view, size_t i)
 	return 0;
 }
 
-/* Lines of which all stacks are out. */
+/* Before lines are sorted. */
 static int count_out(struct where_view *view)
 {
 	struct map seen = { 0 };
@@ -508,7 +508,8 @@ static int count_out(struct where_view *view)
 		const uint32_t key = key_of(view, leaf, toucher_of(view, leaf->node));
 		uint32_t at;
 
-		if (!leaf->is_out || map_get(&seen, key, &at) || map_get(&view->line_ids, key, &at))
+		if (!leaf->is_out || map_get(&seen, key, &at) ||
+			(map_get(&view->line_ids, key, &at) && view->lines[at].has_own))
 			continue;
 		r = map_put(&seen, key, 0);
 		view->n_out++;
