@@ -320,6 +320,11 @@ struct hwi_where {
  * sampled, -EINVAL if there is no such high or under is no expression. */
 int hwi_where(const struct hwi_where *what, char **ret, size_t *ret_len, struct hiw_err *err);
 
+/* As hiw_compare, with memory by function instead of the figures of the runs. Rules on it, where("GLOB") > +10%, may be
+ * given with and without. */
+int hwi_compare_where(const struct hiw_compare *what, char **ret, size_t *ret_len,
+	enum hiw_check_result *ret_result, struct hiw_err *err);
+
 /* ---- user series of the calling program ------------------------------------------------------ */
 
 /* A bounded list of the values that a program pushes: of its framework's allocator, a loss, a step.

@@ -431,7 +431,8 @@ def test_deep_stack(plain, tmp_path):
     s.row(1, s.stack(*(f"f{i % 7}" for i in range(100000))), 1, MIB, 4)
     s.high(2, 10**9, 1)
     path = s.write()
-    assert read("--high", 1, path)["unsampled_bytes"] == MIB
+    data = read("--high", 1, path)
+    assert data["unsampled_bytes"] == MIB and [len(s["frames"]) for s in data["stacks"]] == [1024]
     assert sum(folded(where("--high", 1, "--to", "folded", path)).values()) == 2 * MIB
 
 
@@ -471,3 +472,79 @@ def test_errors(plain, tmp_path, args, status, text):
     path = small(plain, tmp_path / "a.hiw")
     done = hiwater("where", *({"RUN": path, "PLAIN": plain}.get(a, a) for a in args))
     assert (done.returncode, done.stdout) == (status, b"") and text in done.stderr.decode()
+
+
+# ---- compare ------------------------------------------------------------------------------------
+
+
+def sampled_run(plain, path, functions, module=APP, offset=0):
+    """functions: name to (bytes, samples). The total is so small that the peak of the run is larger."""
+    s = Sampled(plain, path)
+    s.process(1, 1)
+    for i, (name, (size, n)) in enumerate(functions.items()):
+        s.row(1, s.stack("main", (name, module, "job.c", i + offset, 4096 * (i + offset))), 1, size, n)
+    s.high(1, 10**8, 1)
+    return s.write()
+
+
+def compare(*args):
+    done = hiwater("compare", "--where", *args)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def test_compare(plain, tmp_path):
+    """A difference counts beyond two sigma of both; addresses, lines and folders do not matter."""
+    before = {"load_a": (40000, 100), "load_b": (40000, 100), "ones": (30000, 4), "gone": (9000, 90), "": (5000, 50)}
+    after = {"load_a": (52000, 100), "load_b": (49000, 100), "ones": (60000, 4), "new": (8000, 80), "": (5100, 51)}
+    a = sampled_run(plain, tmp_path / "a.hiw", before)
+    b = sampled_run(plain, tmp_path / "b.hiw", after, "/opt/other/app", 1000)
+    status, text, _ = compare("--json", a, b)
+    data = json.loads(text)
+    lines = {line["function"]: line["groups"] for line in data["lines"] if line["kind"] == "function"}
+    assert status == 0 and data["of"] == "where" and set(lines) == {"load_a", "load_b", "ones", "gone", "new", "[no name]"}
+    for name, (base, here) in lines.items():
+        key = "" if name == "[no name]" else name
+        (old, n), (now, m) = before.get(key, (0, 1)), after.get(key, (0, 1))
+        sigma = math.hypot(old / math.sqrt(n), now / math.sqrt(m))
+        assert (base["bytes"], here["bytes"], here["added_bytes"]) == (old, now, now - old)
+        assert here["added_sigma_bytes"] == pytest.approx(sigma, abs=1) and here["differs"] == (abs(now - old) > 2 * sigma), name
+    assert [n for n in lines if lines[n][1]["differs"]] == ["gone", "new"]
+    text = compare(a, b)[1]
+    assert re.search(r"^ *-8\.79 KiB .* gone  app$", text, re.M) and re.search(r"^ *same .* ones  app$", text, re.M)
+
+
+def test_a_run_against_itself(plain, tmp_path):
+    path = random_run(plain, tmp_path / "r.hiw", 7)
+    status, text, _ = compare("--json", path, path)
+    assert status == 0
+    assert not any(g.get("differs") for line in json.loads(text)["lines"] for g in line["groups"])
+    assert "no function differs by more than two sigma" in compare(path, path)[1]
+
+
+@pytest.mark.parametrize("rule, status, text", [
+    ('where("big_*") > +10%', 1, "FAIL"),
+    ('where("big_*") > +60%', 0, "pass"),
+    ('where("*") > +10%', 1, "big_load: 146 KiB, base 97.7 KiB, +50.0 %"),
+    ('where("noisy") > +10%', 0, "the same within +-"),
+    ('where("noisy") > 20kB', 1, "FAIL"),
+    ('where("big_load") < -10%', 0, "pass"),
+    ('where("nothing*") > +10%', 3, "no function matches"),
+    ('where("x").total > 1', 2, "expected < <="),
+    ('where("x") > 3 apples', 2, "a size"),
+    ('where(x) > 1', 2, "a pattern in quotes"),
+])
+def test_rules(plain, tmp_path, rule, status, text):
+    a = sampled_run(plain, tmp_path / "a.hiw", {"big_load": (100000, 400), "noisy": (20000, 2)})
+    b = sampled_run(plain, tmp_path / "b.hiw", {"big_load": (150000, 600), "noisy": (30000, 3)})
+    for more in (["--where"], []):
+        done = hiwater("compare", *more, "--fail-if", rule, a, b)
+        assert done.returncode == status and text in (done.stdout + done.stderr).decode()
+
+
+def test_compare_hostile_and_wrong(plain, tmp_path):
+    a = sampled_run(plain, tmp_path / "a.hiw", {"\x1b[2Jred": (1000, 400)})
+    b = sampled_run(plain, tmp_path / "b.hiw", {"\x1b[2Jred": (900000, 400)})
+    for more in ([], ["--md"], ["--json"]):
+        assert "\x1b" not in compare(*more, "--fail-if", 'where("*red") > +1%', a, b)[1]
+    assert compare(a, plain)[0] == 1 and "was not sampled" in compare(a, plain)[2]
+    assert compare("--kernels", a, b)[0] == 2 and compare("--by", "x", a, b)[0] == 2
