@@ -12,18 +12,26 @@
 
 #include "api/handles.h"
 #include "api/trace.h"
+#include "api/where.h"
 #include "base/cleanup.h"
 #include "record/history/history.h"
 #include "rules/check_result.h"
 #include "rules/trace_rule.h"
 #include "sink/compare/compare_runs.h"
 #include "sink/trace/trace_compare.h"
+#include "sink/where/where_compare.h"
 #include "summary/comparison.h"
 
 /* A recording to compare. */
 struct candidate {
 	char *path, *name;  /* name: of its group */
 	bool is_named;      /* the run has that name; else name is the word on the command line */
+};
+
+enum subject {
+	OF_RUNS,
+	OF_KERNELS,
+	OF_WHERE,           /* memory by function */
 };
 
 struct comparing {
@@ -34,7 +42,9 @@ struct comparing {
 	struct rule *rules;
 	struct trace_rule *trace_rules; /* in the place of a rule on traced work */
 	struct trace_comparison *traced; /* NULL: not needed */
-	bool has_trace_rules, of_kernels;
+	struct where_comparison *touched; /* NULL: not needed */
+	bool has_trace_rules, has_where_rules;
+	enum subject subject;
 	struct compare_heads heads;
 	char *by;                     /* heads.names point into it */
 	double *values[COMPARE_RUNS]; /* per run: RULE_TERMS values for each rule */
@@ -48,7 +58,7 @@ static int add_candidate(struct comparing *c, const char *path, const char *name
 	struct candidate candidate = { .is_named = is_named };
 
 	for (size_t i = 0; i < c->n; i++) {
-		if (strcmp(c->candidates[i].path, path) == 0 && !c->of_kernels)
+		if (strcmp(c->candidates[i].path, path) == 0 && c->subject == OF_RUNS)
 			return err_set(c->err, -EINVAL, "%s is given twice; leave one out", path);
 	}
 	if (vec_reserve(&c->candidates, &c->cap, c->n, sizeof(candidate), COMPARE_RUNS) < 0)
@@ -221,7 +231,7 @@ static int read_traces(struct comparing *c)
 	const struct trace_view_options options = { .no_medians = true, .folds_steps = !c->has_trace_rules };
 	int r = 0;
 
-	if (!c->of_kernels && !c->has_trace_rules)
+	if (c->subject != OF_KERNELS && !c->has_trace_rules)
 		return 0;
 	c->traced = trace_comparison_new(
 		(const char *const *) c->comparison.groups, c->comparison.n_groups, c->comparison.n_runs);
@@ -237,6 +247,30 @@ static int read_traces(struct comparing *c)
 		trace_view_free(view);
 	}
 	return r == 0 ? trace_comparison_end(c->traced) : r;
+}
+
+/* Likewise the memory by function. */
+static int read_touched(struct comparing *c)
+{
+	const struct where_view_options options = { .by = WHERE_BY_FUNCTION };
+	int r = 0;
+
+	if (c->subject != OF_WHERE && !c->has_where_rules)
+		return 0;
+	c->touched = where_comparison_new(
+		(const char *const *) c->comparison.groups, c->comparison.n_groups, c->comparison.n_runs);
+	if (!c->touched)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->comparison.n_runs && r == 0; i++) {
+		struct where_view *view = NULL;
+
+		r = where_collect(c->candidates[i].path, &options, &view, c->err);
+		if (r == 0)
+			r = where_comparison_add(c->touched, i, c->comparison.runs[i].group,
+				comparison_counts(&c->comparison, i), view);
+		where_view_free(view);
+	}
+	return r == 0 ? where_comparison_end(c->touched) : r;
 }
 
 /* ---- heads ----------------------------------------------------------------------------------- */
@@ -277,10 +311,10 @@ static int read_rules(struct comparing *c)
 		int r = is_trace ? trace_rule_parse(c->what->rules[i], &c->trace_rules[i], c->err)
 				 : rule_parse(c->what->rules[i], RULE_COMPARE, &c->rules[i], c->err);
 
-		c->has_trace_rules = c->has_trace_rules || is_trace;
-
 		if (r < 0)
 			return r;
+		c->has_where_rules = c->has_where_rules || (is_trace && c->trace_rules[i].is_where);
+		c->has_trace_rules = c->has_trace_rules || (is_trace && !c->trace_rules[i].is_where);
 	}
 	return 0;
 }
@@ -312,7 +346,9 @@ static void judge(const struct comparing *c, size_t rule, size_t group, struct c
 {
 	double here[RULE_TERMS], base[RULE_TERMS];
 
-	if (trace_rule_is(c->what->rules[rule])) {
+	if (trace_rule_is(c->what->rules[rule]) && c->trace_rules[rule].is_where) {
+		where_comparison_judge(c->touched, &c->trace_rules[rule], group, ret);
+	} else if (trace_rule_is(c->what->rules[rule])) {
 		trace_comparison_judge(c->traced, &c->trace_rules[rule], group, ret);
 	} else {
 		means_of(c, rule, 0, base);
@@ -382,8 +418,10 @@ static int write_json(const struct comparing *c, struct buf *out, enum hiw_check
 	json_object(&j);
 	json_key(&j, "schema");
 	json_int(&j, 2);
-	if (c->of_kernels)
+	if (c->subject == OF_KERNELS)
 		(void) trace_comparison_json(c->traced, &j);
+	else if (c->subject == OF_WHERE)
+		(void) where_comparison_json(c->touched, &j);
 	else
 		(void) compare_json(&c->comparison, &c->heads, &j);
 	json_key(&j, "rules");
@@ -406,8 +444,10 @@ static int write_all(const struct comparing *c, struct buf *out, enum hiw_check_
 
 	if (c->what->format == HIW_COMPARE_JSON)
 		return write_json(c, out, ret);
-	if (c->of_kernels)
+	if (c->subject == OF_KERNELS)
 		(void) trace_comparison_text(c->traced, &options, markdown, out);
+	else if (c->subject == OF_WHERE)
+		(void) where_comparison_text(c->touched, &options, markdown, out);
 	else if (c->comparison.n_groups > 2 || c->heads.n > 0)
 		(void) compare_table(&c->comparison, &c->heads, &options, markdown, out);
 	else
@@ -427,6 +467,7 @@ static void comparing_done(struct comparing *c)
 	for (size_t i = 0; c->rules && i < c->what->n_rules; i++)
 		rule_done(&c->rules[i]);
 	trace_comparison_free(c->traced); /* it borrows the names of the groups */
+	where_comparison_free(c->touched);
 	comparison_done(&c->comparison);
 	free(c->candidates);
 	free(c->rules);
@@ -435,7 +476,7 @@ static void comparing_done(struct comparing *c)
 	free(c);
 }
 
-static int compare(const struct hiw_compare *what, bool of_kernels, char **ret, size_t *ret_len,
+static int compare(const struct hiw_compare *what, enum subject subject, char **ret, size_t *ret_len,
 	enum hiw_check_result *ret_result, struct hiw_err *ret_err)
 {
 	struct comparing *c = calloc(1, sizeof(*c));
@@ -446,7 +487,7 @@ static int compare(const struct hiw_compare *what, bool of_kernels, char **ret, 
 	if (!c)
 		return -ENOMEM;
 	c->what = what;
-	c->of_kernels = of_kernels;
+	c->subject = subject;
 	c->err = &err;
 	r = read_rules(c);
 	if (r == 0)
@@ -457,6 +498,8 @@ static int compare(const struct hiw_compare *what, bool of_kernels, char **ret, 
 		r = read_run(c, &c->candidates[i]);
 	if (r == 0)
 		r = read_traces(c);
+	if (r == 0)
+		r = read_touched(c);
 	if (r == 0)
 		r = write_all(c, &out, ret_result);
 	if (r == 0) {
@@ -472,11 +515,17 @@ static int compare(const struct hiw_compare *what, bool of_kernels, char **ret, 
 int hiw_compare(const struct hiw_compare *what, char **ret, size_t *ret_len,
 	enum hiw_check_result *ret_result, struct hiw_err *err)
 {
-	return compare(what, false, ret, ret_len, ret_result, err);
+	return compare(what, OF_RUNS, ret, ret_len, ret_result, err);
 }
 
 int hwi_compare_kernels(const struct hiw_compare *what, char **ret, size_t *ret_len,
 	enum hiw_check_result *ret_result, struct hiw_err *err)
 {
-	return compare(what, true, ret, ret_len, ret_result, err);
+	return compare(what, OF_KERNELS, ret, ret_len, ret_result, err);
+}
+
+int hwi_compare_where(const struct hiw_compare *what, char **ret, size_t *ret_len,
+	enum hiw_check_result *ret_result, struct hiw_err *err)
+{
+	return compare(what, OF_WHERE, ret, ret_len, ret_result, err);
 }

@@ -295,6 +295,49 @@ int hwi_trace(const struct hwi_trace *what, char **ret, size_t *ret_len, struct 
 int hwi_compare_kernels(const struct hiw_compare *what, char **ret, size_t *ret_len,
 	enum hiw_check_result *ret_result, struct hiw_err *err);
 
+/* ---- memory by function ---------------------------------------------------------------------- */
+
+enum hwi_where_by {
+	HWI_WHERE_BY_FUNCTION,
+	HWI_WHERE_BY_LINE,
+	HWI_WHERE_BY_STACK,
+	HWI_WHERE_BY_LIBRARY,
+	HWI_WHERE_BY_PROCESS,
+};
+
+enum hwi_where_format {
+	HWI_WHERE_TEXT,
+	HWI_WHERE_JSON,              /* docs/where.schema.json */
+	HWI_WHERE_CSV,
+	HWI_WHERE_FOLDED,            /* a line a stack, for flamegraph.pl */
+	HWI_WHERE_SPEEDSCOPE,
+	HWI_WHERE_PPROF,             /* compressed */
+	HWI_WHERE_SVG,               /* a flame graph */
+};
+
+/* Which functions first touched the memory of a run, and how that is shown. */
+struct hwi_where {
+	const char *path;            /* a recording, a folder with those of a job's ranks, or a list of them */
+	enum hwi_where_by by;
+	enum hwi_where_format format;
+	size_t top;                  /* lines of the table; 0: all */
+	uint32_t high;               /* from 1, in the order of time; 0: the last */
+	bool is_self;                /* the innermost functions, allocators and memset too */
+	bool is_by_total;            /* the largest total first */
+	bool has_files;              /* a line for each mapped file */
+	const char *under;           /* POSIX ERE: only stacks with such a function; NULL: all */
+	const struct hiw_style *style; /* NULL: ASCII; width 0: names are whole */
+};
+
+/* *ret is the caller's to free(); of pprof it has any bytes. Returns 0, or -errno with text: -ENOENT if nothing was
+ * sampled, -EINVAL if there is no such high or under is no expression. */
+int hwi_where(const struct hwi_where *what, char **ret, size_t *ret_len, struct hiw_err *err);
+
+/* As hiw_compare, with memory by function instead of the figures of the runs. Rules on it, where("GLOB") > +10%, may be
+ * given with and without. */
+int hwi_compare_where(const struct hiw_compare *what, char **ret, size_t *ret_len,
+	enum hiw_check_result *ret_result, struct hiw_err *err);
+
 /* ---- user series of the calling program ------------------------------------------------------ */
 
 /* A bounded list of the values that a program pushes: of its framework's allocator, a loss, a step.

@@ -31,10 +31,10 @@ enum {
 extern const struct command command_run, command_attach, command_top, command_runs, command_show,
 	command_check, command_compare, command_request, command_export, command_report, command_mark,
 	command_merge, command_import, command_collect, command_doctor, command_gpus, command_serve,
-	command_trace, command_generate;
+	command_trace, command_where, command_generate;
 
 /* The command table, filled by main(): hiwater itself, then its commands. */
-extern struct command cli_commands[20];
+extern struct command cli_commands[21];
 extern const size_t cli_command_count;
 
 /* Writes "hiwater: TEXT\n" to stderr, in one write if it is short, with control characters masked;

@@ -17,7 +17,7 @@ enum {
 };
 
 static struct {
-	bool json, md, kernels;
+	bool json, md, kernels, where;
 	enum hiw_units units;
 	const char *by;
 	struct rules rules;
@@ -58,13 +58,14 @@ static int compare_main(int argc, char **argv)
 		complain("compare needs at least two RUNs, for example: hiwater compare base new");
 		return EXIT_USAGE;
 	}
-	if (arg_compare.kernels && arg_compare.by) {
-		complain("--kernels and --by exclude each other; leave one out");
+	if (arg_compare.kernels + arg_compare.where + (arg_compare.by ? 1 : 0) > 1) {
+		complain("--kernels, --where and --by exclude each other; give one of them");
 		return EXIT_USAGE;
 	}
-	if (arg_compare.kernels)
+	if (arg_compare.kernels || arg_compare.where)
 		style.width = terminal_width(STDOUT_FILENO, 0); /* a file or a pipe has whole names */
 	r = arg_compare.kernels ? hwi_compare_kernels(&what, &text, &len, &result, &err)
+	    : arg_compare.where ? hwi_compare_where(&what, &text, &len, &result, &err)
 				: hiw_compare(&what, &text, &len, &result, &err);
 	if (r < 0) {
 		complain("%s", err.text[0] ? err.text : strerror(-r));
@@ -85,6 +86,9 @@ static const struct opt opts[] = {
 	{ 0, "kernels", OPT_NONE, NULL,
 		"compare the kernels of traced runs by name, the largest added time first (ranges, if there are none)",
 		opt_flag, &arg_compare.kernels },
+	{ 0, "where", OPT_NONE, NULL,
+		"compare the memory of sampled runs by the function that first touched it, the largest difference first",
+		opt_flag, &arg_compare.where },
 	{ 0, "json", OPT_NONE, NULL, "print JSON, in base units", opt_flag, &arg_compare.json },
 	{ 0, "md", OPT_NONE, NULL, "print a Markdown table", opt_flag, &arg_compare.md },
 	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of sizes: GiB, GB, or bytes (iec)", parse_units,
@@ -114,6 +118,10 @@ static const char *const prose[] = {
 	"--kernels shows for each kernel of runs that were traced (hiwater run --trace) its total time, count and mean, with the "
 	"deviation over the runs of a group; what is in one group only is new or gone. Rules on them select by a pattern of the name, "
 	"and fail if one that matches does: 'kernel(\"*gemm*\").total > +10%', 'range(\"step*\").mean > 20ms', also .count.",
+	"--where shows for each function of runs that were sampled (hiwater run --where) the memory at the peak that it first touched. "
+	"Functions are matched by library and name. +- is one sigma of the difference, which counts beyond two of them; else it is called "
+	"the same. Rules on them select by a pattern: 'where(\"load_*\") > +10%', 'where(\"*\") > 2G'; one relative to the base holds "
+	"only if the difference counts.",
 	"The exit status is 0, 1 if a rule holds (or a run cannot be read, or stdout cannot be written), 2 "
 	"for an invalid rule or command line, 3 if the data does not decide: a value is not available, no "
 	"run of a group ended with status 0, or the end of a run is not recorded.",
@@ -133,6 +141,8 @@ static const char *const examples[] = {
 	"a gate for CI",
 	"hiwater compare --kernels base new",
 	"which kernels became slower",
+	"hiwater compare --where --fail-if 'where(\"load_*\") > +10%' base new",
+	"which functions touch more memory, as a gate for CI",
 	NULL,
 };
 

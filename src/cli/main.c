@@ -48,7 +48,7 @@ static const struct command program = {
 	.stops_at_operand = true,
 };
 
-struct command cli_commands[20];
+struct command cli_commands[21];
 const size_t cli_command_count = sizeof(cli_commands) / sizeof(cli_commands[0]);
 
 static void fill_table(void)
@@ -66,6 +66,7 @@ static void fill_table(void)
 		&command_export,
 		&command_report,
 		&command_trace,
+		&command_where,
 		&command_merge,
 		&command_import,
 		&command_collect,

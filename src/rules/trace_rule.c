@@ -21,18 +21,20 @@ static const struct {
 	{ ">", OP_GT } };
 
 static const char example[] = "kernel(\"*gemm*\").total > +10%";
+static const char where_example[] = "where(\"load_*\") > +10%";
 
 bool trace_rule_is(const char *text)
 {
 	text += strspn(text, " \t");
-	return (parse_word(&text, "kernel") || parse_word(&text, "range")) &&
+	return (parse_word(&text, "kernel") || parse_word(&text, "range") || parse_word(&text, "where")) &&
 	       text[strspn(text, " \t")] == '(';
 }
 
-static int refuse(struct err *err, const char *text, const char *at, const char *why)
+static int refuse(
+	const struct trace_rule *rule, struct err *err, const char *text, const char *at, const char *why)
 {
-	return err_set(err, -EINVAL, "%s; for example: %s\n  %s\n  %*s^", why, example, text,
-		(int) (at - text), "");
+	return err_set(err, -EINVAL, "%s; for example: %s\n  %s\n  %*s^", why,
+		rule->is_where ? where_example : example, text, (int) (at - text), "");
 }
 
 /* ("GLOB") */
@@ -85,7 +87,7 @@ static bool parse_value(const char *p, struct trace_rule *rule)
 {
 	const char *begin;
 	bool has_sign;
-	int64_t ns;
+	int64_t amount;
 
 	parse_blanks(&p);
 	begin = p;
@@ -104,9 +106,11 @@ static bool parse_value(const char *p, struct trace_rule *rule)
 		if (rule->figure == TRACE_FIGURE_COUNT)
 			return *after == '\0' && !has_sign;
 	}
-	if (has_sign || rule->figure == TRACE_FIGURE_COUNT || units_parse_duration(begin, &ns, NULL) < 0)
+	if (has_sign || rule->figure == TRACE_FIGURE_COUNT)
 		return false;
-	rule->value = (double) ns;
+	if ((rule->is_where ? units_parse_bytes : units_parse_duration)(begin, &amount, NULL) < 0)
+		return false;
+	rule->value = (double) amount;
 	return true;
 }
 
@@ -119,17 +123,21 @@ int trace_rule_parse(const char *text, struct trace_rule *ret, struct err *err)
 		return err_set(err, -EINVAL, "the rule is longer than %d bytes", RULE_TEXT - 1);
 	parse_blanks(&p);
 	ret->is_range = parse_word(&p, "range");
-	if (!ret->is_range)
+	ret->is_where = !ret->is_range && parse_word(&p, "where");
+	if (!ret->is_range && !ret->is_where)
 		(void) parse_word(&p, "kernel");
 	if (!parse_glob(&p, ret))
-		return refuse(err, text, p, "expected a pattern in quotes and parentheses");
-	if (!parse_figure(&p, ret))
-		return refuse(err, text, p, "expected .total, .count or .mean");
+		return refuse(ret, err, text, p, "expected a pattern in quotes and parentheses");
+	if (ret->is_where)
+		ret->figure = TRACE_FIGURE_BYTES;
+	else if (!parse_figure(&p, ret))
+		return refuse(ret, err, text, p, "expected .total, .count or .mean");
 	if (!parse_operator(&p, ret))
-		return refuse(err, text, p, "expected < <= > >= == or !=");
+		return refuse(ret, err, text, p, "expected < <= > >= == or !=");
 	if (!parse_value(p, ret))
-		return refuse(err, text, p,
-			"expected a percentage, or a time (of count: a number), and nothing behind it");
+		return refuse(ret, err, text, p,
+			ret->is_where ? "expected a percentage, or a size, and nothing behind it"
+				      : "expected a percentage, or a time (of count: a number), and nothing behind it");
 	return 0;
 }
 

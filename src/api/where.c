@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The internal interface: which functions first touched the memory of a job.
+ */
+#include "api/where.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "api/handles.h"
+#include "record/history/job_folder.h"
+#include "record/history/job_pointer.h"
+#include "sink/where/where_sink.h"
+
+/* ---- recordings ------------------------------------------------------------------------------ */
+
+struct collecting {
+	struct where_view *view;
+	struct err unsampled;  /* of the first recording that was not sampled */
+	struct err *err;
+};
+
+/* The figure that hiwater show prints as RAM peak. */
+static int read_peak(struct replay *replay, struct maybe *ret, struct maybe *ret_at, struct err *err)
+{
+	struct summary summary;
+	struct job *job = NULL;
+	int r = replay_job(replay, &job, err);
+
+	if (r == 0)
+		r = summary_make(job, &summary);
+	if (r == 0) {
+		*ret = summary.combined.peak;
+		*ret_at = summary.combined.at_ns;
+		summary_done(&summary);
+	}
+	job_free(job);
+	return r;
+}
+
+static int add_open(struct collecting *c, struct replay *replay)
+{
+	struct where_data *data = NULL;
+	struct maybe peak = UNKNOWN, at = UNKNOWN;
+	struct err err = { "" };
+	int r = where_read(replay, &data, &err);
+
+	c->view->n_given++;
+	if (r == -ENOENT) {
+		if (!c->unsampled.text[0])
+			c->unsampled = err;
+		return 0;
+	}
+	if (r == 0)
+		r = read_peak(replay, &peak, &at, &err);
+	if (r == 0)
+		r = where_view_add(c->view, data, peak, at, replay_growing(replay), &err);
+	if (r < 0 && err.text[0])
+		(void) err_set(c->err, r, "%s", err.text);
+	where_data_free(data);
+	return r;
+}
+
+static int add_file(struct collecting *c, const char *path)
+{
+	struct replay *replay = NULL;
+	int r = replay_open(path, &replay, c->err);
+
+	if (r == 0)
+		r = add_open(c, replay);
+	replay_close(replay);
+	return r;
+}
+
+/* Of a rank that was started again, its last start; a file that cannot be read is left out if others can. */
+static int add_folder(struct collecting *c, const char *path)
+{
+	autoparts struct job_parts parts = { 0 };
+	int r = job_folder_parts(path, &parts), first = 0;
+	size_t n_read = 0;
+
+	if (r < 0)
+		return err_set(c->err, r, "cannot read the folder %.200s: %s", path, strerror(-r));
+	for (size_t i = 0; i < parts.n && r != -ENOMEM; i++) {
+		if (i > 0 && parts.parts[i].rank >= 0 && parts.parts[i].rank == parts.parts[i - 1].rank)
+			continue;
+		r = add_file(c, parts.parts[i].path);
+		n_read += r == 0;
+		first = first ? first : r;
+	}
+	if (parts.n == 0)
+		return err_set(c->err, -ENOENT, "%.200s has no recordings", path);
+	return n_read > 0 && r != -ENOMEM ? 0 : first;
+}
+
+static int add_path(struct collecting *c, const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? add_folder(c, path) : add_file(c, path);
+}
+
+int where_collect(const char *path, const struct where_view_options *options, struct where_view **ret,
+	struct err *err)
+{
+	struct collecting c = { .err = err };
+	autopaths struct job_paths paths = { 0 };
+	int r = where_view_new(options, &c.view, err);
+
+	if (r < 0)
+		return r;
+	if (job_pointer_read(path, &paths) == 0) {
+		const char *folder = job_paths_folder(&paths);
+
+		r = folder ? add_path(&c, folder) : 0;
+		for (size_t i = 0; !folder && i < paths.n && r == 0; i++)
+			r = add_path(&c, paths.paths[i]);
+	} else {
+		r = add_path(&c, path);
+	}
+	if (r == 0 && c.view->n_recordings == 0)
+		r = err_set(err, -ENOENT, "%s",
+			c.unsampled.text[0] ? c.unsampled.text : "there are no recordings");
+	if (r == 0)
+		r = where_view_end(c.view);
+	if (r < 0) {
+		where_view_free(c.view);
+		return r;
+	}
+	*ret = c.view;
+	return 0;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static int write_view(const struct hwi_where *what, const struct where_view *view, struct buf *out)
+{
+	const struct hiw_style *style = what->style;
+	const struct sink_options options = { .units = style ? (enum units) style->units : UNITS_IEC,
+		.utf8 = style && style->utf8,
+		.color = style && style->color,
+		.width = style ? style->width : 0 };
+
+	switch (what->format) {
+	case HWI_WHERE_JSON:
+		return where_json(view, what->top, out);
+	case HWI_WHERE_CSV:
+		return where_csv(view, what->top, what->has_files, out);
+	case HWI_WHERE_FOLDED:
+		return where_folded(view, out);
+	case HWI_WHERE_SPEEDSCOPE:
+		return where_speedscope(view, out);
+	case HWI_WHERE_PPROF:
+		return where_pprof(view, out);
+	case HWI_WHERE_SVG:
+		return where_svg(view, out);
+	case HWI_WHERE_TEXT:
+		break;
+	}
+	return where_text(view, what->top, what->has_files, &options, out);
+}
+
+int hwi_where(const struct hwi_where *what, char **ret, size_t *ret_len, struct hiw_err *ret_err)
+{
+	const struct where_view_options options = {
+		.by = (enum where_by) what->by,
+		.is_self = what->is_self,
+		.is_by_total = what->is_by_total,
+		.high = what->high,
+		.under = what->under,
+	};
+	struct buf out = BUF_INIT(512 << 20);
+	struct where_view *view = NULL;
+	struct err err = { "" };
+	int r = where_collect(what->path, &options, &view, &err);
+
+	if (r == 0) {
+		r = write_view(what, view, &out);
+		where_view_free(view);
+	}
+	if (r == 0) {
+		*ret = malloc(out.len + 1);
+		*ret_len = out.len;
+		r = *ret ? 0 : -ENOMEM;
+	}
+	if (r == 0)
+		memcpy(*ret, out.data, out.len + 1);
+	buf_done(&out);
+	return api_err(ret_err, &err, r);
+}
