@@ -46,7 +46,7 @@ int hwi_recorder_new_part(const struct hiw_options *options, enum hwi_part part,
 	struct hiw_err *err);
 
 /* What run --where samples: page faults, by another program. */
-struct hwi_where {
+struct hwi_sampling {
 	const char *program;       /* path of hiwater-where */
 	unsigned period;           /* faults a sample; 0: the job is not sampled */
 	unsigned stack_bytes;
@@ -63,7 +63,7 @@ struct hwi_tracing {
 	/* When kernels and copies are kept, NULL-terminated: "60s+5s", "steps=10-20", "range=RE", "api", "alert",
 	 * "last=60s". NULL: always. */
 	const char *const *windows;
-	struct hwi_where where;
+	struct hwi_sampling sampling;
 };
 
 /* Parses a list, "ranges,kernels"; "" and NULL: all that can be traced. Returns 0, or -EINVAL with text. */

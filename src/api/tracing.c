@@ -51,7 +51,7 @@ static int lacks(struct hiw_recorder *r, int error, struct err *err)
 /* Without a feed the job runs unsampled. */
 static void open_where(struct hiw_recorder *r)
 {
-	const struct hwi_where *o = &r->trace_options.where;
+	const struct hwi_sampling *o = &r->trace_options.sampling;
 	const struct where_feed_options options = {
 		.program = o->program,
 		.period = o->period,

@@ -117,7 +117,7 @@ static int prepare(struct run *r)
 	error = trace_prepare(&r->trace, &r->options->trace, r->options->strict, r->options->measure.quiet);
 	if (error == 0)
 		error = where_prepare(&r->where, &r->options->where, r->options->strict,
-			r->options->measure.quiet, &r->trace.what.where);
+			r->options->measure.quiet, &r->trace.what.sampling);
 	if (error < 0)
 		return error;
 	error = hwi_recorder_new_traced(

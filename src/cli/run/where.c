@@ -68,7 +68,7 @@ int parse_where(const char *value, void *dest, struct err *err)
 }
 
 int where_prepare(struct where_job *w, const struct where_options *options, bool strict, bool quiet,
-	struct hwi_where *ret)
+	struct hwi_sampling *ret)
 {
 	char why[PROGRAM_WHY_LEN];
 
@@ -84,7 +84,7 @@ int where_prepare(struct where_job *w, const struct where_options *options, bool
 			complain("warning: memory is not sampled: %s", why);
 		return strict ? -ENOENT : 0;
 	}
-	*ret = (struct hwi_where) {
+	*ret = (struct hwi_sampling) {
 		.program = w->program,
 		.period = options->fine ? PERIOD_FINE : PERIOD,
 		.stack_bytes = options->stack_bytes ? options->stack_bytes : STACK_BYTES,

@@ -33,7 +33,7 @@ int parse_where(const char *value, void *dest, struct err *err);
 /* Before the recorder is made: what is to be sampled, in ret. What is missing is a warning, or with
  * strict an error. Returns 0, or -errno after a complaint. */
 int where_prepare(struct where_job *w, const struct where_options *options, bool strict, bool quiet,
-	struct hwi_where *ret);
+	struct hwi_sampling *ret);
 
 /* For struct launch: the job's process, which waits, is sampled from its exec on. ctx: a struct
  * where_job. Returns 0, also where it cannot be, after a warning; with strict -errno after a
