@@ -23,7 +23,7 @@ enum {
 
 /* A place in a program. */
 struct where_frame {
-	const char *module;   /* the file it is in; "[jit]", "[unknown]"; "": function is no place in a program ("...") */
+	const char *module;   /* the file it is in; "[jit]", "[unknown]"; "": function is no place in a program ("…") */
 	const char *build_id; /* of the module, hexadecimal; "": it has none */
 	uint64_t offset;      /* in the module, as its symbol table has addresses */
 	const char *function; /* as the symbol table has it (C++ mangled); "": not known, or not yet */

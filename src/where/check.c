@@ -25,7 +25,6 @@ enum {
 #define IS_PRESENT   (UINT64_C(1) << 63)
 #define IS_SWAPPED   (UINT64_C(1) << 62)
 #define IS_FILE      (UINT64_C(1) << 61) /* or shared memory */
-#define IS_EXCLUSIVE (UINT64_C(1) << 56)
 
 /* PAGEMAP_SCAN of Linux 6.7, which headers may lack. */
 struct scan {
@@ -171,12 +170,6 @@ static uint64_t page_at(struct check *l, uint64_t address)
 	return page;
 }
 
-/* Of shared and copied pages, those alone that this process is to count. */
-static bool counts(const struct check *l, uint64_t page)
-{
-	return page & IS_PRESENT && (!l->o->exclusive || page & (IS_EXCLUSIVE | IS_FILE));
-}
-
 static bool is_huge(struct check *l, const struct mapping *m, uint64_t address)
 {
 	struct scan_region region;
@@ -192,7 +185,7 @@ static bool is_huge(struct check *l, const struct mapping *m, uint64_t address)
 	int n;
 
 	if (l->has_no_scan)
-		return m->has_huge;
+		return m && m->has_huge;
 	n = ioctl(l->pagemap, SCAN, &scan);
 	l->has_no_scan = n < 0 && (errno == ENOTTY || errno == EINVAL);
 	return n > 0;
@@ -262,7 +255,7 @@ static uint64_t probe(struct check *l, uint64_t start, uint64_t end, uint64_t *r
 	const uint64_t page = page_at(l, start + (end - start) / 2);
 
 	*ret_file = page & IS_PRESENT && page & IS_FILE ? end - start : 0;
-	return !*ret_file && counts(l, page) ? end - start : 0;
+	return !*ret_file && page & IS_PRESENT ? end - start : 0;
 }
 
 /* A part of a huge page's size, or less at the edges of a mapping. Returns the bytes of the file.
@@ -452,6 +445,36 @@ static void divide(struct check *l, struct samples *samples)
 	}
 }
 
+/* Of a forked process. In a block of addresses the newest samples count, as in a stratum. */
+static void count_samples(struct check *l, const struct samples *samples)
+{
+	const uint64_t block = SAMPLES_A_STRATUM * weight_of(l, false);
+	struct map counted = { 0 };
+	uint64_t all = 0;
+
+	for (size_t i = samples->n; i > 0; i--) {
+		struct sample *const s = samples->list[i - 1];
+		const bool is_there = !s->is_dead && page_at(l, s->address) & (IS_PRESENT | IS_SWAPPED);
+		const bool huge = is_there && is_huge(l, NULL, s->address / PAGE * PAGE);
+		uint32_t n = 0;
+
+		(void) map_get(&counted, s->address / block, &n);
+		s->is_checked = true;
+		s->is_dead = !is_there || (!huge && n == SAMPLES_A_STRATUM);
+		s->bytes = s->is_dead ? 0 : weight_of(l, huge);
+		all += s->bytes;
+		if (!s->is_dead && !huge)
+			(void) map_put(&counted, s->address / block, n + 1);
+	}
+	map_done(&counted);
+	for (size_t i = 0; i < samples->n && all > l->o->most_bytes; i++) {
+		struct sample *const s = samples->list[i];
+
+		s->bytes = (uint64_t) ((double) s->bytes * (double) l->o->most_bytes / (double) all);
+	}
+	l->result->sampled = all < l->o->most_bytes ? all : l->o->most_bytes;
+}
+
 int check_process(struct check *l, const struct check_options *options, struct samples *samples,
 	struct check_result *ret)
 {
@@ -474,8 +497,10 @@ int check_process(struct check *l, const struct check_options *options, struct s
 	l->pagemap = openat(options->proc, name, O_RDONLY | O_CLOEXEC);
 	if (l->pagemap < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
-	r = measure(l);
-	if (r == 0) {
+	r = options->by_samples ? 0 : measure(l);
+	if (options->by_samples) {
+		count_samples(l, samples);
+	} else if (r == 0) {
 		find_samples(l, samples);
 		keep_newest(l, samples);
 		divide(l, samples);

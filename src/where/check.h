@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A check at a process: which samples' pages are still resident, and how much memory each of them
+ * A check of a process: which samples' pages are still resident, and how much memory each of them
  * stands for. One thread.
  *
  * A fault may bring one page, a huge page, or none, so samples are not multiplied by a size. The
@@ -59,7 +59,10 @@ struct check_options {
 	int proc;              /* descriptor of the folder of processes */
 	pid_t pid;
 	unsigned period;
-	bool exclusive;        /* of pages that another process has, too, that one counts them */
+	/* It shares pages with one that it was forked of, which counts them: its own samples count, each
+	 * as what it stands for by itself, as long as their pages are there. most_bytes: of all. */
+	bool by_samples;
+	uint64_t most_bytes;
 	struct check_files *files;
 	struct map *shared;    /* blocks of shared memory that a process of this pass has counted */
 };
@@ -74,7 +77,7 @@ struct check;
 struct check *check_new(void); /* NULL: out of memory */
 void check_free(struct check *l);
 
-/* Checks at a process: sets bytes and is_dead of the samples. Returns 0, or -errno if the process
+/* Checks a process: sets bytes and is_dead of the samples. Returns 0, or -errno if the process
  * cannot be read (it ended: -ESRCH), and then changes nothing. */
 int check_process(struct check *l, const struct check_options *options, struct samples *samples,
 	struct check_result *ret);

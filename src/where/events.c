@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,7 +19,8 @@
 #include "base/clock.h"
 
 enum {
-	RING_PAGES = 128,          /* of a CPU; fits what an unprivileged user may lock */
+	RING_PAGES = 512,          /* of a CPU, at most; halved until locked memory has room for all */
+	RINGS_PAGES = 4096,        /* of all CPUs */
 	RING_LEAST = 8,
 	CPUS = 1024,
 	IDLE_MS = 100,             /* between two checks at rings that did not fill */
@@ -96,7 +98,7 @@ static int open_event(const struct events_options *o, pid_t tid, int cpu, bool w
 		.use_clockid = 1,
 		.clockid = CLOCK_BOOTTIME,
 		.watermark = 1,
-		.wakeup_watermark = RING_PAGES * 4096 / 4,
+		.wakeup_watermark = 1 << 17, /* 8 samples */
 	};
 
 	return (int) syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
@@ -183,6 +185,8 @@ int events_open(pid_t tid, const struct events_options *options, struct events *
 		return err_set(err, -ENOMEM, "out of memory");
 	e->options = *options;
 	e->pages = RING_PAGES;
+	while (e->pages > RING_LEAST && e->pages * sysconf(_SC_NPROCESSORS_CONF) > RINGS_PAGES)
+		e->pages /= 2;
 	e->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	e->rings = calloc(CPUS, sizeof(*e->rings));
 	(void) pthread_mutex_init(&e->lock, NULL);
@@ -490,6 +494,9 @@ static void *copy_records(void *ctx)
 	struct pollfd *fds = calloc(e->n_rings + 1, sizeof(*fds));
 	unsigned char *room = malloc(UINT16_MAX + 1);
 	bool lives = fds && room;
+
+	/* Where that is allowed: a ring that fills up loses samples. */
+	(void) setpriority(PRIO_PROCESS, (id_t) syscall(SYS_gettid), -10);
 
 	while (lives && !atomic_load(&e->is_ending)) {
 		lives = wait_for_records(e, fds);

@@ -100,7 +100,7 @@ static void put_frame(struct outbox *o, uint32_t number, const struct unwind_fra
 							 : "[jit]");
 	lines_text(&o->lines, f->module ? f->module->build_id : "");
 	lines_number(&o->lines, f->offset);
-	lines_text(&o->lines, f->is_cut ? "..." : name->function);
+	lines_text(&o->lines, f->is_cut ? "…" : name->function);
 	lines_text(&o->lines, name->file);
 	lines_number(&o->lines, name->line);
 	(void) buf_str(&o->lines, "\n");

@@ -28,6 +28,7 @@ struct family {
 
 struct process {
 	struct process *next, *before; /* of the family */
+	struct process *parent;   /* in the family, alive; NULL: none */
 	struct family *family;
 	size_t place;             /* in the list */
 	pid_t pid;
@@ -429,7 +430,8 @@ static void check_one(struct tree *t, struct process *p, struct map *shared)
 		.proc = t->options.proc,
 		.pid = p->pid,
 		.period = t->options.period,
-		.exclusive = !is_eldest(p),
+		.by_samples = !is_eldest(p),
+		.most_bytes = p->anonymous + p->mapped,
 		.files = &files,
 		.shared = shared,
 	};
@@ -583,7 +585,21 @@ static void settle_before_loss(struct tree *t, const struct process *p)
 	tree_settle(t);
 }
 
-/* The next one of the family has the pages that the two share. */
+/* Its eldest child, which has the pages that the two shared, takes its place. */
+static struct process *find_heir(const struct process *p)
+{
+	struct process *heir = NULL;
+
+	for (struct process *q = p->family->first; q; q = q->next) {
+		if (q->parent != p)
+			continue;
+		if (!heir)
+			heir = q;
+		q->parent = q == heir ? p->parent : heir;
+	}
+	return heir;
+}
+
 static void pass_samples(struct process *from, struct process *to)
 {
 	struct samples all = { .list = NULL };
@@ -610,8 +626,10 @@ static void pass_samples(struct process *from, struct process *to)
 static void on_process_end(struct tree *t, struct process *p)
 {
 	settle_before_loss(t, p);
-	if (is_eldest(p) && p->next)
-		pass_samples(p, p->next);
+	struct process *const heir = find_heir(p);
+
+	if (heir)
+		pass_samples(p, heir);
 	map_remove(&t->places, (uint64_t) p->pid);
 	t->list[p->place] = t->list[--t->n];
 	t->list[p->place]->place = p->place;
@@ -628,11 +646,14 @@ static void on_process_exec(struct tree *t, struct process *p)
 	if (!family)
 		return image_leave(image);
 	settle_before_loss(t, p);
-	if (is_eldest(p) && p->next)
-		pass_samples(p, p->next);
+	struct process *const heir = find_heir(p);
+
+	if (heir)
+		pass_samples(p, heir);
 	drop_samples(&p->samples);
 	check_files_done(&p->files);
 	leave_family(p);
+	p->parent = NULL;
 	p->family = family;
 	family->first = family->last = p;
 	if (image) {
@@ -659,6 +680,7 @@ static void on_process_fork(struct tree *t, const struct record *r)
 	if (!child)
 		return;
 	memcpy(child->name, parent->name, sizeof(child->name));
+	child->parent = parent;
 	child->fork_ns = r->time_ns;
 	child->has_executed = parent->has_executed;
 }

@@ -3,7 +3,7 @@
  * From copied stacks to stacks of places in modules, by the unwind tables of the job's programs
  * (libdw). Registers and a copy of the stack are all that is read of the job; what lies outside the
  * copy is not known, so the outermost frames of a deep stack may be missing: such a stack begins
- * with a frame called "...".
+ * with a frame called "…".
  *
  * Stacks are nodes, a frame and its caller, so that equal outer frames are kept once. One thread at
  * a time.

@@ -15,7 +15,7 @@ enum {
 	SHARE_PERCENT = 1,
 	PAUSE_MS = 20,
 };
-static const uint64_t start_ns = 30000000; /* that it may use at once */
+static const uint64_t start_ns = 200000000; /* that it may use at once */
 
 struct job {
 	struct sample *sample;
