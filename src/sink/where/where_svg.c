@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A flame graph: a frame is as wide as the memory of all stacks through it, its callers are below it. Without a
- * script it is a picture with tool tips; the script in it zooms.
+ * script it is a picture with tool tips; the script in it zooms. A report has one for all of them (web/flame.js).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -237,13 +237,15 @@ static int put_svg(const struct where_view *view, bool is_inline, struct buf *ou
 			"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %u\" width=\"%s\" "
 			"class=\"where\" "
 			"font-family=\"monospace\" font-size=\"11\">\n"
-			"<text x=\"3\" y=\"14\">%s of resident memory by the functions that first touched "
+			"<text x=\"3\" y=\"14\" fill=\"currentColor\">%s of resident memory by the functions that first touched "
 			"it; "
 			"a click zooms, on the lowest row back</text>\n",
 			WIDTH, height, is_inline ? "100%" : "1200",
 			units_bytes((int64_t) g.whole, UNITS_IEC, peak));
 		put_frames(&g);
-		(void) buf_printf(out, "<script>%s</script>\n</svg>\n", script);
+		if (!is_inline)
+			(void) buf_printf(out, "<script>%s</script>\n", script);
+		(void) buf_str(out, "</svg>\n");
 	}
 	free(g.starts);
 	free(g.order);
