@@ -588,6 +588,32 @@ class Trace:
 
 
 @dataclass(frozen=True)
+class Toucher:
+    """A function, and the memory that it touched first; sigma_bytes is one sigma of bytes, None without samples."""
+
+    function: str = ""
+    library: Optional[str] = None
+    bytes: int = 0
+    sigma_bytes: Optional[int] = None
+    samples: int = 0
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where the memory at the peak came from (`hiwater where` has all). rows: the functions with the most memory;
+    peak_bytes is the sum of all functions and of unsampled_bytes, files_bytes and before_bytes."""
+
+    peak_bytes: int = 0
+    unsampled_bytes: int = 0
+    files_bytes: int = 0
+    before_bytes: int = 0
+    functions: int = 0
+    samples: int = 0
+    lost: int = 0
+    rows: List[Toucher] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class RunId:
     """Identity of the run. complete: its end was recorded."""
 
@@ -612,6 +638,7 @@ class Summary:
     phases       a list, ordered by start
     series       logged values, by name: n, first, last, min, max, sum
     marks        number, and the last of them: time_s, text
+    where        functions that first touched the memory at the peak; None: it was not sampled
     trace        kernels, copies and ranges of a traced run; None: it was not traced
     sampling     number and intervals of samples, and the cost of hiwater
     incident     the incident: memory ran out, or a trigger fired; None: there was none
@@ -636,6 +663,7 @@ class Summary:
     phases: List[PhaseSummary] = field(default_factory=list)
     series: Dict[str, Series] = field(default_factory=dict)
     marks: Marks = field(default_factory=Marks)
+    where: Optional[Where] = None
     trace: Optional[Trace] = None
     sampling: Sampling = field(default_factory=Sampling)
     incident: Optional[Incident] = None

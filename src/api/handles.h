@@ -41,6 +41,7 @@ struct hiw_run {
 	struct summary summary;    /* owns the strings that the last call returned */
 	bool made;                 /* summary is valid */
 	struct work *work;         /* of the summary; NULL: not traced */
+	struct touched *touched;   /* likewise; NULL: its memory was not sampled */
 	struct sink_progress progress; /* state of the last progress line */
 };
 
@@ -181,6 +182,10 @@ struct other_rank *read_ranks(const struct hiw_run *run, size_t *ret_n);
 /* work.c: the traced work of a recording; *ret is the caller's to free(), NULL if there is none. Returns 0 or
  * -errno. */
 int work_read(struct replay *replay, struct work **ret);
+
+/* where.c: where the memory of a recording came from, whose RAM peak is peak; *ret is the caller's to free(), NULL
+ * if it was not sampled. Returns 0 or -errno. */
+int touched_read(struct replay *replay, struct maybe peak, struct touched **ret);
 
 /* run.c: frees the summary and the strings that the last call returned. */
 void run_clear(struct hiw_run *run);

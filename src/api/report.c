@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/handles.h"
+#include "api/where.h"
 #include "record/history/history.h"
 #include "sink/html/html.h"
 
@@ -20,6 +21,7 @@ struct reported {
 	struct hiw_run run;
 	struct html_gather gather;
 	bool is_gathering;
+	struct where_view *where; /* NULL: its memory was not sampled */
 };
 
 static bool see_frame(void *ctx, const struct frame *frame)
@@ -58,6 +60,11 @@ static int read_run(struct reported *r, const struct hiw_run *from, bool redact,
 		job_redact(r->run.job);
 	if (code == 0)
 		code = run_summarise(&r->run, true);
+	/* Names of functions and files are those of a program of the user. */
+	if (code == 0 && redact)
+		r->run.summary.touched = NULL;
+	else if (code == 0)
+		(void) where_open(r->run.replay, r->run.summary.combined.peak, &r->where);
 	return code < 0 ? code : gather(r, redact, err);
 }
 
@@ -65,6 +72,7 @@ static void reported_done(struct reported *r)
 {
 	if (r->is_gathering)
 		html_gather_done(&r->gather);
+	where_view_free(r->where);
 	run_clear(&r->run);
 	if (r->run.owns_job)
 		job_free(r->run.job);
@@ -98,7 +106,7 @@ static int write_page(const struct reported *reported, size_t n, const struct hi
 
 	for (size_t i = 0; i < n; i++)
 		pages[i] = (struct html_run) { &reported[i].run.summary, &reported[i].gather,
-			replay_growing(reported[i].run.replay) };
+			replay_growing(reported[i].run.replay), reported[i].where };
 	return html_page(pages, n, &options, what->write, what->ctx);
 }
 

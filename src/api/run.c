@@ -135,10 +135,12 @@ void run_clear(struct hiw_run *run)
 		summary_done(&run->summary);
 	run->made = false;
 	free(run->work);
+	free(run->touched);
 	run->work = NULL;
+	run->touched = NULL;
 }
 
-/* What was traced is in the recording alone: that of a live run is read after its end. */
+/* What was traced, or sampled, is in the recording alone: that of a live run is read after its end. */
 static void add_work(struct hiw_run *run)
 {
 	const struct facts *f = job_facts_const(run->job);
@@ -150,6 +152,8 @@ static void add_work(struct hiw_run *run)
 		return;
 	(void) work_read(replay, &run->work);
 	run->summary.work = run->work;
+	(void) touched_read(replay, run->summary.combined.peak, &run->touched);
+	run->summary.touched = run->touched;
 	if (!run->replay)
 		replay_close(replay);
 }

@@ -5,6 +5,7 @@
 #include "api/where.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,7 +13,12 @@
 #include "api/handles.h"
 #include "record/history/job_folder.h"
 #include "record/history/job_pointer.h"
+#include "base/textwidth.h"
 #include "sink/where/where_sink.h"
+
+enum {
+	SHOWN_COLUMNS = 60, /* of a name in the summary */
+};
 
 /* ---- recordings ------------------------------------------------------------------------------ */
 
@@ -189,4 +195,77 @@ int hwi_where(const struct hwi_where *what, char **ret, size_t *ret_len, struct 
 		memcpy(*ret, out.data, out.len + 1);
 	buf_done(&out);
 	return api_err(ret_err, &err, r);
+}
+
+/* ---- the summary ----------------------------------------------------------------------------- */
+
+static void put_name(const char *name, char ret[static TOUCHER_NAME_BYTES])
+{
+	struct buf clean = BUF_INIT(1 << 20), out = BUF_INIT(TOUCHER_NAME_BYTES - 1);
+
+	if (text_clean(name, false, &clean) == 0)
+		(void) text_shorten(clean.data, SHOWN_COLUMNS, false, &out);
+	(void) snprintf(ret, TOUCHER_NAME_BYTES, "%s", out.data);
+	buf_done(&clean);
+	buf_done(&out);
+}
+
+static void fill_touched(const struct where_view *view, struct touched *w)
+{
+	w->peak_bytes = view->peak_bytes;
+	w->unsampled_bytes = view->unsampled_bytes;
+	w->files_bytes = view->files_bytes;
+	w->before_bytes = view->before_bytes;
+	w->n_functions = view->n_lines;
+	w->n_samples = view->samples;
+	w->n_lost = view->lost;
+	for (; w->n < TOUCHERS && w->n < view->n_lines && view->lines[w->n].bytes > 0; w->n++) {
+		const struct where_line *line = &view->lines[w->n];
+		struct toucher *to = &w->list[w->n];
+		char name[WHERE_NAME_LEN];
+
+		put_name(where_line_name(view, line, name), to->name);
+		put_name(where_line_library(view, line), to->library);
+		to->bytes = line->bytes;
+		to->samples = line->n;
+		(void) where_line_sigma(line, &to->sigma_bytes);
+	}
+}
+
+int where_open(struct replay *replay, struct maybe peak, struct where_view **ret)
+{
+	const struct where_view_options options = { .by = WHERE_BY_FUNCTION };
+	struct where_data *data = NULL;
+	struct where_view *view = NULL;
+	int r = where_read(replay, &data, NULL);
+
+	*ret = NULL;
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = where_view_new(&options, &view, NULL);
+	if (r == 0)
+		r = where_view_add(view, data, peak, UNKNOWN, false, NULL);
+	if (r == 0)
+		r = where_view_end(view);
+	where_data_free(data);
+	if (r < 0)
+		where_view_free(view);
+	else
+		*ret = view;
+	return r;
+}
+
+int touched_read(struct replay *replay, struct maybe peak, struct touched **ret)
+{
+	struct where_view *view;
+	int r = where_open(replay, peak, &view);
+
+	*ret = NULL;
+	if (r < 0 || !view)
+		return r;
+	*ret = calloc(1, sizeof(**ret));
+	if (*ret)
+		fill_touched(view, *ret);
+	where_view_free(view);
+	return *ret ? 0 : -ENOMEM;
 }

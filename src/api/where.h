@@ -7,6 +7,10 @@
 #include "base/err.h"
 #include "sink/where/where_view.h"
 
+/* The view by function of an open recording whose RAM peak is peak. *ret is the caller's; NULL: it was not sampled.
+ * Returns 0 or -errno. */
+int where_open(struct replay *replay, struct maybe peak, struct where_view **ret);
+
 /* The view of a recording, or of all recordings of a folder or a list. *ret is the caller's. Returns 0, or
  * -errno with text: -ENOENT if none of them was sampled. */
 int where_collect(const char *path, const struct where_view_options *options, struct where_view **ret,

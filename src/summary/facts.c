@@ -639,6 +639,12 @@ static void work(struct maker *m)
 			.begins_line = s->cpu_energy_uj.known));
 }
 
+static void touched(struct maker *m)
+{
+	if (m->s->touched && facts_where(m->s->touched, m->list) < 0)
+		m->error = -ENOMEM;
+}
+
 static void traced(struct maker *m)
 {
 	if (m->s->work && facts_work(m->s->work, m->s->gpu_peak, m->list) < 0)
@@ -931,7 +937,8 @@ static void now(struct maker *m)
 
 /* In the order of enum fact_group. */
 static void (*const makers[])(
-	struct maker *m) = { result, ram, largest, ranks, gpus, work, traced, sampling, incident, now };
+	struct maker *m) = { result, ram, touched, largest, ranks, gpus, work, traced, sampling, incident,
+	now };
 
 int facts_make(const struct summary *s, struct fact_list *ret)
 {

@@ -18,6 +18,7 @@
 enum fact_group {
 	FACTS_RESULT,
 	FACTS_RAM,
+	FACTS_WHERE,    /* which functions touched it, of a sampled run */
 	FACTS_LARGEST,  /* processes with the largest peaks */
 	FACTS_RANKS,    /* of a launcher that hiwater started */
 	FACTS_GPU,      /* GPU by GPU; fact.gpu says which */
@@ -46,6 +47,7 @@ enum fact_key {
 	FACT_RAM_MEAN,
 	FACT_RAM_METHOD,
 	FACT_RAM_OTHER, /* main, descendants, swap, cgroup, ... */
+	FACT_WHERE,
 	FACT_PROCESS,
 	FACT_RANK_USE,
 	FACT_FABRIC,    /* of the node */
@@ -129,6 +131,8 @@ int facts_make(const struct summary *s, struct fact_list *ret);
 void facts_done(struct fact_list *list);
 /* facts_work.c: adds those of a traced run, whose GPU memory was gpu_peak by the driver. Returns 0 or -ENOMEM. */
 int facts_work(const struct work *work, struct maybe gpu_peak, struct fact_list *list);
+/* facts_where.c: adds those of a sampled run. Returns 0 or -ENOMEM. */
+int facts_where(const struct touched *touched, struct fact_list *list);
 /* The first fact of that key (of that GPU if gpu is not 0); NULL: none. */
 const struct fact *facts_find(const struct fact_list *list, enum fact_key key, uint32_t gpu);
 

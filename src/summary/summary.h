@@ -7,6 +7,7 @@
 
 #include "job/job.h"
 #include "summary/request.h"
+#include "summary/where.h"
 #include "summary/work.h"
 
 enum method {
@@ -164,6 +165,7 @@ struct summary {
 	struct incident incident;
 	struct request request;        /* made with the findings */
 	const struct work *work;       /* borrowed; NULL: the run was not traced, or that was not read */
+	const struct touched *touched; /* likewise; NULL: its memory was not sampled */
 };
 
 /* True if tmpfs and shared memory are worth showing: of a small rise on the machine the job's part is

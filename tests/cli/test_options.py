@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-COMMANDS = ["run", "attach", "top", "runs", "show", "check", "compare", "request", "export", "report", "trace", "merge", "import", "collect", "mark", "gpus", "serve", "doctor"]
+COMMANDS = ["run", "attach", "top", "runs", "show", "check", "compare", "request", "export", "report", "trace", "where", "merge", "import", "collect", "mark", "gpus", "serve", "doctor"]
 
 
 def options_of_help(text):

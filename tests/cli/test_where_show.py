@@ -548,3 +548,44 @@ def test_compare_hostile_and_wrong(plain, tmp_path):
         assert "\x1b" not in compare(*more, "--fail-if", 'where("*red") > +1%', a, b)[1]
     assert compare(a, plain)[0] == 1 and "was not sampled" in compare(a, plain)[2]
     assert compare("--kernels", a, b)[0] == 2 and compare("--by", "x", a, b)[0] == 2
+
+
+# ---- summary, report ----------------------------------------------------------------------------
+
+
+def test_show(plain, tmp_path):
+    path = sampled_run(plain, tmp_path / "a.hiw", {f"f{i}": (10000 * (i + 1), 4 * i) for i in range(8)} | {"\x1b[2Jbig": (200000, 9)})
+    data = json.loads(hiwater("show", "--json", path).stdout)
+    jsonschema.validate(data, json.loads((ROOT / "docs" / "summary.schema.json").read_text()))
+    full = read(path)
+    assert data["where"]["peak_bytes"] == full["peak_bytes"] == data["ram"]["combined"]["peak_bytes"]
+    assert [(r["bytes"], r["sigma_bytes"], r["samples"], r["library"]) for r in data["where"]["rows"]] == [
+        (r["bytes"], r["sigma_bytes"], r["samples"], r["library"]) for r in full["rows"][:5]]
+    assert [r["function"] for r in data["where"]["rows"]] == ["?[2Jbig", "f7", "f6", "f5", "f4"]
+    assert data["where"]["unsampled_bytes"] == full["unsampled_bytes"] and data["where"]["functions"] == 9
+    for more in ([], ["--plain"], ["--md"]):
+        text = hiwater("show", *more, path).stdout.decode()
+        assert "\x1b" not in text and "195 KiB by ?[2Jbig (" in text.replace("\\[", "["), more
+    assert "where" not in json.loads(hiwater("show", "--json", plain).stdout)
+    assert b"Touched" not in hiwater("show", plain).stdout
+
+
+def test_report(plain, tmp_path):
+    s = Sampled(plain, tmp_path / "a.hiw")
+    s.process(1, 1)
+    for i, name in enumerate(HOSTILE):
+        s.row(1, s.stack("main", (name, f"/lib/<b>{i}.so", f"/src/<i>{i}.c", 3)), 1, 50000 + i, 4)
+    s.high(1, 10**8, 1)
+    path = s.write()
+    out = tmp_path / "r.html"
+    assert hiwater("report", path, "-o", out).returncode == 0
+    page = out.read_text()
+    section = re.search(r'<section class="panel"><h2>Where the RAM came from</h2>.*?</section>', page, re.S)[0]
+    assert "<script" not in section and "<b>" not in section and "<i>" not in section
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in section
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", section)
+    root = ET.fromstring(re.search(r"<svg .*</svg>", section, re.S)[0])
+    assert sum(g.get("data-n") == "main" for g in root.iter(SVG + "g")) == 1
+    assert len(re.findall("<tr>", section)) == 1 + len(HOSTILE) + (1 if read(path)["unsampled_bytes"] else 0)
+    assert hiwater("report", "--redact", path, "-o", out).returncode == 0
+    assert "<h2>Where the RAM came from" not in out.read_text() and "alert(1)" not in out.read_text()

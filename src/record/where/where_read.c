@@ -111,7 +111,9 @@ static int see_frame(struct loading *g, sqlite3_stmt *st)
 static const char *const stack_columns[] = { "id", "parent", "frame", NULL };
 
 static bool has_stack(const struct where_data *data, uint32_t number)
-{ return number >= 1 && number <= data->n_stacks && data->stacks[number - 1].frame > 0; }
+{
+	return number >= 1 && number <= data->n_stacks && data->stacks[number - 1].frame > 0;
+}
 
 static int see_stack(struct loading *g, sqlite3_stmt *st)
 {

@@ -29,6 +29,7 @@ static const struct {
 	{ "findings", html_findings },
 	{ "pictures", html_pictures },
 	{ "ranks", html_ranks },
+	{ "where", html_where },
 	{ "phases", html_phases },
 	{ "processes", html_processes },
 	{ "minutes", html_minutes },

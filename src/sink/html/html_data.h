@@ -7,6 +7,7 @@
 
 #include "sink/html/html_gather.h"
 #include "sink/sink.h"
+#include "sink/where/where_view.h"
 #include "summary/summary.h"
 
 /* One run of a report. Pointers are borrowed. */
@@ -14,6 +15,7 @@ struct html_run {
 	const struct summary *summary;
 	const struct html_gather *gather;
 	bool is_growing;
+	const struct where_view *where; /* by function; NULL: it was not sampled, or names are left out */
 };
 
 /* Appends the data, compressed and as base64. Returns 0 or -errno. */

@@ -50,4 +50,5 @@ void html_phases(struct html *h);
 void html_processes(struct html *h);
 void html_minutes(struct html *h);
 void html_measured(struct html *h);
+void html_where(struct html *h);
 void html_summary(struct html *h);

@@ -633,6 +633,7 @@ static int json_write(const struct summary *s, const struct sink_options *o, str
 	phases_and_series(&j, s);
 	marks(&j, s);
 	json_work(&j, s->work);
+	json_where(&j, s->touched);
 	sampling(&j, s->facts);
 	incident(&j, &s->incident);
 	json_key(&j, "request");

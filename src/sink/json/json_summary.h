@@ -22,6 +22,8 @@ void json_job(struct json *j, const struct summary *s);
 
 /* json_work.c: the key "trace" of a traced run; nothing if work is NULL. */
 void json_work(struct json *j, const struct work *work);
+/* The key "where" of a sampled run; nothing if touched is NULL. */
+void json_where(struct json *j, const struct touched *touched);
 
 enum {
 	JSON_PROCESSES = 100

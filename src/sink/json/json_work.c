@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The key "trace" of a traced run.
+ * The keys "trace" of a traced run and "where" of a sampled one.
  */
 #include "sink/json/json_summary.h"
 
@@ -72,6 +72,33 @@ void json_work(struct json *j, const struct work *w)
 		json_key_str(j, "text", w->failures[i].text);
 		key_ns(j, "at_s", w->failures[i].at_ns);
 		json_key_int(j, "count", (int64_t) w->failures[i].count);
+		json_end(j);
+	}
+	json_end(j);
+	json_end(j);
+}
+
+void json_where(struct json *j, const struct touched *w)
+{
+	if (!w)
+		return;
+	json_key_object(j, "where");
+	json_key_int(j, "peak_bytes", (int64_t) w->peak_bytes);
+	json_key_int(j, "unsampled_bytes", (int64_t) w->unsampled_bytes);
+	json_key_int(j, "files_bytes", (int64_t) w->files_bytes);
+	json_key_int(j, "before_bytes", (int64_t) w->before_bytes);
+	json_key_int(j, "functions", (int64_t) w->n_functions);
+	json_key_int(j, "samples", (int64_t) w->n_samples);
+	json_key_int(j, "lost", (int64_t) w->n_lost);
+	json_key_array(j, "rows");
+	for (size_t i = 0; i < w->n; i++) {
+		json_object(j);
+		json_key_str(j, "function", w->list[i].name);
+		json_key_text(j, "library", w->list[i].library);
+		json_key_int(j, "bytes", (int64_t) w->list[i].bytes);
+		json_key_maybe(j, "sigma_bytes",
+			w->list[i].samples > 0 ? known((int64_t) w->list[i].sigma_bytes) : UNKNOWN);
+		json_key_int(j, "samples", (int64_t) w->list[i].samples);
 		json_end(j);
 	}
 	json_end(j);

@@ -65,6 +65,7 @@ static void header(struct text *t)
 static const char *const row_labels[] = {
 	[FACTS_RESULT] = "Result",
 	[FACTS_RAM] = "RAM",
+	[FACTS_WHERE] = "Touched",
 	[FACTS_LARGEST] = "Largest",
 	[FACTS_RANKS] = "Ranks",
 	[FACTS_UNUSED_GPUS] = "GPUs",

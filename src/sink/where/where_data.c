@@ -11,13 +11,19 @@
 #include "sink/where/where_sink.h"
 
 static struct maybe of_ns(uint64_t ns)
-{ return known(ns > INT64_MAX ? INT64_MAX : (int64_t) ns); }
+{
+	return known(ns > INT64_MAX ? INT64_MAX : (int64_t) ns);
+}
 
 static int64_t of_bytes(uint64_t bytes)
-{ return bytes > INT64_MAX ? INT64_MAX : (int64_t) bytes; }
+{
+	return bytes > INT64_MAX ? INT64_MAX : (int64_t) bytes;
+}
 
 static struct maybe unless_negative(int64_t value)
-{ return value >= 0 ? known(value) : UNKNOWN; }
+{
+	return value >= 0 ? known(value) : UNKNOWN;
+}
 
 static void put_head(struct json *j, const struct where_view *v, size_t top)
 {

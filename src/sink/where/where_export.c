@@ -15,7 +15,9 @@
 #include "sink/where/where_sink.h"
 
 static int64_t of_bytes(uint64_t bytes)
-{ return bytes > INT64_MAX ? INT64_MAX : (int64_t) bytes; }
+{
+	return bytes > INT64_MAX ? INT64_MAX : (int64_t) bytes;
+}
 
 /* The functions of a node of the tree, the innermost first. Returns their number. */
 static size_t chain_of(const struct where_view *view, uint32_t node, uint32_t *ret)
@@ -28,7 +30,9 @@ static size_t chain_of(const struct where_view *view, uint32_t node, uint32_t *r
 }
 
 static uint32_t *new_chain(const struct where_view *view)
-{ return calloc(view->n_tree + 1, sizeof(uint32_t)); }
+{
+	return calloc(view->n_tree + 1, sizeof(uint32_t));
+}
 
 /* ---- a line a stack ------------------------------------------------------------------------- */
 
@@ -243,10 +247,14 @@ struct pprof {
 };
 
 static uint64_t string_of(where_text_id id)
-{ return id > 0 ? STRINGS + (uint64_t) id - 1 : STRING_EMPTY; }
+{
+	return id > 0 ? STRINGS + (uint64_t) id - 1 : STRING_EMPTY;
+}
 
 static uint64_t string_of_part(const struct pprof *g, size_t part)
-{ return STRINGS + g->view->texts.n + part; }
+{
+	return STRINGS + g->view->texts.n + part;
+}
 
 static void put_type(struct pprof *g, unsigned field, unsigned type, unsigned unit)
 {

@@ -233,7 +233,9 @@ static const char *const jvm[] = {
 };
 
 static bool begins(const char *text, const char *with)
-{ return strncmp(text, with, strlen(with)) == 0; }
+{
+	return strncmp(text, with, strlen(with)) == 0;
+}
 
 /* Asterisks in the middle stand for any text too. */
 static bool matches(const char *text, const char *pattern)

@@ -41,5 +41,5 @@ int where_speedscope(const struct where_view *view, struct buf *out);
 int where_pprof(const struct where_view *view, struct buf *out);
 /* A flame graph. A click on a frame zooms. */
 int where_svg(const struct where_view *view, struct buf *out);
-/* The same as part of an HTML page. */
+/* The same as part of an HTML page, without the script. */
 int where_svg_inline(const struct where_view *view, struct buf *out);

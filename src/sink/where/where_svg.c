@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A flame graph: a frame is as wide as the memory of all stacks through it, its callers are below it. Without a
- * script it is a picture with tool tips; the script in it zooms.
+ * script it is a picture with tool tips; the script in it zooms. A report has one for all of them (web/flame.js).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,6 +19,7 @@ enum {
 	LEAST_LETTERS = 3, /* for less no text */
 	FINE = 100,        /* coordinates have two decimals */
 	LEAST_WIDTH = 20, /* of a frame, in 1 / FINE; narrower ones, and what they called, are left out */
+	LEAST_INLINE = 100, /* the same in a page, which has other things too */
 	MOST_NAME = 300,
 	COLORS = 12,
 };
@@ -43,17 +44,21 @@ static const char gray[] = "#d0d0d0";
 struct graph {
 	const struct where_view *view;
 	struct buf *out;
-	uint64_t whole;
+	uint64_t whole, least_width;
 	uint64_t *starts; /* of each node of the tree, in bytes */
 	uint32_t *order; /* nodes by parent, the largest first */
 	unsigned depth; /* of the deepest frame that is drawn */
 };
 
 static uint64_t fine(const struct graph *g, uint64_t bytes)
-{ return g->whole > 0 ? (uint64_t) ((__int128) bytes * WIDTH * FINE / g->whole) : 0; }
+{
+	return g->whole > 0 ? (uint64_t) ((__int128) bytes * WIDTH * FINE / g->whole) : 0;
+}
 
 static bool is_drawn(const struct graph *g, uint64_t bytes)
-{ return fine(g, bytes) >= LEAST_WIDTH; }
+{
+	return fine(g, bytes) >= g->least_width;
+}
 
 static void put_escaped(struct buf *out, const char *text, size_t n)
 {
@@ -194,7 +199,9 @@ static int lay_out(struct graph *g)
 }
 
 static const char *color_of(const struct where_function *f)
-{ return f->is_cut || f->library == 0 ? gray : colors[f->library * UINT32_C(2654435761) % COLORS]; }
+{
+	return f->is_cut || f->library == 0 ? gray : colors[f->library * UINT32_C(2654435761) % COLORS];
+}
 
 static void put_frames(struct graph *g)
 {
@@ -222,28 +229,42 @@ static void put_frames(struct graph *g)
 	}
 }
 
+static void put_open(const struct graph *g, bool is_inline)
+{
+	const unsigned height = HEAD + (g->depth + 1) * ROW + 2;
+	char peak[UNITS_LEN];
+
+	if (!is_inline)
+		(void) buf_str(g->out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+	(void) buf_printf(g->out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %u\" ", WIDTH, height);
+	if (is_inline)
+		(void) buf_str(g->out, "width=\"100%\"");
+	else
+		(void) buf_printf(g->out, "width=\"%d\" height=\"%u\"", WIDTH, height);
+	(void) buf_printf(g->out,
+		" class=\"where\" font-family=\"monospace\" font-size=\"11\">\n"
+		"<text x=\"3\" y=\"14\" fill=\"currentColor\">%s of resident memory by the functions that first "
+		"touched it; a click zooms, on the lowest row back</text>\n",
+		units_bytes((int64_t) g->whole, UNITS_IEC, peak));
+}
+
 static int put_svg(const struct where_view *view, bool is_inline, struct buf *out)
 {
-	struct graph g = { .view = view, .out = out, .whole = view->peak_bytes, .depth = 1 };
-	char peak[UNITS_LEN];
+	struct graph g = {
+		.view = view,
+		.out = out,
+		.whole = view->peak_bytes,
+		.least_width = is_inline ? LEAST_INLINE : LEAST_WIDTH,
+		.depth = 1,
+	};
 	int r = lay_out(&g);
 
 	if (r == 0) {
-		const unsigned height = HEAD + (g.depth + 1) * ROW + 2;
-
-		if (!is_inline)
-			(void) buf_str(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-		(void) buf_printf(out,
-			"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %u\" width=\"%s\" "
-			"class=\"where\" "
-			"font-family=\"monospace\" font-size=\"11\">\n"
-			"<text x=\"3\" y=\"14\">%s of resident memory by the functions that first touched "
-			"it; "
-			"a click zooms, on the lowest row back</text>\n",
-			WIDTH, height, is_inline ? "100%" : "1200",
-			units_bytes((int64_t) g.whole, UNITS_IEC, peak));
+		put_open(&g, is_inline);
 		put_frames(&g);
-		(void) buf_printf(out, "<script>%s</script>\n</svg>\n", script);
+		if (!is_inline)
+			(void) buf_printf(out, "<script>%s</script>\n", script);
+		(void) buf_str(out, "</svg>\n");
 	}
 	free(g.starts);
 	free(g.order);
@@ -251,7 +272,11 @@ static int put_svg(const struct where_view *view, bool is_inline, struct buf *ou
 }
 
 int where_svg(const struct where_view *view, struct buf *out)
-{ return put_svg(view, false, out); }
+{
+	return put_svg(view, false, out);
+}
 
 int where_svg_inline(const struct where_view *view, struct buf *out)
-{ return put_svg(view, true, out); }
+{
+	return put_svg(view, true, out);
+}

@@ -26,7 +26,9 @@ static const char *const by_names[WHERE_BY_COUNT] = {
 };
 
 const char *where_by_name(enum where_by by)
-{ return by_names[by]; }
+{
+	return by_names[by];
+}
 
 const char *where_basename(const char *path)
 {
@@ -47,7 +49,9 @@ static uint64_t hash_of(const char *text, uint64_t salt)
 }
 
 const char *where_text_of(const struct where_view *view, where_text_id id)
-{ return id > 0 && id <= view->texts.n ? view->texts.list[id - 1] : ""; }
+{
+	return id > 0 && id <= view->texts.n ? view->texts.list[id - 1] : "";
+}
 
 static int text_id(struct where_view *view, const char *text, where_text_id *ret)
 {
@@ -77,7 +81,9 @@ static int text_id(struct where_view *view, const char *text, where_text_id *ret
 }
 
 static uint64_t pair(uint32_t a, uint32_t b)
-{ return (uint64_t) a << 32 | b; }
+{
+	return (uint64_t) a << 32 | b;
+}
 
 /* The element of a list for the key, made (all zero) if there is none: *ret_new. */
 static int find_or_add(struct map *map, uint64_t key, void *list, size_t *n, size_t *cap, size_t size,
@@ -102,7 +108,9 @@ static int find_or_add(struct map *map, uint64_t key, void *list, size_t *n, siz
 static const char cut_name[] = "\xE2\x80\xA6"; /* an ellipsis */
 
 static bool is_cut_frame(const struct where_frame *f)
-{ return !*f->module && (strcmp(f->function, "...") == 0 || strcmp(f->function, cut_name) == 0); }
+{
+	return !*f->module && (strcmp(f->function, "...") == 0 || strcmp(f->function, cut_name) == 0);
+}
 
 static int function_id(struct where_view *view, const struct where_frame *f, uint32_t *ret)
 {
@@ -222,7 +230,9 @@ static int add_stacks(
 }
 
 static const struct where_function *function_of(const struct where_view *view, uint32_t node)
-{ return &view->functions[view->places[view->nodes[node].place].function]; }
+{
+	return &view->functions[view->places[view->nodes[node].place].function];
+}
 
 /* The frame that a stack counts for: the innermost one outside the plumbing; if all is plumbing, the innermost. */
 static uint32_t toucher_of(const struct where_view *view, uint32_t node)
@@ -253,7 +263,9 @@ static bool is_out(const struct where_view *view, uint32_t node)
 
 /* whole x part / of, which is at most whole. */
 static uint64_t share(uint64_t whole, uint64_t part, uint64_t of)
-{ return of > 0 ? (uint64_t) ((__int128) whole * part / of) : 0; }
+{
+	return of > 0 ? (uint64_t) ((__int128) whole * part / of) : 0;
+}
 
 /* Divides room among parts in proportion to their sizes: the next one's. *done: of those before it. */
 static uint64_t scaled(uint64_t room, uint64_t bytes, uint64_t of, uint64_t *done)
@@ -677,7 +689,9 @@ int where_view_end(struct where_view *view)
 /* ---- names ----------------------------------------------------------------------------------- */
 
 const char *where_function_name(const struct where_view *view, uint32_t function)
-{ return where_text_of(view, view->functions[function].name); }
+{
+	return where_text_of(view, view->functions[function].name);
+}
 
 void where_process_name(const struct where_view *view, uint32_t process, char ret[WHERE_NAME_LEN])
 {
