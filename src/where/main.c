@@ -47,6 +47,7 @@ struct sampler {
 	uint64_t begun_ns, checks_ns, settled_ns, sent_ns;
 	bool is_over, is_gone;     /* the run; the recorder */
 	bool removes_maps;         /* perf maps, when they were read */
+	int64_t begun_wall_s;
 };
 
 static int parse_number(const char *text, unsigned *ret)
@@ -165,6 +166,8 @@ static void finish(struct sampler *s)
 	if (names && !s->is_gone)
 		outbox_names(s->outbox, s->worker, names, clock_awake_ns() + names_wait_ns);
 	names_free(names);
+	for (size_t i = 0; s->removes_maps && i < tree_pid_count(s->tree); i++)
+		names_remove_map(tree_pid(s->tree, i), s->begun_wall_s);
 	(void) buf_str(outbox_lines(s->outbox), "done\n");
 	(void) outbox_send(s->outbox, 5000);
 }
@@ -219,6 +222,7 @@ int main(int argc, char **argv)
 	s.removes_maps = strstr(argv[5], ",maps") != NULL;
 	(void) fcntl(s.fd, F_SETFD, FD_CLOEXEC);
 	s.begun_ns = clock_boot_ns();
+	s.begun_wall_s = (int64_t) (clock_wall_ns() / 1000000000);
 	r = open_all(&s, &err);
 	if (r < 0) {
 		if (s.outbox) {

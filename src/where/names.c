@@ -149,6 +149,16 @@ static char *read_map(pid_t pid, size_t *ret_bytes)
 	return text;
 }
 
+void names_remove_map(pid_t pid, int64_t since_s)
+{
+	char path[64];
+	struct stat st;
+
+	(void) snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int) pid);
+	if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_mtime >= since_s)
+		(void) unlink(path);
+}
+
 static bool parse_hex(const char **p, uint64_t *ret)
 {
 	char *end;

@@ -17,6 +17,7 @@ enum {
 	PAGE = 4096,
 	GROWN_PERCENT = 5,        /* since the last check: another is due */
 	KEPT_FDS = 2000,          /* of statm */
+	PIDS = 10000,
 	RAW_MOST = 64 << 20,      /* of stacks that are not unwound; further samples have no stack */
 };
 static const uint64_t fallen_bytes = 4 << 20, least_bytes = 1 << 20;
@@ -55,6 +56,8 @@ struct tree {
 	struct map places;        /* of pids */
 	struct tree_process *processes; /* with samples, ended ones too */
 	size_t n_processes, cap_processes;
+	pid_t *pids;              /* of all processes */
+	size_t n_pids;
 	uint64_t samples, lost, before;
 	size_t raw_bytes;
 	uint64_t total;           /* by the last sizes */
@@ -228,6 +231,8 @@ static struct process *add_process(struct tree *t, pid_t pid, struct family *fam
 	}
 	p->place = t->n;
 	t->list[t->n++] = p;
+	if (t->n_pids < PIDS)
+		t->pids[t->n_pids++] = pid;
 	return p;
 }
 
@@ -749,7 +754,10 @@ struct tree *tree_new(const struct tree_options *options)
 		return NULL;
 	t->options = *options;
 	t->check = check_new();
-	if (!t->check) {
+	t->pids = calloc(PIDS, sizeof(*t->pids));
+	if (!t->check || !t->pids) {
+		check_free(t->check);
+		free(t->pids);
 		free(t);
 		return NULL;
 	}
@@ -767,6 +775,7 @@ void tree_free(struct tree *t)
 	map_done(&t->places);
 	free(t->list);
 	free(t->processes);
+	free(t->pids);
 	check_free(t->check);
 	free(t);
 }
@@ -812,6 +821,16 @@ size_t tree_process_count(const struct tree *t)
 const struct tree_process *tree_process(const struct tree *t, size_t i)
 {
 	return &t->processes[i];
+}
+
+size_t tree_pid_count(const struct tree *t)
+{
+	return t->n_pids;
+}
+
+pid_t tree_pid(const struct tree *t, size_t i)
+{
+	return t->pids[i];
 }
 
 size_t tree_raw_bytes(const struct tree *t)

@@ -79,6 +79,10 @@ struct tree_process {
 size_t tree_process_count(const struct tree *t);
 const struct tree_process *tree_process(const struct tree *t, size_t i);
 
+/* Every process that there was, once; at most 10,000. */
+size_t tree_pid_count(const struct tree *t);
+pid_t tree_pid(const struct tree *t, size_t i);
+
 /* Samples whose pages are there that were not unwound, the oldest first; bytes of their records. */
 size_t tree_raw_bytes(const struct tree *t);
 void tree_each_raw(struct tree *t, void (*see)(void *ctx, struct sample *s), void *ctx);

@@ -232,6 +232,15 @@ static int choose_tasks(struct trace_job *t)
 	return is_followed && !getenv("ONEDNN_ITT_TASK_LEVEL") ? set(t, "ONEDNN_ITT_TASK_LEVEL", "", "1") : 0;
 }
 
+/* run --where=python: a perf map, which names Python's functions. */
+static int set_python(struct trace_job *t, bool quiet)
+{
+	if (!quiet)
+		complain("PYTHONPERFSUPPORT=1 is set for the job: Python from 3.12 on names its functions, which makes calls "
+			 "slower; programs that start it with -I or -E are not named");
+	return set(t, "PYTHONPERFSUPPORT", "", "1");
+}
+
 int trace_environment(struct trace_job *t, const struct hiw_recorder *recorder, bool quiet)
 {
 	const size_t room = sizeof(t->owned) / sizeof(*t->owned) + 1;
@@ -239,7 +248,7 @@ int trace_environment(struct trace_job *t, const struct hiw_recorder *recorder, 
 	int r;
 
 	t->fd = hwi_recorder_trace_fd(recorder);
-	if (t->fd < 0)
+	if (t->fd < 0 && !t->what.sampling.removes_maps)
 		return 0;
 	while (environ[n])
 		n++;
@@ -247,7 +256,11 @@ int trace_environment(struct trace_job *t, const struct hiw_recorder *recorder, 
 	if (!t->environment)
 		return -ENOMEM;
 	memcpy(t->environment, environ, n * sizeof(*environ));
-	r = set(t, TRACE, "", hwi_recorder_trace_environment(recorder));
+	r = t->what.sampling.removes_maps ? set_python(t, quiet) : 0;
+	if (t->fd < 0)
+		return r;
+	if (r == 0)
+		r = set(t, TRACE, "", hwi_recorder_trace_environment(recorder));
 	for (size_t i = 0; i < sizeof(hooks) / sizeof(*hooks) && r == 0; i++)
 		r = set_hook(t, &hooks[i], quiet);
 	if (r == 0)

@@ -27,7 +27,7 @@ struct trace_job {
 	struct hwi_tracing what;
 	char library[PATH_MAX];
 	char **environment;        /* of the job; NULL: as hiwater's */
-	char *owned[8];            /* texts in it */
+	char *owned[9];            /* texts in it */
 	unsigned n_owned;
 	int fd;                    /* that the job inherits; valid if there is an environment */
 };

@@ -139,12 +139,14 @@ static void put_callers(const struct text *t, const struct where_line *line, str
 {
 	const struct where_view *v = t->view;
 	uint32_t last = v->places[v->nodes[line->node].place].function;
+	const bool is_script = v->functions[last].is_script; /* then its callers are, too */
 	unsigned n = 0;
 
 	for (uint32_t at = v->nodes[line->node].parent; at > 0; at = v->nodes[at - 1].parent) {
 		const uint32_t function = v->places[v->nodes[at - 1].place].function;
 		const struct where_function *f = &v->functions[function];
-		const bool is_shown = f->is_cut || (f->is_named && !f->is_plumbing && function != last);
+		const bool is_function = f->is_named && !f->is_plumbing && function != last;
+		const bool is_shown = f->is_cut || (is_function && (!is_script || f->is_script));
 
 		if (!is_shown)
 			continue;

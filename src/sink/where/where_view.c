@@ -144,6 +144,7 @@ static int function_id(struct where_view *view, const struct where_frame *f, uin
 			.is_named = *f->function && !is_cut_frame(f),
 			.is_plumbing = where_is_plumbing(library, f->function),
 			.is_cut = is_cut_frame(f),
+			.is_script = *library == '[' && *f->function && *f->file,
 			.is_under = view->under && regexec(view->under, name.data, 0, NULL, 0) == 0,
 		};
 	buf_done(&name);
@@ -234,11 +235,16 @@ static const struct where_function *function_of(const struct where_view *view, u
 	return &view->functions[view->places[view->nodes[node].place].function];
 }
 
-/* The frame that a stack counts for: the innermost one outside the plumbing; if all is plumbing, the innermost. */
+/* The frame that a stack counts for: the innermost one of a script, if there is one; else outside the
+ * plumbing; if all is plumbing, the innermost. */
 static uint32_t toucher_of(const struct where_view *view, uint32_t node)
 {
 	if (view->options.is_self)
 		return node;
+	for (uint32_t at = node + 1; at > 0; at = view->nodes[at - 1].parent) {
+		if (function_of(view, at - 1)->is_script)
+			return at - 1;
+	}
 	for (uint32_t at = node + 1; at > 0; at = view->nodes[at - 1].parent) {
 		const struct where_function *f = function_of(view, at - 1);
 

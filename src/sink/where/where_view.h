@@ -42,6 +42,7 @@ struct where_function {
 	uint32_t first_place;    /* one of its places */
 	bool is_named, is_plumbing;
 	bool is_cut;             /* no function: the stack was cut here */
+	bool is_script;          /* of a source file that an interpreter runs: what is inside it is its machinery */
 	bool is_under;           /* matches options.under */
 };
 
