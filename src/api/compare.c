@@ -264,7 +264,7 @@ static int read_touched(struct comparing *c)
 	for (size_t i = 0; i < c->comparison.n_runs && r == 0; i++) {
 		struct where_view *view = NULL;
 
-		r = where_collect(c->candidates[i].path, &options, &view, c->err);
+		r = where_collect(c->candidates[i].path, &options, NULL, &view, c->err);
 		if (r == 0)
 			r = where_comparison_add(c->touched, i, c->comparison.runs[i].group,
 				comparison_counts(&c->comparison, i), view);

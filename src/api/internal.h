@@ -326,6 +326,7 @@ struct hwi_where {
 	bool is_by_total;            /* the largest total first */
 	bool has_files;              /* a line for each mapped file */
 	const char *under;           /* POSIX ERE: only stacks with such a function; NULL: all */
+	const char *program;         /* hiwater-where, which names what has no name yet; NULL: nothing does */
 	const struct hiw_style *style; /* NULL: ASCII; width 0: names are whole */
 };
 

@@ -15,6 +15,7 @@
 #include "record/history/job_pointer.h"
 #include "base/textwidth.h"
 #include "sink/where/where_sink.h"
+#include "where/naming.h"
 
 enum {
 	SHOWN_COLUMNS = 60, /* of a name in the summary */
@@ -24,6 +25,7 @@ enum {
 
 struct collecting {
 	struct where_view *view;
+	const char *program;   /* hiwater-where; NULL: not to be used */
 	struct err unsampled;  /* of the first recording that was not sampled */
 	struct err *err;
 };
@@ -59,6 +61,8 @@ static int add_open(struct collecting *c, struct replay *replay)
 			c->unsampled = err;
 		return 0;
 	}
+	if (r == 0 && c->program)
+		where_name_frames(c->program, data->frames, data->n_frames);
 	if (r == 0)
 		r = read_peak(replay, &peak, &at, &err);
 	if (r == 0)
@@ -108,10 +112,10 @@ static int add_path(struct collecting *c, const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? add_folder(c, path) : add_file(c, path);
 }
 
-int where_collect(const char *path, const struct where_view_options *options, struct where_view **ret,
-	struct err *err)
+int where_collect(const char *path, const struct where_view_options *options, const char *program,
+	struct where_view **ret, struct err *err)
 {
-	struct collecting c = { .err = err };
+	struct collecting c = { .program = program, .err = err };
 	autopaths struct job_paths paths = { 0 };
 	int r = where_view_new(options, &c.view, err);
 
@@ -180,7 +184,7 @@ int hwi_where(const struct hwi_where *what, char **ret, size_t *ret_len, struct 
 	struct buf out = BUF_INIT(512 << 20);
 	struct where_view *view = NULL;
 	struct err err = { "" };
-	int r = where_collect(what->path, &options, &view, &err);
+	int r = where_collect(what->path, &options, what->program, &view, &err);
 
 	if (r == 0) {
 		r = write_view(what, view, &out);

@@ -11,7 +11,7 @@
  * Returns 0 or -errno. */
 int where_open(struct replay *replay, struct maybe peak, struct where_view **ret);
 
-/* The view of a recording, or of all recordings of a folder or a list. *ret is the caller's. Returns 0, or
- * -errno with text: -ENOENT if none of them was sampled. */
-int where_collect(const char *path, const struct where_view_options *options, struct where_view **ret,
-	struct err *err);
+/* The view of a recording, or of all recordings of a folder or a list. program: hiwater-where, or
+ * NULL. *ret is the caller's. Returns 0, or -errno with text: -ENOENT if none of them was sampled. */
+int where_collect(const char *path, const struct where_view_options *options, const char *program,
+	struct where_view **ret, struct err *err);

@@ -3,6 +3,7 @@
  * hiwater where: which functions first touched the memory that a job used at its peak.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "base/parse.h"
 #include "cli/cli.h"
 #include "cli/measure.h"
+#include "cli/programs.h"
 #include "cli/terminal.h"
 
 #define BY_CHOICES "function|line|stack|library|process"
@@ -109,9 +111,13 @@ static int print_where(const char *name)
 	struct hiw_style style = terminal_style(STDOUT_FILENO, arg_where.units, false);
 	struct hwi_where *what = &arg_where.what;
 	autofree char *path = NULL, *text = NULL;
+	char program[PATH_MAX];
 	struct hiw_err err = { "" };
 	size_t len = 0;
 	int r = find_run(name, &path, &err);
+
+	if (program_find("hiwater-where", program, sizeof(program)) == 0)
+		what->program = program;
 
 	style.width = terminal_width(STDOUT_FILENO, 0); /* a file or a pipe has whole names */
 	what->style = &style;

@@ -22,9 +22,9 @@ enum {
 };
 
 /* pagemap's bits. */
-#define IS_PRESENT   (UINT64_C(1) << 63)
-#define IS_SWAPPED   (UINT64_C(1) << 62)
-#define IS_FILE      (UINT64_C(1) << 61) /* or shared memory */
+#define IS_PRESENT (UINT64_C(1) << 63)
+#define IS_SWAPPED (UINT64_C(1) << 62)
+#define IS_FILE    (UINT64_C(1) << 61) /* or shared memory */
 
 /* PAGEMAP_SCAN of Linux 6.7, which headers may lack. */
 struct scan {

@@ -79,7 +79,7 @@ static void add_raw(void *ctx, struct sample *sample)
 	worker_add(ctx, sample);
 }
 
-/* Sends what is ready; the last high waits some time, since it changes often. */
+/* Sends what is ready; one that was sent and has changed since waits some time, since it changes often. */
 static void send_highs(struct sampler *s, uint64_t now_ns, bool all)
 {
 	uint32_t dropped;
@@ -91,10 +91,9 @@ static void send_highs(struct sampler *s, uint64_t now_ns, bool all)
 	}
 	for (size_t i = 0; i < tree_high_count(s->tree); i++) {
 		struct tree_high *const high = tree_high(s->tree, i);
-		const bool is_last = i + 1 == tree_high_count(s->tree);
 
 		if (!high->is_new || !outbox_is_ready(high, s->worker) ||
-			(!all && is_last && s->sent_ns && now_ns < s->sent_ns + send_every_ns))
+			(!all && high->was_sent && now_ns < s->sent_ns + send_every_ns))
 			continue;
 		outbox_high(s->outbox, s->tree, high, s->worker);
 		s->sent_ns = now_ns;
@@ -203,7 +202,67 @@ static void close_all(struct sampler *s)
 	root_done(&s->root);
 }
 
-/* FD PID PERIOD STACK-BYTES run[,maps] */
+/* ---- names for a recording ------------------------------------------------------------------- */
+
+/* A module of which only the path and the build id are known. */
+static struct module *module_of(struct module *last, const char *path, const char *build_id)
+{
+	struct module *new;
+	int fd;
+
+	if (last && strcmp(last->path, path) == 0 && strcmp(last->build_id, build_id) == 0)
+		return last;
+	new = calloc(1, sizeof(*new));
+	if (new)
+		new->path = strdup(path);
+	fd = new && new->path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+	if (fd >= 0)
+		(void) module_read(fd, new);
+	if (fd >= 0)
+		(void) close(fd);
+	if (new && strcmp(new->build_id, build_id) != 0)
+		new->is_elf = false; /* replaced since */
+	return new; /* the one before stays, as long as this program: names refer to it */
+}
+
+/* Answers lines of where/naming.c. */
+static int answer(void)
+{
+	struct names *names = names_new();
+	struct module *module = NULL;
+	char *line = NULL;
+	size_t cap = 0;
+	ssize_t n;
+
+	while (names && (n = getline(&line, &cap, stdin)) > 0) {
+		char *at = line, *word, *path, *build_id;
+		struct buf out = BUF_INIT(1 << 20);
+		struct place_name name;
+		uint64_t number, offset;
+
+		line[n - 1] = '\0';
+		if (!lines_next_text(&at, &word) || !lines_next_number(&at, &number) ||
+			!lines_next_text(&at, &path) || !lines_next_text(&at, &build_id) ||
+			!lines_next_number(&at, &offset))
+			continue;
+		module = module_of(module, path, build_id);
+		if (!module || !module->path)
+			break;
+		names_of(names, module, offset, &name);
+		(void) buf_str(&out, "named");
+		lines_number(&out, number);
+		lines_text(&out, name.function);
+		lines_text(&out, name.file);
+		lines_number(&out, name.line);
+		(void) puts(out.data);
+		buf_done(&out);
+	}
+	free(line);
+	names_free(names);
+	return 0;
+}
+
+/* FD PID PERIOD STACK-BYTES run[,maps]; or names */
 int main(int argc, char **argv)
 {
 	struct sampler s = { .options.from_exec = true };
@@ -211,8 +270,11 @@ int main(int argc, char **argv)
 	unsigned fd, pid;
 	int r;
 
+	if (argc == 2 && strcmp(argv[1], "names") == 0)
+		return answer();
 	if (argc != 6 || parse_number(argv[1], &fd) < 0 || parse_number(argv[2], &pid) < 0 ||
-		parse_number(argv[3], &s.options.period) < 0 || parse_number(argv[4], &s.options.stack_bytes) < 0) {
+		parse_number(argv[3], &s.options.period) < 0 ||
+		parse_number(argv[4], &s.options.stack_bytes) < 0) {
 		(void) fprintf(stderr,
 			"hiwater-where is a part of hiwater: hiwater run --where\n");
 		return 2;

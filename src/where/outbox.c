@@ -239,6 +239,7 @@ void outbox_high(struct outbox *o, struct tree *t, struct tree_high *high, struc
 		(void) buf_str(&o->lines, "\n");
 	}
 	high->is_new = false;
+	high->was_sent = true;
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */

@@ -325,9 +325,11 @@ static struct tree_high *open_high(struct tree *t)
 
 	if (last && t->best.total < last->total_bytes + last->total_bytes * GROWN_PERCENT / 100) {
 		const uint32_t number = last->number;
+		const bool was_sent = last->was_sent;
 
 		high_done(last);
 		last->number = number;
+		last->was_sent = was_sent;
 		return last;
 	}
 	thin_highs(t);

@@ -40,7 +40,8 @@ struct tree_high {
 	size_t n_shares;
 	struct check_file *files; /* the names are its own */
 	size_t n_files;
-	bool is_new;           /* or changed since tree_high_passed */
+	bool is_new;           /* or has changed since it was sent */
+	bool was_sent;
 };
 
 struct tree;

@@ -136,7 +136,8 @@ made = run.ranges()
 assert made.name.tolist() == [f"step {i}" for i in (*range(8), 20)], made
 assert (made["flags"] == 0).all() and made.duration_s[:8].min() >= 0.02, made
 assert len(run.warnings) == 1 and "unknown window 'last'" in run.warnings[0], run.warnings
-""")
+""", quiet=False)
+    assert "the window \"range ^late\" did not open" in program.stderr
     assert windows(program) == {"steps 3-5"}, windows(program)
 
 
