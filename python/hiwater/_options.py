@@ -116,6 +116,7 @@ _OPTIONS = {
     "print_every": ("--progress", _span),
     "trace": ("--trace", _trace),
     "trace_window": ("--trace-window", several),
+    "where": ("--where", _trace),
     "units": ("--units", _one),
     "json": ("--json", _file),
     "summary_file": ("--summary-file", _file),
@@ -129,12 +130,12 @@ def arguments(options: Mapping[str, Any]) -> list[str]:
     ArgumentValueError."""
     made = ["--summary", "none"]
     for key, value in options.items():
-        if key in _OPTIONS and value is not None and not (key == "trace" and value is False):
+        if key in _OPTIONS and value is not None and not (key in ("trace", "where") and value is False):
             option, write = _OPTIONS[key]
             for text in write(value):
-                if text or key not in ("name", "trace"):  # an empty name means no name
+                if text or key not in ("name", "trace", "where"):  # an empty name means no name
                     made.append(f"{option}{text}" if key == "name" else f"{option}={text}")
-                elif key == "trace":
+                elif key in ("trace", "where"):
                     made.append(option)
         elif key in _FLAGS and value:
             made.append(_FLAGS[key])

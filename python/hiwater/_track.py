@@ -37,6 +37,8 @@ def track(target: object = None, /, **options: Any) -> Any:
                  kernels of GPUs, of what is loaded or started from now on (docs/tracing.md); what was loaded before is named in
                  Run.warnings
     trace_window the kernels and copies of GPUs are kept only then: "steps=10-19", "60s+5s", and so on, or a list of them
+    where        True, or how ("fine", "stack=32K"): sample which functions touch memory first from now on (docs/where.md);
+                 `hiwater where` shows it
     pss          also split processes over 1.5 GiB into private and shared memory
     print_every  print a line about the current use on stderr every so many seconds
     live         in a notebook: draw a chart during the run (`Run.live`)

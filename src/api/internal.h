@@ -50,6 +50,7 @@ struct hwi_sampling {
 	const char *program;       /* path of hiwater-where */
 	unsigned period;           /* faults a sample; 0: the job is not sampled */
 	unsigned stack_bytes;
+	bool attaches;             /* to a process that runs */
 	bool removes_maps;         /* the perf maps of the job's processes, which they write for hiwater */
 };
 

@@ -57,6 +57,7 @@ static void open_where(struct hiw_recorder *r)
 		.period = o->period,
 		.stack_bytes = o->stack_bytes,
 		.removes_maps = o->removes_maps,
+		.attaches = o->attaches,
 	};
 
 	if (o->period && !r->options.no_record)

@@ -4,6 +4,7 @@
  * and reads its lines. A program of its own: nothing else loads libdw, and what goes wrong with a
  * program of the job does not reach the recorder.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/longfile.h"
 #include "base/parse.h"
 #include "base/root.h"
 #include "where/events.h"
@@ -27,6 +29,7 @@
 
 enum {
 	TICK_MS = 50,
+	PROCESSES = 4096,          /* of an attached tree */
 	CHECK_PERCENT_OF_10 = 7,    /* of the time that checks may take: 0.7 % */
 	SPOOL_FULL = 32 << 20,     /* bytes of stacks; then unwinding has no limit */
 };
@@ -173,6 +176,57 @@ static void finish(struct sampler *s)
 
 /* ---- the beginning --------------------------------------------------------------------------- */
 
+/* A thread that ended meanwhile needs none. */
+static void add_threads(struct sampler *s, pid_t pid)
+{
+	struct err err = { "" };
+	char name[32];
+	DIR *tasks;
+	int fd;
+
+	tree_add(s->tree, pid);
+	(void) snprintf(name, sizeof(name), "%d/task", (int) pid);
+	fd = openat(s->root.proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	tasks = fd >= 0 ? fdopendir(fd) : NULL;
+	if (fd >= 0 && !tasks)
+		(void) close(fd);
+	for (struct dirent *d; tasks && (d = readdir(tasks));) {
+		const char *p = d->d_name;
+		uint64_t tid;
+
+		if (parse_u64(&p, &tid) == 0 && !*p && (pid_t) tid != s->pid)
+			(void) events_add(s->events, (pid_t) tid, &err);
+	}
+	if (tasks)
+		(void) closedir(tasks);
+}
+
+/* The process and its descendants; the children of a thread are those that it forked. */
+static void add_tree(struct sampler *s)
+{
+	pid_t list[PROCESSES] = { s->pid };
+	size_t n = 1;
+
+	for (size_t i = 0; i < n; i++) {
+		struct longfile text = { 0 };
+		char name[64];
+
+		add_threads(s, list[i]);
+		(void) snprintf(name, sizeof(name), "%d/task/%d/children", (int) list[i], (int) list[i]);
+		if (longfile_read(&text, s->root.proc, name) > 0) {
+			const char *p = text.data;
+			uint64_t pid;
+
+			while (n < PROCESSES && parse_u64(&p, &pid) == 0) {
+				if ((pid_t) pid != getpid())
+					list[n++] = (pid_t) pid;
+				p += *p == ' ';
+			}
+		}
+		longfile_done(&text);
+	}
+}
+
 static int open_all(struct sampler *s, struct err *err)
 {
 	struct tree_options tree = { .period = s->options.period };
@@ -189,6 +243,8 @@ static int open_all(struct sampler *s, struct err *err)
 	if (!s->outbox)
 		return err_set(err, -ENOMEM, "out of memory");
 	r = events_open(s->pid, &s->options, &s->events, err);
+	if (r == 0 && !s->options.from_exec)
+		add_tree(s);
 	return r == 0 ? events_start(s->events, err) : r;
 }
 
@@ -262,7 +318,7 @@ static int answer(void)
 	return 0;
 }
 
-/* FD PID PERIOD STACK-BYTES run[,maps]; or names */
+/* FD PID PERIOD STACK-BYTES run|attach[,maps]; or names */
 int main(int argc, char **argv)
 {
 	struct sampler s = { .options.from_exec = true };
@@ -281,6 +337,7 @@ int main(int argc, char **argv)
 	}
 	s.fd = (int) fd;
 	s.pid = (pid_t) pid;
+	s.options.from_exec = strncmp(argv[5], "attach", 6) != 0;
 	s.removes_maps = strstr(argv[5], ",maps") != NULL;
 	(void) fcntl(s.fd, F_SETFD, FD_CLOEXEC);
 	s.begun_ns = clock_boot_ns();
@@ -296,7 +353,8 @@ int main(int argc, char **argv)
 		close_all(&s);
 		return 1;
 	}
-	tree_begin(s.tree, s.pid, true);
+	if (s.options.from_exec)
+		tree_begin(s.tree, s.pid, true);
 	(void) buf_printf(outbox_lines(s.outbox), "ready\t%u\t%d\n", events_ring_pages(s.events),
 		events_has_kernel(s.events));
 	(void) outbox_send(s.outbox, 1000);

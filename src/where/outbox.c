@@ -217,9 +217,19 @@ void outbox_high(struct outbox *o, struct tree *t, struct tree_high *high, struc
 	}
 	worker_unlock(w);
 
+	uint64_t known = 0;
+
+	for (size_t i = 0; i < o->n_rows; i++)
+		known += o->rows[i].bytes;
+	for (size_t i = 0; i < high->n_files; i++)
+		known += high->files[i].bytes;
+
+	/* What was there before is the rest, as far as there is one: some of it may have been freed. */
+	const uint64_t rest = high->total_bytes > known ? high->total_bytes - known : 0;
+	const uint64_t before = tree_before(t) < rest ? tree_before(t) : rest;
 	const uint64_t values[] = { high->number, high->time_boot_ns, high->total_bytes,
 		high->checked_boot_ns, high->checked_bytes,
-		tree_before(t), o->sample_bytes, high->huge_bytes, high->lost, o->n_rows, high->n_files };
+		before, o->sample_bytes, high->huge_bytes, high->lost, o->n_rows, high->n_files };
 
 	(void) buf_str(&o->lines, "high");
 	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/longfile.h"
 #include "base/map.h"
 #include "model/where.h"
 
@@ -40,6 +41,7 @@ struct process {
 	struct check_files files;
 	int statm;                /* -1: not open */
 	bool has_executed;        /* else it is hiwater's copy, before the job's program */
+	bool was_there;           /* before the sampler */
 	uint64_t fork_ns;
 	uint64_t anonymous, mapped; /* bytes, by statm */
 	uint64_t most;            /* of anonymous, since the last check */
@@ -437,7 +439,7 @@ static void check_one(struct tree *t, struct process *p, struct map *shared)
 		.proc = t->options.proc,
 		.pid = p->pid,
 		.period = t->options.period,
-		.by_samples = !is_eldest(p),
+		.by_samples = !is_eldest(p) || p->was_there,
 		.most_bytes = p->anonymous + p->mapped,
 		.files = &files,
 		.shared = shared,
@@ -668,6 +670,7 @@ static void on_process_exec(struct tree *t, struct process *p)
 		p->image = image;
 	}
 	p->has_executed = true;
+	p->was_there = false;
 	p->number = 0;
 	p->n_new = 0;
 	p->most = 0;
@@ -746,6 +749,71 @@ void tree_begin(struct tree *t, pid_t pid, bool from_exec)
 
 	if (p)
 		p->has_executed = !from_exec;
+}
+
+/* The record that the kernel would have sent for a line of maps with code of a file. */
+static void add_mapping(struct process *p, char *line)
+{
+	struct record map = { .kind = RECORD_MAP, .pid = p->pid, .tid = p->pid };
+	char *at = line, *rights, *end = strchr(line, '\n');
+	uint64_t stop;
+
+	if (end)
+		*end = '\0';
+	map.map.start = strtoull(at, &at, 16);
+	stop = *at == '-' ? strtoull(at + 1, &at, 16) : 0;
+	rights = at;
+	at = *at ? strchr(at + 1, ' ') : NULL;
+	if (!at || stop <= map.map.start || strncmp(rights, " r-x", 4) != 0)
+		return;
+	map.map.length = stop - map.map.start;
+	map.map.offset = strtoull(at, &at, 16);
+	map.map.major = (uint32_t) strtoull(at, &at, 16);
+	map.map.minor = *at == ':' ? (uint32_t) strtoull(at + 1, &at, 16) : 0;
+	map.map.inode = strtoull(at, &at, 10);
+	map.map.path = at + strspn(at, " ");
+	if (*map.map.path == '/')
+		image_add(&p->image, &map);
+}
+
+static void read_mappings(struct tree *t, struct process *p)
+{
+	struct longfile text = { 0 };
+	char name[32];
+
+	(void) snprintf(name, sizeof(name), "%d/maps", (int) p->pid);
+	if (longfile_read(&text, t->options.proc, name) > 0) {
+		for (char *line = text.data, *next; line && *line; line = next) {
+			next = strchr(line, '\n');
+			next = next ? next + 1 : NULL;
+			add_mapping(p, line);
+		}
+	}
+	longfile_done(&text);
+}
+
+static void read_name(struct tree *t, struct process *p)
+{
+	struct longfile text = { 0 };
+	char name[32];
+
+	(void) snprintf(name, sizeof(name), "%d/comm", (int) p->pid);
+	if (longfile_read(&text, t->options.proc, name) > 0)
+		(void) snprintf(p->name, sizeof(p->name), "%.*s", (int) strcspn(text.data, "\n"), text.data);
+	longfile_done(&text);
+}
+
+void tree_add(struct tree *t, pid_t pid)
+{
+	struct process *const p = add_process(t, pid, NULL, image_new(t->options.modules));
+
+	if (!p)
+		return;
+	p->has_executed = p->was_there = true;
+	read_name(t, p);
+	read_mappings(t, p);
+	read_size(t, p);
+	t->before += p->anonymous + (t->n == 1 ? p->mapped : 0);
 }
 
 struct tree *tree_new(const struct tree_options *options)

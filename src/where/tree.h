@@ -51,7 +51,8 @@ void tree_free(struct tree *t);
 
 /* The first process. from_exec: it is not the job's program yet. */
 void tree_begin(struct tree *t, pid_t pid, bool from_exec);
-/* A process that is there already (attach), with its mappings of code. */
+/* A process that runs already (attach), with its mappings of code: its samples alone count from now on, and what it has
+ * now is what was there before. */
 void tree_add(struct tree *t, pid_t pid);
 /* Takes the record, which is freed. Records come in the order of time. */
 void tree_record(struct tree *t, struct record *r);

@@ -23,6 +23,7 @@
 #include "cli/run/descriptors.h"
 #include "cli/run/slurm.h"
 #include "cli/run/trace.h"
+#include "cli/run/where.h"
 
 enum {
 	PIDS_MOST = 4096
@@ -36,6 +37,7 @@ static struct {
 	char container_cgroup[4096];
 	int64_t for_ns;  /* 0: until the processes end */
 	struct control control;
+	struct where_options where;
 	struct trace_options trace; /* with control alone: of the owner, in which nothing may be loaded yet */
 } arg_attach = { .measure = MEASURE_INIT, .control = CONTROL_INIT };
 
@@ -199,6 +201,7 @@ struct attach {
 	bool is_due;                   /* --for has passed */
 	int signals, deadline, timer;  /* descriptors; -1: none */
 	struct trace_job trace;
+	struct where_job where;
 };
 
 static int open_signals(void)
@@ -251,6 +254,8 @@ static int start(struct attach *a, const struct pids *pids)
 		else
 			a->main = started++ ? a->main : pids->pid[i];
 	}
+	if (started && a->where.enabled)
+		(void) where_hold(&a->where, a->main);
 	return started ? 0 : EXIT_FAILED;
 }
 
@@ -388,7 +393,11 @@ static int prepare(struct attach *a)
 		return EXIT_USAGE;
 	if (trace_prepare(&a->trace, &arg_attach.trace, false, false) < 0)
 		return EXIT_FAILED;
+	if (where_prepare(&a->where, &arg_attach.where, false, false, &a->trace.what.sampling) < 0)
+		return EXIT_FAILED;
+	a->trace.what.sampling.attaches = true;
 	r = hwi_recorder_new_traced(&a->measure->recorder, HWI_PART_NONE, &a->trace.what, &a->recorder, &err);
+	a->where.recorder = a->recorder;
 	if (r < 0)
 		complain("%s", err.text[0] ? err.text : strerror(-r));
 	else
@@ -407,6 +416,14 @@ static int attach_main(int argc, char **argv)
 	if (arg_attach.measure.recorder.output && arg_attach.measure.recorder.no_record) {
 		complain(
 			"-o and --no-record exclude each other; give one of them; see hiwater attach --help");
+		return EXIT_USAGE;
+	}
+	if (arg_attach.where.python) {
+		complain("--where: Python names its functions only if it was started so; use: hiwater run --where=python");
+		return EXIT_USAGE;
+	}
+	if (arg_attach.where.enabled && arg_attach.measure.recorder.no_record) {
+		complain("--where needs the recording; leave --no-record out");
 		return EXIT_USAGE;
 	}
 	if (arg_attach.control.fd < 0 && (arg_attach.trace.what.layers || arg_attach.trace.n_windows)) {
@@ -434,6 +451,7 @@ static int attach_main(int argc, char **argv)
 		r = EXIT_FAILED;
 	if (r == 0)
 		r = measure_pids(&a, &pids);
+	where_end(&a.where);
 	trace_done(&a.trace);
 	hiw_recorder_free(a.recorder);
 	return r;
@@ -445,6 +463,9 @@ static const struct opt opts[] = {
 	{ 0, "control", OPT_TEXT, "FD", NULL, parse_control, &arg_attach.control },
 	{ 0, "trace", OPT_OPTIONAL, "WHAT", NULL, parse_trace, &arg_attach.trace },
 	{ 0, "trace-window", OPT_TEXT, "WINDOW", NULL, parse_trace_window, &arg_attach.trace },
+	{ 0, "where", OPT_OPTIONAL, "HOW",
+		"sample which functions touch memory first, from now on; HOW is a list of fine, stack=SIZE; see hiwater-where(1)",
+		parse_where, &arg_attach.where },
 	{ 0, "by-cell", OPT_NONE, NULL, NULL, opt_flag, &arg_attach.measure.recorder.by_cell },
 	{ 0, "name", OPT_TEXT, "RE",
 		"measure the processes whose name or command line matches the extended regular expression RE",
