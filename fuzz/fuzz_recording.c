@@ -11,6 +11,8 @@
 
 #include "record/read/replay.h"
 #include "record/trace/trace_read.h"
+#include "record/where/where_read.h"
+#include "sink/where/where_sink.h"
 #include "summary/summary.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -92,6 +94,62 @@ static void read_trace(struct replay *replay)
 	trace_read_free(t);
 }
 
+/* Its parts are the peak, whatever the file has. */
+static void check_view(const struct where_view *view)
+{
+	uint64_t sum = view->out_bytes + view->files_bytes + view->before_bytes + view->unsampled_bytes;
+
+	for (size_t i = 0; i < view->n_lines; i++)
+		sum += view->lines[i].bytes;
+	if (sum != view->peak_bytes)
+		abort();
+}
+
+static void show_where(const struct where_view *view)
+{
+	const struct sink_options options = { .width = 80 };
+	int (*const write[])(const struct where_view *view, struct buf *out) = { where_folded, where_speedscope,
+		where_pprof, where_svg };
+
+	for (size_t i = 0; i < sizeof(write) / sizeof(write[0]); i++) {
+		struct buf out = BUF_INIT(1 << 22);
+
+		(void) write[i](view, &out);
+		buf_done(&out);
+	}
+	struct buf out = BUF_INIT(1 << 22);
+
+	(void) where_text(view, 5, true, &options, &out);
+	(void) where_json(view, 0, &out);
+	(void) where_csv(view, 0, true, &out);
+	buf_done(&out);
+}
+
+static void read_where(struct replay *replay)
+{
+	struct where_data *where = NULL;
+	struct err err = { "" };
+	const int code = where_read(replay, &where, &err);
+
+	expect_text(code, &err);
+	if (code < 0)
+		return;
+	for (int by = 0; by < WHERE_BY_COUNT; by++) {
+		const struct where_view_options options = { .by = (enum where_by) by, .is_self = by % 2, .is_by_total = by % 3 == 0, .under = by == WHERE_BY_LINE ? "a" : NULL };
+		struct where_view *view = NULL;
+
+		if (where_view_new(&options, &view, &err) < 0)
+			break;
+		if (where_view_add(view, where, by == 2 ? known(1000) : UNKNOWN, UNKNOWN, false, &err) == 0 &&
+			where_view_end(view) == 0) {
+			check_view(view);
+			show_where(view);
+		}
+		where_view_free(view);
+	}
+	where_data_free(where);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct replay *replay = NULL;
@@ -116,6 +174,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		expect_text(replay_frames(replay, recent, see, &readings, &err), &err);
 	(void) replay_growing(replay);
 	read_trace(replay);
+	read_where(replay);
 	replay_close(replay);
 	return 0;
 }

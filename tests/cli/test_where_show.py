@@ -126,7 +126,7 @@ def small(plain, path, more=0):
     s.row(1, s.stack(main, load, memset), 1, 30 * MIB + more, 120)
     s.row(1, s.stack(main, load), 2, 2 * MIB, 8)
     s.row(1, s.stack(main, ("_ZN3foo3barEi", APP, "foo.cc", 7), ("malloc", "/usr/lib/libjemalloc.so.2")), 1, 20 * MIB, 80)
-    s.row(1, s.stack(("...", ""), ("", "/opt/lib/libnp.so", "", None, 0x1234)), 2, 5 * MIB, 20)
+    s.row(1, s.stack(("…", ""), ("", "/opt/lib/libnp.so", "", None, 0x1234)), 2, 5 * MIB, 20)
     s.row(1, s.stack(main, ("recursive", APP), ("recursive", APP), memset), 2, 3 * MIB, 12)
     s.row(1, s.stack(main), 1, MIB, 0)
     s.file(1, "/usr/lib/libpython3.12.so.1.0", 8 * MIB)
@@ -143,13 +143,14 @@ def test_table(plain, tmp_path):
     assert "looked at 100 MiB" in text
     assert re.search(r"^ *32\.0 +32\.0 +2\.8 +128 +32\.0 +load_table +job\.c:42  < main$", text, re.M)
     assert re.search(r"^ *20\.0 +20\.0 +2\.2 +80 +20\.0 +foo::bar\(int\) +foo\.cc:7  < main$", text, re.M)
-    assert re.search(r"^ *5\.0 +5\.0 +1\.1 +20 +5\.0 +libnp\.so\+0x1234 +libnp\.so  < \.\.\.$", text, re.M)
+    assert re.search(r"^ *5\.0 +5\.0 +1\.1 +20 +5\.0 +libnp\.so\+0x1234 +libnp\.so  < …$", text, re.M)
     assert re.search(r"^ *30\.0 +30\.0 +- +0 +30\.0 +" + re.escape(UNSAMPLED) + "  anonymous memory; see `hiwater doctor`$", text, re.M)
     assert re.search(r"^ *9\.0 +9\.0 +- +- +9\.0 +\[mapped files\] +libpython3\.12\.so\.1\.0 8\.0, libc\.so\.6 1\.0$", text, re.M)
     assert re.search(r"^ *1\.0 +1\.0 +- +0 +56\.0 +main +job\.c:10$", text, re.M)
     assert lines[-1] == "first touched by, not owned by: memory that malloc reused counts for who touched it first"
     amounts = [float(line.split()[0]) for line in lines[2 if lines[1].startswith("looked") else 1:] if re.match(r" *\d", line)]
     assert sum(amounts) == pytest.approx(100, abs=0.5) and amounts == sorted(amounts, reverse=True)
+    assert "libnp.so  < ...\n" in where("--high", 1, path, env={"LC_ALL": "C"}).decode()
     top = where("--high", 1, "--top", 1, path).decode()
     assert re.search(r"^ *29\.0 +29\.0 +- +- +29\.0 +others \(4 functions\)$", top, re.M)
     files = where("--high", 1, "--files", path).decode()
@@ -173,7 +174,7 @@ def test_json(plain, tmp_path):
     assert data["peak_bytes"] == 100 * MIB and data["at_s"] == 0.1 and data["high"] == 1 and data["samples"] == 240
     assert [h["number"] for h in data["highs"]] == [1, 2]
     assert {tuple(s["frames"]): (s["process"], s["pid"], s["bytes"]) for s in data["stacks"] if len(s["frames"]) == 2} == {
-        ("main", "load_table"): ("child", 4712, 2 * MIB), ("...", "libnp.so+0x1234"): ("child", 4712, 5 * MIB)}
+        ("main", "load_table"): ("child", 4712, 2 * MIB), ("…", "libnp.so+0x1234"): ("child", 4712, 5 * MIB)}
     assert sum(s["bytes"] for s in data["stacks"]) == sum(r["bytes"] for r in data["rows"])
 
 
@@ -362,7 +363,7 @@ def test_svg(plain, tmp_path):
     assert titles["load_table"][0] == "load_table\n32.0 MiB, 32.0% of the peak\napp"
     assert titles["all"][2] == 1200 and titles["load_table"][2] == pytest.approx(0.32 * 1200, abs=0.02)
     assert titles[UNSAMPLED][2] == pytest.approx(0.3 * 1200, abs=0.02)
-    top = [titles[n][2] for n in ("main", "...", UNSAMPLED, FILES)]
+    top = [titles[n][2] for n in ("main", "…", UNSAMPLED, FILES)]
     assert sum(top) == pytest.approx(1200, abs=0.05)
     assert titles["main"][1] <= titles["load_table"][1] < titles["main"][1] + titles["main"][2]
     assert len(list(root.iter(SVG + "script"))) == 1

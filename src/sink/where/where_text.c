@@ -132,7 +132,16 @@ static struct row *add_row(struct text *t, uint64_t bytes, uint64_t total)
 }
 
 static void put_clean(const struct text *t, const char *text, struct buf *out)
-{ (void) text_clean(text, t->options->utf8, out); }
+{
+	(void) text_clean(text, t->options->utf8, out);
+}
+
+/* The mark of a cut stack is an ellipsis. */
+static void put_function(
+	const struct text *t, const struct where_function *f, const char *name, struct buf *out)
+{
+	put_clean(t, f->is_cut && !t->options->utf8 ? "..." : name, out);
+}
 
 /* "  < load_table < main": functions with names, plumbing left out; an ellipsis where the stack was cut. */
 static void put_callers(const struct text *t, const struct where_line *line, struct buf *out)
@@ -153,7 +162,7 @@ static void put_callers(const struct text *t, const struct where_line *line, str
 		if (n++ == CALLERS)
 			return;
 		(void) buf_str(out, n == 1 ? "  < " : " < ");
-		put_clean(t, where_text_of(v, f->name), out);
+		put_function(t, f, where_text_of(v, f->name), out);
 		last = function;
 	}
 }
@@ -182,6 +191,7 @@ static void put_place(const struct text *t, const struct where_line *line, struc
 
 static void add_line(struct text *t, const struct where_line *line)
 {
+	const struct where_view *v = t->view;
 	struct row *row = add_row(t, line->bytes, line->total);
 	char name[WHERE_NAME_LEN], n[TRACE_COUNT_LEN];
 	uint64_t sigma;
@@ -189,7 +199,11 @@ static void add_line(struct text *t, const struct where_line *line)
 	if (where_line_sigma(line, &sigma))
 		put_amount(t, sigma, sigma < 10 * t->unit_bytes ? 1 : 0, row->cells[COLUMN_SIGMA]);
 	(void) snprintf(row->cells[COLUMN_N], sizeof(cell_text), "%s", trace_count_text(line->n, n));
-	put_clean(t, where_line_name(t->view, line, name), &row->name);
+	if (v->options.by <= WHERE_BY_STACK)
+		put_function(t, &v->functions[v->places[v->nodes[line->node].place].function],
+			where_line_name(v, line, name), &row->name);
+	else
+		put_clean(t, where_line_name(v, line, name), &row->name);
 	put_place(t, line, &row->where);
 }
 

@@ -121,7 +121,7 @@ static int function_id(struct where_view *view, const struct where_frame *f, uin
 	int r;
 
 	if (is_cut_frame(f))
-		(void) buf_str(&name, "...");
+		(void) buf_str(&name, cut_name);
 	else if (*f->function)
 		trace_demangle(f->function, &name);
 	else if (!*library || *library == '[')
