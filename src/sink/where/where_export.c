@@ -149,8 +149,8 @@ static void put_profile(struct json *j, const struct where_view *view, size_t fr
 }
 
 /* A profile a process. Where there is one, it has all; else what is of none of them has its own. */
-static void put_profiles(
-	struct json *j, const struct where_view *view, const struct where_part *parts, size_t n_parts, uint32_t *chain)
+static void put_profiles(struct json *j, const struct where_view *view, const struct where_part *parts,
+	size_t n_parts, uint32_t *chain)
 {
 	for (size_t from = 0, to; from < view->n_sums; from = to) {
 		to = from;
