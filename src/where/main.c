@@ -359,6 +359,12 @@ int main(int argc, char **argv)
 		tree_begin(s.tree, s.pid, true);
 	(void) buf_printf(outbox_lines(s.outbox), "ready\t%u\t%d\n", events_ring_pages(s.events),
 		events_has_kernel(s.events));
+	if (!unwind_has_library()) {
+		(void) buf_str(outbox_lines(s.outbox), "note");
+		lines_text(outbox_lines(s.outbox),
+			"this build of hiwater-where has no libdw: functions have no names and no callers");
+		(void) buf_str(outbox_lines(s.outbox), "\n");
+	}
 	(void) outbox_send(s.outbox, 1000);
 	follow(&s);
 	if (!s.is_gone)
