@@ -129,8 +129,11 @@ static int hear_first(struct where_feed *f, struct err *err)
 	while (n < sizeof(text) - 1 && (n == 0 || text[n - 1] != '\n')) {
 		const uint64_t now = clock_awake_ns();
 		struct pollfd wait = { .fd = f->fd, .events = POLLIN };
+		const int ready = now < until ? poll(&wait, 1, (int) ((until - now) / 1000000) + 1) : 0;
 
-		if (now >= until || poll(&wait, 1, (int) ((until - now) / 1000000) + 1) <= 0)
+		if (ready < 0 && errno == EINTR)
+			continue; /* by a signal, such as that of a child */
+		if (ready <= 0)
 			return err_set(err, -ETIMEDOUT, "hiwater-where does not respond");
 		if (recv(f->fd, text + n, 1, 0) != 1)
 			return err_set(err, -ECHILD, "hiwater-where ended");

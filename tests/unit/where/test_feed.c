@@ -36,6 +36,11 @@ uint64_t __wrap_clock_awake_ns(void)
 	return __real_clock_awake_ns() + jumped;
 }
 
+static void ignore(int number)
+{
+	(void) number;
+}
+
 /* ---- what is passed on ----------------------------------------------------------------------- */
 
 struct seen {
@@ -251,6 +256,19 @@ static void one_that_is_silent_is_not_waited_for(void **state)
 	assert_int_equal(where_feed_drain(rig.feed, true, &sink), 0);
 }
 
+static void a_signal_does_not_end_the_wait(void **state)
+{
+	const struct sigaction action = { .sa_handler = ignore };
+	struct sigaction old;
+
+	(void) state;
+	assert_int_equal(sigaction(SIGUSR1, &action, &old), 0);
+	assert_int_equal(start("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do kill -USR1 $PPID; done\n"
+			       "printf 'ready\\t128\\t1\\ndone\\n' >&$1"),
+		0);
+	assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
+}
+
 /* ---- lines ----------------------------------------------------------------------------------- */
 
 static void good_lines_are_passed(void **state)
@@ -425,6 +443,7 @@ int main(void)
 		TEST(a_first_line_that_is_none_is_refused),
 		TEST(a_program_that_is_not_there),
 		TEST(one_that_is_silent_is_not_waited_for),
+		TEST(a_signal_does_not_end_the_wait),
 		TEST(good_lines_are_passed),
 		TEST(forged_lines_are_left_out),
 		TEST(a_high_needs_all_its_rows),
