@@ -370,7 +370,8 @@ static int pass_lines(struct where_feed *f, const struct where_sink *sink)
 	char *at = f->text.data, *end;
 	int r = 0;
 
-	while (r == 0 && f->text.len > 0 && (end = strchr(at, '\n'))) {
+	/* Not strchr: a NUL does not end the text. */
+	while (r == 0 && (end = memchr(at, '\n', f->text.len - (size_t) (at - f->text.data)))) {
 		*end = '\0';
 		r = on_line(f, at, sink);
 		at = end + 1;

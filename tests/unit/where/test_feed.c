@@ -369,6 +369,17 @@ static void a_long_note_is_cut(void **state)
 	assert_int_equal(strlen(got), WHERE_NOTE - 1);
 }
 
+/* A NUL ends no line: what follows is passed. */
+static void a_nul_is_no_end(void **state)
+{
+	(void) state;
+	play("drop\\t1\\n\\000\\000drop\\t2\\ndrop\\t3\\000\\ndrop\\t4\\n");
+	assert_non_null(strstr(seen.text, "drop 1\n"));
+	assert_non_null(strstr(seen.text, "drop 4\n"));
+	assert_null(strstr(seen.text, "drop 2\n"));
+	assert_note("");
+}
+
 static void the_sinks_error_is_returned(void **state)
 {
 	(void) state;
@@ -449,6 +460,7 @@ int main(void)
 		TEST(a_high_needs_all_its_rows),
 		TEST(many_rows_are_passed),
 		TEST(a_long_note_is_cut),
+		TEST(a_nul_is_no_end),
 		TEST(the_sinks_error_is_returned),
 		TEST(nothing_is_passed_before_the_run),
 		TEST(it_hears_of_the_end),
