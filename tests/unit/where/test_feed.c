@@ -444,6 +444,35 @@ static void one_that_ends_early_is_noted_once(void **state)
 	assert_int_equal(seen.calls, 1);
 }
 
+/* 100 MB without an end of a line: neither kept nor searched again and again. */
+static void a_line_without_an_end_is_given_up(void **state)
+{
+	struct rusage before, after;
+
+	(void) state;
+	assert_int_equal(start("printf 'ready\\t128\\t1\\ndrop\\t1\\n' >&$1; head -c 100000000 /dev/zero | tr '\\000' x >&$1"),
+		0);
+	where_feed_begin(rig.feed, 0);
+	assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+	assert_int_equal(where_feed_drain(rig.feed, true, &sink), 0);
+	assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+	assert_string_equal(seen.text, "drop 1\n");
+	assert_note(ENDED);
+	assert_true(after.ru_maxrss - before.ru_maxrss < 16 << 10); /* KiB */
+}
+
+/* Much of it at once is no line that is too long. */
+static void many_lines_are_passed(void **state)
+{
+	(void) state;
+	assert_int_equal(start("printf 'ready\\t128\\t1\\n' >&$1; yes 'drop\t1' | head -n 1000000 >&$1; printf 'done\\n' >&$1"),
+		0);
+	where_feed_begin(rig.feed, 0);
+	assert_int_equal(where_feed_drain(rig.feed, true, &sink), 0);
+	assert_int_equal(seen.calls, 1000000);
+	assert_note("");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -466,6 +495,8 @@ int main(void)
 		TEST(it_hears_of_the_end),
 		TEST(one_that_does_not_end_is_not_waited_for),
 		TEST(one_that_ends_early_is_noted_once),
+		TEST(a_line_without_an_end_is_given_up),
+		TEST(many_lines_are_passed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
