@@ -95,7 +95,8 @@ static enum kind kind_of(const struct mapping *m)
 	if (m->inode == 0)
 		return ANONYMOUS;
 	return has_prefix(m, "/dev/zero") || has_prefix(m, "/memfd:") || has_prefix(m, "/SYSV") ||
-			       has_prefix(m, "/dev/shm/") || has_prefix(m, "/anon_hugepage")
+			       has_prefix(m, "/dev/shm/") || has_prefix(m, "/anon_hugepage") ||
+			       has_prefix(m, "[anon_shmem:")
 		       ? SHARED
 		       : MAPPED_FILE;
 }
@@ -268,22 +269,16 @@ static uint64_t check_part(struct check *l, const struct mapping *m, uint64_t st
 	for (uint64_t at = start; at < end;) {
 		const uint64_t chunk = (at / (PROBE_PAGES * PAGE) + 1) * PROBE_PAGES * PAGE,
 			       stop = chunk < end ? chunk : end;
-		uint64_t of_file, bytes = probe(l, at, stop, &of_file);
+		uint64_t of_file;
 
-		if (m->kind == SHARED)
-			bytes += of_file;
-		else
-			file += of_file;
-		resident += bytes;
+		resident += probe(l, at, stop, &of_file);
+		file += of_file;
 		at = stop;
 	}
 	huge = end - start == HUGE && resident == HUGE && m->kind == ANONYMOUS && is_huge(l, m, start);
 	if (huge)
 		l->result->huge += resident;
-	if (m->kind == SHARED)
-		l->result->shared += resident;
-	else
-		l->result->anonymous += resident;
+	l->result->anonymous += resident;
 	if (resident > 0)
 		add_span(l, start, end, resident, huge);
 	return file;
@@ -312,27 +307,40 @@ static void count_file(struct check *l, const struct mapping *m, uint64_t bytes)
 	f->n += f->list[f->n].name != NULL;
 }
 
-/* A block of shared memory that another process of this pass has counted is not counted again. */
-static bool is_counted(struct check *l, const struct mapping *m, uint64_t at)
+/* Marks of what is resident of shared memory, by the file's stretches of PROBE_PAGES: 32 of them a key. What a process of
+ * this pass has counted is not counted again; one that it only maps is another's. */
+static void check_shared(struct check *l, const struct mapping *m)
 {
-	const uint64_t key = (m->inode * 1000003 + m->device) * 1000003 + (at - m->start + m->offset) / HUGE;
-	uint32_t there;
+	const uint64_t bytes = PROBE_PAGES * PAGE, file = (m->inode * 1000003 + m->device) * 1000003;
+	uint64_t of_file;
 
-	if (map_get(l->o->shared, key, &there))
-		return true;
-	(void) map_put(l->o->shared, key, 1);
-	return false;
+	for (uint64_t at = m->start, stop; at < m->end; at = stop) {
+		const uint64_t offset = at - m->start + m->offset, n = offset / bytes;
+		uint32_t counted = 0;
+
+		stop = at + bytes - offset % bytes;
+		stop = stop < m->end ? stop : m->end;
+		(void) map_get(l->o->shared, file + n / 32, &counted);
+		if (counted >> n % 32 & 1)
+			continue;
+		if (probe(l, at, stop, &of_file) + of_file == 0)
+			continue;
+		(void) map_put(l->o->shared, file + n / 32, counted | UINT32_C(1) << n % 32);
+		l->result->shared += stop - at;
+		add_span(l, at, stop, stop - at, false);
+	}
 }
 
 static void check_mapping(struct check *l, const struct mapping *m)
 {
 	uint64_t file = 0;
 
-	for (uint64_t at = m->start; at < m->end;) {
+	if (m->kind == SHARED)
+		check_shared(l, m);
+	for (uint64_t at = m->start; m->kind != SHARED && at < m->end;) {
 		const uint64_t part = (at / HUGE + 1) * HUGE, stop = part < m->end ? part : m->end;
 
-		if (m->kind != SHARED || !is_counted(l, m, at))
-			file += check_part(l, m, at, stop);
+		file += check_part(l, m, at, stop);
 		at = stop;
 	}
 	if (m->end - m->start >= HUGE)

@@ -64,7 +64,7 @@ struct check_options {
 	bool by_samples;
 	uint64_t most_bytes;
 	struct check_files *files;
-	struct map *shared;    /* blocks of shared memory that a process of this pass has counted */
+	struct map *shared;    /* of shared memory what processes of this pass have counted */
 };
 
 struct check_result {

@@ -342,6 +342,72 @@ static void the_kernels_pages_are_not_counted(void **state)
 	assert_int_equal(rig.files.n, 0);
 }
 
+/* ---- shared memory --------------------------------------------------------------------------- */
+
+static void all_shared_memory_is_counted(void **state)
+{
+	static const char *const names[] = { "/dev/zero (deleted)", "/memfd:x (deleted)", "/SYSV00000000 (deleted)", "/dev/shm/x",
+		"[anon_shmem:x]" };
+
+	(void) state;
+	/* Wherever it begins: no part of it is taken for another. */
+	for (unsigned i = 0; i < 5; i++) {
+		const uint64_t start = (64 + 64 * i) * MIB + (i + 1) * 300 * KIB;
+
+		map(PID, start, start + 16 * MIB, 0, 7 + i, names[i]);
+		pages(PID, start, start + 16 * MIB, PAGE_FILE);
+		add_fill(start, start + 16 * MIB);
+	}
+	check();
+	assert_int_equal(rig.result.anonymous, 0);
+	assert_int_equal(rig.files.n, 0);
+	assert_int_equal(rig.result.shared, 5 * 16 * MIB);
+	assert_near(rig.result.sampled, 5 * 16 * MIB);
+}
+
+/* Two processes have it at different addresses. */
+static void shared_memory_is_counted_once(void **state)
+{
+	const uint64_t start = 64 * MIB, other = 100 * MIB + 12 * KIB;
+	struct samples none = { .list = NULL };
+
+	(void) state;
+	map(PID, start, start + 16 * MIB, 0, 7, "/dev/zero (deleted)");
+	pages(PID, start, start + 16 * MIB, PAGE_FILE);
+	map(PID + 1, other, other + 16 * MIB, 0, 7, "/dev/zero (deleted)");
+	pages(PID + 1, other, other + 16 * MIB, PAGE_FILE);
+	map(PID + 1, other + 32 * MIB, other + 33 * MIB, 0, 8, "/dev/zero (deleted)");
+	pages(PID + 1, other + 32 * MIB, other + 33 * MIB, PAGE_FILE);
+	add_fill(start, start + 16 * MIB);
+	check();
+	assert_int_equal(rig.result.shared, 16 * MIB);
+	assert_near(rig.result.sampled, 16 * MIB);
+	assert_int_equal(check_of(PID + 1, &none), 0);
+	assert_int_equal(rig.result.shared, MIB);
+	/* The next pass counts it again. */
+	map_done(&rig.shared);
+	assert_int_equal(check_of(PID + 1, &none), 0);
+	assert_int_equal(rig.result.shared, 17 * MIB);
+}
+
+/* One has mapped it all and touched its beginning; the other touched the rest. */
+static void shared_memory_that_another_only_maps_is_counted(void **state)
+{
+	const uint64_t start = 64 * MIB, end = start + 16 * MIB, touched = start + MIB;
+
+	(void) state;
+	map(PID, start, end, 0, 7, "/dev/shm/x");
+	pages(PID, start, touched, PAGE_FILE);
+	map(PID + 1, start, end, 0, 7, "/dev/shm/x");
+	pages(PID + 1, touched, end, PAGE_FILE);
+	check();
+	assert_int_equal(rig.result.shared, MIB);
+	add_fill(touched, end);
+	assert_int_equal(check_of(PID + 1, &rig.samples), 0);
+	assert_int_equal(rig.result.shared, 15 * MIB);
+	assert_near(rig.result.sampled, 15 * MIB);
+}
+
 /* ---- forked children ------------------------------------------------------------------------- */
 
 static int check_samples(uint64_t most)
@@ -456,6 +522,9 @@ int main(void)
 		TEST(files_are_no_functions),
 		TEST(written_pages_of_a_file_are_touched),
 		TEST(the_kernels_pages_are_not_counted),
+		TEST(all_shared_memory_is_counted),
+		TEST(shared_memory_is_counted_once),
+		TEST(shared_memory_that_another_only_maps_is_counted),
 		TEST(a_child_counts_what_it_touched),
 		TEST(a_childs_block_has_its_newest_samples),
 		TEST(a_child_has_no_more_than_is_resident),
