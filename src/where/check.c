@@ -171,7 +171,7 @@ static uint64_t page_at(struct check *l, uint64_t address)
 	return page;
 }
 
-static bool is_huge(struct check *l, const struct mapping *m, uint64_t address)
+static int scan_huge(struct check *l, uint64_t address)
 {
 	struct scan_region region;
 	struct scan scan = {
@@ -183,13 +183,13 @@ static bool is_huge(struct check *l, const struct mapping *m, uint64_t address)
 		.all_of = SCAN_PRESENT | SCAN_HUGE,
 		.returned = SCAN_HUGE,
 	};
-	int n;
 
-	if (l->has_no_scan)
-		return m && m->has_huge;
-	n = ioctl(l->pagemap, SCAN, &scan);
-	l->has_no_scan = n < 0 && (errno == ENOTTY || errno == EINVAL);
-	return n > 0;
+	return ioctl(l->pagemap, SCAN, &scan);
+}
+
+static bool is_huge(struct check *l, const struct mapping *m, uint64_t address)
+{
+	return l->has_no_scan ? m && m->has_huge : scan_huge(l, address) > 0;
 }
 
 /* ---- strata ---------------------------------------------------------------------------------- */
@@ -505,6 +505,8 @@ int check_process(struct check *l, const struct check_options *options, struct s
 	l->pagemap = openat(options->proc, name, O_RDONLY | O_CLOEXEC);
 	if (l->pagemap < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
+	/* Before the mappings are read, of which smaps are needed then. */
+	l->has_no_scan = l->has_no_scan || (scan_huge(l, 0) < 0 && (errno == ENOTTY || errno == EINVAL));
 	r = options->by_samples ? 0 : measure(l);
 	if (options->by_samples) {
 		count_samples(l, samples);

@@ -408,6 +408,73 @@ static void shared_memory_that_another_only_maps_is_counted(void **state)
 	assert_near(rig.result.sampled, 15 * MIB);
 }
 
+/* ---- huge pages ------------------------------------------------------------------------------ */
+
+/* By smaps, where the kernel has no PAGEMAP_SCAN. */
+static void write_smaps(uint64_t start, uint64_t middle, uint64_t end)
+{
+	char text[1000];
+
+	(void) snprintf(text, sizeof(text),
+		"%08llx-%08llx rw-p 00000000 00:00 0 \nSize: 1 kB\nAnonHugePages:    %llu kB\nVmFlags: rd wr\n"
+		"%08llx-%08llx rw-p 00000000 00:00 0 \nSize: 1 kB\nAnonHugePages:    0 kB\nVmFlags: rd wr\n",
+		(unsigned long long) start, (unsigned long long) middle, (unsigned long long) (middle - start) / 1024,
+		(unsigned long long) middle, (unsigned long long) end);
+	folder_write(&rig.folder, PID, "smaps", text);
+}
+
+/* A fault brings 2 MiB, so one sample is of 128 MiB: 600 MiB are five of them. */
+static void huge_pages_are_measured(void **state)
+{
+	const uint64_t start = 64 * MIB, middle = start + 600 * MIB, end = middle + 100 * MIB;
+
+	(void) state;
+	map(PID, start, middle, 0, 0, "");
+	map(PID, middle, end, 0, 0, "");
+	write_smaps(start, middle, end);
+	pages(PID, start, end, PAGE_ANONYMOUS);
+	for (uint64_t at = start + 2 * MIB; at < middle; at += 128 * MIB)
+		(void) add(at);
+	add_fill(middle, end);
+	check(); /* also the first time */
+	assert_int_equal(rig.result.huge, 600 * MIB);
+	assert_near(bytes_between(start, middle), 600 * MIB);
+	assert_near(bytes_between(middle, end), 100 * MIB);
+}
+
+/* One of small pages beside: a huge page that is resident in part is none. */
+static void half_a_huge_page_is_none(void **state)
+{
+	const uint64_t start = 64 * MIB, end = start + 8 * MIB;
+
+	(void) state;
+	map(PID, start, end, 0, 0, "");
+	write_smaps(start, end, end + PAGE_BYTES);
+	pages(PID, start, start + 3 * MIB, PAGE_ANONYMOUS);
+	add_fill(start, start + 3 * MIB);
+	check();
+	assert_int_equal(rig.result.huge, 2 * MIB);
+	assert_int_equal(rig.result.anonymous, 3 * MIB);
+	assert_near(rig.result.sampled, 3 * MIB);
+}
+
+/* Small pages that the kernel made huge ones of later have a sample each 256 KiB, and all count. */
+static void collapsed_pages_keep_their_samples(void **state)
+{
+	const uint64_t start = 64 * MIB, end = start + 32 * MIB;
+
+	(void) state;
+	map(PID, start, end, 0, 0, "");
+	write_smaps(start, end, end + PAGE_BYTES);
+	pages(PID, start, end, PAGE_ANONYMOUS);
+	add_fill(start, end);
+	check();
+	assert_int_equal(rig.result.huge, 32 * MIB);
+	assert_int_equal(alive(), 128);
+	assert_near(rig.result.sampled, 32 * MIB);
+	assert_near(rig.all[0].bytes, WEIGHT);
+}
+
 /* ---- forked children ------------------------------------------------------------------------- */
 
 static int check_samples(uint64_t most)
@@ -525,6 +592,9 @@ int main(void)
 		TEST(all_shared_memory_is_counted),
 		TEST(shared_memory_is_counted_once),
 		TEST(shared_memory_that_another_only_maps_is_counted),
+		TEST(huge_pages_are_measured),
+		TEST(half_a_huge_page_is_none),
+		TEST(collapsed_pages_keep_their_samples),
 		TEST(a_child_counts_what_it_touched),
 		TEST(a_childs_block_has_its_newest_samples),
 		TEST(a_child_has_no_more_than_is_resident),
