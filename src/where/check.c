@@ -44,6 +44,9 @@ enum kind {
 	SHARED,
 };
 
+/* Instead of a sample's stratum. */
+static const uint32_t no_page = UINT32_MAX, no_bytes = UINT32_MAX - 1;
+
 struct mapping {
 	uint64_t start, end, offset, device, inode;
 	enum kind kind;
@@ -70,7 +73,7 @@ struct check {
 	size_t n_spans, cap_spans;
 	struct stratum *strata;
 	size_t n_strata, cap_strata;
-	uint32_t *found;           /* stratum of each sample; UINT32_MAX: none */
+	uint32_t *found;           /* stratum of each sample; or no_page, no_bytes */
 	size_t cap_found;
 	int64_t small, huge;       /* the stratum that small pages, and huge ones, go to; -1: a new one */
 	bool has_no_scan;          /* the kernel is older */
@@ -385,24 +388,26 @@ static uint32_t stratum_of(const struct check *l, uint64_t address)
 		else
 			high = middle;
 	}
-	return low < l->n_spans && l->spans[low].start <= address ? l->spans[low].stratum : UINT32_MAX;
+	return low < l->n_spans && l->spans[low].start <= address ? l->spans[low].stratum : no_bytes;
 }
 
-/* Which stratum each sample is in, if its page is still there. */
+/* Which stratum each sample is in, if its page is still there, or swapped out. */
 static void find_samples(struct check *l, const struct samples *samples)
 {
 	for (size_t i = 0; i < samples->n; i++) {
 		const struct sample *const s = samples->list[i];
 		uint64_t page;
 
-		l->found[i] = UINT32_MAX;
+		l->found[i] = no_page;
 		if (s->is_dead)
 			continue;
 		page = page_at(l, s->address);
 		if (page & (IS_PRESENT | IS_SWAPPED))
 			l->found[i] = stratum_of(l, s->address);
-		if (l->found[i] != UINT32_MAX)
+		if (l->found[i] < no_bytes)
 			l->strata[l->found[i]].n++;
+		else if (page & IS_PRESENT && page & IS_FILE)
+			l->found[i] = no_page; /* a file's, or shared memory that another process has counted */
 	}
 }
 
@@ -419,7 +424,7 @@ static void keep_newest(struct check *l, const struct samples *samples)
 		struct stratum *s;
 		uint64_t weight;
 
-		if (l->found[i - 1] == UINT32_MAX)
+		if (l->found[i - 1] >= no_bytes)
 			continue;
 		s = &l->strata[l->found[i - 1]];
 		weight = weight_of(l, s->is_huge);
@@ -427,7 +432,7 @@ static void keep_newest(struct check *l, const struct samples *samples)
 			s->used += weight;
 		} else {
 			s->n--;
-			l->found[i - 1] = UINT32_MAX;
+			l->found[i - 1] = no_page;
 		}
 	}
 }
@@ -441,10 +446,9 @@ static void divide(struct check *l, struct samples *samples)
 
 		s->is_checked = true;
 		s->bytes = 0;
-		if (l->found[i] == UINT32_MAX) {
-			s->is_dead = true;
-			continue;
-		}
+		s->is_dead = l->found[i] == no_page;
+		if (l->found[i] >= no_bytes)
+			continue; /* or swapped out, or between the probes: it may have bytes again */
 		stratum = &l->strata[l->found[i]];
 		share = (double) stratum->resident / (double) stratum->n;
 		most = (double) weight_of(l, stratum->is_huge) * (1 + 3 / sqrt((double) stratum->n));

@@ -237,6 +237,39 @@ static void a_freed_page_ends_its_sample(void **state)
 	assert_int_equal(alive(), 32);
 }
 
+/* A page that was swapped out comes back without being touched first. */
+static void a_swapped_page_keeps_its_sample(void **state)
+{
+	const uint64_t start = 64 * MIB, end = start + 16 * MIB;
+
+	(void) state;
+	map(PID, start, end, 0, 0, "");
+	pages(PID, start, end, PAGE_SWAPPED);
+	add_fill(start, end);
+	check();
+	assert_int_equal(rig.result.sampled, 0);
+	assert_int_equal(alive(), 64);
+	pages(PID, start, end, PAGE_ANONYMOUS);
+	check();
+	assert_near(rig.result.sampled, 16 * MIB);
+}
+
+/* Memory so sparse that no probe meets it has no bytes, but its samples are not ended. */
+static void a_page_between_the_probes_keeps_its_sample(void **state)
+{
+	const uint64_t start = 64 * MIB, end = start + 16 * MIB;
+
+	(void) state;
+	map(PID, start, end, 0, 0, "");
+	for (uint64_t at = start; at < end; at += 2 * MIB) {
+		pages(PID, at, at + PAGE_BYTES, PAGE_ANONYMOUS);
+		(void) add(at);
+	}
+	check();
+	assert_int_equal(rig.result.sampled, 0);
+	assert_int_equal(alive(), 8);
+}
+
 /* ---- the cap --------------------------------------------------------------------------------- */
 
 /* 1 + 3/sqrt(n) times what it is by itself. */
@@ -583,6 +616,8 @@ int main(void)
 		TEST(what_is_not_resident_is_not_shared),
 		TEST(the_newest_samples_win),
 		TEST(a_freed_page_ends_its_sample),
+		TEST(a_swapped_page_keeps_its_sample),
+		TEST(a_page_between_the_probes_keeps_its_sample),
 		TEST(no_sample_stands_for_too_much),
 		TEST(a_lone_sample_gets_four_times_its_weight),
 		TEST(what_the_kernel_filled_is_nobodys),
