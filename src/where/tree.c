@@ -46,6 +46,7 @@ struct process {
 	uint64_t anonymous, mapped; /* bytes, by statm */
 	uint64_t most;            /* of anonymous, since the last check */
 	size_t n_new;             /* samples since then */
+	bool is_missing;          /* its pages cannot be read: it ended, and its record is to come or was lost */
 	uint64_t checked_rss;
 	struct check_result checked;
 };
@@ -405,7 +406,7 @@ void tree_settle(struct tree *t)
 	h->lost = t->lost;
 	h->is_new = true;
 	for (size_t i = 0; i < t->n; i++) {
-		for (size_t k = 0; k < t->list[i]->samples.n; k++) {
+		for (size_t k = 0; k < t->list[i]->samples.n && !t->list[i]->is_missing; k++) {
 			const struct sample *const s = t->list[i]->samples.list[k];
 
 			n_new += !s->is_dead && !s->is_checked && s->number <= t->best.samples;
@@ -415,6 +416,8 @@ void tree_settle(struct tree *t)
 	for (size_t i = 0; i < t->n; i++) {
 		const struct process *const p = t->list[i];
 
+		if (p->is_missing)
+			continue;
 		h->huge_bytes += p->checked.huge;
 		for (size_t k = 0; k < p->files.n; k++)
 			add_file(h, &p->files.list[k]);
@@ -448,8 +451,11 @@ static void check_one(struct tree *t, struct process *p, struct map *shared)
 
 	if (check_process(t->check, &options, &p->samples, &result) < 0) {
 		check_files_done(&files);
-		return; /* it ended: its record comes */
+		p->most = p->anonymous; /* else it has fallen at every tick */
+		p->is_missing = p->anonymous + p->mapped == 0;
+		return;
 	}
+	p->is_missing = false;
 	check_files_done(&p->files);
 	p->files = files;
 	p->checked = result;

@@ -373,6 +373,30 @@ static void a_check_waits_for_credit(void **state)
 	assert_mib(bytes_of(1, 0, 400), 400);
 }
 
+/* One whose pages cannot be read (setuid) does not keep the others from highs. */
+static void a_process_that_cannot_be_read(void **state)
+{
+	(void) state;
+	begin();
+	size(100, 1, 0);
+	fork_of(100, 101, 101);
+	name_of(101, "closed", true);
+	touch(101, 0, 100);
+	size(101, 100, 0);
+	tick();
+	tree_settle(rig.tree);
+	folder_remove(&rig.folder, 101, "pagemap");
+	size(101, 50, 0);
+	folder_remove(&rig.folder, 101, "pagemap");
+	tick();
+	touch(100, 0, 200);
+	size(100, 200, 0);
+	tick();
+	tree_settle(rig.tree);
+	assert_int_equal(last_high()->total_bytes, 250 * MIB);
+	assert_mib(bytes_of(2, 0, 200), 200);
+}
+
 /* ---- the ends of processes ------------------------------------------------------------------- */
 
 static void exec_ends_samples(void **state)
@@ -579,6 +603,28 @@ static void a_pid_that_is_used_again(void **state)
 	assert_string_equal(tree_process(rig.tree, 1)->name, "new");
 }
 
+/* Its exit was lost and no other has its pid: the others have highs, and it is in none of them. */
+static void a_process_whose_end_was_lost(void **state)
+{
+	(void) state;
+	begin();
+	size(100, 1, 0);
+	fork_of(100, 101, 101);
+	name_of(101, "old", true);
+	touch(101, 0, 100);
+	size(101, 100, 0);
+	tick();
+	vanish(101);
+	tick();
+	touch(100, 0, 200);
+	size(100, 200, 0);
+	tick();
+	tree_settle(rig.tree);
+	assert_int_equal(last_high()->total_bytes, 200 * MIB);
+	assert_mib(bytes_of(2, 0, 200), 200);
+	assert_int_equal(bytes_of(1, 0, 1000), 0);
+}
+
 static void threads_are_no_processes(void **state)
 {
 	struct record *r;
@@ -737,6 +783,7 @@ int main(void)
 		TEST(what_was_touched_again_between_two_ticks),
 		TEST(a_small_fall_is_none),
 		TEST(a_check_waits_for_credit),
+		TEST(a_process_that_cannot_be_read),
 		TEST(exec_ends_samples),
 		TEST(nothing_counts_before_the_first_exec),
 		TEST(a_high_is_settled_before_a_process_ends),
@@ -746,6 +793,7 @@ int main(void)
 		TEST(samples_pass_to_the_eldest_child),
 		TEST(only_what_the_heir_has_passes),
 		TEST(a_pid_that_is_used_again),
+		TEST(a_process_whose_end_was_lost),
 		TEST(threads_are_no_processes),
 		TEST(records_of_strangers_are_ignored),
 		TEST(names_follow),
