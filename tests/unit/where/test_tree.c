@@ -459,6 +459,54 @@ static void growth_since_the_last_tick_counts(void **state)
 	assert_mib(bytes_of(1, 0, 160), 160);
 }
 
+/* Also that of others. */
+static void growth_of_all_processes_counts(void **state)
+{
+	(void) state;
+	begin();
+	touch(100, 0, 20);
+	fork_of(100, 101, 101);
+	fork_of(100, 102, 102);
+	touch(101, 20, 50);
+	touch(102, 20, 30);
+	exit_of(101, 101);
+	exit_of(102, 102);
+	exit_of(100, 100);
+	assert_int_equal(last_high()->total_bytes, 100 * MIB);
+	assert_mib(bytes_of(0, 0, 100), 100);
+}
+
+/* What is freed and touched again between two ticks does not grow. */
+static void churn_is_no_growth(void **state)
+{
+	(void) state;
+	begin();
+	for (int i = 0; i < 300; i++)
+		touch(100, 0, 1);
+	exit_of(100, 100);
+	assert_int_equal(last_high()->total_bytes, MIB);
+	assert_true(bytes_of(1, 0, 1) <= MIB);
+}
+
+static void churn_of_several_ticks_is_no_growth(void **state)
+{
+	(void) state;
+	begin();
+	touch(100, 0, 64);
+	size(100, 64, 0);
+	tick();
+	for (int i = 0; i < 10; i++) {
+		for (int k = 0; k < 30; k++)
+			touch(100, 64 + (uint64_t) i, 1); /* elsewhere after each tick */
+		tick();
+	}
+	touch(100, 80, 1);
+	size(100, 0, 0);
+	exit_of(100, 100);
+	assert_int_equal(last_high()->total_bytes, 65 * MIB);
+	assert_true(bytes_of(1, 0, 100) <= 65 * MIB);
+}
+
 /* Children that end one after the other are not there at once. */
 static void children_that_ended_are_not_counted_together(void **state)
 {
@@ -570,9 +618,12 @@ static void only_what_the_heir_has_passes(void **state)
 	size(101, 150, 0);
 	size(100, 0, 0);
 	exit_of(100, 100);
+	assert_int_equal(last_high()->total_bytes, 200 * MIB); /* before */
+	touch(101, 200, 100);
+	size(101, 250, 0);
 	tick();
 	tree_settle(rig.tree);
-	assert_int_equal(last_high()->total_bytes, 150 * MIB);
+	assert_int_equal(last_high()->total_bytes, 250 * MIB);
 	assert_int_equal(bytes_of(1, 0, 50), 0);
 	assert_mib(bytes_of(1, 50, 50), 50);
 }
@@ -788,6 +839,9 @@ int main(void)
 		TEST(nothing_counts_before_the_first_exec),
 		TEST(a_high_is_settled_before_a_process_ends),
 		TEST(growth_since_the_last_tick_counts),
+		TEST(growth_of_all_processes_counts),
+		TEST(churn_is_no_growth),
+		TEST(churn_of_several_ticks_is_no_growth),
 		TEST(children_that_ended_are_not_counted_together),
 		TEST(children_count_what_they_touched),
 		TEST(samples_pass_to_the_eldest_child),
