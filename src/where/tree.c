@@ -47,9 +47,8 @@ struct process {
 	uint64_t most;            /* of anonymous, since the last check */
 	size_t n_new;             /* samples since then */
 	bool is_missing;          /* its pages cannot be read: it ended, and its record is to come or was lost */
-	uint64_t checked_rss;
 	struct check_result checked;
-	uint64_t counted;         /* bytes that the tree's total has of it */
+	uint64_t counted, checked_counted; /* bytes that the tree's total has of it; that of the check */
 	uint64_t growth;          /* bytes that it touched since the last tick, */
 	uint64_t grown_number;    /* by samples up to this number */
 };
@@ -69,6 +68,7 @@ struct tree {
 	uint64_t total;           /* by the last sizes, without processes that ended since */
 	uint64_t ticked_samples;  /* when they were read */
 	uint64_t checked_total, checked_ns;
+	uint64_t checked_left;    /* of checked_total, without processes that ended since */
 	bool has_checked, is_fallen;
 	/* the highest moment that is not settled: what was alive then still is */
 	struct {
@@ -384,7 +384,7 @@ static void add_share(struct tree_high *h, size_t *cap, struct sample *s, uint64
  * weight. */
 static uint64_t bytes_of_new(const struct tree *t, size_t n)
 {
-	const uint64_t before = t->has_checked ? t->checked_total : 0;
+	const uint64_t before = t->has_checked ? t->checked_left : 0;
 	const uint64_t growth = t->best.total > before ? t->best.total - before : 0;
 	const uint64_t weight = (uint64_t) t->options.period * PAGE;
 	const double share = n ? (double) growth / (double) n : 0;
@@ -463,7 +463,6 @@ static void check_one(struct tree *t, struct process *p, struct map *shared)
 	p->files = files;
 	p->checked = result;
 	p->n_new = 0;
-	p->checked_rss = p->anonymous + p->mapped;
 	p->most = p->anonymous;
 	drop_dead(&p->samples);
 }
@@ -483,9 +482,11 @@ static void check(struct tree *t, uint64_t now_ns)
 		}
 	}
 	map_done(&shared);
+	for (size_t i = 0; i < t->n; i++)
+		t->list[i]->checked_counted = t->list[i]->counted;
 	t->has_checked = true;
 	t->is_fallen = false;
-	t->checked_total = t->total;
+	t->checked_total = t->checked_left = t->total;
 	t->checked_ns = now_ns;
 }
 
@@ -669,9 +670,11 @@ static void pass_samples(struct process *from, struct process *to)
 /* An heir has what both had. */
 static void forget_size(struct tree *t, struct process *p, const struct process *heir)
 {
-	if (!heir)
+	if (!heir) {
 		t->total -= p->counted < t->total ? p->counted : t->total;
-	p->counted = p->growth = 0;
+		t->checked_left -= p->checked_counted < t->checked_left ? p->checked_counted : t->checked_left;
+	}
+	p->counted = p->checked_counted = p->growth = 0;
 }
 
 static void on_process_end(struct tree *t, struct process *p)

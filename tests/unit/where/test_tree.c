@@ -533,6 +533,33 @@ static void children_that_ended_are_not_counted_together(void **state)
 	assert_true(bytes_of(0, 0, 100) <= 14 * MIB);
 }
 
+/* What was there at the check and ended since is not taken off what others touched. */
+static void one_that_came_since_the_check_has_what_it_touched(void **state)
+{
+	(void) state;
+	begin();
+	touch(100, 0, 2);
+	size(100, 2, 0);
+	fork_of(100, 101, 101);
+	name_of(101, "one", true);
+	touch(101, 0, 100);
+	size(101, 100, 0);
+	tick();
+	size(101, 0, 0);
+	exit_of(101, 101);
+	vanish(101);
+	fork_of(100, 102, 102);
+	name_of(102, "two", true);
+	touch(102, 0, 104);
+	size(102, 104, 0);
+	tick();
+	tree_settle(rig.tree);
+	assert_int_equal(last_high()->total_bytes, 106 * MIB);
+	assert_int_equal(last_high()->checked_bytes, 102 * MIB);
+	assert_mib(bytes_of(1, 0, 2), 2);
+	assert_mib(bytes_of(3, 0, 104), 104);
+}
+
 /* COW: the writer is the toucher of its copy. */
 static void children_count_what_they_touched(void **state)
 {
@@ -843,6 +870,7 @@ int main(void)
 		TEST(churn_is_no_growth),
 		TEST(churn_of_several_ticks_is_no_growth),
 		TEST(children_that_ended_are_not_counted_together),
+		TEST(one_that_came_since_the_check_has_what_it_touched),
 		TEST(children_count_what_they_touched),
 		TEST(samples_pass_to_the_eldest_child),
 		TEST(only_what_the_heir_has_passes),
