@@ -31,7 +31,7 @@ enum {
 	TICK_MS = 50,
 	PROCESSES = 4096,          /* of an attached tree */
 	CHECK_PERCENT_OF_10 = 7,    /* of the time that checks may take: 0.7 % */
-	SPOOL_FULL = 32 << 20,     /* bytes of stacks; then unwinding has no limit */
+	SPOOL_FULL = 20 << 20,     /* bytes of stacks; then unwinding has no limit */
 };
 static const uint64_t second_ns = 1000000000, check_start_ns = 100000000, settle_every_ns = 1000000000,
 		      send_every_ns = 5000000000,

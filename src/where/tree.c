@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/longfile.h"
 #include "base/map.h"
@@ -19,7 +20,7 @@ enum {
 	GROWN_PERCENT = 5,        /* since the last check: another is due */
 	KEPT_FDS = 2000,          /* of statm */
 	PIDS = 10000,
-	RAW_MOST = 64 << 20,      /* of stacks that are not unwound; further samples have no stack */
+	RAW_MOST = 40 << 20,      /* of stacks that are not unwound; further ones are not known */
 };
 static const uint64_t fallen_bytes = 4 << 20, least_bytes = 1 << 20;
 
@@ -65,6 +66,9 @@ struct tree {
 	size_t n_pids;
 	uint64_t samples, lost, before;
 	size_t raw_bytes;
+	struct map twins;         /* from the fingerprint of a stack to the place, + 1, in firsts */
+	struct sample **firsts;   /* the first sample of each stack */
+	size_t n_firsts, cap_firsts;
 	uint64_t total;           /* by the last sizes, without processes that ended since */
 	uint64_t ticked_samples;  /* when they were read */
 	uint64_t checked_total, checked_ns;
@@ -105,6 +109,11 @@ void sample_unref(struct sample *s)
 		return;
 	forget_record(s);
 	free(s);
+}
+
+struct sample *sample_first(struct sample *s)
+{
+	return s->twin ? s->twin : s;
 }
 
 void sample_unwound(struct sample *s, uint32_t stack)
@@ -573,6 +582,22 @@ static uint32_t number_of(struct tree *t, struct process *p)
 	return p->number;
 }
 
+/* One with an equal stack; NULL: there is none, and the sample becomes the first. */
+static struct sample *find_twin(struct tree *t, struct process *p, struct sample *s)
+{
+	const uint64_t key = image_fingerprint(p->image, s->record);
+	uint32_t place;
+
+	if (map_get(&t->twins, key, &place))
+		return t->firsts[place - 1];
+	if (vec_reserve(&t->firsts, &t->cap_firsts, t->n_firsts, sizeof(struct sample *), WHERE_STACKS) == 0 &&
+		map_put(&t->twins, key, (uint32_t) t->n_firsts + 1) == 0) {
+		sample_ref(s);
+		t->firsts[t->n_firsts++] = s;
+	}
+	return NULL;
+}
+
 static void on_sample(struct tree *t, struct process *p, struct record *r)
 {
 	struct sample *const s = calloc(1, sizeof(*s));
@@ -582,8 +607,6 @@ static void on_sample(struct tree *t, struct process *p, struct record *r)
 		free(r);
 		return;
 	}
-	if (t->raw_bytes > RAW_MOST) /* the stack is not known then, its innermost frame is */
-		r->sample.stack_bytes = 0;
 	*s = (struct sample) {
 		.time_ns = r->time_ns,
 		.address = r->sample.address,
@@ -596,6 +619,13 @@ static void on_sample(struct tree *t, struct process *p, struct record *r)
 	};
 	t->raw_bytes += r->sample.stack_bytes;
 	p->n_new++;
+	s->twin = find_twin(t, p, s);
+	if (s->twin) {
+		forget_record(s);
+	} else if (t->raw_bytes > RAW_MOST) { /* its innermost frame is known then, and no more */
+		t->raw_bytes -= r->sample.stack_bytes;
+		r->sample.stack_bytes = 0;
+	}
 }
 
 /* What was touched since sizes were last read. What was touched before, too, was freed meanwhile. */
@@ -896,6 +926,10 @@ void tree_free(struct tree *t)
 		high_done(&t->highs[i]);
 	for (size_t i = 0; i < t->n; i++)
 		free_process(t->list[i]);
+	for (size_t i = 0; i < t->n_firsts; i++)
+		sample_unref(t->firsts[i]);
+	free(t->firsts);
+	map_done(&t->twins);
 	map_done(&t->places);
 	free(t->list);
 	free(t->processes);
@@ -975,10 +1009,8 @@ size_t tree_raw_bytes(const struct tree *t)
 
 void tree_each_raw(struct tree *t, void (*see)(void *ctx, struct sample *s), void *ctx)
 {
-	for (size_t i = 0; i < t->n; i++) {
-		for (size_t k = 0; k < t->list[i]->samples.n && !t->list[i]->is_missing; k++) {
-			if (t->list[i]->samples.list[k]->record)
-				see(ctx, t->list[i]->samples.list[k]);
-		}
+	for (size_t i = 0; i < t->n_firsts; i++) {
+		if (t->firsts[i]->record)
+			see(ctx, t->firsts[i]);
 	}
 }
