@@ -103,7 +103,7 @@ static void the_build_id_is_readelfs(void **state)
 	while (fgetc(out) != EOF)
 		;
 	if (pclose(out) != 0) {
-		print_message("no readelf: %s\n", command);
+		print_message("no readelf here\n");
 		skip();
 	}
 	if (id)
