@@ -42,10 +42,12 @@ static const uint64_t settle_ns = 500000; /* a record is in its ring that long a
 #endif
 
 struct ring {
-	int fd;
+	int fd, cpu;
 	struct perf_event_mmap_page *page;
 	size_t bytes;              /* of the data */
-	bool has_ended;
+	int *more;                 /* events of further threads, which write to this ring */
+	size_t n_more;
+	size_t ended;              /* events whose threads have all ended: the first, and then of the others */
 };
 
 struct events {
@@ -54,8 +56,6 @@ struct events {
 	unsigned pages;
 	struct ring *rings;        /* one a CPU; that of further threads goes to the ring of its CPU */
 	size_t n_rings;
-	int *more;                 /* descriptors of events of further threads */
-	size_t n_more;
 	int wake;                  /* asks the thread to copy at once, or to end */
 	pthread_t thread;
 	bool has_thread;
@@ -148,10 +148,11 @@ static void close_rings(struct events *e)
 		if (e->rings[i].page)
 			(void) munmap(e->rings[i].page, e->rings[i].bytes + 4096);
 		(void) close(e->rings[i].fd);
+		for (size_t k = 0; k < e->rings[i].n_more; k++)
+			(void) close(e->rings[i].more[k]);
+		free(e->rings[i].more);
 	}
-	for (size_t i = 0; i < e->n_more; i++)
-		(void) close(e->more[i]);
-	e->n_rings = e->n_more = 0;
+	e->n_rings = 0;
 }
 
 /* One event a CPU is the kernel's rule: it refuses to map an inherited event of all CPUs. */
@@ -164,7 +165,7 @@ static int open_rings(struct events *e, pid_t tid)
 		struct ring *const ring = &e->rings[e->n_rings];
 		int error;
 
-		*ring = (struct ring) { .fd = open_event(&e->options, tid, cpu, e->has_kernel) };
+		*ring = (struct ring) { .fd = open_event(&e->options, tid, cpu, e->has_kernel), .cpu = cpu };
 		if (ring->fd < 0 && errno == EINVAL && !e->options.has_no_lost) { /* before Linux 6.0 */
 			e->options.has_no_lost = true;
 			ring->fd = open_event(&e->options, tid, cpu, e->has_kernel);
@@ -213,16 +214,17 @@ int events_open(pid_t tid, const struct events_options *options, struct events *
 int events_add(struct events *e, pid_t tid, struct err *err)
 {
 	for (size_t i = 0; i < e->n_rings; i++) {
-		int *const more = realloc(e->more, (e->n_more + 1) * sizeof(*more));
-		const int fd = more ? open_event(&e->options, tid, (int) i, e->has_kernel) : -1;
+		struct ring *const ring = &e->rings[i];
+		int *const more = realloc(ring->more, (ring->n_more + 1) * sizeof(*more));
+		const int fd = more ? open_event(&e->options, tid, ring->cpu, e->has_kernel) : -1;
 
 		if (more)
-			e->more = more;
+			ring->more = more;
 		if (fd < 0)
 			return err_set(err, more ? -errno : -ENOMEM, "cannot open events of thread %d: %s",
 				(int) tid, strerror(errno));
-		e->more[e->n_more++] = fd;
-		if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, e->rings[i].fd) < 0)
+		ring->more[ring->n_more++] = fd;
+		if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) < 0)
 			return err_set(err, -errno, "cannot follow thread %d: %s", (int) tid,
 				strerror(errno));
 	}
@@ -477,21 +479,26 @@ static bool is_full(struct events *e)
 	return full;
 }
 
-/* A ring whose threads have all ended is readable without end: it is no longer waited for. */
+/* An event whose threads have all ended is readable without end: the next one of its ring is waited for, if there is one. */
 static bool wait_for_records(struct events *e, struct pollfd *fds)
 {
 	bool lives = false;
 	uint64_t n;
 
 	for (size_t i = 0; i < e->n_rings; i++) {
-		fds[i] = (struct pollfd) { .fd = e->rings[i].has_ended ? -1 : e->rings[i].fd,
+		const struct ring *const ring = &e->rings[i];
+		const bool has_ended = ring->ended > ring->n_more;
+
+		fds[i] = (struct pollfd) { .fd = has_ended     ? -1
+						 : ring->ended ? ring->more[ring->ended - 1]
+							       : ring->fd,
 			.events = POLLIN };
-		lives = lives || !e->rings[i].has_ended;
+		lives = lives || !has_ended;
 	}
 	fds[e->n_rings] = (struct pollfd) { .fd = e->wake, .events = POLLIN };
 	if (lives && poll(fds, e->n_rings + 1, IDLE_MS) > 0) {
 		for (size_t i = 0; i < e->n_rings; i++)
-			e->rings[i].has_ended = e->rings[i].has_ended || fds[i].revents & (POLLHUP | POLLERR);
+			e->rings[i].ended += (fds[i].revents & (POLLHUP | POLLERR)) != 0;
 		(void) !read(e->wake, &n, sizeof(n));
 	}
 	return lives;
@@ -538,10 +545,11 @@ int events_start(struct events *e, struct err *err)
 	if (error)
 		return err_set(err, -error, "cannot start a thread: %s", strerror(error));
 	e->has_thread = true;
-	for (size_t i = 0; !e->options.from_exec && i < e->n_rings; i++)
+	for (size_t i = 0; !e->options.from_exec && i < e->n_rings; i++) {
 		(void) ioctl(e->rings[i].fd, PERF_EVENT_IOC_ENABLE, 0);
-	for (size_t i = 0; !e->options.from_exec && i < e->n_more; i++)
-		(void) ioctl(e->more[i], PERF_EVENT_IOC_ENABLE, 0);
+		for (size_t k = 0; k < e->rings[i].n_more; k++)
+			(void) ioctl(e->rings[i].more[k], PERF_EVENT_IOC_ENABLE, 0);
+	}
 	return 0;
 }
 
@@ -663,7 +671,6 @@ void events_free(struct events *e)
 	free(e->pending);
 	free(e->given);
 	free(e->rings);
-	free(e->more);
 	if (e->wake >= 0)
 		(void) close(e->wake);
 	(void) pthread_mutex_destroy(&e->lock);

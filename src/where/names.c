@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "where/names.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -234,7 +235,7 @@ static bool parse_hex(const char **p, uint64_t *ret)
 	char *end;
 
 	*ret = strtoull(*p, &end, 16);
-	if (end == *p)
+	if (end == *p || !isxdigit((unsigned char) **p)) /* strtoull takes signs and spaces, too */
 		return false;
 	*p = end;
 	return true;
@@ -270,11 +271,14 @@ static void parse_map(struct perf_map *map)
 	}
 }
 
+/* Of one address in the order of the lines: the last is right. */
 static int by_start(const void *a, const void *b)
 {
 	const struct map_entry *x = a, *y = b;
 
-	return x->start < y->start ? -1 : x->start > y->start;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->name < y->name ? -1 : x->name > y->name;
 }
 
 static struct perf_map *find_map(struct names *n, pid_t pid)

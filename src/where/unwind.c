@@ -44,7 +44,8 @@ struct unwind {
 	uint64_t places[UNWIND_DEPTH];        /* program counters, the innermost first */
 	size_t n_places;
 	bool is_complete;
-	bool is_beyond;                       /* something outside the copy was asked for */
+	bool has_missed;                      /* behind the last frame something outside the copy was needed */
+	bool is_outside;                      /* the last frame is of code without a module */
 };
 
 /* Registers: the numbers of DWARF, and those of perf. */
@@ -205,7 +206,7 @@ static bool read_stack(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *ret, void *ct
 
 	(void) dwfl;
 	if (bytes < sizeof(*ret) || at > bytes - sizeof(*ret)) { /* also below sp: the difference wraps */
-		u->is_beyond = true;
+		u->has_missed = true;
 		return false;
 	}
 	memcpy(ret, u->sample->sample.stack + at, sizeof(*ret));
@@ -256,6 +257,7 @@ static int see_frame(Dwfl_Frame *frame, void *ctx)
 	struct image_map map;
 	Dwarf_Addr pc;
 
+	u->has_missed = false; /* before dwfl_frame_pc, which unwinds this frame */
 	if (!dwfl_frame_pc(frame, &pc, &is_activation) || pc == 0)
 		return DWARF_CB_ABORT;
 	if (u->n_places == UNWIND_DEPTH) {
@@ -266,6 +268,7 @@ static int see_frame(Dwfl_Frame *frame, void *ctx)
 	if (image_find(u->image, u->places[u->n_places - 1], &map) && map.module->is_elf)
 		return DWARF_CB_OK;
 	keep_registers(u, frame, pc);
+	u->is_outside = true;
 	u->is_complete = false;
 	return DWARF_CB_ABORT;
 }
@@ -358,10 +361,11 @@ static void unwind_native(struct unwind *u)
 		const size_t before = u->n_places;
 
 		u->is_complete = true;
-		u->is_beyond = false;
-		if (dwfl_getthread_frames(t->dwfl, dwfl_pid(t->dwfl), see_frame, u) < 0 || u->is_beyond)
+		u->has_missed = u->is_outside = false;
+		/* To libdwfl a return address that it cannot read is the end of the stack. */
+		if (dwfl_getthread_frames(t->dwfl, dwfl_pid(t->dwfl), see_frame, u) < 0 || u->has_missed)
 			u->is_complete = false;
-		continues = !u->is_complete && u->n_places > before && u->n_places < UNWIND_DEPTH &&
+		continues = u->is_outside && u->n_places > before && u->n_places < UNWIND_DEPTH &&
 			    leave_trampoline(u);
 	}
 }
