@@ -30,8 +30,9 @@ struct collecting {
 	struct err *err;
 };
 
-/* The figure that hiwater show prints as RAM peak. */
-static int read_peak(struct replay *replay, struct maybe *ret, struct maybe *ret_at, struct err *err)
+/* The figure that hiwater show prints as RAM peak; processes get the recording's rank. */
+static int read_run(struct replay *replay, struct where_data *data, struct maybe *ret, struct maybe *ret_at,
+	struct err *err)
 {
 	struct summary summary;
 	struct job *job = NULL;
@@ -42,6 +43,11 @@ static int read_peak(struct replay *replay, struct maybe *ret, struct maybe *ret
 	if (r == 0) {
 		*ret = summary.combined.peak;
 		*ret_at = summary.combined.at_ns;
+		for (size_t i = 0; i < data->n_processes; i++) {
+			if (data->processes[i].rank < 0 && summary.facts->rank.known &&
+				!summary.facts->worker_ranks.known)
+				data->processes[i].rank = summary.facts->rank.value;
+		}
 		summary_done(&summary);
 	}
 	job_free(job);
@@ -64,7 +70,7 @@ static int add_open(struct collecting *c, struct replay *replay)
 	if (r == 0 && c->program)
 		where_name_frames(c->program, data->frames, data->n_frames);
 	if (r == 0)
-		r = read_peak(replay, &peak, &at, &err);
+		r = read_run(replay, data, &peak, &at, &err);
 	if (r == 0)
 		r = where_view_add(c->view, data, peak, at, replay_growing(replay), &err);
 	if (r < 0 && err.text[0])

@@ -455,6 +455,89 @@ def test_ranks_of_a_folder(plain, tmp_path):
     assert "of 4 recordings 3 were sampled" in where("--high", 1, folder).decode()
 
 
+@pytest.fixture
+def ranks(plain, tmp_path):
+    """Three sampled ranks; the last is without rows of load_table."""
+    folder = tmp_path / "ranks"
+    folder.mkdir()
+    peak = json.loads(hiwater("show", "--json", plain).stdout)["ram"]["combined"]["peak_bytes"]
+    for rank in range(3):
+        s = Sampled(plain, folder / f"rank{rank}.hiw")
+        if rank == 1:
+            s.stack("unused", "not_in_a_high")
+        s.process(1, 100 + rank, "python")
+        s.process(2, 200 + rank, "child")
+        s.high(1, 10**7, peak // 2)
+        s.row(1, s.stack("main", "earlier"), 1, peak // 2, 3)
+        s.high(4, 2 * 10**7, peak, lost=rank, huge=MIB)
+        if rank < 2:
+            s.row(4, s.stack(("main", APP, "job.c", 10), ("load_table", APP, "job.c", 42)), 1, peak // 4, 40)
+        s.row(4, s.stack(("main", APP, "job.c", 10), f"own_{rank}"), 2, peak // (8 + rank), 10)
+        s.file(4, LIBC, 1000)
+        s.file(4, f"/lib/own{rank}", 11 + rank)
+        s.db.executemany("INSERT OR REPLACE INTO meta VALUES(?, ?)",
+                         [("rank", rank), ("ranks", 3), ("id", f"id{rank}"), ("scheduler", "slurm"), ("scheduler_job", "4711.0"),
+                          ("node", "n1"), ("part", "rank")])
+        s.write()
+    return folder
+
+
+def merge(path, *parts):
+    done = hiwater("merge", *parts, "-o", path)
+    assert done.returncode == 0, done.stderr.decode()
+    return path
+
+
+def of_ranks(path):
+    """What is shown of a job of ranks, without what tells a folder from a file."""
+    data = {by: read("--by", by, path) for by in ("function", "line", "stack", "library", "process")}
+    for d in data.values():
+        d["stacks"].sort(key=str)
+    return {by: {k: v for k, v in d.items() if k not in ("recordings", "highs", "high", "at_s", "high_s", "looked_s", "looked_bytes")}
+            for by, d in data.items()}
+
+
+def test_merged_ranks_are_those_of_the_folder(ranks, tmp_path):
+    merged = merge(tmp_path / "merged.hiw", ranks)
+    data = read(merged)
+    assert of_ranks(merged) == of_ranks(ranks)
+    assert {"load_table", "own_0", "own_1", "own_2"} == set(rows_of(data)) and data["lost"] == 3
+    assert {f["name"]: f["bytes"] for f in data["files"]} == {LIBC: 3000, "/lib/own0": 11, "/lib/own1": 12, "/lib/own2": 13}
+    assert "rank 2 child (202)" in rows_of(read("--by", "process", merged), "process")
+    with sqlite3.connect(merged) as db:
+        assert db.execute("SELECT count(*) FROM where_high").fetchone() == (1,)
+        assert sorted(db.execute("SELECT function FROM where_frame")) == [("load_table",), ("main",), ("own_0",), ("own_1",), ("own_2",)]
+        assert db.execute("SELECT count(*) FROM where_stack").fetchone() == (5,)
+        assert sorted(db.execute("SELECT pid, rank, name FROM where_process")) == [
+            (100, 0, "python"), (101, 1, "python"), (200, 0, "child"), (201, 1, "child"), (202, 2, "child")]
+    summary = json.loads(hiwater("show", "--json", ranks).stdout)["where"]
+    assert summary["peak_bytes"] == data["peak_bytes"] and summary["rows"][0]["function"] == "load_table"
+
+
+def test_merges_of_merges(ranks, tmp_path):
+    """In any order, and of an earlier merge only the ranks that are not replaced count."""
+    rank = [ranks / f"rank{i}.hiw" for i in range(3)]
+    whole = of_ranks(merge(tmp_path / "whole.hiw", *rank))
+    half = merge(tmp_path / "half.hiw", rank[2], rank[0])
+    assert of_ranks(merge(tmp_path / "a.hiw", half, rank[1])) == whole
+    assert of_ranks(merge(tmp_path / "b.hiw", merge(tmp_path / "other.hiw", rank[1]), half)) == whole
+    twice = read(merge(tmp_path / "c.hiw", half, merge(tmp_path / "most.hiw", rank[1], rank[2])))
+    assert rows_of(twice) == {r["function"]: r["bytes"] for r in whole["function"]["rows"]}
+    assert twice["peak_bytes"] == pytest.approx(whole["function"]["peak_bytes"], rel=0.2)
+
+
+def test_merge_with_ranks_that_were_not_sampled(ranks, plain, tmp_path):
+    before = read(ranks)
+    with sqlite3.connect(ranks / "rank1.hiw") as db:
+        for table in ("frame", "stack", "process", "high", "row", "file"):
+            db.execute(f"DROP TABLE where_{table}")
+    merged = merge(tmp_path / "merged.hiw", ranks)
+    assert of_ranks(merged) == of_ranks(ranks) and read(merged)["peak_bytes"] == pytest.approx(before["peak_bytes"] * 2 / 3, abs=2)
+    for rank in (0, 2):
+        (ranks / f"rank{rank}.hiw").unlink()
+    assert hiwater("where", merge(tmp_path / "none.hiw", ranks)).returncode == 1
+
+
 @pytest.mark.parametrize("args, status, text", [
     (["PLAIN"], 1, "was not sampled; use: hiwater run --where -- COMMAND"),
     (["/nonexistent"], 1, "nonexistent"),
