@@ -764,7 +764,7 @@ static void add_since(struct maker *m, int64_t since_ns)
 	grew->more_before = " since" NB;
 }
 
-/* ---- out of memory, in five lines: when, who, what filled which limit, how it grew, what to try ---- */
+/* ---- out of memory, in a line each: when, who, what filled which limit, which functions, how it grew, what to try ---- */
 
 static void killed(struct maker *m, const struct incident *s)
 {
@@ -841,6 +841,12 @@ static void grew(struct maker *m, const struct incident *s)
 	add_known(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "from", "from", FACT_BYTES, s->from_bytes));
 }
 
+static void touched_then(struct maker *m, const struct incident *s)
+{
+	if (s->touched && facts_where_then(s->touched, m->list) < 0)
+		m->error = -ENOMEM;
+}
+
 static void out_of_memory(struct maker *m, const struct incident *s)
 {
 	(void) add(m,
@@ -848,6 +854,7 @@ static void out_of_memory(struct maker *m, const struct incident *s)
 			.words = out_of_memory_words(m->s)));
 	killed(m, s);
 	filled(m, s);
+	touched_then(m, s);
 	grew(m, s);
 	if (s->advice)
 		add_text(m,
@@ -888,6 +895,7 @@ static void incident(struct maker *m)
 		add_known(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "from", "from", FACT_BYTES, s->from_bytes));
 	}
 	top_users(m, s);
+	touched_then(m, s);
 	if (s->advice)
 		add_text(m,
 			FACT(FACTS_INCIDENT, FACT_INCIDENT, "try: ", "try", FACT_WORDS, UNKNOWN,

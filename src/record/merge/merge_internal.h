@@ -23,6 +23,7 @@ enum {
 struct merge_input {
 	char *path, *name; /* name: as it is reported */
 	bool is_given;     /* named by the user, not found in a folder */
+	bool has_where;    /* its memory was sampled */
 	const char *of;    /* the file or folder that the user named; borrowed */
 	size_t of_number;
 };

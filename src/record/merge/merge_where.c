@@ -385,7 +385,7 @@ int merge_copy_where(struct merge *m)
 	for (size_t i = 0; i < m->n && r == 0; i++) {
 		const size_t input = m->candidates[i].input;
 
-		if (is_done[input] || !part_is_own(&m->parts->part[i]))
+		if (is_done[input] || !m->inputs[input].has_where || !part_is_own(&m->parts->part[i]))
 			continue;
 		is_done[input] = true;
 		r = add_part(m, &g, i);

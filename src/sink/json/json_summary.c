@@ -542,6 +542,7 @@ static void incident(struct json *j, const struct incident *incident)
 		json_end(j);
 	}
 	json_end(j);
+	json_where_then(j, incident->touched);
 	json_key_maybe(j, "other_bytes", incident->other);
 	json_key_str(j, "remedy", incident->advice);
 	json_end(j);
