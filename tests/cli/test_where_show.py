@@ -12,6 +12,7 @@ import random
 import re
 import sqlite3
 import subprocess
+import sys
 import xml.etree.ElementTree as ET
 
 import jsonschema
@@ -435,6 +436,97 @@ def test_deep_stack(plain, tmp_path):
     data = read("--high", 1, path)
     assert data["unsampled_bytes"] == MIB and [len(s["frames"]) for s in data["stacks"]] == [1024]
     assert sum(folded(where("--high", 1, "--to", "folded", path)).values()) == 2 * MIB
+
+
+# ---- the summary --------------------------------------------------------------------------------
+
+
+def sampled_kill(plain, path, name="load_table", after=False):
+    """A run of which the kernel killed a process at 1 s, and highs before it; after: also one later."""
+    peak = json.loads(hiwater("show", "--json", plain).stdout)["ram"]["combined"]["peak_bytes"]
+    s = Sampled(plain, path)
+    s.process(1, 1, "python")
+    s.high(1, 2 * 10**8, peak // 4)
+    s.row(1, s.stack("main", "too_early"), 1, peak // 4, 10)
+    s.high(2, 9 * 10**8, peak)
+    for i, part in enumerate((2, 8, 16, 32)):
+        s.row(2, s.stack("main", name if i == 0 else f"f{i}"), 1, peak // part, 1000 // part)
+    if after:
+        s.high(3, 3 * 10**9, peak)
+        s.row(3, s.stack("main", "too_late"), 1, peak, 10)
+    s.db.execute("INSERT INTO event(t, kind, text, entity, id) VALUES(?, 'trigger', ?, 'job', 0)",
+                 (10**9, "out of memory: the kernel killed a process in the job's cgroup"))
+    return s.write(), peak
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_the_incident_has_the_last_high(plain, tmp_path, after):
+    path, peak = sampled_kill(plain, tmp_path / "a.hiw", after=after)
+    done = hiwater("show", path)
+    assert done.returncode == 0, done.stderr
+    text = " ".join(done.stdout.decode().replace("\u00a0", " ").split())
+    assert re.search(r"touched first: [\d.]+ [KM]iB by load_table [\d.]+ [KM]iB by f1 [\d.]+ [KM]iB by f2 at 900 ms", text), text
+    shown = json.loads(hiwater("show", "--json", path).stdout)
+    jsonschema.validate(shown, json.loads((ROOT / "docs" / "summary.schema.json").read_text()))
+    then = shown["incident"]["touched_first"]
+    assert [(r["function"], r["bytes"]) for r in then["rows"]] == [("load_table", peak // 2), ("f1", peak // 8), ("f2", peak // 16)]
+    assert then["at_s"] == 0.9 and then["total_bytes"] == peak
+    assert "touched first: " in hiwater("show", "--plain", path).stdout.decode()
+    page = tmp_path / "r.html"
+    assert hiwater("report", path, "-o", page).returncode == 0
+    event = re.search(r'<span class="word">Event</span>.*?</article>', page.read_text(), re.S)[0]
+    assert "touched first: " in event and "by load_table" in event and "too_" not in event
+    assert hiwater("report", "--redact", path, "-o", tmp_path / "s.html").returncode == 0
+    assert "load_table" not in (tmp_path / "s.html").read_text()
+
+
+def test_an_incident_shows_names_cleaned(plain, tmp_path):
+    path, _ = sampled_kill(plain, tmp_path / "a.hiw", "\x1b[2J<script>alert(1)</script>")
+    assert "\x1b" not in hiwater("show", path).stdout.decode()
+    page = tmp_path / "r.html"
+    assert hiwater("report", path, "-o", page).returncode == 0
+    assert "<script>alert(1)" not in page.read_text() and "\x1b" not in page.read_text()
+
+
+def test_an_incident_of_a_run_that_was_not_sampled(plain, tmp_path):
+    path, _ = sampled_kill(plain, tmp_path / "a.hiw")
+    with sqlite3.connect(path) as db:
+        for table in ("frame", "stack", "process", "high", "row", "file"):
+            db.execute(f"DROP TABLE where_{table}")
+    assert "touched_first" not in json.loads(hiwater("show", "--json", path).stdout)["incident"]
+    assert "touched first" not in hiwater("show", path).stdout.decode()
+
+
+@pytest.mark.parametrize("stack, samples, fires", [
+    (("main", "prepare", "load_table", ("malloc", LIBC)), 1000, True),
+    (("main", "prepare", "load_table"), 4, False),  # +- half of it
+    (("main",), 1000, False),
+    ((("<module>", "[python]", "a.py", 1),), 1000, False),
+    (("main", ("", "/opt/lib/libnp.so", "", None, 0x1234)), 1000, False),  # without a name
+    ((("…", ""), ("malloc", LIBC)), 1000, False),
+    ((("", "[unknown]"),), 1000, False),
+])
+def test_finding_of_one_call(tmp_path, stack, samples, fires):
+    """Judged of a run whose peak is 400 MiB."""
+    path = tmp_path / "big.hiw"
+    command = "x = bytearray(400 << 20); x[::4096] = b'1' * len(x[::4096])"
+    subprocess.run([HIWATER, "run", "-o", path, "--", sys.executable, "-c", command], check=True, capture_output=True)
+    s = Sampled(path, tmp_path / "a.hiw")
+    s.process(1, 1)
+    s.high(1, 10**7, 410 * MIB)
+    s.row(1, s.stack(*stack), 1, 300 * MIB, samples)
+    path = s.write()
+    shown = json.loads(hiwater("show", "--json", path).stdout)
+    jsonschema.validate(shown, json.loads((ROOT / "docs" / "summary.schema.json").read_text()))
+    found = [f for f in shown["findings"] if f["code"] == "one-call"]
+    assert len(found) == fires
+    if fires:
+        assert found[0]["severity"] == "hint" and found[0]["evidence"]["function"] == "load_table"
+        assert found[0]["evidence"]["caller"] == "prepare" and found[0]["evidence"]["function_bytes"] == 300 * MIB
+        assert "first touched by load_table, called by prepare" in found[0]["message"]
+        page = tmp_path / "s.html"
+        assert hiwater("report", "--redact", path, "-o", page).returncode == 0
+        assert "load_table" not in page.read_text() and "prepare" not in page.read_text()
 
 
 # ---- runs, errors -------------------------------------------------------------------------------
