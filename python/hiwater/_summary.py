@@ -412,6 +412,8 @@ class Sampling:
     gpu_longest_gap_s: Optional[float] = None
     gpu_helper_cpu_s: Optional[float] = None
     gpu_helper_rss_bytes: Optional[int] = None
+    where_cpu_s: Optional[float] = None
+    where_rss_bytes: Optional[int] = None
 
 
 @dataclass(frozen=True)

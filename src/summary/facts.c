@@ -694,6 +694,8 @@ static void sampling(struct maker *m)
 	used(m, "hiwater itself used ", "hiwater itself used", f->own_cpu_ns, f->own_rss_bytes);
 	used(m, "of" NB "which the GPU" NB "helper ", "of which the GPU helper used", f->gpu_helper_cpu_ns,
 		f->gpu_helper_rss_bytes);
+	used(m, "of" NB "which the page fault" NB "sampler ", "of which the page fault sampler used", f->where_cpu_ns,
+		f->where_rss_bytes);
 	if (m->list->n == first && m->s->job && job_parts(m->s->job)) {
 		const struct parts *p = job_parts(m->s->job);
 		int64_t n = 0;
