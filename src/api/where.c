@@ -240,7 +240,8 @@ static const char *caller_of(const struct where_view *view, const struct where_l
 /* Of a program that does all in its main function, its name says nothing. */
 static bool is_function(const struct where_view *view, const struct where_line *line)
 {
-	const struct where_function *f = &view->functions[view->places[view->nodes[line->node].place].function];
+	const uint32_t function = view->places[view->nodes[line->node].place].function;
+	const struct where_function *f = &view->functions[function];
 	const char *name = where_text_of(view, f->name);
 
 	return f->is_named && !f->is_plumbing && !f->is_cut && strcmp(name, "main") != 0 &&

@@ -602,6 +602,9 @@ def test_merged_ranks_are_those_of_the_folder(ranks, tmp_path):
         assert db.execute("SELECT count(*) FROM where_stack").fetchone() == (5,)
         assert sorted(db.execute("SELECT pid, rank, name FROM where_process")) == [
             (100, 0, "python"), (101, 1, "python"), (200, 0, "child"), (201, 1, "child"), (202, 2, "child")]
+    page = tmp_path / "report.html"
+    assert hiwater("report", ranks, "-o", page).returncode == 0
+    assert "Where the RAM came from" in page.read_text() and "load_table" in page.read_text()
     summary = json.loads(hiwater("show", "--json", ranks).stdout)["where"]
     assert summary["peak_bytes"] == data["peak_bytes"] and summary["rows"][0]["function"] == "load_table"
 

@@ -291,12 +291,14 @@ static int add_rows(struct where_view *view, const struct where_high *high, cons
 	return 0;
 }
 
-static int add_files(struct where_view *view, const struct where_high *high, const struct where_divided *parts)
+static int add_files(
+	struct where_view *view, const struct where_high *high, const struct where_divided *parts)
 {
 	uint64_t done = 0;
 
 	for (size_t i = 0; i < high->n_files; i++) {
-		const uint64_t bytes = where_scaled(parts->files_room, high->files[i].bytes, parts->files, &done);
+		const uint64_t bytes =
+			where_scaled(parts->files_room, high->files[i].bytes, parts->files, &done);
 		where_text_id name;
 		uint32_t place;
 		bool is_new;
