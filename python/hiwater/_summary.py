@@ -412,6 +412,8 @@ class Sampling:
     gpu_longest_gap_s: Optional[float] = None
     gpu_helper_cpu_s: Optional[float] = None
     gpu_helper_rss_bytes: Optional[int] = None
+    where_cpu_s: Optional[float] = None
+    where_rss_bytes: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -434,9 +436,29 @@ class IncidentPart:
 
 
 @dataclass(frozen=True)
+class Toucher:
+    """A function, and the memory that it touched first; sigma_bytes is one sigma of bytes, None without samples."""
+
+    function: str = ""
+    library: Optional[str] = None
+    bytes: int = 0
+    sigma_bytes: Optional[int] = None
+    samples: int = 0
+
+
+@dataclass(frozen=True)
+class IncidentTouched:
+    """The functions that first touched most of the memory at the last high before the incident."""
+
+    at_s: Optional[float] = None
+    total_bytes: int = 0
+    rows: List[Toucher] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Incident:
     """The incident: memory ran out, or a trigger fired. of: "ram" or "gpu", the kind of memory that
-    the amounts refer to. used_bytes: used by the job at that moment. other_bytes: the peak of
+    the amounts refer to. touched_first: where RAM came from, of a run with --where. used_bytes: used by the job at that moment. other_bytes: the peak of
     other processes on its GPUs."""
 
     event: str = ""
@@ -449,6 +471,7 @@ class Incident:
     growing_from_bytes: Optional[int] = None
     growth_bytes_per_s: Optional[float] = None
     filled_by: List[IncidentPart] = field(default_factory=list)
+    touched_first: Optional[IncidentTouched] = None
     processes: List[IncidentProcess] = field(default_factory=list)
     other_bytes: Optional[int] = None
     remedy: str = ""
@@ -585,17 +608,6 @@ class Trace:
     kernels: List[TracedName] = field(default_factory=list)
     ranges: List[TracedName] = field(default_factory=list)
     failures: List[TracedFailure] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Toucher:
-    """A function, and the memory that it touched first; sigma_bytes is one sigma of bytes, None without samples."""
-
-    function: str = ""
-    library: Optional[str] = None
-    bytes: int = 0
-    sigma_bytes: Optional[int] = None
-    samples: int = 0
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,8 @@ struct hiw_run {
 	bool made;                 /* summary is valid */
 	struct work *work;         /* of the summary; NULL: not traced */
 	struct touched *touched;   /* likewise; NULL: its memory was not sampled */
+	struct touched *touched_then; /* at the incident */
+	bool is_redacted;          /* without names of functions, which are those of a program of the user */
 	struct sink_progress progress; /* state of the last progress line */
 };
 
@@ -183,9 +185,9 @@ struct other_rank *read_ranks(const struct hiw_run *run, size_t *ret_n);
  * -errno. */
 int work_read(struct replay *replay, struct work **ret);
 
-/* where.c: where the memory of a recording came from, whose RAM peak is peak; *ret is the caller's to free(), NULL
- * if it was not sampled. Returns 0 or -errno. */
-int touched_read(struct replay *replay, struct maybe peak, struct touched **ret);
+/* where.c: where the memory of a recording came from, whose RAM peak is peak, at its last high until a time; *ret is
+ * the caller's to free(), NULL if it was not sampled until then. Returns 0 or -errno. */
+int touched_read(struct replay *replay, struct maybe peak, uint64_t until_ns, struct touched **ret);
 
 /* run.c: frees the summary and the strings that the last call returned. */
 void run_clear(struct hiw_run *run);

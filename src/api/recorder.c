@@ -658,6 +658,21 @@ const char *hiw_recorder_warning(struct hiw_recorder *r)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
+/* The recording's thread has added it to the recording. */
+static void add_where_cost(struct hiw_recorder *r, struct facts *f)
+{
+	uint64_t cpu_ns, rss_bytes;
+
+	if (!r->where || !where_feed_cost(r->where, &cpu_ns, &rss_bytes))
+		return;
+	f->where_cpu_ns = known((int64_t) cpu_ns);
+	f->where_rss_bytes = known((int64_t) rss_bytes);
+	if (f->own_cpu_ns.known)
+		f->own_cpu_ns.value += (int64_t) cpu_ns;
+	if (f->own_rss_bytes.known)
+		f->own_rss_bytes.value += (int64_t) rss_bytes;
+}
+
 static void finish_record(struct hiw_recorder *r, bool wanted)
 {
 	struct job *job = sampler_job(r->sampler);
@@ -678,6 +693,7 @@ static void finish_record(struct hiw_recorder *r, bool wanted)
 	autofree char *path = end.path;
 
 	r->trace_is_used = error == -ETIMEDOUT;
+	add_where_cost(r, f);
 	if (err.text[0])
 		(void) snprintf(r->warning, sizeof(r->warning), "%s", err.text);
 	r->record = NULL;

@@ -56,14 +56,12 @@ static int read_run(struct reported *r, const struct hiw_run *from, bool redact,
 	code = job_set_text(&job_facts(r->run.job)->recording, recording ? recording : "");
 	if (code == 0)
 		code = replay_rank_ram(r->run.replay, r->run.job, RANK_SPANS);
+	r->run.is_redacted = redact;
 	if (redact)
 		job_redact(r->run.job);
 	if (code == 0)
 		code = run_summarise(&r->run, true);
-	/* Names of functions and files are those of a program of the user. */
-	if (code == 0 && redact)
-		r->run.summary.touched = NULL;
-	else if (code == 0)
+	if (code == 0 && !redact)
 		(void) where_open(r->run.replay, r->run.summary.combined.peak, &r->where);
 	return code < 0 ? code : gather(r, redact, err);
 }

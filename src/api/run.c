@@ -136,8 +136,9 @@ void run_clear(struct hiw_run *run)
 	run->made = false;
 	free(run->work);
 	free(run->touched);
+	free(run->touched_then);
 	run->work = NULL;
-	run->touched = NULL;
+	run->touched = run->touched_then = NULL;
 }
 
 /* What was traced, or sampled, is in the recording alone: that of a live run is read after its end. */
@@ -152,7 +153,9 @@ static void add_work(struct hiw_run *run)
 		return;
 	(void) work_read(replay, &run->work);
 	run->summary.work = run->work;
-	(void) touched_read(replay, run->summary.combined.peak, &run->touched);
+	if (!run->is_redacted)
+		(void) touched_read(replay, run->summary.combined.peak, UINT64_MAX,
+			&run->touched);
 	run->summary.touched = run->touched;
 	if (!run->replay)
 		replay_close(replay);
@@ -737,6 +740,7 @@ void hwi_exporting_free(struct hwi_exporting *x)
 enum {
 	MOST = 4000000
 };
+static const uint64_t high_late_ns = 1000000000;
 
 struct gathering {
 	struct incident_use *used;   /* memory of each process at the moment */
@@ -773,10 +777,16 @@ static void gather(struct hiw_run *run, const struct incident_moment *of, struct
 	const char *path = job_facts_const(run->job)->recording;
 	struct replay *opened = NULL;
 
-	if (run->replay)
-		g->error = replay_moment(run->replay, of->at_ns, of->on_gpu, of->of_limit, &seer);
-	else if (path && replay_open(path, &opened, NULL) == 0)
-		g->error = replay_moment(opened, of->at_ns, of->on_gpu, of->of_limit, &seer);
+	struct replay *from = run->replay;
+
+	if (!from && path && replay_open(path, &opened, NULL) == 0)
+		from = opened;
+	if (from)
+		g->error = replay_moment(from, of->at_ns, of->on_gpu, of->of_limit, &seer);
+	/* The end of a process is seen a little late, and so is a high. */
+	if (from && run->touched && !of->on_gpu)
+		(void) touched_read(from, run->summary.combined.peak, of->at_ns + high_late_ns,
+			&run->touched_then);
 	replay_close(opened);
 }
 
@@ -793,6 +803,7 @@ int run_add_incident(struct hiw_run *run)
 	moment.n_uses = g.n_used;
 	moment.levels = g.levels;
 	moment.n_levels = g.n_levels;
+	moment.touched = run->touched_then;
 	r = incident_make(&run->summary, &moment);
 	free(g.used);
 	free(g.levels);

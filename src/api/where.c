@@ -30,8 +30,9 @@ struct collecting {
 	struct err *err;
 };
 
-/* The figure that hiwater show prints as RAM peak. */
-static int read_peak(struct replay *replay, struct maybe *ret, struct maybe *ret_at, struct err *err)
+/* The figure that hiwater show prints as RAM peak; processes get the recording's rank. */
+static int read_run(struct replay *replay, struct where_data *data, struct maybe *ret, struct maybe *ret_at,
+	struct err *err)
 {
 	struct summary summary;
 	struct job *job = NULL;
@@ -42,6 +43,11 @@ static int read_peak(struct replay *replay, struct maybe *ret, struct maybe *ret
 	if (r == 0) {
 		*ret = summary.combined.peak;
 		*ret_at = summary.combined.at_ns;
+		for (size_t i = 0; i < data->n_processes; i++) {
+			if (data->processes[i].rank < 0 && summary.facts->rank.known &&
+				!summary.facts->worker_ranks.known)
+				data->processes[i].rank = summary.facts->rank.value;
+		}
 		summary_done(&summary);
 	}
 	job_free(job);
@@ -64,7 +70,7 @@ static int add_open(struct collecting *c, struct replay *replay)
 	if (r == 0 && c->program)
 		where_name_frames(c->program, data->frames, data->n_frames);
 	if (r == 0)
-		r = read_peak(replay, &peak, &at, &err);
+		r = read_run(replay, data, &peak, &at, &err);
 	if (r == 0)
 		r = where_view_add(c->view, data, peak, at, replay_growing(replay), &err);
 	if (r < 0 && err.text[0])
@@ -214,8 +220,37 @@ static void put_name(const char *name, char ret[static TOUCHER_NAME_BYTES])
 	buf_done(&out);
 }
 
+/* The nearest caller that has a name and another one; plumbing left out. */
+static const char *caller_of(const struct where_view *view, const struct where_line *line)
+{
+	const uint32_t own = view->places[view->nodes[line->node].place].function;
+
+	for (uint32_t at = view->nodes[line->node].parent; at > 0; at = view->nodes[at - 1].parent) {
+		const uint32_t function = view->places[view->nodes[at - 1].place].function;
+		const struct where_function *f = &view->functions[function];
+
+		if (f->is_cut)
+			break;
+		if (f->is_named && !f->is_plumbing && function != own)
+			return where_function_name(view, function);
+	}
+	return "";
+}
+
+/* Of a program that does all in its main function, its name says nothing. */
+static bool is_function(const struct where_view *view, const struct where_line *line)
+{
+	const uint32_t function = view->places[view->nodes[line->node].place].function;
+	const struct where_function *f = &view->functions[function];
+	const char *name = where_text_of(view, f->name);
+
+	return f->is_named && !f->is_plumbing && !f->is_cut && strcmp(name, "main") != 0 &&
+	       strcmp(name, "<module>") != 0 && strcmp(name, "_start") != 0;
+}
+
 static void fill_touched(const struct where_view *view, struct touched *w)
 {
+	w->at_ns = view->high_ns;
 	w->peak_bytes = view->peak_bytes;
 	w->unsampled_bytes = view->unsampled_bytes;
 	w->files_bytes = view->files_bytes;
@@ -230,15 +265,28 @@ static void fill_touched(const struct where_view *view, struct touched *w)
 
 		put_name(where_line_name(view, line, name), to->name);
 		put_name(where_line_library(view, line), to->library);
+		put_name(caller_of(view, line), to->caller);
+		to->is_function = is_function(view, line);
 		to->bytes = line->bytes;
 		to->samples = line->n;
 		(void) where_line_sigma(line, &to->sigma_bytes);
 	}
 }
 
-int where_open(struct replay *replay, struct maybe peak, struct where_view **ret)
+/* The number of the last high until then; 0: there is none. */
+static uint32_t high_until(const struct where_data *data, uint64_t until_ns)
 {
-	const struct where_view_options options = { .by = WHERE_BY_FUNCTION };
+	uint32_t n = 0;
+
+	while (n < data->n_highs && data->highs[n].time_ns <= until_ns)
+		n++;
+	return n;
+}
+
+static int open_until(
+	struct replay *replay, struct maybe peak, uint64_t until_ns, struct where_view **ret)
+{
+	struct where_view_options options = { .by = WHERE_BY_FUNCTION };
 	struct where_data *data = NULL;
 	struct where_view *view = NULL;
 	int r = where_read(replay, &data, NULL);
@@ -246,6 +294,11 @@ int where_open(struct replay *replay, struct maybe peak, struct where_view **ret
 	*ret = NULL;
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
+	options.high = high_until(data, until_ns);
+	if (options.high == 0) {
+		where_data_free(data);
+		return 0;
+	}
 	r = where_view_new(&options, &view, NULL);
 	if (r == 0)
 		r = where_view_add(view, data, peak, UNKNOWN, false, NULL);
@@ -259,10 +312,15 @@ int where_open(struct replay *replay, struct maybe peak, struct where_view **ret
 	return r;
 }
 
-int touched_read(struct replay *replay, struct maybe peak, struct touched **ret)
+int where_open(struct replay *replay, struct maybe peak, struct where_view **ret)
+{
+	return open_until(replay, peak, UINT64_MAX, ret);
+}
+
+int touched_read(struct replay *replay, struct maybe peak, uint64_t until_ns, struct touched **ret)
 {
 	struct where_view *view;
-	int r = where_open(replay, peak, &view);
+	int r = open_until(replay, peak, until_ns, &view);
 
 	*ret = NULL;
 	if (r < 0 || !view)

@@ -66,6 +66,8 @@ bool rule_gpu_waits(const struct known_of_run *k, struct finding *f, struct buf 
 bool rule_gpu_launches(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_gpu_pageable(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_gpu_syncs(const struct known_of_run *k, struct finding *f, struct buf *text);
+/* Only of a sampled run (summary.touched is not NULL). */
+bool rule_one_call(const struct known_of_run *k, struct finding *f, struct buf *text);
 
 /* key ends in _bytes, _s or _ratio, or is a plain number; not copied: a literal. */
 void finding_evidence(struct finding *f, const char *key, double value);

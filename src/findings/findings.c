@@ -64,10 +64,16 @@ static const struct finding_rule work_rules[] = {
 	{ "gpu-pageable", SEVERITY_HINT, SECONDS(1), rule_gpu_pageable },
 };
 
+/* Judged only of a run whose memory was sampled. */
+static const struct finding_rule where_rules[] = {
+	{ "one-call", SEVERITY_HINT, 0, rule_one_call },
+};
+
 enum {
 	RULES = sizeof(rules) / sizeof(*rules),
 	JOB_RULES = sizeof(job_rules) / sizeof(*job_rules),
-	WORK_RULES = sizeof(work_rules) / sizeof(*work_rules)
+	WORK_RULES = sizeof(work_rules) / sizeof(*work_rules),
+	WHERE_RULES = sizeof(where_rules) / sizeof(*where_rules)
 };
 
 static void add(struct finding *f, struct evidence evidence)
@@ -170,9 +176,10 @@ int findings_make(struct summary *summary, const struct earlier_runs *earlier)
 	} tables[] = {
 		{ job_rules, summary->job && job_parts(summary->job) ? JOB_RULES : 0 },
 		{ work_rules, summary->work ? WORK_RULES : 0 },
+		{ where_rules, summary->touched ? WHERE_RULES : 0 },
 		{ rules, RULES },
 	};
-	struct finding *list = calloc(JOB_RULES + WORK_RULES + RULES, sizeof(*list));
+	struct finding *list = calloc(JOB_RULES + WORK_RULES + WHERE_RULES + RULES, sizeof(*list));
 	int code = list ? make_request(summary, k.earlier) : -ENOMEM;
 	size_t n = 0;
 

@@ -482,7 +482,9 @@ int incident_make(struct summary *s, const struct incident_moment *moment)
 	set_growth(&incident, moment, victim);
 	if (!e && !ended_at_limit(&incident))
 		return 0;
-	if (incident.memory && !moment->on_gpu)
+	if (incident.memory && !moment->on_gpu) {
 		set_fills(s, &incident, moment->of_limit ? s->combined.peak : job);
+		incident.touched = moment->touched;
+	}
 	return store(s, &incident, e, victim);
 }

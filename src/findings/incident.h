@@ -31,6 +31,7 @@ struct incident_moment {
 	const struct incident_level *levels; /* of the job, in order of time, up to the moment */
 	size_t n_levels;
 	bool of_limit; /* levels are of what cannot be freed in the cgroup with the limit, not of RAM */
+	const struct touched *touched; /* where the RAM came from, at the last high before; NULL: not sampled */
 };
 
 /* Returns true if the run may have an incident to report; then *ret has its time and kind of

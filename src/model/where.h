@@ -92,5 +92,7 @@ struct where_sink {
 	int (*high)(void *ctx, uint32_t number, const struct where_high *high);
 	/* A high is no longer kept. */
 	int (*drop)(void *ctx, uint32_t number);
+	/* What the sampler used; at most once, at its end. NULL: not wanted. */
+	int (*cost)(void *ctx, uint64_t cpu_ns, uint64_t rss_bytes);
 	void *ctx;
 };

@@ -694,6 +694,8 @@ static void sampling(struct maker *m)
 	used(m, "hiwater itself used ", "hiwater itself used", f->own_cpu_ns, f->own_rss_bytes);
 	used(m, "of" NB "which the GPU" NB "helper ", "of which the GPU helper used", f->gpu_helper_cpu_ns,
 		f->gpu_helper_rss_bytes);
+	used(m, "of" NB "which the page fault" NB "sampler ", "of which the page fault sampler used", f->where_cpu_ns,
+		f->where_rss_bytes);
 	if (m->list->n == first && m->s->job && job_parts(m->s->job)) {
 		const struct parts *p = job_parts(m->s->job);
 		int64_t n = 0;
@@ -764,7 +766,7 @@ static void add_since(struct maker *m, int64_t since_ns)
 	grew->more_before = " since" NB;
 }
 
-/* ---- out of memory, in five lines: when, who, what filled which limit, how it grew, what to try ---- */
+/* ---- out of memory, in a line each: when, who, what filled which limit, which functions, how it grew, what to try ---- */
 
 static void killed(struct maker *m, const struct incident *s)
 {
@@ -841,6 +843,12 @@ static void grew(struct maker *m, const struct incident *s)
 	add_known(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "from", "from", FACT_BYTES, s->from_bytes));
 }
 
+static void touched_then(struct maker *m, const struct incident *s)
+{
+	if (s->touched && facts_where_then(s->touched, m->list) < 0)
+		m->error = -ENOMEM;
+}
+
 static void out_of_memory(struct maker *m, const struct incident *s)
 {
 	(void) add(m,
@@ -848,6 +856,7 @@ static void out_of_memory(struct maker *m, const struct incident *s)
 			.words = out_of_memory_words(m->s)));
 	killed(m, s);
 	filled(m, s);
+	touched_then(m, s);
 	grew(m, s);
 	if (s->advice)
 		add_text(m,
@@ -888,6 +897,7 @@ static void incident(struct maker *m)
 		add_known(m, FACT(FACTS_INCIDENT, FACT_INCIDENT, "from", "from", FACT_BYTES, s->from_bytes));
 	}
 	top_users(m, s);
+	touched_then(m, s);
 	if (s->advice)
 		add_text(m,
 			FACT(FACTS_INCIDENT, FACT_INCIDENT, "try: ", "try", FACT_WORDS, UNKNOWN,

@@ -133,6 +133,8 @@ void facts_done(struct fact_list *list);
 int facts_work(const struct work *work, struct maybe gpu_peak, struct fact_list *list);
 /* facts_where.c: adds those of a sampled run. Returns 0 or -ENOMEM. */
 int facts_where(const struct touched *touched, struct fact_list *list);
+/* The three largest of them, at an incident. */
+int facts_where_then(const struct touched *touched, struct fact_list *list);
 /* The first fact of that key (of that GPU if gpu is not 0); NULL: none. */
 const struct fact *facts_find(const struct fact_list *list, enum fact_key key, uint32_t gpu);
 

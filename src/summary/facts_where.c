@@ -11,8 +11,12 @@
 
 static const unsigned shown_part = 10; /* what is of no function is shown from a tenth of the peak on */
 
+enum {
+	SHOWN_THEN = 3,
+};
+
 /* Takes the text, which the list frees. */
-static int add(struct fact_list *list, enum fact_unit unit, struct maybe value, char *text)
+static int add_fact(struct fact_list *list, struct fact fact, char *text)
 {
 	struct fact *facts = reallocarray(list->facts, list->n + 1, sizeof(*facts));
 
@@ -21,17 +25,24 @@ static int add(struct fact_list *list, enum fact_unit unit, struct maybe value, 
 		return -ENOMEM;
 	}
 	list->facts = facts;
-	facts[list->n++] = (struct fact) {
+	fact.text = text;
+	fact.is_untrusted = text != NULL;
+	facts[list->n++] = fact;
+	return 0;
+}
+
+static int add(struct fact_list *list, enum fact_unit unit, struct maybe value, char *text)
+{
+	const struct fact fact = {
 		.group = FACTS_WHERE,
 		.key = FACT_WHERE,
 		.label = "",
 		.title = "memory touched first",
 		.unit = unit,
 		.value = value,
-		.text = text,
-		.is_untrusted = true,
 	};
-	return 0;
+
+	return add_fact(list, fact, text);
 }
 
 /* "300 MiB by ones (50 %)" */
@@ -75,4 +86,33 @@ int facts_where(const struct touched *w, struct fact_list *list)
 			r = add_bytes(list, w, rest[i].bytes, "", rest[i].text);
 	}
 	return r == 0 ? add_lost(list, w) : r;
+}
+
+int facts_where_then(const struct touched *w, struct fact_list *list)
+{
+	struct fact at = {
+		.group = FACTS_INCIDENT,
+		.key = FACT_INCIDENT,
+		.label = "at",
+		.title = "time of this figure",
+		.unit = FACT_NS,
+		.value = known((int64_t) w->at_ns),
+	};
+	int r = 0;
+
+	for (size_t i = 0; i < w->n && i < SHOWN_THEN && r == 0; i++) {
+		const struct fact fact = {
+			.group = FACTS_INCIDENT,
+			.key = FACT_INCIDENT,
+			.label = i == 0 ? "touched first: " : "",
+			.title = "RAM touched first",
+			.unit = FACT_BYTES,
+			.value = known((int64_t) w->list[i].bytes),
+			.begins_line = i == 0,
+		};
+		char *text;
+
+		r = asprintf(&text, " by %s", w->list[i].name) < 0 ? -ENOMEM : add_fact(list, fact, text);
+	}
+	return r == 0 && w->n > 0 ? add_fact(list, at, NULL) : r;
 }

@@ -113,6 +113,8 @@ struct incident {
 	 * machine's memory */
 	bool is_group_limit;
 	bool is_kill;            /* the kernel killed a process, or is suspected to have */
+	/* where RAM came from, at the last high before; borrowed; NULL: not sampled, or RAM did not run out */
+	const struct touched *touched;
 	char *advice;            /* suggested action */
 };
 

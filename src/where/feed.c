@@ -27,6 +27,7 @@ enum {
 	HIGH_VALUES = 11,
 };
 static const uint64_t last_wait_ns = UINT64_C(20000000000);
+static const uint64_t cost_most = UINT64_C(1) << 50; /* ns, bytes: more is not believed */
 
 struct where_feed {
 	struct where_feed_options options;
@@ -42,8 +43,10 @@ struct where_feed {
 	struct where_row *rows;
 	struct where_file *files; /* the names are owned */
 	size_t cap_rows, cap_files;
-	pthread_mutex_t lock;     /* of the note */
+	pthread_mutex_t lock;     /* of the note and the cost */
 	char note[WHERE_NOTE];
+	bool has_cost;
+	uint64_t cpu_ns, rss_bytes;
 };
 
 struct where_feed *where_feed_new(const struct where_feed_options *options)
@@ -92,6 +95,18 @@ void where_feed_note(struct where_feed *f, char ret[static WHERE_NOTE])
 	memcpy(ret, f->note, WHERE_NOTE);
 	f->note[0] = '\0';
 	(void) pthread_mutex_unlock(&f->lock);
+}
+
+bool where_feed_cost(struct where_feed *f, uint64_t *ret_cpu_ns, uint64_t *ret_rss_bytes)
+{
+	bool has_cost;
+
+	(void) pthread_mutex_lock(&f->lock);
+	has_cost = f->has_cost;
+	*ret_cpu_ns = f->cpu_ns;
+	*ret_rss_bytes = f->rss_bytes;
+	(void) pthread_mutex_unlock(&f->lock);
+	return has_cost;
 }
 
 static void set_note(struct where_feed *f, const char *text)
@@ -346,6 +361,20 @@ static int on_drop(char *at, const struct where_sink *sink)
 									      : 0;
 }
 
+static int on_cost(struct where_feed *f, char *at, const struct where_sink *sink)
+{
+	uint64_t v[2];
+
+	if (f->has_cost || !numbers(&at, v, 2) || v[0] > cost_most || v[1] > cost_most)
+		return 0;
+	(void) pthread_mutex_lock(&f->lock);
+	f->has_cost = true;
+	f->cpu_ns = v[0];
+	f->rss_bytes = v[1];
+	(void) pthread_mutex_unlock(&f->lock);
+	return sink->cost ? sink->cost(sink->ctx, v[0], v[1]) : 0;
+}
+
 static int on_line(struct where_feed *f, char *line, const struct where_sink *sink)
 {
 	char *at = line, *word, *text;
@@ -366,6 +395,8 @@ static int on_line(struct where_feed *f, char *line, const struct where_sink *si
 		return on_file(f, at, sink);
 	if (strcmp(word, "drop") == 0)
 		return on_drop(at, sink);
+	if (strcmp(word, "cost") == 0)
+		return on_cost(f, at, sink);
 	if (strcmp(word, "note") == 0 && lines_next_text(&at, &text))
 		set_note(f, text);
 	f->is_done = f->is_done || strcmp(word, "done") == 0;

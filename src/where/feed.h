@@ -45,5 +45,8 @@ void where_feed_begin(struct where_feed *f, uint64_t start_boot_ns);
 /* A struct where_source's; ctx: the feed. */
 int where_feed_drain(void *feed, bool last, const struct where_sink *sink);
 
+/* What the sampler used; false: it is not known, as before its end. */
+bool where_feed_cost(struct where_feed *f, uint64_t *ret_cpu_ns, uint64_t *ret_rss_bytes);
+
 /* What the user is to know, once; "": nothing. */
 void where_feed_note(struct where_feed *f, char ret[static WHERE_NOTE]);

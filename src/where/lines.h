@@ -14,6 +14,7 @@
  *   file NAME BYTES             likewise
  *   drop N
  *   note TEXT                   for the user
+ *   cost CPU-NS RSS-BYTES       of the sampler itself, before it is done
  *   done                        nothing more comes
  *
  * To the sampler: "end": the run is over.

@@ -154,6 +154,35 @@ static void follow(struct sampler *s)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
+/* VmHWM: the maximum of getrusage(2) has that of the program before, too. 0: unknown. */
+static uint64_t own_peak_bytes(const struct sampler *s)
+{
+	static const char key[] = "\nVmHWM:";
+	struct longfile text = { 0 };
+	uint64_t kib = 0;
+
+	if (longfile_read(&text, s->root.proc, "self/status") > 0) {
+		const char *at = strstr(text.data, key);
+
+		if (at) {
+			at += strlen(key);
+			at += strspn(at, " \t");
+			if (parse_u64(&at, &kib) < 0)
+				kib = 0;
+		}
+	}
+	longfile_done(&text);
+	return kib * 1024;
+}
+
+static void send_cost(struct sampler *s)
+{
+	(void) buf_str(outbox_lines(s->outbox), "cost");
+	lines_number(outbox_lines(s->outbox), clock_process_cpu_ns());
+	lines_number(outbox_lines(s->outbox), own_peak_bytes(s));
+	(void) buf_str(outbox_lines(s->outbox), "\n");
+}
+
 static void finish(struct sampler *s)
 {
 	const uint64_t until = clock_awake_ns() + unwind_wait_ns;
@@ -172,6 +201,7 @@ static void finish(struct sampler *s)
 	names_free(names);
 	for (size_t i = 0; s->removes_maps && i < tree_pid_count(s->tree); i++)
 		names_remove_map(tree_pid(s->tree, i), s->begun_wall_s);
+	send_cost(s);
 	(void) buf_str(outbox_lines(s->outbox), "done\n");
 	(void) outbox_send(s->outbox, 5000);
 }

@@ -438,6 +438,25 @@ def test_a_slower_kernel_comes_first(tool):
     assert compare(tool, "--fail-if", 'kernel("*").total > +0.001%', a, a).returncode == 0  # a file and itself
 
 
+def test_the_judged_name_is_clean(tool):
+    """Whatever a kernel is called, the terminal gets no control characters."""
+    made = []
+    for i, length in enumerate((1000, 9000)):
+        t = Trace()
+        t.add("process", 1, "a", -1)
+        t.event(t.site("kernel", 1, "\x1b[2Jevil\x07\u202e" + "x" * 300, device=0), 0, length)
+        made.append(t.write(tool.folder / f"{i}.hiw"))
+    for args, base in ((made, "base 1"), ((tool.folder / "empty.hiw", made[1]), "not in the base")):
+        if not args[0].exists():
+            empty = Trace()
+            empty.add("process", 1, "a", -1)
+            empty.event(empty.site("kernel", 1, "other", device=0), 0, 10)
+            empty.write(args[0])
+        done = compare(tool, "--fail-if", 'kernel("*evil*").total > +10%', *args)
+        assert done.returncode == 1 and base in done.stdout
+        assert "[2Jevil" in done.stdout and not re.search("[\x00-\x09\x0b-\x1f\x7f-\u009f\u202e]", done.stdout)
+
+
 @pytest.mark.parametrize("rule", ['kernel("x").total', 'kernel(x).total > 1%', 'kernel("x").peak > 1%', 'kernel("x").total > 3GiB',
                                   'range("x").count > 3s', 'kernel("x").total > 1% and ram.peak > 3', 'kernel("").total > 1s'])
 def test_wrong_rules(tool, rule):

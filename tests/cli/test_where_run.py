@@ -700,3 +700,33 @@ def test_a_long_job_with_many_highs(runs):
     assert time.monotonic() - start >= 10
     where.agrees({"touch_second": 400})
     assert 2 <= len(where.json["highs"]) <= 16
+
+
+# ---- its cost --------------------------------------------------------------------------------------
+
+
+def test_cost_includes_the_sampler(runs):
+    """The run's summary and that of its recording have it; the truth is what the kernel counted for all children, less the job."""
+    before = os.times()
+    result, path = runs.run(*TWO, *HOLD, options=["--json", "used.json"])
+    after = os.times()
+    assert result.returncode == 0, result.stderr
+    run = json.loads((runs.tool.folder / "used.json").read_text())
+    shown = json.loads(runs.tool.run("show", "--json", path).stdout)
+    assert shown["sampling"] == run["sampling"]
+    own, job = run["sampling"], run["time"]["user_s"] + run["time"]["system_s"]
+    assert 0 < own["where_cpu_s"] < own["cpu_s"] and 2 * MIB < own["where_rss_bytes"] < own["rss_peak_bytes"] < 300 * MIB
+    whole = after.children_user + after.children_system - before.children_user - before.children_system - job
+    assert own["cpu_s"] <= whole + 0.05 and own["cpu_s"] >= 0.5 * whole - 0.05, (own, whole)
+    text = runs.tool.run("show", path).stdout.replace("\u00a0", " ")
+    assert re.search(r"hiwater itself used [\d.]+ m?s\s+CPU, [\d.]+ MiB", text) and "of which the page fault sampler" in text
+    with sqlite3.connect(path) as db:
+        facts = dict(db.execute("SELECT key, value FROM meta WHERE key IN ('own_cpu_ns', 'where_cpu_ns', 'own_rss_bytes', 'where_rss_bytes')"))
+    assert facts["own_rss_bytes"] == own["rss_peak_bytes"] and facts["where_rss_bytes"] == own["where_rss_bytes"]
+
+
+def test_a_run_without_it_has_no_such_cost(runs):
+    result, path = runs.run("true", command=["true"], option=None)
+    assert result.returncode == 0
+    sampling_of = json.loads(runs.tool.run("show", "--json", path).stdout)["sampling"]
+    assert not [key for key in sampling_of if key.startswith("where")]

@@ -12,6 +12,7 @@ import random
 import re
 import sqlite3
 import subprocess
+import sys
 import xml.etree.ElementTree as ET
 
 import jsonschema
@@ -437,6 +438,97 @@ def test_deep_stack(plain, tmp_path):
     assert sum(folded(where("--high", 1, "--to", "folded", path)).values()) == 2 * MIB
 
 
+# ---- the summary --------------------------------------------------------------------------------
+
+
+def sampled_kill(plain, path, name="load_table", after=False):
+    """A run of which the kernel killed a process at 1 s, and highs before it; after: also one later."""
+    peak = json.loads(hiwater("show", "--json", plain).stdout)["ram"]["combined"]["peak_bytes"]
+    s = Sampled(plain, path)
+    s.process(1, 1, "python")
+    s.high(1, 2 * 10**8, peak // 4)
+    s.row(1, s.stack("main", "too_early"), 1, peak // 4, 10)
+    s.high(2, 9 * 10**8, peak)
+    for i, part in enumerate((2, 8, 16, 32)):
+        s.row(2, s.stack("main", name if i == 0 else f"f{i}"), 1, peak // part, 1000 // part)
+    if after:
+        s.high(3, 3 * 10**9, peak)
+        s.row(3, s.stack("main", "too_late"), 1, peak, 10)
+    s.db.execute("INSERT INTO event(t, kind, text, entity, id) VALUES(?, 'trigger', ?, 'job', 0)",
+                 (10**9, "out of memory: the kernel killed a process in the job's cgroup"))
+    return s.write(), peak
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_the_incident_has_the_last_high(plain, tmp_path, after):
+    path, peak = sampled_kill(plain, tmp_path / "a.hiw", after=after)
+    done = hiwater("show", path)
+    assert done.returncode == 0, done.stderr
+    text = " ".join(done.stdout.decode().replace("\u00a0", " ").split())
+    assert re.search(r"touched first: [\d.]+ [KM]iB by load_table [\d.]+ [KM]iB by f1 [\d.]+ [KM]iB by f2 at 900 ms", text), text
+    shown = json.loads(hiwater("show", "--json", path).stdout)
+    jsonschema.validate(shown, json.loads((ROOT / "docs" / "summary.schema.json").read_text()))
+    then = shown["incident"]["touched_first"]
+    assert [(r["function"], r["bytes"]) for r in then["rows"]] == [("load_table", peak // 2), ("f1", peak // 8), ("f2", peak // 16)]
+    assert then["at_s"] == 0.9 and then["total_bytes"] == peak
+    assert "touched first: " in hiwater("show", "--plain", path).stdout.decode()
+    page = tmp_path / "r.html"
+    assert hiwater("report", path, "-o", page).returncode == 0
+    event = re.search(r'<span class="word">Event</span>.*?</article>', page.read_text(), re.S)[0]
+    assert "touched first: " in event and "by load_table" in event and "too_" not in event
+    assert hiwater("report", "--redact", path, "-o", tmp_path / "s.html").returncode == 0
+    assert "load_table" not in (tmp_path / "s.html").read_text()
+
+
+def test_an_incident_shows_names_cleaned(plain, tmp_path):
+    path, _ = sampled_kill(plain, tmp_path / "a.hiw", "\x1b[2J<script>alert(1)</script>")
+    assert "\x1b" not in hiwater("show", path).stdout.decode()
+    page = tmp_path / "r.html"
+    assert hiwater("report", path, "-o", page).returncode == 0
+    assert "<script>alert(1)" not in page.read_text() and "\x1b" not in page.read_text()
+
+
+def test_an_incident_of_a_run_that_was_not_sampled(plain, tmp_path):
+    path, _ = sampled_kill(plain, tmp_path / "a.hiw")
+    with sqlite3.connect(path) as db:
+        for table in ("frame", "stack", "process", "high", "row", "file"):
+            db.execute(f"DROP TABLE where_{table}")
+    assert "touched_first" not in json.loads(hiwater("show", "--json", path).stdout)["incident"]
+    assert "touched first" not in hiwater("show", path).stdout.decode()
+
+
+@pytest.mark.parametrize("stack, samples, fires", [
+    (("main", "prepare", "load_table", ("malloc", LIBC)), 1000, True),
+    (("main", "prepare", "load_table"), 4, False),  # +- half of it
+    (("main",), 1000, False),
+    ((("<module>", "[python]", "a.py", 1),), 1000, False),
+    (("main", ("", "/opt/lib/libnp.so", "", None, 0x1234)), 1000, False),  # without a name
+    ((("…", ""), ("malloc", LIBC)), 1000, False),
+    ((("", "[unknown]"),), 1000, False),
+])
+def test_finding_of_one_call(tmp_path, stack, samples, fires):
+    """Judged of a run whose peak is 400 MiB."""
+    path = tmp_path / "big.hiw"
+    command = "x = bytearray(400 << 20); x[::4096] = b'1' * len(x[::4096])"
+    subprocess.run([HIWATER, "run", "-o", path, "--", sys.executable, "-c", command], check=True, capture_output=True)
+    s = Sampled(path, tmp_path / "a.hiw")
+    s.process(1, 1)
+    s.high(1, 10**7, 410 * MIB)
+    s.row(1, s.stack(*stack), 1, 300 * MIB, samples)
+    path = s.write()
+    shown = json.loads(hiwater("show", "--json", path).stdout)
+    jsonschema.validate(shown, json.loads((ROOT / "docs" / "summary.schema.json").read_text()))
+    found = [f for f in shown["findings"] if f["code"] == "one-call"]
+    assert len(found) == fires
+    if fires:
+        assert found[0]["severity"] == "hint" and found[0]["evidence"]["function"] == "load_table"
+        assert found[0]["evidence"]["caller"] == "prepare" and found[0]["evidence"]["function_bytes"] == 300 * MIB
+        assert "first touched by load_table, called by prepare" in found[0]["message"]
+        page = tmp_path / "s.html"
+        assert hiwater("report", "--redact", path, "-o", page).returncode == 0
+        assert "load_table" not in page.read_text() and "prepare" not in page.read_text()
+
+
 # ---- runs, errors -------------------------------------------------------------------------------
 
 
@@ -453,6 +545,92 @@ def test_ranks_of_a_folder(plain, tmp_path):
     assert rows_of(data)["load_table"] == (3 * 32 + 3) * MIB
     assert len(data["stacks"]) == 18
     assert "of 4 recordings 3 were sampled" in where("--high", 1, folder).decode()
+
+
+@pytest.fixture
+def ranks(plain, tmp_path):
+    """Three sampled ranks; the last is without rows of load_table."""
+    folder = tmp_path / "ranks"
+    folder.mkdir()
+    peak = json.loads(hiwater("show", "--json", plain).stdout)["ram"]["combined"]["peak_bytes"]
+    for rank in range(3):
+        s = Sampled(plain, folder / f"rank{rank}.hiw")
+        if rank == 1:
+            s.stack("unused", "not_in_a_high")
+        s.process(1, 100 + rank, "python")
+        s.process(2, 200 + rank, "child")
+        s.high(1, 10**7, peak // 2)
+        s.row(1, s.stack("main", "earlier"), 1, peak // 2, 3)
+        s.high(4, 2 * 10**7, peak, lost=rank, huge=MIB)
+        if rank < 2:
+            s.row(4, s.stack(("main", APP, "job.c", 10), ("load_table", APP, "job.c", 42)), 1, peak // 4, 40)
+        s.row(4, s.stack(("main", APP, "job.c", 10), f"own_{rank}"), 2, peak // (8 + rank), 10)
+        s.file(4, LIBC, 1000)
+        s.file(4, f"/lib/own{rank}", 11 + rank)
+        s.db.executemany("INSERT OR REPLACE INTO meta VALUES(?, ?)",
+                         [("rank", rank), ("ranks", 3), ("id", f"id{rank}"), ("scheduler", "slurm"), ("scheduler_job", "4711.0"),
+                          ("node", "n1"), ("part", "rank")])
+        s.write()
+    return folder
+
+
+def merge(path, *parts):
+    done = hiwater("merge", *parts, "-o", path)
+    assert done.returncode == 0, done.stderr.decode()
+    return path
+
+
+def of_ranks(path):
+    """What is shown of a job of ranks, without what tells a folder from a file."""
+    data = {by: read("--by", by, path) for by in ("function", "line", "stack", "library", "process")}
+    for d in data.values():
+        d["stacks"].sort(key=str)
+    return {by: {k: v for k, v in d.items() if k not in ("recordings", "highs", "high", "at_s", "high_s", "looked_s", "looked_bytes")}
+            for by, d in data.items()}
+
+
+def test_merged_ranks_are_those_of_the_folder(ranks, tmp_path):
+    merged = merge(tmp_path / "merged.hiw", ranks)
+    data = read(merged)
+    assert of_ranks(merged) == of_ranks(ranks)
+    assert {"load_table", "own_0", "own_1", "own_2"} == set(rows_of(data)) and data["lost"] == 3
+    assert {f["name"]: f["bytes"] for f in data["files"]} == {LIBC: 3000, "/lib/own0": 11, "/lib/own1": 12, "/lib/own2": 13}
+    assert "rank 2 child (202)" in rows_of(read("--by", "process", merged), "process")
+    with sqlite3.connect(merged) as db:
+        assert db.execute("SELECT count(*) FROM where_high").fetchone() == (1,)
+        assert sorted(db.execute("SELECT function FROM where_frame")) == [("load_table",), ("main",), ("own_0",), ("own_1",), ("own_2",)]
+        assert db.execute("SELECT count(*) FROM where_stack").fetchone() == (5,)
+        assert sorted(db.execute("SELECT pid, rank, name FROM where_process")) == [
+            (100, 0, "python"), (101, 1, "python"), (200, 0, "child"), (201, 1, "child"), (202, 2, "child")]
+    page = tmp_path / "report.html"
+    assert hiwater("report", ranks, "-o", page).returncode == 0
+    assert "Where the RAM came from" in page.read_text() and "load_table" in page.read_text()
+    summary = json.loads(hiwater("show", "--json", ranks).stdout)["where"]
+    assert summary["peak_bytes"] == data["peak_bytes"] and summary["rows"][0]["function"] == "load_table"
+
+
+def test_merges_of_merges(ranks, tmp_path):
+    """In any order, and of an earlier merge only the ranks that are not replaced count."""
+    rank = [ranks / f"rank{i}.hiw" for i in range(3)]
+    whole = of_ranks(merge(tmp_path / "whole.hiw", *rank))
+    half = merge(tmp_path / "half.hiw", rank[2], rank[0])
+    assert of_ranks(merge(tmp_path / "a.hiw", half, rank[1])) == whole
+    assert of_ranks(merge(tmp_path / "b.hiw", merge(tmp_path / "other.hiw", rank[1]), half)) == whole
+    twice = read(merge(tmp_path / "c.hiw", half, merge(tmp_path / "most.hiw", rank[1], rank[2])))
+    assert rows_of(twice) == {r["function"]: r["bytes"] for r in whole["function"]["rows"]}
+    assert twice["peak_bytes"] == pytest.approx(whole["function"]["peak_bytes"], rel=0.2)
+
+
+def test_merge_with_ranks_that_were_not_sampled(ranks, plain, tmp_path):
+    before = read(ranks)
+    with sqlite3.connect(ranks / "rank1.hiw") as db:
+        for table in ("frame", "stack", "process", "high", "row", "file"):
+            db.execute(f"DROP TABLE where_{table}")
+    merged = merge(tmp_path / "merged.hiw", ranks)
+    assert of_ranks(merged) == of_ranks(ranks) and read(merged)["peak_bytes"] == pytest.approx(before["peak_bytes"] * 2 / 3, abs=2)
+    for rank in (0, 2):
+        (ranks / f"rank{rank}.hiw").unlink()
+    assert hiwater("where", merge(tmp_path / "none.hiw", ranks)).returncode == 1
 
 
 @pytest.mark.parametrize("args, status, text", [

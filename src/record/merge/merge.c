@@ -62,6 +62,8 @@ static int write_store(struct merge *m)
 	if (r == 0)
 		r = merge_copy_trace(m);
 	if (r == 0)
+		r = merge_copy_where(m);
+	if (r == 0)
 		r = merge_write(m);
 	return r == 0 ? store_commit(m->store) : r;
 }

@@ -462,6 +462,7 @@ static int read_recording(struct merge *m, size_t input)
 			&err, -EBADMSG, "it has a trigger or a view, which no recording of hiwater has");
 	if (code == 0) {
 		reader_allow(r);
+		m->inputs[input].has_where = reader_has_table(r, "where_high");
 		code = reader_parts(r, &parts);
 	}
 	if (code == 0 && parts) {

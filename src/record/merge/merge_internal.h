@@ -2,7 +2,7 @@
  *
  * Private to record/merge/. In the order of work: merge_inputs.c lists files, part_read.c and merge_inputs.c make candidates of
  * them and merge_rows.c copies their windows, merge_align.c chooses the parts and aligns their clocks, merge_ram.c adds the windows up,
- * merge_gpus.c copies GPUs, merge_trace.c adds the traced work, merge_write.c writes the totals.
+ * merge_gpus.c copies GPUs, merge_trace.c adds the traced work, merge_where.c where memory came from, merge_write.c writes the totals.
  */
 #pragma once
 
@@ -23,6 +23,7 @@ enum {
 struct merge_input {
 	char *path, *name; /* name: as it is reported */
 	bool is_given;     /* named by the user, not found in a folder */
+	bool has_where;    /* its memory was sampled */
 	const char *of;    /* the file or folder that the user named; borrowed */
 	size_t of_number;
 };
@@ -122,6 +123,9 @@ int merge_copy_gpus(struct merge *m);
 
 /* merge_trace.c: adds the sums of the parts' traced work. Returns 0 or -errno. */
 int merge_copy_trace(struct merge *m);
+
+/* merge_where.c: adds where the memory of the sampled parts came from. Returns 0 or -errno. */
+int merge_copy_where(struct merge *m);
 
 /* merge_write.c: the job's facts, windows and totals. Returns 0 or -errno. */
 int merge_write(struct merge *m);

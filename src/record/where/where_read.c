@@ -297,6 +297,7 @@ int where_read(struct replay *r, struct where_data **ret, struct err *err)
 	g.to = calloc(1, sizeof(*g.to));
 	if (!g.to)
 		return err_set(err, -ENOMEM, "%s: out of memory", r->path);
+	g.to->is_merged = reader_has_table(r, "part");
 	(void) sqlite3_exec(r->db, "BEGIN", NULL, NULL, NULL); /* read all tables as of one commit */
 	code = read_tables(&g);
 	(void) sqlite3_exec(r->db, "COMMIT", NULL, NULL, NULL);
@@ -333,4 +334,40 @@ void where_data_free(struct where_data *data)
 	free(data->processes);
 	free(data->highs);
 	free(data);
+}
+
+/* ---- to a peak ------------------------------------------------------------------------------- */
+
+uint64_t where_share(uint64_t whole, uint64_t part, uint64_t of)
+{
+	return of > 0 ? (uint64_t) ((__int128) whole * part / of) : 0;
+}
+
+uint64_t where_scaled(uint64_t room, uint64_t bytes, uint64_t of, uint64_t *done)
+{
+	const uint64_t before = where_share(room, *done, of);
+
+	*done += bytes;
+	return where_share(room, *done, of) - before;
+}
+
+struct where_divided where_divide(const struct where_high *high, uint64_t peak)
+{
+	struct where_divided p = { .before = high->before_bytes };
+
+	for (size_t i = 0; i < high->n_rows; i++)
+		p.rows += high->rows[i].bytes;
+	for (size_t i = 0; i < high->n_files; i++)
+		p.files += high->files[i].bytes;
+	p.files_room = p.files;
+	p.before_room = p.before;
+	if (p.files + p.before > peak) {
+		p.files_room = where_share(peak, p.files, p.files + p.before);
+		p.before_room = peak - p.files_room;
+	}
+	p.rows_room = peak - p.files_room - p.before_room;
+	if (p.rows_room > p.rows)
+		p.rows_room = p.rows;
+	p.unsampled = peak - p.rows_room - p.files_room - p.before_room;
+	return p;
 }

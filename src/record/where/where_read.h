@@ -18,9 +18,24 @@ struct where_data {
 	size_t n_processes;
 	struct where_high *highs;       /* in the order of time; at most WHERE_HIGHS */
 	size_t n_highs;
+	bool is_merged;                 /* a high has a total of all ranks, each at its own peak */
 };
 
 /* *ret is the caller's. Returns 0; -ENOENT with text if the run was not sampled ("... was not sampled; use: hiwater run
  * --where -- ..."); or -errno with text. */
 int where_read(struct replay *r, struct where_data **ret, struct err *err);
 void where_data_free(struct where_data *data);
+
+/* The parts of a high, as they are and scaled to a peak: rows first, then files and what was there before. The rest of
+ * the peak is unsampled. */
+struct where_divided {
+	uint64_t rows, files, before;
+	uint64_t rows_room, files_room, before_room, unsampled;
+};
+struct where_divided where_divide(const struct where_high *high, uint64_t peak);
+
+/* whole x part / of, which is at most whole; of no parts 0. */
+uint64_t where_share(uint64_t whole, uint64_t part, uint64_t of);
+/* Divides room among parts in proportion to their sizes, of which the sum is of: the next one's. *done: of those before
+ * it. */
+uint64_t where_scaled(uint64_t room, uint64_t bytes, uint64_t of, uint64_t *done);

@@ -168,6 +168,32 @@ static int put_high(void *ctx, uint32_t number, const struct where_high *h)
 	return r < 0 ? r : put_rows(w, number, h);
 }
 
+/* The facts of the run's end were written before; those of hiwater as a whole include its helpers. */
+static int put_cost(void *ctx, uint64_t cpu_ns, uint64_t rss_bytes)
+{
+	const struct {
+		const char *name, *whole;
+		uint64_t value;
+	} costs[] = { { "where_cpu_ns", "own_cpu_ns", cpu_ns },
+		{ "where_rss_bytes", "own_rss_bytes", rss_bytes } };
+	struct where_write *w = ctx;
+	int r = 0;
+
+	for (size_t i = 0; i < sizeof(costs) / sizeof(*costs) && r == 0; i++) {
+		sqlite3_stmt *st = store_cached(
+			w->s, "UPDATE meta SET value = value + ? WHERE key = ? AND typeof(value) = 'integer'");
+
+		if (!st)
+			return -EIO;
+		(void) sqlite3_bind_int64(st, 1, (int64_t) costs[i].value);
+		store_bind_text(st, 2, costs[i].whole);
+		r = store_step(w->s, st);
+		if (r == 0)
+			r = store_meta_int(w->s, costs[i].name, (int64_t) costs[i].value);
+	}
+	return r;
+}
+
 struct where_write *where_write_new(struct store *s)
 {
 	struct where_write *w = calloc(1, sizeof(*w));
@@ -181,6 +207,7 @@ struct where_write *where_write_new(struct store *s)
 		.process = put_process,
 		.high = put_high,
 		.drop = drop,
+		.cost = put_cost,
 		.ctx = w,
 	};
 	return w;

@@ -434,6 +434,10 @@ static void sampling(struct json *j, const struct facts *f)
 		json_key_seconds(j, "gpu_helper_cpu_s", f->gpu_helper_cpu_ns);
 	if (f->gpu_helper_rss_bytes.known)
 		json_key_maybe(j, "gpu_helper_rss_bytes", f->gpu_helper_rss_bytes);
+	if (f->where_cpu_ns.known)
+		json_key_seconds(j, "where_cpu_s", f->where_cpu_ns);
+	if (f->where_rss_bytes.known)
+		json_key_maybe(j, "where_rss_bytes", f->where_rss_bytes);
 	json_end(j);
 }
 
@@ -542,6 +546,7 @@ static void incident(struct json *j, const struct incident *incident)
 		json_end(j);
 	}
 	json_end(j);
+	json_where_then(j, incident->touched);
 	json_key_maybe(j, "other_bytes", incident->other);
 	json_key_str(j, "remedy", incident->advice);
 	json_end(j);

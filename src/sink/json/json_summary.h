@@ -24,6 +24,8 @@ void json_job(struct json *j, const struct summary *s);
 void json_work(struct json *j, const struct work *work);
 /* The key "where" of a sampled run; nothing if touched is NULL. */
 void json_where(struct json *j, const struct touched *touched);
+/* The key "touched_first" of an incident, likewise. */
+void json_where_then(struct json *j, const struct touched *touched);
 
 enum {
 	JSON_PROCESSES = 100

@@ -4,6 +4,10 @@
  */
 #include "sink/json/json_summary.h"
 
+enum {
+	ROWS_THEN = 3, /* of an incident */
+};
+
 static void key_ns(struct json *j, const char *key, uint64_t ns)
 {
 	json_key_seconds(j, key, known((int64_t) ns));
@@ -78,6 +82,33 @@ void json_work(struct json *j, const struct work *w)
 	json_end(j);
 }
 
+static void touchers(struct json *j, const struct touched *w, size_t most)
+{
+	json_key_array(j, "rows");
+	for (size_t i = 0; i < w->n && i < most; i++) {
+		json_object(j);
+		json_key_str(j, "function", w->list[i].name);
+		json_key_text(j, "library", w->list[i].library);
+		json_key_int(j, "bytes", (int64_t) w->list[i].bytes);
+		json_key_maybe(j, "sigma_bytes",
+			w->list[i].samples > 0 ? known((int64_t) w->list[i].sigma_bytes) : UNKNOWN);
+		json_key_int(j, "samples", (int64_t) w->list[i].samples);
+		json_end(j);
+	}
+	json_end(j);
+}
+
+void json_where_then(struct json *j, const struct touched *w)
+{
+	if (!w)
+		return;
+	json_key_object(j, "touched_first");
+	key_ns(j, "at_s", w->at_ns);
+	json_key_int(j, "total_bytes", (int64_t) w->peak_bytes);
+	touchers(j, w, ROWS_THEN);
+	json_end(j);
+}
+
 void json_where(struct json *j, const struct touched *w)
 {
 	if (!w)
@@ -90,17 +121,6 @@ void json_where(struct json *j, const struct touched *w)
 	json_key_int(j, "functions", (int64_t) w->n_functions);
 	json_key_int(j, "samples", (int64_t) w->n_samples);
 	json_key_int(j, "lost", (int64_t) w->n_lost);
-	json_key_array(j, "rows");
-	for (size_t i = 0; i < w->n; i++) {
-		json_object(j);
-		json_key_str(j, "function", w->list[i].name);
-		json_key_text(j, "library", w->list[i].library);
-		json_key_int(j, "bytes", (int64_t) w->list[i].bytes);
-		json_key_maybe(j, "sigma_bytes",
-			w->list[i].samples > 0 ? known((int64_t) w->list[i].sigma_bytes) : UNKNOWN);
-		json_key_int(j, "samples", (int64_t) w->list[i].samples);
-		json_end(j);
-	}
-	json_end(j);
+	touchers(j, w, TOUCHERS);
 	json_end(j);
 }

@@ -18,6 +18,7 @@ enum {
 	LEAST_NAME = 20,
 	GROUP_NAME = 16,
 	BETWEEN = 2,
+	JUDGED_NAME = 100, /* columns of a name behind a rule */
 };
 
 static const double least_share = 0.001; /* of the base's total: lines that changed by less are not shown */
@@ -226,6 +227,7 @@ static void value_text(enum trace_figure which, double value, char buf[UNITS_LEN
 void trace_comparison_judge(const struct trace_comparison *c, const struct trace_rule *rule, size_t group,
 	struct check_result *ret)
 {
+	struct buf clean = BUF_INIT(1 << 20), name = BUF_INIT(1 << 10);
 	const struct trace_compared *worst = NULL;
 	double here = 0, base = 0;
 	char now[UNITS_LEN], then[UNITS_LEN];
@@ -250,12 +252,15 @@ void trace_comparison_judge(const struct trace_comparison *c, const struct trace
 	ret->number = rule->figure == TRACE_FIGURE_COUNT ? here : here / 1e9;
 	value_text(rule->figure, here, now);
 	value_text(rule->figure, base, then);
+	(void) text_clean(worst->name, false, &clean);
+	(void) text_shorten(clean.data, JUDGED_NAME, false, &name);
 	if (base > 0)
-		(void) snprintf(ret->text, sizeof(ret->text), "%.100s: %s, base %s, %+.1f %%", worst->name,
-			now, then, (here / base - 1) * 100);
+		(void) snprintf(ret->text, sizeof(ret->text), "%s: %s, base %s, %+.1f %%", name.data, now, then,
+			(here / base - 1) * 100);
 	else
-		(void) snprintf(
-			ret->text, sizeof(ret->text), "%.100s: %s, not in the base", worst->name, now);
+		(void) snprintf(ret->text, sizeof(ret->text), "%s: %s, not in the base", name.data, now);
+	buf_done(&clean);
+	buf_done(&name);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */

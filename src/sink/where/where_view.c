@@ -267,49 +267,7 @@ static bool is_out(const struct where_view *view, uint32_t node)
 
 /* ---- a recording ----------------------------------------------------------------------------- */
 
-/* whole x part / of, which is at most whole. */
-static uint64_t share(uint64_t whole, uint64_t part, uint64_t of)
-{
-	return of > 0 ? (uint64_t) ((__int128) whole * part / of) : 0;
-}
-
-/* Divides room among parts in proportion to their sizes: the next one's. *done: of those before it. */
-static uint64_t scaled(uint64_t room, uint64_t bytes, uint64_t of, uint64_t *done)
-{
-	const uint64_t before = share(room, *done, of);
-
-	*done += bytes;
-	return share(room, *done, of) - before;
-}
-
-/* The parts of a high, as they are and scaled to the peak. */
-struct divided {
-	uint64_t rows, files, before;
-	uint64_t rows_room, files_room, before_room, unsampled;
-};
-
-static struct divided divide(const struct where_high *high, uint64_t peak)
-{
-	struct divided p = { .before = high->before_bytes };
-
-	for (size_t i = 0; i < high->n_rows; i++)
-		p.rows += high->rows[i].bytes;
-	for (size_t i = 0; i < high->n_files; i++)
-		p.files += high->files[i].bytes;
-	p.files_room = p.files;
-	p.before_room = p.before;
-	if (p.files + p.before > peak) {
-		p.files_room = share(peak, p.files, p.files + p.before);
-		p.before_room = peak - p.files_room;
-	}
-	p.rows_room = peak - p.files_room - p.before_room;
-	if (p.rows_room > p.rows)
-		p.rows_room = p.rows;
-	p.unsampled = peak - p.rows_room - p.files_room - p.before_room;
-	return p;
-}
-
-static int add_rows(struct where_view *view, const struct where_high *high, const struct divided *parts,
+static int add_rows(struct where_view *view, const struct where_high *high, const struct where_divided *parts,
 	const uint32_t *nodes, size_t n_nodes, uint32_t first_process)
 {
 	uint64_t done = 0;
@@ -318,7 +276,7 @@ static int add_rows(struct where_view *view, const struct where_high *high, cons
 		const struct where_row *row = &high->rows[i];
 		struct where_leaf leaf = { .n = row->n };
 
-		leaf.bytes = scaled(parts->rows_room, row->bytes, parts->rows, &done);
+		leaf.bytes = where_scaled(parts->rows_room, row->bytes, parts->rows, &done);
 		if (row->stack < 1 || row->stack > n_nodes || nodes[row->stack - 1] == UINT32_MAX)
 			return -EINVAL; /* where_read leaves out such rows */
 		if (vec_reserve(&view->leaves, &view->cap_leaves, view->n_leaves, sizeof(leaf), MOST) < 0)
@@ -333,12 +291,14 @@ static int add_rows(struct where_view *view, const struct where_high *high, cons
 	return 0;
 }
 
-static int add_files(struct where_view *view, const struct where_high *high, const struct divided *parts)
+static int add_files(
+	struct where_view *view, const struct where_high *high, const struct where_divided *parts)
 {
 	uint64_t done = 0;
 
 	for (size_t i = 0; i < high->n_files; i++) {
-		const uint64_t bytes = scaled(parts->files_room, high->files[i].bytes, parts->files, &done);
+		const uint64_t bytes =
+			where_scaled(parts->files_room, high->files[i].bytes, parts->files, &done);
 		where_text_id name;
 		uint32_t place;
 		bool is_new;
@@ -405,7 +365,7 @@ int where_view_add(struct where_view *view, const struct where_data *data, struc
 	autofree uint32_t *places = calloc(data->n_frames + 1, sizeof(*places));
 	autofree uint32_t *nodes = calloc(data->n_stacks + 1, sizeof(*nodes));
 	const struct where_high *high;
-	struct divided parts;
+	struct where_divided parts;
 	uint64_t bytes;
 	int r = 0;
 
@@ -413,8 +373,10 @@ int where_view_add(struct where_view *view, const struct where_data *data, struc
 		return err_set(err, -EINVAL, "there is no high %zu of the memory; its highs are 1 to %zu",
 			wanted, data->n_highs);
 	high = &data->highs[at];
+	if (data->is_merged)
+		peak = at_ns = UNKNOWN;
 	bytes = is_last && peak.known && peak.value >= 0 ? (uint64_t) peak.value : high->total_bytes;
-	parts = divide(high, bytes);
+	parts = where_divide(high, bytes);
 	if (!places || !nodes)
 		return -ENOMEM;
 	for (size_t i = 0; i < data->n_frames && r == 0; i++)

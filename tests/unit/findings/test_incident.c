@@ -78,7 +78,7 @@ static void test_the_victim(void **state)
 	assert_int_equal(when.at_ns, SECONDS(200));
 	assert_false(when.on_gpu);
 	assert_int_equal(
-		incident_make(&m.s, &(struct incident_moment) { when.at_ns, false, held, 4, levels, 2000, false }),
+		incident_make(&m.s, &(struct incident_moment) { when.at_ns, false, held, 4, levels, 2000, false, NULL }),
 		0);
 	const struct incident *s = &m.s.incident;
 
@@ -92,6 +92,32 @@ static void test_the_victim(void **state)
 	assert_in_range(s->since_ns.value, SECONDS(99), SECONDS(103));
 	assert_true(fabs(s->growth_per_s / (double) MIB(100) - 1) < 0.03);
 	assert_non_null(strstr(s->advice, "a larger request than 32.0 GiB"));
+	made_done(&m);
+}
+
+static void test_where_ram_came_from(void **state)
+{
+	const struct touched touched = {
+		.list = { { .name = "load_table", .bytes = (uint64_t) GIB(2) } }, .n = 1
+	};
+	const struct incident_moment ram = { .at_ns = SECONDS(200), .touched = &touched };
+	struct incident_moment gpu = ram;
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	made_event(&m, EVENT_TRIGGER, 200, 0, "out of memory: the kernel killed a process in the job's cgroup");
+	assert_int_equal(incident_make(&m.s, &ram), 0);
+	assert_ptr_equal(m.s.incident.touched, &touched);
+	gpu.on_gpu = true;
+	assert_int_equal(incident_make(&m.s, &gpu), 0);
+	assert_null(m.s.incident.touched);
+	made_done(&m);
+	made_new(&m);
+	made_event(&m, EVENT_TRIGGER, 200, 0, "signal 11 ended the job"); /* memory did not run out */
+	assert_int_equal(incident_make(&m.s, &ram), 0);
+	assert_non_null(m.s.incident.what);
+	assert_null(m.s.incident.touched);
 	made_done(&m);
 }
 
@@ -173,7 +199,7 @@ static void test_growth_until_the_kill(void **state)
 	for (int i = 1995; i < 2000; i++)
 		levels[i].bytes = GIB(1);
 	assert_int_equal(incident_make(&m.s,
-				 &(struct incident_moment) { SECONDS(199.9), false, held, 1, levels, 2000, false }),
+				 &(struct incident_moment) { SECONDS(199.9), false, held, 1, levels, 2000, false, NULL }),
 		0);
 	assert_in_range(m.s.incident.since_ns.value, SECONDS(99), SECONDS(103));
 	assert_true(fabs(m.s.incident.growth_per_s / (double) MIB(100) - 1) < 0.03);
@@ -226,7 +252,7 @@ static void test_what_was_freed_before_is_no_growth(void **state)
 		made_event(&m, EVENT_OOM, 3.1, 2, "hold");
 		assert_int_equal(incident_make(&m.s,
 					 &(struct incident_moment) { SECONDS(3.1), false, held,
-						 (size_t) is_old, levels, freed_before(levels), false }),
+						 (size_t) is_old, levels, freed_before(levels), false, NULL }),
 			0);
 		assert_jump(&m.s.incident);
 		/* The finding agrees. */
@@ -271,7 +297,7 @@ static void test_many_processes(void **state)
 	const struct incident_level level = { SECONDS(19), GIB(19.5) };
 
 	assert_int_equal(
-		incident_make(&m.s, &(struct incident_moment) { SECONDS(20), false, held, 20, &level, 1, false }),
+		incident_make(&m.s, &(struct incident_moment) { SECONDS(20), false, held, 20, &level, 1, false, NULL }),
 		0);
 	assert_int_equal(m.s.incident.n_processes, INCIDENT_PROCESSES);
 	assert_int_equal(m.s.incident.others, 15);
@@ -321,7 +347,7 @@ static void test_an_alert_about_memory(void **state)
 	made_event(&m, EVENT_TRIGGER, 199, 0, "RAM alert: ram > 90%: 28.9 GiB of 32.0 GiB");
 	rise(levels);
 	assert_int_equal(
-		incident_make(&m.s, &(struct incident_moment) { SECONDS(199), false, held, 2, levels, 1991, false }),
+		incident_make(&m.s, &(struct incident_moment) { SECONDS(199), false, held, 2, levels, 1991, false, NULL }),
 		0);
 	assert_true(m.s.incident.memory && !m.s.incident.on_gpu);
 	assert_string_equal(m.s.incident.processes[0].process->name, "trainer");
@@ -331,12 +357,12 @@ static void test_an_alert_about_memory(void **state)
 	m.f->limit_bytes = UNKNOWN;
 	m.f->capacity_bytes = known(GIB(34));
 	assert_int_equal(
-		incident_make(&m.s, &(struct incident_moment) { SECONDS(199), false, held, 2, levels, 1991, false }),
+		incident_make(&m.s, &(struct incident_moment) { SECONDS(199), false, held, 2, levels, 1991, false, NULL }),
 		0);
 	assert_says(m.s.incident.advice, "a machine with more than 34.0 GiB");
 	m.f->capacity_bytes = known(GIB(64)); /* far above the memory in use */
 	assert_int_equal(
-		incident_make(&m.s, &(struct incident_moment) { SECONDS(199), false, held, 2, levels, 1991, false }),
+		incident_make(&m.s, &(struct incident_moment) { SECONDS(199), false, held, 2, levels, 1991, false, NULL }),
 		0);
 	assert_null(strstr(m.s.incident.advice, "more than"));
 	made_done(&m);
@@ -370,7 +396,7 @@ static void test_memory_of_gpus(void **state)
 	assert_int_equal(job_apply(m.job, &frame), 0);
 	made_event(&m, EVENT_TRIGGER, 30, 0, "out of memory: CUDA: tried to allocate 2 GiB");
 	assert_int_equal(
-		incident_make(&m.s, &(struct incident_moment) { SECONDS(30), true, held, 3, &level, 1, false }), 0);
+		incident_make(&m.s, &(struct incident_moment) { SECONDS(30), true, held, 3, &level, 1, false, NULL }), 0);
 	const struct incident *s = &m.s.incident;
 
 	assert_int_equal(s->n_processes, 2);
@@ -654,6 +680,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_victim),
+		cmocka_unit_test(test_where_ram_came_from),
 		cmocka_unit_test(test_a_replacement_is_left_out),
 		cmocka_unit_test(test_flat_is_no_growth),
 		cmocka_unit_test(test_a_device),

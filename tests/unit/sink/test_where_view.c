@@ -34,7 +34,7 @@ static struct where_process processes[PROCESSES];
 static struct where_row rows[ROWS];
 static struct where_file files[FILES];
 static struct where_high the_high;
-static const struct where_data data = { frames, FRAMES, stacks, STACKS, processes, PROCESSES, &the_high, 1 };
+static const struct where_data data = { frames, FRAMES, stacks, STACKS, processes, PROCESSES, &the_high, 1, false };
 static char names[FRAMES][32];
 
 static uint64_t random_below(uint64_t n)
