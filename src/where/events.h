@@ -86,6 +86,10 @@ void events_free(struct events *e);
 bool events_has_kernel(const struct events *e);
 /* Pages of a ring that there was room for, of locked memory. */
 unsigned events_ring_pages(const struct events *e);
+/* Of a ring on this machine, where the limit of locked memory is no obstacle. */
+unsigned events_ring_most(void);
+/* Is this an architecture whose stacks can be followed? */
+bool events_has_registers(void);
 
 /* Waits for records, at most timeout_ms, and passes those that are complete in the order of time: a
  * record is passed when later ones were searched. *ret_n are the caller's to free(), one each, with
